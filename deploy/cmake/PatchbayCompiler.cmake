@@ -1,0 +1,30 @@
+# Language level, warnings, floating point and sanitizers: the same for every target.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g1 -DNDEBUG")
+set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g1")
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+
+# x86-64-v3 (AVX2, FMA, F16C) is what every node since 2013 has; contraction is off so that the
+# same source gives the same bits on every one of them.
+add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-march=x86-64-v3> $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall> $<$<COMPILE_LANGUAGE:CXX>:-Wextra> $<$<COMPILE_LANGUAGE:CXX>:-Wshadow>)
+if(PATCHBAY_WERROR)
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Werror>)
+endif()
+if(PATCHBAY_SANITIZE)
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${PATCHBAY_SANITIZE}>
+    $<$<COMPILE_LANGUAGE:CXX>:-fno-omit-frame-pointer>)
+  add_link_options(-fsanitize=${PATCHBAY_SANITIZE})
+endif()
+
+find_program(PATCHBAY_CCACHE ccache)
+if(PATCHBAY_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${PATCHBAY_CCACHE})
+endif()
+find_program(PATCHBAY_MOLD mold)
+if(PATCHBAY_MOLD AND NOT PATCHBAY_SANITIZE)
+  add_link_options(-fuse-ld=mold)
+endif()

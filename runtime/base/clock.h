@@ -1,0 +1,29 @@
+// Time comes in as a value or as a Clock; nothing below main reads the system clock by itself.
+#pragma once
+
+#include <cstdint>
+
+namespace patchbay {
+
+/// Monotonic milliseconds since an arbitrary start. Virtual in the simulator.
+using TimeMs = std::int64_t;
+
+class Clock {
+ public:
+  virtual ~Clock() = default;
+  virtual TimeMs NowMs() const = 0;
+};
+
+/// CLOCK_MONOTONIC.
+class SteadyClock final : public Clock {
+ public:
+  TimeMs NowMs() const override;
+};
+
+/// Monotonic nanoseconds, for durations that are reported (throughput, stall).
+std::int64_t SteadyNowNs();
+
+/// Seconds since 1970, for what is shown to people and written to the journal.
+std::int64_t WallClockSeconds();
+
+}  // namespace patchbay

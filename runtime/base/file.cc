@@ -1,0 +1,101 @@
+#include "runtime/base/file.h"
+
+#include <cerrno>
+#include <filesystem>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/base/hash.h"
+
+namespace patchbay {
+
+void UniqueFd::Close() {
+  if (fd_ >= 0) close(fd_);
+  fd_ = -1;
+}
+
+StatusOr<UniqueFd> OpenFile(const std::string& path, int flags, unsigned mode) {
+  const int fd = open(path.c_str(), flags | O_CLOEXEC, mode);
+  if (fd < 0) return FromErrno("open", path, errno);
+  return UniqueFd(fd);
+}
+
+Status ReadAt(int fd, std::uint64_t offset, std::span<std::byte> out, std::string_view name) {
+  std::size_t done = 0;
+  while (done < out.size()) {
+    const ssize_t n =
+        pread(fd, out.data() + done, out.size() - done, static_cast<off_t>(offset + done));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return FromErrno("read", name, errno);
+    if (n == 0) {
+      return absl::DataLossError(StrCat("read: ", name, ": ends at byte ", offset + done, ", ",
+                                        out.size() - done, " bytes short"));
+    }
+    done += static_cast<std::size_t>(n);
+  }
+  return absl::OkStatus();
+}
+
+Status WriteAt(int fd, std::uint64_t offset, std::span<const std::byte> bytes,
+               std::string_view name) {
+  std::size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t n =
+        pwrite(fd, bytes.data() + done, bytes.size() - done, static_cast<off_t>(offset + done));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return FromErrno("write", name, errno);
+    done += static_cast<std::size_t>(n);
+  }
+  return absl::OkStatus();
+}
+
+StatusOr<std::string> ReadFile(const std::string& path, std::size_t max_bytes) {
+  PB_ASSIGN_OR_RETURN(UniqueFd fd, OpenFile(path, O_RDONLY));
+  struct stat st {};
+  if (fstat(fd.get(), &st) != 0) return FromErrno("stat", path, errno);
+  if (S_ISDIR(st.st_mode)) return FromErrno("read", path, EISDIR);
+  if (static_cast<std::uint64_t>(st.st_size) > max_bytes) {
+    return absl::ResourceExhaustedError(
+        StrCat("read: ", path, ": ", st.st_size, " bytes, more than ", max_bytes));
+  }
+  std::string text(static_cast<std::size_t>(st.st_size), '\0');
+  PB_RETURN_IF_ERROR(ReadAt(fd.get(), 0, std::as_writable_bytes(std::span(text)), path));
+  return text;
+}
+
+Status SyncDirectory(const std::string& path) {
+  PB_ASSIGN_OR_RETURN(UniqueFd fd, OpenFile(path.empty() ? "." : path, O_RDONLY | O_DIRECTORY));
+  if (fsync(fd.get()) != 0) return FromErrno("fsync", path, errno);
+  return absl::OkStatus();
+}
+
+Status WriteFileDurably(const std::string& path, std::span<const std::byte> bytes, unsigned mode) {
+  const std::string temporary = StrCat(path, ".", Hex64(RandomU64()), ".tmp");
+  const auto write = [&]() -> Status {
+    PB_ASSIGN_OR_RETURN(UniqueFd fd, OpenFile(temporary, O_WRONLY | O_CREAT | O_EXCL, mode));
+    PB_RETURN_IF_ERROR(WriteAt(fd.get(), 0, bytes, path));
+    if (fsync(fd.get()) != 0) return FromErrno("fsync", path, errno);
+    if (rename(temporary.c_str(), path.c_str()) != 0) return FromErrno("rename", path, errno);
+    return SyncDirectory(std::filesystem::path(path).parent_path().string());
+  };
+  Status status = write();
+  if (!status.ok()) unlink(temporary.c_str());
+  return status;
+}
+
+Status MakeDirectories(const std::string& path, unsigned mode) {
+  std::string partial;
+  for (const auto& part : std::filesystem::path(path)) {
+    partial = partial.empty() ? part.string() : (std::filesystem::path(partial) / part).string();
+    if (mkdir(partial.c_str(), mode) != 0 && errno != EEXIST)
+      return FromErrno("mkdir", partial, errno);
+  }
+  struct stat st {};
+  if (stat(path.c_str(), &st) != 0) return FromErrno("mkdir", path, errno);
+  if (!S_ISDIR(st.st_mode)) return FromErrno("mkdir", path, ENOTDIR);
+  return absl::OkStatus();
+}
+
+}  // namespace patchbay

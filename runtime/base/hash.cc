@@ -1,0 +1,100 @@
+#include "runtime/base/hash.h"
+
+#include <cstring>
+
+#include <nmmintrin.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <sys/random.h>
+
+#include "absl/strings/escaping.h"
+#include "runtime/base/strings.h"
+
+namespace patchbay {
+
+std::string Digest::Hex() const {
+  return absl::BytesToHexString(
+      absl::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+}
+
+StatusOr<Digest> Digest::FromHex(std::string_view hex) {
+  const bool digits = hex.find_first_not_of("0123456789abcdefABCDEF") == std::string_view::npos;
+  if (hex.size() != 64 || !digits) {
+    return absl::InvalidArgumentError(StrCat("parse digest: ", hex, ": not 64 hex digits"));
+  }
+  Digest d;
+  const std::string raw = absl::HexStringToBytes(std::string(hex));
+  std::memcpy(d.bytes.data(), raw.data(), d.bytes.size());
+  return d;
+}
+
+struct Sha256::State {
+  EVP_MD_CTX* ctx = EVP_MD_CTX_new();
+  State() { EVP_DigestInit_ex(ctx, EVP_sha256(), nullptr); }
+  ~State() { EVP_MD_CTX_free(ctx); }
+};
+
+Sha256::Sha256() : state_(std::make_unique<State>()) {}
+Sha256::~Sha256() = default;
+Sha256::Sha256(Sha256&&) noexcept = default;
+Sha256& Sha256::operator=(Sha256&&) noexcept = default;
+
+void Sha256::Update(std::span<const std::byte> bytes) {
+  EVP_DigestUpdate(state_->ctx, bytes.data(), bytes.size());
+}
+
+void Sha256::Update(std::string_view text) { Update(AsBytes(text)); }
+
+Digest Sha256::Finish() {
+  Digest d;
+  EVP_DigestFinal_ex(state_->ctx, d.bytes.data(), nullptr);
+  EVP_DigestInit_ex(state_->ctx, EVP_sha256(), nullptr);
+  return d;
+}
+
+Digest Sha256Of(std::span<const std::byte> bytes) {
+  Sha256 h;
+  h.Update(bytes);
+  return h.Finish();
+}
+
+Digest Sha256Of(std::string_view text) { return Sha256Of(AsBytes(text)); }
+
+Digest HmacSha256(std::span<const std::byte> key, std::string_view text) {
+  Digest d;
+  unsigned size = 0;
+  HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()),
+       reinterpret_cast<const unsigned char*>(text.data()), text.size(), d.bytes.data(), &size);
+  return d;
+}
+
+std::uint32_t Crc32c(std::span<const std::byte> bytes, std::uint32_t seed) {
+  std::uint64_t crc = ~seed;
+  const std::byte* p = bytes.data();
+  std::size_t n = bytes.size();
+  for (; n >= 8; n -= 8, p += 8) {
+    std::uint64_t word;
+    std::memcpy(&word, p, 8);
+    crc = _mm_crc32_u64(crc, word);
+  }
+  auto crc32 = static_cast<std::uint32_t>(crc);
+  for (; n > 0; --n, ++p) crc32 = _mm_crc32_u8(crc32, static_cast<unsigned char>(*p));
+  return ~crc32;
+}
+
+void FillRandom(std::span<std::byte> out) {
+  std::size_t done = 0;
+  while (done < out.size()) {
+    const ssize_t n = getrandom(out.data() + done, out.size() - done, 0);
+    PB_CHECK(n > 0);
+    done += static_cast<std::size_t>(n);
+  }
+}
+
+std::uint64_t RandomU64() {
+  std::uint64_t value;
+  FillRandom(std::as_writable_bytes(std::span(&value, 1)));
+  return value;
+}
+
+}  // namespace patchbay

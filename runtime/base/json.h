@@ -1,0 +1,35 @@
+// The one door to nlohmann-json: metadata, plans, task payloads and `--json` output.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <nlohmann/json.hpp>
+
+#include "runtime/base/status.h"
+
+namespace patchbay {
+
+/// Object keys are kept sorted, so Dump is canonical: equal values give equal bytes.
+using Json = nlohmann::json;
+
+inline constexpr std::size_t kMaxJsonBytes = 16u << 20;
+inline constexpr int kMaxJsonDepth = 64;
+
+/// InvalidArgument with `what` and the byte offset for malformed, too deep or too long text; never
+/// throws.
+StatusOr<Json> ParseJson(std::string_view text, std::string_view what);
+
+/// Compact, keys sorted, non-UTF-8 bytes replaced. Deterministic; never throws.
+std::string DumpJson(const Json& value);
+
+/// Typed member access; InvalidArgument naming `what` and the key when it is missing or of another
+/// type.
+StatusOr<std::int64_t> JsonInt(const Json& object, const char* key, std::string_view what);
+StatusOr<double> JsonDouble(const Json& object, const char* key, std::string_view what);
+StatusOr<bool> JsonBool(const Json& object, const char* key, std::string_view what);
+StatusOr<std::string> JsonString(const Json& object, const char* key, std::string_view what);
+/// Pointer into `object`, valid as long as it is.
+StatusOr<const Json*> JsonMember(const Json& object, const char* key, std::string_view what);
+
+}  // namespace patchbay

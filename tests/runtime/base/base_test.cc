@@ -1,0 +1,94 @@
+// The vocabulary of values: known answers for hashes and random numbers, refusals of the parsers.
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "runtime/base/box.h"
+#include "runtime/base/dtype.h"
+#include "runtime/base/file.h"
+#include "runtime/base/hash.h"
+#include "runtime/base/json.h"
+#include "runtime/base/random.h"
+#include "runtime/base/tensor_view.h"
+
+namespace patchbay {
+namespace {
+
+TEST(Philox, MatchesRandom123KnownAnswers) {
+  // kat_vectors of Random123 for philox4x32, 10 rounds.
+  const PhiloxBlock zero = Philox4x32({{0, 0, 0, 0}}, 0, 0);
+  EXPECT_EQ(zero.word[0], 0x6627e8d5u);
+  EXPECT_EQ(zero.word[3], 0x9b00dbd8u);
+  const std::uint32_t f = 0xffffffffu;
+  const PhiloxBlock ones = Philox4x32({{f, f, f, f}}, f, f);
+  EXPECT_EQ(ones.word[0], 0x408f276du);
+  EXPECT_EQ(ones.word[3], 0x6d5451fdu);
+  const PhiloxBlock pi =
+      Philox4x32({{0x243f6a88u, 0x85a308d3u, 0x13198a2eu, 0x03707344u}}, 0xa4093822u, 0x299f31d0u);
+  EXPECT_EQ(pi.word[0], 0xd16cfe09u);
+  EXPECT_EQ(pi.word[1], 0x94fdccebu);
+  EXPECT_EQ(pi.word[2], 0x5001e420u);
+  EXPECT_EQ(pi.word[3], 0x24126ea1u);
+}
+
+TEST(Philox, UniformFloatStaysInsideTheOpenInterval) {
+  EXPECT_GT(UniformFloat(0), 0.0f);
+  EXPECT_LT(UniformFloat(0xffffffffu), 1.0f);
+}
+
+TEST(Hash, Sha256OfAbcIsTheFipsExample) {
+  EXPECT_EQ(Sha256Of("abc").Hex(),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+}
+
+TEST(Hash, Crc32cMatchesRfc3720AndChains) {
+  EXPECT_EQ(Crc32c(AsBytes("123456789")), 0xE3069283u);
+  EXPECT_EQ(Crc32c(AsBytes("6789"), Crc32c(AsBytes("12345"))), 0xE3069283u);
+  EXPECT_EQ(Crc32c(AsBytes(std::string(32, '\0'))), 0x8A9136AAu);
+}
+
+TEST(Hash, DigestRefusesWhatIsNotHex) {
+  EXPECT_FALSE(Digest::FromHex("zz").ok());
+  EXPECT_FALSE(Digest::FromHex(std::string(64, 'g')).ok());
+  const Digest d = Sha256Of("x");
+  EXPECT_EQ(*Digest::FromHex(d.Hex()), d);
+}
+
+TEST(JsonDoor, RefusesMalformedDeepAndMistypedText) {
+  EXPECT_FALSE(ParseJson("{", "t").ok());
+  EXPECT_FALSE(ParseJson(std::string(100, '['), "t").ok());
+  const Json value = *ParseJson(R"({"a": 1, "b": "x"})", "t");
+  EXPECT_EQ(*JsonInt(value, "a", "t"), 1);
+  EXPECT_EQ(MessageOf(JsonInt(value, "b", "t").status()), "t: key 'b': expected an integer");
+  EXPECT_EQ(MessageOf(JsonInt(value, "c", "t").status()), "t: key 'c' is missing");
+}
+
+TEST(BoxValue, IntersectionOfDisjointBoxesIsEmpty) {
+  EXPECT_TRUE(Intersect(Box2D(0, 0, 4, 4), Box2D(4, 0, 4, 4)).Empty());
+  EXPECT_EQ(Intersect(Box2D(0, 0, 4, 4), Box2D(2, 1, 4, 4)), Box2D(2, 1, 2, 3));
+}
+
+TEST(Text, NearestFindsTheTypoAndNothingForAStranger) {
+  EXPECT_EQ(Nearest("ingset", {"ingest", "stream"}), "ingest");
+  EXPECT_EQ(Nearest("qqqqq", {"ingest", "stream"}), "");
+}
+
+TEST(Text, StrCatWritesNumbersInTheirShortestForm) {
+  EXPECT_EQ(StrCat("a", 1, ' ', 0.1, true), "a1 0.1true");
+}
+
+TEST(DTypes, NamesRoundTrip) {
+  for (const char* name : {"bool", "uint8", "int16", "float16", "bfloat16", "float32", "float64"}) {
+    EXPECT_EQ(NameOf(*DTypeFromName(name)), name);
+  }
+  EXPECT_FALSE(DTypeFromName("float8").has_value());
+}
+
+TEST(Files, ReadOfAMissingFileNamesIt) {
+  const auto text = ReadFile("/nonexistent/x", 10);
+  EXPECT_EQ(text.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_NE(MessageOf(text.status()).find("/nonexistent/x"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace patchbay
