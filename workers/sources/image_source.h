@@ -1,0 +1,83 @@
+// An image a worker can cut patches from: a slide file or a store. Reading is two stages, so that
+// the bytes of the next patch are fetched while this one is decoded.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/base/box.h"
+#include "runtime/base/dtype.h"
+#include "runtime/base/status.h"
+#include "runtime/base/tensor_view.h"
+
+namespace patchbay::workers {
+
+/// One pyramid level. Level 0 is the finest.
+struct LevelLayout {
+  std::int64_t depth = 1, height = 0, width = 0;  ///< pixels
+  double downsample = 1.0;  ///< mean of the width and height ratios to level 0
+  std::int64_t chunk_height = 0,
+               chunk_width = 0;  ///< native tile or inner chunk; reads aligned to it are cheapest
+};
+
+struct ImageLayout {
+  std::string kind;  ///< "zarr", "aperio", "tiff", "openslide:<vendor>"
+  DType dtype = DType::kUint8;
+  int channels = 3;
+  std::vector<LevelLayout> levels;
+  std::optional<double> mpp_y,
+      mpp_x;  ///< micrometres per pixel of level 0; absent when the file does not say
+};
+
+/// One native tile or inner chunk as it lies on disk.
+struct EncodedPiece {
+  std::int64_t row = 0, column = 0;       ///< place in the level's chunk grid
+  std::size_t begin = 0, size_bytes = 0;  ///< its bytes in EncodedPatch::bytes
+  bool absent = false;                    ///< the file says it is not there: fill value, no bytes
+};
+
+/// What the read stage hands to decode. Reused from patch to patch so that its memory is allocated
+/// once.
+struct EncodedPatch {
+  int level = 0;
+  Box box;
+  std::vector<EncodedPiece> pieces;
+  std::vector<std::byte> bytes;
+};
+
+/// Per-thread decoder state (libjpeg objects, scratch tiles). Made by the source that uses it.
+class DecodeScratch {
+ public:
+  virtual ~DecodeScratch() = default;
+};
+
+/// All methods are const and thread-safe as long as each thread has its own EncodedPatch and
+/// DecodeScratch.
+class ImageSource {
+ public:
+  virtual ~ImageSource() = default;
+
+  virtual const ImageLayout& layout() const = 0;
+  virtual std::unique_ptr<DecodeScratch> MakeScratch() const = 0;
+
+  /// I/O only: the bytes of every piece that `box` (level pixels; may reach past the image)
+  /// touches.
+  virtual Status Fetch(int level, const Box& box, EncodedPatch& out) const = 0;
+
+  /// CPU only: the pixels of patch.box into `out`, shape (height, width, channels), any strides,
+  /// dtype layout().dtype. Pixels outside the image and absent pieces get `fill` in every channel.
+  /// DataLoss names level, row and column.
+  virtual Status Decode(const EncodedPatch& patch, const TensorView& out, std::uint8_t fill,
+                        DecodeScratch& scratch) const = 0;
+};
+
+/// Opens a slide or store by looking at its content, never at its name.
+/// InvalidArgument: not an image we read, or malformed; Unimplemented: a layout we know and do not
+/// read; both say why.
+StatusOr<std::unique_ptr<ImageSource>> OpenImage(const std::string& path);
+
+}  // namespace patchbay::workers
