@@ -41,13 +41,16 @@ struct Outcome {
 
 /// A task as a job or another task asks for it. `depends_on` are indices in the same job.
 struct TaskSpec {
-  std::string
-      op;  ///< a registered task op: "noop", "stream.plan", "ingest.open", "ingest.shard", ...
+  std::string op;       ///< a registered task op: "noop", "stream.plan", "ingest.shard", ...
   std::string payload;  ///< JSON, defined by the op; never a path (see manifest)
   Resources resources;
   std::vector<std::uint32_t> depends_on;  ///< their results become `inputs`, in this order
-  std::uint32_t group =
-      0;  ///< 0 = the job; tasks of one group (one slide) fail together and leave others alone
+  /// false: runs when every dependency succeeded, is cancelled when one did not. true: runs once
+  /// every dependency has ended in whatever state; the input of one that did not succeed is empty
+  /// (summaries).
+  bool after_failures = false;
+  /// 0 = the job; tasks of one group (one slide) fail together and leave others alone.
+  std::uint32_t group = 0;
   std::string label;         ///< short, no PHI: shown in `patchbay job ID`
   std::uint64_t weight = 1;  ///< share of the job's progress (bytes, pixels)
   bool operator==(const TaskSpec&) const = default;
