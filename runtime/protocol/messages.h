@@ -46,8 +46,8 @@ struct TaskSpec {
   Resources resources;
   std::vector<std::uint32_t> depends_on;  ///< their results become `inputs`, in this order
   /// false: runs when every dependency succeeded, is cancelled when one did not. true: runs once
-  /// every dependency has ended in whatever state; the input of one that did not succeed is empty
-  /// (summaries).
+  /// every dependency has ended in whatever state; the input of one that did not succeed is empty.
+  /// true with an empty depends_on: runs once every other task of the job has ended (the summary).
   bool after_failures = false;
   /// 0 = the job; tasks of one group (one slide) fail together and leave others alone.
   std::uint32_t group = 0;
