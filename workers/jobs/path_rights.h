@@ -1,0 +1,31 @@
+// Which folders a task may touch: the path prefixes of its submitter's key, checked against real
+// paths so that neither ".." nor a symbolic link leads out of them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/base/status.h"
+
+namespace patchbay::workers {
+
+/// The folders of one key. An empty list allows nothing; "/" allows everything.
+struct PathRights {
+  std::vector<std::string> read, write;
+
+  /// Everything: for programs a user runs under their own account.
+  static PathRights All() { return {{"/"}, {"/"}}; }
+};
+
+enum class Access { kRead, kWrite };
+
+/// The absolute path with every symbolic link of its existing part resolved. The rest (what does
+/// not exist yet) may hold no "..". InvalidArgument for a relative path or one with a NUL byte.
+StatusOr<std::string> CanonicalPath(const std::string& path);
+
+/// CanonicalPath(path) when it lies in one of the folders for `access`; use the returned path for
+/// the access itself. PermissionDenied names the path and the key's folders. A folder that is
+/// writable is not readable by that alone.
+StatusOr<std::string> PathAllowed(const PathRights& rights, Access access, const std::string& path);
+
+}  // namespace patchbay::workers

@@ -1,0 +1,22 @@
+// The one list of what a worker can do. Jobs name ops from it; nobody ships code.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "workers/jobs/task.h"
+
+namespace patchbay::workers {
+
+/// The function of a registered op, or nullptr.
+TaskFunction FindTask(std::string_view op);
+
+/// Every registered op, sorted.
+std::vector<std::string> TaskNames();
+
+/// Finds and runs: Unimplemented with the nearest name for an unknown op. Turns an exception that
+/// escapes a third-party library into Internal, and a result above the inline limit into Internal.
+StatusOr<TaskOutput> RunTask(std::string_view op, TaskContext& context);
+
+}  // namespace patchbay::workers
