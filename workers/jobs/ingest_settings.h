@@ -1,0 +1,33 @@
+// What `patchbay ingest` was asked to write: part of a staging folder's name, so that a killed
+// ingest is adopted only by one that would have written the same bytes.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "runtime/base/json.h"
+#include "runtime/base/status.h"
+
+namespace patchbay::workers {
+
+struct IngestSettings {
+  std::int64_t chunk = 512;  ///< inner chunk edge, pixels; larger means fewer, larger reads
+  std::int64_t shard =
+      4096;  ///< zarr shard edge, pixels; a multiple of chunk; larger means fewer files
+  std::string codec = "zstd";    ///< "zstd" or "lz4", inside Blosc
+  std::int64_t codec_level = 5;  ///< 1..9; larger means smaller and slower to write
+  std::optional<double>
+      mpp;  ///< start the pyramid at this many micrometres per pixel; absent = the source's finest
+  bool keep_names = false;  ///< name stores after their files instead of by pseudonym
+
+  /// Canonical JSON of all that decides bytes (keep_names does not).
+  std::string Canonical() const;
+};
+
+/// Reads the payload of the root task. InvalidArgument names the key and its range; unknown keys
+/// are refused.
+StatusOr<IngestSettings> ParseIngestSettings(const Json& payload);
+Json ToJson(const IngestSettings& settings);
+
+}  // namespace patchbay::workers
