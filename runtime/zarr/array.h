@@ -1,0 +1,102 @@
+// Reading one Zarr array from a file system. Two stages, so that a worker fetches the bytes of the
+// next patch while it decodes this one; ReadRegion does both.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/base/status.h"
+#include "runtime/base/tensor_view.h"
+#include "runtime/zarr/metadata.h"
+
+namespace patchbay::zarr {
+
+/// Index of an inner chunk in the array's chunk grid, or a position in elements: one value per
+/// array axis.
+using Coordinates = std::array<std::int64_t, kMaxRank>;
+
+/// Half-open box of elements, one entry per array axis.
+struct Region {
+  Coordinates origin{};
+  Coordinates shape{};
+};
+
+/// The encoded bytes of one inner chunk inside a FetchedRegion.
+struct FetchedChunk {
+  Coordinates chunk{};
+  std::size_t begin = 0, size_bytes = 0;
+  bool absent = false;  ///< not stored: every element is the fill value
+};
+
+/// Reused from region to region so that its memory is allocated once.
+struct FetchedRegion {
+  Region region;
+  std::vector<FetchedChunk> chunks;
+  std::vector<std::byte> bytes;
+};
+
+/// Decoder contexts and buffers of one thread. Not thread-safe; may be used with many arrays.
+class ChunkScratch {
+ public:
+  ChunkScratch();
+  ~ChunkScratch();
+  ChunkScratch(ChunkScratch&&) noexcept;
+  ChunkScratch& operator=(ChunkScratch&&) noexcept;
+  struct State;
+  State& state() { return *state_; }
+
+ private:
+  std::unique_ptr<State> state_;
+};
+
+/// Larger means fewer opens and index reads, and more descriptors and memory held.
+struct ArrayOptions {
+  std::size_t max_open_files = 64;
+  std::size_t max_index_bytes = std::size_t{64} << 20;
+};
+
+/// An opened array. All methods are const and thread-safe as long as each thread has its own
+/// FetchedRegion and ChunkScratch. Shard indexes and file descriptors are cached, so a warm inner
+/// chunk costs exactly one pread.
+///
+/// Errors name the store's folder, chunk key and inner chunk; DataLoss means the bytes on disk are
+/// wrong (checksum, truncation, impossible index).
+class Array {
+ public:
+  static StatusOr<Array> Open(const std::string& path, const ArrayOptions& options = {});
+  Array(Array&&) noexcept;
+  Array& operator=(Array&&) noexcept;
+  ~Array();
+
+  const ArrayMetadata& metadata() const;
+  const std::string& path() const;
+
+  /// I/O only. The region must lie inside the array (InvalidArgument).
+  Status Fetch(const Region& region, FetchedRegion& out) const;
+  /// CPU only. `out` has the array's dtype and the region's shape, axes in array order, any
+  /// strides.
+  Status Decode(const FetchedRegion& fetched, const TensorView& out, ChunkScratch& scratch) const;
+  /// Fetch and Decode with scratch kept inside the array.
+  Status ReadRegion(const Region& region, const TensorView& out) const;
+
+  /// The two stages for one inner chunk. FetchChunk appends to `bytes`. DecodeChunk writes the part
+  /// of the chunk inside `region`, whose elements `out` holds, and leaves the rest of `out` alone.
+  StatusOr<FetchedChunk> FetchChunk(const Coordinates& chunk, std::vector<std::byte>& bytes) const;
+  Status DecodeChunk(const FetchedChunk& chunk, std::span<const std::byte> bytes,
+                     const Region& region, const TensorView& out, ChunkScratch& scratch) const;
+
+  /// "0/c/0/1/2 chunk (0,3,1)": where an inner chunk lies, as errors name it.
+  std::string NameOf(const Coordinates& chunk) const;
+
+ private:
+  struct State;
+  explicit Array(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace patchbay::zarr

@@ -1,0 +1,49 @@
+// Looking at a finished store: what it holds, and whether every byte is as it was written.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/base/json.h"
+#include "runtime/base/status.h"
+#include "runtime/zarr/image_store.h"
+
+namespace patchbay::zarr {
+
+struct VerifyOptions {
+  int threads = 1;
+  /// At most this many faults are listed; all are counted.
+  std::size_t max_listed = 1000;
+};
+
+struct VerifyReport {
+  StoreRoots computed;  ///< meaningful when faults == 0
+  std::optional<StoreRoots>
+      recorded;  ///< what the metadata says; absent in stores of other writers
+  std::int64_t shards = 0, chunks = 0;
+  std::uint64_t stored_bytes = 0;
+  std::uint64_t faults = 0;
+  std::vector<std::string> bad;  ///< "0/c/0/1/2 chunk (0,3,1): crc32c mismatch (...)", in order
+  /// Nothing bad, and the roots are the recorded ones.
+  bool Clean() const { return faults == 0 && recorded.has_value() && *recorded == computed; }
+};
+
+/// (shards done, shards in all). Called from the calling thread or a worker thread, never from two
+/// at once.
+using VerifyProgress = std::function<void(std::int64_t done, std::int64_t total)>;
+
+/// Reads every shard, checks every checksum, decodes every chunk and recomputes both roots. Bad
+/// content is reported, not returned as an error; an error means the store could not be looked at
+/// (no metadata, not written by Patchbay's image writer). The roots do not depend on `threads`.
+StatusOr<VerifyReport> VerifyStore(const std::string& store, const VerifyOptions& options = {},
+                                   const VerifyProgress& progress = {});
+
+/// The object `patchbay inspect --json` prints for a store: digest, pixel_digest, source {kind,
+/// bytes}, stored_bytes, levels [{shape, chunk, downsample}], mpp ([y, x] or null). Fields the
+/// store does not know are null. Reads metadata and file sizes only.
+StatusOr<Json> InspectStore(const std::string& store);
+
+}  // namespace patchbay::zarr
