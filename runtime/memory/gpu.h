@@ -1,0 +1,80 @@
+// GPUs of this machine, their streams and events. In a build without CUDA, and on a machine without
+// a driver, there are none: ListGpus is empty and everything else returns Unimplemented or
+// Unavailable.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/base/status.h"
+
+struct CUstream_st;
+struct CUevent_st;
+
+namespace patchbay::memory {
+
+/// The same type as cudaStream_t, named here so that no CUDA header is needed. nullptr is the
+/// default stream.
+using GpuStream = CUstream_st*;
+
+struct GpuDescription {
+  int index = 0;     ///< CUDA's, in this process
+  std::string uuid;  ///< "GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx", the same in every process
+  std::string name;  ///< "NVIDIA H200"
+  std::uint64_t memory_bytes = 0;
+  int compute_major = 0, compute_minor = 0;
+};
+
+/// True when the CUDA runtime was compiled in (says nothing about a driver).
+bool BuiltWithCuda();
+
+/// Every GPU this process may use; empty without CUDA, driver or device. `reason`, when given,
+/// receives why the list is empty.
+std::vector<GpuDescription> ListGpus(std::string* reason = nullptr);
+
+/// The index of the GPU of that UUID; NotFound when this process does not see it.
+StatusOr<int> GpuIndexOf(std::string_view uuid);
+
+/// Makes `index` the calling thread's device.
+Status SelectGpu(int index);
+
+/// Owns a non-blocking stream of the device that was selected when it was made.
+class OwnedGpuStream {
+ public:
+  OwnedGpuStream() = default;
+  OwnedGpuStream(OwnedGpuStream&& other) noexcept;
+  OwnedGpuStream& operator=(OwnedGpuStream&& other) noexcept;
+  ~OwnedGpuStream();
+
+  static StatusOr<OwnedGpuStream> Create();
+  GpuStream get() const { return stream_; }
+  /// Blocks until all work of the stream is done; reports errors of earlier work.
+  Status WaitSync() const;
+
+ private:
+  GpuStream stream_ = nullptr;
+};
+
+/// Owns a timing-free event.
+class GpuEvent {
+ public:
+  GpuEvent() = default;
+  GpuEvent(GpuEvent&& other) noexcept;
+  GpuEvent& operator=(GpuEvent&& other) noexcept;
+  ~GpuEvent();
+
+  static StatusOr<GpuEvent> Create();
+  /// Marks the work that is in `stream` now. Does not block.
+  Status Record(GpuStream stream);
+  /// Whether everything before the last Record is done. Does not block.
+  StatusOr<bool> Passed() const;
+  /// Blocks until it is.
+  Status WaitSync() const;
+
+ private:
+  CUevent_st* event_ = nullptr;
+};
+
+}  // namespace patchbay::memory

@@ -1,0 +1,62 @@
+// Memory that two processes share: a sealed memfd, mapped. A trainer makes the block and hands its
+// descriptor to workers over a Unix socket; nothing has a name in a file system, so nothing is left
+// behind when the processes die.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "runtime/base/file.h"
+#include "runtime/base/status.h"
+
+namespace patchbay::memory {
+
+/// No single block is larger: a size beyond it is a broken or hostile request.
+inline constexpr std::uint64_t kMaxBlockBytes = std::uint64_t{1} << 40;
+
+struct MemfdOptions {
+  /// Touch every page now, so that lack of memory is an error here and not a SIGBUS later.
+  bool prefault = true;
+  /// Ask for transparent huge pages where the kernel gives them to shared memory.
+  bool huge_pages = true;
+  /// mlock the mapping; ResourceExhausted when RLIMIT_MEMLOCK forbids it.
+  bool lock = false;
+};
+
+/// A shared mapping of a whole memfd. Move-only; unmaps and closes when destroyed, which does not
+/// take the memory from other processes that mapped it.
+class MemfdBlock {
+ public:
+  MemfdBlock() = default;
+  MemfdBlock(MemfdBlock&& other) noexcept;
+  MemfdBlock& operator=(MemfdBlock&& other) noexcept;
+  ~MemfdBlock();
+
+  /// A new zeroed block whose size can never change again (F_SEAL_SHRINK, F_SEAL_GROW,
+  /// F_SEAL_SEAL). `label` shows in /proc/<pid>/maps only. ResourceExhausted when the memory is not
+  /// there.
+  static StatusOr<MemfdBlock> Create(std::string_view label, std::uint64_t size_bytes,
+                                     const MemfdOptions& options = {});
+
+  /// Maps a descriptor received from a peer. InvalidArgument unless it is a memfd of exactly
+  /// `size_bytes` whose size is sealed (an unsealed peer could shrink it and crash us).
+  static StatusOr<MemfdBlock> Map(UniqueFd fd, std::uint64_t size_bytes);
+
+  std::byte* data() const { return data_; }
+  std::uint64_t size_bytes() const { return size_bytes_; }
+  std::span<std::byte> bytes() const { return {data_, static_cast<std::size_t>(size_bytes_)}; }
+  /// To hand over with SCM_RIGHTS; stays ours.
+  int fd() const { return fd_.get(); }
+  bool valid() const { return data_ != nullptr; }
+
+ private:
+  void Release();
+
+  UniqueFd fd_;
+  std::byte* data_ = nullptr;
+  std::uint64_t size_bytes_ = 0;
+};
+
+}  // namespace patchbay::memory
