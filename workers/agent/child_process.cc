@@ -15,7 +15,7 @@ namespace patchbay::workers {
 namespace {
 
 /// Only async-signal-safe calls: the parent may have threads.
-[[noreturn]] void BecomeProgram(char* const* argv, pid_t parent, int inherit_fd) {
+[[noreturn]] void BecomeProgram(char* const* argv, pid_t parent, const ChildOptions& options) {
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent) _exit(kExitFailed);
   for (int signal_number = 1; signal_number < NSIG; ++signal_number) {
     if (signal_number != SIGKILL && signal_number != SIGSTOP) signal(signal_number, SIG_DFL);
@@ -23,7 +23,8 @@ namespace {
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
-  if (inherit_fd >= 0) fcntl(inherit_fd, F_SETFD, 0);
+  if (options.inherit_fd >= 0) fcntl(options.inherit_fd, F_SETFD, 0);
+  if (options.own_group) setpgid(0, 0);
   execv(argv[0], argv);
   const char* reason = strerrordesc_np(errno);
   for (const char* piece : {"start: ", static_cast<const char*>(argv[0]), ": ", reason, "\n"}) {
@@ -44,7 +45,7 @@ pid_t StartChild(const ChildOptions& options) {
   const pid_t parent = getpid();
   const pid_t pid = fork();
   if (pid < 0) return -errno;
-  if (pid == 0) BecomeProgram(argv.data(), parent, options.inherit_fd);
+  if (pid == 0) BecomeProgram(argv.data(), parent, options);
   return pid;
 }
 

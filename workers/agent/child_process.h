@@ -18,6 +18,8 @@ struct ChildOptions {
   std::vector<std::string> arguments;  ///< program path first
   /// The write end of a pipe the child inherits as this descriptor number, or -1.
   int inherit_fd = -1;
+  /// A process group of its own, so that Ctrl-C on the terminal reaches the parent alone.
+  bool own_group = false;
 };
 
 /// Forks and executes. The child gets SIGKILL when the calling *thread* ends (PR_SET_PDEATHSIG,

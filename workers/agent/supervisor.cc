@@ -1,0 +1,267 @@
+#include "workers/agent/supervisor.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+#include <cstdio>
+#include <ctime>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace patchbay::workers {
+namespace {
+
+constexpr int kStartAttemptsMax = 5;         ///< crashes before the first "ready"
+constexpr std::size_t kReadyLineMax = 4096;  ///< bytes a program may say when it is ready
+constexpr long kReapAfterKillMs = 5'000;     ///< for the kernel to end what was killed
+
+long NowMs() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * 1000 + now.tv_nsec / 1'000'000;
+}
+
+/// One program and the process that runs it now.
+struct Child {
+  const SupervisedProgram* program = nullptr;
+  pid_t pid = 0;        ///< 0: not running
+  int ready_pipe = -1;  ///< read end, until the line came
+  std::string ready_line;
+  bool was_ready = false;  ///< once, in any life
+  int failed_starts = 0;
+  long started_ms = 0;
+  long restart_at_ms = 0;  ///< when pid is 0
+  RestartDelay delay;
+};
+
+class Supervisor {
+ public:
+  explicit Supervisor(const SupervisorOptions& options) : options_(options) {
+    for (const SupervisedProgram& program : options.programs) {
+      children_.emplace_back().program = &program;
+    }
+  }
+
+  int Run() {
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    signal(SIGPIPE, SIG_IGN);
+    sigset_t watched;
+    sigemptyset(&watched);
+    for (int s : {SIGTERM, SIGINT, SIGHUP, SIGCHLD}) sigaddset(&watched, s);
+    sigprocmask(SIG_BLOCK, &watched, nullptr);
+    signal_fd_ = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (signal_fd_ < 0) return kExitFailed;
+    while (!stopping_) {
+      StartDue();
+      if (!stopping_) WaitForEvent(NextTimeoutMs());
+    }
+    StopAll();
+    return exit_code_;
+  }
+
+ private:
+  /// Starts the first program that is not running and whose time has come. One at a time until all
+  /// were ready once: a program may need the one before it.
+  void StartDue() {
+    for (Child& child : children_) {
+      if (child.pid == 0 && NowMs() >= child.restart_at_ms) Start(child);
+      if (!child.was_ready || stopping_) return;
+    }
+  }
+
+  void Start(Child& child) {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
+      return Fail(child, "no pipe: too many open files");
+    ChildOptions start;
+    start.arguments = child.program->arguments;
+    start.arguments.push_back("--ready-fd");
+    start.arguments.push_back(std::to_string(ends[1]));
+    start.inherit_fd = ends[1];
+    start.own_group = true;
+    const pid_t pid = StartChild(start);
+    close(ends[1]);
+    if (pid < 0) {
+      close(ends[0]);
+      child.restart_at_ms = NowMs() + child.delay.Next(0);
+      if (!child.was_ready && ++child.failed_starts >= kStartAttemptsMax) Fail(child, "no process");
+      return;
+    }
+    if (child.ready_pipe >= 0) close(child.ready_pipe);
+    child.ready_pipe = ends[0];
+    child.ready_line.clear();
+    child.pid = pid;
+    child.started_ms = NowMs();
+  }
+
+  int NextTimeoutMs() const {
+    long timeout = 60'000;
+    for (const Child& child : children_) {
+      if (child.pid == 0) timeout = std::min(timeout, child.restart_at_ms - NowMs());
+    }
+    return static_cast<int>(std::max(timeout, 1L));
+  }
+
+  void WaitForEvent(int timeout_ms) {
+    std::vector<pollfd> waits{{signal_fd_, POLLIN, 0}};
+    for (const Child& child : children_) {
+      if (child.ready_pipe >= 0) waits.push_back({child.ready_pipe, POLLIN, 0});
+    }
+    poll(waits.data(), waits.size(), timeout_ms);
+    signalfd_siginfo seen{};
+    while (read(signal_fd_, &seen, sizeof(seen)) == sizeof(seen)) {
+      if (seen.ssi_signo != SIGCHLD) ++stop_signals_;
+    }
+    if (stop_signals_ > 0) stopping_ = true;
+    for (const pollfd& wait : waits) {
+      if (wait.fd != signal_fd_ && wait.revents != 0) ReadReadyLine(wait.fd);
+    }
+    Reap();
+  }
+
+  void ReadReadyLine(int fd) {
+    const auto it = std::find_if(children_.begin(), children_.end(),
+                                 [fd](const Child& c) { return c.ready_pipe == fd; });
+    char buffer[256];
+    const ssize_t got = read(fd, buffer, sizeof(buffer));
+    if (got > 0) it->ready_line.append(buffer, static_cast<std::size_t>(got));
+    const std::size_t end = it->ready_line.find('\n');
+    const bool complete = end != std::string::npos;
+    if (got > 0 && !complete && it->ready_line.size() < kReadyLineMax) return;
+    close(it->ready_pipe);
+    it->ready_pipe = -1;
+    if (!complete || it->ready_line.compare(0, 5, "ready") != 0) return;
+    if (it->was_ready) return;
+    it->was_ready = true;
+    Tell(it->program->name + " " + it->ready_line.substr(0, end) + "\n");
+    if (std::all_of(children_.begin(), children_.end(),
+                    [](const Child& c) { return c.was_ready; })) {
+      Tell("ready\n");
+    }
+  }
+
+  void Reap() {
+    int wait_status = 0;
+    for (pid_t pid; (pid = waitpid(-1, &wait_status, WNOHANG)) > 0;) {
+      for (Child& child : children_) {
+        if (child.pid == pid) OnExit(child, wait_status);
+      }
+    }
+  }
+
+  void OnExit(Child& child, int wait_status) {
+    if (child.ready_pipe >= 0) ReadReadyLine(child.ready_pipe);
+    child.pid = 0;
+    if (stopping_) return;
+    const bool exited = WIFEXITED(wait_status);
+    const int code = exited ? WEXITSTATUS(wait_status) : -1;
+    if (code == kExitDone) {
+      stopping_ = true;
+      return;
+    }
+    if (!child.was_ready &&
+        (code == kExitCannotStart || ++child.failed_starts >= kStartAttemptsMax)) {
+      exit_code_ = code == kExitCannotStart ? kExitCannotStart : kExitFailed;
+      return Fail(child, DescribeWaitStatus(wait_status));
+    }
+    const long delay_ms = child.delay.Next(NowMs() - child.started_ms);
+    child.restart_at_ms = NowMs() + delay_ms;
+    std::fprintf(stderr, "supervisor: %s ended with %s, starting it again in %ld ms\n",
+                 child.program->name.c_str(), DescribeWaitStatus(wait_status).c_str(), delay_ms);
+  }
+
+  void Fail(const Child& child, const std::string& why) {
+    std::fprintf(stderr, "supervisor: %s cannot start: %s\n", child.program->name.c_str(),
+                 why.c_str());
+    Tell("failed " + child.program->name + ": " + why + "\n");
+    if (exit_code_ == kExitDone) exit_code_ = kExitFailed;
+    stopping_ = true;
+  }
+
+  void Tell(const std::string& line) {
+    if (options_.ready_fd < 0) return;
+    if (write(options_.ready_fd, line.data(), line.size()) < 0) return;
+  }
+
+  /// The last started first: the agent drains while its scheduler still listens.
+  void StopAll() {
+    const long deadline_ms = NowMs() + options_.stop_ms;
+    const int signals_before = stop_signals_;
+    for (auto child = children_.rbegin(); child != children_.rend(); ++child) {
+      if (child->pid > 0) kill(child->pid, SIGTERM);
+      while (child->pid > 0 && NowMs() < deadline_ms && stop_signals_ == signals_before) {
+        WaitForEvent(static_cast<int>(std::max(deadline_ms - NowMs(), 1L)));
+      }
+    }
+    for (const Child& child : children_) {
+      if (child.pid > 0) kill(child.pid, SIGKILL);
+    }
+    const long reap_until_ms = NowMs() + kReapAfterKillMs;
+    while (!NothingLeft() && NowMs() < reap_until_ms) WaitForEvent(100);
+  }
+
+  /// Reaps, and says whether neither children nor adopted grandchildren are left.
+  bool NothingLeft() {
+    Reap();
+    return waitpid(-1, nullptr, WNOHANG) < 0 && errno == ECHILD;
+  }
+
+  const SupervisorOptions& options_;
+  std::vector<Child> children_;
+  int signal_fd_ = -1;
+  int stop_signals_ = 0;
+  bool stopping_ = false;
+  int exit_code_ = kExitDone;
+};
+
+bool ParseNumber(const std::string& text, long& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size() && value >= 0;
+}
+
+}  // namespace
+
+int RunSupervisor(const SupervisorOptions& options) { return Supervisor(options).Run(); }
+
+bool ParseSupervisorArguments(const std::vector<std::string>& arguments, SupervisorOptions& options,
+                              std::string& error) {
+  std::size_t i = 0;
+  for (; i + 1 < arguments.size() && arguments[i] != "--child"; i += 2) {
+    long value = 0;
+    if (arguments[i] != "--ready-fd" && arguments[i] != "--stop-ms") {
+      error = "unknown flag '" + arguments[i] + "'";
+      return false;
+    }
+    if (!ParseNumber(arguments[i + 1], value)) {
+      error = arguments[i] + ": expected a number, not '" + arguments[i + 1] + "'";
+      return false;
+    }
+    if (arguments[i] == "--ready-fd") options.ready_fd = static_cast<int>(value);
+    if (arguments[i] == "--stop-ms") options.stop_ms = value;
+  }
+  for (; i < arguments.size(); ++i) {
+    if (arguments[i] == "--child") {
+      options.programs.emplace_back();
+    } else if (options.programs.empty()) {
+      error = "unexpected '" + arguments[i] + "'";
+      return false;
+    } else if (options.programs.back().name.empty()) {
+      options.programs.back().name = arguments[i];
+    } else {
+      options.programs.back().arguments.push_back(arguments[i]);
+    }
+  }
+  for (const SupervisedProgram& program : options.programs) {
+    if (program.arguments.empty()) error = "--child needs a name and a program";
+  }
+  if (options.programs.empty()) error = "no --child";
+  return error.empty();
+}
+
+}  // namespace patchbay::workers

@@ -1,0 +1,37 @@
+// The root of a node's processes: starts the scheduler and the agent, restarts what dies, and takes
+// everything down again. Single-threaded and without libraries, so that little can end it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "workers/agent/child_process.h"
+
+namespace patchbay::workers {
+
+/// One program the supervisor keeps running.
+struct SupervisedProgram {
+  std::string name;                    ///< "scheduler", "agent": for messages
+  std::vector<std::string> arguments;  ///< program path first; "--ready-fd N" is appended
+};
+
+struct SupervisorOptions {
+  std::vector<SupervisedProgram> programs;  ///< started in this order, stopped in the reverse one
+  /// Lines for whoever started the supervisor: "<program> <line the program wrote>" for each
+  /// program, then "ready" or "failed <program>: <why>". -1: nobody listens.
+  int ready_fd = -1;
+  long stop_ms = 30'000;  ///< what all programs together have for an orderly stop before SIGKILL
+};
+
+/// Keeps the programs running until SIGTERM or SIGINT (a second one kills at once), until one of
+/// them ends with exit code 0 (stopped or drained on purpose), or until one cannot start. A program
+/// that ends with kExitCannotStart before it was ever ready has said why on stderr and is not
+/// started again. When this returns no child is left. Returns the exit code.
+int RunSupervisor(const SupervisorOptions& options);
+
+/// From the command line: --ready-fd N, --stop-ms N, then for each program
+/// "--child NAME PROGRAM ARGUMENT...". False with `error` set when it is not of that form.
+bool ParseSupervisorArguments(const std::vector<std::string>& arguments, SupervisorOptions& options,
+                              std::string& error);
+
+}  // namespace patchbay::workers
