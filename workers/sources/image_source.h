@@ -31,6 +31,7 @@ struct ImageLayout {
   std::vector<LevelLayout> levels;
   std::optional<double> mpp_y,
       mpp_x;  ///< micrometres per pixel of level 0; absent when the file does not say
+  std::optional<double> objective_power;  ///< what the scanner states (20, 40); never derived
 };
 
 /// One native tile or inner chunk as it lies on disk.
@@ -38,10 +39,11 @@ struct EncodedPiece {
   std::int64_t row = 0, column = 0;       ///< place in the level's chunk grid
   std::size_t begin = 0, size_bytes = 0;  ///< its bytes in EncodedPatch::bytes
   bool absent = false;                    ///< the file says it is not there: fill value, no bytes
+  int plane = 0;  ///< the channel, where a file stores each channel apart; otherwise 0
 };
 
 /// What the read stage hands to decode. Reused from patch to patch so that its memory is allocated
-/// once.
+/// once; `bytes` never shrinks, the pieces say which part of it is theirs.
 struct EncodedPatch {
   int level = 0;
   Box box;

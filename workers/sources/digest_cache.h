@@ -1,0 +1,45 @@
+// A slide's name in plans is the SHA-256 of its file. Hashing a slide costs seconds, so digests are
+// remembered by (device, inode, size, mtime in ns).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "runtime/base/hash.h"
+#include "runtime/base/status.h"
+
+namespace patchbay::workers {
+
+/// What must be unchanged for a remembered digest to hold.
+struct FileIdentity {
+  std::uint64_t device = 0, inode = 0, size_bytes = 0;
+  std::int64_t mtime_ns = 0;
+
+  bool operator==(const FileIdentity&) const = default;
+};
+
+/// A file of remembered digests that any number of processes may share. Losing or damaging it costs
+/// time, never a wrong digest: each record carries a checksum and bad ones are ignored.
+class DigestCache {
+ public:
+  /// `folder` is created when needed (owner-only). An empty folder means nothing is remembered.
+  explicit DigestCache(std::string folder) : folder_(std::move(folder)) {}
+
+  /// SHA-256 of the file's bytes, remembered or computed. Only regular files. FailedPrecondition
+  /// when the file changes while it is read. A cache that cannot be written is not an error.
+  StatusOr<Digest> DigestOf(const std::string& path) const;
+
+  /// What is remembered for `identity`, if anything.
+  std::optional<Digest> Find(const FileIdentity& identity) const;
+
+  /// Remembers. Durable when it returns OK.
+  Status Store(const FileIdentity& identity, const Digest& digest) const;
+
+ private:
+  std::string CachePath() const;
+
+  std::string folder_;
+};
+
+}  // namespace patchbay::workers

@@ -1,0 +1,18 @@
+// Slides in TIFF: Aperio SVS and generic pyramids.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "workers/sources/image_source.h"
+
+namespace patchbay::workers {
+
+/// Opens an Aperio SVS (kind "aperio") or a generic TIFF (kind "tiff"), classic or BigTIFF, either
+/// byte order. Reads only the directories it needs: label and macro images are never opened.
+///
+/// InvalidArgument: not a TIFF or malformed; Unimplemented: a TIFF whose layout is not read (more
+/// than 8 bits, signed samples, palette, several full-size images, ...).
+StatusOr<std::unique_ptr<ImageSource>> OpenTiffImage(const std::string& path);
+
+}  // namespace patchbay::workers
