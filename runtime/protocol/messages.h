@@ -307,6 +307,7 @@ struct FenceShard {
   LeaseNumber lease;
   ShardId shard;
   std::int64_t worker_pid = 0;  ///< 0 = the holder was remote
+  Grant grant;                  ///< where the holder may still write
 };
 /// The range may be granted again: the holder is dead, its receive completed, or the batch moved to
 /// a spare slot. `row` is the slot now filling that batch (the old one is kResting when the batch
