@@ -1,0 +1,58 @@
+// What a user's program links to submit and watch jobs.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/base/status.h"
+#include "runtime/client/control_link.h"
+#include "runtime/protocol/messages.h"
+
+namespace patchbay::client {
+
+inline constexpr std::int64_t kRequestTimeoutMs = 30'000;
+inline constexpr std::int64_t kPollMs = 100;  ///< between looks at a job that is waited for
+
+/// Not thread-safe: one thread, or a lock around it.
+class Client {
+ public:
+  /// `key_file` names the cluster and proves who asks: a path, or /proc/self/fd/N.
+  static StatusOr<Client> Connect(const std::string& key_file);
+  explicit Client(std::unique_ptr<ControlLink> link) : link_(std::move(link)) {}
+
+  /// The same submission_key gives the same job; an empty one is filled with a random key.
+  StatusOr<JobId> SubmitJob(protocol::SubmitJob job);
+  /// All jobs when `jobs` is empty.
+  StatusOr<std::vector<protocol::JobRow>> DescribeJobs(const std::vector<JobId>& jobs);
+  /// NotFound for a job the scheduler does not know.
+  StatusOr<protocol::JobRow> DescribeJob(JobId job);
+  /// Looks every kPollMs until the job has ended or `keep_waiting` says no (Cancelled). `watch`
+  /// sees every row.
+  StatusOr<protocol::JobRow> Wait(JobId job,
+                                  const std::function<void(const protocol::JobRow&)>& watch = {},
+                                  const std::function<bool()>& keep_waiting = {});
+  Status CancelJob(JobId job);
+  /// How many tasks were made ready again.
+  StatusOr<std::uint64_t> RetryJob(JobId job);
+  StatusOr<protocol::ResultFetched> FetchResult(TaskId task);
+  /// Waits until the task is done and returns its result; the task's own error when it failed.
+  StatusOr<std::string> WaitForResult(TaskId task, const std::function<bool()>& keep_waiting = {});
+  StatusOr<std::vector<protocol::LogsFetched::Line>> FetchLogs(JobId job, std::uint64_t after);
+  StatusOr<protocol::ClusterDescribed> DescribeCluster();
+  Status ReloadKeys();
+  Status ShutDown();
+
+ private:
+  template <typename Fact>
+  StatusOr<Fact> Ask(const protocol::Body& command);
+
+  std::unique_ptr<ControlLink> link_;
+};
+
+/// True for kDone, kFailed, kPartlyFailed and kCancelled.
+bool HasEnded(protocol::JobState state);
+
+}  // namespace patchbay::client

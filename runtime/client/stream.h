@@ -1,0 +1,130 @@
+// A trainer's end of a stream: attach, take batches in order, give them back.
+//
+//   PB_ASSIGN_OR_RETURN(auto stream, Stream::Attach(options));
+//   while (...) {
+//     PB_ASSIGN_OR_RETURN(Batch batch, stream->Next());   // already in memory when it could be
+//     Train(batch.data());
+//   }                                                     // ~Batch gives the slot back
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/base/dtype.h"
+#include "runtime/base/hash.h"
+#include "runtime/base/status.h"
+#include "runtime/base/stream_geometry.h"
+#include "runtime/base/tensor_view.h"
+#include "runtime/client/control_link.h"
+#include "runtime/data/network_policy.h"
+#include "runtime/data/slot_table.h"
+
+namespace patchbay::client {
+
+using data::Position;
+
+enum class SlotMemory : std::uint8_t { kHost, kDevice };
+
+/// What a patch looks like, from the plan: shape of one patch in the slot ("nchw": c, y, x; "nhwc":
+/// y, x, c).
+struct PatchLayout {
+  DType dtype = DType::kUint8;
+  std::string layout = "nchw";
+  std::vector<std::int64_t> shape;
+};
+
+struct StreamOptions {
+  std::string key_file;  ///< as Client::Connect; unused when `link` is given to AttachOver
+  JobId job = 0;         ///< the stream job; its root task must be done
+  std::uint32_t rank = 0;
+  std::uint32_t world_size = 1;
+  Position first;              ///< from a resume token, or {0, 0}
+  std::uint32_t prefetch = 2;  ///< larger = more memory and more slack for uneven shards
+  std::uint32_t spares = 1;    ///< larger = more frozen workers survived at once
+  SlotMemory memory = SlotMemory::kHost;
+  int device = 0;             ///< CUDA ordinal, for device slots
+  data::Network network;      ///< how workers of other nodes may deliver; kNone = they may not
+  std::string host_identity;  ///< of this node; empty = found out
+  std::int64_t attach_timeout_ms = 30'000;
+  std::int64_t heartbeat_ms = 500;
+};
+
+/// A batch in its slot. Move-only; gives the slot back when it and every tensor kept from it are
+/// gone.
+class Batch {
+ public:
+  Batch() = default;
+  std::uint32_t epoch() const { return at_.epoch; }
+  std::uint64_t index() const { return at_.batch; }
+  /// Patches of this rank; 0 for a rank whose part of a short last batch is empty.
+  std::uint32_t count() const { return count_; }
+  /// All patches one after another, host or device as attached.
+  std::span<std::byte> bytes() const { return {data_, static_cast<std::size_t>(size_bytes_)}; }
+  /// Shape (count, ...) of StreamPlan::patch.
+  TensorView tensor() const;
+  /// Keeps the slot for as long as the returned pointer lives; `name` is what an exhausted ring's
+  /// error says.
+  std::shared_ptr<void> Keep(std::string name) const;
+  /// The slot may only return once `passed` is true (an event on the consumer's stream). Checked by
+  /// the stream's control thread about every millisecond.
+  void ReleaseWhen(std::function<bool()> passed);
+  /// As destruction.
+  void Release();
+
+ private:
+  friend class Stream;
+  friend class TrainerStream;
+  struct Hold;
+  std::shared_ptr<Hold> hold_;
+  Position at_;
+  std::uint32_t count_ = 0;
+  std::byte* data_ = nullptr;
+  std::uint64_t size_bytes_ = 0;
+  PatchLayout patch_;
+};
+
+struct StreamStats {
+  std::uint64_t batches = 0, patches = 0, bytes = 0;
+  double wall_s = 0;          ///< from the first call of Next
+  double wait_s = 0;          ///< in Next, all batches
+  double stall_fraction = 0;  ///< wait in Next over wall, from the second batch on
+  double first_batch_s = 0;   ///< how long the first Next took
+  std::uint64_t shards_refused = 0, shards_corrupt = 0, batches_moved = 0;
+  std::uint64_t remote_bytes = 0;
+};
+
+/// One rank of one stream. Next and the batches are for one thread (release from any).
+class Stream {
+ public:
+  /// Fetches the plan, checks it against its digest, makes the ring and announces it.
+  static StatusOr<std::unique_ptr<Stream>> Attach(const StreamOptions& options);
+  /// The same over a link of the caller's.
+  static StatusOr<std::unique_ptr<Stream>> AttachOver(std::unique_ptr<ControlLink> link,
+                                                      const StreamOptions& options);
+  /// Detaches if that has not been done.
+  virtual ~Stream() = default;
+
+  /// The next batch in order; waits for it. Past an epoch's last batch comes the next epoch's
+  /// first. After the stream failed: why it failed.
+  virtual StatusOr<Batch> Next(std::int64_t timeout_ms = -1) = 0;
+  /// Leaves the stream; when all ranks have, its job is done. Batches still held stay readable.
+  virtual Status Detach() = 0;
+
+  virtual const StreamGeometry& geometry() const = 0;
+  virtual const PatchLayout& patch() const = 0;
+  virtual Digest plan_digest() const = 0;
+  virtual std::uint64_t batches_per_epoch() const = 0;
+  /// Names the position after the last batch that Next returned; give it to ResumePosition later.
+  virtual std::string ResumeToken() const = 0;
+  virtual StreamStats stats() const = 0;
+  virtual std::uint64_t ring_bytes() const = 0;
+};
+
+/// FailedPrecondition when the token belongs to another plan or world size.
+StatusOr<Position> ResumePosition(const std::string& token, const Digest& plan_digest,
+                                  const StreamGeometry& geometry);
+
+}  // namespace patchbay::client

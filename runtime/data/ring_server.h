@@ -1,0 +1,63 @@
+// Trainer side of mapped delivery: hands the ring's memfd to worker processes of the same node over
+// an abstract Unix socket, counts what they report, and fences them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "runtime/base/status.h"
+#include "runtime/data/ring.h"
+#include "runtime/data/shard_header.h"
+
+namespace patchbay::data {
+
+inline constexpr std::int64_t kProofDeadlineMs = 2'000;  ///< then a fenced batch moves to a spare
+inline constexpr std::uint32_t kMaxPeers = 1024;         ///< worker processes per ring
+inline constexpr std::int64_t kGreetingDeadlineMs = 5'000;
+
+/// A request to make sure that the holder of `lease` can no longer write.
+struct FenceRequest {
+  ShardId shard;
+  LeaseNumber lease;
+  std::int64_t worker_pid = 0;  ///< 0 = remote
+  Grant grant;
+};
+struct FenceOutcome {
+  FenceRequest request;
+  bool already_counted = false;
+  SlotReport row;  ///< the slot now filling the batch
+  Status status;   ///< ResourceExhausted, naming the process: the stream cannot go on
+};
+
+/// One thread of its own. Peers are admitted when their uid is the trainer's (or root) and they
+/// prove the stream secret; from then on their pidfd is kept until it says they are dead, whatever
+/// happens to the socket.
+class RingServer {
+ public:
+  struct Options {
+    StreamSecret secret{};
+    std::uint64_t stream = 0;
+    std::int64_t proof_deadline_ms = kProofDeadlineMs;
+    /// For a remote holder: OK once no transfer of that lease runs any more. Called from the
+    /// server's thread about every 20 ms until it is true or the deadline passes.
+    std::function<bool(const LeaseNumber&)> remote_gone;
+    /// Called once per Fence, from the server's thread.
+    std::function<void(const FenceOutcome&)> fenced;
+  };
+  /// Binds a fresh random abstract name and starts the thread. `ring` must outlive the server.
+  static StatusOr<std::unique_ptr<RingServer>> Start(Ring& ring, Options options);
+  /// Closes every socket and joins the thread.
+  virtual ~RingServer() = default;
+
+  /// Without the leading NUL.
+  virtual const std::string& socket_name() const = 0;
+  /// Returns at once; Options::fenced has the outcome. From the return on nothing is counted under
+  /// the lease.
+  virtual void Fence(const FenceRequest& request) = 0;
+  /// Worker processes that hold the mapping and are not proven dead.
+  virtual std::uint32_t PeerCount() const = 0;
+};
+
+}  // namespace patchbay::data

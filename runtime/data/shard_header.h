@@ -1,0 +1,64 @@
+// What travels in front of a shard's bytes (remote) or instead of them (mapped): which shard, under
+// which lease, into which slot, and a proof that the sender belongs to the stream.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "runtime/base/hash.h"
+#include "runtime/base/ids.h"
+#include "runtime/base/status.h"
+
+namespace patchbay::data {
+
+inline constexpr std::uint32_t kShardHeaderMagic = 0x52485350u;  ///< "PSHR" in memory order
+inline constexpr std::uint16_t kShardHeaderVersion = 1;
+inline constexpr std::size_t kShardHeaderBytes = 144;
+inline constexpr std::size_t kStreamSecretBytes = 32;
+
+/// Known to the scheduler, the stream's trainers and the workers that serve it; never sent on the
+/// data plane.
+using StreamSecret = std::array<std::byte, kStreamSecretBytes>;
+
+/// InvalidArgument unless `text` is exactly kStreamSecretBytes long (TrainerEndpoint carries it
+/// so).
+StatusOr<StreamSecret> StreamSecretFromText(std::string_view text);
+
+/// Which memory of the trainer holds the bytes.
+enum class Landing : std::uint8_t {
+  kHost = 0,    ///< the host ring; pinned staging when the slots are on a device
+  kDevice = 1,  ///< the device slot itself, written over CUDA IPC and complete
+};
+
+struct ShardHeader {
+  std::uint64_t stream = 0;
+  ShardId shard;
+  Grant grant;
+  LeaseNumber lease;
+  Landing landing = Landing::kHost;
+  std::uint32_t crc32c = 0;  ///< of the payload; 0 and unused on the mapped path
+
+  bool operator==(const ShardHeader&) const = default;
+};
+
+/// Fixed layout, every field little-endian, zero where reserved:
+///   0 magic u32 | 4 version u16 | 6 landing u8 | 7 reserved u8 | 8 stream u64 | 16 epoch u32 |
+///   20 rank u32 | 24 batch u64 | 32 shard u32 | 36 slot u32 | 40 slot generation u64 |
+///   48 offset u64 | 56 bytes u64 | 64 lease incarnation u32 | 68 crc32c u32 |
+///   72 lease counter u64 | 80 reserved 32 | 112 proof: HMAC-SHA256(stream secret, bytes 0..112)
+void EncodeShardHeader(const ShardHeader& header, const StreamSecret& secret,
+                       std::span<std::byte, kShardHeaderBytes> out);
+
+/// InvalidArgument: wrong size, magic, version, landing or reserved bytes; PermissionDenied: the
+/// proof is not of this secret (compared in constant time). Checks form, never whether the grant is
+/// live: that is SlotTable's to say.
+StatusOr<ShardHeader> DecodeShardHeader(std::span<const std::byte> bytes,
+                                        const StreamSecret& secret);
+
+/// Equal in every byte, in time that depends on the sizes only.
+bool EqualInConstantTime(std::span<const std::byte> a, std::span<const std::byte> b);
+
+}  // namespace patchbay::data

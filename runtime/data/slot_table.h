@@ -1,0 +1,167 @@
+// The trainer's slots as a pure table: which batch lies where, which shards are in, who holds what.
+// No memory, no thread, no clock: Ring keeps one under its mutex.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/base/ids.h"
+#include "runtime/base/status.h"
+#include "runtime/base/stream_geometry.h"
+#include "runtime/data/shard_header.h"
+
+namespace patchbay::data {
+
+inline constexpr std::uint32_t kMaxSlots = 1024;
+inline constexpr std::uint32_t kMaxShardsPerBatch = 1u << 20;
+
+/// A batch of a stream.
+struct Position {
+  std::uint32_t epoch = 0;
+  std::uint64_t batch = 0;
+  auto operator<=>(const Position&) const = default;
+  std::string ToString() const { return StrCat(epoch, "/", batch); }
+};
+
+/// The batch after `at`; the first of the next epoch after an epoch's last.
+Position NextPosition(const StreamGeometry& geometry, Position at);
+
+enum class SlotPhase : std::uint8_t {
+  kFree,     ///< announced: the scheduler may grant it
+  kFilling,  ///< bound to a batch, shards missing
+  kFull,     ///< every shard is in
+  kInUse,    ///< handed out by Next, or kept by a tensor
+  kResting,  ///< a fenced process may still write to it; comes back as a spare
+  kSpare,    ///< holds nothing and is not announced
+};
+
+struct SlotTableOptions {
+  std::uint64_t stream = 0;
+  std::uint32_t rank = 0;
+  StreamGeometry geometry;
+  std::uint32_t slots = 4;   ///< announced: prefetch + 2
+  std::uint32_t spares = 1;  ///< larger = more frozen workers survived at once
+  Position first;
+};
+
+/// One slot, for reports and for the scheduler after its restart.
+struct SlotReport {
+  std::uint32_t slot = 0;
+  std::uint64_t generation = 0;
+  SlotPhase phase = SlotPhase::kFree;
+  Position at;
+  std::vector<std::uint32_t> counted;
+};
+
+/// Bytes of one shard to copy inside the ring's memory.
+struct ShardMove {
+  std::uint32_t from_slot = 0, to_slot = 0;
+  std::uint64_t offset_bytes = 0, size_bytes = 0;
+};
+
+/// What became of a shard that arrived.
+struct Counted {
+  std::optional<ShardMove> move;  ///< its batch moved: copy before anyone reads
+  bool batch_full = false;
+};
+
+/// Generations of a slot strictly rise; a shard counts once; slots + spares is constant.
+/// Not thread-safe.
+class SlotTable {
+ public:
+  /// InvalidArgument for an empty geometry, a rank outside the world, or counts past their limits.
+  static StatusOr<SlotTable> Create(const SlotTableOptions& options);
+
+  /// Whether a shard with this header may be received or counted now. Changes nothing.
+  /// OK; AlreadyExists (it counted before), FailedPrecondition (dead grant, fenced lease, released
+  /// batch: drop it and go on), InvalidArgument (does not fit the geometry or another stream).
+  [[nodiscard]] Status Admit(const ShardHeader& header) const;
+
+  /// As Admit, and binds the slot to the header's batch and marks the shard as being received, so
+  /// that no second transfer may start into the range. Unavailable while one is running.
+  /// Pair with EndReceive.
+  [[nodiscard]] Status BeginReceive(const ShardHeader& header);
+  /// The transfer's request has completed with whatever status. Does not count.
+  void EndReceive(const ShardHeader& header);
+  bool Receiving(const LeaseNumber& lease) const;
+
+  /// Counts a shard whose bytes are in. Errors as Admit.
+  [[nodiscard]] StatusOr<Counted> Count(const ShardHeader& header);
+
+  /// Refuses `lease` and every older lease of that shard from now on. False if the shard had
+  /// already counted.
+  bool Fence(const ShardId& shard, const LeaseNumber& lease);
+
+  /// Moves the batch out of the slot its fenced shard is granted in (`grant`, as the scheduler sent
+  /// it): the counted shards are to be copied to the spare, the old slot rests until ProveGone.
+  /// Nothing to do (moves empty) when the batch does not lie in that slot any more.
+  /// ResourceExhausted when no spare is left.
+  StatusOr<std::vector<ShardMove>> MoveToSpare(const ShardId& shard, const Grant& grant);
+  /// One more process may still write to this slot; the slot rests until each is proven gone.
+  void AddZombie(std::uint32_t slot);
+  /// One of them is proven gone. True when this made the slot a spare again.
+  bool ProveGone(std::uint32_t slot);
+
+  /// The slot whose batch `at` is complete, or nullopt.
+  std::optional<std::uint32_t> FullSlot(Position at) const;
+  /// True when this rank has no patches in the batch: it needs no slot and is complete as it is.
+  bool IsEmpty(Position at) const;
+  /// kFull to kInUse; the next batch may be taken. `at` must be next() and complete.
+  void Take(Position at);
+  /// kInUse to kFree with the next generation. False if that generation is not in use.
+  bool Release(std::uint32_t slot, std::uint64_t generation);
+
+  /// The first batch not taken yet.
+  Position next() const { return next_; }
+  std::uint32_t SlotCount() const { return static_cast<std::uint32_t>(slots_.size()); }
+  SlotReport Report(std::uint32_t slot) const;
+  std::vector<SlotReport> ReportAll() const;
+  /// The slot that holds (or is filling) the batch.
+  std::optional<std::uint32_t> SlotOf(Position at) const;
+  /// True when every slot that could be granted is in use, so that no batch can arrive.
+  bool Exhausted() const;
+  std::uint32_t SparesLeft() const;
+  const SlotTableOptions& options() const { return options_; }
+
+ private:
+  struct Shard {
+    bool counted = false;
+    bool receiving = false;
+    std::optional<LeaseNumber> fenced;  ///< this lease and older ones are void
+    LeaseNumber receiving_lease;
+  };
+  struct Slot {
+    std::uint64_t generation = 1;
+    SlotPhase phase = SlotPhase::kFree;
+    Position at;
+    std::uint32_t zombies = 0;
+    std::uint32_t receives = 0;  ///< transfers running into this slot's memory
+  };
+  /// A batch from its first sign of life until it is taken. Outlives its slot when it moves.
+  struct Batch {
+    std::vector<Shard> shards;
+    std::uint32_t counted = 0;
+    std::optional<std::uint32_t> slot;
+  };
+
+  explicit SlotTable(const SlotTableOptions& options);
+  Status CheckForm(const ShardHeader& header) const;
+  Status CheckSlot(const ShardHeader& header) const;
+  Status CheckShard(const ShardHeader& header) const;
+  Batch& BatchAt(Position at);
+  const Batch* FindBatch(Position at) const;
+  void Bind(std::uint32_t slot, Position at);
+  void TryEndRest(std::uint32_t slot);
+  void EndRests();
+
+  SlotTableOptions options_;
+  std::vector<Slot> slots_;
+  std::map<Position, Batch> batches_;
+  Position next_;
+};
+
+}  // namespace patchbay::data
