@@ -1,0 +1,90 @@
+// The plan of a stream: enough to derive the spec of every patch of every epoch, anywhere, with no
+// table of patches. Named by the SHA-256 of its canonical text.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/base/box.h"
+#include "runtime/base/hash.h"
+#include "runtime/base/random.h"
+#include "runtime/base/status.h"
+#include "runtime/base/stream_geometry.h"
+#include "runtime/plan/run_config.h"
+
+namespace patchbay::plan {
+
+inline constexpr std::size_t kMaxPlanImages = 1'000'000;
+inline constexpr std::uint32_t kMaxEpoch = 0xFFFF;  ///< the draw counter has 16 bits for it
+
+/// What the planning task found out about one image, at the level the config asks for.
+struct PlannedImage {
+  Digest digest;                       ///< of the store, or SHA-256 of the slide's file
+  std::string kind;                    ///< ImageLayout::kind
+  std::int64_t height = 0, width = 0;  ///< pixels of that level
+  int channels = 3;
+  DType dtype = DType::kUint8;
+
+  bool operator==(const PlannedImage&) const = default;
+};
+
+/// One patch, as a value: what to read, and the numbers its transforms are drawn from.
+struct PatchSpec {
+  std::uint32_t image = 0;  ///< row of Plan::images()
+  int level = 0;
+  /// The finished patch in level pixels; may reach past the image. Ops that need surroundings read
+  /// a larger box (ops::Chain::SourceBox).
+  Box box;
+  bool pad = false;  ///< under Tail::kPad, past the epoch's end: all bytes zero, read nothing
+  DrawKey key;       ///< seed, epoch and ordinal set; ops set op_occurrence and stream
+};
+
+/// Immutable. Cheap to move, safe to share between threads.
+class Plan {
+ public:
+  /// `config` must carry numerics. InvalidArgument when there is no image, an image is empty, or
+  /// the images differ in channels or dtype.
+  static StatusOr<Plan> Build(const RunConfig& config, std::vector<PlannedImage> images);
+
+  /// From canonical text that arrived from elsewhere. InvalidArgument unless it is exactly what
+  /// Text() of some plan gives.
+  static StatusOr<Plan> Parse(std::string_view text, const std::vector<config::Key>& ops);
+
+  /// Canonical JSON. Excludes paths, prefetch and everything that does not change a byte.
+  const std::string& Text() const { return text_; }
+  const Digest& digest() const { return digest_; }
+
+  /// dataset is empty and prefetch its default here: neither is part of a plan.
+  const RunConfig& config() const { return config_; }
+  const std::vector<PlannedImage>& images() const { return images_; }
+  /// Patches of one epoch from images [0, i): size images + 1.
+  const std::vector<std::uint64_t>& cumulative_patches() const { return cumulative_; }
+  std::uint64_t patches_per_epoch() const { return cumulative_.back(); }
+  std::uint64_t patch_bytes() const;
+  int channels() const { return images_.front().channels; }
+
+  /// Counts of the stream for that many ranks. A shard is an eighth of a rank's part of a batch,
+  /// at most kMaxShardBytes, at least one patch. InvalidArgument for 0 ranks or more than patches
+  /// in a batch.
+  StatusOr<StreamGeometry> Geometry(std::uint32_t world_size) const;
+
+  /// The patch at `ordinal` of an epoch. Ordinals past the epoch's end are the tail's: padding, or
+  /// the first patches again. InvalidArgument past a batch's length beyond the end, or for an epoch
+  /// above kMaxEpoch.
+  StatusOr<PatchSpec> DeriveSpec(std::uint32_t epoch, std::uint64_t ordinal) const;
+
+ private:
+  Plan() = default;
+
+  RunConfig config_;
+  std::vector<PlannedImage> images_;
+  std::vector<std::uint64_t> cumulative_;
+  std::string text_;
+  Digest digest_;
+};
+
+inline constexpr std::uint64_t kMaxShardBytes = 16u << 20;
+
+}  // namespace patchbay::plan
