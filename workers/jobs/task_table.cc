@@ -1,0 +1,59 @@
+#include "workers/jobs/task_table.h"
+
+#include <algorithm>
+#include <exception>
+#include <span>
+
+#include "workers/jobs/noop.h"
+
+namespace patchbay::workers {
+namespace {
+
+struct TaskRow {
+  std::string_view name;
+  TaskFunction function;
+};
+
+/// Sorted by name.
+constexpr TaskRow kTasks[] = {
+    {"noop", RunNoop},
+};
+
+}  // namespace
+
+TaskFunction FindTask(std::string_view op) {
+  for (const TaskRow& row : kTasks) {
+    if (row.name == op) return row.function;
+  }
+  return nullptr;
+}
+
+std::vector<std::string> TaskNames() {
+  std::vector<std::string> names;
+  for (const TaskRow& row : kTasks) names.emplace_back(row.name);
+  return names;
+}
+
+StatusOr<TaskOutput> RunTask(std::string_view op, TaskContext& context) {
+  const TaskFunction function = FindTask(op);
+  if (function == nullptr) {
+    const std::string nearest = Nearest(op, TaskNames());
+    return absl::UnimplementedError(
+        StrCat("run task: ", op, ": no such op",
+               nearest.empty() ? std::string() : StrCat(", did you mean ", nearest, "?")));
+  }
+  try {
+    StatusOr<TaskOutput> output = function(context);
+    if (output.ok() && output->result.size() > protocol::kMaxInlineResultBytes) {
+      return absl::InternalError(StrCat("run task: ", op, ": its result of ", output->result.size(),
+                                        " bytes is too large to send"));
+    }
+    return output;
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError(StrCat("run task: ", op, ": out of memory"));
+  } catch (const std::exception& error) {
+    return absl::InternalError(StrCat("run task: ", op, ": ", error.what()));
+  }
+}
+
+}  // namespace patchbay::workers
