@@ -1,0 +1,158 @@
+// The scheduler as a pure state machine: (state, event, now) -> actions. No clock, socket, thread,
+// file or random number in here: scheduler/server feeds it in the real process and tests/sim in the
+// simulator, and the same events give the same actions, byte for byte.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/hash.h"
+#include "runtime/base/status.h"
+#include "runtime/protocol/messages.h"
+
+namespace patchbay::scheduler {
+
+/// One authenticated connection. The server gives every connection a number and never reuses it
+/// while it runs (after a restart numbers may start again).
+using PeerId = std::uint64_t;
+
+enum class Role : std::uint8_t { kOperator, kSubmitter, kWorker, kTrainer };
+
+/// Who a connection is, as its key says; nothing the peer claims by itself.
+struct PeerIdentity {
+  Role role = Role::kSubmitter;
+  std::string key_name;  ///< also the only node name a worker key may use
+  std::vector<std::string> read_prefixes, write_prefixes;
+};
+
+/// The time of an event: `steady_ms` orders and times out, `wall_seconds` is only shown and
+/// journalled. steady_ms never goes back between events.
+struct Instant {
+  TimeMs steady_ms = 0;
+  std::int64_t wall_seconds = 0;
+};
+
+/// Bytes for the journal. Sequences rise by one from record to record over the journal's life.
+struct JournalRecord {
+  std::uint64_t sequence = 0;
+  std::string bytes;
+};
+
+struct SendAction {
+  PeerId peer = 0;
+  std::uint64_t request_id = 0;  ///< of the request it answers; 0 = unasked
+  protocol::Body body;
+};
+
+/// What only the process around the core can do. It answers the peer itself (KeysReloaded,
+/// ShuttingDown) when it has done it; the core has already checked the role.
+struct HostRequest {
+  enum class Kind : std::uint8_t { kReloadKeys, kShutDown };
+  Kind kind = Kind::kReloadKeys;
+  PeerId peer = 0;
+  std::uint64_t request_id = 0;
+};
+
+/// What an event led to. Do it in this order: records to the journal, then sends, then disconnects,
+/// then host requests. Sends never wait for the records beside them: whatever promises durability
+/// comes out of JournalDurable.
+struct Actions {
+  std::vector<JournalRecord> records;
+  std::vector<SendAction> sends;
+  std::vector<PeerId> disconnects;
+  std::vector<HostRequest> host_requests;
+
+  void Clear();
+};
+
+/// Times in milliseconds. The defaults are the contract; the simulator varies them.
+struct CoreOptions {
+  /// A lease that shows no progress for so long is void and its worker is killed.
+  TimeMs lease_ms = 10'000;
+  /// An agent or worker silent for so long gets no new leases.
+  TimeMs suspect_ms = 3'000;
+  /// An agent silent for so long is no longer listed; what its workers held has long expired.
+  TimeMs forget_node_ms = 60'000;
+  /// A trainer silent for so long gets no new shards made.
+  TimeMs suspend_trainer_ms = 1'500;
+  /// A trainer silent for so long loses its leases. It may attach again with what it holds.
+  TimeMs forget_trainer_ms = 3'000;
+  /// A stream job without any trainer for so long ends as cancelled.
+  TimeMs abandon_stream_ms = 600'000;
+  /// A stream with slots to fill and no worker that may fill them for so long fails.
+  TimeMs no_worker_ms = 30'000;
+  /// A worker whose delivery to a trainer failed gets none of its shards for so long.
+  TimeMs bar_ms = 15'000;
+  /// A shard its worker delivered but the trainer did not count for so long is fenced and made
+  /// again.
+  TimeMs count_wait_ms = 5'000;
+  /// KillWorker and FenceShard are repeated at this interval until they are answered.
+  TimeMs resend_ms = 1'000;
+  /// First wait before a failed task is tried again; doubles with each attempt.
+  TimeMs retry_ms = 500;
+  TimeMs retry_max_ms = 30'000;
+  /// Agents and trainers are told to send heartbeats at this interval.
+  std::uint32_t heartbeat_ms = 500;
+};
+
+/// Numbers for metrics and back-pressure; all are O(1) to read.
+struct CoreGauges {
+  std::uint64_t jobs = 0, tasks_ready = 0, leases = 0, workers = 0, streams = 0;
+  std::uint64_t undurable_records = 0;  ///< the server stops reading peers while this is large
+  std::uint64_t tasks_committed = 0, shards_counted = 0, leases_expired = 0, stale_reports = 0;
+};
+
+/// Not thread-safe: one thread owns it. Every method that takes `Actions&` appends to it.
+///
+/// Life: construct; LoadSnapshot (if the journal has one); Replay every later record in order;
+/// Start once; then events. Until Start no other method than those may be called.
+class Core {
+ public:
+  explicit Core(const CoreOptions& options = {});
+  ~Core();
+  Core(const Core&) = delete;
+  Core& operator=(const Core&) = delete;
+
+  /// Durable state as EncodeSnapshot wrote it after record `sequence`. DataLoss when it is damaged
+  /// or of a later version.
+  Status LoadSnapshot(std::uint64_t sequence, std::string_view snapshot);
+  /// One journalled record; sequences must follow one another. DataLoss when it is damaged or does
+  /// not fit what came before.
+  Status Replay(std::uint64_t sequence, std::string_view record);
+  /// Opens for business under the next incarnation (a record: nothing is leased before it is
+  /// durable).
+  void Start(Instant now, Actions& out);
+
+  /// A connection authenticated. Must come before its first message.
+  void PeerJoined(PeerId peer, PeerIdentity identity);
+  /// The connection is gone for good (revoked key, socket closed). Leases outlive it.
+  void PeerGone(PeerId peer, Instant now, Actions& out);
+  /// A message of a joined peer. Answers to requests (request_id != 0) carry the same request_id.
+  void Receive(PeerId peer, protocol::Envelope&& message, Instant now, Actions& out);
+  /// Call every 50 to 200 ms.
+  void Tick(Instant now, Actions& out);
+  /// Every record up to `sequence` has reached the disk.
+  void JournalDurable(std::uint64_t sequence, Instant now, Actions& out);
+
+  /// The durable state as of last_sequence(), for compaction. Write it after those records.
+  std::string EncodeSnapshot() const;
+  /// SHA-256 of the durable state: equal after replay of the same records.
+  Digest DurableStateHash() const;
+  std::uint64_t last_sequence() const;
+  std::uint32_t incarnation() const;
+  CoreGauges gauges() const;
+
+  /// Checks the tables against each other (leases, resources, slots); Internal with what is wrong.
+  /// Slow: for tests and the simulator.
+  Status CheckInvariants() const;
+
+ private:
+  struct Machine;
+  std::unique_ptr<Machine> machine_;
+};
+
+}  // namespace patchbay::scheduler

@@ -1,0 +1,61 @@
+// The scheduler's memory across restarts: an append-only list of records and at most one snapshot,
+// in one SQLite file. What a record means is scheduler/state's business.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/base/status.h"
+#include "scheduler/core/core.h"
+
+namespace patchbay::scheduler {
+
+struct JournalOptions {
+  std::string path;  ///< of the database; its folder must exist, owner-only
+  /// The file may grow to this. Larger means more room between compactions; when it is reached
+  /// appends fail with ResourceExhausted as on a full disk.
+  std::uint64_t file_bytes_max = 8ull << 30;
+  /// Records waiting for the writer thread; Append blocks beyond it.
+  std::size_t queue_records_max = 1u << 16;
+};
+
+/// One process, one connection. Open and Replay on one thread; then Start; then Append and Compact
+/// from one thread. A write that fails is final: nothing is acknowledged after it.
+class Journal {
+ public:
+  /// Told from the writer thread: OK and the last sequence on disk, or once the error that stopped
+  /// the journal.
+  using OnDurable = std::function<void(const Status& status, std::uint64_t sequence)>;
+
+  /// Creates or opens the file (mode 0600), checks its integrity, takes the lock. Unimplemented on
+  /// a network file system, DataLoss when damaged, Unavailable when another process has it.
+  static StatusOr<std::unique_ptr<Journal>> Open(const JournalOptions& options);
+  /// Writes what is queued, then closes.
+  ~Journal();
+
+  /// The snapshot (if any) and every record after it, in order; then core.last_sequence() is the
+  /// journal's.
+  Status ReplayInto(Core& core);
+
+  void Start(OnDurable on_durable);
+  /// Takes the records over; returns at once unless the queue is full. Sequences must follow.
+  void Append(std::vector<JournalRecord> records);
+  /// Replaces everything up to `sequence` by the snapshot, after what was appended before.
+  void Compact(std::uint64_t sequence, std::string snapshot);
+  /// Records since the last snapshot: compact when this is large (see kCompactRecords).
+  std::uint64_t records_since_snapshot() const;
+
+ private:
+  struct Store;
+  explicit Journal(std::unique_ptr<Store> store);
+  std::unique_ptr<Store> store_;
+};
+
+/// The server compacts after so many records.
+inline constexpr std::uint64_t kCompactRecords = 500'000;
+
+}  // namespace patchbay::scheduler
