@@ -1,0 +1,35 @@
+// The ingest job: slides become stores. ingest.plan (root) expands the sources and spawns one
+// ingest.open a slide; that spawns one ingest.shard a zarr shard and the slide's ingest.finalise;
+// ingest.summary closes the job.
+#pragma once
+
+#include "workers/jobs/task.h"
+
+namespace patchbay::workers {
+
+/// Payload: IngestSettings. Manifest: {"sources": [paths], "out": folder, "pseudonym_key": hex}.
+/// Result: {"job_key", "slides", "summary_task", "estimated_bytes", "free_bytes", "staging"}.
+StatusOr<TaskOutput> RunIngestPlan(TaskContext& context);
+
+/// Payload: {"job_key", "slide"}. Result: {"slide", "levels", "shards"}; nothing is spawned for a
+/// slide whose store is there already with the same source and settings.
+StatusOr<TaskOutput> RunIngestOpen(TaskContext& context);
+
+/// Payload: {"job_key", "slide", "slide_key", "level", "row", "column"}. Result: {"record": hex of
+/// the record's hash}.
+StatusOr<TaskOutput> RunIngestShard(TaskContext& context);
+
+/// Payload: {"job_key", "slide", "slide_key"}; inputs: every shard's result, in ShardPlaces order.
+/// Result: {"slide", "store", "digest", "pixel_digest", "source_bytes", "stored_bytes"}.
+StatusOr<TaskOutput> RunIngestFinalise(TaskContext& context);
+
+/// Payload: {"job_key"}. Result: {"stores": [{"name", "source_index", "source_bytes",
+/// "stored_bytes", "digest", "pixel_digest", "already_there"}], "missing": [slide numbers without a
+/// store]}.
+/// Spawns ingest.clean, so that the job's folder outlives a summary whose commit was lost.
+StatusOr<TaskOutput> RunIngestSummary(TaskContext& context);
+
+/// Payload: {"job_key"}. Removes the job's folder; harmless to repeat.
+StatusOr<TaskOutput> RunIngestClean(TaskContext& context);
+
+}  // namespace patchbay::workers

@@ -1,0 +1,160 @@
+// The end of a slide and the end of the job: every hash checked, one rename, then nothing of the
+// work left behind.
+#include <algorithm>
+#include <filesystem>
+
+#include <fcntl.h>
+
+#include "runtime/base/file.h"
+#include "runtime/base/strings.h"
+#include "runtime/zarr/publish.h"
+#include "workers/jobs/ingest.h"
+#include "workers/jobs/ingest_publish.h"
+#include "workers/jobs/ingest_slide.h"
+#include "workers/jobs/result_file.h"
+
+namespace patchbay::workers {
+namespace {
+
+constexpr std::size_t kMaxRecordBytes = 16u << 20;
+constexpr std::size_t kHashBlockBytes = 4u << 20;
+
+Status CheckFileHash(TaskContext& context, const std::string& path,
+                     const zarr::ShardRecord& record) {
+  PB_ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(path, O_RDONLY));
+  Sha256 hash;
+  std::vector<std::byte> block(kHashBlockBytes);
+  for (std::uint64_t at = 0; at < record.size_bytes; at += block.size()) {
+    const auto take =
+        static_cast<std::size_t>(std::min<std::uint64_t>(block.size(), record.size_bytes - at));
+    PB_RETURN_IF_ERROR(ReadAt(fd.get(), at, std::span(block).first(take), path));
+    hash.Update(std::span<const std::byte>(block).first(take));
+    context.AddProgress();
+  }
+  if (hash.Finish() != record.digest) {
+    return absl::DataLossError(
+        StrCat("finalise: ", path, ": the file is not what its task committed"));
+  }
+  return context.CheckCancelled();
+}
+
+/// Every shard's record, held against what its task reported, and its file against the record.
+StatusOr<std::vector<zarr::ShardRecord>> CheckedRecords(TaskContext& context,
+                                                        const IngestSlide& slide,
+                                                        const std::string& slide_key,
+                                                        std::uint64_t& absent_pieces) {
+  const std::vector<zarr::ShardPlace> places = ShardPlaces(slide);
+  if (context.inputs.size() != places.size()) {
+    return absl::InternalError(StrCat("finalise: ", context.inputs.size(), " results for ",
+                                      places.size(), " zarr shards"));
+  }
+  std::vector<zarr::ShardRecord> records;
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    const std::string path = slide.folders.Record(slide_key, RecordName(places[i]));
+    PB_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxRecordBytes));
+    PB_ASSIGN_OR_RETURN(const Json result, ParseJson(context.inputs[i], "shard result"));
+    if (result.value("record", "") != Sha256Of(text).Hex()) {
+      return absl::DataLossError(
+          StrCat("finalise: ", path, ": the record is not what its task reported"));
+    }
+    PB_ASSIGN_OR_RETURN(const Json json, ParseJson(text, "shard record"));
+    PB_ASSIGN_OR_RETURN(zarr::ShardRecord record, zarr::ShardRecordFromJson(json));
+    if (places[i].level == 0) absent_pieces += json.value("absent_pieces", std::uint64_t{0});
+    if (record.size_bytes > 0) {
+      const std::string file =
+          StrCat(slide.folders.Store(slide_key), "/", zarr::ShardFileName(record.place));
+      PB_RETURN_IF_ERROR(CheckFileHash(context, file, record));
+    }
+    records.push_back(std::move(record));
+  }
+  return records;
+}
+
+Status WriteAndPublish(TaskContext& context, const IngestSlide& slide, const std::string& name,
+                       SlideOutcome& outcome) {
+  PB_ASSIGN_OR_RETURN(const Digest source, Digest::FromHex(outcome.source_sha256));
+  zarr::ImageStoreSpec spec = StoreSpec(slide, source, outcome.source_bytes);
+  PB_ASSIGN_OR_RETURN(const auto records,
+                      CheckedRecords(context, slide, outcome.slide_key, outcome.absent_pieces));
+  spec.attributes["absent_pieces"] = outcome.absent_pieces;
+  PB_ASSIGN_OR_RETURN(const zarr::StoreRoots roots, zarr::CombineRoots(spec, records));
+  const std::string staged = slide.folders.Store(outcome.slide_key);
+  PB_RETURN_IF_ERROR(zarr::WriteStoreMetadata(staged, spec, roots));
+  context.AddProgress();
+  PB_RETURN_IF_ERROR(context.CheckCancelled());
+  PB_RETURN_IF_ERROR(zarr::PublishStore(staged, StrCat(slide.folders.out, "/", name)));
+  outcome.digest = roots.bytes.Hex();
+  outcome.pixel_digest = roots.pixels.Hex();
+  for (const zarr::ShardRecord& record : records) outcome.stored_bytes += record.size_bytes;
+  outcome.store = name;
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+StatusOr<TaskOutput> RunIngestFinalise(TaskContext& context) {
+  PB_ASSIGN_OR_RETURN(const IngestSlide slide, OpenIngestSlide(context));
+  PB_ASSIGN_OR_RETURN(SlideOutcome outcome, LoadOutcome(slide.folders, slide.index));
+  PB_ASSIGN_OR_RETURN(const Digest source, Digest::FromHex(outcome.source_sha256));
+  PB_ASSIGN_OR_RETURN(const std::string name, StoreName(slide.manifest, slide.path, source));
+  PB_ASSIGN_OR_RETURN(const bool there,
+                      AdoptFinishedStore(slide.folders, name, slide.manifest.settings, outcome));
+  if (!there) PB_RETURN_IF_ERROR(WriteAndPublish(context, slide, name, outcome));
+  PB_RETURN_IF_ERROR(SaveOutcome(slide.folders, slide.index, outcome));
+  std::error_code ignored;
+  std::filesystem::remove_all(slide.folders.Staging(outcome.slide_key), ignored);
+  TaskOutput output;
+  output.result = DumpJson({{"slide", slide.index},
+                            {"store", outcome.store},
+                            {"digest", outcome.digest},
+                            {"pixel_digest", outcome.pixel_digest},
+                            {"source_bytes", outcome.source_bytes},
+                            {"stored_bytes", outcome.stored_bytes}});
+  return output;
+}
+
+StatusOr<TaskOutput> RunIngestSummary(TaskContext& context) {
+  PB_ASSIGN_OR_RETURN(const IngestFolders folders, FoldersOf(context));
+  PB_ASSIGN_OR_RETURN(const IngestManifest manifest, LoadManifest(folders));
+  Json stores = Json::array(), missing = Json::array();
+  std::vector<std::pair<std::int64_t, SlideOutcome>> finished;
+  for (std::int64_t i = 0; i < static_cast<std::int64_t>(manifest.sources.size()); ++i) {
+    const auto outcome = LoadOutcome(folders, i);
+    context.AddProgress();
+    if (!outcome.ok() || outcome->store.empty()) {
+      missing.push_back(i);
+      std::error_code ignored;
+      if (outcome.ok()) std::filesystem::remove_all(folders.Staging(outcome->slide_key), ignored);
+      continue;
+    }
+    stores.push_back({{"name", outcome->store},
+                      {"source_index", i},
+                      {"source_bytes", outcome->source_bytes},
+                      {"stored_bytes", outcome->stored_bytes},
+                      {"digest", outcome->digest},
+                      {"pixel_digest", outcome->pixel_digest},
+                      {"already_there", outcome->already_there}});
+    finished.emplace_back(i, *outcome);
+  }
+  PB_RETURN_IF_ERROR(UpdateManifestCsv(folders, manifest, finished));
+  TaskOutput output;
+  PB_ASSIGN_OR_RETURN(
+      output.result,
+      InlineOrFile(context, folders.out, DumpJson({{"stores", stores}, {"missing", missing}})));
+  protocol::TaskSpec clean;
+  clean.op = "ingest.clean";
+  clean.payload = DumpJson(context.payload);
+  clean.label = "clean";
+  output.spawned.push_back(std::move(clean));
+  return output;
+}
+
+StatusOr<TaskOutput> RunIngestClean(TaskContext& context) {
+  PB_ASSIGN_OR_RETURN(const IngestFolders folders, FoldersOf(context));
+  std::error_code ignored;
+  std::filesystem::remove_all(folders.Job(), ignored);
+  std::filesystem::remove(folders.Root(), ignored);
+  return TaskOutput{};
+}
+
+}  // namespace patchbay::workers
