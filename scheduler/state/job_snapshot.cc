@@ -1,0 +1,171 @@
+// The durable state as bytes: what compaction writes and what the state hash is over.
+#include "scheduler/state/job_table.h"
+#include "scheduler/state/wire.h"
+
+namespace patchbay::scheduler {
+namespace {
+
+constexpr std::uint64_t kSnapshotVersion = 1;
+
+/// Ready, leased and waiting are one state on disk.
+TaskState Durable(TaskState state) { return IsEnded(state) ? state : TaskState::kWaiting; }
+
+/// Whether a job's first task has started is not durable.
+JobState Durable(JobState state) { return IsEnded(state) ? state : JobState::kRunning; }
+
+void WriteTask(WireWriter& out, const Task& task) {
+  out.Spec(task.spec);
+  out.U64(static_cast<std::uint64_t>(Durable(task.state)));
+  out.Text(task.result);
+  out.U64(task.result_dropped ? 1 : 0);
+}
+
+void WriteJob(WireWriter& out, const Job& job) {
+  out.U64(job.id);
+  out.Text(job.submitter);
+  out.Text(job.submission_key);
+  out.Text(job.kind);
+  out.Text(job.name);
+  out.Text(job.manifest);
+  out.Texts(job.read_prefixes);
+  out.Texts(job.write_prefixes);
+  out.I64(job.priority);
+  out.U64(job.world_size);
+  out.I64(job.submitted_at);
+  out.I64(job.finished_at);
+  out.U64(static_cast<std::uint64_t>(Durable(job.state)));
+  out.U64(job.finish_order);
+  out.U64(job.progress_bytes);
+  out.Outcome(job.stream_outcome);
+  out.U64(job.failures.size());
+  for (const auto& [index, outcome] : job.failures) {
+    out.U64(index);
+    out.Outcome(outcome);
+  }
+  std::uint64_t failed_groups = 0;
+  for (const auto& [number, group] : job.groups) failed_groups += group.failed ? 1 : 0;
+  out.U64(failed_groups);
+  for (const auto& [number, group] : job.groups) {
+    if (group.failed) out.U64(number);
+  }
+  out.U64(job.tasks.size());
+  for (const Task& task : job.tasks) WriteTask(out, task);
+}
+
+bool ReadTask(WireReader& in, Task& task) {
+  task.spec = in.Spec();
+  const std::uint64_t state = in.U64();
+  if (state > static_cast<std::uint64_t>(TaskState::kQuarantined)) return false;
+  task.state = Durable(static_cast<TaskState>(state));
+  task.result = in.Text();
+  task.result_dropped = in.U64() != 0;
+  return in.ok();
+}
+
+bool ReadJobHead(WireReader& in, Job& job) {
+  job.id = in.U64();
+  job.submitter = in.Text();
+  job.submission_key = in.Text();
+  job.kind = in.Text();
+  job.name = in.Text();
+  job.manifest = in.Text();
+  job.read_prefixes = in.Texts();
+  job.write_prefixes = in.Texts();
+  job.priority = static_cast<std::int32_t>(in.I64());
+  job.world_size = in.U32();
+  job.submitted_at = in.I64();
+  job.finished_at = in.I64();
+  const std::uint64_t state = in.U64();
+  if (state > static_cast<std::uint64_t>(JobState::kCancelled)) return false;
+  job.state = static_cast<JobState>(state);
+  job.finish_order = in.U64();
+  job.progress_bytes = in.U64();
+  job.stream_outcome = in.Outcome();
+  const std::size_t failures = in.Count();
+  for (std::size_t i = 0; i < failures && in.ok(); ++i) {
+    const std::uint32_t index = in.U32();
+    job.failures[index] = in.Outcome();
+  }
+  const std::size_t groups = in.Count();
+  for (std::size_t i = 0; i < groups && in.ok(); ++i) job.groups[in.U32()].failed = true;
+  return in.ok();
+}
+
+Status Damaged() { return absl::DataLossError("read journal snapshot: damaged"); }
+
+}  // namespace
+
+std::string JobTable::Encode() const {
+  WireWriter out;
+  out.U64(kSnapshotVersion);
+  out.U64(incarnation_);
+  out.U64(next_job_);
+  out.U64(next_finish_);
+  out.U64(jobs_.size());
+  for (const auto& [id, job] : jobs_) WriteJob(out, job);
+  return out.Take();
+}
+
+Status JobTable::Decode(std::string_view bytes) {
+  *this = JobTable();
+  WireReader in(bytes);
+  const std::uint64_t version = in.U64();
+  if (in.ok() && version > kSnapshotVersion) {
+    return absl::DataLossError(
+        StrCat("read journal snapshot: version ", version, " is newer than this scheduler's"));
+  }
+  incarnation_ = in.U32();
+  next_job_ = in.U64();
+  next_finish_ = in.U64();
+  const std::size_t jobs = in.Count();
+  for (std::size_t i = 0; i < jobs; ++i) PB_RETURN_IF_ERROR(DecodeJob(in));
+  return in.Finished() ? absl::OkStatus() : Damaged();
+}
+
+Status JobTable::DecodeJob(WireReader& in) {
+  Job head;
+  if (!ReadJobHead(in, head) || head.id == 0 || head.id >= next_job_) return Damaged();
+  if (jobs_.count(head.id) != 0) return Damaged();
+  const JobId id = head.id;
+  Job& job = jobs_[id] = std::move(head);
+  const std::size_t tasks = in.Count();
+  for (std::size_t i = 0; i < tasks; ++i) {
+    if (!ReadTask(in, job.tasks.emplace_back())) return Damaged();
+    for (const std::uint32_t on : job.tasks.back().spec.depends_on) {
+      if (on >= i) return Damaged();
+    }
+  }
+  if (job.tasks.empty()) return Damaged();
+  RebuildDerived(job);
+  by_id_[id] = &job;
+  submissions_[{job.submitter, job.submission_key}] = id;
+  if (job.finish_order != 0) {
+    finished_.insert({job.finish_order, id});
+    finished_bytes_ += job.size_bytes;
+  }
+  return absl::OkStatus();
+}
+
+void JobTable::RebuildDerived(Job& job) {
+  job.size_bytes = sizeof(Job) + job.manifest.size();
+  for (std::uint32_t i = 0; i < job.tasks.size(); ++i) {
+    const Task& task = job.tasks[i];
+    const protocol::TaskSpec& spec = task.spec;
+    job.size_bytes += sizeof(Task) + spec.op.size() + spec.payload.size() + spec.label.size() +
+                      4 * spec.depends_on.size() + task.result.size();
+    job.weight_total += spec.weight;
+    TaskGroup& group = job.groups[spec.group];
+    if (spec.group != 0) group.members.push_back(i);
+    if (task.state == TaskState::kDone) {
+      ++job.tasks_done;
+      job.weight_done += spec.weight;
+    } else if (task.state == TaskState::kCancelled) {
+      ++job.tasks_cancelled;
+    } else if (IsEnded(task.state)) {
+      ++job.tasks_failed;
+    }
+    Link(job, i);
+  }
+}
+
+}  // namespace patchbay::scheduler

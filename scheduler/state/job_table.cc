@@ -1,0 +1,349 @@
+#include "scheduler/state/job_table.h"
+
+#include <algorithm>
+
+#include "scheduler/state/limits.h"
+
+namespace patchbay::scheduler {
+namespace {
+
+std::uint64_t SpecBytes(const protocol::TaskSpec& spec) {
+  return sizeof(Task) + spec.op.size() + spec.payload.size() + spec.label.size() +
+         4 * spec.depends_on.size();
+}
+
+Status Misfit(std::string_view what, JobId job) {
+  return absl::InternalError(StrCat("apply record: job ", job, ": ", what));
+}
+
+/// How a job without open tasks ended: kFailed when a task of the job's own group failed or no
+/// group came through, kPartlyFailed when some groups did.
+JobState EndState(const Job& job) {
+  if (job.tasks_failed == 0 && job.tasks_cancelled == 0) return JobState::kDone;
+  bool own_failed = false, any_through = false;
+  for (const auto& [group, entry] : job.groups) {
+    if (group == 0) own_failed = entry.failed;
+    if (group != 0 && !entry.failed) any_through = true;
+  }
+  return !own_failed && any_through ? JobState::kPartlyFailed : JobState::kFailed;
+}
+
+}  // namespace
+
+bool IsEnded(TaskState state) {
+  return state == TaskState::kDone || state == TaskState::kFailed ||
+         state == TaskState::kCancelled || state == TaskState::kQuarantined;
+}
+
+bool IsEnded(JobState state) { return state != JobState::kQueued && state != JobState::kRunning; }
+
+void Effects::Clear() {
+  runnable.clear();
+  stopped.clear();
+  ended.clear();
+  forgotten.clear();
+}
+
+Job* JobTable::Find(JobId id) {
+  const auto it = by_id_.find(id);
+  return it == by_id_.end() ? nullptr : it->second;
+}
+const Job* JobTable::Find(JobId id) const {
+  const auto it = by_id_.find(id);
+  return it == by_id_.end() ? nullptr : it->second;
+}
+Task* JobTable::Find(const TaskId& id) {
+  Job* job = Find(id.job);
+  return job != nullptr && id.index < job->tasks.size() ? &job->tasks[id.index] : nullptr;
+}
+JobId JobTable::FindSubmission(const std::string& submitter,
+                               const std::string& submission_key) const {
+  const auto it = submissions_.find({submitter, submission_key});
+  return it == submissions_.end() ? 0 : it->second;
+}
+
+Status JobTable::CheckSpec(const protocol::TaskSpec& spec, const Job* job,
+                           std::uint32_t siblings_before) {
+  const auto refuse = [&](std::string_view cause) {
+    return absl::InvalidArgumentError(StrCat("check task: ", spec.op, ": ", cause));
+  };
+  if (spec.op.empty() || spec.op.size() > kMaxNameBytes) {
+    return absl::InvalidArgumentError("check task: op name is empty or too long");
+  }
+  if (spec.payload.size() > kMaxPayloadBytes) return refuse("payload is too long");
+  if (spec.label.size() > kMaxNameBytes) return refuse("label is too long");
+  if (spec.weight > kMaxTaskWeight) return refuse("weight is too large");
+  if (spec.depends_on.size() > kMaxDependencies) return refuse("too many dependencies");
+  for (const std::uint32_t on : spec.depends_on) {
+    if (on >= protocol::kSpawnedBase) {
+      if (on - protocol::kSpawnedBase >= siblings_before) {
+        return refuse("it may depend only on siblings spawned before it");
+      }
+    } else if (job == nullptr || on >= job->tasks.size()) {
+      return refuse(StrCat("depends on task ", on, ", which the job does not have"));
+    } else if (job->tasks[on].result_dropped) {
+      return refuse(StrCat("depends on task ", on, ", whose result is no longer kept"));
+    }
+  }
+  if (job != nullptr && job->tasks.size() + siblings_before >= kMaxTasksPerJob) {
+    return absl::ResourceExhaustedError(
+        StrCat("check task: job ", job->id, ": more than ", kMaxTasksPerJob, " tasks"));
+  }
+  return absl::OkStatus();
+}
+
+Status JobTable::Apply(Record&& record, Effects& effects) {
+  return std::visit([&](auto&& body) { return ApplyBody(std::move(body), record.at, effects); },
+                    std::move(record.body));
+}
+
+Status JobTable::ApplyBody(StartRecord&& r, std::int64_t, Effects&) {
+  if (r.incarnation <= incarnation_) return Misfit("incarnation went back", 0);
+  incarnation_ = r.incarnation;
+  return absl::OkStatus();
+}
+
+Status JobTable::ApplyBody(SubmitRecord&& r, std::int64_t at, Effects& effects) {
+  if (r.job < next_job_) return Misfit("number used before", r.job);
+  if (FindSubmission(r.submitter, r.submission_key) != 0) return Misfit("submitted twice", r.job);
+  PB_RETURN_IF_ERROR(CheckSpec(r.root, nullptr, 0));
+  next_job_ = r.job + 1;
+  Job& job = jobs_[r.job];
+  by_id_[r.job] = &job;
+  submissions_[{r.submitter, r.submission_key}] = r.job;
+  job.id = r.job;
+  job.submitter = std::move(r.submitter);
+  job.submission_key = std::move(r.submission_key);
+  job.kind = std::move(r.kind);
+  job.name = std::move(r.name);
+  job.manifest = std::move(r.manifest);
+  job.read_prefixes = std::move(r.read_prefixes);
+  job.write_prefixes = std::move(r.write_prefixes);
+  job.priority = r.priority;
+  job.world_size = r.world_size;
+  job.submitted_at = at;
+  job.size_bytes = sizeof(Job) + job.manifest.size();
+  AddTask(job, std::move(r.root));
+  effects.runnable.push_back({job.id, 0});
+  ForgetOldest(effects);
+  return absl::OkStatus();
+}
+
+Status JobTable::ApplyBody(CommitRecord&& r, std::int64_t at, Effects& effects) {
+  Task* task = Find(r.task);
+  if (task == nullptr || IsEnded(task->state)) return Misfit("commit of no open task", r.task.job);
+  Job& job = *Find(r.task.job);
+  for (std::size_t i = 0; i < r.spawned.size(); ++i) {
+    PB_RETURN_IF_ERROR(CheckSpec(r.spawned[i], &job, static_cast<std::uint32_t>(i)));
+  }
+  job.state = JobState::kRunning;
+  job.progress_bytes += r.progress_bytes;
+  job.size_bytes += r.result.size();
+  task->result = std::move(r.result);
+  if (!r.spawned.empty()) AddSpawned(job, std::move(r.spawned), effects);
+  MarkDone(job, r.task.index, effects);
+  FinishIfEnded(job, at, effects);
+  return absl::OkStatus();
+}
+
+Status JobTable::ApplyBody(FailRecord&& r, std::int64_t at, Effects& effects) {
+  Task* task = Find(r.task);
+  if (task == nullptr || IsEnded(task->state)) return Misfit("failure of no open task", r.task.job);
+  Job& job = *Find(r.task.job);
+  job.state = JobState::kRunning;
+  task->state = r.quarantined ? TaskState::kQuarantined : TaskState::kFailed;
+  ++job.tasks_failed;
+  if (job.failures.size() < kMaxFailedListed) {
+    job.failures.emplace(r.task.index, std::move(r.outcome));
+  }
+  StopDependents(job, r.task.index, effects);
+  StopGroup(job, task->spec.group, effects);
+  FinishIfEnded(job, at, effects);
+  return absl::OkStatus();
+}
+
+Status JobTable::ApplyBody(CancelRecord&& r, std::int64_t at, Effects& effects) {
+  Job* job = Find(r.job);
+  if (job == nullptr || IsEnded(job->state)) return Misfit("cancel of no open job", r.job);
+  for (std::uint32_t i = 0; i < job->tasks.size(); ++i) StopTask(*job, i, effects);
+  Finish(*job, JobState::kCancelled, at, effects);
+  return absl::OkStatus();
+}
+
+Status JobTable::ApplyBody(RetryRecord&& r, std::int64_t, Effects& effects) {
+  Job* job = Find(r.job);
+  if (job == nullptr) return Misfit("retry of no job", r.job);
+  if (job->finish_order != 0) {
+    finished_.erase({job->finish_order, job->id});
+    finished_bytes_ -= job->size_bytes;
+  }
+  job->finish_order = 0;
+  job->finished_at = 0;
+  job->state = JobState::kRunning;
+  job->failures.clear();
+  job->stream_outcome = {};
+  for (auto& [number, group] : job->groups) group.failed = false;
+  job->tasks_failed = job->tasks_cancelled = 0;
+  for (std::uint32_t i = 0; i < job->tasks.size(); ++i) {
+    Task& task = job->tasks[i];
+    if (!IsEnded(task.state) || task.state == TaskState::kDone) continue;
+    task.state = TaskState::kWaiting;
+    task.attempts = task.solo_deaths = 0;
+    if (task.waiting_on == 0) effects.runnable.push_back({job->id, i});
+  }
+  return absl::OkStatus();
+}
+
+Status JobTable::ApplyBody(EndStreamRecord&& r, std::int64_t at, Effects& effects) {
+  Job* job = Find(r.job);
+  if (job == nullptr || IsEnded(job->state)) return Misfit("end of no open stream", r.job);
+  for (std::uint32_t i = 0; i < job->tasks.size(); ++i) StopTask(*job, i, effects);
+  job->stream_outcome = std::move(r.outcome);
+  Finish(*job, IsEnded(r.state) ? r.state : JobState::kFailed, at, effects);
+  return absl::OkStatus();
+}
+
+void JobTable::AddTask(Job& job, protocol::TaskSpec&& spec) {
+  const auto index = static_cast<std::uint32_t>(job.tasks.size());
+  job.size_bytes += SpecBytes(spec);
+  job.weight_total += spec.weight;
+  TaskGroup& group = job.groups[spec.group];
+  if (spec.group != 0) group.members.push_back(index);
+  job.tasks.emplace_back().spec = std::move(spec);
+  Link(job, index);
+}
+
+/// Counts what the task waits for and enters it at its dependencies.
+void JobTable::Link(Job& job, std::uint32_t index) {
+  Task& task = job.tasks[index];
+  task.waiting_on = 0;
+  for (const std::uint32_t on : task.spec.depends_on) {
+    Task& dependency = job.tasks[on];
+    dependency.consumers.push_back(index);
+    if (task.state != TaskState::kDone) ++dependency.consumers_open;
+    if (dependency.state != TaskState::kDone) ++task.waiting_on;
+  }
+}
+
+void JobTable::AddSpawned(Job& job, std::vector<protocol::TaskSpec>&& spawned, Effects& effects) {
+  const auto first = static_cast<std::uint32_t>(job.tasks.size());
+  for (protocol::TaskSpec& spec : spawned) {
+    for (std::uint32_t& on : spec.depends_on) {
+      if (on >= protocol::kSpawnedBase) on = first + (on - protocol::kSpawnedBase);
+    }
+    AddTask(job, std::move(spec));
+  }
+  for (std::uint32_t i = first; i < job.tasks.size(); ++i) {
+    const Task& task = job.tasks[i];
+    const bool lost = std::any_of(
+        task.spec.depends_on.begin(), task.spec.depends_on.end(), [&](std::uint32_t on) {
+          return IsEnded(job.tasks[on].state) && job.tasks[on].state != TaskState::kDone;
+        });
+    if (lost || job.groups[task.spec.group].failed) {
+      StopTask(job, i, effects);
+    } else if (task.waiting_on == 0) {
+      effects.runnable.push_back({job.id, i});
+    }
+  }
+}
+
+void JobTable::DropResult(Job& job, Task& task) {
+  job.size_bytes -= task.result.size();
+  std::string().swap(task.result);
+  task.result_dropped = true;
+}
+
+void JobTable::MarkDone(Job& job, std::uint32_t index, Effects& effects) {
+  Task& task = job.tasks[index];
+  task.state = TaskState::kDone;
+  ++job.tasks_done;
+  job.weight_done += task.spec.weight;
+  for (const std::uint32_t on : task.spec.depends_on) {
+    Task& dependency = job.tasks[on];
+    if (--dependency.consumers_open == 0 && on != 0) DropResult(job, dependency);
+  }
+  for (const std::uint32_t consumer : task.consumers) {
+    Task& next = job.tasks[consumer];
+    if (--next.waiting_on == 0 && next.state == TaskState::kWaiting) {
+      effects.runnable.push_back({job.id, consumer});
+    }
+  }
+  job.size_bytes -= task.spec.payload.size() + 4 * task.spec.depends_on.size();
+  std::string().swap(task.spec.payload);
+  std::vector<std::uint32_t>().swap(task.spec.depends_on);
+}
+
+void JobTable::StopTask(Job& job, std::uint32_t index, Effects& effects) {
+  Task& task = job.tasks[index];
+  if (IsEnded(task.state)) return;
+  task.state = TaskState::kCancelled;
+  ++job.tasks_cancelled;
+  effects.stopped.push_back({job.id, index});
+}
+
+void JobTable::StopDependents(Job& job, std::uint32_t index, Effects& effects) {
+  std::vector<std::uint32_t> ended = {index};
+  while (!ended.empty()) {
+    const std::uint32_t at = ended.back();
+    ended.pop_back();
+    for (const std::uint32_t consumer : job.tasks[at].consumers) {
+      if (IsEnded(job.tasks[consumer].state)) continue;
+      StopTask(job, consumer, effects);
+      ended.push_back(consumer);
+    }
+  }
+}
+
+void JobTable::StopGroup(Job& job, std::uint32_t group, Effects& effects) {
+  TaskGroup& entry = job.groups[group];
+  if (entry.failed) return;
+  entry.failed = true;
+  const auto stop = [&](std::uint32_t index) {
+    if (IsEnded(job.tasks[index].state)) return;
+    StopTask(job, index, effects);
+    StopDependents(job, index, effects);
+  };
+  if (group == 0) {
+    for (std::uint32_t i = 0; i < job.tasks.size(); ++i) stop(i);
+  } else {
+    for (const std::uint32_t member : entry.members) stop(member);
+  }
+}
+
+void JobTable::FinishIfEnded(Job& job, std::int64_t at, Effects& effects) {
+  if (IsEnded(job.state) || job.OpenTasks() != 0) return;
+  const JobState state = EndState(job);
+  if (job.IsStream() && state == JobState::kDone) return;
+  Finish(job, state, at, effects);
+}
+
+void JobTable::Finish(Job& job, JobState state, std::int64_t at, Effects& effects) {
+  job.state = state;
+  job.finished_at = at;
+  job.finish_order = next_finish_++;
+  if (state == JobState::kDone) {
+    for (std::size_t i = 1; i < job.tasks.size(); ++i) {
+      if (!job.tasks[i].result_dropped) DropResult(job, job.tasks[i]);
+    }
+  }
+  finished_.insert({job.finish_order, job.id});
+  finished_bytes_ += job.size_bytes;
+  effects.ended.push_back(job.id);
+  ForgetOldest(effects);
+}
+
+void JobTable::ForgetOldest(Effects& effects) {
+  while (finished_.size() > 1 &&
+         (finished_.size() > kMaxFinishedJobs || finished_bytes_ > kMaxFinishedBytes)) {
+    const JobId id = finished_.begin()->second;
+    const Job& job = jobs_.at(id);
+    finished_.erase(finished_.begin());
+    finished_bytes_ -= job.size_bytes;
+    submissions_.erase({job.submitter, job.submission_key});
+    by_id_.erase(id);
+    jobs_.erase(id);
+    effects.forgotten.push_back(id);
+  }
+}
+
+}  // namespace patchbay::scheduler

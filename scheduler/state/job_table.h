@@ -1,0 +1,155 @@
+// Jobs and tasks: the durable state of the scheduler. It changes only through Apply, so replaying
+// the journal rebuilds it; what is marked "not durable" belongs to the running scheduler and is not
+// part of the hash.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "runtime/base/hash.h"
+#include "runtime/base/ids.h"
+#include "runtime/base/status.h"
+#include "runtime/protocol/messages.h"
+#include "scheduler/state/records.h"
+
+namespace patchbay::scheduler {
+
+using protocol::JobState;
+using protocol::TaskState;
+
+/// kDone, kFailed, kCancelled or kQuarantined: nothing happens to the task any more unless its job
+/// is retried.
+bool IsEnded(TaskState state);
+bool IsEnded(JobState state);
+
+/// One unit of work. States and who moves them: scheduler/README.md.
+struct Task {
+  protocol::TaskSpec spec;  ///< payload and depends_on are dropped when it is done
+  TaskState state = TaskState::kWaiting;
+  std::string result;                    ///< kept until every consumer committed
+  bool result_dropped = false;           ///< it had one, nobody needs it any more
+  std::uint32_t waiting_on = 0;          ///< dependencies that are not done
+  std::uint32_t consumers_open = 0;      ///< dependents that are not done
+  std::vector<std::uint32_t> consumers;  ///< in the order they were spawned
+
+  // Not durable.
+  std::uint32_t queue_stamp = 0;  ///< which entry of the ready queue is the valid one
+  std::uint8_t attempts = 0;      ///< outcomes that asked for a retry
+  std::uint8_t solo_deaths = 0;   ///< workers that died running it alone
+  bool suspect = false;           ///< a worker died holding it among others: run it alone
+  LeaseNumber lease;              ///< while kLeased
+};
+
+/// Tasks that fail together, one slide's for example.
+struct TaskGroup {
+  bool failed = false;
+  std::vector<std::uint32_t> members;
+};
+
+struct Job {
+  JobId id = 0;
+  std::string submitter, submission_key, kind, name, manifest;
+  std::vector<std::string> read_prefixes, write_prefixes;
+  std::int32_t priority = 0;
+  std::uint32_t world_size = 1;
+  std::int64_t submitted_at = 0, finished_at = 0;
+  JobState state = JobState::kQueued;
+  std::uint64_t finish_order = 0;  ///< rises with every job that ends; 0 = not ended
+  std::deque<Task> tasks;
+  std::uint64_t progress_bytes = 0;
+  std::map<std::uint32_t, protocol::Outcome> failures;  ///< by task, the first kMaxFailedListed
+  protocol::Outcome stream_outcome;                     ///< why a stream job ended
+
+  // Derived from the above.
+  std::map<std::uint32_t, TaskGroup> groups;  ///< group 0 (the job) has no member list
+  std::uint64_t tasks_done = 0, tasks_failed = 0, tasks_cancelled = 0;
+  std::uint64_t weight_total = 0, weight_done = 0, size_bytes = 0;
+
+  // Not durable.
+  std::uint64_t tasks_running = 0;
+
+  bool IsStream() const { return kind == "stream"; }
+  std::uint64_t OpenTasks() const {
+    return tasks.size() - tasks_done - tasks_failed - tasks_cancelled;
+  }
+};
+
+/// What applying a record led to, for the scheduler to act on.
+struct Effects {
+  std::vector<TaskId> runnable;  ///< every dependency is done
+  std::vector<TaskId> stopped;   ///< ended without an own outcome: take their leases back
+  std::vector<JobId> ended;
+  std::vector<JobId> forgotten;  ///< no longer in the table
+  void Clear();
+};
+
+/// All jobs the scheduler knows. Single-threaded.
+class JobTable {
+ public:
+  /// Changes the state by one fact and appends to `effects`. Internal (and nothing changed) when
+  /// the record does not fit the state: a bug when live, a damaged journal in replay.
+  Status Apply(Record&& record, Effects& effects);
+
+  /// InvalidArgument or ResourceExhausted when `spec` may not join the job. `siblings_before` =
+  /// tasks spawned before it by the same commit. `job` is null for a root task.
+  static Status CheckSpec(const protocol::TaskSpec& spec, const Job* job,
+                          std::uint32_t siblings_before);
+
+  Job* Find(JobId id);
+  const Job* Find(JobId id) const;
+  Task* Find(const TaskId& id);
+  /// 0 when there is none.
+  JobId FindSubmission(const std::string& submitter, const std::string& submission_key) const;
+
+  const std::map<JobId, Job>& jobs() const { return jobs_; }
+  std::map<JobId, Job>& mutable_jobs() { return jobs_; }
+  JobId next_job() const { return next_job_; }
+  std::uint32_t incarnation() const { return incarnation_; }
+  std::size_t open_jobs() const { return jobs_.size() - finished_.size(); }
+
+  /// Everything durable, canonical: equal states give equal bytes.
+  std::string Encode() const;
+  /// Replaces the state. DataLoss when the bytes are damaged.
+  Status Decode(std::string_view bytes);
+
+ private:
+  Status ApplyBody(StartRecord&& r, std::int64_t at, Effects& effects);
+  Status ApplyBody(SubmitRecord&& r, std::int64_t at, Effects& effects);
+  Status ApplyBody(CommitRecord&& r, std::int64_t at, Effects& effects);
+  Status ApplyBody(FailRecord&& r, std::int64_t at, Effects& effects);
+  Status ApplyBody(CancelRecord&& r, std::int64_t at, Effects& effects);
+  Status ApplyBody(RetryRecord&& r, std::int64_t at, Effects& effects);
+  Status ApplyBody(EndStreamRecord&& r, std::int64_t at, Effects& effects);
+
+  void AddTask(Job& job, protocol::TaskSpec&& spec);
+  void AddSpawned(Job& job, std::vector<protocol::TaskSpec>&& spawned, Effects& effects);
+  void MarkDone(Job& job, std::uint32_t index, Effects& effects);
+  void StopTask(Job& job, std::uint32_t index, Effects& effects);
+  void StopDependents(Job& job, std::uint32_t index, Effects& effects);
+  void StopGroup(Job& job, std::uint32_t group, Effects& effects);
+  void FinishIfEnded(Job& job, std::int64_t at, Effects& effects);
+  void Finish(Job& job, JobState state, std::int64_t at, Effects& effects);
+  void ForgetOldest(Effects& effects);
+  void Link(Job& job, std::uint32_t index);
+  static void DropResult(Job& job, Task& task);
+  Status DecodeJob(class WireReader& in);
+  void RebuildDerived(Job& job);
+
+  std::map<JobId, Job> jobs_;
+  std::unordered_map<JobId, Job*> by_id_;
+  std::map<std::pair<std::string, std::string>, JobId> submissions_;
+  std::set<std::pair<std::uint64_t, JobId>> finished_;  ///< (finish_order, job)
+  std::uint64_t finished_bytes_ = 0;
+  JobId next_job_ = 1;
+  std::uint64_t next_finish_ = 1;
+  std::uint32_t incarnation_ = 0;
+};
+
+}  // namespace patchbay::scheduler

@@ -1,0 +1,60 @@
+// Every bound of the scheduler, by name. Beyond one of them a request is refused with
+// ResourceExhausted or InvalidArgument, or the oldest entry makes room; nothing grows without end.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace patchbay::scheduler {
+
+// Requests.
+inline constexpr std::size_t kMaxNameBytes = 256;  ///< names, labels, kinds, submission keys
+inline constexpr std::size_t kMaxPayloadBytes = 1u << 20;
+inline constexpr std::size_t kMaxManifestBytes = 4u << 20;
+inline constexpr std::size_t kMaxOutcomeBytes = 2048;  ///< longer texts are cut
+inline constexpr std::size_t kMaxDependencies = 1u << 16;
+inline constexpr std::uint64_t kMaxTaskWeight = 1ull << 44;
+
+// Jobs.
+inline constexpr std::size_t kMaxOpenJobs = 10'000;
+inline constexpr std::size_t kMaxFinishedJobs = 1'000;  ///< the oldest is forgotten
+inline constexpr std::uint64_t kMaxFinishedBytes = 1ull << 30;
+inline constexpr std::size_t kMaxTasksPerJob = 2'000'000;
+inline constexpr std::uint64_t kMaxJobBytes = 4ull << 30;  ///< specs and results of one job
+inline constexpr std::size_t kMaxFailedListed = 1'000;
+inline constexpr std::size_t kMaxJobsDescribed = 200;   ///< newest first, per reply
+inline constexpr std::size_t kMaxFailedDescribed = 50;  ///< per job when several are described
+inline constexpr std::size_t kMaxLogLines = 200;        ///< per job
+inline constexpr std::size_t kMaxLogLineBytes = 512;
+
+// The cluster.
+inline constexpr std::size_t kMaxNodes = 1'024;
+inline constexpr std::size_t kMaxWorkersPerNode = 1'024;
+inline constexpr std::size_t kMaxPeers = 16'384;
+inline constexpr std::size_t kMaxDeadIncarnations = 64;  ///< remembered per node, worker and rank
+inline constexpr std::size_t kMaxResourceShapes = 64;    ///< distinct resource requests at a time
+
+// Dispatch.
+inline constexpr std::uint32_t kMaxQueueDepth = 512;       ///< batch tasks leased to one worker
+inline constexpr std::int64_t kQueueTargetUs = 250'000;    ///< work queued at one worker
+inline constexpr std::int64_t kUnknownTaskUs = 1'000'000;  ///< an op that was never measured
+inline constexpr std::size_t kMaxMeasuredOps = 256;
+inline constexpr std::size_t kMaxLeaseMessageBytes = 4u << 20;
+inline constexpr std::uint32_t kMinShardDepth = 2;  ///< one is made, the next is read
+inline constexpr std::uint32_t kMaxShardDepth = 8;
+
+// Retries.
+inline constexpr std::uint32_t kMaxTaskAttempts = 5;
+inline constexpr std::uint32_t kMaxSoloDeaths = 3;
+inline constexpr std::uint32_t kMaxShardAttempts = 8;
+
+// Streams.
+inline constexpr std::size_t kMaxStreams = 256;
+inline constexpr std::uint32_t kMaxWorldSize = 4'096;
+inline constexpr std::size_t kMaxSlotsPerTrainer = 256;
+inline constexpr std::uint32_t kMaxShardsPerSlot = 1u << 16;
+inline constexpr std::uint64_t kMaxPatchesPerEpoch = 1ull << 40;
+inline constexpr std::uint32_t kMaxGlobalBatch = 1u << 20;
+inline constexpr std::uint64_t kMaxSlotBytes = 1ull << 38;
+
+}  // namespace patchbay::scheduler

@@ -1,0 +1,133 @@
+#include "scheduler/state/records.h"
+
+#include <utility>
+
+#include "scheduler/state/wire.h"
+
+namespace patchbay::scheduler {
+namespace {
+
+void Write(WireWriter& out, const StartRecord& r) { out.U64(r.incarnation); }
+void Write(WireWriter& out, const SubmitRecord& r) {
+  out.U64(r.job);
+  out.Text(r.submitter);
+  out.Text(r.submission_key);
+  out.Text(r.kind);
+  out.Text(r.name);
+  out.Spec(r.root);
+  out.Text(r.manifest);
+  out.I64(r.priority);
+  out.U64(r.world_size);
+  out.Texts(r.read_prefixes);
+  out.Texts(r.write_prefixes);
+}
+void Write(WireWriter& out, const CommitRecord& r) {
+  out.Task(r.task);
+  out.Lease(r.lease);
+  out.Text(r.result);
+  out.U64(r.progress_bytes);
+  out.U64(r.spawned.size());
+  for (const protocol::TaskSpec& spec : r.spawned) out.Spec(spec);
+}
+void Write(WireWriter& out, const FailRecord& r) {
+  out.Task(r.task);
+  out.Outcome(r.outcome);
+  out.U64(r.quarantined ? 1 : 0);
+}
+void Write(WireWriter& out, const CancelRecord& r) { out.U64(r.job); }
+void Write(WireWriter& out, const RetryRecord& r) { out.U64(r.job); }
+void Write(WireWriter& out, const EndStreamRecord& r) {
+  out.U64(r.job);
+  out.U64(static_cast<std::uint64_t>(r.state));
+  out.Outcome(r.outcome);
+}
+
+SubmitRecord ReadSubmit(WireReader& in) {
+  SubmitRecord r;
+  r.job = in.U64();
+  r.submitter = in.Text();
+  r.submission_key = in.Text();
+  r.kind = in.Text();
+  r.name = in.Text();
+  r.root = in.Spec();
+  r.manifest = in.Text();
+  r.priority = static_cast<std::int32_t>(in.I64());
+  r.world_size = in.U32();
+  r.read_prefixes = in.Texts();
+  r.write_prefixes = in.Texts();
+  return r;
+}
+CommitRecord ReadCommit(WireReader& in) {
+  CommitRecord r;
+  r.task = in.Task();
+  r.lease = in.Lease();
+  r.result = in.Text();
+  r.progress_bytes = in.U64();
+  const std::size_t count = in.Count();
+  for (std::size_t i = 0; i < count && in.ok(); ++i) r.spawned.push_back(in.Spec());
+  return r;
+}
+FailRecord ReadFail(WireReader& in) {
+  FailRecord r;
+  r.task = in.Task();
+  r.outcome = in.Outcome();
+  r.quarantined = in.U64() != 0;
+  return r;
+}
+EndStreamRecord ReadEndStream(WireReader& in) {
+  EndStreamRecord r;
+  r.job = in.U64();
+  const std::uint64_t state = in.U64();
+  r.state = static_cast<protocol::JobState>(state <= 5 ? state : 3);
+  r.outcome = in.Outcome();
+  return r;
+}
+
+RecordBody ReadBody(WireReader& in, std::uint64_t kind) {
+  switch (kind) {
+    case 0:
+      return StartRecord{in.U32()};
+    case 1:
+      return ReadSubmit(in);
+    case 2:
+      return ReadCommit(in);
+    case 3:
+      return ReadFail(in);
+    case 4:
+      return CancelRecord{in.U64()};
+    case 5:
+      return RetryRecord{in.U64()};
+    default:
+      return ReadEndStream(in);
+  }
+}
+
+}  // namespace
+
+std::string EncodeRecord(const Record& record) {
+  WireWriter out;
+  out.U64(kRecordVersion);
+  out.U64(record.body.index());
+  out.I64(record.at);
+  std::visit([&](const auto& body) { Write(out, body); }, record.body);
+  return out.Take();
+}
+
+StatusOr<Record> DecodeRecord(std::string_view bytes) {
+  WireReader in(bytes);
+  const std::uint64_t version = in.U64();
+  if (in.ok() && version > kRecordVersion) {
+    return absl::DataLossError(StrCat("read journal record: version ", version,
+                                      " is newer than this scheduler's ", kRecordVersion));
+  }
+  const std::uint64_t kind = in.U64();
+  Record record;
+  record.at = in.I64();
+  if (in.ok() && version != 0 && kind < std::variant_size_v<RecordBody>) {
+    record.body = ReadBody(in, kind);
+    if (in.Finished()) return record;
+  }
+  return absl::DataLossError(StrCat("read journal record: damaged (", bytes.size(), " bytes)"));
+}
+
+}  // namespace patchbay::scheduler

@@ -1,0 +1,72 @@
+// What the journal holds: one record a fact. State changes only by applying records, in the live
+// scheduler and in replay alike, so both reach the same state.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "runtime/base/ids.h"
+#include "runtime/base/status.h"
+#include "runtime/protocol/messages.h"
+
+namespace patchbay::scheduler {
+
+inline constexpr std::uint64_t kRecordVersion = 1;
+
+/// The scheduler started once more.
+struct StartRecord {
+  std::uint32_t incarnation = 0;
+};
+/// A job was submitted, with its root task.
+struct SubmitRecord {
+  JobId job = 0;
+  std::string submitter;  ///< key name
+  std::string submission_key, kind, name;
+  protocol::TaskSpec root;
+  std::string manifest;
+  std::int32_t priority = 0;
+  std::uint32_t world_size = 1;
+  std::vector<std::string> read_prefixes, write_prefixes;  ///< of the submitter's key, then
+};
+/// A task's result counts, and the tasks it spawned exist.
+struct CommitRecord {
+  TaskId task;
+  LeaseNumber lease;
+  std::string result;
+  std::uint64_t progress_bytes = 0;
+  std::vector<protocol::TaskSpec> spawned;
+};
+/// A task failed for good. Its dependents and the rest of its group end with it.
+struct FailRecord {
+  TaskId task;
+  protocol::Outcome outcome;
+  bool quarantined = false;  ///< it killed workers
+};
+struct CancelRecord {
+  JobId job = 0;
+};
+struct RetryRecord {
+  JobId job = 0;
+};
+/// A stream job ended: kDone, kFailed or kCancelled.
+struct EndStreamRecord {
+  JobId job = 0;
+  protocol::JobState state = protocol::JobState::kDone;
+  protocol::Outcome outcome;
+};
+
+using RecordBody = std::variant<StartRecord, SubmitRecord, CommitRecord, FailRecord, CancelRecord,
+                                RetryRecord, EndStreamRecord>;
+struct Record {
+  std::int64_t at = 0;  ///< seconds since 1970
+  RecordBody body;
+};
+
+std::string EncodeRecord(const Record& record);
+/// DataLoss when the bytes are not a record of a known version.
+StatusOr<Record> DecodeRecord(std::string_view bytes);
+
+}  // namespace patchbay::scheduler
