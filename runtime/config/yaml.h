@@ -34,7 +34,7 @@ struct YamlNode {
 
   /// The member of that name, or nullptr.
   const YamlNode* Find(std::string_view name) const;
-  /// "run.yaml:12".
+  /// "run.yaml:12", or the source alone where there is no line.
   std::string Where() const;
 };
 

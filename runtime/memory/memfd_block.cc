@@ -1,0 +1,132 @@
+#include "runtime/memory/memfd_block.h"
+
+#include <cerrno>
+#include <string>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/base/strings.h"
+
+namespace patchbay::memory {
+namespace {
+
+constexpr int kSizeSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+Status CheckSize(std::uint64_t size_bytes) {
+  if (size_bytes == 0 || size_bytes > kMaxBlockBytes) {
+    return absl::InvalidArgumentError(
+        StrCat("map shared block: ", size_bytes, " bytes: not in 1..", kMaxBlockBytes));
+  }
+  return absl::OkStatus();
+}
+
+StatusOr<std::byte*> MapShared(int fd, std::uint64_t size_bytes) {
+  void* address = ::mmap(nullptr, static_cast<std::size_t>(size_bytes), PROT_READ | PROT_WRITE,
+                         MAP_SHARED, fd, 0);
+  if (address == MAP_FAILED) {
+    return FromErrno("map shared block", StrCat(size_bytes, " bytes"), errno);
+  }
+  return static_cast<std::byte*>(address);
+}
+
+Status Prefault(int fd, std::byte* data, std::uint64_t size_bytes) {
+  // fallocate reserves the pages and reports their lack as an error; populating maps them.
+  if (::fallocate(fd, 0, 0, static_cast<off_t>(size_bytes)) != 0) {
+    return FromErrno("reserve shared block", StrCat(size_bytes, " bytes"), errno);
+  }
+#ifdef MADV_POPULATE_WRITE
+  if (::madvise(data, static_cast<std::size_t>(size_bytes), MADV_POPULATE_WRITE) == 0) {
+    return absl::OkStatus();
+  }
+#endif
+  // Kernels before 5.14: the pages exist, so touching them cannot fail.
+  const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  for (std::uint64_t at = 0; at < size_bytes; at += page) {
+    *reinterpret_cast<volatile std::byte*>(data + at) = std::byte{0};
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+MemfdBlock::MemfdBlock(MemfdBlock&& other) noexcept
+    : fd_(std::move(other.fd_)),
+      data_(std::exchange(other.data_, nullptr)),
+      size_bytes_(std::exchange(other.size_bytes_, 0)) {}
+
+MemfdBlock& MemfdBlock::operator=(MemfdBlock&& other) noexcept {
+  if (this != &other) {
+    Release();
+    fd_ = std::move(other.fd_);
+    data_ = std::exchange(other.data_, nullptr);
+    size_bytes_ = std::exchange(other.size_bytes_, 0);
+  }
+  return *this;
+}
+
+MemfdBlock::~MemfdBlock() { Release(); }
+
+void MemfdBlock::Release() {
+  if (data_ != nullptr) ::munmap(data_, static_cast<std::size_t>(size_bytes_));
+  data_ = nullptr;
+  size_bytes_ = 0;
+  fd_.Close();
+}
+
+StatusOr<MemfdBlock> MemfdBlock::Create(std::string_view label, std::uint64_t size_bytes,
+                                        const MemfdOptions& options) {
+  PB_RETURN_IF_ERROR(CheckSize(size_bytes));
+  MemfdBlock block;
+  block.fd_ = UniqueFd(::memfd_create(std::string(label).c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!block.fd_.valid()) return FromErrno("create shared block", label, errno);
+  if (::ftruncate(block.fd_.get(), static_cast<off_t>(size_bytes)) != 0) {
+    return FromErrno("size shared block", StrCat(size_bytes, " bytes"), errno);
+  }
+  if (::fcntl(block.fd_.get(), F_ADD_SEALS, kSizeSeals) != 0) {
+    return FromErrno("seal shared block", label, errno);
+  }
+  PB_ASSIGN_OR_RETURN(block.data_, MapShared(block.fd_.get(), size_bytes));
+  block.size_bytes_ = size_bytes;
+  if (options.huge_pages) {
+    // Advice only: shmem huge pages depend on the kernel's setting.
+    (void)::madvise(block.data_, static_cast<std::size_t>(size_bytes), MADV_HUGEPAGE);
+  }
+  if (options.prefault) {
+    PB_RETURN_IF_ERROR(Prefault(block.fd_.get(), block.data_, size_bytes));
+  }
+  if (options.lock && ::mlock(block.data_, static_cast<std::size_t>(size_bytes)) != 0) {
+    const int error = errno == EPERM || errno == EAGAIN ? ENOMEM : errno;
+    return FromErrno("lock shared block in memory", StrCat(size_bytes, " bytes"), error);
+  }
+  return block;
+}
+
+StatusOr<MemfdBlock> MemfdBlock::Map(UniqueFd fd, std::uint64_t size_bytes) {
+  PB_RETURN_IF_ERROR(CheckSize(size_bytes));
+  const int seals = ::fcntl(fd.get(), F_GET_SEALS);
+  if (seals < 0) {
+    return absl::InvalidArgumentError("map shared block: descriptor: not a memfd");
+  }
+  if ((seals & kSizeSeals) != kSizeSeals) {
+    return absl::InvalidArgumentError("map shared block: descriptor: its size is not sealed");
+  }
+  struct stat status {};
+  if (::fstat(fd.get(), &status) != 0) {
+    return FromErrno("inspect shared block", "descriptor", errno);
+  }
+  if (static_cast<std::uint64_t>(status.st_size) != size_bytes) {
+    return absl::InvalidArgumentError(
+        StrCat("map shared block: descriptor: ", status.st_size, " bytes, expected ", size_bytes));
+  }
+  MemfdBlock block;
+  PB_ASSIGN_OR_RETURN(block.data_, MapShared(fd.get(), size_bytes));
+  block.size_bytes_ = size_bytes;
+  block.fd_ = std::move(fd);
+  return block;
+}
+
+}  // namespace patchbay::memory
