@@ -1,0 +1,29 @@
+#include "runtime/base/host_identity.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/base/file.h"
+
+namespace patchbay {
+namespace {
+
+constexpr std::size_t kBootIdLength = 36;
+
+}  // namespace
+
+StatusOr<std::string> HostIdentity() {
+  // Files of /proc have no size, so they are read as far as they go.
+  PB_ASSIGN_OR_RETURN(UniqueFd fd, OpenFile("/proc/sys/kernel/random/boot_id", 0));
+  std::string boot_id(kBootIdLength, '\0');
+  if (read(fd.get(), boot_id.data(), kBootIdLength) != static_cast<ssize_t>(kBootIdLength)) {
+    return absl::FailedPreconditionError("find host identity: the boot id cannot be read");
+  }
+  struct stat st {};
+  if (stat("/proc/self/ns/pid", &st) != 0) {
+    return absl::FailedPreconditionError("find host identity: the PID namespace cannot be read");
+  }
+  return StrCat(boot_id, "-", st.st_ino);
+}
+
+}  // namespace patchbay

@@ -1,0 +1,15 @@
+// Which machine this is, in the sense that decides how shards are delivered.
+#pragma once
+
+#include <string>
+
+#include "runtime/base/status.h"
+
+namespace patchbay {
+
+/// "<boot id>-<inode of the PID namespace>": two processes with the same value share a kernel and
+/// see each other's pids, so memory can be handed over and a death can be proven. A host name says
+/// neither. FailedPrecondition without /proc.
+StatusOr<std::string> HostIdentity();
+
+}  // namespace patchbay

@@ -1,0 +1,46 @@
+// Which processes count as being on one node.
+#include "runtime/base/host_identity.h"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace patchbay {
+namespace {
+
+TEST(HostIdentity, IsTheSameEveryTime) {
+  const StatusOr<std::string> first = HostIdentity();
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_EQ(*first, *HostIdentity());
+  EXPECT_GT(first->size(), 37u);
+}
+
+TEST(HostIdentity, DiffersInAnotherPidNamespace) {
+  const std::string here = *HostIdentity();
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const pid_t outer = fork();
+  if (outer == 0) {
+    if (unshare(CLONE_NEWPID) != 0) _exit(77);
+    if (const pid_t inner = fork(); inner != 0) {
+      waitpid(inner, nullptr, 0);
+      _exit(0);
+    }
+    const StatusOr<std::string> there = HostIdentity();
+    const std::string text = there.ok() ? *there : "";
+    _exit(write(ends[1], text.data(), text.size()) < 0 ? 1 : 0);
+  }
+  close(ends[1]);
+  int wait_status = 0;
+  waitpid(outer, &wait_status, 0);
+  char text[256];
+  const ssize_t got = read(ends[0], text, sizeof(text));
+  close(ends[0]);
+  if (WEXITSTATUS(wait_status) == 77) GTEST_SKIP() << "needs the right to make a PID namespace";
+  ASSERT_GT(got, 0);
+  EXPECT_NE(here, std::string(text, static_cast<std::size_t>(got)));
+}
+
+}  // namespace
+}  // namespace patchbay
