@@ -16,16 +16,18 @@ Status Misfit(std::string_view what, JobId job) {
   return absl::InternalError(StrCat("apply record: job ", job, ": ", what));
 }
 
-/// How a job without open tasks ended: kFailed when a task of the job's own group failed or no
-/// group came through, kPartlyFailed when some groups did.
+/// How a job without open tasks ended: kPartlyFailed when at least one group came through whole and
+/// the job's own group did not fail, else kFailed.
 JobState EndState(const Job& job) {
   if (job.tasks_failed == 0 && job.tasks_cancelled == 0) return JobState::kDone;
-  bool own_failed = false, any_through = false;
-  for (const auto& [group, entry] : job.groups) {
-    if (group == 0) own_failed = entry.failed;
-    if (group != 0 && !entry.failed) any_through = true;
+  for (const auto& [number, group] : job.groups) {
+    if (number == 0 && group.failed) return JobState::kFailed;
+    const bool through = std::all_of(
+        group.members.begin(), group.members.end(),
+        [&](std::uint32_t index) { return job.tasks[index].state == TaskState::kDone; });
+    if (number != 0 && through) return JobState::kPartlyFailed;
   }
-  return !own_failed && any_through ? JobState::kPartlyFailed : JobState::kFailed;
+  return JobState::kFailed;
 }
 
 }  // namespace

@@ -1,0 +1,51 @@
+#include "scheduler/policy/pace.h"
+
+#include <algorithm>
+
+#include "scheduler/state/limits.h"
+
+namespace patchbay::scheduler {
+namespace {
+
+/// What a lease, its report and the next lease cost in a busy process.
+constexpr std::int64_t kRoundTripUs = 10'000;
+
+std::int64_t Blend(std::int64_t average_us, std::int64_t sample_us, std::int64_t weight) {
+  return average_us + (sample_us - average_us) * weight / 8;
+}
+
+}  // namespace
+
+void TaskPace::Measure(const std::string& op, std::int64_t total_us, std::uint32_t count) {
+  if (count == 0) return;
+  const std::int64_t sample = std::max<std::int64_t>(total_us, 0) / count;
+  const auto it = average_us_.find(op);
+  if (it == average_us_.end()) {
+    if (average_us_.size() < kMaxMeasuredOps) average_us_.emplace(op, sample);
+    return;
+  }
+  it->second = Blend(it->second, sample, count >= 4 ? 4 : 1);
+}
+
+std::int64_t TaskPace::EstimateUs(const std::string& op) const {
+  const auto it = average_us_.find(op);
+  return it == average_us_.end() ? kUnknownTaskUs : it->second;
+}
+
+bool QueueHasRoom(std::uint32_t queued, std::int64_t queued_us, std::int64_t estimate_us) {
+  if (queued == 0) return true;
+  return queued < kMaxQueueDepth && queued_us + estimate_us <= kQueueTargetUs;
+}
+
+void ShardPace::Measure(std::int64_t shard_us) {
+  const std::int64_t sample = std::clamp<std::int64_t>(shard_us, 1, 60'000'000);
+  average_us_ = average_us_ == 0 ? sample : Blend(average_us_, sample, 1);
+}
+
+std::uint32_t ShardPace::Depth() const {
+  if (average_us_ == 0) return kMinShardDepth;
+  const std::int64_t depth = kMinShardDepth + kRoundTripUs / std::max<std::int64_t>(average_us_, 1);
+  return static_cast<std::uint32_t>(std::min<std::int64_t>(depth, kMaxShardDepth));
+}
+
+}  // namespace patchbay::scheduler

@@ -1,0 +1,39 @@
+// How long things take, measured, and how much work a worker is given ahead because of it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+
+namespace patchbay::scheduler {
+
+/// Moving average of the time one task of each op takes at a worker.
+class TaskPace {
+ public:
+  /// `count` tasks of the op took `total_us` together.
+  void Measure(const std::string& op, std::int64_t total_us, std::uint32_t count);
+  /// kUnknownTaskUs for an op never measured.
+  std::int64_t EstimateUs(const std::string& op) const;
+
+ private:
+  std::unordered_map<std::string, std::int64_t> average_us_;
+};
+
+/// Whether a worker with `queued` tasks that take `queued_us` may be given one more of
+/// `estimate_us`: always when it is empty, then while the sum stays below kQueueTargetUs and the
+/// count below kMaxQueueDepth. So no-op tasks go out by hundreds and one-second tasks one by one.
+bool QueueHasRoom(std::uint32_t queued, std::int64_t queued_us, std::int64_t estimate_us);
+
+/// Moving average of the time between shards at one worker.
+class ShardPace {
+ public:
+  void Measure(std::int64_t shard_us);
+  /// Shards leased to one worker at a time: one being made, one being read, and more when shards
+  /// are so short that the round trip through the scheduler would show.
+  std::uint32_t Depth() const;
+
+ private:
+  std::int64_t average_us_ = 0;
+};
+
+}  // namespace patchbay::scheduler

@@ -1,0 +1,51 @@
+// Arithmetic on resource requests. A worker runs its batch tasks one at a time in lease order, so
+// what it occupies is the largest of its leases in each dimension, not their sum.
+#pragma once
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "runtime/protocol/messages.h"
+
+namespace patchbay::scheduler {
+
+using protocol::Resources;
+
+struct ResourcesLess {
+  bool operator()(const Resources& a, const Resources& b) const {
+    return std::tie(a.cpu_millis, a.gpus, a.memory_bytes) <
+           std::tie(b.cpu_millis, b.gpus, b.memory_bytes);
+  }
+};
+
+inline bool Fits(const Resources& need, const Resources& room) {
+  return need.cpu_millis <= room.cpu_millis && need.gpus <= room.gpus &&
+         need.memory_bytes <= room.memory_bytes;
+}
+
+inline Resources Largest(const Resources& a, const Resources& b) {
+  return {std::max(a.cpu_millis, b.cpu_millis), std::max(a.gpus, b.gpus),
+          std::max(a.memory_bytes, b.memory_bytes)};
+}
+
+/// The leases of one worker by what they need. Few distinct needs, so Occupied is cheap.
+class Occupancy {
+ public:
+  void Add(const Resources& need) { ++counts_[need]; }
+  void Remove(const Resources& need) {
+    const auto it = counts_.find(need);
+    if (it != counts_.end() && --it->second == 0) counts_.erase(it);
+  }
+  void Clear() { counts_.clear(); }
+  Resources Occupied() const {
+    Resources most{0, 0, 0};
+    for (const auto& [need, count] : counts_) most = Largest(most, need);
+    return most;
+  }
+
+ private:
+  std::map<Resources, std::uint32_t, ResourcesLess> counts_;
+};
+
+}  // namespace patchbay::scheduler

@@ -1,0 +1,18 @@
+// What a failure means for the one who failed.
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/base/clock.h"
+
+namespace patchbay::scheduler {
+
+/// True for codes that may go away by themselves (absl::StatusCode numbers): Cancelled, Unknown,
+/// DeadlineExceeded, ResourceExhausted, Aborted, Internal, Unavailable. The others say that the
+/// input or the request is wrong: trying again gives the same.
+bool IsRetryable(std::int32_t code);
+
+/// Wait before attempt `attempt` (1 = the first retry): `first` doubled each time, at most `most`.
+TimeMs BackOff(std::uint32_t attempt, TimeMs first, TimeMs most);
+
+}  // namespace patchbay::scheduler

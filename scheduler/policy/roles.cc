@@ -1,0 +1,58 @@
+#include "scheduler/policy/roles.h"
+
+namespace patchbay::scheduler {
+namespace {
+
+using namespace protocol;  // the names below are all messages
+
+constexpr unsigned Bit(Role role) { return 1u << static_cast<unsigned>(role); }
+constexpr unsigned kUsers = Bit(Role::kOperator) | Bit(Role::kSubmitter) | Bit(Role::kTrainer);
+constexpr unsigned kTrainers = Bit(Role::kOperator) | Bit(Role::kTrainer);
+constexpr unsigned kWorkers = Bit(Role::kWorker);
+constexpr unsigned kOperators = Bit(Role::kOperator);
+constexpr unsigned kNobody = 0;
+
+struct AllowedRoles {
+  unsigned operator()(const Heartbeat&) const { return kUsers | kWorkers; }
+  unsigned operator()(const RegisterAgent&) const { return kWorkers; }
+  unsigned operator()(const RegisterWorker&) const { return kWorkers; }
+  unsigned operator()(const FetchStream&) const { return kWorkers; }
+  unsigned operator()(const RenewLeases&) const { return kWorkers; }
+  unsigned operator()(const TasksFinished&) const { return kWorkers; }
+  unsigned operator()(const ShardsReturned&) const { return kWorkers; }
+  unsigned operator()(const WorkerExited&) const { return kWorkers; }
+  unsigned operator()(const Drain&) const { return kWorkers; }
+  unsigned operator()(const AttachTrainer&) const { return kTrainers; }
+  unsigned operator()(const AnnounceSlots&) const { return kTrainers; }
+  unsigned operator()(const ShardsCounted&) const { return kTrainers; }
+  unsigned operator()(const ShardFenced&) const { return kTrainers; }
+  unsigned operator()(const DetachTrainer&) const { return kTrainers; }
+  unsigned operator()(const SubmitJob&) const { return kUsers; }
+  unsigned operator()(const DescribeJobs&) const { return kUsers; }
+  unsigned operator()(const FetchResult&) const { return kUsers; }
+  unsigned operator()(const CancelJob&) const { return kUsers; }
+  unsigned operator()(const RetryJob&) const { return kUsers; }
+  unsigned operator()(const FetchLogs&) const { return kUsers; }
+  unsigned operator()(const DescribeCluster&) const { return kUsers; }
+  unsigned operator()(const ReloadKeys&) const { return kOperators; }
+  unsigned operator()(const ShutDown&) const { return kOperators; }
+  template <typename Fact>
+  unsigned operator()(const Fact&) const {
+    return kNobody;
+  }
+};
+
+}  // namespace
+
+Status CheckRole(Role role, const protocol::Body& body) {
+  const unsigned allowed = std::visit(AllowedRoles{}, body);
+  if (allowed == kNobody) {
+    return absl::InvalidArgumentError("receive message: only the scheduler sends this message");
+  }
+  if ((allowed & Bit(role)) == 0) {
+    return absl::PermissionDeniedError("receive message: the key's role may not send this message");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace patchbay::scheduler
