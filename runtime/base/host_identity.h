@@ -7,9 +7,10 @@
 
 namespace patchbay {
 
-/// "<boot id>-<inode of the PID namespace>": two processes with the same value share a kernel and
-/// see each other's pids, so memory can be handed over and a death can be proven. A host name says
-/// neither. FailedPrecondition without /proc.
+/// "<boot id>-<inode of the PID namespace>-<inode of the network namespace>": two processes with
+/// the same value share a kernel, see each other's pids and abstract sockets, so memory can be
+/// handed over and a death can be proven. A host name says neither. FailedPrecondition without
+/// /proc.
 StatusOr<std::string> HostIdentity();
 
 }  // namespace patchbay

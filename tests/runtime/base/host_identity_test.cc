@@ -16,13 +16,13 @@ TEST(HostIdentity, IsTheSameEveryTime) {
   EXPECT_GT(first->size(), 37u);
 }
 
-TEST(HostIdentity, DiffersInAnotherPidNamespace) {
+void ExpectDiffersBehind(int namespace_flag) {
   const std::string here = *HostIdentity();
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
   const pid_t outer = fork();
   if (outer == 0) {
-    if (unshare(CLONE_NEWPID) != 0) _exit(77);
+    if (unshare(namespace_flag) != 0) _exit(77);
     if (const pid_t inner = fork(); inner != 0) {
       waitpid(inner, nullptr, 0);
       _exit(0);
@@ -37,10 +37,14 @@ TEST(HostIdentity, DiffersInAnotherPidNamespace) {
   char text[256];
   const ssize_t got = read(ends[0], text, sizeof(text));
   close(ends[0]);
-  if (WEXITSTATUS(wait_status) == 77) GTEST_SKIP() << "needs the right to make a PID namespace";
+  if (WEXITSTATUS(wait_status) == 77) GTEST_SKIP() << "needs the right to make a namespace";
   ASSERT_GT(got, 0);
   EXPECT_NE(here, std::string(text, static_cast<std::size_t>(got)));
 }
+
+TEST(HostIdentity, DiffersInAnotherPidNamespace) { ExpectDiffersBehind(CLONE_NEWPID); }
+
+TEST(HostIdentity, DiffersInAnotherNetworkNamespace) { ExpectDiffersBehind(CLONE_NEWNET); }
 
 }  // namespace
 }  // namespace patchbay
