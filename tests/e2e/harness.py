@@ -1,0 +1,161 @@
+"""Real processes on this machine: clusters, commands, and what they leave behind.
+
+Every test gets a folder of its own for keys, state and output. Nothing waits by the clock: a test
+waits for a condition, with a limit after which it fails.
+"""
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+BIN = pathlib.Path(os.environ["PATCHBAY_BIN"])
+DATA = pathlib.Path(os.environ.get("PATCHBAY_TEST_DATA", "../shared/data"))
+LIMIT_S = 120
+
+
+def wait_until(condition, what, limit_s=LIMIT_S):
+    """The first true value of condition(); AssertionError naming `what` after the limit."""
+    end = time.monotonic() + limit_s
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise AssertionError(f"not within {limit_s} s: {what}")
+        time.sleep(0.01)
+
+
+def processes(root_pid):
+    """{pid: program name} of all living descendants of a process."""
+    parents, names = {}, {}
+    for entry in pathlib.Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            stat = (entry / "stat").read_text()
+            name = os.path.basename((entry / "cmdline").read_bytes().split(b"\0")[0].decode())
+        except OSError:
+            continue
+        fields = stat[stat.rindex(")") + 2:].split()
+        if fields[0] != "Z":
+            parents[int(entry.name)], names[int(entry.name)] = int(fields[1]), name
+    found, more = {}, [root_pid]
+    while more:
+        pid = more.pop()
+        for child, parent in parents.items():
+            if parent == pid:
+                found[child] = names[child]
+                more.append(child)
+    return found
+
+
+class Case(unittest.TestCase):
+    """A test with a folder, a PATCHBAY_HOME in it and a check that nothing is left."""
+
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="patchbay-e2e-"))
+        self.home = self.folder / "home"
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+
+    def environment(self, **more):
+        env = {k: v for k, v in os.environ.items() if not k.startswith("PATCHBAY_")}
+        env.pop("XDG_RUNTIME_DIR", None)
+        tmp = self.folder / "tmp"
+        tmp.mkdir(exist_ok=True)
+        return env | {"PATCHBAY_HOME": str(self.home), "TMPDIR": str(tmp)} | more
+
+    def command(self, *words, **options):
+        """A finished `patchbay` command: returncode, stdout, stderr."""
+        return subprocess.run([str(BIN / "patchbay"), *map(str, words)], cwd=self.folder, text=True,
+                              capture_output=True, env=self.environment(), timeout=LIMIT_S * 3, **options)
+
+    def start(self, *words, prefix=(), **env):
+        """A running `patchbay` command; killed at the end of the test if it still lives."""
+        log = open(self.folder / f"log-{len(list(self.folder.glob('log-*')))}", "w+", encoding="utf-8")
+        process = subprocess.Popen([*prefix, str(BIN / "patchbay"), *map(str, words)], cwd=self.folder, text=True,
+                                   stdout=subprocess.PIPE, stderr=log, env=self.environment(**env))
+        process.log = log.name
+        self.addCleanup(self.end, process, log)
+        return process
+
+    def end(self, process, log):
+        children = processes(process.pid)
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+        process.stdout.close()
+        log.close()
+        wait_until(lambda: not any(pathlib.Path(f"/proc/{pid}/exe").exists() for pid in children),
+                   f"the end of {children}", 15)
+
+    def done(self, process, expect=0):
+        """Waits for a started command; its stdout."""
+        out, _ = process.communicate(timeout=LIMIT_S * 3)
+        if process.returncode != expect:
+            raise AssertionError(f"{process.args[1:]}: exit {process.returncode}\n{open(process.log).read()[-4000:]}")
+        return out
+
+    def json(self, *words, expect=0):
+        result = self.command(*words, "--json")
+        self.assertEqual(result.returncode, expect, result.stderr[-4000:])
+        return json.loads(result.stdout)
+
+    def up(self, cpus=2, *more):
+        """A cluster of this machine, ready for work."""
+        process = self.start("up", "--cpus", cpus, "--state", self.folder / "state", *more)
+        self.await_workers(process, cpus)
+        return process
+
+    def await_workers(self, process, workers):
+        def ready():
+            if process.poll() is not None:
+                raise AssertionError(f"up ended with {process.returncode}: {open(process.log).read()[-4000:]}")
+            result = self.command("status", "--json")
+            return result.returncode == 0 and len(json.loads(result.stdout)["workers"]) >= workers
+        wait_until(ready, f"{workers} workers", 60)
+
+    def down(self, process):
+        self.assertEqual(self.command("down").returncode, 0)
+        process.wait(timeout=60)
+
+    def slide(self, name="a.svs", size="3000x2500", seed=1):
+        path = self.folder / name
+        result = self.command("synth", "slide", path, "--size", size, "--seed", seed)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return path
+
+    def store(self, slides, out="stores"):
+        """Ingested slides; the path of the folder of stores."""
+        result = self.command("ingest", *slides, "--out", self.folder / out, "--chunk", 256, "--shard", 1024,
+                              "--codec", "lz4")
+        self.assertEqual(result.returncode, 0, result.stderr[-4000:])
+        return self.folder / out
+
+    def run_file(self, dataset, name="run.yaml", patch=128, batch=16, **more):
+        """A run config over `dataset`."""
+        text = (f"dataset: {dataset}\nnumerics: cpu\nseed: 7678\npatch: {{size: [{patch}, {patch}], level: 0}}\n"
+                "sampling: {order: shuffled}\n"
+                f"batch: {{global_size: {batch}, dtype: float16, layout: nchw, prefetch: 2, tail: keep}}\n"
+                "preprocess: [{normalize: {scale: 255, mean: [0.7, 0.55, 0.7], std: [0.2, 0.2, 0.2]}}]\n"
+                "augment: [{flip: {}}]\n")
+        for key, value in more.items():
+            text += f"{key}: {value}\n"
+        path = self.folder / name
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    def pids(self, process, program):
+        """Living processes of that program below `process`."""
+        return sorted(pid for pid, name in processes(process.pid).items() if name == program)
+
+    def kill(self, pid, number=signal.SIGKILL):
+        os.kill(pid, number)
+
+
+def main():
+    unittest.main(verbosity=2)

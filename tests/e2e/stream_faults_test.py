@@ -1,0 +1,101 @@
+"""The bytes of a stream depend on the run config and the dataset alone: not on the number of workers, and not on
+which process was killed, frozen or restarted on the way."""
+import os
+import signal
+
+import harness
+from harness import wait_until
+
+BATCHES = 40
+
+
+class StreamFaults(harness.Case):
+    def setUp(self):
+        super().setUp()
+        self.run = self.run_file(self.store([self.slide()]))
+
+    def reference(self):
+        return self.json("stream", self.run, "--batches", BATCHES, "--digest")["digest"]
+
+    def trainer(self, step_ms=30):
+        """A trainer slow enough to be in the middle when something is killed, and the folder its batches land in."""
+        saved = self.folder / f"saved-{len(list(self.folder.glob('saved-*')))}"
+        process = self.start("stream", self.run, "--batches", BATCHES, "--digest", "--json", "--step-ms", step_ms,
+                             "--save", saved)
+        return process, saved
+
+    def await_batches(self, saved, count):
+        wait_until(lambda: saved.exists() and len(list(saved.iterdir())) >= count, f"{count} batches")
+
+    def digest_of(self, process):
+        import json
+        return json.loads(self.done(process))["digest"]
+
+    def test_digest_is_the_same_with_1_2_and_4_workers(self):
+        reference = self.reference()
+        for cpus in (1, 2, 4):
+            cluster = self.up(cpus)
+            self.assertEqual(self.reference(), reference, f"{cpus} workers")
+            self.down(cluster)
+
+    def test_killed_worker_changes_nothing(self):
+        reference = self.reference()
+        cluster = self.up(2)
+        trainer, saved = self.trainer()
+        for batches in (3, 12, 20):
+            self.await_batches(saved, batches)
+            self.kill(self.pids(cluster, "patchbay-worker")[0])
+        self.assertEqual(self.digest_of(trainer), reference)
+
+    def test_frozen_worker_is_fenced_and_changes_nothing(self):
+        reference = self.reference()
+        cluster = self.up(2)
+        trainer, saved = self.trainer(step_ms=60)
+        self.await_batches(saved, 4)
+        frozen = self.pids(cluster, "patchbay-worker")[0]
+        self.kill(frozen, signal.SIGSTOP)
+        self.assertEqual(self.digest_of(trainer), reference)
+        if os.path.exists(f"/proc/{frozen}"):
+            self.kill(frozen, signal.SIGCONT)
+
+    def test_killed_agent_changes_nothing(self):
+        reference = self.reference()
+        cluster = self.up(2)
+        trainer, saved = self.trainer()
+        self.await_batches(saved, 5)
+        self.kill(self.pids(cluster, "patchbay-agent")[0])
+        self.assertEqual(self.digest_of(trainer), reference)
+
+    def test_killed_scheduler_changes_nothing(self):
+        reference = self.reference()
+        cluster = self.up(2)
+        trainer, saved = self.trainer()
+        self.await_batches(saved, 5)
+        self.kill(self.pids(cluster, "patchbay-scheduler")[0])
+        self.assertEqual(self.digest_of(trainer), reference)
+
+    def test_killed_trainer_frees_its_memory_and_the_next_one_gets_the_same(self):
+        reference = self.reference()
+        cluster = self.up(2)
+        trainer, saved = self.trainer()
+        self.await_batches(saved, 5)
+        trainer.kill()
+        workers = self.pids(cluster, "patchbay-worker")
+
+        def unmapped():
+            return not any("memfd:patchbay" in open(f"/proc/{pid}/maps").read() for pid in workers)
+        wait_until(unmapped, "workers that no longer map the dead trainer's ring", 10)
+        self.assertEqual(self.reference(), reference)
+
+    def test_stores_on_another_disk_give_the_same(self):
+        import shutil
+        reference = self.reference()
+        other = "/dev/shm/" + self.folder.name
+        shutil.copytree(self.folder / "stores", other)
+        self.addCleanup(shutil.rmtree, other)
+        self.run = self.run_file(other, "other.yaml")
+        self.assertEqual(self.reference(), reference)
+
+
+if __name__ == "__main__":
+    harness.main()

@@ -1,0 +1,360 @@
+// The ingest job's tasks, run in this process by a small scheduler that may repeat, reorder and
+// lose them.
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <random>
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include "runtime/base/file.h"
+#include "runtime/base/strings.h"
+#include "runtime/zarr/array.h"
+#include "runtime/zarr/verify.h"
+#include "workers/jobs/ingest.h"
+#include "workers/jobs/synth_slide.h"
+#include "workers/jobs/task_table.h"
+#include "workers/sources/image_source.h"
+
+namespace patchbay::workers {
+namespace {
+
+namespace fs = std::filesystem;
+
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string name = (fs::temp_directory_path() / "patchbay-ingest-XXXXXX").string();
+    path_ = mkdtemp(name.data());
+  }
+  ~TemporaryFolder() { fs::remove_all(path_); }
+  std::string path(const std::string& name = "") const {
+    return name.empty() ? path_ : path_ + "/" + name;
+  }
+
+ private:
+  std::string path_;
+};
+
+/// Runs a job to its end: any ready task next, by seed.
+class TinyScheduler {
+ public:
+  TinyScheduler(Json manifest, unsigned seed) : manifest_(std::move(manifest)), random_(seed) {}
+
+  /// Every `n`-th task is run twice, as after a lost commit.
+  int repeat_every = 0;
+  /// Stops (as a killed cluster would) once so many tasks were committed; 0 = never.
+  int stop_after = 0;
+
+  void Submit(const std::string& op, const Json& payload) {
+    protocol::TaskSpec root;
+    root.op = op;
+    root.payload = DumpJson(payload);
+    tasks_ = {Row{root, State::kWaiting, "", absl::OkStatus()}};
+  }
+
+  void Run() {
+    for (int committed = 0; stop_after == 0 || committed < stop_after; ++committed) {
+      const std::vector<std::size_t> ready = Ready();
+      if (ready.empty()) return;
+      RunOne(ready[random_() % ready.size()], repeat_every > 0 && committed % repeat_every == 0);
+    }
+  }
+
+  Json ResultOf(std::string_view op) const {
+    for (const Row& row : tasks_) {
+      if (row.spec.op == op && row.state == State::kDone) return *ParseJson(row.result, op);
+    }
+    return Json();
+  }
+  std::vector<Status> Failures() const {
+    std::vector<Status> failures;
+    for (const Row& row : tasks_) {
+      if (row.state == State::kFailed) failures.push_back(row.status);
+    }
+    return failures;
+  }
+  std::size_t CountOf(std::string_view op) const {
+    return static_cast<std::size_t>(std::count_if(
+        tasks_.begin(), tasks_.end(), [&](const Row& row) { return row.spec.op == op; }));
+  }
+
+ private:
+  enum class State { kWaiting, kDone, kFailed, kCancelled };
+  struct Row {
+    protocol::TaskSpec spec;
+    State state;
+    std::string result;
+    Status status;
+  };
+
+  std::vector<std::size_t> Ready() const {
+    std::vector<std::size_t> ready;
+    for (std::size_t i = 0; i < tasks_.size(); ++i) {
+      if (tasks_[i].state == State::kWaiting && IsReady(i)) ready.push_back(i);
+    }
+    return ready;
+  }
+
+  bool IsReady(std::size_t index) const {
+    const protocol::TaskSpec& spec = tasks_[index].spec;
+    if (spec.after_failures && spec.depends_on.empty()) {
+      for (std::size_t i = 0; i < tasks_.size(); ++i) {
+        if (i != index && tasks_[i].state == State::kWaiting) return false;
+      }
+      return true;
+    }
+    return std::all_of(spec.depends_on.begin(), spec.depends_on.end(),
+                       [&](std::uint32_t d) { return tasks_[d].state == State::kDone; });
+  }
+
+  StatusOr<TaskOutput> Attempt(const protocol::TaskSpec& spec) {
+    TaskSignals signals;
+    TaskContext context;
+    context.lease = {1, ++leases_};
+    context.payload = *ParseJson(spec.payload, "payload");
+    for (std::uint32_t d : spec.depends_on) context.inputs.push_back(tasks_[d].result);
+    context.manifest = manifest_;
+    context.rights = PathRights::All();
+    context.signals = &signals;
+    return RunTask(spec.op, context);
+  }
+
+  void RunOne(std::size_t index, bool twice) {
+    const protocol::TaskSpec spec = tasks_[index].spec;
+    StatusOr<TaskOutput> output = Attempt(spec);
+    if (twice) {
+      const StatusOr<TaskOutput> again = Attempt(spec);
+      ASSERT_EQ(again.ok(), output.ok()) << spec.op << ": " << Describe(again.status());
+      if (output.ok() && spec.op == "ingest.shard") EXPECT_EQ(again->result, output->result);
+    }
+    if (!output.ok()) {
+      Fail(index, output.status());
+      return;
+    }
+    tasks_[index].state = State::kDone;
+    tasks_[index].result = output->result;
+    const auto base = static_cast<std::uint32_t>(tasks_.size());
+    for (protocol::TaskSpec task : output->spawned) {
+      for (std::uint32_t& d : task.depends_on) {
+        if (d >= protocol::kSpawnedBase) d = d - protocol::kSpawnedBase + base;
+      }
+      tasks_.push_back(Row{std::move(task), State::kWaiting, "", absl::OkStatus()});
+    }
+  }
+
+  void Fail(std::size_t index, const Status& status) {
+    tasks_[index].state = State::kFailed;
+    tasks_[index].status = status;
+    for (Row& row : tasks_) {
+      if (row.state == State::kWaiting && row.spec.group == tasks_[index].spec.group &&
+          !row.spec.after_failures) {
+        row.state = State::kCancelled;
+      }
+    }
+  }
+
+  Json manifest_;
+  std::mt19937 random_;
+  std::vector<Row> tasks_;
+  std::uint64_t leases_ = 0;
+};
+
+const Json kSmall = {{"chunk", 128}, {"shard", 512}, {"codec", "lz4"}, {"codec_level", 1}};
+
+Json ManifestFor(const std::vector<std::string>& sources, const std::string& out) {
+  return {{"sources", sources}, {"out", out}, {"pseudonym_key", "00ff"}};
+}
+
+void MakeSlide(const std::string& path, std::int64_t side, std::uint64_t seed) {
+  SynthSlideOptions options;
+  options.width = side;
+  options.height = side - 100;
+  options.seed = seed;
+  ASSERT_TRUE(SynthSlide(path, options).ok());
+}
+
+std::vector<std::string> Below(const std::string& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder))
+    names.push_back(entry.path().filename().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+TEST(IngestJob, StoreHoldsTheSlidesPixelsAndNothingElseIsLeft) {
+  TemporaryFolder folder;
+  MakeSlide(folder.path("a.svs"), 1300, 1);
+  TinyScheduler job(ManifestFor({folder.path("a.svs")}, folder.path("out")), 1);
+  job.Submit("ingest.plan", kSmall);
+  job.Run();
+  for (const Status& failure : job.Failures()) ADD_FAILURE() << Describe(failure);
+  const Json summary = job.ResultOf("ingest.summary");
+  ASSERT_EQ(summary["stores"].size(), 1u);
+  const std::string name = summary["stores"][0]["name"];
+  EXPECT_EQ(Below(folder.path("out")), (std::vector<std::string>{name, "manifest.csv"}));
+
+  const auto report = zarr::VerifyStore(folder.path("out/" + name));
+  ASSERT_TRUE(report.ok()) << Describe(report.status());
+  EXPECT_TRUE(report->Clean());
+  EXPECT_EQ(report->recorded->bytes.Hex(), summary["stores"][0]["digest"]);
+
+  const auto slide = *OpenImage(folder.path("a.svs"));
+  const auto store = *OpenImage(folder.path("out/" + name));
+  const LevelLayout level = slide->layout().levels[0];
+  std::vector<std::byte> a(static_cast<std::size_t>(level.height * level.width * 3)), b(a.size());
+  for (auto [image, bytes] : {std::pair{slide.get(), &a}, std::pair{store.get(), &b}}) {
+    EncodedPatch patch;
+    ASSERT_TRUE(image->Fetch(0, Box2D(0, 0, level.height, level.width), patch).ok());
+    const TensorView out =
+        ContiguousView<3>(bytes->data(), DType::kUint8, {level.height, level.width, 3});
+    ASSERT_TRUE(image->Decode(patch, out, 255, *image->MakeScratch()).ok());
+  }
+  EXPECT_TRUE(a == b);
+}
+
+TEST(IngestJob, OrderRepeatsAndKillsDoNotChangeTheRoots) {
+  TemporaryFolder folder;
+  MakeSlide(folder.path("a.svs"), 1500, 7);
+  std::string reference;
+  for (unsigned seed = 1; seed <= 4; ++seed) {
+    const std::string out = folder.path(StrCat("out", seed));
+    const Json manifest = ManifestFor({folder.path("a.svs")}, out);
+    for (int killed_after = seed % 2 == 0 ? 3 : 0;; killed_after += 4) {
+      TinyScheduler job(manifest, seed);
+      job.repeat_every = static_cast<int>(seed);
+      job.stop_after = killed_after > 12 ? 0 : killed_after;
+      job.Submit("ingest.plan", kSmall);
+      job.Run();
+      ASSERT_TRUE(job.Failures().empty()) << Describe(job.Failures()[0]);
+      const Json summary = job.ResultOf("ingest.summary");
+      if (summary.is_null()) continue;
+      const std::string digest = summary["stores"][0]["digest"];
+      if (reference.empty()) reference = digest;
+      EXPECT_EQ(digest, reference) << "seed " << seed;
+      break;
+    }
+    EXPECT_EQ(Below(out).size(), 2u);
+  }
+}
+
+TEST(IngestJob, SecondIngestOfTheSameSlideWritesNothing) {
+  TemporaryFolder folder;
+  MakeSlide(folder.path("a.svs"), 700, 3);
+  const Json manifest = ManifestFor({folder.path("a.svs")}, folder.path("out"));
+  TinyScheduler first(manifest, 1), second(manifest, 2);
+  first.Submit("ingest.plan", kSmall);
+  first.Run();
+  const Json once = first.ResultOf("ingest.summary");
+  const auto written =
+      fs::last_write_time(folder.path("out/" + once["stores"][0]["name"].get<std::string>()));
+  second.Submit("ingest.plan", kSmall);
+  second.Run();
+  EXPECT_EQ(second.CountOf("ingest.shard"), 0u);
+  const Json again = second.ResultOf("ingest.summary");
+  EXPECT_EQ(again["stores"][0]["digest"], once["stores"][0]["digest"]);
+  EXPECT_TRUE(again["stores"][0]["already_there"]);
+  EXPECT_EQ(fs::last_write_time(folder.path("out/" + once["stores"][0]["name"].get<std::string>())),
+            written);
+}
+
+TEST(IngestJob, BadSlideFailsAloneAndLeavesNothing) {
+  TemporaryFolder folder;
+  MakeSlide(folder.path("good.svs"), 700, 3);
+  std::ofstream(folder.path("bad.svs")) << "not a slide";
+  MakeSlide(folder.path("cut.svs"), 900, 4);
+  fs::resize_file(folder.path("cut.svs"), fs::file_size(folder.path("cut.svs")) / 2);
+  TinyScheduler job(ManifestFor({folder.path()}, folder.path("out")), 1);
+  job.Submit("ingest.plan", kSmall);
+  job.Run();
+  EXPECT_EQ(job.Failures().size(), 2u);
+  const Json summary = job.ResultOf("ingest.summary");
+  EXPECT_EQ(summary["stores"].size(), 1u);
+  EXPECT_EQ(summary["missing"].size(), 2u);
+  EXPECT_EQ(Below(folder.path("out")).size(), 2u);
+}
+
+TEST(IngestJob, AFolderOfTheStoresNameThatIsNotOursIsNotTouched) {
+  TemporaryFolder folder;
+  MakeSlide(folder.path("a.svs"), 600, 3);
+  fs::create_directories(folder.path("out/a.ome.zarr"));
+  std::ofstream(folder.path("out/a.ome.zarr/mine")) << "precious";
+  Json settings = kSmall;
+  settings["keep_names"] = true;
+  TinyScheduler job(ManifestFor({folder.path("a.svs")}, folder.path("out")), 1);
+  job.Submit("ingest.plan", settings);
+  job.Run();
+  ASSERT_EQ(job.Failures().size(), 1u);
+  EXPECT_EQ(job.Failures()[0].code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(*ReadFile(folder.path("out/a.ome.zarr/mine"), 100), "precious");
+}
+
+TEST(IngestJob, AlteredStagedShardIsMadeAgain) {
+  TemporaryFolder folder;
+  MakeSlide(folder.path("a.svs"), 1300, 5);
+  const Json manifest = ManifestFor({folder.path("a.svs")}, folder.path("out"));
+  TinyScheduler killed(manifest, 1);
+  killed.stop_after = 6;
+  killed.Submit("ingest.plan", kSmall);
+  killed.Run();
+  int altered = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(folder.path("out"))) {
+    const std::string path = entry.path().string();
+    if (!entry.is_regular_file() || path.find("/c/0/") == std::string::npos) continue;
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(100);
+    file.put('\x7f');
+    ++altered;
+  }
+  ASSERT_GT(altered, 0);
+  TinyScheduler job(manifest, 2);
+  job.Submit("ingest.plan", kSmall);
+  job.Run();
+  ASSERT_TRUE(job.Failures().empty()) << Describe(job.Failures()[0]);
+  const std::string name = job.ResultOf("ingest.summary")["stores"][0]["name"];
+  EXPECT_TRUE(zarr::VerifyStore(folder.path("out/" + name))->Clean());
+}
+
+TEST(IngestJob, MppStoreStartsAtTheAveragedLevel) {
+  TemporaryFolder folder;
+  MakeSlide(folder.path("a.svs"), 1500, 5);
+  const double native = *(*OpenImage(folder.path("a.svs")))->layout().mpp_x;
+  const auto ingest = [&](const std::string& out, bool half) {
+    Json settings = kSmall;
+    if (half) settings["mpp"] = native * 2;
+    TinyScheduler job(ManifestFor({folder.path("a.svs")}, folder.path(out)), 1);
+    job.Submit("ingest.plan", settings);
+    job.Run();
+    EXPECT_TRUE(job.Failures().empty());
+    return folder.path(out) + "/" +
+           job.ResultOf("ingest.summary")["stores"][0]["name"].get<std::string>();
+  };
+  const auto whole = *zarr::Array::Open(ingest("whole", false) + "/1");
+  const auto half = *zarr::Array::Open(ingest("half", true) + "/0");
+  zarr::Region region;
+  region.shape = {3, 700, 750};
+  std::vector<std::byte> a(3 * 700 * 750), b(a.size());
+  ASSERT_TRUE(
+      whole.ReadRegion(region, ContiguousView<3>(a.data(), DType::kUint8, {3, 700, 750})).ok());
+  ASSERT_TRUE(
+      half.ReadRegion(region, ContiguousView<3>(b.data(), DType::kUint8, {3, 700, 750})).ok());
+  EXPECT_TRUE(a == b);
+}
+
+TEST(IngestJob, UnwritableOutputIsRefusedByTheRights) {
+  TemporaryFolder folder;
+  TaskSignals signals;
+  TaskContext context;
+  context.payload = kSmall;
+  context.manifest = ManifestFor({folder.path()}, folder.path("out"));
+  context.rights = PathRights{{"/"}, {folder.path("elsewhere")}};
+  context.signals = &signals;
+  const auto output = RunIngestPlan(context);
+  EXPECT_EQ(output.status().code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_FALSE(fs::exists(folder.path("out")));
+}
+
+}  // namespace
+}  // namespace patchbay::workers
