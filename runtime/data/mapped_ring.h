@@ -9,8 +9,9 @@
 
 #include "runtime/base/file.h"
 #include "runtime/base/status.h"
-#include "runtime/data/ring_memory.h"
+#include "runtime/data/ring_greeting.h"
 #include "runtime/data/shard_header.h"
+#include "runtime/memory/memfd_block.h"
 
 namespace patchbay::data {
 
@@ -38,20 +39,15 @@ class MappedRing {
   /// True once the trainer closed its side: drop this ring.
   bool Closed() const;
 
-  std::uint32_t slot_count() const { return slot_count_; }
-  std::uint64_t slot_bytes() const { return slot_bytes_; }
-  /// For a GPU worker: the trainer's device block, empty when its slots are host memory.
-  const std::string& device_handle() const { return device_handle_; }
-  const std::string& device_uuid() const { return device_uuid_; }
+  /// Slots, their size, and for a GPU worker the trainer's device block.
+  const RingOffer& offer() const { return offer_; }
 
  private:
   MappedRing() = default;
   Options options_;
   UniqueFd socket_;
-  SharedMapping mapping_;
-  std::uint32_t slot_count_ = 0;
-  std::uint64_t slot_bytes_ = 0;
-  std::string device_handle_, device_uuid_;
+  memory::MemfdBlock mapping_;
+  RingOffer offer_;
 };
 
 }  // namespace patchbay::data

@@ -39,6 +39,9 @@ struct RingStats {
   std::uint64_t batches_moved = 0;    ///< to a spare, because a fenced worker was not proven dead
 };
 
+/// How long Next waits for another thread to give a slot back before it calls the ring exhausted.
+inline constexpr std::int64_t kExhaustedGraceMs = 2'000;
+
 /// A batch in a slot, as Next hands it out.
 struct TakenBatch {
   Position at;
@@ -51,29 +54,29 @@ struct TakenBatch {
 
 class Ring {
  public:
-  /// `events` must outlive the ring or be replaced by null with SetEvents first.
   static StatusOr<std::unique_ptr<Ring>> Create(const SlotTableOptions& options,
                                                 std::unique_ptr<RingMemory> memory);
+  /// Before anything else runs; `events` must outlive the ring.
   void SetEvents(RingEvents* events);
 
-  /// See SlotTable. Count copies a moved shard and stages a host shard to its device slot before it
-  /// returns.
-  Status Admit(const ShardHeader& header) const;
-  Status Count(const ShardHeader& header);
-  /// The range the header's grant names, in host memory. Valid until EndReceive.
+  /// A shard that was written in place: counts it, or says why not (see SlotTable::Admit). A moved
+  /// or staged shard is where the consumer reads before this returns.
+  Status CountWritten(const ShardHeader& header);
+  /// The range the header's grant names, in host memory, for a transfer that starts now.
   StatusOr<std::span<std::byte>> BeginReceive(const ShardHeader& header);
-  void EndReceive(const ShardHeader& header);
+  /// The transfer ended with `transfer`; counts the shard if that is OK. Returns what became of it.
+  Status FinishReceive(const ShardHeader& header, const Status& transfer);
   bool Receiving(const LeaseNumber& lease) const;
 
+  /// See SlotTable; the counted bytes are copied before Evacuate returns, which it calls its slot
+  /// with.
   bool Fence(const ShardId& shard, const LeaseNumber& lease);
-  /// Moves the batch (and its counted bytes) out of the grant's slot. Blocks for the copy.
-  Status MoveToSpare(const ShardId& shard, const Grant& grant);
-  void AddZombie(std::uint32_t slot);
+  StatusOr<std::optional<std::uint32_t>> Evacuate(const ShardId& shard, const Grant& grant);
   void ProveGone(std::uint32_t slot);
 
   /// Waits until the next batch is complete and takes it. Cancelled after Fail with its status;
-  /// ResourceExhausted when every slot is held, naming the holders; DeadlineExceeded after
-  /// `timeout_ms` (negative = none).
+  /// ResourceExhausted when every slot has been held for kExhaustedGraceMs, naming the holders;
+  /// DeadlineExceeded after `timeout_ms` (negative = none).
   StatusOr<TakenBatch> Next(std::int64_t timeout_ms);
   void Release(std::uint32_t slot, std::uint64_t generation);
   /// Who keeps the slot of a taken batch, for the error of an exhausted ring.
@@ -82,19 +85,21 @@ class Ring {
   void Fail(const Status& status);
 
   std::vector<SlotReport> ReportAll() const;
+  /// The slot now filling the shard's batch; the grant's slot when the batch has none.
   SlotReport ReportBatch(const ShardId& shard, const Grant& grant) const;
   Position next() const;
   RingStats stats() const;
-  void CountRefusal();
-  void CountCorrupt();
-  void CountFailedReceive();
   const RingMemory& memory() const { return *memory_; }
   const SlotTableOptions& options() const { return options_; }
   std::uint32_t SlotCount() const { return options_.slots + options_.spares; }
 
  private:
   Ring(const SlotTableOptions& options, SlotTable table, std::unique_ptr<RingMemory> memory);
-  std::span<std::byte> Range(std::uint32_t slot, std::uint64_t offset, std::uint64_t size) const;
+  std::uint64_t Offset(std::uint32_t slot, std::uint64_t offset) const;
+  Status CountLocked(const ShardHeader& header);
+  Status Refused(Status status);
+  Status Stage(const ShardHeader& header);
+  TakenBatch TakeLocked(std::optional<std::uint32_t> slot);
   std::string Holders() const;
 
   const SlotTableOptions options_;
@@ -104,7 +109,7 @@ class Ring {
   SlotTable table_;
   RingEvents* events_ = nullptr;
   RingStats stats_;
-  std::vector<std::string> holders_;
+  std::vector<std::string> holders_;  ///< by slot
   Status failed_;
 };
 

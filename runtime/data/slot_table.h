@@ -63,6 +63,12 @@ struct ShardMove {
   std::uint64_t offset_bytes = 0, size_bytes = 0;
 };
 
+/// What became of a slot that a fenced process may still write to.
+struct Evacuation {
+  std::optional<std::uint32_t> resting_slot;  ///< rests until ProveGone; nullopt: nothing there
+  std::vector<ShardMove> moves;
+};
+
 /// What became of a shard that arrived.
 struct Counted {
   std::optional<ShardMove> move;  ///< its batch moved: copy before anyone reads
@@ -81,9 +87,9 @@ class SlotTable {
   /// batch: drop it and go on), InvalidArgument (does not fit the geometry or another stream).
   [[nodiscard]] Status Admit(const ShardHeader& header) const;
 
-  /// As Admit, and binds the slot to the header's batch and marks the shard as being received, so
-  /// that no second transfer may start into the range. Unavailable while one is running.
-  /// Pair with EndReceive.
+  /// As Admit, and binds the slot to the header's batch and marks the range as being received, so
+  /// that no second transfer may start into it. Unavailable while one is running. Pair with
+  /// EndReceive.
   [[nodiscard]] Status BeginReceive(const ShardHeader& header);
   /// The transfer's request has completed with whatever status. Does not count.
   void EndReceive(const ShardHeader& header);
@@ -96,15 +102,13 @@ class SlotTable {
   /// already counted.
   bool Fence(const ShardId& shard, const LeaseNumber& lease);
 
-  /// Moves the batch out of the slot its fenced shard is granted in (`grant`, as the scheduler sent
-  /// it): the counted shards are to be copied to the spare, the old slot rests until ProveGone.
-  /// Nothing to do (moves empty) when the batch does not lie in that slot any more.
-  /// ResourceExhausted when no spare is left.
-  StatusOr<std::vector<ShardMove>> MoveToSpare(const ShardId& shard, const Grant& grant);
-  /// One more process may still write to this slot; the slot rests until each is proven gone.
-  void AddZombie(std::uint32_t slot);
-  /// One of them is proven gone. True when this made the slot a spare again.
-  bool ProveGone(std::uint32_t slot);
+  /// The holder of a fenced lease may still write where `grant` (as the scheduler sent it) says:
+  /// the batch leaves that slot for a spare, the counted shards are to be copied, and the slot
+  /// rests until ProveGone. Shards still being made under live leases in the old slot count as
+  /// before and are copied then. ResourceExhausted when no spare is left.
+  StatusOr<Evacuation> Evacuate(const ShardId& shard, const Grant& grant);
+  /// One holder for which Evacuate named this slot can no longer write.
+  void ProveGone(std::uint32_t slot);
 
   /// The slot whose batch `at` is complete, or nullopt.
   std::optional<std::uint32_t> FullSlot(Position at) const;
@@ -130,16 +134,19 @@ class SlotTable {
  private:
   struct Shard {
     bool counted = false;
-    bool receiving = false;
     std::optional<LeaseNumber> fenced;  ///< this lease and older ones are void
-    LeaseNumber receiving_lease;
+  };
+  struct Transfer {
+    ShardId shard;
+    LeaseNumber lease;
+    bool operator==(const Transfer&) const = default;
   };
   struct Slot {
     std::uint64_t generation = 1;
     SlotPhase phase = SlotPhase::kFree;
     Position at;
     std::uint32_t zombies = 0;
-    std::uint32_t receives = 0;  ///< transfers running into this slot's memory
+    std::vector<Transfer> transfers;  ///< running into this slot's memory
   };
   /// A batch from its first sign of life until it is taken. Outlives its slot when it moves.
   struct Batch {
@@ -152,10 +159,12 @@ class SlotTable {
   Status CheckForm(const ShardHeader& header) const;
   Status CheckSlot(const ShardHeader& header) const;
   Status CheckShard(const ShardHeader& header) const;
+  Status CheckNoTransfer(const ShardHeader& header) const;
   Batch& BatchAt(Position at);
   const Batch* FindBatch(Position at) const;
+  bool InWindow(Position at) const;
   void Bind(std::uint32_t slot, Position at);
-  void TryEndRest(std::uint32_t slot);
+  std::optional<std::uint32_t> WritableSlot(const ShardId& shard, const Grant& grant) const;
   void EndRests();
 
   SlotTableOptions options_;

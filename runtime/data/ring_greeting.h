@@ -1,0 +1,56 @@
+// The three messages before a worker may map a ring, on a SOCK_SEQPACKET Unix socket. Neither side
+// ever sends the stream secret: each proves it over the other's nonce.
+//
+//   trainer  Challenge {nonce}
+//   worker   Hello {stream, nonce, proof}
+//   trainer  RingOffer {slots, slot bytes, ring bytes, device handle, proof} + the memfd
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "runtime/base/status.h"
+#include "runtime/data/shard_header.h"
+#include "runtime/memory/device_block.h"
+
+namespace patchbay::data {
+
+inline constexpr std::size_t kMaxGreetingBytes = 512;
+using Nonce = std::array<std::byte, 32>;
+
+struct Challenge {
+  Nonce nonce{};
+};
+struct Hello {
+  std::uint64_t stream = 0;
+  Nonce nonce{};
+};
+struct RingOffer {
+  std::uint32_t slots = 0;
+  std::uint64_t slot_bytes = 0;
+  std::uint64_t ring_bytes = 0;
+  std::optional<memory::DeviceBlockHandle> device;
+};
+
+std::vector<std::byte> EncodeChallenge(const Challenge& challenge);
+StatusOr<Challenge> DecodeChallenge(std::span<const std::byte> bytes);
+
+/// `theirs` is the nonce of the Challenge it answers.
+std::vector<std::byte> EncodeHello(const Hello& hello, const Nonce& theirs,
+                                   const StreamSecret& secret);
+/// PermissionDenied when the proof is wrong.
+StatusOr<Hello> DecodeHello(std::span<const std::byte> bytes, const Nonce& ours,
+                            const StreamSecret& secret);
+
+/// `theirs` is the nonce of the Hello it answers.
+std::vector<std::byte> EncodeRingOffer(const RingOffer& offer, const Nonce& theirs,
+                                       const StreamSecret& secret);
+/// InvalidArgument also when the sizes contradict each other.
+StatusOr<RingOffer> DecodeRingOffer(std::span<const std::byte> bytes, const Nonce& ours,
+                                    const StreamSecret& secret);
+
+}  // namespace patchbay::data

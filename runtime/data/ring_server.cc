@@ -1,0 +1,394 @@
+#include "runtime/data/ring_server.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/hash.h"
+#include "runtime/base/log.h"
+#include "runtime/data/ring_greeting.h"
+#include "runtime/data/unix_socket.h"
+
+namespace patchbay::data {
+namespace {
+
+constexpr std::int64_t kRemotePollMs = 20;
+constexpr int kMessagesPerTurn = 64;
+
+std::int64_t NowMs() { return SteadyNowNs() / 1'000'000; }
+
+/// What an epoll event is about, packed into its 64 bits of user data.
+enum class Source : std::uint64_t { kListener, kWake, kSocket, kPidfd, kBarred };
+std::uint64_t Pack(Source source, std::uint64_t id) {
+  return id << 3 | static_cast<std::uint64_t>(source);
+}
+
+/// A process that connected. It outlives its socket: the mapping does too.
+struct Peer {
+  pid_t pid = 0;
+  UniqueFd pidfd;
+  UniqueFd socket;
+  bool admitted = false;  ///< it was given the ring
+  Nonce nonce{};
+  std::int64_t greeting_deadline_ms = 0;
+};
+
+/// A fence that waits for proof. After its deadline it has been answered and `resting_slot` waits.
+struct OpenFence {
+  FenceRequest request;
+  std::int64_t deadline_ms = 0;
+  std::vector<std::uint64_t> holders;  ///< peers not yet proven gone
+  bool answered = false;
+  std::optional<std::uint32_t> resting_slot;
+};
+
+struct QueuedFence {
+  FenceRequest request;
+  bool already_counted = false;
+};
+
+class EpollRingServer final : public RingServer {
+ public:
+  EpollRingServer(Ring& ring, Options options) : ring_(ring), options_(std::move(options)) {}
+  ~EpollRingServer() override;
+
+  Status Open();
+  const std::string& socket_name() const override { return name_; }
+  void Fence(const FenceRequest& request) override;
+  std::uint32_t PeerCount() const override { return peer_count_; }
+
+ private:
+  void Run();
+  int WaitMs() const;
+  Status Watch(int fd, Source source, std::uint64_t id);
+  void Dispatch(std::uint64_t packed);
+  void Accept();
+  void ReadPeer(std::uint64_t id);
+  Status Greet(Peer& peer, std::span<const std::byte> message);
+  Status CountReport(std::span<const std::byte> message);
+  void CloseSocket(std::uint64_t id, const Status& why);
+  void ForgetPeer(std::uint64_t id);
+  bool IsBarred(pid_t pid) const;
+  void Bar(pid_t pid);
+
+  void TakeFences();
+  void OpenNewFence(const QueuedFence& queued);
+  void CheckFences();
+  bool IsProven(const OpenFence& fence) const;
+  void AnswerUnproven(OpenFence& fence);
+  void Answer(const FenceRequest& request, bool already_counted, Status status);
+  void DropLateGreetings();
+
+  Ring& ring_;
+  Options options_;
+  std::string name_;
+  UniqueFd listener_, epoll_, wake_;
+  std::map<std::uint64_t, Peer> peers_;
+  std::map<std::uint64_t, PeerProcess> barred_;  ///< fenced before they connected
+  std::vector<OpenFence> fences_;
+  std::uint64_t next_id_ = 1;
+  std::atomic<std::uint32_t> peer_count_ = 0;
+
+  std::mutex queue_mu_;
+  std::deque<QueuedFence> queue_;  ///< guarded by queue_mu_
+  bool stopping_ = false;          ///< guarded by queue_mu_
+  std::thread thread_;
+};
+
+EpollRingServer::~EpollRingServer() {
+  {
+    const std::lock_guard lock(queue_mu_);
+    stopping_ = true;
+  }
+  if (wake_.valid()) eventfd_write(wake_.get(), 1);
+  if (thread_.joinable()) thread_.join();
+}
+
+Status EpollRingServer::Open() {
+  PB_ASSIGN_OR_RETURN(listener_, ListenAbstract("patchbay-ring", &name_));
+  epoll_ = UniqueFd(epoll_create1(EPOLL_CLOEXEC));
+  wake_ = UniqueFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!epoll_.valid() || !wake_.valid()) return FromErrno("open", "ring server", errno);
+  PB_RETURN_IF_ERROR(Watch(listener_.get(), Source::kListener, 0));
+  PB_RETURN_IF_ERROR(Watch(wake_.get(), Source::kWake, 0));
+  thread_ = std::thread([this] { Run(); });
+  return absl::OkStatus();
+}
+
+Status EpollRingServer::Watch(int fd, Source source, std::uint64_t id) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.u64 = Pack(source, id);
+  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) {
+    return FromErrno("watch descriptor", "ring server", errno);
+  }
+  return absl::OkStatus();
+}
+
+void EpollRingServer::Run() {
+  std::array<epoll_event, 64> events;
+  for (;;) {
+    const int n = epoll_wait(epoll_.get(), events.data(), events.size(), WaitMs());
+    {
+      const std::lock_guard lock(queue_mu_);
+      if (stopping_) return;
+    }
+    for (int i = 0; i < n; ++i) Dispatch(events[static_cast<std::size_t>(i)].data.u64);
+    TakeFences();
+    CheckFences();
+    DropLateGreetings();
+  }
+}
+
+int EpollRingServer::WaitMs() const {
+  std::int64_t until = INT64_MAX;
+  const std::int64_t now = NowMs();
+  for (const OpenFence& fence : fences_) {
+    if (fence.answered) continue;
+    const bool polls = fence.holders.empty() && options_.remote_gone != nullptr;
+    until = std::min({until, fence.deadline_ms, polls ? now + kRemotePollMs : INT64_MAX});
+  }
+  for (const auto& [id, peer] : peers_) {
+    if (!peer.admitted && peer.socket.valid()) until = std::min(until, peer.greeting_deadline_ms);
+  }
+  if (until == INT64_MAX) return -1;
+  return static_cast<int>(std::clamp<std::int64_t>(until - now, 0, 60'000));
+}
+
+void EpollRingServer::Dispatch(std::uint64_t packed) {
+  const std::uint64_t id = packed >> 3;
+  switch (static_cast<Source>(packed & 7)) {
+    case Source::kListener:
+      return Accept();
+    case Source::kWake: {
+      eventfd_t count = 0;
+      eventfd_read(wake_.get(), &count);
+      return;
+    }
+    case Source::kSocket:
+      return ReadPeer(id);
+    case Source::kPidfd:
+      return ForgetPeer(id);
+    case Source::kBarred:
+      barred_.erase(id);
+      return;
+  }
+}
+
+// ---------------------------------------------------------------- peers
+
+void EpollRingServer::Accept() {
+  UniqueFd socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (!socket.valid()) return;
+  auto identified = IdentifyPeer(socket.get(), true);
+  if (!identified.ok()) return LogWarning(Describe(identified.status()));
+  if (identified->uid != geteuid() && identified->uid != 0) {
+    return LogWarning(StrCat("ring: a process of user ", identified->uid, " was refused"));
+  }
+  if (peers_.size() >= kMaxPeers) return LogWarning("ring: too many worker processes");
+  if (IsBarred(identified->pid)) return;
+  const std::uint64_t id = next_id_++;
+  Peer& peer = peers_[id];
+  peer.pid = identified->pid;
+  peer.pidfd = std::move(identified->pidfd);
+  peer.socket = std::move(socket);
+  peer.greeting_deadline_ms = NowMs() + kGreetingDeadlineMs;
+  FillRandom(peer.nonce);
+  Status status = Watch(peer.socket.get(), Source::kSocket, id);
+  if (status.ok()) status = Watch(peer.pidfd.get(), Source::kPidfd, id);
+  if (status.ok()) status = SendMessage(peer.socket.get(), EncodeChallenge({peer.nonce}));
+  if (!status.ok()) CloseSocket(id, status);
+}
+
+void EpollRingServer::ReadPeer(std::uint64_t id) {
+  std::array<std::byte, kMaxGreetingBytes> buffer;
+  for (int i = 0; i < kMessagesPerTurn; ++i) {
+    const auto it = peers_.find(id);
+    if (it == peers_.end() || !it->second.socket.valid()) return;
+    Peer& peer = it->second;
+    const auto size = ReceiveMessage(peer.socket.get(), buffer);
+    if (absl::IsDeadlineExceeded(size.status())) return;
+    if (!size.ok()) return CloseSocket(id, size.status());
+    if (*size == 0) return CloseSocket(id, absl::OkStatus());
+    const auto message = std::span<const std::byte>(buffer).first(*size);
+    const Status status = peer.admitted ? CountReport(message) : Greet(peer, message);
+    if (!status.ok()) return CloseSocket(id, status);
+  }
+}
+
+Status EpollRingServer::Greet(Peer& peer, std::span<const std::byte> message) {
+  PB_ASSIGN_OR_RETURN(const Hello hello, DecodeHello(message, peer.nonce, options_.secret));
+  if (hello.stream != options_.stream) {
+    return absl::InvalidArgumentError("greet worker: it asks for another stream");
+  }
+  if (IsBarred(peer.pid)) return absl::FailedPreconditionError("greet worker: it is fenced");
+  RingOffer offer;
+  offer.slots = ring_.SlotCount();
+  offer.slot_bytes = SlotBytes(ring_.options().geometry);
+  PB_ASSIGN_OR_RETURN(offer.ring_bytes, RingBytes(offer.slots, offer.slot_bytes));
+  offer.device = ring_.memory().device_handle();
+  peer.admitted = true;
+  ++peer_count_;
+  return SendMessage(peer.socket.get(), EncodeRingOffer(offer, hello.nonce, options_.secret),
+                     ring_.memory().host_fd());
+}
+
+/// Only a message that no worker of this stream can have sent closes the connection; a refused
+/// shard is normal and is counted by the ring.
+Status EpollRingServer::CountReport(std::span<const std::byte> message) {
+  PB_ASSIGN_OR_RETURN(const ShardHeader header, DecodeShardHeader(message, options_.secret));
+  const Status counted = ring_.CountWritten(header);
+  if (!counted.ok()) LogDebug(Describe(counted));
+  return absl::OkStatus();
+}
+
+void EpollRingServer::CloseSocket(std::uint64_t id, const Status& why) {
+  const auto it = peers_.find(id);
+  if (it == peers_.end()) return;
+  if (!why.ok()) LogWarning(StrCat("ring: worker process ", it->second.pid, ": ", Describe(why)));
+  it->second.socket.Close();
+  if (!it->second.admitted) peers_.erase(it);
+}
+
+void EpollRingServer::ForgetPeer(std::uint64_t id) {
+  const auto it = peers_.find(id);
+  if (it == peers_.end()) return;
+  // What it reported before it died still counts.
+  ReadPeer(id);
+  const auto again = peers_.find(id);
+  if (again != peers_.end()) {
+    if (again->second.admitted) --peer_count_;
+    peers_.erase(again);
+  }
+  for (OpenFence& fence : fences_) std::erase(fence.holders, id);
+}
+
+bool EpollRingServer::IsBarred(pid_t pid) const {
+  return std::any_of(barred_.begin(), barred_.end(),
+                     [pid](const auto& entry) { return entry.second.pid == pid; });
+}
+
+/// A fenced process that has no mapping gets none for the rest of its life.
+void EpollRingServer::Bar(pid_t pid) {
+  if (IsBarred(pid) || barred_.size() >= kMaxPeers) return;
+  auto pidfd = OpenPidfd(pid);
+  if (!pidfd.ok() || !pidfd->valid()) return;
+  const std::uint64_t id = next_id_++;
+  if (!Watch(pidfd->get(), Source::kBarred, id).ok()) return;
+  barred_[id] = PeerProcess{pid, 0, std::move(*pidfd)};
+}
+
+void EpollRingServer::DropLateGreetings() {
+  const std::int64_t now = NowMs();
+  std::erase_if(peers_, [now](const auto& entry) {
+    return !entry.second.admitted && now >= entry.second.greeting_deadline_ms;
+  });
+}
+
+// ---------------------------------------------------------------- fencing
+
+void EpollRingServer::Fence(const FenceRequest& request) {
+  const bool counted = !ring_.Fence(request.shard, request.lease);
+  {
+    const std::lock_guard lock(queue_mu_);
+    queue_.push_back(QueuedFence{request, counted});
+  }
+  eventfd_write(wake_.get(), 1);
+}
+
+void EpollRingServer::TakeFences() {
+  std::deque<QueuedFence> taken;
+  {
+    const std::lock_guard lock(queue_mu_);
+    taken.swap(queue_);
+  }
+  for (const QueuedFence& queued : taken) OpenNewFence(queued);
+}
+
+void EpollRingServer::OpenNewFence(const QueuedFence& queued) {
+  if (queued.already_counted) return Answer(queued.request, true, absl::OkStatus());
+  OpenFence fence;
+  fence.request = queued.request;
+  fence.deadline_ms = NowMs() + options_.proof_deadline_ms;
+  const auto pid = static_cast<pid_t>(queued.request.worker_pid);
+  if (pid > 0) {
+    for (const auto& [id, peer] : peers_) {
+      if (peer.pid == pid && peer.admitted) fence.holders.push_back(id);
+    }
+    if (fence.holders.empty()) Bar(pid);
+  }
+  fences_.push_back(std::move(fence));
+}
+
+bool EpollRingServer::IsProven(const OpenFence& fence) const {
+  if (!fence.holders.empty()) return false;
+  return options_.remote_gone == nullptr || options_.remote_gone(fence.request.lease);
+}
+
+void EpollRingServer::CheckFences() {
+  const std::int64_t now = NowMs();
+  for (OpenFence& fence : fences_) {
+    if (fence.answered) continue;
+    if (IsProven(fence)) {
+      Answer(fence.request, false, absl::OkStatus());
+      fence.answered = true;
+    } else if (now >= fence.deadline_ms) {
+      AnswerUnproven(fence);
+    }
+  }
+  std::erase_if(fences_, [this](const OpenFence& fence) {
+    if (!fence.answered || !fence.holders.empty()) return false;
+    if (fence.resting_slot.has_value()) ring_.ProveGone(*fence.resting_slot);
+    return true;
+  });
+}
+
+/// No proof in time: the batch leaves the slot. A transfer that still runs keeps the old slot
+/// resting by itself; a process does so until its pidfd says that it is dead.
+void EpollRingServer::AnswerUnproven(OpenFence& fence) {
+  fence.answered = true;
+  auto resting = ring_.Evacuate(fence.request.shard, fence.request.grant);
+  if (resting.ok()) {
+    fence.resting_slot = *resting;
+    return Answer(fence.request, false, absl::OkStatus());
+  }
+  const std::string holder = fence.request.worker_pid > 0
+                                 ? StrCat("worker process ", fence.request.worker_pid)
+                                 : StrCat("a transfer of lease ", fence.request.lease.ToString());
+  Answer(fence.request, false,
+         Annotate(resting.status(), StrCat("fence shard ", fence.request.shard.ToString(), ": ",
+                                           holder, " may still write")));
+}
+
+void EpollRingServer::Answer(const FenceRequest& request, bool already_counted, Status status) {
+  if (options_.fenced == nullptr) return;
+  FenceOutcome outcome;
+  outcome.request = request;
+  outcome.already_counted = already_counted;
+  outcome.row = ring_.ReportBatch(request.shard, request.grant);
+  outcome.status = std::move(status);
+  options_.fenced(outcome);
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<RingServer>> RingServer::Start(Ring& ring, Options options) {
+  auto server = std::make_unique<EpollRingServer>(ring, std::move(options));
+  PB_RETURN_IF_ERROR(server->Open());
+  return std::unique_ptr<RingServer>(std::move(server));
+}
+
+}  // namespace patchbay::data
