@@ -1,0 +1,88 @@
+#include "workers/sources/image_source.h"
+
+#include <array>
+#include <cstring>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "runtime/base/file.h"
+#include "runtime/base/strings.h"
+#include "workers/sources/openslide_source.h"
+#include "workers/sources/tiff_index.h"
+#include "workers/sources/tiff_source.h"
+#include "workers/sources/zarr_source.h"
+
+namespace patchbay::workers {
+namespace {
+
+enum class Content { kTiff, kDicom, kOther };
+
+Content Sniff(int fd, std::uint64_t size) {
+  std::array<std::byte, 132> head{};
+  const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(size, head.size()));
+  if (!ReadAt(fd, 0, std::span(head).first(n), "head").ok()) return Content::kOther;
+  if (std::memcmp(head.data() + 128, "DICM", 4) == 0) return Content::kDicom;
+  constexpr const char* kMarks[] = {"II\x2A\0", "MM\0\x2A", "II\x2B\0", "MM\0\x2B"};
+  for (const char* mark : kMarks) {
+    if (std::memcmp(head.data(), mark, 4) == 0) return Content::kTiff;
+  }
+  return Content::kOther;
+}
+
+bool HasZarrMetadata(const std::string& folder) {
+  struct stat st {};
+  for (const char* name : {"zarr.json", ".zattrs", ".zgroup", ".zarray"}) {
+    if (stat(StrCat(folder, "/", name).c_str(), &st) == 0) return true;
+  }
+  return false;
+}
+
+/// Vendors whose TIFFs look like plain pyramids and are not: overlapping tiles, several scanned
+/// areas, focal planes. OpenSlide knows how to put them together.
+bool NeedsOpenSlide(const std::optional<std::string>& vendor) {
+  return vendor.has_value() && *vendor != "aperio" && *vendor != "generic-tiff";
+}
+
+StatusOr<std::unique_ptr<ImageSource>> OpenTiff(const std::string& path, int fd,
+                                                std::uint64_t size) {
+  // OpenSlide's detection walks the file without our limits: it only sees what has passed them, and
+  // the one format (NDPI over 4 GiB) that stretches classic TIFF beyond them.
+  const auto index = TiffIndex::Read(fd, size);
+  const bool may_stretch = size >= (std::uint64_t{1} << 32);
+  if ((index.ok() || may_stretch) && NeedsOpenSlide(OpenSlideVendor(path))) {
+    return OpenOpenSlideImage(path);
+  }
+  return OpenTiffImage(path);
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<ImageSource>> OpenImage(const std::string& path) {
+  PB_ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(path, O_RDONLY | O_NONBLOCK));
+  struct stat st {};
+  if (fstat(fd.get(), &st) != 0) return FromErrno("stat", path, errno);
+  if (S_ISDIR(st.st_mode)) {
+    if (HasZarrMetadata(path)) return OpenZarrImage(path);
+    return absl::InvalidArgumentError(
+        StrCat("open image: ", path, ": a folder without Zarr metadata"));
+  }
+  if (!S_ISREG(st.st_mode)) {
+    return absl::InvalidArgumentError(StrCat("open image: ", path, ": not a file or folder"));
+  }
+  const auto size = static_cast<std::uint64_t>(st.st_size);
+  switch (Sniff(fd.get(), size)) {
+    case Content::kTiff:
+      return OpenTiff(path, fd.get(), size);
+    case Content::kDicom:
+      return absl::UnimplementedError(
+          StrCat("open image: ", path, ": DICOM whole-slide images are not read"));
+    case Content::kOther:
+      break;
+  }
+  if (NeedsOpenSlide(OpenSlideVendor(path))) return OpenOpenSlideImage(path);
+  return absl::InvalidArgumentError(
+      StrCat("open image: ", path, ": neither a TIFF, a Zarr store, nor a slide OpenSlide knows"));
+}
+
+}  // namespace patchbay::workers

@@ -1,0 +1,169 @@
+#include "workers/sources/jpeg2000_decoder.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <memory>
+#include <string>
+
+#include <openjpeg.h>
+
+#include "runtime/base/strings.h"
+
+namespace patchbay::workers {
+namespace {
+
+struct MemoryReader {
+  std::span<const std::byte> bytes;
+  std::size_t at = 0;
+};
+
+OPJ_SIZE_T ReadMemory(void* out, OPJ_SIZE_T size, void* user) {
+  auto* reader = static_cast<MemoryReader*>(user);
+  const std::size_t n = std::min<std::size_t>(size, reader->bytes.size() - reader->at);
+  if (n == 0) return static_cast<OPJ_SIZE_T>(-1);
+  std::memcpy(out, reader->bytes.data() + reader->at, n);
+  reader->at += n;
+  return n;
+}
+
+OPJ_OFF_T SkipMemory(OPJ_OFF_T size, void* user) {
+  auto* reader = static_cast<MemoryReader*>(user);
+  if (size < 0) return -1;
+  const std::size_t n =
+      std::min<std::size_t>(static_cast<std::size_t>(size), reader->bytes.size() - reader->at);
+  reader->at += n;
+  return n == 0 ? -1 : static_cast<OPJ_OFF_T>(n);
+}
+
+OPJ_BOOL SeekMemory(OPJ_OFF_T offset, void* user) {
+  auto* reader = static_cast<MemoryReader*>(user);
+  if (offset < 0 || static_cast<std::size_t>(offset) > reader->bytes.size()) return OPJ_FALSE;
+  reader->at = static_cast<std::size_t>(offset);
+  return OPJ_TRUE;
+}
+
+/// Keeps the first line of what went wrong.
+void KeepMessage(const char* text, void* user) {
+  auto* message = static_cast<std::string*>(user);
+  if (!message->empty()) return;
+  *message = text;
+  message->resize(std::min(message->size(), message->find('\n')));
+}
+
+void DropMessage(const char*, void*) {}
+
+using Stream = std::unique_ptr<opj_stream_t, decltype(&opj_stream_destroy)>;
+using Codec = std::unique_ptr<opj_codec_t, decltype(&opj_destroy_codec)>;
+using Image = std::unique_ptr<opj_image_t, decltype(&opj_image_destroy)>;
+
+Status Corrupt(const std::string& cause) {
+  return absl::DataLossError(StrCat("jpeg 2000: ", cause.empty() ? "damaged" : cause));
+}
+
+/// What the header says against what the slide says, before any memory is spent on pixels.
+Status CheckShape(const opj_image_t& image, int width, int height) {
+  const auto w = static_cast<OPJ_UINT32>(width), h = static_cast<OPJ_UINT32>(height);
+  if (image.x0 != 0 || image.y0 != 0 || image.x1 != w || image.y1 != h || image.numcomps != 3) {
+    return Corrupt(StrCat(image.x1, " x ", image.y1, " pixels of ", image.numcomps,
+                          " components where the file promises ", width, " x ", height, " of 3"));
+  }
+  for (OPJ_UINT32 i = 0; i < 3; ++i) {
+    const opj_image_comp_t& c = image.comps[i];
+    const bool is_size_known = c.dx >= 1 && c.dy >= 1 && c.dx <= 2 && c.dy <= 2;
+    if (c.prec != 8 || c.sgnd != 0 || !is_size_known || (i == 0 && (c.dx != 1 || c.dy != 1))) {
+      return Corrupt(
+          StrCat("component ", i, " of ", c.prec, " bits, subsampled ", c.dx, " x ", c.dy));
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::uint8_t Clamp(int v) { return static_cast<std::uint8_t>(std::clamp(v, 0, 255)); }
+
+/// The integer YCbCr tables of the JPEG reference code, 16 fractional bits.
+struct ColorTables {
+  std::array<int, 256> red_cr, blue_cb, green_cr, green_cb;
+  constexpr ColorTables() : red_cr(), blue_cb(), green_cr(), green_cb() {
+    constexpr int kHalf = 1 << 15;
+    for (int i = 0; i < 256; ++i) {
+      const int x = i - 128;
+      const auto k = static_cast<std::size_t>(i);
+      red_cr[k] = (91881 * x + kHalf) >> 16;
+      blue_cb[k] = (116130 * x + kHalf) >> 16;
+      green_cr[k] = -46802 * x;
+      green_cb[k] = -22554 * x + kHalf;
+    }
+  }
+};
+constexpr ColorTables kColor;
+
+void Interleave(const opj_image_t& image, int width, int height, bool is_ycbcr, std::uint8_t* rgb) {
+  const opj_image_comp_t* c = image.comps;
+  for (int y = 0; y < height; ++y) {
+    const OPJ_INT32* row[3];
+    for (int i = 0; i < 3; ++i) {
+      const auto sample_row = static_cast<OPJ_UINT32>(y) / c[i].dy;
+      row[i] = c[i].data + static_cast<std::size_t>(std::min(sample_row, c[i].h - 1)) * c[i].w;
+    }
+    for (int x = 0; x < width; ++x, rgb += 3) {
+      const int v0 = row[0][x];
+      const int v1 = row[1][static_cast<OPJ_UINT32>(x) / c[1].dx];
+      const int v2 = row[2][static_cast<OPJ_UINT32>(x) / c[2].dx];
+      if (!is_ycbcr) {
+        rgb[0] = Clamp(v0);
+        rgb[1] = Clamp(v1);
+        rgb[2] = Clamp(v2);
+        continue;
+      }
+      const std::size_t cb = Clamp(v1), cr = Clamp(v2);
+      rgb[0] = Clamp(v0 + kColor.red_cr[cr]);
+      rgb[1] = Clamp(v0 + ((kColor.green_cb[cb] + kColor.green_cr[cr]) >> 16));
+      rgb[2] = Clamp(v0 + kColor.blue_cb[cb]);
+    }
+  }
+}
+
+}  // namespace
+
+Status DecodeJpeg2000(std::span<const std::byte> bytes, int width, int height, bool is_ycbcr,
+                      std::uint8_t* rgb) {
+  MemoryReader reader{bytes};
+  std::string message;
+  const Stream stream(
+      opj_stream_create(std::clamp<std::size_t>(bytes.size(), 1024, 1 << 20), OPJ_TRUE),
+      &opj_stream_destroy);
+  const Codec codec(opj_create_decompress(OPJ_CODEC_J2K), &opj_destroy_codec);
+  if (stream == nullptr || codec == nullptr)
+    return absl::ResourceExhaustedError("jpeg 2000: no memory");
+  opj_stream_set_user_data(stream.get(), &reader, nullptr);
+  opj_stream_set_user_data_length(stream.get(), bytes.size());
+  opj_stream_set_read_function(stream.get(), ReadMemory);
+  opj_stream_set_skip_function(stream.get(), SkipMemory);
+  opj_stream_set_seek_function(stream.get(), SeekMemory);
+  opj_set_error_handler(codec.get(), KeepMessage, &message);
+  opj_set_warning_handler(codec.get(), DropMessage, nullptr);
+  opj_dparameters_t parameters;
+  opj_set_default_decoder_parameters(&parameters);
+  if (opj_setup_decoder(codec.get(), &parameters) == OPJ_FALSE) return Corrupt(message);
+  opj_image_t* header = nullptr;
+  const bool has_header = opj_read_header(stream.get(), codec.get(), &header) != OPJ_FALSE;
+  const Image image(header, &opj_image_destroy);
+  if (!has_header || image == nullptr) return Corrupt(message);
+  PB_RETURN_IF_ERROR(CheckShape(*image, width, height));
+  if (opj_decode(codec.get(), stream.get(), image.get()) == OPJ_FALSE ||
+      opj_end_decompress(codec.get(), stream.get()) == OPJ_FALSE) {
+    return Corrupt(message);
+  }
+  for (OPJ_UINT32 i = 0; i < 3; ++i) {
+    const opj_image_comp_t& c = image->comps[i];
+    const auto w = static_cast<OPJ_UINT32>(width), h = static_cast<OPJ_UINT32>(height);
+    if (c.data == nullptr || c.w < (w + c.dx - 1) / c.dx || c.h < (h + c.dy - 1) / c.dy) {
+      return Corrupt(StrCat("component ", i, " has ", c.w, " x ", c.h, " samples"));
+    }
+  }
+  Interleave(*image, width, height, is_ycbcr, rgb);
+  return absl::OkStatus();
+}
+
+}  // namespace patchbay::workers

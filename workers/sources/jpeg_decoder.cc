@@ -1,0 +1,168 @@
+#include "workers/sources/jpeg_decoder.h"
+
+#include <csetjmp>
+#include <cstdio>
+#include <cstring>
+#include <vector>
+
+#include <jpeglib.h>
+// After jpeglib.h, which it needs.
+#include <jerror.h>
+
+#include "runtime/base/strings.h"
+
+namespace patchbay::workers {
+namespace {
+
+/// A progressive image may repeat passes over the whole tile; more than this is an attack.
+constexpr int kMaxScans = 128;
+
+/// libjpeg goes on after these, with made-up pixels.
+bool MeansMissingPixels(int message) {
+  switch (message) {
+    case JWRN_ARITH_BAD_CODE:
+    case JWRN_BOGUS_PROGRESSION:
+    case JWRN_HIT_MARKER:
+    case JWRN_HUFF_BAD_CODE:
+    case JWRN_JPEG_EOF:
+    case JWRN_MUST_RESYNC:
+    case JWRN_NOT_SEQUENTIAL:
+      return true;
+    default:
+      return false;
+  }
+}
+
+struct ErrorExit {
+  jpeg_error_mgr base;  // first: libjpeg hands back a pointer to it
+  std::jmp_buf jump;
+  char message[JMSG_LENGTH_MAX];
+};
+
+void OnError(j_common_ptr cinfo) {
+  auto* exit = reinterpret_cast<ErrorExit*>(cinfo->err);
+  exit->base.format_message(cinfo, exit->message);
+  std::longjmp(exit->jump, 1);
+}
+
+void OnMessage(j_common_ptr cinfo, int level) {
+  if (level < 0 && MeansMissingPixels(cinfo->err->msg_code)) OnError(cinfo);
+}
+
+void OnPrint(j_common_ptr) {}
+
+void OnProgress(j_common_ptr cinfo) {
+  auto* decompress = reinterpret_cast<j_decompress_ptr>(cinfo);
+  if (decompress->input_scan_number <= kMaxScans) return;
+  auto* exit = reinterpret_cast<ErrorExit*>(cinfo->err);
+  std::snprintf(exit->message, sizeof exit->message, "more than %d scans", kMaxScans);
+  std::longjmp(exit->jump, 1);
+}
+
+}  // namespace
+
+struct JpegDecoder::State {
+  jpeg_decompress_struct cinfo;
+  ErrorExit error;
+  jpeg_progress_mgr progress;
+  std::vector<std::uint8_t> row;
+
+  bool Start(const JpegPiece& piece);
+  void ReadRows(const PixelWindow& window, std::uint8_t* out, std::size_t stride);
+};
+
+JpegDecoder::JpegDecoder() : state_(std::make_unique<State>()) {
+  State& s = *state_;
+  s.cinfo.err = jpeg_std_error(&s.error.base);
+  s.error.base.error_exit = OnError;
+  s.error.base.emit_message = OnMessage;
+  s.error.base.output_message = OnPrint;
+  // Fails only when out of memory or built against another libjpeg.
+  if (setjmp(s.error.jump) != 0) CheckFailed(__FILE__, __LINE__, "jpeg_create_decompress");
+  jpeg_create_decompress(&s.cinfo);
+  s.progress.progress_monitor = OnProgress;
+  s.cinfo.progress = &s.progress;
+}
+
+JpegDecoder::~JpegDecoder() { jpeg_destroy_decompress(&state_->cinfo); }
+
+/// Up to the first row. False, with a message, when the image is not what the container says.
+bool JpegDecoder::State::Start(const JpegPiece& piece) {
+  if (!piece.tables.empty()) {
+    jpeg_mem_src(&cinfo, reinterpret_cast<const unsigned char*>(piece.tables.data()),
+                 piece.tables.size());
+    if (jpeg_read_header(&cinfo, FALSE) != JPEG_HEADER_TABLES_ONLY) {
+      std::snprintf(error.message, sizeof error.message, "the JPEG tables hold an image");
+      return false;
+    }
+  }
+  jpeg_mem_src(&cinfo, reinterpret_cast<const unsigned char*>(piece.bytes.data()),
+               piece.bytes.size());
+  jpeg_read_header(&cinfo, TRUE);
+  if (cinfo.image_width != static_cast<JDIMENSION>(piece.width) ||
+      cinfo.image_height < static_cast<JDIMENSION>(piece.height) ||
+      cinfo.image_height > static_cast<JDIMENSION>(piece.height_max) ||
+      cinfo.num_components != piece.components) {
+    std::snprintf(error.message, sizeof error.message,
+                  "%u x %u pixels of %d components where the file promises %d x %d of %d",
+                  cinfo.image_width, cinfo.image_height, cinfo.num_components, piece.width,
+                  piece.height, piece.components);
+    return false;
+  }
+  if (piece.components == 3) {
+    cinfo.jpeg_color_space = piece.is_ycbcr ? JCS_YCbCr : JCS_RGB;
+    cinfo.out_color_space = JCS_RGB;
+  } else {
+    cinfo.jpeg_color_space = cinfo.out_color_space = JCS_GRAYSCALE;
+  }
+  jpeg_start_decompress(&cinfo);
+  return true;
+}
+
+void JpegDecoder::State::ReadRows(const PixelWindow& window, std::uint8_t* out,
+                                  std::size_t stride) {
+  bool is_subsampled = false;
+  for (int i = 0; i < cinfo.num_components; ++i) {
+    is_subsampled |= cinfo.comp_info[i].h_samp_factor != cinfo.max_h_samp_factor ||
+                     cinfo.comp_info[i].v_samp_factor != cinfo.max_v_samp_factor;
+  }
+  // Upsampling looks at neighbours, so cutting before it would change pixels at the cut.
+  JDIMENSION first = 0, width = cinfo.output_width;
+  const bool is_cut = window.x > 0 || window.width < static_cast<int>(cinfo.output_width);
+  if (is_cut && !is_subsampled) {
+    first = static_cast<JDIMENSION>(window.x);
+    width = static_cast<JDIMENSION>(window.width);
+    jpeg_crop_scanline(&cinfo, &first, &width);
+  }
+  const auto pixel = static_cast<std::size_t>(cinfo.output_components);
+  const std::size_t skip = (static_cast<std::size_t>(window.x) - first) * pixel;
+  const std::size_t take = static_cast<std::size_t>(window.width) * pixel;
+  const bool is_direct = skip == 0 && take == width * pixel;
+  if (row.size() < width * pixel) row.resize(width * pixel);
+  JDIMENSION before = static_cast<JDIMENSION>(window.y);
+  if (before > 0 && !is_subsampled) before -= jpeg_skip_scanlines(&cinfo, before);
+  JSAMPROW scratch = row.data();
+  while (before > 0) before -= jpeg_read_scanlines(&cinfo, &scratch, 1);
+  for (int y = 0; y < window.height; ++y, out += stride) {
+    JSAMPROW target = is_direct ? out : scratch;
+    jpeg_read_scanlines(&cinfo, &target, 1);
+    if (!is_direct) std::memcpy(out, scratch + skip, take);
+  }
+}
+
+Status JpegDecoder::Decode(const JpegPiece& piece, const PixelWindow& window, std::uint8_t* out,
+                           std::size_t stride) {
+  State& s = *state_;
+  if (setjmp(s.error.jump) != 0) {
+    jpeg_abort_decompress(&s.cinfo);
+    return absl::DataLossError(StrCat("jpeg: ", s.error.message));
+  }
+  // libjpeg jumps out of these two; nothing with a destructor lives in them.
+  const bool is_good = s.Start(piece);
+  if (is_good) s.ReadRows(window, out, stride);
+  jpeg_abort_decompress(&s.cinfo);
+  if (!is_good) return absl::DataLossError(StrCat("jpeg: ", s.error.message));
+  return absl::OkStatus();
+}
+
+}  // namespace patchbay::workers

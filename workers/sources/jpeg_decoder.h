@@ -1,0 +1,48 @@
+// JPEG tiles, in part or whole, through libjpeg-turbo.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "runtime/base/status.h"
+
+namespace patchbay::workers {
+
+/// One JPEG image and what its container says about it.
+struct JpegPiece {
+  std::string_view tables;           ///< an abbreviated stream of tables, or empty
+  std::span<const std::byte> bytes;  ///< the image
+  int width = 0, height = 0;         ///< what it must measure at least
+  int height_max = 0;                ///< the last strip of an image may be stored with more rows
+  int components = 3;                ///< 3 or 1
+  bool is_ycbcr = false;  ///< what the container says of 3 components; JPEG itself often does not
+};
+
+/// A part of an image, in its pixels.
+struct PixelWindow {
+  int y = 0, x = 0, height = 0, width = 0;
+};
+
+/// One libjpeg object, reused from tile to tile. One thread at a time.
+class JpegDecoder {
+ public:
+  JpegDecoder();
+  ~JpegDecoder();
+  JpegDecoder(const JpegDecoder&) = delete;
+  JpegDecoder& operator=(const JpegDecoder&) = delete;
+
+  /// Writes the pixels of `window` to `out`, `stride` bytes from row to row, samples interleaved:
+  /// the same bytes as decoding the whole image and cutting. Only what the window needs is decoded,
+  /// so damage after it goes unnoticed. DataLoss when the image is damaged (libjpeg's own warnings
+  /// about missing or bad data are errors here) or is not as `piece` says.
+  Status Decode(const JpegPiece& piece, const PixelWindow& window, std::uint8_t* out,
+                std::size_t stride);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace patchbay::workers

@@ -1,0 +1,184 @@
+#include "workers/sources/openslide_source.h"
+
+#include <cmath>
+#include <cstdlib>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include <openslide/openslide.h>
+
+#include "runtime/base/strings.h"
+#include "workers/sources/pixel_copy.h"
+
+namespace patchbay::workers {
+namespace {
+
+constexpr int kMaxLevels = 32;
+constexpr std::int64_t kMaxSide = std::int64_t{1} << 26;
+constexpr std::int64_t kMaxPatchPixels = std::int64_t{1} << 28;
+
+/// One OpenSlide handle. Shared by the reads that use it, so that replacing it is safe.
+using Handle = std::shared_ptr<openslide_t>;
+
+struct OpenSlideScratch final : DecodeScratch {
+  std::vector<std::uint32_t> argb;
+};
+
+StatusOr<Handle> OpenHandle(const std::string& path) {
+  Handle handle(openslide_open(path.c_str()), [](openslide_t* h) {
+    if (h != nullptr) openslide_close(h);
+  });
+  if (handle == nullptr) {
+    return absl::InvalidArgumentError(
+        StrCat("open slide: ", path, ": no vendor knows this format"));
+  }
+  if (const char* error = openslide_get_error(handle.get()); error != nullptr) {
+    return absl::InvalidArgumentError(StrCat("open slide: ", path, ": ", error));
+  }
+  return handle;
+}
+
+std::optional<double> PositiveProperty(openslide_t* handle, const char* name) {
+  const char* text = openslide_get_property_value(handle, name);
+  if (text == nullptr) return std::nullopt;
+  char* end = nullptr;
+  const double value = std::strtod(text, &end);
+  if (end == text || !std::isfinite(value) || value <= 0) return std::nullopt;
+  return value;
+}
+
+/// Premultiplied ARGB over a grey of `fill`.
+void Flatten(const std::uint32_t* argb, const TensorView& out, std::uint8_t fill) {
+  for (std::int64_t y = 0; y < out.shape[0]; ++y) {
+    std::byte* p = out.data + y * out.stride_bytes[0];
+    for (std::int64_t x = 0; x < out.shape[1]; ++x, p += out.stride_bytes[1], ++argb) {
+      const std::uint32_t v = *argb;
+      const std::uint32_t under = ((255 - (v >> 24)) * fill + 127) / 255;
+      for (int c = 0; c < 3; ++c) {
+        const std::uint32_t sample = ((v >> (16 - 8 * c)) & 0xFF) + under;
+        p[c * out.stride_bytes[2]] = static_cast<std::byte>(sample > 255 ? 255 : sample);
+      }
+    }
+  }
+}
+
+class OpenSlideImage final : public ImageSource {
+ public:
+  OpenSlideImage(std::string path, Handle handle, ImageLayout layout)
+      : path_(std::move(path)), layout_(std::move(layout)), handle_(std::move(handle)) {}
+
+  const ImageLayout& layout() const override { return layout_; }
+  std::unique_ptr<DecodeScratch> MakeScratch() const override {
+    return std::make_unique<OpenSlideScratch>();
+  }
+
+  Status Fetch(int level, const Box& box, EncodedPatch& out) const override {
+    if (level < 0 || level >= static_cast<int>(layout_.levels.size())) {
+      return absl::InvalidArgumentError(
+          StrCat("read patch: level ", level, " of ", layout_.levels.size()));
+    }
+    PB_RETURN_IF_ERROR(CheckPatchBox(box));
+    if (box.Pixels() > kMaxPatchPixels) {
+      return absl::InvalidArgumentError(StrCat("read patch: ", box.ToString(), ": too large"));
+    }
+    out.level = level;
+    out.box = box;
+    out.pieces.clear();
+    return absl::OkStatus();
+  }
+
+  Status Decode(const EncodedPatch& patch, const TensorView& out, std::uint8_t fill,
+                DecodeScratch& scratch) const override {
+    auto* mine = dynamic_cast<OpenSlideScratch*>(&scratch);
+    if (mine == nullptr || patch.level < 0 ||
+        patch.level >= static_cast<int>(layout_.levels.size())) {
+      return absl::InvalidArgumentError("decode patch: not fetched from this image");
+    }
+    PB_RETURN_IF_ERROR(CheckPatchBox(patch.box));
+    PB_RETURN_IF_ERROR(CheckPatchView(out, patch.box, layout_.channels));
+    mine->argb.resize(static_cast<std::size_t>(patch.box.Pixels()));
+    const double scale = layout_.levels[static_cast<std::size_t>(patch.level)].downsample;
+    PB_ASSIGN_OR_RETURN(const Handle handle, Usable());
+    openslide_read_region(handle.get(), mine->argb.data(),
+                          std::llround(static_cast<double>(patch.box.x) * scale),
+                          std::llround(static_cast<double>(patch.box.y) * scale), patch.level,
+                          patch.box.width, patch.box.height);
+    if (const char* error = openslide_get_error(handle.get()); error != nullptr) {
+      const std::string cause = error;
+      Drop(handle);
+      return absl::DataLossError(StrCat("read patch: level ", patch.level, " row ", patch.box.y,
+                                        " column ", patch.box.x, ": openslide: ", cause));
+    }
+    Flatten(mine->argb.data(), out, fill);
+    return absl::OkStatus();
+  }
+
+ private:
+  /// OpenSlide refuses everything after its first error, so a failed handle is replaced.
+  StatusOr<Handle> Usable() const {
+    const std::lock_guard lock(handle_mu_);
+    if (handle_ == nullptr) {
+      PB_ASSIGN_OR_RETURN(handle_, OpenHandle(path_));
+    }
+    return handle_;
+  }
+  void Drop(const Handle& failed) const {
+    const std::lock_guard lock(handle_mu_);
+    if (handle_ == failed) handle_ = nullptr;
+  }
+
+  std::string path_;
+  ImageLayout layout_;
+  mutable std::mutex handle_mu_;
+  mutable Handle handle_;  // guarded by handle_mu_
+};
+
+StatusOr<ImageLayout> ReadLayout(openslide_t* handle, const std::string& path) {
+  ImageLayout layout;
+  const char* vendor = openslide_get_property_value(handle, OPENSLIDE_PROPERTY_NAME_VENDOR);
+  layout.kind = StrCat("openslide:", vendor != nullptr ? vendor : "unknown");
+  const int levels = openslide_get_level_count(handle);
+  if (levels < 1 || levels > kMaxLevels) {
+    return absl::InvalidArgumentError(StrCat("open slide: ", path, ": ", levels, " levels"));
+  }
+  for (int i = 0; i < levels; ++i) {
+    LevelLayout level;
+    openslide_get_level_dimensions(handle, i, &level.width, &level.height);
+    level.downsample = openslide_get_level_downsample(handle, i);
+    if (level.width <= 0 || level.height <= 0 || level.width > kMaxSide ||
+        level.height > kMaxSide || !(level.downsample > 0)) {
+      return absl::InvalidArgumentError(
+          StrCat("open slide: ", path, ": level ", i, " of ", level.width, " x ", level.height));
+    }
+    const auto side = [&](const char* which) {
+      const std::string name = StrCat("openslide.level[", i, "].tile-", which);
+      const auto stated = PositiveProperty(handle, name.c_str());
+      return stated.has_value() && *stated <= 65536 ? static_cast<std::int64_t>(*stated) : 256;
+    };
+    level.chunk_height = side("height");
+    level.chunk_width = side("width");
+    layout.levels.push_back(level);
+  }
+  layout.mpp_x = PositiveProperty(handle, OPENSLIDE_PROPERTY_NAME_MPP_X);
+  layout.mpp_y = PositiveProperty(handle, OPENSLIDE_PROPERTY_NAME_MPP_Y);
+  layout.objective_power = PositiveProperty(handle, OPENSLIDE_PROPERTY_NAME_OBJECTIVE_POWER);
+  return layout;
+}
+
+}  // namespace
+
+std::optional<std::string> OpenSlideVendor(const std::string& path) {
+  const char* vendor = openslide_detect_vendor(path.c_str());
+  if (vendor == nullptr) return std::nullopt;
+  return std::string(vendor);
+}
+
+StatusOr<std::unique_ptr<ImageSource>> OpenOpenSlideImage(const std::string& path) {
+  PB_ASSIGN_OR_RETURN(Handle handle, OpenHandle(path));
+  PB_ASSIGN_OR_RETURN(ImageLayout layout, ReadLayout(handle.get(), path));
+  return std::unique_ptr<ImageSource>(
+      std::make_unique<OpenSlideImage>(path, std::move(handle), std::move(layout)));
+}
+
+}  // namespace patchbay::workers

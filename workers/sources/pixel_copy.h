@@ -1,0 +1,38 @@
+// Moving decoded samples into a patch, whatever its strides.
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/base/box.h"
+#include "runtime/base/status.h"
+#include "runtime/base/tensor_view.h"
+
+namespace patchbay::workers {
+
+/// InvalidArgument unless `out` is uint8 (height, width, channels) of the box.
+Status CheckPatchView(const TensorView& out, const Box& box, int channels);
+
+/// InvalidArgument unless the box is 2-D, not empty, and within limits that keep sums of its
+/// coordinates exact.
+Status CheckPatchBox(const Box& box);
+
+/// Every sample becomes `value`.
+void FillPatch(const TensorView& out, std::uint8_t value);
+
+/// Rows of interleaved samples to be copied.
+struct SampleRows {
+  const std::uint8_t* data = nullptr;
+  std::size_t stride_bytes = 0;
+  std::int64_t height = 0, width = 0;
+  int channels = 0;
+  bool is_inverted = false;  ///< 0 means white
+};
+
+/// Copies to `out` at pixel (y, x), channels from `first_channel` on.
+void CopySamples(const SampleRows& rows, const TensorView& out, std::int64_t y, std::int64_t x,
+                 int first_channel);
+
+/// Whether rows of interleaved samples can be written straight into `out`.
+bool IsInterleaved(const TensorView& out);
+
+}  // namespace patchbay::workers

@@ -1,0 +1,278 @@
+#include "workers/sources/tiff_levels.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "runtime/base/strings.h"
+#include "workers/sources/aperio.h"
+#include "workers/sources/flat_codecs.h"
+
+namespace patchbay::workers {
+namespace {
+
+constexpr std::size_t kMaxLevels = 32;
+
+Status NotRead(const std::string& cause) {
+  return absl::UnimplementedError(StrCat("read tiff: ", cause));
+}
+
+Status Malformed(const std::string& cause) {
+  return absl::InvalidArgumentError(StrCat("read tiff: ", cause));
+}
+
+bool IsJpeg2000(TiffCompression c) {
+  return c == TiffCompression::kAperioJpeg2000YCbCr || c == TiffCompression::kAperioJpeg2000Rgb;
+}
+
+Status CheckGeometry(const TiffDirectory& d) {
+  if (d.width <= 0 || d.height <= 0 || d.width > kMaxTiffSide || d.height > kMaxTiffSide) {
+    return Malformed(StrCat("an image of ", d.width, " x ", d.height, " pixels"));
+  }
+  if (d.piece_width <= 0 || d.piece_height <= 0 || d.piece_width > kMaxTiffSide ||
+      d.piece_height > kMaxTiffSide) {
+    return Malformed(StrCat("tiles or strips of ", d.piece_width, " x ", d.piece_height));
+  }
+  if (d.image_depth != 1) return NotRead(StrCat("an image of depth ", d.image_depth));
+  if (d.planar != 1 && d.planar != 2) return Malformed(StrCat("planar configuration ", d.planar));
+  if (d.samples != 1 && d.samples != 3) return NotRead(StrCat(d.samples, " samples per pixel"));
+  const std::int64_t piece_bytes =
+      d.piece_width * d.piece_height > kMaxPieceBytes
+          ? kMaxPieceBytes + 1
+          : d.piece_width * d.piece_height * (d.planar == 2 ? 1 : std::int64_t{d.samples});
+  if (piece_bytes > kMaxPieceBytes) {
+    return NotRead(StrCat("tiles or strips of ", d.piece_width, " x ", d.piece_height,
+                          " pixels, over the limit of ", kMaxPieceBytes, " bytes"));
+  }
+  return absl::OkStatus();
+}
+
+Status CheckSamples(const TiffDirectory& d) {
+  if (d.bits != 8) return NotRead(StrCat(d.bits, " bits per sample, not 8"));
+  if (d.sample_format != 1) {
+    return NotRead(StrCat("sample format ", d.sample_format, ", not unsigned integers"));
+  }
+  if (d.fill_order != 1) return NotRead("reversed bits in bytes");
+  const auto compression = static_cast<TiffCompression>(d.compression);
+  const auto photometric = static_cast<TiffPhotometric>(d.photometric);
+  const bool is_jpeg = compression == TiffCompression::kJpeg;
+  if (!is_jpeg && !IsFlat(compression) && !IsJpeg2000(compression)) {
+    return NotRead(StrCat("compression ", d.compression));
+  }
+  if (IsJpeg2000(compression) && (d.samples != 3 || d.planar != 1)) {
+    return NotRead("JPEG 2000 of other than 3 interleaved samples");
+  }
+  const bool is_gray = d.samples == 1 && (photometric == TiffPhotometric::kMinIsBlack ||
+                                          photometric == TiffPhotometric::kMinIsWhite);
+  const bool is_rgb = d.samples == 3 && photometric == TiffPhotometric::kRgb;
+  const bool is_ycbcr = d.samples == 3 && photometric == TiffPhotometric::kYCbCr &&
+                        ((is_jpeg && d.planar == 1) || IsJpeg2000(compression));
+  if (!is_gray && !is_rgb && !is_ycbcr) {
+    return NotRead(StrCat("photometric interpretation ", d.photometric, " of ", d.samples,
+                          " samples with compression ", d.compression));
+  }
+  if (IsFlat(compression) && d.predictor != 1 && d.predictor != 2) {
+    return NotRead(StrCat("predictor ", d.predictor));
+  }
+  return absl::OkStatus();
+}
+
+StatusOr<TiffLevel> ReadLevel(const TiffIndex& index, const TiffDirectory& directory) {
+  PB_RETURN_IF_ERROR(CheckGeometry(directory));
+  PB_RETURN_IF_ERROR(CheckSamples(directory));
+  TiffLevel level;
+  PB_ASSIGN_OR_RETURN(level.pieces, index.ReadPieces(directory));
+  PB_ASSIGN_OR_RETURN(level.jpeg_tables, index.ReadJpegTables(directory));
+  level.directory = directory;
+  level.directory.entries.clear();
+  level.planes = directory.planar == 2 ? static_cast<int>(directory.samples) : 1;
+  return level;
+}
+
+/// Whether `reduced` has the proportions of `full`, each side rounded either way.
+bool IsReducedFrom(const TiffDirectory& full, const TiffDirectory& reduced) {
+  if (reduced.width <= 0 || reduced.height <= 0) return false;
+  if (reduced.width > full.width || reduced.height > full.height) return false;
+  if (reduced.width == full.width && reduced.height == full.height) return false;
+  const double ratio = static_cast<double>(full.height) / static_cast<double>(full.width);
+  const double low = ratio * static_cast<double>(reduced.width - 1) - 1.5;
+  const double high = ratio * static_cast<double>(reduced.width + 1) + 1.5;
+  const auto height = static_cast<double>(reduced.height);
+  return height >= low && height <= high;
+}
+
+bool IsSameSize(const TiffDirectory& a, const TiffDirectory& b) {
+  return a.width == b.width && a.height == b.height;
+}
+
+StatusOr<std::vector<TiffDirectory>> AperioLevels(const TiffIndex& index) {
+  std::vector<TiffDirectory> levels;
+  for (const TiffDirectory& d : index.directories()) {
+    if (!d.tiled) continue;
+    if (levels.empty()) {
+      levels.push_back(d);
+      continue;
+    }
+    if (IsSameSize(d, levels.front())) {
+      return NotRead("several full-size images in one file (a stack of focal planes)");
+    }
+    if (IsReducedFrom(levels.front(), d) && d.width < levels.back().width) {
+      levels.push_back(d);
+    } else if (d.subfile == 0) {
+      return Malformed(StrCat("a tiled image of ", d.width, " x ", d.height, " after one of ",
+                              levels.back().width, " x ", levels.back().height));
+    }
+  }
+  return levels;
+}
+
+StatusOr<std::vector<TiffDirectory>> GenericLevels(const TiffIndex& index) {
+  const auto& all = index.directories();
+  std::vector<TiffDirectory> levels{all.front()};
+  std::vector<TiffDirectory> candidates;
+  for (std::size_t i = 1; i < all.size(); ++i) {
+    if (all[i].mask()) continue;
+    if (all[i].reduced()) candidates.push_back(all[i]);
+    if (!all[i].reduced() && IsSameSize(all[i], all[0])) {
+      return NotRead(StrCat("several images of ", all[0].width, " x ", all[0].height,
+                            " in one file (channels or planes, not a pyramid)"));
+    }
+  }
+  PB_ASSIGN_OR_RETURN(auto children, index.ReadSubDirectories(all.front()));
+  for (TiffDirectory& child : children) {
+    if (!child.mask()) candidates.push_back(std::move(child));
+  }
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [](const auto& a, const auto& b) { return a.width > b.width; });
+  for (TiffDirectory& d : candidates) {
+    const bool is_alike = d.samples == levels.front().samples && d.bits == levels.front().bits;
+    if (is_alike && IsReducedFrom(levels.front(), d) && d.width < levels.back().width) {
+      levels.push_back(std::move(d));
+    }
+  }
+  return levels;
+}
+
+void MarkColumn(TiffLevel& level, std::int64_t column) {
+  const std::int64_t rows = level.directory.PieceRows(), columns = level.directory.PieceColumns();
+  for (std::int64_t row = 0; row < rows; ++row) {
+    level.pieces.size_bytes[static_cast<std::size_t>(row * columns + column)] = 0;
+  }
+}
+
+void MarkRow(TiffLevel& level, std::int64_t row) {
+  const std::int64_t columns = level.directory.PieceColumns();
+  for (std::int64_t column = 0; column < columns; ++column) {
+    level.pieces.size_bytes[static_cast<std::size_t>(row * columns + column)] = 0;
+  }
+}
+
+/// The last column and row of a reduced Aperio level are trusted only when they have no hole.
+void DistrustEdges(TiffLevel& level) {
+  const std::int64_t rows = level.directory.PieceRows(), columns = level.directory.PieceColumns();
+  const auto is_hole = [&](std::int64_t row, std::int64_t column) {
+    return level.pieces.size_bytes[static_cast<std::size_t>(row * columns + column)] == 0;
+  };
+  bool in_column = false, in_row = false;
+  for (std::int64_t row = 0; row < rows; ++row) in_column |= is_hole(row, columns - 1);
+  for (std::int64_t column = 0; column < columns; ++column) in_row |= is_hole(rows - 1, column);
+  if (in_column) MarkColumn(level, columns - 1);
+  if (in_row) MarkRow(level, rows - 1);
+}
+
+/// Marks the pieces of `coarse` that cover a hole of `fine`.
+void SpreadHoles(const TiffLevel& fine, TiffLevel& coarse) {
+  const TiffDirectory& f = fine.directory;
+  const TiffDirectory& c = coarse.directory;
+  const std::int64_t rows = f.PieceRows(), columns = f.PieceColumns();
+  const auto span = [](std::int64_t index, std::int64_t piece, std::int64_t side,
+                       std::int64_t coarse_side, std::int64_t coarse_piece) {
+    const double scale = static_cast<double>(coarse_side) / static_cast<double>(side);
+    const auto begin = static_cast<double>(index * piece) * scale;
+    const auto end = static_cast<double>(std::min((index + 1) * piece, side)) * scale;
+    const std::int64_t last = (coarse_side - 1) / coarse_piece;
+    const auto from = static_cast<std::int64_t>(begin) / coarse_piece;
+    const auto to = (static_cast<std::int64_t>(std::ceil(end)) - 1) / coarse_piece;
+    return std::pair(std::clamp<std::int64_t>(from, 0, last),
+                     std::clamp<std::int64_t>(to, 0, last));
+  };
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t column = 0; column < columns; ++column) {
+      if (fine.pieces.size_bytes[static_cast<std::size_t>(row * columns + column)] != 0) continue;
+      const auto [r0, r1] = span(row, f.piece_height, f.height, c.height, c.piece_height);
+      const auto [c0, c1] = span(column, f.piece_width, f.width, c.width, c.piece_width);
+      for (std::int64_t r = r0; r <= r1; ++r) {
+        for (std::int64_t k = c0; k <= c1; ++k) {
+          coarse.pieces.size_bytes[static_cast<std::size_t>(r * c.PieceColumns() + k)] = 0;
+        }
+      }
+    }
+  }
+}
+
+LevelLayout LayoutOf(const TiffDirectory& d, const TiffDirectory& full) {
+  LevelLayout layout;
+  layout.height = d.height;
+  layout.width = d.width;
+  layout.downsample = (static_cast<double>(full.width) / static_cast<double>(d.width) +
+                       static_cast<double>(full.height) / static_cast<double>(d.height)) /
+                      2;
+  layout.chunk_height = d.piece_height;
+  layout.chunk_width = d.piece_width;
+  return layout;
+}
+
+/// Resolution tags count as microns only with a physical unit. Whole screen resolutions (72, 96,
+/// 300 dpi) are what image editors write when they know nothing.
+void SetMppFromResolution(const TiffDirectory& d, ImageLayout& layout) {
+  if (d.resolution_unit != 2 && d.resolution_unit != 3) return;
+  const double unit_um = d.resolution_unit == 3 ? 10000.0 : 25400.0;
+  constexpr double kLargestMpp = 50;
+  const auto to_mpp = [&](const std::optional<double>& resolution) -> std::optional<double> {
+    if (!resolution.has_value() || unit_um / *resolution > kLargestMpp) return std::nullopt;
+    return unit_um / *resolution;
+  };
+  layout.mpp_x = to_mpp(d.x_resolution);
+  layout.mpp_y = to_mpp(d.y_resolution);
+  if (!layout.mpp_x.has_value() || !layout.mpp_y.has_value()) {
+    layout.mpp_x = layout.mpp_y = std::nullopt;
+  }
+}
+
+}  // namespace
+
+StatusOr<TiffPyramid> FindTiffPyramid(const TiffIndex& index) {
+  const TiffDirectory& first = index.directories().front();
+  PB_ASSIGN_OR_RETURN(const std::string description, index.ReadDescription(first));
+  const bool is_aperio = first.tiled && IsAperioDescription(description);
+  TiffPyramid pyramid;
+  pyramid.layout.kind = is_aperio ? "aperio" : "tiff";
+  pyramid.layout.channels = static_cast<int>(first.samples);
+  SetMppFromResolution(first, pyramid.layout);
+  if (is_aperio) {
+    const AperioDescription said = ParseAperioDescription(description);
+    if (said.mpp.has_value()) pyramid.layout.mpp_x = pyramid.layout.mpp_y = said.mpp;
+    pyramid.layout.objective_power = said.objective_power;
+  }
+  PB_ASSIGN_OR_RETURN(auto directories, is_aperio ? AperioLevels(index) : GenericLevels(index));
+  if (directories.size() > kMaxLevels) {
+    return Malformed(StrCat("a pyramid of ", directories.size(), " levels"));
+  }
+  for (const TiffDirectory& directory : directories) {
+    auto level = ReadLevel(index, directory);
+    if (!level.ok()) {
+      return Annotate(level.status(), StrCat("level ", pyramid.levels.size()));
+    }
+    if (level->directory.samples != first.samples) {
+      return Malformed(StrCat("level ", pyramid.levels.size(), " has other samples than level 0"));
+    }
+    if (is_aperio && !pyramid.levels.empty() && level->planes == 1) {
+      DistrustEdges(*level);
+      if (pyramid.levels.back().planes == 1) SpreadHoles(pyramid.levels.back(), *level);
+    }
+    pyramid.layout.levels.push_back(LayoutOf(level->directory, first));
+    pyramid.levels.push_back(*std::move(level));
+  }
+  return pyramid;
+}
+
+}  // namespace patchbay::workers

@@ -1,0 +1,40 @@
+// Which directories of a TIFF are the levels of its pyramid, and whether they can be read.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/base/status.h"
+#include "workers/sources/image_source.h"
+#include "workers/sources/tiff_index.h"
+
+namespace patchbay::workers {
+
+/// One level ready to be read.
+struct TiffLevel {
+  TiffDirectory directory;
+  TiffPieces pieces;
+  std::string jpeg_tables;
+  int planes = 1;  ///< pieces stored apart for each channel; 1 when interleaved
+};
+
+/// A TIFF understood as an image.
+struct TiffPyramid {
+  ImageLayout layout;
+  std::vector<TiffLevel> levels;
+};
+
+/// Finds the levels.
+///
+/// Aperio: all tiled directories in order; the striped thumbnail, the label (subfile type 1) and
+/// the macro image (9) are passed over. Generic: the first full-size image, and the reduced images
+/// of its proportions, in the chain or in its SubIFDs.
+///
+/// Pieces of no bytes are absent. In levels above 0 of an Aperio slide, such a hole is known to
+/// come with damage around it, so these count as absent too: the whole last column or row when it
+/// has a hole, and every piece that covers a hole of the level below. Absent pieces have size 0
+/// here.
+StatusOr<TiffPyramid> FindTiffPyramid(const TiffIndex& index);
+
+}  // namespace patchbay::workers

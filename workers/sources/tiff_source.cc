@@ -1,0 +1,292 @@
+#include "workers/sources/tiff_source.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "runtime/base/file.h"
+#include "runtime/base/strings.h"
+#include "workers/sources/flat_codecs.h"
+#include "workers/sources/jpeg2000_decoder.h"
+#include "workers/sources/jpeg_decoder.h"
+#include "workers/sources/pixel_copy.h"
+#include "workers/sources/tiff_levels.h"
+
+namespace patchbay::workers {
+namespace {
+
+constexpr std::size_t kMaxPatchPieces = 1u << 20;
+constexpr std::uint64_t kMaxPatchBytes = std::uint64_t{1} << 30;
+/// Pieces this near to each other in the file are read in one go.
+constexpr std::uint64_t kMaxGapBytes = 4096;
+
+struct TiffScratch final : DecodeScratch {
+  JpegDecoder jpeg;
+  std::vector<std::uint8_t> piece;
+
+  std::uint8_t* Piece(std::size_t size) {
+    if (piece.size() < size) piece.resize(size);
+    return piece.data();
+  }
+};
+
+/// Where a piece's pixels go: the part of it that the patch wants, and the place in the patch.
+struct Placement {
+  PixelWindow window;         ///< in the piece
+  std::int64_t y = 0, x = 0;  ///< in the patch
+};
+
+std::string Where(const char* doing, int level, const EncodedPiece& piece) {
+  return StrCat(doing, ": level ", level, " row ", piece.row, " column ", piece.column);
+}
+
+class TiffImage final : public ImageSource {
+ public:
+  TiffImage(UniqueFd fd, std::uint64_t file_bytes, TiffPyramid pyramid)
+      : fd_(std::move(fd)), file_bytes_(file_bytes), pyramid_(std::move(pyramid)) {}
+
+  const ImageLayout& layout() const override { return pyramid_.layout; }
+  std::unique_ptr<DecodeScratch> MakeScratch() const override {
+    return std::make_unique<TiffScratch>();
+  }
+  Status Fetch(int level, const Box& box, EncodedPatch& out) const override;
+  Status Decode(const EncodedPatch& patch, const TensorView& out, std::uint8_t fill,
+                DecodeScratch& scratch) const override;
+
+ private:
+  Status ListPieces(const Box& inside, EncodedPatch& out) const;
+  Status ReadPieces(EncodedPatch& out) const;
+  Status DecodePiece(const EncodedPatch& patch, const EncodedPiece& piece, const TensorView& out,
+                     TiffScratch& scratch) const;
+  Status DecodeJpeg(const TiffLevel& level, std::span<const std::byte> bytes, int rows,
+                    const Placement& place, int plane, const TensorView& out,
+                    TiffScratch& scratch) const;
+  Status DecodeWhole(const TiffLevel& level, std::span<const std::byte> bytes, int rows,
+                     TiffScratch& scratch) const;
+
+  UniqueFd fd_;
+  std::uint64_t file_bytes_;
+  TiffPyramid pyramid_;
+};
+
+Status TiffImage::Fetch(int level, const Box& box, EncodedPatch& out) const {
+  if (level < 0 || level >= static_cast<int>(pyramid_.levels.size())) {
+    return absl::InvalidArgumentError(
+        StrCat("read patch: level ", level, " of ", pyramid_.levels.size()));
+  }
+  PB_RETURN_IF_ERROR(CheckPatchBox(box));
+  out.level = level;
+  out.box = box;
+  out.pieces.clear();
+  const TiffDirectory& d = pyramid_.levels[static_cast<std::size_t>(level)].directory;
+  const Box inside = Intersect(box, Box2D(0, 0, d.height, d.width));
+  if (inside.Empty()) return absl::OkStatus();
+  PB_RETURN_IF_ERROR(ListPieces(inside, out));
+  return ReadPieces(out);
+}
+
+/// Every piece `inside` touches, its `begin` still the offset in the file.
+Status TiffImage::ListPieces(const Box& inside, EncodedPatch& out) const {
+  const TiffLevel& level = pyramid_.levels[static_cast<std::size_t>(out.level)];
+  const TiffDirectory& d = level.directory;
+  const std::int64_t row_begin = inside.y / d.piece_height, column_begin = inside.x / d.piece_width;
+  const std::int64_t row_end = (inside.y + inside.height - 1) / d.piece_height + 1;
+  const std::int64_t column_end = (inside.x + inside.width - 1) / d.piece_width + 1;
+  const auto count = static_cast<std::uint64_t>((row_end - row_begin) *
+                                                (column_end - column_begin) * level.planes);
+  if (count > kMaxPatchPieces) {
+    return absl::InvalidArgumentError(StrCat("read patch: ", out.box.ToString(), " touches ", count,
+                                             " tiles, at most ", kMaxPatchPieces));
+  }
+  const std::int64_t rows = d.PieceRows(), columns = d.PieceColumns();
+  const auto most =
+      static_cast<std::uint64_t>(2 * d.piece_width * d.piece_height * d.samples + (1 << 20));
+  for (int plane = 0; plane < level.planes; ++plane) {
+    for (std::int64_t row = row_begin; row < row_end; ++row) {
+      for (std::int64_t column = column_begin; column < column_end; ++column) {
+        const auto i = static_cast<std::size_t>((plane * rows + row) * columns + column);
+        const std::uint64_t offset = level.pieces.offset[i], size = level.pieces.size_bytes[i];
+        EncodedPiece piece{row, column, offset, size, size == 0, plane};
+        if (offset > file_bytes_ || size > file_bytes_ - offset) {
+          return absl::DataLossError(StrCat(Where("read tile", out.level, piece), ": bytes ",
+                                            offset, "+", size, " lie past the end of the file (",
+                                            file_bytes_, ")"));
+        }
+        if (size > most) {
+          return absl::DataLossError(StrCat(Where("read tile", out.level, piece), ": ", size,
+                                            " bytes for ", d.piece_width, " x ", d.piece_height,
+                                            " pixels"));
+        }
+        out.pieces.push_back(piece);
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+/// Reads runs of neighbouring pieces and turns each `begin` into a place in out.bytes.
+Status TiffImage::ReadPieces(EncodedPatch& out) const {
+  std::sort(out.pieces.begin(), out.pieces.end(), [](const EncodedPiece& a, const EncodedPiece& b) {
+    return a.absent != b.absent ? b.absent : a.begin < b.begin;
+  });
+  const auto present = static_cast<std::size_t>(
+      std::find_if(out.pieces.begin(), out.pieces.end(), [](const auto& p) { return p.absent; }) -
+      out.pieces.begin());
+  std::uint64_t filled = 0;
+  for (std::size_t first = 0; first < present;) {
+    const std::uint64_t run_begin = out.pieces[first].begin;
+    std::uint64_t run_end = run_begin;
+    std::size_t last = first;
+    while (last < present && (last == first || out.pieces[last].begin <= run_end + kMaxGapBytes)) {
+      run_end =
+          std::max<std::uint64_t>(run_end, out.pieces[last].begin + out.pieces[last].size_bytes);
+      ++last;
+    }
+    const std::uint64_t run_bytes = run_end - run_begin;
+    if (run_bytes > kMaxPatchBytes - filled) {
+      return absl::ResourceExhaustedError(StrCat("read patch: ", out.box.ToString(),
+                                                 " needs more than ", kMaxPatchBytes, " bytes"));
+    }
+    if (out.bytes.size() < filled + run_bytes) out.bytes.resize(filled + run_bytes);
+    PB_RETURN_IF_ERROR(Annotate(
+        ReadAt(fd_.get(), run_begin, std::span(out.bytes).subspan(filled, run_bytes), "slide"),
+        Where("read tile", out.level, out.pieces[first])));
+    for (; first < last; ++first) out.pieces[first].begin += filled - run_begin;
+    filled += run_bytes;
+  }
+  for (std::size_t i = present; i < out.pieces.size(); ++i) out.pieces[i].begin = 0;
+  return absl::OkStatus();
+}
+
+Status TiffImage::Decode(const EncodedPatch& patch, const TensorView& out, std::uint8_t fill,
+                         DecodeScratch& scratch) const {
+  auto* mine = dynamic_cast<TiffScratch*>(&scratch);
+  if (mine == nullptr || patch.level < 0 ||
+      patch.level >= static_cast<int>(pyramid_.levels.size())) {
+    return absl::InvalidArgumentError("decode patch: not fetched from this image");
+  }
+  PB_RETURN_IF_ERROR(CheckPatchBox(patch.box));
+  PB_RETURN_IF_ERROR(CheckPatchView(out, patch.box, pyramid_.layout.channels));
+  const TiffDirectory& d = pyramid_.levels[static_cast<std::size_t>(patch.level)].directory;
+  const bool is_inside = Box2D(0, 0, d.height, d.width).Contains(patch.box);
+  // Absent pieces were sorted to the end.
+  const bool has_holes = !patch.pieces.empty() && patch.pieces.back().absent;
+  if (!is_inside || has_holes) FillPatch(out, fill);
+  for (const EncodedPiece& piece : patch.pieces) {
+    if (piece.absent) continue;
+    if (Status s = DecodePiece(patch, piece, out, *mine); !s.ok()) {
+      return Annotate(s, Where("decode tile", patch.level, piece));
+    }
+  }
+  return absl::OkStatus();
+}
+
+Status TiffImage::DecodePiece(const EncodedPatch& patch, const EncodedPiece& piece,
+                              const TensorView& out, TiffScratch& scratch) const {
+  const TiffLevel& level = pyramid_.levels[static_cast<std::size_t>(patch.level)];
+  const TiffDirectory& d = level.directory;
+  const std::int64_t top = piece.row * d.piece_height, left = piece.column * d.piece_width;
+  const std::int64_t rows = d.tiled ? d.piece_height : std::min(d.piece_height, d.height - top);
+  const Box image = Box2D(0, 0, d.height, d.width);
+  const Box part = Intersect(Intersect(Box2D(top, left, rows, d.piece_width), image), patch.box);
+  if (part.Empty() || piece.begin > patch.bytes.size() ||
+      piece.size_bytes > patch.bytes.size() - piece.begin || piece.plane >= level.planes) {
+    return absl::InvalidArgumentError("a piece that is not part of the patch");
+  }
+  Placement place;
+  place.window = {static_cast<int>(part.y - top), static_cast<int>(part.x - left),
+                  static_cast<int>(part.height), static_cast<int>(part.width)};
+  place.y = part.y - patch.box.y;
+  place.x = part.x - patch.box.x;
+  const auto bytes = std::span(patch.bytes).subspan(piece.begin, piece.size_bytes);
+  if (static_cast<TiffCompression>(d.compression) == TiffCompression::kJpeg) {
+    return DecodeJpeg(level, bytes, static_cast<int>(rows), place, piece.plane, out, scratch);
+  }
+  PB_RETURN_IF_ERROR(DecodeWhole(level, bytes, static_cast<int>(rows), scratch));
+  const int channels = level.planes == 1 ? static_cast<int>(d.samples) : 1;
+  SampleRows samples;
+  samples.stride_bytes = static_cast<std::size_t>(d.piece_width * channels);
+  samples.data = scratch.piece.data() +
+                 static_cast<std::size_t>(place.window.y) * samples.stride_bytes +
+                 static_cast<std::size_t>(place.window.x * channels);
+  samples.height = place.window.height;
+  samples.width = place.window.width;
+  samples.channels = channels;
+  samples.is_inverted = static_cast<TiffPhotometric>(d.photometric) == TiffPhotometric::kMinIsWhite;
+  CopySamples(samples, out, place.y, place.x, piece.plane);
+  return absl::OkStatus();
+}
+
+/// Straight into the patch where its layout allows, through the scratch otherwise.
+Status TiffImage::DecodeJpeg(const TiffLevel& level, std::span<const std::byte> bytes, int rows,
+                             const Placement& place, int plane, const TensorView& out,
+                             TiffScratch& scratch) const {
+  const TiffDirectory& d = level.directory;
+  JpegPiece jpeg;
+  jpeg.tables = level.jpeg_tables;
+  jpeg.bytes = bytes;
+  jpeg.width = static_cast<int>(d.piece_width);
+  jpeg.height = rows;
+  jpeg.height_max = static_cast<int>(d.piece_height);
+  jpeg.components = level.planes == 1 ? static_cast<int>(d.samples) : 1;
+  jpeg.is_ycbcr = static_cast<TiffPhotometric>(d.photometric) == TiffPhotometric::kYCbCr;
+  const bool is_inverted =
+      static_cast<TiffPhotometric>(d.photometric) == TiffPhotometric::kMinIsWhite;
+  if (IsInterleaved(out) && level.planes == 1 && !is_inverted) {
+    std::byte* target = out.data + place.y * out.stride_bytes[0] + place.x * out.stride_bytes[1];
+    return scratch.jpeg.Decode(jpeg, place.window, reinterpret_cast<std::uint8_t*>(target),
+                               static_cast<std::size_t>(out.stride_bytes[0]));
+  }
+  SampleRows samples;
+  samples.height = place.window.height;
+  samples.width = place.window.width;
+  samples.channels = jpeg.components;
+  samples.is_inverted = is_inverted;
+  samples.stride_bytes = static_cast<std::size_t>(samples.width * samples.channels);
+  std::uint8_t* target =
+      scratch.Piece(samples.stride_bytes * static_cast<std::size_t>(samples.height));
+  samples.data = target;
+  PB_RETURN_IF_ERROR(scratch.jpeg.Decode(jpeg, place.window, target, samples.stride_bytes));
+  CopySamples(samples, out, place.y, place.x, plane);
+  return absl::OkStatus();
+}
+
+/// The whole piece into scratch.piece, rows without gaps.
+Status TiffImage::DecodeWhole(const TiffLevel& level, std::span<const std::byte> bytes, int rows,
+                              TiffScratch& scratch) const {
+  const TiffDirectory& d = level.directory;
+  const auto compression = static_cast<TiffCompression>(d.compression);
+  const std::size_t step = level.planes == 1 ? d.samples : 1;
+  const std::size_t row_bytes = static_cast<std::size_t>(d.piece_width) * step;
+  const std::size_t size = row_bytes * static_cast<std::size_t>(rows);
+  std::uint8_t* piece = scratch.Piece(size);
+  if (!IsFlat(compression)) {
+    return DecodeJpeg2000(bytes, static_cast<int>(d.piece_width), rows,
+                          compression == TiffCompression::kAperioJpeg2000YCbCr, piece);
+  }
+  PB_RETURN_IF_ERROR(DecodeFlat(compression, bytes, {piece, size}));
+  if (d.predictor == 2) UndoHorizontalPredictor({piece, size}, row_bytes, step);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<ImageSource>> OpenTiffImage(const std::string& path) {
+  PB_ASSIGN_OR_RETURN(UniqueFd fd, OpenFile(path, O_RDONLY | O_NONBLOCK));
+  struct stat st {};
+  if (fstat(fd.get(), &st) != 0) return FromErrno("stat", path, errno);
+  if (!S_ISREG(st.st_mode)) {
+    return absl::InvalidArgumentError(StrCat("open slide: ", path, ": not a regular file"));
+  }
+  const auto size = static_cast<std::uint64_t>(st.st_size);
+  auto index = TiffIndex::Read(fd.get(), size);
+  if (!index.ok()) return Annotate(index.status(), StrCat("open slide: ", path));
+  auto pyramid = FindTiffPyramid(*index);
+  if (!pyramid.ok()) return Annotate(pyramid.status(), StrCat("open slide: ", path));
+  return std::unique_ptr<ImageSource>(
+      std::make_unique<TiffImage>(std::move(fd), size, *std::move(pyramid)));
+}
+
+}  // namespace patchbay::workers
