@@ -1,0 +1,81 @@
+"""Who may do what: keys, roles, folders, revocation. Nothing is served without a key."""
+import json
+import os
+import socket
+
+import harness
+from harness import wait_until
+
+
+class Keys(harness.Case):
+    def new_key(self, name, role, *more):
+        made = self.command("key", "new", name, "--role", role, *more)
+        self.assertEqual(made.returncode, 0, made.stderr)
+        return self.folder / f"{name}.key"
+
+    def test_wrong_missing_and_revoked_keys_are_refused_by_name(self):
+        self.up(1)
+        key = self.new_key("ann", "submitter", "--read", self.folder, "--write", self.folder)
+        self.assertEqual(self.command("jobs", "--cluster", key).returncode, 0)
+        missing = self.command("jobs", "--cluster", self.folder / "nobody.key")
+        self.assertEqual(missing.returncode, 1)
+        self.assertIn("nobody.key", missing.stderr)
+        self.assertEqual(self.command("key", "revoke", "ann").returncode, 0)
+        revoked = self.command("jobs", "--cluster", key)
+        self.assertEqual(revoked.returncode, 1)
+        self.assertIn("revoked", revoked.stderr)
+        stranger_home = self.folder / "stranger"
+        stranger = harness.subprocess.run([str(harness.BIN / "patchbay"), "key", "new", "eve", "--role", "operator"],
+                                          cwd=self.folder, env=self.environment(PATCHBAY_HOME=str(stranger_home)),
+                                          capture_output=True, text=True)
+        self.assertEqual(stranger.returncode, 0, stranger.stderr)
+
+    def test_key_files_and_home_are_the_owners_alone(self):
+        self.up(1)
+        key = self.new_key("ann", "submitter")
+        self.assertEqual(os.stat(key).st_mode & 0o077, 0)
+        self.assertEqual(os.stat(self.home).st_mode & 0o077, 0)
+        os.chmod(key, 0o644)
+        self.assertEqual(self.command("jobs", "--cluster", key).returncode, 1)
+
+    def test_path_outside_the_keys_folders_is_refused(self):
+        slide = self.slide(size="800x600")
+        self.up(1)
+        inside = self.folder / "inside"
+        inside.mkdir()
+        key = self.new_key("ann", "submitter", "--read", inside, "--write", inside)
+        result = self.command("ingest", slide, "--out", inside / "out", "--cluster", key)
+        self.assertNotEqual(result.returncode, 0)
+        self.assertIn(str(inside), result.stderr)
+        self.assertFalse((inside / "out").exists() and list((inside / "out").glob("*.ome.zarr")))
+        os.symlink(slide, inside / "link.svs")
+        result = self.command("ingest", inside / "link.svs", "--out", inside / "out", "--cluster", key)
+        self.assertNotEqual(result.returncode, 0)
+
+    def test_trainer_key_may_not_submit_and_submitter_may_not_stop_the_cluster(self):
+        slide = self.slide(size="800x600")
+        self.up(1)
+        trainer = self.new_key("tom", "trainer", "--read", self.folder, "--write", self.folder)
+        self.assertEqual(self.command("ingest", slide, "--out", self.folder / "o", "--cluster", trainer).returncode, 1)
+        submitter = self.new_key("sue", "submitter", "--read", self.folder, "--write", self.folder)
+        self.assertEqual(self.command("down", "--cluster", submitter).returncode, 1)
+        self.assertEqual(self.command("status").returncode, 0)
+
+    def test_stranger_on_the_port_gets_nothing_and_does_not_disturb(self):
+        cluster = self.up(1)
+        address = json.loads(self.command("status", "--json").stdout).get("address", "")
+        key_text = next(self.home.rglob("*.key")).read_text()
+        port = next((word.rsplit(":", 1)[1].strip("\"'") for word in (address + " " + key_text).split()
+                     if "127.0.0.1:" in word), None)
+        self.assertIsNotNone(port, key_text)
+        strangers = [socket.create_connection(("127.0.0.1", int(port))) for _ in range(100)]
+        for stranger in strangers[:50]:
+            stranger.sendall(os.urandom(300))
+        self.assertEqual(self.command("status").returncode, 0)
+        wait_until(lambda: cluster.poll() is None, "a living cluster")
+        for stranger in strangers:
+            stranger.close()
+
+
+if __name__ == "__main__":
+    harness.main()
