@@ -30,23 +30,23 @@ enum class KeyType {
 
 /// One key. Aggregate: declared with designated initialisers.
 struct Key {
-  std::string name;
+  std::string name = {};
   KeyType type = KeyType::kString;
   /// What holds when the file is silent; null = the value is absent then. Ignored for kMap, whose
   /// members have their own.
   Json fallback = nullptr;
   bool required = false;
-  std::string unit;  ///< "px", "ms", ...; empty for pure numbers
+  std::string unit = {};  ///< "px", "ms", ...; empty for pure numbers
   double min = -std::numeric_limits<double>::infinity();  ///< numbers, and each number of a list
   double max = std::numeric_limits<double>::infinity();
   std::size_t min_items = 0;  ///< of a list
   std::size_t max_items = 10'000;
-  std::vector<std::string> choices;
-  std::string help;  ///< one sentence, lower case, no full stop
-  std::vector<Key> members;
+  std::vector<std::string> choices = {};
+  std::string help = {};  ///< one sentence, lower case, no full stop
+  std::vector<Key> members = {};
   /// Judges the finished value (after types, ranges and defaults): rules between members. Its text
   /// gets file and line put before it. May be empty.
-  std::function<Status(const Json&)> check;
+  std::function<Status(const Json&)> check = {};
 };
 
 /// Checks `node` against the kMap `table` and returns the values with defaults filled in, as JSON
