@@ -57,6 +57,10 @@ struct PatchGeometry {
 /// Immutable after Compile; safe to share between threads.
 class Chain {
  public:
+  Chain(Chain&&) noexcept;
+  Chain& operator=(Chain&&) noexcept;
+  ~Chain();
+
   /// InvalidArgument naming the op and its place: unknown op, wrong lengths for the channels, zero
   /// std, rotate90 on a patch that is not square.
   static StatusOr<Chain> Compile(const ChainOptions& options);
@@ -91,7 +95,7 @@ class Chain {
   struct GeometryStep;
   enum class RowPath : std::uint8_t { kCopy, kAffine, kAffine64, kTable };
 
-  Chain() = default;
+  Chain();
 
   ChainOptions options_;
   std::int64_t margin_y_ = 0, margin_x_ = 0;
