@@ -103,6 +103,15 @@ std::string JobTable::Encode() const {
   out.U64(next_finish_);
   out.U64(jobs_.size());
   for (const auto& [id, job] : jobs_) WriteJob(out, job);
+  out.U64(known_workers_.size());
+  for (const auto& [place, worker] : known_workers_) {
+    out.Text(place.first);
+    out.U64(place.second);
+    out.U64(worker.worker_incarnation);
+    out.U64(worker.agent_incarnation);
+    out.I64(worker.pid);
+    out.Text(worker.host_identity);
+  }
   return out.Take();
 }
 
@@ -119,6 +128,17 @@ Status JobTable::Decode(std::string_view bytes) {
   next_finish_ = in.U64();
   const std::size_t jobs = in.Count();
   for (std::size_t i = 0; i < jobs; ++i) PB_RETURN_IF_ERROR(DecodeJob(in));
+  const std::size_t workers = in.Count();
+  for (std::size_t i = 0; i < workers && in.ok(); ++i) {
+    WorkerPlace place;
+    place.first = in.Text();
+    place.second = in.U32();
+    KnownWorker& worker = known_workers_[place];
+    worker.worker_incarnation = in.U64();
+    worker.agent_incarnation = in.U64();
+    worker.pid = in.I64();
+    worker.host_identity = in.Text();
+  }
   return in.Finished() ? absl::OkStatus() : Damaged();
 }
 

@@ -12,6 +12,12 @@ std::uint64_t SpecBytes(const protocol::TaskSpec& spec) {
          4 * spec.depends_on.size();
 }
 
+/// Whether `dependency`, as it stands, no longer holds `task` up.
+bool Satisfies(const Task& dependency, const Task& task) {
+  return dependency.state == TaskState::kDone ||
+         (task.spec.after_failures && IsEnded(dependency.state));
+}
+
 Status Misfit(std::string_view what, JobId job) {
   return absl::InternalError(StrCat("apply record: job ", job, ": ", what));
 }
@@ -143,7 +149,9 @@ Status JobTable::ApplyBody(CommitRecord&& r, std::int64_t at, Effects& effects) 
   job.size_bytes += r.result.size();
   task->result = std::move(r.result);
   if (!r.spawned.empty()) AddSpawned(job, std::move(r.spawned), effects);
-  MarkDone(job, r.task.index, effects);
+  ReleaseInputs(job, job.tasks[r.task.index]);
+  EndTask(job, r.task.index, TaskState::kDone, effects);
+  Settle(job, effects);
   FinishIfEnded(job, at, effects);
   return absl::OkStatus();
 }
@@ -153,13 +161,12 @@ Status JobTable::ApplyBody(FailRecord&& r, std::int64_t at, Effects& effects) {
   if (task == nullptr || IsEnded(task->state)) return Misfit("failure of no open task", r.task.job);
   Job& job = *Find(r.task.job);
   job.state = JobState::kRunning;
-  task->state = r.quarantined ? TaskState::kQuarantined : TaskState::kFailed;
-  ++job.tasks_failed;
   if (job.failures.size() < kMaxFailedListed) {
     job.failures.emplace(r.task.index, std::move(r.outcome));
   }
-  StopDependents(job, r.task.index, effects);
+  EndTask(job, r.task.index, r.quarantined ? TaskState::kQuarantined : TaskState::kFailed, effects);
   StopGroup(job, task->spec.group, effects);
+  Settle(job, effects);
   FinishIfEnded(job, at, effects);
   return absl::OkStatus();
 }
@@ -168,6 +175,7 @@ Status JobTable::ApplyBody(CancelRecord&& r, std::int64_t at, Effects& effects) 
   Job* job = Find(r.job);
   if (job == nullptr || IsEnded(job->state)) return Misfit("cancel of no open job", r.job);
   for (std::uint32_t i = 0; i < job->tasks.size(); ++i) StopTask(*job, i, effects);
+  just_ended_.clear();
   Finish(*job, JobState::kCancelled, at, effects);
   return absl::OkStatus();
 }
@@ -185,23 +193,56 @@ Status JobTable::ApplyBody(RetryRecord&& r, std::int64_t, Effects& effects) {
   job->failures.clear();
   job->stream_outcome = {};
   for (auto& [number, group] : job->groups) group.failed = false;
-  job->tasks_failed = job->tasks_cancelled = 0;
+  for (Task& task : job->tasks) {
+    if (IsEnded(task.state) && (task.state != TaskState::kDone || task.IsSummary())) {
+      Reopen(*job, task);
+    }
+  }
   for (std::uint32_t i = 0; i < job->tasks.size(); ++i) {
     Task& task = job->tasks[i];
-    if (!IsEnded(task.state) || task.state == TaskState::kDone) continue;
-    task.state = TaskState::kWaiting;
-    task.attempts = task.solo_deaths = 0;
-    if (task.waiting_on == 0) effects.runnable.push_back({job->id, i});
+    if (IsEnded(task.state)) continue;
+    task.waiting_on = 0;
+    for (const std::uint32_t on : task.spec.depends_on) {
+      task.waiting_on += Satisfies(job->tasks[on], task) ? 0 : 1;
+    }
+    if (job->MayRun(task)) effects.runnable.push_back({job->id, i});
   }
   return absl::OkStatus();
+}
+
+/// An ended task starts over.
+void JobTable::Reopen(Job& job, Task& task) {
+  if (task.state == TaskState::kDone) {
+    --job.tasks_done;
+    job.weight_done -= task.spec.weight;
+  } else if (task.state == TaskState::kCancelled) {
+    --job.tasks_cancelled;
+  } else {
+    --job.tasks_failed;
+  }
+  if (task.IsSummary()) ++job.summaries_open;
+  task.state = TaskState::kWaiting;
+  task.attempts = task.solo_deaths = 0;
 }
 
 Status JobTable::ApplyBody(EndStreamRecord&& r, std::int64_t at, Effects& effects) {
   Job* job = Find(r.job);
   if (job == nullptr || IsEnded(job->state)) return Misfit("end of no open stream", r.job);
   for (std::uint32_t i = 0; i < job->tasks.size(); ++i) StopTask(*job, i, effects);
+  just_ended_.clear();
   job->stream_outcome = std::move(r.outcome);
   Finish(*job, IsEnded(r.state) ? r.state : JobState::kFailed, at, effects);
+  return absl::OkStatus();
+}
+
+Status JobTable::ApplyBody(WorkerSeenRecord&& r, std::int64_t, Effects&) {
+  known_workers_[{std::move(r.node), r.index}] =
+      KnownWorker{r.worker_incarnation, r.agent_incarnation, r.pid, std::move(r.host_identity)};
+  return absl::OkStatus();
+}
+
+Status JobTable::ApplyBody(WorkerGoneRecord&& r, std::int64_t, Effects&) {
+  known_workers_.erase({r.node, r.index});
   return absl::OkStatus();
 }
 
@@ -222,9 +263,12 @@ void JobTable::Link(Job& job, std::uint32_t index) {
   for (const std::uint32_t on : task.spec.depends_on) {
     Task& dependency = job.tasks[on];
     dependency.consumers.push_back(index);
-    if (task.state != TaskState::kDone) ++dependency.consumers_open;
-    if (dependency.state != TaskState::kDone) ++task.waiting_on;
+    if (task.state != TaskState::kDone || task.spec.after_failures) ++dependency.consumers_open;
+    if (!Satisfies(dependency, task)) ++task.waiting_on;
   }
+  if (!task.IsSummary()) return;
+  job.summaries.push_back(index);
+  if (!IsEnded(task.state)) ++job.summaries_open;
 }
 
 void JobTable::AddSpawned(Job& job, std::vector<protocol::TaskSpec>&& spawned, Effects& effects) {
@@ -241,9 +285,9 @@ void JobTable::AddSpawned(Job& job, std::vector<protocol::TaskSpec>&& spawned, E
         task.spec.depends_on.begin(), task.spec.depends_on.end(), [&](std::uint32_t on) {
           return IsEnded(job.tasks[on].state) && job.tasks[on].state != TaskState::kDone;
         });
-    if (lost || job.groups[task.spec.group].failed) {
+    if (!task.spec.after_failures && (lost || job.groups[task.spec.group].failed)) {
       StopTask(job, i, effects);
-    } else if (task.waiting_on == 0) {
+    } else if (task.waiting_on == 0 && !task.IsSummary()) {
       effects.runnable.push_back({job.id, i});
     }
   }
@@ -255,60 +299,73 @@ void JobTable::DropResult(Job& job, Task& task) {
   task.result_dropped = true;
 }
 
-void JobTable::MarkDone(Job& job, std::uint32_t index, Effects& effects) {
-  Task& task = job.tasks[index];
-  task.state = TaskState::kDone;
-  ++job.tasks_done;
-  job.weight_done += task.spec.weight;
+/// A done task gives its inputs back. One that runs after failures keeps them: a retry of the job
+/// may run it again.
+void JobTable::ReleaseInputs(Job& job, Task& task) {
+  if (task.spec.after_failures) return;
   for (const std::uint32_t on : task.spec.depends_on) {
     Task& dependency = job.tasks[on];
     if (--dependency.consumers_open == 0 && on != 0) DropResult(job, dependency);
-  }
-  for (const std::uint32_t consumer : task.consumers) {
-    Task& next = job.tasks[consumer];
-    if (--next.waiting_on == 0 && next.state == TaskState::kWaiting) {
-      effects.runnable.push_back({job.id, consumer});
-    }
   }
   job.size_bytes -= task.spec.payload.size() + 4 * task.spec.depends_on.size();
   std::string().swap(task.spec.payload);
   std::vector<std::uint32_t>().swap(task.spec.depends_on);
 }
 
-void JobTable::StopTask(Job& job, std::uint32_t index, Effects& effects) {
+/// The one place where a task ends. Settle must follow.
+void JobTable::EndTask(Job& job, std::uint32_t index, TaskState state, Effects&) {
   Task& task = job.tasks[index];
-  if (IsEnded(task.state)) return;
-  task.state = TaskState::kCancelled;
-  ++job.tasks_cancelled;
+  task.state = state;
+  if (task.IsSummary()) --job.summaries_open;
+  if (state == TaskState::kDone) {
+    ++job.tasks_done;
+    job.weight_done += task.spec.weight;
+  } else {
+    ++(state == TaskState::kCancelled ? job.tasks_cancelled : job.tasks_failed);
+  }
+  just_ended_.push_back(index);
+}
+
+void JobTable::StopTask(Job& job, std::uint32_t index, Effects& effects) {
+  if (IsEnded(job.tasks[index].state)) return;
+  EndTask(job, index, TaskState::kCancelled, effects);
   effects.stopped.push_back({job.id, index});
 }
 
-void JobTable::StopDependents(Job& job, std::uint32_t index, Effects& effects) {
-  std::vector<std::uint32_t> ended = {index};
-  while (!ended.empty()) {
-    const std::uint32_t at = ended.back();
-    ended.pop_back();
-    for (const std::uint32_t consumer : job.tasks[at].consumers) {
-      if (IsEnded(job.tasks[consumer].state)) continue;
-      StopTask(job, consumer, effects);
-      ended.push_back(consumer);
-    }
-  }
-}
-
+/// The rest of a failed task's group ends with it; what runs after failures does not.
 void JobTable::StopGroup(Job& job, std::uint32_t group, Effects& effects) {
   TaskGroup& entry = job.groups[group];
   if (entry.failed) return;
   entry.failed = true;
   const auto stop = [&](std::uint32_t index) {
-    if (IsEnded(job.tasks[index].state)) return;
-    StopTask(job, index, effects);
-    StopDependents(job, index, effects);
+    if (!job.tasks[index].spec.after_failures) StopTask(job, index, effects);
   };
   if (group == 0) {
     for (std::uint32_t i = 0; i < job.tasks.size(); ++i) stop(i);
   } else {
     for (const std::uint32_t member : entry.members) stop(member);
+  }
+}
+
+/// Tells the dependents of every task that just ended: they may run, or end as well.
+void JobTable::Settle(Job& job, Effects& effects) {
+  if (just_ended_.empty()) return;
+  while (!just_ended_.empty()) {
+    const Task& ended = job.tasks[just_ended_.back()];
+    just_ended_.pop_back();
+    for (const std::uint32_t consumer : ended.consumers) {
+      Task& next = job.tasks[consumer];
+      if (IsEnded(next.state)) continue;
+      if (!Satisfies(ended, next)) {
+        StopTask(job, consumer, effects);
+      } else if (--next.waiting_on == 0) {
+        effects.runnable.push_back({job.id, consumer});
+      }
+    }
+  }
+  if (job.summaries_open == 0 || job.OpenTasks() != job.summaries_open) return;
+  for (const std::uint32_t index : job.summaries) {
+    if (!IsEnded(job.tasks[index].state)) effects.runnable.push_back({job.id, index});
   }
 }
 

@@ -35,8 +35,8 @@ struct Task {
   TaskState state = TaskState::kWaiting;
   std::string result;                    ///< kept until every consumer committed
   bool result_dropped = false;           ///< it had one, nobody needs it any more
-  std::uint32_t waiting_on = 0;          ///< dependencies that are not done
-  std::uint32_t consumers_open = 0;      ///< dependents that are not done
+  std::uint32_t waiting_on = 0;          ///< dependencies that still hold it up
+  std::uint32_t consumers_open = 0;      ///< dependents that may still need the result
   std::vector<std::uint32_t> consumers;  ///< in the order they were spawned
 
   // Not durable.
@@ -45,6 +45,9 @@ struct Task {
   std::uint8_t solo_deaths = 0;   ///< workers that died running it alone
   bool suspect = false;           ///< a worker died holding it among others: run it alone
   LeaseNumber lease;              ///< while kLeased
+
+  /// Runs once every other task of the job has ended.
+  bool IsSummary() const { return spec.after_failures && spec.depends_on.empty(); }
 };
 
 /// Tasks that fail together, one slide's for example.
@@ -71,6 +74,8 @@ struct Job {
   std::map<std::uint32_t, TaskGroup> groups;  ///< group 0 (the job) has no member list
   std::uint64_t tasks_done = 0, tasks_failed = 0, tasks_cancelled = 0;
   std::uint64_t weight_total = 0, weight_done = 0, size_bytes = 0;
+  std::vector<std::uint32_t> summaries;  ///< tasks that wait for all others
+  std::uint64_t summaries_open = 0;
 
   // Not durable.
   std::uint64_t tasks_running = 0;
@@ -79,7 +84,19 @@ struct Job {
   std::uint64_t OpenTasks() const {
     return tasks.size() - tasks_done - tasks_failed - tasks_cancelled;
   }
+  /// Nothing holds the task up any more (it may have ended).
+  bool MayRun(const Task& task) const {
+    return task.waiting_on == 0 && (!task.IsSummary() || OpenTasks() == summaries_open);
+  }
 };
+
+/// A worker process that may hold leases, as far as the journal knows.
+struct KnownWorker {
+  std::uint64_t worker_incarnation = 0, agent_incarnation = 0;
+  std::int64_t pid = 0;
+  std::string host_identity;
+};
+using WorkerPlace = std::pair<std::string, std::uint32_t>;  ///< node, index
 
 /// What applying a record led to, for the scheduler to act on.
 struct Effects {
@@ -112,6 +129,7 @@ class JobTable {
   std::map<JobId, Job>& mutable_jobs() { return jobs_; }
   JobId next_job() const { return next_job_; }
   std::uint32_t incarnation() const { return incarnation_; }
+  const std::map<WorkerPlace, KnownWorker>& known_workers() const { return known_workers_; }
   std::size_t open_jobs() const { return jobs_.size() - finished_.size(); }
 
   /// Everything durable, canonical: equal states give equal bytes.
@@ -127,13 +145,17 @@ class JobTable {
   Status ApplyBody(CancelRecord&& r, std::int64_t at, Effects& effects);
   Status ApplyBody(RetryRecord&& r, std::int64_t at, Effects& effects);
   Status ApplyBody(EndStreamRecord&& r, std::int64_t at, Effects& effects);
+  Status ApplyBody(WorkerSeenRecord&& r, std::int64_t at, Effects& effects);
+  Status ApplyBody(WorkerGoneRecord&& r, std::int64_t at, Effects& effects);
 
   void AddTask(Job& job, protocol::TaskSpec&& spec);
   void AddSpawned(Job& job, std::vector<protocol::TaskSpec>&& spawned, Effects& effects);
-  void MarkDone(Job& job, std::uint32_t index, Effects& effects);
+  void EndTask(Job& job, std::uint32_t index, TaskState state, Effects& effects);
   void StopTask(Job& job, std::uint32_t index, Effects& effects);
-  void StopDependents(Job& job, std::uint32_t index, Effects& effects);
   void StopGroup(Job& job, std::uint32_t group, Effects& effects);
+  void Settle(Job& job, Effects& effects);
+  void ReleaseInputs(Job& job, Task& task);
+  void Reopen(Job& job, Task& task);
   void FinishIfEnded(Job& job, std::int64_t at, Effects& effects);
   void Finish(Job& job, JobState state, std::int64_t at, Effects& effects);
   void ForgetOldest(Effects& effects);
@@ -147,6 +169,8 @@ class JobTable {
   std::map<std::pair<std::string, std::string>, JobId> submissions_;
   std::set<std::pair<std::uint64_t, JobId>> finished_;  ///< (finish_order, job)
   std::uint64_t finished_bytes_ = 0;
+  std::map<WorkerPlace, KnownWorker> known_workers_;
+  std::vector<std::uint32_t> just_ended_;  ///< scratch of Settle
   JobId next_job_ = 1;
   std::uint64_t next_finish_ = 1;
   std::uint32_t incarnation_ = 0;

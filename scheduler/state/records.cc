@@ -42,6 +42,19 @@ void Write(WireWriter& out, const EndStreamRecord& r) {
   out.Outcome(r.outcome);
 }
 
+void Write(WireWriter& out, const WorkerSeenRecord& r) {
+  out.Text(r.node);
+  out.U64(r.index);
+  out.U64(r.worker_incarnation);
+  out.U64(r.agent_incarnation);
+  out.I64(r.pid);
+  out.Text(r.host_identity);
+}
+void Write(WireWriter& out, const WorkerGoneRecord& r) {
+  out.Text(r.node);
+  out.U64(r.index);
+}
+
 SubmitRecord ReadSubmit(WireReader& in) {
   SubmitRecord r;
   r.job = in.U64();
@@ -83,6 +96,23 @@ EndStreamRecord ReadEndStream(WireReader& in) {
   return r;
 }
 
+WorkerSeenRecord ReadWorkerSeen(WireReader& in) {
+  WorkerSeenRecord r;
+  r.node = in.Text();
+  r.index = in.U32();
+  r.worker_incarnation = in.U64();
+  r.agent_incarnation = in.U64();
+  r.pid = in.I64();
+  r.host_identity = in.Text();
+  return r;
+}
+WorkerGoneRecord ReadWorkerGone(WireReader& in) {
+  WorkerGoneRecord r;
+  r.node = in.Text();
+  r.index = in.U32();
+  return r;
+}
+
 RecordBody ReadBody(WireReader& in, std::uint64_t kind) {
   switch (kind) {
     case 0:
@@ -97,8 +127,12 @@ RecordBody ReadBody(WireReader& in, std::uint64_t kind) {
       return CancelRecord{in.U64()};
     case 5:
       return RetryRecord{in.U64()};
-    default:
+    case 6:
       return ReadEndStream(in);
+    case 7:
+      return ReadWorkerSeen(in);
+    default:
+      return ReadWorkerGone(in);
   }
 }
 

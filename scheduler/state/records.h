@@ -58,8 +58,22 @@ struct EndStreamRecord {
   protocol::Outcome outcome;
 };
 
+/// A worker process registered: it may hold leases until it is proven dead.
+struct WorkerSeenRecord {
+  std::string node;
+  std::uint32_t index = 0;
+  std::uint64_t worker_incarnation = 0, agent_incarnation = 0;
+  std::int64_t pid = 0;
+  std::string host_identity;
+};
+/// The process of that worker ended, or its node was forgotten.
+struct WorkerGoneRecord {
+  std::string node;
+  std::uint32_t index = 0;
+};
+
 using RecordBody = std::variant<StartRecord, SubmitRecord, CommitRecord, FailRecord, CancelRecord,
-                                RetryRecord, EndStreamRecord>;
+                                RetryRecord, EndStreamRecord, WorkerSeenRecord, WorkerGoneRecord>;
 struct Record {
   std::int64_t at = 0;  ///< seconds since 1970
   RecordBody body;

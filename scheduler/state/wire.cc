@@ -10,6 +10,7 @@ void WireWriter::Spec(const protocol::TaskSpec& spec) {
   U64(spec.resources.memory_bytes);
   U64(spec.depends_on.size());
   for (const std::uint32_t index : spec.depends_on) U64(index);
+  U64(spec.after_failures ? 1 : 0);
   U64(spec.group);
   Text(spec.label);
   U64(spec.weight);
@@ -93,6 +94,7 @@ protocol::TaskSpec WireReader::Spec() {
   const std::size_t count = Count();
   spec.depends_on.reserve(count);
   for (std::size_t i = 0; i < count && ok_; ++i) spec.depends_on.push_back(U32());
+  spec.after_failures = U64() != 0;
   spec.group = U32();
   spec.label = Text();
   spec.weight = U64();
