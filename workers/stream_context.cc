@@ -3,37 +3,17 @@
 #include <utility>
 
 #include "runtime/base/json.h"
+#include "workers/jobs/chain_options.h"
+#include "workers/jobs/find_images.h"
 
 namespace patchbay::workers {
 namespace {
 
-ops::ChainOptions ChainOptionsOf(const plan::Plan& plan) {
-  const plan::RunConfig& config = plan.config();
-  ops::ChainOptions options;
-  options.preprocess = config.preprocess;
-  options.augment = config.augment;
-  options.patch_height = config.patch_height;
-  options.patch_width = config.patch_width;
-  options.channels = plan.channels();
-  options.source_dtype = plan.images().front().dtype;
-  options.dtype = config.dtype;
-  options.layout =
-      config.layout == plan::Layout::kNchw ? ops::OutputLayout::kNchw : ops::OutputLayout::kNhwc;
-  return options;
-}
-
 StatusOr<std::vector<std::string>> PathsOf(const std::string& manifest, std::size_t count) {
   PB_ASSIGN_OR_RETURN(const Json parsed, ParseJson(manifest, "stream manifest"));
-  PB_ASSIGN_OR_RETURN(const Json* images, JsonMember(parsed, "images", "stream manifest"));
-  if (!images->is_array() || images->size() != count) {
+  PB_ASSIGN_OR_RETURN(std::vector<std::string> paths, ManifestPaths(parsed, "images"));
+  if (paths.size() != count) {
     return absl::InvalidArgumentError("stream manifest: its images are not those of the plan");
-  }
-  std::vector<std::string> paths;
-  for (const Json& image : *images) {
-    if (!image.is_string()) {
-      return absl::InvalidArgumentError("stream manifest: an image is not a path");
-    }
-    paths.push_back(image.get<std::string>());
   }
   return paths;
 }

@@ -44,7 +44,7 @@ class TrainerDelivery::MappedWindow final : public ShardWindow {
     if (ring_->device.d_data() == nullptr) {
       host_ = window;
     } else {
-      const std::uint64_t stride = data::SlotStride(ring_->mapped->slot_bytes());
+      const std::uint64_t stride = data::SlotStride(ring_->mapped->offer().slot_bytes);
       device_ = ring_->device.d_data() + lease.grant.slot * stride + lease.grant.offset_bytes;
     }
   }
@@ -167,16 +167,18 @@ StatusOr<std::shared_ptr<TrainerDelivery::Ring>> TrainerDelivery::ConnectRing(
   auto ring = std::make_shared<Ring>();
   PB_ASSIGN_OR_RETURN(ring->mapped, data::MappedRing::Connect(connect));
   if (options_.gpu_uuid.empty()) return ring;
-  if (ring->mapped->device_uuid() == options_.gpu_uuid) {
-    PB_ASSIGN_OR_RETURN(ring->device, data::MapRingDevice(ring->mapped->device_handle()));
+  PB_ASSIGN_OR_RETURN(const int gpu, memory::GpuIndexOf(options_.gpu_uuid));
+  PB_RETURN_IF_ERROR(memory::SelectGpu(gpu));
+  const data::RingOffer& offer = ring->mapped->offer();
+  if (offer.device && offer.device->gpu_uuid == options_.gpu_uuid) {
+    PB_ASSIGN_OR_RETURN(ring->device, memory::DeviceBlock::Import(*offer.device));
     return ring;
   }
-  Grant whole;
-  whole.size_bytes = ring->mapped->slot_bytes();
-  PB_ASSIGN_OR_RETURN(const std::span<std::byte> first, ring->mapped->Window(whole));
-  const std::uint64_t total =
-      data::SlotStride(whole.size_bytes) * (ring->mapped->slot_count() - 1) + whole.size_bytes;
-  PB_ASSIGN_OR_RETURN(ring->pinned, memory::PinnedRegistration::Register({first.data(), total}));
+  Grant first_slot;
+  first_slot.size_bytes = offer.slot_bytes;
+  PB_ASSIGN_OR_RETURN(const std::span<std::byte> first, ring->mapped->Window(first_slot));
+  PB_ASSIGN_OR_RETURN(ring->pinned,
+                      memory::PinnedRegistration::Register({first.data(), offer.ring_bytes}));
   return ring;
 }
 

@@ -1,10 +1,13 @@
 #include "workers/jobs/task_table.h"
 
-#include <algorithm>
 #include <exception>
-#include <span>
+#include <new>
 
+#include "workers/jobs/ingest.h"
+#include "workers/jobs/look_at_image.h"
 #include "workers/jobs/noop.h"
+#include "workers/jobs/stream_plan.h"
+#include "workers/jobs/synth_task.h"
 
 namespace patchbay::workers {
 namespace {
@@ -16,7 +19,17 @@ struct TaskRow {
 
 /// Sorted by name.
 constexpr TaskRow kTasks[] = {
+    {"ingest.clean", RunIngestClean},
+    {"ingest.finalise", RunIngestFinalise},
+    {"ingest.open", RunIngestOpen},
+    {"ingest.plan", RunIngestPlan},
+    {"ingest.shard", RunIngestShard},
+    {"ingest.summary", RunIngestSummary},
+    {"inspect", RunInspect},
     {"noop", RunNoop},
+    {"stream.plan", RunStreamPlan},
+    {"synth.slide", RunSynthSlide},
+    {"verify", RunVerify},
 };
 
 }  // namespace

@@ -1,0 +1,123 @@
+#include "workers/jobs/find_images.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <filesystem>
+#include <unordered_set>
+
+namespace patchbay::workers {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::array<std::string_view, 11> kSlideExtensions = {
+    ".svs", ".tif", ".tiff", ".btf", ".ndpi", ".scn", ".vms", ".vmu", ".bif", ".mrxs", ".svslide"};
+
+bool HasSlideExtension(const fs::path& path) {
+  std::string extension = path.extension().string();
+  std::transform(extension.begin(), extension.end(), extension.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return std::find(kSlideExtensions.begin(), kSlideExtensions.end(), extension) !=
+         kSlideExtensions.end();
+}
+
+/// The images found so far, each once.
+class ImageList {
+ public:
+  explicit ImageList(TaskContext& context) : context_(context) {}
+
+  Status AddNamed(const std::string& named) {
+    PB_ASSIGN_OR_RETURN(const std::string path, context_.MayRead(named));
+    std::error_code error;
+    const fs::file_status status = fs::status(path, error);
+    if (!fs::exists(status)) return FromErrno("find images", path, ENOENT);
+    if (!fs::is_directory(status) || IsStore(path)) return Add(path);
+    const std::size_t before = paths_.size();
+    PB_RETURN_IF_ERROR(AddFolder(path, 0));
+    if (paths_.size() > before) return absl::OkStatus();
+    return absl::NotFoundError(
+        StrCat("find images: ", path, ": neither a store nor a slide in this folder"));
+  }
+
+  std::vector<std::string> Take() { return std::move(paths_); }
+
+ private:
+  Status AddFolder(const std::string& folder, int depth) {
+    if (depth >= kMaxDatasetDepth) {
+      return absl::InvalidArgumentError(
+          StrCat("find images: ", folder, ": nested deeper than ", kMaxDatasetDepth));
+    }
+    std::error_code error;
+    std::vector<std::string> names;
+    for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+      names.push_back(it->path().filename().string());
+    }
+    if (error) return FromErrno("find images", folder, error.value());
+    std::sort(names.begin(), names.end());
+    for (const std::string& name : names) {
+      if (name.front() == '.') continue;
+      const std::string path = StrCat(folder, "/", name);
+      const fs::file_status status = fs::status(path, error);
+      if (fs::is_directory(status) && !IsStore(path)) {
+        PB_RETURN_IF_ERROR(AddFolder(path, depth + 1));
+      } else if (fs::is_directory(status) ||
+                 (fs::is_regular_file(status) && HasSlideExtension(path))) {
+        PB_ASSIGN_OR_RETURN(const std::string canonical, context_.MayRead(path));
+        PB_RETURN_IF_ERROR(Add(canonical));
+      }
+    }
+    context_.AddProgress();
+    return context_.CheckCancelled();
+  }
+
+  Status Add(const std::string& path) {
+    if (!seen_.insert(path).second) return absl::OkStatus();
+    if (paths_.size() >= kMaxDatasetImages) {
+      return absl::InvalidArgumentError(
+          StrCat("find images: more than ", kMaxDatasetImages, " in one dataset"));
+    }
+    paths_.push_back(path);
+    return absl::OkStatus();
+  }
+
+  TaskContext& context_;
+  std::vector<std::string> paths_;
+  std::unordered_set<std::string> seen_;
+};
+
+}  // namespace
+
+bool IsStore(const std::string& folder) {
+  std::error_code error;
+  for (const char* name : {"zarr.json", ".zgroup", ".zarray"}) {
+    if (fs::is_regular_file(StrCat(folder, "/", name), error)) return true;
+  }
+  return false;
+}
+
+StatusOr<std::vector<std::string>> FindImages(TaskContext& context,
+                                              const std::vector<std::string>& named) {
+  ImageList images(context);
+  for (const std::string& path : named) PB_RETURN_IF_ERROR(images.AddNamed(path));
+  std::vector<std::string> paths = images.Take();
+  if (paths.empty()) return absl::InvalidArgumentError("find images: the dataset is empty");
+  return paths;
+}
+
+StatusOr<std::vector<std::string>> ManifestPaths(const Json& manifest, const char* key) {
+  PB_ASSIGN_OR_RETURN(const Json* list, JsonMember(manifest, key, "manifest"));
+  std::vector<std::string> paths;
+  if (!list->is_array()) {
+    return absl::InvalidArgumentError(StrCat("manifest: key '", key, "': expected a list"));
+  }
+  for (const Json& path : *list) {
+    if (!path.is_string()) {
+      return absl::InvalidArgumentError(StrCat("manifest: key '", key, "': expected paths"));
+    }
+    paths.push_back(path.get<std::string>());
+  }
+  return paths;
+}
+
+}  // namespace patchbay::workers

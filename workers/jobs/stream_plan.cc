@@ -1,0 +1,123 @@
+#include "workers/jobs/stream_plan.h"
+
+#include <utility>
+#include <vector>
+
+#include "ops/chain.h"
+#include "runtime/plan/plan.h"
+#include "workers/jobs/chain_options.h"
+#include "workers/jobs/find_images.h"
+#include "workers/jobs/image_digest.h"
+#include "workers/sources/image_source.h"
+
+namespace patchbay::workers {
+namespace {
+
+/// What a payload says besides the run config itself.
+struct PlanRequest {
+  plan::RunConfig config;
+  std::uint32_t world_size = 1;
+};
+
+StatusOr<PlanRequest> ParsePayload(Json payload) {
+  PlanRequest request;
+  if (!payload.is_object()) return absl::InvalidArgumentError("stream.plan: payload: no object");
+  std::string numerics = "cpu";
+  if (payload.contains("world_size")) {
+    PB_ASSIGN_OR_RETURN(const std::int64_t ranks, JsonInt(payload, "world_size", "stream.plan"));
+    if (ranks < 1 || ranks > plan::kMaxGlobalBatch) {
+      return absl::InvalidArgumentError(
+          StrCat("stream.plan: world_size: ", ranks, " is not in 1..", plan::kMaxGlobalBatch));
+    }
+    request.world_size = static_cast<std::uint32_t>(ranks);
+    payload.erase("world_size");
+  }
+  if (payload.contains("cluster_numerics")) {
+    PB_ASSIGN_OR_RETURN(numerics, JsonString(payload, "cluster_numerics", "stream.plan"));
+    payload.erase("cluster_numerics");
+  }
+  PB_ASSIGN_OR_RETURN(request.config, plan::RunConfigFromJson(payload, ops::OpKeys()));
+  if (!request.config.numerics) {
+    request.config.numerics = numerics == "cuda" ? plan::Numerics::kCuda : plan::Numerics::kCpu;
+  }
+  return request;
+}
+
+Status CannotUse(const std::string& path, std::string_view why) {
+  return absl::InvalidArgumentError(StrCat("plan stream: ", path, ": ", why));
+}
+
+StatusOr<plan::PlannedImage> PlanImage(TaskContext& context, const plan::RunConfig& config,
+                                       const std::string& path) {
+  StatusOr<std::unique_ptr<ImageSource>> image = OpenImage(path);
+  if (!image.ok()) return Annotate(image.status(), StrCat("plan stream: ", path));
+  const ImageLayout& layout = (*image)->layout();
+  if (config.level >= layout.levels.size()) {
+    return CannotUse(
+        path, StrCat("it has ", layout.levels.size(), " levels, patch.level is ", config.level));
+  }
+  const LevelLayout& level = layout.levels[config.level];
+  if (level.depth != 1) return CannotUse(path, "a volume; streams take flat images so far");
+  plan::PlannedImage planned;
+  planned.kind = layout.kind;
+  planned.height = level.height;
+  planned.width = level.width;
+  planned.channels = layout.channels;
+  planned.dtype = layout.dtype;
+  PB_ASSIGN_OR_RETURN(planned.digest, ImageDigest(context, path));
+  return planned;
+}
+
+StatusOr<std::vector<plan::PlannedImage>> PlanImages(TaskContext& context,
+                                                     const plan::RunConfig& config,
+                                                     const std::vector<std::string>& paths) {
+  std::vector<plan::PlannedImage> images;
+  for (const std::string& path : paths) {
+    PB_RETURN_IF_ERROR(context.CheckCancelled());
+    PB_ASSIGN_OR_RETURN(plan::PlannedImage image, PlanImage(context, config, path));
+    if (!images.empty() &&
+        (image.channels != images.front().channels || image.dtype != images.front().dtype)) {
+      return CannotUse(path, StrCat(image.channels, " channels of ", NameOf(image.dtype), ", but ",
+                                    paths.front(), " has ", images.front().channels, " of ",
+                                    NameOf(images.front().dtype)));
+    }
+    images.push_back(std::move(image));
+    context.AddProgress();
+  }
+  return images;
+}
+
+Json GeometryJson(const StreamGeometry& geometry) {
+  return {{"patches_per_epoch", geometry.patches_per_epoch},
+          {"global_batch", geometry.global_batch},
+          {"tail", plan::NameOf(geometry.tail)},
+          {"world_size", geometry.world_size},
+          {"shard_patches", geometry.shard_patches},
+          {"patch_bytes", geometry.patch_bytes}};
+}
+
+}  // namespace
+
+StatusOr<TaskOutput> RunStreamPlan(TaskContext& context) {
+  PB_ASSIGN_OR_RETURN(const PlanRequest request, ParsePayload(context.payload));
+  PB_ASSIGN_OR_RETURN(const std::vector<std::string> named,
+                      ManifestPaths(context.manifest, "images"));
+  PB_ASSIGN_OR_RETURN(const std::vector<std::string> paths, FindImages(context, named));
+  PB_ASSIGN_OR_RETURN(std::vector<plan::PlannedImage> images,
+                      PlanImages(context, request.config, paths));
+  PB_ASSIGN_OR_RETURN(const plan::Plan made, plan::Plan::Build(request.config, std::move(images)));
+  PB_ASSIGN_OR_RETURN(const StreamGeometry geometry, made.Geometry(request.world_size));
+  PB_RETURN_IF_ERROR(ops::Chain::Compile(ChainOptionsOf(made)).status());
+  TaskOutput output;
+  output.result = DumpJson({{"plan", made.Text()},
+                            {"manifest", {{"images", paths}}},
+                            {"geometry", GeometryJson(geometry)}});
+  if (output.result.size() > protocol::kMaxInlineResultBytes) {
+    return absl::ResourceExhaustedError(StrCat(
+        "plan stream: ", paths.size(), " images make a plan of ", HumanBytes(output.result.size()),
+        ", more than ", HumanBytes(protocol::kMaxInlineResultBytes), ": split the dataset"));
+  }
+  return output;
+}
+
+}  // namespace patchbay::workers
