@@ -12,6 +12,7 @@
 
 #include "runtime/base/status.h"
 #include "runtime/base/tensor_view.h"
+#include "runtime/zarr/file_cache.h"
 #include "runtime/zarr/metadata.h"
 
 namespace patchbay::zarr {
@@ -33,7 +34,8 @@ struct FetchedChunk {
   bool absent = false;  ///< not stored: every element is the fill value
 };
 
-/// Reused from region to region so that its memory is allocated once.
+/// Reused from region to region so that its memory is allocated (and cleared) once: `bytes` only
+/// grows, and what lies beyond the chunks' ranges is left over.
 struct FetchedRegion {
   Region region;
   std::vector<FetchedChunk> chunks;
@@ -56,8 +58,10 @@ class ChunkScratch {
 
 /// Larger means fewer opens and index reads, and more descriptors and memory held.
 struct ArrayOptions {
-  std::size_t max_open_files = 64;
+  std::size_t max_open_files = 32;
   std::size_t max_index_bytes = std::size_t{64} << 20;
+  /// Descriptors shared with other arrays; an own cache of max_open_files when null.
+  std::shared_ptr<FileCache> files;
 };
 
 /// An opened array. All methods are const and thread-safe as long as each thread has its own
@@ -84,9 +88,11 @@ class Array {
   /// Fetch and Decode with scratch kept inside the array.
   Status ReadRegion(const Region& region, const TensorView& out) const;
 
-  /// The two stages for one inner chunk. FetchChunk appends to `bytes`. DecodeChunk writes the part
-  /// of the chunk inside `region`, whose elements `out` holds, and leaves the rest of `out` alone.
-  StatusOr<FetchedChunk> FetchChunk(const Coordinates& chunk, std::vector<std::byte>& bytes) const;
+  /// The two stages for one inner chunk. FetchChunk puts its bytes at `begin` of `bytes`, which
+  /// grows where needed and never shrinks. DecodeChunk writes the part of the chunk inside
+  /// `region`, whose elements `out` holds, and leaves the rest of `out` alone.
+  StatusOr<FetchedChunk> FetchChunk(const Coordinates& chunk, std::vector<std::byte>& bytes,
+                                    std::size_t begin) const;
   Status DecodeChunk(const FetchedChunk& chunk, std::span<const std::byte> bytes,
                      const Region& region, const TensorView& out, ChunkScratch& scratch) const;
 

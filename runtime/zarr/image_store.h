@@ -37,7 +37,7 @@ struct ImageStoreSettings {
   /// tasks.
   std::int64_t shard_px = 4096;
   StoreCodec codec = StoreCodec::kBloscZstd;
-  int codec_level = 5;  ///< zstd 1..22, lz4 1..9
+  int codec_level = 5;  ///< 1..9 inside Blosc, 1..22 for plain zstd
   std::uint32_t blosc_block_bytes = 131072;
   /// Value of background. An inner chunk in which every element equals it is not stored.
   std::uint16_t fill_value = 255;

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -104,6 +105,15 @@ enum class NodeKind : std::uint8_t { kArray, kGroup };
 StatusOr<ArrayMetadata> ParseArrayV3(const Json& document, std::string_view what);
 /// `attributes` is the content of .zattrs, or an empty object.
 StatusOr<ArrayMetadata> ParseArrayV2(const Json& document, Json attributes, std::string_view what);
+
+/// A v2 type string: "<i2", "|u1", ">f8".
+struct DTypeV2 {
+  DType dtype = DType::kUint8;
+  bool big_endian = false;
+};
+
+/// nullopt for what we do not read (strings, times, complex numbers, records).
+std::optional<DTypeV2> ParseDTypeV2(std::string_view text);
 
 /// What lies at `path`. v3 wins where both are present. NotFound: no node; Unimplemented: a zip
 /// store.

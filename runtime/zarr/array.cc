@@ -1,0 +1,283 @@
+#include "runtime/zarr/array.h"
+
+#include <algorithm>
+#include <mutex>
+
+#include "runtime/base/strings.h"
+#include "runtime/zarr/chunk_codec.h"
+#include "runtime/zarr/shard_index.h"
+
+namespace patchbay::zarr {
+namespace {
+
+/// Encoded bytes beyond this cannot be an encoding of the chunk; reading them would be a bomb.
+std::uint64_t MaxEncodedBytes(const ArrayMetadata& array) {
+  return 2 * static_cast<std::uint64_t>(array.ChunkBytes()) + (std::uint64_t{1} << 20);
+}
+
+Status CheckRegion(const ArrayMetadata& array, const Region& region) {
+  for (int i = 0; i < array.rank(); ++i) {
+    const auto a = static_cast<std::size_t>(i);
+    const bool inside = region.origin[a] >= 0 && region.shape[a] >= 0 &&
+                        region.origin[a] <= array.shape[a] &&
+                        region.shape[a] <= array.shape[a] - region.origin[a];
+    if (!inside) {
+      return absl::InvalidArgumentError(StrCat("read region: axis ", i, ": [", region.origin[a],
+                                               ", +", region.shape[a],
+                                               ") reaches outside the extent ", array.shape[a]));
+    }
+  }
+  return absl::OkStatus();
+}
+
+Status CheckView(const ArrayMetadata& array, const Region& region, const TensorView& out) {
+  bool same = out.dtype == array.dtype && out.rank == array.rank();
+  for (int i = 0; same && i < array.rank(); ++i) {
+    const auto a = static_cast<std::size_t>(i);
+    same = out.shape[a] == region.shape[a];
+  }
+  if (same) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      StrCat("read region: the view is not ", NameOf(array.dtype), " of the region's shape"));
+}
+
+bool IsEmpty(const ArrayMetadata& array, const Region& region) {
+  return std::any_of(region.shape.begin(), region.shape.begin() + array.rank(),
+                     [](std::int64_t n) { return n == 0; });
+}
+
+/// Calls visit(chunk) for every inner chunk that meets the region, last axis fastest.
+template <typename Visit>
+Status ForEachChunk(const ArrayMetadata& array, const Region& region, const Visit& visit) {
+  if (IsEmpty(array, region)) return absl::OkStatus();
+  Coordinates first{}, last{}, at{};
+  for (int i = 0; i < array.rank(); ++i) {
+    const auto a = static_cast<std::size_t>(i);
+    first[a] = region.origin[a] / array.chunk_shape[a];
+    last[a] = (region.origin[a] + region.shape[a] - 1) / array.chunk_shape[a];
+  }
+  at = first;
+  while (true) {
+    PB_RETURN_IF_ERROR(visit(at));
+    int axis = array.rank() - 1;
+    for (; axis >= 0; --axis) {
+      const auto a = static_cast<std::size_t>(axis);
+      if (++at[a] <= last[a]) break;
+      at[a] = first[a];
+    }
+    if (axis < 0) return absl::OkStatus();
+  }
+}
+
+/// The part of `chunk` inside the region, as a place in `out`; false when they do not meet.
+bool TargetOf(const ArrayMetadata& array, const Coordinates& chunk, const Region& region,
+              const TensorView& out, ChunkTarget& target) {
+  target.to = out.data;
+  for (int i = 0; i < array.rank(); ++i) {
+    const auto a = static_cast<std::size_t>(i);
+    const std::int64_t begin = chunk[a] * array.chunk_shape[a];
+    const std::int64_t from = std::max(begin, region.origin[a]);
+    const std::int64_t end =
+        std::min(begin + array.chunk_shape[a], region.origin[a] + region.shape[a]);
+    if (end <= from) return false;
+    target.from[a] = from - begin;
+    target.shape[a] = end - from;
+    target.stride_bytes[a] = out.stride_bytes[a];
+    target.to += (from - region.origin[a]) * out.stride_bytes[a];
+  }
+  return true;
+}
+
+}  // namespace
+
+struct Array::State {
+  std::string path;
+  ArrayMetadata metadata;
+  std::uint64_t max_encoded_bytes = 0;
+  std::shared_ptr<FileCache> files;
+  std::unique_ptr<IndexCache> indexes;
+
+  std::mutex mu;
+  std::vector<std::pair<FetchedRegion, ChunkScratch>> spare;  // guarded by mu
+
+  /// Where a chunk lies: its shard's place in the shard grid and its place in the shard.
+  struct Place {
+    Coordinates shard{};
+    std::uint64_t shard_number = 0;
+    std::size_t chunk_in_shard = 0;
+  };
+  Place Locate(const Coordinates& chunk) const;
+  std::string FileOf(const Place& place) const {
+    return path + "/" + metadata.ShardKey(place.shard.data());
+  }
+  StatusOr<std::shared_ptr<const ShardIndex>> IndexOf(const Place& place) const;
+  Status FetchWhole(const Place& place, FetchedChunk& chunk, std::vector<std::byte>& bytes) const;
+  Status FetchInner(const Place& place, FetchedChunk& chunk, std::vector<std::byte>& bytes) const;
+  Status ReadInto(const CachedFile& file, std::uint64_t offset, FetchedChunk& chunk,
+                  std::vector<std::byte>& bytes) const;
+};
+
+Array::State::Place Array::State::Locate(const Coordinates& chunk) const {
+  Place place;
+  for (int i = 0; i < metadata.rank(); ++i) {
+    const auto a = static_cast<std::size_t>(i);
+    const std::int64_t per_shard = metadata.shard_shape[a] / metadata.chunk_shape[a];
+    place.shard[a] = chunk[a] / per_shard;
+    place.shard_number = place.shard_number * static_cast<std::uint64_t>(metadata.ShardGrid(i)) +
+                         static_cast<std::uint64_t>(place.shard[a]);
+    place.chunk_in_shard = place.chunk_in_shard * static_cast<std::size_t>(per_shard) +
+                           static_cast<std::size_t>(chunk[a] % per_shard);
+  }
+  return place;
+}
+
+StatusOr<std::shared_ptr<const ShardIndex>> Array::State::IndexOf(const Place& place) const {
+  if (auto cached = indexes->Find(place.shard_number)) return cached;
+  const std::string name = FileOf(place);
+  PB_ASSIGN_OR_RETURN(const std::shared_ptr<const CachedFile> file, files->Open(name));
+  auto index = std::make_shared<ShardIndex>();
+  if (file != nullptr) {
+    PB_ASSIGN_OR_RETURN(*index, ReadIndex(metadata, *file, name));
+  }
+  indexes->Insert(place.shard_number, index);
+  return std::shared_ptr<const ShardIndex>(std::move(index));
+}
+
+/// The chunk's size_bytes bytes at `offset` to its `begin`.
+Status Array::State::ReadInto(const CachedFile& file, std::uint64_t offset, FetchedChunk& chunk,
+                              std::vector<std::byte>& bytes) const {
+  if (chunk.size_bytes > max_encoded_bytes) {
+    return absl::DataLossError(StrCat(chunk.size_bytes, " encoded bytes, more than a chunk of ",
+                                      metadata.ChunkBytes(), " bytes can need"));
+  }
+  const std::size_t end = chunk.begin + chunk.size_bytes;
+  if (bytes.size() < end) bytes.resize(std::max(end, 2 * bytes.size()));
+  return ReadAt(file.fd.get(), offset, std::span(bytes).subspan(chunk.begin, chunk.size_bytes),
+                "shard");
+}
+
+Status Array::State::FetchWhole(const Place& place, FetchedChunk& chunk,
+                                std::vector<std::byte>& bytes) const {
+  PB_ASSIGN_OR_RETURN(const std::shared_ptr<const CachedFile> file, files->Open(FileOf(place)));
+  chunk.absent = file == nullptr;
+  if (chunk.absent) return absl::OkStatus();
+  chunk.size_bytes = static_cast<std::size_t>(file->size_bytes);
+  return ReadInto(*file, 0, chunk, bytes);
+}
+
+Status Array::State::FetchInner(const Place& place, FetchedChunk& chunk,
+                                std::vector<std::byte>& bytes) const {
+  PB_ASSIGN_OR_RETURN(const std::shared_ptr<const ShardIndex> index, IndexOf(place));
+  chunk.absent = index->empty() || (*index)[place.chunk_in_shard].Absent();
+  if (chunk.absent) return absl::OkStatus();
+  const IndexEntry& entry = (*index)[place.chunk_in_shard];
+  PB_ASSIGN_OR_RETURN(const std::shared_ptr<const CachedFile> file, files->Open(FileOf(place)));
+  if (file == nullptr) return absl::DataLossError("the shard's file has vanished");
+  chunk.size_bytes = static_cast<std::size_t>(entry.size_bytes);
+  return ReadInto(*file, entry.offset, chunk, bytes);
+}
+
+Array::Array(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Array::Array(Array&&) noexcept = default;
+Array& Array::operator=(Array&&) noexcept = default;
+Array::~Array() = default;
+
+StatusOr<Array> Array::Open(const std::string& path, const ArrayOptions& options) {
+  auto state = std::make_unique<State>();
+  PB_ASSIGN_OR_RETURN(state->metadata, ReadArrayMetadata(path));
+  state->path = path;
+  state->max_encoded_bytes = MaxEncodedBytes(state->metadata);
+  state->files =
+      options.files ? options.files : std::make_shared<FileCache>(options.max_open_files);
+  state->indexes = std::make_unique<IndexCache>(options.max_index_bytes);
+  return Array(std::move(state));
+}
+
+const ArrayMetadata& Array::metadata() const { return state_->metadata; }
+const std::string& Array::path() const { return state_->path; }
+
+std::string Array::NameOf(const Coordinates& chunk) const {
+  const State::Place place = state_->Locate(chunk);
+  std::string name = state_->path + "/" + state_->metadata.ShardKey(place.shard.data());
+  if (!state_->metadata.sharded) return name;
+  name += " chunk (";
+  for (int i = 0; i < state_->metadata.rank(); ++i) {
+    name += StrCat(i > 0 ? "," : "", chunk[static_cast<std::size_t>(i)]);
+  }
+  return name + ")";
+}
+
+StatusOr<FetchedChunk> Array::FetchChunk(const Coordinates& chunk, std::vector<std::byte>& bytes,
+                                         std::size_t begin) const {
+  const State::Place place = state_->Locate(chunk);
+  FetchedChunk out;
+  out.chunk = chunk;
+  out.begin = begin;
+  const Status status = state_->metadata.sharded ? state_->FetchInner(place, out, bytes)
+                                                 : state_->FetchWhole(place, out, bytes);
+  if (status.ok()) return out;
+  return Annotate(status, StrCat("read chunk: ", NameOf(chunk)));
+}
+
+Status Array::DecodeChunk(const FetchedChunk& chunk, std::span<const std::byte> bytes,
+                          const Region& region, const TensorView& out,
+                          ChunkScratch& scratch) const {
+  ChunkTarget target;
+  if (!TargetOf(state_->metadata, chunk.chunk, region, out, target)) return absl::OkStatus();
+  if (chunk.absent) {
+    FillChunk(state_->metadata, target);
+    return absl::OkStatus();
+  }
+  const Status status = DecodeChunkInto(state_->metadata, bytes, target, scratch.state());
+  if (status.ok()) return status;
+  return Annotate(status, StrCat("read chunk: ", NameOf(chunk.chunk)));
+}
+
+Status Array::Fetch(const Region& region, FetchedRegion& out) const {
+  PB_RETURN_IF_ERROR(CheckRegion(state_->metadata, region));
+  out.region = region;
+  out.chunks.clear();
+  std::size_t used = 0;
+  return ForEachChunk(state_->metadata, region, [&](const Coordinates& chunk) -> Status {
+    PB_ASSIGN_OR_RETURN(const FetchedChunk fetched, FetchChunk(chunk, out.bytes, used));
+    used += fetched.size_bytes;
+    out.chunks.push_back(fetched);
+    return absl::OkStatus();
+  });
+}
+
+Status Array::Decode(const FetchedRegion& fetched, const TensorView& out,
+                     ChunkScratch& scratch) const {
+  PB_RETURN_IF_ERROR(CheckView(state_->metadata, fetched.region, out));
+  for (const FetchedChunk& chunk : fetched.chunks) {
+    const auto bytes = std::span(fetched.bytes).subspan(chunk.begin, chunk.size_bytes);
+    PB_RETURN_IF_ERROR(DecodeChunk(chunk, bytes, fetched.region, out, scratch));
+  }
+  return absl::OkStatus();
+}
+
+Status Array::ReadRegion(const Region& region, const TensorView& out) const {
+  PB_RETURN_IF_ERROR(CheckRegion(state_->metadata, region));
+  PB_RETURN_IF_ERROR(CheckView(state_->metadata, region, out));
+  std::pair<FetchedRegion, ChunkScratch> work;
+  {
+    const std::lock_guard lock(state_->mu);
+    if (!state_->spare.empty()) {
+      work = std::move(state_->spare.back());
+      state_->spare.pop_back();
+    }
+  }
+  auto& [fetched, scratch] = work;
+  // Chunk by chunk: the encoded bytes are decoded while they are in the cache.
+  const Status status =
+      ForEachChunk(state_->metadata, region, [&](const Coordinates& chunk) -> Status {
+        PB_ASSIGN_OR_RETURN(const FetchedChunk piece, FetchChunk(chunk, fetched.bytes, 0));
+        return DecodeChunk(piece, std::span(fetched.bytes).first(piece.size_bytes), region, out,
+                           scratch);
+      });
+  const std::lock_guard lock(state_->mu);
+  state_->spare.push_back(std::move(work));
+  return status;
+}
+
+}  // namespace patchbay::zarr

@@ -1,0 +1,53 @@
+// What the image writer does to one inner chunk: compress it, name its pixels.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "runtime/base/hash.h"
+#include "runtime/base/status.h"
+#include "runtime/base/tensor_view.h"
+#include "runtime/zarr/image_store.h"
+
+struct ZSTD_CCtx_s;
+
+namespace patchbay::zarr {
+
+/// Compresses whole chunks. One internal thread and fixed block size: same bytes every time. Not
+/// thread-safe.
+class ChunkEncoder {
+ public:
+  /// `settings` is valid and outlives the encoder.
+  explicit ChunkEncoder(const ImageStoreSettings& settings);
+  ~ChunkEncoder();
+  ChunkEncoder(const ChunkEncoder&) = delete;
+  ChunkEncoder& operator=(const ChunkEncoder&) = delete;
+
+  /// Appends the compressed chunk, without checksum.
+  Status Append(std::span<const std::byte> raw, std::vector<std::byte>& out);
+
+ private:
+  const ImageStoreSettings& settings_;
+  ZSTD_CCtx_s* zstd_ = nullptr;
+};
+
+/// Digests of decoded pixels: SHA-256 over the rows of the part inside the image, interleaved,
+/// little-endian. Knows nothing of codecs and fill values. Not thread-safe.
+class PixelHasher {
+ public:
+  explicit PixelHasher(const ImageStoreSettings& settings) : settings_(settings) {}
+
+  /// `view` is (height, width, channels), interleaved. `is_fill`: every element is the fill value;
+  /// its digest is computed once per shape.
+  Digest Hash(const ConstTensorView& view, bool is_fill);
+
+ private:
+  const ImageStoreSettings& settings_;
+  std::map<std::pair<std::int64_t, std::int64_t>, Digest> fill_digests_;
+};
+
+}  // namespace patchbay::zarr

@@ -1,0 +1,84 @@
+#include "runtime/zarr/publish.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/base/file.h"
+
+namespace patchbay::zarr {
+namespace {
+
+namespace fs = std::filesystem;
+
+Status SyncFile(const std::string& path) {
+  PB_ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK));
+  if (fsync(fd.get()) != 0) return FromErrno("fsync", path, errno);
+  return absl::OkStatus();
+}
+
+/// Files first, then the folders that hold them, so that a durable name never precedes its content.
+Status SyncTree(const std::string& root) {
+  std::error_code error;
+  std::vector<std::string> folders = {root};
+  for (auto it = fs::recursive_directory_iterator(root, error);
+       !error && it != fs::recursive_directory_iterator(); it.increment(error)) {
+    const fs::file_status status = it->symlink_status(error);
+    if (error) break;
+    if (fs::is_directory(status)) {
+      folders.push_back(it->path().string());
+    } else if (fs::is_regular_file(status)) {
+      PB_RETURN_IF_ERROR(SyncFile(it->path().string()));
+    } else {
+      return absl::FailedPreconditionError(
+          StrCat("publish store: ", it->path().string(), ": neither a file nor a folder"));
+    }
+  }
+  if (error) {
+    return absl::InternalError(StrCat("publish store: ", root, ": ", error.message()));
+  }
+  for (auto folder = folders.rbegin(); folder != folders.rend(); ++folder) {
+    PB_RETURN_IF_ERROR(SyncDirectory(*folder));
+  }
+  return absl::OkStatus();
+}
+
+/// The folder a path lies in, "." for a bare name; trailing slashes do not count.
+std::string ParentOf(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  const std::string parent = fs::path(path).parent_path().string();
+  return parent.empty() ? "." : parent;
+}
+
+}  // namespace
+
+Status PublishStore(const std::string& staging, const std::string& target) {
+  struct stat st {};
+  if (stat(staging.c_str(), &st) != 0) return FromErrno("publish store", staging, errno);
+  if (!S_ISDIR(st.st_mode)) return FromErrno("publish store", staging, ENOTDIR);
+  if (lstat(target.c_str(), &st) == 0) {
+    return absl::AlreadyExistsError(
+        StrCat("publish store: ", target, ": something of that name is already there"));
+  }
+  PB_RETURN_IF_ERROR(SyncTree(staging));
+  // The kernel refuses an existing target in the same step, whoever made it meanwhile.
+  if (renameat2(AT_FDCWD, staging.c_str(), AT_FDCWD, target.c_str(), RENAME_NOREPLACE) != 0) {
+    if (errno == EEXIST) {
+      return absl::AlreadyExistsError(
+          StrCat("publish store: ", target, ": something of that name is already there"));
+    }
+    if (errno != EINVAL) return FromErrno("publish store", target, errno);
+    // A file system without the flag: rename still refuses a folder that is not empty.
+    if (rename(staging.c_str(), target.c_str()) != 0) {
+      return FromErrno("publish store", target, errno);
+    }
+  }
+  PB_RETURN_IF_ERROR(SyncDirectory(ParentOf(target)));
+  return SyncDirectory(ParentOf(staging));
+}
+
+}  // namespace patchbay::zarr

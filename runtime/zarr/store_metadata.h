@@ -1,0 +1,41 @@
+// The metadata documents of an image store, and what of them enters its name.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "runtime/base/hash.h"
+#include "runtime/base/json.h"
+#include "runtime/base/status.h"
+#include "runtime/zarr/image_store.h"
+
+namespace patchbay::zarr {
+
+/// Path below the store ("zarr.json", "0/zarr.json") to document. Without roots.
+using MetadataDocuments = std::map<std::string, Json>;
+
+/// InvalidArgument for settings, sizes or attributes that may not be written.
+StatusOr<MetadataDocuments> BuildMetadata(const ImageStoreSpec& spec);
+
+/// The document less what identifies rather than describes: attributes.patchbay's digest,
+/// pixel_digest and identity, and the consolidated copy of other documents.
+Json WithoutIdentity(Json document);
+
+/// A shard's row, column and the digest of its file.
+struct ShardLeaf {
+  std::int64_t row = 0, column = 0;
+  Digest digest;
+};
+
+/// Node over the files of one level; leaves in row-major order, only shards that have a file.
+Digest LevelBytesNode(const std::vector<ShardLeaf>& leaves);
+
+/// Node over the pixels of one level: every inner chunk of the level's grid, row-major.
+Digest LevelPixelsNode(const ImageStoreSettings& settings, const LevelSize& level,
+                       const std::vector<Digest>& chunks);
+
+Digest BytesRoot(const MetadataDocuments& documents, const std::vector<Digest>& levels);
+Digest PixelsRoot(const std::vector<Digest>& levels);
+
+}  // namespace patchbay::zarr
