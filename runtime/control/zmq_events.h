@@ -1,0 +1,47 @@
+// What ZeroMQ tells about connections: the monitor of one socket.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <zmq.hpp>
+
+#include "runtime/base/status.h"
+
+namespace patchbay::control {
+
+/// Frames larger than a message by what CURVE and ZMTP put around it are refused.
+inline constexpr std::int64_t kFrameOverheadBytes = 256;
+inline constexpr int kHeartbeatIntervalMs = 500;
+inline constexpr int kHeartbeatTimeoutMs = 1500;
+inline constexpr int kHandshakeMs = 3000;
+/// Messages that may wait for one peer: what flow control lets be in flight is far less.
+inline constexpr int kQueueMessagesMax = 1024;
+
+struct ConnectionEvent {
+  std::uint16_t event = 0;  ///< ZMQ_EVENT_*
+  std::uint32_t value = 0;  ///< the descriptor, or the reason of a failure
+};
+
+/// Reads the monitor of a socket. Lives on that socket's thread.
+class ConnectionMonitor {
+ public:
+  /// Throws zmq::error_t: callers are inside the door.
+  ConnectionMonitor(zmq::context_t& context, zmq::socket_t& socket, int events);
+
+  int fd() const;
+  bool pending() const;
+  /// Everything that is there now.
+  std::vector<ConnectionEvent> Drain();
+
+ private:
+  zmq::socket_t events_;
+};
+
+/// Heartbeats, limits and queue lengths that both ends share.
+void SetSharedOptions(zmq::socket_t& socket);
+
+/// True when a message waits. Must be asked again after every send and receive.
+bool HasInput(const zmq::socket_t& socket);
+
+}  // namespace patchbay::control
