@@ -18,6 +18,8 @@ namespace {
 constexpr std::size_t kMessagesAtOnce = 256;
 constexpr int kCloseLingerMs = 500;
 constexpr int kBacklog = 1024;
+// Stable in the library, but zmq.h shows it only together with the draft API.
+constexpr int kZapEnforceDomain = 93;
 constexpr int kMonitoredEvents = ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_DISCONNECTED |
                                  ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH |
                                  ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL |
@@ -114,7 +116,7 @@ Status RouterSocket::Configure(const Address& address) {
   socket_.set(zmq::sockopt::curve_secretkey, options_.pair.secret_key);
   socket_.set(zmq::sockopt::zap_domain, kZapDomain);
   const int enforce = 1;  // without it a missing admission thread would let everybody in
-  if (zmq_setsockopt(socket_.handle(), ZMQ_ZAP_ENFORCE_DOMAIN, &enforce, sizeof enforce) != 0) {
+  if (zmq_setsockopt(socket_.handle(), kZapEnforceDomain, &enforce, sizeof enforce) != 0) {
     return absl::InternalError("listen: this ZeroMQ cannot enforce admission");
   }
   monitor_ = std::make_unique<ConnectionMonitor>(context_, socket_, kMonitoredEvents);
