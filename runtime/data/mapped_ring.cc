@@ -11,6 +11,7 @@
 
 #include "runtime/base/hash.h"
 #include "runtime/data/ring_memory.h"
+#include "runtime/data/ucx_quiet.h"
 #include "runtime/data/unix_socket.h"
 
 namespace patchbay::data {
@@ -29,6 +30,7 @@ StatusOr<std::span<const std::byte>> ReceiveGreeting(int socket, std::span<std::
 }  // namespace
 
 StatusOr<std::unique_ptr<MappedRing>> MappedRing::Connect(const Options& options) {
+  KeepUcxQuiet();
   const std::string context = StrCat("map ring of stream ", options.stream);
   auto ring = std::unique_ptr<MappedRing>(new MappedRing());
   ring->options_ = options;

@@ -32,6 +32,9 @@ struct Network {
 /// The interface that has this address ("eth1", "wg0", "lo"). NotFound names the address.
 StatusOr<std::string> InterfaceOf(const std::string& address);
 
+/// Loopback, RFC 1918, shared (100.64/10), link-local and RFC 4193 addresses, in numbers.
+bool IsPrivateAddress(const std::string& address);
+
 /// What UCX_TLS and UCX_NET_DEVICES are set to for this network.
 struct TransportLimits {
   std::string transports;

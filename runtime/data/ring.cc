@@ -237,4 +237,9 @@ RingStats Ring::stats() const {
   return stats_;
 }
 
+void Ring::CountRefusal() {
+  const std::lock_guard lock(mu_);
+  ++stats_.shards_refused;
+}
+
 }  // namespace patchbay::data

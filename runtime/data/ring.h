@@ -89,6 +89,8 @@ class Ring {
   SlotReport ReportBatch(const ShardId& shard, const Grant& grant) const;
   Position next() const;
   RingStats stats() const;
+  /// A shard refused before its header could be read.
+  void CountRefusal();
   const RingMemory& memory() const { return *memory_; }
   const SlotTableOptions& options() const { return options_; }
   std::uint32_t SlotCount() const { return options_.slots + options_.spares; }

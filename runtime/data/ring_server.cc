@@ -20,6 +20,7 @@
 #include "runtime/base/hash.h"
 #include "runtime/base/log.h"
 #include "runtime/data/ring_greeting.h"
+#include "runtime/data/ucx_quiet.h"
 #include "runtime/data/unix_socket.h"
 
 namespace patchbay::data {
@@ -386,6 +387,7 @@ void EpollRingServer::Answer(const FenceRequest& request, bool already_counted, 
 }  // namespace
 
 StatusOr<std::unique_ptr<RingServer>> RingServer::Start(Ring& ring, Options options) {
+  KeepUcxQuiet();
   auto server = std::make_unique<EpollRingServer>(ring, std::move(options));
   PB_RETURN_IF_ERROR(server->Open());
   return std::unique_ptr<RingServer>(std::move(server));

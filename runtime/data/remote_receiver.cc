@@ -1,0 +1,291 @@
+// The trainer's end of delivery between nodes.
+
+#include <atomic>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include "runtime/base/hash.h"
+#include "runtime/base/log.h"
+#include "runtime/data/remote_delivery.h"
+#include "runtime/data/remote_wire.h"
+#include "runtime/data/ucx_worker.h"
+
+namespace patchbay::data {
+namespace {
+
+constexpr std::size_t kMaxConnections = 1024;
+
+class UcxReceiver;
+
+/// A transfer into a slot. Lives until its request completed.
+struct Transfer {
+  UcxReceiver* receiver = nullptr;
+  ShardHeader header;
+  std::span<std::byte> bytes;
+  ucp_ep_h endpoint = nullptr;
+};
+
+class UcxReceiver final : public RemoteReceiver {
+ public:
+  UcxReceiver(Ring& ring, const Options& options) : ring_(ring), options_(options) {}
+  ~UcxReceiver() override;
+
+  Status Open();
+  const std::string& address() const override { return address_; }
+  bool EndTransfer(const LeaseNumber& lease) override;
+  std::string Transport() const override;
+
+ private:
+  static void OnConnect(ucp_conn_request_h request, void* self);
+  static void OnEndpointError(void* self, ucp_ep_h endpoint, ucs_status_t status);
+  static ucs_status_t OnMessage(void* self, const void* header, std::size_t header_bytes,
+                                void* payload, std::size_t payload_bytes,
+                                const ucp_am_recv_param_t* param);
+  static void OnReceived(void* request, ucs_status_t status, std::size_t bytes, void* transfer);
+
+  Status Listen();
+  void Run();
+  void Admit(ucp_conn_request_h request);
+  ucs_status_t Begin(std::span<const std::byte> header, void* payload, std::size_t payload_bytes,
+                     const ucp_am_recv_param_t* param);
+  ucs_status_t Receive(std::unique_ptr<Transfer> transfer, void* descriptor);
+  void Finish(std::unique_ptr<Transfer> transfer, const Status& received);
+  void CloseBroken();
+  void NoteTransport(ucp_ep_h endpoint);
+
+  Ring& ring_;
+  const Options options_;
+  std::string address_;
+  std::unique_ptr<UcxWorker> ucx_;
+  ucp_listener_h listener_ = nullptr;
+  std::set<ucp_ep_h> endpoints_;
+  std::set<ucp_ep_h> broken_;  ///< to be closed outside UCX's callbacks
+  std::set<Transfer*> transfers_;
+  std::atomic<bool> stopping_ = false;
+  mutable std::mutex transport_mu_;
+  std::string transport_;  ///< guarded by transport_mu_
+  std::thread thread_;
+};
+
+UcxReceiver::~UcxReceiver() {
+  stopping_ = true;
+  if (ucx_ != nullptr && thread_.joinable()) {
+    ucx_->Post([] {});
+    thread_.join();
+  }
+}
+
+Status UcxReceiver::Open() {
+  PB_ASSIGN_OR_RETURN(ucx_, UcxWorker::Open(options_.network));
+  ucp_am_handler_param_t handler{};
+  handler.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_FLAGS |
+                       UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG;
+  handler.id = kShardMessageId;
+  handler.flags = UCP_AM_FLAG_WHOLE_MSG;
+  handler.cb = &UcxReceiver::OnMessage;
+  handler.arg = this;
+  PB_RETURN_IF_ERROR(
+      FromUcx(ucp_worker_set_am_recv_handler(ucx_->worker(), &handler), "register shard message"));
+  PB_RETURN_IF_ERROR(Listen());
+  thread_ = std::thread([this] { Run(); });
+  return absl::OkStatus();
+}
+
+Status UcxReceiver::Listen() {
+  const bool v6 = options_.network.address.find(':') != std::string::npos;
+  const std::string any_port =
+      v6 ? StrCat("[", options_.network.address, "]:0") : StrCat(options_.network.address, ":0");
+  PB_ASSIGN_OR_RETURN(const SocketAddress wanted, ParseSocketAddress(any_port));
+  ucp_listener_params_t params{};
+  params.field_mask = UCP_LISTENER_PARAM_FIELD_SOCK_ADDR | UCP_LISTENER_PARAM_FIELD_CONN_HANDLER;
+  params.sockaddr.addr = reinterpret_cast<const sockaddr*>(wanted.storage);
+  params.sockaddr.addrlen = wanted.length;
+  params.conn_handler.cb = &UcxReceiver::OnConnect;
+  params.conn_handler.arg = this;
+  PB_RETURN_IF_ERROR(FromUcx(ucp_listener_create(ucx_->worker(), &params, &listener_),
+                             StrCat("listen for shards: ", options_.network.address)));
+  ucp_listener_attr_t attr{};
+  attr.field_mask = UCP_LISTENER_ATTR_FIELD_SOCKADDR;
+  PB_RETURN_IF_ERROR(FromUcx(ucp_listener_query(listener_, &attr), "query listener"));
+  SocketAddress bound;
+  static_assert(sizeof(attr.sockaddr) <= sizeof(bound.storage));
+  std::memcpy(bound.storage, &attr.sockaddr, sizeof(attr.sockaddr));
+  address_ = FormatSocketAddress(bound);
+  return absl::OkStatus();
+}
+
+void UcxReceiver::Run() {
+  while (!stopping_) {
+    ucx_->Turn(broken_.empty() ? -1 : 0);
+    CloseBroken();
+  }
+  if (listener_ != nullptr) ucp_listener_destroy(listener_);
+  broken_.insert(endpoints_.begin(), endpoints_.end());
+  CloseBroken();
+  while (!transfers_.empty()) ucx_->Turn(1);
+}
+
+void UcxReceiver::OnConnect(ucp_conn_request_h request, void* self) {
+  static_cast<UcxReceiver*>(self)->Admit(request);
+}
+
+void UcxReceiver::Admit(ucp_conn_request_h request) {
+  if (endpoints_.size() >= kMaxConnections) {
+    ucp_listener_reject(listener_, request);
+    return;
+  }
+  ucp_ep_params_t params{};
+  params.field_mask = UCP_EP_PARAM_FIELD_CONN_REQUEST | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
+                      UCP_EP_PARAM_FIELD_ERR_HANDLER;
+  params.conn_request = request;
+  params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
+  params.err_handler.cb = &UcxReceiver::OnEndpointError;
+  params.err_handler.arg = this;
+  ucp_ep_h endpoint = nullptr;
+  const Status made = FromUcx(ucp_ep_create(ucx_->worker(), &params, &endpoint), "accept sender");
+  if (!made.ok()) return LogWarning(Describe(made));
+  endpoints_.insert(endpoint);
+}
+
+void UcxReceiver::OnEndpointError(void* self, ucp_ep_h endpoint, ucs_status_t status) {
+  LogDebug(Describe(FromUcx(status, "remote receiver: a sender went away")));
+  static_cast<UcxReceiver*>(self)->broken_.insert(endpoint);
+}
+
+void UcxReceiver::CloseBroken() {
+  while (!broken_.empty()) {
+    const ucp_ep_h endpoint = *broken_.begin();
+    broken_.erase(broken_.begin());
+    if (endpoints_.erase(endpoint) > 0) ucx_->CloseByForce(endpoint);
+  }
+}
+
+ucs_status_t UcxReceiver::OnMessage(void* self, const void* header, std::size_t header_bytes,
+                                    void* payload, std::size_t payload_bytes,
+                                    const ucp_am_recv_param_t* param) {
+  const std::span bytes(static_cast<const std::byte*>(header), header_bytes);
+  return static_cast<UcxReceiver*>(self)->Begin(bytes, payload, payload_bytes, param);
+}
+
+/// Looks at the header before a single byte of the payload is taken. A refusal is an event, not an
+/// error of the connection, unless the sender does not know the stream's secret.
+ucs_status_t UcxReceiver::Begin(std::span<const std::byte> header, void* payload,
+                                std::size_t payload_bytes, const ucp_am_recv_param_t* param) {
+  const bool has_endpoint = (param->recv_attr & UCP_AM_RECV_ATTR_FIELD_REPLY_EP) != 0;
+  auto decoded = DecodeShardHeader(header, options_.secret);
+  if (decoded.ok() && decoded->grant.size_bytes != payload_bytes) {
+    decoded = absl::InvalidArgumentError("receive shard: payload and grant differ in size");
+  }
+  if (decoded.ok() && decoded->landing != Landing::kHost) {
+    decoded = absl::InvalidArgumentError("receive shard: only host memory is reachable from afar");
+  }
+  if (!decoded.ok()) {
+    LogWarning(Describe(decoded.status()));
+    ring_.CountRefusal();
+    if (has_endpoint) broken_.insert(param->reply_ep);
+    return UCS_ERR_REJECTED;
+  }
+  const auto window = ring_.BeginReceive(*decoded);
+  if (!window.ok()) {
+    LogDebug(Describe(window.status()));
+    return UCS_ERR_REJECTED;
+  }
+  auto transfer = std::make_unique<Transfer>();
+  transfer->receiver = this;
+  transfer->header = *decoded;
+  transfer->bytes = *window;
+  transfer->endpoint = has_endpoint ? param->reply_ep : nullptr;
+  if ((param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0) {
+    return Receive(std::move(transfer), payload);
+  }
+  std::memcpy(window->data(), payload, payload_bytes);
+  Finish(std::move(transfer), absl::OkStatus());
+  return UCS_OK;
+}
+
+ucs_status_t UcxReceiver::Receive(std::unique_ptr<Transfer> transfer, void* descriptor) {
+  ucp_request_param_t param{};
+  param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
+                       UCP_OP_ATTR_FLAG_NO_IMM_CMPL | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+  param.memory_type = UCS_MEMORY_TYPE_HOST;
+  param.cb.recv_am = &UcxReceiver::OnReceived;
+  param.user_data = transfer.get();
+  transfers_.insert(transfer.get());
+  void* request = ucp_am_recv_data_nbx(ucx_->worker(), descriptor, transfer->bytes.data(),
+                                       transfer->bytes.size(), &param);
+  if (UCS_PTR_IS_ERR(request)) {
+    transfers_.erase(transfer.get());
+    const ucs_status_t status = UCS_PTR_STATUS(request);
+    Finish(std::move(transfer), FromUcx(status, "receive shard"));
+    return status;
+  }
+  transfer.release();  // OnReceived takes it back
+  return UCS_INPROGRESS;
+}
+
+void UcxReceiver::OnReceived(void* request, ucs_status_t status, std::size_t bytes,
+                             void* user_data) {
+  std::unique_ptr<Transfer> transfer(static_cast<Transfer*>(user_data));
+  UcxReceiver* self = transfer->receiver;
+  self->transfers_.erase(transfer.get());
+  Status received = FromUcx(status, "receive shard");
+  if (received.ok() && bytes != transfer->bytes.size()) {
+    received = absl::UnavailableError("receive shard: fewer bytes came than were announced");
+  }
+  ucp_request_free(request);
+  self->Finish(std::move(transfer), received);
+}
+
+void UcxReceiver::Finish(std::unique_ptr<Transfer> transfer, const Status& received) {
+  Status landed = received;
+  if (landed.ok() && Crc32c(transfer->bytes) != transfer->header.crc32c) {
+    landed = absl::DataLossError(
+        StrCat("receive shard: ", transfer->header.shard.ToString(), ": crc32c mismatch"));
+  }
+  const Status counted = ring_.FinishReceive(transfer->header, landed);
+  if (!counted.ok()) LogDebug(Describe(counted));
+  if (received.ok() && transfer->endpoint != nullptr) NoteTransport(transfer->endpoint);
+}
+
+void UcxReceiver::NoteTransport(ucp_ep_h endpoint) {
+  const std::lock_guard lock(transport_mu_);
+  if (!transport_.empty()) return;
+  auto transport = ucx_->TransportOf(endpoint);
+  if (!transport.ok()) {
+    ring_.Fail(transport.status());
+    return;
+  }
+  transport_ = *transport;
+}
+
+std::string UcxReceiver::Transport() const {
+  const std::lock_guard lock(transport_mu_);
+  return transport_;
+}
+
+bool UcxReceiver::EndTransfer(const LeaseNumber& lease) {
+  if (!ring_.Receiving(lease)) return true;
+  ucx_->Post([this, lease] {
+    for (const Transfer* transfer : transfers_) {
+      if (transfer->header.lease == lease && transfer->endpoint != nullptr) {
+        broken_.insert(transfer->endpoint);
+      }
+    }
+  });
+  return false;
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<RemoteReceiver>> RemoteReceiver::Start(Ring& ring,
+                                                                const Options& options) {
+  auto receiver = std::make_unique<UcxReceiver>(ring, options);
+  PB_RETURN_IF_ERROR(receiver->Open());
+  return std::unique_ptr<RemoteReceiver>(std::move(receiver));
+}
+
+}  // namespace patchbay::data

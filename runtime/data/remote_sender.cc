@@ -1,0 +1,253 @@
+// The worker's end of delivery between nodes.
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <list>
+#include <map>
+#include <mutex>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/hash.h"
+#include "runtime/base/log.h"
+#include "runtime/data/remote_delivery.h"
+#include "runtime/data/remote_wire.h"
+#include "runtime/data/ucx_worker.h"
+
+namespace patchbay::data {
+namespace {
+
+std::int64_t NowMs() { return SteadyNowNs() / 1'000'000; }
+
+/// One Send, owned by its caller, who waits until `done`.
+struct Shipment {
+  std::string address;
+  std::array<std::byte, kShardHeaderBytes> header;
+  std::span<const std::byte> payload;
+  std::int64_t deadline_ms = 0;
+  ucp_ep_h endpoint = nullptr;
+  bool timed_out = false;
+  bool ended = false;  ///< its request completed; only then may the payload be reused
+
+  std::mutex done_mu;
+  std::condition_variable done_changed;
+  bool done = false;  ///< guarded by done_mu
+  Status status;      ///< guarded by done_mu
+};
+
+class UcxSender final : public RemoteSender {
+ public:
+  explicit UcxSender(const Options& options) : options_(options) {}
+  ~UcxSender() override;
+
+  Status Open();
+  Status Send(const std::string& address, const StreamSecret& secret, ShardHeader header,
+              std::span<const std::byte> payload) override;
+  void Forget(const std::string& address) override;
+  std::string Transport() const override;
+
+ private:
+  static void OnEndpointError(void* self, ucp_ep_h endpoint, ucs_status_t status);
+  static void OnSent(void* request, ucs_status_t status, void* shipment);
+
+  void Run();
+  int WaitMs() const;
+  void Begin(Shipment* shipment);
+  StatusOr<ucp_ep_h> EndpointTo(const std::string& address);
+  void CloseBroken();
+  void EndLate();
+  void Finish(Shipment* shipment, Status status);
+  Status CheckTransport(ucp_ep_h endpoint);
+
+  const Options options_;
+  std::unique_ptr<UcxWorker> ucx_;
+  std::map<std::string, ucp_ep_h> endpoints_;
+  std::set<ucp_ep_h> broken_;  ///< to be closed outside UCX's callbacks
+  std::set<Shipment*> running_;
+  std::atomic<bool> stopping_ = false;
+  mutable std::mutex transport_mu_;
+  std::string transport_;  ///< guarded by transport_mu_
+  std::thread thread_;
+};
+
+UcxSender::~UcxSender() {
+  stopping_ = true;
+  if (ucx_ != nullptr && thread_.joinable()) {
+    ucx_->Post([] {});
+    thread_.join();
+  }
+}
+
+Status UcxSender::Open() {
+  PB_ASSIGN_OR_RETURN(ucx_, UcxWorker::Open(options_.network));
+  thread_ = std::thread([this] { Run(); });
+  return absl::OkStatus();
+}
+
+Status UcxSender::Send(const std::string& address, const StreamSecret& secret, ShardHeader header,
+                       std::span<const std::byte> payload) {
+  if (payload.size() != header.grant.size_bytes) {
+    return absl::InvalidArgumentError("send shard: payload and grant differ in size");
+  }
+  header.crc32c = Crc32c(payload);
+  Shipment shipment;
+  shipment.address = address;
+  shipment.payload = payload;
+  shipment.deadline_ms = NowMs() + options_.timeout_ms;
+  EncodeShardHeader(header, secret, shipment.header);
+  ucx_->Post([this, &shipment] { Begin(&shipment); });
+  std::unique_lock lock(shipment.done_mu);
+  shipment.done_changed.wait(lock, [&shipment] { return shipment.done; });
+  return Annotate(shipment.status, StrCat("send shard ", header.shard.ToString()));
+}
+
+void UcxSender::Forget(const std::string& address) {
+  ucx_->Post([this, address] {
+    const auto it = endpoints_.find(address);
+    if (it != endpoints_.end()) broken_.insert(it->second);
+  });
+}
+
+void UcxSender::Run() {
+  while (!stopping_ || !running_.empty()) {
+    if (stopping_) {
+      for (const auto& [address, endpoint] : endpoints_) broken_.insert(endpoint);
+    }
+    CloseBroken();
+    ucx_->Turn(broken_.empty() ? WaitMs() : 0);
+    EndLate();
+  }
+  for (const auto& [address, endpoint] : endpoints_) broken_.insert(endpoint);
+  CloseBroken();
+}
+
+int UcxSender::WaitMs() const {
+  if (running_.empty()) return -1;
+  std::int64_t until = INT64_MAX;
+  for (const Shipment* s : running_) {
+    if (!s->timed_out) until = std::min(until, s->deadline_ms);
+  }
+  if (until == INT64_MAX) return 100;
+  return static_cast<int>(std::clamp<std::int64_t>(until - NowMs(), 0, 60'000));
+}
+
+StatusOr<ucp_ep_h> UcxSender::EndpointTo(const std::string& address) {
+  if (const auto it = endpoints_.find(address); it != endpoints_.end()) return it->second;
+  PB_ASSIGN_OR_RETURN(const SocketAddress to, ParseSocketAddress(address));
+  ucp_ep_params_t params{};
+  params.field_mask = UCP_EP_PARAM_FIELD_FLAGS | UCP_EP_PARAM_FIELD_SOCK_ADDR |
+                      UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
+  params.flags = UCP_EP_PARAMS_FLAGS_CLIENT_SERVER;
+  params.sockaddr.addr = reinterpret_cast<const sockaddr*>(to.storage);
+  params.sockaddr.addrlen = to.length;
+  params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
+  params.err_handler.cb = &UcxSender::OnEndpointError;
+  params.err_handler.arg = this;
+  ucp_ep_h endpoint = nullptr;
+  PB_RETURN_IF_ERROR(
+      FromUcx(ucp_ep_create(ucx_->worker(), &params, &endpoint), "connect to trainer"));
+  endpoints_[address] = endpoint;
+  return endpoint;
+}
+
+void UcxSender::Begin(Shipment* shipment) {
+  if (stopping_) return Finish(shipment, absl::CancelledError("the sender stops"));
+  auto endpoint = EndpointTo(shipment->address);
+  if (!endpoint.ok()) return Finish(shipment, endpoint.status());
+  shipment->endpoint = *endpoint;
+  ucp_request_param_t param{};
+  param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
+                       UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FLAG_NO_IMM_CMPL |
+                       UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+  param.memory_type = UCS_MEMORY_TYPE_HOST;
+  param.flags = UCP_AM_SEND_FLAG_RNDV | UCP_AM_SEND_FLAG_REPLY;
+  param.cb.send = &UcxSender::OnSent;
+  param.user_data = shipment;
+  running_.insert(shipment);
+  void* request =
+      ucp_am_send_nbx(*endpoint, kShardMessageId, shipment->header.data(), shipment->header.size(),
+                      shipment->payload.data(), shipment->payload.size(), &param);
+  if (UCS_PTR_IS_ERR(request)) {
+    broken_.insert(*endpoint);
+    Finish(shipment, FromUcx(UCS_PTR_STATUS(request), "start"));
+  }
+}
+
+void UcxSender::OnSent(void* request, ucs_status_t status, void* user_data) {
+  ucp_request_free(request);
+  auto* shipment = static_cast<Shipment*>(user_data);
+  shipment->ended = true;
+  if (shipment->timed_out) status = UCS_ERR_TIMED_OUT;
+  shipment->status = FromUcx(status, "transfer");
+}
+
+void UcxSender::OnEndpointError(void* self, ucp_ep_h endpoint, ucs_status_t status) {
+  LogDebug(Describe(FromUcx(status, "remote sender: the trainer went away")));
+  static_cast<UcxSender*>(self)->broken_.insert(endpoint);
+}
+
+void UcxSender::CloseBroken() {
+  while (!broken_.empty()) {
+    const ucp_ep_h endpoint = *broken_.begin();
+    broken_.erase(broken_.begin());
+    const auto known = std::erase_if(
+        endpoints_, [endpoint](const auto& entry) { return entry.second == endpoint; });
+    if (known > 0) ucx_->CloseByForce(endpoint);
+  }
+}
+
+/// A shard that is late takes its endpoint with it: after that its request is sure to complete.
+void UcxSender::EndLate() {
+  const std::int64_t now = NowMs();
+  std::vector<Shipment*> ended;
+  for (Shipment* shipment : running_) {
+    if (shipment->ended) {
+      ended.push_back(shipment);
+    } else if (!shipment->timed_out && now >= shipment->deadline_ms) {
+      shipment->timed_out = true;
+      broken_.insert(shipment->endpoint);
+    }
+  }
+  for (Shipment* shipment : ended) {
+    Status status = shipment->status;
+    if (status.ok()) status = CheckTransport(shipment->endpoint);
+    Finish(shipment, std::move(status));
+  }
+}
+
+void UcxSender::Finish(Shipment* shipment, Status status) {
+  running_.erase(shipment);
+  const std::lock_guard lock(shipment->done_mu);
+  shipment->status = std::move(status);
+  shipment->done = true;
+  shipment->done_changed.notify_one();  // under the lock: the waiter owns the condition variable
+}
+
+Status UcxSender::CheckTransport(ucp_ep_h endpoint) {
+  const std::lock_guard lock(transport_mu_);
+  if (!transport_.empty()) return absl::OkStatus();
+  const bool alive = std::any_of(endpoints_.begin(), endpoints_.end(),
+                                 [endpoint](const auto& e) { return e.second == endpoint; });
+  if (!alive || broken_.contains(endpoint)) return absl::OkStatus();
+  PB_ASSIGN_OR_RETURN(transport_, ucx_->TransportOf(endpoint));
+  return absl::OkStatus();
+}
+
+std::string UcxSender::Transport() const {
+  const std::lock_guard lock(transport_mu_);
+  return transport_;
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<RemoteSender>> RemoteSender::Start(const Options& options) {
+  auto sender = std::make_unique<UcxSender>(options);
+  PB_RETURN_IF_ERROR(sender->Open());
+  return std::unique_ptr<RemoteSender>(std::move(sender));
+}
+
+}  // namespace patchbay::data

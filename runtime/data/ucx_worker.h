@@ -1,0 +1,65 @@
+// The one door to UCX: a context and a worker that may use exactly what the network policy names,
+// and the loop that drives them. UCX types stay in this header and the .cc files that include it.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <ucp/api/ucp.h>
+
+#include "runtime/base/status.h"
+#include "runtime/data/network_policy.h"
+
+namespace patchbay::data {
+
+/// Unavailable for what a peer or the network did, Internal otherwise; `doing` begins the text.
+Status FromUcx(ucs_status_t status, std::string_view doing);
+
+/// "10.0.0.7:4711" or "[fd00::1]:4711" in the form UCX takes.
+struct SocketAddress {
+  alignas(8) std::byte storage[128] = {};
+  std::uint32_t length = 0;
+};
+StatusOr<SocketAddress> ParseSocketAddress(const std::string& host_and_port);
+std::string FormatSocketAddress(const SocketAddress& address);
+
+/// Owns a UCP context and a single-threaded worker. Everything but Post is for the thread that
+/// drives it.
+class UcxWorker {
+ public:
+  static StatusOr<std::unique_ptr<UcxWorker>> Open(const Network& network);
+  ~UcxWorker();
+
+  ucp_worker_h worker() const { return worker_; }
+  const TransportLimits& limits() const { return limits_; }
+
+  /// From any thread: runs `work` on the driving thread at its next turn.
+  void Post(std::function<void()> work);
+  /// Runs what was posted and progresses until nothing moves; then sleeps until something does, at
+  /// most `wait_ms` (negative = for ever).
+  void Turn(int wait_ms);
+
+  /// What the endpoint's lanes use, "tcp/lo". FailedPrecondition when that is not what the policy
+  /// allows; empty while it is not connected yet.
+  StatusOr<std::string> TransportOf(ucp_ep_h endpoint) const;
+  /// Closes by force and waits for the close; whatever ran over it completes with an error.
+  void CloseByForce(ucp_ep_h endpoint);
+
+ private:
+  UcxWorker() = default;
+  std::vector<std::function<void()>> TakePosted();
+
+  TransportLimits limits_;
+  ucp_context_h context_ = nullptr;
+  ucp_worker_h worker_ = nullptr;
+  int event_fd_ = -1;
+  std::mutex posted_mu_;
+  std::vector<std::function<void()>> posted_;  ///< guarded by posted_mu_
+};
+
+}  // namespace patchbay::data
