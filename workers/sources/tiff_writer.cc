@@ -1,0 +1,154 @@
+#include "workers/sources/tiff_writer.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "runtime/base/hash.h"
+#include "runtime/base/strings.h"
+
+namespace patchbay::workers {
+namespace {
+
+constexpr std::uint16_t kAscii = 2, kShort = 3, kLong = 4, kUndefined = 7, kLong8 = 16;
+constexpr std::uint16_t kOffsets = 0xFFFF;  ///< LONG or LONG8, by the kind of file
+constexpr std::size_t kFlushBytes = 4u << 20;
+
+std::size_t WidthOf(std::uint16_t type) {
+  switch (type) {
+    case kShort:
+      return 2;
+    case kLong:
+      return 4;
+    case kLong8:
+      return 8;
+    default:
+      return 1;
+  }
+}
+
+void Put(std::vector<std::byte>& out, std::uint64_t value, std::size_t bytes) {
+  for (std::size_t i = 0; i < bytes; ++i) out.push_back(static_cast<std::byte>(value >> (8 * i)));
+}
+
+std::vector<std::uint64_t> Widen(std::string_view bytes) {
+  std::vector<std::uint64_t> values;
+  for (char c : bytes) values.push_back(static_cast<unsigned char>(c));
+  return values;
+}
+
+}  // namespace
+
+void TiffFields::Short(std::uint16_t tag, std::vector<std::uint16_t> values) {
+  fields_.push_back({tag, kShort, {values.begin(), values.end()}});
+}
+void TiffFields::Long(std::uint16_t tag, std::uint32_t value) {
+  fields_.push_back({tag, kLong, {value}});
+}
+void TiffFields::Text(std::uint16_t tag, std::string_view text) {
+  fields_.push_back({tag, kAscii, Widen(text)});
+  fields_.back().values.push_back(0);
+}
+void TiffFields::Bytes(std::uint16_t tag, std::string_view bytes) {
+  fields_.push_back({tag, kUndefined, Widen(bytes)});
+}
+void TiffFields::Offsets(std::uint16_t tag, std::vector<std::uint64_t> values) {
+  fields_.push_back({tag, kOffsets, std::move(values)});
+}
+
+TiffWriter::TiffWriter(std::string path, UniqueFd fd, bool is_big)
+    : path_(std::move(path)), fd_(std::move(fd)), is_big_(is_big) {
+  for (char c : std::string_view("II")) buffer_.push_back(static_cast<std::byte>(c));
+  Put(buffer_, is_big ? 43 : 42, 2);
+  if (is_big) Put(buffer_, 8, 4);
+  Put(buffer_, 0, is_big ? 8 : 4);  // first directory, filled in by Commit
+}
+
+TiffWriter::TiffWriter(TiffWriter&& other) noexcept
+    : path_(std::move(other.path_)),
+      partial_path_(std::exchange(other.partial_path_, {})),
+      fd_(std::move(other.fd_)),
+      is_big_(other.is_big_),
+      flushed_(other.flushed_),
+      buffer_(std::move(other.buffer_)),
+      directories_(std::move(other.directories_)) {}
+
+TiffWriter::~TiffWriter() {
+  if (!partial_path_.empty()) unlink(partial_path_.c_str());
+}
+
+StatusOr<TiffWriter> TiffWriter::Create(const std::string& path, bool is_big) {
+  const std::string partial = StrCat(path, ".", Hex64(RandomU64()), ".partial");
+  PB_ASSIGN_OR_RETURN(UniqueFd fd, OpenFile(partial, O_RDWR | O_CREAT | O_EXCL));
+  TiffWriter writer(path, std::move(fd), is_big);
+  writer.partial_path_ = partial;
+  return writer;
+}
+
+Status TiffWriter::Flush() {
+  PB_RETURN_IF_ERROR(WriteAt(fd_.get(), flushed_, buffer_, path_));
+  flushed_ += buffer_.size();
+  buffer_.clear();
+  return absl::OkStatus();
+}
+
+StatusOr<std::uint64_t> TiffWriter::Append(std::span<const std::byte> bytes) {
+  if (buffer_.size() % 2 != 0) buffer_.push_back(std::byte{0});
+  const std::uint64_t offset = flushed_ + buffer_.size();
+  if (!is_big_ && offset + bytes.size() > 0xFFFFFFFFu) {
+    return absl::ResourceExhaustedError(
+        StrCat("write tiff: ", path_, ": more than 4 GiB in a classic TIFF"));
+  }
+  buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
+  if (buffer_.size() >= kFlushBytes) PB_RETURN_IF_ERROR(Flush());
+  return offset;
+}
+
+/// Writes values that do not fit an entry, then the table, then the link of the one before.
+/// @return where this table's own link lies.
+StatusOr<std::uint64_t> TiffWriter::WriteDirectory(TiffFields& fields, std::uint64_t link_at) {
+  const std::size_t word = is_big_ ? 8 : 4;
+  std::sort(fields.fields_.begin(), fields.fields_.end(),
+            [](const auto& a, const auto& b) { return a.tag < b.tag; });
+  std::vector<std::byte> table;
+  Put(table, fields.fields_.size(), is_big_ ? 8 : 2);
+  for (const auto& field : fields.fields_) {
+    const std::uint16_t type = field.type != kOffsets ? field.type : is_big_ ? kLong8 : kLong;
+    std::vector<std::byte> values;
+    for (std::uint64_t v : field.values) Put(values, v, WidthOf(type));
+    Put(table, field.tag, 2);
+    Put(table, type, 2);
+    Put(table, field.values.size(), word);
+    if (values.size() <= word) {
+      values.resize(word);
+      table.insert(table.end(), values.begin(), values.end());
+    } else {
+      PB_ASSIGN_OR_RETURN(const std::uint64_t offset, Append(values));
+      Put(table, offset, word);
+    }
+  }
+  Put(table, 0, word);
+  PB_ASSIGN_OR_RETURN(const std::uint64_t offset, Append(table));
+  PB_RETURN_IF_ERROR(Flush());
+  std::vector<std::byte> link;
+  Put(link, offset, word);
+  PB_RETURN_IF_ERROR(WriteAt(fd_.get(), link_at, link, path_));
+  return offset + table.size() - word;
+}
+
+Status TiffWriter::Commit() {
+  PB_RETURN_IF_ERROR(Flush());
+  std::uint64_t link_at = is_big_ ? 8 : 4;
+  for (TiffFields& fields : directories_) {
+    PB_ASSIGN_OR_RETURN(link_at, WriteDirectory(fields, link_at));
+  }
+  if (fsync(fd_.get()) != 0) return FromErrno("sync", path_, errno);
+  if (rename(partial_path_.c_str(), path_.c_str()) != 0) return FromErrno("rename", path_, errno);
+  partial_path_.clear();
+  const std::filesystem::path folder = std::filesystem::path(path_).parent_path();
+  return SyncDirectory(folder.empty() ? "." : folder.string());
+}
+
+}  // namespace patchbay::workers

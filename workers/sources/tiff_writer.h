@@ -1,0 +1,67 @@
+// Writes TIFF slides piece by piece: pixels as they come, directories at the end, as scanners do.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "runtime/base/file.h"
+#include "runtime/base/status.h"
+
+namespace patchbay::workers {
+
+/// The fields of one directory. A field set twice is written twice: callers keep tags distinct.
+class TiffFields {
+ public:
+  void Short(std::uint16_t tag, std::vector<std::uint16_t> values);
+  void Long(std::uint16_t tag, std::uint32_t value);
+  void Text(std::uint16_t tag, std::string_view text);
+  void Bytes(std::uint16_t tag, std::string_view bytes);
+  /// LONG in classic TIFF, LONG8 in BigTIFF.
+  void Offsets(std::uint16_t tag, std::vector<std::uint64_t> values);
+
+ private:
+  friend class TiffWriter;
+  struct Field {
+    std::uint16_t tag = 0, type = 0;
+    std::vector<std::uint64_t> values;
+  };
+  std::vector<Field> fields_;
+};
+
+/// A little-endian TIFF under construction. Until Commit it has a temporary name beside its own and
+/// is removed when the writer goes away.
+class TiffWriter {
+ public:
+  /// `is_big`: BigTIFF. A classic file refuses to pass 4 GiB (ResourceExhausted).
+  static StatusOr<TiffWriter> Create(const std::string& path, bool is_big);
+  TiffWriter(TiffWriter&& other) noexcept;
+  TiffWriter& operator=(TiffWriter&&) = delete;
+  ~TiffWriter();
+
+  /// Adds bytes and returns their offset.
+  StatusOr<std::uint64_t> Append(std::span<const std::byte> bytes);
+
+  /// The next directory of the chain; written by Commit.
+  void AddDirectory(TiffFields fields) { directories_.push_back(std::move(fields)); }
+
+  /// Writes the directories, makes the file durable and gives it its name.
+  Status Commit();
+
+ private:
+  TiffWriter(std::string path, UniqueFd fd, bool is_big);
+  Status Flush();
+  StatusOr<std::uint64_t> WriteDirectory(TiffFields& fields, std::uint64_t link_at);
+
+  std::string path_, partial_path_;
+  UniqueFd fd_;
+  bool is_big_;
+  std::uint64_t flushed_ = 0;
+  std::vector<std::byte> buffer_;
+  std::vector<TiffFields> directories_;
+};
+
+}  // namespace patchbay::workers
