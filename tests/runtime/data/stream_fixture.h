@@ -1,0 +1,148 @@
+// A small stream for the tests of rings and delivery: 3 batches an epoch, 2 shards a batch.
+#pragma once
+
+#include <array>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "gtest/gtest.h"
+#include "runtime/data/ring.h"
+#include "runtime/data/ring_memory.h"
+#include "runtime/data/shard_header.h"
+#include "runtime/data/slot_table.h"
+
+namespace patchbay::data::testing {
+
+inline constexpr std::uint64_t kStream = 77;
+
+inline StreamGeometry SmallGeometry(std::uint64_t patch_bytes = 1000) {
+  StreamGeometry g;
+  g.patches_per_epoch = 11;
+  g.global_batch = 4;
+  g.shard_patches = 2;
+  g.patch_bytes = patch_bytes;
+  return g;
+}
+
+inline SlotTableOptions SmallOptions(std::uint64_t patch_bytes = 1000) {
+  SlotTableOptions o;
+  o.stream = kStream;
+  o.geometry = SmallGeometry(patch_bytes);
+  o.slots = 3;
+  o.spares = 1;
+  return o;
+}
+
+inline StreamSecret SecretOf(std::uint8_t seed) {
+  StreamSecret secret;
+  secret.fill(std::byte{seed});
+  return secret;
+}
+
+inline ShardHeader HeaderOf(Position at, std::uint32_t shard, std::uint32_t slot,
+                            std::uint64_t generation, std::uint64_t lease,
+                            const StreamGeometry& g = SmallGeometry()) {
+  ShardHeader h;
+  h.stream = kStream;
+  h.shard = ShardId{at.epoch, at.batch, 0, shard};
+  const PatchRun run = ShardRun(g, at.batch, 0, shard);
+  h.grant = Grant{slot, generation, run.offset_bytes, run.count * g.patch_bytes};
+  h.lease = LeaseNumber{1, lease};
+  return h;
+}
+
+inline std::unique_ptr<Ring> MakeRing(const SlotTableOptions& options) {
+  const auto bytes = RingBytes(options.slots + options.spares, SlotBytes(options.geometry));
+  auto memory = MakeHostRingMemory(*bytes);
+  EXPECT_TRUE(memory.ok()) << memory.status();
+  auto ring = Ring::Create(options, std::move(*memory));
+  EXPECT_TRUE(ring.ok()) << ring.status();
+  return std::move(*ring);
+}
+
+/// A forked process that runs `body` and exits with what it returns. Killed when the object goes.
+/// Fork before the parent starts threads that the child would miss.
+class ChildProcess {
+ public:
+  /// `body(in, out)`: reads what Tell writes, writes what Hear reads.
+  explicit ChildProcess(const std::function<int(int in, int out)>& body) {
+    std::array<int, 2> down{}, up{};
+    EXPECT_EQ(pipe(down.data()), 0);
+    EXPECT_EQ(pipe(up.data()), 0);
+    pid_ = fork();
+    if (pid_ == 0) {
+      alarm(60);
+      close(down[1]);
+      close(up[0]);
+      _exit(body(down[0], up[1]));
+    }
+    close(down[0]);
+    close(up[1]);
+    to_ = down[1];
+    from_ = up[0];
+  }
+  ~ChildProcess() {
+    if (pid_ > 0) Kill();
+    close(to_);
+    close(from_);
+  }
+
+  pid_t pid() const { return pid_; }
+  void Signal(int signal) const { kill(pid_, signal); }
+  void Kill() {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+    pid_ = -1;
+  }
+  /// The exit code of a child that ends by itself; 128 + signal otherwise.
+  int Join() {
+    int status = 0;
+    waitpid(pid_, &status, 0);
+    pid_ = -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+  template <typename T>
+  void Tell(const T& value) const {
+    EXPECT_EQ(write(to_, &value, sizeof(value)), static_cast<ssize_t>(sizeof(value)));
+  }
+  void TellText(const std::string& text) const {
+    Tell(text.size());
+    EXPECT_EQ(write(to_, text.data(), text.size()), static_cast<ssize_t>(text.size()));
+  }
+  /// Waits for one byte from the child; 0 when it is gone.
+  char Hear() const {
+    char c = 0;
+    return read(from_, &c, 1) == 1 ? c : '\0';
+  }
+
+ private:
+  pid_t pid_ = -1;
+  int to_ = -1, from_ = -1;
+};
+
+/// The child's side of Tell.
+template <typename T>
+T Await(int in) {
+  T value{};
+  if (read(in, &value, sizeof(value)) != static_cast<ssize_t>(sizeof(value))) _exit(90);
+  return value;
+}
+inline std::string AwaitText(int in) {
+  std::string text(Await<std::size_t>(in), '\0');
+  if (read(in, text.data(), text.size()) != static_cast<ssize_t>(text.size())) _exit(91);
+  return text;
+}
+/// The child's side of Hear.
+inline void Say(int out, char c) {
+  if (write(out, &c, 1) != 1) _exit(92);
+}
+
+}  // namespace patchbay::data::testing
