@@ -1,0 +1,48 @@
+// A command of `patchbay`: what it takes, what it does. One file a command; all are listed in
+// command_table.cc.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/base/status.h"
+#include "runtime/cli/arguments.h"
+#include "runtime/cli/environment.h"
+#include "runtime/cli/terminal.h"
+
+namespace patchbay::cli {
+
+/// What scripts may rely on.
+enum class ExitCode : int {
+  kDone = 0,
+  kFailed = 1,
+  kUsage = 2,      ///< unknown command, flag or config key
+  kSomeFailed = 3  ///< the rest is done
+};
+
+/// What every command is given. Outlives the command.
+struct Session {
+  Terminal& terminal;
+  const Environment& environment;
+  std::string cluster_file;  ///< --cluster or PATCHBAY_CLUSTER; "" = an embedded cluster
+};
+
+class Command {
+ public:
+  virtual ~Command() = default;
+
+  /// The arguments it takes; targets point into this object.
+  virtual std::vector<Argument> Arguments() = 0;
+
+  /// Runs after the arguments are filled. An error is shown to the user; its exit code is kFailed,
+  /// or kUsage when made by UsageError.
+  virtual StatusOr<ExitCode> Run(Session& session) = 0;
+};
+
+/// An error whose cure is another command line or config: exit code 2.
+Status UsageError(std::string_view text);
+Status AsUsageError(const Status& status);
+bool IsUsageError(const Status& status);
+
+}  // namespace patchbay::cli

@@ -1,0 +1,219 @@
+#include "runtime/cli/command_table.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/base/strings.h"
+#include "runtime/cli/commands.h"
+
+namespace patchbay::cli {
+namespace {
+
+constexpr std::size_t kHelpColumn = 28;
+
+/// What every command takes besides its own.
+struct GlobalArguments {
+  bool json = false;
+  bool help = false;
+  std::string cluster;
+
+  std::vector<Argument> List() {
+    return {{"--cluster", "FILE", "key file of the cluster (default: PATCHBAY_CLUSTER)", &cluster},
+            {"--json", "", "one JSON object on stdout; the rest goes to stderr", &json},
+            {"--help", "", "this text", &help}};
+  }
+};
+
+std::vector<std::string> SplitName(const std::string& name) {
+  const std::size_t space = name.find(' ');
+  if (space == std::string::npos) return {name};
+  return {name.substr(0, space), name.substr(space + 1)};
+}
+
+/// Global flags may stand before the command: moves them behind it. False when only flags are left.
+bool BringCommandForward(std::vector<std::string>& words) {
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i].rfind('-', 0) != 0) {
+      std::rotate(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(i),
+                  words.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+      // A second word of the command stands right behind the first.
+      if (i > 0 && i + 1 < words.size()) {
+        std::rotate(words.begin() + 1, words.begin() + static_cast<std::ptrdiff_t>(i) + 1,
+                    words.end());
+      }
+      return true;
+    }
+    if (words[i] == "--cluster") ++i;
+  }
+  return false;
+}
+
+struct Found {
+  const CommandEntry* entry = nullptr;
+  std::size_t words = 0;
+};
+
+Found FindCommand(const std::vector<std::string>& words) {
+  for (const CommandEntry& entry : CommandTable()) {
+    const std::vector<std::string> name = SplitName(entry.name);
+    if (words.size() < name.size()) continue;
+    if (std::equal(name.begin(), name.end(), words.begin())) return {&entry, name.size()};
+  }
+  return {};
+}
+
+/// "unknown command 'stat': did you mean 'status'?", or the second words when the first is right.
+std::string UnknownCommand(const std::vector<std::string>& words) {
+  std::vector<std::string> first_words, whole, seconds;
+  for (const CommandEntry& entry : CommandTable()) {
+    const std::vector<std::string> name = SplitName(entry.name);
+    first_words.push_back(name[0]);
+    whole.push_back(entry.name);
+    if (name.size() == 2 && name[0] == words[0]) seconds.push_back(entry.name);
+  }
+  if (!seconds.empty()) {
+    const std::string typed = words.size() > 1 ? words[0] + " " + words[1] : words[0];
+    return StrCat("unknown command '", typed, "': one of ", StrJoin(seconds, ", "));
+  }
+  const std::string nearest = Nearest(words[0], first_words);
+  return StrCat("unknown command '", words[0], "'",
+                nearest.empty() ? std::string() : StrCat(": did you mean '", nearest, "'?"));
+}
+
+std::string HelpLine(const std::string& left, const std::string& right) {
+  std::string line = "  " + left;
+  if (line.size() + 2 > kHelpColumn) return StrCat(line, "  ", right, "\n");
+  line.resize(kHelpColumn, ' ');
+  return StrCat(line, right, "\n");
+}
+
+std::string ArgumentLeft(const Argument& argument) {
+  std::string left = argument.name;
+  if (!argument.choices.empty()) return StrCat(left, " ", StrJoin(argument.choices, "|"));
+  if (!argument.value.empty()) left += " " + argument.value;
+  return left;
+}
+
+std::string UsageLine(const CommandEntry& entry, const std::vector<Argument>& arguments) {
+  std::string line = StrCat("usage: patchbay ", entry.name);
+  for (const Argument& argument : arguments) {
+    if (argument.IsFlag() && !argument.required) continue;
+    const bool many = std::holds_alternative<std::vector<std::string>*>(argument.target);
+    const std::string shown = ArgumentLeft(argument) + (many ? "..." : "");
+    line += argument.required ? " " + shown : " [" + shown + "]";
+  }
+  return line + " [flags]\n";
+}
+
+int Finish(Terminal& terminal, const CommandEntry& entry, const StatusOr<ExitCode>& outcome) {
+  terminal.EndProgress();
+  if (outcome.ok()) return static_cast<int>(*outcome);
+  terminal.Error(MessageOf(outcome.status()));
+  if (!IsUsageError(outcome.status())) return static_cast<int>(ExitCode::kFailed);
+  terminal.Note(StrCat("see: patchbay ", entry.name, " --help"));
+  return static_cast<int>(ExitCode::kUsage);
+}
+
+int RunCommand(const CommandEntry& entry, std::vector<std::string> words,
+               const Environment& environment) {
+  const std::unique_ptr<Command> command = entry.make();
+  GlobalArguments global;
+  std::vector<Argument> arguments = command->Arguments();
+  const std::vector<Argument> common = global.List();
+  arguments.insert(arguments.end(), common.begin(), common.end());
+  const Status parsed = ParseArguments(arguments, std::move(words));
+  Terminal terminal(global.json);
+  if (!parsed.ok()) return Finish(terminal, entry, AsUsageError(parsed));
+  Session session{terminal, environment,
+                  global.cluster.empty() ? environment.cluster_file : global.cluster};
+  return Finish(terminal, entry, command->Run(session));
+}
+
+}  // namespace
+
+const std::vector<CommandEntry>& CommandTable() {
+  static const std::vector<CommandEntry> table = {
+      {"ingest", "slides to OME-Zarr stores", &MakeIngest, kIngestNote},
+      {"stream", "batches of a run config, as a trainer gets them", &MakeStream, kStreamNote},
+      {"inspect", "what a store or slide holds", &MakeInspect},
+      {"verify", "read a whole store and compare it with its digests", &MakeVerify},
+      {"config print", "a run config with every default", &MakeConfigPrint},
+      {"config check", "what it would stream", &MakeConfigCheck},
+      {"synth slide", "make a realistic slide to try things with", &MakeSynthSlide},
+      {"doctor", "what this machine offers and lacks", &MakeDoctor},
+      {"up", "run a cluster's first node until stopped", &MakeUp, kUpNote},
+      {"join", "run a further node until stopped", &MakeJoin, kJoinNote},
+      {"down", "stop the cluster", &MakeDown},
+      {"status", "nodes, workers and jobs", &MakeStatus},
+      {"key new", "make a key file", &MakeKeyNew, kKeyNote},
+      {"key list", "list keys", &MakeKeyList},
+      {"key revoke", "revoke one and cut its sessions", &MakeKeyRevoke},
+      {"jobs", "all jobs", &MakeJobs},
+      {"job", "one job: progress, what failed and why", &MakeJob},
+      {"wait", "wait for a job, with its progress", &MakeWait},
+      {"cancel", "cancel a job", &MakeCancel},
+      {"retry", "run a job's failed tasks again", &MakeRetry},
+      {"logs", "what happened in a job", &MakeLogs},
+  };
+  return table;
+}
+
+std::string OverviewText() {
+  std::string text =
+      "patchbay: slides to training batches in the trainer's memory\n"
+      "usage: patchbay COMMAND [arguments] [--cluster FILE] [--json] [--help]\n";
+  const std::vector<CommandEntry>& table = CommandTable();
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    const std::vector<std::string> name = SplitName(table[i].name);
+    std::string left = table[i].name, right = table[i].summary;
+    while (i + 1 < table.size() && SplitName(table[i + 1].name)[0] == name[0]) {
+      ++i;
+      left += "|" + SplitName(table[i].name)[1];
+      right += StrCat("; ", table[i].summary);
+    }
+    text += HelpLine(left, right);
+  }
+  return text +
+         "Without --cluster or PATCHBAY_CLUSTER a command runs its own cluster while it works.\n";
+}
+
+std::string CommandHelp(const CommandEntry& entry) {
+  const std::unique_ptr<Command> command = entry.make();
+  const std::vector<Argument> arguments = command->Arguments();
+  std::string text = UsageLine(entry, arguments) + entry.summary + "\n";
+  for (const Argument& argument : arguments) {
+    text += HelpLine(ArgumentLeft(argument), argument.help);
+  }
+  GlobalArguments global;
+  for (const Argument& argument : global.List()) {
+    text += HelpLine(ArgumentLeft(argument), argument.help);
+  }
+  return text + entry.note;
+}
+
+int RunCommandLine(std::vector<std::string> words, const Environment& environment) {
+  const bool help = std::find(words.begin(), words.end(), "--help") != words.end();
+  Terminal terminal(false);
+  if (!BringCommandForward(words)) {
+    if (help) {
+      terminal.Say(OverviewText());
+      return static_cast<int>(ExitCode::kDone);
+    }
+    terminal.Note(OverviewText());
+    return static_cast<int>(ExitCode::kUsage);
+  }
+  const Found found = FindCommand(words);
+  if (found.entry == nullptr) {
+    terminal.Error(UnknownCommand(words));
+    terminal.Note("see: patchbay --help");
+    return static_cast<int>(ExitCode::kUsage);
+  }
+  if (help) {
+    terminal.Say(CommandHelp(*found.entry));
+    return static_cast<int>(ExitCode::kDone);
+  }
+  words.erase(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(found.words));
+  return RunCommand(*found.entry, std::move(words), environment);
+}
+
+}  // namespace patchbay::cli

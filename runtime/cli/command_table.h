@@ -1,0 +1,30 @@
+// The one table of commands, and what `patchbay` does with its command line.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/cli/command.h"
+
+namespace patchbay::cli {
+
+struct CommandEntry {
+  const char* name;     ///< one or two words: "status", "key new"
+  const char* summary;  ///< one line of the overview
+  std::unique_ptr<Command> (*make)();
+  const char* note = "";  ///< more, for its own --help
+};
+
+/// All commands, in the order the overview shows them.
+const std::vector<CommandEntry>& CommandTable();
+
+/// `patchbay --help`: fits a screen of 24 lines and 100 columns.
+std::string OverviewText();
+/// `patchbay NAME --help`.
+std::string CommandHelp(const CommandEntry& entry);
+
+/// Everything after the program's name; returns the exit code.
+int RunCommandLine(std::vector<std::string> words, const Environment& environment);
+
+}  // namespace patchbay::cli

@@ -1,0 +1,39 @@
+// The makers of all commands, each defined in the file of its name.
+#pragma once
+
+#include <memory>
+
+#include "runtime/cli/command.h"
+
+namespace patchbay::cli {
+
+std::unique_ptr<Command> MakeCancel();
+std::unique_ptr<Command> MakeConfigCheck();
+std::unique_ptr<Command> MakeConfigPrint();
+std::unique_ptr<Command> MakeDoctor();
+std::unique_ptr<Command> MakeDown();
+std::unique_ptr<Command> MakeIngest();
+std::unique_ptr<Command> MakeInspect();
+std::unique_ptr<Command> MakeJob();
+std::unique_ptr<Command> MakeJobs();
+std::unique_ptr<Command> MakeJoin();
+std::unique_ptr<Command> MakeKeyList();
+std::unique_ptr<Command> MakeKeyNew();
+std::unique_ptr<Command> MakeKeyRevoke();
+std::unique_ptr<Command> MakeLogs();
+std::unique_ptr<Command> MakeRetry();
+std::unique_ptr<Command> MakeStatus();
+std::unique_ptr<Command> MakeStream();
+std::unique_ptr<Command> MakeSynthSlide();
+std::unique_ptr<Command> MakeUp();
+std::unique_ptr<Command> MakeVerify();
+std::unique_ptr<Command> MakeWait();
+
+/// What `--help` of these says after their arguments.
+extern const char kIngestNote[];
+extern const char kJoinNote[];
+extern const char kKeyNote[];
+extern const char kStreamNote[];
+extern const char kUpNote[];
+
+}  // namespace patchbay::cli

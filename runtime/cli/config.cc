@@ -1,0 +1,88 @@
+// patchbay config print|check RUN.yaml.
+#include <algorithm>
+
+#include "ops/chain.h"
+#include "runtime/base/stream_geometry.h"
+#include "runtime/base/strings.h"
+#include "runtime/cli/commands.h"
+#include "runtime/cli/interrupt.h"
+#include "runtime/cli/run_file.h"
+#include "runtime/cli/worker_run.h"
+#include "runtime/plan/plan.h"
+
+namespace patchbay::cli {
+namespace {
+
+/// Slots of a ring besides those made ahead: one in use, one being filled.
+constexpr std::uint64_t kWorkingSlots = 2;
+constexpr int kIndent = 2;
+
+class ConfigPrintCommand final : public Command {
+ public:
+  std::vector<Argument> Arguments() override {
+    return {{"RUN.yaml", "", "a run config", &path_, true}};
+  }
+
+  StatusOr<ExitCode> Run(Session& session) override {
+    PB_ASSIGN_OR_RETURN(const RunFile run, ReadRunFile(path_));
+    const Json config = plan::ToJson(run.config);
+    // JSON is YAML too: what is printed can be run.
+    session.terminal.Say(config.dump(kIndent, ' ', false, Json::error_handler_t::replace));
+    session.terminal.Result(config);
+    return ExitCode::kDone;
+  }
+
+ private:
+  std::string path_;
+};
+
+/// What a config would stream, found out by the task that plans streams.
+StatusOr<Json> Check(const RunFile& run) {
+  PB_ASSIGN_OR_RETURN(const Json result, RunWorkerOp("stream.plan", run.Payload(), run.Manifest()));
+  PB_ASSIGN_OR_RETURN(const std::string text, JsonString(result, "plan", "stream plan"));
+  PB_ASSIGN_OR_RETURN(const plan::Plan made, plan::Plan::Parse(text, ops::OpKeys()));
+  PB_ASSIGN_OR_RETURN(const StreamGeometry geometry, made.Geometry(1));
+  const std::uint64_t batch_bytes = SlotBytes(geometry);
+  const std::uint64_t slots = run.config.prefetch + kWorkingSlots + kStreamSpares;
+  return Json({{"images", made.images().size()},
+               {"patches", geometry.patches_per_epoch},
+               {"batches_per_epoch", BatchesPerEpoch(geometry)},
+               {"batch_bytes", batch_bytes},
+               {"ring_slots", slots},
+               {"ring_bytes", slots * batch_bytes},
+               {"plan_digest", made.digest().Hex()}});
+}
+
+class ConfigCheckCommand final : public Command {
+ public:
+  std::vector<Argument> Arguments() override {
+    return {{"RUN.yaml", "", "a run config", &path_, true}};
+  }
+
+  StatusOr<ExitCode> Run(Session& session) override {
+    const InterruptScope interrupts;
+    PB_ASSIGN_OR_RETURN(const RunFile run, ReadRunFile(path_));
+    PB_ASSIGN_OR_RETURN(const Json found, Check(run));
+    const auto number = [&found](const char* key) { return found[key].get<std::uint64_t>(); };
+    Terminal& terminal = session.terminal;
+    terminal.Say(StrCat("images             ", number("images")));
+    terminal.Say(StrCat("patches per epoch  ", number("patches")));
+    terminal.Say(StrCat("batches per epoch  ", number("batches_per_epoch")));
+    terminal.Say(StrCat("bytes per batch    ", HumanBytes(number("batch_bytes"))));
+    terminal.Say(StrCat("ring               ", HumanBytes(number("ring_bytes")), " in ",
+                        number("ring_slots"), " slots"));
+    terminal.Say(StrCat("plan               ", found["plan_digest"].get<std::string>()));
+    terminal.Result(found);
+    return ExitCode::kDone;
+  }
+
+ private:
+  std::string path_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> MakeConfigPrint() { return std::make_unique<ConfigPrintCommand>(); }
+std::unique_ptr<Command> MakeConfigCheck() { return std::make_unique<ConfigCheckCommand>(); }
+
+}  // namespace patchbay::cli

@@ -1,0 +1,48 @@
+// patchbay doctor: what this machine offers and lacks.
+#include "runtime/base/strings.h"
+#include "runtime/cli/commands.h"
+#include "runtime/cli/machine_checks.h"
+
+namespace patchbay::cli {
+namespace {
+
+const char* StateName(CheckState state) {
+  switch (state) {
+    case CheckState::kOk:
+      return "ok";
+    case CheckState::kLacks:
+      return "lacks";
+    case CheckState::kBroken:
+      return "broken";
+  }
+  return "";
+}
+
+class DoctorCommand final : public Command {
+ public:
+  std::vector<Argument> Arguments() override { return {}; }
+
+  StatusOr<ExitCode> Run(Session& session) override {
+    Json list = Json::array();
+    std::vector<std::vector<std::string>> rows;
+    bool works = true;
+    for (const Check& check : CheckMachine(session.environment)) {
+      works = works && check.state != CheckState::kBroken;
+      list.push_back({{"name", check.name},
+                      {"state", StateName(check.state)},
+                      {"found", check.found},
+                      {"means", check.means}});
+      rows.push_back({StateName(check.state), check.name,
+                      check.means.empty() ? check.found : check.found + ": " + check.means});
+    }
+    for (const std::string& line : FormatTable(rows)) session.terminal.Say(line);
+    session.terminal.Result({{"checks", list}, {"works", works}});
+    return works ? ExitCode::kDone : ExitCode::kFailed;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Command> MakeDoctor() { return std::make_unique<DoctorCommand>(); }
+
+}  // namespace patchbay::cli

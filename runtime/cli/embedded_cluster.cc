@@ -1,0 +1,72 @@
+#include "runtime/cli/embedded_cluster.h"
+
+#include <utility>
+
+#include "runtime/base/hash.h"
+#include "runtime/base/log.h"
+#include "runtime/base/strings.h"
+#include "runtime/cli/interrupt.h"
+#include "runtime/control/key_table.h"
+
+namespace patchbay::cli {
+namespace {
+
+constexpr long kStopMs = 2'000;
+constexpr std::size_t kMaxShownLogBytes = 64 << 10;
+
+/// What the processes said, for when they could not start.
+std::string LogText(const std::string& path) {
+  const StatusOr<std::string> text = ReadFile(path, kMaxShownLogBytes);
+  return text.ok() ? *text : std::string();
+}
+
+}  // namespace
+
+Status EmbeddedCluster::MakeKeys(const std::string& address) const {
+  PB_ASSIGN_OR_RETURN(const control::Home home, control::Home::Open(folder_.path() + "/home"));
+  PB_RETURN_IF_ERROR(home.ServerKey().status());
+  const std::pair<std::string, control::Role> roles[] = {{"node", control::Role::kWorker},
+                                                         {"operator", control::Role::kOperator}};
+  for (const auto& [name, role] : roles) {
+    control::Home::NewKeyRequest request;
+    request.name = name;
+    request.role = role;
+    request.address = address;
+    request.read = {"/"};
+    request.write = {"/"};
+    PB_ASSIGN_OR_RETURN(const control::KeyFile key, home.NewKey(request));
+    PB_RETURN_IF_ERROR(control::WriteKeyFile(StrCat(folder_.path(), "/", name, ".key"), key));
+  }
+  return absl::OkStatus();
+}
+
+StatusOr<std::unique_ptr<EmbeddedCluster>> EmbeddedCluster::Start(const Environment& environment,
+                                                                  std::int64_t cpus,
+                                                                  const std::string& gpus) {
+  PB_ASSIGN_OR_RETURN(TemporaryFolder folder, TemporaryFolder::Create(environment.temporary));
+  std::unique_ptr<EmbeddedCluster> cluster(new EmbeddedCluster(std::move(folder)));
+  const std::string& root = cluster->folder_.path();
+  const std::string address = StrCat("ipc://@patchbay-", Hex64(RandomU64()));
+  PB_RETURN_IF_ERROR(cluster->MakeKeys(address));
+  NodeSettings settings;
+  settings.scheduler = SchedulerSettings{root + "/home", root + "/scheduler", address};
+  settings.node_key = root + "/node.key";
+  settings.state = root + "/agent";
+  settings.cpus = cpus;
+  settings.gpus = gpus;
+  settings.stop_ms = kStopMs;
+  settings.log_file = root + "/log";
+  StatusOr<NodeProcesses> node = NodeProcesses::Start(settings, [] { return !Interrupted(); });
+  if (!node.ok()) {
+    return Annotate(node.status(), StrCat("run a cluster for this command",
+                                          Interrupted() ? "" : "\n" + LogText(root + "/log")));
+  }
+  cluster->node_.emplace(*std::move(node));
+  return cluster;
+}
+
+EmbeddedCluster::~EmbeddedCluster() {
+  if (node_.has_value()) node_->Stop(kStopMs);
+}
+
+}  // namespace patchbay::cli

@@ -1,0 +1,171 @@
+#include "runtime/cli/ingest_report.h"
+
+#include <cerrno>
+#include <charconv>
+#include <map>
+#include <optional>
+
+#include <unistd.h>
+
+#include "runtime/base/file.h"
+#include "runtime/base/hash.h"
+#include "runtime/base/strings.h"
+
+namespace patchbay::cli {
+namespace {
+
+constexpr std::string_view kLabelStart = "slide ";
+
+std::string SourceName(const std::vector<std::string>& sources, std::int64_t slide) {
+  if (slide >= 0 && static_cast<std::size_t>(slide) < sources.size()) {
+    return sources[static_cast<std::size_t>(slide)];
+  }
+  return StrCat("slide ", slide);
+}
+
+/// The slide number of a task's label: "slide 3 level 0 shard 1,2".
+std::optional<std::int64_t> SlideOf(const std::string& label) {
+  if (label.compare(0, kLabelStart.size(), kLabelStart) != 0) return std::nullopt;
+  std::int64_t slide = 0;
+  const char* begin = label.data() + kLabelStart.size();
+  const auto [end, error] = std::from_chars(begin, label.data() + label.size(), slide);
+  if (error != std::errc() || end == begin) return std::nullopt;
+  return slide;
+}
+
+StatusOr<IngestedStore> ParseStore(const Json& row, const std::vector<std::string>& sources) {
+  constexpr char kWhat[] = "ingest summary";
+  IngestedStore store;
+  PB_ASSIGN_OR_RETURN(store.name, JsonString(row, "name", kWhat));
+  PB_ASSIGN_OR_RETURN(const std::int64_t source, JsonInt(row, "source_index", kWhat));
+  PB_ASSIGN_OR_RETURN(const std::int64_t source_bytes, JsonInt(row, "source_bytes", kWhat));
+  PB_ASSIGN_OR_RETURN(const std::int64_t stored_bytes, JsonInt(row, "stored_bytes", kWhat));
+  PB_ASSIGN_OR_RETURN(store.digest, JsonString(row, "digest", kWhat));
+  PB_ASSIGN_OR_RETURN(store.pixel_digest, JsonString(row, "pixel_digest", kWhat));
+  PB_ASSIGN_OR_RETURN(store.already_there, JsonBool(row, "already_there", kWhat));
+  store.source = SourceName(sources, source);
+  store.source_bytes = static_cast<std::uint64_t>(source_bytes);
+  store.stored_bytes = static_cast<std::uint64_t>(stored_bytes);
+  return store;
+}
+
+/// Slide number to why its first failed task failed.
+std::map<std::int64_t, std::string> ReasonsOf(const protocol::JobRow& job) {
+  std::map<std::int64_t, std::string> reasons;
+  for (const protocol::FailedTask& task : job.failed) {
+    const std::optional<std::int64_t> slide = SlideOf(task.label);
+    if (slide.has_value()) reasons.emplace(*slide, task.outcome.message);
+  }
+  return reasons;
+}
+
+std::string Ratio(std::uint64_t stored, std::uint64_t source) {
+  if (source == 0) return "-";
+  return Fixed(static_cast<double>(stored) / static_cast<double>(source), 1) + "x";
+}
+
+std::string FileName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+std::string CsvCell(const std::string& text) {
+  std::string cell = "\"";
+  for (const char c : text) {
+    if (c == '"') cell += '"';
+    cell += c;
+  }
+  return cell + "\"";
+}
+
+}  // namespace
+
+StatusOr<IngestReport> MakeIngestReport(const protocol::JobRow& job, const Json& summary,
+                                        const std::vector<std::string>& sources) {
+  IngestReport report;
+  report.job = job.job;
+  PB_ASSIGN_OR_RETURN(const Json* stores, JsonMember(summary, "stores", "ingest summary"));
+  for (const Json& row : *stores) {
+    PB_ASSIGN_OR_RETURN(report.stores.emplace_back(), ParseStore(row, sources));
+  }
+  PB_ASSIGN_OR_RETURN(const Json* missing, JsonMember(summary, "missing", "ingest summary"));
+  const std::map<std::int64_t, std::string> reasons = ReasonsOf(job);
+  for (const Json& slide : *missing) {
+    if (!slide.is_number_integer()) {
+      return absl::InvalidArgumentError("ingest summary: missing: not a list of numbers");
+    }
+    const auto number = slide.get<std::int64_t>();
+    const auto reason = reasons.find(number);
+    report.failed.push_back(
+        {SourceName(sources, number), reason == reasons.end() ? "not finished" : reason->second});
+  }
+  return report;
+}
+
+Json ToJson(const IngestReport& report) {
+  Json stores = Json::array(), failed = Json::array();
+  std::uint64_t source_bytes = 0, stored_bytes = 0;
+  for (const IngestedStore& store : report.stores) {
+    source_bytes += store.source_bytes;
+    stored_bytes += store.stored_bytes;
+    stores.push_back({{"name", store.name},
+                      {"source", store.source},
+                      {"source_bytes", store.source_bytes},
+                      {"stored_bytes", store.stored_bytes},
+                      {"digest", store.digest},
+                      {"pixel_digest", store.pixel_digest},
+                      {"already_there", store.already_there}});
+  }
+  for (const FailedSource& failure : report.failed) {
+    failed.push_back({{"source", failure.source}, {"reason", failure.reason}});
+  }
+  return {{"job", report.job},
+          {"out", report.out},
+          {"seconds", report.seconds},
+          {"stores", stores},
+          {"failed", failed},
+          {"source_bytes", source_bytes},
+          {"stored_bytes", stored_bytes},
+          {"ratio", source_bytes == 0 ? Json()
+                                      : Json(static_cast<double>(stored_bytes) /
+                                             static_cast<double>(source_bytes))}};
+}
+
+void SayIngestReport(Terminal& terminal, const IngestReport& report) {
+  std::vector<std::vector<std::string>> rows = {{"store", "source", "stored", "ratio", "from"}};
+  std::uint64_t source_bytes = 0, stored_bytes = 0;
+  for (const IngestedStore& store : report.stores) {
+    source_bytes += store.source_bytes;
+    stored_bytes += store.stored_bytes;
+    rows.push_back({store.name, HumanBytes(store.source_bytes), HumanBytes(store.stored_bytes),
+                    Ratio(store.stored_bytes, store.source_bytes),
+                    FileName(store.source) + (store.already_there ? " (already there)" : "")});
+  }
+  rows.push_back({StrCat("all ", report.stores.size()), HumanBytes(source_bytes),
+                  HumanBytes(stored_bytes), Ratio(stored_bytes, source_bytes), ""});
+  for (const std::string& line : FormatTable(rows, {false, true, true, true, false})) {
+    terminal.Say(line);
+  }
+  terminal.Say(StrCat("in ", HumanSeconds(report.seconds), ", into ", report.out));
+  terminal.Say(
+      "Lossless pixels take more room than the slide: 5 to 12 times a JPEG slide is normal.");
+  for (const FailedSource& failure : report.failed) {
+    terminal.Note(StrCat("failed: ", failure.source, ": ", failure.reason));
+  }
+  if (!report.failed.empty()) {
+    terminal.Note(StrCat(report.failed.size(), " of ", report.failed.size() + report.stores.size(),
+                         " failed; the list is in ", report.out, "/failed.csv"));
+  }
+}
+
+Status WriteFailedCsv(const IngestReport& report) {
+  const std::string path = report.out + "/failed.csv";
+  if (report.failed.empty()) {
+    if (unlink(path.c_str()) != 0 && errno != ENOENT) return FromErrno("remove", path, errno);
+    return absl::OkStatus();
+  }
+  std::string text = "source,reason\r\n";
+  for (const FailedSource& failure : report.failed) {
+    text += StrCat(CsvCell(failure.source), ",", CsvCell(failure.reason), "\r\n");
+  }
+  return WriteFileDurably(path, AsBytes(text), 0600);
+}
+
+}  // namespace patchbay::cli

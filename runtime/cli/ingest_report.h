@@ -1,0 +1,47 @@
+// What an ingest says at its end: which stores there are, what they cost, what failed and why.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/base/json.h"
+#include "runtime/base/status.h"
+#include "runtime/cli/terminal.h"
+#include "runtime/protocol/messages.h"
+
+namespace patchbay::cli {
+
+struct IngestedStore {
+  std::string name, source;
+  std::uint64_t source_bytes = 0, stored_bytes = 0;
+  std::string digest, pixel_digest;
+  bool already_there = false;
+};
+
+struct FailedSource {
+  std::string source, reason;
+};
+
+struct IngestReport {
+  JobId job = 0;
+  std::string out;
+  double seconds = 0;
+  std::vector<IngestedStore> stores;
+  std::vector<FailedSource> failed;
+};
+
+/// From the job's last row and the result of its summary task. `sources` are the files in the order
+/// of the job's slide numbers; a slide beyond them is called by its number.
+StatusOr<IngestReport> MakeIngestReport(const protocol::JobRow& job, const Json& summary,
+                                        const std::vector<std::string>& sources);
+
+Json ToJson(const IngestReport& report);
+/// Footprint table on stdout, failures on stderr.
+void SayIngestReport(Terminal& terminal, const IngestReport& report);
+
+/// RFC 4180, with a heading; owner-only, because it names files. Removes the list of an earlier run
+/// when nothing failed.
+Status WriteFailedCsv(const IngestReport& report);
+
+}  // namespace patchbay::cli

@@ -1,0 +1,56 @@
+// patchbay join --key FILE: a further node of a cluster, in the foreground.
+#include "runtime/base/file.h"
+#include "runtime/base/strings.h"
+#include "runtime/cli/commands.h"
+#include "runtime/cli/interrupt.h"
+#include "runtime/cli/network.h"
+#include "runtime/cli/node_command.h"
+#include "runtime/cli/paths.h"
+#include "runtime/control/keys.h"
+
+namespace patchbay::cli {
+namespace {
+
+class JoinCommand final : public Command {
+ public:
+  std::vector<Argument> Arguments() override {
+    std::vector<Argument> arguments = {
+        {"--key", "FILE", "a worker's key file, from `patchbay key new`", &key_, true}};
+    for (Argument& argument : node_.Arguments()) arguments.push_back(std::move(argument));
+    return arguments;
+  }
+
+  StatusOr<ExitCode> Run(Session& session) override {
+    const InterruptScope interrupts;
+    PB_ASSIGN_OR_RETURN(const std::string path, AbsolutePath(key_));
+    PB_ASSIGN_OR_RETURN(const control::KeyFile key, control::ReadKeyFile(path));
+    if (key.role != control::Role::kWorker) {
+      return absl::PermissionDeniedError(StrCat("join: ", key_, ": a key of role ",
+                                                control::RoleName(key.role),
+                                                "; a node needs one of role worker"));
+    }
+    PB_RETURN_IF_ERROR(MakeDirectories(session.environment.home, 0700));
+    PB_RETURN_IF_ERROR(DeclarePolicy(session.environment, node_.data_policy));
+    const std::string state =
+        node_.state.empty() ? StrCat(session.environment.home, "/nodes/", key.name) : node_.state;
+    return RunNode(session, node_.Settings(state, path), [&](const NodeProcesses& node) {
+      session.terminal.Say(StrCat("joined ", key.address, " as ", key.name));
+      session.terminal.Result({{"address", key.address}, {"node", key.name}, {"pid", node.pid()}});
+    });
+  }
+
+ private:
+  NodeArguments node_;
+  std::string key_;
+};
+
+}  // namespace
+
+const char kJoinNote[] =
+    "Runs in the foreground; Ctrl-C drains the node and leaves. On the first node:\n"
+    "  patchbay key new node2 --role worker --read DIR --write DIR\n"
+    "then copy node2.key here. Both nodes need --data-policy before batches cross the network.\n";
+
+std::unique_ptr<Command> MakeJoin() { return std::make_unique<JoinCommand>(); }
+
+}  // namespace patchbay::cli

@@ -1,0 +1,258 @@
+#include "runtime/cli/machine_checks.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include <arpa/inet.h>
+#include <linux/magic.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <sys/timex.h>
+#include <sys/utsname.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/executable.h"
+#include "runtime/base/file.h"
+#include "runtime/base/strings.h"
+#include "runtime/cli/endpoints.h"
+#include "runtime/memory/gpu.h"
+
+namespace patchbay::cli {
+namespace {
+
+constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
+constexpr std::uint64_t kWantedMemory = 2 * kGiB;
+constexpr std::uint64_t kWantedHomeBytes = kGiB / 4;
+constexpr std::uint64_t kWantedOpenFiles = 1024;
+constexpr std::int64_t kSaneSeconds = 1'735'689'600;  ///< 2025-01-01: a clock before it was not set
+constexpr long kCifsMagic = 0xFF534D42, kSmb2Magic = 0xFE534D42;
+
+Check Ok(std::string name, std::string found) {
+  return {std::move(name), CheckState::kOk, std::move(found), ""};
+}
+
+std::string FirstLine(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+Check CheckCores() {
+  const std::int64_t cores = UsableCores();
+  Check check = Ok("cores", StrCat(cores, " usable of ", sysconf(_SC_NPROCESSORS_ONLN)));
+  if (cores < 2) {
+    check.state = CheckState::kLacks;
+    check.means = "reading and transforming take turns; 2 or more overlap them";
+  }
+  return check;
+}
+
+Check CheckInstructions() {
+  const bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+                  __builtin_cpu_supports("bmi2");
+  if (v3) return Ok("processor", "x86-64-v3 (AVX2, FMA)");
+  return {"processor", CheckState::kBroken, "older than x86-64-v3",
+          "the programs need AVX2, FMA and BMI2 (any server since 2013)"};
+}
+
+/// The smallest of the machine's memory and the limits of the cgroup.
+std::uint64_t UsableMemory() {
+  const auto total = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
+                     static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  const std::string limit = FirstLine("/sys/fs/cgroup/memory.max");
+  if (limit.empty() || limit == "max") return total;
+  return std::min<std::uint64_t>(total, std::strtoull(limit.c_str(), nullptr, 10));
+}
+
+Check CheckMemory() {
+  const std::uint64_t memory = UsableMemory();
+  Check check = Ok("memory", HumanBytes(memory));
+  if (memory < kWantedMemory) {
+    check.state = CheckState::kLacks;
+    check.means = "start fewer workers (--cpus), smaller batches";
+  }
+  return check;
+}
+
+Check CheckGpu() {
+  std::string reason;
+  const std::vector<memory::GpuDescription> gpus = memory::ListGpus(&reason);
+  if (gpus.empty()) {
+    return {"gpu", CheckState::kLacks, reason.empty() ? "none" : reason,
+            "ops run on the CPU (numerics: cpu)"};
+  }
+  std::vector<std::string> names;
+  for (const memory::GpuDescription& gpu : gpus) {
+    names.push_back(StrCat(gpu.name, " (", HumanBytes(gpu.memory_bytes), ")"));
+  }
+  return Ok("gpu", StrJoin(names, ", "));
+}
+
+Check CheckDriver() {
+  const std::string driver = FirstLine("/proc/driver/nvidia/version");
+  if (!driver.empty()) return Ok("driver", driver);
+  return {"driver", CheckState::kLacks, "no NVIDIA driver", "GPUs cannot be used"};
+}
+
+Check CheckIoUring() {
+  if (syscall(SYS_io_uring_setup, 0, nullptr) < 0 && (errno == ENOSYS || errno == EPERM)) {
+    return {"io", CheckState::kLacks, "io_uring is off",
+            "nothing today: reads go through pread, more of them in flight need more threads"};
+  }
+  return Ok("io", "pread, io_uring is there");
+}
+
+Check CheckLimit(const std::string& name, int resource, std::uint64_t wanted,
+                 const std::string& means, bool bytes) {
+  rlimit limit{};
+  getrlimit(static_cast<__rlimit_resource>(resource), &limit);
+  if (limit.rlim_cur == RLIM_INFINITY) return Ok(name, "unlimited");
+  Check check =
+      Ok(name, bytes ? HumanBytes(limit.rlim_cur) : std::to_string(std::uint64_t{limit.rlim_cur}));
+  if (limit.rlim_cur < wanted) {
+    check.state = CheckState::kLacks;
+    check.means = means;
+  }
+  return check;
+}
+
+Check CheckPort() {
+  const UniqueFd listener(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(kDefaultPort);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const int reuse = 1;
+  setsockopt(listener.get(), SOL_SOCKET, SO_REUSEADDR, &reuse, sizeof(reuse));
+  const std::string name = StrCat("127.0.0.1:", kDefaultPort);
+  if (bind(listener.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0) {
+    return Ok("port", name + " is free");
+  }
+  return {"port", CheckState::kLacks, StrCat(name, ": ", std::strerror(errno)),
+          "a cluster runs here already, or give `up` another port with --listen"};
+}
+
+Check CheckClock() {
+  if (WallClockSeconds() < kSaneSeconds) {
+    return {"time", CheckState::kLacks, "the clock was not set",
+            "times in logs and jobs are wrong; batches are not affected"};
+  }
+  timex state{};
+  const int result = adjtimex(&state);
+  if (result < 0 || (state.status & STA_UNSYNC) == 0) return Ok("time", "set and kept by NTP");
+  return {"time", CheckState::kLacks, "set, but not kept by NTP",
+          "times of several nodes' logs may not line up"};
+}
+
+Check CheckKernel() {
+  utsname kernel{};
+  uname(&kernel);
+  const UniqueFd memory(memfd_create("patchbay-doctor", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  const UniqueFd process(static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0)));
+  const std::string found = StrCat("Linux ", static_cast<const char*>(kernel.release));
+  if (memory.valid() && process.valid()) return Ok("kernel", found + ", memfd and pidfd");
+  if (!memory.valid()) {
+    return {"kernel", CheckState::kBroken, found + ", no memfd_create",
+            "a trainer's ring cannot be made"};
+  }
+  return {"kernel", CheckState::kLacks, found + ", no pidfd (before 5.3)",
+          "a frozen worker's batch moves to a spare slot instead of waiting for its death"};
+}
+
+Check CheckNetworkInterfaces() {
+  const bool rdma = std::filesystem::exists("/sys/class/infiniband");
+  return Ok("network", rdma ? "RDMA devices are there" : "TCP only");
+}
+
+Check CheckPrograms() {
+  for (const char* name :
+       {"patchbay-supervisor", "patchbay-agent", "patchbay-worker", "patchbay-scheduler"}) {
+    if (!SiblingBinary(name).ok()) {
+      return {"programs", CheckState::kBroken, StrCat(name, " is not beside patchbay"),
+              "install all programs in one folder"};
+    }
+  }
+  return Ok("programs", "all beside this one");
+}
+
+bool OnNetworkFileSystem(const std::string& path) {
+  struct statfs file_system {};
+  if (statfs(path.c_str(), &file_system) != 0) return false;
+  const auto type = static_cast<long>(file_system.f_type);
+  return type == NFS_SUPER_MAGIC || type == kCifsMagic || type == kSmb2Magic ||
+         type == SMB_SUPER_MAGIC;
+}
+
+std::string NearestParent(std::string path) {
+  while (path.size() > 1 && access(path.c_str(), F_OK) != 0) {
+    const std::size_t slash = path.rfind('/');
+    path = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+  }
+  return path;
+}
+
+Check CheckFolder(const std::string& name, const std::string& path) {
+  const std::string place = NearestParent(path);
+  const std::uint64_t free_bytes = FreeBytes(place);
+  Check check = Ok(name, StrCat(path, ", ", HumanBytes(free_bytes), " free"));
+  if (OnNetworkFileSystem(place)) {
+    check.state = CheckState::kBroken;
+    check.means = "keys and journals do not live on NFS or CIFS: set PATCHBAY_HOME to a local disk";
+  } else if (access(place.c_str(), W_OK) != 0) {
+    check.state = CheckState::kBroken;
+    check.means = "not writable";
+  } else if (free_bytes < kWantedHomeBytes) {
+    check.state = CheckState::kLacks;
+    check.means = "little room for journals";
+  }
+  return check;
+}
+
+}  // namespace
+
+std::int64_t UsableCores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  std::int64_t cores = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+  std::ifstream quota_file("/sys/fs/cgroup/cpu.max");
+  double quota = 0, period = 0;
+  if (quota_file >> quota >> period && quota > 0 && period > 0) {
+    cores = std::min(cores, static_cast<std::int64_t>((quota + period - 1) / period));
+  }
+  return std::max<std::int64_t>(cores, 1);
+}
+
+std::uint64_t FreeBytes(const std::string& path) {
+  struct statvfs space {};
+  if (statvfs(NearestParent(path).c_str(), &space) != 0) return 0;
+  return std::uint64_t{space.f_bavail} * space.f_frsize;
+}
+
+std::vector<Check> CheckMachine(const Environment& environment) {
+  std::vector<Check> checks = {CheckPrograms(), CheckInstructions(), CheckCores(),  CheckMemory(),
+                               CheckGpu(),      CheckDriver(),       CheckKernel(), CheckIoUring()};
+  checks.push_back(
+      CheckLimit("memory lock", RLIMIT_MEMLOCK, 64u << 20,
+                 "RDMA and pinned staging need more: ulimit -l, or LimitMEMLOCK=", true));
+  checks.push_back(CheckLimit("open files", RLIMIT_NOFILE, kWantedOpenFiles,
+                              "many stores at once need more: ulimit -n", false));
+  checks.push_back(CheckNetworkInterfaces());
+  checks.push_back(CheckPort());
+  checks.push_back(CheckClock());
+  checks.push_back(CheckFolder("home", environment.home));
+  checks.push_back(CheckFolder("temporary", environment.temporary));
+  return checks;
+}
+
+}  // namespace patchbay::cli

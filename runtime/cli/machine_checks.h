@@ -1,0 +1,33 @@
+// What `patchbay doctor` looks at: each check says what it found and what that means.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/cli/environment.h"
+
+namespace patchbay::cli {
+
+enum class CheckState {
+  kOk,
+  kLacks,   ///< works without it, slower or with less
+  kBroken,  ///< Patchbay does not work here
+};
+
+struct Check {
+  std::string name;
+  CheckState state = CheckState::kOk;
+  std::string found;
+  std::string means;  ///< what follows from it; "" when all is well
+};
+
+/// Looks at the machine; changes nothing, opens no connection, takes well below a second.
+std::vector<Check> CheckMachine(const Environment& environment);
+
+/// Cores this process may use: its affinity mask, and its cgroup's quota rounded up.
+std::int64_t UsableCores();
+
+/// Free bytes for this user on the file system that holds `path` or its nearest existing parent.
+std::uint64_t FreeBytes(const std::string& path);
+
+}  // namespace patchbay::cli

@@ -1,0 +1,51 @@
+#include "runtime/cli/node_command.h"
+
+#include "runtime/base/file.h"
+#include "runtime/base/strings.h"
+#include "runtime/cli/embedded_cluster.h"
+#include "runtime/cli/interrupt.h"
+#include "runtime/cli/machine_checks.h"
+#include "runtime/cli/network.h"
+
+namespace patchbay::cli {
+namespace {
+
+constexpr long kLookEveryMs = 100;
+
+}  // namespace
+
+std::vector<Argument> NodeArguments::Arguments() {
+  Argument count{"--cpus", "N", "CPU workers (default: cores)", &cpus};
+  count.min = 0;
+  count.max = kMaxCpuWorkers;
+  return {count,
+          {"--gpus", "LIST", "auto, none or UUIDs joined by commas (default auto)", &gpus},
+          {"--state", "DIR", "journal and caches (default below PATCHBAY_HOME)", &state},
+          DataPolicyArgument(data_policy)};
+}
+
+NodeSettings NodeArguments::Settings(const std::string& agent_state, const std::string& key) const {
+  NodeSettings settings;
+  settings.node_key = key;
+  settings.state = agent_state;
+  settings.cpus = cpus.value_or(UsableCores());
+  settings.gpus = gpus;
+  settings.data_policy = data_policy.empty() ? "none" : data_policy;
+  return settings;
+}
+
+StatusOr<ExitCode> RunNode(Session& session, const NodeSettings& settings,
+                           const std::function<void(const NodeProcesses&)>& ready) {
+  PB_RETURN_IF_ERROR(MakeDirectories(settings.state, 0700));
+  PB_ASSIGN_OR_RETURN(NodeProcesses node,
+                      NodeProcesses::Start(settings, [] { return !Interrupted(); }));
+  ready(node);
+  std::optional<int> exit;
+  while (!Interrupted() && !(exit = node.PollExit()).has_value()) PauseMs(kLookEveryMs);
+  if (exit.has_value()) return *exit == 0 ? ExitCode::kDone : ExitCode::kFailed;
+  session.terminal.Note("stopping: what runs is finished or given back");
+  node.Stop(settings.stop_ms);
+  return ExitCode::kDone;
+}
+
+}  // namespace patchbay::cli

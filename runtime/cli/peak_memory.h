@@ -1,0 +1,17 @@
+// Peak memory of a cluster's processes on this machine.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "runtime/protocol/messages.h"
+
+namespace patchbay::cli {
+
+/// Process name ("trainer", "worker 0", "agent", "scheduler") to the most memory it ever held, in
+/// bytes (VmHWM: includes the pages of mapped rings). Processes of other nodes, and of other users,
+/// are left out; "trainer" is the caller.
+std::map<std::string, std::uint64_t> PeakMemory(const protocol::ClusterDescribed& cluster);
+
+}  // namespace patchbay::cli

@@ -1,0 +1,30 @@
+// A run config as a command reads it: checked, with its dataset's paths made absolute.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/base/json.h"
+#include "runtime/base/status.h"
+#include "runtime/plan/run_config.h"
+
+namespace patchbay::cli {
+
+struct RunFile {
+  plan::RunConfig config;
+  std::vector<std::string> images;  ///< the dataset's entries, absolute
+
+  /// What a stream job's root task is given; names no path.
+  Json Payload() const;
+  Json Manifest() const { return {{"images", images}}; }
+};
+
+/// Relative entries of the dataset are relative to the config's folder. A config that is wrong is a
+/// usage error naming file and line.
+StatusOr<RunFile> ReadRunFile(const std::string& path);
+
+/// Slots beside the ring that a batch can move to when a frozen worker holds its own.
+inline constexpr std::uint32_t kStreamSpares = 1;
+
+}  // namespace patchbay::cli

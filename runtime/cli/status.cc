@@ -1,0 +1,71 @@
+// patchbay status: nodes, workers and jobs of the cluster.
+#include "runtime/base/strings.h"
+#include "runtime/cli/cluster_access.h"
+#include "runtime/cli/commands.h"
+#include "runtime/cli/job_view.h"
+
+namespace patchbay::cli {
+namespace {
+
+Json NodeToJson(const protocol::NodeRow& node) {
+  Json gpus = Json::array();
+  for (const protocol::Gpu& gpu : node.gpus) gpus.push_back(gpu.name);
+  return {{"name", node.node}, {"cpus", node.cpus}, {"gpus", gpus}, {"state", node.state}};
+}
+
+Json WorkerToJson(const protocol::WorkerRow& worker) {
+  return {{"node", worker.node},
+          {"index", worker.index},
+          {"pid", worker.pid},
+          {"state", worker.state},
+          {"leases", worker.leases},
+          {"tasks_done", worker.tasks_done},
+          {"shards_done", worker.shards_done}};
+}
+
+Json ClusterToJson(const protocol::ClusterDescribed& cluster) {
+  Json nodes = Json::array(), workers = Json::array(), jobs = Json::array();
+  for (const protocol::NodeRow& node : cluster.nodes) nodes.push_back(NodeToJson(node));
+  for (const protocol::WorkerRow& worker : cluster.workers) workers.push_back(WorkerToJson(worker));
+  for (const protocol::JobRow& job : cluster.jobs) jobs.push_back(JobToJson(job));
+  return {{"nodes", nodes}, {"workers", workers}, {"jobs", jobs}};
+}
+
+void SayCluster(Terminal& terminal, const protocol::ClusterDescribed& cluster) {
+  std::vector<std::vector<std::string>> nodes = {{"node", "state", "cpus", "gpus", "workers"}};
+  for (const protocol::NodeRow& node : cluster.nodes) {
+    nodes.push_back(
+        {node.node, node.state, StrCat(node.cpus), StrCat(node.gpus.size()), StrCat(node.workers)});
+  }
+  std::vector<std::vector<std::string>> workers = {
+      {"worker", "state", "pid", "leases", "tasks", "shards"}};
+  for (const protocol::WorkerRow& worker : cluster.workers) {
+    workers.push_back({StrCat(worker.node, "/", worker.index), worker.state, StrCat(worker.pid),
+                       StrCat(worker.leases), StrCat(worker.tasks_done),
+                       StrCat(worker.shards_done)});
+  }
+  for (const std::string& line : FormatTable(nodes)) terminal.Say(line);
+  terminal.Say("");
+  for (const std::string& line : FormatTable(workers)) terminal.Say(line);
+  terminal.Say("");
+  for (const std::string& line : JobTable(cluster.jobs)) terminal.Say(line);
+}
+
+class StatusCommand final : public Command {
+ public:
+  std::vector<Argument> Arguments() override { return {}; }
+
+  StatusOr<ExitCode> Run(Session& session) override {
+    PB_ASSIGN_OR_RETURN(ClusterAccess cluster, ClusterAccess::Open(session, nullptr));
+    PB_ASSIGN_OR_RETURN(const protocol::ClusterDescribed state, cluster.client().DescribeCluster());
+    SayCluster(session.terminal, state);
+    session.terminal.Result(ClusterToJson(state));
+    return ExitCode::kDone;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Command> MakeStatus() { return std::make_unique<StatusCommand>(); }
+
+}  // namespace patchbay::cli

@@ -1,0 +1,102 @@
+#include "runtime/cli/terminal.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include <unistd.h>
+
+#include "runtime/base/strings.h"
+
+namespace patchbay::cli {
+namespace {
+
+constexpr std::string_view kClearLine = "\r\x1b[K";
+
+void Write(std::FILE* file, std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), file);
+  std::fflush(file);
+}
+
+std::string Pad(const std::string& cell, std::size_t width, bool right) {
+  const std::string space(width > cell.size() ? width - cell.size() : 0, ' ');
+  return right ? space + cell : cell + space;
+}
+
+}  // namespace
+
+Terminal::Terminal(bool json) : json_(json), live_(isatty(STDERR_FILENO) == 1) {}
+
+void Terminal::Say(std::string_view line) {
+  if (json_) return;
+  EndProgress();
+  Write(stdout, StrCat(line, "\n"));
+}
+
+void Terminal::Result(const Json& object) {
+  if (json_) Write(stdout, DumpJson(object) + "\n");
+}
+
+void Terminal::Note(std::string_view line) {
+  EndProgress();
+  Write(stderr, StrCat(line, "\n"));
+}
+
+void Terminal::Error(std::string_view text) { Note(StrCat("patchbay: ", text)); }
+
+void Terminal::Progress(std::string_view text) {
+  if (!live_) {
+    Write(stderr, StrCat(text, "\n"));
+    return;
+  }
+  Write(stderr, StrCat(kClearLine, text));
+  drawn_ = true;
+}
+
+void Terminal::EndProgress() {
+  if (drawn_) Write(stderr, "\n");
+  drawn_ = false;
+}
+
+std::vector<std::string> FormatTable(const std::vector<std::vector<std::string>>& rows,
+                                     const std::vector<bool>& right) {
+  std::vector<std::size_t> widths;
+  for (const auto& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  std::vector<std::string> lines;
+  for (const auto& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      if (i > 0) line += "  ";
+      line += Pad(row[i], widths[i], i < right.size() && right[i]);
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    lines.push_back(line);
+  }
+  return lines;
+}
+
+std::string Fixed(double value, int digits) {
+  char text[64];
+  std::snprintf(text, sizeof(text), "%.*f", digits, value);
+  return text;
+}
+
+std::string HumanSeconds(double seconds) {
+  if (!std::isfinite(seconds) || seconds < 0) return "?";
+  if (seconds < 10) return Fixed(seconds, 1) + " s";
+  if (seconds < 60) return Fixed(seconds, 0) + " s";
+  const auto whole = static_cast<long long>(std::llround(std::min(seconds, 3.6e8)));
+  char text[64];
+  if (whole < 3600) {
+    std::snprintf(text, sizeof(text), "%lld:%02lld", whole / 60, whole % 60);
+  } else {
+    std::snprintf(text, sizeof(text), "%lld:%02lld:%02lld", whole / 3600, whole / 60 % 60,
+                  whole % 60);
+  }
+  return text;
+}
+
+}  // namespace patchbay::cli

@@ -1,0 +1,54 @@
+// The user's terminal: results on stdout, everything else on stderr.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/base/json.h"
+
+namespace patchbay::cli {
+
+/// One process has one; used from the main thread only.
+class Terminal {
+ public:
+  /// With `json`, Say is silent and Result writes the one object.
+  explicit Terminal(bool json);
+
+  bool json() const { return json_; }
+  /// stderr is a terminal: progress may redraw its line.
+  bool live() const { return live_; }
+
+  /// A line of a result for people (stdout).
+  void Say(std::string_view line);
+  /// The result for programs (stdout), with --json only.
+  void Result(const Json& object);
+  /// A line beside the result (stderr).
+  void Note(std::string_view line);
+  /// "patchbay: text" on stderr.
+  void Error(std::string_view text);
+
+  /// The newest state of something that takes long. On a terminal it redraws one line; elsewhere
+  /// it is a line of its own, and the caller decides how often.
+  void Progress(std::string_view text);
+  /// Ends the redrawn line, if there is one.
+  void EndProgress();
+
+ private:
+  bool json_;
+  bool live_;
+  bool drawn_ = false;
+};
+
+/// Columns as wide as their widest cell; the first row is the heading. Cells of `right` columns
+/// are aligned right.
+std::vector<std::string> FormatTable(const std::vector<std::vector<std::string>>& rows,
+                                     const std::vector<bool>& right = {});
+
+/// "1:02:03", "4:05", "12 s": for people.
+std::string HumanSeconds(double seconds);
+
+/// `value` with that many digits after the point.
+std::string Fixed(double value, int digits);
+
+}  // namespace patchbay::cli

@@ -1,0 +1,18 @@
+// One op of a worker, run in a process of its own without a cluster: what needs to open slides is
+// the workers' business.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "runtime/base/json.h"
+#include "runtime/base/status.h"
+
+namespace patchbay::cli {
+
+/// `patchbay-worker run OP`; the op's result. What the worker writes on stderr goes to the user's.
+/// Its error is the op's error text. Cancelled, with the worker gone, when interrupted (see
+/// InterruptScope).
+StatusOr<Json> RunWorkerOp(std::string_view op, const Json& payload, const Json& manifest);
+
+}  // namespace patchbay::cli
