@@ -3,8 +3,8 @@
 #include <cerrno>
 #include <cstring>
 
-#include <sys/pidfd.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -65,7 +65,7 @@ StatusOr<UniqueFd> ConnectAbstract(const std::string& name, std::int64_t timeout
 }
 
 StatusOr<UniqueFd> OpenPidfd(pid_t pid) {
-  UniqueFd fd(pidfd_open(pid, 0));
+  UniqueFd fd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
   if (!fd.valid() && errno != ESRCH) return FromErrno("open pidfd", StrCat(pid), errno);
   return fd;
 }

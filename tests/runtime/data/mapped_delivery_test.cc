@@ -1,0 +1,454 @@
+// Mapped delivery between real processes: what a worker writes arrives, and what must not arrive
+// does not, whatever the worker does.
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+
+#include "gtest/gtest.h"
+#include "runtime/data/mapped_ring.h"
+#include "runtime/data/ring_server.h"
+#include "runtime/data/unix_socket.h"
+#include "tests/runtime/data/stream_fixture.h"
+
+namespace patchbay::data {
+namespace {
+
+using namespace testing;  // NOLINT: the fixture of this folder
+
+constexpr std::int64_t kPatience = 20'000;  // ms; only a failing test waits this long
+
+/// Collects what the server says about fences.
+class FenceLog {
+ public:
+  void Add(const FenceOutcome& outcome) {
+    const std::lock_guard lock(mu_);
+    outcomes_.push_back(outcome);
+    changed_.notify_all();
+  }
+  /// The next outcome, or nullopt when none comes.
+  std::optional<FenceOutcome> Wait() {
+    std::unique_lock lock(mu_);
+    if (!changed_.wait_for(lock, std::chrono::milliseconds(kPatience),
+                           [this] { return !outcomes_.empty(); })) {
+      return std::nullopt;
+    }
+    const FenceOutcome first = outcomes_.front();
+    outcomes_.erase(outcomes_.begin());
+    return first;
+  }
+  bool Empty() {
+    const std::lock_guard lock(mu_);
+    return outcomes_.empty();
+  }
+
+ private:
+  std::mutex mu_;
+  std::condition_variable changed_;
+  std::vector<FenceOutcome> outcomes_;
+};
+
+struct Trainer {
+  explicit Trainer(std::int64_t proof_deadline_ms = kPatience,
+                   const SlotTableOptions& options = SmallOptions()) {
+    ring = MakeRing(options);
+    RingServer::Options o;
+    o.secret = SecretOf(1);
+    o.stream = kStream;
+    o.proof_deadline_ms = proof_deadline_ms;
+    o.fenced = [this](const FenceOutcome& outcome) { fences.Add(outcome); };
+    auto started = RingServer::Start(*ring, o);
+    EXPECT_TRUE(started.ok()) << started.status();
+    server = std::move(*started);
+  }
+  FenceRequest Request(const ShardHeader& h, pid_t pid) const {
+    return FenceRequest{h.shard, h.lease, pid, h.grant};
+  }
+  FenceLog fences;
+  std::unique_ptr<Ring> ring;
+  std::unique_ptr<RingServer> server;
+};
+
+MappedRing::Options WorkerOptions(const std::string& name, std::uint8_t secret = 1) {
+  MappedRing::Options o;
+  o.socket_name = name;
+  o.secret = SecretOf(secret);
+  o.stream = kStream;
+  return o;
+}
+
+/// Writes `value` into the header's range and reports it.
+void Deliver(MappedRing& ring, const ShardHeader& header, std::byte value) {
+  const auto window = ring.Window(header.grant);
+  ASSERT_TRUE(window.ok()) << window.status();
+  std::fill(window->begin(), window->end(), value);
+  ASSERT_TRUE(ring.ReportShardFinished(header).ok());
+}
+
+/// The child's version: connects, says 'c', then for each header told: fills with 0x40 + shard,
+/// reports, says 'r'.
+int RunWorker(int in, int out) {
+  const std::string name = AwaitText(in);
+  auto ring = MappedRing::Connect(WorkerOptions(name));
+  if (!ring.ok()) return 3;
+  Say(out, 'c');
+  for (;;) {
+    const auto header = Await<ShardHeader>(in);
+    const auto window = (*ring)->Window(header.grant);
+    if (!window.ok()) return 4;
+    std::fill(window->begin(), window->end(), static_cast<std::byte>(0x40 + header.shard.shard));
+    if (!(*ring)->ReportShardFinished(header).ok()) return 5;
+    Say(out, 'r');
+  }
+}
+
+/// Writes its range and then stays, stopped or not, without ever reporting; writes again each time
+/// it is told.
+int RunZombie(int in, int out) {
+  const std::string name = AwaitText(in);
+  auto ring = MappedRing::Connect(WorkerOptions(name));
+  if (!ring.ok()) return 3;
+  const auto header = Await<ShardHeader>(in);
+  const auto window = (*ring)->Window(header.grant);
+  for (;;) {
+    std::fill(window->begin(), window->end(), std::byte{0xEE});
+    Say(out, 'w');
+    Await<char>(in);
+  }
+}
+
+bool AllBytesAre(const std::byte* data, std::size_t size, int value) {
+  return std::all_of(data, data + size, [value](std::byte b) { return b == std::byte(value); });
+}
+
+TEST(MappedDelivery, BringsABatchFromAnotherProcessInOrder) {
+  ChildProcess worker(&RunWorker);
+  Trainer trainer;
+  worker.TellText(trainer.server->socket_name());
+  ASSERT_EQ(worker.Hear(), 'c');
+  worker.Tell(HeaderOf({0, 1}, 0, 1, 1, 3));
+  worker.Tell(HeaderOf({0, 0}, 1, 0, 1, 2));
+  worker.Tell(HeaderOf({0, 0}, 0, 0, 1, 1));
+  const auto batch = trainer.ring->Next(kPatience);
+  ASSERT_TRUE(batch.ok()) << batch.status();
+  EXPECT_EQ(batch->at, (Position{0, 0}));
+  EXPECT_EQ(batch->patches, 4u);
+  EXPECT_EQ(batch->size_bytes, 4000u);
+  EXPECT_TRUE(AllBytesAre(batch->data, 2000, 0x40));
+  EXPECT_TRUE(AllBytesAre(batch->data + 2000, 2000, 0x41));
+  EXPECT_EQ(trainer.ring->stats().bytes_counted % 2000, 0u);
+}
+
+TEST(MappedDelivery, RefusesAPeerWithoutTheSecret) {
+  Trainer trainer;
+  const auto ring = MappedRing::Connect(WorkerOptions(trainer.server->socket_name(), 2));
+  EXPECT_TRUE(absl::IsPermissionDenied(ring.status())) << ring.status();
+  EXPECT_EQ(trainer.server->PeerCount(), 0u);
+}
+
+TEST(MappedDelivery, AWorkerRefusesATrainerWithoutTheSecret) {
+  std::string name;
+  auto listener = ListenAbstract("patchbay-impostor", &name);
+  ASSERT_TRUE(listener.ok());
+  ChildProcess impostor([&listener](int, int) {
+    fcntl(listener->get(), F_SETFL, 0);
+    UniqueFd socket(accept(listener->get(), nullptr, nullptr));
+    Challenge challenge;
+    if (!SendMessage(socket.get(), EncodeChallenge(challenge)).ok()) return 1;
+    std::array<std::byte, kMaxGreetingBytes> buffer;
+    if (!ReceiveMessage(socket.get(), buffer).ok()) return 2;
+    RingOffer offer{4, 4096, 4 * 4096, std::nullopt};
+    UniqueFd zero(open("/dev/zero", O_RDWR));
+    SendMessage(socket.get(), EncodeRingOffer(offer, Nonce{}, SecretOf(9)), zero.get())
+        .IgnoreError();
+    return 0;
+  });
+  const auto ring = MappedRing::Connect(WorkerOptions(name));
+  EXPECT_TRUE(absl::IsPermissionDenied(ring.status())) << ring.status();
+}
+
+TEST(MappedDelivery, RefusesAnotherStream) {
+  Trainer trainer;
+  auto options = WorkerOptions(trainer.server->socket_name());
+  options.stream = kStream + 1;
+  EXPECT_FALSE(MappedRing::Connect(options).ok());
+}
+
+TEST(MappedDelivery, RefusesAnotherUser) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to become another user";
+  ChildProcess stranger([](int in, int) {
+    const std::string name = AwaitText(in);
+    if (setuid(65534) != 0) return 9;
+    auto options = WorkerOptions(name);
+    auto socket = ConnectAbstract(name, 2'000);
+    if (!socket.ok()) return 8;
+    std::array<std::byte, kMaxGreetingBytes> buffer;
+    const auto got = ReceiveMessage(socket->get(), buffer);
+    return !got.ok() || *got == 0 ? 0 : 7;  // closed before it was even challenged
+  });
+  Trainer trainer;
+  stranger.TellText(trainer.server->socket_name());
+  EXPECT_EQ(stranger.Join(), 0);
+}
+
+TEST(MappedDelivery, SaysThatATrainerIsNotThere) {
+  const auto ring = MappedRing::Connect(WorkerOptions("patchbay-ring-nobody"));
+  EXPECT_TRUE(absl::IsUnavailable(ring.status())) << ring.status();
+}
+
+TEST(MappedDelivery, GarbageClosesOneConnectionAndHarmsNoOther) {
+  Trainer trainer;
+  auto good = MappedRing::Connect(WorkerOptions(trainer.server->socket_name()));
+  ASSERT_TRUE(good.ok()) << good.status();
+  for (const std::size_t size : {1u, 7u, 8u, 143u, 144u, 512u, 5000u}) {
+    auto socket = ConnectAbstract(trainer.server->socket_name(), 2'000);
+    ASSERT_TRUE(socket.ok());
+    std::array<std::byte, kMaxGreetingBytes> buffer;
+    ASSERT_TRUE(ReceiveMessage(socket->get(), buffer).ok());  // the challenge
+    const std::vector<std::byte> garbage(size, std::byte{0x5A});
+    ASSERT_TRUE(SendMessage(socket->get(), garbage).ok());
+    const auto answer = ReceiveMessage(socket->get(), buffer);
+    EXPECT_TRUE(!answer.ok() || *answer == 0) << "size " << size;
+  }
+  Deliver(**good, HeaderOf({0, 0}, 0, 0, 1, 1), std::byte{1});
+  Deliver(**good, HeaderOf({0, 0}, 1, 0, 1, 2), std::byte{2});
+  EXPECT_TRUE(trainer.ring->Next(kPatience).ok());
+}
+
+TEST(MappedDelivery, AForgedReportOfAnAdmittedWorkerEndsItsConnection) {
+  Trainer trainer;
+  auto socket = ConnectAbstract(trainer.server->socket_name(), 2'000);
+  ASSERT_TRUE(socket.ok());
+  std::array<std::byte, kMaxGreetingBytes> buffer;
+  auto size = ReceiveMessage(socket->get(), buffer);
+  ASSERT_TRUE(size.ok());
+  const auto challenge = DecodeChallenge(std::span(buffer).first(*size));
+  ASSERT_TRUE(challenge.ok());
+  const Hello hello{kStream, Nonce{}};
+  ASSERT_TRUE(SendMessage(socket->get(), EncodeHello(hello, challenge->nonce, SecretOf(1))).ok());
+  size = ReceiveMessage(socket->get(), buffer);
+  ASSERT_TRUE(size.ok());
+  ASSERT_TRUE(DecodeRingOffer(std::span(buffer).first(*size), hello.nonce, SecretOf(1)).ok());
+  std::array<std::byte, kShardHeaderBytes> forged;
+  EncodeShardHeader(HeaderOf({0, 0}, 0, 0, 1, 1), SecretOf(9), forged);
+  ASSERT_TRUE(SendMessage(socket->get(), forged).ok());
+  const auto answer = ReceiveMessage(socket->get(), buffer);
+  EXPECT_TRUE(!answer.ok() || *answer == 0);
+  EXPECT_EQ(trainer.ring->stats().shards_counted, 0u);
+}
+
+TEST(MappedDelivery, WindowsStayInsideTheRing) {
+  Trainer trainer;
+  auto ring = MappedRing::Connect(WorkerOptions(trainer.server->socket_name()));
+  ASSERT_TRUE(ring.ok());
+  EXPECT_TRUE((*ring)->Window(Grant{3, 1, 0, 4000}).ok());
+  EXPECT_FALSE((*ring)->Window(Grant{4, 1, 0, 1}).ok());
+  EXPECT_FALSE((*ring)->Window(Grant{0, 1, 0, 4001}).ok());
+  EXPECT_FALSE((*ring)->Window(Grant{0, 1, 4000, 1}).ok());
+  EXPECT_FALSE((*ring)->Window(Grant{0, 1, ~std::uint64_t{0}, 2}).ok());
+}
+
+TEST(MappedDelivery, DeadGrantsDuplicatesAndOversizedGrantsDoNotCount) {
+  Trainer trainer;
+  auto ring = MappedRing::Connect(WorkerOptions(trainer.server->socket_name()));
+  ASSERT_TRUE(ring.ok());
+  ShardHeader oversized = HeaderOf({0, 0}, 0, 0, 1, 1);
+  oversized.grant.size_bytes = 4000;
+  ASSERT_TRUE((*ring)->ReportShardFinished(oversized).ok());
+  ASSERT_TRUE((*ring)->ReportShardFinished(HeaderOf({0, 0}, 0, 0, 9, 2)).ok());
+  Deliver(**ring, HeaderOf({0, 0}, 0, 0, 1, 3), std::byte{1});
+  ASSERT_TRUE((*ring)->ReportShardFinished(HeaderOf({0, 0}, 0, 0, 1, 3)).ok());
+  ASSERT_TRUE((*ring)->ReportShardFinished(HeaderOf({0, 0}, 0, 0, 1, 4)).ok());
+  Deliver(**ring, HeaderOf({0, 0}, 1, 0, 1, 5), std::byte{2});
+  ASSERT_TRUE(trainer.ring->Next(kPatience).ok());
+  EXPECT_EQ(trainer.ring->stats().shards_counted, 2u);
+  EXPECT_EQ(trainer.ring->stats().shards_refused, 4u);
+  EXPECT_FALSE((*ring)->Closed()) << "a refused shard is normal operation";
+}
+
+TEST(Fencing, TheDeathOfTheWorkerIsTheProof) {
+  ChildProcess zombie(&RunZombie);
+  Trainer trainer;
+  zombie.TellText(trainer.server->socket_name());
+  const ShardHeader lost = HeaderOf({0, 0}, 0, 0, 1, 1);
+  zombie.Tell(lost);
+  ASSERT_EQ(zombie.Hear(), 'w');
+  zombie.Signal(SIGSTOP);
+  trainer.server->Fence(trainer.Request(lost, zombie.pid()));
+  EXPECT_TRUE(trainer.fences.Empty()) << "a stopped process is no proof";
+  zombie.Kill();
+  const auto outcome = trainer.fences.Wait();
+  ASSERT_TRUE(outcome.has_value());
+  EXPECT_TRUE(outcome->status.ok());
+  EXPECT_FALSE(outcome->already_counted);
+  EXPECT_EQ(outcome->row.slot, 0u) << "with proof the range stays where it is";
+
+  auto next_worker = MappedRing::Connect(WorkerOptions(trainer.server->socket_name()));
+  ASSERT_TRUE(next_worker.ok());
+  Deliver(**next_worker, HeaderOf({0, 0}, 0, 0, 1, 2), std::byte{1});
+  Deliver(**next_worker, HeaderOf({0, 0}, 1, 0, 1, 3), std::byte{1});
+  const auto batch = trainer.ring->Next(kPatience);
+  ASSERT_TRUE(batch.ok()) << batch.status();
+  EXPECT_TRUE(AllBytesAre(batch->data, batch->size_bytes, 1));
+}
+
+TEST(Fencing, AFrozenWorkerThatWakesNeverTouchesALiveSlot) {
+  ChildProcess zombie(&RunZombie);
+  Trainer trainer(/*proof_deadline_ms=*/50);
+  auto good = MappedRing::Connect(WorkerOptions(trainer.server->socket_name()));
+  ASSERT_TRUE(good.ok());
+  zombie.TellText(trainer.server->socket_name());
+  const ShardHeader lost = HeaderOf({0, 0}, 0, 0, 1, 1);
+  zombie.Tell(lost);
+  ASSERT_EQ(zombie.Hear(), 'w');
+  Deliver(**good, HeaderOf({0, 0}, 1, 0, 1, 2), std::byte{7});
+  zombie.Signal(SIGSTOP);
+  trainer.server->Fence(trainer.Request(lost, zombie.pid()));
+  const auto outcome = trainer.fences.Wait();
+  ASSERT_TRUE(outcome.has_value());
+  ASSERT_TRUE(outcome->status.ok()) << outcome->status;
+  ASSERT_EQ(outcome->row.slot, 3u) << "the batch moved to the spare";
+  EXPECT_EQ(outcome->row.counted, std::vector<std::uint32_t>{1});
+
+  Deliver(**good, HeaderOf({0, 0}, 0, 3, outcome->row.generation, 9), std::byte{7});
+  const auto batch = trainer.ring->Next(kPatience);
+  ASSERT_TRUE(batch.ok()) << batch.status();
+  EXPECT_TRUE(AllBytesAre(batch->data, batch->size_bytes, 7));
+
+  zombie.Signal(SIGCONT);
+  zombie.Tell('x');
+  ASSERT_EQ(zombie.Hear(), 'w');  // it wrote its old range again
+  EXPECT_TRUE(AllBytesAre(batch->data, batch->size_bytes, 7));
+  EXPECT_EQ(trainer.ring->ReportAll()[0].phase, SlotPhase::kResting);
+  zombie.Kill();
+  while (trainer.ring->ReportAll()[0].phase == SlotPhase::kResting) std::this_thread::yield();
+  EXPECT_EQ(trainer.ring->ReportAll()[0].phase, SlotPhase::kSpare);
+}
+
+TEST(Fencing, ReportsOfAFencedLeaseAreRefused) {
+  ChildProcess worker(&RunWorker);
+  Trainer trainer(/*proof_deadline_ms=*/10);
+  worker.TellText(trainer.server->socket_name());
+  ASSERT_EQ(worker.Hear(), 'c');
+  const ShardHeader lost = HeaderOf({0, 0}, 0, 0, 1, 1);
+  trainer.server->Fence(trainer.Request(lost, worker.pid()));
+  worker.Tell(lost);
+  ASSERT_EQ(worker.Hear(), 'r');
+  ASSERT_TRUE(trainer.fences.Wait().has_value());
+  while (trainer.ring->stats().shards_refused == 0) std::this_thread::yield();
+  EXPECT_EQ(trainer.ring->stats().shards_counted, 0u);
+}
+
+TEST(Fencing, AnswersAtOnceForAShardThatHadCounted) {
+  ChildProcess worker(&RunWorker);
+  Trainer trainer;
+  worker.TellText(trainer.server->socket_name());
+  ASSERT_EQ(worker.Hear(), 'c');
+  const ShardHeader done = HeaderOf({0, 0}, 0, 0, 1, 1);
+  worker.Tell(done);
+  while (trainer.ring->stats().shards_counted == 0) std::this_thread::yield();
+  trainer.server->Fence(trainer.Request(done, worker.pid()));
+  const auto outcome = trainer.fences.Wait();
+  ASSERT_TRUE(outcome.has_value());
+  EXPECT_TRUE(outcome->already_counted);
+}
+
+TEST(Fencing, AProcessFencedBeforeItConnectedNeverGetsTheRing) {
+  ChildProcess late(&RunWorker);
+  Trainer trainer;
+  trainer.server->Fence(trainer.Request(HeaderOf({0, 0}, 0, 0, 1, 1), late.pid()));
+  const auto outcome = trainer.fences.Wait();
+  ASSERT_TRUE(outcome.has_value());
+  EXPECT_TRUE(outcome->status.ok());
+  late.TellText(trainer.server->socket_name());
+  EXPECT_EQ(late.Join(), 3);
+}
+
+TEST(Fencing, NamesTheProcessWhenSparesRunOut) {
+  ChildProcess first(&RunZombie), second(&RunZombie);
+  Trainer trainer(/*proof_deadline_ms=*/10);
+  const ShardHeader a = HeaderOf({0, 0}, 0, 0, 1, 1), b = HeaderOf({0, 1}, 0, 1, 1, 2);
+  first.TellText(trainer.server->socket_name());
+  first.Tell(a);
+  second.TellText(trainer.server->socket_name());
+  second.Tell(b);
+  ASSERT_EQ(first.Hear(), 'w');
+  ASSERT_EQ(second.Hear(), 'w');
+  trainer.server->Fence(trainer.Request(a, first.pid()));
+  ASSERT_TRUE(trainer.fences.Wait()->status.ok());
+  trainer.server->Fence(trainer.Request(b, second.pid()));
+  const auto outcome = trainer.fences.Wait();
+  ASSERT_TRUE(outcome.has_value());
+  EXPECT_TRUE(absl::IsResourceExhausted(outcome->status));
+  EXPECT_NE(MessageOf(outcome->status).find(StrCat(second.pid())), std::string_view::npos)
+      << outcome->status;
+}
+
+TEST(Fencing, AClosedSocketIsNoProofWhileTheProcessLives) {
+  ChildProcess sneaky([](int in, int out) {
+    const std::string name = AwaitText(in);
+    auto ring = MappedRing::Connect(WorkerOptions(name));
+    if (!ring.ok()) return 3;
+    // The socket goes, the mapping stays.
+    for (int fd = 3; fd < 64; ++fd) {
+      if (fd != in && fd != out) close(fd);
+    }
+    Say(out, 'c');
+    Await<char>(in);
+    return 0;
+  });
+  Trainer trainer(/*proof_deadline_ms=*/50);
+  sneaky.TellText(trainer.server->socket_name());
+  ASSERT_EQ(sneaky.Hear(), 'c');
+  EXPECT_EQ(trainer.server->PeerCount(), 1u);
+  const ShardHeader lost = HeaderOf({0, 0}, 0, 0, 1, 1);
+  trainer.server->Fence(trainer.Request(lost, sneaky.pid()));
+  const auto outcome = trainer.fences.Wait();
+  ASSERT_TRUE(outcome.has_value());
+  EXPECT_EQ(outcome->row.slot, 3u) << "without proof the batch has to move";
+}
+
+TEST(MappedDelivery, WhatAKilledWorkerReportedStillCounts) {
+  ChildProcess worker(&RunWorker);
+  Trainer trainer;
+  worker.TellText(trainer.server->socket_name());
+  ASSERT_EQ(worker.Hear(), 'c');
+  worker.Tell(HeaderOf({0, 0}, 0, 0, 1, 1));
+  ASSERT_EQ(worker.Hear(), 'r');
+  worker.Tell(HeaderOf({0, 0}, 1, 0, 1, 2));
+  ASSERT_EQ(worker.Hear(), 'r');
+  worker.Kill();
+  EXPECT_TRUE(trainer.ring->Next(kPatience).ok());
+}
+
+TEST(MappedDelivery, AKilledTrainerLeavesNothingBehind) {
+  ChildProcess trainer([](int, int out) {
+    Trainer inside;
+    const std::string name = inside.server->socket_name();
+    Say(out, static_cast<char>(name.size()));
+    for (const char c : name) Say(out, c);
+    for (;;) pause();
+    return 0;
+  });
+  std::string name(static_cast<std::size_t>(trainer.Hear()), '\0');
+  for (char& c : name) c = trainer.Hear();
+  auto ring = MappedRing::Connect(WorkerOptions(name));
+  ASSERT_TRUE(ring.ok()) << ring.status();
+  trainer.Kill();
+  while (!(*ring)->Closed()) std::this_thread::yield();
+  EXPECT_TRUE(absl::IsUnavailable((*ring)->ReportShardFinished(HeaderOf({0, 0}, 0, 0, 1, 1))));
+  EXPECT_TRUE(absl::IsUnavailable(MappedRing::Connect(WorkerOptions(name)).status()));
+  ring->reset();
+  // The memory was a memfd and the socket abstract: no name is left anywhere.
+  auto sockets = ReadFile("/proc/net/unix", 1 << 24);
+  ASSERT_TRUE(sockets.ok());
+  EXPECT_EQ(sockets->find(name), std::string::npos);
+}
+
+}  // namespace
+}  // namespace patchbay::data
