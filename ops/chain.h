@@ -8,13 +8,18 @@
 // device gives the same bits.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string>
+#include <string_view>
+#include <variant>
 #include <vector>
 
+#include "ops/chain_rows.h"
+#include "ops/chain_stage.h"
+#include "ops/crop.h"
+#include "ops/flip.h"
+#include "ops/rotate90.h"
 #include "runtime/base/box.h"
 #include "runtime/base/dtype.h"
 #include "runtime/base/json.h"
@@ -22,6 +27,7 @@
 #include "runtime/base/status.h"
 #include "runtime/base/tensor_view.h"
 #include "runtime/config/key_table.h"
+#include "runtime/memory/device_block.h"
 #include "runtime/memory/gpu.h"
 
 namespace patchbay::ops {
@@ -43,24 +49,13 @@ struct ChainOptions {
   DType source_dtype = DType::kUint8;  ///< the only one so far
   DType dtype = DType::kFloat32;       ///< uint8, float16, bfloat16, float32
   OutputLayout layout = OutputLayout::kNchw;
-};
-
-/// What was drawn for one patch: where each finished pixel comes from.
-struct PatchGeometry {
-  bool transpose = false;                     ///< swap y and x of the source window first
-  bool reverse_y = false, reverse_x = false;  ///< then mirror
-  std::int64_t source_y = 0, source_x = 0;    ///< of the window's origin in the source box
-
-  bool operator==(const PatchGeometry&) const = default;
+  /// Lower means slower and the same bits; for tests and measurements.
+  CpuLevel cpu_level = CpuLevel::kBest;
 };
 
 /// Immutable after Compile; safe to share between threads.
 class Chain {
  public:
-  Chain(Chain&&) noexcept;
-  Chain& operator=(Chain&&) noexcept;
-  ~Chain();
-
   /// InvalidArgument naming the op and its place: unknown op, wrong lengths for the channels, zero
   /// std, rotate90 on a patch that is not square.
   static StatusOr<Chain> Compile(const ChainOptions& options);
@@ -73,13 +68,14 @@ class Chain {
   std::uint64_t patch_bytes() const;
   const ChainOptions& options() const { return options_; }
 
-  /// The parameters of one patch: a pure function of the key.
-  PatchGeometry DrawGeometry(const DrawKey& key) const;
+  /// Where the pixels of one finished patch come from in its source box: a pure function of the
+  /// key.
+  WindowMap DrawWindow(const DrawKey& key) const;
 
-  /// The whole chain on the CPU: `source` is (source_height, source_width, channels) uint8 with any
-  /// strides, `out` receives exactly patch_bytes() in the declared layout, each byte written once.
-  /// `scratch` belongs to the calling thread and is resized as needed. InvalidArgument when shapes
-  /// or sizes do not fit.
+  /// The whole chain on the CPU, one pass: `source` is (source_height, source_width, channels)
+  /// uint8 with any strides, `out` receives exactly patch_bytes() in the declared layout, each byte
+  /// written once. `scratch` belongs to the calling thread and is resized as needed.
+  /// InvalidArgument when shapes or sizes do not fit.
   Status Run(const ConstTensorView& source, const DrawKey& key, std::span<std::byte> out,
              std::vector<std::byte>& scratch) const;
 
@@ -87,20 +83,26 @@ class Chain {
   /// in the low bytes.
   std::span<const std::uint32_t> table() const { return table_; }
 
-  /// How the CPU makes a row on this machine: "copy", "avx512vbmi", "affine", "affine64", "table".
-  std::string_view cpu_path() const;
+  /// How the CPU makes a row on this machine: "copy", "avx512vbmi", "affine" or "table".
+  std::string_view cpu_path() const { return rows_->PathName(); }
 
  private:
-  friend class DeviceChain;
-  struct GeometryStep;
-  enum class RowPath : std::uint8_t { kCopy, kAffine, kAffine64, kTable };
+  /// A geometric op and the image it works on.
+  struct GeometryStep {
+    std::uint32_t occurrence = 0;  ///< place in preprocess + augment: part of its draw key
+    std::variant<FlipOptions, Rotate90Options, CropOptions> op;
+  };
 
-  Chain();
+  Chain() = default;
+  Status AddOp(const Json& step, std::uint32_t occurrence,
+               std::vector<std::vector<double>>& values);
+  Status CheckShapes() const;
 
   ChainOptions options_;
   std::int64_t margin_y_ = 0, margin_x_ = 0;
   std::vector<GeometryStep> steps_;
   std::vector<std::uint32_t> table_;
+  std::shared_ptr<const RowMaker> rows_;
 };
 
 /// One patch of a batch on the GPU.
@@ -113,11 +115,6 @@ struct DevicePatch {
 /// A chain's tables on one GPU. Move-only. Unimplemented without CUDA.
 class DeviceChain {
  public:
-  DeviceChain();
-  DeviceChain(DeviceChain&&) noexcept;
-  DeviceChain& operator=(DeviceChain&&) noexcept;
-  ~DeviceChain();
-
   /// Uploads to the calling thread's GPU in the order of `stream`; keeps what it needs of `chain`.
   static StatusOr<DeviceChain> Create(const Chain& chain, memory::GpuStream stream);
 
@@ -125,8 +122,8 @@ class DeviceChain {
   Status Launch(std::span<const DevicePatch> patches, memory::GpuStream stream) const;
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  std::unique_ptr<const Chain> chain_;
+  memory::DeviceBlock table_;
 };
 
 }  // namespace patchbay::ops

@@ -1,0 +1,161 @@
+#include "ops/chain_rows.h"
+
+#include <cmath>
+#include <cstring>
+
+#include <immintrin.h>
+
+namespace patchbay::ops {
+namespace {
+
+int ElementBytes(CastTo to) {
+  switch (to) {
+    case CastTo::kUint8:
+      return 1;
+    case CastTo::kFloat16:
+    case CastTo::kBfloat16:
+      return 2;
+    default:
+      return 4;
+  }
+}
+
+bool IsIdentity(std::span<const std::uint32_t> table, CastTo to) {
+  if (to != CastTo::kUint8) return false;
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    if (table[i] != i % kTableEntries) return false;
+  }
+  return true;
+}
+
+bool Gives(std::span<const std::uint32_t> table, CastTo to, const AffineChannel& k) {
+  // From both ends first: that is where a wrong slope shows.
+  for (const std::size_t x : {std::size_t{255}, std::size_t{0}, std::size_t{128}}) {
+    if (CastBits(std::fma(static_cast<float>(x), k.slope, k.offset), to) != table[x]) return false;
+  }
+  for (std::size_t x = 0; x < kTableEntries; ++x) {
+    if (CastBits(std::fma(static_cast<float>(x), k.slope, k.offset), to) != table[x]) return false;
+  }
+  return true;
+}
+
+float Nudged(float value, int ulps) {
+  for (; ulps > 0; --ulps) value = std::nextafter(value, INFINITY);
+  for (; ulps < 0; ++ulps) value = std::nextafter(value, -INFINITY);
+  return value;
+}
+
+template <typename Element>
+void TableRow(const RowJob& job, std::span<const std::uint32_t> table, int channels, bool planar,
+              std::int64_t first) {
+  const auto n = static_cast<std::size_t>(channels);
+  for (std::size_t c = 0; c < n; ++c) {
+    const std::uint32_t* entry = table.data() + c * kTableEntries;
+    auto* out =
+        reinterpret_cast<Element*>(planar ? job.out + static_cast<std::int64_t>(c) * job.plane_bytes
+                                          : job.out + c * sizeof(Element));
+    const std::size_t step = planar ? 1 : n;
+    const std::uint8_t* in = job.row + c;
+    for (auto x = static_cast<std::size_t>(first); x < static_cast<std::size_t>(job.width); ++x) {
+      const auto element = static_cast<Element>(entry[in[x * n]]);
+      std::memcpy(out + x * step, &element, sizeof element);
+    }
+  }
+}
+
+}  // namespace
+
+bool FindAffine(std::span<const std::uint32_t> table, CastTo to, AffineChannel& out) {
+  constexpr int kReach = 4;
+  const double low = CastValue(table[0], to), high = CastValue(table[255], to);
+  if (!std::isfinite(low) || !std::isfinite(high)) return false;
+  // The ends carry a rounding error of the output type, so the line is fitted through all points.
+  double sum_y = 0, sum_xy = 0;
+  for (std::size_t x = 0; x < kTableEntries; ++x) {
+    const double y = CastValue(table[x], to);
+    sum_y += y;
+    sum_xy += (static_cast<double>(x) - 127.5) * y;
+  }
+  constexpr double kSumXx = 256.0 * (256.0 * 256.0 - 1) / 12.0;
+  const double slope = sum_xy / kSumXx, offset = sum_y / 256.0 - slope * 127.5;
+  for (int i = 0; i <= 2 * kReach; ++i) {
+    for (int j = 0; j <= 2 * kReach; ++j) {
+      const int di = i % 2 != 0 ? (i + 1) / 2 : -i / 2, dj = j % 2 != 0 ? (j + 1) / 2 : -j / 2;
+      const AffineChannel k{Nudged(static_cast<float>(slope), di),
+                            Nudged(static_cast<float>(offset), dj)};
+      if (Gives(table, to, k)) {
+        out = k;
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+RowMaker::RowMaker(std::span<const std::uint32_t> table, int channels, CastTo to, bool planar,
+                   CpuLevel level)
+    : table_(table.begin(), table.end()), channels_(channels), to_(to), planar_(planar) {
+  if (IsIdentity(table, to) && (!planar || channels == 1)) {
+    path_ = Path::kCopy;
+    return;
+  }
+  if (channels != 3 || level == CpuLevel::kTable) return;
+  if (level == CpuLevel::kBest && HaveAvx512Shuffle()) {
+    for (std::size_t b = 0; b < 4; ++b) {
+      for (std::size_t i = 0; i < 3 * kTableEntries; ++i) {
+        bytes_.plane[b][i / kTableEntries][i % kTableEntries] =
+            static_cast<std::uint8_t>(table_[i] >> (8 * b));
+      }
+    }
+    path_ = Path::kShuffle;
+    return;
+  }
+  if (to == CastTo::kUint8) return;
+  for (std::size_t c = 0; c < 3; ++c) {
+    if (!FindAffine(table.subspan(c * kTableEntries, kTableEntries), to, affine_[c])) return;
+  }
+  path_ = Path::kAffine;
+}
+
+std::string_view RowMaker::PathName() const {
+  switch (path_) {
+    case Path::kCopy:
+      return "copy";
+    case Path::kTable:
+      return "table";
+    case Path::kAffine:
+      return "affine";
+    case Path::kShuffle:
+      return "avx512vbmi";
+  }
+  return "";
+}
+
+void RowMaker::FinishStreaming() { _mm_sfence(); }
+
+void RowMaker::MakeByTable(const RowJob& job, std::int64_t first) const {
+  switch (ElementBytes(to_)) {
+    case 1:
+      return TableRow<std::uint8_t>(job, table_, channels_, planar_, first);
+    case 2:
+      return TableRow<std::uint16_t>(job, table_, channels_, planar_, first);
+    default:
+      return TableRow<std::uint32_t>(job, table_, channels_, planar_, first);
+  }
+}
+
+void RowMaker::Make(const RowJob& job) const {
+  switch (path_) {
+    case Path::kCopy:
+      std::memcpy(job.out, job.row, static_cast<std::size_t>(job.width * channels_));
+      return;
+    case Path::kTable:
+      return MakeByTable(job, 0);
+    case Path::kAffine:
+      return MakeByTable(job, MakeRowAvx2(job, affine_, to_, planar_));
+    case Path::kShuffle:
+      return MakeRowAvx512(job, bytes_, to_, planar_);
+  }
+}
+
+}  // namespace patchbay::ops

@@ -1,0 +1,83 @@
+// Turns a row of uint8 pixels into finished elements on the CPU. Every path gives the bits of the
+// table it was made from; they differ in speed only. A part of chain.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "ops/cast_math.h"
+
+namespace patchbay::ops {
+
+inline constexpr std::size_t kTableEntries = 256;
+
+/// The most a row maker may use; what the machine lacks is never used.
+enum class CpuLevel : std::uint8_t { kTable, kAvx2, kBest };
+
+/// Bytes 0..3 of the entries of three channels, each 256 bytes on their own: what a byte shuffle
+/// looks up.
+struct alignas(64) ByteTables {
+  std::uint8_t plane[4][3][kTableEntries];
+};
+
+/// value = fma(x, slope, offset), rounded to the output type.
+struct AffineChannel {
+  float slope = 1, offset = 0;
+};
+
+/// One row: `width` pixels of interleaved channels, contiguous.
+struct RowJob {
+  const std::uint8_t* row = nullptr;
+  std::int64_t width = 0;
+  std::byte* out = nullptr;      ///< the row's first element (of channel 0 when planar)
+  std::int64_t plane_bytes = 0;  ///< planar: from one channel's plane to the next
+  bool stream = false;           ///< store past the caches where alignment allows
+};
+
+/// Immutable; safe to share between threads.
+class RowMaker {
+ public:
+  enum class Path : std::uint8_t { kCopy, kTable, kAffine, kShuffle };
+
+  /// `table` has 256 entries a channel, as Chain::table().
+  RowMaker(std::span<const std::uint32_t> table, int channels, CastTo to, bool planar,
+           CpuLevel level);
+
+  void Make(const RowJob& job) const;
+  Path path() const { return path_; }
+  std::string_view PathName() const;
+  /// True when the finished elements were written past the caches: call FinishStreaming before
+  /// others may read them.
+  bool CanStream() const { return path_ == Path::kShuffle || path_ == Path::kAffine; }
+  static void FinishStreaming();
+
+ private:
+  void MakeByTable(const RowJob& job, std::int64_t first) const;
+
+  std::vector<std::uint32_t> table_;
+  int channels_;
+  CastTo to_;
+  bool planar_;
+  Path path_ = Path::kTable;
+  ByteTables bytes_{};
+  std::array<AffineChannel, 3> affine_{};
+};
+
+/// Slope and offset that give exactly `table` (256 entries) in float arithmetic, near the line
+/// through its ends; false when there are none.
+bool FindAffine(std::span<const std::uint32_t> table, CastTo to, AffineChannel& out);
+
+/// Three channels with AVX2; float outputs. Returns the pixels made: the rest of the row is left.
+std::int64_t MakeRowAvx2(const RowJob& job, const std::array<AffineChannel, 3>& affine, CastTo to,
+                         bool planar);
+
+/// True when this machine has AVX-512 with byte shuffles (VBMI).
+bool HaveAvx512Shuffle();
+/// Three channels, any output, the whole row. Only where HaveAvx512Shuffle.
+void MakeRowAvx512(const RowJob& job, const ByteTables& tables, CastTo to, bool planar);
+
+}  // namespace patchbay::ops

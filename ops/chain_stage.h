@@ -1,0 +1,36 @@
+// Brings the pixels of finished rows together, in order, so that a row maker finds them contiguous.
+// A part of chain.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "ops/strided.h"
+
+namespace patchbay::ops {
+
+/// Where a finished pixel (i, j) comes from: source y = window.y + (transpose ? j : i), mirrored in
+/// the window when reverse_y; x likewise with i and j exchanged.
+struct WindowMap {
+  bool transpose = false;
+  bool reverse_y = false, reverse_x = false;
+  std::int64_t source_y = 0, source_x = 0;     ///< the window's first pixel
+  std::int64_t out_height = 0, out_width = 0;  ///< of the finished patch
+};
+
+/// Finished rows staged at once when the map transposes.
+inline constexpr std::int64_t kStageRows = 16;
+/// Bytes a staged row may be overwritten past its end.
+inline constexpr std::int64_t kStageSlack = 64;
+
+/// Rows [first, first + count) of the finished patch as interleaved uint8, row r at
+/// stage + r * stage_row_bytes. `source` is uint8; stage_row_bytes >= width * channels +
+/// kStageSlack.
+void StageRows(const Strided& source, const WindowMap& map, std::int64_t first, std::int64_t count,
+               std::uint8_t* stage, std::int64_t stage_row_bytes);
+
+/// The row's first pixel when it lies in the source just as it is wanted (no mirror, no transpose,
+/// pixels contiguous), else nullptr.
+const std::uint8_t* RowInPlace(const Strided& source, const WindowMap& map, std::int64_t row);
+
+}  // namespace patchbay::ops

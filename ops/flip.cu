@@ -1,0 +1,11 @@
+#include "ops/flip_math.h"
+#include "ops/gather.cuh"
+
+namespace patchbay::ops {
+
+int LaunchFlipKernel(const FlipSource& source, const Strided& d_in, const Strided& d_out,
+                     cudaStream_t stream) {
+  return LaunchGather(d_in, d_out, source, stream);
+}
+
+}  // namespace patchbay::ops

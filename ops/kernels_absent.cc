@@ -1,0 +1,32 @@
+// A build without CUDA: the kernels are not there. LaunchOutcome turns every launch into
+// Unimplemented, whatever these return.
+#if !PATCHBAY_HAVE_CUDA
+
+#include "ops/cast.h"
+#include "ops/chain_kernel.h"
+#include "ops/crop.h"
+#include "ops/flip.h"
+#include "ops/normalize.h"
+#include "ops/rotate90.h"
+
+namespace patchbay::ops {
+
+int LaunchFlipKernel(const FlipSource&, const Strided&, const Strided&, memory::GpuStream) {
+  return 0;
+}
+int LaunchRotate90Kernel(const Rotate90Source&, const Strided&, const Strided&, memory::GpuStream) {
+  return 0;
+}
+int LaunchCropKernel(const CropSource&, const Strided&, const Strided&, memory::GpuStream) {
+  return 0;
+}
+int LaunchCastKernel(CastTo, const Strided&, const Strided&, memory::GpuStream) { return 0; }
+int LaunchNormalizeKernel(const NormalizeConstants&, const Strided&, const Strided&,
+                          memory::GpuStream) {
+  return 0;
+}
+int LaunchChainKernel(const ChainKernelBatch&, memory::GpuStream) { return 0; }
+
+}  // namespace patchbay::ops
+
+#endif
