@@ -5,10 +5,10 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/base/status.h"
-#include "runtime/client/control_link.h"
 #include "runtime/protocol/messages.h"
 
 namespace patchbay::client {
@@ -21,7 +21,9 @@ class Client {
  public:
   /// `key_file` names the cluster and proves who asks: a path, or /proc/self/fd/N.
   static StatusOr<Client> Connect(const std::string& key_file);
-  explicit Client(std::unique_ptr<ControlLink> link) : link_(std::move(link)) {}
+  /// Over another way of asking; tests play the scheduler with it.
+  using Call = std::function<StatusOr<protocol::Body>(protocol::Body, std::int64_t timeout_ms)>;
+  explicit Client(Call call) : call_(std::move(call)) {}
 
   /// The same submission_key gives the same job; an empty one is filled with a random key.
   StatusOr<JobId> SubmitJob(protocol::SubmitJob job);
@@ -47,10 +49,15 @@ class Client {
 
  private:
   template <typename Fact>
-  StatusOr<Fact> Ask(const protocol::Body& command);
+  StatusOr<Fact> Ask(protocol::Body command);
 
-  std::unique_ptr<ControlLink> link_;
+  Status FailureOf(TaskId task, protocol::TaskState state);
+
+  Call call_;
 };
+
+/// The status a message on the wire stands for.
+Status ToStatus(const protocol::Outcome& outcome);
 
 /// True for kDone, kFailed, kPartlyFailed and kCancelled.
 bool HasEnded(protocol::JobState state);

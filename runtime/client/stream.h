@@ -18,7 +18,7 @@
 #include "runtime/base/status.h"
 #include "runtime/base/stream_geometry.h"
 #include "runtime/base/tensor_view.h"
-#include "runtime/client/control_link.h"
+#include "runtime/control/session.h"
 #include "runtime/data/network_policy.h"
 #include "runtime/data/slot_table.h"
 
@@ -37,7 +37,7 @@ struct PatchLayout {
 };
 
 struct StreamOptions {
-  std::string key_file;  ///< as Client::Connect; unused when `link` is given to AttachOver
+  std::string key_file;  ///< as Client::Connect; unused by AttachOver
   JobId job = 0;         ///< the stream job; its root task must be done
   std::uint32_t rank = 0;
   std::uint32_t world_size = 1;
@@ -48,12 +48,18 @@ struct StreamOptions {
   int device = 0;             ///< CUDA ordinal, for device slots
   data::Network network;      ///< how workers of other nodes may deliver; kNone = they may not
   std::string host_identity;  ///< of this node; empty = found out
+  std::string node;           ///< its name in the cluster; empty = the host name
   std::int64_t attach_timeout_ms = 30'000;
   std::int64_t heartbeat_ms = 500;
+  /// How long the stream goes on without a scheduler before it fails. Batches that workers were
+  /// making arrive meanwhile.
+  std::int64_t scheduler_grace_ms = 120'000;
 };
 
-/// A batch in its slot. Move-only; gives the slot back when it and every tensor kept from it are
-/// gone.
+class SlotHold;
+
+/// A batch in its slot. Copies share the slot, which goes back when they and every tensor
+/// kept from them are gone. Empty when default-made.
 class Batch {
  public:
   Batch() = default;
@@ -63,7 +69,7 @@ class Batch {
   std::uint32_t count() const { return count_; }
   /// All patches one after another, host or device as attached.
   std::span<std::byte> bytes() const { return {data_, static_cast<std::size_t>(size_bytes_)}; }
-  /// Shape (count, ...) of StreamPlan::patch.
+  /// Shape (count, ...) of Stream::patch.
   TensorView tensor() const;
   /// Keeps the slot for as long as the returned pointer lives; `name` is what an exhausted ring's
   /// error says.
@@ -71,14 +77,12 @@ class Batch {
   /// The slot may only return once `passed` is true (an event on the consumer's stream). Checked by
   /// the stream's control thread about every millisecond.
   void ReleaseWhen(std::function<bool()> passed);
-  /// As destruction.
+  /// As destruction: the memory is not to be touched any more.
   void Release();
 
  private:
-  friend class Stream;
   friend class TrainerStream;
-  struct Hold;
-  std::shared_ptr<Hold> hold_;
+  std::shared_ptr<SlotHold> hold_;
   Position at_;
   std::uint32_t count_ = 0;
   std::byte* data_ = nullptr;
@@ -101,8 +105,10 @@ class Stream {
  public:
   /// Fetches the plan, checks it against its digest, makes the ring and announces it.
   static StatusOr<std::unique_ptr<Stream>> Attach(const StreamOptions& options);
-  /// The same over a link of the caller's.
-  static StatusOr<std::unique_ptr<Stream>> AttachOver(std::unique_ptr<ControlLink> link,
+  /// The same over another control session; tests play the scheduler with it.
+  using OpenSession = std::function<StatusOr<std::unique_ptr<control::Session>>(
+      control::EventLoop&, control::Session::Callbacks)>;
+  static StatusOr<std::unique_ptr<Stream>> AttachOver(const OpenSession& open,
                                                       const StreamOptions& options);
   /// Detaches if that has not been done.
   virtual ~Stream() = default;

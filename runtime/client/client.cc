@@ -1,0 +1,148 @@
+#include "runtime/client/client.h"
+
+#include <chrono>
+#include <thread>
+#include <utility>
+#include <variant>
+
+#include "runtime/base/hash.h"
+#include "runtime/control/keys.h"
+#include "runtime/control/session.h"
+
+namespace patchbay::client {
+
+using protocol::Body;
+
+bool HasEnded(protocol::JobState state) {
+  return state != protocol::JobState::kQueued && state != protocol::JobState::kRunning;
+}
+
+Status ToStatus(const protocol::Outcome& outcome) {
+  if (outcome.code == 0) return absl::OkStatus();
+  if (outcome.code < 0 || outcome.code > static_cast<int>(absl::StatusCode::kUnauthenticated)) {
+    return absl::InternalError(outcome.message);
+  }
+  return Status(static_cast<absl::StatusCode>(outcome.code), outcome.message);
+}
+
+StatusOr<Client> Client::Connect(const std::string& key_file) {
+  PB_ASSIGN_OR_RETURN(const control::KeyFile key, control::ReadKeyFile(key_file));
+  PB_ASSIGN_OR_RETURN(std::unique_ptr<control::RequestClient> opened,
+                      control::RequestClient::Open(key, kRequestTimeoutMs));
+  std::shared_ptr<control::RequestClient> requests = std::move(opened);
+  return Client([requests](Body command, std::int64_t timeout_ms) {
+    return requests->Call(std::move(command), timeout_ms);
+  });
+}
+
+template <typename Fact>
+StatusOr<Fact> Client::Ask(Body command) {
+  PB_ASSIGN_OR_RETURN(Body answer, call_(std::move(command), kRequestTimeoutMs));
+  if (auto* failed = std::get_if<protocol::RequestFailed>(&answer)) {
+    return ToStatus(failed->outcome);
+  }
+  if (auto* fact = std::get_if<Fact>(&answer)) return std::move(*fact);
+  return absl::InternalError("ask scheduler: the answer is of another kind");
+}
+
+StatusOr<JobId> Client::SubmitJob(protocol::SubmitJob job) {
+  if (job.submission_key.empty())
+    job.submission_key = StrCat(Hex64(RandomU64()), Hex64(RandomU64()));
+  PB_ASSIGN_OR_RETURN(const auto submitted, Ask<protocol::JobSubmitted>(std::move(job)));
+  return submitted.job;
+}
+
+StatusOr<std::vector<protocol::JobRow>> Client::DescribeJobs(const std::vector<JobId>& jobs) {
+  PB_ASSIGN_OR_RETURN(auto described, Ask<protocol::JobsDescribed>(protocol::DescribeJobs{jobs}));
+  return std::move(described.jobs);
+}
+
+StatusOr<protocol::JobRow> Client::DescribeJob(JobId job) {
+  PB_ASSIGN_OR_RETURN(auto rows, DescribeJobs({job}));
+  for (protocol::JobRow& row : rows) {
+    if (row.job == job) return std::move(row);
+  }
+  return absl::NotFoundError(StrCat("describe job: ", job, ": the scheduler does not know it"));
+}
+
+namespace {
+
+Status Pause(const std::function<bool()>& keep_waiting, std::string_view what) {
+  if (keep_waiting && !keep_waiting()) return absl::CancelledError(StrCat(what, ": interrupted"));
+  std::this_thread::sleep_for(std::chrono::milliseconds(kPollMs));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+StatusOr<protocol::JobRow> Client::Wait(JobId job,
+                                        const std::function<void(const protocol::JobRow&)>& watch,
+                                        const std::function<bool()>& keep_waiting) {
+  for (;;) {
+    PB_ASSIGN_OR_RETURN(protocol::JobRow row, DescribeJob(job));
+    if (watch) watch(row);
+    if (HasEnded(row.state)) return row;
+    PB_RETURN_IF_ERROR(Pause(keep_waiting, StrCat("wait for job ", job)));
+  }
+}
+
+Status Client::CancelJob(JobId job) {
+  return Ask<protocol::JobCancelled>(protocol::CancelJob{job}).status();
+}
+
+StatusOr<std::uint64_t> Client::RetryJob(JobId job) {
+  PB_ASSIGN_OR_RETURN(const auto retried, Ask<protocol::JobRetried>(protocol::RetryJob{job}));
+  return retried.tasks;
+}
+
+StatusOr<protocol::ResultFetched> Client::FetchResult(TaskId task) {
+  return Ask<protocol::ResultFetched>(protocol::FetchResult{task});
+}
+
+StatusOr<std::string> Client::WaitForResult(TaskId task,
+                                            const std::function<bool()>& keep_waiting) {
+  for (;;) {
+    PB_ASSIGN_OR_RETURN(auto fetched, FetchResult(task));
+    switch (fetched.state) {
+      case protocol::TaskState::kDone:
+        return std::move(fetched.result);
+      case protocol::TaskState::kFailed:
+      case protocol::TaskState::kCancelled:
+      case protocol::TaskState::kQuarantined:
+        return FailureOf(task, fetched.state);
+      default:
+        break;
+    }
+    PB_RETURN_IF_ERROR(Pause(keep_waiting, StrCat("wait for task ", task.ToString())));
+  }
+}
+
+/// Why a task has no result: its own error when the job's row still lists it.
+Status Client::FailureOf(TaskId task, protocol::TaskState state) {
+  const auto row = DescribeJob(task.job);
+  if (row.ok()) {
+    for (const protocol::FailedTask& failed : row->failed) {
+      if (failed.task == task && failed.outcome.code != 0) return ToStatus(failed.outcome);
+    }
+  }
+  const bool cancelled = state == protocol::TaskState::kCancelled;
+  const std::string text =
+      StrCat("wait for task ", task.ToString(), cancelled ? ": it was cancelled" : ": it failed");
+  return cancelled ? absl::CancelledError(text) : absl::InternalError(text);
+}
+
+StatusOr<std::vector<protocol::LogsFetched::Line>> Client::FetchLogs(JobId job,
+                                                                     std::uint64_t after) {
+  PB_ASSIGN_OR_RETURN(auto logs, Ask<protocol::LogsFetched>(protocol::FetchLogs{job, after}));
+  return std::move(logs.lines);
+}
+
+StatusOr<protocol::ClusterDescribed> Client::DescribeCluster() {
+  return Ask<protocol::ClusterDescribed>(protocol::DescribeCluster{});
+}
+
+Status Client::ReloadKeys() { return Ask<protocol::KeysReloaded>(protocol::ReloadKeys{}).status(); }
+
+Status Client::ShutDown() { return Ask<protocol::ShuttingDown>(protocol::ShutDown{}).status(); }
+
+}  // namespace patchbay::client
