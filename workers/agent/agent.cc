@@ -1,0 +1,221 @@
+#include "workers/agent/agent.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+
+#include <sys/wait.h>
+
+#include "runtime/base/hash.h"
+#include "runtime/base/log.h"
+#include "workers/agent/flags.h"
+
+namespace patchbay::workers {
+namespace {
+
+constexpr TimeMs kHeartbeatMs = 500;
+constexpr TimeMs kRetryMs = 500;
+constexpr TimeMs kRegisterTimeoutMs = 5'000;
+constexpr TimeMs kExitReportMs = 5'000;  ///< while draining, how long an answer is waited for
+
+}  // namespace
+
+struct Agent::Worker {
+  std::uint32_t index = 0;
+  std::string gpu_uuid;
+  pid_t pid = 0;  ///< 0: not running
+  std::uint64_t incarnation = 0;
+  TimeMs started_ms = 0;
+  RestartDelay delay;
+};
+
+StatusOr<std::unique_ptr<Agent>> Agent::Open(control::EventLoop& loop,
+                                             const AgentOptions& options) {
+  std::unique_ptr<Agent> agent(new Agent(loop, options));
+  PB_RETURN_IF_ERROR(agent->Start());
+  return agent;
+}
+
+Agent::Agent(control::EventLoop& loop, const AgentOptions& options)
+    : loop_(loop), options_(options), incarnation_(RandomU64()) {
+  for (std::uint32_t i = 0; i < options.cpus; ++i) workers_.emplace_back().index = i;
+  for (const protocol::Gpu& gpu : options.gpus) {
+    Worker& worker = workers_.emplace_back();
+    worker.index = static_cast<std::uint32_t>(workers_.size() - 1);
+    worker.gpu_uuid = gpu.uuid;
+  }
+}
+
+Agent::~Agent() { KillAll(); }
+
+Status Agent::Start() {
+  control::Session::Callbacks callbacks;
+  callbacks.on_connected = [this] { Register(); };
+  callbacks.on_lost = [](const Status& status) {
+    LogWarning(StrCat("the scheduler is not reachable: ", MessageOf(status)));
+  };
+  callbacks.on_fact = [this](protocol::Body body) { OnFact(std::move(body)); };
+  PB_ASSIGN_OR_RETURN(session_, control::Session::Open(loop_, options_.key, std::move(callbacks)));
+  loop_.Every(kHeartbeatMs, [this] {
+    const Status sent = session_->Tell(protocol::Heartbeat{});
+    (void)sent;  // not connected: the session is trying
+  });
+  return absl::OkStatus();
+}
+
+void Agent::Register() {
+  if (registering_) return;
+  registering_ = true;
+  protocol::RegisterAgent offer;
+  offer.node = options_.key.name;
+  offer.host_identity = options_.host_identity;
+  offer.cpus = options_.cpus;
+  offer.memory_bytes = options_.memory_bytes;
+  offer.gpus = options_.gpus;
+  offer.agent_incarnation = incarnation_;
+  session_->Request(std::move(offer), kRegisterTimeoutMs, [this](StatusOr<protocol::Body> answer) {
+    registering_ = false;
+    const auto* registered =
+        answer.ok() ? std::get_if<protocol::AgentRegistered>(&*answer) : nullptr;
+    if (registered != nullptr) return OnRegistered(*registered);
+    LogWarning(StrCat("register node: ", MessageOf(answer.status())));
+    loop_.After(kRetryMs, [this] {
+      if (session_->connected()) Register();
+    });
+  });
+}
+
+void Agent::OnRegistered(const protocol::AgentRegistered& registered) {
+  scheduler_incarnation_ = registered.scheduler_incarnation;
+  LogInfo(StrCat("node registered with scheduler incarnation ", scheduler_incarnation_, ", ",
+                 options_.cpus, " CPU and ", options_.gpus.size(), " GPU workers"));
+  if (std::exchange(registered_once_, true)) return;
+  for (Worker& worker : workers_) StartWorker(worker);
+  TellReady(options_.ready_fd);
+}
+
+void Agent::OnFact(protocol::Body body) {
+  if (const auto* kill = std::get_if<protocol::KillWorker>(&body)) {
+    Kill(*kill);
+  } else if (std::holds_alternative<protocol::Drain>(body)) {
+    if (!draining_) Drain();
+  } else if (const auto* seen = std::get_if<protocol::HeartbeatSeen>(&body)) {
+    if (scheduler_incarnation_ != 0 && seen->scheduler_incarnation != scheduler_incarnation_) {
+      Register();
+    }
+  }
+}
+
+void Agent::StartWorker(Worker& worker) {
+  if (draining_ || worker.pid != 0) return;
+  worker.incarnation = std::max<std::uint64_t>(RandomU64(), 1);
+  worker.started_ms = loop_.NowMs();
+  ChildOptions start;
+  start.arguments = CommandOf(worker);
+  const pid_t pid = StartChild(start);
+  if (pid > 0) {
+    worker.pid = pid;
+    return;
+  }
+  LogError(StrCat("start worker ", worker.index, ": ",
+                  MessageOf(FromErrno("fork", "worker", static_cast<int>(-pid)))));
+  loop_.After(worker.delay.Next(0), [this, &worker] { StartWorker(worker); });
+}
+
+std::vector<std::string> Agent::CommandOf(const Worker& worker) const {
+  std::vector<std::string> words = {options_.worker_program,
+                                    "--key",
+                                    options_.key_path,
+                                    "--index",
+                                    StrCat(worker.index),
+                                    "--agent-incarnation",
+                                    StrCat(incarnation_),
+                                    "--incarnation",
+                                    StrCat(worker.incarnation),
+                                    "--memory",
+                                    StrCat(options_.worker_memory_bytes),
+                                    "--state",
+                                    options_.state_folder,
+                                    "--data-policy",
+                                    options_.data_policy};
+  const auto add = [&words](const std::string& flag, const std::string& value) {
+    words.push_back(flag);
+    words.push_back(value);
+  };
+  if (!options_.data_address.empty()) add("--data-address", options_.data_address);
+  if (!worker.gpu_uuid.empty()) {
+    add("--numerics", "cuda");
+    add("--gpu", worker.gpu_uuid);
+    // The GPU's worker decodes for it: a fair share of the cores.
+    const std::size_t threads = std::max<std::size_t>(options_.cpus / options_.gpus.size(), 1);
+    add("--compute-threads", StrCat(threads));
+  }
+  return words;
+}
+
+void Agent::Reap() {
+  int wait_status = 0;
+  for (pid_t pid; (pid = waitpid(-1, &wait_status, WNOHANG)) > 0;) {
+    for (Worker& worker : workers_) {
+      if (worker.pid == pid) OnExit(worker, wait_status);
+    }
+  }
+}
+
+void Agent::OnExit(Worker& worker, int wait_status) {
+  worker.pid = 0;
+  protocol::WorkerExited exited;
+  exited.node = options_.key.name;
+  exited.index = worker.index;
+  exited.worker_incarnation = worker.incarnation;
+  exited.wait_status = wait_status;
+  ReportExit(exited);
+  if (draining_) return StopWhenEmpty();
+  const long delay_ms = worker.delay.Next(loop_.NowMs() - worker.started_ms);
+  LogWarning(StrCat("worker ", worker.index, " ended with ", DescribeWaitStatus(wait_status),
+                    ", starting it again in ", delay_ms, " ms"));
+  loop_.After(delay_ms, [this, &worker] { StartWorker(worker); });
+}
+
+void Agent::ReportExit(const protocol::WorkerExited& exited) {
+  ++reports_pending_;
+  session_->Request(exited, draining_ ? kExitReportMs : 0, [this](StatusOr<protocol::Body> answer) {
+    --reports_pending_;
+    if (!answer.ok()) LogWarning(StrCat("report exit: ", MessageOf(answer.status())));
+    StopWhenEmpty();
+  });
+}
+
+void Agent::Kill(const protocol::KillWorker& kill_worker) {
+  for (const Worker& worker : workers_) {
+    if (worker.index != kill_worker.index || worker.pid == 0) continue;
+    if (worker.incarnation != kill_worker.worker_incarnation) continue;  // it died and was replaced
+    LogWarning(StrCat("killing worker ", worker.index, ": the scheduler gave it up"));
+    kill(worker.pid, SIGKILL);
+  }
+}
+
+void Agent::Drain() {
+  if (std::exchange(draining_, true)) return KillAll();
+  LogInfo("draining");
+  session_->Request(protocol::Drain{}, kRegisterTimeoutMs, [](const StatusOr<protocol::Body>&) {});
+  for (const Worker& worker : workers_) {
+    if (worker.pid != 0) kill(worker.pid, SIGTERM);
+  }
+  loop_.After(options_.drain_ms, [this] { KillAll(); });
+  StopWhenEmpty();
+}
+
+void Agent::KillAll() {
+  for (const Worker& worker : workers_) {
+    if (worker.pid != 0) kill(worker.pid, SIGKILL);
+  }
+}
+
+void Agent::StopWhenEmpty() {
+  const bool running = std::any_of(workers_.begin(), workers_.end(),
+                                   [](const Worker& worker) { return worker.pid != 0; });
+  if (draining_ && !running && (reports_pending_ == 0 || !session_->connected())) loop_.Stop();
+}
+
+}  // namespace patchbay::workers

@@ -1,0 +1,74 @@
+// The agent: offers its node to the scheduler, starts its workers, watches them and kills them when
+// told to. It does no task work, so that its loop is always free to do so.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/status.h"
+#include "runtime/control/event_loop.h"
+#include "runtime/control/keys.h"
+#include "runtime/control/session.h"
+#include "runtime/protocol/messages.h"
+#include "workers/agent/child_process.h"
+
+namespace patchbay::workers {
+
+struct AgentOptions {
+  control::KeyFile key;
+  std::string key_path;        ///< as the workers get it; may be /proc/self/fd/N
+  std::string worker_program;  ///< path of patchbay-worker
+  std::string host_identity;
+  std::uint32_t cpus = 1;  ///< CPU workers, one a core
+  std::vector<protocol::Gpu> gpus;
+  std::uint64_t memory_bytes = 0;         ///< of the machine
+  std::uint64_t worker_memory_bytes = 0;  ///< limit of each worker; 0 = none
+  std::string state_folder;
+  std::string data_policy = "none", data_address;
+  TimeMs drain_ms = 20'000;  ///< what workers have to finish before SIGKILL
+  int ready_fd = -1;
+};
+
+/// Lives on its loop's thread, which must be the program's main thread (see StartChild).
+class Agent {
+ public:
+  static StatusOr<std::unique_ptr<Agent>> Open(control::EventLoop& loop,
+                                               const AgentOptions& options);
+  ~Agent();
+
+  /// Tells the scheduler, lets the workers finish, stops the loop when the last one is gone. The
+  /// second call kills what is left.
+  void Drain();
+  /// Call on SIGCHLD.
+  void Reap();
+
+ private:
+  struct Worker;
+
+  Agent(control::EventLoop& loop, const AgentOptions& options);
+  Status Start();
+  void Register();
+  void OnRegistered(const protocol::AgentRegistered& registered);
+  void OnFact(protocol::Body body);
+  void StartWorker(Worker& worker);
+  std::vector<std::string> CommandOf(const Worker& worker) const;
+  void OnExit(Worker& worker, int wait_status);
+  void ReportExit(const protocol::WorkerExited& exited);
+  void Kill(const protocol::KillWorker& kill);
+  void KillAll();
+  void StopWhenEmpty();
+
+  control::EventLoop& loop_;
+  const AgentOptions options_;
+  const std::uint64_t incarnation_;
+  std::vector<Worker> workers_;
+  std::unique_ptr<control::Session> session_;
+  std::uint32_t scheduler_incarnation_ = 0;
+  int reports_pending_ = 0;  ///< WorkerExited without an answer yet
+  bool registering_ = false, registered_once_ = false, draining_ = false;
+};
+
+}  // namespace patchbay::workers

@@ -1,0 +1,85 @@
+// patchbay-agent: started by the supervisor.
+#include <csignal>
+#include <cstdio>
+
+#include <fcntl.h>
+
+#include "runtime/base/executable.h"
+#include "runtime/base/file.h"
+#include "runtime/base/host_identity.h"
+#include "runtime/base/log.h"
+#include "workers/agent/agent.h"
+#include "workers/agent/flags.h"
+#include "workers/agent/node.h"
+
+namespace patchbay::workers {
+namespace {
+
+constexpr std::uint64_t kWorkersMax = 4096;
+constexpr std::uint64_t kNoLimit = INT64_MAX;
+
+Status SetNetwork(const Flags& flags, AgentOptions& options) {
+  options.data_policy = flags.Text("data-policy", "none");
+  options.data_address = flags.Text("data-address", "");
+  if (options.data_policy == "none" || !options.data_address.empty()) return absl::OkStatus();
+  PB_ASSIGN_OR_RETURN(options.data_address, LocalAddressTowards(options.key.address));
+  return absl::OkStatus();
+}
+
+StatusOr<AgentOptions> OptionsFromFlags(const Flags& flags) {
+  AgentOptions options;
+  PB_ASSIGN_OR_RETURN(options.key_path, flags.Required("key"));
+  PB_ASSIGN_OR_RETURN(options.key, control::ReadKeyFile(options.key_path));
+  PB_ASSIGN_OR_RETURN(options.worker_program, SiblingBinary("patchbay-worker"));
+  PB_ASSIGN_OR_RETURN(options.host_identity, HostIdentity());
+  PB_ASSIGN_OR_RETURN(const std::uint64_t cpus,
+                      flags.Number("cpus", UsableCores(), 0, kWorkersMax));
+  options.cpus = static_cast<std::uint32_t>(cpus);
+  PB_ASSIGN_OR_RETURN(options.gpus, ChooseGpus(flags.Text("gpus", "auto")));
+  options.memory_bytes = UsableMemoryBytes();
+  PB_ASSIGN_OR_RETURN(options.worker_memory_bytes, flags.Number("worker-memory", 0, 0, kNoLimit));
+  options.state_folder = flags.Text("state", "");
+  if (!options.state_folder.empty()) {
+    PB_RETURN_IF_ERROR(MakeDirectories(options.state_folder, 0700));
+  }
+  PB_ASSIGN_OR_RETURN(const std::uint64_t drain_ms,
+                      flags.Number("drain-ms", 20'000, 0, 86'400'000));
+  options.drain_ms = static_cast<TimeMs>(drain_ms);
+  PB_ASSIGN_OR_RETURN(const std::uint64_t ready_fd, flags.Number("ready-fd", 0, 0, 1'000'000));
+  if (flags.Has("ready-fd")) options.ready_fd = static_cast<int>(ready_fd);
+  PB_RETURN_IF_ERROR(SetNetwork(flags, options));
+  return options;
+}
+
+Status Serve(const std::vector<std::string>& words) {
+  PB_ASSIGN_OR_RETURN(const Flags flags,
+                      Flags::Parse(words, {"key", "cpus", "gpus", "state", "worker-memory",
+                                           "data-policy", "data-address", "drain-ms", "ready-fd"}));
+  PB_ASSIGN_OR_RETURN(const AgentOptions options, OptionsFromFlags(flags));
+  InitLogging("agent", LogSeverity::kInfo);
+  if (options.ready_fd >= 0) fcntl(options.ready_fd, F_SETFD, FD_CLOEXEC);
+  PB_ASSIGN_OR_RETURN(const std::unique_ptr<control::EventLoop> loop, control::EventLoop::Open());
+  Agent* agent = nullptr;
+  PB_RETURN_IF_ERROR(loop->WatchSignals({SIGTERM, SIGINT, SIGCHLD},
+                                        [&agent](int signal_number) {
+                                          if (agent == nullptr) return;
+                                          if (signal_number == SIGCHLD) return agent->Reap();
+                                          agent->Drain();
+                                        })
+                         .status());
+  PB_ASSIGN_OR_RETURN(const std::unique_ptr<Agent> opened, Agent::Open(*loop, options));
+  agent = opened.get();
+  loop->Run();
+  return absl::OkStatus();
+}
+
+}  // namespace
+}  // namespace patchbay::workers
+
+int main(int argc, char** argv) {
+  using namespace patchbay::workers;
+  const patchbay::Status status = Serve({argv + 1, argv + argc});
+  if (status.ok()) return kExitDone;
+  std::fprintf(stderr, "patchbay-agent: %s\n", std::string(patchbay::MessageOf(status)).c_str());
+  return kExitCannotStart;
+}

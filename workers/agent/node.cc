@@ -1,0 +1,118 @@
+#include "workers/agent/node.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <sstream>
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "runtime/base/file.h"
+#include "runtime/control/address.h"
+#include "runtime/memory/gpu.h"
+
+namespace patchbay::workers {
+namespace {
+
+constexpr int kCpusMax = 8192;
+
+/// "max" or a number.
+std::uint64_t CgroupMemoryLimit() {
+  const StatusOr<UniqueFd> fd = OpenFile("/sys/fs/cgroup/memory.max", 0);
+  if (!fd.ok()) return UINT64_MAX;
+  char text[32];
+  const ssize_t got = read(fd->get(), text, sizeof(text));
+  std::uint64_t limit = 0;
+  if (got <= 0 || std::from_chars(text, text + got, limit).ec != std::errc()) return UINT64_MAX;
+  return limit;
+}
+
+protocol::Gpu ToProtocol(const memory::GpuDescription& gpu) {
+  return {gpu.uuid, gpu.name, gpu.memory_bytes};
+}
+
+/// Opens a datagram socket towards the address: nothing is sent, the kernel only picks the route.
+StatusOr<std::string> RouteFrom(const sockaddr* to, socklen_t size, const std::string& named) {
+  const UniqueFd fd(socket(to->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!fd.valid() || connect(fd.get(), to, size) != 0) {
+    return FromErrno("find route", named, errno);
+  }
+  sockaddr_storage from{};
+  socklen_t from_size = sizeof(from);
+  if (getsockname(fd.get(), reinterpret_cast<sockaddr*>(&from), &from_size) != 0) {
+    return FromErrno("find route", named, errno);
+  }
+  char text[INET6_ADDRSTRLEN] = "";
+  const void* bytes =
+      from.ss_family == AF_INET
+          ? static_cast<const void*>(&reinterpret_cast<const sockaddr_in*>(&from)->sin_addr)
+          : static_cast<const void*>(&reinterpret_cast<const sockaddr_in6*>(&from)->sin6_addr);
+  inet_ntop(from.ss_family, bytes, text, sizeof(text));
+  return std::string(text);
+}
+
+}  // namespace
+
+std::uint32_t UsableCores() {
+  cpu_set_t* set = CPU_ALLOC(kCpusMax);
+  const std::size_t size = CPU_ALLOC_SIZE(kCpusMax);
+  const int count = sched_getaffinity(0, size, set) == 0 ? CPU_COUNT_S(size, set) : 1;
+  CPU_FREE(set);
+  return static_cast<std::uint32_t>(std::max(count, 1));
+}
+
+std::uint64_t UsableMemoryBytes() {
+  const auto pages = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES));
+  const auto page_bytes = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  return std::min(pages * page_bytes, CgroupMemoryLimit());
+}
+
+StatusOr<std::vector<protocol::Gpu>> ChooseGpus(const std::string& choice) {
+  std::vector<protocol::Gpu> chosen;
+  if (choice == "none") return chosen;
+  std::string reason;
+  const std::vector<memory::GpuDescription> present = memory::ListGpus(&reason);
+  if (choice == "auto") {
+    for (const memory::GpuDescription& gpu : present) chosen.push_back(ToProtocol(gpu));
+    return chosen;
+  }
+  std::stringstream list(choice);
+  for (std::string name; std::getline(list, name, ',');) {
+    const auto it = std::find_if(present.begin(), present.end(), [&](const auto& gpu) {
+      return gpu.uuid == name || StrCat(gpu.index) == name;
+    });
+    if (it == present.end()) {
+      return absl::NotFoundError(StrCat("choose GPUs: ", name, ": no such GPU",
+                                        present.empty() ? StrCat(" (", reason, ")") : ""));
+    }
+    chosen.push_back(ToProtocol(*it));
+  }
+  return chosen;
+}
+
+StatusOr<std::string> LocalAddressTowards(const std::string& control_address) {
+  PB_ASSIGN_OR_RETURN(const control::Address address, control::ParseAddress(control_address));
+  if (address.kind != control::Address::Kind::kTcp) {
+    return absl::FailedPreconditionError(
+        StrCat("find route: ", control_address, ": other nodes cannot reach this cluster"));
+  }
+  sockaddr_in v4{};
+  v4.sin_family = AF_INET;
+  v4.sin_port = htons(address.port);
+  if (inet_pton(AF_INET, address.host.c_str(), &v4.sin_addr) == 1) {
+    return RouteFrom(reinterpret_cast<const sockaddr*>(&v4), sizeof(v4), control_address);
+  }
+  sockaddr_in6 v6{};
+  v6.sin6_family = AF_INET6;
+  v6.sin6_port = htons(address.port);
+  if (inet_pton(AF_INET6, address.host.c_str(), &v6.sin6_addr) == 1) {
+    return RouteFrom(reinterpret_cast<const sockaddr*>(&v6), sizeof(v6), control_address);
+  }
+  return absl::InvalidArgumentError(StrCat("find route: ", control_address, ": not an address"));
+}
+
+}  // namespace patchbay::workers

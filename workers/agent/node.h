@@ -1,0 +1,27 @@
+// What this machine has to offer.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/base/status.h"
+#include "runtime/protocol/messages.h"
+
+namespace patchbay::workers {
+
+/// Cores this process may run on.
+std::uint32_t UsableCores();
+
+/// Physical memory, or the cgroup's limit where it is lower.
+std::uint64_t UsableMemoryBytes();
+
+/// `choice` is "auto" (all there are), "none", or UUIDs and indices separated by commas: NotFound
+/// for one that is not there, saying why when no GPU can be used at all.
+StatusOr<std::vector<protocol::Gpu>> ChooseGpus(const std::string& choice);
+
+/// The local IP address from which `control_address` ("tcp://10.0.0.7:7678") is reached;
+/// FailedPrecondition for an address that is not TCP or not reachable.
+StatusOr<std::string> LocalAddressTowards(const std::string& control_address);
+
+}  // namespace patchbay::workers

@@ -1,0 +1,67 @@
+#include "workers/inline_run.h"
+
+#include <csignal>
+#include <cstdio>
+
+#include "runtime/base/json.h"
+#include "workers/agent/child_process.h"
+#include "workers/agent/flags.h"
+#include "workers/jobs/task_table.h"
+
+namespace patchbay::workers {
+namespace {
+
+TaskSignals* g_inline_signals = nullptr;  ///< the one thing a signal may reach
+
+void CancelOp(int signal_number) {
+  g_inline_signals->cancelled.store(true);
+  std::signal(signal_number, SIG_DFL);
+}
+
+struct InlineTask {
+  std::string op;
+  TaskContext context;
+};
+
+StatusOr<InlineTask> ParseWords(const std::vector<std::string>& words) {
+  InlineTask task;
+  if (words.empty() || words[0].rfind("--", 0) == 0) {
+    return absl::InvalidArgumentError("run: expected the name of an op");
+  }
+  task.op = words[0];
+  PB_ASSIGN_OR_RETURN(const Flags flags, Flags::Parse({words.begin() + 1, words.end()},
+                                                      {"payload", "manifest", "state"}));
+  PB_ASSIGN_OR_RETURN(task.context.payload, ParseJson(flags.Text("payload", "{}"), "--payload"));
+  PB_ASSIGN_OR_RETURN(task.context.manifest, ParseJson(flags.Text("manifest", "{}"), "--manifest"));
+  task.context.state_folder = flags.Text("state", "");
+  task.context.rights = PathRights::All();
+  return task;
+}
+
+int Fail(const Status& status, int exit_code) {
+  std::fprintf(stderr, "patchbay-worker: %s\n", std::string(MessageOf(status)).c_str());
+  return exit_code;
+}
+
+}  // namespace
+
+int RunInline(const std::vector<std::string>& words) {
+  StatusOr<InlineTask> task = ParseWords(words);
+  if (!task.ok()) return Fail(task.status(), kExitCannotStart);
+  TaskSignals signals;
+  task->context.signals = g_inline_signals = &signals;
+  std::signal(SIGTERM, CancelOp);
+  std::signal(SIGINT, CancelOp);
+  const StatusOr<TaskOutput> output = RunTask(task->op, task->context);
+  if (!output.ok()) {
+    return Fail(output.status(), FindTask(task->op) == nullptr ? kExitCannotStart : kExitFailed);
+  }
+  if (!output->spawned.empty()) {
+    return Fail(absl::FailedPreconditionError(StrCat("run ", task->op, ": it needs a cluster")),
+                kExitFailed);
+  }
+  std::printf("%s\n", output->result.empty() ? "{}" : output->result.c_str());
+  return std::fflush(stdout) == 0 ? kExitDone : kExitFailed;
+}
+
+}  // namespace patchbay::workers

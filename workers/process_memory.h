@@ -1,0 +1,21 @@
+// What this process may use of the machine's memory, and what it used.
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/base/status.h"
+
+namespace patchbay::workers {
+
+/// The most private memory this process may have (RLIMIT_DATA: heap, stacks, private mappings; not
+/// files and rings it maps). Above it allocation fails: a task ends with ResourceExhausted, a stage
+/// ends the process. 0 = no limit.
+Status LimitMemory(std::uint64_t size_bytes);
+
+/// The most that was resident at once, with what is mapped from files and rings (VmHWM).
+std::uint64_t PeakResidentBytes();
+
+/// As many descriptors as the system allows: every open slide takes one.
+void RaiseDescriptorLimit();
+
+}  // namespace patchbay::workers
