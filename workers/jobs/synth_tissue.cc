@@ -28,7 +28,7 @@ constexpr int kNucleusReach = 12;  ///< no nucleus is wider than this from its c
 
 // Optical densities of unit stain in red, green, blue (after Ruifrok and Johnston).
 constexpr float kHematoxylin[3] = {0.65F, 0.70F, 0.29F};
-constexpr float kEosin[3] = {0.07F, 0.99F, 0.11F};
+constexpr float kEosin[3] = {0.09F, 0.92F, 0.36F};
 
 PhiloxBlock Hash(std::uint64_t seed, int field, std::int64_t y, std::int64_t x) {
   const PhiloxBlock counter = {{static_cast<std::uint32_t>(x), static_cast<std::uint32_t>(y),

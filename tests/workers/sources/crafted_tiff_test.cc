@@ -1,0 +1,338 @@
+// TIFFs made to measure: absent pieces, damage, layouts that are refused.
+#include "tests/workers/sources/crafted_tiff.h"
+
+#include <cstring>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <zlib.h>
+
+#include "workers/sources/tiff_source.h"
+
+namespace patchbay::workers {
+namespace {
+
+using testing::HasSubstr;
+
+class CraftedTiff : public testing::Test {
+ protected:
+  StatusOr<std::unique_ptr<ImageSource>> Open(const std::vector<CraftedImage>& images,
+                                              bool is_big = false) {
+    path_ = folder_.File(StrCat("crafted", ++count_, ".tif"));
+    PB_RETURN_IF_ERROR(WriteTiff(path_, images, is_big));
+    return OpenImage(path_);
+  }
+
+  TemporaryFolder folder_;
+  std::string path_;
+  int count_ = 0;
+};
+
+CraftedImage Flat(std::uint32_t side = 64) {
+  CraftedImage image;
+  image.width = image.height = side;
+  FillFlat(image);
+  return image;
+}
+
+void ExpectRefused(const StatusOr<std::unique_ptr<ImageSource>>& image, absl::StatusCode code,
+                   const std::string& text) {
+  ASSERT_FALSE(image.ok());
+  EXPECT_EQ(image.status().code(), code) << Describe(image.status());
+  EXPECT_THAT(Describe(image.status()), HasSubstr(text));
+}
+
+TEST_F(CraftedTiff, ClassicAndBigFilesReadAlike) {
+  for (const bool is_big : {false, true}) {
+    const auto image = Open({Flat()}, is_big);
+    ASSERT_TRUE(image.ok()) << Describe(image.status());
+    PatchReader reader(**image);
+    const auto pixels = reader.Read(0, Box2D(16, 32, 16, 16), 0);
+    ASSERT_TRUE(pixels.ok()) << Describe(pixels.status());
+    EXPECT_THAT(**pixels, testing::Each(FlatValue(6)));
+  }
+}
+
+TEST_F(CraftedTiff, PatchWhollyOutsideTheImageIsFill) {
+  const auto image = Open({Flat()});
+  ASSERT_TRUE(image.ok());
+  PatchReader reader(**image);
+  const auto pixels = reader.Read(0, Box2D(-500, 4000, 8, 8), 33);
+  ASSERT_TRUE(pixels.ok());
+  EXPECT_THAT(**pixels, testing::Each(33));
+}
+
+TEST_F(CraftedTiff, AbsentPieceIsFillAndListed) {
+  CraftedImage hole = Flat();
+  hole.pieces[5].clear();
+  const auto image = Open({hole});
+  ASSERT_TRUE(image.ok()) << Describe(image.status());
+  PatchReader reader(**image);
+  const auto pixels = reader.Read(0, Box2D(16, 8, 16, 16), 251);
+  ASSERT_TRUE(pixels.ok()) << Describe(pixels.status());
+  for (std::size_t i = 0; i < (*pixels)->size(); ++i) {
+    ASSERT_EQ((**pixels)[i], i / 3 % 16 < 8 ? FlatValue(4) : 251);
+  }
+  int absent = 0;
+  for (const EncodedPiece& piece : reader.encoded().pieces) {
+    if (!piece.absent) continue;
+    ++absent;
+    EXPECT_EQ(piece.row, 1);
+    EXPECT_EQ(piece.column, 1);
+  }
+  EXPECT_EQ(absent, 1);
+}
+
+CraftedImage AperioLevel(std::uint32_t side) {
+  CraftedImage image = Flat(side);
+  image.description = "Aperio Image Library|MPP = 0,25|AppMag = 40";
+  return image;
+}
+
+std::vector<std::pair<std::int64_t, std::int64_t>> AbsentPieces(const ImageSource& image,
+                                                                int level) {
+  const LevelLayout& l = image.layout().levels[static_cast<std::size_t>(level)];
+  EncodedPatch patch;
+  EXPECT_TRUE(image.Fetch(level, Box2D(0, 0, l.height, l.width), patch).ok());
+  std::vector<std::pair<std::int64_t, std::int64_t>> absent;
+  for (const EncodedPiece& piece : patch.pieces) {
+    if (piece.absent) absent.emplace_back(piece.row, piece.column);
+  }
+  return absent;
+}
+
+TEST_F(CraftedTiff, AperioHoleSpreadsToThePiecesThatCoverIt) {
+  CraftedImage finest = AperioLevel(128), middle = AperioLevel(64), coarse = AperioLevel(32);
+  finest.pieces[0 * 8 + 5].clear();
+  const auto image = Open({finest, middle, coarse});
+  ASSERT_TRUE(image.ok()) << Describe(image.status());
+  using Pieces = std::vector<std::pair<std::int64_t, std::int64_t>>;
+  EXPECT_EQ(AbsentPieces(**image, 0), (Pieces{{0, 5}}));
+  EXPECT_EQ(AbsentPieces(**image, 1), (Pieces{{0, 2}}));
+  EXPECT_EQ(AbsentPieces(**image, 2), (Pieces{{0, 1}}));
+  EXPECT_DOUBLE_EQ((*image)->layout().mpp_x.value_or(0), 0.25);
+}
+
+TEST_F(CraftedTiff, AperioHoleInTheLastRowTakesTheRow) {
+  CraftedImage finest = AperioLevel(128), reduced = AperioLevel(64);
+  reduced.pieces[3 * 4 + 1].clear();
+  const auto image = Open({finest, reduced});
+  ASSERT_TRUE(image.ok()) << Describe(image.status());
+  EXPECT_TRUE(AbsentPieces(**image, 0).empty());
+  EXPECT_THAT(AbsentPieces(**image, 1),
+              testing::UnorderedElementsAre(testing::Pair(3, 0), testing::Pair(3, 1),
+                                            testing::Pair(3, 2), testing::Pair(3, 3)));
+}
+
+TEST_F(CraftedTiff, GenericHoleStaysWhereItIs) {
+  CraftedImage finest = Flat(128), reduced = Flat(64);
+  finest.pieces[0].clear();
+  reduced.subfile = 1;
+  reduced.pieces[15].clear();
+  const auto image = Open({finest, reduced});
+  ASSERT_TRUE(image.ok()) << Describe(image.status());
+  EXPECT_EQ(AbsentPieces(**image, 0).size(), 1u);
+  EXPECT_EQ(AbsentPieces(**image, 1).size(), 1u);
+}
+
+TEST_F(CraftedTiff, DamagedTileIsNamedAndNeverBackground) {
+  JpegEncoder encoder(80);
+  const std::vector<std::uint8_t> gray(32 * 32 * 3, 90);
+  std::vector<std::byte> jpeg;
+  ASSERT_TRUE(encoder.Encode({gray.data(), 32, 32}, jpeg).ok());
+  CraftedImage image;
+  image.width = image.height = 128;
+  image.tile = 32;
+  image.compression = 7;
+  image.tables = *encoder.Tables();
+  image.pieces.assign(16, std::string(AsText(jpeg)));
+  image.pieces[6].resize(image.pieces[6].size() / 2);
+  const auto source = Open({image});
+  ASSERT_TRUE(source.ok()) << Describe(source.status());
+  PatchReader reader(**source);
+  EXPECT_TRUE(reader.Read(0, Box2D(0, 0, 32, 128), 255).ok());
+  const auto pixels = reader.Read(0, Box2D(40, 70, 30, 30), 255);
+  ASSERT_FALSE(pixels.ok());
+  EXPECT_EQ(pixels.status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(Describe(pixels.status()), HasSubstr("level 0 row 1 column 2"));
+  EXPECT_TRUE(reader.Read(0, Box2D(96, 0, 32, 128), 255).ok()) << "the reader goes on";
+}
+
+TEST_F(CraftedTiff, TileOfAnotherSizeIsRefused) {
+  JpegEncoder encoder(80);
+  const std::vector<std::uint8_t> gray(64 * 64 * 3, 90);
+  std::vector<std::byte> jpeg;
+  ASSERT_TRUE(encoder.Encode({gray.data(), 48, 32}, jpeg).ok());
+  CraftedImage image;
+  image.tile = 32;
+  image.compression = 7;
+  image.tables = *encoder.Tables();
+  image.pieces.assign(4, std::string(AsText(jpeg)));
+  const auto source = Open({image});
+  ASSERT_TRUE(source.ok());
+  PatchReader reader(**source);
+  const auto pixels = reader.Read(0, Box2D(0, 0, 8, 8), 255);
+  ASSERT_FALSE(pixels.ok());
+  EXPECT_EQ(pixels.status().code(), absl::StatusCode::kDataLoss);
+}
+
+std::string Deflated(const std::string& raw) {
+  std::string out(compressBound(raw.size()), '\0');
+  uLongf size = out.size();
+  EXPECT_EQ(compress(reinterpret_cast<Bytef*>(out.data()), &size,
+                     reinterpret_cast<const Bytef*>(raw.data()), raw.size()),
+            Z_OK);
+  out.resize(size);
+  return out;
+}
+
+TEST_F(CraftedTiff, ShortDeflateTileIsDataLoss) {
+  for (const std::uint16_t compression : {8, 32946}) {
+    CraftedImage image;
+    image.compression = compression;
+    image.pieces.assign(16, Deflated(std::string(16 * 16 * 3, 'x')));
+    image.pieces[3] = Deflated(std::string(16 * 16 * 3 - 1, 'x'));
+    const auto source = Open({image});
+    ASSERT_TRUE(source.ok());
+    PatchReader reader(**source);
+    EXPECT_TRUE(reader.Read(0, Box2D(0, 0, 64, 48), 255).ok());
+    const auto pixels = reader.Read(0, Box2D(0, 48, 1, 1), 255);
+    ASSERT_FALSE(pixels.ok());
+    EXPECT_EQ(pixels.status().code(), absl::StatusCode::kDataLoss);
+    EXPECT_THAT(Describe(pixels.status()), HasSubstr("level 0 row 0 column 3"));
+  }
+}
+
+TEST_F(CraftedTiff, PackBitsRunsAndLiteralsDecode) {
+  CraftedImage image;
+  image.width = image.height = image.tile = 16;
+  image.samples = 1;
+  image.photometric = 1;
+  image.compression = 32773;
+  // 2 literals, then 127 + 127 copies of 9, which is 256 samples.
+  image.pieces = {std::string("\x01\x05\x06\x82\x09\x82\x09", 7)};
+  const auto source = Open({image});
+  ASSERT_TRUE(source.ok());
+  PatchReader reader(**source);
+  const auto pixels = reader.Read(0, Box2D(0, 0, 16, 16), 0);
+  ASSERT_TRUE(pixels.ok()) << Describe(pixels.status());
+  EXPECT_EQ((**pixels)[0], 5);
+  EXPECT_EQ((**pixels)[1], 6);
+  EXPECT_EQ((**pixels)[255], 9);
+}
+
+TEST_F(CraftedTiff, WhiteIsZeroIsInverted) {
+  CraftedImage image;
+  image.samples = 1;
+  image.photometric = 0;
+  FillFlat(image);
+  const auto source = Open({image});
+  ASSERT_TRUE(source.ok());
+  PatchReader reader(**source);
+  const auto pixels = reader.Read(0, Box2D(0, 16, 2, 2), 0);
+  ASSERT_TRUE(pixels.ok());
+  EXPECT_THAT(**pixels, testing::Each(255 - FlatValue(1)));
+}
+
+TEST_F(CraftedTiff, LayoutsWeDoNotReadSaySo) {
+  CraftedImage deep = Flat();
+  deep.bits = 16;
+  ExpectRefused(Open({deep}), absl::StatusCode::kUnimplemented, "16 bits per sample");
+  CraftedImage palette = Flat();
+  palette.photometric = 3;
+  ExpectRefused(Open({palette}), absl::StatusCode::kUnimplemented, "photometric interpretation 3");
+  CraftedImage unknown = Flat();
+  unknown.compression = 34712;
+  ExpectRefused(Open({unknown}), absl::StatusCode::kUnimplemented, "compression 34712");
+  CraftedImage alpha = Flat();
+  alpha.samples = 4;
+  ExpectRefused(Open({alpha}), absl::StatusCode::kUnimplemented, "4 samples");
+  ExpectRefused(Open({Flat(), Flat()}), absl::StatusCode::kUnimplemented, "not a pyramid");
+  ExpectRefused(Open({AperioLevel(64), AperioLevel(64)}), absl::StatusCode::kUnimplemented,
+                "focal planes");
+}
+
+TEST_F(CraftedTiff, MissingPiecesAndMadSizesAreMalformed) {
+  CraftedImage few = Flat();
+  few.pieces.pop_back();
+  ExpectRefused(Open({few}), absl::StatusCode::kInvalidArgument, "16 tiles or strips with 15");
+  CraftedImage empty = Flat();
+  empty.width = 0;
+  ExpectRefused(Open({empty}), absl::StatusCode::kInvalidArgument, "0 x 64");
+  CraftedImage vast = Flat();
+  vast.width = vast.height = 0xFFFFFFFF;
+  ExpectRefused(Open({vast}), absl::StatusCode::kInvalidArgument, "pixels");
+  CraftedImage huge_tile = Flat();
+  huge_tile.tile = 60000;
+  ExpectRefused(Open({huge_tile}), absl::StatusCode::kUnimplemented, "over the limit");
+}
+
+TEST_F(CraftedTiff, ReducedImageOfOtherProportionsIsNotALevel) {
+  CraftedImage label = Flat(32);
+  label.subfile = 1;
+  label.height = 16;
+  label.pieces.resize(2);
+  CraftedImage half = Flat(32);
+  half.subfile = 1;
+  const auto image = Open({Flat(), label, half});
+  ASSERT_TRUE(image.ok()) << Describe(image.status());
+  ASSERT_EQ((*image)->layout().levels.size(), 2u);
+  EXPECT_EQ((*image)->layout().levels[1].height, 32);
+}
+
+TEST_F(CraftedTiff, TileBeyondTheEndOfTheFileIsDataLoss) {
+  ASSERT_TRUE(Open({Flat()}).ok());
+  auto text = ReadFile(path_, 1 << 20);
+  ASSERT_TRUE(text.ok());
+  // The first offset of tag 324 is moved past the end.
+  const auto at = text->find(std::string("\x44\x01\x04\x00", 4));
+  ASSERT_NE(at, std::string::npos);
+  std::uint32_t array = 0;
+  std::memcpy(&array, text->data() + at + 8, 4);
+  text->replace(array, 4, "\xF0\xFF\xFF\x7F");
+  ASSERT_TRUE(WriteFileDurably(path_, AsBytes(*text)).ok());
+  const auto image = OpenImage(path_);
+  ASSERT_TRUE(image.ok()) << Describe(image.status());
+  PatchReader reader(**image);
+  const auto pixels = reader.Read(0, Box2D(0, 0, 8, 8), 255);
+  ASSERT_FALSE(pixels.ok());
+  EXPECT_EQ(pixels.status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(Describe(pixels.status()), HasSubstr("level 0 row 0 column 0"));
+  EXPECT_TRUE(reader.Read(0, Box2D(16, 16, 8, 8), 255).ok());
+}
+
+TEST_F(CraftedTiff, DirectoryThatPointsToItselfIsALoop) {
+  ASSERT_TRUE(Open({Flat()}).ok());
+  auto text = ReadFile(path_, 1 << 20);
+  ASSERT_TRUE(text.ok());
+  std::uint32_t directory = 0;
+  std::memcpy(&directory, text->data() + 4, 4);
+  std::uint16_t entries = 0;
+  std::memcpy(&entries, text->data() + directory, 2);
+  std::memcpy(text->data() + directory + 2 + entries * 12u, &directory, 4);
+  ASSERT_TRUE(WriteFileDurably(path_, AsBytes(*text)).ok());
+  ExpectRefused(OpenImage(path_), absl::StatusCode::kInvalidArgument, "loops back");
+}
+
+TEST_F(CraftedTiff, CallersMistakesAreInvalidArgument) {
+  const auto image = Open({Flat()});
+  ASSERT_TRUE(image.ok());
+  EncodedPatch patch;
+  EXPECT_EQ((*image)->Fetch(1, Box2D(0, 0, 8, 8), patch).code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ((*image)->Fetch(-1, Box2D(0, 0, 8, 8), patch).code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ((*image)->Fetch(0, Box2D(0, 0, 0, 8), patch).code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ((*image)->Fetch(0, Box2D(INT64_MIN, 0, 8, 8), patch).code(),
+            absl::StatusCode::kInvalidArgument);
+  ASSERT_TRUE((*image)->Fetch(0, Box2D(0, 0, 8, 8), patch).ok());
+  std::vector<std::byte> pixels(8 * 8 * 3);
+  const auto wrong =
+      ContiguousView(pixels.data(), DType::kUint8, std::array<std::int64_t, 3>{8, 4, 3});
+  const auto scratch = (*image)->MakeScratch();
+  EXPECT_EQ((*image)->Decode(patch, wrong, 0, *scratch).code(), absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace patchbay::workers
