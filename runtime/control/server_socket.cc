@@ -53,6 +53,7 @@ class RouterSocket final : public ServerSocket {
   Status Send(PeerId peer, std::span<const std::byte> bytes) override;
   void Disconnect(PeerId peer) override;
   void ReplaceKeys(KeyTable keys) override;
+  void Pause(bool paused) override { paused_ = paused; }
   void StopAdmitting() override { admission_->Stop(); }
   const Peer* Find(PeerId peer) const override {
     const auto it = connections_.find(peer);
@@ -88,6 +89,7 @@ class RouterSocket final : public ServerSocket {
   KeyTable keys_;
   PeerId last_peer_ = 0;
   std::uint64_t drains_ = 0;
+  bool paused_ = false;
   absl::flat_hash_map<PeerId, Connection> connections_;
   absl::flat_hash_map<std::string, PeerId> by_routing_id_;
   absl::flat_hash_map<int, PeerId> by_fd_;
@@ -152,7 +154,11 @@ Status RouterSocket::Open(const Address& address, KeyTable keys) {
 }
 
 Status RouterSocket::WatchSockets() {
-  const auto pending = [this] { return HasInput(socket_) || monitor_->pending(); };
+  // Both are asked every time: asking is what quiets their descriptors.
+  const auto pending = [this] {
+    const bool input = HasInput(socket_), news = monitor_->pending();
+    return (input && !paused_) || news;
+  };
   for (const int fd : {socket_.get(zmq::sockopt::fd), monitor_->fd()}) {
     PB_ASSIGN_OR_RETURN(const auto id, loop_.WatchSource(fd, pending, [this] { Drain(); }));
     watches_.push_back(id);
@@ -189,7 +195,7 @@ bool RouterSocket::ReceiveOne(RawMessage& message) {
 void RouterSocket::Drain() {
   ++drains_;
   try {
-    for (std::size_t i = 0; i < kMessagesAtOnce; ++i) {
+    for (std::size_t i = 0; i < kMessagesAtOnce && !paused_; ++i) {
       RawMessage message;
       if (!ReceiveOne(message)) break;
       Deliver(message);

@@ -61,6 +61,8 @@ class ServerSocket {
   /// From now on these keys count; sessions of keys that are revoked, gone or changed are ended
   /// (on_gone is called).
   virtual void ReplaceKeys(KeyTable keys) = 0;
+  /// While true nothing is read from peers: their queues, then they, wait.
+  virtual void Pause(bool paused) = 0;
   /// Ends the admission thread: from here on every handshake fails; sessions stay.
   virtual void StopAdmitting() = 0;
   virtual const Peer* Find(PeerId peer) const = 0;

@@ -1,0 +1,137 @@
+// patchbay-scheduler --state DIR --listen ADDRESS (--home DIR | --server-key FILE --keys DIR)
+//                    [--allow-public] [--ready-fd N] [--verbose]
+//
+// Exit 0: stopped on purpose. 1: failed while running. 2: cannot start (flags, key, port, folder).
+#include <charconv>
+#include <csignal>
+#include <cstdio>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "runtime/base/log.h"
+#include "scheduler/server/server.h"
+
+namespace patchbay::scheduler {
+namespace {
+
+constexpr int kExitDone = 0, kExitFailed = 1, kExitCannotStart = 2;
+
+struct CommandLine {
+  ServerOptions server;
+  int ready_fd = -1;
+  bool verbose = false;
+};
+
+Status Usage(std::string_view cause) {
+  return absl::InvalidArgumentError(
+      StrCat(cause,
+             "\nusage: patchbay-scheduler --state DIR --listen ADDRESS "
+             "(--home DIR | --server-key FILE --keys DIR) [--allow-public] [--ready-fd N] "
+             "[--verbose]"));
+}
+
+StatusOr<int> ParseFd(std::string_view text) {
+  int fd = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), fd);
+  if (error != std::errc() || end != text.data() + text.size() || fd < 0) {
+    return Usage("--ready-fd: not a descriptor");
+  }
+  return fd;
+}
+
+StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& arguments) {
+  CommandLine line;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& flag = arguments[i];
+    if (flag == "--allow-public") {
+      line.server.allow_public = true;
+      continue;
+    }
+    if (flag == "--verbose") {
+      line.verbose = true;
+      continue;
+    }
+    if (i + 1 == arguments.size()) return Usage(StrCat(flag, ": unknown, or its value is missing"));
+    const std::string& value = arguments[++i];
+    if (flag == "--state") {
+      line.server.state_folder = value;
+    } else if (flag == "--listen") {
+      line.server.address = value;
+    } else if (flag == "--home") {
+      line.server.server_key_file = StrCat(value, "/server.key");
+      line.server.keys_folder = StrCat(value, "/keys");
+    } else if (flag == "--server-key") {
+      line.server.server_key_file = value;
+    } else if (flag == "--keys") {
+      line.server.keys_folder = value;
+    } else if (flag == "--ready-fd") {
+      PB_ASSIGN_OR_RETURN(line.ready_fd, ParseFd(value));
+    } else {
+      return Usage(StrCat(flag, ": unknown"));
+    }
+  }
+  if (line.server.state_folder.empty()) return Usage("--state is missing");
+  if (line.server.address.empty()) return Usage("--listen is missing");
+  if (line.server.server_key_file.empty() || line.server.keys_folder.empty()) {
+    return Usage("--home, or --server-key and --keys, is missing");
+  }
+  return line;
+}
+
+/// Every connection is a descriptor: take what the system gives.
+void RaiseDescriptorLimit() {
+  rlimit limit;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+void TellReady(int fd, const std::string& address) {
+  if (fd < 0) return;
+  const std::string line = StrCat("ready ", address, "\n");
+  if (write(fd, line.data(), line.size()) < 0) LogWarning("nobody waits for the ready line");
+  close(fd);
+}
+
+int CannotStart(const Status& why) {
+  std::fprintf(stderr, "patchbay-scheduler: %s\n", std::string(MessageOf(why)).c_str());
+  return kExitCannotStart;
+}
+
+int Run(const CommandLine& line) {
+  InitLogging("scheduler", line.verbose ? LogSeverity::kDebug : LogSeverity::kInfo);
+  RaiseDescriptorLimit();
+  signal(SIGPIPE, SIG_IGN);
+  auto loop = control::EventLoop::Open();
+  if (!loop.ok()) return CannotStart(loop.status());
+  Server* running = nullptr;
+  const auto watch = (*loop)->WatchSignals({SIGTERM, SIGINT}, [&](int) {
+    LogInfo("stopping on a signal");
+    if (running != nullptr) running->Stop();
+  });
+  if (!watch.ok()) return CannotStart(watch.status());
+  auto server = Server::Open(**loop, line.server);
+  if (!server.ok()) return CannotStart(server.status());
+  running = server->get();
+  LogInfo(StrCat("listening on ", running->address()));
+  TellReady(line.ready_fd, running->address());
+  (*loop)->Run();
+  const Status outcome = running->outcome();
+  server->reset();
+  LogInfo("stopped");
+  return outcome.ok() ? kExitDone : kExitFailed;
+}
+
+}  // namespace
+}  // namespace patchbay::scheduler
+
+int main(int argc, char** argv) {
+  const auto line =
+      patchbay::scheduler::ParseCommandLine(std::vector<std::string>(argv + 1, argv + argc));
+  if (!line.ok()) return patchbay::scheduler::CannotStart(line.status());
+  return patchbay::scheduler::Run(*line);
+}

@@ -1,0 +1,277 @@
+#include "scheduler/server/server.h"
+
+#include <atomic>
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/hash.h"
+#include "runtime/base/log.h"
+#include "runtime/control/key_table.h"
+#include "runtime/control/server_socket.h"
+#include "runtime/protocol/codec.h"
+#include "scheduler/journal/journal.h"
+#include "scheduler/server/reply_cache.h"
+#include "scheduler/server/state_folder.h"
+
+namespace patchbay::scheduler {
+namespace {
+
+constexpr TimeMs kTickMs = 100;
+/// Records on their way to the disk at which peers have to wait.
+constexpr std::uint64_t kUndurableRecordsMax = 50'000;
+constexpr TimeMs kStopDelayMs = 50;  ///< for the last answers to leave
+constexpr std::uint64_t kLoggedDropsMax = 10;
+
+Role ToCoreRole(control::Role role) {
+  switch (role) {
+    case control::Role::kOperator:
+      return Role::kOperator;
+    case control::Role::kSubmitter:
+      return Role::kSubmitter;
+    case control::Role::kWorker:
+      return Role::kWorker;
+    case control::Role::kTrainer:
+      return Role::kTrainer;
+  }
+  PB_CHECK(false);
+}
+
+class CoreServer final : public Server {
+ public:
+  CoreServer(control::EventLoop& loop, ServerOptions options)
+      : loop_(loop), options_(std::move(options)), core_(options_.core) {}
+  ~CoreServer() override;
+
+  Status Open();
+
+  const std::string& address() const override { return socket_->address(); }
+  void Stop() override;
+  Status outcome() const override { return outcome_; }
+
+ private:
+  /// A command whose answer is to be kept when it leaves.
+  struct Awaited {
+    PeerId peer = 0;
+    std::uint64_t request_id = 0;
+    auto operator<=>(const Awaited&) const = default;
+  };
+
+  Instant Now() const { return {loop_.NowMs(), WallClockSeconds()}; }
+  Status OpenJournal();
+  Status OpenSocket();
+  void OnMessage(const control::Peer& peer, std::span<const std::byte> bytes);
+  void OnGone(PeerId peer);
+  void OnDurable(const Status& status, std::uint64_t sequence);
+  void OnTick();
+  /// True when the command was answered before, or is being answered: nothing is left to do.
+  bool AnswerAgain(const control::Peer& peer, const protocol::Envelope& message);
+  /// Carries out what the core decided and empties it.
+  void Do(Actions& actions);
+  void Send(PeerId peer, std::uint64_t request_id, protocol::Body&& body);
+  void DoHostRequest(const HostRequest& request);
+  Status ReloadKeys();
+  void CompactIfLarge();
+  void Fail(Status why);
+
+  control::EventLoop& loop_;
+  ServerOptions options_;
+  UniqueFd lock_;
+  Core core_;
+  std::unique_ptr<Journal> journal_;
+  std::unique_ptr<control::ServerSocket> socket_;
+  std::vector<control::EventLoop::Id> timers_;
+  protocol::Encoder encoder_;
+  protocol::Decoder decoder_;
+  Actions actions_;
+  absl::flat_hash_map<PeerId, std::string> joined_;  ///< with their key names
+  ReplyCache replies_;
+  std::map<Awaited, std::uint64_t> awaited_;  ///< with the sender's incarnation
+  std::uint64_t incarnation_ = 0;             ///< of this process, as a sender
+  std::uint64_t drops_ = 0;
+  std::shared_ptr<std::atomic<bool>> alive_ = std::make_shared<std::atomic<bool>>(true);
+  Status outcome_;
+};
+
+CoreServer::~CoreServer() {
+  for (const auto id : timers_) loop_.Cancel(id);
+  socket_.reset();
+  journal_.reset();  // writes what is queued, and its thread calls us no more
+  *alive_ = false;
+}
+
+Status CoreServer::Open() {
+  incarnation_ = RandomU64();
+  PB_ASSIGN_OR_RETURN(lock_, TakeStateFolder(options_.state_folder));
+  PB_RETURN_IF_ERROR(OpenJournal());
+  PB_RETURN_IF_ERROR(OpenSocket());
+  core_.Start(Now(), actions_);
+  Do(actions_);
+  timers_.push_back(loop_.Every(kTickMs, [this] { OnTick(); }));
+  return absl::OkStatus();
+}
+
+Status CoreServer::OpenJournal() {
+  JournalOptions options;
+  options.path = StrCat(options_.state_folder, "/journal.db");
+  PB_ASSIGN_OR_RETURN(journal_, Journal::Open(options));
+  PB_RETURN_IF_ERROR(journal_->ReplayInto(core_));
+  journal_->Start([this, alive = alive_](const Status& status, std::uint64_t sequence) {
+    loop_.Post([this, alive, status, sequence] {
+      if (*alive) OnDurable(status, sequence);
+    });
+  });
+  return absl::OkStatus();
+}
+
+Status CoreServer::OpenSocket() {
+  control::ServerSocket::Options options;
+  options.address = options_.address;
+  options.allow_public = options_.allow_public;
+  PB_ASSIGN_OR_RETURN(options.pair, control::ReadServerKey(options_.server_key_file));
+  PB_ASSIGN_OR_RETURN(auto keys, control::KeyTable::Load(options_.keys_folder));
+  PB_ASSIGN_OR_RETURN(
+      socket_,
+      control::ServerSocket::Bind(
+          loop_, options, std::move(keys),
+          {.on_message = [this](const control::Peer& peer,
+                                std::span<const std::byte> bytes) { OnMessage(peer, bytes); },
+           .on_gone = [this](control::PeerId peer) { OnGone(peer); }}));
+  return absl::OkStatus();
+}
+
+void CoreServer::OnMessage(const control::Peer& peer, std::span<const std::byte> bytes) {
+  auto message = decoder_.Decode(bytes);
+  if (!message.ok()) {
+    if (++drops_ <= kLoggedDropsMax) {
+      LogWarning(StrCat("a message of key ", peer.key_name,
+                        " was dropped: ", MessageOf(message.status())));
+    }
+    return;
+  }
+  if (joined_.emplace(peer.id, peer.key_name).second) {
+    core_.PeerJoined(
+        peer.id, {ToCoreRole(peer.role), peer.key_name, peer.read_prefixes, peer.write_prefixes});
+  }
+  if (AnswerAgain(peer, *message)) return;
+  core_.Receive(peer.id, *std::move(message), Now(), actions_);
+  Do(actions_);
+}
+
+bool CoreServer::AnswerAgain(const control::Peer& peer, const protocol::Envelope& message) {
+  if (message.request_id == 0 || !MustNotRepeat(message.body)) return false;
+  const auto* answer =
+      replies_.Find({peer.key_name, message.sender_incarnation, message.request_id});
+  if (answer != nullptr) {
+    socket_->Send(peer.id, AsBytes(*answer)).IgnoreError();
+    return true;
+  }
+  const Awaited awaited{peer.id, message.request_id};
+  return !awaited_.emplace(awaited, message.sender_incarnation).second;
+}
+
+void CoreServer::OnGone(PeerId peer) {
+  if (joined_.erase(peer) == 0) return;
+  awaited_.erase(awaited_.lower_bound({peer, 0}), awaited_.lower_bound({peer + 1, 0}));
+  core_.PeerGone(peer, Now(), actions_);
+  Do(actions_);
+}
+
+void CoreServer::OnDurable(const Status& status, std::uint64_t sequence) {
+  if (!status.ok()) return Fail(status);
+  core_.JournalDurable(sequence, Now(), actions_);
+  Do(actions_);
+}
+
+void CoreServer::OnTick() {
+  core_.Tick(Now(), actions_);
+  Do(actions_);
+  CompactIfLarge();
+}
+
+void CoreServer::CompactIfLarge() {
+  if (journal_->records_since_snapshot() < kCompactRecords) return;
+  journal_->Compact(core_.last_sequence(), core_.EncodeSnapshot());
+}
+
+void CoreServer::Do(Actions& actions) {
+  if (!actions.records.empty()) journal_->Append(std::move(actions.records));
+  for (auto& send : actions.sends) Send(send.peer, send.request_id, std::move(send.body));
+  for (const PeerId peer : actions.disconnects) {
+    socket_->Disconnect(peer);
+    joined_.erase(peer);
+  }
+  const auto requests = std::exchange(actions.host_requests, {});
+  actions.Clear();
+  for (const auto& request : requests) DoHostRequest(request);
+  socket_->Pause(core_.gauges().undurable_records > kUndurableRecordsMax);
+}
+
+void CoreServer::Send(PeerId peer, std::uint64_t request_id, protocol::Body&& body) {
+  const protocol::Envelope envelope{
+      .sender_incarnation = incarnation_, .request_id = request_id, .body = std::move(body)};
+  const auto bytes = encoder_.Encode(envelope);
+  if (!bytes.ok()) {
+    LogError(StrCat("an answer was not sent: ", MessageOf(bytes.status())));
+    if (request_id == 0) return;
+    protocol::RequestFailed failed;
+    failed.outcome = {static_cast<std::int32_t>(bytes.status().code()),
+                      std::string(MessageOf(bytes.status()))};
+    return Send(peer, request_id, std::move(failed));
+  }
+  if (const auto it = awaited_.find({peer, request_id}); it != awaited_.end()) {
+    replies_.Keep({joined_[peer], it->second, request_id}, std::string(AsText(*bytes)));
+    awaited_.erase(it);
+  }
+  // A peer that is gone asks again when it is back; its leases look after themselves.
+  socket_->Send(peer, *bytes).IgnoreError();
+}
+
+void CoreServer::DoHostRequest(const HostRequest& request) {
+  switch (request.kind) {
+    case HostRequest::Kind::kReloadKeys: {
+      const Status reloaded = ReloadKeys();
+      if (reloaded.ok()) return Send(request.peer, request.request_id, protocol::KeysReloaded{});
+      protocol::RequestFailed failed;
+      failed.outcome = {static_cast<std::int32_t>(reloaded.code()),
+                        std::string(MessageOf(reloaded))};
+      return Send(request.peer, request.request_id, std::move(failed));
+    }
+    case HostRequest::Kind::kShutDown:
+      LogInfo("asked to shut down");
+      Send(request.peer, request.request_id, protocol::ShuttingDown{});
+      return Stop();
+  }
+}
+
+Status CoreServer::ReloadKeys() {
+  PB_ASSIGN_OR_RETURN(auto keys, control::KeyTable::Load(options_.keys_folder));
+  socket_->ReplaceKeys(std::move(keys));
+  return absl::OkStatus();
+}
+
+void CoreServer::Stop() {
+  socket_->StopAdmitting();
+  timers_.push_back(loop_.After(kStopDelayMs, [this] { loop_.Stop(); }));
+}
+
+void CoreServer::Fail(Status why) {
+  if (!outcome_.ok()) return;
+  outcome_ = std::move(why);
+  LogError(StrCat("stopping: ", MessageOf(outcome_)));
+  loop_.Stop();
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<Server>> Server::Open(control::EventLoop& loop,
+                                               const ServerOptions& options) {
+  auto server = std::make_unique<CoreServer>(loop, options);
+  PB_RETURN_IF_ERROR(server->Open());
+  return server;
+}
+
+}  // namespace patchbay::scheduler
