@@ -1,0 +1,108 @@
+"""Include directions and third-party doors: the folder table of runtime/README.md, as a check."""
+import collections
+import re
+
+import sources
+
+RUNTIME = ["runtime/base", "runtime/config", "runtime/protocol", "runtime/control", "runtime/data",
+           "runtime/memory", "runtime/zarr", "runtime/plan", "runtime/client"]
+
+# Folder -> folders it may include besides itself and what lies below it.
+MAY_INCLUDE = {
+    "runtime/base": [],
+    "runtime/config": ["runtime/base"],
+    "runtime/protocol": ["runtime/base"],
+    "runtime/control": ["runtime/base", "runtime/config", "runtime/protocol"],
+    "runtime/memory": ["runtime/base"],
+    "runtime/data": ["runtime/base", "runtime/memory"],
+    "runtime/zarr": ["runtime/base"],
+    "runtime/plan": ["runtime/base", "runtime/config"],
+    "runtime/client": RUNTIME,
+    "runtime/cli": RUNTIME + ["ops"],
+    "ops": ["runtime/base", "runtime/config", "runtime/memory"],
+    "scheduler": ["runtime/base", "runtime/config", "runtime/protocol", "runtime/control"],
+    "workers": RUNTIME + ["ops"],
+    "deploy": [],
+    "tests": RUNTIME + ["runtime/cli", "ops", "scheduler", "workers", "tests"],
+}
+# Below a folder of the table, what is stricter than the table: the scheduler's core is pure.
+STRICTER = {
+    "scheduler/core": ["runtime/base", "runtime/protocol", "scheduler/policy", "scheduler/state"],
+    "scheduler/policy": ["runtime/base", "runtime/protocol", "scheduler/state"],
+    "scheduler/state": ["runtime/base", "runtime/protocol"],
+}
+# Third-party include -> the only folders that may name it. Abseil's statuses and containers are part
+# of every signature and have no door.
+DOORS = {
+    r"fmt/|spdlog/": ["runtime/base"],
+    r"openssl/": ["runtime/base"],
+    r"nlohmann/": ["runtime/base"],
+    r"yaml-cpp/": ["runtime/config"],
+    r"capnp/|kj/|patchbay\.capnp\.h": ["runtime/protocol"],
+    r"zmq\.h|zmq\.hpp|sodium": ["runtime/control"],
+    r"ucp/|ucs/|uct/": ["runtime/data"],
+    r"cuda|nv_": ["runtime/memory", "ops"],
+    r"zstd\.h|zlib\.h": ["runtime/zarr", "workers/sources"],
+    r"blosc|lz4|bzlib\.h|curl/": ["runtime/zarr"],
+    r"CLI/": ["runtime/cli"],
+    r"sqlite3": ["scheduler/journal"],
+    r"prometheus/": ["scheduler"],
+    r"tiff|jpeglib\.h|jerror\.h|turbojpeg|openjpeg|openslide|dcmtk/|nifti|png\.h": ["workers/sources"],
+    r"gtest/|gmock/|benchmark/": ["tests"],
+}
+OURS = re.compile(r"^(runtime|ops|scheduler|workers|tests|deploy)/")
+INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]', re.MULTILINE)
+
+
+def within(path, folders):
+    return any(path == f or path.startswith(f + "/") for f in folders)
+
+
+def table_folder(path):
+    """The folder of the table that `path` lies in, or None."""
+    inside = [f for f in MAY_INCLUDE if path.startswith(f + "/")]
+    return max(inside, key=len) if inside else None
+
+
+def allowed(file, target):
+    own = table_folder(file)
+    if own is None or not (within(target, [own]) or within(target, MAY_INCLUDE[own])):
+        return False
+    for folder, targets in STRICTER.items():
+        if file.startswith(folder + "/") and not within(target, [folder] + targets):
+            return False
+    return True
+
+
+def door_fault(file, target):
+    if file.startswith("tests/"):
+        return None
+    for pattern, folders in DOORS.items():
+        if re.match(pattern, target) and not within(file, folders):
+            return f"{file}: includes {target}, whose door is {', '.join(folders)}"
+    return None
+
+
+def main():
+    faults, edges = [], collections.defaultdict(set)
+    for file in sources.code_files():
+        folder = file.rsplit("/", 1)[0]
+        for _, target in INCLUDE.findall(sources.read(file)):
+            if OURS.match(target):
+                if not allowed(file, target):
+                    faults.append(f"{file}: may not include {target}")
+                if not file.startswith("tests/"):
+                    edges[folder].add(target.rsplit("/", 1)[0])
+            else:
+                fault = door_fault(file, target)
+                faults += [fault] if fault else []
+    for folder in sorted(edges):
+        for other in sorted(edges[folder]):
+            related = within(other, [folder]) or within(folder, [other])  # a folder and its own part
+            if folder < other and not related and folder in edges.get(other, ()):
+                faults.append(f"{folder} and {other} include each other")
+    sources.finish(faults)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,62 @@
+"""Words that say nothing are kept out of the names of types, functions and files."""
+import json
+import pathlib
+import re
+import subprocess
+
+import sources
+
+BANNED = {"Manager", "Handler", "Helper", "Helpers", "Util", "Utils", "Common", "Misc", "Base", "Data", "Info",
+          "Process", "Do", "New", "Old"}
+# The very word of what is named: `patchbay key new`, the log level, Cap'n Proto's type, instruction
+# sets and codecs, a process of the operating system.
+ALLOWED = {"NewKey", "NewKeyRequest", "LogInfo", "AsData", "Bz2", "PeerProcess"}
+ALLOWED_FILES = {"child_process", "process_memory"}
+KINDS = {"class", "struct", "enum", "function", "typedef", "union"}
+WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
+
+
+def fault_of(name):
+    if name in ALLOWED:
+        return None
+    bad = BANNED.intersection(WORD.findall(name))
+    if bad:
+        return f"'{bad.pop()}'"
+    if re.search(r"[a-z]2$", name) and not name.endswith(("v2", "Avx2")):
+        return "a number that counts versions"
+    return None
+
+
+def declared_names():
+    """(file:line, name) of types and functions of ours."""
+    files = [f for f in sources.code_files() if not f.startswith("tests/")]
+    listed = subprocess.run(["ctags", "--output-format=json", "--langmap=C++:+.cu.cuh", "--kinds-C++=fgsctu",
+                             "--fields=+nK", "-f", "-", *files],
+                            cwd=sources.ROOT, capture_output=True, text=True, check=True)
+    for line in listed.stdout.splitlines():
+        tag = json.loads(line)
+        if tag.get("kind") in KINDS and tag["name"][0].isupper():
+            yield f"{tag['path']}:{tag['line']}", tag["name"]
+
+
+def file_faults():
+    for file in sources.code_files():
+        if file.startswith("tests/") or pathlib.Path(file).stem in ALLOWED_FILES:
+            continue
+        words = {word.capitalize() for word in pathlib.Path(file).stem.split("_")}
+        bad = BANNED.intersection(words)
+        if bad:
+            yield f"{file}: the file's name has '{bad.pop()}'"
+
+
+def main():
+    faults = list(file_faults())
+    for place, name in declared_names():
+        fault = fault_of(name)
+        if fault:
+            faults.append(f"{place}: {name}: the name has {fault}")
+    sources.finish(faults)
+
+
+if __name__ == "__main__":
+    main()
