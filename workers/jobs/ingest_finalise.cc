@@ -76,7 +76,7 @@ Status WriteAndPublish(TaskContext& context, const IngestSlide& slide, const std
   zarr::ImageStoreSpec spec = StoreSpec(slide, source, outcome.source_bytes);
   PB_ASSIGN_OR_RETURN(const auto records,
                       CheckedRecords(context, slide, outcome.slide_key, outcome.absent_pieces));
-  spec.attributes["absent_pieces"] = outcome.absent_pieces;
+  spec.attributes["absent_tiles"] = outcome.absent_pieces;
   PB_ASSIGN_OR_RETURN(const zarr::StoreRoots roots, zarr::CombineRoots(spec, records));
   const std::string staged = slide.folders.Store(outcome.slide_key);
   PB_RETURN_IF_ERROR(zarr::WriteStoreMetadata(staged, spec, roots));
@@ -90,9 +90,7 @@ Status WriteAndPublish(TaskContext& context, const IngestSlide& slide, const std
   return absl::OkStatus();
 }
 
-}  // namespace
-
-StatusOr<TaskOutput> RunIngestFinalise(TaskContext& context) {
+StatusOr<TaskOutput> Finalise(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const IngestSlide slide, OpenIngestSlide(context));
   PB_ASSIGN_OR_RETURN(SlideOutcome outcome, LoadOutcome(slide.folders, slide.index));
   PB_ASSIGN_OR_RETURN(const Digest source, Digest::FromHex(outcome.source_sha256));
@@ -113,7 +111,7 @@ StatusOr<TaskOutput> RunIngestFinalise(TaskContext& context) {
   return output;
 }
 
-StatusOr<TaskOutput> RunIngestSummary(TaskContext& context) {
+StatusOr<TaskOutput> Summarise(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const IngestFolders folders, FoldersOf(context));
   PB_ASSIGN_OR_RETURN(const IngestManifest manifest, LoadManifest(folders));
   Json stores = Json::array(), missing = Json::array();
@@ -141,6 +139,7 @@ StatusOr<TaskOutput> RunIngestSummary(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(
       output.result,
       InlineOrFile(context, folders.out, DumpJson({{"stores", stores}, {"missing", missing}})));
+  if (!missing.empty()) return output;  // the manifest stays: a retry of the failed slides needs it
   protocol::TaskSpec clean;
   clean.op = "ingest.clean";
   clean.payload = DumpJson(context.payload);
@@ -149,12 +148,26 @@ StatusOr<TaskOutput> RunIngestSummary(TaskContext& context) {
   return output;
 }
 
-StatusOr<TaskOutput> RunIngestClean(TaskContext& context) {
+StatusOr<TaskOutput> Clean(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const IngestFolders folders, FoldersOf(context));
   std::error_code ignored;
   std::filesystem::remove_all(folders.Job(), ignored);
   std::filesystem::remove(folders.Root(), ignored);
   return TaskOutput{};
+}
+
+}  // namespace
+
+StatusOr<TaskOutput> RunIngestFinalise(TaskContext& context) {
+  return WithoutPaths(context, Finalise(context));
+}
+
+StatusOr<TaskOutput> RunIngestSummary(TaskContext& context) {
+  return WithoutPaths(context, Summarise(context));
+}
+
+StatusOr<TaskOutput> RunIngestClean(TaskContext& context) {
+  return WithoutPaths(context, Clean(context));
 }
 
 }  // namespace patchbay::workers

@@ -89,9 +89,7 @@ Status PrepareStaging(const IngestSlide& slide, const std::string& slide_key,
   return zarr::WriteStoreMetadata(slide.folders.Store(slide_key), spec, zarr::StoreRoots{});
 }
 
-}  // namespace
-
-StatusOr<TaskOutput> RunIngestOpen(TaskContext& context) {
+StatusOr<TaskOutput> OpenSlide(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const IngestSlide slide, OpenIngestSlide(context));
   context.AddProgress();
   PB_ASSIGN_OR_RETURN(const Digest source, DigestCache(context.state_folder).DigestOf(slide.path));
@@ -122,6 +120,12 @@ StatusOr<TaskOutput> RunIngestOpen(TaskContext& context) {
                             {"levels", StoredSizes(slide.levels).size()},
                             {"shards", there ? 0 : places.size()}});
   return output;
+}
+
+}  // namespace
+
+StatusOr<TaskOutput> RunIngestOpen(TaskContext& context) {
+  return WithoutPaths(context, OpenSlide(context));
 }
 
 }  // namespace patchbay::workers

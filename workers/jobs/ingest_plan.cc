@@ -142,9 +142,8 @@ std::vector<protocol::TaskSpec> TasksFor(const IngestFolders& folders, std::size
   return tasks;
 }
 
-}  // namespace
-
-StatusOr<TaskOutput> RunIngestPlan(TaskContext& context) {
+StatusOr<TaskOutput> Plan(TaskContext& context) {
+  PB_ASSIGN_OR_RETURN(IngestFolders folders, FoldersOf(context));
   IngestManifest manifest;
   PB_ASSIGN_OR_RETURN(manifest.settings, ParseIngestSettings(context.payload));
   if (context.manifest.contains("pseudonym_key")) {
@@ -155,11 +154,7 @@ StatusOr<TaskOutput> RunIngestPlan(TaskContext& context) {
     return absl::InvalidArgumentError("ingest manifest: pseudonym_key is missing (or keep names)");
   }
   PB_ASSIGN_OR_RETURN(manifest.sources, ExpandSources(context));
-  PB_ASSIGN_OR_RETURN(const std::string out_name,
-                      JsonString(context.manifest, "out", "ingest manifest"));
-  PB_ASSIGN_OR_RETURN(const std::string out, context.MayWrite(out_name));
-  PB_RETURN_IF_ERROR(MakeDirectories(out));
-  IngestFolders folders{out, ""};
+  PB_RETURN_IF_ERROR(MakeDirectories(folders.out));
   folders.job_key =
       Sha256Of(StrCat(DumpJson(ToJson(manifest.settings)), "\n", StrJoin(manifest.sources, "\n")))
           .Hex()
@@ -175,6 +170,12 @@ StatusOr<TaskOutput> RunIngestPlan(TaskContext& context) {
                             {"free_bytes", space.free_bytes},
                             {"staging", ".patchbay-ingest"}});
   return output;
+}
+
+}  // namespace
+
+StatusOr<TaskOutput> RunIngestPlan(TaskContext& context) {
+  return WithoutPaths(context, Plan(context));
 }
 
 }  // namespace patchbay::workers

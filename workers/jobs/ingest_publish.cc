@@ -28,10 +28,9 @@ StatusOr<bool> AdoptFinishedStore(const IngestFolders& folders, const std::strin
   std::error_code error;
   if (!std::filesystem::exists(std::filesystem::symlink_status(target, error))) return false;
   const Json attributes = PatchbayAttributes(target);
-  const Json source = attributes.value("source", Json::object());
   PB_ASSIGN_OR_RETURN(const Json wanted, ParseJson(settings.Canonical(), "settings"));
-  if (source.value("sha256", "") != outcome.source_sha256 ||
-      attributes.value("settings", Json()) != wanted) {
+  if (attributes.value("source_sha256", "") != outcome.source_sha256 ||
+      attributes.value("codec_plan", Json()) != wanted) {
     return absl::AlreadyExistsError(StrCat(
         "ingest: ", target, ": exists and was not made from this slide with these settings"));
   }

@@ -221,9 +221,7 @@ StatusOr<zarr::ShardPlace> PlaceOf(const TaskContext& context, const IngestSlide
   return place;
 }
 
-}  // namespace
-
-StatusOr<TaskOutput> RunIngestShard(TaskContext& context) {
+StatusOr<TaskOutput> MakeShard(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const IngestSlide slide, OpenIngestSlide(context));
   PB_ASSIGN_OR_RETURN(const std::string slide_key,
                       JsonString(context.payload, "slide_key", "ingest payload"));
@@ -250,6 +248,12 @@ StatusOr<TaskOutput> RunIngestShard(TaskContext& context) {
   }
   output.result = DumpJson({{"record", Sha256Of(record).Hex()}});
   return output;
+}
+
+}  // namespace
+
+StatusOr<TaskOutput> RunIngestShard(TaskContext& context) {
+  return WithoutPaths(context, MakeShard(context));
 }
 
 }  // namespace patchbay::workers

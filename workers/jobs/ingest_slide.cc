@@ -83,9 +83,17 @@ zarr::ImageStoreSpec StoreSpec(const IngestSlide& slide, const Digest& source_di
   const OutputLevel& first = slide.levels[static_cast<std::size_t>(LevelOfStored(slide.levels, 0))];
   if (layout.mpp_y) spec.mpp_y = *layout.mpp_y * first.downsample_y;
   if (layout.mpp_x) spec.mpp_x = *layout.mpp_x * first.downsample_x;
-  spec.attributes["source"] = {
-      {"sha256", source_digest.Hex()}, {"kind", layout.kind}, {"bytes", source_bytes}};
-  spec.attributes["settings"] = ParseJson(slide.manifest.settings.Canonical(), "settings").value();
+  spec.attributes["source_sha256"] = source_digest.Hex();
+  spec.attributes["source_kind"] = layout.kind;
+  spec.attributes["source_bytes"] = source_bytes;
+  spec.attributes["codec_plan"] =
+      ParseJson(slide.manifest.settings.Canonical(), "settings").value();
+  Json built = Json::array();
+  for (int i = 0; i < static_cast<int>(slide.levels.size()); ++i) {
+    const OutputLevel& level = slide.levels[static_cast<std::size_t>(i)];
+    if (level.stored && !level.from_source) built.push_back(StoredIndex(slide.levels, i));
+  }
+  spec.attributes["levels_built"] = built;
   return spec;
 }
 

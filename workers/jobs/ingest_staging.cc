@@ -43,7 +43,50 @@ std::map<std::string, std::string> ExistingRows(const std::string& text) {
   return rows;
 }
 
+void ReplaceAll(std::string& text, const std::string& path, const std::string& name) {
+  if (path.empty()) return;
+  for (std::size_t at = text.find(path); at != std::string::npos;
+       at = text.find(path, at + name.size())) {
+    text.replace(at, path.size(), name);
+  }
+}
+
+/// What a message of this task may hold, and what it says instead; files before the folders they
+/// lie in.
+std::vector<std::pair<std::string, std::string>> PathNames(const TaskContext& context) {
+  std::vector<std::pair<std::string, std::string>> names;
+  const auto add = [&](const std::string& path, const std::string& name) {
+    names.emplace_back(path, name);
+    const auto canonical = CanonicalPath(path);
+    if (canonical.ok()) names.emplace_back(*canonical, name);
+  };
+  const auto folders = FoldersOf(context);
+  const Json slide = context.payload.value("slide", Json());
+  if (folders.ok() && slide.is_number_unsigned()) {
+    const auto manifest = LoadManifest(*folders);
+    if (manifest.ok() && slide.get<std::size_t>() < manifest->sources.size()) {
+      add(manifest->sources[slide.get<std::size_t>()], StrCat("slide ", slide.get<std::size_t>()));
+    }
+  }
+  const Json sources = context.manifest.value("sources", Json::array());
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    if (sources[i].is_string()) add(sources[i].get<std::string>(), StrCat("source ", i));
+  }
+  const Json out = context.manifest.value("out", Json());
+  if (out.is_string()) add(out.get<std::string>(), "OUT");
+  std::stable_sort(names.begin(), names.end(),
+                   [](const auto& a, const auto& b) { return a.first.size() > b.first.size(); });
+  return names;
+}
+
 }  // namespace
+
+StatusOr<TaskOutput> WithoutPaths(const TaskContext& context, StatusOr<TaskOutput> output) {
+  if (output.ok()) return output;
+  std::string text(MessageOf(output.status()));
+  for (const auto& [path, name] : PathNames(context)) ReplaceAll(text, path, name);
+  return Status(output.status().code(), text);
+}
 
 StatusOr<IngestFolders> FoldersOf(const TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const std::string out,

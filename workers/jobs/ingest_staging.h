@@ -51,6 +51,11 @@ struct IngestManifest {
 /// payload ("job_key"). PermissionDenied when the submitter's key may not write there.
 StatusOr<IngestFolders> FoldersOf(const TaskContext& context);
 
+/// Passes a task's outcome on with the paths in an error's text replaced by "slide N", "source N"
+/// and "OUT": errors travel through the scheduler and into its journal, and paths may name
+/// patients.
+StatusOr<TaskOutput> WithoutPaths(const TaskContext& context, StatusOr<TaskOutput> output);
+
 Status SaveManifest(const IngestFolders& folders, const IngestManifest& manifest);
 StatusOr<IngestManifest> LoadManifest(const IngestFolders& folders);
 

@@ -128,7 +128,9 @@ class TinyScheduler {
     if (twice) {
       const StatusOr<TaskOutput> again = Attempt(spec);
       ASSERT_EQ(again.ok(), output.ok()) << spec.op << ": " << Describe(again.status());
-      if (output.ok() && spec.op == "ingest.shard") EXPECT_EQ(again->result, output->result);
+      if (output.ok() && spec.op == "ingest.shard") {
+        EXPECT_EQ(again->result, output->result);
+      }
     }
     if (!output.ok()) {
       Fail(index, output.status());
@@ -260,7 +262,7 @@ TEST(IngestJob, SecondIngestOfTheSameSlideWritesNothing) {
             written);
 }
 
-TEST(IngestJob, BadSlideFailsAloneAndLeavesNothing) {
+TEST(IngestJob, BadSlideFailsAloneAndIsNamedByItsNumber) {
   TemporaryFolder folder;
   MakeSlide(folder.path("good.svs"), 700, 3);
   std::ofstream(folder.path("bad.svs")) << "not a slide";
@@ -272,8 +274,14 @@ TEST(IngestJob, BadSlideFailsAloneAndLeavesNothing) {
   EXPECT_EQ(job.Failures().size(), 2u);
   const Json summary = job.ResultOf("ingest.summary");
   EXPECT_EQ(summary["stores"].size(), 1u);
-  EXPECT_EQ(summary["missing"].size(), 2u);
-  EXPECT_EQ(Below(folder.path("out")).size(), 2u);
+  EXPECT_EQ(summary["missing"], (Json{0, 1}));
+  for (const Status& failure : job.Failures()) {
+    EXPECT_EQ(MessageOf(failure).find(folder.path()), std::string_view::npos) << Describe(failure);
+    EXPECT_NE(MessageOf(failure).find("slide "), std::string_view::npos) << Describe(failure);
+  }
+  // Only the manifest that a retry needs stays beside the store and the table.
+  EXPECT_EQ(Below(folder.path("out")).size(), 3u);
+  ASSERT_EQ(Below(folder.path("out/.patchbay-ingest")).size(), 1u);
 }
 
 TEST(IngestJob, AFolderOfTheStoresNameThatIsNotOursIsNotTouched) {
