@@ -61,24 +61,28 @@ Status AddFolder(const TaskContext& context, const std::string& folder,
   return absl::OkStatus();
 }
 
-/// Files are taken as they are named, folders are searched for slides. Sorted, each once: the same
-/// command gives the same job key.
+/// Files are taken in the order they are named, folders are replaced by the slides in them, sorted;
+/// each slide once. The same command gives the same job key.
 StatusOr<std::vector<std::string>> ExpandSources(const TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const Json* named,
                       JsonMember(context.manifest, "sources", "ingest manifest"));
-  std::set<std::string> sources;
+  std::vector<std::string> sources;
+  std::set<std::string> seen;
   for (const Json& source : *named) {
     if (!source.is_string())
       return absl::InvalidArgumentError("ingest manifest: sources: not text");
     PB_ASSIGN_OR_RETURN(const std::string path, context.MayRead(source.get<std::string>()));
+    std::set<std::string> found = {path};
     if (fs::is_directory(path)) {
-      PB_RETURN_IF_ERROR(AddFolder(context, path, sources));
-    } else {
-      sources.insert(path);
+      found.clear();
+      PB_RETURN_IF_ERROR(AddFolder(context, path, found));
+    }
+    for (const std::string& slide : found) {
+      if (seen.insert(slide).second) sources.push_back(slide);
     }
   }
   if (sources.empty()) return absl::InvalidArgumentError("ingest: no slide among the sources");
-  return std::vector<std::string>(sources.begin(), sources.end());
+  return sources;
 }
 
 /// Raw bytes of the levels that would be stored; 0 for a slide that does not open (its own task
