@@ -89,8 +89,17 @@ class TreeBuilder final : public YAML::EventHandler {
   static int Line(const YAML::Mark& mark) { return mark.line + 1; }
 
   static void CheckTag(const std::string& tag, const YAML::Mark& mark) {
-    static constexpr std::string_view kCore = "tag:yaml.org,2002:";
-    if (tag.empty() || tag == "?" || tag == "!" || tag.compare(0, kCore.size(), kCore) == 0) return;
+    static constexpr std::string_view kKnown[] = {"",
+                                                  "?",
+                                                  "!",
+                                                  "tag:yaml.org,2002:null",
+                                                  "tag:yaml.org,2002:bool",
+                                                  "tag:yaml.org,2002:int",
+                                                  "tag:yaml.org,2002:float",
+                                                  "tag:yaml.org,2002:str",
+                                                  "tag:yaml.org,2002:seq",
+                                                  "tag:yaml.org,2002:map"};
+    if (std::find(std::begin(kKnown), std::end(kKnown), tag) != std::end(kKnown)) return;
     throw Refusal{Line(mark), StrCat("tag '", tag, "' is not supported")};
   }
 

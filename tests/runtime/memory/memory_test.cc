@@ -1,0 +1,197 @@
+#include <algorithm>
+#include <thread>
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "runtime/base/strings.h"
+#include "runtime/memory/buffer_pool.h"
+#include "runtime/memory/device_block.h"
+#include "runtime/memory/gpu.h"
+#include "runtime/memory/host_buffer.h"
+#include "runtime/memory/memfd_block.h"
+
+namespace patchbay::memory {
+namespace {
+
+constexpr std::uint64_t kBytes = 3 * 4096 + 5;
+
+TEST(MemfdBlock, IsZeroedAndSharedWithWhoeverMapsItsDescriptor) {
+  auto owner = MemfdBlock::Create("ring", kBytes);
+  ASSERT_TRUE(owner.ok()) << owner.status();
+  EXPECT_TRUE(std::all_of(owner->bytes().begin(), owner->bytes().end(),
+                          [](std::byte b) { return b == std::byte{0}; }));
+  auto peer = MemfdBlock::Map(UniqueFd(::dup(owner->fd())), kBytes);
+  ASSERT_TRUE(peer.ok()) << peer.status();
+  peer->bytes()[kBytes - 1] = std::byte{7};
+  EXPECT_EQ(owner->bytes()[kBytes - 1], std::byte{7});
+}
+
+TEST(MemfdBlock, AnotherProcessWritesIntoIt) {
+  auto owner = MemfdBlock::Create("ring", kBytes);
+  ASSERT_TRUE(owner.ok());
+  const pid_t child = ::fork();
+  if (child == 0) {
+    auto peer = MemfdBlock::Map(UniqueFd(::dup(owner->fd())), kBytes);
+    if (!peer.ok()) ::_exit(1);
+    peer->bytes()[17] = std::byte{42};
+    ::_exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(owner->bytes()[17], std::byte{42});
+}
+
+TEST(MemfdBlock, ItsSizeCanNeverChange) {
+  auto owner = MemfdBlock::Create("ring", kBytes);
+  ASSERT_TRUE(owner.ok());
+  EXPECT_NE(::ftruncate(owner->fd(), 1), 0);
+  EXPECT_NE(::ftruncate(owner->fd(), 1 << 20), 0);
+  EXPECT_NE(::fcntl(owner->fd(), F_ADD_SEALS, F_SEAL_WRITE), 0);
+}
+
+TEST(MemfdBlock, RefusesDescriptorsItCannotTrust) {
+  auto owner = MemfdBlock::Create("ring", kBytes);
+  ASSERT_TRUE(owner.ok());
+  const auto code = [](UniqueFd fd, std::uint64_t size) {
+    return MemfdBlock::Map(std::move(fd), size).status().code();
+  };
+  EXPECT_EQ(code(UniqueFd(::dup(owner->fd())), kBytes + 1), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(code(UniqueFd(::dup(owner->fd())), 0), absl::StatusCode::kInvalidArgument);
+  UniqueFd unsealed(::memfd_create("x", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  ASSERT_EQ(::ftruncate(unsealed.get(), kBytes), 0);
+  EXPECT_EQ(code(std::move(unsealed), kBytes), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(code(UniqueFd(::open("/dev/zero", O_RDWR | O_CLOEXEC)), kBytes),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(code(UniqueFd(), kBytes), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(MemfdBlock, RefusesSizesThatCannotBe) {
+  EXPECT_EQ(MemfdBlock::Create("x", 0).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(MemfdBlock::Create("x", kMaxBlockBytes + 1).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST(MemfdBlock, MovingKeepsTheMappingAndItsMemory) {
+  auto owner = MemfdBlock::Create("ring", kBytes);
+  ASSERT_TRUE(owner.ok());
+  owner->bytes()[0] = std::byte{9};
+  MemfdBlock moved = *std::move(owner);
+  MemfdBlock again;
+  again = std::move(moved);
+  EXPECT_FALSE(moved.valid());  // NOLINT: what a moved-from block must be
+  EXPECT_EQ(again.bytes()[0], std::byte{9});
+}
+
+TEST(HostBuffer, IsZeroedAlignedAndRefusesNonsense) {
+  auto buffer = HostBuffer::Allocate(5u << 20);
+  ASSERT_TRUE(buffer.ok()) << buffer.status();
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(buffer->data()) % 4096, 0u);
+  EXPECT_EQ(buffer->bytes().back(), std::byte{0});
+  HostBuffer moved = *std::move(buffer);
+  moved.bytes().front() = std::byte{1};
+  EXPECT_EQ(HostBuffer::Allocate(0).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(HostBuffer::Allocate(kMaxBlockBytes + 1).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST(BufferPool, LendsEachBufferOnceAndTakesItBack) {
+  BufferPool<int> pool(std::vector<int>{1, 2});
+  auto first = pool.TryBorrow();
+  auto second = pool.TryBorrow();
+  ASSERT_TRUE(first.ok() && second.ok());
+  EXPECT_NE(**first, **second);
+  EXPECT_EQ(pool.TryBorrow().status().code(), absl::StatusCode::kResourceExhausted);
+  const int value = **first;
+  *first = BufferPool<int>::Lent();
+  auto third = pool.TryBorrow();
+  ASSERT_TRUE(third.ok());
+  EXPECT_EQ(**third, value);
+}
+
+TEST(BufferPool, ABlockedBorrowerGetsTheReturnedBuffer) {
+  BufferPool<int> pool(std::vector<int>{5});
+  auto lent = pool.TryBorrow();
+  ASSERT_TRUE(lent.ok());
+  int got = 0;
+  std::thread borrower([&] { got = *pool.Borrow(); });
+  *lent = BufferPool<int>::Lent();
+  borrower.join();
+  EXPECT_EQ(got, 5);
+}
+
+TEST(Gpu, AListWithoutGpusSaysWhy) {
+  std::string reason;
+  const auto gpus = ListGpus(&reason);
+  EXPECT_EQ(gpus.empty(), !reason.empty());
+  EXPECT_EQ(GpuIndexOf("GPU-none").status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST(Gpu, WithoutADeviceEveryAllocationIsAnErrorAndNotACrash) {
+  if (!ListGpus().empty()) GTEST_SKIP() << "this machine has a GPU";
+  const auto expected =
+      BuiltWithCuda() ? absl::StatusCode::kUnavailable : absl::StatusCode::kUnimplemented;
+  const auto code = DeviceBlock::Allocate(16).status().code();
+  EXPECT_EQ(code, expected);
+  EXPECT_FALSE(PinnedBuffer::Allocate(16).ok());
+  EXPECT_FALSE(OwnedGpuStream::Create().ok());
+  EXPECT_FALSE(GpuEvent::Create().ok());
+  EXPECT_FALSE(DeviceBlock::Import({}).ok());
+  EXPECT_FALSE(DeviceBlock().Export().ok());
+}
+
+class OnGpu : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string reason;
+    if (ListGpus(&reason).empty()) GTEST_SKIP() << "no GPU: " << reason;
+    ASSERT_TRUE(SelectGpu(0).ok());
+  }
+};
+
+TEST_F(OnGpu, BytesTravelThereAndBack) {
+  auto block = DeviceBlock::Allocate(1 << 20);
+  auto up = PinnedBuffer::Allocate(1 << 20);
+  auto down = PinnedBuffer::Allocate(1 << 20);
+  auto stream = OwnedGpuStream::Create();
+  auto event = GpuEvent::Create();
+  ASSERT_TRUE(block.ok() && up.ok() && down.ok() && stream.ok() && event.ok());
+  for (std::size_t i = 0; i < up->bytes().size(); ++i) {
+    up->bytes()[i] = static_cast<std::byte>(i * 31);
+  }
+  ASSERT_TRUE(CopyToDevice(block->d_data(), up->bytes(), stream->get()).ok());
+  ASSERT_TRUE(CopyToHost(down->bytes(), block->d_data(), stream->get()).ok());
+  ASSERT_TRUE(event->Record(stream->get()).ok());
+  ASSERT_TRUE(event->WaitSync().ok());
+  EXPECT_TRUE(*event->Passed());
+  EXPECT_TRUE(std::equal(up->bytes().begin(), up->bytes().end(), down->bytes().begin()));
+}
+
+TEST_F(OnGpu, ASharedBlockCanBePinned) {
+  auto block = MemfdBlock::Create("ring", 1 << 20);
+  ASSERT_TRUE(block.ok());
+  auto pinned = PinnedRegistration::Register(block->bytes());
+  EXPECT_TRUE(pinned.ok()) << pinned.status();
+}
+
+TEST_F(OnGpu, AnExportedBlockNamesItsGpuAndSize) {
+  auto block = DeviceBlock::Allocate(1 << 20);
+  ASSERT_TRUE(block.ok());
+  auto handle = block->Export();
+  ASSERT_TRUE(handle.ok()) << handle.status();
+  EXPECT_EQ(handle->size_bytes, std::uint64_t{1} << 20);
+  EXPECT_EQ(handle->gpu_uuid, ListGpus()[0].uuid);
+  EXPECT_EQ(handle->gpu_uuid.substr(0, 4), "GPU-");
+}
+
+TEST_F(OnGpu, TooMuchMemoryIsResourceExhausted) {
+  EXPECT_EQ(DeviceBlock::Allocate(std::uint64_t{1} << 50).status().code(),
+            absl::StatusCode::kResourceExhausted);
+}
+
+}  // namespace
+}  // namespace patchbay::memory

@@ -1,0 +1,306 @@
+#include "runtime/plan/plan.h"
+
+#include <array>
+#include <cmath>
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "ops/chain.h"
+#include "runtime/base/strings.h"
+#include "runtime/plan/permutation.h"
+
+namespace patchbay::plan {
+namespace {
+
+RunConfig SmallConfig() {
+  RunConfig config;
+  config.dataset = {"/secret/patient.svs"};
+  config.numerics = Numerics::kCpu;
+  config.seed = 7678;
+  config.patch_height = 100;
+  config.patch_width = 50;
+  config.global_size = 8;
+  config.dtype = DType::kFloat16;
+  return config;
+}
+
+std::vector<PlannedImage> TwoImages() {
+  PlannedImage a{Sha256Of("a"), "zarr", 250, 120, 3, DType::kUint8};
+  PlannedImage b{Sha256Of("b"), "aperio", 100, 30, 3, DType::kUint8};
+  return {a, b};
+}
+
+Plan Built(const RunConfig& config) {
+  auto plan = Plan::Build(config, TwoImages());
+  EXPECT_TRUE(plan.ok()) << plan.status();
+  return *std::move(plan);
+}
+
+TEST(Plan, TheGridCoversEveryPixelWithEdgePatchesReachingOut) {
+  RunConfig config = SmallConfig();
+  config.order = Order::kSequential;
+  const Plan plan = Built(config);
+  ASSERT_EQ(plan.cumulative_patches(), (std::vector<std::uint64_t>{0, 9, 10}));
+  std::vector<Box> boxes;
+  for (std::uint64_t i = 0; i < 10; ++i) boxes.push_back(plan.DeriveSpec(0, i)->box);
+  EXPECT_EQ(boxes[0], Box2D(0, 0, 100, 50));
+  EXPECT_EQ(boxes[2], Box2D(0, 100, 100, 50));
+  EXPECT_EQ(boxes[8], Box2D(200, 100, 100, 50));
+  EXPECT_EQ(boxes[9], Box2D(0, 0, 100, 50));
+  EXPECT_EQ(plan.DeriveSpec(0, 9)->image, 1u);
+}
+
+TEST(Plan, EveryPatchComesOnceAnEpochAndEpochsDiffer) {
+  const Plan plan = Built(SmallConfig());
+  std::vector<std::vector<std::string>> orders;
+  for (std::uint32_t epoch = 0; epoch < 3; ++epoch) {
+    std::set<std::string> seen;
+    std::vector<std::string> order;
+    for (std::uint64_t i = 0; i < plan.patches_per_epoch(); ++i) {
+      const auto spec = plan.DeriveSpec(epoch, i);
+      ASSERT_TRUE(spec.ok());
+      EXPECT_EQ(spec->key.epoch, epoch);
+      EXPECT_EQ(spec->key.ordinal, i);
+      EXPECT_EQ(spec->key.seed, 7678u);
+      order.push_back(StrCat(spec->image, spec->box.ToString()));
+      seen.insert(order.back());
+    }
+    EXPECT_EQ(seen.size(), 10u);
+    orders.push_back(order);
+  }
+  EXPECT_NE(orders[0], orders[1]);
+  EXPECT_NE(orders[1], orders[2]);
+}
+
+TEST(Plan, TextIsCanonicalNamesNoPathAndIgnoresPrefetch) {
+  const Plan plan = Built(SmallConfig());
+  EXPECT_EQ(plan.Text().find("secret"), std::string::npos);
+  EXPECT_EQ(plan.Text().find("prefetch"), std::string::npos);
+  EXPECT_EQ(plan.digest(), Sha256Of(plan.Text()));
+  RunConfig other = SmallConfig();
+  other.prefetch = 9;
+  other.dataset = {"elsewhere"};
+  EXPECT_EQ(Built(other).digest(), plan.digest());
+  other.seed = 1;
+  EXPECT_NE(Built(other).digest(), plan.digest());
+}
+
+TEST(Plan, ItsDigestAndSpecsNeverChange) {
+  // These values are a promise: a stream recorded by one build is the same stream in the next.
+  const Plan plan = Built(SmallConfig());
+  EXPECT_EQ(plan.digest().Hex(),
+            "a69c403faf9e303c27934540845f19b1fed0a8a1f5d1bbac34d236d4368e7d54");
+  std::string order;
+  for (std::uint64_t i = 0; i < 10; ++i) {
+    const auto spec = plan.DeriveSpec(3, i);
+    order += StrCat(spec->image, ":", spec->box.y, ",", spec->box.x, " ");
+  }
+  EXPECT_EQ(order,
+            "0:200,100 0:100,0 0:100,50 0:200,0 0:200,50 0:0,0 0:0,50 0:0,100 0:100,100 1:0,0 ");
+  RunConfig random = SmallConfig();
+  random.positions = Positions::kRandom;
+  const auto spec = Built(random).DeriveSpec(1, 4);
+  EXPECT_EQ(StrCat(spec->image, spec->box.ToString()), "0[z 0+1, y 75+100, x 41+50]");
+}
+
+TEST(Plan, ComesBackFromItsText) {
+  for (const Positions positions : {Positions::kGrid, Positions::kRandom}) {
+    RunConfig config = SmallConfig();
+    config.positions = positions;
+    config.augment = Json::array({Json{{"flip", {{"horizontal", 0.5}, {"vertical", 0.5}}}}});
+    const Plan plan = Built(config);
+    const auto again = Plan::Parse(plan.Text(), ops::OpKeys());
+    ASSERT_TRUE(again.ok()) << again.status();
+    EXPECT_EQ(again->digest(), plan.digest());
+    EXPECT_EQ(again->images(), plan.images());
+    EXPECT_EQ(again->DeriveSpec(5, 7)->box, plan.DeriveSpec(5, 7)->box);
+  }
+}
+
+TEST(Plan, RefusesTextThatIsNotExactlyAPlan) {
+  const std::string text = Built(SmallConfig()).Text();
+  const auto refused = [](std::string altered) {
+    const auto plan = Plan::Parse(altered, ops::OpKeys());
+    return plan.status().code() == absl::StatusCode::kInvalidArgument;
+  };
+  const auto with = [&](std::string_view from, std::string_view to) {
+    std::string altered = text;
+    const auto at = altered.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    return altered.replace(at, from.size(), to);
+  };
+  EXPECT_TRUE(refused(""));
+  EXPECT_TRUE(refused("{}"));
+  EXPECT_TRUE(refused("[]"));
+  EXPECT_TRUE(refused(text + " "));
+  EXPECT_TRUE(refused(with("\"version\":1", "\"version\":2")));
+  EXPECT_TRUE(refused(with("\"channels\":3", "\"channels\":0")));
+  EXPECT_TRUE(refused(with("\"channels\":3", "\"channels\":4000000000")));
+  EXPECT_TRUE(refused(with("250,120", "-250,120")));
+  EXPECT_TRUE(refused(with("250,120", "9223372036854775807,120")));
+  EXPECT_TRUE(refused(with("250,120", "250,120,1")));
+  EXPECT_TRUE(refused(with("\"seed\":7678", "\"seed\":-1")));
+  EXPECT_TRUE(refused(with("\"size\":[100,50]", "\"size\":[0,50]")));
+  EXPECT_TRUE(refused(with("\"numerics\":\"cpu\",", "")));
+  for (std::size_t cut = 0; cut < text.size(); cut += 7) EXPECT_TRUE(refused(text.substr(0, cut)));
+}
+
+TEST(Plan, RefusesImagesThatDoNotBelongTogether) {
+  const RunConfig config = SmallConfig();
+  const auto code = [&](std::vector<PlannedImage> images) {
+    return Plan::Build(config, std::move(images)).status().code();
+  };
+  EXPECT_EQ(code({}), absl::StatusCode::kInvalidArgument);
+  auto images = TwoImages();
+  images[1].channels = 1;
+  EXPECT_EQ(code(images), absl::StatusCode::kInvalidArgument);
+  images = TwoImages();
+  images[1].dtype = DType::kUint16;
+  EXPECT_EQ(code(images), absl::StatusCode::kInvalidArgument);
+  images = TwoImages();
+  images[0].width = 0;
+  EXPECT_EQ(code(images), absl::StatusCode::kInvalidArgument);
+  RunConfig undecided = config;
+  undecided.numerics.reset();
+  EXPECT_FALSE(Plan::Build(undecided, TwoImages()).ok());
+}
+
+TEST(Plan, GeometryIsFixedByThePlanAndTheRanks) {
+  RunConfig config = SmallConfig();
+  config.global_size = 32;
+  const Plan plan = Built(config);
+  const auto one = plan.Geometry(1);
+  ASSERT_TRUE(one.ok());
+  EXPECT_EQ(one->patches_per_epoch, 10u);
+  EXPECT_EQ(one->shard_patches, 4u);
+  EXPECT_EQ(one->patch_bytes, 100u * 50 * 3 * 2);
+  EXPECT_EQ(plan.Geometry(4)->shard_patches, 1u);
+  EXPECT_FALSE(plan.Geometry(0).ok());
+  EXPECT_FALSE(plan.Geometry(33).ok());
+  config.patch_height = config.patch_width = 16'384;
+  config.global_size = 1024;
+  EXPECT_EQ(Built(config).Geometry(1)->shard_patches, 1u);
+}
+
+TEST(Plan, TheTailIsPaddedWrappedOrRefused) {
+  RunConfig config = SmallConfig();
+  config.tail = Tail::kPad;
+  const Plan padded = Built(config);
+  EXPECT_FALSE(padded.DeriveSpec(0, 9)->pad);
+  EXPECT_TRUE(padded.DeriveSpec(0, 10)->pad);
+  EXPECT_TRUE(padded.DeriveSpec(0, 15)->pad);
+  EXPECT_FALSE(padded.DeriveSpec(0, 18).ok());
+  config.tail = Tail::kWrap;
+  const Plan wrapped = Built(config);
+  const auto spec = wrapped.DeriveSpec(2, 11), first = wrapped.DeriveSpec(2, 1);
+  EXPECT_EQ(spec->box, first->box);
+  EXPECT_EQ(spec->key.ordinal, first->key.ordinal);
+  config.tail = Tail::kKeep;
+  EXPECT_FALSE(Built(config).DeriveSpec(0, 10).ok());
+  EXPECT_FALSE(Built(config).DeriveSpec(0, UINT64_MAX).ok());
+  EXPECT_FALSE(Built(config).DeriveSpec(kMaxEpoch + 1, 0).ok());
+}
+
+TEST(Plan, RandomPlacesLieInsideAndReachEveryCorner) {
+  RunConfig config = SmallConfig();
+  config.positions = Positions::kRandom;
+  config.patches_per_image = 20'000;
+  const Plan plan = Built(config);
+  EXPECT_EQ(plan.patches_per_epoch(), 40'000u);
+  std::set<std::int64_t> ys, xs;
+  double sum = 0;
+  int count = 0;
+  for (std::uint64_t i = 0; i < plan.patches_per_epoch(); ++i) {
+    const PatchSpec spec = *plan.DeriveSpec(0, i);
+    if (spec.image == 1) {  // narrower than the patch: one place
+      EXPECT_EQ(spec.box, Box2D(0, 0, 100, 50));
+      continue;
+    }
+    ys.insert(spec.box.y);
+    xs.insert(spec.box.x);
+    sum += static_cast<double>(spec.box.y);
+    ++count;
+  }
+  EXPECT_EQ(count, 20'000);
+  EXPECT_EQ(ys.size(), 151u);
+  EXPECT_EQ(xs.size(), 71u);
+  EXPECT_EQ(*ys.rbegin(), 150);
+  EXPECT_EQ(*xs.rbegin(), 70);
+  EXPECT_NEAR(sum / count, 75.0, 1.5);  // five standard errors of the mean
+}
+
+TEST(Plan, AnEpochOfFixedLengthIsSharedOutByGrid) {
+  RunConfig config = SmallConfig();
+  config.positions = Positions::kRandom;
+  config.patches_per_epoch = 1000;
+  EXPECT_EQ(Built(config).cumulative_patches(), (std::vector<std::uint64_t>{0, 900, 1000}));
+  config.patches_per_epoch = 1;
+  EXPECT_EQ(Built(config).patches_per_epoch(), 1u);
+}
+
+TEST(Permutation, IsABijectionForEverySmallRange) {
+  for (std::uint64_t n = 1; n < 300; ++n) {
+    std::set<std::uint64_t> seen;
+    for (std::uint64_t i = 0; i < n; ++i) {
+      const std::uint64_t place = Permute({42, 1}, n, i);
+      ASSERT_LT(place, n);
+      seen.insert(place);
+    }
+    ASSERT_EQ(seen.size(), n) << "n = " << n;
+  }
+}
+
+TEST(Permutation, IsABijectionOfAMillionWithoutATable) {
+  constexpr std::uint64_t kN = 1'000'003;
+  std::vector<bool> seen(kN);
+  for (std::uint64_t i = 0; i < kN; ++i) {
+    const std::uint64_t place = Permute({7, 2}, kN, i);
+    ASSERT_FALSE(seen[place]);
+    seen[place] = true;
+  }
+}
+
+TEST(Permutation, StaysInRangeForTheLargestEpochs) {
+  for (const std::uint64_t n : {std::uint64_t{1'000'000'000}, kMaxPatchesPerEpoch}) {
+    for (std::uint64_t i = 0; i < 1000; ++i) {
+      ASSERT_LT(Permute({1, 0}, n, i), n);
+      ASSERT_LT(Permute({1, 0}, n, n - 1 - i), n);
+    }
+  }
+}
+
+/// Chi-squared of where each i lands over many keys; the bound is five standard deviations above
+/// the mean of the distribution.
+TEST(Permutation, EveryPlaceIsEquallyLikelyOverSeedsAndEpochs) {
+  constexpr std::uint64_t kN = 24;
+  constexpr int kKeys = 24'000;
+  std::array<std::array<int, kN>, kN> landed{};
+  for (int key = 0; key < kKeys; ++key) {
+    const PermutationKey k{static_cast<std::uint64_t>(key / 4),
+                           static_cast<std::uint32_t>(key % 4)};
+    for (std::uint64_t i = 0; i < kN; ++i) ++landed[i][Permute(k, kN, i)];
+  }
+  const double expected = static_cast<double>(kKeys) / kN;
+  double chi = 0;
+  for (const auto& row : landed) {
+    for (const int n : row) chi += (n - expected) * (n - expected) / expected;
+  }
+  const double freedom = (kN - 1) * (kN - 1);
+  EXPECT_LT(chi, freedom + 5 * std::sqrt(2 * freedom));
+}
+
+TEST(Permutation, NeighboursDoNotStayTogether) {
+  constexpr std::uint64_t kN = 100'000;
+  double product = 0;
+  for (std::uint64_t i = 0; i + 1 < kN; ++i) {
+    const double a = static_cast<double>(Permute({5, 9}, kN, i)) / kN - 0.5;
+    const double b = static_cast<double>(Permute({5, 9}, kN, i + 1)) / kN - 0.5;
+    product += a * b;
+  }
+  // Correlation of successive places; 5 / sqrt(n) is five standard errors.
+  EXPECT_LT(std::abs(product / kN * 12.0), 5.0 / std::sqrt(static_cast<double>(kN)));
+}
+
+}  // namespace
+}  // namespace patchbay::plan
