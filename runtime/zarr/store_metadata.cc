@@ -11,6 +11,7 @@ namespace patchbay::zarr {
 namespace {
 
 constexpr std::int64_t kMaxSidePx = std::int64_t{1} << 31;
+constexpr std::int64_t kMaxChunksPerLevel = std::int64_t{1} << 24;
 constexpr int kStoreFormat = 1;
 
 Status Refuse(std::string_view cause) {
@@ -112,6 +113,10 @@ Status CheckSpec(const ImageStoreSpec& spec) {
     if (level.height < 1 || level.width < 1 || level.height > kMaxSidePx ||
         level.width > kMaxSidePx) {
       return Refuse(StrCat("a level of ", level.width, " x ", level.height, " pixels"));
+    }
+    const LevelSize chunks = ChunkGridOf(spec.settings, level);
+    if (chunks.height > kMaxChunksPerLevel / chunks.width) {
+      return Refuse(StrCat("a level of more than ", kMaxChunksPerLevel, " chunks"));
     }
   }
   for (const auto& mpp : {spec.mpp_y, spec.mpp_x}) {

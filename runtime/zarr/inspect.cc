@@ -1,0 +1,89 @@
+// What `patchbay inspect` says about a store: metadata and file sizes, no pixels.
+#include <filesystem>
+
+#include "runtime/base/strings.h"
+#include "runtime/zarr/metadata.h"
+#include "runtime/zarr/ngff.h"
+#include "runtime/zarr/verify.h"
+
+namespace patchbay::zarr {
+namespace {
+
+/// A member of attributes.patchbay, or null.
+Json Said(const Json& attributes, const char* key) {
+  const auto patchbay = attributes.find("patchbay");
+  if (patchbay == attributes.end() || !patchbay->is_object()) return nullptr;
+  const auto found = patchbay->find(key);
+  return found == patchbay->end() ? Json(nullptr) : *found;
+}
+
+std::optional<std::size_t> AxisNamed(const Multiscales& multiscales, std::string_view name) {
+  for (std::size_t i = 0; i < multiscales.axes.size(); ++i) {
+    if (multiscales.axes[i].name == name) return i;
+  }
+  return std::nullopt;
+}
+
+/// Micrometres per pixel of level 0 along y and x, or null.
+Json MppOf(const Multiscales& multiscales) {
+  Json out = Json::array();
+  for (const char* name : {"y", "x"}) {
+    const auto axis = AxisNamed(multiscales, name);
+    const auto factor = axis ? MicrometresPer(multiscales.axes[*axis].unit) : std::nullopt;
+    if (!factor) return nullptr;
+    out.push_back(multiscales.levels.front().scale[*axis] * *factor);
+  }
+  return out;
+}
+
+double DownsampleOf(const Multiscales& multiscales, const std::vector<std::int64_t>& finest,
+                    const std::vector<std::int64_t>& shape) {
+  double sum = 0;
+  int axes = 0;
+  for (const char* name : {"y", "x"}) {
+    const auto axis = AxisNamed(multiscales, name);
+    if (!axis || *axis >= shape.size() || *axis >= finest.size() || shape[*axis] == 0) continue;
+    sum += static_cast<double>(finest[*axis]) / static_cast<double>(shape[*axis]);
+    ++axes;
+  }
+  return axes == 0 ? 1.0 : sum / axes;
+}
+
+std::uint64_t StoredBytes(const std::string& store) {
+  std::uint64_t total = 0;
+  std::error_code error;
+  namespace fs = std::filesystem;
+  for (auto it = fs::recursive_directory_iterator(store, error);
+       !error && it != fs::recursive_directory_iterator(); it.increment(error)) {
+    std::error_code ignored;
+    const std::uintmax_t size = it->is_regular_file(ignored) ? it->file_size(ignored) : 0;
+    if (!ignored) total += size;
+  }
+  return total;
+}
+
+}  // namespace
+
+StatusOr<Json> InspectStore(const std::string& store) {
+  PB_ASSIGN_OR_RETURN(const GroupMetadata group, ReadGroupMetadata(store));
+  PB_ASSIGN_OR_RETURN(const Multiscales multiscales, ParseMultiscales(group.attributes, store));
+  Json levels = Json::array();
+  std::vector<std::int64_t> finest;
+  for (const NgffLevel& level : multiscales.levels) {
+    PB_ASSIGN_OR_RETURN(const ArrayMetadata array, ReadArrayMetadata(store + "/" + level.path));
+    if (finest.empty()) finest = array.shape;
+    levels.push_back({{"shape", array.shape},
+                      {"chunk", array.chunk_shape},
+                      {"downsample", DownsampleOf(multiscales, finest, array.shape)}});
+  }
+  return Json{{"digest", Said(group.attributes, "digest")},
+              {"pixel_digest", Said(group.attributes, "pixel_digest")},
+              {"source",
+               {{"kind", Said(group.attributes, "source_kind")},
+                {"bytes", Said(group.attributes, "source_bytes")}}},
+              {"stored_bytes", StoredBytes(store)},
+              {"levels", levels},
+              {"mpp", MppOf(multiscales)}};
+}
+
+}  // namespace patchbay::zarr

@@ -1,0 +1,175 @@
+// What the Zarr tests share: a folder that goes away, synthetic pixels, a whole small store, and
+// the Python oracle.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "runtime/base/file.h"
+#include "runtime/base/hash.h"
+#include "runtime/base/json.h"
+#include "runtime/base/tensor_view.h"
+#include "runtime/zarr/array.h"
+#include "runtime/zarr/image_store.h"
+
+namespace patchbay::zarr {
+
+class TempFolder {
+ public:
+  TempFolder() {
+    path_ = (std::filesystem::temp_directory_path() / ("pbzarr-" + Hex64(RandomU64()))).string();
+    std::filesystem::create_directories(path_);
+  }
+  ~TempFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  const std::string& path() const { return path_; }
+  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
+inline void WriteText(const std::string& path, std::string_view text) {
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+  const Status status = WriteFileDurably(path, AsBytes(text));
+  ASSERT_TRUE(status.ok()) << status;
+}
+
+inline std::string ReadText(const std::string& path) {
+  auto text = ReadFile(path, std::size_t{1} << 30);
+  EXPECT_TRUE(text.ok()) << text.status();
+  return text.ok() ? *text : std::string();
+}
+
+/// A cheap generator for test pixels; the seed is part of the test.
+inline std::uint64_t Mix(std::uint64_t x) {
+  x += 0x9e3779b97f4a7c15u;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+/// Interleaved pixels with smooth parts, noise and pure background.
+struct TestImage {
+  DType dtype = DType::kUint8;
+  std::int64_t height = 0, width = 0, channels = 3;
+  std::vector<std::byte> bytes;
+
+  ConstTensorView View() const {
+    return ContiguousView<3>(const_cast<std::byte*>(bytes.data()), dtype,
+                             {height, width, channels});
+  }
+};
+
+inline TestImage MakeImage(DType dtype, std::int64_t height, std::int64_t width,
+                           std::int64_t channels, std::uint64_t seed) {
+  TestImage out{dtype, height, width, channels, {}};
+  const std::size_t element = SizeOf(dtype);
+  out.bytes.resize(static_cast<std::size_t>(height * width * channels) * element);
+  std::size_t at = 0;
+  for (std::int64_t y = 0; y < height; ++y) {
+    for (std::int64_t x = 0; x < width; ++x) {
+      const bool background = (y / 96 + x / 128) % 3 == 2;
+      for (std::int64_t c = 0; c < channels; ++c, at += element) {
+        const std::uint64_t noise =
+            Mix(seed ^ static_cast<std::uint64_t>((y * width + x) * channels + c)) % 23;
+        const auto value = static_cast<std::uint16_t>(
+            background ? 255 : (static_cast<std::uint64_t>(x + 2 * y + 40 * c) / 3 + noise) % 251);
+        std::memcpy(out.bytes.data() + at, &value, element);
+      }
+    }
+  }
+  return out;
+}
+
+/// Copies the clipped chunk out of a whole image.
+inline ChunkPixels PixelsOf(const TestImage& image, std::int64_t chunk_px) {
+  return [&image, chunk_px](std::int64_t row, std::int64_t column, const TensorView& out) {
+    const auto element = static_cast<std::int64_t>(SizeOf(image.dtype));
+    for (std::int64_t y = 0; y < out.shape[0]; ++y) {
+      const std::int64_t from =
+          ((row * chunk_px + y) * image.width + column * chunk_px) * image.channels * element;
+      std::memcpy(out.data + y * out.stride_bytes[0], image.bytes.data() + from,
+                  static_cast<std::size_t>(out.shape[1] * image.channels * element));
+    }
+    return absl::OkStatus();
+  };
+}
+
+/// Writes every shard of every level, then the metadata. Returns the roots it recorded.
+inline StoreRoots WriteStore(const std::string& store, const ImageStoreSpec& spec,
+                             const std::vector<TestImage>& levels) {
+  std::vector<ShardRecord> records;
+  for (std::size_t l = 0; l < levels.size(); ++l) {
+    const LevelSize grid = ShardGridOf(spec.settings, spec.levels[l]);
+    for (std::int64_t i = 0; i < grid.height * grid.width; ++i) {
+      const ShardPlace place{static_cast<int>(l), i / grid.width, i % grid.width};
+      const auto shard = EncodeShard(spec.settings, spec.levels[l], place,
+                                     PixelsOf(levels[l], spec.settings.chunk_px));
+      EXPECT_TRUE(shard.ok()) << shard.status();
+      EXPECT_TRUE(WriteShardFile(store, *shard).ok());
+      records.push_back(shard->record);
+    }
+  }
+  const auto roots = CombineRoots(spec, records);
+  EXPECT_TRUE(roots.ok()) << roots.status();
+  EXPECT_TRUE(WriteStoreMetadata(store, spec, *roots).ok());
+  return *roots;
+}
+
+/// All elements, C order.
+inline StatusOr<std::vector<std::byte>> ReadAll(const Array& array) {
+  const ArrayMetadata& m = array.metadata();
+  Region region;
+  TensorView view;
+  view.dtype = m.dtype;
+  view.rank = m.rank();
+  auto stride = static_cast<std::int64_t>(SizeOf(m.dtype));
+  for (int i = m.rank() - 1; i >= 0; --i) {
+    const auto a = static_cast<std::size_t>(i);
+    region.shape[a] = view.shape[a] = m.shape[a];
+    view.stride_bytes[a] = stride;
+    stride *= m.shape[a];
+  }
+  std::vector<std::byte> out(static_cast<std::size_t>(stride));
+  view.data = out.data();
+  PB_RETURN_IF_ERROR(array.ReadRegion(region, view));
+  return out;
+}
+
+inline std::string TestData() {
+  const char* path = std::getenv("PATCHBAY_TEST_DATA");
+  return path == nullptr ? "" : path;
+}
+
+inline std::string PythonPath() {
+  const char* path = std::getenv("PATCHBAY_PYTHON");
+  return path != nullptr ? path : std::string(PATCHBAY_SOURCE_DIR) + "/.venv/bin/python";
+}
+
+/// True where zarr-python 3 and TensorStore can be asked.
+inline bool HasOracle() {
+  const std::string probe = PythonPath() + " -c 'import zarr, tensorstore, numcodecs' 2>/dev/null";
+  return std::system(probe.c_str()) == 0;
+}
+
+/// Runs oracle.py and returns what it printed as JSON.
+inline StatusOr<Json> AskOracle(const std::string& arguments) {
+  const TempFolder folder;
+  const std::string out = folder / "answer.json";
+  const std::string command = PythonPath() + " " + PATCHBAY_SOURCE_DIR +
+                              "/tests/runtime/zarr/oracle.py " + arguments + " > " + out;
+  if (std::system(command.c_str()) != 0) return absl::InternalError("oracle: " + command);
+  PB_ASSIGN_OR_RETURN(const std::string text, ReadFile(out, kMaxJsonBytes));
+  return ParseJson(text, "oracle");
+}
+
+}  // namespace patchbay::zarr
