@@ -21,6 +21,7 @@
 #include "runtime/control/session.h"
 #include "runtime/data/network_policy.h"
 #include "runtime/data/slot_table.h"
+#include "runtime/memory/gpu.h"
 
 namespace patchbay::client {
 
@@ -77,6 +78,8 @@ class Batch {
   /// The slot may only return once `passed` is true (an event on the consumer's stream). Checked by
   /// the stream's control thread about every millisecond.
   void ReleaseWhen(std::function<bool()> passed);
+  /// The slot may only return once the work that is in `stream` now has passed. Does not block.
+  Status ReleaseAfter(memory::GpuStream stream);
   /// As destruction: the memory is not to be touched any more.
   void Release();
 

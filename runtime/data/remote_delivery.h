@@ -33,7 +33,9 @@ class RemoteReceiver {
   /// The lease is fenced: force-closes the endpoint a running transfer of it came over. True when
   /// no transfer of that lease runs (any more). Thread-safe, does not block.
   virtual bool EndTransfer(const LeaseNumber& lease) = 0;
-  /// What UCX chose, for reports: "tcp over lo".
+  /// Bytes that came this way and counted.
+  virtual std::uint64_t bytes_counted() const = 0;
+  /// What UCX chose, for reports: "tcp/lo"; empty before the first shard.
   virtual std::string Transport() const = 0;
 };
 

@@ -37,6 +37,7 @@ class UcxReceiver final : public RemoteReceiver {
   Status Open();
   const std::string& address() const override { return address_; }
   bool EndTransfer(const LeaseNumber& lease) override;
+  std::uint64_t bytes_counted() const override { return bytes_counted_; }
   std::string Transport() const override;
 
  private:
@@ -66,6 +67,7 @@ class UcxReceiver final : public RemoteReceiver {
   std::set<ucp_ep_h> broken_;  ///< to be closed outside UCX's callbacks
   std::set<Transfer*> transfers_;
   std::atomic<bool> stopping_ = false;
+  std::atomic<std::uint64_t> bytes_counted_ = 0;
   mutable std::mutex transport_mu_;
   std::string transport_;  ///< guarded by transport_mu_
   std::thread thread_;
@@ -247,6 +249,7 @@ void UcxReceiver::Finish(std::unique_ptr<Transfer> transfer, const Status& recei
         StrCat("receive shard: ", transfer->header.shard.ToString(), ": crc32c mismatch"));
   }
   const Status counted = ring_.FinishReceive(transfer->header, landed);
+  if (counted.ok()) bytes_counted_ += transfer->bytes.size();
   if (!counted.ok()) LogDebug(Describe(counted));
   if (received.ok() && transfer->endpoint != nullptr) NoteTransport(transfer->endpoint);
 }

@@ -1,0 +1,124 @@
+#include "runtime/client/trainer_core.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace patchbay::client {
+
+protocol::SlotRow ToRow(const data::SlotReport& report) {
+  protocol::SlotRow row;
+  row.slot = report.slot;
+  row.generation = report.generation;
+  row.epoch = report.at.epoch;
+  row.batch = report.at.batch;
+  row.counted = report.counted;
+  switch (report.phase) {
+    case data::SlotPhase::kFree:
+      row.state = protocol::SlotState::kFree;
+      break;
+    case data::SlotPhase::kFilling:
+      row.state = protocol::SlotState::kFilling;
+      break;
+    case data::SlotPhase::kFull:
+    case data::SlotPhase::kInUse:
+      row.state = protocol::SlotState::kFull;
+      break;
+    case data::SlotPhase::kResting:
+    case data::SlotPhase::kSpare:
+      row.state = protocol::SlotState::kResting;
+      break;
+  }
+  return row;
+}
+
+TrainerCore::TrainerCore(std::unique_ptr<data::Ring> ring) : ring_(std::move(ring)) {
+  ring_->SetEvents(this);
+}
+
+void TrainerCore::SetLoop(control::EventLoop* loop, std::function<void()> flush) {
+  const std::lock_guard lock(mu_);
+  loop_ = loop;
+  flush_ = std::move(flush);
+  flush_posted_ = false;
+}
+
+void TrainerCore::PostFlush() {
+  if (loop_ == nullptr || flush_posted_) return;
+  flush_posted_ = true;
+  loop_->Post(flush_);
+}
+
+TrainerCore::Outbox TrainerCore::TakeOutbox() {
+  ReleasePassed();
+  const std::lock_guard lock(mu_);
+  flush_posted_ = false;
+  Outbox taken = std::exchange(outbox_, {});
+  taken.waiting_for_gates = !gated_.empty();
+  return taken;
+}
+
+void TrainerCore::Return(Outbox outbox) {
+  const std::lock_guard lock(mu_);
+  const auto put_before = [](auto& older, auto& newer) {
+    older.insert(older.end(), std::make_move_iterator(newer.begin()),
+                 std::make_move_iterator(newer.end()));
+    newer = std::move(older);
+  };
+  put_before(outbox.counted, outbox_.counted);
+  put_before(outbox.freed, outbox_.freed);
+  put_before(outbox.fenced, outbox_.fenced);
+}
+
+void TrainerCore::OnCounted(const ShardId& shard, const LeaseNumber& lease) {
+  const std::lock_guard lock(mu_);
+  outbox_.counted.push_back({lease, shard});
+  PostFlush();
+}
+
+void TrainerCore::OnSlotFree(const data::SlotReport& slot) {
+  const std::lock_guard lock(mu_);
+  outbox_.freed.push_back(ToRow(slot));
+  PostFlush();
+}
+
+void TrainerCore::OnFenced(const data::FenceOutcome& outcome) {
+  const std::lock_guard lock(mu_);
+  outbox_.fenced.push_back(outcome);
+  PostFlush();
+}
+
+void TrainerCore::ReleaseSlot(std::uint32_t slot, std::uint64_t generation,
+                              std::vector<Gate> gates) {
+  if (gates.empty()) return ring_->Release(slot, generation);
+  const std::lock_guard lock(mu_);
+  gated_.push_back(Gated{slot, generation, std::move(gates)});
+  PostFlush();
+}
+
+bool TrainerCore::HasGated() {
+  const std::lock_guard lock(mu_);
+  return !gated_.empty();
+}
+
+void TrainerCore::ReleasePassed() {
+  std::vector<Gated> waiting;
+  {
+    const std::lock_guard lock(mu_);
+    waiting.swap(gated_);
+  }
+  std::vector<Gated> rest;
+  for (Gated& gated : waiting) {
+    std::erase_if(gated.gates, [](const Gate& gate) { return gate(); });
+    if (gated.gates.empty()) {
+      ring_->Release(gated.slot, gated.generation);
+    } else {
+      rest.push_back(std::move(gated));
+    }
+  }
+  const std::lock_guard lock(mu_);
+  gated_.insert(gated_.end(), std::make_move_iterator(rest.begin()),
+                std::make_move_iterator(rest.end()));
+}
+
+}  // namespace patchbay::client

@@ -1,0 +1,92 @@
+// What the batches a user holds and the stream they came from share: the ring, and what is to be
+// told the scheduler. It lives until the last of them is gone, so a held batch stays readable.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "runtime/control/event_loop.h"
+#include "runtime/data/ring.h"
+#include "runtime/data/ring_server.h"
+#include "runtime/protocol/messages.h"
+
+namespace patchbay::client {
+
+protocol::SlotRow ToRow(const data::SlotReport& report);
+
+/// Gathers what happens on the delivery threads for the control thread. Thread-safe.
+class TrainerCore final : public data::RingEvents {
+ public:
+  explicit TrainerCore(std::unique_ptr<data::Ring> ring);
+  data::Ring& ring() { return *ring_; }
+
+  /// From now on `flush` is posted to `loop` whenever there is something to tell; null stops that.
+  void SetLoop(control::EventLoop* loop, std::function<void()> flush);
+
+  struct Outbox {
+    std::vector<protocol::ShardsCounted::Item> counted;
+    std::vector<protocol::SlotRow> freed;
+    std::vector<data::FenceOutcome> fenced;
+    bool waiting_for_gates = false;  ///< look again soon
+  };
+  /// Everything gathered so far, and the slots whose gates have passed are released first.
+  Outbox TakeOutbox();
+  /// What could not be sent goes back, in front of what came since.
+  void Return(Outbox outbox);
+
+  void OnCounted(const ShardId& shard, const LeaseNumber& lease) override;
+  void OnSlotFree(const data::SlotReport& slot) override;
+  void OnFenced(const data::FenceOutcome& outcome);
+
+  /// A gate says whether the consumer's device is done with the slot.
+  using Gate = std::function<bool()>;
+  void ReleaseSlot(std::uint32_t slot, std::uint64_t generation, std::vector<Gate> gates);
+  /// Whether slots wait for their gates.
+  bool HasGated();
+
+ private:
+  struct Gated {
+    std::uint32_t slot = 0;
+    std::uint64_t generation = 0;
+    std::vector<Gate> gates;
+  };
+  void PostFlush();  ///< with mu_ held
+  void ReleasePassed();
+
+  const std::unique_ptr<data::Ring> ring_;
+  std::mutex mu_;
+  control::EventLoop* loop_ = nullptr;  ///< guarded by mu_, as are all below
+  std::function<void()> flush_;
+  bool flush_posted_ = false;
+  Outbox outbox_;
+  std::vector<Gated> gated_;
+};
+
+/// One use of a slot. The slot goes back when the last owner lets go.
+class SlotHold {
+ public:
+  SlotHold(std::shared_ptr<TrainerCore> core, std::uint32_t slot, std::uint64_t generation)
+      : core_(std::move(core)), slot_(slot), generation_(generation) {}
+  ~SlotHold() { core_->ReleaseSlot(slot_, generation_, std::move(gates_)); }
+  SlotHold(const SlotHold&) = delete;
+  SlotHold& operator=(const SlotHold&) = delete;
+
+  void Name(std::string holder) { core_->ring().NameHolder(slot_, std::move(holder)); }
+  void AddGate(TrainerCore::Gate gate) {
+    const std::lock_guard lock(gates_mu_);
+    gates_.push_back(std::move(gate));
+  }
+
+ private:
+  const std::shared_ptr<TrainerCore> core_;
+  const std::uint32_t slot_;
+  const std::uint64_t generation_;
+  std::mutex gates_mu_;
+  std::vector<TrainerCore::Gate> gates_;  ///< guarded by gates_mu_
+};
+
+}  // namespace patchbay::client

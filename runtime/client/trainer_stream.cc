@@ -1,0 +1,467 @@
+// One rank of one stream: a control thread that speaks with the scheduler, the delivery threads of
+// runtime/data, and the user's thread in Next.
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <future>
+#include <thread>
+#include <utility>
+
+#include <unistd.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/host_identity.h"
+#include "runtime/base/log.h"
+#include "runtime/client/client.h"
+#include "runtime/client/stream.h"
+#include "runtime/client/stream_plan.h"
+#include "runtime/client/stream_timer.h"
+#include "runtime/client/trainer_core.h"
+#include "runtime/control/keys.h"
+#include "runtime/data/remote_delivery.h"
+#include "runtime/data/ring_server.h"
+
+namespace patchbay::client {
+
+using protocol::Body;
+
+namespace {
+
+constexpr std::int64_t kPlanPollMs = 50;
+constexpr std::int64_t kDetachTimeoutMs = 5'000;
+constexpr std::int64_t kReattachPauseMs = 500;
+constexpr std::int64_t kGatePollMs = 1;
+constexpr std::int64_t kGateGraceMs = 10'000;  ///< a consumer's device work at the end of a stream
+constexpr std::size_t kMostItemsPerMessage = 4096;
+
+/// Failures after which asking again is of no use.
+bool IsFinal(const Status& status) {
+  return !absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status) &&
+         !absl::IsResourceExhausted(status);
+}
+
+std::string HostName() {
+  std::array<char, 256> name{};
+  if (gethostname(name.data(), name.size() - 1) != 0) return "unknown";
+  return name.data();
+}
+
+}  // namespace
+
+class TrainerStream final : public Stream {
+ public:
+  explicit TrainerStream(const StreamOptions& options) : options_(options) {}
+  ~TrainerStream() override;
+
+  Status Open(const OpenSession& open);
+
+  StatusOr<Batch> Next(std::int64_t timeout_ms) override;
+  Status Detach() override;
+  const StreamGeometry& geometry() const override { return plan_.geometry; }
+  const PatchLayout& patch() const override { return plan_.patch; }
+  Digest plan_digest() const override { return plan_.digest; }
+  std::uint64_t batches_per_epoch() const override { return BatchesPerEpoch(plan_.geometry); }
+  std::string ResumeToken() const override;
+  StreamStats stats() const override;
+  std::uint64_t ring_bytes() const override { return core_->ring().memory().host().size(); }
+
+ private:
+  Status Connect(const OpenSession& open);
+  StatusOr<Body> Call(Body command, std::int64_t deadline_ms);
+  Status FetchPlan(std::int64_t deadline_ms);
+  Status MakeRing();
+  Status StartDelivery();
+  Status FirstAttach(std::int64_t deadline_ms);
+  Status CheckAttached(const Body& answer);
+  protocol::AttachTrainer AttachCommand() const;
+
+  // On the control thread.
+  void OnConnected();
+  void OnLost(const Status& why);
+  void OnFact(Body fact);
+  void OnFence(const protocol::FenceShard& fence);
+  void Attach();
+  void Heartbeat();
+  void Flush();
+  template <typename Message, typename Item>
+  void TellInParts(Message message, std::vector<Item> Message::*list, std::vector<Item> items);
+  void TellFenced(const data::FenceOutcome& outcome);
+
+  const StreamOptions options_;
+  StreamPlan plan_;
+  protocol::TrainerEndpoint endpoint_;
+  std::uint64_t incarnation_ = RandomU64();
+  std::shared_ptr<TrainerCore> core_;
+  std::unique_ptr<data::RemoteReceiver> receiver_;
+  std::unique_ptr<data::RingServer> server_;
+
+  std::unique_ptr<control::EventLoop> loop_;
+  std::unique_ptr<control::Session> session_;
+  bool set_up_ = false;          ///< the first attach succeeded
+  bool attached_ = false;        ///< this connection knows us
+  bool attach_pending_ = false;  ///< an AttachTrainer waits for its answer
+  bool gate_timer_set_ = false;
+  std::uint32_t scheduler_incarnation_ = 0;
+  TimeMs away_since_ = -1;  ///< the scheduler's; -1 = it is there
+
+  bool detached_ = false;
+  StreamTimer timer_;
+  std::thread thread_;
+};
+
+// ---------------------------------------------------------------- set-up, on the caller's thread
+
+Status TrainerStream::Open(const OpenSession& open) {
+  const std::string context = StrCat("attach to stream ", options_.job);
+  PB_ASSIGN_OR_RETURN(loop_, control::EventLoop::Open());
+  const std::int64_t deadline = loop_->NowMs() + options_.attach_timeout_ms;
+  PB_RETURN_IF_ERROR(Annotate(Connect(open), context));
+  PB_RETURN_IF_ERROR(Annotate(FetchPlan(deadline), context));
+  PB_RETURN_IF_ERROR(Annotate(MakeRing(), context));
+  PB_RETURN_IF_ERROR(Annotate(StartDelivery(), context));
+  PB_RETURN_IF_ERROR(Annotate(FirstAttach(deadline), context));
+  core_->SetLoop(loop_.get(), [this] { Flush(); });
+  loop_->Every(options_.heartbeat_ms, [this] { Heartbeat(); });
+  loop_->Post([this] { Flush(); });
+  thread_ = std::thread([this] { loop_->Run(); });
+  return absl::OkStatus();
+}
+
+Status TrainerStream::Connect(const OpenSession& open) {
+  control::Session::Callbacks callbacks;
+  callbacks.on_connected = [this] { OnConnected(); };
+  callbacks.on_lost = [this](const Status& why) { OnLost(why); };
+  callbacks.on_fact = [this](Body fact) { OnFact(std::move(fact)); };
+  PB_ASSIGN_OR_RETURN(session_, open(*loop_, std::move(callbacks)));
+  return absl::OkStatus();
+}
+
+StatusOr<Body> TrainerStream::Call(Body command, std::int64_t deadline_ms) {
+  StatusOr<Body> answer = absl::InternalError("ask scheduler: never answered");
+  bool answered = false;
+  const std::int64_t timeout = std::max<std::int64_t>(1, deadline_ms - loop_->NowMs());
+  session_->Request(std::move(command), timeout, [&](StatusOr<Body> received) {
+    answer = std::move(received);
+    answered = true;
+  });
+  while (!answered) loop_->RunOnce(1000);
+  if (answer.ok()) {
+    if (auto* failed = std::get_if<protocol::RequestFailed>(&*answer)) {
+      return ToStatus(failed->outcome);
+    }
+  }
+  return answer;
+}
+
+Status TrainerStream::FetchPlan(std::int64_t deadline_ms) {
+  for (;;) {
+    PB_ASSIGN_OR_RETURN(const Body answer,
+                        Call(protocol::FetchResult{TaskId{options_.job, 0}}, deadline_ms));
+    const auto* fetched = std::get_if<protocol::ResultFetched>(&answer);
+    if (fetched == nullptr) return absl::InternalError("fetch plan: the answer is of another kind");
+    switch (fetched->state) {
+      case protocol::TaskState::kDone: {
+        PB_ASSIGN_OR_RETURN(plan_, ParseStreamPlan(fetched->result));
+        if (plan_.geometry.world_size != options_.world_size) {
+          return absl::InvalidArgumentError(StrCat("the stream is for ", plan_.geometry.world_size,
+                                                   " ranks, not ", options_.world_size));
+        }
+        return absl::OkStatus();
+      }
+      case protocol::TaskState::kFailed:
+      case protocol::TaskState::kCancelled:
+      case protocol::TaskState::kQuarantined:
+        return absl::FailedPreconditionError("its planning task failed");
+      default:
+        break;
+    }
+    if (loop_->NowMs() >= deadline_ms) return absl::DeadlineExceededError("it is not planned yet");
+    loop_->RunUntil([] { return false; }, kPlanPollMs);
+  }
+}
+
+Status TrainerStream::MakeRing() {
+  data::SlotTableOptions table;
+  table.stream = options_.job;
+  table.rank = options_.rank;
+  table.geometry = plan_.geometry;
+  if (options_.prefetch > data::kMaxSlots - 2) {
+    return absl::InvalidArgumentError(StrCat("prefetch ", options_.prefetch, " is too large"));
+  }
+  table.slots = options_.prefetch + 2;
+  table.spares = options_.spares;
+  table.first = options_.first;
+  // The counts are checked before any memory is asked for.
+  PB_RETURN_IF_ERROR(data::SlotTable::Create(table).status());
+  PB_ASSIGN_OR_RETURN(const std::uint64_t bytes,
+                      data::RingBytes(table.slots + table.spares, SlotBytes(plan_.geometry)));
+  PB_ASSIGN_OR_RETURN(auto memory, options_.memory == SlotMemory::kDevice
+                                       ? data::MakeDeviceRingMemory(options_.device, bytes)
+                                       : data::MakeHostRingMemory(bytes));
+  PB_ASSIGN_OR_RETURN(auto ring, data::Ring::Create(table, std::move(memory)));
+  core_ = std::make_shared<TrainerCore>(std::move(ring));
+  return absl::OkStatus();
+}
+
+Status TrainerStream::StartDelivery() {
+  data::StreamSecret secret;
+  FillRandom(secret);
+  endpoint_.rank = options_.rank;
+  endpoint_.node = options_.node.empty() ? HostName() : options_.node;
+  endpoint_.host_identity = options_.host_identity;
+  if (endpoint_.host_identity.empty()) {
+    PB_ASSIGN_OR_RETURN(endpoint_.host_identity, HostIdentity());
+  }
+  endpoint_.stream_secret = std::string(AsText(secret));
+  if (options_.network.policy != data::NetworkPolicy::kNone) {
+    PB_ASSIGN_OR_RETURN(receiver_, data::RemoteReceiver::Start(
+                                       core_->ring(), {options_.network, secret, options_.job}));
+    endpoint_.ucx_address = receiver_->address();
+  }
+  data::RingServer::Options server;
+  server.secret = secret;
+  server.stream = options_.job;
+  if (receiver_ != nullptr) {
+    server.remote_gone = [receiver = receiver_.get()](const LeaseNumber& lease) {
+      return receiver->EndTransfer(lease);
+    };
+  }
+  server.fenced = [core = core_.get()](const data::FenceOutcome& outcome) {
+    if (!outcome.status.ok()) core->ring().Fail(outcome.status);
+    core->OnFenced(outcome);
+  };
+  PB_ASSIGN_OR_RETURN(server_, data::RingServer::Start(core_->ring(), std::move(server)));
+  endpoint_.socket_name = server_->socket_name();
+  return absl::OkStatus();
+}
+
+protocol::AttachTrainer TrainerStream::AttachCommand() const {
+  protocol::AttachTrainer attach;
+  attach.stream = options_.job;
+  attach.rank = options_.rank;
+  attach.world_size = options_.world_size;
+  attach.trainer_incarnation = incarnation_;
+  attach.pid = getpid();
+  attach.endpoint = endpoint_;
+  const Position next = core_->ring().next();
+  attach.first_epoch = next.epoch;
+  attach.first_batch = next.batch;
+  for (const data::SlotReport& report : core_->ring().ReportAll()) {
+    attach.slots.push_back(ToRow(report));
+  }
+  return attach;
+}
+
+Status TrainerStream::CheckAttached(const Body& answer) {
+  const auto* attached = std::get_if<protocol::TrainerAttached>(&answer);
+  if (attached == nullptr) return absl::InternalError("attach: the answer is of another kind");
+  if (attached->plan_digest != plan_.digest || attached->geometry != plan_.geometry) {
+    return absl::FailedPreconditionError(
+        "the scheduler streams another plan than the one that was fetched");
+  }
+  scheduler_incarnation_ = attached->scheduler_incarnation;
+  attached_ = true;
+  return absl::OkStatus();
+}
+
+Status TrainerStream::FirstAttach(std::int64_t deadline_ms) {
+  PB_ASSIGN_OR_RETURN(const Body answer, Call(AttachCommand(), deadline_ms));
+  PB_RETURN_IF_ERROR(CheckAttached(answer));
+  set_up_ = true;
+  return absl::OkStatus();
+}
+
+// ---------------------------------------------------------------- the control thread
+
+void TrainerStream::OnConnected() {
+  away_since_ = -1;
+  if (set_up_) Attach();
+}
+
+void TrainerStream::OnLost(const Status& why) {
+  attached_ = false;
+  if (away_since_ < 0) away_since_ = loop_->NowMs();
+  if (set_up_ && absl::IsPermissionDenied(why)) core_->ring().Fail(why);
+}
+
+/// Tells a scheduler that does not know us (a new connection, a new incarnation) who we are and
+/// what the slots hold: the table is the truth, whatever it remembers. What happens until the
+/// answer stays in the outbox.
+void TrainerStream::Attach() {
+  attached_ = false;
+  if (attach_pending_) return;
+  attach_pending_ = true;
+  session_->Request(AttachCommand(), 0, [this](StatusOr<Body> answer) {
+    attach_pending_ = false;
+    Status status = answer.status();
+    if (status.ok()) status = CheckAttached(*answer);
+    if (status.ok()) return Flush();
+    if (IsFinal(status)) {
+      return core_->ring().Fail(Annotate(status, StrCat("attach to stream ", options_.job)));
+    }
+    loop_->After(kReattachPauseMs, [this] {
+      if (!attached_ && session_->connected()) Attach();
+    });
+  });
+}
+
+void TrainerStream::Heartbeat() {
+  const data::RingStats stats = core_->ring().stats();
+  if (session_->connected()) {
+    session_->Tell(protocol::Heartbeat{stats.shards_counted}).IgnoreError();
+  } else if (away_since_ >= 0 && loop_->NowMs() - away_since_ > options_.scheduler_grace_ms) {
+    core_->ring().Fail(absl::UnavailableError(StrCat("stream ", options_.job, ": no scheduler for ",
+                                                     options_.scheduler_grace_ms, " ms (",
+                                                     session_->state().message(), ")")));
+  }
+}
+
+void TrainerStream::OnFact(Body fact) {
+  if (auto* fence = std::get_if<protocol::FenceShard>(&fact)) return OnFence(*fence);
+  if (auto* failed = std::get_if<protocol::StreamFailed>(&fact)) {
+    if (failed->stream == options_.job && core_ != nullptr) {
+      Status why = ToStatus(failed->outcome);
+      if (why.ok()) why = absl::CancelledError("the scheduler ended the stream");
+      core_->ring().Fail(Annotate(why, StrCat("stream ", options_.job)));
+    }
+    return;
+  }
+  if (auto* seen = std::get_if<protocol::HeartbeatSeen>(&fact)) {
+    if (attached_ && seen->scheduler_incarnation != scheduler_incarnation_) Attach();
+  }
+}
+
+void TrainerStream::OnFence(const protocol::FenceShard& fence) {
+  if (fence.stream != options_.job || server_ == nullptr) return;
+  server_->Fence(data::FenceRequest{fence.shard, fence.lease, fence.worker_pid, fence.grant});
+}
+
+template <typename Message, typename Item>
+void TrainerStream::TellInParts(Message message, std::vector<Item> Message::*list,
+                                std::vector<Item> items) {
+  for (std::size_t i = 0; i < items.size(); i += kMostItemsPerMessage) {
+    const auto end = std::min(items.size(), i + kMostItemsPerMessage);
+    (message.*list)
+        .assign(items.begin() + static_cast<std::ptrdiff_t>(i),
+                items.begin() + static_cast<std::ptrdiff_t>(end));
+    // Lost with the connection, it is told again by the next AttachTrainer.
+    session_->Tell(message).IgnoreError();
+  }
+}
+
+void TrainerStream::TellFenced(const data::FenceOutcome& outcome) {
+  if (!outcome.status.ok()) return;  // the ring has failed; there is nothing to lease again
+  protocol::ShardFenced fenced;
+  fenced.stream = options_.job;
+  fenced.lease = outcome.request.lease;
+  fenced.shard = outcome.request.shard;
+  fenced.row = ToRow(outcome.row);
+  fenced.already_counted = outcome.already_counted;
+  session_->Tell(fenced).IgnoreError();
+}
+
+void TrainerStream::Flush() {
+  TrainerCore::Outbox outbox = core_->TakeOutbox();
+  if (outbox.waiting_for_gates && !gate_timer_set_) {
+    gate_timer_set_ = true;
+    loop_->After(kGatePollMs, [this] {
+      gate_timer_set_ = false;
+      Flush();
+    });
+  }
+  if (!attached_) return core_->Return(std::move(outbox));
+  protocol::ShardsCounted counted;
+  counted.stream = options_.job;
+  counted.rank = options_.rank;
+  TellInParts(std::move(counted), &protocol::ShardsCounted::items, std::move(outbox.counted));
+  protocol::AnnounceSlots announce;
+  announce.stream = options_.job;
+  announce.rank = options_.rank;
+  TellInParts(std::move(announce), &protocol::AnnounceSlots::slots, std::move(outbox.freed));
+  for (const data::FenceOutcome& outcome : outbox.fenced) TellFenced(outcome);
+}
+
+// ---------------------------------------------------------------- the user's thread
+
+StatusOr<Batch> TrainerStream::Next(std::int64_t timeout_ms) {
+  timer_.BeginWait();
+  const auto taken = core_->ring().Next(timeout_ms);
+  timer_.EndWait(taken.ok());
+  if (!taken.ok()) return taken.status();
+  Batch batch;
+  batch.at_ = taken->at;
+  batch.count_ = taken->patches;
+  batch.data_ = taken->data;
+  batch.size_bytes_ = taken->size_bytes;
+  batch.patch_ = plan_.patch;
+  if (taken->slot.has_value()) {
+    batch.hold_ = std::make_shared<SlotHold>(core_, *taken->slot, taken->generation);
+  }
+  timer_.Count(taken->patches, taken->size_bytes);
+  return batch;
+}
+
+Status TrainerStream::Detach() {
+  if (std::exchange(detached_, true)) return absl::OkStatus();
+  if (!set_up_ || !thread_.joinable()) return absl::OkStatus();
+  timer_.Stop();
+  auto answered = std::make_shared<std::promise<Status>>();
+  loop_->Post([this, answered] {
+    Flush();
+    session_->Request(protocol::DetachTrainer{options_.job, options_.rank}, kDetachTimeoutMs,
+                      [answered](StatusOr<Body> answer) { answered->set_value(answer.status()); });
+  });
+  const Status status = answered->get_future().get();
+  core_->ring().Fail(absl::FailedPreconditionError("next batch: the stream was detached"));
+  return Annotate(status, StrCat("detach from stream ", options_.job));
+}
+
+TrainerStream::~TrainerStream() {
+  if (const Status detached = Detach(); !detached.ok()) LogWarning(Describe(detached));
+  if (core_ != nullptr && thread_.joinable()) {
+    const std::int64_t give_up = SteadyNowNs() / 1'000'000 + kGateGraceMs;
+    while (core_->HasGated() && SteadyNowNs() / 1'000'000 < give_up) std::this_thread::yield();
+  }
+  if (core_ != nullptr) core_->SetLoop(nullptr, {});
+  if (thread_.joinable()) {
+    loop_->Stop();
+    thread_.join();
+  }
+  server_.reset();  // its thread asks the receiver about transfers
+  receiver_.reset();
+  session_.reset();
+}
+
+std::string TrainerStream::ResumeToken() const {
+  const Position at = core_->ring().next();
+  return StrCat("patchbay-resume-1:", plan_.digest.Hex(), ":", plan_.geometry.world_size, ":",
+                at.epoch, ":", at.batch);
+}
+
+StreamStats TrainerStream::stats() const {
+  StreamStats stats = timer_.stats();
+  const data::RingStats ring = core_->ring().stats();
+  stats.shards_refused = ring.shards_refused;
+  stats.shards_corrupt = ring.shards_corrupt;
+  stats.batches_moved = ring.batches_moved;
+  if (receiver_ != nullptr) stats.remote_bytes = receiver_->bytes_counted();
+  return stats;
+}
+
+StatusOr<std::unique_ptr<Stream>> Stream::AttachOver(const OpenSession& open,
+                                                     const StreamOptions& options) {
+  auto stream = std::make_unique<TrainerStream>(options);
+  PB_RETURN_IF_ERROR(stream->Open(open));
+  return std::unique_ptr<Stream>(std::move(stream));
+}
+
+StatusOr<std::unique_ptr<Stream>> Stream::Attach(const StreamOptions& options) {
+  PB_ASSIGN_OR_RETURN(const control::KeyFile key, control::ReadKeyFile(options.key_file));
+  const auto open = [&key](control::EventLoop& loop, control::Session::Callbacks callbacks) {
+    return control::Session::Open(loop, key, std::move(callbacks));
+  };
+  return AttachOver(open, options);
+}
+
+}  // namespace patchbay::client
