@@ -21,7 +21,8 @@ ReadyTask ReadyQueue::Pop(Lane& lane) {
   first->second.pop_front();
   --size_;
   if (first->second.empty()) lane.jobs.erase(first);
-  if (lane.jobs.empty()) lanes_.erase(lane.need);
+  const Resources need = lane.need;
+  if (lane.jobs.empty()) lanes_.erase(need);
   return task;
 }
 

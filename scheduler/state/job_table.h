@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/base/clock.h"
 #include "runtime/base/hash.h"
 #include "runtime/base/ids.h"
 #include "runtime/base/status.h"
@@ -41,6 +42,7 @@ struct Task {
 
   // Not durable.
   std::uint32_t queue_stamp = 0;  ///< which entry of the ready queue is the valid one
+  TimeMs retry_at = 0;            ///< not before
   std::uint8_t attempts = 0;      ///< outcomes that asked for a retry
   std::uint8_t solo_deaths = 0;   ///< workers that died running it alone
   bool suspect = false;           ///< a worker died holding it among others: run it alone

@@ -10,7 +10,7 @@ namespace patchbay::scheduler {
 // Requests.
 inline constexpr std::size_t kMaxNameBytes = 256;  ///< names, labels, kinds, submission keys
 inline constexpr std::size_t kMaxPayloadBytes = 1u << 20;
-inline constexpr std::size_t kMaxManifestBytes = 4u << 20;
+inline constexpr std::size_t kMaxManifestBytes = 2u << 20;
 inline constexpr std::size_t kMaxOutcomeBytes = 2048;  ///< longer texts are cut
 inline constexpr std::size_t kMaxDependencies = 1u << 16;
 inline constexpr std::uint64_t kMaxTaskWeight = 1ull << 44;
@@ -39,14 +39,14 @@ inline constexpr std::uint32_t kMaxQueueDepth = 512;       ///< batch tasks leas
 inline constexpr std::int64_t kQueueTargetUs = 250'000;    ///< work queued at one worker
 inline constexpr std::int64_t kUnknownTaskUs = 1'000'000;  ///< an op that was never measured
 inline constexpr std::size_t kMaxMeasuredOps = 256;
-inline constexpr std::size_t kMaxLeaseMessageBytes = 4u << 20;
+inline constexpr std::size_t kMaxLeaseMessageBytes = 5u << 20;
 inline constexpr std::uint32_t kMinShardDepth = 2;  ///< one is made, the next is read
 inline constexpr std::uint32_t kMaxShardDepth = 8;
 
 // Retries.
 inline constexpr std::uint32_t kMaxTaskAttempts = 5;
 inline constexpr std::uint32_t kMaxSoloDeaths = 3;
-inline constexpr std::uint32_t kMaxShardAttempts = 8;
+inline constexpr std::uint32_t kMaxShardAttempts = 16;
 
 // Streams.
 inline constexpr std::size_t kMaxStreams = 256;

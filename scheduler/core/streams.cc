@@ -1,0 +1,531 @@
+// Trainers: attaching, slots coming and going, shards counted and fenced.
+#include <algorithm>
+#include <utility>
+
+#include "scheduler/core/machine.h"
+
+namespace patchbay::scheduler {
+
+using protocol::Outcome;
+using protocol::SlotRow;
+using protocol::SlotState;
+
+namespace {
+
+Outcome ToOutcome(const Status& status) {
+  return {static_cast<std::int32_t>(status.code()), std::string(MessageOf(status))};
+}
+
+Position PositionOf(const ShardId& id) { return {id.epoch, id.batch}; }
+
+}  // namespace
+
+Trainer* Core::Machine::FindTrainer(const RankId& id) {
+  const auto stream = streams.find(id.stream);
+  if (stream == streams.end()) return nullptr;
+  const auto trainer = stream->second.trainers.find(id.rank);
+  return trainer == stream->second.trainers.end() ? nullptr : &trainer->second;
+}
+
+Shard* Core::Machine::FindShard(const Lease& lease) {
+  Trainer* trainer = FindTrainer({lease.stream, lease.shard.rank});
+  if (trainer == nullptr) return nullptr;
+  const auto filling = trainer->filling.find(PositionOf(lease.shard));
+  if (filling == trainer->filling.end()) return nullptr;
+  Shard& shard = filling->second.shards[lease.shard.shard];
+  return shard.lease == lease.number ? &shard : nullptr;
+}
+
+/// The attached trainer that this connection is; null, and refused, when it is none.
+Trainer* Core::Machine::TrainerOf(const Request& request, JobId stream, std::uint32_t rank) {
+  Trainer* trainer = FindTrainer({stream, rank});
+  if (trainer == nullptr || trainer->peer != request.peer ||
+      trainer->state == TrainerState::kForgotten) {
+    Refuse(request, absl::FailedPreconditionError("receive message: attach to the stream first"));
+    return nullptr;
+  }
+  trainer->last_seen = now;
+  if (trainer->state == TrainerState::kSuspended) trainer->state = TrainerState::kAttached;
+  return trainer;
+}
+
+StatusOr<Stream*> Core::Machine::OpenStream(JobId id) {
+  const Job* job = table.Find(id);
+  if (job == nullptr || !job->IsStream()) {
+    return absl::NotFoundError(StrCat("open stream: ", id, ": there is no such stream job"));
+  }
+  if (IsEnded(job->state)) {
+    return absl::FailedPreconditionError(StrCat("open stream: ", id, ": the job has ended"));
+  }
+  if (job->tasks[0].state != TaskState::kDone) {
+    return absl::UnavailableError(StrCat("open stream: ", id, ": its plan is not ready yet"));
+  }
+  const auto it = streams.find(id);
+  if (it != streams.end()) return &it->second;
+  Stream stream;
+  stream.job = id;
+  stream.priority = job->priority;
+  stream.empty_since = now;
+  Status status = ReadStreamPlan(job->tasks[0].result, job->world_size, stream);
+  if (status.ok() && streams.size() >= kMaxStreams) {
+    status = absl::ResourceExhaustedError(StrCat("open stream: ", id, ": too many streams"));
+  }
+  if (!status.ok()) {
+    EndStream(id, JobState::kFailed, ToOutcome(status));
+    return status;
+  }
+  return &streams.emplace(id, std::move(stream)).first->second;
+}
+
+Status Core::Machine::CheckAttach(const Request& request, const protocol::AttachTrainer& message,
+                                  const Stream& stream) {
+  const auto refuse = [&](std::string_view cause) {
+    return absl::InvalidArgumentError(StrCat("attach trainer: stream ", stream.job, ": ", cause));
+  };
+  const Job& job = *table.Find(stream.job);
+  if (request.identity->role != Role::kOperator && request.identity->key_name != job.submitter) {
+    return absl::PermissionDeniedError(
+        StrCat("attach trainer: stream ", stream.job, ": it was submitted with another key"));
+  }
+  if (message.world_size != stream.geometry.world_size || message.rank >= message.world_size) {
+    return refuse(StrCat("rank ", message.rank, " of ", message.world_size, ", the plan is for ",
+                         stream.geometry.world_size, " ranks"));
+  }
+  if (message.slots.size() > kMaxSlotsPerTrainer) return refuse("too many slots");
+  if (message.first_batch >= BatchesPerEpoch(stream.geometry)) {
+    return refuse("the first batch lies behind the epoch's last");
+  }
+  const auto& dead = stream.dead_incarnations;
+  if (message.trainer_incarnation == 0 ||
+      std::find(dead.begin(), dead.end(), message.trainer_incarnation) != dead.end()) {
+    return absl::AbortedError(
+        StrCat("attach trainer: stream ", stream.job, ": another process has this rank"));
+  }
+  return absl::OkStatus();
+}
+
+void Core::Machine::On(const Request& request, protocol::AttachTrainer&& message) {
+  StatusOr<Stream*> opened = OpenStream(message.stream);
+  if (!opened.ok()) return Refuse(request, opened.status());
+  Stream& stream = **opened;
+  if (const Status fits = CheckAttach(request, message, stream); !fits.ok()) {
+    return Refuse(request, fits);
+  }
+  const auto before = stream.trainers.find(message.rank);
+  const bool known =
+      before != stream.trainers.end() && before->second.incarnation == message.trainer_incarnation;
+  if (!known) {
+    if (before != stream.trainers.end()) DropTrainer(stream, message.rank);
+    AttachFresh(stream, message);
+  }
+  Trainer& trainer = stream.trainers.at(message.rank);
+  const bool moved = !known || !(trainer.endpoint == message.endpoint);
+  trainer.endpoint = std::move(message.endpoint);
+  trainer.endpoint.rank = message.rank;
+  trainer.peer = request.peer;
+  trainer.state = TrainerState::kAttached;
+  trainer.last_seen = now;
+  peers.at(request.peer).trainer = {stream.job, message.rank};
+  stream.detached.erase(message.rank);
+  stream.empty_since = 0;
+  for (const SlotRow& row : message.slots) TakeRow(stream, trainer, row);
+  for (const LeaseNumber& number : trainer.leases) {
+    if (leases.at(number).phase == ShardPhase::kFencing) SendFence(leases.at(number));
+  }
+  if (moved) DescribeToWorkers(stream);
+  CutGrants(stream, trainer);
+  AnswerDurable(
+      request, protocol::TrainerAttached{table.incarnation(), stream.plan_digest, stream.geometry});
+}
+
+/// A trainer this scheduler has not seen: a new process, or one of a former incarnation's.
+void Core::Machine::AttachFresh(Stream& stream, const protocol::AttachTrainer& message) {
+  Trainer& trainer = stream.trainers[message.rank];
+  trainer.rank = message.rank;
+  trainer.incarnation = message.trainer_incarnation;
+  trainer.pid = message.pid;
+  trainer.next = {message.first_epoch, message.first_batch};
+  if (had_workers) trainer.batches_to_fence = static_cast<std::uint32_t>(message.slots.size());
+}
+
+void Core::Machine::DescribeToWorkers(const Stream& stream) {
+  for (const Worker& worker : workers) {
+    if (worker.peer != 0 && worker.streams_fetched.count(stream.job) != 0) {
+      Send(worker.peer, 0, Describe(stream));
+    }
+  }
+}
+
+protocol::StreamDescribed Core::Machine::Describe(const Stream& stream) {
+  protocol::StreamDescribed described;
+  described.stream = stream.job;
+  described.plan_digest = stream.plan_digest;
+  described.plan = stream.plan;
+  described.manifest = stream.manifest;
+  described.read_prefixes = table.Find(stream.job)->read_prefixes;
+  for (const auto& [rank, trainer] : stream.trainers) {
+    described.trainers.push_back(trainer.endpoint);
+  }
+  return described;
+}
+
+void Core::Machine::On(const Request& request, protocol::FetchStream&& message) {
+  Worker* worker = WorkerOf(request);
+  if (worker == nullptr) return;
+  StatusOr<Stream*> stream = OpenStream(message.stream);
+  if (!stream.ok()) return Refuse(request, stream.status());
+  worker->streams_fetched.insert(message.stream);
+  Answer(request, Describe(**stream));
+}
+
+void Core::Machine::TakeRow(Stream& stream, Trainer& trainer, const SlotRow& row) {
+  if (trainer.slots.count(row.slot) == 0 && trainer.slots.size() >= kMaxSlotsPerTrainer) return;
+  if (row.state != SlotState::kFree && row.batch >= BatchesPerEpoch(stream.geometry)) return;
+  const bool fresh = trainer.slots.count(row.slot) == 0;
+  switch (row.state) {
+    case SlotState::kFree:
+      return TakeFree(stream, trainer, row);
+    case SlotState::kFilling:
+      return TakeFilling(stream, trainer, row);
+    case SlotState::kFull:
+    case SlotState::kResting:
+      if (fresh) {
+        trainer.slots[row.slot] = {row.generation, row.state, {row.epoch, row.batch}, 0, 0};
+      } else if (row.state == SlotState::kFull) {
+        TakeFilling(stream, trainer, row);
+      }
+  }
+}
+
+/// A slot came back, unless this is an old announcement.
+void Core::Machine::TakeFree(Stream& stream, Trainer& trainer, const SlotRow& row) {
+  const auto it = trainer.slots.find(row.slot);
+  if (it != trainer.slots.end()) {
+    Slot& slot = it->second;
+    if (row.generation <= std::max(slot.generation, slot.announced)) return;
+    const auto filling = trainer.filling.find(slot.at);
+    if (slot.state == SlotState::kFilling && filling != trainer.filling.end() &&
+        filling->second.slot == row.slot) {
+      const auto shards = static_cast<std::uint32_t>(filling->second.shards.size());
+      const Position at = slot.at;
+      for (std::uint32_t i = 0; i < shards; ++i) {
+        Count(stream, trainer, {at.epoch, at.batch, trainer.rank, i}, nullptr);
+      }
+    }
+  }
+  trainer.slots[row.slot].announced = row.generation;
+  FreeSlotIfClear(trainer, row.slot);
+}
+
+void Core::Machine::FreeSlotIfClear(Trainer& trainer, std::uint32_t number) {
+  const auto it = trainer.slots.find(number);
+  if (it == trainer.slots.end()) return;
+  Slot& slot = it->second;
+  if (slot.announced == 0 || slot.leases != 0) return;
+  slot.generation = slot.announced;
+  slot.announced = 0;
+  slot.state = SlotState::kFree;
+  trainer.free.insert(number);
+  shards_changed = true;
+}
+
+/// A slot that holds or is filling a batch, as the trainer sees it: what it counted is counted.
+void Core::Machine::TakeFilling(Stream& stream, Trainer& trainer, const SlotRow& row) {
+  const Position at{row.epoch, row.batch};
+  auto filling = trainer.filling.find(at);
+  const auto known = trainer.slots.find(row.slot);
+  if (filling == trainer.filling.end()) {
+    if (known != trainer.slots.end()) return;
+    trainer.slots[row.slot] = {row.generation, SlotState::kFilling, at, 0, 0};
+    OpenFilling(stream, trainer, at, row.slot, had_workers);
+    filling = trainer.filling.find(at);
+  }
+  if (filling->second.slot != row.slot || trainer.slots[row.slot].generation != row.generation) {
+    return;
+  }
+  const auto shards = static_cast<std::uint32_t>(filling->second.shards.size());
+  std::vector<std::uint32_t> counted = row.counted;
+  if (row.state == SlotState::kFull) {
+    counted.clear();
+    for (std::uint32_t i = 0; i < shards; ++i) counted.push_back(i);
+  }
+  for (const std::uint32_t shard : counted) {
+    Count(stream, trainer, {at.epoch, at.batch, trainer.rank, shard}, nullptr);
+  }
+}
+
+Filling& Core::Machine::OpenFilling(Stream& stream, Trainer& trainer, Position at,
+                                    std::uint32_t slot, bool unknown) {
+  Filling& filling = trainer.filling[at];
+  filling.slot = slot;
+  filling.shards.resize(ShardsInRank(stream.geometry, at.batch, trainer.rank));
+  for (std::uint32_t i = 0; i < filling.shards.size(); ++i) {
+    if (unknown) {
+      filling.shards[i].state = ShardState::kUnknown;
+      SendUnknownFence(stream, trainer, {at.epoch, at.batch, trainer.rank, i});
+    } else {
+      trainer.pending.insert({at, i});
+    }
+  }
+  shards_changed = true;
+  return filling;
+}
+
+/// Any lease of a former incarnation on this shard is void.
+void Core::Machine::SendUnknownFence(Stream& stream, Trainer& trainer, const ShardId& id) {
+  trainer.unknown[id] = now;
+  const Filling& filling = trainer.filling.at(PositionOf(id));
+  const PatchRun run = ShardRun(stream.geometry, id.batch, id.rank, id.shard);
+  const Grant grant{filling.slot, trainer.slots.at(filling.slot).generation, run.offset_bytes,
+                    run.count * stream.geometry.patch_bytes};
+  Send(trainer.peer, 0, protocol::FenceShard{stream.job, {table.incarnation(), 0}, id, 0, grant});
+}
+
+/// Binds free slots to the next batches.
+void Core::Machine::CutGrants(Stream& stream, Trainer& trainer) {
+  if (trainer.state != TrainerState::kAttached || !GrantsAllowed(trainer)) return;
+  const auto held = [&](Position at) {
+    if (trainer.filling.count(at) != 0) return true;
+    return std::any_of(trainer.slots.begin(), trainer.slots.end(), [&](const auto& entry) {
+      return entry.second.state == SlotState::kFull && entry.second.at == at;
+    });
+  };
+  while (!trainer.free.empty()) {
+    trainer.next = SkipEmpty(stream.geometry, trainer.rank, trainer.next);
+    const bool unknown = trainer.batches_to_fence != 0;
+    if (unknown) --trainer.batches_to_fence;
+    if (held(trainer.next)) {
+      trainer.next = After(stream.geometry, trainer.next);
+      continue;
+    }
+    const std::uint32_t number = *trainer.free.begin();
+    trainer.free.erase(trainer.free.begin());
+    Slot& slot = trainer.slots.at(number);
+    slot.state = SlotState::kFilling;
+    slot.at = trainer.next;
+    OpenFilling(stream, trainer, trainer.next, number, unknown);
+    trainer.next = After(stream.geometry, trainer.next);
+  }
+}
+
+void Core::Machine::On(const Request& request, protocol::AnnounceSlots&& message) {
+  Trainer* trainer = TrainerOf(request, message.stream, message.rank);
+  if (trainer == nullptr) return;
+  Stream& stream = streams.at(message.stream);
+  for (const SlotRow& row : message.slots) TakeRow(stream, *trainer, row);
+  CutGrants(stream, *trainer);
+}
+
+void Core::Machine::On(const Request& request, protocol::ShardsCounted&& message) {
+  Trainer* trainer = TrainerOf(request, message.stream, message.rank);
+  if (trainer == nullptr) return;
+  Stream& stream = streams.at(message.stream);
+  for (const auto& item : message.items) {
+    if (item.shard.rank == message.rank) Count(stream, *trainer, item.shard, &item.lease);
+  }
+  CutGrants(stream, *trainer);
+}
+
+void Core::Machine::Count(Stream&, Trainer& trainer, const ShardId& id, const LeaseNumber* lease) {
+  const auto it = trainer.filling.find(PositionOf(id));
+  if (it == trainer.filling.end() || id.shard >= it->second.shards.size()) return;
+  Filling& filling = it->second;
+  Shard& shard = filling.shards[id.shard];
+  if (shard.state == ShardState::kCounted) return;
+  const LeaseNumber live = shard.state == ShardState::kLeased ? shard.lease : LeaseNumber{};
+  trainer.pending.erase({it->first, id.shard});
+  trainer.unknown.erase(id);
+  trainer.failing_since = 0;
+  shard.state = ShardState::kCounted;
+  shard.lease = {};
+  ++counters.shards_counted;
+  const std::uint32_t slot = filling.slot;
+  if (++filling.counted == filling.shards.size()) {
+    trainer.slots.at(slot).state = SlotState::kFull;
+    trainer.filling.erase(it);
+  }
+  if (live == LeaseNumber{}) return;
+  Lease& held = leases.at(live);
+  if (lease == nullptr || *lease == live) {
+    ++workers[held.worker].shards_done;
+    Resolve(live);
+  } else if (held.phase != ShardPhase::kFencing) {
+    if (held.phase == ShardPhase::kMaking) Revoke(held);
+    Fence(held, held.worker_pid);
+  }
+}
+
+void Core::Machine::On(const Request& request, protocol::ShardFenced&& message) {
+  Trainer* trainer = TrainerOf(request, message.stream, message.shard.rank);
+  if (trainer == nullptr) return;
+  Stream& stream = streams.at(message.stream);
+  const bool unknown = message.lease == LeaseNumber{table.incarnation(), 0} &&
+                       trainer->unknown.erase(message.shard) != 0;
+  const auto it = leases.find(message.lease);
+  const bool fenced = it != leases.end() && it->second.is_shard &&
+                      it->second.stream == message.stream && it->second.shard == message.shard &&
+                      it->second.phase == ShardPhase::kFencing;
+  if (!unknown && !fenced) return;
+  TakeMove(stream, *trainer, message);
+  if (message.already_counted) Count(stream, *trainer, message.shard, &message.lease);
+  if (fenced) Resolve(message.lease);
+  const auto filling = trainer->filling.find(PositionOf(message.shard));
+  if (unknown && filling != trainer->filling.end()) {
+    Shard& shard = filling->second.shards[message.shard.shard];
+    if (shard.state == ShardState::kUnknown) {
+      shard.state = ShardState::kPending;
+      trainer->pending.insert({filling->first, message.shard.shard});
+    }
+  }
+  shards_changed = true;
+  CutGrants(stream, *trainer);
+}
+
+/// The trainer may have moved the batch to a spare slot while it fenced. Other leases into the old
+/// slot stay good: the trainer copies what they bring.
+void Core::Machine::TakeMove(Stream& stream, Trainer& trainer,
+                             const protocol::ShardFenced& message) {
+  const SlotRow& row = message.row;
+  const Position at = PositionOf(message.shard);
+  const auto filling = trainer.filling.find(at);
+  if (filling == trainer.filling.end() || Position{row.epoch, row.batch} != at) return;
+  if (row.state == SlotState::kFree || row.state == SlotState::kResting) return;
+  const std::uint32_t from = filling->second.slot;
+  if (row.slot != from) {
+    if (trainer.slots.count(row.slot) == 0 && trainer.slots.size() >= kMaxSlotsPerTrainer) return;
+    trainer.slots.at(from).state = SlotState::kResting;
+    trainer.free.erase(row.slot);
+    Slot& to = trainer.slots[row.slot];
+    to.generation = row.generation;
+    to.state = SlotState::kFilling;
+    to.at = at;
+    to.announced = 0;
+    filling->second.slot = row.slot;
+  }
+  for (const std::uint32_t shard : row.counted) {
+    if (shard == message.shard.shard) continue;
+    const ShardId id{at.epoch, at.batch, trainer.rank, shard};
+    Count(stream, trainer, id, nullptr);
+    if (trainer.filling.count(at) == 0) return;
+  }
+}
+
+void Core::Machine::On(const Request& request, protocol::DetachTrainer&& message) {
+  const auto it = streams.find(message.stream);
+  if (it == streams.end()) return AnswerDurable(request, protocol::TrainerDetached{});
+  Stream& stream = it->second;
+  const auto trainer = stream.trainers.find(message.rank);
+  if (trainer != stream.trainers.end()) {
+    if (trainer->second.peer != request.peer) {
+      return Refuse(request, absl::FailedPreconditionError(
+                                 "detach trainer: another connection has this rank"));
+    }
+    DropTrainer(stream, message.rank);
+    stream.detached.insert(message.rank);
+    if (stream.trainers.empty()) stream.empty_since = now;
+    DescribeToWorkers(stream);
+  }
+  if (stream.detached.size() == stream.geometry.world_size) {
+    EndStream(message.stream, JobState::kDone, {});
+  }
+  AnswerDurable(request, protocol::TrainerDetached{});
+}
+
+/// Silent for too long: nobody makes anything for it. Its slots stay known in case it comes back.
+void Core::Machine::ForgetTrainer(Trainer& trainer) {
+  trainer.state = TrainerState::kForgotten;
+  for (const LeaseNumber& number : trainer.leases) {
+    Lease& lease = leases.at(number);
+    if (lease.phase == ShardPhase::kMaking) Revoke(lease);
+    if (lease.phase != ShardPhase::kFencing) Fence(lease, lease.worker_pid);
+  }
+}
+
+void Core::Machine::DropTrainer(Stream& stream, std::uint32_t rank) {
+  Trainer& trainer = stream.trainers.at(rank);
+  for (const LeaseNumber& number : trainer.leases) {
+    Lease& lease = leases.at(number);
+    if (lease.phase == ShardPhase::kMaking) {
+      Revoke(lease);
+      LeaveWorker(lease);
+    }
+    leases.erase(number);
+  }
+  stream.dead_incarnations.push_back(trainer.incarnation);
+  if (stream.dead_incarnations.size() > kMaxDeadIncarnations) stream.dead_incarnations.pop_front();
+  stream.trainers.erase(rank);
+  shards_changed = true;
+}
+
+void Core::Machine::EndStream(JobId job, JobState state, Outcome&& outcome) {
+  if (!outcome.message.empty()) LogLine(job, StrCat("stream ended: ", outcome.message));
+  if (outcome.message.size() > kMaxOutcomeBytes) outcome.message.resize(kMaxOutcomeBytes);
+  Emit(EndStreamRecord{job, state, std::move(outcome)});
+}
+
+/// The job ended: its trainers are told, unless they left by themselves.
+void Core::Machine::CloseStream(const Job& job) {
+  const auto it = streams.find(job.id);
+  if (it == streams.end()) return;
+  Outcome why = job.stream_outcome;
+  if (why.code == 0) {
+    why = {static_cast<std::int32_t>(absl::StatusCode::kCancelled),
+           "stream: the job was cancelled"};
+  }
+  std::vector<std::uint32_t> ranks;
+  for (const auto& [rank, trainer] : it->second.trainers) {
+    Send(trainer.peer, 0, protocol::StreamFailed{job.id, why});
+    ranks.push_back(rank);
+  }
+  for (const std::uint32_t rank : ranks) DropTrainer(it->second, rank);
+  for (Worker& worker : workers) worker.streams_fetched.erase(job.id);
+  streams.erase(it);
+}
+
+void Core::Machine::TickStreams() {
+  std::vector<JobId> open;
+  for (const auto& [id, stream] : streams) open.push_back(id);
+  for (const JobId id : open) {
+    Stream& stream = streams.at(id);
+    bool anyone = false;
+    for (auto& [rank, trainer] : stream.trainers) {
+      TickTrainer(stream, trainer);
+      anyone = anyone || trainer.state != TrainerState::kForgotten;
+    }
+    if (anyone) stream.empty_since = 0;
+    if (!anyone && stream.empty_since == 0) stream.empty_since = now;
+    if (!anyone && now - stream.empty_since >= options.abandon_stream_ms) {
+      EndStream(id, JobState::kCancelled,
+                {static_cast<std::int32_t>(absl::StatusCode::kCancelled), "stream: no trainer"});
+      continue;
+    }
+    CheckStarved(stream);
+  }
+}
+
+void Core::Machine::TickTrainer(Stream& stream, Trainer& trainer) {
+  const TimeMs silent = now - trainer.last_seen;
+  if (trainer.state != TrainerState::kForgotten && silent >= options.forget_trainer_ms) {
+    ForgetTrainer(trainer);
+  } else if (trainer.state == TrainerState::kAttached && silent >= options.suspend_trainer_ms) {
+    trainer.state = TrainerState::kSuspended;
+  }
+  if (trainer.state == TrainerState::kForgotten) return;
+  for (const LeaseNumber& number : trainer.leases) {
+    Lease& lease = leases.at(number);
+    if (lease.phase == ShardPhase::kFencing && now - lease.phase_at >= options.resend_ms) {
+      SendFence(lease);
+    } else if (lease.phase == ShardPhase::kReturned &&
+               now - lease.phase_at >= options.count_wait_ms) {
+      Fence(lease, 0);
+    }
+  }
+  std::vector<ShardId> again;
+  for (const auto& [id, sent] : trainer.unknown) {
+    if (now - sent >= options.resend_ms) again.push_back(id);
+  }
+  for (const ShardId& id : again) SendUnknownFence(stream, trainer, id);
+  CutGrants(stream, trainer);
+}
+
+}  // namespace patchbay::scheduler

@@ -1,0 +1,113 @@
+// Nodes, workers and leases: what the running scheduler knows of the cluster. None of it is durable
+// except which worker processes exist (JobTable::known_workers).
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/ids.h"
+#include "runtime/protocol/messages.h"
+#include "scheduler/policy/pace.h"
+#include "scheduler/policy/resources.h"
+
+namespace patchbay::scheduler {
+
+/// Index into ClusterTable::workers; a place on a node, whichever process fills it.
+using WorkerId = std::uint32_t;
+inline constexpr WorkerId kNoWorker = UINT32_MAX;
+
+/// States and who moves them: scheduler/README.md.
+enum class WorkerState : std::uint8_t {
+  kGone,       ///< no process, or proven dead
+  kUp,         ///< may be given leases (unless its node is suspect)
+  kDraining,   ///< finishes what it has
+  kCondemned,  ///< a lease of it expired: its agent is to kill it
+};
+
+/// A stream and one of its ranks.
+struct RankId {
+  JobId stream = 0;
+  std::uint32_t rank = 0;
+  auto operator<=>(const RankId&) const = default;
+};
+
+struct Worker {
+  WorkerId id = kNoWorker;
+  std::string node;
+  std::uint32_t index = 0;
+  WorkerState state = WorkerState::kGone;
+  std::uint64_t incarnation = 0, agent_incarnation = 0;
+  std::int64_t pid = 0;
+  protocol::Numerics numerics = protocol::Numerics::kCpu;
+  protocol::Resources capacity, assigned;
+  std::uint64_t peer = 0;            ///< 0 = not connected
+  std::uint64_t known_sequence = 0;  ///< the record that says it exists
+  TimeMs last_seen = 0;
+  bool sends_heartbeats = false;
+  TimeMs kill_sent = 0;
+  std::uint64_t drain_peer = 0, drain_request = 0;
+  std::deque<std::uint64_t> dead_incarnations;
+
+  std::set<LeaseNumber> tasks, shards;  ///< what it holds; tasks run in this order
+  Occupancy occupancy;
+  ShardPace shard_pace;
+  std::int64_t queued_us = 0;
+  TimeMs busy_since = 0, shard_since = 0;
+  TimeMs progress_at = 0;           ///< last sign that it works on something
+  TimeMs next_expiry = 0;           ///< no lease of it expires before
+  bool solo = false;                ///< holds one suspect and gets nothing beside it
+  bool reserved = false;            ///< gets nothing until it is empty, then a suspect
+  std::map<RankId, TimeMs> barred;  ///< until
+  std::set<JobId> streams_fetched;
+  std::uint64_t tasks_done = 0, shards_done = 0;
+};
+
+struct Node {
+  std::string name, host_identity;
+  std::uint64_t agent = 0;  ///< its agent's connection, 0 = none
+  std::uint64_t agent_incarnation = 0;
+  bool registered = false, draining = false;
+  std::uint64_t drain_request = 0;
+  TimeMs last_seen = 0;
+  std::uint32_t cpus = 0;
+  std::vector<protocol::Gpu> gpus;
+  protocol::Resources capacity, assigned;
+  bool refused = false;  ///< a worker was passed over because the node was full
+  std::map<std::uint32_t, WorkerId> workers;
+  std::deque<std::uint64_t> dead_incarnations;
+  /// Workers that may be given shards, by load; [numerics class].
+  std::set<std::pair<std::uint32_t, WorkerId>> shard_open[2];
+};
+
+/// What became of a shard lease.
+enum class ShardPhase : std::uint8_t {
+  kMaking,    ///< the worker has it
+  kReturned,  ///< the worker says it delivered; the trainer has not counted it yet
+  kFencing,   ///< void; the trainer has not yet said that nobody can write under it
+};
+
+struct Lease {
+  LeaseNumber number;
+  WorkerId worker = kNoWorker;
+  std::int64_t worker_pid = 0;  ///< 0 = the holder was on another node than the trainer
+  TimeMs granted_at = 0, deadline = 0;
+  std::uint64_t progress = 0;
+  bool is_shard = false;
+  // A batch task's.
+  TaskId task;
+  std::int64_t estimate_us = 0;
+  // A shard's.
+  JobId stream = 0;
+  ShardId shard;
+  Grant grant;
+  ShardPhase phase = ShardPhase::kMaking;
+  TimeMs phase_at = 0;  ///< when it was returned, or the fence was last sent
+};
+
+}  // namespace patchbay::scheduler

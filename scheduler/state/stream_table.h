@@ -1,0 +1,107 @@
+// Streams: what is being made for whom, and where it goes. Rebuilt from the trainers' slot tables
+// after a restart.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/hash.h"
+#include "runtime/base/ids.h"
+#include "runtime/base/status.h"
+#include "runtime/base/stream_geometry.h"
+#include "runtime/protocol/messages.h"
+
+namespace patchbay::scheduler {
+
+/// A batch of one rank.
+struct Position {
+  std::uint32_t epoch = 0;
+  std::uint64_t batch = 0;
+  auto operator<=>(const Position&) const = default;
+};
+
+/// States and who moves them: scheduler/README.md.
+enum class ShardState : std::uint8_t {
+  kUnknown,  ///< after a restart: someone may still write it; being fenced at the trainer
+  kPending,  ///< to be leased
+  kLeased,   ///< held, or returned and not yet counted, or being fenced
+  kCounted,
+};
+
+struct Shard {
+  ShardState state = ShardState::kPending;
+  LeaseNumber lease;  ///< while kLeased
+  std::uint8_t attempts = 0, solo_deaths = 0;
+  bool suspect = false;
+};
+
+/// A batch that has a slot and is not complete.
+struct Filling {
+  std::uint32_t slot = 0;
+  std::vector<Shard> shards;
+  std::uint32_t counted = 0;
+};
+
+struct Slot {
+  std::uint64_t generation = 0;
+  protocol::SlotState state = protocol::SlotState::kFree;
+  Position at;                  ///< unless free
+  std::uint32_t leases = 0;     ///< leases whose grant points here and that are not resolved
+  std::uint64_t announced = 0;  ///< generation under which it comes back once leases are resolved
+};
+
+enum class TrainerState : std::uint8_t {
+  kAttached,
+  kSuspended,  ///< silent: nothing is leased for it
+  kForgotten,  ///< silent for longer: its leases are gone; it may attach again with its slots
+};
+
+struct Trainer {
+  std::uint32_t rank = 0;
+  TrainerState state = TrainerState::kAttached;
+  std::uint64_t incarnation = 0;
+  std::uint64_t peer = 0;
+  std::int64_t pid = 0;
+  TimeMs last_seen = 0;
+  protocol::TrainerEndpoint endpoint;
+  std::map<std::uint32_t, Slot> slots;
+  std::set<std::uint32_t> free;  ///< slots that may be granted
+  std::map<Position, Filling> filling;
+  std::set<std::pair<Position, std::uint32_t>> pending;  ///< shards to lease, lowest batch first
+  std::map<ShardId, TimeMs> unknown;   ///< shards being fenced after a restart: fence last sent
+  std::set<LeaseNumber> leases;        ///< every unresolved one that points into its slots
+  TimeMs failing_since = 0;            ///< deliveries fail and none counted since; 0 = not so
+  Position next;                       ///< the first batch that was not given a slot yet
+  std::uint32_t batches_to_fence = 0;  ///< a former scheduler may have leased so many from `next`
+};
+
+struct Stream {
+  JobId job = 0;
+  std::int32_t priority = 0;
+  StreamGeometry geometry;
+  protocol::Numerics numerics = protocol::Numerics::kCpu;
+  Digest plan_digest;
+  std::string plan, manifest;
+  std::map<std::uint32_t, Trainer> trainers;
+  std::set<std::uint32_t> detached;
+  std::deque<std::uint64_t> dead_incarnations;  ///< of trainers that were replaced
+  std::uint32_t leases = 0;                     ///< held by workers
+  TimeMs empty_since = 0;                       ///< no trainer since
+  TimeMs starved_since = 0;                     ///< nobody can make its shards since; 0 = not so
+};
+
+/// Reads a stream's root result: {"plan", "manifest", "geometry"}. InvalidArgument when the
+/// geometry is missing, outside the limits, or for another number of ranks than the job's.
+Status ReadStreamPlan(const std::string& result, std::uint32_t world_size, Stream& stream);
+
+/// The first position at or after `at` in which the rank has patches.
+Position SkipEmpty(const StreamGeometry& geometry, std::uint32_t rank, Position at);
+/// The position after `at`.
+Position After(const StreamGeometry& geometry, Position at);
+
+}  // namespace patchbay::scheduler
