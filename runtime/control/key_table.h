@@ -19,8 +19,8 @@ struct KnownKey {
   std::string name;
   Role role = Role::kSubmitter;
   std::string public_key;
-  std::vector<std::string> read;
-  std::vector<std::string> write;
+  std::vector<std::string> read = {};
+  std::vector<std::string> write = {};
   bool revoked = false;
 };
 
@@ -68,7 +68,7 @@ class Home {
     std::string name;
     Role role = Role::kSubmitter;
     std::string address;  ///< goes into the key file
-    std::vector<std::string> read, write;
+    std::vector<std::string> read = {}, write = {};
   };
   /// Adds a key to the table and returns its key file (the secret is kept nowhere else).
   /// AlreadyExists when the name is taken, revoked or not.

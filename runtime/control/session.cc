@@ -83,7 +83,10 @@ Status DealerSession::Open(const KeyFile& key) {
 
 void DealerSession::OnConnected() {
   if (callbacks_.on_connected) callbacks_.on_connected();
-  for (auto& [id, pending] : pending_) SendPending(pending);
+  for (auto& [id, pending] : pending_) {
+    pending.repeat_every_ms = kRequestRetryMs;
+    SendPending(pending);
+  }
 }
 
 void DealerSession::OnLost(const Status& why) {

@@ -1,0 +1,307 @@
+// Who gets in, and what those who do not can do to the others.
+#include <random>
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "runtime/base/file.h"
+#include "tests/runtime/control/control_fixture.h"
+
+namespace patchbay::control {
+namespace {
+
+using AdmissionToTheServer = ControlFixture;
+
+/// A TCP connection that says nothing by itself.
+UniqueFd RawTcp(const std::string& address) {
+  UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port =
+      htons(static_cast<std::uint16_t>(std::stoi(address.substr(address.rfind(':') + 1))));
+  inet_pton(AF_INET, "127.0.0.1", &to.sin_addr);
+  EXPECT_EQ(connect(fd.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to), 0);
+  return fd;
+}
+
+TEST_F(AdmissionToTheServer, UnknownKeyIsRefusedAndSaid) {
+  MakeKey("ann");
+  KeyFile stranger = MakeKey("eve");
+  known_.pop_back();
+  StartServer();
+  const auto session = Open(stranger);
+  ASSERT_TRUE(Wait([&] { return absl::IsPermissionDenied(session->state()); }));
+  EXPECT_NE(MessageOf(session->state()).find("key is not known or was revoked"),
+            std::string_view::npos);
+  const auto answer = Ask(*session, protocol::Heartbeat{}, 200);
+  EXPECT_EQ(answer.status().code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_TRUE(received_.empty());
+  EXPECT_EQ(server_->counters().accepted, 0u);
+  EXPECT_GE(server_->counters().refused_keys, 1u);
+}
+
+TEST_F(AdmissionToTheServer, RefusedKeyGetsInOnceItIsKnown) {
+  const KeyFile late = MakeKey("late");
+  const auto all = known_;
+  known_.clear();
+  StartServer();
+  AnswerEverything();
+  const auto session = Open(late);
+  ASSERT_TRUE(Wait([&] { return absl::IsPermissionDenied(session->state()); }));
+  known_ = all;
+  server_->ReplaceKeys(Table());
+  EXPECT_TRUE(Ask(*session, protocol::Heartbeat{}).ok());
+}
+
+TEST_F(AdmissionToTheServer, RevokedKeyIsRefused) {
+  const KeyFile key = MakeKey("ann");
+  known_[0].revoked = true;
+  StartServer();
+  const auto session = Open(key);
+  EXPECT_TRUE(Wait([&] { return absl::IsPermissionDenied(session->state()); }));
+  EXPECT_EQ(server_->counters().accepted, 0u);
+}
+
+TEST_F(AdmissionToTheServer, RevocationCutsTheLiveSessionAndNoOther) {
+  const KeyFile ann = MakeKey("ann"), bob = MakeKey("bob");
+  StartServer();
+  AnswerEverything();
+  const auto anns = Open(ann), bobs = Open(bob);
+  ASSERT_TRUE(Ask(*anns, protocol::Heartbeat{}).ok());
+  ASSERT_TRUE(Ask(*bobs, protocol::Heartbeat{}).ok());
+  const PeerId annsId = received_[0].peer.id;
+  known_[0].revoked = true;
+  server_->ReplaceKeys(Table());
+  ASSERT_TRUE(Wait([&] { return !gone_.empty() && !anns->connected(); }));
+  EXPECT_EQ(gone_, std::vector<PeerId>{annsId});
+  const std::size_t before = received_.size();
+  ASSERT_TRUE(Wait([&] { return absl::IsPermissionDenied(anns->state()); }));
+  EXPECT_EQ(Ask(*anns, protocol::Heartbeat{}, 200).status().code(),
+            absl::StatusCode::kPermissionDenied);
+  EXPECT_EQ(received_.size(), before);
+  EXPECT_TRUE(Ask(*bobs, protocol::Heartbeat{}).ok());
+}
+
+TEST_F(AdmissionToTheServer, ChangedRoleEndsTheSessionUntilItComesBackWithTheNewOne) {
+  const KeyFile key = MakeKey("ann", Role::kOperator);
+  StartServer();
+  AnswerEverything();
+  const auto session = Open(key);
+  ASSERT_TRUE(Ask(*session, protocol::Heartbeat{}).ok());
+  known_[0].role = Role::kTrainer;
+  server_->ReplaceKeys(Table());
+  ASSERT_TRUE(Wait([&] { return !gone_.empty(); }));
+  ASSERT_TRUE(Ask(*session, protocol::Heartbeat{}).ok());
+  EXPECT_EQ(received_.back().peer.role, Role::kTrainer);
+}
+
+TEST_F(AdmissionToTheServer, WrongServerKeyIsSaid) {
+  KeyFile key = MakeKey("ann");
+  StartServer();
+  key.server_key = KeyPair::Generate().public_key;
+  const auto session = Open(key);
+  ASSERT_TRUE(Wait([&] { return absl::IsPermissionDenied(session->state()); }));
+  EXPECT_NE(MessageOf(session->state()).find("another key"), std::string_view::npos);
+  EXPECT_EQ(server_->counters().accepted, 0u);
+}
+
+TEST_F(AdmissionToTheServer, PeersWithoutCurveGetNothing) {
+  const KeyFile key = MakeKey("ann");
+  StartServer();
+  AnswerEverything();
+  zmq::socket_t null_peer = RawDealer(), plain_peer = RawDealer();
+  plain_peer.set(zmq::sockopt::plain_username, "ann");
+  plain_peer.set(zmq::sockopt::plain_password, key.pair.secret_key);
+  for (auto* peer : {&null_peer, &plain_peer}) {
+    peer->connect(address_);
+    for (int i = 0; i < 10; ++i) peer->send(zmq::str_buffer("hello"), zmq::send_flags::dontwait);
+  }
+  ASSERT_TRUE(Wait([&] { return server_->counters().failed_handshakes >= 2; }));
+  EXPECT_TRUE(Ask(*Open(key), protocol::Heartbeat{}).ok());
+  EXPECT_EQ(received_.size(), 1u);
+  EXPECT_EQ(server_->counters().accepted, 1u);
+}
+
+TEST_F(AdmissionToTheServer, WithoutItsThreadNobodyGetsInAndSessionsStay) {
+  const KeyFile ann = MakeKey("ann"), bob = MakeKey("bob");
+  StartServer();
+  AnswerEverything();
+  const auto before = Open(ann);
+  ASSERT_TRUE(Ask(*before, protocol::Heartbeat{}).ok());
+  server_->StopAdmitting();
+  const auto after = Open(bob);
+  EXPECT_FALSE(Ask(*after, protocol::Heartbeat{}, 1500).ok());
+  EXPECT_FALSE(after->connected());
+  EXPECT_EQ(server_->counters().accepted, 1u);
+  EXPECT_TRUE(Ask(*before, protocol::Heartbeat{}).ok());
+}
+
+TEST_F(AdmissionToTheServer, StolenRoutingIdGainsNothing) {
+  const KeyFile ann = MakeKey("ann", Role::kOperator), eve = MakeKey("eve", Role::kTrainer);
+  StartServer();
+  zmq::socket_t anns = RawCurveDealer(ann, "the-id"), eves = RawCurveDealer(eve, "the-id");
+  anns.connect(address_);
+  anns.send(zmq::str_buffer("from ann"), zmq::send_flags::none);
+  ASSERT_TRUE(Wait([&] { return received_.size() == 1; }));
+  eves.connect(address_);
+  eves.send(zmq::str_buffer("from eve"), zmq::send_flags::none);
+  ASSERT_TRUE(Wait([&] { return !gone_.empty(); }));
+  EXPECT_EQ(gone_[0], received_[0].peer.id);
+  // Whatever comes later, nothing of eve's ever counts as ann's.
+  eves.send(zmq::str_buffer("from eve"), zmq::send_flags::dontwait);
+  const KeyFile bob = MakeKey("bob");
+  server_->ReplaceKeys(Table());
+  const auto bobs = Open(bob);
+  ASSERT_TRUE(Wait([&] { return bobs->connected(); }));
+  ASSERT_TRUE(bobs->Tell(protocol::Heartbeat{}).ok());
+  ASSERT_TRUE(Wait([&] { return received_.back().peer.key_name == "bob"; }));
+  for (const auto& each : received_) {
+    if (each.peer.key_name == "ann") {
+      EXPECT_EQ(each.bytes, "from ann");
+    }
+  }
+  EXPECT_GE(server_->counters().dropped_messages, 1u);
+}
+
+TEST_F(AdmissionToTheServer, OversizeMessageEndsOnlyItsSender) {
+  const KeyFile ann = MakeKey("ann"), bob = MakeKey("bob");
+  StartServer();
+  AnswerEverything();
+  const auto bobs = Open(bob);
+  ASSERT_TRUE(Ask(*bobs, protocol::Heartbeat{}).ok());
+  zmq::socket_t anns = RawCurveDealer(ann);
+  anns.connect(address_);
+  anns.send(zmq::str_buffer("small"), zmq::send_flags::none);
+  ASSERT_TRUE(Wait([&] { return received_.size() == 2; }));
+  anns.send(zmq::message_t(protocol::kMaxMessageBytes + 1024), zmq::send_flags::none);
+  ASSERT_TRUE(Wait([&] { return !gone_.empty(); }));
+  EXPECT_EQ(gone_[0], received_[1].peer.id);
+  EXPECT_TRUE(Ask(*bobs, protocol::Heartbeat{}).ok());
+  for (const auto& each : received_) EXPECT_LE(each.bytes.size(), protocol::kMaxMessageBytes);
+}
+
+TEST_F(AdmissionToTheServer, LargestMessagePasses) {
+  const KeyFile ann = MakeKey("ann");
+  StartServer();
+  zmq::socket_t anns = RawCurveDealer(ann);
+  anns.connect(address_);
+  anns.send(zmq::message_t(protocol::kMaxMessageBytes), zmq::send_flags::none);
+  ASSERT_TRUE(Wait([&] { return !received_.empty(); }));
+  EXPECT_EQ(received_[0].bytes.size(), protocol::kMaxMessageBytes);
+}
+
+TEST_F(AdmissionToTheServer, MessagesOfManyFramesAreDropped) {
+  const KeyFile ann = MakeKey("ann");
+  StartServer();
+  zmq::socket_t anns = RawCurveDealer(ann);
+  anns.connect(address_);
+  for (int i = 0; i < 20; ++i) anns.send(zmq::str_buffer("part"), zmq::send_flags::sndmore);
+  anns.send(zmq::str_buffer("end"), zmq::send_flags::none);
+  anns.send(zmq::str_buffer("whole"), zmq::send_flags::none);
+  ASSERT_TRUE(Wait([&] { return !received_.empty(); }));
+  ASSERT_EQ(received_.size(), 1u);
+  EXPECT_EQ(received_[0].bytes, "whole");
+  EXPECT_EQ(server_->counters().dropped_messages, 1u);
+}
+
+TEST_F(AdmissionToTheServer, IdleStrangersDoNotKeepOthersOut) {
+  const KeyFile key = MakeKey("ann");
+  StartServer();
+  AnswerEverything();
+  std::vector<UniqueFd> strangers;
+  for (int i = 0; i < 200; ++i) strangers.push_back(RawTcp(address_));
+  const TimeMs start = loop_->NowMs();
+  EXPECT_TRUE(Ask(*Open(key), protocol::Heartbeat{}).ok());
+  EXPECT_LT(loop_->NowMs() - start, 5000);
+}
+
+TEST_F(AdmissionToTheServer, GarbageOnTheWireIsCountedAndForgotten) {
+  const KeyFile key = MakeKey("ann");
+  StartServer();
+  AnswerEverything();
+  std::mt19937_64 random(5);
+  std::vector<UniqueFd> strangers;
+  for (int i = 0; i < 50; ++i) {
+    strangers.push_back(RawTcp(address_));
+    std::string bytes(300, '\0');
+    for (char& c : bytes) c = static_cast<char>(random());
+    // Half of them at least begin like a peer of ours (a ZMTP 3 greeting).
+    if (i % 2 == 0) {
+      bytes.replace(0, 12, std::string("\xff\0\0\0\0\0\0\0\1\x7f\3\0", 12));
+      bytes.replace(12, 20, std::string("CURVE") + std::string(15, '\0'));
+    }
+    ASSERT_EQ(send(strangers.back().get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(bytes.size()));
+  }
+  EXPECT_TRUE(Ask(*Open(key), protocol::Heartbeat{}).ok());
+  EXPECT_EQ(server_->counters().accepted, 1u);
+  EXPECT_EQ(received_.size(), 1u);
+}
+
+TEST_F(AdmissionToTheServer, PeerThatDoesNotReadIsCut) {
+  const KeyFile ann = MakeKey("ann");
+  StartServer();
+  zmq::socket_t anns = RawCurveDealer(ann);
+  anns.set(zmq::sockopt::rcvhwm, 1);
+  anns.connect(address_);
+  anns.send(zmq::str_buffer("hello"), zmq::send_flags::none);
+  ASSERT_TRUE(Wait([&] { return !received_.empty(); }));
+  const std::string large(256 << 10, 'x');
+  Status sent;
+  for (int i = 0; i < 100'000 && sent.ok(); ++i) {
+    sent = server_->Send(received_[0].peer.id, AsBytes(large));
+  }
+  EXPECT_EQ(sent.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_TRUE(Wait([&] { return gone_.size() == 1; }));
+  EXPECT_EQ(server_->counters().cut_peers, 1u);
+}
+
+TEST_F(AdmissionToTheServer, PausedServerReadsLaterWhatWasSent) {
+  const KeyFile ann = MakeKey("ann");
+  StartServer();
+  AnswerEverything();
+  const auto session = Open(ann);
+  ASSERT_TRUE(Ask(*session, protocol::Heartbeat{}).ok());
+  server_->Pause(true);
+  EXPECT_EQ(Ask(*session, protocol::Heartbeat{}, 200).status().code(),
+            absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(received_.size(), 1u);
+  server_->Pause(false);
+  EXPECT_TRUE(Ask(*session, protocol::Heartbeat{}).ok());
+}
+
+TEST_F(AdmissionToTheServer, PublicAndWildcardAddressesMustBeNamedOnPurpose) {
+  for (const char* address : {"tcp://0.0.0.0:*", "tcp://[::]:*", "tcp://8.8.8.8:*"}) {
+    const auto server =
+        ServerSocket::Bind(*loop_, {.address = address, .pair = server_pair_}, KeyTable(), {});
+    EXPECT_EQ(server.status().code(), absl::StatusCode::kPermissionDenied) << address;
+  }
+  EXPECT_TRUE(
+      ServerSocket::Bind(*loop_,
+                         {.address = "tcp://0.0.0.0:*", .pair = server_pair_, .allow_public = true},
+                         KeyTable(), {})
+          .ok());
+}
+
+TEST_F(AdmissionToTheServer, AddressInUseIsSaid) {
+  StartServer();
+  const auto second =
+      ServerSocket::Bind(*loop_, {.address = address_, .pair = server_pair_}, KeyTable(), {});
+  EXPECT_EQ(second.status().code(), absl::StatusCode::kAlreadyExists);
+  const auto elsewhere = ServerSocket::Bind(
+      *loop_, {.address = "tcp://192.168.255.254:7678", .pair = server_pair_}, KeyTable(), {});
+  EXPECT_EQ(elsewhere.status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(AdmissionToTheServer, PairThatDoesNotFitIsRefused) {
+  const KeyPair odd{KeyPair::Generate().public_key, KeyPair::Generate().secret_key};
+  EXPECT_EQ(ServerSocket::Bind(*loop_, {.address = address_, .pair = odd}, KeyTable(), {})
+                .status()
+                .code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace patchbay::control

@@ -1,0 +1,259 @@
+#include "runtime/control/keys.h"
+
+#include <filesystem>
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/base/file.h"
+#include "runtime/base/hash.h"
+#include "runtime/control/address.h"
+#include "runtime/control/key_table.h"
+#include "tests/runtime/control/scratch_folder.h"
+
+namespace patchbay::control {
+namespace {
+
+KeyFile Example() {
+  return {.name = "ann",
+          .role = Role::kSubmitter,
+          .address = "tcp://127.0.0.1:7678",
+          .server_key = KeyPair::Generate().public_key,
+          .pair = KeyPair::Generate(),
+          .read = {"/data/slides", "/data/with space \"and\" quote"},
+          .write = {"/"}};
+}
+
+TEST(KeyPair, IsNewEachTimeAndFitsTogether) {
+  const KeyPair a = KeyPair::Generate(), b = KeyPair::Generate();
+  EXPECT_TRUE(CheckKeyPair(a).ok());
+  EXPECT_NE(a.public_key, b.public_key);
+  EXPECT_FALSE(CheckKeyPair({a.public_key, b.secret_key}).ok());
+}
+
+TEST(KeyText, AnythingButFortyCharactersOfZ85IsRefused) {
+  const std::string good = KeyPair::Generate().public_key;
+  EXPECT_TRUE(CheckKeyText(good, "k").ok());
+  for (const std::string& bad : {std::string(), good.substr(1), good + "0", std::string(40, '"'),
+                                 std::string(40, '\0'), std::string(40, '#')}) {
+    EXPECT_EQ(CheckKeyText(bad, "k").code(), absl::StatusCode::kInvalidArgument) << bad;
+  }
+}
+
+TEST(KeyFile, ComesBackAsItWasWritten) {
+  const ScratchFolder folder;
+  const KeyFile key = Example();
+  const std::string path = folder.Path("ann.key");
+  ASSERT_TRUE(WriteKeyFile(path, key).ok());
+  struct stat status;
+  ASSERT_EQ(stat(path.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0600u);
+  const auto read = ReadKeyFile(path);
+  ASSERT_TRUE(read.ok()) << Describe(read.status());
+  EXPECT_EQ(read->name, key.name);
+  EXPECT_EQ(read->role, key.role);
+  EXPECT_EQ(read->address, key.address);
+  EXPECT_EQ(read->server_key, key.server_key);
+  EXPECT_EQ(read->pair.public_key, key.pair.public_key);
+  EXPECT_EQ(read->pair.secret_key, key.pair.secret_key);
+  EXPECT_EQ(read->read, key.read);
+  EXPECT_EQ(read->write, key.write);
+}
+
+TEST(KeyFile, IsNotReplacedUnlessAskedTo) {
+  const ScratchFolder folder;
+  const std::string path = folder.Path("ann.key");
+  ASSERT_TRUE(WriteKeyFile(path, Example()).ok());
+  EXPECT_EQ(WriteKeyFile(path, Example()).code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_TRUE(WriteKeyFile(path, Example(), true).ok());
+}
+
+TEST(KeyFile, ThatOthersMayReadIsRefused) {
+  const ScratchFolder folder;
+  const std::string path = folder.Path("ann.key");
+  ASSERT_TRUE(WriteKeyFile(path, Example()).ok());
+  for (const mode_t mode : {0640, 0604, 0660, 0644}) {
+    ASSERT_EQ(chmod(path.c_str(), mode), 0);
+    EXPECT_EQ(ReadKeyFile(path).status().code(), absl::StatusCode::kPermissionDenied) << mode;
+  }
+}
+
+TEST(KeyFile, PassesThroughAMemfd) {
+  const UniqueFd fd(memfd_create("key", MFD_CLOEXEC));
+  const std::string text = FormatKeyFile(Example());
+  ASSERT_TRUE(WriteAt(fd.get(), 0, AsBytes(text), "memfd").ok());
+  const auto read = ReadKeyFile(StrCat("/proc/self/fd/", fd.get()));
+  ASSERT_TRUE(read.ok()) << Describe(read.status());
+  EXPECT_EQ(read->name, "ann");
+}
+
+TEST(KeyFile, MissingFileAndFolderAreSaid) {
+  const ScratchFolder folder;
+  EXPECT_EQ(ReadKeyFile(folder.Path("none")).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(ReadKeyFile(folder.Path("")).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(KeyFile, WrongFieldsAreRefusedByName) {
+  const std::string good = FormatKeyFile(Example());
+  const auto with = [&](std::string_view field, std::string_view line) {
+    std::string text = good;
+    const auto start = text.find(StrCat("\n", field, ":")) + 1;
+    return text.replace(start, text.find('\n', start) - start, line);
+  };
+  struct Case {
+    std::string text, mentions;
+  };
+  for (const Case& each :
+       {Case{with("role", "role: king"), "role"}, Case{with("address", "address: http://x"), "tcp"},
+        Case{with("address", "address: tcp://example.org:1"), "numeric"},
+        Case{with("server_key", "server_key: short"), "server_key"},
+        Case{with("secret_key", StrCat("secret_key: \"", KeyPair::Generate().secret_key, "\"")),
+             "secret_key"},
+        Case{with("name", "name: ../x"), "name"},
+        Case{with("read", "read: [relative]"), "absolute"},
+        Case{with("write", "write: [\"/a/../b\"]"), ".."}, Case{with("name", "naem: ann"), "naem"},
+        Case{with("name", "# gone"), "name"}, Case{"", "name"}, Case{"{", ""}}) {
+    const auto read = ParseKeyFile(each.text);
+    EXPECT_EQ(read.status().code(), absl::StatusCode::kInvalidArgument) << each.text;
+    EXPECT_NE(MessageOf(read.status()).find(each.mentions), std::string_view::npos)
+        << MessageOf(read.status());
+    EXPECT_EQ(MessageOf(read.status()).find(Example().pair.secret_key), std::string_view::npos);
+  }
+}
+
+TEST(Prefix, MustBeAbsoluteAndNormal) {
+  for (const char* good : {"/", "/a", "/a/b c", "/a..b"}) EXPECT_TRUE(CheckPrefix(good).ok());
+  for (const char* bad : {"", "a", "/a/", "//a", "/a/./b", "/..", "/a/.."}) {
+    EXPECT_FALSE(CheckPrefix(bad).ok()) << bad;
+  }
+}
+
+TEST(Home, MakesItsFoldersForTheOwnerAlone) {
+  const ScratchFolder folder;
+  const std::string path = folder.Path("home");
+  ASSERT_TRUE(Home::Open(path).ok());
+  struct stat status;
+  ASSERT_EQ(stat(path.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0700u);
+  ASSERT_EQ(chmod(path.c_str(), 0755), 0);
+  EXPECT_EQ(Home::Open(path).status().code(), absl::StatusCode::kPermissionDenied);
+}
+
+TEST(Home, GivesTheSameServerKeyEveryTime) {
+  const ScratchFolder folder;
+  const auto home = Home::Open(folder.Path("home"));
+  ASSERT_TRUE(home.ok());
+  const auto first = home->ServerKey(), second = home->ServerKey();
+  ASSERT_TRUE(first.ok() && second.ok());
+  EXPECT_EQ(first->public_key, second->public_key);
+  EXPECT_TRUE(ReadServerKey(home->ServerKeyPath()).ok());
+}
+
+TEST(Home, NewKeyIsInTheTableWithoutItsSecret) {
+  const ScratchFolder folder;
+  const auto home = Home::Open(folder.Path("home"));
+  ASSERT_TRUE(home.ok());
+  const auto key = home->NewKey({.name = "node-1",
+                                 .role = Role::kWorker,
+                                 .address = "ipc://@x",
+                                 .read = {"/data"},
+                                 .write = {"/out"}});
+  ASSERT_TRUE(key.ok()) << Describe(key.status());
+  const auto table = home->LoadKeys();
+  ASSERT_TRUE(table.ok()) << Describe(table.status());
+  const KnownKey* known = table->FindByPublicKey(key->pair.public_key);
+  ASSERT_NE(known, nullptr);
+  EXPECT_EQ(known->name, "node-1");
+  EXPECT_EQ(known->role, Role::kWorker);
+  EXPECT_EQ(known->read, std::vector<std::string>{"/data"});
+  EXPECT_EQ(known->write, std::vector<std::string>{"/out"});
+  EXPECT_FALSE(known->revoked);
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(home->folder())) {
+    if (!entry.is_regular_file()) continue;
+    const auto text = ReadFile(entry.path(), 1 << 20);
+    ASSERT_TRUE(text.ok());
+    EXPECT_EQ(text->find(key->pair.secret_key), std::string::npos) << entry.path();
+  }
+}
+
+TEST(Home, TakenNamesStayTakenAfterRevocation) {
+  const ScratchFolder folder;
+  const auto home = Home::Open(folder.Path("home"));
+  ASSERT_TRUE(home.ok());
+  ASSERT_TRUE(home->NewKey({.name = "ann", .address = "ipc://@x"}).ok());
+  EXPECT_EQ(home->NewKey({.name = "ann", .address = "ipc://@x"}).status().code(),
+            absl::StatusCode::kAlreadyExists);
+  ASSERT_TRUE(home->Revoke("ann").ok());
+  EXPECT_TRUE(home->LoadKeys()->FindByName("ann")->revoked);
+  EXPECT_EQ(home->NewKey({.name = "ann", .address = "ipc://@x"}).status().code(),
+            absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(home->Revoke("bob").code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(home->Revoke("../ann").code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(KeyTable, OneBadFileFailsTheLoadByName) {
+  const ScratchFolder folder;
+  const auto home = Home::Open(folder.Path("home"));
+  ASSERT_TRUE(home.ok());
+  ASSERT_TRUE(home->NewKey({.name = "ann", .address = "ipc://@x"}).ok());
+  ASSERT_TRUE(
+      WriteFileDurably(StrCat(home->KeysFolder(), "/bob.yaml"), AsBytes("name: bob\n"), 0600).ok());
+  const auto table = home->LoadKeys();
+  EXPECT_EQ(table.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(MessageOf(table.status()).find("bob"), std::string_view::npos);
+}
+
+TEST(KeyTable, FileUnderAnotherNameIsRefused) {
+  const ScratchFolder folder;
+  const auto home = Home::Open(folder.Path("home"));
+  ASSERT_TRUE(home.ok());
+  ASSERT_TRUE(home->NewKey({.name = "ann", .address = "ipc://@x"}).ok());
+  std::filesystem::rename(StrCat(home->KeysFolder(), "/ann.yaml"),
+                          StrCat(home->KeysFolder(), "/bob.yaml"));
+  EXPECT_FALSE(home->LoadKeys().ok());
+}
+
+TEST(KeyTable, RepeatedNamesAndKeysAreRefused) {
+  const std::string key = KeyPair::Generate().public_key;
+  const std::string other = KeyPair::Generate().public_key;
+  EXPECT_FALSE(
+      KeyTable::Of({{.name = "a", .public_key = key}, {.name = "b", .public_key = key}}).ok());
+  EXPECT_FALSE(
+      KeyTable::Of({{.name = "a", .public_key = key}, {.name = "a", .public_key = other}}).ok());
+}
+
+TEST(Address, IsNumericOrAnAbstractSocket) {
+  for (const char* good : {"tcp://127.0.0.1:7678", "tcp://[::1]:1", "ipc://@patchbay-12.x_y",
+                           "tcp://10.0.0.1:*", "tcp://8.8.8.8:65535"}) {
+    const auto address = ParseAddress(good);
+    ASSERT_TRUE(address.ok()) << good;
+    EXPECT_EQ(address->ToString(), good);
+  }
+  for (const char* bad :
+       {"", "127.0.0.1:1", "tcp://localhost:1", "tcp://127.0.0.1", "tcp://1.2.3:4",
+        "tcp://127.0.0.1:65536", "tcp://127.0.0.1:-1", "tcp://127.0.0.1:", "ipc:///tmp/x",
+        "ipc://@", "ipc://@a/b", "udp://127.0.0.1:1", "tcp://127.0.0.1:1;tcp://8.8.8.8:1",
+        "tcp://eth0:1", "tcp://*:1"}) {
+    EXPECT_EQ(ParseAddress(bad).status().code(), absl::StatusCode::kInvalidArgument) << bad;
+  }
+}
+
+TEST(Address, KnowsWhatIsPrivate) {
+  for (const char* in :
+       {"tcp://127.0.0.1:1", "tcp://10.255.0.1:1", "tcp://172.16.0.1:1", "tcp://172.31.255.255:1",
+        "tcp://192.168.1.1:1", "tcp://169.254.1.1:1", "tcp://100.64.0.1:1", "tcp://[::1]:1",
+        "tcp://[fe80::1]:1", "tcp://[fd00::1]:1", "tcp://[::ffff:10.0.0.1]:1", "ipc://@x"}) {
+    EXPECT_TRUE(IsPrivate(*ParseAddress(in))) << in;
+  }
+  for (const char* out :
+       {"tcp://8.8.8.8:1", "tcp://0.0.0.0:1", "tcp://[::]:1", "tcp://172.32.0.1:1",
+        "tcp://172.15.0.1:1", "tcp://192.169.0.1:1", "tcp://100.128.0.1:1", "tcp://[2001:db8::1]:1",
+        "tcp://[::ffff:8.8.8.8]:1"}) {
+    EXPECT_FALSE(IsPrivate(*ParseAddress(out))) << out;
+  }
+}
+
+}  // namespace
+}  // namespace patchbay::control

@@ -1,0 +1,194 @@
+#include "runtime/control/session.h"
+
+#include "tests/runtime/control/control_fixture.h"
+
+namespace patchbay::control {
+namespace {
+
+using SessionOverSockets = ControlFixture;
+
+TEST_F(SessionOverSockets, RequestOfAKnownKeyIsAnswered) {
+  const KeyFile key = MakeKey("ann", Role::kOperator);
+  StartServer();
+  AnswerEverything();
+  const auto session = Open(key);
+  const auto answer = Ask(*session, protocol::Heartbeat{1});
+  ASSERT_TRUE(answer.ok()) << Describe(answer.status());
+  EXPECT_EQ(std::get<protocol::HeartbeatSeen>(*answer).scheduler_incarnation, 7u);
+  ASSERT_EQ(received_.size(), 1u);
+  EXPECT_EQ(received_[0].peer.key_name, "ann");
+  EXPECT_EQ(received_[0].peer.role, Role::kOperator);
+  EXPECT_EQ(server_->counters().accepted, 1u);
+}
+
+TEST_F(SessionOverSockets, AbstractUnixSocketWorksTheSameWay) {
+  address_ = StrCat("ipc://@patchbay-test-", Hex64(RandomU64()));
+  const KeyFile key = MakeKey("ann");
+  StartServer();
+  AnswerEverything();
+  EXPECT_TRUE(Ask(*Open(key), protocol::Heartbeat{1}).ok());
+}
+
+TEST_F(SessionOverSockets, RefusalArrivesAsItsStatus) {
+  const KeyFile key = MakeKey("ann");
+  StartServer();
+  answer_ = [this](const Peer& peer, std::span<const std::byte> bytes) {
+    protocol::RequestFailed failed{
+        {static_cast<std::int32_t>(absl::StatusCode::kNotFound), "x: y"}};
+    const auto reply =
+        protocol::Encode({.request_id = protocol::Decode(bytes)->request_id, .body = failed});
+    EXPECT_TRUE(server_->Send(peer.id, AsBytes(*reply)).ok());
+  };
+  const auto answer = Ask(*Open(key), protocol::CancelJob{4});
+  EXPECT_EQ(answer.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(MessageOf(answer.status()), "x: y");
+}
+
+TEST_F(SessionOverSockets, UnansweredRequestIsRepeatedUnderItsNumber) {
+  const KeyFile key = MakeKey("ann");
+  StartServer();
+  const auto session = Open(key);
+  int answers = 0;
+  answer_ = [this](const Peer& peer, std::span<const std::byte> bytes) {
+    if (received_.size() < 2) return;  // the first is lost
+    const auto message = protocol::Decode(bytes);
+    const auto reply =
+        protocol::Encode({.request_id = message->request_id, .body = protocol::HeartbeatSeen{}});
+    for (int i = 0; i < 3; ++i) EXPECT_TRUE(server_->Send(peer.id, AsBytes(*reply)).ok());
+  };
+  session->Request(protocol::Heartbeat{5}, kPatienceMs, [&](auto answer) {
+    EXPECT_TRUE(answer.ok());
+    ++answers;
+  });
+  EXPECT_TRUE(Wait([&] { return answers > 0; }));
+  EXPECT_GE(received_.size(), 2u);
+  EXPECT_EQ(received_[0].bytes, received_[1].bytes);
+  // The second and third answer of the same request are not for anybody.
+  EXPECT_TRUE(Ask(*session, protocol::Heartbeat{6}).ok());
+  EXPECT_EQ(answers, 1);
+}
+
+TEST_F(SessionOverSockets, DeadlineIsSaid) {
+  const KeyFile key = MakeKey("ann");
+  StartServer();
+  const auto session = Open(key);
+  const auto answer = Ask(*session, protocol::Heartbeat{}, 300);
+  EXPECT_EQ(answer.status().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_NE(MessageOf(answer.status()).find("no answer in 0.3 s"), std::string_view::npos);
+}
+
+TEST_F(SessionOverSockets, NothingListeningIsUnavailable) {
+  const KeyFile key = MakeKey("ann");
+  address_ = "tcp://127.0.0.1:1";
+  const auto answer = Ask(*Open(key), protocol::Heartbeat{}, 400);
+  EXPECT_EQ(answer.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_NE(MessageOf(answer.status()).find("tcp://127.0.0.1:1: no answer in 0.4 s"),
+            std::string_view::npos)
+      << MessageOf(answer.status());
+}
+
+TEST_F(SessionOverSockets, FactsNobodyAskedForArriveToo) {
+  const KeyFile key = MakeKey("ann");
+  StartServer();
+  std::vector<protocol::Body> facts;
+  const auto session =
+      Open(key, {.on_connected = {}, .on_lost = {}, .on_fact = [&](protocol::Body body) {
+                   facts.push_back(std::move(body));
+                 }});
+  ASSERT_TRUE(Wait([&] { return session->connected(); }));
+  ASSERT_TRUE(session->Tell(protocol::Heartbeat{}).ok());
+  ASSERT_TRUE(Wait([&] { return !received_.empty(); }));
+  const auto fact = protocol::Encode({.body = protocol::KillWorker{3, 4}});
+  ASSERT_TRUE(server_->Send(received_[0].peer.id, AsBytes(*fact)).ok());
+  ASSERT_TRUE(Wait([&] { return !facts.empty(); }));
+  EXPECT_EQ(std::get<protocol::KillWorker>(facts[0]).index, 3u);
+}
+
+TEST_F(SessionOverSockets, SendingWhileNotConnectedIsUnavailable) {
+  const KeyFile key = MakeKey("ann");
+  address_ = "tcp://127.0.0.1:1";
+  EXPECT_EQ(Open(key)->Tell(protocol::Heartbeat{}).code(), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(SessionOverSockets, RestartOfTheServerIsBridged) {
+  const KeyFile key = MakeKey("ann");
+  StartServer();
+  int connections = 0, losses = 0;
+  const auto session = Open(key, {.on_connected = [&] { ++connections; },
+                                  .on_lost = [&](const Status&) { ++losses; },
+                                  .on_fact = {}});
+  ASSERT_TRUE(Wait([&] { return session->connected(); }));
+  bool answered = false;
+  session->Request(protocol::Heartbeat{1}, kPatienceMs, [&](auto answer) {
+    EXPECT_TRUE(answer.ok()) << Describe(answer.status());
+    answered = true;
+  });
+  ASSERT_TRUE(Wait([&] { return received_.size() == 1; }));
+  server_.reset();
+  ASSERT_TRUE(Wait([&] { return losses > 0; }));
+  EXPECT_FALSE(session->connected());
+  AnswerEverything();
+  StartServer();
+  EXPECT_TRUE(Wait([&] { return answered; }));
+  EXPECT_EQ(connections, 2);
+}
+
+TEST_F(SessionOverSockets, PeerThatEndsIsGoneAtOnce) {
+  const KeyFile key = MakeKey("ann");
+  StartServer();
+  AnswerEverything();
+  auto session = Open(key);
+  ASSERT_TRUE(Ask(*session, protocol::Heartbeat{}).ok());
+  const PeerId id = received_[0].peer.id;
+  session.reset();
+  EXPECT_TRUE(Wait([&] { return !gone_.empty(); }));
+  EXPECT_EQ(gone_, std::vector<PeerId>{id});
+  EXPECT_EQ(server_->Send(id, {}).code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(server_->Find(id), nullptr);
+}
+
+TEST_F(SessionOverSockets, ReconnectingPeerIsANewOne) {
+  const KeyFile key = MakeKey("ann");
+  StartServer();
+  AnswerEverything();
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(Ask(*Open(key), protocol::Heartbeat{}).ok());
+  ASSERT_TRUE(Wait([&] { return gone_.size() == 20; }));
+  std::vector<PeerId> ids;
+  for (const auto& each : received_) ids.push_back(each.peer.id);
+  EXPECT_EQ(std::set<PeerId>(ids.begin(), ids.end()).size(), 20u);
+  EXPECT_EQ(gone_, ids);
+}
+
+TEST_F(SessionOverSockets, RequestClientAsksAndWaits) {
+  KeyFile key = MakeKey("ann");
+  StartServer();
+  AnswerEverything();
+  key.address = address_;
+  StatusOr<protocol::HeartbeatSeen> answer = absl::UnknownError("");
+  std::thread user([&] {
+    const auto client = RequestClient::Open(key, kPatienceMs);
+    ASSERT_TRUE(client.ok()) << Describe(client.status());
+    answer = (*client)->CallFor<protocol::HeartbeatSeen>(protocol::Heartbeat{}, kPatienceMs);
+    EXPECT_EQ((*client)
+                  ->CallFor<protocol::JobSubmitted>(protocol::Heartbeat{}, kPatienceMs)
+                  .status()
+                  .code(),
+              absl::StatusCode::kInternal);
+    loop_->Stop();
+  });
+  loop_->Run();
+  user.join();
+  ASSERT_TRUE(answer.ok()) << Describe(answer.status());
+  EXPECT_EQ(answer->scheduler_incarnation, 7u);
+}
+
+TEST_F(SessionOverSockets, RequestClientSaysThatNothingAnswers) {
+  KeyFile key = MakeKey("ann");
+  key.address = "tcp://127.0.0.1:1";
+  const auto client = RequestClient::Open(key, 300);
+  EXPECT_EQ(client.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(MessageOf(client.status()), "connect: tcp://127.0.0.1:1: no answer in 0.3 s");
+}
+
+}  // namespace
+}  // namespace patchbay::control
