@@ -1,0 +1,185 @@
+#include "scheduler/journal/database.h"
+
+#include <cerrno>
+
+#include <fcntl.h>
+#include <sqlite3.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+#include "runtime/base/file.h"
+
+namespace patchbay::scheduler {
+namespace {
+
+constexpr std::uint64_t kPageBytes = 4096;
+constexpr char kSchema[] =
+    "PRAGMA page_size=4096;"
+    "PRAGMA locking_mode=EXCLUSIVE;"
+    "PRAGMA journal_mode=WAL;"
+    "PRAGMA synchronous=FULL;"
+    "PRAGMA wal_autocheckpoint=4000;"
+    "PRAGMA application_id=1346524489;"
+    "CREATE TABLE IF NOT EXISTS records(sequence INTEGER PRIMARY KEY, bytes BLOB NOT NULL);"
+    "CREATE TABLE IF NOT EXISTS snapshot(sequence INTEGER PRIMARY KEY, bytes BLOB NOT NULL);";
+
+Status FromSqlite(int code, std::string_view doing, const char* text) {
+  const std::string message = StrCat(doing, ": journal: ", text == nullptr ? "unknown" : text);
+  switch (code & 0xFF) {
+    case SQLITE_FULL:
+      return absl::ResourceExhaustedError(message);
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+      return absl::UnavailableError(StrCat(message, " (another scheduler uses it)"));
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+      return absl::DataLossError(message);
+    default:
+      return absl::InternalError(message);
+  }
+}
+
+std::string_view FolderOf(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? std::string_view("/") : std::string_view(path).substr(0, slash);
+}
+
+/// The text of the first column of the first row of `sql`.
+std::string FirstText(sqlite3* handle, const char* sql) {
+  sqlite3_stmt* statement = nullptr;
+  std::string text;
+  if (sqlite3_prepare_v2(handle, sql, -1, &statement, nullptr) == SQLITE_OK &&
+      sqlite3_step(statement) == SQLITE_ROW) {
+    const auto* column = sqlite3_column_text(statement, 0);
+    if (column != nullptr) text = reinterpret_cast<const char*>(column);
+  }
+  sqlite3_finalize(statement);
+  return text;
+}
+
+}  // namespace
+
+Status CheckFileSystem(const std::string& folder) {
+  struct statfs found {};
+  if (statfs(folder.c_str(), &found) != 0) return FromErrno("open journal", folder, errno);
+  switch (static_cast<std::uint32_t>(found.f_type)) {
+    case 0x6969u:      // NFS
+    case 0xFF534D42u:  // CIFS
+    case 0xFE534D42u:  // SMB2
+    case 0x517Bu:      // SMB
+    case 0x01021997u:  // 9p
+    case 0x5346414Fu:  // AFS
+      return absl::UnimplementedError(StrCat(
+          "open journal: ", folder,
+          ": the folder is on a network file system, which cannot hold the journal; choose a "
+          "local one with --state"));
+    default:
+      return absl::OkStatus();
+  }
+}
+
+StatusOr<std::unique_ptr<Database>> Database::Open(const std::string& path,
+                                                   std::uint64_t file_bytes_max) {
+  PB_RETURN_IF_ERROR(CheckFileSystem(std::string(FolderOf(path))));
+  {
+    PB_ASSIGN_OR_RETURN(const UniqueFd created, OpenFile(path, O_RDWR | O_CREAT, 0600));
+    if (fchmod(created.get(), 0600) != 0) return FromErrno("open journal", path, errno);
+  }
+  sqlite3* handle = nullptr;
+  const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX;
+  const int code = sqlite3_open_v2(path.c_str(), &handle, flags, nullptr);
+  std::unique_ptr<Database> database(new Database(handle));
+  if (code != SQLITE_OK) return FromSqlite(code, "open", sqlite3_errstr(code));
+  sqlite3_extended_result_codes(handle, 1);
+  PB_RETURN_IF_ERROR(database->Run(kSchema));
+  PB_RETURN_IF_ERROR(database->Run("BEGIN EXCLUSIVE; COMMIT;"));
+  const std::string found = FirstText(handle, "PRAGMA integrity_check(1)");
+  if (found != "ok") {
+    return absl::DataLossError(StrCat("open journal: ", path, ": damaged: ", found));
+  }
+  if (FirstText(handle, "PRAGMA journal_mode") != "wal") {
+    return absl::InternalError(StrCat("open journal: ", path, ": no write-ahead log here"));
+  }
+  const std::string pages = StrCat("PRAGMA max_page_count=", file_bytes_max / kPageBytes, ";");
+  PB_RETURN_IF_ERROR(database->Run(pages.c_str()));
+  PB_RETURN_IF_ERROR(database->Prepare());
+  PB_RETURN_IF_ERROR(SyncDirectory(std::string(FolderOf(path))));
+  return database;
+}
+
+Database::~Database() {
+  sqlite3_finalize(insert_);
+  sqlite3_finalize(insert_snapshot_);
+  sqlite3_close(handle_);
+}
+
+Status Database::Error(std::string_view doing) const {
+  return FromSqlite(sqlite3_extended_errcode(handle_), doing, sqlite3_errmsg(handle_));
+}
+
+Status Database::Run(const char* sql) {
+  return sqlite3_exec(handle_, sql, nullptr, nullptr, nullptr) == SQLITE_OK ? absl::OkStatus()
+                                                                            : Error("write");
+}
+
+Status Database::Prepare() {
+  const auto prepare = [&](const char* sql, sqlite3_stmt** statement) {
+    return sqlite3_prepare_v3(handle_, sql, -1, SQLITE_PREPARE_PERSISTENT, statement, nullptr) ==
+           SQLITE_OK;
+  };
+  const bool ok = prepare("INSERT INTO records VALUES(?1, ?2)", &insert_) &&
+                  prepare("INSERT INTO snapshot VALUES(?1, ?2)", &insert_snapshot_);
+  return ok ? absl::OkStatus() : Error("open");
+}
+
+Status Database::RunOnce(sqlite3_stmt* statement, std::uint64_t sequence, std::string_view bytes) {
+  sqlite3_bind_int64(statement, 1, static_cast<sqlite3_int64>(sequence));
+  sqlite3_bind_blob64(statement, 2, bytes.data(), bytes.size(), SQLITE_STATIC);
+  const int code = sqlite3_step(statement);
+  const Status status = code == SQLITE_DONE ? absl::OkStatus() : Error("write");
+  sqlite3_reset(statement);
+  sqlite3_clear_bindings(statement);
+  return status;
+}
+
+Status Database::Begin() { return Run("BEGIN IMMEDIATE"); }
+Status Database::Commit() { return Run("COMMIT"); }
+
+Status Database::Insert(std::uint64_t sequence, std::string_view record) {
+  return RunOnce(insert_, sequence, record);
+}
+
+Status Database::Replace(std::uint64_t sequence, std::string_view snapshot) {
+  PB_RETURN_IF_ERROR(Run("DELETE FROM snapshot"));
+  PB_RETURN_IF_ERROR(RunOnce(insert_snapshot_, sequence, snapshot));
+  return Run(StrCat("DELETE FROM records WHERE sequence <= ", sequence).c_str());
+}
+
+Status Database::Checkpoint() { return Run("PRAGMA wal_checkpoint(TRUNCATE)"); }
+
+Status Database::ReadAll(const char* sql, const OnRow& row) {
+  sqlite3_stmt* statement = nullptr;
+  if (sqlite3_prepare_v2(handle_, sql, -1, &statement, nullptr) != SQLITE_OK) return Error("read");
+  Status status;
+  int code = SQLITE_ROW;
+  while (status.ok() && (code = sqlite3_step(statement)) == SQLITE_ROW) {
+    const auto* bytes = static_cast<const char*>(sqlite3_column_blob(statement, 1));
+    const auto size = static_cast<std::size_t>(sqlite3_column_bytes(statement, 1));
+    status = row(static_cast<std::uint64_t>(sqlite3_column_int64(statement, 0)),
+                 std::string_view(bytes, size));
+  }
+  if (status.ok() && code != SQLITE_DONE) status = Error("read");
+  sqlite3_finalize(statement);
+  return status;
+}
+
+Status Database::ReadSnapshot(const OnRow& row) {
+  return ReadAll("SELECT sequence, bytes FROM snapshot ORDER BY sequence DESC LIMIT 1", row);
+}
+
+Status Database::ReadRecords(const OnRow& row) {
+  return ReadAll("SELECT sequence, bytes FROM records ORDER BY sequence", row);
+}
+
+}  // namespace patchbay::scheduler

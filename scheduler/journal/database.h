@@ -1,0 +1,55 @@
+// The SQLite file under the journal. Private to scheduler/journal.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "runtime/base/status.h"
+
+struct sqlite3;
+struct sqlite3_stmt;
+
+namespace patchbay::scheduler {
+
+/// One connection: WAL, synchronous=FULL, locked exclusively. Used by one thread at a time.
+class Database {
+ public:
+  static StatusOr<std::unique_ptr<Database>> Open(const std::string& path,
+                                                  std::uint64_t file_bytes_max);
+  ~Database();
+  Database(const Database&) = delete;
+  Database& operator=(const Database&) = delete;
+
+  Status Begin();
+  Status Insert(std::uint64_t sequence, std::string_view record);
+  /// Replaces the snapshot and forgets the records it covers.
+  Status Replace(std::uint64_t sequence, std::string_view snapshot);
+  /// On return with OK what was inserted survives a power cut.
+  Status Commit();
+  /// Moves the write-ahead log into the file and empties it.
+  Status Checkpoint();
+
+  using OnRow = std::function<Status(std::uint64_t sequence, std::string_view bytes)>;
+  Status ReadSnapshot(const OnRow& row);
+  Status ReadRecords(const OnRow& row);
+
+ private:
+  explicit Database(sqlite3* handle) : handle_(handle) {}
+  Status Prepare();
+  Status Run(const char* sql);
+  Status RunOnce(sqlite3_stmt* statement, std::uint64_t sequence, std::string_view bytes);
+  Status ReadAll(const char* sql, const OnRow& row);
+  Status Error(std::string_view doing) const;
+
+  sqlite3* handle_;
+  sqlite3_stmt* insert_ = nullptr;
+  sqlite3_stmt* insert_snapshot_ = nullptr;
+};
+
+/// Unimplemented when the folder lies on a file system whose locks and syncs cannot be trusted.
+Status CheckFileSystem(const std::string& folder);
+
+}  // namespace patchbay::scheduler

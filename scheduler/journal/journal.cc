@@ -1,0 +1,164 @@
+#include "scheduler/journal/journal.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "scheduler/journal/database.h"
+
+namespace patchbay::scheduler {
+namespace {
+
+/// Records of one transaction at most: bounds how long an acknowledgement waits behind others.
+constexpr std::size_t kGroupRecords = 8192;
+
+struct Snapshot {
+  std::uint64_t sequence = 0;
+  std::string bytes;
+};
+
+}  // namespace
+
+struct Journal::Store {
+  JournalOptions options;
+  std::unique_ptr<Database> database;
+  OnDurable on_durable;
+  std::atomic<std::uint64_t> since_snapshot{0};
+  std::thread writer;
+
+  std::mutex mu;  // guards everything below
+  std::condition_variable changed;
+  std::deque<JournalRecord> queue;
+  std::deque<Snapshot> snapshots;
+  bool stopping = false;
+  bool failed = false;
+
+  void Write();
+  Status WriteGroup(const std::deque<JournalRecord>& group);
+  Status WriteSnapshot(const Snapshot& snapshot);
+  bool NextGroup(std::deque<JournalRecord>& group, std::deque<Snapshot>& snapshot);
+};
+
+Journal::Journal(std::unique_ptr<Store> store) : store_(std::move(store)) {}
+
+StatusOr<std::unique_ptr<Journal>> Journal::Open(const JournalOptions& options) {
+  auto store = std::make_unique<Store>();
+  store->options = options;
+  PB_ASSIGN_OR_RETURN(store->database, Database::Open(options.path, options.file_bytes_max));
+  return std::unique_ptr<Journal>(new Journal(std::move(store)));
+}
+
+Journal::~Journal() {
+  {
+    const std::lock_guard<std::mutex> lock(store_->mu);
+    store_->stopping = true;
+  }
+  store_->changed.notify_all();
+  if (store_->writer.joinable()) store_->writer.join();
+}
+
+Status Journal::ReplayInto(Core& core) {
+  PB_RETURN_IF_ERROR(
+      store_->database->ReadSnapshot([&](std::uint64_t sequence, std::string_view bytes) {
+        return core.LoadSnapshot(sequence, bytes);
+      }));
+  std::uint64_t count = 0;
+  PB_RETURN_IF_ERROR(
+      store_->database->ReadRecords([&](std::uint64_t sequence, std::string_view bytes) {
+        ++count;
+        return core.Replay(sequence, bytes);
+      }));
+  store_->since_snapshot = count;
+  return absl::OkStatus();
+}
+
+void Journal::Start(OnDurable on_durable) {
+  store_->on_durable = std::move(on_durable);
+  store_->writer = std::thread([store = store_.get()] { store->Write(); });
+}
+
+void Journal::Append(std::vector<JournalRecord> records) {
+  if (records.empty()) return;
+  std::unique_lock<std::mutex> lock(store_->mu);
+  store_->changed.wait(lock, [&] {
+    return store_->failed || store_->queue.size() < store_->options.queue_records_max;
+  });
+  if (store_->failed) return;
+  for (JournalRecord& record : records) store_->queue.push_back(std::move(record));
+  lock.unlock();
+  store_->changed.notify_all();
+}
+
+void Journal::Compact(std::uint64_t sequence, std::string snapshot) {
+  store_->since_snapshot = 0;
+  {
+    const std::lock_guard<std::mutex> lock(store_->mu);
+    if (store_->failed) return;
+    store_->snapshots.push_back({sequence, std::move(snapshot)});
+  }
+  store_->changed.notify_all();
+}
+
+std::uint64_t Journal::records_since_snapshot() const { return store_->since_snapshot; }
+
+/// Waits for work. Records up to the next snapshot come before it.
+bool Journal::Store::NextGroup(std::deque<JournalRecord>& group, std::deque<Snapshot>& snapshot) {
+  std::unique_lock<std::mutex> lock(mu);
+  changed.wait(lock, [&] { return stopping || !queue.empty() || !snapshots.empty(); });
+  while (!queue.empty() && group.size() < kGroupRecords) {
+    if (!snapshots.empty() && queue.front().sequence > snapshots.front().sequence) break;
+    group.push_back(std::move(queue.front()));
+    queue.pop_front();
+  }
+  if (group.empty() && !snapshots.empty()) {
+    snapshot.push_back(std::move(snapshots.front()));
+    snapshots.pop_front();
+  }
+  changed.notify_all();
+  return !group.empty() || !snapshot.empty();
+}
+
+Status Journal::Store::WriteGroup(const std::deque<JournalRecord>& group) {
+  PB_RETURN_IF_ERROR(database->Begin());
+  for (const JournalRecord& record : group) {
+    PB_RETURN_IF_ERROR(database->Insert(record.sequence, record.bytes));
+  }
+  PB_RETURN_IF_ERROR(database->Commit());
+  since_snapshot += group.size();
+  return absl::OkStatus();
+}
+
+Status Journal::Store::WriteSnapshot(const Snapshot& snapshot) {
+  PB_RETURN_IF_ERROR(database->Begin());
+  PB_RETURN_IF_ERROR(database->Replace(snapshot.sequence, snapshot.bytes));
+  PB_RETURN_IF_ERROR(database->Commit());
+  return database->Checkpoint();
+}
+
+/// The writer thread. The first error ends it: a sync that failed may have lost what the kernel
+/// held, so nothing after it can be promised.
+void Journal::Store::Write() {
+  std::deque<JournalRecord> group;
+  std::deque<Snapshot> snapshot;
+  while (NextGroup(group, snapshot)) {
+    const Status status = group.empty() ? WriteSnapshot(snapshot.front()) : WriteGroup(group);
+    if (!status.ok()) {
+      {
+        const std::lock_guard<std::mutex> lock(mu);
+        failed = true;
+        queue.clear();
+        snapshots.clear();
+      }
+      changed.notify_all();
+      return on_durable(status, 0);
+    }
+    if (!group.empty()) on_durable(status, group.back().sequence);
+    group.clear();
+    snapshot.clear();
+  }
+}
+
+}  // namespace patchbay::scheduler
