@@ -1,0 +1,186 @@
+// The decoders by themselves, on streams made here.
+#include <cstring>
+
+#include <gtest/gtest.h>
+#include <openjpeg.h>
+
+#include "tests/workers/sources/crafted_tiff.h"
+#include "workers/sources/flat_codecs.h"
+#include "workers/sources/jpeg2000_decoder.h"
+#include "workers/sources/jpeg_decoder.h"
+#include "workers/sources/tiff_source.h"
+
+namespace patchbay::workers {
+namespace {
+
+std::vector<std::uint8_t> Gradient(int width, int height) {
+  std::vector<std::uint8_t> rgb;
+  for (int y = 0; y < height; ++y) {
+    for (int x = 0; x < width; ++x) {
+      rgb.push_back(static_cast<std::uint8_t>(x * 3 + y));
+      rgb.push_back(static_cast<std::uint8_t>(200 - y * 2));
+      rgb.push_back(static_cast<std::uint8_t>((x * y) % 251));
+    }
+  }
+  return rgb;
+}
+
+struct MemoryWriter {
+  std::string bytes;
+  std::size_t at = 0;
+};
+
+OPJ_SIZE_T WriteMemory(void* data, OPJ_SIZE_T size, void* user) {
+  auto* out = static_cast<MemoryWriter*>(user);
+  if (out->bytes.size() < out->at + size) out->bytes.resize(out->at + size);
+  std::memcpy(out->bytes.data() + out->at, data, size);
+  out->at += size;
+  return size;
+}
+OPJ_OFF_T SkipOutput(OPJ_OFF_T size, void* user) {
+  static_cast<MemoryWriter*>(user)->at += static_cast<std::size_t>(size);
+  return size;
+}
+OPJ_BOOL SeekOutput(OPJ_OFF_T to, void* user) {
+  static_cast<MemoryWriter*>(user)->at = static_cast<std::size_t>(to);
+  return OPJ_TRUE;
+}
+
+/// A lossless raw codestream with the colour transform inside.
+std::string EncodeJpeg2000(const std::vector<std::uint8_t>& rgb, int width, int height) {
+  opj_image_cmptparm_t parts[3] = {};
+  for (auto& part : parts) {
+    part.dx = part.dy = 1;
+    part.w = static_cast<OPJ_UINT32>(width);
+    part.h = static_cast<OPJ_UINT32>(height);
+    part.prec = 8;
+  }
+  opj_image_t* image = opj_image_create(3, parts, OPJ_CLRSPC_SRGB);
+  image->x1 = static_cast<OPJ_UINT32>(width);
+  image->y1 = static_cast<OPJ_UINT32>(height);
+  for (std::size_t i = 0; i < rgb.size(); ++i) image->comps[i % 3].data[i / 3] = rgb[i];
+  opj_cparameters_t parameters;
+  opj_set_default_encoder_parameters(&parameters);
+  parameters.tcp_mct = 1;
+  parameters.tcp_numlayers = 1;
+  parameters.cp_disto_alloc = 1;
+  parameters.numresolution = 3;
+  opj_codec_t* codec = opj_create_compress(OPJ_CODEC_J2K);
+  opj_stream_t* stream = opj_stream_create(1 << 16, OPJ_FALSE);
+  MemoryWriter out;
+  opj_stream_set_user_data(stream, &out, nullptr);
+  opj_stream_set_write_function(stream, WriteMemory);
+  opj_stream_set_skip_function(stream, SkipOutput);
+  opj_stream_set_seek_function(stream, SeekOutput);
+  EXPECT_TRUE(opj_setup_encoder(codec, &parameters, image));
+  EXPECT_TRUE(opj_start_compress(codec, image, stream));
+  EXPECT_TRUE(opj_encode(codec, stream));
+  EXPECT_TRUE(opj_end_compress(codec, stream));
+  opj_stream_destroy(stream);
+  opj_destroy_codec(codec);
+  opj_image_destroy(image);
+  return out.bytes;
+}
+
+TEST(Jpeg2000Decoder, RgbTilesOfASlideAreExact) {
+  const auto rgb = Gradient(32, 32);
+  CraftedImage image;
+  image.width = image.height = 60;
+  image.tile = 32;
+  image.compression = 33005;
+  image.description = "Aperio Image|MPP = 0.25";
+  image.pieces.assign(4, EncodeJpeg2000(rgb, 32, 32));
+  TemporaryFolder folder;
+  ASSERT_TRUE(WriteTiff(folder.File("a.svs"), {image}).ok());
+  const auto source = OpenImage(folder.File("a.svs"));
+  ASSERT_TRUE(source.ok()) << Describe(source.status());
+  EXPECT_EQ((*source)->layout().kind, "aperio");
+  PatchReader reader(**source);
+  const auto pixels = reader.Read(0, Box2D(32, 0, 28, 32), 0);
+  ASSERT_TRUE(pixels.ok()) << Describe(pixels.status());
+  EXPECT_TRUE(std::equal((*pixels)->begin(), (*pixels)->end(), rgb.begin()));
+}
+
+TEST(Jpeg2000Decoder, ShortOrOtherwiseSizedStreamIsDataLoss) {
+  const std::string good = EncodeJpeg2000(Gradient(32, 32), 32, 32);
+  std::vector<std::uint8_t> rgb(64 * 64 * 3);
+  EXPECT_TRUE(DecodeJpeg2000(AsBytes(good), 32, 32, false, rgb.data()).ok());
+  EXPECT_EQ(DecodeJpeg2000(AsBytes(good), 64, 32, false, rgb.data()).code(),
+            absl::StatusCode::kDataLoss);
+  for (std::size_t cut = 0; cut + 2 < good.size(); cut += 7) {
+    EXPECT_EQ(DecodeJpeg2000(AsBytes(good.substr(0, cut)), 32, 32, false, rgb.data()).code(),
+              absl::StatusCode::kDataLoss)
+        << "cut at " << cut << " of " << good.size();
+  }
+}
+
+TEST(JpegDecoder, EveryWindowEqualsTheCutOfTheWhole) {
+  constexpr int kWidth = 56, kHeight = 40;
+  const auto rgb = Gradient(kWidth, kHeight);
+  JpegEncoder encoder(85);
+  std::vector<std::byte> bytes;
+  ASSERT_TRUE(encoder.Encode({rgb.data(), kWidth, kHeight}, bytes).ok());
+  const std::string tables = *encoder.Tables();
+  const JpegPiece piece{tables, bytes, kWidth, kHeight, kHeight, 3, false};
+  JpegDecoder decoder;
+  std::vector<std::uint8_t> whole(kWidth * kHeight * 3), part(kWidth * kHeight * 3);
+  ASSERT_TRUE(decoder.Decode(piece, {0, 0, kHeight, kWidth}, whole.data(), kWidth * 3).ok());
+  for (int y = 0; y < kHeight; y += 3) {
+    for (int x = 0; x < kWidth; x += 3) {
+      const PixelWindow window{y, x, std::min(7, kHeight - y), std::min(11, kWidth - x)};
+      ASSERT_TRUE(decoder.Decode(piece, window, part.data(), kWidth * 3).ok());
+      for (int row = 0; row < window.height; ++row) {
+        ASSERT_EQ(
+            std::memcmp(part.data() + row * kWidth * 3, whole.data() + ((y + row) * kWidth + x) * 3,
+                        static_cast<std::size_t>(window.width) * 3),
+            0)
+            << "row " << y + row << " column " << x;
+      }
+    }
+  }
+}
+
+TEST(JpegDecoder, EveryCutOfTheStreamIsDataLoss) {
+  const auto rgb = Gradient(32, 32);
+  JpegEncoder encoder(85);
+  std::vector<std::byte> bytes;
+  ASSERT_TRUE(encoder.Encode({rgb.data(), 32, 32}, bytes).ok());
+  const std::string tables = *encoder.Tables();
+  JpegDecoder decoder;
+  std::vector<std::uint8_t> out(32 * 32 * 3);
+  for (std::size_t cut = 0; cut + 2 < bytes.size(); ++cut) {
+    const JpegPiece piece{tables, std::span(bytes).first(cut), 32, 32, 32, 3, false};
+    ASSERT_EQ(decoder.Decode(piece, {0, 0, 32, 32}, out.data(), 96).code(),
+              absl::StatusCode::kDataLoss)
+        << "cut at " << cut << " of " << bytes.size();
+  }
+}
+
+TEST(FlatCodecs, LzwStringsThatNameThemselvesDecode) {
+  // Clear, 'A', 258 (= "AA", not yet defined), 259 (= "AAA"), end: 9-bit codes.
+  const std::uint32_t codes[] = {256, 'A', 258, 259, 257};
+  std::string bytes;
+  std::uint64_t held = 0;
+  int bits = 0;
+  for (std::uint32_t code : codes) {
+    held = held << 9 | code;
+    for (bits += 9; bits >= 8; bits -= 8) bytes.push_back(static_cast<char>(held >> (bits - 8)));
+  }
+  bytes.push_back(static_cast<char>(held << (8 - bits)));
+  std::vector<std::uint8_t> out(6);
+  ASSERT_TRUE(DecodeFlat(TiffCompression::kLzw, AsBytes(bytes), out).ok());
+  EXPECT_EQ(out, std::vector<std::uint8_t>(6, 'A'));
+  out.resize(7);
+  EXPECT_EQ(DecodeFlat(TiffCompression::kLzw, AsBytes(bytes), out).code(),
+            absl::StatusCode::kDataLoss);
+}
+
+TEST(FlatCodecs, PredictorAddsUpAlongRowsPerSample) {
+  std::vector<std::uint8_t> samples = {1, 2, 3, 1, 1, 1, 255, 0, 2, 9, 9, 9, 1, 1, 1, 1, 1, 1};
+  UndoHorizontalPredictor(samples, 9, 3);
+  EXPECT_EQ(samples, (std::vector<std::uint8_t>{1, 2, 3, 2, 3, 4, 1, 3, 6, 9, 9, 9, 10, 10, 10, 11,
+                                                11, 11}));
+}
+
+}  // namespace
+}  // namespace patchbay::workers
