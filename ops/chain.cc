@@ -143,11 +143,10 @@ StatusOr<Chain> Chain::Compile(const ChainOptions& options) {
   }
   PB_RETURN_IF_ERROR(chain.CheckShapes());
   PB_ASSIGN_OR_RETURN(const CastTo to, CastTarget(options.dtype));
-  for (const auto& channel : values) {
-    for (const double v : channel) chain.table_.push_back(CastBits(static_cast<float>(v), to));
-  }
+  std::vector<double> exact;
+  for (const auto& channel : values) exact.insert(exact.end(), channel.begin(), channel.end());
   chain.rows_ = std::make_shared<const RowMaker>(
-      chain.table_, options.channels, to, options.layout == OutputLayout::kNchw, options.cpu_level);
+      exact, options.channels, to, options.layout == OutputLayout::kNchw, options.cpu_level);
   return chain;
 }
 

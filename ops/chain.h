@@ -81,7 +81,7 @@ class Chain {
 
   /// table()[c * 256 + v]: the finished value of channel c for input v, as bits of the output type
   /// in the low bytes.
-  std::span<const std::uint32_t> table() const { return table_; }
+  std::span<const std::uint32_t> table() const { return rows_->table(); }
 
   /// How the CPU makes a row on this machine: "copy", "avx512vbmi", "affine" or "table".
   std::string_view cpu_path() const { return rows_->PathName(); }
@@ -101,7 +101,6 @@ class Chain {
   ChainOptions options_;
   std::int64_t margin_y_ = 0, margin_x_ = 0;
   std::vector<GeometryStep> steps_;
-  std::vector<std::uint32_t> table_;
   std::shared_ptr<const RowMaker> rows_;
 };
 

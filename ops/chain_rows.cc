@@ -65,37 +65,33 @@ void TableRow(const RowJob& job, std::span<const std::uint32_t> table, int chann
 
 }  // namespace
 
-bool FindAffine(std::span<const std::uint32_t> table, CastTo to, AffineChannel& out) {
-  constexpr int kReach = 4;
-  const double low = CastValue(table[0], to), high = CastValue(table[255], to);
-  if (!std::isfinite(low) || !std::isfinite(high)) return false;
-  // The ends carry a rounding error of the output type, so the line is fitted through all points.
-  double sum_y = 0, sum_xy = 0;
-  for (std::size_t x = 0; x < kTableEntries; ++x) {
-    const double y = CastValue(table[x], to);
-    sum_y += y;
-    sum_xy += (static_cast<double>(x) - 127.5) * y;
-  }
-  constexpr double kSumXx = 256.0 * (256.0 * 256.0 - 1) / 12.0;
-  const double slope = sum_xy / kSumXx, offset = sum_y / 256.0 - slope * 127.5;
-  for (int i = 0; i <= 2 * kReach; ++i) {
-    for (int j = 0; j <= 2 * kReach; ++j) {
-      const int di = i % 2 != 0 ? (i + 1) / 2 : -i / 2, dj = j % 2 != 0 ? (j + 1) / 2 : -j / 2;
-      const AffineChannel k{Nudged(static_cast<float>(slope), di),
-                            Nudged(static_cast<float>(offset), dj)};
-      if (Gives(table, to, k)) {
-        out = k;
-        return true;
-      }
-    }
-  }
-  return false;
+std::vector<std::uint32_t> TableOf(std::span<const double> exact, CastTo to) {
+  std::vector<std::uint32_t> table;
+  table.reserve(exact.size());
+  for (const double value : exact) table.push_back(CastBits(static_cast<float>(value), to));
+  return table;
 }
 
-RowMaker::RowMaker(std::span<const std::uint32_t> table, int channels, CastTo to, bool planar,
+std::optional<AffineChannel> FindAffine(std::span<const double> exact, CastTo to) {
+  constexpr int kReach = 8;
+  const std::vector<std::uint32_t> table = TableOf(exact, to);
+  const double slope = (exact[255] - exact[0]) / 255.0;
+  for (int i = 0; i <= 2 * kReach; ++i) {
+    for (int j = 0; j <= 2 * kReach; ++j) {
+      // 0, 1, -1, 2, -2, ...: the nearest candidates first.
+      const int di = i % 2 != 0 ? (i + 1) / 2 : -i / 2, dj = j % 2 != 0 ? (j + 1) / 2 : -j / 2;
+      const AffineChannel k{Nudged(static_cast<float>(slope), di),
+                            Nudged(static_cast<float>(exact[0]), dj)};
+      if (Gives(table, to, k)) return k;
+    }
+  }
+  return std::nullopt;
+}
+
+RowMaker::RowMaker(std::span<const double> exact, int channels, CastTo to, bool planar,
                    CpuLevel level)
-    : table_(table.begin(), table.end()), channels_(channels), to_(to), planar_(planar) {
-  if (IsIdentity(table, to) && (!planar || channels == 1)) {
+    : table_(TableOf(exact, to)), channels_(channels), to_(to), planar_(planar) {
+  if (IsIdentity(table_, to) && (!planar || channels == 1)) {
     path_ = Path::kCopy;
     return;
   }
@@ -112,7 +108,9 @@ RowMaker::RowMaker(std::span<const std::uint32_t> table, int channels, CastTo to
   }
   if (to == CastTo::kUint8) return;
   for (std::size_t c = 0; c < 3; ++c) {
-    if (!FindAffine(table.subspan(c * kTableEntries, kTableEntries), to, affine_[c])) return;
+    const auto affine = FindAffine(exact.subspan(c * kTableEntries, kTableEntries), to);
+    if (!affine) return;
+    affine_[c] = *affine;
   }
   path_ = Path::kAffine;
 }

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -43,9 +44,13 @@ class RowMaker {
  public:
   enum class Path : std::uint8_t { kCopy, kTable, kAffine, kShuffle };
 
-  /// `table` has 256 entries a channel, as Chain::table().
-  RowMaker(std::span<const std::uint32_t> table, int channels, CastTo to, bool planar,
-           CpuLevel level);
+  /// `exact` has the 256 values of each channel before they are rounded to the output type; their
+  /// rounding is the table that defines the result.
+  RowMaker(std::span<const double> exact, int channels, CastTo to, bool planar, CpuLevel level);
+
+  /// table()[c * 256 + v]: the finished value of channel c for input v, as bits of the output type
+  /// in the low bytes.
+  std::span<const std::uint32_t> table() const { return table_; }
 
   void Make(const RowJob& job) const;
   Path path() const { return path_; }
@@ -67,9 +72,12 @@ class RowMaker {
   std::array<AffineChannel, 3> affine_{};
 };
 
-/// Slope and offset that give exactly `table` (256 entries) in float arithmetic, near the line
-/// through its ends; false when there are none.
-bool FindAffine(std::span<const std::uint32_t> table, CastTo to, AffineChannel& out);
+/// The table of values: each rounded once to float and once to the output type.
+std::vector<std::uint32_t> TableOf(std::span<const double> exact, CastTo to);
+
+/// Slope and offset that give exactly the table of `exact` (256 values) in float arithmetic, among
+/// those next to the line through its ends; nothing when there are none.
+std::optional<AffineChannel> FindAffine(std::span<const double> exact, CastTo to);
 
 /// Three channels with AVX2; float outputs. Returns the pixels made: the rest of the row is left.
 std::int64_t MakeRowAvx2(const RowJob& job, const std::array<AffineChannel, 3>& affine, CastTo to,

@@ -1,0 +1,73 @@
+// The transform chain alone: one thread, a 512 x 512 x 3 patch into a ring that no cache holds.
+#include <vector>
+
+#include <benchmark/benchmark.h>
+
+#include "ops/chain.h"
+#include "runtime/memory/host_buffer.h"
+
+namespace patchbay::ops {
+namespace {
+
+constexpr std::int64_t kSide = 512;
+/// Larger than the last-level cache, as the slots of a ring are.
+constexpr std::size_t kRingPatches = 64;
+
+ChainOptions Options(DType dtype, OutputLayout layout, CpuLevel level, bool rotate) {
+  ChainOptions options;
+  options.patch_height = options.patch_width = kSide;
+  options.dtype = dtype;
+  options.layout = layout;
+  options.cpu_level = level;
+  options.preprocess = Json::array({Json{
+      {"normalize", {{"scale", 255}, {"mean", {0.7, 0.55, 0.7}}, {"std", {0.2, 0.2, 0.2}}}}}});
+  options.augment = Json::array({Json{{"flip", Json::object()}}});
+  if (rotate) options.augment.push_back(Json{{"rotate90", Json::object()}});
+  return options;
+}
+
+void BM_Chain(benchmark::State& state, DType dtype, OutputLayout layout, CpuLevel level,
+              bool rotate) {
+  const auto chain = Chain::Compile(Options(dtype, layout, level, rotate));
+  auto ring = memory::HostBuffer::Allocate(kRingPatches * chain->patch_bytes());
+  auto source = memory::HostBuffer::Allocate(kSide * kSide * 3);
+  for (std::size_t i = 0; i < source->bytes().size(); ++i) {
+    source->bytes()[i] = static_cast<std::byte>(i * 2654435761u >> 24);
+  }
+  const TensorView view = ContiguousView<3>(source->data(), DType::kUint8, {kSide, kSide, 3});
+  std::vector<std::byte> scratch;
+  std::uint64_t ordinal = 0;
+  for (auto _ : state) {
+    const auto out =
+        ring->bytes().subspan(ordinal % kRingPatches * chain->patch_bytes(), chain->patch_bytes());
+    const Status status =
+        chain->Run(view, {1, 0, ordinal++, 0, DrawStream::kParameters}, out, scratch);
+    if (!status.ok()) state.SkipWithError("the chain failed");
+  }
+  state.SetLabel(std::string(chain->cpu_path()));
+  state.counters["patches/s"] =
+      benchmark::Counter(static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
+  state.counters["Mpx/s"] = benchmark::Counter(
+      static_cast<double>(state.iterations()) * kSide * kSide / 1e6, benchmark::Counter::kIsRate);
+}
+
+constexpr auto kNchw = OutputLayout::kNchw;
+constexpr auto kNhwc = OutputLayout::kNhwc;
+
+BENCHMARK_CAPTURE(BM_Chain, f16_nchw, DType::kFloat16, kNchw, CpuLevel::kBest, false);
+BENCHMARK_CAPTURE(BM_Chain, f16_nchw_avx2, DType::kFloat16, kNchw, CpuLevel::kAvx2, false);
+BENCHMARK_CAPTURE(BM_Chain, f16_nchw_table, DType::kFloat16, kNchw, CpuLevel::kTable, false);
+BENCHMARK_CAPTURE(BM_Chain, f16_nchw_rotate90, DType::kFloat16, kNchw, CpuLevel::kBest, true);
+BENCHMARK_CAPTURE(BM_Chain, f16_nchw_rotate90_avx2, DType::kFloat16, kNchw, CpuLevel::kAvx2, true);
+BENCHMARK_CAPTURE(BM_Chain, bf16_nchw_avx2, DType::kBfloat16, kNchw, CpuLevel::kAvx2, false);
+BENCHMARK_CAPTURE(BM_Chain, f32_nchw, DType::kFloat32, kNchw, CpuLevel::kBest, false);
+BENCHMARK_CAPTURE(BM_Chain, f32_nchw_avx2, DType::kFloat32, kNchw, CpuLevel::kAvx2, false);
+BENCHMARK_CAPTURE(BM_Chain, f16_nhwc, DType::kFloat16, kNhwc, CpuLevel::kBest, false);
+BENCHMARK_CAPTURE(BM_Chain, f16_nhwc_avx2, DType::kFloat16, kNhwc, CpuLevel::kAvx2, false);
+BENCHMARK_CAPTURE(BM_Chain, u8_nchw, DType::kUint8, kNchw, CpuLevel::kBest, false);
+BENCHMARK_CAPTURE(BM_Chain, u8_nchw_avx2, DType::kUint8, kNchw, CpuLevel::kAvx2, false);
+
+}  // namespace
+}  // namespace patchbay::ops
+
+BENCHMARK_MAIN();

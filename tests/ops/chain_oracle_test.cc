@@ -1,0 +1,134 @@
+// The chain against NumPy, on noise and on stained tissue.
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include <gtest/gtest.h>
+
+#include "ops/chain.h"
+#include "runtime/base/file.h"
+#include "tests/contract/op_contract.h"
+
+namespace patchbay::ops {
+namespace {
+
+constexpr std::int64_t kSide = 101;
+
+std::string PythonPath() {
+  const char* given = std::getenv("PATCHBAY_PYTHON");
+  return given != nullptr ? given : PATCHBAY_DEFAULT_PYTHON;
+}
+
+/// A folder that goes away with the test.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "patchbay-ops-XXXXXX").string();
+    path_ = ::mkdtemp(pattern.data());
+  }
+  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+/// One chain and the draw key under which NumPy is told what it drew.
+struct Case {
+  ChainOptions options;
+  DrawKey key;
+  Json request;
+};
+
+Case MakeCase(std::uint64_t ordinal, DType dtype, OutputLayout layout, bool normalize) {
+  Case made;
+  made.key = {99, 2, ordinal, 0, DrawStream::kParameters};
+  made.options.patch_height = made.options.patch_width = kSide;
+  made.options.dtype = dtype;
+  made.options.layout = layout;
+  const Json mean = {0.70, 0.55, 0.70}, std = {0.2, 0.21, 0.19};
+  if (normalize) {
+    made.options.preprocess.push_back(
+        Json{{"normalize", {{"scale", 255}, {"mean", mean}, {"std", std}}}});
+  }
+  made.options.augment =
+      Json::array({Json{{"flip", Json::object()}}, Json{{"rotate90", Json::object()}}});
+  DrawKey own = made.key;
+  own.op_occurrence = normalize ? 1 : 0;
+  const FlipParameters flip = DrawFlip({}, own);
+  ++own.op_occurrence;
+  made.request = {{"turns", DrawRotate90(own).turns},
+                  {"horizontal", flip.horizontal},
+                  {"vertical", flip.vertical},
+                  {"scale", normalize ? Json(255) : Json(nullptr)},
+                  {"mean", mean},
+                  {"std", std},
+                  {"dtype", NameOf(dtype)},
+                  {"layout", layout == OutputLayout::kNchw ? "nchw" : "nhwc"}};
+  return made;
+}
+
+std::vector<Case> AllCases() {
+  std::vector<Case> cases;
+  for (const DType dtype : {DType::kUint8, DType::kFloat16, DType::kBfloat16, DType::kFloat32}) {
+    for (const OutputLayout layout : {OutputLayout::kNchw, OutputLayout::kNhwc}) {
+      for (std::uint64_t i = 0; i < 26; ++i) {
+        cases.push_back(MakeCase(cases.size(), dtype, layout, i % 3 != 0));
+      }
+    }
+  }
+  return cases;
+}
+
+void ExpectNumpyAgrees(const Json& image) {
+  if (!std::filesystem::exists(PythonPath())) {
+    GTEST_SKIP() << "no Python at " << PythonPath() << " (PATCHBAY_PYTHON)";
+  }
+  const TemporaryFolder folder;
+  const std::vector<Case> cases = AllCases();
+  Json request = {{"image", image}, {"size", kSide}, {"cases", Json::array()}};
+  for (const Case& c : cases) request["cases"].push_back(c.request);
+  const std::string request_path = folder.path() + "/request.json";
+  std::ofstream(request_path) << DumpJson(request);
+  const std::string log = folder.path() + "/log";
+  const std::string command = StrCat("'", PythonPath(), "' '", PATCHBAY_OPS_ORACLE, "' '",
+                                     request_path, "' '", folder.path(), "' >'", log, "' 2>&1");
+  if (std::system(command.c_str()) != 0) {
+    GTEST_SKIP() << "NumPy or Pillow is missing: " << *ReadFile(log, 1 << 20);
+  }
+  auto raw = ReadFile(folder.path() + "/source.raw", 1 << 20);
+  ASSERT_TRUE(raw.ok());
+  ASSERT_EQ(raw->size(), static_cast<std::size_t>(kSide * kSide * 3));
+  const TensorView source = ContiguousView<3>(reinterpret_cast<std::byte*>(raw->data()),
+                                              DType::kUint8, {kSide, kSide, 3});
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const auto expected = ReadFile(StrCat(folder.path(), "/", i, ".raw"), 1 << 22);
+    ASSERT_TRUE(expected.ok());
+    for (const CpuLevel level : {CpuLevel::kTable, CpuLevel::kAvx2, CpuLevel::kBest}) {
+      ChainOptions options = cases[i].options;
+      options.cpu_level = level;
+      const auto chain = Chain::Compile(options);
+      ASSERT_TRUE(chain.ok());
+      std::vector<std::byte> out(chain->patch_bytes()), scratch;
+      ASSERT_TRUE(chain->Run(source, cases[i].key, out, scratch).ok());
+      ASSERT_EQ(out.size(), expected->size());
+      EXPECT_EQ(std::memcmp(out.data(), expected->data(), out.size()), 0)
+          << DumpJson(cases[i].request) << " path " << chain->cpu_path();
+    }
+  }
+}
+
+TEST(ChainOracle, NumpyAgreesOnNoise) { ExpectNumpyAgrees(nullptr); }
+
+TEST(ChainOracle, NumpyAgreesOnStainedTissue) {
+  const char* data = std::getenv("PATCHBAY_TEST_DATA");
+  const std::string folder = data != nullptr ? data : "";
+  for (const char* name : {"/stain/histolab/source-medium.png", "/stain/torchstain/source.png"}) {
+    const std::string image = folder + name;
+    if (!std::filesystem::exists(image)) GTEST_SKIP() << "no test data at PATCHBAY_TEST_DATA";
+    ExpectNumpyAgrees(image);
+  }
+}
+
+}  // namespace
+}  // namespace patchbay::ops
