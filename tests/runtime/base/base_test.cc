@@ -47,6 +47,18 @@ TEST(Hash, Crc32cMatchesRfc3720AndChains) {
   EXPECT_EQ(Crc32c(AsBytes(std::string(32, '\0'))), 0x8A9136AAu);
 }
 
+TEST(Hash, Crc32cOfLongBytesIsThatOfItsShortPiecesChained) {
+  std::string bytes(70001, ' ');
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i * i % 251);
+  for (const std::size_t size : {255u, 767u, 768u, 769u, 24575u, 24576u, 24600u, 70001u}) {
+    std::uint32_t chained = 0;
+    for (std::size_t at = 0; at < size; at += 100) {
+      chained = Crc32c(AsBytes(bytes).subspan(at, std::min<std::size_t>(100, size - at)), chained);
+    }
+    EXPECT_EQ(Crc32c(AsBytes(bytes).first(size)), chained) << size;
+  }
+}
+
 TEST(Hash, DigestRefusesWhatIsNotHex) {
   EXPECT_FALSE(Digest::FromHex("zz").ok());
   EXPECT_FALSE(Digest::FromHex(std::string(64, 'g')).ok());

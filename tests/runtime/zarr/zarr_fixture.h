@@ -5,10 +5,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "runtime/base/file.h"
@@ -39,8 +42,9 @@ class TempFolder {
 
 inline void WriteText(const std::string& path, std::string_view text) {
   std::filesystem::create_directories(std::filesystem::path(path).parent_path());
-  const Status status = WriteFileDurably(path, AsBytes(text));
-  ASSERT_TRUE(status.ok()) << status;
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file << text;
+  ASSERT_TRUE(file.flush().good()) << path;
 }
 
 inline std::string ReadText(const std::string& path) {
