@@ -1,0 +1,254 @@
+// A stream without files or trainers: images that are formulas, windows that are vectors.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "runtime/base/hash.h"
+#include "workers/deliver/delivery.h"
+#include "workers/pipeline.h"
+#include "workers/read/image_cache.h"
+#include "workers/stream_context.h"
+
+namespace patchbay::workers {
+
+inline constexpr std::int64_t kFakeHeight = 64, kFakeWidth = 96;
+inline constexpr std::int64_t kPatchSide = 16;
+inline constexpr std::uint32_t kBatch = 12;
+
+/// What a test makes the stages of a stream do; the defaults do nothing.
+struct FakeHooks {
+  std::function<Status(const Box&)> on_fetch = [](const Box&) { return absl::OkStatus(); };
+  std::function<Status(const Box&)> on_decode = [](const Box&) { return absl::OkStatus(); };
+};
+
+inline std::uint8_t FakePixel(std::int64_t y, std::int64_t x, int c) {
+  return static_cast<std::uint8_t>((y * 31 + x * 7 + c * 101) & 0xff);
+}
+
+class FakeImage final : public ImageSource {
+ public:
+  explicit FakeImage(const FakeHooks& hooks) : hooks_(hooks) {
+    layout_.kind = "fake";
+    layout_.levels.push_back({1, kFakeHeight, kFakeWidth, 1.0, kPatchSide, kPatchSide});
+  }
+  const ImageLayout& layout() const override { return layout_; }
+  std::unique_ptr<DecodeScratch> MakeScratch() const override {
+    return std::make_unique<DecodeScratch>();
+  }
+  Status Fetch(int level, const Box& box, EncodedPatch& out) const override {
+    out.level = level;
+    out.box = box;
+    return hooks_.on_fetch(box);
+  }
+  Status Decode(const EncodedPatch& patch, const TensorView& out, std::uint8_t fill,
+                DecodeScratch&) const override {
+    for (std::int64_t y = 0; y < patch.box.height; ++y) {
+      for (std::int64_t x = 0; x < patch.box.width; ++x) {
+        const std::int64_t py = patch.box.y + y, px = patch.box.x + x;
+        const bool inside = py < kFakeHeight && px < kFakeWidth;
+        for (int c = 0; c < 3; ++c) {
+          out.data[y * out.stride_bytes[0] + x * out.stride_bytes[1] + c * out.stride_bytes[2]] =
+              static_cast<std::byte>(inside ? FakePixel(py, px, c) : fill);
+        }
+      }
+    }
+    return hooks_.on_decode(patch.box);
+  }
+
+ private:
+  const FakeHooks& hooks_;
+  ImageLayout layout_;
+};
+
+/// Windows in this process's memory. Thread-safe.
+class FakeDelivery final : public Delivery {
+ public:
+  struct Delivered {
+    ShardId shard;
+    std::vector<std::byte> bytes;
+  };
+
+  StatusOr<std::unique_ptr<ShardWindow>> Open(const StreamContext&,
+                                              const protocol::ShardLease& lease) override {
+    PB_RETURN_IF_ERROR(on_open(lease));
+    return std::unique_ptr<ShardWindow>(new Window(*this, lease));
+  }
+
+  std::vector<Delivered> delivered() const {
+    const std::lock_guard lock(mu_);
+    return delivered_;
+  }
+
+  std::function<Status(const protocol::ShardLease&)> on_open = [](const protocol::ShardLease&) {
+    return absl::OkStatus();
+  };
+  std::function<Status()> on_deliver = [] { return absl::OkStatus(); };
+  bool blocks = false;  ///< windows say that their delivery waits for the network
+
+ private:
+  class Window final : public ShardWindow {
+   public:
+    Window(FakeDelivery& owner, const protocol::ShardLease& lease)
+        : owner_(owner), shard_(lease.shard), bytes_(lease.grant.size_bytes, std::byte{0xEE}) {}
+    std::span<std::byte> host() const override { return bytes_; }
+    bool DeliverBlocks() const override { return owner_.blocks; }
+    Status Deliver() override {
+      PB_RETURN_IF_ERROR(owner_.on_deliver());
+      const std::lock_guard lock(owner_.mu_);
+      owner_.delivered_.push_back({shard_, bytes_});
+      return absl::OkStatus();
+    }
+
+   private:
+    FakeDelivery& owner_;
+    const ShardId shard_;
+    mutable std::vector<std::byte> bytes_;
+  };
+
+  mutable std::mutex mu_;
+  std::vector<Delivered> delivered_;  // guarded by mu_
+};
+
+/// Collects what became of shards and waits for it.
+class Endings {
+ public:
+  ShardEnded Recorder() {
+    return [this](const protocol::ShardLease& lease, const Status& status) {
+      const std::lock_guard lock(mu_);
+      EXPECT_TRUE(by_lease_.emplace(lease.lease, status).second) << "ended twice";
+      changed_.notify_all();
+    };
+  }
+  Status WaitFor(const LeaseNumber& lease) {
+    std::unique_lock lock(mu_);
+    changed_.wait(lock, [&] { return by_lease_.contains(lease); });
+    return by_lease_.at(lease);
+  }
+  std::size_t count() const {
+    const std::lock_guard lock(mu_);
+    return by_lease_.size();
+  }
+
+ private:
+  mutable std::mutex mu_;
+  std::condition_variable changed_;
+  std::map<LeaseNumber, Status> by_lease_;  // guarded by mu_
+};
+
+/// Opens once; everybody who waits goes on.
+class Gate {
+ public:
+  void Open() {
+    const std::lock_guard lock(mu_);
+    open_ = true;
+    changed_.notify_all();
+  }
+  void Wait() {
+    std::unique_lock lock(mu_);
+    changed_.wait(lock, [this] { return open_; });
+  }
+
+ private:
+  std::mutex mu_;
+  std::condition_variable changed_;
+  bool open_ = false;  // guarded by mu_
+};
+
+/// A plan over one FakeImage, its context, and the leases of its batches.
+class FakeStream {
+ public:
+  explicit FakeStream(Tail tail = Tail::kKeep) { Describe(tail); }
+
+  void Describe(Tail tail) {
+    const std::string yaml = StrCat(
+        "dataset: fake\nnumerics: cpu\nseed: 11\npatch: {size: [", kPatchSide, ", ", kPatchSide,
+        "]}\nbatch: {global_size: ", kBatch, ", dtype: float32, tail: ", plan::NameOf(tail),
+        "}\npreprocess: [{normalize: {scale: 255, mean: [0.5, 0.5, 0.5], std: [0.2, 0.2, 0.2]}}]\n"
+        "augment: [{flip: {}}]\n");
+    const StatusOr<plan::RunConfig> config = plan::ParseRunConfig(yaml, "test", ops::OpKeys());
+    ASSERT_TRUE(config.ok()) << config.status();
+    plan::PlannedImage image;
+    image.kind = "fake";
+    image.height = kFakeHeight;
+    image.width = kFakeWidth;
+    const StatusOr<plan::Plan> plan = plan::Plan::Build(*config, {image});
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    described.stream = 9;
+    described.plan = plan->Text();
+    described.plan_digest = plan->digest();
+    described.manifest = R"({"images": ["/no-such-folder/fake"]})";
+    described.read_prefixes = {"/no-such-folder"};
+    geometry = *plan->Geometry(1);
+  }
+
+  std::shared_ptr<StreamContext> Context() {
+    auto context = StreamContext::Build(described, images);
+    EXPECT_TRUE(context.ok()) << context.status();
+    return context.ok() ? *context : nullptr;
+  }
+
+  /// The lease of shard `shard` of batch `batch`, numbered so that no two are equal.
+  protocol::ShardLease Lease(std::uint64_t batch, std::uint32_t shard) {
+    protocol::ShardLease lease;
+    lease.lease = {1, batch * 100 + shard + 1};
+    lease.stream = described.stream;
+    lease.shard = {0, batch, 0, shard};
+    lease.run = ShardRun(geometry, batch, 0, shard);
+    lease.grant.size_bytes = lease.run.count * geometry.patch_bytes;
+    return lease;
+  }
+
+  /// What the shard must hold, made patch by patch without a pipeline.
+  std::vector<std::byte> Expected(StreamContext& context, const protocol::ShardLease& lease) {
+    const ops::Chain& chain = context.chain();
+    std::vector<std::byte> bytes(lease.grant.size_bytes), scratch;
+    std::vector<std::byte> tile(kPatchSide * kPatchSide * 3);
+    const TensorView view = ContiguousView(tile.data(), DType::kUint8,
+                                           std::array<std::int64_t, 3>{kPatchSide, kPatchSide, 3});
+    const FakeImage image(no_hooks_);
+    DecodeScratch unused;
+    for (std::uint32_t i = 0; i < lease.run.count; ++i) {
+      const auto spec = context.plan().DeriveSpec(0, lease.run.first_ordinal + i);
+      EXPECT_TRUE(spec.ok()) << spec.status();
+      if (spec->pad) continue;
+      EncodedPatch encoded;
+      encoded.box = spec->box;
+      EXPECT_TRUE(image.Decode(encoded, view, context.plan().config().fill, unused).ok());
+      const auto out = std::span(bytes).subspan(i * chain.patch_bytes(), chain.patch_bytes());
+      EXPECT_TRUE(chain.Run(view, spec->key, out, scratch).ok());
+    }
+    return bytes;
+  }
+
+  StatusOr<std::unique_ptr<Pipeline>> Start(const PipelineOptions& options = {}) {
+    return Pipeline::Start(
+        options, delivery,
+        [](PatchEnded ended) -> StatusOr<std::unique_ptr<PatchMaker>> {
+          return MakeCpuPatchMaker(std::move(ended));
+        },
+        endings.Recorder());
+  }
+
+  FakeHooks hooks;
+  FakeDelivery delivery;
+  Endings endings;
+  protocol::StreamDescribed described;
+  StreamGeometry geometry;
+  ImageCache images{4, [this](const std::string&) -> StatusOr<std::unique_ptr<ImageSource>> {
+                      return std::unique_ptr<ImageSource>(std::make_unique<FakeImage>(hooks));
+                    }};
+
+ private:
+  const FakeHooks no_hooks_;
+};
+
+}  // namespace patchbay::workers

@@ -1,0 +1,290 @@
+// The stages of a shard: bytes, order, bounds, failures and revocation.
+#include "workers/pipeline.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "tests/workers/pipeline/fake_stream.h"
+
+namespace patchbay::workers {
+namespace {
+
+void MakeWholeEpoch(FakeStream& stream, const PipelineOptions& options) {
+  const auto context = stream.Context();
+  auto pipeline = stream.Start(options);
+  ASSERT_TRUE(pipeline.ok()) << pipeline.status();
+  std::vector<protocol::ShardLease> leases;
+  for (std::uint64_t batch = 0; batch < BatchesPerEpoch(stream.geometry); ++batch) {
+    for (std::uint32_t shard = 0; shard < ShardsInRank(stream.geometry, batch, 0); ++shard) {
+      leases.push_back(stream.Lease(batch, shard));
+      ASSERT_TRUE((*pipeline)->Submit(context, leases.back()).ok());
+    }
+  }
+  for (const auto& lease : leases) EXPECT_TRUE(stream.endings.WaitFor(lease.lease).ok());
+  const auto delivered = stream.delivery.delivered();
+  ASSERT_EQ(delivered.size(), leases.size());
+  for (const auto& shard : delivered) {
+    const auto lease = std::find_if(leases.begin(), leases.end(),
+                                    [&](const auto& l) { return l.shard == shard.shard; });
+    ASSERT_NE(lease, leases.end());
+    EXPECT_EQ(shard.bytes, stream.Expected(*context, *lease)) << shard.shard.ToString();
+  }
+}
+
+TEST(Pipeline, MakesEveryPatchBitForBit) {
+  FakeStream stream;
+  MakeWholeEpoch(stream, {});
+}
+
+TEST(Pipeline, MakesTheSameBytesWithManyComputeThreads) {
+  FakeStream stream;
+  PipelineOptions options;
+  options.compute_threads = 4;
+  options.fetched_patches_max = 5;
+  MakeWholeEpoch(stream, options);
+}
+
+TEST(Pipeline, MakesTheSameBytesWhenItMayHoldOnlyOnePatch) {
+  FakeStream stream;
+  PipelineOptions options;
+  options.fetched_patches_max = 1;
+  MakeWholeEpoch(stream, options);
+}
+
+TEST(Pipeline, MakesTheSameBytesWhenDeliveryWaitsForTheNetwork) {
+  FakeStream stream;
+  stream.delivery.blocks = true;
+  MakeWholeEpoch(stream, {});
+}
+
+TEST(Pipeline, FillsThePaddingOfTheLastBatchWithZeros) {
+  FakeStream stream(Tail::kPad);
+  MakeWholeEpoch(stream, {});
+  const std::uint64_t last = BatchesPerEpoch(stream.geometry) - 1;
+  ASSERT_EQ(PatchesInBatch(stream.geometry, last), kBatch);
+}
+
+TEST(Pipeline, ReadsTheNextShardWhileThisOneIsComputed) {
+  FakeStream stream;
+  Gate decode_may_go_on, next_was_read;
+  const protocol::ShardLease first = stream.Lease(0, 0), second = stream.Lease(0, 1);
+  std::atomic<std::uint32_t> fetched{0};
+  stream.hooks.on_fetch = [&](const Box&) {
+    if (++fetched > first.run.count) next_was_read.Open();
+    return absl::OkStatus();
+  };
+  stream.hooks.on_decode = [&](const Box&) {
+    decode_may_go_on.Wait();
+    return absl::OkStatus();
+  };
+  const auto context = stream.Context();
+  auto pipeline = stream.Start();
+  ASSERT_TRUE((*pipeline)->Submit(context, first).ok());
+  ASSERT_TRUE((*pipeline)->Submit(context, second).ok());
+  next_was_read.Wait();  // hangs if reading waited for computing
+  EXPECT_EQ(stream.endings.count(), 0u);
+  decode_may_go_on.Open();
+  EXPECT_TRUE(stream.endings.WaitFor(second.lease).ok());
+}
+
+TEST(Pipeline, ReadsNoFurtherAheadThanItsLimit) {
+  FakeStream stream;
+  PipelineOptions options;
+  options.fetched_patches_max = 3;
+  Gate decode_may_go_on, limit_reached;
+  std::atomic<std::uint32_t> fetched{0};
+  std::atomic<bool> decoding_blocked{true}, read_too_far{false};
+  stream.hooks.on_fetch = [&](const Box&) {
+    const std::uint32_t count = ++fetched;
+    if (count == 3) limit_reached.Open();
+    if (count > 3 && decoding_blocked) read_too_far = true;
+    return absl::OkStatus();
+  };
+  stream.hooks.on_decode = [&](const Box&) {
+    decode_may_go_on.Wait();
+    return absl::OkStatus();
+  };
+  const auto context = stream.Context();
+  auto pipeline = stream.Start(options);
+  for (std::uint32_t shard = 0; shard < 6; ++shard) {
+    ASSERT_TRUE((*pipeline)->Submit(context, stream.Lease(0, shard)).ok());
+  }
+  limit_reached.Wait();
+  // The reader has every chance to run on: nothing but the limit holds it.
+  for (int i = 0; i < 1000; ++i) std::this_thread::yield();
+  EXPECT_EQ(fetched.load(), 3u);
+  decoding_blocked = false;
+  decode_may_go_on.Open();
+  for (std::uint32_t shard = 0; shard < 6; ++shard) {
+    EXPECT_TRUE(stream.endings.WaitFor(stream.Lease(0, shard).lease).ok());
+  }
+  EXPECT_FALSE(read_too_far);
+}
+
+TEST(Pipeline, ReportsBadInputOnceAndMakesTheOtherShards) {
+  FakeStream stream;
+  std::atomic<int> calls{0};
+  stream.hooks.on_decode = [&](const Box&) -> Status {
+    return ++calls == 1 ? absl::DataLossError("decode tile: level 0 row 1 column 2: bad code")
+                        : absl::OkStatus();
+  };
+  const auto context = stream.Context();
+  auto pipeline = stream.Start();
+  ASSERT_TRUE((*pipeline)->Submit(context, stream.Lease(0, 0)).ok());
+  ASSERT_TRUE((*pipeline)->Submit(context, stream.Lease(0, 1)).ok());
+  const Status first = stream.endings.WaitFor(stream.Lease(0, 0).lease);
+  EXPECT_EQ(first.code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(MessageOf(first), "image 0: decode tile: level 0 row 1 column 2: bad code");
+  EXPECT_TRUE(stream.endings.WaitFor(stream.Lease(0, 1).lease).ok());
+  EXPECT_EQ(stream.delivery.delivered().size(), 1u);
+}
+
+TEST(Pipeline, ReportsAFailedReadAndReadsNothingMoreOfThatShard) {
+  FakeStream stream;
+  std::atomic<int> fetches{0};
+  stream.hooks.on_fetch = [&](const Box&) -> Status {
+    ++fetches;
+    return absl::DataLossError("read chunk: 0/c/0/1/2: crc32c mismatch");
+  };
+  protocol::ShardLease whole_batch = stream.Lease(0, 0);
+  whole_batch.run = RankRun(stream.geometry, 0, 0);
+  whole_batch.grant.size_bytes = whole_batch.run.count * stream.geometry.patch_bytes;
+  auto pipeline = stream.Start();
+  ASSERT_TRUE((*pipeline)->Submit(stream.Context(), whole_batch).ok());
+  EXPECT_EQ(stream.endings.WaitFor(whole_batch.lease).code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(fetches.load(), 1);
+  EXPECT_TRUE(stream.delivery.delivered().empty());
+}
+
+TEST(Pipeline, ReportsATrainerThatCannotBeReachedAsUnavailable) {
+  FakeStream stream;
+  stream.delivery.on_open = [](const protocol::ShardLease& lease) -> Status {
+    return lease.shard.shard == 0 ? absl::UnavailableError("connect: nobody listens")
+                                  : absl::OkStatus();
+  };
+  stream.delivery.on_deliver = [] { return absl::UnavailableError("report: the trainer is gone"); };
+  const auto context = stream.Context();
+  auto pipeline = stream.Start();
+  for (std::uint32_t shard : {0u, 1u}) {
+    ASSERT_TRUE((*pipeline)->Submit(context, stream.Lease(0, shard)).ok());
+    EXPECT_EQ(stream.endings.WaitFor(stream.Lease(0, shard).lease).code(),
+              absl::StatusCode::kUnavailable);
+  }
+}
+
+TEST(Pipeline, DropsAQueuedShardWhoseLeaseIsRevoked) {
+  FakeStream stream;
+  Gate first_may_end, first_began;
+  std::atomic<int> decoded{0};
+  stream.hooks.on_decode = [&](const Box&) {
+    if (decoded++ == 0) first_began.Open();
+    first_may_end.Wait();
+    return absl::OkStatus();
+  };
+  PipelineOptions options;
+  options.fetched_patches_max = 1;
+  const auto context = stream.Context();
+  auto pipeline = stream.Start(options);
+  const auto first = stream.Lease(0, 0), second = stream.Lease(0, 1);
+  ASSERT_TRUE((*pipeline)->Submit(context, first).ok());
+  ASSERT_TRUE((*pipeline)->Submit(context, second).ok());
+  first_began.Wait();
+  (*pipeline)->Revoke(second.lease);
+  first_may_end.Open();
+  EXPECT_EQ(stream.endings.WaitFor(second.lease).code(), absl::StatusCode::kCancelled);
+  EXPECT_TRUE(stream.endings.WaitFor(first.lease).ok());
+  EXPECT_EQ(decoded.load(), static_cast<int>(first.run.count));
+}
+
+TEST(Pipeline, StopsARevokedShardBetweenPatchesAndDoesNotDeliverIt) {
+  FakeStream stream;
+  protocol::ShardLease lease = stream.Lease(0, 0);
+  lease.run = RankRun(stream.geometry, 0, 0);
+  lease.grant.size_bytes = lease.run.count * stream.geometry.patch_bytes;
+  Pipeline* running = nullptr;
+  std::atomic<int> decoded{0};
+  stream.hooks.on_decode = [&](const Box&) {
+    if (++decoded == 2) running->Revoke(lease.lease);
+    return absl::OkStatus();
+  };
+  auto pipeline = stream.Start();
+  running = pipeline->get();
+  ASSERT_TRUE((*pipeline)->Submit(stream.Context(), lease).ok());
+  EXPECT_EQ(stream.endings.WaitFor(lease.lease).code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(decoded.load(), 2);
+  EXPECT_TRUE(stream.delivery.delivered().empty());
+  EXPECT_EQ((*pipeline)->shards_held(), 0u);
+}
+
+TEST(Pipeline, EndsEverythingItHoldsWhenItIsDestroyed) {
+  FakeStream stream;
+  const auto context = stream.Context();
+  auto pipeline = stream.Start();
+  for (std::uint64_t batch = 0; batch < 2; ++batch) {
+    for (std::uint32_t shard = 0; shard < 6; ++shard) {
+      ASSERT_TRUE((*pipeline)->Submit(context, stream.Lease(batch, shard)).ok());
+    }
+  }
+  pipeline->reset();
+  EXPECT_EQ(stream.endings.count(), 12u);
+}
+
+TEST(Pipeline, ProgressOfAWaitingShardMovesWithTheShardBeforeIt) {
+  FakeStream stream;
+  const auto context = stream.Context();
+  auto pipeline = stream.Start();
+  const LeaseNumber unknown{7, 7};
+  const std::uint64_t before = (*pipeline)->ProgressOf(unknown);
+  ASSERT_TRUE((*pipeline)->Submit(context, stream.Lease(0, 0)).ok());
+  EXPECT_TRUE(stream.endings.WaitFor(stream.Lease(0, 0).lease).ok());
+  EXPECT_GE((*pipeline)->ProgressOf(unknown), before + stream.Lease(0, 0).run.count);
+}
+
+TEST(Pipeline, RefusesGrantsThatDoNotFitTheStream) {
+  FakeStream stream;
+  const auto context = stream.Context();
+  auto pipeline = stream.Start();
+  const auto refused = [&](auto change) {
+    protocol::ShardLease lease = stream.Lease(0, 0);
+    change(lease);
+    return (*pipeline)->Submit(context, lease).code() == absl::StatusCode::kInvalidArgument;
+  };
+  EXPECT_TRUE(refused([](auto& lease) { lease.grant.size_bytes -= 1; }));
+  EXPECT_TRUE(refused([](auto& lease) { lease.grant.size_bytes *= 2; }));
+  EXPECT_TRUE(refused([](auto& lease) { lease.run.count = 0; }));
+  EXPECT_TRUE(refused([](auto& lease) { lease.stream = 8; }));
+  EXPECT_EQ(stream.endings.count(), 0u);
+}
+
+TEST(Pipeline, RefusesMoreShardsThanItsLimitAndALeaseItHolds) {
+  FakeStream stream;
+  Gate may_go_on;
+  stream.hooks.on_decode = [&](const Box&) {
+    may_go_on.Wait();
+    return absl::OkStatus();
+  };
+  PipelineOptions options;
+  options.shards_max = 2;
+  const auto context = stream.Context();
+  auto pipeline = stream.Start(options);
+  ASSERT_TRUE((*pipeline)->Submit(context, stream.Lease(0, 0)).ok());
+  EXPECT_EQ((*pipeline)->Submit(context, stream.Lease(0, 0)).code(),
+            absl::StatusCode::kInvalidArgument);
+  ASSERT_TRUE((*pipeline)->Submit(context, stream.Lease(0, 1)).ok());
+  EXPECT_EQ((*pipeline)->Submit(context, stream.Lease(0, 2)).code(),
+            absl::StatusCode::kResourceExhausted);
+  may_go_on.Open();
+  EXPECT_TRUE(stream.endings.WaitFor(stream.Lease(0, 1).lease).ok());
+}
+
+TEST(Pipeline, RefusesOrdinalsPastTheEpoch) {
+  FakeStream stream;
+  auto pipeline = stream.Start();
+  protocol::ShardLease lease = stream.Lease(0, 0);
+  lease.run.first_ordinal = stream.geometry.patches_per_epoch;
+  ASSERT_TRUE((*pipeline)->Submit(stream.Context(), lease).ok());
+  EXPECT_EQ(stream.endings.WaitFor(lease.lease).code(), absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace patchbay::workers
