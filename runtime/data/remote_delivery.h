@@ -49,7 +49,8 @@ class RemoteSender {
   static StatusOr<std::unique_ptr<RemoteSender>> Start(const Options& options);
   virtual ~RemoteSender() = default;
 
-  /// Computes the payload's crc32c, sends, and waits until the payload may be reused. Thread-safe.
+  /// Computes the payload's crc32c (unless the header has it), sends, and waits until the payload
+  /// may be reused. Thread-safe.
   /// OK means only that: the trainer decides whether the shard counts. Unavailable when the peer is
   /// gone or did not take it in time.
   virtual Status Send(const std::string& address, const StreamSecret& secret, ShardHeader header,

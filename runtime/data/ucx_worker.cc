@@ -179,11 +179,12 @@ std::vector<std::function<void()>> UcxWorker::TakePosted() {
 }
 
 void UcxWorker::Turn(int wait_ms) {
-  for (auto& work : TakePosted()) work();
-  while (ucp_worker_progress(worker_) != 0) {
-  }
+  auto posted = TakePosted();
+  for (auto& work : posted) work();
+  bool moved = !posted.empty();
+  while (ucp_worker_progress(worker_) != 0) moved = true;
   // Arming after progress ran dry; BUSY means that something came in between.
-  if (wait_ms == 0 || ucp_worker_arm(worker_) != UCS_OK) return;
+  if (moved || wait_ms == 0 || ucp_worker_arm(worker_) != UCS_OK) return;
   {
     const std::lock_guard lock(posted_mu_);
     if (!posted_.empty()) return;

@@ -40,8 +40,9 @@ class UcxWorker {
 
   /// From any thread: runs `work` on the driving thread at its next turn.
   void Post(std::function<void()> work);
-  /// Runs what was posted and progresses until nothing moves; then sleeps until something does, at
-  /// most `wait_ms` (negative = for ever).
+  /// Runs what was posted and progresses until nothing moves. If nothing moved at all, sleeps until
+  /// something does, at most `wait_ms` (negative = for ever); otherwise returns, so that the caller
+  /// sees to what completed.
   void Turn(int wait_ms);
 
   /// What the endpoint's lanes use, "tcp/lo". FailedPrecondition when that is not what the policy
