@@ -145,7 +145,7 @@ const std::vector<CommandEntry>& CommandTable() {
       {"join", "run a further node until stopped", &MakeJoin, kJoinNote},
       {"down", "stop the cluster", &MakeDown},
       {"status", "nodes, workers and jobs", &MakeStatus},
-      {"key new", "make a key file", &MakeKeyNew, kKeyNote},
+      {"key new", "make a key file", &MakeKeyAdd, kKeyNote},
       {"key list", "list keys", &MakeKeyList},
       {"key revoke", "revoke one and cut its sessions", &MakeKeyRevoke},
       {"jobs", "all jobs", &MakeJobs},

@@ -31,9 +31,12 @@ class JoinCommand final : public Command {
     }
     PB_RETURN_IF_ERROR(MakeDirectories(session.environment.home, 0700));
     PB_RETURN_IF_ERROR(DeclarePolicy(session.environment, node_.data_policy));
-    const std::string state =
-        node_.state.empty() ? StrCat(session.environment.home, "/nodes/", key.name) : node_.state;
-    return RunNode(session, node_.Settings(state, path), [&](const NodeProcesses& node) {
+    PB_ASSIGN_OR_RETURN(
+        const std::string state,
+        AbsolutePath(node_.state.empty() ? StrCat(session.environment.home, "/nodes/", key.name)
+                                         : node_.state));
+    PB_ASSIGN_OR_RETURN(const NodeSettings settings, node_.Settings(state, path, key.address));
+    return RunNode(session, settings, [&](const NodeProcesses& node) {
       session.terminal.Say(StrCat("joined ", key.address, " as ", key.name));
       session.terminal.Result({{"address", key.address}, {"node", key.name}, {"pid", node.pid()}});
     });

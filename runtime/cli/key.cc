@@ -31,7 +31,7 @@ StatusOr<std::vector<std::string>> AbsoluteFolders(const std::vector<std::string
   return absolute;
 }
 
-class KeyNewCommand final : public Command {
+class KeyAddCommand final : public Command {
  public:
   std::vector<Argument> Arguments() override {
     Argument role{"--role", "R", "what it may do", &role_, true};
@@ -123,7 +123,7 @@ const char kKeyNote[] =
     "  operator   everything, on everybody's jobs       submitter  own jobs and streams\n"
     "  worker     a node (`patchbay join --key FILE`)   trainer    attaches to streams\n";
 
-std::unique_ptr<Command> MakeKeyNew() { return std::make_unique<KeyNewCommand>(); }
+std::unique_ptr<Command> MakeKeyAdd() { return std::make_unique<KeyAddCommand>(); }
 std::unique_ptr<Command> MakeKeyList() { return std::make_unique<KeyListCommand>(); }
 std::unique_ptr<Command> MakeKeyRevoke() { return std::make_unique<KeyRevokeCommand>(); }
 

@@ -47,7 +47,7 @@ StatusOr<std::string> AddressTowards(const std::string& host) {
 
 }  // namespace
 
-Argument DataPolicyArgument(std::string& policy) {
+Argument PolicyArgument(std::string& policy) {
   Argument argument{"--data-policy", "", "how nodes may deliver to each other", &policy};
   argument.choices = {"none", "isolated-tcp", "wireguard", "rdma"};
   return argument;
@@ -62,20 +62,22 @@ Status DeclarePolicy(const Environment& environment, const std::string& policy) 
   return WriteFileDurably(path, AsBytes(policy), 0600);
 }
 
-StatusOr<data::Network> TrainerNetwork(const Environment& environment, const std::string& policy,
+StatusOr<data::Network> NetworkTowards(const std::string& policy,
                                        const std::string& cluster_address) {
-  std::string name = policy;
-  if (name.empty()) {
-    const StatusOr<std::string> declared = ReadFile(PolicyPath(environment), kMaxPolicyBytes);
-    if (!declared.ok()) return data::Network{};
-    name = *declared;
-  }
-  const std::optional<data::NetworkPolicy> known = data::NetworkPolicyFromName(name);
+  const std::optional<data::NetworkPolicy> known = data::NetworkPolicyFromName(policy);
   if (!known.has_value()) return data::Network{};
   PB_ASSIGN_OR_RETURN(const control::Address address, control::ParseAddress(cluster_address));
   if (address.kind == control::Address::Kind::kIpc) return data::Network{};
   PB_ASSIGN_OR_RETURN(const std::string own, AddressTowards(address.host));
   return data::Network{*known, own};
+}
+
+StatusOr<data::Network> TrainerNetwork(const Environment& environment, const std::string& policy,
+                                       const std::string& cluster_address) {
+  if (!policy.empty()) return NetworkTowards(policy, cluster_address);
+  const StatusOr<std::string> declared = ReadFile(PolicyPath(environment), kMaxPolicyBytes);
+  if (!declared.ok()) return data::Network{};
+  return NetworkTowards(*declared, cluster_address);
 }
 
 }  // namespace patchbay::cli

@@ -21,16 +21,18 @@ std::vector<Argument> NodeArguments::Arguments() {
   return {count,
           {"--gpus", "LIST", "auto, none or UUIDs joined by commas (default auto)", &gpus},
           {"--state", "DIR", "journal and caches (default below PATCHBAY_HOME)", &state},
-          DataPolicyArgument(data_policy)};
+          PolicyArgument(data_policy)};
 }
 
-NodeSettings NodeArguments::Settings(const std::string& agent_state, const std::string& key) const {
+StatusOr<NodeSettings> NodeArguments::Settings(const std::string& agent_state,
+                                               const std::string& key,
+                                               const std::string& address) const {
   NodeSettings settings;
   settings.node_key = key;
   settings.state = agent_state;
   settings.cpus = cpus.value_or(UsableCores());
   settings.gpus = gpus;
-  settings.data_policy = data_policy.empty() ? "none" : data_policy;
+  PB_ASSIGN_OR_RETURN(settings.network, NetworkTowards(data_policy, address));
   return settings;
 }
 

@@ -19,7 +19,9 @@ struct NodeArguments {
   std::string data_policy;
 
   std::vector<Argument> Arguments();
-  NodeSettings Settings(const std::string& agent_state, const std::string& key) const;
+  /// For an agent of the cluster at `address`.
+  StatusOr<NodeSettings> Settings(const std::string& agent_state, const std::string& key,
+                                  const std::string& address) const;
 };
 
 /// Starts the node, calls `ready`, and waits until it ends or the command is interrupted; then

@@ -37,11 +37,13 @@ StatusOr<std::vector<std::string>> SupervisorCommand(const NodeSettings& setting
     PB_ASSIGN_OR_RETURN(const std::string program, SiblingBinary("patchbay-scheduler"));
     add({"--child", "scheduler", program, "--home", scheduler.home, "--state", scheduler.state,
          "--listen", scheduler.listen});
-    if (scheduler.allow_public) add({"--allow-public"});
   }
   add({"--child", "agent", agent, "--key", settings.node_key, "--cpus",
-       std::to_string(settings.cpus), "--gpus", settings.gpus, "--state", settings.state,
-       "--data-policy", settings.data_policy});
+       std::to_string(settings.cpus), "--gpus", settings.gpus, "--state", settings.state});
+  if (settings.network.policy != data::NetworkPolicy::kNone) {
+    add({"--data-policy", std::string(NameOf(settings.network.policy)), "--data-address",
+         settings.network.address});
+  }
   return words;
 }
 

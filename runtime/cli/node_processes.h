@@ -11,6 +11,7 @@
 
 #include "runtime/base/file.h"
 #include "runtime/base/status.h"
+#include "runtime/data/network_policy.h"
 
 namespace patchbay::cli {
 
@@ -19,7 +20,6 @@ struct SchedulerSettings {
   std::string home;    ///< folder with server key and key table
   std::string state;   ///< folder of the journal
   std::string listen;  ///< control address
-  bool allow_public = false;
 };
 
 struct NodeSettings {
@@ -28,7 +28,7 @@ struct NodeSettings {
   std::string state;                           ///< folder of the agent
   std::int64_t cpus = 1;                       ///< CPU workers
   std::string gpus = "auto";                   ///< auto | none | UUID,...
-  std::string data_policy = "none";            ///< what the network between nodes is
+  data::Network network;                       ///< over which batches may come from here
   /// How long workers get to finish what they run at an orderly stop.
   long stop_ms = 30'000;
   /// Lines of the processes go here instead of the caller's stderr, when not empty.

@@ -112,7 +112,7 @@ std::vector<Argument> StreamCommand::Arguments() {
       step,
       {"--digest", "", "SHA-256 of all batch bytes in order (slower)", &digest_},
       {"--save", "DIR", "write every batch as a .npy file", &save_},
-      DataPolicyArgument(data_policy_)};
+      PolicyArgument(data_policy_)};
   own_.AddTo(arguments);
   return arguments;
 }

@@ -14,6 +14,7 @@
 #include "runtime/cli/interrupt.h"
 #include "runtime/cli/network.h"
 #include "runtime/cli/node_command.h"
+#include "runtime/cli/paths.h"
 #include "runtime/control/address.h"
 #include "runtime/control/key_table.h"
 
@@ -97,8 +98,11 @@ class UpCommand final : public Command {
     PB_RETURN_IF_ERROR(PrepareKey(home, "operator", control::Role::kOperator, address));
     PB_RETURN_IF_ERROR(DeclarePolicy(environment, node_.data_policy));
 
-    const std::string state = node_.state.empty() ? environment.home + "/state" : node_.state;
-    NodeSettings settings = node_.Settings(state + "/agent", environment.home + "/node.key");
+    PB_ASSIGN_OR_RETURN(
+        const std::string state,
+        AbsolutePath(node_.state.empty() ? environment.home + "/state" : node_.state));
+    PB_ASSIGN_OR_RETURN(NodeSettings settings,
+                        node_.Settings(state + "/agent", environment.home + "/node.key", address));
     settings.scheduler = SchedulerSettings{environment.home, state + "/scheduler", address};
     const std::string operator_key = OperatorKeyPath(environment);
     return RunNode(session, settings, [&](const NodeProcesses& node) {

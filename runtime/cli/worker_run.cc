@@ -21,10 +21,30 @@ namespace {
 constexpr int kPollMs = 100;
 constexpr int kCannotExecute = 127;
 
-[[noreturn]] void Execute(const std::vector<std::string>& words, int output, pid_t parent) {
+constexpr std::string_view kErrorPrefix = "patchbay-worker: ";
+
+/// The two ends of a pipe, both closed when a program is executed.
+struct Pipe {
+  UniqueFd read_end, write_end;
+
+  static StatusOr<Pipe> Open() {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) return FromErrno("run worker", "pipe", errno);
+    return Pipe{UniqueFd(ends[0]), UniqueFd(ends[1])};
+  }
+};
+
+/// What the child wrote.
+struct Written {
+  std::string output, errors;
+};
+
+[[noreturn]] void Execute(const std::vector<std::string>& words, const Pipe& output,
+                          const Pipe& errors, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(kCannotExecute);
-  dup2(output, STDOUT_FILENO);
+  dup2(output.write_end.get(), STDOUT_FILENO);
+  dup2(errors.write_end.get(), STDERR_FILENO);
   std::vector<char*> arguments;
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
@@ -32,26 +52,44 @@ constexpr int kCannotExecute = 127;
   _exit(kCannotExecute);
 }
 
+/// Appends what is there to `text`. False at the end, or when it is more than a result may be.
+bool ReadSome(int fd, std::string& text) {
+  char buffer[4096];
+  const ssize_t got = read(fd, buffer, sizeof(buffer));
+  if (got > 0) text.append(buffer, static_cast<std::size_t>(got));
+  return got > 0 && text.size() < kMaxJsonBytes;
+}
+
 /// Everything the child writes; asks it to stop when interrupted.
-std::string ReadAll(int fd, pid_t child) {
-  std::string text;
+Written ReadAll(const Pipe& output, const Pipe& errors, pid_t child) {
+  Written written;
   bool asked = false;
-  while (text.size() < kMaxJsonBytes) {
+  pollfd waits[2] = {{output.read_end.get(), POLLIN, 0}, {errors.read_end.get(), POLLIN, 0}};
+  std::string* const texts[2] = {&written.output, &written.errors};
+  while (waits[0].fd >= 0 || waits[1].fd >= 0) {
     if (Interrupted() && !asked) {
       kill(child, SIGTERM);
       asked = true;
     }
-    pollfd wait{fd, POLLIN, 0};
-    if (poll(&wait, 1, kPollMs) <= 0) continue;
-    char buffer[4096];
-    const ssize_t got = read(fd, buffer, sizeof(buffer));
-    if (got <= 0) break;
-    text.append(buffer, static_cast<std::size_t>(got));
+    if (poll(waits, 2, kPollMs) <= 0) continue;
+    for (int i = 0; i < 2; ++i) {
+      if (waits[i].revents != 0 && !ReadSome(waits[i].fd, *texts[i])) waits[i].fd = -1;
+    }
   }
+  return written;
+}
+
+/// What the worker said, as the text of an error.
+std::string Reason(const std::string& errors) {
+  std::string text = errors;
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  const std::size_t line = text.rfind('\n');
+  if (line != std::string::npos) text = text.substr(line + 1);
+  if (text.compare(0, kErrorPrefix.size(), kErrorPrefix) == 0) text.erase(0, kErrorPrefix.size());
   return text;
 }
 
-Status OutcomeOf(std::string_view op, int wait_status) {
+Status OutcomeOf(std::string_view op, int wait_status, const std::string& errors) {
   if (Interrupted()) return absl::CancelledError(StrCat(op, ": interrupted"));
   if (WIFSIGNALED(wait_status)) {
     return absl::InternalError(
@@ -60,7 +98,10 @@ Status OutcomeOf(std::string_view op, int wait_status) {
   if (WEXITSTATUS(wait_status) == kCannotExecute) {
     return absl::InternalError(StrCat(op, ": patchbay-worker cannot be executed"));
   }
-  if (WEXITSTATUS(wait_status) != 0) return absl::InvalidArgumentError(StrCat(op, " failed"));
+  if (WEXITSTATUS(wait_status) != 0) {
+    const std::string reason = Reason(errors);
+    return absl::InvalidArgumentError(reason.empty() ? StrCat(op, ": failed") : reason);
+  }
   return absl::OkStatus();
 }
 
@@ -68,9 +109,8 @@ Status OutcomeOf(std::string_view op, int wait_status) {
 
 StatusOr<Json> RunWorkerOp(std::string_view op, const Json& payload, const Json& manifest) {
   PB_ASSIGN_OR_RETURN(const std::string worker, SiblingBinary("patchbay-worker"));
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return FromErrno("run worker", "pipe", errno);
-  UniqueFd output(ends[0]), inherited(ends[1]);
+  PB_ASSIGN_OR_RETURN(Pipe output, Pipe::Open());
+  PB_ASSIGN_OR_RETURN(Pipe errors, Pipe::Open());
   const std::vector<std::string> words = {worker,
                                           "run",
                                           std::string(op),
@@ -81,14 +121,15 @@ StatusOr<Json> RunWorkerOp(std::string_view op, const Json& payload, const Json&
   const pid_t parent = getpid();
   const pid_t child = fork();
   if (child < 0) return FromErrno("run worker", "fork", errno);
-  if (child == 0) Execute(words, inherited.get(), parent);
-  inherited.Close();
-  const std::string text = ReadAll(output.get(), child);
+  if (child == 0) Execute(words, output, errors, parent);
+  output.write_end.Close();
+  errors.write_end.Close();
+  const Written written = ReadAll(output, errors, child);
   int wait_status = 0;
   while (waitpid(child, &wait_status, 0) < 0 && errno == EINTR) {
   }
-  PB_RETURN_IF_ERROR(OutcomeOf(op, wait_status));
-  return ParseJson(text, StrCat("result of ", op));
+  PB_RETURN_IF_ERROR(OutcomeOf(op, wait_status, written.errors));
+  return ParseJson(written.output, StrCat("result of ", op));
 }
 
 }  // namespace patchbay::cli

@@ -10,9 +10,8 @@
 
 namespace patchbay::cli {
 
-/// `patchbay-worker run OP`; the op's result. What the worker writes on stderr goes to the user's.
-/// Its error is the op's error text. Cancelled, with the worker gone, when interrupted (see
-/// InterruptScope).
+/// `patchbay-worker run OP`; the op's result, or its error's text. Cancelled, with the worker gone,
+/// when interrupted (see InterruptScope).
 StatusOr<Json> RunWorkerOp(std::string_view op, const Json& payload, const Json& manifest);
 
 }  // namespace patchbay::cli
