@@ -1,0 +1,185 @@
+// Reading tiles of a store on one thread: ours against the floor of pread + crc32c +
+// blosc_decompress_ctx. `bench_zarr.py` runs it beside zarr-python; see README.md.
+//
+//   bench_zarr make SLIDE STORE zstd|lz4     a store of 8192 x 8192 pixels, the slide repeated
+//   bench_zarr run STORE SECONDS             one JSON object: reads per CPU second
+#include <ctime>
+#include <filesystem>
+#include <functional>
+#include <iostream>
+
+#include <blosc.h>
+#include <fcntl.h>
+
+#include "runtime/base/file.h"
+#include "runtime/base/hash.h"
+#include "runtime/zarr/array.h"
+#include "runtime/zarr/image_store.h"
+#include "runtime/zarr/shard_index.h"
+#include "workers/sources/image_source.h"
+#include "workers/sources/zarr_source.h"
+
+namespace patchbay {
+namespace {
+
+constexpr std::int64_t kSide = 8192, kTile = 512, kShard = 4096;
+constexpr std::int64_t kGrid = kSide / kTile;
+/// One thread, warm: rounds of all cases are interleaved so that a disturbance hits them alike.
+constexpr int kRounds = 8;
+
+double CpuSeconds() {
+  timespec t{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+
+/// A small sequence of places that every case walks alike.
+class Places {
+ public:
+  std::int64_t Next(std::int64_t below) {
+    state_ = state_ * 6364136223846793005u + 1442695040888963407u;
+    return static_cast<std::int64_t>((state_ >> 33) % static_cast<std::uint64_t>(below));
+  }
+
+ private:
+  std::uint64_t state_ = 7678;
+};
+
+Status Make(const std::string& slide, const std::string& store, const std::string& codec) {
+  PB_ASSIGN_OR_RETURN(const auto image, workers::OpenImage(slide));
+  const auto& level = image->layout().levels[0];
+  zarr::ImageStoreSpec spec;
+  PB_ASSIGN_OR_RETURN(spec.settings.codec, zarr::StoreCodecFromName(codec));
+  spec.levels = {{kSide, kSide}};
+  const auto scratch = image->MakeScratch();
+  workers::EncodedPatch patch;
+  const std::int64_t rows = level.height / kTile, columns = level.width / kTile;
+  const auto pixels = [&](std::int64_t row, std::int64_t column, const TensorView& out) -> Status {
+    const Box box = Box2D(row % rows * kTile, column % columns * kTile, kTile, kTile);
+    PB_RETURN_IF_ERROR(image->Fetch(0, box, patch));
+    return image->Decode(patch, out, 255, *scratch);
+  };
+  std::vector<zarr::ShardRecord> records;
+  for (std::int64_t i = 0; i < (kSide / kShard) * (kSide / kShard); ++i) {
+    const zarr::ShardPlace place{0, i / (kSide / kShard), i % (kSide / kShard)};
+    PB_ASSIGN_OR_RETURN(const auto shard,
+                        zarr::EncodeShard(spec.settings, spec.levels[0], place, pixels));
+    PB_RETURN_IF_ERROR(zarr::WriteShardFile(store, shard));
+    records.push_back(shard.record);
+  }
+  PB_ASSIGN_OR_RETURN(const auto roots, zarr::CombineRoots(spec, records));
+  return zarr::WriteStoreMetadata(store, spec, roots);
+}
+
+/// The floor: indexes read and files opened beforehand.
+class Floor {
+ public:
+  static StatusOr<Floor> Open(const std::string& store) {
+    Floor out;
+    PB_ASSIGN_OR_RETURN(const auto metadata, zarr::ReadArrayMetadata(store + "/0"));
+    zarr::FileCache files(16);
+    for (std::int64_t i = 0; i < (kSide / kShard) * (kSide / kShard); ++i) {
+      const std::string name =
+          store + "/" + zarr::ShardFileName({0, i / (kSide / kShard), i % (kSide / kShard)});
+      PB_ASSIGN_OR_RETURN(const auto file, files.Open(name));
+      if (file == nullptr) return absl::NotFoundError(name);
+      PB_ASSIGN_OR_RETURN(const auto index, zarr::ReadIndex(metadata, *file, name));
+      out.files_.push_back(file);
+      out.indexes_.push_back(index);
+    }
+    return out;
+  }
+
+  Status Read(std::int64_t row, std::int64_t column, std::byte* out) {
+    const std::int64_t per_side = kShard / kTile;
+    const auto shard =
+        static_cast<std::size_t>(row / per_side * (kSide / kShard) + column / per_side);
+    const auto slot = static_cast<std::size_t>(row % per_side * per_side + column % per_side);
+    const zarr::IndexEntry& entry = indexes_[shard][slot];
+    if (entry.Absent()) return absl::OkStatus();
+    if (bytes_.size() < entry.size_bytes) bytes_.resize(entry.size_bytes);
+    const auto part = std::span(bytes_).first(entry.size_bytes);
+    PB_RETURN_IF_ERROR(ReadAt(files_[shard]->fd.get(), entry.offset, part, "shard"));
+    std::uint32_t stored;
+    std::memcpy(&stored, part.data() + part.size() - 4, 4);
+    if (Crc32c(part.first(part.size() - 4)) != stored) return absl::DataLossError("crc32c");
+    const int n = blosc_decompress_ctx(part.data(), out, kTile * kTile * 3, 1);
+    return n == kTile * kTile * 3 ? absl::OkStatus() : absl::DataLossError("blosc");
+  }
+
+ private:
+  std::vector<std::shared_ptr<const zarr::CachedFile>> files_;
+  std::vector<zarr::ShardIndex> indexes_;
+  std::vector<std::byte> bytes_;
+};
+
+struct Case {
+  const char* name;
+  std::function<Status(Places&)> read;
+  double cpu_seconds = 0;
+  std::int64_t reads = 0;
+  Places places = {};
+};
+
+Status Measure(Case& c, double seconds) {
+  const double start = CpuSeconds();
+  double now = start;
+  std::int64_t reads = 0;
+  for (; now - start < seconds; now = CpuSeconds()) {
+    for (int i = 0; i < 16; ++i, ++reads) PB_RETURN_IF_ERROR(c.read(c.places));
+  }
+  c.cpu_seconds += now - start;
+  c.reads += reads;
+  return absl::OkStatus();
+}
+
+Status Run(const std::string& store, double seconds) {
+  PB_ASSIGN_OR_RETURN(Floor floor, Floor::Open(store));
+  PB_ASSIGN_OR_RETURN(const auto image, workers::OpenZarrImage(store));
+  PB_ASSIGN_OR_RETURN(const auto array, zarr::Array::Open(store + "/0"));
+  std::vector<std::byte> out(kTile * kTile * 3);
+  const auto view = ContiguousView<3>(out.data(), DType::kUint8, {kTile, kTile, 3});
+  workers::EncodedPatch patch;
+  const auto scratch = image->MakeScratch();
+  const auto read = [&](std::int64_t y, std::int64_t x) -> Status {
+    PB_RETURN_IF_ERROR(image->Fetch(0, Box2D(y, x, kTile, kTile), patch));
+    return image->Decode(patch, view, 255, *scratch);
+  };
+  std::vector<Case> cases(3);
+  cases[0] = {"floor_aligned", [&](Places& p) {
+                const std::int64_t row = p.Next(kGrid);
+                return floor.Read(row, p.Next(kGrid), out.data());
+              }};
+  cases[1] = {"ours_aligned", [&](Places& p) {
+                const std::int64_t row = p.Next(kGrid);
+                return read(row * kTile, p.Next(kGrid) * kTile);
+              }};
+  cases[2] = {"ours_unaligned", [&](Places& p) {
+                const std::int64_t y = p.Next(kSide - kTile);
+                return read(y, p.Next(kSide - kTile));
+              }};
+  for (int round = 0; round <= kRounds; ++round) {
+    for (Case& c : cases) PB_RETURN_IF_ERROR(Measure(c, seconds / kRounds));
+    if (round > 0) continue;  // the first warms the page cache and the buffers
+    for (Case& c : cases) c.cpu_seconds = 0, c.reads = 0;
+  }
+  std::cout << "{";
+  for (const Case& c : cases) {
+    std::cout << (&c == &cases[0] ? "" : ", ") << '"' << c.name
+              << "\": " << static_cast<double>(c.reads) / c.cpu_seconds;
+  }
+  std::cout << "}\n";
+  return absl::OkStatus();
+}
+
+}  // namespace
+}  // namespace patchbay
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> args(argv + 1, argv + argc);
+  patchbay::Status status = absl::InvalidArgumentError("bench_zarr make|run: see its first lines");
+  if (args.size() == 4 && args[0] == "make") status = patchbay::Make(args[1], args[2], args[3]);
+  if (args.size() == 3 && args[0] == "run") status = patchbay::Run(args[1], std::stod(args[2]));
+  if (!status.ok()) std::cerr << patchbay::Describe(status) << "\n";
+  return status.ok() ? 0 : 1;
+}
