@@ -333,9 +333,8 @@ void DocumentMembers(const Key& table, const std::string& path, std::string& out
   for (const Key& key : table.members) {
     const std::string key_path = Joined(path, key.name);
     if (key.type == KeyType::kMap) {
-      if (key.members.empty()) {
-        out += StrCat("| `", key_path, "` | map | - | - | ", key.help, "; no options |\n");
-      }
+      out += StrCat("| `", key_path, "` | map | - | - | ", key.help,
+                    key.members.empty() ? "; no options" : "", " |\n");
       DocumentMembers(key, key_path, out);
       continue;
     }

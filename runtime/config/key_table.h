@@ -60,7 +60,8 @@ StatusOr<Json> Validate(const YamlNode& node, const Key& table);
 StatusOr<Json> ValidateJson(const Json& value, const Key& table, std::string_view what);
 
 /// A Markdown table with one row for every key below `table`: key, type, default, unit and range,
-/// help. Keys are written with dots, steps as `name[].step.key`.
+/// help. Keys are written with dots. The steps of a kSteps key have a table of their own: pass them
+/// as the members of a map.
 std::string DocumentKeys(const Key& table);
 
 }  // namespace patchbay::config

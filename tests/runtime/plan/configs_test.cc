@@ -1,0 +1,50 @@
+// Everything in configs/ runs, and its page lists every key there is.
+#include <filesystem>
+
+#include <gtest/gtest.h>
+
+#include "ops/chain.h"
+#include "runtime/base/file.h"
+#include "runtime/base/hash.h"
+#include "runtime/base/strings.h"
+#include "runtime/plan/plan.h"
+
+namespace patchbay::plan {
+namespace {
+
+TEST(Configs, EveryRunConfigParsesPlansAndCompiles) {
+  int found = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(PATCHBAY_CONFIGS)) {
+    if (entry.path().extension() != ".yaml") continue;
+    ++found;
+    SCOPED_TRACE(entry.path().filename());
+    auto config = ReadRunConfig(entry.path(), ops::OpKeys());
+    ASSERT_TRUE(config.ok()) << config.status();
+    config->numerics = config->numerics.value_or(Numerics::kCpu);
+    const auto plan =
+        Plan::Build(*config, {{Sha256Of("slide"), "aperio", 2967, 2220, 3, DType::kUint8}});
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    EXPECT_TRUE(Plan::Parse(plan->Text(), ops::OpKeys()).ok());
+    ops::ChainOptions options;
+    options.preprocess = config->preprocess;
+    options.augment = config->augment;
+    options.patch_height = config->patch_height;
+    options.patch_width = config->patch_width;
+    options.dtype = config->dtype;
+    EXPECT_TRUE(ops::Chain::Compile(options).ok());
+  }
+  EXPECT_GE(found, 4);
+}
+
+TEST(Configs, ThePageListsEveryKeyAsTheCodeHasIt) {
+  const auto page = ReadFile(std::string(PATCHBAY_CONFIGS) + "/README.md", 1 << 20);
+  ASSERT_TRUE(page.ok()) << page.status();
+  const std::string run = config::DocumentKeys(RunConfigKeys({}));
+  const std::string ops = config::DocumentKeys(
+      {.name = "ops", .type = config::KeyType::kMap, .members = ops::OpKeys()});
+  EXPECT_NE(page->find(run), std::string::npos) << "the page should hold\n" << run;
+  EXPECT_NE(page->find(ops), std::string::npos) << "the page should hold\n" << ops;
+}
+
+}  // namespace
+}  // namespace patchbay::plan
