@@ -1,5 +1,6 @@
 #include "workers/sources/image_source.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -8,6 +9,7 @@
 
 #include "runtime/base/file.h"
 #include "runtime/base/strings.h"
+#include "workers/sources/aperio.h"
 #include "workers/sources/openslide_source.h"
 #include "workers/sources/tiff_index.h"
 #include "workers/sources/tiff_source.h"
@@ -44,11 +46,18 @@ bool NeedsOpenSlide(const std::optional<std::string>& vendor) {
   return vendor.has_value() && *vendor != "aperio" && *vendor != "generic-tiff";
 }
 
+bool IsAperio(const TiffIndex& index) {
+  const TiffDirectory& first = index.directories().front();
+  const auto description = index.ReadDescription(first);
+  return first.tiled && description.ok() && IsAperioDescription(*description);
+}
+
 StatusOr<std::unique_ptr<ImageSource>> OpenTiff(const std::string& path, int fd,
                                                 std::uint64_t size) {
   // OpenSlide's detection walks the file without our limits: it only sees what has passed them, and
   // the one format (NDPI over 4 GiB) that stretches classic TIFF beyond them.
   const auto index = TiffIndex::Read(fd, size);
+  if (index.ok() && IsAperio(*index)) return OpenTiffImage(path);
   const bool may_stretch = size >= (std::uint64_t{1} << 32);
   if ((index.ok() || may_stretch) && NeedsOpenSlide(OpenSlideVendor(path))) {
     return OpenOpenSlideImage(path);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <openslide/openslide.h>
+#include <tiffio.h>
 
 #include "runtime/base/strings.h"
 #include "workers/sources/pixel_copy.h"
@@ -25,7 +26,18 @@ struct OpenSlideScratch final : DecodeScratch {
   std::vector<std::uint32_t> argb;
 };
 
+/// OpenSlide reads TIFFs through libtiff, which prints what it finds odd, file names included.
+void SilenceLibtiff() {
+  static const bool is_silent = [] {
+    TIFFSetWarningHandler(nullptr);
+    TIFFSetErrorHandler(nullptr);
+    return true;
+  }();
+  (void)is_silent;
+}
+
 StatusOr<Handle> OpenHandle(const std::string& path) {
+  SilenceLibtiff();
   Handle handle(openslide_open(path.c_str()), [](openslide_t* h) {
     if (h != nullptr) openslide_close(h);
   });
@@ -169,6 +181,7 @@ StatusOr<ImageLayout> ReadLayout(openslide_t* handle, const std::string& path) {
 }  // namespace
 
 std::optional<std::string> OpenSlideVendor(const std::string& path) {
+  SilenceLibtiff();
   const char* vendor = openslide_detect_vendor(path.c_str());
   if (vendor == nullptr) return std::nullopt;
   return std::string(vendor);

@@ -1,0 +1,101 @@
+// TIFFs that another library wrote.
+#include <fstream>
+#include <iterator>
+
+#include <gtest/gtest.h>
+
+#include "tests/workers/sources/crafted_tiff.h"
+#include "workers/sources/openslide_source.h"
+
+namespace patchbay::workers {
+namespace {
+
+std::string PythonPath() {
+  const char* python = std::getenv("PATCHBAY_PYTHON");
+  return python != nullptr ? python : PATCHBAY_SOURCE_DIR "/.venv/bin/python";
+}
+
+/// False where Python or tifffile is missing.
+bool WriteForeignFiles(const TemporaryFolder& folder) {
+  const std::string script = PATCHBAY_SOURCE_DIR "/tests/workers/sources/tifffile_writer.py";
+  return std::filesystem::exists(PythonPath()) &&
+         std::system(StrCat(PythonPath(), " ", script, " ", folder.path()).c_str()) == 0;
+}
+
+TEST(ForeignTiff, EveryLevelHoldsThePixelsThatWereWritten) {
+  TemporaryFolder folder;
+  if (!WriteForeignFiles(folder)) GTEST_SKIP() << "no Python with tifffile at PATCHBAY_PYTHON";
+  int files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
+    if (entry.path().extension() != ".tif") continue;
+    ++files;
+    const std::string name = entry.path().stem().string();
+    SCOPED_TRACE(name);
+    const auto image = OpenImage(entry.path().string());
+    ASSERT_TRUE(image.ok()) << Describe(image.status());
+    const auto& levels = (*image)->layout().levels;
+    PatchReader reader(**image);
+    for (std::size_t i = 0; i < levels.size(); ++i) {
+      std::ifstream raw(folder.File(StrCat(name, ".", i, ".raw")), std::ios::binary);
+      ASSERT_TRUE(raw.good()) << "level " << i << " was never written";
+      const std::vector<std::uint8_t> expected{std::istreambuf_iterator<char>(raw), {}};
+      const auto pixels =
+          reader.Read(static_cast<int>(i), Box2D(0, 0, levels[i].height, levels[i].width), 1);
+      ASSERT_TRUE(pixels.ok()) << Describe(pixels.status());
+      EXPECT_TRUE(**pixels == expected) << "level " << i;
+    }
+    EXPECT_FALSE(std::filesystem::exists(folder.File(StrCat(name, ".", levels.size(), ".raw"))))
+        << "a level was not found";
+  }
+  EXPECT_EQ(files, 11);
+}
+
+TEST(ForeignTiff, SubsampledAperioCropsEqualOpenSlidePixelForPixel) {
+  TemporaryFolder folder;
+  if (!WriteForeignFiles(folder)) GTEST_SKIP() << "no Python with tifffile at PATCHBAY_PYTHON";
+  for (const char* name : {"aperio_422.svs", "aperio_420.svs", "aperio_444.svs"}) {
+    SCOPED_TRACE(name);
+    const auto image = OpenImage(folder.File(name));
+    ASSERT_TRUE(image.ok()) << Describe(image.status());
+    EXPECT_EQ((*image)->layout().kind, "aperio");
+    EXPECT_EQ((*image)->layout().levels.size(), 2u);
+    OpenSlidePeer peer(folder.File(name));
+    ASSERT_TRUE(peer.ok());
+    PatchReader reader(**image);
+    for (std::uint64_t n = 0; n < 150; ++n) {
+      const Box box = RandomBox(31, n, (*image)->layout().levels[0], 300);
+      const auto pixels = reader.Read(0, box, 255);
+      ASSERT_TRUE(pixels.ok()) << Describe(pixels.status());
+      ASSERT_EQ(CountDifferences(**pixels, peer.ReadArgb(0, box), 255), 0u)
+          << "seed 31 crop " << n << " " << box.ToString();
+    }
+  }
+}
+
+TEST(OpenSlideSource, GoesOnAfterADamagedTile) {
+  JpegEncoder encoder(80);
+  const std::vector<std::uint8_t> gray(32 * 32 * 3, 90);
+  std::vector<std::byte> jpeg;
+  ASSERT_TRUE(encoder.Encode({gray.data(), 32, 32}, jpeg).ok());
+  CraftedImage crafted;
+  crafted.width = crafted.height = 128;
+  crafted.tile = 32;
+  crafted.compression = 7;
+  crafted.tables = *encoder.Tables();
+  crafted.pieces.assign(16, std::string(AsText(jpeg)));
+  crafted.pieces[6] = "no jpeg at all";
+  TemporaryFolder folder;
+  ASSERT_TRUE(WriteTiff(folder.File("a.tif"), {crafted}).ok());
+  const auto image = OpenOpenSlideImage(folder.File("a.tif"));
+  ASSERT_TRUE(image.ok()) << Describe(image.status());
+  PatchReader reader(**image);
+  for (int round = 0; round < 2; ++round) {
+    EXPECT_TRUE(reader.Read(0, Box2D(0, 0, 32, 128), 255).ok());
+    const auto pixels = reader.Read(0, Box2D(32, 64, 32, 32), 255);
+    ASSERT_FALSE(pixels.ok());
+    EXPECT_EQ(pixels.status().code(), absl::StatusCode::kDataLoss);
+  }
+}
+
+}  // namespace
+}  // namespace patchbay::workers
