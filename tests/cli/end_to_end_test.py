@@ -1,0 +1,117 @@
+"""Without a cluster: a slide goes in, batches come out, nothing is left."""
+import csv
+import os
+import signal
+import struct
+import subprocess
+
+import program
+
+RUN = """dataset: {dataset}
+numerics: cpu
+seed: 7678
+patch: {{size: [128, 128], level: 0}}
+batch: {{global_size: 16, dtype: float16, layout: nchw}}
+preprocess: [{{normalize: {{scale: 255, mean: [0.70, 0.55, 0.70], std: [0.2, 0.2, 0.2]}}}}]
+augment: [{{flip: {{}}}}]
+"""
+
+
+class Embedded(program.Case):
+    def setUp(self):
+        super().setUp()
+        self.slide = self.folder / "slide.svs"
+        self.expect(0, "synth", "slide", self.slide, "--size", "1500x1300", "--seed", 2)
+
+    def run_file(self, dataset):
+        path = self.folder / "run.yaml"
+        path.write_text(RUN.format(dataset=dataset), encoding="utf-8")
+        return path
+
+    def ingest(self, *more):
+        return self.json("ingest", self.slide, "--out", "stores", "--chunk", 256, "--shard", 512, "--cpus", 2, *more)
+
+    def test_a_slide_becomes_a_store_and_the_store_batches(self):
+        report = self.ingest()
+        self.assertEqual(report["failed"], [])
+        self.assertEqual(report["source_bytes"], self.slide.stat().st_size)
+        store = report["stores"][0]
+        self.assertEqual(store["source"], str(self.slide))
+        self.assertNotIn("slide", store["name"])
+        path = self.folder / "stores" / store["name"]
+        seen = self.json("inspect", path)
+        self.assertEqual((seen["digest"], seen["pixel_digest"]), (store["digest"], store["pixel_digest"]))
+        self.assertEqual(seen["levels"][0]["shape"][-2:], [1300, 1500])
+        self.assertTrue(self.json("verify", path)["clean"])
+
+        run = self.run_file("stores/")
+        first = self.json("stream", run, "--batches", 20, "--digest", "--cpus", 1)
+        again = self.json("stream", run, "--batches", 20, "--digest", "--cpus", 2)
+        self.assertEqual(first["digest"], again["digest"])
+        self.assertEqual((first["batches"], first["workers"]), (20, 1))
+        for key in ("patches", "seconds", "patches_per_s", "bytes_per_s", "stall_fraction"):
+            self.assertIn(key, first)
+        for process in ("trainer", "worker 0", "agent", "scheduler"):
+            self.assertGreater(first["peak_rss_bytes"][process], 0)
+        self.assertNotIn("digest", self.json("stream", run, "--batches", 2))
+        self.assert_nothing_left()
+
+    def test_the_second_ingest_finds_the_store_there(self):
+        first = self.ingest()
+        second = self.ingest()
+        self.assertTrue(second["stores"][0]["already_there"])
+        self.assertEqual(first["stores"][0]["digest"], second["stores"][0]["digest"])
+
+    def test_keep_names_names_stores_after_their_files(self):
+        self.assertTrue(self.ingest("--keep-names")["stores"][0]["name"].startswith("slide"))
+
+    def test_a_bad_slide_fails_alone(self):
+        bad = self.folder / "bad, really.svs"
+        bad.write_bytes(self.slide.read_bytes()[:5000])
+        report = self.json("ingest", self.slide, bad, "--out", "stores", code=3)
+        self.assertEqual([row["source"] for row in report["failed"]], [str(bad)])
+        self.assertEqual(len(report["stores"]), 1)
+        with open(self.folder / "stores" / "failed.csv", newline="", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+        self.assertEqual([row["source"] for row in rows], [str(bad)])
+        self.assertTrue(rows[0]["reason"])
+        bad.unlink()
+        self.json("ingest", self.slide, "--out", "stores")
+        self.assertFalse((self.folder / "stores" / "failed.csv").exists())
+
+    def test_batches_stream_from_the_slide_itself(self):
+        result = self.json("stream", self.run_file("slide.svs"), "--batches", 3, "--save", "saved")
+        self.assertEqual(result["patches"], 48)
+        files = sorted((self.folder / "saved").iterdir())
+        self.assertEqual([f.name for f in files], [f"epoch-0000-batch-{i:06}.npy" for i in range(3)])
+        content = files[0].read_bytes()
+        self.assertEqual(content[:8], b"\x93NUMPY\x01\x00")
+        header = eval(content[10:10 + struct.unpack("<H", content[8:10])[0]])
+        self.assertEqual((header["descr"], header["shape"]), ("<f2", (16, 3, 128, 128)))
+        self.assertEqual(len(content) % 64, 0)
+
+    def test_interrupt_and_kill_leave_no_process_and_no_folder(self):
+        run = self.run_file("slide.svs")
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+            with self.subTest(signal=number):
+                saved = self.folder / f"saved-{number}"
+                process = subprocess.Popen([str(program.BIN / "patchbay"), "stream", str(run), "--batches", "100000",
+                                            "--step-ms", "20", "--save", str(saved)], env=self.environment(),
+                                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+                line = process.stdout.readline
+                while not (saved.exists() and any(saved.iterdir())) and process.poll() is None:
+                    os.sched_yield()
+                self.assertIsNone(process.poll(), line)
+                process.send_signal(number)
+                process.stdout.read()  # ends when the last process that holds it has
+                self.assertNotEqual(process.wait(), 0)
+                process.stdout.close()
+                for _ in range(10_000_000):
+                    if not any(self.temporary.iterdir()):
+                        break
+                    os.sched_yield()
+                self.assert_nothing_left()
+
+
+if __name__ == "__main__":
+    program.main()

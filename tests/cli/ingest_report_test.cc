@@ -1,0 +1,52 @@
+// The end of an ingest: the report from a job's last row and its summary.
+#include "runtime/cli/ingest_report.h"
+
+#include <gtest/gtest.h>
+
+namespace patchbay::cli {
+namespace {
+
+protocol::JobRow RowWithFailure(const std::string& label) {
+  protocol::JobRow row;
+  row.job = 7;
+  protocol::FailedTask failed;
+  failed.label = label;
+  failed.outcome = {3, "not a slide"};
+  row.failed = {failed};
+  return row;
+}
+
+Json Summary() {
+  return *ParseJson(R"({"stores": [{"name": "ab.ome.zarr", "source_index": 1, "source_bytes": 10,
+    "stored_bytes": 70, "digest": "d", "pixel_digest": "p", "already_there": false}],
+    "missing": [0]})",
+                    "t");
+}
+
+TEST(IngestReport, JoinsStoresAndReasonsWithTheirSources) {
+  const auto report = MakeIngestReport(RowWithFailure("slide 0 level 1 shard 2,3"), Summary(),
+                                       {"/a.svs", "/b.svs"});
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->stores[0].source, "/b.svs");
+  EXPECT_EQ(report->failed[0].source, "/a.svs");
+  EXPECT_EQ(report->failed[0].reason, "not a slide");
+  EXPECT_EQ(ToJson(*report)["ratio"], 7.0);
+}
+
+TEST(IngestReport, CallsSlidesByNumberWhenTheirNamesAreUnknown) {
+  const auto report = MakeIngestReport(RowWithFailure("plan"), Summary(), {});
+  ASSERT_TRUE(report.ok());
+  EXPECT_EQ(report->stores[0].source, "slide 1");
+  EXPECT_EQ(report->failed[0].reason, "not finished");
+}
+
+TEST(IngestReport, RefusesASummaryOfAnotherShape) {
+  EXPECT_FALSE(MakeIngestReport({}, Json::array(), {}).ok());
+  EXPECT_FALSE(
+      MakeIngestReport({}, *ParseJson(R"({"stores": [{}], "missing": []})", "t"), {}).ok());
+  EXPECT_FALSE(
+      MakeIngestReport({}, *ParseJson(R"({"stores": [], "missing": ["x"]})", "t"), {}).ok());
+}
+
+}  // namespace
+}  // namespace patchbay::cli

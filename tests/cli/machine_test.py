@@ -1,0 +1,80 @@
+"""doctor and key: what needs this machine alone."""
+import json
+import os
+import socket
+import stat
+
+import program
+
+
+class Doctor(program.Case):
+    def test_names_what_the_machine_offers(self):
+        checks = {check["name"]: check for check in self.json("doctor")["checks"]}
+        for name in ("programs", "processor", "cores", "memory", "gpu", "driver", "kernel", "io", "memory lock",
+                     "open files", "network", "port", "time", "home", "temporary"):
+            self.assertIn(name, checks)
+            self.assertIn(checks[name]["state"], ("ok", "lacks", "broken"))
+        for check in checks.values():
+            self.assertTrue(check["found"], check)
+            self.assertEqual(check["state"] == "ok", check["means"] == "", check)
+
+    def test_lines_for_people_say_the_same(self):
+        lines = self.expect(0, "doctor").stdout.splitlines()
+        self.assertEqual(len(lines), len(self.json("doctor")["checks"]))
+        for line in lines:
+            self.assertIn(line.split()[0], ("ok", "lacks"))
+
+    def test_a_taken_port_is_found(self):
+        with socket.socket() as taken:
+            try:
+                taken.bind(("127.0.0.1", 7678))
+            except OSError:
+                pass  # somebody else has it: just as good
+            taken.listen()
+            port = next(c for c in self.json("doctor")["checks"] if c["name"] == "port")
+            self.assertEqual(port["state"], "lacks")
+
+    def test_an_unwritable_home_is_broken_and_the_exit_code_says_so(self):
+        done = self.expect(1, "doctor", "--json", PATCHBAY_HOME="/proc/nowhere")
+        self.assertFalse(json.loads(done.stdout)["works"])
+
+
+class Keys(program.Case):
+    def test_new_key_is_a_private_file_that_the_table_lists(self):
+        made = self.json("key", "new", "ann", "--role", "submitter", "--read", "in", "--write", "out")
+        self.assertEqual(made["path"], str(self.folder / "ann.key"))
+        self.assertEqual(made["read"], [str(self.folder / "in")])
+        self.assertEqual(stat.S_IMODE(os.stat(made["path"]).st_mode), 0o600)
+        self.assertEqual(stat.S_IMODE(os.stat(self.folder / "home").st_mode), 0o700)
+        listed = self.json("key", "list")["keys"]
+        self.assertEqual([(k["name"], k["role"], k["state"]) for k in listed], [("ann", "submitter", "valid")])
+
+    def test_a_taken_name_is_refused_and_the_file_kept(self):
+        self.json("key", "new", "ann", "--role", "submitter")
+        before = (self.folder / "ann.key").read_bytes()
+        self.assertIn("ann", self.expect(1, "key", "new", "ann", "--role", "operator", "--out", "b.key").stderr)
+        self.assertEqual((self.folder / "ann.key").read_bytes(), before)
+        self.assertFalse((self.folder / "b.key").exists())
+
+    def test_revoked_key_stays_listed_as_revoked(self):
+        self.json("key", "new", "ann", "--role", "trainer")
+        self.json("key", "revoke", "ann")
+        self.assertEqual(self.json("key", "list")["keys"][0]["state"], "revoked")
+        self.assertIn("nobody", self.expect(1, "key", "revoke", "nobody").stderr)
+
+    def test_bad_names_are_refused(self):
+        for name in ("../evil", ".hidden", "a/b", "x" * 65):
+            self.assertEqual(self.run_program("key", "new", name, "--role", "worker").returncode, 1, name)
+
+    def test_join_needs_a_workers_key(self):
+        self.json("key", "new", "ann", "--role", "submitter")
+        self.assertIn("role", self.expect(1, "join", "--key", "ann.key").stderr)
+
+    def test_key_files_that_others_may_read_are_refused(self):
+        path = self.json("key", "new", "node", "--role", "worker")["path"]
+        os.chmod(path, 0o644)
+        self.assertIn("node.key", self.expect(1, "join", "--key", path).stderr)
+
+
+if __name__ == "__main__":
+    program.main()

@@ -1,0 +1,68 @@
+"""config print and check: errors name file and line; what is printed can be run."""
+import program
+
+GOOD = """dataset: slide.svs
+numerics: cpu
+seed: 7678
+patch: {size: [128, 128], level: 0}
+sampling: {order: shuffled}
+batch: {global_size: 16, dtype: float16, layout: nchw, prefetch: 2, tail: keep}
+preprocess: [{normalize: {scale: 255, mean: [0.70, 0.55, 0.70], std: [0.2, 0.2, 0.2]}}]
+augment: [{flip: {}}]
+"""
+
+
+class RunConfig(program.Case):
+    def write(self, text):
+        path = self.folder / "run.yaml"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    def refused(self, old, new):
+        """stderr for the good config with one change."""
+        self.assertIn(old, GOOD)
+        return self.expect(2, "config", "check", self.write(GOOD.replace(old, new))).stderr
+
+    def test_unknown_keys_are_named_with_line_and_nearest(self):
+        text = self.refused("global_size", "globalsize")
+        self.assertIn("run.yaml:6", text)
+        self.assertIn("global_size", text)
+        self.assertIn("run.yaml:3", self.refused("seed", "sed"))
+
+    def test_wrong_types_and_ranges_are_named_with_line(self):
+        self.assertIn("run.yaml:4", self.refused("[128, 128]", "[many, 128]"))
+        self.assertIn("run.yaml:6", self.refused("float16", "float8"))
+        self.assertIn("run.yaml:6", self.refused("16,", "0,"))
+        self.assertIn("run.yaml:7", self.refused("normalize", "normalise"))
+
+    def test_malformed_yaml_is_named_with_line(self):
+        self.assertIn("run.yaml:", self.expect(2, "config", "print", self.write("patch: {size: [1")).stderr)
+
+    def test_stream_refuses_the_same_before_it_starts_anything(self):
+        path = self.write(GOOD.replace("seed", "sed"))
+        self.assertIn("run.yaml:3", self.expect(2, "stream", path).stderr)
+        self.assert_nothing_left()
+
+    def test_what_is_printed_reads_back_as_the_same(self):
+        first = self.expect(0, "config", "print", self.write(GOOD)).stdout
+        second = self.expect(0, "config", "print", self.write(first)).stdout
+        self.assertEqual(first, second)
+        self.assertEqual(self.json("config", "print", self.write(GOOD))["batch"]["global_size"], 16)
+
+    def test_check_counts_what_would_be_streamed(self):
+        self.expect(0, "synth", "slide", "slide.svs", "--size", "1000x800", "--seed", 3)
+        found = self.json("config", "check", self.write(GOOD))
+        self.assertEqual(found["images"], 1)
+        self.assertEqual(found["patches"], 8 * 7)
+        self.assertEqual(found["batches_per_epoch"], 4)
+        self.assertEqual(found["batch_bytes"], 16 * 3 * 128 * 128 * 2)
+        self.assertEqual(found["ring_bytes"], found["ring_slots"] * found["batch_bytes"])
+
+    def test_check_names_a_missing_and_a_broken_image(self):
+        self.assertIn("slide.svs", self.expect(1, "config", "check", self.write(GOOD)).stderr)
+        (self.folder / "slide.svs").write_bytes(b"II*\0" + bytes(100))
+        self.assertIn("slide.svs", self.expect(1, "config", "check", self.write(GOOD)).stderr)
+
+
+if __name__ == "__main__":
+    program.main()

@@ -1,0 +1,82 @@
+// Text for people: tables, durations, the command table itself.
+#include "runtime/cli/terminal.h"
+
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "runtime/cli/arguments.h"
+#include "runtime/cli/command_table.h"
+
+namespace patchbay::cli {
+namespace {
+
+TEST(FormatTable, AlignsColumnsAndLeavesNoTrailingSpace) {
+  const auto lines = FormatTable({{"name", "bytes", "x"}, {"a", "1", ""}}, {false, true});
+  EXPECT_EQ(lines, (std::vector<std::string>{"name  bytes  x", "a         1"}));
+}
+
+TEST(HumanSeconds, ReadsAsPeopleSayIt) {
+  EXPECT_EQ(HumanSeconds(0.26), "0.3 s");
+  EXPECT_EQ(HumanSeconds(42.4), "42 s");
+  EXPECT_EQ(HumanSeconds(245), "4:05");
+  EXPECT_EQ(HumanSeconds(3723), "1:02:03");
+  EXPECT_EQ(HumanSeconds(-1), "?");
+}
+
+TEST(CommandTable, NamesAreUniqueAndEveryArgumentIsExplained) {
+  std::set<std::string> names;
+  for (const CommandEntry& entry : CommandTable()) {
+    EXPECT_TRUE(names.insert(entry.name).second) << entry.name;
+    for (const Argument& argument : entry.make()->Arguments()) {
+      EXPECT_FALSE(argument.help.empty()) << entry.name << " " << argument.name;
+    }
+  }
+}
+
+TEST(ParseArguments, FillsEveryKindOfTarget) {
+  bool flag = false;
+  std::string text;
+  std::int64_t number = 0;
+  std::optional<std::int64_t> maybe, absent;
+  std::optional<double> real;
+  std::vector<std::string> list, rest;
+  const std::vector<Argument> arguments = {
+      {"--flag", "", "h", &flag},      {"--text", "T", "h", &text},
+      {"--number", "N", "h", &number}, {"--maybe", "N", "h", &maybe},
+      {"--absent", "N", "h", &absent}, {"--real", "R", "h", &real},
+      {"--list", "L", "h", &list},     {"REST", "", "h", &rest, true}};
+  ASSERT_TRUE(ParseArguments(arguments, {"--flag", "a", "--text=b", "--number", "-3", "--maybe",
+                                         "4", "--real", "0.5", "--list", "x", "--list", "y", "c"})
+                  .ok());
+  EXPECT_TRUE(flag);
+  EXPECT_EQ(text, "b");
+  EXPECT_EQ(number, -3);
+  EXPECT_EQ(maybe, 4);
+  EXPECT_EQ(absent, std::nullopt);
+  EXPECT_EQ(real, 0.5);
+  EXPECT_EQ(list, (std::vector<std::string>{"x", "y"}));
+  EXPECT_EQ(rest, (std::vector<std::string>{"a", "c"}));
+}
+
+TEST(ParseArguments, RefusesWhatDoesNotFit) {
+  std::int64_t number = 0;
+  std::string choice;
+  Argument bounded{"--number", "N", "h", &number};
+  bounded.min = 1;
+  bounded.max = 9;
+  Argument chosen{"--choice", "C", "h", &choice};
+  chosen.choices = {"one", "two"};
+  const std::vector<Argument> arguments = {bounded, chosen};
+  const std::vector<std::vector<std::string>> bad = {
+      {"--number", "10"}, {"--number", "x"},     {"--number", "1.5"},
+      {"--number"},       {"--choice", "three"}, {"--number", "99999999999999999999"},
+      {"--nubmer", "3"},  {"surplus"},           {"--number", "1", "--number", "2"}};
+  for (const auto& words : bad) {
+    EXPECT_EQ(ParseArguments(arguments, words).code(), absl::StatusCode::kInvalidArgument)
+        << words[0];
+  }
+}
+
+}  // namespace
+}  // namespace patchbay::cli

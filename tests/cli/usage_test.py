@@ -1,0 +1,86 @@
+"""What is typed wrong gets exit code 2 and a hint; every command explains itself on one screen."""
+import program
+
+COMMANDS = ["ingest", "stream", "inspect", "verify", "config print", "config check", "synth slide", "doctor", "up",
+            "join", "down", "status", "key new", "key list", "key revoke", "jobs", "job", "wait", "cancel", "retry",
+            "logs"]
+
+
+class Usage(program.Case):
+    def refused(self, *words):
+        done = self.expect(2, *words)
+        self.assertEqual(done.stdout, "")
+        return done.stderr
+
+    def test_overview_fits_a_screen_and_names_every_command(self):
+        text = self.expect(0, "--help").stdout
+        self.assertLessEqual(len(text.splitlines()), 24)
+        self.assertLessEqual(max(map(len, text.splitlines())), 100)
+        for command in COMMANDS:
+            for word in command.split():
+                self.assertIn(word, text)
+
+    def test_every_command_explains_itself_on_a_screen(self):
+        for command in COMMANDS:
+            with self.subTest(command=command):
+                text = self.expect(0, *command.split(), "--help").stdout
+                self.assertIn("usage: patchbay " + command, text)
+                self.assertLessEqual(len(text.splitlines()), 24)
+                self.assertLessEqual(max(map(len, text.splitlines())), 100)
+                for flag in ("--cluster", "--json", "--help"):
+                    self.assertIn(flag, text)
+
+    def test_no_command_is_a_usage_error_that_shows_the_overview(self):
+        self.assertIn("usage: patchbay COMMAND", self.refused())
+
+    def test_unknown_command_names_the_nearest(self):
+        self.assertIn("did you mean 'status'", self.refused("stauts"))
+        self.assertNotIn("did you mean", self.refused("qwertyuiop"))
+
+    def test_unknown_second_word_lists_the_known_ones(self):
+        self.assertIn("key new, key list, key revoke", self.refused("key", "nwe"))
+        self.assertIn("config print, config check", self.refused("config"))
+
+    def test_unknown_flag_names_the_nearest(self):
+        self.assertIn("did you mean '--chunk'", self.refused("ingest", "a.svs", "--out", "o", "--chunck", "512"))
+        self.assertIn("did you mean '--digest'", self.refused("stream", "run.yaml", "--digets"))
+
+    def test_missing_and_malformed_values_are_named(self):
+        self.assertIn("--out", self.refused("ingest", "a.svs"))
+        self.assertIn("SOURCE", self.refused("ingest", "--out", "o"))
+        self.assertIn("--batches", self.refused("stream", "run.yaml", "--batches", "many"))
+        self.assertIn("--batches", self.refused("stream", "run.yaml", "--batches", "0"))
+        self.assertIn("--codec", self.refused("ingest", "a.svs", "--out", "o", "--codec", "gzip"))
+        self.assertIn("--shard", self.refused("ingest", "a.svs", "--out", "o", "--chunk", "300"))
+        self.assertIn("WxH", self.refused("synth", "slide", "o.svs", "--size", "12by34"))
+        self.assertIn("ID", self.refused("job", "0"))
+        self.assertIn("--role", self.refused("key", "new", "ann"))
+
+    def test_surplus_words_are_refused(self):
+        self.assertIn("'two'", self.refused("verify", "one", "two"))
+
+    def test_global_flags_may_stand_before_the_command(self):
+        self.assertIn('"checks"', self.expect(0, "--json", "doctor").stdout)
+        self.assertIn('"keys"', self.expect(0, "--json", "key", "list").stdout)
+
+    def test_commands_that_need_a_cluster_say_so(self):
+        for words in (["status"], ["jobs"], ["job", "1"], ["wait", "1"], ["cancel", "1"], ["retry", "1"],
+                      ["logs", "1"], ["down"]):
+            with self.subTest(words=words):
+                self.assertIn("no cluster is running", self.expect(1, *words).stderr)
+        slide = self.folder / "a.svs"
+        slide.touch()
+        self.assertIn("no cluster is running",
+                      self.expect(1, "ingest", slide, "--out", "o", "--detach").stderr)
+
+    def test_missing_files_are_named(self):
+        self.assertIn("nobody.key", self.expect(1, "jobs", "--cluster", "nobody.key").stderr)
+        self.assertIn("nobody.key", self.expect(1, "jobs", PATCHBAY_CLUSTER="nobody.key").stderr)
+        self.assertIn("nothing.svs", self.expect(1, "ingest", "nothing.svs", "--out", "o").stderr)
+        self.assertIn("nothing.zarr", self.expect(1, "verify", "nothing.zarr").stderr)
+        self.assertIn("nothing.yaml", self.expect(1, "stream", "nothing.yaml").stderr)
+        self.assertIn("nothing.svs", self.expect(1, "inspect", "nothing.svs").stderr)
+
+
+if __name__ == "__main__":
+    program.main()
