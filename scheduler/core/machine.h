@@ -200,6 +200,8 @@ struct Core::Machine {
   /// The lease is void: the trainer is asked to make sure that nobody writes under it. `pid` = who
   /// might on the trainer's host, 0 = nobody.
   void Fence(Lease& lease, std::int64_t pid);
+  void TakeBack(Lease& lease);
+  void TickRevoking(Lease& lease);
   void SendFence(Lease& lease);
   /// Nobody writes under the lease any more: it is gone, and its shard is to be made again unless
   /// it counted.

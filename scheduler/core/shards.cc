@@ -138,6 +138,7 @@ void Core::Machine::LeaseShard(Stream& stream, Trainer& trainer, const ShardId& 
   Lease lease;
   lease.number = NextLease();
   lease.worker = worker.id;
+  lease.worker_incarnation = worker.incarnation;
   lease.worker_pid = IsLocal(worker, trainer) ? worker.pid : 0;
   lease.granted_at = now;
   lease.deadline = now + options.lease_ms;
@@ -185,6 +186,11 @@ void Core::Machine::On(const Request& request, protocol::ShardsReturned&& messag
 
 void Core::Machine::ReturnShard(Worker& worker, const protocol::ShardsReturned::Item& item) {
   const auto it = leases.find(item.lease);
+  if (it != leases.end() && it->second.worker == worker.id &&
+      it->second.worker_incarnation == worker.incarnation &&
+      it->second.phase == ShardPhase::kRevoking) {
+    return Fence(it->second, 0);
+  }
   if (it == leases.end() || !it->second.is_shard || it->second.worker != worker.id ||
       it->second.phase != ShardPhase::kMaking) {
     const auto entry = unaccounted.find({worker.node, worker.index});
@@ -224,6 +230,24 @@ void Core::Machine::ShardFailed(const LeaseNumber& number, WorkerId worker, Outc
     return EndStream(stream, JobState::kFailed, std::move(outcome));
   }
   Fence(lease, 0);
+}
+
+/// Takes the lease from a worker that lives: it drops it and says so with ShardsReturned, or ends.
+void Core::Machine::TakeBack(Lease& lease) {
+  Revoke(lease);
+  LeaveWorker(lease);
+  lease.phase = ShardPhase::kRevoking;
+  lease.phase_at = now;
+}
+
+void Core::Machine::TickRevoking(Lease& lease) {
+  if (lease.phase != ShardPhase::kRevoking) return;
+  Worker& worker = workers[lease.worker];
+  const bool lives = worker.incarnation == lease.worker_incarnation &&
+                     (worker.state == WorkerState::kUp || worker.state == WorkerState::kDraining);
+  if (lives && now - lease.phase_at < options.lease_ms) return;
+  if (lives) Condemn(worker);
+  Fence(lease, lease.worker_pid);
 }
 
 void Core::Machine::Fence(Lease& lease, std::int64_t pid) {

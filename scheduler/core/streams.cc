@@ -350,8 +350,8 @@ void Core::Machine::Count(Stream&, Trainer& trainer, const ShardId& id, const Le
     ++workers[held.worker].shards_done;
     Resolve(live);
   } else if (held.phase != ShardPhase::kFencing) {
-    if (held.phase == ShardPhase::kMaking) Revoke(held);
-    Fence(held, held.worker_pid);
+    if (held.phase == ShardPhase::kMaking) TakeBack(held);
+    if (held.phase == ShardPhase::kReturned) Fence(held, 0);
   }
 }
 
@@ -436,8 +436,8 @@ void Core::Machine::ForgetTrainer(Trainer& trainer) {
   trainer.state = TrainerState::kForgotten;
   for (const LeaseNumber& number : trainer.leases) {
     Lease& lease = leases.at(number);
-    if (lease.phase == ShardPhase::kMaking) Revoke(lease);
-    if (lease.phase != ShardPhase::kFencing) Fence(lease, lease.worker_pid);
+    if (lease.phase == ShardPhase::kMaking) TakeBack(lease);
+    if (lease.phase == ShardPhase::kReturned) Fence(lease, 0);
   }
 }
 
@@ -510,6 +510,7 @@ void Core::Machine::TickTrainer(Stream& stream, Trainer& trainer) {
   } else if (trainer.state == TrainerState::kAttached && silent >= options.suspend_trainer_ms) {
     trainer.state = TrainerState::kSuspended;
   }
+  for (const LeaseNumber& number : trainer.leases) TickRevoking(leases.at(number));
   if (trainer.state == TrainerState::kForgotten) return;
   for (const LeaseNumber& number : trainer.leases) {
     Lease& lease = leases.at(number);

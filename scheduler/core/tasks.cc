@@ -232,6 +232,7 @@ void Core::Machine::LeaseTask(Worker& worker, const ReadyTask& entry) {
   Lease lease;
   lease.number = NextLease();
   lease.worker = worker.id;
+  lease.worker_incarnation = worker.incarnation;
   lease.granted_at = now;
   lease.deadline = now + options.lease_ms;
   lease.task = entry.task;

@@ -57,7 +57,10 @@ void Core::Machine::On(const Request& request, protocol::Heartbeat&&) {
   if (peer.trainer.stream != 0) {
     Trainer* trainer = FindTrainer(peer.trainer);
     if (trainer != nullptr && trainer->peer == request.peer) {
-      if (TrainerOf(request, peer.trainer.stream, peer.trainer.rank) == nullptr) return;
+      if (trainer->state == TrainerState::kForgotten) {
+        return Answer(request, protocol::HeartbeatSeen{0});  // no such incarnation: attach again
+      }
+      TrainerOf(request, peer.trainer.stream, peer.trainer.rank);
       shards_changed = true;
     }
   }

@@ -219,6 +219,7 @@ void Core::Machine::AdoptTask(Worker& worker, const protocol::HeldLease& held) {
   Lease lease;
   lease.number = held.lease;
   lease.worker = worker.id;
+  lease.worker_incarnation = worker.incarnation;
   lease.granted_at = now;
   lease.deadline = now + options.lease_ms;
   lease.task = held.task;

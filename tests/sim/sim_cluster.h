@@ -1,0 +1,131 @@
+// The world itself. Private to tests/sim.
+#pragma once
+
+#include "tests/sim/sim_world.h"
+
+namespace patchbay::sim {
+
+class World {
+ public:
+  explicit World(const RunOptions& options);
+  RunResult Run();
+
+ private:
+  // -- sim_world.cc: time, network, scheduler, faults, checks
+  void DrawFaults();
+  void BuildCluster();
+  void At(TimeMs when, std::function<void()> what);
+  /// Runs `what` unless the actor died meanwhile; later if it is frozen.
+  void AtActor(Actor& actor, TimeMs when, std::function<void()> what);
+  void Note(const std::string& what);
+  void Hit(const char* fault) { ++result_.coverage[fault]; }
+  void Violation(const std::string& what);
+  bool Cut(const Actor& actor) const { return actor.node >= 0 && cut_.count(actor.node) != 0; }
+  void ToScheduler(Actor& actor, Body&& body, std::uint64_t request = 0);
+  void ToActor(int actor, std::uint32_t connection, std::uint64_t request, Body&& body);
+  void Join(Actor& actor);
+  void Reconnect(Actor& actor);
+  void StartScheduler();
+  void CrashScheduler();
+  void Perform(scheduler::Actions&& actions);
+  void Flush();
+  void CheckSend(const Actor& actor, const Body& body);
+  void CheckRecord(const scheduler::JournalRecord& record);
+  void CheckCore();
+  void EveryMean(TimeMs mean, std::function<void()> what);
+  void PlanFaults();
+  void Heal();
+  bool Finished() const;
+  void CheckEnd();
+  scheduler::Instant Now() const { return {now_, 1'700'000'000 + now_ / 1000}; }
+  TimeMs Delay() { return dice_.Between(0, faults_.delay_max_ms); }
+
+  // -- sim_workers.cc
+  void StartAgent(SimAgent& agent);
+  void AgentLoop(SimAgent& agent);
+  void AgentReceive(SimAgent& agent, Body&& body, std::uint64_t request);
+  void StartWorker(SimAgent& agent, SimWorker& worker);
+  void KillWorkerProcess(SimAgent& agent, SimWorker& worker, bool report);
+  void CrashAgent(SimAgent& agent);
+  void WorkerLoop(SimAgent& agent, SimWorker& worker);
+  void WorkerReceive(SimAgent& agent, SimWorker& worker, Body&& body);
+  void Register(SimWorker& worker);
+  void TakeLeases(SimWorker& worker, LeasesGranted&& granted);
+  void DropLeases(SimWorker& worker, const std::vector<LeaseNumber>& revoked);
+  void RunNext(SimAgent& agent, SimWorker& worker);
+  void FinishTask(SimAgent& agent, SimWorker& worker, const TaskLease& lease);
+  void FinishShard(SimAgent& agent, SimWorker& worker, const ShardLease& lease);
+  void ReturnShard(SimWorker& worker, const ShardLease& lease, absl::StatusCode code);
+  void Report(SimWorker& worker, bool all);
+  protocol::TasksFinished::Item Outcome(const TaskLease& lease);
+
+  // -- sim_users.cc
+  void SubmitLoop(SimJob& job);
+  void ClientReceive(Body&& body, std::uint64_t request);
+  void StartTrainer(SimJob& job, std::uint32_t rank);
+  void NewTrainerProcess(SimTrainer& trainer);
+  void TrainerLoop(SimTrainer& trainer);
+  void TrainerReceive(SimTrainer& trainer, Body&& body);
+  void Attach(SimTrainer& trainer);
+  void Announce(SimTrainer& trainer);
+  void Step(SimTrainer& trainer);
+  void Write(SimTrainer& trainer, const ShardLease& lease);
+  void Arrive(SimTrainer& trainer, const ShardLease& lease);
+  void OnFence(SimTrainer& trainer, const protocol::FenceShard& fence);
+  void AnswerFence(SimTrainer& trainer, const protocol::FenceShard& fence, bool counted);
+  void ProcessEnded(std::int64_t pid);
+  void Move(SimTrainer& trainer, const data::ShardMove& move);
+  void CheckBatch(SimTrainer& trainer, std::uint32_t slot, data::Position at);
+  bool ProcessLives(std::int64_t pid) const { return live_pids_.count(pid) != 0; }
+  SimTrainer* FindTrainer(JobId stream, std::uint32_t rank);
+  protocol::SlotRow RowOf(SimTrainer& trainer, std::uint32_t slot);
+
+  struct Event {
+    TimeMs at;
+    std::uint64_t order;
+    std::function<void()> what;
+    bool operator<(const Event& other) const {
+      return at != other.at ? at > other.at : order > other.order;
+    }
+  };
+
+  const RunOptions options_;
+  Dice dice_;
+  Faults faults_;
+  RunResult result_;
+  TimeMs now_ = 0, heal_at_ = 0, end_at_ = 0;
+  bool healed_ = false;
+  std::uint64_t next_order_ = 0, next_incarnation_ = 1;
+  std::priority_queue<Event> queue_;
+
+  // The scheduler's process and disk.
+  std::unique_ptr<scheduler::Core> core_, shadow_;
+  std::uint32_t scheduler_life_ = 0;
+  std::vector<scheduler::JournalRecord> disk_, cache_;
+  bool flushing_ = false;
+  std::uint64_t snapshot_sequence_ = 0;
+  std::string snapshot_;
+  std::map<scheduler::PeerId, std::pair<int, std::uint32_t>> peers_;
+  std::map<int, std::pair<scheduler::PeerId, std::uint32_t>> peer_of_;
+  scheduler::PeerId next_peer_ = 1;
+  std::set<TaskId> durable_done_, durable_failed_;
+  std::map<LeaseNumber, std::uint64_t> commit_sequence_;
+  std::set<JobId> durable_jobs_;
+  std::set<TaskId> quarantined_;
+
+  // The cluster.
+  std::map<int, Actor*> actors_;
+  int next_actor_ = 1;
+  std::vector<std::unique_ptr<SimAgent>> agents_;
+  std::deque<SimTrainer> trainers_;
+  std::deque<SimJob> jobs_;
+  Actor client_;
+  std::set<int> cut_;
+  std::set<std::int64_t> live_pids_;
+  std::int64_t next_pid_ = 100;
+  std::map<std::pair<JobId, std::uint32_t>, std::uint64_t> attached_;  ///< as the core sees it
+  std::map<LeaseNumber, std::uint64_t> ring_of_;  ///< trainer incarnation a shard lease is for
+  std::map<TaskId, int> attempts_;
+};
+
+}  // namespace patchbay::sim

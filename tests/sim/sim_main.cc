@@ -1,0 +1,70 @@
+// patchbay_sim: runs seeds of the simulated cluster; replays one with --seed N --trace.
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "tests/sim/sim_world.h"
+
+namespace {
+
+using patchbay::sim::Coverage;
+using patchbay::sim::RunOptions;
+using patchbay::sim::RunResult;
+using patchbay::sim::RunSeed;
+
+struct Arguments {
+  std::uint64_t first = 1, count = 1;
+  bool trace = false, large = false;
+};
+
+Arguments Parse(int argc, char** argv) {
+  Arguments arguments;
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    const bool more = i + 1 < argc;
+    if (word == "--seed" && more) arguments.first = std::strtoull(argv[++i], nullptr, 10);
+    if (word == "--count" && more) arguments.count = std::strtoull(argv[++i], nullptr, 10);
+    if (word == "--trace") arguments.trace = true;
+    if (word == "--large") arguments.large = true;
+  }
+  return arguments;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const Arguments arguments = Parse(argc, argv);
+  Coverage coverage;
+  std::uint64_t bad = 0, events = 0, tasks = 0, batches = 0;
+  for (std::uint64_t i = 0; i < arguments.count; ++i) {
+    RunOptions options;
+    options.seed = arguments.first + i;
+    options.trace = arguments.trace;
+    options.large = arguments.large;
+    const RunResult result = RunSeed(options);
+    events += result.events;
+    tasks += result.tasks;
+    batches += result.batches;
+    for (const auto& [fault, times] : result.coverage) coverage[fault] += times;
+    if (!result.violation.empty()) {
+      ++bad;
+      std::printf("seed %llu: %s\n", static_cast<unsigned long long>(result.seed),
+                  result.violation.c_str());
+      std::fflush(stdout);
+    }
+    if (arguments.count == 1) {
+      std::printf("seed %llu: trace hash %016llx\n", static_cast<unsigned long long>(result.seed),
+                  static_cast<unsigned long long>(result.trace_hash));
+    }
+  }
+  std::printf("%llu seeds, %llu with violations, %llu events, %llu tasks, %llu batches\n",
+              static_cast<unsigned long long>(arguments.count),
+              static_cast<unsigned long long>(bad), static_cast<unsigned long long>(events),
+              static_cast<unsigned long long>(tasks), static_cast<unsigned long long>(batches));
+  for (const auto& [fault, times] : coverage) {
+    std::printf("  %-34s %llu\n", fault.c_str(), static_cast<unsigned long long>(times));
+  }
+  return bad == 0 ? 0 : 1;
+}

@@ -1,0 +1,317 @@
+// Clients and trainers of the simulation.
+#include <algorithm>
+#include <utility>
+
+#include "tests/sim/sim_cluster.h"
+
+namespace patchbay::sim {
+
+using protocol::SlotState;
+
+// ---------------------------------------------------------------- clients
+
+void World::SubmitLoop(SimJob& job) {
+  if (job.state != protocol::JobState::kQueued && job.state != protocol::JobState::kRunning) return;
+  if (job.id == 0) {
+    protocol::SubmitJob submit;
+    submit.submission_key = job.key;
+    submit.kind = job.kind;
+    submit.root.op = job.kind == "stream" ? "stream.plan" : "sim.fan";
+    submit.root.payload = job.payload;
+    submit.root.resources = {1000, 0, 0};
+    submit.manifest = std::to_string(job.world_size);
+    submit.priority = job.priority;
+    submit.world_size = job.world_size;
+    ToScheduler(client_, submit, job.number + 100);
+  } else {
+    protocol::DescribeJobs describe;
+    describe.jobs = {job.id};
+    ToScheduler(client_, describe, 1);
+  }
+  At(now_ + 1000, [this, &job] { SubmitLoop(job); });
+}
+
+void World::ClientReceive(Body&& body, std::uint64_t request) {
+  if (const auto* submitted = std::get_if<protocol::JobSubmitted>(&body)) {
+    SimJob& job = jobs_.at(request - 100);
+    if (job.id != 0 && job.id != submitted->job) Violation("one submission key gave two jobs");
+    job.id = submitted->job;
+    if (job.kind != "stream" || job.started) return;
+    job.started = true;
+    for (std::uint32_t rank = 0; rank < job.world_size; ++rank) StartTrainer(job, rank);
+    return;
+  }
+  const auto* described = std::get_if<protocol::JobsDescribed>(&body);
+  if (described == nullptr) return;
+  for (const protocol::JobRow& row : described->jobs) {
+    for (SimJob& job : jobs_) {
+      if (job.id == row.job) job.state = row.state;
+    }
+  }
+}
+
+SimTrainer* World::FindTrainer(JobId stream, std::uint32_t rank) {
+  for (SimTrainer& trainer : trainers_) {
+    if (trainer.stream == stream && trainer.rank == rank) return &trainer;
+  }
+  return nullptr;
+}
+
+// ---------------------------------------------------------------- trainers
+
+void World::StartTrainer(SimJob& job, std::uint32_t rank) {
+  SimTrainer& trainer = trainers_.emplace_back();
+  trainer.actor.identity = client_.identity;
+  trainer.actor.node = static_cast<int>(dice_.Below(agents_.size()));
+  trainer.stream = job.id;
+  trainer.rank = rank;
+  trainer.world_size = job.world_size;
+  trainer.wanted = job.wanted_batches;
+  trainer.actor.receive = [this, &trainer](Body&& body, std::uint64_t) {
+    TrainerReceive(trainer, std::move(body));
+  };
+  Join(trainer.actor);
+  NewTrainerProcess(trainer);
+}
+
+/// The process is killed, and started again where it had got to: with an empty ring.
+void World::NewTrainerProcess(SimTrainer& trainer) {
+  ++trainer.actor.life;
+  ++trainer.actor.connection;
+  trainer.actor.frozen_until = 0;
+  trainer.incarnation = next_incarnation_++;
+  trainer.scheduler_incarnation = 0;
+  trainer.table.reset();
+  trainer.memory.clear();
+  trainer.taken.clear();
+  trainer.proofs.clear();
+  AtActor(trainer.actor, now_ + dice_.Between(1, 3000), [this, &trainer] { TrainerLoop(trainer); });
+}
+
+protocol::SlotRow World::RowOf(SimTrainer& trainer, std::uint32_t slot) {
+  const data::SlotReport report = trainer.table->Report(slot);
+  protocol::SlotRow row;
+  row.slot = slot;
+  row.generation = report.generation;
+  row.epoch = report.at.epoch;
+  row.batch = report.at.batch;
+  row.counted = report.counted;
+  switch (report.phase) {
+    case data::SlotPhase::kFree:
+      row.state = SlotState::kFree;
+      break;
+    case data::SlotPhase::kFilling:
+      row.state = SlotState::kFilling;
+      break;
+    case data::SlotPhase::kFull:
+    case data::SlotPhase::kInUse:
+      row.state = SlotState::kFull;
+      break;
+    default:
+      row.state = SlotState::kResting;
+  }
+  return row;
+}
+
+void World::Attach(SimTrainer& trainer) {
+  protocol::AttachTrainer attach;
+  attach.stream = trainer.stream;
+  attach.rank = trainer.rank;
+  attach.world_size = trainer.world_size;
+  attach.trainer_incarnation = trainer.incarnation;
+  attach.pid = 1;
+  attach.endpoint.host_identity = StrCat("host-node", trainer.actor.node);
+  attach.endpoint.ucx_address = "there";
+  attach.first_epoch = trainer.next.epoch;
+  attach.first_batch = trainer.next.batch;
+  if (trainer.table != nullptr) {
+    for (std::uint32_t i = 0; i < trainer.table->SlotCount(); ++i) {
+      attach.slots.push_back(RowOf(trainer, i));
+    }
+  }
+  ToScheduler(trainer.actor, attach, 1);
+}
+
+void World::Announce(SimTrainer& trainer) {
+  protocol::AnnounceSlots announce;
+  announce.stream = trainer.stream;
+  announce.rank = trainer.rank;
+  for (std::uint32_t i = 0; i < trainer.table->SlotCount(); ++i) {
+    announce.slots.push_back(RowOf(trainer, i));
+  }
+  ToScheduler(trainer.actor, announce);
+}
+
+void World::TrainerLoop(SimTrainer& trainer) {
+  if (trainer.detached || trainer.failed) return;
+  if (trainer.consumed >= trainer.wanted) {
+    ToScheduler(trainer.actor, protocol::DetachTrainer{trainer.stream, trainer.rank}, 9);
+  } else if (trainer.scheduler_incarnation == 0) {
+    Attach(trainer);
+  } else {
+    ToScheduler(trainer.actor, protocol::Heartbeat{});
+    if (dice_.Chance(0.5) && trainer.table != nullptr) Announce(trainer);
+  }
+  AtActor(trainer.actor, now_ + 500, [this, &trainer] { TrainerLoop(trainer); });
+}
+
+void World::TrainerReceive(SimTrainer& trainer, Body&& body) {
+  if (const auto* attached = std::get_if<protocol::TrainerAttached>(&body)) {
+    const bool first = trainer.table == nullptr;
+    trainer.scheduler_incarnation = attached->scheduler_incarnation;
+    if (!first) return;
+    trainer.geometry = attached->geometry;
+    data::SlotTableOptions ring;
+    ring.stream = trainer.stream;
+    ring.rank = trainer.rank;
+    ring.geometry = trainer.geometry;
+    ring.slots = static_cast<std::uint32_t>(dice_.Between(2, 5));
+    ring.spares = 6;
+    ring.first = trainer.next;
+    auto table = data::SlotTable::Create(ring);
+    if (!table.ok()) return Violation("the ring's geometry is refused");
+    trainer.table = std::make_unique<data::SlotTable>(std::move(*table));
+    Attach(trainer);
+    Step(trainer);
+  } else if (const auto* seen = std::get_if<protocol::HeartbeatSeen>(&body)) {
+    if (trainer.scheduler_incarnation != 0 &&
+        seen->scheduler_incarnation != trainer.scheduler_incarnation) {
+      trainer.scheduler_incarnation = 0;
+      Attach(trainer);
+    }
+  } else if (const auto* fence = std::get_if<protocol::FenceShard>(&body)) {
+    if (trainer.table != nullptr) OnFence(trainer, *fence);
+  } else if (std::holds_alternative<protocol::TrainerDetached>(body)) {
+    if (trainer.consumed >= trainer.wanted) trainer.detached = true;
+  } else if (std::holds_alternative<protocol::StreamFailed>(body)) {
+    if (trainer.consumed < trainer.wanted) trainer.failed = true;
+  }
+}
+
+/// Takes the next batch when it is there, trains on it, gives it back.
+void World::Step(SimTrainer& trainer) {
+  if (trainer.detached || trainer.failed || trainer.consumed >= trainer.wanted) return;
+  data::SlotTable& table = *trainer.table;
+  TimeMs next = now_ + 5;
+  const auto slot = table.FullSlot(table.next());
+  if (table.IsEmpty(table.next())) {
+    table.Take(table.next());
+    ++trainer.consumed;
+  } else if (slot.has_value()) {
+    const data::Position at = table.next();
+    CheckBatch(trainer, *slot, at);
+    if (at != trainer.next) Violation("I3: batches are out of order");
+    table.Take(at);
+    ++trainer.consumed;
+    const std::uint64_t generation = table.Report(*slot).generation;
+    const TimeMs step = dice_.Between(1, 60);
+    AtActor(trainer.actor, now_ + step, [this, &trainer, s = *slot, at, generation] {
+      CheckBatch(trainer, s, at);
+      trainer.table->Release(s, generation);
+      protocol::AnnounceSlots announce;
+      announce.stream = trainer.stream;
+      announce.rank = trainer.rank;
+      announce.slots.push_back(RowOf(trainer, s));
+      ToScheduler(trainer.actor, announce);
+    });
+    next = now_ + step;
+  }
+  trainer.next = table.next();
+  AtActor(trainer.actor, next, [this, &trainer] { Step(trainer); });
+}
+
+/// I4: what lies in the slot is the batch, whole.
+void World::CheckBatch(SimTrainer& trainer, std::uint32_t slot, data::Position at) {
+  const std::uint32_t shards = ShardsInRank(trainer.geometry, at.batch, trainer.rank);
+  for (std::uint32_t i = 0; i < shards; ++i) {
+    const PatchRun run = ShardRun(trainer.geometry, at.batch, trainer.rank, i);
+    const ShardId wanted{at.epoch, at.batch, trainer.rank, i};
+    const auto found = trainer.memory.find({slot, run.offset_bytes});
+    if (found == trainer.memory.end() || found->second != wanted) {
+      Violation(StrCat("I4: batch ", at.ToString(), " holds other bytes at shard ", i));
+    }
+  }
+}
+
+/// A worker's bytes reach the slot. I8, I10: only where its grant still stands.
+void World::Write(SimTrainer& trainer, const ShardLease& lease) {
+  const data::SlotReport report = trainer.table->Report(lease.grant.slot);
+  const data::Position at{lease.shard.epoch, lease.shard.batch};
+  const bool mine = report.generation == lease.grant.slot_generation &&
+                    (report.phase == data::SlotPhase::kFree || report.at == at);
+  if (!mine && report.phase != data::SlotPhase::kSpare) {
+    Violation(StrCat("I10: lease ", lease.lease.ToString(), " writes into slot ", lease.grant.slot,
+                     ", which is another batch's now"));
+  }
+  trainer.memory[{lease.grant.slot, lease.grant.offset_bytes}] = lease.shard;
+}
+
+void World::Move(SimTrainer& trainer, const data::ShardMove& move) {
+  trainer.memory[{move.to_slot, move.offset_bytes}] =
+      trainer.memory[{move.from_slot, move.offset_bytes}];
+}
+
+void World::Arrive(SimTrainer& trainer, const ShardLease& lease) {
+  if (trainer.table == nullptr || trainer.incarnation != ring_of_[lease.lease]) return;
+  const data::ShardHeader header{lease.stream, lease.shard, lease.grant, lease.lease, {}, 0};
+  const auto counted = trainer.table->Count(header);
+  if (!counted.ok()) {
+    Hit("dead grant refused");
+    return;
+  }
+  if (counted->move.has_value()) Move(trainer, *counted->move);
+  protocol::ShardsCounted message;
+  message.stream = trainer.stream;
+  message.rank = trainer.rank;
+  message.items.push_back({lease.lease, lease.shard});
+  ToScheduler(trainer.actor, message);
+}
+
+void World::OnFence(SimTrainer& trainer, const protocol::FenceShard& fence) {
+  Hit("shard fenced");
+  if (!trainer.table->Fence(fence.shard, fence.lease)) return AnswerFence(trainer, fence, true);
+  if (fence.worker_pid == 0 || !ProcessLives(fence.worker_pid)) {
+    return AnswerFence(trainer, fence, false);
+  }
+  AtActor(trainer.actor, now_ + 2000, [this, &trainer, fence] {
+    if (ProcessLives(fence.worker_pid)) {
+      const auto moved = trainer.table->Evacuate(fence.shard, fence.grant);
+      if (!moved.ok()) {
+        Hit("no spare slot");
+        trainer.failed = true;
+        return;
+      }
+      if (moved->resting_slot.has_value()) {
+        Hit("batch moved to a spare slot");
+        trainer.proofs.emplace_back(fence.worker_pid, *moved->resting_slot);
+      }
+      for (const data::ShardMove& move : moved->moves) Move(trainer, move);
+    }
+    AnswerFence(trainer, fence, false);
+  });
+}
+
+void World::AnswerFence(SimTrainer& trainer, const protocol::FenceShard& fence, bool counted) {
+  protocol::ShardFenced fenced;
+  fenced.stream = trainer.stream;
+  fenced.lease = fence.lease;
+  fenced.shard = fence.shard;
+  fenced.already_counted = counted;
+  const auto slot = trainer.table->SlotOf({fence.shard.epoch, fence.shard.batch});
+  fenced.row =
+      RowOf(trainer, slot.value_or(std::min(fence.grant.slot, trainer.table->SlotCount() - 1)));
+  ToScheduler(trainer.actor, fenced);
+}
+
+void World::ProcessEnded(std::int64_t pid) {
+  for (SimTrainer& trainer : trainers_) {
+    if (trainer.table == nullptr) continue;
+    std::erase_if(trainer.proofs, [&](const auto& proof) {
+      if (proof.first != pid) return false;
+      trainer.table->ProveGone(proof.second);
+      return true;
+    });
+  }
+}
+
+}  // namespace patchbay::sim

@@ -1,0 +1,338 @@
+// Agents and workers of the simulation.
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+#include "tests/sim/sim_cluster.h"
+
+namespace patchbay::sim {
+
+using protocol::TaskSpec;
+
+void World::StartAgent(SimAgent& agent) {
+  agent.actor.alive = true;
+  ++agent.actor.life;
+  ++agent.actor.connection;
+  agent.incarnation = next_incarnation_++;
+  agent.scheduler_incarnation = 0;
+  agent.exits.clear();
+  agent.actor.receive = [this, &agent](Body&& body, std::uint64_t request) {
+    AgentReceive(agent, std::move(body), request);
+  };
+  for (auto& worker : agent.workers) {
+    AtActor(agent.actor, now_ + dice_.Between(1, 200),
+            [this, &agent, w = worker.get()] { StartWorker(agent, *w); });
+  }
+  AgentLoop(agent);
+}
+
+void World::AgentLoop(SimAgent& agent) {
+  if (agent.scheduler_incarnation == 0) {
+    protocol::RegisterAgent hello;
+    hello.node = agent.name;
+    hello.host_identity = StrCat("host-", agent.name);
+    hello.cpus = static_cast<std::uint32_t>(agent.workers.size());
+    hello.memory_bytes = 1u << 30;
+    hello.agent_incarnation = agent.incarnation;
+    ToScheduler(agent.actor, hello, 1);
+  } else {
+    ToScheduler(agent.actor, protocol::Heartbeat{});
+  }
+  for (const auto& [incarnation, exited] : agent.exits)
+    ToScheduler(agent.actor, exited, incarnation);
+  AtActor(agent.actor, now_ + 500, [this, &agent] { AgentLoop(agent); });
+}
+
+void World::AgentReceive(SimAgent& agent, Body&& body, std::uint64_t request) {
+  if (const auto* registered = std::get_if<protocol::AgentRegistered>(&body)) {
+    agent.scheduler_incarnation = registered->scheduler_incarnation;
+  } else if (const auto* seen = std::get_if<protocol::HeartbeatSeen>(&body)) {
+    if (seen->scheduler_incarnation != agent.scheduler_incarnation) agent.scheduler_incarnation = 0;
+  } else if (std::holds_alternative<protocol::WorkerExitSeen>(body)) {
+    agent.exits.erase(request);
+  } else if (std::holds_alternative<protocol::RequestFailed>(body)) {
+    agent.scheduler_incarnation = 0;
+  } else if (const auto* kill = std::get_if<protocol::KillWorker>(&body)) {
+    for (auto& worker : agent.workers) {
+      if (worker->index != kill->index) continue;
+      if (worker->actor.alive && worker->incarnation == kill->worker_incarnation) {
+        Hit("worker killed by order");
+        return KillWorkerProcess(agent, *worker, true);
+      }
+    }
+    agent.exits[kill->worker_incarnation] = {agent.name, kill->index, kill->worker_incarnation, 9};
+    ToScheduler(agent.actor, agent.exits[kill->worker_incarnation], kill->worker_incarnation);
+  }
+}
+
+void World::StartWorker(SimAgent& agent, SimWorker& worker) {
+  if (worker.actor.alive && worker.pid != 0) return;
+  worker.actor.alive = true;
+  ++worker.actor.life;
+  ++worker.actor.connection;
+  worker.actor.frozen_until = 0;
+  worker.incarnation = next_incarnation_++;
+  worker.agent_incarnation = agent.incarnation;
+  worker.pid = next_pid_++;
+  live_pids_.insert(worker.pid);
+  worker.scheduler_incarnation = 0;
+  worker.tasks.clear();
+  worker.shards.clear();
+  worker.running = {};
+  worker.hangs = false;
+  worker.seen.clear();
+  worker.finished.clear();
+  worker.actor.receive = [this, &agent, &worker](Body&& body, std::uint64_t) {
+    WorkerReceive(agent, worker, std::move(body));
+  };
+  WorkerLoop(agent, worker);
+}
+
+/// SIGKILL, also while frozen. `report`: its agent lives and sees it.
+void World::KillWorkerProcess(SimAgent& agent, SimWorker& worker, bool report) {
+  if (!worker.actor.alive || worker.pid == 0) return;
+  Note(StrCat("process ", worker.pid, " dies"));
+  const std::int64_t pid = worker.pid;
+  const std::uint64_t incarnation = worker.incarnation;
+  worker.actor.alive = false;
+  worker.pid = 0;
+  live_pids_.erase(pid);
+  ProcessEnded(pid);
+  if (!report || !agent.actor.alive) return;
+  AtActor(agent.actor, now_ + dice_.Between(1, 20), [this, &agent, &worker, incarnation] {
+    agent.exits[incarnation] = {agent.name, worker.index, incarnation, 9};
+    ToScheduler(agent.actor, agent.exits[incarnation], incarnation);
+  });
+  AtActor(agent.actor, now_ + dice_.Between(50, 500),
+          [this, &agent, &worker] { StartWorker(agent, worker); });
+}
+
+void World::CrashAgent(SimAgent& agent) {
+  if (!agent.actor.alive) return;
+  agent.actor.alive = false;
+  for (auto& worker : agent.workers) KillWorkerProcess(agent, *worker, false);
+  At(now_ + dice_.Between(50, 5000), [this, &agent] {
+    if (!agent.actor.alive) StartAgent(agent);
+  });
+}
+
+void World::Register(SimWorker& worker) {
+  protocol::RegisterWorker hello;
+  hello.node = worker.actor.identity.key_name;
+  hello.index = worker.index;
+  hello.agent_incarnation = worker.agent_incarnation;
+  hello.worker_incarnation = worker.incarnation;
+  hello.pid = worker.pid;
+  hello.capacity = {1000, 0, 1u << 28};
+  for (const TaskLease& lease : worker.tasks)
+    hello.held.push_back({lease.lease, false, lease.task, 0, {}});
+  for (const auto& [number, item] : worker.finished)
+    hello.held.push_back({number, false, item.task, 0, {}});
+  for (const ShardLease& lease : worker.shards) {
+    hello.held.push_back({lease.lease, true, {}, lease.stream, lease.shard});
+  }
+  ToScheduler(worker.actor, hello, 1);
+}
+
+void World::WorkerLoop(SimAgent& agent, SimWorker& worker) {
+  if (worker.scheduler_incarnation == 0) {
+    Register(worker);
+  } else {
+    ToScheduler(worker.actor, protocol::Heartbeat{});
+    Report(worker, true);
+    protocol::RenewLeases renew;
+    if (!worker.hangs) ++worker.progress;
+    for (const TaskLease& lease : worker.tasks) {
+      renew.items.push_back({lease.lease, lease.lease == worker.running ? worker.progress : 0});
+    }
+    for (const ShardLease& lease : worker.shards) {
+      renew.items.push_back({lease.lease, lease.lease == worker.running ? worker.progress : 0});
+    }
+    if (!renew.items.empty()) ToScheduler(worker.actor, renew, 2);
+  }
+  AtActor(worker.actor, now_ + 1000, [this, &agent, &worker] { WorkerLoop(agent, worker); });
+}
+
+void World::WorkerReceive(SimAgent& agent, SimWorker& worker, Body&& body) {
+  if (const auto* registered = std::get_if<protocol::WorkerRegistered>(&body)) {
+    worker.scheduler_incarnation = registered->scheduler_incarnation;
+  } else if (const auto* seen = std::get_if<protocol::HeartbeatSeen>(&body)) {
+    if (seen->scheduler_incarnation != worker.scheduler_incarnation) {
+      worker.scheduler_incarnation = 0;
+      Register(worker);
+    }
+  } else if (const auto* failed = std::get_if<protocol::RequestFailed>(&body)) {
+    if (failed->outcome.code == static_cast<int>(absl::StatusCode::kFailedPrecondition)) {
+      worker.scheduler_incarnation = 0;
+    }
+  } else if (auto* granted = std::get_if<LeasesGranted>(&body)) {
+    TakeLeases(worker, std::move(*granted));
+    RunNext(agent, worker);
+  } else if (const auto* revoked = std::get_if<protocol::LeasesRevoked>(&body)) {
+    DropLeases(worker, revoked->leases);
+    RunNext(agent, worker);
+  } else if (const auto* renewed = std::get_if<protocol::LeasesRenewed>(&body)) {
+    DropLeases(worker, renewed->unknown);
+    RunNext(agent, worker);
+  } else if (const auto* committed = std::get_if<protocol::TasksCommitted>(&body)) {
+    for (const LeaseNumber& lease : committed->leases) worker.finished.erase(lease);
+  }
+}
+
+void World::TakeLeases(SimWorker& worker, LeasesGranted&& granted) {
+  for (TaskLease& lease : granted.tasks) {
+    if (worker.seen.insert(lease.lease).second) worker.tasks.push_back(std::move(lease));
+  }
+  for (ShardLease& lease : granted.shards) {
+    if (worker.seen.insert(lease.lease).second) worker.shards.push_back(lease);
+  }
+  if (worker.tasks.size() > 1024 || worker.shards.size() > 16) Violation("I11: a worker's queue");
+}
+
+/// A revoked lease is dropped, running or not, and a shard's is returned so that the scheduler
+/// knows.
+void World::DropLeases(SimWorker& worker, const std::vector<LeaseNumber>& revoked) {
+  for (const LeaseNumber& number : revoked) {
+    worker.seen.insert(number);
+    if (worker.running == number) {
+      worker.running = {};
+      worker.hangs = false;
+    }
+    std::erase_if(worker.tasks, [&](const TaskLease& lease) { return lease.lease == number; });
+    std::erase_if(worker.shards, [&](const ShardLease& lease) { return lease.lease == number; });
+    protocol::ShardsReturned returned;
+    returned.items.push_back({number, 0, {}, {static_cast<int>(absl::StatusCode::kCancelled), ""}});
+    ToScheduler(worker.actor, returned);
+  }
+}
+
+void World::RunNext(SimAgent& agent, SimWorker& worker) {
+  if (worker.running != LeaseNumber{}) return;
+  worker.progress = 1;
+  worker.hangs = false;
+  if (!worker.shards.empty()) {
+    const ShardLease lease = worker.shards.front();
+    worker.running = lease.lease;
+    return AtActor(worker.actor, now_ + dice_.Between(5, 80), [this, &agent, &worker, lease] {
+      if (worker.running == lease.lease) FinishShard(agent, worker, lease);
+    });
+  }
+  if (worker.tasks.empty()) return;
+  const TaskLease lease = worker.tasks.front();
+  worker.running = lease.lease;
+  if (lease.payload == "poison") {
+    return AtActor(worker.actor, now_ + dice_.Between(1, 50), [this, &agent, &worker, lease] {
+      if (worker.running != lease.lease) return;
+      Hit("poison task");
+      KillWorkerProcess(agent, worker, true);
+    });
+  }
+  if (lease.payload == "hang") {
+    Hit("hanging task");
+    worker.hangs = true;
+    return;
+  }
+  const TimeMs takes = lease.payload == "work" ? dice_.Between(50, 900) : dice_.Between(0, 2);
+  AtActor(worker.actor, now_ + takes, [this, &agent, &worker, lease] {
+    if (worker.running == lease.lease) FinishTask(agent, worker, lease);
+  });
+}
+
+protocol::TasksFinished::Item World::Outcome(const TaskLease& lease) {
+  protocol::TasksFinished::Item item;
+  item.lease = lease.lease;
+  item.task = lease.task;
+  item.progress_bytes = 10;
+  unsigned count = 0;
+  char kind[16] = "";
+  if (lease.payload == "plan") {
+    item.result =
+        R"({"plan":"the plan","manifest":{"images":[]},"geometry":{"patches_per_epoch":)" +
+        StrCat(60 + 7 * (lease.task.job % 5), R"(,"global_batch":16,"tail":"keep","world_size":)",
+               lease.manifest, R"(,"shard_patches":3,"patch_bytes":100}})");
+  } else if (std::sscanf(lease.payload.c_str(), "fan %u %15s", &count, kind) == 2) {
+    for (unsigned i = 0; i < count; ++i) {
+      TaskSpec spec;
+      spec.op = "sim";
+      const bool special = std::string(kind) != "noop" && std::string(kind) != "work";
+      spec.payload = special && i != 0 ? "noop" : kind;
+      spec.resources = {500, 0, 1u << 20};
+      spec.group = 1 + i;
+      if (i % 5 == 4) spec.depends_on = {0, protocol::kSpawnedBase + i - 1};
+      if (i % 5 == 4) spec.group = i;
+      item.spawned.push_back(spec);
+    }
+    TaskSpec summary;
+    summary.op = "sim.sum";
+    summary.payload = "noop";
+    summary.after_failures = true;
+    item.spawned.push_back(summary);
+  } else if (lease.payload == "bad") {
+    item.outcome = {static_cast<int>(absl::StatusCode::kDataLoss), "a bad tile"};
+  } else if (lease.payload == "flaky" && ++attempts_[lease.task] <= 2) {
+    item.outcome = {static_cast<int>(absl::StatusCode::kUnavailable), "busy"};
+  } else {
+    item.result = StrCat("result of ", lease.task.ToString());
+  }
+  return item;
+}
+
+void World::FinishTask(SimAgent& agent, SimWorker& worker, const TaskLease& lease) {
+  worker.finished[lease.lease] = Outcome(lease);
+  worker.running = {};
+  std::erase_if(worker.tasks, [&](const TaskLease& one) { return one.lease == lease.lease; });
+  if (worker.tasks.empty() || worker.finished.size() >= 64) Report(worker, false);
+  RunNext(agent, worker);
+}
+
+void World::Report(SimWorker& worker, bool all) {
+  if (worker.finished.empty()) return;
+  protocol::TasksFinished finished;
+  for (const auto& [number, item] : worker.finished) {
+    finished.items.push_back(item);
+    if (!all && finished.items.size() >= 512) break;
+  }
+  ToScheduler(worker.actor, finished, 3);
+}
+
+void World::FinishShard(SimAgent& agent, SimWorker& worker, const ShardLease& lease) {
+  worker.running = {};
+  std::erase_if(worker.shards, [&](const ShardLease& one) { return one.lease == lease.lease; });
+  SimTrainer* trainer = FindTrainer(lease.stream, lease.shard.rank);
+  const bool there = trainer != nullptr && trainer->actor.alive && trainer->table != nullptr &&
+                     trainer->incarnation == ring_of_[lease.lease];
+  const bool local = there && trainer->actor.node == worker.actor.node;
+  if (!there) {
+    ReturnShard(worker, lease, absl::StatusCode::kUnavailable);
+  } else if (local) {
+    Write(*trainer, lease);
+    AtActor(trainer->actor, now_ + dice_.Between(0, 2),
+            [this, trainer, lease] { Arrive(*trainer, lease); });
+    ReturnShard(worker, lease, absl::StatusCode::kOk);
+  } else if (Cut(worker.actor) || Cut(trainer->actor) ||
+             (!healed_ && dice_.Chance(faults_.delivery_failure))) {
+    Hit("delivery failed");
+    ReturnShard(worker, lease, absl::StatusCode::kUnavailable);
+  } else if (!healed_ && dice_.Chance(faults_.delivery_failure)) {
+    Hit("delivery lost, reported as sent");
+    ReturnShard(worker, lease, absl::StatusCode::kOk);
+  } else {
+    const TimeMs late = !healed_ && dice_.Chance(0.02) ? 9000 : 5;
+    AtActor(trainer->actor, now_ + dice_.Between(0, late), [this, trainer, lease] {
+      const data::ShardHeader header{lease.stream, lease.shard, lease.grant, lease.lease, {}, 0};
+      if (trainer->table == nullptr || !trainer->table->Admit(header).ok()) return;
+      Write(*trainer, lease);
+      Arrive(*trainer, lease);
+    });
+    ReturnShard(worker, lease, absl::StatusCode::kOk);
+  }
+  RunNext(agent, worker);
+}
+
+void World::ReturnShard(SimWorker& worker, const ShardLease& lease, absl::StatusCode code) {
+  protocol::ShardsReturned returned;
+  returned.items.push_back({lease.lease, lease.stream, lease.shard, {static_cast<int>(code), ""}});
+  ToScheduler(worker.actor, returned);
+}
+
+}  // namespace patchbay::sim

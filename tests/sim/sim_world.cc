@@ -1,0 +1,482 @@
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+#include "tests/sim/sim_cluster.h"
+
+namespace patchbay::sim {
+
+using scheduler::Actions;
+using scheduler::Core;
+using scheduler::JournalRecord;
+
+std::uint64_t Dice::Below(std::uint64_t n) {
+  const PhiloxBlock block = Philox4x32(
+      {{static_cast<std::uint32_t>(count_), static_cast<std::uint32_t>(count_ >> 32), 7, 0}},
+      static_cast<std::uint32_t>(seed_), static_cast<std::uint32_t>(seed_ >> 32));
+  ++count_;
+  return UniformBelow((static_cast<std::uint64_t>(block.word[0]) << 32) | block.word[1], n);
+}
+
+World::World(const RunOptions& options) : options_(options), dice_(options.seed) {
+  result_.seed = options.seed;
+}
+
+void World::DrawFaults() {
+  const auto some = [&](double p, TimeMs least, TimeMs most) {
+    return dice_.Chance(p) ? dice_.Between(least, most) : 0;
+  };
+  if (dice_.Chance(0.6)) faults_.loss = static_cast<double>(dice_.Below(200)) / 1000.0;
+  if (dice_.Chance(0.5)) faults_.duplicate = static_cast<double>(dice_.Below(400)) / 1000.0;
+  faults_.delay_max_ms = dice_.Chance(0.5) ? 2 : dice_.Between(5, 400);
+  faults_.worker_crash_ms = some(0.5, 300, 8000);
+  faults_.agent_crash_ms = some(0.25, 4000, 20000);
+  faults_.scheduler_crash_ms = some(0.4, 3000, 20000);
+  faults_.trainer_crash_ms = some(0.3, 3000, 15000);
+  faults_.freeze_ms = some(0.4, 1000, 8000);
+  faults_.partition_ms = some(0.4, 3000, 12000);
+  faults_.reconnect_ms = some(0.4, 500, 5000);
+  if (dice_.Chance(0.4)) faults_.delivery_failure = static_cast<double>(dice_.Below(300)) / 1000.0;
+  faults_.disk_ms = dice_.Chance(0.5) ? 1 : dice_.Between(2, 300);
+}
+
+void World::BuildCluster() {
+  const auto count = [&](std::uint64_t small, std::uint64_t large) {
+    return 1 + dice_.Below(options_.large ? large : small);
+  };
+  const std::uint64_t nodes = options_.large ? 16 + dice_.Below(16) : count(4, 4);
+  for (std::uint64_t n = 0; n < nodes; ++n) {
+    auto agent = std::make_unique<SimAgent>();
+    agent->name = StrCat("node", n);
+    agent->actor.identity = {scheduler::Role::kWorker, agent->name, {}, {}};
+    agent->actor.node = static_cast<int>(n);
+    const std::uint64_t workers = options_.large ? 8 : count(4, 8);
+    for (std::uint64_t w = 0; w < workers; ++w) {
+      auto worker = std::make_unique<SimWorker>();
+      worker->index = static_cast<std::uint32_t>(w);
+      worker->actor.identity = agent->actor.identity;
+      worker->actor.node = static_cast<int>(n);
+      agent->workers.push_back(std::move(worker));
+    }
+    agents_.push_back(std::move(agent));
+  }
+  client_.identity = {scheduler::Role::kOperator, "ops", {"/"}, {"/"}};
+  client_.receive = [this](Body&& body, std::uint64_t request) {
+    ClientReceive(std::move(body), request);
+  };
+  Join(client_);
+  const std::uint64_t jobs = count(4, 8);
+  for (std::uint64_t j = 0; j < jobs; ++j) {
+    SimJob job;
+    job.key = StrCat("job", j);
+    job.number = j;
+    job.priority = static_cast<std::int32_t>(dice_.Below(3));
+    if (dice_.Chance(0.5)) {
+      job.kind = "stream";
+      job.world_size = static_cast<std::uint32_t>(1 + dice_.Below(2));
+      job.wanted_batches = 5 + dice_.Below(40);
+      job.payload = "plan";
+    } else {
+      static const char* const kKinds[] = {"noop", "noop",   "work", "flaky",
+                                           "bad",  "poison", "hang"};
+      const char* kind = kKinds[dice_.Below(7)];
+      job.kind = "batch";
+      const std::uint64_t most = kind == kKinds[0] ? 400 : 40;
+      job.payload = StrCat("fan ", 1 + dice_.Below(options_.large ? most * 4 : most), " ", kind);
+      const std::string name = kind;
+      if (name == "bad" || name == "poison" || name == "hang") {
+        job.expected = protocol::JobState::kPartlyFailed;
+      }
+    }
+    jobs_.push_back(std::move(job));
+  }
+}
+
+void World::At(TimeMs when, std::function<void()> what) {
+  queue_.push({std::max(when, now_), next_order_++, std::move(what)});
+}
+
+void World::AtActor(Actor& actor, TimeMs when, std::function<void()> what) {
+  const std::uint32_t life = actor.life;
+  At(when, [this, &actor, life, what = std::move(what)]() mutable {
+    if (!actor.alive || actor.life != life) return;
+    if (now_ < actor.frozen_until) return AtActor(actor, actor.frozen_until, std::move(what));
+    what();
+  });
+}
+
+void World::Note(const std::string& what) {
+  const std::string line = StrCat(now_, " ", what);
+  for (const char c : line) {
+    result_.trace_hash = (result_.trace_hash ^ static_cast<unsigned char>(c)) * 1099511628211ull;
+  }
+  if (options_.trace) std::fprintf(stderr, "%s\n", line.c_str());
+}
+
+void World::Violation(const std::string& what) {
+  if (result_.violation.empty()) result_.violation = StrCat("at ", now_, " ms: ", what);
+  Note(StrCat("VIOLATION ", what));
+}
+
+// ---------------------------------------------------------------- network
+
+void World::Join(Actor& actor) {
+  actor.id = next_actor_++;
+  actors_[actor.id] = &actor;
+}
+
+/// The connection breaks: what is under way on it is lost, the scheduler may or may not notice.
+void World::Reconnect(Actor& actor) {
+  ++actor.connection;
+  const auto peer = peer_of_.find(actor.id);
+  if (peer == peer_of_.end() || core_ == nullptr || !dice_.Chance(0.5)) return;
+  Actions actions;
+  const scheduler::PeerId id = peer->second.first;
+  peers_.erase(id);
+  peer_of_.erase(peer);
+  core_->PeerGone(id, Now(), actions);
+  Perform(std::move(actions));
+}
+
+void World::ToScheduler(Actor& actor, Body&& body, std::uint64_t request) {
+  int copies = 1;
+  if (!healed_ && dice_.Chance(faults_.loss)) {
+    Hit("message lost");
+    copies = 0;
+  } else if (!healed_ && dice_.Chance(faults_.duplicate)) {
+    Hit("message duplicated");
+    copies = 2;
+  }
+  for (int i = 0; i < copies; ++i) {
+    const std::uint32_t connection = actor.connection;
+    At(now_ + Delay(), [this, &actor, connection, request, body]() mutable {
+      if (core_ == nullptr || Cut(actor) || actor.connection != connection) return;
+      auto peer = peer_of_.find(actor.id);
+      if (peer == peer_of_.end() || peer->second.second != connection) {
+        const scheduler::PeerId id = next_peer_++;
+        core_->PeerJoined(id, actor.identity);
+        peer = peer_of_.insert_or_assign(actor.id, std::pair(id, connection)).first;
+        peers_[id] = {actor.id, connection};
+      }
+      const auto* attach = std::get_if<protocol::AttachTrainer>(&body);
+      std::optional<std::pair<std::pair<JobId, std::uint32_t>, std::uint64_t>> attached;
+      if (attach != nullptr)
+        attached = {{attach->stream, attach->rank}, attach->trainer_incarnation};
+      Note(StrCat("recv ", actor.id, " ", body.index()));
+      Actions actions;
+      protocol::Envelope envelope;
+      envelope.sender_incarnation = static_cast<std::uint64_t>(actor.id) * 1000 + actor.life;
+      envelope.request_id = request;
+      envelope.body = std::move(body);
+      const scheduler::PeerId id = peer->second.first;
+      core_->Receive(id, std::move(envelope), Now(), actions);
+      if (attached.has_value()) {
+        const bool refused = std::any_of(
+            actions.sends.begin(), actions.sends.end(), [&](const scheduler::SendAction& send) {
+              return send.peer == id && std::holds_alternative<protocol::RequestFailed>(send.body);
+            });
+        if (!refused) attached_[attached->first] = attached->second;
+      }
+      Perform(std::move(actions));
+    });
+  }
+}
+
+void World::ToActor(int actor, std::uint32_t connection, std::uint64_t request, Body&& body) {
+  int copies = 1;
+  if (!healed_ && dice_.Chance(faults_.loss)) {
+    Hit("answer lost");
+    copies = 0;
+  } else if (!healed_ && dice_.Chance(faults_.duplicate)) {
+    Hit("answer duplicated");
+    copies = 2;
+  }
+  for (int i = 0; i < copies; ++i) {
+    Actor& to = *actors_.at(actor);
+    AtActor(to, now_ + Delay(), [this, &to, connection, request, body]() mutable {
+      if (Cut(to) || to.connection != connection) return;
+      Note(StrCat("deliver ", to.id, " ", body.index()));
+      to.receive(std::move(body), request);
+    });
+  }
+}
+
+// ---------------------------------------------------------------- the scheduler's process and disk
+
+void World::StartScheduler() {
+  scheduler::CoreOptions core_options;
+  core_ = std::make_unique<Core>(core_options);
+  ++scheduler_life_;
+  if (snapshot_sequence_ != 0) {
+    Hit("restart from snapshot");
+    if (!core_->LoadSnapshot(snapshot_sequence_, snapshot_).ok()) Violation("snapshot unreadable");
+  }
+  for (const JournalRecord& record : disk_) {
+    if (record.sequence <= snapshot_sequence_) continue;
+    const Status replayed = core_->Replay(record.sequence, record.bytes);
+    if (!replayed.ok()) return Violation(StrCat("I13 replay: ", MessageOf(replayed)));
+  }
+  if (shadow_ != nullptr && core_->DurableStateHash() != shadow_->DurableStateHash()) {
+    Violation("I13: replayed state differs from the live one");
+  }
+  if (shadow_ == nullptr) shadow_ = std::make_unique<Core>(core_options);
+  Actions actions;
+  core_->Start(Now(), actions);
+  Perform(std::move(actions));
+  const std::uint32_t life = scheduler_life_;
+  const auto tick = std::make_shared<std::function<void()>>();
+  *tick = [this, life, tick] {
+    if (core_ == nullptr || scheduler_life_ != life) return;
+    Actions ticked;
+    core_->Tick(Now(), ticked);
+    Perform(std::move(ticked));
+    At(now_ + 100, *tick);
+  };
+  At(now_ + 100, *tick);
+}
+
+void World::CrashScheduler() {
+  if (core_ == nullptr) return;
+  Hit("scheduler crash");
+  if (!cache_.empty()) Hit("journal tail lost");
+  Note("scheduler crash");
+  core_.reset();
+  cache_.clear();
+  flushing_ = false;
+  peers_.clear();
+  peer_of_.clear();
+  attached_.clear();
+  if (dice_.Chance(0.3) && !disk_.empty()) {
+    snapshot_sequence_ = disk_.back().sequence;
+    snapshot_ = shadow_->EncodeSnapshot();
+  }
+  At(now_ + dice_.Between(10, 3000), [this] {
+    if (core_ == nullptr) StartScheduler();
+  });
+}
+
+void World::Perform(Actions&& actions) {
+  for (JournalRecord& record : actions.records) cache_.push_back(std::move(record));
+  if (!cache_.empty()) Flush();
+  for (scheduler::SendAction& send : actions.sends) {
+    const auto peer = peers_.find(send.peer);
+    if (peer == peers_.end()) continue;
+    CheckSend(*actors_.at(peer->second.first), send.body);
+    ToActor(peer->second.first, peer->second.second, send.request_id, std::move(send.body));
+  }
+  if (result_.events % 16 == 0) CheckCore();
+}
+
+void World::CheckCore() {
+  if (core_ == nullptr) return;
+  const Status sound = core_->CheckInvariants();
+  if (!sound.ok()) Violation(std::string(MessageOf(sound)));
+}
+
+/// Group commit: what is in the cache when the disk is free is written together.
+void World::Flush() {
+  if (flushing_) return;
+  flushing_ = true;
+  const std::uint32_t life = scheduler_life_;
+  const std::size_t count = cache_.size();
+  At(now_ + dice_.Between(1, faults_.disk_ms), [this, life, count] {
+    if (core_ == nullptr || scheduler_life_ != life) return;
+    flushing_ = false;
+    for (std::size_t i = 0; i < count; ++i) {
+      CheckRecord(cache_[i]);
+      const Status applied = shadow_->Replay(cache_[i].sequence, cache_[i].bytes);
+      if (!applied.ok()) Violation(StrCat("I13 record: ", MessageOf(applied)));
+      disk_.push_back(std::move(cache_[i]));
+    }
+    cache_.erase(cache_.begin(), cache_.begin() + static_cast<std::ptrdiff_t>(count));
+    if (cache_.empty() && shadow_->DurableStateHash() != core_->DurableStateHash()) {
+      Violation("I13: live state differs from its journal");
+    }
+    Actions actions;
+    core_->JournalDurable(disk_.back().sequence, Now(), actions);
+    Perform(std::move(actions));
+  });
+}
+
+/// I5: one commit per task. Keeps what is durable for I6.
+void World::CheckRecord(const JournalRecord& record) {
+  const StatusOr<scheduler::Record> decoded = scheduler::DecodeRecord(record.bytes);
+  if (!decoded.ok()) return Violation("a record cannot be read back");
+  if (const auto* submit = std::get_if<scheduler::SubmitRecord>(&decoded->body)) {
+    durable_jobs_.insert(submit->job);
+  } else if (const auto* commit = std::get_if<scheduler::CommitRecord>(&decoded->body)) {
+    ++result_.tasks;
+    if (!durable_done_.insert(commit->task).second) {
+      Violation(StrCat("I5: task ", commit->task.ToString(), " committed twice"));
+    }
+    if (durable_failed_.count(commit->task) != 0) Violation("I5: a failed task committed");
+  } else if (const auto* fail = std::get_if<scheduler::FailRecord>(&decoded->body)) {
+    durable_failed_.insert(fail->task);
+    if (fail->quarantined) quarantined_.insert(fail->task);
+  }
+}
+
+/// I6: whoever is told that something happened finds it in the journal after any crash.
+void World::CheckSend(const Actor& actor, const Body& body) {
+  if (const auto* submitted = std::get_if<protocol::JobSubmitted>(&body)) {
+    if (durable_jobs_.count(submitted->job) == 0) Violation("I6: job acknowledged, not durable");
+  }
+  if (const auto* committed = std::get_if<protocol::TasksCommitted>(&body)) {
+    std::set<LeaseNumber> told(committed->leases.begin(), committed->leases.end());
+    for (const JournalRecord& record : cache_) {
+      const StatusOr<scheduler::Record> decoded = scheduler::DecodeRecord(record.bytes);
+      const auto* commit = std::get_if<scheduler::CommitRecord>(&decoded->body);
+      if (commit != nullptr && told.count(commit->lease) != 0) {
+        Violation("I6: commit acknowledged, not durable");
+      }
+    }
+  }
+  if (const auto* granted = std::get_if<LeasesGranted>(&body)) {
+    if (granted->tasks.size() > 512 || granted->shards.size() > 8) Violation("I11: lease burst");
+    for (const ShardLease& lease : granted->shards) {
+      ring_of_[lease.lease] = attached_[{lease.stream, lease.shard.rank}];
+    }
+    for (const TaskLease& lease : granted->tasks) {
+      if (durable_done_.count(lease.task) != 0) Violation("I5: a committed task was leased again");
+      if (durable_jobs_.count(lease.task.job) == 0)
+        Violation("a task of no durable job was leased");
+    }
+  }
+  (void)actor;
+}
+
+// ---------------------------------------------------------------- faults
+
+void World::EveryMean(TimeMs mean, std::function<void()> what) {
+  if (mean == 0) return;
+  const auto again = std::make_shared<std::function<void()>>();
+  *again = [this, mean, what = std::move(what), again] {
+    if (healed_) return;
+    what();
+    At(now_ + dice_.Between(1, 2 * mean), *again);
+  };
+  At(now_ + dice_.Between(1, 2 * mean), *again);
+}
+
+void World::PlanFaults() {
+  const auto agent = [this]() -> SimAgent& { return *agents_[dice_.Below(agents_.size())]; };
+  const auto worker = [this](SimAgent& of) -> SimWorker& {
+    return *of.workers[dice_.Below(of.workers.size())];
+  };
+  EveryMean(faults_.worker_crash_ms, [=, this] {
+    SimAgent& of = agent();
+    Hit("worker crash");
+    KillWorkerProcess(of, worker(of), true);
+  });
+  EveryMean(faults_.agent_crash_ms, [=, this] {
+    Hit("agent crash");
+    CrashAgent(agent());
+  });
+  EveryMean(faults_.scheduler_crash_ms, [this] { CrashScheduler(); });
+  EveryMean(faults_.trainer_crash_ms, [this] {
+    if (trainers_.empty()) return;
+    SimTrainer& trainer = trainers_[dice_.Below(trainers_.size())];
+    if (trainer.detached || trainer.failed) return;
+    Hit("trainer crash");
+    NewTrainerProcess(trainer);
+  });
+  EveryMean(faults_.freeze_ms, [=, this] {
+    SimAgent& of = agent();
+    Hit("worker frozen");
+    worker(of).actor.frozen_until = now_ + dice_.Between(100, dice_.Chance(0.5) ? 2000 : 40000);
+  });
+  EveryMean(faults_.freeze_ms * 3, [this] {
+    if (trainers_.empty()) return;
+    Hit("trainer frozen");
+    trainers_[dice_.Below(trainers_.size())].actor.frozen_until = now_ + dice_.Between(100, 6000);
+  });
+  EveryMean(faults_.partition_ms, [this] {
+    const int node = static_cast<int>(dice_.Below(agents_.size()));
+    Hit("partition");
+    cut_.insert(node);
+    At(now_ + dice_.Between(200, dice_.Chance(0.5) ? 2500 : 25000),
+       [this, node] { cut_.erase(node); });
+  });
+  EveryMean(faults_.reconnect_ms, [this] {
+    auto it = actors_.begin();
+    std::advance(it, static_cast<std::ptrdiff_t>(dice_.Below(actors_.size())));
+    Hit("connection broken");
+    Reconnect(*it->second);
+  });
+}
+
+void World::Heal() {
+  healed_ = true;
+  Note("healed");
+  cut_.clear();
+  if (core_ == nullptr) StartScheduler();
+  for (auto& [id, actor] : actors_) actor->frozen_until = std::min(actor->frozen_until, now_);
+}
+
+// ---------------------------------------------------------------- the run
+
+bool World::Finished() const {
+  return std::all_of(jobs_.begin(), jobs_.end(), [](const SimJob& job) {
+    return job.state != protocol::JobState::kQueued && job.state != protocol::JobState::kRunning;
+  });
+}
+
+void World::CheckEnd() {
+  for (const SimJob& job : jobs_) {
+    if (job.state == job.expected) continue;
+    bool excused = false;  // quarantined because crashes hit one task three times
+    for (const TaskId& task : quarantined_) excused = excused || task.job == job.id;
+    for (const SimTrainer& trainer : trainers_) {
+      excused = excused || (trainer.stream == job.id && trainer.failed);
+    }
+    if (!excused) {
+      Violation(StrCat("I12: job ", job.id, " (", job.payload, ") is in state ",
+                       static_cast<int>(job.state), ", expected ", static_cast<int>(job.expected)));
+    }
+  }
+  for (const SimTrainer& trainer : trainers_) {
+    result_.batches += trainer.consumed;
+    if (!trainer.detached && !trainer.failed) {
+      Violation(StrCat("I12: stream ", trainer.stream, " rank ", trainer.rank, " has ",
+                       trainer.consumed, " of ", trainer.wanted, " batches"));
+    }
+  }
+  if (core_ == nullptr) return;
+  CheckCore();
+  if (core_->gauges().leases != 0) Violation("I9: leases are left after everything ended");
+}
+
+RunResult World::Run() {
+  DrawFaults();
+  BuildCluster();
+  heal_at_ = 30'000 + dice_.Between(0, 20'000);
+  end_at_ = heal_at_ + 240'000;
+  StartScheduler();
+  for (auto& agent : agents_) {
+    Join(agent->actor);
+    for (auto& worker : agent->workers) Join(worker->actor);
+    StartAgent(*agent);
+  }
+  for (SimJob& job : jobs_) {
+    At(dice_.Between(0, 5000), [this, &job] { SubmitLoop(job); });
+  }
+  PlanFaults();
+  At(heal_at_, [this] { Heal(); });
+  while (!queue_.empty() && result_.violation.empty()) {
+    const Event event = queue_.top();
+    queue_.pop();
+    now_ = event.at;
+    ++result_.events;
+    if (now_ > end_at_ || (now_ > 5000 && healed_ && Finished())) break;
+    event.what();
+  }
+  if (result_.violation.empty()) CheckEnd();
+  return result_;
+}
+
+RunResult RunSeed(const RunOptions& options) {
+  World world(options);
+  return world.Run();
+}
+
+}  // namespace patchbay::sim

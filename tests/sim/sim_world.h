@@ -1,0 +1,139 @@
+// A cluster in virtual time around the real scheduler core: agents, workers, trainers and clients
+// that behave as the protocol says, a network and machines that do not. One seed decides
+// everything; the same seed gives the same run, event for event.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <queue>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "runtime/base/random.h"
+#include "runtime/data/slot_table.h"
+#include "runtime/protocol/messages.h"
+#include "scheduler/core/core.h"
+#include "scheduler/state/records.h"
+
+namespace patchbay::sim {
+
+using protocol::Body;
+using protocol::LeasesGranted;
+using protocol::ShardLease;
+using protocol::TaskLease;
+
+/// Draws that depend on the seed and on how many came before.
+class Dice {
+ public:
+  explicit Dice(std::uint64_t seed) : seed_(seed) {}
+  std::uint64_t Below(std::uint64_t n);
+  bool Chance(double p) { return Below(1u << 30) < p * (1u << 30); }
+  TimeMs Between(TimeMs least, TimeMs most) {
+    return least + static_cast<TimeMs>(Below(static_cast<std::uint64_t>(most - least + 1)));
+  }
+
+ private:
+  std::uint64_t seed_, count_ = 0;
+};
+
+/// What goes wrong in this run, and how often. Drawn from the seed.
+struct Faults {
+  double loss = 0, duplicate = 0;
+  TimeMs delay_max_ms = 2;
+  TimeMs worker_crash_ms = 0, agent_crash_ms = 0, scheduler_crash_ms = 0;  ///< mean; 0 = never
+  TimeMs trainer_crash_ms = 0, freeze_ms = 0, partition_ms = 0, reconnect_ms = 0;
+  double delivery_failure = 0;
+  TimeMs disk_ms = 2;
+};
+
+/// How often each fault happened, for the coverage table.
+using Coverage = std::map<std::string, std::uint64_t>;
+
+struct RunResult {
+  std::uint64_t seed = 0;
+  std::string violation;  ///< empty = none
+  std::uint64_t trace_hash = 0, events = 0, tasks = 0, batches = 0;
+  Coverage coverage;
+};
+
+struct RunOptions {
+  std::uint64_t seed = 1;
+  bool trace = false;  ///< every event on stderr
+  bool large = false;  ///< hundreds of workers
+};
+
+RunResult RunSeed(const RunOptions& options);
+
+class World;
+
+/// Something with a connection to the scheduler.
+struct Actor {
+  int id = 0;
+  scheduler::PeerIdentity identity;
+  int node = -1;  ///< for partitions; -1 = beside the scheduler
+  bool alive = true;
+  std::uint32_t life = 0;  ///< rises with every crash: events of an old life are dropped
+  std::uint32_t connection = 0;
+  TimeMs frozen_until = 0;
+  std::function<void(Body&&, std::uint64_t request)> receive;
+};
+
+struct SimWorker {
+  Actor actor;
+  std::uint32_t index = 0;
+  std::uint64_t incarnation = 0, agent_incarnation = 0;
+  std::int64_t pid = 0;
+  std::uint32_t scheduler_incarnation = 0;  ///< 0 = not registered
+  std::deque<TaskLease> tasks;
+  std::deque<ShardLease> shards;
+  LeaseNumber running;  ///< {0, 0} = idle
+  std::uint64_t progress = 0;
+  bool hangs = false;
+  std::set<LeaseNumber> seen;
+  std::map<LeaseNumber, protocol::TasksFinished::Item> finished;
+};
+
+struct SimAgent {
+  Actor actor;
+  std::string name;
+  std::uint64_t incarnation = 0;
+  std::uint32_t scheduler_incarnation = 0;
+  std::vector<std::unique_ptr<SimWorker>> workers;
+  std::map<std::uint64_t, protocol::WorkerExited> exits;  ///< not yet seen by the scheduler
+};
+
+struct SimTrainer {
+  Actor actor;
+  JobId stream = 0;
+  std::uint32_t rank = 0, world_size = 1;
+  std::uint64_t incarnation = 0;
+  std::uint32_t scheduler_incarnation = 0;
+  StreamGeometry geometry;
+  std::unique_ptr<data::SlotTable> table;
+  std::map<std::pair<std::uint32_t, std::uint64_t>, ShardId> memory;  ///< by slot and offset
+  std::map<std::uint32_t, std::uint64_t> taken;                       ///< slot -> generation
+  std::vector<std::pair<std::int64_t, std::uint32_t>> proofs;         ///< pid, resting slot
+  data::Position next;
+  std::uint64_t consumed = 0, wanted = 0;
+  bool detached = false;
+  bool failed = false;
+};
+
+struct SimJob {
+  std::uint64_t number = 0;
+  std::string key, kind, payload, manifest;
+  std::int32_t priority = 0;
+  std::uint32_t world_size = 1;
+  std::uint64_t wanted_batches = 0;
+  JobId id = 0;
+  protocol::JobState state = protocol::JobState::kQueued;
+  protocol::JobState expected = protocol::JobState::kDone;
+  bool started = false;
+};
+
+}  // namespace patchbay::sim
