@@ -121,15 +121,16 @@ bool JpegDecoder::State::Start(const JpegPiece& piece) {
 
 void JpegDecoder::State::ReadRows(const PixelWindow& window, std::uint8_t* out,
                                   std::size_t stride) {
-  bool is_subsampled = false;
+  // Upsampling looks at neighbours, so cutting before it would change pixels at the cut. Images of
+  // several passes are decoded whole anyway.
+  bool is_whole = jpeg_has_multiple_scans(&cinfo) != 0;
   for (int i = 0; i < cinfo.num_components; ++i) {
-    is_subsampled |= cinfo.comp_info[i].h_samp_factor != cinfo.max_h_samp_factor ||
-                     cinfo.comp_info[i].v_samp_factor != cinfo.max_v_samp_factor;
+    is_whole |= cinfo.comp_info[i].h_samp_factor != cinfo.max_h_samp_factor ||
+                cinfo.comp_info[i].v_samp_factor != cinfo.max_v_samp_factor;
   }
-  // Upsampling looks at neighbours, so cutting before it would change pixels at the cut.
   JDIMENSION first = 0, width = cinfo.output_width;
   const bool is_cut = window.x > 0 || window.width < static_cast<int>(cinfo.output_width);
-  if (is_cut && !is_subsampled) {
+  if (is_cut && !is_whole) {
     first = static_cast<JDIMENSION>(window.x);
     width = static_cast<JDIMENSION>(window.width);
     jpeg_crop_scanline(&cinfo, &first, &width);
@@ -140,7 +141,7 @@ void JpegDecoder::State::ReadRows(const PixelWindow& window, std::uint8_t* out,
   const bool is_direct = skip == 0 && take == width * pixel;
   if (row.size() < width * pixel) row.resize(width * pixel);
   JDIMENSION before = static_cast<JDIMENSION>(window.y);
-  if (before > 0 && !is_subsampled) before -= jpeg_skip_scanlines(&cinfo, before);
+  if (before > 0 && !is_whole) before -= jpeg_skip_scanlines(&cinfo, before);
   JSAMPROW scratch = row.data();
   while (before > 0) before -= jpeg_read_scanlines(&cinfo, &scratch, 1);
   for (int y = 0; y < window.height; ++y, out += stride) {

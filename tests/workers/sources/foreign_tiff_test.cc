@@ -1,4 +1,5 @@
 // TIFFs that another library wrote.
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 
@@ -70,6 +71,48 @@ TEST(ForeignTiff, SubsampledAperioCropsEqualOpenSlidePixelForPixel) {
           << "seed 31 crop " << n << " " << box.ToString();
     }
   }
+}
+
+TEST(ForeignTiff, JpegCropsOfAnyPlaceEqualThoseOfTheWhole) {
+  TemporaryFolder folder;
+  if (!WriteForeignFiles(folder)) GTEST_SKIP() << "no Python with tifffile at PATCHBAY_PYTHON";
+  for (const char* name : {"grey_jpeg.jpegtif", "rgb_jpeg.jpegtif"}) {
+    const auto image = OpenImage(folder.File(name));
+    ASSERT_TRUE(image.ok()) << Describe(image.status());
+    const LevelLayout& level = (*image)->layout().levels[0];
+    const int channels = (*image)->layout().channels;
+    PatchReader whole_reader(**image), reader(**image);
+    const auto whole = whole_reader.Read(0, Box2D(0, 0, level.height, level.width), 0);
+    ASSERT_TRUE(whole.ok()) << Describe(whole.status());
+    for (std::uint64_t n = 0; n < 200; ++n) {
+      Box box = RandomBox(41, n, level, 150);
+      box = Intersect(box, Box2D(0, 0, level.height, level.width));
+      if (box.Empty()) continue;
+      const auto pixels = reader.Read(0, box, 0);
+      ASSERT_TRUE(pixels.ok()) << Describe(pixels.status());
+      const std::int64_t row_bytes = box.width * channels;
+      for (std::int64_t y = 0; y < box.height; ++y) {
+        const auto expected = (*whole)->begin() + ((box.y + y) * level.width + box.x) * channels;
+        ASSERT_TRUE(std::equal(expected, expected + row_bytes, (*pixels)->begin() + y * row_bytes))
+            << name << " seed 41 crop " << n << " row " << y;
+      }
+    }
+  }
+}
+
+TEST(OpenSlideSource, TakesTheTiffsOfVendorsItKnows) {
+  TemporaryFolder folder;
+  if (!WriteForeignFiles(folder)) GTEST_SKIP() << "no Python with tifffile at PATCHBAY_PYTHON";
+  const auto image = OpenImage(folder.File("trestle.scan"));
+  ASSERT_TRUE(image.ok()) << Describe(image.status());
+  EXPECT_EQ((*image)->layout().kind, "openslide:trestle");
+  EXPECT_EQ((*image)->layout().levels.size(), 2u);
+  OpenSlidePeer peer(folder.File("trestle.scan"));
+  PatchReader reader(**image);
+  const Box box = Box2D(-20, 30, 200, 300);
+  const auto pixels = reader.Read(0, box, 17);
+  ASSERT_TRUE(pixels.ok()) << Describe(pixels.status());
+  EXPECT_EQ(CountDifferences(**pixels, peer.ReadArgb(0, box), 17), 0u);
 }
 
 TEST(OpenSlideSource, GoesOnAfterADamagedTile) {

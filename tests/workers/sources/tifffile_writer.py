@@ -46,3 +46,11 @@ for name, subsampling in (("aperio_422", (2, 1)), ("aperio_420", (2, 2)), ("aper
             tif.write(numpy.ascontiguousarray(level), photometric="ycbcr", tile=(256, 256),
                       compression="jpeg", compressionargs={"level": 91}, subsampling=subsampling,
                       metadata=None, description="Aperio Leica Biosystems GT450 v1|MPP = 0.26|AppMag = 40")
+for name, pixels, photometric in (("grey_jpeg", RGB[..., 0], "minisblack"), ("rgb_jpeg", RGB, "rgb")):
+    with tifffile.TiffWriter(f"{OUT}/{name}.jpegtif") as tif:
+        tif.write(numpy.ascontiguousarray(pixels), photometric=photometric, tile=(96, 80),
+                  compression="jpeg", metadata=None)
+with tifffile.TiffWriter(f"{OUT}/trestle.scan") as tif:
+    for level in (RGB, RGB[::2, ::2]):
+        tif.write(numpy.ascontiguousarray(level), photometric="rgb", tile=(64, 64), compression="deflate",
+                  software="MedScan", metadata=None, description="Background Color=E6E6E6;Objective Power=20")
