@@ -174,7 +174,7 @@ std::string OverviewText() {
     text += HelpLine(left, right);
   }
   return text +
-         "Without --cluster or PATCHBAY_CLUSTER a command runs its own cluster while it works.\n";
+         "Without --cluster or PATCHBAY_CLUSTER a command runs its own cluster while it works.";
 }
 
 std::string CommandHelp(const CommandEntry& entry) {
@@ -188,7 +188,9 @@ std::string CommandHelp(const CommandEntry& entry) {
   for (const Argument& argument : global.List()) {
     text += HelpLine(ArgumentLeft(argument), argument.help);
   }
-  return text + entry.note;
+  text += entry.note;
+  text.pop_back();  // the terminal ends the line
+  return text;
 }
 
 int RunCommandLine(std::vector<std::string> words, const Environment& environment) {

@@ -171,8 +171,9 @@ StatusOr<IngestReport> IngestCommand::Report(client::Client& client, const proto
   return report;
 }
 
-/// Why a job without a summary failed, in one text.
-Status JobFailure(const protocol::JobRow& job, const std::string& out) {
+/// Why a job has no report, in one text.
+Status JobFailure(const protocol::JobRow& job, const std::string& out, const Status& report) {
+  if (job.failed.empty()) return Annotate(report, StrCat("ingest into ", out));
   std::string reasons;
   for (const protocol::FailedTask& task : job.failed) {
     reasons += StrCat(reasons.empty() ? "" : "; ", task.outcome.message);
@@ -202,7 +203,9 @@ StatusOr<ExitCode> IngestCommand::Run(Session& session) {
   }
   PB_ASSIGN_OR_RETURN(const protocol::JobRow row, Watch(session, cluster, job, order.out));
   StatusOr<IngestReport> report = Report(cluster.client(), row, order);
-  if (!report.ok()) return JobFailure(row, order.out);
+  if (!report.ok()) {
+    return row.failed.empty() ? report.status() : JobFailure(row, order.out);
+  }
   report->seconds = static_cast<double>(SteadyNowNs() - started_ns) * 1e-9;
   const Status listed = WriteFailedCsv(*report);
   SayIngestReport(session.terminal, *report);
