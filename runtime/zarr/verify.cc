@@ -330,6 +330,11 @@ StatusOr<VerifyReport> VerifyStore(const std::string& store, const VerifyOptions
     for (const std::string& fault : f.bad) list(fault);
   }
   for (const std::string& fault : UnexpectedFiles(opened, places)) list(fault);
+  if (report.faults == 0 && report.recorded && *report.recorded != report.computed) {
+    list(StrCat("zarr.json: digest ", report.recorded->bytes.Hex(), " recorded, ",
+                report.computed.bytes.Hex(),
+                " computed: metadata was changed, or a shard's file is missing"));
+  }
   return report;
 }
 

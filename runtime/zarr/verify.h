@@ -36,8 +36,9 @@ struct VerifyReport {
 using VerifyProgress = std::function<void(std::int64_t done, std::int64_t total)>;
 
 /// Reads every shard, checks every checksum, decodes every chunk and recomputes both roots. Bad
-/// content is reported, not returned as an error; an error means the store could not be looked at
-/// (no metadata, not written by Patchbay's image writer). The roots do not depend on `threads`.
+/// content is reported, not returned as an error (where nothing else is bad, a digest that is not
+/// the recorded one is a fault by itself); an error means the store could not be looked at (no
+/// metadata, not written by Patchbay's image writer). The roots do not depend on `threads`.
 StatusOr<VerifyReport> VerifyStore(const std::string& store, const VerifyOptions& options = {},
                                    const VerifyProgress& progress = {});
 

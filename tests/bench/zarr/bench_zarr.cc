@@ -116,6 +116,7 @@ class Floor {
 struct Case {
   const char* name;
   std::function<Status(Places&)> read;
+  int batch = 16;
   double cpu_seconds = 0;
   std::int64_t reads = 0;
   Places places = {};
@@ -126,11 +127,39 @@ Status Measure(Case& c, double seconds) {
   double now = start;
   std::int64_t reads = 0;
   for (; now - start < seconds; now = CpuSeconds()) {
-    for (int i = 0; i < 16; ++i, ++reads) PB_RETURN_IF_ERROR(c.read(c.places));
+    for (int i = 0; i < c.batch; ++i, ++reads) PB_RETURN_IF_ERROR(c.read(c.places));
   }
   c.cpu_seconds += now - start;
   c.reads += reads;
   return absl::OkStatus();
+}
+
+/// Shards per CPU second at zstd-5: the whole of EncodeShard (checksums, both digests, index), and
+/// Blosc alone.
+void AddEncoders(const std::vector<std::byte>& tiles, const zarr::ImageStoreSettings& settings,
+                 std::vector<Case>& cases) {
+  const std::size_t tile_bytes = tiles.size() / 4;
+  cases[3] = {"floor_encode", [&tiles, tile_bytes](Places&) -> Status {
+                std::vector<std::byte> encoded(tile_bytes + BLOSC_MAX_OVERHEAD);
+                for (std::size_t i = 0; i < 4; ++i) {
+                  const int n = blosc_compress_ctx(5, BLOSC_NOSHUFFLE, 1, tile_bytes,
+                                                   tiles.data() + i * tile_bytes, encoded.data(),
+                                                   encoded.size(), "zstd", 131072, 1);
+                  if (n <= 0) return absl::InternalError("blosc");
+                }
+                return absl::OkStatus();
+              }};
+  cases[4] = {
+      "ours_encode", [&tiles, tile_bytes, settings](Places&) -> Status {
+        const auto pixels = [&](std::int64_t row, std::int64_t column, const TensorView& view) {
+          std::memcpy(view.data,
+                      tiles.data() + static_cast<std::size_t>(row * 2 + column) * tile_bytes,
+                      tile_bytes);
+          return absl::OkStatus();
+        };
+        return zarr::EncodeShard(settings, {2 * kTile, 2 * kTile}, {0, 0, 0}, pixels).status();
+      }};
+  cases[3].batch = cases[4].batch = 1;
 }
 
 Status Run(const std::string& store, double seconds) {
@@ -145,7 +174,7 @@ Status Run(const std::string& store, double seconds) {
     PB_RETURN_IF_ERROR(image->Fetch(0, Box2D(y, x, kTile, kTile), patch));
     return image->Decode(patch, view, 255, *scratch);
   };
-  std::vector<Case> cases(3);
+  std::vector<Case> cases(5);
   cases[0] = {"floor_aligned", [&](Places& p) {
                 const std::int64_t row = p.Next(kGrid);
                 return floor.Read(row, p.Next(kGrid), out.data());
@@ -158,6 +187,15 @@ Status Run(const std::string& store, double seconds) {
                 const std::int64_t y = p.Next(kSide - kTile);
                 return read(y, p.Next(kSide - kTile));
               }};
+  // Writing: a shard of four tiles against the compressor alone on the same tiles.
+  std::vector<std::byte> tiles(4 * out.size());
+  for (std::int64_t i = 0; i < 4; ++i) {
+    PB_RETURN_IF_ERROR(read(i / 2 * kTile, i % 2 * kTile));
+    std::copy(out.begin(), out.end(), tiles.begin() + i * static_cast<std::int64_t>(out.size()));
+  }
+  zarr::ImageStoreSettings settings;
+  settings.shard_px = 2 * kTile;
+  AddEncoders(tiles, settings, cases);
   for (int round = 0; round <= kRounds; ++round) {
     for (Case& c : cases) PB_RETURN_IF_ERROR(Measure(c, seconds / kRounds));
     if (round > 0) continue;  // the first warms the page cache and the buffers

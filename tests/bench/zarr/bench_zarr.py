@@ -60,6 +60,7 @@ def main():
             print(json.dumps({
                 "codec": codec, **{k: round(v, 1) for k, v in rate.items()},
                 "aligned_over_floor": round(ratio("ours_aligned", "floor_aligned"), 3),
+                "encode_over_floor": round(ratio("ours_encode", "floor_encode"), 3),
                 "aligned_over_zarr_python": round(ratio("ours_aligned", "zarr_python_aligned"), 2),
                 "unaligned_over_zarr_python":
                     round(ratio("ours_unaligned", "zarr_python_unaligned"), 2)}), flush=True)

@@ -1,5 +1,8 @@
 // Shards and chunks as hostile input: always an error that names the chunk, never a crash, a hang
 // or memory beyond the chunk's own size.
+#include <atomic>
+#include <thread>
+
 #include <zlib.h>
 #include <zstd.h>
 
@@ -159,6 +162,42 @@ TEST(DecompressionBomb, IsRefusedByEveryCodecWithoutExpanding) {
     EXPECT_TRUE(absl::IsDataLoss(ReadOne(codec, ""))) << codec;
     EXPECT_TRUE(absl::IsDataLoss(ReadOne(codec, std::string(40, '\x17')))) << codec;
   }
+}
+
+TEST(ReadRegion, GivesTheSamePixelsToManyThreadsWithCachesThatHoldAlmostNothing) {
+  const TempFolder folder;
+  ImageStoreSpec spec;
+  spec.settings.chunk_px = 32;
+  spec.settings.shard_px = 64;
+  spec.settings.codec = StoreCodec::kBloscLz4;
+  spec.levels = {{400, 300}};
+  const TestImage image = MakeImage(DType::kUint8, 400, 300, 3, 5);
+  WriteStore(folder / "s", spec, {image});
+  ArrayOptions options;
+  options.max_open_files = 2;
+  options.max_index_bytes = 300;
+  const auto array = Array::Open(folder / "s/0", options);
+  ASSERT_TRUE(array.ok());
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (std::uint64_t t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      std::vector<std::byte> out(50 * 40 * 3);
+      auto view = ContiguousView<3>(out.data(), DType::kUint8, {3, 50, 40});
+      view.stride_bytes = {1, 120, 3};
+      for (std::uint64_t i = 0; i < 200; ++i) {
+        const auto y = static_cast<std::int64_t>(Mix(t * 1000 + i) % 350);
+        const auto x = static_cast<std::int64_t>(Mix(t * 1000 + i + 500) % 260);
+        if (!array->ReadRegion({{0, y, x}, {3, 50, 40}}, view).ok()) ++wrong;
+        for (std::int64_t row = 0; row < 50; ++row) {
+          const auto* expected = image.bytes.data() + ((y + row) * 300 + x) * 3;
+          if (std::memcmp(out.data() + row * 120, expected, 120) != 0) ++wrong;
+        }
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
 }
 
 TEST(ReadRegion, RefusesRegionsOutsideTheArrayAndViewsOfAnotherShape) {

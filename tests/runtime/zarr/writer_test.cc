@@ -264,7 +264,10 @@ TEST(VerifyStore, SeesTruncationMissingShardsExtraFilesAndChangedMetadata) {
 
   fresh(folder / "gone");
   std::filesystem::remove(folder / "gone/0/c/0/0/0");
-  EXPECT_FALSE(VerifyStore(folder / "gone")->Clean());
+  const auto gone = VerifyStore(folder / "gone");
+  EXPECT_FALSE(gone->Clean());
+  ASSERT_EQ(gone->faults, 1u);
+  EXPECT_THAT(gone->bad[0], testing::HasSubstr("a shard's file is missing"));
 
   fresh(folder / "extra");
   WriteText(folder / "extra/0/c/0/0/9", "x");
@@ -276,7 +279,7 @@ TEST(VerifyStore, SeesTruncationMissingShardsExtraFilesAndChangedMetadata) {
   text.replace(text.find("aperio"), 6, "aperia");
   WriteText(folder / "meta/zarr.json", text);
   const auto meta = VerifyStore(folder / "meta");
-  EXPECT_EQ(meta->faults, 0u);
+  EXPECT_EQ(meta->faults, 1u);
   EXPECT_FALSE(meta->Clean());
 }
 
