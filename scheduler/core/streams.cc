@@ -414,17 +414,18 @@ void Core::Machine::On(const Request& request, protocol::DetachTrainer&& message
   const auto it = streams.find(message.stream);
   if (it == streams.end()) return AnswerDurable(request, protocol::TrainerDetached{});
   Stream& stream = it->second;
+  if (VisibleJob(request, message.stream) == nullptr) return;
   const auto trainer = stream.trainers.find(message.rank);
   if (trainer != stream.trainers.end()) {
-    if (trainer->second.peer != request.peer) {
+    if (trainer->second.peer != request.peer && trainer->second.state == TrainerState::kAttached) {
       return Refuse(request, absl::FailedPreconditionError(
                                  "detach trainer: another connection has this rank"));
     }
     DropTrainer(stream, message.rank);
-    stream.detached.insert(message.rank);
     if (stream.trainers.empty()) stream.empty_since = now;
     DescribeToWorkers(stream);
   }
+  if (message.rank < stream.geometry.world_size) stream.detached.insert(message.rank);
   if (stream.detached.size() == stream.geometry.world_size) {
     EndStream(message.stream, JobState::kDone, {});
   }
@@ -494,6 +495,11 @@ void Core::Machine::TickStreams() {
     }
     if (anyone) stream.empty_since = 0;
     if (!anyone && stream.empty_since == 0) stream.empty_since = now;
+    // Ranks that detached before a restart are not known: who is left speaks for them.
+    if (!anyone && !stream.detached.empty() && now - stream.empty_since >= options.no_worker_ms) {
+      EndStream(id, JobState::kDone, {});
+      continue;
+    }
     if (!anyone && now - stream.empty_since >= options.abandon_stream_ms) {
       EndStream(id, JobState::kCancelled,
                 {static_cast<std::int32_t>(absl::StatusCode::kCancelled), "stream: no trainer"});

@@ -45,7 +45,7 @@ struct Worker {
   std::uint64_t incarnation = 0, agent_incarnation = 0;
   std::int64_t pid = 0;
   protocol::Numerics numerics = protocol::Numerics::kCpu;
-  protocol::Resources capacity, assigned;
+  protocol::Resources capacity{0, 0, 0}, assigned{0, 0, 0};
   std::uint64_t peer = 0;            ///< 0 = not connected
   std::uint64_t known_sequence = 0;  ///< the record that says it exists
   TimeMs last_seen = 0;
@@ -77,7 +77,7 @@ struct Node {
   TimeMs last_seen = 0;
   std::uint32_t cpus = 0;
   std::vector<protocol::Gpu> gpus;
-  protocol::Resources capacity, assigned;
+  protocol::Resources capacity{0, 0, 0}, assigned{0, 0, 0};
   bool refused = false;  ///< a worker was passed over because the node was full
   std::map<std::uint32_t, WorkerId> workers;
   std::deque<std::uint64_t> dead_incarnations;
@@ -89,12 +89,14 @@ struct Node {
 enum class ShardPhase : std::uint8_t {
   kMaking,    ///< the worker has it
   kReturned,  ///< the worker says it delivered; the trainer has not counted it yet
+  kRevoking,  ///< taken back from a live worker, which has not yet said that it stopped
   kFencing,   ///< void; the trainer has not yet said that nobody can write under it
 };
 
 struct Lease {
   LeaseNumber number;
   WorkerId worker = kNoWorker;
+  std::uint64_t worker_incarnation = 0;
   std::int64_t worker_pid = 0;  ///< 0 = the holder was on another node than the trainer
   TimeMs granted_at = 0, deadline = 0;
   std::uint64_t progress = 0;
