@@ -172,8 +172,7 @@ StatusOr<IngestReport> IngestCommand::Report(client::Client& client, const proto
 }
 
 /// Why a job has no report, in one text.
-Status JobFailure(const protocol::JobRow& job, const std::string& out, const Status& report) {
-  if (job.failed.empty()) return Annotate(report, StrCat("ingest into ", out));
+Status JobFailure(const protocol::JobRow& job, const std::string& out) {
   std::string reasons;
   for (const protocol::FailedTask& task : job.failed) {
     reasons += StrCat(reasons.empty() ? "" : "; ", task.outcome.message);
