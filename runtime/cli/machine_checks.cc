@@ -209,9 +209,9 @@ Check CheckFolder(const std::string& name, const std::string& path) {
   if (OnNetworkFileSystem(place)) {
     check.state = CheckState::kBroken;
     check.means = "keys and journals do not live on NFS or CIFS: set PATCHBAY_HOME to a local disk";
-  } else if (access(place.c_str(), W_OK) != 0) {
+  } else if (access(place.c_str(), W_OK) != 0 || free_bytes == 0) {
     check.state = CheckState::kBroken;
-    check.means = "not writable";
+    check.means = "nothing can be written there";
   } else if (free_bytes < kWantedHomeBytes) {
     check.state = CheckState::kLacks;
     check.means = "little room for journals";
