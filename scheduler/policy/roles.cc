@@ -7,7 +7,7 @@ using namespace protocol;  // the names below are all messages
 
 constexpr unsigned Bit(Role role) { return 1u << static_cast<unsigned>(role); }
 constexpr unsigned kUsers = Bit(Role::kOperator) | Bit(Role::kSubmitter) | Bit(Role::kTrainer);
-constexpr unsigned kTrainers = Bit(Role::kOperator) | Bit(Role::kTrainer);
+constexpr unsigned kTrainers = kUsers;  // a submitter trains from its own streams
 constexpr unsigned kWorkers = Bit(Role::kWorker);
 constexpr unsigned kOperators = Bit(Role::kOperator);
 constexpr unsigned kNobody = 0;
