@@ -206,11 +206,13 @@ Status Chain::Run(const ConstTensorView& source, const DrawKey& key, std::span<s
   auto* stage = reinterpret_cast<std::uint8_t*>(scratch.data());
   for (std::int64_t first = 0; first < height; first += kStageRows) {
     const std::int64_t count = std::min(kStageRows, height - first);
-    const bool in_place = RowInPlace(in, window, first) != nullptr;
+    const RowInSource found = FindRow(in, window, first);
+    const bool in_place = found.row != nullptr && (!found.mirrored || rows_->CanMirror(width));
     if (!in_place) StageRows(in, window, first, count, stage, stage_row);
     for (std::int64_t r = 0; r < count; ++r) {
       RowJob job;
-      job.row = in_place ? RowInPlace(in, window, first + r) : stage + r * stage_row;
+      job.row = in_place ? FindRow(in, window, first + r).row : stage + r * stage_row;
+      job.mirrored = in_place && found.mirrored;
       job.width = width;
       job.out = out.data() + (first + r) * width * element * (planar ? 1 : channels);
       job.plane_bytes = height * width * element;

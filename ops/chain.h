@@ -83,7 +83,8 @@ class Chain {
   /// in the low bytes.
   std::span<const std::uint32_t> table() const { return rows_->table(); }
 
-  /// How the CPU makes a row on this machine: "copy", "avx512vbmi", "affine" or "table".
+  /// How the CPU makes a row on this machine: "copy", "split", "avx512vbmi", "affine", "affine64"
+  /// or "table".
   std::string_view cpu_path() const { return rows_->PathName(); }
 
  private:

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include <immintrin.h>
 
@@ -28,20 +29,25 @@ bool IsIdentity(std::span<const std::uint32_t> table, CastTo to) {
   return true;
 }
 
-bool Gives(std::span<const std::uint32_t> table, CastTo to, const AffineChannel& k) {
-  // From both ends first: that is where a wrong slope shows.
-  for (const std::size_t x : {std::size_t{255}, std::size_t{0}, std::size_t{128}}) {
-    if (CastBits(std::fma(static_cast<float>(x), k.slope, k.offset), to) != table[x]) return false;
-  }
-  for (std::size_t x = 0; x < kTableEntries; ++x) {
-    if (CastBits(std::fma(static_cast<float>(x), k.slope, k.offset), to) != table[x]) return false;
+template <typename Value>
+bool Gives(std::span<const std::uint32_t> table, CastTo to, const AffineChannel<Value>& k) {
+  const auto same = [&](std::size_t x) {
+    const Value value = std::fma(static_cast<Value>(x), k.slope, k.offset);
+    return CastBits(static_cast<float>(value), to) == table[x];
+  };
+  // The ends first: that is where a wrong slope shows.
+  if (!same(255) || !same(0)) return false;
+  for (std::size_t x = 1; x < kTableEntries - 1; ++x) {
+    if (!same(x)) return false;
   }
   return true;
 }
 
-float Nudged(float value, int ulps) {
-  for (; ulps > 0; --ulps) value = std::nextafter(value, INFINITY);
-  for (; ulps < 0; ++ulps) value = std::nextafter(value, -INFINITY);
+template <typename Value>
+Value Nudged(Value value, int ulps) {
+  constexpr Value kUp = std::numeric_limits<Value>::infinity();
+  for (; ulps > 0; --ulps) value = std::nextafter(value, kUp);
+  for (; ulps < 0; ++ulps) value = std::nextafter(value, -kUp);
   return value;
 }
 
@@ -72,21 +78,41 @@ std::vector<std::uint32_t> TableOf(std::span<const double> exact, CastTo to) {
   return table;
 }
 
-std::optional<AffineChannel> FindAffine(std::span<const double> exact, CastTo to) {
+template <typename Value>
+std::optional<AffineChannel<Value>> FindAffine(std::span<const double> exact, CastTo to) {
   constexpr int kReach = 8;
   const std::vector<std::uint32_t> table = TableOf(exact, to);
-  const double slope = (exact[255] - exact[0]) / 255.0;
+  const auto slope = static_cast<Value>((exact[255] - exact[0]) / 255.0);
+  const auto offset = static_cast<Value>(exact[0]);
   for (int i = 0; i <= 2 * kReach; ++i) {
     for (int j = 0; j <= 2 * kReach; ++j) {
       // 0, 1, -1, 2, -2, ...: the nearest candidates first.
       const int di = i % 2 != 0 ? (i + 1) / 2 : -i / 2, dj = j % 2 != 0 ? (j + 1) / 2 : -j / 2;
-      const AffineChannel k{Nudged(static_cast<float>(slope), di),
-                            Nudged(static_cast<float>(exact[0]), dj)};
+      const AffineChannel<Value> k{Nudged(slope, di), Nudged(offset, dj)};
       if (Gives(table, to, k)) return k;
     }
   }
   return std::nullopt;
 }
+
+template std::optional<AffineChannel<float>> FindAffine(std::span<const double>, CastTo);
+template std::optional<AffineChannel<double>> FindAffine(std::span<const double>, CastTo);
+
+namespace {
+
+/// The lines of three channels in one arithmetic, or nothing.
+template <typename Value>
+bool FindLines(std::span<const double> exact, CastTo to,
+               std::array<AffineChannel<Value>, 3>& lines) {
+  for (std::size_t c = 0; c < 3; ++c) {
+    const auto line = FindAffine<Value>(exact.subspan(c * kTableEntries, kTableEntries), to);
+    if (!line) return false;
+    lines[c] = *line;
+  }
+  return true;
+}
+
+}  // namespace
 
 RowMaker::RowMaker(std::span<const double> exact, int channels, CastTo to, bool planar,
                    CpuLevel level)
@@ -106,13 +132,21 @@ RowMaker::RowMaker(std::span<const double> exact, int channels, CastTo to, bool 
     path_ = Path::kShuffle;
     return;
   }
-  if (to == CastTo::kUint8) return;
-  for (std::size_t c = 0; c < 3; ++c) {
-    const auto affine = FindAffine(exact.subspan(c * kTableEntries, kTableEntries), to);
-    if (!affine) return;
-    affine_[c] = *affine;
+  if (to == CastTo::kUint8) {
+    if (IsIdentity(table_, to)) path_ = Path::kSplit;
+    return;
+  }
+  if (!FindLines(exact, to, affine_.in_float)) {
+    affine_.wide = FindLines(exact, to, affine_.in_double);
+    if (!affine_.wide) return;
   }
   path_ = Path::kAffine;
+}
+
+bool RowMaker::CanMirror(std::int64_t width) const {
+  if (!planar_) return false;
+  return (path_ == Path::kShuffle && width % kAvx512Pixels == 0) ||
+         (path_ == Path::kAffine && width % kAvx2Pixels == 0);
 }
 
 std::string_view RowMaker::PathName() const {
@@ -121,8 +155,10 @@ std::string_view RowMaker::PathName() const {
       return "copy";
     case Path::kTable:
       return "table";
+    case Path::kSplit:
+      return "split";
     case Path::kAffine:
-      return "affine";
+      return affine_.wide ? "affine64" : "affine";
     case Path::kShuffle:
       return "avx512vbmi";
   }
@@ -147,6 +183,8 @@ void RowMaker::Make(const RowJob& job) const {
     case Path::kCopy:
       std::memcpy(job.out, job.row, static_cast<std::size_t>(job.width * channels_));
       return;
+    case Path::kSplit:
+      return MakeByTable(job, SplitRowAvx2(job));
     case Path::kTable:
       return MakeByTable(job, 0);
     case Path::kAffine:

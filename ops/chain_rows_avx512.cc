@@ -17,13 +17,12 @@
 namespace patchbay::ops {
 namespace {
 
-constexpr std::int64_t kBlock = 64;
-
 /// Byte numbers and masks.
 struct alignas(64) Shuffles {
-  std::uint8_t pick_low[3][64];   ///< channel c out of bytes 0..127 of 64 pixels
-  std::uint8_t pick_high[3][64];  ///< out of bytes 128..191
-  std::uint64_t in_high[3];       ///< which of them
+  /// Of 64 pixels, mirrored or not: channel c out of bytes 0..127, out of bytes 128..191, and which
+  /// of them come from there.
+  std::uint8_t pick_low[2][3][64], pick_high[2][3][64];
+  std::uint64_t in_high[2][3];
   std::uint8_t zip_bytes[2][64];  ///< a0 b0 a1 b1 ... : first and second half
   std::uint16_t zip_words[2][32];
   std::uint64_t of_channel[3][3];  ///< interleaved: [phase][channel] bytes of that channel
@@ -33,10 +32,12 @@ constexpr Shuffles MakeShuffles() {
   Shuffles s{};
   for (std::size_t c = 0; c < 3; ++c) {
     for (std::size_t x = 0; x < 64; ++x) {
-      const std::size_t place = 3 * x + c;
-      s.pick_low[c][x] = static_cast<std::uint8_t>(place & 127);
-      s.pick_high[c][x] = static_cast<std::uint8_t>(place & 63);
-      if (place >= 128) s.in_high[c] |= std::uint64_t{1} << x;
+      for (std::size_t mirrored = 0; mirrored < 2; ++mirrored) {
+        const std::size_t place = 3 * (mirrored != 0 ? 63 - x : x) + c;
+        s.pick_low[mirrored][c][x] = static_cast<std::uint8_t>(place & 127);
+        s.pick_high[mirrored][c][x] = static_cast<std::uint8_t>(place & 63);
+        if (place >= 128) s.in_high[mirrored][c] |= std::uint64_t{1} << x;
+      }
     }
     for (std::size_t x = 0; x < 64; ++x) {
       s.of_channel[c][(c * 64 + x) % 3] |= std::uint64_t{1} << x;
@@ -106,12 +107,14 @@ PB_AVX512 inline void StoreElements(const __m512i (&byte)[kBytes], std::byte* ou
 template <int kBytes>
 PB_AVX512 void PlanarRow(const RowJob& job, const ByteTables& tables, bool stream) {
   for (std::size_t c = 0; c < 3; ++c) {
-    const __m512i pick_low = Load(kShuffles.pick_low[c]), pick_high = Load(kShuffles.pick_high[c]);
-    const __mmask64 in_high = kShuffles.in_high[c];
+    const std::size_t way = job.mirrored ? 1 : 0;
+    const __m512i pick_low = Load(kShuffles.pick_low[way][c]);
+    const __m512i pick_high = Load(kShuffles.pick_high[way][c]);
+    const __mmask64 in_high = kShuffles.in_high[way][c];
     std::byte* plane = job.out + static_cast<std::int64_t>(c) * job.plane_bytes;
-    for (std::int64_t x = 0; x < job.width; x += kBlock) {
+    for (std::int64_t x = 0; x < job.width; x += kAvx512Pixels) {
       const std::int64_t n = job.width - x;
-      const std::uint8_t* at = job.row + 3 * x;
+      const std::uint8_t* at = job.row + 3 * (job.mirrored ? n - kAvx512Pixels : x);
       const __m512i a = _mm512_maskz_loadu_epi8(FirstBytes(3 * n), at);
       const __m512i b = _mm512_maskz_loadu_epi8(FirstBytes(3 * n - 64), at + 64);
       const __m512i d = _mm512_maskz_loadu_epi8(FirstBytes(3 * n - 128), at + 128);
@@ -128,7 +131,7 @@ template <int kBytes>
 PB_AVX512 void InterleavedRow(const RowJob& job, const ByteTables& tables, bool stream) {
   const std::int64_t elements = 3 * job.width;
   std::size_t phase = 0;
-  for (std::int64_t i = 0; i < elements; i += kBlock) {
+  for (std::int64_t i = 0; i < elements; i += kAvx512Pixels) {
     const __m512i values = _mm512_maskz_loadu_epi8(FirstBytes(elements - i), job.row + i);
     __m512i byte[kBytes];
     for (int k = 0; k < kBytes; ++k) {

@@ -125,10 +125,10 @@ void StageRows(const Strided& source, const WindowMap& map, std::int64_t first, 
   }
 }
 
-const std::uint8_t* RowInPlace(const Strided& source, const WindowMap& map, std::int64_t row) {
-  if (map.transpose || map.reverse_x || !ContiguousPixels(source)) return nullptr;
-  const PixelPlace place = SourceOf(map, row, 0);
-  return Pixel(source, place.y, place.x);
+RowInSource FindRow(const Strided& source, const WindowMap& map, std::int64_t row) {
+  if (map.transpose || !ContiguousPixels(source)) return {};
+  const PixelPlace place = SourceOf(map, row, map.reverse_x ? map.out_width - 1 : 0);
+  return {Pixel(source, place.y, place.x), map.reverse_x};
 }
 
 }  // namespace patchbay::ops

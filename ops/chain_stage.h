@@ -29,8 +29,12 @@ inline constexpr std::int64_t kStageSlack = 64;
 void StageRows(const Strided& source, const WindowMap& map, std::int64_t first, std::int64_t count,
                std::uint8_t* stage, std::int64_t stage_row_bytes);
 
-/// The row's first pixel when it lies in the source just as it is wanted (no mirror, no transpose,
-/// pixels contiguous), else nullptr.
-const std::uint8_t* RowInPlace(const Strided& source, const WindowMap& map, std::int64_t row);
+/// A finished row as it lies in the source: its leftmost source pixel, and whether it is wanted
+/// from the right. nullptr when the map transposes or the pixels are not contiguous.
+struct RowInSource {
+  const std::uint8_t* row = nullptr;
+  bool mirrored = false;
+};
+RowInSource FindRow(const Strided& source, const WindowMap& map, std::int64_t row);
 
 }  // namespace patchbay::ops

@@ -202,10 +202,14 @@ TEST(Chain, EachPathIsTakenWhereItIsMeantToBe) {
   EXPECT_EQ(path(), "affine");
   options.dtype = DType::kBfloat16;
   EXPECT_EQ(path(), "affine");
+  options.dtype = DType::kFloat32;
+  EXPECT_EQ(path(), "affine64");
   options.cpu_level = CpuLevel::kTable;
   EXPECT_EQ(path(), "table");
   options.preprocess = Json::array();
   options.dtype = DType::kUint8;
+  options.cpu_level = CpuLevel::kAvx2;
+  EXPECT_EQ(path(), "split");
   options.layout = OutputLayout::kNhwc;
   EXPECT_EQ(path(), "copy");
 }
@@ -225,7 +229,7 @@ TEST(Chain, AffineArithmeticMatchesTheTableForManyConstants) {
     for (int v = 0; v < 256; ++v) {
       exact.push_back(NormalizeValue(static_cast<double>(v), k.scale, k.mean, k.std));
     }
-    found += FindAffine(exact, CastTo::kFloat16).has_value();
+    found += FindAffine<float>(exact, CastTo::kFloat16).has_value();
   }
   EXPECT_GT(found, kTries * 95 / 100);
 }
