@@ -20,6 +20,7 @@
 #include "runtime/base/tensor_view.h"
 #include "runtime/control/session.h"
 #include "runtime/data/network_policy.h"
+#include "runtime/data/ring.h"
 #include "runtime/data/slot_table.h"
 #include "runtime/memory/gpu.h"
 
@@ -55,6 +56,8 @@ struct StreamOptions {
   /// How long the stream goes on without a scheduler before it fails. Batches that workers were
   /// making arrive meanwhile.
   std::int64_t scheduler_grace_ms = 120'000;
+  /// How long Next waits, when every slot is held, for another thread to give one back.
+  std::int64_t exhausted_grace_ms = data::kExhaustedGraceMs;
 };
 
 class SlotHold;

@@ -386,7 +386,7 @@ void TrainerStream::Flush() {
 
 StatusOr<Batch> TrainerStream::Next(std::int64_t timeout_ms) {
   timer_.BeginWait();
-  const auto taken = core_->ring().Next(timeout_ms);
+  const auto taken = core_->ring().Next(timeout_ms, options_.exhausted_grace_ms);
   timer_.EndWait(taken.ok());
   if (!taken.ok()) return taken.status();
   Batch batch;

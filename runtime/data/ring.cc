@@ -145,7 +145,7 @@ TakenBatch Ring::TakeLocked(std::optional<std::uint32_t> slot) {
   return batch;
 }
 
-StatusOr<TakenBatch> Ring::Next(std::int64_t timeout_ms) {
+StatusOr<TakenBatch> Ring::Next(std::int64_t timeout_ms, std::int64_t grace_ms) {
   using std::chrono::milliseconds;
   using std::chrono::steady_clock;
   const auto begun = steady_clock::now();
@@ -162,7 +162,7 @@ StatusOr<TakenBatch> Ring::Next(std::int64_t timeout_ms) {
     if (!table_.Exhausted()) {
       give_up = steady_clock::time_point::max();
     } else if (give_up == steady_clock::time_point::max()) {
-      give_up = now + milliseconds(kExhaustedGraceMs);
+      give_up = now + milliseconds(grace_ms);
     } else if (now >= give_up) {
       return absl::ResourceExhaustedError(
           StrCat("next batch: ", table_.next().ToString(), ": every slot is held: ", Holders()));

@@ -75,9 +75,9 @@ class Ring {
   void ProveGone(std::uint32_t slot);
 
   /// Waits until the next batch is complete and takes it. Cancelled after Fail with its status;
-  /// ResourceExhausted when every slot has been held for kExhaustedGraceMs, naming the holders;
+  /// ResourceExhausted when every slot has been held for `grace_ms`, naming the holders;
   /// DeadlineExceeded after `timeout_ms` (negative = none).
-  StatusOr<TakenBatch> Next(std::int64_t timeout_ms);
+  StatusOr<TakenBatch> Next(std::int64_t timeout_ms, std::int64_t grace_ms = kExhaustedGraceMs);
   void Release(std::uint32_t slot, std::uint64_t generation);
   /// Who keeps the slot of a taken batch, for the error of an exhausted ring.
   void NameHolder(std::uint32_t slot, std::string name);
