@@ -35,8 +35,9 @@ class Readme(unittest.TestCase):
             except ProcessLookupError:
                 pass
         log.seek(0)
-        self.assertEqual(code, 0, f"{block}\n{log.read()[-4000:]}")
+        said = log.read()[-4000:]
         log.close()
+        self.assertEqual(code, 0, f"{block}\n{said}")
 
     def test_every_command_block_runs(self):
         self.assertEqual((len(self.shell), len(self.yaml)), (4, 1))
