@@ -30,8 +30,11 @@ constexpr int kMonitoredEvents =
 /// ZeroMQ does not retry by itself (a refused key) is retried too.
 class DealerSocket final : public ClientSocket {
  public:
-  DealerSocket(EventLoop& loop, Options options, Callbacks callbacks)
-      : loop_(loop), options_(std::move(options)), callbacks_(std::move(callbacks)) {}
+  DealerSocket(EventLoop& loop, Options options, Address address, Callbacks callbacks)
+      : loop_(loop),
+        options_(std::move(options)),
+        address_(std::move(address)),
+        callbacks_(std::move(callbacks)) {}
   ~DealerSocket() override {
     loop_.Cancel(retry_);
     if (socket_.handle() != nullptr) socket_.set(zmq::sockopt::linger, connected_ ? kFlushMs : 0);
@@ -53,6 +56,7 @@ class DealerSocket final : public ClientSocket {
 
   EventLoop& loop_;
   Options options_;
+  Address address_;
   Callbacks callbacks_;
   zmq::context_t context_{1};
   zmq::socket_t socket_;
@@ -81,7 +85,7 @@ Status DealerSocket::Open() {
 
 void DealerSocket::Configure() {
   socket_ = zmq::socket_t(context_, zmq::socket_type::dealer);
-  SetSharedOptions(socket_);
+  SetSharedOptions(socket_, address_);
   std::array<std::byte, 16> random;
   FillRandom(random);
   random[0] |= std::byte{1};  // a routing id may not start with a zero byte
@@ -208,7 +212,7 @@ StatusOr<std::unique_ptr<ClientSocket>> ClientSocket::Connect(EventLoop& loop,
   if (address.kind == Address::Kind::kTcp && address.port == 0) {
     return absl::InvalidArgumentError(StrCat("connect: ", options.address, ": it has no port"));
   }
-  auto socket = std::make_unique<DealerSocket>(loop, options, std::move(callbacks));
+  auto socket = std::make_unique<DealerSocket>(loop, options, address, std::move(callbacks));
   PB_RETURN_IF_ERROR(socket->Open());
   return socket;
 }

@@ -109,7 +109,7 @@ RouterSocket::~RouterSocket() {
 
 Status RouterSocket::Configure(const Address& address) {
   socket_ = zmq::socket_t(context_, zmq::socket_type::router);
-  SetSharedOptions(socket_);
+  SetSharedOptions(socket_, address);
   socket_.set(zmq::sockopt::linger, 0);
   socket_.set(zmq::sockopt::backlog, kBacklog);
   socket_.set(zmq::sockopt::router_mandatory, true);

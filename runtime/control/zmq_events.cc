@@ -46,7 +46,7 @@ std::vector<ConnectionEvent> ConnectionMonitor::Drain() {
   }
 }
 
-void SetSharedOptions(zmq::socket_t& socket) {
+void SetSharedOptions(zmq::socket_t& socket, const Address& address) {
   socket.set(zmq::sockopt::heartbeat_ivl, kHeartbeatIntervalMs);
   socket.set(zmq::sockopt::heartbeat_timeout, kHeartbeatTimeoutMs);
   socket.set(zmq::sockopt::heartbeat_ttl, kHeartbeatTimeoutMs);
@@ -55,7 +55,8 @@ void SetSharedOptions(zmq::socket_t& socket) {
              static_cast<std::int64_t>(protocol::kMaxMessageBytes) + kFrameOverheadBytes);
   socket.set(zmq::sockopt::sndhwm, kQueueMessagesMax);
   socket.set(zmq::sockopt::rcvhwm, kQueueMessagesMax);
-  socket.set(zmq::sockopt::ipv6, true);
+  // Only where it is asked for: IPv4 addresses are then shown as such.
+  socket.set(zmq::sockopt::ipv6, address.host.find(':') != std::string::npos);
 }
 
 bool HasInput(const zmq::socket_t& socket) {

@@ -7,6 +7,7 @@
 #include <zmq.hpp>
 
 #include "runtime/base/status.h"
+#include "runtime/control/address.h"
 
 namespace patchbay::control {
 
@@ -39,7 +40,7 @@ class ConnectionMonitor {
 };
 
 /// Heartbeats, limits and queue lengths that both ends share.
-void SetSharedOptions(zmq::socket_t& socket);
+void SetSharedOptions(zmq::socket_t& socket, const Address& address);
 
 /// True when a message waits. Must be asked again after every send and receive.
 bool HasInput(const zmq::socket_t& socket);

@@ -171,6 +171,19 @@ bool RunJob(control::RequestClient& client, Tally& tally, const std::string& pay
   return true;
 }
 
+/// What was counted is what the scheduler has on record.
+bool EverythingIsDone(control::RequestClient& client) {
+  const auto described =
+      client.CallFor<protocol::JobsDescribed>(protocol::DescribeJobs{}, kPatienceMs);
+  if (!described.ok()) return false;
+  for (const auto& job : described->jobs) {
+    if (job.tasks_done == job.tasks_total && job.state == protocol::JobState::kDone) continue;
+    std::fprintf(stderr, "job %s is not done\n", job.name.c_str());
+    return false;
+  }
+  return true;
+}
+
 /// User and system time a process has had so far.
 double ProcessSeconds(pid_t pid) {
   std::ifstream file(StrCat("/proc/", pid, "/stat"));
@@ -210,7 +223,9 @@ int Run(std::uint64_t tasks, std::uint64_t chain) {
   if (!RunJob(**client, tally, StrCat("wide ", tasks), tasks + spawners + 1)) return 1;
   const double seconds = static_cast<double>(SteadyNowNs() - start_ns) / 1e9;
   const double cpu = ProcessSeconds(scheduler.pid()) - cpu_before;
-  const double rate = static_cast<double>(tally.committed - before) / seconds;
+  const std::uint64_t done = tally.committed - before;
+  const double rate = static_cast<double>(done) / seconds;
+  if (!EverythingIsDone(**client)) return 1;
 
   first.reset();  // one at a time needs one worker
   const std::size_t leases_before = second->lease_times_ns.size();
@@ -226,7 +241,7 @@ int Run(std::uint64_t tasks, std::uint64_t chain) {
   const auto at = [&](double share) {
     return gaps_us[static_cast<std::size_t>(share * static_cast<double>(gaps_us.size() - 1))];
   };
-  std::printf("%s\n", DumpJson({{"tasks", tally.committed - before},
+  std::printf("%s\n", DumpJson({{"tasks", done},
                                 {"seconds", seconds},
                                 {"tasks_per_s", rate},
                                 {"scheduler_cpu_seconds", cpu},

@@ -1,0 +1,117 @@
+// How the scheduler process starts, refuses to start, and ends.
+#include <filesystem>
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include "runtime/control/session.h"
+#include "tests/scheduler/server/scheduler_process.h"
+
+namespace patchbay::scheduler {
+namespace {
+
+constexpr int kDone = 0, kCannotStart = 2;
+constexpr TimeMs kPatienceMs = 20'000;
+
+TEST(SchedulerStart, SaysWhereItListensAndEndsOnSigterm) {
+  SchedulerProcess process;
+  process.set_address("tcp://127.0.0.1:*");
+  ASSERT_EQ(process.Start(), 0) << process.errors();
+  EXPECT_EQ(process.address().rfind("tcp://127.0.0.1:", 0), 0u);
+  EXPECT_EQ(process.Stop(), kDone) << process.errors();
+}
+
+TEST(SchedulerStart, UnknownAndMissingFlagsAreSaid) {
+  for (const std::vector<std::string>& more : {std::vector<std::string>{"--nonsense", "1"},
+                                               {"--listen"},
+                                               {"--ready-fd", "x"},
+                                               {"--state", ""},
+                                               {"--listen", "http://x"},
+                                               {"--listen", "tcp://localhost:1"}}) {
+    SchedulerProcess process;
+    EXPECT_EQ(process.Start(more), kCannotStart) << more[0];
+    EXPECT_FALSE(process.errors().empty());
+  }
+}
+
+TEST(SchedulerStart, AddressInUseIsSaid) {
+  SchedulerProcess first, second;
+  first.set_address("tcp://127.0.0.1:*");
+  ASSERT_EQ(first.Start(), 0);
+  second.set_address(first.address());
+  EXPECT_EQ(second.Start(), kCannotStart);
+  EXPECT_NE(second.errors().find("another process listens there"), std::string::npos)
+      << second.errors();
+}
+
+TEST(SchedulerStart, StateFolderIsForOneSchedulerAtATime) {
+  SchedulerProcess first, second;
+  ASSERT_EQ(first.Start(), 0);
+  EXPECT_EQ(second.Start({"--state", first.state_folder()}), kCannotStart);
+  EXPECT_NE(second.errors().find("another scheduler uses it"), std::string::npos)
+      << second.errors();
+  first.Kill();
+  EXPECT_EQ(second.Start({"--state", first.state_folder()}), 0) << second.errors();
+}
+
+TEST(SchedulerStart, StateFolderOfOthersAndNoFolderAtAllAreRefused) {
+  SchedulerProcess process;
+  ASSERT_TRUE(MakeDirectories(process.state_folder(), 0755).ok());
+  ASSERT_EQ(chmod(process.state_folder().c_str(), 0755), 0);
+  EXPECT_EQ(process.Start(), kCannotStart);
+  EXPECT_NE(process.errors().find("chmod 700"), std::string::npos) << process.errors();
+  EXPECT_EQ(process.Start({"--state", "/proc/nowhere/state"}), kCannotStart);
+}
+
+TEST(SchedulerStart, BadServerKeyIsSaid) {
+  SchedulerProcess process;
+  ASSERT_TRUE(process.Home().ServerKey().ok());
+  const std::string path = process.Home().ServerKeyPath();
+  ASSERT_EQ(chmod(path.c_str(), 0644), 0);
+  EXPECT_EQ(process.Start({"--server-key", path}), kCannotStart);
+  EXPECT_EQ(process.Start({"--server-key", "/nowhere/server.key"}), kCannotStart);
+  EXPECT_NE(process.errors().find("chmod 600"), std::string::npos);
+  EXPECT_NE(process.errors().find("/nowhere/server.key"), std::string::npos);
+}
+
+TEST(SchedulerStart, BadKeyTableIsSaid) {
+  SchedulerProcess process;
+  process.NewKey("ann", control::Role::kOperator);
+  ASSERT_TRUE(WriteFileDurably(StrCat(process.Home().KeysFolder(), "/bob.yaml"),
+                               AsBytes("role: king\n"), 0600)
+                  .ok());
+  EXPECT_EQ(process.Start(), kCannotStart);
+  EXPECT_NE(process.errors().find("bob.yaml"), std::string::npos) << process.errors();
+}
+
+TEST(SchedulerStart, PublicAddressMustBeAllowed) {
+  SchedulerProcess process;
+  process.set_address("tcp://0.0.0.0:*");
+  EXPECT_EQ(process.Start(), kCannotStart);
+  EXPECT_NE(process.errors().find("public or wildcard"), std::string::npos) << process.errors();
+  EXPECT_EQ(process.Start({"--allow-public"}), 0) << process.errors();
+}
+
+TEST(SchedulerStart, DamagedJournalIsNotOverwritten) {
+  SchedulerProcess process;
+  ASSERT_TRUE(MakeDirectories(process.state_folder(), 0700).ok());
+  const std::string path = StrCat(process.state_folder(), "/journal.db");
+  const std::string garbage(8192, 'g');
+  ASSERT_TRUE(WriteFileDurably(path, AsBytes(garbage), 0600).ok());
+  EXPECT_EQ(process.Start(), kCannotStart);
+  EXPECT_EQ(*ReadFile(path, 1 << 20), garbage);
+}
+
+TEST(SchedulerStart, OperatorMayShutItDown) {
+  SchedulerProcess process;
+  const auto key = process.NewKey("op", control::Role::kOperator);
+  ASSERT_EQ(process.Start(), 0);
+  const auto client = control::RequestClient::Open(key, kPatienceMs);
+  ASSERT_TRUE(client.ok()) << Describe(client.status());
+  const auto answer = (*client)->CallFor<protocol::ShuttingDown>(protocol::ShutDown{}, kPatienceMs);
+  EXPECT_TRUE(answer.ok()) << Describe(answer.status());
+  EXPECT_EQ(process.Wait(), kDone);
+}
+
+}  // namespace
+}  // namespace patchbay::scheduler
