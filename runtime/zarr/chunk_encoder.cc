@@ -14,24 +14,23 @@ ChunkEncoder::ChunkEncoder(const ImageStoreSettings& settings)
 ChunkEncoder::~ChunkEncoder() { ZSTD_freeCCtx(zstd_); }
 
 Status ChunkEncoder::Append(std::span<const std::byte> raw, std::vector<std::byte>& out) {
-  const std::size_t begin = out.size();
   if (settings_.codec == StoreCodec::kZstd) {
-    out.resize(begin + ZSTD_compressBound(raw.size()));
-    const std::size_t n = ZSTD_compressCCtx(zstd_, out.data() + begin, out.size() - begin,
-                                            raw.data(), raw.size(), settings_.codec_level);
+    encoded_.resize(ZSTD_compressBound(raw.size()));
+    const std::size_t n = ZSTD_compressCCtx(zstd_, encoded_.data(), encoded_.size(), raw.data(),
+                                            raw.size(), settings_.codec_level);
     if (ZSTD_isError(n)) {
       return absl::InternalError(StrCat("encode chunk: zstd: ", ZSTD_getErrorName(n)));
     }
-    out.resize(begin + n);
+    out.insert(out.end(), encoded_.data(), encoded_.data() + n);
     return absl::OkStatus();
   }
-  out.resize(begin + raw.size() + BLOSC_MAX_OVERHEAD);
+  encoded_.resize(raw.size() + BLOSC_MAX_OVERHEAD);
   const char* inner = settings_.codec == StoreCodec::kBloscLz4 ? "lz4" : "zstd";
-  const int n = blosc_compress_ctx(settings_.codec_level, BLOSC_NOSHUFFLE, 1, raw.size(),
-                                   raw.data(), out.data() + begin, out.size() - begin, inner,
-                                   settings_.blosc_block_bytes, 1);
+  const int n =
+      blosc_compress_ctx(settings_.codec_level, BLOSC_NOSHUFFLE, 1, raw.size(), raw.data(),
+                         encoded_.data(), encoded_.size(), inner, settings_.blosc_block_bytes, 1);
   if (n <= 0) return absl::InternalError(StrCat("encode chunk: blosc returned ", n));
-  out.resize(begin + static_cast<std::size_t>(n));
+  out.insert(out.end(), encoded_.data(), encoded_.data() + n);
   return absl::OkStatus();
 }
 

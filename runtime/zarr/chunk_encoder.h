@@ -33,6 +33,7 @@ class ChunkEncoder {
  private:
   const ImageStoreSettings& settings_;
   ZSTD_CCtx_s* zstd_ = nullptr;
+  std::vector<std::byte> encoded_;  ///< the worst case fits; made once
 };
 
 /// Digests of decoded pixels: SHA-256 over the rows of the part inside the image, interleaved,
