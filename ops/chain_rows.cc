@@ -122,6 +122,11 @@ RowMaker::RowMaker(std::span<const double> exact, int channels, CastTo to, bool 
     return;
   }
   if (channels != 3 || level == CpuLevel::kTable) return;
+  // Interleaved, a vector holds all three channels and would be looked up three times.
+  if (!planar && to == CastTo::kFloat16 && FindLines(exact, to, affine_.in_float)) {
+    path_ = Path::kAffine;
+    return;
+  }
   if (level == CpuLevel::kBest && HaveAvx512Shuffle()) {
     for (std::size_t b = 0; b < 4; ++b) {
       for (std::size_t i = 0; i < 3 * kTableEntries; ++i) {

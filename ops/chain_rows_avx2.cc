@@ -58,7 +58,6 @@ struct FloatStore {
 struct FloatLine {
   __m256 slope, offset;
 
-  FloatLine() = default;
   /// Lane i takes the line of channel (first + i * step) % 3.
   FloatLine(const AffineRow& affine, std::size_t first, std::size_t step) {
     alignas(32) float slopes[8], offsets[8];
@@ -76,7 +75,6 @@ struct FloatLine {
 struct DoubleLine {
   __m256d slope[2], offset[2];
 
-  DoubleLine() = default;
   DoubleLine(const AffineRow& affine, std::size_t first, std::size_t step) {
     alignas(32) double slopes[8], offsets[8];
     for (std::size_t i = 0; i < 8; ++i) {

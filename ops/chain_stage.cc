@@ -69,39 +69,44 @@ void StoreFour(__m128i pixels, std::uint8_t* out) {
   _mm_storeu_si128(reinterpret_cast<__m128i*>(out), _mm_shuffle_epi8(pixels, narrow));
 }
 
-/// Four finished rows i..i+3, four columns j..j+3, three channels.
-void TransposeFour(const Strided& source, const WindowMap& map, std::int64_t i, std::int64_t j,
-                   std::uint8_t* const (&out)[4]) {
-  // Four source pixels side by side become four rows; mirrored, they come in the other order.
-  const std::int64_t corner_i = map.reverse_x ? i + 3 : i;
-  __m128i row[4];
-  for (std::int64_t k = 0; k < 4; ++k) {
-    const PixelPlace place = SourceOf(map, corner_i, j + k);
-    row[k] = LoadFour(Pixel(source, place.y, place.x));
-  }
+/// Four pixels of each of four source rows, `step` bytes apart, become four pixels of each of four
+/// finished rows.
+void TransposeFour(const std::uint8_t* from, std::int64_t step, std::uint8_t* const (&out)[4]) {
+  const __m128i row[4] = {LoadFour(from), LoadFour(from + step), LoadFour(from + 2 * step),
+                          LoadFour(from + 3 * step)};
   const __m128i a = _mm_unpacklo_epi32(row[0], row[1]), b = _mm_unpacklo_epi32(row[2], row[3]);
   const __m128i c = _mm_unpackhi_epi32(row[0], row[1]), d = _mm_unpackhi_epi32(row[2], row[3]);
-  const __m128i column[4] = {_mm_unpacklo_epi64(a, b), _mm_unpackhi_epi64(a, b),
-                             _mm_unpacklo_epi64(c, d), _mm_unpackhi_epi64(c, d)};
-  for (std::size_t k = 0; k < 4; ++k) {
-    StoreFour(column[map.reverse_x ? 3 - k : k], out[k] + 3 * j);
-  }
+  StoreFour(_mm_unpacklo_epi64(a, b), out[0]);
+  StoreFour(_mm_unpackhi_epi64(a, b), out[1]);
+  StoreFour(_mm_unpacklo_epi64(c, d), out[2]);
+  StoreFour(_mm_unpackhi_epi64(c, d), out[3]);
 }
 
 void StageTransposed3(const Strided& source, const WindowMap& map, std::int64_t first,
                       std::int64_t count, std::uint8_t* stage, std::int64_t stage_row_bytes) {
   const std::int64_t whole_rows = count / 4 * 4, whole_columns = map.out_width / 4 * 4;
+  // A finished row runs down the source, or up when mirrored.
+  const std::int64_t step = map.reverse_y ? -source.row_bytes : source.row_bytes;
+  const std::uint8_t* from[kStageRows / 4] = {};
+  std::uint8_t* to[kStageRows / 4][4] = {};
+  for (std::int64_t r = 0; r < whole_rows; r += 4) {
+    // Four neighbours in a source row are four finished rows; mirrored, in the other order.
+    const PixelPlace place = SourceOf(map, map.reverse_x ? first + r + 3 : first + r, 0);
+    from[r / 4] = Pixel(source, place.y, place.x);
+    for (std::int64_t k = 0; k < 4; ++k) {
+      to[r / 4][k] = stage + (r + (map.reverse_x ? 3 - k : k)) * stage_row_bytes;
+    }
+  }
   for (std::int64_t j = 0; j < whole_columns; j += 4) {
-    for (std::int64_t r = 0; r < whole_rows; r += 4) {
-      std::uint8_t* const out[4] = {stage + r * stage_row_bytes, stage + (r + 1) * stage_row_bytes,
-                                    stage + (r + 2) * stage_row_bytes,
-                                    stage + (r + 3) * stage_row_bytes};
-      TransposeFour(source, map, first + r, j, out);
+    for (std::int64_t group = 0; group < whole_rows / 4; ++group) {
+      std::uint8_t* const out[4] = {to[group][0] + 3 * j, to[group][1] + 3 * j,
+                                    to[group][2] + 3 * j, to[group][3] + 3 * j};
+      TransposeFour(from[group] + j * step, step, out);
     }
   }
   for (std::int64_t r = 0; r < count; ++r) {
-    const std::int64_t from = r < whole_rows ? whole_columns : 0;
-    StageByPixel(source, map, first + r, from, map.out_width, stage + r * stage_row_bytes);
+    const std::int64_t begin = r < whole_rows ? whole_columns : 0;
+    StageByPixel(source, map, first + r, begin, map.out_width, stage + r * stage_row_bytes);
   }
 }
 
