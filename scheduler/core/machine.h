@@ -164,6 +164,7 @@ struct Core::Machine {
   Status CheckAttach(const Request& request, const protocol::AttachTrainer& message,
                      const Stream& stream);
   void AttachFresh(Stream& stream, const protocol::AttachTrainer& message);
+  void CatchUp(Stream& stream, Trainer& trainer, const protocol::AttachTrainer& message);
   void DescribeToWorkers(const Stream& stream);
   protocol::StreamDescribed Describe(const Stream& stream);
   Trainer* TrainerOf(const Request& request, JobId stream, std::uint32_t rank);

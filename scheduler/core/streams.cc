@@ -119,6 +119,7 @@ void Core::Machine::On(const Request& request, protocol::AttachTrainer&& message
     AttachFresh(stream, message);
   }
   Trainer& trainer = stream.trainers.at(message.rank);
+  if (known) CatchUp(stream, trainer, message);
   const bool moved = !known || !(trainer.endpoint == message.endpoint);
   trainer.endpoint = std::move(message.endpoint);
   trainer.endpoint.rank = message.rank;
@@ -126,7 +127,6 @@ void Core::Machine::On(const Request& request, protocol::AttachTrainer&& message
   trainer.state = TrainerState::kAttached;
   trainer.last_seen = now;
   peers.at(request.peer).trainer = {stream.job, message.rank};
-  stream.detached.erase(message.rank);
   stream.empty_since = 0;
   for (const SlotRow& row : message.slots) TakeRow(stream, trainer, row);
   for (const LeaseNumber& number : trainer.leases) {
@@ -146,6 +146,32 @@ void Core::Machine::AttachFresh(Stream& stream, const protocol::AttachTrainer& m
   trainer.pid = message.pid;
   trainer.next = {message.first_epoch, message.first_batch};
   if (had_workers) trainer.batches_to_fence = static_cast<std::uint32_t>(message.slots.size());
+}
+
+/// The trainer has taken every batch before its first one. A slot that is free in its table
+/// although one of those batches was to fill it was never used for it: grants were cut from an old
+/// position.
+void Core::Machine::CatchUp(Stream& stream, Trainer& trainer,
+                            const protocol::AttachTrainer& message) {
+  const Position first{message.first_epoch, message.first_batch};
+  trainer.behind = false;
+  trainer.next = std::max(trainer.next, first);
+  while (!trainer.filling.empty() && trainer.filling.begin()->first < first) {
+    const Position at = trainer.filling.begin()->first;
+    const auto shards = static_cast<std::uint32_t>(trainer.filling.begin()->second.shards.size());
+    for (std::uint32_t i = 0; i < shards; ++i) {
+      Count(stream, trainer, {at.epoch, at.batch, trainer.rank, i}, nullptr);
+    }
+  }
+  for (const SlotRow& row : message.slots) {
+    const auto it = trainer.slots.find(row.slot);
+    if (it == trainer.slots.end() || row.state != SlotState::kFree) continue;
+    Slot& slot = it->second;
+    if (slot.state != SlotState::kFull || !(slot.at < first)) continue;
+    if (row.generation != slot.generation || slot.announced != 0) continue;
+    slot.announced = row.generation;
+    FreeSlotIfClear(trainer, row.slot);
+  }
 }
 
 void Core::Machine::DescribeToWorkers(const Stream& stream) {
@@ -367,6 +393,11 @@ void Core::Machine::On(const Request& request, protocol::ShardFenced&& message) 
                       it->second.phase == ShardPhase::kFencing;
   if (!unknown && !fenced) return;
   TakeMove(stream, *trainer, message);
+  const Position in_row{message.row.epoch, message.row.batch};
+  if (message.already_counted &&
+      (message.row.state == SlotState::kFree || in_row != PositionOf(message.shard))) {
+    trainer->behind = true;  // the batch is not in its ring any more: ask for the whole table
+  }
   if (message.already_counted) Count(stream, *trainer, message.shard, &message.lease);
   if (fenced) Resolve(message.lease);
   const auto filling = trainer->filling.find(PositionOf(message.shard));
@@ -425,10 +456,11 @@ void Core::Machine::On(const Request& request, protocol::DetachTrainer&& message
     if (stream.trainers.empty()) stream.empty_since = now;
     DescribeToWorkers(stream);
   }
-  if (message.rank < stream.geometry.world_size) stream.detached.insert(message.rank);
-  if (stream.detached.size() == stream.geometry.world_size) {
-    EndStream(message.stream, JobState::kDone, {});
+  const std::set<std::uint32_t>& detached = table.Find(message.stream)->detached;
+  if (message.rank < stream.geometry.world_size && detached.count(message.rank) == 0) {
+    Emit(DetachRecord{message.stream, message.rank});
   }
+  if (detached.size() == stream.geometry.world_size) EndStream(message.stream, JobState::kDone, {});
   AnswerDurable(request, protocol::TrainerDetached{});
 }
 
@@ -495,11 +527,6 @@ void Core::Machine::TickStreams() {
     }
     if (anyone) stream.empty_since = 0;
     if (!anyone && stream.empty_since == 0) stream.empty_since = now;
-    // Ranks that detached before a restart are not known: who is left speaks for them.
-    if (!anyone && !stream.detached.empty() && now - stream.empty_since >= options.no_worker_ms) {
-      EndStream(id, JobState::kDone, {});
-      continue;
-    }
     if (!anyone && now - stream.empty_since >= options.abandon_stream_ms) {
       EndStream(id, JobState::kCancelled,
                 {static_cast<std::int32_t>(absl::StatusCode::kCancelled), "stream: no trainer"});

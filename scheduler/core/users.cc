@@ -45,26 +45,29 @@ std::string_view NameOf(WorkerState state) {
 
 }  // namespace
 
+/// A connection that is not (or no longer) registered is told incarnation 0, which no scheduler
+/// has: it registers or attaches again.
 void Core::Machine::On(const Request& request, protocol::Heartbeat&&) {
   const Peer& peer = peers.at(request.peer);
+  bool bound = false;
   if (!peer.agent_of.empty() && nodes.at(peer.agent_of).agent == request.peer) {
     nodes.at(peer.agent_of).last_seen = now;
+    bound = nodes.at(peer.agent_of).registered;
   }
   if (peer.worker != kNoWorker && workers[peer.worker].peer == request.peer) {
     workers[peer.worker].last_seen = now;
     workers[peer.worker].sends_heartbeats = true;
+    bound = bound || workers[peer.worker].state != WorkerState::kGone;
   }
-  if (peer.trainer.stream != 0) {
-    Trainer* trainer = FindTrainer(peer.trainer);
-    if (trainer != nullptr && trainer->peer == request.peer) {
-      if (trainer->state == TrainerState::kForgotten) {
-        return Answer(request, protocol::HeartbeatSeen{0});  // no such incarnation: attach again
-      }
-      TrainerOf(request, peer.trainer.stream, peer.trainer.rank);
-      shards_changed = true;
-    }
+  Trainer* trainer = FindTrainer(peer.trainer);
+  if (trainer != nullptr && trainer->peer == request.peer &&
+      trainer->state != TrainerState::kForgotten) {
+    trainer->last_seen = now;
+    trainer->state = TrainerState::kAttached;
+    shards_changed = true;
+    bound = !trainer->behind;
   }
-  Answer(request, protocol::HeartbeatSeen{table.incarnation()});
+  Answer(request, protocol::HeartbeatSeen{bound ? table.incarnation() : 0});
 }
 
 Job* Core::Machine::VisibleJob(const Request& request, JobId id) {

@@ -436,6 +436,11 @@ void Core::Machine::TickRecovery() {
     for (const auto& [place, entry] : unaccounted) {
       const auto node = nodes.find(place.first);
       if (node == nodes.end() || !node->second.registered) continue;
+      if (entry.registered && now < recovery_until) {
+        auto& again = revokes[node->second.workers.at(place.second)];
+        again.insert(again.end(), entry.shards.begin(), entry.shards.end());
+        continue;
+      }
       Send(node->second.agent, 0, protocol::KillWorker{place.second, entry.worker_incarnation});
     }
   }

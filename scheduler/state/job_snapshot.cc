@@ -37,6 +37,8 @@ void WriteJob(WireWriter& out, const Job& job) {
   out.U64(job.finish_order);
   out.U64(job.progress_bytes);
   out.Outcome(job.stream_outcome);
+  out.U64(job.detached.size());
+  for (const std::uint32_t rank : job.detached) out.U64(rank);
   out.U64(job.failures.size());
   for (const auto& [index, outcome] : job.failures) {
     out.U64(index);
@@ -81,6 +83,8 @@ bool ReadJobHead(WireReader& in, Job& job) {
   job.finish_order = in.U64();
   job.progress_bytes = in.U64();
   job.stream_outcome = in.Outcome();
+  const std::size_t detached = in.Count();
+  for (std::size_t i = 0; i < detached && in.ok(); ++i) job.detached.insert(in.U32());
   const std::size_t failures = in.Count();
   for (std::size_t i = 0; i < failures && in.ok(); ++i) {
     const std::uint32_t index = in.U32();

@@ -192,6 +192,7 @@ Status JobTable::ApplyBody(RetryRecord&& r, std::int64_t, Effects& effects) {
   job->state = JobState::kRunning;
   job->failures.clear();
   job->stream_outcome = {};
+  job->detached.clear();
   for (auto& [number, group] : job->groups) group.failed = false;
   for (Task& task : job->tasks) {
     if (IsEnded(task.state) && (task.state != TaskState::kDone || task.IsSummary())) {
@@ -232,6 +233,13 @@ Status JobTable::ApplyBody(EndStreamRecord&& r, std::int64_t at, Effects& effect
   just_ended_.clear();
   job->stream_outcome = std::move(r.outcome);
   Finish(*job, IsEnded(r.state) ? r.state : JobState::kFailed, at, effects);
+  return absl::OkStatus();
+}
+
+Status JobTable::ApplyBody(DetachRecord&& r, std::int64_t, Effects&) {
+  Job* job = Find(r.job);
+  if (job == nullptr || IsEnded(job->state)) return Misfit("detach from no open stream", r.job);
+  job->detached.insert(r.rank);
   return absl::OkStatus();
 }
 

@@ -71,6 +71,7 @@ struct Job {
   std::uint64_t progress_bytes = 0;
   std::map<std::uint32_t, protocol::Outcome> failures;  ///< by task, the first kMaxFailedListed
   protocol::Outcome stream_outcome;                     ///< why a stream job ended
+  std::set<std::uint32_t> detached;                     ///< ranks that left a stream job
 
   // Derived from the above.
   std::map<std::uint32_t, TaskGroup> groups;  ///< group 0 (the job) has no member list
@@ -147,6 +148,7 @@ class JobTable {
   Status ApplyBody(CancelRecord&& r, std::int64_t at, Effects& effects);
   Status ApplyBody(RetryRecord&& r, std::int64_t at, Effects& effects);
   Status ApplyBody(EndStreamRecord&& r, std::int64_t at, Effects& effects);
+  Status ApplyBody(DetachRecord&& r, std::int64_t at, Effects& effects);
   Status ApplyBody(WorkerSeenRecord&& r, std::int64_t at, Effects& effects);
   Status ApplyBody(WorkerGoneRecord&& r, std::int64_t at, Effects& effects);
 

@@ -55,6 +55,11 @@ void Write(WireWriter& out, const WorkerGoneRecord& r) {
   out.U64(r.index);
 }
 
+void Write(WireWriter& out, const DetachRecord& r) {
+  out.U64(r.job);
+  out.U64(r.rank);
+}
+
 SubmitRecord ReadSubmit(WireReader& in) {
   SubmitRecord r;
   r.job = in.U64();
@@ -131,8 +136,12 @@ RecordBody ReadBody(WireReader& in, std::uint64_t kind) {
       return ReadEndStream(in);
     case 7:
       return ReadWorkerSeen(in);
-    default:
+    case 8:
       return ReadWorkerGone(in);
+    default: {
+      const JobId job = in.U64();
+      return DetachRecord{job, in.U32()};
+    }
   }
 }
 

@@ -58,6 +58,11 @@ struct EndStreamRecord {
   protocol::Outcome outcome;
 };
 
+/// A rank left a stream job by itself.
+struct DetachRecord {
+  JobId job = 0;
+  std::uint32_t rank = 0;
+};
 /// A worker process registered: it may hold leases until it is proven dead.
 struct WorkerSeenRecord {
   std::string node;
@@ -72,8 +77,9 @@ struct WorkerGoneRecord {
   std::uint32_t index = 0;
 };
 
-using RecordBody = std::variant<StartRecord, SubmitRecord, CommitRecord, FailRecord, CancelRecord,
-                                RetryRecord, EndStreamRecord, WorkerSeenRecord, WorkerGoneRecord>;
+using RecordBody =
+    std::variant<StartRecord, SubmitRecord, CommitRecord, FailRecord, CancelRecord, RetryRecord,
+                 EndStreamRecord, WorkerSeenRecord, WorkerGoneRecord, DetachRecord>;
 struct Record {
   std::int64_t at = 0;  ///< seconds since 1970
   RecordBody body;

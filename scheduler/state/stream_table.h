@@ -73,10 +73,11 @@ struct Trainer {
   std::set<std::uint32_t> free;  ///< slots that may be granted
   std::map<Position, Filling> filling;
   std::set<std::pair<Position, std::uint32_t>> pending;  ///< shards to lease, lowest batch first
-  std::map<ShardId, TimeMs> unknown;   ///< shards being fenced after a restart: fence last sent
-  std::set<LeaseNumber> leases;        ///< every unresolved one that points into its slots
-  TimeMs failing_since = 0;            ///< deliveries fail and none counted since; 0 = not so
-  Position next;                       ///< the first batch that was not given a slot yet
+  std::map<ShardId, TimeMs> unknown;  ///< shards being fenced after a restart: fence last sent
+  std::set<LeaseNumber> leases;       ///< every unresolved one that points into its slots
+  TimeMs failing_since = 0;           ///< deliveries fail and none counted since; 0 = not so
+  Position next;                      ///< the first batch that was not given a slot yet
+  bool behind = false;  ///< its ring and this table disagree: it is asked to attach again
   std::uint32_t batches_to_fence = 0;  ///< a former scheduler may have leased so many from `next`
 };
 
@@ -88,7 +89,6 @@ struct Stream {
   Digest plan_digest;
   std::string plan, manifest;
   std::map<std::uint32_t, Trainer> trainers;
-  std::set<std::uint32_t> detached;
   std::deque<std::uint64_t> dead_incarnations;  ///< of trainers that were replaced
   std::uint32_t leases = 0;                     ///< held by workers
   TimeMs empty_since = 0;                       ///< no trainer since

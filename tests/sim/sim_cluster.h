@@ -37,6 +37,7 @@ class World {
   void Heal();
   bool Finished() const;
   void CheckEnd();
+  std::string TrainersOf(JobId stream) const;
   scheduler::Instant Now() const { return {now_, 1'700'000'000 + now_ / 1000}; }
   TimeMs Delay() { return dice_.Between(0, faults_.delay_max_ms); }
 

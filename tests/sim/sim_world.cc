@@ -421,6 +421,23 @@ bool World::Finished() const {
   });
 }
 
+std::string World::TrainersOf(JobId stream) const {
+  std::string text;
+  for (const SimTrainer& trainer : trainers_) {
+    if (trainer.stream != stream) continue;
+    text += StrCat("; rank ", trainer.rank, " took ", trainer.consumed, " of ", trainer.wanted,
+                   trainer.detached ? ", detached" : "", trainer.failed ? ", failed" : "",
+                   ", scheduler ", trainer.scheduler_incarnation, trainer.table ? ", ring" : "",
+                   " next ", trainer.next.ToString());
+    for (const auto& report :
+         trainer.table ? trainer.table->ReportAll() : std::vector<data::SlotReport>()) {
+      text += StrCat(" [", static_cast<int>(report.phase), " g", report.generation, " ",
+                     report.at.ToString(), " +", report.counted.size(), "]");
+    }
+  }
+  return text;
+}
+
 void World::CheckEnd() {
   for (const SimJob& job : jobs_) {
     if (job.state == job.expected) continue;
@@ -431,12 +448,13 @@ void World::CheckEnd() {
     }
     if (!excused) {
       Violation(StrCat("I12: job ", job.id, " (", job.payload, ") is in state ",
-                       static_cast<int>(job.state), ", expected ", static_cast<int>(job.expected)));
+                       static_cast<int>(job.state), ", expected ", static_cast<int>(job.expected),
+                       TrainersOf(job.id)));
     }
   }
   for (const SimTrainer& trainer : trainers_) {
     result_.batches += trainer.consumed;
-    if (!trainer.detached && !trainer.failed) {
+    if (trainer.consumed < trainer.wanted && !trainer.failed) {
       Violation(StrCat("I12: stream ", trainer.stream, " rank ", trainer.rank, " has ",
                        trainer.consumed, " of ", trainer.wanted, " batches"));
     }
