@@ -24,8 +24,9 @@ struct IngestOrder {
   std::vector<std::string> sources;
   std::string out;
   Json payload, manifest;
-  /// The sources are files, so their order is that of the job's slide numbers.
-  bool files_only = true;
+  /// Files in the order of the job's slide numbers. Known at once when no source is a folder, else
+  /// when the job has listed them.
+  std::vector<std::string> slides;
 };
 
 class IngestCommand final : public Command {
@@ -36,7 +37,7 @@ class IngestCommand final : public Command {
  private:
   StatusOr<IngestOrder> Order(const Session& session) const;
   StatusOr<protocol::JobRow> Watch(Session& session, ClusterAccess& cluster, JobId job,
-                                   const std::string& out) const;
+                                   IngestOrder& order) const;
   StatusOr<IngestReport> Report(client::Client& client, const protocol::JobRow& job,
                                 const IngestOrder& order) const;
 
@@ -82,17 +83,19 @@ StatusOr<IngestOrder> IngestCommand::Order(const Session& session) const {
   }
   IngestOrder order;
   PB_ASSIGN_OR_RETURN(order.out, AbsolutePath(out_));
+  bool files_only = true;
   for (const std::string& source : sources_) {
     PB_ASSIGN_OR_RETURN(const std::string path, AbsolutePath(source));
     std::error_code error;
     if (!std::filesystem::exists(path, error)) {
       return absl::NotFoundError(StrCat("ingest: ", source, ": no such file or folder"));
     }
-    order.files_only = order.files_only && !std::filesystem::is_directory(path, error);
+    files_only = files_only && !std::filesystem::is_directory(path, error);
     order.sources.push_back(path);
   }
   std::sort(order.sources.begin(), order.sources.end());
   order.sources.erase(std::unique(order.sources.begin(), order.sources.end()), order.sources.end());
+  if (files_only) order.slides = order.sources;
   order.payload = {{"chunk", chunk_},
                    {"shard", shard_},
                    {"codec", codec_},
@@ -113,12 +116,33 @@ Status CancelAndWait(client::Client& client, JobId job) {
   return client.Wait(job, {}, [deadline] { return SteadyClock().NowMs() < deadline; }).status();
 }
 
+/// Reads the list of slides that the job wrote down below `out`; leaves it empty when it is not
+/// there to be read (another machine's folder): slides are called by number then.
+void LearnSlides(client::Client& client, JobId job, IngestOrder& order) {
+  const StatusOr<protocol::ResultFetched> plan = client.FetchResult({job, 0});
+  if (!plan.ok() || plan->state != protocol::TaskState::kDone) return;
+  const StatusOr<Json> result = ParseJson(plan->result, "ingest plan");
+  if (!result.ok()) return;
+  const StatusOr<std::string> key = JsonString(*result, "job_key", "ingest plan");
+  if (!key.ok()) return;
+  const StatusOr<std::string> text =
+      ReadFile(StrCat(order.out, "/", kStagingName, "/", *key, "/manifest.json"), kMaxJsonBytes);
+  if (!text.ok()) return;
+  const StatusOr<Json> manifest = ParseJson(*text, "ingest manifest");
+  if (!manifest.ok() || !manifest->is_object() || !manifest->contains("sources")) return;
+  for (const Json& source : (*manifest)["sources"]) {
+    if (source.is_string()) order.slides.push_back(source.get<std::string>());
+  }
+}
+
 StatusOr<protocol::JobRow> IngestCommand::Watch(Session& session, ClusterAccess& cluster, JobId job,
-                                                const std::string& out) const {
+                                                IngestOrder& order) const {
   JobProgress progress(session.terminal);
-  StatusOr<protocol::JobRow> row = cluster.client().Wait(
-      job, [&](const protocol::JobRow& seen) { progress.Show(seen); },
-      [] { return !Interrupted(); });
+  const auto watch = [&](const protocol::JobRow& seen) {
+    progress.Show(seen);
+    if (order.slides.empty() && seen.tasks_done > 0) LearnSlides(cluster.client(), job, order);
+  };
+  StatusOr<protocol::JobRow> row = cluster.client().Wait(job, watch, [] { return !Interrupted(); });
   session.terminal.EndProgress();
   if (row.ok() || !Interrupted()) return row;
   if (!cluster.embedded()) {
@@ -126,24 +150,8 @@ StatusOr<protocol::JobRow> IngestCommand::Watch(Session& session, ClusterAccess&
                                        "`patchbay wait ", job, "`, `patchbay cancel ", job, "`"));
   }
   (void)CancelAndWait(cluster.client(), job);
-  return absl::CancelledError(StrCat("interrupted: what is unfinished stays in ", out, "/",
+  return absl::CancelledError(StrCat("interrupted: what is unfinished stays in ", order.out, "/",
                                      kStagingName, "; the same command goes on from there"));
-}
-
-/// The job's slides in order, when folders were among the sources: the job wrote them down.
-std::vector<std::string> StagedSources(const std::string& out, const Json& plan) {
-  const StatusOr<std::string> key = JsonString(plan, "job_key", "ingest plan");
-  if (!key.ok()) return {};
-  const StatusOr<std::string> text =
-      ReadFile(StrCat(out, "/", kStagingName, "/", *key, "/manifest.json"), kMaxJsonBytes);
-  if (!text.ok()) return {};
-  const StatusOr<Json> manifest = ParseJson(*text, "ingest manifest");
-  if (!manifest.ok() || !manifest->is_object() || !manifest->contains("sources")) return {};
-  std::vector<std::string> sources;
-  for (const Json& source : (*manifest)["sources"]) {
-    if (source.is_string()) sources.push_back(source.get<std::string>());
-  }
-  return sources;
 }
 
 /// The result of a task as JSON; one too large to travel is a file, which has then served.
@@ -164,9 +172,7 @@ StatusOr<IngestReport> IngestCommand::Report(client::Client& client, const proto
   PB_ASSIGN_OR_RETURN(const std::int64_t index, JsonInt(plan, "summary_task", "ingest plan"));
   PB_ASSIGN_OR_RETURN(const Json summary,
                       ResultOf(client, {job.job, static_cast<std::uint32_t>(index)}));
-  const std::vector<std::string> sources =
-      order.files_only ? order.sources : StagedSources(order.out, plan);
-  PB_ASSIGN_OR_RETURN(IngestReport report, MakeIngestReport(job, summary, sources));
+  PB_ASSIGN_OR_RETURN(IngestReport report, MakeIngestReport(job, summary, order.slides));
   report.out = order.out;
   return report;
 }
@@ -183,7 +189,7 @@ Status JobFailure(const protocol::JobRow& job, const std::string& out) {
 
 StatusOr<ExitCode> IngestCommand::Run(Session& session) {
   const InterruptScope interrupts;
-  PB_ASSIGN_OR_RETURN(const IngestOrder order, Order(session));
+  PB_ASSIGN_OR_RETURN(IngestOrder order, Order(session));
   const std::int64_t started_ns = SteadyNowNs();
   PB_ASSIGN_OR_RETURN(ClusterAccess cluster,
                       ClusterAccess::Open(session, detach_ ? nullptr : &own_));
@@ -200,7 +206,7 @@ StatusOr<ExitCode> IngestCommand::Run(Session& session) {
     session.terminal.Result({{"job", job}});
     return ExitCode::kDone;
   }
-  PB_ASSIGN_OR_RETURN(const protocol::JobRow row, Watch(session, cluster, job, order.out));
+  PB_ASSIGN_OR_RETURN(const protocol::JobRow row, Watch(session, cluster, job, order));
   StatusOr<IngestReport> report = Report(cluster.client(), row, order);
   if (!report.ok()) {
     return row.failed.empty() ? report.status() : JobFailure(row, order.out);

@@ -1,5 +1,6 @@
 #include "runtime/cli/ingest_report.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <map>
@@ -15,6 +16,7 @@ namespace patchbay::cli {
 namespace {
 
 constexpr std::string_view kLabelStart = "slide ";
+constexpr std::size_t kMaxShown = 20;  ///< failures on the terminal; the list in the file is whole
 
 std::string SourceName(const std::vector<std::string>& sources, std::int64_t slide) {
   if (slide >= 0 && static_cast<std::size_t>(slide) < sources.size()) {
@@ -146,8 +148,11 @@ void SayIngestReport(Terminal& terminal, const IngestReport& report) {
   terminal.Say(StrCat("in ", HumanSeconds(report.seconds), ", into ", report.out));
   terminal.Say(
       "Lossless pixels take more room than the slide: 5 to 12 times a JPEG slide is normal.");
-  for (const FailedSource& failure : report.failed) {
-    terminal.Note(StrCat("failed: ", failure.source, ": ", failure.reason));
+  for (std::size_t i = 0; i < std::min(report.failed.size(), kMaxShown); ++i) {
+    terminal.Note(StrCat("failed: ", report.failed[i].source, ": ", report.failed[i].reason));
+  }
+  if (report.failed.size() > kMaxShown) {
+    terminal.Note(StrCat("... and ", report.failed.size() - kMaxShown, " more"));
   }
   if (!report.failed.empty()) {
     terminal.Note(StrCat(report.failed.size(), " of ", report.failed.size() + report.stores.size(),

@@ -62,6 +62,16 @@ class Embedded(program.Case):
         self.assertTrue(second["stores"][0]["already_there"])
         self.assertEqual(first["stores"][0]["digest"], second["stores"][0]["digest"])
 
+    def test_a_folder_of_slides_is_searched_and_every_store_knows_its_slide(self):
+        slides = self.folder / "slides" / "deep"
+        slides.mkdir(parents=True)
+        copies = [slides / "b.svs", slides.parent / "a.svs"]
+        for i, copy in enumerate(copies):
+            self.expect(0, "synth", "slide", copy, "--size", "600x500", "--seed", 10 + i)
+        (slides / "notes.txt").write_text("not a slide")
+        report = self.json("ingest", "slides", "--out", "stores")
+        self.assertEqual(sorted(row["source"] for row in report["stores"]), sorted(map(str, copies)))
+
     def test_keep_names_names_stores_after_their_files(self):
         self.assertTrue(self.ingest("--keep-names")["stores"][0]["name"].startswith("slide"))
 
