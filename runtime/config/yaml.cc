@@ -42,7 +42,7 @@ class TreeBuilder final : public YAML::EventHandler {
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const auto it = anchors_.find(anchor);
     if (it == anchors_.end()) throw Refusal{Line(mark), "an alias inside its own anchor"};
-    Count(it->second.nodes, mark);
+    Count(it->second.nodes, Line(mark));
     if (stack_.size() + static_cast<std::size_t>(it->second.depth) > kMaxYamlDepth) {
       throw Refusal{Line(mark), StrCat("nested deeper than ", kMaxYamlDepth)};
     }
@@ -103,15 +103,15 @@ class TreeBuilder final : public YAML::EventHandler {
     throw Refusal{Line(mark), StrCat("tag '", tag, "' is not supported")};
   }
 
-  void Count(std::size_t more, const YAML::Mark& mark) {
+  void Count(std::size_t more, int line) {
     nodes_ += more;
     if (nodes_ > kMaxYamlNodes) {
-      throw Refusal{Line(mark), StrCat("more than ", kMaxYamlNodes, " values (aliases expanded)")};
+      throw Refusal{line, StrCat("more than ", kMaxYamlNodes, " values (aliases expanded)")};
     }
   }
 
   YamlNode Make(YamlNode::Kind kind, const YAML::Mark& mark) {
-    Count(1, mark);
+    Count(1, Line(mark));
     YamlNode node;
     node.kind = kind;
     node.line = Line(mark);
@@ -157,6 +157,7 @@ class TreeBuilder final : public YAML::EventHandler {
   void Add(YamlNode node, YAML::anchor_t anchor) {
     if (anchor != 0) {
       const auto [nodes, depth] = Measure(node);
+      Count(nodes, node.line);  // the copy that is kept for aliases
       anchors_[anchor] = Anchored{node, nodes, depth};
     }
     Attach(std::move(node));
@@ -181,6 +182,9 @@ class TreeBuilder final : public YAML::EventHandler {
   static void SetName(Level& top, const YamlNode& node) {
     if (node.kind != YamlNode::Kind::kScalar) throw Refusal{node.line, "a key must be plain text"};
     if (node.text == "<<") throw Refusal{node.line, "merge keys ('<<') are not supported"};
+    if (top.node.members.size() >= kMaxYamlMapKeys) {
+      throw Refusal{node.line, StrCat("more than ", kMaxYamlMapKeys, " keys in one map")};
+    }
     if (top.node.Find(node.text) != nullptr) {
       throw Refusal{node.line, StrCat("key '", node.text, "' appears twice")};
     }

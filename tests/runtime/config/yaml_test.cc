@@ -73,6 +73,17 @@ TEST(Yaml, RefusesDeepNestingAndLongText) {
   EXPECT_NE(ErrorOf(std::string(kMaxYamlBytes + 1, 'a')).find("more than"), std::string::npos);
 }
 
+TEST(Yaml, RefusesMapsAndAnchorsWhoseCostGrowsFasterThanTheirText) {
+  std::string keys;
+  for (int i = 0; i < 60'000; ++i) keys += StrCat("k", i, ": 1\n");
+  EXPECT_NE(ErrorOf(keys).find("more than 5000 keys"), std::string::npos) << ErrorOf(keys);
+  std::string anchors;
+  for (int i = 0; i < 25; ++i) anchors += StrCat("&a", i, " [");
+  for (int i = 0; i < 20'000; ++i) anchors += "1,";
+  anchors += "1" + std::string(25, ']');
+  EXPECT_NE(ErrorOf(anchors).find("more than 100000 values"), std::string::npos);
+}
+
 TEST(Yaml, RefusesManyCompactListsWithoutExhaustingTheStack) {
   std::string dashes;
   for (int i = 0; i < 200'000; ++i) dashes += "- ";

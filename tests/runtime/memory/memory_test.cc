@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
 #include <thread>
 
 #include <fcntl.h>
@@ -186,6 +188,50 @@ TEST_F(OnGpu, AnExportedBlockNamesItsGpuAndSize) {
   EXPECT_EQ(handle->size_bytes, std::uint64_t{1} << 20);
   EXPECT_EQ(handle->gpu_uuid, ListGpus()[0].uuid);
   EXPECT_EQ(handle->gpu_uuid.substr(0, 4), "GPU-");
+}
+
+std::string HexOf(std::span<const std::byte> bytes) {
+  std::string hex;
+  for (const std::byte b : bytes) {
+    static constexpr char kDigits[] = "0123456789abcdef";
+    hex.push_back(kDigits[std::to_integer<int>(b) >> 4]);
+    hex.push_back(kDigits[std::to_integer<int>(b) & 15]);
+  }
+  return hex;
+}
+
+/// The other side of the next test: CUDA opens a handle only in another process.
+TEST_F(OnGpu, DISABLED_FillAnImportedBlock) {
+  const char* hex = std::getenv("PATCHBAY_TEST_IPC");
+  ASSERT_NE(hex, nullptr);
+  DeviceBlockHandle handle;
+  for (std::size_t i = 0; i < handle.ipc.size(); ++i) {
+    handle.ipc[i] = static_cast<std::byte>(std::stoi(std::string(hex + 2 * i, 2), nullptr, 16));
+  }
+  handle.gpu_uuid = ListGpus()[0].uuid;
+  handle.size_bytes = 4096;
+  auto block = DeviceBlock::Import(handle);
+  ASSERT_TRUE(block.ok()) << block.status();
+  auto stream = OwnedGpuStream::Create();
+  ASSERT_TRUE(FillDevice(block->d_data(), 0x5A, 4096, stream->get()).ok());
+  ASSERT_TRUE(stream->WaitSync().ok());
+}
+
+TEST_F(OnGpu, AnotherProcessWritesIntoAnExportedBlock) {
+  auto block = DeviceBlock::Allocate(4096);
+  ASSERT_TRUE(block.ok());
+  const auto handle = block->Export();
+  ASSERT_TRUE(handle.ok()) << handle.status();
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe");
+  const std::string command =
+      StrCat("PATCHBAY_TEST_IPC=", HexOf(handle->ipc), " '", self,
+             "' --gtest_also_run_disabled_tests --gtest_filter=OnGpu.DISABLED_FillAnImportedBlock");
+  ASSERT_EQ(std::system(command.c_str()), 0);
+  auto stream = OwnedGpuStream::Create();
+  std::vector<std::byte> made(4096);
+  ASSERT_TRUE(CopyToHost(made, block->d_data(), stream->get()).ok());
+  ASSERT_TRUE(stream->WaitSync().ok());
+  EXPECT_EQ(made, std::vector<std::byte>(4096, std::byte{0x5A}));
 }
 
 TEST_F(OnGpu, TooMuchMemoryIsResourceExhausted) {
