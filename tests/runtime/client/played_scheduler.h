@@ -126,9 +126,11 @@ class PlayedScheduler {
   /// What its workers were making is waited for, as a real one waits two lease times.
   void Restart() {
     std::unique_lock lock(mu_);
-    ++attached_.scheduler_incarnation;
+    restarting_ = true;
     leases_.clear();
     changed_.wait(lock, [this] { return working_ == 0 && reported_ == counted_; });
+    restarting_ = false;
+    ++attached_.scheduler_incarnation;
     connected_ = false;
     loop_->Post([this] {
       callbacks_.on_lost(absl::UnavailableError("it died"));
@@ -216,6 +218,7 @@ class PlayedScheduler {
     endpoint_ = attach.endpoint;
     next_ = {attach.first_epoch, attach.first_batch};
     held_.clear();
+    granted_.clear();
     for (const protocol::SlotRow& row : attach.slots) {
       if (row.state == protocol::SlotState::kFull) held_.insert({row.epoch, row.batch});
       if (row.state == protocol::SlotState::kFilling) {
@@ -229,6 +232,10 @@ class PlayedScheduler {
   }
 
   void Grant(const protocol::SlotRow& row) {
+    if (restarting_) return;  // the trainer's table will say it again
+    std::uint64_t& granted = granted_[row.slot];
+    if (row.generation <= granted) return;  // repeated news
+    granted = row.generation;
     while (held_.contains(next_) || ShardsInRank(geometry_, next_.batch, rank_) == 0) {
       next_ = data::NextPosition(geometry_, next_);
     }
@@ -304,10 +311,11 @@ class PlayedScheduler {
   std::condition_variable changed_;
   control::EventLoop* loop_ = nullptr;
   control::Session::Callbacks callbacks_;
-  bool connected_ = true, stopping_ = false;
+  bool connected_ = true, restarting_ = false, stopping_ = false;
   protocol::TrainerEndpoint endpoint_;
   Position next_;
   std::set<Position> held_;
+  std::map<std::uint32_t, std::uint64_t> granted_;  ///< generation of each slot's last grant
   std::deque<protocol::ShardLease> leases_;
   std::uint64_t lease_counter_ = 0;
   int working_ = 0;

@@ -278,7 +278,7 @@ TEST(Fencing, TheDeathOfTheWorkerIsTheProof) {
   const ShardHeader lost = HeaderOf({0, 0}, 0, 0, 1, 1);
   zombie.Tell(lost);
   ASSERT_EQ(zombie.Hear(), 'w');
-  zombie.Signal(SIGSTOP);
+  zombie.Stop();
   trainer.server->Fence(trainer.Request(lost, zombie.pid()));
   EXPECT_TRUE(trainer.fences.Empty()) << "a stopped process is no proof";
   zombie.Kill();
@@ -307,7 +307,7 @@ TEST(Fencing, AFrozenWorkerThatWakesNeverTouchesALiveSlot) {
   zombie.Tell(lost);
   ASSERT_EQ(zombie.Hear(), 'w');
   Deliver(**good, HeaderOf({0, 0}, 1, 0, 1, 2), std::byte{7});
-  zombie.Signal(SIGSTOP);
+  zombie.Stop();
   trainer.server->Fence(trainer.Request(lost, zombie.pid()));
   const auto outcome = trainer.fences.Wait();
   ASSERT_TRUE(outcome.has_value());
@@ -320,7 +320,7 @@ TEST(Fencing, AFrozenWorkerThatWakesNeverTouchesALiveSlot) {
   ASSERT_TRUE(batch.ok()) << batch.status();
   EXPECT_TRUE(AllBytesAre(batch->data, batch->size_bytes, 7));
 
-  zombie.Signal(SIGCONT);
+  zombie.Continue();
   zombie.Tell('x');
   ASSERT_EQ(zombie.Hear(), 'w');  // it wrote its old range again
   EXPECT_TRUE(AllBytesAre(batch->data, batch->size_bytes, 7));

@@ -149,7 +149,7 @@ TEST(RemoteDelivery, ASenderKilledInTheMiddleFreesItsRangeAndNothingCounts) {
   doomed.TellText(node.receiver->address());
   doomed.Tell(header);
   while (!node.ring->Receiving(header.lease)) std::this_thread::yield();
-  doomed.Signal(SIGSTOP);
+  doomed.Stop();
   ASSERT_TRUE(node.ring->Receiving(header.lease)) << "the transfer was over too soon to interrupt";
   doomed.Kill();
   while (node.ring->Receiving(header.lease)) std::this_thread::yield();
@@ -191,7 +191,7 @@ TEST(RemoteDelivery, FencingEndsTheTransferOfAFrozenSender) {
   frozen.TellText(node.receiver->address());
   frozen.Tell(header);
   while (!node.ring->Receiving(header.lease)) std::this_thread::yield();
-  frozen.Signal(SIGSTOP);
+  frozen.Stop();
   ASSERT_TRUE(node.ring->Receiving(header.lease)) << "the transfer was over too soon to freeze";
   (*server)->Fence({header.shard, header.lease, 0, header.grant});
   {
@@ -201,7 +201,7 @@ TEST(RemoteDelivery, FencingEndsTheTransferOfAFrozenSender) {
   }
   EXPECT_FALSE(node.ring->Receiving(header.lease));
   EXPECT_EQ(answer->row.slot, 0u) << "the range is free: nothing had to move";
-  frozen.Signal(SIGCONT);
+  frozen.Continue();
   EXPECT_EQ(frozen.Join(), 4) << "its send fails when it wakes";
   EXPECT_EQ(node.ring->stats().shards_counted, 0u);
 }
@@ -236,7 +236,7 @@ TEST(RemoteDelivery, AFrozenTrainerDoesNotHoldASenderForEver) {
   auto sender = MakeSender(300);
   const ShardHeader first = HeaderOf({0, 0}, 0, 0, 1, 1);
   ASSERT_TRUE(sender->Send(address, SecretOf(1), first, Payload(first, 1)).ok());
-  trainer.Signal(SIGSTOP);
+  trainer.Stop();
   const ShardHeader second = HeaderOf({0, 0}, 1, 0, 1, 2);
   const Status sent = sender->Send(address, SecretOf(1), second, Payload(second, 1));
   EXPECT_TRUE(absl::IsUnavailable(sent)) << sent;
@@ -248,7 +248,7 @@ TEST(RemoteDelivery, AKilledTrainerEndsWhatIsSentToIt) {
   auto sender = MakeSender();
   const ShardHeader first = HeaderOf({0, 0}, 0, 0, 1, 1);
   ASSERT_TRUE(sender->Send(address, SecretOf(1), first, Payload(first, 1)).ok());
-  trainer.Signal(SIGSTOP);
+  trainer.Stop();
   Status sent;
   std::thread sending([&] {
     const ShardHeader second = HeaderOf({0, 0}, 1, 0, 1, 2);

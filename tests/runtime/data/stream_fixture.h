@@ -96,7 +96,12 @@ class ChildProcess {
   }
 
   pid_t pid() const { return pid_; }
-  void Signal(int signal) const { kill(pid_, signal); }
+  /// Returns once it has stopped.
+  void Stop() const {
+    kill(pid_, SIGSTOP);
+    waitpid(pid_, nullptr, WUNTRACED);
+  }
+  void Continue() const { kill(pid_, SIGCONT); }
   void Kill() {
     kill(pid_, SIGKILL);
     waitpid(pid_, nullptr, 0);
