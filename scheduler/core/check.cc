@@ -74,7 +74,7 @@ Status Core::Machine::Check() const {
       const auto it = leases.find(number);
       if (it == leases.end() || it->second.is_shard || it->second.worker != worker.id) {
         return Broken(StrCat("worker ", worker.id, " holds lease ", number.ToString(),
-                             ", which is not its own"));
+                             ", which is ", it == leases.end() ? "unknown" : "another's"));
       }
       const Task& task = table.Find(it->second.task.job)->tasks[it->second.task.index];
       if (task.state != TaskState::kLeased || task.lease != number) {

@@ -110,7 +110,7 @@ struct Core::Machine {
   bool GrantNext(Worker& worker);
   bool NodeHasRoom(Worker& worker, const Resources& need);
   void LeaseTask(Worker& worker, const ReadyTask& entry);
-  void DropTaskLease(const LeaseNumber& number);
+  void DropTaskLease(LeaseNumber number);
   void MeasureTasks(Worker& worker, const protocol::TasksFinished& message);
   bool Valid(const ReadyTask& entry);
   void FlushGrants(WorkerId id);

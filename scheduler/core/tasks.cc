@@ -284,7 +284,7 @@ protocol::TaskLease Core::Machine::DescribeLease(const Lease& lease) {
 }
 
 /// The lease is over, however it ended. The caller says what becomes of the task.
-void Core::Machine::DropTaskLease(const LeaseNumber& number) {
+void Core::Machine::DropTaskLease(LeaseNumber number) {
   const auto it = leases.find(number);
   if (it == leases.end()) return;
   const Lease lease = it->second;

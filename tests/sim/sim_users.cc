@@ -45,7 +45,9 @@ void World::ClientReceive(Body&& body, std::uint64_t request) {
   if (described == nullptr) return;
   for (const protocol::JobRow& row : described->jobs) {
     for (SimJob& job : jobs_) {
-      if (job.id == row.job) job.state = row.state;
+      if (job.id != row.job) continue;
+      job.state = row.state;
+      job.reason = row.failed.empty() ? "" : row.failed.front().outcome.message;
     }
   }
 }

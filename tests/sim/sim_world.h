@@ -127,6 +127,7 @@ struct SimTrainer {
 struct SimJob {
   std::uint64_t number = 0;
   std::string key, kind, payload, manifest;
+  std::string reason;  ///< of the first failure
   std::int32_t priority = 0;
   std::uint32_t world_size = 1;
   std::uint64_t wanted_batches = 0;
