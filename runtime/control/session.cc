@@ -96,7 +96,13 @@ void DealerSession::OnLost(const Status& why) {
 
 void DealerSession::OnMessage(std::span<const std::byte> bytes) {
   auto envelope = decoder_.Decode(bytes);
-  if (!envelope.ok()) return;  // a scheduler that sends garbage is asked again, and answers or not
+  if (!envelope.ok()) {
+    // Garbage is no answer: the request is repeated. Another version is one, and final.
+    if (decoder_.refused_request_id() != 0) {
+      Finish(decoder_.refused_request_id(), envelope.status());
+    }
+    return;
+  }
   if (envelope->request_id == 0) {
     if (callbacks_.on_fact) callbacks_.on_fact(std::move(envelope->body));
     return;

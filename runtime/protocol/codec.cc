@@ -146,12 +146,14 @@ StatusOr<std::span<const std::byte>> Encoder::Encode(const Envelope& envelope) {
 
 struct Decoder::Scratch {
   std::vector<capnp::word> words;
+  std::uint64_t refused_request_id = 0;
 };
 
 Decoder::Decoder() : scratch_(std::make_unique<Scratch>()) {}
 Decoder::~Decoder() = default;
 Decoder::Decoder(Decoder&&) noexcept = default;
 Decoder& Decoder::operator=(Decoder&&) noexcept = default;
+std::uint64_t Decoder::refused_request_id() const { return scratch_->refused_request_id; }
 
 namespace {
 
@@ -184,13 +186,13 @@ Status ReadEnvelope(kj::ArrayPtr<const capnp::word> words, Envelope& envelope) {
   capnp::FlatArrayMessageReader reader(words, limits);
   const auto root = reader.getRoot<wire::Envelope>();
   envelope.version = root.getVersion();
+  envelope.sender_incarnation = root.getSenderIncarnation();
+  envelope.request_id = root.getRequestId();
   if (envelope.version < kMinProtocolVersion || envelope.version > kProtocolVersion) {
     return absl::FailedPreconditionError(StrCat("decode message: protocol version ",
                                                 envelope.version, ", this side speaks ",
                                                 kMinProtocolVersion, " to ", kProtocolVersion));
   }
-  envelope.sender_incarnation = root.getSenderIncarnation();
-  envelope.request_id = root.getRequestId();
   codec::Reading in(words.size() * kWordBytes);
   ReadBody(in, root.getBody(), envelope.body);
   if (in.failure() != nullptr) return Malformed(in.failure());
@@ -200,6 +202,7 @@ Status ReadEnvelope(kj::ArrayPtr<const capnp::word> words, Envelope& envelope) {
 }  // namespace
 
 StatusOr<Envelope> Decoder::Decode(std::span<const std::byte> bytes) {
+  scratch_->refused_request_id = 0;
   PB_RETURN_IF_ERROR(CheckFrame(bytes));
   auto& words = scratch_->words;
   const std::size_t count = bytes.size() / kWordBytes;
@@ -207,7 +210,9 @@ StatusOr<Envelope> Decoder::Decode(std::span<const std::byte> bytes) {
   std::memcpy(static_cast<void*>(words.data()), bytes.data(), bytes.size());
   Envelope envelope;
   try {
-    PB_RETURN_IF_ERROR(ReadEnvelope(kj::arrayPtr(words.data(), count), envelope));
+    const Status status = ReadEnvelope(kj::arrayPtr(words.data(), count), envelope);
+    if (absl::IsFailedPrecondition(status)) scratch_->refused_request_id = envelope.request_id;
+    PB_RETURN_IF_ERROR(status);
   } catch (const kj::Exception&) {
     return Malformed("it is not well-formed");
   } catch (const std::exception&) {

@@ -46,6 +46,9 @@ class Decoder {
   Decoder& operator=(Decoder&&) noexcept;
 
   StatusOr<Envelope> Decode(std::span<const std::byte> bytes);
+  /// The request id of the last message when its version was refused, so that it can be answered;
+  /// otherwise 0.
+  std::uint64_t refused_request_id() const;
 
  private:
   struct Scratch;

@@ -69,10 +69,12 @@ class CoreServer final : public Server {
   void OnTick();
   /// True when the command was answered before, or is being answered: nothing is left to do.
   bool AnswerAgain(const control::Peer& peer, const protocol::Envelope& message);
-  /// Carries out what the core decided and empties it.
-  void Do(Actions& actions);
+  /// What the core decided, in its order; empties it.
+  void CarryOut(Actions& actions);
   void Send(PeerId peer, std::uint64_t request_id, protocol::Body&& body);
-  void DoHostRequest(const HostRequest& request);
+  void Refuse(PeerId peer, std::uint64_t request_id, const Status& why);
+  void Drop(const control::Peer& peer, const Status& why);
+  void ServeHostRequest(const HostRequest& request);
   Status ReloadKeys();
   void CompactIfLarge();
   void Fail(Status why);
@@ -109,7 +111,7 @@ Status CoreServer::Open() {
   PB_RETURN_IF_ERROR(OpenJournal());
   PB_RETURN_IF_ERROR(OpenSocket());
   core_.Start(Now(), actions_);
-  Do(actions_);
+  CarryOut(actions_);
   timers_.push_back(loop_.Every(kTickMs, [this] { OnTick(); }));
   return absl::OkStatus();
 }
@@ -145,20 +147,23 @@ Status CoreServer::OpenSocket() {
 
 void CoreServer::OnMessage(const control::Peer& peer, std::span<const std::byte> bytes) {
   auto message = decoder_.Decode(bytes);
-  if (!message.ok()) {
-    if (++drops_ <= kLoggedDropsMax) {
-      LogWarning(StrCat("a message of key ", peer.key_name,
-                        " was dropped: ", MessageOf(message.status())));
-    }
-    return;
-  }
+  if (!message.ok()) return Drop(peer, message.status());
   if (joined_.emplace(peer.id, peer.key_name).second) {
     core_.PeerJoined(
         peer.id, {ToCoreRole(peer.role), peer.key_name, peer.read_prefixes, peer.write_prefixes});
   }
   if (AnswerAgain(peer, *message)) return;
   core_.Receive(peer.id, *std::move(message), Now(), actions_);
-  Do(actions_);
+  CarryOut(actions_);
+}
+
+void CoreServer::Drop(const control::Peer& peer, const Status& why) {
+  if (++drops_ <= kLoggedDropsMax) {
+    LogWarning(StrCat("a message of key ", peer.key_name, " was dropped: ", MessageOf(why)));
+  }
+  // Garbage gets no answer; a peer of another version is told so.
+  const std::uint64_t request_id = decoder_.refused_request_id();
+  if (request_id != 0) Refuse(peer.id, request_id, why);
 }
 
 bool CoreServer::AnswerAgain(const control::Peer& peer, const protocol::Envelope& message) {
@@ -177,18 +182,18 @@ void CoreServer::OnGone(PeerId peer) {
   if (joined_.erase(peer) == 0) return;
   awaited_.erase(awaited_.lower_bound({peer, 0}), awaited_.lower_bound({peer + 1, 0}));
   core_.PeerGone(peer, Now(), actions_);
-  Do(actions_);
+  CarryOut(actions_);
 }
 
 void CoreServer::OnDurable(const Status& status, std::uint64_t sequence) {
   if (!status.ok()) return Fail(status);
   core_.JournalDurable(sequence, Now(), actions_);
-  Do(actions_);
+  CarryOut(actions_);
 }
 
 void CoreServer::OnTick() {
   core_.Tick(Now(), actions_);
-  Do(actions_);
+  CarryOut(actions_);
   CompactIfLarge();
 }
 
@@ -197,7 +202,7 @@ void CoreServer::CompactIfLarge() {
   journal_->Compact(core_.last_sequence(), core_.EncodeSnapshot());
 }
 
-void CoreServer::Do(Actions& actions) {
+void CoreServer::CarryOut(Actions& actions) {
   if (!actions.records.empty()) journal_->Append(std::move(actions.records));
   for (auto& send : actions.sends) Send(send.peer, send.request_id, std::move(send.body));
   for (const PeerId peer : actions.disconnects) {
@@ -206,7 +211,7 @@ void CoreServer::Do(Actions& actions) {
   }
   const auto requests = std::exchange(actions.host_requests, {});
   actions.Clear();
-  for (const auto& request : requests) DoHostRequest(request);
+  for (const auto& request : requests) ServeHostRequest(request);
   socket_->Pause(core_.gauges().undurable_records > kUndurableRecordsMax);
 }
 
@@ -216,11 +221,8 @@ void CoreServer::Send(PeerId peer, std::uint64_t request_id, protocol::Body&& bo
   const auto bytes = encoder_.Encode(envelope);
   if (!bytes.ok()) {
     LogError(StrCat("an answer was not sent: ", MessageOf(bytes.status())));
-    if (request_id == 0) return;
-    protocol::RequestFailed failed;
-    failed.outcome = {static_cast<std::int32_t>(bytes.status().code()),
-                      std::string(MessageOf(bytes.status()))};
-    return Send(peer, request_id, std::move(failed));
+    if (request_id != 0) Refuse(peer, request_id, bytes.status());
+    return;
   }
   if (const auto it = awaited_.find({peer, request_id}); it != awaited_.end()) {
     replies_.Keep({joined_[peer], it->second, request_id}, std::string(AsText(*bytes)));
@@ -230,15 +232,18 @@ void CoreServer::Send(PeerId peer, std::uint64_t request_id, protocol::Body&& bo
   socket_->Send(peer, *bytes).IgnoreError();
 }
 
-void CoreServer::DoHostRequest(const HostRequest& request) {
+void CoreServer::Refuse(PeerId peer, std::uint64_t request_id, const Status& why) {
+  protocol::RequestFailed failed;
+  failed.outcome = {static_cast<std::int32_t>(why.code()), std::string(MessageOf(why))};
+  Send(peer, request_id, std::move(failed));
+}
+
+void CoreServer::ServeHostRequest(const HostRequest& request) {
   switch (request.kind) {
     case HostRequest::Kind::kReloadKeys: {
       const Status reloaded = ReloadKeys();
       if (reloaded.ok()) return Send(request.peer, request.request_id, protocol::KeysReloaded{});
-      protocol::RequestFailed failed;
-      failed.outcome = {static_cast<std::int32_t>(reloaded.code()),
-                        std::string(MessageOf(reloaded))};
-      return Send(request.peer, request.request_id, std::move(failed));
+      return Refuse(request.peer, request.request_id, reloaded);
     }
     case HostRequest::Kind::kShutDown:
       LogInfo("asked to shut down");

@@ -77,6 +77,20 @@ TEST_F(SessionOverSockets, DeadlineIsSaid) {
   EXPECT_NE(MessageOf(answer.status()).find("no answer in 0.3 s"), std::string_view::npos);
 }
 
+TEST_F(SessionOverSockets, AnswerOfAnotherVersionIsAnError) {
+  const KeyFile key = MakeKey("ann");
+  StartServer();
+  answer_ = [this](const Peer& peer, std::span<const std::byte> bytes) {
+    const auto reply = protocol::Encode({.version = 9,
+                                         .request_id = protocol::Decode(bytes)->request_id,
+                                         .body = protocol::HeartbeatSeen{}});
+    EXPECT_TRUE(server_->Send(peer.id, AsBytes(*reply)).ok());
+  };
+  const auto answer = Ask(*Open(key), protocol::Heartbeat{});
+  EXPECT_EQ(answer.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_NE(MessageOf(answer.status()).find("version 9"), std::string_view::npos);
+}
+
 TEST_F(SessionOverSockets, NothingListeningIsUnavailable) {
   const KeyFile key = MakeKey("ann");
   address_ = "tcp://127.0.0.1:1";

@@ -117,6 +117,15 @@ TEST(Codec, OtherVersionsAreRefusedByNumber) {
   }
 }
 
+TEST(Codec, RefusedVersionCanBeAnswered) {
+  Decoder decoder;
+  const std::string other = MustEncode({.version = 2, .request_id = 77, .body = Heartbeat{}});
+  EXPECT_FALSE(decoder.Decode(AsBytes(other)).ok());
+  EXPECT_EQ(decoder.refused_request_id(), 77u);
+  EXPECT_TRUE(decoder.Decode(AsBytes(MustEncode({.request_id = 5, .body = Heartbeat{}}))).ok());
+  EXPECT_EQ(decoder.refused_request_id(), 0u);
+}
+
 /// The wire form of released messages never changes: these bytes are what version 1 sends.
 TEST(Codec, GoldenBytesOfVersionOne) {
   const auto hex = [](const std::string& bytes) {

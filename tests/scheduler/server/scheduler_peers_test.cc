@@ -148,6 +148,25 @@ TEST_F(SchedulerPeers, DamagedKeyTableIsNotTakenOver) {
   EXPECT_TRUE(client->Call(protocol::DescribeJobs{}, kPatienceMs).ok());
 }
 
+TEST_F(SchedulerPeers, PeerOfAnotherVersionIsToldSo) {
+  const auto key = process_.NewKey("ann", control::Role::kSubmitter);
+  ASSERT_EQ(process_.Start(), 0);
+  const auto loop = *control::EventLoop::Open();
+  std::unique_ptr<control::ClientSocket> socket;
+  StatusOr<protocol::Envelope> answer = absl::UnknownError("none");
+  const auto later = protocol::Encode({.version = 2, .request_id = 6, .body = protocol::Drain{}});
+  socket = *control::ClientSocket::Connect(
+      *loop, {.address = key.address, .server_key = key.server_key, .pair = key.pair},
+      {.on_message = [&](std::span<const std::byte> bytes) { answer = protocol::Decode(bytes); },
+       .on_connected = [&] { EXPECT_TRUE(socket->Send(AsBytes(*later)).ok()); },
+       .on_lost = [](const Status&) {}});
+  ASSERT_TRUE(loop->RunUntil([&] { return answer.ok(); }, kPatienceMs));
+  EXPECT_EQ(answer->request_id, 6u);
+  const auto& failed = std::get<protocol::RequestFailed>(answer->body);
+  EXPECT_EQ(failed.outcome.code, static_cast<int>(absl::StatusCode::kFailedPrecondition));
+  EXPECT_NE(failed.outcome.message.find("version 2"), std::string::npos);
+}
+
 TEST_F(SchedulerPeers, GarbageFromAKnownKeyIsDroppedAndTheRestGoesOn) {
   const auto key = process_.NewKey("ann", control::Role::kSubmitter);
   ASSERT_EQ(process_.Start(), 0);
