@@ -71,7 +71,10 @@ Status WorkerSession::Start() {
     const Status sent = session_->Tell(protocol::Heartbeat{tasks_->progress()});
     (void)sent;  // not connected: the session is trying
   });
-  loop_.Every(kRenewMs, [this] { Renew(); });
+  loop_.Every(kRenewMs, [this] {
+    Renew();
+    delivery_->DropClosedRings();
+  });
   return absl::OkStatus();
 }
 

@@ -97,7 +97,7 @@ class Case(unittest.TestCase):
         """Waits for a started command; its stdout."""
         out, _ = process.communicate(timeout=LIMIT_S * 3)
         if process.returncode != expect:
-            raise AssertionError(f"{process.args[1:]}: exit {process.returncode}\n{open(process.log).read()[-4000:]}")
+            raise AssertionError(f"{process.args[1:]}: exit {process.returncode}\n{pathlib.Path(process.log).read_text()[-4000:]}")
         return out
 
     def json(self, *words, expect=0):
@@ -114,7 +114,7 @@ class Case(unittest.TestCase):
     def await_workers(self, process, workers):
         def ready():
             if process.poll() is not None:
-                raise AssertionError(f"up ended with {process.returncode}: {open(process.log).read()[-4000:]}")
+                raise AssertionError(f"up ended with {process.returncode}: {pathlib.Path(process.log).read_text()[-4000:]}")
             result = self.command("status", "--json")
             return result.returncode == 0 and len(json.loads(result.stdout)["workers"]) >= workers
         wait_until(ready, f"{workers} workers", 60)

@@ -10,11 +10,11 @@ from harness import wait_until
 class IngestFaults(harness.Case):
     def setUp(self):
         super().setUp()
-        self.source = self.slide(size="6000x5000", seed=3)
+        self.source = self.slide(size="4600x4000", seed=3)
 
     def ingest(self, out):
         return ["ingest", self.source, "--out", out, "--chunk", 256, "--shard", 512, "--codec", "zstd", "--codec-level",
-                9]
+                6]
 
     def roots(self, out):
         stores = sorted(pathlib.Path(out).glob("*.ome.zarr"))
@@ -67,7 +67,7 @@ class IngestFaults(harness.Case):
         process.communicate(timeout=60)
         self.assertNotEqual(process.returncode, 0)
         self.assertEqual([p.name for p in out.iterdir()], [".patchbay-ingest"])
-        self.assertIn(".patchbay-ingest", open(process.log).read())
+        self.assertIn(".patchbay-ingest", pathlib.Path(process.log).read_text())
         self.assertEqual(list((self.folder / "tmp").iterdir()), [])
 
     def test_one_bad_slide_fails_alone_with_exit_3_and_a_list(self):

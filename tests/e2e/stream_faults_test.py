@@ -1,6 +1,7 @@
 """The bytes of a stream depend on the run config and the dataset alone: not on the number of workers, and not on
 which process was killed, frozen or restarted on the way."""
 import os
+import pathlib
 import signal
 
 import harness
@@ -83,7 +84,7 @@ class StreamFaults(harness.Case):
         workers = self.pids(cluster, "patchbay-worker")
 
         def unmapped():
-            return not any("memfd:patchbay" in open(f"/proc/{pid}/maps").read() for pid in workers)
+            return not any("memfd:patchbay" in pathlib.Path(f"/proc/{pid}/maps").read_text() for pid in workers)
         wait_until(unmapped, "workers that no longer map the dead trainer's ring", 10)
         self.assertEqual(self.reference(), reference)
 

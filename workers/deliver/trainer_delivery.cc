@@ -138,12 +138,17 @@ StatusOr<std::unique_ptr<ShardWindow>> TrainerDelivery::OpenRemote(
       new RemoteWindow(*this, **sender, trainer.ucx_address, secret, lease, std::move(buffer)));
 }
 
+void TrainerDelivery::DropClosedRings() {
+  const std::lock_guard lock(mu_);
+  rings_.remove_if([](const auto& entry) { return entry.second->mapped->Closed(); });
+}
+
 StatusOr<std::shared_ptr<TrainerDelivery::Ring>> TrainerDelivery::RingOf(
     const protocol::TrainerEndpoint& trainer, std::uint64_t stream) {
   const std::string name = StrCat(stream, "/", trainer.socket_name);
+  DropClosedRings();
   {
     const std::lock_guard lock(mu_);
-    rings_.remove_if([](const auto& entry) { return entry.second->mapped->Closed(); });
     const auto it = std::find_if(rings_.begin(), rings_.end(),
                                  [&](const auto& entry) { return entry.first == name; });
     if (it != rings_.end()) {

@@ -33,6 +33,10 @@ class TrainerDelivery final : public Delivery {
   StatusOr<std::unique_ptr<ShardWindow>> Open(const StreamContext& context,
                                               const protocol::ShardLease& lease) override;
 
+  /// Unmaps the rings of trainers that have gone, so that a dead trainer's memory is free within
+  /// the interval of these calls.
+  void DropClosedRings();
+
  private:
   struct Ring;
   class MappedWindow;
