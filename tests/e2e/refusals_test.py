@@ -1,0 +1,106 @@
+"""Bad input gets a clear error that names what and where, the right exit code, and leaves nothing half-written."""
+import csv
+import os
+import pathlib
+import subprocess
+
+import harness
+
+
+class Refusals(harness.Case):
+    def stores(self, out):
+        return sorted(p.name for p in pathlib.Path(out).glob("*.ome.zarr"))
+
+    def hostile(self, *names):
+        folder = harness.DATA.joinpath("hostile", *names)
+        if not folder.exists():
+            self.skipTest(f"{folder} is not here: set PATCHBAY_TEST_DATA")
+        return folder
+
+    def test_every_hostile_file_is_read_or_refused_by_name(self):
+        out = self.folder / "out"
+        result = self.command("ingest", self.hostile("tiff"), self.hostile("svs"), "--out", out, "--keep-names", "--codec",
+                              "lz4")
+        self.assertEqual(result.returncode, 3, result.stderr[-3000:])
+        with open(out / "failed.csv", encoding="utf-8") as file:
+            failed = list(csv.DictReader(file))
+        slides = [p for kind in ("tiff", "svs") for p in self.hostile(kind).rglob("*")
+                  if p.suffix in (".tif", ".tiff", ".svs")]
+        self.assertGreater(len(failed), len(slides) // 2)
+        self.assertEqual(len(failed) + len(self.stores(out)), len(slides))
+        for row in failed:
+            self.assertTrue(all(row.values()), row)
+            self.assertNotIn("signal", str(row), "a worker died")
+        for store in self.stores(out)[:5]:
+            self.assertEqual(self.command("verify", out / store).returncode, 0, store)
+
+    def test_truncated_slide_names_the_tile(self):
+        slide = self.slide(size="2000x1500")
+        cut = self.folder / "cut.svs"
+        content = slide.read_bytes()
+        cut.write_bytes(content[: len(content) // 2])
+        result = self.command("ingest", cut, "--out", self.folder / "out")
+        self.assertNotEqual(result.returncode, 0)
+        self.assertIn("cut.svs", result.stderr + (self.folder / "out/failed.csv").read_text())
+        self.assertEqual(self.stores(self.folder / "out"), [])
+
+    @harness.unittest.skipUnless(os.geteuid() == 0, "mounting a small disk needs root")
+    def test_full_disk_is_an_error_and_more_room_lets_it_go_on(self):
+        slide = self.slide(size="3000x2500", seed=5)
+        disk = self.folder / "disk"
+        disk.mkdir()
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", disk], capture_output=True, check=False)
+        if mounted.returncode != 0:
+            self.skipTest(f"this machine mounts no tmpfs: {mounted.stderr.decode()}")
+        self.addCleanup(subprocess.run, ["umount", "-l", disk], check=False)
+        words = ["ingest", slide, "--out", disk / "out", "--chunk", 256, "--shard", 512, "--codec", "lz4"]
+        result = self.command(*words)
+        self.assertNotEqual(result.returncode, 0)
+        self.assertRegex(result.stderr, "No space left|are free")
+        self.assertEqual(self.stores(disk / "out"), [])
+        subprocess.run(["mount", "-o", "remount,size=200m", disk], check=True)
+        result = self.command(*words)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        store = disk / "out" / self.stores(disk / "out")[0]
+        self.assertEqual(self.command("verify", store).returncode, 0)
+
+    def test_config_errors_name_file_line_and_key(self):
+        run = self.run_file("stores")
+        for text, line, words in (("batches: {}", 9, ("batches", "batch")), ("seed: many", 9, ("seed",)),
+                                  ("patch: {size: [0, 512]}", 9, ("size",)),
+                                  ("batch: {global_size: 0}", 9, ("global_size",)),
+                                  ("augment: [{flop: {}}]", 9, ("flop", "flip")),
+                                  ("preprocess: [{normalize: {scale: 255, mean: [0.5], std: [0.0]}}]", 9, ("std",))):
+            key = text.split(":")[0]
+            kept = [row for row in run.read_text().splitlines() if not row.startswith(key + ":")]
+            bad = self.folder / "bad.yaml"
+            bad.write_text("\n".join(kept + [text]) + "\n", encoding="utf-8")
+            result = self.command("config", "check", bad)
+            self.assertIn(result.returncode, (1, 2), text)
+            self.assertIn("bad.yaml", result.stderr, text)
+            for word in words:
+                self.assertIn(word, result.stderr, text)
+
+    def test_dataset_that_is_missing_or_empty_is_named(self):
+        (self.folder / "empty").mkdir()
+        for dataset in ("nowhere", "empty"):
+            result = self.command("stream", self.run_file(dataset), "--batches", 1)
+            self.assertEqual(result.returncode, 1, result.stderr)
+            self.assertIn(dataset, result.stderr)
+
+    def test_unreadable_slide_in_a_stream_fails_it_with_the_tile(self):
+        slide = self.hostile("svs") / "unreadable.svs"
+        result = self.command("stream", self.run_file(slide, patch=64, batch=1), "--batches", 5)
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertIn("level 0", result.stderr)
+
+    def test_nothing_is_left_after_commands_of_every_kind(self):
+        store = self.store([self.slide(size="1000x800")])
+        self.assertEqual(self.command("stream", self.run_file(store), "--batches", 3).returncode, 0)
+        self.assertEqual(self.command("stream", self.run_file("nowhere"), "--batches", 3).returncode, 1)
+        self.assertEqual(list((self.folder / "tmp").iterdir()), [])
+        self.assertFalse([p for p in store.iterdir() if p.name.startswith(".")])
+
+
+if __name__ == "__main__":
+    harness.main()
