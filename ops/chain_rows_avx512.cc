@@ -17,14 +17,15 @@
 namespace patchbay::ops {
 namespace {
 
-/// Byte numbers and masks.
-struct alignas(64) Shuffles {
+/// Byte numbers and masks. Every table that is loaded whole is aligned to a vector.
+struct Shuffles {
   /// Of 64 pixels, mirrored or not: channel c out of bytes 0..127, out of bytes 128..191, and which
   /// of them come from there.
-  std::uint8_t pick_low[2][3][64], pick_high[2][3][64];
+  alignas(64) std::uint8_t pick_low[2][3][64];
+  alignas(64) std::uint8_t pick_high[2][3][64];
   std::uint64_t in_high[2][3];
-  std::uint8_t zip_bytes[2][64];  ///< a0 b0 a1 b1 ... : first and second half
-  std::uint16_t zip_words[2][32];
+  alignas(64) std::uint8_t zip_bytes[2][64];  ///< a0 b0 a1 b1 ... : first and second half
+  alignas(64) std::uint16_t zip_words[2][32];
   std::uint64_t of_channel[3][3];  ///< interleaved: [phase][channel] bytes of that channel
 };
 
