@@ -86,7 +86,7 @@ class EpollRingServer final : public RingServer {
   void Bar(pid_t pid);
 
   void TakeFences();
-  void OpenNewFence(const QueuedFence& queued);
+  void BeginFence(const QueuedFence& queued);
   void CheckFences();
   bool IsProven(const OpenFence& fence) const;
   void AnswerUnproven(OpenFence& fence);
@@ -316,10 +316,10 @@ void EpollRingServer::TakeFences() {
     const std::lock_guard lock(queue_mu_);
     taken.swap(queue_);
   }
-  for (const QueuedFence& queued : taken) OpenNewFence(queued);
+  for (const QueuedFence& queued : taken) BeginFence(queued);
 }
 
-void EpollRingServer::OpenNewFence(const QueuedFence& queued) {
+void EpollRingServer::BeginFence(const QueuedFence& queued) {
   if (queued.already_counted) return Answer(queued.request, true, absl::OkStatus());
   OpenFence fence;
   fence.request = queued.request;

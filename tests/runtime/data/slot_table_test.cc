@@ -227,87 +227,107 @@ TEST(SlotTable, RefusesImpossibleStreams) {
   EXPECT_TRUE(refused([](auto& o) { o.first.batch = 3; }));
 }
 
-/// Random walks over everything a scheduler, workers and a trainer may do, right and wrong, against
-/// the invariants: a shard counts once, generations rise, slots are conserved, batches come in
-/// order.
+/// A random walk over everything a scheduler, workers and a trainer may do, right and wrong.
+class RandomWalk {
+ public:
+  explicit RandomWalk(std::uint32_t seed)
+      : random_(seed), options_(WithSpares(1 + Pick(3))), table_(Make(options_)) {}
+
+  void Step() {
+    Position at = table_.next();
+    for (std::uint32_t ahead = Pick(4); ahead > 0; --ahead) at = NextPosition(SmallGeometry(), at);
+    const std::uint32_t shard = Pick(2);
+    const std::uint32_t slot = Pick(table_.SlotCount());
+    const std::uint64_t generation = table_.Report(slot).generation - (Pick(8) == 0 ? 1 : 0);
+    const ShardHeader header = HeaderOf(at, shard, slot, generation, lease_++);
+    switch (Pick(7)) {
+      case 0:
+      case 1:
+        return CountOnce(header);
+      case 2:
+        if (table_.BeginReceive(header).ok()) transfers_.push_back(header);
+        return;
+      case 3:
+        return EndATransfer();
+      case 4:
+        return FenceAndMove(header);
+      case 5:
+        return Prove(slot);
+      default:
+        return TakeAndRelease();
+    }
+  }
+
+  /// Slots are conserved, generations rise, and what a zombie may write to rests.
+  void ExpectInvariants() {
+    std::uint32_t granted = 0;
+    for (const SlotReport& r : table_.ReportAll()) {
+      EXPECT_GE(r.generation, generations_[r.slot]);
+      generations_[r.slot] = r.generation;
+      if (r.phase != SlotPhase::kResting && r.phase != SlotPhase::kSpare) ++granted;
+      const bool must_rest = zombies_[r.slot] > 0;
+      EXPECT_TRUE(!must_rest || r.phase == SlotPhase::kResting) << "slot " << r.slot;
+    }
+    EXPECT_EQ(granted, options_.slots);
+  }
+
+ private:
+  std::uint32_t Pick(std::uint32_t n) { return static_cast<std::uint32_t>(random_() % n); }
+  static SlotTableOptions WithSpares(std::uint32_t spares) {
+    SlotTableOptions options = SmallOptions();
+    options.spares = spares;
+    return options;
+  }
+  void CountOnce(const ShardHeader& header) {
+    if (!table_.Count(header).ok()) return;
+    EXPECT_TRUE(counted_.insert(header.shard).second) << header.shard.ToString();
+  }
+  void EndATransfer() {
+    if (transfers_.empty()) return;
+    const ShardHeader ended = transfers_.back();
+    transfers_.pop_back();
+    table_.EndReceive(ended);
+    CountOnce(ended);
+  }
+  void FenceAndMove(const ShardHeader& header) {
+    if (!table_.Fence(header.shard, header.lease)) return;
+    const auto moved = table_.Evacuate(header.shard, header.grant);
+    if (moved.ok() && moved->resting_slot.has_value()) ++zombies_[*moved->resting_slot];
+  }
+  void Prove(std::uint32_t slot) {
+    if (zombies_[slot] == 0) return;
+    --zombies_[slot];
+    table_.ProveGone(slot);
+  }
+  void TakeAndRelease() {
+    if (table_.FullSlot(table_.next()).has_value()) {
+      EXPECT_EQ(table_.next(), expected_);
+      table_.Take(table_.next());
+      expected_ = NextPosition(SmallGeometry(), expected_);
+    }
+    for (std::uint32_t s = 0; s < table_.SlotCount(); ++s) {
+      if (Pick(2) == 0) table_.Release(s, table_.Report(s).generation);
+    }
+  }
+
+  std::mt19937 random_;
+  SlotTableOptions options_;
+  SlotTable table_;
+  std::set<ShardId> counted_;
+  std::vector<ShardHeader> transfers_;
+  std::map<std::uint32_t, std::uint32_t> zombies_;
+  std::map<std::uint32_t, std::uint64_t> generations_;
+  std::uint64_t lease_ = 1;
+  Position expected_;
+};
+
 TEST(SlotTable, KeepsItsInvariantsOnRandomWalks) {
   for (std::uint32_t seed = 1; seed <= 300; ++seed) {
     SCOPED_TRACE(::testing::Message() << "seed " << seed);
-    std::mt19937 random(seed);
-    const auto pick = [&random](std::uint32_t n) {
-      return static_cast<std::uint32_t>(random() % n);
-    };
-    SlotTableOptions options = SmallOptions();
-    options.spares = 1 + pick(3);
-    SlotTable table = Make(options);
-    std::set<ShardId> counted;
-    std::vector<ShardHeader> transfers;
-    std::map<std::uint32_t, std::uint32_t> zombies;
-    std::map<std::uint32_t, std::uint64_t> generations;
-    std::uint64_t lease = 1;
-    Position expected;
-    for (int step = 0; step < 400; ++step) {
-      Position at = table.next();
-      for (std::uint32_t ahead = pick(4); ahead > 0; --ahead)
-        at = NextPosition(SmallGeometry(), at);
-      const std::uint32_t shard = pick(2);
-      const std::uint32_t slot = pick(table.SlotCount());
-      const SlotReport report = table.Report(slot);
-      const ShardHeader header =
-          HeaderOf(at, shard, slot, report.generation - (pick(8) == 0 ? 1 : 0), lease++);
-      switch (pick(7)) {
-        case 0:
-        case 1:
-          if (table.Count(header).ok()) {
-            EXPECT_TRUE(counted.insert(header.shard).second) << header.shard.ToString();
-          }
-          break;
-        case 2:
-          if (table.BeginReceive(header).ok()) transfers.push_back(header);
-          break;
-        case 3:
-          if (!transfers.empty()) {
-            const ShardHeader ended = transfers.back();
-            transfers.pop_back();
-            table.EndReceive(ended);
-            if (table.Count(ended).ok()) {
-              EXPECT_TRUE(counted.insert(ended.shard).second);
-            }
-          }
-          break;
-        case 4:
-          if (table.Fence(header.shard, header.lease)) {
-            const auto moved = table.Evacuate(header.shard, header.grant);
-            if (moved.ok() && moved->resting_slot.has_value()) ++zombies[*moved->resting_slot];
-          }
-          break;
-        case 5:
-          if (zombies[slot] > 0) {
-            --zombies[slot];
-            table.ProveGone(slot);
-          }
-          break;
-        case 6:
-          if (table.FullSlot(table.next()).has_value()) {
-            EXPECT_EQ(table.next(), expected);
-            table.Take(table.next());
-            expected = NextPosition(SmallGeometry(), expected);
-          }
-          for (std::uint32_t s = 0; s < table.SlotCount(); ++s) {
-            if (pick(2) == 0) table.Release(s, table.Report(s).generation);
-          }
-          break;
-      }
-      std::uint32_t granted = 0;
-      for (const SlotReport& r : table.ReportAll()) {
-        EXPECT_GE(r.generation, generations[r.slot]);
-        generations[r.slot] = r.generation;
-        if (r.phase != SlotPhase::kResting && r.phase != SlotPhase::kSpare) ++granted;
-        const bool must_rest = zombies[r.slot] > 0;
-        EXPECT_TRUE(!must_rest || r.phase == SlotPhase::kResting) << "slot " << r.slot;
-      }
-      ASSERT_EQ(granted, options.slots);
-      if (::testing::Test::HasFailure()) return;
+    RandomWalk walk(seed);
+    for (int step = 0; step < 400 && !::testing::Test::HasFailure(); ++step) {
+      walk.Step();
+      walk.ExpectInvariants();
     }
   }
 }

@@ -1,0 +1,200 @@
+// What delivery costs beyond writing the bytes: mapped, per shard; remote over loopback TCP, per
+// byte. Worker and trainer are two processes.
+//
+//   build/release/bin/bench_delivery
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <benchmark/benchmark.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "runtime/base/hash.h"
+#include "runtime/data/mapped_ring.h"
+#include "runtime/data/remote_delivery.h"
+#include "runtime/data/ring.h"
+#include "runtime/data/ring_server.h"
+
+namespace patchbay::data {
+namespace {
+
+constexpr std::uint64_t kStream = 1;
+constexpr std::uint32_t kShards = 8;
+constexpr std::int64_t kPatience = 30'000;
+const Network kLoopback = {NetworkPolicy::kIsolatedTcp, "127.0.0.1"};
+
+StreamSecret Secret() {
+  StreamSecret secret;
+  secret.fill(std::byte{7});
+  return secret;
+}
+
+/// Batches of kShards shards of one patch each.
+SlotTableOptions TableOf(std::uint64_t shard_bytes) {
+  SlotTableOptions o;
+  o.stream = kStream;
+  o.geometry.patches_per_epoch = std::uint64_t{1} << 40;
+  o.geometry.global_batch = kShards;
+  o.geometry.patch_bytes = shard_bytes;
+  o.slots = 2;
+  o.spares = 0;
+  return o;
+}
+
+template <typename T>
+T OrDie(StatusOr<T> value) {
+  if (value.ok()) return std::move(*value);
+  std::fprintf(stderr, "%s\n", Describe(value.status()).c_str());
+  std::abort();
+}
+
+ShardHeader HeaderOf(std::uint64_t batch, std::uint32_t shard, std::uint64_t shard_bytes) {
+  ShardHeader h;
+  h.stream = kStream;
+  h.shard = ShardId{0, batch, 0, shard};
+  h.grant =
+      Grant{static_cast<std::uint32_t>(batch % 2), batch / 2 + 1, shard * shard_bytes, shard_bytes};
+  h.lease = LeaseNumber{1, batch * kShards + shard + 1};
+  return h;
+}
+
+/// A trainer in a process of its own: takes every batch and says a byte for each.
+class TrainerProcess {
+ public:
+  explicit TrainerProcess(std::uint64_t shard_bytes) {
+    int up[2];
+    if (pipe(up) != 0) std::abort();
+    pid_ = fork();
+    if (pid_ == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      Run(shard_bytes, up[1]);
+    }
+    close(up[1]);
+    from_ = up[0];
+    socket_ = Line();
+    address_ = Line();
+  }
+  ~TrainerProcess() {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+    close(from_);
+  }
+  /// Returns once the trainer has taken a batch.
+  void AwaitBatch() const {
+    char c = 0;
+    if (read(from_, &c, 1) != 1) std::abort();
+  }
+  const std::string& socket() const { return socket_; }
+  const std::string& address() const { return address_; }
+
+ private:
+  [[noreturn]] static void Run(std::uint64_t shard_bytes, int out) {
+    const SlotTableOptions options = TableOf(shard_bytes);
+    const auto bytes = OrDie(RingBytes(options.slots, SlotBytes(options.geometry)));
+    auto ring = OrDie(Ring::Create(options, OrDie(MakeHostRingMemory(bytes))));
+    RingServer::Options server_options;
+    server_options.secret = Secret();
+    server_options.stream = kStream;
+    const auto server = OrDie(RingServer::Start(*ring, server_options));
+    const auto receiver = OrDie(RemoteReceiver::Start(*ring, {kLoopback, Secret(), kStream}));
+    const std::string lines = StrCat(server->socket_name(), "\n", receiver->address(), "\n");
+    if (write(out, lines.data(), lines.size()) < 0) std::abort();
+    for (;;) {
+      const TakenBatch batch = OrDie(ring->Next(-1));
+      ring->Release(*batch.slot, batch.generation);
+      if (write(out, "b", 1) != 1) _exit(0);
+    }
+  }
+  std::string Line() const {
+    std::string line;
+    for (char c = 0; read(from_, &c, 1) == 1 && c != '\n';) line.push_back(c);
+    return line;
+  }
+
+  pid_t pid_ = -1;
+  int from_ = -1;
+  std::string socket_, address_;
+};
+
+/// Reports of shards that need no writing: the overhead of mapped delivery alone, up to the batch
+/// being in the trainer's hands and its slot free again.
+void MappedOverheadPerShard(benchmark::State& state) {
+  constexpr std::uint64_t kShardBytes = 4096;
+  const TrainerProcess trainer(kShardBytes);
+  const auto ring = OrDie(MappedRing::Connect({trainer.socket(), Secret(), kStream, kPatience}));
+  std::uint64_t batch = 0;
+  for (auto _ : state) {
+    for (std::uint32_t shard = 0; shard < kShards; ++shard) {
+      const ShardHeader header = HeaderOf(batch, shard, kShardBytes);
+      benchmark::DoNotOptimize(ring->Window(header.grant));
+      if (!ring->ReportShardFinished(header).ok()) std::abort();
+    }
+    trainer.AwaitBatch();
+    ++batch;
+  }
+  state.counters["seconds_per_shard"] =
+      benchmark::Counter(static_cast<double>(state.iterations()) * kShards,
+                         benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+}
+BENCHMARK(MappedOverheadPerShard)->UseRealTime();
+
+/// The same, one shard at a time and with its bytes copied into the slot.
+void MappedWrite(benchmark::State& state) {
+  const auto shard_bytes = static_cast<std::uint64_t>(state.range(0));
+  const TrainerProcess trainer(shard_bytes);
+  const auto ring = OrDie(MappedRing::Connect({trainer.socket(), Secret(), kStream, kPatience}));
+  const std::vector<std::byte> made(shard_bytes, std::byte{3});
+  std::uint64_t batch = 0;
+  for (auto _ : state) {
+    for (std::uint32_t shard = 0; shard < kShards; ++shard) {
+      const ShardHeader header = HeaderOf(batch, shard, shard_bytes);
+      std::memcpy(OrDie(ring->Window(header.grant)).data(), made.data(), made.size());
+      if (!ring->ReportShardFinished(header).ok()) std::abort();
+    }
+    trainer.AwaitBatch();
+    ++batch;
+  }
+  state.SetBytesProcessed(state.iterations() * kShards * state.range(0));
+}
+BENCHMARK(MappedWrite)->Arg(1 << 20)->Arg(6 << 20)->UseRealTime();
+
+/// UCX rendezvous into the slot, checksum on both sides included.
+void RemoteSend(benchmark::State& state) {
+  const auto shard_bytes = static_cast<std::uint64_t>(state.range(0));
+  const TrainerProcess trainer(shard_bytes);
+  const auto sender = OrDie(RemoteSender::Start({kLoopback, kPatience}));
+  const std::vector<std::byte> made(shard_bytes, std::byte{3});
+  std::uint64_t batch = 0;
+  for (auto _ : state) {
+    for (std::uint32_t shard = 0; shard < kShards; ++shard) {
+      const Status sent =
+          sender->Send(trainer.address(), Secret(), HeaderOf(batch, shard, shard_bytes), made);
+      if (!sent.ok()) {
+        std::fprintf(stderr, "%s\n", Describe(sent).c_str());
+        std::abort();
+      }
+    }
+    trainer.AwaitBatch();
+    ++batch;
+  }
+  state.SetBytesProcessed(state.iterations() * kShards * state.range(0));
+}
+BENCHMARK(RemoteSend)->Arg(1 << 20)->Arg(6 << 20)->Arg(16 << 20)->UseRealTime();
+
+void Checksum(benchmark::State& state) {
+  const std::vector<std::byte> bytes(static_cast<std::size_t>(state.range(0)), std::byte{3});
+  for (auto _ : state) benchmark::DoNotOptimize(Crc32c(bytes));
+  state.SetBytesProcessed(state.iterations() * state.range(0));
+}
+BENCHMARK(Checksum)->Arg(6 << 20);
+
+}  // namespace
+}  // namespace patchbay::data
+
+BENCHMARK_MAIN();
