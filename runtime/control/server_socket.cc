@@ -250,7 +250,7 @@ Connection* RouterSocket::Join(const RawMessage& message) {
   connection.fd = message.fd;
   connection.joined_at = drains_;
   by_routing_id_[message.routing_id] = id;
-  by_fd_[message.fd] = id;
+  if (message.fd >= 0) by_fd_[message.fd] = id;
   return &connection;
 }
 

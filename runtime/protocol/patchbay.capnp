@@ -70,7 +70,8 @@ struct Envelope {
   senderIncarnation @1 :UInt64;   # random per process start
   requestId @2 :UInt64;           # pairs a command with its fact; 0 = unasked
 
-  # Commands are imperative, facts are participles. In brackets: who sends it.
+  # Commands are imperative, facts are participles. In brackets: who sends it; a command from
+  # anybody else is answered with RequestFailed.
   body :union {
     # any peer
     heartbeat @3 :Heartbeat;                  # [agent, worker, trainer]
@@ -96,29 +97,29 @@ struct Envelope {
     drain @22 :Drain;                         # [worker, agent; scheduler to both]
     drained @23 :Drained;                     # [scheduler; worker, agent]
     # trainers
-    attachTrainer @24 :AttachTrainer;         # [trainer]
+    attachTrainer @24 :AttachTrainer;         # [user, as a trainer]
     trainerAttached @25 :TrainerAttached;     # [scheduler]
-    announceSlots @26 :AnnounceSlots;         # [trainer]
-    shardsCounted @27 :ShardsCounted;         # [trainer]
+    announceSlots @26 :AnnounceSlots;         # [user, as a trainer]
+    shardsCounted @27 :ShardsCounted;         # [user, as a trainer]
     fenceShard @28 :FenceShard;               # [scheduler]
-    shardFenced @29 :ShardFenced;             # [trainer]
+    shardFenced @29 :ShardFenced;             # [user, as a trainer]
     streamFailed @30 :StreamFailed;           # [scheduler]
-    detachTrainer @31 :DetachTrainer;         # [trainer]
+    detachTrainer @31 :DetachTrainer;         # [user, as a trainer]
     trainerDetached @32 :TrainerDetached;     # [scheduler]
     # users
-    submitJob @33 :SubmitJob;                 # [submitter, operator]
+    submitJob @33 :SubmitJob;                 # [user]
     jobSubmitted @34 :JobSubmitted;           # [scheduler]
-    describeJobs @35 :DescribeJobs;           # [submitter, operator]
+    describeJobs @35 :DescribeJobs;           # [user]
     jobsDescribed @36 :JobsDescribed;         # [scheduler]
-    fetchResult @37 :FetchResult;             # [submitter, operator, trainer]
+    fetchResult @37 :FetchResult;             # [user]
     resultFetched @38 :ResultFetched;         # [scheduler]
-    cancelJob @39 :CancelJob;                 # [submitter (own), operator]
+    cancelJob @39 :CancelJob;                 # [user]
     jobCancelled @40 :JobCancelled;           # [scheduler]
-    retryJob @41 :RetryJob;                   # [submitter (own), operator]
+    retryJob @41 :RetryJob;                   # [user]
     jobRetried @42 :JobRetried;               # [scheduler]
-    fetchLogs @43 :FetchLogs;                 # [submitter (own), operator]
+    fetchLogs @43 :FetchLogs;                 # [user]
     logsFetched @44 :LogsFetched;             # [scheduler]
-    describeCluster @45 :DescribeCluster;     # [submitter, operator]
+    describeCluster @45 :DescribeCluster;     # [user]
     clusterDescribed @46 :ClusterDescribed;   # [scheduler]
     reloadKeys @47 :ReloadKeys;               # [operator]
     keysReloaded @48 :KeysReloaded;           # [scheduler]

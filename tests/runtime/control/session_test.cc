@@ -1,5 +1,11 @@
 #include "runtime/control/session.h"
 
+#include <csignal>
+
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "tests/runtime/control/control_fixture.h"
 
 namespace patchbay::control {
@@ -159,6 +165,33 @@ TEST_F(SessionOverSockets, PeerThatEndsIsGoneAtOnce) {
   EXPECT_EQ(gone_, std::vector<PeerId>{id});
   EXPECT_EQ(server_->Send(id, {}).code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(server_->Find(id), nullptr);
+}
+
+TEST_F(SessionOverSockets, FrozenPeerIsGoneAndComesBackAsAnother) {
+  address_ = StrCat("ipc://@patchbay-test-", Hex64(RandomU64()));
+  const KeyFile key = MakeKey("ann");
+  const pid_t child = fork();
+  if (child == 0) {  // before any thread of ours runs
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    const auto loop = *EventLoop::Open();
+    const auto session = *Session::Open(*loop, key, {});
+    loop->Every(50, [&] { session->Tell(protocol::Heartbeat{}).IgnoreError(); });
+    loop->RunUntil([] { return false; }, 10 * kPatienceMs);
+    _exit(0);
+  }
+  StartServer();
+  ASSERT_TRUE(Wait([&] { return !received_.empty(); }));
+  const PeerId id = received_[0].peer.id;
+  kill(child, SIGSTOP);
+  const TimeMs frozen_at = loop_->NowMs();
+  EXPECT_TRUE(Wait([&] { return !gone_.empty(); }));
+  EXPECT_LE(loop_->NowMs() - frozen_at, 5000);
+  EXPECT_EQ(gone_, std::vector<PeerId>{id});
+  kill(child, SIGCONT);
+  EXPECT_TRUE(Wait([&] { return received_.back().peer.id != id; }));
+  kill(child, SIGKILL);
+  EXPECT_TRUE(Wait([&] { return gone_.size() == 2; }));
+  waitpid(child, nullptr, 0);
 }
 
 TEST_F(SessionOverSockets, ReconnectingPeerIsANewOne) {
