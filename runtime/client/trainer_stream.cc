@@ -5,6 +5,8 @@
 #include <array>
 #include <atomic>
 #include <future>
+#include <memory>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -138,20 +140,23 @@ Status TrainerStream::Connect(const OpenSession& open) {
 }
 
 StatusOr<Body> TrainerStream::Call(Body command, std::int64_t deadline_ms) {
-  StatusOr<Body> answer = absl::InternalError("ask scheduler: never answered");
-  bool answered = false;
+  // Shared, because a refused key ends the wait before the answer comes.
+  const auto answer = std::make_shared<std::optional<StatusOr<Body>>>();
   const std::int64_t timeout = std::max<std::int64_t>(1, deadline_ms - loop_->NowMs());
-  session_->Request(std::move(command), timeout, [&](StatusOr<Body> received) {
-    answer = std::move(received);
-    answered = true;
-  });
-  while (!answered) loop_->RunOnce(1000);
-  if (answer.ok()) {
-    if (auto* failed = std::get_if<protocol::RequestFailed>(&*answer)) {
+  session_->Request(std::move(command), timeout,
+                    [answer](StatusOr<Body> received) { answer->emplace(std::move(received)); });
+  while (!answer->has_value()) {
+    loop_->RunOnce(1000);
+    const Status state = session_->state();
+    if (!session_->connected() && absl::IsPermissionDenied(state)) return state;
+  }
+  StatusOr<Body> received = std::move(**answer);
+  if (received.ok()) {
+    if (auto* failed = std::get_if<protocol::RequestFailed>(&*received)) {
       return ToStatus(failed->outcome);
     }
   }
-  return answer;
+  return received;
 }
 
 Status TrainerStream::FetchPlan(std::int64_t deadline_ms) {
