@@ -1,0 +1,201 @@
+// A core with hand-cranked time and a journal that is durable when the test says so.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "scheduler/core/core.h"
+
+namespace patchbay::scheduler {
+
+using protocol::Body;
+
+class CoreRig {
+ public:
+  explicit CoreRig(bool sync = true) : core_(std::make_unique<Core>()), sync_(sync) {
+    Actions actions;
+    core_->Start(At(), actions);
+    Take(std::move(actions));
+    Join(kOps, Role::kOperator, "ops");
+    Join(kAgent, Role::kWorker, "node");
+  }
+
+  static constexpr PeerId kOps = 1, kAgent = 2, kWorker0 = 10, kTrainer0 = 50;
+
+  void Join(PeerId peer, Role role, const std::string& name) {
+    core_->PeerJoined(peer, {role, name, {"/data"}, {"/out"}});
+  }
+  /// Everything sent because of this message, and because the journal then synced.
+  void Tell(PeerId peer, Body body, std::uint64_t request = 7) {
+    sent_.clear();
+    Actions actions;
+    core_->Receive(peer, {protocol::kProtocolVersion, 99, request, std::move(body)}, At(), actions);
+    Take(std::move(actions));
+  }
+  void Sync() {
+    Actions actions;
+    core_->JournalDurable(core_->last_sequence(), At(), actions);
+    Take(std::move(actions));
+  }
+  /// Time passes in ticks of 100 ms; the agent and whoever `alive` names stay heard.
+  void Pass(TimeMs ms, const std::vector<PeerId>& alive = {kAgent}) {
+    std::vector<SendAction> all;
+    for (TimeMs end = now_ + ms; now_ < end;) {
+      now_ += 100;
+      for (const PeerId peer : alive) {
+        if (now_ % 500 == 0) Tell(peer, protocol::Heartbeat{}, 0);
+        all.insert(all.end(), sent_.begin(), sent_.end());
+      }
+      sent_.clear();
+      Actions actions;
+      core_->Tick(At(), actions);
+      Take(std::move(actions));
+      all.insert(all.end(), sent_.begin(), sent_.end());
+    }
+    sent_ = std::move(all);
+  }
+
+  void AddAgent(std::uint32_t cpus = 4, std::uint64_t incarnation = 1) {
+    protocol::RegisterAgent hello;
+    hello.node = "node";
+    hello.host_identity = "host";
+    hello.cpus = cpus;
+    hello.memory_bytes = 1 << 20;
+    hello.agent_incarnation = incarnation;
+    Tell(kAgent, hello);
+  }
+  /// Worker `index` of the node, on connection kWorker0 + index.
+  void AddWorker(std::uint32_t index = 0, std::uint64_t incarnation = 100,
+                 std::vector<protocol::HeldLease> held = {}) {
+    Join(kWorker0 + index, Role::kWorker, "node");
+    protocol::RegisterWorker hello;
+    hello.node = "node";
+    hello.index = index;
+    hello.agent_incarnation = 1;
+    hello.worker_incarnation = incarnation + index;
+    hello.pid = 1000 + index;
+    hello.capacity = {1000, 0, 1 << 20};
+    hello.held = std::move(held);
+    Tell(kWorker0 + index, hello);
+  }
+  JobId Submit(const std::string& key, const std::string& kind = "noop",
+               std::int32_t priority = 0) {
+    protocol::SubmitJob submit;
+    submit.submission_key = key;
+    submit.kind = kind;
+    submit.root.op = kind == "stream" ? "stream.plan" : "root";
+    submit.priority = priority;
+    Tell(kOps, submit);
+    const auto* submitted = Find<protocol::JobSubmitted>();
+    return submitted == nullptr ? 0 : submitted->job;
+  }
+  void Finish(PeerId worker, const protocol::TaskLease& lease,
+              std::vector<protocol::TaskSpec> spawned = {}, protocol::Outcome outcome = {},
+              std::string result = "") {
+    protocol::TasksFinished finished;
+    finished.items.push_back(
+        {lease.lease, lease.task, std::move(outcome), std::move(result), std::move(spawned), 0});
+    Tell(worker, finished);
+  }
+  void Exited(std::uint32_t index, std::uint64_t incarnation) {
+    Tell(kAgent, protocol::WorkerExited{"node", index, incarnation, 9});
+  }
+  protocol::JobRow Row(JobId job) {
+    Tell(kOps, protocol::DescribeJobs{{job}});
+    const auto* described = Find<protocol::JobsDescribed>();
+    return described == nullptr || described->jobs.empty() ? protocol::JobRow{}
+                                                           : described->jobs.front();
+  }
+
+  /// The first message of that type that was sent by the last call, or null.
+  template <typename Message>
+  const Message* Find() const {
+    for (const SendAction& send : sent_) {
+      if (const auto* message = std::get_if<Message>(&send.body)) return message;
+    }
+    return nullptr;
+  }
+  template <typename Message>
+  const Message* FindFor(PeerId peer) const {
+    for (const SendAction& send : sent_) {
+      const auto* message = std::get_if<Message>(&send.body);
+      if (message != nullptr && send.peer == peer) return message;
+    }
+    return nullptr;
+  }
+  /// All tasks granted by the last call.
+  std::vector<protocol::TaskLease> Granted() const {
+    std::vector<protocol::TaskLease> tasks;
+    for (const SendAction& send : sent_) {
+      const auto* granted = std::get_if<protocol::LeasesGranted>(&send.body);
+      if (granted != nullptr) {
+        tasks.insert(tasks.end(), granted->tasks.begin(), granted->tasks.end());
+      }
+    }
+    return tasks;
+  }
+  std::vector<protocol::ShardLease> Shards() const {
+    std::vector<protocol::ShardLease> shards;
+    for (const SendAction& send : sent_) {
+      const auto* granted = std::get_if<protocol::LeasesGranted>(&send.body);
+      if (granted != nullptr) {
+        shards.insert(shards.end(), granted->shards.begin(), granted->shards.end());
+      }
+    }
+    return shards;
+  }
+  /// The scheduler dies and starts again from what is durable.
+  void Restart() {
+    core_ = std::make_unique<Core>();
+    for (const JournalRecord& record : disk_) {
+      replayed_ = core_->Replay(record.sequence, record.bytes);
+      if (!replayed_.ok()) return;
+    }
+    cache_.clear();
+    sent_.clear();
+    Actions actions;
+    core_->Start(At(), actions);
+    Take(std::move(actions));
+    Join(kOps, Role::kOperator, "ops");
+    Join(kAgent, Role::kWorker, "node");
+  }
+
+  Core& core() { return *core_; }
+  const Status& replayed() const { return replayed_; }
+  std::vector<SendAction>& sent() { return sent_; }
+  std::vector<JournalRecord>& disk() { return disk_; }
+
+ private:
+  Instant At() const { return {now_, 1'700'000'000 + now_ / 1000}; }
+  void Take(Actions&& actions) {
+    for (JournalRecord& record : actions.records) cache_.push_back(std::move(record));
+    for (SendAction& send : actions.sends) sent_.push_back(std::move(send));
+    if (!sync_ || cache_.empty()) return;
+    for (JournalRecord& record : cache_) disk_.push_back(std::move(record));
+    cache_.clear();
+    Sync();
+  }
+
+  std::unique_ptr<Core> core_;
+  const bool sync_;
+  TimeMs now_ = 1000;
+  std::vector<SendAction> sent_;
+  std::vector<JournalRecord> disk_, cache_;
+  Status replayed_;
+};
+
+inline protocol::TaskSpec Spec(const std::string& op = "step", std::uint32_t group = 0,
+                               std::vector<std::uint32_t> depends_on = {}) {
+  protocol::TaskSpec spec;
+  spec.op = op;
+  spec.group = group;
+  spec.depends_on = std::move(depends_on);
+  return spec;
+}
+
+inline protocol::Outcome Failure(absl::StatusCode code) {
+  return {static_cast<std::int32_t>(code), "it went wrong"};
+}
+
+}  // namespace patchbay::scheduler

@@ -1,0 +1,161 @@
+#include <gtest/gtest.h>
+
+#include "tests/scheduler/core/core_rig.h"
+
+namespace patchbay::scheduler {
+namespace {
+
+using protocol::JobState;
+
+class Leased : public testing::Test {
+ protected:
+  void SetUp() override {
+    rig.AddAgent();
+    rig.AddWorker();
+    job = rig.Submit("key");
+    lease = rig.Granted().at(0);
+  }
+  void Renew(std::uint64_t progress) {
+    protocol::RenewLeases renew;
+    renew.items.push_back({lease.lease, progress});
+    rig.Tell(CoreRig::kWorker0, renew);
+  }
+  CoreRig rig;
+  JobId job = 0;
+  protocol::TaskLease lease;
+};
+
+TEST_F(Leased, ExpiresWithoutProgressAndItsWorkerIsKilled) {
+  rig.Pass(9'000);
+  EXPECT_EQ(rig.Find<protocol::KillWorker>(), nullptr);
+  rig.Pass(2'000);
+  ASSERT_NE(rig.FindFor<protocol::KillWorker>(CoreRig::kAgent), nullptr);
+  EXPECT_EQ(rig.Find<protocol::KillWorker>()->worker_incarnation, 100u);
+}
+
+TEST_F(Leased, LivesWhileItsProgressMoves) {
+  for (std::uint64_t progress = 1; progress < 8; ++progress) {
+    rig.Pass(5'000);
+    Renew(progress);
+  }
+  EXPECT_EQ(rig.core().gauges().leases_expired, 0u);
+}
+
+TEST_F(Leased, RenewalWithoutProgressDoesNotHelp) {
+  for (int i = 0; i < 3; ++i) {
+    rig.Pass(4'000);
+    Renew(1);
+  }
+  rig.Pass(4'000);
+  EXPECT_EQ(rig.core().gauges().leases_expired, 1u);
+}
+
+TEST_F(Leased, FencedWorkersResultIsNotAccepted) {
+  rig.Pass(11'000);
+  rig.Finish(CoreRig::kWorker0, lease);
+  EXPECT_EQ(rig.Row(job).tasks_done, 0u);
+}
+
+TEST_F(Leased, DeadWorkersTaskGoesToAnother) {
+  rig.AddWorker(1);
+  rig.Exited(0, 100);
+  const auto granted = rig.Granted();
+  ASSERT_EQ(granted.size(), 1u);
+  EXPECT_EQ(granted[0].task, lease.task);
+  EXPECT_GT(granted[0].lease, lease.lease);
+}
+
+TEST_F(Leased, ThreeSoloDeathsQuarantineTheTask) {
+  for (std::uint64_t life = 0; life < 3; ++life) {
+    EXPECT_EQ(rig.Row(job).state, JobState::kRunning);
+    rig.Exited(0, 100 + 10 * life);
+    rig.AddWorker(0, 110 + 10 * life);
+  }
+  const protocol::JobRow row = rig.Row(job);
+  EXPECT_EQ(row.state, JobState::kFailed);
+  ASSERT_EQ(row.failed.size(), 1u);
+}
+
+TEST_F(Leased, AmongOthersACrashOnlyMakesSuspectsThatRunAlone) {
+  rig.Finish(CoreRig::kWorker0, lease, std::vector<protocol::TaskSpec>(40, Spec("tiny", 1)));
+  for (int i = 0; i < 5 && rig.Granted().size() == 1; ++i)
+    rig.Finish(CoreRig::kWorker0, rig.Granted()[0]);
+  ASSERT_GT(rig.Granted().size(), 3u);
+  rig.Exited(0, 100);
+  rig.AddWorker(0, 200);
+  EXPECT_EQ(rig.Granted().size(), 1u) << "suspects run alone";
+  EXPECT_TRUE(rig.core().CheckInvariants().ok());
+}
+
+TEST_F(Leased, SilentAgentsWorkersGetNothingMore) {
+  rig.Finish(CoreRig::kWorker0, lease);
+  rig.Pass(4'000, {});
+  rig.Submit("second");
+  EXPECT_TRUE(rig.Granted().empty());
+  rig.Pass(600);
+  EXPECT_EQ(rig.Granted().size(), 1u);
+}
+
+TEST_F(Leased, RegistrationOfADeadProcessIsRefused) {
+  rig.Exited(0, 100);
+  rig.AddWorker(0, 100);
+  EXPECT_NE(rig.FindFor<protocol::RequestFailed>(CoreRig::kWorker0), nullptr);
+}
+
+TEST_F(Leased, DrainIsAnsweredWhenNothingIsHeld) {
+  rig.Tell(CoreRig::kAgent, protocol::Drain{}, 55);
+  EXPECT_EQ(rig.Find<protocol::Drained>(), nullptr);
+  rig.Finish(CoreRig::kWorker0, lease, {Spec("more", 1)});
+  EXPECT_NE(rig.Find<protocol::Drained>(), nullptr);
+  EXPECT_TRUE(rig.Granted().empty());
+}
+
+TEST_F(Leased, RestartGivesNothingAwayTwiceWhileItsWorkerMayLive) {
+  rig.Restart();
+  ASSERT_TRUE(rig.replayed().ok());
+  rig.AddAgent();
+  rig.AddWorker(1);
+  rig.Pass(9'000, {CoreRig::kAgent, CoreRig::kWorker0 + 1});
+  EXPECT_TRUE(rig.Granted().empty());
+  rig.Pass(11'500, {CoreRig::kAgent, CoreRig::kWorker0 + 1});
+  EXPECT_EQ(rig.Granted().size(), 1u);
+}
+
+TEST_F(Leased, RestartWaitsForNobodyOnceAllWorkersAreAccountedFor) {
+  rig.Restart();
+  rig.AddAgent();
+  rig.AddWorker(0, 100, {{lease.lease, false, lease.task, 0, {}}});
+  rig.Pass(200);
+  EXPECT_TRUE(rig.Granted().empty()) << "it goes on under its old number";
+  rig.Finish(CoreRig::kWorker0, lease);
+  EXPECT_EQ(rig.Row(job).state, JobState::kDone);
+}
+
+TEST_F(Leased, ResultOfAFormerIncarnationIsAccepted) {
+  rig.Restart();
+  rig.AddAgent();
+  rig.AddWorker(0, 100);
+  rig.Finish(CoreRig::kWorker0, lease);
+  EXPECT_EQ(rig.Row(job).state, JobState::kDone);
+}
+
+TEST_F(Leased, IncarnationRisesWithEveryStart) {
+  const std::uint32_t before = rig.core().incarnation();
+  rig.Restart();
+  EXPECT_EQ(rig.core().incarnation(), before + 1);
+}
+
+TEST_F(Leased, ReplayedStateHasTheHashOfTheLiveOne) {
+  rig.Finish(CoreRig::kWorker0, lease, {Spec("a", 1), Spec("b", 2)});
+  Core replay;
+  for (const JournalRecord& record : rig.disk()) {
+    ASSERT_TRUE(replay.Replay(record.sequence, record.bytes).ok());
+  }
+  EXPECT_EQ(replay.DurableStateHash(), rig.core().DurableStateHash());
+  Core loaded;
+  ASSERT_TRUE(loaded.LoadSnapshot(rig.core().last_sequence(), rig.core().EncodeSnapshot()).ok());
+  EXPECT_EQ(loaded.DurableStateHash(), rig.core().DurableStateHash());
+}
+
+}  // namespace
+}  // namespace patchbay::scheduler

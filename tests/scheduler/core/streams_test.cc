@@ -1,0 +1,215 @@
+#include <gtest/gtest.h>
+
+#include "tests/scheduler/core/core_rig.h"
+
+namespace patchbay::scheduler {
+namespace {
+
+using protocol::JobState;
+using protocol::SlotState;
+
+/// Batches of 8 patches in shards of 4; 20 patches an epoch: 8, 8, 4.
+constexpr char kPlan[] =
+    R"({"plan":"p","manifest":{},"geometry":{"patches_per_epoch":20,"global_batch":8,"tail":"keep",)"
+    R"("world_size":1,"shard_patches":4,"patch_bytes":10}})";
+
+class Streaming : public testing::Test {
+ protected:
+  void SetUp() override {
+    rig.AddAgent();
+    rig.AddWorker();
+    job = rig.Submit("key", "stream");
+    rig.Finish(CoreRig::kWorker0, rig.Granted().at(0), {}, {}, kPlan);
+    rig.Join(CoreRig::kTrainer0, Role::kOperator, "ops");
+  }
+  void Attach(std::uint64_t incarnation = 5, std::uint32_t slots = 2) {
+    protocol::AttachTrainer attach;
+    attach.stream = job;
+    attach.trainer_incarnation = incarnation;
+    attach.endpoint.host_identity = "host";
+    for (std::uint32_t i = 0; i < slots; ++i)
+      attach.slots.push_back({i, 1, SlotState::kFree, 0, 0, {}});
+    rig.Tell(CoreRig::kTrainer0, attach);
+  }
+  void Count(const protocol::ShardLease& lease) {
+    protocol::ShardsCounted counted;
+    counted.stream = job;
+    counted.items.push_back({lease.lease, lease.shard});
+    rig.Tell(CoreRig::kTrainer0, counted);
+  }
+  void Return(const protocol::ShardLease& lease, absl::StatusCode code = absl::StatusCode::kOk,
+              std::uint32_t worker = 0) {
+    protocol::ShardsReturned returned;
+    returned.items.push_back({lease.lease, job, lease.shard, {static_cast<int>(code), "why"}});
+    rig.Tell(CoreRig::kWorker0 + worker, returned);
+  }
+  void Fenced(const protocol::FenceShard& fence, std::uint32_t slot, std::uint64_t generation = 1) {
+    protocol::ShardFenced fenced;
+    fenced.stream = job;
+    fenced.lease = fence.lease;
+    fenced.shard = fence.shard;
+    fenced.row = {slot, generation, SlotState::kFilling, fence.shard.epoch, fence.shard.batch, {}};
+    rig.Tell(CoreRig::kTrainer0, fenced);
+  }
+  CoreRig rig;
+  JobId job = 0;
+};
+
+TEST_F(Streaming, EveryLeaseCarriesAGrantLowestBatchFirst) {
+  Attach();
+  const auto shards = rig.Shards();
+  ASSERT_EQ(shards.size(), 2u) << "one being made, one being read";
+  EXPECT_EQ(shards[0].shard, (ShardId{0, 0, 0, 0}));
+  EXPECT_EQ(shards[1].shard, (ShardId{0, 0, 0, 1}));
+  EXPECT_EQ(shards[1].grant, (Grant{0, 1, 40, 40}));
+  EXPECT_EQ(shards[1].run.first_ordinal, 4u);
+}
+
+TEST_F(Streaming, ASlotIsGrantedAgainOnlyUnderAHigherGeneration) {
+  Attach(5, 1);
+  const auto shards = rig.Shards();
+  for (const auto& lease : shards) {
+    Return(lease);
+    Count(lease);
+  }
+  protocol::AnnounceSlots again;
+  again.stream = job;
+  again.slots.push_back({0, 1, SlotState::kFree, 0, 0, {}});
+  rig.Tell(CoreRig::kTrainer0, again);
+  EXPECT_TRUE(rig.Shards().empty());
+  again.slots[0].generation = 2;
+  rig.Tell(CoreRig::kTrainer0, again);
+  ASSERT_EQ(rig.Shards().size(), 2u);
+  EXPECT_EQ(rig.Shards()[0].grant.slot_generation, 2u);
+  EXPECT_EQ(rig.Shards()[0].shard.batch, 1u);
+}
+
+TEST_F(Streaming, VoidRangeIsLeasedAgainOnlyAfterTheTrainerFenced) {
+  rig.AddWorker(1);
+  Attach(5, 1);
+  const auto shards = rig.Shards();
+  ASSERT_EQ(shards.size(), 2u);
+  rig.Exited(0, 100);
+  EXPECT_TRUE(rig.Shards().empty());
+  const auto* fence = rig.FindFor<protocol::FenceShard>(CoreRig::kTrainer0);
+  ASSERT_NE(fence, nullptr);
+  EXPECT_EQ(fence->worker_pid, 1000);
+  const protocol::FenceShard copy = *fence;
+  Fenced(copy, 0);
+  ASSERT_EQ(rig.Shards().size(), 1u);
+  EXPECT_EQ(rig.Shards()[0].shard, copy.shard);
+  EXPECT_GT(rig.Shards()[0].lease, copy.lease);
+}
+
+TEST_F(Streaming, GrantsFollowABatchToItsSpareSlot) {
+  rig.AddWorker(1);
+  Attach(5, 1);
+  rig.Exited(0, 100);
+  const protocol::FenceShard fence = *rig.FindFor<protocol::FenceShard>(CoreRig::kTrainer0);
+  Fenced(fence, 7, 3);
+  ASSERT_EQ(rig.Shards().size(), 1u);
+  EXPECT_EQ(rig.Shards()[0].grant.slot, 7u);
+  EXPECT_EQ(rig.Shards()[0].grant.slot_generation, 3u);
+}
+
+TEST_F(Streaming, FailedDeliveryBarsThatPairForAWhile) {
+  rig.AddWorker(1);
+  Attach(5, 1);
+  const auto shards = rig.Shards();
+  Return(shards[0], absl::StatusCode::kUnavailable, 0);
+  const auto* fence = rig.FindFor<protocol::FenceShard>(CoreRig::kTrainer0);
+  ASSERT_NE(fence, nullptr);
+  EXPECT_EQ(fence->worker_pid, 0) << "its worker says that it stopped";
+  const protocol::FenceShard copy = *fence;
+  Fenced(copy, 0);
+  EXPECT_NE(rig.FindFor<protocol::LeasesGranted>(CoreRig::kWorker0 + 1), nullptr);
+  EXPECT_EQ(rig.FindFor<protocol::LeasesGranted>(CoreRig::kWorker0), nullptr);
+}
+
+TEST_F(Streaming, DeliveredButNotCountedIsFencedAfterAWhile) {
+  Attach(5, 1);
+  Return(rig.Shards().at(0));
+  rig.Pass(6'000, {CoreRig::kAgent, CoreRig::kTrainer0});
+  EXPECT_NE(rig.FindFor<protocol::FenceShard>(CoreRig::kTrainer0), nullptr);
+}
+
+TEST_F(Streaming, BadInputFailsTheStreamAndSaysWhy) {
+  Attach();
+  Return(rig.Shards().at(0), absl::StatusCode::kDataLoss);
+  const auto* failed = rig.FindFor<protocol::StreamFailed>(CoreRig::kTrainer0);
+  ASSERT_NE(failed, nullptr);
+  EXPECT_EQ(failed->outcome.code, static_cast<int>(absl::StatusCode::kDataLoss));
+  EXPECT_EQ(rig.Row(job).state, JobState::kFailed);
+}
+
+TEST_F(Streaming, SilentTrainersLeasesAreGoneWithinThreeSeconds) {
+  Attach();
+  const auto shards = rig.Shards();
+  rig.Pass(3'100);
+  const auto* revoked = rig.FindFor<protocol::LeasesRevoked>(CoreRig::kWorker0);
+  ASSERT_NE(revoked, nullptr);
+  EXPECT_EQ(revoked->leases.size(), shards.size());
+  EXPECT_EQ(rig.Row(job).state, JobState::kRunning);
+}
+
+TEST_F(Streaming, NewTrainerProcessTakesTheRankAndTheOldOneCannotReturn) {
+  Attach(5);
+  Attach(6);
+  EXPECT_NE(rig.Find<protocol::TrainerAttached>(), nullptr);
+  Attach(5);
+  EXPECT_NE(rig.Find<protocol::RequestFailed>(), nullptr);
+}
+
+TEST_F(Streaming, EndsDoneWhenEveryRankDetached) {
+  Attach();
+  rig.Tell(CoreRig::kTrainer0, protocol::DetachTrainer{job, 0});
+  EXPECT_NE(rig.Find<protocol::TrainerDetached>(), nullptr);
+  EXPECT_EQ(rig.Row(job).state, JobState::kDone);
+  EXPECT_EQ(rig.core().gauges().leases, 0u);
+}
+
+TEST_F(Streaming, WithoutAWorkerOfItsClassItFailsAfterAWhile) {
+  rig.Exited(0, 100);
+  Attach();
+  rig.Pass(31'000, {CoreRig::kAgent, CoreRig::kTrainer0});
+  EXPECT_NE(rig.FindFor<protocol::StreamFailed>(CoreRig::kTrainer0), nullptr);
+}
+
+TEST_F(Streaming, GoesBeforeBatchJobs) {
+  Attach();
+  rig.Submit("batch");
+  EXPECT_TRUE(rig.Granted().empty());
+}
+
+TEST_F(Streaming, OnlyTheSubmittersKeyMayAttach) {
+  rig.Join(CoreRig::kTrainer0, Role::kTrainer, "stranger");
+  Attach();
+  ASSERT_NE(rig.Find<protocol::RequestFailed>(), nullptr);
+  EXPECT_EQ(rig.Find<protocol::RequestFailed>()->outcome.code,
+            static_cast<int>(absl::StatusCode::kPermissionDenied));
+}
+
+TEST_F(Streaming, PlanOutsideTheLimitsFailsTheJob) {
+  const JobId bad = rig.Submit("bad", "stream");
+  rig.Finish(CoreRig::kWorker0, rig.Granted().at(0), {}, {}, R"({"plan":"p","geometry":{}})");
+  EXPECT_EQ(rig.Row(bad).state, JobState::kFailed);
+}
+
+TEST_F(Streaming, AfterARestartOlderLeasesAreFencedBeforeTheFirstGrant) {
+  Attach(5, 1);
+  rig.Restart();
+  rig.AddAgent();
+  rig.AddWorker();
+  rig.Join(CoreRig::kTrainer0, Role::kOperator, "ops");
+  Attach(5, 1);
+  EXPECT_TRUE(rig.Shards().empty());
+  const auto* fence = rig.FindFor<protocol::FenceShard>(CoreRig::kTrainer0);
+  ASSERT_NE(fence, nullptr);
+  EXPECT_EQ(fence->lease, (LeaseNumber{rig.core().incarnation(), 0}));
+  const protocol::FenceShard copy = *fence;
+  Fenced(copy, 0);
+  EXPECT_EQ(rig.Shards().size(), 1u);
+}
+
+}  // namespace
+}  // namespace patchbay::scheduler

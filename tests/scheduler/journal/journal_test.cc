@@ -1,0 +1,172 @@
+#include "scheduler/journal/journal.h"
+
+#include <condition_variable>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "scheduler/state/records.h"
+
+namespace patchbay::scheduler {
+namespace {
+
+/// Waits for sequences without a clock.
+struct Durable {
+  std::mutex mu;
+  std::condition_variable changed;
+  std::uint64_t sequence = 0;
+  Status status;
+  void Tell(const Status& told, std::uint64_t through) {
+    const std::lock_guard<std::mutex> lock(mu);
+    if (told.ok()) sequence = through;
+    if (!told.ok()) status = told;
+    changed.notify_all();
+  }
+  void WaitFor(std::uint64_t wanted) {
+    std::unique_lock<std::mutex> lock(mu);
+    changed.wait(lock, [&] { return sequence >= wanted || !status.ok(); });
+  }
+};
+
+class JournalTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/patchbay-journal-XXXXXX";
+    ASSERT_NE(mkdtemp(name), nullptr);
+    folder = name;
+    options.path = folder + "/journal.db";
+  }
+  void TearDown() override { std::filesystem::remove_all(folder); }
+
+  static JournalRecord Submission(std::uint64_t sequence, std::size_t bytes = 10) {
+    SubmitRecord submit;
+    submit.job = sequence;
+    submit.submission_key = std::to_string(sequence);
+    submit.root.op = "op";
+    submit.manifest = std::string(bytes, 'm');
+    return {sequence, EncodeRecord({1, submit})};
+  }
+  void Write(std::uint64_t first, std::uint64_t last) {
+    Durable durable;
+    auto journal = Journal::Open(options);
+    ASSERT_TRUE(journal.ok()) << journal.status();
+    (*journal)->Start([&](const Status& s, std::uint64_t n) { durable.Tell(s, n); });
+    for (std::uint64_t n = first; n <= last; ++n) (*journal)->Append({Submission(n)});
+    durable.WaitFor(last);
+    EXPECT_TRUE(durable.status.ok());
+  }
+  std::string folder;
+  JournalOptions options;
+};
+
+TEST_F(JournalTest, GivesBackWhatItSaidIsDurable) {
+  Write(1, 300);
+  Core core;
+  auto journal = Journal::Open(options);
+  ASSERT_TRUE(journal.ok());
+  ASSERT_TRUE((*journal)->ReplayInto(core).ok());
+  EXPECT_EQ(core.last_sequence(), 300u);
+  EXPECT_EQ(core.gauges().jobs, 300u);
+  struct stat found {};
+  ASSERT_EQ(stat(options.path.c_str(), &found), 0);
+  EXPECT_EQ(found.st_mode & 0777, 0600u);
+}
+
+TEST_F(JournalTest, CompactionKeepsTheState) {
+  Write(1, 100);
+  Core before;
+  {
+    Durable durable;
+    auto journal = Journal::Open(options);
+    ASSERT_TRUE((*journal)->ReplayInto(before).ok());
+    (*journal)->Start([&](const Status& s, std::uint64_t n) { durable.Tell(s, n); });
+    (*journal)->Compact(before.last_sequence(), before.EncodeSnapshot());
+    (*journal)->Append({Submission(101)});
+    durable.WaitFor(101);
+  }
+  Core after;
+  auto journal = Journal::Open(options);
+  ASSERT_TRUE((*journal)->ReplayInto(after).ok());
+  EXPECT_EQ((*journal)->records_since_snapshot(), 1u);
+  ASSERT_TRUE(before.Replay(101, Submission(101).bytes).ok());
+  EXPECT_EQ(after.DurableStateHash(), before.DurableStateHash());
+}
+
+TEST_F(JournalTest, SurvivesKillWithEverythingAcknowledged) {
+  int told[2];
+  ASSERT_EQ(pipe(told), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    auto journal = Journal::Open(options);
+    if (!journal.ok()) _exit(1);
+    (*journal)->Start([&](const Status&, std::uint64_t n) {
+      if (write(told[1], &n, sizeof n) < 0) _exit(1);
+    });
+    for (std::uint64_t n = 1;; ++n) (*journal)->Append({Submission(n)});
+  }
+  std::uint64_t acknowledged = 0;
+  for (int i = 0; i < 20; ++i) ASSERT_EQ(read(told[0], &acknowledged, sizeof acknowledged), 8);
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  close(told[1]);
+  std::uint64_t more = 0;
+  while (read(told[0], &more, sizeof more) == 8) acknowledged = more;
+  close(told[0]);
+  Core core;
+  auto journal = Journal::Open(options);
+  ASSERT_TRUE(journal.ok()) << journal.status();
+  ASSERT_TRUE((*journal)->ReplayInto(core).ok());
+  EXPECT_GE(core.last_sequence(), acknowledged);
+}
+
+TEST_F(JournalTest, FullDiskStopsAcknowledgementsAndSaysSo) {
+  options.file_bytes_max = 256 << 10;
+  Durable durable;
+  {
+    auto journal = Journal::Open(options);
+    ASSERT_TRUE(journal.ok());
+    (*journal)->Start([&](const Status& s, std::uint64_t n) { durable.Tell(s, n); });
+    for (std::uint64_t n = 1; n <= 100; ++n) (*journal)->Append({Submission(n, 20'000)});
+    durable.WaitFor(100);
+  }
+  EXPECT_TRUE(absl::IsResourceExhausted(durable.status)) << durable.status;
+  options.file_bytes_max = 8ull << 30;
+  Core core;
+  auto journal = Journal::Open(options);
+  ASSERT_TRUE(journal.ok());
+  ASSERT_TRUE((*journal)->ReplayInto(core).ok());
+  EXPECT_EQ(core.last_sequence(), durable.sequence);
+}
+
+TEST_F(JournalTest, SecondSchedulerIsKeptOut) {
+  auto first = Journal::Open(options);
+  ASSERT_TRUE(first.ok());
+  EXPECT_TRUE(absl::IsUnavailable(Journal::Open(options).status()));
+}
+
+TEST_F(JournalTest, DamagedFileIsRefused) {
+  Write(1, 500);
+  {
+    std::fstream file(options.path, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(4096 + 8);
+    file << std::string(3000, 'x');
+  }
+  EXPECT_TRUE(absl::IsDataLoss(Journal::Open(options).status()));
+}
+
+TEST_F(JournalTest, MissingRecordIsDataLoss) {
+  Write(1, 5);
+  Write(7, 8);
+  Core core;
+  auto journal = Journal::Open(options);
+  EXPECT_TRUE(absl::IsDataLoss((*journal)->ReplayInto(core)));
+}
+
+}  // namespace
+}  // namespace patchbay::scheduler

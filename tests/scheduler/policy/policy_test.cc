@@ -1,0 +1,91 @@
+#include <gtest/gtest.h>
+
+#include "scheduler/policy/pace.h"
+#include "scheduler/policy/ready_queue.h"
+#include "scheduler/policy/resources.h"
+#include "scheduler/policy/retry.h"
+#include "scheduler/state/limits.h"
+
+namespace patchbay::scheduler {
+namespace {
+
+TEST(Retry, WrongInputIsNeverRetriedPassingTroubleIs) {
+  using Code = absl::StatusCode;
+  for (const Code code : {Code::kInvalidArgument, Code::kDataLoss, Code::kNotFound,
+                          Code::kPermissionDenied, Code::kUnimplemented, Code::kOk}) {
+    EXPECT_FALSE(IsRetryable(static_cast<int>(code))) << static_cast<int>(code);
+  }
+  for (const Code code : {Code::kUnavailable, Code::kResourceExhausted, Code::kDeadlineExceeded}) {
+    EXPECT_TRUE(IsRetryable(static_cast<int>(code))) << static_cast<int>(code);
+  }
+}
+
+TEST(Retry, BackOffDoublesUpToItsLimit) {
+  EXPECT_EQ(BackOff(1, 500, 30'000), 500);
+  EXPECT_EQ(BackOff(3, 500, 30'000), 2'000);
+  EXPECT_EQ(BackOff(200, 500, 30'000), 30'000);
+}
+
+TEST(Pace, QueueDepthFollowsMeasuredTime) {
+  TaskPace pace;
+  EXPECT_EQ(pace.EstimateUs("unknown"), kUnknownTaskUs);
+  pace.Measure("tiny", 1'000, 100);
+  EXPECT_EQ(pace.EstimateUs("tiny"), 10);
+  EXPECT_TRUE(QueueHasRoom(0, 0, 60'000'000)) << "an idle worker takes anything";
+  EXPECT_FALSE(QueueHasRoom(1, 1'000'000, 1'000'000));
+  EXPECT_TRUE(QueueHasRoom(kMaxQueueDepth - 1, 5'000, 10));
+  EXPECT_FALSE(QueueHasRoom(kMaxQueueDepth, 5'000, 10));
+}
+
+TEST(Pace, MeasuredOpsAreBounded) {
+  TaskPace pace;
+  for (std::size_t i = 0; i < kMaxMeasuredOps + 10; ++i) pace.Measure(StrCat("op", i), 5, 1);
+  EXPECT_EQ(pace.EstimateUs(StrCat("op", kMaxMeasuredOps + 5)), kUnknownTaskUs);
+}
+
+TEST(Pace, ShortShardsAreQueuedDeeperWithinTheLimit) {
+  ShardPace pace;
+  EXPECT_EQ(pace.Depth(), kMinShardDepth);
+  pace.Measure(1'000'000);
+  EXPECT_EQ(pace.Depth(), 2u);
+  ShardPace quick;
+  quick.Measure(1'000);
+  EXPECT_EQ(quick.Depth(), kMaxShardDepth);
+}
+
+TEST(Resources, WorkerOccupiesTheLargestOfItsTasks) {
+  Occupancy occupancy;
+  occupancy.Add({1000, 0, 10});
+  occupancy.Add({500, 1, 20});
+  EXPECT_EQ(occupancy.Occupied(), (Resources{1000, 1, 20}));
+  occupancy.Remove({1000, 0, 10});
+  EXPECT_EQ(occupancy.Occupied(), (Resources{500, 1, 20}));
+  occupancy.Remove({500, 1, 20});
+  EXPECT_EQ(occupancy.Occupied(), (Resources{0, 0, 0}));
+}
+
+TEST(ReadyQueue, OrdersByPriorityThenJobThenArrival) {
+  ReadyQueue queue;
+  const Resources need{1, 0, 0};
+  queue.Push({0, 1}, need, {{1, 0}, 1});
+  queue.Push({5, 3}, need, {{3, 0}, 1});
+  queue.Push({5, 2}, need, {{2, 0}, 1});
+  queue.Push({5, 2}, need, {{2, 1}, 1});
+  std::vector<TaskId> order;
+  while (auto* lane = queue.Best([](const Resources&) { return true; })) {
+    order.push_back(queue.Pop(*lane).task);
+  }
+  EXPECT_EQ(order, (std::vector<TaskId>{{2, 0}, {2, 1}, {3, 0}, {1, 0}}));
+  EXPECT_TRUE(queue.empty());
+}
+
+TEST(ReadyQueue, RefusesMoreShapesThanItsLimit) {
+  ReadyQueue queue;
+  for (std::uint32_t i = 0; i < kMaxResourceShapes; ++i) {
+    EXPECT_TRUE(queue.Push({0, 1}, {i, 0, 0}, {{1, i}, 1}));
+  }
+  EXPECT_FALSE(queue.Push({0, 1}, {99999, 0, 0}, {{1, 0}, 1}));
+}
+
+}  // namespace
+}  // namespace patchbay::scheduler

@@ -1,0 +1,62 @@
+#include <gtest/gtest.h>
+
+#include <cstdio>
+
+#include "tests/sim/sim_world.h"
+
+namespace patchbay::sim {
+namespace {
+
+constexpr std::uint64_t kSeeds = 600;
+constexpr std::uint64_t kLargeSeeds = 4;
+
+/// Seeds that once showed a bug run first, always.
+constexpr std::uint64_t kFormerlyFailing[] = {2, 7, 37, 40, 65, 98, 175, 178};
+
+void RunAndReport(std::uint64_t seed, bool large, Coverage& coverage) {
+  RunOptions options;
+  options.seed = seed;
+  options.large = large;
+  const RunResult result = RunSeed(options);
+  EXPECT_EQ(result.violation, "") << "replay with: patchbay_sim --seed " << seed
+                                  << (large ? " --large" : "") << " --trace";
+  for (const auto& [fault, times] : result.coverage) coverage[fault] += times;
+}
+
+TEST(Simulation, SeedsThatOnceFailedKeepTheirPromises) {
+  Coverage coverage;
+  for (const std::uint64_t seed : kFormerlyFailing) RunAndReport(seed, false, coverage);
+}
+
+TEST(Simulation, NoSeedBreaksAnInvariantAndEveryJobEnds) {
+  Coverage coverage;
+  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) RunAndReport(seed, false, coverage);
+  for (const char* fault : {"worker crash", "agent crash", "scheduler crash", "trainer crash",
+                            "worker frozen", "trainer frozen", "partition", "message lost",
+                            "message duplicated", "journal tail lost", "connection broken",
+                            "delivery failed", "delivery lost, reported as sent", "poison task",
+                            "hanging task", "batch moved to a spare slot", "shard fenced",
+                            "worker killed by order", "restart from snapshot"}) {
+    EXPECT_GE(coverage[fault], 20u) << fault << " is hardly tried";
+    std::printf("  %-34s %llu\n", fault, static_cast<unsigned long long>(coverage[fault]));
+  }
+}
+
+TEST(Simulation, HundredsOfWorkersKeepTheSamePromises) {
+  Coverage coverage;
+  for (std::uint64_t seed = 1; seed <= kLargeSeeds; ++seed) RunAndReport(seed, true, coverage);
+}
+
+TEST(Simulation, TheSameSeedGivesTheSameTrace) {
+  for (const std::uint64_t seed : {11u, 12u, 13u}) {
+    RunOptions options;
+    options.seed = seed;
+    const RunResult first = RunSeed(options), second = RunSeed(options);
+    EXPECT_EQ(first.trace_hash, second.trace_hash);
+    EXPECT_EQ(first.events, second.events);
+    EXPECT_NE(first.trace_hash, 0u);
+  }
+}
+
+}  // namespace
+}  // namespace patchbay::sim
