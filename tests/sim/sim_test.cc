@@ -1,6 +1,6 @@
-#include <gtest/gtest.h>
-
 #include <cstdio>
+
+#include <gtest/gtest.h>
 
 #include "tests/sim/sim_world.h"
 
@@ -31,12 +31,12 @@ TEST(Simulation, SeedsThatOnceFailedKeepTheirPromises) {
 TEST(Simulation, NoSeedBreaksAnInvariantAndEveryJobEnds) {
   Coverage coverage;
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) RunAndReport(seed, false, coverage);
-  for (const char* fault : {"worker crash", "agent crash", "scheduler crash", "trainer crash",
-                            "worker frozen", "trainer frozen", "partition", "message lost",
-                            "message duplicated", "journal tail lost", "connection broken",
-                            "delivery failed", "delivery lost, reported as sent", "poison task",
-                            "hanging task", "batch moved to a spare slot", "shard fenced",
-                            "worker killed by order", "restart from snapshot"}) {
+  for (const char* fault :
+       {"worker crash", "agent crash", "scheduler crash", "trainer crash", "worker frozen",
+        "trainer frozen", "partition", "message lost", "message duplicated", "journal tail lost",
+        "connection broken", "delivery failed", "delivery lost, reported as sent", "poison task",
+        "hanging task", "batch moved to a spare slot", "shard fenced", "worker killed by order",
+        "restart from snapshot"}) {
     EXPECT_GE(coverage[fault], 20u) << fault << " is hardly tried";
     std::printf("  %-34s %llu\n", fault, static_cast<unsigned long long>(coverage[fault]));
   }

@@ -82,7 +82,7 @@ void World::BuildCluster() {
       const char* kind = kKinds[dice_.Below(7)];
       job.kind = "batch";
       const std::uint64_t most = kind == kKinds[0] ? 400 : 40;
-      job.payload = StrCat("fan ", 1 + dice_.Below(options_.large ? most * 4 : most), " ", kind);
+      job.payload = StrCat("fan ", 2 + dice_.Below(options_.large ? most * 4 : most), " ", kind);
       const std::string name = kind;
       if (name == "bad" || name == "poison" || name == "hang") {
         job.expected = protocol::JobState::kPartlyFailed;

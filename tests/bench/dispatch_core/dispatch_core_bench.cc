@@ -1,0 +1,118 @@
+// How many no-op tasks a second the scheduler's core leases and commits, without sockets and disk:
+// records are encoded, applied and reported durable at once.
+#include <benchmark/benchmark.h>
+
+#include "scheduler/core/core.h"
+
+namespace patchbay::scheduler {
+namespace {
+
+using protocol::Body;
+
+class Cluster {
+ public:
+  explicit Cluster(std::uint32_t workers) {
+    Run([&](Actions& out) { core_.Start(At(), out); });
+    core_.PeerJoined(1, {Role::kOperator, "ops", {"/"}, {"/"}});
+    core_.PeerJoined(2, {Role::kWorker, "node", {}, {}});
+    protocol::RegisterAgent agent;
+    agent.node = "node";
+    agent.cpus = workers;
+    agent.agent_incarnation = 1;
+    Tell(2, agent);
+    for (std::uint32_t i = 0; i < workers; ++i) {
+      core_.PeerJoined(10 + i, {Role::kWorker, "node", {}, {}});
+      protocol::RegisterWorker worker;
+      worker.node = "node";
+      worker.index = i;
+      worker.agent_incarnation = 1;
+      worker.worker_incarnation = 100 + i;
+      worker.capacity = {1000, 0, 0};
+      Tell(10 + i, worker);
+    }
+  }
+
+  /// A job whose root spawns `count` no-op tasks.
+  void Submit(std::uint32_t count) {
+    protocol::SubmitJob submit;
+    submit.submission_key = std::to_string(++jobs_);
+    submit.kind = "noop";
+    submit.root.op = "root";
+    spawn_ = count;
+    Tell(1, submit);
+  }
+
+  /// Workers finish what they were given until nothing is left. Returns tasks committed.
+  std::uint64_t Drain() {
+    std::uint64_t done = 0;
+    while (!inbox_.empty()) {
+      auto [peer, granted] = std::move(inbox_.back());
+      inbox_.pop_back();
+      protocol::TasksFinished finished;
+      for (const protocol::TaskLease& lease : granted.tasks) {
+        protocol::TasksFinished::Item item;
+        item.lease = lease.lease;
+        item.task = lease.task;
+        if (lease.op == "root") {
+          protocol::TaskSpec spec;
+          spec.op = "noop";
+          spec.group = 1;
+          item.spawned.assign(spawn_, spec);
+        }
+        finished.items.push_back(std::move(item));
+      }
+      done += finished.items.size();
+      Tell(peer, std::move(finished));
+    }
+    return done;
+  }
+
+ private:
+  template <typename Event>
+  void Run(const Event& event) {
+    Actions out;
+    event(out);
+    const bool wrote = !out.records.empty();
+    Keep(std::move(out));
+    if (!wrote) return;
+    Actions later;
+    core_.JournalDurable(core_.last_sequence(), At(), later);
+    Keep(std::move(later));
+  }
+  void Tell(PeerId peer, Body body) {
+    now_us_ += 100;
+    Run([&](Actions& out) {
+      core_.Receive(peer, {protocol::kProtocolVersion, 1, 7, std::move(body)}, At(), out);
+    });
+  }
+  void Keep(Actions&& out) {
+    for (SendAction& send : out.sends) {
+      if (auto* granted = std::get_if<protocol::LeasesGranted>(&send.body)) {
+        inbox_.emplace_back(send.peer, std::move(*granted));
+      }
+    }
+  }
+  Instant At() const { return {1000 + now_us_ / 1000, 0}; }
+
+  Core core_;
+  std::uint64_t jobs_ = 0;
+  std::uint32_t spawn_ = 0;
+  std::int64_t now_us_ = 0;
+  std::vector<std::pair<PeerId, protocol::LeasesGranted>> inbox_;
+};
+
+void DispatchNoopTasks(benchmark::State& state) {
+  Cluster cluster(static_cast<std::uint32_t>(state.range(0)));
+  std::uint64_t tasks = 0;
+  for (auto _ : state) {
+    cluster.Submit(20'000);
+    tasks += cluster.Drain();
+  }
+  state.SetItemsProcessed(static_cast<std::int64_t>(tasks));
+}
+BENCHMARK(DispatchNoopTasks)->Arg(2)->Arg(16)->Arg(128)->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace patchbay::scheduler
+
+BENCHMARK_MAIN();
