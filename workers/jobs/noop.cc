@@ -1,5 +1,7 @@
 #include "workers/jobs/noop.h"
 
+#include <algorithm>
+
 #include "runtime/base/clock.h"
 
 namespace patchbay::workers {
@@ -39,7 +41,14 @@ StatusOr<TaskOutput> RunNoop(TaskContext& context) {
   protocol::TaskSpec child;
   child.op = "noop";
   child.payload = "{}";
-  output.spawned.assign(static_cast<std::size_t>(spawn), child);
+  if (spawn <= kNoopsPerTask) {
+    output.spawned.assign(static_cast<std::size_t>(spawn), child);
+    return output;
+  }
+  for (std::int64_t left = spawn; left > 0; left -= kNoopsPerTask) {
+    child.payload = DumpJson({{"spawn", std::min(left, kNoopsPerTask)}});
+    output.spawned.push_back(child);
+  }
   return output;
 }
 

@@ -5,8 +5,12 @@
 
 namespace patchbay::workers {
 
+/// Most tasks one noop spawns itself: they travel in one message.
+inline constexpr std::int64_t kNoopsPerTask = 10'000;
+
 /// Payload {"spawn": n, "result": text, "fail": text, "spin_ms": n}, all optional: spawns n more
-/// noops, returns the text, fails with FailedPrecondition, works for that long with progress.
+/// noops (above kNoopsPerTask through noops that spawn that many each), returns the text, fails
+/// with FailedPrecondition, works for that long with progress.
 StatusOr<TaskOutput> RunNoop(TaskContext& context);
 
 }  // namespace patchbay::workers

@@ -1,0 +1,152 @@
+// The planning task on real slides and stores, and everything it refuses.
+#include "workers/jobs/stream_plan.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include <gtest/gtest.h>
+
+#include "ops/chain.h"
+#include "runtime/base/hash.h"
+#include "runtime/plan/plan.h"
+#include "workers/jobs/find_images.h"
+#include "workers/jobs/image_digest.h"
+
+namespace patchbay::workers {
+namespace {
+
+namespace fs = std::filesystem;
+
+class StreamPlanTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    const char* data = std::getenv("PATCHBAY_TEST_DATA");
+    if (data == nullptr || !fs::exists(fs::path(data) / "wsi/CMU-1-Small-Region.svs")) {
+      GTEST_SKIP() << "needs the slides of PATCHBAY_TEST_DATA";
+    }
+    slide_ = fs::canonical(fs::path(data) / "wsi/CMU-1-Small-Region.svs");
+    root_ = fs::canonical(fs::temp_directory_path()) / ("stream_plan_" + Hex64(RandomU64()));
+    fs::create_directories(root_ / "dataset/b");
+    fs::copy(slide_, root_ / "dataset/b/two.svs");
+    fs::copy(slide_, root_ / "dataset/one.SVS");
+    std::ofstream(root_ / "dataset/notes.txt") << "not a slide";
+    fs::create_directories(root_ / "dataset/.hidden");
+    std::ofstream(root_ / "dataset/.hidden/three.svs") << "not a slide either";
+    context_.signals = &signals_;
+    context_.rights.read = {"/"};
+    context_.state_folder = root_ / "state";
+    const std::string yaml =
+        "dataset: x\nseed: 5\npatch: {size: [512, 512]}\nbatch: {global_size: 4, dtype: uint8}\n";
+    const auto config = plan::ParseRunConfig(yaml, "test", ops::OpKeys());
+    ASSERT_TRUE(config.ok()) << config.status();
+    context_.payload = plan::ToJson(*config);
+  }
+  void TearDown() override {
+    if (!root_.empty()) fs::remove_all(root_);
+  }
+
+  StatusOr<Json> Plan(const std::vector<std::string>& images) {
+    context_.manifest = {{"images", images}};
+    PB_ASSIGN_OR_RETURN(const TaskOutput output, RunStreamPlan(context_));
+    return ParseJson(output.result, "result");
+  }
+  std::string Dataset() const { return (root_ / "dataset").string(); }
+
+  fs::path slide_, root_;
+  TaskSignals signals_;
+  TaskContext context_;
+};
+
+TEST_F(StreamPlanTest, PlansASlideByItsContent) {
+  const auto result = Plan({slide_});
+  ASSERT_TRUE(result.ok()) << result.status();
+  const auto plan = plan::Plan::Parse((*result)["plan"].get<std::string>(), ops::OpKeys());
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  ASSERT_EQ(plan->images().size(), 1u);
+  EXPECT_EQ(plan->images()[0].height, 2967);
+  EXPECT_EQ(plan->images()[0].width, 2220);
+  EXPECT_EQ(plan->images()[0].digest.Hex(),
+            "ed92d5a9f2e86df67640d6f92ce3e231419ce127131697fbbce42ad5e002c8a7");
+  EXPECT_EQ((*result)["geometry"]["patches_per_epoch"], 6 * 5);
+  EXPECT_EQ((*result)["geometry"]["global_batch"], 4);
+  EXPECT_EQ((*result)["geometry"]["tail"], "keep");
+  EXPECT_EQ((*result)["manifest"]["images"], Json::array({slide_.string()}));
+}
+
+TEST_F(StreamPlanTest, DoesNotDependOnWhereTheDatasetLies) {
+  const auto here = Plan({Dataset()});
+  ASSERT_TRUE(here.ok()) << here.status();
+  fs::rename(root_ / "dataset", root_ / "another-name");
+  const auto there = Plan({(root_ / "another-name").string()});
+  ASSERT_TRUE(there.ok()) << there.status();
+  EXPECT_EQ((*here)["plan"], (*there)["plan"]);
+}
+
+TEST_F(StreamPlanTest, SearchesFoldersInOrderAndPassesOverWhatIsNoSlide) {
+  const auto images = FindImages(context_, {Dataset()});
+  ASSERT_TRUE(images.ok()) << images.status();
+  EXPECT_EQ(*images, (std::vector<std::string>{Dataset() + "/b/two.svs", Dataset() + "/one.SVS"}));
+}
+
+TEST_F(StreamPlanTest, TakesAnImageThatIsNamedTwiceOnce) {
+  const auto images = FindImages(context_, {Dataset() + "/one.SVS", Dataset()});
+  ASSERT_TRUE(images.ok()) << images.status();
+  EXPECT_EQ(*images, (std::vector<std::string>{Dataset() + "/one.SVS", Dataset() + "/b/two.svs"}));
+}
+
+TEST_F(StreamPlanTest, CountsTheRanksOfTheJob) {
+  context_.payload["world_size"] = 2;
+  const auto result = Plan({slide_});
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ((*result)["geometry"]["world_size"], 2);
+  context_.payload["world_size"] = 5;
+  EXPECT_EQ(Plan({slide_}).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(StreamPlanTest, RemembersTheDigestOfASlide) {
+  const std::string copy = Dataset() + "/one.SVS";
+  const auto first = ImageDigest(context_, copy);
+  ASSERT_TRUE(first.ok()) << first.status();
+  const std::uint64_t progress = signals_.progress;
+  EXPECT_EQ(*ImageDigest(context_, copy), *first);
+  EXPECT_EQ(signals_.progress.load(), progress) << "it was hashed again";
+  std::ofstream(copy, std::ios::app) << "more";
+  EXPECT_NE(*ImageDigest(context_, copy), *first);
+}
+
+TEST_F(StreamPlanTest, NamesTheImageItCannotOpen) {
+  std::ofstream(root_ / "dataset/broken.svs") << "II*";
+  const Status status = Plan({Dataset()}).status();
+  EXPECT_FALSE(status.ok());
+  EXPECT_NE(MessageOf(status).find(Dataset() + "/broken.svs"), std::string::npos) << status;
+}
+
+TEST_F(StreamPlanTest, NamesTheImageWithoutTheLevel) {
+  context_.payload["patch"]["level"] = 9;
+  const Status status = Plan({slide_}).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(MessageOf(status).find(slide_.string()), std::string::npos) << status;
+}
+
+TEST_F(StreamPlanTest, RefusesWhatIsNotThereAndWhatHoldsNoImage) {
+  EXPECT_EQ(Plan({Dataset() + "/nothing"}).status().code(), absl::StatusCode::kNotFound);
+  fs::create_directories(root_ / "empty");
+  EXPECT_EQ(Plan({(root_ / "empty").string()}).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(Plan({}).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(StreamPlanTest, RefusesPathsOutsideTheKeysFolders) {
+  context_.rights.read = {Dataset()};
+  EXPECT_EQ(Plan({slide_}).status().code(), absl::StatusCode::kPermissionDenied);
+  fs::create_symlink(slide_, root_ / "dataset/link.svs");
+  EXPECT_EQ(Plan({Dataset()}).status().code(), absl::StatusCode::kPermissionDenied);
+}
+
+TEST_F(StreamPlanTest, StopsWhenItsLeaseIsRevoked) {
+  signals_.cancelled = true;
+  EXPECT_EQ(Plan({Dataset()}).status().code(), absl::StatusCode::kCancelled);
+}
+
+}  // namespace
+}  // namespace patchbay::workers

@@ -1,0 +1,148 @@
+// The table of ops, the thread that runs them, and what travels back.
+#include <condition_variable>
+#include <filesystem>
+#include <mutex>
+
+#include <gtest/gtest.h>
+
+#include "runtime/base/hash.h"
+#include "workers/jobs/result_file.h"
+#include "workers/jobs/task_table.h"
+#include "workers/task_runner.h"
+
+namespace patchbay::workers {
+namespace {
+
+StatusOr<TaskOutput> Run(const std::string& op, const std::string& payload) {
+  TaskSignals signals;
+  TaskContext context;
+  context.signals = &signals;
+  context.payload = Json::parse(payload);
+  return RunTask(op, context);
+}
+
+TEST(TaskTable, NamesTheNearestOpForOneItDoesNotKnow) {
+  const Status status = Run("stream.plam", "{}").status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
+  EXPECT_NE(MessageOf(status).find("did you mean stream.plan?"), std::string::npos);
+}
+
+TEST(TaskTable, ListsItsOpsInOrder) {
+  const std::vector<std::string> names = TaskNames();
+  EXPECT_TRUE(std::is_sorted(names.begin(), names.end()));
+  for (const std::string& name : names) EXPECT_NE(FindTask(name), nullptr);
+}
+
+TEST(Noop, SpawnsReturnsAndFailsAsAsked) {
+  EXPECT_EQ(Run("noop", R"({"spawn": 3})")->spawned.size(), 3u);
+  EXPECT_EQ(Run("noop", R"({"result": "yes"})")->result, "yes");
+  EXPECT_EQ(Run("noop", R"({"fail": "why"})").status().code(),
+            absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(Run("noop", R"({"spawn": -1})").status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Run("noop", R"({"spawn": "x"})").status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(Noop, SpawnsManyInTwoSteps) {
+  const auto first = Run("noop", R"({"spawn": 25000})");
+  ASSERT_TRUE(first.ok()) << first.status();
+  ASSERT_EQ(first->spawned.size(), 3u);
+  std::size_t total = 0;
+  for (const auto& child : first->spawned) total += Run("noop", child.payload)->spawned.size();
+  EXPECT_EQ(total, 25000u);
+}
+
+/// A runner and what it reported.
+class RunnerTest : public testing::Test {
+ protected:
+  protocol::TaskLease Lease(std::uint64_t number, const std::string& payload) {
+    protocol::TaskLease lease;
+    lease.lease = {1, number};
+    lease.task = {7, static_cast<std::uint32_t>(number)};
+    lease.op = "noop";
+    lease.payload = payload;
+    return lease;
+  }
+  protocol::TasksFinished::Item WaitFor(std::uint64_t number) {
+    std::unique_lock lock(mu_);
+    changed_.wait(lock, [&] { return ended_.contains({1, number}); });
+    return ended_.at({1, number});
+  }
+  std::size_t count() {
+    const std::lock_guard lock(mu_);
+    return ended_.size();
+  }
+
+  std::mutex mu_;
+  std::condition_variable changed_;
+  std::map<LeaseNumber, protocol::TasksFinished::Item> ended_;  // guarded by mu_
+  TaskRunner runner_{{}, [this](protocol::TasksFinished::Item item) {
+                       const std::lock_guard lock(mu_);
+                       ended_.emplace(item.lease, std::move(item));
+                       changed_.notify_all();
+                     }};
+};
+
+TEST_F(RunnerTest, ReportsResultsAndFailures) {
+  ASSERT_TRUE(runner_.Submit(Lease(1, R"({"result": "a"})")).ok());
+  ASSERT_TRUE(runner_.Submit(Lease(2, R"({"fail": "b"})")).ok());
+  ASSERT_TRUE(runner_.Submit(Lease(3, "not json")).ok());
+  EXPECT_EQ(WaitFor(1).result, "a");
+  EXPECT_EQ(StatusOf(WaitFor(2).outcome).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(StatusOf(WaitFor(3).outcome).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(WaitFor(3).task, (TaskId{7, 3}));
+}
+
+TEST_F(RunnerTest, RefusesALeaseItHolds) {
+  ASSERT_TRUE(runner_.Submit(Lease(1, R"({"spin_ms": 3600000})")).ok());
+  EXPECT_EQ(runner_.Submit(Lease(1, "")).code(), absl::StatusCode::kInvalidArgument);
+  runner_.Revoke({1, 1});
+}
+
+TEST_F(RunnerTest, StopsARevokedTaskAndReportsNothing) {
+  ASSERT_TRUE(runner_.Submit(Lease(1, R"({"spin_ms": 3600000})")).ok());
+  ASSERT_TRUE(runner_.Submit(Lease(2, R"({"result": "next"})")).ok());
+  ASSERT_TRUE(runner_.Submit(Lease(3, R"({"spin_ms": 3600000})")).ok());
+  ASSERT_TRUE(runner_.Submit(Lease(4, "")).ok());
+  runner_.Revoke({1, 3});
+  runner_.Revoke({1, 1});
+  EXPECT_EQ(WaitFor(2).result, "next");
+  WaitFor(4);
+  EXPECT_EQ(count(), 2u);
+}
+
+TEST_F(RunnerTest, ProgressRisesWhileATaskWorks) {
+  const std::uint64_t before = runner_.progress();
+  ASSERT_TRUE(runner_.Submit(Lease(1, R"({"spin_ms": 1})")).ok());
+  WaitFor(1);
+  const std::uint64_t after = runner_.progress();
+  EXPECT_GT(after, before);
+  ASSERT_TRUE(runner_.Submit(Lease(2, "")).ok());
+  WaitFor(2);
+  EXPECT_GT(runner_.progress(), after);
+}
+
+TEST(ResultFile, LargeResultsTravelAsAFileNamedByItsHash) {
+  namespace fs = std::filesystem;
+  const std::string folder = fs::canonical(fs::temp_directory_path()) / Hex64(RandomU64());
+  fs::create_directories(folder);
+  TaskContext context;
+  context.rights.write = {folder};
+  EXPECT_EQ(*InlineOrFile(context, folder, "small"), "small");
+  const std::string large(protocol::kMaxInlineResultBytes + 1, 'x');
+  const auto reference = InlineOrFile(context, folder, large);
+  ASSERT_TRUE(reference.ok()) << reference.status();
+  EXPECT_LT(reference->size(), 1000u);
+  EXPECT_EQ(*ResolveResult(context, *reference), large);
+  EXPECT_EQ(*ResolveResult(context, "small"), "small");
+
+  const std::string file = StrCat(folder, "/", Sha256Of(large).Hex(), ".result");
+  fs::resize_file(file, 10);
+  EXPECT_EQ(ResolveResult(context, *reference).status().code(), absl::StatusCode::kDataLoss);
+  context.rights.write = {"/nowhere"};
+  EXPECT_EQ(ResolveResult(context, *reference).status().code(),
+            absl::StatusCode::kPermissionDenied);
+  fs::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace patchbay::workers
