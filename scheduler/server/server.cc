@@ -23,6 +23,8 @@ namespace {
 constexpr TimeMs kTickMs = 100;
 /// Records on their way to the disk at which peers have to wait.
 constexpr std::uint64_t kUndurableRecordsMax = 50'000;
+/// A shutdown waits so long for agents to drain.
+constexpr TimeMs kDrainMaxMs = 45'000;
 constexpr TimeMs kStopDelayMs = 50;  ///< for the last answers to leave
 constexpr std::uint64_t kLoggedDropsMax = 10;
 
@@ -77,6 +79,8 @@ class CoreServer final : public Server {
   void ServeHostRequest(const HostRequest& request);
   Status ReloadKeys();
   void CompactIfLarge();
+  /// Tells every agent, and stops when the last has left or had its time.
+  void DrainThenStop();
   void Fail(Status why);
 
   control::EventLoop& loop_;
@@ -90,6 +94,8 @@ class CoreServer final : public Server {
   protocol::Decoder decoder_;
   Actions actions_;
   absl::flat_hash_map<PeerId, std::string> joined_;  ///< with their key names
+  std::set<PeerId> agents_;  ///< that offered their node: they are told when the cluster stops
+  bool draining_ = false;
   ReplyCache replies_;
   std::map<Awaited, std::uint64_t> awaited_;  ///< with the sender's incarnation
   std::uint64_t incarnation_ = 0;             ///< of this process, as a sender
@@ -153,6 +159,7 @@ void CoreServer::OnMessage(const control::Peer& peer, std::span<const std::byte>
         peer.id, {ToCoreRole(peer.role), peer.key_name, peer.read_prefixes, peer.write_prefixes});
   }
   if (AnswerAgain(peer, *message)) return;
+  if (std::holds_alternative<protocol::RegisterAgent>(message->body)) agents_.insert(peer.id);
   core_.Receive(peer.id, *std::move(message), Now(), actions_);
   CarryOut(actions_);
 }
@@ -183,6 +190,7 @@ void CoreServer::OnGone(PeerId peer) {
   awaited_.erase(awaited_.lower_bound({peer, 0}), awaited_.lower_bound({peer + 1, 0}));
   core_.PeerGone(peer, Now(), actions_);
   CarryOut(actions_);
+  if (agents_.erase(peer) != 0 && draining_ && agents_.empty()) Stop();
 }
 
 void CoreServer::OnDurable(const Status& status, std::uint64_t sequence) {
@@ -248,7 +256,7 @@ void CoreServer::ServeHostRequest(const HostRequest& request) {
     case HostRequest::Kind::kShutDown:
       LogInfo("asked to shut down");
       Send(request.peer, request.request_id, protocol::ShuttingDown{});
-      return Stop();
+      return DrainThenStop();
   }
 }
 
@@ -256,6 +264,13 @@ Status CoreServer::ReloadKeys() {
   PB_ASSIGN_OR_RETURN(auto keys, control::KeyTable::Load(options_.keys_folder));
   socket_->ReplaceKeys(std::move(keys));
   return absl::OkStatus();
+}
+
+void CoreServer::DrainThenStop() {
+  if (std::exchange(draining_, true)) return;
+  for (const PeerId agent : agents_) Send(agent, 0, protocol::Drain{});
+  if (agents_.empty()) return Stop();
+  timers_.push_back(loop_.After(kDrainMaxMs, [this] { Stop(); }));
 }
 
 void CoreServer::Stop() {

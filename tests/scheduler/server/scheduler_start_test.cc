@@ -102,6 +102,38 @@ TEST(SchedulerStart, DamagedJournalIsNotOverwritten) {
   EXPECT_EQ(*ReadFile(path, 1 << 20), garbage);
 }
 
+TEST(SchedulerStart, ShutdownDrainsTheAgentsFirst) {
+  SchedulerProcess process;
+  const auto op = process.NewKey("op", control::Role::kOperator);
+  const auto node = process.NewKey("node", control::Role::kWorker);
+  ASSERT_EQ(process.Start(), 0);
+  const auto loop = *control::EventLoop::Open();
+  bool registered = false, told = false;
+  std::unique_ptr<control::Session> agent;
+  agent = *control::Session::Open(
+      *loop, node,
+      {.on_connected =
+           [&] {
+             protocol::RegisterAgent offer;
+             offer.node = "node";
+             offer.agent_incarnation = 1;
+             agent->Request(offer, kPatienceMs, [&](auto answer) { registered = answer.ok(); });
+           },
+       .on_lost = {},
+       .on_fact =
+           [&](protocol::Body body) {
+             if (std::holds_alternative<protocol::Drain>(body)) told = true;
+           }});
+  ASSERT_TRUE(loop->RunUntil([&] { return registered; }, kPatienceMs));
+  const auto client = control::RequestClient::Open(op, kPatienceMs);
+  ASSERT_TRUE(client.ok());
+  ASSERT_TRUE((*client)->Call(protocol::ShutDown{}, kPatienceMs).ok());
+  ASSERT_TRUE(loop->RunUntil([&] { return told; }, kPatienceMs));
+  EXPECT_TRUE((*client)->Call(protocol::DescribeJobs{}, kPatienceMs).ok());  // it still serves
+  agent.reset();
+  EXPECT_EQ(process.Wait(), kDone);
+}
+
 TEST(SchedulerStart, OperatorMayShutItDown) {
   SchedulerProcess process;
   const auto key = process.NewKey("op", control::Role::kOperator);
