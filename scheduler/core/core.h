@@ -13,14 +13,13 @@
 #include "runtime/base/hash.h"
 #include "runtime/base/status.h"
 #include "runtime/protocol/messages.h"
+#include "scheduler/policy/roles.h"
 
 namespace patchbay::scheduler {
 
 /// One authenticated connection. The server gives every connection a number and never reuses it
 /// while it runs (after a restart numbers may start again).
 using PeerId = std::uint64_t;
-
-enum class Role : std::uint8_t { kOperator, kSubmitter, kWorker, kTrainer };
 
 /// Who a connection is, as its key says; nothing the peer claims by itself.
 struct PeerIdentity {

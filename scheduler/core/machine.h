@@ -11,12 +11,12 @@
 #include <vector>
 
 #include "scheduler/core/core.h"
+#include "scheduler/policy/limits.h"
 #include "scheduler/policy/pace.h"
 #include "scheduler/policy/ready_queue.h"
 #include "scheduler/policy/resources.h"
 #include "scheduler/state/cluster_table.h"
 #include "scheduler/state/job_table.h"
-#include "scheduler/state/limits.h"
 #include "scheduler/state/stream_table.h"
 
 namespace patchbay::scheduler {

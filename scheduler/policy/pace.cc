@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "scheduler/state/limits.h"
+#include "scheduler/policy/limits.h"
 
 namespace patchbay::scheduler {
 namespace {

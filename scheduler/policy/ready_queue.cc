@@ -1,6 +1,6 @@
 #include "scheduler/policy/ready_queue.h"
 
-#include "scheduler/state/limits.h"
+#include "scheduler/policy/limits.h"
 
 namespace patchbay::scheduler {
 

@@ -2,11 +2,14 @@
 // submitters and trainers may.
 #pragma once
 
+#include <cstdint>
+
 #include "runtime/base/status.h"
 #include "runtime/protocol/messages.h"
-#include "scheduler/core/core.h"
 
 namespace patchbay::scheduler {
+
+enum class Role : std::uint8_t { kOperator, kSubmitter, kWorker, kTrainer };
 
 /// PermissionDenied when `role` may not send this message; InvalidArgument when nobody may (facts
 /// that only the scheduler states).

@@ -1,7 +1,7 @@
 #include "scheduler/state/stream_table.h"
 
 #include "runtime/base/json.h"
-#include "scheduler/state/limits.h"
+#include "scheduler/policy/limits.h"
 
 namespace patchbay::scheduler {
 namespace {

@@ -28,8 +28,8 @@ MAY_INCLUDE = {
 # Below a folder of the table, what is stricter than the table: the scheduler's core is pure.
 STRICTER = {
     "scheduler/core": ["runtime/base", "runtime/protocol", "scheduler/policy", "scheduler/state"],
-    "scheduler/policy": ["runtime/base", "runtime/protocol", "scheduler/state"],
-    "scheduler/state": ["runtime/base", "runtime/protocol"],
+    "scheduler/state": ["runtime/base", "runtime/protocol", "scheduler/policy"],
+    "scheduler/policy": ["runtime/base", "runtime/protocol"],
 }
 # Third-party include -> the only folders that may name it. Abseil's statuses and containers are part
 # of every signature and have no door.

@@ -1,10 +1,10 @@
 #include <gtest/gtest.h>
 
+#include "scheduler/policy/limits.h"
 #include "scheduler/policy/pace.h"
 #include "scheduler/policy/ready_queue.h"
 #include "scheduler/policy/resources.h"
 #include "scheduler/policy/retry.h"
-#include "scheduler/state/limits.h"
 
 namespace patchbay::scheduler {
 namespace {
