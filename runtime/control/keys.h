@@ -45,8 +45,9 @@ struct KeyFile {
   std::string address;     ///< of the scheduler: "tcp://10.0.0.7:7678" or "ipc://@name"
   std::string server_key;  ///< the scheduler's public key
   KeyPair pair;
-  std::vector<std::string> read;   ///< absolute folders it may read below; "/" = all; none = none
-  std::vector<std::string> write;  ///< the same for writing
+  std::vector<std::string> read =
+      {};  ///< absolute folders it may read below; "/" = all; none = none
+  std::vector<std::string> write = {};  ///< the same for writing
 };
 
 /// Reads a key file (also /proc/self/fd/N). PermissionDenied when another user owns it or group or

@@ -14,6 +14,13 @@ namespace {
 
 using AdmissionToTheServer = ControlFixture;
 
+/// A key nobody knows.
+KeyFile Stranger() {
+  KeyFile key;
+  key.pair = KeyPair::Generate();
+  return key;
+}
+
 /// A TCP connection that says nothing by itself.
 UniqueFd RawTcp(const std::string& address) {
   UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -40,6 +47,23 @@ TEST_F(AdmissionToTheServer, UnknownKeyIsRefusedAndSaid) {
   EXPECT_TRUE(received_.empty());
   EXPECT_EQ(server_->counters().accepted, 0u);
   EXPECT_GE(server_->counters().refused_keys, 1u);
+}
+
+TEST_F(AdmissionToTheServer, HundredsOfWrongKeysAreAllRefused) {
+  constexpr std::uint64_t kStrangers = 300;
+  const KeyFile ann = MakeKey("ann");
+  StartServer();
+  AnswerEverything();
+  std::vector<zmq::socket_t> strangers;
+  for (std::uint64_t i = 0; i < kStrangers; ++i) {
+    strangers.push_back(RawCurveDealer(Stranger()));
+    strangers.back().connect(address_);
+    strangers.back().send(zmq::str_buffer("hello"), zmq::send_flags::dontwait);
+  }
+  ASSERT_TRUE(Wait([&] { return server_->counters().refused_keys >= kStrangers; }));
+  EXPECT_TRUE(received_.empty());
+  EXPECT_EQ(server_->counters().accepted, 0u);
+  EXPECT_TRUE(Ask(*Open(ann), protocol::Heartbeat{}).ok());
 }
 
 TEST_F(AdmissionToTheServer, RefusedKeyGetsInOnceItIsKnown) {
