@@ -42,7 +42,7 @@ function(patchbay_tests name)
   target_link_libraries(${name} PRIVATE ${arg_DEPS} GTest::gtest GTest::gmock GTest::gtest_main)
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST
     PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT}
-    ENVIRONMENT "PATCHBAY_TEST_DATA=${PATCHBAY_TEST_DATA};PATCHBAY_BIN=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
+    ENVIRONMENT "PATCHBAY_TEST_DATA=${PATCHBAY_TEST_DATA};PATCHBAY_BIN=${CMAKE_RUNTIME_OUTPUT_DIRECTORY};UCX_MEM_MMAP_HOOK_MODE=none")
 endfunction()
 
 # patchbay_benchmark(NAME SOURCE DEPS...): a Google Benchmark binary in bin/, not run by CTest.
