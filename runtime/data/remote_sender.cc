@@ -32,6 +32,7 @@ struct Shipment {
   ucp_ep_h endpoint = nullptr;
   bool timed_out = false;
   bool ended = false;  ///< its request completed; only then may the payload be reused
+  Status outcome;      ///< of the request; the sender's thread's until Finish hands it over
 
   std::mutex done_mu;
   std::condition_variable done_changed;
@@ -182,7 +183,7 @@ void UcxSender::OnSent(void* request, ucs_status_t status, void* user_data) {
   auto* shipment = static_cast<Shipment*>(user_data);
   shipment->ended = true;
   if (shipment->timed_out) status = UCS_ERR_TIMED_OUT;
-  shipment->status = FromUcx(status, "transfer");
+  shipment->outcome = FromUcx(status, "transfer");
 }
 
 void UcxSender::OnEndpointError(void* self, ucp_ep_h endpoint, ucs_status_t status) {
@@ -213,9 +214,9 @@ void UcxSender::EndLate() {
     }
   }
   for (Shipment* shipment : ended) {
-    Status status = shipment->status;
-    if (status.ok()) status = CheckTransport(shipment->endpoint);
-    Finish(shipment, std::move(status));
+    Status outcome = std::move(shipment->outcome);
+    if (outcome.ok()) outcome = CheckTransport(shipment->endpoint);
+    Finish(shipment, std::move(outcome));
   }
 }
 
