@@ -1,0 +1,85 @@
+// Device slots: what lands in the staging area is on the device before it counts.
+#include <algorithm>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "runtime/memory/device_block.h"
+#include "runtime/memory/gpu.h"
+#include "tests/runtime/data/stream_fixture.h"
+
+namespace patchbay::data {
+namespace {
+
+using namespace testing;  // NOLINT: the fixture of this folder
+
+std::unique_ptr<Ring> MakeDeviceRing(const SlotTableOptions& options) {
+  const auto bytes = RingBytes(options.slots + options.spares, SlotBytes(options.geometry));
+  auto memory = MakeDeviceRingMemory(0, *bytes);
+  EXPECT_TRUE(memory.ok()) << memory.status();
+  return memory.ok() ? std::move(*Ring::Create(options, std::move(*memory))) : nullptr;
+}
+
+/// Fills the header's range of the staging area and counts it, as a CPU worker does.
+void Deliver(Ring& ring, const ShardHeader& header, int value) {
+  const std::uint64_t begin = SlotStride(SlotBytes(ring.options().geometry)) * header.grant.slot +
+                              header.grant.offset_bytes;
+  const auto range = ring.memory().host().subspan(begin, header.grant.size_bytes);
+  std::fill(range.begin(), range.end(), static_cast<std::byte>(value));
+  ASSERT_TRUE(ring.CountWritten(header).ok());
+}
+
+std::vector<std::byte> OnDevice(const TakenBatch& batch) {
+  std::vector<std::byte> bytes(batch.size_bytes);
+  auto stream = memory::OwnedGpuStream::Create();
+  EXPECT_TRUE(stream.ok());
+  EXPECT_TRUE(memory::CopyToHost(bytes, batch.data, stream->get()).ok());
+  EXPECT_TRUE(stream->WaitSync().ok());
+  return bytes;
+}
+
+TEST(DeviceRing, SaysWhyThereIsNoneWithoutAGpu) {
+  if (!memory::ListGpus().empty()) GTEST_SKIP() << "this machine has a GPU";
+  EXPECT_FALSE(MakeDeviceRingMemory(0, 4096).ok());
+}
+
+TEST(DeviceRing, StagesShardsOfCpuWorkers) {
+  if (memory::ListGpus().empty()) GTEST_SKIP() << "no GPU on this machine";
+  auto ring = MakeDeviceRing(SmallOptions());
+  ASSERT_NE(ring, nullptr);
+  ASSERT_TRUE(ring->memory().device_handle().has_value());
+  Deliver(*ring, HeaderOf({0, 0}, 0, 0, 1, 1), 5);
+  Deliver(*ring, HeaderOf({0, 0}, 1, 0, 1, 2), 6);
+  const auto batch = ring->Next(0);
+  ASSERT_TRUE(batch.ok()) << batch.status();
+  const auto bytes = OnDevice(*batch);
+  EXPECT_EQ(std::count(bytes.begin(), bytes.end(), std::byte{5}), 2000);
+  EXPECT_EQ(std::count(bytes.begin(), bytes.end(), std::byte{6}), 2000);
+}
+
+TEST(DeviceRing, MovesCountedShardsOnTheDevice) {
+  if (memory::ListGpus().empty()) GTEST_SKIP() << "no GPU on this machine";
+  auto ring = MakeDeviceRing(SmallOptions());
+  ASSERT_NE(ring, nullptr);
+  Deliver(*ring, HeaderOf({0, 0}, 0, 0, 1, 1), 5);
+  const ShardHeader lost = HeaderOf({0, 0}, 1, 0, 1, 2);
+  ASSERT_TRUE(ring->Fence(lost.shard, lost.lease));
+  ASSERT_EQ(*ring->Evacuate(lost.shard, lost.grant), 0u);
+  Deliver(*ring, HeaderOf({0, 0}, 1, 3, 1, 3), 6);
+  const auto batch = ring->Next(0);
+  ASSERT_TRUE(batch.ok()) << batch.status();
+  EXPECT_EQ(batch->slot, 3u);
+  const auto bytes = OnDevice(*batch);
+  EXPECT_EQ(std::count(bytes.begin(), bytes.end(), std::byte{5}), 2000);
+  EXPECT_EQ(std::count(bytes.begin(), bytes.end(), std::byte{6}), 2000);
+}
+
+TEST(DeviceRing, HostRingsRefuseDeviceLandings) {
+  auto ring = MakeRing(SmallOptions());
+  ShardHeader header = HeaderOf({0, 0}, 0, 0, 1, 1);
+  header.landing = Landing::kDevice;
+  EXPECT_TRUE(absl::IsInvalidArgument(ring->CountWritten(header)));
+  EXPECT_EQ(ring->stats().shards_refused, 1u);
+}
+
+}  // namespace
+}  // namespace patchbay::data
