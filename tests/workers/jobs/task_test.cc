@@ -13,7 +13,7 @@
 namespace patchbay::workers {
 namespace {
 
-StatusOr<TaskOutput> Run(const std::string& op, const std::string& payload) {
+StatusOr<TaskOutput> RunOp(const std::string& op, const std::string& payload) {
   TaskSignals signals;
   TaskContext context;
   context.signals = &signals;
@@ -22,7 +22,7 @@ StatusOr<TaskOutput> Run(const std::string& op, const std::string& payload) {
 }
 
 TEST(TaskTable, NamesTheNearestOpForOneItDoesNotKnow) {
-  const Status status = Run("stream.plam", "{}").status();
+  const Status status = RunOp("stream.plam", "{}").status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
   EXPECT_NE(MessageOf(status).find("did you mean stream.plan?"), std::string::npos);
 }
@@ -34,20 +34,20 @@ TEST(TaskTable, ListsItsOpsInOrder) {
 }
 
 TEST(Noop, SpawnsReturnsAndFailsAsAsked) {
-  EXPECT_EQ(Run("noop", R"({"spawn": 3})")->spawned.size(), 3u);
-  EXPECT_EQ(Run("noop", R"({"result": "yes"})")->result, "yes");
-  EXPECT_EQ(Run("noop", R"({"fail": "why"})").status().code(),
+  EXPECT_EQ(RunOp("noop", R"({"spawn": 3})")->spawned.size(), 3u);
+  EXPECT_EQ(RunOp("noop", R"({"result": "yes"})")->result, "yes");
+  EXPECT_EQ(RunOp("noop", R"({"fail": "why"})").status().code(),
             absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(Run("noop", R"({"spawn": -1})").status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(Run("noop", R"({"spawn": "x"})").status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(RunOp("noop", R"({"spawn": -1})").status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(RunOp("noop", R"({"spawn": "x"})").status().code(), absl::StatusCode::kInvalidArgument);
 }
 
 TEST(Noop, SpawnsManyInTwoSteps) {
-  const auto first = Run("noop", R"({"spawn": 25000})");
+  const auto first = RunOp("noop", R"({"spawn": 25000})");
   ASSERT_TRUE(first.ok()) << first.status();
   ASSERT_EQ(first->spawned.size(), 3u);
   std::size_t total = 0;
-  for (const auto& child : first->spawned) total += Run("noop", child.payload)->spawned.size();
+  for (const auto& child : first->spawned) total += RunOp("noop", child.payload)->spawned.size();
   EXPECT_EQ(total, 25000u);
 }
 

@@ -1,0 +1,232 @@
+// The supervisor with shell scripts for programs: restarts, orderly stops, and nothing left behind.
+#include "workers/agent/supervisor.h"
+
+#include <csignal>
+#include <string>
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace patchbay::workers {
+namespace {
+
+constexpr int kPatienceMs = 30'000;
+
+/// Says its name and pid, is ready, and waits to be told to end.
+constexpr const char* kServe =
+    "echo start $NAME $$ >&$OUT; trap 'echo stop $NAME >&$OUT; exit 0' TERM; "
+    "echo ready >&$2; while :; do read -t 1 line <&$IDLE; done";
+
+/// A supervisor in a process of its own, whose programs write lines to the test.
+class SupervisorTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(pipe(out_), 0);
+    ASSERT_EQ(pipe(idle_), 0);
+    ASSERT_EQ(pipe2(ready_, O_CLOEXEC), 0);
+  }
+  void TearDown() override {
+    if (supervisor_ > 0) kill(supervisor_, SIGKILL), waitpid(supervisor_, nullptr, 0);
+    for (const int fd : {out_[0], out_[1], idle_[0], idle_[1], ready_[0], ready_[1]}) close(fd);
+  }
+
+  SupervisedProgram Script(const std::string& name, const std::string& script) const {
+    const std::string head = "NAME=" + name + " OUT=" + std::to_string(out_[1]) +
+                             " IDLE=" + std::to_string(idle_[0]) + "; ";
+    return {name, {"/bin/bash", "-c", head + script, "script"}};
+  }
+
+  void Start(std::vector<SupervisedProgram> programs, long stop_ms = kPatienceMs) {
+    supervisor_ = fork();
+    if (supervisor_ != 0) return;
+    SupervisorOptions options;
+    options.programs = std::move(programs);
+    options.ready_fd = ready_[1];
+    options.stop_ms = stop_ms;
+    _exit(RunSupervisor(options));
+  }
+
+  static std::string ReadLine(int fd) {
+    std::string line;
+    pollfd wait{fd, POLLIN, 0};
+    for (char c = 0; poll(&wait, 1, kPatienceMs) > 0 && read(fd, &c, 1) == 1 && c != '\n';) {
+      line += c;
+    }
+    return line;
+  }
+  std::string Said() const { return ReadLine(out_[0]); }
+  std::string Ready() const { return ReadLine(ready_[0]); }
+  /// "start NAME PID" -> PID.
+  static pid_t PidOf(const std::string& line) {
+    return static_cast<pid_t>(std::stol(line.substr(line.rfind(' '))));
+  }
+  int ExitCode() {
+    int wait_status = -1;
+    waitpid(supervisor_, &wait_status, 0);
+    supervisor_ = 0;
+    return WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : -1;
+  }
+  static bool EndsSoon(pid_t pid) {
+    const int fd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
+    if (fd < 0) return true;
+    pollfd wait{fd, POLLIN, 0};
+    const bool ended = poll(&wait, 1, kPatienceMs) == 1;
+    close(fd);
+    return ended;
+  }
+
+  int out_[2], idle_[2], ready_[2];
+  pid_t supervisor_ = 0;
+};
+
+TEST_F(SupervisorTest, StartsProgramsInOrderAndSaysWhenAllAreReady) {
+  Start({Script("first", kServe), Script("second", kServe)});
+  EXPECT_EQ(Said().substr(0, 11), "start first");
+  EXPECT_EQ(Ready(), "first ready");
+  EXPECT_EQ(Said().substr(0, 12), "start second");
+  EXPECT_EQ(Ready(), "second ready");
+  EXPECT_EQ(Ready(), "ready");
+}
+
+TEST_F(SupervisorTest, StopsProgramsInReverseOrderOnSigterm) {
+  Start({Script("first", kServe), Script("second", kServe)});
+  Said(), Said();
+  while (Ready() != "ready") {
+  }
+  kill(supervisor_, SIGTERM);
+  EXPECT_EQ(Said(), "stop second");
+  EXPECT_EQ(Said(), "stop first");
+  EXPECT_EQ(ExitCode(), kExitDone);
+}
+
+TEST_F(SupervisorTest, RestartsAProgramThatIsKilled) {
+  Start({Script("only", kServe)});
+  const pid_t first = PidOf(Said());
+  while (Ready() != "ready") {
+  }
+  kill(first, SIGKILL);
+  const std::string again = Said();
+  EXPECT_EQ(again.substr(0, 10), "start only");
+  EXPECT_NE(PidOf(again), first);
+}
+
+TEST_F(SupervisorTest, DoesNotRestartWhatCannotStart) {
+  Start({Script("good", kServe), Script("bad", "echo start bad $$ >&$OUT; exit 2")});
+  EXPECT_EQ(Said().substr(0, 10), "start good");
+  EXPECT_EQ(Said().substr(0, 9), "start bad");
+  EXPECT_EQ(Ready(), "good ready");
+  EXPECT_EQ(Ready(), "failed bad: exit code 2");
+  EXPECT_EQ(Said(), "stop good");
+  EXPECT_EQ(ExitCode(), kExitCannotStart);
+}
+
+TEST_F(SupervisorTest, ReportsAProgramThatIsNotThere) {
+  Start({{"none", {"/no/such/program"}}});
+  EXPECT_EQ(Ready(), "failed none: exit code 2");
+  EXPECT_EQ(ExitCode(), kExitCannotStart);
+}
+
+TEST_F(SupervisorTest, GivesUpOnWhatCrashesBeforeItIsEverReady) {
+  Start({Script("bad", "echo start bad $$ >&$OUT; exit 1")});
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(Said().substr(0, 9), "start bad");
+  EXPECT_EQ(Ready(), "failed bad: exit code 1");
+  EXPECT_EQ(ExitCode(), kExitFailed);
+}
+
+TEST_F(SupervisorTest, RestartsWhatExitsWithTwoAfterItWasReady) {
+  Start({Script("only", "echo start only $$ >&$OUT; echo ready >&$2; exit 2")});
+  Said();
+  EXPECT_EQ(Said().substr(0, 10), "start only");
+}
+
+TEST_F(SupervisorTest, EndsWhenAProgramEndsOnPurpose) {
+  Start({Script("first", kServe),
+         Script("second", "echo start second $$ >&$OUT; echo ready >&$2; exit 0")});
+  EXPECT_EQ(Said().substr(0, 11), "start first");
+  EXPECT_EQ(Said().substr(0, 12), "start second");
+  EXPECT_EQ(Said(), "stop first");
+  EXPECT_EQ(ExitCode(), kExitDone);
+}
+
+TEST_F(SupervisorTest, KillsWhatDoesNotStopInTime) {
+  Start({Script("stubborn",
+                "trap '' TERM; echo start stubborn $$ >&$OUT; echo ready >&$2; "
+                "while :; do read -t 1 line <&$IDLE; done")},
+        50);
+  const pid_t pid = PidOf(Said());
+  while (Ready() != "ready") {
+  }
+  kill(supervisor_, SIGTERM);
+  EXPECT_EQ(ExitCode(), kExitDone);
+  EXPECT_NE(kill(pid, 0), 0);
+}
+
+TEST_F(SupervisorTest, ASecondSignalKillsAtOnce) {
+  Start({Script("stubborn",
+                "trap 'echo asked >&$OUT' TERM; echo start stubborn $$ >&$OUT; echo ready >&$2; "
+                "while :; do read -t 1 line <&$IDLE; done")});
+  const pid_t pid = PidOf(Said());
+  while (Ready() != "ready") {
+  }
+  kill(supervisor_, SIGTERM);
+  EXPECT_EQ(Said(), "asked");
+  kill(supervisor_, SIGTERM);
+  EXPECT_EQ(ExitCode(), kExitDone);
+  EXPECT_NE(kill(pid, 0), 0);
+}
+
+TEST_F(SupervisorTest, ItsOwnDeathTakesTheProgramsAlong) {
+  Start({Script("first", kServe), Script("second", kServe)});
+  const pid_t first = PidOf(Said()), second = PidOf(Said());
+  while (Ready() != "ready") {
+  }
+  kill(supervisor_, SIGKILL);
+  ExitCode();
+  EXPECT_TRUE(EndsSoon(first));
+  EXPECT_TRUE(EndsSoon(second));
+}
+
+TEST(SupervisorArguments, AreReadAsDocumented) {
+  SupervisorOptions options;
+  std::string error;
+  ASSERT_TRUE(ParseSupervisorArguments(
+      {"--ready-fd", "5", "--stop-ms", "70", "--child", "a", "/x", "--flag", "--child", "b", "/y"},
+      options, error));
+  EXPECT_EQ(options.ready_fd, 5);
+  EXPECT_EQ(options.stop_ms, 70);
+  ASSERT_EQ(options.programs.size(), 2u);
+  EXPECT_EQ(options.programs[0].arguments, (std::vector<std::string>{"/x", "--flag"}));
+  EXPECT_EQ(options.programs[1].name, "b");
+}
+
+TEST(SupervisorArguments, RefuseWhatIsWrong) {
+  const std::vector<std::vector<std::string>> wrong = {{},
+                                                       {"--child"},
+                                                       {"--child", "a"},
+                                                       {"x"},
+                                                       {"--ready-fd"},
+                                                       {"--ready-fd", "x", "--child", "a", "/x"},
+                                                       {"--no", "1", "--child", "a", "/x"}};
+  for (const auto& words : wrong) {
+    SupervisorOptions options;
+    std::string error;
+    EXPECT_FALSE(ParseSupervisorArguments(words, options, error));
+    EXPECT_FALSE(error.empty());
+  }
+}
+
+TEST(RestartDelay, DoublesToItsLimitAndStartsOver) {
+  RestartDelay delay;
+  EXPECT_EQ(delay.Next(0), 100);
+  EXPECT_EQ(delay.Next(0), 200);
+  for (int i = 0; i < 10; ++i) delay.Next(0);
+  EXPECT_EQ(delay.Next(0), RestartDelay::kLongestRestartDelayMs);
+  EXPECT_EQ(delay.Next(RestartDelay::kHealthyAfterMs), 100);
+}
+
+}  // namespace
+}  // namespace patchbay::workers
