@@ -168,6 +168,7 @@ void Core::Machine::Durable(std::uint64_t sequence) {
   while (!gated_workers.empty() && gated_workers.front().first <= durable) {
     Reindex(workers[gated_workers.front().second]);
     gated_workers.pop_front();
+    pushed_ready = shards_changed = true;
   }
   while (!gated_tasks.empty() && gated_tasks.front().first <= durable) {
     const TaskId id = gated_tasks.front().second;

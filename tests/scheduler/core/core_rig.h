@@ -44,7 +44,8 @@ class CoreRig {
     for (TimeMs end = now_ + ms; now_ < end;) {
       now_ += 100;
       for (const PeerId peer : alive) {
-        if (now_ % 500 == 0) Tell(peer, protocol::Heartbeat{}, 0);
+        if (now_ % 500 != 0) continue;
+        Tell(peer, protocol::Heartbeat{}, 0);
         all.insert(all.end(), sent_.begin(), sent_.end());
       }
       sent_.clear();
