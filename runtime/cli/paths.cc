@@ -11,11 +11,9 @@ namespace fs = std::filesystem;
 
 }  // namespace
 
-StatusOr<std::string> AbsolutePath(const std::string& path, const std::string& base) {
+StatusOr<std::string> AbsolutePath(const std::string& path) {
   std::error_code error;
-  fs::path absolute(path);
-  if (absolute.is_relative() && !base.empty()) absolute = fs::path(base) / absolute;
-  absolute = fs::weakly_canonical(fs::absolute(absolute, error), error);
+  const fs::path absolute = fs::weakly_canonical(fs::absolute(path, error), error);
   if (error) return FromErrno("find path", path, error.value());
   std::string text = absolute.string();
   if (text.size() > 1 && text.back() == '/') text.pop_back();

@@ -7,9 +7,9 @@
 
 namespace patchbay::cli {
 
-/// Absolute and normalised, relative to `base` ("" = the current folder). Links are followed as far
+/// Absolute and normalised. Links are followed as far
 /// as the path exists; what does not exist is kept.
-StatusOr<std::string> AbsolutePath(const std::string& path, const std::string& base = "");
+StatusOr<std::string> AbsolutePath(const std::string& path);
 
 /// A folder with Zarr metadata in it.
 bool IsStore(const std::string& path);

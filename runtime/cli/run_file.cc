@@ -1,7 +1,5 @@
 #include "runtime/cli/run_file.h"
 
-#include <filesystem>
-
 #include "ops/chain.h"
 #include "runtime/cli/command.h"
 #include "runtime/cli/paths.h"
@@ -26,10 +24,8 @@ StatusOr<RunFile> ReadRunFile(const std::string& path) {
   if (absl::IsInvalidArgument(config.status())) return AsUsageError(config.status());
   PB_RETURN_IF_ERROR(config.status());
   run.config = *std::move(config);
-  PB_ASSIGN_OR_RETURN(const std::string absolute, AbsolutePath(path));
-  const std::string folder = std::filesystem::path(absolute).parent_path().string();
   for (const std::string& entry : run.config.dataset) {
-    PB_ASSIGN_OR_RETURN(run.images.emplace_back(), AbsolutePath(entry, folder));
+    PB_ASSIGN_OR_RETURN(run.images.emplace_back(), AbsolutePath(entry));
   }
   return run;
 }

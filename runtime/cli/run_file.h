@@ -20,7 +20,7 @@ struct RunFile {
   Json Manifest() const { return {{"images", images}}; }
 };
 
-/// Relative entries of the dataset are relative to the config's folder. A config that is wrong is a
+/// Relative entries of the dataset are relative to the current folder. A config that is wrong is a
 /// usage error naming file and line.
 StatusOr<RunFile> ReadRunFile(const std::string& path);
 
