@@ -1,7 +1,6 @@
 // patchbay-agent: started by the supervisor.
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
 
 #include <fcntl.h>
 
@@ -58,9 +57,6 @@ Status Serve(const std::vector<std::string>& words) {
                                            "data-policy", "data-address", "drain-ms", "ready-fd"}));
   PB_ASSIGN_OR_RETURN(const AgentOptions options, OptionsFromFlags(flags));
   InitLogging("agent", LogSeverity::kInfo);
-  // UCX would put its own crash handlers into the workers as soon as it is loaded.
-  setenv("UCX_ERROR_SIGNALS", "", 1);
-  setenv("UCX_HANDLE_ERRORS", "none", 1);
   if (options.ready_fd >= 0) fcntl(options.ready_fd, F_SETFD, FD_CLOEXEC);
   PB_ASSIGN_OR_RETURN(const std::unique_ptr<control::EventLoop> loop, control::EventLoop::Open());
   Agent* agent = nullptr;
