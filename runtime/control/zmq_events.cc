@@ -22,6 +22,11 @@ ConnectionMonitor::ConnectionMonitor(zmq::context_t& context, zmq::socket_t& soc
   events_.set(zmq::sockopt::linger, 0);
   events_.set(zmq::sockopt::rcvhwm, 0);  // a full queue would block ZeroMQ's own thread
   events_.connect(address);
+  monitored_ = socket.handle();
+}
+
+ConnectionMonitor::~ConnectionMonitor() {
+  if (monitored_ != nullptr) zmq_socket_monitor(monitored_, nullptr, 0);
 }
 
 int ConnectionMonitor::fd() const { return events_.get(zmq::sockopt::fd); }

@@ -24,11 +24,15 @@ struct ConnectionEvent {
   std::uint32_t value = 0;  ///< the descriptor, or the reason of a failure
 };
 
-/// Reads the monitor of a socket. Lives on that socket's thread.
+/// Reads the monitor of a socket. Lives on that socket's thread and ends before it is closed.
 class ConnectionMonitor {
  public:
   /// Throws zmq::error_t: callers are inside the door.
   ConnectionMonitor(zmq::context_t& context, zmq::socket_t& socket, int events);
+  /// Stops the reporting first: ZeroMQ's own thread would wait for ever to report to nobody.
+  ~ConnectionMonitor();
+  ConnectionMonitor(const ConnectionMonitor&) = delete;
+  ConnectionMonitor& operator=(const ConnectionMonitor&) = delete;
 
   int fd() const;
   bool pending() const;
@@ -36,6 +40,7 @@ class ConnectionMonitor {
   std::vector<ConnectionEvent> Drain();
 
  private:
+  void* monitored_ = nullptr;
   zmq::socket_t events_;
 };
 
