@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -56,6 +57,7 @@ class PlayedScheduler {
   void Restart() {
     socket_ = nullptr;
     received_.clear();
+    requests_.clear();
     ++incarnation;
     Open();
   }
@@ -122,6 +124,8 @@ class PlayedScheduler {
       StatusOr<protocol::Envelope> envelope = decoder_.Decode(bytes);
       ASSERT_TRUE(envelope.ok()) << envelope.status();
       if (std::holds_alternative<protocol::Heartbeat>(envelope->body)) return;
+      const auto key = std::make_pair(envelope->sender_incarnation, envelope->request_id);
+      if (envelope->request_id != 0 && !requests_.insert(key).second) return;  // repeated
       if (std::holds_alternative<protocol::RenewLeases>(envelope->body)) {
         Send(peer.id, protocol::LeasesRenewed{}, envelope->request_id);
         return;
@@ -143,6 +147,7 @@ class PlayedScheduler {
   protocol::Encoder encoder_;
   protocol::Decoder decoder_;
   std::deque<std::pair<control::PeerId, protocol::Envelope>> received_;
+  std::set<std::pair<std::uint64_t, std::uint64_t>> requests_;  ///< (sender, request id) seen
   std::uint64_t last_request_ = 0;
   std::unique_ptr<control::ServerSocket> socket_;
 };
