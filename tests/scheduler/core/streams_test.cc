@@ -96,6 +96,8 @@ TEST_F(Streaming, VoidRangeIsLeasedAgainOnlyAfterTheTrainerFenced) {
   EXPECT_EQ(fence->worker_pid, 1000);
   const protocol::FenceShard copy = *fence;
   Fenced(copy, 0);
+  EXPECT_TRUE(rig.Shards().empty()) << "its worker died with it: it is made alone now";
+  Return(shards[0].shard == copy.shard ? shards[1] : shards[0], absl::StatusCode::kOk, 1);
   ASSERT_EQ(rig.Shards().size(), 1u);
   EXPECT_EQ(rig.Shards()[0].shard, copy.shard);
   EXPECT_GT(rig.Shards()[0].lease, copy.lease);
@@ -104,8 +106,10 @@ TEST_F(Streaming, VoidRangeIsLeasedAgainOnlyAfterTheTrainerFenced) {
 TEST_F(Streaming, GrantsFollowABatchToItsSpareSlot) {
   rig.AddWorker(1);
   Attach(5, 1);
+  const auto shards = rig.Shards();
   rig.Exited(0, 100);
   const protocol::FenceShard fence = *rig.FindFor<protocol::FenceShard>(CoreRig::kTrainer0);
+  Return(shards[0].shard == fence.shard ? shards[1] : shards[0], absl::StatusCode::kOk, 1);
   Fenced(fence, 7, 3);
   ASSERT_EQ(rig.Shards().size(), 1u);
   EXPECT_EQ(rig.Shards()[0].grant.slot, 7u);
