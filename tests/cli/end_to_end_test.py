@@ -107,11 +107,11 @@ class Embedded(program.Case):
                 saved = self.folder / f"saved-{number}"
                 process = subprocess.Popen([str(program.BIN / "patchbay"), "stream", str(run), "--batches", "100000",
                                             "--step-ms", "20", "--save", str(saved)], env=self.environment(),
-                                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-                line = process.stdout.readline
+                                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                           cwd=self.folder)
                 while not (saved.exists() and any(saved.iterdir())) and process.poll() is None:
                     os.sched_yield()
-                self.assertIsNone(process.poll(), line)
+                self.assertIsNone(process.poll(), "it ended by itself")
                 process.send_signal(number)
                 process.stdout.read()  # ends when the last process that holds it has
                 self.assertNotEqual(process.wait(), 0)

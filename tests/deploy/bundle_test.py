@@ -9,7 +9,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path(os.environ["PATCHBAY_BIN"])
-RUN = """dataset: stores/
+RUN = """dataset: /tmp/stores
 numerics: cpu
 patch: {size: [128, 128]}
 batch: {global_size: 8}

@@ -49,7 +49,7 @@ class Setup(Case):
     def test_without_root_a_missing_package_is_named(self):
         tools = self.folder / "bin"
         tools.mkdir()
-        for tool in ("bash", "sed", "tr", "grep", "sort", "comm", "dirname", "apt-get", "cat"):
+        for tool in ("bash", "sed", "tr", "grep", "sort", "comm", "dirname", "realpath", "apt-get", "cat"):
             found = shutil.which(tool)
             if found:
                 (tools / tool).symlink_to(found)
