@@ -123,7 +123,7 @@ void DecodeAndTransformAlone(benchmark::State& state) {
   }
   state.SetItemsProcessed(state.iterations());
 }
-BENCHMARK(DecodeAndTransformAlone)->UseRealTime();
+BENCHMARK(DecodeAndTransformAlone)->MeasureProcessCPUTime()->UseRealTime();
 
 void ThroughThePipeline(benchmark::State& state) {
   BenchStream stream;
@@ -163,7 +163,7 @@ void ThroughThePipeline(benchmark::State& state) {
   }
   state.SetItemsProcessed(patches);
 }
-BENCHMARK(ThroughThePipeline)->UseRealTime();
+BENCHMARK(ThroughThePipeline)->MeasureProcessCPUTime()->UseRealTime();
 
 }  // namespace
 }  // namespace patchbay::workers
