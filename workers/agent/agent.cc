@@ -88,7 +88,10 @@ void Agent::Register() {
 void Agent::OnRegistered(const protocol::AgentRegistered& registered) {
   scheduler_incarnation_ = registered.scheduler_incarnation;
   LogInfo(StrCat("node registered with scheduler incarnation ", scheduler_incarnation_, ", ",
-                 options_.cpus, " CPU and ", options_.gpus.size(), " GPU workers"));
+                 options_.cpus, " CPU and ", options_.gpus.size(), " GPU workers, each ",
+                 options_.worker_memory_bytes == 0
+                     ? std::string("without a memory limit")
+                     : StrCat("limited to ", HumanBytes(options_.worker_memory_bytes))));
   if (std::exchange(registered_once_, true)) return;
   for (Worker& worker : workers_) StartWorker(worker);
   TellReady(options_.ready_fd);
