@@ -1,6 +1,7 @@
 // Random reads of a large slide, ours and OpenSlide's in turns, and the ratio.
 //
 //   slides_bench [--seconds S] [--crops N] [--slide FILE] [--side PIXELS] [--threads N]
+//   slides_bench --make FILE
 //
 // Without --slide, the slide is 24,000 x 31,200 pixels of the real slide's JPEG tiles in
 // $PATCHBAY_TEST_DATA, copied 100 times as they are. --crops compares that many crops, edges
@@ -24,6 +25,7 @@ struct BenchOptions {
   std::int64_t crops = 1000, side = 512;
   int threads = 1;
   std::string slide;
+  std::string make;  ///< only writes the large slide there
 };
 
 /// A 512 x 512 box wholly inside the level.
@@ -90,13 +92,14 @@ int Bench(const BenchOptions& options) {
   TemporaryFolder folder;
   std::string path = options.slide;
   if (path.empty()) {
-    path = folder.File("big.svs");
+    path = options.make.empty() ? folder.File("big.svs") : options.make;
     const Status made = RepeatTiles(TestDataFolder() + "/wsi/CMU-1-Small-Region.svs", 10, 10, path);
     if (!made.ok()) {
       std::fprintf(stderr, "%s\n", Describe(made).c_str());
       return 1;
     }
   }
+  if (!options.make.empty()) return 0;
   const auto ours = OpenTiffImage(path);
   OpenSlidePeer peer(path);
   if (!ours.ok() || !peer.ok()) {
@@ -143,6 +146,7 @@ int Main(int argc, char** argv) {
     if (flag == "--side") options.side = std::max(1L, std::atol(argv[i + 1]));
     if (flag == "--threads") options.threads = std::max(1, std::atoi(argv[i + 1]));
     if (flag == "--slide") options.slide = argv[i + 1];
+    if (flag == "--make") options.make = argv[i + 1];
   }
   return Bench(options);
 }
