@@ -12,13 +12,19 @@ def outcome(case):
     return "passed"
 
 
+def name_of(case):
+    """CTest's reports repeat a test's whole name as its class."""
+    name, group = case.get("name"), case.get("classname")
+    return name if group in (None, name) else f"{group}.{name}"
+
+
 def read_report(path):
     """[(test name, outcome)]; a report that is missing or cut short is one failure."""
     try:
         cases = ElementTree.parse(path).getroot().iter("testcase")
     except (OSError, ElementTree.ParseError):
         return [(path + " (no report: it crashed or was not built)", "failed")]
-    return [(f"{case.get('classname')}.{case.get('name')}", outcome(case)) for case in cases]
+    return [(name_of(case), outcome(case)) for case in cases]
 
 
 def main(paths):
