@@ -44,7 +44,7 @@ struct Adder {
   }
   CLI::Option* operator()(std::vector<std::string>* target) const {
     CLI::Option* option = app.add_option(argument.name, *target);
-    return argument.IsFlag() ? option->expected(1)->take_all() : option;
+    return argument.IsFlag() ? option->take_all()->allow_extra_args(false) : option;
   }
 };
 
