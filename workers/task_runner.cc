@@ -36,8 +36,12 @@ protocol::TasksFinished::Item RunLeasedTask(const protocol::TaskLease& lease,
   item.lease = lease.lease;
   item.task = lease.task;
   StatusOr<TaskOutput> output = ParseAndRun(lease, context);
-  item.outcome = OutcomeOf(output.status());
-  if (!output.ok()) return item;
+  if (!output.ok()) {
+    PathNames names = std::move(context.names);
+    names.AddManifest(context.manifest);
+    item.outcome = OutcomeOf(names.Hide(output.status()));
+    return item;
+  }
   item.result = std::move(output->result);
   item.spawned = std::move(output->spawned);
   item.progress_bytes = output->progress_bytes;

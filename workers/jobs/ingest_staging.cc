@@ -1,11 +1,11 @@
 #include "workers/jobs/ingest_staging.h"
 
-#include <algorithm>
 #include <filesystem>
 #include <map>
 
 #include "runtime/base/file.h"
 #include "runtime/base/strings.h"
+#include "workers/jobs/path_names.h"
 
 namespace patchbay::workers {
 namespace {
@@ -43,39 +43,19 @@ std::map<std::string, std::string> ExistingRows(const std::string& text) {
   return rows;
 }
 
-void ReplaceAll(std::string& text, const std::string& path, const std::string& name) {
-  if (path.empty()) return;
-  for (std::size_t at = text.find(path); at != std::string::npos;
-       at = text.find(path, at + name.size())) {
-    text.replace(at, path.size(), name);
-  }
-}
-
-/// What a message of this task may hold, and what it says instead; files before the folders they
-/// lie in.
-std::vector<std::pair<std::string, std::string>> PathNames(const TaskContext& context) {
-  std::vector<std::pair<std::string, std::string>> names;
-  const auto add = [&](const std::string& path, const std::string& name) {
-    names.emplace_back(path, name);
-    const auto canonical = CanonicalPath(path);
-    if (canonical.ok()) names.emplace_back(*canonical, name);
-  };
+/// What a message of this task may hold, and what it says instead.
+PathNames NamesOf(const TaskContext& context) {
+  PathNames names;
   const auto folders = FoldersOf(context);
   const Json slide = context.payload.value("slide", Json());
   if (folders.ok() && slide.is_number_unsigned()) {
     const auto manifest = LoadManifest(*folders);
     if (manifest.ok() && slide.get<std::size_t>() < manifest->sources.size()) {
-      add(manifest->sources[slide.get<std::size_t>()], StrCat("slide ", slide.get<std::size_t>()));
+      names.AddImage(manifest->sources[slide.get<std::size_t>()],
+                     StrCat("slide ", slide.get<std::size_t>()));
     }
   }
-  const Json sources = context.manifest.value("sources", Json::array());
-  for (std::size_t i = 0; i < sources.size(); ++i) {
-    if (sources[i].is_string()) add(sources[i].get<std::string>(), StrCat("source ", i));
-  }
-  const Json out = context.manifest.value("out", Json());
-  if (out.is_string()) add(out.get<std::string>(), "OUT");
-  std::stable_sort(names.begin(), names.end(),
-                   [](const auto& a, const auto& b) { return a.first.size() > b.first.size(); });
+  names.AddManifest(context.manifest);
   return names;
 }
 
@@ -83,9 +63,7 @@ std::vector<std::pair<std::string, std::string>> PathNames(const TaskContext& co
 
 StatusOr<TaskOutput> WithoutPaths(const TaskContext& context, StatusOr<TaskOutput> output) {
   if (output.ok()) return output;
-  std::string text(MessageOf(output.status()));
-  for (const auto& [path, name] : PathNames(context)) ReplaceAll(text, path, name);
-  return Status(output.status().code(), text);
+  return NamesOf(context).Hide(output.status());
 }
 
 StatusOr<IngestFolders> FoldersOf(const TaskContext& context) {

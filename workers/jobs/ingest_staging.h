@@ -52,8 +52,7 @@ struct IngestManifest {
 StatusOr<IngestFolders> FoldersOf(const TaskContext& context);
 
 /// Passes a task's outcome on with the paths in an error's text replaced by "slide N", "source N"
-/// and "OUT": errors travel through the scheduler and into its journal, and paths may name
-/// patients.
+/// and "OUT" (see path_names.h).
 StatusOr<TaskOutput> WithoutPaths(const TaskContext& context, StatusOr<TaskOutput> output);
 
 Status SaveManifest(const IngestFolders& folders, const IngestManifest& manifest);

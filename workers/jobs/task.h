@@ -10,6 +10,7 @@
 #include "runtime/base/json.h"
 #include "runtime/base/status.h"
 #include "runtime/protocol/messages.h"
+#include "workers/jobs/path_names.h"
 #include "workers/jobs/path_rights.h"
 
 namespace patchbay::workers {
@@ -36,6 +37,9 @@ struct TaskContext {
   std::vector<std::string> inputs;  ///< results of depends_on, in order
   Json manifest;                    ///< paths: never logged, never in a result that others see
   PathRights rights;
+  /// What paths are called where others see the task's error. Those of the manifest need no entry;
+  /// an op adds what it finds by itself.
+  PathNames names;
   std::string state_folder;  ///< this node's private folder (digest cache); empty: keep nothing
   TaskSignals* signals = nullptr;  ///< never null while the task runs
 
