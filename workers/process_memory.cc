@@ -2,6 +2,7 @@
 
 #include <cerrno>
 
+#include <malloc.h>
 #include <sys/resource.h>
 
 namespace patchbay::workers {
@@ -17,6 +18,14 @@ std::uint64_t PeakResidentBytes() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   return static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
+}
+
+void KeepFreedMemory() {
+  constexpr int kLargestHeapBlock = 32 << 20;  // glibc's own limit for M_MMAP_THRESHOLD
+  constexpr int kNeverTrim = -1;
+  mallopt(M_MMAP_THRESHOLD, kLargestHeapBlock);
+  mallopt(M_TRIM_THRESHOLD, kNeverTrim);
+  mallopt(M_ARENA_MAX, 1);  // other arenas give their heaps back when they are empty
 }
 
 void RaiseDescriptorLimit() {

@@ -15,6 +15,11 @@ Status LimitMemory(std::uint64_t size_bytes);
 /// The most that was resident at once, with what is mapped from files and rings (VmHWM).
 std::uint64_t PeakResidentBytes();
 
+/// Freed memory stays with the process instead of going back to the kernel and being faulted in
+/// again with the next task: tasks free and take tens of megabytes, encoders a context for each
+/// block. The most it keeps is what it had in use at once. Call before the first thread starts.
+void KeepFreedMemory();
+
 /// As many descriptors as the system allows: every open slide takes one.
 void RaiseDescriptorLimit();
 

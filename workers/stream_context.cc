@@ -4,22 +4,10 @@
 
 #include "runtime/base/json.h"
 #include "workers/jobs/chain_options.h"
-#include "workers/jobs/find_images.h"
+#include "workers/jobs/image_digest.h"
+#include "workers/jobs/path_names.h"
 
 namespace patchbay::workers {
-namespace {
-
-StatusOr<std::vector<std::string>> PathsOf(const std::string& manifest, std::size_t count) {
-  PB_ASSIGN_OR_RETURN(const Json parsed, ParseJson(manifest, "stream manifest"));
-  PB_ASSIGN_OR_RETURN(std::vector<std::string> paths, ManifestPaths(parsed, "images"));
-  if (paths.size() != count) {
-    return absl::InvalidArgumentError("stream manifest: its images are not those of the plan");
-  }
-  return paths;
-}
-
-}  // namespace
-
 StatusOr<std::shared_ptr<StreamContext>> StreamContext::Build(
     const protocol::StreamDescribed& described, ImageCache& images) {
   PB_ASSIGN_OR_RETURN(plan::Plan plan, plan::Plan::Parse(described.plan, ops::OpKeys()));
@@ -27,15 +15,15 @@ StatusOr<std::shared_ptr<StreamContext>> StreamContext::Build(
     return absl::InvalidArgumentError(StrCat("open stream: ", described.stream,
                                              ": its plan does not have the digest it is named by"));
   }
-  PB_ASSIGN_OR_RETURN(std::vector<std::string> paths,
-                      PathsOf(described.manifest, plan.images().size()));
+  PB_ASSIGN_OR_RETURN(const Json manifest, ParseJson(described.manifest, "stream manifest"));
+  PB_ASSIGN_OR_RETURN(PlannedImages where, PlannedImagesOf(manifest, plan.images().size()));
   PB_ASSIGN_OR_RETURN(ops::Chain chain, ops::Chain::Compile(ChainOptionsOf(plan)));
   std::shared_ptr<StreamContext> context(
       new StreamContext(std::move(plan), std::move(chain), images));
   context->stream_ = described.stream;
   context->rights_.read = described.read_prefixes;
-  context->checked_paths_.resize(paths.size());
-  context->paths_ = std::move(paths);
+  context->checked_paths_.resize(where.paths.size());
+  context->where_ = std::move(where);
   context->trainers_ = described.trainers;
   return context;
 }
@@ -50,23 +38,46 @@ StatusOr<const protocol::TrainerEndpoint*> StreamContext::TrainerOf(std::uint32_
 
 StatusOr<std::shared_ptr<const ImageSource>> StreamContext::Image(std::uint32_t index) {
   PB_ASSIGN_OR_RETURN(const std::string path, CheckedPath(index));
-  PB_ASSIGN_OR_RETURN(std::shared_ptr<const ImageSource> image, images_.Get(path));
+  // The digest tells two stores apart that were at this path, the stamp two slides.
+  const std::string stamp =
+      where_.stamps[index].empty() ? plan_.images()[index].digest.Hex() : where_.stamps[index];
+  PB_ASSIGN_OR_RETURN(std::shared_ptr<const ImageSource> image,
+                      images_.Get(path, stamp, [&] { return CheckUnchanged(index, path); }));
   PB_RETURN_IF_ERROR(CheckAsPlanned(index, image->layout()));
   return image;
 }
 
 StatusOr<std::string> StreamContext::CheckedPath(std::uint32_t index) {
-  if (index >= paths_.size()) {
-    return absl::InternalError(StrCat("open image: ", index, ": the plan has ", paths_.size()));
+  if (index >= where_.paths.size()) {
+    return absl::InternalError(
+        StrCat("open image: ", index, ": the plan has ", where_.paths.size()));
   }
   {
     const std::lock_guard lock(checked_mu_);
     if (!checked_paths_[index].empty()) return checked_paths_[index];
   }
-  PB_ASSIGN_OR_RETURN(std::string path, PathAllowed(rights_, Access::kRead, paths_[index]));
+  PB_ASSIGN_OR_RETURN(std::string path, PathAllowed(rights_, Access::kRead, where_.paths[index]));
   const std::lock_guard lock(checked_mu_);
   checked_paths_[index] = path;
   return path;
+}
+
+Status StreamContext::CheckUnchanged(std::uint32_t index, const std::string& path) const {
+  const auto stamp = StampOf(path);
+  if (!stamp.ok() && !absl::IsNotFound(stamp.status())) return stamp.status();
+  bool same = stamp.ok() && *stamp == where_.stamps[index];
+  if (same && stamp->empty()) same = RecordedDigest(path) == plan_.images()[index].digest;
+  if (same) return absl::OkStatus();
+  return absl::DataLossError(StrCat("open image: ", index,
+                                    " of the plan: it changed since it was planned, or is gone; "
+                                    "start the stream anew"));
+}
+
+Status StreamContext::WithoutPath(const Status& status, std::uint32_t index) const {
+  if (status.ok() || index >= where_.paths.size()) return status;
+  PathNames names;
+  names.AddImage(where_.paths[index], StrCat("image ", index));
+  return names.Hide(status);
 }
 
 Status StreamContext::CheckAsPlanned(std::uint32_t index, const ImageLayout& layout) const {

@@ -13,6 +13,7 @@
 #include "runtime/plan/plan.h"
 #include "runtime/protocol/messages.h"
 #include "workers/jobs/path_rights.h"
+#include "workers/jobs/planned_images.h"
 #include "workers/read/image_cache.h"
 
 namespace patchbay::workers {
@@ -34,15 +35,18 @@ class StreamContext {
   StatusOr<const protocol::TrainerEndpoint*> TrainerOf(std::uint32_t rank) const;
 
   /// Image `index` of the plan, open. PermissionDenied outside the submitter's folders, DataLoss
-  /// when what lies there is not what was planned. Messages name the image by its index, as logs
-  /// may see them.
+  /// when what lies there changed since it was planned, as far as its stamp shows (see
+  /// planned_images.h); looked at whenever the image is opened.
   StatusOr<std::shared_ptr<const ImageSource>> Image(std::uint32_t index);
+  /// An error about image `index` as it may travel: the image's path becomes "image N".
+  Status WithoutPath(const Status& status, std::uint32_t index) const;
 
  private:
   StreamContext(plan::Plan plan, ops::Chain chain, ImageCache& images)
       : plan_(std::move(plan)), chain_(std::move(chain)), images_(images) {}
 
   StatusOr<std::string> CheckedPath(std::uint32_t index);
+  Status CheckUnchanged(std::uint32_t index, const std::string& path) const;
   Status CheckAsPlanned(std::uint32_t index, const ImageLayout& layout) const;
 
   std::uint64_t stream_ = 0;
@@ -50,7 +54,7 @@ class StreamContext {
   ops::Chain chain_;
   ImageCache& images_;
   PathRights rights_;
-  std::vector<std::string> paths_;  ///< as the manifest says
+  PlannedImages where_;
   std::vector<protocol::TrainerEndpoint> trainers_;
   std::mutex checked_mu_;
   std::vector<std::string> checked_paths_;  // guarded by checked_mu_; empty = not checked yet

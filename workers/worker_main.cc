@@ -70,6 +70,7 @@ Status Serve(const std::vector<std::string>& words) {
   PB_ASSIGN_OR_RETURN(const WorkerOptions options, OptionsFromFlags(flags));
   InitLogging(StrCat("worker ", options.index), LogSeverity::kInfo);
   RaiseDescriptorLimit();
+  KeepFreedMemory();
   PB_RETURN_IF_ERROR(LimitMemory(options.capacity.memory_bytes));
   PB_ASSIGN_OR_RETURN(const std::unique_ptr<control::EventLoop> loop, control::EventLoop::Open());
   WorkerSession* session = nullptr;

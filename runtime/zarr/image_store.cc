@@ -247,10 +247,10 @@ StatusOr<EncodedShard> EncodeShard(const ImageStoreSettings& settings, const Lev
       PutIndexEntry(index, ~std::uint64_t{0}, ~std::uint64_t{0});
       continue;
     }
-    raw.Fill();
     const TensorView view =
         raw.Clipped(std::min(settings.chunk_px, level.height - row * settings.chunk_px),
                     std::min(settings.chunk_px, level.width - column * settings.chunk_px));
+    if (view.shape[0] < settings.chunk_px || view.shape[1] < settings.chunk_px) raw.Fill();
     PB_RETURN_IF_ERROR(pixels(row, column, view));
     const bool fill = raw.IsFill();
     out.record.chunk_pixels.push_back(hasher.Hash(view, fill));

@@ -69,9 +69,9 @@ LevelSize ChunkGridOf(const ImageStoreSettings& settings, const LevelSize& level
 std::string ShardFileName(const ShardPlace& place);
 
 /// Gives the pixels of inner chunk (row, column) of the level's chunk grid. `out` has shape
-/// (height, width, channels) clipped to the image, is already filled with the fill value, and has
-/// the strides of a whole chunk. Called once per chunk that meets the image, in row-major order
-/// within the shard, from the calling thread.
+/// (height, width, channels) clipped to the image and the strides of a whole chunk; every element
+/// of it must be written. Called once per chunk that meets the image, in row-major order within the
+/// shard, from the calling thread.
 using ChunkPixels =
     std::function<Status(std::int64_t row, std::int64_t column, const TensorView& out)>;
 

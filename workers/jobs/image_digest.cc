@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 
 #include "runtime/base/file.h"
-#include "runtime/zarr/verify.h"
+#include "runtime/zarr/metadata.h"
 #include "workers/sources/digest_cache.h"
 
 namespace patchbay::workers {
@@ -86,11 +86,20 @@ StatusOr<Digest> FolderDigest(TaskContext& context, const std::string& folder) {
 
 StatusOr<Digest> ImageDigest(TaskContext& context, const std::string& path) {
   if (!fs::is_directory(path)) return FileDigest(context, path);
-  const StatusOr<Json> inspected = zarr::InspectStore(path);
-  if (inspected.ok() && inspected->contains("digest") && (*inspected)["digest"].is_string()) {
-    return Digest::FromHex((*inspected)["digest"].get_ref<const std::string&>());
-  }
+  if (const auto recorded = RecordedDigest(path)) return *recorded;
   return FolderDigest(context, path);
+}
+
+std::optional<Digest> RecordedDigest(const std::string& store) {
+  const auto group = zarr::ReadGroupMetadata(store);
+  if (!group.ok()) return std::nullopt;
+  const auto patchbay = group->attributes.find("patchbay");
+  if (patchbay == group->attributes.end() || !patchbay->is_object()) return std::nullopt;
+  const auto digest = patchbay->find("digest");
+  if (digest == patchbay->end() || !digest->is_string()) return std::nullopt;
+  const auto parsed = Digest::FromHex(digest->get_ref<const std::string&>());
+  if (!parsed.ok()) return std::nullopt;
+  return *parsed;
 }
 
 }  // namespace patchbay::workers

@@ -16,20 +16,27 @@
 namespace patchbay::workers {
 namespace {
 
-/// Most pixels decoded at once; a shard larger than this is made in bands of whole chunk rows.
-constexpr std::int64_t kMaxBandBytes = std::int64_t{64} << 20;
+/// Most pixels decoded at once; a larger shard is made in bands of whole chunk rows. Larger means
+/// fewer source tiles decoded twice at the seams; below malloc's largest heap block the memory is
+/// taken from the kernel once.
+constexpr std::int64_t kMaxBandBytes = std::int64_t{16} << 20;
 constexpr std::size_t kMaxRecordBytes = 16u << 20;
 constexpr std::size_t kMaxShardFileBytes = std::size_t{4} << 30;
 
-/// Pixels of a box of one output level, interleaved.
+/// Pixels of a box of one output level, interleaved. Not initialised: whoever resizes it fills it.
 struct Pixels {
-  std::vector<std::byte> bytes;
+  std::unique_ptr<std::byte[]> bytes;
+  std::size_t capacity = 0;
   TensorView view;
 
   void Resize(std::int64_t height, std::int64_t width, const zarr::ImageStoreSettings& store) {
     const std::int64_t pixel = store.channels * static_cast<std::int64_t>(SizeOf(store.dtype));
-    bytes.resize(static_cast<std::size_t>(height * width * pixel));
-    view = ContiguousView<3>(bytes.data(), store.dtype, {height, width, store.channels});
+    const auto size = static_cast<std::size_t>(height * width * pixel);
+    if (size > capacity) {
+      bytes = std::make_unique_for_overwrite<std::byte[]>(size);
+      capacity = size;
+    }
+    view = ContiguousView<3>(bytes.get(), store.dtype, {height, width, store.channels});
   }
 };
 
@@ -49,14 +56,14 @@ class LevelReader {
     const OutputLevel& parent = slide_.levels[static_cast<std::size_t>(level.parent)];
     const Box wide = Intersect(Box2D(box.y * 2, box.x * 2, box.height * 2, box.width * 2),
                                Box2D(0, 0, parent.height, parent.width));
-    Pixels finer;
-    if (parent.stored) {
-      finer.Resize(wide.height, wide.width, slide_.store);
-      PB_RETURN_IF_ERROR(ReadStored(StoredIndex(slide_.levels, level.parent), wide, finer));
-    } else {
+    if (!parent.stored) {
+      Pixels finer;
       PB_RETURN_IF_ERROR(Read(level.parent, wide, finer));
+      return zarr::DownsampleByTwo(finer.view, out.view);
     }
-    return zarr::DownsampleByTwo(finer.view, out.view);
+    finer_.Resize(wide.height, wide.width, slide_.store);
+    PB_RETURN_IF_ERROR(ReadStored(StoredIndex(slide_.levels, level.parent), wide, finer_));
+    return zarr::DownsampleByTwo(finer_.view, out.view);
   }
 
   /// Pieces of the source that are absent in what was read so far.
@@ -90,6 +97,7 @@ class LevelReader {
   std::string store_path_;
   std::unique_ptr<DecodeScratch> scratch_;
   EncodedPatch encoded_;
+  Pixels finer_;  ///< of a stored parent
   std::uint64_t absent_pieces_ = 0;
 };
 

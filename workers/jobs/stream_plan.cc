@@ -8,6 +8,7 @@
 #include "workers/jobs/chain_options.h"
 #include "workers/jobs/find_images.h"
 #include "workers/jobs/image_digest.h"
+#include "workers/jobs/planned_images.h"
 #include "workers/sources/image_source.h"
 
 namespace patchbay::workers {
@@ -68,12 +69,15 @@ StatusOr<plan::PlannedImage> PlanImage(TaskContext& context, const plan::RunConf
   return planned;
 }
 
+/// Plans every image, and takes its stamp before it is opened and hashed.
 StatusOr<std::vector<plan::PlannedImage>> PlanImages(TaskContext& context,
                                                      const plan::RunConfig& config,
-                                                     const std::vector<std::string>& paths) {
+                                                     const std::vector<std::string>& paths,
+                                                     std::vector<std::string>& stamps) {
   std::vector<plan::PlannedImage> images;
   for (const std::string& path : paths) {
     PB_RETURN_IF_ERROR(context.CheckCancelled());
+    PB_ASSIGN_OR_RETURN(stamps.emplace_back(), StampOf(path));
     PB_ASSIGN_OR_RETURN(plan::PlannedImage image, PlanImage(context, config, path));
     if (!images.empty() &&
         (image.channels != images.front().channels || image.dtype != images.front().dtype)) {
@@ -96,26 +100,41 @@ Json GeometryJson(const StreamGeometry& geometry) {
           {"patch_bytes", geometry.patch_bytes}};
 }
 
+/// The paths of the dataset's images, which have names from here on.
+StatusOr<std::vector<std::string>> FindNamedImages(TaskContext& context) {
+  context.names.AddManifest(context.manifest);
+  PB_ASSIGN_OR_RETURN(const std::vector<std::string> named,
+                      ManifestPaths(context.manifest, "images"));
+  PB_ASSIGN_OR_RETURN(std::vector<std::string> paths, FindImages(context, named));
+  for (std::size_t i = 0; i < paths.size(); ++i)
+    context.names.AddImage(paths[i], StrCat("image ", i));
+  return paths;
+}
+
+Status TooLarge(std::size_t images, std::size_t bytes) {
+  return absl::ResourceExhaustedError(
+      StrCat("plan stream: ", images, " images make a plan of ", HumanBytes(bytes),
+             ", more than the ", HumanBytes(protocol::kMaxInlineResultBytes),
+             " that travel: split the dataset, or shorten the paths below their common folder"));
+}
+
 }  // namespace
 
 StatusOr<TaskOutput> RunStreamPlan(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const PlanRequest request, ParsePayload(context.payload));
-  PB_ASSIGN_OR_RETURN(const std::vector<std::string> named,
-                      ManifestPaths(context.manifest, "images"));
-  PB_ASSIGN_OR_RETURN(const std::vector<std::string> paths, FindImages(context, named));
+  PlannedImages where;
+  PB_ASSIGN_OR_RETURN(where.paths, FindNamedImages(context));
   PB_ASSIGN_OR_RETURN(std::vector<plan::PlannedImage> images,
-                      PlanImages(context, request.config, paths));
+                      PlanImages(context, request.config, where.paths, where.stamps));
   PB_ASSIGN_OR_RETURN(const plan::Plan made, plan::Plan::Build(request.config, std::move(images)));
   PB_ASSIGN_OR_RETURN(const StreamGeometry geometry, made.Geometry(request.world_size));
   PB_RETURN_IF_ERROR(ops::Chain::Compile(ChainOptionsOf(made)).status());
   TaskOutput output;
   output.result = DumpJson({{"plan", made.Text()},
-                            {"manifest", {{"images", paths}}},
+                            {"manifest", ToManifest(where)},
                             {"geometry", GeometryJson(geometry)}});
   if (output.result.size() > protocol::kMaxInlineResultBytes) {
-    return absl::ResourceExhaustedError(StrCat(
-        "plan stream: ", paths.size(), " images make a plan of ", HumanBytes(output.result.size()),
-        ", more than ", HumanBytes(protocol::kMaxInlineResultBytes), ": split the dataset"));
+    return TooLarge(where.paths.size(), output.result.size());
   }
   return output;
 }

@@ -26,23 +26,28 @@ class ImageCache {
   ImageCache(std::size_t open_images_max, ImageOpener open)
       : open_images_max_(open_images_max), open_(std::move(open)) {}
 
-  /// The image at a canonical path. Opens without holding the lock.
-  StatusOr<std::shared_ptr<const ImageSource>> Get(const std::string& path);
+  /// The image at a canonical path. Opens without holding the lock. `stamp` tells contents of one
+  /// path apart: what was opened under another one is not returned. `check`, if given, must hold
+  /// before and after the image is opened; an image that is open already is not checked again.
+  StatusOr<std::shared_ptr<const ImageSource>> Get(const std::string& path,
+                                                   const std::string& stamp = {},
+                                                   const std::function<Status()>& check = {});
 
   std::size_t size() const;
 
  private:
+  /// Key: stamp, a zero byte, path.
   using Entry = std::pair<std::string, std::shared_ptr<const ImageSource>>;
 
-  std::shared_ptr<const ImageSource> Find(const std::string& path);
-  std::shared_ptr<const ImageSource> Keep(const std::string& path,
+  std::shared_ptr<const ImageSource> Find(const std::string& key);
+  std::shared_ptr<const ImageSource> Keep(const std::string& key,
                                           std::shared_ptr<const ImageSource> image);
 
   const std::size_t open_images_max_;
   const ImageOpener open_;
   mutable std::mutex mu_;
   std::list<Entry> entries_;  // guarded by mu_; the most recently used first
-  std::unordered_map<std::string, std::list<Entry>::iterator> by_path_;  // guarded by mu_
+  std::unordered_map<std::string, std::list<Entry>::iterator> by_key_;  // guarded by mu_
 };
 
 }  // namespace patchbay::workers
