@@ -68,9 +68,9 @@ Status StreamContext::CheckUnchanged(std::uint32_t index, const std::string& pat
   bool same = stamp.ok() && *stamp == where_.stamps[index];
   if (same && stamp->empty()) same = RecordedDigest(path) == plan_.images()[index].digest;
   if (same) return absl::OkStatus();
-  return absl::DataLossError(StrCat("open image: ", index,
-                                    " of the plan: it changed since it was planned, or is gone; "
-                                    "start the stream anew"));
+  return absl::DataLossError(
+      StrCat("open stream: image ", index,
+             ": it changed since it was planned, or is gone; start the stream anew"));
 }
 
 Status StreamContext::WithoutPath(const Status& status, std::uint32_t index) const {
@@ -89,7 +89,7 @@ Status StreamContext::CheckAsPlanned(std::uint32_t index, const ImageLayout& lay
                     layout.levels[level].width == planned.width;
   if (same) return absl::OkStatus();
   return absl::DataLossError(
-      StrCat("open image: ", index, " of the plan: it is not the image that was planned"));
+      StrCat("open stream: image ", index, ": it is not the image that was planned"));
 }
 
 }  // namespace patchbay::workers

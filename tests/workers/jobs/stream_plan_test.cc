@@ -12,6 +12,8 @@
 #include "runtime/plan/plan.h"
 #include "workers/jobs/find_images.h"
 #include "workers/jobs/image_digest.h"
+#include "workers/jobs/planned_images.h"
+#include "workers/task_runner.h"
 
 namespace patchbay::workers {
 namespace {
@@ -71,7 +73,10 @@ TEST_F(StreamPlanTest, PlansASlideByItsContent) {
   EXPECT_EQ((*result)["geometry"]["patches_per_epoch"], 6 * 5);
   EXPECT_EQ((*result)["geometry"]["global_batch"], 4);
   EXPECT_EQ((*result)["geometry"]["tail"], "keep");
-  EXPECT_EQ((*result)["manifest"]["images"], Json::array({slide_.string()}));
+  const auto where = PlannedImagesOf((*result)["manifest"], 1);
+  ASSERT_TRUE(where.ok()) << where.status();
+  EXPECT_EQ(where->paths, std::vector<std::string>{slide_.string()});
+  EXPECT_EQ(where->stamps, std::vector<std::string>{*StampOf(slide_)});
 }
 
 TEST_F(StreamPlanTest, DoesNotDependOnWhereTheDatasetLies) {
@@ -122,6 +127,29 @@ TEST_F(StreamPlanTest, NamesTheImageItCannotOpen) {
   EXPECT_NE(MessageOf(status).find(Dataset() + "/broken.svs"), std::string::npos) << status;
 }
 
+TEST_F(StreamPlanTest, NamesNoPathWhereItsErrorTravels) {
+  fs::create_directories(root_ / "dataset/Jane Doe");
+  std::ofstream(root_ / "dataset/Jane Doe/broken.svs") << "II*";
+  const auto travels = [&](const std::string& dataset) {
+    protocol::TaskLease lease;
+    lease.op = "stream.plan";
+    lease.payload = DumpJson(context_.payload);
+    lease.manifest = DumpJson({{"images", {slide_.string(), dataset}}});
+    TaskContext context = context_;
+    return RunLeasedTask(lease, context).outcome.message;
+  };
+  const std::string broken = travels(Dataset());
+  EXPECT_NE(broken.find("image 1"), std::string::npos) << broken;
+  const std::string missing = travels(Dataset() + "/Jane Doe/nothing");
+  EXPECT_NE(missing.find("dataset 1"), std::string::npos) << missing;
+  for (const std::string& text : {broken, missing}) {
+    for (const char* word : {"Jane", "broken", "nothing", "dataset/"}) {
+      EXPECT_EQ(text.find(word), std::string::npos) << text;
+    }
+    EXPECT_EQ(text.find(root_.string()), std::string::npos) << text;
+  }
+}
+
 TEST_F(StreamPlanTest, NamesTheImageWithoutTheLevel) {
   context_.payload["patch"]["level"] = 9;
   const Status status = Plan({slide_}).status();
@@ -141,6 +169,43 @@ TEST_F(StreamPlanTest, RefusesPathsOutsideTheKeysFolders) {
   EXPECT_EQ(Plan({slide_}).status().code(), absl::StatusCode::kPermissionDenied);
   fs::create_symlink(slide_, root_ / "dataset/link.svs");
   EXPECT_EQ(Plan({Dataset()}).status().code(), absl::StatusCode::kPermissionDenied);
+}
+
+TEST(PlannedImages, LieBelowTheFolderTheyShare) {
+  const std::vector<std::vector<std::string>> cases = {
+      {"/a/b/one.svs", "/a/b/other.svs", "/a/b/deep/three.svs"},
+      {"/a/one", "/a/one-more"},
+      {"/a/b/store.zarr"},
+      {"/a.svs", "/b/c.svs"},
+  };
+  for (const auto& paths : cases) {
+    const std::vector<std::string> stamps(paths.size(), "1.2");
+    const Json manifest = ToManifest({paths, stamps});
+    const auto back = PlannedImagesOf(manifest, paths.size());
+    ASSERT_TRUE(back.ok()) << back.status();
+    EXPECT_EQ(back->paths, paths) << DumpJson(manifest);
+    EXPECT_EQ(back->stamps, stamps);
+  }
+  EXPECT_EQ(ToManifest({cases[0], {}})["root"], "/a/b/");
+}
+
+TEST(PlannedImages, SevenThousandStoresFitAPlan) {
+  PlannedImages where;
+  std::vector<plan::PlannedImage> images(7000);
+  for (std::size_t i = 0; i < images.size(); ++i) {
+    where.paths.push_back(StrCat("/archive/of/the/hospital/", Hex64(i), ".ome.zarr"));
+    where.stamps.push_back("");
+    images[i].digest = Sha256Of(StrCat(i));
+    images[i].kind = "zarr";
+    images[i].height = images[i].width = 100'000;
+  }
+  const auto config = plan::ParseRunConfig("dataset: x\nnumerics: cpu\npatch: {size: [512, 512]}\n",
+                                           "test", ops::OpKeys());
+  ASSERT_TRUE(config.ok()) << config.status();
+  const auto plan = plan::Plan::Build(*config, images);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  const std::string result = DumpJson({{"plan", plan->Text()}, {"manifest", ToManifest(where)}});
+  EXPECT_LT(result.size() + 4096, protocol::kMaxInlineResultBytes);
 }
 
 TEST_F(StreamPlanTest, StopsWhenItsLeaseIsRevoked) {

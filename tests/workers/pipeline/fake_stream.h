@@ -3,6 +3,8 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <memory>
@@ -166,7 +168,12 @@ class Gate {
 /// A plan over one FakeImage, its context, and the leases of its batches.
 class FakeStream {
  public:
-  explicit FakeStream(Tail tail = Tail::kKeep) { Describe(tail); }
+  explicit FakeStream(Tail tail = Tail::kKeep) {
+    std::filesystem::create_directories(folder);
+    std::ofstream(folder / "fake") << "an image";
+    Describe(tail);
+  }
+  ~FakeStream() { std::filesystem::remove_all(folder); }
 
   void Describe(Tail tail) {
     const std::string yaml = StrCat(
@@ -185,8 +192,11 @@ class FakeStream {
     described.stream = 9;
     described.plan = plan->Text();
     described.plan_digest = plan->digest();
-    described.manifest = R"({"images": ["/no-such-folder/fake"]})";
-    described.read_prefixes = {"/no-such-folder"};
+    const std::string path = folder / "fake";
+    const StatusOr<std::string> stamp = StampOf(path);
+    ASSERT_TRUE(stamp.ok()) << stamp.status();
+    described.manifest = DumpJson(ToManifest({{path}, {*stamp}}));
+    described.read_prefixes = {folder};
     geometry = *plan->Geometry(1);
   }
 
@@ -238,6 +248,9 @@ class FakeStream {
         endings.Recorder());
   }
 
+  const std::filesystem::path folder =
+      std::filesystem::canonical(std::filesystem::temp_directory_path()) /
+      StrCat("fake_stream_", Hex64(RandomU64()));
   FakeHooks hooks;
   FakeDelivery delivery;
   Endings endings;

@@ -1,6 +1,10 @@
 // What a worker accepts as a stream, and which images it opens for it.
 #include "workers/stream_context.h"
 
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+
 #include "tests/workers/pipeline/fake_stream.h"
 
 namespace patchbay::workers {
@@ -15,9 +19,14 @@ TEST(StreamContext, RefusesAPlanThatIsNotTheOneItsDigestNames) {
 
 TEST(StreamContext, RefusesAManifestOfAnotherLength) {
   FakeStream stream;
-  stream.described.manifest = R"({"images": ["/a", "/b"]})";
-  EXPECT_EQ(StreamContext::Build(stream.described, stream.images).status().code(),
-            absl::StatusCode::kInvalidArgument);
+  for (const char* manifest :
+       {R"({"root": "/", "images": ["a", "b"], "stamps": ["1.1", "1.1"]})",
+        R"({"root": "/", "images": ["a"], "stamps": []})", R"({"images": ["/a"]})"}) {
+    stream.described.manifest = manifest;
+    EXPECT_EQ(StreamContext::Build(stream.described, stream.images).status().code(),
+              absl::StatusCode::kInvalidArgument)
+        << manifest;
+  }
 }
 
 TEST(StreamContext, RefusesAPathOutsideTheSubmittersFolders) {
@@ -53,6 +62,85 @@ TEST(StreamContext, RefusesAnImageThatIsNotTheOneThatWasPlanned) {
   const auto context = StreamContext::Build(stream.described, others);
   ASSERT_TRUE(context.ok()) << context.status();
   EXPECT_EQ((*context)->Image(0).status().code(), absl::StatusCode::kDataLoss);
+}
+
+void ExpectChanged(const Status& status) {
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
+  EXPECT_NE(MessageOf(status).find("open stream: image 0: it changed"), std::string::npos)
+      << status;
+}
+
+/// A moment that no file of this test was made at.
+void Touch(const std::filesystem::path& path) {
+  std::filesystem::last_write_time(
+      path, std::filesystem::last_write_time(path) + std::chrono::seconds(5));
+}
+
+TEST(StreamContext, RefusesAFileOfEqualSizeInTheImagesPlace) {
+  FakeStream stream;
+  std::ofstream(stream.folder / "other") << "AN IMAGE";
+  Touch(stream.folder / "other");
+  const auto context = stream.Context();
+  std::filesystem::rename(stream.folder / "other", stream.folder / "fake");
+  ExpectChanged(context->Image(0).status());
+}
+
+TEST(StreamContext, RefusesATouchedImageAndTakesItWhenItIsPlannedAnew) {
+  FakeStream stream;
+  const auto before = stream.Context();
+  const auto old_image = before->Image(0);
+  ASSERT_TRUE(old_image.ok()) << old_image.status();
+  Touch(stream.folder / "fake");
+  const auto late = stream.Context();
+  EXPECT_TRUE(late->Image(0).ok()) << "it is open as it was planned";
+  stream.Describe(Tail::kKeep);
+  const auto image = stream.Context()->Image(0);
+  ASSERT_TRUE(image.ok()) << image.status();
+  EXPECT_NE(*image, *old_image) << "the file that was there before is still read";
+  Touch(stream.folder / "fake");
+  ImageCache empty(1, [](const std::string&) -> StatusOr<std::unique_ptr<ImageSource>> {
+    return absl::InternalError("must not be opened");
+  });
+  const auto elsewhere = StreamContext::Build(stream.described, empty);
+  ASSERT_TRUE(elsewhere.ok()) << elsewhere.status();
+  ExpectChanged((*elsewhere)->Image(0).status());
+}
+
+TEST(StreamContext, RefusesAnImageThatIsGone) {
+  FakeStream stream;
+  const auto context = stream.Context();
+  std::filesystem::remove(stream.folder / "fake");
+  ExpectChanged(context->Image(0).status());
+}
+
+TEST(StreamContext, RefusesAStoreWithAnotherDigest) {
+  FakeStream stream;
+  const auto write = [&](const std::string& digest) {
+    const std::string text = DumpJson({{"zarr_format", 3},
+                                       {"node_type", "group"},
+                                       {"attributes", {{"patchbay", {{"digest", digest}}}}}});
+    std::ofstream(stream.folder / "zarr.json") << text;
+  };
+  const auto plan = plan::Plan::Parse(stream.described.plan, ops::OpKeys());
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  write(plan->images()[0].digest.Hex());
+  const StatusOr<std::string> stamp = StampOf(stream.folder);
+  ASSERT_TRUE(stamp.ok()) << stamp.status();
+  EXPECT_EQ(*stamp, "") << "a store's stamp is the digest it records";
+  stream.described.manifest = DumpJson(ToManifest({{stream.folder}, {*stamp}}));
+  EXPECT_TRUE(stream.Context()->Image(0).ok());
+  write(Sha256Of("another store").Hex());
+  FakeStream fresh;
+  fresh.described = stream.described;
+  ExpectChanged(fresh.Context()->Image(0).status());
+}
+
+TEST(StreamContext, ErrorsThatTravelNameTheImageByItsNumber) {
+  FakeStream stream;
+  const std::string path = stream.folder / "fake";
+  const Status status = stream.Context()->WithoutPath(
+      absl::DataLossError(StrCat("read: ", path, "/0/c/1: crc32c mismatch")), 0);
+  EXPECT_EQ(MessageOf(status), "read: image 0/0/c/1: crc32c mismatch");
 }
 
 TEST(StreamContext, NamesTheRankThatIsNotAttached) {
