@@ -13,7 +13,7 @@
 namespace patchbay::workers {
 namespace {
 
-constexpr std::size_t kMaxShardTasks = 20'000;
+constexpr std::size_t kMaxShardTasks = 15'000;
 
 /// The tasks of the level above whose pixels this shard averages: at most four. `first_of_level` is
 /// the place of each level's first shard in the task list.

@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMaxSlides = 100'000;
+constexpr std::size_t kMaxSlides = 20'000;
 constexpr int kMaxFolderDepth = 16;
 constexpr std::array kSlideExtensions = {".svs", ".tif", ".tiff", ".btf",  ".ndpi",   ".scn",
                                          ".vms", ".vmu", ".bif",  ".mrxs", ".svslide"};
