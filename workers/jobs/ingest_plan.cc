@@ -35,6 +35,10 @@ bool LooksLikeASlide(const fs::path& path) {
              kSlideExtensions.end();
 }
 
+Status TooMany() {
+  return absl::InvalidArgumentError(StrCat("ingest: more than ", kMaxSlides, " slides in one job"));
+}
+
 Status AddFolder(const TaskContext& context, const std::string& folder,
                  std::set<std::string>& sources) {
   std::error_code error;
@@ -53,10 +57,7 @@ Status AddFolder(const TaskContext& context, const std::string& folder,
     if (!it->is_regular_file(error) || !LooksLikeASlide(it->path())) continue;
     PB_ASSIGN_OR_RETURN(const std::string path, context.MayRead(it->path().string()));
     sources.insert(path);
-    if (sources.size() > kMaxSlides) {
-      return absl::InvalidArgumentError(
-          StrCat("ingest: more than ", kMaxSlides, " slides in one job"));
-    }
+    if (sources.size() > kMaxSlides) return TooMany();
   }
   return absl::OkStatus();
 }
@@ -80,6 +81,7 @@ StatusOr<std::vector<std::string>> ExpandSources(const TaskContext& context) {
     for (const std::string& slide : found) {
       if (seen.insert(slide).second) sources.push_back(slide);
     }
+    if (sources.size() > kMaxSlides) return TooMany();
   }
   if (sources.empty()) return absl::InvalidArgumentError("ingest: no slide among the sources");
   return sources;
