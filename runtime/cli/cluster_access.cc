@@ -1,5 +1,8 @@
 #include "runtime/cli/cluster_access.h"
 
+#include <functional>
+#include <utility>
+
 #include <fcntl.h>
 #include <sys/file.h>
 
@@ -44,9 +47,19 @@ StatusOr<ClusterAccess> ClusterAccess::Open(const Session& session,
     return absl::FailedPreconditionError(
         "no cluster is running here: start one with `patchbay up`, or name one with --cluster");
   }
-  PB_ASSIGN_OR_RETURN(client::Client client, client::Client::Connect(access.key_file_));
+  std::function<bool()> keep_waiting;
+  if (access.embedded()) {
+    keep_waiting = [embedded = access.embedded_.get()] { return embedded->Alive().ok(); };
+  }
+  PB_ASSIGN_OR_RETURN(client::Client client,
+                      client::Client::Connect(access.key_file_, std::move(keep_waiting)));
   access.client_ = std::make_unique<client::Client>(std::move(client));
   return access;
+}
+
+Status ClusterAccess::Explain(const Status& status) {
+  const Status alive = Alive();
+  return status.ok() || alive.ok() ? status : alive;
 }
 
 }  // namespace patchbay::cli

@@ -33,6 +33,10 @@ class ClusterAccess {
   /// Path of the key file, for those who connect by themselves.
   const std::string& key_file() const { return key_file_; }
   bool embedded() const { return embedded_ != nullptr; }
+  /// Not OK once an embedded cluster has ended by itself: nothing that is waited for will come.
+  Status Alive() { return embedded() ? embedded_->Alive() : absl::OkStatus(); }
+  /// The reason behind `status`: the end of the cluster, if that came.
+  Status Explain(const Status& status);
 
  private:
   std::unique_ptr<EmbeddedCluster> embedded_;  ///< outlives client_

@@ -65,6 +65,12 @@ StatusOr<std::unique_ptr<EmbeddedCluster>> EmbeddedCluster::Start(const Environm
   return cluster;
 }
 
+Status EmbeddedCluster::Alive() {
+  if (!node_.has_value() || !node_->PollExit().has_value()) return absl::OkStatus();
+  return absl::UnavailableError(
+      "the cluster that ran for this command has ended: its supervisor was killed or failed");
+}
+
 EmbeddedCluster::~EmbeddedCluster() {
   if (node_.has_value()) node_->Stop(kStopMs);
 }

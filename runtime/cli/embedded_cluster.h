@@ -26,6 +26,10 @@ class EmbeddedCluster {
                                                           const std::string& gpus);
   ~EmbeddedCluster();
 
+  /// OK while its processes run; why the command cannot go on once the supervisor, and with it all
+  /// of them, has ended. For the thread that started it.
+  Status Alive();
+
   /// Of an operator that may read and write everywhere this user may.
   std::string key_file() const { return folder_.path() + "/operator.key"; }
 

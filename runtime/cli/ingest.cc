@@ -144,7 +144,8 @@ StatusOr<protocol::JobRow> IngestCommand::Watch(Session& session, ClusterAccess&
   };
   StatusOr<protocol::JobRow> row = cluster.client().Wait(job, watch, [] { return !Interrupted(); });
   session.terminal.EndProgress();
-  if (row.ok() || !Interrupted()) return row;
+  if (row.ok()) return row;
+  if (!Interrupted()) return cluster.Explain(row.status());
   if (!cluster.embedded()) {
     return absl::CancelledError(StrCat("interrupted: job ", job, " goes on in the cluster; see ",
                                        "`patchbay wait ", job, "`, `patchbay cancel ", job, "`"));
@@ -200,7 +201,9 @@ StatusOr<ExitCode> IngestCommand::Run(Session& session) {
   submission.root.label = "plan";
   submission.root.payload = DumpJson(order.payload);
   submission.manifest = DumpJson(order.manifest);
-  PB_ASSIGN_OR_RETURN(const JobId job, cluster.client().SubmitJob(std::move(submission)));
+  const StatusOr<JobId> submitted = cluster.client().SubmitJob(std::move(submission));
+  if (!submitted.ok()) return cluster.Explain(submitted.status());
+  const JobId job = *submitted;
   if (detach_) {
     session.terminal.Say(StrCat("job ", job));
     session.terminal.Result({{"job", job}});
@@ -209,7 +212,7 @@ StatusOr<ExitCode> IngestCommand::Run(Session& session) {
   PB_ASSIGN_OR_RETURN(const protocol::JobRow row, Watch(session, cluster, job, order));
   StatusOr<IngestReport> report = Report(cluster.client(), row, order);
   if (!report.ok()) {
-    return row.failed.empty() ? report.status() : JobFailure(row, order.out);
+    return row.failed.empty() ? cluster.Explain(report.status()) : JobFailure(row, order.out);
   }
   report->seconds = static_cast<double>(SteadyNowNs() - started_ns) * 1e-9;
   const Status listed = WriteFailedCsv(*report);

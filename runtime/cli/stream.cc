@@ -16,6 +16,7 @@
 #include "runtime/cli/paths.h"
 #include "runtime/cli/peak_memory.h"
 #include "runtime/cli/run_file.h"
+#include "runtime/cli/stream_paths.h"
 #include "runtime/control/keys.h"
 
 namespace patchbay::cli {
@@ -82,7 +83,8 @@ class StreamCommand final : public Command {
  private:
   StatusOr<std::unique_ptr<client::Stream>> Attach(const Session& session, ClusterAccess& cluster,
                                                    const RunFile& run);
-  Status TakeBatches(Terminal& terminal, client::Stream& stream, StreamResult& result);
+  Status TakeBatches(Session& session, ClusterAccess& cluster, client::Stream& stream,
+                     StreamResult& result);
   Status Use(const client::Batch& batch, Sha256& digest) const;
   StatusOr<StreamResult> Consume(Session& session, ClusterAccess& cluster, const RunFile& run);
 
@@ -93,6 +95,7 @@ class StreamCommand final : public Command {
   bool digest_ = false;
   OwnClusterArguments own_;
   JobId job_ = 0;
+  std::vector<std::string> images_;  ///< paths in the plan's order, once it is made
 };
 
 std::vector<Argument> StreamCommand::Arguments() {
@@ -143,7 +146,9 @@ StatusOr<std::unique_ptr<client::Stream>> StreamCommand::Attach(const Session& s
   submission.root.payload = DumpJson(payload);
   submission.manifest = DumpJson(run.Manifest());
   PB_ASSIGN_OR_RETURN(job_, client.SubmitJob(std::move(submission)));
-  PB_RETURN_IF_ERROR(client.WaitForResult({job_, 0}, [] { return !Interrupted(); }).status());
+  PB_ASSIGN_OR_RETURN(const std::string planned,
+                      client.WaitForResult({job_, 0}, [] { return !Interrupted(); }));
+  images_ = PlannedPaths(planned);
 
   PB_ASSIGN_OR_RETURN(const control::KeyFile key, control::ReadKeyFile(cluster.key_file()));
   client::StreamOptions options;
@@ -152,6 +157,7 @@ StatusOr<std::unique_ptr<client::Stream>> StreamCommand::Attach(const Session& s
   options.first.epoch = static_cast<std::uint32_t>(epoch_);
   options.prefetch = run.config.prefetch;
   options.spares = kStreamSpares;
+  options.keep_waiting = [&cluster] { return cluster.Alive().ok() && !Interrupted(); };
   PB_ASSIGN_OR_RETURN(options.network,
                       TrainerNetwork(session.environment, data_policy_, key.address));
   return client::Stream::Attach(options);
@@ -164,24 +170,26 @@ Status StreamCommand::Use(const client::Batch& batch, Sha256& digest) const {
   return absl::OkStatus();
 }
 
-/// The next batch; Cancelled when interrupted.
-StatusOr<client::Batch> TakeNext(client::Stream& stream) {
+/// The next batch; Cancelled when interrupted, Unavailable when its own cluster has ended.
+StatusOr<client::Batch> TakeNext(ClusterAccess& cluster, client::Stream& stream) {
   while (true) {
     StatusOr<client::Batch> batch = stream.Next(kNextSliceMs);
     if (!absl::IsDeadlineExceeded(batch.status())) return batch;
+    PB_RETURN_IF_ERROR(cluster.Alive());
     if (Interrupted()) return absl::CancelledError("stream: interrupted");
   }
 }
 
-Status StreamCommand::TakeBatches(Terminal& terminal, client::Stream& stream,
+Status StreamCommand::TakeBatches(Session& session, ClusterAccess& cluster, client::Stream& stream,
                                   StreamResult& result) {
+  Terminal& terminal = session.terminal;
   const std::uint64_t wanted =
       batches_.has_value() ? static_cast<std::uint64_t>(*batches_) : stream.batches_per_epoch();
   Sha256 digest;
   std::int64_t shown_ns = SteadyNowNs();
   for (std::uint64_t taken = 1; taken <= wanted; ++taken) {
     if (Interrupted()) return absl::CancelledError("stream: interrupted");
-    PB_ASSIGN_OR_RETURN(const client::Batch batch, TakeNext(stream));
+    PB_ASSIGN_OR_RETURN(const client::Batch batch, TakeNext(cluster, stream));
     PB_RETURN_IF_ERROR(Use(batch, digest));
     const bool due = terminal.live() ? SteadyNowNs() - shown_ns > kRedrawEveryNs
                                      : taken * 10 / wanted != (taken - 1) * 10 / wanted;
@@ -203,7 +211,7 @@ StatusOr<StreamResult> StreamCommand::Consume(Session& session, ClusterAccess& c
                                               const RunFile& run) {
   PB_ASSIGN_OR_RETURN(const std::unique_ptr<client::Stream> stream, Attach(session, cluster, run));
   StreamResult result;
-  PB_RETURN_IF_ERROR(TakeBatches(session.terminal, *stream, result));
+  PB_RETURN_IF_ERROR(TakeBatches(session, cluster, *stream, result));
   result.batches_per_epoch = stream->batches_per_epoch();
   result.ring_bytes = stream->ring_bytes();
   result.plan_digest = stream->plan_digest().Hex();
@@ -227,7 +235,7 @@ StatusOr<ExitCode> StreamCommand::Run(Session& session) {
   if (!result.ok()) {
     // The job must not stay behind in a cluster that goes on; what matters is the first error.
     if (job_ != 0 && !cluster.embedded()) (void)cluster.client().CancelJob(job_);
-    return result.status();
+    return NamePaths(cluster.Explain(result.status()), run.images, images_);
   }
   SayResult(session.terminal, *result);
   session.terminal.Result(ToJson(*result));

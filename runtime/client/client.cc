@@ -25,14 +25,15 @@ Status ToStatus(const protocol::Outcome& outcome) {
   return Status(static_cast<absl::StatusCode>(outcome.code), outcome.message);
 }
 
-StatusOr<Client> Client::Connect(const std::string& key_file) {
+StatusOr<Client> Client::Connect(const std::string& key_file, std::function<bool()> keep_waiting) {
   PB_ASSIGN_OR_RETURN(const control::KeyFile key, control::ReadKeyFile(key_file));
   PB_ASSIGN_OR_RETURN(std::unique_ptr<control::RequestClient> opened,
                       control::RequestClient::Open(key, kRequestTimeoutMs));
   std::shared_ptr<control::RequestClient> requests = std::move(opened);
-  return Client([requests](Body command, std::int64_t timeout_ms) {
-    return requests->Call(std::move(command), timeout_ms);
-  });
+  return Client(
+      [requests, keep_waiting = std::move(keep_waiting)](Body command, std::int64_t timeout_ms) {
+        return requests->Call(std::move(command), timeout_ms, keep_waiting);
+      });
 }
 
 template <typename Fact>

@@ -19,8 +19,10 @@ inline constexpr std::int64_t kPollMs = 100;  ///< between looks at a job that i
 /// Not thread-safe: one thread, or a lock around it.
 class Client {
  public:
-  /// `key_file` names the cluster and proves who asks: a path, or /proc/self/fd/N.
-  static StatusOr<Client> Connect(const std::string& key_file);
+  /// `key_file` names the cluster and proves who asks: a path, or /proc/self/fd/N. Whoever waits
+  /// for an answer gives up (Cancelled) once `keep_waiting` says no.
+  static StatusOr<Client> Connect(const std::string& key_file,
+                                  std::function<bool()> keep_waiting = {});
   /// Over another way of asking; tests play the scheduler with it.
   using Call = std::function<StatusOr<protocol::Body>(protocol::Body, std::int64_t timeout_ms)>;
   explicit Client(Call call) : call_(std::move(call)) {}

@@ -52,6 +52,8 @@ struct StreamOptions {
   std::string host_identity;  ///< of this node; empty = found out
   std::string node;           ///< its name in the cluster; empty = the host name
   std::int64_t attach_timeout_ms = 30'000;
+  /// Asked while attaching: once it says no, Attach ends with Cancelled.
+  std::function<bool()> keep_waiting;
   std::int64_t heartbeat_ms = 500;
   /// How long the stream goes on without a scheduler before it fails. Batches that workers were
   /// making arrive meanwhile.

@@ -31,6 +31,7 @@ using protocol::Body;
 namespace {
 
 constexpr std::int64_t kPlanPollMs = 50;
+constexpr std::int64_t kLookEveryMs = 100;  ///< whether to go on waiting
 constexpr std::int64_t kDetachTimeoutMs = 5'000;
 constexpr std::int64_t kReattachPauseMs = 500;
 constexpr std::int64_t kGatePollMs = 1;
@@ -146,7 +147,8 @@ StatusOr<Body> TrainerStream::Call(Body command, std::int64_t deadline_ms) {
   session_->Request(std::move(command), timeout,
                     [answer](StatusOr<Body> received) { answer->emplace(std::move(received)); });
   while (!answer->has_value()) {
-    loop_->RunOnce(1000);
+    if (options_.keep_waiting && !options_.keep_waiting()) return absl::CancelledError("given up");
+    loop_->RunOnce(options_.keep_waiting ? kLookEveryMs : 1000);
     const Status state = session_->state();
     if (!session_->connected() && absl::IsPermissionDenied(state)) return state;
   }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
+#include <optional>
 #include <utility>
 
 #include "runtime/base/hash.h"
@@ -227,15 +229,18 @@ StatusOr<std::unique_ptr<RequestClient>> RequestClient::Open(const KeyFile& key,
   return std::unique_ptr<RequestClient>(new RequestClient(std::move(loop), std::move(session)));
 }
 
-StatusOr<protocol::Body> RequestClient::Call(protocol::Body body, TimeMs timeout_ms) {
-  StatusOr<protocol::Body> answer = absl::InternalError("request: it was never answered");
-  bool done = false;
-  session_->Request(std::move(body), timeout_ms, [&](StatusOr<protocol::Body> received) {
-    answer = std::move(received);
-    done = true;
+StatusOr<protocol::Body> RequestClient::Call(protocol::Body body, TimeMs timeout_ms,
+                                             const std::function<bool()>& keep_waiting) {
+  // Shared, because whoever gives up is gone before the answer comes.
+  const auto answer = std::make_shared<std::optional<StatusOr<protocol::Body>>>();
+  session_->Request(std::move(body), timeout_ms, [answer](StatusOr<protocol::Body> received) {
+    answer->emplace(std::move(received));
   });
-  while (!done) loop_->RunOnce(1000);
-  return answer;
+  while (!answer->has_value()) {
+    if (keep_waiting && !keep_waiting()) return absl::CancelledError("request: given up");
+    loop_->RunOnce(keep_waiting ? kLookEveryMs : 1000);
+  }
+  return std::move(**answer);
 }
 
 }  // namespace patchbay::control

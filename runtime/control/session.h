@@ -57,7 +57,10 @@ class RequestClient {
   static StatusOr<std::unique_ptr<RequestClient>> Open(const KeyFile& key, TimeMs timeout_ms);
   ~RequestClient();
 
-  StatusOr<protocol::Body> Call(protocol::Body body, TimeMs timeout_ms);
+  /// `keep_waiting` is asked about every kLookEveryMs; Cancelled once it says no.
+  StatusOr<protocol::Body> Call(protocol::Body body, TimeMs timeout_ms,
+                                const std::function<bool()>& keep_waiting = {});
+  static constexpr TimeMs kLookEveryMs = 100;
 
   /// Call and the fact that is its reply; Internal when the scheduler answered with another.
   template <typename Fact>

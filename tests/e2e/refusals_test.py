@@ -88,6 +88,25 @@ class Refusals(harness.Case):
             self.assertEqual(result.returncode, 1, result.stderr)
             self.assertIn(dataset, result.stderr)
 
+    def test_failed_plan_names_no_path_to_others(self):
+        cluster = self.up(1)
+        folder = self.folder / "Jane Doe"
+        folder.mkdir()
+        result = self.command("stream", self.run_file(folder), "--batches", 1)
+        self.assertIn("Jane Doe", result.stderr)
+        (folder / "broken.svs").write_bytes(b"II*")
+        result = self.command("stream", self.run_file(folder), "--batches", 1)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("config check", result.stderr)
+        self.assertIn("Jane Doe/broken.svs", self.command("config", "check", self.folder / "run.yaml").stderr)
+        seen = "".join(self.command(*words).stdout for words in (("jobs", "--json"), ("job", 1, "--json"),
+                                                                 ("job", 2, "--json"), ("logs", 1), ("logs", 2)))
+        self.assertIn("dataset 0", seen)
+        self.assertIn("image 0", seen)
+        for word in ("Jane", "broken", str(self.folder)):
+            self.assertNotIn(word, seen)
+        self.down(cluster)
+
     def test_unreadable_slide_in_a_stream_fails_it_with_the_tile(self):
         slide = self.hostile("svs") / "unreadable.svs"
         result = self.command("stream", self.run_file(slide, patch=64, batch=1), "--batches", 5)

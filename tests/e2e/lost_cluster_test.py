@@ -1,0 +1,34 @@
+"""A command whose own cluster is gone ends at once and says so."""
+import pathlib
+import time
+
+import harness
+from harness import wait_until
+
+AT_ONCE_S = 10  # well below every time a command waits for a scheduler that may come back
+
+
+class LostCluster(harness.Case):
+    def ends_at_once(self, process):
+        self.kill(self.pids(process, "patchbay-supervisor")[0])
+        begun = time.monotonic()
+        self.done(process, expect=1)
+        self.assertLess(time.monotonic() - begun, AT_ONCE_S)
+        self.assertIn("has ended: its supervisor", pathlib.Path(process.log).read_text(encoding="utf-8"))
+        wait_until(lambda: not list((self.folder / "tmp").iterdir()), "an empty folder for temporary files", 10)
+
+    def test_stream_whose_supervisor_is_killed(self):
+        saved = self.folder / "saved"
+        process = self.start("stream", self.run_file(self.slide()), "--batches", 5000, "--step-ms", 20, "--save", saved)
+        wait_until(lambda: saved.exists() and any(saved.iterdir()), "a batch")
+        self.ends_at_once(process)
+
+    def test_ingest_whose_supervisor_is_killed(self):
+        process = self.start("ingest", self.slide(size="12000x12000"), "--out", self.folder / "out", "--cpus", 1)
+        wait_until(lambda: self.pids(process, "patchbay-worker") and (self.folder / "out/.patchbay-ingest").exists(),
+                   "work")
+        self.ends_at_once(process)
+
+
+if __name__ == "__main__":
+    harness.main()
