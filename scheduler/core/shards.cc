@@ -38,12 +38,14 @@ bool Core::Machine::IsLocal(const Worker& worker, const Trainer& trainer) const 
 }
 
 /// Grants are cut once no process of a former incarnation can write into this trainer's slots: all
-/// are accounted for, or two lease times have passed and none of the missing is on its host.
+/// are accounted for, or two lease times have passed and none of the missing is on its host. One
+/// that registered before its agent did may be on any.
 bool Core::Machine::GrantsAllowed(const Trainer& trainer) const {
   if (unaccounted.empty()) return true;
   if (now < recovery_until) return false;
   return std::none_of(unaccounted.begin(), unaccounted.end(), [&](const auto& entry) {
-    return entry.second.host_identity == trainer.endpoint.host_identity;
+    const std::string& host = entry.second.host_identity;
+    return host.empty() || host == trainer.endpoint.host_identity;
   });
 }
 

@@ -75,6 +75,18 @@ class StreamFaults(harness.Case):
         self.kill(self.pids(cluster, "patchbay-scheduler")[0])
         self.assertEqual(self.digest_of(trainer), reference)
 
+    def test_worker_frozen_as_the_scheduler_dies_changes_nothing(self):
+        # The new scheduler knows neither the lease nor that its holder is frozen with a slot mapped.
+        reference = self.reference()
+        cluster = self.up(2)
+        trainer, saved = self.trainer(step_ms=60)
+        self.await_batches(saved, 4)
+        frozen = self.pids(cluster, "patchbay-worker")[0]
+        self.kill(frozen, signal.SIGSTOP)
+        self.kill(self.pids(cluster, "patchbay-scheduler")[0])
+        self.assertEqual(self.digest_of(trainer), reference)
+        self.assertFalse(os.path.exists(f"/proc/{frozen}"), "its slot was granted again while it could still write")
+
     def test_killed_trainer_frees_its_memory_and_the_next_one_gets_the_same(self):
         reference = self.reference()
         cluster = self.up(2)

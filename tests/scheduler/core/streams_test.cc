@@ -215,5 +215,56 @@ TEST_F(Streaming, AfterARestartOlderLeasesAreFencedBeforeTheFirstGrant) {
   EXPECT_EQ(rig.Shards().size(), 1u);
 }
 
+TEST_F(Streaming, AfterARestartNothingIsGrantedOnAHostWhereAnUnknownWorkerMayWrite) {
+  Attach(5, 1);
+  rig.AddWorker(1);
+  rig.Restart();
+  rig.AddAgent();
+  rig.AddWorker(1);
+  rig.Join(CoreRig::kTrainer0, Role::kOperator, "ops");
+  Attach(5, 1);
+  const std::vector<PeerId> alive = {CoreRig::kAgent, CoreRig::kWorker0 + 1, CoreRig::kTrainer0};
+  rig.Pass(60'000, alive);
+  EXPECT_TRUE(rig.Shards().empty());
+  EXPECT_EQ(rig.FindFor<protocol::FenceShard>(CoreRig::kTrainer0), nullptr);
+  const auto* kill = rig.FindFor<protocol::KillWorker>(CoreRig::kAgent);
+  ASSERT_NE(kill, nullptr) << "the frozen one is not killed";
+  EXPECT_EQ(kill->index, 0u);
+  EXPECT_EQ(kill->worker_incarnation, 100u);
+  rig.Exited(0, 100);
+  rig.Pass(1'000, alive);
+  const auto* fence = rig.FindFor<protocol::FenceShard>(CoreRig::kTrainer0);
+  ASSERT_NE(fence, nullptr) << "its death is the proof";
+  const protocol::FenceShard copy = *fence;
+  Fenced(copy, 0);
+  EXPECT_FALSE(rig.Shards().empty());
+}
+
+TEST_F(Streaming, AWorkerWhoseHostIsUnknownMayBeOnAny) {
+  CoreRig bare;
+  bare.AddWorker(0);  // the agent has not registered, so the journal holds no host
+  bare.Restart();
+  bare.AddAgent();
+  bare.AddWorker(1);
+  const JobId stream = bare.Submit("key", "stream");
+  ASSERT_FALSE(bare.Granted().empty());
+  bare.Finish(CoreRig::kWorker0 + 1, bare.Granted().at(0), {}, {}, kPlan);
+  const std::vector<PeerId> alive = {CoreRig::kAgent, CoreRig::kWorker0 + 1, CoreRig::kTrainer0};
+  bare.Pass(40'000, alive);
+  bare.Join(CoreRig::kTrainer0, Role::kOperator, "ops");
+  protocol::AttachTrainer attach;
+  attach.stream = stream;
+  attach.trainer_incarnation = 5;
+  attach.endpoint.host_identity = "host";
+  attach.slots.push_back({0, 1, SlotState::kFree, 0, 0, {}});
+  bare.Tell(CoreRig::kTrainer0, attach);
+  bare.Pass(2'000, alive);
+  EXPECT_EQ(bare.FindFor<protocol::FenceShard>(CoreRig::kTrainer0), nullptr);
+  EXPECT_TRUE(bare.Shards().empty());
+  bare.Exited(0, 100);
+  bare.Pass(2'000, alive);
+  EXPECT_NE(bare.FindFor<protocol::FenceShard>(CoreRig::kTrainer0), nullptr);
+}
+
 }  // namespace
 }  // namespace patchbay::scheduler
