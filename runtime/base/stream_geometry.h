@@ -7,6 +7,9 @@
 
 namespace patchbay {
 
+/// The last epoch a stream can have: random numbers are counted with 16 bits of epoch.
+inline constexpr std::uint32_t kMaxEpoch = 0xFFFF;
+
 /// What happens to the last, incomplete batch of an epoch.
 enum class Tail : std::uint8_t {
   kKeep,  ///< it is smaller

@@ -77,6 +77,7 @@ StatusOr<Position> ResumePosition(const std::string& token, const Digest& plan_d
     return absl::FailedPreconditionError("read resume token: it belongs to another world size");
   }
   if (at.batch >= BatchesPerEpoch(geometry)) return refuse("the batch is past the epoch");
+  if (at.epoch > kMaxEpoch) return refuse("the epoch is past the last one");
   return at;
 }
 

@@ -43,7 +43,7 @@ struct StreamOptions {
   JobId job = 0;         ///< the stream job; its root task must be done
   std::uint32_t rank = 0;
   std::uint32_t world_size = 1;
-  Position first;              ///< from a resume token, or {0, 0}
+  Position first;              ///< from a resume token, or {0, 0}; epochs end at kMaxEpoch
   std::uint32_t prefetch = 2;  ///< larger = more memory and more slack for uneven shards
   std::uint32_t spares = 1;    ///< larger = more frozen workers survived at once
   SlotMemory memory = SlotMemory::kHost;

@@ -117,6 +117,10 @@ class TrainerStream final : public Stream {
 
 Status TrainerStream::Open(const OpenSession& open) {
   const std::string context = StrCat("attach to stream ", options_.job);
+  if (options_.first.epoch > kMaxEpoch) {
+    return absl::InvalidArgumentError(
+        StrCat(context, ": epoch ", options_.first.epoch, " is past the last one, ", kMaxEpoch));
+  }
   PB_ASSIGN_OR_RETURN(loop_, control::EventLoop::Open());
   const std::int64_t deadline = loop_->NowMs() + options_.attach_timeout_ms;
   PB_RETURN_IF_ERROR(Annotate(Connect(open), context));

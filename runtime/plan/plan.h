@@ -17,7 +17,6 @@
 namespace patchbay::plan {
 
 inline constexpr std::size_t kMaxPlanImages = 100'000;
-inline constexpr std::uint32_t kMaxEpoch = 0xFFFF;  ///< the draw counter has 16 bits for it
 
 /// What the planning task found out about one image, at the level the config asks for.
 struct PlannedImage {

@@ -169,6 +169,7 @@ TEST(ResumeToken, RefusesOtherPlansWorldsAndGarbage) {
                                  good + "x", StrCat("patchbay-resume-1:", digest.Hex(), ":1:3:3"),
                                  StrCat("patchbay-resume-1:", digest.Hex(), ":1:-1:0"),
                                  StrCat("patchbay-resume-1:", digest.Hex(), ":1:99999999999:0"),
+                                 StrCat("patchbay-resume-1:", digest.Hex(), ":1:65536:0"),
                                  StrCat("patchbay-resume-2:", digest.Hex(), ":1:0:0")}) {
     EXPECT_TRUE(absl::IsInvalidArgument(ResumePosition(bad, digest, g).status())) << bad;
   }
@@ -257,6 +258,22 @@ TEST(Stream, RefusesToAttachWhenPlanningFailedOrIsForOtherRanks) {
   PlayedScheduler refused;
   refused.attach_error_ = absl::AlreadyExistsError("rank 0 is taken");
   EXPECT_TRUE(absl::IsAlreadyExists(Stream::AttachOver(refused.Opener(), Options()).status()));
+}
+
+TEST(Stream, RefusesAnEpochThatWouldRepeatTheRandomNumbersOfAnother) {
+  PlayedScheduler scheduler;
+  StreamOptions options = Options();
+  options.first.epoch = kMaxEpoch + 1;
+  const Status status = Stream::AttachOver(scheduler.Opener(), options).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status));
+  EXPECT_NE(MessageOf(status).find("epoch 65536 is past the last one, 65535"), std::string::npos);
+}
+
+TEST(Stream, GivesUpAttachingWhenToldTo) {
+  PlayedScheduler scheduler;
+  StreamOptions options = Options();
+  options.keep_waiting = [] { return false; };
+  EXPECT_TRUE(absl::IsCancelled(Stream::AttachOver(scheduler.Opener(), options).status()));
 }
 
 TEST(Stream, RefusesImpossibleOptions) {
