@@ -92,6 +92,9 @@ Status Core::Machine::CheckAttach(const Request& request, const protocol::Attach
                          stream.geometry.world_size, " ranks"));
   }
   if (message.slots.size() > kMaxSlotsPerTrainer) return refuse("too many slots");
+  if (message.first_epoch > kMaxEpoch) {
+    return refuse(StrCat("epoch ", message.first_epoch, " is past the last one, ", kMaxEpoch));
+  }
   if (message.first_batch >= BatchesPerEpoch(stream.geometry)) {
     return refuse("the first batch lies behind the epoch's last");
   }

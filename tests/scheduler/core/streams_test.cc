@@ -193,6 +193,17 @@ TEST_F(Streaming, OnlyTheSubmittersKeyMayAttach) {
             static_cast<int>(absl::StatusCode::kPermissionDenied));
 }
 
+TEST_F(Streaming, RefusesATrainerWhoseEpochsAreUsedUp) {
+  protocol::AttachTrainer attach;
+  attach.stream = job;
+  attach.trainer_incarnation = 5;
+  attach.first_epoch = kMaxEpoch + 1;
+  rig.Tell(CoreRig::kTrainer0, attach);
+  const auto* failed = rig.FindFor<protocol::RequestFailed>(CoreRig::kTrainer0);
+  ASSERT_NE(failed, nullptr);
+  EXPECT_NE(failed->outcome.message.find("epoch 65536 is past"), std::string::npos);
+}
+
 TEST_F(Streaming, PlanOutsideTheLimitsFailsTheJob) {
   const JobId bad = rig.Submit("bad", "stream");
   rig.Finish(CoreRig::kWorker0, rig.Granted().at(0), {}, {}, R"({"plan":"p","geometry":{}})");
