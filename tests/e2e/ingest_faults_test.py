@@ -46,6 +46,22 @@ class IngestFaults(harness.Case):
                 self.assertEqual(self.roots(out), reference)
                 self.down(cluster)
 
+    def test_frozen_worker_that_wakes_after_the_store_is_finished_changes_nothing(self):
+        reference = self.reference()
+        cluster = self.up(2)
+        out = self.folder / "out"
+        ingest = self.start(*self.ingest(out))
+        self.staged(out, 5)
+        frozen = self.pids(cluster, "patchbay-worker")[0]
+        self.kill(frozen, signal.SIGSTOP)
+        self.done(ingest)
+        if pathlib.Path(f"/proc/{frozen}").exists():
+            self.kill(frozen, signal.SIGCONT)
+        self.await_workers(cluster, 2)
+        self.assertEqual(self.roots(out), reference)
+        self.assertEqual(self.command("verify", next(out.glob("*.ome.zarr"))).returncode, 0)
+        self.assertEqual([p.name for p in out.iterdir() if p.name.startswith(".")], [])
+
     def test_killed_command_is_adopted_by_the_next(self):
         reference = self.reference()
         out = self.folder / "out"
