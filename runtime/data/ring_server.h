@@ -21,7 +21,9 @@ inline constexpr std::int64_t kGreetingDeadlineMs = 5'000;
 struct FenceRequest {
   ShardId shard;
   LeaseNumber lease;
-  std::int64_t worker_pid = 0;  ///< 0 = remote
+  /// 0 = remote, or of a former scheduler: then no process of this host holds the lease any more
+  /// (notes/0003).
+  std::int64_t worker_pid = 0;
   Grant grant;
 };
 struct FenceOutcome {

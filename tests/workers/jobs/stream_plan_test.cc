@@ -189,23 +189,32 @@ TEST(PlannedImages, LieBelowTheFolderTheyShare) {
   EXPECT_EQ(ToManifest({cases[0], {}})["root"], "/a/b/");
 }
 
-TEST(PlannedImages, SevenThousandStoresFitAPlan) {
+/// Bytes of the plan and its manifest for `count` images.
+std::size_t PlanBytes(std::size_t count, const std::string& kind, const std::string& name,
+                      const std::string& stamp) {
   PlannedImages where;
-  std::vector<plan::PlannedImage> images(7000);
-  for (std::size_t i = 0; i < images.size(); ++i) {
-    where.paths.push_back(StrCat("/archive/of/the/hospital/", Hex64(i), ".ome.zarr"));
-    where.stamps.push_back("");
+  std::vector<plan::PlannedImage> images(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    where.paths.push_back(StrCat("/archive/of/the/hospital/", Hex64(i), name));
+    where.stamps.push_back(stamp);
     images[i].digest = Sha256Of(StrCat(i));
-    images[i].kind = "zarr";
+    images[i].kind = kind;
     images[i].height = images[i].width = 100'000;
   }
   const auto config = plan::ParseRunConfig("dataset: x\nnumerics: cpu\npatch: {size: [512, 512]}\n",
                                            "test", ops::OpKeys());
-  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_TRUE(config.ok()) << config.status();
   const auto plan = plan::Plan::Build(*config, images);
-  ASSERT_TRUE(plan.ok()) << plan.status();
-  const std::string result = DumpJson({{"plan", plan->Text()}, {"manifest", ToManifest(where)}});
-  EXPECT_LT(result.size() + 4096, protocol::kMaxInlineResultBytes);
+  EXPECT_TRUE(plan.ok()) << plan.status();
+  return DumpJson({{"plan", plan->Text()}, {"manifest", ToManifest(where)}}).size();
+}
+
+TEST(PlannedImages, AsManyAsTheirPageSaysFitAPlan) {
+  constexpr std::size_t kGeometryBytes = 4096;
+  const std::size_t most = protocol::kMaxInlineResultBytes - kGeometryBytes;
+  EXPECT_LT(PlanBytes(8000, "zarr", ".ome.zarr", ""), most);
+  EXPECT_LT(PlanBytes(6000, "aperio", "-of-forty-characters.svs", "12a05f200.18a7c3f2e1d0b5a4"),
+            most);
 }
 
 TEST_F(StreamPlanTest, StopsWhenItsLeaseIsRevoked) {
