@@ -234,8 +234,9 @@ Status TrainerStream::StartDelivery() {
   server.secret = secret;
   server.stream = options_.job;
   if (receiver_ != nullptr) {
-    server.remote_gone = [receiver = receiver_.get()](const LeaseNumber& lease) {
-      return receiver->EndTransfer(lease);
+    server.remote_gone = [receiver = receiver_.get()](const ShardId& shard,
+                                                      const LeaseNumber& lease) {
+      return receiver->EndTransfer(shard, lease);
     };
   }
   server.fenced = [core = core_.get()](const data::FenceOutcome& outcome) {

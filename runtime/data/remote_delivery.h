@@ -30,9 +30,9 @@ class RemoteReceiver {
 
   /// "ip:port", for TrainerEndpoint::ucx_address.
   virtual const std::string& address() const = 0;
-  /// The lease is fenced: force-closes the endpoint a running transfer of it came over. True when
-  /// no transfer of that lease runs (any more). Thread-safe, does not block.
-  virtual bool EndTransfer(const LeaseNumber& lease) = 0;
+  /// The shard is fenced up to `lease`: force-closes the endpoint a running transfer of it came
+  /// over. True when none runs (any more). Thread-safe, does not block.
+  virtual bool EndTransfer(const ShardId& shard, const LeaseNumber& lease) = 0;
   /// Bytes that came this way and counted.
   virtual std::uint64_t bytes_counted() const = 0;
   /// What UCX chose, for reports: "tcp/lo"; empty before the first shard.

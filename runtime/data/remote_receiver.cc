@@ -36,7 +36,7 @@ class UcxReceiver final : public RemoteReceiver {
 
   Status Open();
   const std::string& address() const override { return address_; }
-  bool EndTransfer(const LeaseNumber& lease) override;
+  bool EndTransfer(const ShardId& shard, const LeaseNumber& lease) override;
   std::uint64_t bytes_counted() const override { return bytes_counted_; }
   std::string Transport() const override;
 
@@ -270,13 +270,13 @@ std::string UcxReceiver::Transport() const {
   return transport_;
 }
 
-bool UcxReceiver::EndTransfer(const LeaseNumber& lease) {
-  if (!ring_.Receiving(lease)) return true;
-  ucx_->Post([this, lease] {
+bool UcxReceiver::EndTransfer(const ShardId& shard, const LeaseNumber& lease) {
+  if (!ring_.Receiving(shard, lease)) return true;
+  ucx_->Post([this, shard, lease] {
     for (const Transfer* transfer : transfers_) {
-      if (transfer->header.lease == lease && transfer->endpoint != nullptr) {
-        broken_.insert(transfer->endpoint);
-      }
+      const ShardHeader& header = transfer->header;
+      const bool fenced = header.shard == shard && header.lease <= lease;
+      if (fenced && transfer->endpoint != nullptr) broken_.insert(transfer->endpoint);
     }
   });
   return false;

@@ -104,9 +104,9 @@ Status Ring::FinishReceive(const ShardHeader& header, const Status& transfer) {
   return absl::OkStatus();
 }
 
-bool Ring::Receiving(const LeaseNumber& lease) const {
+bool Ring::Receiving(const ShardId& shard, const LeaseNumber& lease) const {
   const std::lock_guard lock(mu_);
-  return table_.Receiving(lease);
+  return table_.Receiving(shard, lease);
 }
 
 bool Ring::Fence(const ShardId& shard, const LeaseNumber& lease) {

@@ -66,7 +66,7 @@ class Ring {
   StatusOr<std::span<std::byte>> BeginReceive(const ShardHeader& header);
   /// The transfer ended with `transfer`; counts the shard if that is OK. Returns what became of it.
   Status FinishReceive(const ShardHeader& header, const Status& transfer);
-  bool Receiving(const LeaseNumber& lease) const;
+  bool Receiving(const ShardId& shard, const LeaseNumber& lease) const;
 
   /// See SlotTable; the counted bytes are copied before Evacuate returns, which it calls its slot
   /// with.

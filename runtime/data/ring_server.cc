@@ -336,7 +336,8 @@ void EpollRingServer::BeginFence(const QueuedFence& queued) {
 
 bool EpollRingServer::IsProven(const OpenFence& fence) const {
   if (!fence.holders.empty()) return false;
-  return options_.remote_gone == nullptr || options_.remote_gone(fence.request.lease);
+  return options_.remote_gone == nullptr ||
+         options_.remote_gone(fence.request.shard, fence.request.lease);
 }
 
 void EpollRingServer::CheckFences() {

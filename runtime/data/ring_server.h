@@ -42,9 +42,10 @@ class RingServer {
     StreamSecret secret{};
     std::uint64_t stream = 0;
     std::int64_t proof_deadline_ms = kProofDeadlineMs;
-    /// For a remote holder: OK once no transfer of that lease runs any more. Called from the
-    /// server's thread about every 20 ms until it is true or the deadline passes.
-    std::function<bool(const LeaseNumber&)> remote_gone;
+    /// For a remote holder: true once no transfer of the shard runs under that lease or an older
+    /// one. Called from the server's thread about every 20 ms until it is true or the deadline
+    /// passes.
+    std::function<bool(const ShardId&, const LeaseNumber&)> remote_gone;
     /// Called once per Fence, from the server's thread.
     std::function<void(const FenceOutcome&)> fenced;
   };

@@ -146,10 +146,10 @@ void SlotTable::EndReceive(const ShardHeader& header) {
   EndRests();
 }
 
-bool SlotTable::Receiving(const LeaseNumber& lease) const {
+bool SlotTable::Receiving(const ShardId& shard, const LeaseNumber& lease) const {
   for (const Slot& slot : slots_) {
     for (const Transfer& transfer : slot.transfers) {
-      if (transfer.lease == lease) return true;
+      if (transfer.shard == shard && transfer.lease <= lease) return true;
     }
   }
   return false;

@@ -93,7 +93,8 @@ class SlotTable {
   [[nodiscard]] Status BeginReceive(const ShardHeader& header);
   /// The transfer's request has completed with whatever status. Does not count.
   void EndReceive(const ShardHeader& header);
-  bool Receiving(const LeaseNumber& lease) const;
+  /// A transfer of the shard runs under this lease or an older one: what a fence of `lease` voids.
+  bool Receiving(const ShardId& shard, const LeaseNumber& lease) const;
 
   /// Counts a shard whose bytes are in. Errors as Admit.
   [[nodiscard]] StatusOr<Counted> Count(const ShardHeader& header);

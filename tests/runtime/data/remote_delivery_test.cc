@@ -148,11 +148,12 @@ TEST(RemoteDelivery, ASenderKilledInTheMiddleFreesItsRangeAndNothingCounts) {
   const ShardHeader header = HeaderOf({0, 0}, 0, 0, 1, 1, BigOptions().geometry);
   doomed.TellText(node.receiver->address());
   doomed.Tell(header);
-  while (!node.ring->Receiving(header.lease)) std::this_thread::yield();
+  while (!node.ring->Receiving(header.shard, header.lease)) std::this_thread::yield();
   doomed.Stop();
-  ASSERT_TRUE(node.ring->Receiving(header.lease)) << "the transfer was over too soon to interrupt";
+  ASSERT_TRUE(node.ring->Receiving(header.shard, header.lease))
+      << "the transfer was over too soon to interrupt";
   doomed.Kill();
-  while (node.ring->Receiving(header.lease)) std::this_thread::yield();
+  while (node.ring->Receiving(header.shard, header.lease)) std::this_thread::yield();
   EXPECT_EQ(node.ring->stats().shards_counted, 0u);
   EXPECT_EQ(node.ring->stats().receives_failed, 1u);
 
@@ -166,7 +167,9 @@ TEST(RemoteDelivery, ASenderKilledInTheMiddleFreesItsRangeAndNothingCounts) {
                           [](std::byte b) { return b == std::byte{8}; }));
 }
 
-TEST(RemoteDelivery, FencingEndsTheTransferOfAFrozenSender) {
+/// Freezes a sender in the middle of its transfer under lease (1, 1), fences its shard with
+/// `fence`, and expects the range to be free then.
+void FenceAFrozenSender(const LeaseNumber& fence) {
   ChildProcess frozen(&RunSender);
   Node node(BigOptions());
   std::mutex mu;
@@ -176,8 +179,8 @@ TEST(RemoteDelivery, FencingEndsTheTransferOfAFrozenSender) {
   options.secret = SecretOf(1);
   options.stream = kStream;
   options.proof_deadline_ms = kPatience;
-  options.remote_gone = [&node](const LeaseNumber& lease) {
-    return node.receiver->EndTransfer(lease);
+  options.remote_gone = [&node](const ShardId& shard, const LeaseNumber& lease) {
+    return node.receiver->EndTransfer(shard, lease);
   };
   options.fenced = [&](const FenceOutcome& outcome) {
     const std::lock_guard lock(mu);
@@ -190,20 +193,27 @@ TEST(RemoteDelivery, FencingEndsTheTransferOfAFrozenSender) {
   const ShardHeader header = HeaderOf({0, 0}, 0, 0, 1, 1, BigOptions().geometry);
   frozen.TellText(node.receiver->address());
   frozen.Tell(header);
-  while (!node.ring->Receiving(header.lease)) std::this_thread::yield();
+  while (!node.ring->Receiving(header.shard, header.lease)) std::this_thread::yield();
   frozen.Stop();
-  ASSERT_TRUE(node.ring->Receiving(header.lease)) << "the transfer was over too soon to freeze";
-  (*server)->Fence({header.shard, header.lease, 0, header.grant});
+  ASSERT_TRUE(node.ring->Receiving(header.shard, header.lease))
+      << "the transfer was over too soon to freeze";
+  (*server)->Fence({header.shard, fence, 0, header.grant});
   {
     std::unique_lock lock(mu);
     ASSERT_TRUE(changed.wait_for(lock, std::chrono::milliseconds(kPatience),
                                  [&] { return answer.has_value(); }));
   }
-  EXPECT_FALSE(node.ring->Receiving(header.lease));
+  EXPECT_FALSE(node.ring->Receiving(header.shard, header.lease));
   EXPECT_EQ(answer->row.slot, 0u) << "the range is free: nothing had to move";
   frozen.Continue();
   EXPECT_EQ(frozen.Join(), 4) << "its send fails when it wakes";
   EXPECT_EQ(node.ring->stats().shards_counted, 0u);
+}
+
+TEST(RemoteDelivery, FencingEndsTheTransferOfAFrozenSender) { FenceAFrozenSender({1, 1}); }
+
+TEST(RemoteDelivery, FencingByAnotherSchedulerEndsTheTransferOfAFormerLease) {
+  FenceAFrozenSender({2, 0});
 }
 
 TEST(RemoteDelivery, ASendToAnUnreachableTrainerFails) {

@@ -186,7 +186,12 @@ TEST(SlotTable, ARunningTransferKeepsARestingSlotAndItsRange) {
   const ShardHeader stuck = HeaderOf({0, 0}, 0, 0, 1, 1);
   ASSERT_TRUE(table.BeginReceive(stuck).ok());
   EXPECT_TRUE(absl::IsUnavailable(table.BeginReceive(HeaderOf({0, 0}, 0, 0, 1, 2))));
-  EXPECT_TRUE(table.Receiving(LeaseNumber{1, 1}));
+  EXPECT_TRUE(table.Receiving(stuck.shard, LeaseNumber{1, 1}));
+  EXPECT_TRUE(table.Receiving(stuck.shard, LeaseNumber{2, 0})) << "a newer fence voids it too";
+  EXPECT_FALSE(table.Receiving(stuck.shard, LeaseNumber{1, 0}));
+  ShardId other = stuck.shard;
+  ++other.shard;
+  EXPECT_FALSE(table.Receiving(other, LeaseNumber{2, 0}));
   ASSERT_TRUE(table.Fence(stuck.shard, stuck.lease));
   ASSERT_TRUE(table.Evacuate(stuck.shard, stuck.grant).ok());
   table.ProveGone(0);
@@ -195,7 +200,7 @@ TEST(SlotTable, ARunningTransferKeepsARestingSlotAndItsRange) {
   EXPECT_EQ(table.Report(0).phase, SlotPhase::kResting);
   table.EndReceive(stuck);
   EXPECT_EQ(table.Report(0).phase, SlotPhase::kSpare);
-  EXPECT_FALSE(table.Receiving(LeaseNumber{1, 1}));
+  EXPECT_FALSE(table.Receiving(stuck.shard, LeaseNumber{2, 0}));
 }
 
 TEST(SlotTable, ShortAndEmptyBatchesFollowTheGeometry) {
