@@ -31,7 +31,9 @@ Status CheckSlots(const Stream& stream, const Trainer& trainer,
     }
     if (is_free && slot.leases != 0) return Broken("a free slot has leases");
   }
+  std::set<std::uint32_t> bound;
   for (const auto& [at, filling] : trainer.filling) {
+    if (!bound.insert(filling.slot).second) return Broken("two batches are bound to one slot");
     std::uint32_t counted = 0;
     for (std::uint32_t i = 0; i < filling.shards.size(); ++i) {
       const Shard& shard = filling.shards[i];
@@ -47,6 +49,17 @@ Status CheckSlots(const Stream& stream, const Trainer& trainer,
     }
   }
   return absl::OkStatus();
+}
+
+/// A worker occupies the largest of what its leases need.
+Resources NeedOf(const Worker& worker, const JobTable& table,
+                 const std::unordered_map<LeaseNumber, Lease, LeaseHash>& leases) {
+  Resources most{0, 0, 0};
+  for (const LeaseNumber& number : worker.tasks) {
+    const TaskId& id = leases.at(number).task;
+    most = Largest(most, table.Find(id.job)->tasks[id.index].spec.resources);
+  }
+  return worker.shards.empty() ? most : Largest(most, ShardNeed(worker));
 }
 
 Status CheckNode(const Node& node, const std::deque<Worker>& workers) {
@@ -80,6 +93,9 @@ Status Core::Machine::Check() const {
       if (task.state != TaskState::kLeased || task.lease != number) {
         return Broken(StrCat("task ", it->second.task.ToString(), " does not know its lease"));
       }
+    }
+    if (!(NeedOf(worker, table, leases) == worker.assigned)) {
+      return Broken(StrCat("worker ", worker.id, " occupies something else than its leases need"));
     }
     const bool idle = worker.tasks.empty() && worker.shards.empty();
     const bool over = worker.state == WorkerState::kGone || worker.state == WorkerState::kCondemned;

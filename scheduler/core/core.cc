@@ -204,8 +204,11 @@ void Core::Machine::ActOn(Effects& effects) {
     const Task& task = *table.Find(id);
     if (task.lease == LeaseNumber{}) continue;
     const auto it = leases.find(task.lease);
-    if (it != leases.end()) Revoke(it->second);
-    DropTaskLease(task.lease);
+    if (it == leases.end()) continue;
+    Worker& worker = workers[it->second.worker];
+    Revoke(it->second);
+    DropTaskLease(it->first);
+    Reassign(worker);
   }
   for (const TaskId& id : effects.runnable) gated_tasks.emplace_back(last_sequence, id);
   for (const JobId id : effects.ended) {
@@ -230,9 +233,12 @@ void Core::Machine::Answer(const Request& request, protocol::Body&& body) {
 }
 
 void Core::Machine::AnswerDurable(const Request& request, protocol::Body&& body) {
-  if (durable >= last_sequence) return Answer(request, std::move(body));
-  gated_sends.emplace_back(last_sequence,
-                           SendAction{request.peer, request.request_id, std::move(body)});
+  SendDurable(request.peer, request.request_id, std::move(body));
+}
+
+void Core::Machine::SendDurable(PeerId peer, std::uint64_t request_id, protocol::Body&& body) {
+  if (peer == 0 || durable >= last_sequence) return Send(peer, request_id, std::move(body));
+  gated_sends.emplace_back(last_sequence, SendAction{peer, request_id, std::move(body)});
 }
 
 void Core::Machine::Refuse(const Request& request, const Status& status) {

@@ -57,6 +57,9 @@ struct JobLog {
   std::uint64_t next_sequence = 1;
 };
 
+/// What making a shard occupies of the worker's node.
+Resources ShardNeed(const Worker& worker);
+
 /// A stream that is to end once the event has been handled.
 struct StreamEnd {
   JobId job = 0;
@@ -88,7 +91,8 @@ struct Core::Machine {
   void ActOn(Effects& effects);
   void Send(PeerId peer, std::uint64_t request_id, protocol::Body&& body);
   void Answer(const Request& request, protocol::Body&& body);
-  /// Answer once everything journalled so far is on disk.
+  /// Once everything journalled so far is on disk.
+  void SendDurable(PeerId peer, std::uint64_t request_id, protocol::Body&& body);
   void AnswerDurable(const Request& request, protocol::Body&& body);
   void Refuse(const Request& request, const Status& status);
   void LogLine(JobId job, std::string text);
@@ -172,6 +176,7 @@ struct Core::Machine {
   void TakeFree(Stream& stream, Trainer& trainer, const protocol::SlotRow& row);
   void TakeFilling(Stream& stream, Trainer& trainer, const protocol::SlotRow& row);
   void TakeMove(Stream& stream, Trainer& trainer, const protocol::ShardFenced& message);
+  void LeaveSlot(Trainer& trainer, Filling& filling, std::uint32_t to);
   Filling& OpenFilling(Stream& stream, Trainer& trainer, Position at, std::uint32_t slot,
                        bool unknown);
   void CutGrants(Stream& stream, Trainer& trainer);

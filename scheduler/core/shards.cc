@@ -13,12 +13,6 @@ using protocol::Outcome;
 
 Position PositionOf(const ShardId& id) { return {id.epoch, id.batch}; }
 
-/// What making a shard occupies of the worker's node.
-Resources ShardNeed(const Worker& worker) {
-  return {std::min<std::uint32_t>(worker.capacity.cpu_millis, 1000),
-          worker.numerics == Numerics::kCuda ? std::min(worker.capacity.gpus, 1u) : 0, 0};
-}
-
 bool OfClass(Numerics worker, Numerics stream) {
   return stream == Numerics::kStrict || worker == stream;
 }
@@ -31,6 +25,11 @@ bool IsHarmless(std::int32_t code) {
 }
 
 }  // namespace
+
+Resources ShardNeed(const Worker& worker) {
+  return {std::min<std::uint32_t>(worker.capacity.cpu_millis, 1000),
+          worker.numerics == Numerics::kCuda ? std::min(worker.capacity.gpus, 1u) : 0, 0};
+}
 
 bool Core::Machine::IsLocal(const Worker& worker, const Trainer& trainer) const {
   const std::string& host = nodes.at(worker.node).host_identity;
@@ -67,8 +66,9 @@ void Core::Machine::DispatchShards() {
 bool Core::Machine::DispatchOneShard(Stream& stream) {
   std::vector<Trainer*> waiting;
   for (auto& [rank, trainer] : stream.trainers) {
+    // While a shard is unknown, the trainer may yet say that a batch lies in another slot.
     if (trainer.state == TrainerState::kAttached && !trainer.pending.empty() &&
-        GrantsAllowed(trainer)) {
+        trainer.unknown.empty() && GrantsAllowed(trainer)) {
       waiting.push_back(&trainer);
     }
   }

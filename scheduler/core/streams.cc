@@ -220,6 +220,9 @@ void Core::Machine::TakeRow(Stream& stream, Trainer& trainer, const SlotRow& row
     case SlotState::kResting:
       if (fresh) {
         trainer.slots[row.slot] = {row.generation, row.state, {row.epoch, row.batch}, 0, 0};
+        if (row.state == SlotState::kFull && !(Position{row.epoch, row.batch} < trainer.next)) {
+          trainer.named.insert({row.epoch, row.batch});
+        }
       } else if (row.state == SlotState::kFull) {
         TakeFilling(stream, trainer, row);
       }
@@ -266,6 +269,7 @@ void Core::Machine::TakeFilling(Stream& stream, Trainer& trainer, const SlotRow&
   if (filling == trainer.filling.end()) {
     if (known != trainer.slots.end()) return;
     trainer.slots[row.slot] = {row.generation, SlotState::kFilling, at, 0, 0};
+    if (!(at < trainer.next)) trainer.named.insert(at);
     OpenFilling(stream, trainer, at, row.slot, had_workers);
     filling = trainer.filling.find(at);
   }
@@ -323,7 +327,8 @@ void Core::Machine::CutGrants(Stream& stream, Trainer& trainer) {
     trainer.next = SkipEmpty(stream.geometry, trainer.rank, trainer.next);
     const bool unknown = trainer.batches_to_fence != 0;
     if (unknown) --trainer.batches_to_fence;
-    if (held(trainer.next)) {
+    trainer.named.erase(trainer.named.begin(), trainer.named.lower_bound(trainer.next));
+    if (held(trainer.next) || trainer.named.count(trainer.next) != 0) {
       trainer.next = After(stream.geometry, trainer.next);
       continue;
     }
@@ -332,7 +337,7 @@ void Core::Machine::CutGrants(Stream& stream, Trainer& trainer) {
     Slot& slot = trainer.slots.at(number);
     slot.state = SlotState::kFilling;
     slot.at = trainer.next;
-    OpenFilling(stream, trainer, trainer.next, number, unknown);
+    OpenFilling(stream, trainer, trainer.next, number, unknown).chosen_here = true;
     trainer.next = After(stream.geometry, trainer.next);
   }
 }
@@ -415,6 +420,31 @@ void Core::Machine::On(const Request& request, protocol::ShardFenced&& message) 
   CutGrants(stream, *trainer);
 }
 
+/// The batch lies in slot `to`, not where it was bound to. Either it was moved, and its old slot
+/// rests; or it came in under a former scheduler's grant, and this scheduler bound the two slots
+/// the wrong way round: then nothing was leased yet, and they change places.
+void Core::Machine::LeaveSlot(Trainer& trainer, Filling& filling, std::uint32_t to) {
+  Slot& from = trainer.slots.at(filling.slot);
+  const auto target = trainer.slots.find(to);
+  const bool known = target != trainer.slots.end();
+  const bool crossed =
+      filling.chosen_here && known && from.leases == 0 &&
+      (target->second.state == SlotState::kFree || target->second.state == SlotState::kFilling);
+  if (!crossed) {
+    from.state = SlotState::kResting;
+    return;
+  }
+  const auto other = trainer.filling.find(target->second.at);
+  if (target->second.state == SlotState::kFilling && other != trainer.filling.end() &&
+      other->second.slot == to) {
+    other->second.slot = filling.slot;
+    from.at = target->second.at;
+  } else {
+    from.state = SlotState::kFree;
+    if (from.announced == 0) trainer.free.insert(filling.slot);
+  }
+}
+
 /// The trainer may have moved the batch to a spare slot while it fenced. Other leases into the old
 /// slot stay good: the trainer copies what they bring.
 void Core::Machine::TakeMove(Stream& stream, Trainer& trainer,
@@ -427,7 +457,7 @@ void Core::Machine::TakeMove(Stream& stream, Trainer& trainer,
   const std::uint32_t from = filling->second.slot;
   if (row.slot != from) {
     if (trainer.slots.count(row.slot) == 0 && trainer.slots.size() >= kMaxSlotsPerTrainer) return;
-    trainer.slots.at(from).state = SlotState::kResting;
+    LeaveSlot(trainer, filling->second, row.slot);
     trainer.free.erase(row.slot);
     Slot& to = trainer.slots[row.slot];
     to.generation = row.generation;
@@ -499,7 +529,7 @@ void Core::Machine::EndStream(JobId job, JobState state, Outcome&& outcome) {
   Emit(EndStreamRecord{job, state, std::move(outcome)});
 }
 
-/// The job ended: its trainers are told, unless they left by themselves.
+/// The job ended: its trainers are told once that is durable, unless they left by themselves.
 void Core::Machine::CloseStream(const Job& job) {
   const auto it = streams.find(job.id);
   if (it == streams.end()) return;
@@ -510,7 +540,7 @@ void Core::Machine::CloseStream(const Job& job) {
   }
   std::vector<std::uint32_t> ranks;
   for (const auto& [rank, trainer] : it->second.trainers) {
-    Send(trainer.peer, 0, protocol::StreamFailed{job.id, why});
+    SendDurable(trainer.peer, 0, protocol::StreamFailed{job.id, why});
     ranks.push_back(rank);
   }
   for (const std::uint32_t rank : ranks) DropTrainer(it->second, rank);

@@ -95,8 +95,10 @@ Status Core::Machine::CheckCommit(const Job& job, const TasksFinished::Item& ite
 void Core::Machine::CommitTask(const TaskId& id, TasksFinished::Item&& item) {
   Task& task = *table.Find(id);
   if (task.lease != LeaseNumber{}) {
+    Worker& holder = workers[leases.at(task.lease).worker];
     Revoke(leases.at(task.lease));
     DropTaskLease(task.lease);
+    Reassign(holder);
   }
   ++task.queue_stamp;
   delayed.erase({task.retry_at, id});

@@ -45,6 +45,7 @@ struct Filling {
   std::uint32_t slot = 0;
   std::vector<Shard> shards;
   std::uint32_t counted = 0;
+  bool chosen_here = false;  ///< this scheduler chose the slot, the trainer did not name it
 };
 
 struct Slot {
@@ -77,6 +78,7 @@ struct Trainer {
   std::set<LeaseNumber> leases;       ///< every unresolved one that points into its slots
   TimeMs failing_since = 0;           ///< deliveries fail and none counted since; 0 = not so
   Position next;                      ///< the first batch that was not given a slot yet
+  std::set<Position> named;           ///< from `next` on, those its ring had when it attached
   bool behind = false;  ///< its ring and this table disagree: it is asked to attach again
   std::uint32_t batches_to_fence = 0;  ///< a former scheduler may have leased so many from `next`
 };

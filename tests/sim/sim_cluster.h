@@ -1,9 +1,19 @@
 // The world itself. Private to tests/sim.
 #pragma once
 
+#include "tests/sim/sim_audit.h"
 #include "tests/sim/sim_world.h"
 
 namespace patchbay::sim {
+
+/// Request ids of the client, by what it asks; the job's number is added.
+inline constexpr std::uint64_t kSubmitRequest = 100, kCancelRequest = 10'000,
+                               kRetryRequest = 20'000, kDescribeRequest = 30'000;
+inline constexpr std::uint64_t kRequestsPerKind = 10'000;
+inline constexpr char kNoSpare[] = "no spare slot";
+
+/// One line: the message's number in protocol::Body, and what it says.
+std::string TextOf(const Body& body);
 
 class World {
  public:
@@ -11,7 +21,7 @@ class World {
   RunResult Run();
 
  private:
-  // -- sim_world.cc: time, network, scheduler, faults, checks
+  // -- sim_world.cc: time, network, scheduler, faults
   void DrawFaults();
   void BuildCluster();
   void At(TimeMs when, std::function<void()> what);
@@ -29,17 +39,28 @@ class World {
   void CrashScheduler();
   void Perform(scheduler::Actions&& actions);
   void Flush();
-  void CheckSend(const Actor& actor, const Body& body);
-  void CheckRecord(const scheduler::JournalRecord& record);
-  void CheckCore();
   void EveryMean(TimeMs mean, std::function<void()> what);
   void PlanFaults();
+  void DrawCapacity(SimWorker& worker, bool largest);
+  void DrawNode(SimAgent& agent);
+  void DrawJob(std::uint64_t number);
   void Heal();
   bool Finished() const;
-  void CheckEnd();
-  std::string TrainersOf(JobId stream) const;
   scheduler::Instant Now() const { return {now_, 1'700'000'000 + now_ / 1000}; }
   TimeMs Delay() { return dice_.Between(0, faults_.delay_max_ms); }
+
+  // -- sim_checks.cc
+  void CheckSend(const Actor& actor, std::uint64_t request, const Body& body);
+  void CheckWorkerSend(const Actor& actor, const Body& body);
+  void CheckGrants(const Actor& actor, const LeasesGranted& granted);
+  void CheckRecord(const scheduler::JournalRecord& record);
+  void CheckCore();
+  void CheckNodeUse(const SimAgent& agent);
+  void CheckJob(const SimJob& job);
+  void CheckEnd();
+  bool Excused(const SimJob& job) const;
+  SimWorker* WorkerOf(int actor);
+  std::string TrainersOf(JobId stream) const;
 
   // -- sim_workers.cc
   void StartAgent(SimAgent& agent);
@@ -62,6 +83,9 @@ class World {
 
   // -- sim_users.cc
   void SubmitLoop(SimJob& job);
+  void SendSubmit(SimJob& job);
+  void Command(SimJob& job);
+  const SimJob* FindJob(JobId id) const;
   void ClientReceive(Body&& body, std::uint64_t request);
   void StartTrainer(SimJob& job, std::uint32_t rank);
   void NewTrainerProcess(SimTrainer& trainer);
@@ -109,13 +133,12 @@ class World {
   std::map<scheduler::PeerId, std::pair<int, std::uint32_t>> peers_;
   std::map<int, std::pair<scheduler::PeerId, std::uint32_t>> peer_of_;
   scheduler::PeerId next_peer_ = 1;
-  std::set<TaskId> durable_done_, durable_failed_;
-  std::map<LeaseNumber, std::uint64_t> commit_sequence_;
-  std::set<JobId> durable_jobs_;
-  std::set<TaskId> quarantined_;
+  Audit audit_;
 
   // The cluster.
   std::map<int, Actor*> actors_;
+  std::map<int, SimWorker*> worker_of_;
+  bool any_cuda_ = false;
   int next_actor_ = 1;
   std::vector<std::unique_ptr<SimAgent>> agents_;
   std::deque<SimTrainer> trainers_;

@@ -1,4 +1,5 @@
-// patchbay_sim: runs seeds of the simulated cluster; replays one with --seed N --trace.
+// patchbay_sim: runs seeds of the simulated cluster; replays one with --seed N --trace;
+// --stop ends at the first violation.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -16,7 +17,7 @@ using patchbay::sim::RunSeed;
 
 struct Arguments {
   std::uint64_t first = 1, count = 1;
-  bool trace = false, large = false;
+  bool trace = false, large = false, stop = false;
 };
 
 Arguments Parse(int argc, char** argv) {
@@ -27,6 +28,7 @@ Arguments Parse(int argc, char** argv) {
     if (word == "--seed" && more) arguments.first = std::strtoull(argv[++i], nullptr, 10);
     if (word == "--count" && more) arguments.count = std::strtoull(argv[++i], nullptr, 10);
     if (word == "--trace") arguments.trace = true;
+    if (word == "--stop") arguments.stop = true;
     if (word == "--large") arguments.large = true;
   }
   return arguments;
@@ -53,6 +55,7 @@ int main(int argc, char** argv) {
       std::printf("seed %llu: %s\n", static_cast<unsigned long long>(result.seed),
                   result.violation.c_str());
       std::fflush(stdout);
+      if (arguments.stop) break;
     }
     if (arguments.count == 1) {
       std::printf("seed %llu: trace hash %016llx\n", static_cast<unsigned long long>(result.seed),

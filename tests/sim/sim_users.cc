@@ -10,44 +10,88 @@ using protocol::SlotState;
 
 // ---------------------------------------------------------------- clients
 
+const SimJob* World::FindJob(JobId id) const {
+  const auto it =
+      std::find_if(jobs_.begin(), jobs_.end(), [&](const SimJob& job) { return job.id == id; });
+  return it == jobs_.end() ? nullptr : &*it;
+}
+
+void World::SendSubmit(SimJob& job) {
+  protocol::SubmitJob submit;
+  submit.submission_key = job.key;
+  submit.kind = job.kind;
+  submit.root.op = job.kind == "stream" ? "stream.plan" : "sim.fan";
+  submit.root.payload = job.payload;
+  submit.root.resources = {1000, 0, 0};
+  submit.manifest = StrCat(job.world_size, " ", job.numerics);
+  submit.priority = job.priority;
+  submit.world_size = job.world_size;
+  ToScheduler(client_, submit, job.number + kSubmitRequest);
+}
+
+/// What people ask of a job that runs, or has ended.
+void World::Command(SimJob& job) {
+  const bool open =
+      job.state == protocol::JobState::kQueued || job.state == protocol::JobState::kRunning;
+  if (open && job.cancel_at != 0 && now_ >= job.cancel_at && !job.cancelled) {
+    Hit("job cancelled");
+    job.cancel_sent = true;
+    ToScheduler(client_, protocol::CancelJob{job.id}, job.number + kCancelRequest);
+  }
+  if (!open && job.retry) {
+    ToScheduler(client_, protocol::RetryJob{job.id}, job.number + kRetryRequest);
+  }
+  if (!open) return;
+  protocol::DescribeJobs describe;
+  describe.jobs = {job.id};
+  ToScheduler(client_, describe, job.number + kDescribeRequest + job.commands * kRequestsPerKind);
+}
+
 void World::SubmitLoop(SimJob& job) {
-  if (job.state != protocol::JobState::kQueued && job.state != protocol::JobState::kRunning) return;
   if (job.id == 0) {
-    protocol::SubmitJob submit;
-    submit.submission_key = job.key;
-    submit.kind = job.kind;
-    submit.root.op = job.kind == "stream" ? "stream.plan" : "sim.fan";
-    submit.root.payload = job.payload;
-    submit.root.resources = {1000, 0, 0};
-    submit.manifest = std::to_string(job.world_size);
-    submit.priority = job.priority;
-    submit.world_size = job.world_size;
-    ToScheduler(client_, submit, job.number + 100);
+    SendSubmit(job);
   } else {
-    protocol::DescribeJobs describe;
-    describe.jobs = {job.id};
-    ToScheduler(client_, describe, 1);
+    if (dice_.Chance(0.1)) {
+      Hit("submission repeated");
+      SendSubmit(job);
+    }
+    Command(job);
   }
   At(now_ + 1000, [this, &job] { SubmitLoop(job); });
 }
 
 void World::ClientReceive(Body&& body, std::uint64_t request) {
+  const std::uint64_t number = request % kRequestsPerKind;
   if (const auto* submitted = std::get_if<protocol::JobSubmitted>(&body)) {
-    SimJob& job = jobs_.at(request - 100);
-    if (job.id != 0 && job.id != submitted->job) Violation("one submission key gave two jobs");
+    SimJob& job = jobs_.at(request - kSubmitRequest);
+    if (job.id != 0 && job.id != submitted->job) Violation("I5: one submission key gave two jobs");
     job.id = submitted->job;
     if (job.kind != "stream" || job.started) return;
     job.started = true;
     for (std::uint32_t rank = 0; rank < job.world_size; ++rank) StartTrainer(job, rank);
-    return;
-  }
-  const auto* described = std::get_if<protocol::JobsDescribed>(&body);
-  if (described == nullptr) return;
-  for (const protocol::JobRow& row : described->jobs) {
-    for (SimJob& job : jobs_) {
-      if (job.id != row.job) continue;
-      job.state = row.state;
-      job.reason = row.failed.empty() ? "" : row.failed.front().outcome.message;
+  } else if (std::holds_alternative<protocol::JobCancelled>(body)) {
+    SimJob& job = jobs_.at(number);
+    if (job.cancel_at == 0 || job.cancelled) return;
+    job.cancelled = true;
+    ++job.commands;
+  } else if (std::holds_alternative<protocol::JobRetried>(body)) {
+    SimJob& job = jobs_.at(number);
+    if (!job.retry) return;
+    Hit("job retried");
+    job.retry = false;
+    ++job.commands;
+    job.cancel_at = 0;
+    job.cancelled = false;
+    job.state = protocol::JobState::kRunning;
+  } else if (const auto* described = std::get_if<protocol::JobsDescribed>(&body)) {
+    SimJob& job = jobs_.at(number);
+    const bool old = request < kDescribeRequest + job.commands * kRequestsPerKind;
+    if (old || described->jobs.size() != 1 || described->jobs[0].job != job.id) return;
+    const protocol::JobRow& row = described->jobs[0];
+    job.state = row.state;
+    job.reason = row.failed.empty() ? "" : row.failed.front().outcome.message;
+    if (job.cancelled && row.state == protocol::JobState::kRunning) {
+      Violation("I6: a cancelled job runs");
     }
   }
 }
@@ -69,6 +113,10 @@ void World::StartTrainer(SimJob& job, std::uint32_t rank) {
   trainer.rank = rank;
   trainer.world_size = job.world_size;
   trainer.wanted = job.wanted_batches;
+  if (dice_.Chance(0.2)) {
+    trainer.step_ms = dice_.Between(200, 1500);
+    trainer.wanted = std::min<std::uint64_t>(trainer.wanted, 15);
+  }
   trainer.actor.receive = [this, &trainer](Body&& body, std::uint64_t) {
     TrainerReceive(trainer, std::move(body));
   };
@@ -76,7 +124,7 @@ void World::StartTrainer(SimJob& job, std::uint32_t rank) {
   NewTrainerProcess(trainer);
 }
 
-/// The process is killed, and started again where it had got to: with an empty ring.
+/// The process is killed, and started again where its last token says, with an empty ring.
 void World::NewTrainerProcess(SimTrainer& trainer) {
   ++trainer.actor.life;
   ++trainer.actor.connection;
@@ -87,6 +135,13 @@ void World::NewTrainerProcess(SimTrainer& trainer) {
   trainer.memory.clear();
   trainer.taken.clear();
   trainer.proofs.clear();
+  const bool trained = trainer.consumed >= trainer.wanted;
+  for (std::uint64_t back = trained ? 0 : dice_.Below(4); back != 0 && !trainer.history.empty(); --back) {
+    Hit("trainer resumed from an older token");
+    trainer.next = trainer.history.back();
+    trainer.history.pop_back();
+    --trainer.consumed;
+  }
   AtActor(trainer.actor, now_ + dice_.Between(1, 3000), [this, &trainer] { TrainerLoop(trainer); });
 }
 
@@ -145,7 +200,7 @@ void World::Announce(SimTrainer& trainer) {
 }
 
 void World::TrainerLoop(SimTrainer& trainer) {
-  if (trainer.detached || trainer.failed) return;
+  if (trainer.detached || !trainer.failure.empty()) return;
   if (trainer.consumed >= trainer.wanted) {
     ToScheduler(trainer.actor, protocol::DetachTrainer{trainer.stream, trainer.rank}, 9);
   } else if (trainer.scheduler_incarnation == 0) {
@@ -185,19 +240,22 @@ void World::TrainerReceive(SimTrainer& trainer, Body&& body) {
     if (trainer.table != nullptr) OnFence(trainer, *fence);
   } else if (std::holds_alternative<protocol::TrainerDetached>(body)) {
     if (trainer.consumed >= trainer.wanted) trainer.detached = true;
-  } else if (std::holds_alternative<protocol::StreamFailed>(body)) {
-    if (trainer.consumed < trainer.wanted) trainer.failed = true;
+  } else if (const auto* failed = std::get_if<protocol::StreamFailed>(&body)) {
+    if (trainer.consumed < trainer.wanted) {
+      trainer.failure = StrCat("told: ", failed->outcome.message);
+    }
   }
 }
 
 /// Takes the next batch when it is there, trains on it, gives it back.
 void World::Step(SimTrainer& trainer) {
-  if (trainer.detached || trainer.failed || trainer.consumed >= trainer.wanted) return;
+  if (trainer.detached || !trainer.failure.empty() || trainer.consumed >= trainer.wanted) return;
   data::SlotTable& table = *trainer.table;
   TimeMs next = now_ + 5;
   const auto slot = table.FullSlot(table.next());
-  if (table.IsEmpty(table.next())) {
-    table.Take(table.next());
+  const data::Position before = table.next();
+  if (table.IsEmpty(before)) {
+    table.Take(before);
     ++trainer.consumed;
   } else if (slot.has_value()) {
     const data::Position at = table.next();
@@ -206,7 +264,7 @@ void World::Step(SimTrainer& trainer) {
     table.Take(at);
     ++trainer.consumed;
     const std::uint64_t generation = table.Report(*slot).generation;
-    const TimeMs step = dice_.Between(1, 60);
+    const TimeMs step = dice_.Between(1, trainer.step_ms);
     AtActor(trainer.actor, now_ + step, [this, &trainer, s = *slot, at, generation] {
       CheckBatch(trainer, s, at);
       trainer.table->Release(s, generation);
@@ -219,6 +277,8 @@ void World::Step(SimTrainer& trainer) {
     next = now_ + step;
   }
   trainer.next = table.next();
+  if (trainer.next != before) trainer.history.push_back(before);
+  if (trainer.history.size() > 3) trainer.history.pop_front();
   AtActor(trainer.actor, next, [this, &trainer] { Step(trainer); });
 }
 
@@ -245,6 +305,7 @@ void World::Write(SimTrainer& trainer, const ShardLease& lease) {
     Violation(StrCat("I10: lease ", lease.lease.ToString(), " writes into slot ", lease.grant.slot,
                      ", which is another batch's now"));
   }
+  audit_.Written(trainer.incarnation, lease);
   trainer.memory[{lease.grant.slot, lease.grant.offset_bytes}] = lease.shard;
 }
 
@@ -280,7 +341,7 @@ void World::OnFence(SimTrainer& trainer, const protocol::FenceShard& fence) {
       const auto moved = trainer.table->Evacuate(fence.shard, fence.grant);
       if (!moved.ok()) {
         Hit("no spare slot");
-        trainer.failed = true;
+        trainer.failure = kNoSpare;
         return;
       }
       if (moved->resting_slot.has_value()) {
@@ -294,6 +355,7 @@ void World::OnFence(SimTrainer& trainer, const protocol::FenceShard& fence) {
 }
 
 void World::AnswerFence(SimTrainer& trainer, const protocol::FenceShard& fence, bool counted) {
+  audit_.Fenced(trainer.incarnation, fence.shard, fence.lease);
   protocol::ShardFenced fenced;
   fenced.stream = trainer.stream;
   fenced.lease = fence.lease;

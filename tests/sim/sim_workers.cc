@@ -31,8 +31,9 @@ void World::AgentLoop(SimAgent& agent) {
     protocol::RegisterAgent hello;
     hello.node = agent.name;
     hello.host_identity = StrCat("host-", agent.name);
-    hello.cpus = static_cast<std::uint32_t>(agent.workers.size());
-    hello.memory_bytes = 1u << 30;
+    hello.cpus = agent.capacity.cpu_millis / 1000;
+    hello.memory_bytes = agent.capacity.memory_bytes;
+    hello.gpus.resize(agent.capacity.gpus);
     hello.agent_incarnation = agent.incarnation;
     ToScheduler(agent.actor, hello, 1);
   } else {
@@ -123,7 +124,8 @@ void World::Register(SimWorker& worker) {
   hello.agent_incarnation = worker.agent_incarnation;
   hello.worker_incarnation = worker.incarnation;
   hello.pid = worker.pid;
-  hello.capacity = {1000, 0, 1u << 28};
+  hello.numerics = worker.numerics;
+  hello.capacity = worker.capacity;
   for (const TaskLease& lease : worker.tasks)
     hello.held.push_back({lease.lease, false, lease.task, 0, {}});
   for (const auto& [number, item] : worker.finished)
@@ -220,6 +222,7 @@ void World::RunNext(SimAgent& agent, SimWorker& worker) {
   if (worker.tasks.empty()) return;
   const TaskLease lease = worker.tasks.front();
   worker.running = lease.lease;
+  CheckNodeUse(agent);
   if (lease.payload == "poison") {
     return AtActor(worker.actor, now_ + dice_.Between(1, 50), [this, &agent, &worker, lease] {
       if (worker.running != lease.lease) return;
@@ -243,24 +246,40 @@ protocol::TasksFinished::Item World::Outcome(const TaskLease& lease) {
   item.lease = lease.lease;
   item.task = lease.task;
   item.progress_bytes = 10;
-  unsigned count = 0;
+  unsigned count = 0, salt = 0;
   char kind[16] = "";
   if (lease.payload == "plan") {
     item.result =
         R"({"plan":"the plan","manifest":{"images":[]},"geometry":{"patches_per_epoch":)" +
         StrCat(60 + 7 * (lease.task.job % 5), R"(,"global_batch":16,"tail":"keep","world_size":)",
-               lease.manifest, R"(,"shard_patches":3,"patch_bytes":100}})");
-  } else if (std::sscanf(lease.payload.c_str(), "fan %u %15s", &count, kind) == 2) {
+               lease.manifest.substr(0, 1), R"(,"shard_patches":3,"patch_bytes":100,"numerics":")",
+               lease.manifest.substr(2), R"("}})");
+  } else if (std::sscanf(lease.payload.c_str(), "fan %u %15s %u", &count, kind, &salt) == 3) {
+    static const protocol::Resources kNeeds[] = {{500, 0, 1u << 20},
+                                                 {1000, 0, 64u << 20},
+                                                 {2000, 0, 200u << 20},
+                                                 {1000, 1, 128u << 20},
+                                                 {4000, 1, 1u << 30}};
     for (unsigned i = 0; i < count; ++i) {
       TaskSpec spec;
       spec.op = "sim";
       const bool special = std::string(kind) != "noop" && std::string(kind) != "work";
+      const bool failing = special && std::string(kind) != "flaky";
       spec.payload = special && i != 0 ? "noop" : kind;
-      spec.resources = {500, 0, 1u << 20};
+      spec.resources = kNeeds[salt == 0 ? 0 : (i * 7 + salt) % 5];
       spec.group = 1 + i;
       if (i % 5 == 4) spec.depends_on = {0, protocol::kSpawnedBase + i - 1};
       if (i % 5 == 4) spec.group = i;
       item.spawned.push_back(spec);
+      // What fails takes its group along, and what comes after it; not what runs after failures.
+      for (unsigned extra = 0; failing && i + 1 == count && extra < 3; ++extra) {
+        spec.payload = "work";
+        spec.group = extra == 0 ? 1 : count + extra;
+        spec.depends_on.clear();
+        if (extra != 0) spec.depends_on.push_back(protocol::kSpawnedBase);
+        spec.after_failures = extra == 2;
+        item.spawned.push_back(spec);
+      }
     }
     TaskSpec summary;
     summary.op = "sim.sum";
@@ -269,6 +288,8 @@ protocol::TasksFinished::Item World::Outcome(const TaskLease& lease) {
     item.spawned.push_back(summary);
   } else if (lease.payload == "bad") {
     item.outcome = {static_cast<int>(absl::StatusCode::kDataLoss), "a bad tile"};
+  } else if (lease.payload == "cured" && ++attempts_[lease.task] <= 1) {
+    item.outcome = {static_cast<int>(absl::StatusCode::kDataLoss), "a bad tile, then"};
   } else if (lease.payload == "flaky" && ++attempts_[lease.task] <= 2) {
     item.outcome = {static_cast<int>(absl::StatusCode::kUnavailable), "busy"};
   } else {
@@ -302,7 +323,11 @@ void World::FinishShard(SimAgent& agent, SimWorker& worker, const ShardLease& le
   const bool there = trainer != nullptr && trainer->actor.alive && trainer->table != nullptr &&
                      trainer->incarnation == ring_of_[lease.lease];
   const bool local = there && trainer->actor.node == worker.actor.node;
-  if (!there) {
+  const SimJob* job = FindJob(lease.stream);
+  if (job != nullptr && job->bad_shard && lease.shard.batch == 1 && lease.shard.shard == 0) {
+    Hit("shard with bad input");
+    ReturnShard(worker, lease, absl::StatusCode::kDataLoss);
+  } else if (!there) {
     ReturnShard(worker, lease, absl::StatusCode::kUnavailable);
   } else if (local) {
     Write(*trainer, lease);

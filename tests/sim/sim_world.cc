@@ -18,7 +18,10 @@ std::uint64_t Dice::Below(std::uint64_t n) {
   return UniformBelow((static_cast<std::uint64_t>(block.word[0]) << 32) | block.word[1], n);
 }
 
-World::World(const RunOptions& options) : options_(options), dice_(options.seed) {
+World::World(const RunOptions& options)
+    : options_(options),
+      dice_(options.seed),
+      audit_([this](const std::string& what) { Violation(what); }) {
   result_.seed = options.seed;
 }
 
@@ -54,10 +57,12 @@ void World::BuildCluster() {
     for (std::uint64_t w = 0; w < workers; ++w) {
       auto worker = std::make_unique<SimWorker>();
       worker->index = static_cast<std::uint32_t>(w);
+      DrawCapacity(*worker, n == 0 && w == 0);
       worker->actor.identity = agent->actor.identity;
       worker->actor.node = static_cast<int>(n);
       agent->workers.push_back(std::move(worker));
     }
+    DrawNode(*agent);
     agents_.push_back(std::move(agent));
   }
   client_.identity = {scheduler::Role::kOperator, "ops", {"/"}, {"/"}};
@@ -66,30 +71,70 @@ void World::BuildCluster() {
   };
   Join(client_);
   const std::uint64_t jobs = count(4, 8);
-  for (std::uint64_t j = 0; j < jobs; ++j) {
-    SimJob job;
-    job.key = StrCat("job", j);
-    job.number = j;
-    job.priority = static_cast<std::int32_t>(dice_.Below(3));
-    if (dice_.Chance(0.5)) {
-      job.kind = "stream";
-      job.world_size = static_cast<std::uint32_t>(1 + dice_.Below(2));
-      job.wanted_batches = 5 + dice_.Below(40);
-      job.payload = "plan";
-    } else {
-      static const char* const kKinds[] = {"noop", "noop",   "work", "flaky",
-                                           "bad",  "poison", "hang"};
-      const char* kind = kKinds[dice_.Below(7)];
-      job.kind = "batch";
-      const std::uint64_t most = kind == kKinds[0] ? 400 : 40;
-      job.payload = StrCat("fan ", 2 + dice_.Below(options_.large ? most * 4 : most), " ", kind);
-      const std::string name = kind;
-      if (name == "bad" || name == "poison" || name == "hang") {
-        job.expected = protocol::JobState::kPartlyFailed;
-      }
-    }
-    jobs_.push_back(std::move(job));
+  for (std::uint64_t j = 0; j < jobs; ++j) DrawJob(j);
+}
+
+/// The first worker has room for every task, so that no job waits for a machine that is not there.
+void World::DrawCapacity(SimWorker& worker, bool largest) {
+  static constexpr std::uint32_t kCpu[] = {1000, 1000, 2000, 4000};
+  worker.capacity = {kCpu[dice_.Below(4)], dice_.Chance(0.3) ? 1u : 0u,
+                     (1ull << 28) << dice_.Below(3)};
+  if (largest) worker.capacity = {4000, 1, 1ull << 30};
+  const bool cuda = !largest && worker.capacity.gpus != 0 && dice_.Chance(0.5);
+  if (cuda) worker.numerics = protocol::Numerics::kCuda;
+  any_cuda_ = any_cuda_ || cuda;
+}
+
+/// Between what its largest worker needs and what all need together.
+void World::DrawNode(SimAgent& agent) {
+  protocol::Resources most{1000, 0, 0}, sum{0, 0, 0};
+  for (const auto& worker : agent.workers) {
+    const protocol::Resources& one = worker->capacity;
+    most = scheduler::Largest(most, one);
+    sum = {sum.cpu_millis + one.cpu_millis, sum.gpus + one.gpus,
+           sum.memory_bytes + one.memory_bytes};
   }
+  sum = scheduler::Largest(most, sum);
+  agent.capacity.cpu_millis =
+      static_cast<std::uint32_t>(dice_.Between(most.cpu_millis / 1000, sum.cpu_millis / 1000)) *
+      1000;
+  agent.capacity.gpus = static_cast<std::uint32_t>(dice_.Between(most.gpus, sum.gpus));
+  agent.capacity.memory_bytes =
+      most.memory_bytes + dice_.Below(sum.memory_bytes - most.memory_bytes + 1);
+}
+
+void World::DrawJob(std::uint64_t number) {
+  SimJob job;
+  job.key = StrCat("job", number);
+  job.number = number;
+  job.priority = static_cast<std::int32_t>(dice_.Below(3));
+  if (dice_.Chance(0.15)) job.cancel_at = dice_.Between(1, 30'000);
+  if (dice_.Chance(0.5)) {
+    job.kind = "stream";
+    job.world_size = static_cast<std::uint32_t>(1 + dice_.Below(4));
+    job.wanted_batches = 5 + dice_.Below(30);
+    job.payload = "plan";
+    job.numerics = any_cuda_ && dice_.Chance(0.3) ? "cuda" : dice_.Chance(0.3) ? "strict" : "cpu";
+    if (dice_.Chance(0.06)) {
+      job.bad_shard = true;
+      job.expected = protocol::JobState::kFailed;
+    }
+  } else {
+    static const char* const kKinds[] = {"noop", "noop",   "work", "work", "flaky",
+                                         "bad",  "poison", "hang", "cured"};
+    const std::string kind = kKinds[dice_.Below(9)];
+    job.kind = "batch";
+    const std::uint64_t most = kind == "noop" ? 400 : 40;
+    const bool mixed = dice_.Chance(0.5);
+    job.payload = StrCat("fan ", 2 + dice_.Below(options_.large ? most * 4 : most), " ", kind, " ",
+                         mixed ? 1 + dice_.Below(100) : 0);
+    if (kind == "bad" || kind == "poison" || kind == "hang") {
+      job.expected = protocol::JobState::kPartlyFailed;
+      job.retry = dice_.Chance(0.2);
+    }
+    job.retry = job.retry || kind == "cured";
+  }
+  jobs_.push_back(std::move(job));
 }
 
 void World::At(TimeMs when, std::function<void()> what) {
@@ -162,7 +207,7 @@ void World::ToScheduler(Actor& actor, Body&& body, std::uint64_t request) {
       std::optional<std::pair<std::pair<JobId, std::uint32_t>, std::uint64_t>> attached;
       if (attach != nullptr)
         attached = {{attach->stream, attach->rank}, attach->trainer_incarnation};
-      Note(StrCat("recv ", actor.id, " ", body.index()));
+      Note(StrCat("recv ", actor.id, " ", TextOf(body)));
       Actions actions;
       protocol::Envelope envelope;
       envelope.sender_incarnation = static_cast<std::uint64_t>(actor.id) * 1000 + actor.life;
@@ -195,7 +240,7 @@ void World::ToActor(int actor, std::uint32_t connection, std::uint64_t request, 
     Actor& to = *actors_.at(actor);
     AtActor(to, now_ + Delay(), [this, &to, connection, request, body]() mutable {
       if (Cut(to) || to.connection != connection) return;
-      Note(StrCat("deliver ", to.id, " ", body.index()));
+      Note(StrCat("deliver ", to.id, " ", TextOf(body)));
       to.receive(std::move(body), request);
     });
   }
@@ -207,6 +252,7 @@ void World::StartScheduler() {
   scheduler::CoreOptions core_options;
   core_ = std::make_unique<Core>(core_options);
   ++scheduler_life_;
+  audit_.SchedulerStarted();
   if (snapshot_sequence_ != 0) {
     Hit("restart from snapshot");
     if (!core_->LoadSnapshot(snapshot_sequence_, snapshot_).ok()) Violation("snapshot unreadable");
@@ -256,21 +302,21 @@ void World::CrashScheduler() {
 }
 
 void World::Perform(Actions&& actions) {
-  for (JournalRecord& record : actions.records) cache_.push_back(std::move(record));
+  for (JournalRecord& record : actions.records) {
+    if (const auto decoded = scheduler::DecodeRecord(record.bytes); decoded.ok()) {
+      audit_.Emitted(*decoded);
+    }
+    cache_.push_back(std::move(record));
+  }
   if (!cache_.empty()) Flush();
   for (scheduler::SendAction& send : actions.sends) {
     const auto peer = peers_.find(send.peer);
     if (peer == peers_.end()) continue;
-    CheckSend(*actors_.at(peer->second.first), send.body);
+    CheckSend(*actors_.at(peer->second.first), send.request_id, send.body);
     ToActor(peer->second.first, peer->second.second, send.request_id, std::move(send.body));
   }
+  audit_.EndOfEvent();
   if (result_.events % 16 == 0) CheckCore();
-}
-
-void World::CheckCore() {
-  if (core_ == nullptr) return;
-  const Status sound = core_->CheckInvariants();
-  if (!sound.ok()) Violation(std::string(MessageOf(sound)));
 }
 
 /// Group commit: what is in the cache when the disk is free is written together.
@@ -296,53 +342,6 @@ void World::Flush() {
     core_->JournalDurable(disk_.back().sequence, Now(), actions);
     Perform(std::move(actions));
   });
-}
-
-/// I5: one commit per task. Keeps what is durable for I6.
-void World::CheckRecord(const JournalRecord& record) {
-  const StatusOr<scheduler::Record> decoded = scheduler::DecodeRecord(record.bytes);
-  if (!decoded.ok()) return Violation("a record cannot be read back");
-  if (const auto* submit = std::get_if<scheduler::SubmitRecord>(&decoded->body)) {
-    durable_jobs_.insert(submit->job);
-  } else if (const auto* commit = std::get_if<scheduler::CommitRecord>(&decoded->body)) {
-    ++result_.tasks;
-    if (!durable_done_.insert(commit->task).second) {
-      Violation(StrCat("I5: task ", commit->task.ToString(), " committed twice"));
-    }
-    if (durable_failed_.count(commit->task) != 0) Violation("I5: a failed task committed");
-  } else if (const auto* fail = std::get_if<scheduler::FailRecord>(&decoded->body)) {
-    durable_failed_.insert(fail->task);
-    if (fail->quarantined) quarantined_.insert(fail->task);
-  }
-}
-
-/// I6: whoever is told that something happened finds it in the journal after any crash.
-void World::CheckSend(const Actor& actor, const Body& body) {
-  if (const auto* submitted = std::get_if<protocol::JobSubmitted>(&body)) {
-    if (durable_jobs_.count(submitted->job) == 0) Violation("I6: job acknowledged, not durable");
-  }
-  if (const auto* committed = std::get_if<protocol::TasksCommitted>(&body)) {
-    std::set<LeaseNumber> told(committed->leases.begin(), committed->leases.end());
-    for (const JournalRecord& record : cache_) {
-      const StatusOr<scheduler::Record> decoded = scheduler::DecodeRecord(record.bytes);
-      const auto* commit = std::get_if<scheduler::CommitRecord>(&decoded->body);
-      if (commit != nullptr && told.count(commit->lease) != 0) {
-        Violation("I6: commit acknowledged, not durable");
-      }
-    }
-  }
-  if (const auto* granted = std::get_if<LeasesGranted>(&body)) {
-    if (granted->tasks.size() > 512 || granted->shards.size() > 8) Violation("I11: lease burst");
-    for (const ShardLease& lease : granted->shards) {
-      ring_of_[lease.lease] = attached_[{lease.stream, lease.shard.rank}];
-    }
-    for (const TaskLease& lease : granted->tasks) {
-      if (durable_done_.count(lease.task) != 0) Violation("I5: a committed task was leased again");
-      if (durable_jobs_.count(lease.task.job) == 0)
-        Violation("a task of no durable job was leased");
-    }
-  }
-  (void)actor;
 }
 
 // ---------------------------------------------------------------- faults
@@ -376,7 +375,7 @@ void World::PlanFaults() {
   EveryMean(faults_.trainer_crash_ms, [this] {
     if (trainers_.empty()) return;
     SimTrainer& trainer = trainers_[dice_.Below(trainers_.size())];
-    if (trainer.detached || trainer.failed) return;
+    if (trainer.detached || !trainer.failure.empty()) return;
     Hit("trainer crash");
     NewTrainerProcess(trainer);
   });
@@ -417,55 +416,9 @@ void World::Heal() {
 
 bool World::Finished() const {
   return std::all_of(jobs_.begin(), jobs_.end(), [](const SimJob& job) {
-    return job.state != protocol::JobState::kQueued && job.state != protocol::JobState::kRunning;
+    return !job.retry && job.state != protocol::JobState::kQueued &&
+           job.state != protocol::JobState::kRunning;
   });
-}
-
-std::string World::TrainersOf(JobId stream) const {
-  std::string text;
-  for (const SimTrainer& trainer : trainers_) {
-    if (trainer.stream != stream) continue;
-    text += StrCat("; rank ", trainer.rank, " took ", trainer.consumed, " of ", trainer.wanted,
-                   trainer.detached ? ", detached" : "", trainer.failed ? ", failed" : "",
-                   ", scheduler ", trainer.scheduler_incarnation, trainer.table ? ", ring" : "",
-                   " next ", trainer.next.ToString());
-    for (const auto& report :
-         trainer.table ? trainer.table->ReportAll() : std::vector<data::SlotReport>()) {
-      text += StrCat(" [", static_cast<int>(report.phase), " g", report.generation, " ",
-                     report.at.ToString(), " +", report.counted.size(), "]");
-    }
-  }
-  return text;
-}
-
-void World::CheckEnd() {
-  for (const SimJob& job : jobs_) {
-    if (job.state == job.expected) continue;
-    // Crashes may hit one task or shard three times: it is quarantined like a poisonous one.
-    bool excused = job.reason.find("ended 3 workers") != std::string::npos;
-    for (const TaskId& task : quarantined_) excused = excused || task.job == job.id;
-    for (const SimTrainer& trainer : trainers_) {
-      excused = excused || (trainer.stream == job.id && trainer.failed);
-    }
-    if (!excused) {
-      Violation(StrCat("I12: job ", job.id, " (", job.payload, ") is in state ",
-                       static_cast<int>(job.state), ", expected ", static_cast<int>(job.expected),
-                       job.reason, TrainersOf(job.id)));
-    }
-  }
-  for (const SimTrainer& trainer : trainers_) {
-    result_.batches += trainer.consumed;
-    const bool excused = std::any_of(jobs_.begin(), jobs_.end(), [&](const SimJob& job) {
-      return job.id == trainer.stream && job.reason.find("ended 3 workers") != std::string::npos;
-    });
-    if (trainer.consumed < trainer.wanted && !trainer.failed && !excused) {
-      Violation(StrCat("I12: stream ", trainer.stream, " rank ", trainer.rank, " has ",
-                       trainer.consumed, " of ", trainer.wanted, " batches"));
-    }
-  }
-  if (core_ == nullptr) return;
-  CheckCore();
-  if (core_->gauges().leases != 0) Violation("I9: leases are left after everything ended");
 }
 
 RunResult World::Run() {
@@ -476,7 +429,10 @@ RunResult World::Run() {
   StartScheduler();
   for (auto& agent : agents_) {
     Join(agent->actor);
-    for (auto& worker : agent->workers) Join(worker->actor);
+    for (auto& worker : agent->workers) {
+      Join(worker->actor);
+      worker_of_[worker->actor.id] = worker.get();
+    }
     StartAgent(*agent);
   }
   for (SimJob& job : jobs_) {
@@ -494,11 +450,6 @@ RunResult World::Run() {
   }
   if (result_.violation.empty()) CheckEnd();
   return result_;
-}
-
-RunResult RunSeed(const RunOptions& options) {
-  World world(options);
-  return world.Run();
 }
 
 }  // namespace patchbay::sim

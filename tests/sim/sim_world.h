@@ -18,6 +18,7 @@
 #include "runtime/data/slot_table.h"
 #include "runtime/protocol/messages.h"
 #include "scheduler/core/core.h"
+#include "scheduler/policy/resources.h"
 #include "scheduler/state/records.h"
 
 namespace patchbay::sim {
@@ -86,6 +87,8 @@ struct Actor {
 struct SimWorker {
   Actor actor;
   std::uint32_t index = 0;
+  protocol::Resources capacity;
+  protocol::Numerics numerics = protocol::Numerics::kCpu;
   std::uint64_t incarnation = 0, agent_incarnation = 0;
   std::int64_t pid = 0;
   std::uint32_t scheduler_incarnation = 0;  ///< 0 = not registered
@@ -101,6 +104,7 @@ struct SimWorker {
 struct SimAgent {
   Actor actor;
   std::string name;
+  protocol::Resources capacity;
   std::uint64_t incarnation = 0;
   std::uint32_t scheduler_incarnation = 0;
   std::vector<std::unique_ptr<SimWorker>> workers;
@@ -120,8 +124,10 @@ struct SimTrainer {
   std::vector<std::pair<std::int64_t, std::uint32_t>> proofs;         ///< pid, resting slot
   data::Position next;
   std::uint64_t consumed = 0, wanted = 0;
+  std::deque<data::Position> history;  ///< positions of the last batches taken
+  TimeMs step_ms = 60;                 ///< longest time it trains on a batch
   bool detached = false;
-  bool failed = false;
+  std::string failure;  ///< why it gave up; empty = it has not
 };
 
 struct SimJob {
@@ -134,7 +140,13 @@ struct SimJob {
   JobId id = 0;
   protocol::JobState state = protocol::JobState::kQueued;
   protocol::JobState expected = protocol::JobState::kDone;
+  std::string numerics = "cpu";
   bool started = false;
+  bool bad_shard = false;  ///< one of its shards has bad input
+  TimeMs cancel_at = 0;    ///< 0 = never
+  bool cancel_sent = false, cancelled = false;
+  bool retry = false;  ///< once it has ended, its failed tasks are tried again
+  unsigned commands = 0;  ///< carried out: answers to earlier questions are old
 };
 
 }  // namespace patchbay::sim

@@ -221,9 +221,35 @@ TEST_F(Streaming, AfterARestartOlderLeasesAreFencedBeforeTheFirstGrant) {
   const auto* fence = rig.FindFor<protocol::FenceShard>(CoreRig::kTrainer0);
   ASSERT_NE(fence, nullptr);
   EXPECT_EQ(fence->lease, (LeaseNumber{rig.core().incarnation(), 0}));
-  const protocol::FenceShard copy = *fence;
+  protocol::FenceShard copy = *fence;
   Fenced(copy, 0);
-  EXPECT_EQ(rig.Shards().size(), 1u);
+  EXPECT_TRUE(rig.Shards().empty()) << "a shard is unknown, and so is where its batch lies";
+  copy.shard.shard ^= 1;
+  Fenced(copy, 0);
+  EXPECT_EQ(rig.Shards().size(), 2u);
+}
+
+TEST_F(Streaming, SlotsThatAFormerSchedulerBoundTheOtherWayRoundChangePlaces) {
+  Attach(5, 2);
+  rig.Restart();
+  rig.AddAgent();
+  rig.AddWorker();
+  rig.Join(CoreRig::kTrainer0, Role::kOperator, "ops");
+  Attach(5, 2);
+  const auto* sent = rig.FindFor<protocol::FenceShard>(CoreRig::kTrainer0);
+  ASSERT_NE(sent, nullptr);
+  protocol::FenceShard fence = *sent;
+  for (std::uint32_t batch = 0; batch < 2; ++batch) {
+    for (std::uint32_t shard = 0; shard < 2; ++shard) {
+      fence.shard.batch = batch;
+      fence.shard.shard = shard;
+      Fenced(fence, 1 - batch);  // batch 0 lies in slot 1, batch 1 in slot 0
+    }
+  }
+  const auto shards = rig.Shards();
+  ASSERT_FALSE(shards.empty());
+  for (const auto& lease : shards) EXPECT_EQ(lease.grant.slot, 1 - lease.shard.batch);
+  EXPECT_EQ(rig.core().CheckInvariants(), absl::OkStatus());
 }
 
 TEST_F(Streaming, AfterARestartNothingIsGrantedOnAHostWhereAnUnknownWorkerMayWrite) {
@@ -246,7 +272,9 @@ TEST_F(Streaming, AfterARestartNothingIsGrantedOnAHostWhereAnUnknownWorkerMayWri
   rig.Pass(1'000, alive);
   const auto* fence = rig.FindFor<protocol::FenceShard>(CoreRig::kTrainer0);
   ASSERT_NE(fence, nullptr) << "its death is the proof";
-  const protocol::FenceShard copy = *fence;
+  protocol::FenceShard copy = *fence;
+  Fenced(copy, 0);
+  copy.shard.shard ^= 1;
   Fenced(copy, 0);
   EXPECT_FALSE(rig.Shards().empty());
 }

@@ -1,0 +1,124 @@
+// What the scheduler says and does, held against a model of the jobs that is built from the
+// journal's records and the messages alone.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/protocol/messages.h"
+#include "scheduler/core/core.h"
+#include "scheduler/state/records.h"
+
+namespace patchbay::sim {
+
+/// A task as the journal has it.
+struct ModelTask {
+  protocol::TaskSpec spec;
+  protocol::TaskState state = protocol::TaskState::kWaiting;
+  std::string result;
+  unsigned grants = 0;  ///< since it last became open
+  bool IsSummary() const { return spec.after_failures && spec.depends_on.empty(); }
+  bool IsOpen() const { return state == protocol::TaskState::kWaiting; }
+};
+
+struct ModelJob {
+  std::string kind;
+  std::int32_t priority = 0;
+  std::vector<ModelTask> tasks;
+  std::set<std::uint32_t> failed_groups, detached;
+  protocol::JobState state = protocol::JobState::kRunning;
+  unsigned retries = 0;
+};
+
+/// The process a lease was granted to, and what it has room for.
+struct Holder {
+  std::uint64_t incarnation = 0;
+  protocol::Resources capacity;
+};
+
+/// Reports the first broken promise through `violation`.
+class Audit {
+ public:
+  explicit Audit(std::function<void(const std::string&)> violation);
+
+  /// A new scheduler process: it knows what is durable and nothing else.
+  void SchedulerStarted();
+  void Durable(const scheduler::Record& record);
+  /// A record is on its way to the disk: the scheduler acts on it already.
+  void Emitted(const scheduler::Record& record);
+
+  /// Messages that leave the scheduler.
+  void GrantedTask(const Holder& holder, const protocol::TaskLease& lease);
+  void GrantedShard(const Holder& holder, const protocol::ShardLease& lease, std::uint64_t ring);
+  void Void(const LeaseNumber& lease) { void_.insert(lease); }
+  void VoidAllOf(std::uint64_t worker_incarnation);
+  void Fencing(std::uint64_t ring, const protocol::FenceShard& fence);
+  void Acknowledged(const LeaseNumber& lease, const TaskId& task, bool succeeded);
+  void Described(const protocol::JobRow& row);
+  void CancelAcknowledged(JobId job);
+  void RetryAcknowledged(JobId job, std::uint64_t tasks);
+  void DetachAcknowledged(JobId job, std::uint32_t rank);
+  /// All messages of one event have been shown: what was granted together came in this order.
+  void EndOfEvent();
+
+  /// The trainer's ring answered a fence: this lease and older ones of the shard are void there.
+  void Fenced(std::uint64_t ring, const ShardId& shard, const LeaseNumber& lease);
+  /// A worker's bytes reach a slot under this lease.
+  void Written(std::uint64_t ring, const protocol::ShardLease& lease);
+
+  /// The lease was granted by this scheduler, and neither it nor its task has ended since.
+  bool Stands(const LeaseNumber& lease, const TaskId& task) const;
+  protocol::Resources NeedOf(const TaskId& task) const;
+  const ModelJob* Find(JobId job) const;
+  bool AnyQuarantined(JobId job) const { return quarantined_.count(job) != 0; }
+  std::uint64_t commits() const { return commits_; }
+
+ private:
+  using Rank = std::pair<std::int32_t, JobId>;
+  using Need = std::pair<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t>;
+  using RingShard = std::pair<std::uint64_t, ShardId>;
+  using Place = std::pair<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t>;
+
+  void OnRecord(const scheduler::StartRecord& record);
+  void OnRecord(const scheduler::SubmitRecord& record);
+  void OnRecord(const scheduler::CommitRecord& record);
+  void OnRecord(const scheduler::FailRecord& record);
+  void OnRecord(const scheduler::CancelRecord& record);
+  void OnRecord(const scheduler::RetryRecord& record);
+  void OnRecord(const scheduler::EndStreamRecord& record);
+  void OnRecord(const scheduler::DetachRecord& record);
+  void OnRecord(const scheduler::WorkerSeenRecord&) {}
+  void OnRecord(const scheduler::WorkerGoneRecord&) {}
+  void NewLease(const LeaseNumber& lease, const Holder& holder);
+  ModelTask* Open(const TaskId& id, const char* what);
+  void CancelLost(ModelJob& job, std::size_t from);
+  void CheckInputs(const ModelJob& job, const ModelTask& task, const protocol::TaskLease& lease);
+  void CheckOrder(const TaskId& id, const ModelTask& task);
+  void NoteFresh(JobId id);
+  void FinishIfEnded(ModelJob& job);
+  void Say(const std::string& what) { violation_(what); }
+
+  std::function<void(const std::string&)> violation_;
+  std::map<JobId, ModelJob> jobs_;
+  std::set<JobId> quarantined_;
+  std::uint32_t incarnation_ = 0;
+  std::uint64_t commits_ = 0;
+  std::set<LeaseNumber> granted_, void_;
+  std::map<std::uint64_t, std::vector<LeaseNumber>> held_by_;
+  /// Tasks that could run since this scheduler runs and were never leased, by need and rank.
+  std::map<Need, std::set<std::pair<Rank, std::uint32_t>>> fresh_;
+  std::set<JobId> fresh_jobs_;
+  std::vector<std::pair<LeaseNumber, protocol::TaskLease>> tasks_now_;
+  std::vector<std::pair<LeaseNumber, std::pair<std::uint64_t, ShardId>>> shards_now_;
+  std::map<RingShard, protocol::ShardLease> newest_;
+  std::map<RingShard, LeaseNumber> fenced_;
+  std::map<std::uint64_t, Place> last_place_;
+  std::set<std::uint64_t> unordered_;
+};
+
+}  // namespace patchbay::sim

@@ -1,0 +1,182 @@
+// What is held against the contract while a simulated cluster runs, and at its end.
+#include <algorithm>
+#include <utility>
+
+#include "tests/sim/sim_cluster.h"
+
+namespace patchbay::sim {
+
+using scheduler::JournalRecord;
+
+void World::CheckCore() {
+  if (core_ == nullptr) return;
+  const Status sound = core_->CheckInvariants();
+  if (!sound.ok()) Violation(std::string(MessageOf(sound)));
+}
+
+void World::CheckRecord(const JournalRecord& record) {
+  const StatusOr<scheduler::Record> decoded = scheduler::DecodeRecord(record.bytes);
+  if (!decoded.ok()) return Violation("a record cannot be read back");
+  audit_.Durable(*decoded);
+}
+
+SimWorker* World::WorkerOf(int actor) {
+  const auto it = worker_of_.find(actor);
+  return it == worker_of_.end() ? nullptr : it->second;
+}
+
+/// I6: whoever is told that something happened finds it in the journal after any crash.
+void World::CheckSend(const Actor& actor, std::uint64_t request, const Body& body) {
+  if (const auto* submitted = std::get_if<protocol::JobSubmitted>(&body)) {
+    if (audit_.Find(submitted->job) == nullptr) Violation("I6: job acknowledged, not durable");
+  } else if (const auto* described = std::get_if<protocol::JobsDescribed>(&body)) {
+    for (const protocol::JobRow& row : described->jobs) audit_.Described(row);
+  } else if (std::holds_alternative<protocol::JobCancelled>(body)) {
+    audit_.CancelAcknowledged(jobs_.at(request - kCancelRequest).id);
+  } else if (const auto* retried = std::get_if<protocol::JobRetried>(&body)) {
+    audit_.RetryAcknowledged(jobs_.at(request - kRetryRequest).id, retried->tasks);
+  } else if (std::holds_alternative<protocol::TrainerDetached>(body)) {
+    for (const SimTrainer& trainer : trainers_) {
+      if (&trainer.actor == &actor) audit_.DetachAcknowledged(trainer.stream, trainer.rank);
+    }
+  } else {
+    CheckWorkerSend(actor, body);
+  }
+}
+
+void World::CheckWorkerSend(const Actor& actor, const Body& body) {
+  if (const auto* granted = std::get_if<LeasesGranted>(&body)) return CheckGrants(actor, *granted);
+  if (const auto* committed = std::get_if<protocol::TasksCommitted>(&body)) {
+    const SimWorker* worker = WorkerOf(actor.id);
+    for (const LeaseNumber& lease : committed->leases) {
+      const auto item = worker->finished.find(lease);
+      if (item == worker->finished.end()) continue;
+      audit_.Acknowledged(lease, item->second.task, item->second.outcome.code == 0);
+    }
+  } else if (const auto* revoked = std::get_if<protocol::LeasesRevoked>(&body)) {
+    for (const LeaseNumber& lease : revoked->leases) audit_.Void(lease);
+  } else if (const auto* renewed = std::get_if<protocol::LeasesRenewed>(&body)) {
+    for (const LeaseNumber& lease : renewed->unknown) audit_.Void(lease);
+  } else if (const auto* kill = std::get_if<protocol::KillWorker>(&body)) {
+    audit_.VoidAllOf(kill->worker_incarnation);
+  } else if (const auto* fence = std::get_if<protocol::FenceShard>(&body)) {
+    for (const SimTrainer& trainer : trainers_) {
+      if (&trainer.actor == &actor) audit_.Fencing(trainer.incarnation, *fence);
+    }
+  }
+}
+
+void World::CheckGrants(const Actor& actor, const LeasesGranted& granted) {
+  if (granted.tasks.size() > 512 || granted.shards.size() > 8) Violation("I11: lease burst");
+  const SimWorker* worker = WorkerOf(actor.id);
+  if (worker == nullptr) return Violation("I1: leases for somebody who is no worker");
+  const Holder holder{worker->incarnation, worker->capacity};
+  for (const ShardLease& lease : granted.shards) {
+    ring_of_[lease.lease] = attached_[{lease.stream, lease.shard.rank}];
+    audit_.GrantedShard(holder, lease, ring_of_[lease.lease]);
+    const std::string& numerics = FindJob(lease.stream)->numerics;
+    const bool cuda = worker->numerics == protocol::Numerics::kCuda;
+    if (numerics != "strict" && (numerics == "cuda") != cuda) {
+      Violation("I2: a shard went to a worker of another class");
+    }
+  }
+  for (const TaskLease& lease : granted.tasks) audit_.GrantedTask(holder, lease);
+}
+
+/// I9: what runs at once on a node fits it, as far as its leases stand.
+void World::CheckNodeUse(const SimAgent& agent) {
+  protocol::Resources sum{0, 0, 0};
+  for (const auto& worker : agent.workers) {
+    if (!worker->actor.alive || worker->actor.frozen_until > now_ || worker->hangs) continue;
+    for (const TaskLease& lease : worker->tasks) {
+      if (lease.lease != worker->running || !audit_.Stands(lease.lease, lease.task)) continue;
+      const protocol::Resources need = audit_.NeedOf(lease.task);
+      if (!scheduler::Fits(need, worker->capacity)) Violation("I9: too large for its worker");
+      sum = {sum.cpu_millis + need.cpu_millis, sum.gpus + need.gpus,
+             sum.memory_bytes + need.memory_bytes};
+    }
+  }
+  if (sum.cpu_millis > agent.capacity.cpu_millis || sum.gpus > agent.capacity.gpus ||
+      sum.memory_bytes > agent.capacity.memory_bytes) {
+    Violation(StrCat("I9: ", agent.name, " runs more than it has"));
+  }
+}
+
+// ---------------------------------------------------------------- the end
+
+std::string World::TrainersOf(JobId stream) const {
+  std::string text;
+  for (const SimTrainer& trainer : trainers_) {
+    if (trainer.stream != stream) continue;
+    text += StrCat("; rank ", trainer.rank, " took ", trainer.consumed, " of ", trainer.wanted,
+                   trainer.detached ? ", detached" : "",
+                   trainer.failure.empty() ? "" : ", failed: ", trainer.failure, ", scheduler ",
+                   trainer.scheduler_incarnation, trainer.table ? ", ring" : "", " next ",
+                   trainer.next.ToString());
+    for (const auto& report :
+         trainer.table ? trainer.table->ReportAll() : std::vector<data::SlotReport>()) {
+      text += StrCat(" [", static_cast<int>(report.phase), " g", report.generation, " ",
+                     report.at.ToString(), " +", report.counted.size(), "]");
+    }
+  }
+  return text;
+}
+
+/// Whether the faults of this run explain that a job did not end as it should. Crashes may hit one
+/// task or shard three times: it is quarantined like a poisonous one.
+bool World::Excused(const SimJob& job) const {
+  // A worker that never hears of a lease looks as if it hung on it.
+  const bool deaths =
+      faults_.loss > 0 || faults_.worker_crash_ms + faults_.agent_crash_ms + faults_.freeze_ms != 0;
+  const bool absences = deaths || faults_.partition_ms != 0;
+  const auto says = [&](const std::string& text, const char* what) {
+    return text.find(what) != std::string::npos;
+  };
+  if (deaths && (audit_.AnyQuarantined(job.id) || says(job.reason, "ended 3 workers"))) return true;
+  if (absences && says(job.reason, "no worker of the stream")) return true;
+  return std::any_of(trainers_.begin(), trainers_.end(), [&](const SimTrainer& trainer) {
+    return trainer.stream == job.id && absences && trainer.failure == kNoSpare;
+  });
+}
+
+void World::CheckJob(const SimJob& job) {
+  // A cancelled job may be one whose tasks were tried again before they had failed.
+  const bool cancelled = job.cancel_sent && (job.state == protocol::JobState::kCancelled ||
+                                             job.state == protocol::JobState::kPartlyFailed);
+  if (job.state != job.expected && !cancelled && !Excused(job)) {
+    Violation(StrCat("I12: job ", job.id, " (", job.payload, ") is in state ",
+                     static_cast<int>(job.state), ", expected ", static_cast<int>(job.expected),
+                     " ", job.reason, TrainersOf(job.id),
+                     core_ == nullptr ? ""
+                                      : StrCat("; ready ", core_->gauges().tasks_ready, ", leases ",
+                                               core_->gauges().leases)));
+  }
+  if (job.payload.find("poison") != std::string::npos &&
+      job.state == protocol::JobState::kPartlyFailed && !audit_.AnyQuarantined(job.id)) {
+    Violation("I16: a task that kills its workers was not quarantined");
+  }
+  const ModelJob* model = audit_.Find(job.id);
+  if (model != nullptr && model->state != job.state) {
+    Violation(StrCat("I14: job ", job.id, " ended in state ", static_cast<int>(job.state),
+                     ", the journal says ", static_cast<int>(model->state)));
+  }
+}
+
+void World::CheckEnd() {
+  for (const SimJob& job : jobs_) CheckJob(job);
+  for (const SimTrainer& trainer : trainers_) {
+    result_.batches += trainer.consumed;
+    const SimJob& job = *FindJob(trainer.stream);
+    const bool over = job.cancel_sent || job.bad_shard || Excused(job);
+    if (trainer.consumed < trainer.wanted && !over) {
+      Violation(StrCat("I12: stream ", trainer.stream, " rank ", trainer.rank, " has ",
+                       trainer.consumed, " of ", trainer.wanted, " batches"));
+    }
+  }
+  result_.tasks = audit_.commits();
+  if (core_ == nullptr) return;
+  CheckCore();
+  if (core_->gauges().leases != 0) Violation("I9: leases are left after everything ended");
+}
+
+}  // namespace patchbay::sim
