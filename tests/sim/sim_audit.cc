@@ -271,7 +271,8 @@ void Audit::CheckOrder(const TaskId& id, const ModelTask& task) {
   const protocol::Resources& r = task.spec.resources;
   auto& lane = fresh_[{{r.cpu_millis, r.gpus}, r.memory_bytes}];
   const Rank rank{-jobs_.at(id.job).priority, id.job};
-  if (task.grants == 0 && !lane.empty() && lane.begin()->first < rank) {
+  const bool fresh = task.grants == 0 && fresh_jobs_.count(id.job) != 0;
+  if (fresh && !lane.empty() && lane.begin()->first < rank) {
     Say(StrCat("I7: task ", id.ToString(), " went before task ", lane.begin()->first.second, "/",
                lane.begin()->second, ", which has a better rank"));
   }

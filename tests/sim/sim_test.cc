@@ -7,11 +7,12 @@
 namespace patchbay::sim {
 namespace {
 
-constexpr std::uint64_t kSeeds = 600;
+constexpr std::uint64_t kSeeds = 1200;
 constexpr std::uint64_t kLargeSeeds = 4;
 
 /// Seeds that once showed a bug run first, always.
-constexpr std::uint64_t kFormerlyFailing[] = {2, 7, 37, 40, 65, 98, 175, 178};
+constexpr std::uint64_t kFormerlyFailing[] = {2,   7,    37,   40,   65,   98,  175,
+                                              178, 1036, 1095, 1542, 1864, 2136};
 
 void RunAndReport(std::uint64_t seed, bool large, Coverage& coverage) {
   RunOptions options;
@@ -31,12 +32,30 @@ TEST(Simulation, SeedsThatOnceFailedKeepTheirPromises) {
 TEST(Simulation, NoSeedBreaksAnInvariantAndEveryJobEnds) {
   Coverage coverage;
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) RunAndReport(seed, false, coverage);
-  for (const char* fault :
-       {"worker crash", "agent crash", "scheduler crash", "trainer crash", "worker frozen",
-        "trainer frozen", "partition", "message lost", "message duplicated", "journal tail lost",
-        "connection broken", "delivery failed", "delivery lost, reported as sent", "poison task",
-        "hanging task", "batch moved to a spare slot", "shard fenced", "worker killed by order",
-        "restart from snapshot"}) {
+  for (const char* fault : {"worker crash",
+                            "agent crash",
+                            "scheduler crash",
+                            "trainer crash",
+                            "worker frozen",
+                            "trainer frozen",
+                            "partition",
+                            "message lost",
+                            "message duplicated",
+                            "journal tail lost",
+                            "connection broken",
+                            "delivery failed",
+                            "delivery lost, reported as sent",
+                            "poison task",
+                            "hanging task",
+                            "batch moved to a spare slot",
+                            "shard fenced",
+                            "worker killed by order",
+                            "restart from snapshot",
+                            "job cancelled",
+                            "job retried",
+                            "submission repeated",
+                            "shard with bad input",
+                            "trainer resumed from an older token"}) {
     EXPECT_GE(coverage[fault], 20u) << fault << " is hardly tried";
     std::printf("  %-34s %llu\n", fault, static_cast<unsigned long long>(coverage[fault]));
   }

@@ -79,8 +79,6 @@ struct Text {
 
 }  // namespace
 
-std::string TextOf(const Body& body) {
-  return StrCat(body.index(), " ", std::visit(Text{}, body));
-}
+std::string TextOf(const Body& body) { return StrCat(body.index(), " ", std::visit(Text{}, body)); }
 
 }  // namespace patchbay::sim

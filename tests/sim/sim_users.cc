@@ -136,7 +136,8 @@ void World::NewTrainerProcess(SimTrainer& trainer) {
   trainer.taken.clear();
   trainer.proofs.clear();
   const bool trained = trainer.consumed >= trainer.wanted;
-  for (std::uint64_t back = trained ? 0 : dice_.Below(4); back != 0 && !trainer.history.empty(); --back) {
+  for (std::uint64_t back = trained ? 0 : dice_.Below(4); back != 0 && !trainer.history.empty();
+       --back) {
     Hit("trainer resumed from an older token");
     trainer.next = trainer.history.back();
     trainer.history.pop_back();
