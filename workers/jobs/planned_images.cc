@@ -17,7 +17,7 @@ namespace patchbay::workers {
 namespace {
 
 /// The folder all paths lie in, without a slash at its end ("" for the file system's root).
-std::string CommonFolder(const std::vector<std::string>& paths) {
+std::string SharedFolder(const std::vector<std::string>& paths) {
   if (paths.empty()) return "";
   std::string root = paths.front();
   for (const std::string& path : paths) {
@@ -47,7 +47,7 @@ StatusOr<std::string> FileStamp(const std::string& path) {
 }  // namespace
 
 Json ToManifest(const PlannedImages& images) {
-  const std::string root = CommonFolder(images.paths);
+  const std::string root = SharedFolder(images.paths);
   Json below = Json::array();
   for (const std::string& path : images.paths) below.push_back(path.substr(root.size() + 1));
   return {{"root", root + "/"}, {"images", std::move(below)}, {"stamps", images.stamps}};
