@@ -15,6 +15,11 @@ Status CheckSlots(const Stream& stream, const Trainer& trainer,
     if (it == leases.end()) return Broken("a trainer's lease is not in the table");
     const Grant& grant = it->second.grant;
     ++by_slot[grant.slot];
+    const auto slot = trainer.slots.find(grant.slot);
+    if (slot == trainer.slots.end() || slot->second.generation != grant.slot_generation) {
+      return Broken(StrCat("slot ", grant.slot, " moved on while lease ", number.ToString(),
+                           " may write into it"));
+    }
     if (!ranges.insert({{grant.slot, grant.slot_generation}, grant.offset_bytes}).second) {
       return Broken(
           StrCat("two live leases may write slot ", grant.slot, " offset ", grant.offset_bytes));

@@ -352,6 +352,13 @@ void Audit::Described(const protocol::JobRow& row) {
   if (row.tasks_done > done) Say("I6: tasks are said to be done that the journal does not have");
 }
 
+void Audit::EndTold(JobId stream) {
+  const ModelJob& job = jobs_.at(stream);
+  if (!Ended(job.state) && job.retries == 0) {
+    Say("I6: a trainer was told of its stream's end, which is not durable");
+  }
+}
+
 void Audit::CancelAcknowledged(JobId job) {
   if (!Ended(jobs_.at(job).state)) Say("I6: a cancel was acknowledged and is not durable");
 }

@@ -61,6 +61,7 @@ class Audit {
   void Acknowledged(const LeaseNumber& lease, const TaskId& task, bool succeeded);
   void Described(const protocol::JobRow& row);
   void CancelAcknowledged(JobId job);
+  void EndTold(JobId stream);
   void RetryAcknowledged(JobId job, std::uint64_t tasks);
   void DetachAcknowledged(JobId job, std::uint32_t rank);
   /// All messages of one event have been shown: what was granted together came in this order.

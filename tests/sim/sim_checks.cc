@@ -35,6 +35,8 @@ void World::CheckSend(const Actor& actor, std::uint64_t request, const Body& bod
     audit_.CancelAcknowledged(jobs_.at(request - kCancelRequest).id);
   } else if (const auto* retried = std::get_if<protocol::JobRetried>(&body)) {
     audit_.RetryAcknowledged(jobs_.at(request - kRetryRequest).id, retried->tasks);
+  } else if (const auto* failed = std::get_if<protocol::StreamFailed>(&body)) {
+    audit_.EndTold(failed->stream);
   } else if (std::holds_alternative<protocol::TrainerDetached>(body)) {
     for (const SimTrainer& trainer : trainers_) {
       if (&trainer.actor == &actor) audit_.DetachAcknowledged(trainer.stream, trainer.rank);

@@ -382,7 +382,12 @@ void World::PlanFaults() {
   EveryMean(faults_.freeze_ms, [=, this] {
     SimAgent& of = agent();
     Hit("worker frozen");
-    worker(of).actor.frozen_until = now_ + dice_.Between(100, dice_.Chance(0.5) ? 2000 : 40000);
+    const TimeMs thaws = now_ + dice_.Between(100, dice_.Chance(0.5) ? 2000 : 40000);
+    worker(of).actor.frozen_until = thaws;
+    if (dice_.Chance(0.3)) {  // its agent cannot kill it before it writes again
+      Hit("agent frozen longer than its worker");
+      of.actor.frozen_until = thaws + dice_.Between(1, 3000);
+    }
   });
   EveryMean(faults_.freeze_ms * 3, [this] {
     if (trainers_.empty()) return;
