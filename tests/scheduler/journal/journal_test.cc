@@ -1,5 +1,7 @@
 #include "scheduler/journal/journal.h"
 
+#include <atomic>
+#include <cerrno>
 #include <condition_variable>
 #include <cstdlib>
 #include <filesystem>
@@ -8,10 +10,29 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "scheduler/state/records.h"
+
+namespace {
+std::atomic<int> syncs_before_failure{-1};  // -1 = never
+
+int Sync(long number, int fd) {
+  if (syncs_before_failure.load() < 0) return static_cast<int>(syscall(number, fd));
+  if (syncs_before_failure.load() > 0) {
+    --syncs_before_failure;
+    return static_cast<int>(syscall(number, fd));
+  }
+  errno = EIO;
+  return -1;
+}
+}  // namespace
+
+// In place of the C library's: SQLite finds these.
+extern "C" int fsync(int fd) { return Sync(SYS_fsync, fd); }
+extern "C" int fdatasync(int fd) { return Sync(SYS_fdatasync, fd); }
 
 namespace patchbay::scheduler {
 namespace {
@@ -142,6 +163,34 @@ TEST_F(JournalTest, FullDiskStopsAcknowledgementsAndSaysSo) {
   ASSERT_TRUE(journal.ok());
   ASSERT_TRUE((*journal)->ReplayInto(core).ok());
   EXPECT_EQ(core.last_sequence(), durable.sequence);
+}
+
+TEST_F(JournalTest, ASyncThatFailsStopsAcknowledgementsForGood) {
+  Durable durable;
+  {
+    auto journal = Journal::Open(options);
+    ASSERT_TRUE(journal.ok());
+    (*journal)->Start([&](const Status& s, std::uint64_t n) { durable.Tell(s, n); });
+    (*journal)->Append({Submission(1)});
+    durable.WaitFor(1);
+    syncs_before_failure = 3;
+    for (std::uint64_t n = 2; durable.status.ok() && n <= 100; ++n) {
+      (*journal)->Append({Submission(n)});
+      durable.WaitFor(n);
+    }
+    syncs_before_failure = -1;
+    (*journal)->Append({Submission(101)});  // the disk works again: too late
+  }
+  EXPECT_FALSE(durable.status.ok());
+  EXPECT_NE(MessageOf(durable.status).find("journal"), std::string::npos) << durable.status;
+  EXPECT_GE(durable.sequence, 1u);
+  EXPECT_LT(durable.sequence, 100u);
+  Core core;
+  auto journal = Journal::Open(options);
+  ASSERT_TRUE(journal.ok()) << journal.status();
+  ASSERT_TRUE((*journal)->ReplayInto(core).ok());
+  EXPECT_GE(core.last_sequence(), durable.sequence) << "an acknowledged record is lost";
+  EXPECT_LE(core.last_sequence(), 100u);
 }
 
 TEST_F(JournalTest, SecondSchedulerIsKeptOut) {
