@@ -12,11 +12,13 @@
 #include "runtime/cli/job_view.h"
 #include "runtime/cli/paths.h"
 #include "runtime/cli/pseudonym_key.h"
+#include "runtime/cli/store_sources.h"
 
 namespace patchbay::cli {
 namespace {
 
 constexpr TimeMs kCancelLimitMs = 10'000;
+constexpr std::size_t kMaxSlidesNamed = 100'000;
 constexpr char kStagingName[] = ".patchbay-ingest";
 
 /// What a job needs to be submitted, resolved from the arguments.
@@ -167,13 +169,30 @@ StatusOr<Json> ResultOf(client::Client& client, TaskId task) {
   return ParseJson(text, "ingest result");
 }
 
+/// The slides of a job that ended before its list was read: then all of them have stores, and the
+/// folder says what each was made from.
+std::vector<std::string> SlidesOfStores(const Json& summary, const std::string& out) {
+  const std::map<std::string, std::string> sources = ReadStoreSources(out);
+  std::vector<std::string> slides;
+  for (const Json& store : summary.value("stores", Json::array())) {
+    const auto source = sources.find(store.value("name", ""));
+    const auto index = store.value("source_index", std::size_t{0});
+    if (source == sources.end() || index > kMaxSlidesNamed) continue;
+    if (slides.size() <= index) slides.resize(index + 1);
+    slides[index] = source->second;
+  }
+  return slides;
+}
+
 StatusOr<IngestReport> IngestCommand::Report(client::Client& client, const protocol::JobRow& job,
                                              const IngestOrder& order) const {
   PB_ASSIGN_OR_RETURN(const Json plan, ResultOf(client, {job.job, 0}));
   PB_ASSIGN_OR_RETURN(const std::int64_t index, JsonInt(plan, "summary_task", "ingest plan"));
   PB_ASSIGN_OR_RETURN(const Json summary,
                       ResultOf(client, {job.job, static_cast<std::uint32_t>(index)}));
-  PB_ASSIGN_OR_RETURN(IngestReport report, MakeIngestReport(job, summary, order.slides));
+  const std::vector<std::string> slides =
+      order.slides.empty() ? SlidesOfStores(summary, order.out) : order.slides;
+  PB_ASSIGN_OR_RETURN(IngestReport report, MakeIngestReport(job, summary, slides));
   report.out = order.out;
   return report;
 }

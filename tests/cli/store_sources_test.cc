@@ -1,0 +1,31 @@
+// The table of stores and their slides, as an ingest writes it.
+#include "runtime/cli/store_sources.h"
+
+#include <filesystem>
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include "runtime/base/file.h"
+#include "runtime/base/hash.h"
+
+namespace patchbay::cli {
+namespace {
+
+TEST(StoreSources, QuotedPathsAreReadAndAMissingTableIsEmpty) {
+  std::string folder = (std::filesystem::temp_directory_path() / "patchbay-XXXXXX").string();
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  EXPECT_TRUE(ReadStoreSources(folder).empty());
+  const std::string table =
+      "store,source,source_sha256\r\na.ome.zarr,/data/a.svs,00\r\n"
+      "b.ome.zarr,\"/data/with \"\"quotes\"\", and\r\nlines.svs\",11\r\n";
+  ASSERT_TRUE(WriteFileDurably(folder + "/manifest.csv", AsBytes(table)).ok());
+  const auto sources = ReadStoreSources(folder);
+  ASSERT_EQ(sources.size(), 2u);
+  EXPECT_EQ(sources.at("a.ome.zarr"), "/data/a.svs");
+  EXPECT_EQ(sources.at("b.ome.zarr"), "/data/with \"quotes\", and\r\nlines.svs");
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace patchbay::cli
