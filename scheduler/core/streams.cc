@@ -355,6 +355,9 @@ void Core::Machine::On(const Request& request, protocol::ShardsCounted&& message
   if (trainer == nullptr) return;
   Stream& stream = streams.at(message.stream);
   for (const auto& item : message.items) {
+    // It came under a former scheduler's lease, maybe into another slot than its batch has here:
+    // the answer to its fence says that it counted, and where.
+    if (trainer->unknown.count(item.shard) != 0) continue;
     if (item.shard.rank == message.rank) Count(stream, *trainer, item.shard, &item.lease);
   }
   CutGrants(stream, *trainer);

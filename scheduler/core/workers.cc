@@ -215,6 +215,7 @@ void Core::Machine::AdoptTask(Worker& worker, const protocol::HeldLease& held) {
   Task* task = table.Find(held.task);
   if (task == nullptr || IsEnded(task->state) || task->lease != LeaseNumber{}) return;
   if (!table.Find(held.task.job)->MayRun(*task) || worker.tasks.size() >= kMaxQueueDepth) return;
+  if (worker.solo || task->suspect) return;  // a suspect runs alone
   if (!NodeHasRoom(worker, task->spec.resources)) return;
   Lease lease;
   lease.number = held.lease;

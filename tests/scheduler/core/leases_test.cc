@@ -131,6 +131,28 @@ TEST_F(Leased, RestartWaitsForNobodyOnceAllWorkersAreAccountedFor) {
   EXPECT_EQ(rig.Row(job).state, JobState::kDone);
 }
 
+TEST_F(Leased, ATaskOfAFormerIncarnationDoesNotJoinASuspect) {
+  rig.AddWorker(1);
+  rig.Submit("second");
+  const protocol::TaskLease other = rig.Granted().at(0);
+  rig.Restart();
+  rig.AddAgent();
+  rig.AddWorker(0);
+  rig.AddWorker(1);
+  rig.Pass(200);
+  ASSERT_EQ(rig.Granted().size(), 2u);
+  rig.Exited(0, 100);
+  rig.Exited(1, 101);
+  rig.AddWorker(1, 200);
+  ASSERT_EQ(rig.Granted().size(), 1u) << "suspects run alone";
+  const protocol::TaskLease& late = rig.Granted()[0].task == lease.task ? other : lease;
+  rig.AddWorker(1, 200, {{late.lease, false, late.task, 0, {}}});
+  const auto* revoked = rig.FindFor<protocol::LeasesRevoked>(CoreRig::kWorker0 + 1);
+  ASSERT_NE(revoked, nullptr);
+  EXPECT_EQ(revoked->leases, std::vector<LeaseNumber>{late.lease});
+  EXPECT_EQ(rig.core().CheckInvariants(), absl::OkStatus());
+}
+
 TEST_F(Leased, ResultOfAFormerIncarnationIsAccepted) {
   rig.Restart();
   rig.AddAgent();

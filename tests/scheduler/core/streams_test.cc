@@ -252,6 +252,39 @@ TEST_F(Streaming, SlotsThatAFormerSchedulerBoundTheOtherWayRoundChangePlaces) {
   EXPECT_EQ(rig.core().CheckInvariants(), absl::OkStatus());
 }
 
+TEST_F(Streaming, AfterARestartAnOldLeasesShardCountsOnceItsSlotIsKnown) {
+  Attach(5, 2);
+  const protocol::ShardLease old = rig.Shards().at(0);
+  rig.Restart();
+  rig.AddAgent();
+  rig.AddWorker();
+  rig.Join(CoreRig::kTrainer0, Role::kOperator, "ops");
+  Attach(5, 2);
+  const auto* sent = rig.FindFor<protocol::FenceShard>(CoreRig::kTrainer0);
+  ASSERT_NE(sent, nullptr);
+  protocol::ShardFenced answer;
+  answer.stream = job;
+  answer.lease = sent->lease;
+  for (const ShardId& shard : {ShardId{0, 0, 0, 1}, ShardId{0, 1, 0, 0}, ShardId{0, 1, 0, 1}}) {
+    answer.shard = shard;
+    answer.row = {static_cast<std::uint32_t>(shard.batch), 1, SlotState::kFree, 0, 0, {}};
+    rig.Tell(CoreRig::kTrainer0, answer);
+  }
+  Count(old);
+  EXPECT_TRUE(rig.Shards().empty()) << "it may lie in another slot than its batch has here";
+  answer.shard = old.shard;
+  answer.already_counted = true;
+  answer.row = {1, 1, SlotState::kFilling, 0, 0, {old.shard.shard}};
+  rig.Tell(CoreRig::kTrainer0, answer);
+  const auto shards = rig.Shards();
+  ASSERT_FALSE(shards.empty());
+  for (const auto& lease : shards) {
+    EXPECT_NE(lease.shard, old.shard);
+    EXPECT_EQ(lease.grant.slot, 1 - lease.shard.batch);
+  }
+  EXPECT_EQ(rig.core().CheckInvariants(), absl::OkStatus());
+}
+
 TEST_F(Streaming, AfterARestartNothingIsGrantedOnAHostWhereAnUnknownWorkerMayWrite) {
   Attach(5, 1);
   rig.AddWorker(1);
