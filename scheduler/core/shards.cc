@@ -31,6 +31,22 @@ Resources ShardNeed(const Worker& worker) {
           worker.numerics == Numerics::kCuda ? std::min(worker.capacity.gpus, 1u) : 0, 0};
 }
 
+Trainer* Core::Machine::FindTrainer(const RankId& id) {
+  const auto stream = streams.find(id.stream);
+  if (stream == streams.end()) return nullptr;
+  const auto trainer = stream->second.trainers.find(id.rank);
+  return trainer == stream->second.trainers.end() ? nullptr : &trainer->second;
+}
+
+Shard* Core::Machine::FindShard(const Lease& lease) {
+  Trainer* trainer = FindTrainer({lease.stream, lease.shard.rank});
+  if (trainer == nullptr) return nullptr;
+  const auto filling = trainer->filling.find(PositionOf(lease.shard));
+  if (filling == trainer->filling.end()) return nullptr;
+  Shard& shard = filling->second.shards[lease.shard.shard];
+  return shard.lease == lease.number ? &shard : nullptr;
+}
+
 bool Core::Machine::IsLocal(const Worker& worker, const Trainer& trainer) const {
   const std::string& host = nodes.at(worker.node).host_identity;
   return !host.empty() && host == trainer.endpoint.host_identity;

@@ -20,22 +20,6 @@ Position PositionOf(const ShardId& id) { return {id.epoch, id.batch}; }
 
 }  // namespace
 
-Trainer* Core::Machine::FindTrainer(const RankId& id) {
-  const auto stream = streams.find(id.stream);
-  if (stream == streams.end()) return nullptr;
-  const auto trainer = stream->second.trainers.find(id.rank);
-  return trainer == stream->second.trainers.end() ? nullptr : &trainer->second;
-}
-
-Shard* Core::Machine::FindShard(const Lease& lease) {
-  Trainer* trainer = FindTrainer({lease.stream, lease.shard.rank});
-  if (trainer == nullptr) return nullptr;
-  const auto filling = trainer->filling.find(PositionOf(lease.shard));
-  if (filling == trainer->filling.end()) return nullptr;
-  Shard& shard = filling->second.shards[lease.shard.shard];
-  return shard.lease == lease.number ? &shard : nullptr;
-}
-
 /// The attached trainer that this connection is; null, and refused, when it is none.
 Trainer* Core::Machine::TrainerOf(const Request& request, JobId stream, std::uint32_t rank) {
   Trainer* trainer = FindTrainer({stream, rank});
@@ -210,6 +194,13 @@ void Core::Machine::On(const Request& request, protocol::FetchStream&& message) 
 void Core::Machine::TakeRow(Stream& stream, Trainer& trainer, const SlotRow& row) {
   if (trainer.slots.count(row.slot) == 0 && trainer.slots.size() >= kMaxSlotsPerTrainer) return;
   if (row.state != SlotState::kFree && row.batch >= BatchesPerEpoch(stream.geometry)) return;
+  // Free here and no longer there: a former scheduler's late shard bound it. The row is the truth.
+  if (row.state != SlotState::kFree && trainer.free.count(row.slot) != 0 &&
+      row.generation >= trainer.slots.at(row.slot).generation &&
+      trainer.filling.count({row.epoch, row.batch}) == 0) {
+    trainer.free.erase(row.slot);
+    trainer.slots.erase(row.slot);
+  }
   const bool fresh = trainer.slots.count(row.slot) == 0;
   switch (row.state) {
     case SlotState::kFree:

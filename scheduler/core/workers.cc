@@ -111,6 +111,10 @@ void Core::Machine::On(const Request& request, protocol::RegisterWorker&& messag
   if (message.worker_incarnation == 0 ||
       Contains(worker.dead_incarnations, message.worker_incarnation) ||
       Contains(node.dead_incarnations, message.agent_incarnation)) {
+    // It outlived a silence of its node: its end makes room for the next.
+    if (node.registered) {
+      Send(node.agent, 0, protocol::KillWorker{message.index, message.worker_incarnation});
+    }
     return Refuse(request, absl::AbortedError("register worker: this process was declared dead"));
   }
   if (worker.state == WorkerState::kCondemned && worker.incarnation == message.worker_incarnation) {

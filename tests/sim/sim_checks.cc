@@ -127,14 +127,14 @@ std::string World::TrainersOf(JobId stream) const {
 /// Whether the faults of this run explain that a job did not end as it should. Crashes may hit one
 /// task or shard three times: it is quarantined like a poisonous one.
 bool World::Excused(const SimJob& job) const {
-  // A worker that never hears of a lease looks as if it hung on it.
-  const bool deaths =
-      faults_.loss > 0 || faults_.worker_crash_ms + faults_.agent_crash_ms + faults_.freeze_ms != 0;
-  const bool absences = deaths || faults_.partition_ms != 0;
+  // A worker that never hears of a lease, also for a partition, looks as if it hung on it.
+  const bool absences = faults_.loss > 0 || faults_.partition_ms != 0 ||
+                        faults_.worker_crash_ms + faults_.agent_crash_ms + faults_.freeze_ms != 0;
   const auto says = [&](const std::string& text, const char* what) {
     return text.find(what) != std::string::npos;
   };
-  if (deaths && (audit_.AnyQuarantined(job.id) || says(job.reason, "ended 3 workers"))) return true;
+  if (absences && (audit_.AnyQuarantined(job.id) || says(job.reason, "ended 3 workers")))
+    return true;
   if (absences && says(job.reason, "no worker of the stream")) return true;
   return std::any_of(trainers_.begin(), trainers_.end(), [&](const SimTrainer& trainer) {
     return trainer.stream == job.id && absences && trainer.failure == kNoSpare;

@@ -102,6 +102,23 @@ TEST_F(Leased, RegistrationOfADeadProcessIsRefused) {
   EXPECT_NE(rig.FindFor<protocol::RequestFailed>(CoreRig::kWorker0), nullptr);
 }
 
+TEST_F(Leased, AWorkerThatOutlivesItsNodesSilenceIsKilled) {
+  rig.Pass(61'000, {});
+  rig.AddWorker(0, 100);
+  EXPECT_NE(rig.FindFor<protocol::RequestFailed>(CoreRig::kWorker0), nullptr);
+  EXPECT_EQ(rig.Find<protocol::KillWorker>(), nullptr) << "its agent is not back yet";
+  rig.AddAgent();
+  rig.AddWorker(0, 100);
+  EXPECT_NE(rig.FindFor<protocol::RequestFailed>(CoreRig::kWorker0), nullptr);
+  const auto* kill = rig.FindFor<protocol::KillWorker>(CoreRig::kAgent);
+  ASSERT_NE(kill, nullptr);
+  EXPECT_EQ(kill->index, 0u);
+  EXPECT_EQ(kill->worker_incarnation, 100u);
+  rig.Exited(0, 100);
+  rig.AddWorker(0, 101);
+  EXPECT_EQ(rig.Granted().size(), 1u);
+}
+
 TEST_F(Leased, DrainIsAnsweredWhenNothingIsHeld) {
   rig.Tell(CoreRig::kAgent, protocol::Drain{}, 55);
   EXPECT_EQ(rig.Find<protocol::Drained>(), nullptr);

@@ -312,6 +312,33 @@ TEST_F(Streaming, AfterARestartNothingIsGrantedOnAHostWhereAnUnknownWorkerMayWri
   EXPECT_FALSE(rig.Shards().empty());
 }
 
+TEST_F(Streaming, ASlotThatALateShardBoundBeforeTheFirstGrantIsNotGranted) {
+  Attach(5, 1);
+  rig.Restart();
+  rig.AddAgent();
+  rig.Join(CoreRig::kTrainer0, Role::kOperator, "ops");
+  Attach(5, 1);
+  protocol::AttachTrainer later;  // the old worker filled batch 0, and the trainer took it
+  later.stream = job;
+  later.trainer_incarnation = 5;
+  later.endpoint.host_identity = "host";
+  later.first_batch = 1;
+  later.slots.push_back({0, 1, SlotState::kFull, 0, 0, {}});
+  rig.Tell(CoreRig::kTrainer0, later);
+  rig.Exited(0, 100);
+  rig.Pass(1'000, {CoreRig::kAgent, CoreRig::kTrainer0});
+  EXPECT_EQ(rig.FindFor<protocol::FenceShard>(CoreRig::kTrainer0), nullptr) << "it is in use";
+  protocol::AnnounceSlots released;
+  released.stream = job;
+  released.slots.push_back({0, 2, SlotState::kFree, 0, 0, {}});
+  rig.Tell(CoreRig::kTrainer0, released);
+  const auto* fence = rig.FindFor<protocol::FenceShard>(CoreRig::kTrainer0);
+  ASSERT_NE(fence, nullptr);
+  EXPECT_EQ(fence->shard.batch, 1u);
+  EXPECT_EQ(fence->grant.slot_generation, 2u);
+  EXPECT_EQ(rig.core().CheckInvariants(), absl::OkStatus());
+}
+
 TEST_F(Streaming, AWorkerWhoseHostIsUnknownMayBeOnAny) {
   CoreRig bare;
   bare.AddWorker(0);  // the agent has not registered, so the journal holds no host
