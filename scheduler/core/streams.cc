@@ -195,7 +195,8 @@ void Core::Machine::TakeRow(Stream& stream, Trainer& trainer, const SlotRow& row
   if (trainer.slots.count(row.slot) == 0 && trainer.slots.size() >= kMaxSlotsPerTrainer) return;
   if (row.state != SlotState::kFree && row.batch >= BatchesPerEpoch(stream.geometry)) return;
   // Free here and no longer there: a former scheduler's late shard bound it. The row is the truth.
-  if (row.state != SlotState::kFree && trainer.free.count(row.slot) != 0 &&
+  const bool holds = row.state == SlotState::kFilling || row.state == SlotState::kFull;
+  if (holds && trainer.free.count(row.slot) != 0 &&
       row.generation >= trainer.slots.at(row.slot).generation &&
       trainer.filling.count({row.epoch, row.batch}) == 0) {
     trainer.free.erase(row.slot);

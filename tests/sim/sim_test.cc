@@ -11,9 +11,9 @@ constexpr std::uint64_t kSeeds = 1200;
 constexpr std::uint64_t kLargeSeeds = 4;
 
 /// Seeds that once showed a bug run first, always.
-constexpr std::uint64_t kFormerlyFailing[] = {2,     7,     37,    40,    65,   98,   175,
-                                              178,   1036,  1095,  1542,  1864, 2136, 6849,
-                                              15202, 21431, 23771, 27048, 28585};
+constexpr std::uint64_t kFormerlyFailing[] = {2,    7,     37,    40,    65,    98,   175,
+                                              178,  1036,  1095,  1542,  1864,  2136, 6849,
+                                              6883, 15202, 21431, 23771, 27048, 28585};
 
 void RunAndReport(std::uint64_t seed, bool large, Coverage& coverage) {
   RunOptions options;
