@@ -155,7 +155,7 @@ struct Core::Machine {
   LeaseNumber NextLease() { return {table.incarnation(), ++lease_counter}; }
   void Revoke(const Lease& lease);
 
-  // -- streams.cc: trainers and their slots.
+  // -- streams.cc: trainers, and what they say of shards.
   void On(const Request& request, protocol::AttachTrainer&& message);
   void On(const Request& request, protocol::AnnounceSlots&& message);
   void On(const Request& request, protocol::ShardsCounted&& message);
@@ -172,24 +172,29 @@ struct Core::Machine {
   void DescribeToWorkers(const Stream& stream);
   protocol::StreamDescribed Describe(const Stream& stream);
   Trainer* TrainerOf(const Request& request, JobId stream, std::uint32_t rank);
-  void TakeRow(Stream& stream, Trainer& trainer, const protocol::SlotRow& row);
-  void TakeFree(Stream& stream, Trainer& trainer, const protocol::SlotRow& row);
-  void TakeFilling(Stream& stream, Trainer& trainer, const protocol::SlotRow& row);
+  bool NamesAnother(const Trainer& trainer, const protocol::ShardFenced& message) const;
   void TakeMove(Stream& stream, Trainer& trainer, const protocol::ShardFenced& message);
   void LeaveSlot(Trainer& trainer, Filling& filling, std::uint32_t to);
-  Filling& OpenFilling(Stream& stream, Trainer& trainer, Position at, std::uint32_t slot,
-                       bool unknown);
-  void CutGrants(Stream& stream, Trainer& trainer);
   /// The trainer has the shard; `lease` = under which lease it says so, null = all it takes.
   void Count(Stream& stream, Trainer& trainer, const ShardId& id, const LeaseNumber* lease);
-  void FreeSlotIfClear(Trainer& trainer, std::uint32_t slot);
   void ForgetTrainer(Trainer& trainer);
   void DropTrainer(Stream& stream, std::uint32_t rank);
   void EndStream(JobId job, JobState state, protocol::Outcome&& outcome);
   void CloseStream(const Job& job);
   void TickStreams();
   void TickTrainer(Stream& stream, Trainer& trainer);
+
+  // -- slots.cc: a trainer's slots.
+  void TakeRow(Stream& stream, Trainer& trainer, const protocol::SlotRow& row);
+  bool BoundLate(const Trainer& trainer, const protocol::SlotRow& row) const;
+  void ForgetSlot(Trainer& trainer, std::uint32_t number);
+  void TakeFree(Stream& stream, Trainer& trainer, const protocol::SlotRow& row);
+  void FreeSlotIfClear(Trainer& trainer, std::uint32_t slot);
+  void TakeFilling(Stream& stream, Trainer& trainer, const protocol::SlotRow& row);
+  Filling& OpenFilling(Stream& stream, Trainer& trainer, Position at, std::uint32_t slot,
+                       bool unknown);
   void SendUnknownFence(Stream& stream, Trainer& trainer, const ShardId& id);
+  void CutGrants(Stream& stream, Trainer& trainer);
 
   // -- shards.cc: making shards.
   void On(const Request& request, protocol::ShardsReturned&& message);

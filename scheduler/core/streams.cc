@@ -1,4 +1,4 @@
-// Trainers: attaching, slots coming and going, shards counted and fenced.
+// Trainers: attaching and leaving, shards counted and fenced.
 #include <algorithm>
 #include <utility>
 
@@ -191,149 +191,6 @@ void Core::Machine::On(const Request& request, protocol::FetchStream&& message) 
   Answer(request, Describe(**stream));
 }
 
-void Core::Machine::TakeRow(Stream& stream, Trainer& trainer, const SlotRow& row) {
-  if (trainer.slots.count(row.slot) == 0 && trainer.slots.size() >= kMaxSlotsPerTrainer) return;
-  if (row.state != SlotState::kFree && row.batch >= BatchesPerEpoch(stream.geometry)) return;
-  // Free here and no longer there: a former scheduler's late shard bound it. The row is the truth.
-  const bool holds = row.state == SlotState::kFilling || row.state == SlotState::kFull;
-  if (holds && trainer.free.count(row.slot) != 0 &&
-      row.generation >= trainer.slots.at(row.slot).generation &&
-      trainer.filling.count({row.epoch, row.batch}) == 0) {
-    trainer.free.erase(row.slot);
-    trainer.slots.erase(row.slot);
-  }
-  const bool fresh = trainer.slots.count(row.slot) == 0;
-  switch (row.state) {
-    case SlotState::kFree:
-      return TakeFree(stream, trainer, row);
-    case SlotState::kFilling:
-      return TakeFilling(stream, trainer, row);
-    case SlotState::kFull:
-    case SlotState::kResting:
-      if (fresh) {
-        trainer.slots[row.slot] = {row.generation, row.state, {row.epoch, row.batch}, 0, 0};
-        if (row.state == SlotState::kFull && !(Position{row.epoch, row.batch} < trainer.next)) {
-          trainer.named.insert({row.epoch, row.batch});
-        }
-      } else if (row.state == SlotState::kFull) {
-        TakeFilling(stream, trainer, row);
-      }
-  }
-}
-
-/// A slot came back, unless this is an old announcement.
-void Core::Machine::TakeFree(Stream& stream, Trainer& trainer, const SlotRow& row) {
-  const auto it = trainer.slots.find(row.slot);
-  if (it != trainer.slots.end()) {
-    Slot& slot = it->second;
-    if (row.generation <= std::max(slot.generation, slot.announced)) return;
-    const auto filling = trainer.filling.find(slot.at);
-    if (slot.state == SlotState::kFilling && filling != trainer.filling.end() &&
-        filling->second.slot == row.slot) {
-      const auto shards = static_cast<std::uint32_t>(filling->second.shards.size());
-      const Position at = slot.at;
-      for (std::uint32_t i = 0; i < shards; ++i) {
-        Count(stream, trainer, {at.epoch, at.batch, trainer.rank, i}, nullptr);
-      }
-    }
-  }
-  trainer.slots[row.slot].announced = row.generation;
-  FreeSlotIfClear(trainer, row.slot);
-}
-
-void Core::Machine::FreeSlotIfClear(Trainer& trainer, std::uint32_t number) {
-  const auto it = trainer.slots.find(number);
-  if (it == trainer.slots.end()) return;
-  Slot& slot = it->second;
-  if (slot.announced == 0 || slot.leases != 0) return;
-  slot.generation = slot.announced;
-  slot.announced = 0;
-  slot.state = SlotState::kFree;
-  trainer.free.insert(number);
-  shards_changed = true;
-}
-
-/// A slot that holds or is filling a batch, as the trainer sees it: what it counted is counted.
-void Core::Machine::TakeFilling(Stream& stream, Trainer& trainer, const SlotRow& row) {
-  const Position at{row.epoch, row.batch};
-  auto filling = trainer.filling.find(at);
-  const auto known = trainer.slots.find(row.slot);
-  if (filling == trainer.filling.end()) {
-    if (known != trainer.slots.end()) return;
-    trainer.slots[row.slot] = {row.generation, SlotState::kFilling, at, 0, 0};
-    if (!(at < trainer.next)) trainer.named.insert(at);
-    OpenFilling(stream, trainer, at, row.slot, had_workers);
-    filling = trainer.filling.find(at);
-  }
-  if (filling->second.slot != row.slot || trainer.slots[row.slot].generation != row.generation) {
-    return;
-  }
-  const auto shards = static_cast<std::uint32_t>(filling->second.shards.size());
-  std::vector<std::uint32_t> counted = row.counted;
-  if (row.state == SlotState::kFull) {
-    counted.clear();
-    for (std::uint32_t i = 0; i < shards; ++i) counted.push_back(i);
-  }
-  for (const std::uint32_t shard : counted) {
-    Count(stream, trainer, {at.epoch, at.batch, trainer.rank, shard}, nullptr);
-  }
-}
-
-Filling& Core::Machine::OpenFilling(Stream& stream, Trainer& trainer, Position at,
-                                    std::uint32_t slot, bool unknown) {
-  Filling& filling = trainer.filling[at];
-  filling.slot = slot;
-  filling.shards.resize(ShardsInRank(stream.geometry, at.batch, trainer.rank));
-  for (std::uint32_t i = 0; i < filling.shards.size(); ++i) {
-    if (unknown) {
-      filling.shards[i].state = ShardState::kUnknown;
-      SendUnknownFence(stream, trainer, {at.epoch, at.batch, trainer.rank, i});
-    } else {
-      trainer.pending.insert({at, i});
-    }
-  }
-  shards_changed = true;
-  return filling;
-}
-
-/// Any lease of a former incarnation on this shard is void.
-void Core::Machine::SendUnknownFence(Stream& stream, Trainer& trainer, const ShardId& id) {
-  trainer.unknown[id] = now;
-  const Filling& filling = trainer.filling.at(PositionOf(id));
-  const PatchRun run = ShardRun(stream.geometry, id.batch, id.rank, id.shard);
-  const Grant grant{filling.slot, trainer.slots.at(filling.slot).generation, run.offset_bytes,
-                    run.count * stream.geometry.patch_bytes};
-  Send(trainer.peer, 0, protocol::FenceShard{stream.job, {table.incarnation(), 0}, id, 0, grant});
-}
-
-/// Binds free slots to the next batches.
-void Core::Machine::CutGrants(Stream& stream, Trainer& trainer) {
-  if (trainer.state != TrainerState::kAttached || !GrantsAllowed(trainer)) return;
-  const auto held = [&](Position at) {
-    if (trainer.filling.count(at) != 0) return true;
-    return std::any_of(trainer.slots.begin(), trainer.slots.end(), [&](const auto& entry) {
-      return entry.second.state == SlotState::kFull && entry.second.at == at;
-    });
-  };
-  while (!trainer.free.empty()) {
-    trainer.next = SkipEmpty(stream.geometry, trainer.rank, trainer.next);
-    const bool unknown = trainer.batches_to_fence != 0;
-    if (unknown) --trainer.batches_to_fence;
-    trainer.named.erase(trainer.named.begin(), trainer.named.lower_bound(trainer.next));
-    if (held(trainer.next) || trainer.named.count(trainer.next) != 0) {
-      trainer.next = After(stream.geometry, trainer.next);
-      continue;
-    }
-    const std::uint32_t number = *trainer.free.begin();
-    trainer.free.erase(trainer.free.begin());
-    Slot& slot = trainer.slots.at(number);
-    slot.state = SlotState::kFilling;
-    slot.at = trainer.next;
-    OpenFilling(stream, trainer, trainer.next, number, unknown).chosen_here = true;
-    trainer.next = After(stream.geometry, trainer.next);
-  }
-}
-
 void Core::Machine::On(const Request& request, protocol::AnnounceSlots&& message) {
   Trainer* trainer = TrainerOf(request, message.stream, message.rank);
   if (trainer == nullptr) return;
@@ -384,10 +241,27 @@ void Core::Machine::Count(Stream&, Trainer& trainer, const ShardId& id, const Le
   }
 }
 
+/// The answer to an unknown shard's fence shows another batch where its own was to go.
+bool Core::Machine::NamesAnother(const Trainer& trainer,
+                                 const protocol::ShardFenced& message) const {
+  const auto filling = trainer.filling.find(PositionOf(message.shard));
+  const SlotRow& row = message.row;
+  if (message.already_counted || trainer.unknown.count(message.shard) == 0 ||
+      filling == trainer.filling.end() || filling->second.slot != row.slot) {
+    return false;
+  }
+  const Position at{row.epoch, row.batch};
+  const bool holds = row.state == SlotState::kFilling || row.state == SlotState::kFull;
+  const std::uint64_t generation = trainer.slots.at(row.slot).generation;
+  return holds ? row.generation >= generation && at != filling->first
+               : row.state == SlotState::kFree && row.generation > generation;
+}
+
 void Core::Machine::On(const Request& request, protocol::ShardFenced&& message) {
   Trainer* trainer = TrainerOf(request, message.stream, message.shard.rank);
   if (trainer == nullptr) return;
   Stream& stream = streams.at(message.stream);
+  if (NamesAnother(*trainer, message)) return TakeRow(stream, *trainer, message.row);
   const bool unknown = message.lease == LeaseNumber{table.incarnation(), 0} &&
                        trainer->unknown.erase(message.shard) != 0;
   const auto it = leases.find(message.lease);

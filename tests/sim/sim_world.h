@@ -145,7 +145,7 @@ struct SimJob {
   bool bad_shard = false;  ///< one of its shards has bad input
   TimeMs cancel_at = 0;    ///< 0 = never
   bool cancel_sent = false, cancelled = false;
-  bool retry = false;  ///< once it has ended, its failed tasks are tried again
+  bool retry = false;     ///< once it has ended, its failed tasks are tried again
   unsigned commands = 0;  ///< carried out: answers to earlier questions are old
 };
 

@@ -339,6 +339,42 @@ TEST_F(Streaming, ASlotThatALateShardBoundBeforeTheFirstGrantIsNotGranted) {
   EXPECT_EQ(rig.core().CheckInvariants(), absl::OkStatus());
 }
 
+TEST_F(Streaming, ABatchIsNotMadeInASlotThatTurnsOutToBeAnothers) {
+  Attach(5, 2);
+  rig.Restart();
+  rig.AddAgent();
+  rig.AddWorker();
+  rig.Join(CoreRig::kTrainer0, Role::kOperator, "ops");
+  Attach(5, 2);
+  const auto* sent = rig.FindFor<protocol::FenceShard>(CoreRig::kTrainer0);
+  ASSERT_NE(sent, nullptr);
+  protocol::ShardFenced answer;  // late shards filled slot 1 with batch 0, and the trainer took it
+  answer.stream = job;
+  answer.lease = sent->lease;
+  for (const ShardId& shard :
+       {ShardId{0, 0, 0, 0}, ShardId{0, 0, 0, 1}, ShardId{0, 1, 0, 0}, ShardId{0, 1, 0, 1}}) {
+    answer.shard = shard;
+    answer.already_counted = shard.batch == 0;
+    answer.row = {0, 1, SlotState::kFree, 0, 0, {}};
+    if (shard.batch == 1) answer.row = {1, 1, SlotState::kFull, 0, 0, {0, 1}};
+    rig.Tell(CoreRig::kTrainer0, answer);
+    EXPECT_TRUE(rig.Shards().empty());
+    EXPECT_EQ(rig.core().CheckInvariants(), absl::OkStatus());
+  }
+  protocol::AttachTrainer again;
+  again.stream = job;
+  again.trainer_incarnation = 5;
+  again.endpoint.host_identity = "host";
+  again.first_batch = 1;
+  again.slots = {{0, 1, SlotState::kFree, 0, 0, {}}, {1, 1, SlotState::kFull, 0, 0, {0, 1}}};
+  rig.Tell(CoreRig::kTrainer0, again);
+  const auto* fence = rig.FindFor<protocol::FenceShard>(CoreRig::kTrainer0);
+  ASSERT_NE(fence, nullptr);
+  EXPECT_EQ(fence->shard.batch, 1u);
+  EXPECT_EQ(fence->grant.slot, 0u);
+  EXPECT_EQ(rig.core().CheckInvariants(), absl::OkStatus());
+}
+
 TEST_F(Streaming, AWorkerWhoseHostIsUnknownMayBeOnAny) {
   CoreRig bare;
   bare.AddWorker(0);  // the agent has not registered, so the journal holds no host
