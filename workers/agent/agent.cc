@@ -195,7 +195,14 @@ void Agent::Kill(const protocol::KillWorker& kill_worker) {
     if (worker.incarnation != kill_worker.worker_incarnation) continue;  // it died and was replaced
     LogWarning(StrCat("killing worker ", worker.index, ": the scheduler gave it up"));
     kill(worker.pid, SIGKILL);
+    return;
   }
+  // A child of an agent dies with it, so what this agent does not have is dead.
+  protocol::WorkerExited exited;
+  exited.node = options_.key.name;
+  exited.index = kill_worker.index;
+  exited.worker_incarnation = kill_worker.worker_incarnation;
+  ReportExit(exited);
 }
 
 void Agent::Drain() {

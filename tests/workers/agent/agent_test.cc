@@ -104,11 +104,20 @@ TEST_F(AgentTest, KillsAFrozenWorkerWhenToldTo) {
   const control::PeerId agent = scheduler_.ExpectAgent().first;
   const auto worker = scheduler_.ExpectWorker().second;
   kill(static_cast<pid_t>(worker.pid), SIGSTOP);
-  scheduler_.Send(agent, protocol::KillWorker{worker.index, worker.worker_incarnation + 1});
   scheduler_.Send(agent, protocol::KillWorker{worker.index, worker.worker_incarnation});
   const auto exited = scheduler_.Expect<protocol::WorkerExited>().second;
   EXPECT_EQ(exited.worker_incarnation, worker.worker_incarnation);
   EXPECT_TRUE(EndsSoon(worker.pid));
+}
+
+TEST_F(AgentTest, ReportsAWorkerItDoesNotHaveAsGoneAndLeavesItsSuccessorAlone) {
+  StartAgent("1");
+  const control::PeerId agent = scheduler_.ExpectAgent().first;
+  const auto worker = scheduler_.ExpectWorker().second;
+  scheduler_.Send(agent, protocol::KillWorker{worker.index, worker.worker_incarnation + 1});
+  const auto gone = scheduler_.Expect<protocol::WorkerExited>().second;
+  EXPECT_EQ(gone.worker_incarnation, worker.worker_incarnation + 1);
+  EXPECT_EQ(kill(static_cast<pid_t>(worker.pid), 0), 0);
 }
 
 TEST_F(AgentTest, RegistersAgainAfterTheSchedulerRestarted) {
