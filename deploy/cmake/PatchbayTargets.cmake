@@ -40,9 +40,11 @@ function(patchbay_tests name)
   add_executable(${name} ${sources})
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE ${arg_DEPS} GTest::gtest GTest::gmock GTest::gtest_main)
+  # By `env`: a list of variables does not survive gtest_discover_tests' properties.
+  set_target_properties(${name} PROPERTIES CROSSCOMPILING_EMULATOR
+    "env;PATCHBAY_TEST_DATA=${PATCHBAY_TEST_DATA};PATCHBAY_BIN=${CMAKE_RUNTIME_OUTPUT_DIRECTORY};UCX_MEM_MMAP_HOOK_MODE=none")
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST
-    PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT}
-    ENVIRONMENT "PATCHBAY_TEST_DATA=${PATCHBAY_TEST_DATA};PATCHBAY_BIN=${CMAKE_RUNTIME_OUTPUT_DIRECTORY};UCX_MEM_MMAP_HOOK_MODE=none")
+    PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})
 endfunction()
 
 # patchbay_benchmark(NAME SOURCE DEPS...): a Google Benchmark binary in bin/, not run by CTest.
