@@ -26,6 +26,8 @@ class Doctor(program.Case):
 
     def test_a_taken_port_is_found(self):
         with socket.socket() as taken:
+            # A connection of an earlier test may linger on the port: that does not take it.
+            taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 taken.bind(("127.0.0.1", 7678))
             except OSError:
