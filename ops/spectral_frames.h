@@ -1,0 +1,49 @@
+// The CPU side of spectral: pixels of a block in, sums out. A part of spectral.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "ops/spectral.h"
+#include "ops/spectral_sums.h"
+
+namespace patchbay::ops {
+
+/// One channel of a rectangle of the image, as it lies in memory; the caller keeps it alive.
+struct SpectralPlane {
+  const std::uint8_t* pixels = nullptr;  ///< of image pixel (top, left)
+  std::int64_t row_bytes = 0;            ///< from one row to the next
+  std::int64_t top = 0, left = 0;        ///< of the rectangle, in image pixels
+  std::int64_t height = 0, width = 0;    ///< of the rectangle
+  std::int64_t image_height = 0, image_width = 0;
+};
+
+/// Frames [row_begin, row_end) x [column_begin, column_end), counted in hops from the image's top
+/// left.
+struct FrameRange {
+  std::int64_t row_begin = 0, row_end = 0, column_begin = 0, column_end = 0;
+};
+
+/// Counts frames into sums. Holds plans and scratch memory (under 4 MiB): one for each thread.
+/// The same frame gives the same bits wherever it lies in a block, whichever block, whatever the
+/// machine's vector width.
+class SpectralFrames {
+ public:
+  static StatusOr<std::unique_ptr<SpectralFrames>> Create(const SpectralOptions& options);
+  virtual ~SpectralFrames() = default;
+
+  /// Adds every frame of `frames` whose byte in `wanted` (row-major over the range) is not 0; an
+  /// empty `wanted` means all. InvalidArgument when the plane does not hold every pixel that the
+  /// frames need: theirs, and SpectralHalo pixels around them as far as the image reaches.
+  virtual Status Add(const SpectralPlane& plane, const FrameRange& frames,
+                     std::span<const std::uint8_t> wanted, SpectralSums& sums) = 0;
+};
+
+/// Interleaved RGB to grey (see SpectralChannel::kGrey); `pixels` of them.
+void GreyOfRgb(const std::uint8_t* rgb, std::int64_t pixels, std::uint8_t* grey);
+/// Interleaved RGB to three planes.
+void SplitRgb(const std::uint8_t* rgb, std::int64_t pixels, std::uint8_t* red, std::uint8_t* green,
+              std::uint8_t* blue);
+
+}  // namespace patchbay::ops
