@@ -47,7 +47,8 @@ DOORS = {
     r"CLI/": ["runtime/cli"],
     r"sqlite3": ["scheduler/journal"],
     r"prometheus/": ["scheduler"],
-    r"tiff|jpeglib\.h|jerror\.h|turbojpeg|openjpeg|openslide|dcmtk/|nifti|png\.h": ["workers/sources"],
+    r"tiff|jpeglib\.h|jerror\.h|turbojpeg|openjpeg|openslide|dcmtk/|nifti": ["workers/sources"],
+    r"png\.h": ["workers/plots"],
     r"gtest/|gmock/|benchmark/": ["tests"],
 }
 OURS = re.compile(r"^(runtime|ops|scheduler|workers|tests|deploy)/")
