@@ -167,7 +167,7 @@ Check CheckKernel() {
             "a trainer's ring cannot be made"};
   }
   return {"kernel", CheckState::kLacks, found + ", no pidfd (before 5.3)",
-          "a frozen worker's batch moves to a spare slot instead of waiting for its death"};
+          "the end of a worker is asked for every 20 ms instead of announced"};
 }
 
 Check CheckNetworkInterfaces() {

@@ -19,6 +19,7 @@ namespace patchbay::cli {
 namespace {
 
 constexpr int kMaxAttempts = 40;
+constexpr int kMaxDescriptors = 65'536;
 constexpr int kRemovePauseMs = 50;
 
 std::string NamePrefix() { return StrCat("patchbay-", getuid(), "-"); }
@@ -58,13 +59,20 @@ void RemoveStubbornly(const std::string& path) {
   }
 }
 
+/// Every descriptor but standard input, which must include the writing end of the janitor's pipe.
+void CloseAllButInput() {
+  if (close_range(1, ~0u, 0) == 0) return;
+  // Linux before 5.9. The kernel hands out the lowest number that is free: none is near this limit.
+  for (int fd = 1; fd < kMaxDescriptors; ++fd) close(fd);
+}
+
 /// The janitor: holds nothing of its parent but the pipe that ends with it.
 [[noreturn]] void RunJanitor(const std::string& path, int watched) {
   setsid();
   for (int number : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) signal(number, SIG_IGN);
   prctl(PR_SET_NAME, "patchbay-tidy");
   if (watched != 0) dup2(watched, 0);
-  close_range(1, ~0u, 0);
+  CloseAllButInput();
   char byte;
   while (read(0, &byte, 1) < 0 && errno == EINTR) {
   }

@@ -37,7 +37,7 @@ StatusOr<std::unique_ptr<MappedRing>> MappedRing::Connect(const Options& options
   const Status connected = [&]() -> Status {
     PB_ASSIGN_OR_RETURN(ring->socket_, ConnectAbstract(options.socket_name, options.timeout_ms));
     const int socket = ring->socket_.get();
-    PB_ASSIGN_OR_RETURN(const PeerProcess trainer, IdentifyPeer(socket, false));
+    PB_ASSIGN_OR_RETURN(const PeerProcess trainer, IdentifyPeer(socket));
     if (trainer.uid != geteuid() && trainer.uid != 0) {
       return absl::PermissionDeniedError("the socket belongs to another user");
     }

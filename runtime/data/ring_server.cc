@@ -27,12 +27,13 @@ namespace patchbay::data {
 namespace {
 
 constexpr std::int64_t kRemotePollMs = 20;
+constexpr std::int64_t kFolderPollMs = 20;  ///< where the kernel has no pidfd
 constexpr int kMessagesPerTurn = 64;
 
 std::int64_t NowMs() { return SteadyNowNs() / 1'000'000; }
 
 /// What an epoll event is about, packed into its 64 bits of user data.
-enum class Source : std::uint64_t { kListener, kWake, kSocket, kPidfd, kBarred };
+enum class Source : std::uint64_t { kListener, kWake, kSocket, kExit, kBarred };
 std::uint64_t Pack(Source source, std::uint64_t id) {
   return id << 3 | static_cast<std::uint64_t>(source);
 }
@@ -40,11 +41,17 @@ std::uint64_t Pack(Source source, std::uint64_t id) {
 /// A process that connected. It outlives its socket: the mapping does too.
 struct Peer {
   pid_t pid = 0;
-  UniqueFd pidfd;
+  ExitWatch exit;
   UniqueFd socket;
   bool admitted = false;  ///< it was given the ring
   Nonce nonce{};
   std::int64_t greeting_deadline_ms = 0;
+};
+
+/// A process that may not connect any more.
+struct BarredProcess {
+  pid_t pid = 0;
+  ExitWatch exit;
 };
 
 /// A fence that waits for proof. After its deadline it has been answered and `resting_slot` waits.
@@ -75,6 +82,8 @@ class EpollRingServer final : public RingServer {
   void Run();
   int WaitMs() const;
   Status Watch(int fd, Source source, std::uint64_t id);
+  Status WatchExit(const ExitWatch& exit, Source source, std::uint64_t id);
+  void AskFolders();
   void Dispatch(std::uint64_t packed);
   void Accept();
   void ReadPeer(std::uint64_t id);
@@ -98,10 +107,11 @@ class EpollRingServer final : public RingServer {
   std::string name_;
   UniqueFd listener_, epoll_, wake_;
   std::map<std::uint64_t, Peer> peers_;
-  std::map<std::uint64_t, PeerProcess> barred_;  ///< fenced before they connected
+  std::map<std::uint64_t, BarredProcess> barred_;  ///< fenced before they connected
   std::vector<OpenFence> fences_;
   std::uint64_t next_id_ = 1;
   std::atomic<std::uint32_t> peer_count_ = 0;
+  bool asks_folders_ = false;
 
   std::mutex queue_mu_;
   std::deque<QueuedFence> queue_;  ///< guarded by queue_mu_
@@ -139,6 +149,26 @@ Status EpollRingServer::Watch(int fd, Source source, std::uint64_t id) {
   return absl::OkStatus();
 }
 
+/// What cannot be waited on is asked in turn, see AskFolders.
+Status EpollRingServer::WatchExit(const ExitWatch& exit, Source source, std::uint64_t id) {
+  if (exit.proof() == ExitProof::kPidfd) return Watch(exit.fd(), source, id);
+  asks_folders_ = true;
+  return absl::OkStatus();
+}
+
+void EpollRingServer::AskFolders() {
+  if (!asks_folders_) return;
+  const auto ended = [](const auto& entry) {
+    return entry.second.exit.proof() == ExitProof::kFolder && entry.second.exit.Ended();
+  };
+  std::vector<std::uint64_t> gone;
+  for (const auto& entry : peers_) {
+    if (ended(entry)) gone.push_back(entry.first);
+  }
+  for (const std::uint64_t id : gone) ForgetPeer(id);
+  std::erase_if(barred_, ended);
+}
+
 void EpollRingServer::Run() {
   std::array<epoll_event, 64> events;
   for (;;) {
@@ -148,6 +178,7 @@ void EpollRingServer::Run() {
       if (stopping_) return;
     }
     for (int i = 0; i < n; ++i) Dispatch(events[static_cast<std::size_t>(i)].data.u64);
+    AskFolders();
     TakeFences();
     CheckFences();
     DropLateGreetings();
@@ -162,6 +193,7 @@ int EpollRingServer::WaitMs() const {
     const bool polls = fence.holders.empty() && options_.remote_gone != nullptr;
     until = std::min({until, fence.deadline_ms, polls ? now + kRemotePollMs : INT64_MAX});
   }
+  if (asks_folders_ && !(peers_.empty() && barred_.empty())) until = now + kFolderPollMs;
   for (const auto& [id, peer] : peers_) {
     if (!peer.admitted && peer.socket.valid()) until = std::min(until, peer.greeting_deadline_ms);
   }
@@ -181,7 +213,7 @@ void EpollRingServer::Dispatch(std::uint64_t packed) {
     }
     case Source::kSocket:
       return ReadPeer(id);
-    case Source::kPidfd:
+    case Source::kExit:
       return ForgetPeer(id);
     case Source::kBarred:
       barred_.erase(id);
@@ -194,22 +226,24 @@ void EpollRingServer::Dispatch(std::uint64_t packed) {
 void EpollRingServer::Accept() {
   UniqueFd socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!socket.valid()) return;
-  auto identified = IdentifyPeer(socket.get(), true);
+  auto identified = IdentifyPeer(socket.get());
   if (!identified.ok()) return LogWarning(Describe(identified.status()));
   if (identified->uid != geteuid() && identified->uid != 0) {
     return LogWarning(StrCat("ring: a process of user ", identified->uid, " was refused"));
   }
   if (peers_.size() >= kMaxPeers) return LogWarning("ring: too many worker processes");
   if (IsBarred(identified->pid)) return;
+  auto exit = WatchPeer(socket.get(), *identified, options_.proof);
+  if (!exit.ok()) return LogWarning(Describe(exit.status()));
   const std::uint64_t id = next_id_++;
   Peer& peer = peers_[id];
   peer.pid = identified->pid;
-  peer.pidfd = std::move(identified->pidfd);
+  peer.exit = *std::move(exit);
   peer.socket = std::move(socket);
   peer.greeting_deadline_ms = NowMs() + kGreetingDeadlineMs;
   FillRandom(peer.nonce);
   Status status = Watch(peer.socket.get(), Source::kSocket, id);
-  if (status.ok()) status = Watch(peer.pidfd.get(), Source::kPidfd, id);
+  if (status.ok()) status = WatchExit(peer.exit, Source::kExit, id);
   if (status.ok()) status = SendMessage(peer.socket.get(), EncodeChallenge({peer.nonce}));
   if (!status.ok()) CloseSocket(id, status);
 }
@@ -285,11 +319,11 @@ bool EpollRingServer::IsBarred(pid_t pid) const {
 /// A fenced process that has no mapping gets none for the rest of its life.
 void EpollRingServer::Bar(pid_t pid) {
   if (IsBarred(pid) || barred_.size() >= kMaxPeers) return;
-  auto pidfd = OpenPidfd(pid);
-  if (!pidfd.ok() || !pidfd->valid()) return;
+  auto exit = ExitWatch::Of(pid, options_.proof);
+  if (!exit.ok()) return;
   const std::uint64_t id = next_id_++;
-  if (!Watch(pidfd->get(), Source::kBarred, id).ok()) return;
-  barred_[id] = PeerProcess{pid, 0, std::move(*pidfd)};
+  if (!WatchExit(*exit, Source::kBarred, id).ok()) return;
+  barred_[id] = BarredProcess{pid, *std::move(exit)};
 }
 
 void EpollRingServer::DropLateGreetings() {
@@ -359,7 +393,7 @@ void EpollRingServer::CheckFences() {
 }
 
 /// No proof in time: the batch leaves the slot. A transfer that still runs keeps the old slot
-/// resting by itself; a process does so until its pidfd says that it is dead.
+/// resting by itself; a process does so until the kernel says that it is dead.
 void EpollRingServer::AnswerUnproven(OpenFence& fence) {
   fence.answered = true;
   auto resting = ring_.Evacuate(fence.request.shard, fence.request.grant);

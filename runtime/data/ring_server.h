@@ -8,6 +8,7 @@
 #include <string>
 
 #include "runtime/base/status.h"
+#include "runtime/data/exit_watch.h"
 #include "runtime/data/ring.h"
 #include "runtime/data/shard_header.h"
 
@@ -34,14 +35,15 @@ struct FenceOutcome {
 };
 
 /// One thread of its own. Peers are admitted when their uid is the trainer's (or root) and they
-/// prove the stream secret; from then on their pidfd is kept until it says they are dead, whatever
-/// happens to the socket.
+/// prove the stream secret; from then on they are watched until the kernel says they are dead,
+/// whatever happens to the socket.
 class RingServer {
  public:
   struct Options {
     StreamSecret secret{};
     std::uint64_t stream = 0;
     std::int64_t proof_deadline_ms = kProofDeadlineMs;
+    ExitProof proof = ExitProof::kPidfd;  ///< the best to use; a kernel may offer less
     /// For a remote holder: true once no transfer of the shard runs under that lease or an older
     /// one. Called from the server's thread about every 20 ms until it is true or the deadline
     /// passes.

@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -64,37 +63,33 @@ StatusOr<UniqueFd> ConnectAbstract(const std::string& name, std::int64_t timeout
   return fd;
 }
 
-StatusOr<UniqueFd> OpenPidfd(pid_t pid) {
-  UniqueFd fd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-  if (!fd.valid() && errno != ESRCH) return FromErrno("open pidfd", StrCat(pid), errno);
-  return fd;
-}
-
-StatusOr<PeerProcess> IdentifyPeer(int socket, bool with_pidfd) {
+StatusOr<PeerProcess> IdentifyPeer(int socket) {
   ucred credentials{};
   socklen_t length = sizeof(credentials);
   if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &length) != 0) {
     return FromErrno("identify peer", "unix socket", errno);
   }
-  PeerProcess peer;
-  peer.pid = credentials.pid;
-  peer.uid = credentials.uid;
-  if (peer.pid <= 0) {
+  if (credentials.pid <= 0) {
     return absl::FailedPreconditionError(
         "identify peer: unix socket: the peer lives in another PID namespace");
   }
-  if (!with_pidfd) return peer;
+  return PeerProcess{credentials.pid, credentials.uid};
+}
+
+StatusOr<ExitWatch> WatchPeer(int socket, const PeerProcess& peer, ExitProof preferred) {
   int pidfd = -1;
-  length = sizeof(pidfd);
-  if (getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &length) == 0) {
-    peer.pidfd = UniqueFd(pidfd);
-    return peer;
+  socklen_t length = sizeof(pidfd);
+  if (preferred == ExitProof::kPidfd &&
+      getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &length) == 0) {
+    return ExitWatch(UniqueFd(pidfd));
   }
   // Older kernels: by number. Whoever answers the challenge that is sent after this is alive after
   // this, so the number cannot have passed to another process before it.
-  PB_ASSIGN_OR_RETURN(peer.pidfd, OpenPidfd(peer.pid));
-  if (!peer.pidfd.valid()) return absl::UnavailableError("identify peer: it is gone");
-  return peer;
+  auto watch = ExitWatch::Of(peer.pid, preferred);
+  if (absl::IsNotFound(watch.status())) {
+    return absl::UnavailableError("identify peer: it is gone");
+  }
+  return watch;
 }
 
 Status SendMessage(int socket, std::span<const std::byte> message, int fd) {

@@ -11,6 +11,7 @@
 
 #include "runtime/base/file.h"
 #include "runtime/base/status.h"
+#include "runtime/data/exit_watch.h"
 
 namespace patchbay::data {
 
@@ -21,17 +22,18 @@ StatusOr<UniqueFd> ListenAbstract(std::string_view prefix, std::string* name);
 /// Unavailable when nobody listens. Blocking.
 StatusOr<UniqueFd> ConnectAbstract(const std::string& name, std::int64_t timeout_ms);
 
-/// A process at the other end, and a descriptor that becomes readable when it ends.
+/// The process at the other end.
 struct PeerProcess {
   pid_t pid = 0;
   uid_t uid = 0;
-  UniqueFd pidfd;  ///< only when asked for
 };
 /// FailedPrecondition when the peer lives in another PID namespace.
-StatusOr<PeerProcess> IdentifyPeer(int socket, bool with_pidfd);
+StatusOr<PeerProcess> IdentifyPeer(int socket);
 
-/// Opens a pidfd; nullopt-like invalid descriptor when no such process exists.
-StatusOr<UniqueFd> OpenPidfd(pid_t pid);
+/// Watches the process that `peer` names, which connected through `socket`. Unavailable when it is
+/// gone.
+StatusOr<ExitWatch> WatchPeer(int socket, const PeerProcess& peer,
+                              ExitProof preferred = ExitProof::kPidfd);
 
 /// One message, optionally with a descriptor. Never raises SIGPIPE. Unavailable when the peer is
 /// gone or (non-blocking socket) does not read.

@@ -55,9 +55,11 @@ class FenceLog {
 
 struct Trainer {
   explicit Trainer(std::int64_t proof_deadline_ms = kPatience,
-                   const SlotTableOptions& options = SmallOptions()) {
+                   const SlotTableOptions& options = SmallOptions(),
+                   ExitProof proof = ExitProof::kPidfd) {
     ring = MakeRing(options);
     RingServer::Options o;
+    o.proof = proof;
     o.secret = SecretOf(1);
     o.stream = kStream;
     o.proof_deadline_ms = proof_deadline_ms;
@@ -271,9 +273,16 @@ TEST(MappedDelivery, DeadGrantsDuplicatesAndOversizedGrantsDoNotCount) {
   EXPECT_FALSE((*ring)->Closed()) << "a refused shard is normal operation";
 }
 
-TEST(Fencing, TheDeathOfTheWorkerIsTheProof) {
+/// On every kind of proof: kernels before 5.3 have the second only.
+class Fencing : public ::testing::TestWithParam<ExitProof> {};
+INSTANTIATE_TEST_SUITE_P(Proof, Fencing, ::testing::Values(ExitProof::kPidfd, ExitProof::kFolder),
+                         [](const auto& proof) {
+                           return proof.param == ExitProof::kPidfd ? "Pidfd" : "Folder";
+                         });
+
+TEST_P(Fencing, TheDeathOfTheWorkerIsTheProof) {
   ChildProcess zombie(&RunZombie);
-  Trainer trainer;
+  Trainer trainer(kPatience, SmallOptions(), GetParam());
   zombie.TellText(trainer.server->socket_name());
   const ShardHeader lost = HeaderOf({0, 0}, 0, 0, 1, 1);
   zombie.Tell(lost);
@@ -297,9 +306,9 @@ TEST(Fencing, TheDeathOfTheWorkerIsTheProof) {
   EXPECT_TRUE(AllBytesAre(batch->data, batch->size_bytes, 1));
 }
 
-TEST(Fencing, AFrozenWorkerThatWakesNeverTouchesALiveSlot) {
+TEST_P(Fencing, AFrozenWorkerThatWakesNeverTouchesALiveSlot) {
   ChildProcess zombie(&RunZombie);
-  Trainer trainer(/*proof_deadline_ms=*/50);
+  Trainer trainer(50, SmallOptions(), GetParam());
   auto good = MappedRing::Connect(WorkerOptions(trainer.server->socket_name()));
   ASSERT_TRUE(good.ok());
   zombie.TellText(trainer.server->socket_name());
@@ -330,9 +339,9 @@ TEST(Fencing, AFrozenWorkerThatWakesNeverTouchesALiveSlot) {
   EXPECT_EQ(trainer.ring->ReportAll()[0].phase, SlotPhase::kSpare);
 }
 
-TEST(Fencing, ReportsOfAFencedLeaseAreRefused) {
+TEST_P(Fencing, ReportsOfAFencedLeaseAreRefused) {
   ChildProcess worker(&RunWorker);
-  Trainer trainer(/*proof_deadline_ms=*/10);
+  Trainer trainer(10, SmallOptions(), GetParam());
   worker.TellText(trainer.server->socket_name());
   ASSERT_EQ(worker.Hear(), 'c');
   const ShardHeader lost = HeaderOf({0, 0}, 0, 0, 1, 1);
@@ -344,9 +353,9 @@ TEST(Fencing, ReportsOfAFencedLeaseAreRefused) {
   EXPECT_EQ(trainer.ring->stats().shards_counted, 0u);
 }
 
-TEST(Fencing, AnswersAtOnceForAShardThatHadCounted) {
+TEST_P(Fencing, AnswersAtOnceForAShardThatHadCounted) {
   ChildProcess worker(&RunWorker);
-  Trainer trainer;
+  Trainer trainer(kPatience, SmallOptions(), GetParam());
   worker.TellText(trainer.server->socket_name());
   ASSERT_EQ(worker.Hear(), 'c');
   const ShardHeader done = HeaderOf({0, 0}, 0, 0, 1, 1);
@@ -358,9 +367,9 @@ TEST(Fencing, AnswersAtOnceForAShardThatHadCounted) {
   EXPECT_TRUE(outcome->already_counted);
 }
 
-TEST(Fencing, AProcessFencedBeforeItConnectedNeverGetsTheRing) {
+TEST_P(Fencing, AProcessFencedBeforeItConnectedNeverGetsTheRing) {
   ChildProcess late(&RunWorker);
-  Trainer trainer;
+  Trainer trainer(kPatience, SmallOptions(), GetParam());
   trainer.server->Fence(trainer.Request(HeaderOf({0, 0}, 0, 0, 1, 1), late.pid()));
   const auto outcome = trainer.fences.Wait();
   ASSERT_TRUE(outcome.has_value());
@@ -369,9 +378,9 @@ TEST(Fencing, AProcessFencedBeforeItConnectedNeverGetsTheRing) {
   EXPECT_EQ(late.Join(), 3);
 }
 
-TEST(Fencing, NamesTheProcessWhenSparesRunOut) {
+TEST_P(Fencing, NamesTheProcessWhenSparesRunOut) {
   ChildProcess first(&RunZombie), second(&RunZombie);
-  Trainer trainer(/*proof_deadline_ms=*/10);
+  Trainer trainer(10, SmallOptions(), GetParam());
   const ShardHeader a = HeaderOf({0, 0}, 0, 0, 1, 1), b = HeaderOf({0, 1}, 0, 1, 1, 2);
   first.TellText(trainer.server->socket_name());
   first.Tell(a);
@@ -389,7 +398,7 @@ TEST(Fencing, NamesTheProcessWhenSparesRunOut) {
       << outcome->status;
 }
 
-TEST(Fencing, AClosedSocketIsNoProofWhileTheProcessLives) {
+TEST_P(Fencing, AClosedSocketIsNoProofWhileTheProcessLives) {
   ChildProcess sneaky([](int in, int out) {
     const std::string name = AwaitText(in);
     auto ring = MappedRing::Connect(WorkerOptions(name));
@@ -402,7 +411,7 @@ TEST(Fencing, AClosedSocketIsNoProofWhileTheProcessLives) {
     Await<char>(in);
     return 0;
   });
-  Trainer trainer(/*proof_deadline_ms=*/50);
+  Trainer trainer(50, SmallOptions(), GetParam());
   sneaky.TellText(trainer.server->socket_name());
   ASSERT_EQ(sneaky.Hear(), 'c');
   EXPECT_EQ(trainer.server->PeerCount(), 1u);
@@ -411,6 +420,21 @@ TEST(Fencing, AClosedSocketIsNoProofWhileTheProcessLives) {
   const auto outcome = trainer.fences.Wait();
   ASSERT_TRUE(outcome.has_value());
   EXPECT_EQ(outcome->row.slot, 3u) << "without proof the batch has to move";
+}
+
+TEST(ExitWatch, KnowsAProcessByItselfNotByItsNumber) {
+  for (const ExitProof proof : {ExitProof::kPidfd, ExitProof::kFolder}) {
+    ChildProcess child(&RunWorker);
+    const auto watch = ExitWatch::Of(child.pid(), proof);
+    ASSERT_TRUE(watch.ok()) << watch.status();
+    EXPECT_EQ(watch->proof(), proof);
+    EXPECT_FALSE(watch->Ended());
+    const pid_t pid = child.pid();
+    child.Kill();
+    EXPECT_TRUE(watch->Ended());
+    EXPECT_TRUE(absl::IsNotFound(ExitWatch::Of(pid, proof).status()));
+  }
+  EXPECT_FALSE(ExitWatch().Ended()) << "nothing watched is no proof";
 }
 
 TEST(MappedDelivery, WhatAKilledWorkerReportedStillCounts) {
