@@ -49,7 +49,7 @@ struct Peer {
 };
 
 /// A process that may not connect any more.
-struct BarredProcess {
+struct BarredPeer {
   pid_t pid = 0;
   ExitWatch exit;
 };
@@ -107,7 +107,7 @@ class EpollRingServer final : public RingServer {
   std::string name_;
   UniqueFd listener_, epoll_, wake_;
   std::map<std::uint64_t, Peer> peers_;
-  std::map<std::uint64_t, BarredProcess> barred_;  ///< fenced before they connected
+  std::map<std::uint64_t, BarredPeer> barred_;  ///< fenced before they connected
   std::vector<OpenFence> fences_;
   std::uint64_t next_id_ = 1;
   std::atomic<std::uint32_t> peer_count_ = 0;
@@ -323,7 +323,7 @@ void EpollRingServer::Bar(pid_t pid) {
   if (!exit.ok()) return;
   const std::uint64_t id = next_id_++;
   if (!WatchExit(*exit, Source::kBarred, id).ok()) return;
-  barred_[id] = BarredProcess{pid, *std::move(exit)};
+  barred_[id] = BarredPeer{pid, *std::move(exit)};
 }
 
 void EpollRingServer::DropLateGreetings() {
