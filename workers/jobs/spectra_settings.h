@@ -1,0 +1,36 @@
+// What `patchbay spectra` was asked to measure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "ops/spectral.h"
+#include "runtime/base/json.h"
+#include "runtime/base/status.h"
+
+namespace patchbay::workers {
+
+struct SpectraSettings {
+  ops::SpectralOptions spectral;
+  /// Rows of pixels in which the work of a slide is counted; larger means fewer, longer tasks. Not
+  /// part of what decides the results.
+  std::int64_t strip = 1024;
+  bool tissue_only = false;      ///< only frames that lie on tissue
+  bool skip_damaged = false;     ///< leave out frames on a damaged tile instead of their slide
+  std::string numerics = "cpu";  ///< or "cuda": whose bits
+
+  /// "default" or "nedc" when every choice is that profile's, else "custom".
+  std::string Profile() const;
+  /// `definition` of spectra.json: everything that decides what the numbers are.
+  Json Definition() const;
+};
+
+/// Reads the payload of the root task: {"profile"} ("default") gives what {"frame", "hop",
+/// "window", "prefilter", "channel"} do not; {"strip", "tissue_only", "skip_damaged",
+/// "coefficients", "numerics"}. InvalidArgument names the key and its range; unknown keys are
+/// refused.
+StatusOr<SpectraSettings> ParseSpectraSettings(const Json& payload);
+/// What ParseSpectraSettings reads, with nothing left to a profile.
+Json ToJson(const SpectraSettings& settings);
+
+}  // namespace patchbay::workers
