@@ -62,4 +62,12 @@ Status ClusterAccess::Explain(const Status& status) {
   return status.ok() || alive.ok() ? status : alive;
 }
 
+StatusOr<std::string> ClusterNumerics(client::Client& client) {
+  PB_ASSIGN_OR_RETURN(const protocol::ClusterDescribed cluster, client.DescribeCluster());
+  for (const protocol::NodeRow& node : cluster.nodes) {
+    if (!node.gpus.empty()) return std::string("cuda");
+  }
+  return std::string("cpu");
+}
+
 }  // namespace patchbay::cli

@@ -49,5 +49,7 @@ std::string UpLockPath(const Environment& environment);
 /// The key file of the user who ran `patchbay up`.
 std::string OperatorKeyPath(const Environment& environment);
 bool ClusterRunsHere(const Environment& environment);
+/// "cuda" when the cluster has GPU workers, else "cpu": what a job that names no numerics gets.
+StatusOr<std::string> ClusterNumerics(client::Client& client);
 
 }  // namespace patchbay::cli

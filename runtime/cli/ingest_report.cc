@@ -1,39 +1,11 @@
 #include "runtime/cli/ingest_report.h"
 
-#include <algorithm>
-#include <cerrno>
-#include <charconv>
 #include <map>
-#include <optional>
 
-#include <unistd.h>
-
-#include "runtime/base/file.h"
-#include "runtime/base/hash.h"
 #include "runtime/base/strings.h"
 
 namespace patchbay::cli {
 namespace {
-
-constexpr std::string_view kLabelStart = "slide ";
-constexpr std::size_t kMaxShown = 20;  ///< failures on the terminal; the list in the file is whole
-
-std::string SourceName(const std::vector<std::string>& sources, std::int64_t slide) {
-  if (slide >= 0 && static_cast<std::size_t>(slide) < sources.size()) {
-    return sources[static_cast<std::size_t>(slide)];
-  }
-  return StrCat("slide ", slide);
-}
-
-/// The slide number of a task's label: "slide 3 level 0 shard 1,2".
-std::optional<std::int64_t> SlideOf(const std::string& label) {
-  if (label.compare(0, kLabelStart.size(), kLabelStart) != 0) return std::nullopt;
-  std::int64_t slide = 0;
-  const char* begin = label.data() + kLabelStart.size();
-  const auto [end, error] = std::from_chars(begin, label.data() + label.size(), slide);
-  if (error != std::errc() || end == begin) return std::nullopt;
-  return slide;
-}
 
 StatusOr<IngestedStore> ParseStore(const Json& row, const std::vector<std::string>& sources) {
   constexpr char kWhat[] = "ingest summary";
@@ -51,31 +23,12 @@ StatusOr<IngestedStore> ParseStore(const Json& row, const std::vector<std::strin
   return store;
 }
 
-/// Slide number to why its first failed task failed.
-std::map<std::int64_t, std::string> ReasonsOf(const protocol::JobRow& job) {
-  std::map<std::int64_t, std::string> reasons;
-  for (const protocol::FailedTask& task : job.failed) {
-    const std::optional<std::int64_t> slide = SlideOf(task.label);
-    if (slide.has_value()) reasons.emplace(*slide, task.outcome.message);
-  }
-  return reasons;
-}
-
 std::string Ratio(std::uint64_t stored, std::uint64_t source) {
   if (source == 0) return "-";
   return Fixed(static_cast<double>(stored) / static_cast<double>(source), 1) + "x";
 }
 
 std::string FileName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
-
-std::string CsvCell(const std::string& text) {
-  std::string cell = "\"";
-  for (const char c : text) {
-    if (c == '"') cell += '"';
-    cell += c;
-  }
-  return cell + "\"";
-}
 
 }  // namespace
 
@@ -148,29 +101,7 @@ void SayIngestReport(Terminal& terminal, const IngestReport& report) {
   terminal.Say(StrCat("in ", HumanSeconds(report.seconds), ", into ", report.out));
   terminal.Say(
       "Lossless pixels take more room than the slide: 5 to 12 times a JPEG slide is normal.");
-  for (std::size_t i = 0; i < std::min(report.failed.size(), kMaxShown); ++i) {
-    terminal.Note(StrCat("failed: ", report.failed[i].source, ": ", report.failed[i].reason));
-  }
-  if (report.failed.size() > kMaxShown) {
-    terminal.Note(StrCat("... and ", report.failed.size() - kMaxShown, " more"));
-  }
-  if (!report.failed.empty()) {
-    terminal.Note(StrCat(report.failed.size(), " of ", report.failed.size() + report.stores.size(),
-                         " failed; the list is in ", report.out, "/failed.csv"));
-  }
-}
-
-Status WriteFailedCsv(const IngestReport& report) {
-  const std::string path = report.out + "/failed.csv";
-  if (report.failed.empty()) {
-    if (unlink(path.c_str()) != 0 && errno != ENOENT) return FromErrno("remove", path, errno);
-    return absl::OkStatus();
-  }
-  std::string text = "source,reason\r\n";
-  for (const FailedSource& failure : report.failed) {
-    text += StrCat(CsvCell(failure.source), ",", CsvCell(failure.reason), "\r\n");
-  }
-  return WriteFileDurably(path, AsBytes(text), 0600);
+  SayFailed(terminal, report.failed, report.failed.size() + report.stores.size(), report.out);
 }
 
 }  // namespace patchbay::cli

@@ -7,6 +7,7 @@
 
 #include "runtime/base/json.h"
 #include "runtime/base/status.h"
+#include "runtime/cli/failed_sources.h"
 #include "runtime/cli/terminal.h"
 #include "runtime/protocol/messages.h"
 
@@ -17,10 +18,6 @@ struct IngestedStore {
   std::uint64_t source_bytes = 0, stored_bytes = 0;
   std::string digest, pixel_digest;
   bool already_there = false;
-};
-
-struct FailedSource {
-  std::string source, reason;
 };
 
 struct IngestReport {
@@ -39,9 +36,5 @@ StatusOr<IngestReport> MakeIngestReport(const protocol::JobRow& job, const Json&
 Json ToJson(const IngestReport& report);
 /// Footprint table on stdout, failures on stderr.
 void SayIngestReport(Terminal& terminal, const IngestReport& report);
-
-/// RFC 4180, with a heading; owner-only, because it names files. Removes the list of an earlier run
-/// when nothing failed.
-Status WriteFailedCsv(const IngestReport& report);
 
 }  // namespace patchbay::cli

@@ -120,15 +120,6 @@ std::vector<Argument> StreamCommand::Arguments() {
   return arguments;
 }
 
-/// "cuda" when the cluster has GPU workers: what a config that names no numerics gets.
-StatusOr<std::string> ClusterNumerics(client::Client& client) {
-  PB_ASSIGN_OR_RETURN(const protocol::ClusterDescribed cluster, client.DescribeCluster());
-  for (const protocol::NodeRow& node : cluster.nodes) {
-    if (!node.gpus.empty()) return std::string("cuda");
-  }
-  return std::string("cpu");
-}
-
 StatusOr<std::unique_ptr<client::Stream>> StreamCommand::Attach(const Session& session,
                                                                 ClusterAccess& cluster,
                                                                 const RunFile& run) {

@@ -1,5 +1,6 @@
-#include "runtime/cli/store_sources.h"
+#include "runtime/cli/manifest_csv.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "runtime/base/file.h"
@@ -34,17 +35,25 @@ std::vector<std::string> NextRow(const std::string& text, std::size_t& at) {
 
 }  // namespace
 
-std::map<std::string, std::string> ReadStoreSources(const std::string& folder) {
-  std::map<std::string, std::string> sources;
+std::map<std::string, std::string> ReadManifestCsv(const std::string& folder,
+                                                   const std::string& key,
+                                                   const std::string& value) {
+  std::map<std::string, std::string> found;
   const auto text = ReadFile(StrCat(folder, "/manifest.csv"), kMaxManifestBytes);
-  if (!text.ok()) return sources;
+  if (!text.ok()) return found;
   std::size_t at = 0;
-  NextRow(*text, at);  // the header
+  const std::vector<std::string> heading = NextRow(*text, at);
+  const auto place = [&](const std::string& column) {
+    return static_cast<std::size_t>(std::find(heading.begin(), heading.end(), column) -
+                                    heading.begin());
+  };
+  const std::size_t from = place(key), to = place(value);
+  if (std::max(from, to) >= heading.size()) return found;
   while (at < text->size()) {
     const std::vector<std::string> fields = NextRow(*text, at);
-    if (fields.size() >= 2) sources[fields[0]] = fields[1];
+    if (fields.size() > std::max(from, to)) found[fields[from]] = fields[to];
   }
-  return sources;
+  return found;
 }
 
 }  // namespace patchbay::cli

@@ -1,5 +1,5 @@
-// The table of stores and their slides, as an ingest writes it.
-#include "runtime/cli/store_sources.h"
+// The table of results and their slides, as a job writes it.
+#include "runtime/cli/manifest_csv.h"
 
 #include <filesystem>
 
@@ -12,18 +12,20 @@
 namespace patchbay::cli {
 namespace {
 
-TEST(StoreSources, QuotedPathsAreReadAndAMissingTableIsEmpty) {
+TEST(ManifestCsv, QuotedPathsAreReadAndAMissingTableIsEmpty) {
   std::string folder = (std::filesystem::temp_directory_path() / "patchbay-XXXXXX").string();
   ASSERT_NE(mkdtemp(folder.data()), nullptr);
-  EXPECT_TRUE(ReadStoreSources(folder).empty());
+  EXPECT_TRUE(ReadManifestCsv(folder, "store", "source").empty());
   const std::string table =
       "store,source,source_sha256\r\na.ome.zarr,/data/a.svs,00\r\n"
       "b.ome.zarr,\"/data/with \"\"quotes\"\", and\r\nlines.svs\",11\r\n";
   ASSERT_TRUE(WriteFileDurably(folder + "/manifest.csv", AsBytes(table)).ok());
-  const auto sources = ReadStoreSources(folder);
+  const auto sources = ReadManifestCsv(folder, "store", "source");
   ASSERT_EQ(sources.size(), 2u);
   EXPECT_EQ(sources.at("a.ome.zarr"), "/data/a.svs");
   EXPECT_EQ(sources.at("b.ome.zarr"), "/data/with \"quotes\", and\r\nlines.svs");
+  EXPECT_EQ(ReadManifestCsv(folder, "source_sha256", "store").at("11"), "b.ome.zarr");
+  EXPECT_TRUE(ReadManifestCsv(folder, "store", "path").empty()) << "a column that is not there";
   std::filesystem::remove_all(folder);
 }
 

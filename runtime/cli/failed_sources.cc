@@ -1,0 +1,84 @@
+#include "runtime/cli/failed_sources.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <optional>
+#include <string_view>
+
+#include <unistd.h>
+
+#include "runtime/base/file.h"
+#include "runtime/base/hash.h"
+#include "runtime/base/strings.h"
+
+namespace patchbay::cli {
+namespace {
+
+constexpr std::string_view kLabelStart = "slide ";
+constexpr std::size_t kMaxShown = 20;  ///< failures on the terminal; the list in the file is whole
+
+/// The slide number of a task's label: "slide 3 level 0 shard 1,2".
+std::optional<std::int64_t> SlideOf(const std::string& label) {
+  if (label.compare(0, kLabelStart.size(), kLabelStart) != 0) return std::nullopt;
+  std::int64_t slide = 0;
+  const char* begin = label.data() + kLabelStart.size();
+  const auto [end, error] = std::from_chars(begin, label.data() + label.size(), slide);
+  if (error != std::errc() || end == begin) return std::nullopt;
+  return slide;
+}
+
+std::string CsvCell(const std::string& text) {
+  std::string cell = "\"";
+  for (const char c : text) {
+    if (c == '"') cell += '"';
+    cell += c;
+  }
+  return cell + "\"";
+}
+
+}  // namespace
+
+std::string SourceName(const std::vector<std::string>& sources, std::int64_t slide) {
+  if (slide >= 0 && static_cast<std::size_t>(slide) < sources.size()) {
+    return sources[static_cast<std::size_t>(slide)];
+  }
+  return StrCat("slide ", slide);
+}
+
+std::map<std::int64_t, std::string> ReasonsOf(const protocol::JobRow& job) {
+  std::map<std::int64_t, std::string> reasons;
+  for (const protocol::FailedTask& task : job.failed) {
+    const std::optional<std::int64_t> slide = SlideOf(task.label);
+    if (slide.has_value()) reasons.emplace(*slide, task.outcome.message);
+  }
+  return reasons;
+}
+
+void SayFailed(Terminal& terminal, const std::vector<FailedSource>& failed, std::size_t slides,
+               const std::string& out) {
+  for (std::size_t i = 0; i < std::min(failed.size(), kMaxShown); ++i) {
+    terminal.Note(StrCat("failed: ", failed[i].source, ": ", failed[i].reason));
+  }
+  if (failed.size() > kMaxShown) {
+    terminal.Note(StrCat("... and ", failed.size() - kMaxShown, " more"));
+  }
+  if (failed.empty()) return;
+  terminal.Note(
+      StrCat(failed.size(), " of ", slides, " failed; the list is in ", out, "/failed.csv"));
+}
+
+Status WriteFailedCsv(const std::string& out, const std::vector<FailedSource>& failed) {
+  const std::string path = out + "/failed.csv";
+  if (failed.empty()) {
+    if (unlink(path.c_str()) != 0 && errno != ENOENT) return FromErrno("remove", path, errno);
+    return absl::OkStatus();
+  }
+  std::string text = "source,reason\r\n";
+  for (const FailedSource& failure : failed) {
+    text += StrCat(CsvCell(failure.source), ",", CsvCell(failure.reason), "\r\n");
+  }
+  return WriteFileDurably(path, AsBytes(text), 0600);
+}
+
+}  // namespace patchbay::cli

@@ -1,0 +1,33 @@
+// Slides of a job that failed: which file each was, why, and the list that stays.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "runtime/base/status.h"
+#include "runtime/cli/terminal.h"
+#include "runtime/protocol/messages.h"
+
+namespace patchbay::cli {
+
+struct FailedSource {
+  std::string source, reason;
+};
+
+/// The file of a slide number, or "slide N" when the list does not have it.
+std::string SourceName(const std::vector<std::string>& sources, std::int64_t slide);
+
+/// Slide number to why its first failed task failed. Labels of tasks begin "slide N".
+std::map<std::int64_t, std::string> ReasonsOf(const protocol::JobRow& job);
+
+/// The first of them on stderr, how many there are, and where the whole list is.
+void SayFailed(Terminal& terminal, const std::vector<FailedSource>& failed, std::size_t slides,
+               const std::string& out);
+
+/// OUT/failed.csv, RFC 4180 with a heading; owner-only, because it names files. Removes the list of
+/// an earlier run when nothing failed.
+Status WriteFailedCsv(const std::string& out, const std::vector<FailedSource>& failed);
+
+}  // namespace patchbay::cli
