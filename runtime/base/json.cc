@@ -31,10 +31,10 @@ bool TooDeep(std::string_view text) {
 
 }  // namespace
 
-StatusOr<Json> ParseJson(std::string_view text, std::string_view what) {
-  if (text.size() > kMaxJsonBytes) {
+StatusOr<Json> ParseJson(std::string_view text, std::string_view what, std::size_t max_bytes) {
+  if (text.size() > max_bytes) {
     return absl::InvalidArgumentError(
-        StrCat("parse json: ", what, ": ", text.size(), " bytes, more than ", kMaxJsonBytes));
+        StrCat("parse json: ", what, ": ", text.size(), " bytes, more than ", max_bytes));
   }
   if (TooDeep(text)) {
     return absl::InvalidArgumentError(

@@ -18,7 +18,8 @@ inline constexpr int kMaxJsonDepth = 64;
 
 /// InvalidArgument with `what` and the byte offset for malformed, too deep or too long text; never
 /// throws.
-StatusOr<Json> ParseJson(std::string_view text, std::string_view what);
+StatusOr<Json> ParseJson(std::string_view text, std::string_view what,
+                         std::size_t max_bytes = kMaxJsonBytes);
 
 /// Compact, keys sorted, non-UTF-8 bytes replaced. Deterministic; never throws.
 std::string DumpJson(const Json& value);
