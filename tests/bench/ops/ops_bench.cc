@@ -1,9 +1,11 @@
-// The transform chain alone: one thread, a 512 x 512 x 3 patch into a ring that no cache holds.
+// The transform chain alone: one thread, a 512 x 512 x 3 patch into a ring that no cache holds; and
+// a tissue mask of a large thumbnail.
 #include <vector>
 
 #include <benchmark/benchmark.h>
 
 #include "ops/chain.h"
+#include "ops/tissue_mask.h"
 #include "runtime/memory/host_buffer.h"
 
 namespace patchbay::ops {
@@ -50,6 +52,26 @@ void BM_Chain(benchmark::State& state, DType dtype, OutputLayout layout, CpuLeve
   state.counters["Mpx/s"] = benchmark::Counter(
       static_cast<double>(state.iterations()) * kSide * kSide / 1e6, benchmark::Counter::kIsRate);
 }
+
+/// Squares of tissue on glass, both noisy, with every step on.
+void BM_TissueMask(benchmark::State& state) {
+  const std::int64_t side = state.range(0);
+  auto source = memory::HostBuffer::Allocate(static_cast<std::uint64_t>(side * side * 3));
+  for (std::int64_t i = 0; i < side * side; ++i) {
+    const bool tissue = (i / side / 64 + i % side / 64) % 2 != 0;
+    for (std::int64_t c = 0; c < 3; ++c) {
+      const auto noise = static_cast<std::uint32_t>(3 * i + c) * 2654435761u >> 27;
+      source->data()[3 * i + c] = static_cast<std::byte>((tissue && c == 1 ? 80u : 200u) + noise);
+    }
+  }
+  const TensorView view = ContiguousView<3>(source->data(), DType::kUint8, {side, side, 3});
+  const TissueMaskOptions options{.close_um = 40, .min_area_um2 = 5'000, .max_hole_um2 = 5'000};
+  for (auto _ : state) {
+    const auto mask = MakeTissueMask(view, 4.0, options);
+    if (!mask.ok() || mask->tissue_pixels == 0) state.SkipWithError("no mask");
+  }
+}
+BENCHMARK(BM_TissueMask)->Arg(1'024)->Arg(4'096)->Unit(benchmark::kMillisecond);
 
 constexpr auto kNchw = OutputLayout::kNchw;
 constexpr auto kNhwc = OutputLayout::kNhwc;

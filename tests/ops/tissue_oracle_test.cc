@@ -1,0 +1,138 @@
+// tissue_mask against OpenCV, on slides, a marked thumbnail and noise.
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include <gtest/gtest.h>
+
+#include "ops/tissue_mask.h"
+#include "runtime/base/file.h"
+#include "runtime/base/tensor_view.h"
+
+namespace patchbay::ops {
+namespace {
+
+/// A Python that has OpenCV, or "".
+std::string PythonWithOpencv() {
+  std::vector<std::string> candidates = {PATCHBAY_DEFAULT_PYTHON, "/usr/bin/python3"};
+  if (const char* given = std::getenv("PATCHBAY_PYTHON"))
+    candidates.insert(candidates.begin(), given);
+  for (const std::string& python : candidates) {
+    const std::string command = StrCat("'", python, "' -c 'import cv2, numpy' >/dev/null 2>&1");
+    if (std::filesystem::exists(python) && std::system(command.c_str()) == 0) return python;
+  }
+  return "";
+}
+
+struct Case {
+  std::size_t image = 0;
+  TissueMaskOptions options;
+  std::int64_t close_radius = 0, min_area = 0, max_hole = 0;  ///< pixels
+
+  Json Request() const {
+    Json request = ToJson(options);
+    request["image"] = image;
+    request["close_radius"] = close_radius;
+    request["min_area"] = min_area;
+    request["max_hole"] = max_hole;
+    return request;
+  }
+};
+
+std::vector<Case> CasesOf(std::size_t image) {
+  std::vector<Case> cases;
+  for (const TissueChannel channel : {TissueChannel::kSat, TissueChannel::kGrey}) {
+    const int fixed = channel == TissueChannel::kSat ? 15 : 210;
+    for (const int k : {1, 3, 5, 7, 11, 15}) {
+      for (const std::optional<int> threshold : {std::optional<int>(), std::optional<int>(fixed)}) {
+        const TissueMaskOptions options{
+            .channel = channel, .median_k = k, .fixed_threshold = threshold, .border = k != 5};
+        cases.push_back({image, options});
+        cases.push_back({image, options, k / 3, 16 * k, 8 * k});
+      }
+    }
+  }
+  return cases;
+}
+
+/// Runs the oracle and compares every mask, pixel by pixel.
+void ExpectOpencvAgrees(const Json& images, std::int64_t* tissue_pixels) {
+  const std::string python = PythonWithOpencv();
+  if (python.empty()) GTEST_SKIP() << "no Python with OpenCV (Debian: python3-opencv)";
+  std::string pattern =
+      (std::filesystem::temp_directory_path() / "patchbay-tissue-XXXXXX").string();
+  const std::string folder = ::mkdtemp(pattern.data());
+  std::vector<Case> cases;
+  Json request = {{"images", images}, {"cases", Json::array()}};
+  for (std::size_t i = 0; i < images.size(); ++i) {
+    for (const Case& c : CasesOf(i)) cases.push_back(c);
+  }
+  for (const Case& c : cases) request["cases"].push_back(c.Request());
+  std::ofstream(folder + "/request.json") << DumpJson(request);
+  const std::string command = StrCat("'", python, "' '", PATCHBAY_TISSUE_ORACLE, "' '", folder,
+                                     "/request.json' '", folder, "' >'", folder, "/log' 2>&1");
+  ASSERT_EQ(std::system(command.c_str()), 0) << *ReadFile(folder + "/log", 1 << 20);
+  const auto answer = ParseJson(*ReadFile(folder + "/answer.json", 1 << 20), "answer");
+  ASSERT_TRUE(answer.ok());
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const Case& c = cases[i];
+    const Json& shape = (*answer)["shapes"][c.image];
+    auto pixels = ReadFile(StrCat(folder, "/image", c.image, ".raw"), 1 << 28);
+    const auto expected = ReadFile(StrCat(folder, "/mask", i, ".raw"), 1 << 26);
+    ASSERT_TRUE(pixels.ok() && expected.ok());
+    const TensorView view =
+        ContiguousView<3>(reinterpret_cast<std::byte*>(pixels->data()), DType::kUint8,
+                          {shape[0].get<std::int64_t>(), shape[1].get<std::int64_t>(), 3});
+    TissueMaskOptions options = c.options;  // microns of a thumbnail of 1 micron a pixel
+    options.close_um = 2.0 * static_cast<double>(c.close_radius);
+    options.min_area_um2 = static_cast<double>(c.min_area);
+    options.max_hole_um2 = static_cast<double>(c.max_hole);
+    const auto mask = MakeTissueMask(view, 1.0, options);
+    ASSERT_TRUE(mask.ok()) << mask.status();
+    *tissue_pixels += mask->tissue_pixels;
+    ASSERT_EQ(mask->pixels.size(), expected->size());
+    std::size_t different = 0;
+    for (std::size_t p = 0; p < expected->size(); ++p) {
+      different += mask->pixels[p] != static_cast<std::uint8_t>((*expected)[p]);
+    }
+    EXPECT_EQ(different, 0u) << DumpJson(c.Request()) << " image " << DumpJson(images[c.image])
+                             << " threshold " << mask->threshold << " OpenCV "
+                             << DumpJson((*answer)["opencv"]);
+  }
+  std::filesystem::remove_all(folder);
+}
+
+TEST(TissueOracle, OpencvAgreesOnNoiseOfEveryShape) {
+  std::int64_t tissue = 0;
+  ExpectOpencvAgrees(Json::array({Json{{"noise", {120, 200, 1}}}, Json{{"noise", {33, 31, 2}}},
+                                  Json{{"noise", {1, 90, 3}}}, Json{{"noise", {90, 1, 4}}},
+                                  Json{{"noise", {257, 64, 5}}}}),
+                     &tissue);
+  if (::testing::Test::IsSkipped()) return;
+  EXPECT_GT(tissue, 100'000);
+}
+
+TEST(TissueOracle, OpencvAgreesOnTissueAndPenMarks) {
+  const char* data = std::getenv("PATCHBAY_TEST_DATA");
+  const std::string root = data == nullptr ? "" : data;
+  Json images = Json::array();
+  // Of the slides: the second image of an SVS is its thumbnail; a pyramid's levels.
+  for (const auto& [path, page] :
+       std::vector<std::pair<std::string, int>>{{"stain/histolab/pen-red-thumb.png", 0},
+                                                {"stain/histolab/source-medium.png", 0},
+                                                {"stain/torchstain/source.png", 0},
+                                                {"wsi/CMU-1-Small-Region.svs", 1},
+                                                {"wsi/CropBreastSlide-pyramid.tiff", 2},
+                                                {"wsi/CropBreastSlide-pyramid.tiff", 5}}) {
+    const std::string file = StrCat(root, "/", path);
+    if (!std::filesystem::exists(file)) GTEST_SKIP() << "no test data at PATCHBAY_TEST_DATA";
+    images.push_back(Json{{"path", file}, {"page", page}});
+  }
+  std::int64_t tissue = 0;
+  ExpectOpencvAgrees(images, &tissue);
+  if (::testing::Test::IsSkipped()) return;
+  EXPECT_GT(tissue, 1'000'000);
+}
+
+}  // namespace
+}  // namespace patchbay::ops
