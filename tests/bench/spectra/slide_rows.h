@@ -1,0 +1,28 @@
+// Grey pixels of a slide's rows, by OpenSlide's regions or by our own reader.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "runtime/base/status.h"
+
+namespace patchbay::bench {
+
+/// One for each thread.
+class SlideRows {
+ public:
+  static constexpr std::int64_t kBlock = 2048;  ///< columns of one read
+
+  static StatusOr<std::unique_ptr<SlideRows>> Open(const std::string& slide, bool own_reader);
+  virtual ~SlideRows() = default;
+
+  virtual std::int64_t width() const = 0;
+  virtual std::int64_t height() const = 0;
+
+  /// Rows [top, top + rows) of columns [left, left + columns) to `out`.
+  virtual Status Read(std::int64_t top, std::int64_t left, std::int64_t rows, std::int64_t columns,
+                      std::uint8_t* out, std::int64_t row_bytes) = 0;
+};
+
+}  // namespace patchbay::bench
