@@ -218,10 +218,7 @@ void Core::Machine::ActOn(Effects& effects) {
     LogLine(id, StrCat("job ended: ", job->tasks_done, " tasks done, ", job->tasks_failed,
                        " failed, ", job->tasks_cancelled, " cancelled"));
   }
-  for (const JobId id : effects.forgotten) {
-    logs.erase(id);
-    last_retry.erase(id);
-  }
+  for (const JobId id : effects.forgotten) logs.erase(id);
 }
 
 void Core::Machine::Send(PeerId peer, std::uint64_t request_id, protocol::Body&& body) {

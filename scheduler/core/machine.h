@@ -284,7 +284,6 @@ struct Core::Machine {
   std::uint32_t next_stamp = 1;
   TaskPace task_pace;
   std::map<JobId, JobLog> logs;
-  std::map<JobId, std::pair<std::pair<std::uint64_t, std::uint64_t>, std::uint64_t>> last_retry;
 
   // -- streams
   std::map<JobId, Stream> streams;

@@ -59,6 +59,7 @@ void Core::Machine::FinishItem(Worker& worker, TasksFinished::Item&& item) {
                     lease->second.worker == worker.id && lease->second.task == id;
   const bool from_before = item.lease.incarnation < table.incarnation() && lease == leases.end() &&
                            item.outcome.code == 0 && task != nullptr && !IsEnded(task->state) &&
+                           item.lease > table.Find(id.job)->void_leases &&
                            table.Find(id.job)->MayRun(*task);
   if (held) {
     worker.progress_at = now;

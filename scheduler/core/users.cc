@@ -107,7 +107,7 @@ protocol::JobRow Core::Machine::Row(const Job& job, std::size_t failed_max) cons
   row.priority = job.priority;
   row.submitted_at = job.submitted_at;
   row.finished_at = job.finished_at;
-  row.tasks_total = job.tasks.size();
+  row.tasks_total = job.CountedTasks();
   row.tasks_done = job.tasks_done;
   row.tasks_failed = job.tasks_failed + job.tasks_cancelled;
   row.tasks_running = job.tasks_running;
@@ -176,21 +176,20 @@ void Core::Machine::On(const Request& request, protocol::CancelJob&& message) {
 void Core::Machine::On(const Request& request, protocol::RetryJob&& message) {
   Job* job = VisibleJob(request, message.job);
   if (job == nullptr) return;
-  const std::pair<std::uint64_t, std::uint64_t> name{request.sender_incarnation,
-                                                     request.request_id};
-  auto& last = last_retry[message.job];
-  if (last.first != name) {
-    last = {name, job->tasks_failed + job->tasks_cancelled};
-    const bool ended_stream = job->IsStream() && IsEnded(job->state);
-    if (last.second != 0 || ended_stream) {
-      LogLine(message.job, StrCat("job retried: ", last.second, " tasks"));
-      Emit(RetryRecord{message.job});
-      if (ended_stream && job->tasks[0].state == TaskState::kDone) {
-        OpenStream(message.job).IgnoreError();
-      }
+  const bool asked_again = job->last_retry.sender == request.sender_incarnation &&
+                           job->last_retry.request == request.request_id;
+  const bool ended_stream = job->IsStream() && IsEnded(job->state);
+  const bool any = job->tasks_failed + job->tasks_cancelled != 0 || ended_stream;
+  if (!asked_again && !any) return AnswerDurable(request, protocol::JobRetried{0});
+  if (!asked_again) {
+    Emit(RetryRecord{message.job, request.sender_incarnation, request.request_id,
+                     LeaseNumber{table.incarnation(), lease_counter}});
+    LogLine(message.job, StrCat("job retried: ", job->last_retry.tasks, " tasks"));
+    if (ended_stream && job->tasks[0].state == TaskState::kDone) {
+      OpenStream(message.job).IgnoreError();
     }
   }
-  AnswerDurable(request, protocol::JobRetried{last.second});
+  AnswerDurable(request, protocol::JobRetried{job->last_retry.tasks});
 }
 
 void Core::Machine::On(const Request& request, protocol::FetchLogs&& message) {

@@ -218,7 +218,9 @@ void Core::Machine::Reoffer(Worker& worker, const std::vector<protocol::HeldLeas
 void Core::Machine::AdoptTask(Worker& worker, const protocol::HeldLease& held) {
   Task* task = table.Find(held.task);
   if (task == nullptr || IsEnded(task->state) || task->lease != LeaseNumber{}) return;
-  if (!table.Find(held.task.job)->MayRun(*task) || worker.tasks.size() >= kMaxQueueDepth) return;
+  const Job& job = *table.Find(held.task.job);
+  if (held.lease <= job.void_leases) return;
+  if (!job.MayRun(*task) || worker.tasks.size() >= kMaxQueueDepth) return;
   if (worker.solo || task->suspect) return;  // a suspect runs alone
   if (!NodeHasRoom(worker, task->spec.resources)) return;
   Lease lease;

@@ -5,7 +5,8 @@
 namespace patchbay::scheduler {
 namespace {
 
-constexpr std::uint64_t kSnapshotVersion = 1;
+/// 2: who spawned a task, what was superseded, the last retry.
+constexpr std::uint64_t kSnapshotVersion = 2;
 
 /// Ready, leased and waiting are one state on disk.
 TaskState Durable(TaskState state) { return IsEnded(state) ? state : TaskState::kWaiting; }
@@ -18,6 +19,8 @@ void WriteTask(WireWriter& out, const Task& task) {
   out.U64(static_cast<std::uint64_t>(Durable(task.state)));
   out.Text(task.result);
   out.U64(task.result_dropped ? 1 : 0);
+  out.U64(task.spawned_by == kNoTask ? 0 : task.spawned_by + std::uint64_t{1});
+  out.U64(task.superseded ? 1 : 0);
 }
 
 void WriteJob(WireWriter& out, const Job& job) {
@@ -37,6 +40,10 @@ void WriteJob(WireWriter& out, const Job& job) {
   out.U64(job.finish_order);
   out.U64(job.progress_bytes);
   out.Outcome(job.stream_outcome);
+  out.Lease(job.void_leases);
+  out.U64(job.last_retry.sender);
+  out.U64(job.last_retry.request);
+  out.U64(job.last_retry.tasks);
   out.U64(job.detached.size());
   for (const std::uint32_t rank : job.detached) out.U64(rank);
   out.U64(job.failures.size());
@@ -54,17 +61,22 @@ void WriteJob(WireWriter& out, const Job& job) {
   for (const Task& task : job.tasks) WriteTask(out, task);
 }
 
-bool ReadTask(WireReader& in, Task& task) {
+bool ReadTask(WireReader& in, std::uint64_t version, std::uint32_t index, Task& task) {
   task.spec = in.Spec();
   const std::uint64_t state = in.U64();
   if (state > static_cast<std::uint64_t>(TaskState::kQuarantined)) return false;
   task.state = Durable(static_cast<TaskState>(state));
   task.result = in.Text();
   task.result_dropped = in.U64() != 0;
-  return in.ok();
+  if (version < 2) return in.ok();
+  const std::uint64_t spawner = in.U64();
+  if (spawner > index) return false;
+  task.spawned_by = spawner == 0 ? kNoTask : static_cast<std::uint32_t>(spawner - 1);
+  task.superseded = in.U64() != 0;
+  return in.ok() && (!task.superseded || IsEnded(task.state));
 }
 
-bool ReadJobHead(WireReader& in, Job& job) {
+bool ReadJobHead(WireReader& in, std::uint64_t version, Job& job) {
   job.id = in.U64();
   job.submitter = in.Text();
   job.submission_key = in.Text();
@@ -83,6 +95,12 @@ bool ReadJobHead(WireReader& in, Job& job) {
   job.finish_order = in.U64();
   job.progress_bytes = in.U64();
   job.stream_outcome = in.Outcome();
+  if (version >= 2) {
+    job.void_leases = in.Lease();
+    job.last_retry.sender = in.U64();
+    job.last_retry.request = in.U64();
+    job.last_retry.tasks = in.U64();
+  }
   const std::size_t detached = in.Count();
   for (std::size_t i = 0; i < detached && in.ok(); ++i) job.detached.insert(in.U32());
   const std::size_t failures = in.Count();
@@ -131,7 +149,7 @@ Status JobTable::Decode(std::string_view bytes) {
   next_job_ = in.U64();
   next_finish_ = in.U64();
   const std::size_t jobs = in.Count();
-  for (std::size_t i = 0; i < jobs; ++i) PB_RETURN_IF_ERROR(DecodeJob(in));
+  for (std::size_t i = 0; i < jobs; ++i) PB_RETURN_IF_ERROR(DecodeJob(in, version));
   const std::size_t workers = in.Count();
   for (std::size_t i = 0; i < workers && in.ok(); ++i) {
     WorkerPlace place;
@@ -146,15 +164,16 @@ Status JobTable::Decode(std::string_view bytes) {
   return in.Finished() ? absl::OkStatus() : Damaged();
 }
 
-Status JobTable::DecodeJob(WireReader& in) {
+Status JobTable::DecodeJob(WireReader& in, std::uint64_t version) {
   Job head;
-  if (!ReadJobHead(in, head) || head.id == 0 || head.id >= next_job_) return Damaged();
+  if (!ReadJobHead(in, version, head) || head.id == 0 || head.id >= next_job_) return Damaged();
   if (jobs_.count(head.id) != 0) return Damaged();
   const JobId id = head.id;
   Job& job = jobs_[id] = std::move(head);
   const std::size_t tasks = in.Count();
   for (std::size_t i = 0; i < tasks; ++i) {
-    if (!ReadTask(in, job.tasks.emplace_back())) return Damaged();
+    const auto index = static_cast<std::uint32_t>(job.tasks.size());
+    if (!ReadTask(in, version, index, job.tasks.emplace_back())) return Damaged();
     for (const std::uint32_t on : job.tasks.back().spec.depends_on) {
       if (on >= i) return Damaged();
     }
@@ -170,26 +189,45 @@ Status JobTable::DecodeJob(WireReader& in) {
   return absl::OkStatus();
 }
 
+/// Whatever was derived before is forgotten; whether a group failed is not.
 void JobTable::RebuildDerived(Job& job) {
   job.size_bytes = sizeof(Job) + job.manifest.size();
-  for (std::uint32_t i = 0; i < job.tasks.size(); ++i) {
-    const Task& task = job.tasks[i];
-    const protocol::TaskSpec& spec = task.spec;
-    job.size_bytes += sizeof(Task) + spec.op.size() + spec.payload.size() + spec.label.size() +
-                      4 * spec.depends_on.size() + task.result.size();
-    job.weight_total += spec.weight;
-    TaskGroup& group = job.groups[spec.group];
-    if (spec.group != 0) group.members.push_back(i);
-    if (task.state == TaskState::kDone) {
-      ++job.tasks_done;
-      job.weight_done += spec.weight;
-    } else if (task.state == TaskState::kCancelled) {
-      ++job.tasks_cancelled;
-    } else if (IsEnded(task.state)) {
-      ++job.tasks_failed;
-    }
-    Link(job, i);
+  job.weight_total = job.weight_done = 0;
+  job.tasks_done = job.tasks_failed = job.tasks_cancelled = job.tasks_superseded = 0;
+  job.summaries.clear();
+  job.summaries_open = 0;
+  for (auto& [number, group] : job.groups) group.members.clear();
+  for (Task& task : job.tasks) {
+    task.consumers.clear();
+    task.consumers_open = task.group_children = 0;
+    if (task.superseded || task.spawned_by == kNoTask) continue;
+    Task& spawner = job.tasks[task.spawned_by];
+    spawner.group_children += spawner.spec.group == task.spec.group ? 1 : 0;
   }
+  for (std::uint32_t i = 0; i < job.tasks.size(); ++i) AddDerived(job, i);
+}
+
+void JobTable::AddDerived(Job& job, std::uint32_t index) {
+  const Task& task = job.tasks[index];
+  const protocol::TaskSpec& spec = task.spec;
+  job.size_bytes += sizeof(Task) + spec.op.size() + spec.payload.size() + spec.label.size() +
+                    4 * spec.depends_on.size() + task.result.size();
+  TaskGroup& group = job.groups[spec.group];
+  if (task.superseded) {
+    ++job.tasks_superseded;
+    return;
+  }
+  job.weight_total += spec.weight;
+  if (spec.group != 0) group.members.push_back(index);
+  if (task.state == TaskState::kDone) {
+    ++job.tasks_done;
+    job.weight_done += spec.weight;
+  } else if (task.state == TaskState::kCancelled) {
+    ++job.tasks_cancelled;
+  } else if (IsEnded(task.state)) {
+    ++job.tasks_failed;
+  }
+  Link(job, index);
 }
 
 }  // namespace patchbay::scheduler

@@ -28,9 +28,10 @@ JobState EndState(const Job& job) {
   if (job.tasks_failed == 0 && job.tasks_cancelled == 0) return JobState::kDone;
   for (const auto& [number, group] : job.groups) {
     if (number == 0 && group.failed) return JobState::kFailed;
-    const bool through = std::all_of(
-        group.members.begin(), group.members.end(),
-        [&](std::uint32_t index) { return job.tasks[index].state == TaskState::kDone; });
+    const bool through =
+        std::all_of(group.members.begin(), group.members.end(), [&](std::uint32_t index) {
+          return job.tasks[index].superseded || job.tasks[index].state == TaskState::kDone;
+        });
     if (number != 0 && through) return JobState::kPartlyFailed;
   }
   return JobState::kFailed;
@@ -131,7 +132,7 @@ Status JobTable::ApplyBody(SubmitRecord&& r, std::int64_t at, Effects& effects) 
   job.world_size = r.world_size;
   job.submitted_at = at;
   job.size_bytes = sizeof(Job) + job.manifest.size();
-  AddTask(job, std::move(r.root));
+  AddTask(job, std::move(r.root), kNoTask);
   effects.runnable.push_back({job.id, 0});
   ForgetOldest(effects);
   return absl::OkStatus();
@@ -148,7 +149,7 @@ Status JobTable::ApplyBody(CommitRecord&& r, std::int64_t at, Effects& effects) 
   job.progress_bytes += r.progress_bytes;
   job.size_bytes += r.result.size();
   task->result = std::move(r.result);
-  if (!r.spawned.empty()) AddSpawned(job, std::move(r.spawned), effects);
+  if (!r.spawned.empty()) AddSpawned(job, r.task.index, std::move(r.spawned), effects);
   ReleaseInputs(job, job.tasks[r.task.index]);
   EndTask(job, r.task.index, TaskState::kDone, effects);
   Settle(job, effects);
@@ -180,52 +181,6 @@ Status JobTable::ApplyBody(CancelRecord&& r, std::int64_t at, Effects& effects) 
   return absl::OkStatus();
 }
 
-Status JobTable::ApplyBody(RetryRecord&& r, std::int64_t, Effects& effects) {
-  Job* job = Find(r.job);
-  if (job == nullptr) return Misfit("retry of no job", r.job);
-  if (job->finish_order != 0) {
-    finished_.erase({job->finish_order, job->id});
-    finished_bytes_ -= job->size_bytes;
-  }
-  job->finish_order = 0;
-  job->finished_at = 0;
-  job->state = JobState::kRunning;
-  job->failures.clear();
-  job->stream_outcome = {};
-  job->detached.clear();
-  for (auto& [number, group] : job->groups) group.failed = false;
-  for (Task& task : job->tasks) {
-    if (IsEnded(task.state) && (task.state != TaskState::kDone || task.IsSummary())) {
-      Reopen(*job, task);
-    }
-  }
-  for (std::uint32_t i = 0; i < job->tasks.size(); ++i) {
-    Task& task = job->tasks[i];
-    if (IsEnded(task.state)) continue;
-    task.waiting_on = 0;
-    for (const std::uint32_t on : task.spec.depends_on) {
-      task.waiting_on += Satisfies(job->tasks[on], task) ? 0 : 1;
-    }
-    if (job->MayRun(task)) effects.runnable.push_back({job->id, i});
-  }
-  return absl::OkStatus();
-}
-
-/// An ended task starts over.
-void JobTable::Reopen(Job& job, Task& task) {
-  if (task.state == TaskState::kDone) {
-    --job.tasks_done;
-    job.weight_done -= task.spec.weight;
-  } else if (task.state == TaskState::kCancelled) {
-    --job.tasks_cancelled;
-  } else {
-    --job.tasks_failed;
-  }
-  if (task.IsSummary()) ++job.summaries_open;
-  task.state = TaskState::kWaiting;
-  task.attempts = task.solo_deaths = 0;
-}
-
 Status JobTable::ApplyBody(EndStreamRecord&& r, std::int64_t at, Effects& effects) {
   Job* job = Find(r.job);
   if (job == nullptr || IsEnded(job->state)) return Misfit("end of no open stream", r.job);
@@ -254,13 +209,18 @@ Status JobTable::ApplyBody(WorkerGoneRecord&& r, std::int64_t, Effects&) {
   return absl::OkStatus();
 }
 
-void JobTable::AddTask(Job& job, protocol::TaskSpec&& spec) {
+void JobTable::AddTask(Job& job, protocol::TaskSpec&& spec, std::uint32_t spawned_by) {
   const auto index = static_cast<std::uint32_t>(job.tasks.size());
+  if (spawned_by != kNoTask && job.tasks[spawned_by].spec.group == spec.group) {
+    ++job.tasks[spawned_by].group_children;
+  }
   job.size_bytes += SpecBytes(spec);
   job.weight_total += spec.weight;
   TaskGroup& group = job.groups[spec.group];
   if (spec.group != 0) group.members.push_back(index);
-  job.tasks.emplace_back().spec = std::move(spec);
+  Task& task = job.tasks.emplace_back();
+  task.spec = std::move(spec);
+  task.spawned_by = spawned_by;
   Link(job, index);
 }
 
@@ -268,10 +228,13 @@ void JobTable::AddTask(Job& job, protocol::TaskSpec&& spec) {
 void JobTable::Link(Job& job, std::uint32_t index) {
   Task& task = job.tasks[index];
   task.waiting_on = 0;
+  task.follows = task.spec.after_failures ||
+                 std::any_of(task.spec.depends_on.begin(), task.spec.depends_on.end(),
+                             [&](std::uint32_t on) { return job.tasks[on].follows; });
   for (const std::uint32_t on : task.spec.depends_on) {
     Task& dependency = job.tasks[on];
     dependency.consumers.push_back(index);
-    if (task.state != TaskState::kDone || task.spec.after_failures) ++dependency.consumers_open;
+    if (task.state != TaskState::kDone || task.KeepsInputs()) ++dependency.consumers_open;
     if (!Satisfies(dependency, task)) ++task.waiting_on;
   }
   if (!task.IsSummary()) return;
@@ -279,13 +242,14 @@ void JobTable::Link(Job& job, std::uint32_t index) {
   if (!IsEnded(task.state)) ++job.summaries_open;
 }
 
-void JobTable::AddSpawned(Job& job, std::vector<protocol::TaskSpec>&& spawned, Effects& effects) {
+void JobTable::AddSpawned(Job& job, std::uint32_t by, std::vector<protocol::TaskSpec>&& spawned,
+                          Effects& effects) {
   const auto first = static_cast<std::uint32_t>(job.tasks.size());
   for (protocol::TaskSpec& spec : spawned) {
     for (std::uint32_t& on : spec.depends_on) {
       if (on >= protocol::kSpawnedBase) on = first + (on - protocol::kSpawnedBase);
     }
-    AddTask(job, std::move(spec));
+    AddTask(job, std::move(spec), by);
   }
   for (std::uint32_t i = first; i < job.tasks.size(); ++i) {
     const Task& task = job.tasks[i];
@@ -307,10 +271,9 @@ void JobTable::DropResult(Job& job, Task& task) {
   task.result_dropped = true;
 }
 
-/// A done task gives its inputs back. One that runs after failures keeps them: a retry of the job
-/// may run it again.
+/// A done task gives its inputs back, unless a retry of the job may run it again.
 void JobTable::ReleaseInputs(Job& job, Task& task) {
-  if (task.spec.after_failures) return;
+  if (task.KeepsInputs()) return;
   for (const std::uint32_t on : task.spec.depends_on) {
     Task& dependency = job.tasks[on];
     if (--dependency.consumers_open == 0 && on != 0) DropResult(job, dependency);

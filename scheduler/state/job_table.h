@@ -30,15 +30,21 @@ using protocol::TaskState;
 bool IsEnded(TaskState state);
 bool IsEnded(JobState state);
 
+inline constexpr std::uint32_t kNoTask = UINT32_MAX;
+
 /// One unit of work. States and who moves them: scheduler/README.md.
 struct Task {
   protocol::TaskSpec spec;  ///< payload and depends_on are dropped when it is done
   TaskState state = TaskState::kWaiting;
   std::string result;                    ///< kept until every consumer committed
   bool result_dropped = false;           ///< it had one, nobody needs it any more
+  std::uint32_t spawned_by = kNoTask;    ///< the task whose commit brought it
+  bool superseded = false;               ///< its spawner runs again: it is kCancelled, uncounted
   std::uint32_t waiting_on = 0;          ///< dependencies that still hold it up
   std::uint32_t consumers_open = 0;      ///< dependents that may still need the result
   std::vector<std::uint32_t> consumers;  ///< in the order they were spawned
+  std::uint32_t group_children = 0;      ///< tasks of its own group that it spawned
+  bool follows = false;  ///< after_failures, or comes after one that is: a retry may run it again
 
   // Not durable.
   std::uint32_t queue_stamp = 0;  ///< which entry of the ready queue is the valid one
@@ -50,6 +56,8 @@ struct Task {
 
   /// Runs once every other task of the job has ended.
   bool IsSummary() const { return spec.after_failures && spec.depends_on.empty(); }
+  /// A retry may run it again although it is done: it keeps payload and inputs.
+  bool KeepsInputs() const { return follows || (group_children != 0 && spec.group != 0); }
 };
 
 /// Tasks that fail together, one slide's for example.
@@ -72,10 +80,14 @@ struct Job {
   std::map<std::uint32_t, protocol::Outcome> failures;  ///< by task, the first kMaxFailedListed
   protocol::Outcome stream_outcome;                     ///< why a stream job ended
   std::set<std::uint32_t> detached;                     ///< ranks that left a stream job
+  LeaseNumber void_leases;                              ///< leases up to this one are of before
+  struct {
+    std::uint64_t sender = 0, request = 0, tasks = 0;  ///< who asked last, how many were reopened
+  } last_retry;
 
   // Derived from the above.
   std::map<std::uint32_t, TaskGroup> groups;  ///< group 0 (the job) has no member list
-  std::uint64_t tasks_done = 0, tasks_failed = 0, tasks_cancelled = 0;
+  std::uint64_t tasks_done = 0, tasks_failed = 0, tasks_cancelled = 0, tasks_superseded = 0;
   std::uint64_t weight_total = 0, weight_done = 0, size_bytes = 0;
   std::vector<std::uint32_t> summaries;  ///< tasks that wait for all others
   std::uint64_t summaries_open = 0;
@@ -84,8 +96,9 @@ struct Job {
   std::uint64_t tasks_running = 0;
 
   bool IsStream() const { return kind == "stream"; }
+  std::uint64_t CountedTasks() const { return tasks.size() - tasks_superseded; }
   std::uint64_t OpenTasks() const {
-    return tasks.size() - tasks_done - tasks_failed - tasks_cancelled;
+    return CountedTasks() - tasks_done - tasks_failed - tasks_cancelled;
   }
   /// Nothing holds the task up any more (it may have ended).
   bool MayRun(const Task& task) const {
@@ -152,21 +165,24 @@ class JobTable {
   Status ApplyBody(WorkerSeenRecord&& r, std::int64_t at, Effects& effects);
   Status ApplyBody(WorkerGoneRecord&& r, std::int64_t at, Effects& effects);
 
-  void AddTask(Job& job, protocol::TaskSpec&& spec);
-  void AddSpawned(Job& job, std::vector<protocol::TaskSpec>&& spawned, Effects& effects);
+  void AddTask(Job& job, protocol::TaskSpec&& spec, std::uint32_t spawned_by);
+  void AddSpawned(Job& job, std::uint32_t by, std::vector<protocol::TaskSpec>&& spawned,
+                  Effects& effects);
   void EndTask(Job& job, std::uint32_t index, TaskState state, Effects& effects);
   void StopTask(Job& job, std::uint32_t index, Effects& effects);
   void StopGroup(Job& job, std::uint32_t group, Effects& effects);
   void Settle(Job& job, Effects& effects);
   void ReleaseInputs(Job& job, Task& task);
-  void Reopen(Job& job, Task& task);
+  static void Reopen(Task& task);
+  void Supersede(Job& job, std::uint32_t index, Effects& effects);
   void FinishIfEnded(Job& job, std::int64_t at, Effects& effects);
   void Finish(Job& job, JobState state, std::int64_t at, Effects& effects);
   void ForgetOldest(Effects& effects);
   void Link(Job& job, std::uint32_t index);
   static void DropResult(Job& job, Task& task);
-  Status DecodeJob(class WireReader& in);
+  Status DecodeJob(class WireReader& in, std::uint64_t version);
   void RebuildDerived(Job& job);
+  void AddDerived(Job& job, std::uint32_t index);
 
   std::map<JobId, Job> jobs_;
   std::unordered_map<JobId, Job*> by_id_;

@@ -35,7 +35,12 @@ void Write(WireWriter& out, const FailRecord& r) {
   out.U64(r.quarantined ? 1 : 0);
 }
 void Write(WireWriter& out, const CancelRecord& r) { out.U64(r.job); }
-void Write(WireWriter& out, const RetryRecord& r) { out.U64(r.job); }
+void Write(WireWriter& out, const RetryRecord& r) {
+  out.U64(r.job);
+  out.U64(r.sender);
+  out.U64(r.request);
+  out.Lease(r.void_leases);
+}
 void Write(WireWriter& out, const EndStreamRecord& r) {
   out.U64(r.job);
   out.U64(static_cast<std::uint64_t>(r.state));
@@ -92,6 +97,16 @@ FailRecord ReadFail(WireReader& in) {
   r.quarantined = in.U64() != 0;
   return r;
 }
+RetryRecord ReadRetry(WireReader& in, std::uint64_t version) {
+  RetryRecord r;
+  r.job = in.U64();
+  r.starts_over = version >= 2;
+  if (!r.starts_over) return r;
+  r.sender = in.U64();
+  r.request = in.U64();
+  r.void_leases = in.Lease();
+  return r;
+}
 EndStreamRecord ReadEndStream(WireReader& in) {
   EndStreamRecord r;
   r.job = in.U64();
@@ -118,7 +133,7 @@ WorkerGoneRecord ReadWorkerGone(WireReader& in) {
   return r;
 }
 
-RecordBody ReadBody(WireReader& in, std::uint64_t kind) {
+RecordBody ReadBody(WireReader& in, std::uint64_t kind, std::uint64_t version) {
   switch (kind) {
     case 0:
       return StartRecord{in.U32()};
@@ -131,7 +146,7 @@ RecordBody ReadBody(WireReader& in, std::uint64_t kind) {
     case 4:
       return CancelRecord{in.U64()};
     case 5:
-      return RetryRecord{in.U64()};
+      return ReadRetry(in, version);
     case 6:
       return ReadEndStream(in);
     case 7:
@@ -167,7 +182,7 @@ StatusOr<Record> DecodeRecord(std::string_view bytes) {
   Record record;
   record.at = in.I64();
   if (in.ok() && version != 0 && kind < std::variant_size_v<RecordBody>) {
-    record.body = ReadBody(in, kind);
+    record.body = ReadBody(in, kind, version);
     if (in.Finished()) return record;
   }
   return absl::DataLossError(StrCat("read journal record: damaged (", bytes.size(), " bytes)"));

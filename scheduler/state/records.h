@@ -14,7 +14,8 @@
 
 namespace patchbay::scheduler {
 
-inline constexpr std::uint64_t kRecordVersion = 1;
+/// 2: RetryRecord says who asked and which leases it voids.
+inline constexpr std::uint64_t kRecordVersion = 2;
 
 /// The scheduler started once more.
 struct StartRecord {
@@ -48,8 +49,12 @@ struct FailRecord {
 struct CancelRecord {
   JobId job = 0;
 };
+/// What did not succeed runs again, and what came after it: scheduler/state/retry_plan.h.
 struct RetryRecord {
   JobId job = 0;
+  std::uint64_t sender = 0, request = 0;  ///< who asked: asked again, it is the same retry
+  LeaseNumber void_leases;                ///< what leases up to this one report is of before
+  bool starts_over = true;  ///< false in journals of version 1: nothing was superseded then
 };
 /// A stream job ended: kDone, kFailed or kCancelled.
 struct EndStreamRecord {

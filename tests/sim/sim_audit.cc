@@ -108,12 +108,16 @@ void Audit::OnRecord(const scheduler::CommitRecord& record) {
   for (const std::uint32_t on : task->spec.depends_on) {
     if (!Satisfied(*task, job.tasks[on])) Say("I15: a task committed before its dependencies");
   }
+  if (task->grants == 0) {
+    Say(StrCat("I15: task ", record.task.ToString(), " committed what ran before its retry"));
+  }
   task->result = record.result;
   task->state = TaskState::kDone;
   const auto first = static_cast<std::uint32_t>(job.tasks.size());
   for (const protocol::TaskSpec& spec : record.spawned) {
     ModelTask& spawned = job.tasks.emplace_back();
     spawned.spec = spec;
+    spawned.spawned_by = record.task.index;
     for (std::uint32_t& on : spawned.spec.depends_on) {
       if (on >= protocol::kSpawnedBase) on = first + (on - protocol::kSpawnedBase);
     }
@@ -154,6 +158,9 @@ void Audit::OnRecord(const scheduler::CancelRecord& record) {
   ModelJob& job = jobs_.at(record.job);
   if (Ended(job.state)) Say("I5: an ended job was cancelled");
   job.state = JobState::kCancelled;
+  for (ModelTask& task : job.tasks) {
+    if (task.IsOpen()) task.state = TaskState::kCancelled;
+  }
   NoteFresh(record.job);
 }
 
@@ -169,17 +176,63 @@ void Audit::OnRecord(const scheduler::DetachRecord& record) {
 
 void Audit::OnRecord(const scheduler::RetryRecord& record) {
   ModelJob& job = jobs_.at(record.job);
-  ++job.retries;
+  if (++job.retries > 1) Say("I5: one retry was carried out twice");
   job.failed_groups.clear();
   job.detached.clear();
-  for (ModelTask& task : job.tasks) {
-    if (task.state == TaskState::kDone && !task.IsSummary()) continue;
-    task.state = TaskState::kWaiting;
-    task.grants = 0;
+  for (const std::uint32_t index : StartOver(job)) {
+    job.tasks[index].state = TaskState::kWaiting;
+    job.tasks[index].grants = 0;
   }
   job.state = JobState::kRunning;
   fresh_jobs_.erase(record.job);
   NoteFresh(record.job);
+}
+
+/// What a retry runs again, found by adding until nothing is missing; what that supersedes is
+/// marked. The shapes that the simulation submits never make a task outlive what it depends on.
+std::set<std::uint32_t> Audit::StartOver(ModelJob& job) {
+  std::set<std::uint32_t> again;
+  std::vector<ModelTask>& tasks = job.tasks;
+  const auto lost = [](const ModelTask& task) {
+    return !task.superseded && !task.IsOpen() && task.state != TaskState::kDone;
+  };
+  const auto below = [&](std::uint32_t index, std::uint32_t above) {
+    while (index != UINT32_MAX && index != above) index = tasks[index].spawned_by;
+    return index == above;
+  };
+  for (std::uint32_t i = 0; i < tasks.size(); ++i) {
+    if (!lost(tasks[i])) continue;
+    std::uint32_t first = i;
+    while (tasks[i].spec.group != 0 && tasks[first].spawned_by != UINT32_MAX &&
+           tasks[tasks[first].spawned_by].spec.group == tasks[i].spec.group) {
+      first = tasks[first].spawned_by;
+    }
+    again.insert(first);
+  }
+  for (std::size_t before = SIZE_MAX; before != again.size();) {
+    before = again.size();
+    for (std::uint32_t i = 0; i < tasks.size(); ++i) {
+      ModelTask& task = tasks[i];
+      if (again.count(task.spawned_by) != 0 ||
+          (task.spawned_by != UINT32_MAX && tasks[task.spawned_by].superseded)) {
+        task.superseded = true;
+        if (task.IsOpen() || task.state == TaskState::kDone) task.state = TaskState::kCancelled;
+        before -= again.erase(i);
+      }
+      if (task.superseded || task.IsOpen()) continue;
+      const bool after = std::any_of(
+          task.spec.depends_on.begin(), task.spec.depends_on.end(), [&](std::uint32_t on) {
+            return (task.spec.after_failures || tasks[on].spec.after_failures) &&
+                   (again.count(on) != 0 || tasks[on].superseded);
+          });
+      const bool sums_up =
+          task.IsSummary() && std::any_of(again.begin(), again.end(), [&](std::uint32_t one) {
+            return !tasks[one].IsSummary() && !below(one, i);
+          });
+      if (after || sums_up) again.insert(i);
+    }
+  }
+  return again;
 }
 
 void Audit::FinishIfEnded(ModelJob& job) {
@@ -187,6 +240,7 @@ void Audit::FinishIfEnded(ModelJob& job) {
   std::map<std::uint32_t, bool> through;
   for (const ModelTask& task : job.tasks) {
     if (task.IsOpen()) return;
+    if (task.superseded) continue;
     const bool done = task.state == TaskState::kDone;
     all_done = all_done && done;
     const auto group = through.emplace(task.spec.group, done).first;

@@ -22,6 +22,8 @@ struct ModelTask {
   protocol::TaskState state = protocol::TaskState::kWaiting;
   std::string result;
   unsigned grants = 0;  ///< since it last became open
+  std::uint32_t spawned_by = UINT32_MAX;
+  bool superseded = false;  ///< its spawner ran again
   bool IsSummary() const { return spec.after_failures && spec.depends_on.empty(); }
   bool IsOpen() const { return state == protocol::TaskState::kWaiting; }
 };
@@ -98,6 +100,7 @@ class Audit {
   void NewLease(const LeaseNumber& lease, const Holder& holder);
   ModelTask* Open(const TaskId& id, const char* what);
   void CancelLost(ModelJob& job, std::size_t from);
+  std::set<std::uint32_t> StartOver(ModelJob& job);
   void CheckInputs(const ModelJob& job, const ModelTask& task, const protocol::TaskLease& lease);
   void CheckOrder(const TaskId& id, const ModelTask& task);
   void NoteFresh(JobId id);

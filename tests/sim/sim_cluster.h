@@ -80,6 +80,8 @@ class World {
   void ReturnShard(SimWorker& worker, const ShardLease& lease, absl::StatusCode code);
   void Report(SimWorker& worker, bool all);
   protocol::TasksFinished::Item Outcome(const TaskLease& lease);
+  void SpawnSlide(std::vector<protocol::TaskSpec>& spawned, const TaskId& open, bool bad);
+  void SpawnAfterSlides(std::vector<protocol::TaskSpec>& spawned, std::uint32_t slides);
 
   // -- sim_users.cc
   void SubmitLoop(SimJob& job);

@@ -241,6 +241,33 @@ void World::RunNext(SimAgent& agent, SimWorker& worker) {
   });
 }
 
+/// The pieces of a slide and what closes it, in the group of the task that opens it.
+void World::SpawnSlide(std::vector<TaskSpec>& spawned, const TaskId& open, bool bad) {
+  TaskSpec spec;
+  spec.op = "sim";
+  spec.group = audit_.Find(open.job)->tasks[open.index].spec.group;
+  spec.payload = "noop";
+  for (unsigned i = 0; i < 3; ++i) spawned.push_back(spec);
+  if (bad) spawned[1].payload = "bad";
+  spec.depends_on = {protocol::kSpawnedBase, protocol::kSpawnedBase + 1,
+                     protocol::kSpawnedBase + 2};
+  spawned.push_back(spec);
+}
+
+/// What comes after the slides that are opened by the tasks before, whether they fail or not.
+void World::SpawnAfterSlides(std::vector<TaskSpec>& spawned, std::uint32_t slides) {
+  TaskSpec spec;
+  spec.op = "sim";
+  spec.payload = "noop";
+  spec.after_failures = true;
+  spec.group = slides + 1;
+  for (std::uint32_t i = 0; i < slides; ++i) spec.depends_on.push_back(protocol::kSpawnedBase + i);
+  spawned.push_back(spec);
+  spec.after_failures = false;
+  spec.depends_on = {protocol::kSpawnedBase + static_cast<std::uint32_t>(spawned.size()) - 1};
+  spawned.push_back(spec);
+}
+
 protocol::TasksFinished::Item World::Outcome(const TaskLease& lease) {
   protocol::TasksFinished::Item item;
   item.lease = lease.lease;
@@ -264,12 +291,14 @@ protocol::TasksFinished::Item World::Outcome(const TaskLease& lease) {
       TaskSpec spec;
       spec.op = "sim";
       const bool special = std::string(kind) != "noop" && std::string(kind) != "work";
-      const bool failing = special && std::string(kind) != "flaky";
+      const bool slide = std::string(kind) == "slide";
+      const bool failing = special && !slide && std::string(kind) != "flaky";
       spec.payload = special && i != 0 ? "noop" : kind;
       spec.resources = kNeeds[salt == 0 ? 0 : (i * 7 + salt) % 5];
       spec.group = 1 + i;
-      if (i % 5 == 4) spec.depends_on = {0, protocol::kSpawnedBase + i - 1};
-      if (i % 5 == 4) spec.group = i;
+      if (i % 5 == 4 && !slide) spec.depends_on = {0, protocol::kSpawnedBase + i - 1};
+      if (i % 5 == 4 && !slide) spec.group = i;
+      if (slide) spec.payload = i == 0 ? "open bad" : "open";
       item.spawned.push_back(spec);
       // What fails takes its group along, and what comes after it; not what runs after failures.
       for (unsigned extra = 0; failing && i + 1 == count && extra < 3; ++extra) {
@@ -283,9 +312,18 @@ protocol::TasksFinished::Item World::Outcome(const TaskLease& lease) {
     }
     TaskSpec summary;
     summary.op = "sim.sum";
-    summary.payload = "noop";
+    summary.payload = std::string(kind) == "slide" ? "sum" : "noop";
     summary.after_failures = true;
     item.spawned.push_back(summary);
+    if (std::string(kind) == "slide") SpawnAfterSlides(item.spawned, count);
+  } else if (lease.payload.rfind("open", 0) == 0) {
+    const bool bad = lease.payload == "open bad" && ++attempts_[lease.task] <= 1;
+    SpawnSlide(item.spawned, lease.task, bad);
+  } else if (lease.payload == "sum") {
+    TaskSpec clean;
+    clean.op = "sim.clean";
+    clean.payload = "noop";
+    item.spawned.push_back(clean);
   } else if (lease.payload == "bad") {
     item.outcome = {static_cast<int>(absl::StatusCode::kDataLoss), "a bad tile"};
   } else if (lease.payload == "cured" && ++attempts_[lease.task] <= 1) {

@@ -120,9 +120,9 @@ void World::DrawJob(std::uint64_t number) {
       job.expected = protocol::JobState::kFailed;
     }
   } else {
-    static const char* const kKinds[] = {"noop", "noop",   "work", "work", "flaky",
-                                         "bad",  "poison", "hang", "cured"};
-    const std::string kind = kKinds[dice_.Below(9)];
+    static const char* const kKinds[] = {"noop", "noop",   "work", "work",  "flaky",
+                                         "bad",  "poison", "hang", "cured", "slide"};
+    const std::string kind = kKinds[dice_.Below(10)];
     job.kind = "batch";
     const std::uint64_t most = kind == "noop" ? 400 : 40;
     const bool mixed = dice_.Chance(0.5);
@@ -132,7 +132,7 @@ void World::DrawJob(std::uint64_t number) {
       job.expected = protocol::JobState::kPartlyFailed;
       job.retry = dice_.Chance(0.2);
     }
-    job.retry = job.retry || kind == "cured";
+    job.retry = job.retry || kind == "cured" || kind == "slide";
   }
   jobs_.push_back(std::move(job));
 }

@@ -26,7 +26,7 @@ std::vector<Record> Samples() {
       {2, CommitRecord{{1, 2}, {3, 4}, "result", 5, {Spec(), Spec()}}},
       {3, FailRecord{{1, 2}, {3, "why"}, true}},
       {4, CancelRecord{9}},
-      {5, RetryRecord{9}},
+      {5, RetryRecord{9, 77, 78, {1, 2}, true}},
       {6, EndStreamRecord{9, protocol::JobState::kFailed, {14, "gone"}}},
       {7, WorkerSeenRecord{"node", 1, 2, 3, -4, "host"}},
       {8, WorkerGoneRecord{"node", 1}},
