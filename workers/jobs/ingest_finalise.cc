@@ -140,6 +140,8 @@ StatusOr<TaskOutput> Summarise(TaskContext& context) {
       output.result,
       InlineOrFile(context, folders.out, DumpJson({{"stores", stores}, {"missing", missing}})));
   if (!missing.empty()) return output;  // the manifest stays: a retry of the failed slides needs it
+  std::error_code ignored;
+  std::filesystem::remove(folders.out + "/failed.csv", ignored);  // of before a retry
   protocol::TaskSpec clean;
   clean.op = "ingest.clean";
   clean.payload = DumpJson(context.payload);
