@@ -1,0 +1,53 @@
+// The inner step of SHA-256 for one stream, or for several that do not know each other side by
+// side: every instruction of one stream waits for the one before it, others fill the gaps.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace patchbay {
+
+inline constexpr std::size_t kSha256BlockBytes = 64;
+
+/// The eight words of FIPS 180-4, between two blocks.
+using Sha256Words = std::array<std::uint32_t, 8>;
+
+inline constexpr Sha256Words kSha256Start = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+                                             0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+
+alignas(64) inline constexpr std::array<std::uint32_t, 64> kSha256RoundConstants = {
+    0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
+    0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
+    0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
+    0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7, 0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967,
+    0x27b70a85, 0x2e1b2138, 0x4d2c6dfc, 0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85,
+    0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070,
+    0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
+    0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
+
+/// Whether this processor has the SHA extensions, which the next two functions need.
+bool HasShaInstructions();
+
+/// Takes `blocks` whole blocks at `bytes` into `words`.
+void Sha256Blocks(Sha256Words& words, const std::byte* bytes, std::size_t blocks);
+
+/// The same for two streams that do not know each other, `blocks` of each: nearly twice the bytes
+/// in the same time.
+void Sha256BlocksOfTwo(Sha256Words& words_a, const std::byte* bytes_a, Sha256Words& words_b,
+                       const std::byte* bytes_b, std::size_t blocks);
+
+/// The words of sixteen streams: words[i][lane].
+struct alignas(64) Sha256SixteenWords {
+  std::uint32_t words[8][16];
+};
+
+/// Whether this processor has the AVX-512 that the next function needs.
+bool HasSixteenShaLanes();
+
+/// The same for sixteen streams in the lanes of vectors: faster than two by the SHA instructions
+/// from about six streams on.
+void Sha256BlocksOfSixteen(Sha256SixteenWords& words, const std::byte* const (&bytes)[16],
+                           std::size_t blocks);
+
+}  // namespace patchbay

@@ -1,0 +1,163 @@
+// Many SHA-256 at once: streams are cut into runs of whole blocks, and the processor takes as many
+// side by side as it can.
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/base/hash.h"
+#include "runtime/base/hash_blocks.h"
+
+namespace patchbay {
+namespace {
+
+constexpr std::size_t kLanes = 16;
+/// From so many streams on sixteen lanes, some of them idle, are faster than pairs.
+constexpr std::size_t kLanesWorth = 12;
+
+/// One item on its way. Blocks that span rows, and the padding, are put together in `staged_`.
+class Stream {
+ public:
+  Stream(const ByteRows& item, std::size_t index) : item_(item), index_(index) { Prepare(); }
+
+  std::size_t index() const { return index_; }
+  Sha256Words& words() { return words_; }
+  const std::byte* at() const { return staged_blocks_ > 0 ? staged_ + staged_offset_ : RowAt(); }
+  /// Whole blocks that lie at `at()` in one piece; 0 when the digest is complete.
+  std::size_t blocks() const {
+    if (staged_blocks_ > 0) return staged_blocks_;
+    return row_ < item_.rows ? (item_.row_bytes - offset_) / kSha256BlockBytes : 0;
+  }
+
+  void Advance(std::size_t blocks) {
+    const std::size_t bytes = blocks * kSha256BlockBytes;
+    if (staged_blocks_ > 0) {
+      staged_offset_ += bytes;
+      staged_blocks_ -= blocks;
+    } else {
+      offset_ += bytes;
+    }
+    if (staged_blocks_ == 0 && !is_padded_) Prepare();
+  }
+
+  Digest Finish() const {
+    Digest digest;
+    for (std::size_t i = 0; i < words_.size(); ++i) {
+      const std::uint32_t big_endian = __builtin_bswap32(words_[i]);
+      std::memcpy(digest.bytes.data() + 4 * i, &big_endian, 4);
+    }
+    return digest;
+  }
+
+ private:
+  const std::byte* RowAt() const {
+    return item_.first + static_cast<std::int64_t>(row_) * item_.stride_bytes + offset_;
+  }
+
+  /// Stages the next block unless it lies in one piece.
+  void Prepare() {
+    if (row_ < item_.rows && item_.row_bytes - offset_ >= kSha256BlockBytes) return;
+    std::size_t filled = 0;
+    while (row_ < item_.rows && filled < kSha256BlockBytes) {
+      const std::size_t take = std::min(kSha256BlockBytes - filled, item_.row_bytes - offset_);
+      if (take > 0) std::memcpy(staged_ + filled, RowAt(), take);
+      filled += take;
+      offset_ += take;
+      if (offset_ == item_.row_bytes) {
+        offset_ = 0;
+        ++row_;
+      }
+    }
+    staged_offset_ = 0;
+    staged_blocks_ = 1;
+    if (filled < kSha256BlockBytes) Pad(filled);
+  }
+
+  void Pad(std::size_t filled) {
+    is_padded_ = true;
+    staged_blocks_ = filled + 9 > kSha256BlockBytes ? 2 : 1;
+    const std::size_t size = staged_blocks_ * kSha256BlockBytes;
+    std::memset(staged_ + filled, 0, size - filled);
+    staged_[filled] = std::byte{0x80};
+    const std::uint64_t bits = __builtin_bswap64(std::uint64_t{8} * item_.row_bytes * item_.rows);
+    std::memcpy(staged_ + size - 8, &bits, 8);
+  }
+
+  ByteRows item_;
+  std::size_t index_;
+  Sha256Words words_ = kSha256Start;
+  std::size_t row_ = 0, offset_ = 0;
+  std::byte staged_[2 * kSha256BlockBytes];
+  std::size_t staged_offset_ = 0, staged_blocks_ = 0;
+  bool is_padded_ = false;
+};
+
+/// One run of each stream (at most sixteen), as long as the shortest.
+void StepSixteen(std::vector<Stream>& streams) {
+  Sha256SixteenWords words;
+  const std::byte* at[kLanes];
+  std::size_t blocks = SIZE_MAX;
+  for (std::size_t lane = 0; lane < kLanes; ++lane) {
+    Stream& stream = streams[lane < streams.size() ? lane : 0];
+    for (std::size_t i = 0; i < 8; ++i) words.words[i][lane] = stream.words()[i];
+    at[lane] = stream.at();
+    blocks = std::min(blocks, stream.blocks());
+  }
+  Sha256BlocksOfSixteen(words, at, blocks);
+  for (std::size_t lane = 0; lane < streams.size(); ++lane) {
+    for (std::size_t i = 0; i < 8; ++i) streams[lane].words()[i] = words.words[i][lane];
+    streams[lane].Advance(blocks);
+  }
+}
+
+void StepPairs(std::vector<Stream>& streams) {
+  for (std::size_t i = 0; i + 1 < streams.size(); i += 2) {
+    Stream &a = streams[i], &b = streams[i + 1];
+    const std::size_t blocks = std::min(a.blocks(), b.blocks());
+    Sha256BlocksOfTwo(a.words(), a.at(), b.words(), b.at(), blocks);
+    a.Advance(blocks);
+    b.Advance(blocks);
+  }
+  if (streams.size() % 2 == 0) return;
+  Stream& last = streams.back();
+  const std::size_t blocks = last.blocks();
+  Sha256Blocks(last.words(), last.at(), blocks);
+  last.Advance(blocks);
+}
+
+Digest OneByOne(const ByteRows& item) {
+  Sha256 hash;
+  for (std::size_t row = 0; row < item.rows; ++row) {
+    hash.Update(
+        std::span(item.first + static_cast<std::int64_t>(row) * item.stride_bytes, item.row_bytes));
+  }
+  return hash.Finish();
+}
+
+}  // namespace
+
+std::vector<Digest> Sha256OfEach(std::span<const ByteRows> items) {
+  std::vector<Digest> digests(items.size());
+  if (!HasShaInstructions()) {
+    std::transform(items.begin(), items.end(), digests.begin(), OneByOne);
+    return digests;
+  }
+  std::vector<Stream> streams;
+  std::size_t next = 0;
+  while (next < items.size() || !streams.empty()) {
+    const std::size_t room = HasSixteenShaLanes() ? kLanes : 2;
+    for (; streams.size() < room && next < items.size(); ++next) {
+      // An item without bytes is one row of none.
+      ByteRows item = items[next];
+      if (item.row_bytes == 0) item.rows = 0;
+      streams.emplace_back(item, next);
+    }
+    streams.size() >= kLanesWorth ? StepSixteen(streams) : StepPairs(streams);
+    std::erase_if(streams, [&](const Stream& stream) {
+      if (stream.blocks() > 0) return false;
+      digests[stream.index()] = stream.Finish();
+      return true;
+    });
+  }
+  return digests;
+}
+
+}  // namespace patchbay
