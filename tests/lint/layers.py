@@ -5,7 +5,7 @@ import re
 import sources
 
 RUNTIME = ["runtime/base", "runtime/config", "runtime/protocol", "runtime/control", "runtime/data",
-           "runtime/memory", "runtime/zarr", "runtime/plan", "runtime/client"]
+           "runtime/memory", "runtime/zarr", "runtime/plan", "runtime/results", "runtime/client"]
 
 # Folder -> folders it may include besides itself and what lies below it.
 MAY_INCLUDE = {
@@ -17,6 +17,7 @@ MAY_INCLUDE = {
     "runtime/data": ["runtime/base", "runtime/memory"],
     "runtime/zarr": ["runtime/base"],
     "runtime/plan": ["runtime/base", "runtime/config"],
+    "runtime/results": ["runtime/base"],
     "runtime/client": RUNTIME,
     "runtime/cli": RUNTIME + ["ops"],
     "ops": ["runtime/base", "runtime/config", "runtime/memory"],
