@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -60,6 +61,11 @@ struct ByteRows {
 /// the processor can: two by the SHA instructions, sixteen by AVX-512, 1.4 and 2 times the bytes of
 /// one.
 std::vector<Digest> Sha256OfEach(std::span<const ByteRows> items);
+
+/// The same of items that come in parts: `next(i)` gives the next bytes of item i, which stay as
+/// they are until it is asked for i again, or none at the item's end. Its first error ends all.
+using NextBytes = std::function<StatusOr<std::span<const std::byte>>(std::size_t item)>;
+StatusOr<std::vector<Digest>> Sha256OfEach(std::size_t items, const NextBytes& next);
 
 Digest HmacSha256(std::span<const std::byte> key, std::string_view text);
 

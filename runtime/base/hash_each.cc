@@ -13,10 +13,14 @@ constexpr std::size_t kLanes = 16;
 /// From so many streams on sixteen lanes, some of them idle, are faster than pairs.
 constexpr std::size_t kLanesWorth = 12;
 
+/// The rows of an item after those it began with; no bytes: there are none.
+using NextRows = std::function<ByteRows(std::size_t item)>;
+
 /// One item on its way. Blocks that span rows, and the padding, are put together in `staged_`.
 class Stream {
  public:
-  Stream(const ByteRows& item, std::size_t index) : item_(item), index_(index) { Prepare(); }
+  /// `next` outlives the stream.
+  Stream(const NextRows& next, std::size_t index) : next_(&next), index_(index) { Prepare(); }
 
   std::size_t index() const { return index_; }
   Sha256Words& words() { return words_; }
@@ -24,7 +28,7 @@ class Stream {
   /// Whole blocks that lie at `at()` in one piece; 0 when the digest is complete.
   std::size_t blocks() const {
     if (staged_blocks_ > 0) return staged_blocks_;
-    return row_ < item_.rows ? (item_.row_bytes - offset_) / kSha256BlockBytes : 0;
+    return row_ < rows_.rows ? (rows_.row_bytes - offset_) / kSha256BlockBytes : 0;
   }
 
   void Advance(std::size_t blocks) {
@@ -34,6 +38,7 @@ class Stream {
       staged_blocks_ -= blocks;
     } else {
       offset_ += bytes;
+      total_bytes_ += bytes;
     }
     if (staged_blocks_ == 0 && !is_padded_) Prepare();
   }
@@ -49,23 +54,34 @@ class Stream {
 
  private:
   const std::byte* RowAt() const {
-    return item_.first + static_cast<std::int64_t>(row_) * item_.stride_bytes + offset_;
+    return rows_.first + static_cast<std::int64_t>(row_) * rows_.stride_bytes + offset_;
+  }
+
+  /// Goes on to bytes that were not taken yet. False at the end of the item.
+  bool FindBytes() {
+    if (row_ < rows_.rows && offset_ == rows_.row_bytes) {
+      offset_ = 0;
+      ++row_;
+    }
+    if (row_ < rows_.rows) return true;
+    rows_ = (*next_)(index_);
+    row_ = offset_ = 0;
+    if (rows_.row_bytes == 0) rows_.rows = 0;
+    return rows_.rows > 0;
   }
 
   /// Stages the next block unless it lies in one piece.
   void Prepare() {
-    if (row_ < item_.rows && item_.row_bytes - offset_ >= kSha256BlockBytes) return;
     std::size_t filled = 0;
-    while (row_ < item_.rows && filled < kSha256BlockBytes) {
-      const std::size_t take = std::min(kSha256BlockBytes - filled, item_.row_bytes - offset_);
-      if (take > 0) std::memcpy(staged_ + filled, RowAt(), take);
+    while (filled < kSha256BlockBytes && FindBytes()) {
+      const std::size_t left = rows_.row_bytes - offset_;
+      if (filled == 0 && left >= kSha256BlockBytes) return;
+      const std::size_t take = std::min(kSha256BlockBytes - filled, left);
+      std::memcpy(staged_ + filled, RowAt(), take);
       filled += take;
       offset_ += take;
-      if (offset_ == item_.row_bytes) {
-        offset_ = 0;
-        ++row_;
-      }
     }
+    total_bytes_ += filled;
     staged_offset_ = 0;
     staged_blocks_ = 1;
     if (filled < kSha256BlockBytes) Pad(filled);
@@ -77,14 +93,16 @@ class Stream {
     const std::size_t size = staged_blocks_ * kSha256BlockBytes;
     std::memset(staged_ + filled, 0, size - filled);
     staged_[filled] = std::byte{0x80};
-    const std::uint64_t bits = __builtin_bswap64(std::uint64_t{8} * item_.row_bytes * item_.rows);
+    const std::uint64_t bits = __builtin_bswap64(8 * total_bytes_);
     std::memcpy(staged_ + size - 8, &bits, 8);
   }
 
-  ByteRows item_;
+  const NextRows* next_;
   std::size_t index_;
   Sha256Words words_ = kSha256Start;
+  ByteRows rows_{nullptr, 0, 0, 0};
   std::size_t row_ = 0, offset_ = 0;
+  std::uint64_t total_bytes_ = 0;
   std::byte staged_[2 * kSha256BlockBytes];
   std::size_t staged_offset_ = 0, staged_blocks_ = 0;
   bool is_padded_ = false;
@@ -123,33 +141,11 @@ void StepPairs(std::vector<Stream>& streams) {
   last.Advance(blocks);
 }
 
-Digest OneByOne(const ByteRows& item) {
-  Sha256 hash;
-  for (std::size_t row = 0; row < item.rows; ++row) {
-    hash.Update(
-        std::span(item.first + static_cast<std::int64_t>(row) * item.stride_bytes, item.row_bytes));
-  }
-  return hash.Finish();
-}
-
-}  // namespace
-
-std::vector<Digest> Sha256OfEach(std::span<const ByteRows> items) {
-  std::vector<Digest> digests(items.size());
-  if (!HasShaInstructions()) {
-    std::transform(items.begin(), items.end(), digests.begin(), OneByOne);
-    return digests;
-  }
+void SideBySide(std::size_t items, const NextRows& next, std::vector<Digest>& digests) {
   std::vector<Stream> streams;
-  std::size_t next = 0;
-  while (next < items.size() || !streams.empty()) {
-    const std::size_t room = HasSixteenShaLanes() ? kLanes : 2;
-    for (; streams.size() < room && next < items.size(); ++next) {
-      // An item without bytes is one row of none.
-      ByteRows item = items[next];
-      if (item.row_bytes == 0) item.rows = 0;
-      streams.emplace_back(item, next);
-    }
+  const std::size_t room = HasSixteenShaLanes() ? kLanes : 2;
+  for (std::size_t begun = 0; begun < items || !streams.empty();) {
+    for (; streams.size() < room && begun < items; ++begun) streams.emplace_back(next, begun);
     streams.size() >= kLanesWorth ? StepSixteen(streams) : StepPairs(streams);
     std::erase_if(streams, [&](const Stream& stream) {
       if (stream.blocks() > 0) return false;
@@ -157,6 +153,50 @@ std::vector<Digest> Sha256OfEach(std::span<const ByteRows> items) {
       return true;
     });
   }
+}
+
+Digest OneByOne(std::size_t item, const NextRows& next) {
+  Sha256 hash;
+  for (ByteRows rows = next(item); rows.row_bytes > 0 && rows.rows > 0; rows = next(item)) {
+    for (std::size_t row = 0; row < rows.rows; ++row) {
+      hash.Update(std::span(rows.first + static_cast<std::int64_t>(row) * rows.stride_bytes,
+                            rows.row_bytes));
+    }
+  }
+  return hash.Finish();
+}
+
+std::vector<Digest> OfEach(std::size_t items, const NextRows& next) {
+  std::vector<Digest> digests(items);
+  if (HasShaInstructions()) {
+    SideBySide(items, next, digests);
+  } else {
+    for (std::size_t i = 0; i < items; ++i) digests[i] = OneByOne(i, next);
+  }
+  return digests;
+}
+
+}  // namespace
+
+std::vector<Digest> Sha256OfEach(std::span<const ByteRows> items) {
+  std::vector<bool> given(items.size());
+  return OfEach(items.size(), [&](std::size_t item) {
+    if (given[item]) return ByteRows{};
+    given[item] = true;
+    return items[item];
+  });
+}
+
+StatusOr<std::vector<Digest>> Sha256OfEach(std::size_t items, const NextBytes& next) {
+  Status status;
+  std::vector<Digest> digests = OfEach(items, [&](std::size_t item) -> ByteRows {
+    if (!status.ok()) return {};
+    const auto bytes = next(item);
+    if (bytes.ok()) return {bytes->data(), bytes->size()};
+    status = bytes.status();
+    return {};
+  });
+  PB_RETURN_IF_ERROR(status);
   return digests;
 }
 

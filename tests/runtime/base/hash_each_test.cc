@@ -67,5 +67,36 @@ TEST(Sha256OfEach, RowsAreHashedOneAfterAnother) {
   }
 }
 
+TEST(Sha256OfEach, ItemsThatComeInPartsHaveTheDigestOfTheWhole) {
+  const std::vector<std::byte> bytes = SomeBytes(100'000);
+  const unsigned seed = std::random_device()();
+  std::mt19937 random(seed);
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  std::vector<std::size_t> sizes(30), at(30);
+  for (std::size_t& size : sizes) size = random() % bytes.size();
+  sizes[3] = 0;
+  const auto digests = Sha256OfEach(sizes.size(), [&](std::size_t i) {
+    const std::size_t begin = at[i];
+    const std::size_t step = random() % 2 == 0 ? 4096 : 1 + random() % 300;
+    at[i] = std::min(sizes[i], begin + step);
+    return StatusOr<std::span<const std::byte>>(std::span(bytes).subspan(begin, at[i] - begin));
+  });
+  ASSERT_TRUE(digests.ok());
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    EXPECT_EQ((*digests)[i], Sha256Of(std::span(bytes).first(sizes[i]))) << sizes[i];
+  }
+}
+
+TEST(Sha256OfEach, AnErrorOfTheBytesIsTheAnswer) {
+  const std::vector<std::byte> bytes = SomeBytes(1000);
+  int asked = 0;
+  const auto digests = Sha256OfEach(20, [&](std::size_t) -> StatusOr<std::span<const std::byte>> {
+    if (++asked > 50) return absl::DataLossError("the disk is gone");
+    return std::span<const std::byte>(bytes);
+  });
+  EXPECT_EQ(digests.status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(asked, 51);
+}
+
 }  // namespace
 }  // namespace patchbay
