@@ -1,4 +1,5 @@
-// The CPU side of spectral: pixels of a block in, sums out. A part of spectral.
+// Spectral at work: pixels of a block in, sums out. A part of spectral; the GPU's is in
+// spectral_device.h.
 #pragma once
 
 #include <cstdint>
@@ -25,19 +26,35 @@ struct FrameRange {
   std::int64_t row_begin = 0, row_end = 0, column_begin = 0, column_end = 0;
 };
 
+/// The most a machine's vectors may be used; what the machine lacks is never used.
+enum class SpectralLevel : std::uint8_t { kPlain, kAvx2, kBest };
+
 /// Counts frames into sums. Holds plans and scratch memory (under 4 MiB): one for each thread.
 /// The same frame gives the same bits wherever it lies in a block, whichever block, whatever the
 /// machine's vector width.
 class SpectralFrames {
  public:
-  static StatusOr<std::unique_ptr<SpectralFrames>> Create(const SpectralOptions& options);
+  static StatusOr<std::unique_ptr<SpectralFrames>> Create(
+      const SpectralOptions& options, SpectralLevel level = SpectralLevel::kBest);
   virtual ~SpectralFrames() = default;
 
   /// Adds every frame of `frames` whose byte in `wanted` (row-major over the range) is not 0; an
   /// empty `wanted` means all. InvalidArgument when the plane does not hold every pixel that the
-  /// frames need: theirs, and SpectralHalo pixels around them as far as the image reaches.
+  /// frames need: theirs, and SpectralHalo pixels around them as far as the image reaches; or when
+  /// `sums` is of other options. ResourceExhausted when `sums` would count too many frames. `sums`
+  /// is unchanged then.
   virtual Status Add(const SpectralPlane& plane, const FrameRange& frames,
                      std::span<const std::uint8_t> wanted, SpectralSums& sums) = 0;
+
+  /// The same from interleaved RGB: `rgb.pixels` are triples, `rgb.row_bytes` counts bytes. `sums`
+  /// holds SpectralChannels() of them: grey, or red, green and blue.
+  virtual Status AddRgb(const SpectralPlane& rgb, const FrameRange& frames,
+                        std::span<const std::uint8_t> wanted, std::span<SpectralSums> sums);
+
+  /// Waits until all frames added are in their sums. A GPU counts later than Add returns: until
+  /// Finish, sums that were given must stay where they are and may lack frames. Pixels may go as
+  /// soon as Add returns. After an error, sums are to be thrown away.
+  virtual Status Finish() { return absl::OkStatus(); }
 };
 
 /// Interleaved RGB to grey (see SpectralChannel::kGrey); `pixels` of them.
