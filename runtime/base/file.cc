@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "runtime/base/hash.h"
@@ -96,6 +97,12 @@ Status MakeDirectories(const std::string& path, unsigned mode) {
   if (stat(path.c_str(), &st) != 0) return FromErrno("mkdir", path, errno);
   if (!S_ISDIR(st.st_mode)) return FromErrno("mkdir", path, ENOTDIR);
   return absl::OkStatus();
+}
+
+StatusOr<std::uint64_t> FreeBytes(const std::string& path) {
+  struct statvfs st {};
+  if (statvfs(path.c_str(), &st) != 0) return FromErrno("statvfs", path, errno);
+  return static_cast<std::uint64_t>(st.f_bavail) * st.f_frsize;
 }
 
 }  // namespace patchbay

@@ -4,8 +4,6 @@
 #include <filesystem>
 #include <set>
 
-#include <sys/statvfs.h>
-
 #include "runtime/base/file.h"
 #include "runtime/base/strings.h"
 #include "workers/jobs/ingest.h"
@@ -118,9 +116,7 @@ StatusOr<Space> CheckSpace(TaskContext& context, const IngestFolders& folders,
         static_cast<double>(RawBytes(source, manifest.settings)) / kTypicalRatio);
     context.AddProgress();
   }
-  struct statvfs st {};
-  if (statvfs(folders.out.c_str(), &st) != 0) return FromErrno("statvfs", folders.out, errno);
-  space.free_bytes = static_cast<std::uint64_t>(st.f_bavail) * st.f_frsize;
+  PB_ASSIGN_OR_RETURN(space.free_bytes, FreeBytes(folders.out));
   if (space.free_bytes < space.estimated_bytes / 2) {
     return absl::FailedPreconditionError(
         StrCat("ingest: ", folders.out, ": about ", HumanBytes(space.estimated_bytes),

@@ -6,6 +6,7 @@
 #include "workers/jobs/ingest.h"
 #include "workers/jobs/look_at_image.h"
 #include "workers/jobs/noop.h"
+#include "workers/jobs/spectra.h"
 #include "workers/jobs/stream_plan.h"
 #include "workers/jobs/synth_task.h"
 
@@ -27,6 +28,12 @@ constexpr TaskRow kTasks[] = {
     {"ingest.summary", RunIngestSummary},
     {"inspect", RunInspect},
     {"noop", RunNoop},
+    {"spectra.clean", RunSpectraClean},
+    {"spectra.open", RunSpectraOpen},
+    {"spectra.plan", RunSpectraPlan},
+    {"spectra.slide", RunSpectraSlide},
+    {"spectra.strip", RunSpectraStrip},
+    {"spectra.summary", RunSpectraSummary},
     {"stream.plan", RunStreamPlan},
     {"synth.slide", RunSynthSlide},
     {"verify", RunVerify},

@@ -1,0 +1,31 @@
+#include "runtime/base/csv.h"
+
+#include <gtest/gtest.h>
+
+namespace patchbay {
+namespace {
+
+using Rows = std::vector<std::vector<std::string>>;
+
+TEST(Csv, FieldsAreQuotedOnlyWhereTheyHaveToBe) {
+  EXPECT_EQ(CsvField("plain text"), "plain text");
+  EXPECT_EQ(CsvField("a,b"), "\"a,b\"");
+  EXPECT_EQ(CsvField("say \"x\""), "\"say \"\"x\"\"\"");
+}
+
+TEST(Csv, ReadsBackWhatItWrites) {
+  const std::vector<std::string> row = {"1", "", "/a,b/\"c\"\nd.svs", "e\r\nf"};
+  std::vector<std::string> fields;
+  for (const std::string& text : row) fields.push_back(CsvField(text));
+  EXPECT_EQ(ParseCsv("index,id\r\n" + CsvRow(fields)), (Rows{{"index", "id"}, row}));
+}
+
+TEST(Csv, ToleratesWhatOthersWrite) {
+  EXPECT_EQ(ParseCsv("a,b\n\nc,d"), (Rows{{"a", "b"}, {"c", "d"}}));
+  EXPECT_EQ(ParseCsv("\"open"), (Rows{{"open"}}));
+  EXPECT_EQ(ParseCsv(",\n"), (Rows{{"", ""}}));
+  EXPECT_TRUE(ParseCsv("").empty());
+}
+
+}  // namespace
+}  // namespace patchbay

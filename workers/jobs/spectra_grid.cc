@@ -1,0 +1,198 @@
+#include "workers/jobs/spectra_grid.h"
+
+#include <algorithm>
+
+namespace patchbay::workers {
+namespace {
+
+/// A band of tiles has at least so many rows. Larger means larger reads and more memory.
+constexpr std::int64_t kBandRows = 256;
+/// Pixels of a unit: what is decoded and turned grey stays in the caches until its frames are
+/// computed. Larger means larger reads.
+constexpr std::int64_t kUnitPixels = std::int64_t{1} << 19;
+/// Most bytes of the planes that a strip keeps, and most columns: wider images are cut into panels.
+constexpr std::int64_t kMaxPlaneBytes = std::int64_t{128} << 20;
+constexpr std::int64_t kMaxPanelPixels = 131'072;
+/// Frames of 256 that a core measures in about a second, decoding included.
+constexpr std::int64_t kFramesOfASecond = 8'192;
+/// A task of more would keep its worker for a minute; then decoding tiles twice costs next to
+/// nothing.
+constexpr std::int64_t kMostFrames = 60 * kFramesOfASecond;
+constexpr std::int64_t kLeastStrips = 8;
+/// Most strips of one slide: their results travel in one message.
+constexpr std::int64_t kMaxStrips = 192;
+
+std::int64_t CeilDiv(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+std::int64_t BandRows(const SpectraGrid& grid) {
+  return CeilDiv(kBandRows, grid.chunk_height) * grid.chunk_height;
+}
+
+/// Frame columns of a panel.
+std::int64_t PanelColumns(const SpectraGrid& grid) {
+  const ops::SpectralOptions& o = grid.options;
+  const std::int64_t rows = BandRows(grid) + o.frame + o.hop + 2 * ops::SpectralHalo(o);
+  const std::int64_t pixels = std::max<std::int64_t>(
+      4 * o.frame, std::min(kMaxPanelPixels, kMaxPlaneBytes / (rows * ops::SpectralChannels(o))));
+  const std::int64_t most = (pixels - o.frame) / o.hop + 1;
+  return CeilDiv(grid.columns, CeilDiv(grid.columns, most));
+}
+
+/// How many rows of tiles the strips above and below frame row `row` both decode.
+std::int64_t SharedTileRows(const SpectraGrid& grid, std::int64_t row) {
+  const ops::SpectralOptions& o = grid.options;
+  const std::int64_t halo = ops::SpectralHalo(o);
+  const std::int64_t begin = std::max<std::int64_t>(0, row * o.hop - halo);
+  const std::int64_t end = std::min(grid.height, (row - 1) * o.hop + o.frame + halo);
+  return (end - 1) / grid.chunk_height - begin / grid.chunk_height + 1;
+}
+
+/// The row at or a little before `row` where the fewest tiles are decoded twice.
+std::int64_t BestCut(const SpectraGrid& grid, std::int64_t row, std::int64_t first) {
+  const std::int64_t back = std::min((row - first) / 4, grid.chunk_height / grid.options.hop);
+  std::int64_t best = row;
+  for (std::int64_t r = row - 1; r >= row - back; --r) {
+    if (SharedTileRows(grid, r) < SharedTileRows(grid, best)) best = r;
+  }
+  return best;
+}
+
+std::int64_t StripRows(const SpectraGrid& grid, std::int64_t strip, std::int64_t columns) {
+  std::int64_t rows =
+      std::max(CeilDiv(kLeastStrips * strip, grid.options.hop), CeilDiv(kFramesOfASecond, columns));
+  rows = std::clamp<std::int64_t>(kMostFrames / columns, 1, rows);
+  const std::int64_t panels = CeilDiv(grid.columns, columns);
+  const std::int64_t most = std::max<std::int64_t>(1, kMaxStrips / panels);
+  const std::int64_t strips = std::clamp<std::int64_t>(grid.rows / rows, 1, most);
+  return CeilDiv(grid.rows, strips);
+}
+
+std::int64_t WholeBefore(std::int64_t edge, std::int64_t side, std::int64_t frames,
+                         const ops::SpectralOptions& o) {
+  if (edge >= side) return frames;
+  const std::int64_t room = edge - o.frame - ops::SpectralHalo(o);
+  return room < 0 ? 0 : std::min(frames, room / o.hop + 1);
+}
+
+}  // namespace
+
+SpectraGrid GridOf(const LevelLayout& level, const ops::SpectralOptions& options) {
+  SpectraGrid grid;
+  grid.height = level.height;
+  grid.width = level.width;
+  grid.chunk_height = std::clamp<std::int64_t>(level.chunk_height, 1, level.height);
+  grid.chunk_width = std::clamp<std::int64_t>(level.chunk_width, 1, level.width);
+  grid.options = options;
+  grid.rows = ops::FramesAlong(level.height, options);
+  grid.columns = ops::FramesAlong(level.width, options);
+  if (grid.rows == 0 || grid.columns == 0) grid.rows = grid.columns = 0;
+  return grid;
+}
+
+SpectraRemainder RemainderOf(const SpectraGrid& grid) {
+  const auto beyond = [&](std::int64_t pixels, std::int64_t frames) {
+    return frames == 0 ? pixels : pixels - (frames - 1) * grid.options.hop - grid.options.frame;
+  };
+  return {beyond(grid.width, grid.columns), beyond(grid.height, grid.rows)};
+}
+
+std::vector<ops::FrameRange> CutStrips(const SpectraGrid& grid, std::int64_t strip) {
+  std::vector<ops::FrameRange> strips;
+  if (grid.Frames() == 0) return strips;
+  const std::int64_t columns = PanelColumns(grid);
+  const std::int64_t rows = StripRows(grid, strip, columns);
+  for (std::int64_t column = 0; column < grid.columns; column += columns) {
+    for (std::int64_t row = 0; row < grid.rows;) {
+      std::int64_t end = row + rows;
+      end = end >= grid.rows ? grid.rows : BestCut(grid, end, row);
+      strips.push_back({row, end, column, std::min(column + columns, grid.columns)});
+      row = end;
+    }
+  }
+  return strips;
+}
+
+Box PixelsOf(const SpectraGrid& grid, const ops::FrameRange& frames) {
+  if (FramesIn(frames) == 0) return {};
+  const ops::SpectralOptions& o = grid.options;
+  const std::int64_t halo = ops::SpectralHalo(o);
+  const Box wanted =
+      Box2D(frames.row_begin * o.hop - halo, frames.column_begin * o.hop - halo,
+            (frames.row_end - frames.row_begin - 1) * o.hop + o.frame + 2 * halo,
+            (frames.column_end - frames.column_begin - 1) * o.hop + o.frame + 2 * halo);
+  return Intersect(wanted, Box2D(0, 0, grid.height, grid.width));
+}
+
+ops::FrameRange FramesTouching(const SpectraGrid& grid, const Box& box) {
+  const ops::SpectralOptions& o = grid.options;
+  const std::int64_t reach = o.frame + ops::SpectralHalo(o);
+  const auto first = [&](std::int64_t begin) {
+    return std::max<std::int64_t>(0, CeilDiv(std::max<std::int64_t>(0, begin - reach + 1), o.hop));
+  };
+  const auto end = [&](std::int64_t last, std::int64_t frames) {
+    return std::min(frames, (last + ops::SpectralHalo(o)) / o.hop + 1);
+  };
+  return {first(box.y), end(box.y + box.height - 1, grid.rows), first(box.x),
+          end(box.x + box.width - 1, grid.columns)};
+}
+
+std::int64_t RowsAbove(const SpectraGrid& grid, std::int64_t bottom) {
+  return WholeBefore(bottom, grid.height, grid.rows, grid.options);
+}
+
+std::int64_t ColumnsBefore(const SpectraGrid& grid, std::int64_t right) {
+  return WholeBefore(right, grid.width, grid.columns, grid.options);
+}
+
+std::vector<Box> CutUnits(const SpectraGrid& grid, const ops::FrameRange& frames) {
+  std::vector<Box> units;
+  const Box need = PixelsOf(grid, frames);
+  if (need.Empty()) return units;
+  const Box image = Box2D(0, 0, grid.height, grid.width);
+  const std::int64_t ch = grid.chunk_height, cw = grid.chunk_width;
+  const std::int64_t top = need.y / ch * ch, left = need.x / cw * cw;
+  const std::int64_t bottom = CeilDiv(need.y + need.height, ch) * ch;
+  const std::int64_t right = CeilDiv(need.x + need.width, cw) * cw;
+  const std::int64_t band = BandRows(grid);
+  const std::int64_t block = std::max<std::int64_t>(1, kUnitPixels / (band * cw)) * cw;
+  for (std::int64_t y = top; y < bottom; y += band) {
+    for (std::int64_t x = left; x < right; x += block) {
+      units.push_back(
+          Intersect(Box2D(y, x, std::min(band, bottom - y), std::min(block, right - x)), image));
+    }
+  }
+  return units;
+}
+
+std::vector<Box> TilesOf(const SpectraGrid& grid, const Box& unit) {
+  std::vector<Box> tiles;
+  for (std::int64_t y = unit.y; y < unit.y + unit.height; y += grid.chunk_height) {
+    for (std::int64_t x = unit.x; x < unit.x + unit.width; x += grid.chunk_width) {
+      tiles.push_back(Intersect(Box2D(y, x, grid.chunk_height, grid.chunk_width), unit));
+    }
+  }
+  return tiles;
+}
+
+ops::FrameRange Intersect(const ops::FrameRange& a, const ops::FrameRange& b) {
+  return {std::max(a.row_begin, b.row_begin), std::min(a.row_end, b.row_end),
+          std::max(a.column_begin, b.column_begin), std::min(a.column_end, b.column_end)};
+}
+
+std::int64_t FramesIn(const ops::FrameRange& frames) {
+  const std::int64_t rows = frames.row_end - frames.row_begin;
+  const std::int64_t columns = frames.column_end - frames.column_begin;
+  return rows <= 0 || columns <= 0 ? 0 : rows * columns;
+}
+
+std::uint64_t RawBytesOf(const SpectraGrid& grid, const ops::FrameRange& frames, int channels) {
+  const ops::SpectralOptions& o = grid.options;
+  const auto along = [&](std::int64_t begin, std::int64_t end, std::int64_t all) {
+    return end == all ? (end - 1 - begin) * o.hop + o.frame : (end - begin) * o.hop;
+  };
+  return static_cast<std::uint64_t>(along(frames.row_begin, frames.row_end, grid.rows) *
+                                    along(frames.column_begin, frames.column_end, grid.columns) *
+                                    channels);
+}
+
+}  // namespace patchbay::workers

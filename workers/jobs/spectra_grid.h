@@ -1,0 +1,58 @@
+// Where the frames of an image lie, and how its work is cut into tasks and pieces: pure arithmetic.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "ops/spectral.h"
+#include "ops/spectral_frames.h"
+#include "runtime/base/box.h"
+#include "workers/sources/image_source.h"
+
+namespace patchbay::workers {
+
+/// Frames of a whole level, counted from its top left.
+struct SpectraGrid {
+  std::int64_t height = 0, width = 0;              ///< pixels
+  std::int64_t chunk_height = 0, chunk_width = 0;  ///< native tile, at most the image
+  std::int64_t rows = 0, columns = 0;              ///< frames; 0 when smaller than a frame
+  ops::SpectralOptions options;
+
+  std::int64_t Frames() const { return rows * columns; }
+  ops::FrameRange All() const { return {0, rows, 0, columns}; }
+};
+SpectraGrid GridOf(const LevelLayout& level, const ops::SpectralOptions& options);
+
+/// Pixels beyond the last whole frame.
+struct SpectraRemainder {
+  std::int64_t right = 0, bottom = 0;
+};
+SpectraRemainder RemainderOf(const SpectraGrid& grid);
+
+/// The strips of an image: all frames once, panel by panel, each from the top. A strip is about a
+/// second of work and at least eight times `strip` rows of pixels, unless that would be minutes.
+std::vector<ops::FrameRange> CutStrips(const SpectraGrid& grid, std::int64_t strip);
+
+/// Every pixel that frames depend on.
+Box PixelsOf(const SpectraGrid& grid, const ops::FrameRange& frames);
+/// The frames that depend on a pixel of `box`.
+ops::FrameRange FramesTouching(const SpectraGrid& grid, const Box& box);
+/// The frames all of whose pixels lie above row `bottom` and left of column `right`: ends of ranges
+/// from 0.
+std::int64_t RowsAbove(const SpectraGrid& grid, std::int64_t bottom);
+std::int64_t ColumnsBefore(const SpectraGrid& grid, std::int64_t right);
+
+/// Bands of whole tile rows, each cut into blocks of whole tiles, that cover PixelsOf(frames): band
+/// by band, each from the left. Tiles are cut by the image's border only, so that each is decoded
+/// whole and once.
+std::vector<Box> CutUnits(const SpectraGrid& grid, const ops::FrameRange& frames);
+/// The tiles within a unit, row-major.
+std::vector<Box> TilesOf(const SpectraGrid& grid, const Box& unit);
+
+ops::FrameRange Intersect(const ops::FrameRange& a, const ops::FrameRange& b);
+std::int64_t FramesIn(const ops::FrameRange& frames);
+/// Raw bytes of 8-bit pixels that are this strip's share of the image: they add up to all that
+/// frames cover.
+std::uint64_t RawBytesOf(const SpectraGrid& grid, const ops::FrameRange& frames, int channels);
+
+}  // namespace patchbay::workers

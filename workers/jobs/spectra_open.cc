@@ -1,0 +1,78 @@
+// One image: can it be measured, where do its frames lie, and which tasks measure them.
+#include <filesystem>
+
+#include "runtime/base/file.h"
+#include "runtime/base/strings.h"
+#include "workers/jobs/spectra.h"
+#include "workers/jobs/spectra_engine.h"
+#include "workers/jobs/spectra_grid.h"
+#include "workers/jobs/spectra_image.h"
+#include "workers/jobs/spectra_staging.h"
+
+namespace patchbay::workers {
+namespace {
+
+/// True when an earlier run finished the slide as it is now. What is left of other runs goes.
+StatusOr<bool> AdoptFinishedSlide(const SpectraTask& task, const std::string& stamp) {
+  std::error_code ignored;
+  std::filesystem::remove(task.folders.FailureFile(task.slide), ignored);
+  const auto finished = LoadSlideSpectra(task.folders, task.slide, task.manifest.settings.spectral);
+  if (finished.ok() && finished->stamp == stamp) {
+    PB_RETURN_IF_ERROR(WriteFileDurably(task.folders.AdoptedFile(task.slide), {}, 0600));
+    return true;
+  }
+  std::filesystem::remove(task.folders.SlideFile(task.slide), ignored);
+  std::filesystem::remove(task.folders.AdoptedFile(task.slide), ignored);
+  return false;
+}
+
+std::vector<protocol::TaskSpec> TasksFor(const SpectraTask& task, const SpectraImage& image) {
+  const Json names = {
+      {"job_key", task.folders.job_key}, {"slide", task.slide}, {"stamp", image.stamp}};
+  std::vector<protocol::TaskSpec> tasks;
+  protocol::TaskSpec slide;
+  for (const ops::FrameRange& frames : CutStrips(image.grid, task.manifest.settings.strip)) {
+    protocol::TaskSpec strip;
+    Json payload = names;
+    payload["rows"] = {frames.row_begin, frames.row_end};
+    payload["columns"] = {frames.column_begin, frames.column_end};
+    payload["mask"] = "";
+    strip.op = "spectra.strip";
+    strip.payload = DumpJson(payload);
+    strip.resources = SpectraResources(task.manifest.settings);
+    strip.group = static_cast<std::uint32_t>(task.slide) + 1;
+    strip.label = StrCat("slide ", task.slide, " rows ", frames.row_begin, "-", frames.row_end - 1);
+    strip.weight = RawBytesOf(image.grid, frames, image.source->layout().channels);
+    slide.depends_on.push_back(protocol::kSpawnedBase + static_cast<std::uint32_t>(tasks.size()));
+    tasks.push_back(std::move(strip));
+  }
+  slide.op = "spectra.slide";
+  slide.payload = DumpJson(names);
+  slide.group = static_cast<std::uint32_t>(task.slide) + 1;
+  slide.label = StrCat("slide ", task.slide, " merge");
+  tasks.push_back(std::move(slide));
+  return tasks;
+}
+
+StatusOr<TaskOutput> Open(TaskContext& context) {
+  PB_ASSIGN_OR_RETURN(const SpectraTask task, OpenSpectraTask(context));
+  PB_ASSIGN_OR_RETURN(const std::string stamp, SpectraStamp(task.path));
+  PB_ASSIGN_OR_RETURN(const bool adopted, AdoptFinishedSlide(task, stamp));
+  TaskOutput output;
+  if (!adopted) {
+    PB_ASSIGN_OR_RETURN(const SpectraImage image, OpenSpectraImage(task, stamp));
+    context.AddProgress();
+    output.spawned = TasksFor(task, image);
+  }
+  output.result =
+      DumpJson({{"slide", task.slide}, {"strips", adopted ? 0 : output.spawned.size() - 1}});
+  return output;
+}
+
+}  // namespace
+
+StatusOr<TaskOutput> RunSpectraOpen(TaskContext& context) {
+  return EndSpectraTask(context, Open(context));
+}
+
+}  // namespace patchbay::workers

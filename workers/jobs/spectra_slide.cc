@@ -1,0 +1,150 @@
+// The measuring of one image: its strips, and what they come to.
+#include <utility>
+
+#include "runtime/base/strings.h"
+#include "workers/jobs/spectra.h"
+#include "workers/jobs/spectra_image.h"
+#include "workers/jobs/spectra_strip.h"
+
+namespace patchbay::workers {
+namespace {
+
+/// A pair of numbers of the payload.
+Status ReadRange(const Json& payload, const char* key, std::int64_t& begin, std::int64_t& end) {
+  PB_ASSIGN_OR_RETURN(const Json* pair, JsonMember(payload, key, "spectra payload"));
+  if (!pair->is_array() || pair->size() != 2 || !(*pair)[0].is_number_integer() ||
+      !(*pair)[1].is_number_integer()) {
+    return absl::InvalidArgumentError(StrCat("spectra payload: ", key, ": not a range"));
+  }
+  begin = (*pair)[0].get<std::int64_t>();
+  end = (*pair)[1].get<std::int64_t>();
+  return absl::OkStatus();
+}
+
+StatusOr<TaskOutput> Strip(TaskContext& context) {
+  PB_ASSIGN_OR_RETURN(const SpectraTask task, OpenSpectraTask(context));
+  PB_ASSIGN_OR_RETURN(const std::string stamp,
+                      JsonString(context.payload, "stamp", "spectra payload"));
+  PB_ASSIGN_OR_RETURN(const SpectraImage image, OpenSpectraImage(task, stamp));
+  context.AddProgress();
+  StripOrder order{*image.source, task.manifest.settings, {}, {}};
+  PB_RETURN_IF_ERROR(
+      ReadRange(context.payload, "rows", order.frames.row_begin, order.frames.row_end));
+  PB_RETURN_IF_ERROR(
+      ReadRange(context.payload, "columns", order.frames.column_begin, order.frames.column_end));
+  PB_ASSIGN_OR_RETURN(StripResult result, MeasureStrip(context, order));
+  PB_RETURN_IF_ERROR(CheckSpectraStamp(task, stamp));
+  if (task.manifest.settings.spectral.coefficients && !result.damaged) {
+    for (const ops::SpectralSums& sums : result.sums) {
+      PB_ASSIGN_OR_RETURN(result.coefficients.emplace_back(),
+                          SaveSpectraArray(task.folders, ops::EncodeCoefficients(sums)));
+    }
+  }
+  TaskOutput output;
+  output.result = DumpJson(ToJson(result));
+  output.progress_bytes = RawBytesOf(image.grid, order.frames, image.source->layout().channels);
+  return output;
+}
+
+/// Adds one strip to what those before it say.
+Status MergeStrip(TaskContext& context, const SpectraTask& task, StripResult strip,
+                  StripResult& into) {
+  if (strip.damaged) {
+    const auto place = [](const DamagedTile& t) { return std::pair(t.row, t.column); };
+    if (!into.damaged || place(*strip.damaged) < place(*into.damaged)) {
+      into.damaged = std::move(strip.damaged);
+    }
+    return absl::OkStatus();
+  }
+  into.frames_skipped += strip.frames_skipped;
+  into.frames_off_tissue += strip.frames_off_tissue;
+  for (std::size_t i = 0; i < strip.sums.size(); ++i) {
+    if (task.manifest.settings.spectral.coefficients) {
+      if (strip.coefficients.size() != strip.sums.size()) {
+        return absl::InternalError("spectra: a strip without its coefficients");
+      }
+      PB_ASSIGN_OR_RETURN(const std::string bytes,
+                          LoadSpectraArray(task.folders, strip.coefficients[i]));
+      PB_RETURN_IF_ERROR(ops::DecodeCoefficients(bytes, strip.sums[i]));
+    }
+    PB_RETURN_IF_ERROR(ops::Merge(strip.sums[i], into.sums[i]));
+  }
+  context.AddProgress();
+  return context.CheckCancelled();
+}
+
+/// All strips in their order. Every frame of the image must be accounted for, once.
+StatusOr<StripResult> MergeStrips(TaskContext& context, const SpectraTask& task,
+                                  const SpectraGrid& grid) {
+  const SpectraSettings& settings = task.manifest.settings;
+  StripResult merged;
+  merged.sums.assign(static_cast<std::size_t>(ops::SpectralChannels(settings.spectral)),
+                     ops::SpectralSums(settings.spectral));
+  for (const std::string& input : context.inputs) {
+    PB_ASSIGN_OR_RETURN(const Json json, ParseJson(input, "strip result"));
+    PB_ASSIGN_OR_RETURN(StripResult strip, StripResultFromJson(json, settings.spectral));
+    PB_RETURN_IF_ERROR(MergeStrip(context, task, std::move(strip), merged));
+  }
+  if (merged.damaged) {
+    return absl::DataLossError(StrCat("spectra: slide ", task.slide, ": level 0 row ",
+                                      merged.damaged->row, " column ", merged.damaged->column, ": ",
+                                      merged.damaged->cause));
+  }
+  const std::uint64_t frames =
+      merged.sums.front().frames + merged.frames_skipped + merged.frames_off_tissue;
+  if (frames != static_cast<std::uint64_t>(grid.Frames())) {
+    return absl::InternalError(StrCat("spectra: slide ", task.slide, ": ", frames, " frames of ",
+                                      grid.Frames(), " are accounted for"));
+  }
+  return merged;
+}
+
+Status CheckAnyFrame(const SpectraTask& task, const StripResult& merged) {
+  if (merged.sums.front().frames > 0) return absl::OkStatus();
+  return absl::FailedPreconditionError(StrCat("spectra: slide ", task.slide, ": ",
+                                              merged.frames_skipped > 0
+                                                  ? "every frame lies on a damaged tile"
+                                                  : "no frame lies on tissue"));
+}
+
+StatusOr<TaskOutput> Slide(TaskContext& context) {
+  PB_ASSIGN_OR_RETURN(const SpectraTask task, OpenSpectraTask(context));
+  SlideSpectra slide;
+  PB_ASSIGN_OR_RETURN(slide.stamp, JsonString(context.payload, "stamp", "spectra payload"));
+  PB_ASSIGN_OR_RETURN(const SpectraImage image, OpenSpectraImage(task, slide.stamp));
+  PB_ASSIGN_OR_RETURN(StripResult merged, MergeStrips(context, task, image.grid));
+  PB_RETURN_IF_ERROR(CheckAnyFrame(task, merged));
+  PB_ASSIGN_OR_RETURN(const SlideName name, NameOfSlide(context, task));
+  PB_RETURN_IF_ERROR(CheckSpectraStamp(task, slide.stamp));
+  slide.digest = name.digest;
+  slide.id = name.id;
+  slide.height = image.grid.height;
+  slide.width = image.grid.width;
+  slide.channels = image.source->layout().channels;
+  slide.mpp = MppOf(image.source->layout());
+  slide.frames_skipped = merged.frames_skipped;
+  slide.frames_off_tissue = merged.frames_off_tissue;
+  slide.sums = std::move(merged.sums);
+  if (task.manifest.settings.spectral.coefficients) {
+    for (const ops::SpectralSums& sums : slide.sums) {
+      PB_ASSIGN_OR_RETURN(slide.coefficients.emplace_back(),
+                          SaveSpectraArray(task.folders, ops::EncodeCoefficients(sums)));
+    }
+  }
+  PB_RETURN_IF_ERROR(SaveSlideSpectra(task.folders, task.slide, slide));
+  TaskOutput output;
+  output.result = DumpJson({{"slide", task.slide}, {"frames", slide.sums.front().frames}});
+  return output;
+}
+
+}  // namespace
+
+StatusOr<TaskOutput> RunSpectraStrip(TaskContext& context) {
+  return EndSpectraTask(context, Strip(context));
+}
+
+StatusOr<TaskOutput> RunSpectraSlide(TaskContext& context) {
+  return EndSpectraTask(context, Slide(context));
+}
+
+}  // namespace patchbay::workers

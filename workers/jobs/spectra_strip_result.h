@@ -1,0 +1,35 @@
+// What a strip task gives back: small enough that all of a slide's travel in one message.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ops/spectral_sums.h"
+#include "runtime/base/json.h"
+#include "runtime/base/status.h"
+
+namespace patchbay::workers {
+
+/// A native tile of level 0 that does not decode.
+struct DamagedTile {
+  std::int64_t row = 0, column = 0;  ///< in the tile grid
+  std::string cause;
+};
+
+struct StripResult {
+  /// The first one that a wanted frame depends on, row by row; then nothing else is set. Never with
+  /// skip_damaged.
+  std::optional<DamagedTile> damaged;
+  std::uint64_t frames_skipped = 0;       ///< on a damaged tile
+  std::uint64_t frames_off_tissue = 0;    ///< not wanted
+  std::vector<ops::SpectralSums> sums;    ///< one a channel
+  std::vector<std::string> coefficients;  ///< hashes of arrays, one a channel; empty without them
+};
+
+Json ToJson(const StripResult& result);
+/// InvalidArgument or DataLoss unless ToJson wrote it under the same options.
+StatusOr<StripResult> StripResultFromJson(const Json& json, const ops::SpectralOptions& options);
+
+}  // namespace patchbay::workers

@@ -1,0 +1,117 @@
+#include "workers/jobs/spectra_units.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "ops/spectral_frames.h"
+#include "runtime/base/strings.h"
+
+namespace patchbay::workers {
+namespace {
+
+/// Units fetched and not yet taken. Larger means more memory and slower disks hidden.
+constexpr std::size_t kUnitsAhead = 2;
+/// Glass of a slide where the file says that a tile is absent; other images are dark there. As
+/// ingest stores them.
+constexpr std::uint8_t kBrightfieldFill = 255, kDarkFill = 0;
+
+Status FetchUnit(const ImageSource& source, SpectraUnit& unit) {
+  if (!unit.wanted) return absl::OkStatus();
+  try {
+    return source.Fetch(0, unit.box, unit.encoded);
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError("spectra: read tiles: out of memory");
+  }
+}
+
+}  // namespace
+
+UnitsAhead::UnitsAhead(const ImageSource& source, std::vector<SpectraUnit> units)
+    : source_(source),
+      units_(std::move(units)),
+      ready_(kUnitsAhead),
+      spare_(kUnitsAhead + 2),
+      thread_([this] { Loop(); }) {}
+
+UnitsAhead::~UnitsAhead() {
+  ready_.Close();
+  thread_.join();
+}
+
+void UnitsAhead::Loop() {
+  for (SpectraUnit& plan : units_) {
+    std::unique_ptr<SpectraUnit> unit = spare_.TryPop().value_or(nullptr);
+    if (unit == nullptr) unit = std::make_unique<SpectraUnit>();
+    unit->box = plan.box;
+    unit->wanted = plan.wanted;
+    unit->fetched = FetchUnit(source_, *unit);
+    if (!ready_.Push(std::move(unit))) return;
+  }
+  ready_.Close();
+}
+
+std::unique_ptr<SpectraUnit> UnitsAhead::Next() { return ready_.Pop().value_or(nullptr); }
+
+void UnitsAhead::GiveBack(std::unique_ptr<SpectraUnit> unit) { (void)spare_.TryPush(unit); }
+
+UnitDecoder::UnitDecoder(const ImageSource& source, const SpectraGrid& grid)
+    : source_(source), grid_(grid), scratch_(source.MakeScratch()) {}
+
+Status UnitDecoder::Decode(const SpectraUnit& unit, SpectraPlanes& planes,
+                           std::vector<DamagedTile>& damaged) {
+  if (!unit.wanted) return absl::OkStatus();
+  const Status decoded = unit.fetched.ok() ? DecodeBox(unit.encoded, planes) : unit.fetched;
+  if (!absl::IsDataLoss(decoded)) return decoded;
+  return DecodeTileByTile(unit.box, planes, damaged);
+}
+
+Status UnitDecoder::DecodeBox(const EncodedPatch& encoded, SpectraPlanes& planes) {
+  const Box& box = encoded.box;
+  const int channels = source_.layout().channels;
+  if (channels == 1) {
+    TensorView out = ContiguousView<3>(reinterpret_cast<std::byte*>(planes.At(0, box.y, box.x)),
+                                       DType::kUint8, {box.height, box.width, 1});
+    out.stride_bytes[0] = planes.row_bytes();
+    return source_.Decode(encoded, out, kDarkFill, *scratch_);
+  }
+  const auto bytes = static_cast<std::size_t>(box.Pixels() * channels);
+  if (rgb_bytes_ < bytes) {
+    rgb_ = std::make_unique_for_overwrite<std::uint8_t[]>(bytes);
+    rgb_bytes_ = bytes;
+  }
+  const TensorView out = ContiguousView<3>(reinterpret_cast<std::byte*>(rgb_.get()), DType::kUint8,
+                                           {box.height, box.width, channels});
+  PB_RETURN_IF_ERROR(source_.Decode(encoded, out, kBrightfieldFill, *scratch_));
+  for (std::int64_t y = 0; y < box.height; ++y) {
+    const std::uint8_t* rgb = rgb_.get() + y * box.width * channels;
+    if (grid_.options.channel == ops::SpectralChannel::kGrey) {
+      ops::GreyOfRgb(rgb, box.width, planes.At(0, box.y + y, box.x));
+    } else {
+      ops::SplitRgb(rgb, box.width, planes.At(0, box.y + y, box.x), planes.At(1, box.y + y, box.x),
+                    planes.At(2, box.y + y, box.x));
+    }
+  }
+  return absl::OkStatus();
+}
+
+Status UnitDecoder::DecodeTileByTile(const Box& box, SpectraPlanes& planes,
+                                     std::vector<DamagedTile>& damaged) {
+  EncodedPatch encoded;
+  for (const Box& tile : TilesOf(grid_, box)) {
+    Status decoded = source_.Fetch(0, tile, encoded);
+    if (decoded.ok()) decoded = DecodeBox(encoded, planes);
+    if (decoded.ok()) continue;
+    if (!absl::IsDataLoss(decoded)) return decoded;
+    damaged.push_back(
+        {tile.y / grid_.chunk_height, tile.x / grid_.chunk_width, std::string(MessageOf(decoded))});
+    for (int channel = 0; channel < ops::SpectralChannels(grid_.options); ++channel) {
+      for (std::int64_t y = tile.y; y < tile.y + tile.height; ++y) {
+        std::memset(planes.At(channel, y, tile.x), 0, static_cast<std::size_t>(tile.width));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace patchbay::workers
