@@ -17,9 +17,16 @@ namespace patchbay::ops {
 inline constexpr int kSpectralBins = 640;
 inline constexpr double kSpectralBinDb = 0.25;  ///< bin i holds L in [i, i + 1) * 0.25 dB
 inline constexpr int kSpectralSteps = 1024;     ///< steps of q in one dB
-/// A ring's power is added as rint(power * 2^14), one rounding a frame and ring. A frame's power
-/// without X[0,0] is below 2^48.1 for a frame of 256 (Parseval), so a frame's sum fits 63 bits.
+/// A ring's power is added in units of 2^-14, rounded to nearest once or more a frame. A frame's
+/// power without X[0,0] is below 2^46 for a frame of 256 and 2^50 for 512 (Parseval).
 inline constexpr int kRingFractionBits = 14;
+
+/// The most frames that one set of sums counts. At hop 128 they are 10^15 pixels; the bound keeps
+/// every counter far from overflow and Encode within kMaxSpectralSumsBytes.
+inline constexpr std::uint64_t kMaxSpectralFrames = std::uint64_t{1} << 36;
+/// The same where every coefficient has its own sums of 64 bits.
+inline constexpr std::uint64_t kMaxCoefficientFrames = std::uint64_t{1} << 29;
+inline constexpr std::size_t kMaxSpectralSumsBytes = 8192;
 
 /// The statistics of one channel over some frames. A value: copy, merge, send.
 struct SpectralSums {
@@ -39,17 +46,21 @@ struct SpectralSums {
   bool operator==(const SpectralSums&) const = default;
 };
 
-/// Adds `from` to `into`. InvalidArgument when they were made for different frame sizes; and
-/// ResourceExhausted, with `into` unchanged, when a counter would overflow.
+/// Adds `from` to `into`. InvalidArgument when they were made for different frame sizes, or when
+/// only one has coefficient arrays; ResourceExhausted when there would be more than
+/// kMaxSpectralFrames or a counter would overflow. `into` is unchanged then.
 Status Merge(const SpectralSums& from, SpectralSums& into);
 
-/// Compact bytes without the coefficient arrays: at most 8 KiB whatever the counts. The same sums
-/// give the same bytes.
+/// Compact bytes without the coefficient arrays: at most kMaxSpectralSumsBytes whatever the counts.
+/// The same sums give the same bytes.
 std::string Encode(const SpectralSums& sums);
-/// Undoes Encode for `options`. DataLoss on anything Encode did not write.
+/// Undoes Encode for `options`; the coefficient arrays, if any, are 0. DataLoss on anything Encode
+/// did not write, and on counts that contradict each other.
 StatusOr<SpectralSums> Decode(std::string_view bytes, const SpectralOptions& options);
 
-/// The coefficient arrays as bytes (little-endian, checksummed), for a file; and back.
+/// The coefficient arrays as bytes (little-endian, checksummed), for a file; and back into sums
+/// made for coefficients. DataLoss, with `sums` unchanged, unless the bytes are of as many frames
+/// of the same size.
 std::string EncodeCoefficients(const SpectralSums& sums);
 Status DecodeCoefficients(std::string_view bytes, SpectralSums& sums);
 

@@ -1,0 +1,121 @@
+// The first half of a frame's transform: from pixels to transformed columns, which frames that
+// overlap sideways share; for every vector width V. Include after the target pragma of a variant.
+// A part of spectral.
+#pragma once
+
+#include "ops/spectral_fft.h"
+
+namespace patchbay::ops {
+
+/// The weights of gauss7 from the centre out: exp(-k^2 / 4.5), normalised to sum 1.
+inline constexpr float kGauss7[4] = {0.27068223F, 0.21674531F, 0.11128076F, 0.03663285F};
+
+template <typename V>
+PB_INLINE void SumColumns(const float* row, double* sums) {
+  for (int i = 0; i < kSpectralColumns; i += V::kLanes) V::Load(row + i).AddTo(sums + i);
+}
+
+/// Pixels as floats, a row of kSpectralColumns each, and the exact sum of each column.
+template <typename V, int frame>
+PB_INLINE void TakePixels(const ColumnBlock& block, float* out, double* sums) {
+  V total[kSpectralColumns / V::kLanes];
+  for (V& part : total) part = V::All(0);
+  for (int r = 0; r < frame; ++r) {
+    const std::uint8_t* row = block.pixels + r * block.row_bytes;
+    for (int i = 0; i < kSpectralColumns / V::kLanes; ++i) {
+      const V x = V::LoadBytes(row + i * V::kLanes);
+      total[i] = total[i] + x;  // whole numbers below 2^24
+      x.Store(out + r * kSpectralColumns + i * V::kLanes);
+    }
+  }
+  for (int i = 0; i < kSpectralColumns / V::kLanes; ++i) total[i].AddTo(sums + i * V::kLanes);
+}
+
+/// center + pairs, from the outermost in.
+template <typename V>
+PB_INLINE V Weighted(V center, V one, V two, V three) {
+  const V far = FusedAdd(two, V::All(kGauss7[2]), three * V::All(kGauss7[3]));
+  return FusedAdd(center, V::All(kGauss7[0]), FusedAdd(one, V::All(kGauss7[1]), far));
+}
+
+/// gauss7: along rows first, then down the columns in place.
+template <typename V, int frame>
+PB_INLINE void TakeFiltered(const ColumnBlock& block, float* out, double* sums) {
+  for (int r = 0; r < frame + 2 * kGauss7Radius; ++r) {
+    const std::uint8_t* row = block.pixels + r * block.row_bytes;
+    for (int i = 0; i < kSpectralColumns; i += V::kLanes) {
+      const auto x = [&](int k) { return V::LoadBytes(row + i + k); };
+      Weighted(x(3), x(2) + x(4), x(1) + x(5), x(0) + x(6)).Store(out + r * kSpectralColumns + i);
+    }
+  }
+  for (int r = 0; r < frame; ++r) {
+    float* row = out + r * kSpectralColumns;
+    for (int i = 0; i < kSpectralColumns; i += V::kLanes) {
+      const auto x = [&](int k) { return V::Load(row + k * kSpectralColumns + i); };
+      Weighted(x(3), x(2) + x(4), x(1) + x(5), x(0) + x(6)).Store(row + i);
+    }
+    SumColumns<V>(row, sums);
+  }
+}
+
+/// Takes two real columns' transforms apart, for 16 ky, and writes them with ky along the lanes.
+template <typename V, int frame>
+PB_INLINE void SplitColumns(const float* in, int group, float* plane, int slot) {
+  alignas(64) float part[4][kSpectralLanes][kSpectralLanes];  // re, im of the left; of the right
+  for (int l = 0; l < kSpectralLanes; ++l) {
+    const int k = group * kSpectralLanes + l;
+    const float* at = in + PlaceOf<frame>(k) * kSpectralColumns;
+    const float* mirror = in + PlaceOf<frame>((frame - k) % frame) * kSpectralColumns;
+    for (int i = 0; i < kSpectralLanes; i += V::kLanes) {
+      const auto z = LoadComplex<V>(at + i), y = LoadComplex<V>(mirror + i);
+      (z.re + y.re).Store(&part[0][l][i]);
+      (z.im - y.im).Store(&part[1][l][i]);
+      (z.im + y.im).Store(&part[2][l][i]);
+      (y.re - z.re).Store(&part[3][l][i]);
+    }
+  }
+  if (group == 0) {  // row 0 is real; so is row frame / 2, which rides as its imaginary part
+    const float* last = in + PlaceOf<frame>(frame / 2) * kSpectralColumns;
+    for (int i = 0; i < kSpectralLanes; ++i) {
+      part[1][0][i] = 2 * last[i];
+      part[3][0][i] = 2 * last[kSpectralLanes + i];
+    }
+  }
+  float* out = plane + (group * frame + slot) * kSpectralColumns;
+  V::Transpose(&part[0][0][0], out, kSpectralColumns);
+  V::Transpose(&part[1][0][0], out + kSpectralLanes, kSpectralColumns);
+  out += kSpectralLanes * kSpectralColumns;
+  V::Transpose(&part[2][0][0], out, kSpectralColumns);
+  V::Transpose(&part[3][0][0], out + kSpectralLanes, kSpectralColumns);
+}
+
+template <typename V, int frame>
+void TransformColumns(SpectralWork& work, const ColumnBlock& block) {
+  float* columns = work.columns[0].lane;
+  double* sums = work.column_sum.data() + block.slot;
+  float* means = work.column_mean.data() + block.slot;
+  for (int c = 0; c < kSpectralColumns; ++c) sums[c] = 0;
+  if (block.gauss7) {
+    TakeFiltered<V, frame>(block, columns, sums);
+  } else {
+    TakePixels<V, frame>(block, columns, sums);
+  }
+  for (int c = 0; c < kSpectralColumns; ++c) means[c] = static_cast<float>(sums[c] / frame);
+  const float* weight = work.column_weight.data();
+  for (int i = 0; i < kSpectralLanes; i += V::kLanes) {
+    const auto mean = LoadComplex<V>(means + i);
+    FirstStep<V, frame>(work.twiddle.data(), columns + i, [&](int n) {
+      const auto z = LoadComplex<V>(columns + n * kSpectralColumns + i);
+      const V w = V::All(weight[n]);
+      return Complex<V>{(z.re - mean.re) * w, (z.im - mean.im) * w};
+    });
+    SecondStep<V, frame>(columns + i, [&](int k, const Complex<V>& z) {
+      StoreComplex(z, columns + PlaceOf<frame>(k) * kSpectralColumns + i);
+    });
+  }
+  for (int g = 0; g < frame / kSpectralColumns; ++g) {
+    SplitColumns<V, frame>(columns, g, work.plane[0].lane, block.slot);
+  }
+}
+
+}  // namespace patchbay::ops
