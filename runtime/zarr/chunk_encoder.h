@@ -31,9 +31,14 @@ class ChunkEncoder {
   Status Append(std::span<const std::byte> raw, std::vector<std::byte>& out);
 
  private:
+  Status EncodeZstd(std::span<const std::byte> raw);
+  Status EncodeBlosc(std::span<const std::byte> raw);
+  bool EncodeBloscZstd(std::span<const std::byte> raw);
+
   const ImageStoreSettings& settings_;
   ZSTD_CCtx_s* zstd_ = nullptr;
   std::vector<std::byte> encoded_;  ///< the worst case fits; made once
+  std::size_t encoded_bytes_ = 0;
 };
 
 /// Digests of decoded pixels: SHA-256 over the rows of the part inside the image, interleaved,
@@ -45,6 +50,9 @@ class PixelHasher {
   /// `view` is (height, width, channels), interleaved. `is_fill`: every element is the fill value;
   /// its digest is computed once per shape.
   Digest Hash(const ConstTensorView& view, bool is_fill);
+  /// The same for several, side by side.
+  std::vector<Digest> HashEach(std::span<const ConstTensorView> views,
+                               const std::vector<bool>& is_fill);
 
  private:
   const ImageStoreSettings& settings_;

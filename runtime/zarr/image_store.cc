@@ -1,12 +1,6 @@
 #include "runtime/zarr/image_store.h"
 
-#include <algorithm>
-#include <array>
-#include <cstring>
-#include <map>
-
 #include "runtime/base/file.h"
-#include "runtime/zarr/chunk_encoder.h"
 
 namespace patchbay::zarr {
 namespace {
@@ -21,82 +15,6 @@ Status Refuse(std::string_view setting, std::string_view cause) {
 }
 
 std::int64_t CeilDiv(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
-/// One chunk's pixels, interleaved, whole.
-class RawChunk {
- public:
-  RawChunk(const ImageStoreSettings& settings)
-      : settings_(settings),
-        bytes_(static_cast<std::size_t>(settings.chunk_px * settings.chunk_px * settings.channels) *
-               SizeOf(settings.dtype)) {}
-
-  void Fill() {
-    if (settings_.dtype == DType::kUint8) {
-      std::memset(bytes_.data(), settings_.fill_value, bytes_.size());
-      return;
-    }
-    auto* p = reinterpret_cast<std::uint16_t*>(bytes_.data());
-    std::fill(p, p + bytes_.size() / 2, settings_.fill_value);
-  }
-
-  bool IsFill() const {
-    const std::size_t element = SizeOf(settings_.dtype);
-    const std::uint16_t fill = settings_.fill_value;
-    // The first element equals the fill value and every one equals its neighbour.
-    return std::memcmp(bytes_.data(), &fill, element) == 0 &&
-           std::memcmp(bytes_.data(), bytes_.data() + element, bytes_.size() - element) == 0;
-  }
-
-  TensorView Clipped(std::int64_t height, std::int64_t width) {
-    auto view = ContiguousView<3>(
-        bytes_.data(), settings_.dtype,
-        {settings_.chunk_px, settings_.chunk_px, static_cast<std::int64_t>(settings_.channels)});
-    view.shape[0] = height;
-    view.shape[1] = width;
-    return view;
-  }
-
-  std::span<const std::byte> bytes() const { return bytes_; }
-
- private:
-  const ImageStoreSettings& settings_;
-  std::vector<std::byte> bytes_;
-};
-
-void PutIndexEntry(std::vector<std::byte>& index, std::uint64_t offset, std::uint64_t size) {
-  const std::uint64_t entry[2] = {offset, size};
-  const auto bytes = std::as_bytes(std::span(entry));
-  index.insert(index.end(), bytes.begin(), bytes.end());
-}
-
-void PutChecksum(std::vector<std::byte>& bytes, std::size_t from) {
-  const std::uint32_t crc = Crc32c(std::span(bytes).subspan(from));
-  const auto tail = std::as_bytes(std::span(&crc, 1));
-  bytes.insert(bytes.end(), tail.begin(), tail.end());
-}
-
-/// Chunks of a level that a shard covers, and which of them meet the image.
-struct ShardChunks {
-  std::int64_t per_side = 0;
-  std::int64_t first_row = 0, first_column = 0;
-  LevelSize grid;
-};
-
-StatusOr<ShardChunks> ChunksOf(const ImageStoreSettings& settings, const LevelSize& level,
-                               const ShardPlace& place) {
-  const LevelSize shards = ShardGridOf(settings, level);
-  if (place.row < 0 || place.row >= shards.height || place.column < 0 ||
-      place.column >= shards.width || place.level < 0) {
-    return absl::InvalidArgumentError(
-        StrCat("encode shard: ", ShardFileName(place), ": outside the level"));
-  }
-  ShardChunks out;
-  out.per_side = settings.shard_px / settings.chunk_px;
-  out.first_row = place.row * out.per_side;
-  out.first_column = place.column * out.per_side;
-  out.grid = ChunkGridOf(settings, level);
-  return out;
-}
 
 }  // namespace
 
@@ -227,48 +145,6 @@ StatusOr<ShardRecord> ShardRecordFromJson(const Json& value) {
     PB_ASSIGN_OR_RETURN(const Digest pixels, Digest::FromHex(chunk.get<std::string>()));
     out.chunk_pixels.push_back(pixels);
   }
-  return out;
-}
-
-StatusOr<EncodedShard> EncodeShard(const ImageStoreSettings& settings, const LevelSize& level,
-                                   const ShardPlace& place, const ChunkPixels& pixels) {
-  PB_RETURN_IF_ERROR(Validate(settings));
-  PB_ASSIGN_OR_RETURN(const ShardChunks chunks, ChunksOf(settings, level, place));
-  EncodedShard out;
-  out.record.place = place;
-  ChunkEncoder encoder(settings);
-  PixelHasher hasher(settings);
-  RawChunk raw(settings);
-  std::vector<std::byte> index;
-  for (std::int64_t i = 0; i < chunks.per_side * chunks.per_side; ++i) {
-    const std::int64_t row = chunks.first_row + i / chunks.per_side;
-    const std::int64_t column = chunks.first_column + i % chunks.per_side;
-    if (row >= chunks.grid.height || column >= chunks.grid.width) {
-      PutIndexEntry(index, ~std::uint64_t{0}, ~std::uint64_t{0});
-      continue;
-    }
-    const TensorView view =
-        raw.Clipped(std::min(settings.chunk_px, level.height - row * settings.chunk_px),
-                    std::min(settings.chunk_px, level.width - column * settings.chunk_px));
-    if (view.shape[0] < settings.chunk_px || view.shape[1] < settings.chunk_px) raw.Fill();
-    PB_RETURN_IF_ERROR(pixels(row, column, view));
-    const bool fill = raw.IsFill();
-    out.record.chunk_pixels.push_back(hasher.Hash(view, fill));
-    if (fill) {
-      PutIndexEntry(index, ~std::uint64_t{0}, ~std::uint64_t{0});
-      continue;
-    }
-    const std::size_t begin = out.bytes.size();
-    PB_RETURN_IF_ERROR(encoder.Append(raw.bytes(), out.bytes));
-    PutChecksum(out.bytes, begin);
-    PutIndexEntry(index, begin, out.bytes.size() - begin);
-  }
-  if (out.bytes.empty()) return out;
-  const std::size_t begin = out.bytes.size();
-  out.bytes.insert(out.bytes.end(), index.begin(), index.end());
-  PutChecksum(out.bytes, begin);
-  out.record.size_bytes = out.bytes.size();
-  out.record.digest = Sha256Of(std::span<const std::byte>(out.bytes));
   return out;
 }
 

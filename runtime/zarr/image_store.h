@@ -69,7 +69,7 @@ LevelSize ChunkGridOf(const ImageStoreSettings& settings, const LevelSize& level
 std::string ShardFileName(const ShardPlace& place);
 
 /// Gives the pixels of inner chunk (row, column) of the level's chunk grid. `out` has shape
-/// (height, width, channels) clipped to the image and the strides of a whole chunk; every element
+/// (height, width, channels) clipped to the image, interleaved, rows at any distance; every element
 /// of it must be written. Called once per chunk that meets the image, in row-major order within the
 /// shard, from the calling thread.
 using ChunkPixels =
@@ -93,8 +93,9 @@ struct EncodedShard {
   std::vector<std::byte> bytes;  ///< empty when record.size_bytes is 0
 };
 
-/// Pure and single-threaded: same pixels, same bytes. Holds one raw chunk and the encoded shard in
-/// memory. Errors of `pixels` pass through.
+/// Pure and single-threaded: same pixels, same bytes. Holds a row of raw chunks and the encoded
+/// shard in memory. Errors of `pixels` pass through. shard_encoder.h does the same by rows, and
+/// coarser levels with it.
 StatusOr<EncodedShard> EncodeShard(const ImageStoreSettings& settings, const LevelSize& level,
                                    const ShardPlace& place, const ChunkPixels& pixels);
 

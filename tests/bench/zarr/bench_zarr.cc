@@ -152,9 +152,12 @@ void AddEncoders(const std::vector<std::byte>& tiles, const zarr::ImageStoreSett
   cases[4] = {
       "ours_encode", [&tiles, tile_bytes, settings](Places&) -> Status {
         const auto pixels = [&](std::int64_t row, std::int64_t column, const TensorView& view) {
-          std::memcpy(view.data,
-                      tiles.data() + static_cast<std::size_t>(row * 2 + column) * tile_bytes,
-                      tile_bytes);
+          const std::byte* tile =
+              tiles.data() + static_cast<std::size_t>(row * 2 + column) * tile_bytes;
+          const auto row_bytes = static_cast<std::size_t>(view.shape[1] * view.shape[2]);
+          for (std::int64_t y = 0; y < view.shape[0]; ++y, tile += row_bytes) {
+            std::memcpy(view.data + y * view.stride_bytes[0], tile, row_bytes);
+          }
           return absl::OkStatus();
         };
         return zarr::EncodeShard(settings, {2 * kTile, 2 * kTile}, {0, 0, 0}, pixels).status();

@@ -1,0 +1,89 @@
+// Making zarr shards, and the coarser levels of a pyramid while their pixels are at hand.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "runtime/base/hash.h"
+#include "runtime/base/status.h"
+#include "runtime/base/tensor_view.h"
+#include "runtime/zarr/chunk_encoder.h"
+#include "runtime/zarr/image_store.h"
+
+namespace patchbay::zarr {
+
+/// An inner chunk among the bytes it was encoded into.
+struct EncodedChunk {
+  std::uint64_t offset = 0, size_bytes = 0;  ///< size 0: background, not stored
+  Digest pixels;
+};
+
+/// A rectangle of inner chunks of one level, without the zarr shard around it: what a shard of a
+/// finer level leaves for AssembleShard.
+struct ShardPiece {
+  int level = 0;
+  std::int64_t row = 0, column = 0;  ///< of the first chunk, in the level's chunk grid
+  std::int64_t rows = 0, columns = 0;
+  std::vector<EncodedChunk> chunks;  ///< row-major
+  std::vector<std::byte> bytes;
+};
+
+/// A piece as a file of its own, with a checksum over all of it.
+std::vector<std::byte> SerialisePiece(const ShardPiece& piece);
+/// DataLoss unless `bytes` are what SerialisePiece gave.
+StatusOr<ShardPiece> ParsePiece(std::span<const std::byte> bytes);
+
+/// Levels above a shard's own whose chunks lie whole within one shard: 3 for shards of 8 x 8
+/// chunks, never more.
+int CoarserLevels(const ImageStoreSettings& settings);
+
+/// Gives the pixels of a shard from chunk row `row` (of the level) on: as many whole chunk rows as
+/// it likes, or all up to the level's end; every column that the shard and the level share;
+/// interleaved. Valid until the next call. Called from the calling thread, from top to bottom.
+using ShardRows = std::function<StatusOr<ConstTensorView>(std::int64_t row)>;
+
+/// One zarr shard and, where asked for, the same area of the next levels, averaged. Pure and
+/// single-threaded: same pixels, same bytes. Holds the encoded shard and, with coarser levels, a
+/// third of its pixels in memory.
+class ShardEncoder {
+ public:
+  /// `settings` is valid and outlives the encoder. `levels`: place.level's size, then the sizes of
+  /// the levels to average, each half of the one before, at most CoarserLevels() of them.
+  ShardEncoder(const ImageStoreSettings& settings, std::vector<LevelSize> levels,
+               const ShardPlace& place);
+
+  /// Once. InvalidArgument for a place outside its level; errors of `rows` pass through.
+  StatusOr<EncodedShard> Encode(const ShardRows& rows);
+  /// Once, after Encode: the chunks of levels[1], levels[2], ...
+  StatusOr<std::vector<ShardPiece>> EncodeCoarser();
+
+ private:
+  /// A level's pixels below this shard.
+  struct Area {
+    std::vector<std::byte> bytes;
+    TensorView view;
+  };
+
+  Status CheckPlace() const;
+  Area MakeArea(std::size_t coarser) const;
+  /// The chunks of `pixels`, whose corner is a chunk's, appended to `piece`.
+  Status Append(const ConstTensorView& pixels, ShardPiece& piece);
+
+  const ImageStoreSettings& settings_;
+  const std::vector<LevelSize> levels_;
+  const ShardPlace place_;
+  ChunkEncoder encoder_;
+  PixelHasher hasher_;
+  std::vector<std::byte> raw_, fill_row_;
+  std::vector<Area> areas_;  ///< of levels_[1], levels_[2], ...
+};
+
+/// The zarr shard of `place` out of the pieces that cover its part of the level. The same bytes as
+/// from its pixels. InvalidArgument when chunks are missing.
+StatusOr<EncodedShard> AssembleShard(const ImageStoreSettings& settings, const LevelSize& level,
+                                     const ShardPlace& place, std::span<const ShardPiece> pieces);
+
+}  // namespace patchbay::zarr
