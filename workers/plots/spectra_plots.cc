@@ -1,11 +1,31 @@
 #include "workers/plots/spectra_plots.h"
 
-namespace patchbay::workers {
+#include <utility>
 
-StatusOr<std::vector<PlotFile>> DrawSpectraPlots(const Json& document) {
-  PB_ASSIGN_OR_RETURN(const Json* slides, JsonMember(document, "slides", "spectra"));
-  if (!slides->is_array()) return absl::InvalidArgumentError("spectra: slides: not a list");
-  return std::vector<PlotFile>();
+#include "runtime/results/spectra_document.h"
+#include "workers/plots/png_file.h"
+#include "workers/plots/spectra_pictures.h"
+
+namespace patchbay::workers {
+namespace {
+
+constexpr std::array<std::pair<const char*, Canvas (*)(const results::SpectraDocument&)>, 3>
+    kPictures = {{{"histogram.png", &DrawHistogram},
+                  {"radial.png", &DrawRadial},
+                  {"cohort.png", &DrawCohort}}};
+
+}  // namespace
+
+StatusOr<std::vector<PlotFile>> DrawSpectraPlots(const Json& json) {
+  PB_ASSIGN_OR_RETURN(const results::SpectraDocument document,
+                      results::ParseSpectraDocument(json, "draw spectra"));
+  std::vector<PlotFile> files;
+  if (!document.cohort.has_value()) return files;
+  for (const auto& [name, draw] : kPictures) {
+    PB_ASSIGN_OR_RETURN(std::string png, EncodePng(draw(document)));
+    files.push_back({name, std::move(png)});
+  }
+  return files;
 }
 
 }  // namespace patchbay::workers

@@ -1,0 +1,60 @@
+// What the pictures of one analysis share: colours, title, legend, the table beside, the source
+// line.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/results/spectra_document.h"
+#include "workers/plots/canvas.h"
+#include "workers/plots/lettering.h"
+
+namespace patchbay::workers {
+
+// Told apart by every kind of colour vision, and in grey by their brightness.
+inline constexpr Color kWhite = {255, 255, 255}, kInk = {40, 40, 40}, kFaintInk = {110, 114, 120};
+inline constexpr Color kMain = {0, 90, 160}, kSlides = {120, 126, 134}, kAccent = {205, 80, 0};
+inline constexpr Color kGood = {0, 130, 95};
+
+/// Slides of which each has a line of its own; more are drawn as bands.
+inline constexpr std::size_t kMaxSlideLines = 40;
+
+struct LegendEntry {
+  enum class Kind { kLine, kDashed, kArea, kDisc, kBar };
+  Kind kind = Kind::kLine;
+  Color color;
+  double width = 2;
+  std::string text;
+};
+
+/// A white canvas with title, subtitle and, at the bottom, what was measured and of what.
+class Page {
+ public:
+  Page(int width, int height, const results::SpectraDocument& document);
+
+  Canvas& canvas() { return canvas_; }
+  void Title(const std::string& title, const std::string& subtitle);
+
+  /// The column at the right, from `left` on; blocks follow each other downwards.
+  void BeginColumn(double left, double top);
+  void Legend(const std::vector<LegendEntry>& entries);
+  /// A heading, then names left and values right.
+  void Table(const std::string& heading,
+             const std::vector<std::pair<std::string, std::string>>& rows);
+  /// Lines of a remark, wrapped at spaces.
+  void Remark(const std::string& text, Color color = kFaintInk);
+
+ private:
+  void Source(const results::SpectraDocument& document);
+
+  Canvas canvas_;
+  double column_left_ = 0, column_top_ = 0;
+};
+
+/// "12.34 dB".
+std::string Decibels(double value);
+/// "1 slide", "3,505 slides".
+std::string SlidesOf(std::size_t count);
+
+}  // namespace patchbay::workers
