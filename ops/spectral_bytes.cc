@@ -35,7 +35,7 @@ void PutChecksum(std::string& out) {
   PutLittle(Crc32c(AsBytes(out)), static_cast<int>(kChecksumBytes), out);
 }
 
-int FrameLog2(const SpectralSums& sums) { return std::countr_zero(sums.ring_power.size() - 1) + 1; }
+int FrameBits(const SpectralSums& sums) { return std::countr_zero(sums.ring_power.size() - 1) + 1; }
 
 /// Reads what the Put functions wrote. After the first failure every value is 0 and ok() is false.
 class Reader {
@@ -98,7 +98,7 @@ StatusOr<std::string_view> Body(std::string_view bytes, std::string_view magic,
 }
 
 /// Whether the counters can be those of `sums.frames` frames.
-Status CheckConsistent(const SpectralSums& sums, int frame_log2) {
+Status CheckConsistent(const SpectralSums& sums, int frame_bits) {
   if (sums.frames > kMaxSpectralFrames) return Corrupt("sums", "too many frames");
   absl::uint128 n = 0, low = 0, high = 0, low_squares = 0, high_squares = 0;
   constexpr std::uint64_t kWidth = kSpectralSteps / 4;  // steps of q in a bin
@@ -106,14 +106,14 @@ Status CheckConsistent(const SpectralSums& sums, int frame_log2) {
   for (std::uint64_t i = 0; i < kSpectralBins; ++i) {
     const absl::uint128 count = sums.histogram[i];
     n += count;
-    if (n > absl::uint128(kMaxSpectralFrames) << (2 * frame_log2)) break;
+    if (n > absl::uint128(kMaxSpectralFrames) << (2 * frame_bits)) break;
     const std::uint64_t first = i * kWidth, last = first + kWidth - 1;
     low += count * first;
     high += count * last;
     low_squares += count * first * first;
     high_squares += count * last * last;
   }
-  if (n != absl::uint128(sums.frames) << (2 * frame_log2)) {
+  if (n != absl::uint128(sums.frames) << (2 * frame_bits)) {
     return Corrupt("sums", "the histogram does not hold the frames' coefficients");
   }
   if (sums.sum_q < low || sums.sum_q > high || sums.sum_qq < low_squares ||
@@ -132,7 +132,7 @@ Status CheckConsistent(const SpectralSums& sums, int frame_log2) {
 
 std::string Encode(const SpectralSums& sums) {
   std::string out(kSumsMagic);
-  out.push_back(static_cast<char>(FrameLog2(sums)));
+  out.push_back(static_cast<char>(FrameBits(sums)));
   PutVarint(sums.frames, out);
   PutVarint(sums.sum_q, out);
   PutVarint(sums.sum_qq, out);
@@ -147,8 +147,8 @@ StatusOr<SpectralSums> Decode(std::string_view bytes, const SpectralOptions& opt
   PB_ASSIGN_OR_RETURN(const std::string_view body, Body(bytes, kSumsMagic, "sums"));
   SpectralSums sums(options);
   Reader reader(body);
-  const int frame_log2 = FrameLog2(sums);
-  if (reader.Little(1) != static_cast<std::uint64_t>(frame_log2)) {
+  const int frame_bits = FrameBits(sums);
+  if (reader.Little(1) != static_cast<std::uint64_t>(frame_bits)) {
     return Corrupt("sums", StrCat("not of frames of ", options.frame));
   }
   sums.frames = absl::Uint128Low64(reader.Varint(64));
@@ -157,14 +157,14 @@ StatusOr<SpectralSums> Decode(std::string_view bytes, const SpectralOptions& opt
   for (std::uint64_t& count : sums.histogram) count = absl::Uint128Low64(reader.Varint(64));
   for (std::size_t k = 1; k < sums.ring_power.size(); ++k) sums.ring_power[k] = reader.Varint(128);
   if (!reader.AtEnd()) return Corrupt("sums", "malformed");
-  PB_RETURN_IF_ERROR(CheckConsistent(sums, frame_log2));
+  PB_RETURN_IF_ERROR(CheckConsistent(sums, frame_bits));
   return sums;
 }
 
 std::string EncodeCoefficients(const SpectralSums& sums) {
   std::string out(kCoefficientsMagic);
   out.reserve(out.size() + 16 + 16 * sums.coefficient_q.size());
-  PutLittle(static_cast<std::uint64_t>(FrameLog2(sums)), 1, out);
+  PutLittle(static_cast<std::uint64_t>(FrameBits(sums)), 1, out);
   PutLittle(sums.frames, 8, out);
   for (const std::uint64_t sum : sums.coefficient_q) PutLittle(sum, 8, out);
   for (const std::uint64_t sum : sums.coefficient_qq) PutLittle(sum, 8, out);
@@ -175,7 +175,7 @@ std::string EncodeCoefficients(const SpectralSums& sums) {
 Status DecodeCoefficients(std::string_view bytes, SpectralSums& sums) {
   PB_ASSIGN_OR_RETURN(const std::string_view body, Body(bytes, kCoefficientsMagic, "coefficients"));
   Reader reader(body);
-  if (reader.Little(1) != static_cast<std::uint64_t>(FrameLog2(sums)) ||
+  if (reader.Little(1) != static_cast<std::uint64_t>(FrameBits(sums)) ||
       reader.Little(8) != sums.frames) {
     return Corrupt("coefficients", "of other frames than the sums");
   }

@@ -1,0 +1,104 @@
+// Time per frame of 256 x 256: FFTW alone, the statistics alone, and spectral whole. One thread.
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include <benchmark/benchmark.h>
+#include <fftw3.h>
+
+#include "ops/spectral_frames.h"
+#include "runtime/base/status.h"
+
+namespace patchbay::ops {
+namespace {
+
+constexpr int kFrame = 256, kHalf = kFrame / 2;
+constexpr std::int64_t kHeight = 1024 + kHalf, kWidth = 4096;
+
+/// Soft blobs and noise: a spectrum that falls off as tissue's does.
+std::vector<std::uint8_t> Texture(std::int64_t height, std::int64_t width) {
+  std::mt19937 random(3);
+  std::normal_distribution<double> noise(0, 6);
+  std::vector<std::uint8_t> pixels(static_cast<std::size_t>(height * width));
+  for (std::int64_t y = 0; y < height; ++y) {
+    for (std::int64_t x = 0; x < width; ++x) {
+      const double fy = static_cast<double>(y), fx = static_cast<double>(x);
+      const double value = 170 + 30 * std::sin(fy / 9 + std::cos(fx / 31)) +
+                           20 * std::sin(fx / 5 + 3 * std::cos(fy / 23)) + noise(random);
+      pixels[static_cast<std::size_t>(y * width + x)] =
+          static_cast<std::uint8_t>(std::clamp(value, 0.0, 255.0));
+    }
+  }
+  return pixels;
+}
+
+void CountPerFrame(benchmark::State& state, std::int64_t frames) {
+  const auto all = static_cast<double>(state.iterations() * frames);
+  state.counters["us/frame"] =
+      benchmark::Counter(all * 1e-6, benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+  state.counters["Mpx/s"] =
+      benchmark::Counter(all * kHalf * kHalf * 1e-6, benchmark::Counter::kIsRate);
+}
+
+/// Real to complex, single precision, one plan for all frames, as a first version would use it.
+void FftwAlone(benchmark::State& state) {
+  float* in = fftwf_alloc_real(kFrame * kFrame);
+  fftwf_complex* out = fftwf_alloc_complex(kFrame * (kHalf + 1));
+  const unsigned flags = state.range(0) != 0 ? FFTW_MEASURE : FFTW_ESTIMATE;
+  const fftwf_plan plan = fftwf_plan_dft_r2c_2d(kFrame, kFrame, in, out, flags);
+  const std::vector<std::uint8_t> pixels = Texture(kFrame, kFrame);
+  for (int i = 0; i < kFrame * kFrame; ++i)
+    in[i] = static_cast<float>(pixels[static_cast<std::size_t>(i)]) - 170;
+  for (auto _ : state) {
+    fftwf_execute(plan);
+    benchmark::ClobberMemory();
+  }
+  CountPerFrame(state, 1);
+  fftwf_destroy_plan(plan);
+  fftwf_free(in);
+  fftwf_free(out);
+}
+BENCHMARK(FftwAlone)->ArgName("measured")->Arg(0)->Arg(1);
+
+void Spectral(benchmark::State& state, const SpectralOptions& options, SpectralLevel level) {
+  const std::vector<std::uint8_t> pixels = Texture(kHeight, kWidth);
+  const SpectralPlane plane{pixels.data(), kWidth, 0, 0, kHeight, kWidth, kHeight, kWidth};
+  const FrameRange all{0, FramesAlong(kHeight, options), 0, FramesAlong(kWidth, options)};
+  auto frames = SpectralFrames::Create(options, level);
+  PB_CHECK(frames.ok());
+  SpectralSums sums(options);
+  for (auto _ : state) {
+    PB_CHECK((*frames)->Add(plane, all, {}, sums).ok());
+  }
+  CountPerFrame(state, all.row_end * all.column_end);
+}
+
+constexpr SpectralOptions kRect{};
+constexpr SpectralOptions kHann{.window = SpectralWindow::kHann};
+constexpr SpectralOptions kGauss{.prefilter = SpectralPrefilter::kGauss7};
+constexpr SpectralOptions kCoefficients{.coefficients = true};
+BENCHMARK_CAPTURE(Spectral, rect, kRect, SpectralLevel::kBest);
+BENCHMARK_CAPTURE(Spectral, hann, kHann, SpectralLevel::kBest);
+BENCHMARK_CAPTURE(Spectral, gauss7, kGauss, SpectralLevel::kBest);
+BENCHMARK_CAPTURE(Spectral, coefficients, kCoefficients, SpectralLevel::kBest);
+BENCHMARK_CAPTURE(Spectral, rect_avx2, kRect, SpectralLevel::kAvx2);
+BENCHMARK_CAPTURE(Spectral, gauss7_avx2, kGauss, SpectralLevel::kAvx2);
+BENCHMARK_CAPTURE(Spectral, rect_plain, kRect, SpectralLevel::kPlain);
+
+void Grey(benchmark::State& state) {
+  const std::vector<std::uint8_t> rgb = Texture(256, 3 * 256);
+  std::vector<std::uint8_t> grey(256 * 256);
+  for (auto _ : state) {
+    GreyOfRgb(rgb.data(), 256 * 256, grey.data());
+    benchmark::ClobberMemory();
+  }
+  state.SetBytesProcessed(state.iterations() * 256 * 256 * 3);
+}
+BENCHMARK(Grey);
+
+}  // namespace
+}  // namespace patchbay::ops
+
+BENCHMARK_MAIN();
