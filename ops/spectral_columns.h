@@ -44,14 +44,14 @@ PB_INLINE void TakeFiltered(const ColumnBlock& block, float* out, double* sums) 
   for (int r = 0; r < frame + 2 * kGauss7Radius; ++r) {
     const std::uint8_t* row = block.pixels + r * block.row_bytes;
     for (int i = 0; i < kSpectralColumns; i += V::kLanes) {
-      const auto x = [&](int k) { return V::LoadBytes(row + i + k); };
+      const auto x = [&](int k) PB_INLINED { return V::LoadBytes(row + i + k); };
       Weighted(x(3), x(2) + x(4), x(1) + x(5), x(0) + x(6)).Store(out + r * kSpectralColumns + i);
     }
   }
   for (int r = 0; r < frame; ++r) {
     float* row = out + r * kSpectralColumns;
     for (int i = 0; i < kSpectralColumns; i += V::kLanes) {
-      const auto x = [&](int k) { return V::Load(row + k * kSpectralColumns + i); };
+      const auto x = [&](int k) PB_INLINED { return V::Load(row + k * kSpectralColumns + i); };
       Weighted(x(3), x(2) + x(4), x(1) + x(5), x(0) + x(6)).Store(row + i);
     }
     SumColumns<V>(row, sums);
@@ -104,12 +104,12 @@ void TransformColumns(SpectralWork& work, const ColumnBlock& block) {
   const float* weight = work.column_weight.data();
   for (int i = 0; i < kSpectralLanes; i += V::kLanes) {
     const auto mean = LoadComplex<V>(means + i);
-    FirstStep<V, frame>(work.twiddle.data(), columns + i, [&](int n) {
+    FirstStep<V, frame>(work.twiddle.data(), columns + i, [&](int n) PB_INLINED {
       const auto z = LoadComplex<V>(columns + n * kSpectralColumns + i);
       const V w = V::All(weight[n]);
       return Complex<V>{(z.re - mean.re) * w, (z.im - mean.im) * w};
     });
-    SecondStep<V, frame>(columns + i, [&](int k, const Complex<V>& z) {
+    SecondStep<V, frame>(columns + i, [&](int k, const Complex<V>& z) PB_INLINED {
       StoreComplex(z, columns + PlaceOf<frame>(k) * kSpectralColumns + i);
     });
   }

@@ -43,7 +43,7 @@ void CountPowers(const float* power, int blocks, SpectralTally& tally, IntegerBl
     squares.Add(q);
     alignas(64) std::uint16_t bins[kSpectralLanes];
     q.ShiftedRight(kBinShift).StoreShort(bins);
-    Unrolled<V::kLanes>([&](auto lane) {
+    Unrolled<V::kLanes>([&](auto lane) PB_INLINED {
       constexpr int l = decltype(lane)::value;
       ++histogram[l % kHistogramCopies * kSpectralBins + bins[l]];
     });
@@ -161,7 +161,7 @@ void CountFrame(SpectralWork& work, int start) {
     const float* plane = work.plane[0].lane + g * kGroupFloats;
     for (int i = 0; i < kSpectralLanes; i += V::kLanes) {
       const V share = V::Load(kConstantColumn<frame, hann>.lane + i);
-      FirstStep<V, frame>(work.twiddle.data(), scratch + i, [&](int n) {
+      FirstStep<V, frame>(work.twiddle.data(), scratch + i, [&](int n) PB_INLINED {
         const int slot = (start + n) & (frame - 1);
         auto z = LoadComplex<V>(plane + slot * kSpectralColumns + i);
         if (g == 0) z.re = FusedAdd(share, V::All(above[n]), z.re);
@@ -171,7 +171,7 @@ void CountFrame(SpectralWork& work, int start) {
         }
         return z;
       });
-      SecondStep<V, frame>(scratch + i, [&](int k, const Complex<V>& z) {
+      SecondStep<V, frame>(scratch + i, [&](int k, const Complex<V>& z) PB_INLINED {
         FusedAdd(z.re, z.re, z.im * z.im).Store(power + k * kSpectralLanes + i);
         if (g == 0 && i == 0) {
           packed[0][k] = z.re.First();

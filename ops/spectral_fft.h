@@ -5,7 +5,8 @@
 
 #include "ops/spectral_kernel.h"
 
-#define PB_INLINE inline __attribute__((always_inline))
+#define PB_INLINED __attribute__((always_inline))
+#define PB_INLINE inline PB_INLINED
 
 namespace patchbay::ops {
 
@@ -88,24 +89,25 @@ PB_INLINE void Dft(Complex<V>* z) {
     z[3 * step] = {q.re - t.im, q.im + t.re};
   } else {
     constexpr int a = n == 8 ? 2 : 4, b = n / a;
-    Unrolled<b>([&](auto low) {
+    Unrolled<b>([&](auto low) PB_INLINED {
       constexpr int n2 = decltype(low)::value;
       Dft<a, b * step>(z + n2 * step);
-      Unrolled<a>([&](auto high) {
+      Unrolled<a>([&](auto high) PB_INLINED {
         constexpr int k1 = decltype(high)::value;
         z[(k1 * b + n2) * step] = Turned<n2 * k1, n>(z[(k1 * b + n2) * step]);
       });
     });
     Complex<V> sorted[n];
-    Unrolled<a>([&](auto high) {
+    Unrolled<a>([&](auto high) PB_INLINED {
       constexpr int k1 = decltype(high)::value;
       Dft<b, step>(z + k1 * b * step);
-      Unrolled<b>([&](auto low) {
+      Unrolled<b>([&](auto low) PB_INLINED {
         constexpr int k2 = decltype(low)::value;
         sorted[k1 + a * k2] = z[(k1 * b + k2) * step];
       });
     });
-    Unrolled<n>([&](auto i) { z[decltype(i)::value * step] = sorted[decltype(i)::value]; });
+    Unrolled<n>([&](auto i)
+                    PB_INLINED { z[decltype(i)::value * step] = sorted[decltype(i)::value]; });
   }
 }
 
@@ -132,9 +134,10 @@ PB_INLINE void FirstStep(const float* twiddle, float* out, const LoadPoint& load
   constexpr int a = FirstFactor(frame), b = frame / a;
   for (int n2 = 0; n2 < b; ++n2) {
     Complex<V> z[a];
-    Unrolled<a>([&](auto i) { z[decltype(i)::value] = load(decltype(i)::value * b + n2); });
+    Unrolled<a>([&](auto i)
+                    PB_INLINED { z[decltype(i)::value] = load(decltype(i)::value * b + n2); });
     Dft<a, 1>(z);
-    Unrolled<a>([&](auto i) {
+    Unrolled<a>([&](auto i) PB_INLINED {
       constexpr int k1 = decltype(i)::value;
       const int at = k1 * b + n2;
       if constexpr (k1 != 0) {
@@ -151,11 +154,11 @@ PB_INLINE void SecondStep(const float* in, const StorePoint& store) {
   constexpr int a = FirstFactor(frame), b = frame / a;
   for (int k1 = 0; k1 < a; ++k1) {
     Complex<V> z[b];
-    Unrolled<b>([&](auto i) {
+    Unrolled<b>([&](auto i) PB_INLINED {
       z[decltype(i)::value] = LoadComplex<V>(in + (k1 * b + decltype(i)::value) * kSpectralColumns);
     });
     Dft<b, 1>(z);
-    Unrolled<b>([&](auto i) {
+    Unrolled<b>([&](auto i) PB_INLINED {
       constexpr int k2 = decltype(i)::value;
       store(k1 + a * k2, z[k2]);
     });

@@ -68,7 +68,7 @@ PB_INLINE void Avx2Lanes::AddRoundedTo(std::uint64_t* at) const {
   const __m256i small = _mm256_andnot_si256(is_large, _mm256_cvtps_epi32(v));
   const __m256i large = _mm256_and_si256(is_large, mantissa);
   for (int half = 0; half < 2; ++half) {
-    const auto wide = [half](__m256i x) {
+    const auto wide = [half](__m256i x) PB_INLINED {
       return _mm256_cvtepu32_epi64(half == 0 ? _mm256_castsi256_si128(x)
                                              : _mm256_extracti128_si256(x, 1));
     };
@@ -84,21 +84,21 @@ PB_INLINE void Avx2Lanes::Transpose(const float* in, float* out, int out_stride)
       const float* from = in + row * kSpectralLanes + column;
       float* to = out + column * out_stride + row;
       __m256 a[8], b[8];
-      Unrolled<4>([&](auto i) {
+      Unrolled<4>([&](auto i) PB_INLINED {
         constexpr int r = 2 * decltype(i)::value;
         const __m256 x = _mm256_load_ps(from + r * kSpectralLanes);
         const __m256 y = _mm256_load_ps(from + (r + 1) * kSpectralLanes);
         a[r] = _mm256_unpacklo_ps(x, y);
         a[r + 1] = _mm256_unpackhi_ps(x, y);
       });
-      Unrolled<2>([&](auto i) {
+      Unrolled<2>([&](auto i) PB_INLINED {
         constexpr int r = 4 * decltype(i)::value;
         b[r] = _mm256_shuffle_ps(a[r], a[r + 2], 0x44);
         b[r + 1] = _mm256_shuffle_ps(a[r], a[r + 2], 0xEE);
         b[r + 2] = _mm256_shuffle_ps(a[r + 1], a[r + 3], 0x44);
         b[r + 3] = _mm256_shuffle_ps(a[r + 1], a[r + 3], 0xEE);
       });
-      Unrolled<4>([&](auto i) {
+      Unrolled<4>([&](auto i) PB_INLINED {
         constexpr int c = decltype(i)::value;
         _mm256_store_ps(to + c * out_stride, _mm256_permute2f128_ps(b[c], b[4 + c], 0x20));
         _mm256_store_ps(to + (4 + c) * out_stride, _mm256_permute2f128_ps(b[c], b[4 + c], 0x31));

@@ -63,30 +63,32 @@ PB_INLINE __m512 HighPairs(__m512 a, __m512 b) {
 /// Four rounds: pairs of rows, pairs of pairs, then whole quarters of a register.
 PB_INLINE void Avx512Lanes::Transpose(const float* in, float* out, int out_stride) {
   __m512 a[16], b[16];
-  Unrolled<8>([&](auto i) {
+  Unrolled<8>([&](auto i) PB_INLINED {
     constexpr int r = 2 * decltype(i)::value;
     const __m512 x = _mm512_load_ps(in + r * 16), y = _mm512_load_ps(in + (r + 1) * 16);
     a[r] = _mm512_unpacklo_ps(x, y);
     a[r + 1] = _mm512_unpackhi_ps(x, y);
   });
-  Unrolled<4>([&](auto i) {
+  Unrolled<4>([&](auto i) PB_INLINED {
     constexpr int r = 4 * decltype(i)::value;
     b[r] = LowPairs(a[r], a[r + 2]);
     b[r + 1] = HighPairs(a[r], a[r + 2]);
     b[r + 2] = LowPairs(a[r + 1], a[r + 3]);
     b[r + 3] = HighPairs(a[r + 1], a[r + 3]);
   });
-  Unrolled<4>([&](auto i) {  // b[4 r + c]: column c of every quarter, rows 4 r to 4 r + 3
-    constexpr int c = decltype(i)::value;
-    const __m512 even_low = _mm512_shuffle_f32x4(b[c], b[4 + c], 0x88);
-    const __m512 odd_low = _mm512_shuffle_f32x4(b[c], b[4 + c], 0xDD);
-    const __m512 even_high = _mm512_shuffle_f32x4(b[8 + c], b[12 + c], 0x88);
-    const __m512 odd_high = _mm512_shuffle_f32x4(b[8 + c], b[12 + c], 0xDD);
-    _mm512_store_ps(out + c * out_stride, _mm512_shuffle_f32x4(even_low, even_high, 0x88));
-    _mm512_store_ps(out + (4 + c) * out_stride, _mm512_shuffle_f32x4(odd_low, odd_high, 0x88));
-    _mm512_store_ps(out + (8 + c) * out_stride, _mm512_shuffle_f32x4(even_low, even_high, 0xDD));
-    _mm512_store_ps(out + (12 + c) * out_stride, _mm512_shuffle_f32x4(odd_low, odd_high, 0xDD));
-  });
+  Unrolled<4>(
+      [&](auto i) PB_INLINED {  // b[4 r + c]: column c of every quarter, rows 4 r to 4 r + 3
+        constexpr int c = decltype(i)::value;
+        const __m512 even_low = _mm512_shuffle_f32x4(b[c], b[4 + c], 0x88);
+        const __m512 odd_low = _mm512_shuffle_f32x4(b[c], b[4 + c], 0xDD);
+        const __m512 even_high = _mm512_shuffle_f32x4(b[8 + c], b[12 + c], 0x88);
+        const __m512 odd_high = _mm512_shuffle_f32x4(b[8 + c], b[12 + c], 0xDD);
+        _mm512_store_ps(out + c * out_stride, _mm512_shuffle_f32x4(even_low, even_high, 0x88));
+        _mm512_store_ps(out + (4 + c) * out_stride, _mm512_shuffle_f32x4(odd_low, odd_high, 0x88));
+        _mm512_store_ps(out + (8 + c) * out_stride,
+                        _mm512_shuffle_f32x4(even_low, even_high, 0xDD));
+        _mm512_store_ps(out + (12 + c) * out_stride, _mm512_shuffle_f32x4(odd_low, odd_high, 0xDD));
+      });
 }
 
 struct Avx512Lanes::Whole {
