@@ -1,0 +1,58 @@
+// spectral on a GPU, the host's half: what one launch takes, the tables its kernels read, and its
+// tally as sums. Nothing here needs a GPU. A part of spectral.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "ops/spectral_frames.h"
+#include "ops/spectral_passes.h"
+
+namespace patchbay::ops {
+
+/// The most that one launch takes. Larger means more memory on the GPU, and fewer rows that are
+/// transformed twice because they lie in two batches.
+inline constexpr int kBatchRows = 1'280, kBatchColumns = 64;
+
+/// InvalidArgument when `block`, of pixels of `pixel_bytes` bytes, does not hold every pixel that
+/// `frames` need, when they are not frames of its image, or `wanted` has another size.
+Status CheckSpectralBlock(const SpectralOptions& options, const SpectralPlane& block,
+                          int pixel_bytes, const FrameRange& frames,
+                          std::span<const std::uint8_t> wanted);
+
+/// `frames` in parts of at most kBatchRows pixel rows and kBatchColumns frames, row by row.
+std::vector<FrameRange> SplitFrames(const FrameRange& frames, const SpectralOptions& options);
+
+/// One launch: its frames' pixels, and which of them it makes.
+struct SpectralBatch {
+  FrameRange frames;
+  /// Image pixels to copy: those of the frames and the halo, as far as the image reaches.
+  std::int64_t top = 0, left = 0, height = 0, width = 0;
+  int rows = 0, columns = 0;          ///< pixel rows and frames side by side of the rows pass
+  std::vector<std::uint32_t> wanted;  ///< (row << 16) + column, from the batch's first frame
+  std::vector<std::uint32_t> strips;  ///< what the rows pass must make for them
+};
+
+/// `part` is of SplitFrames(all); `wanted` is over `all`, empty for every frame.
+SpectralBatch MakeBatch(const FrameRange& part, const FrameRange& all,
+                        std::span<const std::uint8_t> wanted, const SpectralPlane& plane,
+                        const SpectralOptions& options);
+
+/// What kernels read and never write.
+struct SpectralTables {
+  explicit SpectralTables(const SpectralOptions& options);
+
+  spectral_passes::ComplexFloat twiddle[256];
+  float window[spectral_passes::kGpuFrame];
+  spectral_passes::RingTables rings;
+};
+
+/// Adds what `frames` frames left in `tally` to `sums`; the coefficient arrays are empty or of the
+/// sizes of sums'.
+void AddTally(const spectral_passes::GpuTally& tally, std::uint64_t frames,
+              std::span<const std::uint64_t> coefficient_q,
+              std::span<const std::uint64_t> coefficient_qq, SpectralSums& sums);
+
+}  // namespace patchbay::ops
