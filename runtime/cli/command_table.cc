@@ -135,6 +135,8 @@ const std::vector<CommandEntry>& CommandTable() {
   static const std::vector<CommandEntry> table = {
       {"ingest", "slides to OME-Zarr stores", &MakeIngest, kIngestNote},
       {"stream", "batches of a run config, as a trainer gets them", &MakeStream, kStreamNote},
+      {"spectra", "the spectra of slides or stores, with plots", &MakeSpectra, kSpectraNote},
+      {"spectra-diff", "how far two of its results agree", &MakeSpectraDiff, kSpectraDiffNote},
       {"inspect", "what a store or slide holds", &MakeInspect},
       {"verify", "read a whole store and compare it with its digests", &MakeVerify},
       {"config print", "a run config with every default", &MakeConfigPrint},

@@ -22,6 +22,8 @@ std::unique_ptr<Command> MakeKeyAdd();
 std::unique_ptr<Command> MakeKeyRevoke();
 std::unique_ptr<Command> MakeLogs();
 std::unique_ptr<Command> MakeRetry();
+std::unique_ptr<Command> MakeSpectra();
+std::unique_ptr<Command> MakeSpectraDiff();
 std::unique_ptr<Command> MakeStatus();
 std::unique_ptr<Command> MakeStream();
 std::unique_ptr<Command> MakeSynthSlide();
@@ -33,6 +35,8 @@ std::unique_ptr<Command> MakeWait();
 extern const char kIngestNote[];
 extern const char kJoinNote[];
 extern const char kKeyNote[];
+extern const char kSpectraDiffNote[];
+extern const char kSpectraNote[];
 extern const char kStreamNote[];
 extern const char kUpNote[];
 

@@ -97,21 +97,20 @@ ExitCode ExitOf(const protocol::JobRow& job) {
   }
 }
 
-std::string JobProgress::Text(const protocol::JobRow& job, double elapsed_s) const {
-  std::string text =
-      StrCat(job.kind, " ", Percent(Share(job)), "  tasks ", job.tasks_done, "/", job.tasks_total);
+std::string JobProgress::Text(const protocol::JobRow& job, std::string done,
+                              double elapsed_s) const {
+  if (done.empty()) done = StrCat("tasks ", job.tasks_done, "/", job.tasks_total);
+  std::string text = StrCat(job.kind, " ", Percent(Share(job)), "  ", done);
   if (job.tasks_failed > 0) text += StrCat("  failed ", job.tasks_failed);
   if (elapsed_s < kRateAfterSeconds || job.weight_done <= first_weight_) return text;
   const double bytes_per_s = static_cast<double>(job.progress_bytes - first_bytes_) / elapsed_s;
   const double weight_per_s = static_cast<double>(job.weight_done - first_weight_) / elapsed_s;
-  if (bytes_per_s > 0) {
-    text += StrCat("  ", HumanBytes(static_cast<std::uint64_t>(bytes_per_s)), "/s of pixels");
-  }
+  if (bytes_per_s > 0) text += StrCat("  ", MegabytesPerSecond(bytes_per_s), " of pixels");
   const double left = static_cast<double>(job.weight_total - job.weight_done) / weight_per_s;
   return StrCat(text, "  ", HumanSeconds(left), " left");
 }
 
-void JobProgress::Show(const protocol::JobRow& job) {
+void JobProgress::Show(const protocol::JobRow& job, const std::function<std::string()>& done) {
   const std::int64_t now = SteadyNowNs();
   if (started_ns_ == 0) {
     started_ns_ = now;
@@ -124,7 +123,8 @@ void JobProgress::Show(const protocol::JobRow& job) {
   if (shown_ns_ != 0 && now - shown_ns_ < every && !new_tenth) return;
   shown_ns_ = now;
   shown_tenth_ = tenth;
-  terminal_.Progress(Text(job, static_cast<double>(now - started_ns_) * 1e-9));
+  terminal_.Progress(
+      Text(job, done ? done() : std::string(), static_cast<double>(now - started_ns_) * 1e-9));
 }
 
 }  // namespace patchbay::cli

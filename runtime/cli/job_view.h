@@ -1,6 +1,7 @@
 // Jobs as people and programs see them.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -26,10 +27,11 @@ ExitCode ExitOf(const protocol::JobRow& job);
 class JobProgress {
  public:
   explicit JobProgress(Terminal& terminal) : terminal_(terminal) {}
-  void Show(const protocol::JobRow& job);
+  /// `done` says what is done of how much ("slides 3/12"); "" or silent: tasks.
+  void Show(const protocol::JobRow& job, const std::function<std::string()>& done = {});
 
  private:
-  std::string Text(const protocol::JobRow& job, double elapsed_s) const;
+  std::string Text(const protocol::JobRow& job, std::string done, double elapsed_s) const;
 
   Terminal& terminal_;
   std::int64_t started_ns_ = 0, shown_ns_ = 0;

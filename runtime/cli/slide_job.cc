@@ -44,6 +44,8 @@ void LearnPlan(client::Client& client, JobId job, SlideOrder& order) {
   if (!result.ok()) return;
   const StatusOr<std::string> key = JsonString(*result, "job_key", what);
   if (!key.ok()) return;
+  const StatusOr<std::int64_t> slides = JsonInt(*result, "slides", what);
+  if (slides.ok()) order.slide_count = *slides;
   order.work = StrCat(order.out, "/", order.staging, "/", *key);
   if (order.slides.empty()) ReadSlides(order);
 }

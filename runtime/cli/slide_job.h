@@ -1,10 +1,10 @@
 // Jobs from slides into an output folder (ingest, spectra): what they share from the arguments to
 // the result.
 //
-// Such a job has a root task "<kind>.plan" whose result names {"job_key", "summary_task"}; it keeps
-// its unfinished work in OUT/<staging>/<job key>/, with the list of its slides in manifest.json
-// there ({"sources": [paths]}, in the order of slide numbers). Labels of a slide's tasks begin
-// "slide N".
+// Such a job has a root task "<kind>.plan" whose result names {"job_key", "summary_task", "slides":
+// how many}; it keeps its unfinished work in OUT/<staging>/<job key>/, with the list of its slides
+// in manifest.json there ({"sources": [paths]}, in the order of slide numbers). Labels of a slide's
+// tasks begin "slide N".
 #pragma once
 
 #include <functional>
@@ -29,6 +29,8 @@ struct SlideOrder {
   /// Files in the order of the job's slide numbers. Known at once when no source is a folder, else
   /// when the job has listed them.
   std::vector<std::string> slides;
+  /// How many of them, once the root task is done.
+  std::int64_t slide_count = 0;
   /// OUT/<staging>/<job key>, once the root task is done.
   std::string work;
 };

@@ -2,9 +2,8 @@
 // the plots are.
 //
 // The job "spectra" (see slide_job.h for what it shares with ingest): root task "spectra.plan" with
-// the payload {"profile", "frame", "hop", "window", "prefilter", "channel", "coefficients",
-// "tissue_only", "skip_damaged", "strip", "numerics"}, profile resolved, every key present;
-// manifest
+// the payload {"profile", "strip", "tissue_only", "skip_damaged", "coefficients", "numerics"} and,
+// of {"frame", "hop", "window", "prefilter", "channel"}, what is not left to the profile; manifest
 // {"sources", "out", "pseudonym_key"}.
 // The result of its summary task, which this file reads:
 //   {"definition": as in spectra.json,

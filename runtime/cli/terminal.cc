@@ -84,6 +84,11 @@ std::string Fixed(double value, int digits) {
   return text;
 }
 
+std::string MegabytesPerSecond(double bytes_per_s) {
+  const double megabytes = bytes_per_s * 1e-6;
+  return Fixed(megabytes, megabytes < 10 ? 1 : 0) + " MB/s";
+}
+
 std::string HumanSeconds(double seconds) {
   if (!std::isfinite(seconds) || seconds < 0) return "?";
   if (seconds < 10) return Fixed(seconds, 1) + " s";

@@ -48,6 +48,9 @@ std::vector<std::string> FormatTable(const std::vector<std::vector<std::string>>
 /// "1:02:03", "4:05", "12 s": for people.
 std::string HumanSeconds(double seconds);
 
+/// "312 MB/s": a rate of raw pixels, in millions of bytes.
+std::string MegabytesPerSecond(double bytes_per_s);
+
 /// `value` with that many digits after the point.
 std::string Fixed(double value, int digits);
 

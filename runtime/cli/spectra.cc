@@ -1,0 +1,190 @@
+// patchbay spectra SOURCE... --out DIR: the log-magnitude spectra of slides, as distributions.
+#include <algorithm>
+#include <filesystem>
+
+#include "ops/spectral.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/strings.h"
+#include "runtime/cli/commands.h"
+#include "runtime/cli/interrupt.h"
+#include "runtime/cli/job_view.h"
+#include "runtime/cli/manifest_csv.h"
+#include "runtime/cli/pseudonym_key.h"
+#include "runtime/cli/slide_job.h"
+#include "runtime/cli/spectra_report.h"
+
+namespace patchbay::cli {
+namespace {
+
+constexpr std::int64_t kMinStrip = 32, kMaxStrip = 1 << 20;
+
+class SpectraCommand final : public Command {
+ public:
+  std::vector<Argument> Arguments() override;
+  StatusOr<ExitCode> Run(Session& session) override;
+
+ private:
+  Status CheckFrames() const;
+  StatusOr<SlideOrder> Order(const Session& session) const;
+
+  std::vector<std::string> sources_;
+  std::string out_, profile_ = "default";
+  std::int64_t strip_ = 1024;
+  std::optional<std::int64_t> frame_, hop_;
+  std::string window_, prefilter_, channel_, numerics_;
+  bool tissue_only_ = false, skip_damaged_ = false, coefficients_ = false, detach_ = false;
+  OwnClusterArguments own_;
+};
+
+Argument Choice(const char* name, const char* help, std::string& target,
+                std::vector<std::string> choices) {
+  Argument argument{name, "", help, &target};
+  argument.choices = std::move(choices);
+  return argument;
+}
+
+std::vector<Argument> SpectraCommand::Arguments() {
+  Argument frame{"--frame", "PX", "side of a frame: a power of two (default 256)", &frame_};
+  frame.min = ops::kMinSpectralFrame;
+  frame.max = ops::kMaxSpectralFrame;
+  Argument hop{"--hop", "PX", "from frame to frame, even (default: half a frame)", &hop_};
+  hop.min = 2;
+  hop.max = ops::kMaxSpectralFrame;
+  Argument strip{"--strip", "PX", "rows of pixels read at a time (default 1024)", &strip_};
+  strip.min = kMinStrip;
+  strip.max = kMaxStrip;
+  std::vector<Argument> arguments = {
+      {"SOURCE", "", "slides or stores, or folders of them", &sources_, true},
+      {"--out", "DIR", "the folder for spectra.json, spectra.csv and the plots", &out_, true},
+      Choice("--profile", "whose choices; flags below win", profile_, {"default", "nedc"}),
+      frame,
+      hop,
+      strip,
+      Choice("--window", "of a frame", window_, {"rect", "hann"}),
+      Choice("--prefilter", "over the slide", prefilter_, {"none", "gauss7"}),
+      Choice("--channel", "what is transformed", channel_, {"grey", "rgb"}),
+      {"--tissue-only", "", "only frames on tissue", &tissue_only_},
+      {"--skip-damaged", "", "leave out frames on a damaged tile, not their slide", &skip_damaged_},
+      {"--coefficients", "", "also the mean of every coefficient, as .npy files", &coefficients_},
+      Choice("--numerics", "whose bits (default: as the cluster)", numerics_, {"cpu", "cuda"}),
+      {"--detach", "", "do not wait: print the job's number", &detach_}};
+  own_.AddTo(arguments);
+  return arguments;
+}
+
+/// What a range cannot say of --frame and --hop.
+Status SpectraCommand::CheckFrames() const {
+  ops::SpectralOptions options;
+  options.frame = static_cast<int>(frame_.value_or(options.frame));
+  options.hop = static_cast<int>(hop_.value_or(options.frame / 2));
+  return AsUsageError(ops::Validate(options));
+}
+
+StatusOr<SlideOrder> SpectraCommand::Order(const Session& session) const {
+  PB_RETURN_IF_ERROR(CheckFrames());
+  PB_ASSIGN_OR_RETURN(SlideOrder order, OrderSlides("spectra", sources_, out_));
+  std::error_code error;
+  if (std::filesystem::exists(order.out, error) &&
+      !std::filesystem::is_directory(order.out, error)) {
+    return absl::AlreadyExistsError(StrCat("spectra: ", out_, ": exists and is not a folder"));
+  }
+  order.payload = {{"profile", profile_},
+                   {"strip", strip_},
+                   {"tissue_only", tissue_only_},
+                   {"skip_damaged", skip_damaged_},
+                   {"coefficients", coefficients_}};
+  // What is not said is the profile's.
+  if (frame_.has_value()) order.payload["frame"] = *frame_;
+  if (hop_.has_value() || frame_.has_value()) order.payload["hop"] = hop_.value_or(*frame_ / 2);
+  for (const auto& [key, value] : {std::pair<const char*, const std::string&>{"window", window_},
+                                   {"prefilter", prefilter_},
+                                   {"channel", channel_},
+                                   {"numerics", numerics_}}) {
+    if (!value.empty()) order.payload[key] = value;
+  }
+  PB_ASSIGN_OR_RETURN(order.manifest["pseudonym_key"], PseudonymKey(session.environment));
+  return order;
+}
+
+std::int64_t FilesIn(const std::string& folder) {
+  std::error_code error;
+  auto it = std::filesystem::directory_iterator(folder, error);
+  std::int64_t files = 0;
+  while (!error && it != std::filesystem::directory_iterator()) {
+    if (it->path().extension() == ".json") ++files;
+    it.increment(error);
+  }
+  return files;
+}
+
+/// "slides 3/12", from what the job leaves in its folder; "" when that is not to be seen from here.
+std::string SlidesDone(const SlideOrder& order) {
+  if (order.work.empty() || order.slide_count == 0) return "";
+  std::error_code error;
+  if (!std::filesystem::exists(order.work, error)) return "";
+  const std::int64_t done = FilesIn(order.work + "/slides") + FilesIn(order.work + "/failures");
+  return StrCat("slides ", std::min(done, order.slide_count), "/", order.slide_count);
+}
+
+/// The files in the order of slide numbers, from the table that the job leaves beside its results.
+std::vector<std::string> SlidesOf(const SlideOrder& order) {
+  std::vector<std::string> slides;
+  const auto paths = ReadManifestCsv(order.out, "index", "path");
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    const auto path = paths.find(StrCat(i));
+    if (path == paths.end()) return order.slides;
+    slides.push_back(path->second);
+  }
+  return slides.empty() ? order.slides : slides;
+}
+
+StatusOr<SpectraReport> ReportOf(client::Client& client, const protocol::JobRow& job,
+                                 const SlideOrder& order) {
+  PB_ASSIGN_OR_RETURN(const Json summary, SummaryOf(client, job.job));
+  PB_ASSIGN_OR_RETURN(SpectraReport report, MakeSpectraReport(job, summary, SlidesOf(order)));
+  report.out = order.out;
+  return report;
+}
+
+StatusOr<ExitCode> SpectraCommand::Run(Session& session) {
+  const InterruptScope interrupts;
+  PB_ASSIGN_OR_RETURN(SlideOrder order, Order(session));
+  const std::int64_t started_ns = SteadyNowNs();
+  PB_ASSIGN_OR_RETURN(ClusterAccess cluster,
+                      ClusterAccess::Open(session, detach_ ? nullptr : &own_));
+  if (numerics_.empty()) {
+    const StatusOr<std::string> numerics = ClusterNumerics(cluster.client());
+    if (!numerics.ok()) return cluster.Explain(numerics.status());
+    order.payload["numerics"] = *numerics;
+  }
+  PB_ASSIGN_OR_RETURN(const JobId job, SubmitSlides(cluster, order));
+  if (detach_) {
+    session.terminal.Say(StrCat("job ", job));
+    session.terminal.Result({{"job", job}});
+    return ExitCode::kDone;
+  }
+  JobProgress progress(session.terminal);
+  const auto show = [&](const protocol::JobRow& seen, const SlideOrder& known) {
+    progress.Show(seen, [&known] { return SlidesDone(known); });
+  };
+  PB_ASSIGN_OR_RETURN(const protocol::JobRow row, WatchSlides(session, cluster, job, order, show));
+  StatusOr<SpectraReport> report = ReportOf(cluster.client(), row, order);
+  if (!report.ok()) return SlideJobFailure(cluster, row, order, report.status());
+  report->seconds = static_cast<double>(SteadyNowNs() - started_ns) * 1e-9;
+  const Status listed = WriteFailedCsv(report->out, report->failed);
+  SaySpectraReport(session.terminal, *report);
+  session.terminal.Result(ToJson(*report));
+  PB_RETURN_IF_ERROR(listed);
+  return report->failed.empty() ? ExitOf(row) : ExitCode::kSomeFailed;
+}
+
+}  // namespace
+
+const char kSpectraNote[] =
+    "Exit code 3: some slides failed, the others are measured; DIR/failed.csv says which and why.\n"
+    "The same slides and flags give the same bytes on any number of workers; killed, the same\n"
+    "command goes on where it was. What is measured: configs/spectra.md.\n";
+
+std::unique_ptr<Command> MakeSpectra() { return std::make_unique<SpectraCommand>(); }
+
+}  // namespace patchbay::cli
