@@ -38,14 +38,32 @@ PB_INLINE V Weighted(V center, V one, V two, V three) {
   return FusedAdd(center, V::All(kGauss7[0]), FusedAdd(one, V::All(kGauss7[1]), far));
 }
 
-/// gauss7: along rows first, then down the columns in place.
+/// A whole number near the block's mean.
 template <typename V, int frame>
-PB_INLINE void TakeFiltered(const ColumnBlock& block, float* out, double* sums) {
+PB_INLINE float CenterOf(const ColumnBlock& block) {
+  constexpr int kStep = 8;  // rows from one looked at to the next
+  V total = V::All(0);
+  for (int r = 0; r < frame; r += kStep) {
+    const std::uint8_t* row = block.pixels + r * block.row_bytes;
+    for (int i = 0; i < kSpectralColumns; i += V::kLanes) total = total + V::LoadBytes(row + i);
+  }
+  double part[V::kLanes] = {}, sum = 0;
+  total.AddTo(part);
+  for (const double x : part) sum += x;
+  return static_cast<float>(static_cast<int>(sum / (frame / kStep * kSpectralColumns)));
+}
+
+/// gauss7 of the pixels less `center`, so that little is rounded off: along rows first, then down
+/// the columns in place. The sums are of what is left.
+template <typename V, int frame>
+PB_INLINE void TakeFiltered(const ColumnBlock& block, float center, float* out, double* sums) {
+  const V c = V::All(center), pair = V::All(2 * center);
   for (int r = 0; r < frame + 2 * kGauss7Radius; ++r) {
     const std::uint8_t* row = block.pixels + r * block.row_bytes;
     for (int i = 0; i < kSpectralColumns; i += V::kLanes) {
       const auto x = [&](int k) PB_INLINED { return V::LoadBytes(row + i + k); };
-      Weighted(x(3), x(2) + x(4), x(1) + x(5), x(0) + x(6)).Store(out + r * kSpectralColumns + i);
+      Weighted(x(3) - c, x(2) + x(4) - pair, x(1) + x(5) - pair, x(0) + x(6) - pair)
+          .Store(out + r * kSpectralColumns + i);
     }
   }
   for (int r = 0; r < frame; ++r) {
@@ -92,15 +110,21 @@ PB_INLINE void SplitColumns(const float* in, int group, float* plane, int slot) 
 template <typename V, int frame>
 void TransformColumns(SpectralWork& work, const ColumnBlock& block) {
   float* columns = work.columns[0].lane;
-  double* sums = work.column_sum.data() + block.slot;
-  float* means = work.column_mean.data() + block.slot;
-  for (int c = 0; c < kSpectralColumns; ++c) sums[c] = 0;
+  double sums[kSpectralColumns] = {};
+  float center = 0;
   if (block.gauss7) {
-    TakeFiltered<V, frame>(block, columns, sums);
+    center = CenterOf<V, frame>(block);
+    TakeFiltered<V, frame>(block, center, columns, sums);
   } else {
     TakePixels<V, frame>(block, columns, sums);
   }
-  for (int c = 0; c < kSpectralColumns; ++c) means[c] = static_cast<float>(sums[c] / frame);
+  alignas(64) float means[kSpectralColumns];
+  for (int c = 0; c < kSpectralColumns; ++c) {
+    means[c] = static_cast<float>(sums[c] / frame);
+    const auto slot = static_cast<std::size_t>(block.slot + c);
+    work.column_sum[slot] = sums[c] + double{center} * frame;
+    work.column_mean[slot] = double{center} + double{means[c]};
+  }
   const float* weight = work.column_weight.data();
   for (int i = 0; i < kSpectralLanes; i += V::kLanes) {
     const auto mean = LoadComplex<V>(means + i);

@@ -74,7 +74,7 @@ struct SpectralWork {
   std::vector<FloatBlock> columns;  ///< pixels, then transform of kSpectralColumns columns
   std::vector<FloatBlock> plane;    ///< transformed columns: [group][slot][re, im] of 16 ky
   std::vector<double> column_sum;   ///< of the pixels of the column in a slot
-  std::vector<float> column_mean;   ///< what was taken off it
+  std::vector<double> column_mean;  ///< what was taken off it
   std::vector<FloatBlock> scratch, power, edge_power;
   SpectralTally tally;
 };

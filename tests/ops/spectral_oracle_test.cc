@@ -1,0 +1,210 @@
+// spectral against NumPy in float64, on tissue and on noise.
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include <gtest/gtest.h>
+
+#include "ops/spectral_frames.h"
+#include "runtime/base/file.h"
+
+namespace patchbay::ops {
+namespace {
+
+std::string PythonPath() {
+  const char* given = std::getenv("PATCHBAY_PYTHON");
+  return given != nullptr ? given : PATCHBAY_DEFAULT_PYTHON;
+}
+
+/// A folder that goes away with the test.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string pattern =
+        (std::filesystem::temp_directory_path() / "patchbay-spectral-XXXXXX").string();
+    path_ = ::mkdtemp(pattern.data());
+  }
+  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+struct Place {
+  std::int64_t row, column;
+};
+
+struct Case {
+  SpectralOptions options;
+  std::vector<Place> frames;  ///< compared coefficient by coefficient
+};
+
+struct Image {
+  Json path;  ///< null for noise
+  std::int64_t height, width;
+};
+
+std::vector<Case> AllCases(const Image& image) {
+  std::vector<Case> cases;
+  for (const int frame : {64, 256, 512}) {
+    for (const SpectralWindow window : {SpectralWindow::kRect, SpectralWindow::kHann}) {
+      for (const SpectralPrefilter filter :
+           {SpectralPrefilter::kNone, SpectralPrefilter::kGauss7}) {
+        Case made;
+        made.options = {.frame = frame,
+                        .hop = std::min(frame, 128),
+                        .window = window,
+                        .prefilter = filter,
+                        .coefficients = true};
+        const std::int64_t rows = FramesAlong(image.height, made.options);
+        const std::int64_t columns = FramesAlong(image.width, made.options);
+        for (std::int64_t i = 0; i < rows; i += std::max<std::int64_t>(1, rows / 4)) {
+          made.frames.push_back({i, (i * 7) % columns});
+        }
+        made.frames.push_back({rows - 1, columns - 1});
+        cases.push_back(made);
+      }
+    }
+  }
+  return cases;
+}
+
+Json RequestOf(const Image& image, const std::vector<Case>& cases) {
+  Json request = {{"image", image.path},
+                  {"height", image.height},
+                  {"width", image.width},
+                  {"cases", Json::array()}};
+  for (const Case& c : cases) {
+    Json frames = Json::array();
+    for (const Place& place : c.frames) frames.push_back({place.row, place.column});
+    request["cases"].push_back({{"frame", c.options.frame},
+                                {"hop", c.options.hop},
+                                {"window", NameOf(c.options.window)},
+                                {"prefilter", NameOf(c.options.prefilter)},
+                                {"frames", frames}});
+  }
+  return request;
+}
+
+std::vector<std::uint8_t> ReadBytes(const std::string& path) {
+  const auto bytes = ReadFile(path, 1 << 28);
+  EXPECT_TRUE(bytes.ok()) << path;
+  return bytes.ok() ? std::vector<std::uint8_t>(bytes->begin(), bytes->end())
+                    : std::vector<std::uint8_t>();
+}
+
+SpectralPlane PlaneOf(const Image& image, const std::vector<std::uint8_t>& grey) {
+  return {grey.data(), image.width, 0, 0, image.height, image.width, image.height, image.width};
+}
+
+/// L1 distance of the histograms.
+double MovedIn(const SpectralSums& sums, const Json& expected) {
+  double moved = 0;
+  for (std::size_t i = 0; i < sums.histogram.size(); ++i) {
+    moved += std::abs(static_cast<double>(sums.histogram[i]) - expected[i].get<double>());
+  }
+  return moved;
+}
+
+void ExpectSameStatistics(const SpectralSums& sums, const Json& expected) {
+  EXPECT_EQ(sums.frames, expected["frames"].get<std::uint64_t>());
+  EXPECT_NEAR(MeanDb(sums), expected["mean_db"].get<double>(), 1e-3);
+  EXPECT_NEAR(StdDb(sums), expected["std_db"].get<double>(), 1e-3);
+  // On few coefficients chance alone moves more than the tolerance from one bin to the next where a
+  // level is rounded to q across the bin's edge.
+  const double coefficients = static_cast<double>(sums.frames) * 4 *
+                              std::pow(static_cast<double>(sums.ring_power.size() - 1), 2);
+  EXPECT_LE(MovedIn(sums, expected["quantised"]), 1e-3 * coefficients);
+  if (coefficients > 1e7) {
+    EXPECT_LE(MovedIn(sums, expected["histogram"]), 1e-3 * coefficients);
+  }
+  const std::vector<double> means = RingMeans(sums);
+  const int frame = 2 * (static_cast<int>(means.size()) - 1);
+  const std::vector<std::int64_t> counts = RingCounts(frame);
+  for (std::size_t k = 1; k < means.size(); ++k) {
+    const double power = expected["rings"][k].get<double>() / static_cast<double>(counts[k]);
+    EXPECT_NEAR(means[k], power, 1e-3 * power + 1e-3) << "ring " << k;
+  }
+}
+
+/// Every coefficient of every named frame, each counted on its own.
+void ExpectSameCoefficients(const Case& c, const SpectralPlane& plane,
+                            const std::vector<std::uint8_t>& raw) {
+  auto frames = SpectralFrames::Create(c.options);
+  ASSERT_TRUE(frames.ok());
+  const std::size_t each =
+      static_cast<std::size_t>(c.options.frame) * static_cast<std::size_t>(c.options.frame / 2 + 1);
+  ASSERT_EQ(raw.size(), c.frames.size() * each * sizeof(double));
+  std::vector<double> errors;
+  for (std::size_t i = 0; i < c.frames.size(); ++i) {
+    const Place& at = c.frames[i];
+    SpectralSums sums(c.options);
+    ASSERT_TRUE(
+        (*frames)->Add(plane, {at.row, at.row + 1, at.column, at.column + 1}, {}, sums).ok());
+    for (std::size_t k = 0; k < each; ++k) {
+      double level = 0;
+      std::memcpy(&level, raw.data() + (i * each + k) * sizeof level, sizeof level);
+      errors.push_back(
+          std::abs(static_cast<double>(sums.coefficient_q[k]) / kSpectralSteps - level));
+    }
+  }
+  std::sort(errors.begin(), errors.end());
+  // What float rounds off grows with the frame and shows where the prefilter leaves next to
+  // nothing.
+  const bool largest = c.options.frame == kMaxSpectralFrame;
+  EXPECT_LE(errors.back(), largest ? 0.3 : 0.1);
+  EXPECT_LE(errors[errors.size() - 1 - errors.size() / 1000], largest ? 0.02 : 0.01);
+}
+
+void ExpectNumpyAgrees(const Image& image) {
+  if (!std::filesystem::exists(PythonPath())) {
+    GTEST_SKIP() << "no Python at " << PythonPath() << " (PATCHBAY_PYTHON)";
+  }
+  const TemporaryFolder folder;
+  const std::vector<Case> cases = AllCases(image);
+  const std::string request_path = folder.path() + "/request.json";
+  std::ofstream(request_path) << DumpJson(RequestOf(image, cases));
+  const std::string log = folder.path() + "/log";
+  const std::string command = StrCat("'", PythonPath(), "' '", PATCHBAY_SPECTRAL_ORACLE, "' '",
+                                     request_path, "' '", folder.path(), "' >'", log, "' 2>&1");
+  if (std::system(command.c_str()) != 0) {
+    GTEST_SKIP() << "NumPy, Pillow or tifffile is missing: " << *ReadFile(log, 1 << 20);
+  }
+  const std::vector<std::uint8_t> rgb = ReadBytes(folder.path() + "/rgb.raw");
+  std::vector<std::uint8_t> grey(rgb.size() / 3);
+  GreyOfRgb(rgb.data(), static_cast<std::int64_t>(grey.size()), grey.data());
+  ASSERT_EQ(grey, ReadBytes(folder.path() + "/grey.raw"));
+  const SpectralPlane plane = PlaneOf(image, grey);
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    SCOPED_TRACE(DumpJson(ToJson(cases[i].options)));
+    const auto text = ReadFile(StrCat(folder.path(), "/", i, ".json"), 1 << 22);
+    ASSERT_TRUE(text.ok());
+    const auto expected = ParseJson(*text, "oracle");
+    ASSERT_TRUE(expected.ok());
+    SpectralOptions options = cases[i].options;
+    options.coefficients = false;
+    auto frames = SpectralFrames::Create(options);
+    ASSERT_TRUE(frames.ok());
+    SpectralSums sums(options);
+    const FrameRange all{0, FramesAlong(image.height, options), 0,
+                         FramesAlong(image.width, options)};
+    ASSERT_TRUE((*frames)->Add(plane, all, {}, sums).ok());
+    ExpectSameStatistics(sums, *expected);
+    ExpectSameCoefficients(cases[i], plane, ReadBytes(StrCat(folder.path(), "/", i, ".raw")));
+  }
+}
+
+TEST(SpectralOracle, EqualsNumpyOnStainedTissue) {
+  const char* data = std::getenv("PATCHBAY_TEST_DATA");
+  const std::string path = StrCat(data == nullptr ? "" : data, "/wsi/CMU-1-Small-Region.svs");
+  if (!std::filesystem::exists(path)) GTEST_SKIP() << "no PATCHBAY_TEST_DATA with wsi/";
+  ExpectNumpyAgrees({path, 2963, 2211});
+}
+
+TEST(SpectralOracle, EqualsNumpyOnNoise) { ExpectNumpyAgrees({nullptr, 517, 801}); }
+
+}  // namespace
+}  // namespace patchbay::ops
