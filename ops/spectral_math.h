@@ -10,15 +10,8 @@
 
 namespace patchbay::ops {
 
-/// The weights of gauss7 from the centre out: exp(-k^2 / 4.5), normalised to sum 1.
-inline constexpr float kGaussCentre = 0.27068223F, kGaussOne = 0.21674531F, kGaussTwo = 0.11128076F,
-                       kGaussThree = 0.03663285F;
-
-/// gauss7 along one axis: the centre and the sums of the pairs at distance one, two and three.
-PB_HOST_DEVICE inline float GaussOf(float centre, float one, float two, float three) {
-  const float far = fmaf(two, kGaussTwo, three * kGaussThree);
-  return fmaf(centre, kGaussCentre, fmaf(one, kGaussOne, far));
-}
+/// The weights of gauss7 at distance 1, 2 and 3: exp(-k^2 / 4.5), normalised to sum 1.
+inline constexpr float kGaussOne = 0.21674531F, kGaussTwo = 0.11128076F, kGaussThree = 0.03663285F;
 
 /// Coordinate `at` of an image of `side` pixels, reflected at its borders without repeating them;
 /// `at` lies less than `side` beyond.

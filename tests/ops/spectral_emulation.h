@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "ops/spectral_batches.h"
+#include "ops/spectral_columns_pass.h"
+#include "ops/spectral_rows_pass.h"
 
 namespace patchbay::ops {
 
