@@ -83,9 +83,9 @@ Status SendFrames(const RivalOptions& options, std::int64_t begin, std::int64_t 
   const std::int64_t width = rows->width(), strip = options.strip_rows;
   std::vector<std::uint8_t> grey(static_cast<std::size_t>((kKept + strip) * width));
   const auto read = [&](std::int64_t top, std::int64_t count, std::uint8_t* out) -> Status {
-    for (std::int64_t x = 0; x < width; x += SlideRows::kBlock) {
-      PB_RETURN_IF_ERROR(
-          rows->Read(top, x, count, std::min(SlideRows::kBlock, width - x), out + x, width));
+    const std::int64_t block = BlockColumns(count);
+    for (std::int64_t x = 0; x < width; x += block) {
+      PB_RETURN_IF_ERROR(rows->Read(top, x, count, std::min(block, width - x), out + x, width));
     }
     return absl::OkStatus();
   };

@@ -50,11 +50,15 @@ class StripWorkers {
       out += bytes;
     }
     std::vector<Status> ends(readers_.size());
-    std::atomic<std::int64_t> next = 0;
+    // Each core keeps to its columns, so that OpenSlide's cache holds the tiles that reads share.
     OnAllCores([&](std::size_t core) {
-      for (std::int64_t x; (x = next.fetch_add(SlideRows::kBlock)) < width() && ends[core].ok();) {
-        ends[core] = readers_[core]->Read(top, x, rows, std::min(SlideRows::kBlock, width() - x),
-                                          out + x, width());
+      const auto part = [&](std::size_t n) {
+        return width() * static_cast<std::int64_t>(n) / static_cast<std::int64_t>(readers_.size());
+      };
+      const std::int64_t block = BlockColumns(rows), right = part(core + 1);
+      for (std::int64_t x = part(core); x < right && ends[core].ok(); x += block) {
+        ends[core] =
+            readers_[core]->Read(top, x, rows, std::min(block, right - x), out + x, width());
       }
     });
     for (const Status& end : ends) PB_RETURN_IF_ERROR(end);

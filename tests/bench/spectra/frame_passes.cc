@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <mutex>
 
 namespace patchbay::bench {
@@ -9,16 +10,18 @@ namespace patchbay::bench {
 fftwf_plan PlanFrames(int batch, float* frames, fftwf_complex* spectra) {
   static std::mutex planner_mu;
   const std::lock_guard lock(planner_mu);
-  const int shape[] = {kFrame, kFrame};
+  const int shape[] = {kFrame, kFrame}, placed[] = {kFrame, kRowStride};
   return fftwf_plan_many_dft_r2c(2, shape, batch, frames, nullptr, 1, kFrame * kFrame, spectra,
-                                 nullptr, 1, kCoefficients, FFTW_MEASURE);
+                                 placed, 1, kSpectrum, FFTW_MEASURE);
 }
 
 FramePasses::FramePasses()
     : frames_(fftwf_alloc_real(std::size_t{kBatch} * kFrame * kFrame)),
-      levels_(fftwf_alloc_real(std::size_t{kBatch} * kCoefficients)),
-      spectra_(fftwf_alloc_complex(std::size_t{kBatch} * kCoefficients)),
-      plan_(PlanFrames(kBatch, frames_, spectra_)) {}
+      levels_(fftwf_alloc_real(std::size_t{kBatch} * kSpectrum)),
+      spectra_(fftwf_alloc_complex(std::size_t{kBatch} * kSpectrum)),
+      plan_(PlanFrames(kBatch, frames_, spectra_)) {
+  std::memset(spectra_, 0, sizeof(fftwf_complex) * kBatch * kSpectrum);  // what lies between rows
+}
 
 FramePasses::~FramePasses() {
   fftwf_destroy_plan(plan_);
@@ -44,16 +47,16 @@ void FramePasses::Finish() {
 
 void FramePasses::Transform() {
   fftwf_execute(plan_);
-  for (int i = 0; i < held_ * kCoefficients; ++i) {
+  for (int i = 0; i < held_ * kSpectrum; ++i) {
     const float power = spectra_[i][0] * spectra_[i][0] + spectra_[i][1] * spectra_[i][1];
     levels_[i] = std::max(power, 1.0F);
   }
-  for (int i = 0; i < held_ * kCoefficients; ++i) levels_[i] = 10.0F * std::log10(levels_[i]);
+  for (int i = 0; i < held_ * kSpectrum; ++i) levels_[i] = 10.0F * std::log10(levels_[i]);
 }
 
 void FramePasses::Count(int frames) {
   for (int row = 0; row < frames * kFrame; ++row) {
-    const float* level = levels_ + std::int64_t{row} * kHalfColumns;
+    const float* level = levels_ + std::int64_t{row} * kRowStride;
     float sum = 0, squares = 0;
     for (int x = 0; x < kHalfColumns; ++x) {
       sum += level[x];
@@ -65,7 +68,7 @@ void FramePasses::Count(int frames) {
   }
   const auto bin = [](float level) { return static_cast<std::size_t>(level * 4.0F); };
   for (int row = 0; row < frames * kFrame; ++row) {
-    const float* level = levels_ + std::int64_t{row} * kHalfColumns;
+    const float* level = levels_ + std::int64_t{row} * kRowStride;
     ++outcome_.counts[bin(level[0])];
     for (int x = 1; x + 1 < kHalfColumns; ++x) outcome_.counts[bin(level[x])] += 2;
     ++outcome_.counts[bin(level[kHalfColumns - 1])];

@@ -13,7 +13,7 @@ namespace patchbay::bench {
 /// A batch of frames, its spectra and its levels. One for each thread.
 class FramePasses {
  public:
-  static constexpr int kBatch = 4;  ///< frames; fastest here of 1 to 32
+  static constexpr int kBatch = 4;  ///< frames; 1 to 8 take the same time here
 
   FramePasses();
   FramePasses(const FramePasses&) = delete;

@@ -10,7 +10,9 @@
 namespace patchbay::bench {
 
 inline constexpr int kFrame = 256, kHop = 128, kKept = kFrame - kHop;
-inline constexpr int kHalfColumns = kFrame / 2 + 1, kCoefficients = kFrame * kHalfColumns;
+inline constexpr int kHalfColumns = kFrame / 2 + 1;
+/// Rows of a spectrum begin on whole vectors: FFTW is a fifth faster than with 129 in a row.
+inline constexpr int kRowStride = 132, kSpectrum = kFrame * kRowStride;
 inline constexpr int kBins = 640;
 inline constexpr double kBinDb = 0.25;
 

@@ -2,6 +2,7 @@
 //
 //   spectra_rivals a|b|b+|floor SLIDE [--cores N] [--strip ROWS] [--reader openslide|own]
 //   spectra_rivals crop SLIDE ROWS FILE
+//   spectra_rivals size SLIDE
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
@@ -11,6 +12,7 @@
 #include "runtime/base/json.h"
 #include "runtime/base/strings.h"
 #include "tests/bench/spectra/rivals.h"
+#include "tests/bench/spectra/slide_rows.h"
 
 namespace patchbay::bench {
 namespace {
@@ -39,6 +41,10 @@ StatusOr<Json> Run(const std::vector<std::string>& words) {
   if (words.size() == 4 && words[0] == "crop") {
     PB_RETURN_IF_ERROR(CropSlide(words[1], std::atol(words[2].c_str()), words[3]));
     return Json::object();
+  }
+  if (words.size() == 2 && words[0] == "size") {
+    PB_ASSIGN_OR_RETURN(const auto rows, SlideRows::Open(words[1], true));
+    return Json{{"size", {rows->width(), rows->height()}}};
   }
   if (words.size() < 2) return absl::InvalidArgumentError("usage: see the head of this file");
   PB_ASSIGN_OR_RETURN(const RivalOptions options, ParseOptions(words));

@@ -1,6 +1,7 @@
 // Grey pixels of a slide's rows, by OpenSlide's regions or by our own reader.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -9,11 +10,15 @@
 
 namespace patchbay::bench {
 
+/// Columns of one read of so many rows: a block of pixels that fits a core's cache.
+inline std::int64_t BlockColumns(std::int64_t rows) {
+  constexpr std::int64_t kBlockPixels = std::int64_t{1} << 19, kLeast = 256;
+  return std::max(kLeast, kBlockPixels / rows);
+}
+
 /// One for each thread.
 class SlideRows {
  public:
-  static constexpr std::int64_t kBlock = 2048;  ///< columns of one read
-
   static StatusOr<std::unique_ptr<SlideRows>> Open(const std::string& slide, bool own_reader);
   virtual ~SlideRows() = default;
 

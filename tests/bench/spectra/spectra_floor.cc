@@ -7,14 +7,11 @@
 #include <thread>
 #include <vector>
 
+#include "ops/spectral_frames.h"
 #include "runtime/base/strings.h"
 #include "tests/bench/spectra/frame_passes.h"
 #include "tests/bench/spectra/rivals.h"
 #include "workers/sources/image_source.h"
-#ifdef PATCHBAY_HAVE_SPECTRAL_FRAMES
-#include "ops/grey_math.h"
-#include "ops/spectral_frames.h"
-#endif
 
 namespace patchbay::bench {
 namespace {
@@ -79,7 +76,7 @@ void FillFrame(float* frame, int seed) {
 
 double TransformOnly(int core) {
   float* frame = fftwf_alloc_real(std::size_t{kFftBatch} * kFrame * kFrame);
-  fftwf_complex* spectrum = fftwf_alloc_complex(std::size_t{kFftBatch} * kCoefficients);
+  fftwf_complex* spectrum = fftwf_alloc_complex(std::size_t{kFftBatch} * kSpectrum);
   const fftwf_plan plan = PlanFrames(kFftBatch, frame, spectrum);
   for (int i = 0; i < kFftBatch; ++i) FillFrame(frame + i * kFrame * kFrame, core);
   const double start = ThreadSeconds();
@@ -123,14 +120,14 @@ struct RowStatistics {
 
 double StatisticsOnly(int core) {
   float* frame = fftwf_alloc_real(std::size_t{kFrame} * kFrame);
-  fftwf_complex* spectrum = fftwf_alloc_complex(kCoefficients);
+  fftwf_complex* spectrum = fftwf_alloc_complex(kSpectrum);
   const fftwf_plan plan = PlanFrames(1, frame, spectrum);
   FillFrame(frame, core);
   fftwf_execute(plan);
   RowStatistics statistics;
   const double start = ThreadSeconds();
   for (int i = 0; i < kTransforms; ++i) {
-    for (int y = 0; y < kFrame; ++y) statistics.Add(spectrum + std::int64_t{y} * kHalfColumns);
+    for (int y = 0; y < kFrame; ++y) statistics.Add(spectrum + std::int64_t{y} * kRowStride);
   }
   const double spent = ThreadSeconds() - start;
   fftwf_destroy_plan(plan);
@@ -140,7 +137,6 @@ double StatisticsOnly(int core) {
   return statistics.sum > 0 && statistics.counts[0][0] < 1U << 31 ? spent : 0;
 }
 
-#ifdef PATCHBAY_HAVE_SPECTRAL_FRAMES
 /// The op over the slide's first rows, grey in memory, a band of frames at a time.
 StatusOr<double> OpOnly(const std::string& slide, std::int64_t& frames) {
   PB_ASSIGN_OR_RETURN(const auto source, workers::OpenImage(slide));
@@ -167,7 +163,6 @@ StatusOr<double> OpOnly(const std::string& slide, std::int64_t& frames) {
   frames += static_cast<std::int64_t>(sums.frames);
   return ThreadSeconds() - start;
 }
-#endif
 
 }  // namespace
 
@@ -190,7 +185,6 @@ StatusOr<FloorTimes> MeasureFloor(const RivalOptions& options) {
   const double runs = static_cast<double>(options.cores) * kTransforms;
   times.fft_s = OnAllCores(options.cores, TransformOnly) / runs;
   times.statistics_s = OnAllCores(options.cores, StatisticsOnly) / runs;
-#ifdef PATCHBAY_HAVE_SPECTRAL_FRAMES
   std::vector<std::int64_t> frames(static_cast<std::size_t>(options.cores));
   const double spent = OnAllCores(options.cores, [&](int core) {
     return keep(core, OpOnly(options.slide, frames[static_cast<std::size_t>(core)]));
@@ -199,7 +193,6 @@ StatusOr<FloorTimes> MeasureFloor(const RivalOptions& options) {
   std::int64_t all = 0;
   for (const std::int64_t f : frames) all += f;
   times.op_s = spent / static_cast<double>(std::max<std::int64_t>(all, 1));
-#endif
   return times;
 }
 
