@@ -72,18 +72,32 @@ Status SyncDirectory(const std::string& path) {
   return absl::OkStatus();
 }
 
-Status WriteFileDurably(const std::string& path, std::span<const std::byte> bytes, unsigned mode) {
+namespace {
+
+Status WriteAndRename(const std::string& path, std::span<const std::byte> bytes, unsigned mode,
+                      bool durably) {
   const std::string temporary = StrCat(path, ".", Hex64(RandomU64()), ".tmp");
   const auto write = [&]() -> Status {
     PB_ASSIGN_OR_RETURN(UniqueFd fd, OpenFile(temporary, O_WRONLY | O_CREAT | O_EXCL, mode));
     PB_RETURN_IF_ERROR(WriteAt(fd.get(), 0, bytes, path));
-    if (fsync(fd.get()) != 0) return FromErrno("fsync", path, errno);
+    if (durably && fsync(fd.get()) != 0) return FromErrno("fsync", path, errno);
     if (rename(temporary.c_str(), path.c_str()) != 0) return FromErrno("rename", path, errno);
+    if (!durably) return absl::OkStatus();
     return SyncDirectory(std::filesystem::path(path).parent_path().string());
   };
   Status status = write();
   if (!status.ok()) unlink(temporary.c_str());
   return status;
+}
+
+}  // namespace
+
+Status WriteFileDurably(const std::string& path, std::span<const std::byte> bytes, unsigned mode) {
+  return WriteAndRename(path, bytes, mode, true);
+}
+
+Status ReplaceFile(const std::string& path, std::span<const std::byte> bytes, unsigned mode) {
+  return WriteAndRename(path, bytes, mode, false);
 }
 
 Status MakeDirectories(const std::string& path, unsigned mode) {

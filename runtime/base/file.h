@@ -55,6 +55,10 @@ StatusOr<std::string> ReadFile(const std::string& path, std::size_t max_bytes);
 Status WriteFileDurably(const std::string& path, std::span<const std::byte> bytes,
                         unsigned mode = 0644);
 
+/// The same without fsync: whoever reads `path` sees the former content or all of this one, after a
+/// power cut possibly neither.
+Status ReplaceFile(const std::string& path, std::span<const std::byte> bytes, unsigned mode = 0644);
+
 /// fsync of a folder, so that the names in it are durable.
 Status SyncDirectory(const std::string& path);
 

@@ -134,5 +134,8 @@ StatusOr<StoreRoots> CombineRoots(const ImageStoreSpec& spec,
 /// roots in attributes.patchbay. Written last: a store without a root zarr.json is not a store.
 Status WriteStoreMetadata(const std::string& store, const ImageStoreSpec& spec,
                           const StoreRoots& roots);
+/// The same, durable only once PublishStore has synced the store.
+Status DraftStoreMetadata(const std::string& store, const ImageStoreSpec& spec,
+                          const StoreRoots& roots);
 
 }  // namespace patchbay::zarr

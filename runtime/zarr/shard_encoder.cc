@@ -173,6 +173,7 @@ Status ShardEncoder::Append(const ConstTensorView& pixels, ShardPiece& piece) {
       chunk.size_bytes = piece.bytes.size() - chunk.offset;
     }
     piece.chunks.push_back(chunk);
+    PB_RETURN_IF_ERROR(after_chunk_());
   }
   return absl::OkStatus();
 }

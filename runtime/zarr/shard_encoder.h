@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "runtime/base/hash.h"
@@ -55,6 +56,9 @@ class ShardEncoder {
   ShardEncoder(const ImageStoreSettings& settings, std::vector<LevelSize> levels,
                const ShardPlace& place);
 
+  /// Called after each chunk; its error ends the work.
+  void AfterChunk(std::function<Status()> called) { after_chunk_ = std::move(called); }
+
   /// Once. InvalidArgument for a place outside its level; errors of `rows` pass through.
   StatusOr<EncodedShard> Encode(const ShardRows& rows);
   /// Once, after Encode: the chunks of levels[1], levels[2], ...
@@ -75,6 +79,7 @@ class ShardEncoder {
   const ImageStoreSettings& settings_;
   const std::vector<LevelSize> levels_;
   const ShardPlace place_;
+  std::function<Status()> after_chunk_ = [] { return absl::OkStatus(); };
   ChunkEncoder encoder_;
   PixelHasher hasher_;
   std::vector<std::byte> raw_, fill_row_;

@@ -216,8 +216,13 @@ Digest PixelsRoot(const std::vector<Digest>& levels) {
   return hash.Finish();
 }
 
-Status WriteStoreMetadata(const std::string& store, const ImageStoreSpec& spec,
-                          const StoreRoots& roots) {
+namespace {
+
+using FileWriter = Status (*)(const std::string& path, std::span<const std::byte> bytes,
+                              unsigned mode);
+
+Status WriteDocuments(const std::string& store, const ImageStoreSpec& spec, const StoreRoots& roots,
+                      FileWriter write_file) {
   PB_ASSIGN_OR_RETURN(MetadataDocuments documents, BuildMetadata(spec));
   Json& patchbay = documents["zarr.json"]["attributes"]["patchbay"];
   patchbay["digest"] = roots.bytes.Hex();
@@ -226,12 +231,24 @@ Status WriteStoreMetadata(const std::string& store, const ImageStoreSpec& spec,
     const std::string file = StrCat(store, "/", path);
     PB_RETURN_IF_ERROR(MakeDirectories(file.substr(0, file.rfind('/'))));
     const std::string text = document.dump(2) + "\n";
-    return WriteFileDurably(file, AsBytes(text));
+    return write_file(file, AsBytes(text), 0644);
   };
   for (const auto& [path, document] : documents) {
     if (path != "zarr.json") PB_RETURN_IF_ERROR(write(path, document));
   }
   return write("zarr.json", documents["zarr.json"]);
+}
+
+}  // namespace
+
+Status WriteStoreMetadata(const std::string& store, const ImageStoreSpec& spec,
+                          const StoreRoots& roots) {
+  return WriteDocuments(store, spec, roots, WriteFileDurably);
+}
+
+Status DraftStoreMetadata(const std::string& store, const ImageStoreSpec& spec,
+                          const StoreRoots& roots) {
+  return WriteDocuments(store, spec, roots, ReplaceFile);
 }
 
 }  // namespace patchbay::zarr

@@ -2,13 +2,13 @@
 // work left behind.
 #include <algorithm>
 #include <filesystem>
-
-#include <fcntl.h>
+#include <iterator>
 
 #include "runtime/base/file.h"
 #include "runtime/base/strings.h"
 #include "runtime/zarr/publish.h"
 #include "workers/jobs/ingest.h"
+#include "workers/jobs/ingest_check.h"
 #include "workers/jobs/ingest_publish.h"
 #include "workers/jobs/ingest_slide.h"
 #include "workers/jobs/result_file.h"
@@ -16,56 +16,35 @@
 namespace patchbay::workers {
 namespace {
 
-constexpr std::size_t kMaxRecordBytes = 16u << 20;
-constexpr std::size_t kHashBlockBytes = 4u << 20;
-
-Status CheckFileHash(TaskContext& context, const std::string& path,
-                     const zarr::ShardRecord& record) {
-  PB_ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(path, O_RDONLY));
-  Sha256 hash;
-  std::vector<std::byte> block(kHashBlockBytes);
-  for (std::uint64_t at = 0; at < record.size_bytes; at += block.size()) {
-    const auto take =
-        static_cast<std::size_t>(std::min<std::uint64_t>(block.size(), record.size_bytes - at));
-    PB_RETURN_IF_ERROR(ReadAt(fd.get(), at, std::span(block).first(take), path));
-    hash.Update(std::span<const std::byte>(block).first(take));
-    context.AddProgress();
-  }
-  if (hash.Finish() != record.digest) {
-    return absl::DataLossError(
-        StrCat("finalise: ", path, ": the file is not what its task committed"));
-  }
-  return context.CheckCancelled();
-}
-
-/// Every shard's record, held against what its task reported, and its file against the record.
+/// Every shard's record, as the checks saw it, of a file that has not changed since they read it.
 StatusOr<std::vector<zarr::ShardRecord>> CheckedRecords(TaskContext& context,
                                                         const IngestSlide& slide,
                                                         const std::string& slide_key,
                                                         std::uint64_t& absent_pieces) {
   const std::vector<zarr::ShardPlace> places = ShardPlaces(slide);
-  if (context.inputs.size() != places.size()) {
-    return absl::InternalError(StrCat("finalise: ", context.inputs.size(), " results for ",
-                                      places.size(), " zarr shards"));
+  const std::size_t checks = (places.size() + kShardsPerCheck - 1) / kShardsPerCheck;
+  if (context.inputs.size() != checks) {
+    return absl::InternalError(
+        StrCat("finalise: ", context.inputs.size(), " results of ", checks, " checks"));
   }
   std::vector<zarr::ShardRecord> records;
-  for (std::size_t i = 0; i < places.size(); ++i) {
-    const std::string path = slide.folders.Record(slide_key, RecordName(places[i]));
-    PB_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxRecordBytes));
-    PB_ASSIGN_OR_RETURN(const Json result, ParseJson(context.inputs[i], "shard result"));
-    if (result.value("record", "") != Sha256Of(text).Hex()) {
-      return absl::DataLossError(
-          StrCat("finalise: ", path, ": the record is not what its task reported"));
+  for (std::size_t i = 0; i < checks; ++i) {
+    PB_ASSIGN_OR_RETURN(StagedRecords staged,
+                        ReadRecords(slide, slide_key, places, i * kShardsPerCheck));
+    PB_ASSIGN_OR_RETURN(const Json seen, ParseJson(context.inputs[i], "check result"));
+    if (seen.value("records", "") != staged.Name().Hex()) {
+      return absl::DataLossError(StrCat("finalise: zarr shards from ",
+                                        RecordName(places[i * kShardsPerCheck]),
+                                        " on: the records are not what was checked"));
     }
-    PB_ASSIGN_OR_RETURN(const Json json, ParseJson(text, "shard record"));
-    PB_ASSIGN_OR_RETURN(zarr::ShardRecord record, zarr::ShardRecordFromJson(json));
-    if (places[i].level == 0) absent_pieces += json.value("absent_pieces", std::uint64_t{0});
-    if (record.size_bytes > 0) {
-      const std::string file =
-          StrCat(slide.folders.Store(slide_key), "/", zarr::ShardFileName(record.place));
-      PB_RETURN_IF_ERROR(CheckFileHash(context, file, record));
+    PB_ASSIGN_OR_RETURN(const Digest stamps, StampFiles(slide, slide_key, staged.records));
+    if (seen.value("stamps", "") != stamps.Hex()) {
+      // A lease that had lost its right repeated its commit, or somebody wrote here.
+      PB_RETURN_IF_ERROR(CheckFiles(context, slide, slide_key, staged.records));
     }
-    records.push_back(std::move(record));
+    absent_pieces += staged.absent_pieces;
+    std::move(staged.records.begin(), staged.records.end(), std::back_inserter(records));
+    context.AddProgress();
   }
   return records;
 }
@@ -79,7 +58,7 @@ Status WriteAndPublish(TaskContext& context, const IngestSlide& slide, const std
   spec.attributes["absent_tiles"] = outcome.absent_pieces;
   PB_ASSIGN_OR_RETURN(const zarr::StoreRoots roots, zarr::CombineRoots(spec, records));
   const std::string staged = slide.folders.Store(outcome.slide_key);
-  PB_RETURN_IF_ERROR(zarr::WriteStoreMetadata(staged, spec, roots));
+  PB_RETURN_IF_ERROR(zarr::DraftStoreMetadata(staged, spec, roots));
   context.AddProgress();
   PB_RETURN_IF_ERROR(context.CheckCancelled());
   PB_RETURN_IF_ERROR(zarr::PublishStore(staged, StrCat(slide.folders.out, "/", name)));

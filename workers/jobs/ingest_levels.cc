@@ -93,4 +93,15 @@ int StoredIndex(const std::vector<OutputLevel>& levels, int index) {
   return stored;
 }
 
+int FinestOfColumn(const std::vector<OutputLevel>& levels, int index, int coarser_max) {
+  if (coarser_max == 0) return index;
+  int finest = 0;
+  for (int i = 1; i <= index; ++i) {
+    const OutputLevel& level = levels[static_cast<std::size_t>(i)];
+    const bool has_pixels = level.from_source || !levels[static_cast<std::size_t>(i) - 1].stored;
+    if (has_pixels || i - finest > coarser_max) finest = i;
+  }
+  return finest;
+}
+
 }  // namespace patchbay::workers

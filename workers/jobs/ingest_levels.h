@@ -32,4 +32,9 @@ StatusOr<std::vector<OutputLevel>> PlanLevels(const ImageLayout& source,
 /// Place of levels[index] among the stored ones: its array's name in the store.
 int StoredIndex(const std::vector<OutputLevel>& levels, int index);
 
+/// The finer stored level from whose pixels, level after level, levels[index] is averaged, at most
+/// `coarser_max` levels below it; `index` itself for a level that is decoded from the source, or
+/// averaged from stored pixels. Levels with one finest are made together (zarr::CoarserLevels).
+int FinestOfColumn(const std::vector<OutputLevel>& levels, int index, int coarser_max);
+
 }  // namespace patchbay::workers

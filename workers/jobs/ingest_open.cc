@@ -1,11 +1,13 @@
 // One slide: what is it, is its store there already, and which shards make it.
 #include <algorithm>
+#include <map>
 
 #include <sys/stat.h>
 
 #include "runtime/base/file.h"
 #include "runtime/base/strings.h"
 #include "workers/jobs/ingest.h"
+#include "workers/jobs/ingest_check.h"
 #include "workers/jobs/ingest_publish.h"
 #include "workers/jobs/ingest_slide.h"
 #include "workers/sources/digest_cache.h"
@@ -15,68 +17,80 @@ namespace {
 
 constexpr std::size_t kMaxShardTasks = 15'000;
 
-/// The tasks of the level above whose pixels this shard averages: at most four. `first_of_level` is
-/// the place of each level's first shard in the task list.
-std::vector<std::uint32_t> ParentsOf(const IngestSlide& slide,
-                                     const std::vector<std::uint32_t>& first_of_level,
-                                     const zarr::ShardPlace& place) {
-  std::vector<std::uint32_t> parents;
+/// What must be committed before a shard can be made: the shards below it of its column's finest
+/// level, or for one of that level the at most four it averages, if it is not from the source.
+std::vector<zarr::ShardPlace> ParentsOf(const IngestSlide& slide, const zarr::ShardPlace& place) {
+  const LevelColumn column = ColumnOf(slide, place.level);
+  if (place.level != column.finest) return FinestBelow(slide, column, place);
   const OutputLevel& level =
       slide.levels[static_cast<std::size_t>(LevelOfStored(slide.levels, place.level))];
-  if (level.from_source) return parents;
+  if (level.from_source) return {};
   const OutputLevel& parent = slide.levels[static_cast<std::size_t>(level.parent)];
-  if (!parent.stored) return parents;
-  const zarr::LevelSize grid = zarr::ShardGridOf(slide.store, {parent.height, parent.width});
-  for (std::int64_t row = 2 * place.row; row < std::min(2 * place.row + 2, grid.height); ++row) {
-    for (std::int64_t column = 2 * place.column;
-         column < std::min(2 * place.column + 2, grid.width); ++column) {
-      parents.push_back(protocol::kSpawnedBase +
-                        first_of_level[static_cast<std::size_t>(place.level) - 1] +
-                        static_cast<std::uint32_t>(row * grid.width + column));
-    }
-  }
-  return parents;
+  if (!parent.stored) return {};
+  const LevelColumn both{place.level - 1,
+                         {{parent.height, parent.width}, {level.height, level.width}}};
+  return FinestBelow(slide, both, place);
 }
 
-std::uint64_t PixelsOf(const IngestSlide& slide, const zarr::ShardPlace& place) {
-  const OutputLevel& level =
-      slide.levels[static_cast<std::size_t>(LevelOfStored(slide.levels, place.level))];
+/// Pixels that are encoded with a shard, and little more than none for one that only joins what was
+/// encoded before.
+std::uint64_t WeightOf(const IngestSlide& slide, const zarr::ShardPlace& place) {
+  const LevelColumn column = ColumnOf(slide, place.level);
+  const zarr::LevelSize level = column.sizes[static_cast<std::size_t>(place.level - column.finest)];
   const std::int64_t side = slide.store.shard_px;
-  return static_cast<std::uint64_t>(std::min(side, level.height - place.row * side) *
-                                    std::min(side, level.width - place.column * side));
+  const auto pixels = static_cast<std::uint64_t>(std::min(side, level.height - place.row * side) *
+                                                 std::min(side, level.width - place.column * side));
+  if (place.level != column.finest) return pixels / 32 + 1;
+  std::uint64_t weight = 0;
+  for (std::size_t i = 0; i < column.sizes.size(); ++i) weight += pixels >> (2 * i);
+  return weight;
 }
 
+protocol::TaskSpec TaskOf(const IngestSlide& slide, const std::string& op, const Json& payload,
+                          const std::string& label) {
+  protocol::TaskSpec task;
+  task.op = op;
+  task.payload = DumpJson(payload);
+  task.group = static_cast<std::uint32_t>(slide.index) + 1;
+  task.label = StrCat("slide ", slide.index, " ", label);
+  return task;
+}
+
+/// One task a shard, one check for every few of them, and the finalise.
 std::vector<protocol::TaskSpec> TasksFor(const IngestSlide& slide, const std::string& slide_key,
                                          const std::vector<zarr::ShardPlace>& places) {
-  std::vector<protocol::TaskSpec> tasks;
-  protocol::TaskSpec finalise;
   const Json names = {
       {"job_key", slide.folders.job_key}, {"slide", slide.index}, {"slide_key", slide_key}};
-  std::vector<std::uint32_t> first_of_level;
+  std::vector<protocol::TaskSpec> tasks;
+  std::map<std::string, std::uint32_t> number_of;
   for (const zarr::ShardPlace& place : places) {
-    if (place.level == static_cast<int>(first_of_level.size())) {
-      first_of_level.push_back(static_cast<std::uint32_t>(tasks.size()));
-    }
-    protocol::TaskSpec task;
     Json payload = names;
     payload["level"] = place.level;
     payload["row"] = place.row;
     payload["column"] = place.column;
-    task.op = "ingest.shard";
-    task.payload = DumpJson(payload);
-    task.depends_on = ParentsOf(slide, first_of_level, place);
-    task.group = static_cast<std::uint32_t>(slide.index) + 1;
-    task.label = StrCat("slide ", slide.index, " level ", place.level, " shard ", place.row, ",",
-                        place.column);
-    task.weight = PixelsOf(slide, place);
-    finalise.depends_on.push_back(protocol::kSpawnedBase +
-                                  static_cast<std::uint32_t>(tasks.size()));
+    protocol::TaskSpec task =
+        TaskOf(slide, "ingest.shard", payload,
+               StrCat("level ", place.level, " shard ", place.row, ",", place.column));
+    for (const zarr::ShardPlace& parent : ParentsOf(slide, place)) {
+      task.depends_on.push_back(number_of.at(RecordName(parent)));
+    }
+    task.weight = WeightOf(slide, place);
+    number_of[RecordName(place)] =
+        protocol::kSpawnedBase + static_cast<std::uint32_t>(tasks.size());
     tasks.push_back(std::move(task));
   }
-  finalise.op = "ingest.finalise";
-  finalise.payload = DumpJson(names);
-  finalise.group = static_cast<std::uint32_t>(slide.index) + 1;
-  finalise.label = StrCat("slide ", slide.index, " finalise");
+  protocol::TaskSpec finalise = TaskOf(slide, "ingest.finalise", names, "finalise");
+  for (std::size_t first = 0; first < places.size(); first += kShardsPerCheck) {
+    Json payload = names;
+    payload["first"] = first;
+    protocol::TaskSpec check = TaskOf(slide, "ingest.check", payload, StrCat("check ", first));
+    for (std::size_t i = first; i < std::min(first + kShardsPerCheck, places.size()); ++i) {
+      check.depends_on.push_back(protocol::kSpawnedBase + static_cast<std::uint32_t>(i));
+    }
+    finalise.depends_on.push_back(protocol::kSpawnedBase +
+                                  static_cast<std::uint32_t>(tasks.size()));
+    tasks.push_back(std::move(check));
+  }
   tasks.push_back(std::move(finalise));
   return tasks;
 }
@@ -85,8 +99,9 @@ std::vector<protocol::TaskSpec> TasksFor(const IngestSlide& slide, const std::st
 Status PrepareStaging(const IngestSlide& slide, const std::string& slide_key,
                       const zarr::ImageStoreSpec& spec) {
   PB_RETURN_IF_ERROR(MakeDirectories(StrCat(slide.folders.Staging(slide_key), "/records"), 0700));
+  PB_RETURN_IF_ERROR(MakeDirectories(slide.folders.Pieces(slide_key), 0700));
   PB_RETURN_IF_ERROR(MakeDirectories(slide.folders.Store(slide_key)));
-  return zarr::WriteStoreMetadata(slide.folders.Store(slide_key), spec, zarr::StoreRoots{});
+  return zarr::DraftStoreMetadata(slide.folders.Store(slide_key), spec, zarr::StoreRoots{});
 }
 
 StatusOr<TaskOutput> OpenSlide(TaskContext& context) {

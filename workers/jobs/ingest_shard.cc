@@ -1,164 +1,22 @@
 // One zarr shard: pixels from the source or from the finer level, encoded, committed by rename.
-#include <algorithm>
-#include <cstring>
 #include <filesystem>
+#include <future>
 
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "runtime/base/file.h"
 #include "runtime/base/strings.h"
-#include "runtime/zarr/array.h"
-#include "runtime/zarr/downsample.h"
+#include "runtime/zarr/shard_encoder.h"
 #include "workers/jobs/ingest.h"
+#include "workers/jobs/ingest_pixels.h"
 #include "workers/jobs/ingest_slide.h"
 
 namespace patchbay::workers {
 namespace {
 
-/// Most pixels decoded at once; a larger shard is made in bands of whole chunk rows. Larger means
-/// fewer source tiles decoded twice at the seams; below malloc's largest heap block the memory is
-/// taken from the kernel once.
-constexpr std::int64_t kMaxBandBytes = std::int64_t{16} << 20;
 constexpr std::size_t kMaxRecordBytes = 16u << 20;
 constexpr std::size_t kMaxShardFileBytes = std::size_t{4} << 30;
-
-/// Pixels of a box of one output level, interleaved. Not initialised: whoever resizes it fills it.
-struct Pixels {
-  std::unique_ptr<std::byte[]> bytes;
-  std::size_t capacity = 0;
-  TensorView view;
-
-  void Resize(std::int64_t height, std::int64_t width, const zarr::ImageStoreSettings& store) {
-    const std::int64_t pixel = store.channels * static_cast<std::int64_t>(SizeOf(store.dtype));
-    const auto size = static_cast<std::size_t>(height * width * pixel);
-    if (size > capacity) {
-      bytes = std::make_unique_for_overwrite<std::byte[]>(size);
-      capacity = size;
-    }
-    view = ContiguousView<3>(bytes.get(), store.dtype, {height, width, store.channels});
-  }
-};
-
-/// Reads boxes of output levels: from the source, from the finer level's zarr shards, or by
-/// averaging on the fly.
-class LevelReader {
- public:
-  LevelReader(const TaskContext& context, const IngestSlide& slide, const std::string& slide_key)
-      : context_(context), slide_(slide), store_path_(slide.folders.Store(slide_key)) {}
-
-  /// `box` lies inside the level. Absent source tiles are the store's fill value.
-  Status Read(int level_index, const Box& box, Pixels& out) {
-    PB_RETURN_IF_ERROR(context_.CheckCancelled());
-    const OutputLevel& level = slide_.levels[static_cast<std::size_t>(level_index)];
-    out.Resize(box.height, box.width, slide_.store);
-    if (level.from_source) return ReadSource(level.source_level, box, out);
-    const OutputLevel& parent = slide_.levels[static_cast<std::size_t>(level.parent)];
-    const Box wide = Intersect(Box2D(box.y * 2, box.x * 2, box.height * 2, box.width * 2),
-                               Box2D(0, 0, parent.height, parent.width));
-    if (!parent.stored) {
-      Pixels finer;
-      PB_RETURN_IF_ERROR(Read(level.parent, wide, finer));
-      return zarr::DownsampleByTwo(finer.view, out.view);
-    }
-    finer_.Resize(wide.height, wide.width, slide_.store);
-    PB_RETURN_IF_ERROR(ReadStored(StoredIndex(slide_.levels, level.parent), wide, finer_));
-    return zarr::DownsampleByTwo(finer_.view, out.view);
-  }
-
-  /// Pieces of the source that are absent in what was read so far.
-  std::uint64_t absent_pieces() const { return absent_pieces_; }
-
- private:
-  Status ReadSource(int source_level, const Box& box, Pixels& out) {
-    if (scratch_ == nullptr) scratch_ = slide_.source->MakeScratch();
-    PB_RETURN_IF_ERROR(slide_.source->Fetch(source_level, box, encoded_));
-    for (const EncodedPiece& piece : encoded_.pieces) absent_pieces_ += piece.absent ? 1 : 0;
-    return slide_.source->Decode(encoded_, out.view,
-                                 static_cast<std::uint8_t>(slide_.store.fill_value), *scratch_);
-  }
-
-  /// Axes of the array are c, y, x; the pixels are interleaved.
-  Status ReadStored(int stored, const Box& box, Pixels& out) {
-    PB_ASSIGN_OR_RETURN(const zarr::Array array,
-                        zarr::Array::Open(StrCat(store_path_, "/", stored)));
-    zarr::Region region;
-    region.origin = {0, box.y, box.x};
-    region.shape = {slide_.store.channels, box.height, box.width};
-    TensorView planar = out.view;
-    planar.shape = {slide_.store.channels, box.height, box.width};
-    planar.stride_bytes = {out.view.stride_bytes[2], out.view.stride_bytes[0],
-                           out.view.stride_bytes[1]};
-    return array.ReadRegion(region, planar);
-  }
-
-  const TaskContext& context_;
-  const IngestSlide& slide_;
-  std::string store_path_;
-  std::unique_ptr<DecodeScratch> scratch_;
-  EncodedPatch encoded_;
-  Pixels finer_;  ///< of a stored parent
-  std::uint64_t absent_pieces_ = 0;
-};
-
-/// Gives EncodeShard its chunks out of bands of decoded rows, so that a tile that spans chunks is
-/// decoded once.
-class BandedPixels {
- public:
-  BandedPixels(TaskContext& context, const IngestSlide& slide, LevelReader& reader,
-               const zarr::ShardPlace& place)
-      : context_(context),
-        slide_(slide),
-        reader_(reader),
-        level_(LevelOfStored(slide.levels, place.level)) {
-    const OutputLevel& level = slide.levels[static_cast<std::size_t>(level_)];
-    const std::int64_t side = slide.store.shard_px;
-    shard_ = Intersect(Box2D(place.row * side, place.column * side, side, side),
-                       Box2D(0, 0, level.height, level.width));
-    const std::int64_t chunk = slide.store.chunk_px;
-    const std::int64_t row_bytes =
-        shard_.width * slide.store.channels * static_cast<std::int64_t>(SizeOf(slide.store.dtype));
-    band_rows_ =
-        std::max<std::int64_t>(1, kMaxBandBytes / std::max<std::int64_t>(1, row_bytes * chunk)) *
-        chunk;
-  }
-
-  Status Chunk(std::int64_t row, std::int64_t column, const TensorView& out) {
-    const std::int64_t chunk = slide_.store.chunk_px;
-    const std::int64_t y = row * chunk;
-    if (band_.height == 0 || y < band_.y || y >= band_.y + band_.height)
-      PB_RETURN_IF_ERROR(ReadBand(y));
-    const std::int64_t pixel = pixels_.view.stride_bytes[1];
-    const std::byte* from = pixels_.view.data + (y - band_.y) * pixels_.view.stride_bytes[0] +
-                            (column * chunk - band_.x) * pixel;
-    for (std::int64_t r = 0; r < out.shape[0]; ++r) {
-      std::memcpy(out.data + r * out.stride_bytes[0], from + r * pixels_.view.stride_bytes[0],
-                  static_cast<std::size_t>(out.shape[1] * pixel));
-    }
-    context_.AddProgress();
-    return context_.CheckCancelled();
-  }
-
-  std::uint64_t raw_bytes() const {
-    return static_cast<std::uint64_t>(shard_.Pixels() * slide_.store.channels) *
-           SizeOf(slide_.store.dtype);
-  }
-
- private:
-  Status ReadBand(std::int64_t y) {
-    band_ = Intersect(Box2D(y, shard_.x, band_rows_, shard_.width), shard_);
-    context_.AddProgress();
-    return reader_.Read(level_, band_, pixels_);
-  }
-
-  TaskContext& context_;
-  const IngestSlide& slide_;
-  LevelReader& reader_;
-  int level_;
-  Box shard_, band_{0, 0, 0, 1, 0, 0};
-  std::int64_t band_rows_ = 0;
-  Pixels pixels_;
-};
 
 /// The record of a shard that an earlier lease committed, if its file is still what the record
 /// says.
@@ -229,30 +87,121 @@ StatusOr<zarr::ShardPlace> PlaceOf(const TaskContext& context, const IngestSlide
   return place;
 }
 
+/// One task's shard and what is needed to make and commit it.
+class ShardTask {
+ public:
+  ShardTask(TaskContext& context, const IngestSlide& slide, const std::string& slide_key,
+            const zarr::ShardPlace& place)
+      : context_(context),
+        slide_(slide),
+        slide_key_(slide_key),
+        place_(place),
+        column_(ColumnOf(slide, place.level)),
+        reader_(context, slide, slide_key),
+        pixels_(context, slide, reader_, place) {}
+
+  /// The text of the committed record.
+  StatusOr<std::string> Make() {
+    if (place_.level != column_.finest) {
+      if (const auto assembled = FromPieces(); assembled.ok()) {
+        PB_RETURN_IF_ERROR(Commit(*assembled));
+        RemovePieces();
+        return record_;
+      }
+      column_.sizes = {column_.sizes[static_cast<std::size_t>(place_.level - column_.finest)]};
+    }
+    zarr::ShardEncoder encoder(slide_.store, column_.sizes, place_);
+    encoder.AfterChunk([this] {
+      context_.AddProgress();
+      return context_.CheckCancelled();
+    });
+    PB_ASSIGN_OR_RETURN(const zarr::EncodedShard shard,
+                        encoder.Encode([this](std::int64_t row) { return pixels_.Rows(row); }));
+    // The disk takes the shard while the coarser levels are made. The future waits at its end.
+    const auto committing = std::async(std::launch::async, [&] { return Commit(shard); });
+    PB_ASSIGN_OR_RETURN(const auto pieces, encoder.EncodeCoarser());
+    for (const zarr::ShardPiece& piece : pieces) {
+      PB_RETURN_IF_ERROR(ReplaceFile(PiecePath(piece.level, place_.row, place_.column),
+                                     zarr::SerialisePiece(piece), 0600));
+    }
+    raw_pixels_ = pixels_.pixels();
+    for (std::size_t i = 1; i < column_.sizes.size(); ++i)
+      raw_pixels_ += pixels_.pixels() >> (2 * i);
+    committing.wait();
+    PB_RETURN_IF_ERROR(status_);
+    return record_;
+  }
+
+  /// Pixels that were encoded.
+  std::int64_t raw_pixels() const { return raw_pixels_; }
+
+ private:
+  Status Commit(const zarr::EncodedShard& shard) {
+    Json json = zarr::ToJson(shard.record);
+    json["absent_pieces"] = reader_.absent_pieces();
+    record_ = DumpJson(json);
+    status_ = CommitShard(context_, slide_.folders, slide_key_, shard, record_);
+    return status_;
+  }
+
+  std::string PiecePath(int level, std::int64_t row, std::int64_t column) const {
+    return StrCat(slide_.folders.Pieces(slide_key_), "/", RecordName({level, row, column}));
+  }
+
+  /// The shards of the column's finest level that lie below this one.
+  std::vector<std::string> PiecePaths() const {
+    std::vector<std::string> paths;
+    for (const zarr::ShardPlace& finest : FinestBelow(slide_, column_, place_)) {
+      paths.push_back(PiecePath(place_.level, finest.row, finest.column));
+    }
+    return paths;
+  }
+
+  /// Any error means: not to be had, make it from pixels.
+  StatusOr<zarr::EncodedShard> FromPieces() const {
+    std::vector<zarr::ShardPiece> pieces;
+    for (const std::string& path : PiecePaths()) {
+      PB_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxShardFileBytes));
+      PB_ASSIGN_OR_RETURN(zarr::ShardPiece piece, zarr::ParsePiece(AsBytes(text)));
+      pieces.push_back(std::move(piece));
+      context_.AddProgress();
+      PB_RETURN_IF_ERROR(context_.CheckCancelled());
+    }
+    return zarr::AssembleShard(
+        slide_.store, column_.sizes[static_cast<std::size_t>(place_.level - column_.finest)],
+        place_, pieces);
+  }
+
+  void RemovePieces() const {
+    for (const std::string& path : PiecePaths()) unlink(path.c_str());
+  }
+
+  TaskContext& context_;
+  const IngestSlide& slide_;
+  const std::string& slide_key_;
+  const zarr::ShardPlace place_;
+  LevelColumn column_;
+  LevelReader reader_;
+  ShardPixels pixels_;
+  std::string record_;
+  Status status_;
+  std::int64_t raw_pixels_ = 0;
+};
+
 StatusOr<TaskOutput> MakeShard(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const IngestSlide slide, OpenIngestSlide(context));
   PB_ASSIGN_OR_RETURN(const std::string slide_key,
                       JsonString(context.payload, "slide_key", "ingest payload"));
   PB_ASSIGN_OR_RETURN(const zarr::ShardPlace place, PlaceOf(context, slide));
   context.AddProgress();
-  LevelReader reader(context, slide, slide_key);
-  BandedPixels pixels(context, slide, reader, place);
-  TaskOutput output;
-  output.progress_bytes = pixels.raw_bytes();
   PB_ASSIGN_OR_RETURN(const auto committed, CommittedRecord(slide.folders, slide_key, place));
   std::string record = committed.value_or("");
+  TaskOutput output;
   if (!committed) {
-    const zarr::LevelSize size = StoredSizes(slide.levels)[static_cast<std::size_t>(place.level)];
-    PB_ASSIGN_OR_RETURN(
-        const zarr::EncodedShard shard,
-        zarr::EncodeShard(slide.store, size, place,
-                          [&](std::int64_t row, std::int64_t column, const TensorView& out) {
-                            return pixels.Chunk(row, column, out);
-                          }));
-    Json json = zarr::ToJson(shard.record);
-    json["absent_pieces"] = reader.absent_pieces();
-    record = DumpJson(json);
-    PB_RETURN_IF_ERROR(CommitShard(context, slide.folders, slide_key, shard, record));
+    ShardTask task(context, slide, slide_key, place);
+    PB_ASSIGN_OR_RETURN(record, task.Make());
+    output.progress_bytes = static_cast<std::uint64_t>(task.raw_pixels() * slide.store.channels) *
+                            SizeOf(slide.store.dtype);
   }
   output.result = DumpJson({{"record", Sha256Of(record).Hex()}});
   return output;

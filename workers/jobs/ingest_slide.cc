@@ -1,6 +1,9 @@
 #include "workers/jobs/ingest_slide.h"
 
+#include <algorithm>
+
 #include "runtime/base/strings.h"
+#include "runtime/zarr/shard_encoder.h"
 
 namespace patchbay::workers {
 namespace {
@@ -65,6 +68,34 @@ std::vector<zarr::ShardPlace> ShardPlaces(const IngestSlide& slide) {
       for (std::int64_t column = 0; column < grid.width; ++column) {
         places.push_back({static_cast<int>(level), row, column});
       }
+    }
+  }
+  return places;
+}
+
+LevelColumn ColumnOf(const IngestSlide& slide, int level) {
+  const int coarser = zarr::CoarserLevels(slide.store);
+  const int finest = FinestOfColumn(slide.levels, LevelOfStored(slide.levels, level), coarser);
+  LevelColumn column;
+  column.finest = StoredIndex(slide.levels, finest);
+  for (int i = finest; i < static_cast<int>(slide.levels.size()); ++i) {
+    if (FinestOfColumn(slide.levels, i, coarser) != finest) break;
+    const OutputLevel& member = slide.levels[static_cast<std::size_t>(i)];
+    column.sizes.push_back({member.height, member.width});
+  }
+  return column;
+}
+
+std::vector<zarr::ShardPlace> FinestBelow(const IngestSlide& slide, const LevelColumn& column,
+                                          const zarr::ShardPlace& place) {
+  std::vector<zarr::ShardPlace> places;
+  const int above = place.level - column.finest;
+  const zarr::LevelSize grid = zarr::ShardGridOf(slide.store, column.sizes[0]);
+  for (std::int64_t row = place.row << above; row < std::min((place.row + 1) << above, grid.height);
+       ++row) {
+    for (std::int64_t x = place.column << above;
+         x < std::min((place.column + 1) << above, grid.width); ++x) {
+      places.push_back({column.finest, row, x});
     }
   }
   return places;

@@ -35,6 +35,20 @@ int LevelOfStored(const std::vector<OutputLevel>& levels, int stored);
 /// Every shard of the store: level by level, row-major. The order of tasks, inputs and records.
 std::vector<zarr::ShardPlace> ShardPlaces(const IngestSlide& slide);
 
+/// Stored levels whose shards are made together: from the pixels of the finest, the others by
+/// averaging.
+struct LevelColumn {
+  int finest = 0;                      ///< stored level
+  std::vector<zarr::LevelSize> sizes;  ///< of `finest` and those above it, at least one
+};
+
+/// The column that stored level `level` belongs to.
+LevelColumn ColumnOf(const IngestSlide& slide, int level);
+
+/// The shards of the column's finest level that shard `place` of one of its levels is made from.
+std::vector<zarr::ShardPlace> FinestBelow(const IngestSlide& slide, const LevelColumn& column,
+                                          const zarr::ShardPlace& place);
+
 /// "0.3.1": names a shard's record.
 std::string RecordName(const zarr::ShardPlace& place);
 

@@ -1,13 +1,14 @@
 // Where an ingest keeps what is not finished, and what it tells people about what is. Layout and
 // life: notes/ and README.md of this folder.
 //
-//   OUT/.patchbay-ingest/<job key>/manifest.json       expanded sources, owner-only
-//   OUT/.patchbay-ingest/<job key>/slides/<i>.json     staging key, then outcome of slide i
-//   OUT/.patchbay-ingest/<slide key>/store/            the store as it grows; renamed to OUT/<name>
-//   when complete OUT/.patchbay-ingest/<slide key>/records/          one record beside every
-//   committed zarr shard OUT/.patchbay-ingest/<slide key>/<lease>/          one lease's
-//   half-written files OUT/manifest.csv                                   store, source, digests;
-//   owner-only
+// Below OUT/.patchbay-ingest:
+//   <job key>/manifest.json     expanded sources, owner-only
+//   <job key>/slides/<i>.json   staging key, then outcome of slide i
+//   <slide key>/store/          the store as it grows; renamed to OUT/<name> when complete
+//   <slide key>/records/        one record beside every committed zarr shard
+//   <slide key>/pieces/         coarser levels' chunks on their way to their shard; may be lost
+//   <slide key>/<lease>/        one lease's half-written files
+// OUT/manifest.csv: store, source, digests; owner-only.
 #pragma once
 
 #include <cstdint>
@@ -34,6 +35,9 @@ struct IngestFolders {
   std::string Staging(const std::string& slide_key) const { return StrCat(Root(), "/", slide_key); }
   std::string Store(const std::string& slide_key) const {
     return StrCat(Staging(slide_key), "/store");
+  }
+  std::string Pieces(const std::string& slide_key) const {
+    return StrCat(Staging(slide_key), "/pieces");
   }
   std::string Record(const std::string& slide_key, const std::string& shard) const {
     return StrCat(Staging(slide_key), "/records/", shard, ".json");
