@@ -8,6 +8,7 @@
 #include "ops/flip.h"
 #include "ops/normalize.h"
 #include "ops/rotate90.h"
+#include "ops/spectral_launch.h"
 
 namespace patchbay::ops {
 
@@ -26,6 +27,8 @@ int LaunchNormalizeKernel(const NormalizeConstants&, const Strided&, const Strid
   return 0;
 }
 int LaunchChainKernel(const ChainKernelBatch&, memory::GpuStream) { return 0; }
+int LaunchSpectralRows(const spectral_passes::RowsPass&, int, memory::GpuStream) { return 0; }
+int LaunchSpectralColumns(const spectral_passes::ColumnsPass&, memory::GpuStream) { return 0; }
 
 }  // namespace patchbay::ops
 

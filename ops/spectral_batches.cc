@@ -198,6 +198,44 @@ SpectralTables::SpectralTables(const SpectralOptions& options) {
   FillRings(rings);
 }
 
+RowsPass RowsPassOf(const SpectralBatch& batch, const SpectralOptions& options,
+                    const PassPixels& pixels, const PassMemory& memory) {
+  RowsPass pass{};
+  pass.pixels = pixels;
+  pass.first_row = batch.frames.row_begin * options.hop;
+  pass.first_column = batch.frames.column_begin * options.hop;
+  pass.rows = batch.rows;
+  pass.columns = batch.columns;
+  pass.hop = options.hop;
+  pass.strip_frames = StripFrames(options.hop);
+  pass.gauss7 = options.prefilter == SpectralPrefilter::kGauss7 ? 1 : 0;
+  pass.d_twiddle = memory.twiddle;
+  pass.d_window = options.window == SpectralWindow::kHann ? memory.window : nullptr;
+  pass.d_strips = memory.strips;
+  pass.d_spectra = memory.spectra;
+  pass.d_sums = memory.row_sums;
+  return pass;
+}
+
+ColumnsPass ColumnsPassOf(const SpectralBatch& batch, const SpectralOptions& options,
+                          const PassMemory& memory) {
+  ColumnsPass pass{};
+  pass.d_spectra = memory.spectra;
+  pass.d_sums = memory.row_sums;
+  pass.columns = batch.columns;
+  pass.hop = options.hop;
+  pass.d_frames = memory.wanted;
+  pass.frames = static_cast<int>(batch.wanted.size());
+  pass.sum_bits = options.prefilter == SpectralPrefilter::kGauss7 ? kFilteredSumBits : 0;
+  pass.d_twiddle = memory.twiddle;
+  pass.d_window = options.window == SpectralWindow::kHann ? memory.window : nullptr;
+  pass.d_rings = memory.rings;
+  pass.d_tally = memory.tally;
+  pass.d_coefficient_q = options.coefficients ? memory.coefficient_q : nullptr;
+  pass.d_coefficient_qq = options.coefficients ? memory.coefficient_qq : nullptr;
+  return pass;
+}
+
 void AddTally(const GpuTally& tally, std::uint64_t frames,
               std::span<const std::uint64_t> coefficient_q,
               std::span<const std::uint64_t> coefficient_qq, SpectralSums& sums) {

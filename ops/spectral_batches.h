@@ -49,6 +49,27 @@ struct SpectralTables {
   spectral_passes::RingTables rings;
 };
 
+/// Where the passes of one batch read and write; on a GPU, its memory.
+struct PassMemory {
+  const spectral_passes::ComplexFloat* twiddle = nullptr;  ///< SpectralTables' own
+  const float* window = nullptr;                           ///< read under a window only
+  const spectral_passes::RingTables* rings = nullptr;
+  const std::uint32_t* wanted = nullptr;  ///< the batch's lists
+  const std::uint32_t* strips = nullptr;
+  spectral_passes::ComplexFloat* spectra = nullptr;  ///< rows * columns * 128
+  spectral_passes::RowSum* row_sums = nullptr;       ///< rows * columns
+  spectral_passes::GpuTally* tally = nullptr;
+  std::uint64_t* coefficient_q = nullptr;  ///< nullptr, or 256 * 129
+  std::uint64_t* coefficient_qq = nullptr;
+};
+
+spectral_passes::RowsPass RowsPassOf(const SpectralBatch& batch, const SpectralOptions& options,
+                                     const spectral_passes::PassPixels& pixels,
+                                     const PassMemory& memory);
+spectral_passes::ColumnsPass ColumnsPassOf(const SpectralBatch& batch,
+                                           const SpectralOptions& options,
+                                           const PassMemory& memory);
+
 /// Adds what `frames` frames left in `tally` to `sums`; the coefficient arrays are empty or of the
 /// sizes of sums'.
 void AddTally(const spectral_passes::GpuTally& tally, std::uint64_t frames,

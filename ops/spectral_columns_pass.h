@@ -9,12 +9,12 @@ namespace patchbay::ops::spectral_passes {
 struct ColumnsShared {
   /// [s][k][column of the tile]; then the powers, [ky][column], over `re`.
   PointExchange points;
-  std::uint32_t histogram[kPassWarps][kPassBins];
+  std::uint32_t histogram[kHistogramsOfBlock][kPassBins];
   ComplexFloat twiddle[256];
   float window[kGpuFrame];
   std::int64_t part[kGpuFrame];  ///< of the frame's sum, and offsets of its rows
   std::int32_t offset[kGpuFrame];
-  std::uint64_t total_q[kPassThreads], total_qq[kPassThreads];
+  std::uint64_t total_q[kPoints], total_qq[kPoints];  ///< of what a block's threads have counted
 };
 
 template <bool coefficients>
@@ -107,7 +107,7 @@ PB_DEVICE_CODE void CountColumn(Block& block, const ColumnsPass& pass, int tile,
     const std::uint32_t q = StepsOfPower(power);
     sum += q;
     state.qq += static_cast<std::uint64_t>(q) * q;
-    block.Add(&sm.histogram[t / 32][q / kPassStepsPerBin], once ? 1u : 2u);
+    block.Add(&sm.histogram[t % kHistogramsOfBlock][q / kPassStepsPerBin], once ? 1u : 2u);
     if constexpr (coefficients) {
       state.point_q[k2] += q;
       state.point_qq[k2] += static_cast<std::uint64_t>(q) * q;
@@ -162,6 +162,14 @@ PB_DEVICE_CODE void CountTile(Block& block, const ColumnsPass& pass, int tile, i
   block.Phase([&](int t, State& state) { AddRing(pass, tile, t, state, sm); });
 }
 
+/// 16 threads each add up 16 parts.
+PB_DEVICE_CODE void SumParts(int t, const std::int64_t* part, std::uint64_t* total) {
+  if (t >= kPoints) return;
+  std::uint64_t sum = 0;
+  for (int i = 0; i < kPoints; ++i) sum += static_cast<std::uint64_t>(part[t * kPoints + i]);
+  total[t] = sum;
+}
+
 /// A block's counters into the tally.
 template <bool coefficients, typename Block>
 PB_DEVICE_CODE void FlushColumns(Block& block, const ColumnsPass& pass, int tile,
@@ -169,10 +177,9 @@ PB_DEVICE_CODE void FlushColumns(Block& block, const ColumnsPass& pass, int tile
   using State = ColumnsState<coefficients>;
   const auto once = [&](int t) { return tile == kEdgeTile || (tile == 0 && t % kPoints == 0); };
   block.Phase([&](int t, State& state) {
-    sm.total_q[t] = state.q * (once(t) ? 1 : 2);
-    sm.total_qq[t] = state.qq * (once(t) ? 1 : 2);
-    const int ring = pass.d_rings->ring[tile][t];
+    sm.part[t] = static_cast<std::int64_t>(state.q * (once(t) ? 1 : 2));
     if (pass.d_rings->count[tile][t] != 0) {
+      const int ring = pass.d_rings->ring[tile][t];
       block.Add(&pass.d_tally->ring_low[ring], state.ring_low);
       block.Add(&pass.d_tally->ring_high[ring], state.ring_high);
     }
@@ -184,28 +191,27 @@ PB_DEVICE_CODE void FlushColumns(Block& block, const ColumnsPass& pass, int tile
         block.Add(&pass.d_coefficient_qq[at], state.point_qq[k2]);
       }
     }
-  });
-  block.Phase([&](int t, State&) {
     for (int bin = t; bin < kPassBins; bin += kPassThreads) {
       std::uint64_t count = 0;
-      for (int warp = 0; warp < kPassWarps; ++warp) count += sm.histogram[warp][bin];
+      for (int copy = 0; copy < kHistogramsOfBlock; ++copy) count += sm.histogram[copy][bin];
       if (count != 0) block.Add(&pass.d_tally->histogram[bin], count);
     }
-    if (t % kPoints != 0) return;
-    for (int i = 1; i < kPoints; ++i) {
-      sm.total_q[t] += sm.total_q[t + i];
-      sm.total_qq[t] += sm.total_qq[t + i];
-    }
   });
+  block.Phase([&](int t, State&) { SumParts(t, sm.part, sm.total_q); });
+  block.Phase([&](int t, State& state) {
+    sm.part[t] = static_cast<std::int64_t>(state.qq * (once(t) ? 1 : 2));
+  });
+  block.Phase([&](int t, State&) { SumParts(t, sm.part, sm.total_qq); });
   block.Phase([&](int t, State&) {
     if (t != 0) return;
-    for (int i = kPoints; i < kPassThreads; i += kPoints) {
-      sm.total_q[0] += sm.total_q[i];
-      sm.total_qq[0] += sm.total_qq[i];
+    std::uint64_t q = 0, qq = 0;
+    for (int i = 0; i < kPoints; ++i) {
+      q += sm.total_q[i];
+      qq += sm.total_qq[i];
     }
-    block.Add(&pass.d_tally->sum_q, sm.total_q[0]);
-    block.Add(&pass.d_tally->sum_qq_low, sm.total_qq[0] & 0xFFFFFFFFu);
-    block.Add(&pass.d_tally->sum_qq_high, sm.total_qq[0] >> 32);
+    block.Add(&pass.d_tally->sum_q, q);
+    block.Add(&pass.d_tally->sum_qq_low, qq & 0xFFFFFFFFu);
+    block.Add(&pass.d_tally->sum_qq_high, qq >> 32);
   });
 }
 
@@ -216,8 +222,8 @@ PB_DEVICE_CODE void CountColumns(Block& block, const ColumnsPass& pass, int tile
   block.Phase([&](int t, ColumnsState<coefficients>&) {
     sm.twiddle[t] = pass.d_twiddle[t];
     if (pass.d_window != nullptr) sm.window[t] = pass.d_window[t];
-    for (int warp = 0; warp < kPassWarps; ++warp) {
-      for (int bin = t; bin < kPassBins; bin += kPassThreads) sm.histogram[warp][bin] = 0;
+    for (int copy = 0; copy < kHistogramsOfBlock; ++copy) {
+      for (int bin = t; bin < kPassBins; bin += kPassThreads) sm.histogram[copy][bin] = 0;
     }
   });
   const int items = tile == kEdgeTile ? (pass.frames + kPoints - 1) / kPoints : pass.frames;

@@ -27,6 +27,8 @@ inline constexpr int kStripPitch = 1160;
 /// The columns pass: kx 0 to 127 in tiles of 16; kx 128 of 16 frames is one more tile, the last.
 inline constexpr int kTiles = 9, kEdgeTile = 8;
 inline constexpr int kPassBins = 640, kPassStepsPerBin = 256;
+/// Neighbouring threads count in different histograms: fewer of a warp meet at one counter.
+inline constexpr int kHistogramsOfBlock = 2;
 inline constexpr int kPassRingBits = 14;
 /// No thread of the columns pass adds up more coefficients of one ring.
 inline constexpr int kMaxRingEntries = 96;

@@ -10,7 +10,6 @@ template <bool gauss7>
 struct RowsShared {
   PointExchange points;
   ComplexFloat twiddle[256];
-  float window[kGpuFrame];
   std::int32_t sums[kPoints][kPoints][2];
   std::int32_t fine_sums[kPoints][gauss7 ? kPoints : 1][2];
   std::int32_t filtered[gauss7 ? kStripRows * kStripPitch : 1];  ///< down the columns, less 128
@@ -208,7 +207,7 @@ PB_DEVICE_CODE void TransformRows(Block& block, const RowsPass& pass, const Stri
                        state, sm);
     if (pass.d_window != nullptr) {
       PB_UNROLL for (int m = 0; m < kPoints; ++m) {
-        const float w = sm.window[kPoints * m + s];
+        const float w = pass.d_window[kPoints * m + s];
         state.z[m] = {state.z[m].re * w, state.z[m].im * w};
       }
     }
@@ -248,10 +247,7 @@ PB_DEVICE_CODE void TransformRows(Block& block, const RowsPass& pass, const Stri
 /// What a block needs before its first strip.
 template <bool gauss7, typename Block>
 PB_DEVICE_CODE void PrepareRows(Block& block, const RowsPass& pass, RowsShared<gauss7>& sm) {
-  block.Phase([&](int t, RowsState&) {
-    sm.twiddle[t] = pass.d_twiddle[t];
-    if (pass.d_window != nullptr) sm.window[t] = pass.d_window[t];
-  });
+  block.Phase([&](int t, RowsState&) { sm.twiddle[t] = pass.d_twiddle[t]; });
 }
 
 /// Every transform of one strip.

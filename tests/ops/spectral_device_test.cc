@@ -429,5 +429,110 @@ TEST(SpectralBatches, RefuseBlocksThatLackPixels) {
   EXPECT_TRUE(frames.Add(whole, {2, 2, 0, 3}, {}, sums).ok());
 }
 
+TEST(SpectralDevice, RefusesWhatItCannotCount) {
+  EXPECT_EQ(CreateDeviceSpectralFrames({.frame = 128, .hop = 64}, 0).status().code(),
+            absl::StatusCode::kUnimplemented);
+  EXPECT_EQ(CreateDeviceSpectralFrames({.hop = 3}, 0).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_FALSE(CreateDeviceSpectralFrames({}, 1'000).ok()) << "there is no such GPU";
+}
+
+TEST(SpectralDevice, WithoutAGpuIsAnError) {
+  if (!memory::ListGpus().empty()) GTEST_SKIP() << "this machine has a GPU";
+  const Status made = CreateDeviceSpectralFrames({}, 0).status();
+  EXPECT_TRUE(made.code() == absl::StatusCode::kUnimplemented ||
+              made.code() == absl::StatusCode::kUnavailable ||
+              made.code() == absl::StatusCode::kInternal)
+      << made;
+}
+
+std::unique_ptr<SpectralFrames> OnDevice(const SpectralOptions& options) {
+  auto made = CreateDeviceSpectralFrames(options, 0);
+  EXPECT_TRUE(made.ok()) << made.status();
+  return std::move(*made);
+}
+
+TEST(SpectralOnGpu, HasTheBitsOfTheEmulation) {
+  PB_NEED_GPU();
+  for (SpectralOptions options : Variants()) {
+    options.coefficients = true;
+    for (const int kind : {0, 1, 2}) {
+      SCOPED_TRACE(StrCat(TextOf(options), " kind ", kind));
+      const Picture picture(1'400, 1'300, kind);
+      const FrameRange all = picture.Frames(options);
+      EmulatedSpectralFrames emulated(options);
+      EXPECT_EQ(Counted(*OnDevice(options), options, picture.plane(), all),
+                Counted(emulated, options, picture.plane(), all));
+    }
+  }
+}
+
+TEST(SpectralOnGpu, CountsEveryFrameOfALargeImageWhateverItsBlocks) {
+  PB_NEED_GPU();
+  for (const SpectralOptions& options : Variants()) {
+    SCOPED_TRACE(TextOf(options));
+    const Picture picture(4'000, 9'000);
+    const FrameRange all = picture.Frames(options);
+    const auto frames = OnDevice(options);
+    const SpectralSums whole = Counted(*frames, options, picture.plane(), all);
+    ExpectClose(whole, Counted(*Cpu(options), options, picture.plane(), all));
+    SpectralSums parts(options), other(options);
+    for (std::int64_t i = 0; i < all.row_end; ++i) {
+      ASSERT_TRUE(frames->Add(picture.plane(), {i, i + 1, 0, 31}, {}, parts).ok());
+      ASSERT_TRUE(frames->Add(picture.plane(), {i, i + 1, 31, all.column_end}, {}, parts).ok());
+      ASSERT_TRUE(frames->Add(picture.plane(), {i, i + 1, 0, 1}, {}, other).ok());
+    }
+    EXPECT_EQ(parts.frames, 0u) << "counted before Finish";
+    ASSERT_TRUE(frames->Finish().ok());
+    EXPECT_EQ(parts, whole);
+    EXPECT_EQ(other.frames, static_cast<std::uint64_t>(all.row_end));
+  }
+}
+
+TEST(SpectralOnGpu, TakesInterleavedPixelsAndOnlyWantedFrames) {
+  PB_NEED_GPU();
+  const Picture red(900, 1'200, 0), green(900, 1'200, 1), blue(900, 1'200, 0, 9);
+  std::vector<std::uint8_t> rgb;
+  for (std::size_t i = 0; i < red.pixels.size(); ++i) {
+    rgb.insert(rgb.end(), {red.pixels[i], green.pixels[i], blue.pixels[i]});
+  }
+  const SpectralPlane block = {rgb.data(), 3'600, 0, 0, 900, 1'200, 900, 1'200};
+  for (const SpectralChannel channel : {SpectralChannel::kGrey, SpectralChannel::kRgb}) {
+    const SpectralOptions options{.channel = channel};
+    const FrameRange all = red.Frames(options);
+    std::vector<std::uint8_t> wanted(static_cast<std::size_t>(all.row_end * all.column_end));
+    for (std::size_t i = 0; i < wanted.size(); i += 3) wanted[i] = 1;
+    const auto channels = static_cast<std::size_t>(SpectralChannels(options));
+    std::vector<SpectralSums> made(channels, SpectralSums(options)), expected = made;
+    const auto frames = OnDevice(options);
+    ASSERT_TRUE(frames->AddRgb(block, all, wanted, made).ok());
+    ASSERT_TRUE(frames->Finish().ok());
+    EmulatedSpectralFrames emulated(options);
+    ASSERT_TRUE(emulated.AddRgb(block, all, wanted, expected).ok());
+    EXPECT_EQ(made, expected);
+  }
+}
+
+TEST(SpectralOnGpu, RefusesAsTheCpuDoes) {
+  PB_NEED_GPU();
+  const SpectralOptions options;
+  const Picture picture(300, 300);
+  const auto frames = OnDevice(options);
+  SpectralSums sums(options), others(SpectralOptions{.frame = 128, .hop = 64});
+  const auto code = [&](const SpectralPlane& plane, const FrameRange& range, SpectralSums& into) {
+    return frames->Add(plane, range, {}, into).code();
+  };
+  EXPECT_EQ(code(picture.plane(), {0, 2, 0, 1}, sums), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(code(picture.plane(), {0, 1, 0, 1}, others), absl::StatusCode::kInvalidArgument);
+  std::vector<SpectralSums> many(kMaxDeviceSums + 1, SpectralSums(options));
+  for (std::size_t i = 0; i < kMaxDeviceSums; ++i) {
+    EXPECT_EQ(code(picture.plane(), {0, 1, 0, 1}, many[i]), absl::StatusCode::kOk);
+  }
+  EXPECT_EQ(code(picture.plane(), {0, 1, 0, 1}, many.back()), absl::StatusCode::kResourceExhausted);
+  ASSERT_TRUE(frames->Finish().ok());
+  EXPECT_EQ(many[0].frames, 1u);
+  EXPECT_EQ(code(picture.plane(), {0, 1, 0, 1}, many.back()), absl::StatusCode::kOk);
+}
+
 }  // namespace
 }  // namespace patchbay::ops

@@ -81,41 +81,25 @@ class EmulatedSpectralFrames : public SpectralFrames {
     const auto places = static_cast<std::size_t>(batch.rows * batch.columns);
     std::vector<ComplexFloat> spectra(places * kGpuHalf);
     std::vector<RowSum> row_sums(places);
-    const bool gauss = options_.prefilter == SpectralPrefilter::kGauss7;
-    const float* window = options_.window == SpectralWindow::kHann ? tables_->window : nullptr;
-    const RowsPass rows = {from,
-                           batch.frames.row_begin * options_.hop,
-                           batch.frames.column_begin * options_.hop,
-                           batch.rows,
-                           batch.columns,
-                           options_.hop,
-                           StripFrames(options_.hop),
-                           gauss,
-                           tables_->twiddle,
-                           window,
-                           batch.strips.data(),
-                           spectra.data(),
-                           row_sums.data()};
-    if (gauss) {
+    GpuTally tally{};
+    std::vector<std::uint64_t> q(sums.coefficient_q.size()), qq(sums.coefficient_qq.size());
+    const PassMemory memory = {tables_->twiddle,
+                               tables_->window,
+                               &tables_->rings,
+                               batch.wanted.data(),
+                               batch.strips.data(),
+                               spectra.data(),
+                               row_sums.data(),
+                               &tally,
+                               q.data(),
+                               qq.data()};
+    const RowsPass rows = RowsPassOf(batch, options_, from, memory);
+    if (options_.prefilter == SpectralPrefilter::kGauss7) {
       RunRows<true>(rows, batch.strips);
     } else {
       RunRows<false>(rows, batch.strips);
     }
-    GpuTally tally{};
-    std::vector<std::uint64_t> q(sums.coefficient_q.size()), qq(sums.coefficient_qq.size());
-    const ColumnsPass columns = {spectra.data(),
-                                 row_sums.data(),
-                                 batch.columns,
-                                 options_.hop,
-                                 batch.wanted.data(),
-                                 static_cast<int>(batch.wanted.size()),
-                                 gauss ? kFilteredSumBits : 0,
-                                 tables_->twiddle,
-                                 window,
-                                 &tables_->rings,
-                                 &tally,
-                                 q.data(),
-                                 qq.data()};
+    const ColumnsPass columns = ColumnsPassOf(batch, options_, memory);
     for (int tile = 0; tile < kTiles; ++tile) {
       for (int block = 0; block < blocks_; ++block) {
         if (options_.coefficients) {
