@@ -13,11 +13,13 @@ constexpr std::int64_t kUnitPixels = std::int64_t{1} << 19;
 /// Most bytes of the planes that a strip keeps, and most columns: wider images are cut into panels.
 constexpr std::int64_t kMaxPlaneBytes = std::int64_t{128} << 20;
 constexpr std::int64_t kMaxPanelPixels = 131'072;
-/// Frames of 256 that a core measures in about a second, decoding included.
-constexpr std::int64_t kFramesOfASecond = 8'192;
+/// Values transformed in about a second by one core, decoding included, at the usual strip; a
+/// larger strip asks for longer tasks.
+constexpr std::int64_t kValuesOfASecond = std::int64_t{8'192} * 256 * 256;
+constexpr std::int64_t kUsualStrip = 1024;
 /// A task of more would keep its worker for a minute; then decoding tiles twice costs next to
 /// nothing.
-constexpr std::int64_t kMostFrames = 60 * kFramesOfASecond;
+constexpr std::int64_t kMostValues = 60 * kValuesOfASecond;
 constexpr std::int64_t kLeastStrips = 8;
 /// Most strips of one slide: their results travel in one message.
 constexpr std::int64_t kMaxStrips = 192;
@@ -58,9 +60,10 @@ std::int64_t BestCut(const SpectraGrid& grid, std::int64_t row, std::int64_t fir
 }
 
 std::int64_t StripRows(const SpectraGrid& grid, std::int64_t strip, std::int64_t columns) {
-  std::int64_t rows =
-      std::max(CeilDiv(kLeastStrips * strip, grid.options.hop), CeilDiv(kFramesOfASecond, columns));
-  rows = std::clamp<std::int64_t>(kMostFrames / columns, 1, rows);
+  const std::int64_t row_values = columns * grid.options.frame * grid.options.frame;
+  std::int64_t rows = std::max(CeilDiv(kLeastStrips * strip, grid.options.hop),
+                               CeilDiv(kValuesOfASecond / kUsualStrip * strip, row_values));
+  rows = std::clamp<std::int64_t>(kMostValues / row_values, 1, rows);
   const std::int64_t panels = CeilDiv(grid.columns, columns);
   const std::int64_t most = std::max<std::int64_t>(1, kMaxStrips / panels);
   const std::int64_t strips = std::clamp<std::int64_t>(grid.rows / rows, 1, most);

@@ -84,13 +84,13 @@ class StripMeasure {
       : context_(context),
         order_(order),
         grid_(grid),
-        engine_(std::move(engine)),
         wanted_(order.frames, order.wanted),
         units_(order.image, UnitsOf(grid, order.frames, wanted_)),
         decoder_(order.image, grid),
         planes_(grid, LeftOf(grid, order.frames), WidthOf(grid, order.frames)),
         next_row_(order.frames.row_begin),
-        band_end_(order.frames.row_begin) {
+        band_end_(order.frames.row_begin),
+        engine_(std::move(engine)) {
     result_.sums.assign(static_cast<std::size_t>(ops::SpectralChannels(grid.options)),
                         ops::SpectralSums(grid.options));
     for (std::uint8_t frame : order.wanted) result_.frames_off_tissue += frame == 0 ? 1 : 0;
@@ -108,6 +108,7 @@ class StripMeasure {
       PB_RETURN_IF_ERROR(Measure(*unit));
       units_.GiveBack(std::move(unit));
     }
+    PB_RETURN_IF_ERROR(engine_->Finish());
     return std::move(result_);
   }
 
@@ -189,7 +190,6 @@ class StripMeasure {
   TaskContext& context_;
   const StripOrder& order_;
   const SpectraGrid grid_;
-  std::unique_ptr<ops::SpectralFrames> engine_;
   WantedFrames wanted_;
   UnitsAhead units_;
   UnitDecoder decoder_;
@@ -199,6 +199,8 @@ class StripMeasure {
   /// Frames [next_row_, band_end_) become complete with the band that is being decoded; of them
   /// those before next_column_ are measured.
   std::int64_t next_row_ = 0, band_end_ = 0, next_column_ = 0;
+  /// Goes first: what it still counts goes into result_.
+  std::unique_ptr<ops::SpectralFrames> engine_;
 };
 
 }  // namespace

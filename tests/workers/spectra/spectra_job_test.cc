@@ -42,30 +42,24 @@ void ExpectFiguresOf(const Json& part, const std::vector<ops::SpectralSums>& sum
             std::vector<double>(rings.begin() + 1, rings.end()));
 }
 
-TEST(SpectraJob, AnySplitGivesTheSumsOfTheWholeImage) {
+TEST(SpectraJob, AnyStripGivesTheSumsOfTheWholeImage) {
   TemporaryFolder folder;
-  ASSERT_TRUE(WriteTiff(folder.File("a.tif"), {PatternImage(900, 1500)}).ok());
-  int run = 0;
-  for (const Json& settings :
-       {Json::object(), Json{{"prefilter", "gauss7"}, {"window", "hann"}, {"channel", "rgb"}},
-        Json{{"frame", 64}, {"hop", 48}, {"prefilter", "gauss7"}},
-        Json{{"frame", 128}, {"hop", 128}}}) {
-    const ops::SpectralOptions options = ParseSpectraSettings(settings)->spectral;
-    const std::vector<ops::SpectralSums> whole = WholeImageSums(folder.File("a.tif"), options);
-    for (const int strip : {32, 64, 1024}) {
-      Json with_strip = settings;
-      with_strip["strip"] = strip;
-      const std::string out = folder.File(StrCat("out", run++));
-      TinyScheduler job = RunSpectraJob(SpectraManifestFor({folder.File("a.tif")}, out), with_strip,
-                                        static_cast<unsigned>(run));
-      for (const Status& failure : job.Failures()) ADD_FAILURE() << Describe(failure);
-      ASSERT_EQ(DocumentIn(out)["slides"].size(), 1u);
-      ExpectFiguresOf(DocumentIn(out)["slides"][0], whole, options);
-      if (strip == 32) {
-        EXPECT_GT(job.CountOf("spectra.strip"), 3u);
-      }
-    }
+  ASSERT_TRUE(WriteTiff(folder.File("a.tif"), {PatternImage(700, 1500)}).ok());
+  const Json settings = {{"frame", 64}, {"hop", 8}, {"prefilter", "gauss7"}, {"channel", "rgb"}};
+  const ops::SpectralOptions options = ParseSpectraSettings(settings)->spectral;
+  const std::vector<ops::SpectralSums> whole = WholeImageSums(folder.File("a.tif"), options);
+  std::size_t most = 0;
+  for (const int strip : {32, 64, 1024}) {
+    Json with_strip = settings;
+    with_strip["strip"] = strip;
+    const std::string out = folder.File(StrCat("out", strip));
+    TinyScheduler job = RunSpectraJob(SpectraManifestFor({folder.File("a.tif")}, out), with_strip);
+    for (const Status& failure : job.Failures()) ADD_FAILURE() << Describe(failure);
+    ASSERT_EQ(DocumentIn(out)["slides"].size(), 1u);
+    ExpectFiguresOf(DocumentIn(out)["slides"][0], whole, options);
+    most = std::max(most, job.CountOf("spectra.strip"));
   }
+  EXPECT_GT(most, 2u);
 }
 
 TEST(SpectraJob, RealSlideGivesTheSumsOfTheWholeImage) {
@@ -99,8 +93,11 @@ TEST(SpectraJob, OrderRepeatsAndKillsDoNotChangeAByte) {
       job.repeat_every = static_cast<int>(seed);
       job.repeats_exactly = "spectra.strip";
       job.stop_after = killed_after > 14 ? 0 : killed_after;
-      job.Submit("spectra.plan",
-                 {{"strip", 32 << seed}, {"coefficients", true}, {"channel", "rgb"}});
+      job.Submit("spectra.plan", {{"frame", 64},
+                                  {"hop", 10},
+                                  {"strip", 16 << seed},
+                                  {"coefficients", true},
+                                  {"channel", "rgb"}});
       job.Run();
       ASSERT_TRUE(job.Failures().empty()) << Describe(job.Failures()[0]);
       if (job.ResultOf("spectra.summary").is_null()) continue;
@@ -138,7 +135,8 @@ TEST(SpectraJob, FinishedSlidesOfAKilledRunAreNotMeasuredAgain) {
   TinyScheduler next = RunSpectraJob(manifest, Json::object());
   EXPECT_EQ(next.CountOf("spectra.slide"), 1u);
   int adopted = 0;
-  for (const Json& slide : next.ResultOf("spectra.summary")["slides"]) {
+  const Json summary = next.ResultOf("spectra.summary");
+  for (const Json& slide : summary["slides"]) {
     EXPECT_EQ(slide["pixel_bytes"], slide["already_there"].get<bool>() ? 0 : 400 * 400 * 3);
     adopted += slide["already_there"].get<bool>() ? 1 : 0;
   }
@@ -218,10 +216,8 @@ TEST(SpectraJob, OnlyTheManifestNamesFilesAndOnlyItsOwnerReadsIt) {
   ASSERT_TRUE(WriteFileDurably(folder.File("not.tif"), AsBytes("no slide")).ok());
   RunSpectraJob(SpectraManifestFor({folder.path()}, folder.File(".out")), Json::object());
   for (const auto& [name, bytes] : FilesIn(folder.File(".out"))) {
-    const bool is_hidden = name == "manifest.csv" || name.starts_with(".patchbay-spectra/");
-    EXPECT_EQ(bytes.find("Anna") != std::string::npos, is_hidden && bytes.find("path") != 0)
-        << name;
-    if (is_hidden) continue;
+    if (name == "manifest.csv" || name.ends_with("/manifest.json")) continue;
+    EXPECT_EQ(bytes.find("Anna"), std::string::npos) << name;
     EXPECT_EQ(bytes.find(folder.path()), std::string::npos) << name;
   }
   struct stat st {};
