@@ -2,6 +2,8 @@
 #pragma once
 
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "runtime/base/status.h"
 
@@ -13,5 +15,9 @@ StatusOr<std::string> AbsolutePath(const std::string& path);
 
 /// A folder with Zarr metadata in it.
 bool IsStore(const std::string& path);
+
+/// Errors come back from workers without paths; the user's own terminal may show them. Replaces
+/// every "`word` N" by paths[N]; true when there was one that has no path.
+bool NameNumbered(std::string& text, std::string_view word, const std::vector<std::string>& paths);
 
 }  // namespace patchbay::cli

@@ -35,6 +35,18 @@ void ReadSlides(SlideOrder& order) {
   }
 }
 
+/// Replaces "OUT", as workers call the output folder, where it stands as a path.
+void NameOut(std::string& text, const std::string& out) {
+  constexpr std::string_view kName = "OUT";
+  for (std::size_t at = 0; (at = text.find(kName, at)) != std::string::npos;) {
+    const std::size_t end = at + kName.size();
+    const bool begins = at == 0 || text[at - 1] == ' ';
+    const bool ends = end == text.size() || text[end] == '/' || text[end] == ':';
+    if (begins && ends) text.replace(at, kName.size(), out);
+    at += begins && ends ? out.size() : kName.size();
+  }
+}
+
 /// What the finished root task says.
 void LearnPlan(client::Client& client, JobId job, SlideOrder& order) {
   const std::string what = order.kind + " plan";
@@ -134,6 +146,9 @@ Status SlideJobFailure(ClusterAccess& cluster, const protocol::JobRow& job, cons
   for (const protocol::FailedTask& task : job.failed) {
     reasons += StrCat(reasons.empty() ? "" : "; ", task.outcome.message);
   }
+  (void)NameNumbered(reasons, "source", order.sources);
+  (void)NameNumbered(reasons, "slide", order.slides);
+  NameOut(reasons, order.out);
   return absl::InternalError(
       StrCat(order.kind, " into ", order.out, ": ", JobStateName(job.state), ": ", reasons));
 }

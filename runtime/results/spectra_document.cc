@@ -97,9 +97,11 @@ StatusOr<SpectraHistogram> ParseHistogram(const Json& object, std::string_view a
   PB_ASSIGN_OR_RETURN(histogram.bin_db, Number(*json, "bin_db", 1e-3, kMaxDb, what));
   PB_ASSIGN_OR_RETURN(const Json* counts, List(*json, "counts", kMaxSpectraBins, what));
   for (const Json& count : *counts) {
-    // A count that a 64-bit total could not hold is not a count of coefficients.
-    if (!count.is_number_unsigned() || count.get<std::uint64_t>() > INT64_MAX ||
-        histogram.total + count.get<std::uint64_t>() > INT64_MAX) {
+    const bool negative =
+        !count.is_number_unsigned() && count.is_number_integer() && count.get<std::int64_t>() < 0;
+    const bool whole = count.is_number_integer() && !negative;
+    // A count that a 63-bit total could not hold is not a count of coefficients.
+    if (!whole || count.get<std::uint64_t>() > INT64_MAX - histogram.total) {
       return Wrong(what, "counts: not counts of coefficients");
     }
     histogram.counts.push_back(count.get<std::uint64_t>());

@@ -88,6 +88,7 @@ std::vector<Tick> RoundTicks(const Scale& scale, int count) {
 }
 
 Scale RoundScale(double low, double high) {
+  if (low > high) std::swap(low, high);
   const double least =
       std::max({std::fabs(low), std::fabs(high), 1.0}) * std::pow(10.0, -kMaxExponent + 6);
   if (!(high - low > least)) {
