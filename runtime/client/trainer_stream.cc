@@ -90,6 +90,7 @@ class TrainerStream final : public Stream {
   template <typename Message, typename Item>
   void TellInParts(Message message, std::vector<Item> Message::*list, std::vector<Item> items);
   void TellFenced(const data::FenceOutcome& outcome);
+  void TellIfResting(std::uint32_t slot, const protocol::SlotRow& row);
 
   const StreamOptions options_;
   StreamPlan plan_;
@@ -370,7 +371,21 @@ void TrainerStream::TellFenced(const data::FenceOutcome& outcome) {
   fenced.shard = outcome.request.shard;
   fenced.row = ToRow(outcome.row);
   fenced.already_counted = outcome.already_counted;
+  TellIfResting(outcome.request.grant.slot, fenced.row);
   session_->Tell(fenced).IgnoreError();
+}
+
+/// The slot was given up to a writer that may still live and its batch lies in `row`: the answer to
+/// the fence says so, but a scheduler that has started since does not wait for that.
+void TrainerStream::TellIfResting(std::uint32_t slot, const protocol::SlotRow& row) {
+  const std::vector<data::SlotReport> slots = core_->ring().ReportAll();
+  if (slot >= slots.size() || slots[slot].phase != data::SlotPhase::kResting) return;
+  protocol::AnnounceSlots announce;
+  announce.stream = options_.job;
+  announce.rank = options_.rank;
+  announce.slots.push_back(ToRow(slots[slot]));
+  announce.slots.push_back(row);
+  session_->Tell(announce).IgnoreError();
 }
 
 void TrainerStream::Flush() {

@@ -57,6 +57,9 @@ struct JobLog {
   std::uint64_t next_sequence = 1;
 };
 
+/// A shard to lease, by its batch.
+using PendingShard = std::pair<Position, std::uint32_t>;
+
 /// What making a shard occupies of the worker's node.
 Resources ShardNeed(const Worker& worker);
 
@@ -175,6 +178,7 @@ struct Core::Machine {
   bool NamesAnother(const Trainer& trainer, const protocol::ShardFenced& message) const;
   void TakeMove(Stream& stream, Trainer& trainer, const protocol::ShardFenced& message);
   void LeaveSlot(Trainer& trainer, Filling& filling, std::uint32_t to);
+  void MoveFilling(Trainer& trainer, Filling& filling, const protocol::SlotRow& row);
   /// The trainer has the shard; `lease` = under which lease it says so, null = all it takes.
   void Count(Stream& stream, Trainer& trainer, const ShardId& id, const LeaseNumber* lease);
   void ForgetTrainer(Trainer& trainer);
@@ -189,6 +193,8 @@ struct Core::Machine {
   bool BoundLate(const Trainer& trainer, const protocol::SlotRow& row) const;
   void ForgetSlot(Trainer& trainer, std::uint32_t number);
   void TakeFree(Stream& stream, Trainer& trainer, const protocol::SlotRow& row);
+  void TakeResting(Trainer& trainer, const protocol::SlotRow& row);
+  void LeaveRestingIfClear(Trainer& trainer, std::uint32_t slot);
   void FreeSlotIfClear(Trainer& trainer, std::uint32_t slot);
   void TakeFilling(Stream& stream, Trainer& trainer, const protocol::SlotRow& row);
   Filling& OpenFilling(Stream& stream, Trainer& trainer, Position at, std::uint32_t slot,
@@ -202,6 +208,7 @@ struct Core::Machine {
   void ShardFailed(const LeaseNumber& number, WorkerId worker, protocol::Outcome outcome);
   void DispatchShards();
   bool DispatchOneShard(Stream& stream);
+  const PendingShard* NextPending(const Trainer& trainer) const;
   Worker* PickWorker(const Stream& stream, const Trainer& trainer, bool solo);
   bool MayMake(Worker& worker, const Stream& stream, const Trainer& trainer, bool solo);
   bool IsLocal(const Worker& worker, const Trainer& trainer) const;

@@ -78,21 +78,29 @@ void Core::Machine::DispatchShards() {
   }
 }
 
+/// The lowest shard to make whose slot the trainer has for it; null when there is none.
+const PendingShard* Core::Machine::NextPending(const Trainer& trainer) const {
+  for (const PendingShard& next : trainer.pending) {
+    if (!trainer.slots.at(trainer.filling.at(next.first).slot).rests) return &next;
+  }
+  return nullptr;
+}
+
 /// Leases the stream's lowest shard that someone may make; false when there is none.
 bool Core::Machine::DispatchOneShard(Stream& stream) {
   std::vector<Trainer*> waiting;
   for (auto& [rank, trainer] : stream.trainers) {
     // While a shard is unknown, the trainer may yet say that a batch lies in another slot.
-    if (trainer.state == TrainerState::kAttached && !trainer.pending.empty() &&
+    if (trainer.state == TrainerState::kAttached && NextPending(trainer) != nullptr &&
         trainer.unknown.empty() && GrantsAllowed(trainer)) {
       waiting.push_back(&trainer);
     }
   }
-  std::stable_sort(waiting.begin(), waiting.end(), [](const Trainer* a, const Trainer* b) {
-    return *a->pending.begin() < *b->pending.begin();
+  std::stable_sort(waiting.begin(), waiting.end(), [this](const Trainer* a, const Trainer* b) {
+    return *NextPending(*a) < *NextPending(*b);
   });
   for (Trainer* trainer : waiting) {
-    const auto [at, index] = *trainer->pending.begin();
+    const auto [at, index] = *NextPending(*trainer);
     const bool solo = trainer->filling.at(at).shards[index].suspect;
     Worker* worker = PickWorker(stream, *trainer, solo);
     if (worker == nullptr) continue;
@@ -298,11 +306,15 @@ void Core::Machine::Resolve(LeaseNumber number) {
   if (slot != trainer->slots.end()) --slot->second.leases;
   FreeSlotIfClear(*trainer, lease.grant.slot);
   shards_changed = true;
-  if (shard == nullptr || shard->state != ShardState::kLeased) return;
+  if (shard == nullptr || shard->state != ShardState::kLeased) {
+    return LeaveRestingIfClear(*trainer, lease.grant.slot);
+  }
   shard->lease = {};
   shard->state = ShardState::kPending;
   trainer->pending.insert({PositionOf(lease.shard), lease.shard.shard});
-  if (shard->solo_deaths < kMaxSoloDeaths) return;
+  const bool poisonous = shard->solo_deaths >= kMaxSoloDeaths;
+  LeaveRestingIfClear(*trainer, lease.grant.slot);
+  if (!poisonous) return;
   ending.push_back(
       {lease.stream,
        JobState::kFailed,

@@ -57,10 +57,12 @@ void Core::Machine::TakeRow(Stream& stream, Trainer& trainer, const SlotRow& row
       return TakeFree(stream, trainer, row);
     case SlotState::kFilling:
       return TakeFilling(stream, trainer, row);
-    case SlotState::kFull:
     case SlotState::kResting:
+      if (!fresh) return TakeResting(trainer, row);
+      [[fallthrough]];
+    case SlotState::kFull:
       if (fresh) {
-        trainer.slots[row.slot] = {row.generation, row.state, {row.epoch, row.batch}, 0, 0};
+        trainer.slots[row.slot] = {row.generation, row.state, {row.epoch, row.batch}, 0, 0, false};
         if (row.state == SlotState::kFull && !(Position{row.epoch, row.batch} < trainer.next)) {
           trainer.named.insert({row.epoch, row.batch});
         }
@@ -75,7 +77,9 @@ void Core::Machine::TakeFree(Stream& stream, Trainer& trainer, const SlotRow& ro
   const auto it = trainer.slots.find(row.slot);
   if (it != trainer.slots.end()) {
     Slot& slot = it->second;
-    if (row.generation <= std::max(slot.generation, slot.announced)) return;
+    const bool never_used = slot.state == SlotState::kResting && slot.leases == 0 &&
+                            row.generation == slot.generation && slot.announced == 0;
+    if (!never_used && row.generation <= std::max(slot.generation, slot.announced)) return;
     const auto filling = trainer.filling.find(slot.at);
     if (slot.state == SlotState::kFilling && filling != trainer.filling.end() &&
         filling->second.slot == row.slot) {
@@ -90,6 +94,36 @@ void Core::Machine::TakeFree(Stream& stream, Trainer& trainer, const SlotRow& ro
   FreeSlotIfClear(trainer, row.slot);
 }
 
+/// A slot that this scheduler chose for a batch, or may choose, rests at the trainer: a former
+/// scheduler's grant was given up there. Once no lease points into it, its batch gets another.
+void Core::Machine::TakeResting(Trainer& trainer, const SlotRow& row) {
+  Slot& slot = trainer.slots.at(row.slot);
+  if (row.generation < std::max(slot.generation, slot.announced)) return;
+  slot.announced = 0;
+  if (slot.state == SlotState::kFree) {
+    trainer.free.erase(row.slot);
+    slot.generation = row.generation;
+    slot.state = SlotState::kResting;
+    return;
+  }
+  const auto filling = trainer.filling.find(slot.at);
+  if (slot.state != SlotState::kFilling || filling == trainer.filling.end() ||
+      filling->second.slot != row.slot || !filling->second.chosen_here ||
+      filling->second.counted != 0 || Position{row.epoch, row.batch} == slot.at) {
+    return;
+  }
+  slot.rests = true;
+  LeaveRestingIfClear(trainer, row.slot);
+}
+
+void Core::Machine::LeaveRestingIfClear(Trainer& trainer, std::uint32_t number) {
+  const auto it = trainer.slots.find(number);
+  if (it == trainer.slots.end() || !it->second.rests || it->second.leases != 0) return;
+  const std::uint64_t generation = it->second.generation;
+  ForgetSlot(trainer, number);
+  trainer.slots[number] = {generation, SlotState::kResting, {}, 0, 0, false};
+}
+
 void Core::Machine::FreeSlotIfClear(Trainer& trainer, std::uint32_t number) {
   const auto it = trainer.slots.find(number);
   if (it == trainer.slots.end()) return;
@@ -97,6 +131,7 @@ void Core::Machine::FreeSlotIfClear(Trainer& trainer, std::uint32_t number) {
   if (slot.announced == 0 || slot.leases != 0) return;
   slot.generation = slot.announced;
   slot.announced = 0;
+  slot.rests = false;
   slot.state = SlotState::kFree;
   trainer.free.insert(number);
   shards_changed = true;
@@ -107,12 +142,17 @@ void Core::Machine::TakeFilling(Stream& stream, Trainer& trainer, const SlotRow&
   const Position at{row.epoch, row.batch};
   auto filling = trainer.filling.find(at);
   const auto known = trainer.slots.find(row.slot);
+  const bool spare = known != trainer.slots.end() && known->second.state == SlotState::kResting &&
+                     known->second.leases == 0 && row.generation >= known->second.generation;
   if (filling == trainer.filling.end()) {
-    if (known != trainer.slots.end()) return;
-    trainer.slots[row.slot] = {row.generation, SlotState::kFilling, at, 0, 0};
+    if (known != trainer.slots.end() && !spare) return;
+    trainer.slots[row.slot] = {row.generation, SlotState::kFilling, at, 0, 0, false};
     if (!(at < trainer.next)) trainer.named.insert(at);
     OpenFilling(stream, trainer, at, row.slot, had_workers);
     filling = trainer.filling.find(at);
+  } else if (spare && filling->second.slot != row.slot && filling->second.chosen_here &&
+             filling->second.counted == 0 && trainer.slots.at(filling->second.slot).leases == 0) {
+    MoveFilling(trainer, filling->second, row);
   }
   if (filling->second.slot != row.slot || trainer.slots[row.slot].generation != row.generation) {
     return;

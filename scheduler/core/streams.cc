@@ -275,6 +275,9 @@ void Core::Machine::On(const Request& request, protocol::ShardFenced&& message) 
       (message.row.state == SlotState::kFree || in_row != PositionOf(message.shard))) {
     trainer->behind = true;  // the batch is not in its ring any more: ask for the whole table
   }
+  if (message.row.state == SlotState::kResting && trainer->slots.count(message.row.slot) != 0) {
+    TakeResting(*trainer, message.row);
+  }
   if (message.already_counted) Count(stream, *trainer, message.shard, &message.lease);
   if (fenced) Resolve(message.lease);
   const auto filling = trainer->filling.find(PositionOf(message.shard));
@@ -301,6 +304,8 @@ void Core::Machine::LeaveSlot(Trainer& trainer, Filling& filling, std::uint32_t 
       (target->second.state == SlotState::kFree || target->second.state == SlotState::kFilling);
   if (!crossed) {
     from.state = SlotState::kResting;
+    // Nothing was leased into it: it may be free at the trainer, whose table says so.
+    if (filling.chosen_here && from.leases == 0) trainer.behind = true;
     return;
   }
   const auto other = trainer.filling.find(target->second.at);
@@ -312,6 +317,20 @@ void Core::Machine::LeaveSlot(Trainer& trainer, Filling& filling, std::uint32_t 
     from.state = SlotState::kFree;
     if (from.announced == 0) trainer.free.insert(filling.slot);
   }
+}
+
+/// The batch lies where the row says.
+void Core::Machine::MoveFilling(Trainer& trainer, Filling& filling, const SlotRow& row) {
+  LeaveSlot(trainer, filling, row.slot);
+  trainer.free.erase(row.slot);
+  Slot& to = trainer.slots[row.slot];
+  to.generation = row.generation;
+  to.state = SlotState::kFilling;
+  to.at = {row.epoch, row.batch};
+  to.announced = 0;
+  to.rests = false;
+  filling.slot = row.slot;
+  filling.chosen_here = false;
 }
 
 /// The trainer may have moved the batch to a spare slot while it fenced. Other leases into the old
@@ -326,14 +345,7 @@ void Core::Machine::TakeMove(Stream& stream, Trainer& trainer,
   const std::uint32_t from = filling->second.slot;
   if (row.slot != from) {
     if (trainer.slots.count(row.slot) == 0 && trainer.slots.size() >= kMaxSlotsPerTrainer) return;
-    LeaveSlot(trainer, filling->second, row.slot);
-    trainer.free.erase(row.slot);
-    Slot& to = trainer.slots[row.slot];
-    to.generation = row.generation;
-    to.state = SlotState::kFilling;
-    to.at = at;
-    to.announced = 0;
-    filling->second.slot = row.slot;
+    MoveFilling(trainer, filling->second, row);
   }
   for (const std::uint32_t shard : row.counted) {
     if (shard == message.shard.shard) continue;

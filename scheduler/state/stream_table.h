@@ -54,6 +54,8 @@ struct Slot {
   Position at;                  ///< unless free
   std::uint32_t leases = 0;     ///< leases whose grant points here and that are not resolved
   std::uint64_t announced = 0;  ///< generation under which it comes back once leases are resolved
+  bool rests =
+      false;  ///< the trainer keeps it from the batch bound here: lease nothing more into it
 };
 
 enum class TrainerState : std::uint8_t {

@@ -373,6 +373,12 @@ void Audit::Written(std::uint64_t ring, const protocol::ShardLease& lease) {
   }
 }
 
+bool Audit::IsNewest(std::uint64_t ring, const protocol::ShardLease& lease) const {
+  const auto newest = newest_.find({ring, lease.shard});
+  return newest != newest_.end() && newest->second.lease == lease.lease &&
+         void_.count(lease.lease) == 0;
+}
+
 /// I6: a report that was accepted under a live lease is in the journal.
 void Audit::Acknowledged(const LeaseNumber& lease, const TaskId& id, bool succeeded) {
   const ModelJob* job = Find(id.job);

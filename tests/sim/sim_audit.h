@@ -74,6 +74,9 @@ class Audit {
   /// A worker's bytes reach a slot under this lease.
   void Written(std::uint64_t ring, const protocol::ShardLease& lease);
 
+  /// No later lease of the shard was granted for this ring, and this one was not given up.
+  bool IsNewest(std::uint64_t ring, const protocol::ShardLease& lease) const;
+
   /// The lease was granted by this scheduler, and neither it nor its task has ended since.
   bool Stands(const LeaseNumber& lease, const TaskId& task) const;
   protocol::Resources NeedOf(const TaskId& task) const;

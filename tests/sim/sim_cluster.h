@@ -10,6 +10,8 @@ namespace patchbay::sim {
 inline constexpr std::uint64_t kSubmitRequest = 100, kCancelRequest = 10'000,
                                kRetryRequest = 20'000, kDescribeRequest = 30'000;
 inline constexpr std::uint64_t kRequestsPerKind = 10'000;
+/// A grant into a slot that is another's is refused, and then the next one may cross on its way.
+inline constexpr unsigned kMostRefusals = 2;
 inline constexpr char kNoSpare[] = "no spare slot";
 
 /// One line: the message's number in protocol::Body, and what it says.
@@ -95,9 +97,11 @@ class World {
   void TrainerReceive(SimTrainer& trainer, Body&& body);
   void Attach(SimTrainer& trainer);
   void Announce(SimTrainer& trainer);
+  void AnnounceOne(SimTrainer& trainer, std::uint32_t slot);
   void Step(SimTrainer& trainer);
   void Write(SimTrainer& trainer, const ShardLease& lease);
   void Arrive(SimTrainer& trainer, const ShardLease& lease);
+  void CheckRefusal(SimTrainer& trainer, const ShardLease& lease);
   void OnFence(SimTrainer& trainer, const protocol::FenceShard& fence);
   void AnswerFence(SimTrainer& trainer, const protocol::FenceShard& fence, bool counted);
   void ProcessEnded(std::int64_t pid);
@@ -152,6 +156,7 @@ class World {
   std::map<std::pair<JobId, std::uint32_t>, std::uint64_t> attached_;  ///< as the core sees it
   std::map<LeaseNumber, std::uint64_t> ring_of_;  ///< trainer incarnation a shard lease is for
   std::map<TaskId, int> attempts_;
+  std::map<std::pair<std::uint64_t, ShardId>, unsigned> refusals_;  ///< by ring, of live grants
 };
 
 }  // namespace patchbay::sim

@@ -200,6 +200,14 @@ void World::Announce(SimTrainer& trainer) {
   ToScheduler(trainer.actor, announce);
 }
 
+void World::AnnounceOne(SimTrainer& trainer, std::uint32_t slot) {
+  protocol::AnnounceSlots announce;
+  announce.stream = trainer.stream;
+  announce.rank = trainer.rank;
+  announce.slots.push_back(RowOf(trainer, slot));
+  ToScheduler(trainer.actor, announce);
+}
+
 void World::TrainerLoop(SimTrainer& trainer) {
   if (trainer.detached || !trainer.failure.empty()) return;
   if (trainer.consumed >= trainer.wanted) {
@@ -269,11 +277,7 @@ void World::Step(SimTrainer& trainer) {
     AtActor(trainer.actor, now_ + step, [this, &trainer, s = *slot, at, generation] {
       CheckBatch(trainer, s, at);
       trainer.table->Release(s, generation);
-      protocol::AnnounceSlots announce;
-      announce.stream = trainer.stream;
-      announce.rank = trainer.rank;
-      announce.slots.push_back(RowOf(trainer, s));
-      ToScheduler(trainer.actor, announce);
+      AnnounceOne(trainer, s);
     });
     next = now_ + step;
   }
@@ -319,10 +323,7 @@ void World::Arrive(SimTrainer& trainer, const ShardLease& lease) {
   if (trainer.table == nullptr || trainer.incarnation != ring_of_[lease.lease]) return;
   const data::ShardHeader header{lease.stream, lease.shard, lease.grant, lease.lease, {}, 0};
   const auto counted = trainer.table->Count(header);
-  if (!counted.ok()) {
-    Hit("dead grant refused");
-    return;
-  }
+  if (!counted.ok()) return CheckRefusal(trainer, lease);
   if (counted->move.has_value()) Move(trainer, *counted->move);
   protocol::ShardsCounted message;
   message.stream = trainer.stream;
@@ -331,11 +332,36 @@ void World::Arrive(SimTrainer& trainer, const ShardLease& lease) {
   ToScheduler(trainer.actor, message);
 }
 
+/// A grant may be refused because its slot changed hands at the trainer; the scheduler learns of it
+/// and does not cut the same grant for ever.
+void World::CheckRefusal(SimTrainer& trainer, const ShardLease& lease) {
+  Hit("dead grant refused");
+  const data::SlotReport slot = trainer.table->Report(lease.grant.slot);
+  const data::Position at{lease.shard.epoch, lease.shard.batch};
+  const bool dead = slot.generation != lease.grant.slot_generation || at < trainer.table->next();
+  if (dead || !audit_.IsNewest(trainer.incarnation, lease)) return;
+  const bool elsewhere = trainer.table->SlotOf(at).value_or(lease.grant.slot) != lease.grant.slot;
+  const bool anothers = slot.phase != data::SlotPhase::kFree && slot.at != at;
+  if (!elsewhere && !anothers) return;
+  Hit("grant into a slot that is another's");
+  unsigned& times = refusals_[{trainer.incarnation, lease.shard}];
+  if (++times > kMostRefusals) {
+    Violation(StrCat("I12: shard ", lease.shard.ToString(), " was refused ", times,
+                     " times, last by slot ", lease.grant.slot));
+  }
+}
+
 void World::OnFence(SimTrainer& trainer, const protocol::FenceShard& fence) {
   Hit("shard fenced");
   if (!trainer.table->Fence(fence.shard, fence.lease)) return AnswerFence(trainer, fence, true);
   if (fence.worker_pid == 0 || !ProcessLives(fence.worker_pid)) {
     return AnswerFence(trainer, fence, false);
+  }
+  if (faults_.scheduler_crash_ms != 0 && !healed_ && dice_.Chance(0.3)) {
+    At(now_ + dice_.Between(1, 1900), [this] {
+      Hit("scheduler crash while a fence waits for proof");
+      CrashScheduler();
+    });
   }
   AtActor(trainer.actor, now_ + 2000, [this, &trainer, fence] {
     if (ProcessLives(fence.worker_pid)) {
@@ -350,6 +376,9 @@ void World::OnFence(SimTrainer& trainer, const protocol::FenceShard& fence) {
         trainer.proofs.emplace_back(fence.worker_pid, *moved->resting_slot);
       }
       for (const data::ShardMove& move : moved->moves) Move(trainer, move);
+      const auto now_in = trainer.table->SlotOf({fence.shard.epoch, fence.shard.batch});
+      if (moved->resting_slot.has_value()) AnnounceOne(trainer, *moved->resting_slot);
+      if (now_in.has_value()) AnnounceOne(trainer, *now_in);
     }
     AnswerFence(trainer, fence, false);
   });

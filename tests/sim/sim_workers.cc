@@ -383,7 +383,8 @@ void World::FinishShard(SimAgent& agent, SimWorker& worker, const ShardLease& le
     const TimeMs late = !healed_ && dice_.Chance(0.02) ? 9000 : 5;
     AtActor(trainer->actor, now_ + dice_.Between(0, late), [this, trainer, lease] {
       const data::ShardHeader header{lease.stream, lease.shard, lease.grant, lease.lease, {}, 0};
-      if (trainer->table == nullptr || !trainer->table->Admit(header).ok()) return;
+      if (trainer->table == nullptr || trainer->incarnation != ring_of_[lease.lease]) return;
+      if (!trainer->table->Admit(header).ok()) return CheckRefusal(*trainer, lease);
       Write(*trainer, lease);
       Arrive(*trainer, lease);
     });

@@ -375,6 +375,57 @@ TEST_F(Streaming, ABatchIsNotMadeInASlotThatTurnsOutToBeAnothers) {
   EXPECT_EQ(rig.core().CheckInvariants(), absl::OkStatus());
 }
 
+TEST_F(Streaming, ASlotThatRestsForAnotherBatchIsNotGrantedAgain) {
+  Attach();
+  const auto shards = rig.Shards();
+  ASSERT_EQ(shards.size(), 2u);
+  const auto refused = [&](const protocol::ShardLease& lease) {
+    Return(lease, absl::StatusCode::kFailedPrecondition);
+    const auto* fence = rig.FindFor<protocol::FenceShard>(CoreRig::kTrainer0);
+    ASSERT_NE(fence, nullptr);
+    protocol::ShardFenced fenced;
+    fenced.stream = job;
+    fenced.lease = fence->lease;
+    fenced.shard = fence->shard;
+    fenced.row = {0, 1, SlotState::kResting, 0, 1, {}};
+    rig.Tell(CoreRig::kTrainer0, fenced);
+  };
+  refused(shards[0]);
+  for (const auto& lease : rig.Shards()) EXPECT_EQ(lease.grant.slot, 1u) << "slot 0 rests";
+  EXPECT_TRUE(rig.core().CheckInvariants().ok());
+  refused(shards[1]);
+  for (const auto& lease : rig.Shards()) EXPECT_EQ(lease.grant.slot, 1u);
+  EXPECT_TRUE(rig.core().CheckInvariants().ok());
+  protocol::AnnounceSlots announce;
+  announce.stream = job;
+  announce.slots.push_back({2, 1, SlotState::kFree, 0, 0, {}});
+  rig.Tell(CoreRig::kTrainer0, announce);
+  std::vector<protocol::FenceShard> fences;
+  for (const SendAction& send : rig.sent()) {
+    if (const auto* fence = std::get_if<protocol::FenceShard>(&send.body)) fences.push_back(*fence);
+  }
+  ASSERT_EQ(fences.size(), 2u) << "the first batch goes there";
+  std::vector<protocol::ShardLease> granted;
+  for (const protocol::FenceShard& fence : fences) {
+    EXPECT_EQ(fence.shard.batch, 0u);
+    Fenced(fence, 2);
+  }
+  EXPECT_TRUE(rig.core().CheckInvariants().ok());
+}
+
+TEST_F(Streaming, AFreeSlotThatRestsAtTheTrainerIsNotGranted) {
+  protocol::AttachTrainer attach;
+  attach.stream = job;
+  attach.trainer_incarnation = 5;
+  attach.endpoint.host_identity = "host";
+  attach.slots.push_back({0, 1, SlotState::kFree, 0, 0, {}});
+  attach.slots.push_back({0, 1, SlotState::kResting, 0, 2, {}});
+  attach.slots.push_back({1, 1, SlotState::kFree, 0, 0, {}});
+  rig.Tell(CoreRig::kTrainer0, attach);
+  ASSERT_FALSE(rig.Shards().empty());
+  for (const auto& lease : rig.Shards()) EXPECT_EQ(lease.grant.slot, 1u);
+}
+
 TEST_F(Streaming, AWorkerWhoseHostIsUnknownMayBeOnAny) {
   CoreRig bare;
   bare.AddWorker(0);  // the agent has not registered, so the journal holds no host
