@@ -27,32 +27,39 @@ PB_INLINE typename V::Whole StepsOf(V power) {
   return Whole::Nearest(FusedAdd(sum, t, exponent.ToFloat() * V::All(kOctave)));
 }
 
-/// Counts `blocks` x 16 powers. Sums per lane fit 32 bits: a frame has at most 8,208 blocks and q
+PB_INLINE void CountBins(const std::uint16_t* bins, std::uint32_t* histogram) {
+  Unrolled<kSpectralLanes>([&](auto lane) PB_INLINED {
+    constexpr std::size_t l = decltype(lane)::value;
+    ++(histogram + l % kHistogramCopies * kSpectralBins)[std::size_t{bins[l]}];
+  });
+}
+
+/// Counts `blocks` x 16 powers. Sums per lane fit 32 bits: a group has at most 8,192 powers and q
 /// is below 2^17.3.
 template <typename V, bool coefficients>
 void CountPowers(const float* power, int blocks, SpectralTally& tally, IntegerBlock* coefficient_q,
                  WideBlock* coefficient_qq) {
   using Whole = typename V::Whole;
-  constexpr int kParts = kSpectralLanes / V::kLanes;
+  // Increments wait for bins through memory: meanwhile the next logarithms are under way.
+  constexpr int kLag = 8;
+  alignas(64) std::uint16_t bins[kMaxSpectralFrame * kSpectralLanes];
   Whole sum = Whole::All(0);
   typename V::Squares squares;
   std::uint32_t* const histogram = tally.twice.data();
-  for (int i = 0; i < blocks * kParts; ++i) {
-    const Whole q = StepsOf(V::Load(power + i * V::kLanes));
-    sum = sum + q;
-    squares.Add(q);
-    alignas(64) std::uint16_t bins[kSpectralLanes];
-    q.ShiftedRight(kBinShift).StoreShort(bins);
-    Unrolled<V::kLanes>([&](auto lane) PB_INLINED {
-      constexpr int l = decltype(lane)::value;
-      ++histogram[l % kHistogramCopies * kSpectralBins + bins[l]];
-    });
-    if constexpr (coefficients) {
-      const int at = i % kParts * V::kLanes;
-      q.AddTo(coefficient_q[i / kParts].lane + at);
-      q.AddSquaresTo(coefficient_qq[i / kParts].lane + at);
+  for (int i = 0; i < blocks; ++i) {
+    for (int l = 0; l < kSpectralLanes; l += V::kLanes) {
+      const Whole q = StepsOf(V::Load(power + i * kSpectralLanes + l));
+      sum = sum + q;
+      squares.Add(q);
+      q.ShiftedRight(kBinShift).StoreShort(bins + i * kSpectralLanes + l);
+      if constexpr (coefficients) {
+        q.AddTo(coefficient_q[i].lane + l);
+        q.AddSquaresTo(coefficient_qq[i].lane + l);
+      }
     }
+    if (i >= kLag) CountBins(bins + (i - kLag) * kSpectralLanes, histogram);
   }
+  for (int i = blocks - kLag; i < blocks; ++i) CountBins(bins + i * kSpectralLanes, histogram);
   tally.twice_q += sum.Total();
   tally.twice_qq += squares.Total();
 }
