@@ -1,6 +1,6 @@
-// spectral on a GPU: the twin of SpectralFrames::Create. Its sums are its own class of numerics: the
-// same bits on every GPU, in every order, and however frames are cut into blocks, but not the CPU's
-// (they agree to 1e-3 dB). notes/0004-spectral-on-a-gpu.md says how it works.
+// spectral on a GPU: the twin of SpectralFrames::Create. Its sums are its own class of numerics:
+// the same bits on every GPU, in every order, and however frames are cut into blocks, but not the
+// CPU's (they agree to 1e-3 dB). notes/0004-spectral-on-a-gpu.md says how it works.
 #pragma once
 
 #include <memory>
@@ -19,8 +19,8 @@ inline constexpr int kDeviceSpectralFrame = 256;
 ///
 /// Unimplemented for another frame than kDeviceSpectralFrame and in a build without CUDA;
 /// ResourceExhausted when the GPU's memory is short (it takes under 400 MiB).
-StatusOr<std::unique_ptr<SpectralFrames>> CreateDeviceSpectralFrames(
-    const SpectralOptions& options, int device);
+StatusOr<std::unique_ptr<SpectralFrames>> CreateDeviceSpectralFrames(const SpectralOptions& options,
+                                                                     int device);
 
 inline constexpr std::size_t kMaxDeviceSums = 8;
 

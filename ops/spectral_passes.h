@@ -31,7 +31,7 @@ inline constexpr int kPassBins = 640, kPassStepsPerBin = 256;
 inline constexpr int kHistogramsOfBlock = 2;
 inline constexpr int kPassRingBits = 14;
 /// No thread of the columns pass adds up more coefficients of one ring.
-inline constexpr int kMaxRingEntries = 96;
+inline constexpr int kMaxRingEntries = 72;
 /// Filtered values are summed in steps of 2^-12.
 inline constexpr int kFilteredSumBits = 12;
 /// gauss7 down the columns in whole numbers: weights in 2^-22 that sum to 1, of values less 128, so

@@ -248,6 +248,21 @@ TEST(SpectralPasses, TheSumsDoNotDependOnHowFramesAreDealtOut) {
   }
 }
 
+TEST(SpectralPasses, ThreadsOfABlockDoNotDependOnTheirOrderBetweenBarriers) {
+  for (SpectralOptions options : Variants()) {
+    options.coefficients = true;
+    SCOPED_TRACE(TextOf(options));
+    const Picture picture(520, 1'500);
+    const FrameRange all = picture.Frames(options);
+    EmulatedSpectralFrames frames(options);
+    const SpectralSums expected = Counted(frames, options, picture.plane(), all);
+    for (const int stride : {255, 37}) {  // backwards; scattered
+      EmulatedSpectralFrames others(options, 2, stride);
+      EXPECT_EQ(Counted(others, options, picture.plane(), all), expected) << stride;
+    }
+  }
+}
+
 TEST(SpectralPasses, AnyHopIsCounted) {
   for (const int hop : {2, 30, 64, 100, 256}) {
     SpectralOptions options{.hop = hop, .prefilter = SpectralPrefilter::kGauss7};

@@ -11,15 +11,18 @@
 
 namespace patchbay::ops {
 
-/// A block of threads that take turns.
+/// A block of threads that take turns, in an order that must not matter: what one writes between
+/// two barriers, no other may read or write.
 template <typename State>
 class LoopBlock {
  public:
-  LoopBlock() : states_(spectral_passes::kPassThreads) {}
+  /// Thread i * stride modulo the number of threads comes i-th; `stride` is odd.
+  explicit LoopBlock(int stride) : stride_(stride), states_(spectral_passes::kPassThreads) {}
 
   template <typename F>
   void Phase(const F& run) {
-    for (int t = 0; t < spectral_passes::kPassThreads; ++t) {
+    for (int i = 0; i < spectral_passes::kPassThreads; ++i) {
+      const int t = i * stride_ % spectral_passes::kPassThreads;
       run(t, states_[static_cast<std::size_t>(t)]);
     }
   }
@@ -29,6 +32,7 @@ class LoopBlock {
   }
 
  private:
+  int stride_;
   std::vector<State> states_;
 };
 
@@ -36,8 +40,11 @@ class LoopBlock {
 class EmulatedSpectralFrames : public SpectralFrames {
  public:
   /// `blocks`: how many share the columns of a tile. The sums must not depend on it.
-  explicit EmulatedSpectralFrames(const SpectralOptions& options, int blocks = 2)
-      : options_(options), blocks_(blocks), tables_(std::make_unique<SpectralTables>(options)) {}
+  explicit EmulatedSpectralFrames(const SpectralOptions& options, int blocks = 2, int stride = 1)
+      : options_(options),
+        blocks_(blocks),
+        stride_(stride),
+        tables_(std::make_unique<SpectralTables>(options)) {}
 
   Status Add(const SpectralPlane& plane, const FrameRange& frames,
              std::span<const std::uint8_t> wanted, SpectralSums& sums) override {
@@ -114,7 +121,7 @@ class EmulatedSpectralFrames : public SpectralFrames {
 
   template <bool gauss7>
   void RunRows(const spectral_passes::RowsPass& pass, const std::vector<std::uint32_t>& strips) {
-    LoopBlock<spectral_passes::RowsState> block;
+    LoopBlock<spectral_passes::RowsState> block(stride_);
     const auto sm = std::make_unique<spectral_passes::RowsShared<gauss7>>();
     spectral_passes::PrepareRows<gauss7>(block, pass, *sm);
     for (const std::uint32_t strip : strips) {
@@ -124,13 +131,13 @@ class EmulatedSpectralFrames : public SpectralFrames {
 
   template <bool coefficients>
   void RunColumns(const spectral_passes::ColumnsPass& pass, int tile, int first) {
-    LoopBlock<spectral_passes::ColumnsState<coefficients>> block;
+    LoopBlock<spectral_passes::ColumnsState<coefficients>> block(stride_);
     const auto sm = std::make_unique<spectral_passes::ColumnsShared>();
     spectral_passes::CountColumns<coefficients>(block, pass, tile, first, blocks_, *sm);
   }
 
   SpectralOptions options_;
-  int blocks_;
+  int blocks_, stride_;
   std::unique_ptr<SpectralTables> tables_;
 };
 
