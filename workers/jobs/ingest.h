@@ -1,6 +1,6 @@
 // The ingest job: slides become stores. ingest.plan (root) expands the sources and spawns one
-// ingest.open a slide; that spawns one ingest.shard a zarr shard, ingest.check for every few of
-// them and the slide's ingest.finalise; ingest.summary closes the job.
+// ingest.open a slide; that spawns one ingest.shard a zarr shard and the slide's ingest.finalise;
+// ingest.summary closes the job.
 #pragma once
 
 #include "workers/jobs/task.h"
@@ -15,16 +15,11 @@ StatusOr<TaskOutput> RunIngestPlan(TaskContext& context);
 /// slide whose store is there already with the same source and settings.
 StatusOr<TaskOutput> RunIngestOpen(TaskContext& context);
 
-/// Payload: {"job_key", "slide", "slide_key", "level", "row", "column"}. Result: {"record": hex of
-/// the record's hash}.
+/// Payload: {"job_key", "slide", "slide_key", "level", "row", "column"}. Result: a CommittedShard
+/// (ingest_check.h).
 StatusOr<TaskOutput> RunIngestShard(TaskContext& context);
 
-/// Payload: {"job_key", "slide", "slide_key", "first"}; inputs: the results of kShardsPerCheck
-/// shards, fewer at the end, from place `first` of ShardPlaces on. Reads them all once more.
-/// Result: {"records", "stamps"}: see ingest_check.h.
-StatusOr<TaskOutput> RunIngestCheck(TaskContext& context);
-
-/// Payload: {"job_key", "slide", "slide_key"}; inputs: the result of every check, in order.
+/// Payload: {"job_key", "slide", "slide_key"}; inputs: every shard's result, in ShardPlaces order.
 /// Result: {"slide", "store", "digest", "pixel_digest", "source_bytes", "stored_bytes"}.
 StatusOr<TaskOutput> RunIngestFinalise(TaskContext& context);
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,30 +10,39 @@
 
 namespace patchbay::workers {
 
-/// Shards that one ingest.check reads: as many as are hashed side by side.
-inline constexpr std::size_t kShardsPerCheck = 16;
-
-/// Some shards' records as the staging folder has them.
-struct StagedRecords {
-  std::vector<zarr::ShardRecord> records;
-  std::vector<Digest> texts;        ///< SHA-256 of each record's text: what its task reported
-  std::uint64_t absent_pieces = 0;  ///< of level 0
-
-  /// Over `texts`: what a check reports and finalise compares.
-  Digest Name() const;
+/// A committed shard as its task reports it: what finalise holds the staging folder against.
+struct CommittedShard {
+  Digest record;      ///< SHA-256 of the record's text
+  std::string stamp;  ///< of the file, taken when its content was known to be the record's
 };
 
-/// The records of the places [first, first + kShardsPerCheck), fewer at the end.
-StatusOr<StagedRecords> ReadRecords(const IngestSlide& slide, const std::string& slide_key,
-                                    const std::vector<zarr::ShardPlace>& places, std::size_t first);
+Json ToJson(const CommittedShard& shard);
+StatusOr<CommittedShard> CommittedShardFromJson(const Json& value);
 
-/// Reads every file whole. DataLoss unless it has the size and the SHA-256 of its record.
-Status CheckFiles(TaskContext& context, const IngestSlide& slide, const std::string& slide_key,
-                  const std::vector<zarr::ShardRecord>& records);
+/// Inode and times of change of a shard's file: while it stays, the file was neither written nor
+/// replaced. "none" for a record without a file; DataLoss when the file has another size than the
+/// record says.
+StatusOr<std::string> StampOf(const std::string& path, const zarr::ShardRecord& record);
+/// The stamp of a file that was renamed, if that is all that happened to it since `before`; else
+/// "unknown", which no file has.
+std::string StampAfterRename(const std::string& before, const std::string& after);
 
-/// Over inode, size, and times of change of the files: while it stays, they were neither written
-/// nor replaced. DataLoss when a file is not there or has another size than its record says.
-StatusOr<Digest> StampFiles(const IngestSlide& slide, const std::string& slide_key,
-                            const std::vector<zarr::ShardRecord>& records);
+/// The shard that an earlier lease committed, if its file, read whole, still is what its record
+/// says.
+StatusOr<std::optional<CommittedShard>> AdoptShard(TaskContext& context, const IngestSlide& slide,
+                                                   const std::string& slide_key,
+                                                   const zarr::ShardPlace& place);
+
+/// The staging folder's records of all shards, in ShardPlaces order.
+struct CheckedShards {
+  std::vector<zarr::ShardRecord> records;
+  std::uint64_t absent_pieces = 0;  ///< of level 0
+};
+
+/// Holds every record against what its task reported, and every file against its stamp; files
+/// whose stamp is another are read whole. DataLoss naming the first that is not what was committed.
+StatusOr<CheckedShards> CheckShards(TaskContext& context, const IngestSlide& slide,
+                                    const std::string& slide_key,
+                                    const std::vector<CommittedShard>& committed);
 
 }  // namespace patchbay::workers

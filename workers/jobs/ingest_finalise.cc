@@ -2,7 +2,6 @@
 // work left behind.
 #include <algorithm>
 #include <filesystem>
-#include <iterator>
 
 #include "runtime/base/file.h"
 #include "runtime/base/strings.h"
@@ -16,47 +15,27 @@
 namespace patchbay::workers {
 namespace {
 
-/// Every shard's record, as the checks saw it, of a file that has not changed since they read it.
-StatusOr<std::vector<zarr::ShardRecord>> CheckedRecords(TaskContext& context,
-                                                        const IngestSlide& slide,
-                                                        const std::string& slide_key,
-                                                        std::uint64_t& absent_pieces) {
-  const std::vector<zarr::ShardPlace> places = ShardPlaces(slide);
-  const std::size_t checks = (places.size() + kShardsPerCheck - 1) / kShardsPerCheck;
-  if (context.inputs.size() != checks) {
-    return absl::InternalError(
-        StrCat("finalise: ", context.inputs.size(), " results of ", checks, " checks"));
+/// What the shards' tasks reported, in ShardPlaces order.
+StatusOr<std::vector<CommittedShard>> ReportedShards(const TaskContext& context) {
+  std::vector<CommittedShard> shards;
+  for (const std::string& input : context.inputs) {
+    PB_ASSIGN_OR_RETURN(const Json json, ParseJson(input, "shard result"));
+    PB_ASSIGN_OR_RETURN(CommittedShard shard, CommittedShardFromJson(json));
+    shards.push_back(std::move(shard));
   }
-  std::vector<zarr::ShardRecord> records;
-  for (std::size_t i = 0; i < checks; ++i) {
-    PB_ASSIGN_OR_RETURN(StagedRecords staged,
-                        ReadRecords(slide, slide_key, places, i * kShardsPerCheck));
-    PB_ASSIGN_OR_RETURN(const Json seen, ParseJson(context.inputs[i], "check result"));
-    if (seen.value("records", "") != staged.Name().Hex()) {
-      return absl::DataLossError(StrCat("finalise: zarr shards from ",
-                                        RecordName(places[i * kShardsPerCheck]),
-                                        " on: the records are not what was checked"));
-    }
-    PB_ASSIGN_OR_RETURN(const Digest stamps, StampFiles(slide, slide_key, staged.records));
-    if (seen.value("stamps", "") != stamps.Hex()) {
-      // A lease that had lost its right repeated its commit, or somebody wrote here.
-      PB_RETURN_IF_ERROR(CheckFiles(context, slide, slide_key, staged.records));
-    }
-    absent_pieces += staged.absent_pieces;
-    std::move(staged.records.begin(), staged.records.end(), std::back_inserter(records));
-    context.AddProgress();
-  }
-  return records;
+  return shards;
 }
 
 Status WriteAndPublish(TaskContext& context, const IngestSlide& slide, const std::string& name,
                        SlideOutcome& outcome) {
   PB_ASSIGN_OR_RETURN(const Digest source, Digest::FromHex(outcome.source_sha256));
   zarr::ImageStoreSpec spec = StoreSpec(slide, source, outcome.source_bytes);
-  PB_ASSIGN_OR_RETURN(const auto records,
-                      CheckedRecords(context, slide, outcome.slide_key, outcome.absent_pieces));
+  PB_ASSIGN_OR_RETURN(const auto reported, ReportedShards(context));
+  PB_ASSIGN_OR_RETURN(const CheckedShards shards,
+                      CheckShards(context, slide, outcome.slide_key, reported));
+  outcome.absent_pieces = shards.absent_pieces;
   spec.attributes["absent_tiles"] = outcome.absent_pieces;
-  PB_ASSIGN_OR_RETURN(const zarr::StoreRoots roots, zarr::CombineRoots(spec, records));
+  PB_ASSIGN_OR_RETURN(const zarr::StoreRoots roots, zarr::CombineRoots(spec, shards.records));
   const std::string staged = slide.folders.Store(outcome.slide_key);
   PB_RETURN_IF_ERROR(zarr::DraftStoreMetadata(staged, spec, roots));
   context.AddProgress();
@@ -64,7 +43,7 @@ Status WriteAndPublish(TaskContext& context, const IngestSlide& slide, const std
   PB_RETURN_IF_ERROR(zarr::PublishStore(staged, StrCat(slide.folders.out, "/", name)));
   outcome.digest = roots.bytes.Hex();
   outcome.pixel_digest = roots.pixels.Hex();
-  for (const zarr::ShardRecord& record : records) outcome.stored_bytes += record.size_bytes;
+  for (const zarr::ShardRecord& record : shards.records) outcome.stored_bytes += record.size_bytes;
   outcome.store = name;
   return absl::OkStatus();
 }

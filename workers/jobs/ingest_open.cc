@@ -7,7 +7,6 @@
 #include "runtime/base/file.h"
 #include "runtime/base/strings.h"
 #include "workers/jobs/ingest.h"
-#include "workers/jobs/ingest_check.h"
 #include "workers/jobs/ingest_publish.h"
 #include "workers/jobs/ingest_slide.h"
 #include "workers/sources/digest_cache.h"
@@ -56,7 +55,7 @@ protocol::TaskSpec TaskOf(const IngestSlide& slide, const std::string& op, const
   return task;
 }
 
-/// One task a shard, one check for every few of them, and the finalise.
+/// One task a shard, in the order of `places`, and the finalise.
 std::vector<protocol::TaskSpec> TasksFor(const IngestSlide& slide, const std::string& slide_key,
                                          const std::vector<zarr::ShardPlace>& places) {
   const Json names = {
@@ -80,16 +79,8 @@ std::vector<protocol::TaskSpec> TasksFor(const IngestSlide& slide, const std::st
     tasks.push_back(std::move(task));
   }
   protocol::TaskSpec finalise = TaskOf(slide, "ingest.finalise", names, "finalise");
-  for (std::size_t first = 0; first < places.size(); first += kShardsPerCheck) {
-    Json payload = names;
-    payload["first"] = first;
-    protocol::TaskSpec check = TaskOf(slide, "ingest.check", payload, StrCat("check ", first));
-    for (std::size_t i = first; i < std::min(first + kShardsPerCheck, places.size()); ++i) {
-      check.depends_on.push_back(protocol::kSpawnedBase + static_cast<std::uint32_t>(i));
-    }
-    finalise.depends_on.push_back(protocol::kSpawnedBase +
-                                  static_cast<std::uint32_t>(tasks.size()));
-    tasks.push_back(std::move(check));
+  for (std::uint32_t i = 0; i < tasks.size(); ++i) {
+    finalise.depends_on.push_back(protocol::kSpawnedBase + i);
   }
   tasks.push_back(std::move(finalise));
   return tasks;

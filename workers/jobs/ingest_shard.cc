@@ -9,62 +9,53 @@
 #include "runtime/base/strings.h"
 #include "runtime/zarr/shard_encoder.h"
 #include "workers/jobs/ingest.h"
+#include "workers/jobs/ingest_check.h"
 #include "workers/jobs/ingest_pixels.h"
 #include "workers/jobs/ingest_slide.h"
 
 namespace patchbay::workers {
 namespace {
 
-constexpr std::size_t kMaxRecordBytes = 16u << 20;
-constexpr std::size_t kMaxShardFileBytes = std::size_t{4} << 30;
+constexpr std::size_t kMaxPieceBytes = std::size_t{1} << 30;
 
-/// The record of a shard that an earlier lease committed, if its file is still what the record
-/// says.
-StatusOr<std::optional<std::string>> CommittedRecord(const IngestFolders& folders,
-                                                     const std::string& slide_key,
-                                                     const zarr::ShardPlace& place) {
-  const auto text = ReadFile(folders.Record(slide_key, RecordName(place)), kMaxRecordBytes);
-  if (!text.ok()) return std::optional<std::string>();
-  const auto json = ParseJson(*text, "shard record");
-  if (!json.ok()) return std::optional<std::string>();
-  const auto record = zarr::ShardRecordFromJson(*json);
-  if (!record.ok() || record->place != place) return std::optional<std::string>();
-  if (record->size_bytes == 0) return std::optional<std::string>(*text);
-  const auto bytes = ReadFile(StrCat(folders.Store(slide_key), "/", zarr::ShardFileName(place)),
-                              kMaxShardFileBytes);
-  if (!bytes.ok() || bytes->size() != record->size_bytes || Sha256Of(*bytes) != record->digest) {
-    return std::optional<std::string>();
-  }
-  return std::optional<std::string>(*text);
+/// The file's way into the store. Returns its stamp.
+StatusOr<std::string> MoveIntoStore(const TaskContext& context, const std::string& lease,
+                                    const std::string& store, const zarr::EncodedShard& shard) {
+  if (shard.record.size_bytes == 0) return StampOf("", shard.record);
+  PB_RETURN_IF_ERROR(zarr::WriteShardFile(lease, shard));
+  const std::string name = zarr::ShardFileName(shard.record.place);
+  const std::string written = StrCat(lease, "/", name), target = StrCat(store, "/", name);
+  const std::string folder = std::filesystem::path(target).parent_path().string();
+  PB_ASSIGN_OR_RETURN(const std::string before, StampOf(written, shard.record));
+  PB_RETURN_IF_ERROR(MakeDirectories(folder));
+  PB_RETURN_IF_ERROR(context.CheckCancelled());
+  if (rename(written.c_str(), target.c_str()) != 0) return FromErrno("rename", target, errno);
+  PB_RETURN_IF_ERROR(SyncDirectory(folder));
+  PB_ASSIGN_OR_RETURN(const std::string after, StampOf(target, shard.record));
+  return StampAfterRename(before, after);
 }
 
 /// Writes below the lease's own folder, then renames into the store: a lease that lost its right
 /// can at worst repeat the same bytes, and once the staging folder is gone it can do nothing.
-Status CommitShard(const TaskContext& context, const IngestFolders& folders,
-                   const std::string& slide_key, const zarr::EncodedShard& shard,
-                   const std::string& record) {
+StatusOr<CommittedShard> CommitShard(const TaskContext& context, const IngestFolders& folders,
+                                     const std::string& slide_key, const zarr::EncodedShard& shard,
+                                     const std::string& record) {
   const std::string lease = StrCat(folders.Staging(slide_key), "/", context.lease.incarnation, "-",
                                    context.lease.counter, "-", Hex64(RandomU64()));
   if (mkdir(lease.c_str(), 0700) != 0) return FromErrno("mkdir", lease, errno);
+  CommittedShard committed;
   const auto commit = [&]() -> Status {
-    if (shard.record.size_bytes > 0) {
-      PB_RETURN_IF_ERROR(zarr::WriteShardFile(lease, shard));
-      const std::string name = zarr::ShardFileName(shard.record.place);
-      const std::string target = StrCat(folders.Store(slide_key), "/", name);
-      const std::string folder = std::filesystem::path(target).parent_path().string();
-      PB_RETURN_IF_ERROR(MakeDirectories(folder));
-      PB_RETURN_IF_ERROR(context.CheckCancelled());
-      if (rename(StrCat(lease, "/", name).c_str(), target.c_str()) != 0)
-        return FromErrno("rename", target, errno);
-      PB_RETURN_IF_ERROR(SyncDirectory(folder));
-    }
+    PB_ASSIGN_OR_RETURN(committed.stamp,
+                        MoveIntoStore(context, lease, folders.Store(slide_key), shard));
+    committed.record = Sha256Of(record);
     return WriteFileDurably(folders.Record(slide_key, RecordName(shard.record.place)),
                             AsBytes(record), 0600);
   };
   const Status status = commit();
   std::error_code ignored;
   std::filesystem::remove_all(lease, ignored);
-  return status;
+  PB_RETURN_IF_ERROR(status);
+  return committed;
 }
 
 StatusOr<zarr::ShardPlace> PlaceOf(const TaskContext& context, const IngestSlide& slide) {
@@ -100,13 +91,12 @@ class ShardTask {
         reader_(context, slide, slide_key),
         pixels_(context, slide, reader_, place) {}
 
-  /// The text of the committed record.
-  StatusOr<std::string> Make() {
+  StatusOr<CommittedShard> Make() {
     if (place_.level != column_.finest) {
       if (const auto assembled = FromPieces(); assembled.ok()) {
-        PB_RETURN_IF_ERROR(Commit(*assembled));
-        RemovePieces();
-        return record_;
+        StatusOr<CommittedShard> committed = Commit(*assembled);
+        if (committed.ok()) RemovePieces();
+        return committed;
       }
       column_.sizes = {column_.sizes[static_cast<std::size_t>(place_.level - column_.finest)]};
     }
@@ -118,7 +108,7 @@ class ShardTask {
     PB_ASSIGN_OR_RETURN(const zarr::EncodedShard shard,
                         encoder.Encode([this](std::int64_t row) { return pixels_.Rows(row); }));
     // The disk takes the shard while the coarser levels are made. The future waits at its end.
-    const auto committing = std::async(std::launch::async, [&] { return Commit(shard); });
+    auto committing = std::async(std::launch::async, [&] { return Commit(shard); });
     PB_ASSIGN_OR_RETURN(const auto pieces, encoder.EncodeCoarser());
     for (const zarr::ShardPiece& piece : pieces) {
       PB_RETURN_IF_ERROR(ReplaceFile(PiecePath(piece.level, place_.row, place_.column),
@@ -127,21 +117,17 @@ class ShardTask {
     raw_pixels_ = pixels_.pixels();
     for (std::size_t i = 1; i < column_.sizes.size(); ++i)
       raw_pixels_ += pixels_.pixels() >> (2 * i);
-    committing.wait();
-    PB_RETURN_IF_ERROR(status_);
-    return record_;
+    return committing.get();
   }
 
   /// Pixels that were encoded.
   std::int64_t raw_pixels() const { return raw_pixels_; }
 
  private:
-  Status Commit(const zarr::EncodedShard& shard) {
+  StatusOr<CommittedShard> Commit(const zarr::EncodedShard& shard) const {
     Json json = zarr::ToJson(shard.record);
     json["absent_pieces"] = reader_.absent_pieces();
-    record_ = DumpJson(json);
-    status_ = CommitShard(context_, slide_.folders, slide_key_, shard, record_);
-    return status_;
+    return CommitShard(context_, slide_.folders, slide_key_, shard, DumpJson(json));
   }
 
   std::string PiecePath(int level, std::int64_t row, std::int64_t column) const {
@@ -161,7 +147,7 @@ class ShardTask {
   StatusOr<zarr::EncodedShard> FromPieces() const {
     std::vector<zarr::ShardPiece> pieces;
     for (const std::string& path : PiecePaths()) {
-      PB_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxShardFileBytes));
+      PB_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxPieceBytes));
       PB_ASSIGN_OR_RETURN(zarr::ShardPiece piece, zarr::ParsePiece(AsBytes(text)));
       pieces.push_back(std::move(piece));
       context_.AddProgress();
@@ -183,8 +169,6 @@ class ShardTask {
   LevelColumn column_;
   LevelReader reader_;
   ShardPixels pixels_;
-  std::string record_;
-  Status status_;
   std::int64_t raw_pixels_ = 0;
 };
 
@@ -194,16 +178,17 @@ StatusOr<TaskOutput> MakeShard(TaskContext& context) {
                       JsonString(context.payload, "slide_key", "ingest payload"));
   PB_ASSIGN_OR_RETURN(const zarr::ShardPlace place, PlaceOf(context, slide));
   context.AddProgress();
-  PB_ASSIGN_OR_RETURN(const auto committed, CommittedRecord(slide.folders, slide_key, place));
-  std::string record = committed.value_or("");
+  PB_ASSIGN_OR_RETURN(const auto adopted, AdoptShard(context, slide, slide_key, place));
   TaskOutput output;
-  if (!committed) {
-    ShardTask task(context, slide, slide_key, place);
-    PB_ASSIGN_OR_RETURN(record, task.Make());
-    output.progress_bytes = static_cast<std::uint64_t>(task.raw_pixels() * slide.store.channels) *
-                            SizeOf(slide.store.dtype);
+  if (adopted) {
+    output.result = DumpJson(ToJson(*adopted));
+    return output;
   }
-  output.result = DumpJson({{"record", Sha256Of(record).Hex()}});
+  ShardTask task(context, slide, slide_key, place);
+  PB_ASSIGN_OR_RETURN(const CommittedShard committed, task.Make());
+  output.progress_bytes = static_cast<std::uint64_t>(task.raw_pixels() * slide.store.channels) *
+                          SizeOf(slide.store.dtype);
+  output.result = DumpJson(ToJson(committed));
   return output;
 }
 

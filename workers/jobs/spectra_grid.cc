@@ -21,6 +21,9 @@ constexpr std::int64_t kUsualStrip = 1024;
 /// nothing.
 constexpr std::int64_t kMostValues = 60 * kValuesOfASecond;
 constexpr std::int64_t kLeastStrips = 8;
+/// A slide of fewer tasks is cut into so many if each still has half a second of work: a few
+/// workers share it evenly.
+constexpr std::int64_t kFewTasks = 4;
 /// Most strips of one slide: their results travel in one message.
 constexpr std::int64_t kMaxStrips = 192;
 
@@ -59,15 +62,17 @@ std::int64_t BestCut(const SpectraGrid& grid, std::int64_t row, std::int64_t fir
   return best;
 }
 
-std::int64_t StripRows(const SpectraGrid& grid, std::int64_t strip, std::int64_t columns) {
+/// How many strips each panel of so many columns has.
+std::int64_t StripsOf(const SpectraGrid& grid, std::int64_t strip, std::int64_t columns) {
   const std::int64_t row_values = columns * grid.options.frame * grid.options.frame;
   std::int64_t rows = std::max(CeilDiv(kLeastStrips * strip, grid.options.hop),
                                CeilDiv(kValuesOfASecond / kUsualStrip * strip, row_values));
   rows = std::clamp<std::int64_t>(kMostValues / row_values, 1, rows);
   const std::int64_t panels = CeilDiv(grid.columns, columns);
+  const std::int64_t halves = 2 * grid.rows * row_values / (kValuesOfASecond / kUsualStrip * strip);
   const std::int64_t most = std::max<std::int64_t>(1, kMaxStrips / panels);
-  const std::int64_t strips = std::clamp<std::int64_t>(grid.rows / rows, 1, most);
-  return CeilDiv(grid.rows, strips);
+  const std::int64_t wanted = std::max(grid.rows / rows, std::min(kFewTasks, halves));
+  return std::clamp<std::int64_t>(wanted, 1, std::min(most, grid.rows));
 }
 
 std::int64_t WholeBefore(std::int64_t edge, std::int64_t side, std::int64_t frames,
@@ -103,11 +108,12 @@ std::vector<ops::FrameRange> CutStrips(const SpectraGrid& grid, std::int64_t str
   std::vector<ops::FrameRange> strips;
   if (grid.Frames() == 0) return strips;
   const std::int64_t columns = PanelColumns(grid);
-  const std::int64_t rows = StripRows(grid, strip, columns);
+  const std::int64_t count = StripsOf(grid, strip, columns);
   for (std::int64_t column = 0; column < grid.columns; column += columns) {
-    for (std::int64_t row = 0; row < grid.rows;) {
-      std::int64_t end = row + rows;
-      end = end >= grid.rows ? grid.rows : BestCut(grid, end, row);
+    std::int64_t row = 0;
+    for (std::int64_t i = 1; i <= count; ++i) {
+      const std::int64_t target = grid.rows * i / count;
+      const std::int64_t end = i == count ? target : BestCut(grid, target, row);
       strips.push_back({row, end, column, std::min(column + columns, grid.columns)});
       row = end;
     }

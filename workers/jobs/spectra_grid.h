@@ -30,7 +30,8 @@ struct SpectraRemainder {
 SpectraRemainder RemainderOf(const SpectraGrid& grid);
 
 /// The strips of an image: all frames once, panel by panel, each from the top. A strip is about a
-/// second of work and at least eight times `strip` rows of pixels, unless that would be minutes.
+/// second of work and at least eight times `strip` rows of pixels, unless that would be minutes or
+/// leave fewer than four.
 std::vector<ops::FrameRange> CutStrips(const SpectraGrid& grid, std::int64_t strip);
 
 /// Every pixel that frames depend on.

@@ -20,7 +20,6 @@ struct TaskRow {
 
 /// Sorted by name.
 constexpr TaskRow kTasks[] = {
-    {"ingest.check", RunIngestCheck},
     {"ingest.clean", RunIngestClean},
     {"ingest.finalise", RunIngestFinalise},
     {"ingest.open", RunIngestOpen},

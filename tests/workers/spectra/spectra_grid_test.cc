@@ -70,11 +70,21 @@ TEST(SpectraGrid, AStripIsAtLeastEightTimesWhatWasAskedFor) {
   const SpectraGrid grid = MakeGrid(100'000, 80'000, 256, 256);
   for (const std::int64_t strip : {256, 1024, 2048}) {
     for (const ops::FrameRange& frames : CutStrips(grid, strip)) {
-      if (frames.row_end == grid.rows) continue;
       EXPECT_GE(frames.row_end - frames.row_begin + 4, 8 * strip / 128);
       EXPECT_LT(frames.row_end - frames.row_begin, 16 * strip / 128);
     }
   }
+}
+
+TEST(SpectraGrid, AFewWorkersShareAMiddlingSlideEvenly) {
+  const SpectraGrid grid = MakeGrid(31'200, 24'000, 240, 240);
+  const std::vector<ops::FrameRange> strips = CutStrips(grid, 1024);
+  ASSERT_EQ(strips.size(), 4u);
+  for (const ops::FrameRange& frames : strips) {
+    EXPECT_NEAR(static_cast<double>(FramesIn(frames)), static_cast<double>(grid.Frames()) / 4,
+                static_cast<double>(grid.Frames()) / 50);
+  }
+  EXPECT_EQ(CutStrips(MakeGrid(3'000, 2'500, 240, 240), 1024).size(), 1u);
 }
 
 TEST(SpectraGrid, TheLargestImagesGiveFewTasksAndSmallPlanes) {
