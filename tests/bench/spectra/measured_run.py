@@ -10,6 +10,8 @@ import tempfile
 import threading
 import time
 
+TALLY_BYTES = 32 + (1 << 26) // 8  # as slow_disk.cc has it
+
 
 @dataclasses.dataclass
 class Run:
@@ -17,7 +19,7 @@ class Run:
     wall_s: float
     cpu_s: float  # of all its processes, user and system
     peak_bytes: int = 0  # of all its processes together, shared pages counted once
-    read_bytes: int = 0  # from the slide or store
+    read_bytes: int = 0  # from the slide or store, every page once
     waited_s: float = 0  # in those reads, all threads
 
 
@@ -52,8 +54,7 @@ def run(command, tally=None, library=None, rate=0):
     environment = dict(os.environ)
     with tempfile.NamedTemporaryFile() as shared:
         if tally:
-            shared.write(bytes(64))
-            shared.flush()
+            shared.truncate(TALLY_BYTES)
             environment.update(LD_PRELOAD=str(library), SLOW_DISK_PATH=str(tally), SLOW_DISK_RATE=str(rate),
                                SLOW_DISK_TALLY=shared.name)
         before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()

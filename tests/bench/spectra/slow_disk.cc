@@ -3,10 +3,12 @@
 //
 //   SLOW_DISK_PATH    a file or folder
 //   SLOW_DISK_RATE    bytes a second; 0: as fast as the page cache
-//   SLOW_DISK_TALLY   a file of at least 64 zero bytes: bytes read, nanoseconds in reads, reads
+//   SLOW_DISK_TALLY   a file of sizeof(Tally) zeros: bytes from the disk, nanoseconds in reads,
+//   reads
 //
-// Each read waits until the disk has done all reads before it, then for its own bytes; the bytes
-// come from the page cache. Not modelled: seeks, read-ahead by the kernel.
+// A page comes from the disk when it is read for the first time: then the read waits until the disk
+// has done all reads before it, and for its own pages. Later reads of the page find it in memory.
+// Not modelled: seeks, the kernel's read-ahead.
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
@@ -17,13 +19,18 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace {
 
-/// In memory that all processes share.
+constexpr std::uint64_t kPageBytes = 4096, kPageBits = std::uint64_t{1} << 26;
+
+/// In memory that all processes share. A page's bit is found by its hash, so one in some hundreds
+/// is taken for read when it was not.
 struct Tally {
   std::atomic<std::uint64_t> bytes, waited_ns, reads, free_at_ns;
+  std::atomic<std::uint64_t> pages[kPageBits / 64];
 };
 
 struct Disk {
@@ -65,17 +72,34 @@ bool IsOnDisk(int fd) {
   return size >= static_cast<ssize_t>(length) && std::memcmp(target, disk.path, length) == 0;
 }
 
-/// Waits for the disk to have read `bytes`, and books the time since `start`.
-void Charge(std::uint64_t start, std::uint64_t bytes) {
+/// Bytes of the pages that nobody has read yet; from now on somebody has.
+std::uint64_t TakePages(int fd, std::uint64_t begin, std::uint64_t end) {
+  struct stat st {};
+  if (begin >= end || fstat(fd, &st) != 0) return 0;
+  std::uint64_t unread = 0;
+  for (std::uint64_t page = begin / kPageBytes; page <= (end - 1) / kPageBytes; ++page) {
+    std::uint64_t hash = (static_cast<std::uint64_t>(st.st_ino) << 32 ^ page) * 0x9E3779B97F4A7C15U;
+    hash = (hash ^ hash >> 31) % kPageBits;
+    const std::uint64_t bit = std::uint64_t{1} << hash % 64;
+    if ((TheDisk().tally->pages[hash / 64].fetch_or(bit) & bit) == 0) unread += kPageBytes;
+  }
+  return unread;
+}
+
+/// Waits for the disk to have read what `fd` was asked for since `start`, and books the time.
+void Charge(std::uint64_t start, int fd, std::int64_t at, std::int64_t done) {
   const Disk& disk = TheDisk();
+  if (at < 0 || done <= 0) return;
+  const auto begin = static_cast<std::uint64_t>(at);
+  const std::uint64_t bytes = TakePages(fd, begin, begin + static_cast<std::uint64_t>(done));
   if (disk.bytes_per_ns > 0 && bytes > 0) {
     const auto takes = static_cast<std::uint64_t>(static_cast<double>(bytes) / disk.bytes_per_ns);
-    std::uint64_t free_at = disk.tally->free_at_ns.load(), done;
+    std::uint64_t free_at = disk.tally->free_at_ns.load(), end;
     do {
-      done = (free_at > start ? free_at : start) + takes;
-    } while (!disk.tally->free_at_ns.compare_exchange_weak(free_at, done));
-    const timespec until{static_cast<time_t>(done / 1'000'000'000U),
-                         static_cast<long>(done % 1'000'000'000U)};
+      end = (free_at > start ? free_at : start) + takes;
+    } while (!disk.tally->free_at_ns.compare_exchange_weak(free_at, end));
+    const timespec until{static_cast<time_t>(end / 1'000'000'000U),
+                         static_cast<long>(end % 1'000'000'000U)};
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr) != 0) {
     }
   }
@@ -95,7 +119,7 @@ ssize_t PositionedRead(int fd, void* into, size_t size, off_t at) {
   if (!IsOnDisk(fd)) return next(fd, into, size, at);
   const std::uint64_t start = NowNs();
   const ssize_t done = next(fd, into, size, at);
-  Charge(start, done > 0 ? static_cast<std::uint64_t>(done) : 0);
+  Charge(start, fd, at, done);
   return done;
 }
 
@@ -115,16 +139,18 @@ ssize_t read(int fd, void* into, size_t size) {
   if (!IsOnDisk(fd)) return next(fd, into, size);
   const std::uint64_t start = NowNs();
   const ssize_t done = next(fd, into, size);
-  Charge(start, done > 0 ? static_cast<std::uint64_t>(done) : 0);
+  Charge(start, fd, done > 0 ? lseek(fd, 0, SEEK_CUR) - done : -1, done);
   return done;
 }
 size_t fread(void* into, size_t size, size_t count, FILE* file) {
   using Fread = size_t (*)(void*, size_t, size_t, FILE*);
   static const Fread next = Next<Fread>("fread");
-  if (!IsOnDisk(fileno(file))) return next(into, size, count, file);
+  const int fd = fileno(file);
+  if (!IsOnDisk(fd)) return next(into, size, count, file);
   const std::uint64_t start = NowNs();
+  const std::int64_t at = ftello(file);
   const size_t done = next(into, size, count, file);
-  Charge(start, done * size);
+  Charge(start, fd, at, static_cast<std::int64_t>(done * size));
   return done;
 }
 }
