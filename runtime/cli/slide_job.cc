@@ -16,11 +16,14 @@ namespace {
 
 constexpr TimeMs kCancelLimitMs = 10'000;
 
-/// Cancels and waits until nothing of the job writes any more.
-Status CancelAndWait(client::Client& client, JobId job) {
-  PB_RETURN_IF_ERROR(client.CancelJob(job));
+/// Cancels and waits until nothing of the job writes any more. True when there was nothing left to
+/// cancel.
+bool CancelAndWait(client::Client& client, JobId job) {
+  (void)client.CancelJob(job);  // one that has just ended cannot be
   const TimeMs deadline = SteadyClock().NowMs() + kCancelLimitMs;
-  return client.Wait(job, {}, [deadline] { return SteadyClock().NowMs() < deadline; }).status();
+  const auto row = client.Wait(job, {}, [deadline] { return SteadyClock().NowMs() < deadline; });
+  return row.ok() && (row->state == protocol::JobState::kDone ||
+                      row->state == protocol::JobState::kPartlyFailed);
 }
 
 /// Reads the list of slides that the job wrote down; leaves it empty when it is not there to be
@@ -128,7 +131,9 @@ StatusOr<protocol::JobRow> WatchSlides(
     return absl::CancelledError(StrCat("interrupted: job ", job, " goes on in the cluster; see ",
                                        "`patchbay wait ", job, "`, `patchbay cancel ", job, "`"));
   }
-  (void)CancelAndWait(cluster.client(), job);
+  if (CancelAndWait(cluster.client(), job)) {
+    return absl::CancelledError(StrCat("interrupted, but all was done: see ", order.out));
+  }
   return absl::CancelledError(StrCat("interrupted: what is unfinished stays in ", order.out, "/",
                                      order.staging, "; the same command goes on from there"));
 }

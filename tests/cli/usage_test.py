@@ -1,9 +1,9 @@
 """What is typed wrong gets exit code 2 and a hint; every command explains itself on one screen."""
 import program
 
-COMMANDS = ["ingest", "stream", "inspect", "verify", "config print", "config check", "synth slide", "doctor", "up",
-            "join", "down", "status", "key new", "key list", "key revoke", "jobs", "job", "wait", "cancel", "retry",
-            "logs"]
+COMMANDS = ["ingest", "stream", "spectra", "spectra-diff", "inspect", "verify", "config print", "config check",
+            "synth slide", "doctor", "up", "join", "down", "status", "key new", "key list", "key revoke", "jobs", "job",
+            "wait", "cancel", "retry", "logs"]
 
 
 class Usage(program.Case):

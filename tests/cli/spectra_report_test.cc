@@ -1,0 +1,87 @@
+// The end of an analysis: the report from a job's last row and its summary.
+#include "runtime/cli/spectra_report.h"
+
+#include <gtest/gtest.h>
+
+namespace patchbay::cli {
+namespace {
+
+protocol::JobRow RowWithFailure() {
+  protocol::JobRow row;
+  row.job = 7;
+  protocol::FailedTask failed;
+  failed.label = "slide 2 strips 0-8";
+  failed.outcome = {3, "its worker died"};
+  row.failed = {failed};
+  return row;
+}
+
+Json Summary() {
+  return *ParseJson(R"({"definition": {"frame": 256}, "plots": ["histogram.png"],
+    "cohort": {"frames": 30, "frames_skipped": 2, "mean_db": 40.5, "std_db": 9.5, "focus_db": -20},
+    "slides": [{"source_index": 1, "id": "ab", "frames": 30, "frames_skipped": 2, "mean_db": 40.5,
+                "std_db": 9.5, "focus_db": -20, "outlier": true, "outlier_reasons": ["flat"],
+                "pixel_bytes": 3000000, "already_there": false}],
+    "failed": [{"source_index": 0, "reason": "too small"}, {"source_index": 2, "reason": ""},
+               {"source_index": 9, "reason": ""}],
+    "duplicates": [{"source_index": 3, "id": "ab"}]})",
+                    "t");
+}
+
+TEST(SpectraReport, JoinsFiguresAndReasonsWithTheirSources) {
+  const auto report =
+      MakeSpectraReport(RowWithFailure(), Summary(), {"/a.svs", "/b.svs", "/c.svs", "/d.svs"});
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->slides[0].source, "/b.svs");
+  ASSERT_EQ(report->failed.size(), 3u);
+  EXPECT_EQ(report->failed[0].source, "/a.svs");
+  EXPECT_EQ(report->failed[0].reason, "too small");
+  EXPECT_EQ(report->failed[1].reason, "its worker died");
+  EXPECT_EQ(report->failed[2].source, "slide 9");
+  EXPECT_EQ(report->failed[2].reason, "not finished");
+  EXPECT_EQ(report->duplicates, std::vector<std::string>{"/d.svs"});
+}
+
+TEST(SpectraReport, SaysEverythingToPrograms) {
+  auto report = MakeSpectraReport(RowWithFailure(), Summary(), {"/a.svs", "/b.svs"});
+  ASSERT_TRUE(report.ok()) << report.status();
+  report->out = "/out";
+  report->seconds = 2;
+  const Json json = ToJson(*report);
+  EXPECT_EQ(json["bytes_per_s"], 1.5e6);
+  EXPECT_EQ(json["pixel_bytes"], 3000000);
+  EXPECT_EQ(json["spectra"], "/out/spectra.json");
+  EXPECT_EQ(json["plots"][0], "/out/histogram.png");
+  EXPECT_EQ(json["slides"][0]["outlier_reasons"][0], "flat");
+  EXPECT_EQ(json["cohort"]["mean_db"], 40.5);
+}
+
+TEST(SpectraReport, AJobThatMeasuredNothingHasNoCohort) {
+  Json summary = Summary();
+  summary["cohort"] = nullptr;
+  summary["slides"] = summary["plots"] = Json::array();
+  const auto report = MakeSpectraReport({}, summary, {});
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_FALSE(report->cohort.has_value());
+  EXPECT_TRUE(ToJson(*report)["cohort"].is_null());
+}
+
+TEST(SpectraReport, RefusesASummaryOfAnotherShape) {
+  EXPECT_FALSE(MakeSpectraReport({}, Json::array(), {}).ok());
+  for (const char* key : {"definition", "cohort", "slides", "failed", "duplicates", "plots"}) {
+    Json summary = Summary();
+    summary.erase(key);
+    const auto report = MakeSpectraReport({}, summary, {});
+    EXPECT_FALSE(report.ok()) << key;
+    EXPECT_NE(MessageOf(report.status()).find(key), std::string_view::npos) << report.status();
+  }
+  Json wrong = Summary();
+  wrong["slides"][0]["mean_db"] = "high";
+  EXPECT_FALSE(MakeSpectraReport({}, wrong, {}).ok());
+  wrong = Summary();
+  wrong["plots"] = {1};
+  EXPECT_FALSE(MakeSpectraReport({}, wrong, {}).ok());
+}
+
+}  // namespace
+}  // namespace patchbay::cli
