@@ -40,13 +40,14 @@ class Readme(unittest.TestCase):
         self.assertEqual(code, 0, f"{block}\n{said}")
 
     def test_every_command_block_runs(self):
-        self.assertEqual((len(self.shell), len(self.yaml)), (4, 1))
+        self.assertEqual((len(self.shell), len(self.yaml)), (5, 1))
         (self.folder / "run.yaml").write_text(self.yaml[0], encoding="utf-8")
         (self.folder / "deploy").symlink_to(ROOT / "deploy")
-        quickstart, by_hand, stream, cluster = self.shell
+        quickstart, by_hand, stream, cluster, spectra = self.shell
         self.run_block(by_hand)
         self.run_block(quickstart)
         self.run_block(stream)
+        self.run_block(spectra)
         # A shell that starts a server goes on at once; what follows needs it.
         self.assertIn("patchbay up --cpus 2 &\n", cluster)
         self.run_block(cluster.replace("patchbay up --cpus 2 &\n", "patchbay up --cpus 2 > up.log & until grep -q "
