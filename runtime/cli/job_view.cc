@@ -106,6 +106,7 @@ std::string JobProgress::Text(const protocol::JobRow& job, std::string done,
   const double bytes_per_s = static_cast<double>(job.progress_bytes - first_bytes_) / elapsed_s;
   const double weight_per_s = static_cast<double>(job.weight_done - first_weight_) / elapsed_s;
   if (bytes_per_s > 0) text += StrCat("  ", MegabytesPerSecond(bytes_per_s), " of pixels");
+  if (job.weight_done == job.weight_total) return text;
   const double left = static_cast<double>(job.weight_total - job.weight_done) / weight_per_s;
   return StrCat(text, "  ", HumanSeconds(left), " left");
 }

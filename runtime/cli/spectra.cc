@@ -117,14 +117,22 @@ std::int64_t FilesIn(const std::string& folder) {
   return files;
 }
 
-/// "slides 3/12", from what the job leaves in its folder; "" when that is not to be seen from here.
-std::string SlidesDone(const SlideOrder& order) {
-  if (order.work.empty() || order.slide_count == 0) return "";
-  std::error_code error;
-  if (!std::filesystem::exists(order.work, error)) return "";
-  const std::int64_t done = FilesIn(order.work + "/slides") + FilesIn(order.work + "/failures");
-  return StrCat("slides ", std::min(done, order.slide_count), "/", order.slide_count);
-}
+/// How many slides are done, from what the job leaves in its folder.
+class SlidesDone {
+ public:
+  /// "slides 3/12"; "" when that is not to be seen from here. What was seen stays when the job has
+  /// removed its folder.
+  std::string Text(const SlideOrder& order) {
+    std::error_code error;
+    if (order.work.empty() || !std::filesystem::exists(order.work, error)) return seen_;
+    const std::int64_t done = FilesIn(order.work + "/slides") + FilesIn(order.work + "/failures");
+    seen_ = StrCat("slides ", std::min(done, order.slide_count), "/", order.slide_count);
+    return seen_;
+  }
+
+ private:
+  std::string seen_;
+};
 
 /// The files in the order of slide numbers, from the table that the job leaves beside its results.
 std::vector<std::string> SlidesOf(const SlideOrder& order) {
@@ -164,8 +172,9 @@ StatusOr<ExitCode> SpectraCommand::Run(Session& session) {
     return ExitCode::kDone;
   }
   JobProgress progress(session.terminal);
+  SlidesDone done;
   const auto show = [&](const protocol::JobRow& seen, const SlideOrder& known) {
-    progress.Show(seen, [&known] { return SlidesDone(known); });
+    progress.Show(seen, [&] { return done.Text(known); });
   };
   PB_ASSIGN_OR_RETURN(const protocol::JobRow row, WatchSlides(session, cluster, job, order, show));
   StatusOr<SpectraReport> report = ReportOf(cluster.client(), row, order);

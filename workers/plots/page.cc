@@ -31,6 +31,9 @@ std::string CountText(const results::SpectraDocument& document) {
   if (cohort.frames_off_tissue > 0) {
     text += StrCat("; ", count(cohort.frames_off_tissue), " frames off tissue left out");
   }
+  if (document.duplicates > 0) {
+    text += StrCat("; ", SlidesOf(document.duplicates), " with the content of another left out");
+  }
   if (document.failed > 0) text += StrCat("; ", SlidesOf(document.failed), " failed");
   return text;
 }
