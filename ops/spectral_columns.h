@@ -15,6 +15,9 @@ PB_INLINE void SumColumns(const float* row, double* sums) {
   for (int i = 0; i < kSpectralColumns; i += V::kLanes) V::Load(row + i).AddTo(sums + i);
 }
 
+/// Columns of later blocks are fetched meanwhile: rows lie far apart, which no machine foresees.
+inline constexpr int kAhead = 64;
+
 /// Pixels as floats, a row of kSpectralColumns each, and the exact sum of each column.
 template <typename V, int frame>
 PB_INLINE void TakePixels(const ColumnBlock& block, float* out, double* sums) {
@@ -22,6 +25,7 @@ PB_INLINE void TakePixels(const ColumnBlock& block, float* out, double* sums) {
   for (V& part : total) part = V::All(0);
   for (int r = 0; r < frame; ++r) {
     const std::uint8_t* row = block.pixels + r * block.row_bytes;
+    __builtin_prefetch(row + kAhead);
     for (int i = 0; i < kSpectralColumns / V::kLanes; ++i) {
       const V x = V::LoadBytes(row + i * V::kLanes);
       total[i] = total[i] + x;  // whole numbers below 2^24
