@@ -90,6 +90,31 @@ class Analysis(program.Case):
         self.assertNotIn("svs", (self.folder / "out" / "spectra.json").read_text(encoding="utf-8"))
         self.assert_nothing_left()
 
+    def test_the_page_names_every_key_and_column(self):
+        page = (pathlib.Path(__file__).resolve().parents[2] / "configs" / "spectra.md").read_text(encoding="utf-8")
+        bad = self.slides / "bad.svs"
+        bad.write_bytes(b"II*\0" + bytes(100))
+        (self.slides / "copy.svs").write_bytes((self.slides / "0.svs").read_bytes())
+        self.analyse("--profile", "nedc", "--tissue-only", code=3)
+
+        def keys(value):
+            if isinstance(value, dict):
+                for key, inner in value.items():
+                    yield key
+                    # What the mask is made of is told by the mask.
+                    yield from () if key == "tissue" else keys(inner)
+            elif isinstance(value, list):
+                for inner in value:
+                    yield from keys(inner)
+
+        document = self.document()
+        self.assertTrue(document["failed"] and document["duplicates"])
+        for key in sorted(set(keys(document))):
+            self.assertRegex(page, f'[`"]{key}[`"]', key)
+        for table in ("spectra.csv", "manifest.csv", "failed.csv"):
+            heading = (self.folder / "out" / table).read_text(encoding="utf-8").splitlines()[0]
+            self.assertIn(f"`{heading}`", page, table)
+
     def test_the_table_is_for_people(self):
         done = self.expect(0, "spectra", self.slides, "--out", "out", "--cpus", 1)
         for word in ("mean dB", "std dB", "focus dB", "outlier", "all 2", "MB/s of raw pixels", "histogram.png"):
