@@ -43,6 +43,23 @@ std::int64_t SumPairs(const std::uint8_t* a, const std::uint8_t* b, std::int64_t
   const __m128i ones = _mm_set1_epi8(1);
   const __m128i two = _mm_set1_epi16(2);
   std::int64_t i = 0, o = 0;
+  const __m256i shuffle_2 = _mm256_broadcastsi128_si256(shuffle);
+  const __m256i ones_2 = _mm256_set1_epi8(1), two_2 = _mm256_set1_epi16(2);
+  const auto load = [&](const std::uint8_t* from) {
+    const __m256i both =
+        _mm256_loadu2_m128i(reinterpret_cast<const __m128i*>(from + pattern.in_bytes),
+                            reinterpret_cast<const __m128i*>(from));
+    return _mm256_maddubs_epi16(_mm256_shuffle_epi8(both, shuffle_2), ones_2);
+  };
+  for (; i + pattern.in_bytes + 16 <= in_bytes && o + pattern.out_bytes + 8 <= out_bytes;
+       i += 2 * pattern.in_bytes, o += 2 * pattern.out_bytes) {
+    __m256i sum = _mm256_add_epi16(load(a + i), load(b + i));
+    sum = _mm256_srli_epi16(_mm256_add_epi16(sum, two_2), 2);
+    sum = _mm256_packus_epi16(sum, sum);
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(out + o), _mm256_castsi256_si128(sum));
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(out + o + pattern.out_bytes),
+                     _mm256_extracti128_si256(sum, 1));
+  }
   for (; i + 16 <= in_bytes && o + 8 <= out_bytes; i += pattern.in_bytes, o += pattern.out_bytes) {
     const __m128i va =
         _mm_shuffle_epi8(_mm_loadu_si128(reinterpret_cast<const __m128i*>(a + i)), shuffle);

@@ -131,43 +131,75 @@ ShardEncoder::Area ShardEncoder::MakeArea(std::size_t coarser) const {
   const std::int64_t height = std::min(side, level.height - place_.row * side);
   const std::int64_t width = std::min(side, level.width - place_.column * side);
   Area area;
-  area.bytes.resize(static_cast<std::size_t>(height * width * PixelBytes(settings_)));
-  area.view = ContiguousView<3>(area.bytes.data(), settings_.dtype,
+  area.bytes = std::make_unique_for_overwrite<std::byte[]>(
+      static_cast<std::size_t>(height * width * PixelBytes(settings_)));
+  area.view = ContiguousView<3>(area.bytes.get(), settings_.dtype,
                                 {height, width, static_cast<std::int64_t>(settings_.channels)});
   return area;
 }
 
-Status ShardEncoder::Append(const ConstTensorView& pixels, ShardPiece& piece) {
+/// The views of the chunks of `pixels`, row-major, and which of them are background.
+ShardEncoder::ChunkViews ShardEncoder::Cut(const ConstTensorView& pixels) const {
   const std::int64_t side = settings_.chunk_px, pixel = PixelBytes(settings_);
-  std::vector<ConstTensorView> views;
-  std::vector<bool> is_fill;
+  ChunkViews out;
   for (std::int64_t y = 0; y < pixels.shape[0]; y += side) {
     for (std::int64_t x = 0; x < pixels.shape[1]; x += side) {
-      const ConstTensorView view =
-          Part(pixels, {y, x},
-               {std::min(side, pixels.shape[0] - y), std::min(side, pixels.shape[1] - x)});
-      bool fill = true;
-      for (std::int64_t row = 0; fill && row < view.shape[0]; ++row) {
-        fill = std::memcmp(view.data + row * view.stride_bytes[0], fill_row_.data(),
-                           static_cast<std::size_t>(view.shape[1] * pixel)) == 0;
+      const LevelSize size{std::min(side, pixels.shape[0] - y),
+                           std::min(side, pixels.shape[1] - x)};
+      const ConstTensorView view = Part(pixels, {y, x}, size);
+      bool is_fill = true;
+      for (std::int64_t row = 0; is_fill && row < size.height; ++row) {
+        is_fill = std::memcmp(view.data + row * view.stride_bytes[0], fill_row_.data(),
+                              static_cast<std::size_t>(size.width * pixel)) == 0;
       }
-      views.push_back(view);
-      is_fill.push_back(fill);
+      out.views.push_back(view);
+      out.corners.push_back({y, x});
+      out.is_fill.push_back(is_fill);
     }
   }
-  const std::vector<Digest> digests = hasher_.HashEach(views, is_fill);
-  for (std::size_t i = 0; i < views.size(); ++i) {
+  return out;
+}
+
+/// A chunk's pixels into `raw_`, the rest of it background, and averaged into `half`, where that is
+/// a view: row by row, so that both find them in the nearest cache.
+Status ShardEncoder::CopyAndHalve(const ConstTensorView& chunk, const TensorView& half) {
+  const std::size_t row_bytes = fill_row_.size();
+  const auto own = static_cast<std::size_t>(chunk.shape[1] * PixelBytes(settings_));
+  for (std::int64_t y = 0; y < settings_.chunk_px; ++y) {
+    std::byte* to = raw_.data() + static_cast<std::size_t>(y) * row_bytes;
+    const std::size_t take = y < chunk.shape[0] ? own : 0;
+    if (take > 0) std::memcpy(to, chunk.data + y * chunk.stride_bytes[0], take);
+    std::memcpy(to + take, fill_row_.data() + take, row_bytes - take);
+    const bool is_pair_done = y % 2 == 1 || y + 1 == chunk.shape[0];
+    if (half.data == nullptr || y >= chunk.shape[0] || !is_pair_done) continue;
+    const ConstTensorView pair =
+        Part(chunk, {y / 2 * 2, 0},
+             {std::min<std::int64_t>(2, chunk.shape[0] - y / 2 * 2), chunk.shape[1]});
+    TensorView row = half;
+    row.data += y / 2 * half.stride_bytes[0];
+    row.shape[0] = 1;
+    PB_RETURN_IF_ERROR(DownsampleByTwo(pair, row));
+  }
+  return absl::OkStatus();
+}
+
+Status ShardEncoder::Append(const ConstTensorView& pixels, const TensorView& half,
+                            ShardPiece& piece) {
+  const ChunkViews chunks = Cut(pixels);
+  const std::vector<Digest> digests = hasher_.HashEach(chunks.views, chunks.is_fill);
+  for (std::size_t i = 0; i < chunks.views.size(); ++i) {
+    TensorView part = half;
+    if (half.data != nullptr) {
+      part.data += chunks.corners[i].height / 2 * half.stride_bytes[0] +
+                   chunks.corners[i].width / 2 * half.stride_bytes[1];
+      part.shape[0] = (chunks.views[i].shape[0] + 1) / 2;
+      part.shape[1] = (chunks.views[i].shape[1] + 1) / 2;
+    }
+    PB_RETURN_IF_ERROR(CopyAndHalve(chunks.views[i], part));
     EncodedChunk chunk;
     chunk.pixels = digests[i];
     chunk.offset = piece.bytes.size();
-    if (!is_fill[i]) {
-      const auto take = static_cast<std::size_t>(views[i].shape[1] * pixel);
-      for (std::int64_t row = 0; row < side; ++row) {
-        std::byte* to = raw_.data() + row * side * pixel;
-        const std::size_t own = row < views[i].shape[0] ? take : 0;
-        if (own > 0) std::memcpy(to, views[i].data + row * views[i].stride_bytes[0], own);
-        std::memcpy(to + own, fill_row_.data() + own, fill_row_.size() - own);
-      }
+    if (!chunks.is_fill[i]) {
       PB_RETURN_IF_ERROR(encoder_.Append(raw_, piece.bytes));
       PutChecksum(piece.bytes, chunk.offset);
       chunk.size_bytes = piece.bytes.size() - chunk.offset;
@@ -199,13 +231,12 @@ StatusOr<EncodedShard> ShardEncoder::Encode(const ShardRows& rows) {
     if (band.shape[0] <= 0 || y + band.shape[0] > height || !is_whole) {
       return absl::InternalError("encode shard: rows that are no whole chunks");
     }
-    PB_RETURN_IF_ERROR(Append(band, piece));
+    TensorView half;
     if (!areas_.empty()) {
-      TensorView half = areas_[0].view;
+      half = areas_[0].view;
       half.data += y / 2 * half.stride_bytes[0];
-      half.shape[0] = (band.shape[0] + 1) / 2;
-      PB_RETURN_IF_ERROR(DownsampleByTwo(band, half));
     }
+    PB_RETURN_IF_ERROR(Append(band, half, piece));
     y += band.shape[0];
   }
   return Finish(settings_, place_, std::move(piece));
@@ -222,10 +253,8 @@ StatusOr<std::vector<ShardPiece>> ShardEncoder::EncodeCoarser() {
     piece.column = place_.column * first;
     piece.rows = (view.shape[0] + settings_.chunk_px - 1) / settings_.chunk_px;
     piece.columns = (view.shape[1] + settings_.chunk_px - 1) / settings_.chunk_px;
-    if (i + 1 < areas_.size()) {
-      PB_RETURN_IF_ERROR(DownsampleByTwo(view, areas_[i + 1].view));
-    }
-    PB_RETURN_IF_ERROR(Append(view, piece));
+    const TensorView half = i + 1 < areas_.size() ? areas_[i + 1].view : TensorView{};
+    PB_RETURN_IF_ERROR(Append(view, half, piece));
     pieces.push_back(std::move(piece));
   }
   return pieces;

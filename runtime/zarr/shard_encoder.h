@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
@@ -67,14 +68,22 @@ class ShardEncoder {
  private:
   /// A level's pixels below this shard.
   struct Area {
-    std::vector<std::byte> bytes;
+    std::unique_ptr<std::byte[]> bytes;
     TensorView view;
+  };
+  struct ChunkViews {
+    std::vector<ConstTensorView> views;
+    std::vector<LevelSize> corners;  ///< first row and column
+    std::vector<bool> is_fill;
   };
 
   Status CheckPlace() const;
   Area MakeArea(std::size_t coarser) const;
-  /// The chunks of `pixels`, whose corner is a chunk's, appended to `piece`.
-  Status Append(const ConstTensorView& pixels, ShardPiece& piece);
+  ChunkViews Cut(const ConstTensorView& pixels) const;
+  Status CopyAndHalve(const ConstTensorView& chunk, const TensorView& half);
+  /// The chunks of `pixels`, whose corner is a chunk's, appended to `piece`; averaged into `half`,
+  /// which has the same corner, or no data.
+  Status Append(const ConstTensorView& pixels, const TensorView& half, ShardPiece& piece);
 
   const ImageStoreSettings& settings_;
   const std::vector<LevelSize> levels_;
