@@ -226,10 +226,6 @@ void Core::Machine::Send(PeerId peer, std::uint64_t request_id, protocol::Body&&
 }
 
 void Core::Machine::Answer(const Request& request, protocol::Body&& body) {
-  Send(request.peer, request.request_id, std::move(body));
-}
-
-void Core::Machine::AnswerDurable(const Request& request, protocol::Body&& body) {
   SendDurable(request.peer, request.request_id, std::move(body));
 }
 

@@ -92,11 +92,12 @@ struct Core::Machine {
   /// Journals the record and applies it. The record must fit (a bug otherwise).
   void Emit(RecordBody&& body);
   void ActOn(Effects& effects);
+  /// At once: for what promises nothing.
   void Send(PeerId peer, std::uint64_t request_id, protocol::Body&& body);
-  void Answer(const Request& request, protocol::Body&& body);
   /// Once everything journalled so far is on disk.
   void SendDurable(PeerId peer, std::uint64_t request_id, protocol::Body&& body);
-  void AnswerDurable(const Request& request, protocol::Body&& body);
+  /// Every answer, refusals too, is durable: whatever it rests on outlives a crash.
+  void Answer(const Request& request, protocol::Body&& body);
   void Refuse(const Request& request, const Status& status);
   void LogLine(JobId job, std::string text);
   void MakeRunnable(const TaskId& id);

@@ -121,8 +121,8 @@ void Core::Machine::On(const Request& request, protocol::AttachTrainer&& message
   }
   if (moved) DescribeToWorkers(stream);
   CutGrants(stream, trainer);
-  AnswerDurable(
-      request, protocol::TrainerAttached{table.incarnation(), stream.plan_digest, stream.geometry});
+  Answer(request,
+         protocol::TrainerAttached{table.incarnation(), stream.plan_digest, stream.geometry});
 }
 
 /// A trainer this scheduler has not seen: a new process, or one of a former incarnation's.
@@ -357,7 +357,7 @@ void Core::Machine::TakeMove(Stream& stream, Trainer& trainer,
 
 void Core::Machine::On(const Request& request, protocol::DetachTrainer&& message) {
   const auto it = streams.find(message.stream);
-  if (it == streams.end()) return AnswerDurable(request, protocol::TrainerDetached{});
+  if (it == streams.end()) return Answer(request, protocol::TrainerDetached{});
   Stream& stream = it->second;
   if (VisibleJob(request, message.stream) == nullptr) return;
   const auto trainer = stream.trainers.find(message.rank);
@@ -375,7 +375,7 @@ void Core::Machine::On(const Request& request, protocol::DetachTrainer&& message
     Emit(DetachRecord{message.stream, message.rank});
   }
   if (detached.size() == stream.geometry.world_size) EndStream(message.stream, JobState::kDone, {});
-  AnswerDurable(request, protocol::TrainerDetached{});
+  Answer(request, protocol::TrainerDetached{});
 }
 
 /// Silent for too long: nobody makes anything for it. Its slots stay known in case it comes back.

@@ -33,7 +33,7 @@ void Core::Machine::On(const Request& request, TasksFinished&& message) {
   }
   Reassign(*worker);
   FinishDrains(*worker);
-  AnswerDurable(request, std::move(committed));
+  Answer(request, std::move(committed));
 }
 
 /// Tasks run one after another, so the time since the queue was last seen working is theirs.

@@ -67,7 +67,9 @@ void Core::Machine::On(const Request& request, protocol::Heartbeat&&) {
     shards_changed = true;
     bound = !trainer->behind;
   }
-  Answer(request, protocol::HeartbeatSeen{bound ? table.incarnation() : 0});
+  // Says nothing of the journal but the incarnation, so it waits for that alone.
+  if (durable < start_sequence) return;
+  Send(request.peer, request.request_id, protocol::HeartbeatSeen{bound ? table.incarnation() : 0});
 }
 
 Job* Core::Machine::VisibleJob(const Request& request, JobId id) {
@@ -94,7 +96,7 @@ void Core::Machine::On(const Request& request, protocol::SubmitJob&& message) {
                       identity.read_prefixes, identity.write_prefixes});
     LogLine(id, "job submitted");
   }
-  AnswerDurable(request, protocol::JobSubmitted{id});
+  Answer(request, protocol::JobSubmitted{id});
 }
 
 protocol::JobRow Core::Machine::Row(const Job& job, std::size_t failed_max) const {
@@ -145,7 +147,7 @@ void Core::Machine::On(const Request& request, protocol::DescribeJobs&& message)
       described.jobs.push_back(Row(*job, failed));
     }
   }
-  AnswerDurable(request, std::move(described));
+  Answer(request, std::move(described));
 }
 
 void Core::Machine::On(const Request& request, protocol::FetchResult&& message) {
@@ -160,7 +162,7 @@ void Core::Machine::On(const Request& request, protocol::FetchResult&& message) 
     return Refuse(request, absl::NotFoundError(StrCat("fetch result: ", message.task.ToString(),
                                                       ": the result is no longer kept")));
   }
-  AnswerDurable(request, protocol::ResultFetched{message.task, task.state, task.result});
+  Answer(request, protocol::ResultFetched{message.task, task.state, task.result});
 }
 
 void Core::Machine::On(const Request& request, protocol::CancelJob&& message) {
@@ -170,7 +172,7 @@ void Core::Machine::On(const Request& request, protocol::CancelJob&& message) {
     LogLine(message.job, "job cancelled");
     Emit(CancelRecord{message.job});
   }
-  AnswerDurable(request, protocol::JobCancelled{});
+  Answer(request, protocol::JobCancelled{});
 }
 
 void Core::Machine::On(const Request& request, protocol::RetryJob&& message) {
@@ -180,7 +182,7 @@ void Core::Machine::On(const Request& request, protocol::RetryJob&& message) {
                            job->last_retry.request == request.request_id;
   const bool ended_stream = job->IsStream() && IsEnded(job->state);
   const bool any = job->tasks_failed + job->tasks_cancelled != 0 || ended_stream;
-  if (!asked_again && !any) return AnswerDurable(request, protocol::JobRetried{0});
+  if (!asked_again && !any) return Answer(request, protocol::JobRetried{0});
   if (!asked_again) {
     Emit(RetryRecord{message.job, request.sender_incarnation, request.request_id,
                      LeaseNumber{table.incarnation(), lease_counter}});
@@ -189,7 +191,7 @@ void Core::Machine::On(const Request& request, protocol::RetryJob&& message) {
       OpenStream(message.job).IgnoreError();
     }
   }
-  AnswerDurable(request, protocol::JobRetried{job->last_retry.tasks});
+  Answer(request, protocol::JobRetried{job->last_retry.tasks});
 }
 
 void Core::Machine::On(const Request& request, protocol::FetchLogs&& message) {
@@ -236,7 +238,7 @@ void Core::Machine::On(const Request& request, protocol::DescribeCluster&&) {
     described.workers.push_back(std::move(row));
   }
   described.jobs = RecentRows(*request.identity);
-  AnswerDurable(request, std::move(described));
+  Answer(request, std::move(described));
 }
 
 void Core::Machine::On(const Request& request, protocol::ReloadKeys&&) {

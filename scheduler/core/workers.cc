@@ -94,7 +94,10 @@ void Core::Machine::AgentRestarted(const std::string& name, std::uint64_t agent_
   for (const auto& [place, entry] : unaccounted) {
     if (place.first == name && entry.agent_incarnation != agent_incarnation) dead.push_back(place);
   }
-  for (const WorkerPlace& place : dead) AccountFor(place);
+  for (const WorkerPlace& place : dead) {
+    Emit(WorkerGoneRecord{place.first, place.second});
+    AccountFor(place);
+  }
 }
 
 void Core::Machine::On(const Request& request, protocol::RegisterWorker&& message) {
@@ -515,7 +518,7 @@ void Core::Machine::On(const Request& request, protocol::Drain&&) {
 /// Answers Drain once nothing is held any more.
 void Core::Machine::FinishDrains(Worker& worker) {
   if (worker.drain_peer != 0 && worker.tasks.empty() && worker.shards.empty()) {
-    Send(worker.drain_peer, worker.drain_request, protocol::Drained{});
+    SendDurable(worker.drain_peer, worker.drain_request, protocol::Drained{});
     worker.drain_peer = 0;
   }
   FinishNodeDrain(NodeOf(worker));
@@ -526,7 +529,7 @@ void Core::Machine::FinishNodeDrain(Node& node) {
   for (const auto& [index, id] : node.workers) {
     if (!workers[id].tasks.empty() || !workers[id].shards.empty()) return;
   }
-  Send(node.agent, node.drain_request, protocol::Drained{});
+  SendDurable(node.agent, node.drain_request, protocol::Drained{});
   node.drain_request = 0;
 }
 

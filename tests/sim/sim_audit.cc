@@ -164,6 +164,15 @@ void Audit::OnRecord(const scheduler::CancelRecord& record) {
   NoteFresh(record.job);
 }
 
+void Audit::OnRecord(const scheduler::WorkerSeenRecord& record) {
+  workers_[{record.node, record.index}] = record.worker_incarnation;
+  workers_seen_.insert(record.worker_incarnation);
+}
+
+void Audit::OnRecord(const scheduler::WorkerGoneRecord& record) {
+  workers_.erase({record.node, record.index});
+}
+
 void Audit::OnRecord(const scheduler::EndStreamRecord& record) {
   ModelJob& job = jobs_.at(record.job);
   if (Ended(job.state)) Say("I5: an ended stream ended");
@@ -434,6 +443,21 @@ void Audit::DetachAcknowledged(JobId job, std::uint32_t rank) {
   if (!Ended(one.state) && one.detached.count(rank) == 0) {
     Say("I6: a detach was acknowledged and is not durable");
   }
+}
+
+void Audit::WorkerAcknowledged(std::uint64_t incarnation) {
+  if (workers_seen_.count(incarnation) == 0)
+    Say("I6: a worker was told that it is registered, which is not durable");
+}
+
+void Audit::ExitAcknowledged(std::uint64_t incarnation) {
+  const bool known = std::any_of(workers_.begin(), workers_.end(),
+                                 [&](const auto& one) { return one.second == incarnation; });
+  if (known) Say("I6: a worker's end was acknowledged and is not durable");
+}
+
+void Audit::IncarnationTold(std::uint32_t incarnation) {
+  if (incarnation > incarnation_) Say("I6: an incarnation was told that is not durable");
 }
 
 void Audit::EndOfEvent() {

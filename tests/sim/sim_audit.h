@@ -12,6 +12,7 @@
 
 #include "runtime/protocol/messages.h"
 #include "scheduler/core/core.h"
+#include "scheduler/state/job_table.h"
 #include "scheduler/state/records.h"
 
 namespace patchbay::sim {
@@ -66,6 +67,9 @@ class Audit {
   void EndTold(JobId stream);
   void RetryAcknowledged(JobId job, std::uint64_t tasks);
   void DetachAcknowledged(JobId job, std::uint32_t rank);
+  void WorkerAcknowledged(std::uint64_t worker_incarnation);
+  void ExitAcknowledged(std::uint64_t worker_incarnation);
+  void IncarnationTold(std::uint32_t incarnation);
   /// All messages of one event have been shown: what was granted together came in this order.
   void EndOfEvent();
 
@@ -98,8 +102,8 @@ class Audit {
   void OnRecord(const scheduler::RetryRecord& record);
   void OnRecord(const scheduler::EndStreamRecord& record);
   void OnRecord(const scheduler::DetachRecord& record);
-  void OnRecord(const scheduler::WorkerSeenRecord&) {}
-  void OnRecord(const scheduler::WorkerGoneRecord&) {}
+  void OnRecord(const scheduler::WorkerSeenRecord& record);
+  void OnRecord(const scheduler::WorkerGoneRecord& record);
   void NewLease(const LeaseNumber& lease, const Holder& holder);
   ModelTask* Open(const TaskId& id, const char* what);
   void CancelLost(ModelJob& job, std::size_t from);
@@ -116,6 +120,8 @@ class Audit {
   std::uint32_t incarnation_ = 0;
   std::uint64_t commits_ = 0;
   std::set<LeaseNumber> granted_, void_;
+  std::map<scheduler::WorkerPlace, std::uint64_t> workers_;  ///< incarnations, as the journal says
+  std::set<std::uint64_t> workers_seen_;                     ///< also those that have ended
   std::map<std::uint64_t, std::vector<LeaseNumber>> held_by_;
   /// Tasks that could run since this scheduler runs and were never leased, by need and rank.
   std::map<Need, std::set<std::pair<Rank, std::uint32_t>>> fresh_;

@@ -42,11 +42,11 @@ void World::CheckSend(const Actor& actor, std::uint64_t request, const Body& bod
       if (&trainer.actor == &actor) audit_.DetachAcknowledged(trainer.stream, trainer.rank);
     }
   } else {
-    CheckWorkerSend(actor, body);
+    CheckWorkerSend(actor, request, body);
   }
 }
 
-void World::CheckWorkerSend(const Actor& actor, const Body& body) {
+void World::CheckWorkerSend(const Actor& actor, std::uint64_t request, const Body& body) {
   if (const auto* granted = std::get_if<LeasesGranted>(&body)) return CheckGrants(actor, *granted);
   if (const auto* committed = std::get_if<protocol::TasksCommitted>(&body)) {
     const SimWorker* worker = WorkerOf(actor.id);
@@ -58,7 +58,24 @@ void World::CheckWorkerSend(const Actor& actor, const Body& body) {
   } else if (const auto* revoked = std::get_if<protocol::LeasesRevoked>(&body)) {
     for (const LeaseNumber& lease : revoked->leases) audit_.Void(lease);
   } else if (const auto* renewed = std::get_if<protocol::LeasesRenewed>(&body)) {
-    for (const LeaseNumber& lease : renewed->unknown) audit_.Void(lease);
+    for (const LeaseNumber& lease : renewed->unknown) {
+      const auto item = WorkerOf(actor.id)->finished.find(lease);
+      if (item != WorkerOf(actor.id)->finished.end()) {
+        audit_.Acknowledged(lease, item->second.task, item->second.outcome.code == 0);
+      }
+      audit_.Void(lease);
+    }
+  } else if (const auto* registered = std::get_if<protocol::WorkerRegistered>(&body)) {
+    audit_.IncarnationTold(registered->scheduler_incarnation);
+    audit_.WorkerAcknowledged(registered_.at(sending_to_));
+  } else if (std::holds_alternative<protocol::WorkerExitSeen>(body)) {
+    audit_.ExitAcknowledged(request);
+  } else if (const auto* agent = std::get_if<protocol::AgentRegistered>(&body)) {
+    audit_.IncarnationTold(agent->scheduler_incarnation);
+  } else if (const auto* seen = std::get_if<protocol::HeartbeatSeen>(&body)) {
+    audit_.IncarnationTold(seen->scheduler_incarnation);
+  } else if (const auto* attached = std::get_if<protocol::TrainerAttached>(&body)) {
+    audit_.IncarnationTold(attached->scheduler_incarnation);
   } else if (const auto* kill = std::get_if<protocol::KillWorker>(&body)) {
     audit_.VoidAllOf(kill->worker_incarnation);
   } else if (const auto* fence = std::get_if<protocol::FenceShard>(&body)) {

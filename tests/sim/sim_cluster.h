@@ -53,7 +53,7 @@ class World {
 
   // -- sim_checks.cc
   void CheckSend(const Actor& actor, std::uint64_t request, const Body& body);
-  void CheckWorkerSend(const Actor& actor, const Body& body);
+  void CheckWorkerSend(const Actor& actor, std::uint64_t request, const Body& body);
   void CheckGrants(const Actor& actor, const LeasesGranted& granted);
   void CheckRecord(const scheduler::JournalRecord& record);
   void CheckCore();
@@ -132,6 +132,7 @@ class World {
   // The scheduler's process and disk.
   std::unique_ptr<scheduler::Core> core_, shadow_;
   std::uint32_t scheduler_life_ = 0;
+  bool crashed_at_record_ = false;
   std::vector<scheduler::JournalRecord> disk_, cache_;
   bool flushing_ = false;
   std::uint64_t snapshot_sequence_ = 0;
@@ -139,6 +140,8 @@ class World {
   std::map<scheduler::PeerId, std::pair<int, std::uint32_t>> peers_;
   std::map<int, std::pair<scheduler::PeerId, std::uint32_t>> peer_of_;
   scheduler::PeerId next_peer_ = 1;
+  scheduler::PeerId sending_to_ = 0;
+  std::map<scheduler::PeerId, std::uint64_t> registered_;  ///< worker incarnation, as it said last
   Audit audit_;
 
   // The cluster.

@@ -1,5 +1,6 @@
 // patchbay_sim: runs seeds of the simulated cluster; replays one with --seed N --trace;
-// --stop ends at the first violation.
+// --stop ends at the first violation; --calm draws no faults; --crash-at K ends the scheduler at
+// record K.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -17,7 +18,8 @@ using patchbay::sim::RunSeed;
 
 struct Arguments {
   std::uint64_t first = 1, count = 1;
-  bool trace = false, large = false, stop = false;
+  std::uint64_t crash_at = 0;
+  bool trace = false, large = false, stop = false, calm = false;
 };
 
 Arguments Parse(int argc, char** argv) {
@@ -27,6 +29,8 @@ Arguments Parse(int argc, char** argv) {
     const bool more = i + 1 < argc;
     if (word == "--seed" && more) arguments.first = std::strtoull(argv[++i], nullptr, 10);
     if (word == "--count" && more) arguments.count = std::strtoull(argv[++i], nullptr, 10);
+    if (word == "--crash-at" && more) arguments.crash_at = std::strtoull(argv[++i], nullptr, 10);
+    if (word == "--calm") arguments.calm = true;
     if (word == "--trace") arguments.trace = true;
     if (word == "--stop") arguments.stop = true;
     if (word == "--large") arguments.large = true;
@@ -45,6 +49,8 @@ int main(int argc, char** argv) {
     options.seed = arguments.first + i;
     options.trace = arguments.trace;
     options.large = arguments.large;
+    options.calm = arguments.calm;
+    options.crash_at_record = arguments.crash_at;
     const RunResult result = RunSeed(options);
     events += result.events;
     tasks += result.tasks;

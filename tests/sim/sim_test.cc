@@ -9,6 +9,8 @@ namespace {
 
 constexpr std::uint64_t kSeeds = 1200;
 constexpr std::uint64_t kLargeSeeds = 4;
+/// The scheduler ends at every record of these, one run a record.
+constexpr std::uint64_t kSeedsCutAtEveryRecord[] = {3, 8, 18};
 
 /// Seeds that once showed a bug run first, always.
 constexpr std::uint64_t kFormerlyFailing[] = {2,    7,     37,    40,    65,    98,   175,
@@ -59,6 +61,23 @@ TEST(Simulation, NoSeedBreaksAnInvariantAndEveryJobEnds) {
                             "trainer resumed from an older token"}) {
     EXPECT_GE(coverage[fault], 20u) << fault << " is hardly tried";
     std::printf("  %-34s %llu\n", fault, static_cast<unsigned long long>(coverage[fault]));
+  }
+}
+
+TEST(Simulation, ASchedulerThatEndsAtAnyRecordKeepsItsPromises) {
+  for (const std::uint64_t seed : kSeedsCutAtEveryRecord) {
+    RunOptions options;
+    options.seed = seed;
+    options.calm = true;
+    const std::uint64_t records = RunSeed(options).records;
+    EXPECT_GE(records, 20u);
+    for (options.crash_at_record = 1; options.crash_at_record <= records;
+         ++options.crash_at_record) {
+      const RunResult result = RunSeed(options);
+      EXPECT_EQ(result.violation, "") << "replay with: patchbay_sim --calm --seed " << seed
+                                      << " --crash-at " << options.crash_at_record << " --trace";
+      EXPECT_EQ(result.coverage.count("scheduler crash"), 1u);
+    }
   }
 }
 

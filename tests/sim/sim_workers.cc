@@ -380,7 +380,9 @@ void World::FinishShard(SimAgent& agent, SimWorker& worker, const ShardLease& le
     Hit("delivery lost, reported as sent");
     ReturnShard(worker, lease, absl::StatusCode::kOk);
   } else {
-    const TimeMs late = !healed_ && dice_.Chance(0.02) ? 9000 : 5;
+    // Some arrive under the next scheduler, which had other plans for their slots.
+    const double lateness = faults_.scheduler_crash_ms != 0 ? 0.2 : 0.02;
+    const TimeMs late = !healed_ && dice_.Chance(lateness) ? 9000 : 5;
     AtActor(trainer->actor, now_ + dice_.Between(0, late), [this, trainer, lease] {
       const data::ShardHeader header{lease.stream, lease.shard, lease.grant, lease.lease, {}, 0};
       if (trainer->table == nullptr || trainer->incarnation != ring_of_[lease.lease]) return;

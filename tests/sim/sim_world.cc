@@ -26,6 +26,7 @@ World::World(const RunOptions& options)
 }
 
 void World::DrawFaults() {
+  if (options_.calm) return;
   const auto some = [&](double p, TimeMs least, TimeMs most) {
     return dice_.Chance(p) ? dice_.Between(least, most) : 0;
   };
@@ -203,6 +204,9 @@ void World::ToScheduler(Actor& actor, Body&& body, std::uint64_t request) {
         peer = peer_of_.insert_or_assign(actor.id, std::pair(id, connection)).first;
         peers_[id] = {actor.id, connection};
       }
+      if (const auto* hello = std::get_if<protocol::RegisterWorker>(&body)) {
+        registered_[peer->second.first] = hello->worker_incarnation;
+      }
       const auto* attach = std::get_if<protocol::AttachTrainer>(&body);
       std::optional<std::pair<std::pair<JobId, std::uint32_t>, std::uint64_t>> attached;
       if (attach != nullptr)
@@ -302,20 +306,28 @@ void World::CrashScheduler() {
 }
 
 void World::Perform(Actions&& actions) {
+  const bool crash = options_.crash_at_record != 0 && !crashed_at_record_ &&
+                     !actions.records.empty() &&
+                     actions.records.back().sequence >= options_.crash_at_record;
+  crashed_at_record_ = crashed_at_record_ || crash;
   for (JournalRecord& record : actions.records) {
     if (const auto decoded = scheduler::DecodeRecord(record.bytes); decoded.ok()) {
       audit_.Emitted(*decoded);
     }
     cache_.push_back(std::move(record));
   }
+  for (const JournalRecord& record : cache_)
+    result_.records = std::max(result_.records, record.sequence);
   if (!cache_.empty()) Flush();
   for (scheduler::SendAction& send : actions.sends) {
     const auto peer = peers_.find(send.peer);
     if (peer == peers_.end()) continue;
+    sending_to_ = send.peer;
     CheckSend(*actors_.at(peer->second.first), send.request_id, send.body);
     ToActor(peer->second.first, peer->second.second, send.request_id, std::move(send.body));
   }
   audit_.EndOfEvent();
+  if (crash) return CrashScheduler();
   if (result_.events % 16 == 0) CheckCore();
 }
 

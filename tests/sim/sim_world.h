@@ -58,7 +58,7 @@ using Coverage = std::map<std::string, std::uint64_t>;
 struct RunResult {
   std::uint64_t seed = 0;
   std::string violation;  ///< empty = none
-  std::uint64_t trace_hash = 0, events = 0, tasks = 0, batches = 0;
+  std::uint64_t trace_hash = 0, events = 0, tasks = 0, batches = 0, records = 0;
   Coverage coverage;
 };
 
@@ -66,6 +66,10 @@ struct RunOptions {
   std::uint64_t seed = 1;
   bool trace = false;  ///< every event on stderr
   bool large = false;  ///< hundreds of workers
+  bool calm = false;   ///< nothing goes wrong but what follows
+  /// The scheduler ends when it emits this record: after what it sent with it, before the disk has
+  /// it. 0 = never.
+  std::uint64_t crash_at_record = 0;
 };
 
 RunResult RunSeed(const RunOptions& options);
