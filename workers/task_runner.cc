@@ -123,6 +123,8 @@ TaskContext TaskRunner::ContextOf(Job& job) const {
   context.inputs = std::move(job.lease.inputs);
   context.rights = {job.lease.read_prefixes, job.lease.write_prefixes};
   context.state_folder = options_.state_folder;
+  context.threads = options_.threads;
+  context.gpu_uuid = options_.gpu_uuid;
   context.signals = &job.signals;
   return context;
 }

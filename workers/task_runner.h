@@ -18,6 +18,8 @@ namespace patchbay::workers {
 
 struct TaskRunnerOptions {
   std::string state_folder;      ///< TaskContext::state_folder of every task
+  int threads = 1;               ///< TaskContext::threads
+  std::string gpu_uuid;          ///< TaskContext::gpu_uuid
   std::size_t tasks_max = 8192;  ///< leases held at once; a grant beyond is refused
 };
 

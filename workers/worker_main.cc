@@ -56,6 +56,8 @@ StatusOr<WorkerOptions> OptionsFromFlags(const Flags& flags) {
                       flags.Number("fetched-patches", threads * 8, 1, 65'536));
   PB_ASSIGN_OR_RETURN(options.open_images_max, flags.Number("open-images", 256, 1, 1'000'000));
   options.tasks.state_folder = flags.Text("state", "");
+  options.tasks.threads = options.pipeline.compute_threads;
+  options.tasks.gpu_uuid = options.delivery.gpu_uuid;
   PB_ASSIGN_OR_RETURN(options.delivery.host_identity, HostIdentity());
   PB_ASSIGN_OR_RETURN(options.delivery.network, NetworkFromFlags(flags));
   return options;

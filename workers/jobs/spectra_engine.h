@@ -6,11 +6,13 @@
 #include "ops/spectral_frames.h"
 #include "runtime/protocol/messages.h"
 #include "workers/jobs/spectra_settings.h"
+#include "workers/jobs/task.h"
 
 namespace patchbay::workers {
 
-/// One for each thread. Unimplemented where this worker cannot give the bits of settings.numerics.
-StatusOr<std::unique_ptr<ops::SpectralFrames>> MakeSpectraEngine(const SpectraSettings& settings);
+/// One for each thread. Unavailable where this worker has no GPU for settings.numerics.
+StatusOr<std::unique_ptr<ops::SpectralFrames>> MakeSpectraEngine(const TaskContext& context,
+                                                                 const SpectraSettings& settings);
 
 /// What a task that measures needs to be placed.
 protocol::Resources SpectraResources(const SpectraSettings& settings);

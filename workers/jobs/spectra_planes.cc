@@ -5,11 +5,15 @@
 
 namespace patchbay::workers {
 
-SpectraPlanes::SpectraPlanes(const SpectraGrid& grid, std::int64_t left, std::int64_t width)
-    : grid_(grid),
-      left_(left),
-      width_(width),
-      planes_(static_cast<std::size_t>(ops::SpectralChannels(grid.options))) {}
+SpectraPlanes::SpectraPlanes(const SpectraGrid& grid)
+    : grid_(grid), planes_(static_cast<std::size_t>(ops::SpectralChannels(grid.options))) {}
+
+void SpectraPlanes::Hold(const Box& box) {
+  left_ = box.x;
+  width_ = box.width;
+  top_ = bottom_ = box.y;
+  MoveTo(box.y, box.y + box.height);
+}
 
 void SpectraPlanes::MoveTo(std::int64_t top, std::int64_t bottom) {
   const std::int64_t kept = std::clamp<std::int64_t>(bottom_ - top, 0, bottom_ - top_);
@@ -27,6 +31,15 @@ void SpectraPlanes::MoveTo(std::int64_t top, std::int64_t bottom) {
 
 std::uint8_t* SpectraPlanes::At(int channel, std::int64_t y, std::int64_t x) {
   return planes_[static_cast<std::size_t>(channel)].data() + (y - top_) * width_ + (x - left_);
+}
+
+void SpectraPlanes::Copy(SpectraPlanes& from) {
+  for (int channel = 0; channel < static_cast<int>(planes_.size()); ++channel) {
+    for (std::int64_t y = from.top_; y < from.bottom_; ++y) {
+      std::memcpy(At(channel, y, from.left_), from.At(channel, y, from.left_),
+                  static_cast<std::size_t>(from.width_));
+    }
+  }
 }
 
 ops::SpectralPlane SpectraPlanes::View(int channel) {

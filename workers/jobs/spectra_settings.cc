@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "ops/spectral_device.h"
 #include "runtime/base/strings.h"
 
 namespace patchbay::workers {
@@ -51,6 +52,10 @@ Status CheckOthers(const SpectraSettings& s) {
   if (s.numerics != "cpu" && s.numerics != "cuda") {
     return absl::InvalidArgumentError(
         StrCat(kWhat, ": numerics: '", s.numerics, "' is neither cpu nor cuda"));
+  }
+  if (s.numerics == "cuda" && s.spectral.frame != ops::kDeviceSpectralFrame) {
+    return absl::InvalidArgumentError(StrCat(kWhat, ": frame: ", s.spectral.frame, ": a GPU takes ",
+                                             ops::kDeviceSpectralFrame, " only (or numerics cpu)"));
   }
   return absl::OkStatus();
 }

@@ -85,14 +85,15 @@ class StripMeasure {
         order_(order),
         grid_(grid),
         wanted_(order.frames, order.wanted),
-        units_(order.image, UnitsOf(grid, order.frames, wanted_)),
+        units_(order.image, grid, UnitsOf(grid, order.frames, wanted_), AheadOf(context)),
         decoder_(order.image, grid),
-        planes_(grid, LeftOf(grid, order.frames), WidthOf(grid, order.frames)),
+        planes_(grid),
         next_row_(order.frames.row_begin),
         band_end_(order.frames.row_begin),
         engine_(std::move(engine)) {
     result_.sums.assign(static_cast<std::size_t>(ops::SpectralChannels(grid.options)),
                         ops::SpectralSums(grid.options));
+    planes_.Hold(ColumnsHeld());
     for (std::uint8_t frame : order.wanted) result_.frames_off_tissue += frame == 0 ? 1 : 0;
   }
 
@@ -113,13 +114,20 @@ class StripMeasure {
   }
 
  private:
-  static std::int64_t LeftOf(const SpectraGrid& grid, const ops::FrameRange& frames) {
-    return PixelsOf(grid, frames).x / grid.chunk_width * grid.chunk_width;
+  /// A worker of one core decodes where it measures: see notes/0002 of this folder.
+  static UnitsAheadOptions AheadOf(const TaskContext& context) {
+    UnitsAheadOptions ahead;
+    ahead.is_decoded = context.threads > 1;
+    ahead.threads = context.threads;
+    return ahead;
   }
-  static std::int64_t WidthOf(const SpectraGrid& grid, const ops::FrameRange& frames) {
-    const Box need = PixelsOf(grid, frames);
-    const std::int64_t tiles = (need.x + need.width - 1) / grid.chunk_width + 1;
-    return std::min(grid.width, tiles * grid.chunk_width) - LeftOf(grid, frames);
+
+  /// Whole tiles that hold all columns of the strip.
+  Box ColumnsHeld() const {
+    const Box need = PixelsOf(grid_, order_.frames);
+    const std::int64_t left = need.x / grid_.chunk_width * grid_.chunk_width;
+    const std::int64_t tiles = (need.x + need.width - 1) / grid_.chunk_width + 1;
+    return Box2D(need.y, left, 0, std::min(grid_.width, tiles * grid_.chunk_width) - left);
   }
 
   void StartBand(const Box& box) {
@@ -134,11 +142,21 @@ class StripMeasure {
     planes_.MoveTo(std::min(top, box.y), bottom);
   }
 
-  Status Measure(const SpectraUnit& unit) {
-    damaged_.clear();
-    PB_RETURN_IF_ERROR(decoder_.Decode(unit, planes_, damaged_));
+  Status TakePixels(SpectraUnit& unit) {
+    if (unit.planes) {
+      PB_RETURN_IF_ERROR(unit.decoded);
+      if (unit.wanted) planes_.Copy(*unit.planes);
+    } else {
+      unit.damaged.clear();
+      PB_RETURN_IF_ERROR(decoder_.Decode(unit, planes_, unit.damaged));
+    }
+    for (DamagedTile& tile : unit.damaged) NoteDamage(std::move(tile));
+    return absl::OkStatus();
+  }
+
+  Status Measure(SpectraUnit& unit) {
+    PB_RETURN_IF_ERROR(TakePixels(unit));
     context_.AddProgress();
-    for (DamagedTile& tile : damaged_) NoteDamage(std::move(tile));
     const std::int64_t end =
         std::min(ColumnsBefore(grid_, unit.box.x + unit.box.width), order_.frames.column_end);
     const ops::FrameRange complete = {next_row_, band_end_, next_column_, end};
@@ -195,7 +213,6 @@ class StripMeasure {
   UnitDecoder decoder_;
   SpectraPlanes planes_;
   StripResult result_;
-  std::vector<DamagedTile> damaged_;
   /// Frames [next_row_, band_end_) become complete with the band that is being decoded; of them
   /// those before next_column_ are measured.
   std::int64_t next_row_ = 0, band_end_ = 0, next_column_ = 0;
@@ -212,7 +229,7 @@ StatusOr<StripResult> MeasureStrip(TaskContext& context, const StripOrder& order
     return absl::InvalidArgumentError("spectra payload: frames outside the image");
   }
   PB_ASSIGN_OR_RETURN(std::unique_ptr<ops::SpectralFrames> engine,
-                      MakeSpectraEngine(order.settings));
+                      MakeSpectraEngine(context, order.settings));
   StripMeasure measure(context, order, grid, std::move(engine));
   return measure.Run();
 }

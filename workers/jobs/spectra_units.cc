@@ -10,7 +10,8 @@
 namespace patchbay::workers {
 namespace {
 
-/// Units fetched and not yet taken. Larger means more memory and slower disks hidden.
+/// Units that each thread is ahead of who takes them. Larger means more memory and slower disks
+/// hidden.
 constexpr std::size_t kUnitsAhead = 2;
 /// Glass of a slide where the file says that a tile is absent; other images are dark there. As
 /// ingest stores them.
@@ -25,35 +26,84 @@ Status FetchUnit(const ImageSource& source, SpectraUnit& unit) {
   }
 }
 
+void DecodeUnit(UnitDecoder& decoder, const SpectraGrid& grid, SpectraUnit& unit) {
+  unit.damaged.clear();
+  try {
+    if (!unit.planes) unit.planes.emplace(grid);
+    unit.planes->Hold(unit.box);
+    unit.decoded = decoder.Decode(unit, *unit.planes, unit.damaged);
+  } catch (const std::bad_alloc&) {
+    unit.decoded = absl::ResourceExhaustedError("spectra: decode tiles: out of memory");
+  }
+}
+
 }  // namespace
 
-UnitsAhead::UnitsAhead(const ImageSource& source, std::vector<SpectraUnit> units)
+UnitsAhead::UnitsAhead(const ImageSource& source, const SpectraGrid& grid,
+                       std::vector<SpectraUnit> units, const UnitsAheadOptions& options)
     : source_(source),
+      grid_(grid),
+      options_(options),
+      most_ahead_(kUnitsAhead * static_cast<std::size_t>(options.threads)),
       units_(std::move(units)),
-      ready_(kUnitsAhead),
-      spare_(kUnitsAhead + 2),
-      thread_([this] { Loop(); }) {}
+      ready_(units_.size()) {
+  for (int i = 0; i < options.threads; ++i) threads_.emplace_back([this] { Loop(); });
+}
 
 UnitsAhead::~UnitsAhead() {
-  ready_.Close();
-  thread_.join();
+  {
+    const std::lock_guard lock(mu_);
+    closed_ = true;
+  }
+  can_claim_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+std::optional<std::size_t> UnitsAhead::Claim(std::unique_ptr<SpectraUnit>& unit) {
+  std::unique_lock lock(mu_);
+  can_claim_.wait(lock, [this] {
+    return closed_ || claimed_ == units_.size() || claimed_ < taken_ + most_ahead_;
+  });
+  if (closed_ || claimed_ == units_.size()) return std::nullopt;
+  if (!spare_.empty()) {
+    unit = std::move(spare_.back());
+    spare_.pop_back();
+  }
+  if (unit == nullptr) unit = std::make_unique<SpectraUnit>();
+  unit->box = units_[claimed_].box;
+  unit->wanted = units_[claimed_].wanted;
+  return claimed_++;
+}
+
+void UnitsAhead::Deliver(std::size_t number, std::unique_ptr<SpectraUnit> unit) {
+  const std::lock_guard lock(mu_);
+  ready_[number] = std::move(unit);
+  is_ready_.notify_all();
 }
 
 void UnitsAhead::Loop() {
-  for (SpectraUnit& plan : units_) {
-    std::unique_ptr<SpectraUnit> unit = spare_.TryPop().value_or(nullptr);
-    if (unit == nullptr) unit = std::make_unique<SpectraUnit>();
-    unit->box = plan.box;
-    unit->wanted = plan.wanted;
+  UnitDecoder decoder(source_, grid_);
+  std::unique_ptr<SpectraUnit> unit;
+  while (const std::optional<std::size_t> number = Claim(unit)) {
     unit->fetched = FetchUnit(source_, *unit);
-    if (!ready_.Push(std::move(unit))) return;
+    if (options_.is_decoded) DecodeUnit(decoder, grid_, *unit);
+    Deliver(*number, std::move(unit));
   }
-  ready_.Close();
 }
 
-std::unique_ptr<SpectraUnit> UnitsAhead::Next() { return ready_.Pop().value_or(nullptr); }
+std::unique_ptr<SpectraUnit> UnitsAhead::Next() {
+  std::unique_lock lock(mu_);
+  if (taken_ == units_.size()) return nullptr;
+  is_ready_.wait(lock, [this] { return ready_[taken_] != nullptr; });
+  std::unique_ptr<SpectraUnit> unit = std::move(ready_[taken_++]);
+  can_claim_.notify_one();
+  return unit;
+}
 
-void UnitsAhead::GiveBack(std::unique_ptr<SpectraUnit> unit) { (void)spare_.TryPush(unit); }
+void UnitsAhead::GiveBack(std::unique_ptr<SpectraUnit> unit) {
+  const std::lock_guard lock(mu_);
+  spare_.push_back(std::move(unit));
+}
 
 UnitDecoder::UnitDecoder(const ImageSource& source, const SpectraGrid& grid)
     : source_(source), grid_(grid), scratch_(source.MakeScratch()) {}

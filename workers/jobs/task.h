@@ -41,6 +41,8 @@ struct TaskContext {
   /// an op adds what it finds by itself.
   PathNames names;
   std::string state_folder;  ///< this node's private folder (digest cache); empty: keep nothing
+  int threads = 1;           ///< that the task may keep busy
+  std::string gpu_uuid;      ///< of the worker's GPU; empty without one
   TaskSignals* signals = nullptr;  ///< never null while the task runs
 
   /// Tells the scheduler that work goes on: call at least every second of work.

@@ -10,6 +10,7 @@
 #include <jerror.h>
 
 #include "runtime/base/strings.h"
+#include "workers/sources/interleave.h"
 
 namespace patchbay::workers {
 namespace {
@@ -67,7 +68,9 @@ struct JpegDecoder::State {
   jpeg_progress_mgr progress;
   std::vector<std::uint8_t> row;
 
-  bool Start(const JpegPiece& piece);
+  bool Start(const JpegPiece& piece, const PixelWindow& window);
+  bool HasPlainPlanes(const PixelWindow& window) const;
+  void ReadPlanes(const PixelWindow& window, std::uint8_t* out, std::size_t stride);
   void ReadRows(const PixelWindow& window, std::uint8_t* out, std::size_t stride);
 };
 
@@ -87,7 +90,7 @@ JpegDecoder::JpegDecoder() : state_(std::make_unique<State>()) {
 JpegDecoder::~JpegDecoder() { jpeg_destroy_decompress(&state_->cinfo); }
 
 /// Up to the first row. False, with a message, when the image is not what the container says.
-bool JpegDecoder::State::Start(const JpegPiece& piece) {
+bool JpegDecoder::State::Start(const JpegPiece& piece, const PixelWindow& window) {
   if (!piece.tables.empty()) {
     jpeg_mem_src(&cinfo, reinterpret_cast<const unsigned char*>(piece.tables.data()),
                  piece.tables.size());
@@ -115,8 +118,37 @@ bool JpegDecoder::State::Start(const JpegPiece& piece) {
   } else {
     cinfo.jpeg_color_space = cinfo.out_color_space = JCS_GRAYSCALE;
   }
+  cinfo.raw_data_out = HasPlainPlanes(window) ? TRUE : FALSE;
   jpeg_start_decompress(&cinfo);
   return true;
+}
+
+/// Whether the pixels are the planes as they are stored: libjpeg interleaves those byte by byte,
+/// which takes a sixth of its time.
+bool JpegDecoder::State::HasPlainPlanes(const PixelWindow& window) const {
+  bool is_plain = cinfo.num_components == 3 && cinfo.jpeg_color_space == JCS_RGB && window.x == 0 &&
+                  window.y == 0 && window.width == static_cast<int>(cinfo.image_width) &&
+                  window.height <= static_cast<int>(cinfo.image_height);
+  for (int i = 0; i < cinfo.num_components; ++i) {
+    is_plain &= cinfo.comp_info[i].h_samp_factor == 1 && cinfo.comp_info[i].v_samp_factor == 1;
+  }
+  return is_plain;
+}
+
+void JpegDecoder::State::ReadPlanes(const PixelWindow& window, std::uint8_t* out,
+                                    std::size_t stride) {
+  const auto width = (std::size_t{cinfo.output_width} + DCTSIZE - 1) / DCTSIZE * DCTSIZE;
+  if (row.size() < 3 * DCTSIZE * width) row.resize(3 * DCTSIZE * width);
+  JSAMPROW rows[3][DCTSIZE];
+  for (std::size_t i = 0; i < 3 * DCTSIZE; ++i)
+    rows[i / DCTSIZE][i % DCTSIZE] = row.data() + i * width;
+  JSAMPARRAY planes[3] = {rows[0], rows[1], rows[2]};
+  for (int y = 0; y < window.height; y += DCTSIZE) {
+    jpeg_read_raw_data(&cinfo, planes, DCTSIZE);
+    for (int i = 0; i < DCTSIZE && y + i < window.height; ++i, out += stride) {
+      InterleaveRow(rows[0][i], rows[1][i], rows[2][i], window.width, out);
+    }
+  }
 }
 
 void JpegDecoder::State::ReadRows(const PixelWindow& window, std::uint8_t* out,
@@ -158,9 +190,10 @@ Status JpegDecoder::Decode(const JpegPiece& piece, const PixelWindow& window, st
     jpeg_abort_decompress(&s.cinfo);
     return absl::DataLossError(StrCat("jpeg: ", s.error.message));
   }
-  // libjpeg jumps out of these two; nothing with a destructor lives in them.
-  const bool is_good = s.Start(piece);
-  if (is_good) s.ReadRows(window, out, stride);
+  // libjpeg jumps out of these; nothing with a destructor lives in them.
+  const bool is_good = s.Start(piece, window);
+  if (is_good && s.cinfo.raw_data_out != FALSE) s.ReadPlanes(window, out, stride);
+  if (is_good && s.cinfo.raw_data_out == FALSE) s.ReadRows(window, out, stride);
   jpeg_abort_decompress(&s.cinfo);
   if (!is_good) return absl::DataLossError(StrCat("jpeg: ", s.error.message));
   return absl::OkStatus();

@@ -114,30 +114,34 @@ TEST(Jpeg2000Decoder, ShortOrOtherwiseSizedStreamIsDataLoss) {
   }
 }
 
-TEST(JpegDecoder, EveryWindowEqualsTheCutOfTheWhole) {
-  constexpr int kWidth = 56, kHeight = 40;
-  const auto rgb = Gradient(kWidth, kHeight);
+void ExpectWindowsEqualTheWhole(int width, int height) {
+  const auto rgb = Gradient(width, height);
   JpegEncoder encoder(85);
   std::vector<std::byte> bytes;
-  ASSERT_TRUE(encoder.Encode({rgb.data(), kWidth, kHeight}, bytes).ok());
+  ASSERT_TRUE(encoder.Encode({rgb.data(), width, height}, bytes).ok());
   const std::string tables = *encoder.Tables();
-  const JpegPiece piece{tables, bytes, kWidth, kHeight, kHeight, 3, false};
+  const JpegPiece piece{tables, bytes, width, height, height, 3, false};
   JpegDecoder decoder;
-  std::vector<std::uint8_t> whole(kWidth * kHeight * 3), part(kWidth * kHeight * 3);
-  ASSERT_TRUE(decoder.Decode(piece, {0, 0, kHeight, kWidth}, whole.data(), kWidth * 3).ok());
-  for (int y = 0; y < kHeight; y += 3) {
-    for (int x = 0; x < kWidth; x += 3) {
-      const PixelWindow window{y, x, std::min(7, kHeight - y), std::min(11, kWidth - x)};
-      ASSERT_TRUE(decoder.Decode(piece, window, part.data(), kWidth * 3).ok());
+  std::vector<std::uint8_t> whole(rgb.size()), part(rgb.size());
+  ASSERT_TRUE(decoder.Decode(piece, {0, 0, height, width}, whole.data(), width * 3).ok());
+  for (int y = 0; y < height; y += 3) {
+    for (int x = 0; x < width; x += 3) {
+      const PixelWindow window{y, x, std::min(7, height - y), std::min(11, width - x)};
+      ASSERT_TRUE(decoder.Decode(piece, window, part.data(), width * 3).ok());
       for (int row = 0; row < window.height; ++row) {
         ASSERT_EQ(
-            std::memcmp(part.data() + row * kWidth * 3, whole.data() + ((y + row) * kWidth + x) * 3,
+            std::memcmp(part.data() + row * width * 3, whole.data() + ((y + row) * width + x) * 3,
                         static_cast<std::size_t>(window.width) * 3),
             0)
             << "row " << y + row << " column " << x;
       }
     }
   }
+}
+
+TEST(JpegDecoder, EveryWindowEqualsTheCutOfTheWhole) {
+  ExpectWindowsEqualTheWhole(56, 40);
+  ExpectWindowsEqualTheWhole(53, 37);
 }
 
 TEST(JpegDecoder, EveryCutOfTheStreamIsDataLoss) {

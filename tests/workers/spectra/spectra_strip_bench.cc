@@ -46,12 +46,12 @@ void DecodeAlone(benchmark::State& state) {
   for (auto _ : state) {
     std::vector<SpectraUnit> units;
     for (const Box& box : CutUnits(grid, subject.frames)) units.emplace_back().box = box;
-    UnitsAhead ahead(*subject.image, std::move(units));
+    UnitsAhead ahead(*subject.image, grid, std::move(units), {});
     UnitDecoder decoder(*subject.image, grid);
-    SpectraPlanes planes(grid, 0, grid.width);
+    SpectraPlanes planes(grid);
     std::vector<DamagedTile> damaged;
     while (std::unique_ptr<SpectraUnit> unit = ahead.Next()) {
-      planes.MoveTo(unit->box.y, unit->box.y + unit->box.height);
+      planes.Hold(unit->box);
       if (!decoder.Decode(*unit, planes, damaged).ok()) state.SkipWithError("not decoded");
       ahead.GiveBack(std::move(unit));
     }
@@ -65,8 +65,8 @@ void MeasureAlone(benchmark::State& state) {
   if (subject.image == nullptr) return state.SkipWithError("no slide");
   const SpectraGrid grid = subject.grid();
   const Box need = PixelsOf(grid, subject.frames);
-  SpectraPlanes planes(grid, 0, grid.width);
-  planes.MoveTo(need.y, need.y + need.height);
+  SpectraPlanes planes(grid);
+  planes.Hold(need);
   UnitDecoder decoder(*subject.image, grid);
   std::vector<DamagedTile> damaged;
   SpectraUnit unit;
@@ -92,6 +92,7 @@ void WholeStrip(benchmark::State& state) {
   TaskSignals signals;
   TaskContext context;
   context.signals = &signals;
+  context.threads = static_cast<int>(state.range(0));
   for (auto _ : state) {
     if (!MeasureStrip(context, {*subject.image, subject.settings, subject.frames, {}}).ok()) {
       state.SkipWithError("not measured");
@@ -99,7 +100,12 @@ void WholeStrip(benchmark::State& state) {
   }
   CountFrames(state, subject);
 }
-BENCHMARK(WholeStrip)->Unit(benchmark::kMillisecond)->UseRealTime()->MeasureProcessCPUTime();
+BENCHMARK(WholeStrip)
+    ->Arg(1)
+    ->Arg(2)
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime()
+    ->MeasureProcessCPUTime();
 
 }  // namespace
 }  // namespace patchbay::workers

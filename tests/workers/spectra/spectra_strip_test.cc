@@ -12,9 +12,10 @@ namespace {
 
 StatusOr<StripResult> Measure(const ImageSource& image, const SpectraSettings& settings,
                               const ops::FrameRange& frames,
-                              const std::vector<std::uint8_t>& wanted = {}) {
+                              const std::vector<std::uint8_t>& wanted = {}, int threads = 1) {
   TaskSignals signals;
   TaskContext context;
+  context.threads = threads;
   context.signals = &signals;
   return MeasureStrip(context, {image, settings, frames, wanted});
 }
@@ -81,7 +82,7 @@ TEST(SpectraStrip, AnyCutsAndAnyFramesLeftOutAddUpToTheWhole) {
       merged.sums.assign(whole.size(), ops::SpectralSums(settings.spectral));
       for (const ops::FrameRange& cut : CutAtRandom(grid.All(), random)) {
         const auto part = wanted.empty() ? wanted : PartOf(wanted, grid.All(), cut);
-        const auto result = Measure(*image, settings, cut, part);
+        const auto result = Measure(*image, settings, cut, part, 1 + random() % 3);
         ASSERT_TRUE(result.ok()) << Describe(result.status());
         merged.frames_off_tissue += result->frames_off_tissue;
         for (std::size_t i = 0; i < whole.size(); ++i) {
@@ -131,7 +132,7 @@ TEST(SpectraStrip, ExactlyTheFramesOnADamagedTileAreLeftOutWhateverTheCuts) {
     StripResult merged;
     merged.sums.assign(1, ops::SpectralSums(settings.spectral));
     for (const ops::FrameRange& cut : CutAtRandom(grid.All(), random)) {
-      const auto result = Measure(*image, settings, cut);
+      const auto result = Measure(*image, settings, cut, {}, 1 + run % 3);
       ASSERT_TRUE(result.ok()) << Describe(result.status());
       merged.frames_skipped += result->frames_skipped;
       ASSERT_TRUE(ops::Merge(result->sums[0], merged.sums[0]).ok());
