@@ -15,7 +15,7 @@ inline constexpr int kDeviceSpectralFrame = 256;
 /// Counts frames on GPU `device` (of memory::ListGpus). Add and AddRgb copy the pixels into pinned
 /// memory, queue the rest and return: while the GPU counts one block, the next is copied. Nothing
 /// is in the sums before Finish. At most kMaxDeviceSums sums between two calls of Finish. For one
-/// thread. AddRgb needs a third of the host's work and three times the bandwidth of Add.
+/// thread. AddRgb leaves grey to the GPU and copies three times the bytes.
 ///
 /// Unimplemented for another frame than kDeviceSpectralFrame and in a build without CUDA;
 /// ResourceExhausted when the GPU's memory is short (it takes under 400 MiB).

@@ -1,4 +1,5 @@
-// spectral against NumPy in float64, on tissue and on noise.
+// spectral against NumPy in float64, on tissue and on noise: the CPU's, the passes of a GPU run by
+// the CPU, and the GPU's where there is one.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -7,8 +8,11 @@
 
 #include <gtest/gtest.h>
 
+#include "ops/spectral_device.h"
 #include "ops/spectral_frames.h"
 #include "runtime/base/file.h"
+#include "runtime/memory/gpu.h"
+#include "tests/ops/spectral_emulation.h"
 
 namespace patchbay::ops {
 namespace {
@@ -130,11 +134,25 @@ void ExpectSameStatistics(const SpectralSums& sums, const Json& expected) {
   }
 }
 
+/// What can count these frames here, by name.
+std::vector<std::pair<std::string, std::unique_ptr<SpectralFrames>>> Counters(
+    const SpectralOptions& options) {
+  std::vector<std::pair<std::string, std::unique_ptr<SpectralFrames>>> made;
+  auto cpu = SpectralFrames::Create(options);
+  EXPECT_TRUE(cpu.ok()) << cpu.status();
+  made.emplace_back("cpu", std::move(*cpu));
+  if (options.frame != kDeviceSpectralFrame) return made;
+  made.emplace_back("passes of a gpu", std::make_unique<EmulatedSpectralFrames>(options));
+  if (memory::ListGpus().empty()) return made;
+  auto gpu = CreateDeviceSpectralFrames(options, 0);
+  EXPECT_TRUE(gpu.ok()) << gpu.status();
+  if (gpu.ok()) made.emplace_back("gpu", std::move(*gpu));
+  return made;
+}
+
 /// Every coefficient of every named frame, each counted on its own.
-void ExpectSameCoefficients(const Case& c, const SpectralPlane& plane,
+void ExpectSameCoefficients(const Case& c, SpectralFrames& frames, const SpectralPlane& plane,
                             const std::vector<std::uint8_t>& raw) {
-  auto frames = SpectralFrames::Create(c.options);
-  ASSERT_TRUE(frames.ok());
   const std::size_t each =
       static_cast<std::size_t>(c.options.frame) * static_cast<std::size_t>(c.options.frame / 2 + 1);
   ASSERT_EQ(raw.size(), c.frames.size() * each * sizeof(double));
@@ -142,8 +160,8 @@ void ExpectSameCoefficients(const Case& c, const SpectralPlane& plane,
   for (std::size_t i = 0; i < c.frames.size(); ++i) {
     const Place& at = c.frames[i];
     SpectralSums sums(c.options);
-    ASSERT_TRUE(
-        (*frames)->Add(plane, {at.row, at.row + 1, at.column, at.column + 1}, {}, sums).ok());
+    ASSERT_TRUE(frames.Add(plane, {at.row, at.row + 1, at.column, at.column + 1}, {}, sums).ok());
+    ASSERT_TRUE(frames.Finish().ok());
     for (std::size_t k = 0; k < each; ++k) {
       double level = 0;
       std::memcpy(&level, raw.data() + (i * each + k) * sizeof level, sizeof level);
@@ -186,14 +204,20 @@ void ExpectNumpyAgrees(const Image& image) {
     ASSERT_TRUE(expected.ok());
     SpectralOptions options = cases[i].options;
     options.coefficients = false;
-    auto frames = SpectralFrames::Create(options);
-    ASSERT_TRUE(frames.ok());
-    SpectralSums sums(options);
     const FrameRange all{0, FramesAlong(image.height, options), 0,
                          FramesAlong(image.width, options)};
-    ASSERT_TRUE((*frames)->Add(plane, all, {}, sums).ok());
-    ExpectSameStatistics(sums, *expected);
-    ExpectSameCoefficients(cases[i], plane, ReadBytes(StrCat(folder.path(), "/", i, ".raw")));
+    for (const auto& [name, frames] : Counters(options)) {
+      SCOPED_TRACE(name);
+      SpectralSums sums(options);
+      ASSERT_TRUE(frames->Add(plane, all, {}, sums).ok());
+      ASSERT_TRUE(frames->Finish().ok());
+      ExpectSameStatistics(sums, *expected);
+    }
+    const std::vector<std::uint8_t> raw = ReadBytes(StrCat(folder.path(), "/", i, ".raw"));
+    for (const auto& [name, frames] : Counters(cases[i].options)) {
+      SCOPED_TRACE(name);
+      ExpectSameCoefficients(cases[i], *frames, plane, raw);
+    }
   }
 }
 
