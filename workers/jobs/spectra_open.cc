@@ -8,6 +8,7 @@
 #include "workers/jobs/spectra_grid.h"
 #include "workers/jobs/spectra_image.h"
 #include "workers/jobs/spectra_staging.h"
+#include "workers/jobs/spectra_tissue.h"
 
 namespace patchbay::workers {
 namespace {
@@ -26,7 +27,16 @@ StatusOr<bool> AdoptFinishedSlide(const SpectraTask& task, const std::string& st
   return false;
 }
 
-std::vector<protocol::TaskSpec> TasksFor(const SpectraTask& task, const SpectraImage& image) {
+/// Where the tissue is, for the strips; "" when all frames count.
+StatusOr<std::string> SaveMask(TaskContext& context, const SpectraTask& task,
+                               const SpectraImage& image) {
+  if (!task.manifest.settings.tissue_only) return std::string();
+  PB_ASSIGN_OR_RETURN(const ops::TissueMask mask, TissueMaskOf(context, *image.source));
+  return SaveSpectraArray(task.folders, EncodeTissueMask(mask));
+}
+
+std::vector<protocol::TaskSpec> TasksFor(const SpectraTask& task, const SpectraImage& image,
+                                         const std::string& mask) {
   const Json names = {
       {"job_key", task.folders.job_key}, {"slide", task.slide}, {"stamp", image.stamp}};
   std::vector<protocol::TaskSpec> tasks;
@@ -36,7 +46,7 @@ std::vector<protocol::TaskSpec> TasksFor(const SpectraTask& task, const SpectraI
     Json payload = names;
     payload["rows"] = {frames.row_begin, frames.row_end};
     payload["columns"] = {frames.column_begin, frames.column_end};
-    payload["mask"] = "";
+    payload["mask"] = mask;
     strip.op = "spectra.strip";
     strip.payload = DumpJson(payload);
     strip.resources = SpectraResources(task.manifest.settings);
@@ -62,7 +72,8 @@ StatusOr<TaskOutput> Open(TaskContext& context) {
   if (!adopted) {
     PB_ASSIGN_OR_RETURN(const SpectraImage image, OpenSpectraImage(task, stamp));
     context.AddProgress();
-    output.spawned = TasksFor(task, image);
+    PB_ASSIGN_OR_RETURN(const std::string mask, SaveMask(context, task, image));
+    output.spawned = TasksFor(task, image, mask);
   }
   output.result =
       DumpJson({{"slide", task.slide}, {"strips", adopted ? 0 : output.spawned.size() - 1}});

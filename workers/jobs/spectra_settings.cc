@@ -7,6 +7,7 @@
 
 #include "ops/spectral_device.h"
 #include "runtime/base/strings.h"
+#include "workers/jobs/spectra_tissue.h"
 
 namespace patchbay::workers {
 namespace {
@@ -77,6 +78,7 @@ Json SpectraSettings::Definition() const {
   definition["version"] = kDefinitionVersion;
   definition["profile"] = Profile();
   definition["tissue_only"] = tissue_only;
+  if (tissue_only) definition["tissue"] = TissueDefinition();
   definition["skip_damaged"] = skip_damaged;
   definition["numerics"] = numerics;
   definition["level"] = 0;

@@ -5,6 +5,7 @@
 #include "workers/jobs/spectra.h"
 #include "workers/jobs/spectra_image.h"
 #include "workers/jobs/spectra_strip.h"
+#include "workers/jobs/spectra_tissue.h"
 
 namespace patchbay::workers {
 namespace {
@@ -21,6 +22,18 @@ Status ReadRange(const Json& payload, const char* key, std::int64_t& begin, std:
   return absl::OkStatus();
 }
 
+/// The frames of the strip that the payload's mask wants.
+StatusOr<std::vector<std::uint8_t>> WantedFrames(const TaskContext& context,
+                                                 const SpectraTask& task, const SpectraGrid& grid,
+                                                 const ops::FrameRange& frames) {
+  PB_ASSIGN_OR_RETURN(const std::string mask,
+                      JsonString(context.payload, "mask", "spectra payload"));
+  if (mask.empty()) return std::vector<std::uint8_t>();
+  PB_ASSIGN_OR_RETURN(const std::string bytes, LoadSpectraArray(task.folders, mask));
+  PB_ASSIGN_OR_RETURN(const ops::TissueMask tissue, DecodeTissueMask(bytes));
+  return FramesOnTissue(tissue, grid, frames);
+}
+
 StatusOr<TaskOutput> Strip(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const SpectraTask task, OpenSpectraTask(context));
   PB_ASSIGN_OR_RETURN(const std::string stamp,
@@ -32,6 +45,7 @@ StatusOr<TaskOutput> Strip(TaskContext& context) {
       ReadRange(context.payload, "rows", order.frames.row_begin, order.frames.row_end));
   PB_RETURN_IF_ERROR(
       ReadRange(context.payload, "columns", order.frames.column_begin, order.frames.column_end));
+  PB_ASSIGN_OR_RETURN(order.wanted, WantedFrames(context, task, image.grid, order.frames));
   PB_ASSIGN_OR_RETURN(StripResult result, MeasureStrip(context, order));
   PB_RETURN_IF_ERROR(CheckSpectraStamp(task, stamp));
   if (task.manifest.settings.spectral.coefficients && !result.damaged) {

@@ -14,6 +14,8 @@
 namespace patchbay::workers {
 namespace {
 
+constexpr std::size_t kMaxImageRuns = 4'096;  ///< what a scheduler takes
+
 /// What a payload says besides the run config itself.
 struct PlanRequest {
   plan::RunConfig config;
@@ -91,6 +93,34 @@ StatusOr<std::vector<plan::PlannedImage>> PlanImages(TaskContext& context,
   return images;
 }
 
+/// [[patches an image, images], ...]: which image the patches of a sequential epoch are of, so that
+/// its shards can go where that image is open. Of very many images the list has pairs, fours, ...
+Json ImageRuns(const plan::Plan& plan) {
+  std::vector<std::uint64_t> counts;
+  const std::vector<std::uint64_t>& ends = plan.cumulative_patches();
+  for (std::size_t i = 1; i < ends.size(); ++i) {
+    if (ends[i] > ends[i - 1]) counts.push_back(ends[i] - ends[i - 1]);
+  }
+  for (;;) {
+    Json runs = Json::array();
+    for (const std::uint64_t count : counts) {
+      if (!runs.empty() && runs.back()[0] == count) {
+        runs.back()[1] = runs.back()[1].get<std::uint64_t>() + 1;
+      } else if (runs.size() > kMaxImageRuns) {
+        break;
+      } else {
+        runs.push_back({count, std::uint64_t{1}});
+      }
+    }
+    if (runs.size() <= kMaxImageRuns) return runs;
+    for (std::size_t i = 0; i + 1 < counts.size(); i += 2) {
+      counts[i / 2] = counts[i] + counts[i + 1];
+    }
+    if (counts.size() % 2 != 0) counts[counts.size() / 2] = counts.back();
+    counts.resize((counts.size() + 1) / 2);
+  }
+}
+
 Json GeometryJson(const StreamGeometry& geometry) {
   return {{"patches_per_epoch", geometry.patches_per_epoch},
           {"global_batch", geometry.global_batch},
@@ -129,10 +159,11 @@ StatusOr<TaskOutput> RunStreamPlan(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const plan::Plan made, plan::Plan::Build(request.config, std::move(images)));
   PB_ASSIGN_OR_RETURN(const StreamGeometry geometry, made.Geometry(request.world_size));
   PB_RETURN_IF_ERROR(ops::Chain::Compile(ChainOptionsOf(made)).status());
+  Json numbers = GeometryJson(geometry);
+  if (made.config().order == plan::Order::kSequential) numbers["image_runs"] = ImageRuns(made);
   TaskOutput output;
-  output.result = DumpJson({{"plan", made.Text()},
-                            {"manifest", ToManifest(where)},
-                            {"geometry", GeometryJson(geometry)}});
+  output.result =
+      DumpJson({{"plan", made.Text()}, {"manifest", ToManifest(where)}, {"geometry", numbers}});
   if (output.result.size() > protocol::kMaxInlineResultBytes) {
     return TooLarge(where.paths.size(), output.result.size());
   }
