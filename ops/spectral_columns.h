@@ -29,7 +29,7 @@ PB_INLINE void TakePixels(const ColumnBlock& block, float* out, double* sums) {
     for (int i = 0; i < kSpectralColumns / V::kLanes; ++i) {
       const V x = V::LoadBytes(row + i * V::kLanes);
       total[i] = total[i] + x;  // whole numbers below 2^24
-      x.Store(out + r * kSpectralColumns + i * V::kLanes);
+      x.Store(out + PlaceOfPoint<frame>(r) * kSpectralColumns + i * V::kLanes);
     }
   }
   for (int i = 0; i < kSpectralColumns / V::kLanes; ++i) total[i].AddTo(sums + i * V::kLanes);
@@ -57,26 +57,28 @@ PB_INLINE float CenterOf(const ColumnBlock& block) {
   return static_cast<float>(static_cast<int>(sum / (frame / kStep * kSpectralColumns)));
 }
 
-/// gauss7 of the pixels less `center`, so that little is rounded off: along rows first, then down
-/// the columns in place. The sums are of what is left.
+/// gauss7 of the pixels less `center`, so that little is rounded off: along the rows into `rows`,
+/// then down the columns. The sums are of what is left.
 template <typename V, int frame>
-PB_INLINE void TakeFiltered(const ColumnBlock& block, float center, float* out, double* sums) {
+PB_INLINE void TakeFiltered(const ColumnBlock& block, float center, float* rows, float* out,
+                            double* sums) {
   const V c = V::All(center), pair = V::All(2 * center);
   for (int r = 0; r < frame + 2 * kGauss7Radius; ++r) {
     const std::uint8_t* row = block.pixels + r * block.row_bytes;
     for (int i = 0; i < kSpectralColumns; i += V::kLanes) {
       const auto x = [&](int k) PB_INLINED { return V::LoadBytes(row + i + k); };
       Weighted(x(3) - c, x(2) + x(4) - pair, x(1) + x(5) - pair, x(0) + x(6) - pair)
-          .Store(out + r * kSpectralColumns + i);
+          .Store(rows + r * kSpectralColumns + i);
     }
   }
   for (int r = 0; r < frame; ++r) {
-    float* row = out + r * kSpectralColumns;
+    const float* row = rows + r * kSpectralColumns;
+    float* result = out + PlaceOfPoint<frame>(r) * kSpectralColumns;
     for (int i = 0; i < kSpectralColumns; i += V::kLanes) {
       const auto x = [&](int k) PB_INLINED { return V::Load(row + k * kSpectralColumns + i); };
-      Weighted(x(3), x(2) + x(4), x(1) + x(5), x(0) + x(6)).Store(row + i);
+      Weighted(x(3), x(2) + x(4), x(1) + x(5), x(0) + x(6)).Store(result + i);
     }
-    SumColumns<V>(row, sums);
+    SumColumns<V>(result, sums);
   }
 }
 
@@ -103,10 +105,10 @@ PB_INLINE void SplitColumns(const float* in, int group, float* plane, int slot) 
       part[3][0][i] = 2 * last[kSpectralLanes + i];
     }
   }
-  float* out = plane + (group * frame + slot) * kSpectralColumns;
+  float* out = plane + (group * PlaceOfSlot(frame) + PlaceOfSlot(slot)) * kSpectralColumns;
   V::Transpose(&part[0][0][0], out, kSpectralColumns);
   V::Transpose(&part[1][0][0], out + kSpectralLanes, kSpectralColumns);
-  out += kSpectralLanes * kSpectralColumns;
+  out += PlaceOfSlot(kSpectralLanes) * kSpectralColumns;
   V::Transpose(&part[2][0][0], out, kSpectralColumns);
   V::Transpose(&part[3][0][0], out + kSpectralLanes, kSpectralColumns);
 }
@@ -118,7 +120,7 @@ void TransformColumns(SpectralWork& work, const ColumnBlock& block) {
   float center = 0;
   if (block.gauss7) {
     center = CenterOf<V, frame>(block);
-    TakeFiltered<V, frame>(block, center, columns, sums);
+    TakeFiltered<V, frame>(block, center, work.rows[0].lane, columns, sums);
   } else {
     TakePixels<V, frame>(block, columns, sums);
   }
@@ -133,7 +135,7 @@ void TransformColumns(SpectralWork& work, const ColumnBlock& block) {
   for (int i = 0; i < kSpectralLanes; i += V::kLanes) {
     const auto mean = LoadComplex<V>(means + i);
     FirstStep<V, frame>(work.twiddle.data(), columns + i, [&](int n) PB_INLINED {
-      const auto z = LoadComplex<V>(columns + n * kSpectralColumns + i);
+      const auto z = LoadComplex<V>(columns + PlaceOfPoint<frame>(n) * kSpectralColumns + i);
       const V w = V::All(weight[n]);
       return Complex<V>{(z.re - mean.re) * w, (z.im - mean.im) * w};
     });

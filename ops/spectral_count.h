@@ -156,7 +156,8 @@ inline constexpr FloatBlock kConstantColumn =
 
 template <typename V, int frame, bool hann>
 void CountFrame(SpectralWork& work, int start) {
-  constexpr int kGroups = frame / kSpectralColumns, kGroupFloats = frame * kSpectralColumns;
+  constexpr int kGroups = frame / kSpectralColumns,
+                kGroupFloats = PlaceOfSlot(frame) * kSpectralColumns;
   float* const scratch = work.scratch[0].lane;
   float* const power = work.power[0].lane;
   const float* const window = work.window.data();
@@ -170,7 +171,7 @@ void CountFrame(SpectralWork& work, int start) {
       const V share = V::Load(kConstantColumn<frame, hann>.lane + i);
       FirstStep<V, frame>(work.twiddle.data(), scratch + i, [&](int n) PB_INLINED {
         const int slot = (start + n) & (frame - 1);
-        auto z = LoadComplex<V>(plane + slot * kSpectralColumns + i);
+        auto z = LoadComplex<V>(plane + PlaceOfSlot(slot) * kSpectralColumns + i);
         if (g == 0) z.re = FusedAdd(share, V::All(above[n]), z.re);
         if constexpr (hann) {
           const V w = V::All(window[n]);

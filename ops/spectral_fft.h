@@ -111,12 +111,26 @@ PB_INLINE void Dft(Complex<V>* z) {
   }
 }
 
-/// Where the second step leaves coefficient k of a transform of `frame` points.
+/// Points are kept in runs of B with a gap after each: the points of one step, B or 16 apart, would
+/// else all compete for the same places of the first cache.
 template <int frame>
-constexpr int PlaceOf(int k) {
-  constexpr int a = FirstFactor(frame), b = frame / a;
-  return (k % a) * b + k / a;
+constexpr int RunOf() {
+  return frame / FirstFactor(frame) + 1;
 }
+/// Where point n goes before the first step.
+template <int frame>
+PB_INLINE constexpr int PlaceOfPoint(int n) {
+  constexpr int b = frame / FirstFactor(frame);
+  return n / b * RunOf<frame>() + n % b;
+}
+/// Where the second step leaves coefficient k.
+template <int frame>
+PB_INLINE constexpr int PlaceOf(int k) {
+  constexpr int a = FirstFactor(frame);
+  return k % a * RunOf<frame>() + k / a;
+}
+/// Where a slot of the plane lies.
+PB_INLINE constexpr int PlaceOfSlot(int slot) { return slot + slot / kSpectralLanes; }
 
 template <typename V>
 PB_INLINE Complex<V> LoadComplex(const float* at) {
@@ -139,11 +153,11 @@ PB_INLINE void FirstStep(const float* twiddle, float* out, const LoadPoint& load
     Dft<a, 1>(z);
     Unrolled<a>([&](auto i) PB_INLINED {
       constexpr int k1 = decltype(i)::value;
-      const int at = k1 * b + n2;
       if constexpr (k1 != 0) {
+        const int at = k1 * b + n2;
         z[k1] = Rotated(z[k1], V::All(twiddle[2 * at]), V::All(twiddle[2 * at + 1]));
       }
-      StoreComplex(z[k1], out + at * kSpectralColumns);
+      StoreComplex(z[k1], out + (k1 * RunOf<frame>() + n2) * kSpectralColumns);
     });
   }
 }
@@ -155,7 +169,8 @@ PB_INLINE void SecondStep(const float* in, const StorePoint& store) {
   for (int k1 = 0; k1 < a; ++k1) {
     Complex<V> z[b];
     Unrolled<b>([&](auto i) PB_INLINED {
-      z[decltype(i)::value] = LoadComplex<V>(in + (k1 * b + decltype(i)::value) * kSpectralColumns);
+      z[decltype(i)::value] =
+          LoadComplex<V>(in + (k1 * RunOf<frame>() + decltype(i)::value) * kSpectralColumns);
     });
     Dft<b, 1>(z);
     Unrolled<b>([&](auto i) PB_INLINED {

@@ -151,11 +151,12 @@ SpectralWork::SpectralWork(const SpectralOptions& options) : frame(options.frame
     column_weight.push_back(0.5F * window.back());
   }
   for (int g = 0; g < frame / kSpectralColumns; ++g) ring_limit.push_back(LastRingColumn(frame, g));
-  columns.resize(2 * (n + 2 * kGauss7Radius));
-  plane.resize(Groups(options) * n * 2);
+  if (SpectralHalo(options) > 0) rows.resize(2 * (n + 2 * kGauss7Radius));
+  columns.resize(2 * (n + static_cast<std::size_t>(a)));
+  plane.resize(Groups(options) * 2 * (n + n / kSpectralLanes));
   column_sum.resize(n);
   column_mean.resize(n);
-  scratch.resize(2 * n);
+  scratch.resize(columns.size());
   power.resize(n);
   edge_power.resize(2 * static_cast<std::size_t>(EdgeRow(frame) / kSpectralLanes));
 }

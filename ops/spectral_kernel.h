@@ -71,6 +71,7 @@ struct SpectralWork {
   std::vector<float> column_weight;  ///< half of it: columns are transformed in pairs
   std::vector<int> ring_limit;       ///< of a group: the last kx that has a ring there
 
+  std::vector<FloatBlock> rows;     ///< kSpectralColumns columns, filtered along the rows
   std::vector<FloatBlock> columns;  ///< pixels, then transform of kSpectralColumns columns
   std::vector<FloatBlock> plane;    ///< transformed columns: [group][slot][re, im] of 16 ky
   std::vector<double> column_sum;   ///< of the pixels of the column in a slot
