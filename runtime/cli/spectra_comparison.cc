@@ -16,10 +16,6 @@ using results::SpectraPart;
 
 constexpr int kQuantiles = 1000;  ///< compared at 1/1000 to 999/1000
 
-bool SameBins(const SpectraHistogram& a, const SpectraHistogram& b) {
-  return a.low_db == b.low_db && a.bin_db == b.bin_db && a.counts.size() == b.counts.size();
-}
-
 double Share(const SpectraHistogram& histogram, std::size_t bin) {
   return static_cast<double>(histogram.counts[bin]) / static_cast<double>(histogram.total);
 }
@@ -87,13 +83,7 @@ void MatchSlides(const SpectraDocument& a, const SpectraDocument& b,
     } else if (i == a.slides.size() || b.slides[k].id < a.slides[i].id) {
       comparison.only_b.push_back(b.slides[k++].id);
     } else {
-      const SpectraPart &left = a.slides[i].part, &right = b.slides[k].part;
-      if (SameBins(left.all.histogram, right.all.histogram)) {
-        comparison.slides.push_back({a.slides[i].id, Difference(left, right)});
-      } else {
-        comparison.remarks.push_back(
-            StrCat("slide ", a.slides[i].id, ": histograms of other bins, not compared"));
-      }
+      comparison.slides.push_back({a.slides[i].id, Difference(a.slides[i].part, b.slides[k].part)});
       ++i;
       ++k;
     }
@@ -159,7 +149,7 @@ StatusOr<SpectraComparison> CompareSpectra(const SpectraDocument& a, const Spect
     return absl::FailedPreconditionError(
         StrCat("compare spectra: the definitions differ: ", StrJoin(differences, "; ")));
   }
-  if (!SameBins(a.cohort->all.histogram, b.cohort->all.histogram)) {
+  if (!a.cohort->all.histogram.SameBins(b.cohort->all.histogram)) {
     return absl::FailedPreconditionError("compare spectra: the histograms have other bins");
   }
   SpectraComparison comparison;

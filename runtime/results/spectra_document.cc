@@ -11,7 +11,7 @@
 namespace patchbay::results {
 namespace {
 
-constexpr std::int64_t kMaxFrame = 4096;
+constexpr std::int64_t kMinFrame = 32, kMaxFrame = 4096;
 constexpr std::size_t kMaxIdBytes = 256, kMaxReasons = 16, kMaxReasonBytes = 64;
 constexpr double kMaxDb = 1000;  ///< no level of an 8-bit image comes near
 constexpr double kMaxPower = 1e30, kMaxMpp = 1e6;
@@ -74,7 +74,7 @@ StatusOr<SpectraDefinition> ParseDefinition(const Json& document, std::string_vi
   constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
   PB_ASSIGN_OR_RETURN(d.version, Whole(*json, "version", 1, kMost, what));
   PB_ASSIGN_OR_RETURN(d.profile, TextMember(*json, "profile", what));
-  PB_ASSIGN_OR_RETURN(d.frame, Whole(*json, "frame", 2, kMaxFrame, what));
+  PB_ASSIGN_OR_RETURN(d.frame, Whole(*json, "frame", kMinFrame, kMaxFrame, what));
   PB_ASSIGN_OR_RETURN(d.hop, Whole(*json, "hop", 1, kMaxFrame, what));
   PB_ASSIGN_OR_RETURN(d.window, TextMember(*json, "window", what));
   PB_ASSIGN_OR_RETURN(d.prefilter, TextMember(*json, "prefilter", what));
@@ -219,6 +219,25 @@ Status ParseSlides(const Json& document, std::string_view file, SpectraDocument&
   return absl::OkStatus();
 }
 
+/// One analysis has one histogram's bins: whoever compares or draws may rely on it.
+Status CheckBins(const SpectraDocument& document, std::string_view file) {
+  if (!document.cohort.has_value()) return absl::OkStatus();
+  const SpectraHistogram& first = document.cohort->all.histogram;
+  const auto check = [&](const SpectraPart& part, const std::string& what) -> Status {
+    std::vector<const SpectraHistogram*> histograms = {&part.all.histogram};
+    for (const SpectraFigures& channel : part.channels) histograms.push_back(&channel.histogram);
+    for (const SpectraHistogram* histogram : histograms) {
+      if (!histogram->SameBins(first)) return Wrong(what, "histogram: not the cohort's bins");
+    }
+    return absl::OkStatus();
+  };
+  PB_RETURN_IF_ERROR(check(*document.cohort, StrCat(file, ": cohort")));
+  for (const SpectraSlide& slide : document.slides) {
+    PB_RETURN_IF_ERROR(check(slide.part, StrCat(file, ": slide ", slide.id)));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 StatusOr<SpectraDocument> ParseSpectraDocument(const Json& document, std::string_view what) {
@@ -237,6 +256,7 @@ StatusOr<SpectraDocument> ParseSpectraDocument(const Json& document, std::string
     PB_ASSIGN_OR_RETURN(result.cohort,
                         ParsePart(*cohort, result.definition, StrCat(what, ": cohort")));
   }
+  PB_RETURN_IF_ERROR(CheckBins(result, what));
   PB_ASSIGN_OR_RETURN(const Json* failed, List(document, "failed", kMaxSpectraSlides, what));
   PB_ASSIGN_OR_RETURN(const Json* duplicates,
                       List(document, "duplicates", kMaxSpectraSlides, what));

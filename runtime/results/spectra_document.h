@@ -36,10 +36,15 @@ struct SpectraDefinition {
   double floor_db = 0, step_db = 0;
 };
 
+/// All histograms of one document have the same bins.
 struct SpectraHistogram {
   double low_db = 0, bin_db = 0;
   std::vector<std::uint64_t> counts;
   std::uint64_t total = 0;  ///< of counts, above 0
+
+  bool SameBins(const SpectraHistogram& other) const {
+    return low_db == other.low_db && bin_db == other.bin_db && counts.size() == other.counts.size();
+  }
 };
 
 struct SpectraRadial {
