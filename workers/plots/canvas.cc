@@ -42,8 +42,11 @@ Canvas::Canvas(int width, int height, Color background)
       coverage_(static_cast<std::size_t>(width) * static_cast<std::size_t>(height), 0.0f) {
   ClipNothing();
   touched_ = {width_, height_, 0, 0};
-  background.alpha = 1;
-  FillRect({0, 0}, {static_cast<double>(width), static_cast<double>(height)}, background);
+  for (std::size_t i = 0; i < pixels_.size(); i += 3) {
+    pixels_[i] = background.red;
+    pixels_[i + 1] = background.green;
+    pixels_[i + 2] = background.blue;
+  }
 }
 
 void Canvas::Clip(Point top_left, Point bottom_right) {
@@ -88,10 +91,14 @@ void Canvas::AddSpan(int row, double left, double right, float share) {
   right = std::min(right, static_cast<double>(clip_.right));
   if (left >= right) return;
   float* line = &coverage_[static_cast<std::size_t>(row) * static_cast<std::size_t>(width_)];
-  for (int x = static_cast<int>(left); x < right; ++x) {
+  const auto add = [&](int x) {
     const double covered = std::min(right, x + 1.0) - std::max(left, static_cast<double>(x));
     line[x] += static_cast<float>(covered) * share;
-  }
+  };
+  const int first = static_cast<int>(left), last = static_cast<int>(std::ceil(right)) - 1;
+  add(first);
+  for (int x = first + 1; x < last; ++x) line[x] += share;  // covered whole
+  if (last > first) add(last);
 }
 
 void Canvas::FillRect(Point top_left, Point bottom_right, Color color) {
