@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "scheduler/core/core.h"
+#include "scheduler/policy/affinity.h"
 #include "scheduler/policy/limits.h"
 #include "scheduler/policy/pace.h"
 #include "scheduler/policy/ready_queue.h"
@@ -116,6 +117,8 @@ struct Core::Machine {
   void DispatchTasks();
   void DispatchSolo();
   bool GrantNext(Worker& worker);
+  std::size_t ChooseTask(const ReadyQueue::JobTasks& tasks, const Worker& worker);
+  Kinship KinshipOf(const ReadyTask& entry, const Worker& worker);
   bool NodeHasRoom(Worker& worker, const Resources& need);
   void LeaseTask(Worker& worker, const ReadyTask& entry);
   void DropTaskLease(LeaseNumber number);
@@ -211,6 +214,9 @@ struct Core::Machine {
   bool DispatchOneShard(Stream& stream);
   const PendingShard* NextPending(const Trainer& trainer) const;
   Worker* PickWorker(const Stream& stream, const Trainer& trainer, bool solo);
+  /// The worker that made the image's last shard, if it may take one more; else `least`.
+  Worker& Prefer(Stream& stream, const Trainer& trainer, const ShardId& id, Worker& least);
+  bool StaysEvenWith(const Worker& worker, const Trainer& trainer);
   bool MayMake(Worker& worker, const Stream& stream, const Trainer& trainer, bool solo);
   bool IsLocal(const Worker& worker, const Trainer& trainer) const;
   bool GrantsAllowed(const Trainer& trainer) const;

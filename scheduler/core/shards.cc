@@ -1,5 +1,6 @@
 // Shards: who makes which, and what a returned or void lease means.
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "scheduler/core/machine.h"
@@ -104,7 +105,8 @@ bool Core::Machine::DispatchOneShard(Stream& stream) {
     const bool solo = trainer->filling.at(at).shards[index].suspect;
     Worker* worker = PickWorker(stream, *trainer, solo);
     if (worker == nullptr) continue;
-    LeaseShard(stream, *trainer, {at.epoch, at.batch, trainer->rank, index}, *worker);
+    const ShardId id{at.epoch, at.batch, trainer->rank, index};
+    LeaseShard(stream, *trainer, id, solo ? *worker : Prefer(stream, *trainer, id, *worker));
     return true;
   }
   return false;
@@ -153,6 +155,41 @@ Worker* Core::Machine::PickWorker(const Stream& stream, const Trainer& trainer, 
     Reindex(*spare);
   }
   return nullptr;
+}
+
+Worker& Core::Machine::Prefer(Stream& stream, const Trainer& trainer, const ShardId& id,
+                              Worker& least) {
+  const PatchRun run = ShardRun(stream.geometry, id.batch, id.rank, id.shard);
+  const std::optional<std::uint64_t> image = stream.images.ImageOf(run.first_ordinal);
+  if (!image.has_value()) return least;
+  const auto [maker, fresh] = stream.makers.emplace(*image, least.id);
+  if (fresh) {
+    stream.makers_order.push_back(*image);
+    if (stream.makers_order.size() <= kMaxMakersKnown) return least;
+    stream.makers.erase(stream.makers_order.front());
+    stream.makers_order.pop_front();
+    return least;
+  }
+  Worker& warm = workers[maker->second];
+  const bool may = warm.id != least.id && open_keys[warm.id].shard != kNotOpen &&
+                   IsLocal(warm, trainer) == IsLocal(least, trainer) &&
+                   MayMake(warm, stream, trainer, false) && StaysEvenWith(warm, trainer);
+  if (!may) maker->second = least.id;
+  return may ? warm : least;
+}
+
+/// Whether shards enough wait for those that hold less than the worker.
+bool Core::Machine::StaysEvenWith(const Worker& worker, const Trainer& trainer) {
+  const auto load = static_cast<std::uint32_t>(worker.shards.size());
+  const std::size_t waiting = trainer.pending.size();
+  std::vector<std::uint32_t> smaller;
+  for (const auto& open : shard_open) {
+    for (const auto& [held, id] : open) {
+      if (held >= load || smaller.size() >= waiting) break;
+      smaller.push_back(held);
+    }
+  }
+  return StaysEven(load, smaller, waiting);
 }
 
 void Core::Machine::LeaseShard(Stream& stream, Trainer& trainer, const ShardId& id,

@@ -1,5 +1,7 @@
 // Batch tasks: from ready to leased to done, failed or tried again.
 #include <algorithm>
+#include <array>
+#include <span>
 #include <utility>
 
 #include "scheduler/core/machine.h"
@@ -143,7 +145,7 @@ void Core::Machine::Enqueue(const TaskId& id) {
 }
 
 void Core::Machine::PushReady(const TaskId& id, Task& task) {
-  const ReadyTask entry{id, ++task.queue_stamp};
+  const ReadyTask entry{id, ++task.queue_stamp, task.spec.group};
   task.lease = {};
   if (task.suspect) {
     task.state = TaskState::kReady;
@@ -185,6 +187,28 @@ void Core::Machine::DispatchTasks() {
   }
 }
 
+/// A task of a group that the worker or its node has worked on, when one is near the head.
+std::size_t Core::Machine::ChooseTask(const ReadyQueue::JobTasks& tasks, const Worker& worker) {
+  if (tasks.tasks.front().group == 0) return 0;
+  std::array<Kinship, kAffinityHead> head;
+  const std::size_t count = std::min(head.size(), tasks.tasks.size());
+  for (std::size_t i = 0; i < count; ++i) {
+    head[i] = KinshipOf(tasks.tasks[i], worker);
+    if (head[i] == Kinship::kWorker && tasks.passed_over < kMaxPassedOver) return i;
+  }
+  return ChooseKin(std::span(head).first(count), tasks.passed_over);
+}
+
+Kinship Core::Machine::KinshipOf(const ReadyTask& entry, const Worker& worker) {
+  const Job* job = table.Find(entry.task.job);
+  if (job == nullptr || entry.group == 0) return Kinship::kNowhere;
+  const auto group = job->groups.find(entry.group);
+  const WorkerId last = group == job->groups.end() ? kNoWorker : group->second.last_worker;
+  if (last == kNoWorker || last >= workers.size()) return Kinship::kNowhere;
+  if (last == worker.id) return Kinship::kWorker;
+  return workers[last].node == worker.node ? Kinship::kNode : Kinship::kElsewhere;
+}
+
 /// Leases the best task this worker has room for; false when there is none.
 bool Core::Machine::GrantNext(Worker& worker) {
   while (open_keys[worker.id].task != kNotOpen) {
@@ -192,15 +216,17 @@ bool Core::Machine::GrantNext(Worker& worker) {
       return Fits(need, worker.capacity) && NodeHasRoom(worker, need);
     });
     if (lane == nullptr) return false;
-    const ReadyTask entry = ReadyQueue::Front(*lane);
+    const ReadyQueue::JobTasks& head = ReadyQueue::Head(*lane);
+    const std::size_t at = ChooseTask(head, worker);
+    const ReadyTask entry = head.tasks[at];
     if (!Valid(entry)) {
-      ready.Pop(*lane);
+      ready.Pop(*lane, at);
       continue;
     }
     const std::int64_t estimate = task_pace.EstimateUs(table.Find(entry.task)->spec.op);
     const auto queued = static_cast<std::uint32_t>(worker.tasks.size());
     if (!QueueHasRoom(queued, worker.queued_us, estimate)) return false;
-    ready.Pop(*lane);
+    ready.Pop(*lane, at);
     const Job& job = *table.Find(entry.task.job);
     if (LeaseBytes(job, job.tasks[entry.task.index]) > kMaxLeaseMessageBytes) {
       FailTask(entry.task,
@@ -244,6 +270,7 @@ void Core::Machine::LeaseTask(Worker& worker, const ReadyTask& entry) {
   task.lease = lease.number;
   if (job.state == JobState::kQueued) job.state = JobState::kRunning;
   ++job.tasks_running;
+  if (task.spec.group != 0) job.groups[task.spec.group].last_worker = worker.id;
   if (worker.tasks.empty()) worker.busy_since = now;
   worker.next_expiry = worker.tasks.empty() && worker.shards.empty()
                            ? lease.deadline

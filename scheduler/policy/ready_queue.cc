@@ -10,17 +10,24 @@ bool ReadyQueue::Push(const JobRank& rank, const Resources& need, const ReadyTas
     if (lanes_.size() >= kMaxResourceShapes) return false;
     it = lanes_.emplace(need, Lane{need, {}}).first;
   }
-  it->second.jobs[rank].push_back(task);
+  it->second.jobs[rank].tasks.push_back(task);
   ++size_;
   return true;
 }
 
-ReadyTask ReadyQueue::Pop(Lane& lane) {
+ReadyTask ReadyQueue::Pop(Lane& lane, std::size_t at) {
   const auto first = lane.jobs.begin();
-  const ReadyTask task = first->second.front();
-  first->second.pop_front();
+  JobTasks& job = first->second;
+  const ReadyTask task = job.tasks[at];
+  if (at == 0) {
+    job.tasks.pop_front();
+    job.passed_over = 0;
+  } else {
+    job.tasks.erase(job.tasks.begin() + static_cast<std::ptrdiff_t>(at));
+    ++job.passed_over;
+  }
   --size_;
-  if (first->second.empty()) lane.jobs.erase(first);
+  if (job.tasks.empty()) lane.jobs.erase(first);
   const Resources need = lane.need;
   if (lane.jobs.empty()) lanes_.erase(need);
   return task;

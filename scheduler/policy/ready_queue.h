@@ -17,6 +17,7 @@ namespace patchbay::scheduler {
 struct ReadyTask {
   TaskId task;
   std::uint32_t stamp = 0;
+  std::uint32_t group = 0;  ///< of its job; 0 = none
 };
 
 /// Higher priority first, then submission order.
@@ -32,9 +33,13 @@ struct JobRank {
 /// like. Push and pop cost O(log jobs); lanes are at most kMaxResourceShapes.
 class ReadyQueue {
  public:
+  struct JobTasks {
+    std::deque<ReadyTask> tasks;
+    std::uint32_t passed_over = 0;  ///< times a later task went before the first
+  };
   struct Lane {
     Resources need;
-    std::map<JobRank, std::deque<ReadyTask>> jobs;
+    std::map<JobRank, JobTasks> jobs;
   };
 
   /// False when the lanes are used up by other needs: the caller keeps the task and tries later.
@@ -50,10 +55,10 @@ class ReadyQueue {
     }
     return best;
   }
-  /// Removes the first entry of the lane; a lane that empties is gone.
-  ReadyTask Pop(Lane& lane);
-  /// The first entry, without taking it.
-  static const ReadyTask& Front(const Lane& lane) { return lane.jobs.begin()->second.front(); }
+  /// Removes entry `at` of the lane's best job; a lane that empties is gone.
+  ReadyTask Pop(Lane& lane, std::size_t at = 0);
+  /// The tasks of the lane's best job, in the order they became ready in.
+  static const JobTasks& Head(const Lane& lane) { return lane.jobs.begin()->second; }
 
   bool empty() const { return lanes_.empty(); }
   std::size_t lanes() const { return lanes_.size(); }

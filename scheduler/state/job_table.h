@@ -64,6 +64,7 @@ struct Task {
 struct TaskGroup {
   bool failed = false;
   std::vector<std::uint32_t> members;
+  std::uint32_t last_worker = UINT32_MAX;  ///< not durable: the WorkerId that was given one last
 };
 
 struct Job {

@@ -34,6 +34,23 @@ StatusOr<protocol::Numerics> ReadNumerics(const Json& geometry) {
   return absl::InvalidArgumentError(StrCat("read stream geometry: numerics: unknown value ", name));
 }
 
+/// Optional: [[patches an image, images], ...] of an epoch in sequential order.
+StatusOr<ImageRuns> ReadImageRuns(const Json& geometry, std::uint64_t patches) {
+  const auto found = geometry.find("image_runs");
+  if (found == geometry.end()) return ImageRuns();
+  const auto count = [](const Json& value) {
+    return value.is_number_unsigned() ? value.get<std::uint64_t>() : 0;
+  };
+  std::vector<ImageRuns::Run> runs;
+  if (found->is_array() && found->size() <= kMaxImageRuns) {
+    for (const Json& run : *found) {
+      const bool pair = run.is_array() && run.size() == 2;
+      runs.push_back(pair ? ImageRuns::Run{count(run[0]), count(run[1])} : ImageRuns::Run{});
+    }
+  }
+  return ImageRuns::Of(runs, patches);
+}
+
 StatusOr<std::string> TextOf(const Json& root, const char* key) {
   PB_ASSIGN_OR_RETURN(const Json* member, JsonMember(root, key, "stream plan"));
   return member->is_string() ? member->get<std::string>() : DumpJson(*member);
@@ -80,6 +97,7 @@ Status ReadStreamPlan(const std::string& result, std::uint32_t world_size, Strea
   g.world_size = static_cast<std::uint32_t>(world);
   g.shard_patches = static_cast<std::uint32_t>(shard);
   PB_RETURN_IF_ERROR(CheckGeometry(g));
+  PB_ASSIGN_OR_RETURN(stream.images, ReadImageRuns(*geometry, g.patches_per_epoch));
   PB_ASSIGN_OR_RETURN(stream.plan, TextOf(root, "plan"));
   PB_ASSIGN_OR_RETURN(stream.manifest, TextOf(root, "manifest"));
   stream.plan_digest = Sha256Of(stream.plan);

@@ -15,6 +15,7 @@
 #include "runtime/base/status.h"
 #include "runtime/base/stream_geometry.h"
 #include "runtime/protocol/messages.h"
+#include "scheduler/policy/affinity.h"
 
 namespace patchbay::scheduler {
 
@@ -92,6 +93,9 @@ struct Stream {
   protocol::Numerics numerics = protocol::Numerics::kCpu;
   Digest plan_digest;
   std::string plan, manifest;
+  ImageRuns images;  ///< empty when patches of one image do not follow one another
+  std::map<std::uint64_t, std::uint32_t> makers;  ///< image -> WorkerId that made its last shard
+  std::deque<std::uint64_t> makers_order;         ///< images, the one known longest first
   std::map<std::uint32_t, Trainer> trainers;
   std::deque<std::uint64_t> dead_incarnations;  ///< of trainers that were replaced
   std::uint32_t leases = 0;                     ///< held by workers

@@ -1,0 +1,56 @@
+// Who should get work that somebody is warm for: the worker that has the image open, the node that
+// has it in its page cache. A preference only: it never keeps a worker without work.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "runtime/base/status.h"
+
+namespace patchbay::scheduler {
+
+/// Where the group of a task ran last, as seen by a worker that looks for work. Larger suits
+/// better.
+enum class Kinship : std::uint8_t {
+  kElsewhere,  ///< on another node
+  kNode,       ///< on the worker's node, at another worker that may come back for it
+  kNowhere,    ///< it has not run yet
+  kWorker,     ///< on the worker itself
+};
+
+/// Which task at the head of a queue a worker takes: the first of those that suit best. 0 for an
+/// empty head, and once the first was passed over kMaxPassedOver times.
+std::size_t ChooseKin(std::span<const Kinship> head, std::uint32_t passed_over);
+
+/// Whether a worker that holds `load` shards may take one more of `waiting` although others hold
+/// less: yes while those left over suffice to bring every other one up to it. `smaller` = what the
+/// others hold, in any order.
+bool StaysEven(std::uint32_t load, std::span<const std::uint32_t> smaller, std::size_t waiting);
+
+/// Which image each patch of a sequential epoch is of, in few words: runs of images with equally
+/// many patches.
+class ImageRuns {
+ public:
+  struct Run {
+    std::uint64_t patches_per_image = 0, images = 0;
+  };
+  ImageRuns() = default;
+  /// InvalidArgument when the runs are too many, have zeros, or do not sum up to `patches`.
+  static StatusOr<ImageRuns> Of(std::span<const Run> runs, std::uint64_t patches);
+
+  /// nullopt when nothing is known, or past the last patch.
+  std::optional<std::uint64_t> ImageOf(std::uint64_t ordinal) const;
+
+ private:
+  struct Start {
+    std::uint64_t ordinal = 0, image = 0, patches_per_image = 0;
+  };
+  std::vector<Start> starts_;
+  std::uint64_t patches_ = 0;
+};
+
+}  // namespace patchbay::scheduler
