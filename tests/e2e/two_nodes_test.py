@@ -81,6 +81,18 @@ class TwoNodes(harness.Case):
         by_stream = self.shards_by_node()
         self.assertTrue(all(by_stream[node] > by_ingest[node] for node in by_ingest), (by_ingest, by_stream))
 
+    def test_spectra_use_both_nodes_and_give_the_same(self):
+        slide = self.slide(size="3600x3000")
+        words = ["spectra", slide, "--hop", 32, "--strip", 256, "--coefficients", "--out"]
+        self.assertEqual(self.command(*words, self.folder / "alone").returncode, 0)
+        self.cluster()
+        self.assertEqual(self.command(*words, self.folder / "together").returncode, 0)
+        alone, together = ({str(p.relative_to(out)): p.read_bytes() for p in out.rglob("*") if p.is_file()}
+                           for out in (self.folder / "alone", self.folder / "together"))
+        self.assertEqual(alone, together)
+        by_node = self.shards_by_node()
+        self.assertEqual(len([n for n in by_node.values() if n > 0]), 2, by_node)
+
     def test_second_node_killed_mid_stream_changes_nothing(self):
         run = self.run_file(self.store([self.slide()]))
         reference = self.json("stream", run, "--batches", 40, "--digest")["digest"]

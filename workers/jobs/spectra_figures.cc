@@ -7,6 +7,7 @@
 
 #include "runtime/base/csv.h"
 #include "runtime/base/strings.h"
+#include "runtime/results/usual_range.h"
 
 namespace patchbay::workers {
 namespace {
@@ -25,12 +26,6 @@ constexpr std::array kOutlierScalars = {"mean", "std", "focus"};
 constexpr double kSameMpp = 0.01;
 /// Nothing but the floor: the 99th percentile lies in the lowest bin.
 constexpr double kFlatDb = ops::kSpectralBinDb;
-/// Fewer slides say nothing of what is usual.
-constexpr std::size_t kLeastSlides = 5;
-/// Robust standard deviations from the median; larger means fewer outliers. The usual factor makes
-/// the median absolute deviation one of a normal distribution; the least deviation keeps a cohort
-/// of near equals quiet.
-constexpr double kMostDeviations = 3.5, kMadToDeviation = 1.4826, kLeastDeviationDb = 0.1;
 
 Json Figures(const ops::SpectralSums& sums, const ops::SpectralOptions& options,
              const std::optional<double>& mpp) {
@@ -68,24 +63,15 @@ StatusOr<Json> PartFigures(const std::vector<ops::SpectralSums>& sums,
   return part;
 }
 
-double MedianOf(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  if (values.size() % 2 == 1) return *middle;
-  return (*middle + *std::max_element(values.begin(), middle)) / 2;
-}
-
 /// Adds "<name> low" or "<name> high" to the slides whose <name>_db is far from the others'.
 void MarkFar(const std::string& name, const std::vector<Json*>& slides) {
   const std::string key = name + "_db";
-  std::vector<double> values, distances;
+  std::vector<double> values;
   for (const Json* slide : slides) values.push_back((*slide)[key].get<double>());
-  const double median = MedianOf(values);
-  for (const double value : values) distances.push_back(std::abs(value - median));
-  const double deviation = std::max(kMadToDeviation * MedianOf(distances), kLeastDeviationDb);
+  const results::UsualRange usual = results::UsualRangeOf(values);
   for (std::size_t i = 0; i < slides.size(); ++i) {
-    if (distances[i] <= kMostDeviations * deviation) continue;
-    (*slides[i])["outlier_reasons"].push_back(name + (values[i] < median ? " low" : " high"));
+    if (usual.Holds(values[i])) continue;
+    (*slides[i])["outlier_reasons"].push_back(name + (values[i] < usual.median ? " low" : " high"));
   }
 }
 
@@ -153,7 +139,7 @@ void MarkOutliers(Json& slides) {
     slide["outlier_reasons"] = is_flat ? Json{"flat"} : Json::array();
     if (!is_flat) usual.push_back(&slide);
   }
-  if (usual.size() >= kLeastSlides) {
+  if (usual.size() >= results::kLeastUsualSlides) {
     for (const char* name : kOutlierScalars) MarkFar(name, usual);
   }
   for (Json& slide : slides) slide["outlier"] = !slide["outlier_reasons"].empty();

@@ -87,6 +87,14 @@ Status MergeStrip(TaskContext& context, const SpectraTask& task, StripResult str
   return context.CheckCancelled();
 }
 
+/// Names the tile by level, row and column, as most sources do already.
+Status DamageError(const SpectraTask& task, const DamagedTile& tile) {
+  const std::string place = StrCat("level 0 row ", tile.row, " column ", tile.column);
+  const bool is_named = tile.cause.find(place) != std::string::npos;
+  return absl::DataLossError(
+      StrCat("spectra: slide ", task.slide, ": ", is_named ? "" : StrCat(place, ": "), tile.cause));
+}
+
 /// All strips in their order. Every frame of the image must be accounted for, once.
 StatusOr<StripResult> MergeStrips(TaskContext& context, const SpectraTask& task,
                                   const SpectraGrid& grid) {
@@ -99,11 +107,7 @@ StatusOr<StripResult> MergeStrips(TaskContext& context, const SpectraTask& task,
     PB_ASSIGN_OR_RETURN(StripResult strip, StripResultFromJson(json, settings.spectral));
     PB_RETURN_IF_ERROR(MergeStrip(context, task, std::move(strip), merged));
   }
-  if (merged.damaged) {
-    return absl::DataLossError(StrCat("spectra: slide ", task.slide, ": level 0 row ",
-                                      merged.damaged->row, " column ", merged.damaged->column, ": ",
-                                      merged.damaged->cause));
-  }
+  if (merged.damaged) return DamageError(task, *merged.damaged);
   const std::uint64_t frames =
       merged.sums.front().frames + merged.frames_skipped + merged.frames_off_tissue;
   if (frames != static_cast<std::uint64_t>(grid.Frames())) {
