@@ -10,11 +10,6 @@ namespace patchbay::ops {
 /// The weights of gauss7 from the centre out: exp(-k^2 / 4.5), normalised to sum 1.
 inline constexpr float kGauss7[4] = {0.27068223F, 0.21674531F, 0.11128076F, 0.03663285F};
 
-template <typename V>
-PB_INLINE void SumColumns(const float* row, double* sums) {
-  for (int i = 0; i < kSpectralColumns; i += V::kLanes) V::Load(row + i).AddTo(sums + i);
-}
-
 /// Columns of later blocks are fetched meanwhile: rows lie far apart, which no machine foresees.
 inline constexpr int kAhead = 64;
 
@@ -57,28 +52,56 @@ PB_INLINE float CenterOf(const ColumnBlock& block) {
   return static_cast<float>(static_cast<int>(sum / (frame / kStep * kSpectralColumns)));
 }
 
-/// gauss7 of the pixels less `center`, so that little is rounded off: along the rows into `rows`,
-/// then down the columns. The sums are of what is left.
+/// Columns that gauss7 reads, and rows that are made at a time.
+inline constexpr int kWideColumns = kSpectralColumns + 2 * kGauss7Radius, kChunk = 8;
+
+/// Weighted neighbours of x[0] to x[6 * step].
+template <typename V>
+PB_INLINE V FilteredAt(const float* x, int step) {
+  const auto at = [&](int k) PB_INLINED { return V::Load(x + k * step); };
+  return Weighted(at(3), at(2) + at(4), at(1) + at(5), at(0) + at(6));
+}
+
+/// gauss7 along `count` rows, of the pixels less `center` so that little is rounded off.
+template <typename V>
+PB_INLINE void FilterRows(const std::uint8_t* pixels, std::int64_t row_bytes, int count,
+                          float center, float* out) {
+  alignas(64) float wide[kChunk][kSpectralColumns + kSpectralLanes];
+  const V c = V::All(center);
+  for (int r = 0; r < count; ++r) {
+    const std::uint8_t* row = pixels + r * row_bytes;
+    __builtin_prefetch(row + kAhead);
+    for (int i = 0; i < kWideColumns; i += V::kLanes) {
+      const int at = i <= kWideColumns - V::kLanes ? i : kWideColumns - V::kLanes;
+      (V::LoadBytes(row + at) - c).Store(wide[r] + at);
+    }
+  }
+  for (int r = 0; r < count; ++r) {
+    for (int i = 0; i < kSpectralColumns; i += V::kLanes) {
+      FilteredAt<V>(wide[r] + i, 1).Store(out + r * kSpectralColumns + i);
+    }
+  }
+}
+
+/// gauss7 along the rows into `rows`, then down the columns. The sums are of what is left.
 template <typename V, int frame>
 PB_INLINE void TakeFiltered(const ColumnBlock& block, float center, float* rows, float* out,
                             double* sums) {
-  const V c = V::All(center), pair = V::All(2 * center);
-  for (int r = 0; r < frame + 2 * kGauss7Radius; ++r) {
-    const std::uint8_t* row = block.pixels + r * block.row_bytes;
-    for (int i = 0; i < kSpectralColumns; i += V::kLanes) {
-      const auto x = [&](int k) PB_INLINED { return V::LoadBytes(row + i + k); };
-      Weighted(x(3) - c, x(2) + x(4) - pair, x(1) + x(5) - pair, x(0) + x(6) - pair)
-          .Store(rows + r * kSpectralColumns + i);
-    }
+  constexpr int kRows = frame + 2 * kGauss7Radius;
+  for (int r = 0; r < kRows; r += kChunk) {
+    FilterRows<V>(block.pixels + r * block.row_bytes, block.row_bytes,
+                  r + kChunk <= kRows ? kChunk : kRows - r, center, rows + r * kSpectralColumns);
   }
-  for (int r = 0; r < frame; ++r) {
-    const float* row = rows + r * kSpectralColumns;
-    float* result = out + PlaceOfPoint<frame>(r) * kSpectralColumns;
-    for (int i = 0; i < kSpectralColumns; i += V::kLanes) {
-      const auto x = [&](int k) PB_INLINED { return V::Load(row + k * kSpectralColumns + i); };
-      Weighted(x(3), x(2) + x(4), x(1) + x(5), x(0) + x(6)).Store(result + i);
+  for (int i = 0; i < kSpectralColumns; i += V::kLanes) {
+    for (int r = 0; r < frame; r += kChunk) {
+      V total = V::All(0);  // of a few rows in float, of all in double
+      for (int k = r; k < r + kChunk; ++k) {
+        const V x = FilteredAt<V>(rows + k * kSpectralColumns + i, kSpectralColumns);
+        x.Store(out + PlaceOfPoint<frame>(k) * kSpectralColumns + i);
+        total = total + x;
+      }
+      total.AddTo(sums + i);
     }
-    SumColumns<V>(result, sums);
   }
 }
 

@@ -142,10 +142,16 @@ class FramesOnCpu : public SpectralFrames {
 
   /// A copy of what gauss7 needs, with what lies beyond the image reflected into it.
   const std::uint8_t* Bordered(const SpectralPlane& plane, std::int64_t top, std::int64_t left) {
+    const bool inside =
+        left >= kGauss7Radius && left + kSpectralColumns + kGauss7Radius <= plane.image_width;
     for (std::int64_t r = 0; r < BorderRows(); ++r) {
       const std::int64_t y = Reflected(top - kGauss7Radius + r, plane.image_height);
       const std::uint8_t* row = plane.pixels + (y - plane.top) * plane.row_bytes;
       std::uint8_t* out = border_.data() + r * kBorderColumns;
+      if (inside) {
+        std::memcpy(out, row + (left - kGauss7Radius - plane.left), kBorderColumns);
+        continue;
+      }
       for (std::int64_t c = 0; c < kBorderColumns; ++c) {
         out[c] = row[Reflected(left - kGauss7Radius + c, plane.image_width) - plane.left];
       }
