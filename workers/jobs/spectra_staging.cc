@@ -219,7 +219,7 @@ SlideFailure LoadSpectraFailure(const SpectraFolders& folders, std::int64_t slid
 
 Json SumsToJson(const std::vector<ops::SpectralSums>& sums) {
   Json json = Json::array();
-  for (const ops::SpectralSums& channel : sums) json.push_back(Base64Of(ops::Encode(channel)));
+  for (const ops::SpectralSums& channel : sums) json.push_back(Radix64Of(ops::Encode(channel)));
   return json;
 }
 
@@ -232,7 +232,7 @@ StatusOr<std::vector<ops::SpectralSums>> SumsFromJson(const Json& json,
   std::vector<ops::SpectralSums> sums;
   for (const Json& text : json) {
     if (!text.is_string()) return absl::InvalidArgumentError("spectra sums: not text");
-    PB_ASSIGN_OR_RETURN(const std::string bytes, FromBase64(text.get_ref<const std::string&>()));
+    PB_ASSIGN_OR_RETURN(const std::string bytes, FromRadix64(text.get_ref<const std::string&>()));
     PB_ASSIGN_OR_RETURN(ops::SpectralSums channel, ops::Decode(bytes, options));
     sums.push_back(std::move(channel));
   }
