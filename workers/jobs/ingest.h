@@ -1,6 +1,6 @@
 // The ingest job: slides become stores. ingest.plan (root) expands the sources and spawns one
-// ingest.open a slide; that spawns one ingest.shard a zarr shard and the slide's ingest.finalise;
-// ingest.summary closes the job.
+// ingest.open a slide; that spawns an ingest.shard or ingest.join for every zarr shard and the
+// slide's ingest.finalise; ingest.summary closes the job.
 #pragma once
 
 #include "workers/jobs/task.h"
@@ -15,12 +15,15 @@ StatusOr<TaskOutput> RunIngestPlan(TaskContext& context);
 /// slide whose store is there already with the same source and settings.
 StatusOr<TaskOutput> RunIngestOpen(TaskContext& context);
 
-/// Payload: {"job_key", "slide", "slide_key", "level", "row", "column"}. Result: a CommittedShard
-/// (ingest_check.h).
+/// Payload: {"job_key", "slide", "slide_key", "first", "count"}: places of ShardPlaces. Result:
+/// {"shards": a CommittedShard (ingest_check.h) each}.
 StatusOr<TaskOutput> RunIngestShard(TaskContext& context);
 
-/// Payload: {"job_key", "slide", "slide_key"}; inputs: every shard's result, in ShardPlaces order.
-/// Result: {"slide", "store", "digest", "pixel_digest", "source_bytes", "stored_bytes"}.
+/// The same for shards that consist of chunks which were encoded with a finer level.
+StatusOr<TaskOutput> RunIngestJoin(TaskContext& context);
+
+/// Payload: {"job_key", "slide", "slide_key"}; inputs: the results of all shards, in ShardPlaces
+/// order. Result: {"slide", "store", "digest", "pixel_digest", "source_bytes", "stored_bytes"}.
 StatusOr<TaskOutput> RunIngestFinalise(TaskContext& context);
 
 /// Payload: {"job_key"}. Result: {"stores": [{"name", "source_index", "source_bytes",

@@ -19,9 +19,13 @@ namespace {
 StatusOr<std::vector<CommittedShard>> ReportedShards(const TaskContext& context) {
   std::vector<CommittedShard> shards;
   for (const std::string& input : context.inputs) {
-    PB_ASSIGN_OR_RETURN(const Json json, ParseJson(input, "shard result"));
-    PB_ASSIGN_OR_RETURN(CommittedShard shard, CommittedShardFromJson(json));
-    shards.push_back(std::move(shard));
+    constexpr std::string_view kWhat = "shard result";
+    PB_ASSIGN_OR_RETURN(const Json json, ParseJson(input, kWhat));
+    PB_ASSIGN_OR_RETURN(const Json* reported, JsonMember(json, "shards", kWhat));
+    for (const Json& value : *reported) {
+      PB_ASSIGN_OR_RETURN(CommittedShard shard, CommittedShardFromJson(value));
+      shards.push_back(std::move(shard));
+    }
   }
   return shards;
 }

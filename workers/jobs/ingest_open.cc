@@ -1,6 +1,7 @@
 // One slide: what is it, is its store there already, and which shards make it.
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include <sys/stat.h>
 
@@ -15,6 +16,8 @@ namespace patchbay::workers {
 namespace {
 
 constexpr std::size_t kMaxShardTasks = 15'000;
+/// Larger means fewer tasks and more of them waiting for one worker at the end of a slide.
+constexpr std::size_t kShardsPerJoin = 4;
 
 /// What must be committed before a shard can be made: the shards below it of its column's finest
 /// level, or for one of that level the at most four it averages, if it is not from the source.
@@ -55,28 +58,49 @@ protocol::TaskSpec TaskOf(const IngestSlide& slide, const std::string& op, const
   return task;
 }
 
-/// One task a shard, in the order of `places`, and the finalise.
+/// How many shards from `first` on go into one task: one where pixels are encoded; some, of one
+/// level, where encoded chunks are joined.
+std::size_t CountTogether(const IngestSlide& slide, const std::vector<zarr::ShardPlace>& places,
+                          std::size_t first) {
+  const int level = places[first].level;
+  if (ColumnOf(slide, level).finest == level) return 1;
+  std::size_t count = 1;
+  while (count < kShardsPerJoin && first + count < places.size() &&
+         places[first + count].level == level) {
+    ++count;
+  }
+  return count;
+}
+
+/// The tasks of all shards, in the order of `places`, and the finalise.
 std::vector<protocol::TaskSpec> TasksFor(const IngestSlide& slide, const std::string& slide_key,
                                          const std::vector<zarr::ShardPlace>& places) {
   const Json names = {
       {"job_key", slide.folders.job_key}, {"slide", slide.index}, {"slide_key", slide_key}};
   std::vector<protocol::TaskSpec> tasks;
-  std::map<std::string, std::uint32_t> number_of;
-  for (const zarr::ShardPlace& place : places) {
+  std::map<std::string, std::uint32_t> task_of;  // by the shard's name
+  for (std::size_t first = 0; first < places.size();) {
+    const std::size_t count = CountTogether(slide, places, first);
     Json payload = names;
-    payload["level"] = place.level;
-    payload["row"] = place.row;
-    payload["column"] = place.column;
-    protocol::TaskSpec task =
-        TaskOf(slide, "ingest.shard", payload,
-               StrCat("level ", place.level, " shard ", place.row, ",", place.column));
-    for (const zarr::ShardPlace& parent : ParentsOf(slide, place)) {
-      task.depends_on.push_back(number_of.at(RecordName(parent)));
+    payload["first"] = first;
+    payload["count"] = count;
+    const zarr::ShardPlace& place = places[first];
+    const bool joins = ColumnOf(slide, place.level).finest != place.level;
+    protocol::TaskSpec task = TaskOf(slide, joins ? "ingest.join" : "ingest.shard", payload,
+                                     StrCat("level ", place.level, " shard ", place.row, ",",
+                                            place.column, count > 1 ? " and on" : ""));
+    std::set<std::uint32_t> parents;
+    for (std::size_t i = first; i < first + count; ++i) {
+      for (const zarr::ShardPlace& parent : ParentsOf(slide, places[i])) {
+        parents.insert(task_of.at(RecordName(parent)));
+      }
+      task.weight += WeightOf(slide, places[i]);
+      task_of[RecordName(places[i])] =
+          protocol::kSpawnedBase + static_cast<std::uint32_t>(tasks.size());
     }
-    task.weight = WeightOf(slide, place);
-    number_of[RecordName(place)] =
-        protocol::kSpawnedBase + static_cast<std::uint32_t>(tasks.size());
+    task.depends_on.assign(parents.begin(), parents.end());
     tasks.push_back(std::move(task));
+    first += count;
   }
   protocol::TaskSpec finalise = TaskOf(slide, "ingest.finalise", names, "finalise");
   for (std::uint32_t i = 0; i < tasks.size(); ++i) {

@@ -1,6 +1,8 @@
-// One zarr shard: pixels from the source or from the finer level, encoded, committed by rename.
+// Zarr shards: from the pixels of the source or a finer level, or joined out of what was encoded
+// with a finer level, committed by rename.
 #include <filesystem>
 #include <future>
+#include <memory>
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -58,31 +60,11 @@ StatusOr<CommittedShard> CommitShard(const TaskContext& context, const IngestFol
   return committed;
 }
 
-StatusOr<zarr::ShardPlace> PlaceOf(const TaskContext& context, const IngestSlide& slide) {
-  constexpr std::string_view kWhat = "ingest payload";
-  zarr::ShardPlace place;
-  PB_ASSIGN_OR_RETURN(const std::int64_t level, JsonInt(context.payload, "level", kWhat));
-  PB_ASSIGN_OR_RETURN(place.row, JsonInt(context.payload, "row", kWhat));
-  PB_ASSIGN_OR_RETURN(place.column, JsonInt(context.payload, "column", kWhat));
-  const std::vector<zarr::LevelSize> sizes = StoredSizes(slide.levels);
-  if (level < 0 || level >= static_cast<std::int64_t>(sizes.size())) {
-    return absl::InvalidArgumentError(StrCat(kWhat, ": level: ", level, " is not in the store"));
-  }
-  place.level = static_cast<int>(level);
-  const zarr::LevelSize grid =
-      zarr::ShardGridOf(slide.store, sizes[static_cast<std::size_t>(level)]);
-  if (place.row < 0 || place.row >= grid.height || place.column < 0 || place.column >= grid.width) {
-    return absl::InvalidArgumentError(
-        StrCat(kWhat, ": shard ", place.row, ",", place.column, " is outside the level"));
-  }
-  return place;
-}
-
-/// One task's shard and what is needed to make and commit it.
-class ShardTask {
+/// One zarr shard that is made and committed.
+class ShardInWork {
  public:
-  ShardTask(TaskContext& context, const IngestSlide& slide, const std::string& slide_key,
-            const zarr::ShardPlace& place)
+  ShardInWork(TaskContext& context, const IngestSlide& slide, const std::string& slide_key,
+              const zarr::ShardPlace& place)
       : context_(context),
         slide_(slide),
         slide_key_(slide_key),
@@ -91,22 +73,10 @@ class ShardTask {
         reader_(context, slide, slide_key),
         pixels_(context, slide, reader_, place) {}
 
+  /// From its pixels, and the pieces of the column's coarser levels with it.
   StatusOr<CommittedShard> Make() {
-    if (place_.level != column_.finest) {
-      if (const auto assembled = FromPieces(); assembled.ok()) {
-        StatusOr<CommittedShard> committed = Commit(*assembled);
-        if (committed.ok()) RemovePieces();
-        return committed;
-      }
-      column_.sizes = {column_.sizes[static_cast<std::size_t>(place_.level - column_.finest)]};
-    }
     zarr::ShardEncoder encoder(slide_.store, column_.sizes, place_);
-    encoder.AfterChunk([this] {
-      context_.AddProgress();
-      return context_.CheckCancelled();
-    });
-    PB_ASSIGN_OR_RETURN(const zarr::EncodedShard shard,
-                        encoder.Encode([this](std::int64_t row) { return pixels_.Rows(row); }));
+    PB_ASSIGN_OR_RETURN(const zarr::EncodedShard shard, Encode(encoder));
     // The disk takes the shard while the coarser levels are made. The future waits at its end.
     auto committing = std::async(std::launch::async, [&] { return Commit(shard); });
     PB_ASSIGN_OR_RETURN(const auto pieces, encoder.EncodeCoarser());
@@ -114,20 +84,45 @@ class ShardTask {
       PB_RETURN_IF_ERROR(ReplaceFile(PiecePath(piece.level, place_.row, place_.column),
                                      zarr::SerialisePiece(piece), 0600));
     }
-    raw_pixels_ = pixels_.pixels();
-    for (std::size_t i = 1; i < column_.sizes.size(); ++i)
+    for (std::size_t i = 1; i < column_.sizes.size(); ++i) {
       raw_pixels_ += pixels_.pixels() >> (2 * i);
+    }
     return committing.get();
+  }
+
+  /// From the pieces that its column's finest level left, or from pixels where they are lost.
+  StatusOr<zarr::EncodedShard> Join() {
+    if (auto joined = FromPieces(); joined.ok()) return joined;
+    zarr::ShardEncoder encoder(slide_.store, {Size()}, place_);
+    return Encode(encoder);
+  }
+
+  StatusOr<CommittedShard> Commit(const zarr::EncodedShard& shard) const {
+    Json json = zarr::ToJson(shard.record);
+    json["absent_pieces"] = reader_.absent_pieces();
+    return CommitShard(context_, slide_.folders, slide_key_, shard, DumpJson(json));
+  }
+
+  /// Once it is committed.
+  void RemovePieces() const {
+    for (const std::string& path : PiecePaths()) unlink(path.c_str());
   }
 
   /// Pixels that were encoded.
   std::int64_t raw_pixels() const { return raw_pixels_; }
 
  private:
-  StatusOr<CommittedShard> Commit(const zarr::EncodedShard& shard) const {
-    Json json = zarr::ToJson(shard.record);
-    json["absent_pieces"] = reader_.absent_pieces();
-    return CommitShard(context_, slide_.folders, slide_key_, shard, DumpJson(json));
+  StatusOr<zarr::EncodedShard> Encode(zarr::ShardEncoder& encoder) {
+    encoder.AfterChunk([this] {
+      context_.AddProgress();
+      return context_.CheckCancelled();
+    });
+    raw_pixels_ += pixels_.pixels();
+    return encoder.Encode([this](std::int64_t row) { return pixels_.Rows(row); });
+  }
+
+  zarr::LevelSize Size() const {
+    return column_.sizes[static_cast<std::size_t>(place_.level - column_.finest)];
   }
 
   std::string PiecePath(int level, std::int64_t row, std::int64_t column) const {
@@ -143,7 +138,7 @@ class ShardTask {
     return paths;
   }
 
-  /// Any error means: not to be had, make it from pixels.
+  /// Any error means: not to be had.
   StatusOr<zarr::EncodedShard> FromPieces() const {
     std::vector<zarr::ShardPiece> pieces;
     for (const std::string& path : PiecePaths()) {
@@ -151,51 +146,119 @@ class ShardTask {
       PB_ASSIGN_OR_RETURN(zarr::ShardPiece piece, zarr::ParsePiece(AsBytes(text)));
       pieces.push_back(std::move(piece));
       context_.AddProgress();
-      PB_RETURN_IF_ERROR(context_.CheckCancelled());
     }
-    return zarr::AssembleShard(
-        slide_.store, column_.sizes[static_cast<std::size_t>(place_.level - column_.finest)],
-        place_, pieces);
-  }
-
-  void RemovePieces() const {
-    for (const std::string& path : PiecePaths()) unlink(path.c_str());
+    return zarr::AssembleShard(slide_.store, Size(), place_, pieces);
   }
 
   TaskContext& context_;
   const IngestSlide& slide_;
   const std::string& slide_key_;
   const zarr::ShardPlace place_;
-  LevelColumn column_;
+  const LevelColumn column_;
   LevelReader reader_;
   ShardPixels pixels_;
   std::int64_t raw_pixels_ = 0;
 };
 
-StatusOr<TaskOutput> MakeShard(TaskContext& context) {
-  PB_ASSIGN_OR_RETURN(const IngestSlide slide, OpenIngestSlide(context));
-  PB_ASSIGN_OR_RETURN(const std::string slide_key,
-                      JsonString(context.payload, "slide_key", "ingest payload"));
-  PB_ASSIGN_OR_RETURN(const zarr::ShardPlace place, PlaceOf(context, slide));
-  context.AddProgress();
-  PB_ASSIGN_OR_RETURN(const auto adopted, AdoptShard(context, slide, slide_key, place));
-  TaskOutput output;
-  if (adopted) {
-    output.result = DumpJson(ToJson(*adopted));
-    return output;
+/// What both kinds of task are told.
+struct ShardOrder {
+  IngestSlide slide;
+  std::string slide_key;
+  std::vector<zarr::ShardPlace> places;
+};
+
+StatusOr<ShardOrder> OrderOf(const TaskContext& context) {
+  ShardOrder order;
+  PB_ASSIGN_OR_RETURN(order.slide, OpenIngestSlide(context));
+  constexpr std::string_view kWhat = "ingest payload";
+  PB_ASSIGN_OR_RETURN(order.slide_key, JsonString(context.payload, "slide_key", kWhat));
+  PB_ASSIGN_OR_RETURN(const std::int64_t first, JsonInt(context.payload, "first", kWhat));
+  PB_ASSIGN_OR_RETURN(const std::int64_t count, JsonInt(context.payload, "count", kWhat));
+  const std::vector<zarr::ShardPlace> all = ShardPlaces(order.slide);
+  const auto size = static_cast<std::int64_t>(all.size());
+  if (first < 0 || count < 1 || first > size || count > size - first) {
+    return absl::InvalidArgumentError(
+        StrCat(kWhat, ": zarr shards ", first, "+", count, " of ", size));
   }
-  ShardTask task(context, slide, slide_key, place);
-  PB_ASSIGN_OR_RETURN(const CommittedShard committed, task.Make());
-  output.progress_bytes = static_cast<std::uint64_t>(task.raw_pixels() * slide.store.channels) *
-                          SizeOf(slide.store.dtype);
-  output.result = DumpJson(ToJson(committed));
+  order.places.assign(all.begin() + first, all.begin() + first + count);
+  return order;
+}
+
+TaskOutput OutputOf(const IngestSlide& slide, const std::vector<CommittedShard>& shards,
+                    std::int64_t raw_pixels) {
+  TaskOutput output;
+  Json reported = Json::array();
+  for (const CommittedShard& shard : shards) reported.push_back(ToJson(shard));
+  output.result = DumpJson({{"shards", std::move(reported)}});
+  output.progress_bytes =
+      static_cast<std::uint64_t>(raw_pixels * slide.store.channels) * SizeOf(slide.store.dtype);
   return output;
+}
+
+StatusOr<TaskOutput> MakeShards(TaskContext& context) {
+  PB_ASSIGN_OR_RETURN(const ShardOrder order, OrderOf(context));
+  std::vector<CommittedShard> done;
+  std::int64_t raw_pixels = 0;
+  for (const zarr::ShardPlace& place : order.places) {
+    context.AddProgress();
+    PB_ASSIGN_OR_RETURN(const auto adopted,
+                        AdoptShard(context, order.slide, order.slide_key, place));
+    if (adopted) {
+      done.push_back(*adopted);
+      continue;
+    }
+    ShardInWork shard(context, order.slide, order.slide_key, place);
+    PB_ASSIGN_OR_RETURN(CommittedShard committed, shard.Make());
+    done.push_back(std::move(committed));
+    raw_pixels += shard.raw_pixels();
+  }
+  return OutputOf(order.slide, done, raw_pixels);
+}
+
+/// While the disk takes one shard, the next is joined.
+StatusOr<TaskOutput> JoinShards(TaskContext& context) {
+  PB_ASSIGN_OR_RETURN(const ShardOrder order, OrderOf(context));
+  std::vector<CommittedShard> done;
+  std::int64_t raw_pixels = 0;
+  std::future<StatusOr<CommittedShard>> committing;
+  const auto finish = [&]() -> Status {
+    if (!committing.valid()) return absl::OkStatus();
+    PB_ASSIGN_OR_RETURN(CommittedShard committed, committing.get());
+    done.push_back(std::move(committed));
+    return absl::OkStatus();
+  };
+  for (const zarr::ShardPlace& place : order.places) {
+    context.AddProgress();
+    PB_RETURN_IF_ERROR(context.CheckCancelled());
+    PB_ASSIGN_OR_RETURN(const auto adopted,
+                        AdoptShard(context, order.slide, order.slide_key, place));
+    if (adopted) {
+      PB_RETURN_IF_ERROR(finish());
+      done.push_back(*adopted);
+      continue;
+    }
+    auto shard = std::make_shared<ShardInWork>(context, order.slide, order.slide_key, place);
+    PB_ASSIGN_OR_RETURN(zarr::EncodedShard joined, shard->Join());
+    raw_pixels += shard->raw_pixels();
+    PB_RETURN_IF_ERROR(finish());
+    committing = std::async(std::launch::async, [shard, bytes = std::move(joined)] {
+      StatusOr<CommittedShard> committed = shard->Commit(bytes);
+      if (committed.ok()) shard->RemovePieces();
+      return committed;
+    });
+  }
+  PB_RETURN_IF_ERROR(finish());
+  return OutputOf(order.slide, done, raw_pixels);
 }
 
 }  // namespace
 
 StatusOr<TaskOutput> RunIngestShard(TaskContext& context) {
-  return WithoutPaths(context, MakeShard(context));
+  return WithoutPaths(context, MakeShards(context));
+}
+
+StatusOr<TaskOutput> RunIngestJoin(TaskContext& context) {
+  return WithoutPaths(context, JoinShards(context));
 }
 
 }  // namespace patchbay::workers

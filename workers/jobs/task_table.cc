@@ -22,6 +22,7 @@ struct TaskRow {
 constexpr TaskRow kTasks[] = {
     {"ingest.clean", RunIngestClean},
     {"ingest.finalise", RunIngestFinalise},
+    {"ingest.join", RunIngestJoin},
     {"ingest.open", RunIngestOpen},
     {"ingest.plan", RunIngestPlan},
     {"ingest.shard", RunIngestShard},
