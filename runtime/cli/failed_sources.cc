@@ -8,6 +8,7 @@
 
 #include <unistd.h>
 
+#include "runtime/base/csv.h"
 #include "runtime/base/file.h"
 #include "runtime/base/hash.h"
 #include "runtime/base/strings.h"
@@ -26,15 +27,6 @@ std::optional<std::int64_t> SlideOf(const std::string& label) {
   const auto [end, error] = std::from_chars(begin, label.data() + label.size(), slide);
   if (error != std::errc() || end == begin) return std::nullopt;
   return slide;
-}
-
-std::string CsvCell(const std::string& text) {
-  std::string cell = "\"";
-  for (const char c : text) {
-    if (c == '"') cell += '"';
-    cell += c;
-  }
-  return cell + "\"";
 }
 
 }  // namespace
@@ -76,7 +68,7 @@ Status WriteFailedCsv(const std::string& out, const std::vector<FailedSource>& f
   }
   std::string text = "source,reason\r\n";
   for (const FailedSource& failure : failed) {
-    text += StrCat(CsvCell(failure.source), ",", CsvCell(failure.reason), "\r\n");
+    text += CsvRow({CsvField(failure.source), CsvField(failure.reason)});
   }
   return WriteFileDurably(path, AsBytes(text), 0600);
 }

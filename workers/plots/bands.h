@@ -14,8 +14,4 @@ struct Bands {
 /// `curves`: of one length each, at least one curve.
 Bands BandsOf(const std::vector<std::vector<double>>& curves);
 
-/// The value at `share` (0 to 1) of the sorted values, between neighbours linear. `values` is not
-/// empty; its order is changed.
-double QuantileOf(std::vector<double>& values, double share);
-
 }  // namespace patchbay::workers

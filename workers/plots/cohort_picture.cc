@@ -4,34 +4,29 @@
 #include <cmath>
 #include <numeric>
 #include <string_view>
+#include <utility>
 
 #include "runtime/base/strings.h"
+#include "runtime/results/usual_range.h"
 #include "workers/plots/axes.h"
-#include "workers/plots/bands.h"
 #include "workers/plots/page.h"
 #include "workers/plots/spectra_pictures.h"
 
 namespace patchbay::workers {
 namespace {
 
+using results::kLeastUsualSlides;
 using results::SpectraDocument;
 using results::SpectraFigures;
 using results::SpectraSlide;
+using results::UsualRange;
 
 constexpr int kWidth = 1720;
 constexpr double kTop = 150, kBelow = 240;  ///< pixels above and below the panels
 constexpr double kRowHeight = 30, kLeastHeight = 210, kManyHeight = 860;
 constexpr double kNamesLeft = 290, kRanksLeft = 160;  ///< where panels begin beside names, ranks
 constexpr double kLevelWidth = 560, kGap = 46, kFocusWidth = 330;
-constexpr std::size_t kMaxNotes = 24;    ///< outliers named beside a large cohort
-constexpr std::size_t kLeastSlides = 5;  ///< below that there is no rule for outliers
-constexpr double kLimit = 3.5, kMadToStd = 1.4826, kLeastSpreadDb = 0.1;
-
-/// The middle of the slides that are not flat, and how far from it a slide becomes an outlier.
-struct Middle {
-  double median = 0, limit = 0;
-  double Distance(double value) const { return std::fabs(value - median) / limit; }
-};
+constexpr std::size_t kMaxNotes = 24;  ///< outliers named beside a large cohort
 
 /// Some reason begins with `word`.
 bool HasReason(const SpectraSlide& slide, std::string_view word) {
@@ -46,6 +41,9 @@ class CohortPicture {
   explicit CohortPicture(const SpectraDocument& document)
       : document_(document),
         many_(document.slides.size() > kMaxSlideLines),
+        judged_(std::count_if(document.slides.begin(), document.slides.end(),
+                              [](const SpectraSlide& slide) { return !IsFlat(slide); }) >=
+                static_cast<std::ptrdiff_t>(kLeastUsualSlides)),
         height_(many_ ? kManyHeight
                       : std::max(kLeastHeight,
                                  kRowHeight * static_cast<double>(document.slides.size()) + 16)),
@@ -57,9 +55,9 @@ class CohortPicture {
     std::iota(order_.begin(), order_.end(), std::size_t{0});
     std::stable_sort(order_.begin(), order_.end(),
                      [&](std::size_t a, std::size_t b) { return All(a).mean_db < All(b).mean_db; });
-    mean_ = MiddleOf([](const SpectraFigures& figures) { return figures.mean_db; });
-    std_ = MiddleOf([](const SpectraFigures& figures) { return figures.std_db; });
-    focus_ = MiddleOf([](const SpectraFigures& figures) { return figures.focus_db; });
+    mean_ = UsualOf([](const SpectraFigures& figures) { return figures.mean_db; });
+    std_ = UsualOf([](const SpectraFigures& figures) { return figures.std_db; });
+    focus_ = UsualOf([](const SpectraFigures& figures) { return figures.focus_db; });
   }
 
   Canvas Draw() {
@@ -89,17 +87,12 @@ class CohortPicture {
   }
 
   template <typename Figure>
-  Middle MiddleOf(Figure figure) const {
+  UsualRange UsualOf(Figure figure) const {
     std::vector<double> values;
     for (const SpectraSlide& slide : document_.slides) {
       if (!IsFlat(slide)) values.push_back(figure(slide.part.all));
     }
-    if (values.empty()) return {0, kLimit * kLeastSpreadDb};
-    Middle middle;
-    middle.median = QuantileOf(values, 0.5);
-    for (double& value : values) value = std::fabs(value - middle.median);
-    middle.limit = kLimit * std::max(kMadToStd * QuantileOf(values, 0.5), kLeastSpreadDb);
-    return middle;
+    return results::UsualRangeOf(std::move(values));
   }
 
   Axis LevelAxis() const {
@@ -136,14 +129,14 @@ class CohortPicture {
   }
 
   /// The median and, where there is a rule, how far a slide may lie from it.
-  void DrawMiddle(Panel& panel, const Middle& middle) {
-    if (order_.size() >= kLeastSlides) {
-      const double left = std::max(panel.AtX(middle.median - middle.limit), panel.left());
-      const double right = std::min(panel.AtX(middle.median + middle.limit), panel.right());
+  void DrawMiddle(Panel& panel, const UsualRange& usual) {
+    if (judged_) {
+      const double left = std::max(panel.AtX(usual.median - usual.limit), panel.left());
+      const double right = std::min(panel.AtX(usual.median + usual.limit), panel.right());
       page_.canvas().FillRect({left, panel.top()}, {right, panel.bottom()}, kGood.Faded(0.09));
     }
     panel.Grid();
-    if (order_.size() > 1) panel.VerticalLine(middle.median, Stroke{kGood, 2, 8});
+    if (order_.size() > 1) panel.VerticalLine(usual.median, Stroke{kGood, 2, 8});
   }
 
   /// A slide's disc in the focus panel; one beyond the scale stays at the edge.
@@ -199,8 +192,11 @@ class CohortPicture {
 
   double Severity(std::size_t rank) const {
     const SpectraFigures& all = Slide(rank).part.all;
+    const auto distance = [](const UsualRange& usual, double value) {
+      return usual.limit > 0 ? std::fabs(value - usual.median) / usual.limit : 0.0;
+    };
     return std::max(
-        {mean_.Distance(all.mean_db), std_.Distance(all.std_db), focus_.Distance(all.focus_db)});
+        {distance(mean_, all.mean_db), distance(std_, all.std_db), distance(focus_, all.focus_db)});
   }
 
   /// Ranks of the outliers that get a note: all, or the worst.
@@ -266,8 +262,8 @@ class CohortPicture {
                            ? std::string("no outliers")
                            : StrCat(Grouped(outliers), " outlier", outliers > 1 ? "s" : "");
     if (noted < outliers) text += StrCat("; the ", noted, " furthest out:");
-    if (outliers == 0 && order_.size() < kLeastSlides) {
-      text = StrCat("outliers: judged from ", kLeastSlides, " slides on");
+    if (outliers == 0 && !judged_) {
+      text = StrCat("outliers: judged from ", kLeastUsualSlides, " slides on");
     }
     DrawText(page_.canvas(), {notes_left_, kTop - 14}, text, style);
   }
@@ -290,7 +286,7 @@ class CohortPicture {
     if (order_.size() < 2) return;
     std::vector<LegendEntry> right = {
         {LegendEntry::Kind::kDashed, kGood, 2, "median of the slides"}};
-    if (order_.size() >= kLeastSlides) {
+    if (judged_) {
       right.push_back({LegendEntry::Kind::kArea, kGood.Faded(0.16), 0,
                        "within 3.5 robust standard deviations of it"});
     }
@@ -299,11 +295,12 @@ class CohortPicture {
 
   const SpectraDocument& document_;
   bool many_;
+  bool judged_;                            ///< there are enough slides to have outliers
   double height_;                          ///< of the panels
   double left_, focus_left_, notes_left_;  ///< where the panels and the notes begin
   Page page_;
   std::vector<std::size_t> order_;  ///< slides by mean level
-  Middle mean_, std_, focus_;
+  UsualRange mean_, std_, focus_;
 };
 
 }  // namespace

@@ -1,0 +1,30 @@
+// Which values of a cohort are outliers: one rule for those who mark them and those who draw them.
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <vector>
+
+namespace patchbay::results {
+
+/// Fewer slides say nothing of what is usual.
+inline constexpr std::size_t kLeastUsualSlides = 5;
+
+/// What is usual among some values.
+struct UsualRange {
+  double median = 0;
+  double limit = 0;  ///< how far from the median a value is still usual
+
+  bool Holds(double value) const { return std::fabs(value - median) <= limit; }
+};
+
+/// 3.5 robust standard deviations around the median: of the median absolute deviation or of the
+/// distance between the quartiles, whichever is larger, and of 0.1 dB at least. So what more than a
+/// quarter of the slides share (another scanner, another magnification) is no outlier, and a cohort
+/// of near equals stays quiet. {0, 0} of no value.
+UsualRange UsualRangeOf(std::vector<double> values_db);
+
+/// The value at `share` (0 to 1) of the values, between neighbours linear; 0 of none. Sorts them.
+double QuantileOf(std::vector<double>& values, double share);
+
+}  // namespace patchbay::results
