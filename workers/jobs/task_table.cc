@@ -65,7 +65,7 @@ StatusOr<TaskOutput> RunTask(std::string_view op, TaskContext& context) {
   }
   try {
     StatusOr<TaskOutput> output = function(context);
-    if (output.ok() && output->result.size() > protocol::kMaxInlineResultBytes) {
+    if (output.ok() && output->result.size() > protocol::kMaxResultBytes) {
       return absl::InternalError(StrCat("run task: ", op, ": its result of ", output->result.size(),
                                         " bytes is too large to send"));
     }
