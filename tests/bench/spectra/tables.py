@@ -14,20 +14,20 @@ def show(figures, options, study_gpx, study_s, floor_us):
 
 def show_times(rows, cores, gpx, study_gpx):
     print("\n| contender | " + " | ".join(f"{n} core{'s' if n > 1 else ''}, s | processor s | Gpx/s" for n in cores)
-          + f" | of NumPy | s for {study_gpx} Gpx |")
-    print("| --- |" + " --- | --- | --- |" * len(cores) + " --- | --- |")
+          + f" | NumPy's time by its | NumPy's processor time by its | s for {study_gpx} Gpx |")
+    print("| --- |" + " --- | --- | --- |" * len(cores) + " --- | --- | --- |")
     last, first = cores[-1], next((r for r in rows if r["name"] == "NumPy"), None)
     for row in rows:
         cells = [f"{row[f'wall_s_{n}']:.2f} | {row[f'cpu_s_{n}']:.2f} | {gpx / row[f'wall_s_{n}']:.3f}" for n in cores]
-        ratio = f"{first[f'wall_s_{last}'] / row[f'wall_s_{last}']:.1f}x" if first else ""
-        print(f"| {row['name']} | {' | '.join(cells)} | {ratio} | {row[f'wall_s_{last}'] * study_gpx / gpx:.1f} |")
+        ratios = [f"{first[f'{k}_s_{last}'] / row[f'{k}_s_{last}']:.1f}x" if first else "" for k in ("wall", "cpu")]
+        print(f"| {row['name']} | {' | '.join(cells)} | {' | '.join(ratios)} | {row[f'wall_s_{last}'] * study_gpx / gpx:.1f} |")
 
 
 def show_reasons(rows, disk):
     print(f"\n| contender | pixels copied | peak memory | read | in reads, warm | on a {disk:.0f} MB/s disk | in reads there |")
     print("| --- | --- | --- | --- | --- | --- | --- |")
     for row in rows:
-        copied = "by design, README" if row["copied_bytes"] is None else f"{row['copied_bytes'] / 1e9:.2f} GB"
+        copied = ("see README" if row["name"].startswith("patchbay") else "not counted") if row["copied_bytes"] is None else f"{row['copied_bytes'] / 1e9:.2f} GB"
         slowed = f"{row['slowed_wall_s']:.2f} s | {row['slowed_waited_s']:.2f} s" if "slowed_wall_s" in row else " | "
         print(f"| {row['name']} | {copied} | {row['peak_bytes'] / 1e6:.0f} MB | {row['read_bytes'] / 1e6:.0f} MB | "
               f"{row['waited_s']:.2f} s | {slowed} |")
@@ -35,7 +35,7 @@ def show_reasons(rows, disk):
 
 def show_study(rows, cores, gpx, study_gpx, study_s):
     """The study's seconds an image beside ours for as many pixels."""
-    print(f"\n| architecture | study, 1 A40 | study, 4 A40 | " + " | ".join(f"here, {n} cores" for n in cores)
+    print(f"\n| architecture | study, 1 A40 | study, 4 A40 | " + " | ".join(f"here, {n} core{'s' if n > 1 else ''}" for n in cores)
           + " | step gains |")
     print("| --- | --- | --- |" + " --- |" * len(cores) + " --- |")
     before = None
@@ -62,8 +62,10 @@ def show_goals(figures, floor_us):
             continue
         taken = row["wall_s_2"] * 2 / floor["frames"] * 1e6
         line = f"{name}: {taken:.1f} us a frame and core"
+        busy = row["cpu_s_2"] / floor["frames"] * 1e6
         if name.endswith("slide"):
-            line += f", {here / taken:.2f} of what the parts alone allow ({named / taken:.2f} by the figures named; goal 0.75)"
+            line += (f", {here / taken:.2f} of what the parts alone allow ({named / taken:.2f} by the figures named; goal 0.75); "
+                     f"{busy:.1f} us of processor, {here / busy:.2f} of theirs")
         for peer in ("NumPy", "NumPy, SciPy's FFT, OpenCV", "A", "B", "B+", "B+, our tiles"):
             if peer in rows:
                 line += f"; {rows[peer]['wall_s_2'] / row['wall_s_2']:.2f}x {peer}"
