@@ -4,6 +4,7 @@
 #include <future>
 #include <memory>
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -20,43 +21,88 @@ namespace {
 
 constexpr std::size_t kMaxPieceBytes = std::size_t{1} << 30;
 
-/// The file's way into the store. Returns its stamp.
-StatusOr<std::string> MoveIntoStore(const TaskContext& context, const std::string& lease,
-                                    const std::string& store, const zarr::EncodedShard& shard) {
-  if (shard.record.size_bytes == 0) return StampOf("", shard.record);
-  PB_RETURN_IF_ERROR(zarr::WriteShardFile(lease, shard));
-  const std::string name = zarr::ShardFileName(shard.record.place);
-  const std::string written = StrCat(lease, "/", name), target = StrCat(store, "/", name);
-  const std::string folder = std::filesystem::path(target).parent_path().string();
+/// Nobody reads the shard soon, and a slide is larger than what memory is left over: its pages go
+/// to the next shard instead of pushing out what others have in the cache. Only a hint.
+void DropFromCache(const std::string& path) {
+  const auto fd = OpenFile(path, O_RDONLY);
+  if (fd.ok()) posix_fadvise(fd->get(), 0, 0, POSIX_FADV_DONTNEED);
+}
+
+/// A new file whose content is durable; its name is not yet.
+Status WriteSynced(const std::string& path, std::span<const std::byte> bytes, unsigned mode) {
+  PB_ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(path, O_WRONLY | O_CREAT | O_EXCL, mode));
+  PB_RETURN_IF_ERROR(WriteAt(fd.get(), 0, bytes, path));
+  if (fsync(fd.get()) != 0) return FromErrno("fsync", path, errno);
+  return absl::OkStatus();
+}
+
+Status Rename(const std::string& from, const std::string& to) {
+  return rename(from.c_str(), to.c_str()) == 0 ? absl::OkStatus() : FromErrno("rename", to, errno);
+}
+
+/// Where one lease writes, beside the store: a lease that lost its right can at worst repeat the
+/// same bytes, and once the staging folder is gone it can do nothing. Removed with what is in it.
+class LeaseFolder {
+ public:
+  static StatusOr<std::unique_ptr<LeaseFolder>> Make(const TaskContext& context,
+                                                     const std::string& staging) {
+    std::unique_ptr<LeaseFolder> folder(
+        new LeaseFolder(StrCat(staging, "/", context.lease.incarnation, "-", context.lease.counter,
+                               "-", Hex64(RandomU64()))));
+    if (mkdir(folder->path_.c_str(), 0700) != 0) return FromErrno("mkdir", folder->path_, errno);
+    return folder;
+  }
+  ~LeaseFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  LeaseFolder(const LeaseFolder&) = delete;
+  LeaseFolder& operator=(const LeaseFolder&) = delete;
+
+  std::string File(std::string_view name) const { return StrCat(path_, "/", name); }
+
+ private:
+  explicit LeaseFolder(std::string path) : path_(std::move(path)) {}
+  const std::string path_;
+};
+
+/// The shard's file into the store, whose folder is still to be synced. Returns its stamp.
+StatusOr<std::string> MoveIntoStore(const TaskContext& context, const LeaseFolder& lease,
+                                    const std::string& target, const zarr::EncodedShard& shard) {
+  const std::string written = lease.File("shard");
+  PB_RETURN_IF_ERROR(WriteSynced(written, shard.bytes, 0644));
   PB_ASSIGN_OR_RETURN(const std::string before, StampOf(written, shard.record));
-  PB_RETURN_IF_ERROR(MakeDirectories(folder));
+  PB_RETURN_IF_ERROR(MakeDirectories(std::filesystem::path(target).parent_path().string()));
   PB_RETURN_IF_ERROR(context.CheckCancelled());
-  if (rename(written.c_str(), target.c_str()) != 0) return FromErrno("rename", target, errno);
-  PB_RETURN_IF_ERROR(SyncDirectory(folder));
+  PB_RETURN_IF_ERROR(Rename(written, target));
+  DropFromCache(target);
   PB_ASSIGN_OR_RETURN(const std::string after, StampOf(target, shard.record));
   return StampAfterRename(before, after);
 }
 
-/// Writes below the lease's own folder, then renames into the store: a lease that lost its right
-/// can at worst repeat the same bytes, and once the staging folder is gone it can do nothing.
+/// Content first, then the names of both files: after success all of it survives a power cut. A
+/// record without its file, which a cut in between may leave, is no committed shard.
 StatusOr<CommittedShard> CommitShard(const TaskContext& context, const IngestFolders& folders,
                                      const std::string& slide_key, const zarr::EncodedShard& shard,
                                      const std::string& record) {
-  const std::string lease = StrCat(folders.Staging(slide_key), "/", context.lease.incarnation, "-",
-                                   context.lease.counter, "-", Hex64(RandomU64()));
-  if (mkdir(lease.c_str(), 0700) != 0) return FromErrno("mkdir", lease, errno);
+  PB_ASSIGN_OR_RETURN(const auto lease, LeaseFolder::Make(context, folders.Staging(slide_key)));
+  const std::string target =
+      StrCat(folders.Store(slide_key), "/", zarr::ShardFileName(shard.record.place));
+  const std::string record_path = folders.Record(slide_key, RecordName(shard.record.place));
   CommittedShard committed;
-  const auto commit = [&]() -> Status {
-    PB_ASSIGN_OR_RETURN(committed.stamp,
-                        MoveIntoStore(context, lease, folders.Store(slide_key), shard));
-    committed.record = Sha256Of(record);
-    return WriteFileDurably(folders.Record(slide_key, RecordName(shard.record.place)),
-                            AsBytes(record), 0600);
-  };
-  const Status status = commit();
-  std::error_code ignored;
-  std::filesystem::remove_all(lease, ignored);
-  PB_RETURN_IF_ERROR(status);
+  committed.record = Sha256Of(record);
+  const bool has_file = shard.record.size_bytes > 0;
+  if (has_file) {
+    PB_ASSIGN_OR_RETURN(committed.stamp, MoveIntoStore(context, *lease, target, shard));
+  } else {
+    PB_ASSIGN_OR_RETURN(committed.stamp, StampOf("", shard.record));
+  }
+  PB_RETURN_IF_ERROR(WriteSynced(lease->File("record"), AsBytes(record), 0600));
+  PB_RETURN_IF_ERROR(Rename(lease->File("record"), record_path));
+  PB_RETURN_IF_ERROR(SyncDirectory(std::filesystem::path(record_path).parent_path().string()));
+  if (has_file) {
+    PB_RETURN_IF_ERROR(SyncDirectory(std::filesystem::path(target).parent_path().string()));
+  }
   return committed;
 }
 
@@ -215,39 +261,35 @@ StatusOr<TaskOutput> MakeShards(TaskContext& context) {
   return OutputOf(order.slide, done, raw_pixels);
 }
 
-/// While the disk takes one shard, the next is joined.
+/// While the disk takes the first shards, the next are joined.
 StatusOr<TaskOutput> JoinShards(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const ShardOrder order, OrderOf(context));
-  std::vector<CommittedShard> done;
+  std::vector<std::future<StatusOr<CommittedShard>>> committing;  // a future waits at its end
   std::int64_t raw_pixels = 0;
-  std::future<StatusOr<CommittedShard>> committing;
-  const auto finish = [&]() -> Status {
-    if (!committing.valid()) return absl::OkStatus();
-    PB_ASSIGN_OR_RETURN(CommittedShard committed, committing.get());
-    done.push_back(std::move(committed));
-    return absl::OkStatus();
-  };
   for (const zarr::ShardPlace& place : order.places) {
     context.AddProgress();
     PB_RETURN_IF_ERROR(context.CheckCancelled());
     PB_ASSIGN_OR_RETURN(const auto adopted,
                         AdoptShard(context, order.slide, order.slide_key, place));
     if (adopted) {
-      PB_RETURN_IF_ERROR(finish());
-      done.push_back(*adopted);
+      committing.push_back(std::async(
+          std::launch::deferred, [shard = *adopted] { return StatusOr<CommittedShard>(shard); }));
       continue;
     }
     auto shard = std::make_shared<ShardInWork>(context, order.slide, order.slide_key, place);
     PB_ASSIGN_OR_RETURN(zarr::EncodedShard joined, shard->Join());
     raw_pixels += shard->raw_pixels();
-    PB_RETURN_IF_ERROR(finish());
-    committing = std::async(std::launch::async, [shard, bytes = std::move(joined)] {
+    committing.push_back(std::async(std::launch::async, [shard, bytes = std::move(joined)]() {
       StatusOr<CommittedShard> committed = shard->Commit(bytes);
       if (committed.ok()) shard->RemovePieces();
       return committed;
-    });
+    }));
   }
-  PB_RETURN_IF_ERROR(finish());
+  std::vector<CommittedShard> done;
+  for (auto& future : committing) {
+    PB_ASSIGN_OR_RETURN(CommittedShard committed, future.get());
+    done.push_back(std::move(committed));
+  }
   return OutputOf(order.slide, done, raw_pixels);
 }
 
