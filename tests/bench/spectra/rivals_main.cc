@@ -2,6 +2,7 @@
 //
 //   spectra_rivals a|b|b+|floor SLIDE [--cores N] [--strip ROWS] [--reader openslide|own]
 //   spectra_rivals crop SLIDE ROWS FILE
+//   spectra_rivals repeat SLIDE ACROSS DOWN FILE      its tiles so many times over
 //   spectra_rivals size SLIDE
 #include <cstdio>
 #include <cstdlib>
@@ -13,6 +14,7 @@
 #include "runtime/base/strings.h"
 #include "tests/bench/spectra/rivals.h"
 #include "tests/bench/spectra/slide_rows.h"
+#include "tests/workers/sources/slide_fixtures.h"
 
 namespace patchbay::bench {
 namespace {
@@ -40,6 +42,11 @@ StatusOr<RivalOptions> ParseOptions(const std::vector<std::string>& words) {
 StatusOr<Json> Run(const std::vector<std::string>& words) {
   if (words.size() == 4 && words[0] == "crop") {
     PB_RETURN_IF_ERROR(CropSlide(words[1], std::atol(words[2].c_str()), words[3]));
+    return Json::object();
+  }
+  if (words.size() == 5 && words[0] == "repeat") {
+    PB_RETURN_IF_ERROR(workers::RepeatTiles(words[1], std::atoi(words[2].c_str()),
+                                            std::atoi(words[3].c_str()), words[4]));
     return Json::object();
   }
   if (words.size() == 2 && words[0] == "size") {

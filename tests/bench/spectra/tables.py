@@ -27,7 +27,9 @@ def show_reasons(rows, disk):
     print(f"\n| contender | pixels copied | peak memory | read | in reads, warm | on a {disk:.0f} MB/s disk | in reads there |")
     print("| --- | --- | --- | --- | --- | --- | --- |")
     for row in rows:
-        copied = ("see README" if row["name"].startswith("patchbay") else "not counted") if row["copied_bytes"] is None else f"{row['copied_bytes'] / 1e9:.2f} GB"
+        copied = "see README" if row["name"].startswith("patchbay") else "not counted"
+        if row["copied_bytes"] is not None:
+            copied = f"{row['copied_bytes'] / 1e9:.2f} GB"
         slowed = f"{row['slowed_wall_s']:.2f} s | {row['slowed_waited_s']:.2f} s" if "slowed_wall_s" in row else " | "
         print(f"| {row['name']} | {copied} | {row['peak_bytes'] / 1e6:.0f} MB | {row['read_bytes'] / 1e6:.0f} MB | "
               f"{row['waited_s']:.2f} s | {slowed} |")
@@ -35,8 +37,8 @@ def show_reasons(rows, disk):
 
 def show_study(rows, cores, gpx, study_gpx, study_s):
     """The study's seconds an image beside ours for as many pixels."""
-    print(f"\n| architecture | study, 1 A40 | study, 4 A40 | " + " | ".join(f"here, {n} core{'s' if n > 1 else ''}" for n in cores)
-          + " | step gains |")
+    here = " | ".join(f"here, {n} core{'s' if n > 1 else ''}" for n in cores)
+    print(f"\n| architecture | study, 1 A40 | study, 4 A40 | {here} | step gains |")
     print("| --- | --- | --- |" + " --- |" * len(cores) + " --- |")
     before = None
     for row in rows:
