@@ -25,19 +25,25 @@ bool HasSlideExtension(const fs::path& path) {
 /// The images found so far, each once.
 class ImageList {
  public:
-  explicit ImageList(TaskContext& context) : context_(context) {}
+  ImageList(TaskContext& context, const FindImagesOptions& options)
+      : context_(context), options_(options) {}
 
   Status AddNamed(const std::string& named) {
     PB_ASSIGN_OR_RETURN(const std::string path, context_.MayRead(named));
     std::error_code error;
     const fs::file_status status = fs::status(path, error);
     if (!fs::exists(status)) return FromErrno("find images", path, ENOENT);
-    if (!fs::is_directory(status) || IsStore(path)) return Add(path);
+    if (!fs::is_directory(status)) return Add(path);
+    if (IsStore(path)) {
+      if (options_.stores) return Add(path);
+      return absl::InvalidArgumentError(StrCat("find images: ", path, ": a store, not a slide"));
+    }
     const std::size_t before = paths_.size();
     PB_RETURN_IF_ERROR(AddFolder(path, 0));
     if (paths_.size() > before) return absl::OkStatus();
-    return absl::NotFoundError(
-        StrCat("find images: ", path, ": neither a store nor a slide in this folder"));
+    return absl::NotFoundError(StrCat("find images: ", path, ": ",
+                                      options_.stores ? "neither a store nor a slide" : "no slide",
+                                      " in this folder"));
   }
 
   std::vector<std::string> Take() { return std::move(paths_); }
@@ -61,8 +67,9 @@ class ImageList {
       const fs::file_status status = fs::status(path, error);
       if (fs::is_directory(status) && !IsStore(path)) {
         PB_RETURN_IF_ERROR(AddFolder(path, depth + 1));
-      } else if (fs::is_directory(status) ||
-                 (fs::is_regular_file(status) && HasSlideExtension(path))) {
+      } else if (fs::is_directory(status)
+                     ? options_.stores
+                     : fs::is_regular_file(status) && HasSlideExtension(path)) {
         PB_ASSIGN_OR_RETURN(const std::string canonical, context_.MayRead(path));
         PB_RETURN_IF_ERROR(Add(canonical));
       }
@@ -73,15 +80,15 @@ class ImageList {
 
   Status Add(const std::string& path) {
     if (!seen_.insert(path).second) return absl::OkStatus();
-    if (paths_.size() >= kMaxDatasetImages) {
-      return absl::InvalidArgumentError(
-          StrCat("find images: more than ", kMaxDatasetImages, " in one dataset"));
+    if (paths_.size() >= options_.most) {
+      return absl::InvalidArgumentError(StrCat("find images: more than ", options_.most));
     }
     paths_.push_back(path);
     return absl::OkStatus();
   }
 
   TaskContext& context_;
+  const FindImagesOptions& options_;
   std::vector<std::string> paths_;
   std::unordered_set<std::string> seen_;
 };
@@ -97,8 +104,9 @@ bool IsStore(const std::string& folder) {
 }
 
 StatusOr<std::vector<std::string>> FindImages(TaskContext& context,
-                                              const std::vector<std::string>& named) {
-  ImageList images(context);
+                                              const std::vector<std::string>& named,
+                                              const FindImagesOptions& options) {
+  ImageList images(context, options);
   for (const std::string& path : named) PB_RETURN_IF_ERROR(images.AddNamed(path));
   std::vector<std::string> paths = images.Take();
   if (paths.empty()) return absl::InvalidArgumentError("find images: the dataset is empty");

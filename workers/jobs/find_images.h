@@ -14,13 +14,20 @@ inline constexpr int kMaxDatasetDepth = 16;  ///< folders within folders
 /// True for a folder that is a Zarr store (v2 or v3).
 bool IsStore(const std::string& folder);
 
+struct FindImagesOptions {
+  bool stores = true;  ///< false: slides only; stores in folders are passed over
+  std::size_t most = kMaxDatasetImages;
+};
+
 /// Stores and slide files are taken as they are named; other folders are searched, nested ones too,
 /// for stores and for files with a slide's extension (names that begin with a dot are passed over).
 /// Canonical paths, each once, in the order named and by relative path within a folder: the order
 /// does not depend on where the dataset lies. NotFound for what does not exist and for a folder
-/// without images; PermissionDenied outside the key's folders.
+/// without images; PermissionDenied outside the key's folders; InvalidArgument for more than `most`
+/// and for a store that is named where only slides are wanted.
 StatusOr<std::vector<std::string>> FindImages(TaskContext& context,
-                                              const std::vector<std::string>& named);
+                                              const std::vector<std::string>& named,
+                                              const FindImagesOptions& options = {});
 
 /// The strings of manifest[key]; InvalidArgument when it is not a list of them.
 StatusOr<std::vector<std::string>> ManifestPaths(const Json& manifest, const char* key);

@@ -1,11 +1,7 @@
 // The root task: which slides, is there room, and one task for each.
-#include <algorithm>
-#include <array>
-#include <filesystem>
-#include <set>
-
 #include "runtime/base/file.h"
 #include "runtime/base/strings.h"
+#include "workers/jobs/find_images.h"
 #include "workers/jobs/ingest.h"
 #include "workers/jobs/ingest_levels.h"
 #include "workers/jobs/ingest_staging.h"
@@ -13,77 +9,11 @@
 namespace patchbay::workers {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr std::size_t kMaxSlides = 20'000;
-constexpr int kMaxFolderDepth = 16;
-constexpr std::array kSlideExtensions = {".svs", ".tif", ".tiff", ".btf",  ".ndpi",   ".scn",
-                                         ".vms", ".vmu", ".bif",  ".mrxs", ".svslide"};
 /// Lossless pixels compress at least this little on dense tissue and about this much on typical
 /// slides (measured: 1.4 to 2.7 with zstd, less with lz4). The typical value estimates, half of it
 /// refuses.
 constexpr double kTypicalRatio = 2.0;
-
-bool LooksLikeASlide(const fs::path& path) {
-  std::string extension = path.extension().string();
-  std::transform(extension.begin(), extension.end(), extension.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return path.filename().string().front() != '.' &&
-         std::find(kSlideExtensions.begin(), kSlideExtensions.end(), extension) !=
-             kSlideExtensions.end();
-}
-
-Status TooMany() {
-  return absl::InvalidArgumentError(StrCat("ingest: more than ", kMaxSlides, " slides in one job"));
-}
-
-Status AddFolder(const TaskContext& context, const std::string& folder,
-                 std::set<std::string>& sources) {
-  std::error_code error;
-  auto it = fs::recursive_directory_iterator(folder, fs::directory_options::skip_permission_denied,
-                                             error);
-  if (error) return FromErrno("list", folder, error.value());
-  for (; it != fs::recursive_directory_iterator(); it.increment(error)) {
-    if (error) return FromErrno("list", folder, error.value());
-    if (it.depth() >= kMaxFolderDepth) it.disable_recursion_pending();
-    if (it->is_directory(error)) {
-      const std::string name = it->path().filename().string();
-      if (name.front() == '.' || fs::path(name).extension() == ".zarr")
-        it.disable_recursion_pending();
-      continue;
-    }
-    if (!it->is_regular_file(error) || !LooksLikeASlide(it->path())) continue;
-    PB_ASSIGN_OR_RETURN(const std::string path, context.MayRead(it->path().string()));
-    sources.insert(path);
-    if (sources.size() > kMaxSlides) return TooMany();
-  }
-  return absl::OkStatus();
-}
-
-/// Files are taken in the order they are named, folders are replaced by the slides in them, sorted;
-/// each slide once. The same command gives the same job key.
-StatusOr<std::vector<std::string>> ExpandSources(const TaskContext& context) {
-  PB_ASSIGN_OR_RETURN(const Json* named,
-                      JsonMember(context.manifest, "sources", "ingest manifest"));
-  std::vector<std::string> sources;
-  std::set<std::string> seen;
-  for (const Json& source : *named) {
-    if (!source.is_string())
-      return absl::InvalidArgumentError("ingest manifest: sources: not text");
-    PB_ASSIGN_OR_RETURN(const std::string path, context.MayRead(source.get<std::string>()));
-    std::set<std::string> found = {path};
-    if (fs::is_directory(path)) {
-      found.clear();
-      PB_RETURN_IF_ERROR(AddFolder(context, path, found));
-    }
-    for (const std::string& slide : found) {
-      if (seen.insert(slide).second) sources.push_back(slide);
-    }
-    if (sources.size() > kMaxSlides) return TooMany();
-  }
-  if (sources.empty()) return absl::InvalidArgumentError("ingest: no slide among the sources");
-  return sources;
-}
 
 /// Raw bytes of the levels that would be stored; 0 for a slide that does not open (its own task
 /// says why).
@@ -155,7 +85,10 @@ StatusOr<TaskOutput> Plan(TaskContext& context) {
   if (manifest.pseudonym_key.empty() && !manifest.settings.keep_names) {
     return absl::InvalidArgumentError("ingest manifest: pseudonym_key is missing (or keep names)");
   }
-  PB_ASSIGN_OR_RETURN(manifest.sources, ExpandSources(context));
+  PB_ASSIGN_OR_RETURN(const std::vector<std::string> named,
+                      ManifestPaths(context.manifest, "sources"));
+  PB_ASSIGN_OR_RETURN(manifest.sources,
+                      FindImages(context, named, {.stores = false, .most = kMaxSlides}));
   PB_RETURN_IF_ERROR(MakeDirectories(folders.out));
   folders.job_key =
       Sha256Of(StrCat(DumpJson(ToJson(manifest.settings)), "\n", StrJoin(manifest.sources, "\n")))

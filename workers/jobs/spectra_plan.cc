@@ -67,11 +67,7 @@ StatusOr<TaskOutput> Plan(TaskContext& context) {
   }
   PB_ASSIGN_OR_RETURN(const std::vector<std::string> named,
                       ManifestPaths(context.manifest, "sources"));
-  PB_ASSIGN_OR_RETURN(manifest.sources, FindImages(context, named));
-  if (manifest.sources.size() > kMaxSlides) {
-    return absl::InvalidArgumentError(
-        StrCat("spectra: ", manifest.sources.size(), " slides, at most ", kMaxSlides));
-  }
+  PB_ASSIGN_OR_RETURN(manifest.sources, FindImages(context, named, {.most = kMaxSlides}));
   folders.job_key = SpectraJobKey(manifest);
   PB_RETURN_IF_ERROR(CheckOutIsFree(folders, manifest));
   PB_RETURN_IF_ERROR(MakeDirectories(folders.out));
