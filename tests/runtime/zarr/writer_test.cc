@@ -85,6 +85,21 @@ TEST(ImageWriter, RootsAreTheSameWithOneTwoAndEightThreadsAndInAnyOrder) {
   }
 }
 
+TEST(ImageWriter, RootsOfAKnownImageAreTheRecordedOnes) {
+  // They name stores that exist: a change of either makes the same slide another store.
+  ImageStoreSpec spec;
+  spec.settings.chunk_px = 256;
+  spec.settings.shard_px = 512;
+  spec.levels = {{700, 900}, {350, 450}};
+  const auto zstd = CombineRoots(spec, RecordsOf(spec, ImagesOf(spec), 2));
+  EXPECT_EQ(zstd->pixels.Hex(), "e3bf721496a40cdd549f137ffe6fab9de2da5085acc80fd268e5432968664ef8");
+  EXPECT_EQ(zstd->bytes.Hex(), "c308fee69043243d42558ad2152d67a7cf3e6a90ff82448a92a661e1da93b181");
+  spec.settings.codec = StoreCodec::kBloscLz4;
+  const auto lz4 = CombineRoots(spec, RecordsOf(spec, ImagesOf(spec), 2));
+  EXPECT_EQ(lz4->pixels, zstd->pixels);
+  EXPECT_EQ(lz4->bytes.Hex(), "59d3df3684dc9b61e54963dc320f22b8982630e62152f8fb13355921360e9e80");
+}
+
 TEST(ImageWriter, PixelRootSurvivesAnotherCodecFillValueAndShardSizeWhileByteRootDoesNot) {
   ImageStoreSpec spec = SmallSpec();
   const auto images = ImagesOf(spec);

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <random>
 
 #include <gtest/gtest.h>
@@ -198,6 +199,116 @@ TEST(IngestJob, AlteredStagedShardIsMadeAgain) {
   ASSERT_TRUE(job.Failures().empty()) << Describe(job.Failures()[0]);
   const std::string name = job.ResultOf("ingest.summary")["stores"][0]["name"];
   EXPECT_TRUE(zarr::VerifyStore(folder.path("out/" + name))->Clean());
+}
+
+/// Files of the staging folder whose path holds `part`.
+std::vector<std::string> Staged(const std::string& out, const std::string& part) {
+  std::vector<std::string> paths;
+  for (const auto& entry : fs::recursive_directory_iterator(out)) {
+    const std::string path = entry.path().string();
+    if (entry.is_regular_file() && path.find(part) != std::string::npos) paths.push_back(path);
+  }
+  return paths;
+}
+
+/// Ingests a slide twice, once losing every piece as soon as it is there.
+void ExpectLostPiecesChangeNothing(const std::string& slide) {
+  TemporaryFolder folder;
+  Json settings = kSmall;
+  settings["chunk"] = 64;  // up to three coarser levels to a shard
+  TinyScheduler whole(ManifestFor({slide}, folder.path("whole")), 1);
+  whole.Submit("ingest.plan", settings);
+  whole.Run();
+  ASSERT_TRUE(whole.Failures().empty()) << Describe(whole.Failures()[0]);
+  TinyScheduler job(ManifestFor({slide}, folder.path("out")), 2);
+  job.Submit("ingest.plan", settings);
+  job.stop_after = 1;
+  std::size_t lost = 0;
+  while (job.ResultOf("ingest.summary").is_null()) {
+    job.Run();
+    ASSERT_TRUE(job.Failures().empty()) << Describe(job.Failures()[0]);
+    for (const std::string& path : Staged(folder.path("out"), "/pieces/")) {
+      if (++lost % 2 == 0) {
+        fs::remove(path);
+      } else {
+        fs::resize_file(path, fs::file_size(path) / 2);
+      }
+    }
+  }
+  EXPECT_GT(lost, 10u);
+  EXPECT_EQ(job.ResultOf("ingest.summary")["stores"][0]["digest"],
+            whole.ResultOf("ingest.summary")["stores"][0]["digest"]);
+}
+
+TEST(IngestJob, LostAndDamagedPiecesAreMadeAgainFromPixels) {
+  TemporaryFolder folder;
+  MakeSlide(folder.path("a.svs"), 2300, 6);
+  ExpectLostPiecesChangeNothing(folder.path("a.svs"));
+}
+
+TEST(IngestJob, LostPiecesOfThreeLevelsAreMadeAgainFromTheFinest) {
+  const char* data = std::getenv("PATCHBAY_TEST_DATA");
+  const std::string slide = StrCat(data == nullptr ? "" : data, "/wsi/CMU-1-Small-Region.svs");
+  if (!fs::exists(slide)) GTEST_SKIP() << "no slide of one level: " << slide << " is missing";
+  ExpectLostPiecesChangeNothing(slide);
+}
+
+/// Runs a slide's job and does something to the first zarr shard once it is committed.
+struct MeddledIngest {
+  template <typename Meddle>
+  explicit MeddledIngest(const Meddle& meddle) {
+    MakeSlide(folder.path("a.svs"), 1300, 5);
+    job.emplace(ManifestFor({folder.path("a.svs")}, folder.path("out")), 3);
+    job->Submit("ingest.plan", kSmall);
+    job->stop_after = 1;
+    std::vector<std::string> shards;
+    while (shards.empty()) {
+      job->Run();
+      shards = Staged(folder.path("out"), "/store/0/c/0/");
+    }
+    meddle(shards[0]);
+    job->stop_after = 0;
+    job->Run();
+  }
+
+  TemporaryFolder folder;
+  std::optional<TinyScheduler> job;
+};
+
+TEST(IngestJob, AShardThatIsAlteredAfterItsCommitIsNotPublished) {
+  const MeddledIngest ingest([](const std::string& path) {
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(100);
+    file.put('\x7f');
+  });
+  ASSERT_EQ(ingest.job->Failures().size(), 1u);
+  EXPECT_EQ(ingest.job->Failures()[0].code(), absl::StatusCode::kDataLoss);
+  EXPECT_NE(MessageOf(ingest.job->Failures()[0]).find("not what its task committed"),
+            std::string_view::npos);
+  EXPECT_EQ(ingest.job->ResultOf("ingest.summary")["stores"].size(), 0u);
+}
+
+TEST(IngestJob, AShardThatIsRestoredWithItsTimesAfterAnAlterationIsReadAgain) {
+  const MeddledIngest ingest([](const std::string& path) {
+    const auto time = fs::last_write_time(path);
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(100);
+    file.put('\x7f');
+    file.close();
+    fs::last_write_time(path, time);
+  });
+  ASSERT_EQ(ingest.job->Failures().size(), 1u);
+  EXPECT_EQ(ingest.job->Failures()[0].code(), absl::StatusCode::kDataLoss);
+}
+
+TEST(IngestJob, AShardThatWasReplacedByTheSameBytesIsReadAgainAndPublished) {
+  const MeddledIngest ingest([](const std::string& path) {
+    fs::copy_file(path, path + ".copy");
+    fs::rename(path + ".copy", path);
+  });
+  ASSERT_TRUE(ingest.job->Failures().empty()) << Describe(ingest.job->Failures()[0]);
+  const std::string name = ingest.job->ResultOf("ingest.summary")["stores"][0]["name"];
+  EXPECT_TRUE(zarr::VerifyStore(ingest.folder.path("out/" + name))->Clean());
 }
 
 TEST(IngestJob, MppStoreStartsAtTheAveragedLevel) {

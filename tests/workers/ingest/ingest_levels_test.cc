@@ -46,6 +46,25 @@ TEST(IngestLevels, SourceLevelsAreKeptAndTheGapsFilled) {
   EXPECT_LE(levels.back().width, 512);
 }
 
+TEST(IngestLevels, AveragedLevelsBelongToTheFinestOneTheirPixelsComeFrom) {
+  const auto one = *PlanLevels(Layout({{40'000, 40'000}}), IngestSettings{});
+  std::vector<int> finest;
+  for (int i = 0; i < 8; ++i) finest.push_back(FinestOfColumn(one, i, 3));
+  EXPECT_EQ(finest, (std::vector<int>{0, 0, 0, 0, 4, 4, 4, 4}));
+  EXPECT_EQ(FinestOfColumn(one, 2, 0), 2);
+  EXPECT_EQ(FinestOfColumn(one, 2, 1), 2);
+  EXPECT_EQ(FinestOfColumn(one, 3, 1), 2);
+  const auto kept = *PlanLevels(Layout({{10249, 11952}, {2562, 2988}}), IngestSettings{});
+  EXPECT_EQ(FinestOfColumn(kept, 1, 3), 0);
+  EXPECT_EQ(FinestOfColumn(kept, 2, 3), 2);
+  EXPECT_EQ(FinestOfColumn(kept, 3, 3), 2);
+  IngestSettings settings;
+  settings.mpp = 0.5;  // level 0 is not stored
+  const auto coarse = *PlanLevels(Layout({{4000, 4000}}), settings);
+  EXPECT_EQ(FinestOfColumn(coarse, 1, 3), 1);
+  EXPECT_EQ(FinestOfColumn(coarse, 2, 3), 1);
+}
+
 TEST(IngestLevels, EverySourceLevelIsKeptEvenBelowOneChunk) {
   const auto levels = *PlanLevels(Layout({{400, 400}, {200, 200}, {100, 100}}), IngestSettings{});
   ASSERT_EQ(levels.size(), 3u);
