@@ -13,6 +13,10 @@
 namespace patchbay::workers {
 namespace {
 
+/// What the end of a slide takes (its digest, a durable file), in bytes of pixels; without it a
+/// cohort of small slides would be all but done halfway.
+constexpr std::uint64_t kMergeWeight = 512u << 10;
+
 /// True when an earlier run finished the slide as it is now. What is left of other runs goes.
 StatusOr<bool> AdoptFinishedSlide(const SpectraTask& task, const std::string& stamp) {
   std::error_code ignored;
@@ -60,6 +64,7 @@ std::vector<protocol::TaskSpec> TasksFor(const SpectraTask& task, const SpectraI
   slide.payload = DumpJson(names);
   slide.group = static_cast<std::uint32_t>(task.slide) + 1;
   slide.label = StrCat("slide ", task.slide, " merge");
+  slide.weight = kMergeWeight;
   tasks.push_back(std::move(slide));
   return tasks;
 }
