@@ -112,8 +112,8 @@ void WorkerSession::OnFact(protocol::Body body) {
     OnGranted(std::move(*granted));
   } else if (const auto* revoked = std::get_if<protocol::LeasesRevoked>(&body)) {
     for (const LeaseNumber& lease : revoked->leases) Revoke(lease);
-  } else if (const auto* described = std::get_if<protocol::StreamDescribed>(&body)) {
-    OnStreamDescribed(*described);
+  } else if (auto* described = std::get_if<protocol::StreamDescribed>(&body)) {
+    OnStreamDescribed(std::move(*described));
   } else if (std::holds_alternative<protocol::Drain>(body)) {
     Drain();
   } else if (const auto* seen = std::get_if<protocol::HeartbeatSeen>(&body)) {
@@ -163,7 +163,8 @@ void WorkerSession::TakeShard(const protocol::ShardLease& lease) {
 
 void WorkerSession::AskForStream(std::uint64_t stream) {
   if (std::exchange(streams_[stream].asked, true)) return;
-  session_->Request(protocol::FetchStream{stream}, 0,
+  const std::size_t have = streams_[stream].plan.size() + streams_[stream].manifest.size();
+  session_->Request(protocol::FetchStream{stream, have}, 0,
                     [this, stream](StatusOr<protocol::Body> answer) {
                       OnStreamAnswer(stream, std::move(answer));
                     });
@@ -172,21 +173,43 @@ void WorkerSession::AskForStream(std::uint64_t stream) {
 void WorkerSession::OnStreamAnswer(std::uint64_t stream, StatusOr<protocol::Body> answer) {
   streams_[stream].asked = false;
   if (answer.ok()) {
-    if (const auto* described = std::get_if<protocol::StreamDescribed>(&*answer)) {
-      return OnStreamDescribed(*described);
+    if (auto* described = std::get_if<protocol::StreamDescribed>(&*answer)) {
+      if (!TakeText(streams_[stream], *described)) return AskForStream(stream);
+      if (!streams_[stream].plan.empty()) return OnStreamDescribed(std::move(*described));
     }
-    answer = absl::InternalError("fetch stream: the answer is of another kind");
+    answer = absl::InternalError("fetch stream: the answer has no plan");
   }
   const std::vector<protocol::ShardLease> waiting = std::move(streams_[stream].waiting);
   streams_.erase(stream);
   for (const protocol::ShardLease& lease : waiting) OnShardEnded(lease, answer.status());
 }
 
-void WorkerSession::OnStreamDescribed(const protocol::StreamDescribed& described) {
+/// Adds what came of plan and manifest; false when more is to be asked for. What is not as long as
+/// it should be is left to the digest and the reader of the manifest.
+bool WorkerSession::TakeText(Stream& stream, const protocol::StreamDescribed& described) {
+  const std::size_t before = stream.plan.size() + stream.manifest.size();
+  stream.plan += described.plan;
+  stream.manifest += described.manifest;
+  const std::uint64_t whole = described.plan_bytes + described.manifest_bytes;
+  const std::size_t have = stream.plan.size() + stream.manifest.size();
+  return have == before || have >= whole || have > 2 * protocol::kMaxResultBytes;
+}
+
+/// Unasked, it says that the trainers changed: the plan stays.
+void WorkerSession::OnStreamDescribed(protocol::StreamDescribed described) {
+  if (streams_[described.stream].asked) return;  // the answer says it too
+  described.plan = streams_[described.stream].plan;
+  described.manifest = streams_[described.stream].manifest;
+  if (described.plan.empty()) return AskForStream(described.stream);
   StatusOr<std::shared_ptr<StreamContext>> context = StreamContext::Build(described, *images_);
   Stream& stream = streams_[described.stream];
   const std::vector<protocol::ShardLease> waiting = std::exchange(stream.waiting, {});
-  if (context.ok()) stream.context = *context;
+  if (context.ok()) {
+    stream.context = *context;
+  } else {
+    stream.plan.clear();
+    stream.manifest.clear();
+  }
   for (const protocol::ShardLease& lease : waiting) {
     if (!held_.contains(lease.lease)) continue;  // revoked meanwhile
     const Status taken = context.ok() ? pipeline_->Submit(stream.context, lease) : context.status();
@@ -244,8 +267,35 @@ void WorkerSession::OnTaskEnded(protocol::TasksFinished::Item item) {
   const auto it = held_.find(item.lease);
   if (it == held_.end()) return;  // revoked in the meantime
   it->second.finished = true;
+  if (item.result.size() > protocol::kMaxInlineResultBytes) {
+    return PutParts(std::make_shared<protocol::TasksFinished::Item>(std::move(item)), 0);
+  }
   to_report_.push_back(std::move(item));
   SendFinished();
+}
+
+/// All but the end of a large result goes ahead of its report, piece by piece.
+void WorkerSession::PutParts(std::shared_ptr<protocol::TasksFinished::Item> item,
+                             std::size_t offset) {
+  if (!held_.contains(item->lease)) return;  // revoked meanwhile
+  if (item->result.size() - offset <= protocol::kMaxInlineResultBytes) {
+    item->result.erase(0, offset);
+    item->result_offset = offset;
+    to_report_.push_back(std::move(*item));
+    return SendFinished();
+  }
+  protocol::PutResultPart part{item->lease, item->task, offset,
+                               item->result.substr(offset, protocol::kMaxInlineResultBytes)};
+  const std::size_t next = offset + part.bytes.size();
+  session_->Request(std::move(part), 0, [this, item, next](StatusOr<protocol::Body> answer) {
+    if (answer.ok()) return PutParts(item, next);
+    item->result.clear();
+    item->spawned.clear();
+    item->outcome = OutcomeOf(absl::UnavailableError(
+        StrCat("put result part: ", std::string(MessageOf(answer.status())))));
+    to_report_.push_back(std::move(*item));
+    SendFinished();
+  });
 }
 
 void WorkerSession::SendFinished() {

@@ -55,6 +55,7 @@ class WorkerSession {
   /// A stream, or the shards that wait until it is described.
   struct Stream {
     std::shared_ptr<StreamContext> context;
+    std::string plan, manifest;  ///< as far as they are here
     std::vector<protocol::ShardLease> waiting;
     bool asked = false;
   };
@@ -69,11 +70,13 @@ class WorkerSession {
   void TakeShard(const protocol::ShardLease& lease);
   void AskForStream(std::uint64_t stream);
   void OnStreamAnswer(std::uint64_t stream, StatusOr<protocol::Body> answer);
-  void OnStreamDescribed(const protocol::StreamDescribed& described);
+  void OnStreamDescribed(protocol::StreamDescribed described);
+  bool TakeText(Stream& stream, const protocol::StreamDescribed& described);
   void ForgetIdleStreams();
   void Revoke(const LeaseNumber& lease);
   void Renew();
   void OnTaskEnded(protocol::TasksFinished::Item item);
+  void PutParts(std::shared_ptr<protocol::TasksFinished::Item> item, std::size_t offset);
   void SendFinished();
   void OnFinishedAnswer(std::vector<protocol::TasksFinished::Item> items,
                         StatusOr<protocol::Body> answer);

@@ -13,7 +13,7 @@ namespace patchbay {
 /// Object keys are kept sorted, so Dump is canonical: equal values give equal bytes.
 using Json = nlohmann::json;
 
-inline constexpr std::size_t kMaxJsonBytes = 16u << 20;
+inline constexpr std::size_t kMaxJsonBytes = 32u << 20;
 inline constexpr int kMaxJsonDepth = 64;
 
 /// InvalidArgument with `what` and the byte offset for malformed, too deep or too long text; never

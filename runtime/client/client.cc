@@ -1,5 +1,6 @@
 #include "runtime/client/client.h"
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 #include <utility>
@@ -12,6 +13,10 @@
 namespace patchbay::client {
 
 using protocol::Body;
+
+namespace {
+constexpr std::uint64_t kMaxResult = protocol::kMaxResultBytes;
+}  // namespace
 
 bool HasEnded(protocol::JobState state) {
   return state != protocol::JobState::kQueued && state != protocol::JobState::kRunning;
@@ -97,7 +102,17 @@ StatusOr<std::uint64_t> Client::RetryJob(JobId job) {
 }
 
 StatusOr<protocol::ResultFetched> Client::FetchResult(TaskId task) {
-  return Ask<protocol::ResultFetched>(protocol::FetchResult{task});
+  PB_ASSIGN_OR_RETURN(auto fetched, Ask<protocol::ResultFetched>(protocol::FetchResult{task, 0}));
+  while (fetched.result.size() < std::min<std::uint64_t>(fetched.result_bytes, kMaxResult)) {
+    PB_ASSIGN_OR_RETURN(const auto more, Ask<protocol::ResultFetched>(
+                                             protocol::FetchResult{task, fetched.result.size()}));
+    if (more.result.empty() || more.result_bytes != fetched.result_bytes) {
+      return absl::UnavailableError(
+          StrCat("fetch result: ", task.ToString(), ": it changed while it was read"));
+    }
+    fetched.result += more.result;
+  }
+  return fetched;
 }
 
 StatusOr<std::string> Client::WaitForResult(TaskId task,

@@ -167,14 +167,21 @@ StatusOr<Body> TrainerStream::Call(Body command, std::int64_t deadline_ms) {
 }
 
 Status TrainerStream::FetchPlan(std::int64_t deadline_ms) {
+  std::string text;
   for (;;) {
-    PB_ASSIGN_OR_RETURN(const Body answer,
-                        Call(protocol::FetchResult{TaskId{options_.job, 0}}, deadline_ms));
+    PB_ASSIGN_OR_RETURN(
+        const Body answer,
+        Call(protocol::FetchResult{TaskId{options_.job, 0}, text.size()}, deadline_ms));
     const auto* fetched = std::get_if<protocol::ResultFetched>(&answer);
     if (fetched == nullptr) return absl::InternalError("fetch plan: the answer is of another kind");
     switch (fetched->state) {
       case protocol::TaskState::kDone: {
-        PB_ASSIGN_OR_RETURN(plan_, ParseStreamPlan(fetched->result));
+        text += fetched->result;
+        if (text.size() > protocol::kMaxResultBytes) {
+          return absl::InvalidArgumentError("fetch plan: it is too large");
+        }
+        if (!fetched->result.empty() && text.size() < fetched->result_bytes) continue;
+        PB_ASSIGN_OR_RETURN(plan_, ParseStreamPlan(text));
         if (plan_.geometry.world_size != options_.world_size) {
           return absl::InvalidArgumentError(StrCat("the stream is for ", plan_.geometry.world_size,
                                                    " ranks, not ", options_.world_size));

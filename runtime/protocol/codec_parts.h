@@ -99,7 +99,9 @@ class Reading {
   X(ReloadKeys, RELOAD_KEYS)             \
   X(KeysReloaded, KEYS_RELOADED)         \
   X(ShutDown, SHUT_DOWN)                 \
-  X(ShuttingDown, SHUTTING_DOWN)
+  X(ShuttingDown, SHUTTING_DOWN)         \
+  X(PutResultPart, PUT_RESULT_PART)      \
+  X(ResultPartKept, RESULT_PART_KEPT)
 
 #define PATCHBAY_DECLARE_BODY(Type, CONSTANT)                     \
   void Write(Writing& out, const Type& m, wire::Type::Builder b); \

@@ -89,20 +89,24 @@ void Read(Reading& in, wire::JobsDescribed::Reader r, JobsDescribed& m) {
 
 void Write(Writing& out, const FetchResult& m, wire::FetchResult::Builder b) {
   Write(out, m.task, b.initTask());
+  b.setOffset(m.offset);
 }
 void Read(Reading& in, wire::FetchResult::Reader r, FetchResult& m) {
   Read(in, r.getTask(), m.task);
+  m.offset = r.getOffset();
 }
 
 void Write(Writing& out, const ResultFetched& m, wire::ResultFetched::Builder b) {
   Write(out, m.task, b.initTask());
   b.setState(ToWire<wire::TaskState>(m.state));
   b.setResult(AsData(m.result));
+  b.setResultBytes(m.result_bytes);
 }
 void Read(Reading& in, wire::ResultFetched::Reader r, ResultFetched& m) {
   Read(in, r.getTask(), m.task);
   ReadEnum(in, r.getState(), TaskState::kQuarantined, m.state);
   Read(in, r.getResult(), m.result);
+  m.result_bytes = r.getResultBytes();
 }
 
 void Write(Writing&, const CancelJob& m, wire::CancelJob::Builder b) { b.setJob(m.job); }

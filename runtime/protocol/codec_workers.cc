@@ -150,8 +150,14 @@ void Read(Reading& in, wire::LeasesRevoked::Reader r, LeasesRevoked& m) {
   ReadEach(in, r.getLeases(), m.leases);
 }
 
-void Write(Writing&, const FetchStream& m, wire::FetchStream::Builder b) { b.setStream(m.stream); }
-void Read(Reading&, wire::FetchStream::Reader r, FetchStream& m) { m.stream = r.getStream(); }
+void Write(Writing&, const FetchStream& m, wire::FetchStream::Builder b) {
+  b.setStream(m.stream);
+  b.setOffset(m.offset);
+}
+void Read(Reading&, wire::FetchStream::Reader r, FetchStream& m) {
+  m.stream = r.getStream();
+  m.offset = r.getOffset();
+}
 
 void Write(Writing& out, const StreamDescribed& m, wire::StreamDescribed::Builder b) {
   b.setStream(m.stream);
@@ -160,6 +166,8 @@ void Write(Writing& out, const StreamDescribed& m, wire::StreamDescribed::Builde
   b.setManifest(AsData(m.manifest));
   WriteStructs(out, m.trainers, [&](unsigned n) { return b.initTrainers(n); });
   WriteTexts(out, m.read_prefixes, [&](unsigned n) { return b.initReadPrefixes(n); });
+  b.setPlanBytes(m.plan_bytes);
+  b.setManifestBytes(m.manifest_bytes);
 }
 void Read(Reading& in, wire::StreamDescribed::Reader r, StreamDescribed& m) {
   m.stream = r.getStream();
@@ -168,6 +176,8 @@ void Read(Reading& in, wire::StreamDescribed::Reader r, StreamDescribed& m) {
   Read(in, r.getManifest(), m.manifest);
   ReadEach(in, r.getTrainers(), m.trainers);
   ReadEach(in, r.getReadPrefixes(), m.read_prefixes);
+  m.plan_bytes = r.getPlanBytes();
+  m.manifest_bytes = r.getManifestBytes();
 }
 
 void Write(Writing& out, const RenewLeases::Item& m, wire::RenewLeases::Item::Builder b) {
@@ -200,6 +210,7 @@ void Write(Writing& out, const TasksFinished::Item& m, wire::TasksFinished::Item
   b.setResult(AsData(m.result));
   WriteStructs(out, m.spawned, [&](unsigned n) { return b.initSpawned(n); });
   b.setProgressBytes(m.progress_bytes);
+  b.setResultOffset(m.result_offset);
 }
 void Read(Reading& in, wire::TasksFinished::Item::Reader r, TasksFinished::Item& m) {
   Read(in, r.getLease(), m.lease);
@@ -208,6 +219,27 @@ void Read(Reading& in, wire::TasksFinished::Item::Reader r, TasksFinished::Item&
   Read(in, r.getResult(), m.result);
   ReadEach(in, r.getSpawned(), m.spawned);
   m.progress_bytes = r.getProgressBytes();
+  m.result_offset = r.getResultOffset();
+}
+
+void Write(Writing& out, const PutResultPart& m, wire::PutResultPart::Builder b) {
+  Write(out, m.lease, b.initLease());
+  Write(out, m.task, b.initTask());
+  b.setOffset(m.offset);
+  b.setBytes(AsData(m.bytes));
+}
+void Read(Reading& in, wire::PutResultPart::Reader r, PutResultPart& m) {
+  Read(in, r.getLease(), m.lease);
+  Read(in, r.getTask(), m.task);
+  m.offset = r.getOffset();
+  Read(in, r.getBytes(), m.bytes);
+}
+
+void Write(Writing&, const ResultPartKept& m, wire::ResultPartKept::Builder b) {
+  b.setKeptBytes(m.kept_bytes);
+}
+void Read(Reading&, wire::ResultPartKept::Reader r, ResultPartKept& m) {
+  m.kept_bytes = r.getKeptBytes();
 }
 
 void Write(Writing& out, const TasksFinished& m, wire::TasksFinished::Builder b) {

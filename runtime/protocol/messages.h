@@ -17,7 +17,9 @@ inline constexpr std::uint16_t kProtocolVersion = 1;
 inline constexpr std::uint16_t kMinProtocolVersion = 1;
 inline constexpr std::size_t kMaxMessageBytes =
     8u << 20;  ///< a result of 1 MiB and its inputs fit with room
+/// What of a result one message carries; the rest went before it, or comes with the next.
 inline constexpr std::size_t kMaxInlineResultBytes = 1u << 20;
+inline constexpr std::size_t kMaxResultBytes = 32u << 20;
 
 // ---------------------------------------------------------------- shared values
 
@@ -165,6 +167,7 @@ struct LeasesRevoked {
 /// What a worker must know of a stream before its first shard.
 struct FetchStream {
   std::uint64_t stream = 0;
+  std::uint64_t offset = 0;  ///< in plan and manifest, one after the other
 };
 struct TrainerEndpoint {
   std::uint32_t rank = 0;
@@ -180,10 +183,13 @@ struct TrainerEndpoint {
 struct StreamDescribed {
   std::uint64_t stream = 0;
   Digest plan_digest;
-  std::string plan;      ///< what the digest is over
-  std::string manifest;  ///< paths, in the order of the plan's image table
+  /// What the digest is over, and paths in the order of the plan's image table: of both together
+  /// kMaxInlineResultBytes from the offset asked for. Unasked, nothing of them: only the trainers
+  /// changed.
+  std::string plan, manifest;
   std::vector<TrainerEndpoint> trainers;
   std::vector<std::string> read_prefixes;
+  std::uint64_t plan_bytes = 0, manifest_bytes = 0;  ///< of the whole
 };
 
 /// Progress of what a worker is running, about every second. A lease whose counter stands still is
@@ -206,13 +212,25 @@ struct TasksFinished {
     LeaseNumber lease;
     TaskId task;
     Outcome outcome;
-    std::string result;  ///< at most kMaxInlineResultBytes
+    std::string result;  ///< its end, at most kMaxInlineResultBytes
     std::vector<TaskSpec>
         spawned;  ///< appended to the job when this commits; depends_on counts from
                   ///< kSpawnedBase for siblings in this list, below it for existing tasks
     std::uint64_t progress_bytes = 0;  ///< work done, for rates
+    std::uint64_t result_offset = 0;   ///< where `result` begins: what PutResultPart brought before
   };
   std::vector<Item> items;
+};
+/// The next piece of a result that one message does not carry. Kept with the lease, not durable:
+/// the TasksFinished that follows makes it so.
+struct PutResultPart {
+  LeaseNumber lease;
+  TaskId task;
+  std::uint64_t offset = 0;  ///< what was put before
+  std::string bytes;
+};
+struct ResultPartKept {
+  std::uint64_t kept_bytes = 0;  ///< so far
 };
 inline constexpr std::uint32_t kSpawnedBase = 1u << 31;
 
@@ -373,11 +391,13 @@ struct JobsDescribed {
 /// The result of a task of a finished or running job (0 = the root task).
 struct FetchResult {
   TaskId task;
+  std::uint64_t offset = 0;
 };
 struct ResultFetched {
   TaskId task;
   TaskState state = TaskState::kWaiting;
-  std::string result;
+  std::string result;              ///< from the offset on, at most kMaxInlineResultBytes
+  std::uint64_t result_bytes = 0;  ///< of the whole
 };
 struct CancelJob {
   JobId job = 0;
@@ -443,7 +463,7 @@ using Body =
                  ShardFenced, StreamFailed, DetachTrainer, TrainerDetached, SubmitJob, JobSubmitted,
                  DescribeJobs, JobsDescribed, FetchResult, ResultFetched, CancelJob, JobCancelled,
                  RetryJob, JobRetried, FetchLogs, LogsFetched, DescribeCluster, ClusterDescribed,
-                 ReloadKeys, KeysReloaded, ShutDown, ShuttingDown>;
+                 ReloadKeys, KeysReloaded, ShutDown, ShuttingDown, PutResultPart, ResultPartKept>;
 
 /// One message. request_id pairs a command with its fact; 0 = unasked. A command repeated with the
 /// same (sender_incarnation, request_id) has the effect of one.

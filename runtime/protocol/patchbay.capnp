@@ -125,6 +125,9 @@ struct Envelope {
     keysReloaded @48 :KeysReloaded;           # [scheduler]
     shutDown @49 :ShutDown;                   # [operator]
     shuttingDown @50 :ShuttingDown;           # [scheduler]
+    # results that one message does not carry
+    putResultPart @51 :PutResultPart;         # [worker]
+    resultPartKept @52 :ResultPartKept;       # [scheduler]
   }
 }
 
@@ -317,6 +320,7 @@ struct LeasesRevoked {
 # What a worker must know of a stream before its first shard. Answer: StreamDescribed.
 struct FetchStream {
   stream @0 :UInt64;
+  offset @1 :UInt64;        # in plan and manifest, one after the other
 }
 
 # Where one rank's ring is.
@@ -333,10 +337,12 @@ struct TrainerEndpoint {
 struct StreamDescribed {
   stream @0 :UInt64;
   planDigest @1 :Data;      # 32 bytes: SHA-256 of plan
-  plan @2 :Data;
-  manifest @3 :Data;        # paths, in the order of the plan's image table
+  plan @2 :Data;            # of plan and manifest together 1 MiB from the offset asked for;
+  manifest @3 :Data;        # unasked, nothing: only the trainers changed
   trainers @4 :List(TrainerEndpoint);
   readPrefixes @5 :List(Text);
+  planBytes @6 :UInt64;     # of the whole plan
+  manifestBytes @7 :UInt64; # of the whole manifest: paths, in the order of the plan's image table
 }
 
 # About every second. A lease whose counter stands still is not renewed.
@@ -359,11 +365,25 @@ struct TasksFinished {
     lease @0 :LeaseNumber;
     task @1 :TaskId;
     outcome @2 :Outcome;
-    result @3 :Data;               # at most 1 MiB
+    result @3 :Data;               # its end, at most 1 MiB
     spawned @4 :List(TaskSpec);    # appended to the job by the same commit; in dependsOn, 2^31 + i
                                    # means the i-th of this list, less means a task that exists
     progressBytes @5 :UInt64;      # work done, for rates
+    resultOffset @6 :UInt64;       # where `result` begins: what PutResultPart brought before
   }
+}
+
+# The next piece of a result that one message does not carry (at most 32 MiB in all). Kept with the
+# lease until TasksFinished; when the lease ends, so do they.
+struct PutResultPart {
+  lease @0 :LeaseNumber;
+  task @1 :TaskId;
+  offset @2 :UInt64;        # what was put before
+  bytes @3 :Data;           # at most 1 MiB
+}
+
+struct ResultPartKept {
+  keptBytes @0 :UInt64;     # so far
 }
 
 # Durable, or known to be stale: forget them either way.
@@ -542,12 +562,14 @@ struct JobsDescribed {
 # Index 0 is the job's root task.
 struct FetchResult {
   task @0 :TaskId;
+  offset @1 :UInt64;
 }
 
 struct ResultFetched {
   task @0 :TaskId;
   state @1 :TaskState;
-  result @2 :Data;            # empty unless done
+  result @2 :Data;            # from the offset on, at most 1 MiB; empty unless done
+  resultBytes @3 :UInt64;     # of the whole
 }
 
 struct CancelJob {

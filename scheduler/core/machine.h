@@ -107,6 +107,10 @@ struct Core::Machine {
 
   // -- tasks.cc: batch tasks.
   void On(const Request& request, protocol::TasksFinished&& message);
+  void On(const Request& request, protocol::PutResultPart&& message);
+  /// Puts the parts that came before in front of the item's result. FailedPrecondition when they
+  /// are not what the item follows.
+  Status JoinParts(protocol::TasksFinished::Item& item);
   void FinishItem(Worker& worker, protocol::TasksFinished::Item&& item);
   void CommitTask(const TaskId& id, protocol::TasksFinished::Item&& item);
   Status CheckCommit(const Job& job, const protocol::TasksFinished::Item& item) const;

@@ -164,7 +164,7 @@ void Core::Machine::CatchUp(Stream& stream, Trainer& trainer,
 void Core::Machine::DescribeToWorkers(const Stream& stream) {
   for (const Worker& worker : workers) {
     if (worker.peer != 0 && worker.streams_fetched.count(stream.job) != 0) {
-      Send(worker.peer, 0, Describe(stream));
+      Send(worker.peer, 0, Describe(stream));  // without the plan: it has that
     }
   }
 }
@@ -173,8 +173,8 @@ protocol::StreamDescribed Core::Machine::Describe(const Stream& stream) {
   protocol::StreamDescribed described;
   described.stream = stream.job;
   described.plan_digest = stream.plan_digest;
-  described.plan = stream.plan;
-  described.manifest = stream.manifest;
+  described.plan_bytes = stream.plan.size();
+  described.manifest_bytes = stream.manifest.size();
   described.read_prefixes = table.Find(stream.job)->read_prefixes;
   for (const auto& [rank, trainer] : stream.trainers) {
     described.trainers.push_back(trainer.endpoint);
@@ -188,7 +188,15 @@ void Core::Machine::On(const Request& request, protocol::FetchStream&& message) 
   StatusOr<Stream*> stream = OpenStream(message.stream);
   if (!stream.ok()) return Refuse(request, stream.status());
   worker->streams_fetched.insert(message.stream);
-  Answer(request, Describe(**stream));
+  protocol::StreamDescribed described = Describe(**stream);
+  const std::string& plan = (*stream)->plan;
+  const std::string& manifest = (*stream)->manifest;
+  const std::uint64_t from = std::min<std::uint64_t>(message.offset, plan.size() + manifest.size());
+  constexpr std::size_t kMost = protocol::kMaxInlineResultBytes;
+  if (from < plan.size()) described.plan = plan.substr(from, kMost);
+  const std::uint64_t skipped = std::max<std::uint64_t>(from, plan.size()) - plan.size();
+  described.manifest = manifest.substr(skipped, kMost - described.plan.size());
+  Answer(request, std::move(described));
 }
 
 void Core::Machine::On(const Request& request, protocol::AnnounceSlots&& message) {

@@ -38,6 +38,43 @@ void Core::Machine::On(const Request& request, TasksFinished&& message) {
   Answer(request, std::move(committed));
 }
 
+void Core::Machine::On(const Request& request, protocol::PutResultPart&& message) {
+  Worker* worker = WorkerOf(request);
+  if (worker == nullptr) return;
+  const auto it = leases.find(message.lease);
+  if (it == leases.end() || it->second.is_shard || it->second.worker != worker->id) {
+    return Refuse(request, absl::NotFoundError("put result part: the lease is not held"));
+  }
+  std::string& kept = it->second.result_parts;
+  worker->progress_at = now;
+  it->second.deadline = now + options.lease_ms;
+  // Said twice, it is kept once.
+  const bool repeated = message.offset < kept.size();
+  if (message.offset > kept.size()) {
+    return Refuse(request, absl::FailedPreconditionError("put result part: one is missing"));
+  }
+  if (message.bytes.size() > protocol::kMaxInlineResultBytes ||
+      kept.size() + message.bytes.size() > protocol::kMaxResultBytes) {
+    return Refuse(request, absl::InvalidArgumentError("put result part: the result is too large"));
+  }
+  if (!repeated) kept += message.bytes;
+  Answer(request, protocol::ResultPartKept{kept.size()});
+}
+
+Status Core::Machine::JoinParts(TasksFinished::Item& item) {
+  if (item.result_offset == 0) return absl::OkStatus();
+  const auto it = leases.find(item.lease);
+  if (it == leases.end() || it->second.result_parts.size() != item.result_offset) {
+    return absl::UnavailableError(
+        StrCat("commit task: ", item.task.ToString(), ": the first parts of its result are lost"));
+  }
+  std::string whole = std::move(it->second.result_parts);
+  whole += item.result;
+  item.result = std::move(whole);
+  item.result_offset = 0;
+  return absl::OkStatus();
+}
+
 /// Tasks run one after another, so the time since the queue was last seen working is theirs.
 void Core::Machine::MeasureTasks(Worker& worker, const TasksFinished& message) {
   std::uint32_t count = 0;
@@ -63,6 +100,7 @@ void Core::Machine::FinishItem(Worker& worker, TasksFinished::Item&& item) {
                            item.outcome.code == 0 && task != nullptr && !IsEnded(task->state) &&
                            item.lease > table.Find(id.job)->void_leases &&
                            table.Find(id.job)->MayRun(*task);
+  const Status joined = item.outcome.code == 0 ? JoinParts(item) : absl::OkStatus();
   if (held) {
     worker.progress_at = now;
     DropTaskLease(item.lease);
@@ -71,6 +109,10 @@ void Core::Machine::FinishItem(Worker& worker, TasksFinished::Item&& item) {
     ++counters.stale_reports;
     return;
   }
+  if (!joined.ok()) {
+    item.outcome = {static_cast<std::int32_t>(joined.code()), std::string(MessageOf(joined))};
+  }
+  if (item.outcome.code != 0 && !held) return;
   if (item.outcome.code != 0) return FailAttempt(id, std::move(item.outcome));
   if (const Status fits = CheckCommit(*table.Find(id.job), item); !fits.ok()) {
     return FailTask(id, {static_cast<std::int32_t>(fits.code()), std::string(MessageOf(fits))},
@@ -80,10 +122,10 @@ void Core::Machine::FinishItem(Worker& worker, TasksFinished::Item&& item) {
 }
 
 Status Core::Machine::CheckCommit(const Job& job, const TasksFinished::Item& item) const {
-  if (item.result.size() > protocol::kMaxInlineResultBytes) {
+  if (item.result.size() > protocol::kMaxResultBytes) {
     return absl::InvalidArgumentError(StrCat("commit task: ", item.task.ToString(),
                                              ": the result is larger than ",
-                                             protocol::kMaxInlineResultBytes, " bytes"));
+                                             protocol::kMaxResultBytes, " bytes"));
   }
   if (job.size_bytes + item.result.size() > kMaxJobBytes) {
     return absl::FailedPreconditionError(

@@ -162,7 +162,10 @@ void Core::Machine::On(const Request& request, protocol::FetchResult&& message) 
     return Refuse(request, absl::NotFoundError(StrCat("fetch result: ", message.task.ToString(),
                                                       ": the result is no longer kept")));
   }
-  Answer(request, protocol::ResultFetched{message.task, task.state, task.result});
+  const std::size_t from = std::min<std::uint64_t>(message.offset, task.result.size());
+  Answer(request, protocol::ResultFetched{message.task, task.state,
+                                          task.result.substr(from, protocol::kMaxInlineResultBytes),
+                                          task.result.size()});
 }
 
 void Core::Machine::On(const Request& request, protocol::CancelJob&& message) {

@@ -19,6 +19,7 @@ struct AllowedRoles {
   unsigned operator()(const FetchStream&) const { return kWorkers; }
   unsigned operator()(const RenewLeases&) const { return kWorkers; }
   unsigned operator()(const TasksFinished&) const { return kWorkers; }
+  unsigned operator()(const PutResultPart&) const { return kWorkers; }
   unsigned operator()(const ShardsReturned&) const { return kWorkers; }
   unsigned operator()(const WorkerExited&) const { return kWorkers; }
   unsigned operator()(const Drain&) const { return kWorkers; }

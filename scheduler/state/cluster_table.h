@@ -104,6 +104,7 @@ struct Lease {
   // A batch task's.
   TaskId task;
   std::int64_t estimate_us = 0;
+  std::string result_parts;  ///< what came before TasksFinished
   // A shard's.
   JobId stream = 0;
   ShardId shard;

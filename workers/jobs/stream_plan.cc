@@ -144,7 +144,7 @@ StatusOr<std::vector<std::string>> FindNamedImages(TaskContext& context) {
 Status TooLarge(std::size_t images, std::size_t bytes) {
   return absl::ResourceExhaustedError(
       StrCat("plan stream: ", images, " images make a plan of ", HumanBytes(bytes),
-             ", more than the ", HumanBytes(protocol::kMaxInlineResultBytes),
+             ", more than the ", HumanBytes(protocol::kMaxResultBytes),
              " that travel: split the dataset, or shorten the paths below their common folder"));
 }
 
@@ -164,7 +164,7 @@ StatusOr<TaskOutput> RunStreamPlan(TaskContext& context) {
   TaskOutput output;
   output.result =
       DumpJson({{"plan", made.Text()}, {"manifest", ToManifest(where)}, {"geometry", numbers}});
-  if (output.result.size() > protocol::kMaxInlineResultBytes) {
+  if (output.result.size() > protocol::kMaxResultBytes) {
     return TooLarge(where.paths.size(), output.result.size());
   }
   return output;

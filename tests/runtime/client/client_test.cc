@@ -85,8 +85,8 @@ TEST(Client, AResultThatFailedCarriesItsTasksError) {
                         "plan",
                         {static_cast<int>(absl::StatusCode::kNotFound), "open slide: not there"}});
   scheduler.answers = {
-      Body(protocol::ResultFetched{TaskId{5, 0}, protocol::TaskState::kLeased, ""}),
-      Body(protocol::ResultFetched{TaskId{5, 0}, protocol::TaskState::kFailed, ""}),
+      Body(protocol::ResultFetched{TaskId{5, 0}, protocol::TaskState::kLeased, "", 0}),
+      Body(protocol::ResultFetched{TaskId{5, 0}, protocol::TaskState::kFailed, "", 0}),
       Body(protocol::JobsDescribed{{row}})};
   Client client = scheduler.Make();
   const auto result = client.WaitForResult({5, 0});

@@ -96,7 +96,7 @@ class CoreRig {
               std::string result = "") {
     protocol::TasksFinished finished;
     finished.items.push_back(
-        {lease.lease, lease.task, std::move(outcome), std::move(result), std::move(spawned), 0});
+        {lease.lease, lease.task, std::move(outcome), std::move(result), std::move(spawned), 0, 0});
     Tell(worker, finished);
   }
   void Exited(std::uint32_t index, std::uint64_t incarnation) {

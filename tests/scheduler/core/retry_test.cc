@@ -137,7 +137,7 @@ TEST_F(Retried, WhatWasReportedBeforeItIsNoOutcomeOfTheSecondRun) {
   Restart();
   const auto report = [&](const LeaseNumber& lease) {
     protocol::TasksFinished late;
-    late.items.push_back({lease, first_summary.task, {}, "of the summary", {}, 0});
+    late.items.push_back({lease, first_summary.task, {}, "of the summary", {}, 0, 0});
     rig.Tell(CoreRig::kWorker0, late);
     return Row().state;
   };

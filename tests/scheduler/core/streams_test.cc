@@ -426,6 +426,29 @@ TEST_F(Streaming, AFreeSlotThatRestsAtTheTrainerIsNotGranted) {
   for (const auto& lease : rig.Shards()) EXPECT_EQ(lease.grant.slot, 1u);
 }
 
+TEST_F(Streaming, ASlotThatComesBackWhileALeasePointsIntoItIsNotGranted) {
+  Attach(5, 1);
+  const auto shards = rig.Shards();
+  ASSERT_EQ(shards.size(), 2u);
+  protocol::ShardLease of_its_own = shards[0];
+  of_its_own.lease = {1, 999};  // no worker has it: the one that has the shard may still write
+  Count(of_its_own);
+  Count(shards[1]);
+  protocol::AnnounceSlots again;
+  again.stream = job;
+  again.slots.push_back({0, 2, SlotState::kFree, 0, 0, {}});
+  rig.Tell(CoreRig::kTrainer0, again);
+  EXPECT_TRUE(rig.Shards().empty());
+  EXPECT_TRUE(rig.core().CheckInvariants().ok());
+  Return(shards[0], absl::StatusCode::kCancelled);
+  const auto* fence = rig.FindFor<protocol::FenceShard>(CoreRig::kTrainer0);
+  ASSERT_NE(fence, nullptr);
+  const protocol::FenceShard copy = *fence;
+  Fenced(copy, 0, 2);
+  ASSERT_FALSE(rig.Shards().empty());
+  EXPECT_EQ(rig.Shards()[0].grant.slot_generation, 2u);
+}
+
 TEST_F(Streaming, AWorkerWhoseHostIsUnknownMayBeOnAny) {
   CoreRig bare;
   bare.AddWorker(0);  // the agent has not registered, so the journal holds no host

@@ -195,7 +195,7 @@ TEST_F(Spawned, TinyTasksGoOutByHundredsLongOnesOneByOne) {
     most = std::max(most, granted.size());
     protocol::TasksFinished finished;
     for (const auto& lease : granted)
-      finished.items.push_back({lease.lease, lease.task, {}, "", {}, 0});
+      finished.items.push_back({lease.lease, lease.task, {}, "", {}, 0, 0});
     rig.Tell(CoreRig::kWorker0, finished);
   }
   EXPECT_GE(most, 256u);
