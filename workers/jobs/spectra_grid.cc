@@ -24,8 +24,8 @@ constexpr std::int64_t kLeastStrips = 8;
 /// A slide of fewer tasks is cut into so many if each still has half a second of work: a few
 /// workers share it evenly.
 constexpr std::int64_t kFewTasks = 4;
-/// Most strips of one slide: their results travel in one message.
-constexpr std::int64_t kMaxStrips = 192;
+/// Most sums of one slide's strips: as text, at most 11 KiB each, they travel in one message.
+constexpr std::int64_t kMaxStripSums = 384;
 
 std::int64_t CeilDiv(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
@@ -70,7 +70,8 @@ std::int64_t StripsOf(const SpectraGrid& grid, std::int64_t strip, std::int64_t 
   rows = std::clamp<std::int64_t>(kMostValues / row_values, 1, rows);
   const std::int64_t panels = CeilDiv(grid.columns, columns);
   const std::int64_t halves = 2 * grid.rows * row_values / (kValuesOfASecond / kUsualStrip * strip);
-  const std::int64_t most = std::max<std::int64_t>(1, kMaxStrips / panels);
+  const std::int64_t most =
+      std::max<std::int64_t>(1, kMaxStripSums / (panels * ops::SpectralChannels(grid.options)));
   const std::int64_t wanted = std::max(grid.rows / rows, std::min(kFewTasks, halves));
   return std::clamp<std::int64_t>(wanted, 1, std::min(most, grid.rows));
 }

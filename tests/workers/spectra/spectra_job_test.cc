@@ -76,6 +76,29 @@ TEST(SpectraJob, RealSlideGivesTheSumsOfTheWholeImage) {
   EXPECT_EQ(part["radial"]["frequency_step"].get<double>(), 1.0 / 256 / 0.499);
 }
 
+TEST(SpectraJob, AnImageWiderThanAPanelIsMeasuredInPanels) {
+  TemporaryFolder folder;
+  CraftedImage image;
+  image.width = 200'000;
+  image.height = 300;
+  image.tile = 256;
+  image.samples = 1;
+  image.photometric = 1;
+  image.pieces.resize(PieceCount(image));
+  const CraftedImage pattern = PatternImage(256, 256, 256, 1);
+  for (const std::size_t column : {0, 388, 389, 390, 391, 392, 512, 780}) {
+    image.pieces[column] = pattern.pieces[0];
+  }
+  ASSERT_TRUE(WriteTiff(folder.File("a.tif"), {image}).ok());
+  TinyScheduler job = RunSpectraJob(SpectraManifestFor({folder.File("a.tif")}, folder.File("out")),
+                                    {{"prefilter", "gauss7"}});
+  ASSERT_TRUE(job.Failures().empty()) << Describe(job.Failures()[0]);
+  EXPECT_GE(job.CountOf("spectra.strip"), 2u);
+  const ops::SpectralOptions options = ParseSpectraSettings({{"prefilter", "gauss7"}})->spectral;
+  ExpectFiguresOf(DocumentIn(folder.File("out"))["slides"][0],
+                  WholeImageSums(folder.File("a.tif"), options), options);
+}
+
 TEST(SpectraJob, OrderRepeatsAndKillsDoNotChangeAByte) {
   TemporaryFolder folder;
   for (const int i : {1, 2, 3}) {
