@@ -10,7 +10,8 @@ namespace {
 
 constexpr std::int64_t kLineEveryNs = 10'000'000'000;
 constexpr std::int64_t kRedrawEveryNs = 200'000'000;
-constexpr double kRateAfterSeconds = 0.5;  ///< before that a rate says nothing
+constexpr double kRateAfterSeconds = 0.5;     ///< before that a rate says nothing
+constexpr double kTimeLeftAfterShare = 0.01;  ///< before that the time left says nothing
 
 double Share(const protocol::JobRow& job) {
   if (job.weight_total == 0) return 0;
@@ -106,7 +107,7 @@ std::string JobProgress::Text(const protocol::JobRow& job, std::string done,
   const double bytes_per_s = static_cast<double>(job.progress_bytes - first_bytes_) / elapsed_s;
   const double weight_per_s = static_cast<double>(job.weight_done - first_weight_) / elapsed_s;
   if (bytes_per_s > 0) text += StrCat("  ", MegabytesPerSecond(bytes_per_s), " of pixels");
-  if (job.weight_done == job.weight_total) return text;
+  if (job.weight_done == job.weight_total || Share(job) < kTimeLeftAfterShare) return text;
   const double left = static_cast<double>(job.weight_total - job.weight_done) / weight_per_s;
   return StrCat(text, "  ", HumanSeconds(left), " left");
 }
