@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -41,7 +42,13 @@ Status SyncEach(const std::vector<std::string>& paths, Status (*sync)(const std:
     }
   };
   std::vector<std::jthread> threads;  // joined whatever happens
-  for (std::size_t i = 1; i < std::min(kSyncThreads, paths.size()); ++i) threads.emplace_back(work);
+  try {
+    for (std::size_t i = 1; i < std::min(kSyncThreads, paths.size()); ++i) {
+      threads.emplace_back(work);
+    }
+  } catch (const std::system_error&) {
+    // No room for more threads: those that are there do it.
+  }
   work();
   threads.clear();
   return first;

@@ -10,6 +10,8 @@ namespace patchbay::zarr {
 namespace {
 
 constexpr int kCoarserLevelsMax = 3;
+/// A shard of more pixels has no coarser levels beside it: they would take a third of its memory.
+constexpr std::int64_t kMaxShardBytes = std::int64_t{512} << 20;
 /// What encoded pixels are expected to take at most, so that the shard's bytes seldom move.
 constexpr std::size_t kLikelyRatio = 2;
 
@@ -96,7 +98,9 @@ ConstTensorView Part(const ConstTensorView& view, const LevelSize& begin, const 
 
 int CoarserLevels(const ImageStoreSettings& settings) {
   int levels = 0;
-  if (settings.chunk_px % 2 != 0) return 0;
+  const bool is_large =
+      settings.shard_px * settings.shard_px > kMaxShardBytes / PixelBytes(settings);
+  if (is_large || settings.chunk_px % 2 != 0) return 0;
   while (levels < kCoarserLevelsMax &&
          settings.shard_px % (settings.chunk_px << (levels + 1)) == 0) {
     ++levels;

@@ -39,7 +39,7 @@ std::vector<std::byte> SerialisePiece(const ShardPiece& piece);
 StatusOr<ShardPiece> ParsePiece(std::span<const std::byte> bytes);
 
 /// Levels above a shard's own whose chunks lie whole within one shard: 3 for shards of 8 x 8
-/// chunks, never more.
+/// chunks, never more; none above a very large shard.
 int CoarserLevels(const ImageStoreSettings& settings);
 
 /// Gives the pixels of a shard from chunk row `row` (of the level) on: as many whole chunk rows as

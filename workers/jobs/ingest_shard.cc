@@ -19,6 +19,8 @@
 namespace patchbay::workers {
 namespace {
 
+/// A thread of its own, which its future waits for; where no thread is to be had, when asked for.
+constexpr auto kBesideIfPossible = std::launch::async | std::launch::deferred;
 constexpr std::size_t kMaxPieceBytes = std::size_t{1} << 30;
 
 /// Nobody reads the shard soon, and a slide is larger than what memory is left over: its pages go
@@ -123,8 +125,8 @@ class ShardInWork {
   StatusOr<CommittedShard> Make() {
     zarr::ShardEncoder encoder(slide_.store, column_.sizes, place_);
     PB_ASSIGN_OR_RETURN(const zarr::EncodedShard shard, Encode(encoder));
-    // The disk takes the shard while the coarser levels are made. The future waits at its end.
-    auto committing = std::async(std::launch::async, [&] { return Commit(shard); });
+    // The disk takes the shard while the coarser levels are made.
+    auto committing = std::async(kBesideIfPossible, [&] { return Commit(shard); });
     PB_ASSIGN_OR_RETURN(const auto pieces, encoder.EncodeCoarser());
     for (const zarr::ShardPiece& piece : pieces) {
       PB_RETURN_IF_ERROR(ReplaceFile(PiecePath(piece.level, place_.row, place_.column),
@@ -264,7 +266,7 @@ StatusOr<TaskOutput> MakeShards(TaskContext& context) {
 /// While the disk takes the first shards, the next are joined.
 StatusOr<TaskOutput> JoinShards(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const ShardOrder order, OrderOf(context));
-  std::vector<std::future<StatusOr<CommittedShard>>> committing;  // a future waits at its end
+  std::vector<std::future<StatusOr<CommittedShard>>> committing;
   std::int64_t raw_pixels = 0;
   for (const zarr::ShardPlace& place : order.places) {
     context.AddProgress();
@@ -279,7 +281,7 @@ StatusOr<TaskOutput> JoinShards(TaskContext& context) {
     auto shard = std::make_shared<ShardInWork>(context, order.slide, order.slide_key, place);
     PB_ASSIGN_OR_RETURN(zarr::EncodedShard joined, shard->Join());
     raw_pixels += shard->raw_pixels();
-    committing.push_back(std::async(std::launch::async, [shard, bytes = std::move(joined)]() {
+    committing.push_back(std::async(kBesideIfPossible, [shard, bytes = std::move(joined)]() {
       StatusOr<CommittedShard> committed = shard->Commit(bytes);
       if (committed.ok()) shard->RemovePieces();
       return committed;

@@ -120,7 +120,7 @@ TEST(ShardEncoder, BackgroundStaysOutOfPiecesToo) {
   ExpectColumnsEqualLevels(settings, image);
 }
 
-TEST(ShardEncoder, ChunksThatDoNotDivideHaveNoCoarserLevels) {
+TEST(ShardEncoder, ChunksThatDoNotDivideAndVeryLargeShardsHaveNoCoarserLevels) {
   ImageStoreSettings settings = SmallSettings();
   settings.shard_px = 32;
   EXPECT_EQ(CoarserLevels(settings), 0);
@@ -128,6 +128,9 @@ TEST(ShardEncoder, ChunksThatDoNotDivideHaveNoCoarserLevels) {
   EXPECT_EQ(CoarserLevels(settings), 0);
   settings.chunk_px = 33;
   settings.shard_px = 132;
+  EXPECT_EQ(CoarserLevels(settings), 0);
+  settings.chunk_px = 512;
+  settings.shard_px = 32768;  // a gigabyte of coarser pixels
   EXPECT_EQ(CoarserLevels(settings), 0);
 }
 
