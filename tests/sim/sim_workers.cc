@@ -9,6 +9,21 @@ namespace patchbay::sim {
 
 using protocol::TaskSpec;
 
+namespace {
+
+/// An epoch in sequential order says which image its patches are of.
+std::string PlanOf(const TaskLease& lease) {
+  const std::uint64_t more = lease.task.job % 5;
+  const std::string runs = more == 0 ? "[[5,12]]" : StrCat("[[5,12],[7,", more, "]]");
+  return R"({"plan":"the plan","manifest":{"images":[]},"geometry":{"patches_per_epoch":)" +
+         StrCat(60 + 7 * more, R"(,"global_batch":16,"tail":"keep","world_size":)",
+                lease.manifest.substr(0, 1), R"(,"shard_patches":3,"patch_bytes":100,"numerics":")",
+                lease.manifest.substr(2), R"(")",
+                lease.task.job % 2 == 0 ? StrCat(R"(,"image_runs":)", runs) : "", "}}");
+}
+
+}  // namespace
+
 void World::StartAgent(SimAgent& agent) {
   agent.actor.alive = true;
   ++agent.actor.life;
@@ -276,15 +291,7 @@ protocol::TasksFinished::Item World::Outcome(const TaskLease& lease) {
   unsigned count = 0, salt = 0;
   char kind[16] = "";
   if (lease.payload == "plan") {
-    // An epoch in sequential order says which image its patches are of.
-    const std::uint64_t more = lease.task.job % 5;
-    const std::string runs = more == 0 ? "[[5,12]]" : StrCat("[[5,12],[7,", more, "]]");
-    item.result =
-        R"({"plan":"the plan","manifest":{"images":[]},"geometry":{"patches_per_epoch":)" +
-        StrCat(60 + 7 * more, R"(,"global_batch":16,"tail":"keep","world_size":)",
-               lease.manifest.substr(0, 1), R"(,"shard_patches":3,"patch_bytes":100,"numerics":")",
-               lease.manifest.substr(2), R"(")",
-               lease.task.job % 2 == 0 ? StrCat(R"(,"image_runs":)", runs) : "", "}}");
+    item.result = PlanOf(lease);
   } else if (std::sscanf(lease.payload.c_str(), "fan %u %15s %u", &count, kind, &salt) == 3) {
     static const protocol::Resources kNeeds[] = {{500, 0, 1u << 20},
                                                  {1000, 0, 64u << 20},

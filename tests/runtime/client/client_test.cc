@@ -94,6 +94,21 @@ TEST(Client, AResultThatFailedCarriesItsTasksError) {
   EXPECT_EQ(MessageOf(result.status()), "open slide: not there");
 }
 
+TEST(Client, JoinsThePiecesOfALargeResult) {
+  const auto piece = [](const std::string& text, std::uint64_t whole) {
+    return Body(protocol::ResultFetched{TaskId{5, 0}, protocol::TaskState::kDone, text, whole});
+  };
+  Scripted scheduler;
+  scheduler.answers = {piece("a plan ", 20), piece("of many ", 20), piece("words", 20)};
+  EXPECT_EQ(*scheduler.Make().WaitForResult({5, 0}), "a plan of many words");
+  Scripted changing;
+  changing.answers = {piece("a plan ", 20), piece("of another", 30)};
+  EXPECT_TRUE(absl::IsUnavailable(changing.Make().FetchResult({5, 0}).status()));
+  Scripted empty;
+  empty.answers = {piece("a plan ", 20), piece("", 20)};
+  EXPECT_TRUE(absl::IsUnavailable(empty.Make().FetchResult({5, 0}).status()));
+}
+
 TEST(Client, PassesErrorsOnAndRefusesAnswersOfAnotherKind) {
   Scripted scheduler;
   scheduler.answers = {
