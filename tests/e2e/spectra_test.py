@@ -196,6 +196,23 @@ class Spectra(harness.Case):
         self.assertEqual(skipped[0], 0)
         self.assertTrue(16 <= skipped[1] <= 100, skipped)
 
+    def test_mended_slide_is_measured_by_a_retry_and_the_others_are_not_again(self):
+        good, damaged = self.slide("good.svs", "600x500", 1), self.damaged_slide()
+        broken = damaged.read_bytes()
+        mended = self.slide("damaged.svs", "3000x2500", 3).read_bytes()
+        reference = self.files(self.spectra(good, damaged, out="reference"))
+        damaged.write_bytes(broken)
+        cluster = self.up(2)
+        out = self.folder / "out"
+        job = self.json("spectra", good, damaged, "--out", out, expect=3)["job"]
+        self.assertEqual(len(self.document(out)["failed"]), 1)
+        damaged.write_bytes(mended)
+        self.assertGreater(self.json("retry", job)["tasks"], 0)
+        self.assertEqual(self.command("wait", job).returncode, 0)
+        self.assert_same(out, reference)
+        self.assertFalse((out / ".patchbay-spectra").exists())
+        self.down(cluster)
+
     @harness.unittest.skipUnless(os.geteuid() == 0, "mounting a small disk needs root")
     def test_full_disk_is_an_error_and_more_room_lets_it_go_on(self):
         slide = self.slide(size="1200x1000")
