@@ -11,6 +11,7 @@ namespace {
 constexpr std::int64_t kLineEveryNs = 10'000'000'000;
 constexpr std::int64_t kRedrawEveryNs = 200'000'000;
 constexpr double kRateAfterSeconds = 0.5;     ///< before that a rate says nothing
+constexpr double kLeastTimeLeft = 0.1;        ///< seconds; below that it is the next line's
 constexpr double kTimeLeftAfterShare = 0.01;  ///< before that the time left says nothing
 
 double Share(const protocol::JobRow& job) {
@@ -109,7 +110,7 @@ std::string JobProgress::Text(const protocol::JobRow& job, std::string done,
   if (bytes_per_s > 0) text += StrCat("  ", MegabytesPerSecond(bytes_per_s), " of pixels");
   if (job.weight_done == job.weight_total || Share(job) < kTimeLeftAfterShare) return text;
   const double left = static_cast<double>(job.weight_total - job.weight_done) / weight_per_s;
-  return StrCat(text, "  ", HumanSeconds(left), " left");
+  return left < kLeastTimeLeft ? text : StrCat(text, "  ", HumanSeconds(left), " left");
 }
 
 void JobProgress::Show(const protocol::JobRow& job, const std::function<std::string()>& done) {
