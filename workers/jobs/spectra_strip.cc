@@ -18,6 +18,9 @@ namespace {
 
 /// Frames between two signs of progress. Larger means slower to notice that a task was cancelled.
 constexpr std::int64_t kFramesAtOnce = 1024;
+/// Frame columns that wait for their neighbours, so that transformed columns are shared and sums
+/// flushed once for all of them. Larger means pixels lie longer before they are measured.
+constexpr std::int64_t kColumnsAtOnce = 256;
 
 /// Which frames of a strip count. A value.
 class WantedFrames {
@@ -159,6 +162,9 @@ class StripMeasure {
     context_.AddProgress();
     const std::int64_t end =
         std::min(ColumnsBefore(grid_, unit.box.x + unit.box.width), order_.frames.column_end);
+    if (end < order_.frames.column_end && end - next_column_ < kColumnsAtOnce) {
+      return absl::OkStatus();
+    }
     const ops::FrameRange complete = {next_row_, band_end_, next_column_, end};
     next_column_ = std::max(next_column_, end);
     return result_.damaged ? absl::OkStatus() : AddFrames(complete);
@@ -223,7 +229,8 @@ class StripMeasure {
 }  // namespace
 
 StatusOr<StripResult> MeasureStrip(TaskContext& context, const StripOrder& order) {
-  const SpectraGrid grid = GridOf(order.image.layout().levels.front(), order.settings.spectral);
+  const SpectraGrid grid = GridOf(order.image.layout().levels.front(), order.settings.spectral,
+                                  SpectraPaceOf(order.settings));
   if (FramesIn(order.frames) == 0 ||
       FramesIn(Intersect(order.frames, grid.All())) != FramesIn(order.frames)) {
     return absl::InvalidArgumentError("spectra payload: frames outside the image");
