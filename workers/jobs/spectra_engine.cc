@@ -15,6 +15,17 @@ StatusOr<std::unique_ptr<ops::SpectralFrames>> MakeSpectraEngine(const TaskConte
   return ops::CreateDeviceSpectralFrames(settings.spectral, gpu);
 }
 
+SpectraPace SpectraPaceOf(const SpectraSettings& settings) {
+  SpectraPace pace;
+  if (settings.numerics == "cpu") return pace;
+  // A launch takes some thousand rows of 64 frames, and starting on a GPU costs a good part of what
+  // a core's task takes.
+  pace.band_rows = 1024;
+  pace.unit_pixels = std::int64_t{1} << 23;
+  pace.values_of_a_second *= 8;
+  return pace;
+}
+
 protocol::Resources SpectraResources(const SpectraSettings& settings) {
   protocol::Resources resources;
   resources.gpus = settings.numerics == "cuda" ? 1 : 0;

@@ -5,21 +5,12 @@
 namespace patchbay::workers {
 namespace {
 
-/// A band of tiles has at least so many rows. Larger means larger reads and more memory.
-constexpr std::int64_t kBandRows = 256;
-/// Pixels of a unit: what is decoded and turned grey stays in the caches until its frames are
-/// computed. Larger means larger reads.
-constexpr std::int64_t kUnitPixels = std::int64_t{1} << 19;
 /// Most bytes of the planes that a strip keeps, and most columns: wider images are cut into panels.
 constexpr std::int64_t kMaxPlaneBytes = std::int64_t{128} << 20;
 constexpr std::int64_t kMaxPanelPixels = 131'072;
-/// Values transformed in about a second by one core, decoding included, at the usual strip; a
-/// larger strip asks for longer tasks.
-constexpr std::int64_t kValuesOfASecond = std::int64_t{8'192} * 256 * 256;
 constexpr std::int64_t kUsualStrip = 1024;
-/// A task of more would keep its worker for a minute; then decoding tiles twice costs next to
-/// nothing.
-constexpr std::int64_t kMostValues = 60 * kValuesOfASecond;
+/// A longer task would keep its worker too long; then decoding tiles twice costs next to nothing.
+constexpr std::int64_t kMostSeconds = 60;
 constexpr std::int64_t kLeastStrips = 8;
 /// A slide of fewer tasks is cut into so many if each still has half a second of work: a few
 /// workers share it evenly.
@@ -30,7 +21,7 @@ constexpr std::int64_t kMaxStripSums = 384;
 std::int64_t CeilDiv(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 std::int64_t BandRows(const SpectraGrid& grid) {
-  return CeilDiv(kBandRows, grid.chunk_height) * grid.chunk_height;
+  return CeilDiv(grid.pace.band_rows, grid.chunk_height) * grid.chunk_height;
 }
 
 /// Frame columns of a panel.
@@ -65,11 +56,14 @@ std::int64_t BestCut(const SpectraGrid& grid, std::int64_t row, std::int64_t fir
 /// How many strips each panel of so many columns has.
 std::int64_t StripsOf(const SpectraGrid& grid, std::int64_t strip, std::int64_t columns) {
   const std::int64_t row_values = columns * grid.options.frame * grid.options.frame;
-  std::int64_t rows = std::max(CeilDiv(kLeastStrips * strip, grid.options.hop),
-                               CeilDiv(kValuesOfASecond / kUsualStrip * strip, row_values));
-  rows = std::clamp<std::int64_t>(kMostValues / row_values, 1, rows);
+  std::int64_t rows =
+      std::max(CeilDiv(kLeastStrips * strip, grid.options.hop),
+               CeilDiv(grid.pace.values_of_a_second / kUsualStrip * strip, row_values));
+  rows =
+      std::clamp<std::int64_t>(kMostSeconds * grid.pace.values_of_a_second / row_values, 1, rows);
   const std::int64_t panels = CeilDiv(grid.columns, columns);
-  const std::int64_t halves = 2 * grid.rows * row_values / (kValuesOfASecond / kUsualStrip * strip);
+  const std::int64_t halves =
+      2 * grid.rows * row_values / (grid.pace.values_of_a_second / kUsualStrip * strip);
   const std::int64_t most =
       std::max<std::int64_t>(1, kMaxStripSums / (panels * ops::SpectralChannels(grid.options)));
   const std::int64_t wanted = std::max(grid.rows / rows, std::min(kFewTasks, halves));
@@ -85,8 +79,10 @@ std::int64_t WholeBefore(std::int64_t edge, std::int64_t side, std::int64_t fram
 
 }  // namespace
 
-SpectraGrid GridOf(const LevelLayout& level, const ops::SpectralOptions& options) {
+SpectraGrid GridOf(const LevelLayout& level, const ops::SpectralOptions& options,
+                   const SpectraPace& pace) {
   SpectraGrid grid;
+  grid.pace = pace;
   grid.height = level.height;
   grid.width = level.width;
   grid.chunk_height = std::clamp<std::int64_t>(level.chunk_height, 1, level.height);
@@ -164,7 +160,7 @@ std::vector<Box> CutUnits(const SpectraGrid& grid, const ops::FrameRange& frames
   const std::int64_t bottom = CeilDiv(need.y + need.height, ch) * ch;
   const std::int64_t right = CeilDiv(need.x + need.width, cw) * cw;
   const std::int64_t band = BandRows(grid);
-  const std::int64_t block = std::max<std::int64_t>(1, kUnitPixels / (band * cw)) * cw;
+  const std::int64_t block = std::max<std::int64_t>(1, grid.pace.unit_pixels / (band * cw)) * cw;
   for (std::int64_t y = top; y < bottom; y += band) {
     for (std::int64_t x = left; x < right; x += block) {
       units.push_back(

@@ -11,17 +11,31 @@
 
 namespace patchbay::workers {
 
+/// How much of an image is read, measured and leased at a time. Decides nothing of the results. The
+/// defaults are those of a CPU's core.
+struct SpectraPace {
+  /// Least rows of a band of tiles. Larger means larger reads and more memory.
+  std::int64_t band_rows = 256;
+  /// Pixels of a unit: what is decoded stays in the caches until its frames are measured.
+  std::int64_t unit_pixels = std::int64_t{1} << 19;
+  /// Values transformed in about a second, decoding included, at the usual strip; a larger strip
+  /// asks for longer tasks.
+  std::int64_t values_of_a_second = std::int64_t{8'192} * 256 * 256;
+};
+
 /// Frames of a whole level, counted from its top left.
 struct SpectraGrid {
   std::int64_t height = 0, width = 0;              ///< pixels
   std::int64_t chunk_height = 0, chunk_width = 0;  ///< native tile, at most the image
   std::int64_t rows = 0, columns = 0;              ///< frames; 0 when smaller than a frame
   ops::SpectralOptions options;
+  SpectraPace pace;
 
   std::int64_t Frames() const { return rows * columns; }
   ops::FrameRange All() const { return {0, rows, 0, columns}; }
 };
-SpectraGrid GridOf(const LevelLayout& level, const ops::SpectralOptions& options);
+SpectraGrid GridOf(const LevelLayout& level, const ops::SpectralOptions& options,
+                   const SpectraPace& pace = {});
 
 /// Pixels beyond the last whole frame.
 struct SpectraRemainder {

@@ -2,6 +2,7 @@
 
 #include "runtime/base/dtype.h"
 #include "runtime/base/strings.h"
+#include "workers/jobs/spectra_engine.h"
 
 namespace patchbay::workers {
 namespace {
@@ -39,7 +40,8 @@ StatusOr<SpectraImage> OpenSpectraImage(const SpectraTask& task, const std::stri
   const ImageLayout& layout = image.source->layout();
   const std::string subject = StrCat("slide ", task.slide);
   PB_RETURN_IF_ERROR(CheckPixels(layout, task.manifest.settings, subject));
-  image.grid = GridOf(layout.levels.front(), task.manifest.settings.spectral);
+  image.grid = GridOf(layout.levels.front(), task.manifest.settings.spectral,
+                      SpectraPaceOf(task.manifest.settings));
   if (image.grid.Frames() > 0) return image;
   return absl::InvalidArgumentError(StrCat("spectra: ", subject, ": ", image.grid.width, " x ",
                                            image.grid.height, " pixels, smaller than a frame of ",

@@ -171,6 +171,17 @@ TEST(SpectraGrid, UnitsHoldEveryNeededPixelOnceInWholeTiles) {
   }
 }
 
+TEST(SpectraGrid, AFasterWorkerGetsLargerUnitsAndTasks) {
+  LevelLayout level;
+  level.height = level.width = 60'000;
+  level.chunk_height = level.chunk_width = 256;
+  const SpectraGrid slow = GridOf(level, {});
+  const SpectraGrid fast = GridOf(level, {}, {1024, std::int64_t{1} << 23, std::int64_t{1} << 33});
+  EXPECT_EQ(CutUnits(slow, slow.All())[0], Box2D(0, 0, 256, 2048));
+  EXPECT_EQ(CutUnits(fast, fast.All())[0], Box2D(0, 0, 1024, 8192));
+  EXPECT_LT(CutStrips(fast, 1024).size(), CutStrips(slow, 1024).size());
+}
+
 TEST(SpectraGrid, TilesOfAUnitAreThoseOfTheImage) {
   const SpectraGrid grid = MakeGrid(1000, 900, 240, 256);
   const std::vector<Box> tiles = TilesOf(grid, Box2D(720, 512, 280, 388));
