@@ -15,7 +15,7 @@
 namespace patchbay::ops {
 
 inline constexpr int kSpectralBins = 640;
-inline constexpr double kSpectralBinDb = 0.25;  ///< bin i holds L in [i, i + 1) * 0.25 dB
+inline constexpr double kSpectralBinDb = 0.25;  ///< bin i holds q / 1024 in [i, i + 1) * 0.25 dB
 inline constexpr int kSpectralSteps = 1024;     ///< steps of q in one dB
 /// A ring's power is added in units of 2^-14, rounded to nearest once or more a frame. A frame's
 /// power without X[0,0] is below 2^46 for a frame of 256 and 2^50 for 512 (Parseval).
@@ -75,7 +75,8 @@ std::vector<double> RingMeans(const SpectralSums& sums);
 /// Coefficients (full plane) in each ring of a frame; index 0 to frame / 2.
 std::vector<std::int64_t> RingCounts(int frame);
 /// How sharp: 10 log10 of the mean power at 0.25 to 0.5 cycles per pixel over that at 1/32 to 1/8.
-/// Larger means sharper; blur and constant images lower it. 0 without a frame.
+/// Larger means sharper; blur lowers it. Within -150 to 150; -150 for images without detail, 0
+/// without a frame.
 double FocusDb(const SpectralSums& sums, const SpectralOptions& options);
 
 }  // namespace patchbay::ops

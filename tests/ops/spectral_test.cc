@@ -383,8 +383,7 @@ TEST(Spectral, WhiteNoiseHasTheLevelOfItsVariance) {
 TEST(Spectral, BlurLowersTheFocus) {
   const Picture picture = Scene(512, 512);
   const SpectralOptions sharp, blurred{.prefilter = SpectralPrefilter::kGauss7};
-  EXPECT_LT(FocusDb(SumsOf(picture, blurred), blurred) + 5,
-            FocusDb(SumsOf(picture, sharp), sharp));
+  EXPECT_LT(FocusDb(SumsOf(picture, blurred), blurred) + 5, FocusDb(SumsOf(picture, sharp), sharp));
 }
 
 void ExpectRefused(const SpectralPlane& plane, const FrameRange& range,
