@@ -118,8 +118,7 @@ void FlushCoefficients(SpectralTally& tally, int frame, SpectralSums& sums) {
 }  // namespace
 
 int RingOf(std::int64_t square) {
-  auto ring = static_cast<int>(std::lrint(std::sqrt(static_cast<double>(square))));
-  return ring;
+  return static_cast<int>(std::lrint(std::sqrt(static_cast<double>(square))));
 }
 
 SpectralTally::SpectralTally(const SpectralOptions& options)
