@@ -293,9 +293,9 @@ void Core::Machine::On(const Request& request, protocol::WorkerExited&& message)
     Emit(WorkerGoneRecord{message.node, message.index});
     AccountFor(entry->first);
   }
-  const auto it = node.workers.find(message.index);
-  if (it != node.workers.end() && message.worker_incarnation != 0) {
-    Worker& worker = workers[it->second];
+  if (message.worker_incarnation != 0 && message.index < kMaxWorkersPerNode) {
+    // Its registration may still be on the way, on another connection.
+    Worker& worker = *PlaceOnNode(node, message.index);
     if (worker.state != WorkerState::kGone && worker.incarnation == message.worker_incarnation) {
       WorkerDead(worker, worker.state != WorkerState::kCondemned);
     } else if (!Contains(worker.dead_incarnations, message.worker_incarnation)) {

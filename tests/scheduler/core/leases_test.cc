@@ -196,5 +196,30 @@ TEST_F(Leased, ReplayedStateHasTheHashOfTheLiveOne) {
   EXPECT_EQ(loaded.DurableStateHash(), rig.core().DurableStateHash());
 }
 
+TEST(Workers, ThatEndedBeforeTheyWereHeardOfAreNotTakenIn) {
+  CoreRig rig;
+  rig.AddAgent();
+  rig.Exited(3, 103);
+  EXPECT_NE(rig.Find<protocol::WorkerExitSeen>(), nullptr);
+  rig.AddWorker(3);
+  const auto* refused = rig.FindFor<protocol::RequestFailed>(CoreRig::kWorker0 + 3);
+  ASSERT_NE(refused, nullptr) << "its registration came late";
+  EXPECT_EQ(refused->outcome.code, static_cast<int>(absl::StatusCode::kAborted));
+}
+
+TEST(Workers, AreToldOfNothingThatIsNotDurable) {
+  CoreRig rig(false);
+  rig.Sync();
+  rig.AddAgent();
+  rig.AddWorker();
+  EXPECT_EQ(rig.Find<protocol::WorkerRegistered>(), nullptr);
+  rig.Sync();
+  EXPECT_NE(rig.Find<protocol::WorkerRegistered>(), nullptr);
+  rig.Exited(0, 100);
+  EXPECT_EQ(rig.Find<protocol::WorkerExitSeen>(), nullptr);
+  rig.Sync();
+  EXPECT_NE(rig.Find<protocol::WorkerExitSeen>(), nullptr);
+}
+
 }  // namespace
 }  // namespace patchbay::scheduler
