@@ -13,9 +13,9 @@ constexpr std::uint64_t kLargeSeeds = 4;
 constexpr std::uint64_t kSeedsCutAtEveryRecord[] = {3, 8, 18};
 
 /// Seeds that once showed a bug run first, always.
-constexpr std::uint64_t kFormerlyFailing[] = {2,    7,     37,    40,    65,    98,   175,
-                                              178,  1036,  1095,  1542,  1864,  2136, 6849,
-                                              6883, 15202, 21431, 23771, 27048, 28585};
+constexpr std::uint64_t kFormerlyFailing[] = {645,  5033, 26780, 26906, 2,     7,     37,    40,
+                                              65,   98,   175,   178,   1036,  1095,  1542,  1864,
+                                              2136, 6849, 6883,  15202, 21431, 23771, 27048, 28585};
 
 void RunAndReport(std::uint64_t seed, bool large, Coverage& coverage) {
   RunOptions options;
