@@ -77,9 +77,7 @@ void Core::Machine::TakeFree(Stream& stream, Trainer& trainer, const SlotRow& ro
   const auto it = trainer.slots.find(row.slot);
   if (it != trainer.slots.end()) {
     Slot& slot = it->second;
-    const bool never_used = slot.state == SlotState::kResting && slot.leases == 0 &&
-                            row.generation == slot.generation && slot.announced == 0;
-    if (!never_used && row.generation <= std::max(slot.generation, slot.announced)) return;
+    if (row.generation <= std::max(slot.generation, slot.announced)) return;
     const auto filling = trainer.filling.find(slot.at);
     if (slot.state == SlotState::kFilling && filling != trainer.filling.end() &&
         filling->second.slot == row.slot) {
@@ -150,9 +148,6 @@ void Core::Machine::TakeFilling(Stream& stream, Trainer& trainer, const SlotRow&
     if (!(at < trainer.next)) trainer.named.insert(at);
     OpenFilling(stream, trainer, at, row.slot, had_workers);
     filling = trainer.filling.find(at);
-  } else if (spare && filling->second.slot != row.slot && filling->second.chosen_here &&
-             filling->second.counted == 0 && trainer.slots.at(filling->second.slot).leases == 0) {
-    MoveFilling(trainer, filling->second, row);
   }
   if (filling->second.slot != row.slot || trainer.slots[row.slot].generation != row.generation) {
     return;

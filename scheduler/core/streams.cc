@@ -312,8 +312,6 @@ void Core::Machine::LeaveSlot(Trainer& trainer, Filling& filling, std::uint32_t 
       (target->second.state == SlotState::kFree || target->second.state == SlotState::kFilling);
   if (!crossed) {
     from.state = SlotState::kResting;
-    // Nothing was leased into it: it may be free at the trainer, whose table says so.
-    if (filling.chosen_here && from.leases == 0) trainer.behind = true;
     return;
   }
   const auto other = trainer.filling.find(target->second.at);
