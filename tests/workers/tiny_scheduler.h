@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <random>
 #include <string>
 #include <string_view>
@@ -28,6 +29,8 @@ class TinyScheduler {
   std::string repeats_exactly;
   /// Stops (as a killed cluster would) once so many tasks were committed; 0 = never.
   int stop_after = 0;
+  /// Called with a task's op right before it is run.
+  std::function<void(const std::string&)> before_each;
 
   void Submit(const std::string& op, const Json& payload) {
     protocol::TaskSpec root;
@@ -56,6 +59,13 @@ class TinyScheduler {
       if (row.state == State::kFailed) failures.push_back(row.status);
     }
     return failures;
+  }
+  std::vector<std::string> FailedOps() const {
+    std::vector<std::string> ops;
+    for (const Row& row : tasks_) {
+      if (row.state == State::kFailed) ops.push_back(row.spec.op);
+    }
+    return ops;
   }
   std::size_t CountOf(std::string_view op) const {
     return static_cast<std::size_t>(std::count_if(
@@ -105,6 +115,7 @@ class TinyScheduler {
 
   void RunOne(std::size_t index, bool twice) {
     const protocol::TaskSpec spec = tasks_[index].spec;
+    if (before_each) before_each(spec.op);
     StatusOr<TaskOutput> output = Attempt(spec);
     if (twice) {
       const StatusOr<TaskOutput> again = Attempt(spec);

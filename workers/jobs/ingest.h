@@ -1,6 +1,7 @@
 // The ingest job: slides become stores. ingest.plan (root) expands the sources and spawns one
-// ingest.open a slide; that spawns an ingest.shard or ingest.join for every zarr shard and the
-// slide's ingest.finalise; ingest.summary closes the job.
+// ingest.open a slide; that spawns an ingest.shard or ingest.join for every zarr shard, an
+// ingest.check for every few of them and the slide's ingest.finalise; ingest.summary closes the
+// job.
 #pragma once
 
 #include "workers/jobs/task.h"
@@ -16,13 +17,17 @@ StatusOr<TaskOutput> RunIngestPlan(TaskContext& context);
 StatusOr<TaskOutput> RunIngestOpen(TaskContext& context);
 
 /// Payload: {"job_key", "slide", "slide_key", "first", "count"}: places of ShardPlaces. Result:
-/// {"shards": a CommittedShard (ingest_check.h) each}.
+/// {"records": SHA-256 of each committed record's text}.
 StatusOr<TaskOutput> RunIngestShard(TaskContext& context);
 
 /// The same for shards that consist of chunks which were encoded with a finer level.
 StatusOr<TaskOutput> RunIngestJoin(TaskContext& context);
 
-/// Payload: {"job_key", "slide", "slide_key"}; inputs: the results of all shards, in ShardPlaces
+/// Payload as of ingest.shard; inputs: the results that name these shards, in their order. Reads
+/// their files back. Result: {"shards": a CheckedShard (ingest_check.h) each}.
+StatusOr<TaskOutput> RunIngestCheck(TaskContext& context);
+
+/// Payload: {"job_key", "slide", "slide_key"}; inputs: the results of all checks, in ShardPlaces
 /// order. Result: {"slide", "store", "digest", "pixel_digest", "source_bytes", "stored_bytes"}.
 StatusOr<TaskOutput> RunIngestFinalise(TaskContext& context);
 

@@ -1,19 +1,20 @@
 #include "workers/jobs/ingest_check.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "runtime/base/file.h"
 #include "runtime/base/strings.h"
+#include "workers/jobs/ingest.h"
 
 namespace patchbay::workers {
 namespace {
 
 constexpr std::size_t kMaxRecordBytes = 16u << 20;
-/// Files read and hashed side by side.
-constexpr std::size_t kFilesAtOnce = 16;
 /// Of each file at a time; a multiple of a hash's block. Larger means fewer reads and less in
 /// cache.
 constexpr std::size_t kReadBytes = 64u << 10;
@@ -85,82 +86,162 @@ StatusOr<std::pair<std::string, zarr::ShardRecord>> ReadRecord(const IngestSlide
   return std::pair(std::move(text), std::move(record));
 }
 
-}  // namespace
+/// Inode and times of change of a shard's file.
+struct FileStamp {
+  std::string text;    ///< while it stays, the file was neither written nor replaced
+  timespec changed{};  ///< the last of the times; zero for a record without a file
+};
 
-Json ToJson(const CommittedShard& shard) {
-  return {{"record", shard.record.Hex()}, {"stamp", shard.stamp}};
-}
-
-StatusOr<CommittedShard> CommittedShardFromJson(const Json& value) {
-  CommittedShard shard;
-  PB_ASSIGN_OR_RETURN(const std::string record, JsonString(value, "record", "shard result"));
-  PB_ASSIGN_OR_RETURN(shard.record, Digest::FromHex(record));
-  PB_ASSIGN_OR_RETURN(shard.stamp, JsonString(value, "stamp", "shard result"));
-  return shard;
-}
-
-StatusOr<std::string> StampOf(const std::string& path, const zarr::ShardRecord& record) {
-  if (record.size_bytes == 0) return std::string("none");
+/// DataLoss when the file has another size than the record says.
+StatusOr<FileStamp> StampOf(const std::string& path, const zarr::ShardRecord& record) {
+  if (record.size_bytes == 0) return FileStamp{"none", {}};
   // Opening makes network file systems ask the server, where stat may answer from memory.
   PB_ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(path, O_RDONLY));
   struct stat st {};
   if (fstat(fd.get(), &st) != 0) return FromErrno("stat", path, errno);
   if (static_cast<std::uint64_t>(st.st_size) != record.size_bytes) return NotAsCommitted(path);
-  return StrCat(st.st_ino, " ", st.st_mtim.tv_sec, ".", st.st_mtim.tv_nsec, " ", st.st_ctim.tv_sec,
-                ".", st.st_ctim.tv_nsec);
+  return FileStamp{StrCat(st.st_ino, " ", st.st_mtim.tv_sec, ".", st.st_mtim.tv_nsec, " ",
+                          st.st_ctim.tv_sec, ".", st.st_ctim.tv_nsec),
+                   st.st_ctim};
 }
 
-std::string StampAfterRename(const std::string& before, const std::string& after) {
-  // A rename touches only the time of the last field.
-  const bool is_same = before.substr(0, before.rfind(' ')) == after.substr(0, after.rfind(' '));
-  return is_same ? after : "unknown";
+/// What the staging folder's file system takes for the time: a file that was changed before may be
+/// written again within the same tick, and keep its stamp, only if it was changed at this time.
+StatusOr<timespec> FileSystemTime(const TaskContext& context, const std::string& staging) {
+  const std::string path = StrCat(staging, "/", context.lease.incarnation, "-",
+                                  context.lease.counter, "-", Hex64(RandomU64()), ".time");
+  PB_ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(path, O_WRONLY | O_CREAT | O_EXCL, 0600));
+  struct stat st {};
+  const int failed = fstat(fd.get(), &st) == 0 ? 0 : errno;
+  unlink(path.c_str());
+  if (failed != 0) return FromErrno("stat", path, failed);
+  return st.st_ctim;
 }
 
-StatusOr<std::optional<CommittedShard>> AdoptShard(TaskContext& context, const IngestSlide& slide,
-                                                   const std::string& slide_key,
-                                                   const zarr::ShardPlace& place) {
-  const std::optional<CommittedShard> none;
+bool IsBefore(const timespec& a, const timespec& b) {
+  return std::tie(a.tv_sec, a.tv_nsec) < std::tie(b.tv_sec, b.tv_nsec);
+}
+
+/// Nobody reads the shards soon, and a slide is larger than what memory is left over: their pages
+/// go to the next shards instead of pushing out what others have in the cache. Only a hint.
+void DropFromCache(const IngestSlide& slide, const std::string& slide_key,
+                   const std::vector<zarr::ShardRecord>& records) {
+  for (const zarr::ShardRecord& record : records) {
+    const auto fd = OpenFile(PathOf(slide, slide_key, record), O_RDONLY);
+    if (fd.ok()) posix_fadvise(fd->get(), 0, 0, POSIX_FADV_DONTNEED);
+  }
+}
+
+/// What the tasks of the shards reported: the SHA-256 of each record's text.
+StatusOr<std::vector<Digest>> ReportedRecords(const TaskContext& context) {
+  std::vector<Digest> records;
+  for (const std::string& input : context.inputs) {
+    constexpr std::string_view kWhat = "shard result";
+    PB_ASSIGN_OR_RETURN(const Json json, ParseJson(input, kWhat));
+    PB_ASSIGN_OR_RETURN(const Json* reported, JsonMember(json, "records", kWhat));
+    for (const Json& value : *reported) {
+      if (!value.is_string()) return absl::InternalError(StrCat(kWhat, ": a record is no text"));
+      PB_ASSIGN_OR_RETURN(const Digest record, Digest::FromHex(value.get<std::string>()));
+      records.push_back(record);
+    }
+  }
+  return records;
+}
+
+Status NotAsReported(const zarr::ShardPlace& place) {
+  return absl::DataLossError(
+      StrCat("check shard: ", RecordName(place), ": the record is not what its task reported"));
+}
+
+StatusOr<TaskOutput> CheckShards(TaskContext& context) {
+  PB_ASSIGN_OR_RETURN(const ShardOrder order, OpenShardOrder(context));
+  PB_ASSIGN_OR_RETURN(const std::vector<Digest> reported, ReportedRecords(context));
+  if (reported.size() != order.places.size()) {
+    return absl::InternalError(StrCat("check shards: ", reported.size(), " results for ",
+                                      order.places.size(), " zarr shards"));
+  }
+  Json checked = Json::array();
+  std::vector<zarr::ShardRecord> records;
+  std::uint64_t absent_pieces = 0;
+  PB_ASSIGN_OR_RETURN(const timespec now,
+                      FileSystemTime(context, order.slide.folders.Staging(order.slide_key)));
+  for (std::size_t i = 0; i < reported.size(); ++i) {
+    PB_ASSIGN_OR_RETURN(auto read,
+                        ReadRecord(order.slide, order.slide_key, order.places[i], absent_pieces));
+    auto& [text, record] = read;
+    if (Sha256Of(text) != reported[i]) return NotAsReported(order.places[i]);
+    // Before the file is read: what changes meanwhile changes the stamp.
+    PB_ASSIGN_OR_RETURN(const FileStamp stamp,
+                        StampOf(PathOf(order.slide, order.slide_key, record), record));
+    const bool is_settled = IsBefore(stamp.changed, now);
+    checked.push_back(ToJson(CheckedShard{reported[i], is_settled ? stamp.text : "unsettled"}));
+    records.push_back(std::move(record));
+    context.AddProgress();
+  }
+  PB_RETURN_IF_ERROR(CheckFiles(context, order.slide, order.slide_key, records));
+  DropFromCache(order.slide, order.slide_key, records);
+  TaskOutput output;
+  output.result = DumpJson({{"shards", std::move(checked)}});
+  return output;
+}
+
+}  // namespace
+
+Json ToJson(const CheckedShard& shard) {
+  return {{"record", shard.record.Hex()}, {"stamp", shard.stamp}};
+}
+
+StatusOr<CheckedShard> CheckedShardFromJson(const Json& value) {
+  CheckedShard shard;
+  PB_ASSIGN_OR_RETURN(const std::string record, JsonString(value, "record", "check result"));
+  PB_ASSIGN_OR_RETURN(shard.record, Digest::FromHex(record));
+  PB_ASSIGN_OR_RETURN(shard.stamp, JsonString(value, "stamp", "check result"));
+  return shard;
+}
+
+StatusOr<std::optional<Digest>> AdoptShard(TaskContext& context, const IngestSlide& slide,
+                                           const std::string& slide_key,
+                                           const zarr::ShardPlace& place) {
+  const std::optional<Digest> none;
   std::uint64_t absent_pieces = 0;
   const auto read = ReadRecord(slide, slide_key, place, absent_pieces);
   if (!read.ok()) return none;
   const auto& [text, record] = *read;
-  // Before the file is read: what changes meanwhile changes the stamp.
-  const auto stamp = StampOf(PathOf(slide, slide_key, record), record);
-  if (!stamp.ok()) return none;
   const Status checked = CheckFiles(context, slide, slide_key, std::span(&record, 1));
   if (absl::IsCancelled(checked)) return checked;
   if (!checked.ok()) return none;
-  return std::optional(CommittedShard{Sha256Of(text), *stamp});
+  return std::optional(Sha256Of(text));
 }
 
-StatusOr<CheckedShards> CheckShards(TaskContext& context, const IngestSlide& slide,
-                                    const std::string& slide_key,
-                                    const std::vector<CommittedShard>& committed) {
+StatusOr<StagedShards> ConfirmShards(TaskContext& context, const IngestSlide& slide,
+                                     const std::string& slide_key,
+                                     const std::vector<CheckedShard>& checked) {
   const std::vector<zarr::ShardPlace> places = ShardPlaces(slide);
-  if (committed.size() != places.size()) {
+  if (checked.size() != places.size()) {
     return absl::InternalError(
-        StrCat("check shards: ", committed.size(), " results for ", places.size(), " zarr shards"));
+        StrCat("confirm shards: ", checked.size(), " checked of ", places.size(), " zarr shards"));
   }
-  CheckedShards checked;
+  StagedShards staged;
   std::vector<zarr::ShardRecord> touched;
   for (std::size_t i = 0; i < places.size(); ++i) {
-    PB_ASSIGN_OR_RETURN(auto read, ReadRecord(slide, slide_key, places[i], checked.absent_pieces));
+    PB_ASSIGN_OR_RETURN(auto read, ReadRecord(slide, slide_key, places[i], staged.absent_pieces));
     auto& [text, record] = read;
-    if (Sha256Of(text) != committed[i].record) {
-      return absl::DataLossError(StrCat("check shards: ", RecordName(places[i]),
-                                        ": the record is not what its task reported"));
-    }
-    PB_ASSIGN_OR_RETURN(const std::string stamp, StampOf(PathOf(slide, slide_key, record), record));
+    if (Sha256Of(text) != checked[i].record) return NotAsReported(places[i]);
+    PB_ASSIGN_OR_RETURN(const FileStamp stamp, StampOf(PathOf(slide, slide_key, record), record));
     // A lease that had lost its right repeated its commit, or somebody wrote here.
-    if (stamp != committed[i].stamp) touched.push_back(record);
-    checked.records.push_back(std::move(record));
+    if (stamp.text != checked[i].stamp) touched.push_back(record);
+    staged.records.push_back(std::move(record));
     context.AddProgress();
   }
-  for (std::size_t i = 0; i < touched.size(); i += kFilesAtOnce) {
-    const std::size_t count = std::min(kFilesAtOnce, touched.size() - i);
+  for (std::size_t i = 0; i < touched.size(); i += kShardsPerCheck) {
+    const std::size_t count = std::min(kShardsPerCheck, touched.size() - i);
     PB_RETURN_IF_ERROR(CheckFiles(context, slide, slide_key, std::span(touched).subspan(i, count)));
   }
-  return checked;
+  return staged;
+}
+
+StatusOr<TaskOutput> RunIngestCheck(TaskContext& context) {
+  return WithoutPaths(context, CheckShards(context));
 }
 
 }  // namespace patchbay::workers

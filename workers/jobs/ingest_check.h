@@ -10,39 +10,37 @@
 
 namespace patchbay::workers {
 
-/// A committed shard as its task reports it: what finalise holds the staging folder against.
-struct CommittedShard {
-  Digest record;      ///< SHA-256 of the record's text
-  std::string stamp;  ///< of the file, taken when its content was known to be the record's
+/// Shards that one ingest.check reads, at most: as many as are hashed side by side.
+inline constexpr std::size_t kShardsPerCheck = 16;
+
+/// A committed shard as its check reports it, after it has read the file whole.
+struct CheckedShard {
+  Digest record;  ///< SHA-256 of the record's text, which holds the file's
+  /// Inode and times of change of the file, taken before it was read; "unsettled", which no file
+  /// has, while they are so young that a write could leave them as they are.
+  std::string stamp;
 };
 
-Json ToJson(const CommittedShard& shard);
-StatusOr<CommittedShard> CommittedShardFromJson(const Json& value);
-
-/// Inode and times of change of a shard's file: while it stays, the file was neither written nor
-/// replaced. "none" for a record without a file; DataLoss when the file has another size than the
-/// record says.
-StatusOr<std::string> StampOf(const std::string& path, const zarr::ShardRecord& record);
-/// The stamp of a file that was renamed, if that is all that happened to it since `before`; else
-/// "unknown", which no file has.
-std::string StampAfterRename(const std::string& before, const std::string& after);
+Json ToJson(const CheckedShard& shard);
+StatusOr<CheckedShard> CheckedShardFromJson(const Json& value);
 
 /// The shard that an earlier lease committed, if its file, read whole, still is what its record
-/// says.
-StatusOr<std::optional<CommittedShard>> AdoptShard(TaskContext& context, const IngestSlide& slide,
-                                                   const std::string& slide_key,
-                                                   const zarr::ShardPlace& place);
+/// says. Returns the SHA-256 of the record's text.
+StatusOr<std::optional<Digest>> AdoptShard(TaskContext& context, const IngestSlide& slide,
+                                           const std::string& slide_key,
+                                           const zarr::ShardPlace& place);
 
 /// The staging folder's records of all shards, in ShardPlaces order.
-struct CheckedShards {
+struct StagedShards {
   std::vector<zarr::ShardRecord> records;
   std::uint64_t absent_pieces = 0;  ///< of level 0
 };
 
-/// Holds every record against what its task reported, and every file against its stamp; files
-/// whose stamp is another are read whole. DataLoss naming the first that is not what was committed.
-StatusOr<CheckedShards> CheckShards(TaskContext& context, const IngestSlide& slide,
-                                    const std::string& slide_key,
-                                    const std::vector<CommittedShard>& committed);
+/// Holds every record against what its check reported, and every file against its stamp; files
+/// whose stamp is another are read whole again. DataLoss naming the first that is not what was
+/// committed.
+StatusOr<StagedShards> ConfirmShards(TaskContext& context, const IngestSlide& slide,
+                                     const std::string& slide_key,
+                                     const std::vector<CheckedShard>& checked);
 
 }  // namespace patchbay::workers

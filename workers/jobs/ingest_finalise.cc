@@ -1,5 +1,5 @@
-// The end of a slide and the end of the job: every hash checked, one rename, then nothing of the
-// work left behind.
+// The end of a slide and the end of the job: every shard as its check read it back, one rename,
+// then nothing of the work left behind.
 #include <algorithm>
 #include <filesystem>
 
@@ -15,15 +15,15 @@
 namespace patchbay::workers {
 namespace {
 
-/// What the shards' tasks reported, in ShardPlaces order.
-StatusOr<std::vector<CommittedShard>> ReportedShards(const TaskContext& context) {
-  std::vector<CommittedShard> shards;
+/// What the checks reported, in ShardPlaces order.
+StatusOr<std::vector<CheckedShard>> ReportedShards(const TaskContext& context) {
+  std::vector<CheckedShard> shards;
   for (const std::string& input : context.inputs) {
-    constexpr std::string_view kWhat = "shard result";
+    constexpr std::string_view kWhat = "check result";
     PB_ASSIGN_OR_RETURN(const Json json, ParseJson(input, kWhat));
     PB_ASSIGN_OR_RETURN(const Json* reported, JsonMember(json, "shards", kWhat));
     for (const Json& value : *reported) {
-      PB_ASSIGN_OR_RETURN(CommittedShard shard, CommittedShardFromJson(value));
+      PB_ASSIGN_OR_RETURN(CheckedShard shard, CheckedShardFromJson(value));
       shards.push_back(std::move(shard));
     }
   }
@@ -35,8 +35,8 @@ Status WriteAndPublish(TaskContext& context, const IngestSlide& slide, const std
   PB_ASSIGN_OR_RETURN(const Digest source, Digest::FromHex(outcome.source_sha256));
   zarr::ImageStoreSpec spec = StoreSpec(slide, source, outcome.source_bytes);
   PB_ASSIGN_OR_RETURN(const auto reported, ReportedShards(context));
-  PB_ASSIGN_OR_RETURN(const CheckedShards shards,
-                      CheckShards(context, slide, outcome.slide_key, reported));
+  PB_ASSIGN_OR_RETURN(const StagedShards shards,
+                      ConfirmShards(context, slide, outcome.slide_key, reported));
   outcome.absent_pieces = shards.absent_pieces;
   spec.attributes["absent_tiles"] = outcome.absent_pieces;
   PB_ASSIGN_OR_RETURN(const zarr::StoreRoots roots, zarr::CombineRoots(spec, shards.records));

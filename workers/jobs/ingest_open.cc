@@ -8,6 +8,7 @@
 #include "runtime/base/file.h"
 #include "runtime/base/strings.h"
 #include "workers/jobs/ingest.h"
+#include "workers/jobs/ingest_check.h"
 #include "workers/jobs/ingest_publish.h"
 #include "workers/jobs/ingest_slide.h"
 #include "workers/sources/digest_cache.h"
@@ -18,6 +19,11 @@ namespace {
 constexpr std::size_t kMaxShardTasks = 15'000;
 /// Larger means fewer tasks and more of them waiting for one worker at the end of a slide.
 constexpr std::size_t kShardsPerJoin = 4;
+static_assert(kShardsPerJoin <= kShardsPerCheck);
+/// Of a core, for a check, which waits for the disk in part. Of a job's tasks those with the least
+/// need go first: a check goes ahead of shards that are still to be made, while its own are in
+/// cache.
+constexpr std::uint32_t kCheckCpuMillis = 500;
 
 /// What must be committed before a shard can be made: the shards below it of its column's finest
 /// level, or for one of that level the at most four it averages, if it is not from the source.
@@ -72,43 +78,87 @@ std::size_t CountTogether(const IngestSlide& slide, const std::vector<zarr::Shar
   return count;
 }
 
-/// The tasks of all shards, in the order of `places`, and the finalise.
-std::vector<protocol::TaskSpec> TasksFor(const IngestSlide& slide, const std::string& slide_key,
-                                         const std::vector<zarr::ShardPlace>& places) {
-  const Json names = {
-      {"job_key", slide.folders.job_key}, {"slide", slide.index}, {"slide_key", slide_key}};
-  std::vector<protocol::TaskSpec> tasks;
-  std::map<std::string, std::uint32_t> task_of;  // by the shard's name
-  for (std::size_t first = 0; first < places.size();) {
-    const std::size_t count = CountTogether(slide, places, first);
-    Json payload = names;
+/// Gathers the tasks of a slide; dependencies are on those before.
+class SlideTasks {
+ public:
+  SlideTasks(const IngestSlide& slide, const std::string& slide_key,
+             const std::vector<zarr::ShardPlace>& places)
+      : slide_(slide),
+        places_(places),
+        names_({{"job_key", slide.folders.job_key},
+                {"slide", slide.index},
+                {"slide_key", slide_key}}) {}
+
+  /// The tasks of all shards, in the order of places, each check after its shards, the finalise.
+  std::vector<protocol::TaskSpec> All() {
+    for (std::size_t first = 0; first < places_.size();) {
+      const std::size_t count = CountTogether(slide_, places_, first);
+      if (first + count - unchecked_ > kShardsPerCheck) AddCheck(first);
+      makers_.push_back(AddShards(first, count));
+      first += count;
+    }
+    AddCheck(places_.size());
+    protocol::TaskSpec finalise = TaskOf(slide_, "ingest.finalise", names_, "finalise");
+    finalise.depends_on = std::move(checks_);
+    Add(std::move(finalise));
+    return std::move(tasks_);
+  }
+
+ private:
+  std::uint32_t Add(protocol::TaskSpec task) {
+    tasks_.push_back(std::move(task));
+    return protocol::kSpawnedBase + static_cast<std::uint32_t>(tasks_.size() - 1);
+  }
+
+  Json PayloadOf(std::size_t first, std::size_t count) const {
+    Json payload = names_;
     payload["first"] = first;
     payload["count"] = count;
-    const zarr::ShardPlace& place = places[first];
-    const bool joins = ColumnOf(slide, place.level).finest != place.level;
-    protocol::TaskSpec task = TaskOf(slide, joins ? "ingest.join" : "ingest.shard", payload,
-                                     StrCat("level ", place.level, " shard ", place.row, ",",
-                                            place.column, count > 1 ? " and on" : ""));
+    return payload;
+  }
+
+  std::uint32_t AddShards(std::size_t first, std::size_t count) {
+    const zarr::ShardPlace& place = places_[first];
+    const bool joins = ColumnOf(slide_, place.level).finest != place.level;
+    protocol::TaskSpec task =
+        TaskOf(slide_, joins ? "ingest.join" : "ingest.shard", PayloadOf(first, count),
+               StrCat("level ", place.level, " shard ", place.row, ",", place.column,
+                      count > 1 ? " and on" : ""));
     std::set<std::uint32_t> parents;
+    task.weight = 0;
     for (std::size_t i = first; i < first + count; ++i) {
-      for (const zarr::ShardPlace& parent : ParentsOf(slide, places[i])) {
-        parents.insert(task_of.at(RecordName(parent)));
+      for (const zarr::ShardPlace& parent : ParentsOf(slide_, places_[i])) {
+        parents.insert(task_of_.at(RecordName(parent)));
       }
-      task.weight += WeightOf(slide, places[i]);
-      task_of[RecordName(places[i])] =
-          protocol::kSpawnedBase + static_cast<std::uint32_t>(tasks.size());
+      task.weight += WeightOf(slide_, places_[i]);
     }
     task.depends_on.assign(parents.begin(), parents.end());
-    tasks.push_back(std::move(task));
-    first += count;
+    const std::uint32_t number = Add(std::move(task));
+    for (std::size_t i = first; i < first + count; ++i) task_of_[RecordName(places_[i])] = number;
+    return number;
   }
-  protocol::TaskSpec finalise = TaskOf(slide, "ingest.finalise", names, "finalise");
-  for (std::uint32_t i = 0; i < tasks.size(); ++i) {
-    finalise.depends_on.push_back(protocol::kSpawnedBase + i);
+
+  /// Of the shards before `end` that none has been added for.
+  void AddCheck(std::size_t end) {
+    protocol::TaskSpec check =
+        TaskOf(slide_, "ingest.check", PayloadOf(unchecked_, end - unchecked_),
+               StrCat("check of shards ", unchecked_, " to ", end - 1));
+    check.resources.cpu_millis = kCheckCpuMillis;
+    check.depends_on = std::move(makers_);
+    makers_.clear();
+    unchecked_ = end;
+    checks_.push_back(Add(std::move(check)));
   }
-  tasks.push_back(std::move(finalise));
-  return tasks;
-}
+
+  const IngestSlide& slide_;
+  const std::vector<zarr::ShardPlace>& places_;
+  const Json names_;
+  std::vector<protocol::TaskSpec> tasks_;
+  std::map<std::string, std::uint32_t> task_of_;  ///< by the shard's name
+  std::size_t unchecked_ = 0;                     ///< the first shard no check has been added for
+  std::vector<std::uint32_t> makers_;             ///< of the shards from there on
+  std::vector<std::uint32_t> checks_;
+};
 
 /// The staging folder with the metadata that lets a level be read while the next is built from it.
 Status PrepareStaging(const IngestSlide& slide, const std::string& slide_key,
@@ -144,7 +194,7 @@ StatusOr<TaskOutput> OpenSlide(TaskContext& context) {
   if (!there) {
     const zarr::ImageStoreSpec spec = StoreSpec(slide, source, outcome.source_bytes);
     PB_RETURN_IF_ERROR(PrepareStaging(slide, outcome.slide_key, spec));
-    output.spawned = TasksFor(slide, outcome.slide_key, places);
+    output.spawned = SlideTasks(slide, outcome.slide_key, places).All();
   }
   output.result = DumpJson({{"slide", slide.index},
                             {"levels", StoredSizes(slide.levels).size()},

@@ -23,13 +23,6 @@ namespace {
 constexpr auto kBesideIfPossible = std::launch::async | std::launch::deferred;
 constexpr std::size_t kMaxPieceBytes = std::size_t{1} << 30;
 
-/// Nobody reads the shard soon, and a slide is larger than what memory is left over: its pages go
-/// to the next shard instead of pushing out what others have in the cache. Only a hint.
-void DropFromCache(const std::string& path) {
-  const auto fd = OpenFile(path, O_RDONLY);
-  if (fd.ok()) posix_fadvise(fd->get(), 0, 0, POSIX_FADV_DONTNEED);
-}
-
 /// A new file whose content is durable; its name is not yet.
 Status WriteSynced(const std::string& path, std::span<const std::byte> bytes, unsigned mode) {
   PB_ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(path, O_WRONLY | O_CREAT | O_EXCL, mode));
@@ -68,44 +61,35 @@ class LeaseFolder {
   const std::string path_;
 };
 
-/// The shard's file into the store, whose folder is still to be synced. Returns its stamp.
-StatusOr<std::string> MoveIntoStore(const TaskContext& context, const LeaseFolder& lease,
-                                    const std::string& target, const zarr::EncodedShard& shard) {
+/// The shard's file into the store, whose folder is still to be synced.
+Status MoveIntoStore(const TaskContext& context, const LeaseFolder& lease,
+                     const std::string& target, const zarr::EncodedShard& shard) {
   const std::string written = lease.File("shard");
   PB_RETURN_IF_ERROR(WriteSynced(written, shard.bytes, 0644));
-  PB_ASSIGN_OR_RETURN(const std::string before, StampOf(written, shard.record));
   PB_RETURN_IF_ERROR(MakeDirectories(std::filesystem::path(target).parent_path().string()));
   PB_RETURN_IF_ERROR(context.CheckCancelled());
-  PB_RETURN_IF_ERROR(Rename(written, target));
-  DropFromCache(target);
-  PB_ASSIGN_OR_RETURN(const std::string after, StampOf(target, shard.record));
-  return StampAfterRename(before, after);
+  return Rename(written, target);
 }
 
 /// Content first, then the names of both files: after success all of it survives a power cut. A
-/// record without its file, which a cut in between may leave, is no committed shard.
-StatusOr<CommittedShard> CommitShard(const TaskContext& context, const IngestFolders& folders,
-                                     const std::string& slide_key, const zarr::EncodedShard& shard,
-                                     const std::string& record) {
+/// record without its file, which a cut in between may leave, is no committed shard. Returns the
+/// SHA-256 of the record's text.
+StatusOr<Digest> CommitShard(const TaskContext& context, const IngestFolders& folders,
+                             const std::string& slide_key, const zarr::EncodedShard& shard,
+                             const std::string& record) {
   PB_ASSIGN_OR_RETURN(const auto lease, LeaseFolder::Make(context, folders.Staging(slide_key)));
   const std::string target =
       StrCat(folders.Store(slide_key), "/", zarr::ShardFileName(shard.record.place));
   const std::string record_path = folders.Record(slide_key, RecordName(shard.record.place));
-  CommittedShard committed;
-  committed.record = Sha256Of(record);
   const bool has_file = shard.record.size_bytes > 0;
-  if (has_file) {
-    PB_ASSIGN_OR_RETURN(committed.stamp, MoveIntoStore(context, *lease, target, shard));
-  } else {
-    PB_ASSIGN_OR_RETURN(committed.stamp, StampOf("", shard.record));
-  }
+  if (has_file) PB_RETURN_IF_ERROR(MoveIntoStore(context, *lease, target, shard));
   PB_RETURN_IF_ERROR(WriteSynced(lease->File("record"), AsBytes(record), 0600));
   PB_RETURN_IF_ERROR(Rename(lease->File("record"), record_path));
   PB_RETURN_IF_ERROR(SyncDirectory(std::filesystem::path(record_path).parent_path().string()));
   if (has_file) {
     PB_RETURN_IF_ERROR(SyncDirectory(std::filesystem::path(target).parent_path().string()));
   }
-  return committed;
+  return Sha256Of(record);
 }
 
 /// One zarr shard that is made and committed.
@@ -122,7 +106,7 @@ class ShardInWork {
         pixels_(context, slide, reader_, place) {}
 
   /// From its pixels, and the pieces of the column's coarser levels with it.
-  StatusOr<CommittedShard> Make() {
+  StatusOr<Digest> Make() {
     zarr::ShardEncoder encoder(slide_.store, column_.sizes, place_);
     PB_ASSIGN_OR_RETURN(const zarr::EncodedShard shard, Encode(encoder));
     // The disk takes the shard while the coarser levels are made.
@@ -145,7 +129,7 @@ class ShardInWork {
     return Encode(encoder);
   }
 
-  StatusOr<CommittedShard> Commit(const zarr::EncodedShard& shard) const {
+  StatusOr<Digest> Commit(const zarr::EncodedShard& shard) const {
     Json json = zarr::ToJson(shard.record);
     json["absent_pieces"] = reader_.absent_pieces();
     return CommitShard(context_, slide_.folders, slide_key_, shard, DumpJson(json));
@@ -208,44 +192,20 @@ class ShardInWork {
   std::int64_t raw_pixels_ = 0;
 };
 
-/// What both kinds of task are told.
-struct ShardOrder {
-  IngestSlide slide;
-  std::string slide_key;
-  std::vector<zarr::ShardPlace> places;
-};
-
-StatusOr<ShardOrder> OrderOf(const TaskContext& context) {
-  ShardOrder order;
-  PB_ASSIGN_OR_RETURN(order.slide, OpenIngestSlide(context));
-  constexpr std::string_view kWhat = "ingest payload";
-  PB_ASSIGN_OR_RETURN(order.slide_key, JsonString(context.payload, "slide_key", kWhat));
-  PB_ASSIGN_OR_RETURN(const std::int64_t first, JsonInt(context.payload, "first", kWhat));
-  PB_ASSIGN_OR_RETURN(const std::int64_t count, JsonInt(context.payload, "count", kWhat));
-  const std::vector<zarr::ShardPlace> all = ShardPlaces(order.slide);
-  const auto size = static_cast<std::int64_t>(all.size());
-  if (first < 0 || count < 1 || first > size || count > size - first) {
-    return absl::InvalidArgumentError(
-        StrCat(kWhat, ": zarr shards ", first, "+", count, " of ", size));
-  }
-  order.places.assign(all.begin() + first, all.begin() + first + count);
-  return order;
-}
-
-TaskOutput OutputOf(const IngestSlide& slide, const std::vector<CommittedShard>& shards,
+TaskOutput OutputOf(const IngestSlide& slide, const std::vector<Digest>& records,
                     std::int64_t raw_pixels) {
   TaskOutput output;
   Json reported = Json::array();
-  for (const CommittedShard& shard : shards) reported.push_back(ToJson(shard));
-  output.result = DumpJson({{"shards", std::move(reported)}});
+  for (const Digest& record : records) reported.push_back(record.Hex());
+  output.result = DumpJson({{"records", std::move(reported)}});
   output.progress_bytes =
       static_cast<std::uint64_t>(raw_pixels * slide.store.channels) * SizeOf(slide.store.dtype);
   return output;
 }
 
 StatusOr<TaskOutput> MakeShards(TaskContext& context) {
-  PB_ASSIGN_OR_RETURN(const ShardOrder order, OrderOf(context));
-  std::vector<CommittedShard> done;
+  PB_ASSIGN_OR_RETURN(const ShardOrder order, OpenShardOrder(context));
+  std::vector<Digest> done;
   std::int64_t raw_pixels = 0;
   for (const zarr::ShardPlace& place : order.places) {
     context.AddProgress();
@@ -256,8 +216,8 @@ StatusOr<TaskOutput> MakeShards(TaskContext& context) {
       continue;
     }
     ShardInWork shard(context, order.slide, order.slide_key, place);
-    PB_ASSIGN_OR_RETURN(CommittedShard committed, shard.Make());
-    done.push_back(std::move(committed));
+    PB_ASSIGN_OR_RETURN(const Digest committed, shard.Make());
+    done.push_back(committed);
     raw_pixels += shard.raw_pixels();
   }
   return OutputOf(order.slide, done, raw_pixels);
@@ -265,8 +225,8 @@ StatusOr<TaskOutput> MakeShards(TaskContext& context) {
 
 /// While the disk takes the first shards, the next are joined.
 StatusOr<TaskOutput> JoinShards(TaskContext& context) {
-  PB_ASSIGN_OR_RETURN(const ShardOrder order, OrderOf(context));
-  std::vector<std::future<StatusOr<CommittedShard>>> committing;
+  PB_ASSIGN_OR_RETURN(const ShardOrder order, OpenShardOrder(context));
+  std::vector<std::future<StatusOr<Digest>>> committing;
   std::int64_t raw_pixels = 0;
   for (const zarr::ShardPlace& place : order.places) {
     context.AddProgress();
@@ -274,23 +234,23 @@ StatusOr<TaskOutput> JoinShards(TaskContext& context) {
     PB_ASSIGN_OR_RETURN(const auto adopted,
                         AdoptShard(context, order.slide, order.slide_key, place));
     if (adopted) {
-      committing.push_back(std::async(
-          std::launch::deferred, [shard = *adopted] { return StatusOr<CommittedShard>(shard); }));
+      committing.push_back(std::async(std::launch::deferred,
+                                      [record = *adopted] { return StatusOr<Digest>(record); }));
       continue;
     }
     auto shard = std::make_shared<ShardInWork>(context, order.slide, order.slide_key, place);
     PB_ASSIGN_OR_RETURN(zarr::EncodedShard joined, shard->Join());
     raw_pixels += shard->raw_pixels();
     committing.push_back(std::async(kBesideIfPossible, [shard, bytes = std::move(joined)]() {
-      StatusOr<CommittedShard> committed = shard->Commit(bytes);
+      StatusOr<Digest> committed = shard->Commit(bytes);
       if (committed.ok()) shard->RemovePieces();
       return committed;
     }));
   }
-  std::vector<CommittedShard> done;
+  std::vector<Digest> done;
   for (auto& future : committing) {
-    PB_ASSIGN_OR_RETURN(CommittedShard committed, future.get());
-    done.push_back(std::move(committed));
+    PB_ASSIGN_OR_RETURN(const Digest committed, future.get());
+    done.push_back(committed);
   }
   return OutputOf(order.slide, done, raw_pixels);
 }

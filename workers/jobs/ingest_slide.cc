@@ -73,6 +73,23 @@ std::vector<zarr::ShardPlace> ShardPlaces(const IngestSlide& slide) {
   return places;
 }
 
+StatusOr<ShardOrder> OpenShardOrder(const TaskContext& context) {
+  ShardOrder order;
+  PB_ASSIGN_OR_RETURN(order.slide, OpenIngestSlide(context));
+  constexpr std::string_view kWhat = "ingest payload";
+  PB_ASSIGN_OR_RETURN(order.slide_key, JsonString(context.payload, "slide_key", kWhat));
+  PB_ASSIGN_OR_RETURN(const std::int64_t first, JsonInt(context.payload, "first", kWhat));
+  PB_ASSIGN_OR_RETURN(const std::int64_t count, JsonInt(context.payload, "count", kWhat));
+  const std::vector<zarr::ShardPlace> all = ShardPlaces(order.slide);
+  const auto size = static_cast<std::int64_t>(all.size());
+  if (first < 0 || count < 1 || first > size || count > size - first) {
+    return absl::InvalidArgumentError(
+        StrCat(kWhat, ": zarr shards ", first, "+", count, " of ", size));
+  }
+  order.places.assign(all.begin() + first, all.begin() + first + count);
+  return order;
+}
+
 LevelColumn ColumnOf(const IngestSlide& slide, int level) {
   const int coarser = zarr::CoarserLevels(slide.store);
   const int finest = FinestOfColumn(slide.levels, LevelOfStored(slide.levels, level), coarser);

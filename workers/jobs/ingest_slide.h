@@ -35,6 +35,16 @@ int LevelOfStored(const std::vector<OutputLevel>& levels, int stored);
 /// Every shard of the store: level by level, row-major. The order of tasks, inputs and records.
 std::vector<zarr::ShardPlace> ShardPlaces(const IngestSlide& slide);
 
+/// Some shards of one slide, as the tasks that make, join and check them are told.
+struct ShardOrder {
+  IngestSlide slide;
+  std::string slide_key;
+  std::vector<zarr::ShardPlace> places;
+};
+
+/// OpenIngestSlide, and the payload's "slide_key", "first" and "count": places of ShardPlaces.
+StatusOr<ShardOrder> OpenShardOrder(const TaskContext& context);
+
 /// Stored levels whose shards are made together: from the pixels of the finest, the others by
 /// averaging.
 struct LevelColumn {

@@ -20,6 +20,7 @@ struct TaskRow {
 
 /// Sorted by name.
 constexpr TaskRow kTasks[] = {
+    {"ingest.check", RunIngestCheck},
     {"ingest.clean", RunIngestClean},
     {"ingest.finalise", RunIngestFinalise},
     {"ingest.join", RunIngestJoin},

@@ -2,9 +2,11 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <optional>
 #include <random>
+#include <set>
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -204,6 +206,7 @@ TEST(IngestJob, AlteredStagedShardIsMadeAgain) {
 /// Files of the staging folder whose path holds `part`.
 std::vector<std::string> Staged(const std::string& out, const std::string& part) {
   std::vector<std::string> paths;
+  if (!fs::exists(out)) return paths;
   for (const auto& entry : fs::recursive_directory_iterator(out)) {
     const std::string path = entry.path().string();
     if (entry.is_regular_file() && path.find(part) != std::string::npos) paths.push_back(path);
@@ -253,62 +256,120 @@ TEST(IngestJob, LostPiecesOfThreeLevelsAreMadeAgainFromTheFinest) {
   ExpectLostPiecesChangeNothing(slide);
 }
 
-/// Runs a slide's job and does something to the first zarr shard once it is committed.
+using Meddle = std::function<void(const std::string& path)>;
+
+/// Runs a slide's job and does something to its first zarr shard: as soon as it is committed, or
+/// right before the first task of `before`.
 struct MeddledIngest {
-  template <typename Meddle>
-  explicit MeddledIngest(const Meddle& meddle) {
+  explicit MeddledIngest(const Meddle& meddle, const std::string& before = "") {
     MakeSlide(folder.path("a.svs"), 1300, 5);
     job.emplace(ManifestFor({folder.path("a.svs")}, folder.path("out")), 3);
+    bool is_done = false;
+    job->before_each = [&, before](const std::string& op) {
+      if (is_done || (!before.empty() && op != before)) return;
+      const std::vector<std::string> shards = Staged(folder.path("out"), "/store/0/c/0/");
+      if (shards.empty()) return;
+      is_done = true;
+      meddle(shards[0]);
+    };
     job->Submit("ingest.plan", kSmall);
-    job->stop_after = 1;
-    std::vector<std::string> shards;
-    while (shards.empty()) {
-      job->Run();
-      shards = Staged(folder.path("out"), "/store/0/c/0/");
-    }
-    meddle(shards[0]);
-    job->stop_after = 0;
     job->Run();
+    EXPECT_TRUE(is_done);
+  }
+
+  void ExpectDataLossIn(const std::string& op) const {
+    ASSERT_EQ(job->FailedOps(), std::vector<std::string>{op});
+    EXPECT_EQ(job->Failures()[0].code(), absl::StatusCode::kDataLoss);
+    EXPECT_NE(MessageOf(job->Failures()[0]).find("not what its task committed"),
+              std::string_view::npos);
+    EXPECT_EQ(job->ResultOf("ingest.summary")["stores"].size(), 0u);
+  }
+
+  void ExpectPublished() const {
+    ASSERT_TRUE(job->Failures().empty()) << Describe(job->Failures()[0]);
+    const std::string name = job->ResultOf("ingest.summary")["stores"][0]["name"];
+    EXPECT_TRUE(zarr::VerifyStore(folder.path("out/" + name))->Clean());
   }
 
   TemporaryFolder folder;
   std::optional<TinyScheduler> job;
 };
 
-TEST(IngestJob, AShardThatIsAlteredAfterItsCommitIsNotPublished) {
-  const MeddledIngest ingest([](const std::string& path) {
-    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
-    file.seekp(100);
-    file.put('\x7f');
-  });
-  ASSERT_EQ(ingest.job->Failures().size(), 1u);
-  EXPECT_EQ(ingest.job->Failures()[0].code(), absl::StatusCode::kDataLoss);
-  EXPECT_NE(MessageOf(ingest.job->Failures()[0]).find("not what its task committed"),
-            std::string_view::npos);
-  EXPECT_EQ(ingest.job->ResultOf("ingest.summary")["stores"].size(), 0u);
+void Alter(const std::string& path) {
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(100);
+  file.put('\x7f');
 }
 
-TEST(IngestJob, AShardThatIsRestoredWithItsTimesAfterAnAlterationIsReadAgain) {
-  const MeddledIngest ingest([](const std::string& path) {
-    const auto time = fs::last_write_time(path);
-    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
-    file.seekp(100);
-    file.put('\x7f');
-    file.close();
-    fs::last_write_time(path, time);
-  });
-  ASSERT_EQ(ingest.job->Failures().size(), 1u);
-  EXPECT_EQ(ingest.job->Failures()[0].code(), absl::StatusCode::kDataLoss);
+void AlterAndRestoreTheTime(const std::string& path) {
+  const auto time = fs::last_write_time(path);
+  Alter(path);
+  fs::last_write_time(path, time);
+}
+
+void ReplaceByTheSame(const std::string& path) {
+  fs::copy_file(path, path + ".copy");
+  fs::rename(path + ".copy", path);
+}
+
+TEST(IngestJob, AShardThatIsAlteredRightAfterItsCommitIsCaughtByItsCheck) {
+  MeddledIngest(Alter).ExpectDataLossIn("ingest.check");
+}
+
+TEST(IngestJob, AShardThatIsAlteredRightBeforeItsCheckIsCaughtByIt) {
+  MeddledIngest(Alter, "ingest.check").ExpectDataLossIn("ingest.check");
+  MeddledIngest(AlterAndRestoreTheTime, "ingest.check").ExpectDataLossIn("ingest.check");
+}
+
+TEST(IngestJob, AShardThatIsAlteredAfterItsCheckIsReadAgainByFinalise) {
+  MeddledIngest(Alter, "ingest.finalise").ExpectDataLossIn("ingest.finalise");
+  MeddledIngest(AlterAndRestoreTheTime, "ingest.finalise").ExpectDataLossIn("ingest.finalise");
 }
 
 TEST(IngestJob, AShardThatWasReplacedByTheSameBytesIsReadAgainAndPublished) {
-  const MeddledIngest ingest([](const std::string& path) {
-    fs::copy_file(path, path + ".copy");
-    fs::rename(path + ".copy", path);
-  });
-  ASSERT_TRUE(ingest.job->Failures().empty()) << Describe(ingest.job->Failures()[0]);
-  const std::string name = ingest.job->ResultOf("ingest.summary")["stores"][0]["name"];
-  EXPECT_TRUE(zarr::VerifyStore(ingest.folder.path("out/" + name))->Clean());
+  MeddledIngest(ReplaceByTheSame).ExpectPublished();
+  MeddledIngest(ReplaceByTheSame, "ingest.check").ExpectPublished();
+  MeddledIngest(ReplaceByTheSame, "ingest.finalise").ExpectPublished();
+}
+
+TEST(IngestJob, ARecordThatFollowsItsAlteredFileIsNotWhatItsTaskReported) {
+  const MeddledIngest ingest(
+      [](const std::string& path) {
+        Alter(path);
+        const std::string staging = path.substr(0, path.find("/store/"));
+        const std::string record = Staged(staging, "/records/0.0.0")[0];
+        Json json = *ParseJson(*ReadFile(record, 1 << 20), "record");
+        const std::string bytes = *ReadFile(staging + "/store/0/c/0/0/0", 1 << 24);
+        for (auto& [key, value] : json.items()) {
+          if (value.is_string()) value = Sha256Of(bytes).Hex();
+        }
+        std::ofstream(record) << DumpJson(json);
+      },
+      "ingest.check");
+  EXPECT_EQ(ingest.job->FailedOps(), std::vector<std::string>{"ingest.check"});
+}
+
+TEST(IngestJob, WhicheverShardIsAlteredAfterItsCommitACheckCatchesIt) {
+  TemporaryFolder folder;
+  MakeSlide(folder.path("a.svs"), 1300, 5);
+  Json settings = kSmall;
+  settings["chunk"] = 64;
+  settings["shard"] = 256;  // 44 shards, so that there are several checks
+  for (const std::size_t nth : {1, 15, 30, 42}) {
+    const std::string out = folder.path(StrCat("out", nth));
+    TinyScheduler job(ManifestFor({folder.path("a.svs")}, out), static_cast<unsigned>(nth));
+    std::set<std::string> seen;
+    job.before_each = [&](const std::string&) {
+      if (seen.size() >= nth) return;
+      for (const std::string& path : Staged(out, "/c/0/")) {
+        if (seen.insert(path).second && seen.size() == nth) Alter(path);
+      }
+    };
+    job.Submit("ingest.plan", settings);
+    job.Run();
+    EXPECT_EQ(job.CountOf("ingest.check"), 3u);
+    EXPECT_EQ(job.FailedOps(), std::vector<std::string>{"ingest.check"}) << nth;
+  }
 }
 
 TEST(IngestJob, MppStoreStartsAtTheAveragedLevel) {
