@@ -79,6 +79,18 @@ TEST(ReadyQueue, OrdersByPriorityThenJobThenArrival) {
   EXPECT_TRUE(queue.empty());
 }
 
+TEST(ReadyQueue, OfAJobsTasksTheLeastNeedGoesFirstAndOfAnOlderJobAnyNeed) {
+  ReadyQueue queue;
+  queue.Push({0, 1}, {1000, 0, 0}, {{1, 0}, 1});
+  queue.Push({0, 1}, {500, 0, 0}, {{1, 1}, 1});
+  queue.Push({0, 2}, {250, 0, 0}, {{2, 0}, 1});
+  std::vector<TaskId> order;
+  while (auto* lane = queue.Best([](const Resources&) { return true; })) {
+    order.push_back(queue.Pop(*lane).task);
+  }
+  EXPECT_EQ(order, (std::vector<TaskId>{{1, 1}, {1, 0}, {2, 0}}));
+}
+
 TEST(ReadyQueue, RefusesMoreShapesThanItsLimit) {
   ReadyQueue queue;
   for (std::uint32_t i = 0; i < kMaxResourceShapes; ++i) {
