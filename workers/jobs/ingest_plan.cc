@@ -5,6 +5,7 @@
 #include "workers/jobs/ingest.h"
 #include "workers/jobs/ingest_levels.h"
 #include "workers/jobs/ingest_staging.h"
+#include "workers/jobs/slide_tasks.h"
 
 namespace patchbay::workers {
 namespace {
@@ -55,25 +56,6 @@ StatusOr<Space> CheckSpace(TaskContext& context, const IngestFolders& folders,
   return space;
 }
 
-std::vector<protocol::TaskSpec> TasksFor(const IngestFolders& folders, std::size_t slides) {
-  std::vector<protocol::TaskSpec> tasks;
-  for (std::size_t i = 0; i < slides; ++i) {
-    protocol::TaskSpec open;
-    open.op = "ingest.open";
-    open.payload = DumpJson({{"job_key", folders.job_key}, {"slide", i}});
-    open.group = static_cast<std::uint32_t>(i) + 1;
-    open.label = StrCat("slide ", i);
-    tasks.push_back(std::move(open));
-  }
-  protocol::TaskSpec summary;
-  summary.op = "ingest.summary";
-  summary.payload = DumpJson({{"job_key", folders.job_key}});
-  summary.after_failures = true;
-  summary.label = "summary";
-  tasks.push_back(std::move(summary));
-  return tasks;
-}
-
 StatusOr<TaskOutput> Plan(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(IngestFolders folders, FoldersOf(context));
   IngestManifest manifest;
@@ -97,7 +79,7 @@ StatusOr<TaskOutput> Plan(TaskContext& context) {
   PB_RETURN_IF_ERROR(SaveManifest(folders, manifest));
   PB_ASSIGN_OR_RETURN(const Space space, CheckSpace(context, folders, manifest));
   TaskOutput output;
-  output.spawned = TasksFor(folders, manifest.sources.size());
+  output.spawned = SlideTasks("ingest", folders.job_key, manifest.sources.size());
   output.result = DumpJson({{"job_key", folders.job_key},
                             {"slides", manifest.sources.size()},
                             {"summary_task", manifest.sources.size() + 1},

@@ -4,6 +4,7 @@
 #include "runtime/base/file.h"
 #include "runtime/base/strings.h"
 #include "workers/jobs/find_images.h"
+#include "workers/jobs/slide_tasks.h"
 #include "workers/jobs/spectra.h"
 #include "workers/jobs/spectra_publish.h"
 #include "workers/jobs/spectra_staging.h"
@@ -37,25 +38,6 @@ Status CheckSpace(const SpectraFolders& folders, std::uint64_t needed) {
                                               HumanBytes(free), " are free"));
 }
 
-std::vector<protocol::TaskSpec> TasksFor(const SpectraFolders& folders, std::size_t slides) {
-  std::vector<protocol::TaskSpec> tasks;
-  for (std::size_t i = 0; i < slides; ++i) {
-    protocol::TaskSpec open;
-    open.op = "spectra.open";
-    open.payload = DumpJson({{"job_key", folders.job_key}, {"slide", i}});
-    open.group = static_cast<std::uint32_t>(i) + 1;
-    open.label = StrCat("slide ", i);
-    tasks.push_back(std::move(open));
-  }
-  protocol::TaskSpec summary;
-  summary.op = "spectra.summary";
-  summary.payload = DumpJson({{"job_key", folders.job_key}});
-  summary.after_failures = true;
-  summary.label = "summary";
-  tasks.push_back(std::move(summary));
-  return tasks;
-}
-
 StatusOr<TaskOutput> Plan(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(SpectraFolders folders, SpectraFoldersOf(context));
   SpectraManifest manifest;
@@ -74,7 +56,7 @@ StatusOr<TaskOutput> Plan(TaskContext& context) {
   PB_RETURN_IF_ERROR(CheckSpace(folders, NeededBytes(manifest)));
   PB_RETURN_IF_ERROR(SaveSpectraManifest(folders, manifest));
   TaskOutput output;
-  output.spawned = TasksFor(folders, manifest.sources.size());
+  output.spawned = SlideTasks("spectra", folders.job_key, manifest.sources.size());
   output.result = DumpJson({{"job_key", folders.job_key},
                             {"slides", manifest.sources.size()},
                             {"summary_task", manifest.sources.size() + 1}});
