@@ -1,5 +1,6 @@
 // The spectra job: the statistics of a cohort's spectra. spectra.plan (root) expands the sources
-// and spawns one spectra.open an image; that spawns the image's strips and its spectra.slide;
+// and spawns one spectra.open an image; that spawns the image's strips, its spectra.name and its
+// spectra.slide;
 // spectra.summary closes the job. What is written: configs/spectra.md.
 #pragma once
 
@@ -20,8 +21,12 @@ StatusOr<TaskOutput> RunSpectraOpen(TaskContext& context);
 /// hash or ""}. Result: StripResult (spectra_strip_result.h).
 StatusOr<TaskOutput> RunSpectraStrip(TaskContext& context);
 
-/// Payload: {"job_key", "slide", "stamp"}; inputs: the strips' results in order. Result: {"slide",
-/// "frames"}. DataLoss names the first tile that does not decode, unless such frames are skipped.
+/// Payload: {"job_key", "slide", "stamp"}. Result: {"digest", "id"} of the slide's file.
+StatusOr<TaskOutput> RunSpectraName(TaskContext& context);
+
+/// Payload: {"job_key", "slide", "stamp"}; inputs: the strips' results in order, then
+/// spectra.name's. Result: {"slide", "frames"}. DataLoss names the first tile that does not decode,
+/// unless such frames are skipped.
 StatusOr<TaskOutput> RunSpectraSlide(TaskContext& context);
 
 /// Payload: {"job_key"}. Result: {"definition", "cohort": null or {"frames", "frames_skipped",

@@ -1,6 +1,7 @@
 #include "workers/jobs/spectra_grid.h"
 
 #include <algorithm>
+#include <array>
 
 namespace patchbay::workers {
 namespace {
@@ -17,6 +18,10 @@ constexpr std::int64_t kLeastStrips = 8;
 constexpr std::int64_t kFewTasks = 4;
 /// Most sums of one slide's strips: as text, at most 11 KiB each, they travel in one message.
 constexpr std::int64_t kMaxStripSums = 384;
+/// What a fine tail makes of the last two strips, in sixteenths of one; none is below so many rows.
+constexpr std::array<std::int64_t, 7> kTailSixteenths = {8, 8, 4, 4, 4, 2, 2};
+constexpr std::int64_t kLeastTailRows = 4;
+constexpr std::int64_t kMoreOfTail = static_cast<std::int64_t>(kTailSixteenths.size()) - 2;
 
 std::int64_t CeilDiv(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
@@ -64,10 +69,23 @@ std::int64_t StripsOf(const SpectraGrid& grid, std::int64_t strip, std::int64_t 
   const std::int64_t panels = CeilDiv(grid.columns, columns);
   const std::int64_t halves =
       2 * grid.rows * row_values / (grid.pace.values_of_a_second / kUsualStrip * strip);
-  const std::int64_t most =
-      std::max<std::int64_t>(1, kMaxStripSums / (panels * ops::SpectralChannels(grid.options)));
+  const std::int64_t most = std::max<std::int64_t>(
+      1, (kMaxStripSums / ops::SpectralChannels(grid.options) - kMoreOfTail) / panels);
   const std::int64_t wanted = std::max(grid.rows / rows, std::min(kFewTasks, halves));
   return std::clamp<std::int64_t>(wanted, 1, std::min(most, grid.rows));
+}
+
+/// True for a slide of many strips (few are shared evenly as they are) whose smallest part still
+/// has rows enough.
+bool HasFineTail(const SpectraGrid& grid, std::int64_t count) {
+  return count > kFewTasks && grid.rows / count * kTailSixteenths.back() / 16 >= kLeastTailRows;
+}
+
+/// The strips of a panel in sixteenths of an even one; they add up to 16 * count.
+std::vector<std::int64_t> PartsOf(std::int64_t count, bool is_fine) {
+  std::vector<std::int64_t> parts(static_cast<std::size_t>(is_fine ? count - 2 : count), 16);
+  if (is_fine) parts.insert(parts.end(), kTailSixteenths.begin(), kTailSixteenths.end());
+  return parts;
 }
 
 std::int64_t WholeBefore(std::int64_t edge, std::int64_t side, std::int64_t frames,
@@ -101,16 +119,20 @@ SpectraRemainder RemainderOf(const SpectraGrid& grid) {
   return {beyond(grid.width, grid.columns), beyond(grid.height, grid.rows)};
 }
 
-std::vector<ops::FrameRange> CutStrips(const SpectraGrid& grid, std::int64_t strip) {
+std::vector<ops::FrameRange> CutStrips(const SpectraGrid& grid, std::int64_t strip,
+                                       StripTail tail) {
   std::vector<ops::FrameRange> strips;
   if (grid.Frames() == 0) return strips;
   const std::int64_t columns = PanelColumns(grid);
   const std::int64_t count = StripsOf(grid, strip, columns);
   for (std::int64_t column = 0; column < grid.columns; column += columns) {
-    std::int64_t row = 0;
-    for (std::int64_t i = 1; i <= count; ++i) {
-      const std::int64_t target = grid.rows * i / count;
-      const std::int64_t end = i == count ? target : BestCut(grid, target, row);
+    const bool is_last = column + columns >= grid.columns;
+    const bool is_fine = tail == StripTail::kFine && is_last && HasFineTail(grid, count);
+    std::int64_t row = 0, sixteenths = 0;
+    for (const std::int64_t part : PartsOf(count, is_fine)) {
+      sixteenths += part;
+      const std::int64_t target = grid.rows * sixteenths / (16 * count);
+      const std::int64_t end = target == grid.rows ? target : BestCut(grid, target, row);
       strips.push_back({row, end, column, std::min(column + columns, grid.columns)});
       row = end;
     }

@@ -45,8 +45,11 @@ SpectraRemainder RemainderOf(const SpectraGrid& grid);
 
 /// The strips of an image: all frames once, panel by panel, each from the top. A strip is about a
 /// second of work and at least eight times `strip` rows of pixels, unless that would be minutes or
-/// leave fewer than four.
-std::vector<ops::FrameRange> CutStrips(const SpectraGrid& grid, std::int64_t strip);
+/// leave fewer than four. The last two may be cut finer and finer (kFine): no worker waits long for
+/// the end of the job, at the price of five rows of tiles that are decoded twice.
+enum class StripTail : std::uint8_t { kEven, kFine };
+std::vector<ops::FrameRange> CutStrips(const SpectraGrid& grid, std::int64_t strip,
+                                       StripTail tail = StripTail::kEven);
 
 /// Every pixel that frames depend on.
 Box PixelsOf(const SpectraGrid& grid, const ops::FrameRange& frames);

@@ -13,7 +13,7 @@
 namespace patchbay::workers {
 namespace {
 
-/// What the end of a slide takes (its digest, a durable file), in bytes of pixels; without it a
+/// What the end of a slide takes (a durable file), in bytes of pixels; without it a
 /// cohort of small slides would be all but done halfway.
 constexpr std::uint64_t kMergeWeight = 512u << 10;
 
@@ -45,7 +45,9 @@ std::vector<protocol::TaskSpec> TasksFor(const SpectraTask& task, const SpectraI
       {"job_key", task.folders.job_key}, {"slide", task.slide}, {"stamp", image.stamp}};
   std::vector<protocol::TaskSpec> tasks;
   protocol::TaskSpec slide;
-  for (const ops::FrameRange& frames : CutStrips(image.grid, task.manifest.settings.strip)) {
+  const bool is_last = task.slide + 1 == static_cast<std::int64_t>(task.manifest.sources.size());
+  for (const ops::FrameRange& frames : CutStrips(image.grid, task.manifest.settings.strip,
+                                                 is_last ? StripTail::kFine : StripTail::kEven)) {
     protocol::TaskSpec strip;
     Json payload = names;
     payload["rows"] = {frames.row_begin, frames.row_end};
@@ -60,6 +62,14 @@ std::vector<protocol::TaskSpec> TasksFor(const SpectraTask& task, const SpectraI
     slide.depends_on.push_back(protocol::kSpawnedBase + static_cast<std::uint32_t>(tasks.size()));
     tasks.push_back(std::move(strip));
   }
+  // The file was just read: it is in memory. A worker that has no strip left may name it.
+  protocol::TaskSpec name;
+  name.op = "spectra.name";
+  name.payload = DumpJson(names);
+  name.group = static_cast<std::uint32_t>(task.slide) + 1;
+  name.label = StrCat("slide ", task.slide, " digest");
+  slide.depends_on.push_back(protocol::kSpawnedBase + static_cast<std::uint32_t>(tasks.size()));
+  tasks.push_back(std::move(name));
   slide.op = "spectra.slide";
   slide.payload = DumpJson(names);
   slide.group = static_cast<std::uint32_t>(task.slide) + 1;
@@ -81,7 +91,7 @@ StatusOr<TaskOutput> Open(TaskContext& context) {
     output.spawned = TasksFor(task, image, mask);
   }
   output.result =
-      DumpJson({{"slide", task.slide}, {"strips", adopted ? 0 : output.spawned.size() - 1}});
+      DumpJson({{"slide", task.slide}, {"strips", adopted ? 0 : output.spawned.size() - 2}});
   return output;
 }
 

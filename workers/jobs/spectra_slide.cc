@@ -1,4 +1,5 @@
 // The measuring of one image: its strips, and what they come to.
+#include <span>
 #include <utility>
 
 #include "runtime/base/strings.h"
@@ -95,14 +96,15 @@ Status DamageError(const SpectraTask& task, const DamagedTile& tile) {
       StrCat("spectra: slide ", task.slide, ": ", is_named ? "" : StrCat(place, ": "), tile.cause));
 }
 
-/// All strips in their order. Every frame of the image must be accounted for, once.
+/// All strips in their order (the inputs but the last). Every frame of the image must be accounted
+/// for, once.
 StatusOr<StripResult> MergeStrips(TaskContext& context, const SpectraTask& task,
                                   const SpectraGrid& grid) {
   const SpectraSettings& settings = task.manifest.settings;
   StripResult merged;
   merged.sums.assign(static_cast<std::size_t>(ops::SpectralChannels(settings.spectral)),
                      ops::SpectralSums(settings.spectral));
-  for (const std::string& input : context.inputs) {
+  for (const std::string& input : std::span(context.inputs).first(context.inputs.size() - 1)) {
     PB_ASSIGN_OR_RETURN(const Json json, ParseJson(input, "strip result"));
     PB_ASSIGN_OR_RETURN(StripResult strip, StripResultFromJson(json, settings.spectral));
     PB_RETURN_IF_ERROR(MergeStrip(context, task, std::move(strip), merged));
@@ -125,14 +127,35 @@ Status CheckAnyFrame(const SpectraTask& task, const StripResult& merged) {
                                                   : "no frame lies on tissue"));
 }
 
+StatusOr<TaskOutput> Name(TaskContext& context) {
+  PB_ASSIGN_OR_RETURN(const SpectraTask task, OpenSpectraTask(context));
+  PB_ASSIGN_OR_RETURN(const std::string stamp,
+                      JsonString(context.payload, "stamp", "spectra payload"));
+  PB_ASSIGN_OR_RETURN(const SlideName name, NameOfSlide(context, task));
+  PB_RETURN_IF_ERROR(CheckSpectraStamp(task, stamp));
+  TaskOutput output;
+  output.result = DumpJson({{"digest", name.digest}, {"id", name.id}});
+  return output;
+}
+
+StatusOr<SlideName> NameFrom(const std::string& input) {
+  constexpr std::string_view kWhat = "name result";
+  PB_ASSIGN_OR_RETURN(const Json json, ParseJson(input, kWhat));
+  SlideName name;
+  PB_ASSIGN_OR_RETURN(name.digest, JsonString(json, "digest", kWhat));
+  PB_ASSIGN_OR_RETURN(name.id, JsonString(json, "id", kWhat));
+  return name;
+}
+
 StatusOr<TaskOutput> Slide(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const SpectraTask task, OpenSpectraTask(context));
+  if (context.inputs.empty()) return absl::InternalError("spectra: a slide without its name");
   SlideSpectra slide;
   PB_ASSIGN_OR_RETURN(slide.stamp, JsonString(context.payload, "stamp", "spectra payload"));
   PB_ASSIGN_OR_RETURN(const SpectraImage image, OpenSpectraImage(task, slide.stamp));
   PB_ASSIGN_OR_RETURN(StripResult merged, MergeStrips(context, task, image.grid));
   PB_RETURN_IF_ERROR(CheckAnyFrame(task, merged));
-  PB_ASSIGN_OR_RETURN(const SlideName name, NameOfSlide(context, task));
+  PB_ASSIGN_OR_RETURN(const SlideName name, NameFrom(context.inputs.back()));
   PB_RETURN_IF_ERROR(CheckSpectraStamp(task, slide.stamp));
   slide.digest = name.digest;
   slide.id = name.id;
@@ -159,6 +182,10 @@ StatusOr<TaskOutput> Slide(TaskContext& context) {
 
 StatusOr<TaskOutput> RunSpectraStrip(TaskContext& context) {
   return EndSpectraTask(context, Strip(context));
+}
+
+StatusOr<TaskOutput> RunSpectraName(TaskContext& context) {
+  return EndSpectraTask(context, Name(context));
 }
 
 StatusOr<TaskOutput> RunSpectraSlide(TaskContext& context) {

@@ -31,6 +31,7 @@ constexpr TaskRow kTasks[] = {
     {"inspect", RunInspect},
     {"noop", RunNoop},
     {"spectra.clean", RunSpectraClean},
+    {"spectra.name", RunSpectraName},
     {"spectra.open", RunSpectraOpen},
     {"spectra.plan", RunSpectraPlan},
     {"spectra.slide", RunSpectraSlide},

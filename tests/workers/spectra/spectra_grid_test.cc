@@ -87,6 +87,28 @@ TEST(SpectraGrid, AFewWorkersShareAMiddlingSlideEvenly) {
   EXPECT_EQ(CutStrips(MakeGrid(3'000, 2'500, 240, 240), 1024).size(), 1u);
 }
 
+TEST(SpectraGrid, AFineTailCutsTheLastTwoStripsOnly) {
+  const SpectraGrid grid = MakeGrid(100'000, 48'000, 240, 240);
+  const std::vector<ops::FrameRange> even = CutStrips(grid, 1024);
+  const std::vector<ops::FrameRange> fine = CutStrips(grid, 1024, StripTail::kFine);
+  ASSERT_GT(even.size(), 4u);
+  ASSERT_EQ(fine.size(), even.size() + 5);
+  for (std::size_t i = 0; i + 2 < even.size(); ++i) {
+    EXPECT_EQ(fine[i].row_begin, even[i].row_begin);
+    EXPECT_EQ(fine[i].row_end, even[i].row_end);
+  }
+  std::int64_t row = even[even.size() - 2].row_begin;
+  for (std::size_t i = even.size() - 2; i < fine.size(); ++i) {
+    EXPECT_EQ(fine[i].row_begin, row);
+    EXPECT_GT(fine[i].row_end, row);
+    row = fine[i].row_end;
+  }
+  EXPECT_EQ(row, grid.rows);
+  EXPECT_LT(4 * FramesIn(fine.back()), FramesIn(even.back()));
+  const SpectraGrid small = MakeGrid(31'200, 24'000, 240, 240);
+  EXPECT_EQ(CutStrips(small, 1024, StripTail::kFine).size(), CutStrips(small, 1024).size());
+}
+
 TEST(SpectraGrid, TheLargestImagesGiveFewTasksAndSmallPlanes) {
   ops::SpectralOptions rgb;
   rgb.channel = ops::SpectralChannel::kRgb;
@@ -94,7 +116,7 @@ TEST(SpectraGrid, TheLargestImagesGiveFewTasksAndSmallPlanes) {
                                       std::pair{3'000'000, 3'000'000}}) {
     for (const ops::SpectralOptions& options : {ops::SpectralOptions{}, rgb}) {
       const SpectraGrid grid = MakeGrid(height, width, 512, 512, options);
-      const std::vector<ops::FrameRange> strips = CutStrips(grid, 256);
+      const std::vector<ops::FrameRange> strips = CutStrips(grid, 256, StripTail::kFine);
       EXPECT_LE(strips.size() * static_cast<std::size_t>(ops::SpectralChannels(options)), 384u);
       std::int64_t frames = 0;
       for (const ops::FrameRange& strip : strips) {

@@ -151,7 +151,7 @@ TEST(SpectraJob, FinishedSlidesOfAKilledRunAreNotMeasuredAgain) {
   const Json manifest =
       SpectraManifestFor({folder.File("1.tif"), folder.File("2.tif")}, folder.File("out"));
   TinyScheduler killed(manifest, 5);
-  killed.stop_after = 6;  // plan, two opens, two strips, one merge
+  killed.stop_after = 8;  // plan, two opens, two strips, two names, one merge
   killed.Submit("spectra.plan", Json::object());
   killed.Run();
   ASSERT_FALSE(killed.ResultOf("spectra.slide").is_null());
@@ -172,7 +172,7 @@ TEST(SpectraJob, AFinishedSlideThatHasChangedSinceIsMeasuredAgain) {
   ASSERT_TRUE(WriteTiff(folder.File("a.tif"), {PatternImage(400, 400)}).ok());
   const Json manifest = SpectraManifestFor({folder.File("a.tif")}, folder.File("out"));
   TinyScheduler killed(manifest, 5);
-  killed.stop_after = 4;
+  killed.stop_after = 5;  // all but summary and clean
   killed.Submit("spectra.plan", Json::object());
   killed.Run();
   ASSERT_FALSE(killed.ResultOf("spectra.slide").is_null());
@@ -221,7 +221,7 @@ TEST(SpectraJob, AnUnfinishedPublicationIsFinishedByTheSameCommandOnly) {
   ASSERT_TRUE(WriteTiff(folder.File("a.tif"), {PatternImage(400, 400)}).ok());
   const Json manifest = SpectraManifestFor({folder.File("a.tif")}, folder.File("out"));
   TinyScheduler killed(manifest, 1);
-  killed.stop_after = 5;  // all but the folder's removal
+  killed.stop_after = 6;  // all but the folder's removal
   killed.Submit("spectra.plan", Json::object());
   killed.Run();
   fs::remove(folder.File("out/spectra.json"));  // as if it had died just before
