@@ -189,7 +189,8 @@ class Analysis(program.Case):
     def test_an_interrupt_leaves_only_the_staging_folder_and_the_command_goes_on(self):
         for i in range(2, 8):
             self.expect(0, "synth", "slide", self.slides / f"{i}.svs", "--size", "2500x2000", "--seed", i)
-        words = ["spectra", str(self.slides), "--out", "out", "--profile", "nedc", "--cpus", "1"]
+        # Many frames: the slides after the first take seconds, so that an interrupt finds them under way.
+        words = ["spectra", str(self.slides), "--out", "out", "--profile", "nedc", "--hop", "32", "--cpus", "1"]
         process = subprocess.Popen([str(program.BIN / "patchbay"), *words], cwd=self.folder, env=self.environment(), text=True,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         staging = self.folder / "out" / ".patchbay-spectra"

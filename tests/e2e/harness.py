@@ -13,6 +13,8 @@ import tempfile
 import time
 import unittest
 
+# The Python of the oracles: other packages' readers.
+PYTHON = os.environ.get("PATCHBAY_PYTHON", str(pathlib.Path(__file__).resolve().parents[2] / ".venv/bin/python"))
 BIN = pathlib.Path(os.environ["PATCHBAY_BIN"])
 DATA = pathlib.Path(os.environ.get("PATCHBAY_TEST_DATA", "../shared/data"))
 LIMIT_S = 120
@@ -28,6 +30,12 @@ def wait_until(condition, what, limit_s=LIMIT_S):
         if time.monotonic() > end:
             raise AssertionError(f"not within {limit_s} s: {what}")
         time.sleep(0.01)
+
+
+def oracles(*modules):
+    """True when PYTHON can import them all."""
+    return pathlib.Path(PYTHON).exists() and subprocess.run(
+        [PYTHON, "-c", "import " + ", ".join(modules)], capture_output=True, check=False).returncode == 0
 
 
 def processes(root_pid):

@@ -1,13 +1,9 @@
 """Stores open in zarr-python and TensorStore, and hold what OpenSlide sees."""
 import json
-import os
-import pathlib
 import shutil
 import subprocess
 
 import harness
-
-PYTHON = os.environ.get("PATCHBAY_PYTHON", str(pathlib.Path(__file__).resolve().parents[2] / ".venv/bin/python"))
 
 # Run by the Python of the oracles: prints one line of findings, "ok" when there is none.
 LOOK = r"""
@@ -48,7 +44,7 @@ class Interop(harness.Case):
         slide = harness.DATA / "wsi/CMU-1-Small-Region.svs"
         if not slide.exists():
             self.skipTest(f"{slide} is not here: set PATCHBAY_TEST_DATA")
-        if not shutil.which("openslide-write-png") or not pathlib.Path(PYTHON).exists():
+        if not shutil.which("openslide-write-png") or not harness.oracles("numpy", "PIL", "tensorstore", "zarr"):
             self.skipTest("needs openslide-write-png (openslide-tools) and PATCHBAY_PYTHON with zarr and tensorstore")
         png = self.folder / "oracle.png"
         subprocess.run(["openslide-write-png", slide, "0", "0", "0", "2220", "2967", png], check=True)
@@ -56,7 +52,7 @@ class Interop(harness.Case):
             out = self.folder / codec
             result = self.command("ingest", slide, "--out", out, "--codec", codec, "--shard", 1024, "--keep-names")
             self.assertEqual(result.returncode, 0, result.stderr)
-            found = subprocess.run([PYTHON, "-c", LOOK, out / "CMU-1-Small-Region.ome.zarr", png], text=True, check=True,
+            found = subprocess.run([harness.PYTHON, "-c", LOOK, out / "CMU-1-Small-Region.ome.zarr", png], text=True, check=True,
                                    capture_output=True)
             self.assertEqual(found.stdout.strip(), "ok")
 

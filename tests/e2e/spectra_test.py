@@ -9,8 +9,6 @@ import subprocess
 import harness
 from harness import wait_until
 
-PYTHON = os.environ.get("PATCHBAY_PYTHON", str(pathlib.Path(__file__).resolve().parents[2] / ".venv/bin/python"))
-
 # Run by the Python of the oracles: the definition of configs/spectra.md in float64, on OpenSlide's pixels.
 NUMPY = r"""
 import json, pathlib, sys
@@ -105,7 +103,7 @@ class Spectra(harness.Case):
         slide = harness.DATA / "wsi/CMU-1-Small-Region.svs"
         if not slide.exists():
             self.skipTest(f"{slide} is not here: set PATCHBAY_TEST_DATA")
-        if not shutil.which("openslide-write-png") or not pathlib.Path(PYTHON).exists():
+        if not shutil.which("openslide-write-png") or not harness.oracles("numpy", "PIL"):
             self.skipTest("needs openslide-write-png (openslide-tools) and PATCHBAY_PYTHON with numpy and pillow")
         png = self.folder / "oracle.png"
         subprocess.run(["openslide-write-png", slide, "0", "0", "0", "2220", "2967", png], check=True)
@@ -113,7 +111,7 @@ class Spectra(harness.Case):
                            ("nedc", ["--profile", "nedc", "--hop", 256])):
             with self.subTest(name=name):
                 out = self.spectra(slide, out=name, more=["--coefficients", *more])
-                found = subprocess.run([PYTHON, "-c", NUMPY, png, out], text=True, check=True, capture_output=True)
+                found = subprocess.run([harness.PYTHON, "-c", NUMPY, png, out], text=True, check=True, capture_output=True)
                 self.assertEqual(found.stdout.strip(), "ok")
 
     def test_workers_strips_and_stores_do_not_change_a_byte(self):

@@ -11,6 +11,7 @@
 #include "workers/jobs/ingest_check.h"
 #include "workers/jobs/ingest_publish.h"
 #include "workers/jobs/ingest_slide.h"
+#include "workers/jobs/slide_tasks.h"
 #include "workers/sources/digest_cache.h"
 
 namespace patchbay::workers {
@@ -20,11 +21,6 @@ constexpr std::size_t kMaxShardTasks = 15'000;
 /// Larger means fewer tasks and more of them waiting for one worker at the end of a slide.
 constexpr std::size_t kShardsPerJoin = 4;
 static_assert(kShardsPerJoin <= kShardsPerCheck);
-/// Of a core, for a check, which waits for the disk in part. Of a job's tasks those with the least
-/// need go first: a check goes ahead of shards that are still to be made, while its own are in
-/// cache.
-constexpr std::uint32_t kCheckCpuMillis = 500;
-
 /// What must be committed before a shard can be made: the shards below it of its column's finest
 /// level, or for one of that level the at most four it averages, if it is not from the source.
 std::vector<zarr::ShardPlace> ParentsOf(const IngestSlide& slide, const zarr::ShardPlace& place) {
@@ -79,10 +75,10 @@ std::size_t CountTogether(const IngestSlide& slide, const std::vector<zarr::Shar
 }
 
 /// Gathers the tasks of a slide; dependencies are on those before.
-class SlideTasks {
+class TasksOfSlide {
  public:
-  SlideTasks(const IngestSlide& slide, const std::string& slide_key,
-             const std::vector<zarr::ShardPlace>& places)
+  TasksOfSlide(const IngestSlide& slide, const std::string& slide_key,
+               const std::vector<zarr::ShardPlace>& places)
       : slide_(slide),
         places_(places),
         names_({{"job_key", slide.folders.job_key},
@@ -100,6 +96,7 @@ class SlideTasks {
     AddCheck(places_.size());
     protocol::TaskSpec finalise = TaskOf(slide_, "ingest.finalise", names_, "finalise");
     finalise.depends_on = std::move(checks_);
+    finalise.resources.cpu_millis = kEndingCpuMillis;
     Add(std::move(finalise));
     return std::move(tasks_);
   }
@@ -124,6 +121,7 @@ class SlideTasks {
         TaskOf(slide_, joins ? "ingest.join" : "ingest.shard", PayloadOf(first, count),
                StrCat("level ", place.level, " shard ", place.row, ",", place.column,
                       count > 1 ? " and on" : ""));
+    if (joins) task.resources.cpu_millis = kEndingCpuMillis;
     std::set<std::uint32_t> parents;
     task.weight = 0;
     for (std::size_t i = first; i < first + count; ++i) {
@@ -143,7 +141,7 @@ class SlideTasks {
     protocol::TaskSpec check =
         TaskOf(slide_, "ingest.check", PayloadOf(unchecked_, end - unchecked_),
                StrCat("check of shards ", unchecked_, " to ", end - 1));
-    check.resources.cpu_millis = kCheckCpuMillis;
+    check.resources.cpu_millis = kEndingCpuMillis;
     check.depends_on = std::move(makers_);
     makers_.clear();
     unchecked_ = end;
@@ -194,7 +192,7 @@ StatusOr<TaskOutput> OpenSlide(TaskContext& context) {
   if (!there) {
     const zarr::ImageStoreSpec spec = StoreSpec(slide, source, outcome.source_bytes);
     PB_RETURN_IF_ERROR(PrepareStaging(slide, outcome.slide_key, spec));
-    output.spawned = SlideTasks(slide, outcome.slide_key, places).All();
+    output.spawned = TasksOfSlide(slide, outcome.slide_key, places).All();
   }
   output.result = DumpJson({{"slide", slide.index},
                             {"levels", StoredSizes(slide.levels).size()},

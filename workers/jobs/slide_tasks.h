@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,6 +10,11 @@
 #include "runtime/protocol/messages.h"
 
 namespace patchbay::workers {
+
+/// The need of a task that ends what others began (a join, a check, a merge): less than theirs. Of
+/// a job's ready tasks the scheduler takes the least need first, so slides end one after another,
+/// not all of them after the last one's shards.
+inline constexpr std::uint32_t kEndingCpuMillis = 500;
 
 /// "<job>.open" of each slide, in a group of its own (slide + 1), then "<job>.summary", which runs
 /// once all others have ended. Payloads: {"job_key", "slide"} and {"job_key"}.

@@ -3,6 +3,7 @@
 
 #include "runtime/base/file.h"
 #include "runtime/base/strings.h"
+#include "workers/jobs/slide_tasks.h"
 #include "workers/jobs/spectra.h"
 #include "workers/jobs/spectra_engine.h"
 #include "workers/jobs/spectra_grid.h"
@@ -66,6 +67,7 @@ std::vector<protocol::TaskSpec> TasksFor(const SpectraTask& task, const SpectraI
   protocol::TaskSpec name;
   name.op = "spectra.name";
   name.payload = DumpJson(names);
+  name.resources = SpectraResources(task.manifest.settings);  // in turn with the strips
   name.group = static_cast<std::uint32_t>(task.slide) + 1;
   name.label = StrCat("slide ", task.slide, " digest");
   slide.depends_on.push_back(protocol::kSpawnedBase + static_cast<std::uint32_t>(tasks.size()));
@@ -75,6 +77,7 @@ std::vector<protocol::TaskSpec> TasksFor(const SpectraTask& task, const SpectraI
   slide.group = static_cast<std::uint32_t>(task.slide) + 1;
   slide.label = StrCat("slide ", task.slide, " merge");
   slide.weight = kMergeWeight;
+  slide.resources.cpu_millis = kEndingCpuMillis;
   tasks.push_back(std::move(slide));
   return tasks;
 }
