@@ -78,15 +78,17 @@ Status Core::Machine::JoinParts(TasksFinished::Item& item) {
 /// Tasks run one after another, so the time since the queue was last seen working is theirs.
 void Core::Machine::MeasureTasks(Worker& worker, const TasksFinished& message) {
   std::uint32_t count = 0;
+  std::uint64_t weight = 0;
   const std::string* op = nullptr;
   for (const TasksFinished::Item& item : message.items) {
     if (worker.tasks.count(item.lease) == 0) continue;
     const Task* task = table.Find(item.task);
     if (task == nullptr) continue;
     ++count;
+    weight += task->spec.weight;
     op = &task->spec.op;
   }
-  if (count != 0) task_pace.Measure(*op, (now - worker.busy_since) * 1000, count);
+  if (count != 0) task_pace.Measure(*op, (now - worker.busy_since) * 1000, count, weight);
   worker.busy_since = now;
 }
 
@@ -265,7 +267,8 @@ bool Core::Machine::GrantNext(Worker& worker) {
       ready.Pop(*lane, at);
       continue;
     }
-    const std::int64_t estimate = task_pace.EstimateUs(table.Find(entry.task)->spec.op);
+    const protocol::TaskSpec& spec = table.Find(entry.task)->spec;
+    const std::int64_t estimate = task_pace.EstimateUs(spec.op, spec.weight);
     const auto queued = static_cast<std::uint32_t>(worker.tasks.size());
     if (!QueueHasRoom(queued, worker.queued_us, estimate)) return false;
     ready.Pop(*lane, at);
@@ -307,7 +310,7 @@ void Core::Machine::LeaseTask(Worker& worker, const ReadyTask& entry) {
   lease.granted_at = now;
   lease.deadline = now + options.lease_ms;
   lease.task = entry.task;
-  lease.estimate_us = task_pace.EstimateUs(task.spec.op);
+  lease.estimate_us = task_pace.EstimateUs(task.spec.op, task.spec.weight);
   task.state = TaskState::kLeased;
   task.lease = lease.number;
   if (job.state == JobState::kQueued) job.state = JobState::kRunning;

@@ -233,7 +233,7 @@ void Core::Machine::AdoptTask(Worker& worker, const protocol::HeldLease& held) {
   lease.granted_at = now;
   lease.deadline = now + options.lease_ms;
   lease.task = held.task;
-  lease.estimate_us = task_pace.EstimateUs(task->spec.op);
+  lease.estimate_us = task_pace.EstimateUs(task->spec.op, task->spec.weight);
   task->state = TaskState::kLeased;
   task->lease = held.lease;
   ++table.Find(held.task.job)->tasks_running;

@@ -10,26 +10,38 @@ namespace {
 /// What a lease, its report and the next lease cost in a busy process.
 constexpr std::int64_t kRoundTripUs = 10'000;
 
+/// No estimate is longer: more would change nothing, and sums of estimates must not overflow.
+constexpr std::int64_t kLongestEstimateUs = 3'600'000'000;
+
 std::int64_t Blend(std::int64_t average_us, std::int64_t sample_us, std::int64_t weight) {
   return average_us + (sample_us - average_us) * weight / 8;
 }
 
 }  // namespace
 
-void TaskPace::Measure(const std::string& op, std::int64_t total_us, std::uint32_t count) {
+void TaskPace::Measure(const std::string& op, std::int64_t total_us, std::uint32_t count,
+                       std::uint64_t weight) {
   if (count == 0) return;
-  const std::int64_t sample = std::max<std::int64_t>(total_us, 0) / count;
-  const auto it = average_us_.find(op);
-  if (it == average_us_.end()) {
-    if (average_us_.size() < kMaxMeasuredOps) average_us_.emplace(op, sample);
+  const Average sample = {std::max<std::int64_t>(total_us, 0) / count,
+                          static_cast<double>(weight) / count};
+  const auto it = averages_.find(op);
+  if (it == averages_.end()) {
+    if (averages_.size() < kMaxMeasuredOps) averages_.emplace(op, sample);
     return;
   }
-  it->second = Blend(it->second, sample, count >= 4 ? 4 : 1);
+  const std::int64_t share = count >= 4 ? 4 : 1;
+  Average& average = it->second;
+  average.us = Blend(average.us, sample.us, share);
+  average.weight += (sample.weight - average.weight) * static_cast<double>(share) / 8;
 }
 
-std::int64_t TaskPace::EstimateUs(const std::string& op) const {
-  const auto it = average_us_.find(op);
-  return it == average_us_.end() ? kUnknownTaskUs : it->second;
+std::int64_t TaskPace::EstimateUs(const std::string& op, std::uint64_t weight) const {
+  const auto it = averages_.find(op);
+  if (it == averages_.end()) return kUnknownTaskUs;
+  const auto& [us, usual] = it->second;
+  if (usual <= 0 || static_cast<double>(weight) <= usual) return us;
+  const double scaled = static_cast<double>(us) * (static_cast<double>(weight) / usual);
+  return static_cast<std::int64_t>(std::min(scaled, static_cast<double>(kLongestEstimateUs)));
 }
 
 bool QueueHasRoom(std::uint32_t queued, std::int64_t queued_us, std::int64_t estimate_us) {

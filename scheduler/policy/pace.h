@@ -7,16 +7,23 @@
 
 namespace patchbay::scheduler {
 
-/// Moving average of the time one task of each op takes at a worker.
+/// Moving averages of the time one task of each op takes at a worker, and of its weight.
 class TaskPace {
  public:
-  /// `count` tasks of the op took `total_us` together.
-  void Measure(const std::string& op, std::int64_t total_us, std::uint32_t count);
-  /// kUnknownTaskUs for an op never measured.
-  std::int64_t EstimateUs(const std::string& op) const;
+  /// `count` tasks of the op, of that weight together, took `total_us`.
+  void Measure(const std::string& op, std::int64_t total_us, std::uint32_t count,
+               std::uint64_t weight);
+  /// For a task of that weight: one heavier than the average takes as much longer, so that a worker
+  /// is not given many of a large slide after it made short work of a small one. kUnknownTaskUs for
+  /// an op never measured.
+  std::int64_t EstimateUs(const std::string& op, std::uint64_t weight) const;
 
  private:
-  std::unordered_map<std::string, std::int64_t> average_us_;
+  struct Average {
+    std::int64_t us = 0;
+    double weight = 0;
+  };
+  std::unordered_map<std::string, Average> averages_;
 };
 
 /// Whether a worker with `queued` tasks that take `queued_us` may be given one more of

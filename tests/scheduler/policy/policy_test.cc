@@ -28,19 +28,31 @@ TEST(Retry, BackOffDoublesUpToItsLimit) {
 
 TEST(Pace, QueueDepthFollowsMeasuredTime) {
   TaskPace pace;
-  EXPECT_EQ(pace.EstimateUs("unknown"), kUnknownTaskUs);
-  pace.Measure("tiny", 1'000, 100);
-  EXPECT_EQ(pace.EstimateUs("tiny"), 10);
+  EXPECT_EQ(pace.EstimateUs("unknown", 1), kUnknownTaskUs);
+  pace.Measure("tiny", 1'000, 100, 100);
+  EXPECT_EQ(pace.EstimateUs("tiny", 1), 10);
   EXPECT_TRUE(QueueHasRoom(0, 0, 60'000'000)) << "an idle worker takes anything";
   EXPECT_FALSE(QueueHasRoom(1, 1'000'000, 1'000'000));
   EXPECT_TRUE(QueueHasRoom(kMaxQueueDepth - 1, 5'000, 10));
   EXPECT_FALSE(QueueHasRoom(kMaxQueueDepth, 5'000, 10));
 }
 
+TEST(Pace, AHeavierTaskIsExpectedToTakeAsMuchLonger) {
+  TaskPace pace;
+  pace.Measure("strip", 5'000, 1, 1'000);
+  EXPECT_EQ(pace.EstimateUs("strip", 1'000), 5'000);
+  EXPECT_EQ(pace.EstimateUs("strip", 100'000), 500'000);
+  EXPECT_EQ(pace.EstimateUs("strip", 10), 5'000) << "a light one is not queued deeper for it";
+  EXPECT_FALSE(QueueHasRoom(1, 5'000, pace.EstimateUs("strip", 100'000)));
+  EXPECT_EQ(pace.EstimateUs("strip", ~std::uint64_t{0}), 3'600'000'000) << "and none overflows";
+  pace.Measure("light", 5'000, 1, 0);
+  EXPECT_EQ(pace.EstimateUs("light", 7), 5'000);
+}
+
 TEST(Pace, MeasuredOpsAreBounded) {
   TaskPace pace;
-  for (std::size_t i = 0; i < kMaxMeasuredOps + 10; ++i) pace.Measure(StrCat("op", i), 5, 1);
-  EXPECT_EQ(pace.EstimateUs(StrCat("op", kMaxMeasuredOps + 5)), kUnknownTaskUs);
+  for (std::size_t i = 0; i < kMaxMeasuredOps + 10; ++i) pace.Measure(StrCat("op", i), 5, 1, 1);
+  EXPECT_EQ(pace.EstimateUs(StrCat("op", kMaxMeasuredOps + 5), 1), kUnknownTaskUs);
 }
 
 TEST(Pace, ShortShardsAreQueuedDeeperWithinTheLimit) {
