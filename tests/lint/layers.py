@@ -32,6 +32,8 @@ STRICTER = {
     "scheduler/state": ["runtime/base", "runtime/protocol", "scheduler/policy"],
     "scheduler/policy": ["runtime/base", "runtime/protocol"],
 }
+# A folder whose parts know nothing of one another; of the files beside them only the list includes them.
+JOBS, JOB_LIST = "workers/jobs/", "workers/jobs/task_table.cc"
 # Third-party include -> the only folders that may name it. Abseil's statuses and containers are part
 # of every signature and have no door.
 DOORS = {
@@ -66,7 +68,20 @@ def table_folder(path):
     return max(inside, key=len) if inside else None
 
 
+def job_of(path):
+    """The part of JOBS that `path` lies in, or None."""
+    below = path.removeprefix(JOBS)
+    return below.split("/")[0] if path.startswith(JOBS) and "/" in below else None
+
+
+def crosses_jobs(file, target):
+    inside = file.startswith(JOBS) and file != JOB_LIST
+    return inside and job_of(target) not in (None, job_of(file))
+
+
 def allowed(file, target):
+    if crosses_jobs(file, target):
+        return False
     own = table_folder(file)
     if own is None or not (within(target, [own]) or within(target, MAY_INCLUDE[own])):
         return False

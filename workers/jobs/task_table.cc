@@ -3,12 +3,12 @@
 #include <exception>
 #include <new>
 
-#include "workers/jobs/ingest.h"
+#include "workers/jobs/ingest/ingest.h"
 #include "workers/jobs/look_at_image.h"
 #include "workers/jobs/noop.h"
-#include "workers/jobs/spectra.h"
+#include "workers/jobs/spectra/spectra.h"
 #include "workers/jobs/stream_plan.h"
-#include "workers/jobs/synth_task.h"
+#include "workers/jobs/synth/synth.h"
 
 namespace patchbay::workers {
 namespace {

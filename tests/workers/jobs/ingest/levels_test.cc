@@ -1,0 +1,119 @@
+// Which levels a store gets.
+#include "workers/jobs/ingest/levels.h"
+
+#include <gtest/gtest.h>
+
+#include "runtime/base/strings.h"
+
+namespace patchbay::workers {
+namespace {
+
+ImageLayout Layout(std::vector<std::pair<std::int64_t, std::int64_t>> sizes) {
+  ImageLayout layout;
+  for (const auto& [height, width] : sizes) {
+    LevelLayout level;
+    level.height = height;
+    level.width = width;
+    layout.levels.push_back(level);
+  }
+  layout.mpp_y = layout.mpp_x = 0.25;
+  return layout;
+}
+
+TEST(IngestLevels, SingleLevelSourceIsHalvedUntilOneChunkHoldsIt) {
+  const auto levels = *PlanLevels(Layout({{2967, 2220}}), IngestSettings{});
+  ASSERT_EQ(levels.size(), 4u);
+  EXPECT_EQ(levels[1].height, 1484);
+  EXPECT_EQ(levels[1].width, 1110);
+  EXPECT_EQ(levels[3].height, 371);
+  EXPECT_EQ(levels[3].width, 278);
+  EXPECT_TRUE(levels[0].from_source);
+  for (std::size_t i = 1; i < levels.size(); ++i) {
+    EXPECT_FALSE(levels[i].from_source);
+    EXPECT_EQ(levels[i].parent, static_cast<int>(i) - 1);
+  }
+}
+
+TEST(IngestLevels, SourceLevelsAreKeptAndTheGapsFilled) {
+  const auto levels = *PlanLevels(Layout({{10249, 11952}, {2562, 2988}}), IngestSettings{});
+  ASSERT_EQ(levels.size(), 6u);
+  EXPECT_FALSE(levels[1].from_source);
+  EXPECT_TRUE(levels[2].from_source);
+  EXPECT_EQ(levels[2].source_level, 1);
+  EXPECT_EQ(levels[2].height, 2562);
+  EXPECT_EQ(levels[3].height, 1281);
+  EXPECT_FALSE(levels[3].from_source);
+  EXPECT_LE(levels.back().width, 512);
+}
+
+TEST(IngestLevels, AveragedLevelsBelongToTheFinestOneTheirPixelsComeFrom) {
+  const auto one = *PlanLevels(Layout({{40'000, 40'000}}), IngestSettings{});
+  std::vector<int> finest;
+  for (int i = 0; i < 8; ++i) finest.push_back(FinestOfColumn(one, i, 3));
+  EXPECT_EQ(finest, (std::vector<int>{0, 0, 0, 0, 4, 4, 4, 4}));
+  EXPECT_EQ(FinestOfColumn(one, 2, 0), 2);
+  EXPECT_EQ(FinestOfColumn(one, 2, 1), 2);
+  EXPECT_EQ(FinestOfColumn(one, 3, 1), 2);
+  const auto kept = *PlanLevels(Layout({{10249, 11952}, {2562, 2988}}), IngestSettings{});
+  EXPECT_EQ(FinestOfColumn(kept, 1, 3), 0);
+  EXPECT_EQ(FinestOfColumn(kept, 2, 3), 2);
+  EXPECT_EQ(FinestOfColumn(kept, 3, 3), 2);
+  IngestSettings settings;
+  settings.mpp = 0.5;  // level 0 is not stored
+  const auto coarse = *PlanLevels(Layout({{4000, 4000}}), settings);
+  EXPECT_EQ(FinestOfColumn(coarse, 1, 3), 1);
+  EXPECT_EQ(FinestOfColumn(coarse, 2, 3), 1);
+}
+
+TEST(IngestLevels, EverySourceLevelIsKeptEvenBelowOneChunk) {
+  const auto levels = *PlanLevels(Layout({{400, 400}, {200, 200}, {100, 100}}), IngestSettings{});
+  ASSERT_EQ(levels.size(), 3u);
+  for (const OutputLevel& level : levels) EXPECT_TRUE(level.from_source);
+}
+
+TEST(IngestLevels, MppStartsAtTheWorkingMagnification) {
+  IngestSettings settings;
+  settings.mpp = 0.5;
+  const auto levels = *PlanLevels(Layout({{4000, 4000}}), settings);
+  EXPECT_FALSE(levels[0].stored);
+  EXPECT_TRUE(levels[1].stored);
+  EXPECT_EQ(StoredIndex(levels, 1), 0);
+  EXPECT_EQ(StoredIndex(levels, 2), 1);
+}
+
+TEST(IngestLevels, MppThatNoLevelHasIsRefusedWithWhatThereIs) {
+  IngestSettings settings;
+  settings.mpp = 0.37;
+  const auto levels = PlanLevels(Layout({{4000, 4000}}), settings);
+  EXPECT_EQ(levels.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(MessageOf(levels.status()).find("0.25, 0.5, 1, 2"), std::string_view::npos);
+}
+
+TEST(IngestLevels, MppOfASlideWithoutMppIsRefused) {
+  IngestSettings settings;
+  settings.mpp = 0.5;
+  ImageLayout layout = Layout({{4000, 4000}});
+  layout.mpp_x.reset();
+  EXPECT_FALSE(PlanLevels(layout, settings).ok());
+}
+
+TEST(IngestSettingsText, UnknownKeysAndBadRangesAreRefused) {
+  EXPECT_TRUE(ParseIngestSettings(Json::object()).ok());
+  EXPECT_FALSE(ParseIngestSettings(Json{{"chunks", 512}}).ok());
+  EXPECT_FALSE(ParseIngestSettings(Json{{"chunk", 500}, {"shard", 4096}}).ok());
+  EXPECT_FALSE(ParseIngestSettings(Json{{"codec", "jpeg"}}).ok());
+  EXPECT_FALSE(ParseIngestSettings(Json{{"codec_level", 0}}).ok());
+  EXPECT_FALSE(ParseIngestSettings(Json{{"mpp", -1.0}}).ok());
+  EXPECT_FALSE(ParseIngestSettings(Json{{"mpp", "0.5"}}).ok());
+}
+
+TEST(IngestSettingsText, CanonicalIgnoresWhatDoesNotChangeBytes) {
+  IngestSettings a, b;
+  b.keep_names = true;
+  EXPECT_EQ(a.Canonical(), b.Canonical());
+  b.codec_level = 6;
+  EXPECT_NE(a.Canonical(), b.Canonical());
+}
+
+}  // namespace
+}  // namespace patchbay::workers

@@ -1,0 +1,160 @@
+#include "workers/jobs/synth/slide.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "runtime/base/hash.h"
+#include "tests/workers/sources/slide_fixtures.h"
+
+namespace patchbay::workers {
+namespace {
+
+SynthSlideOptions Small() {
+  SynthSlideOptions options;
+  options.width = 1500;
+  options.height = 1100;
+  return options;
+}
+
+Digest DigestOfFile(const std::string& path) {
+  const auto text = ReadFile(path, 1u << 30);
+  EXPECT_TRUE(text.ok());
+  return text.ok() ? Sha256Of(*text) : Digest{};
+}
+
+TEST(SynthSlide, OpenSlideKnowsItAsAnAperioSlide) {
+  TemporaryFolder folder;
+  const std::string path = folder.File("synth.svs");
+  ASSERT_TRUE(SynthSlide(path, Small()).ok());
+  OpenSlidePeer peer(path);
+  ASSERT_TRUE(peer.ok());
+  EXPECT_STREQ(openslide_get_property_value(peer.get(), OPENSLIDE_PROPERTY_NAME_VENDOR), "aperio");
+  EXPECT_STREQ(openslide_get_property_value(peer.get(), OPENSLIDE_PROPERTY_NAME_MPP_X), "0.5");
+  ASSERT_EQ(openslide_get_level_count(peer.get()), 3);
+  const auto image = OpenImage(path);
+  ASSERT_TRUE(image.ok()) << Describe(image.status());
+  const ImageLayout& layout = (*image)->layout();
+  EXPECT_EQ(layout.kind, "aperio");
+  ASSERT_EQ(layout.levels.size(), 3u);
+  for (int i = 0; i < 3; ++i) {
+    std::int64_t width = 0, height = 0;
+    openslide_get_level_dimensions(peer.get(), i, &width, &height);
+    EXPECT_EQ(layout.levels[static_cast<std::size_t>(i)].width, width);
+    EXPECT_EQ(layout.levels[static_cast<std::size_t>(i)].height, height);
+  }
+  EXPECT_EQ(layout.levels[2].width, 1500 / 16);
+  EXPECT_DOUBLE_EQ(layout.mpp_x.value_or(0), 0.5);
+  EXPECT_DOUBLE_EQ(layout.objective_power.value_or(0), 20);
+}
+
+TEST(SynthSlide, PixelsEqualOpenSlides) {
+  TemporaryFolder folder;
+  const std::string path = folder.File("synth.svs");
+  ASSERT_TRUE(SynthSlide(path, Small()).ok());
+  OpenSlidePeer peer(path);
+  const auto image = OpenImage(path);
+  ASSERT_TRUE(peer.ok() && image.ok());
+  PatchReader reader(**image);
+  for (std::uint64_t n = 0; n < 60; ++n) {
+    const Box box = RandomBox(21, n, (*image)->layout().levels[0], 400);
+    const auto pixels = reader.Read(0, box, 255);
+    ASSERT_TRUE(pixels.ok()) << Describe(pixels.status());
+    ASSERT_EQ(CountDifferences(**pixels, peer.ReadArgb(0, box), 255), 0u) << "seed 21 crop " << n;
+  }
+}
+
+TEST(SynthSlide, SameSeedSameBytesWithAnyThreads) {
+  TemporaryFolder folder;
+  SynthSlideOptions options = Small();
+  ASSERT_TRUE(SynthSlide(folder.File("a.svs"), options).ok());
+  options.threads = 3;
+  ASSERT_TRUE(SynthSlide(folder.File("b.svs"), options).ok());
+  options.seed = 2;
+  ASSERT_TRUE(SynthSlide(folder.File("c.svs"), options).ok());
+  EXPECT_EQ(DigestOfFile(folder.File("a.svs")), DigestOfFile(folder.File("b.svs")));
+  EXPECT_NE(DigestOfFile(folder.File("a.svs")), DigestOfFile(folder.File("c.svs")));
+}
+
+TEST(SynthSlide, ReducedLevelsAreTheAveragesOfTheFinest) {
+  TemporaryFolder folder;
+  const std::string path = folder.File("synth.svs");
+  SynthSlideOptions options = Small();
+  options.quality = 100;
+  ASSERT_TRUE(SynthSlide(path, options).ok());
+  const auto image = OpenImage(path);
+  ASSERT_TRUE(image.ok());
+  PatchReader fine(**image), coarse(**image);
+  for (const int level : {1, 2}) {
+    const std::int64_t step = level == 1 ? 4 : 16;
+    const auto& layout = (*image)->layout().levels[static_cast<std::size_t>(level)];
+    const auto whole = fine.Read(0, Box2D(0, 0, layout.height * step, layout.width * step), 0);
+    const auto small = coarse.Read(level, Box2D(0, 0, layout.height, layout.width), 0);
+    ASSERT_TRUE(whole.ok() && small.ok());
+    double worst = 0;
+    for (std::int64_t y = 0; y < layout.height; ++y) {
+      for (std::int64_t x = 0; x < layout.width; ++x) {
+        double sum = 0;
+        for (std::int64_t i = 0; i < step * step; ++i) {
+          const std::int64_t at = (y * step + i / step) * layout.width * step + x * step + i % step;
+          sum += (**whole)[static_cast<std::size_t>(at * 3 + 1)];
+        }
+        const double mean = sum / static_cast<double>(step * step);
+        const auto got = (**small)[static_cast<std::size_t>((y * layout.width + x) * 3 + 1)];
+        worst = std::max(worst, std::abs(mean - got));
+      }
+    }
+    EXPECT_LE(worst, 4.0) << "level " << level;
+  }
+}
+
+TEST(SynthSlide, HasTissueNucleiAndGlass) {
+  TemporaryFolder folder;
+  const std::string path = folder.File("synth.svs");
+  SynthSlideOptions options;
+  options.width = options.height = 4096;
+  ASSERT_TRUE(SynthSlide(path, options).ok());
+  const auto image = OpenImage(path);
+  ASSERT_TRUE(image.ok());
+  PatchReader reader(**image);
+  const auto pixels = reader.Read(1, Box2D(0, 0, 1024, 1024), 0);
+  ASSERT_TRUE(pixels.ok());
+  std::size_t glass = 0, pink = 0, purple = 0;
+  for (std::size_t i = 0; i < (*pixels)->size(); i += 3) {
+    const int r = (**pixels)[i], g = (**pixels)[i + 1], b = (**pixels)[i + 2];
+    glass += g > 225;
+    pink += r > g + 30 && r >= b;
+    purple += b > r + 10 && b > g + 30;
+  }
+  const std::size_t all = (*pixels)->size() / 3;
+  EXPECT_GT(glass, all / 50);
+  EXPECT_GT(pink, all / 5);
+  EXPECT_GT(purple, all / 200);
+}
+
+TEST(SynthSlide, CancelledOrImpossibleLeavesNothing) {
+  TemporaryFolder folder;
+  const Status cancelled =
+      SynthSlide(folder.File("a.svs"), Small(), [](double done) { return done < 0.5; });
+  EXPECT_EQ(cancelled.code(), absl::StatusCode::kCancelled);
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+  EXPECT_EQ(SynthSlide(folder.File("no/a.svs"), Small()).code(), absl::StatusCode::kNotFound);
+  SynthSlideOptions tiny;
+  tiny.width = 100;
+  EXPECT_EQ(SynthSlide(folder.File("a.svs"), tiny).code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(SynthSlide, OptionsComeFromJsonOrAreRefused) {
+  const auto options = SynthSlideOptionsFromJson(Json{{"width", 4096}, {"seed", 9}});
+  ASSERT_TRUE(options.ok()) << Describe(options.status());
+  EXPECT_EQ(options->width, 4096);
+  EXPECT_EQ(options->height, 8192);
+  EXPECT_EQ(options->seed, 9u);
+  EXPECT_EQ(SynthSlideOptionsFromJson(ToJson(*options))->width, 4096);
+  for (const Json& bad : {Json{{"widht", 4096}}, Json{{"width", "4096"}}, Json{{"quality", 101}},
+                          Json{{"threads", 0}}, Json::array({1}), Json{{"width", -5}}}) {
+    EXPECT_EQ(SynthSlideOptionsFromJson(bad).status().code(), absl::StatusCode::kInvalidArgument);
+  }
+}
+
+}  // namespace
+}  // namespace patchbay::workers

@@ -1,0 +1,247 @@
+#include "workers/jobs/ingest/check.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/base/file.h"
+#include "runtime/base/strings.h"
+#include "workers/jobs/ingest/ingest.h"
+
+namespace patchbay::workers {
+namespace {
+
+constexpr std::size_t kMaxRecordBytes = 16u << 20;
+/// Of each file at a time; a multiple of a hash's block. Larger means fewer reads and less in
+/// cache.
+constexpr std::size_t kReadBytes = 64u << 10;
+
+/// A shard's file on its way through the hash.
+struct OpenShard {
+  std::string path;
+  UniqueFd fd;
+  std::uint64_t at = 0, size_bytes = 0;
+  std::vector<std::byte> block;
+};
+
+std::string PathOf(const IngestSlide& slide, const std::string& slide_key,
+                   const zarr::ShardRecord& record) {
+  return StrCat(slide.folders.Store(slide_key), "/", zarr::ShardFileName(record.place));
+}
+
+Status NotAsCommitted(const std::string& path) {
+  return absl::DataLossError(
+      StrCat("check shard: ", path, ": the file is not what its task committed"));
+}
+
+/// Reads every file whole. DataLoss unless each has the size and the SHA-256 of its record.
+Status CheckFiles(TaskContext& context, const IngestSlide& slide, const std::string& slide_key,
+                  std::span<const zarr::ShardRecord> records) {
+  std::vector<OpenShard> shards;
+  std::vector<Digest> expected;
+  for (const zarr::ShardRecord& record : records) {
+    if (record.size_bytes == 0) continue;
+    OpenShard shard;
+    shard.path = PathOf(slide, slide_key, record);
+    shard.size_bytes = record.size_bytes;
+    PB_ASSIGN_OR_RETURN(shard.fd, OpenFile(shard.path, O_RDONLY));
+    shard.block.resize(kReadBytes);
+    shards.push_back(std::move(shard));
+    expected.push_back(record.digest);
+  }
+  const auto next = [&](std::size_t i) -> StatusOr<std::span<const std::byte>> {
+    OpenShard& shard = shards[i];
+    PB_RETURN_IF_ERROR(context.CheckCancelled());
+    context.AddProgress();
+    const auto part = std::span(shard.block)
+                          .first(static_cast<std::size_t>(
+                              std::min<std::uint64_t>(kReadBytes, shard.size_bytes - shard.at)));
+    PB_RETURN_IF_ERROR(ReadAt(shard.fd.get(), shard.at, part, shard.path));
+    shard.at += part.size();
+    return std::span<const std::byte>(part);
+  };
+  PB_ASSIGN_OR_RETURN(const std::vector<Digest> digests, Sha256OfEach(shards.size(), next));
+  for (std::size_t i = 0; i < shards.size(); ++i) {
+    if (digests[i] != expected[i]) return NotAsCommitted(shards[i].path);
+  }
+  return absl::OkStatus();
+}
+
+/// A record's text and value, of the place it is named after.
+StatusOr<std::pair<std::string, zarr::ShardRecord>> ReadRecord(const IngestSlide& slide,
+                                                               const std::string& slide_key,
+                                                               const zarr::ShardPlace& place,
+                                                               std::uint64_t& absent_pieces) {
+  const std::string path = slide.folders.Record(slide_key, RecordName(place));
+  PB_ASSIGN_OR_RETURN(std::string text, ReadFile(path, kMaxRecordBytes));
+  PB_ASSIGN_OR_RETURN(const Json json, ParseJson(text, "shard record"));
+  PB_ASSIGN_OR_RETURN(zarr::ShardRecord record, zarr::ShardRecordFromJson(json));
+  if (record.place != place) {
+    return absl::DataLossError(StrCat("check shard: ", path, ": the record is of another shard"));
+  }
+  if (place.level == 0) absent_pieces += json.value("absent_pieces", std::uint64_t{0});
+  return std::pair(std::move(text), std::move(record));
+}
+
+/// Inode and times of change of a shard's file.
+struct FileStamp {
+  std::string text;    ///< while it stays, the file was neither written nor replaced
+  timespec changed{};  ///< the last of the times; zero for a record without a file
+};
+
+/// DataLoss when the file has another size than the record says.
+StatusOr<FileStamp> StampOf(const std::string& path, const zarr::ShardRecord& record) {
+  if (record.size_bytes == 0) return FileStamp{"none", {}};
+  // Opening makes network file systems ask the server, where stat may answer from memory.
+  PB_ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(path, O_RDONLY));
+  struct stat st {};
+  if (fstat(fd.get(), &st) != 0) return FromErrno("stat", path, errno);
+  if (static_cast<std::uint64_t>(st.st_size) != record.size_bytes) return NotAsCommitted(path);
+  return FileStamp{StrCat(st.st_ino, " ", st.st_mtim.tv_sec, ".", st.st_mtim.tv_nsec, " ",
+                          st.st_ctim.tv_sec, ".", st.st_ctim.tv_nsec),
+                   st.st_ctim};
+}
+
+/// What the staging folder's file system takes for the time: a file that was changed before may be
+/// written again within the same tick, and keep its stamp, only if it was changed at this time.
+StatusOr<timespec> FileSystemTime(const TaskContext& context, const std::string& staging) {
+  const std::string path = StrCat(staging, "/", context.lease.incarnation, "-",
+                                  context.lease.counter, "-", Hex64(RandomU64()), ".time");
+  PB_ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(path, O_WRONLY | O_CREAT | O_EXCL, 0600));
+  struct stat st {};
+  const int failed = fstat(fd.get(), &st) == 0 ? 0 : errno;
+  unlink(path.c_str());
+  if (failed != 0) return FromErrno("stat", path, failed);
+  return st.st_ctim;
+}
+
+bool IsBefore(const timespec& a, const timespec& b) {
+  return std::tie(a.tv_sec, a.tv_nsec) < std::tie(b.tv_sec, b.tv_nsec);
+}
+
+/// Nobody reads the shards soon, and a slide is larger than what memory is left over: their pages
+/// go to the next shards instead of pushing out what others have in the cache. Only a hint.
+void DropFromCache(const IngestSlide& slide, const std::string& slide_key,
+                   const std::vector<zarr::ShardRecord>& records) {
+  for (const zarr::ShardRecord& record : records) {
+    const auto fd = OpenFile(PathOf(slide, slide_key, record), O_RDONLY);
+    if (fd.ok()) posix_fadvise(fd->get(), 0, 0, POSIX_FADV_DONTNEED);
+  }
+}
+
+/// What the tasks of the shards reported: the SHA-256 of each record's text.
+StatusOr<std::vector<Digest>> ReportedRecords(const TaskContext& context) {
+  std::vector<Digest> records;
+  for (const std::string& input : context.inputs) {
+    constexpr std::string_view kWhat = "shard result";
+    PB_ASSIGN_OR_RETURN(const Json json, ParseJson(input, kWhat));
+    PB_ASSIGN_OR_RETURN(const Json* reported, JsonMember(json, "records", kWhat));
+    for (const Json& value : *reported) {
+      if (!value.is_string()) return absl::InternalError(StrCat(kWhat, ": a record is no text"));
+      PB_ASSIGN_OR_RETURN(const Digest record, Digest::FromHex(value.get<std::string>()));
+      records.push_back(record);
+    }
+  }
+  return records;
+}
+
+Status NotAsReported(const zarr::ShardPlace& place) {
+  return absl::DataLossError(
+      StrCat("check shard: ", RecordName(place), ": the record is not what its task reported"));
+}
+
+StatusOr<TaskOutput> CheckShards(TaskContext& context) {
+  PB_ASSIGN_OR_RETURN(const ShardOrder order, OpenShardOrder(context));
+  PB_ASSIGN_OR_RETURN(const std::vector<Digest> reported, ReportedRecords(context));
+  if (reported.size() != order.places.size()) {
+    return absl::InternalError(StrCat("check shards: ", reported.size(), " results for ",
+                                      order.places.size(), " zarr shards"));
+  }
+  Json checked = Json::array();
+  std::vector<zarr::ShardRecord> records;
+  std::uint64_t absent_pieces = 0;
+  PB_ASSIGN_OR_RETURN(const timespec now,
+                      FileSystemTime(context, order.slide.folders.Staging(order.slide_key)));
+  for (std::size_t i = 0; i < reported.size(); ++i) {
+    PB_ASSIGN_OR_RETURN(auto read,
+                        ReadRecord(order.slide, order.slide_key, order.places[i], absent_pieces));
+    auto& [text, record] = read;
+    if (Sha256Of(text) != reported[i]) return NotAsReported(order.places[i]);
+    // Before the file is read: what changes meanwhile changes the stamp.
+    PB_ASSIGN_OR_RETURN(const FileStamp stamp,
+                        StampOf(PathOf(order.slide, order.slide_key, record), record));
+    const bool is_settled = IsBefore(stamp.changed, now);
+    checked.push_back(ToJson(CheckedShard{reported[i], is_settled ? stamp.text : "unsettled"}));
+    records.push_back(std::move(record));
+    context.AddProgress();
+  }
+  PB_RETURN_IF_ERROR(CheckFiles(context, order.slide, order.slide_key, records));
+  DropFromCache(order.slide, order.slide_key, records);
+  TaskOutput output;
+  output.result = DumpJson({{"shards", std::move(checked)}});
+  return output;
+}
+
+}  // namespace
+
+Json ToJson(const CheckedShard& shard) {
+  return {{"record", shard.record.Hex()}, {"stamp", shard.stamp}};
+}
+
+StatusOr<CheckedShard> CheckedShardFromJson(const Json& value) {
+  CheckedShard shard;
+  PB_ASSIGN_OR_RETURN(const std::string record, JsonString(value, "record", "check result"));
+  PB_ASSIGN_OR_RETURN(shard.record, Digest::FromHex(record));
+  PB_ASSIGN_OR_RETURN(shard.stamp, JsonString(value, "stamp", "check result"));
+  return shard;
+}
+
+StatusOr<std::optional<Digest>> AdoptShard(TaskContext& context, const IngestSlide& slide,
+                                           const std::string& slide_key,
+                                           const zarr::ShardPlace& place) {
+  const std::optional<Digest> none;
+  std::uint64_t absent_pieces = 0;
+  const auto read = ReadRecord(slide, slide_key, place, absent_pieces);
+  if (!read.ok()) return none;
+  const auto& [text, record] = *read;
+  const Status checked = CheckFiles(context, slide, slide_key, std::span(&record, 1));
+  if (absl::IsCancelled(checked)) return checked;
+  if (!checked.ok()) return none;
+  return std::optional(Sha256Of(text));
+}
+
+StatusOr<StagedShards> ConfirmShards(TaskContext& context, const IngestSlide& slide,
+                                     const std::string& slide_key,
+                                     const std::vector<CheckedShard>& checked) {
+  const std::vector<zarr::ShardPlace> places = ShardPlaces(slide);
+  if (checked.size() != places.size()) {
+    return absl::InternalError(
+        StrCat("confirm shards: ", checked.size(), " checked of ", places.size(), " zarr shards"));
+  }
+  StagedShards staged;
+  std::vector<zarr::ShardRecord> touched;
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    PB_ASSIGN_OR_RETURN(auto read, ReadRecord(slide, slide_key, places[i], staged.absent_pieces));
+    auto& [text, record] = read;
+    if (Sha256Of(text) != checked[i].record) return NotAsReported(places[i]);
+    PB_ASSIGN_OR_RETURN(const FileStamp stamp, StampOf(PathOf(slide, slide_key, record), record));
+    // A lease that had lost its right repeated its commit, or somebody wrote here.
+    if (stamp.text != checked[i].stamp) touched.push_back(record);
+    staged.records.push_back(std::move(record));
+    context.AddProgress();
+  }
+  for (std::size_t i = 0; i < touched.size(); i += kShardsPerCheck) {
+    const std::size_t count = std::min(kShardsPerCheck, touched.size() - i);
+    PB_RETURN_IF_ERROR(CheckFiles(context, slide, slide_key, std::span(touched).subspan(i, count)));
+  }
+  return staged;
+}
+
+StatusOr<TaskOutput> RunIngestCheck(TaskContext& context) {
+  return WithoutPaths(context, CheckShards(context));
+}
+
+}  // namespace patchbay::workers

@@ -1,0 +1,46 @@
+// Whether the zarr shards in the staging folder are what their tasks committed.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "workers/jobs/ingest/slide.h"
+
+namespace patchbay::workers {
+
+/// Shards that one ingest.check reads, at most: as many as are hashed side by side.
+inline constexpr std::size_t kShardsPerCheck = 16;
+
+/// A committed shard as its check reports it, after it has read the file whole.
+struct CheckedShard {
+  Digest record;  ///< SHA-256 of the record's text, which holds the file's
+  /// Inode and times of change of the file, taken before it was read; "unsettled", which no file
+  /// has, while they are so young that a write could leave them as they are.
+  std::string stamp;
+};
+
+Json ToJson(const CheckedShard& shard);
+StatusOr<CheckedShard> CheckedShardFromJson(const Json& value);
+
+/// The shard that an earlier lease committed, if its file, read whole, still is what its record
+/// says. Returns the SHA-256 of the record's text.
+StatusOr<std::optional<Digest>> AdoptShard(TaskContext& context, const IngestSlide& slide,
+                                           const std::string& slide_key,
+                                           const zarr::ShardPlace& place);
+
+/// The staging folder's records of all shards, in ShardPlaces order.
+struct StagedShards {
+  std::vector<zarr::ShardRecord> records;
+  std::uint64_t absent_pieces = 0;  ///< of level 0
+};
+
+/// Holds every record against what its check reported, and every file against its stamp; files
+/// whose stamp is another are read whole again. DataLoss naming the first that is not what was
+/// committed.
+StatusOr<StagedShards> ConfirmShards(TaskContext& context, const IngestSlide& slide,
+                                     const std::string& slide_key,
+                                     const std::vector<CheckedShard>& checked);
+
+}  // namespace patchbay::workers

@@ -1,0 +1,137 @@
+// The end of a slide and the end of the job: every shard as its check read it back, one rename,
+// then nothing of the work left behind.
+#include <algorithm>
+#include <filesystem>
+
+#include "runtime/base/file.h"
+#include "runtime/base/strings.h"
+#include "runtime/zarr/publish.h"
+#include "workers/jobs/ingest/check.h"
+#include "workers/jobs/ingest/ingest.h"
+#include "workers/jobs/ingest/publish.h"
+#include "workers/jobs/ingest/slide.h"
+#include "workers/jobs/result_file.h"
+
+namespace patchbay::workers {
+namespace {
+
+/// What the checks reported, in ShardPlaces order.
+StatusOr<std::vector<CheckedShard>> ReportedShards(const TaskContext& context) {
+  std::vector<CheckedShard> shards;
+  for (const std::string& input : context.inputs) {
+    constexpr std::string_view kWhat = "check result";
+    PB_ASSIGN_OR_RETURN(const Json json, ParseJson(input, kWhat));
+    PB_ASSIGN_OR_RETURN(const Json* reported, JsonMember(json, "shards", kWhat));
+    for (const Json& value : *reported) {
+      PB_ASSIGN_OR_RETURN(CheckedShard shard, CheckedShardFromJson(value));
+      shards.push_back(std::move(shard));
+    }
+  }
+  return shards;
+}
+
+Status WriteAndPublish(TaskContext& context, const IngestSlide& slide, const std::string& name,
+                       SlideOutcome& outcome) {
+  PB_ASSIGN_OR_RETURN(const Digest source, Digest::FromHex(outcome.source_sha256));
+  zarr::ImageStoreSpec spec = StoreSpec(slide, source, outcome.source_bytes);
+  PB_ASSIGN_OR_RETURN(const auto reported, ReportedShards(context));
+  PB_ASSIGN_OR_RETURN(const StagedShards shards,
+                      ConfirmShards(context, slide, outcome.slide_key, reported));
+  outcome.absent_pieces = shards.absent_pieces;
+  spec.attributes["absent_tiles"] = outcome.absent_pieces;
+  PB_ASSIGN_OR_RETURN(const zarr::StoreRoots roots, zarr::CombineRoots(spec, shards.records));
+  const std::string staged = slide.folders.Store(outcome.slide_key);
+  PB_RETURN_IF_ERROR(zarr::DraftStoreMetadata(staged, spec, roots));
+  context.AddProgress();
+  PB_RETURN_IF_ERROR(context.CheckCancelled());
+  PB_RETURN_IF_ERROR(zarr::PublishStore(staged, StrCat(slide.folders.out, "/", name)));
+  outcome.digest = roots.bytes.Hex();
+  outcome.pixel_digest = roots.pixels.Hex();
+  for (const zarr::ShardRecord& record : shards.records) outcome.stored_bytes += record.size_bytes;
+  outcome.store = name;
+  return absl::OkStatus();
+}
+
+StatusOr<TaskOutput> Finalise(TaskContext& context) {
+  PB_ASSIGN_OR_RETURN(const IngestSlide slide, OpenIngestSlide(context));
+  PB_ASSIGN_OR_RETURN(SlideOutcome outcome, LoadOutcome(slide.folders, slide.index));
+  PB_ASSIGN_OR_RETURN(const Digest source, Digest::FromHex(outcome.source_sha256));
+  PB_ASSIGN_OR_RETURN(const std::string name, StoreName(slide.manifest, slide.path, source));
+  PB_ASSIGN_OR_RETURN(const bool there,
+                      AdoptFinishedStore(slide.folders, name, slide.manifest.settings, outcome));
+  if (!there) PB_RETURN_IF_ERROR(WriteAndPublish(context, slide, name, outcome));
+  PB_RETURN_IF_ERROR(SaveOutcome(slide.folders, slide.index, outcome));
+  std::error_code ignored;
+  std::filesystem::remove_all(slide.folders.Staging(outcome.slide_key), ignored);
+  TaskOutput output;
+  output.result = DumpJson({{"slide", slide.index},
+                            {"store", outcome.store},
+                            {"digest", outcome.digest},
+                            {"pixel_digest", outcome.pixel_digest},
+                            {"source_bytes", outcome.source_bytes},
+                            {"stored_bytes", outcome.stored_bytes}});
+  return output;
+}
+
+StatusOr<TaskOutput> Summarise(TaskContext& context) {
+  PB_ASSIGN_OR_RETURN(const IngestFolders folders, FoldersOf(context));
+  PB_ASSIGN_OR_RETURN(const IngestManifest manifest, LoadManifest(folders));
+  Json stores = Json::array(), missing = Json::array();
+  std::vector<std::pair<std::int64_t, SlideOutcome>> finished;
+  for (std::int64_t i = 0; i < static_cast<std::int64_t>(manifest.sources.size()); ++i) {
+    const auto outcome = LoadOutcome(folders, i);
+    context.AddProgress();
+    if (!outcome.ok() || outcome->store.empty()) {
+      missing.push_back(i);
+      std::error_code ignored;
+      if (outcome.ok()) std::filesystem::remove_all(folders.Staging(outcome->slide_key), ignored);
+      continue;
+    }
+    stores.push_back({{"name", outcome->store},
+                      {"source_index", i},
+                      {"source_bytes", outcome->source_bytes},
+                      {"stored_bytes", outcome->stored_bytes},
+                      {"digest", outcome->digest},
+                      {"pixel_digest", outcome->pixel_digest},
+                      {"already_there", outcome->already_there}});
+    finished.emplace_back(i, *outcome);
+  }
+  PB_RETURN_IF_ERROR(UpdateManifestCsv(folders, manifest, finished));
+  TaskOutput output;
+  PB_ASSIGN_OR_RETURN(
+      output.result,
+      InlineOrFile(context, folders.out, DumpJson({{"stores", stores}, {"missing", missing}})));
+  if (!missing.empty()) return output;  // the manifest stays: a retry of the failed slides needs it
+  std::error_code ignored;
+  std::filesystem::remove(folders.out + "/failed.csv", ignored);  // of before a retry
+  protocol::TaskSpec clean;
+  clean.op = "ingest.clean";
+  clean.payload = DumpJson(context.payload);
+  clean.label = "clean";
+  output.spawned.push_back(std::move(clean));
+  return output;
+}
+
+StatusOr<TaskOutput> Clean(TaskContext& context) {
+  PB_ASSIGN_OR_RETURN(const IngestFolders folders, FoldersOf(context));
+  std::error_code ignored;
+  std::filesystem::remove_all(folders.Job(), ignored);
+  std::filesystem::remove(folders.Root(), ignored);
+  return TaskOutput{};
+}
+
+}  // namespace
+
+StatusOr<TaskOutput> RunIngestFinalise(TaskContext& context) {
+  return WithoutPaths(context, Finalise(context));
+}
+
+StatusOr<TaskOutput> RunIngestSummary(TaskContext& context) {
+  return WithoutPaths(context, Summarise(context));
+}
+
+StatusOr<TaskOutput> RunIngestClean(TaskContext& context) {
+  return WithoutPaths(context, Clean(context));
+}
+
+}  // namespace patchbay::workers

@@ -1,0 +1,43 @@
+// The ingest job: slides become stores. ingest.plan (root) expands the sources and spawns one
+// ingest.open a slide; that spawns an ingest.shard or ingest.join for every zarr shard, an
+// ingest.check for every few of them and the slide's ingest.finalise; ingest.summary closes the
+// job.
+#pragma once
+
+#include "workers/jobs/task.h"
+
+namespace patchbay::workers {
+
+/// Payload: IngestSettings. Manifest: {"sources": [paths], "out": folder, "pseudonym_key": hex}.
+/// Result: {"job_key", "slides", "summary_task", "estimated_bytes", "free_bytes", "staging"}.
+StatusOr<TaskOutput> RunIngestPlan(TaskContext& context);
+
+/// Payload: {"job_key", "slide"}. Result: {"slide", "levels", "shards"}; nothing is spawned for a
+/// slide whose store is there already with the same source and settings.
+StatusOr<TaskOutput> RunIngestOpen(TaskContext& context);
+
+/// Payload: {"job_key", "slide", "slide_key", "first", "count"}: places of ShardPlaces. Result:
+/// {"records": SHA-256 of each committed record's text}.
+StatusOr<TaskOutput> RunIngestShard(TaskContext& context);
+
+/// The same for shards that consist of chunks which were encoded with a finer level.
+StatusOr<TaskOutput> RunIngestJoin(TaskContext& context);
+
+/// Payload as of ingest.shard; inputs: the results that name these shards, in their order. Reads
+/// their files back. Result: {"shards": a CheckedShard (check.h) each}.
+StatusOr<TaskOutput> RunIngestCheck(TaskContext& context);
+
+/// Payload: {"job_key", "slide", "slide_key"}; inputs: the results of all checks, in ShardPlaces
+/// order. Result: {"slide", "store", "digest", "pixel_digest", "source_bytes", "stored_bytes"}.
+StatusOr<TaskOutput> RunIngestFinalise(TaskContext& context);
+
+/// Payload: {"job_key"}. Result: {"stores": [{"name", "source_index", "source_bytes",
+/// "stored_bytes", "digest", "pixel_digest", "already_there"}], "missing": [slide numbers without a
+/// store]}.
+/// Spawns ingest.clean, so that the job's folder outlives a summary whose commit was lost.
+StatusOr<TaskOutput> RunIngestSummary(TaskContext& context);
+
+/// Payload: {"job_key"}. Removes the job's folder; harmless to repeat.
+StatusOr<TaskOutput> RunIngestClean(TaskContext& context);
+
+}  // namespace patchbay::workers

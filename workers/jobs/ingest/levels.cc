@@ -1,0 +1,107 @@
+#include "workers/jobs/ingest/levels.h"
+
+#include <cmath>
+
+#include "runtime/base/strings.h"
+
+namespace patchbay::workers {
+namespace {
+
+constexpr double kMppTolerance = 0.05;
+/// A source level up to this much coarser than the last one is the next level; a larger gap is
+/// filled by averaging.
+constexpr double kLargestStep = 2.2;
+
+OutputLevel SourceLevel(const ImageLayout& source, int index) {
+  const LevelLayout& finest = source.levels.front();
+  const LevelLayout& level = source.levels[static_cast<std::size_t>(index)];
+  OutputLevel out;
+  out.source_level = index;
+  out.height = level.height;
+  out.width = level.width;
+  out.downsample_y = static_cast<double>(finest.height) / static_cast<double>(level.height);
+  out.downsample_x = static_cast<double>(finest.width) / static_cast<double>(level.width);
+  return out;
+}
+
+OutputLevel AveragedLevel(const OutputLevel& parent, int parent_index) {
+  OutputLevel out;
+  out.from_source = false;
+  out.parent = parent_index;
+  out.height = (parent.height + 1) / 2;
+  out.width = (parent.width + 1) / 2;
+  out.downsample_y = parent.downsample_y * 2;
+  out.downsample_x = parent.downsample_x * 2;
+  return out;
+}
+
+double Downsample(const OutputLevel& level) {
+  return (level.downsample_y + level.downsample_x) / 2;
+}
+
+/// Leaves out what is finer than the working magnification.
+Status StartAt(double mpp, const ImageLayout& source, std::vector<OutputLevel>& levels) {
+  if (!source.mpp_x || !source.mpp_y) {
+    return absl::InvalidArgumentError(
+        "plan levels: --mpp was given, but the slide does not state its mpp");
+  }
+  const double source_mpp = (*source.mpp_x + *source.mpp_y) / 2;
+  std::string offered;
+  for (std::size_t i = 0; i < levels.size(); ++i) {
+    const double level_mpp = source_mpp * Downsample(levels[i]);
+    if (std::abs(level_mpp / mpp - 1.0) <= kMppTolerance) {
+      for (std::size_t j = 0; j < i; ++j) levels[j].stored = false;
+      return absl::OkStatus();
+    }
+    offered = StrCat(offered, offered.empty() ? "" : ", ", std::round(level_mpp * 1e4) / 1e4);
+  }
+  return absl::InvalidArgumentError(StrCat("plan levels: no level within 5 % of ", mpp,
+                                           " um per pixel (this slide gives ", offered, ")"));
+}
+
+}  // namespace
+
+StatusOr<std::vector<OutputLevel>> PlanLevels(const ImageLayout& source,
+                                              const IngestSettings& settings) {
+  if (source.levels.empty())
+    return absl::InvalidArgumentError("plan levels: the image has no level");
+  std::vector<OutputLevel> levels = {SourceLevel(source, 0)};
+  int next_source = 1;
+  const int source_levels = static_cast<int>(source.levels.size());
+  while (static_cast<int>(levels.size()) < kMaxOutputLevels) {
+    const OutputLevel& last = levels.back();
+    const bool fits = last.height <= settings.chunk && last.width <= settings.chunk;
+    if (next_source < source_levels) {
+      const OutputLevel candidate = SourceLevel(source, next_source);
+      if (fits || Downsample(candidate) <= kLargestStep * Downsample(last)) {
+        levels.push_back(candidate);
+        ++next_source;
+        continue;
+      }
+    } else if (fits) {
+      break;
+    }
+    levels.push_back(AveragedLevel(last, static_cast<int>(levels.size()) - 1));
+  }
+  if (settings.mpp) PB_RETURN_IF_ERROR(StartAt(*settings.mpp, source, levels));
+  return levels;
+}
+
+int StoredIndex(const std::vector<OutputLevel>& levels, int index) {
+  int stored = 0;
+  for (int i = 0; i < index; ++i) stored += levels[static_cast<std::size_t>(i)].stored ? 1 : 0;
+  return stored;
+}
+
+int FinestOfColumn(const std::vector<OutputLevel>& levels, int index, int coarser_max) {
+  if (coarser_max == 0) return index;
+  int finest = 0;
+  for (int i = 1; i <= index; ++i) {
+    const OutputLevel& level = levels[static_cast<std::size_t>(i)];
+    const bool has_pixels = level.from_source || !levels[static_cast<std::size_t>(i) - 1].stored;
+    if (has_pixels || i - finest > coarser_max) finest = i;
+  }
+  return finest;
+}
+
+}  // namespace patchbay::workers

@@ -1,0 +1,209 @@
+// One slide: what is it, is its store there already, and which shards make it.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include <sys/stat.h>
+
+#include "runtime/base/file.h"
+#include "runtime/base/strings.h"
+#include "workers/jobs/ingest/check.h"
+#include "workers/jobs/ingest/ingest.h"
+#include "workers/jobs/ingest/publish.h"
+#include "workers/jobs/ingest/slide.h"
+#include "workers/jobs/slide_tasks.h"
+#include "workers/sources/digest_cache.h"
+
+namespace patchbay::workers {
+namespace {
+
+constexpr std::size_t kMaxShardTasks = 15'000;
+/// Larger means fewer tasks and more of them waiting for one worker at the end of a slide.
+constexpr std::size_t kShardsPerJoin = 4;
+static_assert(kShardsPerJoin <= kShardsPerCheck);
+/// What must be committed before a shard can be made: the shards below it of its column's finest
+/// level, or for one of that level the at most four it averages, if it is not from the source.
+std::vector<zarr::ShardPlace> ParentsOf(const IngestSlide& slide, const zarr::ShardPlace& place) {
+  const LevelColumn column = ColumnOf(slide, place.level);
+  if (place.level != column.finest) return FinestBelow(slide, column, place);
+  const OutputLevel& level =
+      slide.levels[static_cast<std::size_t>(LevelOfStored(slide.levels, place.level))];
+  if (level.from_source) return {};
+  const OutputLevel& parent = slide.levels[static_cast<std::size_t>(level.parent)];
+  if (!parent.stored) return {};
+  const LevelColumn both{place.level - 1,
+                         {{parent.height, parent.width}, {level.height, level.width}}};
+  return FinestBelow(slide, both, place);
+}
+
+/// Pixels that are encoded with a shard, and little more than none for one that only joins what was
+/// encoded before.
+std::uint64_t WeightOf(const IngestSlide& slide, const zarr::ShardPlace& place) {
+  const LevelColumn column = ColumnOf(slide, place.level);
+  const zarr::LevelSize level = column.sizes[static_cast<std::size_t>(place.level - column.finest)];
+  const std::int64_t side = slide.store.shard_px;
+  const auto pixels = static_cast<std::uint64_t>(std::min(side, level.height - place.row * side) *
+                                                 std::min(side, level.width - place.column * side));
+  if (place.level != column.finest) return pixels / 32 + 1;
+  std::uint64_t weight = 0;
+  for (std::size_t i = 0; i < column.sizes.size(); ++i) weight += pixels >> (2 * i);
+  return weight;
+}
+
+protocol::TaskSpec TaskOf(const IngestSlide& slide, const std::string& op, const Json& payload,
+                          const std::string& label) {
+  protocol::TaskSpec task;
+  task.op = op;
+  task.payload = DumpJson(payload);
+  task.group = static_cast<std::uint32_t>(slide.index) + 1;
+  task.label = StrCat("slide ", slide.index, " ", label);
+  return task;
+}
+
+/// How many shards from `first` on go into one task: one where pixels are encoded; some, of one
+/// level, where encoded chunks are joined.
+std::size_t CountTogether(const IngestSlide& slide, const std::vector<zarr::ShardPlace>& places,
+                          std::size_t first) {
+  const int level = places[first].level;
+  if (ColumnOf(slide, level).finest == level) return 1;
+  std::size_t count = 1;
+  while (count < kShardsPerJoin && first + count < places.size() &&
+         places[first + count].level == level) {
+    ++count;
+  }
+  return count;
+}
+
+/// Gathers the tasks of a slide; dependencies are on those before.
+class TasksOfSlide {
+ public:
+  TasksOfSlide(const IngestSlide& slide, const std::string& slide_key,
+               const std::vector<zarr::ShardPlace>& places)
+      : slide_(slide),
+        places_(places),
+        names_({{"job_key", slide.folders.job_key},
+                {"slide", slide.index},
+                {"slide_key", slide_key}}) {}
+
+  /// The tasks of all shards, in the order of places, each check after its shards, the finalise.
+  std::vector<protocol::TaskSpec> All() {
+    for (std::size_t first = 0; first < places_.size();) {
+      const std::size_t count = CountTogether(slide_, places_, first);
+      if (first + count - unchecked_ > kShardsPerCheck) AddCheck(first);
+      makers_.push_back(AddShards(first, count));
+      first += count;
+    }
+    AddCheck(places_.size());
+    protocol::TaskSpec finalise = TaskOf(slide_, "ingest.finalise", names_, "finalise");
+    finalise.depends_on = std::move(checks_);
+    finalise.resources.cpu_millis = kEndingCpuMillis;
+    Add(std::move(finalise));
+    return std::move(tasks_);
+  }
+
+ private:
+  std::uint32_t Add(protocol::TaskSpec task) {
+    tasks_.push_back(std::move(task));
+    return protocol::kSpawnedBase + static_cast<std::uint32_t>(tasks_.size() - 1);
+  }
+
+  Json PayloadOf(std::size_t first, std::size_t count) const {
+    Json payload = names_;
+    payload["first"] = first;
+    payload["count"] = count;
+    return payload;
+  }
+
+  std::uint32_t AddShards(std::size_t first, std::size_t count) {
+    const zarr::ShardPlace& place = places_[first];
+    const bool joins = ColumnOf(slide_, place.level).finest != place.level;
+    protocol::TaskSpec task =
+        TaskOf(slide_, joins ? "ingest.join" : "ingest.shard", PayloadOf(first, count),
+               StrCat("level ", place.level, " shard ", place.row, ",", place.column,
+                      count > 1 ? " and on" : ""));
+    if (joins) task.resources.cpu_millis = kEndingCpuMillis;
+    std::set<std::uint32_t> parents;
+    task.weight = 0;
+    for (std::size_t i = first; i < first + count; ++i) {
+      for (const zarr::ShardPlace& parent : ParentsOf(slide_, places_[i])) {
+        parents.insert(task_of_.at(RecordName(parent)));
+      }
+      task.weight += WeightOf(slide_, places_[i]);
+    }
+    task.depends_on.assign(parents.begin(), parents.end());
+    const std::uint32_t number = Add(std::move(task));
+    for (std::size_t i = first; i < first + count; ++i) task_of_[RecordName(places_[i])] = number;
+    return number;
+  }
+
+  /// Of the shards before `end` that none has been added for.
+  void AddCheck(std::size_t end) {
+    protocol::TaskSpec check =
+        TaskOf(slide_, "ingest.check", PayloadOf(unchecked_, end - unchecked_),
+               StrCat("check of shards ", unchecked_, " to ", end - 1));
+    check.resources.cpu_millis = kEndingCpuMillis;
+    check.depends_on = std::move(makers_);
+    makers_.clear();
+    unchecked_ = end;
+    checks_.push_back(Add(std::move(check)));
+  }
+
+  const IngestSlide& slide_;
+  const std::vector<zarr::ShardPlace>& places_;
+  const Json names_;
+  std::vector<protocol::TaskSpec> tasks_;
+  std::map<std::string, std::uint32_t> task_of_;  ///< by the shard's name
+  std::size_t unchecked_ = 0;                     ///< the first shard no check has been added for
+  std::vector<std::uint32_t> makers_;             ///< of the shards from there on
+  std::vector<std::uint32_t> checks_;
+};
+
+/// The staging folder with the metadata that lets a level be read while the next is built from it.
+Status PrepareStaging(const IngestSlide& slide, const std::string& slide_key,
+                      const zarr::ImageStoreSpec& spec) {
+  PB_RETURN_IF_ERROR(MakeDirectories(StrCat(slide.folders.Staging(slide_key), "/records"), 0700));
+  PB_RETURN_IF_ERROR(MakeDirectories(slide.folders.Pieces(slide_key), 0700));
+  PB_RETURN_IF_ERROR(MakeDirectories(slide.folders.Store(slide_key)));
+  return zarr::DraftStoreMetadata(slide.folders.Store(slide_key), spec, zarr::StoreRoots{});
+}
+
+StatusOr<TaskOutput> OpenSlide(TaskContext& context) {
+  PB_ASSIGN_OR_RETURN(const IngestSlide slide, OpenIngestSlide(context));
+  context.AddProgress();
+  PB_ASSIGN_OR_RETURN(const Digest source, DigestCache(context.state_folder).DigestOf(slide.path));
+  context.AddProgress();
+  struct stat st {};
+  if (stat(slide.path.c_str(), &st) != 0) return FromErrno("stat", slide.path, errno);
+  SlideOutcome outcome;
+  outcome.slide_key = SlideKey(source, slide.manifest.settings);
+  outcome.source_sha256 = source.Hex();
+  outcome.source_bytes = static_cast<std::uint64_t>(st.st_size);
+  PB_ASSIGN_OR_RETURN(const std::string name, StoreName(slide.manifest, slide.path, source));
+  const std::vector<zarr::ShardPlace> places = ShardPlaces(slide);
+  if (places.size() > kMaxShardTasks) {
+    return absl::InvalidArgumentError(StrCat("ingest: slide ", slide.index, ": ", places.size(),
+                                             " zarr shards, more than ", kMaxShardTasks,
+                                             " (use a larger --shard)"));
+  }
+  TaskOutput output;
+  PB_ASSIGN_OR_RETURN(const bool there,
+                      AdoptFinishedStore(slide.folders, name, slide.manifest.settings, outcome));
+  PB_RETURN_IF_ERROR(SaveOutcome(slide.folders, slide.index, outcome));
+  if (!there) {
+    const zarr::ImageStoreSpec spec = StoreSpec(slide, source, outcome.source_bytes);
+    PB_RETURN_IF_ERROR(PrepareStaging(slide, outcome.slide_key, spec));
+    output.spawned = TasksOfSlide(slide, outcome.slide_key, places).All();
+  }
+  output.result = DumpJson({{"slide", slide.index},
+                            {"levels", StoredSizes(slide.levels).size()},
+                            {"shards", there ? 0 : places.size()}});
+  return output;
+}
+
+}  // namespace
+
+StatusOr<TaskOutput> RunIngestOpen(TaskContext& context) {
+  return WithoutPaths(context, OpenSlide(context));
+}
+
+}  // namespace patchbay::workers

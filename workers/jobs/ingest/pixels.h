@@ -1,0 +1,81 @@
+// Where the pixels of an ingest's zarr shards come from: the source, finer levels in the staging
+// folder, or averaging on the way.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "workers/jobs/ingest/slide.h"
+
+namespace patchbay::workers {
+
+/// Memory for pixels that grows as needed. Not initialised: whoever sizes it fills it.
+class PixelBuffer {
+ public:
+  /// Interleaved pixels of the store's kind; what was in the buffer stays when it need not grow.
+  TensorView View(std::int64_t height, std::int64_t width, const zarr::ImageStoreSettings& store);
+
+ private:
+  std::unique_ptr<std::byte[]> bytes_;
+  std::size_t capacity_ = 0;
+};
+
+/// Reads boxes of output levels. Not thread-safe.
+class LevelReader {
+ public:
+  /// All of it outlives the reader.
+  LevelReader(TaskContext& context, const IngestSlide& slide, const std::string& slide_key)
+      : context_(context), slide_(slide), store_path_(slide.folders.Store(slide_key)) {}
+
+  /// `box` lies inside the level; `out` has its shape. Absent source tiles are the store's fill
+  /// value. A level made together with finer ones is averaged from the finest of them, which is
+  /// stored; the others may not be there yet.
+  Status Read(int level, const Box& box, const TensorView& out);
+
+  /// Pieces of the source that are absent in what was read so far, counted in each read.
+  std::uint64_t absent_pieces() const { return absent_pieces_; }
+  /// Those of the last read from the source that reach below level row `y`, counted again: as if
+  /// what follows had been read by itself.
+  void CountAbsentAgain(std::int64_t y);
+
+ private:
+  Status ReadHalved(int level, const Box& box, const TensorView& out);
+  Status ReadSource(int source_level, const Box& box, const TensorView& out);
+  Status ReadStored(int stored, const Box& box, const TensorView& out);
+
+  TaskContext& context_;
+  const IngestSlide& slide_;
+  std::string store_path_;
+  std::unique_ptr<DecodeScratch> scratch_;
+  EncodedPatch encoded_;
+  std::uint64_t absent_pieces_ = 0;
+};
+
+/// The rows of one zarr shard, from top to bottom, for zarr::ShardEncoder. Reads whole rows of the
+/// source's tiles and keeps what reaches into the next chunk row, so that no tile row is decoded
+/// twice. Not thread-safe.
+class ShardPixels {
+ public:
+  /// All of it outlives this.
+  ShardPixels(TaskContext& context, const IngestSlide& slide, LevelReader& reader,
+              const zarr::ShardPlace& place);
+
+  /// See zarr::ShardRows.
+  StatusOr<ConstTensorView> Rows(std::int64_t row);
+  std::int64_t pixels() const { return shard_.Pixels(); }
+
+ private:
+  std::int64_t EndOfTiles(std::int64_t y) const;
+
+  TaskContext& context_;
+  const IngestSlide& slide_;
+  LevelReader& reader_;
+  const int level_;
+  Box shard_;
+  std::int64_t band_rows_ = 0, tile_rows_ = 1;
+  std::int64_t held_begin_ = 0, held_end_ = 0;  ///< level rows that are in `held_`, from its top
+  PixelBuffer held_;
+};
+
+}  // namespace patchbay::workers

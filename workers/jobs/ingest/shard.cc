@@ -1,0 +1,268 @@
+// Zarr shards: from the pixels of the source or a finer level, or joined out of what was encoded
+// with a finer level, committed by rename.
+#include <filesystem>
+#include <future>
+#include <memory>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/base/file.h"
+#include "runtime/base/strings.h"
+#include "runtime/zarr/shard_encoder.h"
+#include "workers/jobs/ingest/check.h"
+#include "workers/jobs/ingest/ingest.h"
+#include "workers/jobs/ingest/pixels.h"
+#include "workers/jobs/ingest/slide.h"
+
+namespace patchbay::workers {
+namespace {
+
+/// A thread of its own, which its future waits for; where no thread is to be had, when asked for.
+constexpr auto kBesideIfPossible = std::launch::async | std::launch::deferred;
+constexpr std::size_t kMaxPieceBytes = std::size_t{1} << 30;
+
+/// A new file whose content is durable; its name is not yet.
+Status WriteSynced(const std::string& path, std::span<const std::byte> bytes, unsigned mode) {
+  PB_ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(path, O_WRONLY | O_CREAT | O_EXCL, mode));
+  PB_RETURN_IF_ERROR(WriteAt(fd.get(), 0, bytes, path));
+  if (fsync(fd.get()) != 0) return FromErrno("fsync", path, errno);
+  return absl::OkStatus();
+}
+
+Status Rename(const std::string& from, const std::string& to) {
+  return rename(from.c_str(), to.c_str()) == 0 ? absl::OkStatus() : FromErrno("rename", to, errno);
+}
+
+/// Where one lease writes, beside the store: a lease that lost its right can at worst repeat the
+/// same bytes, and once the staging folder is gone it can do nothing. Removed with what is in it.
+class LeaseFolder {
+ public:
+  static StatusOr<std::unique_ptr<LeaseFolder>> Make(const TaskContext& context,
+                                                     const std::string& staging) {
+    std::unique_ptr<LeaseFolder> folder(
+        new LeaseFolder(StrCat(staging, "/", context.lease.incarnation, "-", context.lease.counter,
+                               "-", Hex64(RandomU64()))));
+    if (mkdir(folder->path_.c_str(), 0700) != 0) return FromErrno("mkdir", folder->path_, errno);
+    return folder;
+  }
+  ~LeaseFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  LeaseFolder(const LeaseFolder&) = delete;
+  LeaseFolder& operator=(const LeaseFolder&) = delete;
+
+  std::string File(std::string_view name) const { return StrCat(path_, "/", name); }
+
+ private:
+  explicit LeaseFolder(std::string path) : path_(std::move(path)) {}
+  const std::string path_;
+};
+
+/// The shard's file into the store, whose folder is still to be synced.
+Status MoveIntoStore(const TaskContext& context, const LeaseFolder& lease,
+                     const std::string& target, const zarr::EncodedShard& shard) {
+  const std::string written = lease.File("shard");
+  PB_RETURN_IF_ERROR(WriteSynced(written, shard.bytes, 0644));
+  PB_RETURN_IF_ERROR(MakeDirectories(std::filesystem::path(target).parent_path().string()));
+  PB_RETURN_IF_ERROR(context.CheckCancelled());
+  return Rename(written, target);
+}
+
+/// Content first, then the names of both files: after success all of it survives a power cut. A
+/// record without its file, which a cut in between may leave, is no committed shard. Returns the
+/// SHA-256 of the record's text.
+StatusOr<Digest> CommitShard(const TaskContext& context, const IngestFolders& folders,
+                             const std::string& slide_key, const zarr::EncodedShard& shard,
+                             const std::string& record) {
+  PB_ASSIGN_OR_RETURN(const auto lease, LeaseFolder::Make(context, folders.Staging(slide_key)));
+  const std::string target =
+      StrCat(folders.Store(slide_key), "/", zarr::ShardFileName(shard.record.place));
+  const std::string record_path = folders.Record(slide_key, RecordName(shard.record.place));
+  const bool has_file = shard.record.size_bytes > 0;
+  if (has_file) PB_RETURN_IF_ERROR(MoveIntoStore(context, *lease, target, shard));
+  PB_RETURN_IF_ERROR(WriteSynced(lease->File("record"), AsBytes(record), 0600));
+  PB_RETURN_IF_ERROR(Rename(lease->File("record"), record_path));
+  PB_RETURN_IF_ERROR(SyncDirectory(std::filesystem::path(record_path).parent_path().string()));
+  if (has_file) {
+    PB_RETURN_IF_ERROR(SyncDirectory(std::filesystem::path(target).parent_path().string()));
+  }
+  return Sha256Of(record);
+}
+
+/// One zarr shard that is made and committed.
+class ShardInWork {
+ public:
+  ShardInWork(TaskContext& context, const IngestSlide& slide, const std::string& slide_key,
+              const zarr::ShardPlace& place)
+      : context_(context),
+        slide_(slide),
+        slide_key_(slide_key),
+        place_(place),
+        column_(ColumnOf(slide, place.level)),
+        reader_(context, slide, slide_key),
+        pixels_(context, slide, reader_, place) {}
+
+  /// From its pixels, and the pieces of the column's coarser levels with it.
+  StatusOr<Digest> Make() {
+    zarr::ShardEncoder encoder(slide_.store, column_.sizes, place_);
+    PB_ASSIGN_OR_RETURN(const zarr::EncodedShard shard, Encode(encoder));
+    // The disk takes the shard while the coarser levels are made.
+    auto committing = std::async(kBesideIfPossible, [&] { return Commit(shard); });
+    PB_ASSIGN_OR_RETURN(const auto pieces, encoder.EncodeCoarser());
+    for (const zarr::ShardPiece& piece : pieces) {
+      PB_RETURN_IF_ERROR(ReplaceFile(PiecePath(piece.level, place_.row, place_.column),
+                                     zarr::SerialisePiece(piece), 0600));
+    }
+    for (std::size_t i = 1; i < column_.sizes.size(); ++i) {
+      raw_pixels_ += pixels_.pixels() >> (2 * i);
+    }
+    return committing.get();
+  }
+
+  /// From the pieces that its column's finest level left, or from pixels where they are lost.
+  StatusOr<zarr::EncodedShard> Join() {
+    if (auto joined = FromPieces(); joined.ok()) return joined;
+    zarr::ShardEncoder encoder(slide_.store, {Size()}, place_);
+    return Encode(encoder);
+  }
+
+  StatusOr<Digest> Commit(const zarr::EncodedShard& shard) const {
+    Json json = zarr::ToJson(shard.record);
+    json["absent_pieces"] = reader_.absent_pieces();
+    return CommitShard(context_, slide_.folders, slide_key_, shard, DumpJson(json));
+  }
+
+  /// Once it is committed.
+  void RemovePieces() const {
+    for (const std::string& path : PiecePaths()) unlink(path.c_str());
+  }
+
+  /// Pixels that were encoded.
+  std::int64_t raw_pixels() const { return raw_pixels_; }
+
+ private:
+  StatusOr<zarr::EncodedShard> Encode(zarr::ShardEncoder& encoder) {
+    encoder.AfterChunk([this] {
+      context_.AddProgress();
+      return context_.CheckCancelled();
+    });
+    raw_pixels_ += pixels_.pixels();
+    return encoder.Encode([this](std::int64_t row) { return pixels_.Rows(row); });
+  }
+
+  zarr::LevelSize Size() const {
+    return column_.sizes[static_cast<std::size_t>(place_.level - column_.finest)];
+  }
+
+  std::string PiecePath(int level, std::int64_t row, std::int64_t column) const {
+    return StrCat(slide_.folders.Pieces(slide_key_), "/", RecordName({level, row, column}));
+  }
+
+  /// The shards of the column's finest level that lie below this one.
+  std::vector<std::string> PiecePaths() const {
+    std::vector<std::string> paths;
+    for (const zarr::ShardPlace& finest : FinestBelow(slide_, column_, place_)) {
+      paths.push_back(PiecePath(place_.level, finest.row, finest.column));
+    }
+    return paths;
+  }
+
+  /// Any error means: not to be had.
+  StatusOr<zarr::EncodedShard> FromPieces() const {
+    std::vector<zarr::ShardPiece> pieces;
+    for (const std::string& path : PiecePaths()) {
+      PB_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxPieceBytes));
+      PB_ASSIGN_OR_RETURN(zarr::ShardPiece piece, zarr::ParsePiece(AsBytes(text)));
+      pieces.push_back(std::move(piece));
+      context_.AddProgress();
+    }
+    return zarr::AssembleShard(slide_.store, Size(), place_, pieces);
+  }
+
+  TaskContext& context_;
+  const IngestSlide& slide_;
+  const std::string& slide_key_;
+  const zarr::ShardPlace place_;
+  const LevelColumn column_;
+  LevelReader reader_;
+  ShardPixels pixels_;
+  std::int64_t raw_pixels_ = 0;
+};
+
+TaskOutput OutputOf(const IngestSlide& slide, const std::vector<Digest>& records,
+                    std::int64_t raw_pixels) {
+  TaskOutput output;
+  Json reported = Json::array();
+  for (const Digest& record : records) reported.push_back(record.Hex());
+  output.result = DumpJson({{"records", std::move(reported)}});
+  output.progress_bytes =
+      static_cast<std::uint64_t>(raw_pixels * slide.store.channels) * SizeOf(slide.store.dtype);
+  return output;
+}
+
+StatusOr<TaskOutput> MakeShards(TaskContext& context) {
+  PB_ASSIGN_OR_RETURN(const ShardOrder order, OpenShardOrder(context));
+  std::vector<Digest> done;
+  std::int64_t raw_pixels = 0;
+  for (const zarr::ShardPlace& place : order.places) {
+    context.AddProgress();
+    PB_ASSIGN_OR_RETURN(const auto adopted,
+                        AdoptShard(context, order.slide, order.slide_key, place));
+    if (adopted) {
+      done.push_back(*adopted);
+      continue;
+    }
+    ShardInWork shard(context, order.slide, order.slide_key, place);
+    PB_ASSIGN_OR_RETURN(const Digest committed, shard.Make());
+    done.push_back(committed);
+    raw_pixels += shard.raw_pixels();
+  }
+  return OutputOf(order.slide, done, raw_pixels);
+}
+
+/// While the disk takes the first shards, the next are joined.
+StatusOr<TaskOutput> JoinShards(TaskContext& context) {
+  PB_ASSIGN_OR_RETURN(const ShardOrder order, OpenShardOrder(context));
+  std::vector<std::future<StatusOr<Digest>>> committing;
+  std::int64_t raw_pixels = 0;
+  for (const zarr::ShardPlace& place : order.places) {
+    context.AddProgress();
+    PB_RETURN_IF_ERROR(context.CheckCancelled());
+    PB_ASSIGN_OR_RETURN(const auto adopted,
+                        AdoptShard(context, order.slide, order.slide_key, place));
+    if (adopted) {
+      committing.push_back(std::async(std::launch::deferred,
+                                      [record = *adopted] { return StatusOr<Digest>(record); }));
+      continue;
+    }
+    auto shard = std::make_shared<ShardInWork>(context, order.slide, order.slide_key, place);
+    PB_ASSIGN_OR_RETURN(zarr::EncodedShard joined, shard->Join());
+    raw_pixels += shard->raw_pixels();
+    committing.push_back(std::async(kBesideIfPossible, [shard, bytes = std::move(joined)]() {
+      StatusOr<Digest> committed = shard->Commit(bytes);
+      if (committed.ok()) shard->RemovePieces();
+      return committed;
+    }));
+  }
+  std::vector<Digest> done;
+  for (auto& future : committing) {
+    PB_ASSIGN_OR_RETURN(const Digest committed, future.get());
+    done.push_back(committed);
+  }
+  return OutputOf(order.slide, done, raw_pixels);
+}
+
+}  // namespace
+
+StatusOr<TaskOutput> RunIngestShard(TaskContext& context) {
+  return WithoutPaths(context, MakeShards(context));
+}
+
+StatusOr<TaskOutput> RunIngestJoin(TaskContext& context) {
+  return WithoutPaths(context, JoinShards(context));
+}
+
+}  // namespace patchbay::workers

@@ -1,0 +1,148 @@
+#include "workers/jobs/ingest/slide.h"
+
+#include <algorithm>
+
+#include "runtime/base/strings.h"
+#include "runtime/zarr/shard_encoder.h"
+
+namespace patchbay::workers {
+namespace {
+
+constexpr std::uint16_t kBrightfieldFill = 255;
+
+StatusOr<zarr::ImageStoreSettings> StoreSettings(const IngestSettings& settings,
+                                                 const ImageLayout& layout) {
+  zarr::ImageStoreSettings store;
+  store.dtype = layout.dtype;
+  store.channels = layout.channels;
+  store.chunk_px = settings.chunk;
+  store.shard_px = settings.shard;
+  store.codec =
+      settings.codec == "lz4" ? zarr::StoreCodec::kBloscLz4 : zarr::StoreCodec::kBloscZstd;
+  store.codec_level = static_cast<int>(settings.codec_level);
+  store.fill_value = layout.channels == 3 ? kBrightfieldFill : 0;
+  PB_RETURN_IF_ERROR(zarr::Validate(store));
+  return store;
+}
+
+}  // namespace
+
+StatusOr<IngestSlide> OpenIngestSlide(const TaskContext& context) {
+  IngestSlide slide;
+  PB_ASSIGN_OR_RETURN(slide.folders, FoldersOf(context));
+  PB_ASSIGN_OR_RETURN(slide.manifest, LoadManifest(slide.folders));
+  PB_ASSIGN_OR_RETURN(slide.index, JsonInt(context.payload, "slide", "ingest payload"));
+  if (slide.index < 0 || slide.index >= static_cast<std::int64_t>(slide.manifest.sources.size())) {
+    return absl::InvalidArgumentError(
+        StrCat("ingest payload: slide: ", slide.index, " is not in the manifest"));
+  }
+  PB_ASSIGN_OR_RETURN(
+      slide.path, context.MayRead(slide.manifest.sources[static_cast<std::size_t>(slide.index)]));
+  PB_ASSIGN_OR_RETURN(slide.source, OpenImage(slide.path));
+  PB_ASSIGN_OR_RETURN(slide.levels, PlanLevels(slide.source->layout(), slide.manifest.settings));
+  PB_ASSIGN_OR_RETURN(slide.store, StoreSettings(slide.manifest.settings, slide.source->layout()));
+  return slide;
+}
+
+std::vector<zarr::LevelSize> StoredSizes(const std::vector<OutputLevel>& levels) {
+  std::vector<zarr::LevelSize> sizes;
+  for (const OutputLevel& level : levels) {
+    if (level.stored) sizes.push_back({level.height, level.width});
+  }
+  return sizes;
+}
+
+int LevelOfStored(const std::vector<OutputLevel>& levels, int stored) {
+  for (int i = 0; i < static_cast<int>(levels.size()); ++i) {
+    if (levels[static_cast<std::size_t>(i)].stored && stored-- == 0) return i;
+  }
+  return -1;
+}
+
+std::vector<zarr::ShardPlace> ShardPlaces(const IngestSlide& slide) {
+  std::vector<zarr::ShardPlace> places;
+  const std::vector<zarr::LevelSize> sizes = StoredSizes(slide.levels);
+  for (std::size_t level = 0; level < sizes.size(); ++level) {
+    const zarr::LevelSize grid = zarr::ShardGridOf(slide.store, sizes[level]);
+    for (std::int64_t row = 0; row < grid.height; ++row) {
+      for (std::int64_t column = 0; column < grid.width; ++column) {
+        places.push_back({static_cast<int>(level), row, column});
+      }
+    }
+  }
+  return places;
+}
+
+StatusOr<ShardOrder> OpenShardOrder(const TaskContext& context) {
+  ShardOrder order;
+  PB_ASSIGN_OR_RETURN(order.slide, OpenIngestSlide(context));
+  constexpr std::string_view kWhat = "ingest payload";
+  PB_ASSIGN_OR_RETURN(order.slide_key, JsonString(context.payload, "slide_key", kWhat));
+  PB_ASSIGN_OR_RETURN(const std::int64_t first, JsonInt(context.payload, "first", kWhat));
+  PB_ASSIGN_OR_RETURN(const std::int64_t count, JsonInt(context.payload, "count", kWhat));
+  const std::vector<zarr::ShardPlace> all = ShardPlaces(order.slide);
+  const auto size = static_cast<std::int64_t>(all.size());
+  if (first < 0 || count < 1 || first > size || count > size - first) {
+    return absl::InvalidArgumentError(
+        StrCat(kWhat, ": zarr shards ", first, "+", count, " of ", size));
+  }
+  order.places.assign(all.begin() + first, all.begin() + first + count);
+  return order;
+}
+
+LevelColumn ColumnOf(const IngestSlide& slide, int level) {
+  const int coarser = zarr::CoarserLevels(slide.store);
+  const int finest = FinestOfColumn(slide.levels, LevelOfStored(slide.levels, level), coarser);
+  LevelColumn column;
+  column.finest = StoredIndex(slide.levels, finest);
+  for (int i = finest; i < static_cast<int>(slide.levels.size()); ++i) {
+    if (FinestOfColumn(slide.levels, i, coarser) != finest) break;
+    const OutputLevel& member = slide.levels[static_cast<std::size_t>(i)];
+    column.sizes.push_back({member.height, member.width});
+  }
+  return column;
+}
+
+std::vector<zarr::ShardPlace> FinestBelow(const IngestSlide& slide, const LevelColumn& column,
+                                          const zarr::ShardPlace& place) {
+  std::vector<zarr::ShardPlace> places;
+  const int above = place.level - column.finest;
+  const zarr::LevelSize grid = zarr::ShardGridOf(slide.store, column.sizes[0]);
+  for (std::int64_t row = place.row << above; row < std::min((place.row + 1) << above, grid.height);
+       ++row) {
+    for (std::int64_t x = place.column << above;
+         x < std::min((place.column + 1) << above, grid.width); ++x) {
+      places.push_back({column.finest, row, x});
+    }
+  }
+  return places;
+}
+
+std::string RecordName(const zarr::ShardPlace& place) {
+  return StrCat(place.level, ".", place.row, ".", place.column);
+}
+
+zarr::ImageStoreSpec StoreSpec(const IngestSlide& slide, const Digest& source_digest,
+                               std::uint64_t source_bytes) {
+  zarr::ImageStoreSpec spec;
+  spec.settings = slide.store;
+  spec.levels = StoredSizes(slide.levels);
+  const ImageLayout& layout = slide.source->layout();
+  const OutputLevel& first = slide.levels[static_cast<std::size_t>(LevelOfStored(slide.levels, 0))];
+  if (layout.mpp_y) spec.mpp_y = *layout.mpp_y * first.downsample_y;
+  if (layout.mpp_x) spec.mpp_x = *layout.mpp_x * first.downsample_x;
+  spec.attributes["source_sha256"] = source_digest.Hex();
+  spec.attributes["source_kind"] = layout.kind;
+  spec.attributes["source_bytes"] = source_bytes;
+  spec.attributes["codec_plan"] =
+      ParseJson(slide.manifest.settings.Canonical(), "settings").value();
+  Json built = Json::array();
+  for (int i = 0; i < static_cast<int>(slide.levels.size()); ++i) {
+    const OutputLevel& level = slide.levels[static_cast<std::size_t>(i)];
+    if (level.stored && !level.from_source) built.push_back(StoredIndex(slide.levels, i));
+  }
+  spec.attributes["levels_built"] = built;
+  return spec;
+}
+
+}  // namespace patchbay::workers

@@ -1,0 +1,69 @@
+// One slide of an ingest job as its tasks see it.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/zarr/image_store.h"
+#include "workers/jobs/ingest/levels.h"
+#include "workers/jobs/ingest/staging.h"
+#include "workers/sources/image_source.h"
+
+namespace patchbay::workers {
+
+struct IngestSlide {
+  IngestFolders folders;
+  IngestManifest manifest;
+  std::int64_t index = 0;  ///< in manifest.sources
+  std::string path;        ///< canonical, readable under the task's rights
+  std::unique_ptr<ImageSource> source;
+  std::vector<OutputLevel> levels;
+  zarr::ImageStoreSettings store;  ///< how its pixels become zarr shards
+};
+
+/// Opens the slide named by the payload's "job_key" and "slide". Errors name the slide's file: they
+/// are for the submitter's terminal.
+StatusOr<IngestSlide> OpenIngestSlide(const TaskContext& context);
+
+/// The pixel sizes of the stored levels, finest first.
+std::vector<zarr::LevelSize> StoredSizes(const std::vector<OutputLevel>& levels);
+
+/// Index into `levels` of the stored level with that number.
+int LevelOfStored(const std::vector<OutputLevel>& levels, int stored);
+
+/// Every shard of the store: level by level, row-major. The order of tasks, inputs and records.
+std::vector<zarr::ShardPlace> ShardPlaces(const IngestSlide& slide);
+
+/// Some shards of one slide, as the tasks that make, join and check them are told.
+struct ShardOrder {
+  IngestSlide slide;
+  std::string slide_key;
+  std::vector<zarr::ShardPlace> places;
+};
+
+/// OpenIngestSlide, and the payload's "slide_key", "first" and "count": places of ShardPlaces.
+StatusOr<ShardOrder> OpenShardOrder(const TaskContext& context);
+
+/// Stored levels whose shards are made together: from the pixels of the finest, the others by
+/// averaging.
+struct LevelColumn {
+  int finest = 0;                      ///< stored level
+  std::vector<zarr::LevelSize> sizes;  ///< of `finest` and those above it, at least one
+};
+
+/// The column that stored level `level` belongs to.
+LevelColumn ColumnOf(const IngestSlide& slide, int level);
+
+/// The shards of the column's finest level that shard `place` of one of its levels is made from.
+std::vector<zarr::ShardPlace> FinestBelow(const IngestSlide& slide, const LevelColumn& column,
+                                          const zarr::ShardPlace& place);
+
+/// "0.3.1": names a shard's record.
+std::string RecordName(const zarr::ShardPlace& place);
+
+/// What the store's metadata says of this slide; only allow-listed fields of the source are copied.
+zarr::ImageStoreSpec StoreSpec(const IngestSlide& slide, const Digest& source_digest,
+                               std::uint64_t source_bytes);
+
+}  // namespace patchbay::workers

@@ -1,0 +1,35 @@
+#include "workers/jobs/spectra/engine.h"
+
+#include "ops/spectral_device.h"
+#include "runtime/memory/gpu.h"
+
+namespace patchbay::workers {
+
+StatusOr<std::unique_ptr<ops::SpectralFrames>> MakeSpectraEngine(const TaskContext& context,
+                                                                 const SpectraSettings& settings) {
+  if (settings.numerics == "cpu") return ops::SpectralFrames::Create(settings.spectral);
+  if (context.gpu_uuid.empty()) {
+    return absl::UnavailableError("spectra: numerics cuda: this worker has no GPU");
+  }
+  PB_ASSIGN_OR_RETURN(const int gpu, memory::GpuIndexOf(context.gpu_uuid));
+  return ops::CreateDeviceSpectralFrames(settings.spectral, gpu);
+}
+
+SpectraPace SpectraPaceOf(const SpectraSettings& settings) {
+  SpectraPace pace;
+  if (settings.numerics == "cpu") return pace;
+  // A launch takes some thousand rows of 64 frames, and starting on a GPU costs a good part of what
+  // a core's task takes.
+  pace.band_rows = 1024;
+  pace.unit_pixels = std::int64_t{1} << 23;
+  pace.values_of_a_second *= 8;
+  return pace;
+}
+
+protocol::Resources SpectraResources(const SpectraSettings& settings) {
+  protocol::Resources resources;
+  resources.gpus = settings.numerics == "cuda" ? 1 : 0;
+  return resources;
+}
+
+}  // namespace patchbay::workers

@@ -1,0 +1,24 @@
+// Which implementation measures the frames of a job: the one place that knows.
+#pragma once
+
+#include <memory>
+
+#include "ops/spectral_frames.h"
+#include "runtime/protocol/messages.h"
+#include "workers/jobs/spectra/grid.h"
+#include "workers/jobs/spectra/settings.h"
+#include "workers/jobs/task.h"
+
+namespace patchbay::workers {
+
+/// One for each thread. Unavailable where this worker has no GPU for settings.numerics.
+StatusOr<std::unique_ptr<ops::SpectralFrames>> MakeSpectraEngine(const TaskContext& context,
+                                                                 const SpectraSettings& settings);
+
+/// How much a task and its parts are to hold.
+SpectraPace SpectraPaceOf(const SpectraSettings& settings);
+
+/// What a task that measures needs to be placed.
+protocol::Resources SpectraResources(const SpectraSettings& settings);
+
+}  // namespace patchbay::workers

@@ -1,0 +1,45 @@
+// From sums to what people read: the objects of spectra.json and the rows of spectra.csv
+// (configs/spectra.md has the schema).
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ops/spectral_sums.h"
+#include "runtime/base/json.h"
+#include "workers/jobs/spectra/grid.h"
+#include "workers/jobs/spectra/staging.h"
+
+namespace patchbay::workers {
+
+/// The member of `slides` for one slide, without what only the cohort decides: outlier and
+/// outlier_reasons. InvalidArgument when the sums cannot be added up.
+StatusOr<Json> SlideFigures(const SlideSpectra& slide, const ops::SpectralOptions& options);
+
+/// All slides' frames together, added one slide after another.
+class CohortFigures {
+ public:
+  explicit CohortFigures(const ops::SpectralOptions& options);
+
+  Status Add(const SlideSpectra& slide);
+  /// `cohort`; null when nothing was added. `outliers`: ids.
+  StatusOr<Json> Finish(const std::vector<std::string>& outliers) const;
+
+ private:
+  const ops::SpectralOptions options_;
+  std::int64_t slides_ = 0;
+  std::uint64_t frames_skipped_ = 0, frames_off_tissue_ = 0;
+  std::vector<ops::SpectralSums> sums_;
+  std::optional<double> least_mpp_, most_mpp_;
+  bool lacks_mpp_ = false;
+};
+
+/// Sets outlier and outlier_reasons of every slide: what is flat, and with enough slides what lies
+/// far from the others.
+void MarkOutliers(Json& slides);
+
+/// spectra.csv of a document.
+std::string SpectraCsv(const Json& document);
+
+}  // namespace patchbay::workers

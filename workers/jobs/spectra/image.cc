@@ -1,0 +1,56 @@
+#include "workers/jobs/spectra/image.h"
+
+#include "runtime/base/dtype.h"
+#include "runtime/base/strings.h"
+#include "workers/jobs/spectra/engine.h"
+
+namespace patchbay::workers {
+namespace {
+
+Status CheckPixels(const ImageLayout& layout, const SpectraSettings& settings,
+                   const std::string& subject) {
+  const auto refuse = [&](const std::string& cause) {
+    return absl::UnimplementedError(StrCat("spectra: ", subject, ": ", cause));
+  };
+  if (layout.dtype != DType::kUint8) {
+    return refuse(StrCat("its pixels are ", NameOf(layout.dtype), ", only uint8 is measured"));
+  }
+  if (layout.channels != 1 && layout.channels != 3) {
+    return refuse(StrCat(layout.channels, " channels, only 1 (grey) and 3 (rgb) are measured"));
+  }
+  if (layout.levels.front().depth != 1) {
+    return refuse("a volume, only single planes are measured");
+  }
+  if (layout.channels == 1 && settings.spectral.channel == ops::SpectralChannel::kRgb) {
+    return refuse("one channel, nothing to measure as rgb");
+  }
+  if (layout.channels == 1 && settings.tissue_only) {
+    return refuse("one channel, tissue is found by colour only");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+StatusOr<SpectraImage> OpenSpectraImage(const SpectraTask& task, const std::string& stamp) {
+  PB_RETURN_IF_ERROR(CheckSpectraStamp(task, stamp));
+  SpectraImage image;
+  image.stamp = stamp;
+  PB_ASSIGN_OR_RETURN(image.source, OpenImage(task.path));
+  const ImageLayout& layout = image.source->layout();
+  const std::string subject = StrCat("slide ", task.slide);
+  PB_RETURN_IF_ERROR(CheckPixels(layout, task.manifest.settings, subject));
+  image.grid = GridOf(layout.levels.front(), task.manifest.settings.spectral,
+                      SpectraPaceOf(task.manifest.settings));
+  if (image.grid.Frames() > 0) return image;
+  return absl::InvalidArgumentError(StrCat("spectra: ", subject, ": ", image.grid.width, " x ",
+                                           image.grid.height, " pixels, smaller than a frame of ",
+                                           image.grid.options.frame));
+}
+
+std::optional<double> MppOf(const ImageLayout& layout) {
+  if (!layout.mpp_x || !layout.mpp_y) return std::nullopt;
+  return (*layout.mpp_x + *layout.mpp_y) / 2;
+}
+
+}  // namespace patchbay::workers

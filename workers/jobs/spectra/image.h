@@ -1,0 +1,27 @@
+// An image as the spectra job measures it.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "workers/jobs/spectra/grid.h"
+#include "workers/jobs/spectra/staging.h"
+#include "workers/sources/image_source.h"
+
+namespace patchbay::workers {
+
+struct SpectraImage {
+  std::unique_ptr<ImageSource> source;
+  SpectraGrid grid;
+  std::string stamp;
+};
+
+/// Opens the task's image, which must have that stamp. FailedPrecondition: it changed;
+/// InvalidArgument: smaller than a frame; Unimplemented: pixels that are not measured. All say why.
+StatusOr<SpectraImage> OpenSpectraImage(const SpectraTask& task, const std::string& stamp);
+
+/// Micrometres per pixel of level 0, the mean of both directions; absent when the file does not
+/// say.
+std::optional<double> MppOf(const ImageLayout& layout);
+
+}  // namespace patchbay::workers

@@ -1,0 +1,37 @@
+// The results of a spectra job in its output folder: whether they may lie there, and putting them
+// there.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "workers/jobs/spectra/staging.h"
+
+namespace patchbay::workers {
+
+/// One row of manifest.csv.
+struct SpectraSource {
+  std::string id, digest;  ///< empty when the file could not be read whole
+};
+
+/// AlreadyExists, naming the first, when OUT holds files under our names that are not results of
+/// these sources under these settings. Nothing is touched.
+Status CheckOutIsFree(const SpectraFolders& folders, const SpectraManifest& manifest);
+
+/// Writes every file of a finished job, spectra.json last; each appears whole and durable. The
+/// coefficient arrays of `slides` are read from the job's folder. Returns the names of the plots.
+StatusOr<std::vector<std::string>> PublishSpectra(TaskContext& context,
+                                                  const SpectraFolders& folders,
+                                                  const SpectraManifest& manifest,
+                                                  const std::vector<SpectraSource>& sources,
+                                                  const Json& document);
+
+/// The mean level of every coefficient as a NumPy file: float32, frame x (frame / 2 + 1).
+std::string CoefficientsNpy(const ops::SpectralSums& sums, const ops::SpectralOptions& options);
+
+/// coefficients/<id>.npy, or one for each channel.
+Status PublishCoefficients(TaskContext& context, const SpectraFolders& folders,
+                           const SpectraManifest& manifest, SlideSpectra& slide);
+
+}  // namespace patchbay::workers

@@ -1,0 +1,195 @@
+// The measuring of one image: its strips, and what they come to.
+#include <span>
+#include <utility>
+
+#include "runtime/base/strings.h"
+#include "workers/jobs/spectra/image.h"
+#include "workers/jobs/spectra/spectra.h"
+#include "workers/jobs/spectra/strip.h"
+#include "workers/jobs/spectra/tissue.h"
+
+namespace patchbay::workers {
+namespace {
+
+/// A pair of numbers of the payload.
+Status ReadRange(const Json& payload, const char* key, std::int64_t& begin, std::int64_t& end) {
+  PB_ASSIGN_OR_RETURN(const Json* pair, JsonMember(payload, key, "spectra payload"));
+  if (!pair->is_array() || pair->size() != 2 || !(*pair)[0].is_number_integer() ||
+      !(*pair)[1].is_number_integer()) {
+    return absl::InvalidArgumentError(StrCat("spectra payload: ", key, ": not a range"));
+  }
+  begin = (*pair)[0].get<std::int64_t>();
+  end = (*pair)[1].get<std::int64_t>();
+  return absl::OkStatus();
+}
+
+/// The frames of the strip that the payload's mask wants.
+StatusOr<std::vector<std::uint8_t>> WantedFrames(const TaskContext& context,
+                                                 const SpectraTask& task, const SpectraGrid& grid,
+                                                 const ops::FrameRange& frames) {
+  PB_ASSIGN_OR_RETURN(const std::string mask,
+                      JsonString(context.payload, "mask", "spectra payload"));
+  if (mask.empty()) return std::vector<std::uint8_t>();
+  PB_ASSIGN_OR_RETURN(const std::string bytes, LoadSpectraArray(task.folders, mask));
+  PB_ASSIGN_OR_RETURN(const ops::TissueMask tissue, DecodeTissueMask(bytes));
+  return FramesOnTissue(tissue, grid, frames);
+}
+
+StatusOr<TaskOutput> Strip(TaskContext& context) {
+  PB_ASSIGN_OR_RETURN(const SpectraTask task, OpenSpectraTask(context));
+  PB_ASSIGN_OR_RETURN(const std::string stamp,
+                      JsonString(context.payload, "stamp", "spectra payload"));
+  PB_ASSIGN_OR_RETURN(const SpectraImage image, OpenSpectraImage(task, stamp));
+  context.AddProgress();
+  StripOrder order{*image.source, task.manifest.settings, {}, {}};
+  PB_RETURN_IF_ERROR(
+      ReadRange(context.payload, "rows", order.frames.row_begin, order.frames.row_end));
+  PB_RETURN_IF_ERROR(
+      ReadRange(context.payload, "columns", order.frames.column_begin, order.frames.column_end));
+  PB_ASSIGN_OR_RETURN(order.wanted, WantedFrames(context, task, image.grid, order.frames));
+  PB_ASSIGN_OR_RETURN(StripResult result, MeasureStrip(context, order));
+  PB_RETURN_IF_ERROR(CheckSpectraStamp(task, stamp));
+  if (task.manifest.settings.spectral.coefficients && !result.damaged) {
+    for (const ops::SpectralSums& sums : result.sums) {
+      PB_ASSIGN_OR_RETURN(result.coefficients.emplace_back(),
+                          SaveSpectraArray(task.folders, ops::EncodeCoefficients(sums)));
+    }
+  }
+  TaskOutput output;
+  output.result = DumpJson(ToJson(result));
+  output.progress_bytes = RawBytesOf(image.grid, order.frames, image.source->layout().channels);
+  return output;
+}
+
+/// Adds one strip to what those before it say.
+Status MergeStrip(TaskContext& context, const SpectraTask& task, StripResult strip,
+                  StripResult& into) {
+  if (strip.damaged) {
+    const auto place = [](const DamagedTile& t) { return std::pair(t.row, t.column); };
+    if (!into.damaged || place(*strip.damaged) < place(*into.damaged)) {
+      into.damaged = std::move(strip.damaged);
+    }
+    return absl::OkStatus();
+  }
+  into.frames_skipped += strip.frames_skipped;
+  into.frames_off_tissue += strip.frames_off_tissue;
+  for (std::size_t i = 0; i < strip.sums.size(); ++i) {
+    if (task.manifest.settings.spectral.coefficients) {
+      if (strip.coefficients.size() != strip.sums.size()) {
+        return absl::InternalError("spectra: a strip without its coefficients");
+      }
+      PB_ASSIGN_OR_RETURN(const std::string bytes,
+                          LoadSpectraArray(task.folders, strip.coefficients[i]));
+      PB_RETURN_IF_ERROR(ops::DecodeCoefficients(bytes, strip.sums[i]));
+    }
+    PB_RETURN_IF_ERROR(ops::Merge(strip.sums[i], into.sums[i]));
+  }
+  context.AddProgress();
+  return context.CheckCancelled();
+}
+
+/// Names the tile by level, row and column, as most sources do already.
+Status DamageError(const SpectraTask& task, const DamagedTile& tile) {
+  const std::string place = StrCat("level 0 row ", tile.row, " column ", tile.column);
+  const bool is_named = tile.cause.find(place) != std::string::npos;
+  return absl::DataLossError(
+      StrCat("spectra: slide ", task.slide, ": ", is_named ? "" : StrCat(place, ": "), tile.cause));
+}
+
+/// All strips in their order (the inputs but the last). Every frame of the image must be accounted
+/// for, once.
+StatusOr<StripResult> MergeStrips(TaskContext& context, const SpectraTask& task,
+                                  const SpectraGrid& grid) {
+  const SpectraSettings& settings = task.manifest.settings;
+  StripResult merged;
+  merged.sums.assign(static_cast<std::size_t>(ops::SpectralChannels(settings.spectral)),
+                     ops::SpectralSums(settings.spectral));
+  for (const std::string& input : std::span(context.inputs).first(context.inputs.size() - 1)) {
+    PB_ASSIGN_OR_RETURN(const Json json, ParseJson(input, "strip result"));
+    PB_ASSIGN_OR_RETURN(StripResult strip, StripResultFromJson(json, settings.spectral));
+    PB_RETURN_IF_ERROR(MergeStrip(context, task, std::move(strip), merged));
+  }
+  if (merged.damaged) return DamageError(task, *merged.damaged);
+  const std::uint64_t frames =
+      merged.sums.front().frames + merged.frames_skipped + merged.frames_off_tissue;
+  if (frames != static_cast<std::uint64_t>(grid.Frames())) {
+    return absl::InternalError(StrCat("spectra: slide ", task.slide, ": ", frames, " frames of ",
+                                      grid.Frames(), " are accounted for"));
+  }
+  return merged;
+}
+
+Status CheckAnyFrame(const SpectraTask& task, const StripResult& merged) {
+  if (merged.sums.front().frames > 0) return absl::OkStatus();
+  return absl::FailedPreconditionError(StrCat("spectra: slide ", task.slide, ": ",
+                                              merged.frames_skipped > 0
+                                                  ? "every frame lies on a damaged tile"
+                                                  : "no frame lies on tissue"));
+}
+
+StatusOr<TaskOutput> Name(TaskContext& context) {
+  PB_ASSIGN_OR_RETURN(const SpectraTask task, OpenSpectraTask(context));
+  PB_ASSIGN_OR_RETURN(const std::string stamp,
+                      JsonString(context.payload, "stamp", "spectra payload"));
+  PB_ASSIGN_OR_RETURN(const SlideName name, NameOfSlide(context, task));
+  PB_RETURN_IF_ERROR(CheckSpectraStamp(task, stamp));
+  TaskOutput output;
+  output.result = DumpJson({{"digest", name.digest}, {"id", name.id}});
+  return output;
+}
+
+StatusOr<SlideName> NameFrom(const std::string& input) {
+  constexpr std::string_view kWhat = "name result";
+  PB_ASSIGN_OR_RETURN(const Json json, ParseJson(input, kWhat));
+  SlideName name;
+  PB_ASSIGN_OR_RETURN(name.digest, JsonString(json, "digest", kWhat));
+  PB_ASSIGN_OR_RETURN(name.id, JsonString(json, "id", kWhat));
+  return name;
+}
+
+StatusOr<TaskOutput> Slide(TaskContext& context) {
+  PB_ASSIGN_OR_RETURN(const SpectraTask task, OpenSpectraTask(context));
+  if (context.inputs.empty()) return absl::InternalError("spectra: a slide without its name");
+  SlideSpectra slide;
+  PB_ASSIGN_OR_RETURN(slide.stamp, JsonString(context.payload, "stamp", "spectra payload"));
+  PB_ASSIGN_OR_RETURN(const SpectraImage image, OpenSpectraImage(task, slide.stamp));
+  PB_ASSIGN_OR_RETURN(StripResult merged, MergeStrips(context, task, image.grid));
+  PB_RETURN_IF_ERROR(CheckAnyFrame(task, merged));
+  PB_ASSIGN_OR_RETURN(const SlideName name, NameFrom(context.inputs.back()));
+  PB_RETURN_IF_ERROR(CheckSpectraStamp(task, slide.stamp));
+  slide.digest = name.digest;
+  slide.id = name.id;
+  slide.height = image.grid.height;
+  slide.width = image.grid.width;
+  slide.channels = image.source->layout().channels;
+  slide.mpp = MppOf(image.source->layout());
+  slide.frames_skipped = merged.frames_skipped;
+  slide.frames_off_tissue = merged.frames_off_tissue;
+  slide.sums = std::move(merged.sums);
+  if (task.manifest.settings.spectral.coefficients) {
+    for (const ops::SpectralSums& sums : slide.sums) {
+      PB_ASSIGN_OR_RETURN(slide.coefficients.emplace_back(),
+                          SaveSpectraArray(task.folders, ops::EncodeCoefficients(sums)));
+    }
+  }
+  PB_RETURN_IF_ERROR(SaveSlideSpectra(task.folders, task.slide, slide));
+  TaskOutput output;
+  output.result = DumpJson({{"slide", task.slide}, {"frames", slide.sums.front().frames}});
+  return output;
+}
+
+}  // namespace
+
+StatusOr<TaskOutput> RunSpectraStrip(TaskContext& context) {
+  return EndSpectraTask(context, Strip(context));
+}
+
+StatusOr<TaskOutput> RunSpectraName(TaskContext& context) {
+  return EndSpectraTask(context, Name(context));
+}
+
+StatusOr<TaskOutput> RunSpectraSlide(TaskContext& context) {
+  return EndSpectraTask(context, Slide(context));
+}
+
+}  // namespace patchbay::workers

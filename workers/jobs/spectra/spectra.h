@@ -1,0 +1,42 @@
+// The spectra job: the statistics of a cohort's spectra. spectra.plan (root) expands the sources
+// and spawns one spectra.open an image; that spawns the image's strips, its spectra.name and its
+// spectra.slide;
+// spectra.summary closes the job. What is written: configs/spectra.md.
+#pragma once
+
+#include "workers/jobs/task.h"
+
+namespace patchbay::workers {
+
+/// Payload: SpectraSettings. Manifest: {"sources": [paths], "out": folder, "pseudonym_key": hex}.
+/// Result: {"job_key", "slides", "summary_task"}. AlreadyExists when the folder holds something
+/// under our names that is not of these sources with these settings.
+StatusOr<TaskOutput> RunSpectraPlan(TaskContext& context);
+
+/// Payload: {"job_key", "slide"}. Result: {"slide", "strips"}; nothing is spawned for a slide that
+/// an earlier run finished and that has not changed since.
+StatusOr<TaskOutput> RunSpectraOpen(TaskContext& context);
+
+/// Payload: {"job_key", "slide", "stamp", "rows": [begin, end], "columns": [begin, end], "mask":
+/// hash or ""}. Result: StripResult (strip_result.h).
+StatusOr<TaskOutput> RunSpectraStrip(TaskContext& context);
+
+/// Payload: {"job_key", "slide", "stamp"}. Result: {"digest", "id"} of the slide's file.
+StatusOr<TaskOutput> RunSpectraName(TaskContext& context);
+
+/// Payload: {"job_key", "slide", "stamp"}; inputs: the strips' results in order, then
+/// spectra.name's. Result: {"slide", "frames"}. DataLoss names the first tile that does not decode,
+/// unless such frames are skipped.
+StatusOr<TaskOutput> RunSpectraSlide(TaskContext& context);
+
+/// Payload: {"job_key"}. Result: {"definition", "cohort": null or {"frames", "frames_skipped",
+/// "mean_db", "std_db", "focus_db"}, "slides": [{"source_index", "id", "frames", "frames_skipped",
+/// "mean_db", "std_db", "focus_db", "outlier", "outlier_reasons", "pixel_bytes",
+/// "already_there"}], "failed": [{"source_index", "reason"}], "duplicates": [{"source_index",
+/// "id"}], "plots": [names]}. Spawns spectra.clean unless a slide failed: a retry needs the folder.
+StatusOr<TaskOutput> RunSpectraSummary(TaskContext& context);
+
+/// Payload: {"job_key"}. Removes the job's folder; harmless to repeat.
+StatusOr<TaskOutput> RunSpectraClean(TaskContext& context);
+
+}  // namespace patchbay::workers

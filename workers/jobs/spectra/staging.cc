@@ -1,0 +1,242 @@
+#include "workers/jobs/spectra/staging.h"
+
+#include <filesystem>
+
+#include "runtime/base/base64.h"
+#include "runtime/base/file.h"
+#include "runtime/base/hash.h"
+#include "runtime/base/strings.h"
+#include "workers/jobs/find_images.h"
+#include "workers/jobs/image_digest.h"
+#include "workers/jobs/path_names.h"
+#include "workers/jobs/planned_images.h"
+
+namespace patchbay::workers {
+namespace {
+
+constexpr std::size_t kMaxManifestBytes = 256u << 20;
+constexpr std::size_t kMaxSlideBytes = 1u << 20;
+constexpr std::size_t kMaxFailureBytes = 64u << 10;
+constexpr std::size_t kMaxArrayBytes = std::size_t{256} << 20;
+/// Raised when the same sources and settings would give other sums, so that nothing old is adopted.
+constexpr int kSpectraFormat = 1;
+constexpr std::size_t kKeyDigits = 32, kHashDigits = 64, kIdDigits = 16;
+
+bool IsHex(const std::string& text, std::size_t digits) {
+  return text.size() == digits && text.find_first_not_of("0123456789abcdef") == std::string::npos;
+}
+
+/// Everything that decides the sums, and nothing else.
+std::string Canonical(const SpectraSettings& settings) {
+  Json json = ToJson(settings);
+  json.erase("strip");
+  return DumpJson(json);
+}
+
+StatusOr<std::uint64_t> JsonCount(const Json& object, const char* key, std::string_view what) {
+  PB_ASSIGN_OR_RETURN(const std::int64_t value, JsonInt(object, key, what));
+  if (value < 0) return absl::InvalidArgumentError(StrCat(what, ": ", key, ": negative"));
+  return static_cast<std::uint64_t>(value);
+}
+
+Status LeaveFailure(TaskContext& context, const std::string& reason) {
+  PB_ASSIGN_OR_RETURN(const SpectraTask task, OpenSpectraTask(context));
+  Json failure = {{"reason", reason}};
+  const auto name = NameOfSlide(context, task);
+  if (name.ok()) {
+    failure["id"] = name->id;
+    failure["digest"] = name->digest;
+  }
+  return WriteFileDurably(task.folders.FailureFile(task.slide), AsBytes(DumpJson(failure)), 0600);
+}
+
+}  // namespace
+
+StatusOr<SpectraFolders> SpectraFoldersOf(const TaskContext& context) {
+  PB_ASSIGN_OR_RETURN(const std::string out,
+                      JsonString(context.manifest, "out", "spectra manifest"));
+  SpectraFolders folders;
+  PB_ASSIGN_OR_RETURN(folders.out, context.MayWrite(out));
+  if (context.payload.contains("job_key")) {
+    PB_ASSIGN_OR_RETURN(folders.job_key, JsonString(context.payload, "job_key", "spectra payload"));
+    if (!IsHex(folders.job_key, kKeyDigits)) {
+      return absl::InvalidArgumentError(
+          StrCat("spectra payload: job_key: not ", kKeyDigits, " hex digits"));
+    }
+  }
+  return folders;
+}
+
+std::string SpectraJobKey(const SpectraManifest& manifest) {
+  return HmacSha256(AsBytes(manifest.pseudonym_key),
+                    StrCat("spectra ", kSpectraFormat, "\n", Canonical(manifest.settings), "\n",
+                           StrJoin(manifest.sources, "\n")))
+      .Hex()
+      .substr(0, kKeyDigits);
+}
+
+Status SaveSpectraManifest(const SpectraFolders& folders, const SpectraManifest& manifest) {
+  for (const char* below : {"slides", "adopted", "failures", "arrays"}) {
+    PB_RETURN_IF_ERROR(MakeDirectories(StrCat(folders.Job(), "/", below), 0700));
+  }
+  const Json json = {{"sources", manifest.sources},
+                     {"settings", ToJson(manifest.settings)},
+                     {"pseudonym_key", manifest.pseudonym_key}};
+  return WriteFileDurably(StrCat(folders.Job(), "/manifest.json"), AsBytes(json.dump()), 0600);
+}
+
+StatusOr<SpectraManifest> LoadSpectraManifest(const SpectraFolders& folders) {
+  PB_ASSIGN_OR_RETURN(const std::string text,
+                      ReadFile(StrCat(folders.Job(), "/manifest.json"), kMaxManifestBytes));
+  constexpr std::string_view kWhat = "spectra manifest";
+  PB_ASSIGN_OR_RETURN(const Json json, ParseJson(text, kWhat, kMaxManifestBytes));
+  SpectraManifest manifest;
+  PB_ASSIGN_OR_RETURN(const Json* settings, JsonMember(json, "settings", kWhat));
+  PB_ASSIGN_OR_RETURN(manifest.settings, ParseSpectraSettings(*settings));
+  PB_ASSIGN_OR_RETURN(manifest.pseudonym_key, JsonString(json, "pseudonym_key", kWhat));
+  PB_ASSIGN_OR_RETURN(manifest.sources, ManifestPaths(json, "sources"));
+  return manifest;
+}
+
+StatusOr<SpectraTask> OpenSpectraTask(TaskContext& context) {
+  SpectraTask task;
+  PB_ASSIGN_OR_RETURN(task.folders, SpectraFoldersOf(context));
+  PB_ASSIGN_OR_RETURN(task.manifest, LoadSpectraManifest(task.folders));
+  PB_ASSIGN_OR_RETURN(task.slide, JsonInt(context.payload, "slide", "spectra payload"));
+  if (task.slide < 0 || task.slide >= static_cast<std::int64_t>(task.manifest.sources.size())) {
+    return absl::InvalidArgumentError(
+        StrCat("spectra payload: slide: ", task.slide, " is not in the manifest"));
+  }
+  const std::string& source = task.manifest.sources[static_cast<std::size_t>(task.slide)];
+  context.names.AddImage(source, StrCat("slide ", task.slide));
+  PB_ASSIGN_OR_RETURN(task.path, context.MayRead(source));
+  return task;
+}
+
+StatusOr<std::string> SpectraStamp(const std::string& path) {
+  PB_ASSIGN_OR_RETURN(std::string stamp, StampOf(path));
+  if (!stamp.empty()) return stamp;
+  const auto digest = RecordedDigest(path);
+  if (!digest) return absl::NotFoundError(StrCat("stat: ", path, ": it is no store any more"));
+  return digest->Hex();
+}
+
+Status CheckSpectraStamp(const SpectraTask& task, const std::string& stamp) {
+  PB_ASSIGN_OR_RETURN(const std::string seen, SpectraStamp(task.path));
+  if (seen == stamp) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      StrCat("spectra: slide ", task.slide, ": it changed while it was measured"));
+}
+
+StatusOr<SlideName> NameOfSlide(TaskContext& context, const SpectraTask& task) {
+  PB_ASSIGN_OR_RETURN(const Digest digest, ImageDigest(context, task.path));
+  SlideName name;
+  name.digest = digest.Hex();
+  name.id =
+      HmacSha256(AsBytes(task.manifest.pseudonym_key), name.digest).Hex().substr(0, kIdDigits);
+  return name;
+}
+
+Status SaveSlideSpectra(const SpectraFolders& folders, std::int64_t slide, const SlideSpectra& s) {
+  const Json json = {{"id", s.id},
+                     {"digest", s.digest},
+                     {"stamp", s.stamp},
+                     {"height", s.height},
+                     {"width", s.width},
+                     {"channels", s.channels},
+                     {"mpp", s.mpp ? Json(*s.mpp) : Json()},
+                     {"frames_skipped", s.frames_skipped},
+                     {"frames_off_tissue", s.frames_off_tissue},
+                     {"sums", SumsToJson(s.sums)},
+                     {"coefficients", s.coefficients}};
+  return WriteFileDurably(folders.SlideFile(slide), AsBytes(DumpJson(json)), 0600);
+}
+
+StatusOr<SlideSpectra> LoadSlideSpectra(const SpectraFolders& folders, std::int64_t slide,
+                                        const ops::SpectralOptions& options) {
+  PB_ASSIGN_OR_RETURN(const std::string text, ReadFile(folders.SlideFile(slide), kMaxSlideBytes));
+  constexpr std::string_view kWhat = "slide spectra";
+  PB_ASSIGN_OR_RETURN(const Json json, ParseJson(text, kWhat));
+  SlideSpectra s;
+  PB_ASSIGN_OR_RETURN(s.id, JsonString(json, "id", kWhat));
+  PB_ASSIGN_OR_RETURN(s.digest, JsonString(json, "digest", kWhat));
+  PB_ASSIGN_OR_RETURN(s.stamp, JsonString(json, "stamp", kWhat));
+  PB_ASSIGN_OR_RETURN(s.height, JsonInt(json, "height", kWhat));
+  PB_ASSIGN_OR_RETURN(s.width, JsonInt(json, "width", kWhat));
+  PB_ASSIGN_OR_RETURN(const std::int64_t channels, JsonInt(json, "channels", kWhat));
+  s.channels = static_cast<int>(channels);
+  PB_ASSIGN_OR_RETURN(const Json* mpp, JsonMember(json, "mpp", kWhat));
+  if (!mpp->is_null()) {
+    PB_ASSIGN_OR_RETURN(s.mpp, JsonDouble(json, "mpp", kWhat));
+  }
+  PB_ASSIGN_OR_RETURN(s.frames_skipped, JsonCount(json, "frames_skipped", kWhat));
+  PB_ASSIGN_OR_RETURN(s.frames_off_tissue, JsonCount(json, "frames_off_tissue", kWhat));
+  PB_ASSIGN_OR_RETURN(const Json* sums, JsonMember(json, "sums", kWhat));
+  PB_ASSIGN_OR_RETURN(s.sums, SumsFromJson(*sums, options));
+  PB_ASSIGN_OR_RETURN(s.coefficients, ManifestPaths(json, "coefficients"));
+  return s;
+}
+
+StatusOr<std::string> SaveSpectraArray(const SpectraFolders& folders, std::string_view bytes) {
+  const std::string hash = Sha256Of(bytes).Hex();
+  PB_RETURN_IF_ERROR(
+      WriteFileDurably(StrCat(folders.Job(), "/arrays/", hash), AsBytes(bytes), 0600));
+  return hash;
+}
+
+StatusOr<std::string> LoadSpectraArray(const SpectraFolders& folders, const std::string& hash) {
+  if (!IsHex(hash, kHashDigits)) {
+    return absl::InvalidArgumentError("spectra: the name of an array is not a hash");
+  }
+  const std::string path = StrCat(folders.Job(), "/arrays/", hash);
+  PB_ASSIGN_OR_RETURN(std::string bytes, ReadFile(path, kMaxArrayBytes));
+  if (Sha256Of(bytes).Hex() == hash) return bytes;
+  return absl::DataLossError(StrCat("spectra: ", path, ": its bytes do not match its name"));
+}
+
+StatusOr<TaskOutput> EndSpectraTask(TaskContext& context, StatusOr<TaskOutput> output) {
+  if (output.ok()) return output;
+  PathNames names = context.names;
+  names.AddManifest(context.manifest);
+  const Status hidden = names.Hide(output.status());
+  if (!absl::IsCancelled(hidden) && context.payload.contains("slide")) {
+    // Where it cannot be written the job's own row still has the reason.
+    LeaveFailure(context, std::string(MessageOf(hidden))).IgnoreError();
+  }
+  return hidden;
+}
+
+SlideFailure LoadSpectraFailure(const SpectraFolders& folders, std::int64_t slide) {
+  const auto text = ReadFile(folders.FailureFile(slide), kMaxFailureBytes);
+  if (!text.ok()) return {};
+  const auto json = ParseJson(*text, "slide failure");
+  if (!json.ok() || !json->is_object()) return {};
+  const auto member = [&](const char* key) {
+    return JsonString(*json, key, "slide failure").value_or("");
+  };
+  return {member("reason"), member("id"), member("digest")};
+}
+
+Json SumsToJson(const std::vector<ops::SpectralSums>& sums) {
+  Json json = Json::array();
+  for (const ops::SpectralSums& channel : sums) json.push_back(Radix64Of(ops::Encode(channel)));
+  return json;
+}
+
+StatusOr<std::vector<ops::SpectralSums>> SumsFromJson(const Json& json,
+                                                      const ops::SpectralOptions& options) {
+  const auto channels = static_cast<std::size_t>(ops::SpectralChannels(options));
+  if (!json.is_array() || json.size() != channels) {
+    return absl::InvalidArgumentError(StrCat("spectra sums: not a list of ", channels));
+  }
+  std::vector<ops::SpectralSums> sums;
+  for (const Json& text : json) {
+    if (!text.is_string()) return absl::InvalidArgumentError("spectra sums: not text");
+    PB_ASSIGN_OR_RETURN(const std::string bytes, FromRadix64(text.get_ref<const std::string&>()));
+    PB_ASSIGN_OR_RETURN(ops::SpectralSums channel, ops::Decode(bytes, options));
+    sums.push_back(std::move(channel));
+  }
+  return sums;
+}
+
+}  // namespace patchbay::workers

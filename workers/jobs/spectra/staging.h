@@ -1,0 +1,116 @@
+// Where a spectra job keeps what its tasks leave for one another.
+//
+//   OUT/.patchbay-spectra/<job key>/manifest.json       expanded sources, owner-only
+//   OUT/.patchbay-spectra/<job key>/slides/<i>.json     what slide i came to (SlideSpectra)
+//   OUT/.patchbay-spectra/<job key>/adopted/<i>         slide i was finished by an earlier run
+//   OUT/.patchbay-spectra/<job key>/failures/<i>.json   why slide i has no result
+//   OUT/.patchbay-spectra/<job key>/arrays/<hash>       coefficient sums and tissue masks
+//   OUT/.patchbay-spectra/<job key>/publishing          results are being written to OUT
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ops/spectral_sums.h"
+#include "workers/jobs/spectra/settings.h"
+#include "workers/jobs/task.h"
+
+namespace patchbay::workers {
+
+/// One job's folders. The job key is a keyed hash of sources and settings, so the same command
+/// finds the same folder.
+struct SpectraFolders {
+  std::string out;  ///< canonical, writable under the task's rights
+  std::string job_key;
+
+  std::string Root() const { return StrCat(out, "/.patchbay-spectra"); }
+  std::string Job() const { return StrCat(Root(), "/", job_key); }
+  std::string SlideFile(std::int64_t slide) const {
+    return StrCat(Job(), "/slides/", slide, ".json");
+  }
+  std::string AdoptedFile(std::int64_t slide) const { return StrCat(Job(), "/adopted/", slide); }
+  std::string FailureFile(std::int64_t slide) const {
+    return StrCat(Job(), "/failures/", slide, ".json");
+  }
+  std::string PublishingFile() const { return StrCat(Job(), "/publishing"); }
+};
+
+/// What spectra.plan wrote for the tasks after it.
+struct SpectraManifest {
+  std::vector<std::string> sources;  ///< canonical paths, in the order of slide numbers
+  SpectraSettings settings;
+  std::string pseudonym_key;  ///< hex
+};
+
+/// The folders of the job that `context` belongs to, from the submitted manifest ("out") and
+/// payload ("job_key"). PermissionDenied when the submitter's key may not write there.
+StatusOr<SpectraFolders> SpectraFoldersOf(const TaskContext& context);
+
+/// 32 hex digits that only the holder of the pseudonym key can tie to the sources.
+std::string SpectraJobKey(const SpectraManifest& manifest);
+
+Status SaveSpectraManifest(const SpectraFolders& folders, const SpectraManifest& manifest);
+StatusOr<SpectraManifest> LoadSpectraManifest(const SpectraFolders& folders);
+
+/// The slide a task is about, as it starts.
+struct SpectraTask {
+  SpectraFolders folders;
+  SpectraManifest manifest;
+  std::int64_t slide = 0;  ///< in manifest.sources
+  std::string path;        ///< canonical, readable under the task's rights
+};
+/// From the payload's "job_key" and "slide". From then on the context's names say "slide N" for the
+/// slide's path.
+StatusOr<SpectraTask> OpenSpectraTask(TaskContext& context);
+
+/// What shows that an image is still what it was: size and time of change, or a store's digest.
+StatusOr<std::string> SpectraStamp(const std::string& path);
+/// FailedPrecondition unless the image still has that stamp.
+Status CheckSpectraStamp(const SpectraTask& task, const std::string& stamp);
+
+/// What names a slide in results: its content's digest, and the pseudonym that ingest gives the
+/// same file. Reads the whole file unless the node remembers it.
+struct SlideName {
+  std::string id, digest;  ///< hex
+};
+StatusOr<SlideName> NameOfSlide(TaskContext& context, const SpectraTask& task);
+
+/// One finished slide, for the summary and for later runs.
+struct SlideSpectra {
+  std::string id;      ///< pseudonym
+  std::string digest;  ///< of the source, hex
+  std::string stamp;
+  std::int64_t height = 0, width = 0;
+  int channels = 0;  ///< of the image
+  std::optional<double> mpp;
+  std::uint64_t frames_skipped = 0, frames_off_tissue = 0;
+  std::vector<ops::SpectralSums> sums;    ///< one a channel of the settings
+  std::vector<std::string> coefficients;  ///< one array's hash a channel; empty without them
+};
+Status SaveSlideSpectra(const SpectraFolders& folders, std::int64_t slide,
+                        const SlideSpectra& spectra);
+StatusOr<SlideSpectra> LoadSlideSpectra(const SpectraFolders& folders, std::int64_t slide,
+                                        const ops::SpectralOptions& options);
+
+/// Bytes that travel by their hash: returned by Save, held against it by Load (DataLoss).
+StatusOr<std::string> SaveSpectraArray(const SpectraFolders& folders, std::string_view bytes);
+StatusOr<std::string> LoadSpectraArray(const SpectraFolders& folders, const std::string& hash);
+
+/// Passes a task's outcome on, an error without paths; one that is final is also left for the
+/// summary as the slide's failure.
+StatusOr<TaskOutput> EndSpectraTask(TaskContext& context, StatusOr<TaskOutput> output);
+/// Why a slide has no result. All empty when nobody could write that down.
+struct SlideFailure {
+  std::string reason;
+  std::string id, digest;  ///< empty when the file could not be read whole
+};
+SlideFailure LoadSpectraFailure(const SpectraFolders& folders, std::int64_t slide);
+
+/// Sums within JSON: a list, one text a channel.
+Json SumsToJson(const std::vector<ops::SpectralSums>& sums);
+StatusOr<std::vector<ops::SpectralSums>> SumsFromJson(const Json& json,
+                                                      const ops::SpectralOptions& options);
+
+}  // namespace patchbay::workers

@@ -1,0 +1,28 @@
+// The statistics of a range of an image's frames.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "workers/jobs/spectra/grid.h"
+#include "workers/jobs/spectra/settings.h"
+#include "workers/jobs/spectra/strip_result.h"
+#include "workers/jobs/task.h"
+
+namespace patchbay::workers {
+
+/// What to measure, of which image.
+struct StripOrder {
+  const ImageSource& image;
+  const SpectraSettings& settings;
+  ops::FrameRange frames;
+  /// A byte a frame of `frames`, row-major: 0 is left out (off tissue). Empty: all.
+  std::vector<std::uint8_t> wanted;
+};
+
+/// Moves the task's progress. What comes back depends on the frames only: a frame is left out, or
+/// the first damaged tile named, in the same way however the image is cut into strips. `result`
+/// has no `coefficients` yet; they are in its sums.
+StatusOr<StripResult> MeasureStrip(TaskContext& context, const StripOrder& order);
+
+}  // namespace patchbay::workers

@@ -1,0 +1,56 @@
+#include "workers/jobs/spectra/strip_result.h"
+
+#include <string_view>
+#include <utility>
+
+#include "workers/jobs/find_images.h"
+#include "workers/jobs/spectra/staging.h"
+
+namespace patchbay::workers {
+namespace {
+
+constexpr std::string_view kWhat = "strip result";
+
+StatusOr<DamagedTile> DamagedTileFromJson(const Json& json) {
+  DamagedTile tile;
+  PB_ASSIGN_OR_RETURN(tile.row, JsonInt(json, "row", kWhat));
+  PB_ASSIGN_OR_RETURN(tile.column, JsonInt(json, "column", kWhat));
+  PB_ASSIGN_OR_RETURN(tile.cause, JsonString(json, "cause", kWhat));
+  return tile;
+}
+
+}  // namespace
+
+Json ToJson(const StripResult& result) {
+  if (result.damaged) {
+    return {{"damaged",
+             {{"row", result.damaged->row},
+              {"column", result.damaged->column},
+              {"cause", result.damaged->cause}}}};
+  }
+  return {{"frames_skipped", result.frames_skipped},
+          {"frames_off_tissue", result.frames_off_tissue},
+          {"sums", SumsToJson(result.sums)},
+          {"coefficients", result.coefficients}};
+}
+
+StatusOr<StripResult> StripResultFromJson(const Json& json, const ops::SpectralOptions& options) {
+  StripResult result;
+  if (json.is_object() && json.contains("damaged")) {
+    PB_ASSIGN_OR_RETURN(result.damaged, DamagedTileFromJson(json["damaged"]));
+    return result;
+  }
+  PB_ASSIGN_OR_RETURN(const std::int64_t skipped, JsonInt(json, "frames_skipped", kWhat));
+  PB_ASSIGN_OR_RETURN(const std::int64_t off_tissue, JsonInt(json, "frames_off_tissue", kWhat));
+  if (skipped < 0 || off_tissue < 0) {
+    return absl::InvalidArgumentError(StrCat(kWhat, ": a negative count"));
+  }
+  result.frames_skipped = static_cast<std::uint64_t>(skipped);
+  result.frames_off_tissue = static_cast<std::uint64_t>(off_tissue);
+  PB_ASSIGN_OR_RETURN(const Json* sums, JsonMember(json, "sums", kWhat));
+  PB_ASSIGN_OR_RETURN(result.sums, SumsFromJson(*sums, options));
+  PB_ASSIGN_OR_RETURN(result.coefficients, ManifestPaths(json, "coefficients"));
+  return result;
+}
+
+}  // namespace patchbay::workers

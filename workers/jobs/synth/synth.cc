@@ -1,0 +1,24 @@
+#include "workers/jobs/synth/synth.h"
+
+#include <filesystem>
+
+#include "workers/jobs/synth/slide.h"
+
+namespace patchbay::workers {
+
+StatusOr<TaskOutput> RunSynthSlide(TaskContext& context) {
+  PB_ASSIGN_OR_RETURN(const SynthSlideOptions options, SynthSlideOptionsFromJson(context.payload));
+  PB_ASSIGN_OR_RETURN(const std::string named, JsonString(context.manifest, "out", "manifest"));
+  PB_ASSIGN_OR_RETURN(const std::string path, context.MayWrite(named));
+  PB_RETURN_IF_ERROR(SynthSlide(path, options, [&context](double) {
+    context.AddProgress();
+    return context.CheckCancelled().ok();
+  }));
+  std::error_code error;
+  TaskOutput output;
+  output.progress_bytes = std::filesystem::file_size(path, error);
+  output.result = DumpJson({{"bytes", output.progress_bytes}});
+  return output;
+}
+
+}  // namespace patchbay::workers
