@@ -3,7 +3,7 @@
 
 #include <cstddef>
 #include <map>
-#include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -11,6 +11,7 @@
 #include "runtime/base/hash.h"
 #include "runtime/base/status.h"
 #include "runtime/base/tensor_view.h"
+#include "runtime/zarr/blosc_zstd_encoder.h"
 #include "runtime/zarr/image_store.h"
 
 struct ZSTD_CCtx_s;
@@ -31,14 +32,14 @@ class ChunkEncoder {
   Status Append(std::span<const std::byte> raw, std::vector<std::byte>& out);
 
  private:
-  Status EncodeZstd(std::span<const std::byte> raw);
-  Status EncodeBlosc(std::span<const std::byte> raw);
-  bool EncodeBloscZstd(std::span<const std::byte> raw);
+  StatusOr<std::span<const std::byte>> Encode(std::span<const std::byte> raw);
+  StatusOr<std::span<const std::byte>> EncodeZstd(std::span<const std::byte> raw);
+  StatusOr<std::span<const std::byte>> EncodeBloscLz4(std::span<const std::byte> raw);
 
   const ImageStoreSettings& settings_;
   ZSTD_CCtx_s* zstd_ = nullptr;
+  std::optional<BloscZstdEncoder> blosc_zstd_;
   std::vector<std::byte> encoded_;  ///< the worst case fits; made once
-  std::size_t encoded_bytes_ = 0;
 };
 
 /// Digests of decoded pixels: SHA-256 over the rows of the part inside the image, interleaved,

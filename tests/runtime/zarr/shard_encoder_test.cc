@@ -4,8 +4,6 @@
 
 #include <random>
 
-#include <blosc.h>
-
 #include "runtime/zarr/chunk_encoder.h"
 #include "runtime/zarr/downsample.h"
 #include "tests/runtime/zarr/zarr_fixture.h"
@@ -164,36 +162,6 @@ TEST(ShardPiece, AnyAlteredOrMissingByteIsSeen) {
     altered[i] ^= std::byte{4};
     EXPECT_TRUE(absl::IsDataLoss(ParsePiece(altered).status())) << i;
     EXPECT_TRUE(absl::IsDataLoss(ParsePiece(std::span(bytes).first(i)).status())) << i;
-  }
-}
-
-TEST(ChunkEncoder, GivesTheFramesOfBloscAtEveryLevelAndSize) {
-  const unsigned seed = std::random_device()();
-  std::mt19937 random(seed);
-  SCOPED_TRACE(testing::Message() << "seed " << seed);
-  for (const int level : {1, 3, 5, 6, 8, 9}) {
-    ImageStoreSettings settings;
-    settings.codec_level = level;
-    ChunkEncoder encoder(settings);
-    for (const std::size_t size : {100u, 5'000u, 131'072u, 131'073u, 300'000u, 786'432u}) {
-      if (level > 6 && size > 140'000) continue;  // slow, and no other path
-      // From smooth to noise that does not compress, in whole or in one block.
-      for (const unsigned noise : {1u, 20u, 256u}) {
-        std::vector<std::byte> raw(size);
-        for (std::size_t i = 0; i < size; ++i) {
-          const unsigned mask = noise == 256 || i / 131'072 == 1 ? noise : 3;
-          raw[i] = static_cast<std::byte>(i / 700 + random() % mask);
-        }
-        std::vector<std::byte> expected(size + BLOSC_MAX_OVERHEAD), ours;
-        const int n =
-            blosc_compress_ctx(level, BLOSC_NOSHUFFLE, 1, size, raw.data(), expected.data(),
-                               expected.size(), "zstd", settings.blosc_block_bytes, 1);
-        ASSERT_GT(n, 0);
-        expected.resize(static_cast<std::size_t>(n));
-        ASSERT_TRUE(encoder.Append(raw, ours).ok());
-        EXPECT_TRUE(ours == expected) << "level " << level << ", " << size << " bytes, " << noise;
-      }
-    }
   }
 }
 
