@@ -18,6 +18,12 @@ Lanes LoadLanes(const std::uint8_t* from) {
   return lanes;
 }
 
+Lanes EveryLane(std::uint8_t value) {
+  Lanes lanes;
+  std::memset(&lanes, value, kLanes);
+  return lanes;
+}
+
 /// `image` with `radius` more pixels on every side that repeat its edge, and room for whole vectors
 /// at the end of each row.
 ByteImage Widened(const ByteImage& image, std::int64_t radius) {
@@ -37,10 +43,10 @@ ByteImage Widened(const ByteImage& image, std::int64_t radius) {
 /// The medians of kLanes neighbouring k x k windows, the first at `corner`. Bit by bit from the
 /// top: a bit is set where at least half of the window is not below the value it would make.
 Lanes MedianLanes(const std::uint8_t* corner, std::int64_t row_bytes, int k) {
-  const Lanes zero = {}, half = zero + static_cast<std::uint8_t>((k * k + 1) / 2);
+  const Lanes zero = {}, half = EveryLane(static_cast<std::uint8_t>((k * k + 1) / 2));
   Lanes median = zero;
   for (int bit = 7; bit >= 0; --bit) {
-    const Lanes candidate = median | static_cast<std::uint8_t>(1 << bit);
+    const Lanes candidate = median | EveryLane(static_cast<std::uint8_t>(1 << bit));
     Lanes reached = zero;
     for (int dy = 0; dy < k; ++dy) {
       const std::uint8_t* row = corner + dy * row_bytes;
