@@ -74,22 +74,8 @@ StatusOr<TaskOutput> RunVerify(TaskContext& context) {
   }
   const auto progress = [&context](std::int64_t, std::int64_t) { context.AddProgress(); };
   PB_ASSIGN_OR_RETURN(const zarr::VerifyReport report, zarr::VerifyStore(path, options, progress));
-  Json result = {{"clean", report.Clean()},
-                 {"shards", report.shards},
-                 {"chunks", report.chunks},
-                 {"stored_bytes", report.stored_bytes},
-                 {"faults", report.faults},
-                 {"bad", report.bad},
-                 {"digest", report.computed.bytes.Hex()},
-                 {"pixel_digest", report.computed.pixels.Hex()},
-                 {"recorded_digest", nullptr},
-                 {"recorded_pixel_digest", nullptr}};
-  if (report.recorded) {
-    result["recorded_digest"] = report.recorded->bytes.Hex();
-    result["recorded_pixel_digest"] = report.recorded->pixels.Hex();
-  }
   TaskOutput output;
-  output.result = DumpJson(result);
+  output.result = DumpJson(zarr::ToJson(report));
   output.progress_bytes = report.stored_bytes;
   return output;
 }

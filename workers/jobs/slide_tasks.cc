@@ -27,4 +27,12 @@ std::vector<protocol::TaskSpec> SlideTasks(std::string_view job, const std::stri
   return tasks;
 }
 
+protocol::TaskSpec CleanTask(std::string_view job, const std::string& job_key) {
+  protocol::TaskSpec clean;
+  clean.op = StrCat(job, ".clean");
+  clean.payload = DumpJson({{"job_key", job_key}});
+  clean.label = "clean";
+  return clean;
+}
+
 }  // namespace patchbay::workers

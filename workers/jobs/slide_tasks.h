@@ -1,4 +1,4 @@
-// The tasks that every job over slides begins with.
+// The tasks that every job over slides begins and ends with.
 #pragma once
 
 #include <cstddef>
@@ -20,5 +20,8 @@ inline constexpr std::uint32_t kEndingCpuMillis = 500;
 /// once all others have ended. Payloads: {"job_key", "slide"} and {"job_key"}.
 std::vector<protocol::TaskSpec> SlideTasks(std::string_view job, const std::string& job_key,
                                            std::size_t slides);
+
+/// "<job>.clean", which a summary spawns when nothing failed. Payload: {"job_key"}.
+protocol::TaskSpec CleanTask(std::string_view job, const std::string& job_key);
 
 }  // namespace patchbay::workers

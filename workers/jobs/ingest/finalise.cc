@@ -11,6 +11,7 @@
 #include "workers/jobs/ingest/publish.h"
 #include "workers/jobs/ingest/slide.h"
 #include "workers/jobs/result_file.h"
+#include "workers/jobs/slide_tasks.h"
 
 namespace patchbay::workers {
 namespace {
@@ -104,19 +105,13 @@ StatusOr<TaskOutput> Summarise(TaskContext& context) {
   if (!missing.empty()) return output;  // the manifest stays: a retry of the failed slides needs it
   std::error_code ignored;
   std::filesystem::remove(folders.out + "/failed.csv", ignored);  // of before a retry
-  protocol::TaskSpec clean;
-  clean.op = "ingest.clean";
-  clean.payload = DumpJson(context.payload);
-  clean.label = "clean";
-  output.spawned.push_back(std::move(clean));
+  output.spawned.push_back(CleanTask("ingest", folders.job_key));
   return output;
 }
 
 StatusOr<TaskOutput> Clean(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const IngestFolders folders, FoldersOf(context));
-  std::error_code ignored;
-  std::filesystem::remove_all(folders.Job(), ignored);
-  std::filesystem::remove(folders.Root(), ignored);
+  RemoveJobFolder(folders);
   return TaskOutput{};
 }
 

@@ -75,7 +75,7 @@ StatusOr<TaskOutput> Plan(TaskContext& context) {
   folders.job_key =
       Sha256Of(StrCat(DumpJson(ToJson(manifest.settings)), "\n", StrJoin(manifest.sources, "\n")))
           .Hex()
-          .substr(0, 32);
+          .substr(0, kJobKeyDigits);
   PB_RETURN_IF_ERROR(SaveManifest(folders, manifest));
   PB_ASSIGN_OR_RETURN(const Space space, CheckSpace(context, folders, manifest));
   TaskOutput output;

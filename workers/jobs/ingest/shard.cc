@@ -4,10 +4,10 @@
 #include <future>
 #include <memory>
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/base/direct_file.h"
 #include "runtime/base/file.h"
 #include "runtime/base/strings.h"
 #include "runtime/zarr/shard_encoder.h"
@@ -22,14 +22,6 @@ namespace {
 /// A thread of its own, which its future waits for; where no thread is to be had, when asked for.
 constexpr auto kBesideIfPossible = std::launch::async | std::launch::deferred;
 constexpr std::size_t kMaxPieceBytes = std::size_t{1} << 30;
-
-/// A new file whose content is durable; its name is not yet.
-Status WriteSynced(const std::string& path, std::span<const std::byte> bytes, unsigned mode) {
-  PB_ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(path, O_WRONLY | O_CREAT | O_EXCL, mode));
-  PB_RETURN_IF_ERROR(WriteAt(fd.get(), 0, bytes, path));
-  if (fsync(fd.get()) != 0) return FromErrno("fsync", path, errno);
-  return absl::OkStatus();
-}
 
 Status Rename(const std::string& from, const std::string& to) {
   return rename(from.c_str(), to.c_str()) == 0 ? absl::OkStatus() : FromErrno("rename", to, errno);
@@ -65,7 +57,7 @@ class LeaseFolder {
 Status MoveIntoStore(const TaskContext& context, const LeaseFolder& lease,
                      const std::string& target, const zarr::EncodedShard& shard) {
   const std::string written = lease.File("shard");
-  PB_RETURN_IF_ERROR(WriteSynced(written, shard.bytes, 0644));
+  PB_RETURN_IF_ERROR(WriteNewFileDirectly(written, shard.bytes, 0644));
   PB_RETURN_IF_ERROR(MakeDirectories(std::filesystem::path(target).parent_path().string()));
   PB_RETURN_IF_ERROR(context.CheckCancelled());
   return Rename(written, target);
@@ -83,7 +75,7 @@ StatusOr<Digest> CommitShard(const TaskContext& context, const IngestFolders& fo
   const std::string record_path = folders.Record(slide_key, RecordName(shard.record.place));
   const bool has_file = shard.record.size_bytes > 0;
   if (has_file) PB_RETURN_IF_ERROR(MoveIntoStore(context, *lease, target, shard));
-  PB_RETURN_IF_ERROR(WriteSynced(lease->File("record"), AsBytes(record), 0600));
+  PB_RETURN_IF_ERROR(WriteNewFileDirectly(lease->File("record"), AsBytes(record), 0600));
   PB_RETURN_IF_ERROR(Rename(lease->File("record"), record_path));
   PB_RETURN_IF_ERROR(SyncDirectory(std::filesystem::path(record_path).parent_path().string()));
   if (has_file) {

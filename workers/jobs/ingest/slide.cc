@@ -31,11 +31,7 @@ StatusOr<IngestSlide> OpenIngestSlide(const TaskContext& context) {
   IngestSlide slide;
   PB_ASSIGN_OR_RETURN(slide.folders, FoldersOf(context));
   PB_ASSIGN_OR_RETURN(slide.manifest, LoadManifest(slide.folders));
-  PB_ASSIGN_OR_RETURN(slide.index, JsonInt(context.payload, "slide", "ingest payload"));
-  if (slide.index < 0 || slide.index >= static_cast<std::int64_t>(slide.manifest.sources.size())) {
-    return absl::InvalidArgumentError(
-        StrCat("ingest payload: slide: ", slide.index, " is not in the manifest"));
-  }
+  PB_ASSIGN_OR_RETURN(slide.index, SlideNumberOf(context, slide.folders, slide.manifest));
   PB_ASSIGN_OR_RETURN(
       slide.path, context.MayRead(slide.manifest.sources[static_cast<std::size_t>(slide.index)]));
   PB_ASSIGN_OR_RETURN(slide.source, OpenImage(slide.path));

@@ -2,7 +2,9 @@
 
 #include <filesystem>
 #include <map>
+#include <utility>
 
+#include "runtime/base/csv.h"
 #include "runtime/base/file.h"
 #include "runtime/base/strings.h"
 #include "workers/jobs/path_names.h"
@@ -10,21 +12,11 @@
 namespace patchbay::workers {
 namespace {
 
-constexpr std::size_t kMaxManifestBytes = 256u << 20;
+constexpr std::size_t kMaxCsvBytes = 256u << 20;
 constexpr std::size_t kMaxOutcomeBytes = 64u << 10;
 /// Raised when the same source and settings would give other bytes, so that nothing old is adopted.
 constexpr int kStoreFormat = 1;
 constexpr std::string_view kCsvHeader = "store,source,source_sha256,digest,pixel_digest\r\n";
-
-std::string CsvField(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (char c : text) {
-    if (c == '"') quoted.push_back('"');
-    quoted.push_back(c);
-  }
-  return quoted + "\"";
-}
 
 /// Rows of an existing manifest by store name. The store name never needs quotes.
 std::map<std::string, std::string> ExistingRows(const std::string& text) {
@@ -67,43 +59,18 @@ StatusOr<TaskOutput> WithoutPaths(const TaskContext& context, StatusOr<TaskOutpu
 }
 
 StatusOr<IngestFolders> FoldersOf(const TaskContext& context) {
-  PB_ASSIGN_OR_RETURN(const std::string out,
-                      JsonString(context.manifest, "out", "ingest manifest"));
-  IngestFolders folders;
-  PB_ASSIGN_OR_RETURN(folders.out, context.MayWrite(out));
-  if (context.payload.contains("job_key")) {
-    PB_ASSIGN_OR_RETURN(folders.job_key, JsonString(context.payload, "job_key", "ingest payload"));
-    if (folders.job_key.size() != 32 ||
-        folders.job_key.find_first_not_of("0123456789abcdef") != std::string::npos) {
-      return absl::InvalidArgumentError("ingest payload: job_key: not 32 hex digits");
-    }
-  }
-  return folders;
+  PB_ASSIGN_OR_RETURN(SlideJobFolders folders, SlideJobFoldersOf(context, "ingest"));
+  return IngestFolders{std::move(folders)};
 }
 
 Status SaveManifest(const IngestFolders& folders, const IngestManifest& manifest) {
-  PB_RETURN_IF_ERROR(MakeDirectories(StrCat(folders.Job(), "/slides"), 0700));
-  const Json json = {{"sources", manifest.sources},
-                     {"settings", ToJson(manifest.settings)},
-                     {"pseudonym_key", manifest.pseudonym_key}};
-  return WriteFileDurably(StrCat(folders.Job(), "/manifest.json"), AsBytes(json.dump()), 0600);
+  return SaveSlideJobManifest(folders, manifest, ToJson(manifest.settings));
 }
 
 StatusOr<IngestManifest> LoadManifest(const IngestFolders& folders) {
-  PB_ASSIGN_OR_RETURN(const std::string text,
-                      ReadFile(StrCat(folders.Job(), "/manifest.json"), kMaxManifestBytes));
-  constexpr std::string_view kWhat = "ingest manifest";
-  PB_ASSIGN_OR_RETURN(const Json json, ParseJson(text, kWhat));
   IngestManifest manifest;
-  PB_ASSIGN_OR_RETURN(const Json* settings, JsonMember(json, "settings", kWhat));
-  PB_ASSIGN_OR_RETURN(manifest.settings, ParseIngestSettings(*settings));
-  PB_ASSIGN_OR_RETURN(manifest.pseudonym_key, JsonString(json, "pseudonym_key", kWhat));
-  PB_ASSIGN_OR_RETURN(const Json* sources, JsonMember(json, "sources", kWhat));
-  for (const Json& source : *sources) {
-    if (!source.is_string())
-      return absl::InvalidArgumentError(StrCat(kWhat, ": sources: not text"));
-    manifest.sources.push_back(source.get<std::string>());
-  }
+  PB_ASSIGN_OR_RETURN(const Json settings, LoadSlideJobManifest(folders, manifest));
+  PB_ASSIGN_OR_RETURN(manifest.settings, ParseIngestSettings(settings));
   return manifest;
 }
 
@@ -122,8 +89,7 @@ StatusOr<std::string> StoreName(const IngestManifest& manifest, const std::strin
     return absl::InvalidArgumentError(
         "name store: the job has no pseudonym key and does not keep names");
   }
-  return StrCat(HmacSha256(AsBytes(manifest.pseudonym_key), source.Hex()).Hex().substr(0, 16),
-                ".ome.zarr");
+  return StrCat(PseudonymOf(manifest, source), ".ome.zarr");
 }
 
 Status SaveOutcome(const IngestFolders& folders, std::int64_t slide, const SlideOutcome& o) {
@@ -159,7 +125,7 @@ Status UpdateManifestCsv(const IngestFolders& folders, const IngestManifest& man
                          const std::vector<std::pair<std::int64_t, SlideOutcome>>& finished) {
   const std::string path = StrCat(folders.out, "/manifest.csv");
   std::map<std::string, std::string> rows;
-  auto existing = ReadFile(path, kMaxManifestBytes);
+  auto existing = ReadFile(path, kMaxCsvBytes);
   if (existing.ok()) {
     rows = ExistingRows(*existing);
   } else if (existing.status().code() != absl::StatusCode::kNotFound) {

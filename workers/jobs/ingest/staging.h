@@ -2,8 +2,7 @@
 // life: notes/ and README.md of this folder.
 //
 // Below OUT/.patchbay-ingest:
-//   <job key>/manifest.json     expanded sources, owner-only
-//   <job key>/slides/<i>.json   staging key, then outcome of slide i
+//   <job key>/                  slide_job.h; slides/<i>.json: staging key, then outcome of slide i
 //   <slide key>/store/          the store as it grows; renamed to OUT/<name> when complete
 //   <slide key>/records/        one record beside every committed zarr shard
 //   <slide key>/pieces/         coarser levels' chunks on their way to their shard; may be lost
@@ -17,21 +16,12 @@
 
 #include "runtime/base/hash.h"
 #include "workers/jobs/ingest/settings.h"
+#include "workers/jobs/slide_job.h"
 #include "workers/jobs/task.h"
 
 namespace patchbay::workers {
 
-/// One ingest job's folders. The job key is a hash of sources and settings, so the same command
-/// finds the same folder.
-struct IngestFolders {
-  std::string out;  ///< canonical, writable under the task's rights
-  std::string job_key;
-
-  std::string Root() const { return StrCat(out, "/.patchbay-ingest"); }
-  std::string Job() const { return StrCat(Root(), "/", job_key); }
-  std::string SlideFile(std::int64_t slide) const {
-    return StrCat(Job(), "/slides/", slide, ".json");
-  }
+struct IngestFolders : SlideJobFolders {
   std::string Staging(const std::string& slide_key) const { return StrCat(Root(), "/", slide_key); }
   std::string Store(const std::string& slide_key) const {
     return StrCat(Staging(slide_key), "/store");
@@ -44,15 +34,12 @@ struct IngestFolders {
   }
 };
 
-/// What ingest.plan wrote for the tasks after it.
-struct IngestManifest {
-  std::vector<std::string> sources;  ///< canonical paths, in the order of slide numbers
+/// What ingest.plan wrote for the tasks after it. Without a pseudonym key: keep_names.
+struct IngestManifest : SlideJobManifest {
   IngestSettings settings;
-  std::string pseudonym_key;  ///< hex; empty when keep_names
 };
 
-/// The folders of the job that `context` belongs to, from the submitted manifest ("out") and
-/// payload ("job_key"). PermissionDenied when the submitter's key may not write there.
+/// SlideJobFoldersOf an ingest.
 StatusOr<IngestFolders> FoldersOf(const TaskContext& context);
 
 /// Passes a task's outcome on with the paths in an error's text replaced by "slide N", "source N"
@@ -66,8 +53,7 @@ StatusOr<IngestManifest> LoadManifest(const IngestFolders& folders);
 /// store format.
 std::string SlideKey(const Digest& source, const IngestSettings& settings);
 
-/// The store's name: "<stem>.ome.zarr" under keep_names, otherwise "<16 hex of HMAC(pseudonym key,
-/// source)>.ome.zarr".
+/// The store's name: "<stem>.ome.zarr" under keep_names, otherwise "<pseudonym>.ome.zarr".
 StatusOr<std::string> StoreName(const IngestManifest& manifest, const std::string& source_path,
                                 const Digest& source);
 

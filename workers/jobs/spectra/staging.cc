@@ -1,6 +1,6 @@
 #include "workers/jobs/spectra/staging.h"
 
-#include <filesystem>
+#include <utility>
 
 #include "runtime/base/base64.h"
 #include "runtime/base/file.h"
@@ -14,16 +14,16 @@
 namespace patchbay::workers {
 namespace {
 
-constexpr std::size_t kMaxManifestBytes = 256u << 20;
 constexpr std::size_t kMaxSlideBytes = 1u << 20;
 constexpr std::size_t kMaxFailureBytes = 64u << 10;
 constexpr std::size_t kMaxArrayBytes = std::size_t{256} << 20;
 /// Raised when the same sources and settings would give other sums, so that nothing old is adopted.
 constexpr int kSpectraFormat = 1;
-constexpr std::size_t kKeyDigits = 32, kHashDigits = 64, kIdDigits = 16;
+constexpr std::size_t kHashDigits = 64;
 
-bool IsHex(const std::string& text, std::size_t digits) {
-  return text.size() == digits && text.find_first_not_of("0123456789abcdef") == std::string::npos;
+bool IsHash(const std::string& text) {
+  return text.size() == kHashDigits &&
+         text.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
 
 /// Everything that decides the sums, and nothing else.
@@ -53,18 +53,8 @@ Status LeaveFailure(TaskContext& context, const std::string& reason) {
 }  // namespace
 
 StatusOr<SpectraFolders> SpectraFoldersOf(const TaskContext& context) {
-  PB_ASSIGN_OR_RETURN(const std::string out,
-                      JsonString(context.manifest, "out", "spectra manifest"));
-  SpectraFolders folders;
-  PB_ASSIGN_OR_RETURN(folders.out, context.MayWrite(out));
-  if (context.payload.contains("job_key")) {
-    PB_ASSIGN_OR_RETURN(folders.job_key, JsonString(context.payload, "job_key", "spectra payload"));
-    if (!IsHex(folders.job_key, kKeyDigits)) {
-      return absl::InvalidArgumentError(
-          StrCat("spectra payload: job_key: not ", kKeyDigits, " hex digits"));
-    }
-  }
-  return folders;
+  PB_ASSIGN_OR_RETURN(SlideJobFolders folders, SlideJobFoldersOf(context, "spectra"));
+  return SpectraFolders{std::move(folders)};
 }
 
 std::string SpectraJobKey(const SpectraManifest& manifest) {
@@ -72,29 +62,20 @@ std::string SpectraJobKey(const SpectraManifest& manifest) {
                     StrCat("spectra ", kSpectraFormat, "\n", Canonical(manifest.settings), "\n",
                            StrJoin(manifest.sources, "\n")))
       .Hex()
-      .substr(0, kKeyDigits);
+      .substr(0, kJobKeyDigits);
 }
 
 Status SaveSpectraManifest(const SpectraFolders& folders, const SpectraManifest& manifest) {
-  for (const char* below : {"slides", "adopted", "failures", "arrays"}) {
+  for (const char* below : {"adopted", "failures", "arrays"}) {
     PB_RETURN_IF_ERROR(MakeDirectories(StrCat(folders.Job(), "/", below), 0700));
   }
-  const Json json = {{"sources", manifest.sources},
-                     {"settings", ToJson(manifest.settings)},
-                     {"pseudonym_key", manifest.pseudonym_key}};
-  return WriteFileDurably(StrCat(folders.Job(), "/manifest.json"), AsBytes(json.dump()), 0600);
+  return SaveSlideJobManifest(folders, manifest, ToJson(manifest.settings));
 }
 
 StatusOr<SpectraManifest> LoadSpectraManifest(const SpectraFolders& folders) {
-  PB_ASSIGN_OR_RETURN(const std::string text,
-                      ReadFile(StrCat(folders.Job(), "/manifest.json"), kMaxManifestBytes));
-  constexpr std::string_view kWhat = "spectra manifest";
-  PB_ASSIGN_OR_RETURN(const Json json, ParseJson(text, kWhat, kMaxManifestBytes));
   SpectraManifest manifest;
-  PB_ASSIGN_OR_RETURN(const Json* settings, JsonMember(json, "settings", kWhat));
-  PB_ASSIGN_OR_RETURN(manifest.settings, ParseSpectraSettings(*settings));
-  PB_ASSIGN_OR_RETURN(manifest.pseudonym_key, JsonString(json, "pseudonym_key", kWhat));
-  PB_ASSIGN_OR_RETURN(manifest.sources, ManifestPaths(json, "sources"));
+  PB_ASSIGN_OR_RETURN(const Json settings, LoadSlideJobManifest(folders, manifest));
+  PB_ASSIGN_OR_RETURN(manifest.settings, ParseSpectraSettings(settings));
   return manifest;
 }
 
@@ -102,11 +83,7 @@ StatusOr<SpectraTask> OpenSpectraTask(TaskContext& context) {
   SpectraTask task;
   PB_ASSIGN_OR_RETURN(task.folders, SpectraFoldersOf(context));
   PB_ASSIGN_OR_RETURN(task.manifest, LoadSpectraManifest(task.folders));
-  PB_ASSIGN_OR_RETURN(task.slide, JsonInt(context.payload, "slide", "spectra payload"));
-  if (task.slide < 0 || task.slide >= static_cast<std::int64_t>(task.manifest.sources.size())) {
-    return absl::InvalidArgumentError(
-        StrCat("spectra payload: slide: ", task.slide, " is not in the manifest"));
-  }
+  PB_ASSIGN_OR_RETURN(task.slide, SlideNumberOf(context, task.folders, task.manifest));
   const std::string& source = task.manifest.sources[static_cast<std::size_t>(task.slide)];
   context.names.AddImage(source, StrCat("slide ", task.slide));
   PB_ASSIGN_OR_RETURN(task.path, context.MayRead(source));
@@ -132,8 +109,7 @@ StatusOr<SlideName> NameOfSlide(TaskContext& context, const SpectraTask& task) {
   PB_ASSIGN_OR_RETURN(const Digest digest, ImageDigest(context, task.path));
   SlideName name;
   name.digest = digest.Hex();
-  name.id =
-      HmacSha256(AsBytes(task.manifest.pseudonym_key), name.digest).Hex().substr(0, kIdDigits);
+  name.id = PseudonymOf(task.manifest, digest);
   return name;
 }
 
@@ -185,7 +161,7 @@ StatusOr<std::string> SaveSpectraArray(const SpectraFolders& folders, std::strin
 }
 
 StatusOr<std::string> LoadSpectraArray(const SpectraFolders& folders, const std::string& hash) {
-  if (!IsHex(hash, kHashDigits)) {
+  if (!IsHash(hash)) {
     return absl::InvalidArgumentError("spectra: the name of an array is not a hash");
   }
   const std::string path = StrCat(folders.Job(), "/arrays/", hash);

@@ -1,7 +1,6 @@
 // Where a spectra job keeps what its tasks leave for one another.
 //
-//   OUT/.patchbay-spectra/<job key>/manifest.json       expanded sources, owner-only
-//   OUT/.patchbay-spectra/<job key>/slides/<i>.json     what slide i came to (SlideSpectra)
+//   OUT/.patchbay-spectra/<job key>/                    slide_job.h; slides/<i>.json: SlideSpectra
 //   OUT/.patchbay-spectra/<job key>/adopted/<i>         slide i was finished by an earlier run
 //   OUT/.patchbay-spectra/<job key>/failures/<i>.json   why slide i has no result
 //   OUT/.patchbay-spectra/<job key>/arrays/<hash>       coefficient sums and tissue masks
@@ -14,22 +13,13 @@
 #include <vector>
 
 #include "ops/spectral_sums.h"
+#include "workers/jobs/slide_job.h"
 #include "workers/jobs/spectra/settings.h"
 #include "workers/jobs/task.h"
 
 namespace patchbay::workers {
 
-/// One job's folders. The job key is a keyed hash of sources and settings, so the same command
-/// finds the same folder.
-struct SpectraFolders {
-  std::string out;  ///< canonical, writable under the task's rights
-  std::string job_key;
-
-  std::string Root() const { return StrCat(out, "/.patchbay-spectra"); }
-  std::string Job() const { return StrCat(Root(), "/", job_key); }
-  std::string SlideFile(std::int64_t slide) const {
-    return StrCat(Job(), "/slides/", slide, ".json");
-  }
+struct SpectraFolders : SlideJobFolders {
   std::string AdoptedFile(std::int64_t slide) const { return StrCat(Job(), "/adopted/", slide); }
   std::string FailureFile(std::int64_t slide) const {
     return StrCat(Job(), "/failures/", slide, ".json");
@@ -38,14 +28,11 @@ struct SpectraFolders {
 };
 
 /// What spectra.plan wrote for the tasks after it.
-struct SpectraManifest {
-  std::vector<std::string> sources;  ///< canonical paths, in the order of slide numbers
+struct SpectraManifest : SlideJobManifest {
   SpectraSettings settings;
-  std::string pseudonym_key;  ///< hex
 };
 
-/// The folders of the job that `context` belongs to, from the submitted manifest ("out") and
-/// payload ("job_key"). PermissionDenied when the submitter's key may not write there.
+/// SlideJobFoldersOf a spectra job.
 StatusOr<SpectraFolders> SpectraFoldersOf(const TaskContext& context);
 
 /// 32 hex digits that only the holder of the pseudonym key can tie to the sources.

@@ -6,6 +6,7 @@
 #include "runtime/base/file.h"
 #include "runtime/base/strings.h"
 #include "workers/jobs/result_file.h"
+#include "workers/jobs/slide_tasks.h"
 #include "workers/jobs/spectra/figures.h"
 #include "workers/jobs/spectra/publish.h"
 #include "workers/jobs/spectra/spectra.h"
@@ -157,19 +158,13 @@ StatusOr<TaskOutput> Summarise(TaskContext& context) {
                                              {"duplicates", std::move(gathered.duplicate_rows)},
                                              {"plots", plots}})));
   if (!is_whole) return output;  // the folder stays: a retry of the failed slides needs it
-  protocol::TaskSpec clean;
-  clean.op = "spectra.clean";
-  clean.payload = DumpJson(context.payload);
-  clean.label = "clean";
-  output.spawned.push_back(std::move(clean));
+  output.spawned.push_back(CleanTask("spectra", folders.job_key));
   return output;
 }
 
 StatusOr<TaskOutput> Clean(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const SpectraFolders folders, SpectraFoldersOf(context));
-  std::error_code ignored;
-  std::filesystem::remove_all(folders.Job(), ignored);
-  std::filesystem::remove(folders.Root(), ignored);
+  RemoveJobFolder(folders);
   return TaskOutput{};
 }
 

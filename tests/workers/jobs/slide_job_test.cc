@@ -1,0 +1,119 @@
+// What a job over slides keeps in its output folder, and what it refuses to find there.
+#include "workers/jobs/slide_job.h"
+
+#include <filesystem>
+#include <fstream>
+
+#include <gtest/gtest.h>
+
+#include "runtime/base/hash.h"
+
+namespace patchbay::workers {
+namespace {
+
+namespace fs = std::filesystem;
+
+const char kKey[] = "0123456789abcdef0123456789abcdef";
+
+class SlideJobTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    out_ = fs::canonical(fs::temp_directory_path()) / ("slide_job_" + Hex64(RandomU64()));
+    fs::create_directories(out_);
+    context_.manifest = {{"out", out_.string()}};
+    context_.payload = {{"job_key", kKey}, {"slide", 1}};
+    context_.rights.write = {out_.string()};
+    manifest_.sources = {"/slides/a.svs", "/slides/b.svs"};
+    manifest_.pseudonym_key = "00ff";
+  }
+  void TearDown() override { fs::remove_all(out_); }
+
+  SlideJobFolders Folders() { return SlideJobFoldersOf(context_, "measure").value(); }
+
+  fs::path out_;
+  TaskContext context_;
+  SlideJobManifest manifest_;
+};
+
+TEST_F(SlideJobTest, ManifestComesBackAsItWasSaved) {
+  ASSERT_TRUE(SaveSlideJobManifest(Folders(), manifest_, {{"side", 7}}).ok());
+  SlideJobManifest loaded;
+  const auto settings = LoadSlideJobManifest(Folders(), loaded);
+  ASSERT_TRUE(settings.ok()) << settings.status();
+  EXPECT_EQ(*settings, Json({{"side", 7}}));
+  EXPECT_EQ(loaded.sources, manifest_.sources);
+  EXPECT_EQ(loaded.pseudonym_key, manifest_.pseudonym_key);
+}
+
+TEST_F(SlideJobTest, ManifestNamesFilesSoThatOnlyItsOwnerReadsIt) {
+  ASSERT_TRUE(SaveSlideJobManifest(Folders(), manifest_, Json::object()).ok());
+  const std::string file = Folders().Job() + "/manifest.json";
+  EXPECT_EQ(fs::status(file).permissions(), fs::perms::owner_read | fs::perms::owner_write);
+  EXPECT_EQ(fs::status(Folders().Job()).permissions(), fs::perms::owner_all);
+}
+
+TEST_F(SlideJobTest, RefusesAManifestThatIsNotOne) {
+  SlideJobManifest loaded;
+  EXPECT_EQ(LoadSlideJobManifest(Folders(), loaded).status().code(), absl::StatusCode::kNotFound);
+  fs::create_directories(Folders().Job());
+  for (const char* text : {"", "[]", R"({"sources": [], "settings": {}})",
+                           R"({"sources": "all", "settings": {}, "pseudonym_key": ""})",
+                           R"({"sources": [1], "settings": {}, "pseudonym_key": ""})",
+                           R"({"sources": [], "pseudonym_key": ""})"}) {
+    std::ofstream(Folders().Job() + "/manifest.json") << text;
+    EXPECT_EQ(LoadSlideJobManifest(Folders(), loaded).status().code(),
+              absl::StatusCode::kInvalidArgument)
+        << text;
+  }
+}
+
+TEST_F(SlideJobTest, RefusesAKeyThatIsNotAHashAndAFolderThatIsNotTheSubmitters) {
+  for (const char* key :
+       {"", "../../../../../../../etc/cron.d/x", "0123456789ABCDEF0123456789ABCDEF",
+        "0123456789abcdef0123456789abcdef0"}) {
+    context_.payload["job_key"] = key;
+    EXPECT_EQ(SlideJobFoldersOf(context_, "measure").status().code(),
+              absl::StatusCode::kInvalidArgument)
+        << key;
+  }
+  context_.payload["job_key"] = kKey;
+  context_.manifest["out"] = out_.parent_path().string();
+  EXPECT_EQ(SlideJobFoldersOf(context_, "measure").status().code(),
+            absl::StatusCode::kPermissionDenied);
+}
+
+TEST_F(SlideJobTest, RefusesASlideThatTheManifestDoesNotHave) {
+  EXPECT_EQ(SlideNumberOf(context_, Folders(), manifest_).value(), 1);
+  for (const Json& slide : {Json(-1), Json(2), Json("1"), Json()}) {
+    context_.payload["slide"] = slide;
+    const Status status = SlideNumberOf(context_, Folders(), manifest_).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << slide;
+    EXPECT_EQ(MessageOf(status).find("measure payload"), 0u) << status;
+  }
+}
+
+TEST_F(SlideJobTest, PseudonymDependsOnTheKeyAndTheContentAlone) {
+  SlideJobManifest other = manifest_;
+  other.sources.clear();
+  EXPECT_EQ(PseudonymOf(manifest_, Sha256Of("a")), PseudonymOf(other, Sha256Of("a")));
+  EXPECT_NE(PseudonymOf(manifest_, Sha256Of("a")), PseudonymOf(manifest_, Sha256Of("b")));
+  other.pseudonym_key = "00fe";
+  EXPECT_NE(PseudonymOf(manifest_, Sha256Of("a")), PseudonymOf(other, Sha256Of("a")));
+}
+
+TEST_F(SlideJobTest, RemovesItsFolderAndLeavesAnotherJobsAlone) {
+  const SlideJobFolders mine = Folders();
+  SlideJobFolders another = mine;
+  another.job_key = std::string(kJobKeyDigits, 'f');
+  ASSERT_TRUE(SaveSlideJobManifest(mine, manifest_, {}).ok());
+  ASSERT_TRUE(SaveSlideJobManifest(another, manifest_, {}).ok());
+  RemoveJobFolder(mine);
+  RemoveJobFolder(mine);
+  EXPECT_FALSE(fs::exists(mine.Job()));
+  EXPECT_TRUE(fs::exists(another.Job()));
+  RemoveJobFolder(another);
+  EXPECT_TRUE(fs::is_empty(out_));
+}
+
+}  // namespace
+}  // namespace patchbay::workers
