@@ -16,6 +16,14 @@ struct FailedSource {
   std::string source, reason;
 };
 
+/// What the report of every job over slides has.
+struct SlideReport {
+  JobId job = 0;
+  std::string out;
+  double seconds = 0;  ///< from the command's start
+  std::vector<FailedSource> failed;
+};
+
 /// The file of a slide number, or "slide N" when the list does not have it.
 std::string SourceName(const std::vector<std::string>& sources, std::int64_t slide);
 

@@ -1,10 +1,8 @@
 // patchbay ingest SOURCE... --out DIR: slides to stores.
-#include "runtime/base/clock.h"
 #include "runtime/base/strings.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/ingest_report.h"
 #include "runtime/cli/interrupt.h"
-#include "runtime/cli/job_view.h"
 #include "runtime/cli/manifest_csv.h"
 #include "runtime/cli/pseudonym_key.h"
 #include "runtime/cli/slide_job.h"
@@ -95,36 +93,18 @@ StatusOr<IngestReport> ReportOf(client::Client& client, const protocol::JobRow& 
   PB_ASSIGN_OR_RETURN(const Json summary, SummaryOf(client, job.job));
   const std::vector<std::string> slides =
       order.slides.empty() ? SlidesOfStores(summary, order.out) : order.slides;
-  PB_ASSIGN_OR_RETURN(IngestReport report, MakeIngestReport(job, summary, slides));
-  report.out = order.out;
-  return report;
+  return MakeIngestReport(job, summary, slides);
 }
 
 StatusOr<ExitCode> IngestCommand::Run(Session& session) {
   const InterruptScope interrupts;
   PB_ASSIGN_OR_RETURN(SlideOrder order, Order(session));
-  const std::int64_t started_ns = SteadyNowNs();
   PB_ASSIGN_OR_RETURN(ClusterAccess cluster,
                       ClusterAccess::Open(session, detach_ ? nullptr : &own_));
   PB_ASSIGN_OR_RETURN(const JobId job, SubmitSlides(cluster, order));
-  if (detach_) {
-    session.terminal.Say(StrCat("job ", job));
-    session.terminal.Result({{"job", job}});
-    return ExitCode::kDone;
-  }
-  JobProgress progress(session.terminal);
-  PB_ASSIGN_OR_RETURN(
-      const protocol::JobRow row,
-      WatchSlides(session, cluster, job, order,
-                  [&](const protocol::JobRow& seen, const SlideOrder&) { progress.Show(seen); }));
-  StatusOr<IngestReport> report = ReportOf(cluster.client(), row, order);
-  if (!report.ok()) return SlideJobFailure(cluster, row, order, report.status());
-  report->seconds = static_cast<double>(SteadyNowNs() - started_ns) * 1e-9;
-  const Status listed = WriteFailedCsv(report->out, report->failed);
-  SayIngestReport(session.terminal, *report);
-  session.terminal.Result(ToJson(*report));
-  PB_RETURN_IF_ERROR(listed);
-  return report->failed.empty() ? ExitOf(row) : ExitCode::kSomeFailed;
+  if (detach_) return Detach(session.terminal, job);
+  PB_ASSIGN_OR_RETURN(const protocol::JobRow row, WatchSlides(session, cluster, job, order));
+  return EndSlideJob(session, cluster, order, row, ReportOf(cluster.client(), row, order));
 }
 
 }  // namespace

@@ -83,7 +83,7 @@ Json ToJson(const IngestReport& report) {
                                              static_cast<double>(source_bytes))}};
 }
 
-void SayIngestReport(Terminal& terminal, const IngestReport& report) {
+void SayReport(Terminal& terminal, const IngestReport& report) {
   std::vector<std::vector<std::string>> rows = {{"store", "source", "stored", "ratio", "from"}};
   std::uint64_t source_bytes = 0, stored_bytes = 0;
   for (const IngestedStore& store : report.stores) {

@@ -20,12 +20,8 @@ struct IngestedStore {
   bool already_there = false;
 };
 
-struct IngestReport {
-  JobId job = 0;
-  std::string out;
-  double seconds = 0;
+struct IngestReport : SlideReport {
   std::vector<IngestedStore> stores;
-  std::vector<FailedSource> failed;
 };
 
 /// From the job's last row and the result of its summary task. `sources` are the files in the order
@@ -35,6 +31,6 @@ StatusOr<IngestReport> MakeIngestReport(const protocol::JobRow& job, const Json&
 
 Json ToJson(const IngestReport& report);
 /// Footprint table on stdout, failures on stderr.
-void SayIngestReport(Terminal& terminal, const IngestReport& report);
+void SayReport(Terminal& terminal, const IngestReport& report);
 
 }  // namespace patchbay::cli

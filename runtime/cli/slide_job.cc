@@ -85,6 +85,7 @@ StatusOr<SlideOrder> OrderSlides(const std::string& kind, const std::vector<std:
   SlideOrder order;
   order.kind = kind;
   order.staging = ".patchbay-" + kind;
+  order.started_ns = SteadyNowNs();
   PB_ASSIGN_OR_RETURN(order.out, AbsolutePath(out));
   bool files_only = true;
   for (const std::string& source : sources) {
@@ -116,11 +117,17 @@ StatusOr<JobId> SubmitSlides(ClusterAccess& cluster, const SlideOrder& order) {
   return submitted;
 }
 
-StatusOr<protocol::JobRow> WatchSlides(
-    Session& session, ClusterAccess& cluster, JobId job, SlideOrder& order,
-    const std::function<void(const protocol::JobRow&, const SlideOrder&)>& show) {
+ExitCode Detach(Terminal& terminal, JobId job) {
+  terminal.Say(StrCat("job ", job));
+  terminal.Result({{"job", job}});
+  return ExitCode::kDone;
+}
+
+StatusOr<protocol::JobRow> WatchSlides(Session& session, ClusterAccess& cluster, JobId job,
+                                       SlideOrder& order, const SlidesDoneText& done) {
+  JobProgress progress(session.terminal);
   const auto watch = [&](const protocol::JobRow& seen) {
-    show(seen, order);
+    progress.Show(seen, [&] { return done ? done(order) : std::string(); });
     if (order.work.empty() && seen.tasks_done > 0) LearnPlan(cluster.client(), job, order);
   };
   StatusOr<protocol::JobRow> row = cluster.client().Wait(job, watch, [] { return !Interrupted(); });

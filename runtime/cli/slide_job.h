@@ -7,14 +7,18 @@
 // tasks begin "slide N".
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "runtime/base/clock.h"
 #include "runtime/base/json.h"
 #include "runtime/base/status.h"
 #include "runtime/cli/cluster_access.h"
 #include "runtime/cli/command.h"
+#include "runtime/cli/failed_sources.h"
+#include "runtime/cli/job_view.h"
 #include "runtime/client/client.h"
 
 namespace patchbay::cli {
@@ -25,7 +29,8 @@ struct SlideOrder {
   std::string staging;  ///< name of the folder in `out` for what is unfinished
   std::vector<std::string> sources;
   std::string out;
-  Json payload, manifest;  ///< the manifest has "sources" and "out"; more may be added
+  std::int64_t started_ns = 0;  ///< of the command, by SteadyNowNs
+  Json payload, manifest;       ///< the manifest has "sources" and "out"; more may be added
   /// Files in the order of the job's slide numbers. Known at once when no source is a folder, else
   /// when the job has listed them.
   std::vector<std::string> slides;
@@ -41,12 +46,17 @@ StatusOr<SlideOrder> OrderSlides(const std::string& kind, const std::vector<std:
 
 StatusOr<JobId> SubmitSlides(ClusterAccess& cluster, const SlideOrder& order);
 
-/// `show` sees every row until the job has ended. Interrupted, a job of an embedded cluster is
-/// cancelled and its error says what stays; one of another cluster goes on, and the error says how
-/// to find it.
-StatusOr<protocol::JobRow> WatchSlides(
-    Session& session, ClusterAccess& cluster, JobId job, SlideOrder& order,
-    const std::function<void(const protocol::JobRow&, const SlideOrder&)>& show);
+/// The end of a command that does not wait.
+ExitCode Detach(Terminal& terminal, JobId job);
+
+/// What is done of how much ("slides 3/12"); "" = tasks, which an empty function says too.
+using SlidesDoneText = std::function<std::string(const SlideOrder&)>;
+
+/// Shows progress until the job has ended. Interrupted, a job of an embedded cluster is cancelled
+/// and its error says what stays; one of another cluster goes on, and the error says how to find
+/// it.
+StatusOr<protocol::JobRow> WatchSlides(Session& session, ClusterAccess& cluster, JobId job,
+                                       SlideOrder& order, const SlidesDoneText& done = {});
 
 /// The result of the job's summary task.
 StatusOr<Json> SummaryOf(client::Client& client, JobId job);
@@ -54,5 +64,21 @@ StatusOr<Json> SummaryOf(client::Client& client, JobId job);
 /// Why a job has no summary, in one text; `otherwise` when its row does not know.
 Status SlideJobFailure(ClusterAccess& cluster, const protocol::JobRow& job, const SlideOrder& order,
                        const Status& otherwise);
+
+/// The end of a command that waited: failed.csv beside the results, the report on the terminal, and
+/// the exit code, 3 when some slides failed. `report` is a SlideReport with its SayReport and
+/// ToJson, or why there is no summary to make it from.
+template <typename Report>
+StatusOr<ExitCode> EndSlideJob(Session& session, ClusterAccess& cluster, const SlideOrder& order,
+                               const protocol::JobRow& job, StatusOr<Report> report) {
+  if (!report.ok()) return SlideJobFailure(cluster, job, order, report.status());
+  report->out = order.out;
+  report->seconds = static_cast<double>(SteadyNowNs() - order.started_ns) * 1e-9;
+  const Status listed = WriteFailedCsv(report->out, report->failed);
+  SayReport(session.terminal, *report);
+  session.terminal.Result(ToJson(*report));
+  PB_RETURN_IF_ERROR(listed);
+  return report->failed.empty() ? ExitOf(job) : ExitCode::kSomeFailed;
+}
 
 }  // namespace patchbay::cli

@@ -3,11 +3,9 @@
 #include <filesystem>
 
 #include "ops/spectral.h"
-#include "runtime/base/clock.h"
 #include "runtime/base/strings.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/interrupt.h"
-#include "runtime/cli/job_view.h"
 #include "runtime/cli/manifest_csv.h"
 #include "runtime/cli/pseudonym_key.h"
 #include "runtime/cli/slide_job.h"
@@ -149,15 +147,12 @@ std::vector<std::string> SlidesOf(const SlideOrder& order) {
 StatusOr<SpectraReport> ReportOf(client::Client& client, const protocol::JobRow& job,
                                  const SlideOrder& order) {
   PB_ASSIGN_OR_RETURN(const Json summary, SummaryOf(client, job.job));
-  PB_ASSIGN_OR_RETURN(SpectraReport report, MakeSpectraReport(job, summary, SlidesOf(order)));
-  report.out = order.out;
-  return report;
+  return MakeSpectraReport(job, summary, SlidesOf(order));
 }
 
 StatusOr<ExitCode> SpectraCommand::Run(Session& session) {
   const InterruptScope interrupts;
   PB_ASSIGN_OR_RETURN(SlideOrder order, Order(session));
-  const std::int64_t started_ns = SteadyNowNs();
   PB_ASSIGN_OR_RETURN(ClusterAccess cluster,
                       ClusterAccess::Open(session, detach_ ? nullptr : &own_));
   if (numerics_.empty()) {
@@ -166,25 +161,12 @@ StatusOr<ExitCode> SpectraCommand::Run(Session& session) {
     order.payload["numerics"] = *numerics;
   }
   PB_ASSIGN_OR_RETURN(const JobId job, SubmitSlides(cluster, order));
-  if (detach_) {
-    session.terminal.Say(StrCat("job ", job));
-    session.terminal.Result({{"job", job}});
-    return ExitCode::kDone;
-  }
-  JobProgress progress(session.terminal);
+  if (detach_) return Detach(session.terminal, job);
   SlidesDone done;
-  const auto show = [&](const protocol::JobRow& seen, const SlideOrder& known) {
-    progress.Show(seen, [&] { return done.Text(known); });
-  };
-  PB_ASSIGN_OR_RETURN(const protocol::JobRow row, WatchSlides(session, cluster, job, order, show));
-  StatusOr<SpectraReport> report = ReportOf(cluster.client(), row, order);
-  if (!report.ok()) return SlideJobFailure(cluster, row, order, report.status());
-  report->seconds = static_cast<double>(SteadyNowNs() - started_ns) * 1e-9;
-  const Status listed = WriteFailedCsv(report->out, report->failed);
-  SaySpectraReport(session.terminal, *report);
-  session.terminal.Result(ToJson(*report));
-  PB_RETURN_IF_ERROR(listed);
-  return report->failed.empty() ? ExitOf(row) : ExitCode::kSomeFailed;
+  PB_ASSIGN_OR_RETURN(const protocol::JobRow row,
+                      WatchSlides(session, cluster, job, order,
+                                  [&](const SlideOrder& known) { return done.Text(known); }));
+  return EndSlideJob(session, cluster, order, row, ReportOf(cluster.client(), row, order));
 }
 
 }  // namespace

@@ -178,7 +178,7 @@ Json ToJson(const SpectraReport& report) {
           {"plots", plots}};
 }
 
-void SaySpectraReport(Terminal& terminal, const SpectraReport& report) {
+void SayReport(Terminal& terminal, const SpectraReport& report) {
   if (report.cohort.has_value()) {
     SayTable(terminal, report);
   } else {

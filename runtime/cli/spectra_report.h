@@ -43,14 +43,10 @@ struct MeasuredCohort {
   double mean_db = 0, std_db = 0, focus_db = 0;
 };
 
-struct SpectraReport {
-  JobId job = 0;
-  std::string out;
-  double seconds = 0;
+struct SpectraReport : SlideReport {
   Json definition;
   std::optional<MeasuredCohort> cohort;  ///< without one no slide was measured
   std::vector<MeasuredSlide> slides;
-  std::vector<FailedSource> failed;
   std::vector<std::string> duplicates;  ///< sources with the content of another
   std::vector<std::string> plots;
 };
@@ -62,6 +58,6 @@ StatusOr<SpectraReport> MakeSpectraReport(const protocol::JobRow& job, const Jso
 
 Json ToJson(const SpectraReport& report);
 /// The table on stdout, failures on stderr.
-void SaySpectraReport(Terminal& terminal, const SpectraReport& report);
+void SayReport(Terminal& terminal, const SpectraReport& report);
 
 }  // namespace patchbay::cli
