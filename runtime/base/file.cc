@@ -53,10 +53,14 @@ Status WriteAt(int fd, std::uint64_t offset, std::span<const std::byte> bytes,
 }
 
 StatusOr<std::string> ReadFile(const std::string& path, std::size_t max_bytes) {
-  PB_ASSIGN_OR_RETURN(UniqueFd fd, OpenFile(path, O_RDONLY));
+  // Non-blocking, so that a pipe nobody writes into cannot hang the reader.
+  PB_ASSIGN_OR_RETURN(UniqueFd fd, OpenFile(path, O_RDONLY | O_NONBLOCK));
   struct stat st {};
   if (fstat(fd.get(), &st) != 0) return FromErrno("stat", path, errno);
   if (S_ISDIR(st.st_mode)) return FromErrno("read", path, EISDIR);
+  if (S_ISFIFO(st.st_mode)) {
+    return absl::FailedPreconditionError(StrCat("read: ", path, ": a pipe, not a file"));
+  }
   if (static_cast<std::uint64_t>(st.st_size) > max_bytes) {
     return absl::ResourceExhaustedError(
         StrCat("read: ", path, ": ", st.st_size, " bytes, more than ", max_bytes));

@@ -47,7 +47,8 @@ Status ReadAt(int fd, std::uint64_t offset, std::span<std::byte> out, std::strin
 Status WriteAt(int fd, std::uint64_t offset, std::span<const std::byte> bytes,
                std::string_view name);
 
-/// The whole file; ResourceExhausted when it is larger than max_bytes.
+/// The whole file; ResourceExhausted when it is larger than max_bytes, FailedPrecondition for a
+/// pipe.
 StatusOr<std::string> ReadFile(const std::string& path, std::size_t max_bytes);
 
 /// Temporary file beside `path`, fsync, rename, fsync of the folder: after success the content

@@ -12,21 +12,14 @@ namespace {
 
 constexpr std::int64_t kShowEveryNs = 500'000'000;
 
-Json ReportToJson(const zarr::VerifyReport& report) {
-  Json json = {{"clean", report.Clean()},    {"faults", report.faults},
-               {"bad", report.bad},          {"shards", report.shards},
-               {"chunks", report.chunks},    {"stored_bytes", report.stored_bytes},
-               {"digest", nullptr},          {"pixel_digest", nullptr},
-               {"recorded_digest", nullptr}, {"recorded_pixel_digest", nullptr}};
-  if (report.faults == 0) {
-    json["digest"] = report.computed.bytes.Hex();
-    json["pixel_digest"] = report.computed.pixels.Hex();
-  }
-  if (report.recorded.has_value()) {
-    json["recorded_digest"] = report.recorded->bytes.Hex();
-    json["recorded_pixel_digest"] = report.recorded->pixels.Hex();
-  }
-  return json;
+/// "level 0: 12 zarr shards written, 11 there, 1 missing"
+std::string LevelText(const zarr::VerifyReport::Level& level) {
+  std::string text = StrCat("level ", level.path, ": ");
+  if (level.listed) text += StrCat(*level.listed, " zarr shards written, ");
+  text += StrCat(level.found, " there");
+  if (level.missing_count > 0) text += StrCat(", ", level.missing_count, " missing");
+  if (level.surplus_count > 0) text += StrCat(", ", level.surplus_count, " surplus");
+  return text;
 }
 
 /// In words, for the last line.
@@ -55,10 +48,13 @@ class VerifyCommand final : public Command {
                           session.terminal.Progress(StrCat("verify ", done, "/", all, " shards"));
                         }));
     for (const std::string& fault : report.bad) session.terminal.Note(fault);
+    for (const zarr::VerifyReport::Level& level : report.levels) {
+      if (level.missing_count + level.surplus_count > 0) session.terminal.Say(LevelText(level));
+    }
     session.terminal.Say(StrCat(report.shards, " zarr shards, ", report.chunks, " chunks, ",
                                 HumanBytes(report.stored_bytes)));
     session.terminal.Say(Verdict(report));
-    session.terminal.Result(ReportToJson(report));
+    session.terminal.Result(zarr::ToJson(report));
     return report.Clean() ? ExitCode::kDone : ExitCode::kFailed;
   }
 

@@ -104,10 +104,23 @@ StatusOr<EncodedShard> EncodeShard(const ImageStoreSettings& settings, const Lev
 /// there is replaced.
 Status WriteShardFile(const std::string& store, const EncodedShard& shard);
 
+/// The zarr shards of one level as files.
+struct LevelFiles {
+  /// The level's node in the byte root.
+  Digest digest;
+  /// Row-major over the level's shard grid: the first 32 bits of the file's SHA-256, or nothing
+  /// where every chunk is background and there is no file.
+  std::vector<std::optional<std::uint32_t>> shards;
+  bool operator==(const LevelFiles&) const = default;
+};
+
 /// Digests that name a store: over the bytes of its files, and over its decoded pixels.
 struct StoreRoots {
   Digest bytes;
   Digest pixels;
+  /// What the metadata says of the files of every level (the byte root covers it); empty where it
+  /// says nothing.
+  std::vector<LevelFiles> levels;
   bool operator==(const StoreRoots&) const = default;
 };
 
@@ -121,7 +134,7 @@ struct ImageStoreSpec {
   Json attributes = Json::object();
 };
 
-/// The keys that may appear in attributes.patchbay, besides digest and pixel_digest, which
+/// The keys that may appear in attributes.patchbay, besides digest, pixel_digest and shards, which
 /// WriteStoreMetadata adds.
 const std::vector<std::string>& AllowedAttributes();
 
@@ -131,7 +144,8 @@ StatusOr<StoreRoots> CombineRoots(const ImageStoreSpec& spec,
                                   const std::vector<ShardRecord>& records);
 
 /// Writes zarr.json of the root group and of every level array below `store`, durably, with the
-/// roots in attributes.patchbay. Written last: a store without a root zarr.json is not a store.
+/// roots and the list of shard files in attributes.patchbay. Written last: a store without a root
+/// zarr.json is not a store.
 Status WriteStoreMetadata(const std::string& store, const ImageStoreSpec& spec,
                           const StoreRoots& roots);
 /// The same, durable only once PublishStore has synced the store.

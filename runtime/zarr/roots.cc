@@ -5,6 +5,7 @@
 
 #include "runtime/base/strings.h"
 #include "runtime/zarr/image_store.h"
+#include "runtime/zarr/shard_list.h"
 #include "runtime/zarr/store_metadata.h"
 
 namespace patchbay::zarr {
@@ -60,26 +61,38 @@ Status Scatter(const ImageStoreSettings& settings, const LevelSize& chunk_grid,
 
 StatusOr<StoreRoots> CombineRoots(const ImageStoreSpec& spec,
                                   const std::vector<ShardRecord>& records) {
-  PB_ASSIGN_OR_RETURN(const MetadataDocuments documents, BuildMetadata(spec));
+  PB_ASSIGN_OR_RETURN(MetadataDocuments documents, BuildMetadata(spec));
   PB_ASSIGN_OR_RETURN(const auto sorted, Sort(spec, records));
+  StoreRoots roots;
   std::vector<Digest> bytes_nodes, pixel_nodes;
   for (std::size_t l = 0; l < spec.levels.size(); ++l) {
     const LevelSize shards = ShardGridOf(spec.settings, spec.levels[l]);
     const LevelSize chunk_grid = ChunkGridOf(spec.settings, spec.levels[l]);
     std::vector<ShardLeaf> leaves;
+    LevelFiles files;
     std::vector<Digest> chunks(static_cast<std::size_t>(chunk_grid.height * chunk_grid.width));
     for (std::int64_t i = 0; i < shards.height * shards.width; ++i) {
       const ShardPlace place{static_cast<int>(l), i / shards.width, i % shards.width};
       const auto found = sorted.find(PlaceKey(place.level, place.row, place.column));
       if (found == sorted.end()) return Refuse(place, "missing");
       const ShardRecord& record = *found->second;
-      if (record.size_bytes > 0) leaves.push_back({place.row, place.column, record.digest});
+      files.shards.emplace_back();
+      if (record.size_bytes > 0) {
+        leaves.push_back({place.row, place.column, record.digest});
+        files.shards.back() = FirstBitsOf(record.digest);
+      }
       PB_RETURN_IF_ERROR(Scatter(spec.settings, chunk_grid, record, chunks));
     }
-    bytes_nodes.push_back(LevelBytesNode(leaves));
+    bytes_nodes.push_back(files.digest = LevelBytesNode(leaves));
+    roots.levels.push_back(std::move(files));
     pixel_nodes.push_back(LevelPixelsNode(spec.settings, spec.levels[l], chunks));
   }
-  return StoreRoots{BytesRoot(documents, bytes_nodes), PixelsRoot(pixel_nodes)};
+  if (!ListsShards(spec.settings, spec.levels)) roots.levels.clear();
+  PB_RETURN_IF_ERROR(
+      PutShardList(spec.settings, spec.levels, roots.levels, documents["zarr.json"]));
+  roots.bytes = BytesRoot(documents, bytes_nodes);
+  roots.pixels = PixelsRoot(pixel_nodes);
+  return roots;
 }
 
 }  // namespace patchbay::zarr

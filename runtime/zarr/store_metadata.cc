@@ -6,6 +6,7 @@
 #include "runtime/base/file.h"
 #include "runtime/base/strings.h"
 #include "runtime/zarr/ngff.h"
+#include "runtime/zarr/shard_list.h"
 
 namespace patchbay::zarr {
 namespace {
@@ -224,6 +225,8 @@ using FileWriter = Status (*)(const std::string& path, std::span<const std::byte
 Status WriteDocuments(const std::string& store, const ImageStoreSpec& spec, const StoreRoots& roots,
                       FileWriter write_file) {
   PB_ASSIGN_OR_RETURN(MetadataDocuments documents, BuildMetadata(spec));
+  PB_RETURN_IF_ERROR(
+      PutShardList(spec.settings, spec.levels, roots.levels, documents["zarr.json"]));
   Json& patchbay = documents["zarr.json"]["attributes"]["patchbay"];
   patchbay["digest"] = roots.bytes.Hex();
   patchbay["pixel_digest"] = roots.pixels.Hex();

@@ -20,25 +20,45 @@ struct VerifyOptions {
 };
 
 struct VerifyReport {
+  /// The shard files of one level. Of the names at most max_listed are kept, the first in row-major
+  /// order.
+  struct Level {
+    std::string path;                    ///< "0"
+    std::optional<std::int64_t> listed;  ///< files written; absent where the store does not say
+    std::int64_t found = 0;              ///< of the shard grid's names, those that are there
+    std::vector<std::string> missing;    ///< "0/c/0/3/4": written, and not there
+    std::int64_t missing_count = 0;
+    std::vector<std::string> surplus;  ///< there, and the store was written without
+    std::int64_t surplus_count = 0;
+  };
+
   StoreRoots computed;  ///< meaningful when faults == 0
   std::optional<StoreRoots>
       recorded;  ///< what the metadata says; absent in stores of other writers
+  std::vector<Level> levels;
   std::int64_t shards = 0, chunks = 0;
   std::uint64_t stored_bytes = 0;
   std::uint64_t faults = 0;
   std::vector<std::string> bad;  ///< "0/c/0/1/2 chunk (0,3,1): crc32c mismatch (...)", in order
   /// Nothing bad, and the roots are the recorded ones.
-  bool Clean() const { return faults == 0 && recorded.has_value() && *recorded == computed; }
+  bool Clean() const {
+    return faults == 0 && recorded.has_value() && recorded->bytes == computed.bytes &&
+           recorded->pixels == computed.pixels;
+  }
 };
+
+/// The object `patchbay verify --json` prints; digests are null unless faults == 0.
+Json ToJson(const VerifyReport& report);
 
 /// (shards done, shards in all). Called from the calling thread or a worker thread, never from two
 /// at once.
 using VerifyProgress = std::function<void(std::int64_t done, std::int64_t total)>;
 
-/// Reads every shard, checks every checksum, decodes every chunk and recomputes both roots. Bad
-/// content is reported, not returned as an error (where nothing else is bad, a digest that is not
-/// the recorded one is a fault by itself); an error means the store could not be looked at (no
-/// metadata, not written by Patchbay's image writer). The roots do not depend on `threads`.
+/// Reads every shard, checks every checksum, decodes every chunk and recomputes both roots; holds
+/// what is there against the list of shard files, where the store has one. Bad content is
+/// reported, not returned as an error (where nothing else is bad, a digest that is not the recorded
+/// one is a fault by itself); an error means the store could not be looked at (metadata missing,
+/// not written by Patchbay's image writer). The roots do not depend on `threads`.
 StatusOr<VerifyReport> VerifyStore(const std::string& store, const VerifyOptions& options = {},
                                    const VerifyProgress& progress = {});
 

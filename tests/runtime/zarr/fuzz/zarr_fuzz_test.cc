@@ -166,6 +166,28 @@ TEST_P(ShardFuzz, MutatedIndexesAreReportedByVerify) {
   }
 }
 
+TEST(ZarrFuzz, MutatedListsOfShardFilesAreReportedByVerify) {
+  const TempFolder folder;
+  const ImageStoreSpec spec = SmallSpec(StoreCodec::kBloscLz4);
+  WriteStore(folder / "s", spec, ImagesOf(spec));
+  const std::string good = ReadText(folder / "s/zarr.json");
+  const Json document = *ParseJson(good, "fuzz");
+  const std::size_t begin = good.find("\"shards\""), end = good.rfind("\"source");
+  ASSERT_NE(begin, std::string::npos);
+  std::uint64_t seed = 0x5eed0005;
+  for (int round = 0; round < 300; ++round) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    const std::string bad = good.substr(0, begin) +
+                            Mutate(good.substr(begin, std::min(end, good.size()) - begin), seed) +
+                            good.substr(std::min(end, good.size()));
+    const auto parsed = ParseJson(bad, "fuzz");
+    if (!parsed.ok() || *parsed == document) continue;
+    { std::ofstream(folder / "s/zarr.json") << bad; }
+    const auto report = VerifyStore(folder / "s");
+    EXPECT_FALSE(report.ok() && report->Clean());
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Codecs, ShardFuzz,
                          testing::Values(StoreCodec::kBloscZstd, StoreCodec::kBloscLz4,
                                          StoreCodec::kZstd));

@@ -1,0 +1,135 @@
+#include "runtime/zarr/shard_list.h"
+
+#include <charconv>
+
+#include "runtime/base/strings.h"
+
+namespace patchbay::zarr {
+namespace {
+
+constexpr std::size_t kWordDigits = 8;
+constexpr std::string_view kNoFile = "-";
+
+Status Refuse(std::size_t level, std::string_view cause) {
+  return absl::InvalidArgumentError(
+      StrCat("attributes.patchbay.shards: level ", level, ": ", cause));
+}
+
+/// A word of a row; false when it is none.
+bool ParseWord(std::string_view word, std::optional<std::uint32_t>& out) {
+  out.reset();
+  if (word == kNoFile) return true;
+  if (word.size() != kWordDigits) return false;
+  if (word.find_first_not_of("0123456789abcdef") != std::string_view::npos) return false;
+  std::uint32_t value = 0;
+  std::from_chars(word.data(), word.data() + word.size(), value, 16);
+  out = value;
+  return true;
+}
+
+/// `columns` words with one space between them, appended to `out`; false when it is anything else.
+bool ParseRow(std::string_view row, std::int64_t columns,
+              std::vector<std::optional<std::uint32_t>>& out) {
+  for (std::int64_t column = 0; column < columns; ++column) {
+    const bool last = column == columns - 1;
+    const std::size_t end = row.find(' ');
+    if ((end == std::string_view::npos) != last) return false;
+    if (!ParseWord(row.substr(0, end), out.emplace_back())) return false;
+    if (!last) row.remove_prefix(end + 1);
+  }
+  return true;
+}
+
+StatusOr<LevelFiles> ParseLevel(const Json& value, std::size_t level, const LevelSize& grid) {
+  const auto digest = value.is_object() ? value.find("digest") : value.end();
+  const auto files = value.is_object() ? value.find("files") : value.end();
+  if (!value.is_object() || value.size() != 2 || digest == value.end() || files == value.end()) {
+    return Refuse(level, "not an object of digest and files");
+  }
+  const auto parsed = digest->is_string() ? Digest::FromHex(digest->get<std::string>())
+                                          : StatusOr<Digest>(absl::InvalidArgumentError(""));
+  if (!parsed.ok()) return Refuse(level, "digest is not 64 hex digits");
+  LevelFiles out;
+  out.digest = *parsed;
+  if (!files->is_array() || files->size() != static_cast<std::size_t>(grid.height)) {
+    return Refuse(level, StrCat("files is not a list of ", grid.height, " rows"));
+  }
+  for (std::size_t row = 0; row < files->size(); ++row) {
+    const Json& words = (*files)[row];
+    if (!words.is_string() ||
+        !ParseRow(words.get_ref<const std::string&>(), grid.width, out.shards)) {
+      return Refuse(
+          level, StrCat("row ", row, " is not ", grid.width, " words of eight hex digits or '-'"));
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::uint32_t FirstBitsOf(const Digest& digest) {
+  std::uint32_t bits = 0;
+  for (std::size_t i = 0; i < sizeof bits; ++i) bits = bits << 8 | digest.bytes[i];
+  return bits;
+}
+
+std::string HexOf(std::uint32_t first_bits) { return Hex64(first_bits).substr(16 - kWordDigits); }
+
+bool ListsShards(const ImageStoreSettings& settings, const std::vector<LevelSize>& levels) {
+  std::int64_t left = kMaxListedShards;
+  for (const LevelSize& level : levels) {
+    const LevelSize grid = ShardGridOf(settings, level);
+    if (grid.height > left / grid.width) return false;
+    left -= grid.height * grid.width;
+  }
+  return true;
+}
+
+Status PutShardList(const ImageStoreSettings& settings, const std::vector<LevelSize>& sizes,
+                    const std::vector<LevelFiles>& levels, Json& root_document) {
+  if (levels.empty()) return absl::OkStatus();
+  if (levels.size() != sizes.size()) return Refuse(levels.size(), "not a level of this store");
+  Json list = Json::array();
+  for (std::size_t l = 0; l < levels.size(); ++l) {
+    const LevelSize grid = ShardGridOf(settings, sizes[l]);
+    if (levels[l].shards.size() != static_cast<std::size_t>(grid.height * grid.width)) {
+      return Refuse(l, "another shard grid");
+    }
+    Json files = Json::array();
+    for (std::int64_t row = 0; row < grid.height; ++row) {
+      std::string words;
+      for (std::int64_t column = 0; column < grid.width; ++column) {
+        const auto& shard = levels[l].shards[static_cast<std::size_t>(row * grid.width + column)];
+        if (column > 0) words += ' ';
+        words += shard ? HexOf(*shard) : std::string(kNoFile);
+      }
+      files.push_back(std::move(words));
+    }
+    list.push_back({{"digest", levels[l].digest.Hex()}, {"files", std::move(files)}});
+  }
+  root_document["attributes"]["patchbay"]["shards"] = std::move(list);
+  return absl::OkStatus();
+}
+
+StatusOr<std::vector<LevelFiles>> ShardListIn(const Json& root_document,
+                                              const ImageStoreSettings& settings,
+                                              const std::vector<LevelSize>& sizes) {
+  const Json* list = &root_document;
+  for (const char* key : {"attributes", "patchbay", "shards"}) {
+    if (!list->is_object() || !list->contains(key)) return std::vector<LevelFiles>();
+    list = &(*list)[key];
+  }
+  if (!list->is_array() || list->size() != sizes.size() || !ListsShards(settings, sizes)) {
+    return absl::InvalidArgumentError(
+        StrCat("attributes.patchbay.shards: not a list of ", sizes.size(), " levels"));
+  }
+  std::vector<LevelFiles> out;
+  for (std::size_t l = 0; l < sizes.size(); ++l) {
+    PB_ASSIGN_OR_RETURN(LevelFiles level,
+                        ParseLevel((*list)[l], l, ShardGridOf(settings, sizes[l])));
+    out.push_back(std::move(level));
+  }
+  return out;
+}
+
+}  // namespace patchbay::zarr

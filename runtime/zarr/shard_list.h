@@ -1,0 +1,42 @@
+// The list of a store's shard files inside its metadata: attributes.patchbay.shards of the root.
+//
+// One object per level, finest first: "digest", the level's node in the byte root, and "files", one
+// string per row of the level's shard grid with a word per column: the first eight hex digits of
+// the file's SHA-256, "-" where there is no file.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "runtime/base/hash.h"
+#include "runtime/base/json.h"
+#include "runtime/base/status.h"
+#include "runtime/zarr/image_store.h"
+
+namespace patchbay::zarr {
+
+/// A store of more shards, all levels together, lists none: the list is nine bytes a file, and
+/// every reader of the store parses it.
+inline constexpr std::int64_t kMaxListedShards = 1 << 16;
+
+/// As LevelFiles holds it.
+std::uint32_t FirstBitsOf(const Digest& digest);
+/// Eight hex digits.
+std::string HexOf(std::uint32_t first_bits);
+
+/// Whether stores of this shape carry a list.
+bool ListsShards(const ImageStoreSettings& settings, const std::vector<LevelSize>& levels);
+
+/// Puts the list into the root document, unless `levels` is empty. InvalidArgument when they have
+/// other shard grids than `sizes`.
+Status PutShardList(const ImageStoreSettings& settings, const std::vector<LevelSize>& sizes,
+                    const std::vector<LevelFiles>& levels, Json& root_document);
+
+/// What the root document lists; empty when it has no list. InvalidArgument, without the
+/// document's name, for a list that is not exactly one for these levels.
+StatusOr<std::vector<LevelFiles>> ShardListIn(const Json& root_document,
+                                              const ImageStoreSettings& settings,
+                                              const std::vector<LevelSize>& sizes);
+
+}  // namespace patchbay::zarr
