@@ -1,7 +1,10 @@
 // The vocabulary of values: known answers for hashes and random numbers, refusals of the parsers.
+#include <cstdlib>
+#include <filesystem>
 #include <string>
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "runtime/base/box.h"
 #include "runtime/base/dtype.h"
@@ -100,6 +103,16 @@ TEST(Files, ReadOfAMissingFileNamesIt) {
   const auto text = ReadFile("/nonexistent/x", 10);
   EXPECT_EQ(text.status().code(), absl::StatusCode::kNotFound);
   EXPECT_NE(MessageOf(text.status()).find("/nonexistent/x"), std::string::npos);
+}
+
+TEST(Files, ReadOfAPipeIsRefusedAndDoesNotWaitForAWriter) {
+  char folder[] = "/tmp/patchbay-pipe-XXXXXX";
+  ASSERT_NE(mkdtemp(folder), nullptr);
+  const std::string path = StrCat(folder, "/pipe");
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  const auto text = ReadFile(path, 10);
+  EXPECT_EQ(MessageOf(text.status()), StrCat("read: ", path, ": a pipe, not a file"));
+  std::filesystem::remove_all(folder);
 }
 
 }  // namespace
