@@ -66,8 +66,8 @@ Status BackToPageCache(int fd, const std::string& path) {
 
 }  // namespace
 
-Status WriteNewFileDirectly(const std::string& path, std::span<const std::byte> bytes,
-                            unsigned mode) {
+Status CreateFileDirectly(const std::string& path, std::span<const std::byte> bytes,
+                          unsigned mode) {
   PB_ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(path, O_WRONLY | O_CREAT | O_EXCL, mode));
   std::size_t done = 0;
   // Set after opening: an open that the file system refuses may have made the file.

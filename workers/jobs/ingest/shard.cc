@@ -57,7 +57,7 @@ class LeaseFolder {
 Status MoveIntoStore(const TaskContext& context, const LeaseFolder& lease,
                      const std::string& target, const zarr::EncodedShard& shard) {
   const std::string written = lease.File("shard");
-  PB_RETURN_IF_ERROR(WriteNewFileDirectly(written, shard.bytes, 0644));
+  PB_RETURN_IF_ERROR(CreateFileDirectly(written, shard.bytes, 0644));
   PB_RETURN_IF_ERROR(MakeDirectories(std::filesystem::path(target).parent_path().string()));
   PB_RETURN_IF_ERROR(context.CheckCancelled());
   return Rename(written, target);
@@ -75,7 +75,7 @@ StatusOr<Digest> CommitShard(const TaskContext& context, const IngestFolders& fo
   const std::string record_path = folders.Record(slide_key, RecordName(shard.record.place));
   const bool has_file = shard.record.size_bytes > 0;
   if (has_file) PB_RETURN_IF_ERROR(MoveIntoStore(context, *lease, target, shard));
-  PB_RETURN_IF_ERROR(WriteNewFileDirectly(lease->File("record"), AsBytes(record), 0600));
+  PB_RETURN_IF_ERROR(CreateFileDirectly(lease->File("record"), AsBytes(record), 0600));
   PB_RETURN_IF_ERROR(Rename(lease->File("record"), record_path));
   PB_RETURN_IF_ERROR(SyncDirectory(std::filesystem::path(record_path).parent_path().string()));
   if (has_file) {
