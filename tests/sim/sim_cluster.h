@@ -38,6 +38,7 @@ class World {
   void Join(Actor& actor);
   void Reconnect(Actor& actor);
   void StartScheduler();
+  void TickLoop();
   void CrashScheduler();
   void Perform(scheduler::Actions&& actions);
   void Flush();

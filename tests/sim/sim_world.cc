@@ -273,16 +273,17 @@ void World::StartScheduler() {
   Actions actions;
   core_->Start(Now(), actions);
   Perform(std::move(actions));
-  const std::uint32_t life = scheduler_life_;
-  const auto tick = std::make_shared<std::function<void()>>();
-  *tick = [this, life, tick] {
+  TickLoop();
+}
+
+void World::TickLoop() {
+  At(now_ + 100, [this, life = scheduler_life_] {
     if (core_ == nullptr || scheduler_life_ != life) return;
     Actions ticked;
     core_->Tick(Now(), ticked);
     Perform(std::move(ticked));
-    At(now_ + 100, *tick);
-  };
-  At(now_ + 100, *tick);
+    TickLoop();
+  });
 }
 
 void World::CrashScheduler() {
@@ -360,13 +361,11 @@ void World::Flush() {
 
 void World::EveryMean(TimeMs mean, std::function<void()> what) {
   if (mean == 0) return;
-  const auto again = std::make_shared<std::function<void()>>();
-  *again = [this, mean, what = std::move(what), again] {
+  At(now_ + dice_.Between(1, 2 * mean), [this, mean, what = std::move(what)] {
     if (healed_) return;
     what();
-    At(now_ + dice_.Between(1, 2 * mean), *again);
-  };
-  At(now_ + dice_.Between(1, 2 * mean), *again);
+    EveryMean(mean, what);
+  });
 }
 
 void World::PlanFaults() {
