@@ -102,7 +102,9 @@ void Core::Machine::FinishItem(Worker& worker, TasksFinished::Item&& item) {
                            item.outcome.code == 0 && task != nullptr && !IsEnded(task->state) &&
                            item.lease > table.Find(id.job)->void_leases &&
                            table.Find(id.job)->MayRun(*task);
-  const Status joined = item.outcome.code == 0 ? JoinParts(item) : absl::OkStatus();
+  // Not for a lease of another: its parts are its own.
+  const bool counts = held || from_before;
+  const Status joined = counts && item.outcome.code == 0 ? JoinParts(item) : absl::OkStatus();
   if (held) {
     worker.progress_at = now;
     DropTaskLease(item.lease);

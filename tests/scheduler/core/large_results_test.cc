@@ -32,10 +32,11 @@ class LargeResult : public testing::Test {
     }
     Report(lease, result.substr(at), at);
   }
-  void Report(const protocol::TaskLease& lease, const std::string& end, std::uint64_t offset) {
+  void Report(const protocol::TaskLease& lease, const std::string& end, std::uint64_t offset,
+              PeerId worker = CoreRig::kWorker0) {
     protocol::TasksFinished finished;
     finished.items.push_back({lease.lease, lease.task, {}, end, {}, 0, offset});
-    rig.Tell(CoreRig::kWorker0, finished);
+    rig.Tell(worker, finished);
   }
   std::string Fetch() {
     std::string result;
@@ -84,6 +85,15 @@ TEST_F(LargeResult, PartSaidTwiceIsKeptOnce) {
   EXPECT_TRUE(Put(lease, 0, "first "));
   Report(lease, "third", 13);
   EXPECT_EQ(Fetch(), "first second third");
+}
+
+TEST_F(LargeResult, IsLeftAloneByAReportOfAWorkerThatDoesNotHoldTheLease) {
+  rig.AddWorker(1);
+  const protocol::TaskLease lease = Start("noop");
+  EXPECT_TRUE(Put(lease, 0, "first "));
+  Report(lease, "another's", 6, CoreRig::kWorker0 + 1);
+  Report(lease, "second", 6);
+  EXPECT_EQ(Fetch(), "first second");
 }
 
 TEST_F(LargeResult, IsBoundedAndBelongsToWhoHoldsTheLease) {
