@@ -96,6 +96,7 @@ struct Array::State {
   std::uint64_t max_encoded_bytes = 0;
   std::shared_ptr<FileCache> files;
   std::unique_ptr<IndexCache> indexes;
+  std::vector<bool> has_file;  ///< by the shard's number; empty: not known
 
   std::mutex mu;
   std::vector<std::pair<FetchedRegion, ChunkScratch>> spare;  // guarded by mu
@@ -109,6 +110,11 @@ struct Array::State {
   Place Locate(const Coordinates& chunk) const;
   std::string FileOf(const Place& place) const {
     return path + "/" + metadata.ShardKey(place.shard.data());
+  }
+  /// Whether a shard that has no file may have none; NotFound when it is lost.
+  Status CheckAbsence(const Place& place) const {
+    if (has_file.empty() || !has_file[place.shard_number]) return absl::OkStatus();
+    return absl::NotFoundError("missing, although the store lists this file");
   }
   StatusOr<std::shared_ptr<const ShardIndex>> IndexOf(const Place& place) const;
   Status FetchWhole(const Place& place, FetchedChunk& chunk, std::vector<std::byte>& bytes) const;
@@ -138,6 +144,8 @@ StatusOr<std::shared_ptr<const ShardIndex>> Array::State::IndexOf(const Place& p
   auto index = std::make_shared<ShardIndex>();
   if (file != nullptr) {
     PB_ASSIGN_OR_RETURN(*index, ReadIndex(metadata, *file, name));
+  } else {
+    PB_RETURN_IF_ERROR(CheckAbsence(place));
   }
   indexes->Insert(place.shard_number, index);
   return std::shared_ptr<const ShardIndex>(std::move(index));
@@ -160,7 +168,7 @@ Status Array::State::FetchWhole(const Place& place, FetchedChunk& chunk,
                                 std::vector<std::byte>& bytes) const {
   PB_ASSIGN_OR_RETURN(const std::shared_ptr<const CachedFile> file, files->Open(FileOf(place)));
   chunk.absent = file == nullptr;
-  if (chunk.absent) return absl::OkStatus();
+  if (chunk.absent) return CheckAbsence(place);
   chunk.size_bytes = static_cast<std::size_t>(file->size_bytes);
   return ReadInto(*file, 0, chunk, bytes);
 }
@@ -193,6 +201,21 @@ StatusOr<Array> Array::Open(const std::string& path, const ArrayOptions& options
   return Array(std::move(state));
 }
 
+Status Array::ExpectFiles(std::vector<bool> has_file) {
+  std::size_t shards = 1;
+  bool countable = true;
+  for (int i = 0; i < state_->metadata.rank(); ++i) {
+    countable =
+        countable && !__builtin_mul_overflow(shards, state_->metadata.ShardGrid(i), &shards);
+  }
+  if (!countable || shards != has_file.size()) {
+    return absl::InvalidArgumentError(
+        StrCat("open array: ", state_->path, ": not an array of ", has_file.size(), " shards"));
+  }
+  state_->has_file = std::move(has_file);
+  return absl::OkStatus();
+}
+
 const ArrayMetadata& Array::metadata() const { return state_->metadata; }
 const std::string& Array::path() const { return state_->path; }
 
@@ -216,6 +239,10 @@ StatusOr<FetchedChunk> Array::FetchChunk(const Coordinates& chunk, std::vector<s
   const Status status = state_->metadata.sharded ? state_->FetchInner(place, out, bytes)
                                                  : state_->FetchWhole(place, out, bytes);
   if (status.ok()) return out;
+  if (absl::IsNotFound(status)) {
+    return absl::DataLossError(
+        StrCat("read chunk: ", state_->FileOf(place), ": ", MessageOf(status)));
+  }
   return Annotate(status, StrCat("read chunk: ", NameOf(chunk)));
 }
 

@@ -69,13 +69,18 @@ struct ArrayOptions {
 /// chunk costs exactly one pread.
 ///
 /// Errors name the store's folder, chunk key and inner chunk; DataLoss means the bytes on disk are
-/// wrong (checksum, truncation, impossible index).
+/// wrong (checksum, truncation, impossible index) or a file of ExpectFiles is gone.
 class Array {
  public:
   static StatusOr<Array> Open(const std::string& path, const ArrayOptions& options = {});
   Array(Array&&) noexcept;
   Array& operator=(Array&&) noexcept;
   ~Array();
+
+  /// Says which zarr shards have a file, row-major over the shard grid: one of them that is gone is
+  /// DataLoss from then on, no longer the fill value. InvalidArgument: not one entry per shard.
+  /// Call before other threads read.
+  Status ExpectFiles(std::vector<bool> has_file);
 
   const ArrayMetadata& metadata() const;
   const std::string& path() const;

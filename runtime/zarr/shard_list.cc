@@ -40,6 +40,22 @@ bool ParseRow(std::string_view row, std::int64_t columns,
   return true;
 }
 
+/// attributes.patchbay.shards, or null where there is no such member.
+const Json* ListIn(const Json& attributes) {
+  const Json* list = &attributes;
+  for (const char* key : {"patchbay", "shards"}) {
+    if (!list->is_object() || !list->contains(key)) return nullptr;
+    list = &(*list)[key];
+  }
+  return list;
+}
+
+/// The shard grid of an array as the image writer makes them.
+StatusOr<LevelSize> GridOf(const ArrayMetadata& array, std::size_t level) {
+  if (array.rank() != 3 || array.ShardGrid(0) != 1) return Refuse(level, "not for such an array");
+  return LevelSize{array.ShardGrid(1), array.ShardGrid(2)};
+}
+
 StatusOr<LevelFiles> ParseLevel(const Json& value, std::size_t level, const LevelSize& grid) {
   const auto digest = value.is_object() ? value.find("digest") : value.end();
   const auto files = value.is_object() ? value.find("files") : value.end();
@@ -114,11 +130,9 @@ Status PutShardList(const ImageStoreSettings& settings, const std::vector<LevelS
 StatusOr<std::vector<LevelFiles>> ShardListIn(const Json& root_document,
                                               const ImageStoreSettings& settings,
                                               const std::vector<LevelSize>& sizes) {
-  const Json* list = &root_document;
-  for (const char* key : {"attributes", "patchbay", "shards"}) {
-    if (!list->is_object() || !list->contains(key)) return std::vector<LevelFiles>();
-    list = &(*list)[key];
-  }
+  const bool has_attributes = root_document.is_object() && root_document.contains("attributes");
+  const Json* list = has_attributes ? ListIn(root_document["attributes"]) : nullptr;
+  if (list == nullptr) return std::vector<LevelFiles>();
   if (!list->is_array() || list->size() != sizes.size() || !ListsShards(settings, sizes)) {
     return absl::InvalidArgumentError(
         StrCat("attributes.patchbay.shards: not a list of ", sizes.size(), " levels"));
@@ -130,6 +144,24 @@ StatusOr<std::vector<LevelFiles>> ShardListIn(const Json& root_document,
     out.push_back(std::move(level));
   }
   return out;
+}
+
+Status ExpectListedFiles(const Json& attributes, std::vector<Array>& levels) {
+  const Json* list = ListIn(attributes);
+  if (list == nullptr) return absl::OkStatus();
+  if (!list->is_array() || list->size() != levels.size()) {
+    return absl::DataLossError(
+        StrCat("attributes.patchbay.shards: not a list of ", levels.size(), " levels"));
+  }
+  for (std::size_t l = 0; l < levels.size(); ++l) {
+    PB_ASSIGN_OR_RETURN(const LevelSize grid, GridOf(levels[l].metadata(), l));
+    PB_ASSIGN_OR_RETURN(const LevelFiles level, ParseLevel((*list)[l], l, grid));
+    std::vector<bool> has_file;
+    has_file.reserve(level.shards.size());
+    for (const auto& shard : level.shards) has_file.push_back(shard.has_value());
+    PB_RETURN_IF_ERROR(levels[l].ExpectFiles(std::move(has_file)));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace patchbay::zarr

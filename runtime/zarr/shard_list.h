@@ -12,6 +12,7 @@
 #include "runtime/base/hash.h"
 #include "runtime/base/json.h"
 #include "runtime/base/status.h"
+#include "runtime/zarr/array.h"
 #include "runtime/zarr/image_store.h"
 
 namespace patchbay::zarr {
@@ -38,5 +39,10 @@ Status PutShardList(const ImageStoreSettings& settings, const std::vector<LevelS
 StatusOr<std::vector<LevelFiles>> ShardListIn(const Json& root_document,
                                               const ImageStoreSettings& settings,
                                               const std::vector<LevelSize>& sizes);
+
+/// Makes the arrays of a store's levels, finest first, miss the files that the root's attributes
+/// list; where those have no list, an absent file stays the fill value. DataLoss or
+/// InvalidArgument, without the document's name, for a list that is not one for these arrays.
+Status ExpectListedFiles(const Json& attributes, std::vector<Array>& levels);
 
 }  // namespace patchbay::zarr

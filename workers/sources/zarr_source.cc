@@ -9,6 +9,7 @@
 #include "runtime/base/strings.h"
 #include "runtime/zarr/array.h"
 #include "runtime/zarr/ngff.h"
+#include "runtime/zarr/shard_list.h"
 #include "runtime/zarr/strided_copy.h"
 
 namespace patchbay::workers {
@@ -278,6 +279,15 @@ StatusOr<LevelLayout> LayoutOf(const zarr::ArrayMetadata& m, const AxisRoles& ro
   return level;
 }
 
+/// The array of a level that the root's metadata names.
+StatusOr<zarr::Array> OpenLevel(const std::string& store, const std::string& level,
+                                const zarr::ArrayOptions& options) {
+  auto array = zarr::Array::Open(store + "/" + level, options);
+  if (!absl::IsNotFound(array.status())) return array;
+  return absl::DataLossError(StrCat("open image: ", store, "/", level,
+                                    ": missing, although the store's metadata names this level"));
+}
+
 std::optional<double> MppOf(const zarr::Multiscales& multiscales, int axis) {
   const auto a = static_cast<std::size_t>(axis);
   const auto factor = zarr::MicrometresPer(multiscales.axes[a].unit);
@@ -288,7 +298,9 @@ std::optional<double> MppOf(const zarr::Multiscales& multiscales, int axis) {
 }  // namespace
 
 StatusOr<std::unique_ptr<ImageSource>> OpenZarrImage(const std::string& path) {
-  PB_ASSIGN_OR_RETURN(const zarr::Multiscales multiscales, zarr::ReadMultiscales(path));
+  PB_ASSIGN_OR_RETURN(const zarr::GroupMetadata group, zarr::ReadGroupMetadata(path));
+  PB_ASSIGN_OR_RETURN(const zarr::Multiscales multiscales,
+                      zarr::ParseMultiscales(group.attributes, path));
   PB_ASSIGN_OR_RETURN(const AxisRoles roles, RolesOf(multiscales, path));
   ImageLayout layout;
   layout.kind = "zarr";
@@ -298,7 +310,7 @@ StatusOr<std::unique_ptr<ImageSource>> OpenZarrImage(const std::string& path) {
   options.files = std::make_shared<zarr::FileCache>(kMaxOpenFiles);
   std::vector<zarr::Array> arrays;
   for (const zarr::NgffLevel& level : multiscales.levels) {
-    PB_ASSIGN_OR_RETURN(zarr::Array array, zarr::Array::Open(path + "/" + level.path, options));
+    PB_ASSIGN_OR_RETURN(zarr::Array array, OpenLevel(path, level.path, options));
     const zarr::ArrayMetadata& m = array.metadata();
     PB_ASSIGN_OR_RETURN(LevelLayout size, LayoutOf(m, roles, multiscales.axes.size(), path));
     const std::int64_t channels = roles.c < 0 ? 1 : m.shape[static_cast<std::size_t>(roles.c)];
@@ -315,6 +327,9 @@ StatusOr<std::unique_ptr<ImageSource>> OpenZarrImage(const std::string& path) {
                       2;
     layout.levels.push_back(size);
     arrays.push_back(std::move(array));
+  }
+  if (const Status status = zarr::ExpectListedFiles(group.attributes, arrays); !status.ok()) {
+    return absl::DataLossError(StrCat("open image: ", path, "/zarr.json: ", MessageOf(status)));
   }
   return std::unique_ptr<ImageSource>(
       std::make_unique<ZarrImage>(std::move(layout), roles, std::move(arrays)));

@@ -14,7 +14,8 @@ namespace patchbay::workers {
 /// Unimplemented: axes, types or codecs we do not read.
 ///
 /// Absent chunks are pixels, not holes: they decode to the store's own fill value, whatever `fill`
-/// the caller passes to Decode (that one is for pixels outside the image).
+/// the caller passes to Decode (that one is for pixels outside the image). A file that the store
+/// lists and that is gone, or a level that is, is DataLoss.
 StatusOr<std::unique_ptr<ImageSource>> OpenZarrImage(const std::string& path);
 
 }  // namespace patchbay::workers
