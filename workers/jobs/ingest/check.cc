@@ -10,6 +10,7 @@
 #include "runtime/base/file.h"
 #include "runtime/base/strings.h"
 #include "workers/jobs/ingest/ingest.h"
+#include "workers/jobs/ingest/publish.h"
 
 namespace patchbay::workers {
 namespace {
@@ -82,7 +83,11 @@ StatusOr<std::pair<std::string, zarr::ShardRecord>> ReadRecord(const IngestSlide
   if (record.place != place) {
     return absl::DataLossError(StrCat("check shard: ", path, ": the record is of another shard"));
   }
-  if (place.level == 0) absent_pieces += json.value("absent_pieces", std::uint64_t{0});
+  PB_ASSIGN_OR_RETURN(const std::int64_t absent, JsonInt(json, "absent_pieces", "shard record"));
+  if (absent < 0) {
+    return absl::DataLossError(StrCat("check shard: ", path, ": absent_pieces: negative"));
+  }
+  if (place.level == 0) absent_pieces += static_cast<std::uint64_t>(absent);
   return std::pair(std::move(text), std::move(record));
 }
 
@@ -241,7 +246,7 @@ StatusOr<StagedShards> ConfirmShards(TaskContext& context, const IngestSlide& sl
 }
 
 StatusOr<TaskOutput> RunIngestCheck(TaskContext& context) {
-  return WithoutPaths(context, CheckShards(context));
+  return WithoutPaths(context, UnlessPublished(context, CheckShards(context)));
 }
 
 }  // namespace patchbay::workers

@@ -243,6 +243,27 @@ void ExpectLostPiecesChangeNothing(const std::string& slide) {
             whole.ResultOf("ingest.summary")["stores"][0]["digest"]);
 }
 
+TEST(IngestJob, AStagedRecordWithATextOrADebtForACountIsMadeAgain) {
+  TemporaryFolder folder;
+  MakeSlide(folder.path("a.svs"), 1300, 5);
+  const Json manifest = ManifestFor({folder.path("a.svs")}, folder.path("out"));
+  TinyScheduler killed(manifest, 1);
+  killed.stop_after = 6;
+  killed.Submit("ingest.plan", kSmall);
+  killed.Run();
+  const std::vector<std::string> records = Staged(folder.path("out"), "/records/0.");
+  ASSERT_GE(records.size(), 2u);
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    Json record = *ParseJson(*ReadFile(records[i], 1 << 20), "record");
+    record["absent_pieces"] = i % 2 == 0 ? Json("many") : Json(-1);
+    std::ofstream(records[i]) << DumpJson(record);
+  }
+  TinyScheduler job(manifest, 2);
+  job.Submit("ingest.plan", kSmall);
+  job.Run();
+  ASSERT_TRUE(job.Failures().empty()) << Describe(job.Failures()[0]);
+}
+
 TEST(IngestJob, LostAndDamagedPiecesAreMadeAgainFromPixels) {
   TemporaryFolder folder;
   MakeSlide(folder.path("a.svs"), 2300, 6);
