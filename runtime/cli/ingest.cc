@@ -11,6 +11,9 @@ namespace patchbay::cli {
 namespace {
 
 constexpr std::size_t kMaxSlidesNamed = 100'000;
+// What the ingest task takes; said here, before a cluster starts.
+constexpr std::int64_t kMinChunkPx = 64, kMaxChunkPx = 4096, kMaxShardPx = 32768;
+constexpr double kMaxMpp = 999;
 
 class IngestCommand final : public Command {
  public:
@@ -31,9 +34,17 @@ class IngestCommand final : public Command {
 };
 
 std::vector<Argument> IngestCommand::Arguments() {
-  Argument chunk{"--chunk", "PX", "side of a chunk (default 512)", &chunk_};
-  Argument shard{"--shard", "PX", "side of a file, a multiple of --chunk (default 4096)", &shard_};
-  chunk.min = shard.min = 1;
+  Argument chunk{"--chunk", "PX",
+                 StrCat("side of a chunk, ", kMinChunkPx, " to ", kMaxChunkPx, " (default 512)"),
+                 &chunk_};
+  chunk.min = kMinChunkPx;
+  chunk.max = kMaxChunkPx;
+  Argument shard{
+      "--shard", "PX",
+      StrCat("side of a file, a multiple of --chunk up to ", kMaxShardPx, " (default 4096)"),
+      &shard_};
+  shard.min = kMinChunkPx;
+  shard.max = kMaxShardPx;
   Argument codec{"--codec", "", "small (zstd) or fast (lz4); default zstd", &codec_};
   codec.choices = {"zstd", "lz4"};
   Argument level{"--codec-level", "N", "1 to 9, larger is smaller and slower (default 5)",
@@ -42,6 +53,7 @@ std::vector<Argument> IngestCommand::Arguments() {
   level.max = 9;
   Argument mpp{"--mpp", "M", "start at this many um per pixel (default: the slide's)", &mpp_};
   mpp.min = 1e-3;
+  mpp.max = kMaxMpp;
   std::vector<Argument> arguments = {
       {"SOURCE", "", "slides, or folders of slides", &sources_, true},
       {"--out", "DIR", "the folder for the stores", &out_, true},

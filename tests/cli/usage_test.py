@@ -56,6 +56,18 @@ class Usage(program.Case):
         self.assertIn("ID", self.refused("job", "0"))
         self.assertIn("--role", self.refused("key", "new", "ann"))
 
+    def test_limits_of_stores_are_in_the_help_and_are_held_before_a_cluster_starts(self):
+        text = self.expect(0, "ingest", "--help").stdout
+        slide = self.folder / "a.svs"
+        slide.touch()
+        for flag, limits, bad in (("--chunk", "64 to 4096", (1, 63, 4097, -1)), ("--shard", "up to 32768", (0, 33280)),
+                                  ("--codec-level", "1 to 9", (0, 10)), ("--mpp", "M", (0, 1000))):
+            self.assertRegex(text, f"{flag} .*{limits}")
+            for value in bad:
+                with self.subTest(flag=flag, value=value):
+                    self.assertIn(flag, self.refused("ingest", slide, "--out", "o", flag, value))
+        self.assertFalse((self.folder / "o").exists())
+
     def test_surplus_words_are_refused(self):
         self.assertIn("'two'", self.refused("verify", "one", "two"))
 
