@@ -6,6 +6,8 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/base/file.h"
+#include "runtime/base/hash.h"
+#include "runtime/base/pid_stamp.h"
 #include "runtime/base/strings.h"
 #include "runtime/cli/interrupt.h"
 #include "runtime/cli/job_view.h"
@@ -104,7 +106,12 @@ StatusOr<SlideOrder> OrderSlides(const std::string& kind, const std::vector<std:
   return order;
 }
 
-StatusOr<JobId> SubmitSlides(ClusterAccess& cluster, const SlideOrder& order) {
+StatusOr<JobId> SubmitSlides(ClusterAccess& cluster, SlideOrder& order) {
+  order.manifest["run"] = Hex64(RandomU64());
+  if (cluster.embedded()) {  // the job ends with this command: others may see that it has
+    const auto stamp = ThisPid();
+    if (stamp.ok()) order.manifest["command"] = ToJson(*stamp);
+  }
   protocol::SubmitJob submission;
   submission.kind = order.kind;
   submission.name = StrCat(order.kind, " of ", order.sources.size(), " sources");

@@ -44,7 +44,8 @@ struct SlideOrder {
 StatusOr<SlideOrder> OrderSlides(const std::string& kind, const std::vector<std::string>& sources,
                                  const std::string& out);
 
-StatusOr<JobId> SubmitSlides(ClusterAccess& cluster, const SlideOrder& order);
+/// Completes the manifest: which run of the command it is, and whether the job ends with it.
+StatusOr<JobId> SubmitSlides(ClusterAccess& cluster, SlideOrder& order);
 
 /// The end of a command that does not wait.
 ExitCode Detach(Terminal& terminal, JobId job);

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/base/hash.h"
+#include "runtime/base/pid_stamp.h"
 
 namespace patchbay::workers {
 namespace {
@@ -113,6 +114,87 @@ TEST_F(SlideJobTest, RemovesItsFolderAndLeavesAnotherJobsAlone) {
   EXPECT_TRUE(fs::exists(another.Job()));
   RemoveJobFolder(another);
   EXPECT_TRUE(fs::is_empty(out_));
+}
+
+/// A command on this machine that has ended: its pid is another's now, or nobody's.
+PidStamp EndedCommand() {
+  PidStamp stamp = *ThisPid();
+  ++stamp.started;
+  return stamp;
+}
+
+TEST_F(SlideJobTest, AFolderThatAnotherRunOwnsStaysUntilThatOneRemovesIt) {
+  const SlideJobFolders mine = Folders();
+  SlideJobFolders twin = mine;
+  twin.run = "00000000000000aa";
+  twin.command = ToJson(*ThisPid());
+  for (const SlideJobFolders& run : {mine, twin}) {
+    ASSERT_TRUE(SaveSlideJobManifest(run, manifest_, {}).ok());
+  }
+  RemoveJobFolder(mine);
+  RemoveJobFolder(mine);
+  EXPECT_TRUE(fs::exists(mine.Job() + "/manifest.json"));
+  RemoveJobFolder(twin);
+  EXPECT_TRUE(fs::is_empty(out_));
+}
+
+TEST_F(SlideJobTest, AFolderIsRemovedWhereTheOtherRunsCommandWasKilled) {
+  SlideJobFolders killed = Folders();
+  killed.run = "00000000000000aa";
+  killed.command = ToJson(EndedCommand());
+  ASSERT_TRUE(SaveSlideJobManifest(killed, manifest_, {}).ok());
+  ASSERT_TRUE(SaveSlideJobManifest(Folders(), manifest_, {}).ok());
+  RemoveJobFolder(Folders());
+  EXPECT_TRUE(fs::is_empty(out_));
+}
+
+TEST_F(SlideJobTest, ARunThatLeftTheFolderForARetryDoesNotKeepItAndOwnsItAgainInTheRetry) {
+  SlideJobFolders left = Folders();
+  left.run = "00000000000000aa";
+  ASSERT_TRUE(SaveSlideJobManifest(left, manifest_, {}).ok());
+  LeaveJobFolder(left);
+  EXPECT_TRUE(fs::exists(left.Job() + "/manifest.json"));
+  ASSERT_TRUE(SaveSlideJobManifest(Folders(), manifest_, {}).ok());
+  OwnJobFolder(left);
+  RemoveJobFolder(Folders());
+  EXPECT_TRUE(fs::exists(left.Job()));
+  LeaveJobFolder(left);
+  RemoveJobFolder(Folders());
+  EXPECT_TRUE(fs::is_empty(out_));
+  OwnJobFolder(left);
+  EXPECT_FALSE(fs::exists(left.Root()));
+}
+
+TEST_F(SlideJobTest, OrphansAreTheFoldersWhoseOwnersHaveAllEnded) {
+  const auto with_owner = [&](char digit, const Json& command) {
+    SlideJobFolders folders = Folders();
+    folders.job_key = std::string(kJobKeyDigits, digit);
+    folders.command = command;
+    EXPECT_TRUE(SaveSlideJobManifest(folders, manifest_, {}).ok());
+    return folders;
+  };
+  const auto killed = with_owner('a', ToJson(EndedCommand()));
+  const auto living = with_owner('b', ToJson(*ThisPid()));
+  const auto of_a_cluster = with_owner('c', Json());
+  const auto for_a_retry = with_owner('d', Json());
+  LeaveJobFolder(for_a_retry);
+  PidStamp elsewhere = EndedCommand();
+  elsewhere.host += "0";
+  const auto on_another_machine = with_owner('e', ToJson(elsewhere));
+  RemoveOrphanedJobFolders(Folders());
+  EXPECT_FALSE(fs::exists(killed.Job()));
+  for (const SlideJobFolders& kept : {living, of_a_cluster, for_a_retry, on_another_machine}) {
+    EXPECT_TRUE(fs::exists(kept.Job())) << kept.job_key;
+  }
+}
+
+TEST_F(SlideJobTest, RefusesARunThatIsNotANumberOfItsOwn) {
+  for (const Json& run : {Json("../../x"), Json(""), Json(7), Json("00000000000000AA")}) {
+    context_.manifest["run"] = run;
+    EXPECT_EQ(SlideJobFoldersOf(context_, "measure").status().code(),
+              absl::StatusCode::kInvalidArgument)
+        << run;
+  }
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "runtime/base/file.h"
 #include "runtime/base/strings.h"
 #include "runtime/zarr/publish.h"
+#include "runtime/zarr/verify.h"
 #include "workers/jobs/ingest/check.h"
 #include "workers/jobs/ingest/ingest.h"
 #include "workers/jobs/ingest/publish.h"
@@ -31,6 +32,18 @@ StatusOr<std::vector<CheckedShard>> ReportedShards(const TaskContext& context) {
   return shards;
 }
 
+/// The published metadata as it was drafted, if a task that had lost its right wrote over it before
+/// the store got its name.
+Status RestoreMetadata(const std::string& store, const zarr::ImageStoreSpec& spec,
+                       const zarr::StoreRoots& roots) {
+  const auto row = zarr::InspectStore(store);
+  if (row.ok() && row->value("digest", Json()) == roots.bytes.Hex() &&
+      row->value("pixel_digest", Json()) == roots.pixels.Hex()) {
+    return absl::OkStatus();
+  }
+  return zarr::DraftStoreMetadata(store, spec, roots);
+}
+
 Status WriteAndPublish(TaskContext& context, const IngestSlide& slide, const std::string& name,
                        SlideOutcome& outcome) {
   PB_ASSIGN_OR_RETURN(const Digest source, Digest::FromHex(outcome.source_sha256));
@@ -45,7 +58,9 @@ Status WriteAndPublish(TaskContext& context, const IngestSlide& slide, const std
   PB_RETURN_IF_ERROR(zarr::DraftStoreMetadata(staged, spec, roots));
   context.AddProgress();
   PB_RETURN_IF_ERROR(context.CheckCancelled());
-  PB_RETURN_IF_ERROR(zarr::PublishStore(staged, StrCat(slide.folders.out, "/", name)));
+  const std::string target = StrCat(slide.folders.out, "/", name);
+  PB_RETURN_IF_ERROR(zarr::PublishStore(staged, target));
+  PB_RETURN_IF_ERROR(RestoreMetadata(target, spec, roots));
   outcome.digest = roots.bytes.Hex();
   outcome.pixel_digest = roots.pixels.Hex();
   for (const zarr::ShardRecord& record : shards.records) outcome.stored_bytes += record.size_bytes;
@@ -58,9 +73,19 @@ StatusOr<TaskOutput> Finalise(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(SlideOutcome outcome, LoadOutcome(slide.folders, slide.index));
   PB_ASSIGN_OR_RETURN(const Digest source, Digest::FromHex(outcome.source_sha256));
   PB_ASSIGN_OR_RETURN(const std::string name, StoreName(slide.manifest, slide.path, source));
-  PB_ASSIGN_OR_RETURN(const bool there,
-                      AdoptFinishedStore(slide.folders, name, slide.manifest.settings, outcome));
-  if (!there) PB_RETURN_IF_ERROR(WriteAndPublish(context, slide, name, outcome));
+  const auto adopt = [&] {
+    return AdoptFinishedStore(slide.folders, name, slide.manifest.settings, outcome);
+  };
+  PB_ASSIGN_OR_RETURN(bool there, adopt());
+  if (!there) {
+    const Status published = WriteAndPublish(context, slide, name, outcome);
+    if (absl::IsCancelled(published)) return published;
+    // Where it failed, perhaps because a copy of the slide was faster.
+    if (!published.ok()) {
+      PB_ASSIGN_OR_RETURN(there, adopt());
+      if (!there) return published;
+    }
+  }
   PB_RETURN_IF_ERROR(SaveOutcome(slide.folders, slide.index, outcome));
   std::error_code ignored;
   std::filesystem::remove_all(slide.folders.Staging(outcome.slide_key), ignored);
@@ -102,7 +127,10 @@ StatusOr<TaskOutput> Summarise(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(
       output.result,
       InlineOrFile(context, folders.out, DumpJson({{"stores", stores}, {"missing", missing}})));
-  if (!missing.empty()) return output;  // the manifest stays: a retry of the failed slides needs it
+  if (!missing.empty()) {  // the folder stays: a retry of the failed slides needs it
+    LeaveJobFolder(folders);
+    return output;
+  }
   std::error_code ignored;
   std::filesystem::remove(folders.out + "/failed.csv", ignored);  // of before a retry
   output.spawned.push_back(CleanTask("ingest", folders.job_key));

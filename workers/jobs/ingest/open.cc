@@ -7,6 +7,7 @@
 
 #include "runtime/base/file.h"
 #include "runtime/base/strings.h"
+#include "runtime/zarr/verify.h"
 #include "workers/jobs/ingest/check.h"
 #include "workers/jobs/ingest/ingest.h"
 #include "workers/jobs/ingest/publish.h"
@@ -159,15 +160,19 @@ class TasksOfSlide {
 };
 
 /// The staging folder with the metadata that lets a level be read while the next is built from it.
+/// Metadata that is there stays: another slide with this content may be about to publish it.
 Status PrepareStaging(const IngestSlide& slide, const std::string& slide_key,
                       const zarr::ImageStoreSpec& spec) {
   PB_RETURN_IF_ERROR(MakeDirectories(StrCat(slide.folders.Staging(slide_key), "/records"), 0700));
   PB_RETURN_IF_ERROR(MakeDirectories(slide.folders.Pieces(slide_key), 0700));
   PB_RETURN_IF_ERROR(MakeDirectories(slide.folders.Store(slide_key)));
+  if (zarr::InspectStore(slide.folders.Store(slide_key)).ok()) return absl::OkStatus();
   return zarr::DraftStoreMetadata(slide.folders.Store(slide_key), spec, zarr::StoreRoots{});
 }
 
 StatusOr<TaskOutput> OpenSlide(TaskContext& context) {
+  PB_ASSIGN_OR_RETURN(const IngestFolders folders, FoldersOf(context));
+  OwnJobFolder(folders);
   PB_ASSIGN_OR_RETURN(const IngestSlide slide, OpenIngestSlide(context));
   context.AddProgress();
   PB_ASSIGN_OR_RETURN(const Digest source, DigestCache(context.state_folder).DigestOf(slide.path));
@@ -175,10 +180,10 @@ StatusOr<TaskOutput> OpenSlide(TaskContext& context) {
   struct stat st {};
   if (stat(slide.path.c_str(), &st) != 0) return FromErrno("stat", slide.path, errno);
   SlideOutcome outcome;
-  outcome.slide_key = SlideKey(source, slide.manifest.settings);
   outcome.source_sha256 = source.Hex();
   outcome.source_bytes = static_cast<std::uint64_t>(st.st_size);
   PB_ASSIGN_OR_RETURN(const std::string name, StoreName(slide.manifest, slide.path, source));
+  outcome.slide_key = SlideKey(source, slide.manifest.settings, name);
   const std::vector<zarr::ShardPlace> places = ShardPlaces(slide);
   if (places.size() > kMaxShardTasks) {
     return absl::InvalidArgumentError(StrCat("ingest: slide ", slide.index, ": ", places.size(),
@@ -186,12 +191,21 @@ StatusOr<TaskOutput> OpenSlide(TaskContext& context) {
                                              " (use a larger --shard)"));
   }
   TaskOutput output;
-  PB_ASSIGN_OR_RETURN(const bool there,
-                      AdoptFinishedStore(slide.folders, name, slide.manifest.settings, outcome));
+  const auto adopt = [&] {
+    return AdoptFinishedStore(slide.folders, name, slide.manifest.settings, outcome);
+  };
+  PB_ASSIGN_OR_RETURN(bool there, adopt());
   PB_RETURN_IF_ERROR(SaveOutcome(slide.folders, slide.index, outcome));
   if (!there) {
     const zarr::ImageStoreSpec spec = StoreSpec(slide, source, outcome.source_bytes);
-    PB_RETURN_IF_ERROR(PrepareStaging(slide, outcome.slide_key, spec));
+    const Status prepared = PrepareStaging(slide, outcome.slide_key, spec);
+    if (!prepared.ok()) {  // perhaps because a copy of the slide was just finished
+      PB_ASSIGN_OR_RETURN(there, adopt());
+      if (!there) return prepared;
+      PB_RETURN_IF_ERROR(SaveOutcome(slide.folders, slide.index, outcome));
+    }
+  }
+  if (!there) {
     output.spawned = TasksOfSlide(slide, outcome.slide_key, places).All();
   }
   output.result = DumpJson({{"slide", slide.index},

@@ -73,11 +73,13 @@ StatusOr<TaskOutput> Plan(TaskContext& context) {
                       FindImages(context, named, {.stores = false, .most = kMaxSlides}));
   PB_RETURN_IF_ERROR(MakeDirectories(folders.out));
   folders.job_key =
-      Sha256Of(StrCat(DumpJson(ToJson(manifest.settings)), "\n", StrJoin(manifest.sources, "\n")))
+      HmacSha256(AsBytes(manifest.pseudonym_key),
+                 StrCat(DumpJson(ToJson(manifest.settings)), "\n", StrJoin(manifest.sources, "\n")))
           .Hex()
           .substr(0, kJobKeyDigits);
-  PB_RETURN_IF_ERROR(SaveManifest(folders, manifest));
   PB_ASSIGN_OR_RETURN(const Space space, CheckSpace(context, folders, manifest));
+  PB_RETURN_IF_ERROR(SaveManifest(folders, manifest));
+  RemoveOrphanedJobFolders(folders);
   TaskOutput output;
   output.spawned = SlideTasks("ingest", folders.job_key, manifest.sources.size());
   output.result = DumpJson({{"job_key", folders.job_key},

@@ -20,6 +20,25 @@ Json PatchbayAttributes(const std::string& store) {
   return attributes.is_object() ? attributes.value("patchbay", Json::object()) : Json::object();
 }
 
+/// The name of the store that the task's slide becomes, if it is there; "" if not.
+StatusOr<std::string> PublishedStore(const TaskContext& context) {
+  PB_ASSIGN_OR_RETURN(const IngestFolders folders, FoldersOf(context));
+  PB_ASSIGN_OR_RETURN(const IngestManifest manifest, LoadManifest(folders));
+  PB_ASSIGN_OR_RETURN(const std::int64_t slide, SlideNumberOf(context, folders, manifest));
+  PB_ASSIGN_OR_RETURN(SlideOutcome outcome, LoadOutcome(folders, slide));
+  PB_ASSIGN_OR_RETURN(const Digest source, Digest::FromHex(outcome.source_sha256));
+  PB_ASSIGN_OR_RETURN(
+      const std::string name,
+      StoreName(manifest, manifest.sources[static_cast<std::size_t>(slide)], source));
+  PB_ASSIGN_OR_RETURN(const bool there,
+                      AdoptFinishedStore(folders, name, manifest.settings, outcome));
+  if (!there) return std::string();
+  // A task that was late may have made a part of it again.
+  std::error_code ignored;
+  std::filesystem::remove_all(folders.Staging(outcome.slide_key), ignored);
+  return name;
+}
+
 }  // namespace
 
 StatusOr<bool> AdoptFinishedStore(const IngestFolders& folders, const std::string& name,
@@ -43,6 +62,15 @@ StatusOr<bool> AdoptFinishedStore(const IngestFolders& folders, const std::strin
   outcome.store = name;
   outcome.already_there = true;
   return true;
+}
+
+StatusOr<TaskOutput> UnlessPublished(TaskContext& context, StatusOr<TaskOutput> output) {
+  if (output.ok() || absl::IsCancelled(output.status())) return output;
+  const auto published = PublishedStore(context);
+  if (!published.ok() || published->empty()) return output;
+  TaskOutput nothing_left;
+  nothing_left.result = DumpJson({{"published", *published}});
+  return nothing_left;
 }
 
 }  // namespace patchbay::workers

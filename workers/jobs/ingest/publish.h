@@ -4,6 +4,7 @@
 #include <string>
 
 #include "workers/jobs/ingest/staging.h"
+#include "workers/jobs/task.h"
 
 namespace patchbay::workers {
 
@@ -12,5 +13,11 @@ namespace patchbay::workers {
 /// something else does: it is never touched.
 StatusOr<bool> AdoptFinishedStore(const IngestFolders& folders, const std::string& name,
                                   const IngestSettings& settings, SlideOutcome& outcome);
+
+/// For a task of a slide that failed: OK when another slide of this or another job, with the same
+/// content and settings, has published the store meanwhile and with that taken the staging folder
+/// away. Then there is nothing left to do, and the output is {"published": store}. Otherwise
+/// `output`.
+StatusOr<TaskOutput> UnlessPublished(TaskContext& context, StatusOr<TaskOutput> output);
 
 }  // namespace patchbay::workers

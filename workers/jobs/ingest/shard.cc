@@ -14,6 +14,7 @@
 #include "workers/jobs/ingest/check.h"
 #include "workers/jobs/ingest/ingest.h"
 #include "workers/jobs/ingest/pixels.h"
+#include "workers/jobs/ingest/publish.h"
 #include "workers/jobs/ingest/slide.h"
 
 namespace patchbay::workers {
@@ -250,11 +251,11 @@ StatusOr<TaskOutput> JoinShards(TaskContext& context) {
 }  // namespace
 
 StatusOr<TaskOutput> RunIngestShard(TaskContext& context) {
-  return WithoutPaths(context, MakeShards(context));
+  return WithoutPaths(context, UnlessPublished(context, MakeShards(context)));
 }
 
 StatusOr<TaskOutput> RunIngestJoin(TaskContext& context) {
-  return WithoutPaths(context, JoinShards(context));
+  return WithoutPaths(context, UnlessPublished(context, JoinShards(context)));
 }
 
 }  // namespace patchbay::workers

@@ -74,8 +74,10 @@ StatusOr<IngestManifest> LoadManifest(const IngestFolders& folders) {
   return manifest;
 }
 
-std::string SlideKey(const Digest& source, const IngestSettings& settings) {
-  return Sha256Of(StrCat("ingest ", kStoreFormat, "\n", source.Hex(), "\n", settings.Canonical()))
+std::string SlideKey(const Digest& source, const IngestSettings& settings,
+                     const std::string& store) {
+  return Sha256Of(StrCat("ingest ", kStoreFormat, "\n", source.Hex(), "\n", settings.Canonical(),
+                         "\n", store))
       .Hex()
       .substr(0, 32);
 }
@@ -98,11 +100,12 @@ Status SaveOutcome(const IngestFolders& folders, std::int64_t slide, const Slide
                      {"pixel_digest", o.pixel_digest},   {"source_bytes", o.source_bytes},
                      {"stored_bytes", o.stored_bytes},   {"absent_pieces", o.absent_pieces},
                      {"already_there", o.already_there}};
-  return WriteFileDurably(folders.SlideFile(slide), AsBytes(DumpJson(json)), 0600);
+  return WriteFileDurably(folders.OutcomeFile(slide), AsBytes(DumpJson(json)), 0600);
 }
 
 StatusOr<SlideOutcome> LoadOutcome(const IngestFolders& folders, std::int64_t slide) {
-  PB_ASSIGN_OR_RETURN(const std::string text, ReadFile(folders.SlideFile(slide), kMaxOutcomeBytes));
+  PB_ASSIGN_OR_RETURN(const std::string text,
+                      ReadFile(folders.OutcomeFile(slide), kMaxOutcomeBytes));
   constexpr std::string_view kWhat = "slide outcome";
   PB_ASSIGN_OR_RETURN(const Json json, ParseJson(text, kWhat));
   SlideOutcome o;
@@ -123,6 +126,7 @@ StatusOr<SlideOutcome> LoadOutcome(const IngestFolders& folders, std::int64_t sl
 
 Status UpdateManifestCsv(const IngestFolders& folders, const IngestManifest& manifest,
                          const std::vector<std::pair<std::int64_t, SlideOutcome>>& finished) {
+  const OutputLock lock(folders.out);
   const std::string path = StrCat(folders.out, "/manifest.csv");
   std::map<std::string, std::string> rows;
   auto existing = ReadFile(path, kMaxCsvBytes);

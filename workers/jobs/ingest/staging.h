@@ -2,7 +2,8 @@
 // life: notes/ and README.md of this folder.
 //
 // Below OUT/.patchbay-ingest:
-//   <job key>/                  slide_job.h; slides/<i>.json: staging key, then outcome of slide i
+//   <job key>/                  slide_job.h
+//   <job key>/slides/<run>.<i>.json   staging key, then outcome of slide i in that run
 //   <slide key>/store/          the store as it grows; renamed to OUT/<name> when complete
 //   <slide key>/records/        one record beside every committed zarr shard
 //   <slide key>/pieces/         coarser levels' chunks on their way to their shard; may be lost
@@ -29,6 +30,9 @@ struct IngestFolders : SlideJobFolders {
   std::string Pieces(const std::string& slide_key) const {
     return StrCat(Staging(slide_key), "/pieces");
   }
+  std::string OutcomeFile(std::int64_t slide) const {
+    return StrCat(Job(), "/slides/", run, ".", slide, ".json");
+  }
   std::string Record(const std::string& slide_key, const std::string& shard) const {
     return StrCat(Staging(slide_key), "/records/", shard, ".json");
   }
@@ -49,9 +53,10 @@ StatusOr<TaskOutput> WithoutPaths(const TaskContext& context, StatusOr<TaskOutpu
 Status SaveManifest(const IngestFolders& folders, const IngestManifest& manifest);
 StatusOr<IngestManifest> LoadManifest(const IngestFolders& folders);
 
-/// Names a slide's staging folder: 32 hex digits over the source's digest, the settings and the
-/// store format.
-std::string SlideKey(const Digest& source, const IngestSettings& settings);
+/// Names a slide's staging folder: 32 hex digits over the source's digest, the settings, the store
+/// format and the store's name. Copies of a slide share one where they become the same store.
+std::string SlideKey(const Digest& source, const IngestSettings& settings,
+                     const std::string& store);
 
 /// The store's name: "<stem>.ome.zarr" under keep_names, otherwise "<pseudonym>.ome.zarr".
 StatusOr<std::string> StoreName(const IngestManifest& manifest, const std::string& source_path,
@@ -69,7 +74,7 @@ Status SaveOutcome(const IngestFolders& folders, std::int64_t slide, const Slide
 StatusOr<SlideOutcome> LoadOutcome(const IngestFolders& folders, std::int64_t slide);
 
 /// Merges finished slides into OUT/manifest.csv (RFC 4180, mode 0600), replacing rows of the same
-/// store.
+/// store. Other jobs into the folder wait meanwhile.
 Status UpdateManifestCsv(const IngestFolders& folders, const IngestManifest& manifest,
                          const std::vector<std::pair<std::int64_t, SlideOutcome>>& finished);
 

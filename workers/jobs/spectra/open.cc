@@ -27,7 +27,8 @@ StatusOr<bool> AdoptFinishedSlide(const SpectraTask& task, const std::string& st
     PB_RETURN_IF_ERROR(WriteFileDurably(task.folders.AdoptedFile(task.slide), {}, 0600));
     return true;
   }
-  std::filesystem::remove(task.folders.SlideFile(task.slide), ignored);
+  // One that is not there may appear meanwhile: another run of the command may be at work.
+  if (finished.ok()) std::filesystem::remove(task.folders.SlideFile(task.slide), ignored);
   std::filesystem::remove(task.folders.AdoptedFile(task.slide), ignored);
   return false;
 }
@@ -83,6 +84,8 @@ std::vector<protocol::TaskSpec> TasksFor(const SpectraTask& task, const SpectraI
 }
 
 StatusOr<TaskOutput> Open(TaskContext& context) {
+  PB_ASSIGN_OR_RETURN(const SpectraFolders folders, SpectraFoldersOf(context));
+  OwnJobFolder(folders);
   PB_ASSIGN_OR_RETURN(const SpectraTask task, OpenSpectraTask(context));
   PB_ASSIGN_OR_RETURN(const std::string stamp, SpectraStamp(task.path));
   PB_ASSIGN_OR_RETURN(const bool adopted, AdoptFinishedSlide(task, stamp));

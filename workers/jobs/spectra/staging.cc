@@ -66,10 +66,11 @@ std::string SpectraJobKey(const SpectraManifest& manifest) {
 }
 
 Status SaveSpectraManifest(const SpectraFolders& folders, const SpectraManifest& manifest) {
+  PB_RETURN_IF_ERROR(SaveSlideJobManifest(folders, manifest, ToJson(manifest.settings)));
   for (const char* below : {"adopted", "failures", "arrays"}) {
     PB_RETURN_IF_ERROR(MakeDirectories(StrCat(folders.Job(), "/", below), 0700));
   }
-  return SaveSlideJobManifest(folders, manifest, ToJson(manifest.settings));
+  return absl::OkStatus();
 }
 
 StatusOr<SpectraManifest> LoadSpectraManifest(const SpectraFolders& folders) {

@@ -157,7 +157,10 @@ StatusOr<TaskOutput> Summarise(TaskContext& context) {
                                              {"failed", std::move(gathered.failed_rows)},
                                              {"duplicates", std::move(gathered.duplicate_rows)},
                                              {"plots", plots}})));
-  if (!is_whole) return output;  // the folder stays: a retry of the failed slides needs it
+  if (!is_whole) {  // the folder stays: a retry of the failed slides needs it
+    LeaveJobFolder(folders);
+    return output;
+  }
   output.spawned.push_back(CleanTask("spectra", folders.job_key));
   return output;
 }

@@ -1,0 +1,102 @@
+// The same pixels twice: in one job, and in two at once.
+#include <filesystem>
+
+#include "runtime/zarr/verify.h"
+#include "tests/workers/jobs/ingest/small_ingest.h"
+
+namespace patchbay::workers {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Copies : public SmallIngest {
+ protected:
+  void ExpectWhole(const std::string& store) const {
+    const auto report = zarr::VerifyStore(out_ + "/" + store);
+    ASSERT_TRUE(report.ok()) << report.status();
+    EXPECT_TRUE(report->Clean());
+  }
+  static void ExpectNoFailure(const TinyScheduler& job) {
+    for (const Status& failure : job.Failures()) ADD_FAILURE() << failure;
+  }
+};
+
+TEST_F(Copies, OfASlideBecomeOneStoreInWhateverOrderTheirTasksRun) {
+  MakeSlide("a.svs", 1300, 1);
+  fs::copy_file(Path("a.svs"), Path("b.svs"));
+  fs::create_hard_link(Path("a.svs"), Path("c.svs"));
+  for (unsigned seed = 1; seed <= 5; ++seed) {
+    fs::remove_all(out_);
+    TinyScheduler job(Manifest({"a.svs", "b.svs", "c.svs"}), seed);
+    job.Submit("ingest.plan", settings_);
+    job.Run();
+    ExpectNoFailure(job);
+    const Json summary = job.ResultOf("ingest.summary");
+    ASSERT_EQ(summary["stores"].size(), 3u) << "seed " << seed;
+    const std::string name = summary["stores"][0]["name"];
+    int made = 0;
+    for (const Json& store : summary["stores"]) {
+      EXPECT_EQ(store["name"], name);
+      EXPECT_EQ(store["digest"], summary["stores"][0]["digest"]);
+      made += store["already_there"] ? 0 : 1;
+    }
+    EXPECT_EQ(made, 1) << "seed " << seed;
+    EXPECT_EQ(Below(out_), (std::vector<std::string>{name, "manifest.csv"})) << "seed " << seed;
+    ExpectWhole(name);
+  }
+}
+
+TEST_F(Copies, ThatKeepTheirNamesBecomeAStoreEach) {
+  MakeSlide("a.svs", 1300, 1);
+  fs::copy_file(Path("a.svs"), Path("b.svs"));
+  settings_["keep_names"] = true;
+  for (unsigned seed = 1; seed <= 4; ++seed) {
+    fs::remove_all(out_);
+    TinyScheduler job(Manifest({"a.svs", "b.svs"}), seed);
+    job.Submit("ingest.plan", settings_);
+    job.Run();
+    ExpectNoFailure(job);
+    EXPECT_EQ(Below(out_), (std::vector<std::string>{"a.ome.zarr", "b.ome.zarr", "manifest.csv"}));
+    ExpectWhole("a.ome.zarr");
+    ExpectWhole("b.ome.zarr");
+  }
+}
+
+TEST_F(Copies, OfAJobEndWellWhereverOneOvertakesTheOther) {
+  MakeSlide("a.svs", 1300, 1);
+  MakeSlide("b.svs", 900, 2);
+  for (unsigned seed = 1; seed <= 6; ++seed) {
+    fs::remove_all(out_);
+    Json manifest = Manifest({"a.svs", "b.svs"});
+    manifest["run"] = "0000000000000001";
+    TinyScheduler first(manifest, seed);
+    manifest["run"] = "0000000000000002";
+    TinyScheduler second(manifest, seed + 100);
+    for (TinyScheduler* job : {&first, &second}) {
+      job->stop_after = 1;
+      job->Submit("ingest.plan", settings_);
+      job->Run();
+    }
+    std::mt19937 random(seed);
+    while (first.CountOf("ingest.clean") + second.CountOf("ingest.clean") < 2 &&
+           first.Failures().empty() && second.Failures().empty()) {
+      // Now and then one of them does much at a time.
+      TinyScheduler& job = random() % 2 == 0 ? first : second;
+      job.stop_after = random() % 4 == 0 ? 20 : 1;
+      job.Run();
+    }
+    for (TinyScheduler* job : {&first, &second}) {
+      job->stop_after = 0;
+      job->Run();
+      ExpectNoFailure(*job);
+      EXPECT_EQ(job->ResultOf("ingest.summary")["stores"].size(), 2u) << "seed " << seed;
+    }
+    ASSERT_EQ(Below(out_).size(), 3u) << "seed " << seed;
+    for (const std::string& name : Below(out_)) {
+      if (name != "manifest.csv") ExpectWhole(name);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace patchbay::workers
