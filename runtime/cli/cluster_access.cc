@@ -3,14 +3,52 @@
 #include <functional>
 #include <utility>
 
-#include <fcntl.h>
-#include <sys/file.h>
+#include <unistd.h>
 
-#include "runtime/base/file.h"
+#include "runtime/base/clock.h"
 #include "runtime/base/strings.h"
+#include "runtime/cli/interrupt.h"
 #include "runtime/cli/machine_checks.h"
+#include "runtime/cli/up_lock.h"
 
 namespace patchbay::cli {
+namespace {
+
+/// For `patchbay up` to be seen at all, when it was started in the line before.
+constexpr TimeMs kSeenLimitMs = 1'000;
+constexpr TimeMs kReadyLimitMs = 60'000;
+constexpr long kLookEveryMs = 20;
+
+/// Whether a cluster runs here, once that is known: one that is starting is waited for, and where
+/// there is none, one that may be about to.
+StatusOr<bool> AwaitClusterHere(const Environment& environment, TimeMs seen_limit_ms) {
+  const SteadyClock clock;
+  const TimeMs start = clock.NowMs();
+  while (true) {
+    const ClusterState state = ClusterHere(environment);
+    if (state == ClusterState::kReady) return true;
+    const TimeMs waited = clock.NowMs() - start;
+    if (state == ClusterState::kNone && waited >= seen_limit_ms) return false;
+    if (waited > kReadyLimitMs) {
+      return absl::DeadlineExceededError(
+          StrCat("find cluster: `patchbay up` runs here, but is not "
+                 "ready after ",
+                 kReadyLimitMs / 1000, " s"));
+    }
+    if (Interrupted()) return absl::CancelledError("find cluster: interrupted");
+    PauseMs(kLookEveryMs);
+  }
+}
+
+/// For the key file of a cluster that runs here.
+Status CheckIsThere(const std::string& key_file) {
+  if (access(key_file.c_str(), F_OK) == 0) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      StrCat("find cluster: ", key_file,
+             " is gone: end `patchbay up` with Ctrl-C and start it again, which makes another"));
+}
+
+}  // namespace
 
 void OwnClusterArguments::AddTo(std::vector<Argument>& arguments) {
   Argument count{"--cpus", "N", "CPU workers of its own cluster (default: cores)", &cpus};
@@ -20,24 +58,23 @@ void OwnClusterArguments::AddTo(std::vector<Argument>& arguments) {
   arguments.push_back({"--gpus", "LIST", "GPUs of its own cluster: auto, none or UUIDs", &gpus});
 }
 
-std::string UpLockPath(const Environment& environment) { return environment.home + "/up.lock"; }
-
 std::string OperatorKeyPath(const Environment& environment) {
-  return environment.home + "/operator.key";
-}
-
-bool ClusterRunsHere(const Environment& environment) {
-  const UniqueFd lock(open(UpLockPath(environment).c_str(), O_RDONLY | O_CLOEXEC));
-  return lock.valid() && flock(lock.get(), LOCK_SH | LOCK_NB) != 0;
+  return StrCat(environment.home, "/", kOperatorKeyName, ".key");
 }
 
 StatusOr<ClusterAccess> ClusterAccess::Open(const Session& session,
                                             const OwnClusterArguments* own) {
   ClusterAccess access;
+  bool here = false;
+  if (session.cluster_file.empty()) {
+    PB_ASSIGN_OR_RETURN(
+        here, AwaitClusterHere(session.environment, own == nullptr ? kSeenLimitMs : TimeMs{0}));
+  }
   if (!session.cluster_file.empty()) {
     access.key_file_ = session.cluster_file;
-  } else if (ClusterRunsHere(session.environment)) {
+  } else if (here) {
     access.key_file_ = OperatorKeyPath(session.environment);
+    PB_RETURN_IF_ERROR(CheckIsThere(access.key_file_));
   } else if (own != nullptr) {
     const std::int64_t cpus = own->cpus.value_or(UsableCores());
     PB_ASSIGN_OR_RETURN(access.embedded_,

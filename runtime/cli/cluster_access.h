@@ -25,8 +25,8 @@ struct OwnClusterArguments {
 class ClusterAccess {
  public:
   /// --cluster or PATCHBAY_CLUSTER; else the cluster that `patchbay up` runs from this
-  /// PATCHBAY_HOME; else, with `own`, an embedded one; else FailedPrecondition. Call it under an
-  /// InterruptScope.
+  /// PATCHBAY_HOME, once it is ready; else, with `own`, an embedded one; else FailedPrecondition.
+  /// Call it under an InterruptScope.
   static StatusOr<ClusterAccess> Open(const Session& session, const OwnClusterArguments* own);
 
   client::Client& client() { return *client_; }
@@ -44,11 +44,10 @@ class ClusterAccess {
   std::unique_ptr<client::Client> client_;
 };
 
-/// Held by `patchbay up` while it runs: how other commands know.
-std::string UpLockPath(const Environment& environment);
+/// The keys that `patchbay up` makes for its own node and for the user who ran it.
+inline constexpr char kNodeKeyName[] = "node", kOperatorKeyName[] = "operator";
 /// The key file of the user who ran `patchbay up`.
 std::string OperatorKeyPath(const Environment& environment);
-bool ClusterRunsHere(const Environment& environment);
 /// "cuda" when the cluster has GPU workers, else "cpu": what a job that names no numerics gets.
 StatusOr<std::string> ClusterNumerics(client::Client& client);
 

@@ -4,6 +4,7 @@
 #include "runtime/cli/cluster_access.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/interrupt.h"
+#include "runtime/cli/up_lock.h"
 
 namespace patchbay::cli {
 namespace {
@@ -21,7 +22,7 @@ class DownCommand final : public Command {
     PB_ASSIGN_OR_RETURN(ClusterAccess cluster, ClusterAccess::Open(session, nullptr));
     PB_RETURN_IF_ERROR(cluster.client().ShutDown());
     const TimeMs deadline = SteadyClock().NowMs() + kStopLimitMs;
-    while (here && ClusterRunsHere(session.environment) && !Interrupted()) {
+    while (here && ClusterHere(session.environment) != ClusterState::kNone && !Interrupted()) {
       if (SteadyClock().NowMs() > deadline) {
         return absl::DeadlineExceededError(
             StrCat("down: still running after ", kStopLimitMs / 1000, " s"));

@@ -4,6 +4,7 @@
 #include "runtime/cli/commands.h"
 #include "runtime/cli/endpoints.h"
 #include "runtime/cli/paths.h"
+#include "runtime/cli/up_lock.h"
 #include "runtime/control/key_table.h"
 
 namespace patchbay::cli {
@@ -11,7 +12,7 @@ namespace {
 
 /// The running cluster reads its table again; without one there is nothing to tell.
 Status TellCluster(Session& session) {
-  if (!ClusterRunsHere(session.environment)) return absl::OkStatus();
+  if (ClusterHere(session.environment) == ClusterState::kNone) return absl::OkStatus();
   Session own{session.terminal, session.environment, ""};
   PB_ASSIGN_OR_RETURN(ClusterAccess cluster, ClusterAccess::Open(own, nullptr));
   return cluster.client().ReloadKeys();
@@ -21,6 +22,29 @@ Status TellCluster(Session& session) {
 std::string ClusterAddress(const Environment& environment) {
   const StatusOr<control::KeyFile> key = control::ReadKeyFile(OperatorKeyPath(environment));
   return key.ok() ? key->address : StrCat("tcp://127.0.0.1:", kDefaultPort);
+}
+
+/// The names of the keys that commands of this home use by themselves.
+Status RefuseOwnName(const Environment& environment, const std::string& name,
+                     std::string_view doing) {
+  if (name != kNodeKeyName && name != kOperatorKeyName) return absl::OkStatus();
+  return UsageError(StrCat(doing, ": ", name, ": this key is `patchbay up`'s own; to replace it, ",
+                           "stop the cluster, remove ", environment.home, "/", name,
+                           ".key and start it again"));
+}
+
+/// Keys are made, listed and revoked in this home: a cluster that was named must be its.
+Status RefuseOtherCluster(const Session& session) {
+  if (session.cluster_file.empty()) return absl::OkStatus();
+  PB_ASSIGN_OR_RETURN(const control::KeyFile named, control::ReadKeyFile(session.cluster_file));
+  const StatusOr<control::KeyPair> own =
+      control::ReadServerKey(session.environment.home + "/server.key");
+  if (own.ok() && own->public_key == named.server_key) return absl::OkStatus();
+  return UsageError(StrCat("key: the cluster at ", named.address,
+                           " (--cluster or PATCHBAY_CLUSTER) does not run from ",
+                           session.environment.home,
+                           ": its keys are made, listed and revoked by who runs it, where its "
+                           "PATCHBAY_HOME is"));
 }
 
 StatusOr<std::vector<std::string>> AbsoluteFolders(const std::vector<std::string>& folders) {
@@ -45,7 +69,9 @@ class KeyAddCommand final : public Command {
   }
 
   StatusOr<ExitCode> Run(Session& session) override {
+    PB_RETURN_IF_ERROR(RefuseOtherCluster(session));
     PB_ASSIGN_OR_RETURN(const control::Home home, control::Home::Open(session.environment.home));
+    PB_RETURN_IF_ERROR(RefuseOwnName(session.environment, name_, "key new"));
     control::Home::NewKeyRequest request;
     request.name = name_;
     PB_ASSIGN_OR_RETURN(request.role, control::ParseRole(role_));
@@ -53,14 +79,13 @@ class KeyAddCommand final : public Command {
     PB_ASSIGN_OR_RETURN(request.read, AbsoluteFolders(read_));
     PB_ASSIGN_OR_RETURN(request.write, AbsoluteFolders(write_));
     PB_RETURN_IF_ERROR(control::CheckKeyName(name_));
-    PB_ASSIGN_OR_RETURN(const std::string path, AbsolutePath(out_.empty() ? name_ + ".key" : out_));
+    PB_ASSIGN_OR_RETURN(request.path, AbsolutePath(out_.empty() ? name_ + ".key" : out_));
     PB_ASSIGN_OR_RETURN(const control::KeyFile key, home.NewKey(request));
-    PB_RETURN_IF_ERROR(control::WriteKeyFile(path, key));
     PB_RETURN_IF_ERROR(TellCluster(session));
-    session.terminal.Say(path);
+    session.terminal.Say(request.path);
     session.terminal.Result({{"name", name_},
                              {"role", role_},
-                             {"path", path},
+                             {"path", request.path},
                              {"address", key.address},
                              {"read", key.read},
                              {"write", key.write}});
@@ -77,6 +102,7 @@ class KeyListCommand final : public Command {
   std::vector<Argument> Arguments() override { return {}; }
 
   StatusOr<ExitCode> Run(Session& session) override {
+    PB_RETURN_IF_ERROR(RefuseOtherCluster(session));
     PB_ASSIGN_OR_RETURN(const control::Home home, control::Home::Open(session.environment.home));
     PB_ASSIGN_OR_RETURN(const control::KeyTable table, home.LoadKeys());
     Json list = Json::array();
@@ -102,7 +128,9 @@ class KeyRevokeCommand final : public Command {
   std::vector<Argument> Arguments() override { return {{"NAME", "", "of the key", &name_, true}}; }
 
   StatusOr<ExitCode> Run(Session& session) override {
+    PB_RETURN_IF_ERROR(RefuseOtherCluster(session));
     PB_ASSIGN_OR_RETURN(const control::Home home, control::Home::Open(session.environment.home));
+    PB_RETURN_IF_ERROR(RefuseOwnName(session.environment, name_, "key revoke"));
     PB_RETURN_IF_ERROR(home.Revoke(name_));
     PB_RETURN_IF_ERROR(TellCluster(session));
     session.terminal.Say(StrCat(name_, " revoked"));

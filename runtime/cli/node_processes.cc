@@ -37,6 +37,7 @@ StatusOr<std::vector<std::string>> SupervisorCommand(const NodeSettings& setting
     PB_ASSIGN_OR_RETURN(const std::string program, SiblingBinary("patchbay-scheduler"));
     add({"--child", "scheduler", program, "--home", scheduler.home, "--state", scheduler.state,
          "--listen", scheduler.listen});
+    if (scheduler.allow_public) add({"--allow-public"});
   }
   add({"--child", "agent", agent, "--key", settings.node_key, "--cpus",
        std::to_string(settings.cpus), "--gpus", settings.gpus, "--state", settings.state});

@@ -17,9 +17,10 @@ namespace patchbay::cli {
 
 /// The scheduler of a cluster's first node.
 struct SchedulerSettings {
-  std::string home;    ///< folder with server key and key table
-  std::string state;   ///< folder of the journal
-  std::string listen;  ///< control address
+  std::string home;           ///< folder with server key and key table
+  std::string state;          ///< folder of the journal
+  std::string listen;         ///< control address
+  bool allow_public = false;  ///< the user named it: it may be public or a wildcard
 };
 
 struct NodeSettings {

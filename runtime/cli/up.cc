@@ -1,9 +1,7 @@
 // patchbay up: a cluster's first node, in the foreground.
 #include <cerrno>
 
-#include <fcntl.h>
 #include <netinet/in.h>
-#include <sys/file.h>
 #include <sys/socket.h>
 
 #include "runtime/base/file.h"
@@ -15,6 +13,7 @@
 #include "runtime/cli/network.h"
 #include "runtime/cli/node_command.h"
 #include "runtime/cli/paths.h"
+#include "runtime/cli/up_lock.h"
 #include "runtime/control/address.h"
 #include "runtime/control/key_table.h"
 
@@ -51,30 +50,40 @@ StatusOr<std::string> ListenAddress(const std::string& text) {
   return address->ToString();
 }
 
-/// Held while this cluster runs.
-StatusOr<UniqueFd> TakeUpLock(const Environment& environment) {
-  const std::string path = UpLockPath(environment);
-  UniqueFd lock(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  if (!lock.valid()) return FromErrno("lock", path, errno);
-  if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
-    return absl::FailedPreconditionError(
-        StrCat("up: ", environment.home, ": a cluster runs from this folder already"));
-  }
-  return lock;
+/// Where processes of this machine find a scheduler that listens at `listen`.
+StatusOr<std::string> OwnAddress(const std::string& listen) {
+  PB_ASSIGN_OR_RETURN(control::Address address, control::ParseAddress(listen));
+  if (address.host == "0.0.0.0") address.host = "127.0.0.1";
+  if (address.host == "::") address.host = "::1";
+  return address.ToString();
 }
 
-/// The key file of this name in the home folder, made at the first start, with today's address.
+/// Whether the table still has this key as it is.
+bool IsValid(const control::KeyFile& key, const control::KnownKey* known,
+             const control::KeyPair& server) {
+  return known != nullptr && !known->revoked && known->public_key == key.pair.public_key &&
+         key.server_key == server.public_key;
+}
+
+/// The key file of this name in the home folder with today's address. It is made at the first
+/// start, and again when it was lost, or its key revoked.
 Status PrepareKey(const control::Home& home, const std::string& name, control::Role role,
                   const std::string& address) {
   const std::string path = StrCat(home.folder(), "/", name, ".key");
-  StatusOr<control::KeyFile> key = control::ReadKeyFile(path);
-  if (absl::IsNotFound(key.status())) {
-    key = home.NewKey({name, role, address, {"/"}, {"/"}});
-    if (absl::IsAlreadyExists(key.status())) {
-      return Annotate(key.status(), StrCat("up: ", path, " is gone, but its key is in the table"));
-    }
+  PB_ASSIGN_OR_RETURN(const control::KeyPair server, home.ServerKey());
+  PB_ASSIGN_OR_RETURN(const control::KeyTable table, home.LoadKeys());
+  const control::KnownKey* known = table.FindByName(name);
+  if (known != nullptr && known->role != role) {
+    return absl::FailedPreconditionError(
+        StrCat("up: ", home.KeysFolder(), "/", name, ".yaml: a key of role ",
+               control::RoleName(known->role), " has the name of a key that `up` needs: remove ",
+               "this file, and make its owner a key of another name"));
   }
-  PB_RETURN_IF_ERROR(key.status());
+  StatusOr<control::KeyFile> key = control::ReadKeyFile(path);
+  if (!key.ok() && !absl::IsNotFound(key.status())) return key.status();
+  if (!key.ok() || !IsValid(*key, known, server)) {
+    return home.RenewKey({name, role, address, {"/"}, {"/"}, path}).status();
+  }
   key->address = address;
   return control::WriteKeyFile(path, *key, true);
 }
@@ -89,13 +98,17 @@ class UpCommand final : public Command {
 
   StatusOr<ExitCode> Run(Session& session) override {
     const InterruptScope interrupts;
-    PB_ASSIGN_OR_RETURN(const std::string address, ListenAddress(listen_));
+    PB_ASSIGN_OR_RETURN(const std::string listen, ListenAddress(listen_));
+    PB_ASSIGN_OR_RETURN(const std::string address, OwnAddress(listen));
+    if (address != listen && !node_.data_policy.empty() && node_.data_policy != "none") {
+      return UsageError(
+          "up: --data-policy needs --listen with the one address the other nodes reach");
+    }
     const Environment& environment = session.environment;
     PB_ASSIGN_OR_RETURN(const control::Home home, control::Home::Open(environment.home));
-    PB_ASSIGN_OR_RETURN(const UniqueFd lock, TakeUpLock(environment));
-    PB_RETURN_IF_ERROR(home.ServerKey().status());
-    PB_RETURN_IF_ERROR(PrepareKey(home, "node", control::Role::kWorker, address));
-    PB_RETURN_IF_ERROR(PrepareKey(home, "operator", control::Role::kOperator, address));
+    PB_ASSIGN_OR_RETURN(const UpLock lock, UpLock::Take(environment));
+    PB_RETURN_IF_ERROR(PrepareKey(home, kNodeKeyName, control::Role::kWorker, address));
+    PB_RETURN_IF_ERROR(PrepareKey(home, kOperatorKeyName, control::Role::kOperator, address));
     PB_RETURN_IF_ERROR(DeclarePolicy(environment, node_.data_policy));
 
     PB_ASSIGN_OR_RETURN(
@@ -103,13 +116,21 @@ class UpCommand final : public Command {
         AbsolutePath(node_.state.empty() ? environment.home + "/state" : node_.state));
     PB_ASSIGN_OR_RETURN(NodeSettings settings,
                         node_.Settings(state + "/agent", environment.home + "/node.key", address));
-    settings.scheduler = SchedulerSettings{environment.home, state + "/scheduler", address};
+    settings.scheduler = SchedulerSettings{environment.home, state + "/scheduler", listen};
+    settings.scheduler->allow_public = true;  // only --listen can have named one that is
     const std::string operator_key = OperatorKeyPath(environment);
     return RunNode(session, settings, [&](const NodeProcesses& node) {
-      session.terminal.Say(StrCat("listening on ", address));
+      if (const Status told = lock.TellReady(); !told.ok()) session.terminal.Error(MessageOf(told));
+      session.terminal.Say(StrCat("listening on ", listen));
+      if (address != listen) {
+        session.terminal.Say(
+            StrCat("keys for other machines name one of its addresses: patchbay key new ... "
+                   "--address tcp://IP:",
+                   address.substr(address.rfind(':') + 1)));
+      }
       session.terminal.Say(StrCat("operator key ", operator_key));
       session.terminal.Result(
-          {{"address", address}, {"operator_key", operator_key}, {"pid", node.pid()}});
+          {{"address", listen}, {"operator_key", operator_key}, {"pid", node.pid()}});
     });
   }
 

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "runtime/base/file.h"
 #include "runtime/base/hash.h"
@@ -202,31 +203,42 @@ StatusOr<KeyPair> Home::ServerKey() const {
 }
 
 StatusOr<KeyFile> Home::NewKey(const NewKeyRequest& request) const {
+  return AddKey(request, false);
+}
+
+StatusOr<KeyFile> Home::RenewKey(const NewKeyRequest& request) const {
+  return AddKey(request, true);
+}
+
+StatusOr<KeyFile> Home::AddKey(const NewKeyRequest& request, bool replace) const {
   PB_RETURN_IF_ERROR(CheckKeyName(request.name));
   for (const auto* list : {&request.read, &request.write}) {
     for (const auto& prefix : *list) PB_RETURN_IF_ERROR(CheckPrefix(prefix));
   }
   PB_ASSIGN_OR_RETURN(const KeyPair server, ServerKey());
   PB_ASSIGN_OR_RETURN(const UniqueFd lock, LockFolder(folder_));
-  const std::string path = StrCat(KeysFolder(), "/", request.name, kSuffix);
-  if (Exists(path)) {
+  const std::string entry = StrCat(KeysFolder(), "/", request.name, kSuffix);
+  if (!replace && Exists(entry)) {
     return absl::AlreadyExistsError(StrCat("make key: ", request.name, ": the name is taken"));
   }
-  const KeyPair pair = KeyPair::Generate();
-  PB_RETURN_IF_ERROR(WriteFileDurably(path,
-                                      AsBytes(FormatKnownKey({.name = request.name,
-                                                              .role = request.role,
-                                                              .public_key = pair.public_key,
-                                                              .read = request.read,
-                                                              .write = request.write})),
-                                      0600));
-  return KeyFile{.name = request.name,
-                 .role = request.role,
-                 .address = request.address,
-                 .server_key = server.public_key,
-                 .pair = pair,
-                 .read = request.read,
-                 .write = request.write};
+  const KeyFile key{.name = request.name,
+                    .role = request.role,
+                    .address = request.address,
+                    .server_key = server.public_key,
+                    .pair = KeyPair::Generate(),
+                    .read = request.read,
+                    .write = request.write};
+  if (!request.path.empty()) PB_RETURN_IF_ERROR(WriteKeyFile(request.path, key, replace));
+  const Status added = WriteFileDurably(entry,
+                                        AsBytes(FormatKnownKey({.name = key.name,
+                                                                .role = key.role,
+                                                                .public_key = key.pair.public_key,
+                                                                .read = key.read,
+                                                                .write = key.write})),
+                                        0600);
+  if (!added.ok() && !replace && !request.path.empty()) unlink(request.path.c_str());
+  PB_RETURN_IF_ERROR(added);
+  return key;
 }
 
 Status Home::Revoke(const std::string& name) const {

@@ -69,16 +69,24 @@ class Home {
     Role role = Role::kSubmitter;
     std::string address;  ///< goes into the key file
     std::vector<std::string> read = {}, write = {};
+    /// Where its key file is written before the table has the key, so that no name is taken by a
+    /// key whose secret is lost; "" = the caller keeps the secret.
+    std::string path = {};
   };
   /// Adds a key to the table and returns its key file (the secret is kept nowhere else).
-  /// AlreadyExists when the name is taken, revoked or not.
+  /// AlreadyExists when the name is taken, revoked or not, or when there is a file at `path`. After
+  /// any failure the name is as free as before.
   StatusOr<KeyFile> NewKey(const NewKeyRequest& request) const;
+  /// The same in place of the key that has the name, if one has, and of the file at `path`.
+  StatusOr<KeyFile> RenewKey(const NewKeyRequest& request) const;
   /// Marks it revoked. The scheduler acts on it when told to reload. NotFound for an unknown name.
   Status Revoke(const std::string& name) const;
   StatusOr<KeyTable> LoadKeys() const;
 
  private:
   explicit Home(std::string folder) : folder_(std::move(folder)) {}
+  StatusOr<KeyFile> AddKey(const NewKeyRequest& request, bool replace) const;
+
   std::string folder_;
 };
 

@@ -64,6 +64,28 @@ class Keys(program.Case):
         self.assertEqual(self.json("key", "list")["keys"][0]["state"], "revoked")
         self.assertIn("nobody", self.expect(1, "key", "revoke", "nobody").stderr)
 
+    def test_a_key_file_that_cannot_be_written_takes_no_name(self):
+        self.assertIn("nowhere", self.expect(1, "key", "new", "bob", "--role", "trainer", "--out", "nowhere/b.key").stderr)
+        self.assertEqual(self.json("key", "list")["keys"], [])
+        self.json("key", "new", "bob", "--role", "trainer")
+
+    def test_the_names_of_up_are_its_own(self):
+        for name in ("operator", "node"):
+            made = self.expect(2, "key", "new", name, "--role", "submitter")
+            self.assertIn("patchbay up", made.stderr)
+            self.assertIn(f"{name}.key", self.expect(2, "key", "revoke", name).stderr)
+            self.assertFalse((self.folder / f"{name}.key").exists())
+        self.assertEqual(self.json("key", "list")["keys"], [])
+
+    def test_keys_of_another_cluster_are_refused(self):
+        key = self.json("key", "new", "ann", "--role", "submitter")["path"]
+        elsewhere = {"PATCHBAY_HOME": str(self.folder / "elsewhere")}
+        for words in (["new", "bob", "--role", "submitter"], ["list"], ["revoke", "ann"]):
+            self.assertIn("PATCHBAY_HOME", self.expect(2, "key", *words, "--cluster", key, **elsewhere).stderr)
+            self.expect(2, "key", *words, PATCHBAY_CLUSTER=key, **elsewhere)
+        self.assertFalse((self.folder / "elsewhere").exists())
+        self.assertEqual([k["name"] for k in self.json("key", "list", "--cluster", key)["keys"]], ["ann"])
+
     def test_bad_names_are_refused(self):
         for name in ("../evil", ".hidden", "a/b", "x" * 65):
             self.assertEqual(self.run_program("key", "new", name, "--role", "worker").returncode, 1, name)
@@ -73,9 +95,9 @@ class Keys(program.Case):
         self.assertIn("role", self.expect(1, "join", "--key", "ann.key").stderr)
 
     def test_key_files_that_others_may_read_are_refused(self):
-        path = self.json("key", "new", "node", "--role", "worker")["path"]
+        path = self.json("key", "new", "node2", "--role", "worker")["path"]
         os.chmod(path, 0o644)
-        self.assertIn("node.key", self.expect(1, "join", "--key", path).stderr)
+        self.assertIn("node2.key", self.expect(1, "join", "--key", path).stderr)
 
 
 if __name__ == "__main__":

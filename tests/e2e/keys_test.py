@@ -38,6 +38,47 @@ class Keys(harness.Case):
         os.chmod(key, 0o644)
         self.assertEqual(self.command("jobs", "--cluster", key).returncode, 1)
 
+    def test_up_makes_its_own_keys_again_when_they_are_lost_or_revoked(self):
+        self.down(self.up(1))
+        for name in ("operator", "node"):
+            (self.home / f"{name}.key").unlink()
+        self.down(self.up(1))
+        for name in ("operator", "node"):
+            entry = self.home / "keys" / f"{name}.yaml"
+            entry.write_text(entry.read_text().replace("revoked: false", "revoked: true"))
+        cluster = self.up(1)
+        (self.home / "operator.key").unlink()
+        self.assertIn("start it again", self.command("status").stderr)
+        cluster.terminate()
+        cluster.wait(timeout=60)
+        self.down(self.up(1))
+
+    def test_another_role_under_the_name_of_an_own_key_is_named_with_its_cure(self):
+        self.down(self.up(1))
+        entry = self.home / "keys" / "operator.yaml"
+        entry.write_text(entry.read_text().replace('role: "operator"', 'role: "submitter"'))
+        refused = self.command("up", "--cpus", 1)
+        self.assertEqual(refused.returncode, 1)
+        self.assertIn(f"{entry}", refused.stderr)
+        self.assertIn("remove this file", refused.stderr)
+        entry.unlink()
+        self.down(self.up(1))
+
+    def test_commands_wait_for_a_cluster_that_is_starting(self):
+        for address in ("127.0.0.1:*", "127.0.0.1:*"):
+            cluster = self.start("up", "--cpus", 1, "--state", self.folder / "state", "--listen", address)
+            status = self.command("status", "--json")
+            self.assertEqual(status.returncode, 0, status.stderr)
+            self.down(cluster)
+
+    def test_any_address_is_listened_on_when_it_is_named(self):
+        cluster = self.up(1, "--listen", "0.0.0.0:*")
+        ann = self.new_key("ann", "submitter")
+        self.assertIn("127.0.0.1:", ann.read_text())
+        self.assertEqual(self.command("jobs", "--cluster", ann).returncode, 0)
+        self.down(cluster)
+        self.assertEqual(self.command("up", "--listen", "0.0.0.0:*", "--data-policy", "isolated-tcp").returncode, 2)
+
     def test_path_outside_the_keys_folders_is_refused(self):
         slide = self.slide(size="800x600")
         self.up(1)

@@ -193,6 +193,44 @@ TEST(Home, TakenNamesStayTakenAfterRevocation) {
   EXPECT_EQ(home->Revoke("../ann").code(), absl::StatusCode::kInvalidArgument);
 }
 
+TEST(Home, KeyWhoseFileCannotBeWrittenTakesNoName) {
+  const ScratchFolder folder;
+  const auto home = Home::Open(folder.Path("home"));
+  ASSERT_TRUE(home.ok());
+  const std::string path = folder.Path("bob.key");
+  Home::NewKeyRequest request{
+      .name = "bob", .address = "ipc://@x", .path = folder.Path("no/b.key")};
+  EXPECT_EQ(home->NewKey(request).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(home->LoadKeys()->FindByName("bob"), nullptr);
+  request.path = path;
+  const auto key = home->NewKey(request);
+  ASSERT_TRUE(key.ok()) << Describe(key.status());
+  EXPECT_EQ(ReadKeyFile(path)->pair.secret_key, key->pair.secret_key);
+  request.name = "eve";
+  EXPECT_EQ(home->NewKey(request).status().code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(home->LoadKeys()->FindByName("eve"), nullptr);
+  EXPECT_EQ(ReadKeyFile(path)->name, "bob");
+}
+
+TEST(Home, RenewedKeyTakesThePlaceOfTheOneBefore) {
+  const ScratchFolder folder;
+  const auto home = Home::Open(folder.Path("home"));
+  ASSERT_TRUE(home.ok());
+  const Home::NewKeyRequest request{
+      .name = "operator", .address = "ipc://@x", .path = folder.Path("operator.key")};
+  const auto first = home->RenewKey(request);
+  ASSERT_TRUE(first.ok()) << Describe(first.status());
+  ASSERT_TRUE(home->Revoke("operator").ok());
+  const auto second = home->RenewKey(request);
+  ASSERT_TRUE(second.ok()) << Describe(second.status());
+  const auto table = home->LoadKeys();
+  ASSERT_TRUE(table.ok());
+  EXPECT_EQ(table->FindByPublicKey(first->pair.public_key), nullptr);
+  EXPECT_FALSE(table->FindByName("operator")->revoked);
+  EXPECT_EQ(table->FindByName("operator")->public_key, second->pair.public_key);
+  EXPECT_EQ(ReadKeyFile(request.path)->pair.public_key, second->pair.public_key);
+}
+
 TEST(KeyTable, OneBadFileFailsTheLoadByName) {
   const ScratchFolder folder;
   const auto home = Home::Open(folder.Path("home"));
