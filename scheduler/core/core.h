@@ -82,7 +82,8 @@ struct CoreOptions {
   TimeMs forget_trainer_ms = 3'000;
   /// A stream job without any trainer for so long ends as cancelled.
   TimeMs abandon_stream_ms = 600'000;
-  /// A stream with slots to fill and no worker that may fill them for so long fails.
+  /// A stream with slots to fill and no worker that may fill them for so long fails; after
+  /// suspect_ms when no node that is there could ever start one.
   TimeMs no_worker_ms = 30'000;
   /// A worker whose delivery to a trainer failed gets none of its shards for so long.
   TimeMs bar_ms = 15'000;

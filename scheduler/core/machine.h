@@ -236,6 +236,9 @@ struct Core::Machine {
   /// it counted.
   void Resolve(LeaseNumber number);
   void CheckStarved(Stream& stream);
+  bool IsStarved(const Stream& stream) const;
+  bool NoNodeOffers(protocol::Numerics numerics) const;
+  Status WhyStarved(const Stream& stream) const;
   Trainer* FindTrainer(const RankId& id);
   Shard* FindShard(const Lease& lease);
 

@@ -18,6 +18,27 @@ bool OfClass(Numerics worker, Numerics stream) {
   return stream == Numerics::kStrict || worker == stream;
 }
 
+/// There is a process that may make shards again, whatever keeps it from it now.
+bool IsThere(const Worker& worker) {
+  return worker.state == WorkerState::kUp || worker.state == WorkerState::kCondemned;
+}
+
+/// The node starts workers of that class.
+bool Offers(const Node& node, Numerics numerics) {
+  return (numerics != Numerics::kCpu && !node.gpus.empty()) ||
+         (numerics != Numerics::kCuda && node.cpus != 0);
+}
+
+std::string NameOf(Numerics numerics) {
+  if (numerics == Numerics::kStrict) return "strict";
+  return numerics == Numerics::kCuda ? "cuda" : "cpu";
+}
+
+std::string KindOf(Numerics numerics) {
+  if (numerics == Numerics::kStrict) return "worker";
+  return numerics == Numerics::kCuda ? "GPU worker" : "CPU worker";
+}
+
 /// Codes of a shard that say only that this attempt is void, not that the input is bad.
 bool IsHarmless(std::int32_t code) {
   const auto status = static_cast<absl::StatusCode>(code);
@@ -359,31 +380,71 @@ void Core::Machine::Resolve(LeaseNumber number) {
         StrCat("make shard ", lease.shard.ToString(), ": ended ", kMaxSoloDeaths, " workers")}});
 }
 
-/// A stream that waits for workers which do not exist ends after a while, and says so.
-void Core::Machine::CheckStarved(Stream& stream) {
+/// A trainer waits for shards, and no worker there is of the stream's class and can reach it.
+bool Core::Machine::IsStarved(const Stream& stream) const {
   const auto could = [&](const Trainer& trainer) {
     return std::any_of(workers.begin(), workers.end(), [&](const Worker& worker) {
-      const bool there =
-          worker.state == WorkerState::kUp || worker.state == WorkerState::kCondemned;
-      return there && OfClass(worker.numerics, stream.numerics) &&
+      return IsThere(worker) && OfClass(worker.numerics, stream.numerics) &&
              (IsLocal(worker, trainer) || !trainer.endpoint.ucx_address.empty());
     });
   };
-  bool starved = false;
-  for (const auto& [rank, trainer] : stream.trainers) {
-    if (trainer.state == TrainerState::kAttached && !trainer.pending.empty() && !could(trainer)) {
-      starved = true;
-    }
+  return std::any_of(stream.trainers.begin(), stream.trainers.end(), [&](const auto& entry) {
+    const Trainer& trainer = entry.second;
+    return trainer.state == TrainerState::kAttached && !trainer.pending.empty() && !could(trainer);
+  });
+}
+
+/// The nodes are known, and none of them starts workers of that class.
+bool Core::Machine::NoNodeOffers(Numerics numerics) const {
+  if (had_workers && now < recovery_until) return false;  // nodes may still be coming back
+  bool any_node = false;
+  for (const auto& [name, node] : nodes) {
+    if (!node.registered) continue;
+    if (Offers(node, numerics)) return false;
+    any_node = true;
   }
-  if (!starved) {
+  return any_node;
+}
+
+/// What the user of a starved stream can do something about.
+Status Core::Machine::WhyStarved(const Stream& stream) const {
+  const std::string kind = KindOf(stream.numerics);
+  const auto fits = [&](const Worker& worker) {
+    return IsThere(worker) && OfClass(worker.numerics, stream.numerics);
+  };
+  if (std::any_of(workers.begin(), workers.end(), fits)) {
+    return absl::UnavailableError(StrCat(
+        "make shards: the ", kind, "s are on other nodes than the trainer, and no data policy says",
+        " how batches may travel"));
+  }
+  for (const auto& [name, node] : nodes) {
+    const bool silent = node.agent_incarnation != 0 && now - node.last_seen >= options.suspect_ms;
+    if (!silent || !Offers(node, stream.numerics)) continue;
+    return absl::UnavailableError(StrCat("make shards: no ", kind, " is left: node ", name,
+                                         " has not answered for ", (now - node.last_seen) / 1000,
+                                         " s"));
+  }
+  if (NoNodeOffers(stream.numerics)) {
+    return absl::FailedPreconditionError(
+        StrCat("make shards: numerics ", NameOf(stream.numerics), ": the cluster has no ", kind));
+  }
+  return absl::UnavailableError(StrCat("make shards: no ", kind, " has been running for ",
+                                       (now - stream.starved_since) / 1000,
+                                       " s; the nodes' logs say why"));
+}
+
+/// A stream that waits for workers which do not exist ends after a while, and says so.
+void Core::Machine::CheckStarved(Stream& stream) {
+  if (!IsStarved(stream)) {
     stream.starved_since = 0;
     return;
   }
   if (stream.starved_since == 0) stream.starved_since = now;
-  if (now - stream.starved_since < options.no_worker_ms) return;
+  const TimeMs grace = NoNodeOffers(stream.numerics) ? options.suspect_ms : options.no_worker_ms;
+  if (now - stream.starved_since < grace) return;
+  const Status why = WhyStarved(stream);
   EndStream(stream.job, JobState::kFailed,
-            {static_cast<std::int32_t>(absl::StatusCode::kUnavailable),
-             "make shards: no worker of the stream's numerics class can reach the trainer"});
+            {static_cast<std::int32_t>(why.code()), std::string(MessageOf(why))});
 }
 
 }  // namespace patchbay::scheduler

@@ -24,9 +24,7 @@ StatusOr<Tail> ReadTail(const Json& geometry) {
   return absl::InvalidArgumentError(StrCat("read stream geometry: tail: unknown value ", name));
 }
 
-/// Optional: a stream that does not say is made on CPU workers.
 StatusOr<protocol::Numerics> ReadNumerics(const Json& geometry) {
-  if (!geometry.contains("numerics")) return protocol::Numerics::kCpu;
   PB_ASSIGN_OR_RETURN(const std::string name, JsonString(geometry, "numerics", "stream geometry"));
   if (name == "cpu") return protocol::Numerics::kCpu;
   if (name == "cuda") return protocol::Numerics::kCuda;

@@ -22,10 +22,19 @@ struct PlanRequest {
   std::uint32_t world_size = 1;
 };
 
+StatusOr<plan::Numerics> ClusterNumerics(const Json& payload) {
+  PB_ASSIGN_OR_RETURN(const std::string name,
+                      JsonString(payload, "cluster_numerics", "stream.plan"));
+  if (name == "cpu") return plan::Numerics::kCpu;
+  if (name == "cuda") return plan::Numerics::kCuda;
+  return absl::InvalidArgumentError(
+      StrCat("stream.plan: cluster_numerics: '", name, "' is neither cpu nor cuda"));
+}
+
 StatusOr<PlanRequest> ParsePayload(Json payload) {
   PlanRequest request;
   if (!payload.is_object()) return absl::InvalidArgumentError("stream.plan: payload: no object");
-  std::string numerics = "cpu";
+  plan::Numerics numerics = plan::Numerics::kCpu;
   if (payload.contains("world_size")) {
     PB_ASSIGN_OR_RETURN(const std::int64_t ranks, JsonInt(payload, "world_size", "stream.plan"));
     if (ranks < 1 || ranks > plan::kMaxGlobalBatch) {
@@ -36,12 +45,12 @@ StatusOr<PlanRequest> ParsePayload(Json payload) {
     payload.erase("world_size");
   }
   if (payload.contains("cluster_numerics")) {
-    PB_ASSIGN_OR_RETURN(numerics, JsonString(payload, "cluster_numerics", "stream.plan"));
+    PB_ASSIGN_OR_RETURN(numerics, ClusterNumerics(payload));
     payload.erase("cluster_numerics");
   }
   PB_ASSIGN_OR_RETURN(request.config, plan::RunConfigFromJson(payload, ops::OpKeys()));
   if (!request.config.numerics) {
-    request.config.numerics = numerics == "cuda" ? plan::Numerics::kCuda : plan::Numerics::kCpu;
+    request.config.numerics = numerics;
   }
   return request;
 }
@@ -56,8 +65,8 @@ StatusOr<plan::PlannedImage> PlanImage(TaskContext& context, const plan::RunConf
   if (!image.ok()) return Annotate(image.status(), StrCat("plan stream: ", path));
   const ImageLayout& layout = (*image)->layout();
   if (config.level >= layout.levels.size()) {
-    return CannotUse(
-        path, StrCat("it has ", layout.levels.size(), " levels, patch.level is ", config.level));
+    return CannotUse(path, StrCat("key 'patch.level': ", config.level, " of an image of ",
+                                  layout.levels.size(), " levels"));
   }
   const LevelLayout& level = layout.levels[config.level];
   if (level.depth != 1) return CannotUse(path, "a volume; streams take flat images so far");
@@ -121,13 +130,14 @@ Json ImageRuns(const plan::Plan& plan) {
   }
 }
 
-Json GeometryJson(const StreamGeometry& geometry) {
+Json GeometryJson(const StreamGeometry& geometry, plan::Numerics numerics) {
   return {{"patches_per_epoch", geometry.patches_per_epoch},
           {"global_batch", geometry.global_batch},
           {"tail", plan::NameOf(geometry.tail)},
           {"world_size", geometry.world_size},
           {"shard_patches", geometry.shard_patches},
-          {"patch_bytes", geometry.patch_bytes}};
+          {"patch_bytes", geometry.patch_bytes},
+          {"numerics", plan::NameOf(numerics)}};
 }
 
 /// The paths of the dataset's images, which have names from here on.
@@ -158,8 +168,9 @@ StatusOr<TaskOutput> RunStreamPlan(TaskContext& context) {
                       PlanImages(context, request.config, where.paths, where.stamps));
   PB_ASSIGN_OR_RETURN(const plan::Plan made, plan::Plan::Build(request.config, std::move(images)));
   PB_ASSIGN_OR_RETURN(const StreamGeometry geometry, made.Geometry(request.world_size));
+  PB_RETURN_IF_ERROR(plan::RingBytes(geometry, request.config.prefetch).status());
   PB_RETURN_IF_ERROR(ops::Chain::Compile(ChainOptionsOf(made)).status());
-  Json numbers = GeometryJson(geometry);
+  Json numbers = GeometryJson(geometry, *made.config().numerics);
   if (made.config().order == plan::Order::kSequential) numbers["image_runs"] = ImageRuns(made);
   TaskOutput output;
   output.result =

@@ -57,18 +57,19 @@ class CoreRig {
     sent_ = std::move(all);
   }
 
-  void AddAgent(std::uint32_t cpus = 4, std::uint64_t incarnation = 1) {
+  void AddAgent(std::uint32_t cpus = 4, std::uint64_t incarnation = 1, std::size_t gpus = 0) {
     protocol::RegisterAgent hello;
     hello.node = "node";
     hello.host_identity = "host";
     hello.cpus = cpus;
     hello.memory_bytes = 1 << 20;
+    hello.gpus.resize(gpus);
     hello.agent_incarnation = incarnation;
     Tell(kAgent, hello);
   }
   /// Worker `index` of the node, on connection kWorker0 + index.
   void AddWorker(std::uint32_t index = 0, std::uint64_t incarnation = 100,
-                 std::vector<protocol::HeldLease> held = {}) {
+                 std::vector<protocol::HeldLease> held = {}, bool gpu = false) {
     Join(kWorker0 + index, Role::kWorker, "node");
     protocol::RegisterWorker hello;
     hello.node = "node";
@@ -76,10 +77,13 @@ class CoreRig {
     hello.agent_incarnation = 1;
     hello.worker_incarnation = incarnation + index;
     hello.pid = 1000 + index;
-    hello.capacity = {1000, 0, 1 << 20};
+    hello.capacity = {1000, gpu ? 1u : 0u, 1 << 20};
+    hello.numerics = gpu ? protocol::Numerics::kCuda : protocol::Numerics::kCpu;
     hello.held = std::move(held);
     Tell(kWorker0 + index, hello);
   }
+  /// As AddWorker, of one of the agent's GPUs.
+  void AddGpuWorker(std::uint32_t index) { AddWorker(index, 100, {}, true); }
   JobId Submit(const std::string& key, const std::string& kind = "noop",
                std::int32_t priority = 0) {
     protocol::SubmitJob submit;

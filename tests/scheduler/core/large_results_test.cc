@@ -123,6 +123,7 @@ std::string PlanOf(std::size_t images) {
                          {"world_size", 1},
                          {"shard_patches", 8},
                          {"patch_bytes", 100},
+                         {"numerics", "cpu"},
                          {"image_runs", {{10, images}}}};
   return DumpJson({{"plan", DumpJson({{"images", table}})},
                    {"manifest", {{"root", "/data/"}, {"images", names}, {"stamps", stamps}}},

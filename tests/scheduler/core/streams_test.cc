@@ -11,7 +11,7 @@ using protocol::SlotState;
 /// Batches of 8 patches in shards of 4; 20 patches an epoch: 8, 8, 4.
 constexpr char kPlan[] =
     R"({"plan":"p","manifest":{},"geometry":{"patches_per_epoch":20,"global_batch":8,"tail":"keep",)"
-    R"("world_size":1,"shard_patches":4,"patch_bytes":10}})";
+    R"("world_size":1,"shard_patches":4,"patch_bytes":10,"numerics":"cpu"}})";
 
 class Streaming : public testing::Test {
  protected:

@@ -109,6 +109,27 @@ TEST_F(StreamPlanTest, CountsTheRanksOfTheJob) {
   EXPECT_EQ(Plan({slide_}).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
+TEST_F(StreamPlanTest, TellsTheSchedulerWhoseBitsThePlanWants) {
+  const auto planned = [this](const char* key, const char* value) -> std::string {
+    context_.payload.erase("numerics");
+    context_.payload.erase("cluster_numerics");
+    context_.payload[key] = value;
+    const auto result = Plan({slide_});
+    if (!result.ok()) return std::string(MessageOf(result.status()));
+    const auto plan = plan::Plan::Parse((*result)["plan"].get<std::string>(), ops::OpKeys());
+    if (!plan.ok()) return std::string(MessageOf(plan.status()));
+    EXPECT_EQ((*result)["geometry"]["numerics"], plan::NameOf(*plan->config().numerics));
+    return (*result)["geometry"]["numerics"];
+  };
+  EXPECT_EQ(planned("numerics", "cpu"), "cpu");
+  EXPECT_EQ(planned("numerics", "cuda"), "cuda");
+  EXPECT_EQ(planned("numerics", "strict"), "strict");
+  EXPECT_EQ(planned("cluster_numerics", "cpu"), "cpu");
+  EXPECT_EQ(planned("cluster_numerics", "cuda"), "cuda");
+  EXPECT_EQ(planned("cluster_numerics", "gpu"),
+            "stream.plan: cluster_numerics: 'gpu' is neither cpu nor cuda");
+}
+
 TEST_F(StreamPlanTest, RemembersTheDigestOfASlide) {
   const std::string copy = Dataset() + "/one.SVS";
   const auto first = ImageDigest(context_, copy);
