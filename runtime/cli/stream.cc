@@ -120,10 +120,26 @@ std::vector<Argument> StreamCommand::Arguments() {
   return arguments;
 }
 
+/// Before slides are read for a plan whose bits nobody here makes: the scheduler would say it
+/// after.
+Status CheckNumerics(client::Client& client, const plan::RunConfig& config) {
+  if (config.numerics != plan::Numerics::kCuda) return absl::OkStatus();
+  PB_ASSIGN_OR_RETURN(const protocol::ClusterDescribed cluster, client.DescribeCluster());
+  const auto has_gpu = [](const protocol::NodeRow& node) { return !node.gpus.empty(); };
+  // A scheduler that has just started may not know its nodes yet: it is left to it.
+  if (cluster.nodes.empty() || std::any_of(cluster.nodes.begin(), cluster.nodes.end(), has_gpu)) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(
+      "stream: numerics cuda: no node of the cluster has a GPU worker; run it where one has "
+      "(patchbay doctor says what this machine offers), or say numerics: cpu, whose bits differ");
+}
+
 StatusOr<std::unique_ptr<client::Stream>> StreamCommand::Attach(const Session& session,
                                                                 ClusterAccess& cluster,
                                                                 const RunFile& run) {
   client::Client& client = cluster.client();
+  PB_RETURN_IF_ERROR(CheckNumerics(client, run.config));
   Json payload = run.Payload();
   payload["world_size"] = 1;
   if (!run.config.numerics.has_value()) {
