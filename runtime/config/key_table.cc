@@ -1,5 +1,7 @@
 #include "runtime/config/key_table.h"
 
+#include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <memory>
 #include <utility>
@@ -351,6 +353,33 @@ StatusOr<Json> Validate(const YamlNode& node, const Key& table) {
 StatusOr<Json> ValidateJson(const Json& value, const Key& table, std::string_view what) {
   const auto source = std::make_shared<const std::string>(what);
   return MapValue(FromJson(value, source), "", table);
+}
+
+int LineOf(const YamlNode& node, std::string_view path) {
+  const YamlNode* at = &node;
+  int line = 0;
+  while (!path.empty()) {
+    const bool item = path[0] == '[';
+    const std::size_t end = item ? path.find(']') : std::min(path.find_first_of(".["), path.size());
+    if (end == std::string_view::npos) break;
+    const std::string_view word = path.substr(item ? 1 : 0, end - (item ? 1 : 0));
+    if (item) {
+      std::size_t index = 0;
+      const auto number = std::from_chars(word.data(), word.data() + word.size(), index);
+      if (number.ec != std::errc() || index >= at->items.size()) break;
+      at = &at->items[index];
+      line = at->line;
+    } else {
+      const auto member = std::find_if(at->members.begin(), at->members.end(),
+                                       [&](const auto& m) { return m.name == word; });
+      if (member == at->members.end()) break;
+      at = &member->value;
+      line = member->line;
+    }
+    path.remove_prefix(std::min(end + (item ? 1 : 0), path.size()));
+    if (!path.empty() && path[0] == '.') path.remove_prefix(1);
+  }
+  return line;
 }
 
 std::string DocumentKeys(const Key& table) {

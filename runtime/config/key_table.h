@@ -59,6 +59,10 @@ StatusOr<Json> Validate(const YamlNode& node, const Key& table);
 /// would.
 StatusOr<Json> ValidateJson(const Json& value, const Key& table, std::string_view what);
 
+/// The line of the key at a path as messages have it ("augment[0].rotate90", "batch.prefetch"), or
+/// of the nearest map around it that the file has; 0 when not even the path's first key is there.
+int LineOf(const YamlNode& node, std::string_view path);
+
 /// A Markdown table with one row for every key below `table`: key, type, default, unit and range,
 /// help. Keys are written with dots. The steps of a kSteps key have a table of their own: pass them
 /// as the members of a map.

@@ -142,6 +142,31 @@ Box RandomBox(const RunConfig& config, const PlannedImage& image, DrawKey key) {
                config.patch_height, config.patch_width);
 }
 
+Status TooMuch(std::string_view key, std::string_view cause) {
+  return absl::InvalidArgumentError(StrCat("plan stream: key '", key, "': ", cause));
+}
+
+/// Whether a stream can be cut so.
+Status CheckGeometry(const StreamGeometry& g) {
+  const std::uint64_t rank_patches = CeilDiv(g.global_batch, g.world_size);
+  if (g.patch_bytes > kMaxSlotBytes / rank_patches) {
+    return TooMuch(
+        "batch.global_size",
+        StrCat(rank_patches, " patches of ", HumanBytes(g.patch_bytes),
+               " make a slot of more than ", HumanBytes(kMaxSlotBytes), ", the most there may be"));
+  }
+  if (BatchesPerEpoch(g) == 0) {
+    return TooMuch("batch.global_size",
+                   StrCat("an epoch has ", g.patches_per_epoch, " patches, a batch ",
+                          g.global_batch, ": with tail: drop an epoch has no batch"));
+  }
+  if (PatchesInBatch(g, 0) < g.world_size) {
+    return TooMuch("batch.global_size", StrCat("an epoch has ", g.patches_per_epoch,
+                                               " patches, fewer than ", g.world_size, " ranks"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 StatusOr<Plan> Plan::Build(const RunConfig& config, std::vector<PlannedImage> images) {
@@ -220,7 +245,18 @@ StatusOr<StreamGeometry> Plan::Geometry(std::uint32_t world_size) const {
   const std::uint64_t by_bytes = std::max<std::uint64_t>(1, kMaxShardBytes / patch_bytes());
   geometry.shard_patches =
       static_cast<std::uint32_t>(std::min(CeilDiv(rank_patches, kShardsPerRank), by_bytes));
+  PB_RETURN_IF_ERROR(CheckGeometry(geometry));
   return geometry;
+}
+
+StatusOr<std::uint64_t> RingBytes(const StreamGeometry& geometry, std::uint32_t prefetch) {
+  const std::uint64_t slots = std::uint64_t{prefetch} + kSlotsBesidePrefetch;
+  const std::uint64_t slot_bytes = SlotBytes(geometry);
+  if (slot_bytes <= kMaxRingBytes / slots) return slots * slot_bytes;
+  return TooMuch("batch.prefetch",
+                 StrCat(slots, " slots (prefetch ", prefetch, " and ", kSlotsBesidePrefetch,
+                        " more) of ", HumanBytes(slot_bytes), " make a ring of more than ",
+                        HumanBytes(kMaxRingBytes), ", the most there may be"));
 }
 
 StatusOr<PatchSpec> Plan::DeriveSpec(std::uint32_t epoch, std::uint64_t ordinal) const {

@@ -17,6 +17,13 @@
 namespace patchbay::plan {
 
 inline constexpr std::size_t kMaxPlanImages = 100'000;
+/// Of one rank's part of a batch; what a scheduler takes.
+inline constexpr std::uint64_t kMaxSlotBytes = std::uint64_t{1} << 38;
+/// Of all slots of a trainer; what it can map at once.
+inline constexpr std::uint64_t kMaxRingBytes = std::uint64_t{1} << 40;
+/// Slots of a ring beside those made ahead: one in use, one being filled, and one to move to when a
+/// frozen worker holds its own.
+inline constexpr std::uint32_t kSlotsBesidePrefetch = 3;
 
 /// What the planning task found out about one image, at the level the config asks for.
 struct PlannedImage {
@@ -66,7 +73,7 @@ class Plan {
 
   /// Counts of the stream for that many ranks. A shard is an eighth of a rank's part of a batch,
   /// at most kMaxShardBytes, at least one patch. InvalidArgument for 0 ranks or more than patches
-  /// in a batch.
+  /// in a batch, an epoch without a batch, and slots above kMaxSlotBytes; naming the key to change.
   StatusOr<StreamGeometry> Geometry(std::uint32_t world_size) const;
 
   /// The patch at `ordinal` of an epoch. Ordinals past the epoch's end are the tail's: padding, or
@@ -85,5 +92,9 @@ class Plan {
 };
 
 inline constexpr std::uint64_t kMaxShardBytes = 16u << 20;
+
+/// Bytes of a trainer's ring with so many batches made ahead. InvalidArgument above kMaxRingBytes,
+/// naming the key to change.
+StatusOr<std::uint64_t> RingBytes(const StreamGeometry& geometry, std::uint32_t prefetch);
 
 }  // namespace patchbay::plan

@@ -77,6 +77,17 @@ Key PatchKeys() {
                        .help = "value of every channel outside the image, before any op"}}};
 }
 
+Status CheckDataset(const Json& dataset) {
+  for (const Json& path : dataset) {
+    const auto& text = path.get_ref<const std::string&>();
+    if (text.empty()) return absl::InvalidArgumentError("an empty path");
+    if (text.find('\0') != std::string::npos) {
+      return absl::InvalidArgumentError("a path with a zero byte");
+    }
+  }
+  return absl::OkStatus();
+}
+
 Status CheckSampling(const Json& sampling) {
   const bool per_image = sampling.contains("patches_per_image");
   const bool per_epoch = sampling.contains("patches_per_epoch");
@@ -207,7 +218,8 @@ Key RunConfigKeys(const std::vector<Key>& ops) {
                .required = true,
                .min_items = 1,
                .max_items = 100'000,
-               .help = "a store, a folder of stores, slides, or a list of those"},
+               .help = "a store, a folder of stores, slides, or a list of those",
+               .check = CheckDataset},
               {.name = "numerics",
                .type = KeyType::kChoice,
                .choices = Choices(kNumerics),
@@ -225,17 +237,20 @@ Key RunConfigKeys(const std::vector<Key>& ops) {
               StepsKey("augment", "ops applied after them, in training only", ops)}};
 }
 
-StatusOr<RunConfig> ParseRunConfig(std::string_view yaml, std::string_view source,
-                                   const std::vector<Key>& ops) {
-  PB_ASSIGN_OR_RETURN(const config::YamlNode node, config::ParseYaml(yaml, source));
+StatusOr<RunConfig> RunConfigFromYaml(const config::YamlNode& node, const std::vector<Key>& ops) {
   PB_ASSIGN_OR_RETURN(const Json value, config::Validate(node, RunConfigKeys(ops)));
   return FromChecked(value);
 }
 
+StatusOr<RunConfig> ParseRunConfig(std::string_view yaml, std::string_view source,
+                                   const std::vector<Key>& ops) {
+  PB_ASSIGN_OR_RETURN(const config::YamlNode node, config::ParseYaml(yaml, source));
+  return RunConfigFromYaml(node, ops);
+}
+
 StatusOr<RunConfig> ReadRunConfig(const std::string& path, const std::vector<Key>& ops) {
   PB_ASSIGN_OR_RETURN(const config::YamlNode node, config::ReadYamlFile(path));
-  PB_ASSIGN_OR_RETURN(const Json value, config::Validate(node, RunConfigKeys(ops)));
-  return FromChecked(value);
+  return RunConfigFromYaml(node, ops);
 }
 
 StatusOr<RunConfig> RunConfigFromJson(const Json& value, const std::vector<Key>& ops) {

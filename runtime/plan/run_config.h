@@ -50,6 +50,9 @@ struct RunConfig {
 /// one kMap key each (ops::OpKeys(), passed in because a plan knows no op).
 config::Key RunConfigKeys(const std::vector<config::Key>& ops);
 
+/// From a parsed file.
+StatusOr<RunConfig> RunConfigFromYaml(const config::YamlNode& node,
+                                      const std::vector<config::Key>& ops);
 /// Parses and checks YAML text; `source` names it in messages.
 StatusOr<RunConfig> ParseRunConfig(std::string_view yaml, std::string_view source,
                                    const std::vector<config::Key>& ops);

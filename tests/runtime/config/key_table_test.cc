@@ -133,6 +133,23 @@ TEST(KeyTable, JsonPassesThroughTheSameRules) {
   EXPECT_FALSE(ValidateJson(Json(3), Table(), "payload").ok());
 }
 
+TEST(KeyTable, TheLineOfAKeyIsFoundByItsPath) {
+  const auto node = ParseYaml(
+      "name: x\ninner:\n  low: 1\nsteps:\n  - flip\n  - flip:\n      odds: 1\n", "f.yaml");
+  ASSERT_TRUE(node.ok()) << node.status();
+  EXPECT_EQ(LineOf(*node, "name"), 1);
+  EXPECT_EQ(LineOf(*node, "inner.low"), 3);
+  EXPECT_EQ(LineOf(*node, "inner.high"), 2) << "not in the file: the map around it";
+  EXPECT_EQ(LineOf(*node, "steps[0]"), 5);
+  EXPECT_EQ(LineOf(*node, "steps[0].flip"), 5);
+  EXPECT_EQ(LineOf(*node, "steps[1].flip.odds"), 7);
+  EXPECT_EQ(LineOf(*node, "steps[2].flip"), 4);
+  for (const char* path : {"", "other", "other.low", "[0]", "steps[", "steps[x]", "name."}) {
+    EXPECT_LE(LineOf(*node, path), 4) << path;
+  }
+  EXPECT_EQ(LineOf(*node, "other.low"), 0);
+}
+
 TEST(KeyTable, DocumentsEveryKey) {
   const std::string page = DocumentKeys(Table());
   EXPECT_NE(page.find("| `threads` | int | `4` | threads, 1..64 | how many |"), std::string::npos)

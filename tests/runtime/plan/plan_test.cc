@@ -8,7 +8,9 @@
 
 #include "ops/chain.h"
 #include "runtime/base/strings.h"
+#include "runtime/memory/memfd_block.h"
 #include "runtime/plan/permutation.h"
+#include "scheduler/policy/limits.h"
 
 namespace patchbay::plan {
 namespace {
@@ -179,8 +181,52 @@ TEST(Plan, GeometryIsFixedByThePlanAndTheRanks) {
   EXPECT_FALSE(plan.Geometry(0).ok());
   EXPECT_FALSE(plan.Geometry(33).ok());
   config.patch_height = config.patch_width = 16'384;
-  config.global_size = 1024;
+  config.global_size = 100;
   EXPECT_EQ(Built(config).Geometry(1)->shard_patches, 1u);
+}
+
+TEST(Plan, WhatCannotBeStreamedIsRefusedByKeyAndLimit) {
+  const auto error = [](const RunConfig& config, std::uint32_t ranks = 1) {
+    return std::string(MessageOf(Built(config).Geometry(ranks).status()));
+  };
+  RunConfig config = SmallConfig();
+  EXPECT_EQ(error(config, 8), "");
+  config.tail = Tail::kDrop;
+  config.global_size = 10;
+  EXPECT_EQ(error(config), "");
+  config.global_size = 11;
+  EXPECT_EQ(error(config),
+            "plan stream: key 'batch.global_size': an epoch has 10 patches, a batch 11: with tail: "
+            "drop an epoch has no batch");
+  config.tail = Tail::kKeep;
+  EXPECT_EQ(error(config, 10), "");
+  EXPECT_EQ(error(config, 11),
+            "plan stream: key 'batch.global_size': an epoch has 10 patches, fewer than 11 ranks");
+  config.patch_height = config.patch_width = 16'384;
+  config.global_size = 1000;
+  EXPECT_EQ(
+      error(config),
+      "plan stream: key 'batch.global_size': 1000 patches of 1.5 GiB make a slot of more than "
+      "256.0 GiB, the most there may be");
+}
+
+TEST(Plan, ARingBeyondItsLimitIsRefusedByKeyAndLimit) {
+  RunConfig config = SmallConfig();
+  EXPECT_EQ(*RingBytes(*Built(config).Geometry(1), 2), 5u * 8 * 100 * 50 * 3 * 2);
+  config.patch_height = config.patch_width = 16'384;
+  config.global_size = 64;  // 96 GiB a slot
+  const StreamGeometry geometry = *Built(config).Geometry(1);
+  EXPECT_TRUE(RingBytes(geometry, 7).ok());
+  EXPECT_EQ(MessageOf(RingBytes(geometry, 64).status()),
+            "plan stream: key 'batch.prefetch': 67 slots (prefetch 64 and 3 more) of 96.0 GiB make "
+            "a ring of more than 1.0 TiB, the most there may be");
+}
+
+TEST(Plan, ItsLimitsAreThoseOfTheSchedulerAndTheRing) {
+  EXPECT_EQ(kMaxSlotBytes, scheduler::kMaxSlotBytes);
+  EXPECT_EQ(kMaxRingBytes, memory::kMaxBlockBytes);
+  EXPECT_LE(kMaxSlotBytes / (kMaxShardBytes / 2), scheduler::kMaxShardsPerSlot)
+      << "a slot that is small enough never has too many shards";
 }
 
 TEST(Plan, TheTailIsPaddedWrappedOrRefused) {

@@ -65,6 +65,13 @@ TEST(RunConfig, SurvivesATripThroughJson) {
   EXPECT_EQ(DumpJson(ToJson(*again)), DumpJson(ToJson(*config)));
 }
 
+TEST(RunConfig, AnEmptyPathIsRefusedByKeyAndLine) {
+  for (const char* dataset : {"''", "[a.svs, '']"}) {
+    EXPECT_EQ(ErrorOf(StrCat("seed: 1\ndataset: ", dataset, "\npatch: {size: [8, 8]}\n")),
+              "run.yaml:2: key 'dataset': an empty path");
+  }
+}
+
 TEST(RunConfig, RefusesWhatAUserGetsWrong) {
   const std::string head = "dataset: s\npatch: {size: [64, 64]}\n";
   EXPECT_EQ(ErrorOf(head + "batch: {globalsize: 3}\n"),
