@@ -53,6 +53,8 @@ class DealerSocket final : public ClientSocket {
   /// Gives up this socket and says why; another is made after the back-off.
   void Lose(Status why);
   Status Refused() const;
+  /// Why a handshake was broken off without a word: by us after a silence, or by the other side.
+  Status BrokenOff();
 
   EventLoop& loop_;
   Options options_;
@@ -64,6 +66,7 @@ class DealerSocket final : public ClientSocket {
   std::vector<EventLoop::Id> watches_;
   EventLoop::Id retry_ = 0;
   TimeMs backoff_ms_ = kFirstBackoffMs;
+  TimeMs handshake_since_ = 0;
   int silent_refusals_ = 0;
   bool connected_ = false;
   bool told_unreachable_ = false;
@@ -90,6 +93,7 @@ void DealerSocket::Configure() {
   FillRandom(random);
   random[0] |= std::byte{1};  // a routing id may not start with a zero byte
   socket_.set(zmq::sockopt::routing_id, zmq::buffer(random));
+  socket_.set(zmq::sockopt::handshake_ivl, options_.handshake_ms);
   socket_.set(zmq::sockopt::linger, 0);
   socket_.set(zmq::sockopt::immediate, true);
   socket_.set(zmq::sockopt::reconnect_ivl, kConnectRetryMs);
@@ -136,6 +140,18 @@ Status DealerSocket::Refused() const {
              ": the scheduler there has another key than the key file says"));
 }
 
+/// ZeroMQ reports both alike; but a server that cannot read our greeting closes at once.
+Status DealerSocket::BrokenOff() {
+  if (loop_.NowMs() - handshake_since_ >= options_.handshake_ms / 2) {
+    silent_refusals_ = 0;
+    return absl::UnavailableError(
+        StrCat("connect: ", options_.address, ": the scheduler there does not answer"));
+  }
+  if (++silent_refusals_ >= kSilentRefusalsMax) return Refused();
+  return absl::UnavailableError(
+      StrCat("connect: ", options_.address, ": the handshake was broken off"));
+}
+
 void DealerSocket::Apply(const ConnectionEvent& event) {
   switch (event.event) {
     case ZMQ_EVENT_HANDSHAKE_SUCCEEDED:
@@ -153,9 +169,10 @@ void DealerSocket::Apply(const ConnectionEvent& event) {
       Lose(Refused());
       return;
     case ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL:
-      if (++silent_refusals_ >= kSilentRefusalsMax) return Lose(Refused());
-      Lose(absl::UnavailableError(
-          StrCat("connect: ", options_.address, ": the handshake was broken off")));
+      Lose(BrokenOff());
+      return;
+    case ZMQ_EVENT_CONNECTED:
+      handshake_since_ = loop_.NowMs();
       return;
     case ZMQ_EVENT_DISCONNECTED:
       if (!connected_) return;  // a handshake failure says more

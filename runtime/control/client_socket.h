@@ -20,12 +20,14 @@ class ClientSocket {
     std::string server_key;
     KeyPair pair;
     bool allow_public = false;
+    /// How long the other side may take to prove who it is; a frozen one takes for ever.
+    int handshake_ms = 3000;
   };
   struct Callbacks {
     std::function<void(std::span<const std::byte>)> on_message;
     /// The handshake succeeded: first time or after a loss. What the server knew of us is gone.
     std::function<void()> on_connected;
-    /// Unavailable: not reachable (yet) or lost; PermissionDenied: the scheduler does not know this
+    /// Unavailable: not reachable (yet), silent or lost; PermissionDenied: the scheduler does not know this
     /// key, or it was revoked, or server_key is not the scheduler's. It goes on trying either way.
     std::function<void(const Status&)> on_lost;
   };

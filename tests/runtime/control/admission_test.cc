@@ -131,6 +131,29 @@ TEST_F(AdmissionToTheServer, WrongServerKeyIsSaid) {
   EXPECT_EQ(server_->counters().accepted, 0u);
 }
 
+TEST_F(AdmissionToTheServer, AServerThatDoesNotAnswerIsAwayAndNotAnother) {
+  zmq::socket_t frozen(raw_context_, zmq::socket_type::stream);  // takes connections, says nothing
+  frozen.set(zmq::sockopt::linger, 0);
+  frozen.bind("tcp://127.0.0.1:*");
+  const KeyFile key = MakeKey("ann");
+  std::vector<Status> lost;
+  const auto socket =
+      ClientSocket::Connect(*loop_,
+                            {.address = frozen.get(zmq::sockopt::last_endpoint),
+                             .server_key = key.server_key,
+                             .pair = key.pair,
+                             .handshake_ms = 60},
+                            {.on_message = [](auto) {},
+                             .on_connected = [] {},
+                             .on_lost = [&lost](const Status& why) { lost.push_back(why); }});
+  ASSERT_TRUE(socket.ok()) << Describe(socket.status());
+  ASSERT_TRUE(Wait([&] { return lost.size() >= 5; }));
+  for (const Status& why : lost) {
+    EXPECT_TRUE(absl::IsUnavailable(why)) << Describe(why);
+    EXPECT_NE(MessageOf(why).find("does not answer"), std::string_view::npos) << Describe(why);
+  }
+}
+
 TEST_F(AdmissionToTheServer, PeersWithoutCurveGetNothing) {
   const KeyFile key = MakeKey("ann");
   StartServer();
