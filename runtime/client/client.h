@@ -38,8 +38,9 @@ class Client {
   StatusOr<protocol::JobRow> Wait(JobId job,
                                   const std::function<void(const protocol::JobRow&)>& watch = {},
                                   const std::function<bool()>& keep_waiting = {});
+  /// FailedPrecondition when the job has ended otherwise.
   Status CancelJob(JobId job);
-  /// How many tasks were made ready again.
+  /// How many tasks were made ready again. FailedPrecondition for a cancelled stream.
   StatusOr<std::uint64_t> RetryJob(JobId job);
   StatusOr<protocol::ResultFetched> FetchResult(TaskId task);
   /// Waits until the task is done and returns its result; the task's own error when it failed.

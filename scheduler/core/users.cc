@@ -32,6 +32,20 @@ bool MaySee(const PeerIdentity& identity, const Job& job) {
   return identity.role == Role::kOperator || identity.key_name == job.submitter;
 }
 
+/// Of a job that has ended, as commands show it.
+std::string_view NameOf(protocol::JobState state) {
+  switch (state) {
+    case protocol::JobState::kDone:
+      return "done";
+    case protocol::JobState::kCancelled:
+      return "cancelled";
+    case protocol::JobState::kPartlyFailed:
+      return "partly failed";
+    default:
+      return "failed";
+  }
+}
+
 std::string_view NameOf(WorkerState state) {
   switch (state) {
     case WorkerState::kUp:
@@ -175,6 +189,11 @@ void Core::Machine::On(const Request& request, protocol::CancelJob&& message) {
     LogLine(message.job, "job cancelled");
     Emit(CancelRecord{message.job});
   }
+  if (job->state != JobState::kCancelled) {
+    return Refuse(request,
+                  absl::FailedPreconditionError(
+                      StrCat("cancel job: ", message.job, ": it has ended: ", NameOf(job->state))));
+  }
   Answer(request, protocol::JobCancelled{});
 }
 
@@ -183,7 +202,12 @@ void Core::Machine::On(const Request& request, protocol::RetryJob&& message) {
   if (job == nullptr) return;
   const bool asked_again = job->last_retry.sender == request.sender_incarnation &&
                            job->last_retry.request == request.request_id;
-  const bool ended_stream = job->IsStream() && IsEnded(job->state);
+  if (!asked_again && job->IsStream() && job->state == JobState::kCancelled) {
+    return Refuse(request, absl::FailedPreconditionError(
+                               StrCat("retry job: ", message.job,
+                                      ": a cancelled stream has no trainer: stream it again")));
+  }
+  const bool ended_stream = job->IsStream() && job->state == JobState::kFailed;
   const bool any = job->tasks_failed + job->tasks_cancelled != 0 || ended_stream;
   if (!asked_again && !any) return Answer(request, protocol::JobRetried{0});
   if (!asked_again) {

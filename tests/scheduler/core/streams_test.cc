@@ -172,6 +172,30 @@ TEST_F(Streaming, EndsDoneWhenEveryRankDetached) {
   EXPECT_EQ(rig.core().gauges().leases, 0u);
 }
 
+TEST_F(Streaming, RetryStartsAFailedStreamAgainButNoneThatIsDoneOrCancelled) {
+  const auto refused = [this](std::uint64_t request) {
+    rig.Tell(CoreRig::kOps, protocol::RetryJob{job}, request);
+    return rig.Find<protocol::RequestFailed>() != nullptr;
+  };
+  Attach();
+  Return(rig.Shards().at(0), absl::StatusCode::kDataLoss);
+  ASSERT_EQ(rig.Row(job).state, JobState::kFailed);
+  EXPECT_FALSE(refused(8));
+  EXPECT_EQ(rig.Row(job).state, JobState::kRunning);
+  rig.Tell(CoreRig::kOps, protocol::CancelJob{job}, 9);
+  EXPECT_TRUE(refused(10));
+  EXPECT_EQ(rig.Row(job).state, JobState::kCancelled);
+  job = rig.Submit("another", "stream");
+  rig.Finish(CoreRig::kWorker0, rig.Granted().at(0), {}, {}, kPlan);
+  Attach(6);
+  rig.Tell(CoreRig::kTrainer0, protocol::DetachTrainer{job, 0});
+  ASSERT_EQ(rig.Row(job).state, JobState::kDone);
+  EXPECT_FALSE(refused(11));
+  ASSERT_NE(rig.Find<protocol::JobRetried>(), nullptr);
+  EXPECT_EQ(rig.Find<protocol::JobRetried>()->tasks, 0u);
+  EXPECT_EQ(rig.Row(job).state, JobState::kDone) << "there is nothing to do again";
+}
+
 TEST_F(Streaming, WithoutAWorkerOfItsClassItFailsAfterAWhile) {
   rig.Exited(0, 100);
   Attach();

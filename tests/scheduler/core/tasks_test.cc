@@ -176,6 +176,22 @@ TEST_F(Spawned, MalformedSpawnFailsTheTask) {
   EXPECT_EQ(rig.Row(job).state, JobState::kFailed);
 }
 
+TEST_F(Spawned, CancelOfAJobThatIsDoneIsRefusedAndOfACancelledOneIsNot) {
+  const JobId done = rig.Submit("done");
+  rig.Tell(CoreRig::kOps, protocol::CancelJob{done});
+  EXPECT_NE(rig.Find<protocol::JobCancelled>(), nullptr);
+  rig.Tell(CoreRig::kOps, protocol::CancelJob{done}, 8);
+  EXPECT_NE(rig.Find<protocol::JobCancelled>(), nullptr) << "it is what was asked for";
+  rig.Finish(CoreRig::kWorker0, root, {});
+  ASSERT_EQ(rig.Row(job).state, JobState::kDone);
+  rig.Tell(CoreRig::kOps, protocol::CancelJob{job}, 9);
+  const auto* refused = rig.Find<protocol::RequestFailed>();
+  ASSERT_NE(refused, nullptr);
+  EXPECT_EQ(refused->outcome.code, static_cast<int>(absl::StatusCode::kFailedPrecondition));
+  EXPECT_EQ(refused->outcome.message, StrCat("cancel job: ", job, ": it has ended: done"));
+  EXPECT_EQ(rig.Row(job).state, JobState::kDone);
+}
+
 TEST_F(Spawned, CancelRevokesWhatRuns) {
   rig.Tell(CoreRig::kOps, protocol::CancelJob{job});
   const auto* revoked = rig.FindFor<protocol::LeasesRevoked>(CoreRig::kWorker0);
