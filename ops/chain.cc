@@ -13,8 +13,31 @@ namespace {
 
 constexpr std::int64_t kMaxPatchSide = 16'384;
 
-Status Wrong(std::uint32_t occurrence, std::string_view cause) {
-  return absl::InvalidArgumentError(StrCat("compile ops: op ", occurrence, ": ", cause));
+/// "augment[0]": where a config has the op of that occurrence.
+std::string PlaceOf(const ChainOptions& options, std::uint32_t occurrence) {
+  const std::size_t before = options.preprocess.size();
+  return occurrence < before ? StrCat("preprocess[", occurrence, "]")
+                             : StrCat("augment[", occurrence - before, "]");
+}
+
+/// `key` is written as in the messages of a key table, so that a reader finds its line.
+Status Wrong(const std::string& key, std::string_view cause) {
+  return absl::InvalidArgumentError(StrCat("compile ops: key '", key, "': ", cause));
+}
+
+/// The most values a normalize of these steps has for its channels.
+std::size_t LongestList(const Json& steps) {
+  std::size_t longest = 1;
+  for (const Json& step : steps) {
+    if (!step.is_object() || !step.contains("normalize")) continue;
+    for (const char* name : {"mean", "std"}) {
+      const Json& options = step["normalize"];
+      if (options.is_object() && options.contains(name) && options[name].is_array()) {
+        longest = std::max(longest, options[name].size());
+      }
+    }
+  }
+  return longest;
 }
 
 std::int64_t Extent(std::int64_t patch, std::int64_t margin) { return patch + 2 * margin; }
@@ -61,15 +84,16 @@ std::vector<config::Key> OpKeys() {
 
 Status Chain::AddOp(const Json& step, std::uint32_t occurrence,
                     std::vector<std::vector<double>>& values) {
-  if (!step.is_object() || step.size() != 1) return Wrong(occurrence, "not one name with options");
+  const std::string place = PlaceOf(options_, occurrence);
+  if (!step.is_object() || step.size() != 1) return Wrong(place, "not one name with options");
   const std::string& name = step.begin().key();
+  const std::string path = StrCat(place, ".", name);
   const std::vector<config::Key> known = OpKeys();
   const auto key =
       std::find_if(known.begin(), known.end(), [&](const config::Key& k) { return Same(k, name); });
-  if (key == known.end()) return Wrong(occurrence, StrCat("unknown op '", name, "'"));
-  PB_ASSIGN_OR_RETURN(const Json options,
-                      config::ValidateJson(step.begin().value(), *key,
-                                           StrCat("compile ops: op ", occurrence, ": ", name)));
+  if (key == known.end()) return Wrong(path, "unknown op");
+  PB_ASSIGN_OR_RETURN(const Json options, config::ValidateJson(step.begin().value(), *key,
+                                                               StrCat("compile ops: ", path)));
   if (name == "flip") {
     steps_.push_back({occurrence, FlipOptions::FromJson(options)});
   } else if (name == "rotate90") {
@@ -81,7 +105,7 @@ Status Chain::AddOp(const Json& step, std::uint32_t occurrence,
     steps_.push_back({occurrence, crop});
   } else if (name == "normalize") {
     const auto channels = NormalizeChannels(NormalizeOptions::FromJson(options), options_.channels);
-    if (!channels.ok()) return Wrong(occurrence, MessageOf(channels.status()));
+    if (!channels.ok()) return Wrong(path, MessageOf(channels.status()));
     for (std::size_t c = 0; c < values.size(); ++c) {
       const NormalizeChannel& k = (*channels)[c];
       for (double& v : values[c]) v = NormalizeValue(v, k.scale, k.mean, k.std);
@@ -103,8 +127,9 @@ Status Chain::CheckShapes() const {
       width -= 2 * crop->margin_x;
     }
     if (std::holds_alternative<Rotate90Options>(step.op) && height != width) {
-      return Wrong(step.occurrence, StrCat("rotate90: needs a square patch, got ", height, " x ",
-                                           width, " at its place of the chain"));
+      return Wrong(
+          PlaceOf(options_, step.occurrence) + ".rotate90",
+          StrCat("needs a square patch, got ", height, " x ", width, " at its place of the chain"));
     }
   }
   return absl::OkStatus();
@@ -148,6 +173,15 @@ StatusOr<Chain> Chain::Compile(const ChainOptions& options) {
   chain.rows_ = std::make_shared<const RowMaker>(
       exact, options.channels, to, options.layout == OutputLayout::kNchw, options.cpu_level);
   return chain;
+}
+
+Status Chain::CheckConfig(const ChainOptions& options) {
+  ChainOptions some_image = options;
+  const std::size_t longest =
+      std::max(LongestList(options.preprocess), LongestList(options.augment));
+  if (longest > 1)
+    some_image.channels = static_cast<int>(std::min<std::size_t>(longest, kMaxChannels));
+  return Compile(some_image).status();
 }
 
 Box Chain::SourceBox(const Box& box) const {

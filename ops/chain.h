@@ -56,9 +56,13 @@ struct ChainOptions {
 /// Immutable after Compile; safe to share between threads.
 class Chain {
  public:
-  /// InvalidArgument naming the op and its place: unknown op, wrong lengths for the channels, zero
-  /// std, rotate90 on a patch that is not square.
+  /// InvalidArgument naming the op by its place in a config ("key 'augment[0].rotate90': ..."):
+  /// unknown op, wrong lengths for the channels, zero std, rotate90 on a patch that is not square.
   static StatusOr<Chain> Compile(const ChainOptions& options);
+
+  /// What Compile would refuse whatever the image is: before one is open, when `channels` and
+  /// `source_dtype` are not known.
+  static Status CheckConfig(const ChainOptions& options);
 
   /// The box to read for a finished patch at `box`: larger where a crop wants to choose.
   Box SourceBox(const Box& box) const;

@@ -90,13 +90,11 @@ StatusOr<std::vector<NormalizeChannel>> NormalizeChannels(const NormalizeOptions
     return list.size() == 1 || list.size() == n;
   };
   if (!fits(options.mean) || !fits(options.std)) {
-    return absl::InvalidArgumentError(StrCat("normalize: ", options.mean.size(), " means and ",
-                                             options.std.size(), " stds for ", channels,
-                                             " channels: expected 1 or ", channels, " of each"));
+    return absl::InvalidArgumentError(StrCat(options.mean.size(), " means and ", options.std.size(),
+                                             " stds for ", channels, " channels: expected 1 or ",
+                                             channels, " of each"));
   }
-  if (const Status bad = CheckValues(options.mean, options.std, options.scale); !bad.ok()) {
-    return Annotate(bad, "normalize");
-  }
+  PB_RETURN_IF_ERROR(CheckValues(options.mean, options.std, options.scale));
   std::vector<NormalizeChannel> constants(n);
   for (std::size_t c = 0; c < n; ++c) {
     constants[c] = {options.scale, options.mean[options.mean.size() == 1 ? 0 : c],
@@ -108,12 +106,12 @@ StatusOr<std::vector<NormalizeChannel>> NormalizeChannels(const NormalizeOptions
 Status Normalize(const NormalizeOptions& options, const ConstTensorView& in,
                  const TensorView& out) {
   PB_ASSIGN_OR_RETURN(const PixelPair pair, Checked(in, out));
-  PB_ASSIGN_OR_RETURN(const std::vector<NormalizeChannel> constants,
-                      NormalizeChannels(options, static_cast<int>(pair.in.channels)));
+  const auto constants = NormalizeChannels(options, static_cast<int>(pair.in.channels));
+  if (!constants.ok()) return Annotate(constants.status(), "normalize");
   for (std::int64_t y = 0; y < pair.out.height; ++y) {
     for (std::int64_t x = 0; x < pair.out.width; ++x) {
       for (std::int64_t c = 0; c < pair.out.channels; ++c) {
-        const NormalizeChannel& k = constants[static_cast<std::size_t>(c)];
+        const NormalizeChannel& k = (*constants)[static_cast<std::size_t>(c)];
         const auto value =
             static_cast<float>(NormalizeValue(ValueAt(pair.in, y, x, c), k.scale, k.mean, k.std));
         std::memcpy(pair.out.At(y, x, c), &value, sizeof value);
@@ -130,10 +128,10 @@ Status LaunchNormalize(const NormalizeOptions& options, const ConstTensorView& d
     return absl::InvalidArgumentError(
         StrCat("normalize: more than ", kMaxNormalizeChannels, " channels"));
   }
-  PB_ASSIGN_OR_RETURN(const std::vector<NormalizeChannel> channels,
-                      NormalizeChannels(options, static_cast<int>(pair.in.channels)));
+  const auto channels = NormalizeChannels(options, static_cast<int>(pair.in.channels));
+  if (!channels.ok()) return Annotate(channels.status(), "normalize");
   NormalizeConstants constants;
-  std::copy(channels.begin(), channels.end(), constants.channel);
+  std::copy(channels->begin(), channels->end(), constants.channel);
   return LaunchOutcome("normalize", LaunchNormalizeKernel(constants, pair.in, pair.out, stream));
 }
 

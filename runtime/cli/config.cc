@@ -13,8 +13,6 @@
 namespace patchbay::cli {
 namespace {
 
-/// Slots of a ring besides those made ahead: one in use, one being filled.
-constexpr std::uint64_t kWorkingSlots = 2;
 constexpr int kIndent = 2;
 
 class ConfigPrintCommand final : public Command {
@@ -42,14 +40,14 @@ StatusOr<Json> Check(const RunFile& run) {
   PB_ASSIGN_OR_RETURN(const std::string text, JsonString(result, "plan", "stream plan"));
   PB_ASSIGN_OR_RETURN(const plan::Plan made, plan::Plan::Parse(text, ops::OpKeys()));
   PB_ASSIGN_OR_RETURN(const StreamGeometry geometry, made.Geometry(1));
-  const std::uint64_t batch_bytes = SlotBytes(geometry);
-  const std::uint64_t slots = run.config.prefetch + kWorkingSlots + kStreamSpares;
+  PB_ASSIGN_OR_RETURN(const std::uint64_t ring_bytes,
+                      plan::RingBytes(geometry, run.config.prefetch));
   return Json({{"images", made.images().size()},
                {"patches", geometry.patches_per_epoch},
                {"batches_per_epoch", BatchesPerEpoch(geometry)},
-               {"batch_bytes", batch_bytes},
-               {"ring_slots", slots},
-               {"ring_bytes", slots * batch_bytes},
+               {"batch_bytes", SlotBytes(geometry)},
+               {"ring_slots", run.config.prefetch + plan::kSlotsBesidePrefetch},
+               {"ring_bytes", ring_bytes},
                {"plan_digest", made.digest().Hex()}});
 }
 
@@ -62,7 +60,9 @@ class ConfigCheckCommand final : public Command {
   StatusOr<ExitCode> Run(Session& session) override {
     const InterruptScope interrupts;
     PB_ASSIGN_OR_RETURN(const RunFile run, ReadRunFile(path_));
-    PB_ASSIGN_OR_RETURN(const Json found, Check(run));
+    const StatusOr<Json> checked = Check(run);
+    if (!checked.ok()) return run.Locate(checked.status());
+    const Json& found = *checked;
     const auto number = [&found](const char* key) { return found[key].get<std::uint64_t>(); };
     Terminal& terminal = session.terminal;
     terminal.Say(StrCat("images             ", number("images")));

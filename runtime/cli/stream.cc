@@ -242,7 +242,7 @@ StatusOr<ExitCode> StreamCommand::Run(Session& session) {
   if (!result.ok()) {
     // The job must not stay behind in a cluster that goes on; what matters is the first error.
     if (job_ != 0 && !cluster.embedded()) (void)cluster.client().CancelJob(job_);
-    return NamePaths(cluster.Explain(result.status()), run.images, images_);
+    return run.Locate(NamePaths(cluster.Explain(result.status()), run.images, images_));
   }
   SayResult(session.terminal, *result);
   session.terminal.Result(ToJson(*result));

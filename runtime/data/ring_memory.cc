@@ -72,8 +72,9 @@ Status RingMemory::StageSync(std::uint64_t, std::uint64_t) { return absl::OkStat
 StatusOr<std::uint64_t> RingBytes(std::uint32_t slots, std::uint64_t slot_bytes) {
   if (slots == 0 || slot_bytes == 0 || slot_bytes > memory::kMaxBlockBytes ||
       SlotStride(slot_bytes) > memory::kMaxBlockBytes / slots) {
-    return absl::InvalidArgumentError(
-        StrCat("make ring: ", slots, " slots of ", slot_bytes, " bytes: outside the limits"));
+    return absl::InvalidArgumentError(StrCat("make ring: ", slots, " slots of ", slot_bytes,
+                                             " bytes: not within 1 and ", memory::kMaxBlockBytes,
+                                             " bytes in all"));
   }
   return SlotStride(slot_bytes) * slots;
 }

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <set>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "ops/cast.h"
@@ -264,23 +265,25 @@ TEST(Chain, RefusesWhatItCannotCompile) {
   const Json none = Json::array();
   EXPECT_TRUE(error(none).ok());
   EXPECT_EQ(text(Json::array({Json{{"flap", Json::object()}}})),
-            "compile ops: op 0: unknown op 'flap'");
+            "compile ops: key 'augment[0].flap': unknown op");
   EXPECT_EQ(text(Json::array({Json{{"flip", {{"p", 1}}}}})),
-            "compile ops: op 0: flip: unknown key 'p' (known: horizontal, vertical)");
+            "compile ops: augment[0].flip: unknown key 'p' (known: horizontal, vertical)");
   EXPECT_EQ(text(Json::array({Json{{"flip", {{"vertical", 2}}}}})),
-            "compile ops: op 0: flip: key 'vertical': 2 is out of range (0..1)");
+            "compile ops: augment[0].flip: key 'vertical': 2 is out of range (0..1)");
   EXPECT_EQ(
       text(Json::array({Json{{"flip", Json::object()}}, Json{{"normalize", {{"std", {0}}}}}})),
-      "compile ops: op 1: normalize: std must be above 0 in every channel");
-  EXPECT_EQ(text(Json::array({Json{{"normalize", {{"mean", {0, 0}}}}}})),
-            "compile ops: op 0: normalize: 2 means and 1 stds for 3 channels: expected 1 or 3 of "
-            "each");
-  EXPECT_EQ(text(Json::array({Json{{"rotate90", Json::object()}}}),
-                 [](ChainOptions& o) { o.patch_width = 32; }),
-            "compile ops: op 0: rotate90: needs a square patch, got 64 x 32 at its place of the "
-            "chain");
+      "compile ops: augment[1].normalize: std must be above 0 in every channel");
+  EXPECT_EQ(
+      text(Json::array({Json{{"normalize", {{"mean", {0, 0}}}}}})),
+      "compile ops: key 'augment[0].normalize': 2 means and 1 stds for 3 channels: expected 1 "
+      "or 3 of each");
+  EXPECT_EQ(
+      text(Json::array({Json{{"rotate90", Json::object()}}}),
+           [](ChainOptions& o) { o.patch_width = 32; }),
+      "compile ops: key 'augment[0].rotate90': needs a square patch, got 64 x 32 at its place of "
+      "the chain");
   EXPECT_EQ(text(Json::array({Json{{"crop", {{"margin", {-1, 0}}}}}})),
-            "compile ops: op 0: crop: key 'margin': -1 is out of range (0..4096 px)");
+            "compile ops: augment[0].crop: key 'margin': -1 is out of range (0..4096 px)");
   EXPECT_FALSE(error(Json::array({3})).ok());
   EXPECT_FALSE(error(Json(3)).ok());
   EXPECT_FALSE(error(none, [](ChainOptions& o) { o.channels = 0; }).ok());
@@ -294,6 +297,21 @@ TEST(Chain, RefusesWhatItCannotCompile) {
                    o.augment.push_back(Json{{"flip", Json::object()}});
                  }
                }).ok());
+}
+
+TEST(Chain, WhatIsWrongForEveryImageIsSaidBeforeOneIsOpen) {
+  ChainOptions options;
+  options.patch_height = 64;
+  options.patch_width = 32;
+  const auto text = [&] { return std::string(MessageOf(Chain::CheckConfig(options))); };
+  options.preprocess = Json::array({Json{{"normalize", {{"mean", {0, 0}}, {"std", {1, 1}}}}}});
+  EXPECT_EQ(text(), "") << "two channels are possible";
+  options.augment = Json::array({Json{{"normalize", {{"std", {1, 1, 1}}}}}});
+  EXPECT_THAT(text(),
+              testing::HasSubstr("key 'preprocess[0].normalize': 2 means and 2 stds for 3"));
+  options.augment =
+      Json::array({Json{{"flip", Json::object()}}, Json{{"rotate90", Json::object()}}});
+  EXPECT_THAT(text(), testing::HasSubstr("key 'augment[1].rotate90': needs a square patch"));
 }
 
 TEST(Chain, RefusesMemoryThatDoesNotFit) {
