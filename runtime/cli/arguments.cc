@@ -1,6 +1,10 @@
 #include "runtime/cli/arguments.h"
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <type_traits>
 
 #include <CLI/CLI.hpp>
 
@@ -24,6 +28,37 @@ Status Unknown(const std::string& word, const std::vector<Argument>& arguments) 
              nearest.empty() ? std::string() : StrCat(": did you mean '", nearest, "'?")));
 }
 
+/// "in 64..4096", "from 1 on" or nothing: what the bounds of an argument leave.
+std::string BoundsText(const Argument& argument) {
+  const auto text = [](double bound) {
+    char digits[32];
+    std::snprintf(digits, sizeof(digits), "%.15g", bound);
+    return std::string(digits);
+  };
+  const bool has_min = argument.min != std::numeric_limits<double>::lowest();
+  const bool has_max = argument.max != std::numeric_limits<double>::max();
+  if (has_min && has_max) return StrCat(" in ", text(argument.min), "..", text(argument.max));
+  if (has_min) return StrCat(" from ", text(argument.min), " on");
+  return has_max ? StrCat(" up to ", text(argument.max)) : std::string();
+}
+
+/// Refuses what is no `Number` within the argument's bounds; CLI11 asks before it converts.
+template <typename Number>
+CLI::Validator Bounded(const Argument& argument) {
+  const auto refusal = [argument](const std::string& text) -> std::string {
+    Number value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    const auto number = static_cast<double>(value);
+    if (error == std::errc() && end == text.data() + text.size() && std::isfinite(number) &&
+        number >= argument.min && number <= argument.max) {
+      return "";
+    }
+    return StrCat("expected a ", std::is_integral_v<Number> ? "whole number" : "number",
+                  BoundsText(argument), ", not '", text, "'");
+  };
+  return CLI::Validator(refusal, "");
+}
+
 /// Adds one argument to CLI11's parser; each overload is one kind of target.
 struct Adder {
   CLI::App& app;
@@ -34,19 +69,27 @@ struct Adder {
     return app.add_option(argument.name, *target);
   }
   CLI::Option* operator()(std::int64_t* target) const {
-    return app.add_option(argument.name, *target)->check(CLI::Range(argument.min, argument.max));
+    return app.add_option(argument.name, *target)->check(Bounded<std::int64_t>(argument));
   }
   CLI::Option* operator()(std::optional<std::int64_t>* target) const {
-    return app.add_option(argument.name, *target)->check(CLI::Range(argument.min, argument.max));
+    return app.add_option(argument.name, *target)->check(Bounded<std::int64_t>(argument));
   }
   CLI::Option* operator()(std::optional<double>* target) const {
-    return app.add_option(argument.name, *target)->check(CLI::Range(argument.min, argument.max));
+    return app.add_option(argument.name, *target)->check(Bounded<double>(argument));
   }
   CLI::Option* operator()(std::vector<std::string>* target) const {
     CLI::Option* option = app.add_option(argument.name, *target);
     return argument.IsFlag() ? option->take_all()->allow_extra_args(false) : option;
   }
 };
+
+/// What CLI11 found no place for, less the "--" itself, which it counts among that.
+std::vector<std::string> Surplus(const CLI::App& app) {
+  std::vector<std::string> words = app.remaining();
+  const auto mark = std::find(words.begin(), words.end(), "--");
+  if (mark != words.end()) words.erase(mark);
+  return words;
+}
 
 void Add(CLI::App& app, const Argument& argument) {
   CLI::Option* option = std::visit(Adder{app, argument}, argument.target);
@@ -65,13 +108,14 @@ Status ParseArguments(const std::vector<Argument>& arguments, std::vector<std::s
     for (const Argument& argument : arguments) Add(app, argument);
     app.parse(words);
   } catch (const CLI::RequiredError& error) {
-    if (!app.remaining().empty()) return Unknown(app.remaining().front(), arguments);
+    const std::vector<std::string> surplus = Surplus(app);
+    if (!surplus.empty()) return Unknown(surplus.front(), arguments);
     return absl::InvalidArgumentError(error.what());
   } catch (const CLI::Error& error) {
     return absl::InvalidArgumentError(error.what());
   }
-  const std::vector<std::string> extra = app.remaining();
-  if (!extra.empty()) return Unknown(extra.front(), arguments);
+  const std::vector<std::string> surplus = Surplus(app);
+  if (!surplus.empty()) return Unknown(surplus.front(), arguments);
   return absl::OkStatus();
 }
 

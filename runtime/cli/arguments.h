@@ -36,6 +36,7 @@ struct Argument {
 };
 
 /// Fills the targets from `words` (without program and command name).
+/// Behind a word "--" every word is a positional.
 /// InvalidArgument for an unknown flag (naming the nearest known one), a missing or malformed
 /// value; what was filled until then stays.
 Status ParseArguments(const std::vector<Argument>& arguments, std::vector<std::string> words);

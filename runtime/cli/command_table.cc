@@ -87,6 +87,22 @@ std::string HelpLine(const std::string& left, const std::string& right) {
   return StrCat(line, right, "\n");
 }
 
+/// What `patchbay key --help` shows: the commands of that first word; "" when it has none.
+std::string GroupHelp(const std::vector<std::string>& words) {
+  if (words.size() > 1 && words[1].rfind('-', 0) != 0) return "";
+  std::vector<std::string> seconds;
+  std::string text;
+  for (const CommandEntry& entry : CommandTable()) {
+    const std::vector<std::string> name = SplitName(entry.name);
+    if (name.size() < 2 || name[0] != words[0]) continue;
+    seconds.push_back(name[1]);
+    text += HelpLine(entry.name, entry.summary);
+  }
+  if (seconds.empty()) return "";
+  return StrCat("usage: patchbay ", words[0], " ", StrJoin(seconds, "|"), " [arguments] [flags]\n",
+                text, "see: patchbay ", words[0], " ", seconds[0], " --help");
+}
+
 std::string ArgumentLeft(const Argument& argument) {
   std::string left = argument.name;
   if (!argument.choices.empty()) return StrCat(left, " ", StrJoin(argument.choices, "|"));
@@ -105,9 +121,16 @@ std::string UsageLine(const CommandEntry& entry, const std::vector<Argument>& ar
   return line + " [flags]\n";
 }
 
+/// The exit code of a command that is done, unless its result went nowhere.
+int CodeOf(ExitCode code, Terminal& terminal) {
+  if (terminal.written().ok()) return static_cast<int>(code);
+  terminal.Error(MessageOf(terminal.written()));
+  return static_cast<int>(code == ExitCode::kDone ? ExitCode::kFailed : code);
+}
+
 int Finish(Terminal& terminal, const CommandEntry& entry, const StatusOr<ExitCode>& outcome) {
   terminal.EndProgress();
-  if (outcome.ok()) return static_cast<int>(*outcome);
+  if (outcome.ok()) return CodeOf(*outcome, terminal);
   terminal.Error(MessageOf(outcome.status()));
   if (!IsUsageError(outcome.status())) return static_cast<int>(ExitCode::kFailed);
   terminal.Note(StrCat("see: patchbay ", entry.name, " --help"));
@@ -176,7 +199,9 @@ std::string OverviewText() {
     text += HelpLine(left, right);
   }
   return text +
-         "Without --cluster or PATCHBAY_CLUSTER a command runs its own cluster while it works.";
+         "Without --cluster or PATCHBAY_CLUSTER commands use the cluster that `up` runs here; "
+         "where none runs,\n"
+         "ingest, stream and spectra run one of their own while they work.";
 }
 
 std::string CommandHelp(const CommandEntry& entry) {
@@ -196,25 +221,31 @@ std::string CommandHelp(const CommandEntry& entry) {
 }
 
 int RunCommandLine(std::vector<std::string> words, const Environment& environment) {
-  const bool help = std::find(words.begin(), words.end(), "--help") != words.end();
+  const auto values = std::find(words.begin(), words.end(), "--");
+  const bool help = std::find(words.begin(), values, "--help") != values;
   Terminal terminal(false);
   if (!BringCommandForward(words)) {
     if (help) {
       terminal.Say(OverviewText());
-      return static_cast<int>(ExitCode::kDone);
+      return CodeOf(ExitCode::kDone, terminal);
     }
     terminal.Note(OverviewText());
     return static_cast<int>(ExitCode::kUsage);
   }
   const Found found = FindCommand(words);
   if (found.entry == nullptr) {
+    const std::string group = help ? GroupHelp(words) : "";
+    if (!group.empty()) {
+      terminal.Say(group);
+      return CodeOf(ExitCode::kDone, terminal);
+    }
     terminal.Error(UnknownCommand(words));
     terminal.Note("see: patchbay --help");
     return static_cast<int>(ExitCode::kUsage);
   }
   if (help) {
     terminal.Say(CommandHelp(*found.entry));
-    return static_cast<int>(ExitCode::kDone);
+    return CodeOf(ExitCode::kDone, terminal);
   }
   words.erase(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(found.words));
   return RunCommand(*found.entry, std::move(words), environment);

@@ -1,6 +1,9 @@
 #include "runtime/cli/embedded_cluster.h"
 
+#include <cerrno>
 #include <utility>
+
+#include <fcntl.h>
 
 #include "runtime/base/hash.h"
 #include "runtime/base/log.h"
@@ -13,6 +16,17 @@ namespace {
 
 constexpr long kStopMs = 2'000;
 constexpr std::size_t kMaxShownLogBytes = 64 << 10;
+constexpr char kDoing[] = "run a cluster for this command";
+
+/// Makes the processes' log with room for what they say when they cannot start: a disk that is full
+/// is then found here, or named there.
+Status ReserveLog(const std::string& path) {
+  PB_ASSIGN_OR_RETURN(const UniqueFd log, OpenFile(path, O_WRONLY | O_CREAT, 0600));
+  if (fallocate(log.get(), FALLOC_FL_KEEP_SIZE, 0, kMaxShownLogBytes) == 0) return absl::OkStatus();
+  // Not every file system can; there the log takes its room as it grows.
+  return errno == EOPNOTSUPP || errno == ENOSYS ? absl::OkStatus()
+                                                : FromErrno("write", path, errno);
+}
 
 /// What the processes said, for when they could not start.
 std::string LogText(const std::string& path) {
@@ -47,7 +61,8 @@ StatusOr<std::unique_ptr<EmbeddedCluster>> EmbeddedCluster::Start(const Environm
   std::unique_ptr<EmbeddedCluster> cluster(new EmbeddedCluster(std::move(folder)));
   const std::string& root = cluster->folder_.path();
   const std::string address = StrCat("ipc://@patchbay-", Hex64(RandomU64()));
-  PB_RETURN_IF_ERROR(cluster->MakeKeys(address));
+  PB_RETURN_IF_ERROR(Annotate(cluster->MakeKeys(address), kDoing));
+  PB_RETURN_IF_ERROR(Annotate(ReserveLog(root + "/log"), kDoing));
   NodeSettings settings;
   settings.scheduler = SchedulerSettings{root + "/home", root + "/scheduler", address};
   settings.node_key = root + "/node.key";
@@ -58,8 +73,8 @@ StatusOr<std::unique_ptr<EmbeddedCluster>> EmbeddedCluster::Start(const Environm
   settings.log_file = root + "/log";
   StatusOr<NodeProcesses> node = NodeProcesses::Start(settings, [] { return !Interrupted(); });
   if (!node.ok()) {
-    return Annotate(node.status(), StrCat("run a cluster for this command",
-                                          Interrupted() ? "" : "\n" + LogText(root + "/log")));
+    return Annotate(node.status(),
+                    StrCat(kDoing, Interrupted() ? "" : "\n" + LogText(root + "/log")));
   }
   cluster->node_.emplace(*std::move(node));
   return cluster;

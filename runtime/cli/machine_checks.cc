@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/timex.h>
@@ -25,6 +26,7 @@
 #include "runtime/base/file.h"
 #include "runtime/base/strings.h"
 #include "runtime/cli/endpoints.h"
+#include "runtime/control/private_file.h"
 #include "runtime/memory/gpu.h"
 
 namespace patchbay::cli {
@@ -202,6 +204,21 @@ std::string NearestParent(std::string path) {
   return path;
 }
 
+bool IsFolder(const std::string& path) {
+  struct stat entry {};
+  return stat(path.c_str(), &entry) == 0 && S_ISDIR(entry.st_mode);
+}
+
+/// What keeps commands from a home that exists; "" when nothing does.
+std::string WhyRefused(const std::string& home) {
+  for (const std::string& folder : {home, home + "/keys"}) {
+    if (access(folder.c_str(), F_OK) != 0) continue;
+    const Status checked = control::CheckPrivateFolder(folder);
+    if (!checked.ok()) return std::string(MessageOf(checked));
+  }
+  return "";
+}
+
 Check CheckFolder(const std::string& name, const std::string& path) {
   const std::string place = NearestParent(path);
   const std::uint64_t free_bytes = FreeBytes(place);
@@ -209,12 +226,25 @@ Check CheckFolder(const std::string& name, const std::string& path) {
   if (OnNetworkFileSystem(place)) {
     check.state = CheckState::kBroken;
     check.means = "keys and journals do not live on NFS or CIFS: set PATCHBAY_HOME to a local disk";
+  } else if (!IsFolder(place)) {
+    check.state = CheckState::kBroken;
+    check.means = place + " is not a folder";
   } else if (access(place.c_str(), W_OK) != 0 || free_bytes == 0) {
     check.state = CheckState::kBroken;
     check.means = "nothing can be written there";
   } else if (free_bytes < kWantedHomeBytes) {
     check.state = CheckState::kLacks;
     check.means = "little room for journals";
+  }
+  return check;
+}
+
+Check CheckHome(const std::string& home) {
+  Check check = CheckFolder("home", home);
+  const std::string refused = check.state == CheckState::kBroken ? "" : WhyRefused(home);
+  if (!refused.empty()) {
+    check.state = CheckState::kBroken;
+    check.means = "every command refuses it: " + refused;
   }
   return check;
 }
@@ -250,7 +280,7 @@ std::vector<Check> CheckMachine(const Environment& environment) {
   checks.push_back(CheckNetworkInterfaces());
   checks.push_back(CheckPort());
   checks.push_back(CheckClock());
-  checks.push_back(CheckFolder("home", environment.home));
+  checks.push_back(CheckHome(environment.home));
   checks.push_back(CheckFolder("temporary", environment.temporary));
   return checks;
 }

@@ -3,9 +3,11 @@
 #include <vector>
 
 #include "runtime/base/log.h"
+#include "runtime/base/standard_streams.h"
 #include "runtime/cli/command_table.h"
 
 int main(int argc, char** argv, char** variables) {
+  patchbay::OpenClosedStandardStreams();
   patchbay::InitLogging("patchbay", patchbay::LogSeverity::kWarning);
   const std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
   return patchbay::cli::RunCommandLine(words, patchbay::cli::ReadEnvironment(variables));

@@ -1,6 +1,7 @@
 #include "runtime/cli/terminal.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <cstdio>
 
@@ -13,9 +14,8 @@ namespace {
 
 constexpr std::string_view kClearLine = "\r\x1b[K";
 
-void Write(std::FILE* file, std::string_view text) {
-  std::fwrite(text.data(), 1, text.size(), file);
-  std::fflush(file);
+bool Write(std::FILE* file, std::string_view text) {
+  return std::fwrite(text.data(), 1, text.size(), file) == text.size() && std::fflush(file) == 0;
 }
 
 std::string Pad(const std::string& cell, std::size_t width, bool right) {
@@ -30,11 +30,17 @@ Terminal::Terminal(bool json) : json_(json), live_(isatty(STDERR_FILENO) == 1) {
 void Terminal::Say(std::string_view line) {
   if (json_) return;
   EndProgress();
-  Write(stdout, StrCat(line, "\n"));
+  WriteResult(StrCat(line, "\n"));
 }
 
 void Terminal::Result(const Json& object) {
-  if (json_) Write(stdout, DumpJson(object) + "\n");
+  if (json_) WriteResult(DumpJson(object) + "\n");
+}
+
+void Terminal::WriteResult(std::string_view text) {
+  if (!Write(stdout, text) && written_.ok()) {
+    written_ = FromErrno("write result", "standard output", errno);
+  }
 }
 
 void Terminal::Note(std::string_view line) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runtime/base/json.h"
+#include "runtime/base/status.h"
 
 namespace patchbay::cli {
 
@@ -34,10 +35,16 @@ class Terminal {
   /// Ends the redrawn line, if there is one.
   void EndProgress();
 
+  /// Not OK once a part of the result could not be written: the reader has not got it.
+  Status written() const { return written_; }
+
  private:
+  void WriteResult(std::string_view text);
+
   bool json_;
   bool live_;
   bool drawn_ = false;
+  Status written_;
 };
 
 /// Columns as wide as their widest cell; the first row is the heading. Cells of `right` columns

@@ -6,12 +6,14 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "runtime/base/executable.h"
 #include "runtime/base/file.h"
+#include "runtime/base/hash.h"
 #include "runtime/base/strings.h"
 #include "runtime/cli/interrupt.h"
 
@@ -39,10 +41,17 @@ struct Written {
   std::string output, errors;
 };
 
-[[noreturn]] void Execute(const std::vector<std::string>& words, const Pipe& output,
-                          const Pipe& errors, pid_t parent) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(kCannotExecute);
+/// A file without a name with this text, to be read from its beginning.
+StatusOr<UniqueFd> FileOf(const std::string& text) {
+  UniqueFd file(memfd_create("patchbay-manifest", MFD_CLOEXEC));
+  if (!file.valid()) return FromErrno("run worker", "manifest", errno);
+  PB_RETURN_IF_ERROR(WriteAt(file.get(), 0, AsBytes(text), "manifest"));
+  return file;
+}
+
+[[noreturn]] void Execute(const std::vector<std::string>& words, const UniqueFd& input,
+                          const Pipe& output, const Pipe& errors) {
+  dup2(input.get(), STDIN_FILENO);
   dup2(output.write_end.get(), STDOUT_FILENO);
   dup2(errors.write_end.get(), STDERR_FILENO);
   std::vector<char*> arguments;
@@ -111,17 +120,18 @@ StatusOr<Json> RunWorkerOp(std::string_view op, const Json& payload, const Json&
   PB_ASSIGN_OR_RETURN(const std::string worker, SiblingBinary("patchbay-worker"));
   PB_ASSIGN_OR_RETURN(Pipe output, Pipe::Open());
   PB_ASSIGN_OR_RETURN(Pipe errors, Pipe::Open());
-  const std::vector<std::string> words = {worker,
-                                          "run",
-                                          std::string(op),
-                                          "--payload",
-                                          DumpJson(payload),
-                                          "--manifest",
-                                          DumpJson(manifest)};
+  // On its standard input: one word of a command line holds 128 KiB, some 1,000 paths.
+  PB_ASSIGN_OR_RETURN(const UniqueFd input, FileOf(DumpJson(manifest)));
+  const std::vector<std::string> words = {
+      worker, "run", std::string(op), "--payload", DumpJson(payload), "--manifest", "-"};
   const pid_t parent = getpid();
   const pid_t child = fork();
   if (child < 0) return FromErrno("run worker", "fork", errno);
-  if (child == 0) Execute(words, output, errors, parent);
+  if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(kCannotExecute);
+    Execute(words, input, output, errors);
+  }
   output.write_end.Close();
   errors.write_end.Close();
   const Written written = ReadAll(output, errors, child);

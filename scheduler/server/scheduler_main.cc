@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "runtime/base/log.h"
+#include "runtime/base/standard_streams.h"
 #include "scheduler/server/server.h"
 
 namespace patchbay::scheduler {
@@ -130,6 +131,7 @@ int Run(const CommandLine& line) {
 }  // namespace patchbay::scheduler
 
 int main(int argc, char** argv) {
+  patchbay::OpenClosedStandardStreams();
   const auto line =
       patchbay::scheduler::ParseCommandLine(std::vector<std::string>(argv + 1, argv + argc));
   if (!line.ok()) return patchbay::scheduler::CannotStart(line.status());

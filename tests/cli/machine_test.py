@@ -41,6 +41,30 @@ class Doctor(program.Case):
         self.assertFalse(json.loads(done.stdout)["works"])
 
 
+    def home_check(self, code):
+        done = self.expect(code, "doctor", "--json")
+        return next(check for check in json.loads(done.stdout)["checks"] if check["name"] == "home")
+
+    def test_a_home_that_commands_refuse_is_broken(self):
+        home = self.folder / "home"
+        home.mkdir(mode=0o700)
+        self.assertNotEqual(self.home_check(0)["state"], "broken")
+        home.chmod(0o755)
+        self.assertIn("chmod 700", self.home_check(1)["means"])
+        self.expect(1, "key", "list")
+        home.chmod(0o700)
+        (home / "keys").mkdir(mode=0o755)
+        self.assertEqual(self.home_check(1)["state"], "broken")
+        (home / "keys").rmdir()
+        if os.geteuid() == 0:
+            os.chown(home, 12345, -1)
+            self.assertIn("another user", self.home_check(1)["means"])
+            os.chown(home, 0, -1)
+        home.rmdir()
+        home.write_text("a file")
+        self.assertIn("not a folder", self.home_check(1)["means"])
+
+
 class Keys(program.Case):
     def test_new_key_is_a_private_file_that_the_table_lists(self):
         made = self.json("key", "new", "ann", "--role", "submitter", "--read", "in", "--write", "out")

@@ -59,6 +59,34 @@ TEST(ParseArguments, FillsEveryKindOfTarget) {
   EXPECT_EQ(rest, (std::vector<std::string>{"a", "c"}));
 }
 
+TEST(ParseArguments, SaysTheBoundsInTheirOwnKind) {
+  std::int64_t number = 0;
+  std::optional<double> real;
+  Argument least{"--least", "N", "h", &number}, within{"--within", "X", "h", &real};
+  least.min = 1;
+  within.min = 0.5;
+  within.max = 2;
+  const std::vector<Argument> arguments = {least, within, {"--any", "X", "h", &real}};
+  const auto refusal = [&](std::vector<std::string> words) {
+    return std::string(MessageOf(ParseArguments(arguments, std::move(words))));
+  };
+  EXPECT_EQ(refusal({"--least", "0"}), "--least: expected a whole number from 1 on, not '0'");
+  EXPECT_EQ(refusal({"--least", "1.5"}), "--least: expected a whole number from 1 on, not '1.5'");
+  EXPECT_EQ(refusal({"--within", "3"}), "--within: expected a number in 0.5..2, not '3'");
+  EXPECT_EQ(refusal({"--within", "nan"}), "--within: expected a number in 0.5..2, not 'nan'");
+  EXPECT_EQ(refusal({"--any", "inf"}), "--any: expected a number, not 'inf'");
+  EXPECT_EQ(refusal({"--any", "1e400"}), "--any: expected a number, not '1e400'");
+}
+
+TEST(ParseArguments, TakesWordsBehindTwoDashesAsTheyAre) {
+  bool flag = false;
+  std::vector<std::string> rest;
+  const std::vector<Argument> arguments = {{"--flag", "", "h", &flag}, {"REST", "", "h", &rest}};
+  ASSERT_TRUE(ParseArguments(arguments, {"a", "--", "--flag", "--", "-b"}).ok());
+  EXPECT_FALSE(flag);
+  EXPECT_EQ(rest, (std::vector<std::string>{"a", "--flag", "--", "-b"}));
+}
+
 TEST(ParseArguments, RefusesWhatDoesNotFit) {
   std::int64_t number = 0;
   std::string choice;

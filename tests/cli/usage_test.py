@@ -68,6 +68,30 @@ class Usage(program.Case):
                     self.assertIn(flag, self.refused("ingest", slide, "--out", "o", flag, value))
         self.assertFalse((self.folder / "o").exists())
 
+    def test_numbers_out_of_bounds_are_told_the_bounds(self):
+        for words, expected in ((["job", "0"], "ID: expected a whole number from 1 on, not '0'"),
+                                (["job", "one"], "not 'one'"),
+                                (["stream", "run.yaml", "--epoch", "65536"], "--epoch: expected a whole number in 0..65535, not '65536'"),
+                                (["ingest", "a.svs", "--out", "o", "--mpp", "nan"], "not 'nan'")):
+            refused = self.refused(*words)
+            self.assertIn(expected, refused)
+            self.assertLess(len(refused), 200)
+
+    def test_first_word_alone_explains_its_commands(self):
+        for word, commands in (("key", ("key new", "key list", "key revoke")), ("config", ("config print", "config check")),
+                               ("synth", ("synth slide",))):
+            text = self.expect(0, word, "--help").stdout
+            for command in commands:
+                self.assertIn(command, text)
+        self.assertIn("unknown command", self.refused("key", "nwe", "--help"))
+        self.assertIn("unknown command", self.refused("stauts", "--help"))
+
+    def test_words_behind_two_dashes_are_no_flags(self):
+        self.assertIn("/--help", self.expect(1, "inspect", "--", "--help").stderr)
+        self.assertIn("/-a.svs", self.expect(1, "inspect", "--json", "--", "-a.svs").stderr)
+        self.assertIn("'--two'", self.refused("verify", "--", "one", "--two"))
+        self.assertIn('"keys"', self.expect(0, "key", "list", "--json", "--").stdout)
+
     def test_surplus_words_are_refused(self):
         self.assertIn("'two'", self.refused("verify", "one", "two"))
 
