@@ -1,5 +1,6 @@
 #include "workers/inline_run.h"
 
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 
@@ -23,6 +24,19 @@ struct InlineTask {
   TaskContext context;
 };
 
+/// Standard input to its end; a manifest may name more paths than a command line holds.
+StatusOr<std::string> ReadInput() {
+  std::string text;
+  std::vector<char> buffer(64 << 10);
+  while (text.size() <= kMaxJsonBytes) {
+    const std::size_t got = std::fread(buffer.data(), 1, buffer.size(), stdin);
+    text.append(buffer.data(), got);
+    if (got < buffer.size()) break;
+  }
+  if (std::ferror(stdin) != 0) return FromErrno("read manifest", "standard input", errno);
+  return text;
+}
+
 StatusOr<InlineTask> ParseWords(const std::vector<std::string>& words) {
   InlineTask task;
   if (words.empty() || words[0].rfind("--", 0) == 0) {
@@ -32,7 +46,11 @@ StatusOr<InlineTask> ParseWords(const std::vector<std::string>& words) {
   PB_ASSIGN_OR_RETURN(const Flags flags, Flags::Parse({words.begin() + 1, words.end()},
                                                       {"payload", "manifest", "state"}));
   PB_ASSIGN_OR_RETURN(task.context.payload, ParseJson(flags.Text("payload", "{}"), "--payload"));
-  PB_ASSIGN_OR_RETURN(task.context.manifest, ParseJson(flags.Text("manifest", "{}"), "--manifest"));
+  std::string manifest = flags.Text("manifest", "{}");
+  if (manifest == "-") {
+    PB_ASSIGN_OR_RETURN(manifest, ReadInput());
+  }
+  PB_ASSIGN_OR_RETURN(task.context.manifest, ParseJson(manifest, "--manifest"));
   task.context.state_folder = flags.Text("state", "");
   task.context.rights = PathRights::All();
   return task;

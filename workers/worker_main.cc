@@ -7,6 +7,7 @@
 #include "runtime/base/hash.h"
 #include "runtime/base/host_identity.h"
 #include "runtime/base/log.h"
+#include "runtime/base/standard_streams.h"
 #include "workers/agent/child_process.h"
 #include "workers/agent/flags.h"
 #include "workers/inline_run.h"
@@ -93,6 +94,7 @@ Status Serve(const std::vector<std::string>& words) {
 }  // namespace patchbay::workers
 
 int main(int argc, char** argv) {
+  patchbay::OpenClosedStandardStreams();
   using namespace patchbay::workers;
   std::vector<std::string> words(argv + 1, argv + argc);
   if (!words.empty() && words[0] == "run") {

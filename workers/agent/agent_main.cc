@@ -8,6 +8,7 @@
 #include "runtime/base/file.h"
 #include "runtime/base/host_identity.h"
 #include "runtime/base/log.h"
+#include "runtime/base/standard_streams.h"
 #include "workers/agent/agent.h"
 #include "workers/agent/flags.h"
 #include "workers/agent/node.h"
@@ -77,6 +78,7 @@ Status Serve(const std::vector<std::string>& words) {
 }  // namespace patchbay::workers
 
 int main(int argc, char** argv) {
+  patchbay::OpenClosedStandardStreams();
   using namespace patchbay::workers;
   const patchbay::Status status = Serve({argv + 1, argv + argc});
   if (status.ok()) return kExitDone;

@@ -4,9 +4,11 @@
 
 #include <fcntl.h>
 
+#include "runtime/base/standard_streams.h"
 #include "workers/agent/supervisor.h"
 
 int main(int argc, char** argv) {
+  patchbay::OpenClosedStandardStreams();
   patchbay::workers::SupervisorOptions options;
   std::string error;
   if (!patchbay::workers::ParseSupervisorArguments({argv + 1, argv + argc}, options, error)) {
