@@ -1,6 +1,8 @@
 // Descriptors 0, 1 and 2 of a program. In a header, so that a program without libraries has it too.
 #pragma once
 
+#include <initializer_list>
+
 #include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
