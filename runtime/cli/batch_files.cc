@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "runtime/base/file.h"
 #include "runtime/base/hash.h"
@@ -63,11 +64,16 @@ Status SaveBatch(const std::string& folder, const client::Batch& batch) {
   const TensorView tensor = batch.tensor();
   PB_ASSIGN_OR_RETURN(const std::string header, NpyHeader(tensor.dtype, tensor));
   const std::string partial = path + ".partial";
-  PB_ASSIGN_OR_RETURN(const UniqueFd file, OpenFile(partial, O_WRONLY | O_CREAT | O_TRUNC));
-  PB_RETURN_IF_ERROR(WriteAt(file.get(), 0, AsBytes(header), path));
-  PB_RETURN_IF_ERROR(WriteAt(file.get(), header.size(), batch.bytes(), path));
-  if (rename(partial.c_str(), path.c_str()) != 0) return FromErrno("save batch", path, errno);
-  return absl::OkStatus();
+  const auto write = [&]() -> Status {
+    PB_ASSIGN_OR_RETURN(const UniqueFd file, OpenFile(partial, O_WRONLY | O_CREAT | O_TRUNC));
+    PB_RETURN_IF_ERROR(WriteAt(file.get(), 0, AsBytes(header), path));
+    PB_RETURN_IF_ERROR(WriteAt(file.get(), header.size(), batch.bytes(), path));
+    if (rename(partial.c_str(), path.c_str()) != 0) return FromErrno("save batch", path, errno);
+    return absl::OkStatus();
+  };
+  const Status written = write();
+  if (!written.ok()) unlink(partial.c_str());
+  return written;
 }
 
 }  // namespace patchbay::cli

@@ -111,11 +111,10 @@ Status TemporaryFolder::StartJanitor() {
 TemporaryFolder::~TemporaryFolder() {
   if (path_.empty()) return;
   alive_.Close();
-  if (janitor_ > 0) {
-    waitpid(janitor_, nullptr, 0);
-  } else {
-    RemoveStubbornly(path_);
+  while (janitor_ > 0 && waitpid(janitor_, nullptr, 0) < 0 && errno == EINTR) {
   }
+  // The janitor may have been killed before its time.
+  if (access(path_.c_str(), F_OK) == 0) RemoveStubbornly(path_);
 }
 
 }  // namespace patchbay::cli

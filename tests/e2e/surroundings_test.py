@@ -1,0 +1,86 @@
+"""What a command is started into: closed descriptors, full disks, a helper process that was killed."""
+import os
+import pathlib
+import subprocess
+
+import harness
+from harness import wait_until
+
+
+class Surroundings(harness.Case):
+    def small_disk(self, size):
+        """A folder that holds no more than that; skips where none can be made."""
+        disk = self.folder / f"disk-{size}"
+        disk.mkdir()
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", disk], capture_output=True, check=False)
+        if mounted.returncode != 0:
+            self.skipTest(f"this machine mounts no tmpfs: {mounted.stderr.decode()}")
+        self.addCleanup(subprocess.run, ["umount", "-l", disk], check=False)
+        return disk
+
+    def test_closed_standard_streams_are_no_files_of_ours(self):
+        slide = self.slide(size="900x700")
+        out = self.folder / "out"
+        words = [harness.BIN / "patchbay", "ingest", slide, "--out", out]
+        done = subprocess.run(["sh", "-c", 'exec "$0" "$@" <&- >&- 2>&-', *map(str, words)], cwd=self.folder,
+                              env=self.environment(), timeout=harness.LIMIT_S, check=False)
+        self.assertEqual(done.returncode, 0)
+        store, = out.glob("*.ome.zarr")
+        self.assertEqual(self.command("verify", store).returncode, 0)
+        self.assertEqual(list((self.folder / "tmp").iterdir()), [])
+
+    def test_result_that_cannot_be_written_is_a_failure(self):
+        for words in (["doctor"], ["doctor", "--json"], ["key", "list", "--json"], ["--help"], ["stream", "--help"]):
+            with open("/dev/full", "w", encoding="utf-8") as full:
+                done = subprocess.run([harness.BIN / "patchbay", *words], stdout=full, stderr=subprocess.PIPE, text=True,
+                                      cwd=self.folder, env=self.environment(), timeout=harness.LIMIT_S, check=False)
+            self.assertEqual(done.returncode, 1, words)
+            self.assertIn("standard output: No space left", done.stderr, words)
+
+    def test_private_folder_goes_although_the_process_that_removes_it_was_killed(self):
+        run = self.run_file(self.slide(size="900x700"))
+        saved = self.folder / "saved"
+        stream = self.start("stream", run, "--batches", 60, "--step-ms", 20, "--save", saved)
+        wait_until(lambda: saved.exists() and any(saved.iterdir()), "a batch")
+        tidy = [pid for pid in harness.processes(stream.pid)
+                if pathlib.Path(f"/proc/{pid}/comm").read_text() == "patchbay-tidy\n"]
+        self.assertEqual(len(tidy), 1)
+        self.kill(tidy[0])
+        self.done(stream)
+        self.assertEqual(list((self.folder / "tmp").iterdir()), [])
+
+    @harness.unittest.skipUnless(os.geteuid() == 0, "mounting a small disk needs root")
+    def test_batch_that_finds_no_room_leaves_no_part_of_it(self):
+        run = self.run_file(self.slide(size="900x700"))
+        disk = self.small_disk("4m")
+        result = self.command("stream", run, "--batches", 50, "--save", disk)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("No space left", result.stderr)
+        self.assertTrue(list(disk.glob("*.npy")))
+        self.assertEqual(list(disk.glob("*.partial")), [])
+
+    @harness.unittest.skipUnless(os.geteuid() == 0, "mounting a small disk needs root")
+    def test_cluster_that_finds_no_room_says_so(self):
+        run = self.run_file(self.slide(size="900x700"))
+        for size in ("8k", "40k", "100k"):
+            with self.subTest(size=size):
+                environment = self.environment(TMPDIR=str(self.small_disk(size)))
+                done = subprocess.run([harness.BIN / "patchbay", "stream", run, "--batches", "1"], capture_output=True, text=True,
+                                      cwd=self.folder, env=environment, timeout=harness.LIMIT_S, check=False)
+                self.assertEqual(done.returncode, 1, done.stderr)
+                self.assertRegex(done.stderr, "No space left|disk is full")
+
+    def test_config_of_many_long_paths_is_checked(self):
+        slide = self.slide(size="300x300")
+        deep = self.folder.joinpath(*["a" * 200] * 14)
+        deep.mkdir(parents=True)
+        for i in range(60):
+            os.link(slide, deep / f"{i}.svs")
+        paths = [str(path) for path in sorted(deep.iterdir())]
+        self.assertGreater(len("".join(paths)), 150_000)
+        checked = self.command("config", "check", self.run_file("[" + ", ".join(paths) + "]"))
+        self.assertEqual(checked.returncode, 0, checked.stderr[-2000:])
+
+
+if __name__ == "__main__":
+    harness.main()
