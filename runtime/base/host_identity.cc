@@ -9,6 +9,7 @@ namespace patchbay {
 namespace {
 
 constexpr std::size_t kBootIdLength = 36;
+constexpr std::string_view kUserMark = "-user";
 
 }  // namespace
 
@@ -24,7 +25,13 @@ StatusOr<std::string> HostIdentity() {
   if (stat("/proc/self/ns/pid", &pid_space) != 0 || stat("/proc/self/ns/net", &network) != 0) {
     return absl::FailedPreconditionError("find host identity: the namespaces cannot be read");
   }
-  return StrCat(boot_id, "-", pid_space.st_ino, "-", network.st_ino);
+  return StrCat(boot_id, "-", pid_space.st_ino, "-", network.st_ino, kUserMark, geteuid());
+}
+
+bool DifferInUserOnly(std::string_view a, std::string_view b) {
+  const std::size_t machine = a.rfind(kUserMark);
+  return machine != std::string_view::npos && b.rfind(kUserMark) == machine && a != b &&
+         a.substr(0, machine) == b.substr(0, machine);
 }
 
 }  // namespace patchbay

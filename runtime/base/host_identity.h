@@ -2,15 +2,19 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "runtime/base/status.h"
 
 namespace patchbay {
 
-/// "<boot id>-<inode of the PID namespace>-<inode of the network namespace>": two processes with
-/// the same value share a kernel, see each other's pids and abstract sockets, so memory can be
-/// handed over and a death can be proven. A host name says neither. FailedPrecondition without
-/// /proc.
+/// "<boot id>-<inode of the PID namespace>-<inode of the network namespace>-user<id>": two
+/// processes with the same value share a kernel and a user, see each other's pids and abstract
+/// sockets, so memory can be handed over and a death can be proven. A host name says neither.
+/// FailedPrecondition without /proc.
 StatusOr<std::string> HostIdentity();
+
+/// Two such values that differ in nothing but the user.
+bool DifferInUserOnly(std::string_view a, std::string_view b);
 
 }  // namespace patchbay

@@ -144,7 +144,10 @@ class UpCommand final : public Command {
 const char kUpNote[] =
     "Runs in the foreground; Ctrl-C or `patchbay down` stops it. Commands of the same user on "
     "this\n"
-    "machine find it by themselves; others need a key file (`patchbay key new`).\n"
+    "machine find it by themselves; others need a key file (`patchbay key new`). A trainer on "
+    "this\n"
+    "machine shares memory with the workers, so it runs as the same user, unless\n"
+    "both were given a --data-policy.\n"
     "Keys and state live in PATCHBAY_HOME (default ~/.patchbay).\n";
 
 std::unique_ptr<Command> MakeUp() { return std::make_unique<UpCommand>(); }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/base/host_identity.h"
 #include "scheduler/core/machine.h"
 
 namespace patchbay::scheduler {
@@ -81,6 +82,19 @@ Status Core::Machine::CheckAttach(const Request& request, const protocol::Attach
   }
   if (message.first_batch >= BatchesPerEpoch(stream.geometry)) {
     return refuse("the first batch lies behind the epoch's last");
+  }
+  const std::string& host = message.endpoint.host_identity;
+  const auto own = hosts.find(host);
+  const bool at_home = own != hosts.end() && !own->second.empty();
+  const bool stranger = std::any_of(nodes.begin(), nodes.end(), [&](const auto& entry) {
+    return DifferInUserOnly(entry.second.host_identity, host);
+  });
+  if (stranger && !at_home && message.endpoint.ucx_address.empty()) {
+    return absl::FailedPreconditionError(
+        StrCat("attach trainer: stream ", stream.job,
+               ": the cluster's workers on this machine run as another user, and users share no "
+               "memory: run the trainer as the one who ran `patchbay up` or `join` here, "
+               "or give both sides a --data-policy"));
   }
   const auto& dead = stream.dead_incarnations;
   if (message.trainer_incarnation == 0 ||

@@ -79,6 +79,30 @@ class Keys(harness.Case):
         self.down(cluster)
         self.assertEqual(self.command("up", "--listen", "0.0.0.0:*", "--data-policy", "isolated-tcp").returncode, 2)
 
+    @harness.unittest.skipUnless(os.geteuid() == 0, "becoming another user needs root")
+    def test_another_users_trainer_is_told_at_once_or_takes_batches_over_the_network(self):
+        run = self.run_file(self.slide(size="800x600"))
+        self.folder.chmod(0o755)
+        for policy in ([], ["--data-policy", "isolated-tcp"]):
+            cluster = self.up(1, *policy)
+            name = f"bob{len(policy)}"
+            theirs = self.folder / name
+            theirs.mkdir()
+            self.new_key(name, "submitter", "--read", self.folder, "--write", self.folder, "--out", theirs / "key")
+            for path in (theirs, theirs / "key"):
+                os.chown(path, 65534, 65534)
+            words = ["stream", run, "--batches", 3, "--digest", *policy, "--json"]
+            done = harness.subprocess.run([str(harness.BIN / "patchbay"), *map(str, words), "--cluster", str(theirs / "key")],
+                                          user=65534, group=65534, extra_groups=[], cwd=theirs, capture_output=True,
+                                          text=True, env=self.environment(PATCHBAY_HOME=str(theirs)), timeout=25, check=False)
+            if policy:
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertEqual(json.loads(done.stdout)["digest"], self.json(*words)["digest"])
+            else:
+                self.assertEqual(done.returncode, 1)
+                self.assertIn("run as another user", done.stderr)
+            self.down(cluster)
+
     def test_path_outside_the_keys_folders_is_refused(self):
         slide = self.slide(size="800x600")
         self.up(1)

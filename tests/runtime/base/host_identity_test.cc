@@ -16,6 +16,27 @@ TEST(HostIdentity, IsTheSameEveryTime) {
   EXPECT_GT(first->size(), 37u);
 }
 
+TEST(HostIdentity, TellsUsersOfAMachineFromMachines) {
+  const std::string here = *HostIdentity();
+  EXPECT_FALSE(DifferInUserOnly(here, here));
+  EXPECT_TRUE(DifferInUserOnly(here, here + "0"));
+  EXPECT_FALSE(DifferInUserOnly(here, "1" + here + "0"));
+  EXPECT_TRUE(DifferInUserOnly("host-user1", "host-user22"));
+  EXPECT_FALSE(DifferInUserOnly("host-user1", "tsoh-user2"));
+  EXPECT_FALSE(DifferInUserOnly("host-1", "host-2"));
+  EXPECT_FALSE(DifferInUserOnly("", "host-user1"));
+}
+
+TEST(HostIdentity, DiffersForAnotherUser) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs the right to become another user";
+  const std::string here = *HostIdentity();
+  ASSERT_EQ(seteuid(12345), 0);
+  const StatusOr<std::string> there = HostIdentity();
+  ASSERT_EQ(seteuid(0), 0);
+  ASSERT_TRUE(there.ok()) << there.status();
+  EXPECT_TRUE(DifferInUserOnly(here, *there)) << here << " " << *there;
+}
+
 void ExpectDiffersBehind(int namespace_flag) {
   const std::string here = *HostIdentity();
   int ends[2];
