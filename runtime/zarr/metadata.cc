@@ -1,6 +1,7 @@
 #include "runtime/zarr/metadata.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 
 #include <sys/stat.h>
@@ -41,7 +42,11 @@ StatusOr<Json> ReadAttributesV2(const std::string& path) {
 
 Status NoNode(const std::string& path, std::string_view wanted) {
   struct stat st {};
-  if (stat(path.c_str(), &st) == 0 && S_ISREG(st.st_mode)) {
+  if (stat(path.c_str(), &st) != 0) {
+    if (errno != ENOENT && errno != ENOTDIR) return FromErrno("open store", path, errno);
+    return absl::NotFoundError(StrCat("open store: ", path, ": there is no such folder"));
+  }
+  if (S_ISREG(st.st_mode)) {
     const auto fd = OpenFile(path, 0);
     char magic[4] = {};
     if (fd.ok() && ReadAt(fd->get(), 0, std::as_writable_bytes(std::span(magic)), path).ok() &&
@@ -49,6 +54,7 @@ Status NoNode(const std::string& path, std::string_view wanted) {
       return absl::UnimplementedError(
           StrCat("open store: ", path, ": zip stores are not supported; unpack it first"));
     }
+    return absl::NotFoundError(StrCat("open store: ", path, ": a file, not a store's folder"));
   }
   return absl::NotFoundError(StrCat("open store: ", path, ": no Zarr ", wanted, " here"));
 }

@@ -9,8 +9,9 @@ namespace patchbay::zarr {
 namespace {
 
 Status NotOurs(const std::string& store, std::string_view cause) {
-  return absl::UnimplementedError(
-      StrCat("verify store: ", store, ": not a store of Patchbay's image writer: ", cause));
+  return absl::UnimplementedError(StrCat(
+      "verify store: ", store,
+      ": not a store of Patchbay's image writer, and only those have digests to verify: ", cause));
 }
 
 StatusOr<Json> ReadDocument(const std::string& path) {
@@ -104,7 +105,9 @@ std::optional<std::optional<std::uint32_t>> OpenedStore::Listed(const ShardPlace
 StatusOr<OpenedStore> OpenStore(const std::string& path) {
   OpenedStore out;
   out.path = path;
-  PB_ASSIGN_OR_RETURN(const Multiscales multiscales, ReadMultiscales(path));
+  PB_ASSIGN_OR_RETURN(const GroupMetadata group, ReadGroupMetadata(path));
+  if (group.zarr_format != 3) return NotOurs(path, StrCat("it is Zarr v", group.zarr_format));
+  PB_ASSIGN_OR_RETURN(const Multiscales multiscales, ParseMultiscales(group.attributes, path));
   PB_ASSIGN_OR_RETURN(out.documents["zarr.json"], ReadDocument(path + "/zarr.json"));
   ImageStoreSpec spec;
   for (const NgffLevel& level : multiscales.levels) {

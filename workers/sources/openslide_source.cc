@@ -152,7 +152,8 @@ StatusOr<ImageLayout> ReadLayout(openslide_t* handle, const std::string& path) {
   layout.kind = StrCat("openslide:", vendor != nullptr ? vendor : "unknown");
   const int levels = openslide_get_level_count(handle);
   if (levels < 1 || levels > kMaxLevels) {
-    return absl::InvalidArgumentError(StrCat("open slide: ", path, ": ", levels, " levels"));
+    return absl::InvalidArgumentError(
+        StrCat("open slide: ", path, ": ", levels, " levels: 1 to ", kMaxLevels, " are supported"));
   }
   for (int i = 0; i < levels; ++i) {
     LevelLayout level;
@@ -160,8 +161,9 @@ StatusOr<ImageLayout> ReadLayout(openslide_t* handle, const std::string& path) {
     level.downsample = openslide_get_level_downsample(handle, i);
     if (level.width <= 0 || level.height <= 0 || level.width > kMaxSide ||
         level.height > kMaxSide || !(level.downsample > 0)) {
-      return absl::InvalidArgumentError(
-          StrCat("open slide: ", path, ": level ", i, " of ", level.width, " x ", level.height));
+      return absl::InvalidArgumentError(StrCat("open slide: ", path, ": level ", i, " of ",
+                                               level.width, " x ", level.height, " pixels: 1 to ",
+                                               kMaxSide, " a side are supported"));
     }
     const auto side = [&](const char* which) {
       const std::string name = StrCat("openslide.level[", i, "].tile-", which);

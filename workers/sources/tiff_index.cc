@@ -126,7 +126,8 @@ StatusOr<TiffDirectory> TiffIndex::ReadDirectory(std::uint64_t offset, std::uint
   PB_RETURN_IF_ERROR(ReadExactly(offset, word, count_bytes));
   const std::uint64_t count = Load(word, count_bytes);
   if (count == 0 || count > kMaxTiffEntries) {
-    return Malformed(StrCat("a directory with ", count, " entries"));
+    return Malformed(
+        StrCat("a directory with ", count, " entries: 1 to ", kMaxTiffEntries, " are supported"));
   }
   std::vector<unsigned char> table(count * entry_bytes + word_bytes);
   PB_RETURN_IF_ERROR(ReadExactly(offset + count_bytes, table.data(), table.size()));
@@ -267,7 +268,7 @@ StatusOr<TiffPieces> TiffIndex::ReadPieces(const TiffDirectory& directory) const
   if (rows > kMaxTiffPieces || columns > kMaxTiffPieces ||
       rows * columns > kMaxTiffPieces / planes) {
     return Malformed(
-        StrCat("an image of ", rows, " x ", columns, " tiles or strips, at most ", kMaxTiffPieces));
+        StrCat("an image of ", rows, " x ", columns, " tiles or strips: at most ", kMaxTiffPieces));
   }
   const std::uint64_t needed = rows * columns * planes;
   const TiffEntry* offsets =
@@ -301,7 +302,8 @@ StatusOr<std::string> TiffIndex::ReadJpegTables(const TiffDirectory& directory) 
   const TiffEntry* entry = FindEntry(directory, kTagJpegTables);
   if (entry == nullptr) return std::string();
   if (entry->count > kMaxJpegTablesBytes) {
-    return Malformed(StrCat("JPEG tables of ", entry->count, " bytes"));
+    return Malformed(
+        StrCat("JPEG tables of ", entry->count, " bytes: at most ", kMaxJpegTablesBytes));
   }
   return Bytes(*entry, kMaxJpegTablesBytes);
 }

@@ -26,15 +26,23 @@ bool IsJpeg2000(TiffCompression c) {
 
 Status CheckGeometry(const TiffDirectory& d) {
   if (d.width <= 0 || d.height <= 0 || d.width > kMaxTiffSide || d.height > kMaxTiffSide) {
-    return Malformed(StrCat("an image of ", d.width, " x ", d.height, " pixels"));
+    return Malformed(StrCat("an image of ", d.width, " x ", d.height, " pixels: 1 to ",
+                            kMaxTiffSide, " a side are supported"));
   }
   if (d.piece_width <= 0 || d.piece_height <= 0 || d.piece_width > kMaxTiffSide ||
       d.piece_height > kMaxTiffSide) {
-    return Malformed(StrCat("tiles or strips of ", d.piece_width, " x ", d.piece_height));
+    return Malformed(StrCat("tiles or strips of ", d.piece_width, " x ", d.piece_height,
+                            " pixels: 1 to ", kMaxTiffSide, " a side are supported"));
   }
-  if (d.image_depth != 1) return NotRead(StrCat("an image of depth ", d.image_depth));
-  if (d.planar != 1 && d.planar != 2) return Malformed(StrCat("planar configuration ", d.planar));
-  if (d.samples != 1 && d.samples != 3) return NotRead(StrCat(d.samples, " samples per pixel"));
+  if (d.image_depth != 1) {
+    return NotRead(StrCat("an image of depth ", d.image_depth, ": only 1 is supported"));
+  }
+  if (d.planar != 1 && d.planar != 2) {
+    return Malformed(StrCat("planar configuration ", d.planar, ": TIFF has only 1 and 2"));
+  }
+  if (d.samples != 1 && d.samples != 3) {
+    return NotRead(StrCat(d.samples, " samples per pixel: 1 or 3 are supported"));
+  }
   const std::int64_t piece_bytes =
       d.piece_width * d.piece_height > kMaxPieceBytes
           ? kMaxPieceBytes + 1
@@ -47,19 +55,20 @@ Status CheckGeometry(const TiffDirectory& d) {
 }
 
 Status CheckSamples(const TiffDirectory& d) {
-  if (d.bits != 8) return NotRead(StrCat(d.bits, " bits per sample, not 8"));
+  if (d.bits != 8) return NotRead(StrCat(d.bits, " bits per sample: only 8 are supported"));
   if (d.sample_format != 1) {
-    return NotRead(StrCat("sample format ", d.sample_format, ", not unsigned integers"));
+    return NotRead(
+        StrCat("sample format ", d.sample_format, ": only unsigned integers (1) are supported"));
   }
-  if (d.fill_order != 1) return NotRead("reversed bits in bytes");
+  if (d.fill_order != 1) return NotRead("reversed bits in bytes (fill order) are not supported");
   const auto compression = static_cast<TiffCompression>(d.compression);
   const auto photometric = static_cast<TiffPhotometric>(d.photometric);
   const bool is_jpeg = compression == TiffCompression::kJpeg;
   if (!is_jpeg && !IsFlat(compression) && !IsJpeg2000(compression)) {
-    return NotRead(StrCat("compression ", d.compression));
+    return NotRead(StrCat("compression ", d.compression, " is not supported"));
   }
   if (IsJpeg2000(compression) && (d.samples != 3 || d.planar != 1)) {
-    return NotRead("JPEG 2000 of other than 3 interleaved samples");
+    return NotRead("JPEG 2000 of other than 3 interleaved samples is not supported");
   }
   const bool is_gray = d.samples == 1 && (photometric == TiffPhotometric::kMinIsBlack ||
                                           photometric == TiffPhotometric::kMinIsWhite);
@@ -68,10 +77,10 @@ Status CheckSamples(const TiffDirectory& d) {
                         ((is_jpeg && d.planar == 1) || IsJpeg2000(compression));
   if (!is_gray && !is_rgb && !is_ycbcr) {
     return NotRead(StrCat("photometric interpretation ", d.photometric, " of ", d.samples,
-                          " samples with compression ", d.compression));
+                          " samples with compression ", d.compression, " is not supported"));
   }
   if (IsFlat(compression) && d.predictor != 1 && d.predictor != 2) {
-    return NotRead(StrCat("predictor ", d.predictor));
+    return NotRead(StrCat("predictor ", d.predictor, ": 1 and 2 are supported"));
   }
   return absl::OkStatus();
 }
@@ -255,7 +264,7 @@ StatusOr<TiffPyramid> FindTiffPyramid(const TiffIndex& index) {
   }
   PB_ASSIGN_OR_RETURN(auto directories, is_aperio ? AperioLevels(index) : GenericLevels(index));
   if (directories.size() > kMaxLevels) {
-    return Malformed(StrCat("a pyramid of ", directories.size(), " levels"));
+    return Malformed(StrCat("a pyramid of ", directories.size(), " levels: at most ", kMaxLevels));
   }
   for (const TiffDirectory& directory : directories) {
     auto level = ReadLevel(index, directory);

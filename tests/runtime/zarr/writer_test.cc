@@ -312,7 +312,20 @@ TEST(VerifyStore, SeesTruncationMissingShardsExtraFilesAndChangedMetadata) {
 
 TEST(VerifyStore, RefusesWhatItCannotLookAt) {
   const TempFolder folder;
-  EXPECT_TRUE(absl::IsNotFound(VerifyStore(folder / "nothing").status()));
+  const Status nothing = VerifyStore(folder / "nothing").status();
+  EXPECT_TRUE(absl::IsNotFound(nothing));
+  EXPECT_THAT(MessageOf(nothing), testing::EndsWith("/nothing: there is no such folder"));
+  WriteText(folder / "file", "x");
+  EXPECT_THAT(MessageOf(VerifyStore(folder / "file").status()),
+              testing::EndsWith("/file: a file, not a store's folder"));
+  std::filesystem::create_directories(folder / "empty");
+  EXPECT_THAT(MessageOf(VerifyStore(folder / "empty").status()),
+              testing::EndsWith("/empty: no Zarr group here"));
+  WriteText(folder / "v2/.zgroup", R"({"zarr_format": 2})");
+  const Status v2 = VerifyStore(folder / "v2").status();
+  EXPECT_TRUE(absl::IsUnimplemented(v2));
+  EXPECT_THAT(MessageOf(v2), testing::HasSubstr("not a store of Patchbay's image writer, and only "
+                                                "those have digests to verify: it is Zarr v2"));
   if (TestData().empty()) GTEST_SKIP() << "no test data";
   EXPECT_TRUE(absl::IsUnimplemented(VerifyStore(TestData() + "/zarr/ome/simple_0.5").status()));
 }

@@ -237,16 +237,23 @@ TEST_F(CraftedTiff, WhiteIsZeroIsInverted) {
 TEST_F(CraftedTiff, LayoutsWeDoNotReadSaySo) {
   CraftedImage deep = Flat();
   deep.bits = 16;
-  ExpectRefused(Open({deep}), absl::StatusCode::kUnimplemented, "16 bits per sample");
+  ExpectRefused(Open({deep}), absl::StatusCode::kUnimplemented,
+                "16 bits per sample: only 8 are supported");
   CraftedImage palette = Flat();
   palette.photometric = 3;
   ExpectRefused(Open({palette}), absl::StatusCode::kUnimplemented, "photometric interpretation 3");
   CraftedImage unknown = Flat();
   unknown.compression = 34712;
-  ExpectRefused(Open({unknown}), absl::StatusCode::kUnimplemented, "compression 34712");
+  ExpectRefused(Open({unknown}), absl::StatusCode::kUnimplemented,
+                "compression 34712 is not supported");
   CraftedImage alpha = Flat();
   alpha.samples = 4;
-  ExpectRefused(Open({alpha}), absl::StatusCode::kUnimplemented, "4 samples");
+  ExpectRefused(Open({alpha}), absl::StatusCode::kUnimplemented,
+                "4 samples per pixel: 1 or 3 are supported");
+  CraftedImage planar = Flat();
+  planar.planar = 231;
+  ExpectRefused(Open({planar}), absl::StatusCode::kInvalidArgument,
+                "planar configuration 231: TIFF has only 1 and 2");
   ExpectRefused(Open({Flat(), Flat()}), absl::StatusCode::kUnimplemented, "not a pyramid");
   ExpectRefused(Open({AperioLevel(64), AperioLevel(64)}), absl::StatusCode::kUnimplemented,
                 "focal planes");
@@ -261,7 +268,8 @@ TEST_F(CraftedTiff, MissingPiecesAndMadSizesAreMalformed) {
   ExpectRefused(Open({empty}), absl::StatusCode::kInvalidArgument, "0 x 64");
   CraftedImage vast = Flat();
   vast.width = vast.height = 0xFFFFFFFF;
-  ExpectRefused(Open({vast}), absl::StatusCode::kInvalidArgument, "pixels");
+  ExpectRefused(Open({vast}), absl::StatusCode::kInvalidArgument,
+                "4294967295 x 4294967295 pixels: 1 to 67108864 a side are supported");
   CraftedImage huge_tile = Flat();
   huge_tile.tile = 60000;
   ExpectRefused(Open({huge_tile}), absl::StatusCode::kUnimplemented, "over the limit");
