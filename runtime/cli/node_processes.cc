@@ -20,6 +20,7 @@ namespace {
 
 constexpr long kReadyTimeoutMs = 60'000;
 constexpr int kPollMs = 50;
+constexpr long kBuryMs = 5'000;  ///< what a supervisor may take to kill and bury what is left
 constexpr std::size_t kMaxReadyBytes = 64 << 10;
 constexpr int kCannotExecute = 127;
 constexpr int kEndedUnseen = 1;
@@ -159,7 +160,10 @@ void NodeProcesses::Stop(long kill_after_ms) {
   const TimeMs deadline = SteadyClock().NowMs() + kill_after_ms;
   while (!PollExit().has_value()) {
     // A second SIGTERM makes the supervisor kill what is left, bury it and end.
-    if (SteadyClock().NowMs() >= deadline) kill(pid_, SIGTERM);
+    const TimeMs late = SteadyClock().NowMs() - deadline;
+    if (late >= 0) kill(pid_, SIGTERM);
+    // Frozen. All of its processes die with it, or with one that does.
+    if (late >= kBuryMs) kill(pid_, SIGKILL);
     poll(nullptr, 0, kPollMs);
   }
 }

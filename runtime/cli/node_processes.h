@@ -54,7 +54,8 @@ class NodeProcesses {
 
   /// Looks whether the supervisor has ended; its exit code then.
   std::optional<int> PollExit();
-  /// Asks for an orderly stop, after `kill_after_ms` kills; returns when all is gone.
+  /// Asks for an orderly stop, after `kill_after_ms` kills; returns when all is gone. A supervisor
+  /// that does not even do that is killed, and the rest dies by itself.
   void Stop(long kill_after_ms);
   /// SIGTERM, without waiting.
   void AskToStop();

@@ -1,5 +1,6 @@
 """A command whose own cluster is gone ends at once and says so."""
 import pathlib
+import signal
 import time
 
 import harness
@@ -22,6 +23,17 @@ class LostCluster(harness.Case):
         process = self.start("stream", self.run_file(self.slide()), "--batches", 5000, "--step-ms", 20, "--save", saved)
         wait_until(lambda: saved.exists() and any(saved.iterdir()), "a batch")
         self.ends_at_once(process)
+
+    def test_stream_whose_supervisor_is_frozen_ends_and_leaves_nothing(self):
+        saved = self.folder / "saved"
+        process = self.start("stream", self.run_file(self.slide()), "--batches", 4, "--step-ms", 300, "--save", saved)
+        wait_until(lambda: saved.exists() and any(saved.iterdir()), "a batch")
+        children = harness.processes(process.pid)
+        self.kill(self.pids(process, "patchbay-supervisor")[0], signal.SIGSTOP)
+        self.done(process)
+        wait_until(lambda: not any(pathlib.Path(f"/proc/{pid}/exe").exists() for pid in children),
+                   f"the end of {children}", 15)
+        wait_until(lambda: not list((self.folder / "tmp").iterdir()), "an empty folder for temporary files", 10)
 
     def test_ingest_whose_supervisor_is_killed(self):
         process = self.start("ingest", self.slide(size="12000x12000"), "--out", self.folder / "out", "--cpus", 1)
