@@ -1,8 +1,11 @@
 #include "runtime/cli/peak_memory.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <sstream>
+#include <vector>
 
 #include <sys/types.h>
 #include <unistd.h>
@@ -27,14 +30,25 @@ std::uint64_t StatusValue(pid_t pid, const std::string& key) {
   return 0;
 }
 
-/// Whether the program's name is among the first words of its command line: a pid may be another
-/// node's.
-bool Runs(pid_t pid, const std::string& program) {
+std::vector<std::string> CommandLine(pid_t pid) {
   std::ifstream file(StrCat("/proc/", pid, "/cmdline"), std::ios::binary);
-  std::string word;
-  std::getline(file, word, '\0');
-  return word.size() >= program.size() &&
-         word.compare(word.size() - program.size(), program.size(), program) == 0;
+  std::vector<std::string> words;
+  for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
+  return words;
+}
+
+/// Whether the process runs the program: a pid may be another node's.
+bool Runs(pid_t pid, const std::string& program) {
+  const std::vector<std::string> words = CommandLine(pid);
+  return !words.empty() && words[0].ends_with(program);
+}
+
+/// Whether it is that worker process: another node's may have its pid.
+bool IsWorker(pid_t pid, std::uint32_t index) {
+  if (!Runs(pid, "patchbay-worker")) return false;
+  const std::vector<std::string> words = CommandLine(pid);
+  const auto flag = std::find(words.begin(), words.end(), "--index");
+  return flag != words.end() && flag + 1 != words.end() && *(flag + 1) == StrCat(index);
 }
 
 void Add(std::map<std::string, std::uint64_t>& peaks, const std::string& name, pid_t pid) {
@@ -62,19 +76,25 @@ pid_t FindScheduler(pid_t supervisor) {
 std::map<std::string, std::uint64_t> PeakMemory(const protocol::ClusterDescribed& cluster) {
   std::map<std::string, std::uint64_t> peaks;
   Add(peaks, "trainer", getpid());
-  pid_t agent = 0;
+  const auto of_node = [&cluster](const std::string& node) {
+    return cluster.nodes.size() > 1 ? node + " " : std::string();
+  };
+  std::map<pid_t, std::string> agents;  // and their nodes
+  std::set<pid_t> seen;
   for (const protocol::WorkerRow& worker : cluster.workers) {
     const auto pid = static_cast<pid_t>(worker.pid);
-    if (pid <= 0 || !Runs(pid, "patchbay-worker")) continue;
-    Add(peaks, StrCat("worker ", worker.index), pid);
-    agent = static_cast<pid_t>(StatusValue(pid, "PPid"));
+    if (pid <= 0 || !IsWorker(pid, worker.index) || !seen.insert(pid).second) continue;
+    Add(peaks, StrCat(of_node(worker.node), "worker ", worker.index), pid);
+    agents.emplace(static_cast<pid_t>(StatusValue(pid, "PPid")), worker.node);
   }
-  if (agent <= 1 || !Runs(agent, "patchbay-agent")) return peaks;
-  Add(peaks, "agent", agent);
-  const auto supervisor = static_cast<pid_t>(StatusValue(agent, "PPid"));
-  if (supervisor > 1) {
-    Add(peaks, "supervisor", supervisor);
-    Add(peaks, "scheduler", FindScheduler(supervisor));
+  for (const auto& [agent, node] : agents) {
+    if (agent <= 1 || !Runs(agent, "patchbay-agent")) continue;
+    Add(peaks, of_node(node) + "agent", agent);
+    const auto supervisor = static_cast<pid_t>(StatusValue(agent, "PPid"));
+    if (supervisor <= 1) continue;
+    Add(peaks, of_node(node) + "supervisor", supervisor);
+    const pid_t scheduler = FindScheduler(supervisor);
+    if (scheduler > 0) Add(peaks, "scheduler", scheduler);
   }
   return peaks;
 }
