@@ -28,10 +28,14 @@ Status ReserveLog(const std::string& path) {
                                                 : FromErrno("write", path, errno);
 }
 
-/// What the processes said, for when they could not start.
-std::string LogText(const std::string& path) {
-  const StatusOr<std::string> text = ReadFile(path, kMaxShownLogBytes);
-  return text.ok() ? *text : std::string();
+/// The error with what the processes said below it, unless the user
+/// stopped them.
+Status WhyNoCluster(const Status& error, const std::string& log_path) {
+  const StatusOr<std::string> log = ReadFile(log_path, kMaxShownLogBytes);
+  std::string text = StrCat(kDoing, ": ", MessageOf(error));
+  if (log.ok() && !Interrupted()) text += "\n" + *log;
+  if (text.back() == '\n') text.pop_back();
+  return Status(error.code(), text);
 }
 
 }  // namespace
@@ -72,10 +76,7 @@ StatusOr<std::unique_ptr<EmbeddedCluster>> EmbeddedCluster::Start(const Environm
   settings.stop_ms = kStopMs;
   settings.log_file = root + "/log";
   StatusOr<NodeProcesses> node = NodeProcesses::Start(settings, [] { return !Interrupted(); });
-  if (!node.ok()) {
-    return Annotate(node.status(),
-                    StrCat(kDoing, Interrupted() ? "" : "\n" + LogText(root + "/log")));
-  }
+  if (!node.ok()) return WhyNoCluster(node.status(), root + "/log");
   cluster->node_.emplace(*std::move(node));
   return cluster;
 }

@@ -62,13 +62,14 @@ class Surroundings(harness.Case):
     @harness.unittest.skipUnless(os.geteuid() == 0, "mounting a small disk needs root")
     def test_cluster_that_finds_no_room_says_so(self):
         run = self.run_file(self.slide(size="900x700"))
-        for size in ("8k", "40k", "100k"):
+        for size in ("8k", "40k", "90k", "100k"):
             with self.subTest(size=size):
                 environment = self.environment(TMPDIR=str(self.small_disk(size)))
                 done = subprocess.run([harness.BIN / "patchbay", "stream", run, "--batches", "1"], capture_output=True, text=True,
                                       cwd=self.folder, env=environment, timeout=harness.LIMIT_S, check=False)
                 self.assertEqual(done.returncode, 1, done.stderr)
                 self.assertRegex(done.stderr, "No space left|disk is full")
+                self.assertTrue(done.stderr.startswith("patchbay: run a cluster for this command: "), done.stderr)
 
     def test_config_of_many_long_paths_is_checked(self):
         slide = self.slide(size="300x300")
