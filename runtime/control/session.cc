@@ -239,6 +239,9 @@ StatusOr<protocol::Body> RequestClient::Call(protocol::Body body, TimeMs timeout
   while (!answer->has_value()) {
     if (keep_waiting && !keep_waiting()) return absl::CancelledError("request: given up");
     loop_->RunOnce(keep_waiting ? kLookEveryMs : 1000);
+    // The key was revoked since: waiting would not help.
+    const Status state = session_->state();
+    if (!answer->has_value() && absl::IsPermissionDenied(state)) return state;
   }
   return std::move(**answer);
 }

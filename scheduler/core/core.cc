@@ -56,6 +56,12 @@ void Core::PeerGone(PeerId peer, Instant now, Actions& out) {
   machine_->End();
 }
 
+void Core::KeysRevoked(const std::vector<std::string>& names, Instant now, Actions& out) {
+  machine_->Begin(now, out);
+  for (const std::string& name : names) machine_->KeyRevoked(name);
+  machine_->End();
+}
+
 void Core::Receive(PeerId peer, protocol::Envelope&& message, Instant now, Actions& out) {
   machine_->Begin(now, out);
   const auto it = machine_->peers.find(peer);

@@ -131,6 +131,8 @@ class Core {
   void PeerJoined(PeerId peer, PeerIdentity identity);
   /// The connection is gone for good (revoked key, socket closed). Leases outlive it.
   void PeerGone(PeerId peer, Instant now, Actions& out);
+  /// The keys were revoked: streams that were submitted with them end, for no trainer may come.
+  void KeysRevoked(const std::vector<std::string>& names, Instant now, Actions& out);
   /// A message of a joined peer. Answers to requests (request_id != 0) carry the same request_id.
   void Receive(PeerId peer, protocol::Envelope&& message, Instant now, Actions& out);
   /// Call every 50 to 200 ms.

@@ -193,6 +193,7 @@ struct Core::Machine {
   void DropTrainer(Stream& stream, std::uint32_t rank);
   void EndStream(JobId job, JobState state, protocol::Outcome&& outcome);
   void CloseStream(const Job& job);
+  void KeyRevoked(const std::string& name);
   void TickStreams();
   void TickTrainer(Stream& stream, Trainer& trainer);
 

@@ -430,6 +430,19 @@ void Core::Machine::EndStream(JobId job, JobState state, Outcome&& outcome) {
   Emit(EndStreamRecord{job, state, std::move(outcome)});
 }
 
+/// Its streams end: whoever attached with it is cut off, and nobody else may.
+void Core::Machine::KeyRevoked(const std::string& name) {
+  std::vector<JobId> open;
+  for (const auto& [id, job] : table.jobs()) {
+    if (job.IsStream() && !IsEnded(job.state) && job.submitter == name) open.push_back(id);
+  }
+  for (const JobId id : open) {
+    EndStream(id, JobState::kFailed,
+              {static_cast<std::int32_t>(absl::StatusCode::kPermissionDenied),
+               StrCat("stream: the key ", name, " was revoked")});
+  }
+}
+
 /// The job ended: its trainers are told once that is durable, unless they left by themselves.
 void Core::Machine::CloseStream(const Job& job) {
   const auto it = streams.find(job.id);

@@ -262,7 +262,15 @@ void CoreServer::ServeHostRequest(const HostRequest& request) {
 
 Status CoreServer::ReloadKeys() {
   PB_ASSIGN_OR_RETURN(auto keys, control::KeyTable::Load(options_.keys_folder));
+  std::vector<std::string> revoked;
+  for (const control::KnownKey& key : keys.List()) {
+    if (key.revoked) revoked.push_back(key.name);
+  }
   socket_->ReplaceKeys(std::move(keys));
+  timers_.push_back(loop_.After(0, [this, revoked = std::move(revoked)] {
+    core_.KeysRevoked(revoked, Now(), actions_);
+    CarryOut(actions_);
+  }));
   return absl::OkStatus();
 }
 

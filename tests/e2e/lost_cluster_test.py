@@ -35,6 +35,24 @@ class LostCluster(harness.Case):
                    f"the end of {children}", 15)
         wait_until(lambda: not list((self.folder / "tmp").iterdir()), "an empty folder for temporary files", 10)
 
+    def test_stream_whose_key_is_revoked(self):
+        run = self.run_file(self.slide())
+        up = self.up(1)
+        key = self.folder / "ann.key"
+        made = self.command("key", "new", "ann", "--role", "trainer", "--read", self.folder, "--out", key)
+        self.assertEqual(made.returncode, 0, made.stderr)
+        saved = self.folder / "saved"
+        process = self.start("stream", run, "--cluster", key, "--batches", 5000, "--step-ms", 20, "--save", saved)
+        wait_until(lambda: saved.exists() and any(saved.iterdir()), "a batch")
+        self.assertEqual(self.command("key", "revoke", "ann").returncode, 0)
+        begun = time.monotonic()
+        self.done(process, expect=1)
+        self.assertLess(time.monotonic() - begun, AT_ONCE_S)
+        self.assertIn("revoked", pathlib.Path(process.log).read_text(encoding="utf-8"))
+        job = self.json("jobs")["jobs"][0]
+        self.assertEqual(job["state"], "failed", job)
+        self.down(up)
+
     def test_ingest_whose_supervisor_is_killed(self):
         process = self.start("ingest", self.slide(size="12000x12000"), "--out", self.folder / "out", "--cpus", 1)
         wait_until(lambda: self.pids(process, "patchbay-worker") and (self.folder / "out/.patchbay-ingest").exists(),

@@ -150,6 +150,12 @@ class CoreRig {
     }
     return shards;
   }
+  void Revoke(const std::string& key) {
+    sent_.clear();
+    Actions actions;
+    core_->KeysRevoked({key}, At(), actions);
+    Take(std::move(actions));
+  }
   /// The scheduler dies and starts again from what is durable.
   void Restart() {
     core_ = std::make_unique<Core>();

@@ -217,6 +217,27 @@ TEST_F(Streaming, OnlyTheSubmittersKeyMayAttach) {
             static_cast<int>(absl::StatusCode::kPermissionDenied));
 }
 
+TEST_F(Streaming, EndsWhenItsKeyIsRevokedAndNoOther) {
+  Attach();
+  rig.Join(60, Role::kSubmitter, "ann");
+  protocol::SubmitJob submit;
+  submit.submission_key = "anns";
+  submit.kind = "stream";
+  submit.root.op = "stream.plan";
+  rig.Tell(60, submit);
+  const JobId anns = rig.Find<protocol::JobSubmitted>()->job;
+  rig.Revoke("ann");
+  EXPECT_EQ(rig.Row(anns).state, JobState::kFailed) << "although nobody had attached";
+  EXPECT_EQ(rig.Row(job).state, JobState::kRunning);
+  rig.Revoke("ops");
+  EXPECT_TRUE(rig.Shards().empty());
+  const protocol::JobRow row = rig.Row(job);
+  EXPECT_EQ(row.state, JobState::kFailed);
+  ASSERT_EQ(row.failed.size(), 1u);
+  EXPECT_EQ(row.failed[0].outcome.message, "stream: the key ops was revoked");
+  EXPECT_EQ(rig.core().CheckInvariants(), absl::OkStatus());
+}
+
 TEST_F(Streaming, RefusesATrainerWhoseEpochsAreUsedUp) {
   protocol::AttachTrainer attach;
   attach.stream = job;
