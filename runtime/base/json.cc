@@ -1,5 +1,8 @@
 #include "runtime/base/json.h"
 
+#include <array>
+#include <utility>
+
 #include "runtime/base/strings.h"
 
 namespace patchbay {
@@ -29,6 +32,90 @@ bool TooDeep(std::string_view text) {
   return false;
 }
 
+constexpr std::string_view kHexDigits = "0123456789abcdef";
+/// How a zero byte looks in JSON, and whatever DumpJson escapes with one.
+constexpr std::string_view kZeroInText = "\\u0000";
+
+/// A lead byte of UTF-8: how many bytes its character has, and what the second one may be.
+struct Utf8Lead {
+  unsigned char first, last;
+  std::size_t length;
+  unsigned char second_min, second_max;
+};
+constexpr std::array kUtf8Leads = {
+    Utf8Lead{0x01, 0x7F, 1, 0, 0},       Utf8Lead{0xC2, 0xDF, 2, 0x80, 0xBF},
+    Utf8Lead{0xE0, 0xE0, 3, 0xA0, 0xBF}, Utf8Lead{0xE1, 0xEC, 3, 0x80, 0xBF},
+    Utf8Lead{0xED, 0xED, 3, 0x80, 0x9F}, Utf8Lead{0xEE, 0xEF, 3, 0x80, 0xBF},
+    Utf8Lead{0xF0, 0xF0, 4, 0x90, 0xBF}, Utf8Lead{0xF1, 0xF3, 4, 0x80, 0xBF},
+    Utf8Lead{0xF4, 0xF4, 4, 0x80, 0x8F}};
+
+/// Bytes of the character that `text` begins with; 0 for a zero byte and what is not UTF-8.
+std::size_t CharacterLength(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  for (const Utf8Lead& lead : kUtf8Leads) {
+    if (byte(0) < lead.first || byte(0) > lead.last) continue;
+    if (text.size() < lead.length) return 0;
+    for (std::size_t i = 1; i < lead.length; ++i) {
+      const unsigned char min = i == 1 ? lead.second_min : 0x80;
+      const unsigned char max = i == 1 ? lead.second_max : 0xBF;
+      if (byte(i) < min || byte(i) > max) return 0;
+    }
+    return lead.length;
+  }
+  return 0;
+}
+
+std::string Escaped(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t length = CharacterLength(text);
+    if (length > 0) {
+      out.append(text.substr(0, length));
+    } else {
+      const auto byte = static_cast<unsigned char>(text[0]);
+      out += '\0';
+      out += kHexDigits[byte >> 4];
+      out += kHexDigits[byte & 0xF];
+    }
+    text.remove_prefix(length > 0 ? length : 1);
+  }
+  return out;
+}
+
+/// A zero byte that no escape follows stays one.
+std::string Unescaped(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto digit = [&](std::size_t at) {
+      return at < text.size() ? kHexDigits.find(text[at]) : std::string_view::npos;
+    };
+    const std::size_t high = digit(i + 1), low = digit(i + 2);
+    const bool escapes = text[i] == '\0' && high != std::string_view::npos &&
+                         low != std::string_view::npos && (high >= 8 || high + low == 0);
+    out += escapes ? static_cast<char>(high << 4 | low) : text[i];
+    if (escapes) i += 2;
+  }
+  return out;
+}
+
+/// `value` with `change` applied to every text and key in it.
+Json WithTexts(const Json& value, std::string (*change)(std::string_view)) {
+  if (value.is_string()) return change(value.get_ref<const std::string&>());
+  if (value.is_array()) {
+    Json out = Json::array();
+    for (const Json& member : value) out.push_back(WithTexts(member, change));
+    return out;
+  }
+  if (!value.is_object()) return value;
+  Json out = Json::object();
+  for (const auto& [key, member] : value.items()) out[change(key)] = WithTexts(member, change);
+  return out;
+}
+
+std::string DumpPlain(const Json& value) {
+  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
 }  // namespace
 
 StatusOr<Json> ParseJson(std::string_view text, std::string_view what, std::size_t max_bytes) {
@@ -41,14 +128,20 @@ StatusOr<Json> ParseJson(std::string_view text, std::string_view what, std::size
         StrCat("parse json: ", what, ": nested deeper than ", kMaxJsonDepth));
   }
   try {
-    return Json::parse(text);
+    Json value = Json::parse(text);
+    if (text.find(kZeroInText) == std::string_view::npos) return value;
+    return WithTexts(value, Unescaped);
   } catch (const Json::exception& error) {
     return absl::InvalidArgumentError(StrCat("parse json: ", what, ": ", error.what()));
   }
 }
 
 std::string DumpJson(const Json& value) {
-  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // in the place of what is not UTF-8
+  std::string text = DumpPlain(value);
+  const bool is_plain =
+      text.find(kZeroInText) == std::string::npos && text.find(kReplacement) == std::string::npos;
+  return is_plain ? text : DumpPlain(WithTexts(value, Escaped));
 }
 
 StatusOr<const Json*> JsonMember(const Json& object, const char* key, std::string_view what) {

@@ -16,12 +16,17 @@ using Json = nlohmann::json;
 inline constexpr std::size_t kMaxJsonBytes = 32u << 20;
 inline constexpr int kMaxJsonDepth = 64;
 
+// Text in a Json value may hold any bytes, as paths do; JSON is UTF-8. DumpJson writes a byte that
+// is not part of UTF-8 as \u0000 and its two hex digits, and a zero byte as \u000000; ParseJson
+// makes bytes of them again. So a value comes back as it was, and text without such bytes is plain
+// JSON.
+
 /// InvalidArgument with `what` and the byte offset for malformed, too deep or too long text; never
 /// throws.
 StatusOr<Json> ParseJson(std::string_view text, std::string_view what,
                          std::size_t max_bytes = kMaxJsonBytes);
 
-/// Compact, keys sorted, non-UTF-8 bytes replaced. Deterministic; never throws.
+/// Compact, keys sorted. Deterministic; never throws.
 std::string DumpJson(const Json& value);
 
 /// Typed member access; InvalidArgument naming `what` and the key when it is missing or of another

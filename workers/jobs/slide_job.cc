@@ -108,7 +108,7 @@ Status SaveSlideJobManifest(const SlideJobFolders& folders, const SlideJobManife
   const Json json = {{"sources", manifest.sources},
                      {"settings", settings},
                      {"pseudonym_key", manifest.pseudonym_key}};
-  return WriteFileDurably(ManifestFile(folders), AsBytes(json.dump()), 0600);
+  return WriteFileDurably(ManifestFile(folders), AsBytes(DumpJson(json)), 0600);
 }
 
 StatusOr<Json> LoadSlideJobManifest(const SlideJobFolders& folders, SlideJobManifest& manifest) {

@@ -69,6 +69,37 @@ TEST(Hash, DigestRefusesWhatIsNotHex) {
   EXPECT_EQ(*Digest::FromHex(d.Hex()), d);
 }
 
+TEST(JsonDoor, TextOfAnyBytesComesBackAsItWas) {
+  std::vector<std::string> texts = {"plain",
+                                    "b\xff.svs",
+                                    "\xc3\xa9t\xc3\xa9",
+                                    "\xc3",
+                                    "\xe2\x82",
+                                    "\xed\xa0\x80",
+                                    "\xf4\x90\x80\x80",
+                                    "\xc0\xaf",
+                                    "\xef\xbf\xbd",
+                                    std::string("\0", 1),
+                                    std::string("\0ff", 3),
+                                    std::string("\0\xff", 2),
+                                    std::string("\0"
+                                                "00",
+                                                3),
+                                    "\\u0000ff"};
+  std::string all;
+  for (int byte = 0; byte < 256; ++byte) all += static_cast<char>(byte);
+  texts.push_back(all);
+  for (const std::string& text : texts) {
+    const Json value = {{"list", {text, 7}}, {text, true}};
+    const auto back = ParseJson(DumpJson(value), "t");
+    ASSERT_TRUE(back.ok()) << back.status();
+    EXPECT_EQ(*back, value) << DumpJson(value);
+    EXPECT_EQ(DumpJson(*back), DumpJson(value));
+  }
+  EXPECT_EQ(DumpJson(Json("b\xff.svs")), R"("b\u0000ff.svs")");
+  EXPECT_EQ(DumpJson(Json("\xef\xbf\xbd")), "\"\xef\xbf\xbd\"");
+}
+
 TEST(JsonDoor, RefusesMalformedDeepAndMistypedText) {
   EXPECT_FALSE(ParseJson("{", "t").ok());
   EXPECT_FALSE(ParseJson(std::string(100, '['), "t").ok());
