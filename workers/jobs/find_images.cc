@@ -4,7 +4,11 @@
 #include <array>
 #include <cctype>
 #include <filesystem>
+#include <set>
 #include <unordered_set>
+#include <utility>
+
+#include <sys/stat.h>
 
 namespace patchbay::workers {
 namespace {
@@ -38,9 +42,10 @@ class ImageList {
       if (options_.stores) return Add(path);
       return absl::InvalidArgumentError(StrCat("find images: ", path, ": a store, not a slide"));
     }
-    const std::size_t before = paths_.size();
+    const std::size_t before = found_;
+    searched_.clear();
     PB_RETURN_IF_ERROR(AddFolder(path, 0));
-    if (paths_.size() > before) return absl::OkStatus();
+    if (found_ > before) return absl::OkStatus();
     return absl::NotFoundError(StrCat("find images: ", path, ": ",
                                       options_.stores ? "neither a store nor a slide" : "no slide",
                                       " in this folder"));
@@ -54,31 +59,44 @@ class ImageList {
       return absl::InvalidArgumentError(
           StrCat("find images: ", folder, ": nested deeper than ", kMaxDatasetDepth));
     }
+    struct stat st {};
+    if (stat(folder.c_str(), &st) == 0 && !searched_.emplace(st.st_dev, st.st_ino).second) {
+      return absl::OkStatus();
+    }
     std::error_code error;
     std::vector<std::string> names;
     for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
       names.push_back(it->path().filename().string());
     }
-    if (error) return FromErrno("find images", folder, error.value());
+    if (error) {
+      return options_.keep_unreadable ? Add(folder)
+                                      : FromErrno("find images", folder, error.value());
+    }
     std::sort(names.begin(), names.end());
     for (const std::string& name : names) {
       if (name.front() == '.') continue;
-      const std::string path = StrCat(folder, "/", name);
-      const fs::file_status status = fs::status(path, error);
-      if (fs::is_directory(status) && !IsStore(path)) {
-        PB_RETURN_IF_ERROR(AddFolder(path, depth + 1));
-      } else if (fs::is_directory(status)
-                     ? options_.stores
-                     : fs::is_regular_file(status) && HasSlideExtension(path)) {
-        PB_ASSIGN_OR_RETURN(const std::string canonical, context_.MayRead(path));
-        PB_RETURN_IF_ERROR(Add(canonical));
-      }
+      PB_RETURN_IF_ERROR(AddEntry(StrCat(folder, "/", name), depth));
     }
     context_.AddProgress();
     return context_.CheckCancelled();
   }
 
+  Status AddEntry(const std::string& path, int depth) {
+    std::error_code error;
+    const fs::file_status status = fs::status(path, error);
+    const bool is_folder = fs::is_directory(status);
+    if (is_folder && !IsStore(path)) return AddFolder(path, depth + 1);
+    const bool is_wanted = is_folder ? options_.stores
+                                     : HasSlideExtension(path) && (fs::is_regular_file(status) ||
+                                                                   !fs::status_known(status));
+    if (!is_wanted) return absl::OkStatus();
+    const auto canonical = context_.MayRead(path);
+    if (canonical.ok()) return Add(*canonical);
+    return options_.keep_unreadable ? Add(path) : canonical.status();
+  }
+
   Status Add(const std::string& path) {
+    ++found_;
     if (!seen_.insert(path).second) return absl::OkStatus();
     if (paths_.size() >= options_.most) {
       return absl::InvalidArgumentError(StrCat("find images: more than ", options_.most));
@@ -91,6 +109,8 @@ class ImageList {
   const FindImagesOptions& options_;
   std::vector<std::string> paths_;
   std::unordered_set<std::string> seen_;
+  std::size_t found_ = 0;                       ///< those that were there before too
+  std::set<std::pair<dev_t, ino_t>> searched_;  ///< folders below the one that is named
 };
 
 }  // namespace

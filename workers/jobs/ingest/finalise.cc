@@ -74,17 +74,14 @@ StatusOr<TaskOutput> Finalise(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const Digest source, Digest::FromHex(outcome.source_sha256));
   PB_ASSIGN_OR_RETURN(const std::string name, StoreName(slide.manifest, slide.path, source));
   const auto adopt = [&] {
-    return AdoptFinishedStore(slide.folders, name, slide.manifest.settings, outcome);
+    return AdoptFinishedStore(context, slide.folders, name, slide.manifest.settings, outcome);
   };
   PB_ASSIGN_OR_RETURN(bool there, adopt());
   if (!there) {
-    const Status published = WriteAndPublish(context, slide, name, outcome);
-    if (absl::IsCancelled(published)) return published;
-    // Where it failed, perhaps because a copy of the slide was faster.
-    if (!published.ok()) {
-      PB_ASSIGN_OR_RETURN(there, adopt());
-      if (!there) return published;
-    }
+    const auto lock = StagingLock::Take(context, slide.folders.Staging(outcome.slide_key));
+    PB_ASSIGN_OR_RETURN(there, adopt());  // by a copy of the slide that was faster
+    if (!there) PB_RETURN_IF_ERROR(lock.status());
+    if (!there) PB_RETURN_IF_ERROR(WriteAndPublish(context, slide, name, outcome));
   }
   PB_RETURN_IF_ERROR(SaveOutcome(slide.folders, slide.index, outcome));
   std::error_code ignored;

@@ -161,11 +161,13 @@ class TasksOfSlide {
 
 /// The staging folder with the metadata that lets a level be read while the next is built from it.
 /// Metadata that is there stays: another slide with this content may be about to publish it.
-Status PrepareStaging(const IngestSlide& slide, const std::string& slide_key,
+Status PrepareStaging(TaskContext& context, const IngestSlide& slide, const std::string& slide_key,
                       const zarr::ImageStoreSpec& spec) {
   PB_RETURN_IF_ERROR(MakeDirectories(StrCat(slide.folders.Staging(slide_key), "/records"), 0700));
   PB_RETURN_IF_ERROR(MakeDirectories(slide.folders.Pieces(slide_key), 0700));
   PB_RETURN_IF_ERROR(MakeDirectories(slide.folders.Store(slide_key)));
+  PB_ASSIGN_OR_RETURN(const auto lock,
+                      StagingLock::Take(context, slide.folders.Staging(slide_key)));
   if (zarr::InspectStore(slide.folders.Store(slide_key)).ok()) return absl::OkStatus();
   return zarr::DraftStoreMetadata(slide.folders.Store(slide_key), spec, zarr::StoreRoots{});
 }
@@ -192,13 +194,13 @@ StatusOr<TaskOutput> OpenSlide(TaskContext& context) {
   }
   TaskOutput output;
   const auto adopt = [&] {
-    return AdoptFinishedStore(slide.folders, name, slide.manifest.settings, outcome);
+    return AdoptFinishedStore(context, slide.folders, name, slide.manifest.settings, outcome);
   };
   PB_ASSIGN_OR_RETURN(bool there, adopt());
   PB_RETURN_IF_ERROR(SaveOutcome(slide.folders, slide.index, outcome));
   if (!there) {
     const zarr::ImageStoreSpec spec = StoreSpec(slide, source, outcome.source_bytes);
-    const Status prepared = PrepareStaging(slide, outcome.slide_key, spec);
+    const Status prepared = PrepareStaging(context, slide, outcome.slide_key, spec);
     if (!prepared.ok()) {  // perhaps because a copy of the slide was just finished
       PB_ASSIGN_OR_RETURN(there, adopt());
       if (!there) return prepared;

@@ -1,4 +1,7 @@
 // The root task: which slides, is there room, and one task for each.
+#include <algorithm>
+#include <filesystem>
+
 #include "runtime/base/file.h"
 #include "runtime/base/strings.h"
 #include "workers/jobs/find_images.h"
@@ -10,10 +13,12 @@
 namespace patchbay::workers {
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr std::size_t kMaxSlides = 20'000;
 /// Lossless pixels compress at least this little on dense tissue and about this much on typical
-/// slides (measured: 1.4 to 2.7 with zstd, less with lz4). The typical value estimates, half of it
-/// refuses.
+/// slides (measured: 1.4 to 2.7 with zstd, less with lz4). The typical value estimates; where not
+/// even half of the estimate fits, the job is refused. In between the command warns.
 constexpr double kTypicalRatio = 2.0;
 
 /// Raw bytes of the levels that would be stored; 0 for a slide that does not open (its own task
@@ -34,6 +39,20 @@ std::uint64_t RawBytes(const std::string& path, const IngestSettings& settings) 
   return bytes;
 }
 
+/// Bytes of all files in a folder; what cannot be seen counts nothing.
+std::uint64_t BytesBelow(TaskContext& context, const std::string& folder) {
+  std::uint64_t bytes = 0;
+  std::error_code error;
+  for (fs::recursive_directory_iterator it(folder, error), end; !error && it != end;
+       it.increment(error)) {
+    std::error_code ignored;
+    const std::uintmax_t size = it->is_regular_file(ignored) ? it->file_size(ignored) : 0;
+    if (!ignored) bytes += size;
+    context.AddProgress();
+  }
+  return bytes;
+}
+
 struct Space {
   std::uint64_t estimated_bytes = 0, free_bytes = 0;
 };
@@ -48,12 +67,15 @@ StatusOr<Space> CheckSpace(TaskContext& context, const IngestFolders& folders,
     context.AddProgress();
   }
   PB_ASSIGN_OR_RETURN(space.free_bytes, FreeBytes(folders.out));
-  if (space.free_bytes < space.estimated_bytes / 2) {
-    return absl::FailedPreconditionError(
-        StrCat("ingest: ", folders.out, ": about ", HumanBytes(space.estimated_bytes),
-               " are needed and ", HumanBytes(space.free_bytes), " are free"));
-  }
-  return space;
+  if (space.free_bytes >= space.estimated_bytes) return space;
+  // What an earlier run has written, finished or not, is not written again.
+  space.estimated_bytes -= std::min(space.estimated_bytes, BytesBelow(context, folders.out));
+  const std::uint64_t least_bytes = space.estimated_bytes / 2;
+  if (space.free_bytes >= least_bytes) return space;
+  return absl::FailedPreconditionError(
+      StrCat("ingest: ", folders.out, ": about ", HumanBytes(space.estimated_bytes),
+             " will be written, at least ", HumanBytes(least_bytes), ", and ",
+             HumanBytes(space.free_bytes), " are free"));
 }
 
 StatusOr<TaskOutput> Plan(TaskContext& context) {
@@ -69,8 +91,9 @@ StatusOr<TaskOutput> Plan(TaskContext& context) {
   }
   PB_ASSIGN_OR_RETURN(const std::vector<std::string> named,
                       ManifestPaths(context.manifest, "sources"));
-  PB_ASSIGN_OR_RETURN(manifest.sources,
-                      FindImages(context, named, {.stores = false, .most = kMaxSlides}));
+  PB_ASSIGN_OR_RETURN(
+      manifest.sources,
+      FindImages(context, named, {.stores = false, .most = kMaxSlides, .keep_unreadable = true}));
   PB_RETURN_IF_ERROR(MakeDirectories(folders.out));
   folders.job_key =
       HmacSha256(AsBytes(manifest.pseudonym_key),

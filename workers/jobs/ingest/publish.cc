@@ -3,6 +3,8 @@
 #include <filesystem>
 
 #include "runtime/base/file.h"
+#include "runtime/zarr/opened_store.h"
+#include "runtime/zarr/store_tree.h"
 #include "runtime/zarr/verify.h"
 
 namespace patchbay::workers {
@@ -20,8 +22,38 @@ Json PatchbayAttributes(const std::string& store) {
   return attributes.is_object() ? attributes.value("patchbay", Json::object()) : Json::object();
 }
 
+Status Damaged(const std::string& store, std::string_view what) {
+  return absl::DataLossError(
+      StrCat("ingest: ", store, ": it is there, but damaged: ", what,
+             " (`patchbay verify` lists all; moved away, it is made again)"));
+}
+
+/// What the names in a store say: every shard file that it lists is there, and a file.
+Status CheckNames(TaskContext& context, const std::string& store) {
+  const auto opened = zarr::OpenStore(store);
+  if (!opened.ok()) return Damaged(store, MessageOf(opened.status()));
+  if (!opened->faults.empty()) return Damaged(store, opened->faults.front());
+  for (std::size_t l = 0; l < opened->levels.size(); ++l) {
+    const zarr::LevelSize grid = zarr::ShardGridOf(opened->settings, opened->levels[l].size);
+    for (std::int64_t i = 0; i < grid.height * grid.width; ++i) {
+      const zarr::ShardPlace place{static_cast<int>(l), i / grid.width, i % grid.width};
+      const auto listed = opened->Listed(place);
+      if (!listed || !*listed) continue;
+      const std::string name = opened->FileOf(place);
+      PB_ASSIGN_OR_RETURN(const zarr::EntryKind kind, zarr::EntryKindOf(store + "/" + name));
+      if (kind == zarr::EntryKind::kNothing) return Damaged(store, StrCat(name, " is missing"));
+      if (kind != zarr::EntryKind::kFile) {
+        return Damaged(store, StrCat(name, " is ", zarr::NameOf(kind)));
+      }
+    }
+    context.AddProgress();
+    PB_RETURN_IF_ERROR(context.CheckCancelled());
+  }
+  return absl::OkStatus();
+}
+
 /// The name of the store that the task's slide becomes, if it is there; "" if not.
-StatusOr<std::string> PublishedStore(const TaskContext& context) {
+StatusOr<std::string> PublishedStore(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const IngestFolders folders, FoldersOf(context));
   PB_ASSIGN_OR_RETURN(const IngestManifest manifest, LoadManifest(folders));
   PB_ASSIGN_OR_RETURN(const std::int64_t slide, SlideNumberOf(context, folders, manifest));
@@ -31,7 +63,7 @@ StatusOr<std::string> PublishedStore(const TaskContext& context) {
       const std::string name,
       StoreName(manifest, manifest.sources[static_cast<std::size_t>(slide)], source));
   PB_ASSIGN_OR_RETURN(const bool there,
-                      AdoptFinishedStore(folders, name, manifest.settings, outcome));
+                      AdoptFinishedStore(context, folders, name, manifest.settings, outcome));
   if (!there) return std::string();
   // A task that was late may have made a part of it again.
   std::error_code ignored;
@@ -41,8 +73,9 @@ StatusOr<std::string> PublishedStore(const TaskContext& context) {
 
 }  // namespace
 
-StatusOr<bool> AdoptFinishedStore(const IngestFolders& folders, const std::string& name,
-                                  const IngestSettings& settings, SlideOutcome& outcome) {
+StatusOr<bool> AdoptFinishedStore(TaskContext& context, const IngestFolders& folders,
+                                  const std::string& name, const IngestSettings& settings,
+                                  SlideOutcome& outcome) {
   const std::string target = StrCat(folders.out, "/", name);
   std::error_code error;
   if (!std::filesystem::exists(std::filesystem::symlink_status(target, error))) return false;
@@ -53,6 +86,7 @@ StatusOr<bool> AdoptFinishedStore(const IngestFolders& folders, const std::strin
     return absl::AlreadyExistsError(StrCat(
         "ingest: ", target, ": exists and was not made from this slide with these settings"));
   }
+  PB_RETURN_IF_ERROR(CheckNames(context, target));
   PB_ASSIGN_OR_RETURN(const Json row, zarr::InspectStore(target));
   constexpr std::string_view kWhat = "inspect";
   PB_ASSIGN_OR_RETURN(outcome.digest, JsonString(row, "digest", kWhat));

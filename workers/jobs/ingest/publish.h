@@ -10,9 +10,11 @@ namespace patchbay::workers {
 
 /// True when OUT/name is a finished store of outcome.source_sha256 and these settings: then
 /// `outcome` gets its digests, sizes and name. False when nothing has that name. AlreadyExists when
-/// something else does: it is never touched.
-StatusOr<bool> AdoptFinishedStore(const IngestFolders& folders, const std::string& name,
-                                  const IngestSettings& settings, SlideOutcome& outcome);
+/// something else does, DataLoss when a level or a file that the store lists is missing or is no
+/// file: it is never touched. Names are looked at, not bytes: those are `patchbay verify`'s.
+StatusOr<bool> AdoptFinishedStore(TaskContext& context, const IngestFolders& folders,
+                                  const std::string& name, const IngestSettings& settings,
+                                  SlideOutcome& outcome);
 
 /// For a task of a slide that failed: OK when another slide of this or another job, with the same
 /// content and settings, has published the store meanwhile and with that taken the staging folder

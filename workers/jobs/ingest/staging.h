@@ -8,13 +8,16 @@
 //   <slide key>/records/        one record beside every committed zarr shard
 //   <slide key>/pieces/         coarser levels' chunks on their way to their shard; may be lost
 //   <slide key>/<lease>/        one lease's half-written files
+//   <slide key>/lock            held by the task that writes the store's metadata or publishes it
 // OUT/manifest.csv: store, source, digests; owner-only.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "runtime/base/file.h"
 #include "runtime/base/hash.h"
 #include "workers/jobs/ingest/settings.h"
 #include "workers/jobs/slide_job.h"
@@ -57,6 +60,19 @@ StatusOr<IngestManifest> LoadManifest(const IngestFolders& folders);
 /// format and the store's name. Copies of a slide share one where they become the same store.
 std::string SlideKey(const Digest& source, const IngestSettings& settings,
                      const std::string& store);
+
+/// Held by the one task at a time that writes a staged store's metadata or publishes it: copies of
+/// a slide may be finished at once, in several jobs. It ends with the process that holds it.
+class StagingLock {
+ public:
+  /// Waits for others. NotFound when the staging folder is gone, Unavailable when it takes too
+  /// long.
+  static StatusOr<StagingLock> Take(TaskContext& context, const std::string& staging);
+
+ private:
+  explicit StagingLock(UniqueFd fd) : fd_(std::move(fd)) {}
+  UniqueFd fd_;  ///< closing it unlocks
+};
 
 /// The store's name: "<stem>.ome.zarr" under keep_names, otherwise "<pseudonym>.ome.zarr".
 StatusOr<std::string> StoreName(const IngestManifest& manifest, const std::string& source_path,

@@ -1,6 +1,8 @@
 // One image: can it be measured, where do its frames lie, and which tasks measure them.
 #include <filesystem>
 
+#include <fcntl.h>
+
 #include "runtime/base/file.h"
 #include "runtime/base/strings.h"
 #include "workers/jobs/slide_tasks.h"
@@ -87,6 +89,7 @@ StatusOr<TaskOutput> Open(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const SpectraFolders folders, SpectraFoldersOf(context));
   OwnJobFolder(folders);
   PB_ASSIGN_OR_RETURN(const SpectraTask task, OpenSpectraTask(context));
+  PB_RETURN_IF_ERROR(OpenFile(task.path, O_RDONLY | O_NONBLOCK).status());
   PB_ASSIGN_OR_RETURN(const std::string stamp, SpectraStamp(task.path));
   PB_ASSIGN_OR_RETURN(const bool adopted, AdoptFinishedSlide(task, stamp));
   TaskOutput output;

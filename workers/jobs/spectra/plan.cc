@@ -49,7 +49,8 @@ StatusOr<TaskOutput> Plan(TaskContext& context) {
   }
   PB_ASSIGN_OR_RETURN(const std::vector<std::string> named,
                       ManifestPaths(context.manifest, "sources"));
-  PB_ASSIGN_OR_RETURN(manifest.sources, FindImages(context, named, {.most = kMaxSlides}));
+  PB_ASSIGN_OR_RETURN(manifest.sources,
+                      FindImages(context, named, {.most = kMaxSlides, .keep_unreadable = true}));
   folders.job_key = SpectraJobKey(manifest);
   PB_RETURN_IF_ERROR(CheckOutIsFree(folders, manifest));
   PB_RETURN_IF_ERROR(MakeDirectories(folders.out));

@@ -1,5 +1,8 @@
-// The same pixels twice: in one job, and in two at once.
+// The same pixels twice: in one job, in two at once, and when their store is there.
 #include <filesystem>
+#include <functional>
+#include <utility>
+#include <vector>
 
 #include "runtime/zarr/verify.h"
 #include "tests/workers/jobs/ingest/small_ingest.h"
@@ -95,6 +98,49 @@ TEST_F(Copies, OfAJobEndWellWhereverOneOvertakesTheOther) {
     for (const std::string& name : Below(out_)) {
       if (name != "manifest.csv") ExpectWhole(name);
     }
+  }
+}
+
+class StoreThatIsThere : public SmallIngest {
+ protected:
+  /// Ingests a slide, lets `damage` do something to its store, ingests it again.
+  Status AgainAfter(const std::function<void(const std::string& store)>& damage) {
+    fs::remove_all(out_);
+    Json summary;
+    for (const bool again : {false, true}) {
+      TinyScheduler job(Manifest({"a.svs"}), 1);
+      job.Submit("ingest.plan", settings_);
+      job.Run();
+      if (again) return job.Failures().empty() ? absl::OkStatus() : job.Failures()[0];
+      damage(out_ + "/" + job.ResultOf("ingest.summary")["stores"][0]["name"].get<std::string>());
+    }
+    return absl::OkStatus();
+  }
+};
+
+TEST_F(StoreThatIsThere, IsNotTakenForWholeWhenAFileOfItIsGoneOrIsNone) {
+  MakeSlide("a.svs", 1300, 5);
+  EXPECT_TRUE(AgainAfter([](const std::string&) {}).ok());
+  const auto shard = [](const std::string& store) { return store + "/0/c/0/1/1"; };
+  for (const auto& [damage, named] :
+       std::vector<std::pair<std::function<void(const std::string&)>, std::string>>{
+           {[&](const std::string& store) { fs::remove(shard(store)); }, "0/c/0/1/1 is missing"},
+           {[&](const std::string& store) { fs::remove_all(store + "/1/c"); }, "1/c/0/0/0"},
+           {[&](const std::string& store) { fs::remove(store + "/1/zarr.json"); }, "1"},
+           {[&](const std::string& store) {
+              fs::remove(shard(store));
+              fs::create_directory(shard(store));
+            },
+            "0/c/0/1/1 is a folder"},
+           {[&](const std::string& store) {
+              fs::rename(shard(store), store + "/aside");
+              fs::create_symlink(store + "/aside", shard(store));
+            },
+            "0/c/0/1/1 is a symbolic link"}}) {
+    const Status status = AgainAfter(damage);
+    EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
+    EXPECT_NE(MessageOf(status).find(named), std::string_view::npos) << status;
+    EXPECT_NE(MessageOf(status).find("patchbay verify"), std::string_view::npos) << status;
   }
 }
 

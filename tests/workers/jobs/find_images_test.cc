@@ -1,0 +1,113 @@
+// From what people name to the images that are there, and what cannot be looked at.
+#include "workers/jobs/find_images.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/base/hash.h"
+#include "runtime/base/strings.h"
+
+namespace patchbay::workers {
+namespace {
+
+namespace fs = std::filesystem;
+
+class FindImagesTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    root_ = fs::canonical(fs::temp_directory_path()) / ("find_images_" + Hex64(RandomU64()));
+    fs::create_directories(root_);
+    context_.rights = PathRights::All();
+    context_.signals = &signals_;
+  }
+  void TearDown() override { fs::remove_all(root_); }
+
+  std::string At(const std::string& name) const { return (root_ / name).string(); }
+  std::string File(const std::string& name) const {
+    fs::create_directories((root_ / name).parent_path());
+    std::ofstream(root_ / name) << "x";
+    return At(name);
+  }
+  StatusOr<std::vector<std::string>> Find(const std::vector<std::string>& names,
+                                          bool stores = true) {
+    std::vector<std::string> named;
+    for (const std::string& name : names) named.push_back(At(name));
+    return FindImages(context_, named, {.stores = stores, .keep_unreadable = keep_unreadable_});
+  }
+  using Paths = std::vector<std::string>;
+
+  bool keep_unreadable_ = true;
+  fs::path root_;
+  TaskSignals signals_;
+  TaskContext context_;
+};
+
+TEST_F(FindImagesTest, AFolderThatLinksLeadBackToIsSearchedOnce) {
+  const std::string a = File("d/sub/a.svs"), b = File("d/b.svs");
+  fs::create_directory_symlink("..", root_ / "d/sub/loop");
+  fs::create_directory_symlink(".", root_ / "d/self");
+  fs::create_directory_symlink("sub", root_ / "d/again");
+  const auto found = Find({"d"});
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(found->size(), 2u);
+  EXPECT_NE(std::find(found->begin(), found->end(), a), found->end());
+  EXPECT_NE(std::find(found->begin(), found->end(), b), found->end());
+}
+
+TEST_F(FindImagesTest, AFolderThatIsNamedTwiceIsNotAnEmptyOne) {
+  const Paths slide = {File("d/a.svs")};
+  EXPECT_EQ(*Find({"d", "d"}), slide);
+  EXPECT_EQ(*Find({"d/a.svs", "d"}), slide);
+  fs::create_directory(root_ / "empty");
+  EXPECT_EQ(Find({"d", "empty"}).status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(FindImagesTest, ALinkToItselfIsFoundAndFailsAlone) {
+  const std::string good = File("d/good.svs");
+  fs::create_symlink("loop.svs", root_ / "d/loop.svs");
+  EXPECT_EQ(*Find({"d"}), (Paths{good, At("d/loop.svs")}));
+}
+
+TEST_F(FindImagesTest, ALinkOutOfTheKeysFoldersIsFoundAndFailsAlone) {
+  const std::string good = File("d/good.svs"), secret = File("secret/s.svs");
+  fs::create_symlink(secret, root_ / "d/way-out.svs");
+  context_.rights.read = {At("d")};
+  EXPECT_EQ(*Find({"d"}), (Paths{good, At("d/way-out.svs")}));
+  EXPECT_EQ(context_.MayRead(At("d/way-out.svs")).status().code(),
+            absl::StatusCode::kPermissionDenied);
+  keep_unreadable_ = false;
+  EXPECT_EQ(Find({"d"}).status().code(), absl::StatusCode::kPermissionDenied);
+}
+
+TEST_F(FindImagesTest, AFolderThatMayNotBeReadIsFoundAndFailsAlone) {
+  const std::string good = File("d/good.svs");
+  File("d/locked/a.svs");
+  ASSERT_EQ(chmod(At("d/locked").c_str(), 0), 0);
+  const bool is_locked = access(At("d/locked").c_str(), R_OK) != 0;
+  const auto found = Find({"d"}, false);
+  chmod(At("d/locked").c_str(), 0700);
+  if (!is_locked) GTEST_SKIP() << "this user reads every folder";
+  EXPECT_EQ(*found, (Paths{good, At("d/locked")}));
+}
+
+TEST_F(FindImagesTest, FoldersThatAreNestedWithoutEndAreRefused) {
+  std::string deep = "d";
+  for (int i = 0; i < kMaxDatasetDepth; ++i) deep += "/d";
+  File(deep + "/a.svs");
+  EXPECT_EQ(Find({"d"}).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(FindImagesTest, NamesThatAreNotUtf8AreFoundAsTheyAre) {
+  const std::string path = File("d/b\xff.svs");
+  EXPECT_EQ(*Find({"d"}), Paths{path});
+  const Json manifest = *ParseJson(DumpJson({{"images", *Find({"d"})}}), "manifest");
+  EXPECT_EQ(*ManifestPaths(manifest, "images"), Paths{path});
+}
+
+}  // namespace
+}  // namespace patchbay::workers
