@@ -47,17 +47,19 @@ std::map<std::int64_t, std::string> ReasonsOf(const protocol::JobRow& job) {
   return reasons;
 }
 
-void SayFailed(Terminal& terminal, const std::vector<FailedSource>& failed, std::size_t slides,
-               const std::string& out) {
-  for (std::size_t i = 0; i < std::min(failed.size(), kMaxShown); ++i) {
+void SayFailed(Terminal& terminal, const SlideReport& report, std::size_t slides) {
+  const std::vector<FailedSource>& failed = report.failed;
+  // Without a file for the list all of it is here.
+  const std::size_t shown = report.listed.ok() ? std::min(failed.size(), kMaxShown) : failed.size();
+  for (std::size_t i = 0; i < shown; ++i) {
     terminal.Note(StrCat("failed: ", failed[i].source, ": ", failed[i].reason));
   }
-  if (failed.size() > kMaxShown) {
-    terminal.Note(StrCat("... and ", failed.size() - kMaxShown, " more"));
-  }
+  if (failed.size() > shown) terminal.Note(StrCat("... and ", failed.size() - shown, " more"));
   if (failed.empty()) return;
-  terminal.Note(
-      StrCat(failed.size(), " of ", slides, " failed; the list is in ", out, "/failed.csv"));
+  terminal.Note(StrCat(failed.size(), " of ", slides, " failed; ",
+                       report.listed.ok()
+                           ? StrCat("the list is in ", report.out, "/failed.csv")
+                           : StrCat("this list is in no file: ", MessageOf(report.listed))));
 }
 
 Status WriteFailedCsv(const std::string& out, const std::vector<FailedSource>& failed) {

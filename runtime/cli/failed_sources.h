@@ -22,6 +22,7 @@ struct SlideReport {
   std::string out;
   double seconds = 0;  ///< from the command's start
   std::vector<FailedSource> failed;
+  Status listed;  ///< whether OUT/failed.csv holds them
 };
 
 /// The file of a slide number, or "slide N" when the list does not have it.
@@ -30,9 +31,8 @@ std::string SourceName(const std::vector<std::string>& sources, std::int64_t sli
 /// Slide number to why its first failed task failed. Labels of tasks begin "slide N".
 std::map<std::int64_t, std::string> ReasonsOf(const protocol::JobRow& job);
 
-/// The first of them on stderr, how many there are, and where the whole list is.
-void SayFailed(Terminal& terminal, const std::vector<FailedSource>& failed, std::size_t slides,
-               const std::string& out);
+/// The first that failed of `slides` on stderr, how many there are, and where the whole list is.
+void SayFailed(Terminal& terminal, const SlideReport& report, std::size_t slides);
 
 /// OUT/failed.csv, RFC 4180 with a heading; owner-only, because it names files. Removes the list of
 /// an earlier run when nothing failed.

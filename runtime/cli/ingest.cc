@@ -6,6 +6,7 @@
 #include "runtime/cli/manifest_csv.h"
 #include "runtime/cli/pseudonym_key.h"
 #include "runtime/cli/slide_job.h"
+#include "runtime/cli/slide_job_ends.h"
 
 namespace patchbay::cli {
 namespace {
@@ -101,11 +102,10 @@ std::vector<std::string> SlidesOfStores(const Json& summary, const std::string& 
 }
 
 StatusOr<IngestReport> ReportOf(client::Client& client, const protocol::JobRow& job,
-                                const SlideOrder& order) {
+                                SlideOrder& order) {
   PB_ASSIGN_OR_RETURN(const Json summary, SummaryOf(client, job.job));
-  const std::vector<std::string> slides =
-      order.slides.empty() ? SlidesOfStores(summary, order.out) : order.slides;
-  return MakeIngestReport(job, summary, slides);
+  if (order.slides.empty()) order.slides = SlidesOfStores(summary, order.out);
+  return MakeIngestReport(job, summary, order.slides);
 }
 
 StatusOr<ExitCode> IngestCommand::Run(Session& session) {
@@ -113,16 +113,23 @@ StatusOr<ExitCode> IngestCommand::Run(Session& session) {
   PB_ASSIGN_OR_RETURN(SlideOrder order, Order(session));
   PB_ASSIGN_OR_RETURN(ClusterAccess cluster,
                       ClusterAccess::Open(session, detach_ ? nullptr : &own_));
-  PB_ASSIGN_OR_RETURN(const JobId job, SubmitSlides(cluster, order));
+  PB_ASSIGN_OR_RETURN(const JobId job, SubmitSlides(session, cluster, order));
   if (detach_) return Detach(session.terminal, job);
   PB_ASSIGN_OR_RETURN(const protocol::JobRow row, WatchSlides(session, cluster, job, order));
-  return EndSlideJob(session, cluster, order, row, ReportOf(cluster.client(), row, order));
+  return EndIngest(session, cluster, order, row, nullptr);
 }
 
 }  // namespace
 
+StatusOr<ExitCode> EndIngest(Session& session, ClusterAccess& cluster, SlideOrder& order,
+                             const protocol::JobRow& job, const Json* around) {
+  auto report = ReportOf(cluster.client(), job, order);
+  return EndSlideJob(session, cluster, order, job, std::move(report), around);
+}
+
 const char kIngestNote[] =
-    "Exit code 3: some slides failed, the others are stored; DIR/failed.csv says which and why.\n"
+    "Exit code 3: slides failed (some or all); DIR/failed.csv says which and why, the others are\n"
+    "stored. Exit code 1: the job itself did not run, and nothing is known of any slide.\n"
     "Label and macro images are never opened. A store appears when it is complete and durable;\n"
     "killed or interrupted, the same command goes on where it was.\n";
 

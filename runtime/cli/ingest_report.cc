@@ -84,6 +84,11 @@ Json ToJson(const IngestReport& report) {
 }
 
 void SayReport(Terminal& terminal, const IngestReport& report) {
+  if (report.stores.empty()) {
+    terminal.Say("no slide was stored");
+    SayFailed(terminal, report, report.failed.size());
+    return;
+  }
   std::vector<std::vector<std::string>> rows = {{"store", "source", "stored", "ratio", "from"}};
   std::uint64_t source_bytes = 0, stored_bytes = 0;
   for (const IngestedStore& store : report.stores) {
@@ -101,7 +106,7 @@ void SayReport(Terminal& terminal, const IngestReport& report) {
   terminal.Say(StrCat("in ", HumanSeconds(report.seconds), ", into ", report.out));
   terminal.Say(
       "Lossless pixels take more room than the slide: 5 to 12 times a JPEG slide is normal.");
-  SayFailed(terminal, report.failed, report.failed.size() + report.stores.size(), report.out);
+  SayFailed(terminal, report, report.failed.size() + report.stores.size());
 }
 
 }  // namespace patchbay::cli

@@ -1,8 +1,12 @@
 // patchbay job ID: one job, and what failed in it.
+#include <optional>
+#include <utility>
+
 #include "runtime/base/strings.h"
 #include "runtime/cli/cluster_access.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/job_view.h"
+#include "runtime/cli/recorded_order.h"
 
 namespace patchbay::cli {
 namespace {
@@ -16,11 +20,17 @@ class JobCommand final : public Command {
     PB_ASSIGN_OR_RETURN(const protocol::JobRow job,
                         cluster.client().DescribeJob(static_cast<JobId>(job_)));
     for (const std::string& line : JobTable({job})) session.terminal.Say(line);
-    for (const protocol::FailedTask& task : job.failed) {
-      session.terminal.Say(
-          StrCat("failed ", task.task.ToString(), " ", task.label, ": ", task.outcome.message));
+    std::optional<SlideOrder> order = RecordedOrder(session.environment, job);
+    if (order.has_value()) LearnPlan(cluster.client(), job.job, *order);
+    Json row = JobToJson(job);
+    for (Json& failed : row["failed"]) {
+      auto reason = failed["reason"].get<std::string>();
+      if (order.has_value()) reason = WithPaths(std::move(reason), *order);
+      session.terminal.Say(StrCat("failed ", failed["task"].get<std::string>(), " ",
+                                  failed["label"].get<std::string>(), ": ", reason));
+      failed["reason"] = std::move(reason);
     }
-    session.terminal.Result(JobToJson(job));
+    session.terminal.Result(row);
     return ExitCode::kDone;
   }
 

@@ -1,11 +1,13 @@
 // patchbay logs ID [-f]: what happened in a job.
 #include <ctime>
+#include <optional>
 
 #include "runtime/base/strings.h"
 #include "runtime/cli/cluster_access.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/interrupt.h"
 #include "runtime/cli/job_view.h"
+#include "runtime/cli/recorded_order.h"
 
 namespace patchbay::cli {
 namespace {
@@ -27,6 +29,8 @@ class LogsCommand final : public Command {
     Json list = Json::array();
     while (true) {
       PB_ASSIGN_OR_RETURN(const protocol::JobRow row, cluster.client().DescribeJob(job));
+      if (seen_ == 0) order_ = RecordedOrder(session.environment, row);
+      if (order_.has_value() && order_->work.empty()) LearnPlan(cluster.client(), job, *order_);
       PB_ASSIGN_OR_RETURN(const std::vector<LogLine> lines, cluster.client().FetchLogs(job, seen_));
       for (const LogLine& line : lines) Show(session.terminal, line, list);
       if (!lines.empty()) continue;
@@ -44,15 +48,17 @@ class LogsCommand final : public Command {
     std::tm parts{};
     char clock[16] = "";
     if (localtime_r(&at, &parts) != nullptr) std::strftime(clock, sizeof(clock), "%T", &parts);
-    terminal.Say(StrCat(static_cast<const char*>(clock), " ", line.text));
+    const std::string text = order_.has_value() ? WithPaths(line.text, *order_) : line.text;
+    terminal.Say(StrCat(static_cast<const char*>(clock), " ", text));
     if (terminal.json()) {
-      list.push_back({{"sequence", line.sequence}, {"at", line.at}, {"text", line.text}});
+      list.push_back({{"sequence", line.sequence}, {"at", line.at}, {"text", text}});
     }
   }
 
   std::int64_t job_ = 0;
   bool follow_ = false;
   std::uint64_t seen_ = 0;
+  std::optional<SlideOrder> order_;  ///< what puts names for numbers, where this user has it
 };
 
 }  // namespace

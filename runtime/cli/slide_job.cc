@@ -12,6 +12,8 @@
 #include "runtime/cli/interrupt.h"
 #include "runtime/cli/job_view.h"
 #include "runtime/cli/paths.h"
+#include "runtime/cli/recorded_order.h"
+#include "runtime/cli/worker_run.h"
 
 namespace patchbay::cli {
 namespace {
@@ -50,21 +52,6 @@ void NameOut(std::string& text, const std::string& out) {
     if (begins && ends) text.replace(at, kName.size(), out);
     at += begins && ends ? out.size() : kName.size();
   }
-}
-
-/// What the finished root task says.
-void LearnPlan(client::Client& client, JobId job, SlideOrder& order) {
-  const std::string what = order.kind + " plan";
-  const StatusOr<protocol::ResultFetched> plan = client.FetchResult({job, 0});
-  if (!plan.ok() || plan->state != protocol::TaskState::kDone) return;
-  const StatusOr<Json> result = ParseJson(plan->result, what);
-  if (!result.ok()) return;
-  const StatusOr<std::string> key = JsonString(*result, "job_key", what);
-  if (!key.ok()) return;
-  const StatusOr<std::int64_t> slides = JsonInt(*result, "slides", what);
-  if (slides.ok()) order.slide_count = *slides;
-  order.work = StrCat(order.out, "/", order.staging, "/", *key);
-  if (order.slides.empty()) ReadSlides(order);
 }
 
 /// The result of a task as JSON; one too large to travel is a file, which has then served.
@@ -106,7 +93,34 @@ StatusOr<SlideOrder> OrderSlides(const std::string& kind, const std::vector<std:
   return order;
 }
 
-StatusOr<JobId> SubmitSlides(ClusterAccess& cluster, SlideOrder& order) {
+void LearnPlan(client::Client& client, JobId job, SlideOrder& order) {
+  const std::string what = order.kind + " plan";
+  const StatusOr<protocol::ResultFetched> plan = client.FetchResult({job, 0});
+  if (!plan.ok() || plan->state != protocol::TaskState::kDone) return;
+  const StatusOr<Json> result = ParseJson(plan->result, what);
+  if (!result.ok()) return;
+  const StatusOr<std::string> key = JsonString(*result, "job_key", what);
+  if (!key.ok()) return;
+  const auto bytes = [&](const char* name) {
+    return static_cast<std::uint64_t>(JsonInt(*result, name, what).value_or(0));
+  };
+  order.estimated_bytes = bytes("estimated_bytes");
+  order.free_bytes = bytes("free_bytes");
+  const StatusOr<std::int64_t> slides = JsonInt(*result, "slides", what);
+  if (slides.ok()) order.slide_count = *slides;
+  order.job_key = *key;
+  order.work = StrCat(order.out, "/", order.staging, "/", *key);
+  if (order.slides.empty()) ReadSlides(order);
+}
+
+std::string WithPaths(std::string text, const SlideOrder& order) {
+  (void)NameNumbered(text, "source", order.sources);
+  (void)NameNumbered(text, "slide", order.slides);
+  NameOut(text, order.out);
+  return text;
+}
+
+StatusOr<JobId> SubmitSlides(Session& session, ClusterAccess& cluster, SlideOrder& order) {
   order.manifest["run"] = Hex64(RandomU64());
   if (cluster.embedded()) {  // the job ends with this command: others may see that it has
     const auto stamp = ThisPid();
@@ -121,6 +135,13 @@ StatusOr<JobId> SubmitSlides(ClusterAccess& cluster, SlideOrder& order) {
   submission.manifest = DumpJson(order.manifest);
   const StatusOr<JobId> submitted = cluster.client().SubmitJob(std::move(submission));
   if (!submitted.ok()) return cluster.Explain(submitted.status());
+  if (cluster.embedded()) return submitted;
+  const StatusOr<protocol::JobRow> row = cluster.client().DescribeJob(*submitted);
+  const Status recorded = row.ok() ? RecordOrder(session.environment, *row, order) : row.status();
+  if (!recorded.ok()) {
+    session.terminal.Note(StrCat("`patchbay wait ", *submitted,
+                                 "` will name slides by number: ", MessageOf(recorded)));
+  }
   return submitted;
 }
 
@@ -135,10 +156,16 @@ StatusOr<protocol::JobRow> WatchSlides(Session& session, ClusterAccess& cluster,
   JobProgress progress(session.terminal);
   const auto watch = [&](const protocol::JobRow& seen) {
     progress.Show(seen, [&] { return done ? done(order) : std::string(); });
-    if (order.work.empty() && seen.tasks_done > 0) LearnPlan(cluster.client(), job, order);
+    if (!order.work.empty() || seen.tasks_done == 0) return;
+    LearnPlan(cluster.client(), job, order);
+    if (order.estimated_bytes <= order.free_bytes) return;
+    session.terminal.Note(StrCat("warning: about ", HumanBytes(order.estimated_bytes),
+                                 " will be written and ", HumanBytes(order.free_bytes),
+                                 " are free in ", order.out));
   };
   StatusOr<protocol::JobRow> row = cluster.client().Wait(job, watch, [] { return !Interrupted(); });
   session.terminal.EndProgress();
+  if (row.ok() && order.work.empty()) LearnPlan(cluster.client(), job, order);
   if (row.ok()) return row;
   if (!Interrupted()) return cluster.Explain(row.status());
   if (!cluster.embedded()) {
@@ -165,11 +192,23 @@ Status SlideJobFailure(ClusterAccess& cluster, const protocol::JobRow& job, cons
   for (const protocol::FailedTask& task : job.failed) {
     reasons += StrCat(reasons.empty() ? "" : "; ", task.outcome.message);
   }
-  (void)NameNumbered(reasons, "source", order.sources);
-  (void)NameNumbered(reasons, "slide", order.slides);
-  NameOut(reasons, order.out);
-  return absl::InternalError(
-      StrCat(order.kind, " into ", order.out, ": ", JobStateName(job.state), ": ", reasons));
+  return absl::InternalError(StrCat(order.kind, " into ", order.out, ": ", JobStateName(job.state),
+                                    ": ", WithPaths(reasons, order)));
+}
+
+void EndFailedSlides(Session& session, ClusterAccess& cluster, const SlideOrder& order,
+                     const protocol::JobRow& job) {
+  std::error_code error;
+  if (order.work.empty() || !std::filesystem::exists(order.work, error)) return;
+  if (cluster.embedded() && order.kind == "ingest") {
+    // Nobody can retry the job, and the next one goes on without the list.
+    (void)RunWorkerOp("ingest.clean", {{"job_key", order.job_key}}, order.manifest);
+    return;
+  }
+  session.terminal.Note(
+      StrCat(cluster.embedded() ? std::string("the same command goes on from what was measured")
+                                : StrCat("`patchbay retry ", job.job, "` tries them again"),
+             ", for which ", order.work, " stays; remove it when it is not wanted"));
 }
 
 }  // namespace patchbay::cli

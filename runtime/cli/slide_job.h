@@ -37,15 +37,24 @@ struct SlideOrder {
   /// How many of them, once the root task is done.
   std::int64_t slide_count = 0;
   /// OUT/<staging>/<job key>, once the root task is done.
-  std::string work;
+  std::string job_key, work;
+  /// What an ingest is thought to need, and what was free then; 0 when the plan does not say.
+  std::uint64_t estimated_bytes = 0, free_bytes = 0;
 };
 
 /// Absolute, existing, sorted, each once. NotFound names a source that is not there.
 StatusOr<SlideOrder> OrderSlides(const std::string& kind, const std::vector<std::string>& sources,
                                  const std::string& out);
 
-/// Completes the manifest: which run of the command it is, and whether the job ends with it.
-StatusOr<JobId> SubmitSlides(ClusterAccess& cluster, SlideOrder& order);
+/// Completes the manifest: which run of the command it is, and whether the job ends with it. An
+/// order that is left to a cluster is recorded (recorded_order.h).
+StatusOr<JobId> SubmitSlides(Session& session, ClusterAccess& cluster, SlideOrder& order);
+
+/// What the finished root task says of the order, if it has finished.
+void LearnPlan(client::Client& client, JobId job, SlideOrder& order);
+
+/// Puts paths where a worker's text says "slide N", "source N" and "OUT".
+std::string WithPaths(std::string text, const SlideOrder& order);
 
 /// The end of a command that does not wait.
 ExitCode Detach(Terminal& terminal, JobId job);
@@ -66,20 +75,34 @@ StatusOr<Json> SummaryOf(client::Client& client, JobId job);
 Status SlideJobFailure(ClusterAccess& cluster, const protocol::JobRow& job, const SlideOrder& order,
                        const Status& otherwise);
 
+/// After failures: says what stays in the output folder, or removes what is of no use to a command
+/// with a cluster of its own.
+void EndFailedSlides(Session& session, ClusterAccess& cluster, const SlideOrder& order,
+                     const protocol::JobRow& job);
+
 /// The end of a command that waited: failed.csv beside the results, the report on the terminal, and
-/// the exit code, 3 when some slides failed. `report` is a SlideReport with its SayReport and
-/// ToJson, or why there is no summary to make it from.
+/// the exit code, 3 when slides failed. `report` is a SlideReport with its SayReport and ToJson, or
+/// why there is no summary to make it from. `around`: the object that gets the report as "result",
+/// instead of the report being all.
 template <typename Report>
 StatusOr<ExitCode> EndSlideJob(Session& session, ClusterAccess& cluster, const SlideOrder& order,
-                               const protocol::JobRow& job, StatusOr<Report> report) {
+                               const protocol::JobRow& job, StatusOr<Report> report,
+                               const Json* around) {
   if (!report.ok()) return SlideJobFailure(cluster, job, order, report.status());
   report->out = order.out;
   report->seconds = static_cast<double>(SteadyNowNs() - order.started_ns) * 1e-9;
-  const Status listed = WriteFailedCsv(report->out, report->failed);
+  for (FailedSource& failed : report->failed) failed.reason = WithPaths(failed.reason, order);
+  report->listed = WriteFailedCsv(report->out, report->failed);
   SayReport(session.terminal, *report);
-  session.terminal.Result(ToJson(*report));
-  PB_RETURN_IF_ERROR(listed);
-  return report->failed.empty() ? ExitOf(job) : ExitCode::kSomeFailed;
+  Json result = around == nullptr ? ToJson(*report) : *around;
+  if (around != nullptr) result["result"] = ToJson(*report);
+  session.terminal.Result(result);
+  if (report->failed.empty()) {
+    PB_RETURN_IF_ERROR(report->listed);
+    return ExitOf(job);
+  }
+  EndFailedSlides(session, cluster, order, job);
+  return ExitCode::kSomeFailed;
 }
 
 }  // namespace patchbay::cli

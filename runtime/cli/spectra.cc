@@ -9,6 +9,7 @@
 #include "runtime/cli/manifest_csv.h"
 #include "runtime/cli/pseudonym_key.h"
 #include "runtime/cli/slide_job.h"
+#include "runtime/cli/slide_job_ends.h"
 #include "runtime/cli/spectra_report.h"
 
 namespace patchbay::cli {
@@ -145,9 +146,10 @@ std::vector<std::string> SlidesOf(const SlideOrder& order) {
 }
 
 StatusOr<SpectraReport> ReportOf(client::Client& client, const protocol::JobRow& job,
-                                 const SlideOrder& order) {
+                                 SlideOrder& order) {
   PB_ASSIGN_OR_RETURN(const Json summary, SummaryOf(client, job.job));
-  return MakeSpectraReport(job, summary, SlidesOf(order));
+  order.slides = SlidesOf(order);
+  return MakeSpectraReport(job, summary, order.slides);
 }
 
 StatusOr<ExitCode> SpectraCommand::Run(Session& session) {
@@ -160,19 +162,26 @@ StatusOr<ExitCode> SpectraCommand::Run(Session& session) {
     if (!numerics.ok()) return cluster.Explain(numerics.status());
     order.payload["numerics"] = *numerics;
   }
-  PB_ASSIGN_OR_RETURN(const JobId job, SubmitSlides(cluster, order));
+  PB_ASSIGN_OR_RETURN(const JobId job, SubmitSlides(session, cluster, order));
   if (detach_) return Detach(session.terminal, job);
   SlidesDone done;
   PB_ASSIGN_OR_RETURN(const protocol::JobRow row,
                       WatchSlides(session, cluster, job, order,
                                   [&](const SlideOrder& known) { return done.Text(known); }));
-  return EndSlideJob(session, cluster, order, row, ReportOf(cluster.client(), row, order));
+  return EndSpectra(session, cluster, order, row, nullptr);
 }
 
 }  // namespace
 
+StatusOr<ExitCode> EndSpectra(Session& session, ClusterAccess& cluster, SlideOrder& order,
+                              const protocol::JobRow& job, const Json* around) {
+  auto report = ReportOf(cluster.client(), job, order);
+  return EndSlideJob(session, cluster, order, job, std::move(report), around);
+}
+
 const char kSpectraNote[] =
-    "Exit code 3: some slides failed, the others are measured; DIR/failed.csv says which and why.\n"
+    "Exit code 3: slides failed (some or all); DIR/failed.csv says which and why, the others are\n"
+    "measured. Exit code 1: the job itself did not run, and nothing is known of any slide.\n"
     "The same slides and flags give the same bytes on any number of workers; killed, the same\n"
     "command goes on where it was. What is measured: configs/spectra.md.\n";
 

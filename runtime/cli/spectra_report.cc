@@ -196,8 +196,8 @@ void SayReport(Terminal& terminal, const SpectraReport& report) {
   if (report.cohort.has_value() && report.cohort->frames_skipped > 0) {
     terminal.Note(StrCat(report.cohort->frames_skipped, " frames on damaged tiles are left out"));
   }
-  SayFailed(terminal, report.failed,
-            report.failed.size() + report.slides.size() + report.duplicates.size(), report.out);
+  SayFailed(terminal, report,
+            report.failed.size() + report.slides.size() + report.duplicates.size());
 }
 
 }  // namespace patchbay::cli

@@ -1,0 +1,22 @@
+// What a command remembers of a job over slides that it left to a cluster: the scheduler knows
+// numbers only, and `patchbay wait`, `job` and `logs` shall name files as the command would have.
+//
+//   PATCHBAY_HOME/jobs/<job>-<time of submission>.json   owner-only
+#pragma once
+
+#include <optional>
+
+#include "runtime/cli/environment.h"
+#include "runtime/cli/slide_job.h"
+#include "runtime/protocol/messages.h"
+
+namespace patchbay::cli {
+
+Status RecordOrder(const Environment& environment, const protocol::JobRow& job,
+                   const SlideOrder& order);
+
+/// Nothing for another kind of job, and for one that another user or machine submitted.
+std::optional<SlideOrder> RecordedOrder(const Environment& environment,
+                                        const protocol::JobRow& job);
+
+}  // namespace patchbay::cli

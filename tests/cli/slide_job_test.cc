@@ -1,0 +1,77 @@
+// What a command says of slides that other processes know by number.
+#include "runtime/cli/slide_job.h"
+
+#include <filesystem>
+
+#include <gtest/gtest.h>
+
+#include "runtime/base/hash.h"
+#include "runtime/base/strings.h"
+#include "runtime/cli/recorded_order.h"
+
+namespace patchbay::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+SlideOrder Order() {
+  SlideOrder order;
+  order.kind = "ingest";
+  order.staging = ".patchbay-ingest";
+  order.out = "/data/out";
+  order.sources = {"/data/slides", "/data/b\xff.svs"};
+  order.slides = {"/data/slides/a.svs", "/data/b\xff.svs"};
+  return order;
+}
+
+TEST(SlideJob, AWorkersTextGetsItsPathsBack) {
+  EXPECT_EQ(WithPaths("ingest: OUT/a.ome.zarr: exists", Order()),
+            "ingest: /data/out/a.ome.zarr: exists");
+  EXPECT_EQ(WithPaths("open: slide 1: Permission denied; slide 0: cut", Order()),
+            "open: /data/b\xff.svs: Permission denied; /data/slides/a.svs: cut");
+  EXPECT_EQ(WithPaths("find images: source 0: no slide in this folder", Order()),
+            "find images: /data/slides: no slide in this folder");
+  EXPECT_EQ(WithPaths("slide 4: not finished, LAYOUT/x", Order()),
+            "slide 4: not finished, LAYOUT/x");
+}
+
+class RecordedOrderTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    environment_.home =
+        (fs::canonical(fs::temp_directory_path()) / ("recorded_" + Hex64(RandomU64()))).string();
+    job_.job = 7;
+    job_.kind = "ingest";
+    job_.submitted_at = 1'700'000'000;
+  }
+  void TearDown() override { fs::remove_all(environment_.home); }
+
+  Environment environment_;
+  protocol::JobRow job_;
+};
+
+TEST_F(RecordedOrderTest, ComesBackForItsJobAloneAndOnlyItsOwnerReadsIt) {
+  EXPECT_FALSE(RecordedOrder(environment_, job_).has_value());
+  ASSERT_TRUE(RecordOrder(environment_, job_, Order()).ok());
+  const auto order = RecordedOrder(environment_, job_);
+  ASSERT_TRUE(order.has_value());
+  EXPECT_EQ(order->kind, "ingest");
+  EXPECT_EQ(order->staging, Order().staging);
+  EXPECT_EQ(order->out, Order().out);
+  EXPECT_EQ(order->sources, Order().sources);
+  EXPECT_EQ(order->slides, Order().slides);
+  const fs::path folder = environment_.home + "/jobs";
+  EXPECT_EQ(fs::status(folder).permissions(), fs::perms::owner_all);
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    EXPECT_EQ(entry.status().permissions(), fs::perms::owner_read | fs::perms::owner_write);
+  }
+  protocol::JobRow other = job_;
+  other.submitted_at += 1;  // of another cluster
+  EXPECT_FALSE(RecordedOrder(environment_, other).has_value());
+  other = job_;
+  other.kind = "stream";
+  EXPECT_FALSE(RecordedOrder(environment_, other).has_value());
+}
+
+}  // namespace
+}  // namespace patchbay::cli
