@@ -27,8 +27,9 @@ class ClientSocket {
     std::function<void(std::span<const std::byte>)> on_message;
     /// The handshake succeeded: first time or after a loss. What the server knew of us is gone.
     std::function<void()> on_connected;
-    /// Unavailable: not reachable (yet), silent or lost; PermissionDenied: the scheduler does not know this
-    /// key, or it was revoked, or server_key is not the scheduler's. It goes on trying either way.
+    /// Unavailable: not reachable (yet), silent or lost; PermissionDenied: the scheduler does not
+    /// know this key, or it was revoked, or server_key is not the scheduler's. It goes on trying
+    /// either way.
     std::function<void(const Status&)> on_lost;
   };
 

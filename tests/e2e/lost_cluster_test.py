@@ -53,6 +53,18 @@ class LostCluster(harness.Case):
         self.assertEqual(job["state"], "failed", job)
         self.down(up)
 
+    def test_node_whose_key_is_revoked_ends(self):
+        up = self.up(1, "--listen", "tcp://127.0.0.1:0")
+        made = self.command("key", "new", "second", "--role", "worker")
+        self.assertEqual(made.returncode, 0, made.stderr)
+        join = self.start("join", "--key", self.folder / "second.key", "--cpus", 1, "--gpus", "none",
+                          PATCHBAY_HOME=str(self.folder / "home2"))
+        self.await_workers(up, 2)
+        self.assertEqual(self.command("key", "revoke", "second").returncode, 0)
+        self.done(join, expect=1)
+        self.assertIn("revoked", pathlib.Path(join.log).read_text(encoding="utf-8"))
+        self.down(up)
+
     def test_ingest_whose_supervisor_is_killed(self):
         process = self.start("ingest", self.slide(size="12000x12000"), "--out", self.folder / "out", "--cpus", 1)
         wait_until(lambda: self.pids(process, "patchbay-worker") and (self.folder / "out/.patchbay-ingest").exists(),

@@ -16,6 +16,7 @@ namespace {
 constexpr TimeMs kHeartbeatMs = 500;
 constexpr TimeMs kRetryMs = 500;
 constexpr TimeMs kRegisterTimeoutMs = 5'000;
+constexpr TimeMs kRefusedMs = 10'000;    ///< refused for so long, the key was revoked for good
 constexpr TimeMs kExitReportMs = 5'000;  ///< while draining, how long an answer is waited for
 
 }  // namespace
@@ -50,10 +51,11 @@ Agent::~Agent() { KillAll(); }
 
 Status Agent::Start() {
   control::Session::Callbacks callbacks;
-  callbacks.on_connected = [this] { Register(); };
-  callbacks.on_lost = [](const Status& status) {
-    LogWarning(StrCat("the scheduler is not reachable: ", MessageOf(status)));
+  callbacks.on_connected = [this] {
+    refused_since_ = -1;
+    Register();
   };
+  callbacks.on_lost = [this](const Status& why) { OnLost(why); };
   callbacks.on_fact = [this](protocol::Body body) { OnFact(std::move(body)); };
   PB_ASSIGN_OR_RETURN(session_, control::Session::Open(loop_, options_.key, std::move(callbacks)));
   loop_.Every(kHeartbeatMs, [this] {
@@ -61,6 +63,18 @@ Status Agent::Start() {
     (void)sent;  // not connected: the session is trying
   });
   return absl::OkStatus();
+}
+
+void Agent::OnLost(const Status& why) {
+  LogWarning(StrCat("the scheduler is not reachable: ", MessageOf(why)));
+  if (!absl::IsPermissionDenied(why)) {
+    refused_since_ = -1;
+    return;
+  }
+  if (refused_since_ < 0) refused_since_ = loop_.NowMs();
+  if (loop_.NowMs() - refused_since_ < kRefusedMs) return;
+  refused_ = why;
+  loop_.Stop();
 }
 
 void Agent::Register() {

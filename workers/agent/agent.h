@@ -44,6 +44,9 @@ class Agent {
   void Drain();
   /// Call on SIGCHLD.
   void Reap();
+  /// Not OK once the loop was stopped because the cluster refuses the node's key, or another
+  /// cluster has its address.
+  const Status& refused() const { return refused_; }
 
  private:
   struct Worker;
@@ -51,6 +54,7 @@ class Agent {
   Agent(control::EventLoop& loop, const AgentOptions& options);
   Status Start();
   void Register();
+  void OnLost(const Status& why);
   void OnRegistered(const protocol::AgentRegistered& registered);
   void OnFact(protocol::Body body);
   void StartWorker(Worker& worker);
@@ -68,6 +72,8 @@ class Agent {
   std::unique_ptr<control::Session> session_;
   std::uint32_t scheduler_incarnation_ = 0;
   int reports_pending_ = 0;  ///< WorkerExited without an answer yet
+  TimeMs refused_since_ = -1;
+  Status refused_;
   bool registering_ = false, registered_once_ = false, draining_ = false;
 };
 

@@ -71,7 +71,7 @@ Status Serve(const std::vector<std::string>& words) {
   PB_ASSIGN_OR_RETURN(const std::unique_ptr<Agent> opened, Agent::Open(*loop, options));
   agent = opened.get();
   loop->Run();
-  return absl::OkStatus();
+  return opened->refused();
 }
 
 }  // namespace
@@ -83,5 +83,5 @@ int main(int argc, char** argv) {
   const patchbay::Status status = Serve({argv + 1, argv + argc});
   if (status.ok()) return kExitDone;
   std::fprintf(stderr, "patchbay-agent: %s\n", std::string(patchbay::MessageOf(status)).c_str());
-  return kExitCannotStart;
+  return absl::IsPermissionDenied(status) ? kExitRefused : kExitCannotStart;
 }

@@ -13,6 +13,7 @@ namespace patchbay::workers {
 inline constexpr int kExitDone = 0;         ///< finished or drained on purpose: not restarted
 inline constexpr int kExitFailed = 1;       ///< restarted, backed off
 inline constexpr int kExitCannotStart = 2;  ///< wrong flags, port, key or folder: said on stderr
+inline constexpr int kExitRefused = 3;      ///< the cluster refuses the key: never restarted
 
 struct ChildOptions {
   std::vector<std::string> arguments;  ///< program path first

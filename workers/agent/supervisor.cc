@@ -165,6 +165,10 @@ class Supervisor {
       stopping_ = true;
       return;
     }
+    if (code == kExitRefused) {
+      exit_code_ = kExitCannotStart;
+      return Fail(child, "it is refused");
+    }
     if (!child.was_ready &&
         (code == kExitCannotStart || ++child.failed_starts >= kStartAttemptsMax)) {
       exit_code_ = code == kExitCannotStart ? kExitCannotStart : kExitFailed;

@@ -25,8 +25,9 @@ struct SupervisorOptions {
 
 /// Keeps the programs running until SIGTERM or SIGINT (a second one kills at once), until one of
 /// them ends with exit code 0 (stopped or drained on purpose), or until one cannot start. A program
-/// that ends with kExitCannotStart before it was ever ready has said why on stderr and is not
-/// started again. When this returns no child is left. Returns the exit code.
+/// that ends with kExitCannotStart before it was ever ready, or with kExitRefused at any time, has
+/// said why on stderr and is not started again. When this returns no child is left. Returns the
+/// exit code.
 int RunSupervisor(const SupervisorOptions& options);
 
 /// From the command line: --ready-fd N, --stop-ms N, then for each program
