@@ -152,7 +152,7 @@ bool World::Excused(const SimJob& job) const {
   };
   if (absences && (audit_.AnyQuarantined(job.id) || says(job.reason, "ended 3 workers")))
     return true;
-  if (absences && says(job.reason, "no worker of the stream")) return true;
+  if (absences && says(job.reason, "make shards: ")) return true;
   return std::any_of(trainers_.begin(), trainers_.end(), [&](const SimTrainer& trainer) {
     return trainer.stream == job.id && absences && trainer.failure == kNoSpare;
   });
