@@ -128,12 +128,10 @@ StatusOr<ExitCode> EndIngest(Session& session, ClusterAccess& cluster, SlideOrde
 }
 
 const char kIngestNote[] =
-    "Exit code 3: slides failed (some or all); DIR/failed.csv says which and why, the others are\n"
-    "stored. Exit code 1: the job itself did not run, and nothing is known of any slide.\n"
-    "Label and macro images are never opened. A store appears when it is complete and durable;\n"
-    "killed or interrupted, the same command goes on where it was. Of a store that is there "
-    "already\n"
-    "only the files' names are checked: `patchbay verify` reads it.\n";
+    "Exit code 3: slides failed, some or all: DIR/failed.csv says which and why. 1: the job\n"
+    "itself did not run. Label and macro images are never opened. A store appears when it is\n"
+    "complete and durable; killed or interrupted, the same command goes on where it was. Of a\n"
+    "store that is there already the files' names are checked; `patchbay verify` reads it.\n";
 
 std::unique_ptr<Command> MakeIngest() { return std::make_unique<IngestCommand>(); }
 

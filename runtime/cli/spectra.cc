@@ -180,8 +180,7 @@ StatusOr<ExitCode> EndSpectra(Session& session, ClusterAccess& cluster, SlideOrd
 }
 
 const char kSpectraNote[] =
-    "Exit code 3: slides failed (some or all); DIR/failed.csv says which and why, the others are\n"
-    "measured. Exit code 1: the job itself did not run, and nothing is known of any slide.\n"
+    "Exit code 3: slides failed, some or all: DIR/failed.csv. 1: the job itself did not run.\n"
     "The same slides and flags give the same bytes on any number of workers; killed, the same\n"
     "command goes on where it was. What is measured: configs/spectra.md.\n";
 
