@@ -95,8 +95,7 @@ struct Gpu {
 /// An agent offers its node. Repeating it is harmless.
 struct RegisterAgent {
   std::string node;  ///< name of the node; must be the one its key allows
-  std::string
-      host_identity;  ///< boot id + PID namespace: same value = same node in the sense of delivery
+  std::string host_identity;  ///< of HostIdentity(): the same = mapped delivery is possible
   std::uint32_t cpus = 0;
   std::uint64_t memory_bytes = 0;
   std::vector<Gpu> gpus;

@@ -242,7 +242,7 @@ struct Gpu {
 # An agent offers its node. Repeating it is harmless.
 struct RegisterAgent {
   node @0 :Text;             # binds this node name to the key until the agent is forgotten
-  hostIdentity @1 :Text;     # boot id and PID namespace; equal = mapped delivery is possible
+  hostIdentity @1 :Text;     # boot id, namespaces and user; equal = mapped delivery is possible
   cpus @2 :UInt32;
   memoryBytes @3 :UInt64;
   gpus @4 :List(Gpu);
