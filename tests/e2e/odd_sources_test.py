@@ -69,6 +69,18 @@ class OddSources(harness.Case):
         self.assertEqual(self.hidden(out), [])
         self.assertIn("no slide was stored", self.command("ingest", folder, "--out", out, "--keep-names").stdout)
 
+    def test_failures_that_no_file_can_list_are_all_on_the_terminal(self):
+        out = self.folder / "out"
+        (out / "failed.csv/full").mkdir(parents=True)
+        names = [f"bad{i:02}.svs" for i in range(25)]
+        for name in names:
+            (self.folder / name).write_bytes(b"no slide")
+        result = self.command("ingest", *names, "--out", out)
+        self.assertEqual(result.returncode, 3, result.stderr)
+        for name in names:
+            self.assertIn(f"failed: {self.folder / name}: ", result.stderr)
+        self.assertIn("in no file: ", result.stderr)
+
     def test_a_job_that_nobody_waited_for_ends_like_one_that_somebody_did(self):
         folder = self.folder / "d"
         folder.mkdir()
