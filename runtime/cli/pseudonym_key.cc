@@ -1,6 +1,9 @@
 #include "runtime/cli/pseudonym_key.h"
 
 #include <array>
+#include <cerrno>
+
+#include <unistd.h>
 
 #include "runtime/base/file.h"
 #include "runtime/base/hash.h"
@@ -12,6 +15,19 @@ namespace {
 
 constexpr std::size_t kKeyDigits = 64;
 
+/// Gives `path` a fresh key, unless another command that starts at the same time was first: a key
+/// that was in use once is never replaced.
+Status MakeKey(const std::string& path) {
+  Digest fresh;
+  FillRandom(std::as_writable_bytes(std::span(fresh.bytes)));
+  const std::string mine = StrCat(path, ".", Hex64(RandomU64()));
+  PB_RETURN_IF_ERROR(WriteFileDurably(mine, AsBytes(fresh.Hex()), 0600));
+  const int failed = link(mine.c_str(), path.c_str()) == 0 ? 0 : errno;
+  unlink(mine.c_str());
+  if (failed != 0 && failed != EEXIST) return FromErrno("make pseudonym key", path, failed);
+  return SyncDirectory(path.substr(0, path.rfind('/')));
+}
+
 }  // namespace
 
 StatusOr<std::string> PseudonymKey(const Environment& environment) {
@@ -19,10 +35,7 @@ StatusOr<std::string> PseudonymKey(const Environment& environment) {
   const std::string path = home.folder() + "/pseudonym.key";
   StatusOr<std::string> key = ReadFile(path, kKeyDigits + 1);
   if (absl::IsNotFound(key.status())) {
-    Digest fresh;
-    FillRandom(std::as_writable_bytes(std::span(fresh.bytes)));
-    PB_RETURN_IF_ERROR(WriteFileDurably(path, AsBytes(fresh.Hex()), 0600));
-    // Two commands may start at once: both read what was renamed last.
+    PB_RETURN_IF_ERROR(MakeKey(path));
     key = ReadFile(path, kKeyDigits + 1);
   }
   PB_RETURN_IF_ERROR(key.status());

@@ -1,0 +1,47 @@
+// The key behind the names of stores, when several commands want the first one at once.
+#include "runtime/cli/pseudonym_key.h"
+
+#include <filesystem>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "runtime/base/hash.h"
+#include "runtime/base/strings.h"
+
+namespace patchbay::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+TEST(PseudonymKey, CommandsThatStartAtOnceAgreeOnTheFirstKey) {
+  constexpr std::size_t kCommands = 8;
+  for (int round = 0; round < 30; ++round) {
+    Environment environment;
+    environment.home =
+        (fs::canonical(fs::temp_directory_path()) / ("pseudonym_" + Hex64(RandomU64()))).string();
+    ASSERT_TRUE(fs::create_directory(environment.home));
+    fs::permissions(environment.home, fs::perms::owner_all);
+    std::vector<std::string> keys(kCommands);
+    {
+      std::vector<std::jthread> commands;
+      for (std::string& key : keys) {
+        commands.emplace_back([&] { key = PseudonymKey(environment).value_or("none"); });
+      }
+    }
+    const std::string kept = PseudonymKey(environment).value_or("lost");
+    EXPECT_EQ(std::set<std::string>(keys.begin(), keys.end()), std::set<std::string>{kept});
+    int files = 0;
+    for (const auto& entry : fs::directory_iterator(environment.home)) {
+      files += entry.path().filename().string().rfind("pseudonym.key", 0) == 0 ? 1 : 0;
+    }
+    EXPECT_EQ(files, 1);
+    fs::remove_all(environment.home);
+  }
+}
+
+}  // namespace
+}  // namespace patchbay::cli
