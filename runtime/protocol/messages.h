@@ -94,7 +94,7 @@ struct Gpu {
 
 /// An agent offers its node. Repeating it is harmless.
 struct RegisterAgent {
-  std::string node;  ///< name of the node; must be the one its key allows
+  std::string node;           ///< name of the node; must be the one its key allows
   std::string host_identity;  ///< of HostIdentity(): the same = mapped delivery is possible
   std::uint32_t cpus = 0;
   std::uint64_t memory_bytes = 0;
