@@ -56,6 +56,7 @@ StatusOr<std::unique_ptr<MappedRing>> MappedRing::Connect(const Options& options
     if (madvise(ring->mapping_.data(), ring->mapping_.size_bytes(), MADV_DONTFORK) != 0) {
       return FromErrno("keep mapping from children", "ring", errno);
     }
+    ring->prefault_ = memory::Prefault(ring->mapping_.bytes());
     return absl::OkStatus();
   }();
   if (absl::IsDeadlineExceeded(connected)) {

@@ -12,6 +12,7 @@
 #include "runtime/data/ring_greeting.h"
 #include "runtime/data/shard_header.h"
 #include "runtime/memory/memfd_block.h"
+#include "runtime/memory/prefault.h"
 
 namespace patchbay::data {
 
@@ -47,6 +48,7 @@ class MappedRing {
   Options options_;
   UniqueFd socket_;
   memory::MemfdBlock mapping_;
+  memory::Prefault prefault_;  ///< of mapping_, which it must not outlive
   RingOffer offer_;
 };
 

@@ -15,6 +15,7 @@
 #include "runtime/memory/gpu.h"
 #include "runtime/memory/host_buffer.h"
 #include "runtime/memory/memfd_block.h"
+#include "runtime/memory/prefault.h"
 
 namespace patchbay::memory {
 namespace {
@@ -87,6 +88,40 @@ TEST(MemfdBlock, MovingKeepsTheMappingAndItsMemory) {
   again = std::move(moved);
   EXPECT_FALSE(moved.valid());  // NOLINT: what a moved-from block must be
   EXPECT_EQ(again.bytes()[0], std::byte{9});
+}
+
+/// Pages of this process's mapping that are there, of all in `bytes`.
+std::size_t PagesMapped(std::span<std::byte> bytes) {
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  const UniqueFd pagemap = *OpenFile("/proc/self/pagemap", O_RDONLY);
+  std::size_t mapped = 0;
+  for (std::size_t at = 0; at < bytes.size(); at += page) {
+    std::uint64_t entry = 0;
+    const auto address = reinterpret_cast<std::uintptr_t>(bytes.data() + at);
+    PB_CHECK(pread(pagemap.get(), &entry, sizeof entry,
+                   static_cast<off_t>(address / page * sizeof entry)) == sizeof entry);
+    mapped += entry >> 63;
+  }
+  return mapped;
+}
+
+TEST(Prefault, MapsEveryPageAndAltersNone) {
+#ifdef MADV_POPULATE_WRITE
+  auto owner = MemfdBlock::Create("ring", kBytes);
+  ASSERT_TRUE(owner.ok());
+  for (std::size_t i = 0; i < kBytes; ++i) owner->bytes()[i] = static_cast<std::byte>(i % 251);
+  auto peer = MemfdBlock::Map(UniqueFd(::dup(owner->fd())), kBytes);
+  ASSERT_TRUE(peer.ok());
+  EXPECT_EQ(PagesMapped(peer->bytes()), 0u);
+  if (::madvise(peer->data(), 1, MADV_POPULATE_WRITE) != 0) GTEST_SKIP() << "a kernel before 5.14";
+  const Prefault prefault(peer->bytes());
+  EXPECT_EQ(PagesMapped(peer->bytes()), 4u);
+  for (std::size_t i = 0; i < kBytes; ++i) {
+    ASSERT_EQ(peer->bytes()[i], static_cast<std::byte>(i % 251)) << i;
+  }
+#else
+  GTEST_SKIP() << "headers before Linux 5.14";
+#endif
 }
 
 TEST(HostBuffer, IsZeroedAlignedAndRefusesNonsense) {
