@@ -35,8 +35,9 @@ inline constexpr std::size_t kMaxDeadIncarnations = 64;  ///< remembered per nod
 inline constexpr std::size_t kMaxResourceShapes = 64;    ///< distinct resource requests at a time
 
 // Dispatch.
-inline constexpr std::uint32_t kMaxQueueDepth = 512;       ///< batch tasks leased to one worker
-inline constexpr std::int64_t kQueueTargetUs = 250'000;    ///< work queued at one worker
+inline constexpr std::uint32_t kMaxQueueDepth = 512;  ///< batch tasks leased to one worker
+inline constexpr std::int64_t kQueueTargetUs =
+    100'000;  ///< work queued at one worker: ten round trips
 inline constexpr std::int64_t kUnknownTaskUs = 1'000'000;  ///< an op that was never measured
 inline constexpr std::size_t kMaxMeasuredOps = 256;
 inline constexpr std::size_t kAffinityHead = 8;      ///< tasks a worker may choose among

@@ -4,10 +4,15 @@ import os
 import harness
 
 
+SLIDES = 6
+# A worker is given tasks of the next slides while one's last tasks are not ready yet: some 0.1 s of work, three times.
+BEGUN = 4
+
+
 class SlideOrder(harness.Case):
     def records_when_first_ends(self, ended, records, *words):
         """How many slides had something committed when the first one ended; the job then runs to its end."""
-        slides = [self.slide(f"{i}.svs", seed=i) for i in range(1, 5)]
+        slides = [self.slide(f"{i}.svs", seed=i) for i in range(SLIDES)]
         job = self.start(*words, *slides, "--cpus", 1)
         while not ended() and job.poll() is None:
             os.sched_yield()
@@ -20,8 +25,8 @@ class SlideOrder(harness.Case):
         begun = self.records_when_first_ends(
             lambda: list(out.glob("*.ome.zarr")), lambda: sum(1 for r in out.glob(".patchbay-ingest/*/records") if list(r.iterdir())),
             "ingest", "--out", out, "--chunk", 256, "--shard", 1024)
-        self.assertLess(begun, 3)
-        self.assertEqual(len(list(out.glob("*.ome.zarr"))), 4)
+        self.assertLessEqual(begun, BEGUN)
+        self.assertEqual(len(list(out.glob("*.ome.zarr"))), SLIDES)
 
     def test_slides_are_measured_while_others_have_not_begun(self):
         out = self.folder / "out"
@@ -29,7 +34,7 @@ class SlideOrder(harness.Case):
         def seen():
             return list(out.glob(".patchbay-spectra/*/slides/*.json"))
         begun = self.records_when_first_ends(seen, lambda: len(seen()), "spectra", "--out", out, "--hop", 32)
-        self.assertLess(begun, 3)
+        self.assertLessEqual(begun, BEGUN)
         self.assertTrue((out / "spectra.json").exists())
 
 
