@@ -20,6 +20,9 @@ constexpr std::byte kZstdNotSplit{0x90}, kStoredWhole{0x02};
 constexpr int kLastQuickLevel = 3, kLastAdaptiveLevel = 6;
 /// A block that comes down to a third has repetitions, and a thorough search finds more of them.
 constexpr std::size_t kRepetitiveRatio = 3;
+/// One that comes down to this is blank: too little of it is left for a search to be worth its
+/// time.
+constexpr std::size_t kBlankRatio = 32;
 
 using Setting = std::pair<ZSTD_cParameter, int>;
 
@@ -36,6 +39,11 @@ constexpr std::array<Setting, 5> kThoroughSearch = {{{ZSTD_c_strategy, ZSTD_lazy
                                                      {ZSTD_c_chainLog, 16},
                                                      {ZSTD_c_searchLog, 5},
                                                      {ZSTD_c_minMatch, 6}}};
+
+/// Whether a block of `raw` bytes that came down to `encoded` deserves a thorough search.
+bool IsRepetitive(std::size_t raw, std::size_t encoded) {
+  return encoded * kRepetitiveRatio <= raw && encoded * kBlankRatio > raw;
+}
 
 /// The zstd level that c-blosc takes for its own.
 int ZstdLevelOfBlosc(int level) { return level < 9 ? 2 * level - 1 : ZSTD_maxCLevel(); }
@@ -105,15 +113,15 @@ std::size_t BloscZstdEncoder::EncodeBlocks(std::span<const std::byte> raw,
     const auto block = raw.subspan(begin, std::min(block_bytes, raw.size() - begin));
     Put32(frame_.data() + kHeaderBytes + i * kLengthBytes, at);
     std::byte* out = frame_.data() + at + kLengthBytes;
-    const auto repeats = [&](std::size_t n) { return n * kRepetitiveRatio <= block.size(); };
     std::size_t n = 0;
     if (!is_repetitive) {
       n = EncodeBlock(quick_.get(), block, out);
-      is_repetitive = is_adaptive_ && repeats(n);
+      is_repetitive = is_adaptive_ && IsRepetitive(block.size(), n);
     }
     if (is_repetitive) {
       n = EncodeBlock(thorough_.get(), block, out);
-      is_repetitive = !is_adaptive_ || repeats(n);  // the next one is likely to be the same
+      // The next one is likely to be the same.
+      is_repetitive = !is_adaptive_ || IsRepetitive(block.size(), n);
     }
     Put32(frame_.data() + at, n);
     at += kLengthBytes + n;
