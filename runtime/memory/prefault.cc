@@ -13,14 +13,12 @@ constexpr std::size_t kPieceBytes = std::size_t{4} << 20;
 /// Mapped before anybody works in the memory: faults beside the work would cost the work as much.
 constexpr std::size_t kFirstBytes = std::size_t{1} << 30;
 
-void Map([[maybe_unused]] std::stop_token stop, [[maybe_unused]] std::span<std::byte> bytes) {
-#ifdef MADV_POPULATE_WRITE
+void Map(std::stop_token stop, std::span<std::byte> bytes) {
   while (!bytes.empty() && !stop.stop_requested()) {
     const std::size_t size = std::min(kPieceBytes, bytes.size());
     if (madvise(bytes.data(), size, MADV_POPULATE_WRITE) != 0) return;
     bytes = bytes.subspan(size);
   }
-#endif
 }
 
 }  // namespace

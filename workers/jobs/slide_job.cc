@@ -3,12 +3,11 @@
 #include <chrono>
 #include <filesystem>
 #include <system_error>
-#include <thread>
 
 #include <fcntl.h>
-#include <sys/file.h>
 
 #include "runtime/base/file.h"
+#include "runtime/base/file_lock.h"
 #include "runtime/base/pid_stamp.h"
 #include "runtime/base/strings.h"
 #include "workers/jobs/find_images.h"
@@ -20,8 +19,8 @@ constexpr std::size_t kMaxManifestBytes = 256u << 20;
 constexpr std::size_t kPseudonymDigits = 16;
 constexpr std::size_t kRunDigits = 16;
 constexpr std::size_t kMaxOwnerBytes = 4096;
-/// Tries to lock an output folder, 10 ms apart: what is done under the lock takes less.
-constexpr int kLockTries = 500;
+/// For the lock of an output folder: what is done under it takes less.
+constexpr std::chrono::milliseconds kLockLimit{5'000};
 
 std::string ManifestFile(const SlideJobFolders& folders) {
   return StrCat(folders.Job(), "/manifest.json");
@@ -139,11 +138,7 @@ OutputLock::OutputLock(const std::string& out) {
   auto fd = OpenFile(out, O_RDONLY | O_DIRECTORY);
   if (!fd.ok()) return;
   fd_ = std::move(*fd);
-  for (int i = 0; i < kLockTries; ++i) {
-    if (flock(fd_.get(), LOCK_EX | LOCK_NB) == 0 || (errno != EWOULDBLOCK && errno != EINTR))
-      return;
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
+  LockFile(fd_.get(), kLockLimit).IgnoreError();
 }
 
 void OwnJobFolder(const SlideJobFolders& folders) {

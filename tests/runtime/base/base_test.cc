@@ -137,8 +137,8 @@ TEST(Files, ReadOfAMissingFileNamesIt) {
 }
 
 TEST(Files, ReadOfAPipeIsRefusedAndDoesNotWaitForAWriter) {
-  char folder[] = "/tmp/patchbay-pipe-XXXXXX";
-  ASSERT_NE(mkdtemp(folder), nullptr);
+  std::string folder = (std::filesystem::temp_directory_path() / "patchbay-pipe-XXXXXX").string();
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
   const std::string path = StrCat(folder, "/pipe");
   ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
   const auto text = ReadFile(path, 10);

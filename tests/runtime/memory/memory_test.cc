@@ -106,7 +106,6 @@ std::size_t PagesMapped(std::span<std::byte> bytes) {
 }
 
 TEST(Prefault, MapsEveryPageAndAltersNone) {
-#ifdef MADV_POPULATE_WRITE
   auto owner = MemfdBlock::Create("ring", kBytes);
   ASSERT_TRUE(owner.ok());
   for (std::size_t i = 0; i < kBytes; ++i) owner->bytes()[i] = static_cast<std::byte>(i % 251);
@@ -119,9 +118,6 @@ TEST(Prefault, MapsEveryPageAndAltersNone) {
   for (std::size_t i = 0; i < kBytes; ++i) {
     ASSERT_EQ(peer->bytes()[i], static_cast<std::byte>(i % 251)) << i;
   }
-#else
-  GTEST_SKIP() << "headers before Linux 5.14";
-#endif
 }
 
 TEST(HostBuffer, IsZeroedAlignedAndRefusesNonsense) {

@@ -1,17 +1,15 @@
 #include "workers/jobs/ingest/staging.h"
 
-#include <cerrno>
 #include <chrono>
 #include <filesystem>
 #include <map>
-#include <thread>
 #include <utility>
 
 #include <fcntl.h>
-#include <sys/file.h>
 
 #include "runtime/base/csv.h"
 #include "runtime/base/file.h"
+#include "runtime/base/file_lock.h"
 #include "runtime/base/strings.h"
 #include "workers/jobs/path_names.h"
 
@@ -21,11 +19,10 @@ namespace {
 constexpr std::size_t kMaxCsvBytes = 256u << 20;
 constexpr std::size_t kMaxOutcomeBytes = 64u << 10;
 /// Raised when the same source and settings would give other bytes, so that nothing old is adopted.
-constexpr int kStoreFormat = 1;
+constexpr int kStoreFormat = 2;
 /// Publishing syncs a whole store: minutes on a slow disk. A holder that is frozen loses its lease,
 /// and with that its life and the lock.
-constexpr int kLockTries = 6000;
-constexpr std::chrono::milliseconds kLockPause{50};
+constexpr std::chrono::minutes kLockLimit{5};
 constexpr std::string_view kCsvHeader = "store,source,source_sha256,digest,pixel_digest\r\n";
 
 /// Rows of an existing manifest by store name. The store name never needs quotes.
@@ -94,17 +91,16 @@ std::string SlideKey(const Digest& source, const IngestSettings& settings,
 
 StatusOr<StagingLock> StagingLock::Take(TaskContext& context, const std::string& staging) {
   PB_ASSIGN_OR_RETURN(UniqueFd fd, OpenFile(staging + "/lock", O_RDWR | O_CREAT, 0600));
-  for (int i = 0; i < kLockTries; ++i) {
-    // On a file system without locks there is nothing to wait for.
-    if (flock(fd.get(), LOCK_EX | LOCK_NB) == 0 || (errno != EWOULDBLOCK && errno != EINTR)) {
-      return StagingLock(std::move(fd));
-    }
-    PB_RETURN_IF_ERROR(context.CheckCancelled());
+  const Status locked = LockFile(fd.get(), kLockLimit, [&] {
     context.AddProgress();
-    std::this_thread::sleep_for(kLockPause);
+    return context.CheckCancelled();
+  });
+  if (absl::IsUnavailable(locked)) {
+    return absl::UnavailableError(
+        StrCat("lock: ", staging, ": another task has been publishing the store for minutes"));
   }
-  return absl::UnavailableError(
-      StrCat("lock: ", staging, ": another task has been publishing the store for minutes"));
+  PB_RETURN_IF_ERROR(locked);
+  return StagingLock(std::move(fd));
 }
 
 StatusOr<std::string> StoreName(const IngestManifest& manifest, const std::string& source_path,
