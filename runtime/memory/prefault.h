@@ -10,9 +10,10 @@
 namespace patchbay::memory {
 
 /// Maps the pages of shared memory for writing: the first gigabyte before the constructor returns
-/// (some 0.2 s), what is beyond on a thread of its own. Their content stays, also when others write
-/// them meanwhile. Only a hint: kernels before 5.14 and machines without a thread to spare map on
-/// first use, as ever. Stops when destroyed, which must be before the memory is unmapped.
+/// (some 50 ms for a quarter of it), what is beyond on a thread of its own. Their content stays,
+/// also when others write them meanwhile. Only a hint: kernels before 5.14 and machines without a
+/// thread to spare map on first use, as ever. Stops when destroyed, which must be before the memory
+/// is unmapped.
 class Prefault {
  public:
   Prefault() = default;

@@ -94,7 +94,8 @@ std::string WithoutList(const ImageStoreSpec& spec, const StoreRoots& roots) {
 }
 
 TEST(ImageWriter, RootsOfAKnownImageAreTheRecordedOnes) {
-  // They name stores that exist: a change of either makes the same slide another store.
+  // They name stores that exist: a change of either makes the same slide another store, and shards
+  // that an interrupted ingest left must not be taken over: kStoreFormat of workers/jobs/ingest.
   ImageStoreSpec spec;
   spec.settings.chunk_px = 256;
   spec.settings.shard_px = 512;
