@@ -1,18 +1,43 @@
-# patchbay_library(NAME [DEPS ...] [EXCLUDE ...])
-#   A static library of every .cc in the current folder (not its subfolders) except *_main.cc, and
-#   of every .cu where CUDA is built in.
+# The headers that nearly every file reads, compiled once: one set for libraries, one for test binaries.
+# Where a compiler cache is used it must be told (PatchbayCompiler.cmake).
+set(PATCHBAY_COMMON_HEADERS <algorithm> <array> <atomic> <chrono> <cstdint> <deque> <functional> <map> <memory> <mutex>
+  <optional> <set> <span> <string> <string_view> <thread> <utility> <variant> <vector> <absl/container/flat_hash_map.h>
+  <absl/status/statusor.h> <absl/strings/str_cat.h> <nlohmann/json.hpp>)
+file(CONFIGURE OUTPUT precompiled.cc CONTENT "")
+file(CONFIGURE OUTPUT precompiled_main.cc CONTENT "int main() { return 0; }\n")
+
+add_library(patchbay_precompiled STATIC ${CMAKE_BINARY_DIR}/precompiled.cc)
+target_link_libraries(patchbay_precompiled PUBLIC absl::status absl::statusor absl::strings absl::flat_hash_map
+  fmt::fmt spdlog::spdlog nlohmann_json::nlohmann_json)
+target_precompile_headers(patchbay_precompiled PRIVATE ${PATCHBAY_COMMON_HEADERS})
+
+# patchbay_test_headers(): the same for test binaries, with GoogleTest; call it once, in tests/.
+function(patchbay_test_headers)
+  add_executable(patchbay_precompiled_tests EXCLUDE_FROM_ALL ${CMAKE_BINARY_DIR}/precompiled_main.cc)
+  target_link_libraries(patchbay_precompiled_tests PRIVATE patchbay_precompiled GTest::gtest GTest::gmock)
+  target_precompile_headers(patchbay_precompiled_tests PRIVATE ${PATCHBAY_COMMON_HEADERS} <gmock/gmock.h> <gtest/gtest.h>)
+endfunction()
+
+# patchbay_library(NAME [FOLDERS f...] [DEPS d...])
+#   A static library of every .cc in the current folder and in the named folders below it, except
+#   *_main.cc, and of every .cu where CUDA is built in.
 function(patchbay_library name)
-  cmake_parse_arguments(arg "" "" "DEPS" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
+  cmake_parse_arguments(arg "" "" "DEPS;FOLDERS" ${ARGN})
+  set(sources)
+  foreach(folder . ${arg_FOLDERS})
+    file(GLOB found CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cc)
+    list(APPEND sources ${found})
+    if(PATCHBAY_HAVE_CUDA)
+      file(GLOB found CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cu)
+      list(APPEND sources ${found})
+    endif()
+  endforeach()
   list(FILTER sources EXCLUDE REGEX "_main\\.cc$")
-  if(PATCHBAY_HAVE_CUDA)
-    file(GLOB cuda_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cu)
-    list(APPEND sources ${cuda_sources})
-  endif()
   if(sources)
     add_library(${name} STATIC ${sources})
     target_include_directories(${name} PUBLIC ${CMAKE_SOURCE_DIR})
     target_link_libraries(${name} PUBLIC ${arg_DEPS})
+    target_precompile_headers(${name} REUSE_FROM patchbay_precompiled)
   else()
     add_library(${name} INTERFACE)
     target_include_directories(${name} INTERFACE ${CMAKE_SOURCE_DIR})
@@ -40,6 +65,7 @@ function(patchbay_tests name)
   add_executable(${name} ${sources})
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE ${arg_DEPS} GTest::gtest GTest::gmock GTest::gtest_main)
+  target_precompile_headers(${name} REUSE_FROM patchbay_precompiled_tests)
   # By `env`: a list of variables does not survive gtest_discover_tests' properties.
   set_target_properties(${name} PROPERTIES CROSSCOMPILING_EMULATOR
     "env;PATCHBAY_TEST_DATA=${PATCHBAY_TEST_DATA};PATCHBAY_BIN=${CMAKE_RUNTIME_OUTPUT_DIRECTORY};UCX_MEM_MMAP_HOOK_MODE=none")

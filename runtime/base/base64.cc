@@ -30,7 +30,7 @@ bool Decode(std::string_view text, std::size_t padding, std::string& bytes) {
 
 }  // namespace
 
-std::string Radix64Of(std::string_view bytes) {
+std::string Base64Of(std::string_view bytes) {
   std::string text;
   text.reserve((bytes.size() + 2) / 3 * 4);
   for (std::size_t i = 0; i < bytes.size(); i += 3) {
@@ -44,12 +44,12 @@ std::string Radix64Of(std::string_view bytes) {
   return text;
 }
 
-StatusOr<std::string> FromRadix64(std::string_view text) {
+StatusOr<std::string> FromBase64(std::string_view text) {
   std::string bytes;
   std::size_t padding = 0;
   while (padding < 2 && padding < text.size() && text[text.size() - 1 - padding] == '=') ++padding;
   // Encoding again also refuses bits set beyond the last byte, so that one text stands for it.
-  if (text.size() % 4 != 0 || !Decode(text, padding, bytes) || Radix64Of(bytes) != text) {
+  if (text.size() % 4 != 0 || !Decode(text, padding, bytes) || Base64Of(bytes) != text) {
     return absl::InvalidArgumentError("base64: malformed");
   }
   return bytes;

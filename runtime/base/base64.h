@@ -8,8 +8,8 @@
 
 namespace patchbay {
 
-std::string Radix64Of(std::string_view bytes);
-/// InvalidArgument for anything that Radix64Of does not write.
-StatusOr<std::string> FromRadix64(std::string_view text);
+std::string Base64Of(std::string_view bytes);
+/// InvalidArgument for anything that Base64Of does not write.
+StatusOr<std::string> FromBase64(std::string_view text);
 
 }  // namespace patchbay

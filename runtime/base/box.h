@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "runtime/base/extent.h"
 #include "runtime/base/strings.h"
 
 namespace patchbay {
@@ -18,6 +19,8 @@ struct Box {
   bool operator==(const Box&) const = default;
   bool Empty() const { return depth <= 0 || height <= 0 || width <= 0; }
   std::int64_t Pixels() const { return Empty() ? 0 : depth * height * width; }
+  Point Origin() const { return {z, y, x}; }
+  Extent Shape() const { return {depth, height, width}; }
   bool Contains(const Box& b) const {
     return b.z >= z && b.y >= y && b.x >= x && b.z + b.depth <= z + depth &&
            b.y + b.height <= y + height && b.x + b.width <= x + width;
@@ -26,6 +29,14 @@ struct Box {
     return StrCat("[z ", z, "+", depth, ", y ", y, "+", height, ", x ", x, "+", width, "]");
   }
 };
+
+/// A box of that shape at `origin`.
+inline Box BoxAt(const Point& origin, const Extent& shape) {
+  return Box{origin.z, origin.y, origin.x, shape.z, shape.y, shape.x};
+}
+
+/// Everything inside an image of that extent.
+inline Box WholeOf(const Extent& extent) { return BoxAt({}, extent); }
 
 /// A 2-D box at (y, x).
 inline Box Box2D(std::int64_t y, std::int64_t x, std::int64_t height, std::int64_t width) {

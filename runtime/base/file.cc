@@ -62,7 +62,7 @@ StatusOr<std::string> ReadFile(const std::string& path, std::size_t max_bytes) {
     return absl::FailedPreconditionError(StrCat("read: ", path, ": a pipe, not a file"));
   }
   if (static_cast<std::uint64_t>(st.st_size) > max_bytes) {
-    return absl::ResourceExhaustedError(
+    return absl::InvalidArgumentError(
         StrCat("read: ", path, ": ", st.st_size, " bytes, more than ", max_bytes));
   }
   std::string text(static_cast<std::size_t>(st.st_size), '\0');

@@ -47,7 +47,7 @@ Status ReadAt(int fd, std::uint64_t offset, std::span<std::byte> out, std::strin
 Status WriteAt(int fd, std::uint64_t offset, std::span<const std::byte> bytes,
                std::string_view name);
 
-/// The whole file; ResourceExhausted when it is larger than max_bytes, FailedPrecondition for a
+/// The whole file; InvalidArgument when it is larger than max_bytes, FailedPrecondition for a
 /// pipe.
 StatusOr<std::string> ReadFile(const std::string& path, std::size_t max_bytes);
 

@@ -57,7 +57,7 @@ struct ShardId {
   std::string ToString() const { return StrCat(epoch, "/", batch, "/", rank, "/", shard); }
 };
 
-/// The right to write one shard's bytes into a slot, once.
+/// The right to write one shard's patches into a slot, once.
 ///
 /// A grant is a value: copying it does not extend it. It is dead once its slot's generation has
 /// moved on or its lease number is no longer the shard's newest; a dead grant is refused, and
@@ -65,8 +65,8 @@ struct ShardId {
 struct Grant {
   std::uint32_t slot = 0;
   std::uint64_t slot_generation = 0;  ///< rises by one each time the slot comes back
-  std::uint64_t offset_bytes = 0;     ///< where the shard starts in the slot
-  std::uint64_t size_bytes = 0;       ///< exactly what lands
+  std::uint32_t place = 0;            ///< first patch, within the rank's part of the batch
+  std::uint32_t count = 0;            ///< patches; the ranges follow from layout and capacity
 
   auto operator<=>(const Grant&) const = default;
 };

@@ -160,6 +160,12 @@ StatusOr<std::int64_t> JsonInt(const Json& object, const char* key, std::string_
   return member->get<std::int64_t>();
 }
 
+StatusOr<std::uint64_t> JsonCount(const Json& object, const char* key, std::string_view what) {
+  PB_ASSIGN_OR_RETURN(const std::int64_t value, JsonInt(object, key, what));
+  if (value < 0) return Wrong(what, key, "0 or more");
+  return static_cast<std::uint64_t>(value);
+}
+
 StatusOr<double> JsonDouble(const Json& object, const char* key, std::string_view what) {
   PB_ASSIGN_OR_RETURN(const Json* member, JsonMember(object, key, what));
   if (!member->is_number()) return Wrong(what, key, "a number");

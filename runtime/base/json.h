@@ -32,6 +32,8 @@ std::string DumpJson(const Json& value);
 /// Typed member access; InvalidArgument naming `what` and the key when it is missing or of another
 /// type.
 StatusOr<std::int64_t> JsonInt(const Json& object, const char* key, std::string_view what);
+/// An integer that counts something: 0 or above.
+StatusOr<std::uint64_t> JsonCount(const Json& object, const char* key, std::string_view what);
 StatusOr<double> JsonDouble(const Json& object, const char* key, std::string_view what);
 StatusOr<bool> JsonBool(const Json& object, const char* key, std::string_view what);
 StatusOr<std::string> JsonString(const Json& object, const char* key, std::string_view what);

@@ -48,7 +48,7 @@ struct DrawKey {
   std::uint64_t seed = 0;
   std::uint32_t epoch = 0;  ///< below 2^16
   std::uint64_t ordinal = 0;
-  std::uint32_t op_occurrence = 0;  ///< place of the op in the declared chain, below 2^12
+  std::uint32_t op_occurrence = 0;  ///< plan::Occurrence of the op, below 2^12
   DrawStream stream = DrawStream::kParameters;
 };
 

@@ -41,6 +41,33 @@ struct ConstTensorView {
       : data(v.data), dtype(v.dtype), rank(v.rank), shape(v.shape), stride_bytes(v.stride_bytes) {}
 };
 
+/// The view with an axis of length 1 before the others.
+template <typename View>
+View WithDepth(const View& view) {
+  View out = view;
+  out.rank = view.rank + 1;
+  for (std::size_t i = static_cast<std::size_t>(view.rank); i > 0; --i) {
+    out.shape[i] = view.shape[i - 1];
+    out.stride_bytes[i] = view.stride_bytes[i - 1];
+  }
+  out.shape[0] = 1;
+  out.stride_bytes[0] = view.shape[0] * view.stride_bytes[0];
+  return out;
+}
+
+/// Entry `i` of the first axis.
+template <typename View>
+View SliceOf(const View& view, std::int64_t i) {
+  View out = view;
+  out.data += i * view.stride_bytes[0];
+  out.rank = view.rank - 1;
+  for (std::size_t a = 0; a < static_cast<std::size_t>(out.rank); ++a) {
+    out.shape[a] = view.shape[a + 1];
+    out.stride_bytes[a] = view.stride_bytes[a + 1];
+  }
+  return out;
+}
+
 /// A C-contiguous view of `shape` over `data`.
 template <std::size_t N>
 TensorView ContiguousView(std::byte* data, DType dtype, const std::array<std::int64_t, N>& shape) {

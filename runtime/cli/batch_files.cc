@@ -1,6 +1,7 @@
 #include "runtime/cli/batch_files.h"
 
 #include <cerrno>
+#include <span>
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -26,6 +27,10 @@ const char* NpyType(DType dtype) {
       return "|V2";
     case DType::kFloat32:
       return "<f4";
+    case DType::kInt32:
+      return "<i4";
+    case DType::kInt64:
+      return "<i8";
     default:
       return nullptr;
   }
@@ -58,22 +63,31 @@ StatusOr<std::string> NpyHeader(DType dtype, const TensorView& tensor) {
   return header + text;
 }
 
-Status SaveBatch(const std::string& folder, const client::Batch& batch) {
-  const std::string path = StrCat(folder, "/epoch-", Padded(batch.epoch(), 4), "-batch-",
-                                  Padded(batch.index(), 6), ".npy");
-  const TensorView tensor = batch.tensor();
+static Status SaveArray(const std::string& path, const client::BatchArray& array) {
+  const TensorView& tensor = array.tensor;
   PB_ASSIGN_OR_RETURN(const std::string header, NpyHeader(tensor.dtype, tensor));
+  const std::span<const std::byte> bytes(
+      tensor.data, static_cast<std::size_t>(tensor.shape[0] * tensor.stride_bytes[0]));
   const std::string partial = path + ".partial";
   const auto write = [&]() -> Status {
     PB_ASSIGN_OR_RETURN(const UniqueFd file, OpenFile(partial, O_WRONLY | O_CREAT | O_TRUNC));
     PB_RETURN_IF_ERROR(WriteAt(file.get(), 0, AsBytes(header), path));
-    PB_RETURN_IF_ERROR(WriteAt(file.get(), header.size(), batch.bytes(), path));
+    PB_RETURN_IF_ERROR(WriteAt(file.get(), header.size(), bytes, path));
     if (rename(partial.c_str(), path.c_str()) != 0) return FromErrno("save batch", path, errno);
     return absl::OkStatus();
   };
   const Status written = write();
   if (!written.ok()) unlink(partial.c_str());
   return written;
+}
+
+Status SaveBatch(const std::string& folder, const client::Batch& batch) {
+  const std::string stem =
+      StrCat(folder, "/epoch-", Padded(batch.epoch(), 4), "-batch-", Padded(batch.index(), 6));
+  for (const client::BatchArray& array : batch.arrays()) {
+    PB_RETURN_IF_ERROR(SaveArray(StrCat(stem, "-", array.name, ".npy"), array));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace patchbay::cli

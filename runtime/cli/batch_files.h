@@ -8,8 +8,8 @@
 
 namespace patchbay::cli {
 
-/// Writes DIR/epoch-0000-batch-000000.npy (NumPy format 1.0, C order; bfloat16 as |V2, which
-/// ml_dtypes reads) under its final name only when complete.
+/// Writes DIR/epoch-0000-batch-000000-ARRAY.npy for each array (NumPy format 1.0, C order; bfloat16
+/// as |V2, which ml_dtypes reads) under its final name only when complete.
 Status SaveBatch(const std::string& folder, const client::Batch& batch);
 
 /// The header of a .npy file for that tensor, padded to 64 bytes. InvalidArgument for a type NumPy

@@ -12,7 +12,7 @@ class CancelCommand final : public Command {
   std::vector<Argument> Arguments() override { return {JobArgument(job_)}; }
 
   StatusOr<ExitCode> Run(Session& session) override {
-    PB_ASSIGN_OR_RETURN(ClusterAccess cluster, ClusterAccess::Open(session, nullptr));
+    PB_ASSIGN_OR_RETURN(client::Cluster cluster, OpenCluster(session, nullptr));
     PB_RETURN_IF_ERROR(cluster.client().CancelJob(static_cast<JobId>(job_)));
     session.terminal.Say(StrCat("job ", job_, " cancelled"));
     session.terminal.Result({{"job", job_}, {"cancelled", true}});

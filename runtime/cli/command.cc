@@ -1,6 +1,7 @@
 #include "runtime/cli/command.h"
 
 #include "absl/strings/cord.h"
+#include "runtime/client/run_file.h"
 
 namespace patchbay::cli {
 namespace {
@@ -19,6 +20,8 @@ Status UsageError(std::string_view text) {
   return AsUsageError(absl::InvalidArgumentError(std::string(text)));
 }
 
-bool IsUsageError(const Status& status) { return status.GetPayload(kUsagePayload).has_value(); }
+bool IsUsageError(const Status& status) {
+  return status.GetPayload(kUsagePayload).has_value() || client::IsConfigFault(status);
+}
 
 }  // namespace patchbay::cli

@@ -8,8 +8,8 @@
 
 #include "runtime/base/status.h"
 #include "runtime/cli/arguments.h"
-#include "runtime/cli/environment.h"
 #include "runtime/cli/terminal.h"
+#include "runtime/client/environment.h"
 
 namespace patchbay::cli {
 
@@ -24,7 +24,7 @@ enum class ExitCode : int {
 /// What every command is given. Outlives the command.
 struct Session {
   Terminal& terminal;
-  const Environment& environment;
+  const client::Environment& environment;
   std::string cluster_file;  ///< --cluster or PATCHBAY_CLUSTER; "" = an embedded cluster
 };
 

@@ -19,7 +19,7 @@ struct GlobalArguments {
 
   std::vector<Argument> List() {
     return {{"--cluster", "FILE", "key file of the cluster (default: PATCHBAY_CLUSTER)", &cluster},
-            {"--json", "", "one JSON object on stdout; the rest goes to stderr", &json},
+            {"--json", "", "write one JSON object to stdout, the rest to stderr", &json},
             {"--help", "", "this text", &help}};
   }
 };
@@ -138,7 +138,7 @@ int Finish(Terminal& terminal, const CommandEntry& entry, const StatusOr<ExitCod
 }
 
 int RunCommand(const CommandEntry& entry, std::vector<std::string> words,
-               const Environment& environment) {
+               const client::Environment& environment) {
   const std::unique_ptr<Command> command = entry.make();
   GlobalArguments global;
   std::vector<Argument> arguments = command->Arguments();
@@ -156,36 +156,39 @@ int RunCommand(const CommandEntry& entry, std::vector<std::string> words,
 
 const std::vector<CommandEntry>& CommandTable() {
   static const std::vector<CommandEntry> table = {
-      {"ingest", "slides to OME-Zarr stores", &MakeIngest, kIngestNote},
-      {"stream", "batches of a run config, as a trainer gets them", &MakeStream, kStreamNote},
-      {"spectra", "the spectra of slides or stores, with plots", &MakeSpectra, kSpectraNote},
-      {"spectra-diff", "how far two of its results agree", &MakeSpectraDiff, kSpectraDiffNote},
-      {"inspect", "what a store or slide holds", &MakeInspect},
-      {"verify", "read a whole store and compare it with its digests", &MakeVerify},
-      {"config print", "a run config with every default", &MakeConfigPrint},
-      {"config check", "what it would stream", &MakeConfigCheck},
-      {"synth slide", "make a realistic slide to try things with", &MakeSynthSlide},
-      {"doctor", "what this machine offers and lacks", &MakeDoctor},
-      {"up", "run a cluster's first node until stopped", &MakeUp, kUpNote},
-      {"join", "run a further node until stopped", &MakeJoin, kJoinNote},
+      {"ingest", "convert slides to OME-Zarr stores", &MakeIngest, kIngestNote},
+      {"stream", "stream a run config's batches, as a trainer receives them", &MakeStream,
+       kStreamNote},
+      {"spectra", "measure the spectra of slides or stores, with plots", &MakeSpectra,
+       kSpectraNote},
+      {"spectra-diff", "compare two results of spectra", &MakeSpectraDiff, kSpectraDiffNote},
+      {"inspect", "show what a store or slide holds", &MakeInspect},
+      {"verify", "read a whole store and check it against its digests", &MakeVerify},
+      {"config print", "print a run config with defaults", &MakeConfigPrint},
+      {"config check", "show what a run config would stream", &MakeConfigCheck},
+      {"synth slide", "make a realistic test slide", &MakeSynthSlide},
+      {"synth volume", "make a CT volume as a store", &MakeSynthVolume},
+      {"doctor", "show what this machine offers and lacks", &MakeDoctor},
+      {"up", "start a cluster and run its first node until stopped", &MakeUp, kUpNote},
+      {"join", "run another node of a cluster until stopped", &MakeJoin, kJoinNote},
       {"down", "stop the cluster", &MakeDown},
-      {"status", "nodes, workers and jobs", &MakeStatus},
+      {"status", "show nodes, workers and jobs", &MakeStatus},
       {"key new", "make a key file", &MakeKeyAdd, kKeyNote},
-      {"key list", "list keys", &MakeKeyList},
-      {"key revoke", "revoke one and cut its sessions", &MakeKeyRevoke},
-      {"jobs", "all jobs", &MakeJobs},
-      {"job", "one job: progress, what failed and why", &MakeJob},
-      {"wait", "wait for a job, with its progress", &MakeWait},
+      {"key list", "list all keys", &MakeKeyList},
+      {"key revoke", "revoke a key", &MakeKeyRevoke},
+      {"jobs", "list all jobs", &MakeJobs},
+      {"job", "show one job: progress, what failed and why", &MakeJob},
+      {"wait", "wait for a job and show its progress", &MakeWait},
       {"cancel", "cancel a job", &MakeCancel},
       {"retry", "run a job's failed tasks again", &MakeRetry},
-      {"logs", "what happened in a job", &MakeLogs},
+      {"logs", "show what happened in a job", &MakeLogs},
   };
   return table;
 }
 
 std::string OverviewText() {
   std::string text =
-      "patchbay: slides to training batches in the trainer's memory\n"
+      "patchbay: turns slides into training batches in the trainer's memory\n"
       "usage: patchbay COMMAND [arguments] [--cluster FILE] [--json] [--help]\n";
   const std::vector<CommandEntry>& table = CommandTable();
   for (std::size_t i = 0; i < table.size(); ++i) {
@@ -199,9 +202,8 @@ std::string OverviewText() {
     text += HelpLine(left, right);
   }
   return text +
-         "Without --cluster or PATCHBAY_CLUSTER commands use the cluster that `up` runs here; "
-         "where none runs,\n"
-         "ingest, stream and spectra run one of their own while they work.";
+         "Without --cluster or PATCHBAY_CLUSTER, commands use the cluster that `up` runs on this\n"
+         "machine. Where there is none, ingest, stream and spectra start one and stop it.";
 }
 
 std::string CommandHelp(const CommandEntry& entry) {
@@ -220,7 +222,7 @@ std::string CommandHelp(const CommandEntry& entry) {
   return text;
 }
 
-int RunCommandLine(std::vector<std::string> words, const Environment& environment) {
+int RunCommandLine(std::vector<std::string> words, const client::Environment& environment) {
   const auto values = std::find(words.begin(), words.end(), "--");
   const bool help = std::find(words.begin(), values, "--help") != values;
   Terminal terminal(false);

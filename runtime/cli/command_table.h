@@ -25,6 +25,6 @@ std::string OverviewText();
 std::string CommandHelp(const CommandEntry& entry);
 
 /// Everything after the program's name; returns the exit code.
-int RunCommandLine(std::vector<std::string> words, const Environment& environment);
+int RunCommandLine(std::vector<std::string> words, const client::Environment& environment);
 
 }  // namespace patchbay::cli

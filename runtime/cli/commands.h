@@ -27,6 +27,7 @@ std::unique_ptr<Command> MakeSpectraDiff();
 std::unique_ptr<Command> MakeStatus();
 std::unique_ptr<Command> MakeStream();
 std::unique_ptr<Command> MakeSynthSlide();
+std::unique_ptr<Command> MakeSynthVolume();
 std::unique_ptr<Command> MakeUp();
 std::unique_ptr<Command> MakeVerify();
 std::unique_ptr<Command> MakeWait();

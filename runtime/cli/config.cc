@@ -1,14 +1,16 @@
 // patchbay config print|check RUN.yaml.
 #include <algorithm>
 
-#include "ops/chain.h"
-#include "runtime/base/stream_geometry.h"
 #include "runtime/base/strings.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/interrupt.h"
-#include "runtime/cli/run_file.h"
+#include "runtime/cli/run_arguments.h"
+#include "runtime/cli/skipped_images.h"
 #include "runtime/cli/worker_run.h"
+#include "runtime/client/run_file.h"
 #include "runtime/plan/plan.h"
+#include "runtime/plan/ring_room.h"
+#include "runtime/stream/stream_geometry.h"
 
 namespace patchbay::cli {
 namespace {
@@ -18,11 +20,11 @@ constexpr int kIndent = 2;
 class ConfigPrintCommand final : public Command {
  public:
   std::vector<Argument> Arguments() override {
-    return {{"RUN.yaml", "", "a run config", &path_, true}};
+    return {{"RUN.yaml", "", "a run config", &path_, true}, SetArgument(set_)};
   }
 
   StatusOr<ExitCode> Run(Session& session) override {
-    PB_ASSIGN_OR_RETURN(const RunFile run, ReadRunFile(path_));
+    PB_ASSIGN_OR_RETURN(const client::RunFile run, client::ReadRun({path_, {}, set_}));
     const Json config = plan::ToJson(run.config);
     // JSON is YAML too: what is printed can be run.
     session.terminal.Say(config.dump(kIndent, ' ', false, Json::error_handler_t::replace));
@@ -32,39 +34,54 @@ class ConfigPrintCommand final : public Command {
 
  private:
   std::string path_;
+  std::vector<std::string> set_;
 };
 
-/// What a config would stream, found out by the task that plans streams.
-StatusOr<Json> Check(const RunFile& run) {
+/// What a config would stream, found out by the tasks that plan streams.
+struct Checked {
+  Json found;
+  client::Skipped skipped;
+};
+
+StatusOr<Checked> Check(const client::RunFile& run) {
   PB_ASSIGN_OR_RETURN(const Json result, RunWorkerOp("stream.plan", run.Payload(), run.Manifest()));
   PB_ASSIGN_OR_RETURN(const std::string text, JsonString(result, "plan", "stream plan"));
-  PB_ASSIGN_OR_RETURN(const plan::Plan made, plan::Plan::Parse(text, ops::OpKeys()));
+  PB_ASSIGN_OR_RETURN(const plan::Plan made, plan::Plan::Parse(text));
   PB_ASSIGN_OR_RETURN(const StreamGeometry geometry, made.Geometry(1));
   PB_ASSIGN_OR_RETURN(const std::uint64_t ring_bytes,
-                      plan::RingBytes(geometry, run.config.prefetch));
-  return Json({{"images", made.images().size()},
-               {"patches", geometry.patches_per_epoch},
-               {"batches_per_epoch", BatchesPerEpoch(geometry)},
-               {"batch_bytes", SlotBytes(geometry)},
-               {"ring_slots", run.config.prefetch + plan::kSlotsBesidePrefetch},
-               {"ring_bytes", ring_bytes},
-               {"plan_digest", made.digest().Hex()}});
+                      plan::RingBytes(made.layout(), geometry, run.config.prefetch));
+  const std::uint32_t slots = run.config.prefetch + plan::kSlotsBesidePrefetch;
+  PB_RETURN_IF_ERROR(
+      plan::CheckRingFits({ring_bytes / slots, slots, run.config.prefetch}, AvailableMemory()));
+  Checked checked;
+  checked.skipped = client::SkippedImages(result);
+  checked.found = {{"images", made.images().size()},
+                   {"patches", geometry.patches_per_epoch},
+                   {"batches_per_epoch", BatchesPerEpoch(geometry)},
+                   {"batch_bytes", Capacity(geometry) * made.layout().PatchBytes()},
+                   {"ring_slots", slots},
+                   {"ring_bytes", ring_bytes},
+                   {"plan_digest", made.digest().Hex()},
+                   {"skipped", ToJson(checked.skipped)}};
+  return checked;
 }
 
 class ConfigCheckCommand final : public Command {
  public:
   std::vector<Argument> Arguments() override {
-    return {{"RUN.yaml", "", "a run config", &path_, true}};
+    return {{"RUN.yaml", "", "a run config", &path_, true}, SetArgument(set_)};
   }
 
   StatusOr<ExitCode> Run(Session& session) override {
     const InterruptScope interrupts;
-    PB_ASSIGN_OR_RETURN(const RunFile run, ReadRunFile(path_));
-    const StatusOr<Json> checked = Check(run);
+    PB_ASSIGN_OR_RETURN(client::RunFile run, client::ReadRun({path_, {}, set_}));
+    PB_RETURN_IF_ERROR(run.Locate(plan::SettleBatch(run.config, 0, 1)));
+    const StatusOr<Checked> checked = Check(run);
     if (!checked.ok()) return run.Locate(checked.status());
-    const Json& found = *checked;
+    const Json& found = checked->found;
     const auto number = [&found](const char* key) { return found[key].get<std::uint64_t>(); };
     Terminal& terminal = session.terminal;
+    ReportSkipped(terminal, checked->skipped);
     terminal.Say(StrCat("images             ", number("images")));
     terminal.Say(StrCat("patches per epoch  ", number("patches")));
     terminal.Say(StrCat("batches per epoch  ", number("batches_per_epoch")));
@@ -78,6 +95,7 @@ class ConfigCheckCommand final : public Command {
 
  private:
   std::string path_;
+  std::vector<std::string> set_;
 };
 
 }  // namespace

@@ -4,7 +4,7 @@
 #include "runtime/cli/cluster_access.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/interrupt.h"
-#include "runtime/cli/up_lock.h"
+#include "runtime/client/up_lock.h"
 
 namespace patchbay::cli {
 namespace {
@@ -19,10 +19,11 @@ class DownCommand final : public Command {
   StatusOr<ExitCode> Run(Session& session) override {
     const InterruptScope interrupts;
     const bool here = session.cluster_file.empty();
-    PB_ASSIGN_OR_RETURN(ClusterAccess cluster, ClusterAccess::Open(session, nullptr));
+    PB_ASSIGN_OR_RETURN(client::Cluster cluster, OpenCluster(session, nullptr));
     PB_RETURN_IF_ERROR(cluster.client().ShutDown());
     const TimeMs deadline = SteadyClock().NowMs() + kStopLimitMs;
-    while (here && ClusterHere(session.environment) != ClusterState::kNone && !Interrupted()) {
+    while (here && client::ClusterHere(session.environment) != client::ClusterState::kNone &&
+           !Interrupted()) {
       if (SteadyClock().NowMs() > deadline) {
         return absl::DeadlineExceededError(
             StrCat("down: still running after ", kStopLimitMs / 1000, " s"));

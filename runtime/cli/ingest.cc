@@ -46,13 +46,13 @@ std::vector<Argument> IngestCommand::Arguments() {
       &shard_};
   shard.min = kMinChunkPx;
   shard.max = kMaxShardPx;
-  Argument codec{"--codec", "", "small (zstd) or fast (lz4); default zstd", &codec_};
+  Argument codec{"--codec", "", "smaller (zstd) or faster (lz4); default zstd", &codec_};
   codec.choices = {"zstd", "lz4"};
-  Argument level{"--codec-level", "N", "1 to 9, larger is smaller and slower (default 5)",
+  Argument level{"--codec-level", "N", "1 to 9; higher is smaller and slower (default 5)",
                  &codec_level_};
   level.min = 1;
   level.max = 9;
-  Argument mpp{"--mpp", "M", "start at this many um per pixel (default: the slide's)", &mpp_};
+  Argument mpp{"--mpp", "M", "um per pixel of the finest level (default: the slide's)", &mpp_};
   mpp.min = 1e-3;
   mpp.max = kMaxMpp;
   std::vector<Argument> arguments = {
@@ -64,7 +64,7 @@ std::vector<Argument> IngestCommand::Arguments() {
       level,
       mpp,
       {"--keep-names", "", "name stores after their files, not by pseudonym", &keep_names_},
-      {"--detach", "", "do not wait: print the job's number", &detach_}};
+      {"--detach", "", "do not wait; print the job's number", &detach_}};
   own_.AddTo(arguments);
   return arguments;
 }
@@ -111,8 +111,7 @@ StatusOr<IngestReport> ReportOf(client::Client& client, const protocol::JobRow& 
 StatusOr<ExitCode> IngestCommand::Run(Session& session) {
   const InterruptScope interrupts;
   PB_ASSIGN_OR_RETURN(SlideOrder order, Order(session));
-  PB_ASSIGN_OR_RETURN(ClusterAccess cluster,
-                      ClusterAccess::Open(session, detach_ ? nullptr : &own_));
+  PB_ASSIGN_OR_RETURN(client::Cluster cluster, OpenCluster(session, detach_ ? nullptr : &own_));
   PB_ASSIGN_OR_RETURN(const JobId job, SubmitSlides(session, cluster, order));
   if (detach_) return Detach(session.terminal, job);
   PB_ASSIGN_OR_RETURN(const protocol::JobRow row, WatchSlides(session, cluster, job, order));
@@ -121,17 +120,18 @@ StatusOr<ExitCode> IngestCommand::Run(Session& session) {
 
 }  // namespace
 
-StatusOr<ExitCode> EndIngest(Session& session, ClusterAccess& cluster, SlideOrder& order,
+StatusOr<ExitCode> EndIngest(Session& session, client::Cluster& cluster, SlideOrder& order,
                              const protocol::JobRow& job, const Json* around) {
   auto report = ReportOf(cluster.client(), job, order);
   return EndSlideJob(session, cluster, order, job, std::move(report), around);
 }
 
 const char kIngestNote[] =
-    "Exit code 3: slides failed, some or all: DIR/failed.csv says which and why. 1: the job\n"
-    "itself did not run. Label and macro images are never opened. A store appears when it is\n"
-    "complete and durable; killed or interrupted, the same command goes on where it was. Of a\n"
-    "store that is there already the files' names are checked; `patchbay verify` reads it.\n";
+    "Exit code 3: some or all slides failed; DIR/failed.csv lists them with the reasons. Exit\n"
+    "code 1: the job itself did not run. Label and macro images are never opened. A store appears\n"
+    "under its name once it is complete and durable; after a kill or an interrupt, run the same\n"
+    "command to continue. For a store that already exists only the names of its files are\n"
+    "checked; `patchbay verify` reads it.\n";
 
 std::unique_ptr<Command> MakeIngest() { return std::make_unique<IngestCommand>(); }
 

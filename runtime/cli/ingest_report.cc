@@ -12,14 +12,12 @@ StatusOr<IngestedStore> ParseStore(const Json& row, const std::vector<std::strin
   IngestedStore store;
   PB_ASSIGN_OR_RETURN(store.name, JsonString(row, "name", kWhat));
   PB_ASSIGN_OR_RETURN(const std::int64_t source, JsonInt(row, "source_index", kWhat));
-  PB_ASSIGN_OR_RETURN(const std::int64_t source_bytes, JsonInt(row, "source_bytes", kWhat));
-  PB_ASSIGN_OR_RETURN(const std::int64_t stored_bytes, JsonInt(row, "stored_bytes", kWhat));
+  PB_ASSIGN_OR_RETURN(store.source_bytes, JsonCount(row, "source_bytes", kWhat));
+  PB_ASSIGN_OR_RETURN(store.stored_bytes, JsonCount(row, "stored_bytes", kWhat));
   PB_ASSIGN_OR_RETURN(store.digest, JsonString(row, "digest", kWhat));
   PB_ASSIGN_OR_RETURN(store.pixel_digest, JsonString(row, "pixel_digest", kWhat));
   PB_ASSIGN_OR_RETURN(store.already_there, JsonBool(row, "already_there", kWhat));
   store.source = SourceName(sources, source);
-  store.source_bytes = static_cast<std::uint64_t>(source_bytes);
-  store.stored_bytes = static_cast<std::uint64_t>(stored_bytes);
   return store;
 }
 

@@ -2,8 +2,8 @@
 #include "runtime/base/strings.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/interrupt.h"
-#include "runtime/cli/paths.h"
 #include "runtime/cli/worker_run.h"
+#include "runtime/client/paths.h"
 #include "runtime/zarr/verify.h"
 
 namespace patchbay::cli {
@@ -20,12 +20,28 @@ Json Member(const Json& object, const char* key) {
   return object.is_object() && it != object.end() ? *it : Json();
 }
 
+/// "z 2.5 millimeter, y 0.78 millimeter, x unknown".
+std::string SpacingText(const Json& spacing) {
+  std::string text;
+  for (const Json& axis : spacing) {
+    text += StrCat(text.empty() ? "" : ", ", TextOf(Member(axis, "axis")), " ",
+                   TextOf(Member(axis, "value")));
+    if (Member(axis, "unit").is_string()) text += StrCat(" ", TextOf(Member(axis, "unit")));
+  }
+  return text;
+}
+
 void SayImage(Terminal& terminal, const Json& image) {
   const Json source = Member(image, "source");
   terminal.Say(StrCat("kind          ", TextOf(Member(source, "kind"))));
   terminal.Say(StrCat("source bytes  ", TextOf(Member(source, "bytes"))));
   terminal.Say(StrCat("stored bytes  ", TextOf(Member(image, "stored_bytes"))));
   terminal.Say(StrCat("um per pixel  ", TextOf(Member(image, "mpp"))));
+  if (image.contains("spacing")) {
+    terminal.Say(StrCat("axes          ", TextOf(Member(image, "axes")), " of ",
+                        TextOf(Member(image, "dtype"))));
+    terminal.Say(StrCat("spacing       ", SpacingText(Member(image, "spacing"))));
+  }
   terminal.Say(StrCat("digest        ", TextOf(Member(image, "digest"))));
   terminal.Say(StrCat("pixel digest  ", TextOf(Member(image, "pixel_digest"))));
   std::vector<std::vector<std::string>> rows = {{"level", "shape", "chunk", "downsample"}};
@@ -45,7 +61,7 @@ class InspectCommand final : public Command {
 
   StatusOr<ExitCode> Run(Session& session) override {
     const InterruptScope interrupts;
-    PB_ASSIGN_OR_RETURN(const std::string path, AbsolutePath(path_));
+    PB_ASSIGN_OR_RETURN(const std::string path, client::AbsolutePath(path_));
     PB_ASSIGN_OR_RETURN(const Json image, Inspect(path));
     SayImage(session.terminal, image);
     session.terminal.Result(image);
@@ -54,7 +70,7 @@ class InspectCommand final : public Command {
 
  private:
   StatusOr<Json> Inspect(const std::string& path) const {
-    if (IsStore(path)) return zarr::InspectStore(path);
+    if (client::IsStore(path)) return zarr::InspectStore(path);
     return RunWorkerOp("inspect", Json::object(), {{"images", {path}}});
   }
 

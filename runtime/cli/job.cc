@@ -16,7 +16,7 @@ class JobCommand final : public Command {
   std::vector<Argument> Arguments() override { return {JobArgument(job_)}; }
 
   StatusOr<ExitCode> Run(Session& session) override {
-    PB_ASSIGN_OR_RETURN(ClusterAccess cluster, ClusterAccess::Open(session, nullptr));
+    PB_ASSIGN_OR_RETURN(client::Cluster cluster, OpenCluster(session, nullptr));
     PB_ASSIGN_OR_RETURN(const protocol::JobRow job,
                         cluster.client().DescribeJob(static_cast<JobId>(job_)));
     for (const std::string& line : JobTable({job})) session.terminal.Say(line);

@@ -11,7 +11,7 @@ class JobsCommand final : public Command {
   std::vector<Argument> Arguments() override { return {}; }
 
   StatusOr<ExitCode> Run(Session& session) override {
-    PB_ASSIGN_OR_RETURN(ClusterAccess cluster, ClusterAccess::Open(session, nullptr));
+    PB_ASSIGN_OR_RETURN(client::Cluster cluster, OpenCluster(session, nullptr));
     PB_ASSIGN_OR_RETURN(const std::vector<protocol::JobRow> jobs,
                         cluster.client().DescribeJobs({}));
     Json list = Json::array();

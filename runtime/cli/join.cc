@@ -5,7 +5,7 @@
 #include "runtime/cli/interrupt.h"
 #include "runtime/cli/network.h"
 #include "runtime/cli/node_command.h"
-#include "runtime/cli/paths.h"
+#include "runtime/client/paths.h"
 #include "runtime/control/keys.h"
 
 namespace patchbay::cli {
@@ -22,7 +22,7 @@ class JoinCommand final : public Command {
 
   StatusOr<ExitCode> Run(Session& session) override {
     const InterruptScope interrupts;
-    PB_ASSIGN_OR_RETURN(const std::string path, AbsolutePath(key_));
+    PB_ASSIGN_OR_RETURN(const std::string path, client::AbsolutePath(key_));
     PB_ASSIGN_OR_RETURN(const control::KeyFile key, control::ReadKeyFile(path));
     if (key.role != control::Role::kWorker) {
       return absl::PermissionDeniedError(StrCat("join: ", key_, ": a key of role ",
@@ -31,10 +31,10 @@ class JoinCommand final : public Command {
     }
     PB_RETURN_IF_ERROR(MakeDirectories(session.environment.home, 0700));
     PB_RETURN_IF_ERROR(DeclarePolicy(session.environment, node_.data_policy));
-    PB_ASSIGN_OR_RETURN(
-        const std::string state,
-        AbsolutePath(node_.state.empty() ? StrCat(session.environment.home, "/nodes/", key.name)
-                                         : node_.state));
+    PB_ASSIGN_OR_RETURN(const std::string state,
+                        client::AbsolutePath(node_.state.empty() ? StrCat(session.environment.home,
+                                                                          "/nodes/", key.name)
+                                                                 : node_.state));
     PB_ASSIGN_OR_RETURN(const NodeSettings settings, node_.Settings(state, path, key.address));
     return RunNode(session, settings, [&](const NodeProcesses& node) {
       session.terminal.Say(StrCat("joined ", key.address, " as ", key.name));

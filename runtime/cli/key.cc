@@ -3,8 +3,8 @@
 #include "runtime/cli/cluster_access.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/endpoints.h"
-#include "runtime/cli/paths.h"
-#include "runtime/cli/up_lock.h"
+#include "runtime/client/paths.h"
+#include "runtime/client/up_lock.h"
 #include "runtime/control/key_table.h"
 
 namespace patchbay::cli {
@@ -12,22 +12,23 @@ namespace {
 
 /// The running cluster reads its table again; without one there is nothing to tell.
 Status TellCluster(Session& session) {
-  if (ClusterHere(session.environment) == ClusterState::kNone) return absl::OkStatus();
+  if (client::ClusterHere(session.environment) == client::ClusterState::kNone)
+    return absl::OkStatus();
   Session own{session.terminal, session.environment, ""};
-  PB_ASSIGN_OR_RETURN(ClusterAccess cluster, ClusterAccess::Open(own, nullptr));
+  PB_ASSIGN_OR_RETURN(client::Cluster cluster, OpenCluster(own, nullptr));
   return cluster.client().ReloadKeys();
 }
 
 /// Where the cluster of this home listens, or would.
-std::string ClusterAddress(const Environment& environment) {
-  const StatusOr<control::KeyFile> key = control::ReadKeyFile(OperatorKeyPath(environment));
+std::string ClusterAddress(const client::Environment& environment) {
+  const StatusOr<control::KeyFile> key = control::ReadKeyFile(client::OperatorKeyPath(environment));
   return key.ok() ? key->address : StrCat("tcp://127.0.0.1:", kDefaultPort);
 }
 
 /// The names of the keys that commands of this home use by themselves.
-Status RefuseOwnName(const Environment& environment, const std::string& name,
+Status RefuseOwnName(const client::Environment& environment, const std::string& name,
                      std::string_view doing) {
-  if (name != kNodeKeyName && name != kOperatorKeyName) return absl::OkStatus();
+  if (name != client::kNodeKeyName && name != client::kOperatorKeyName) return absl::OkStatus();
   return UsageError(StrCat(doing, ": ", name, ": this key is `patchbay up`'s own; to replace it, ",
                            "stop the cluster, remove ", environment.home, "/", name,
                            ".key and start it again"));
@@ -43,14 +44,14 @@ Status RefuseOtherCluster(const Session& session) {
   return UsageError(StrCat("key: the cluster at ", named.address,
                            " (--cluster or PATCHBAY_CLUSTER) does not run from ",
                            session.environment.home,
-                           ": its keys are made, listed and revoked by who runs it, where its "
-                           "PATCHBAY_HOME is"));
+                           ": its keys are managed by the user who runs it, on the machine with "
+                           "its PATCHBAY_HOME"));
 }
 
 StatusOr<std::vector<std::string>> AbsoluteFolders(const std::vector<std::string>& folders) {
   std::vector<std::string> absolute;
   for (const std::string& folder : folders) {
-    PB_ASSIGN_OR_RETURN(absolute.emplace_back(), AbsolutePath(folder));
+    PB_ASSIGN_OR_RETURN(absolute.emplace_back(), client::AbsolutePath(folder));
   }
   return absolute;
 }
@@ -58,14 +59,15 @@ StatusOr<std::vector<std::string>> AbsoluteFolders(const std::vector<std::string
 class KeyAddCommand final : public Command {
  public:
   std::vector<Argument> Arguments() override {
-    Argument role{"--role", "R", "what it may do", &role_, true};
+    Argument role{"--role", "R", "role of the key: what it may do", &role_, true};
     role.choices = {"operator", "submitter", "worker", "trainer"};
-    return {{"NAME", "", "of the user or node", &name_, true},
-            role,
-            {"--read", "DIR", "a folder its jobs may read below (repeatable)", &read_},
-            {"--write", "DIR", "a folder its jobs may write below (repeatable)", &write_},
-            {"--out", "FILE", "the key file to write (default NAME.key)", &out_},
-            {"--address", "ADDR", "of the cluster (default: this one's)", &address_}};
+    return {
+        {"NAME", "", "name of the user or node", &name_, true},
+        role,
+        {"--read", "DIR", "folder its jobs may read, with all below it (repeatable)", &read_},
+        {"--write", "DIR", "folder its jobs may write, with all below it (repeatable)", &write_},
+        {"--out", "FILE", "the key file to write (default NAME.key)", &out_},
+        {"--address", "ADDR", "address of the cluster (default: this one)", &address_}};
   }
 
   StatusOr<ExitCode> Run(Session& session) override {
@@ -79,7 +81,7 @@ class KeyAddCommand final : public Command {
     PB_ASSIGN_OR_RETURN(request.read, AbsoluteFolders(read_));
     PB_ASSIGN_OR_RETURN(request.write, AbsoluteFolders(write_));
     PB_RETURN_IF_ERROR(control::CheckKeyName(name_));
-    PB_ASSIGN_OR_RETURN(request.path, AbsolutePath(out_.empty() ? name_ + ".key" : out_));
+    PB_ASSIGN_OR_RETURN(request.path, client::AbsolutePath(out_.empty() ? name_ + ".key" : out_));
     PB_ASSIGN_OR_RETURN(const control::KeyFile key, home.NewKey(request));
     PB_RETURN_IF_ERROR(TellCluster(session));
     session.terminal.Say(request.path);
@@ -125,7 +127,9 @@ class KeyListCommand final : public Command {
 
 class KeyRevokeCommand final : public Command {
  public:
-  std::vector<Argument> Arguments() override { return {{"NAME", "", "of the key", &name_, true}}; }
+  std::vector<Argument> Arguments() override {
+    return {{"NAME", "", "name of the key", &name_, true}};
+  }
 
   StatusOr<ExitCode> Run(Session& session) override {
     PB_RETURN_IF_ERROR(RefuseOtherCluster(session));

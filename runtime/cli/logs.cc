@@ -19,12 +19,12 @@ using LogLine = protocol::LogsFetched::Line;
 class LogsCommand final : public Command {
  public:
   std::vector<Argument> Arguments() override {
-    return {JobArgument(job_), {"-f", "", "go on until the job has ended", &follow_}};
+    return {JobArgument(job_), {"-f", "", "follow the log until the job ends", &follow_}};
   }
 
   StatusOr<ExitCode> Run(Session& session) override {
     const InterruptScope interrupts;
-    PB_ASSIGN_OR_RETURN(ClusterAccess cluster, ClusterAccess::Open(session, nullptr));
+    PB_ASSIGN_OR_RETURN(client::Cluster cluster, OpenCluster(session, nullptr));
     const auto job = static_cast<JobId>(job_);
     Json list = Json::array();
     while (true) {

@@ -26,6 +26,7 @@
 #include "runtime/base/file.h"
 #include "runtime/base/strings.h"
 #include "runtime/cli/endpoints.h"
+#include "runtime/client/cluster.h"
 #include "runtime/control/private_file.h"
 #include "runtime/memory/gpu.h"
 
@@ -51,7 +52,7 @@ std::string FirstLine(const std::string& path) {
 }
 
 Check CheckCores() {
-  const std::int64_t cores = UsableCores();
+  const std::int64_t cores = client::UsableCores();
   Check check = Ok("cores", StrCat(cores, " usable of ", sysconf(_SC_NPROCESSORS_ONLN)));
   if (cores < 2) {
     check.state = CheckState::kLacks;
@@ -110,9 +111,9 @@ Check CheckDriver() {
 Check CheckIoUring() {
   if (syscall(SYS_io_uring_setup, 0, nullptr) < 0 && (errno == ENOSYS || errno == EPERM)) {
     return {"io", CheckState::kLacks, "io_uring is off",
-            "nothing today: reads go through pread, more of them in flight need more threads"};
+            "no effect today: reads use pread, and more of them in flight need more threads"};
   }
-  return Ok("io", "pread, io_uring is there");
+  return Ok("io", "pread; io_uring is available");
 }
 
 Check CheckLimit(const std::string& name, int resource, std::uint64_t wanted,
@@ -142,7 +143,7 @@ Check CheckPort() {
     return Ok("port", name + " is free");
   }
   return {"port", CheckState::kLacks, StrCat(name, ": ", std::strerror(errno)),
-          "a cluster runs here already, or give `up` another port with --listen"};
+          "a cluster may be running here already; otherwise give `up` another port with --listen"};
 }
 
 Check CheckClock() {
@@ -152,8 +153,9 @@ Check CheckClock() {
   }
   timex state{};
   const int result = adjtimex(&state);
-  if (result < 0 || (state.status & STA_UNSYNC) == 0) return Ok("time", "set and kept by NTP");
-  return {"time", CheckState::kLacks, "set, but not kept by NTP",
+  if (result < 0 || (state.status & STA_UNSYNC) == 0)
+    return Ok("time", "set and synchronised by NTP");
+  return {"time", CheckState::kLacks, "set, but not synchronised by NTP",
           "times of several nodes' logs may not line up"};
 }
 
@@ -169,12 +171,12 @@ Check CheckKernel() {
             "a trainer's ring cannot be made"};
   }
   return {"kernel", CheckState::kLacks, found + ", no pidfd (before 5.3)",
-          "the end of a worker is asked for every 20 ms instead of announced"};
+          "worker exits are polled every 20 ms instead of reported at once"};
 }
 
 Check CheckNetworkInterfaces() {
   const bool rdma = std::filesystem::exists("/sys/class/infiniband");
-  return Ok("network", rdma ? "RDMA devices are there" : "TCP only");
+  return Ok("network", rdma ? "RDMA devices are present" : "TCP only");
 }
 
 Check CheckPrograms() {
@@ -185,7 +187,7 @@ Check CheckPrograms() {
               "install all programs in one folder"};
     }
   }
-  return Ok("programs", "all beside this one");
+  return Ok("programs", "all installed beside this one");
 }
 
 bool OnNetworkFileSystem(const std::string& path) {
@@ -251,25 +253,13 @@ Check CheckHome(const std::string& home) {
 
 }  // namespace
 
-std::int64_t UsableCores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  std::int64_t cores = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
-  std::ifstream quota_file("/sys/fs/cgroup/cpu.max");
-  double quota = 0, period = 0;
-  if (quota_file >> quota >> period && quota > 0 && period > 0) {
-    cores = std::min(cores, static_cast<std::int64_t>((quota + period - 1) / period));
-  }
-  return std::max<std::int64_t>(cores, 1);
-}
-
 std::uint64_t FreeBytes(const std::string& path) {
   struct statvfs space {};
   if (statvfs(NearestParent(path).c_str(), &space) != 0) return 0;
   return std::uint64_t{space.f_bavail} * space.f_frsize;
 }
 
-std::vector<Check> CheckMachine(const Environment& environment) {
+std::vector<Check> CheckMachine(const client::Environment& environment) {
   std::vector<Check> checks = {CheckPrograms(), CheckInstructions(), CheckCores(),  CheckMemory(),
                                CheckGpu(),      CheckDriver(),       CheckKernel(), CheckIoUring()};
   checks.push_back(

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/cli/environment.h"
+#include "runtime/client/environment.h"
 
 namespace patchbay::cli {
 
@@ -22,10 +22,7 @@ struct Check {
 };
 
 /// Looks at the machine; changes nothing, opens no connection, takes well below a second.
-std::vector<Check> CheckMachine(const Environment& environment);
-
-/// Cores this process may use: its affinity mask, and its cgroup's quota rounded up.
-std::int64_t UsableCores();
+std::vector<Check> CheckMachine(const client::Environment& environment);
 
 /// Free bytes for this user on the file system that holds `path` or its nearest existing parent.
 std::uint64_t FreeBytes(const std::string& path);

@@ -1,51 +1,14 @@
 #include "runtime/cli/network.h"
 
 #include <cerrno>
-#include <cstring>
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "runtime/base/file.h"
 #include "runtime/base/hash.h"
-#include "runtime/base/strings.h"
-#include "runtime/control/address.h"
+#include "runtime/client/network.h"
 
 namespace patchbay::cli {
-namespace {
-
-constexpr std::size_t kMaxPolicyBytes = 64;
-constexpr std::uint16_t kAnyPort = 9;  ///< nothing is sent: connecting a UDP socket only routes it
-
-std::string PolicyPath(const Environment& environment) { return environment.home + "/data-policy"; }
-
-/// The local address the kernel would send from.
-StatusOr<std::string> AddressTowards(const std::string& host) {
-  sockaddr_storage to{}, from{};
-  auto* to4 = reinterpret_cast<sockaddr_in*>(&to);
-  auto* to6 = reinterpret_cast<sockaddr_in6*>(&to);
-  const bool is_v4 = inet_pton(AF_INET, host.c_str(), &to4->sin_addr) == 1;
-  if (!is_v4 && inet_pton(AF_INET6, host.c_str(), &to6->sin6_addr) != 1) {
-    return absl::InvalidArgumentError(StrCat("find own address: ", host, ": not an IP address"));
-  }
-  to.ss_family = is_v4 ? AF_INET : AF_INET6;
-  (is_v4 ? to4->sin_port : to6->sin6_port) = htons(kAnyPort);
-  const socklen_t length = is_v4 ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
-  const UniqueFd probe(socket(to.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  socklen_t from_length = sizeof(from);
-  if (connect(probe.get(), reinterpret_cast<sockaddr*>(&to), length) != 0 ||
-      getsockname(probe.get(), reinterpret_cast<sockaddr*>(&from), &from_length) != 0) {
-    return FromErrno("find own address", host, errno);
-  }
-  char text[INET6_ADDRSTRLEN];
-  const void* bytes = is_v4 ? static_cast<void*>(&reinterpret_cast<sockaddr_in*>(&from)->sin_addr)
-                            : &reinterpret_cast<sockaddr_in6*>(&from)->sin6_addr;
-  return std::string(inet_ntop(from.ss_family, bytes, text, sizeof(text)));
-}
-
-}  // namespace
 
 Argument PolicyArgument(std::string& policy) {
   Argument argument{"--data-policy", "", "how nodes may deliver to each other", &policy};
@@ -53,31 +16,13 @@ Argument PolicyArgument(std::string& policy) {
   return argument;
 }
 
-Status DeclarePolicy(const Environment& environment, const std::string& policy) {
-  const std::string path = PolicyPath(environment);
+Status DeclarePolicy(const client::Environment& environment, const std::string& policy) {
+  const std::string path = client::PolicyPath(environment);
   if (policy.empty() || policy == "none") {
     if (unlink(path.c_str()) != 0 && errno != ENOENT) return FromErrno("forget", path, errno);
     return absl::OkStatus();
   }
   return WriteFileDurably(path, AsBytes(policy), 0600);
-}
-
-StatusOr<data::Network> NetworkTowards(const std::string& policy,
-                                       const std::string& cluster_address) {
-  const std::optional<data::NetworkPolicy> known = data::NetworkPolicyFromName(policy);
-  if (!known.has_value()) return data::Network{};
-  PB_ASSIGN_OR_RETURN(const control::Address address, control::ParseAddress(cluster_address));
-  if (address.kind == control::Address::Kind::kIpc) return data::Network{};
-  PB_ASSIGN_OR_RETURN(const std::string own, AddressTowards(address.host));
-  return data::Network{*known, own};
-}
-
-StatusOr<data::Network> TrainerNetwork(const Environment& environment, const std::string& policy,
-                                       const std::string& cluster_address) {
-  if (!policy.empty()) return NetworkTowards(policy, cluster_address);
-  const StatusOr<std::string> declared = ReadFile(PolicyPath(environment), kMaxPolicyBytes);
-  if (!declared.ok()) return data::Network{};
-  return NetworkTowards(*declared, cluster_address);
 }
 
 }  // namespace patchbay::cli

@@ -1,11 +1,10 @@
-// The site's declaration about the network between its nodes, as `up` and `join` were given it.
+// --data-policy: what a user declares about the network between nodes.
 #pragma once
 
 #include <string>
 
 #include "runtime/base/status.h"
 #include "runtime/cli/command.h"
-#include "runtime/data/network_policy.h"
 
 namespace patchbay::cli {
 
@@ -13,17 +12,6 @@ namespace patchbay::cli {
 Argument PolicyArgument(std::string& policy);
 
 /// Keeps the policy below PATCHBAY_HOME for the trainers of this machine; "" or "none" forgets it.
-Status DeclarePolicy(const Environment& environment, const std::string& policy);
-
-/// The policy and the address from which this machine reaches the cluster's; kNone for "" and
-/// "none", and for a cluster on a Unix socket.
-StatusOr<data::Network> NetworkTowards(const std::string& policy,
-                                       const std::string& cluster_address);
-
-/// What a trainer here may let other nodes' workers deliver over: the given policy, or the declared
-/// one, at the address from which this machine reaches the cluster's. kNone when nothing is
-/// declared or the cluster is of this machine only.
-StatusOr<data::Network> TrainerNetwork(const Environment& environment, const std::string& policy,
-                                       const std::string& cluster_address);
+Status DeclarePolicy(const client::Environment& environment, const std::string& policy);
 
 }  // namespace patchbay::cli

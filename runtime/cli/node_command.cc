@@ -2,10 +2,10 @@
 
 #include "runtime/base/file.h"
 #include "runtime/base/strings.h"
-#include "runtime/cli/embedded_cluster.h"
 #include "runtime/cli/interrupt.h"
-#include "runtime/cli/machine_checks.h"
 #include "runtime/cli/network.h"
+#include "runtime/client/cluster.h"
+#include "runtime/client/network.h"
 
 namespace patchbay::cli {
 namespace {
@@ -17,10 +17,10 @@ constexpr long kLookEveryMs = 100;
 std::vector<Argument> NodeArguments::Arguments() {
   Argument count{"--cpus", "N", "CPU workers (default: cores)", &cpus};
   count.min = 0;
-  count.max = kMaxCpuWorkers;
+  count.max = client::kMaxCpuWorkers;
   return {count,
           {"--gpus", "LIST", "auto, none or UUIDs joined by commas (default auto)", &gpus},
-          {"--state", "DIR", "journal and caches (default below PATCHBAY_HOME)", &state},
+          {"--state", "DIR", "folder for journal and caches (default: in PATCHBAY_HOME)", &state},
           PolicyArgument(data_policy)};
 }
 
@@ -30,9 +30,9 @@ StatusOr<NodeSettings> NodeArguments::Settings(const std::string& agent_state,
   NodeSettings settings;
   settings.node_key = key;
   settings.state = agent_state;
-  settings.cpus = cpus.value_or(UsableCores());
+  settings.cpus = cpus.value_or(client::UsableCores());
   settings.gpus = gpus;
-  PB_ASSIGN_OR_RETURN(settings.network, NetworkTowards(data_policy, address));
+  PB_ASSIGN_OR_RETURN(settings.network, client::NetworkTowards(data_policy, address));
   return settings;
 }
 
@@ -45,7 +45,7 @@ StatusOr<ExitCode> RunNode(Session& session, const NodeSettings& settings,
   std::optional<int> exit;
   while (!Interrupted() && !(exit = node.PollExit()).has_value()) PauseMs(kLookEveryMs);
   if (exit.has_value()) return *exit == 0 ? ExitCode::kDone : ExitCode::kFailed;
-  session.terminal.Note("stopping: what runs is finished or given back");
+  session.terminal.Note("stopping: running tasks are finished or handed back");
   node.Stop(settings.stop_ms);
   return ExitCode::kDone;
 }

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "runtime/base/clock.h"
-#include "runtime/base/executable.h"
 #include "runtime/base/strings.h"
 
 namespace patchbay::cli {
@@ -21,37 +20,11 @@ namespace {
 constexpr long kReadyTimeoutMs = 60'000;
 constexpr int kPollMs = 50;
 constexpr long kBuryMs = 5'000;  ///< what a supervisor may take to kill and bury what is left
-constexpr std::size_t kMaxReadyBytes = 64 << 10;
 constexpr int kCannotExecute = 127;
 constexpr int kEndedUnseen = 1;
 
-StatusOr<std::vector<std::string>> SupervisorCommand(const NodeSettings& settings, int ready_fd) {
-  PB_ASSIGN_OR_RETURN(const std::string supervisor, SiblingBinary("patchbay-supervisor"));
-  PB_ASSIGN_OR_RETURN(const std::string agent, SiblingBinary("patchbay-agent"));
-  std::vector<std::string> words = {supervisor, "--ready-fd", std::to_string(ready_fd), "--stop-ms",
-                                    std::to_string(settings.stop_ms)};
-  const auto add = [&words](std::initializer_list<std::string> more) {
-    words.insert(words.end(), more);
-  };
-  if (settings.scheduler.has_value()) {
-    const SchedulerSettings& scheduler = *settings.scheduler;
-    PB_ASSIGN_OR_RETURN(const std::string program, SiblingBinary("patchbay-scheduler"));
-    add({"--child", "scheduler", program, "--home", scheduler.home, "--state", scheduler.state,
-         "--listen", scheduler.listen});
-    if (scheduler.allow_public) add({"--allow-public"});
-  }
-  add({"--child", "agent", agent, "--key", settings.node_key, "--cpus",
-       std::to_string(settings.cpus), "--gpus", settings.gpus, "--state", settings.state});
-  if (settings.network.policy != data::NetworkPolicy::kNone) {
-    add({"--data-policy", std::string(NameOf(settings.network.policy)), "--data-address",
-         settings.network.address});
-  }
-  return words;
-}
-
 /// In the child: never returns.
-[[noreturn]] void Execute(const NodeSettings& settings, const std::vector<std::string>& words,
-                          pid_t parent) {
+[[noreturn]] void Execute(const std::vector<std::string>& words, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(kCannotExecute);
   setsid();  // Ctrl-C on the terminal reaches only the command
@@ -60,11 +33,6 @@ StatusOr<std::vector<std::string>> SupervisorCommand(const NodeSettings& setting
   const int input = open("/dev/null", O_RDONLY);
   dup2(input, STDIN_FILENO);
   dup2(STDERR_FILENO, STDOUT_FILENO);  // stdout belongs to the command's result
-  if (!settings.log_file.empty()) {
-    const int log = open(settings.log_file.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
-    dup2(log, STDOUT_FILENO);
-    dup2(log, STDERR_FILENO);
-  }
   std::vector<char*> arguments;
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
@@ -72,39 +40,26 @@ StatusOr<std::vector<std::string>> SupervisorCommand(const NodeSettings& setting
   _exit(kCannotExecute);
 }
 
-/// What the supervisor has said so far.
-struct ReadyText {
-  std::string text;
-  bool ended = false;
+/// Reads what is there within `wait_ms`; false once the other end is closed.
+bool ReadFrom(int fd, int wait_ms, client::ReadyLines& said) {
+  pollfd wait{fd, POLLIN, 0};
+  if (poll(&wait, 1, wait_ms) <= 0) return true;
+  char buffer[1024];
+  const ssize_t got = read(fd, buffer, sizeof(buffer));
+  if (got > 0) said.Append({buffer, static_cast<std::size_t>(got)});
+  return got != 0;
+}
 
-  void ReadFrom(int fd, int wait_ms) {
-    pollfd wait{fd, POLLIN, 0};
-    if (poll(&wait, 1, wait_ms) <= 0) return;
-    char buffer[1024];
-    const ssize_t got = read(fd, buffer, sizeof(buffer));
-    if (got > 0) text.append(buffer, static_cast<std::size_t>(got));
-    if (got == 0 || text.size() > kMaxReadyBytes) ended = true;
-  }
-  /// The rest of the line that begins with `start`, or nothing.
-  std::optional<std::string> Line(std::string_view start) const {
-    std::size_t at = 0;
-    for (std::size_t end; (end = text.find('\n', at)) != std::string::npos; at = end + 1) {
-      const std::string line = text.substr(at, end - at);
-      if (line.compare(0, start.size(), start) == 0) return line.substr(start.size());
-    }
-    return std::nullopt;
-  }
-};
-
-Status WaitUntilReady(int fd, const std::function<bool()>& keep_waiting, ReadyText& said) {
+Status WaitUntilReady(int fd, const std::function<bool()>& keep_waiting, client::ReadyLines& said) {
   const TimeMs deadline = SteadyClock().NowMs() + kReadyTimeoutMs;
   while (true) {
-    said.ReadFrom(fd, kPollMs);
+    const bool open = ReadFrom(fd, kPollMs, said);
     if (said.Line("ready").has_value()) return absl::OkStatus();
     if (const auto failed = said.Line("failed ")) {
       return absl::UnavailableError(StrCat("start cluster: ", *failed));
     }
-    if (said.ended) return absl::UnavailableError("start cluster: the supervisor ended");
+    if (!open || said.TooLong())
+      return absl::UnavailableError("start cluster: the supervisor ended");
     if (!keep_waiting()) return absl::CancelledError("start cluster: interrupted");
     if (SteadyClock().NowMs() > deadline) {
       return absl::DeadlineExceededError(
@@ -120,18 +75,18 @@ StatusOr<NodeProcesses> NodeProcesses::Start(const NodeSettings& settings,
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return FromErrno("start cluster", "pipe", errno);
   UniqueFd ready(ends[0]), inherited(ends[1]);
-  PB_ASSIGN_OR_RETURN(const std::vector<std::string> words,
-                      SupervisorCommand(settings, inherited.get()));
+  PB_ASSIGN_OR_RETURN(std::vector<std::string> words, client::SupervisorCommand(settings));
+  words.insert(words.begin() + 1, {"--ready-fd", std::to_string(inherited.get())});
   const pid_t parent = getpid();
   NodeProcesses node;
   node.pid_ = fork();
   if (node.pid_ < 0) return FromErrno("start cluster", "fork", errno);
   if (node.pid_ == 0) {
     fcntl(inherited.get(), F_SETFD, 0);
-    Execute(settings, words, parent);
+    Execute(words, parent);
   }
   inherited.Close();
-  ReadyText said;
+  client::ReadyLines said;
   PB_RETURN_IF_ERROR(WaitUntilReady(ready.get(), keep_waiting, said));
   node.address_ = said.Line("scheduler ready ").value_or("");
   return node;

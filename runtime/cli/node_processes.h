@@ -1,5 +1,5 @@
-// The processes of a node as `patchbay up`, `join` and embedded clusters start them: a supervisor
-// with an agent, and on the first node the scheduler. See workers/agent/README.md.
+// The processes of a node as `patchbay up` and `join` start them: children of the command. See
+// workers/agent/README.md.
 #pragma once
 
 #include <functional>
@@ -11,30 +11,12 @@
 
 #include "runtime/base/file.h"
 #include "runtime/base/status.h"
-#include "runtime/data/network_policy.h"
+#include "runtime/client/node_settings.h"
 
 namespace patchbay::cli {
 
-/// The scheduler of a cluster's first node.
-struct SchedulerSettings {
-  std::string home;           ///< folder with server key and key table
-  std::string state;          ///< folder of the journal
-  std::string listen;         ///< control address
-  bool allow_public = false;  ///< the user named it: it may be public or a wildcard
-};
-
-struct NodeSettings {
-  std::optional<SchedulerSettings> scheduler;  ///< absent: a further node
-  std::string node_key;                        ///< path of the agent's key file
-  std::string state;                           ///< folder of the agent
-  std::int64_t cpus = 1;                       ///< CPU workers
-  std::string gpus = "auto";                   ///< auto | none | UUID,...
-  data::Network network;                       ///< over which batches may come from here
-  /// How long workers get to finish what they run at an orderly stop.
-  long stop_ms = 30'000;
-  /// Lines of the processes go here instead of the caller's stderr, when not empty.
-  std::string log_file;
-};
+using client::NodeSettings;
+using client::SchedulerSettings;
 
 /// A running supervisor. If this process dies, so do all of its.
 class NodeProcesses {

@@ -30,7 +30,7 @@ Status MakeKey(const std::string& path) {
 
 }  // namespace
 
-StatusOr<std::string> PseudonymKey(const Environment& environment) {
+StatusOr<std::string> PseudonymKey(const client::Environment& environment) {
   PB_ASSIGN_OR_RETURN(const control::Home home, control::Home::Open(environment.home));
   const std::string path = home.folder() + "/pseudonym.key";
   StatusOr<std::string> key = ReadFile(path, kKeyDigits + 1);

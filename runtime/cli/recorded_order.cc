@@ -8,9 +8,9 @@ namespace {
 
 constexpr char kWhat[] = "recorded order";
 
-std::string Folder(const Environment& environment) { return environment.home + "/jobs"; }
+std::string Folder(const client::Environment& environment) { return environment.home + "/jobs"; }
 
-std::string File(const Environment& environment, const protocol::JobRow& job) {
+std::string File(const client::Environment& environment, const protocol::JobRow& job) {
   return StrCat(Folder(environment), "/", job.job, "-", job.submitted_at, ".json");
 }
 
@@ -33,7 +33,7 @@ StatusOr<SlideOrder> Parse(const std::string& text) {
 
 }  // namespace
 
-Status RecordOrder(const Environment& environment, const protocol::JobRow& job,
+Status RecordOrder(const client::Environment& environment, const protocol::JobRow& job,
                    const SlideOrder& order) {
   PB_RETURN_IF_ERROR(MakeDirectories(Folder(environment), 0700));
   const Json json = {{"kind", order.kind},
@@ -44,7 +44,7 @@ Status RecordOrder(const Environment& environment, const protocol::JobRow& job,
   return ReplaceFile(File(environment, job), AsBytes(DumpJson(json)), 0600);
 }
 
-std::optional<SlideOrder> RecordedOrder(const Environment& environment,
+std::optional<SlideOrder> RecordedOrder(const client::Environment& environment,
                                         const protocol::JobRow& job) {
   const StatusOr<std::string> text = ReadFile(File(environment, job), kMaxJsonBytes);
   if (!text.ok()) return std::nullopt;

@@ -6,17 +6,17 @@
 
 #include <optional>
 
-#include "runtime/cli/environment.h"
 #include "runtime/cli/slide_job.h"
+#include "runtime/client/environment.h"
 #include "runtime/protocol/messages.h"
 
 namespace patchbay::cli {
 
-Status RecordOrder(const Environment& environment, const protocol::JobRow& job,
+Status RecordOrder(const client::Environment& environment, const protocol::JobRow& job,
                    const SlideOrder& order);
 
 /// Nothing for another kind of job, and for one that another user or machine submitted.
-std::optional<SlideOrder> RecordedOrder(const Environment& environment,
+std::optional<SlideOrder> RecordedOrder(const client::Environment& environment,
                                         const protocol::JobRow& job);
 
 }  // namespace patchbay::cli

@@ -12,7 +12,7 @@ class RetryCommand final : public Command {
   std::vector<Argument> Arguments() override { return {JobArgument(job_)}; }
 
   StatusOr<ExitCode> Run(Session& session) override {
-    PB_ASSIGN_OR_RETURN(ClusterAccess cluster, ClusterAccess::Open(session, nullptr));
+    PB_ASSIGN_OR_RETURN(client::Cluster cluster, OpenCluster(session, nullptr));
     PB_ASSIGN_OR_RETURN(const std::uint64_t tasks,
                         cluster.client().RetryJob(static_cast<JobId>(job_)));
     session.terminal.Say(StrCat("job ", job_, ": ", tasks, " tasks run again"));

@@ -11,9 +11,9 @@
 #include "runtime/base/strings.h"
 #include "runtime/cli/interrupt.h"
 #include "runtime/cli/job_view.h"
-#include "runtime/cli/paths.h"
 #include "runtime/cli/recorded_order.h"
 #include "runtime/cli/worker_run.h"
+#include "runtime/client/paths.h"
 
 namespace patchbay::cli {
 namespace {
@@ -75,10 +75,10 @@ StatusOr<SlideOrder> OrderSlides(const std::string& kind, const std::vector<std:
   order.kind = kind;
   order.staging = ".patchbay-" + kind;
   order.started_ns = SteadyNowNs();
-  PB_ASSIGN_OR_RETURN(order.out, AbsolutePath(out));
+  PB_ASSIGN_OR_RETURN(order.out, client::AbsolutePath(out));
   bool files_only = true;
   for (const std::string& source : sources) {
-    PB_ASSIGN_OR_RETURN(const std::string path, AbsolutePath(source));
+    PB_ASSIGN_OR_RETURN(const std::string path, client::AbsolutePath(source));
     std::error_code error;
     if (!std::filesystem::exists(path, error)) {
       return absl::NotFoundError(StrCat(kind, ": ", source, ": no such file or folder"));
@@ -114,13 +114,13 @@ void LearnPlan(client::Client& client, JobId job, SlideOrder& order) {
 }
 
 std::string WithPaths(std::string text, const SlideOrder& order) {
-  (void)NameNumbered(text, "source", order.sources);
-  (void)NameNumbered(text, "slide", order.slides);
+  (void)client::NameNumbered(text, "source", order.sources);
+  (void)client::NameNumbered(text, "slide", order.slides);
   NameOut(text, order.out);
   return text;
 }
 
-StatusOr<JobId> SubmitSlides(Session& session, ClusterAccess& cluster, SlideOrder& order) {
+StatusOr<JobId> SubmitSlides(Session& session, client::Cluster& cluster, SlideOrder& order) {
   order.manifest["run"] = Hex64(RandomU64());
   if (cluster.embedded()) {  // the job ends with this command: others may see that it has
     const auto stamp = ThisPid();
@@ -151,7 +151,7 @@ ExitCode Detach(Terminal& terminal, JobId job) {
   return ExitCode::kDone;
 }
 
-StatusOr<protocol::JobRow> WatchSlides(Session& session, ClusterAccess& cluster, JobId job,
+StatusOr<protocol::JobRow> WatchSlides(Session& session, client::Cluster& cluster, JobId job,
                                        SlideOrder& order, const SlidesDoneText& done) {
   JobProgress progress(session.terminal);
   const auto watch = [&](const protocol::JobRow& seen) {
@@ -169,14 +169,15 @@ StatusOr<protocol::JobRow> WatchSlides(Session& session, ClusterAccess& cluster,
   if (row.ok()) return row;
   if (!Interrupted()) return cluster.Explain(row.status());
   if (!cluster.embedded()) {
-    return absl::CancelledError(StrCat("interrupted: job ", job, " goes on in the cluster; see ",
+    return absl::CancelledError(StrCat("interrupted: job ", job, " continues on the cluster; see ",
                                        "`patchbay wait ", job, "`, `patchbay cancel ", job, "`"));
   }
   if (CancelAndWait(cluster.client(), job)) {
-    return absl::CancelledError(StrCat("interrupted, but all was done: see ", order.out));
+    return absl::CancelledError(
+        StrCat("interrupted, but everything was finished: see ", order.out));
   }
   return absl::CancelledError(StrCat("interrupted: what is unfinished stays in ", order.out, "/",
-                                     order.staging, "; the same command goes on from there"));
+                                     order.staging, "; run the same command to continue"));
 }
 
 StatusOr<Json> SummaryOf(client::Client& client, JobId job) {
@@ -185,8 +186,8 @@ StatusOr<Json> SummaryOf(client::Client& client, JobId job) {
   return ResultOf(client, {job, static_cast<std::uint32_t>(index)});
 }
 
-Status SlideJobFailure(ClusterAccess& cluster, const protocol::JobRow& job, const SlideOrder& order,
-                       const Status& otherwise) {
+Status SlideJobFailure(client::Cluster& cluster, const protocol::JobRow& job,
+                       const SlideOrder& order, const Status& otherwise) {
   if (job.failed.empty()) return cluster.Explain(otherwise);
   std::string reasons;
   for (const protocol::FailedTask& task : job.failed) {
@@ -196,7 +197,7 @@ Status SlideJobFailure(ClusterAccess& cluster, const protocol::JobRow& job, cons
                                     ": ", WithPaths(reasons, order)));
 }
 
-void EndFailedSlides(Session& session, ClusterAccess& cluster, const SlideOrder& order,
+void EndFailedSlides(Session& session, client::Cluster& cluster, const SlideOrder& order,
                      const protocol::JobRow& job) {
   std::error_code error;
   if (order.work.empty() || !std::filesystem::exists(order.work, error)) return;
@@ -206,9 +207,9 @@ void EndFailedSlides(Session& session, ClusterAccess& cluster, const SlideOrder&
     return;
   }
   session.terminal.Note(
-      StrCat(cluster.embedded() ? std::string("the same command goes on from what was measured")
+      StrCat(cluster.embedded() ? std::string("the same command continues from what was measured")
                                 : StrCat("`patchbay retry ", job.job, "` tries them again"),
-             ", for which ", order.work, " stays; remove it when it is not wanted"));
+             "; ", order.work, " is kept for that, and may be removed"));
 }
 
 }  // namespace patchbay::cli

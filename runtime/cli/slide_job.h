@@ -48,7 +48,7 @@ StatusOr<SlideOrder> OrderSlides(const std::string& kind, const std::vector<std:
 
 /// Completes the manifest: which run of the command it is, and whether the job ends with it. An
 /// order that is left to a cluster is recorded (recorded_order.h).
-StatusOr<JobId> SubmitSlides(Session& session, ClusterAccess& cluster, SlideOrder& order);
+StatusOr<JobId> SubmitSlides(Session& session, client::Cluster& cluster, SlideOrder& order);
 
 /// What the finished root task says of the order, if it has finished.
 void LearnPlan(client::Client& client, JobId job, SlideOrder& order);
@@ -65,19 +65,19 @@ using SlidesDoneText = std::function<std::string(const SlideOrder&)>;
 /// Shows progress until the job has ended. Interrupted, a job of an embedded cluster is cancelled
 /// and its error says what stays; one of another cluster goes on, and the error says how to find
 /// it.
-StatusOr<protocol::JobRow> WatchSlides(Session& session, ClusterAccess& cluster, JobId job,
+StatusOr<protocol::JobRow> WatchSlides(Session& session, client::Cluster& cluster, JobId job,
                                        SlideOrder& order, const SlidesDoneText& done = {});
 
 /// The result of the job's summary task.
 StatusOr<Json> SummaryOf(client::Client& client, JobId job);
 
 /// Why a job has no summary, in one text; `otherwise` when its row does not know.
-Status SlideJobFailure(ClusterAccess& cluster, const protocol::JobRow& job, const SlideOrder& order,
-                       const Status& otherwise);
+Status SlideJobFailure(client::Cluster& cluster, const protocol::JobRow& job,
+                       const SlideOrder& order, const Status& otherwise);
 
 /// After failures: says what stays in the output folder, or removes what is of no use to a command
 /// with a cluster of its own.
-void EndFailedSlides(Session& session, ClusterAccess& cluster, const SlideOrder& order,
+void EndFailedSlides(Session& session, client::Cluster& cluster, const SlideOrder& order,
                      const protocol::JobRow& job);
 
 /// The end of a command that waited: failed.csv beside the results, the report on the terminal, and
@@ -85,7 +85,7 @@ void EndFailedSlides(Session& session, ClusterAccess& cluster, const SlideOrder&
 /// why there is no summary to make it from. `around`: the object that gets the report as "result",
 /// instead of the report being all.
 template <typename Report>
-StatusOr<ExitCode> EndSlideJob(Session& session, ClusterAccess& cluster, const SlideOrder& order,
+StatusOr<ExitCode> EndSlideJob(Session& session, client::Cluster& cluster, const SlideOrder& order,
                                const protocol::JobRow& job, StatusOr<Report> report,
                                const Json* around) {
   if (!report.ok()) return SlideJobFailure(cluster, job, order, report.status());

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "ops/spectral.h"
 #include "runtime/base/strings.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/interrupt.h"
@@ -11,6 +10,7 @@
 #include "runtime/cli/slide_job.h"
 #include "runtime/cli/slide_job_ends.h"
 #include "runtime/cli/spectra_report.h"
+#include "runtime/plan/ops/spectral.h"
 
 namespace patchbay::cli {
 namespace {
@@ -43,40 +43,44 @@ Argument Choice(const char* name, const char* help, std::string& target,
 }
 
 std::vector<Argument> SpectraCommand::Arguments() {
-  Argument frame{"--frame", "PX", "side of a frame: a power of two (default 256)", &frame_};
-  frame.min = ops::kMinSpectralFrame;
-  frame.max = ops::kMaxSpectralFrame;
-  Argument hop{"--hop", "PX", "from frame to frame, even (default: half a frame)", &hop_};
+  Argument frame{"--frame", "PX", "side of a frame, a power of two (default 256)", &frame_};
+  frame.min = plan::kMinSpectralFrame;
+  frame.max = plan::kMaxSpectralFrame;
+  Argument hop{"--hop", "PX", "distance between frames, even (default: half a frame)", &hop_};
   hop.min = 2;
-  hop.max = ops::kMaxSpectralFrame;
+  hop.max = plan::kMaxSpectralFrame;
   Argument strip{"--strip", "PX", "rows of pixels read at a time (default 1024)", &strip_};
   strip.min = kMinStrip;
   strip.max = kMaxStrip;
   std::vector<Argument> arguments = {
       {"SOURCE", "", "slides or stores, or folders of them", &sources_, true},
       {"--out", "DIR", "the folder for spectra.json, spectra.csv and the plots", &out_, true},
-      Choice("--profile", "whose choices; flags below win", profile_, {"default", "nedc"}),
+      Choice("--profile", "preset for the flags below, which override it", profile_,
+             {"default", "nedc"}),
       frame,
       hop,
       strip,
-      Choice("--window", "of a frame", window_, {"rect", "hann"}),
-      Choice("--prefilter", "over the slide", prefilter_, {"none", "gauss7"}),
-      Choice("--channel", "what is transformed", channel_, {"grey", "rgb"}),
-      {"--tissue-only", "", "only frames on tissue", &tissue_only_},
-      {"--skip-damaged", "", "leave out frames on a damaged tile, not their slide", &skip_damaged_},
-      {"--coefficients", "", "also the mean of every coefficient, as .npy files", &coefficients_},
-      Choice("--numerics", "whose bits (default: as the cluster)", numerics_, {"cpu", "cuda"}),
-      {"--detach", "", "do not wait: print the job's number", &detach_}};
+      Choice("--window", "window applied to each frame", window_, {"rect", "hann"}),
+      Choice("--prefilter", "filter applied to the slide first", prefilter_, {"none", "gauss7"}),
+      Choice("--channel", "channels to transform", channel_, {"grey", "rgb"}),
+      {"--tissue-only", "", "measure only frames on tissue", &tissue_only_},
+      {"--skip-damaged", "", "leave out frames on damaged tiles, not the whole slide",
+       &skip_damaged_},
+      {"--coefficients", "", "also write the mean of every coefficient as .npy files",
+       &coefficients_},
+      Choice("--numerics", "whose rounding is used (default: what the cluster offers)", numerics_,
+             {"cpu", "cuda"}),
+      {"--detach", "", "do not wait; print the job's number", &detach_}};
   own_.AddTo(arguments);
   return arguments;
 }
 
 /// What a range cannot say of --frame and --hop.
 Status SpectraCommand::CheckFrames() const {
-  ops::SpectralOptions options;
+  plan::SpectralOptions options;
   options.frame = static_cast<int>(frame_.value_or(options.frame));
   options.hop = static_cast<int>(hop_.value_or(options.frame / 2));
-  return AsUsageError(ops::Validate(options));
+  return AsUsageError(plan::Validate(options));
 }
 
 StatusOr<SlideOrder> SpectraCommand::Order(const Session& session) const {
@@ -155,10 +159,9 @@ StatusOr<SpectraReport> ReportOf(client::Client& client, const protocol::JobRow&
 StatusOr<ExitCode> SpectraCommand::Run(Session& session) {
   const InterruptScope interrupts;
   PB_ASSIGN_OR_RETURN(SlideOrder order, Order(session));
-  PB_ASSIGN_OR_RETURN(ClusterAccess cluster,
-                      ClusterAccess::Open(session, detach_ ? nullptr : &own_));
+  PB_ASSIGN_OR_RETURN(client::Cluster cluster, OpenCluster(session, detach_ ? nullptr : &own_));
   if (numerics_.empty()) {
-    const StatusOr<std::string> numerics = ClusterNumerics(cluster.client());
+    const StatusOr<std::string> numerics = client::ClusterNumerics(cluster.client());
     if (!numerics.ok()) return cluster.Explain(numerics.status());
     order.payload["numerics"] = *numerics;
   }
@@ -173,16 +176,17 @@ StatusOr<ExitCode> SpectraCommand::Run(Session& session) {
 
 }  // namespace
 
-StatusOr<ExitCode> EndSpectra(Session& session, ClusterAccess& cluster, SlideOrder& order,
+StatusOr<ExitCode> EndSpectra(Session& session, client::Cluster& cluster, SlideOrder& order,
                               const protocol::JobRow& job, const Json* around) {
   auto report = ReportOf(cluster.client(), job, order);
   return EndSlideJob(session, cluster, order, job, std::move(report), around);
 }
 
 const char kSpectraNote[] =
-    "Exit code 3: slides failed, some or all: DIR/failed.csv. 1: the job itself did not run.\n"
-    "The same slides and flags give the same bytes on any number of workers; killed, the same\n"
-    "command goes on where it was. What is measured: configs/spectra.md.\n";
+    "Exit code 3: some or all slides failed; DIR/failed.csv lists them. Exit code 1: the job\n"
+    "itself did not run. The same slides and flags give the same bytes on any number of workers.\n"
+    "After an interrupt, run the same command again. configs/spectra.md defines what is "
+    "measured.\n";
 
 std::unique_ptr<Command> MakeSpectra() { return std::make_unique<SpectraCommand>(); }
 

@@ -150,7 +150,7 @@ StatusOr<SpectraComparison> CompareSpectra(const SpectraDocument& a, const Spect
         StrCat("compare spectra: the definitions differ: ", StrJoin(differences, "; ")));
   }
   if (!a.cohort->all.histogram.SameBins(b.cohort->all.histogram)) {
-    return absl::FailedPreconditionError("compare spectra: the histograms have other bins");
+    return absl::FailedPreconditionError("compare spectra: the histograms have different bins");
   }
   SpectraComparison comparison;
   comparison.remarks = differences;

@@ -16,9 +16,9 @@ constexpr std::size_t kMaxSlidesShown = 10;
 class SpectraDiffCommand final : public Command {
  public:
   std::vector<Argument> Arguments() override {
-    return {{"A.json", "", "the spectra.json to compare with", &a_, true},
-            {"B.json", "", "the one that is compared", &b_, true},
-            {"--force", "", "compare other definitions too, where histograms allow", &force_}};
+    return {{"A.json", "", "the reference spectra.json", &a_, true},
+            {"B.json", "", "the spectra.json to compare", &b_, true},
+            {"--force", "", "compare even if definitions differ, where histograms allow", &force_}};
   }
   StatusOr<ExitCode> Run(Session& session) override;
 

@@ -34,8 +34,7 @@ StatusOr<MeasuredSlide> ParseSlide(const Json& row, const std::vector<std::strin
   PB_ASSIGN_OR_RETURN(slide.std_db, JsonDouble(row, "std_db", kWhat));
   PB_ASSIGN_OR_RETURN(slide.focus_db, JsonDouble(row, "focus_db", kWhat));
   PB_ASSIGN_OR_RETURN(slide.outlier_reasons, Texts(row, "outlier_reasons"));
-  PB_ASSIGN_OR_RETURN(const std::int64_t pixel_bytes, JsonInt(row, "pixel_bytes", kWhat));
-  slide.pixel_bytes = static_cast<std::uint64_t>(std::max<std::int64_t>(pixel_bytes, 0));
+  PB_ASSIGN_OR_RETURN(slide.pixel_bytes, JsonCount(row, "pixel_bytes", kWhat));
   PB_ASSIGN_OR_RETURN(slide.already_there, JsonBool(row, "already_there", kWhat));
   return slide;
 }
@@ -191,7 +190,7 @@ void SayReport(Terminal& terminal, const SpectraReport& report) {
   terminal.Say(StrCat("in ", HumanSeconds(report.seconds), speed, ", into ", report.out));
   if (!report.plots.empty()) terminal.Say("plots: " + StrJoin(report.plots, ", "));
   for (const std::string& duplicate : report.duplicates) {
-    terminal.Note(StrCat("counted once, the same content is there twice: ", duplicate));
+    terminal.Note(StrCat("counted once, duplicate content: ", duplicate));
   }
   if (report.cohort.has_value() && report.cohort->frames_skipped > 0) {
     terminal.Note(StrCat(report.cohort->frames_skipped, " frames on damaged tiles are left out"));

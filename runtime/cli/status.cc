@@ -56,7 +56,7 @@ class StatusCommand final : public Command {
   std::vector<Argument> Arguments() override { return {}; }
 
   StatusOr<ExitCode> Run(Session& session) override {
-    PB_ASSIGN_OR_RETURN(ClusterAccess cluster, ClusterAccess::Open(session, nullptr));
+    PB_ASSIGN_OR_RETURN(client::Cluster cluster, OpenCluster(session, nullptr));
     PB_ASSIGN_OR_RETURN(const protocol::ClusterDescribed state, cluster.client().DescribeCluster());
     SayCluster(session.terminal, state);
     session.terminal.Result(ClusterToJson(state));

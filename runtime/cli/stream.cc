@@ -13,11 +13,13 @@
 #include "runtime/cli/commands.h"
 #include "runtime/cli/interrupt.h"
 #include "runtime/cli/network.h"
-#include "runtime/cli/paths.h"
 #include "runtime/cli/peak_memory.h"
-#include "runtime/cli/run_file.h"
-#include "runtime/cli/stream_paths.h"
-#include "runtime/control/keys.h"
+#include "runtime/cli/run_arguments.h"
+#include "runtime/cli/skipped_images.h"
+#include "runtime/client/open_run.h"
+#include "runtime/client/paths.h"
+#include "runtime/client/stream_digest.h"
+#include "runtime/stream/limits.h"
 
 namespace patchbay::cli {
 namespace {
@@ -30,14 +32,17 @@ struct StreamResult {
   client::StreamStats stats;
   std::uint64_t batches_per_epoch = 0, ring_bytes = 0;
   std::string plan_digest, digest, resume_token;
+  JobId job = 0;
   std::size_t workers = 0;
+  client::Skipped skipped;
   std::map<std::string, std::uint64_t> peak_rss_bytes;
 };
 
 Json ToJson(const StreamResult& result) {
   const client::StreamStats& stats = result.stats;
   const double seconds = std::max(stats.wall_s, 1e-9);
-  Json json = {{"batches", stats.batches},
+  Json json = {{"job", result.job},
+               {"batches", stats.batches},
                {"patches", stats.patches},
                {"seconds", stats.wall_s},
                {"patches_per_s", static_cast<double>(stats.patches) / seconds},
@@ -51,6 +56,7 @@ Json ToJson(const StreamResult& result) {
                {"shards_refused", stats.shards_refused},
                {"plan_digest", result.plan_digest},
                {"resume_token", result.resume_token},
+               {"skipped", cli::ToJson(result.skipped)},
                {"peak_rss_bytes", result.peak_rss_bytes}};
   if (!result.digest.empty()) json["digest"] = result.digest;
   return json;
@@ -72,7 +78,17 @@ void SayResult(Terminal& terminal, const StreamResult& result) {
   }
   terminal.Say(StrCat("peak memory     ", StrJoin(peaks, ", ")));
   terminal.Say(StrCat("plan            ", result.plan_digest));
+  terminal.Say(StrCat("resume token    ", result.resume_token));
   if (!result.digest.empty()) terminal.Say(StrCat("digest          ", result.digest));
+}
+
+/// The root task, one for the plan, and between them a weight of one an image.
+std::string PlanningProgress(const protocol::JobRow& row) {
+  if (row.tasks_total < 2) return "planning: looking for images";
+  const std::uint64_t beside = 2;
+  const std::uint64_t images = std::max(row.weight_total, beside) - beside;
+  const std::uint64_t done = row.weight_done == 0 ? 0 : row.weight_done - 1;
+  return StrCat("planning: ", std::min(done, images), " of ", images, " images");
 }
 
 class StreamCommand final : public Command {
@@ -81,21 +97,19 @@ class StreamCommand final : public Command {
   StatusOr<ExitCode> Run(Session& session) override;
 
  private:
-  StatusOr<std::unique_ptr<client::Stream>> Attach(const Session& session, ClusterAccess& cluster,
-                                                   const RunFile& run);
-  Status TakeBatches(Session& session, ClusterAccess& cluster, client::Stream& stream,
-                     StreamResult& result);
-  Status Use(const client::Batch& batch, Sha256& digest) const;
-  StatusOr<StreamResult> Consume(Session& session, ClusterAccess& cluster, const RunFile& run);
+  StatusOr<std::unique_ptr<client::Run>> Open(const Session& session);
+  Status TakeBatches(Session& session, client::Run& run, StreamResult& result);
+  Status Use(const client::Batch& batch, client::StreamDigest& digest) const;
+  StatusOr<StreamResult> Consume(Session& session, client::Run& run);
 
-  std::string path_, save_, data_policy_;
-  std::int64_t epoch_ = 0;
+  std::string path_, save_, data_policy_, name_, resume_;
+  std::vector<std::string> set_;
+  std::int64_t epoch_ = 0, rank_ = 0, world_size_ = 1;
+  std::optional<std::int64_t> job_;
   std::optional<std::int64_t> batches_;
   std::int64_t step_ms_ = 0;
   bool digest_ = false;
   OwnClusterArguments own_;
-  JobId job_ = 0;
-  std::vector<std::string> images_;  ///< paths in the plan's order, once it is made
 };
 
 std::vector<Argument> StreamCommand::Arguments() {
@@ -108,95 +122,80 @@ std::vector<Argument> StreamCommand::Arguments() {
   Argument step{"--step-ms", "T", "pretend to train that long on each batch", &step_ms_};
   step.min = 0;
   step.max = 3'600'000;
+  Argument world{"--world-size", "W", "ranks that share every batch (default 1)", &world_size_};
+  world.min = 1;
+  world.max = kMaxWorldSize;
+  Argument rank{"--rank", "R", "which of them this is, from 0 (default 0)", &rank_};
+  rank.min = 0;
+  rank.max = kMaxWorldSize - 1;
+  Argument job{"--job", "ID", "a rank of a stream job that was submitted before", &job_};
+  job.min = 1;
   std::vector<Argument> arguments = {
       {"RUN.yaml", "", "the run config", &path_, true},
+      SetArgument(set_),
+      world,
+      rank,
+      {"--name", "NAME", "ranks that give the same name are one run", &name_},
+      job,
+      {"--resume", "TOKEN", "go on where the resume_token of an earlier result points", &resume_},
       epoch,
       batches,
       step,
-      {"--digest", "", "SHA-256 of all batch bytes in order (slower)", &digest_},
-      {"--save", "DIR", "write every batch as a .npy file", &save_},
+      {"--digest", "", "SHA-256 of all patches in order, padding left out (slower)", &digest_},
+      {"--save", "DIR", "write every batch, one .npy file an array", &save_},
       PolicyArgument(data_policy_)};
   own_.AddTo(arguments);
   return arguments;
 }
 
-/// Before slides are read for a plan whose bits nobody here makes: the scheduler would say it
-/// after.
-Status CheckNumerics(client::Client& client, const plan::RunConfig& config) {
-  if (config.numerics != plan::Numerics::kCuda) return absl::OkStatus();
-  PB_ASSIGN_OR_RETURN(const protocol::ClusterDescribed cluster, client.DescribeCluster());
-  const auto has_gpu = [](const protocol::NodeRow& node) { return !node.gpus.empty(); };
-  // A scheduler that has just started may not know its nodes yet: it is left to it.
-  if (cluster.nodes.empty() || std::any_of(cluster.nodes.begin(), cluster.nodes.end(), has_gpu)) {
-    return absl::OkStatus();
-  }
-  return absl::FailedPreconditionError(
-      "stream: numerics cuda: no node of the cluster has a GPU worker; run it where one has "
-      "(patchbay doctor says what this machine offers), or say numerics: cpu, whose bits differ");
+StatusOr<std::unique_ptr<client::Run>> StreamCommand::Open(const Session& session) {
+  client::RunOptions options;
+  options.source = {path_, {}, set_};
+  options.cluster = ClusterOptionsOf(session, &own_);
+  options.rank = static_cast<std::uint32_t>(rank_);
+  options.world_size = static_cast<std::uint32_t>(world_size_);
+  options.name = name_;
+  options.job = static_cast<JobId>(job_.value_or(0));
+  options.resume_token = resume_;
+  options.epoch = static_cast<std::uint32_t>(epoch_);
+  options.data_policy = data_policy_;
+  Terminal& terminal = session.terminal;
+  options.watch = [&terminal](const protocol::JobRow& row) {
+    if (terminal.live()) terminal.Progress(PlanningProgress(row));
+  };
+  StatusOr<std::unique_ptr<client::Run>> run = client::OpenRun(options);
+  terminal.EndProgress();
+  if (run.ok()) ReportSkipped(terminal, (*run)->skipped);
+  return run;
 }
 
-StatusOr<std::unique_ptr<client::Stream>> StreamCommand::Attach(const Session& session,
-                                                                ClusterAccess& cluster,
-                                                                const RunFile& run) {
-  client::Client& client = cluster.client();
-  PB_RETURN_IF_ERROR(CheckNumerics(client, run.config));
-  Json payload = run.Payload();
-  payload["world_size"] = 1;
-  if (!run.config.numerics.has_value()) {
-    PB_ASSIGN_OR_RETURN(payload["cluster_numerics"], ClusterNumerics(client));
-  }
-  protocol::SubmitJob submission;
-  submission.kind = "stream";
-  submission.name = "stream";
-  submission.root.op = "stream.plan";
-  submission.root.label = "plan";
-  submission.root.payload = DumpJson(payload);
-  submission.manifest = DumpJson(run.Manifest());
-  PB_ASSIGN_OR_RETURN(job_, client.SubmitJob(std::move(submission)));
-  PB_ASSIGN_OR_RETURN(const std::string planned,
-                      client.WaitForResult({job_, 0}, [] { return !Interrupted(); }));
-  images_ = PlannedPaths(planned);
-
-  PB_ASSIGN_OR_RETURN(const control::KeyFile key, control::ReadKeyFile(cluster.key_file()));
-  client::StreamOptions options;
-  options.key_file = cluster.key_file();
-  options.job = job_;
-  options.first.epoch = static_cast<std::uint32_t>(epoch_);
-  options.prefetch = run.config.prefetch;
-  options.spares = kStreamSpares;
-  options.keep_waiting = [&cluster] { return cluster.Alive().ok() && !Interrupted(); };
-  PB_ASSIGN_OR_RETURN(options.network,
-                      TrainerNetwork(session.environment, data_policy_, key.address));
-  return client::Stream::Attach(options);
-}
-
-Status StreamCommand::Use(const client::Batch& batch, Sha256& digest) const {
-  if (digest_) digest.Update(batch.bytes());
+Status StreamCommand::Use(const client::Batch& batch, client::StreamDigest& digest) const {
+  if (digest_) PB_RETURN_IF_ERROR(digest.Add(batch));
   if (!save_.empty()) PB_RETURN_IF_ERROR(SaveBatch(save_, batch));
   if (step_ms_ > 0) PauseMs(step_ms_);
   return absl::OkStatus();
 }
 
 /// The next batch; Cancelled when interrupted, Unavailable when its own cluster has ended.
-StatusOr<client::Batch> TakeNext(ClusterAccess& cluster, client::Stream& stream) {
+StatusOr<client::Batch> TakeNext(client::Run& run) {
   while (true) {
-    StatusOr<client::Batch> batch = stream.Next(kNextSliceMs);
+    StatusOr<client::Batch> batch = run.stream->Next(kNextSliceMs);
     if (!absl::IsDeadlineExceeded(batch.status())) return batch;
-    PB_RETURN_IF_ERROR(cluster.Alive());
+    PB_RETURN_IF_ERROR(run.cluster->Alive());
     if (Interrupted()) return absl::CancelledError("stream: interrupted");
   }
 }
 
-Status StreamCommand::TakeBatches(Session& session, ClusterAccess& cluster, client::Stream& stream,
-                                  StreamResult& result) {
+Status StreamCommand::TakeBatches(Session& session, client::Run& run, StreamResult& result) {
   Terminal& terminal = session.terminal;
+  client::Stream& stream = *run.stream;
   const std::uint64_t wanted =
       batches_.has_value() ? static_cast<std::uint64_t>(*batches_) : stream.batches_per_epoch();
-  Sha256 digest;
+  client::StreamDigest digest;
   std::int64_t shown_ns = SteadyNowNs();
   for (std::uint64_t taken = 1; taken <= wanted; ++taken) {
     if (Interrupted()) return absl::CancelledError("stream: interrupted");
-    PB_ASSIGN_OR_RETURN(const client::Batch batch, TakeNext(cluster, stream));
+    PB_ASSIGN_OR_RETURN(const client::Batch batch, TakeNext(run));
     PB_RETURN_IF_ERROR(Use(batch, digest));
     const bool due = terminal.live() ? SteadyNowNs() - shown_ns > kRedrawEveryNs
                                      : taken * 10 / wanted != (taken - 1) * 10 / wanted;
@@ -214,35 +213,37 @@ Status StreamCommand::TakeBatches(Session& session, ClusterAccess& cluster, clie
   return absl::OkStatus();
 }
 
-StatusOr<StreamResult> StreamCommand::Consume(Session& session, ClusterAccess& cluster,
-                                              const RunFile& run) {
-  PB_ASSIGN_OR_RETURN(const std::unique_ptr<client::Stream> stream, Attach(session, cluster, run));
+StatusOr<StreamResult> StreamCommand::Consume(Session& session, client::Run& run) {
   StreamResult result;
-  PB_RETURN_IF_ERROR(TakeBatches(session, cluster, *stream, result));
-  result.batches_per_epoch = stream->batches_per_epoch();
-  result.ring_bytes = stream->ring_bytes();
-  result.plan_digest = stream->plan_digest().Hex();
-  result.resume_token = stream->ResumeToken();
-  PB_ASSIGN_OR_RETURN(const protocol::ClusterDescribed state, cluster.client().DescribeCluster());
+  PB_RETURN_IF_ERROR(TakeBatches(session, run, result));
+  const client::Stream& stream = *run.stream;
+  result.job = run.job;
+  result.skipped = run.skipped;
+  result.batches_per_epoch = stream.batches_per_epoch();
+  result.ring_bytes = stream.ring_bytes();
+  result.plan_digest = stream.plan_digest().Hex();
+  result.resume_token = stream.ResumeToken();
+  PB_ASSIGN_OR_RETURN(const protocol::ClusterDescribed state,
+                      run.cluster->client().DescribeCluster());
   result.workers = state.workers.size();
   result.peak_rss_bytes = PeakMemory(state);
-  PB_RETURN_IF_ERROR(stream->Detach());
+  PB_RETURN_IF_ERROR(run.stream->Detach());
   return result;
 }
 
 StatusOr<ExitCode> StreamCommand::Run(Session& session) {
   const InterruptScope interrupts;
-  PB_ASSIGN_OR_RETURN(const RunFile run, ReadRunFile(path_));
   if (!save_.empty()) {
-    PB_ASSIGN_OR_RETURN(save_, AbsolutePath(save_));
+    PB_RETURN_IF_ERROR(client::ReadRun({path_, {}, set_}).status());
+    PB_ASSIGN_OR_RETURN(save_, client::AbsolutePath(save_));
     PB_RETURN_IF_ERROR(MakeDirectories(save_));
   }
-  PB_ASSIGN_OR_RETURN(ClusterAccess cluster, ClusterAccess::Open(session, &own_));
-  const StatusOr<StreamResult> result = Consume(session, cluster, run);
+  PB_ASSIGN_OR_RETURN(const std::unique_ptr<client::Run> run, Open(session));
+  const StatusOr<StreamResult> result = Consume(session, *run);
   if (!result.ok()) {
-    // The job must not stay behind in a cluster that goes on; what matters is the first error.
-    if (job_ != 0 && !cluster.embedded()) (void)cluster.client().CancelJob(job_);
-    return run.Locate(NamePaths(cluster.Explain(result.status()), run.images, images_));
+    const Status why = run->Explain(result.status());
+    run->Abandon();
+    return why;
   }
   SayResult(session.terminal, *result);
   session.terminal.Result(ToJson(*result));

@@ -1,35 +1,45 @@
-// patchbay synth slide OUT.svs: a realistic slide made from nothing.
+// patchbay synth slide OUT.svs, patchbay synth volume OUT.ome.zarr: realistic images made from
+// nothing.
 #include <charconv>
 #include <filesystem>
+#include <vector>
 
 #include "runtime/base/strings.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/interrupt.h"
-#include "runtime/cli/machine_checks.h"
-#include "runtime/cli/paths.h"
 #include "runtime/cli/worker_run.h"
+#include "runtime/client/cluster.h"
+#include "runtime/client/paths.h"
 
 namespace patchbay::cli {
 namespace {
 
-/// "6000x4500".
-StatusOr<std::pair<std::int64_t, std::int64_t>> ParseSize(const std::string& text) {
-  std::int64_t width = 0, height = 0;
-  const char* end = text.data() + text.size();
-  const auto [middle, first] = std::from_chars(text.data(), end, width);
-  if (first == std::errc() && middle != end && *middle == 'x') {
-    const auto [last, second] = std::from_chars(middle + 1, end, height);
-    if (second == std::errc() && last == end && width > 0 && height > 0) {
-      return std::make_pair(width, height);
-    }
+/// The numbers of "6000x4500", all above 0; empty when it is anything else.
+std::vector<std::int64_t> ParseSides(const std::string& text) {
+  std::vector<std::int64_t> sides;
+  const char *at = text.data(), *end = at + text.size();
+  while (true) {
+    std::int64_t side = 0;
+    const auto [after, error] = std::from_chars(at, end, side);
+    if (error != std::errc() || side <= 0) return {};
+    sides.push_back(side);
+    if (after == end) return sides;
+    if (*after != 'x') return {};
+    at = after + 1;
   }
+}
+
+/// "6000x4500".
+StatusOr<std::pair<std::int64_t, std::int64_t>> ParseSlideSize(const std::string& text) {
+  const std::vector<std::int64_t> sides = ParseSides(text);
+  if (sides.size() == 2) return std::make_pair(sides[0], sides[1]);
   return UsageError(StrCat("--size: expected WxH in pixels, such as 6000x4500, not '", text, "'"));
 }
 
 class SynthSlideCommand final : public Command {
  public:
   std::vector<Argument> Arguments() override {
-    Argument seed{"--seed", "S", "another seed, another slide", &seed_};
+    Argument seed{"--seed", "S", "random seed: every seed gives another slide", &seed_};
     seed.min = 0;
     return {{"OUT.svs", "", "the file to write", &path_, true},
             {"--size", "WxH", "pixels of level 0 (default 8192x8192)", &size_},
@@ -38,12 +48,12 @@ class SynthSlideCommand final : public Command {
 
   StatusOr<ExitCode> Run(Session& session) override {
     const InterruptScope interrupts;
-    PB_ASSIGN_OR_RETURN(const auto size, ParseSize(size_));
-    PB_ASSIGN_OR_RETURN(const std::string path, AbsolutePath(path_));
+    PB_ASSIGN_OR_RETURN(const auto size, ParseSlideSize(size_));
+    PB_ASSIGN_OR_RETURN(const std::string path, client::AbsolutePath(path_));
     const Json payload = {{"width", size.first},
                           {"height", size.second},
                           {"seed", seed_},
-                          {"threads", UsableCores()}};
+                          {"threads", client::UsableCores()}};
     PB_RETURN_IF_ERROR(RunWorkerOp("synth.slide", payload, {{"out", path}}).status());
     std::error_code error;
     const std::uint64_t bytes = std::filesystem::file_size(path, error);
@@ -63,8 +73,42 @@ class SynthSlideCommand final : public Command {
   std::int64_t seed_ = 1;
 };
 
+class SynthVolumeCommand final : public Command {
+ public:
+  std::vector<Argument> Arguments() override {
+    Argument seed{"--seed", "S", "another seed, another volume", &seed_};
+    seed.min = 0;
+    return {{"OUT.ome.zarr", "", "the store to write", &path_, true},
+            {"--size", "ZxYxX", "voxels of level 0: slices, rows, columns (default 128x512x512)",
+             &size_},
+            seed};
+  }
+
+  StatusOr<ExitCode> Run(Session& session) override {
+    const InterruptScope interrupts;
+    const std::vector<std::int64_t> size = ParseSides(size_);
+    if (size.size() != 3) {
+      return UsageError(
+          StrCat("--size: expected ZxYxX in voxels, such as 128x512x512, not '", size_, "'"));
+    }
+    PB_ASSIGN_OR_RETURN(const std::string path, client::AbsolutePath(path_));
+    const Json payload = {{"size", size}, {"seed", static_cast<std::uint64_t>(seed_)}};
+    PB_RETURN_IF_ERROR(RunWorkerOp("synth.volume", payload, {{"out", path}}).status());
+    session.terminal.Say(
+        StrCat(path_, ": ", size[0], " x ", size[1], " x ", size[2], " voxels of int16"));
+    session.terminal.Result({{"path", path}, {"size", size}, {"seed", seed_}});
+    return ExitCode::kDone;
+  }
+
+ private:
+  std::string path_;
+  std::string size_ = "128x512x512";
+  std::int64_t seed_ = 1;
+};
+
 }  // namespace
 
 std::unique_ptr<Command> MakeSynthSlide() { return std::make_unique<SynthSlideCommand>(); }
+std::unique_ptr<Command> MakeSynthVolume() { return std::make_unique<SynthVolumeCommand>(); }
 
 }  // namespace patchbay::cli

@@ -12,8 +12,8 @@
 #include "runtime/cli/interrupt.h"
 #include "runtime/cli/network.h"
 #include "runtime/cli/node_command.h"
-#include "runtime/cli/paths.h"
-#include "runtime/cli/up_lock.h"
+#include "runtime/client/paths.h"
+#include "runtime/client/up_lock.h"
 #include "runtime/control/address.h"
 #include "runtime/control/key_table.h"
 
@@ -92,7 +92,8 @@ class UpCommand final : public Command {
  public:
   std::vector<Argument> Arguments() override {
     std::vector<Argument> arguments = node_.Arguments();
-    arguments.push_back({"--listen", "ADDR", "IP[:PORT] (default 127.0.0.1:7678)", &listen_});
+    arguments.push_back(
+        {"--listen", "ADDR", "address to listen on, IP[:PORT] (default 127.0.0.1:7678)", &listen_});
     return arguments;
   }
 
@@ -104,21 +105,22 @@ class UpCommand final : public Command {
       return UsageError(
           "up: --data-policy needs --listen with the one address the other nodes reach");
     }
-    const Environment& environment = session.environment;
+    const client::Environment& environment = session.environment;
     PB_ASSIGN_OR_RETURN(const control::Home home, control::Home::Open(environment.home));
-    PB_ASSIGN_OR_RETURN(const UpLock lock, UpLock::Take(environment));
-    PB_RETURN_IF_ERROR(PrepareKey(home, kNodeKeyName, control::Role::kWorker, address));
-    PB_RETURN_IF_ERROR(PrepareKey(home, kOperatorKeyName, control::Role::kOperator, address));
+    PB_ASSIGN_OR_RETURN(const client::UpLock lock, client::UpLock::Take(environment));
+    PB_RETURN_IF_ERROR(PrepareKey(home, client::kNodeKeyName, control::Role::kWorker, address));
+    PB_RETURN_IF_ERROR(
+        PrepareKey(home, client::kOperatorKeyName, control::Role::kOperator, address));
     PB_RETURN_IF_ERROR(DeclarePolicy(environment, node_.data_policy));
 
     PB_ASSIGN_OR_RETURN(
         const std::string state,
-        AbsolutePath(node_.state.empty() ? environment.home + "/state" : node_.state));
+        client::AbsolutePath(node_.state.empty() ? environment.home + "/state" : node_.state));
     PB_ASSIGN_OR_RETURN(NodeSettings settings,
                         node_.Settings(state + "/agent", environment.home + "/node.key", address));
     settings.scheduler = SchedulerSettings{environment.home, state + "/scheduler", listen};
     settings.scheduler->allow_public = true;  // only --listen can have named one that is
-    const std::string operator_key = OperatorKeyPath(environment);
+    const std::string operator_key = client::OperatorKeyPath(environment);
     return RunNode(session, settings, [&](const NodeProcesses& node) {
       if (const Status told = lock.TellReady(); !told.ok()) session.terminal.Error(MessageOf(told));
       session.terminal.Say(StrCat("listening on ", listen));
@@ -144,10 +146,9 @@ class UpCommand final : public Command {
 const char kUpNote[] =
     "Runs in the foreground; Ctrl-C or `patchbay down` stops it. Commands of the same user on "
     "this\n"
-    "machine find it by themselves; others need a key file (`patchbay key new`). A trainer on "
-    "this\n"
-    "machine shares memory with the workers, so it runs as the same user, unless\n"
-    "both were given a --data-policy.\n"
+    "machine find it without a key file; others need one (`patchbay key new`). A trainer on this\n"
+    "machine shares memory with the workers, so it must run as the same user, unless both were\n"
+    "given a --data-policy.\n"
     "Keys and state live in PATCHBAY_HOME (default ~/.patchbay).\n";
 
 std::unique_ptr<Command> MakeUp() { return std::make_unique<UpCommand>(); }

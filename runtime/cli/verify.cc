@@ -4,19 +4,19 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/strings.h"
 #include "runtime/cli/commands.h"
-#include "runtime/cli/machine_checks.h"
-#include "runtime/cli/paths.h"
+#include "runtime/client/cluster.h"
+#include "runtime/client/paths.h"
 
 namespace patchbay::cli {
 namespace {
 
 constexpr std::int64_t kShowEveryNs = 500'000'000;
 
-/// "level 0: 12 zarr shards written, 11 there, 1 missing"
+/// "level 0: 12 zarr shards written, 11 present, 1 missing"
 std::string LevelText(const zarr::VerifyReport::Level& level) {
   std::string text = StrCat("level ", level.path, ": ");
   if (level.listed) text += StrCat(*level.listed, " zarr shards written, ");
-  text += StrCat(level.found, " there");
+  text += StrCat(level.found, " present");
   if (level.missing_count > 0) text += StrCat(", ", level.missing_count, " missing");
   if (level.surplus_count > 0) text += StrCat(", ", level.surplus_count, " surplus");
   return text;
@@ -37,9 +37,9 @@ class VerifyCommand final : public Command {
   }
 
   StatusOr<ExitCode> Run(Session& session) override {
-    PB_ASSIGN_OR_RETURN(const std::string path, AbsolutePath(path_));
+    PB_ASSIGN_OR_RETURN(const std::string path, client::AbsolutePath(path_));
     zarr::VerifyOptions options;
-    options.threads = static_cast<int>(UsableCores());
+    options.threads = static_cast<int>(client::UsableCores());
     std::int64_t shown_ns = SteadyNowNs();
     PB_ASSIGN_OR_RETURN(const zarr::VerifyReport report,
                         zarr::VerifyStore(path, options, [&](std::int64_t done, std::int64_t all) {

@@ -18,7 +18,7 @@ class WaitCommand final : public Command {
 
   StatusOr<ExitCode> Run(Session& session) override {
     const InterruptScope interrupts;
-    PB_ASSIGN_OR_RETURN(ClusterAccess cluster, ClusterAccess::Open(session, nullptr));
+    PB_ASSIGN_OR_RETURN(client::Cluster cluster, OpenCluster(session, nullptr));
     const auto id = static_cast<JobId>(job_);
     PB_ASSIGN_OR_RETURN(const protocol::JobRow before, cluster.client().DescribeJob(id));
     std::optional<SlideOrder> order = RecordedOrder(session.environment, before);
@@ -38,7 +38,7 @@ class WaitCommand final : public Command {
 
  private:
   /// Ends as the command would have that submitted the job.
-  StatusOr<ExitCode> WaitForSlides(Session& session, ClusterAccess& cluster, SlideOrder& order) {
+  StatusOr<ExitCode> WaitForSlides(Session& session, client::Cluster& cluster, SlideOrder& order) {
     PB_ASSIGN_OR_RETURN(const protocol::JobRow job,
                         WatchSlides(session, cluster, static_cast<JobId>(job_), order));
     session.terminal.Say(StrCat("job ", job.job, " ", JobStateName(job.state)));

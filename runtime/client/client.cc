@@ -6,7 +6,10 @@
 #include <utility>
 #include <variant>
 
+#include <unistd.h>
+
 #include "runtime/base/hash.h"
+#include "runtime/base/strings.h"
 #include "runtime/control/keys.h"
 #include "runtime/control/session.h"
 
@@ -34,11 +37,21 @@ StatusOr<Client> Client::Connect(const std::string& key_file, std::function<bool
   PB_ASSIGN_OR_RETURN(const control::KeyFile key, control::ReadKeyFile(key_file));
   PB_ASSIGN_OR_RETURN(std::unique_ptr<control::RequestClient> opened,
                       control::RequestClient::Open(key, kRequestTimeoutMs));
-  std::shared_ptr<control::RequestClient> requests = std::move(opened);
-  return Client(
-      [requests, keep_waiting = std::move(keep_waiting)](Body command, std::int64_t timeout_ms) {
-        return requests->Call(std::move(command), timeout_ms, keep_waiting);
-      });
+  // A child made by fork() has neither the thread nor the right to the sockets: there it only
+  // leaks.
+  const pid_t owner = getpid();
+  const std::shared_ptr<control::RequestClient> requests(opened.release(),
+                                                         [owner](control::RequestClient* client) {
+                                                           if (getpid() == owner) delete client;
+                                                         });
+  return Client([requests, owner, keep_waiting = std::move(keep_waiting)](
+                    Body command, std::int64_t timeout_ms) -> StatusOr<Body> {
+    if (getpid() != owner) {
+      return absl::FailedPreconditionError(
+          StrCat("ask scheduler: the connection belongs to process ", owner, ", not to its fork"));
+    }
+    return requests->Call(std::move(command), timeout_ms, keep_waiting);
+  });
 }
 
 template <typename Fact>
@@ -103,6 +116,7 @@ StatusOr<std::uint64_t> Client::RetryJob(JobId job) {
 
 StatusOr<protocol::ResultFetched> Client::FetchResult(TaskId task) {
   PB_ASSIGN_OR_RETURN(auto fetched, Ask<protocol::ResultFetched>(protocol::FetchResult{task, 0}));
+  task = fetched.task;  // where the last one was asked for
   while (fetched.result.size() < std::min<std::uint64_t>(fetched.result_bytes, kMaxResult)) {
     PB_ASSIGN_OR_RETURN(const auto more, Ask<protocol::ResultFetched>(
                                              protocol::FetchResult{task, fetched.result.size()}));
@@ -133,12 +147,14 @@ StatusOr<std::string> Client::WaitForResult(TaskId task,
   }
 }
 
-/// Why a task has no result: its own error when the job's row still lists it.
+/// Why a task has no result: its own error when the job's row still lists it. Of the last task of a
+/// job: the first error of the job, which it did not come to run after.
 Status Client::FailureOf(TaskId task, protocol::TaskState state) {
   const auto row = DescribeJob(task.job);
   if (row.ok()) {
     for (const protocol::FailedTask& failed : row->failed) {
-      if (failed.task == task && failed.outcome.code != 0) return ToStatus(failed.outcome);
+      const bool asked_for = failed.task == task || task.index == protocol::kLastTask;
+      if (asked_for && failed.outcome.code != 0) return ToStatus(failed.outcome);
     }
   }
   const bool cancelled = state == protocol::TaskState::kCancelled;

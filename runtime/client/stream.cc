@@ -1,27 +1,45 @@
 #include "runtime/client/stream.h"
 
-#include <charconv>
 #include <utility>
 
 #include "runtime/client/trainer_core.h"
 
+static_assert(patchbay::kMaxPatchAxes < patchbay::kMaxRank);
+
 namespace patchbay::client {
 
-TensorView Batch::tensor() const {
-  TensorView view;
-  view.data = data_;
-  view.dtype = patch_.dtype;
-  view.rank = static_cast<int>(patch_.shape.size()) + 1;
-  PB_CHECK(view.rank <= kMaxRank);
-  auto stride = static_cast<std::int64_t>(SizeOf(patch_.dtype));
-  for (std::size_t i = patch_.shape.size(); i-- > 0;) {
-    view.shape[i + 1] = patch_.shape[i];
-    view.stride_bytes[i + 1] = stride;
-    stride *= patch_.shape[i];
+BatchArray Batch::View(std::size_t array) const {
+  const ArrayLayout& layout = layout_->arrays[array];
+  BatchArray view{layout.name, layout.memory, {}};
+  TensorView& tensor = view.tensor;
+  tensor.data = data_[array];
+  tensor.dtype = layout.dtype;
+  tensor.rank = static_cast<int>(layout.shape.size()) + 1;
+  auto stride = static_cast<std::int64_t>(SizeOf(layout.dtype));
+  for (std::size_t i = layout.shape.size(); i-- > 0;) {
+    tensor.shape[i + 1] = layout.shape[i];
+    tensor.stride_bytes[i + 1] = stride;
+    stride *= layout.shape[i];
   }
-  view.shape[0] = count_;
-  view.stride_bytes[0] = stride;
+  tensor.shape[0] = count_;
+  tensor.stride_bytes[0] = stride;
   return view;
+}
+
+std::vector<BatchArray> Batch::arrays() const {
+  std::vector<BatchArray> views;
+  for (std::size_t i = 0; i < data_.size(); ++i) views.push_back(View(i));
+  return views;
+}
+
+StatusOr<BatchArray> Batch::array(std::string_view name) const {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < data_.size(); ++i) {
+    if (layout_->arrays[i].name == name) return View(i);
+    names.push_back(layout_->arrays[i].name);
+  }
+  return absl::NotFoundError(
+      StrCat("find array: ", name, ": the batch has ", StrJoin(names, ", ")));
 }
 
 std::shared_ptr<void> Batch::Keep(std::string name) const {
@@ -45,40 +63,5 @@ Status Batch::ReleaseAfter(memory::GpuStream stream) {
 }
 
 void Batch::Release() { *this = Batch(); }
-
-StatusOr<Position> ResumePosition(const std::string& token, const Digest& plan_digest,
-                                  const StreamGeometry& geometry) {
-  const auto refuse = [](const char* cause) {
-    return absl::InvalidArgumentError(StrCat("read resume token: ", cause));
-  };
-  std::vector<std::string> parts(1);
-  for (const char c : token) {
-    if (c == ':') {
-      parts.emplace_back();
-    } else {
-      parts.back().push_back(c);
-    }
-  }
-  if (parts.size() != 5 || parts[0] != "patchbay-resume-1") return refuse("it is not one");
-  PB_ASSIGN_OR_RETURN(const Digest digest, Digest::FromHex(parts[1]));
-  std::uint32_t world = 0;
-  Position at;
-  const auto parse = [](const std::string& text, auto& value) {
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    return error == std::errc() && end == text.data() + text.size();
-  };
-  if (!parse(parts[2], world) || !parse(parts[3], at.epoch) || !parse(parts[4], at.batch)) {
-    return refuse("a number is malformed");
-  }
-  if (digest != plan_digest) {
-    return absl::FailedPreconditionError("read resume token: it belongs to another plan");
-  }
-  if (world != geometry.world_size) {
-    return absl::FailedPreconditionError("read resume token: it belongs to another world size");
-  }
-  if (at.batch >= BatchesPerEpoch(geometry)) return refuse("the batch is past the epoch");
-  if (at.epoch > kMaxEpoch) return refuse("the epoch is past the last one");
-  return at;
-}
 
 }  // namespace patchbay::client

@@ -3,39 +3,41 @@
 //   PB_ASSIGN_OR_RETURN(auto stream, Stream::Attach(options));
 //   while (...) {
 //     PB_ASSIGN_OR_RETURN(Batch batch, stream->Next());   // already in memory when it could be
-//     Train(batch.data());
+//     Train(batch.array("image"));
 //   }                                                     // ~Batch gives the slot back
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/base/dtype.h"
 #include "runtime/base/hash.h"
 #include "runtime/base/status.h"
-#include "runtime/base/stream_geometry.h"
 #include "runtime/base/tensor_view.h"
+#include "runtime/client/resume_token.h"
 #include "runtime/control/session.h"
 #include "runtime/data/network_policy.h"
 #include "runtime/data/ring.h"
 #include "runtime/data/slot_table.h"
 #include "runtime/memory/gpu.h"
+#include "runtime/stream/batch_layout.h"
+#include "runtime/stream/position.h"
+#include "runtime/stream/stream_geometry.h"
 
 namespace patchbay::client {
 
-using data::Position;
-
 enum class SlotMemory : std::uint8_t { kHost, kDevice };
 
-/// What a patch looks like, from the plan: shape of one patch in the slot ("nchw": c, y, x; "nhwc":
-/// y, x, c).
-struct PatchLayout {
-  DType dtype = DType::kUint8;
-  std::string layout = "nchw";
-  std::vector<std::int64_t> shape;
+/// One array of a batch: shape (patches, ...). A view; valid as long as the batch keeps its slot.
+struct BatchArray {
+  std::string_view name;
+  ArrayMemory memory = ArrayMemory::kStream;  ///< kStream: host or device, as attached
+  TensorView tensor;
 };
 
 struct StreamOptions {
@@ -43,7 +45,9 @@ struct StreamOptions {
   JobId job = 0;         ///< the stream job; its root task must be done
   std::uint32_t rank = 0;
   std::uint32_t world_size = 1;
-  Position first;              ///< from a resume token, or {0, 0}; epochs end at kMaxEpoch
+  Position first;  ///< of a resume token, or {0, 0}; epochs end at kMaxEpoch
+  /// Checked against the plan before anything is made; `first` is its position then.
+  std::optional<ResumeToken> resume;
   std::uint32_t prefetch = 2;  ///< larger = more memory and more slack for uneven shards
   std::uint32_t spares = 1;    ///< larger = more frozen workers survived at once
   SlotMemory memory = SlotMemory::kHost;
@@ -73,10 +77,14 @@ class Batch {
   std::uint64_t index() const { return at_.batch; }
   /// Patches of this rank; 0 for a rank whose part of a short last batch is empty.
   std::uint32_t count() const { return count_; }
-  /// All patches one after another, host or device as attached.
-  std::span<std::byte> bytes() const { return {data_, static_cast<std::size_t>(size_bytes_)}; }
-  /// Shape (count, ...) of Stream::patch.
-  TensorView tensor() const;
+  /// Those before the padding of a last batch (tail: pad), which comes at the end.
+  std::uint32_t real_count() const { return real_count_; }
+  /// Whether its arrays of ArrayMemory::kStream lie on a device.
+  bool on_device() const { return on_device_; }
+  /// In the order of Stream::layout, "image" first.
+  std::vector<BatchArray> arrays() const;
+  /// NotFound, naming those there are.
+  StatusOr<BatchArray> array(std::string_view name) const;
   /// Keeps the slot for as long as the returned pointer lives; `name` is what an exhausted ring's
   /// error says.
   std::shared_ptr<void> Keep(std::string name) const;
@@ -92,10 +100,12 @@ class Batch {
   friend class TrainerStream;
   std::shared_ptr<SlotHold> hold_;
   Position at_;
-  std::uint32_t count_ = 0;
-  std::byte* data_ = nullptr;
-  std::uint64_t size_bytes_ = 0;
-  PatchLayout patch_;
+  BatchArray View(std::size_t array) const;
+
+  std::uint32_t count_ = 0, real_count_ = 0;
+  bool on_device_ = false;
+  std::vector<std::byte*> data_;  ///< of each array
+  std::shared_ptr<const BatchLayout> layout_;
 };
 
 struct StreamStats {
@@ -108,7 +118,9 @@ struct StreamStats {
   std::uint64_t remote_bytes = 0;
 };
 
-/// One rank of one stream. Next and the batches are for one thread (release from any).
+/// One rank of one stream. Next and the batches are for one thread (release from any). In a child
+/// made by fork() streams and batches are inert: Next is refused, and dropping them changes
+/// nothing.
 class Stream {
  public:
   /// Fetches the plan, checks it against its digest, makes the ring and announces it.
@@ -128,17 +140,13 @@ class Stream {
   virtual Status Detach() = 0;
 
   virtual const StreamGeometry& geometry() const = 0;
-  virtual const PatchLayout& patch() const = 0;
+  virtual const BatchLayout& layout() const = 0;
   virtual Digest plan_digest() const = 0;
   virtual std::uint64_t batches_per_epoch() const = 0;
-  /// Names the position after the last batch that Next returned; give it to ResumePosition later.
+  /// Names the position after the last batch that Next returned, in this plan: resume_token.h.
   virtual std::string ResumeToken() const = 0;
   virtual StreamStats stats() const = 0;
   virtual std::uint64_t ring_bytes() const = 0;
 };
-
-/// FailedPrecondition when the token belongs to another plan or world size.
-StatusOr<Position> ResumePosition(const std::string& token, const Digest& plan_digest,
-                                  const StreamGeometry& geometry);
 
 }  // namespace patchbay::client

@@ -1,21 +1,24 @@
-// What a trainer needs to know of a stream's plan: counts, the shape of a patch, and the digest
+// What a trainer needs to know of a stream's plan: counts, the arrays of a batch, and the digest
 // that names it.
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "runtime/base/hash.h"
 #include "runtime/base/status.h"
-#include "runtime/base/stream_geometry.h"
-#include "runtime/client/stream.h"
+#include "runtime/client/resume_token.h"
+#include "runtime/stream/batch_layout.h"
+#include "runtime/stream/stream_geometry.h"
 
 namespace patchbay::client {
 
 struct StreamPlan {
   std::string text;
   Digest digest;  ///< of the text, computed here
+  PlanSections sections;
   StreamGeometry geometry;
-  PatchLayout patch;
+  std::shared_ptr<const BatchLayout> layout;
 };
 
 /// From the result of a stream's planning task. InvalidArgument when a part is missing or the parts

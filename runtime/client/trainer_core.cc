@@ -121,4 +121,13 @@ void TrainerCore::ReleasePassed() {
                 std::make_move_iterator(rest.end()));
 }
 
+SlotHold::~SlotHold() {
+  if (getpid() == owner_) {
+    core_->ReleaseSlot(slot_, generation_, std::move(gates_));
+    return;
+  }
+  // A forked child holds a copy of what is the parent's, whose locks may be taken.
+  (void)new std::shared_ptr<TrainerCore>(std::move(core_));
+}
+
 }  // namespace patchbay::client

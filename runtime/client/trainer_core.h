@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include <unistd.h>
+
 #include "runtime/control/event_loop.h"
 #include "runtime/data/ring.h"
 #include "runtime/data/ring_server.h"
@@ -71,7 +73,7 @@ class SlotHold {
  public:
   SlotHold(std::shared_ptr<TrainerCore> core, std::uint32_t slot, std::uint64_t generation)
       : core_(std::move(core)), slot_(slot), generation_(generation) {}
-  ~SlotHold() { core_->ReleaseSlot(slot_, generation_, std::move(gates_)); }
+  ~SlotHold();
   SlotHold(const SlotHold&) = delete;
   SlotHold& operator=(const SlotHold&) = delete;
 
@@ -82,7 +84,8 @@ class SlotHold {
   }
 
  private:
-  const std::shared_ptr<TrainerCore> core_;
+  std::shared_ptr<TrainerCore> core_;
+  const pid_t owner_ = getpid();
   const std::uint32_t slot_;
   const std::uint64_t generation_;
   std::mutex gates_mu_;

@@ -12,6 +12,7 @@
 
 #include <unistd.h>
 
+#include "runtime/base/available_memory.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/host_identity.h"
 #include "runtime/base/log.h"
@@ -23,6 +24,7 @@
 #include "runtime/control/keys.h"
 #include "runtime/data/remote_delivery.h"
 #include "runtime/data/ring_server.h"
+#include "runtime/plan/ring_room.h"
 
 namespace patchbay::client {
 
@@ -62,7 +64,7 @@ class TrainerStream final : public Stream {
   StatusOr<Batch> Next(std::int64_t timeout_ms) override;
   Status Detach() override;
   const StreamGeometry& geometry() const override { return plan_.geometry; }
-  const PatchLayout& patch() const override { return plan_.patch; }
+  const BatchLayout& layout() const override { return *plan_.layout; }
   Digest plan_digest() const override { return plan_.digest; }
   std::uint64_t batches_per_epoch() const override { return BatchesPerEpoch(plan_.geometry); }
   std::string ResumeToken() const override;
@@ -79,6 +81,8 @@ class TrainerStream final : public Stream {
   Status CheckAttached(const Body& answer);
   protocol::AttachTrainer AttachCommand() const;
 
+  std::uint32_t RealPatches(Position at) const;
+
   // On the control thread.
   void OnConnected();
   void OnLost(const Status& why);
@@ -92,7 +96,15 @@ class TrainerStream final : public Stream {
   void TellFenced(const data::FenceOutcome& outcome);
   void TellIfResting(std::uint32_t slot, const protocol::SlotRow& row);
 
+  bool IsFork() const { return getpid() != owner_; }
+  Status OwnedElsewhere() const {
+    return absl::FailedPreconditionError(
+        StrCat("the stream belongs to process ", owner_, ", not to its fork"));
+  }
+  void Leak();
+
   const StreamOptions options_;
+  const pid_t owner_ = getpid();
   StreamPlan plan_;
   protocol::TrainerEndpoint endpoint_;
   std::uint64_t incarnation_ = RandomU64();
@@ -171,7 +183,8 @@ Status TrainerStream::FetchPlan(std::int64_t deadline_ms) {
   for (;;) {
     PB_ASSIGN_OR_RETURN(
         const Body answer,
-        Call(protocol::FetchResult{TaskId{options_.job, 0}, text.size()}, deadline_ms));
+        Call(protocol::FetchResult{TaskId{options_.job, protocol::kLastTask}, text.size()},
+             deadline_ms));
     const auto* fetched = std::get_if<protocol::ResultFetched>(&answer);
     if (fetched == nullptr) return absl::InternalError("fetch plan: the answer is of another kind");
     switch (fetched->state) {
@@ -186,12 +199,14 @@ Status TrainerStream::FetchPlan(std::int64_t deadline_ms) {
           return absl::InvalidArgumentError(StrCat("the stream is for ", plan_.geometry.world_size,
                                                    " ranks, not ", options_.world_size));
         }
-        return absl::OkStatus();
+        return options_.resume.has_value()
+                   ? CheckResume(*options_.resume, plan_.digest, plan_.sections)
+                   : absl::OkStatus();
       }
       case protocol::TaskState::kFailed:
       case protocol::TaskState::kCancelled:
       case protocol::TaskState::kQuarantined:
-        return absl::FailedPreconditionError("its planning task failed");
+        return absl::FailedPreconditionError("its planning failed");
       default:
         break;
     }
@@ -205,7 +220,7 @@ Status TrainerStream::MakeRing() {
   table.stream = options_.job;
   table.rank = options_.rank;
   table.geometry = plan_.geometry;
-  if (options_.prefetch > data::kMaxSlots - 2) {
+  if (options_.prefetch > kMaxRingSlots - 2) {
     return absl::InvalidArgumentError(StrCat("prefetch ", options_.prefetch, " is too large"));
   }
   table.slots = options_.prefetch + 2;
@@ -213,12 +228,16 @@ Status TrainerStream::MakeRing() {
   table.first = options_.first;
   // The counts are checked before any memory is asked for.
   PB_RETURN_IF_ERROR(data::SlotTable::Create(table).status());
-  PB_ASSIGN_OR_RETURN(const std::uint64_t bytes,
-                      data::RingBytes(table.slots + table.spares, SlotBytes(plan_.geometry)));
-  PB_ASSIGN_OR_RETURN(auto memory, options_.memory == SlotMemory::kDevice
-                                       ? data::MakeDeviceRingMemory(options_.device, bytes)
-                                       : data::MakeHostRingMemory(bytes));
-  PB_ASSIGN_OR_RETURN(auto ring, data::Ring::Create(table, std::move(memory)));
+  const bool on_device = options_.memory == SlotMemory::kDevice;
+  PB_ASSIGN_OR_RETURN(const SlotLayout slot,
+                      SlotLayout::Of(*plan_.layout, Capacity(plan_.geometry), on_device));
+  PB_ASSIGN_OR_RETURN(const data::RingBytes bytes,
+                      data::RingBytesOf(slot, table.slots + table.spares));
+  PB_RETURN_IF_ERROR(plan::CheckRingFits(
+      {slot.host_stride(), table.slots + table.spares, options_.prefetch}, AvailableMemory()));
+  PB_ASSIGN_OR_RETURN(auto memory, on_device ? data::MakeDeviceRingMemory(options_.device, bytes)
+                                             : data::MakeHostRingMemory(bytes.host));
+  PB_ASSIGN_OR_RETURN(auto ring, data::Ring::Create(table, *plan_.layout, std::move(memory)));
   core_ = std::make_shared<TrainerCore>(std::move(ring));
   return absl::OkStatus();
 }
@@ -419,6 +438,7 @@ void TrainerStream::Flush() {
 // ---------------------------------------------------------------- the user's thread
 
 StatusOr<Batch> TrainerStream::Next(std::int64_t timeout_ms) {
+  if (IsFork()) return OwnedElsewhere();
   timer_.BeginWait();
   const auto taken = core_->ring().Next(timeout_ms, options_.exhausted_grace_ms);
   timer_.EndWait(taken.ok());
@@ -426,9 +446,10 @@ StatusOr<Batch> TrainerStream::Next(std::int64_t timeout_ms) {
   Batch batch;
   batch.at_ = taken->at;
   batch.count_ = taken->patches;
-  batch.data_ = taken->data;
-  batch.size_bytes_ = taken->size_bytes;
-  batch.patch_ = plan_.patch;
+  batch.real_count_ = RealPatches(taken->at);
+  batch.data_ = taken->arrays;
+  batch.layout_ = plan_.layout;
+  batch.on_device_ = options_.memory == SlotMemory::kDevice;
   if (taken->slot.has_value()) {
     batch.hold_ = std::make_shared<SlotHold>(core_, *taken->slot, taken->generation);
   }
@@ -436,7 +457,17 @@ StatusOr<Batch> TrainerStream::Next(std::int64_t timeout_ms) {
   return batch;
 }
 
+/// The rest of the rank's part is padding.
+std::uint32_t TrainerStream::RealPatches(Position at) const {
+  const PatchRun part = RankRun(plan_.geometry, at.batch, options_.rank);
+  const std::uint64_t end = plan_.geometry.patches_per_epoch;
+  if (plan_.geometry.tail != Tail::kPad || part.first_ordinal + part.count <= end)
+    return part.count;
+  return part.first_ordinal >= end ? 0 : static_cast<std::uint32_t>(end - part.first_ordinal);
+}
+
 Status TrainerStream::Detach() {
+  if (IsFork()) return OwnedElsewhere();
   if (std::exchange(detached_, true)) return absl::OkStatus();
   if (!set_up_ || !thread_.joinable()) return absl::OkStatus();
   timer_.Stop();
@@ -451,7 +482,21 @@ Status TrainerStream::Detach() {
   return Annotate(status, StrCat("detach from stream ", options_.job));
 }
 
+/// In a forked child: the threads are not there, the sockets are the parent's. Nothing is touched.
+void TrainerStream::Leak() {
+  (void)new std::thread(std::move(thread_));
+  (void)new std::shared_ptr<TrainerCore>(std::move(core_));
+  (void)server_.release();
+  (void)receiver_.release();
+  (void)session_.release();
+  (void)loop_.release();
+}
+
 TrainerStream::~TrainerStream() {
+  if (IsFork()) {
+    Leak();
+    return;
+  }
   if (const Status detached = Detach(); !detached.ok()) LogWarning(Describe(detached));
   if (core_ != nullptr && thread_.joinable()) {
     const std::int64_t give_up = SteadyNowNs() / 1'000'000 + kGateGraceMs;
@@ -468,9 +513,9 @@ TrainerStream::~TrainerStream() {
 }
 
 std::string TrainerStream::ResumeToken() const {
-  const Position at = core_->ring().next();
-  return StrCat("patchbay-resume-1:", plan_.digest.Hex(), ":", plan_.geometry.world_size, ":",
-                at.epoch, ":", at.batch);
+  const client::ResumeToken token{core_->ring().next(), plan_.digest, plan_.sections,
+                                  plan_.geometry.global_batch};
+  return token.Text();
 }
 
 StreamStats TrainerStream::stats() const {

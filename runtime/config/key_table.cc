@@ -355,6 +355,27 @@ StatusOr<Json> ValidateJson(const Json& value, const Key& table, std::string_vie
   return MapValue(FromJson(value, source), "", table);
 }
 
+Json WithoutDefaults(Json value, const Key& table) {
+  for (const Key& key : table.members) {
+    const auto found = value.find(key.name);
+    if (found == value.end()) continue;
+    if (key.type == KeyType::kMap) {
+      *found = WithoutDefaults(std::move(*found), key);
+      if (found->empty()) value.erase(found);
+    } else if (key.fallback != nullptr && *found == key.fallback) {
+      value.erase(found);
+    } else if (key.type == KeyType::kSteps) {
+      for (Json& step : *found) {
+        for (const Key& op : key.members) {
+          const auto options = step.find(op.name);
+          if (options != step.end()) *options = WithoutDefaults(std::move(*options), op);
+        }
+      }
+    }
+  }
+  return value;
+}
+
 int LineOf(const YamlNode& node, std::string_view path) {
   const YamlNode* at = &node;
   int line = 0;

@@ -59,6 +59,10 @@ StatusOr<Json> Validate(const YamlNode& node, const Key& table);
 /// would.
 StatusOr<Json> ValidateJson(const Json& value, const Key& table, std::string_view what);
 
+/// `value`, which passed the table, without what the defaults would fill in again; a map of which
+/// nothing is left goes too.
+Json WithoutDefaults(Json value, const Key& table);
+
 /// The line of the key at a path as messages have it ("augment[0].rotate90", "batch.prefetch"), or
 /// of the nearest map around it that the file has; 0 when not even the path's first key is there.
 int LineOf(const YamlNode& node, std::string_view path);

@@ -137,7 +137,7 @@ void DealerSocket::Drain() {
 Status DealerSocket::Refused() const {
   return absl::PermissionDeniedError(
       StrCat("connect: ", options_.address,
-             ": the scheduler there has another key than the key file says"));
+             ": the scheduler there has a different key from the key file's"));
 }
 
 /// ZeroMQ reports both alike; but a server that cannot read our greeting closes at once.
@@ -149,7 +149,7 @@ Status DealerSocket::BrokenOff() {
   }
   if (++silent_refusals_ >= kSilentRefusalsMax) return Refused();
   return absl::UnavailableError(
-      StrCat("connect: ", options_.address, ": the handshake was broken off"));
+      StrCat("connect: ", options_.address, ": the handshake was interrupted"));
 }
 
 void DealerSocket::Apply(const ConnectionEvent& event) {
@@ -163,7 +163,7 @@ void DealerSocket::Apply(const ConnectionEvent& event) {
       return;
     case ZMQ_EVENT_HANDSHAKE_FAILED_AUTH:
       Lose(absl::PermissionDeniedError(
-          StrCat("connect: ", options_.address, ": key is not known or was revoked")));
+          StrCat("connect: ", options_.address, ": the key is unknown or was revoked")));
       return;
     case ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL:
       Lose(Refused());

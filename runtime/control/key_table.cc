@@ -126,10 +126,11 @@ StatusOr<KeyTable> KeyTable::Of(std::vector<KnownKey> keys) {
   for (auto& key : keys) {
     const std::string name = key.name;
     if (!table.name_by_public_key_.emplace(key.public_key, name).second) {
-      return absl::InvalidArgumentError(StrCat("load keys: ", name, ": another has the same key"));
+      return absl::InvalidArgumentError(
+          StrCat("load keys: ", name, ": another name has the same key"));
     }
     if (!table.by_name_.emplace(name, std::move(key)).second) {
-      return absl::InvalidArgumentError(StrCat("load keys: ", name, ": the name is there twice"));
+      return absl::InvalidArgumentError(StrCat("load keys: ", name, ": duplicate name"));
     }
   }
   return table;
@@ -246,7 +247,7 @@ Status Home::Revoke(const std::string& name) const {
   PB_ASSIGN_OR_RETURN(const UniqueFd lock, LockFolder(folder_));
   const std::string file = StrCat(name, kSuffix);
   if (!Exists(StrCat(KeysFolder(), "/", file))) {
-    return absl::NotFoundError(StrCat("revoke key: ", name, ": there is no such key"));
+    return absl::NotFoundError(StrCat("revoke key: ", name, ": no such key"));
   }
   PB_ASSIGN_OR_RETURN(auto key, ReadKnownKey(KeysFolder(), file));
   key.revoked = true;

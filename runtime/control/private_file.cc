@@ -33,7 +33,7 @@ StatusOr<std::string> ReadPrivateFile(const std::string& path) {
   const bool anonymous = status.st_nlink == 0;
   if (!anonymous && (status.st_mode & 077) != 0) {
     return absl::PermissionDeniedError(
-        StrCat("read key file: ", path, ": others may read it; chmod 600 it"));
+        StrCat("read key file: ", path, ": readable by others; chmod 600 it"));
   }
   if (status.st_size > static_cast<off_t>(kMaxKeyFileBytes)) {
     return absl::InvalidArgumentError(StrCat("read key file: ", path, ": too large for a key"));

@@ -127,7 +127,7 @@ Status RouterSocket::Configure(const Address& address) {
   } catch (const zmq::error_t& error) {
     const std::string shown = StrCat("listen: ", address.ToString(), ": ");
     if (error.num() == EADDRINUSE) {
-      return absl::AlreadyExistsError(StrCat(shown, "another process listens there"));
+      return absl::AlreadyExistsError(StrCat(shown, "another process is listening there"));
     }
     if (error.num() == EACCES) {
       return absl::PermissionDeniedError(StrCat(shown, "not allowed to use this port"));
@@ -322,7 +322,7 @@ void RouterSocket::TellGone() {
 
 Status RouterSocket::Send(PeerId peer, std::span<const std::byte> bytes) {
   const auto it = connections_.find(peer);
-  if (it == connections_.end()) return absl::NotFoundError("send: peer: it is gone");
+  if (it == connections_.end()) return absl::NotFoundError("send: peer: disconnected");
   const std::string& id = it->second.routing_id;
   try {
     if (socket_.send(zmq::buffer(id), zmq::send_flags::sndmore | zmq::send_flags::dontwait)) {
@@ -332,10 +332,10 @@ Status RouterSocket::Send(PeerId peer, std::span<const std::byte> bytes) {
   } catch (const zmq::error_t&) {
     // EHOSTUNREACH: disconnected, and the monitor has not said so yet.
     Forget(peer, /*cut=*/false, /*tell=*/true);
-    return absl::NotFoundError("send: peer: it is gone");
+    return absl::NotFoundError("send: peer: disconnected");
   }
   Forget(peer, /*cut=*/true, /*tell=*/true);
-  return absl::ResourceExhaustedError("send: peer: it does not read what it is sent; cut");
+  return absl::ResourceExhaustedError("send: peer: disconnected: it does not read what it is sent");
 }
 
 void RouterSocket::Disconnect(PeerId peer) { Forget(peer, /*cut=*/true, /*tell=*/false); }

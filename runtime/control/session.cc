@@ -137,7 +137,8 @@ void DealerSession::Request(protocol::Body body, TimeMs timeout_ms, Answer answe
     loop_.Post([answer = std::move(answer), why = std::move(why)] { answer(why); });
   };
   if (pending_.size() >= kMaxPendingRequests) {
-    return refuse(absl::ResourceExhaustedError("request: too many are waiting for an answer"));
+    return refuse(
+        absl::ResourceExhaustedError("request: too many requests are waiting for an answer"));
   }
   const auto bytes = encoder_.Encode(
       {.sender_incarnation = incarnation_, .request_id = id, .body = std::move(body)});

@@ -24,7 +24,8 @@ StatusOr<ExitWatch> ExitWatch::Of(pid_t pid, ExitProof preferred) {
     UniqueFd fd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
     if (fd.valid()) return ExitWatch(std::move(fd));
     if (errno == ESRCH) return Gone(pid);
-    if (errno != ENOSYS) return FromErrno("open pidfd", StrCat(pid), errno);
+    // A container's filter of system calls may answer EPERM for what it does not know.
+    if (errno != ENOSYS && errno != EPERM) return FromErrno("open pidfd", StrCat(pid), errno);
   }
   ExitWatch watch;
   watch.proof_ = ExitProof::kFolder;

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "runtime/base/hash.h"
-#include "runtime/data/ring_memory.h"
 #include "runtime/data/ucx_quiet.h"
 #include "runtime/data/unix_socket.h"
 
@@ -51,8 +50,9 @@ StatusOr<std::unique_ptr<MappedRing>> MappedRing::Connect(const Options& options
     UniqueFd memfd;
     PB_ASSIGN_OR_RETURN(const auto second, ReceiveGreeting(socket, buffer, &memfd));
     PB_ASSIGN_OR_RETURN(ring->offer_, DecodeRingOffer(second, hello.nonce, options.secret));
+    PB_RETURN_IF_ERROR(ring->CheckLayout());
     PB_ASSIGN_OR_RETURN(ring->mapping_,
-                        memory::MemfdBlock::Map(std::move(memfd), ring->offer_.ring_bytes));
+                        memory::MemfdBlock::Map(std::move(memfd), ring->offer_.RingHostBytes()));
     if (madvise(ring->mapping_.data(), ring->mapping_.size_bytes(), MADV_DONTFORK) != 0) {
       return FromErrno("keep mapping from children", "ring", errno);
     }
@@ -66,15 +66,40 @@ StatusOr<std::unique_ptr<MappedRing>> MappedRing::Connect(const Options& options
   return ring;
 }
 
-StatusOr<std::span<std::byte>> MappedRing::Window(const Grant& grant) const {
-  if (grant.slot >= offer_.slots || grant.size_bytes > offer_.slot_bytes ||
-      grant.offset_bytes > offer_.slot_bytes - grant.size_bytes) {
-    return absl::InvalidArgumentError(StrCat("open window: slot ", grant.slot, ", ",
-                                             grant.offset_bytes, " + ", grant.size_bytes,
-                                             " bytes: outside the ring"));
+Status MappedRing::CheckLayout() {
+  PB_ASSIGN_OR_RETURN(
+      layout_, SlotLayout::Of(options_.layout, options_.capacity, offer_.device.has_value()));
+  const bool same = offer_.layout == options_.layout.ToDigest() &&
+                    offer_.capacity == options_.capacity &&
+                    offer_.host_stride == layout_.host_stride() &&
+                    offer_.device_stride == layout_.device_stride();
+  if (same) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      StrCat("the trainer lays out its slots otherwise: capacity ", offer_.capacity, ", strides ",
+             offer_.host_stride, " and ", offer_.device_stride, ", layout ", offer_.layout.Hex(),
+             "; here: ", options_.capacity, ", ", layout_.host_stride(), " and ",
+             layout_.device_stride(), ", ", options_.layout.ToDigest().Hex()));
+}
+
+StatusOr<std::vector<std::span<std::byte>>> MappedRing::Window(const Grant& grant) const {
+  if (grant.slot >= offer_.slots || !layout_.Holds(grant.place, grant.count)) {
+    return absl::InvalidArgumentError(StrCat("open window: slot ", grant.slot, ", patches ",
+                                             grant.place, " + ", grant.count,
+                                             ": outside the ring"));
   }
-  return mapping_.bytes().subspan(SlotStride(offer_.slot_bytes) * grant.slot + grant.offset_bytes,
-                                  grant.size_bytes);
+  const std::span<std::byte> slot =
+      mapping_.bytes().subspan(layout_.host_stride() * grant.slot, layout_.host_stride());
+  std::vector<std::span<std::byte>> ranges;
+  for (std::size_t i = 0; i < layout_.arrays(); ++i) {
+    const ByteRange range = layout_.InHost(i, grant.place, grant.count);
+    ranges.push_back(slot.subspan(range.offset_bytes, range.size_bytes));
+  }
+  return ranges;
+}
+
+std::uint64_t MappedRing::DeviceOffset(const Grant& grant, std::size_t array) const {
+  return layout_.device_stride() * grant.slot +
+         layout_.InDevice(array, grant.place, grant.count).offset_bytes;
 }
 
 Status MappedRing::ReportShardFinished(const ShardHeader& header) {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "runtime/base/file.h"
 #include "runtime/base/status.h"
@@ -13,6 +14,7 @@
 #include "runtime/data/shard_header.h"
 #include "runtime/memory/memfd_block.h"
 #include "runtime/memory/prefault.h"
+#include "runtime/stream/slot_layout.h"
 
 namespace patchbay::data {
 
@@ -23,15 +25,21 @@ class MappedRing {
     std::string socket_name;  ///< TrainerEndpoint::socket_name
     StreamSecret secret{};
     std::uint64_t stream = 0;
+    BatchLayout layout;
+    std::uint32_t capacity = 0;  ///< most patches any rank's part has
     std::int64_t timeout_ms = 5'000;
   };
   /// Unavailable when the trainer is not there or does not answer in time, PermissionDenied when
-  /// the other side runs under another user or does not know the secret.
+  /// the other side runs under another user or does not know the secret, FailedPrecondition when
+  /// its slots are laid out otherwise than layout and capacity say.
   static StatusOr<std::unique_ptr<MappedRing>> Connect(const Options& options);
 
-  /// The bytes of a grant, to be written in place. InvalidArgument when the grant lies outside the
-  /// ring. Whether it is live only the trainer knows.
-  StatusOr<std::span<std::byte>> Window(const Grant& grant) const;
+  /// The grant's bytes of each array, to be written in place; of an array on a device its staging
+  /// memory. InvalidArgument when the grant lies outside the ring. Whether it is live only the
+  /// trainer knows.
+  StatusOr<std::vector<std::span<std::byte>>> Window(const Grant& grant) const;
+  /// Where the grant's bytes of an array on the device begin in the trainer's device block.
+  std::uint64_t DeviceOffset(const Grant& grant, std::size_t array) const;
 
   /// The bytes are written (for a device landing: their event has passed). Unavailable once the
   /// trainer is gone.
@@ -40,16 +48,21 @@ class MappedRing {
   /// True once the trainer closed its side: drop this ring.
   bool Closed() const;
 
-  /// Slots, their size, and for a GPU worker the trainer's device block.
+  /// Slots, their strides, and for a GPU worker the trainer's device block.
   const RingOffer& offer() const { return offer_; }
+  const SlotLayout& layout() const { return layout_; }
+  /// All slots' host memory.
+  std::span<std::byte> host() const { return mapping_.bytes(); }
 
  private:
   MappedRing() = default;
+  Status CheckLayout();
   Options options_;
   UniqueFd socket_;
   memory::MemfdBlock mapping_;
   memory::Prefault prefault_;  ///< of mapping_, which it must not outlive
   RingOffer offer_;
+  SlotLayout layout_;
 };
 
 }  // namespace patchbay::data

@@ -49,12 +49,14 @@ class RemoteSender {
   static StatusOr<std::unique_ptr<RemoteSender>> Start(const Options& options);
   virtual ~RemoteSender() = default;
 
-  /// Computes the payload's crc32c (unless the header has it), sends, and waits until the payload
-  /// may be reused. Thread-safe.
+  /// A shard's bytes of each array, in layout order.
+  using Payload = std::span<const std::span<const std::byte>>;
+  /// Computes each array's crc32c (unless the header has it), sends one message an array, and waits
+  /// until the payload may be reused. Thread-safe.
   /// OK means only that: the trainer decides whether the shard counts. Unavailable when the peer is
-  /// gone or did not take it in time.
+  /// gone or did not take it in time, InvalidArgument when payload and header differ in arrays.
   virtual Status Send(const std::string& address, const StreamSecret& secret, ShardHeader header,
-                      std::span<const std::byte> payload) = 0;
+                      Payload payload) = 0;
   /// Closes the endpoint to a trainer that went away.
   virtual void Forget(const std::string& address) = 0;
   virtual std::string Transport() const = 0;

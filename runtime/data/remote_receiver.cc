@@ -4,6 +4,7 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <thread>
 #include <utility>
@@ -21,7 +22,7 @@ constexpr std::size_t kMaxConnections = 1024;
 
 class UcxReceiver;
 
-/// A transfer into a slot. Lives until its request completed.
+/// One array of a shard on its way into a slot. Lives until its request completed.
 struct Transfer {
   UcxReceiver* receiver = nullptr;
   ShardHeader header;
@@ -53,6 +54,7 @@ class UcxReceiver final : public RemoteReceiver {
   void Admit(ucp_conn_request_h request);
   ucs_status_t Begin(std::span<const std::byte> header, void* payload, std::size_t payload_bytes,
                      const ucp_am_recv_param_t* param);
+  std::optional<std::uint64_t> PayloadBytes(const ShardHeader& header) const;
   ucs_status_t Receive(std::unique_ptr<Transfer> transfer, void* descriptor);
   void Finish(std::unique_ptr<Transfer> transfer, const Status& received);
   void CloseBroken();
@@ -173,17 +175,25 @@ ucs_status_t UcxReceiver::OnMessage(void* self, const void* header, std::size_t 
   return static_cast<UcxReceiver*>(self)->Begin(bytes, payload, payload_bytes, param);
 }
 
+/// Of the array the header names; nullopt when the stream has no such array, or not so many.
+std::optional<std::uint64_t> UcxReceiver::PayloadBytes(const ShardHeader& header) const {
+  const SlotLayout& layout = ring_.layout();
+  if (header.arrays != layout.arrays() || header.array >= layout.arrays()) return std::nullopt;
+  return header.grant.count * layout.PatchBytes(header.array);
+}
+
 /// Looks at the header before a single byte of the payload is taken. A refusal is an event, not an
 /// error of the connection, unless the sender does not know the stream's secret.
 ucs_status_t UcxReceiver::Begin(std::span<const std::byte> header, void* payload,
                                 std::size_t payload_bytes, const ucp_am_recv_param_t* param) {
   const bool has_endpoint = (param->recv_attr & UCP_AM_RECV_ATTR_FIELD_REPLY_EP) != 0;
   auto decoded = DecodeShardHeader(header, options_.secret);
-  if (decoded.ok() && decoded->grant.size_bytes != payload_bytes) {
+  if (decoded.ok() && payload_bytes != PayloadBytes(*decoded)) {
     decoded = absl::InvalidArgumentError("receive shard: payload and grant differ in size");
   }
   if (decoded.ok() && decoded->landing != Landing::kHost) {
-    decoded = absl::InvalidArgumentError("receive shard: only host memory is reachable from afar");
+    decoded = absl::InvalidArgumentError(
+        "receive shard: only host memory can be written from another node");
   }
   if (!decoded.ok()) {
     LogWarning(Describe(decoded.status()));
@@ -244,13 +254,14 @@ void UcxReceiver::OnReceived(void* request, ucs_status_t status, std::size_t byt
 
 void UcxReceiver::Finish(std::unique_ptr<Transfer> transfer, const Status& received) {
   Status landed = received;
-  if (landed.ok() && Crc32c(transfer->bytes) != transfer->header.crc32c) {
-    landed = absl::DataLossError(
-        StrCat("receive shard: ", transfer->header.shard.ToString(), ": crc32c mismatch"));
+  const ShardHeader& header = transfer->header;
+  if (landed.ok() && Crc32c(transfer->bytes) != header.crc32c[header.array]) {
+    landed = absl::DataLossError(StrCat("receive shard: ", header.shard.ToString(), " array ",
+                                        int{header.array}, ": crc32c mismatch"));
   }
-  const Status counted = ring_.FinishReceive(transfer->header, landed);
-  if (counted.ok()) bytes_counted_ += transfer->bytes.size();
-  if (!counted.ok()) LogDebug(Describe(counted));
+  const StatusOr<bool> counted = ring_.FinishReceive(header, landed);
+  if (!counted.ok()) LogDebug(Describe(counted.status()));
+  if (counted.ok() && *counted) bytes_counted_ += ring_.layout().BytesOf(header.grant.count);
   if (received.ok() && transfer->endpoint != nullptr) NoteTransport(transfer->endpoint);
 }
 

@@ -10,6 +10,7 @@
 #include <set>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "runtime/base/clock.h"
 #include "runtime/base/hash.h"
@@ -23,16 +24,25 @@ namespace {
 
 std::int64_t NowMs() { return SteadyNowNs() / 1'000'000; }
 
+struct Shipment;
+
+/// One array of a shard on its way.
+struct Parcel {
+  Shipment* shipment = nullptr;
+  std::array<std::byte, kShardHeaderBytes> header;
+  std::span<const std::byte> payload;
+};
+
 /// One Send, owned by its caller, who waits until `done`.
 struct Shipment {
   std::string address;
-  std::array<std::byte, kShardHeaderBytes> header;
-  std::span<const std::byte> payload;
+  std::vector<Parcel> parcels;
   std::int64_t deadline_ms = 0;
   ucp_ep_h endpoint = nullptr;
   bool timed_out = false;
-  bool ended = false;  ///< its request completed; only then may the payload be reused
-  Status outcome;      ///< of the request; the sender's thread's until Finish hands it over
+  /// Requests that have not completed; only when none is left may the payload be reused.
+  std::size_t running = 0;
+  Status outcome;  ///< of the requests; the sender's thread's until Finish hands it over
 
   std::mutex done_mu;
   std::condition_variable done_changed;
@@ -47,17 +57,18 @@ class UcxSender final : public RemoteSender {
 
   Status Open();
   Status Send(const std::string& address, const StreamSecret& secret, ShardHeader header,
-              std::span<const std::byte> payload) override;
+              Payload payload) override;
   void Forget(const std::string& address) override;
   std::string Transport() const override;
 
  private:
   static void OnEndpointError(void* self, ucp_ep_h endpoint, ucs_status_t status);
-  static void OnSent(void* request, ucs_status_t status, void* shipment);
+  static void OnSent(void* request, ucs_status_t status, void* parcel);
 
   void Run();
   int WaitMs() const;
   void Begin(Shipment* shipment);
+  Status Start(Parcel& parcel);
   StatusOr<ucp_ep_h> EndpointTo(const std::string& address);
   void CloseBroken();
   void EndLate();
@@ -90,16 +101,24 @@ Status UcxSender::Open() {
 }
 
 Status UcxSender::Send(const std::string& address, const StreamSecret& secret, ShardHeader header,
-                       std::span<const std::byte> payload) {
-  if (payload.size() != header.grant.size_bytes) {
-    return absl::InvalidArgumentError("send shard: payload and grant differ in size");
+                       Payload payload) {
+  if (payload.empty() || payload.size() > kMaxArrays || payload.size() != header.arrays) {
+    return absl::InvalidArgumentError("send shard: payload and header differ in arrays");
   }
-  if (header.crc32c == 0) header.crc32c = Crc32c(payload);
+  for (std::size_t i = 0; i < payload.size(); ++i) {
+    if (header.crc32c[i] == 0) header.crc32c[i] = Crc32c(payload[i]);
+  }
   Shipment shipment;
   shipment.address = address;
-  shipment.payload = payload;
   shipment.deadline_ms = NowMs() + options_.timeout_ms;
-  EncodeShardHeader(header, secret, shipment.header);
+  shipment.parcels.resize(payload.size());
+  for (std::size_t i = 0; i < payload.size(); ++i) {
+    Parcel& parcel = shipment.parcels[i];
+    parcel.shipment = &shipment;
+    parcel.payload = payload[i];
+    header.array = static_cast<std::uint8_t>(i);
+    EncodeShardHeader(header, secret, parcel.header);
+  }
   ucx_->Post([this, &shipment] { Begin(&shipment); });
   std::unique_lock lock(shipment.done_mu);
   shipment.done_changed.wait(lock, [&shipment] { return shipment.done; });
@@ -160,6 +179,17 @@ void UcxSender::Begin(Shipment* shipment) {
   auto endpoint = EndpointTo(shipment->address);
   if (!endpoint.ok()) return Finish(shipment, endpoint.status());
   shipment->endpoint = *endpoint;
+  running_.insert(shipment);
+  for (Parcel& parcel : shipment->parcels) {
+    Status started = Start(parcel);
+    if (started.ok()) continue;
+    shipment->outcome = std::move(started);
+    broken_.insert(*endpoint);
+    break;
+  }
+}
+
+Status UcxSender::Start(Parcel& parcel) {
   ucp_request_param_t param{};
   param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
                        UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FLAG_NO_IMM_CMPL |
@@ -167,23 +197,22 @@ void UcxSender::Begin(Shipment* shipment) {
   param.memory_type = UCS_MEMORY_TYPE_HOST;
   param.flags = UCP_AM_SEND_FLAG_RNDV | UCP_AM_SEND_FLAG_REPLY;
   param.cb.send = &UcxSender::OnSent;
-  param.user_data = shipment;
-  running_.insert(shipment);
+  param.user_data = &parcel;
+  ++parcel.shipment->running;
   void* request =
-      ucp_am_send_nbx(*endpoint, kShardMessageId, shipment->header.data(), shipment->header.size(),
-                      shipment->payload.data(), shipment->payload.size(), &param);
-  if (UCS_PTR_IS_ERR(request)) {
-    broken_.insert(*endpoint);
-    Finish(shipment, FromUcx(UCS_PTR_STATUS(request), "start"));
-  }
+      ucp_am_send_nbx(parcel.shipment->endpoint, kShardMessageId, parcel.header.data(),
+                      parcel.header.size(), parcel.payload.data(), parcel.payload.size(), &param);
+  if (!UCS_PTR_IS_ERR(request)) return absl::OkStatus();
+  --parcel.shipment->running;
+  return FromUcx(UCS_PTR_STATUS(request), "start");
 }
 
 void UcxSender::OnSent(void* request, ucs_status_t status, void* user_data) {
   ucp_request_free(request);
-  auto* shipment = static_cast<Shipment*>(user_data);
-  shipment->ended = true;
+  Shipment* shipment = static_cast<Parcel*>(user_data)->shipment;
+  --shipment->running;
   if (shipment->timed_out) status = UCS_ERR_TIMED_OUT;
-  shipment->outcome = FromUcx(status, "transfer");
+  if (shipment->outcome.ok()) shipment->outcome = FromUcx(status, "transfer");
 }
 
 void UcxSender::OnEndpointError(void* self, ucp_ep_h endpoint, ucs_status_t status) {
@@ -206,7 +235,7 @@ void UcxSender::EndLate() {
   const std::int64_t now = NowMs();
   std::vector<Shipment*> ended;
   for (Shipment* shipment : running_) {
-    if (shipment->ended) {
+    if (shipment->running == 0) {
       ended.push_back(shipment);
     } else if (!shipment->timed_out && now >= shipment->deadline_ms) {
       shipment->timed_out = true;

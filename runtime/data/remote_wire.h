@@ -3,7 +3,8 @@
 
 namespace patchbay::data {
 
-/// The active message that carries a shard: header = ShardHeader, payload by rendezvous.
+/// The active message that carries one array of a shard: header = ShardHeader, which names it;
+/// payload by rendezvous.
 inline constexpr unsigned kShardMessageId = 7;
 
 }  // namespace patchbay::data

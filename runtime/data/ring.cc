@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <utility>
 
 #include "runtime/base/clock.h"
@@ -9,14 +10,20 @@
 namespace patchbay::data {
 
 StatusOr<std::unique_ptr<Ring>> Ring::Create(const SlotTableOptions& options,
+                                             const BatchLayout& layout,
                                              std::unique_ptr<RingMemory> memory) {
   PB_ASSIGN_OR_RETURN(SlotTable table, SlotTable::Create(options));
-  PB_ASSIGN_OR_RETURN(const std::uint64_t bytes,
-                      RingBytes(table.SlotCount(), SlotBytes(options.geometry)));
-  if (memory == nullptr || memory->host().size() < bytes) {
+  if (memory == nullptr) return absl::InvalidArgumentError("make ring: it has no memory");
+  PB_ASSIGN_OR_RETURN(SlotLayout slots, SlotLayout::Of(layout, Capacity(options.geometry),
+                                                       memory->device() != nullptr));
+  PB_ASSIGN_OR_RETURN(const RingBytes bytes, RingBytesOf(slots, table.SlotCount()));
+  if (memory->host().size() < bytes.host) {
     return absl::InvalidArgumentError("make ring: its memory is smaller than its slots");
   }
-  return std::unique_ptr<Ring>(new Ring(options, std::move(table), std::move(memory)));
+  std::unique_ptr<Ring> ring(new Ring(options, std::move(table), std::move(memory)));
+  ring->batch_layout_ = layout;
+  ring->layout_ = std::move(slots);
+  return ring;
 }
 
 Ring::Ring(const SlotTableOptions& options, SlotTable table, std::unique_ptr<RingMemory> memory)
@@ -30,8 +37,21 @@ void Ring::SetEvents(RingEvents* events) {
   events_ = events;
 }
 
-std::uint64_t Ring::Offset(std::uint32_t slot, std::uint64_t offset) const {
-  return SlotStride(SlotBytes(options_.geometry)) * slot + offset;
+Status Ring::CheckArrays(const ShardHeader& header) const {
+  if (header.arrays == layout_.arrays()) return absl::OkStatus();
+  return absl::InvalidArgumentError(StrCat("admit shard: ", header.shard.ToString(), ": ",
+                                           int{header.arrays}, " arrays, the stream has ",
+                                           layout_.arrays()));
+}
+
+std::uint64_t Ring::HostOffset(const Grant& grant, std::size_t array) const {
+  return layout_.host_stride() * grant.slot +
+         layout_.InHost(array, grant.place, grant.count).offset_bytes;
+}
+
+std::uint64_t Ring::DeviceOffset(const Grant& grant, std::size_t array) const {
+  return layout_.device_stride() * grant.slot +
+         layout_.InDevice(array, grant.place, grant.count).offset_bytes;
 }
 
 Status Ring::Refused(Status status) {
@@ -41,34 +61,62 @@ Status Ring::Refused(Status status) {
 
 /// Counts under the lock; the events are the caller's, after it.
 Status Ring::CountLocked(const ShardHeader& header) {
+  if (Status fits = CheckArrays(header); !fits.ok()) return Refused(std::move(fits));
   auto counted = table_.Count(header);
   if (!counted.ok()) return Refused(counted.status());
   ++stats_.shards_counted;
-  stats_.bytes_counted += header.grant.size_bytes;
+  stats_.bytes_counted += layout_.BytesOf(header.grant.count);
   if (counted->move.has_value()) {
-    const ShardMove& m = *counted->move;
-    const Status moved = memory_->CopySync(Offset(m.from_slot, m.offset_bytes),
-                                           Offset(m.to_slot, m.offset_bytes), m.size_bytes);
+    const Status moved = Move(*counted->move);
     if (!moved.ok()) failed_ = moved;
   }
   if (counted->batch_full || !failed_.ok()) changed_.notify_all();
   return absl::OkStatus();
 }
 
+/// Copies a shard's patches of every array, in the memory the consumer reads.
+Status Ring::Move(const ShardMove& move) {
+  const Grant from{move.from_slot, 0, move.place, move.count};
+  const Grant to{move.to_slot, 0, move.place, move.count};
+  std::byte* const host = memory_->host().data();
+  for (std::size_t i = 0; i < layout_.arrays(); ++i) {
+    const std::uint64_t size = move.count * layout_.PatchBytes(i);
+    if (layout_.OnDevice(i)) {
+      // The staging area of the target slot is unused.
+      PB_RETURN_IF_ERROR(
+          memory_->MoveSync(DeviceOffset(from, i), HostOffset(to, i), DeviceOffset(to, i), size));
+    } else {
+      std::memcpy(host + HostOffset(to, i), host + HostOffset(from, i), size);
+    }
+  }
+  return absl::OkStatus();
+}
+
+/// What landed in staging memory with this header, to the device.
 Status Ring::Stage(const ShardHeader& header) {
-  if (memory_->device() == nullptr || header.landing == Landing::kDevice) return absl::OkStatus();
-  return memory_->StageSync(Offset(header.grant.slot, header.grant.offset_bytes),
-                            header.grant.size_bytes);
+  if (header.landing == Landing::kDevice) return absl::OkStatus();
+  for (std::size_t i = 0; i < layout_.arrays(); ++i) {
+    const bool came = header.array == kEveryArray || header.array == i;
+    if (!came || !layout_.OnDevice(i)) continue;
+    PB_RETURN_IF_ERROR(memory_->StageSync(HostOffset(header.grant, i),
+                                          DeviceOffset(header.grant, i),
+                                          header.grant.count * layout_.PatchBytes(i)));
+  }
+  return absl::OkStatus();
 }
 
 Status Ring::CountWritten(const ShardHeader& header) {
+  if (header.array != kEveryArray) {
+    const std::lock_guard lock(mu_);
+    return Refused(absl::InvalidArgumentError("count shard: a report is of every array"));
+  }
   if (header.landing == Landing::kDevice && memory_->device() == nullptr) {
     const std::lock_guard lock(mu_);
     return Refused(absl::InvalidArgumentError("count shard: the slots are not on a device"));
   }
   if (memory_->device() != nullptr && header.landing == Landing::kHost) {
-    PB_RETURN_IF_ERROR(BeginReceive(header).status());
-    return FinishReceive(header, absl::OkStatus());
+    PB_RETURN_IF_ERROR(Begin(header));
+    return FinishReceive(header, absl::OkStatus()).status();
   }
   RingEvents* events = nullptr;
   {
@@ -80,28 +128,39 @@ Status Ring::CountWritten(const ShardHeader& header) {
   return absl::OkStatus();
 }
 
-StatusOr<std::span<std::byte>> Ring::BeginReceive(const ShardHeader& header) {
+Status Ring::Begin(const ShardHeader& header) {
   const std::lock_guard lock(mu_);
-  if (Status begun = table_.BeginReceive(header); !begun.ok()) return Refused(std::move(begun));
-  return memory_->host().subspan(Offset(header.grant.slot, header.grant.offset_bytes),
-                                 header.grant.size_bytes);
+  Status begun = CheckArrays(header);
+  if (begun.ok()) begun = table_.BeginReceive(header);
+  return begun.ok() ? begun : Refused(std::move(begun));
 }
 
-Status Ring::FinishReceive(const ShardHeader& header, const Status& transfer) {
+StatusOr<std::span<std::byte>> Ring::BeginReceive(const ShardHeader& header) {
+  if (header.array == kEveryArray) {
+    const std::lock_guard lock(mu_);
+    return Refused(absl::InvalidArgumentError("receive shard: a message is of one array"));
+  }
+  PB_RETURN_IF_ERROR(Begin(header));
+  return memory_->host().subspan(HostOffset(header.grant, header.array),
+                                 header.grant.count * layout_.PatchBytes(header.array));
+}
+
+StatusOr<bool> Ring::FinishReceive(const ShardHeader& header, const Status& transfer) {
   const Status landed = transfer.ok() ? Stage(header) : transfer;
   RingEvents* events = nullptr;
   {
     const std::lock_guard lock(mu_);
-    table_.EndReceive(header);
+    const bool whole = table_.EndReceive(header, landed.ok());
     if (!landed.ok()) {
       ++(absl::IsDataLoss(landed) ? stats_.shards_corrupt : stats_.receives_failed);
       return landed;
     }
+    if (!whole) return false;
     PB_RETURN_IF_ERROR(CountLocked(header));
     events = events_;
   }
   if (events != nullptr) events->OnCounted(header.shard, header.lease);
-  return absl::OkStatus();
+  return true;
 }
 
 bool Ring::Receiving(const ShardId& shard, const LeaseNumber& lease) const {
@@ -118,10 +177,7 @@ StatusOr<std::optional<std::uint32_t>> Ring::Evacuate(const ShardId& shard, cons
   const std::lock_guard lock(mu_);
   PB_ASSIGN_OR_RETURN(const Evacuation evacuation, table_.Evacuate(shard, grant));
   if (evacuation.resting_slot.has_value()) ++stats_.batches_moved;
-  for (const ShardMove& m : evacuation.moves) {
-    PB_RETURN_IF_ERROR(memory_->CopySync(Offset(m.from_slot, m.offset_bytes),
-                                         Offset(m.to_slot, m.offset_bytes), m.size_bytes));
-  }
+  for (const ShardMove& move : evacuation.moves) PB_RETURN_IF_ERROR(Move(move));
   return evacuation.resting_slot;
 }
 
@@ -134,13 +190,17 @@ TakenBatch Ring::TakeLocked(std::optional<std::uint32_t> slot) {
   TakenBatch batch;
   batch.at = table_.next();
   batch.patches = RankRun(options_.geometry, batch.at.batch, options_.rank).count;
-  batch.size_bytes = batch.patches * options_.geometry.patch_bytes;
+  batch.size_bytes = layout_.BytesOf(batch.patches);
+  batch.arrays.resize(layout_.arrays());
   table_.Take(batch.at);
   if (!slot.has_value()) return batch;
   batch.slot = slot;
   batch.generation = table_.Report(*slot).generation;
-  std::byte* base = memory_->device() != nullptr ? memory_->device() : memory_->host().data();
-  batch.data = base + Offset(*slot, 0);
+  const Grant all{*slot, 0, 0, batch.patches};
+  for (std::size_t i = 0; i < layout_.arrays(); ++i) {
+    batch.arrays[i] = layout_.OnDevice(i) ? memory_->device() + DeviceOffset(all, i)
+                                          : memory_->host().data() + HostOffset(all, i);
+  }
   holders_[*slot].clear();
   return batch;
 }

@@ -48,13 +48,15 @@ struct TakenBatch {
   std::optional<std::uint32_t> slot;  ///< nullopt: this rank has no patches in the batch
   std::uint64_t generation = 0;
   std::uint32_t patches = 0;
-  std::byte* data = nullptr;  ///< host or device, as RingMemory says
-  std::uint64_t size_bytes = 0;
+  std::vector<std::byte*> arrays;  ///< where each begins, host or device as the layout says
+  std::uint64_t size_bytes = 0;    ///< of the patches, all arrays together
 };
 
 class Ring {
  public:
+  /// `memory` is of RingBytesOf the layout's slots, on a device or not.
   static StatusOr<std::unique_ptr<Ring>> Create(const SlotTableOptions& options,
+                                                const BatchLayout& layout,
                                                 std::unique_ptr<RingMemory> memory);
   /// Before anything else runs; `events` must outlive the ring.
   void SetEvents(RingEvents* events);
@@ -62,10 +64,12 @@ class Ring {
   /// A shard that was written in place: counts it, or says why not (see SlotTable::Admit). A moved
   /// or staged shard is where the consumer reads before this returns.
   Status CountWritten(const ShardHeader& header);
-  /// The range the header's grant names, in host memory, for a transfer that starts now.
+  /// The range of the header's array that its grant names, in host memory, for a transfer that
+  /// starts now. InvalidArgument for a report of every array.
   StatusOr<std::span<std::byte>> BeginReceive(const ShardHeader& header);
-  /// The transfer ended with `transfer`; counts the shard if that is OK. Returns what became of it.
-  Status FinishReceive(const ShardHeader& header, const Status& transfer);
+  /// The transfer of that array ended with `transfer`. True when the shard counted with it; false
+  /// when other arrays of the shard are missing, or one failed.
+  StatusOr<bool> FinishReceive(const ShardHeader& header, const Status& transfer);
   bool Receiving(const ShardId& shard, const LeaseNumber& lease) const;
 
   /// See SlotTable; the counted bytes are copied before Evacuate returns, which it calls its slot
@@ -93,11 +97,17 @@ class Ring {
   void CountRefusal();
   const RingMemory& memory() const { return *memory_; }
   const SlotTableOptions& options() const { return options_; }
+  const BatchLayout& batch_layout() const { return batch_layout_; }
+  const SlotLayout& layout() const { return layout_; }
   std::uint32_t SlotCount() const { return options_.slots + options_.spares; }
 
  private:
   Ring(const SlotTableOptions& options, SlotTable table, std::unique_ptr<RingMemory> memory);
-  std::uint64_t Offset(std::uint32_t slot, std::uint64_t offset) const;
+  Status CheckArrays(const ShardHeader& header) const;
+  std::uint64_t HostOffset(const Grant& grant, std::size_t array) const;
+  std::uint64_t DeviceOffset(const Grant& grant, std::size_t array) const;
+  Status Begin(const ShardHeader& header);
+  Status Move(const ShardMove& move);
   Status CountLocked(const ShardHeader& header);
   Status Refused(Status status);
   Status Stage(const ShardHeader& header);
@@ -105,6 +115,8 @@ class Ring {
   std::string Holders() const;
 
   const SlotTableOptions options_;
+  BatchLayout batch_layout_;
+  SlotLayout layout_;
   const std::unique_ptr<RingMemory> memory_;
   mutable std::mutex mu_;  ///< guards everything below
   std::condition_variable changed_;

@@ -5,16 +5,17 @@
 #include <string>
 
 #include "runtime/data/little_endian.h"
-#include "runtime/data/ring_memory.h"
-#include "runtime/data/slot_table.h"
+#include "runtime/memory/memfd_block.h"
+#include "runtime/stream/limits.h"
 
 namespace patchbay::data {
 namespace {
 
 constexpr std::uint32_t kMagic = 0x474e5250u;  // "PRNG" in memory order
-constexpr std::uint16_t kVersion = 1;
+constexpr std::uint16_t kVersion = 2;
 constexpr std::size_t kPrefixBytes = 8;
 constexpr std::size_t kProofBytes = 32;
+constexpr std::size_t kDigestBytes = 32;
 constexpr std::size_t kUuidBytes = 64;
 constexpr std::size_t kIpcBytes = 64;
 
@@ -23,7 +24,8 @@ enum class Kind : std::uint16_t { kChallenge = 1, kHello = 2, kRingOffer = 3 };
 constexpr std::size_t kChallengeBytes = kPrefixBytes + 32;
 constexpr std::size_t kHelloBytes = kPrefixBytes + 8 + 32 + kProofBytes;
 constexpr std::size_t kOfferBytes =
-    kPrefixBytes + 8 + 8 + 8 + 8 + kIpcBytes + kUuidBytes + kProofBytes;
+    kPrefixBytes + 16 + 16 + kDigestBytes + 8 + kIpcBytes + kUuidBytes + kProofBytes;
+constexpr std::size_t kDeviceAt = 16 + 16 + kDigestBytes;  ///< its size, handle and UUID
 static_assert(kOfferBytes <= kMaxGreetingBytes);
 
 std::vector<std::byte> Begin(Kind kind, std::size_t size_bytes) {
@@ -106,14 +108,16 @@ std::vector<std::byte> EncodeRingOffer(const RingOffer& offer, const Nonce& thei
   auto out = Begin(Kind::kRingOffer, kOfferBytes);
   std::byte* p = out.data() + kPrefixBytes;
   StoreLittle(p, offer.slots);
-  StoreLittle(p + 4, std::uint32_t{offer.device.has_value() ? 1u : 0u});
-  StoreLittle(p + 8, offer.slot_bytes);
-  StoreLittle(p + 16, offer.ring_bytes);
+  StoreLittle(p + 4, offer.capacity);
+  StoreLittle(p + 8, std::uint64_t{offer.device.has_value() ? 1u : 0u});
+  StoreLittle(p + 16, offer.host_stride);
+  StoreLittle(p + 24, offer.device_stride);
+  std::memcpy(p + 32, offer.layout.bytes.data(), kDigestBytes);
   if (offer.device.has_value()) {
-    StoreLittle(p + 24, offer.device->size_bytes);
-    std::copy(offer.device->ipc.begin(), offer.device->ipc.end(), p + 32);
+    StoreLittle(p + kDeviceAt, offer.device->size_bytes);
+    std::copy(offer.device->ipc.begin(), offer.device->ipc.end(), p + kDeviceAt + 8);
     const std::size_t length = std::min(offer.device->gpu_uuid.size(), kUuidBytes);
-    std::memcpy(p + 32 + kIpcBytes, offer.device->gpu_uuid.data(), length);
+    std::memcpy(p + kDeviceAt + 8 + kIpcBytes, offer.device->gpu_uuid.data(), length);
   }
   Seal(out, theirs, secret);
   return out;
@@ -126,22 +130,31 @@ StatusOr<RingOffer> DecodeRingOffer(std::span<const std::byte> bytes, const Nonc
   const std::byte* p = bytes.data() + kPrefixBytes;
   RingOffer offer;
   offer.slots = LoadLittle<std::uint32_t>(p);
-  offer.slot_bytes = LoadLittle<std::uint64_t>(p + 8);
-  offer.ring_bytes = LoadLittle<std::uint64_t>(p + 16);
-  if (offer.slots > 2 * kMaxSlots) {
-    return absl::InvalidArgumentError("read ring greeting: too many slots");
+  offer.capacity = LoadLittle<std::uint32_t>(p + 4);
+  offer.host_stride = LoadLittle<std::uint64_t>(p + 16);
+  offer.device_stride = LoadLittle<std::uint64_t>(p + 24);
+  std::memcpy(offer.layout.bytes.data(), p + 32, kDigestBytes);
+  const auto refuse = [](const char* cause) {
+    return absl::InvalidArgumentError(StrCat("read ring greeting: ", cause));
+  };
+  if (offer.slots == 0 || offer.slots > kMaxRingSlots) return refuse("too few or too many slots");
+  if (offer.host_stride == 0 || offer.host_stride > memory::kMaxBlockBytes / offer.slots ||
+      offer.device_stride > memory::kMaxBlockBytes / offer.slots) {
+    return refuse("the ring is empty or too large");
   }
-  PB_ASSIGN_OR_RETURN(const std::uint64_t needed, RingBytes(offer.slots, offer.slot_bytes));
-  if (needed != offer.ring_bytes) {
-    return absl::InvalidArgumentError("read ring greeting: the slots do not make up the ring");
-  }
-  if (LoadLittle<std::uint32_t>(p + 4) != 0) {
+  if (LoadLittle<std::uint64_t>(p + 8) != 0) {
     memory::DeviceBlockHandle device;
-    device.size_bytes = LoadLittle<std::uint64_t>(p + 24);
-    std::copy_n(p + 32, kIpcBytes, device.ipc.begin());
-    const char* uuid = reinterpret_cast<const char*>(p + 32 + kIpcBytes);
+    device.size_bytes = LoadLittle<std::uint64_t>(p + kDeviceAt);
+    std::copy_n(p + kDeviceAt + 8, kIpcBytes, device.ipc.begin());
+    const char* uuid = reinterpret_cast<const char*>(p + kDeviceAt + 8 + kIpcBytes);
     device.gpu_uuid.assign(uuid, strnlen(uuid, kUuidBytes));
+    if (device.size_bytes != offer.slots * offer.device_stride) {
+      return refuse("the slots do not make up the device block");
+    }
     offer.device = device;
+  }
+  if (offer.device.has_value() != (offer.device_stride != 0)) {
+    return refuse("slots on a device without its block");
   }
   return offer;
 }

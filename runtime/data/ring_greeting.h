@@ -3,7 +3,7 @@
 //
 //   trainer  Challenge {nonce}
 //   worker   Hello {stream, nonce, proof}
-//   trainer  RingOffer {slots, slot bytes, ring bytes, device handle, proof} + the memfd
+//   trainer  RingOffer {slots, capacity, strides, layout digest, device handle, proof} + the memfd
 #pragma once
 
 #include <array>
@@ -13,6 +13,7 @@
 #include <span>
 #include <vector>
 
+#include "runtime/base/hash.h"
 #include "runtime/base/status.h"
 #include "runtime/data/shard_header.h"
 #include "runtime/memory/device_block.h"
@@ -29,11 +30,16 @@ struct Hello {
   std::uint64_t stream = 0;
   Nonce nonce{};
 };
+/// How the trainer's slots lie in its memory. A worker that computes others refuses.
 struct RingOffer {
   std::uint32_t slots = 0;
-  std::uint64_t slot_bytes = 0;
-  std::uint64_t ring_bytes = 0;
+  std::uint32_t capacity = 0;     ///< SlotLayout::capacity
+  std::uint64_t host_stride = 0;  ///< SlotLayout::host_stride; the memfd has `slots` of them
+  std::uint64_t device_stride = 0;
+  Digest layout;  ///< BatchLayout::ToDigest
   std::optional<memory::DeviceBlockHandle> device;
+
+  std::uint64_t RingHostBytes() const { return slots * host_stride; }
 };
 
 std::vector<std::byte> EncodeChallenge(const Challenge& challenge);

@@ -1,6 +1,5 @@
 #include "runtime/data/ring_memory.h"
 
-#include <cstring>
 #include <utility>
 
 #include "runtime/memory/memfd_block.h"
@@ -13,10 +12,6 @@ class HostRingMemory final : public RingMemory {
   explicit HostRingMemory(memory::MemfdBlock block) : block_(std::move(block)) {}
   std::span<std::byte> host() const override { return block_.bytes(); }
   int host_fd() const override { return block_.fd(); }
-  Status CopySync(std::uint64_t from, std::uint64_t to, std::uint64_t size_bytes) override {
-    std::memcpy(block_.data() + to, block_.data() + from, size_bytes);
-    return absl::OkStatus();
-  }
 
  private:
   memory::MemfdBlock block_;
@@ -24,13 +19,13 @@ class HostRingMemory final : public RingMemory {
 
 class DeviceRingMemory final : public RingMemory {
  public:
-  static StatusOr<std::unique_ptr<RingMemory>> Make(int gpu, std::uint64_t size_bytes) {
+  static StatusOr<std::unique_ptr<RingMemory>> Make(int gpu, const RingBytes& bytes) {
     auto made = std::make_unique<DeviceRingMemory>();
     made->gpu_ = gpu;
     PB_RETURN_IF_ERROR(memory::SelectGpu(gpu));
-    PB_ASSIGN_OR_RETURN(made->device_, memory::DeviceBlock::Allocate(size_bytes));
+    PB_ASSIGN_OR_RETURN(made->device_, memory::DeviceBlock::Allocate(bytes.device));
     PB_ASSIGN_OR_RETURN(made->handle_, made->device_.Export());
-    PB_ASSIGN_OR_RETURN(made->staging_, memory::MemfdBlock::Create("patchbay-staging", size_bytes));
+    PB_ASSIGN_OR_RETURN(made->staging_, memory::MemfdBlock::Create("patchbay-staging", bytes.host));
     PB_ASSIGN_OR_RETURN(made->pinned_,
                         memory::PinnedRegistration::Register(made->staging_.bytes()));
     PB_ASSIGN_OR_RETURN(made->stream_, memory::OwnedGpuStream::Create());
@@ -40,20 +35,19 @@ class DeviceRingMemory final : public RingMemory {
   int host_fd() const override { return staging_.fd(); }
   std::byte* device() const override { return device_.d_data(); }
   std::optional<memory::DeviceBlockHandle> device_handle() const override { return handle_; }
-  Status StageSync(std::uint64_t offset_bytes, std::uint64_t size_bytes) override {
+  Status StageSync(std::uint64_t h_from, std::uint64_t d_to, std::uint64_t size_bytes) override {
     PB_RETURN_IF_ERROR(memory::SelectGpu(gpu_));
-    PB_RETURN_IF_ERROR(memory::CopyToDevice(device_.d_data() + offset_bytes,
-                                            staging_.bytes().subspan(offset_bytes, size_bytes),
-                                            stream_.get()));
+    PB_RETURN_IF_ERROR(memory::CopyToDevice(
+        device_.d_data() + d_to, staging_.bytes().subspan(h_from, size_bytes), stream_.get()));
     return stream_.WaitSync();
   }
-  Status CopySync(std::uint64_t from, std::uint64_t to, std::uint64_t size_bytes) override {
-    // Through the staging area, whose range of the target slot is unused: rare enough to be simple.
+  Status MoveSync(std::uint64_t d_from, std::uint64_t h_by, std::uint64_t d_to,
+                  std::uint64_t size_bytes) override {
     PB_RETURN_IF_ERROR(memory::SelectGpu(gpu_));
-    PB_RETURN_IF_ERROR(memory::CopyToHost(staging_.bytes().subspan(to, size_bytes),
-                                          device_.d_data() + from, stream_.get()));
+    PB_RETURN_IF_ERROR(memory::CopyToHost(staging_.bytes().subspan(h_by, size_bytes),
+                                          device_.d_data() + d_from, stream_.get()));
     PB_RETURN_IF_ERROR(stream_.WaitSync());
-    return StageSync(to, size_bytes);
+    return StageSync(h_by, d_to, size_bytes);
   }
 
  private:
@@ -67,16 +61,22 @@ class DeviceRingMemory final : public RingMemory {
 
 }  // namespace
 
-Status RingMemory::StageSync(std::uint64_t, std::uint64_t) { return absl::OkStatus(); }
+Status RingMemory::StageSync(std::uint64_t, std::uint64_t, std::uint64_t) {
+  return absl::UnimplementedError("stage shard: the slots are not on a device");
+}
 
-StatusOr<std::uint64_t> RingBytes(std::uint32_t slots, std::uint64_t slot_bytes) {
-  if (slots == 0 || slot_bytes == 0 || slot_bytes > memory::kMaxBlockBytes ||
-      SlotStride(slot_bytes) > memory::kMaxBlockBytes / slots) {
-    return absl::InvalidArgumentError(StrCat("make ring: ", slots, " slots of ", slot_bytes,
+Status RingMemory::MoveSync(std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t) {
+  return absl::UnimplementedError("move shard: the slots are not on a device");
+}
+
+StatusOr<RingBytes> RingBytesOf(const SlotLayout& layout, std::uint32_t slots) {
+  const std::uint64_t stride = layout.host_stride();
+  if (slots == 0 || stride == 0 || stride > memory::kMaxBlockBytes / slots) {
+    return absl::InvalidArgumentError(StrCat("make ring: ", slots, " slots of ", stride,
                                              " bytes: not within 1 and ", memory::kMaxBlockBytes,
                                              " bytes in all"));
   }
-  return SlotStride(slot_bytes) * slots;
+  return RingBytes{stride * slots, layout.device_stride() * slots};
 }
 
 StatusOr<std::unique_ptr<RingMemory>> MakeHostRingMemory(std::uint64_t size_bytes) {
@@ -84,8 +84,8 @@ StatusOr<std::unique_ptr<RingMemory>> MakeHostRingMemory(std::uint64_t size_byte
   return std::unique_ptr<RingMemory>(std::make_unique<HostRingMemory>(std::move(block)));
 }
 
-StatusOr<std::unique_ptr<RingMemory>> MakeDeviceRingMemory(int gpu, std::uint64_t size_bytes) {
-  return DeviceRingMemory::Make(gpu, size_bytes);
+StatusOr<std::unique_ptr<RingMemory>> MakeDeviceRingMemory(int gpu, const RingBytes& bytes) {
+  return DeviceRingMemory::Make(gpu, bytes);
 }
 
 }  // namespace patchbay::data

@@ -10,15 +10,18 @@
 
 #include "runtime/base/status.h"
 #include "runtime/memory/device_block.h"
+#include "runtime/stream/slot_layout.h"
 
 namespace patchbay::data {
 
-inline constexpr std::uint64_t kSlotAlignment = 4096;  ///< a slot starts on a page
+/// Bytes of a ring: its slots' blocks one after another (see SlotLayout).
+struct RingBytes {
+  std::uint64_t host = 0;
+  std::uint64_t device = 0;  ///< 0 for host slots
+};
 
-/// Slot `i` of `size_bytes` lies at i * SlotStride(size_bytes).
-constexpr std::uint64_t SlotStride(std::uint64_t size_bytes) {
-  return (size_bytes + kSlotAlignment - 1) / kSlotAlignment * kSlotAlignment;
-}
+/// InvalidArgument when that is no size a ring may have.
+StatusOr<RingBytes> RingBytesOf(const SlotLayout& layout, std::uint32_t slots);
 
 class RingMemory {
  public:
@@ -31,20 +34,20 @@ class RingMemory {
   virtual std::byte* device() const { return nullptr; }
   /// What a GPU worker on the same node maps the device block with; nullopt for host slots.
   virtual std::optional<memory::DeviceBlockHandle> device_handle() const { return std::nullopt; }
-  /// Host range to the same place on the device; returns once it is there. No-op for host slots.
-  virtual Status StageSync(std::uint64_t offset_bytes, std::uint64_t size_bytes);
-  /// Copies inside the memory the consumer reads.
-  virtual Status CopySync(std::uint64_t from, std::uint64_t to, std::uint64_t size_bytes) = 0;
+  /// Bytes at `h_from` of the host memory to `d_to` on the device; returns once they are there.
+  /// Unimplemented for host slots.
+  virtual Status StageSync(std::uint64_t h_from, std::uint64_t d_to, std::uint64_t size_bytes);
+  /// Copies on the device, by way of the host memory at `h_by`. Unimplemented for host slots.
+  virtual Status MoveSync(std::uint64_t d_from, std::uint64_t h_by, std::uint64_t d_to,
+                          std::uint64_t size_bytes);
 };
 
 /// A sealed memfd with every page touched.
 StatusOr<std::unique_ptr<RingMemory>> MakeHostRingMemory(std::uint64_t size_bytes);
 
-/// A plain device block on that GPU, and a page-locked memfd of the same size beside it, where CPU
-/// workers and other nodes deliver. Unimplemented in a build without CUDA.
-StatusOr<std::unique_ptr<RingMemory>> MakeDeviceRingMemory(int gpu, std::uint64_t size_bytes);
-
-/// slots * SlotStride, or InvalidArgument when that is no size a ring may have.
-StatusOr<std::uint64_t> RingBytes(std::uint32_t slots, std::uint64_t slot_bytes);
+/// A plain device block on that GPU, and a page-locked memfd beside it: the staging area, where CPU
+/// workers and other nodes deliver, and the arrays that stay in host memory. Unimplemented in a
+/// build without CUDA.
+StatusOr<std::unique_ptr<RingMemory>> MakeDeviceRingMemory(int gpu, const RingBytes& bytes);
 
 }  // namespace patchbay::data

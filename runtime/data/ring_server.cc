@@ -272,8 +272,10 @@ Status EpollRingServer::Greet(Peer& peer, std::span<const std::byte> message) {
   if (IsBarred(peer.pid)) return absl::FailedPreconditionError("greet worker: it is fenced");
   RingOffer offer;
   offer.slots = ring_.SlotCount();
-  offer.slot_bytes = SlotBytes(ring_.options().geometry);
-  PB_ASSIGN_OR_RETURN(offer.ring_bytes, RingBytes(offer.slots, offer.slot_bytes));
+  offer.capacity = ring_.layout().capacity();
+  offer.host_stride = ring_.layout().host_stride();
+  offer.device_stride = ring_.layout().device_stride();
+  offer.layout = ring_.batch_layout().ToDigest();
   offer.device = ring_.memory().device_handle();
   peer.admitted = true;
   ++peer_count_;

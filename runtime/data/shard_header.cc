@@ -8,8 +8,8 @@
 namespace patchbay::data {
 namespace {
 
-constexpr std::size_t kReservedBegin = 80;
-constexpr std::size_t kProofBegin = 112;
+constexpr std::size_t kCrcBegin = 80;
+constexpr std::size_t kProofBegin = 144;
 
 Digest ProofOf(std::span<const std::byte> header, const StreamSecret& secret) {
   return HmacSha256(secret, AsText(header.first(kProofBegin)));
@@ -43,6 +43,7 @@ void EncodeShardHeader(const ShardHeader& header, const StreamSecret& secret,
   StoreLittle(p, kShardHeaderMagic);
   StoreLittle(p + 4, kShardHeaderVersion);
   StoreLittle(p + 6, static_cast<std::uint8_t>(header.landing));
+  StoreLittle(p + 7, header.array);
   StoreLittle(p + 8, header.stream);
   StoreLittle(p + 16, header.shard.epoch);
   StoreLittle(p + 20, header.shard.rank);
@@ -50,11 +51,12 @@ void EncodeShardHeader(const ShardHeader& header, const StreamSecret& secret,
   StoreLittle(p + 32, header.shard.shard);
   StoreLittle(p + 36, header.grant.slot);
   StoreLittle(p + 40, header.grant.slot_generation);
-  StoreLittle(p + 48, header.grant.offset_bytes);
-  StoreLittle(p + 56, header.grant.size_bytes);
-  StoreLittle(p + 64, header.lease.incarnation);
-  StoreLittle(p + 68, header.crc32c);
-  StoreLittle(p + 72, header.lease.counter);
+  StoreLittle(p + 48, header.grant.place);
+  StoreLittle(p + 52, header.grant.count);
+  StoreLittle(p + 56, header.lease.incarnation);
+  StoreLittle(p + 60, header.arrays);
+  StoreLittle(p + 64, header.lease.counter);
+  for (std::size_t i = 0; i < kMaxArrays; ++i) StoreLittle(p + kCrcBegin + 4 * i, header.crc32c[i]);
   const Digest proof = ProofOf(out, secret);
   std::memcpy(p + kProofBegin, proof.bytes.data(), proof.bytes.size());
 }
@@ -76,12 +78,22 @@ StatusOr<ShardHeader> DecodeShardHeader(std::span<const std::byte> bytes,
   }
   const auto landing = LoadLittle<std::uint8_t>(p + 6);
   if (landing > static_cast<std::uint8_t>(Landing::kDevice)) return refuse("unknown landing");
-  const auto reserved = bytes.subspan(kReservedBegin, kProofBegin - kReservedBegin);
-  if (p[7] != std::byte{0} || std::any_of(reserved.begin(), reserved.end(),
-                                          [](std::byte b) { return b != std::byte{0}; })) {
+  ShardHeader h;
+  h.array = LoadLittle<std::uint8_t>(p + 7);
+  h.arrays = LoadLittle<std::uint8_t>(p + 60);
+  if (h.arrays == 0 || h.arrays > kMaxArrays) return refuse("too few or too many arrays");
+  if (h.array >= h.arrays && h.array != kEveryArray) return refuse("it has no such array");
+  for (std::size_t i = 0; i < kMaxArrays; ++i) {
+    h.crc32c[i] = LoadLittle<std::uint32_t>(p + kCrcBegin + 4 * i);
+  }
+  const auto is_zero = [](std::span<const std::byte> reserved) {
+    return std::all_of(reserved.begin(), reserved.end(),
+                       [](std::byte b) { return b == std::byte{0}; });
+  };
+  if (!is_zero(bytes.subspan(61, 3)) || !is_zero(bytes.subspan(72, 8)) ||
+      !is_zero(bytes.subspan(kCrcBegin + 4 * h.arrays, 4 * (kMaxArrays - h.arrays)))) {
     return refuse("reserved bytes are not zero");
   }
-  ShardHeader h;
   h.landing = static_cast<Landing>(landing);
   h.stream = LoadLittle<std::uint64_t>(p + 8);
   h.shard.epoch = LoadLittle<std::uint32_t>(p + 16);
@@ -90,11 +102,10 @@ StatusOr<ShardHeader> DecodeShardHeader(std::span<const std::byte> bytes,
   h.shard.shard = LoadLittle<std::uint32_t>(p + 32);
   h.grant.slot = LoadLittle<std::uint32_t>(p + 36);
   h.grant.slot_generation = LoadLittle<std::uint64_t>(p + 40);
-  h.grant.offset_bytes = LoadLittle<std::uint64_t>(p + 48);
-  h.grant.size_bytes = LoadLittle<std::uint64_t>(p + 56);
-  h.lease.incarnation = LoadLittle<std::uint32_t>(p + 64);
-  h.crc32c = LoadLittle<std::uint32_t>(p + 68);
-  h.lease.counter = LoadLittle<std::uint64_t>(p + 72);
+  h.grant.place = LoadLittle<std::uint32_t>(p + 48);
+  h.grant.count = LoadLittle<std::uint32_t>(p + 52);
+  h.lease.incarnation = LoadLittle<std::uint32_t>(p + 56);
+  h.lease.counter = LoadLittle<std::uint64_t>(p + 64);
   return h;
 }
 

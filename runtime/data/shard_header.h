@@ -11,12 +11,13 @@
 #include "runtime/base/hash.h"
 #include "runtime/base/ids.h"
 #include "runtime/base/status.h"
+#include "runtime/stream/batch_layout.h"
 
 namespace patchbay::data {
 
 inline constexpr std::uint32_t kShardHeaderMagic = 0x52485350u;  ///< "PSHR" in memory order
-inline constexpr std::uint16_t kShardHeaderVersion = 1;
-inline constexpr std::size_t kShardHeaderBytes = 144;
+inline constexpr std::uint16_t kShardHeaderVersion = 2;
+inline constexpr std::size_t kShardHeaderBytes = 176;
 inline constexpr std::size_t kStreamSecretBytes = 32;
 
 /// Known to the scheduler, the stream's trainers and the workers that serve it; never sent on the
@@ -30,8 +31,12 @@ StatusOr<StreamSecret> StreamSecretFromText(std::string_view text);
 /// Which memory of the trainer holds the bytes.
 enum class Landing : std::uint8_t {
   kHost = 0,    ///< the host ring; pinned staging when the slots are on a device
-  kDevice = 1,  ///< the device slot itself, written over CUDA IPC and complete
+  kDevice = 1,  ///< the device slot itself, written over CUDA IPC and complete; arrays that always
+                ///< lie in host memory are in the host ring
 };
+
+/// ShardHeader::array of a report that the whole shard is in.
+inline constexpr std::uint8_t kEveryArray = 0xFF;
 
 struct ShardHeader {
   std::uint64_t stream = 0;
@@ -39,22 +44,26 @@ struct ShardHeader {
   Grant grant;
   LeaseNumber lease;
   Landing landing = Landing::kHost;
-  std::uint32_t crc32c = 0;  ///< of the payload; 0 and unused on the mapped path
+  std::uint8_t arrays = 1;           ///< how many a patch of the stream has
+  std::uint8_t array = kEveryArray;  ///< which of them comes with this header
+  /// Of each array's bytes; 0 and unused on the mapped path, and past `arrays`.
+  std::array<std::uint32_t, kMaxArrays> crc32c{};
 
   bool operator==(const ShardHeader&) const = default;
 };
 
 /// Fixed layout, every field little-endian, zero where reserved:
-///   0 magic u32 | 4 version u16 | 6 landing u8 | 7 reserved u8 | 8 stream u64 | 16 epoch u32 |
+///   0 magic u32 | 4 version u16 | 6 landing u8 | 7 array u8 | 8 stream u64 | 16 epoch u32 |
 ///   20 rank u32 | 24 batch u64 | 32 shard u32 | 36 slot u32 | 40 slot generation u64 |
-///   48 offset u64 | 56 bytes u64 | 64 lease incarnation u32 | 68 crc32c u32 |
-///   72 lease counter u64 | 80 reserved 32 | 112 proof: HMAC-SHA256(stream secret, bytes 0..112)
+///   48 place u32 | 52 count u32 | 56 lease incarnation u32 | 60 arrays u8 | 61 reserved 3 |
+///   64 lease counter u64 | 72 reserved 8 | 80 crc32c u32 x 16 |
+///   144 proof: HMAC-SHA256(stream secret, bytes 0..144)
 void EncodeShardHeader(const ShardHeader& header, const StreamSecret& secret,
                        std::span<std::byte, kShardHeaderBytes> out);
 
-/// InvalidArgument: wrong size, magic, version, landing or reserved bytes; PermissionDenied: the
-/// proof is not of this secret (compared in constant time). Checks form, never whether the grant is
-/// live: that is SlotTable's to say.
+/// InvalidArgument: wrong size, magic, version, landing, arrays or reserved bytes;
+/// PermissionDenied: the proof is not of this secret (compared in constant time). Checks form,
+/// never whether the grant is live: that is SlotTable's to say.
 StatusOr<ShardHeader> DecodeShardHeader(std::span<const std::byte> bytes,
                                         const StreamSecret& secret);
 

@@ -6,7 +6,12 @@
 namespace patchbay::data {
 namespace {
 
-Position PositionOf(const ShardId& shard) { return Position{shard.epoch, shard.batch}; }
+std::uint32_t AllArrays(const ShardHeader& header) { return (1u << header.arrays) - 1; }
+
+/// The set of arrays that come with the header.
+std::uint32_t ArraysOf(const ShardHeader& header) {
+  return header.array == kEveryArray ? AllArrays(header) : 1u << header.array;
+}
 
 std::string Name(const ShardHeader& header) {
   return StrCat("admit shard: ", header.shard.ToString(), " lease ", header.lease.ToString(), ": ");
@@ -14,26 +19,18 @@ std::string Name(const ShardHeader& header) {
 
 }  // namespace
 
-Position NextPosition(const StreamGeometry& geometry, Position at) {
-  if (at.batch + 1 < BatchesPerEpoch(geometry)) return Position{at.epoch, at.batch + 1};
-  return Position{at.epoch + 1, 0};
-}
-
 StatusOr<SlotTable> SlotTable::Create(const SlotTableOptions& options) {
   const StreamGeometry& g = options.geometry;
-  const auto refuse = [](const char* cause) {
+  const auto refuse = [](std::string_view cause) {
     return absl::InvalidArgumentError(StrCat("make ring: stream geometry: ", cause));
   };
-  if (g.global_batch == 0 || g.shard_patches == 0 || g.world_size == 0 || g.patch_bytes == 0) {
-    return refuse("a count is zero");
-  }
-  if (BatchesPerEpoch(g) == 0) return refuse("an epoch has no batch");
+  if (const Status cut = CheckGeometry(g); !cut.ok()) return refuse(MessageOf(cut));
   if (options.rank >= g.world_size) return refuse("the rank is outside the world");
-  if (options.slots == 0 || options.slots > kMaxSlots || options.spares > kMaxSlots) {
+  if (options.slots == 0 || options.slots > kMaxRingSlots ||
+      options.spares > kMaxRingSlots - options.slots) {
     return refuse("too few or too many slots");
   }
   if (options.first.batch >= BatchesPerEpoch(g)) return refuse("the first batch is past the epoch");
-  if (g.global_batch / g.shard_patches >= kMaxShardsPerBatch) return refuse("too many shards");
   return SlotTable(options);
 }
 
@@ -66,8 +63,7 @@ Status SlotTable::CheckForm(const ShardHeader& header) const {
     return absl::InvalidArgumentError(Name(header) + "the batch has no such shard");
   }
   const PatchRun run = ShardRun(options_.geometry, shard.batch, shard.rank, shard.shard);
-  if (header.grant.offset_bytes != run.offset_bytes ||
-      header.grant.size_bytes != run.count * options_.geometry.patch_bytes) {
+  if (header.grant.place != run.place || header.grant.count != run.count) {
     return absl::InvalidArgumentError(Name(header) + "its range is not the shard's");
   }
   if (header.grant.slot >= slots_.size()) {
@@ -118,38 +114,69 @@ Status SlotTable::Admit(const ShardHeader& header) const {
   return CheckSlot(header);
 }
 
+/// Requests under another lease still write to the shard's range.
 Status SlotTable::CheckNoTransfer(const ShardHeader& header) const {
   for (const Transfer& transfer : slots_[header.grant.slot].transfers) {
-    if (transfer.shard == header.shard) {
+    if (transfer.shard == header.shard && transfer.running > 0) {
       return absl::UnavailableError(Name(header) + "another transfer of it is running");
     }
   }
   return absl::OkStatus();
 }
 
+SlotTable::Transfer* SlotTable::FindTransfer(Slot& slot, const ShardId& shard) {
+  const auto it = std::find_if(slot.transfers.begin(), slot.transfers.end(),
+                               [&](const Transfer& transfer) { return transfer.shard == shard; });
+  return it == slot.transfers.end() ? nullptr : &*it;
+}
+
+void SlotTable::ForgetTransfer(Slot& slot, const ShardId& shard) {
+  std::erase_if(slot.transfers, [&](const Transfer& t) { return t.shard == shard; });
+}
+
 Status SlotTable::BeginReceive(const ShardHeader& header) {
   PB_RETURN_IF_ERROR(Admit(header));
-  PB_RETURN_IF_ERROR(CheckNoTransfer(header));
   Slot& slot = slots_[header.grant.slot];
-  if (slot.phase == SlotPhase::kFree) Bind(header.grant.slot, PositionOf(header.shard));
-  slot.transfers.push_back(Transfer{header.shard, header.lease});
+  Transfer* transfer = FindTransfer(slot, header.shard);
+  if (transfer != nullptr && transfer->lease != header.lease) {
+    PB_RETURN_IF_ERROR(CheckNoTransfer(header));
+    ForgetTransfer(slot, header.shard);
+    transfer = nullptr;
+  }
+  if (transfer == nullptr) {
+    if (slot.phase == SlotPhase::kFree) Bind(header.grant.slot, PositionOf(header.shard));
+    transfer = &slot.transfers.emplace_back(Transfer{header.shard, header.lease, 0, 0, 0, false});
+  }
+  const std::uint32_t arrays = ArraysOf(header);
+  if (transfer->failed) {
+    return absl::FailedPreconditionError(Name(header) + "another of its arrays failed");
+  }
+  if ((transfer->begun & arrays) != 0) {
+    return absl::FailedPreconditionError(Name(header) + "the array came before");
+  }
+  transfer->begun |= arrays;
+  ++transfer->running;
   return absl::OkStatus();
 }
 
-void SlotTable::EndReceive(const ShardHeader& header) {
+bool SlotTable::EndReceive(const ShardHeader& header, bool good) {
   PB_CHECK(header.grant.slot < slots_.size());
-  auto& transfers = slots_[header.grant.slot].transfers;
-  const auto it =
-      std::find(transfers.begin(), transfers.end(), Transfer{header.shard, header.lease});
-  PB_CHECK(it != transfers.end());
-  transfers.erase(it);
+  Slot& slot = slots_[header.grant.slot];
+  Transfer* transfer = FindTransfer(slot, header.shard);
+  PB_CHECK(transfer != nullptr && transfer->lease == header.lease && transfer->running > 0);
+  --transfer->running;
+  if (good) transfer->landed |= ArraysOf(header);
+  if (!good) transfer->failed = true;
+  const bool whole = !transfer->failed && transfer->landed == AllArrays(header);
+  if (whole) ForgetTransfer(slot, header.shard);
   EndRests();
+  return whole;
 }
 
 bool SlotTable::Receiving(const ShardId& shard, const LeaseNumber& lease) const {
   for (const Slot& slot : slots_) {
     for (const Transfer& transfer : slot.transfers) {
-      if (transfer.shard == shard && transfer.lease <= lease) return true;
+      if (transfer.shard == shard && transfer.lease <= lease && transfer.running > 0) return true;
     }
   }
   return false;
@@ -161,12 +188,13 @@ StatusOr<Counted> SlotTable::Count(const ShardHeader& header) {
   const Position at = PositionOf(header.shard);
   Batch& batch = BatchAt(at);
   if (slots_[header.grant.slot].phase == SlotPhase::kFree) Bind(header.grant.slot, at);
+  ForgetTransfer(slots_[header.grant.slot], header.shard);
   batch.shards[header.shard.shard].counted = true;
   ++batch.counted;
   Counted counted;
   if (*batch.slot != header.grant.slot) {
-    counted.move = ShardMove{header.grant.slot, *batch.slot, header.grant.offset_bytes,
-                             header.grant.size_bytes};
+    counted.move =
+        ShardMove{header.grant.slot, *batch.slot, header.grant.place, header.grant.count};
   }
   if (batch.counted == batch.shards.size()) {
     slots_[*batch.slot].phase = SlotPhase::kFull;
@@ -190,7 +218,7 @@ bool SlotTable::Fence(const ShardId& id, const LeaseNumber& lease) {
 std::optional<std::uint32_t> SlotTable::WritableSlot(const ShardId& shard,
                                                      const Grant& grant) const {
   const Position at = PositionOf(shard);
-  if (grant.size_bytes == 0) return SlotOf(at);
+  if (grant.count == 0) return SlotOf(at);
   if (grant.slot >= slots_.size()) return std::nullopt;
   const Slot& slot = slots_[grant.slot];
   if (slot.generation != grant.slot_generation || slot.phase == SlotPhase::kSpare) {
@@ -224,15 +252,20 @@ StatusOr<Evacuation> SlotTable::Evacuate(const ShardId& id, const Grant& grant) 
   for (std::uint32_t i = 0; i < batch.shards.size(); ++i) {
     if (!batch.shards[i].counted) continue;
     const PatchRun run = ShardRun(options_.geometry, id.batch, id.rank, i);
-    out.moves.push_back(ShardMove{*out.resting_slot, to, run.offset_bytes,
-                                  run.count * options_.geometry.patch_bytes});
+    out.moves.push_back(ShardMove{*out.resting_slot, to, run.place, run.count});
   }
   old_slot.phase = SlotPhase::kResting;
   old_slot.at = at;
   ++old_slot.zombies;
   batch.slot.reset();
   Bind(to, at);
+  if (batch.counted == batch.shards.size()) slots_[to].phase = SlotPhase::kFull;
   return out;
+}
+
+bool SlotTable::Receives(const Slot& slot) {
+  return std::any_of(slot.transfers.begin(), slot.transfers.end(),
+                     [](const Transfer& transfer) { return transfer.running > 0; });
 }
 
 void SlotTable::ProveGone(std::uint32_t slot) {
@@ -245,10 +278,11 @@ void SlotTable::ProveGone(std::uint32_t slot) {
 /// runs, and its batch is complete, so that no live lease writes there either.
 void SlotTable::EndRests() {
   for (Slot& slot : slots_) {
-    if (slot.phase != SlotPhase::kResting || slot.zombies > 0 || !slot.transfers.empty()) continue;
+    if (slot.phase != SlotPhase::kResting || slot.zombies > 0 || Receives(slot)) continue;
     const Batch* batch = FindBatch(slot.at);
     if (batch != nullptr && batch->counted < batch->shards.size()) continue;
     ++slot.generation;
+    slot.transfers.clear();
     slot.phase = SlotPhase::kSpare;
   }
 }
@@ -280,6 +314,7 @@ bool SlotTable::Release(std::uint32_t slot, std::uint64_t generation) {
   Slot& s = slots_[slot];
   if (s.phase != SlotPhase::kInUse || s.generation != generation) return false;
   ++s.generation;
+  s.transfers.clear();
   s.phase = SlotPhase::kFree;
   return true;
 }

@@ -11,24 +11,12 @@
 
 #include "runtime/base/ids.h"
 #include "runtime/base/status.h"
-#include "runtime/base/stream_geometry.h"
 #include "runtime/data/shard_header.h"
+#include "runtime/stream/limits.h"
+#include "runtime/stream/position.h"
+#include "runtime/stream/stream_geometry.h"
 
 namespace patchbay::data {
-
-inline constexpr std::uint32_t kMaxSlots = 1024;
-inline constexpr std::uint32_t kMaxShardsPerBatch = 1u << 20;
-
-/// A batch of a stream.
-struct Position {
-  std::uint32_t epoch = 0;
-  std::uint64_t batch = 0;
-  auto operator<=>(const Position&) const = default;
-  std::string ToString() const { return StrCat(epoch, "/", batch); }
-};
-
-/// The batch after `at`; the first of the next epoch after an epoch's last.
-Position NextPosition(const StreamGeometry& geometry, Position at);
 
 enum class SlotPhase : std::uint8_t {
   kFree,     ///< announced: the scheduler may grant it
@@ -57,10 +45,10 @@ struct SlotReport {
   std::vector<std::uint32_t> counted;
 };
 
-/// Bytes of one shard to copy inside the ring's memory.
+/// Patches of one shard to copy inside the ring's memory, in every array.
 struct ShardMove {
   std::uint32_t from_slot = 0, to_slot = 0;
-  std::uint64_t offset_bytes = 0, size_bytes = 0;
+  std::uint32_t place = 0, count = 0;
 };
 
 /// What became of a slot that a fenced process may still write to.
@@ -87,13 +75,16 @@ class SlotTable {
   /// batch: drop it and go on), InvalidArgument (does not fit the geometry or another stream).
   [[nodiscard]] Status Admit(const ShardHeader& header) const;
 
-  /// As Admit, and binds the slot to the header's batch and marks the range as being received, so
-  /// that no second transfer may start into it. Unavailable while one is running. Pair with
-  /// EndReceive.
+  /// As Admit, and binds the slot to the header's batch and marks the header's array as being
+  /// received. The first of a shard's arrays begins a transfer under the header's lease, the others
+  /// join it; meanwhile none begins under another lease. Unavailable while one does;
+  /// FailedPrecondition when the array came before, or another array of the transfer failed. Pair
+  /// with EndReceive.
   [[nodiscard]] Status BeginReceive(const ShardHeader& header);
-  /// The transfer's request has completed with whatever status. Does not count.
-  void EndReceive(const ShardHeader& header);
-  /// A transfer of the shard runs under this lease or an older one: what a fence of `lease` voids.
+  /// The request of the header's array has completed, and its bytes are good or not. True when that
+  /// makes the transfer whole: count the shard. One failure voids all its arrays.
+  bool EndReceive(const ShardHeader& header, bool good);
+  /// A request of the shard runs under this lease or an older one: what a fence of `lease` voids.
   bool Receiving(const ShardId& shard, const LeaseNumber& lease) const;
 
   /// Counts a shard whose bytes are in. Errors as Admit.
@@ -137,17 +128,21 @@ class SlotTable {
     bool counted = false;
     std::optional<LeaseNumber> fenced;  ///< this lease and older ones are void
   };
+  /// The arrays of a shard under one lease; kept when it failed or was left half-way, until another
+  /// lease takes over.
   struct Transfer {
     ShardId shard;
     LeaseNumber lease;
-    bool operator==(const Transfer&) const = default;
+    std::uint32_t begun = 0, landed = 0;  ///< sets of arrays
+    std::uint32_t running = 0;            ///< requests
+    bool failed = false;
   };
   struct Slot {
     std::uint64_t generation = 1;
     SlotPhase phase = SlotPhase::kFree;
     Position at;
     std::uint32_t zombies = 0;
-    std::vector<Transfer> transfers;  ///< running into this slot's memory
+    std::vector<Transfer> transfers;  ///< into this slot's memory, at most one a shard
   };
   /// A batch from its first sign of life until it is taken. Outlives its slot when it moves.
   struct Batch {
@@ -161,6 +156,9 @@ class SlotTable {
   Status CheckSlot(const ShardHeader& header) const;
   Status CheckShard(const ShardHeader& header) const;
   Status CheckNoTransfer(const ShardHeader& header) const;
+  static bool Receives(const Slot& slot);
+  static Transfer* FindTransfer(Slot& slot, const ShardId& shard);
+  static void ForgetTransfer(Slot& slot, const ShardId& shard);
   Batch& BatchAt(Position at);
   const Batch* FindBatch(Position at) const;
   bool InWindow(Position at) const;

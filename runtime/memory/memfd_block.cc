@@ -1,5 +1,6 @@
 #include "runtime/memory/memfd_block.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <string>
 #include <utility>
@@ -9,12 +10,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/base/available_memory.h"
 #include "runtime/base/strings.h"
 
 namespace patchbay::memory {
 namespace {
 
 constexpr int kSizeSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+constexpr std::uint64_t kReservedAtOnce = std::uint64_t{256} << 20;
+/// Smaller blocks are not looked for: reading the limits takes longer than taking the pages.
+constexpr std::uint64_t kLookedFor = std::uint64_t{8} << 20;
 
 Status CheckSize(std::uint64_t size_bytes) {
   if (size_bytes == 0 || size_bytes > kMaxBlockBytes) {
@@ -33,11 +38,25 @@ StatusOr<std::byte*> MapShared(int fd, std::uint64_t size_bytes) {
   return static_cast<std::byte*>(address);
 }
 
-Status Prefault(int fd, std::byte* data, std::uint64_t size_bytes) {
-  // fallocate reserves the pages and reports their lack as an error; populating maps them.
-  if (::fallocate(fd, 0, 0, static_cast<off_t>(size_bytes)) != 0) {
-    return FromErrno("reserve shared block", StrCat(size_bytes, " bytes"), errno);
+/// Takes the pages by pieces and looks before each whether what is left to take is there: past a
+/// limit the kernel does not refuse pages, it kills.
+Status Reserve(int fd, std::uint64_t size_bytes) {
+  constexpr const char* kDoing = "reserve shared block";
+  for (std::uint64_t at = 0; at < size_bytes; at += kReservedAtOnce) {
+    const std::uint64_t left = size_bytes - at, piece = std::min(left, kReservedAtOnce);
+    if (size_bytes >= kLookedFor) {
+      PB_RETURN_IF_ERROR(CheckMemoryFits(kDoing, left, AvailableMemory()));
+    }
+    if (::fallocate(fd, 0, static_cast<off_t>(at), static_cast<off_t>(piece)) != 0) {
+      return FromErrno(kDoing, StrCat(size_bytes, " bytes"), errno);
+    }
   }
+  return absl::OkStatus();
+}
+
+/// Reserving reports a lack of pages as an error; populating maps them.
+Status Prefault(int fd, std::byte* data, std::uint64_t size_bytes) {
+  PB_RETURN_IF_ERROR(Reserve(fd, size_bytes));
 #ifdef MADV_POPULATE_WRITE
   if (::madvise(data, static_cast<std::size_t>(size_bytes), MADV_POPULATE_WRITE) == 0) {
     return absl::OkStatus();
@@ -97,6 +116,11 @@ StatusOr<MemfdBlock> MemfdBlock::Create(std::string_view label, std::uint64_t si
   }
   if (options.prefault) {
     PB_RETURN_IF_ERROR(Prefault(block.fd_.get(), block.data_, size_bytes));
+  }
+  if (options.lock && size_bytes > LockableMemory().bytes) {
+    return absl::ResourceExhaustedError(StrCat("lock shared block in memory: ", size_bytes,
+                                               " bytes: ", LockableMemory().bytes,
+                                               " may be locked (", LockableMemory().limit, ")"));
   }
   if (options.lock && ::mlock(block.data_, static_cast<std::size_t>(size_bytes)) != 0) {
     const int error = errno == EPERM || errno == EAGAIN ? ENOMEM : errno;

@@ -36,7 +36,7 @@ class MemfdBlock {
 
   /// A new zeroed block whose size can never change again (F_SEAL_SHRINK, F_SEAL_GROW,
   /// F_SEAL_SEAL). `label` shows in /proc/<pid>/maps only. ResourceExhausted when the memory is not
-  /// there.
+  /// there: blocks of some size are looked for before each piece that is taken.
   static StatusOr<MemfdBlock> Create(std::string_view label, std::uint64_t size_bytes,
                                      const MemfdOptions& options = {});
 

@@ -4,14 +4,19 @@
 #include <optional>
 #include <utility>
 
+#include "runtime/base/element.h"
 #include "runtime/base/json.h"
 #include "runtime/base/strings.h"
+#include "runtime/plan/byte_versions.h"
+#include "runtime/plan/ops/op_list.h"
 #include "runtime/plan/permutation.h"
+#include "runtime/stream/slot_layout.h"
 
 namespace patchbay::plan {
 namespace {
 
-constexpr int kPlanVersion = 1;
+constexpr int kPlanVersion = 2;
+constexpr double kFlatFill = 255, kVolumeFill = -1024;
 constexpr std::int64_t kMaxImageSide = std::int64_t{1} << 31;
 constexpr std::size_t kMaxKindBytes = 64;
 constexpr int kMaxChannels = 16;
@@ -24,10 +29,10 @@ Status Bad(std::size_t image, std::string_view cause) {
 }
 
 Status CheckImage(const PlannedImage& image, const PlannedImage& first, std::size_t index) {
-  if (image.height < 1 || image.width < 1 || image.height > kMaxImageSide ||
-      image.width > kMaxImageSide) {
-    return Bad(index, StrCat(image.height, " x ", image.width, " pixels: not in 1..", kMaxImageSide,
-                             " a side"));
+  for (const std::int64_t side : {image.size.z, image.size.y, image.size.x}) {
+    if (side >= 1 && side <= kMaxImageSide) continue;
+    return Bad(index,
+               StrCat(image.size.ToString(), " pixels: not in 1..", kMaxImageSide, " a side"));
   }
   if (image.channels < 1 || image.channels > kMaxChannels) {
     return Bad(index, StrCat(image.channels, " channels: not in 1..", kMaxChannels));
@@ -44,9 +49,28 @@ Status CheckImage(const PlannedImage& image, const PlannedImage& first, std::siz
   return absl::OkStatus();
 }
 
+/// Cells of the grid, at most one more than an epoch may have.
 std::uint64_t GridCount(const RunConfig& config, const PlannedImage& image) {
-  return CeilDiv(static_cast<std::uint64_t>(image.height), config.patch_height) *
-         CeilDiv(static_cast<std::uint64_t>(image.width), config.patch_width);
+  const Extent grid = CellsOf(image.size, config.patch);
+  const auto plane = static_cast<unsigned __int128>(grid.y) * static_cast<std::uint64_t>(grid.x);
+  const unsigned __int128 cells = plane * static_cast<std::uint64_t>(grid.z);
+  return static_cast<std::uint64_t>(std::min<unsigned __int128>(cells, kMaxPatchesPerEpoch + 1));
+}
+
+/// What needs a table of 256 values or a GPU kernel is not there for other images.
+Status CheckNumerics(const RunConfig& config, const PlannedImage& image) {
+  const bool is_plain = image.dtype == DType::kUint8 && !config.has_depth;
+  if (is_plain || config.numerics == Numerics::kCpu) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      StrCat("plan: key 'numerics': ", NameOf(*config.numerics), ": patches of ",
+             config.has_depth ? "volumes" : patchbay::NameOf(image.dtype),
+             " are made on CPUs only; set numerics: cpu"));
+}
+
+Status CheckFill(double fill, DType dtype) {
+  if (ElementOf(fill, dtype)) return absl::OkStatus();
+  return absl::InvalidArgumentError(StrCat("plan: key 'patch.fill': ", fill, " is no ",
+                                           patchbay::NameOf(dtype), " (", RangeOf(dtype), ")"));
 }
 
 /// Patches of images [0, i), for every i. An epoch of fixed length is shared out in proportion to
@@ -77,30 +101,34 @@ StatusOr<std::vector<std::uint64_t>> CountPatches(const RunConfig& config,
 Json ImagesToJson(const std::vector<PlannedImage>& images) {
   Json rows = Json::array();
   for (const PlannedImage& image : images) {
-    rows.push_back({image.digest.Hex(), image.kind, image.height, image.width});
+    rows.push_back({image.digest.Hex(), image.kind, image.size.z, image.size.y, image.size.x});
   }
   return rows;
 }
 
-/// What of a config changes bytes: everything but where the images lie and how far ahead is made.
+/// What of a config changes bytes: everything but where the images lie, what becomes of those that
+/// cannot be read, how far ahead is made and in what order ops are named. Keys at their default are
+/// left out: a further key changes no old text.
 Json PlanConfig(const RunConfig& config) {
   Json value = ToJson(config);
   value.erase("dataset");
+  value.erase("on_bad_image");
   value["batch"].erase("prefetch");
+  for (const char* list : {"preprocess", "augment"}) value[list] = InFixedOrder(value[list]);
+  value = config::WithoutDefaults(std::move(value), RunConfigKeys());
   return value;
 }
 
 /// `image` has the pixel type of them all; fills in what is the row's own.
 StatusOr<PlannedImage> ImageFromJson(const Json& row, PlannedImage image) {
-  const bool whole = row.is_array() && row.size() == 4 && row[0].is_string() &&
-                     row[1].is_string() && row[2].is_number_integer() && row[3].is_number_integer();
-  if (!whole) {
-    return absl::InvalidArgumentError("plan: image row: expected [digest, kind, height, width]");
-  }
+  const bool whole = row.is_array() && row.size() == 5 && row[0].is_string() &&
+                     row[1].is_string() && row[2].is_number_integer() &&
+                     row[3].is_number_integer() && row[4].is_number_integer();
+  if (!whole)
+    return absl::InvalidArgumentError("plan: image row: expected [digest, kind, z, y, x]");
   PB_ASSIGN_OR_RETURN(image.digest, Digest::FromHex(row[0].get_ref<const std::string&>()));
   image.kind = row[1].get<std::string>();
-  image.height = row[2].get<std::int64_t>();
-  image.width = row[3].get<std::int64_t>();
+  image.size = {row[2].get<std::int64_t>(), row[3].get<std::int64_t>(), row[4].get<std::int64_t>()};
   return image;
 }
 
@@ -120,40 +148,57 @@ StatusOr<PlannedImage> PixelTypeFromJson(const Json& plan) {
 }
 
 Box GridBox(const RunConfig& config, const PlannedImage& image, std::uint64_t cell) {
-  const std::uint64_t columns =
-      CeilDiv(static_cast<std::uint64_t>(image.width), config.patch_width);
-  return Box2D(static_cast<std::int64_t>(cell / columns) * config.patch_height,
-               static_cast<std::int64_t>(cell % columns) * config.patch_width, config.patch_height,
-               config.patch_width);
+  const Extent& patch = config.patch;
+  const Point at = CellAt(CellsOf(image.size, patch), static_cast<std::int64_t>(cell));
+  return BoxAt({at.z * patch.z, at.y * patch.y, at.x * patch.x}, patch);
 }
 
-/// Uniform over the places where the patch lies inside; an image smaller than the patch has one, at
-/// 0.
+/// Uniform over the places where the patch lies inside; along an axis on which the image is smaller
+/// than the patch there is one, 0. y and x take the first block of the draw, z the second.
 Box RandomBox(const RunConfig& config, const PlannedImage& image, DrawKey key) {
   key.stream = DrawStream::kPosition;
-  const PhiloxBlock block = Draw(key, 0);
+  const PhiloxBlock plane = Draw(key, 0);
   const auto place = [](std::uint32_t high, std::uint32_t low, std::int64_t room) {
     if (room < 0) return std::int64_t{0};
     const std::uint64_t bits = (std::uint64_t{high} << 32) | low;
     return static_cast<std::int64_t>(UniformBelow(bits, static_cast<std::uint64_t>(room) + 1));
   };
-  return Box2D(place(block.word[0], block.word[1], image.height - config.patch_height),
-               place(block.word[2], block.word[3], image.width - config.patch_width),
-               config.patch_height, config.patch_width);
+  const Extent &size = image.size, &patch = config.patch;
+  Point at{0, place(plane.word[0], plane.word[1], size.y - patch.y),
+           place(plane.word[2], plane.word[3], size.x - patch.x)};
+  if (size.z > patch.z) {
+    const PhiloxBlock depth = Draw(key, 1);
+    at.z = place(depth.word[0], depth.word[1], size.z - patch.z);
+  }
+  return BoxAt(at, patch);
 }
 
 Status TooMuch(std::string_view key, std::string_view cause) {
   return absl::InvalidArgumentError(StrCat("plan stream: key '", key, "': ", cause));
 }
 
+/// "image", and what the config asks for beside it.
+BatchLayout LayoutOf(const RunConfig& config, int channels) {
+  ArrayLayout image{"image", config.dtype, {}, ArrayMemory::kStream};
+  if (config.has_depth) image.shape.push_back(config.patch.z);
+  image.shape.insert(image.shape.end(), {config.patch.y, config.patch.x});
+  image.shape.insert(config.layout == Layout::kNchw ? image.shape.begin() : image.shape.end(),
+                     channels);
+  BatchLayout layout{{std::move(image)}};
+  if (config.meta) {
+    for (ArrayLayout& array : MetaArrays()) layout.arrays.push_back(std::move(array));
+  }
+  return layout;
+}
+
 /// Whether a stream can be cut so.
-Status CheckGeometry(const StreamGeometry& g) {
+Status CheckCut(const StreamGeometry& g, std::uint64_t patch_bytes) {
   const std::uint64_t rank_patches = CeilDiv(g.global_batch, g.world_size);
-  if (g.patch_bytes > kMaxSlotBytes / rank_patches) {
+  if (patch_bytes > kMaxSlotBytes / rank_patches) {
     return TooMuch(
         "batch.global_size",
-        StrCat(rank_patches, " patches of ", HumanBytes(g.patch_bytes),
-               " make a slot of more than ", HumanBytes(kMaxSlotBytes), ", the most there may be"));
+        StrCat(rank_patches, " patches of ", HumanBytes(patch_bytes), " make a slot of more than ",
+               HumanBytes(kMaxSlotBytes), ", the most there may be"));
   }
   if (BatchesPerEpoch(g) == 0) {
     return TooMuch("batch.global_size",
@@ -169,9 +214,25 @@ Status CheckGeometry(const StreamGeometry& g) {
 
 }  // namespace
 
+Status CheckPatchOf(const RunConfig& config, const PlannedImage& image) {
+  if (image.size.z != 1 && !config.has_depth) {
+    return absl::InvalidArgumentError(StrCat("key 'patch.size': [y, x] of a volume of ",
+                                             image.size.z,
+                                             " slices; give three values: [z, y, x]"));
+  }
+  if (image.size.z == 1 && config.patch.z != 1) {
+    return absl::InvalidArgumentError(StrCat("key 'patch.size': ", config.patch.z,
+                                             " slices of an image that has one; give [y, x]"));
+  }
+  return absl::OkStatus();
+}
+
 StatusOr<Plan> Plan::Build(const RunConfig& config, std::vector<PlannedImage> images) {
   if (!config.numerics) {
     return absl::InvalidArgumentError("plan: numerics are not decided");
+  }
+  if (config.global_size == 0) {
+    return absl::InvalidArgumentError("plan: the size of a batch is not decided");
   }
   if (images.empty() || images.size() > kMaxPlanImages) {
     return absl::InvalidArgumentError(
@@ -179,34 +240,47 @@ StatusOr<Plan> Plan::Build(const RunConfig& config, std::vector<PlannedImage> im
   }
   for (std::size_t i = 0; i < images.size(); ++i) {
     PB_RETURN_IF_ERROR(CheckImage(images[i], images.front(), i));
+    const Status fits = CheckPatchOf(config, images[i]);
+    if (!fits.ok()) return Bad(i, MessageOf(fits));
   }
+  PB_RETURN_IF_ERROR(CheckNumerics(config, images.front()));
   Plan plan;
   plan.config_ = config;
   plan.config_.dataset.clear();
   plan.config_.prefetch = RunConfig{}.prefetch;
+  plan.config_.on_bad_image = RunConfig{}.on_bad_image;
   PB_ASSIGN_OR_RETURN(plan.cumulative_, CountPatches(config, images));
   plan.images_ = std::move(images);
+  PB_RETURN_IF_ERROR(CheckFill(plan.fill(), plan.images_.front().dtype));
+  plan.layout_ = LayoutOf(config, plan.images_.front().channels);
   plan.text_ = DumpJson({{"version", kPlanVersion},
+                         {"versions", ByteVersions()},
                          {"config", PlanConfig(config)},
                          {"channels", plan.images_.front().channels},
                          {"dtype", patchbay::NameOf(plan.images_.front().dtype)},
+                         {"layout", patchbay::ToJson(plan.layout_)},
                          {"images", ImagesToJson(plan.images_)}});
   plan.digest_ = Sha256Of(plan.text_);
   return plan;
 }
 
-StatusOr<Plan> Plan::Parse(std::string_view text, const std::vector<config::Key>& ops) {
+StatusOr<Plan> Plan::Parse(std::string_view text) {
   PB_ASSIGN_OR_RETURN(const Json value, ParseJson(text, "plan"));
   PB_ASSIGN_OR_RETURN(const std::int64_t version, JsonInt(value, "version", "plan"));
   if (version != kPlanVersion) {
     return absl::InvalidArgumentError(
         StrCat("plan: version ", version, ", this build reads ", kPlanVersion));
   }
+  PB_ASSIGN_OR_RETURN(const Json* versions, JsonMember(value, "versions", "plan"));
+  if (*versions != ByteVersions()) {
+    return absl::FailedPreconditionError(StrCat(
+        "plan: made by code of versions ", DumpJson(*versions), ", this is ", ByteVersionsText()));
+  }
   PB_ASSIGN_OR_RETURN(const Json* config_value, JsonMember(value, "config", "plan"));
   if (!config_value->is_object()) return absl::InvalidArgumentError("plan: config is no object");
   Json with_dataset = *config_value;
   with_dataset["dataset"] = Json::array({"-"});
-  PB_ASSIGN_OR_RETURN(const RunConfig config, RunConfigFromJson(with_dataset, ops));
+  PB_ASSIGN_OR_RETURN(const RunConfig config, RunConfigFromJson(with_dataset));
   PB_ASSIGN_OR_RETURN(const Json* rows, JsonMember(value, "images", "plan"));
   if (!rows->is_array() || rows->size() > kMaxPlanImages) {
     return absl::InvalidArgumentError("plan: images: no list, or too long");
@@ -225,9 +299,10 @@ StatusOr<Plan> Plan::Parse(std::string_view text, const std::vector<config::Key>
   return plan;
 }
 
-std::uint64_t Plan::patch_bytes() const {
-  return std::uint64_t{config_.patch_height} * config_.patch_width *
-         static_cast<std::uint64_t>(channels()) * SizeOf(config_.dtype);
+double Plan::fill() const {
+  if (config_.fill) return *config_.fill;
+  if (!config_.has_depth) return kFlatFill;
+  return ElementOf(kVolumeFill, images_.front().dtype) ? kVolumeFill : 0;
 }
 
 StatusOr<StreamGeometry> Plan::Geometry(std::uint32_t world_size) const {
@@ -240,18 +315,19 @@ StatusOr<StreamGeometry> Plan::Geometry(std::uint32_t world_size) const {
   geometry.global_batch = config_.global_size;
   geometry.tail = config_.tail;
   geometry.world_size = world_size;
-  geometry.patch_bytes = patch_bytes();
   const std::uint64_t rank_patches = CeilDiv(config_.global_size, world_size);
-  const std::uint64_t by_bytes = std::max<std::uint64_t>(1, kMaxShardBytes / patch_bytes());
+  const std::uint64_t by_bytes = std::max<std::uint64_t>(1, kMaxShardBytes / layout_.PatchBytes());
   geometry.shard_patches =
       static_cast<std::uint32_t>(std::min(CeilDiv(rank_patches, kShardsPerRank), by_bytes));
-  PB_RETURN_IF_ERROR(CheckGeometry(geometry));
+  PB_RETURN_IF_ERROR(CheckCut(geometry, layout_.PatchBytes()));
   return geometry;
 }
 
-StatusOr<std::uint64_t> RingBytes(const StreamGeometry& geometry, std::uint32_t prefetch) {
+StatusOr<std::uint64_t> RingBytes(const BatchLayout& layout, const StreamGeometry& geometry,
+                                  std::uint32_t prefetch) {
   const std::uint64_t slots = std::uint64_t{prefetch} + kSlotsBesidePrefetch;
-  const std::uint64_t slot_bytes = SlotBytes(geometry);
+  PB_ASSIGN_OR_RETURN(const SlotLayout slot, SlotLayout::Of(layout, Capacity(geometry), false));
+  const std::uint64_t slot_bytes = slot.host_stride();
   if (slot_bytes <= kMaxRingBytes / slots) return slots * slot_bytes;
   return TooMuch("batch.prefetch",
                  StrCat(slots, " slots (prefetch ", prefetch, " and ", kSlotsBesidePrefetch,
@@ -276,7 +352,7 @@ StatusOr<PatchSpec> Plan::DeriveSpec(std::uint32_t epoch, std::uint64_t ordinal)
       DrawKey{config_.seed, epoch, past_end ? ordinal % n : ordinal, 0, DrawStream::kParameters};
   if (past_end && config_.tail == Tail::kPad) {
     spec.pad = true;
-    spec.box = Box2D(0, 0, config_.patch_height, config_.patch_width);
+    spec.box = BoxAt({}, config_.patch);
     return spec;
   }
   const std::uint64_t place = config_.order == Order::kShuffled

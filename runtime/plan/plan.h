@@ -8,33 +8,35 @@
 #include <vector>
 
 #include "runtime/base/box.h"
+#include "runtime/base/extent.h"
 #include "runtime/base/hash.h"
 #include "runtime/base/random.h"
 #include "runtime/base/status.h"
-#include "runtime/base/stream_geometry.h"
 #include "runtime/plan/run_config.h"
+#include "runtime/stream/batch_layout.h"
+#include "runtime/stream/stream_geometry.h"
 
 namespace patchbay::plan {
 
 inline constexpr std::size_t kMaxPlanImages = 100'000;
-/// Of one rank's part of a batch; what a scheduler takes.
-inline constexpr std::uint64_t kMaxSlotBytes = std::uint64_t{1} << 38;
-/// Of all slots of a trainer; what it can map at once.
-inline constexpr std::uint64_t kMaxRingBytes = std::uint64_t{1} << 40;
 /// Slots of a ring beside those made ahead: one in use, one being filled, and one to move to when a
 /// frozen worker holds its own.
 inline constexpr std::uint32_t kSlotsBesidePrefetch = 3;
 
 /// What the planning task found out about one image, at the level the config asks for.
 struct PlannedImage {
-  Digest digest;                       ///< of the store, or SHA-256 of the slide's file
-  std::string kind;                    ///< ImageLayout::kind
-  std::int64_t height = 0, width = 0;  ///< pixels of that level
+  Digest digest;     ///< of the store, or SHA-256 of the slide's file
+  std::string kind;  ///< ImageLayout::kind
+  Extent size;       ///< pixels of that level
   int channels = 3;
   DType dtype = DType::kUint8;
 
   bool operator==(const PlannedImage&) const = default;
 };
+
+/// Whether patches as the config has them can be cut from such an image: a volume needs a size of
+/// three values, a flat image a depth of 1. InvalidArgument names the key.
+Status CheckPatchOf(const RunConfig& config, const PlannedImage& image);
 
 /// One patch, as a value: what to read, and the numbers its transforms are drawn from.
 struct PatchSpec {
@@ -50,26 +52,30 @@ struct PatchSpec {
 /// Immutable. Cheap to move, safe to share between threads.
 class Plan {
  public:
-  /// `config` must carry numerics. InvalidArgument when there is no image, an image is empty, or
-  /// the images differ in channels or dtype.
+  /// `config` must carry numerics. InvalidArgument when there is no image, an image is empty or
+  /// fails CheckPatchOf, the images differ in channels or dtype, the fill is no value of their
+  /// type, or numerics other than cpu are asked of volumes or of other types than uint8.
   static StatusOr<Plan> Build(const RunConfig& config, std::vector<PlannedImage> images);
 
   /// From canonical text that arrived from elsewhere. InvalidArgument unless it is exactly what
   /// Text() of some plan gives.
-  static StatusOr<Plan> Parse(std::string_view text, const std::vector<config::Key>& ops);
+  static StatusOr<Plan> Parse(std::string_view text);
 
   /// Canonical JSON. Excludes paths, prefetch and everything that does not change a byte.
   const std::string& Text() const { return text_; }
   const Digest& digest() const { return digest_; }
 
-  /// dataset is empty and prefetch its default here: neither is part of a plan.
+  /// dataset is empty, prefetch and on_bad_image have their defaults here: none is part of a plan.
   const RunConfig& config() const { return config_; }
   const std::vector<PlannedImage>& images() const { return images_; }
   /// Patches of one epoch from images [0, i): size images + 1.
   const std::vector<std::uint64_t>& cumulative_patches() const { return cumulative_; }
   std::uint64_t patches_per_epoch() const { return cumulative_.back(); }
-  std::uint64_t patch_bytes() const;
+  /// The arrays of a batch, "image" first.
+  const BatchLayout& layout() const { return layout_; }
   int channels() const { return images_.front().channels; }
+  /// What lies outside the images: the config's fill, or the default of their kind.
+  double fill() const;
 
   /// Counts of the stream for that many ranks. A shard is an eighth of a rank's part of a batch,
   /// at most kMaxShardBytes, at least one patch. InvalidArgument for 0 ranks or more than patches
@@ -87,6 +93,7 @@ class Plan {
   RunConfig config_;
   std::vector<PlannedImage> images_;
   std::vector<std::uint64_t> cumulative_;
+  BatchLayout layout_;
   std::string text_;
   Digest digest_;
 };
@@ -95,6 +102,7 @@ inline constexpr std::uint64_t kMaxShardBytes = 16u << 20;
 
 /// Bytes of a trainer's ring with so many batches made ahead. InvalidArgument above kMaxRingBytes,
 /// naming the key to change.
-StatusOr<std::uint64_t> RingBytes(const StreamGeometry& geometry, std::uint32_t prefetch);
+StatusOr<std::uint64_t> RingBytes(const BatchLayout& layout, const StreamGeometry& geometry,
+                                  std::uint32_t prefetch);
 
 }  // namespace patchbay::plan

@@ -1,8 +1,10 @@
 #include "runtime/plan/run_config.h"
 
+#include <array>
 #include <utility>
 
 #include "runtime/base/strings.h"
+#include "runtime/plan/ops/op_list.h"
 
 namespace patchbay::plan {
 namespace {
@@ -16,15 +18,15 @@ struct Named {
   Value value;
 };
 
-constexpr Named<Numerics> kNumerics[] = {
-    {"cpu", Numerics::kCpu}, {"cuda", Numerics::kCuda}, {"strict", Numerics::kStrict}};
+constexpr std::uint32_t kDefaultGlobalBatch = 32;
+
 constexpr Named<Order> kOrders[] = {{"shuffled", Order::kShuffled},
                                     {"sequential", Order::kSequential}};
 constexpr Named<Positions> kPositions[] = {{"grid", Positions::kGrid},
                                            {"random", Positions::kRandom}};
 constexpr Named<Layout> kLayouts[] = {{"nchw", Layout::kNchw}, {"nhwc", Layout::kNhwc}};
-constexpr Named<Tail> kTails[] = {
-    {"keep", Tail::kKeep}, {"drop", Tail::kDrop}, {"pad", Tail::kPad}, {"wrap", Tail::kWrap}};
+constexpr Named<OnBadImage> kOnBadImage[] = {{"fail", OnBadImage::kFail},
+                                             {"skip", OnBadImage::kSkip}};
 
 template <typename Value, std::size_t N>
 std::string_view NameIn(const Named<Value> (&rows)[N], Value value) {
@@ -50,6 +52,31 @@ std::vector<std::string> Choices(const Named<Value> (&rows)[N]) {
   return names;
 }
 
+template <typename Value, std::size_t N>
+std::vector<std::string> Choices(const std::array<Value, N>& values) {
+  std::vector<std::string> names;
+  for (const Value value : values) names.emplace_back(NameOf(value));
+  return names;
+}
+
+Key OnBadImageKey() {
+  return {.name = "on_bad_image",
+          .type = KeyType::kChoice,
+          .fallback = "fail",
+          .choices = Choices(kOnBadImage),
+          .help =
+              "an image that is damaged or cannot be read ends the run, or is left out and "
+              "reported"};
+}
+
+Status CheckPatch(const Json& patch) {
+  std::int64_t room = kMaxPatchPixels;
+  for (const Json& side : patch["size"]) room /= side.get<std::int64_t>();
+  if (room > 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      StrCat("size: a patch of more than ", kMaxPatchPixels, " pixels"));
+}
+
 Key PatchKeys() {
   return {.name = "patch",
           .type = KeyType::kMap,
@@ -61,8 +88,9 @@ Key PatchKeys() {
                        .min = 1,
                        .max = kMaxPatchSide,
                        .min_items = 2,
-                       .max_items = 2,
-                       .help = "height and width of the patch as the trainer receives it"},
+                       .max_items = 3,
+                       .help = "the patch as the trainer receives it: [y, x], or [z, y, x] of a "
+                               "volume"},
                       {.name = "level",
                        .type = KeyType::kInt,
                        .fallback = 0,
@@ -70,11 +98,10 @@ Key PatchKeys() {
                        .max = 63,
                        .help = "pyramid level the patches are cut from, 0 = finest"},
                       {.name = "fill",
-                       .type = KeyType::kInt,
-                       .fallback = 255,
-                       .min = 0,
-                       .max = 255,
-                       .help = "value of every channel outside the image, before any op"}}};
+                       .type = KeyType::kFloat,
+                       .help = "value of every channel outside the image, before any op, of the "
+                               "images' type; silent: 255, of volumes -1024 (0 if unsigned)"}},
+          .check = CheckPatch};
 }
 
 Status CheckDataset(const Json& dataset) {
@@ -115,8 +142,9 @@ Key SamplingKeys() {
                    .type = KeyType::kChoice,
                    .fallback = "grid",
                    .choices = Choices(kPositions),
-                   .help = "a grid of stride patch.size from (0, 0) that covers every pixel, or "
-                           "places drawn anew for every patch of every epoch"},
+                   .help =
+                       "a grid of stride patch.size from the origin that covers every pixel, or "
+                       "places drawn anew for every patch of every epoch"},
                   {.name = "patches_per_image",
                    .type = KeyType::kInt,
                    .min = 1,
@@ -131,50 +159,73 @@ Key SamplingKeys() {
       .check = CheckSampling};
 }
 
-Key BatchKeys() {
-  return {.name = "batch",
-          .type = KeyType::kMap,
-          .help = "what the trainer receives at each step",
-          .members = {
-              {.name = "global_size",
-               .type = KeyType::kInt,
-               .fallback = 32,
-               .unit = "patches",
-               .min = 1,
-               .max = kMaxGlobalBatch,
-               .help = "patches of one step, all ranks together"},
-              {.name = "dtype",
-               .type = KeyType::kChoice,
-               .fallback = "float32",
-               .choices = {"uint8", "float16", "bfloat16", "float32"},
-               .help = "element type; floats are rounded to nearest, ties to even"},
-              {.name = "layout",
-               .type = KeyType::kChoice,
-               .fallback = "nchw",
-               .choices = Choices(kLayouts),
-               .help = "planes of channels, or channels interleaved"},
-              {.name = "prefetch",
-               .type = KeyType::kInt,
-               .fallback = 2,
-               .unit = "batches",
-               .min = 1,
-               .max = kMaxPrefetch,
-               .help = "batches made ahead; the ring has two slots more; changes no byte"},
-              {.name = "tail",
-               .type = KeyType::kChoice,
-               .fallback = "keep",
-               .choices = Choices(kTails),
-               .help = "the last incomplete batch: smaller, left out, filled with zeros, or filled "
-                       "with the epoch's first patches"}}};
+Status CheckBatch(const Json& batch) {
+  if (!batch.contains("global_size") || !batch.contains("per_rank")) return absl::OkStatus();
+  return absl::InvalidArgumentError("global_size and per_rank exclude each other");
 }
 
-Key StepsKey(std::string name, std::string help, const std::vector<Key>& ops) {
+Key BatchKeys() {
+  return {
+      .name = "batch",
+      .type = KeyType::kMap,
+      .help = "what the trainer receives at each step",
+      .members =
+          {{.name = "global_size",
+            .type = KeyType::kInt,
+            .unit = "patches",
+            .min = 1,
+            .max = kMaxGlobalBatch,
+            .help = "patches of one step, all ranks together; silent: 32, or by per_rank"},
+           {.name = "per_rank",
+            .type = KeyType::kInt,
+            .unit = "patches",
+            .min = 1,
+            .max = kMaxGlobalBatch,
+            .help = "instead: patches of one rank; times the ranks of the first submission it is "
+                    "global_size, and stays that when the run is resumed"},
+           {.name = "dtype",
+            .type = KeyType::kChoice,
+            .fallback = "float32",
+            .choices = {"uint8", "float16", "bfloat16", "float32"},
+            .help = "element type; floats are rounded to nearest, ties to even"},
+           {.name = "layout",
+            .type = KeyType::kChoice,
+            .fallback = "nchw",
+            .choices = Choices(kLayouts),
+            .help = "planes of channels, or channels interleaved"},
+           {.name = "prefetch",
+            .type = KeyType::kInt,
+            .fallback = 2,
+            .unit = "batches",
+            .min = 1,
+            .max = kMaxPrefetch,
+            .help = "batches made ahead; the ring has two slots more; changes no byte"},
+           {.name = "tail",
+            .type = KeyType::kChoice,
+            .fallback = "keep",
+            .choices = Choices(kAllTails),
+            .help = "the last incomplete batch: smaller, left out, filled with zeros, or filled "
+                    "with the epoch's first patches"},
+           {.name = "meta",
+            .type = KeyType::kBool,
+            .fallback = false,
+            .help = "adds the arrays ordinal, image_index, level and box, which say where each "
+                    "patch came from"}},
+      .check = CheckBatch};
+}
+
+Key StepsKey(std::string name, std::string help) {
   return {.name = std::move(name),
           .type = KeyType::kSteps,
           .fallback = Json::array(),
           .max_items = 32,
           .help = std::move(help),
-          .members = ops};
+          .members = OpKeys()};
+}
+
+Json SizeJson(const RunConfig& config) {
+  const Extent& p = config.patch;
+  return config.has_depth ? Json{p.z, p.y, p.x} : Json{p.y, p.x};
 }
 
 /// `value` passed the table, so every member is there and of its type.
@@ -183,24 +234,31 @@ RunConfig FromChecked(const Json& value) {
   if (value.contains("dataset")) {
     config.dataset = value["dataset"].get<std::vector<std::string>>();
   }
-  if (value.contains("numerics")) config.numerics = ValueIn(kNumerics, value["numerics"]);
+  config.on_bad_image = ValueIn(kOnBadImage, value["on_bad_image"]);
+  if (value.contains("numerics")) {
+    config.numerics = NumericsFromName(value["numerics"].get_ref<const std::string&>());
+  }
   config.seed = value["seed"].get<std::uint64_t>();
   const Json& patch = value["patch"];
-  config.patch_height = patch["size"][0].get<std::uint32_t>();
-  config.patch_width = patch["size"][1].get<std::uint32_t>();
+  const auto size = patch["size"].get<std::vector<std::int64_t>>();
+  config.has_depth = size.size() == 3;
+  config.patch = {config.has_depth ? size[0] : 1, size[size.size() - 2], size.back()};
   config.level = patch["level"].get<std::uint32_t>();
-  config.fill = patch["fill"].get<std::uint8_t>();
+  if (patch.contains("fill")) config.fill = patch["fill"].get<double>();
   const Json& sampling = value["sampling"];
   config.order = ValueIn(kOrders, sampling["order"]);
   config.positions = ValueIn(kPositions, sampling["positions"]);
   config.patches_per_image = sampling.value("patches_per_image", std::uint64_t{0});
   config.patches_per_epoch = sampling.value("patches_per_epoch", std::uint64_t{0});
   const Json& batch = value["batch"];
-  config.global_size = batch["global_size"].get<std::uint32_t>();
+  config.per_rank = batch.value("per_rank", std::uint32_t{0});
+  config.global_size =
+      batch.value("global_size", config.per_rank == 0 ? kDefaultGlobalBatch : std::uint32_t{0});
   config.dtype = *DTypeFromName(batch["dtype"].get_ref<const std::string&>());
   config.layout = ValueIn(kLayouts, batch["layout"]);
   config.prefetch = batch["prefetch"].get<std::uint32_t>();
-  config.tail = ValueIn(kTails, batch["tail"]);
+  config.tail = *TailFromName(batch["tail"].get_ref<const std::string&>());
+  config.meta = batch["meta"].get<bool>();
   config.preprocess = value["preprocess"];
   config.augment = value["augment"];
   return config;
@@ -208,54 +266,55 @@ RunConfig FromChecked(const Json& value) {
 
 }  // namespace
 
-Key RunConfigKeys(const std::vector<Key>& ops) {
-  return {.name = "run",
-          .type = KeyType::kMap,
-          .help = "a stream of training batches",
-          .members = {
-              {.name = "dataset",
-               .type = KeyType::kStringList,
-               .required = true,
-               .min_items = 1,
-               .max_items = 100'000,
-               .help = "a store, a folder of stores, slides, or a list of those",
-               .check = CheckDataset},
-              {.name = "numerics",
-               .type = KeyType::kChoice,
-               .choices = Choices(kNumerics),
-               .help = "which implementation of the ops makes the bytes; silent: what the cluster "
-                       "has, recorded in the plan"},
-              {.name = "seed",
-               .type = KeyType::kInt,
-               .fallback = 0,
-               .min = 0,
-               .help = "of every random number of the run"},
-              PatchKeys(),
-              SamplingKeys(),
-              BatchKeys(),
-              StepsKey("preprocess", "ops applied to every patch, in this order", ops),
-              StepsKey("augment", "ops applied after them, in training only", ops)}};
+Key RunConfigKeys() {
+  return {
+      .name = "run",
+      .type = KeyType::kMap,
+      .help = "a stream of training batches",
+      .members = {
+          {.name = "dataset",
+           .type = KeyType::kStringList,
+           .required = true,
+           .min_items = 1,
+           .max_items = 100'000,
+           .help = "a store, a folder of stores, slides, or a list of those",
+           .check = CheckDataset},
+          OnBadImageKey(),
+          {.name = "numerics",
+           .type = KeyType::kChoice,
+           .choices = Choices(kAllNumerics),
+           .help = "which implementation of the ops makes the bytes; silent: what the cluster "
+                   "has, recorded in the plan"},
+          {.name = "seed",
+           .type = KeyType::kInt,
+           .fallback = 0,
+           .min = 0,
+           .help = "of every random number of the run"},
+          PatchKeys(),
+          SamplingKeys(),
+          BatchKeys(),
+          StepsKey("preprocess", "ops applied to every patch; their order is fixed (below)"),
+          StepsKey("augment", "ops applied in training only; one chain with those of preprocess")}};
 }
 
-StatusOr<RunConfig> RunConfigFromYaml(const config::YamlNode& node, const std::vector<Key>& ops) {
-  PB_ASSIGN_OR_RETURN(const Json value, config::Validate(node, RunConfigKeys(ops)));
+StatusOr<RunConfig> RunConfigFromYaml(const config::YamlNode& node) {
+  PB_ASSIGN_OR_RETURN(const Json value, config::Validate(node, RunConfigKeys()));
   return FromChecked(value);
 }
 
-StatusOr<RunConfig> ParseRunConfig(std::string_view yaml, std::string_view source,
-                                   const std::vector<Key>& ops) {
+StatusOr<RunConfig> ParseRunConfig(std::string_view yaml, std::string_view source) {
   PB_ASSIGN_OR_RETURN(const config::YamlNode node, config::ParseYaml(yaml, source));
-  return RunConfigFromYaml(node, ops);
+  return RunConfigFromYaml(node);
 }
 
-StatusOr<RunConfig> ReadRunConfig(const std::string& path, const std::vector<Key>& ops) {
+StatusOr<RunConfig> ReadRunConfig(const std::string& path) {
   PB_ASSIGN_OR_RETURN(const config::YamlNode node, config::ReadYamlFile(path));
-  return RunConfigFromYaml(node, ops);
+  return RunConfigFromYaml(node);
 }
 
-StatusOr<RunConfig> RunConfigFromJson(const Json& value, const std::vector<Key>& ops) {
+StatusOr<RunConfig> RunConfigFromJson(const Json& value) {
   PB_ASSIGN_OR_RETURN(const Json checked,
-                      config::ValidateJson(value, RunConfigKeys(ops), "run config"));
+                      config::ValidateJson(value, RunConfigKeys(), "run config"));
   return FromChecked(checked);
 }
 
@@ -264,28 +323,41 @@ Json ToJson(const RunConfig& config) {
   if (config.patches_per_image != 0) sampling["patches_per_image"] = config.patches_per_image;
   if (config.patches_per_epoch != 0) sampling["patches_per_epoch"] = config.patches_per_epoch;
   Json value = {{"dataset", config.dataset},
+                {"on_bad_image", NameOf(config.on_bad_image)},
                 {"seed", config.seed},
-                {"patch",
-                 {{"size", {config.patch_height, config.patch_width}},
-                  {"level", config.level},
-                  {"fill", config.fill}}},
+                {"patch", {{"size", SizeJson(config)}, {"level", config.level}}},
                 {"sampling", std::move(sampling)},
                 {"batch",
-                 {{"global_size", config.global_size},
-                  {"dtype", patchbay::NameOf(config.dtype)},
+                 {{"dtype", patchbay::NameOf(config.dtype)},
                   {"layout", NameOf(config.layout)},
                   {"prefetch", config.prefetch},
-                  {"tail", NameOf(config.tail)}}},
+                  {"tail", patchbay::NameOf(config.tail)},
+                  {"meta", config.meta}}},
                 {"preprocess", config.preprocess},
                 {"augment", config.augment}};
-  if (config.numerics) value["numerics"] = NameOf(*config.numerics);
+  if (config.fill) value["patch"]["fill"] = *config.fill;
+  if (config.numerics) value["numerics"] = patchbay::NameOf(*config.numerics);
+  if (config.global_size != 0) value["batch"]["global_size"] = config.global_size;
+  if (config.per_rank != 0) value["batch"]["per_rank"] = config.per_rank;
   return value;
 }
 
-std::string_view NameOf(Numerics numerics) { return NameIn(kNumerics, numerics); }
+Status SettleBatch(RunConfig& config, std::uint32_t before, std::uint32_t world_size) {
+  if (config.per_rank == 0) return absl::OkStatus();
+  const std::uint64_t size = before != 0 ? before : std::uint64_t{config.per_rank} * world_size;
+  if (size > kMaxGlobalBatch) {
+    return absl::InvalidArgumentError(
+        StrCat("settle batch: key 'batch.per_rank': ", config.per_rank, " patches for ", world_size,
+               " ranks: a batch has at most ", kMaxGlobalBatch));
+  }
+  config.global_size = static_cast<std::uint32_t>(size);
+  config.per_rank = 0;
+  return absl::OkStatus();
+}
+
 std::string_view NameOf(Order order) { return NameIn(kOrders, order); }
 std::string_view NameOf(Positions positions) { return NameIn(kPositions, positions); }
 std::string_view NameOf(Layout layout) { return NameIn(kLayouts, layout); }
-std::string_view NameOf(Tail tail) { return NameIn(kTails, tail); }
+std::string_view NameOf(OnBadImage choice) { return NameIn(kOnBadImage, choice); }
 
 }  // namespace patchbay::plan

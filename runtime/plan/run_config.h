@@ -8,67 +8,77 @@
 #include <vector>
 
 #include "runtime/base/dtype.h"
+#include "runtime/base/extent.h"
 #include "runtime/base/json.h"
 #include "runtime/base/status.h"
-#include "runtime/base/stream_geometry.h"
 #include "runtime/config/key_table.h"
+#include "runtime/stream/limits.h"
+#include "runtime/stream/numerics.h"
+#include "runtime/stream/stream_geometry.h"
 
 namespace patchbay::plan {
 
-enum class Numerics : std::uint8_t { kCpu, kCuda, kStrict };
 enum class Order : std::uint8_t { kShuffled, kSequential };
 enum class Positions : std::uint8_t { kGrid, kRandom };
 enum class Layout : std::uint8_t { kNchw, kNhwc };
+/// What becomes of a stream with an image that is damaged or cannot be read.
+enum class OnBadImage : std::uint8_t { kFail, kSkip };
 
-inline constexpr std::uint32_t kMaxPatchSide = 16'384;
-inline constexpr std::uint32_t kMaxGlobalBatch = 1u << 20;
+inline constexpr std::int64_t kMaxPatchSide = 16'384;
+/// Of a patch: a plane of the longest sides.
+inline constexpr std::int64_t kMaxPatchPixels = kMaxPatchSide * kMaxPatchSide;
 inline constexpr std::uint32_t kMaxPrefetch = 64;
-inline constexpr std::uint64_t kMaxPatchesPerEpoch = std::uint64_t{1} << 40;
 
 /// A run.yaml with every default filled in.
 struct RunConfig {
-  std::vector<std::string> dataset;  ///< as written: stores, folders of stores, slides
+  std::vector<std::string> dataset;             ///< as written: stores, folders of stores, slides
+  OnBadImage on_bad_image = OnBadImage::kFail;  ///< while planning; no part of the plan
   std::optional<Numerics> numerics;  ///< absent = what the cluster has; the planner fills it in
   std::uint64_t seed = 0;
-  std::uint32_t patch_height = 0, patch_width = 0;  ///< pixels, as the trainer receives them
+  Extent patch;            ///< pixels, as the trainer receives them
+  bool has_depth = false;  ///< patch.size has three values: the patches have a depth axis
   std::uint32_t level = 0;
-  std::uint8_t fill = 255;  ///< every channel of a pixel outside the image
+  /// Every channel of a pixel outside the image; absent = Plan::fill() decides by the images.
+  std::optional<double> fill;
   Order order = Order::kShuffled;
   Positions positions = Positions::kGrid;
   /// Random positions only, at most one of the two; both 0 = as many as the grid has.
   std::uint64_t patches_per_image = 0, patches_per_epoch = 0;
-  std::uint32_t global_size = 0;  ///< patches of a batch, all ranks together
+  std::uint32_t global_size = 0;  ///< patches of a batch, all ranks together; 0 until SettleBatch
+  std::uint32_t per_rank = 0;     ///< instead: patches of one rank's part; 0 once settled
   DType dtype = DType::kFloat32;  ///< uint8, float16, bfloat16 or float32
   Layout layout = Layout::kNchw;
   std::uint32_t prefetch = 2;  ///< batches made ahead; no part of the plan
   Tail tail = Tail::kKeep;
+  bool meta = false;  ///< beside the image, arrays that say where each patch came from
   Json preprocess = Json::array();  ///< [{op: {option: value}}], every option present
   Json augment = Json::array();
 };
 
-/// The table of every key of a run config. `ops` are the ops that preprocess and augment may name:
-/// one kMap key each (ops::OpKeys(), passed in because a plan knows no op).
-config::Key RunConfigKeys(const std::vector<config::Key>& ops);
+/// The table of every key of a run config.
+config::Key RunConfigKeys();
 
 /// From a parsed file.
-StatusOr<RunConfig> RunConfigFromYaml(const config::YamlNode& node,
-                                      const std::vector<config::Key>& ops);
+StatusOr<RunConfig> RunConfigFromYaml(const config::YamlNode& node);
 /// Parses and checks YAML text; `source` names it in messages.
-StatusOr<RunConfig> ParseRunConfig(std::string_view yaml, std::string_view source,
-                                   const std::vector<config::Key>& ops);
+StatusOr<RunConfig> ParseRunConfig(std::string_view yaml, std::string_view source);
 /// The same for a file.
-StatusOr<RunConfig> ReadRunConfig(const std::string& path, const std::vector<config::Key>& ops);
+StatusOr<RunConfig> ReadRunConfig(const std::string& path);
 
 /// The normalised config: nested as the file is, every key present (absent values left out),
 /// canonical when dumped. RunConfigFromJson(ToJson(c)) is c.
 Json ToJson(const RunConfig& config);
-/// From a payload; checked like a file.
-StatusOr<RunConfig> RunConfigFromJson(const Json& value, const std::vector<config::Key>& ops);
+/// Turns per_rank into a global size: `before`, unless 0 (the run is resumed), else for that many
+/// ranks. InvalidArgument when a batch becomes too large. A config that names global_size stays as
+/// it is.
+Status SettleBatch(RunConfig& config, std::uint32_t before, std::uint32_t world_size);
 
-std::string_view NameOf(Numerics numerics);
+/// From a payload; checked like a file.
+StatusOr<RunConfig> RunConfigFromJson(const Json& value);
+
 std::string_view NameOf(Order order);
 std::string_view NameOf(Positions positions);
 std::string_view NameOf(Layout layout);
-std::string_view NameOf(Tail tail);
+std::string_view NameOf(OnBadImage choice);
 
 }  // namespace patchbay::plan

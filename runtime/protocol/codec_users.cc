@@ -11,6 +11,7 @@ void Write(Writing& out, const SubmitJob& m, wire::SubmitJob::Builder b) {
   b.setManifest(AsData(m.manifest));
   b.setPriority(m.priority);
   b.setWorldSize(m.world_size);
+  b.setJoin(m.join);
 }
 void Read(Reading& in, wire::SubmitJob::Reader r, SubmitJob& m) {
   Read(in, r.getSubmissionKey(), m.submission_key);
@@ -20,6 +21,7 @@ void Read(Reading& in, wire::SubmitJob::Reader r, SubmitJob& m) {
   Read(in, r.getManifest(), m.manifest);
   m.priority = r.getPriority();
   m.world_size = r.getWorldSize();
+  m.join = r.getJoin();
 }
 
 void Write(Writing&, const JobSubmitted& m, wire::JobSubmitted::Builder b) { b.setJob(m.job); }

@@ -51,28 +51,17 @@ void Read(Reading&, wire::ShardId::Reader r, ShardId& m) {
   m.shard = r.getShard();
 }
 
-void Write(Writing&, const PatchRun& m, wire::PatchRun::Builder b) {
-  b.setFirstOrdinal(m.first_ordinal);
-  b.setCount(m.count);
-  b.setOffsetBytes(m.offset_bytes);
-}
-void Read(Reading&, wire::PatchRun::Reader r, PatchRun& m) {
-  m.first_ordinal = r.getFirstOrdinal();
-  m.count = r.getCount();
-  m.offset_bytes = r.getOffsetBytes();
-}
-
 void Write(Writing&, const Grant& m, wire::Grant::Builder b) {
   b.setSlot(m.slot);
   b.setSlotGeneration(m.slot_generation);
-  b.setOffsetBytes(m.offset_bytes);
-  b.setSizeBytes(m.size_bytes);
+  b.setPlace(m.place);
+  b.setCount(m.count);
 }
 void Read(Reading&, wire::Grant::Reader r, Grant& m) {
   m.slot = r.getSlot();
   m.slot_generation = r.getSlotGeneration();
-  m.offset_bytes = r.getOffsetBytes();
-  m.size_bytes = r.getSizeBytes();
+  m.place = r.getPlace();
+  m.count = r.getCount();
 }
 
 void Write(Writing&, const StreamGeometry& m, wire::StreamGeometry::Builder b) {
@@ -81,7 +70,6 @@ void Write(Writing&, const StreamGeometry& m, wire::StreamGeometry::Builder b) {
   b.setWorldSize(m.world_size);
   b.setShardPatches(m.shard_patches);
   b.setTail(ToWire<wire::Tail>(m.tail));
-  b.setPatchBytes(m.patch_bytes);
 }
 void Read(Reading& in, wire::StreamGeometry::Reader r, StreamGeometry& m) {
   m.patches_per_epoch = r.getPatchesPerEpoch();
@@ -89,7 +77,6 @@ void Read(Reading& in, wire::StreamGeometry::Reader r, StreamGeometry& m) {
   m.world_size = r.getWorldSize();
   m.shard_patches = r.getShardPatches();
   ReadEnum(in, r.getTail(), Tail::kWrap, m.tail);
-  m.patch_bytes = r.getPatchBytes();
 }
 
 void Write(Writing&, const Resources& m, wire::Resources::Builder b) {

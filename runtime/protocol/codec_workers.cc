@@ -75,6 +75,7 @@ void Write(Writing& out, const RegisterWorker& m, wire::RegisterWorker::Builder 
   b.setPid(m.pid);
   Write(out, m.capacity, b.initCapacity());
   WriteStructs(out, m.held, [&](unsigned n) { return b.initHeld(n); });
+  b.setByteVersions(AsText(m.byte_versions));
 }
 void Read(Reading& in, wire::RegisterWorker::Reader r, RegisterWorker& m) {
   Read(in, r.getNode(), m.node);
@@ -85,6 +86,7 @@ void Read(Reading& in, wire::RegisterWorker::Reader r, RegisterWorker& m) {
   m.pid = r.getPid();
   Read(in, r.getCapacity(), m.capacity);
   ReadEach(in, r.getHeld(), m.held);
+  Read(in, r.getByteVersions(), m.byte_versions);
 }
 
 void Write(Writing&, const WorkerRegistered& m, wire::WorkerRegistered::Builder b) {
@@ -106,6 +108,7 @@ void Write(Writing& out, const TaskLease& m, wire::TaskLease::Builder b) {
   b.setSubmitter(AsText(m.submitter));
   WriteTexts(out, m.read_prefixes, [&](unsigned n) { return b.initReadPrefixes(n); });
   WriteTexts(out, m.write_prefixes, [&](unsigned n) { return b.initWritePrefixes(n); });
+  WriteNumbers(out, m.inputs_apart, [&](unsigned n) { return b.initInputsApart(n); });
 }
 void Read(Reading& in, wire::TaskLease::Reader r, TaskLease& m) {
   Read(in, r.getLease(), m.lease);
@@ -117,20 +120,21 @@ void Read(Reading& in, wire::TaskLease::Reader r, TaskLease& m) {
   Read(in, r.getSubmitter(), m.submitter);
   ReadEach(in, r.getReadPrefixes(), m.read_prefixes);
   ReadEach(in, r.getWritePrefixes(), m.write_prefixes);
+  ReadNumbers(in, r.getInputsApart(), m.inputs_apart);
 }
 
 void Write(Writing& out, const ShardLease& m, wire::ShardLease::Builder b) {
   Write(out, m.lease, b.initLease());
   b.setStream(m.stream);
   Write(out, m.shard, b.initShard());
-  Write(out, m.run, b.initRun());
+  b.setFirstOrdinal(m.first_ordinal);
   Write(out, m.grant, b.initGrant());
 }
 void Read(Reading& in, wire::ShardLease::Reader r, ShardLease& m) {
   Read(in, r.getLease(), m.lease);
   m.stream = r.getStream();
   Read(in, r.getShard(), m.shard);
-  Read(in, r.getRun(), m.run);
+  m.first_ordinal = r.getFirstOrdinal();
   Read(in, r.getGrant(), m.grant);
 }
 
@@ -168,6 +172,8 @@ void Write(Writing& out, const StreamDescribed& m, wire::StreamDescribed::Builde
   WriteTexts(out, m.read_prefixes, [&](unsigned n) { return b.initReadPrefixes(n); });
   b.setPlanBytes(m.plan_bytes);
   b.setManifestBytes(m.manifest_bytes);
+  Write(out, m.geometry, b.initGeometry());
+  b.setCapacity(m.capacity);
 }
 void Read(Reading& in, wire::StreamDescribed::Reader r, StreamDescribed& m) {
   m.stream = r.getStream();
@@ -178,6 +184,8 @@ void Read(Reading& in, wire::StreamDescribed::Reader r, StreamDescribed& m) {
   ReadEach(in, r.getReadPrefixes(), m.read_prefixes);
   m.plan_bytes = r.getPlanBytes();
   m.manifest_bytes = r.getManifestBytes();
+  Read(in, r.getGeometry(), m.geometry);
+  m.capacity = r.getCapacity();
 }
 
 void Write(Writing& out, const RenewLeases::Item& m, wire::RenewLeases::Item::Builder b) {

@@ -9,7 +9,8 @@
 
 #include "runtime/base/hash.h"
 #include "runtime/base/ids.h"
-#include "runtime/base/stream_geometry.h"
+#include "runtime/stream/numerics.h"
+#include "runtime/stream/stream_geometry.h"
 
 namespace patchbay::protocol {
 
@@ -20,11 +21,11 @@ inline constexpr std::size_t kMaxMessageBytes =
 /// What of a result one message carries; the rest went before it, or comes with the next.
 inline constexpr std::size_t kMaxInlineResultBytes = 1u << 20;
 inline constexpr std::size_t kMaxResultBytes = 32u << 20;
+inline constexpr std::size_t kMaxTaskInputBytes = 128u << 20;  ///< results a task may depend on
+/// As the index of a task in FetchResult: the job's last one, whose result is a stream's plan.
+inline constexpr std::uint32_t kLastTask = UINT32_MAX;
 
 // ---------------------------------------------------------------- shared values
-
-/// Which implementation of the ops makes a stream's bytes; a worker has exactly one.
-enum class Numerics : std::uint8_t { kCpu, kCuda, kStrict };
 
 /// What a task needs while it runs.
 struct Resources {
@@ -126,6 +127,8 @@ struct RegisterWorker {
   Numerics numerics = Numerics::kCpu;
   Resources capacity;
   std::vector<HeldLease> held;
+  std::string
+      byte_versions;  ///< of plan::ByteVersions; it makes shards of plans with the same only
 };
 struct WorkerRegistered {
   std::uint32_t scheduler_incarnation = 0;
@@ -139,6 +142,9 @@ struct TaskLease {
   std::string op;
   std::string payload;
   std::vector<std::string> inputs;  ///< results of depends_on, in order
+  /// Instead of `inputs` where they do not fit one message: the indices of depends_on, each to be
+  /// fetched with FetchResult before the task starts.
+  std::vector<std::uint32_t> inputs_apart;
   std::string manifest;   ///< the job's manifest (paths): for the worker's eyes, never logged
   std::string submitter;  ///< key name whose path prefixes bind this task
   std::vector<std::string> read_prefixes,
@@ -149,7 +155,7 @@ struct ShardLease {
   LeaseNumber lease;
   std::uint64_t stream = 0;
   ShardId shard;
-  PatchRun run;
+  std::uint64_t first_ordinal = 0;  ///< of its first patch, in the epoch
   Grant grant;
 };
 /// Unasked, scheduler to worker, as many as its queue allows.
@@ -189,6 +195,8 @@ struct StreamDescribed {
   std::vector<TrainerEndpoint> trainers;
   std::vector<std::string> read_prefixes;
   std::uint64_t plan_bytes = 0, manifest_bytes = 0;  ///< of the whole
+  StreamGeometry geometry;
+  std::uint32_t capacity = 0;  ///< most patches any rank's part has
 };
 
 /// Progress of what a worker is running, about every second. A lease whose counter stands still is
@@ -359,6 +367,9 @@ struct SubmitJob {
       manifest;  ///< JSON with the paths; owner's eyes only, not journalled in clear in logs
   std::int32_t priority = 0;     ///< higher first, then submission order
   std::uint32_t world_size = 1;  ///< ranks, for stream jobs
+  /// Where the submitter has an open stream job of this name, that job is the answer; it is refused
+  /// when this submission differs from it.
+  bool join = false;
 };
 struct JobSubmitted {
   JobId job = 0;

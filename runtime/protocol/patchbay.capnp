@@ -111,7 +111,7 @@ struct Envelope {
     jobSubmitted @34 :JobSubmitted;           # [scheduler]
     describeJobs @35 :DescribeJobs;           # [user]
     jobsDescribed @36 :JobsDescribed;         # [scheduler]
-    fetchResult @37 :FetchResult;             # [user]
+    fetchResult @37 :FetchResult;             # [user, worker]
     resultFetched @38 :ResultFetched;         # [scheduler]
     cancelJob @39 :CancelJob;                 # [user]
     jobCancelled @40 :JobCancelled;           # [scheduler]
@@ -153,19 +153,13 @@ struct ShardId {
   shard @3 :UInt32;   # within the rank's part of the batch
 }
 
-# A contiguous run of a batch's patches.
-struct PatchRun {
-  firstOrdinal @0 :UInt64;   # in the epoch
-  count @1 :UInt32;
-  offsetBytes @2 :UInt64;    # in the rank's slot
-}
-
-# The right to write exactly sizeBytes at offsetBytes of one generation of one slot, once.
+# The right to write so many patches into one generation of one slot, once. Which bytes of each array
+# that is follows from the stream's layout and capacity.
 struct Grant {
   slot @0 :UInt32;
   slotGeneration @1 :UInt64;
-  offsetBytes @2 :UInt64;
-  sizeBytes @3 :UInt64;
+  place @2 :UInt32;          # of the first patch, in the rank's part of the batch
+  count @3 :UInt32;
 }
 
 # What happens to the incomplete last batch of an epoch.
@@ -178,7 +172,6 @@ struct StreamGeometry {
   worldSize @2 :UInt32;
   shardPatches @3 :UInt32;   # most patches in one shard
   tail @4 :Tail;
-  patchBytes @5 :UInt64;
 }
 
 # Which implementation of the ops makes a stream's bytes; a worker has exactly one.
@@ -277,6 +270,8 @@ struct RegisterWorker {
   pid @5 :Int64;                 # in the node's PID namespace
   capacity @6 :Resources;
   held @7 :List(HeldLease);
+  byteVersions @8 :Text;         # of the code that decides bytes; the geometry of a stream's plan names
+                                 # those of its maker, and only workers with the same make its shards
 }
 
 struct WorkerRegistered {
@@ -295,6 +290,8 @@ struct TaskLease {
   submitter @6 :Text;              # name of the key whose prefixes bind this task
   readPrefixes @7 :List(Text);     # of that key; empty = nothing may be read, "/" = everything
   writePrefixes @8 :List(Text);
+  inputsApart @9 :List(UInt32);    # instead of inputs too large for one message: the tasks that they
+                                   # are results of, to be fetched with FetchResult before it starts
 }
 
 # The right to make one shard and write it where the grant says.
@@ -302,7 +299,7 @@ struct ShardLease {
   lease @0 :LeaseNumber;
   stream @1 :UInt64;
   shard @2 :ShardId;
-  run @3 :PatchRun;
+  firstOrdinal @3 :UInt64;   # of its first patch, in the epoch
   grant @4 :Grant;
 }
 
@@ -343,6 +340,9 @@ struct StreamDescribed {
   readPrefixes @5 :List(Text);
   planBytes @6 :UInt64;     # of the whole plan
   manifestBytes @7 :UInt64; # of the whole manifest: paths, in the order of the plan's image table
+  geometry @8 :StreamGeometry;
+  capacity @9 :UInt32;      # most patches any rank's part of a batch has; a worker whose plan gives
+                            # another geometry or capacity refuses the stream
 }
 
 # About every second. A lease whose counter stands still is not renewed.
@@ -520,6 +520,9 @@ struct SubmitJob {
   manifest @4 :Data;        # JSON with the paths; shown to nobody but this job's workers
   priority @5 :Int32;       # higher first, then submission order
   worldSize @6 :UInt32;     # ranks that will attach; 1 for jobs that are no stream
+  join @7 :Bool;            # an open stream job of this submitter and name is the answer; refused when
+                            # it has another config, dataset, start or number of ranks. One step: ranks
+                            # that start at once are one job
 }
 
 struct JobSubmitted {
@@ -559,7 +562,8 @@ struct JobsDescribed {
   jobs @0 :List(JobRow);
 }
 
-# Index 0 is the job's root task.
+# Index 0 is the job's root task, 0xffffffff its last one: of a stream, the one that makes the plan.
+# A worker may fetch what a task that it holds depends on.
 struct FetchResult {
   task @0 :TaskId;
   offset @1 :UInt64;

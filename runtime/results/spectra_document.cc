@@ -213,7 +213,7 @@ Status ParseSlides(const Json& document, std::string_view file, SpectraDocument&
             [](const SpectraSlide& a, const SpectraSlide& b) { return a.id < b.id; });
   for (std::size_t i = 1; i < result.slides.size(); ++i) {
     if (result.slides[i].id == result.slides[i - 1].id) {
-      return Wrong(file, StrCat("slides: id ", result.slides[i].id, " is there twice"));
+      return Wrong(file, StrCat("slides: id ", result.slides[i].id, " is listed twice"));
     }
   }
   return absl::OkStatus();

@@ -85,7 +85,7 @@ struct SpectraDocument {
 /// InvalidArgument names `what` and the member that is not as the schema says.
 StatusOr<SpectraDocument> ParseSpectraDocument(const Json& document, std::string_view what);
 
-/// Reads a file. ResourceExhausted when it is larger than kMaxSpectraBytes.
+/// Reads a file. InvalidArgument when it is larger than kMaxSpectraBytes.
 StatusOr<SpectraDocument> ReadSpectraDocument(const std::string& path);
 
 }  // namespace patchbay::results

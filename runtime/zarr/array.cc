@@ -10,11 +10,6 @@
 namespace patchbay::zarr {
 namespace {
 
-/// Encoded bytes beyond this cannot be an encoding of the chunk; reading them would be a bomb.
-std::uint64_t MaxEncodedBytes(const ArrayMetadata& array) {
-  return 2 * static_cast<std::uint64_t>(array.ChunkBytes()) + (std::uint64_t{1} << 20);
-}
-
 Status CheckRegion(const ArrayMetadata& array, const Region& region) {
   for (int i = 0; i < array.rank(); ++i) {
     const auto a = static_cast<std::size_t>(i);
@@ -90,13 +85,19 @@ bool TargetOf(const ArrayMetadata& array, const Coordinates& chunk, const Region
 
 }  // namespace
 
+std::uint64_t MaxEncodedBytes(const ArrayMetadata& array) {
+  return 2 * static_cast<std::uint64_t>(array.ChunkBytes()) + (std::uint64_t{1} << 20);
+}
+
 struct Array::State {
   std::string path;
   ArrayMetadata metadata;
   std::uint64_t max_encoded_bytes = 0;
   std::shared_ptr<FileCache> files;
   std::unique_ptr<IndexCache> indexes;
-  std::vector<bool> has_file;  ///< by the shard's number; empty: not known
+  /// By the shard's number; empty: not known.
+  std::vector<bool> has_file;
+  std::vector<std::uint32_t> seals;
 
   std::mutex mu;
   std::vector<std::pair<FetchedRegion, ChunkScratch>> spare;  // guarded by mu
@@ -143,7 +144,8 @@ StatusOr<std::shared_ptr<const ShardIndex>> Array::State::IndexOf(const Place& p
   PB_ASSIGN_OR_RETURN(const std::shared_ptr<const CachedFile> file, files->Open(name));
   auto index = std::make_shared<ShardIndex>();
   if (file != nullptr) {
-    PB_ASSIGN_OR_RETURN(*index, ReadIndex(metadata, *file, name));
+    const std::uint32_t* seal = seals.empty() ? nullptr : &seals[place.shard_number];
+    PB_ASSIGN_OR_RETURN(*index, ReadIndex(metadata, *file, {name, seal}));
   } else {
     PB_RETURN_IF_ERROR(CheckAbsence(place));
   }
@@ -180,7 +182,7 @@ Status Array::State::FetchInner(const Place& place, FetchedChunk& chunk,
   if (chunk.absent) return absl::OkStatus();
   const IndexEntry& entry = (*index)[place.chunk_in_shard];
   PB_ASSIGN_OR_RETURN(const std::shared_ptr<const CachedFile> file, files->Open(FileOf(place)));
-  if (file == nullptr) return absl::DataLossError("the shard's file has vanished");
+  if (file == nullptr) return absl::DataLossError("the shard's file has disappeared");
   chunk.size_bytes = static_cast<std::size_t>(entry.size_bytes);
   return ReadInto(*file, entry.offset, chunk, bytes);
 }
@@ -201,7 +203,7 @@ StatusOr<Array> Array::Open(const std::string& path, const ArrayOptions& options
   return Array(std::move(state));
 }
 
-Status Array::ExpectFiles(std::vector<bool> has_file) {
+Status Array::ExpectFiles(std::vector<bool> has_file, std::vector<std::uint32_t> seals) {
   std::size_t shards = 1;
   bool countable = true;
   for (int i = 0; i < state_->metadata.rank(); ++i) {
@@ -212,7 +214,13 @@ Status Array::ExpectFiles(std::vector<bool> has_file) {
     return absl::InvalidArgumentError(
         StrCat("open array: ", state_->path, ": not an array of ", has_file.size(), " shards"));
   }
+  const bool can_be_sealed = state_->metadata.sharded && state_->metadata.index_at_end;
+  if (!seals.empty() && (!can_be_sealed || seals.size() != shards)) {
+    return absl::InvalidArgumentError(
+        StrCat("open array: ", state_->path, ": not an array whose shards are sealed"));
+  }
   state_->has_file = std::move(has_file);
+  state_->seals = std::move(seals);
   return absl::OkStatus();
 }
 

@@ -27,6 +27,9 @@ struct Region {
   Coordinates shape{};
 };
 
+/// Encoded bytes beyond this cannot be an encoding of a chunk; reading them would be a bomb.
+std::uint64_t MaxEncodedBytes(const ArrayMetadata& array);
+
 /// The encoded bytes of one inner chunk inside a FetchedRegion.
 struct FetchedChunk {
   Coordinates chunk{};
@@ -69,7 +72,7 @@ struct ArrayOptions {
 /// chunk costs exactly one pread.
 ///
 /// Errors name the store's folder, chunk key and inner chunk; DataLoss means the bytes on disk are
-/// wrong (checksum, truncation, impossible index) or a file of ExpectFiles is gone.
+/// wrong (checksum, truncation, impossible index) or a file of ExpectFiles is gone or another.
 class Array {
  public:
   static StatusOr<Array> Open(const std::string& path, const ArrayOptions& options = {});
@@ -78,9 +81,10 @@ class Array {
   ~Array();
 
   /// Says which zarr shards have a file, row-major over the shard grid: one of them that is gone is
-  /// DataLoss from then on, no longer the fill value. InvalidArgument: not one entry per shard.
-  /// Call before other threads read.
-  Status ExpectFiles(std::vector<bool> has_file);
+  /// DataLoss from then on, no longer the fill value; with `seals`, so is one that holds another.
+  /// InvalidArgument: not one entry per shard, or seals for an array whose shards have none (their
+  /// index is not at the end). Call before other threads read.
+  Status ExpectFiles(std::vector<bool> has_file, std::vector<std::uint32_t> seals = {});
 
   const ArrayMetadata& metadata() const;
   const std::string& path() const;

@@ -61,7 +61,7 @@ StatusOr<BloscFrame> BloscFrame::Parse(std::span<const std::byte> bytes,
     return Bad(StrCat("holds ", f.nbytes, " bytes, the chunk has ", expected_bytes));
   }
   if (f.type_bytes == 0) return Bad("type size 0");
-  if (frame_bytes < kHeaderBytes || frame_bytes > bytes.size()) {
+  if (frame_bytes < kHeaderBytes || frame_bytes != bytes.size()) {
     return Bad(StrCat("says ", frame_bytes, " bytes of ", bytes.size()));
   }
   f.bytes = bytes.first(frame_bytes);

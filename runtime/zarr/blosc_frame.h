@@ -23,7 +23,7 @@ struct BloscFrame {
   int codec = 0;  ///< 0 blosclz, 1 lz4, 2 snappy, 3 zlib, 4 zstd
   bool stored = false, shuffled = false, split = false;
 
-  /// DataLoss with the reason unless `bytes` begins with a sound header of a frame that decodes to
+  /// DataLoss with the reason unless `bytes` is, by its header, one whole frame that decodes to
   /// `expected_bytes`.
   static StatusOr<BloscFrame> Parse(std::span<const std::byte> bytes, std::size_t expected_bytes);
 

@@ -1,11 +1,11 @@
 // What the image writer does to one inner chunk: compress it, name its pixels.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <map>
 #include <optional>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "runtime/base/hash.h"
@@ -34,12 +34,13 @@ class ChunkEncoder {
  private:
   StatusOr<std::span<const std::byte>> Encode(std::span<const std::byte> raw);
   StatusOr<std::span<const std::byte>> EncodeZstd(std::span<const std::byte> raw);
-  StatusOr<std::span<const std::byte>> EncodeBloscLz4(std::span<const std::byte> raw);
+  StatusOr<std::span<const std::byte>> EncodeBlosc(std::span<const std::byte> raw,
+                                                   const char* compressor);
 
   const ImageStoreSettings& settings_;
   ZSTD_CCtx_s* zstd_ = nullptr;
-  std::optional<BloscZstdEncoder> blosc_zstd_;
-  std::vector<std::byte> encoded_;  ///< the worst case fits; made once
+  std::optional<BloscZstdEncoder> blosc_zstd_;  ///< for elements of one byte
+  std::vector<std::byte> encoded_;              ///< the worst case fits; made once
 };
 
 /// Digests of decoded pixels: SHA-256 over the rows of the part inside the image, interleaved,
@@ -48,8 +49,8 @@ class PixelHasher {
  public:
   explicit PixelHasher(const ImageStoreSettings& settings) : settings_(settings) {}
 
-  /// `view` is (height, width, channels), interleaved. `is_fill`: every element is the fill value;
-  /// its digest is computed once per shape.
+  /// `view` is (depth, height, width, channels), interleaved. `is_fill`: every element is the fill
+  /// value; its digest is computed once per shape.
   Digest Hash(const ConstTensorView& view, bool is_fill);
   /// The same for several, side by side.
   std::vector<Digest> HashEach(std::span<const ConstTensorView> views,
@@ -57,7 +58,7 @@ class PixelHasher {
 
  private:
   const ImageStoreSettings& settings_;
-  std::map<std::pair<std::int64_t, std::int64_t>, Digest> fill_digests_;
+  std::map<std::array<std::int64_t, 3>, Digest> fill_digests_;  ///< by depth, height, width
 };
 
 }  // namespace patchbay::zarr

@@ -20,6 +20,14 @@ Status Bad(std::string_view codec, std::string_view cause) {
   return absl::DataLossError(StrCat(codec, ": ", cause));
 }
 
+/// That a stream ends where its bytes end; zero padding is no damage.
+StatusOr<Bytes> Ended(std::string_view codec, Bytes rest, Bytes decoded) {
+  for (const std::byte b : rest) {
+    if (b != std::byte{0}) return Bad(codec, StrCat(rest.size(), " bytes after the stream's end"));
+  }
+  return decoded;
+}
+
 std::string Hex32(std::uint32_t value) { return Hex64(value).substr(8); }
 
 std::uint32_t Load32(const std::byte* p) {
@@ -99,7 +107,7 @@ StatusOr<Bytes> Inflate(Bytes in, std::size_t max_bytes, std::vector<std::byte>&
   const int rc = inflate(&stream, Z_FINISH);
   const std::size_t n = max_bytes - stream.avail_out;
   inflateEnd(&stream);
-  if (rc == Z_STREAM_END) return Bytes(buffer).first(n);
+  if (rc == Z_STREAM_END) return Ended("gzip", in.last(stream.avail_in), Bytes(buffer).first(n));
   if (rc == Z_BUF_ERROR && n == max_bytes) return Bad("gzip", "expands beyond the chunk");
   return Bad("gzip", rc == Z_BUF_ERROR ? "truncated" : "corrupt stream");
 }
@@ -118,14 +126,20 @@ StatusOr<Bytes> Lz4(Bytes in, std::size_t max_bytes, std::vector<std::byte>& buf
 
 StatusOr<Bytes> Bz2(Bytes in, std::size_t max_bytes, std::vector<std::byte>& buffer) {
   buffer.resize(max_bytes);
-  auto n = static_cast<unsigned>(max_bytes);
-  const int rc =
-      BZ2_bzBuffToBuffDecompress(reinterpret_cast<char*>(buffer.data()), &n,
-                                 reinterpret_cast<char*>(const_cast<std::byte*>(in.data())),
-                                 static_cast<unsigned>(in.size()), 0, 0);
-  if (rc == BZ_OUTBUFF_FULL) return Bad("bz2", "expands beyond the chunk");
-  if (rc != BZ_OK) return Bad("bz2", StrCat("error ", rc));
-  return Bytes(buffer).first(n);
+  bz_stream stream{};
+  if (BZ2_bzDecompressInit(&stream, 0, 0) != BZ_OK) {
+    return absl::ResourceExhaustedError("bz2: no memory");
+  }
+  stream.next_in = reinterpret_cast<char*>(const_cast<std::byte*>(in.data()));
+  stream.avail_in = static_cast<unsigned>(in.size());
+  stream.next_out = reinterpret_cast<char*>(buffer.data());
+  stream.avail_out = static_cast<unsigned>(max_bytes);
+  const int rc = BZ2_bzDecompress(&stream);
+  const std::size_t n = max_bytes - stream.avail_out;
+  BZ2_bzDecompressEnd(&stream);
+  if (rc == BZ_STREAM_END) return Ended("bz2", in.last(stream.avail_in), Bytes(buffer).first(n));
+  if (rc == BZ_OK) return Bad("bz2", n == max_bytes ? "expands beyond the chunk" : "truncated");
+  return Bad("bz2", StrCat("error ", rc));
 }
 
 /// Undoes the byte shuffle of numcodecs: the bytes that do not fill an element stay where they are.

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <type_traits>
 
 #include <immintrin.h>
 
@@ -72,16 +73,36 @@ std::int64_t SumPairs(const std::uint8_t* a, const std::uint8_t* b, std::int64_t
   return o;
 }
 
-/// One output row. `b` is `a` again below an odd last row, and the last pixel of an odd row stands
+/// The four input rows of an output row: two of each slice. Past an odd end a row or slice stands
 /// for its missing neighbour: the mean of doubled values is the mean of the values.
 template <typename T>
-void Row(const T* a, const T* b, std::int64_t in_width, T* out, std::int64_t channels) {
+struct FourRows {
+  const T* rows[4];
+  bool is_flat = true;  ///< the last two are the first two
+};
+
+template <typename T>
+T MeanOfEight(const FourRows<T>& in, std::int64_t left, std::int64_t right) {
+  if constexpr (std::is_floating_point_v<T>) {
+    double sum = 0;
+    for (const T* row : in.rows) sum += double{row[left]} + double{row[right]};
+    return static_cast<T>(sum / 8);
+  } else {
+    std::int32_t sum = 4;
+    for (const T* row : in.rows) sum += std::int32_t{row[left]} + row[right];
+    return static_cast<T>(sum >> 3);
+  }
+}
+
+/// One output row; the last pixel of an odd row stands for its missing neighbour too.
+template <typename T>
+void Row(const FourRows<T>& in, std::int64_t in_width, T* out, std::int64_t channels) {
   const std::int64_t out_width = (in_width + 1) / 2;
   std::int64_t done = 0;
   if constexpr (sizeof(T) == 1) {
-    if (channels <= 8) {
-      done = SumPairs(a, b, in_width / 2 * 2 * channels, out, in_width / 2 * channels,
-                      static_cast<int>(channels)) /
+    if (channels <= 8 && in.is_flat) {
+      done = SumPairs(in.rows[0], in.rows[1], in_width / 2 * 2 * channels, out,
+                      in_width / 2 * channels, static_cast<int>(channels)) /
              channels;
     }
   }
@@ -89,43 +110,66 @@ void Row(const T* a, const T* b, std::int64_t in_width, T* out, std::int64_t cha
     const std::int64_t left = 2 * x * channels;
     const std::int64_t right = 2 * x + 1 < in_width ? left + channels : left;
     for (std::int64_t c = 0; c < channels; ++c) {
-      const std::uint32_t sum =
-          std::uint32_t{a[left + c]} + a[right + c] + b[left + c] + b[right + c];
-      out[x * channels + c] = static_cast<T>((sum + 2) / 4);
+      out[x * channels + c] = MeanOfEight(in, left + c, right + c);
     }
   }
 }
 
 template <typename T>
 void Rows(const ConstTensorView& in, const TensorView& out) {
-  for (std::int64_t y = 0; y < out.shape[0]; ++y) {
-    const std::byte* a = in.data + 2 * y * in.stride_bytes[0];
-    const std::byte* b = 2 * y + 1 < in.shape[0] ? a + in.stride_bytes[0] : a;
-    Row(reinterpret_cast<const T*>(a), reinterpret_cast<const T*>(b), in.shape[1],
-        reinterpret_cast<T*>(out.data + y * out.stride_bytes[0]), in.shape[2]);
+  for (std::int64_t z = 0; z < out.shape[0]; ++z) {
+    const std::byte* slice = in.data + 2 * z * in.stride_bytes[0];
+    const bool has_next = 2 * z + 1 < in.shape[0];
+    const std::byte* next = has_next ? slice + in.stride_bytes[0] : slice;
+    for (std::int64_t y = 0; y < out.shape[1]; ++y) {
+      const std::int64_t top = 2 * y * in.stride_bytes[1];
+      const std::int64_t bottom = 2 * y + 1 < in.shape[1] ? top + in.stride_bytes[1] : top;
+      const auto at = [](const std::byte* from, std::int64_t offset) {
+        return reinterpret_cast<const T*>(from + offset);
+      };
+      const FourRows<T> rows{{at(slice, top), at(slice, bottom), at(next, top), at(next, bottom)},
+                             !has_next};
+      std::byte* to = out.data + z * out.stride_bytes[0] + y * out.stride_bytes[1];
+      Row(rows, in.shape[2], reinterpret_cast<T*>(to), in.shape[3]);
+    }
   }
 }
 
 Status CheckViews(const ConstTensorView& in, const TensorView& out) {
   const auto element = static_cast<std::int64_t>(SizeOf(in.dtype));
   const auto interleaved = [&](const ConstTensorView& v) {
-    return v.rank == 3 && v.stride_bytes[2] == element && v.stride_bytes[1] == element * v.shape[2];
+    return v.rank == 4 && v.stride_bytes[3] == element && v.stride_bytes[2] == element * v.shape[3];
   };
-  const bool halves = in.rank == 3 && out.rank == 3 && out.shape[0] == (in.shape[0] + 1) / 2 &&
-                      out.shape[1] == (in.shape[1] + 1) / 2 && out.shape[2] == in.shape[2];
-  const bool typed =
-      in.dtype == out.dtype && (in.dtype == DType::kUint8 || in.dtype == DType::kUint16);
-  if (typed && halves && interleaved(in) && interleaved(out)) return absl::OkStatus();
+  bool halves = in.rank == 4 && out.rank == 4 && out.shape[3] == in.shape[3];
+  for (std::size_t i = 0; i < 3; ++i) halves = halves && out.shape[i] == (in.shape[i] + 1) / 2;
+  if (in.dtype == out.dtype && halves && interleaved(in) && interleaved(out)) {
+    return absl::OkStatus();
+  }
   return absl::InvalidArgumentError(
-      "downsample: views: not interleaved uint8 or uint16 images of which one is half the other");
+      "downsample: views: not interleaved images of one type of which one is half the other");
 }
 
 }  // namespace
 
 Status DownsampleByTwo(const ConstTensorView& in, const TensorView& out) {
   PB_RETURN_IF_ERROR(CheckViews(in, out));
-  in.dtype == DType::kUint8 ? Rows<std::uint8_t>(in, out) : Rows<std::uint16_t>(in, out);
-  return absl::OkStatus();
+  switch (in.dtype) {
+    case DType::kUint8:
+      Rows<std::uint8_t>(in, out);
+      return absl::OkStatus();
+    case DType::kUint16:
+      Rows<std::uint16_t>(in, out);
+      return absl::OkStatus();
+    case DType::kInt16:
+      Rows<std::int16_t>(in, out);
+      return absl::OkStatus();
+    case DType::kFloat32:
+      Rows<float>(in, out);
+      return absl::OkStatus();
+    default:
+      return absl::InvalidArgumentError(
+          StrCat("downsample: ", NameOf(in.dtype), ": none of uint8, uint16, int16, float32"));
+  }
 }
 
 }  // namespace patchbay::zarr

@@ -6,11 +6,13 @@
 
 namespace patchbay::zarr {
 
-/// out(y, x, c) = round-half-up of the mean of in(2y..2y+1, 2x..2x+1, c); where the input ends on
-/// an odd row or column, of the pixels that are there. Both views are (height, width, channels),
-/// uint8 or uint16, channels interleaved (stride of axis 2 is the element, of axis 1 the pixel);
-/// rows may have any stride. `out` must be ceil(in / 2). Pure, so a shard can be built piecewise
-/// from even offsets with the same result as at once.
+/// out(z, y, x, c) = the mean of in(2z..2z+1, 2y..2y+1, 2x..2x+1, c); where the input ends on an
+/// odd slice, row or column, of the pixels that are there. Integers are rounded to nearest, halves
+/// up; a float32 mean is computed in double and rounded once. Both views are (depth, height, width,
+/// channels), uint8, uint16, int16 or float32, channels interleaved (stride of axis 3 is the
+/// element, of axis 2 the pixel); rows and slices may have any stride. `out` must be ceil(in / 2)
+/// on every axis, so a flat image stays one. Pure, so a shard can be built piecewise from even
+/// offsets with the same result as at once.
 Status DownsampleByTwo(const ConstTensorView& in, const TensorView& out);
 
 }  // namespace patchbay::zarr

@@ -12,8 +12,10 @@
 #include <vector>
 
 #include "runtime/base/dtype.h"
+#include "runtime/base/extent.h"
 #include "runtime/base/hash.h"
 #include "runtime/base/json.h"
+#include "runtime/base/spacing.h"
 #include "runtime/base/status.h"
 #include "runtime/base/tensor_view.h"
 
@@ -25,22 +27,34 @@ enum class StoreCodec : std::uint8_t { kBloscZstd, kBloscLz4, kZstd };
 std::string_view NameOf(StoreCodec codec);
 StatusOr<StoreCodec> StoreCodecFromName(std::string_view name);
 
+/// The axes of a store's arrays: channels of a flat image, interleaved in every chunk, or the
+/// slices of a volume of one channel.
+enum class StoreAxes : std::uint8_t { kCyx, kZyx };
+
+/// "cyx", "zyx".
+std::string_view NameOf(StoreAxes axes);
+
 /// How pixels become zarr shards. Part of what names the result: two ingests with equal settings
 /// make equal stores.
 struct ImageStoreSettings {
-  DType dtype = DType::kUint8;  ///< kUint8 or kUint16
-  int channels = 3;
-  /// Side of an inner chunk in pixels. Larger means better compression and more bytes decoded for a
-  /// small crop.
-  std::int64_t chunk_px = 512;
-  /// Side of a zarr shard in pixels, a multiple of chunk_px. Larger means fewer files and longer
-  /// tasks.
-  std::int64_t shard_px = 4096;
+  StoreAxes axes = StoreAxes::kCyx;
+  DType dtype = DType::kUint8;  ///< kUint8, kUint16, kInt16 or kFloat32
+  int channels = 3;             ///< 1 under kZyx
+  /// An inner chunk in pixels, one slice deep under kCyx. Larger means better compression and more
+  /// bytes decoded for a small crop.
+  Extent chunk = Flat(512, 512);
+  /// A zarr shard in pixels, a multiple of the chunk. Larger means fewer files and longer tasks.
+  Extent shard = Flat(4096, 4096);
   StoreCodec codec = StoreCodec::kBloscZstd;
   int codec_level = 5;  ///< 1..9 inside Blosc, 1..22 for plain zstd
   std::uint32_t blosc_block_bytes = 131072;
-  /// Value of background. An inner chunk in which every element equals it is not stored.
-  std::uint16_t fill_value = 255;
+  /// Value of background, of the store's type. An inner chunk in which every element equals it is
+  /// not stored.
+  double fill_value = 255;
+
+  std::int64_t PixelBytes() const { return channels * static_cast<std::int64_t>(SizeOf(dtype)); }
+  /// Inner chunks of one zarr shard along each axis.
+  Extent ChunksPerShard() const { return CellsOf(shard, chunk); }
 };
 
 /// InvalidArgument naming the setting and its range.
@@ -48,32 +62,30 @@ Status Validate(const ImageStoreSettings& settings);
 Json ToJson(const ImageStoreSettings& settings);
 StatusOr<ImageStoreSettings> ImageStoreSettingsFromJson(const Json& value);
 
-/// Size of one level in pixels.
-struct LevelSize {
-  std::int64_t height = 0, width = 0;
-  bool operator==(const LevelSize&) const = default;
-};
+/// The settings of a volume's store: chunks of 64 and zarr shards of 256 voxels a side, background
+/// -1024 where the type has it, else 0.
+ImageStoreSettings VolumeSettings(DType dtype);
 
 /// One zarr shard: its level and place in that level's shard grid.
 struct ShardPlace {
   int level = 0;
-  std::int64_t row = 0, column = 0;
+  Point at;
   bool operator==(const ShardPlace&) const = default;
 };
 
-/// Shards down and across a level.
-LevelSize ShardGridOf(const ImageStoreSettings& settings, const LevelSize& level);
-/// Inner chunks down and across a level.
-LevelSize ChunkGridOf(const ImageStoreSettings& settings, const LevelSize& level);
-/// "0/c/0/3/1": the shard's file below the store's folder.
+/// Shards of a level along each axis.
+Extent ShardGridOf(const ImageStoreSettings& settings, const Extent& level);
+/// Inner chunks of a level along each axis.
+Extent ChunkGridOf(const ImageStoreSettings& settings, const Extent& level);
+/// "0/c/0/3/1": the shard's file below the store's folder. A flat image's first index is that of
+/// its channels, a volume's that of its slices.
 std::string ShardFileName(const ShardPlace& place);
 
-/// Gives the pixels of inner chunk (row, column) of the level's chunk grid. `out` has shape
-/// (height, width, channels) clipped to the image, interleaved, rows at any distance; every element
-/// of it must be written. Called once per chunk that meets the image, in row-major order within the
+/// Gives the pixels of an inner chunk of the level's chunk grid. `out` has shape (depth, height,
+/// width, channels) clipped to the image, interleaved, rows at any distance; every element of it
+/// must be written. Called once per chunk that meets the image, in row-major order within the
 /// shard, from the calling thread.
-using ChunkPixels =
-    std::function<Status(std::int64_t row, std::int64_t column, const TensorView& out)>;
+using ChunkPixels = std::function<Status(const Point& chunk, const TensorView& out)>;
 
 /// What finalise needs to know about a shard, without its bytes.
 struct ShardRecord {
@@ -96,7 +108,7 @@ struct EncodedShard {
 /// Pure and single-threaded: same pixels, same bytes. Holds a row of raw chunks and the encoded
 /// shard in memory. Errors of `pixels` pass through. shard_encoder.h does the same by rows, and
 /// coarser levels with it.
-StatusOr<EncodedShard> EncodeShard(const ImageStoreSettings& settings, const LevelSize& level,
+StatusOr<EncodedShard> EncodeShard(const ImageStoreSettings& settings, const Extent& level,
                                    const ShardPlace& place, const ChunkPixels& pixels);
 
 /// Writes the shard's file below `store` durably (temporary name, fsync, rename, fsync of the
@@ -104,13 +116,26 @@ StatusOr<EncodedShard> EncodeShard(const ImageStoreSettings& settings, const Lev
 /// there is replaced.
 Status WriteShardFile(const std::string& store, const EncodedShard& shard);
 
+/// What binds a shard's file to its place: the first 32 bits of a hash over the pixel digests of
+/// its chunks. The file holds them (most significant byte first) between its last chunk and its
+/// index, a gap to other readers; the store's metadata lists them.
+std::uint32_t SealOf(const std::vector<Digest>& chunk_pixels);
+inline constexpr std::size_t kSealBytes = 4;
+
+/// A zarr shard that has a file.
+struct ListedShard {
+  std::uint32_t first_bits = 0;  ///< of the file's SHA-256
+  std::uint32_t seal = 0;
+  bool operator==(const ListedShard&) const = default;
+};
+
 /// The zarr shards of one level as files.
 struct LevelFiles {
   /// The level's node in the byte root.
   Digest digest;
-  /// Row-major over the level's shard grid: the first 32 bits of the file's SHA-256, or nothing
-  /// where every chunk is background and there is no file.
-  std::vector<std::optional<std::uint32_t>> shards;
+  /// Row-major over the level's shard grid; nothing where every chunk is background and there is no
+  /// file.
+  std::vector<std::optional<ListedShard>> shards;
   bool operator==(const LevelFiles&) const = default;
 };
 
@@ -127,8 +152,8 @@ struct StoreRoots {
 /// Everything the metadata says.
 struct ImageStoreSpec {
   ImageStoreSettings settings;
-  std::vector<LevelSize> levels;       ///< finest first
-  std::optional<double> mpp_y, mpp_x;  ///< micrometres per pixel of level 0
+  std::vector<Extent> levels;  ///< finest first
+  Spacing spacing;             ///< of level 0
   /// attributes.patchbay as the caller gives it. Only the keys of AllowedAttributes() pass; its
   /// member "identity" (an object: pseudonym, name) does not enter the roots.
   Json attributes = Json::object();

@@ -1,6 +1,8 @@
 // What `patchbay inspect` says about a store: metadata and file sizes, no pixels.
 #include <filesystem>
+#include <optional>
 
+#include "runtime/base/spacing.h"
 #include "runtime/base/strings.h"
 #include "runtime/zarr/metadata.h"
 #include "runtime/zarr/ngff.h"
@@ -24,16 +26,38 @@ std::optional<std::size_t> AxisNamed(const Multiscales& multiscales, std::string
   return std::nullopt;
 }
 
+/// Value and unit along an axis, or nothing.
+std::optional<AxisSpacing> SpacingAlong(const Multiscales& multiscales, const char* name) {
+  const auto axis = AxisNamed(multiscales, name);
+  const auto unit = axis ? LengthUnitFromName(multiscales.axes[*axis].unit) : std::nullopt;
+  if (!unit) return std::nullopt;
+  return AxisSpacing{multiscales.levels.front().scale[*axis], *unit};
+}
+
 /// Micrometres per pixel of level 0 along y and x, or null.
 Json MppOf(const Multiscales& multiscales) {
+  const auto y = SpacingAlong(multiscales, "y"), x = SpacingAlong(multiscales, "x");
+  if (!y || !x) return nullptr;
+  return {y->Micrometres(), x->Micrometres()};
+}
+
+/// [{axis, value, unit}] of level 0; value and unit are null where the store gives no length.
+Json SpacingJson(const Multiscales& multiscales) {
   Json out = Json::array();
-  for (const char* name : {"y", "x"}) {
-    const auto axis = AxisNamed(multiscales, name);
-    const auto factor = axis ? MicrometresPer(multiscales.axes[*axis].unit) : std::nullopt;
-    if (!factor) return nullptr;
-    out.push_back(multiscales.levels.front().scale[*axis] * *factor);
+  for (const char* name : {"z", "y", "x"}) {
+    if (!AxisNamed(multiscales, name)) continue;
+    const auto along = SpacingAlong(multiscales, name);
+    out.push_back({{"axis", name},
+                   {"value", along ? Json(along->value) : Json(nullptr)},
+                   {"unit", along ? Json(NameOf(along->unit)) : Json(nullptr)}});
   }
   return out;
+}
+
+Json AxisNames(const Multiscales& multiscales) {
+  Json names = Json::array();
+  for (const NgffAxis& axis : multiscales.axes) names.push_back(axis.name);
+  return names;
 }
 
 double DownsampleOf(const Multiscales& multiscales, const std::vector<std::int64_t>& finest,
@@ -69,9 +93,13 @@ StatusOr<Json> InspectStore(const std::string& store) {
   PB_ASSIGN_OR_RETURN(const Multiscales multiscales, ParseMultiscales(group.attributes, store));
   Json levels = Json::array();
   std::vector<std::int64_t> finest;
+  Json dtype = nullptr;
   for (const NgffLevel& level : multiscales.levels) {
     PB_ASSIGN_OR_RETURN(const ArrayMetadata array, ReadArrayMetadata(store + "/" + level.path));
-    if (finest.empty()) finest = array.shape;
+    if (finest.empty()) {
+      finest = array.shape;
+      dtype = NameOf(array.dtype);
+    }
     levels.push_back({{"shape", array.shape},
                       {"chunk", array.chunk_shape},
                       {"downsample", DownsampleOf(multiscales, finest, array.shape)}});
@@ -82,7 +110,10 @@ StatusOr<Json> InspectStore(const std::string& store) {
                {{"kind", Said(group.attributes, "source_kind")},
                 {"bytes", Said(group.attributes, "source_bytes")}}},
               {"stored_bytes", StoredBytes(store)},
+              {"axes", AxisNames(multiscales)},
+              {"dtype", dtype},
               {"levels", levels},
+              {"spacing", SpacingJson(multiscales)},
               {"mpp", MppOf(multiscales)}};
 }
 

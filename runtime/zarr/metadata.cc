@@ -44,7 +44,7 @@ Status NoNode(const std::string& path, std::string_view wanted) {
   struct stat st {};
   if (stat(path.c_str(), &st) != 0) {
     if (errno != ENOENT && errno != ENOTDIR) return FromErrno("open store", path, errno);
-    return absl::NotFoundError(StrCat("open store: ", path, ": there is no such folder"));
+    return absl::NotFoundError(StrCat("open store: ", path, ": no such folder"));
   }
   if (S_ISREG(st.st_mode)) {
     const auto fd = OpenFile(path, 0);

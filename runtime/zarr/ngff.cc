@@ -153,14 +153,4 @@ StatusOr<Multiscales> ReadMultiscales(const std::string& store) {
   return ParseMultiscales(group.attributes, store);
 }
 
-std::optional<double> MicrometresPer(std::string_view unit) {
-  static constexpr std::pair<std::string_view, double> kUnits[] = {
-      {"angstrom", 1e-4},  {"nanometer", 1e-3}, {"micrometer", 1.0},
-      {"millimeter", 1e3}, {"centimeter", 1e4}, {"meter", 1e6}};
-  for (const auto& [name, factor] : kUnits) {
-    if (unit == name) return factor;
-  }
-  return std::nullopt;
-}
-
 }  // namespace patchbay::zarr

@@ -35,7 +35,4 @@ StatusOr<Multiscales> ParseMultiscales(const Json& attributes, std::string_view 
 /// Reads the group at `store` and parses its multiscales.
 StatusOr<Multiscales> ReadMultiscales(const std::string& store);
 
-/// Micrometres in one `unit` (a UDUNITS length name), or nullopt when it is not a length we know.
-std::optional<double> MicrometresPer(std::string_view unit);
-
 }  // namespace patchbay::zarr

@@ -21,19 +21,24 @@ StatusOr<Json> ReadDocument(const std::string& path) {
 
 /// The writer's layout, or a refusal that says what differs.
 StatusOr<ImageStoreSettings> SettingsOf(const ArrayMetadata& array, const std::string& store) {
-  const bool image = array.zarr_format == 3 && array.rank() == 3 && array.sharded &&
-                     array.chain.order == std::vector<int>{1, 2, 0};
-  if (!image)
-    return NotOurs(store, "an array that is not sharded (c, y, x) with interleaved chunks");
+  const bool is_flat = array.chain.order == std::vector<int>{1, 2, 0};
+  const bool is_volume = array.chain.order == std::vector<int>{0, 1, 2};
+  if (array.zarr_format != 3 || array.rank() != 3 || !array.sharded || !(is_flat || is_volume)) {
+    return NotOurs(store,
+                   "an array that is neither sharded (c, y, x) with interleaved chunks nor "
+                   "sharded (z, y, x)");
+  }
   ImageStoreSettings s;
+  s.axes = is_flat ? StoreAxes::kCyx : StoreAxes::kZyx;
   s.dtype = array.dtype;
-  s.channels = static_cast<int>(array.shape[0]);
-  s.chunk_px = array.chunk_shape[1];
-  s.shard_px = array.shard_shape[1];
-  const bool square = array.chunk_shape[2] == s.chunk_px && array.shard_shape[2] == s.shard_px &&
-                      array.chunk_shape[0] == array.shape[0] &&
-                      array.shard_shape[0] == array.shape[0];
-  if (!square) return NotOurs(store, "chunks that are not square or not of all channels");
+  s.channels = is_flat ? static_cast<int>(array.shape[0]) : 1;
+  s.chunk = {is_flat ? 1 : array.chunk_shape[0], array.chunk_shape[1], array.chunk_shape[2]};
+  s.shard = {is_flat ? 1 : array.shard_shape[0], array.shard_shape[1], array.shard_shape[2]};
+  s.fill_value = 0;  // any of the type: the array has its own
+  if (is_flat &&
+      (array.chunk_shape[0] != array.shape[0] || array.shard_shape[0] != array.shape[0])) {
+    return NotOurs(store, "chunks that are not of all channels");
+  }
   PB_RETURN_IF_ERROR(Validate(s));
   return s;
 }
@@ -92,14 +97,33 @@ void ReadRecorded(const ImageStoreSpec& spec, OpenedStore& out) {
 }  // namespace
 
 std::string OpenedStore::FileOf(const ShardPlace& place) const {
-  return StrCat(At(place).path, "/c/0/", place.row, "/", place.column);
+  return StrCat(At(place).path, "/c/", place.at.ToString());
 }
 
-std::optional<std::optional<std::uint32_t>> OpenedStore::Listed(const ShardPlace& place) const {
+std::optional<std::optional<ListedShard>> OpenedStore::Listed(const ShardPlace& place) const {
   if (listed.empty()) return std::nullopt;
-  const LevelSize grid = ShardGridOf(settings, At(place).size);
-  const auto at = static_cast<std::size_t>(place.row * grid.width + place.column);
+  const auto at =
+      static_cast<std::size_t>(IndexOf(ShardGridOf(settings, At(place).size), place.at));
   return listed[static_cast<std::size_t>(place.level)].shards[at];
+}
+
+Region RegionOf(const ImageStoreSettings& settings, const Box& box) {
+  if (settings.axes == StoreAxes::kZyx) {
+    return {{box.z, box.y, box.x}, {box.depth, box.height, box.width}};
+  }
+  return {{0, box.y, box.x}, {settings.channels, box.height, box.width}};
+}
+
+TensorView AlongAxes(const ImageStoreSettings& settings, const TensorView& image) {
+  TensorView out = image;
+  out.rank = 3;
+  const bool is_volume = settings.axes == StoreAxes::kZyx;
+  for (std::size_t i = 0; i < 3; ++i) {
+    const std::size_t from = i > 0 ? i : is_volume ? 0 : 3;
+    out.shape[i] = image.shape[from];
+    out.stride_bytes[i] = image.stride_bytes[from];
+  }
+  return out;
 }
 
 StatusOr<OpenedStore> OpenStore(const std::string& path) {
@@ -116,10 +140,11 @@ StatusOr<OpenedStore> OpenStore(const std::string& path) {
     PB_ASSIGN_OR_RETURN(out.documents[document], ReadLevelDocument(path, document));
     PB_ASSIGN_OR_RETURN(Array array, Array::Open(folder));
     PB_ASSIGN_OR_RETURN(const ImageStoreSettings settings, SettingsOf(array.metadata(), path));
-    const LevelSize size{array.metadata().shape[1], array.metadata().shape[2]};
-    const bool same =
-        settings.dtype == out.settings.dtype && settings.channels == out.settings.channels &&
-        settings.chunk_px == out.settings.chunk_px && settings.shard_px == out.settings.shard_px;
+    const std::vector<std::int64_t>& shape = array.metadata().shape;
+    const Extent size{settings.axes == StoreAxes::kZyx ? shape[0] : 1, shape[1], shape[2]};
+    const bool same = settings.axes == out.settings.axes && settings.dtype == out.settings.dtype &&
+                      settings.channels == out.settings.channels &&
+                      settings.chunk == out.settings.chunk && settings.shard == out.settings.shard;
     if (!out.levels.empty() && !same) return NotOurs(path, "levels of different layouts");
     out.settings = settings;
     spec.levels.push_back(size);

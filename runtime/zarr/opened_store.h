@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/box.h"
 #include "runtime/base/status.h"
 #include "runtime/zarr/array.h"
 #include "runtime/zarr/image_store.h"
@@ -15,13 +16,13 @@ namespace patchbay::zarr {
 struct OpenedLevel {
   std::string path;  ///< below the store
   Array array;
-  LevelSize size;
+  Extent size;
 };
 
 struct OpenedStore {
   std::string path;
   MetadataDocuments documents;
-  ImageStoreSettings settings;  ///< dtype, channels, chunk_px and shard_px only
+  ImageStoreSettings settings;  ///< axes, dtype, channels, chunk and shard only
   std::vector<OpenedLevel> levels;
   std::optional<StoreRoots> recorded;  ///< absent when either digest is
   std::vector<LevelFiles> listed;      ///< empty: the store lists no shard files, or not properly
@@ -33,8 +34,13 @@ struct OpenedStore {
   /// "0/c/0/3/4"
   std::string FileOf(const ShardPlace& place) const;
   /// What is listed of a shard's file; nothing when the store has no list.
-  std::optional<std::optional<std::uint32_t>> Listed(const ShardPlace& place) const;
+  std::optional<std::optional<ListedShard>> Listed(const ShardPlace& place) const;
 };
+
+/// A box of a level as a region of its array.
+Region RegionOf(const ImageStoreSettings& settings, const Box& box);
+/// A (depth, height, width, channels) view as (c, y, x) or (z, y, x).
+TensorView AlongAxes(const ImageStoreSettings& settings, const TensorView& image);
 
 /// NotFound: no store, or the metadata of a level is missing; Unimplemented: not of the image
 /// writer.

@@ -92,15 +92,13 @@ Status PublishStore(const std::string& staging, const std::string& target) {
   if (stat(staging.c_str(), &st) != 0) return FromErrno("publish store", staging, errno);
   if (!S_ISDIR(st.st_mode)) return FromErrno("publish store", staging, ENOTDIR);
   if (lstat(target.c_str(), &st) == 0) {
-    return absl::AlreadyExistsError(
-        StrCat("publish store: ", target, ": something of that name is already there"));
+    return absl::AlreadyExistsError(StrCat("publish store: ", target, ": already exists"));
   }
   PB_RETURN_IF_ERROR(SyncTree(staging));
   // The kernel refuses an existing target in the same step, whoever made it meanwhile.
   if (renameat2(AT_FDCWD, staging.c_str(), AT_FDCWD, target.c_str(), RENAME_NOREPLACE) != 0) {
     if (errno == EEXIST) {
-      return absl::AlreadyExistsError(
-          StrCat("publish store: ", target, ": something of that name is already there"));
+      return absl::AlreadyExistsError(StrCat("publish store: ", target, ": already exists"));
     }
     if (errno != EINVAL) return FromErrno("publish store", target, errno);
     // A file system without the flag: rename still refuses a folder that is not empty.

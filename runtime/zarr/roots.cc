@@ -1,7 +1,7 @@
 // Joining the records of shards that different processes made into the two roots of a store.
 #include <algorithm>
 #include <map>
-#include <tuple>
+#include <utility>
 
 #include "runtime/base/strings.h"
 #include "runtime/zarr/image_store.h"
@@ -11,7 +11,7 @@
 namespace patchbay::zarr {
 namespace {
 
-using PlaceKey = std::tuple<int, std::int64_t, std::int64_t>;
+using PlaceKey = std::pair<int, Point>;
 
 Status Refuse(const ShardPlace& place, std::string_view cause) {
   return absl::InvalidArgumentError(StrCat("combine shards: ", ShardFileName(place), ": ", cause));
@@ -25,39 +25,32 @@ StatusOr<std::map<PlaceKey, const ShardRecord*>> Sort(const ImageStoreSpec& spec
     if (place.level < 0 || static_cast<std::size_t>(place.level) >= spec.levels.size()) {
       return Refuse(place, "no such level");
     }
-    const LevelSize grid =
+    const Extent grid =
         ShardGridOf(spec.settings, spec.levels[static_cast<std::size_t>(place.level)]);
-    if (place.row < 0 || place.row >= grid.height || place.column < 0 ||
-        place.column >= grid.width) {
-      return Refuse(place, "outside the level");
-    }
-    if (!out.emplace(PlaceKey(place.level, place.row, place.column), &record).second) {
+    if (!place.at.Inside(grid)) return Refuse(place, "outside the level");
+    if (!out.emplace(PlaceKey(place.level, place.at), &record).second) {
       return Refuse(place, "there twice");
     }
   }
   return out;
 }
 
-/// Puts a shard's chunk digests at their places in the level's chunk grid.
-Status Scatter(const ImageStoreSettings& settings, const LevelSize& chunk_grid,
-               const ShardRecord& record, std::vector<Digest>& chunks) {
-  const std::int64_t per_side = settings.shard_px / settings.chunk_px;
-  const std::int64_t top = record.place.row * per_side;
-  const std::int64_t left = record.place.column * per_side;
-  const std::int64_t rows = std::min(per_side, chunk_grid.height - top);
-  const std::int64_t columns = std::min(per_side, chunk_grid.width - left);
-  if (record.chunk_pixels.size() != static_cast<std::size_t>(rows * columns)) {
-    return Refuse(record.place,
-                  StrCat(record.chunk_pixels.size(), " chunk digests, not ", rows * columns));
-  }
-  for (std::int64_t i = 0; i < rows * columns; ++i) {
-    const std::int64_t at = (top + i / columns) * chunk_grid.width + left + i % columns;
-    chunks[static_cast<std::size_t>(at)] = record.chunk_pixels[static_cast<std::size_t>(i)];
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
+
+bool PlaceChunkDigests(const ImageStoreSettings& settings, const Extent& level, const Point& shard,
+                       std::span<const Digest> of_shard, std::vector<Digest>& of_level) {
+  const Extent grid = ChunkGridOf(settings, level), per_shard = settings.ChunksPerShard();
+  const Point first{shard.z * per_shard.z, shard.y * per_shard.y, shard.x * per_shard.x};
+  const Extent own{std::min(per_shard.z, grid.z - first.z), std::min(per_shard.y, grid.y - first.y),
+                   std::min(per_shard.x, grid.x - first.x)};
+  if (of_shard.size() != static_cast<std::size_t>(own.Pixels())) return false;
+  for (std::int64_t i = 0; i < own.Pixels(); ++i) {
+    const Point cell = CellAt(own, i);
+    const Point at{first.z + cell.z, first.y + cell.y, first.x + cell.x};
+    of_level[static_cast<std::size_t>(IndexOf(grid, at))] = of_shard[static_cast<std::size_t>(i)];
+  }
+  return true;
+}
 
 StatusOr<StoreRoots> CombineRoots(const ImageStoreSpec& spec,
                                   const std::vector<ShardRecord>& records) {
@@ -66,22 +59,25 @@ StatusOr<StoreRoots> CombineRoots(const ImageStoreSpec& spec,
   StoreRoots roots;
   std::vector<Digest> bytes_nodes, pixel_nodes;
   for (std::size_t l = 0; l < spec.levels.size(); ++l) {
-    const LevelSize shards = ShardGridOf(spec.settings, spec.levels[l]);
-    const LevelSize chunk_grid = ChunkGridOf(spec.settings, spec.levels[l]);
+    const Extent shards = ShardGridOf(spec.settings, spec.levels[l]);
     std::vector<ShardLeaf> leaves;
     LevelFiles files;
-    std::vector<Digest> chunks(static_cast<std::size_t>(chunk_grid.height * chunk_grid.width));
-    for (std::int64_t i = 0; i < shards.height * shards.width; ++i) {
-      const ShardPlace place{static_cast<int>(l), i / shards.width, i % shards.width};
-      const auto found = sorted.find(PlaceKey(place.level, place.row, place.column));
+    std::vector<Digest> chunks(
+        static_cast<std::size_t>(ChunkGridOf(spec.settings, spec.levels[l]).Pixels()));
+    for (std::int64_t i = 0; i < shards.Pixels(); ++i) {
+      const ShardPlace place{static_cast<int>(l), CellAt(shards, i)};
+      const auto found = sorted.find(PlaceKey(place.level, place.at));
       if (found == sorted.end()) return Refuse(place, "missing");
       const ShardRecord& record = *found->second;
       files.shards.emplace_back();
       if (record.size_bytes > 0) {
-        leaves.push_back({place.row, place.column, record.digest});
-        files.shards.back() = FirstBitsOf(record.digest);
+        leaves.push_back({place.at, record.digest});
+        files.shards.back() = {FirstBitsOf(record.digest), SealOf(record.chunk_pixels)};
       }
-      PB_RETURN_IF_ERROR(Scatter(spec.settings, chunk_grid, record, chunks));
+      if (!PlaceChunkDigests(spec.settings, spec.levels[l], place.at, record.chunk_pixels,
+                             chunks)) {
+        return Refuse(place, StrCat(record.chunk_pixels.size(), " chunk digests are not its own"));
+      }
     }
     bytes_nodes.push_back(files.digest = LevelBytesNode(leaves));
     roots.levels.push_back(std::move(files));

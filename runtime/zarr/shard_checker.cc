@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "runtime/base/box.h"
 #include "runtime/base/file.h"
 #include "runtime/base/strings.h"
 #include "runtime/zarr/shard_index.h"
@@ -33,6 +34,12 @@ StatusOr<Digest> HashFile(const CachedFile& file, const std::string& name) {
     hash.Update(part);
   }
   return hash.Finish();
+}
+
+/// Nothing larger is read: no number in a file decides how long a check takes.
+std::uint64_t MaxShardBytes(const ArrayMetadata& array) {
+  return static_cast<std::uint64_t>(array.ChunksPerShard()) * MaxEncodedBytes(array) +
+         IndexBytes(array) + kSealBytes;
 }
 
 /// Entries that share bytes: each chunk may decode, yet the file is not what a writer made.
@@ -98,60 +105,62 @@ bool ShardChecker::CheckPresence(const std::string& name, ShardFindings& out) co
 bool ShardChecker::CheckFile(const CachedFile& file, const std::string& name,
                              ShardFindings& out) const {
   out.size_bytes = file.size_bytes;
+  const ArrayMetadata& array = store_.At(out.place).array.metadata();
+  if (const std::uint64_t most = MaxShardBytes(array); file.size_bytes > most) {
+    out.bad.push_back(StrCat(name, ": ", file.size_bytes, " bytes, and a shard of this array has ",
+                             most, " at most"));
+    return false;
+  }
+  const auto index = ReadIndex(array, file, {.name = StrCat(store_.path, "/", name)});
+  if (!index.ok()) {
+    out.bad.push_back(FaultText(store_, index.status()));
+    return false;
+  }
   const auto digest = HashFile(file, StrCat(store_.path, "/", name));
   if (!digest.ok()) {
     out.bad.push_back(FaultText(store_, digest.status()));
     return false;
   }
   out.digest = *digest;
-  const ArrayMetadata& array = store_.At(out.place).array.metadata();
-  const auto index = ReadIndex(array, file, StrCat(store_.path, "/", name));
-  if (!index.ok()) {
-    out.bad.push_back(FaultText(store_, index.status()));
-    return false;
-  }
   if (const auto overlap = Overlap(*index)) out.bad.push_back(StrCat(name, ": ", *overlap));
   return true;
 }
 
 void ShardChecker::CheckChunks(ShardFindings& out) {
   const OpenedLevel& level = store_.At(out.place);
-  const ImageStoreSettings& s = store_.settings;
-  const LevelSize grid = ChunkGridOf(s, level.size);
-  const std::int64_t per_side = s.shard_px / s.chunk_px;
-  const std::int64_t top = out.place.row * per_side, left = out.place.column * per_side;
-  for (std::int64_t r = top; r < std::min(top + per_side, grid.height); ++r) {
-    for (std::int64_t c = left; c < std::min(left + per_side, grid.width); ++c) {
-      const auto digest = CheckChunk(level, r, c);
-      if (!digest.ok()) out.bad.push_back(FaultText(store_, digest.status()));
-      out.chunks.push_back(digest.ok() ? *digest : Digest{});
-    }
+  const Extent per_shard = store_.settings.ChunksPerShard();
+  const Point& shard = out.place.at;
+  const Box chunks = Intersect(
+      BoxAt({shard.z * per_shard.z, shard.y * per_shard.y, shard.x * per_shard.x}, per_shard),
+      WholeOf(ChunkGridOf(store_.settings, level.size)));
+  for (std::int64_t i = 0; i < chunks.Pixels(); ++i) {
+    const Point cell = CellAt(chunks.Shape(), i);
+    const auto digest =
+        CheckChunk(level, {chunks.z + cell.z, chunks.y + cell.y, chunks.x + cell.x});
+    if (!digest.ok()) out.bad.push_back(FaultText(store_, digest.status()));
+    out.chunks.push_back(digest.ok() ? *digest : Digest{});
   }
 }
 
-StatusOr<Digest> ShardChecker::CheckChunk(const OpenedLevel& level, std::int64_t row,
-                                          std::int64_t column) {
+StatusOr<Digest> ShardChecker::CheckChunk(const OpenedLevel& level, const Point& at) {
   const ImageStoreSettings& s = store_.settings;
-  const std::int64_t height = std::min(s.chunk_px, level.size.height - row * s.chunk_px);
-  const std::int64_t width = std::min(s.chunk_px, level.size.width - column * s.chunk_px);
+  const Box box = Intersect(BoxAt({at.z * s.chunk.z, at.y * s.chunk.y, at.x * s.chunk.x}, s.chunk),
+                            WholeOf(level.size));
   const auto channels = static_cast<std::int64_t>(s.channels);
-  pixels_.resize(static_cast<std::size_t>(height * width * channels) * SizeOf(s.dtype));
-  const TensorView image = ContiguousView<3>(pixels_.data(), s.dtype, {height, width, channels});
-  TensorView planes = image;
-  planes.shape = {channels, height, width};
-  planes.stride_bytes = {image.stride_bytes[2], image.stride_bytes[0], image.stride_bytes[1]};
-  const Coordinates chunk{0, row, column};
-  PB_ASSIGN_OR_RETURN(const FetchedChunk fetched, level.array.FetchChunk(chunk, encoded_, 0));
-  const Region region{{0, row * s.chunk_px, column * s.chunk_px}, {channels, height, width}};
+  pixels_.resize(static_cast<std::size_t>(box.Pixels() * s.PixelBytes()));
+  const TensorView image =
+      ContiguousView<4>(pixels_.data(), s.dtype, {box.depth, box.height, box.width, channels});
+  PB_ASSIGN_OR_RETURN(const FetchedChunk fetched,
+                      level.array.FetchChunk({at.z, at.y, at.x}, encoded_, 0));
   PB_RETURN_IF_ERROR(level.array.DecodeChunk(fetched, std::span(encoded_).first(fetched.size_bytes),
-                                             region, planes, scratch_));
+                                             RegionOf(s, box), AlongAxes(s, image), scratch_));
   return hasher_.Hash(image, fetched.absent);
 }
 
 void ShardChecker::CheckDigest(const std::string& name, ShardFindings& out) const {
   const auto listed = store_.Listed(out.place);
   if (!out.bad.empty() || !listed || !listed->has_value()) return;
-  const std::uint32_t recorded = **listed, found = FirstBitsOf(out.digest);
+  const std::uint32_t recorded = (*listed)->first_bits, found = FirstBitsOf(out.digest);
   if (found == recorded) return;
   out.bad.push_back(StrCat(name, ": another file than was written: its SHA-256 begins with ",
                            HexOf(found), ", ", HexOf(recorded), " recorded"));

@@ -39,7 +39,7 @@ class ShardChecker {
   /// False when the file is too broken for its chunks to be looked at one by one.
   bool CheckFile(const CachedFile& file, const std::string& name, ShardFindings& out) const;
   void CheckChunks(ShardFindings& out);
-  StatusOr<Digest> CheckChunk(const OpenedLevel& level, std::int64_t row, std::int64_t column);
+  StatusOr<Digest> CheckChunk(const OpenedLevel& level, const Point& at);
   /// That a file which reads well is the one that was written.
   void CheckDigest(const std::string& name, ShardFindings& out) const;
 

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
+#include "runtime/base/element.h"
 #include "runtime/base/strings.h"
 #include "runtime/zarr/downsample.h"
 
@@ -14,10 +16,6 @@ constexpr int kCoarserLevelsMax = 3;
 constexpr std::int64_t kMaxShardBytes = std::int64_t{512} << 20;
 /// What encoded pixels are expected to take at most, so that the shard's bytes seldom move.
 constexpr std::size_t kLikelyRatio = 2;
-
-std::int64_t PixelBytes(const ImageStoreSettings& settings) {
-  return settings.channels * static_cast<std::int64_t>(SizeOf(settings.dtype));
-}
 
 void PutIndexEntry(std::vector<std::byte>& index, std::uint64_t offset, std::uint64_t size) {
   const std::uint64_t entry[2] = {offset, size};
@@ -31,45 +29,57 @@ void PutChecksum(std::vector<std::byte>& bytes, std::size_t from) {
   bytes.insert(bytes.end(), tail.begin(), tail.end());
 }
 
+Extent Least(const Extent& a, const Extent& b) {
+  return {std::min(a.z, b.z), std::min(a.y, b.y), std::min(a.x, b.x)};
+}
+
+/// Pixel or cell `cell` begins at in a grid of cells.
+Point StartOf(const Point& cell, const Extent& size) {
+  return {cell.z * size.z, cell.y * size.y, cell.x * size.x};
+}
+
+/// What is left of `whole` from `from` on.
+Extent RestOf(const Extent& whole, const Point& from) {
+  return {whole.z - from.z, whole.y - from.y, whole.x - from.x};
+}
+
 /// The part of a level's chunk grid that a shard covers, in chunks.
-ShardPiece ChunksOf(const ImageStoreSettings& settings, const LevelSize& level,
+ShardPiece ChunksOf(const ImageStoreSettings& settings, const Extent& level,
                     const ShardPlace& place) {
-  const std::int64_t per_side = settings.shard_px / settings.chunk_px;
-  const LevelSize grid = ChunkGridOf(settings, level);
+  const Extent per_shard = settings.ChunksPerShard();
   ShardPiece piece;
   piece.level = place.level;
-  piece.row = place.row * per_side;
-  piece.column = place.column * per_side;
-  piece.rows = std::min(per_side, grid.height - piece.row);
-  piece.columns = std::min(per_side, grid.width - piece.column);
+  piece.first = StartOf(place.at, per_shard);
+  piece.grid = Least(per_shard, RestOf(ChunkGridOf(settings, level), piece.first));
   return piece;
 }
 
-Status CheckPlaceIn(const ImageStoreSettings& settings, const LevelSize& level,
+Status CheckPlaceIn(const ImageStoreSettings& settings, const Extent& level,
                     const ShardPlace& place) {
-  const LevelSize shards = ShardGridOf(settings, level);
-  if (place.level >= 0 && place.row >= 0 && place.row < shards.height && place.column >= 0 &&
-      place.column < shards.width) {
-    return absl::OkStatus();
-  }
+  if (place.level >= 0 && place.at.Inside(ShardGridOf(settings, level))) return absl::OkStatus();
   return absl::InvalidArgumentError(
       StrCat("encode shard: ", ShardFileName(place), ": outside the level"));
 }
 
-/// The shard's file: its chunks, then the index.
+void PutSeal(std::vector<std::byte>& bytes, std::uint32_t seal) {
+  for (int shift = 24; shift >= 0; shift -= 8)
+    bytes.push_back(static_cast<std::byte>(seal >> shift));
+}
+
+/// The shard's file: its chunks, the seal, the index.
 EncodedShard Finish(const ImageStoreSettings& settings, const ShardPlace& place, ShardPiece piece) {
   EncodedShard out;
   out.record.place = place;
   for (const EncodedChunk& chunk : piece.chunks) out.record.chunk_pixels.push_back(chunk.pixels);
   out.bytes = std::move(piece.bytes);
   if (out.bytes.empty()) return out;
-  const std::int64_t per_side = settings.shard_px / settings.chunk_px;
+  const Extent per_shard = settings.ChunksPerShard();
   std::vector<std::byte> index;
-  for (std::int64_t i = 0; i < per_side * per_side; ++i) {
-    const std::int64_t row = i / per_side, column = i % per_side;
+  for (std::int64_t i = 0; i < per_shard.Pixels(); ++i) {
+    const Point at = CellAt(per_shard, i);
     const EncodedChunk* chunk = nullptr;
-    if (row < piece.rows && column < piece.columns) {
-      chunk = &piece.chunks[static_cast<std::size_t>(row * piece.columns + column)];
+    if (at.Inside(piece.grid)) {
+      chunk = &piece.chunks[static_cast<std::size_t>(IndexOf(piece.grid, at))];
     }
     if (chunk == nullptr || chunk->size_bytes == 0) {
       PutIndexEntry(index, ~std::uint64_t{0}, ~std::uint64_t{0});
@@ -77,6 +87,7 @@ EncodedShard Finish(const ImageStoreSettings& settings, const ShardPlace& place,
       PutIndexEntry(index, chunk->offset, chunk->size_bytes);
     }
   }
+  PutSeal(out.bytes, SealOf(out.record.chunk_pixels));
   const std::size_t begin = out.bytes.size();
   out.bytes.insert(out.bytes.end(), index.begin(), index.end());
   PutChecksum(out.bytes, begin);
@@ -85,30 +96,47 @@ EncodedShard Finish(const ImageStoreSettings& settings, const ShardPlace& place,
   return out;
 }
 
-/// Rows [begin, begin + height) and columns likewise of an interleaved view.
-ConstTensorView Part(const ConstTensorView& view, const LevelSize& begin, const LevelSize& size) {
-  ConstTensorView part = view;
-  part.data += begin.height * view.stride_bytes[0] + begin.width * view.stride_bytes[1];
-  part.shape[0] = size.height;
-  part.shape[1] = size.width;
+/// A box of an interleaved view.
+template <typename View>
+View Part(const View& view, const Point& begin, const Extent& size) {
+  View part = view;
+  part.data += begin.z * view.stride_bytes[0] + begin.y * view.stride_bytes[1] +
+               begin.x * view.stride_bytes[2];
+  part.shape[0] = size.z;
+  part.shape[1] = size.y;
+  part.shape[2] = size.x;
   return part;
+}
+
+Extent ExtentOf(const ConstTensorView& view) {
+  return {view.shape[0], view.shape[1], view.shape[2]};
+}
+
+/// Where an axis is never halved, its one pixel stays.
+std::int64_t Halved(std::int64_t side, int times) { return side == 1 ? 1 : side >> times; }
+
+Extent Halved(const Extent& e, int times) {
+  return {Halved(e.z, times), Halved(e.y, times), Halved(e.x, times)};
 }
 
 }  // namespace
 
 int CoarserLevels(const ImageStoreSettings& settings) {
+  const bool is_large = settings.shard.Pixels() > kMaxShardBytes / settings.PixelBytes();
+  const auto halves = [&](std::int64_t Extent::*side, int levels) {
+    const std::int64_t chunk = settings.chunk.*side, shard = settings.shard.*side;
+    return chunk % 2 == 0 && shard % (chunk << levels) == 0;
+  };
   int levels = 0;
-  const bool is_large =
-      settings.shard_px * settings.shard_px > kMaxShardBytes / PixelBytes(settings);
-  if (is_large || settings.chunk_px % 2 != 0) return 0;
-  while (levels < kCoarserLevelsMax &&
-         settings.shard_px % (settings.chunk_px << (levels + 1)) == 0) {
+  while (!is_large && levels < kCoarserLevelsMax && halves(&Extent::y, levels + 1) &&
+         halves(&Extent::x, levels + 1) &&
+         (settings.axes == StoreAxes::kCyx || halves(&Extent::z, levels + 1))) {
     ++levels;
   }
   return levels;
 }
 
-ShardEncoder::ShardEncoder(const ImageStoreSettings& settings, std::vector<LevelSize> levels,
+ShardEncoder::ShardEncoder(const ImageStoreSettings& settings, std::vector<Extent> levels,
                            const ShardPlace& place)
     : settings_(settings),
       levels_(std::move(levels)),
@@ -122,7 +150,7 @@ Status ShardEncoder::CheckPlace() const {
     return absl::InvalidArgumentError(StrCat("encode shard: ", levels_.size(), " levels at once"));
   }
   for (std::size_t i = 1; i < levels_.size(); ++i) {
-    if (levels_[i] != LevelSize{(levels_[i - 1].height + 1) / 2, (levels_[i - 1].width + 1) / 2}) {
+    if (levels_[i] != HalfOf(levels_[i - 1])) {
       return absl::InvalidArgumentError("encode shard: a level is not half of the one before");
     }
   }
@@ -130,61 +158,75 @@ Status ShardEncoder::CheckPlace() const {
 }
 
 ShardEncoder::Area ShardEncoder::MakeArea(std::size_t coarser) const {
-  const std::int64_t side = settings_.shard_px >> coarser;
-  const LevelSize& level = levels_[coarser];
-  const std::int64_t height = std::min(side, level.height - place_.row * side);
-  const std::int64_t width = std::min(side, level.width - place_.column * side);
+  const Extent side = Halved(settings_.shard, static_cast<int>(coarser));
+  const Extent size = Least(side, RestOf(levels_[coarser], StartOf(place_.at, side)));
   Area area;
   area.bytes = std::make_unique_for_overwrite<std::byte[]>(
-      static_cast<std::size_t>(height * width * PixelBytes(settings_)));
-  area.view = ContiguousView<3>(area.bytes.get(), settings_.dtype,
-                                {height, width, static_cast<std::int64_t>(settings_.channels)});
+      static_cast<std::size_t>(size.Pixels() * settings_.PixelBytes()));
+  area.view =
+      ContiguousView<4>(area.bytes.get(), settings_.dtype,
+                        {size.z, size.y, size.x, static_cast<std::int64_t>(settings_.channels)});
   return area;
+}
+
+bool ShardEncoder::IsFill(const ConstTensorView& chunk) const {
+  const auto row_bytes = static_cast<std::size_t>(chunk.shape[2] * settings_.PixelBytes());
+  for (std::int64_t z = 0; z < chunk.shape[0]; ++z) {
+    for (std::int64_t y = 0; y < chunk.shape[1]; ++y) {
+      const std::byte* row = chunk.data + z * chunk.stride_bytes[0] + y * chunk.stride_bytes[1];
+      if (std::memcmp(row, fill_row_.data(), row_bytes) != 0) return false;
+    }
+  }
+  return true;
 }
 
 /// The views of the chunks of `pixels`, row-major, and which of them are background.
 ShardEncoder::ChunkViews ShardEncoder::Cut(const ConstTensorView& pixels) const {
-  const std::int64_t side = settings_.chunk_px, pixel = PixelBytes(settings_);
+  const Extent whole = ExtentOf(pixels), grid = CellsOf(whole, settings_.chunk);
   ChunkViews out;
-  for (std::int64_t y = 0; y < pixels.shape[0]; y += side) {
-    for (std::int64_t x = 0; x < pixels.shape[1]; x += side) {
-      const LevelSize size{std::min(side, pixels.shape[0] - y),
-                           std::min(side, pixels.shape[1] - x)};
-      const ConstTensorView view = Part(pixels, {y, x}, size);
-      bool is_fill = true;
-      for (std::int64_t row = 0; is_fill && row < size.height; ++row) {
-        is_fill = std::memcmp(view.data + row * view.stride_bytes[0], fill_row_.data(),
-                              static_cast<std::size_t>(size.width * pixel)) == 0;
-      }
-      out.views.push_back(view);
-      out.corners.push_back({y, x});
-      out.is_fill.push_back(is_fill);
-    }
+  for (std::int64_t i = 0; i < grid.Pixels(); ++i) {
+    const Point corner = StartOf(CellAt(grid, i), settings_.chunk);
+    out.views.push_back(Part(pixels, corner, Least(settings_.chunk, RestOf(whole, corner))));
+    out.corners.push_back(corner);
+    out.is_fill.push_back(IsFill(out.views.back()));
   }
   return out;
 }
 
-/// A chunk's pixels into `raw_`, the rest of it background, and averaged into `half`, where that is
-/// a view: row by row, so that both find them in the nearest cache.
-Status ShardEncoder::CopyAndHalve(const ConstTensorView& chunk, const TensorView& half) {
+/// Slice `z` of a chunk into `raw_`, the rest of it background. Where `half` is a view, the slice
+/// is averaged into it row by row, so that both find the pixels in the nearest cache.
+Status ShardEncoder::CopySlice(const ConstTensorView& chunk, std::int64_t z,
+                               const TensorView& half) {
   const std::size_t row_bytes = fill_row_.size();
-  const auto own = static_cast<std::size_t>(chunk.shape[1] * PixelBytes(settings_));
-  for (std::int64_t y = 0; y < settings_.chunk_px; ++y) {
-    std::byte* to = raw_.data() + static_cast<std::size_t>(y) * row_bytes;
-    const std::size_t take = y < chunk.shape[0] ? own : 0;
-    if (take > 0) std::memcpy(to, chunk.data + y * chunk.stride_bytes[0], take);
+  const auto own = static_cast<std::size_t>(chunk.shape[2] * settings_.PixelBytes());
+  std::byte* slice = raw_.data() + static_cast<std::size_t>(z * settings_.chunk.y) * row_bytes;
+  for (std::int64_t y = 0; y < settings_.chunk.y; ++y) {
+    std::byte* to = slice + static_cast<std::size_t>(y) * row_bytes;
+    const bool is_inside = z < chunk.shape[0] && y < chunk.shape[1];
+    const std::size_t take = is_inside ? own : 0;
+    if (take > 0) {
+      std::memcpy(to, chunk.data + z * chunk.stride_bytes[0] + y * chunk.stride_bytes[1], take);
+    }
     std::memcpy(to + take, fill_row_.data() + take, row_bytes - take);
-    const bool is_pair_done = y % 2 == 1 || y + 1 == chunk.shape[0];
-    if (half.data == nullptr || y >= chunk.shape[0] || !is_pair_done) continue;
-    const ConstTensorView pair =
-        Part(chunk, {y / 2 * 2, 0},
-             {std::min<std::int64_t>(2, chunk.shape[0] - y / 2 * 2), chunk.shape[1]});
-    TensorView row = half;
-    row.data += y / 2 * half.stride_bytes[0];
-    row.shape[0] = 1;
-    PB_RETURN_IF_ERROR(DownsampleByTwo(pair, row));
+    const bool is_pair_done = y % 2 == 1 || y + 1 == chunk.shape[1];
+    if (half.data == nullptr || !is_inside || !is_pair_done) continue;
+    const std::int64_t top = y / 2 * 2;
+    const ConstTensorView pair = Part(
+        chunk, {z, top, 0}, {1, std::min<std::int64_t>(2, chunk.shape[1] - top), chunk.shape[2]});
+    PB_RETURN_IF_ERROR(DownsampleByTwo(pair, Part(half, {0, y / 2, 0}, {1, 1, half.shape[2]})));
   }
   return absl::OkStatus();
+}
+
+/// A chunk's pixels into `raw_`, and averaged into `half` where that is a view: two slices of a
+/// volume at a time.
+Status ShardEncoder::CopyAndHalve(const ConstTensorView& chunk, const TensorView& half) {
+  const bool is_flat = settings_.axes == StoreAxes::kCyx;
+  for (std::int64_t z = 0; z < settings_.chunk.z; ++z) {
+    PB_RETURN_IF_ERROR(CopySlice(chunk, z, is_flat ? half : TensorView{}));
+  }
+  if (is_flat || half.data == nullptr) return absl::OkStatus();
+  return DownsampleByTwo(chunk, half);
 }
 
 Status ShardEncoder::Append(const ConstTensorView& pixels, const TensorView& half,
@@ -194,10 +236,9 @@ Status ShardEncoder::Append(const ConstTensorView& pixels, const TensorView& hal
   for (std::size_t i = 0; i < chunks.views.size(); ++i) {
     TensorView part = half;
     if (half.data != nullptr) {
-      part.data += chunks.corners[i].height / 2 * half.stride_bytes[0] +
-                   chunks.corners[i].width / 2 * half.stride_bytes[1];
-      part.shape[0] = (chunks.views[i].shape[0] + 1) / 2;
-      part.shape[1] = (chunks.views[i].shape[1] + 1) / 2;
+      const Point& corner = chunks.corners[i];
+      part =
+          Part(half, {corner.z / 2, corner.y / 2, corner.x / 2}, HalfOf(ExtentOf(chunks.views[i])));
     }
     PB_RETURN_IF_ERROR(CopyAndHalve(chunks.views[i], part));
     EncodedChunk chunk;
@@ -214,34 +255,45 @@ Status ShardEncoder::Append(const ConstTensorView& pixels, const TensorView& hal
   return absl::OkStatus();
 }
 
-StatusOr<EncodedShard> ShardEncoder::Encode(const ShardRows& rows) {
+Status ShardEncoder::Prepare() {
   PB_RETURN_IF_ERROR(CheckPlace());
-  const std::size_t row_bytes =
-      static_cast<std::size_t>(settings_.chunk_px * PixelBytes(settings_));
-  raw_.resize(row_bytes * static_cast<std::size_t>(settings_.chunk_px));
+  const auto row_bytes = static_cast<std::size_t>(settings_.chunk.x * settings_.PixelBytes());
+  raw_.resize(row_bytes * static_cast<std::size_t>(settings_.chunk.z * settings_.chunk.y));
   fill_row_.resize(row_bytes);
+  const std::optional<Element> fill = ElementOf(settings_.fill_value, settings_.dtype);
   const std::size_t element = SizeOf(settings_.dtype);
   for (std::size_t i = 0; i < row_bytes; i += element) {
-    std::memcpy(fill_row_.data() + i, &settings_.fill_value, element);
+    std::memcpy(fill_row_.data() + i, fill->data(), element);
   }
   for (std::size_t i = 1; i < levels_.size(); ++i) areas_.push_back(MakeArea(i));
+  return absl::OkStatus();
+}
+
+StatusOr<EncodedShard> ShardEncoder::Encode(const ShardRows& rows) {
+  PB_RETURN_IF_ERROR(Prepare());
   ShardPiece piece = ChunksOf(settings_, levels_[0], place_);
-  const std::int64_t height =
-      std::min(settings_.shard_px, levels_[0].height - place_.row * settings_.shard_px);
-  piece.bytes.reserve(row_bytes * static_cast<std::size_t>(height * piece.columns) / kLikelyRatio);
-  for (std::int64_t y = 0; y < height;) {
-    PB_ASSIGN_OR_RETURN(const ConstTensorView band, rows(piece.row + y / settings_.chunk_px));
-    const bool is_whole = y + band.shape[0] == height || band.shape[0] % settings_.chunk_px == 0;
-    if (band.shape[0] <= 0 || y + band.shape[0] > height || !is_whole) {
-      return absl::InternalError("encode shard: rows that are no whole chunks");
+  const Extent size =
+      Least(settings_.shard, RestOf(levels_[0], StartOf(place_.at, settings_.shard)));
+  piece.bytes.reserve(static_cast<std::size_t>(size.Pixels() * settings_.PixelBytes()) /
+                      kLikelyRatio);
+  for (std::int64_t z = 0; z < size.z; z += settings_.chunk.z) {
+    const std::int64_t slices = std::min(settings_.chunk.z, size.z - z);
+    for (std::int64_t y = 0; y < size.y;) {
+      const Point chunk = {piece.first.z + z / settings_.chunk.z,
+                           piece.first.y + y / settings_.chunk.y, piece.first.x};
+      PB_ASSIGN_OR_RETURN(const ConstTensorView band, rows(chunk));
+      const std::int64_t height = band.shape[1];
+      const bool is_whole = y + height == size.y || height % settings_.chunk.y == 0;
+      if (height <= 0 || y + height > size.y || !is_whole || band.shape[0] != slices) {
+        return absl::InternalError("encode shard: rows that are no whole chunks");
+      }
+      TensorView half;
+      if (!areas_.empty()) {
+        half = Part(areas_[0].view, {z / 2, y / 2, 0}, HalfOf(ExtentOf(band)));
+      }
+      PB_RETURN_IF_ERROR(Append(band, half, piece));
+      y += height;
     }
-    TensorView half;
-    if (!areas_.empty()) {
-      half = areas_[0].view;
-      half.data += y / 2 * half.stride_bytes[0];
-    }
-    PB_RETURN_IF_ERROR(Append(band, half, piece));
-    y += band.shape[0];
   }
   return Finish(settings_, place_, std::move(piece));
 }
@@ -250,13 +302,11 @@ StatusOr<std::vector<ShardPiece>> ShardEncoder::EncodeCoarser() {
   std::vector<ShardPiece> pieces;
   for (std::size_t i = 0; i < areas_.size(); ++i) {
     const TensorView& view = areas_[i].view;
-    const std::int64_t first = (settings_.shard_px >> (i + 1)) / settings_.chunk_px;
+    const int above = static_cast<int>(i) + 1;
     ShardPiece piece;
-    piece.level = place_.level + static_cast<int>(i) + 1;
-    piece.row = place_.row * first;
-    piece.column = place_.column * first;
-    piece.rows = (view.shape[0] + settings_.chunk_px - 1) / settings_.chunk_px;
-    piece.columns = (view.shape[1] + settings_.chunk_px - 1) / settings_.chunk_px;
+    piece.level = place_.level + above;
+    piece.first = StartOf(place_.at, CellsOf(Halved(settings_.shard, above), settings_.chunk));
+    piece.grid = CellsOf(ExtentOf(view), settings_.chunk);
     const TensorView half = i + 1 < areas_.size() ? areas_[i + 1].view : TensorView{};
     PB_RETURN_IF_ERROR(Append(view, half, piece));
     pieces.push_back(std::move(piece));
@@ -264,7 +314,7 @@ StatusOr<std::vector<ShardPiece>> ShardEncoder::EncodeCoarser() {
   return pieces;
 }
 
-StatusOr<EncodedShard> AssembleShard(const ImageStoreSettings& settings, const LevelSize& level,
+StatusOr<EncodedShard> AssembleShard(const ImageStoreSettings& settings, const Extent& level,
                                      const ShardPlace& place, std::span<const ShardPiece> pieces) {
   PB_RETURN_IF_ERROR(Validate(settings));
   PB_RETURN_IF_ERROR(CheckPlaceIn(settings, level, place));
@@ -272,19 +322,21 @@ StatusOr<EncodedShard> AssembleShard(const ImageStoreSettings& settings, const L
   std::size_t size = 0;
   for (const ShardPiece& piece : pieces) size += piece.bytes.size();
   whole.bytes.reserve(size);
-  for (std::int64_t i = 0; i < whole.rows * whole.columns; ++i) {
-    const std::int64_t row = whole.row + i / whole.columns,
-                       column = whole.column + i % whole.columns;
+  for (std::int64_t i = 0; i < whole.grid.Pixels(); ++i) {
+    const Point cell = CellAt(whole.grid, i);
+    const Point at{whole.first.z + cell.z, whole.first.y + cell.y, whole.first.x + cell.x};
+    const auto within = [&](const ShardPiece& p) {
+      return Point{at.z - p.first.z, at.y - p.first.y, at.x - p.first.x};
+    };
     const auto piece = std::find_if(pieces.begin(), pieces.end(), [&](const ShardPiece& p) {
-      return p.level == place.level && row >= p.row && row < p.row + p.rows && column >= p.column &&
-             column < p.column + p.columns;
+      return p.level == place.level && within(p).Inside(p.grid);
     });
     if (piece == pieces.end()) {
-      return absl::InvalidArgumentError(StrCat("assemble shard: ", ShardFileName(place), ": chunk ",
-                                               row, ",", column, " is missing"));
+      return absl::InvalidArgumentError(StrCat("assemble shard: ", ShardFileName(place),
+                                               ": chunk (", at.ToString(","), ") is missing"));
     }
-    EncodedChunk chunk = piece->chunks[static_cast<std::size_t>(
-        (row - piece->row) * piece->columns + column - piece->column)];
+    EncodedChunk chunk =
+        piece->chunks[static_cast<std::size_t>(IndexOf(piece->grid, within(*piece)))];
     const auto bytes = std::span(piece->bytes).subspan(chunk.offset, chunk.size_bytes);
     chunk.offset = whole.bytes.size();
     whole.bytes.insert(whole.bytes.end(), bytes.begin(), bytes.end());
@@ -294,25 +346,27 @@ StatusOr<EncodedShard> AssembleShard(const ImageStoreSettings& settings, const L
 }
 
 /// By chunks into a row of them at a time.
-StatusOr<EncodedShard> EncodeShard(const ImageStoreSettings& settings, const LevelSize& level,
+StatusOr<EncodedShard> EncodeShard(const ImageStoreSettings& settings, const Extent& level,
                                    const ShardPlace& place, const ChunkPixels& pixels) {
   PB_RETURN_IF_ERROR(Validate(settings));
   PB_RETURN_IF_ERROR(CheckPlaceIn(settings, level, place));
-  const std::int64_t side = settings.chunk_px;
   const ShardPiece chunks = ChunksOf(settings, level, place);
-  const std::int64_t left = chunks.column * side;
-  const std::int64_t width = std::min(settings.shard_px, level.width - left);
-  std::vector<std::byte> band(static_cast<std::size_t>(side * width * PixelBytes(settings)));
+  const std::int64_t left = place.at.x * settings.shard.x;
+  const std::int64_t width = std::min(settings.shard.x, level.x - left);
+  std::vector<std::byte> band(static_cast<std::size_t>(settings.chunk.z * settings.chunk.y * width *
+                                                       settings.PixelBytes()));
   ShardEncoder encoder(settings, {level}, place);
-  return encoder.Encode([&](std::int64_t row) -> StatusOr<ConstTensorView> {
-    const std::int64_t height = std::min(side, level.height - row * side);
-    const TensorView view = ContiguousView<3>(
-        band.data(), settings.dtype, {height, width, static_cast<std::int64_t>(settings.channels)});
-    for (std::int64_t column = 0; column < chunks.columns; ++column) {
-      TensorView chunk = view;
-      chunk.data += column * side * view.stride_bytes[1];
-      chunk.shape[1] = std::min(side, width - column * side);
-      PB_RETURN_IF_ERROR(pixels(row, chunks.column + column, chunk));
+  return encoder.Encode([&](const Point& first) -> StatusOr<ConstTensorView> {
+    const Extent rest = RestOf(level, StartOf(first, settings.chunk));
+    const TensorView view =
+        ContiguousView<4>(band.data(), settings.dtype,
+                          {std::min(settings.chunk.z, rest.z), std::min(settings.chunk.y, rest.y),
+                           width, static_cast<std::int64_t>(settings.channels)});
+    for (std::int64_t column = 0; column < chunks.grid.x; ++column) {
+      const std::int64_t x = column * settings.chunk.x;
+      const TensorView chunk = Part(
+          view, {0, 0, x}, {view.shape[0], view.shape[1], std::min(settings.chunk.x, width - x)});
+      PB_RETURN_IF_ERROR(pixels({first.z, first.y, first.x + column}, chunk));
     }
     return ConstTensorView(view);
   });

@@ -23,12 +23,12 @@ struct EncodedChunk {
   Digest pixels;
 };
 
-/// A rectangle of inner chunks of one level, without the zarr shard around it: what a shard of a
+/// A block of inner chunks of one level, without the zarr shard around it: what a shard of a
 /// finer level leaves for AssembleShard.
 struct ShardPiece {
   int level = 0;
-  std::int64_t row = 0, column = 0;  ///< of the first chunk, in the level's chunk grid
-  std::int64_t rows = 0, columns = 0;
+  Point first;                       ///< chunk, in the level's chunk grid
+  Extent grid;                       ///< chunks along each axis
   std::vector<EncodedChunk> chunks;  ///< row-major
   std::vector<std::byte> bytes;
 };
@@ -38,14 +38,16 @@ std::vector<std::byte> SerialisePiece(const ShardPiece& piece);
 /// DataLoss unless `bytes` are what SerialisePiece gave.
 StatusOr<ShardPiece> ParsePiece(std::span<const std::byte> bytes);
 
-/// Levels above a shard's own whose chunks lie whole within one shard: 3 for shards of 8 x 8
+/// Levels above a shard's own whose chunks lie whole within one shard: 3 for shards of 8 x 8 (x 8)
 /// chunks, never more; none above a very large shard.
 int CoarserLevels(const ImageStoreSettings& settings);
 
-/// Gives the pixels of a shard from chunk row `row` (of the level) on: as many whole chunk rows as
-/// it likes, or all up to the level's end; every column that the shard and the level share;
-/// interleaved. Valid until the next call. Called from the calling thread, from top to bottom.
-using ShardRows = std::function<StatusOr<ConstTensorView>(std::int64_t row)>;
+/// Gives the pixels of a shard from chunk `chunk` (of the level; its x is the shard's first) on, as
+/// (depth, height, width, channels): the slices of that chunk; as many whole chunk rows as it
+/// likes, or all up to the level's end; every column that the shard and the level share;
+/// interleaved. Valid until the next call. Called from the calling thread, slices by slices, from
+/// top to bottom.
+using ShardRows = std::function<StatusOr<ConstTensorView>(const Point& chunk)>;
 
 /// One zarr shard and, where asked for, the same area of the next levels, averaged. Pure and
 /// single-threaded: same pixels, same bytes. Holds the encoded shard and, with coarser levels, a
@@ -54,7 +56,7 @@ class ShardEncoder {
  public:
   /// `settings` is valid and outlives the encoder. `levels`: place.level's size, then the sizes of
   /// the levels to average, each half of the one before, at most CoarserLevels() of them.
-  ShardEncoder(const ImageStoreSettings& settings, std::vector<LevelSize> levels,
+  ShardEncoder(const ImageStoreSettings& settings, std::vector<Extent> levels,
                const ShardPlace& place);
 
   /// Called after each chunk; its error ends the work.
@@ -73,20 +75,23 @@ class ShardEncoder {
   };
   struct ChunkViews {
     std::vector<ConstTensorView> views;
-    std::vector<LevelSize> corners;  ///< first row and column
+    std::vector<Point> corners;  ///< first pixels
     std::vector<bool> is_fill;
   };
 
   Status CheckPlace() const;
   Area MakeArea(std::size_t coarser) const;
+  Status Prepare();
+  bool IsFill(const ConstTensorView& chunk) const;
   ChunkViews Cut(const ConstTensorView& pixels) const;
   Status CopyAndHalve(const ConstTensorView& chunk, const TensorView& half);
+  Status CopySlice(const ConstTensorView& chunk, std::int64_t z, const TensorView& half);
   /// The chunks of `pixels`, whose corner is a chunk's, appended to `piece`; averaged into `half`,
   /// which has the same corner, or no data.
   Status Append(const ConstTensorView& pixels, const TensorView& half, ShardPiece& piece);
 
   const ImageStoreSettings& settings_;
-  const std::vector<LevelSize> levels_;
+  const std::vector<Extent> levels_;
   const ShardPlace place_;
   std::function<Status()> after_chunk_ = [] { return absl::OkStatus(); };
   ChunkEncoder encoder_;
@@ -97,7 +102,7 @@ class ShardEncoder {
 
 /// The zarr shard of `place` out of the pieces that cover its part of the level. The same bytes as
 /// from its pixels. InvalidArgument when chunks are missing.
-StatusOr<EncodedShard> AssembleShard(const ImageStoreSettings& settings, const LevelSize& level,
+StatusOr<EncodedShard> AssembleShard(const ImageStoreSettings& settings, const Extent& level,
                                      const ShardPlace& place, std::span<const ShardPiece> pieces);
 
 }  // namespace patchbay::zarr

@@ -4,6 +4,7 @@
 
 #include "runtime/base/hash.h"
 #include "runtime/base/strings.h"
+#include "runtime/zarr/image_store.h"
 
 namespace patchbay::zarr {
 namespace {
@@ -18,6 +19,14 @@ std::size_t CostOf(const ShardIndex& index) {
 }
 
 std::string Hex32(std::uint32_t value) { return Hex64(value).substr(8); }
+
+Status CheckSeal(std::span<const std::byte> bytes, std::uint32_t expected) {
+  std::uint32_t stored = 0;
+  for (const std::byte b : bytes) stored = stored << 8 | static_cast<std::uint32_t>(b);
+  if (stored == expected) return absl::OkStatus();
+  return absl::DataLossError(StrCat("another shard than the store lists here (seal ", Hex32(stored),
+                                    ", listed ", Hex32(expected), ")"));
+}
 
 }  // namespace
 
@@ -57,17 +66,20 @@ StatusOr<ShardIndex> DecodeIndex(const ArrayMetadata& array, std::span<const std
 }
 
 StatusOr<ShardIndex> ReadIndex(const ArrayMetadata& array, const CachedFile& file,
-                               std::string_view name) {
-  const std::size_t size = IndexBytes(array);
+                               const ExpectedShard& expected) {
+  const std::size_t seal = expected.seal != nullptr && array.index_at_end ? kSealBytes : 0;
+  const std::size_t size = IndexBytes(array) + seal;
   if (file.size_bytes < size) {
-    return absl::DataLossError(StrCat("read index: ", name, ": the file has ", file.size_bytes,
-                                      " bytes, its index alone needs ", size));
+    return absl::DataLossError(StrCat("read index: ", expected.name, ": the file has ",
+                                      file.size_bytes, " bytes, its index alone needs ", size));
   }
   std::vector<std::byte> bytes(size);
   const std::uint64_t at = array.index_at_end ? file.size_bytes - size : 0;
-  PB_RETURN_IF_ERROR(ReadAt(file.fd.get(), at, bytes, name));
-  auto index = DecodeIndex(array, bytes, file.size_bytes);
-  if (!index.ok()) return Annotate(index.status(), StrCat("read index: ", name));
+  PB_RETURN_IF_ERROR(ReadAt(file.fd.get(), at, bytes, expected.name));
+  auto index = DecodeIndex(array, std::span(bytes).subspan(seal), file.size_bytes);
+  Status status = index.status();
+  if (status.ok() && seal > 0) status = CheckSeal(std::span(bytes).first(seal), *expected.seal);
+  if (!status.ok()) return Annotate(status, StrCat("read index: ", expected.name));
   return index;
 }
 

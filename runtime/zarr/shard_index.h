@@ -35,9 +35,16 @@ std::size_t IndexBytes(const ArrayMetadata& array);
 StatusOr<ShardIndex> DecodeIndex(const ArrayMetadata& array, std::span<const std::byte> bytes,
                                  std::uint64_t file_bytes);
 
-/// Reads the index of an open shard file.
+/// What a shard's file should be.
+struct ExpectedShard {
+  std::string_view name;                ///< for errors
+  const std::uint32_t* seal = nullptr;  ///< to be found before an index at the end; null: any shard
+};
+
+/// Reads the index of an open shard file, in one read. DataLoss when it is damaged or the shard is
+/// another than expected.
 StatusOr<ShardIndex> ReadIndex(const ArrayMetadata& array, const CachedFile& file,
-                               std::string_view name);
+                               const ExpectedShard& expected);
 
 /// Thread-safe, bounded cache of decoded indexes by the shard's number.
 class IndexCache {

@@ -7,12 +7,13 @@
 namespace patchbay::zarr {
 namespace {
 
-constexpr std::uint64_t kMagic = 0x3143454950425000;  // "\0PBPIEC1"
+constexpr std::uint64_t kMagic = 0x3243454950425000;  // "\0PBPIEC2"
 constexpr std::int64_t kMaxSide = std::int64_t{1} << 31;
 
 struct PieceHead {
   std::uint64_t magic = kMagic;
-  std::int64_t level = 0, row = 0, column = 0, rows = 0, columns = 0;
+  std::int64_t level = 0;
+  std::int64_t first[3] = {}, grid[3] = {};  ///< z, y, x
 };
 
 template <typename T>
@@ -31,7 +32,10 @@ std::vector<std::byte> SerialisePiece(const ShardPiece& piece) {
   std::vector<std::byte> out;
   out.reserve(sizeof(PieceHead) + piece.chunks.size() * sizeof(EncodedChunk) + piece.bytes.size() +
               4);
-  Put(out, PieceHead{kMagic, piece.level, piece.row, piece.column, piece.rows, piece.columns});
+  Put(out, PieceHead{kMagic,
+                     piece.level,
+                     {piece.first.z, piece.first.y, piece.first.x},
+                     {piece.grid.z, piece.grid.y, piece.grid.x}});
   for (const EncodedChunk& chunk : piece.chunks) Put(out, chunk);
   out.insert(out.end(), piece.bytes.begin(), piece.bytes.end());
   Put(out, Crc32c(out));
@@ -47,21 +51,20 @@ StatusOr<ShardPiece> ParsePiece(std::span<const std::byte> bytes) {
   const auto checked = bytes.first(bytes.size() - sizeof stored);
   std::memcpy(&stored, bytes.data() + checked.size(), sizeof stored);
   if (head.magic != kMagic || Crc32c(checked) != stored) return Refuse("crc32c mismatch");
-  const bool is_sane = head.level >= 0 && head.level < 1000 && head.row >= 0 && head.column >= 0 &&
-                       head.row < kMaxSide && head.column < kMaxSide && head.rows > 0 &&
-                       head.columns > 0 && head.rows < kMaxSide && head.columns < kMaxSide;
-  const std::size_t room = (checked.size() - sizeof head) / sizeof(EncodedChunk);
-  if (!is_sane ||
-      static_cast<std::size_t>(head.rows) > room / static_cast<std::size_t>(head.columns)) {
-    return Refuse("a value is out of range");
+  bool is_sane = head.level >= 0 && head.level < 1000;
+  // Chunks that may still follow along the axes not looked at yet.
+  std::size_t room = (checked.size() - sizeof head) / sizeof(EncodedChunk);
+  for (int i = 0; i < 3; ++i) {
+    is_sane = is_sane && head.first[i] >= 0 && head.first[i] < kMaxSide && head.grid[i] > 0 &&
+              static_cast<std::uint64_t>(head.grid[i]) <= room;
+    if (is_sane) room /= static_cast<std::size_t>(head.grid[i]);
   }
+  if (!is_sane) return Refuse("a value is out of range");
   ShardPiece piece;
   piece.level = static_cast<int>(head.level);
-  piece.row = head.row;
-  piece.column = head.column;
-  piece.rows = head.rows;
-  piece.columns = head.columns;
-  piece.chunks.resize(static_cast<std::size_t>(head.rows * head.columns));
+  piece.first = {head.first[0], head.first[1], head.first[2]};
+  piece.grid = {head.grid[0], head.grid[1], head.grid[2]};
+  piece.chunks.resize(static_cast<std::size_t>(piece.grid.Pixels()));
   const std::size_t table_bytes = piece.chunks.size() * sizeof(EncodedChunk);
   std::memcpy(piece.chunks.data(), checked.data() + sizeof head, table_bytes);
   const auto rest = checked.subspan(sizeof head + table_bytes);

@@ -11,24 +11,26 @@
 namespace patchbay::zarr {
 namespace {
 
-constexpr std::int64_t kMaxSidePx = std::int64_t{1} << 31;
+constexpr std::int64_t kMaxSide = std::int64_t{1} << 31;
 constexpr std::int64_t kMaxChunksPerLevel = std::int64_t{1} << 24;
-constexpr int kStoreFormat = 1;
+constexpr int kStoreFormat = 2;
 
 Status Refuse(std::string_view cause) {
   return absl::InvalidArgumentError(StrCat("write store metadata: ", cause));
 }
 
+/// Elements of several bytes are shuffled: the high bytes of neighbours are alike.
 Json CompressorOf(const ImageStoreSettings& s) {
   if (s.codec == StoreCodec::kZstd) {
     return {{"name", "zstd"}, {"configuration", {{"level", s.codec_level}, {"checksum", false}}}};
   }
+  const std::size_t element = SizeOf(s.dtype);
   return {{"name", "blosc"},
           {"configuration",
            {{"cname", s.codec == StoreCodec::kBloscLz4 ? "lz4" : "zstd"},
             {"clevel", s.codec_level},
-            {"shuffle", "noshuffle"},
-            {"typesize", 1},
+            {"shuffle", element == 1 ? "noshuffle" : "shuffle"},
+            {"typesize", element},
             {"blocksize", s.blosc_block_bytes}}}};
 }
 
@@ -37,37 +39,70 @@ Json BytesCodec(bool one_byte) {
   return {{"name", "bytes"}, {"configuration", {{"endian", "little"}}}};
 }
 
-Json ArrayDocument(const ImageStoreSettings& s, const LevelSize& level) {
-  const Json inner =
-      Json::array({Json{{"name", "transpose"}, {"configuration", {{"order", {1, 2, 0}}}}},
-                   BytesCodec(SizeOf(s.dtype) == 1), CompressorOf(s), Json{{"name", "crc32c"}}});
+/// An extent along the array's axes.
+Json Along(const ImageStoreSettings& s, const Extent& e) {
+  return s.axes == StoreAxes::kZyx ? Json{e.z, e.y, e.x} : Json{s.channels, e.y, e.x};
+}
+
+Json AxisNames(const ImageStoreSettings& s) {
+  return s.axes == StoreAxes::kZyx ? Json{"z", "y", "x"} : Json{"c", "y", "x"};
+}
+
+Json FillJson(const ImageStoreSettings& s) {
+  if (s.dtype == DType::kFloat32) return static_cast<double>(static_cast<float>(s.fill_value));
+  return static_cast<std::int64_t>(s.fill_value);
+}
+
+Json ArrayDocument(const ImageStoreSettings& s, const Extent& level) {
+  Json inner = Json::array();
+  if (s.axes == StoreAxes::kCyx) {
+    inner.push_back({{"name", "transpose"}, {"configuration", {{"order", {1, 2, 0}}}}});
+  }
+  inner.push_back(BytesCodec(SizeOf(s.dtype) == 1));
+  inner.push_back(CompressorOf(s));
+  inner.push_back({{"name", "crc32c"}});
   const Json sharding = {{"name", "sharding_indexed"},
                          {"configuration",
-                          {{"chunk_shape", {s.channels, s.chunk_px, s.chunk_px}},
+                          {{"chunk_shape", Along(s, s.chunk)},
                            {"codecs", inner},
                            {"index_codecs", {BytesCodec(false), Json{{"name", "crc32c"}}}},
                            {"index_location", "end"}}}};
   return {{"zarr_format", 3},
           {"node_type", "array"},
-          {"shape", {s.channels, level.height, level.width}},
+          {"shape", Along(s, level)},
           {"data_type", patchbay::NameOf(s.dtype)},
           {"chunk_grid",
-           {{"name", "regular"},
-            {"configuration", {{"chunk_shape", {s.channels, s.shard_px, s.shard_px}}}}}},
+           {{"name", "regular"}, {"configuration", {{"chunk_shape", Along(s, s.shard)}}}}},
           {"chunk_key_encoding", {{"name", "default"}, {"configuration", {{"separator", "/"}}}}},
-          {"fill_value", s.fill_value},
+          {"fill_value", FillJson(s)},
           {"codecs", Json::array({sharding})},
-          {"dimension_names", {"c", "y", "x"}},
+          {"dimension_names", AxisNames(s)},
           {"attributes", Json::object()}};
 }
 
+/// One of the store's axes in space.
+struct SpaceAxis {
+  const char* name;
+  const std::optional<AxisSpacing>& spacing;
+  std::int64_t Extent::*side;
+};
+
+std::vector<SpaceAxis> SpaceAxesOf(const ImageStoreSpec& spec) {
+  std::vector<SpaceAxis> axes;
+  if (spec.settings.axes == StoreAxes::kZyx) axes.push_back({"z", spec.spacing.z, &Extent::z});
+  axes.push_back({"y", spec.spacing.y, &Extent::y});
+  axes.push_back({"x", spec.spacing.x, &Extent::x});
+  return axes;
+}
+
 Json AxesOf(const ImageStoreSpec& spec) {
-  Json axes = Json::array({Json{{"name", "c"}, {"type", "channel"}}});
-  const std::pair<const char*, const std::optional<double>*> space[] = {{"y", &spec.mpp_y},
-                                                                        {"x", &spec.mpp_x}};
-  for (const auto& [name, mpp] : space) {
-    Json axis = {{"name", name}, {"type", "space"}};
-    if (mpp->has_value()) axis["unit"] = "micrometer";
+  Json axes = Json::array();
+  if (spec.settings.axes == StoreAxes::kCyx) {
+    axes.push_back({{"name", "c"}, {"type", "channel"}});
+  }
+  for (const SpaceAxis& along : SpaceAxesOf(spec)) {
+    Json axis = {{"name", along.name}, {"type", "space"}};
+    if (along.spacing) axis["unit"] = patchbay::NameOf(along.spacing->unit);
     axes.push_back(std::move(axis));
   }
   return axes;
@@ -75,34 +110,60 @@ Json AxesOf(const ImageStoreSpec& spec) {
 
 Json DatasetsOf(const ImageStoreSpec& spec) {
   Json datasets = Json::array();
-  const LevelSize& finest = spec.levels.front();
+  const Extent& finest = spec.levels.front();
   for (std::size_t i = 0; i < spec.levels.size(); ++i) {
-    const LevelSize& level = spec.levels[i];
-    const double y = static_cast<double>(finest.height) / static_cast<double>(level.height);
-    const double x = static_cast<double>(finest.width) / static_cast<double>(level.width);
-    const Json scale = {
-        {"type", "scale"},
-        {"scale", {1.0, y * spec.mpp_y.value_or(1.0), x * spec.mpp_x.value_or(1.0)}}};
+    const Extent& level = spec.levels[i];
+    Json factors = Json::array();
+    if (spec.settings.axes == StoreAxes::kCyx) factors.push_back(1.0);
+    for (const SpaceAxis& along : SpaceAxesOf(spec)) {
+      const double step = along.spacing ? along.spacing->value : 1.0;
+      factors.push_back(static_cast<double>(finest.*along.side) /
+                        static_cast<double>(level.*along.side) * step);
+    }
+    const Json scale = {{"type", "scale"}, {"scale", std::move(factors)}};
     datasets.push_back(
         {{"path", std::to_string(i)}, {"coordinateTransformations", Json::array({scale})}});
   }
   return datasets;
 }
 
+/// What viewers show at first: all of an integer type's range, for signed and real values the
+/// abdominal soft tissue of a CT.
+Json WindowOf(DType dtype) {
+  if (dtype == DType::kInt16 || dtype == DType::kFloat32) {
+    return {{"min", -1024}, {"max", 3071}, {"start", -160}, {"end", 240}};
+  }
+  const int highest = dtype == DType::kUint8 ? 255 : 65535;
+  return {{"min", 0}, {"max", highest}, {"start", 0}, {"end", highest}};
+}
+
 Json OmeroOf(const ImageStoreSettings& s) {
   static constexpr std::pair<const char*, const char*> kRgb[] = {
       {"red", "FF0000"}, {"green", "00FF00"}, {"blue", "0000FF"}};
-  const int highest = s.dtype == DType::kUint8 ? 255 : 65535;
   Json channels = Json::array();
   for (int c = 0; c < s.channels; ++c) {
     const bool rgb = s.channels == 3;
-    channels.push_back(
-        {{"label", rgb ? std::string(kRgb[c].first) : StrCat("channel ", c)},
-         {"color", rgb ? kRgb[c].second : "FFFFFF"},
-         {"active", true},
-         {"window", {{"min", 0}, {"max", highest}, {"start", 0}, {"end", highest}}}});
+    channels.push_back({{"label", rgb ? std::string(kRgb[c].first) : StrCat("channel ", c)},
+                        {"color", rgb ? kRgb[c].second : "FFFFFF"},
+                        {"active", true},
+                        {"window", WindowOf(s.dtype)}});
   }
   return {{"channels", channels}, {"rdefs", {{"model", s.channels == 1 ? "greyscale" : "color"}}}};
+}
+
+Status CheckLevel(const ImageStoreSettings& settings, const Extent& level) {
+  if (level.Empty() || level.z > kMaxSide || level.y > kMaxSide || level.x > kMaxSide) {
+    return Refuse(StrCat("a level of ", level.ToString(), " pixels"));
+  }
+  if (settings.axes == StoreAxes::kCyx && level.z != 1) {
+    return Refuse(StrCat("a flat image of ", level.z, " slices"));
+  }
+  const Extent chunks = ChunkGridOf(settings, level);
+  if (chunks.y > kMaxChunksPerLevel / chunks.x ||
+      chunks.z > kMaxChunksPerLevel / (chunks.y * chunks.x)) {
+    return Refuse(StrCat("a level of more than ", kMaxChunksPerLevel, " chunks"));
+  }
+  return absl::OkStatus();
 }
 
 Status CheckSpec(const ImageStoreSpec& spec) {
@@ -110,18 +171,11 @@ Status CheckSpec(const ImageStoreSpec& spec) {
   if (spec.levels.empty() || spec.levels.size() > kMaxLevels) {
     return Refuse(StrCat(spec.levels.size(), " levels are not 1 to ", kMaxLevels));
   }
-  for (const LevelSize& level : spec.levels) {
-    if (level.height < 1 || level.width < 1 || level.height > kMaxSidePx ||
-        level.width > kMaxSidePx) {
-      return Refuse(StrCat("a level of ", level.width, " x ", level.height, " pixels"));
+  for (const Extent& level : spec.levels) PB_RETURN_IF_ERROR(CheckLevel(spec.settings, level));
+  for (const SpaceAxis& along : SpaceAxesOf(spec)) {
+    if (along.spacing && (!std::isfinite(along.spacing->value) || along.spacing->value <= 0)) {
+      return Refuse(StrCat("spacing ", along.spacing->value, " along ", along.name));
     }
-    const LevelSize chunks = ChunkGridOf(spec.settings, level);
-    if (chunks.height > kMaxChunksPerLevel / chunks.width) {
-      return Refuse(StrCat("a level of more than ", kMaxChunksPerLevel, " chunks"));
-    }
-  }
-  for (const auto& mpp : {spec.mpp_y, spec.mpp_x}) {
-    if (mpp && (!std::isfinite(*mpp) || *mpp <= 0)) return Refuse(StrCat("mpp ", *mpp));
   }
   if (!spec.attributes.is_object()) return Refuse("attributes are not an object");
   for (const auto& [key, value] : spec.attributes.items()) {
@@ -183,20 +237,21 @@ Json WithoutIdentity(Json document) {
 
 Digest LevelBytesNode(const std::vector<ShardLeaf>& leaves) {
   Sha256 hash;
-  PutLine(hash, "patchbay level bytes 1");
+  PutLine(hash, "patchbay level bytes 2");
   for (const ShardLeaf& leaf : leaves) {
-    PutLine(hash, StrCat(leaf.row, "/", leaf.column, " ", leaf.digest.Hex()));
+    PutLine(hash, StrCat(leaf.at.ToString(), " ", leaf.digest.Hex()));
   }
   return hash.Finish();
 }
 
-Digest LevelPixelsNode(const ImageStoreSettings& settings, const LevelSize& level,
+Digest LevelPixelsNode(const ImageStoreSettings& settings, const Extent& level,
                        const std::vector<Digest>& chunks) {
+  const Extent& chunk = settings.chunk;
   Sha256 hash;
-  PutLine(hash,
-          StrCat("patchbay level pixels 1 ", patchbay::NameOf(settings.dtype), " ",
-                 settings.channels, " ", level.height, " ", level.width, " ", settings.chunk_px));
-  for (const Digest& chunk : chunks) hash.Update(std::as_bytes(std::span(chunk.bytes)));
+  PutLine(hash, StrCat("patchbay level pixels 2 ", patchbay::NameOf(settings.dtype), " ",
+                       settings.channels, " ", level.z, " ", level.y, " ", level.x, " ", chunk.z,
+                       " ", chunk.y, " ", chunk.x));
+  for (const Digest& digest : chunks) hash.Update(std::as_bytes(std::span(digest.bytes)));
   return hash.Finish();
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,9 +23,9 @@ StatusOr<MetadataDocuments> BuildMetadata(const ImageStoreSpec& spec);
 /// pixel_digest and identity, and the consolidated copy of other documents.
 Json WithoutIdentity(Json document);
 
-/// A shard's row, column and the digest of its file.
+/// A shard's place and the digest of its file.
 struct ShardLeaf {
-  std::int64_t row = 0, column = 0;
+  Point at;
   Digest digest;
 };
 
@@ -32,8 +33,13 @@ struct ShardLeaf {
 Digest LevelBytesNode(const std::vector<ShardLeaf>& leaves);
 
 /// Node over the pixels of one level: every inner chunk of the level's grid, row-major.
-Digest LevelPixelsNode(const ImageStoreSettings& settings, const LevelSize& level,
+Digest LevelPixelsNode(const ImageStoreSettings& settings, const Extent& level,
                        const std::vector<Digest>& chunks);
+
+/// Puts a shard's chunk digests, row-major, at their places in the level's chunk grid; false when
+/// they are not as many as it has chunks inside the level.
+bool PlaceChunkDigests(const ImageStoreSettings& settings, const Extent& level, const Point& shard,
+                       std::span<const Digest> of_shard, std::vector<Digest>& of_level);
 
 Digest BytesRoot(const MetadataDocuments& documents, const std::vector<Digest>& levels);
 Digest PixelsRoot(const std::vector<Digest>& levels);

@@ -20,9 +20,9 @@ constexpr int kMaxThreads = 256;
 std::vector<ShardPlace> PlacesOf(const OpenedStore& store) {
   std::vector<ShardPlace> places;
   for (std::size_t l = 0; l < store.levels.size(); ++l) {
-    const LevelSize grid = ShardGridOf(store.settings, store.levels[l].size);
-    for (std::int64_t i = 0; i < grid.height * grid.width; ++i) {
-      places.push_back({static_cast<int>(l), i / grid.width, i % grid.width});
+    const Extent grid = ShardGridOf(store.settings, store.levels[l].size);
+    for (std::int64_t i = 0; i < grid.Pixels(); ++i) {
+      places.push_back({static_cast<int>(l), CellAt(grid, i)});
     }
   }
   return places;
@@ -56,25 +56,19 @@ StoreRoots Combine(const OpenedStore& store, const std::vector<ShardFindings>& f
   std::vector<Digest> bytes_nodes, pixel_nodes;
   std::size_t next = 0;
   for (std::size_t l = 0; l < store.levels.size(); ++l) {
-    const LevelSize grid = ChunkGridOf(store.settings, store.levels[l].size);
-    const std::int64_t per_side = store.settings.shard_px / store.settings.chunk_px;
+    const Extent grid = ChunkGridOf(store.settings, store.levels[l].size);
     std::vector<ShardLeaf> leaves;
     LevelFiles files;
-    std::vector<Digest> chunks(static_cast<std::size_t>(grid.height * grid.width));
+    std::vector<Digest> chunks(static_cast<std::size_t>(grid.Pixels()));
     for (; next < findings.size() && findings[next].place.level == static_cast<int>(l); ++next) {
       const ShardFindings& f = findings[next];
       files.shards.emplace_back();
       if (f.size_bytes > 0) {
-        leaves.push_back({f.place.row, f.place.column, f.digest});
-        files.shards.back() = FirstBitsOf(f.digest);
+        leaves.push_back({f.place.at, f.digest});
+        files.shards.back() = {FirstBitsOf(f.digest), SealOf(f.chunks)};
       }
-      const std::int64_t left = f.place.column * per_side;
-      const std::int64_t columns = std::min(per_side, grid.width - left);
-      for (std::size_t i = 0; i < f.chunks.size(); ++i) {
-        const auto n = static_cast<std::int64_t>(i);
-        const std::int64_t row = f.place.row * per_side + n / columns;
-        chunks[static_cast<std::size_t>(row * grid.width + left + n % columns)] = f.chunks[i];
-      }
+      // A shard that could not be read has none; then the roots are not looked at.
+      PlaceChunkDigests(store.settings, store.levels[l].size, f.place.at, f.chunks, chunks);
     }
     bytes_nodes.push_back(files.digest = LevelBytesNode(leaves));
     roots.levels.push_back(std::move(files));

@@ -63,8 +63,9 @@ StatusOr<VerifyReport> VerifyStore(const std::string& store, const VerifyOptions
                                    const VerifyProgress& progress = {});
 
 /// The object `patchbay inspect --json` prints for a store: digest, pixel_digest, source {kind,
-/// bytes}, stored_bytes, levels [{shape, chunk, downsample}], mpp ([y, x] or null). Fields the
-/// store does not know are null. Reads metadata and file sizes only.
+/// bytes}, stored_bytes, axes, dtype, levels [{shape, chunk, downsample}], spacing [{axis, value,
+/// unit}], mpp ([y, x] or null). Fields the store does not know are null. Reads metadata and file
+/// sizes only.
 StatusOr<Json> InspectStore(const std::string& store);
 
 }  // namespace patchbay::zarr

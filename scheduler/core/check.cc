@@ -1,28 +1,27 @@
-// The tables held against each other: what the simulator asks after every event.
-#include "scheduler/core/machine.h"
+// The parts' tables held against each other: what the simulator asks after every event. A part
+// whose table stands alone checks itself in its own file.
+#include "scheduler/core/parts.h"
+#include "scheduler/policy/limits.h"
 
 namespace patchbay::scheduler {
 namespace {
 
-Status Broken(const std::string& what) { return absl::InternalError(StrCat("check core: ", what)); }
-
-Status CheckSlots(const Stream& stream, const Trainer& trainer,
-                  const std::unordered_map<LeaseNumber, Lease, LeaseHash>& leases) {
+Status CheckSlots(const Stream& stream, const Trainer& trainer, const LeaseBook& book) {
   std::map<std::uint32_t, std::uint32_t> by_slot;
   std::set<std::pair<std::pair<std::uint32_t, std::uint64_t>, std::uint64_t>> ranges;
   for (const LeaseNumber& number : trainer.leases) {
-    const auto it = leases.find(number);
-    if (it == leases.end()) return Broken("a trainer's lease is not in the table");
-    const Grant& grant = it->second.grant;
+    const Lease* lease = book.Find(number);
+    if (lease == nullptr || !lease->is_shard)
+      return Broken("a trainer's lease is not in the table");
+    const Grant& grant = lease->grant;
     ++by_slot[grant.slot];
     const auto slot = trainer.slots.find(grant.slot);
     if (slot == trainer.slots.end() || slot->second.generation != grant.slot_generation) {
       return Broken(StrCat("slot ", grant.slot, " moved on while lease ", number.ToString(),
                            " may write into it"));
     }
-    if (!ranges.insert({{grant.slot, grant.slot_generation}, grant.offset_bytes}).second) {
-      return Broken(
-          StrCat("two live leases may write slot ", grant.slot, " offset ", grant.offset_bytes));
+    if (!ranges.insert({{grant.slot, grant.slot_generation}, grant.place}).second) {
+      return Broken(StrCat("two live leases may write slot ", grant.slot, " place ", grant.place));
     }
   }
   for (const auto& [number, slot] : trainer.slots) {
@@ -36,6 +35,10 @@ Status CheckSlots(const Stream& stream, const Trainer& trainer,
     }
     if (is_free && slot.leases != 0) return Broken("a free slot has leases");
   }
+  return absl::OkStatus();
+}
+
+Status CheckFillings(const Trainer& trainer, const LeaseBook& book) {
   std::set<std::uint32_t> bound;
   for (const auto& [at, filling] : trainer.filling) {
     if (!bound.insert(filling.slot).second) return Broken("two batches are bound to one slot");
@@ -45,7 +48,7 @@ Status CheckSlots(const Stream& stream, const Trainer& trainer,
       counted += shard.state == ShardState::kCounted ? 1 : 0;
       const bool pending = trainer.pending.count({at, i}) != 0;
       if (pending != (shard.state == ShardState::kPending)) return Broken("pending set differs");
-      if (shard.state == ShardState::kLeased && leases.count(shard.lease) == 0) {
+      if (shard.state == ShardState::kLeased && book.Find(shard.lease) == nullptr) {
         return Broken("a shard's lease is not in the table");
       }
     }
@@ -57,22 +60,26 @@ Status CheckSlots(const Stream& stream, const Trainer& trainer,
 }
 
 /// A worker occupies the largest of what its leases need.
-Resources NeedOf(const Worker& worker, const JobTable& table,
-                 const std::unordered_map<LeaseNumber, Lease, LeaseHash>& leases) {
+Resources NeedOf(const Worker& worker, const JobTable& table, const LeaseBook& book) {
   Resources most{0, 0, 0};
   for (const LeaseNumber& number : worker.tasks) {
-    const TaskId& id = leases.at(number).task;
+    const TaskId& id = book.At(number).task;
     most = Largest(most, table.Find(id.job)->tasks[id.index].spec.resources);
   }
   return worker.shards.empty() ? most : Largest(most, ShardNeed(worker));
 }
 
-Status CheckNode(const Node& node, const std::deque<Worker>& workers) {
+}  // namespace
+
+Status WorkerRoster::CheckNode(const Node& node) const {
   Resources total{0, 0, 0};
   for (const auto& [index, id] : node.workers) {
-    total.cpu_millis += workers[id].assigned.cpu_millis;
-    total.gpus += workers[id].assigned.gpus;
-    total.memory_bytes += workers[id].assigned.memory_bytes;
+    if (workers_[id].node != node.name || workers_[id].index != index) {
+      return Broken(StrCat("node ", node.name, " lists a worker of another place"));
+    }
+    total.cpu_millis += workers_[id].assigned.cpu_millis;
+    total.gpus += workers_[id].assigned.gpus;
+    total.memory_bytes += workers_[id].assigned.memory_bytes;
   }
   if (!(total == node.assigned)) return Broken(StrCat("node ", node.name, " sums up wrongly"));
   if (node.registered && !Fits(total, node.capacity)) {
@@ -81,47 +88,144 @@ Status CheckNode(const Node& node, const std::deque<Worker>& workers) {
   return absl::OkStatus();
 }
 
-}  // namespace
+Status WorkerRoster::CheckWorker(const Worker& worker) const {
+  const bool idle = worker.tasks.empty() && worker.shards.empty();
+  if (!Fits(worker.assigned, worker.capacity)) return Broken("a worker is given too much");
+  if (idle && worker.queued_us != 0) return Broken("an idle worker has work queued");
+  if (worker.solo && worker.tasks.size() + worker.shards.size() > 1) {
+    return Broken("a suspect does not run alone");
+  }
+  if (worker.tasks.size() > kMaxQueueDepth || worker.shards.size() > kMaxShardDepth) {
+    return Broken("a worker's queue is too long");
+  }
+  if (worker.reserved != (worker.id == reserved_)) return Broken("another worker is reserved");
+  const OpenKeys& keys = open_keys_[worker.id];
+  const bool by_tasks = keys.task == kNotOpen || (keys.task == worker.tasks.size() &&
+                                                  task_open_.count({keys.task, worker.id}) != 0);
+  const bool by_shards =
+      keys.shard == kNotOpen || (keys.shard == worker.shards.size() &&
+                                 shard_open_[keys.kind].count({keys.shard, worker.id}) != 0);
+  if (!by_tasks || !by_shards) return Broken(StrCat("worker ", worker.id, " is open as another"));
+  return absl::OkStatus();
+}
 
-Status Core::Machine::Check() const {
-  std::size_t held = 0, unresolved = 0;
-  for (const Worker& worker : workers) {
-    held += worker.tasks.size();
-    if (!Fits(worker.assigned, worker.capacity)) return Broken("a worker is given too much");
-    for (const LeaseNumber& number : worker.tasks) {
-      const auto it = leases.find(number);
-      if (it == leases.end() || it->second.is_shard || it->second.worker != worker.id) {
-        return Broken(StrCat("worker ", worker.id, " holds lease ", number.ToString(),
-                             ", which is ", it == leases.end() ? "unknown" : "another's"));
-      }
-      const Task& task = table.Find(it->second.task.job)->tasks[it->second.task.index];
-      if (task.state != TaskState::kLeased || task.lease != number) {
-        return Broken(StrCat("task ", it->second.task.ToString(), " does not know its lease"));
-      }
+Status WorkerRoster::Check() const {
+  std::size_t for_tasks = 0, for_shards = 0;
+  for (WorkerId id = 0; id < workers_.size(); ++id) {
+    if (workers_[id].id != id) return Broken("a worker is filed under another's id");
+    PB_RETURN_IF_ERROR(CheckWorker(workers_[id]));
+    for_tasks += IsOpenForTasks(id) ? 1 : 0;
+    for_shards += IsOpenForShards(id) ? 1 : 0;
+  }
+  if (for_tasks != task_open_.size() ||
+      for_shards != shard_open_[0].size() + shard_open_[1].size()) {
+    return Broken("a worker is open under two loads");
+  }
+  for (const auto& [name, node] : nodes_) PB_RETURN_IF_ERROR(CheckNode(node));
+  return absl::OkStatus();
+}
+
+Status Peers::Check() const {
+  for (const Worker& worker : roster_.workers()) {
+    if (worker.peer == 0) continue;
+    const Peer* peer = Find(worker.peer);
+    if (peer == nullptr || peer->worker != worker.id) {
+      return Broken(StrCat("worker ", worker.id, " names a connection that is not its own"));
     }
-    if (!(NeedOf(worker, table, leases) == worker.assigned)) {
+  }
+  for (const auto& [name, node] : roster_.nodes()) {
+    if (node.agent == 0) continue;
+    const Peer* peer = Find(node.agent);
+    if (peer == nullptr || peer->agent_of != name) {
+      return Broken(StrCat("node ", name, " names a connection that is not its agent's"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+Status BatchDispatch::Check() const {
+  std::map<JobId, std::uint64_t> running;
+  for (const auto& [number, lease] : book_.leases()) {
+    if (lease.is_shard) continue;
+    ++running[lease.task.job];
+    if (gate_.Holds(table_.Find(lease.task.job)->tasks[lease.task.index])) {
+      return Broken(StrCat("task ", lease.task.ToString(), " is leased before it may run"));
+    }
+  }
+  for (const auto& [id, job] : table_.jobs()) {
+    const auto leased = running.find(id);
+    if (job.tasks_running != (leased == running.end() ? 0 : leased->second)) {
+      return Broken(StrCat("job ", id, " counts ", job.tasks_running, " running tasks"));
+    }
+  }
+  for (const Worker& worker : roster_.workers()) {
+    const Resources need = NeedOf(worker, table_, book_);
+    const bool unheard = WorkerRoster::IsUnheard(worker) && Fits(need, worker.assigned);
+    if (!unheard && !(need == worker.assigned)) {
       return Broken(StrCat("worker ", worker.id, " occupies something else than its leases need"));
     }
-    const bool idle = worker.tasks.empty() && worker.shards.empty();
-    const bool over = worker.state == WorkerState::kGone || worker.state == WorkerState::kCondemned;
-    if (over && !idle) return Broken("a dead worker holds leases");
-    if (idle && worker.queued_us != 0) return Broken("an idle worker has work queued");
-    if (worker.solo && worker.tasks.size() + worker.shards.size() > 1) {
-      return Broken("a suspect does not run alone");
-    }
-    if (worker.tasks.size() > kMaxQueueDepth || worker.shards.size() > kMaxShardDepth) {
-      return Broken("a worker's queue is too long");
-    }
   }
-  for (const auto& [id, stream] : streams) {
-    for (const auto& [rank, trainer] : stream.trainers) {
-      unresolved += trainer.leases.size();
-      PB_RETURN_IF_ERROR(CheckSlots(stream, trainer, leases));
-    }
-  }
-  if (held + unresolved != leases.size()) return Broken("leases nobody holds");
-  for (const auto& [name, node] : nodes) PB_RETURN_IF_ERROR(CheckNode(node, workers));
   return absl::OkStatus();
+}
+
+Status WorkerFate::Check() const {
+  for (const Worker& worker : roster_.workers()) {
+    const bool over = worker.state == WorkerState::kGone || worker.state == WorkerState::kCondemned;
+    if (over && !(worker.tasks.empty() && worker.shards.empty())) {
+      return Broken("a dead worker holds leases");
+    }
+  }
+  return absl::OkStatus();
+}
+
+Status ShardLeases::Check() const {
+  std::size_t held = 0, making = 0;
+  for (const Worker& worker : roster_.workers()) held += worker.shards.size();
+  for (const auto& [number, lease] : book_.leases()) {
+    if (!lease.is_shard || lease.phase != ShardPhase::kMaking) continue;
+    ++making;
+    if (roster_.at(lease.worker).shards.count(number) == 0) {
+      return Broken(StrCat("lease ", number.ToString(), " is being made by nobody"));
+    }
+  }
+  return held == making ? absl::OkStatus()
+                        : Broken("a worker holds a shard that was taken from it");
+}
+
+Status StreamBook::Check(const LeaseBook& book, const JobTable& table) const {
+  std::map<JobId, std::uint32_t> making;
+  std::size_t in_book = 0, in_slots = 0;
+  for (const auto& [number, lease] : book.leases()) {
+    if (!lease.is_shard) continue;
+    ++in_book;
+    if (lease.phase == ShardPhase::kMaking) ++making[lease.stream];
+  }
+  for (const auto& [id, stream] : streams_) {
+    const Job* job = table.Find(id);
+    if (job == nullptr || IsEnded(job->state)) return Broken("a stream is open without its job");
+    if (stream.leases != making[id])
+      return Broken(StrCat("stream ", id, " counts its leases wrongly"));
+    for (const auto& [rank, trainer] : stream.trainers) {
+      in_slots += trainer.leases.size();
+      PB_RETURN_IF_ERROR(CheckSlots(stream, trainer, book));
+      PB_RETURN_IF_ERROR(CheckFillings(trainer, book));
+    }
+  }
+  return in_book == in_slots ? absl::OkStatus() : Broken("leases nobody holds");
+}
+
+Status Core::Parts::Check() const {
+  const JobTable& table = gate.table();
+  PB_RETURN_IF_ERROR(gate.Check());
+  PB_RETURN_IF_ERROR(logs.Check([&](JobId job) { return table.Find(job) != nullptr; }));
+  PB_RETURN_IF_ERROR(roster.Check());
+  PB_RETURN_IF_ERROR(peers.Check());
+  PB_RETURN_IF_ERROR(book.Check());
+  PB_RETURN_IF_ERROR(recovery.Check(table.known_workers()));
+  PB_RETURN_IF_ERROR(batch.Check());
+  PB_RETURN_IF_ERROR(fate.Check());
+  PB_RETURN_IF_ERROR(shards.Check());
+  return streams.Check(book, table);
 }
 
 }  // namespace patchbay::scheduler

@@ -153,8 +153,8 @@ class Core {
   Status CheckInvariants() const;
 
  private:
-  struct Machine;
-  std::unique_ptr<Machine> machine_;
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
 };
 
 }  // namespace patchbay::scheduler

@@ -31,26 +31,4 @@ std::size_t ChooseKin(std::span<const Kinship> head, std::uint32_t passed_over);
 /// others hold, in any order.
 bool StaysEven(std::uint32_t load, std::span<const std::uint32_t> smaller, std::size_t waiting);
 
-/// Which image each patch of a sequential epoch is of, in few words: runs of images with equally
-/// many patches.
-class ImageRuns {
- public:
-  struct Run {
-    std::uint64_t patches_per_image = 0, images = 0;
-  };
-  ImageRuns() = default;
-  /// InvalidArgument when the runs are too many, have zeros, or do not sum up to `patches`.
-  static StatusOr<ImageRuns> Of(std::span<const Run> runs, std::uint64_t patches);
-
-  /// nullopt when nothing is known, or past the last patch.
-  std::optional<std::uint64_t> ImageOf(std::uint64_t ordinal) const;
-
- private:
-  struct Start {
-    std::uint64_t ordinal = 0, image = 0, patches_per_image = 0;
-  };
-  std::vector<Start> starts_;
-  std::uint64_t patches_ = 0;
-};
-
 }  // namespace patchbay::scheduler

@@ -42,10 +42,10 @@ inline constexpr std::int64_t kUnknownTaskUs = 1'000'000;  ///< an op that was n
 inline constexpr std::size_t kMaxMeasuredOps = 256;
 inline constexpr std::size_t kAffinityHead = 8;      ///< tasks a worker may choose among
 inline constexpr std::uint32_t kMaxPassedOver = 64;  ///< times, then the first goes
-inline constexpr std::size_t kMaxImageRuns = 4'096;  ///< of a sequential stream
 inline constexpr std::size_t kMaxMakersKnown = 64;   ///< images of a stream whose maker is known
 inline constexpr std::size_t kMaxLeaseMessageBytes = 5u << 20;
-inline constexpr std::uint32_t kMinShardDepth = 2;  ///< one is made, the next is read
+inline constexpr std::size_t kMaxLeaseInputBytes = 1u << 20;  ///< above, the worker fetches them
+inline constexpr std::uint32_t kMinShardDepth = 2;            ///< one is made, the next is read
 inline constexpr std::uint32_t kMaxShardDepth = 8;
 
 // Retries.
@@ -55,11 +55,4 @@ inline constexpr std::uint32_t kMaxShardAttempts = 16;
 
 // Streams.
 inline constexpr std::size_t kMaxStreams = 256;
-inline constexpr std::uint32_t kMaxWorldSize = 4'096;
-inline constexpr std::size_t kMaxSlotsPerTrainer = 256;
-inline constexpr std::uint32_t kMaxShardsPerSlot = 1u << 16;
-inline constexpr std::uint64_t kMaxPatchesPerEpoch = 1ull << 40;
-inline constexpr std::uint32_t kMaxGlobalBatch = 1u << 20;
-inline constexpr std::uint64_t kMaxSlotBytes = 1ull << 38;
-
 }  // namespace patchbay::scheduler

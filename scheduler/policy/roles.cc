@@ -30,7 +30,7 @@ struct AllowedRoles {
   unsigned operator()(const DetachTrainer&) const { return kTrainers; }
   unsigned operator()(const SubmitJob&) const { return kUsers; }
   unsigned operator()(const DescribeJobs&) const { return kUsers; }
-  unsigned operator()(const FetchResult&) const { return kUsers; }
+  unsigned operator()(const FetchResult&) const { return kUsers | kWorkers; }
   unsigned operator()(const CancelJob&) const { return kUsers; }
   unsigned operator()(const RetryJob&) const { return kUsers; }
   unsigned operator()(const FetchLogs&) const { return kUsers; }

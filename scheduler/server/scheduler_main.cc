@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "runtime/base/log.h"
+#include "runtime/base/oom_score.h"
 #include "runtime/base/standard_streams.h"
 #include "scheduler/server/server.h"
 
@@ -132,6 +133,7 @@ int Run(const CommandLine& line) {
 
 int main(int argc, char** argv) {
   patchbay::OpenClosedStandardStreams();
+  patchbay::RaiseOomScore(patchbay::kOomScoreOfSchedulers);
   const auto line =
       patchbay::scheduler::ParseCommandLine(std::vector<std::string>(argv + 1, argv + argc));
   if (!line.ok()) return patchbay::scheduler::CannotStart(line.status());

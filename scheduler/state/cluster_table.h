@@ -44,7 +44,8 @@ struct Worker {
   WorkerState state = WorkerState::kGone;
   std::uint64_t incarnation = 0, agent_incarnation = 0;
   std::int64_t pid = 0;
-  protocol::Numerics numerics = protocol::Numerics::kCpu;
+  Numerics numerics = Numerics::kCpu;
+  std::string byte_versions;  ///< of its code; equal to those of a plan it makes shards of
   protocol::Resources capacity{0, 0, 0}, assigned{0, 0, 0};
   std::uint64_t peer = 0;            ///< 0 = not connected
   std::uint64_t known_sequence = 0;  ///< the record that says it exists

@@ -51,6 +51,7 @@ void Effects::Clear() {
   stopped.clear();
   ended.clear();
   forgotten.clear();
+  planned.clear();
 }
 
 Job* JobTable::Find(JobId id) {
@@ -69,6 +70,14 @@ JobId JobTable::FindSubmission(const std::string& submitter,
                                const std::string& submission_key) const {
   const auto it = submissions_.find({submitter, submission_key});
   return it == submissions_.end() ? 0 : it->second;
+}
+
+const Job* JobTable::FindOpenStream(const std::string& submitter, const std::string& name) const {
+  const auto found = std::find_if(jobs_.rbegin(), jobs_.rend(), [&](const auto& entry) {
+    const Job& job = entry.second;
+    return job.IsStream() && !IsEnded(job.state) && job.submitter == submitter && job.name == name;
+  });
+  return found == jobs_.rend() ? nullptr : &found->second;
 }
 
 Status JobTable::CheckSpec(const protocol::TaskSpec& spec, const Job* job,
@@ -152,6 +161,7 @@ Status JobTable::ApplyBody(CommitRecord&& r, std::int64_t at, Effects& effects) 
   if (!r.spawned.empty()) AddSpawned(job, r.task.index, std::move(r.spawned), effects);
   ReleaseInputs(job, job.tasks[r.task.index]);
   EndTask(job, r.task.index, TaskState::kDone, effects);
+  if (job.IsStream() && job.PlanIsReady()) effects.planned.push_back(job.id);
   Settle(job, effects);
   FinishIfEnded(job, at, effects);
   return absl::OkStatus();
@@ -271,9 +281,11 @@ void JobTable::DropResult(Job& job, Task& task) {
   task.result_dropped = true;
 }
 
-/// A done task gives its inputs back, unless a retry of the job may run it again.
+/// A done task gives its inputs back, unless a retry of the job may run it again, or it says what
+/// a stream was asked for: who joins the stream is held against it.
 void JobTable::ReleaseInputs(Job& job, Task& task) {
-  if (task.KeepsInputs()) return;
+  const bool asked = job.IsStream() && &task == &job.tasks.front();
+  if (task.KeepsInputs() || asked) return;
   for (const std::uint32_t on : task.spec.depends_on) {
     Task& dependency = job.tasks[on];
     if (--dependency.consumers_open == 0 && on != 0) DropResult(job, dependency);

@@ -47,12 +47,13 @@ struct Task {
   bool follows = false;  ///< after_failures, or comes after one that is: a retry may run it again
 
   // Not durable.
-  std::uint32_t queue_stamp = 0;  ///< which entry of the ready queue is the valid one
-  TimeMs retry_at = 0;            ///< not before
-  std::uint8_t attempts = 0;      ///< outcomes that asked for a retry
-  std::uint8_t solo_deaths = 0;   ///< workers that died running it alone
-  bool suspect = false;           ///< a worker died holding it among others: run it alone
-  LeaseNumber lease;              ///< while kLeased
+  std::uint64_t runnable_from = 0;  ///< the record that made it runnable; 0 = of before the start
+  std::uint32_t queue_stamp = 0;    ///< which entry of the ready queue is the valid one
+  TimeMs retry_at = 0;              ///< not before
+  std::uint8_t attempts = 0;        ///< outcomes that asked for a retry
+  std::uint8_t solo_deaths = 0;     ///< workers that died running it alone
+  bool suspect = false;             ///< a worker died holding it among others: run it alone
+  LeaseNumber lease;                ///< while kLeased
 
   /// Runs once every other task of the job has ended.
   bool IsSummary() const { return spec.after_failures && spec.depends_on.empty(); }
@@ -97,6 +98,8 @@ struct Job {
   std::uint64_t tasks_running = 0;
 
   bool IsStream() const { return kind == "stream"; }
+  /// Of a stream: the result of its last task is the plan.
+  bool PlanIsReady() const { return tasks.back().state == TaskState::kDone; }
   std::uint64_t CountedTasks() const { return tasks.size() - tasks_superseded; }
   std::uint64_t OpenTasks() const {
     return CountedTasks() - tasks_done - tasks_failed - tasks_cancelled;
@@ -121,6 +124,7 @@ struct Effects {
   std::vector<TaskId> stopped;   ///< ended without an own outcome: take their leases back
   std::vector<JobId> ended;
   std::vector<JobId> forgotten;  ///< no longer in the table
+  std::vector<JobId> planned;    ///< stream jobs whose plan was committed
   void Clear();
 };
 
@@ -141,6 +145,8 @@ class JobTable {
   Task* Find(const TaskId& id);
   /// 0 when there is none.
   JobId FindSubmission(const std::string& submitter, const std::string& submission_key) const;
+  /// The newest stream job of that submitter and name that has not ended; null when there is none.
+  const Job* FindOpenStream(const std::string& submitter, const std::string& name) const;
 
   const std::map<JobId, Job>& jobs() const { return jobs_; }
   std::map<JobId, Job>& mutable_jobs() { return jobs_; }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -13,18 +14,13 @@
 #include "runtime/base/hash.h"
 #include "runtime/base/ids.h"
 #include "runtime/base/status.h"
-#include "runtime/base/stream_geometry.h"
 #include "runtime/protocol/messages.h"
-#include "scheduler/policy/affinity.h"
+#include "runtime/stream/image_runs.h"
+#include "runtime/stream/numerics.h"
+#include "runtime/stream/position.h"
+#include "runtime/stream/stream_geometry.h"
 
 namespace patchbay::scheduler {
-
-/// A batch of one rank.
-struct Position {
-  std::uint32_t epoch = 0;
-  std::uint64_t batch = 0;
-  auto operator<=>(const Position&) const = default;
-};
 
 /// States and who moves them: scheduler/README.md.
 enum class ShardState : std::uint8_t {
@@ -90,7 +86,10 @@ struct Stream {
   JobId job = 0;
   std::int32_t priority = 0;
   StreamGeometry geometry;
-  protocol::Numerics numerics = protocol::Numerics::kCpu;
+  Numerics numerics = Numerics::kCpu;
+  std::optional<Position> start;  ///< of the job: where every rank begins; unset = anywhere
+  std::string byte_versions;  ///< of the plan's maker: RegisterWorker::byte_versions of its workers
+  std::set<std::uint32_t> seen;  ///< ranks that attached since this scheduler started
   Digest plan_digest;
   std::string plan, manifest;
   ImageRuns images;  ///< empty when patches of one image do not follow one another
@@ -103,13 +102,8 @@ struct Stream {
   TimeMs starved_since = 0;                     ///< nobody can make its shards since; 0 = not so
 };
 
-/// Reads a stream's root result: {"plan", "manifest", "geometry"}. InvalidArgument when the
-/// geometry is missing, outside the limits, or for another number of ranks than the job's.
+/// Reads a stream's root result (see PlannedStream). InvalidArgument when it is malformed or for
+/// another number of ranks than the job's.
 Status ReadStreamPlan(const std::string& result, std::uint32_t world_size, Stream& stream);
-
-/// The first position at or after `at` in which the rank has patches.
-Position SkipEmpty(const StreamGeometry& geometry, std::uint32_t rank, Position at);
-/// The position after `at`.
-Position After(const StreamGeometry& geometry, Position at);
 
 }  // namespace patchbay::scheduler

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 TEST(PseudonymKey, CommandsThatStartAtOnceAgreeOnTheFirstKey) {
   constexpr std::size_t kCommands = 8;
   for (int round = 0; round < 30; ++round) {
-    Environment environment;
+    client::Environment environment;
     environment.home =
         (fs::canonical(fs::temp_directory_path()) / ("pseudonym_" + Hex64(RandomU64()))).string();
     ASSERT_TRUE(fs::create_directory(environment.home));

@@ -37,8 +37,8 @@ class RunConfig(program.Case):
 
     def test_what_no_image_can_mend_is_refused_by_line_and_key_before_one_is_opened(self):
         for old, new, said in (("slide.svs", "''", "run.yaml:1: key 'dataset': an empty path"),
-                               ("flip: {}", "rotate90", "run.yaml:8: compile ops: key 'augment[0].rotate90': needs a square"),
-                               ("[0.2, 0.2, 0.2]", "[0.2, 0.2]", "run.yaml:7: compile ops: key 'preprocess[0].normalize': 3")):
+                               ("flip: {}", "rotate90", "run.yaml:8: check ops: key 'augment[0].rotate90': needs a square"),
+                               ("[0.2, 0.2, 0.2]", "[0.2, 0.2]", "run.yaml:7: check ops: key 'preprocess[0].normalize': 3")):
             with self.subTest(said=said):
                 text = GOOD.replace(old, new).replace("[128, 128]", "[128, 64]")
                 self.assertIn(said, self.expect(2, "config", "check", self.write(text)).stderr)
@@ -51,7 +51,7 @@ class RunConfig(program.Case):
                                ("[128, 128]", "[16384, 16384]", "make a slot of more than 256.0 GiB"),
                                ("level: 0", "level: 9", "run.yaml:4: plan stream: "),
                                ("[0.70, 0.55, 0.70], std: [0.2, 0.2, 0.2]", "[0.7, 0.5], std: [1]",
-                                "run.yaml:7: compile ops: key 'preprocess[0].normalize': 2 means")):
+                                "run.yaml:7: check ops: key 'preprocess[0].normalize': 2 means")):
             with self.subTest(said=said):
                 text = GOOD.replace("tail: keep", "tail: drop").replace(old, new)
                 if "16384" in new:
@@ -60,7 +60,7 @@ class RunConfig(program.Case):
                 checked = self.expect(2, "config", "check", self.write(text)).stderr
                 self.assertIn(said, checked)
                 self.assertIn(checked.splitlines()[0] + "\n", self.expect(2, "stream", self.write(text)).stderr)
-        text = GOOD.replace("[128, 128]", "[16384, 16384]").replace("prefetch: 2", "prefetch: 64")
+        text = GOOD.replace("[128, 128]", "[16384, 16384]").replace("prefetch: 2", "prefetch: 64").replace("tail: keep", "tail: pad")
         self.assertIn("run.yaml:6: plan stream: key 'batch.prefetch': 67 slots", self.expect(2, "config", "check", self.write(text)).stderr)
 
     def test_malformed_yaml_is_named_with_line(self):

@@ -46,7 +46,7 @@ class RecordedOrderTest : public testing::Test {
   }
   void TearDown() override { fs::remove_all(environment_.home); }
 
-  Environment environment_;
+  client::Environment environment_;
   protocol::JobRow job_;
 };
 

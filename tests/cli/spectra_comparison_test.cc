@@ -153,7 +153,7 @@ TEST(SpectraComparison, WhatCannotBeComparedIsRefusedEvenWithForce) {
   for (Json* part : {&b["cohort"], &b["slides"][0], &b["slides"][1]}) {
     (*part)["histogram"]["bin_db"] = 0.5;
   }
-  EXPECT_THAT(Refusal(MadeDocument(2), b, true), HasSubstr("other bins"));
+  EXPECT_THAT(Refusal(MadeDocument(2), b, true), HasSubstr("different bins"));
 }
 
 TEST(SpectraComparison, SaysEverythingToPrograms) {

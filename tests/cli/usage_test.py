@@ -2,7 +2,7 @@
 import program
 
 COMMANDS = ["ingest", "stream", "spectra", "spectra-diff", "inspect", "verify", "config print", "config check",
-            "synth slide", "doctor", "up", "join", "down", "status", "key new", "key list", "key revoke", "jobs", "job",
+            "synth slide", "synth volume", "doctor", "up", "join", "down", "status", "key new", "key list", "key revoke", "jobs", "job",
             "wait", "cancel", "retry", "logs"]
 
 
@@ -53,6 +53,8 @@ class Usage(program.Case):
         self.assertIn("--codec", self.refused("ingest", "a.svs", "--out", "o", "--codec", "gzip"))
         self.assertIn("--shard", self.refused("ingest", "a.svs", "--out", "o", "--chunk", "300"))
         self.assertIn("WxH", self.refused("synth", "slide", "o.svs", "--size", "12by34"))
+        for size in ("12x34", "12x34x56x78", "12x34x", "0x34x56", "axbxc"):
+            self.assertIn("ZxYxX", self.refused("synth", "volume", "o.ome.zarr", "--size", size))
         self.assertIn("ID", self.refused("job", "0"))
         self.assertIn("--role", self.refused("key", "new", "ann"))
 

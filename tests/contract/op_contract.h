@@ -7,27 +7,27 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "ops/chain/chain.h"
 #include "runtime/base/strings.h"
 #include "runtime/base/tensor_view.h"
 #include "runtime/memory/device_block.h"
+#include "tests/contract/reference_image.h"
 
 namespace patchbay::ops {
 
+/// An op as a chain of one.
 struct OpUnderTest {
   std::string name;
-  DType in = DType::kUint8, out = DType::kUint8;
-  std::function<Status(const ConstTensorView&, const TensorView&)> run;
-  std::function<Status(const ConstTensorView&, const TensorView&, memory::GpuStream)> launch;
-  /// Output height and width for an input's.
-  std::function<std::array<std::int64_t, 2>(std::int64_t, std::int64_t)> shape =
-      [](std::int64_t h, std::int64_t w) {
-        return std::array{h, w};
-      };
+  Json step;            ///< as a config has it: {"flip": {...}}
+  bool square = false;  ///< takes only square patches
+  /// The values of the finished patch, given its whole source and the key the op draws with.
+  std::function<ReferenceImage(const ReferenceImage& source, const DrawKey& key)> expected;
 };
 
 /// Bytes that look like noise and are the same every time. float32 values stay within 0..255.
@@ -91,107 +91,177 @@ struct Spaced {
       }
     }
   }
-  std::size_t BytesOutside(std::byte marker) const {
-    std::size_t count = 0;
-    for (const std::byte b : memory) count += b == marker ? 1u : 0u;
-    return count;
+};
+
+inline constexpr DType kPatchTypes[] = {DType::kUint8, DType::kFloat16, DType::kBfloat16,
+                                        DType::kFloat32};
+inline constexpr CpuLevel kCpuLevels[] = {CpuLevel::kTable, CpuLevel::kAvx2, CpuLevel::kBest};
+
+/// One chain of the contract, on one source.
+struct ContractCase {
+  ChainOptions options;
+  std::uint64_t ordinal = 0;
+
+  DrawKey key() const { return {17, 1, ordinal, 0, DrawStream::kParameters}; }
+  std::string Name(const OpUnderTest& op) const {
+    return StrCat(op.name, " ", options.patch.y, "x", options.patch.x, "x", options.channels, " ",
+                  NameOf(options.dtype),
+                  options.layout == OutputLayout::kNchw ? " planar" : " interleaved", " ordinal ",
+                  ordinal);
   }
 };
 
-inline const std::vector<std::array<std::int64_t, 3>>& ContractShapes() {
-  static const std::vector<std::array<std::int64_t, 3>> kShapes = {
-      {1, 1, 1}, {1, 7, 3}, {5, 1, 3}, {33, 19, 3}, {8, 16, 4}, {64, 65, 3}};
-  return kShapes;
+/// Every shape, type and layout of a finished patch, each with several draws.
+inline std::vector<ContractCase> ContractCases(const OpUnderTest& op) {
+  constexpr std::array<std::int64_t, 3> kShapes[] = {{1, 1, 1},   {1, 7, 3},  {5, 1, 3},
+                                                     {33, 19, 3}, {8, 16, 4}, {64, 65, 3}};
+  std::vector<ContractCase> cases;
+  for (const auto& [height, width, channels] : kShapes) {
+    for (const DType dtype : kPatchTypes) {
+      for (const OutputLayout layout : {OutputLayout::kNchw, OutputLayout::kNhwc}) {
+        ContractCase made;
+        made.options.augment = Json::array({op.step});
+        made.options.patch.y = height;
+        made.options.patch.x = op.square ? height : width;
+        made.options.channels = static_cast<int>(channels);
+        made.options.dtype = dtype;
+        made.options.layout = layout;
+        for (made.ordinal = 0; made.ordinal < 6; ++made.ordinal) cases.push_back(made);
+      }
+    }
+  }
+  return cases;
 }
 
-inline std::array<std::int64_t, 3> OutShape(const OpUnderTest& op,
-                                            const std::array<std::int64_t, 3>& in) {
-  const auto hw = op.shape(in[0], in[1]);
-  return {hw[0], hw[1], in[2]};
+/// The key with which a chain's only op draws.
+inline DrawKey OwnKey(const ContractCase& chain) {
+  DrawKey own = chain.key();
+  own.op_occurrence =
+      plan::Occurrence(plan::OrderOps(chain.options.preprocess, chain.options.augment)->at(0));
+  return own;
 }
 
-inline void ExpectSameThroughAnyStrides(const OpUnderTest& op) {
-  for (const auto& shape : ContractShapes()) {
-    SCOPED_TRACE(StrCat(op.name, " ", shape[0], "x", shape[1], "x", shape[2]));
-    const auto noise =
-        NoiseBytes(static_cast<std::size_t>(shape[0] * shape[1] * shape[2]), op.in, 1);
-    Spaced in(op.in, shape, 0, 0), gapped_in(op.in, shape, 5, 2);
-    in.Fill(noise);
-    gapped_in.Fill(noise);
-    Spaced out(op.out, OutShape(op, shape), 0, 0), again = out;
-    again.view.data = again.memory.data();
-    Spaced gapped_out(op.out, OutShape(op, shape), 3, 1);
-    ASSERT_TRUE(op.run(in.view, out.view).ok());
-    ASSERT_TRUE(op.run(in.view, again.view).ok());
-    ASSERT_TRUE(op.run(gapped_in.view, gapped_out.view).ok());
-    EXPECT_EQ(out.memory, again.memory);
-    EXPECT_EQ(out.Packed(), gapped_out.Packed());
-    EXPECT_EQ(in.Packed(), noise) << "the input was written to";
-    // What lies in the gaps is as it was.
-    Spaced untouched = gapped_out;
-    untouched.view.data = untouched.memory.data();
-    untouched.Fill(std::vector<std::byte>(out.Packed().size(), std::byte{0}));
-    Spaced blank(op.out, OutShape(op, shape), 3, 1);
-    blank.Fill(std::vector<std::byte>(out.Packed().size(), std::byte{0}));
-    EXPECT_EQ(untouched.memory, blank.memory) << "written beside the output";
+/// Noise of the shape that a chain reads.
+inline Spaced NoiseSource(const Chain& chain, std::int64_t row_gap = 0,
+                          std::int64_t pixel_gap = 0) {
+  const std::array<std::int64_t, 3> shape = {chain.source_extent().y, chain.source_extent().x,
+                                             chain.options().channels};
+  Spaced source(DType::kUint8, shape, row_gap, pixel_gap);
+  source.Fill(
+      NoiseBytes(static_cast<std::size_t>(shape[0] * shape[1] * shape[2]), DType::kUint8, 5));
+  return source;
+}
+
+inline ReferenceImage ReferenceOf(const Spaced& source) {
+  ReferenceImage image{source.view.shape[0], source.view.shape[1], source.view.shape[2]};
+  return Filled(image, image.height, image.width,
+                [&](std::int64_t y, std::int64_t x, std::int64_t c) {
+                  return std::to_integer<int>(*source.At(y, x, c));
+                });
+}
+
+/// What `run` writes into bytes that guards lie on both sides of; empty when it failed or touched
+/// a guard.
+inline std::vector<std::byte> GuardedRun(const Chain& chain, const ConstTensorView& source,
+                                         const DrawKey& key) {
+  constexpr std::size_t kGuard = 256;
+  constexpr std::byte kMark{0xC3};
+  std::vector<std::byte> memory(chain.patch_bytes() + 2 * kGuard, kMark), scratch;
+  const Status status =
+      chain.Run(source, key, std::span(memory).subspan(kGuard, chain.patch_bytes()), scratch);
+  EXPECT_TRUE(status.ok()) << status;
+  for (std::size_t i = 0; i < kGuard; ++i) {
+    EXPECT_EQ(memory[i], kMark) << "written before the output";
+    EXPECT_EQ(memory[memory.size() - 1 - i], kMark) << "written behind the output";
+  }
+  return {memory.begin() + kGuard, memory.end() - kGuard};
+}
+
+/// The reference's bits, on every path of the CPU, through any strides, again and again.
+inline void ExpectReferenceBits(const OpUnderTest& op) {
+  for (ContractCase& made : ContractCases(op)) {
+    SCOPED_TRACE(made.Name(op));
+    for (const CpuLevel level : kCpuLevels) {
+      made.options.cpu_level = level;
+      const auto chain = Chain::Compile(made.options);
+      ASSERT_TRUE(chain.ok()) << chain.status();
+      const Spaced source = NoiseSource(*chain), gapped = NoiseSource(*chain, 5, 2);
+      const auto memory = source.memory;
+      const auto expected =
+          Finished(op.expected(ReferenceOf(source), OwnKey(made)), made.options.dtype,
+                   made.options.layout == OutputLayout::kNchw);
+      ASSERT_EQ(GuardedRun(*chain, source.view, made.key()), expected) << chain->cpu_path();
+      ASSERT_EQ(GuardedRun(*chain, source.view, made.key()), expected) << "again";
+      ASSERT_EQ(GuardedRun(*chain, gapped.view, made.key()), expected) << "through strides";
+      ASSERT_EQ(source.memory, memory) << "the input was written to";
+    }
   }
 }
 
 inline void ExpectRefusals(const OpUnderTest& op) {
-  const std::array<std::int64_t, 3> shape = {8, 8, 3};
-  Spaced in(op.in, shape, 0, 0), out(op.out, OutShape(op, shape), 0, 0);
-  ASSERT_TRUE(op.run(in.view, out.view).ok());
-  const auto refused = [&](const ConstTensorView& from, const TensorView& to) {
-    return op.run(from, to).code() == absl::StatusCode::kInvalidArgument;
+  ChainOptions options;
+  options.augment = Json::array({op.step});
+  options.patch.y = options.patch.x = 8;
+  const auto chain = Chain::Compile(options);
+  ASSERT_TRUE(chain.ok()) << chain.status();
+  const Spaced source = NoiseSource(*chain);
+  std::vector<std::byte> out(chain->patch_bytes() + 1), scratch;
+  const auto refused = [&](const ConstTensorView& from, std::size_t bytes) {
+    return chain->Run(from, {}, std::span(out).first(bytes), scratch).code() ==
+           absl::StatusCode::kInvalidArgument;
   };
-  TensorView wrong = out.view;
-  wrong.rank = 2;
-  EXPECT_TRUE(refused(in.view, wrong)) << "rank";
-  wrong = out.view;
-  wrong.shape[2] = 2;
-  EXPECT_TRUE(refused(in.view, wrong)) << "channels";
-  wrong = out.view;
-  wrong.shape[0] = 0;
-  EXPECT_TRUE(refused(in.view, wrong)) << "empty";
-  wrong = out.view;
-  wrong.shape[0] += 9;
-  EXPECT_TRUE(refused(in.view, wrong)) << "height";
-  wrong = out.view;
-  wrong.data = nullptr;
-  EXPECT_TRUE(refused(in.view, wrong)) << "no memory";
-  wrong = in.view;
-  wrong.dtype = DType::kInt64;
-  EXPECT_TRUE(refused(wrong, out.view)) << "dtype";
+  const std::size_t bytes = chain->patch_bytes();
+  ASSERT_FALSE(refused(source.view, bytes));
+  EXPECT_TRUE(refused(source.view, bytes - 1)) << "too little output";
+  EXPECT_TRUE(refused(source.view, bytes + 1)) << "too much output";
+  const auto refuses = [&](auto change) {
+    ConstTensorView wrong = source.view;
+    change(wrong);
+    return refused(wrong, bytes);
+  };
+  EXPECT_TRUE(refuses([](auto& v) { v.rank = 2; })) << "rank";
+  EXPECT_TRUE(refuses([](auto& v) { v.shape[2] = 2; })) << "channels";
+  EXPECT_TRUE(refuses([](auto& v) { v.shape[0] = 0; })) << "empty";
+  EXPECT_TRUE(refuses([](auto& v) { v.shape[0] += 9; })) << "height";
+  EXPECT_TRUE(refuses([](auto& v) { v.shape[1] -= 1; })) << "width";
+  EXPECT_TRUE(refuses([](auto& v) { v.data = nullptr; })) << "no memory";
+  EXPECT_TRUE(refuses([](auto& v) { v.dtype = DType::kInt64; })) << "dtype";
 }
 
 /// The CPU half of the contract.
 inline void ExpectOpContract(const OpUnderTest& op) {
-  ExpectSameThroughAnyStrides(op);
+  ExpectReferenceBits(op);
   ExpectRefusals(op);
 }
 
-/// The same bits from the GPU. Call where ListGpus is not empty.
+/// The same bits from the GPU, and nothing beside them. Call where ListGpus is not empty.
 inline void ExpectDeviceTwin(const OpUnderTest& op) {
+  constexpr std::size_t kGuard = 256;
   auto stream = memory::OwnedGpuStream::Create();
   ASSERT_TRUE(stream.ok()) << stream.status();
-  for (const auto& shape : ContractShapes()) {
-    SCOPED_TRACE(StrCat(op.name, " ", shape[0], "x", shape[1], "x", shape[2]));
-    Spaced in(op.in, shape, 5, 2), out(op.out, OutShape(op, shape), 3, 1), made = out;
-    in.Fill(NoiseBytes(static_cast<std::size_t>(shape[0] * shape[1] * shape[2]), op.in, 2));
-    ASSERT_TRUE(op.run(in.view, out.view).ok());
-    auto d_in = memory::DeviceBlock::Allocate(in.memory.size());
-    auto d_out = memory::DeviceBlock::Allocate(out.memory.size());
-    ASSERT_TRUE(d_in.ok() && d_out.ok());
-    ASSERT_TRUE(memory::CopyToDevice(d_in->d_data(), in.memory, stream->get()).ok());
-    ASSERT_TRUE(memory::CopyToDevice(d_out->d_data(), made.memory, stream->get()).ok());
-    TensorView d_in_view = in.view, d_out_view = out.view;
-    d_in_view.data = d_in->d_data();
-    d_out_view.data = d_out->d_data();
-    const Status launched = op.launch(d_in_view, d_out_view, stream->get());
+  for (const ContractCase& made : ContractCases(op)) {
+    SCOPED_TRACE(made.Name(op));
+    const auto chain = Chain::Compile(made.options);
+    ASSERT_TRUE(chain.ok()) << chain.status();
+    const auto device = DeviceChain::Create(*chain, stream->get());
+    ASSERT_TRUE(device.ok()) << device.status();
+    const Spaced source = NoiseSource(*chain);
+    std::vector<std::byte> expected(chain->patch_bytes() + 2 * kGuard, std::byte{0xC3});
+    std::vector<std::byte> found = expected;
+    const auto made_on_cpu = GuardedRun(*chain, source.view, made.key());
+    std::copy(made_on_cpu.begin(), made_on_cpu.end(), expected.begin() + kGuard);
+    auto d_source = memory::DeviceBlock::Allocate(source.memory.size());
+    auto d_out = memory::DeviceBlock::Allocate(found.size());
+    ASSERT_TRUE(d_source.ok() && d_out.ok());
+    ASSERT_TRUE(memory::CopyToDevice(d_source->d_data(), source.memory, stream->get()).ok());
+    ASSERT_TRUE(memory::CopyToDevice(d_out->d_data(), found, stream->get()).ok());
+    const DevicePatch patch{reinterpret_cast<const std::uint8_t*>(d_source->d_data()),
+                            d_out->d_data() + kGuard, made.key()};
+    const Status launched = device->Launch({&patch, 1}, stream->get());
     ASSERT_TRUE(launched.ok()) << launched;
-    ASSERT_TRUE(memory::CopyToHost(made.memory, d_out->d_data(), stream->get()).ok());
+    ASSERT_TRUE(memory::CopyToHost(found, d_out->d_data(), stream->get()).ok());
     ASSERT_TRUE(stream->WaitSync().ok());
-    EXPECT_EQ(made.memory, out.memory);
+    ASSERT_EQ(found, expected);
   }
 }
 

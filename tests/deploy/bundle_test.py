@@ -36,6 +36,10 @@ class Bundle(unittest.TestCase):
             needed = subprocess.run(["patchelf", "--print-needed", file], capture_output=True, text=True).stdout.split()
             self.assertEqual([name for name in needed if name not in present], [], file)
 
+    def test_it_carries_the_licences_of_the_project_and_of_its_font(self):
+        self.assertTrue((self.place / "LICENSE").is_file())
+        self.assertIn("Bitstream Vera", (self.place / "licenses/fonts-dejavu-core").read_text())
+
     def test_launchers_need_nothing_of_the_host(self):
         for launcher in (self.place / "bin").iterdir():
             listed = subprocess.run(["ldd", launcher], capture_output=True, text=True)
@@ -48,7 +52,7 @@ class Bundle(unittest.TestCase):
         self.assertEqual(programs["state"], "ok", done.stdout)
 
     @unittest.skipUnless(os.geteuid() == 0, "another root folder needs root")
-    def test_it_ingests_and_streams_in_an_empty_root_without_network(self):
+    def test_it_ingests_draws_and_streams_in_an_empty_root_without_network_or_fonts(self):
         root = self.folder / "root"
         for name in ("proc", "tmp", "dev"):
             (root / name).mkdir(exist_ok=True)
@@ -58,6 +62,7 @@ class Bundle(unittest.TestCase):
                 'mount -t proc proc "$0/proc" && mount --bind /dev/null "$0/dev/null" && exec chroot "$0" "$@"', str(root)]
         for words in (["synth", "slide", "/tmp/a.svs", "--size", "800x600"],
                       ["ingest", "/tmp/a.svs", "--out", "/tmp/stores", "--cpus", "1"],
+                      ["spectra", "/tmp/stores", "--out", "/tmp/spectra", "--cpus", "1"],
                       ["stream", "/tmp/run.yaml", "--batches", "4", "--digest", "--cpus", "2"]):
             done = subprocess.run([*jail, "/some place/bin/patchbay", *words, "--json"], capture_output=True, text=True,
                                   env={"PATH": os.environ["PATH"], "HOME": "/tmp"}, timeout=240)
@@ -65,6 +70,7 @@ class Bundle(unittest.TestCase):
                 self.skipTest("this machine makes no mount namespaces: " + done.stderr)
             self.assertEqual(done.returncode, 0, done.stderr[-3000:])
         self.assertEqual(json.loads(done.stdout)["batches"], 4)
+        self.assertTrue((root / "tmp/spectra/histogram.png").read_bytes().startswith(b"\x89PNG"))
 
 
 if __name__ == "__main__":

@@ -39,19 +39,21 @@ def oracles(*modules):
 
 
 def processes(root_pid):
-    """{pid: program name} of all living descendants of a process."""
+    """{pid: program name} of all living descendants of a process, and of the cluster it opened."""
     parents, names = {}, {}
     for entry in pathlib.Path("/proc").iterdir():
         if not entry.name.isdigit():
             continue
         try:
             stat = (entry / "stat").read_text()
-            name = os.path.basename((entry / "cmdline").read_bytes().split(b"\0")[0].decode())
+            words = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
         except OSError:
             continue
         fields = stat[stat.rindex(")") + 2:].split()
         if fields[0] != "Z":
-            parents[int(entry.name)], names[int(entry.name)] = int(fields[1]), name
+            parents[int(entry.name)], names[int(entry.name)] = int(fields[1]), os.path.basename(words[0])
+            if names[int(entry.name)] == "patchbay-launcher" and "--owner" in words:
+                parents[int(entry.name)] = int(words[words.index("--owner") + 1])  # it detached from there
     found, more = {}, [root_pid]
     while more:
         pid = more.pop()
@@ -144,11 +146,12 @@ class Case(unittest.TestCase):
         self.assertEqual(result.returncode, 0, result.stderr[-4000:])
         return self.folder / out
 
-    def run_file(self, dataset, name="run.yaml", patch=128, batch=16, **more):
+    def run_file(self, dataset, name="run.yaml", patch=128, batch=16, meta=False, **more):
         """A run config over `dataset`."""
         text = (f"dataset: {dataset}\nnumerics: cpu\nseed: 7678\npatch: {{size: [{patch}, {patch}], level: 0}}\n"
                 "sampling: {order: shuffled}\n"
-                f"batch: {{global_size: {batch}, dtype: float16, layout: nchw, prefetch: 2, tail: keep}}\n"
+                f"batch: {{global_size: {batch}, dtype: float16, layout: nchw, prefetch: 2, tail: keep, "
+                f"meta: {str(meta).lower()}}}\n"
                 "preprocess: [{normalize: {scale: 255, mean: [0.7, 0.55, 0.7], std: [0.2, 0.2, 0.2]}}]\n"
                 "augment: [{flip: {}}]\n")
         for key, value in more.items():

@@ -31,7 +31,7 @@ class LostShards(harness.Case):
 
     def test_stream_names_a_lost_level_and_so_does_config_check(self):
         self.damaged("1")
-        self.assertIn("image 0/1: missing", self.stream())
+        self.assertIn(f"{self.at}/1: missing", self.stream())
         result = self.command("config", "check", self.run_file(self.at.parent))
         self.assertNotEqual(result.returncode, 0)
         self.assertIn(f"{self.at}/1: missing", result.stderr)

@@ -97,7 +97,7 @@ class Refusals(harness.Case):
         (folder / "broken.svs").write_bytes(b"II*")
         result = self.command("stream", self.run_file(folder), "--batches", 1)
         self.assertEqual(result.returncode, 1)
-        self.assertIn("config check", result.stderr)
+        self.assertIn("Jane Doe/broken.svs", result.stderr)
         self.assertIn("Jane Doe/broken.svs", self.command("config", "check", self.folder / "run.yaml").stderr)
         seen = "".join(self.command(*words).stdout for words in (("jobs", "--json"), ("job", 1, "--json"),
                                                                  ("job", 2, "--json"), ("logs", 1), ("logs", 2)))

@@ -13,7 +13,7 @@ BATCHES = 40
 class StreamFaults(harness.Case):
     def setUp(self):
         super().setUp()
-        self.run = self.run_file(self.store([self.slide()]))
+        self.run = self.run_file(self.store([self.slide()]), meta=True)
 
     def reference(self):
         return self.json("stream", self.run, "--batches", BATCHES, "--digest")["digest"]
@@ -26,7 +26,7 @@ class StreamFaults(harness.Case):
         return process, saved
 
     def await_batches(self, saved, count):
-        wait_until(lambda: saved.exists() and len(list(saved.iterdir())) >= count, f"{count} batches")
+        wait_until(lambda: saved.exists() and len(list(saved.glob("*-image.npy"))) >= count, f"{count} batches")
 
     def digest_of(self, process):
         import json
@@ -105,7 +105,7 @@ class StreamFaults(harness.Case):
         other = "/dev/shm/" + self.folder.name
         shutil.copytree(self.folder / "stores", other)
         self.addCleanup(shutil.rmtree, other)
-        self.run = self.run_file(other, "other.yaml")
+        self.run = self.run_file(other, "other.yaml", meta=True)
         self.assertEqual(self.reference(), reference)
 
 

@@ -37,16 +37,14 @@ class Surroundings(harness.Case):
             self.assertEqual(done.returncode, 1, words)
             self.assertIn("standard output: No space left", done.stderr, words)
 
-    def test_private_folder_goes_although_the_process_that_removes_it_was_killed(self):
+    def test_command_whose_launcher_is_killed_says_so_and_leaves_nothing(self):
         run = self.run_file(self.slide(size="900x700"))
         saved = self.folder / "saved"
-        stream = self.start("stream", run, "--batches", 60, "--step-ms", 20, "--save", saved)
+        stream = self.start("stream", run, "--batches", 600, "--step-ms", 20, "--save", saved)
         wait_until(lambda: saved.exists() and any(saved.iterdir()), "a batch")
-        tidy = [pid for pid in harness.processes(stream.pid)
-                if pathlib.Path(f"/proc/{pid}/comm").read_text() == "patchbay-tidy\n"]
-        self.assertEqual(len(tidy), 1)
-        self.kill(tidy[0])
-        self.done(stream)
+        self.kill(self.pids(stream, "patchbay-launcher")[0])
+        self.done(stream, expect=1)
+        self.assertIn("has ended: its supervisor", pathlib.Path(stream.log).read_text(encoding="utf-8"))
         self.assertEqual(list((self.folder / "tmp").iterdir()), [])
 
     @harness.unittest.skipUnless(os.geteuid() == 0, "mounting a small disk needs root")

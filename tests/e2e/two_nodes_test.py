@@ -97,18 +97,18 @@ class TwoNodes(harness.Case):
         self.assertEqual(len([n for n in by_node.values() if n > 0]), 2, by_node)
 
     def test_second_node_killed_mid_stream_changes_nothing(self):
-        run = self.run_file(self.store([self.slide()]))
+        run = self.run_file(self.store([self.slide()]), meta=True)
         reference = self.json("stream", run, "--batches", 40, "--digest")["digest"]
         _, join = self.cluster()
         saved = self.folder / "saved"
         trainer = self.start("stream", run, "--batches", 40, "--digest", "--json", "--step-ms", 40, "--save", saved,
                              prefix=self.in_first())
-        wait_until(lambda: saved.exists() and len(list(saved.iterdir())) >= 6, "6 batches")
+        wait_until(lambda: saved.exists() and len(list(saved.glob("*-image.npy"))) >= 6, "6 batches")
         join.kill()
         self.assertEqual(json.loads(self.done(trainer))["digest"], reference)
 
     def test_without_a_declared_network_policy_the_second_node_does_not_deliver(self):
-        run = self.run_file(self.store([self.slide()]))
+        run = self.run_file(self.store([self.slide()]), meta=True)
         reference = self.json("stream", run, "--batches", 20, "--digest")["digest"]
         self.cluster(policy=())
         before = self.shards_by_node()

@@ -84,7 +84,7 @@ class Verify(harness.Case):
         self.assertEqual(self.faults()["bad"], ["0/thumbs.db: not a file of this store"])
         document = json.loads((self.damaged() / "zarr.json").read_text())
         row = document["attributes"]["patchbay"]["shards"][0]["files"][0]
-        document["attributes"]["patchbay"]["shards"][0]["files"][0] = "-" + row[8:]
+        document["attributes"]["patchbay"]["shards"][0]["files"][0] = "-" + row[16:]
         (self.at / "zarr.json").write_text(json.dumps(document))
         (self.at / "0/c/0/0/0").unlink()
         bad = self.faults()["bad"]

@@ -10,12 +10,9 @@ FOLDER_LINES = 80
 LINK = re.compile(r"\]\(([^)#:]+)(#[^)]*)?\)")
 # Folders whose page covers what lies below them.
 ONE_PAGE = ("scheduler", "deploy")
-STAGES = ("workers/read", "workers/decode", "workers/transform", "workers/deliver")
 
 
 def page_of(folder):
-    if folder in STAGES:
-        return "workers"
     return next((top for top in ONE_PAGE if folder == top or folder.startswith(top + "/")), folder)
 
 

@@ -8,10 +8,12 @@ import sources
 
 BANNED = {"Manager", "Handler", "Helper", "Helpers", "Util", "Utils", "Common", "Misc", "Base", "Data", "Info",
           "Process", "Do", "New", "Old"}
-# The very word of what is named: `patchbay key new`, the log level, Cap'n Proto's type, instruction
-# sets and codecs, a process of the operating system.
-ALLOWED = {"NewKey", "NewKeyRequest", "LogInfo", "AsData", "Bz2", "PeerProcess"}
-ALLOWED_FILES = {"child_process", "process_memory"}
+# Terms with a meaning of their own, wherever they stand in a name: base64, a base of logarithms or
+# numbers, a process of the operating system and what it has.
+TERMS = re.compile(r"Base[0-9]+|LogBase|(Child|Peer|Own)Process(?![a-z])|Process(Id|Memory|Group)|DataType"
+                   r"|base_?[0-9]+|log_base|(child|peer|own)_process|process_(id|memory|group)|data_type")
+# The very word of what is named: `patchbay key new`, the log level, Cap'n Proto's type, a codec.
+ALLOWED = {"NewKey", "NewKeyRequest", "LogInfo", "AsData", "Bz2"}
 KINDS = {"class", "struct", "enum", "function", "typedef", "union"}
 WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 
@@ -19,7 +21,7 @@ WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 def fault_of(name):
     if name in ALLOWED:
         return None
-    bad = BANNED.intersection(WORD.findall(name))
+    bad = BANNED.intersection(WORD.findall(TERMS.sub("_", name)))
     if bad:
         return f"'{bad.pop()}'"
     if re.search(r"[a-z]2$", name) and not name.endswith(("v2", "Avx2")):
@@ -41,9 +43,9 @@ def declared_names():
 
 def file_faults():
     for file in sources.code_files():
-        if file.startswith("tests/") or pathlib.Path(file).stem in ALLOWED_FILES:
+        if file.startswith("tests/"):
             continue
-        words = {word.capitalize() for word in pathlib.Path(file).stem.split("_")}
+        words = {word.capitalize() for word in TERMS.sub("", pathlib.Path(file).stem).split("_")}
         bad = BANNED.intersection(words)
         if bad:
             yield f"{file}: the file's name has '{bad.pop()}'"

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "ops/chain.h"
+#include "ops/chain/chain.h"
 #include "runtime/base/file.h"
 #include "tests/contract/op_contract.h"
 
@@ -43,7 +43,7 @@ struct Case {
 Case MakeCase(std::uint64_t ordinal, DType dtype, OutputLayout layout, bool normalize) {
   Case made;
   made.key = {99, 2, ordinal, 0, DrawStream::kParameters};
-  made.options.patch_height = made.options.patch_width = kSide;
+  made.options.patch.y = made.options.patch.x = kSide;
   made.options.dtype = dtype;
   made.options.layout = layout;
   const Json mean = {0.70, 0.55, 0.70}, std = {0.2, 0.21, 0.19};
@@ -54,9 +54,9 @@ Case MakeCase(std::uint64_t ordinal, DType dtype, OutputLayout layout, bool norm
   made.options.augment =
       Json::array({Json{{"flip", Json::object()}}, Json{{"rotate90", Json::object()}}});
   DrawKey own = made.key;
-  own.op_occurrence = normalize ? 1 : 0;
+  own.op_occurrence = plan::Occurrence({plan::OpNumber::kFlip, 0, "", {}});
   const FlipParameters flip = DrawFlip({}, own);
-  ++own.op_occurrence;
+  own.op_occurrence = plan::Occurrence({plan::OpNumber::kRotate90, 0, "", {}});
   made.request = {{"turns", DrawRotate90(own).turns},
                   {"horizontal", flip.horizontal},
                   {"vertical", flip.vertical},

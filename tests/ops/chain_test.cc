@@ -1,5 +1,5 @@
 // The chain: equal to its ops one after another, on every path; draws; refusals.
-#include "ops/chain.h"
+#include "ops/chain/chain.h"
 
 #include <cstring>
 #include <set>
@@ -7,16 +7,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "ops/cast.h"
-#include "ops/normalize.h"
+#include "ops/intensity/cast.h"
+#include "ops/intensity/normalize.h"
 #include "runtime/base/hash.h"
 #include "tests/contract/op_contract.h"
 
 namespace patchbay::ops {
 namespace {
-
-constexpr DType kDTypes[] = {DType::kUint8, DType::kFloat16, DType::kBfloat16, DType::kFloat32};
-constexpr CpuLevel kLevels[] = {CpuLevel::kTable, CpuLevel::kAvx2, CpuLevel::kBest};
 
 Json Normalization(int channels) {
   Json mean = Json::array(), std = Json::array();
@@ -44,96 +41,55 @@ std::vector<std::byte> Ran(const Chain& chain, const ConstTensorView& source, co
   return out;
 }
 
-Spaced Source(const Chain& chain, std::int64_t row_gap = 0, std::int64_t pixel_gap = 0) {
-  const std::array<std::int64_t, 3> shape = {chain.source_height(), chain.source_width(),
-                                             chain.options().channels};
-  Spaced source(DType::kUint8, shape, row_gap, pixel_gap);
-  source.Fill(
-      NoiseBytes(static_cast<std::size_t>(shape[0] * shape[1] * shape[2]), DType::kUint8, 5));
-  return source;
-}
-
-/// The ops applied one after another by their own functions, then cast, then laid out.
+/// The ops applied one after another to plain numbers, then cast, then laid out.
 std::vector<std::byte> Staged(const Chain& chain, const Spaced& source, const DrawKey& key) {
   const ChainOptions& o = chain.options();
-  Spaced image = source;
-  image.view.data = image.memory.data();
-  const auto step = [&](DType dtype, std::int64_t h, std::int64_t w, const auto& apply) {
-    Spaced next(dtype, {h, w, o.channels}, 0, 0);
-    const Status status = apply(image.view, next.view);
-    EXPECT_TRUE(status.ok()) << status;
-    image = std::move(next);
-    image.view.data = image.memory.data();
-  };
+  ReferenceImage image = ReferenceOf(source);
   DrawKey own = key;
-  std::vector<Json> later;
-  for (const Json* list : {&o.preprocess, &o.augment}) {
-    for (const Json& op : *list) {
-      const std::int64_t h = image.view.shape[0], w = image.view.shape[1];
-      const std::string& name = op.begin().key();
-      if (name == "flip") {
-        step(DType::kUint8, h, w,
-             [&](const auto& in, const auto& out) { return Flip(DrawFlip({}, own), in, out); });
-      } else if (name == "rotate90") {
-        const Rotate90Parameters p = DrawRotate90(own);
-        step(DType::kUint8, p.turns % 2 != 0 ? w : h, p.turns % 2 != 0 ? h : w,
-             [&](const auto& in, const auto& out) { return Rotate90(p, in, out); });
-      } else if (name == "crop") {
-        const CropOptions crop{op["crop"]["margin"][0], op["crop"]["margin"][1],
-                               op["crop"].value("position", "random") == "random"};
-        step(DType::kUint8, h - 2 * crop.margin_y, w - 2 * crop.margin_x,
-             [&](const auto& in, const auto& out) { return Crop(DrawCrop(crop, own), in, out); });
-      } else {
-        later.push_back(op["normalize"]);
-      }
-      ++own.op_occurrence;
+  const auto ordered = plan::OrderOps(o.preprocess, o.augment);
+  EXPECT_TRUE(ordered.ok()) << ordered.status();
+  for (const plan::OpStep& op : *ordered) {
+    own.op_occurrence = plan::Occurrence(op);
+    if (op.op == plan::OpNumber::kFlip) {
+      const FlipParameters flip = DrawFlip({}, own);
+      image = Mirrored(image, flip.horizontal, flip.vertical);
+    } else if (op.op == plan::OpNumber::kRotate90) {
+      image = Turned(image, DrawRotate90(own).turns);
+    } else if (op.op == plan::OpNumber::kCrop) {
+      const auto crop = plan::CropOptions::FromJson(op.options);
+      const CropParameters place = DrawCrop(crop, own);
+      image = Window(image, place.y, place.x, image.height - 2 * crop.margin_y,
+                     image.width - 2 * crop.margin_x);
+    } else {
+      image = Normalized(image, plan::NormalizeOptions::FromJson(op.options));
     }
   }
-  const std::int64_t h = image.view.shape[0], w = image.view.shape[1];
-  const Json plain = {{"scale", 1}, {"mean", {0}}, {"std", {1}}};
-  if (later.empty()) later.push_back(plain);
-  EXPECT_EQ(later.size(), 1u);
-  step(DType::kFloat32, h, w, [&](const auto& in, const auto& out) {
-    const NormalizeOptions normalize{later[0]["scale"], later[0]["mean"], later[0]["std"]};
-    return Normalize(normalize, in, out);
-  });
-  step(o.dtype, h, w, [&](const auto& in, const auto& out) { return Cast(in, out); });
-  if (o.layout == OutputLayout::kNhwc) return image.Packed();
-  std::vector<std::byte> planes;
-  const std::size_t element = SizeOf(o.dtype);
-  for (std::int64_t c = 0; c < o.channels; ++c) {
-    for (std::int64_t y = 0; y < h; ++y) {
-      for (std::int64_t x = 0; x < w; ++x) {
-        planes.insert(planes.end(), image.At(y, x, c), image.At(y, x, c) + element);
-      }
-    }
-  }
-  return planes;
+  return Finished(image, o.dtype, o.layout == OutputLayout::kNchw);
 }
 
 TEST(Chain, EqualsItsOpsOneAfterAnotherOnEveryPath) {
   int cases = 0;
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
-    for (const DType dtype : kDTypes) {
+    for (const DType dtype : kPatchTypes) {
       ChainOptions options;
       options.channels = seed % 4 == 3 ? static_cast<int>(1 + seed % 5) : 3;
       // Odd sides leave tails of every length; 64 and 128 are whole vectors.
       const std::int64_t side = seed % 3 == 0 ? 64 * (1 + static_cast<std::int64_t>(seed % 2))
                                               : 1 + static_cast<std::int64_t>(seed * 7 % 90);
-      options.patch_height = options.patch_width = side;
+      options.patch.y = options.patch.x = side;
       options.dtype = dtype;
       options.layout = seed % 2 != 0 ? OutputLayout::kNhwc : OutputLayout::kNchw;
       options.augment = Geometry(seed * 0x9E3779B97F4A7C15u >> 20);
       if (seed % 5 != 0) options.preprocess.push_back(Normalization(options.channels));
       const DrawKey key{seed, 3, seed * 1000 + 1, 0, DrawStream::kParameters};
-      for (const CpuLevel level : kLevels) {
+      for (const CpuLevel level : kCpuLevels) {
         options.cpu_level = level;
         const auto chain = Chain::Compile(options);
         ASSERT_TRUE(chain.ok()) << chain.status();
         SCOPED_TRACE(StrCat("seed ", seed, " ", NameOf(dtype), " side ", side, " channels ",
                             options.channels, " path ", chain->cpu_path(), " ",
                             DumpJson(options.augment)));
-        const Spaced source = Source(*chain, seed % 7 == 0 ? 11 : 0, seed % 11 == 0 ? 1 : 0);
+        const Spaced source = NoiseSource(*chain, seed % 7 == 0 ? 11 : 0, seed % 11 == 0 ? 1 : 0);
         ASSERT_EQ(Ran(*chain, source.view, key), Staged(*chain, source, key));
         ++cases;
       }
@@ -144,15 +100,15 @@ TEST(Chain, EqualsItsOpsOneAfterAnotherOnEveryPath) {
 
 TEST(Chain, PatchesThatAreNotSquareAreFlippedAndCropped) {
   ChainOptions options;
-  options.patch_height = 37;
-  options.patch_width = 90;
+  options.patch.y = 37;
+  options.patch.x = 90;
   options.dtype = DType::kFloat16;
   options.augment =
       Json::array({Json{{"crop", {{"margin", {5, 9}}}}}, Json{{"flip", Json::object()}}});
   const auto chain = Chain::Compile(options);
   ASSERT_TRUE(chain.ok());
   EXPECT_EQ(chain->SourceBox(Box2D(100, 200, 37, 90)), Box2D(95, 191, 47, 108));
-  const Spaced source = Source(*chain);
+  const Spaced source = NoiseSource(*chain);
   for (std::uint64_t ordinal = 0; ordinal < 40; ++ordinal) {
     const DrawKey key{1, 0, ordinal, 0, DrawStream::kParameters};
     ASSERT_EQ(Ran(*chain, source.view, key), Staged(*chain, source, key));
@@ -161,13 +117,13 @@ TEST(Chain, PatchesThatAreNotSquareAreFlippedAndCropped) {
 
 TEST(Chain, ACentredCropChangesNothing) {
   ChainOptions options;
-  options.patch_height = options.patch_width = 20;
+  options.patch.y = options.patch.x = 20;
   options.dtype = DType::kUint8;
   options.layout = OutputLayout::kNhwc;
   const auto plain = Chain::Compile(options);
   options.augment = Json::array({Json{{"crop", {{"margin", {4, 4}}, {"position", "center"}}}}});
   const auto cropped = Chain::Compile(options);
-  const Spaced large = Source(*cropped);
+  const Spaced large = NoiseSource(*cropped);
   ConstTensorView inner = large.view;
   inner.data = large.At(4, 4, 0);
   inner.shape[0] = inner.shape[1] = 20;
@@ -176,7 +132,7 @@ TEST(Chain, ACentredCropChangesNothing) {
 
 TEST(Chain, TheDrawsOfAnOpDoNotDependOnWhatStandsAfterIt) {
   ChainOptions options;
-  options.patch_height = options.patch_width = 8;
+  options.patch.y = options.patch.x = 8;
   options.augment = Json::array({Json{{"flip", Json::object()}}});
   const auto one = Chain::Compile(options);
   options.augment.push_back(Normalization(3));
@@ -194,7 +150,7 @@ TEST(Chain, TheDrawsOfAnOpDoNotDependOnWhatStandsAfterIt) {
 
 TEST(Chain, EachPathIsTakenWhereItIsMeantToBe) {
   ChainOptions options;
-  options.patch_height = options.patch_width = 64;
+  options.patch.y = options.patch.x = 64;
   options.preprocess = Json::array({Normalization(3)});
   options.dtype = DType::kFloat16;
   const auto path = [&] { return std::string(Chain::Compile(options)->cpu_path()); };
@@ -235,9 +191,9 @@ TEST(Chain, AffineArithmeticMatchesTheTableForManyConstants) {
   EXPECT_GT(found, kTries * 95 / 100);
 }
 
-TEST(Chain, CastInTheMiddleRoundsThere) {
+TEST(Chain, CastRoundsBeforeThePatchsOwnType) {
   ChainOptions options;
-  options.patch_height = options.patch_width = 16;
+  options.patch.y = options.patch.x = 16;
   options.channels = 1;
   options.layout = OutputLayout::kNhwc;
   options.preprocess = Json::array({Json{{"normalize", {{"mean", {0.5}}, {"std", {0.3}}}}},
@@ -253,8 +209,8 @@ TEST(Chain, CastInTheMiddleRoundsThere) {
 TEST(Chain, RefusesWhatItCannotCompile) {
   const auto error = [](const Json& augment, auto&&... change) {
     ChainOptions options;
-    options.patch_height = 64;
-    options.patch_width = 64;
+    options.patch.y = 64;
+    options.patch.x = 64;
     options.augment = augment;
     (change(options), ...);
     return Chain::Compile(options).status();
@@ -265,60 +221,42 @@ TEST(Chain, RefusesWhatItCannotCompile) {
   const Json none = Json::array();
   EXPECT_TRUE(error(none).ok());
   EXPECT_EQ(text(Json::array({Json{{"flap", Json::object()}}})),
-            "compile ops: key 'augment[0].flap': unknown op");
+            "check ops: key 'augment[0].flap': unknown op");
   EXPECT_EQ(text(Json::array({Json{{"flip", {{"p", 1}}}}})),
-            "compile ops: augment[0].flip: unknown key 'p' (known: horizontal, vertical)");
+            "check ops: augment[0].flip: unknown key 'p' (known: horizontal, vertical)");
   EXPECT_EQ(text(Json::array({Json{{"flip", {{"vertical", 2}}}}})),
-            "compile ops: augment[0].flip: key 'vertical': 2 is out of range (0..1)");
+            "check ops: augment[0].flip: key 'vertical': 2 is out of range (0..1)");
   EXPECT_EQ(
       text(Json::array({Json{{"flip", Json::object()}}, Json{{"normalize", {{"std", {0}}}}}})),
-      "compile ops: augment[1].normalize: std must be above 0 in every channel");
-  EXPECT_EQ(
-      text(Json::array({Json{{"normalize", {{"mean", {0, 0}}}}}})),
-      "compile ops: key 'augment[0].normalize': 2 means and 1 stds for 3 channels: expected 1 "
-      "or 3 of each");
-  EXPECT_EQ(
-      text(Json::array({Json{{"rotate90", Json::object()}}}),
-           [](ChainOptions& o) { o.patch_width = 32; }),
-      "compile ops: key 'augment[0].rotate90': needs a square patch, got 64 x 32 at its place of "
-      "the chain");
+      "check ops: augment[1].normalize: std must be above 0 in every channel");
+  EXPECT_EQ(text(Json::array({Json{{"normalize", {{"mean", {0, 0}}}}}})),
+            "check ops: key 'augment[0].normalize': 2 means and 1 stds for 3 channels: expected 1 "
+            "or 3 of each");
+  EXPECT_EQ(text(Json::array({Json{{"rotate90", Json::object()}}}),
+                 [](ChainOptions& o) { o.patch.x = 32; }),
+            "check ops: key 'augment[0].rotate90': needs a square patch, got 64 x 32");
   EXPECT_EQ(text(Json::array({Json{{"crop", {{"margin", {-1, 0}}}}}})),
-            "compile ops: augment[0].crop: key 'margin': -1 is out of range (0..4096 px)");
+            "check ops: augment[0].crop: key 'margin': -1 is out of range (0..4096 px)");
   EXPECT_FALSE(error(Json::array({3})).ok());
   EXPECT_FALSE(error(Json(3)).ok());
   EXPECT_FALSE(error(none, [](ChainOptions& o) { o.channels = 0; }).ok());
-  EXPECT_FALSE(error(none, [](ChainOptions& o) { o.patch_height = 0; }).ok());
-  EXPECT_FALSE(error(none, [](ChainOptions& o) { o.patch_height = 1 << 20; }).ok());
+  EXPECT_FALSE(error(none, [](ChainOptions& o) { o.patch.y = 0; }).ok());
+  EXPECT_FALSE(error(none, [](ChainOptions& o) { o.patch.y = 1 << 20; }).ok());
   EXPECT_FALSE(error(none, [](ChainOptions& o) { o.dtype = DType::kInt16; }).ok());
-  EXPECT_EQ(error(none, [](ChainOptions& o) { o.source_dtype = DType::kUint16; }).code(),
+  EXPECT_EQ(error(none, [](ChainOptions& o) { o.source_dtype = DType::kInt32; }).code(),
             absl::StatusCode::kUnimplemented);
   EXPECT_FALSE(error(none, [](ChainOptions& o) {
-                 for (std::size_t i = 0; i <= kMaxOps; ++i) {
+                 for (std::size_t i = 0; i <= plan::kMaxOps; ++i) {
                    o.augment.push_back(Json{{"flip", Json::object()}});
                  }
                }).ok());
 }
 
-TEST(Chain, WhatIsWrongForEveryImageIsSaidBeforeOneIsOpen) {
-  ChainOptions options;
-  options.patch_height = 64;
-  options.patch_width = 32;
-  const auto text = [&] { return std::string(MessageOf(Chain::CheckConfig(options))); };
-  options.preprocess = Json::array({Json{{"normalize", {{"mean", {0, 0}}, {"std", {1, 1}}}}}});
-  EXPECT_EQ(text(), "") << "two channels are possible";
-  options.augment = Json::array({Json{{"normalize", {{"std", {1, 1, 1}}}}}});
-  EXPECT_THAT(text(),
-              testing::HasSubstr("key 'preprocess[0].normalize': 2 means and 2 stds for 3"));
-  options.augment =
-      Json::array({Json{{"flip", Json::object()}}, Json{{"rotate90", Json::object()}}});
-  EXPECT_THAT(text(), testing::HasSubstr("key 'augment[1].rotate90': needs a square patch"));
-}
-
 TEST(Chain, RefusesMemoryThatDoesNotFit) {
   ChainOptions options;
-  options.patch_height = options.patch_width = 16;
+  options.patch.y = options.patch.x = 16;
   const auto chain = Chain::Compile(options);
-  const Spaced source = Source(*chain);
+  const Spaced source = NoiseSource(*chain);
   std::vector<std::byte> out(chain->patch_bytes()), scratch;
   EXPECT_TRUE(chain->Run(source.view, {}, out, scratch).ok());
   const auto refused = [&](const ConstTensorView& view, std::size_t bytes) {
@@ -339,16 +277,16 @@ TEST(Chain, RefusesMemoryThatDoesNotFit) {
 
 TEST(Chain, ReadsNothingBesideItsSource) {
   // Sources that end with their allocation: a tool that watches memory sees any byte read beyond.
-  for (const CpuLevel level : kLevels) {
+  for (const CpuLevel level : kCpuLevels) {
     for (const std::int64_t side : {1, 4, 5, 7, 8, 9, 16, 63, 64, 65}) {
       ChainOptions options;
-      options.patch_height = options.patch_width = side;
+      options.patch.y = options.patch.x = side;
       options.dtype = DType::kFloat16;
       options.cpu_level = level;
       options.augment =
           Json::array({Json{{"flip", Json::object()}}, Json{{"rotate90", Json::object()}}});
       const auto chain = Chain::Compile(options);
-      const Spaced source = Source(*chain);
+      const Spaced source = NoiseSource(*chain);
       for (std::uint64_t i = 0; i < 32; ++i) {
         const DrawKey key{2, 0, i, 0, DrawStream::kParameters};
         EXPECT_EQ(Ran(*chain, source.view, key), Staged(*chain, source, key));
@@ -360,19 +298,19 @@ TEST(Chain, ReadsNothingBesideItsSource) {
 TEST(Chain, ItsBytesNeverChange) {
   // A promise to whoever recorded a digest: the same run gives the same bytes in every build.
   ChainOptions options;
-  options.patch_height = options.patch_width = 96;
+  options.patch.y = options.patch.x = 96;
   options.dtype = DType::kFloat16;
   options.preprocess = Json::array({Normalization(3)});
   options.augment =
       Json::array({Json{{"flip", Json::object()}}, Json{{"rotate90", Json::object()}}});
   const auto chain = Chain::Compile(options);
-  const Spaced source = Source(*chain);
+  const Spaced source = NoiseSource(*chain);
   Sha256 hash;
   for (std::uint64_t i = 0; i < 16; ++i) {
     hash.Update(Ran(*chain, source.view, {7678, 1, i, 0, DrawStream::kParameters}));
   }
   EXPECT_EQ(hash.Finish().Hex(),
-            "ba76cd55a85ee321e9ad325258ea927447069c978cdba593288bda39f86228fe");
+            "72e8d19a7b5f0f08e8aba0ac5b0ca64f25f202dce3b7426190991bb6c3077926");
 }
 
 TEST(ChainOnGpu, HasTheBitsOfTheCpu) {
@@ -380,11 +318,10 @@ TEST(ChainOnGpu, HasTheBitsOfTheCpu) {
   auto stream = memory::OwnedGpuStream::Create();
   ASSERT_TRUE(stream.ok());
   for (std::uint64_t seed = 0; seed < 24; ++seed) {
-    for (const DType dtype : kDTypes) {
+    for (const DType dtype : kPatchTypes) {
       ChainOptions options;
       options.channels = seed % 4 == 3 ? 4 : 3;
-      options.patch_height = options.patch_width =
-          seed % 3 == 0 ? 128 : 61 + static_cast<int>(seed);
+      options.patch.y = options.patch.x = seed % 3 == 0 ? 128 : 61 + static_cast<int>(seed);
       options.dtype = dtype;
       options.layout = seed % 2 != 0 ? OutputLayout::kNhwc : OutputLayout::kNchw;
       options.augment = Geometry(seed * 0x9E3779B97F4A7C15u >> 20);
@@ -393,7 +330,7 @@ TEST(ChainOnGpu, HasTheBitsOfTheCpu) {
       ASSERT_TRUE(chain.ok()) << chain.status();
       const auto device = DeviceChain::Create(*chain, stream->get());
       ASSERT_TRUE(device.ok()) << device.status();
-      const Spaced source = Source(*chain);
+      const Spaced source = NoiseSource(*chain);
       auto d_source = memory::DeviceBlock::Allocate(source.memory.size());
       constexpr std::size_t kPatches = 40;  // more than one launch
       auto d_out = memory::DeviceBlock::Allocate(kPatches * chain->patch_bytes());
@@ -420,7 +357,7 @@ TEST(ChainOnGpu, HasTheBitsOfTheCpu) {
 TEST(DeviceChain, WithoutAGpuIsAnError) {
   if (!memory::ListGpus().empty()) GTEST_SKIP() << "this machine has a GPU";
   ChainOptions options;
-  options.patch_height = options.patch_width = 16;
+  options.patch.y = options.patch.x = 16;
   EXPECT_FALSE(DeviceChain::Create(*Chain::Compile(options), nullptr).ok());
 }
 

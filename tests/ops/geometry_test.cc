@@ -1,102 +1,119 @@
 // flip, rotate90 and crop: closed forms, the dihedral group, draws, refusals.
 #include <map>
+#include <set>
 
 #include <gtest/gtest.h>
 
-#include "ops/crop.h"
-#include "ops/flip.h"
-#include "ops/rotate90.h"
+#include "ops/geometry/crop.h"
+#include "ops/geometry/flip.h"
+#include "ops/geometry/rotate90.h"
 #include "tests/contract/op_contract.h"
 
 namespace patchbay::ops {
 namespace {
 
-OpUnderTest FlipOp(FlipParameters p) {
-  return {.name = "flip",
-          .in = DType::kUint16,
-          .out = DType::kUint16,
-          .run = [p](const auto& in, const auto& out) { return Flip(p, in, out); },
-          .launch = [p](const auto& in, const auto& out,
-                        auto stream) { return LaunchFlip(p, in, out, stream); }};
+OpUnderTest FlipOp(double horizontal, double vertical) {
+  return {.name = StrCat("flip ", horizontal, " ", vertical),
+          .step = {{"flip", {{"horizontal", horizontal}, {"vertical", vertical}}}},
+          .expected = [=](const ReferenceImage& source, const DrawKey& key) {
+            const FlipParameters p = DrawFlip({horizontal, vertical}, key);
+            return Mirrored(source, p.horizontal, p.vertical);
+          }};
 }
 
-OpUnderTest RotateOp(int turns) {
-  const Rotate90Parameters p{turns};
-  return {.name = StrCat("rotate90 by ", turns),
-          .run = [p](const auto& in, const auto& out) { return Rotate90(p, in, out); },
-          .launch = [p](const auto& in, const auto& out,
-                        auto stream) { return LaunchRotate90(p, in, out, stream); },
-          .shape =
-              [turns](std::int64_t h, std::int64_t w) {
-                return turns % 2 != 0 ? std::array{w, h} : std::array{h, w};
-              }};
+OpUnderTest RotateOp() {
+  return {.name = "rotate90",
+          .step = {{"rotate90", Json::object()}},
+          .square = true,
+          .expected = [](const ReferenceImage& source, const DrawKey& key) {
+            return Turned(source, DrawRotate90(key).turns);
+          }};
 }
 
-OpUnderTest CropOp() {
-  return {.name = "crop",
-          .in = DType::kFloat32,
-          .out = DType::kFloat32,
-          .run =
-              [](const auto& in, const auto& out) {
-                return Crop({0, 0}, in, out);
-              },
-          .launch =
-              [](const auto& in, const auto& out, auto stream) {
-                return LaunchCrop({0, 0}, in, out, stream);
-              },
-          .shape =
-              [](std::int64_t h, std::int64_t w) {
-                return std::array{(h + 1) / 2, (w + 2) / 3};
-              }};
+OpUnderTest CropOp(std::int64_t margin_y, std::int64_t margin_x, bool random) {
+  return {
+      .name = StrCat("crop ", margin_y, " ", margin_x),
+      .step = {{"crop",
+                {{"margin", {margin_y, margin_x}}, {"position", random ? "random" : "center"}}}},
+      .expected = [=](const ReferenceImage& source, const DrawKey& key) {
+        const CropParameters p = DrawCrop({margin_y, margin_x, random}, key);
+        return Window(source, p.y, p.x, source.height - 2 * margin_y, source.width - 2 * margin_x);
+      }};
 }
 
-/// A 2 x 3 image of one channel.
-struct Tiny {
-  std::vector<std::byte> memory;
-  TensorView view;
-  Tiny(std::int64_t h, std::int64_t w, std::string text = "")
-      : memory(static_cast<std::size_t>(h * w), std::byte{'.'}) {
-    for (std::size_t i = 0; i < text.size(); ++i) memory[i] = static_cast<std::byte>(text[i]);
-    view = ContiguousView<3>(memory.data(), DType::kUint8, {h, w, 1});
+/// A patch of one channel under a chain, its source spelled as text; and what the chain draws.
+struct Spelled {
+  ChainOptions options;
+
+  Spelled(const Json& ops, std::int64_t height, std::int64_t width) {
+    options.augment = ops;
+    options.patch.y = height;
+    options.patch.x = width;
+    options.channels = 1;
+    options.dtype = DType::kUint8;
   }
-  std::string Text() const { return {reinterpret_cast<const char*>(memory.data()), memory.size()}; }
+  std::string operator()(std::string text, std::uint64_t ordinal = 0) const {
+    const auto chain = Chain::Compile(options);
+    EXPECT_TRUE(chain.ok()) << chain.status();
+    const TensorView source =
+        ContiguousView<3>(reinterpret_cast<std::byte*>(text.data()), DType::kUint8,
+                          {chain->source_extent().y, chain->source_extent().x, 1});
+    std::vector<std::byte> out(chain->patch_bytes()), scratch;
+    EXPECT_TRUE(chain->Run(source, Key(ordinal), out, scratch).ok());
+    return {reinterpret_cast<const char*>(out.data()), out.size()};
+  }
+  /// The key with which the op at `place` of the chain draws.
+  DrawKey OwnKeyAt(std::size_t place, std::uint64_t ordinal) const {
+    DrawKey own = Key(ordinal);
+    own.op_occurrence = plan::Occurrence(plan::OrderOps(Json::array(), options.augment)->at(place));
+    return own;
+  }
+  /// An ordinal whose rotate90, at `place` of the chain, turns that often.
+  std::uint64_t OrdinalThatTurns(int turns, std::size_t place) const {
+    std::uint64_t ordinal = 0;
+    while (DrawRotate90(OwnKeyAt(place, ordinal)).turns != turns) ++ordinal;
+    return ordinal;
+  }
+  static DrawKey Key(std::uint64_t ordinal) { return {3, 0, ordinal, 0, DrawStream::kParameters}; }
 };
 
+Json FlipStep(int horizontal, int vertical) {
+  return {{"flip", {{"horizontal", horizontal}, {"vertical", vertical}}}};
+}
+const Json kRotateStep = {{"rotate90", Json::object()}};
+
 TEST(Flip, MirrorsAsTheNamesSay) {
-  const Tiny in(2, 3, "abcdef");
-  const auto flipped = [&](bool horizontal, bool vertical) {
-    Tiny out(2, 3);
-    EXPECT_TRUE(Flip({horizontal, vertical}, in.view, out.view).ok());
-    return out.Text();
+  const auto flipped = [&](int horizontal, int vertical) {
+    return Spelled(Json::array({FlipStep(horizontal, vertical)}), 2, 3)("abcdef");
   };
-  EXPECT_EQ(flipped(false, false), "abcdef");
-  EXPECT_EQ(flipped(true, false), "cbafed");
-  EXPECT_EQ(flipped(false, true), "defabc");
-  EXPECT_EQ(flipped(true, true), "fedcba");
+  EXPECT_EQ(flipped(0, 0), "abcdef");
+  EXPECT_EQ(flipped(1, 0), "cbafed");
+  EXPECT_EQ(flipped(0, 1), "defabc");
+  EXPECT_EQ(flipped(1, 1), "fedcba");
 }
 
 TEST(Rotate90, TurnsAgainstTheClockLikeNumpy) {
-  const Tiny in(2, 3, "abcdef");
+  const Spelled chain(Json::array({kRotateStep}), 3, 3);
   const auto turned = [&](int turns) {
-    Tiny out(turns % 2 != 0 ? 3 : 2, turns % 2 != 0 ? 2 : 3);
-    EXPECT_TRUE(Rotate90({turns}, in.view, out.view).ok());
-    return out.Text();
+    return chain("abcdefghi", chain.OrdinalThatTurns(turns, 0));
   };
-  EXPECT_EQ(turned(0), "abcdef");
-  EXPECT_EQ(turned(1), "cfbead");
-  EXPECT_EQ(turned(2), "fedcba");
-  EXPECT_EQ(turned(3), "daebfc");
+  EXPECT_EQ(turned(0), "abcdefghi");
+  EXPECT_EQ(turned(1), "cfibehadg");
+  EXPECT_EQ(turned(2), "ihgfedcba");
+  EXPECT_EQ(turned(3), "gdahebifc");
 }
 
 TEST(Crop, TakesTheWindow) {
-  const Tiny in(2, 3, "abcdef");
-  Tiny out(1, 2);
-  ASSERT_TRUE(Crop({1, 1}, in.view, out.view).ok());
-  EXPECT_EQ(out.Text(), "ef");
-  for (const CropParameters p : {CropParameters{2, 0}, CropParameters{0, 2}, CropParameters{-1, 0},
-                                 CropParameters{INT64_MAX, INT64_MAX}, CropParameters{0, -1}}) {
-    EXPECT_EQ(Crop(p, in.view, out.view).code(), absl::StatusCode::kInvalidArgument);
+  const Spelled chain(Json::array({Json{{"crop", {{"margin", {1, 1}}}}}}), 1, 2);
+  const std::string source = "abcdefghijkl";  // 3 x 4
+  std::set<std::string> windows;
+  for (std::uint64_t ordinal = 0; ordinal < 200; ++ordinal) {
+    const CropParameters p = DrawCrop({1, 1, true}, chain.OwnKeyAt(0, ordinal));
+    const std::string window = chain(source, ordinal);
+    EXPECT_EQ(window, source.substr(static_cast<std::size_t>(p.y * 4 + p.x), 2));
+    windows.insert(window);
   }
+  EXPECT_EQ(windows.size(), 9u);
 }
 
 TEST(FlipAndRotate90, FormTheDihedralGroup) {
@@ -104,11 +121,8 @@ TEST(FlipAndRotate90, FormTheDihedralGroup) {
   // images of a square with no symmetry tell all eight apart.
   const std::string square = "abcdefghi";
   const auto apply = [](const std::string& text, bool mirror, int turns) {
-    const Tiny in(3, 3, text);
-    Tiny middle(3, 3), out(3, 3);
-    EXPECT_TRUE(Flip({mirror, false}, in.view, middle.view).ok());
-    EXPECT_TRUE(Rotate90({turns}, middle.view, out.view).ok());
-    return out.Text();
+    const Spelled chain(Json::array({FlipStep(mirror ? 1 : 0, 0), kRotateStep}), 3, 3);
+    return chain(text, chain.OrdinalThatTurns(turns, 1));
   };
   std::map<std::string, std::pair<bool, int>> elements;
   for (const bool mirror : {false, true}) {
@@ -169,23 +183,20 @@ TEST(Draws, CropReachesEveryPlaceWithinItsMarginsAndNoOther) {
 }
 
 TEST(Flip, KeepsTheOpContract) {
-  ExpectOpContract(FlipOp({true, false}));
-  ExpectOpContract(FlipOp({true, true}));
+  ExpectOpContract(FlipOp(1, 0));
+  ExpectOpContract(FlipOp(0.5, 0.5));
 }
-TEST(Rotate90, KeepsTheOpContract) {
-  for (int turns = 0; turns < 4; ++turns) ExpectOpContract(RotateOp(turns));
-  Tiny in(2, 2), out(2, 2);
-  EXPECT_FALSE(Rotate90({4}, in.view, out.view).ok());
-  EXPECT_FALSE(Rotate90({-1}, in.view, out.view).ok());
+TEST(Rotate90, KeepsTheOpContract) { ExpectOpContract(RotateOp()); }
+TEST(Crop, KeepsTheOpContract) {
+  ExpectOpContract(CropOp(2, 5, true));
+  ExpectOpContract(CropOp(3, 0, false));
 }
-TEST(Crop, KeepsTheOpContract) { ExpectOpContract(CropOp()); }
 
 TEST(GeometryOnGpu, HasTheBitsOfTheCpu) {
   PB_NEED_GPU();
-  ExpectDeviceTwin(FlipOp({true, false}));
-  ExpectDeviceTwin(FlipOp({false, true}));
-  for (int turns = 0; turns < 4; ++turns) ExpectDeviceTwin(RotateOp(turns));
-  ExpectDeviceTwin(CropOp());
+  ExpectDeviceTwin(FlipOp(0.5, 0.5));
+  ExpectDeviceTwin(RotateOp());
+  ExpectDeviceTwin(CropOp(2, 5, true));
 }
 
 }  // namespace

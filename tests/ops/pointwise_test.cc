@@ -5,34 +5,29 @@
 #include <gtest/gtest.h>
 #include <immintrin.h>
 
-#include "ops/cast.h"
-#include "ops/normalize.h"
+#include "ops/intensity/cast.h"
+#include "ops/intensity/normalize.h"
 #include "tests/contract/op_contract.h"
 
 namespace patchbay::ops {
 namespace {
 
-OpUnderTest NormalizeOp(DType in) {
-  const NormalizeOptions options{255.0, {0.7}, {0.2}};
-  return {
-      .name = "normalize",
-      .in = in,
-      .out = DType::kFloat32,
-      .run = [options](const auto& from, const auto& to) { return Normalize(options, from, to); },
-      .launch = [options](const auto& from, const auto& to,
-                          auto stream) { return LaunchNormalize(options, from, to, stream); }};
+OpUnderTest NormalizeOp() {
+  const plan::NormalizeOptions options{255.0, {0.7}, {0.2}};
+  return {.name = "normalize",
+          .step = {{"normalize", {{"mean", options.mean}, {"std", options.std}}}},
+          .expected = [options](const ReferenceImage& source, const DrawKey&) {
+            return Normalized(source, options);
+          }};
 }
 
-OpUnderTest CastOp(DType out) {
-  return {.name = StrCat("cast to ", NameOf(out)),
-          .in = DType::kFloat32,
-          .out = out,
-          .run = [](const auto& from, const auto& to) { return Cast(from, to); },
-          .launch = [](const auto& from, const auto& to,
-                       auto stream) { return LaunchCast(from, to, stream); }};
+OpUnderTest CastOp(DType dtype) {
+  return {.name = StrCat("cast to ", NameOf(dtype)),
+          .step = {{"cast", {{"dtype", NameOf(dtype)}}}},
+          .expected = [dtype](const ReferenceImage& source, const DrawKey&) {
+            return Rounded(source, dtype);
+          }};
 }
-
-constexpr DType kCastTypes[] = {DType::kUint8, DType::kFloat16, DType::kBfloat16, DType::kFloat32};
 
 /// Float bit patterns that matter: every exponent with mantissas at and around the rounding places
 /// of both 16-bit types, then noise.
@@ -106,14 +101,22 @@ TEST(Cast, Uint8RoundsToEvenAndClamps) {
 }
 
 TEST(Normalize, IsTheFormula) {
-  std::vector<std::byte> in(256 * 3);
+  ChainOptions options;
+  options.patch.y = 1;
+  options.patch.x = 256;
+  options.layout = OutputLayout::kNhwc;
+  options.preprocess =
+      Json::array({Json{{"normalize", {{"mean", {0.7, 0.55, 0.0}}, {"std", {0.2, 0.1, 1.0}}}}}});
+  const auto chain = Chain::Compile(options);
+  ASSERT_TRUE(chain.ok()) << chain.status();
+  std::vector<std::byte> in(256 * 3), bytes(chain->patch_bytes()), scratch;
   for (std::size_t i = 0; i < in.size(); ++i) in[i] = static_cast<std::byte>(i / 3);
+  ASSERT_TRUE(
+      chain->Run(ContiguousView<3>(in.data(), DType::kUint8, {1, 256, 3}), {}, bytes, scratch)
+          .ok());
   std::vector<float> out(256 * 3);
-  const NormalizeOptions options{255.0, {0.7, 0.55, 0.0}, {0.2, 0.1, 1.0}};
-  ASSERT_TRUE(Normalize(options, ContiguousView<3>(in.data(), DType::kUint8, {1, 256, 3}),
-                        ContiguousView<3>(reinterpret_cast<std::byte*>(out.data()), DType::kFloat32,
-                                          {1, 256, 3}))
-                  .ok());
+  ASSERT_EQ(bytes.size(), out.size() * sizeof(float));
+  std::memcpy(out.data(), bytes.data(), bytes.size());
   EXPECT_EQ(out[3 * 255 + 2], 1.0f);
   EXPECT_EQ(out[0], -3.5f);
   EXPECT_EQ(out[3 * 51], static_cast<float>((0.2 - 0.7) / 0.2));
@@ -121,34 +124,30 @@ TEST(Normalize, IsTheFormula) {
 }
 
 TEST(Normalize, RefusesConstantsThatCannotBe) {
-  const auto code = [](NormalizeOptions options) {
+  const auto code = [](plan::NormalizeOptions options) {
     return NormalizeChannels(options, 3).status().code();
   };
   EXPECT_EQ(code({255, {0, 0, 0}, {1, 1, 1}}), absl::StatusCode::kOk);
   EXPECT_EQ(code({255, {0}, {1}}), absl::StatusCode::kOk);
-  for (const NormalizeOptions& bad :
-       {NormalizeOptions{255, {0, 0}, {1}}, NormalizeOptions{255, {0}, {1, 1, 1, 1}},
-        NormalizeOptions{255, {}, {1}}, NormalizeOptions{255, {0}, {0}},
-        NormalizeOptions{255, {0}, {1, -1, 1}}, NormalizeOptions{0, {0}, {1}},
-        NormalizeOptions{255, {INFINITY}, {1}}, NormalizeOptions{255, {0}, {NAN}},
-        NormalizeOptions{NAN, {0}, {1}}}) {
+  for (const plan::NormalizeOptions& bad :
+       {plan::NormalizeOptions{255, {0, 0}, {1}}, plan::NormalizeOptions{255, {0}, {1, 1, 1, 1}},
+        plan::NormalizeOptions{255, {}, {1}}, plan::NormalizeOptions{255, {0}, {0}},
+        plan::NormalizeOptions{255, {0}, {1, -1, 1}}, plan::NormalizeOptions{0, {0}, {1}},
+        plan::NormalizeOptions{255, {INFINITY}, {1}}, plan::NormalizeOptions{255, {0}, {NAN}},
+        plan::NormalizeOptions{NAN, {0}, {1}}}) {
     EXPECT_EQ(code(bad), absl::StatusCode::kInvalidArgument);
   }
 }
 
-TEST(Normalize, KeepsTheOpContract) {
-  ExpectOpContract(NormalizeOp(DType::kUint8));
-  ExpectOpContract(NormalizeOp(DType::kFloat32));
-}
+TEST(Normalize, KeepsTheOpContract) { ExpectOpContract(NormalizeOp()); }
 TEST(Cast, KeepsTheOpContract) {
-  for (const DType dtype : kCastTypes) ExpectOpContract(CastOp(dtype));
+  for (const DType dtype : kPatchTypes) ExpectOpContract(CastOp(dtype));
 }
 
 TEST(PointwiseOnGpu, HasTheBitsOfTheCpu) {
   PB_NEED_GPU();
-  ExpectDeviceTwin(NormalizeOp(DType::kUint8));
-  ExpectDeviceTwin(NormalizeOp(DType::kFloat32));
-  for (const DType dtype : kCastTypes) ExpectDeviceTwin(CastOp(dtype));
+  ExpectDeviceTwin(NormalizeOp());
+  for (const DType dtype : kPatchTypes) ExpectDeviceTwin(CastOp(dtype));
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // spectral on a GPU: its passes run by the CPU, thread after thread, against the CPU's op and a
 // transform in double; what batches take; and, where there is a GPU, the device itself.
-#include "ops/spectral_device.h"
+#include "ops/spectral/spectral_device.h"
 
 #include <algorithm>
 #include <cmath>
@@ -43,24 +43,24 @@ struct Picture {
     }
   }
   SpectralPlane plane() const { return {pixels.data(), width, 0, 0, height, width, height, width}; }
-  FrameRange Frames(const SpectralOptions& o) const {
-    return {0, FramesAlong(height, o), 0, FramesAlong(width, o)};
+  FrameRange Frames(const plan::SpectralOptions& o) const {
+    return {0, plan::FramesAlong(height, o), 0, plan::FramesAlong(width, o)};
   }
 };
 
-std::vector<SpectralOptions> Variants() {
-  std::vector<SpectralOptions> all;
-  for (const auto window : {SpectralWindow::kRect, SpectralWindow::kHann}) {
-    for (const auto filter : {SpectralPrefilter::kNone, SpectralPrefilter::kGauss7}) {
+std::vector<plan::SpectralOptions> Variants() {
+  std::vector<plan::SpectralOptions> all;
+  for (const auto window : {plan::SpectralWindow::kRect, plan::SpectralWindow::kHann}) {
+    for (const auto filter : {plan::SpectralPrefilter::kNone, plan::SpectralPrefilter::kGauss7}) {
       all.push_back({.window = window, .prefilter = filter});
     }
   }
   return all;
 }
 
-std::string TextOf(const SpectralOptions& o) { return DumpJson(ToJson(o)); }
+std::string TextOf(const plan::SpectralOptions& o) { return DumpJson(ToJson(o)); }
 
-SpectralSums Counted(SpectralFrames& frames, const SpectralOptions& options,
+SpectralSums Counted(SpectralFrames& frames, const plan::SpectralOptions& options,
                      const SpectralPlane& plane, const FrameRange& range,
                      std::span<const std::uint8_t> wanted = {}) {
   SpectralSums sums(options);
@@ -70,7 +70,7 @@ SpectralSums Counted(SpectralFrames& frames, const SpectralOptions& options,
   return sums;
 }
 
-std::unique_ptr<SpectralFrames> Cpu(const SpectralOptions& options) {
+std::unique_ptr<SpectralFrames> Cpu(const plan::SpectralOptions& options) {
   auto made = SpectralFrames::Create(options);
   EXPECT_TRUE(made.ok()) << made.status();
   return std::move(*made);
@@ -119,7 +119,7 @@ void Transform(Wide* z, std::size_t n, std::size_t step) {
 }
 
 /// The levels in dB of the frame at (top, left), by the definition, in double: 256 x 129.
-std::vector<double> LevelsInDouble(const Picture& picture, const SpectralOptions& options,
+std::vector<double> LevelsInDouble(const Picture& picture, const plan::SpectralOptions& options,
                                    std::int64_t top, std::int64_t left) {
   const auto at = [&](std::int64_t y, std::int64_t x) {
     const auto mirrored = [](std::int64_t i, std::int64_t n) {
@@ -130,12 +130,12 @@ std::vector<double> LevelsInDouble(const Picture& picture, const SpectralOptions
         picture.pixels[static_cast<std::size_t>(row * picture.width + column)]);
   };
   double weight[7] = {1};
-  if (options.prefilter == SpectralPrefilter::kGauss7) {
+  if (options.prefilter == plan::SpectralPrefilter::kGauss7) {
     double sum = 0;
     for (int k = -3; k <= 3; ++k) sum += weight[k + 3] = std::exp(-k * k / 4.5);
     for (double& w : weight) w /= sum;
   }
-  const int radius = options.prefilter == SpectralPrefilter::kGauss7 ? 3 : 0;
+  const int radius = options.prefilter == plan::SpectralPrefilter::kGauss7 ? 3 : 0;
   std::vector<Wide> x(65'536);
   double mean = 0;
   for (std::int64_t y = 0; y < 256; ++y) {
@@ -152,7 +152,7 @@ std::vector<double> LevelsInDouble(const Picture& picture, const SpectralOptions
   }
   Wide origin = 0;
   const auto window = [&](std::size_t n) {
-    if (options.window == SpectralWindow::kRect) return 1.0;
+    if (options.window == plan::SpectralWindow::kRect) return 1.0;
     return 0.5 - 0.5 * std::cos(2 * std::numbers::pi * static_cast<double>(n) / 256);
   };
   for (std::size_t i = 0; i < x.size(); ++i) {
@@ -173,7 +173,7 @@ std::vector<double> LevelsInDouble(const Picture& picture, const SpectralOptions
 }
 
 /// The errors in dB of every coefficient of some frames, sorted.
-std::vector<double> ErrorsOf(SpectralFrames& frames, const SpectralOptions& options,
+std::vector<double> ErrorsOf(SpectralFrames& frames, const plan::SpectralOptions& options,
                              const Picture& picture) {
   std::vector<double> errors;
   for (const auto& [i, j] : std::vector<std::pair<int, int>>{{0, 0}, {1, 1}, {0, 1}}) {
@@ -190,7 +190,7 @@ std::vector<double> ErrorsOf(SpectralFrames& frames, const SpectralOptions& opti
 }
 
 TEST(SpectralPasses, EveryCoefficientIsThatOfATransformInDouble) {
-  for (SpectralOptions options : Variants()) {
+  for (plan::SpectralOptions options : Variants()) {
     options.coefficients = true;
     for (const int kind : {0, 1}) {
       SCOPED_TRACE(StrCat(TextOf(options), " kind ", kind));
@@ -208,7 +208,7 @@ TEST(SpectralPasses, EveryCoefficientIsThatOfATransformInDouble) {
 }
 
 TEST(SpectralPasses, CountWhatTheCpuCounts) {
-  for (const SpectralOptions& options : Variants()) {
+  for (const plan::SpectralOptions& options : Variants()) {
     for (const int kind : {0, 1, 2}) {
       SCOPED_TRACE(StrCat(TextOf(options), " kind ", kind));
       const Picture picture(700, 1'400, kind);
@@ -221,7 +221,7 @@ TEST(SpectralPasses, CountWhatTheCpuCounts) {
 }
 
 TEST(SpectralPasses, TheSumsDoNotDependOnHowFramesAreDealtOut) {
-  for (SpectralOptions options : Variants()) {
+  for (plan::SpectralOptions options : Variants()) {
     options.coefficients = true;
     SCOPED_TRACE(TextOf(options));
     const Picture picture(800, 900);
@@ -234,7 +234,7 @@ TEST(SpectralPasses, TheSumsDoNotDependOnHowFramesAreDealtOut) {
       for (const auto& [from, to] :
            {std::pair<std::int64_t, std::int64_t>{0, 3}, {3, all.column_end}}) {
         // Only the pixels that these frames need, as a strip holds them.
-        const std::int64_t halo = SpectralHalo(options);
+        const std::int64_t halo = plan::SpectralHalo(options);
         const std::int64_t top = std::max<std::int64_t>(i * 128 - halo, 0);
         const std::int64_t bottom = std::min(i * 128 + 256 + halo, picture.height);
         SpectralPlane strip = picture.plane();
@@ -249,7 +249,7 @@ TEST(SpectralPasses, TheSumsDoNotDependOnHowFramesAreDealtOut) {
 }
 
 TEST(SpectralPasses, ThreadsOfABlockDoNotDependOnTheirOrderBetweenBarriers) {
-  for (SpectralOptions options : Variants()) {
+  for (plan::SpectralOptions options : Variants()) {
     options.coefficients = true;
     SCOPED_TRACE(TextOf(options));
     const Picture picture(520, 1'500);
@@ -265,7 +265,7 @@ TEST(SpectralPasses, ThreadsOfABlockDoNotDependOnTheirOrderBetweenBarriers) {
 
 TEST(SpectralPasses, AnyHopIsCounted) {
   for (const int hop : {2, 30, 64, 100, 256}) {
-    SpectralOptions options{.hop = hop, .prefilter = SpectralPrefilter::kGauss7};
+    plan::SpectralOptions options{.hop = hop, .prefilter = plan::SpectralPrefilter::kGauss7};
     SCOPED_TRACE(TextOf(options));
     const Picture picture(hop == 2 ? 264 : 600, hop == 2 ? 300 : 900, 1);
     EmulatedSpectralFrames frames(options);
@@ -276,7 +276,7 @@ TEST(SpectralPasses, AnyHopIsCounted) {
 }
 
 TEST(SpectralPasses, FramesThatAreNotWantedAreNotCounted) {
-  const SpectralOptions options{.coefficients = true};
+  const plan::SpectralOptions options{.coefficients = true};
   const Picture picture(900, 1'700);
   const FrameRange all = picture.Frames(options);
   const std::int64_t columns = all.column_end;
@@ -304,10 +304,12 @@ TEST(SpectralPasses, InterleavedPixelsCountAsTheirPlanes) {
     rgb.insert(rgb.end(), {red.pixels[i], green.pixels[i], blue.pixels[i]});
   }
   const SpectralPlane block = {rgb.data(), 1'500, 0, 0, 300, 500, 300, 500};
-  for (const SpectralChannel channel : {SpectralChannel::kGrey, SpectralChannel::kRgb}) {
-    const SpectralOptions options{.prefilter = SpectralPrefilter::kGauss7, .channel = channel};
+  for (const plan::SpectralChannel channel :
+       {plan::SpectralChannel::kGrey, plan::SpectralChannel::kRgb}) {
+    const plan::SpectralOptions options{.prefilter = plan::SpectralPrefilter::kGauss7,
+                                        .channel = channel};
     EmulatedSpectralFrames frames(options);
-    std::vector<SpectralSums> made(static_cast<std::size_t>(SpectralChannels(options)),
+    std::vector<SpectralSums> made(static_cast<std::size_t>(plan::SpectralChannels(options)),
                                    SpectralSums(options));
     const FrameRange all = red.Frames(options);
     ASSERT_TRUE(frames.AddRgb(block, all, {}, made).ok());
@@ -320,13 +322,13 @@ TEST(SpectralPasses, InterleavedPixelsCountAsTheirPlanes) {
 }
 
 TEST(SpectralPasses, AConstantFrameIsItsMeanAndNothingElse) {
-  for (const SpectralOptions& options : Variants()) {
+  for (const plan::SpectralOptions& options : Variants()) {
     SCOPED_TRACE(TextOf(options));
     Picture picture(256, 256);
     std::fill(picture.pixels.begin(), picture.pixels.end(), std::uint8_t{200});
     EmulatedSpectralFrames frames(options);
     const SpectralSums sums = Counted(frames, options, picture.plane(), {0, 1, 0, 1});
-    const double weights = options.window == SpectralWindow::kRect ? 65'536 : 16'384;
+    const double weights = options.window == plan::SpectralWindow::kRect ? 65'536 : 16'384;
     const double mean_db = 20 * std::log10(200 * weights);
     EXPECT_NEAR(MeanDb(sums), mean_db / 65'536, 1e-6);
     EXPECT_EQ(sums.histogram[0], 65'535u);
@@ -335,7 +337,7 @@ TEST(SpectralPasses, AConstantFrameIsItsMeanAndNothingElse) {
 }
 
 TEST(SpectralBatches, TakeEveryFrameOnceAndBoundTheirMemory) {
-  const SpectralOptions options{.prefilter = SpectralPrefilter::kGauss7};
+  const plan::SpectralOptions options{.prefilter = plan::SpectralPrefilter::kGauss7};
   const FrameRange all = {3, 60, 5, 300};
   const SpectralPlane plane = {nullptr, 0, 0, 0, 8'192, 40'000, 8'192, 40'000};
   std::set<std::pair<std::int64_t, std::int64_t>> seen;
@@ -357,7 +359,7 @@ TEST(SpectralBatches, TakeEveryFrameOnceAndBoundTheirMemory) {
 }
 
 TEST(SpectralBatches, MakeOnlyStripsThatWantedFramesLieIn) {
-  const SpectralOptions options;
+  const plan::SpectralOptions options;
   const FrameRange all = {0, 9, 0, 64};
   const SpectralPlane plane = {nullptr, 0, 0, 0, 1'280, 8'320, 1'280, 8'320};
   std::vector<std::uint8_t> wanted(9 * 64);
@@ -370,7 +372,7 @@ TEST(SpectralBatches, MakeOnlyStripsThatWantedFramesLieIn) {
 }
 
 TEST(SpectralBatches, EveryCoefficientOfARingIsAddedUpOnce) {
-  const auto tables = std::make_unique<SpectralTables>(SpectralOptions{});
+  const auto tables = std::make_unique<SpectralTables>(plan::SpectralOptions{});
   std::vector<std::int64_t> counts(129);
   for (int tile = 0; tile < spectral_passes::kTiles; ++tile) {
     std::set<std::pair<int, int>> seen;
@@ -390,7 +392,7 @@ TEST(SpectralBatches, EveryCoefficientOfARingIsAddedUpOnce) {
 }
 
 TEST(SpectralBatches, TheTallysHalvesMakeWholes) {
-  const SpectralOptions options;
+  const plan::SpectralOptions options;
   SpectralSums sums(options);
   spectral_passes::GpuTally tally{};
   tally.sum_q = 7;
@@ -409,7 +411,7 @@ TEST(SpectralBatches, TheTallysHalvesMakeWholes) {
 }
 
 TEST(SpectralBatches, RefuseBlocksThatLackPixels) {
-  const SpectralOptions options{.prefilter = SpectralPrefilter::kGauss7};
+  const plan::SpectralOptions options{.prefilter = plan::SpectralPrefilter::kGauss7};
   const Picture picture(700, 900);
   EmulatedSpectralFrames frames(options);
   SpectralSums sums(options);
@@ -461,7 +463,7 @@ TEST(SpectralDevice, WithoutAGpuIsAnError) {
       << made;
 }
 
-std::unique_ptr<SpectralFrames> OnDevice(const SpectralOptions& options) {
+std::unique_ptr<SpectralFrames> OnDevice(const plan::SpectralOptions& options) {
   auto made = CreateDeviceSpectralFrames(options, 0);
   EXPECT_TRUE(made.ok()) << made.status();
   return std::move(*made);
@@ -469,7 +471,7 @@ std::unique_ptr<SpectralFrames> OnDevice(const SpectralOptions& options) {
 
 TEST(SpectralOnGpu, HasTheBitsOfTheEmulation) {
   PB_NEED_GPU();
-  for (SpectralOptions options : Variants()) {
+  for (plan::SpectralOptions options : Variants()) {
     options.coefficients = true;
     for (const int kind : {0, 1, 2}) {
       SCOPED_TRACE(StrCat(TextOf(options), " kind ", kind));
@@ -484,7 +486,7 @@ TEST(SpectralOnGpu, HasTheBitsOfTheEmulation) {
 
 TEST(SpectralOnGpu, CountsEveryFrameOfALargeImageWhateverItsBlocks) {
   PB_NEED_GPU();
-  for (const SpectralOptions& options : Variants()) {
+  for (const plan::SpectralOptions& options : Variants()) {
     SCOPED_TRACE(TextOf(options));
     const Picture picture(4'000, 9'000);
     const FrameRange all = picture.Frames(options);
@@ -512,12 +514,13 @@ TEST(SpectralOnGpu, TakesInterleavedPixelsAndOnlyWantedFrames) {
     rgb.insert(rgb.end(), {red.pixels[i], green.pixels[i], blue.pixels[i]});
   }
   const SpectralPlane block = {rgb.data(), 3'600, 0, 0, 900, 1'200, 900, 1'200};
-  for (const SpectralChannel channel : {SpectralChannel::kGrey, SpectralChannel::kRgb}) {
-    const SpectralOptions options{.channel = channel};
+  for (const plan::SpectralChannel channel :
+       {plan::SpectralChannel::kGrey, plan::SpectralChannel::kRgb}) {
+    const plan::SpectralOptions options{.channel = channel};
     const FrameRange all = red.Frames(options);
     std::vector<std::uint8_t> wanted(static_cast<std::size_t>(all.row_end * all.column_end));
     for (std::size_t i = 0; i < wanted.size(); i += 3) wanted[i] = 1;
-    const auto channels = static_cast<std::size_t>(SpectralChannels(options));
+    const auto channels = static_cast<std::size_t>(plan::SpectralChannels(options));
     std::vector<SpectralSums> made(channels, SpectralSums(options)), expected = made;
     const auto frames = OnDevice(options);
     ASSERT_TRUE(frames->AddRgb(block, all, wanted, made).ok());
@@ -530,10 +533,10 @@ TEST(SpectralOnGpu, TakesInterleavedPixelsAndOnlyWantedFrames) {
 
 TEST(SpectralOnGpu, RefusesAsTheCpuDoes) {
   PB_NEED_GPU();
-  const SpectralOptions options;
+  const plan::SpectralOptions options;
   const Picture picture(300, 300);
   const auto frames = OnDevice(options);
-  SpectralSums sums(options), others(SpectralOptions{.frame = 128, .hop = 64});
+  SpectralSums sums(options), others(plan::SpectralOptions{.frame = 128, .hop = 64});
   const auto code = [&](const SpectralPlane& plane, const FrameRange& range, SpectralSums& into) {
     return frames->Add(plane, range, {}, into).code();
   };

@@ -5,9 +5,9 @@
 #include <memory>
 #include <vector>
 
-#include "ops/spectral_batches.h"
-#include "ops/spectral_columns_pass.h"
-#include "ops/spectral_rows_pass.h"
+#include "ops/spectral/spectral_batches.h"
+#include "ops/spectral/spectral_columns_pass.h"
+#include "ops/spectral/spectral_rows_pass.h"
 
 namespace patchbay::ops {
 
@@ -40,7 +40,8 @@ class LoopBlock {
 class EmulatedSpectralFrames : public SpectralFrames {
  public:
   /// `blocks`: how many share the columns of a tile. The sums must not depend on it.
-  explicit EmulatedSpectralFrames(const SpectralOptions& options, int blocks = 2, int stride = 1)
+  explicit EmulatedSpectralFrames(const plan::SpectralOptions& options, int blocks = 2,
+                                  int stride = 1)
       : options_(options),
         blocks_(blocks),
         stride_(stride),
@@ -101,7 +102,7 @@ class EmulatedSpectralFrames : public SpectralFrames {
                                q.data(),
                                qq.data()};
     const RowsPass rows = RowsPassOf(batch, options_, from, memory);
-    if (options_.prefilter == SpectralPrefilter::kGauss7) {
+    if (options_.prefilter == plan::SpectralPrefilter::kGauss7) {
       RunRows<true>(rows, batch.strips);
     } else {
       RunRows<false>(rows, batch.strips);
@@ -136,7 +137,7 @@ class EmulatedSpectralFrames : public SpectralFrames {
     spectral_passes::CountColumns<coefficients>(block, pass, tile, first, blocks_, *sm);
   }
 
-  SpectralOptions options_;
+  plan::SpectralOptions options_;
   int blocks_, stride_;
   std::unique_ptr<SpectralTables> tables_;
 };

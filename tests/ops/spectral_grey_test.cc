@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "ops/grey_math.h"
-#include "ops/spectral_frames.h"
+#include "ops/colour/grey_math.h"
+#include "ops/spectral/spectral_frames.h"
 
 namespace patchbay::ops {
 namespace {

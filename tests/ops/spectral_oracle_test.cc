@@ -8,8 +8,8 @@
 
 #include <gtest/gtest.h>
 
-#include "ops/spectral_device.h"
-#include "ops/spectral_frames.h"
+#include "ops/spectral/spectral_device.h"
+#include "ops/spectral/spectral_frames.h"
 #include "runtime/base/file.h"
 #include "runtime/memory/gpu.h"
 #include "tests/ops/spectral_emulation.h"
@@ -42,7 +42,7 @@ struct Place {
 };
 
 struct Case {
-  SpectralOptions options;
+  plan::SpectralOptions options;
   std::vector<Place> frames;  ///< compared coefficient by coefficient
 };
 
@@ -54,17 +54,18 @@ struct Image {
 std::vector<Case> AllCases(const Image& image) {
   std::vector<Case> cases;
   for (const int frame : {64, 256, 512}) {
-    for (const SpectralWindow window : {SpectralWindow::kRect, SpectralWindow::kHann}) {
-      for (const SpectralPrefilter filter :
-           {SpectralPrefilter::kNone, SpectralPrefilter::kGauss7}) {
+    for (const plan::SpectralWindow window :
+         {plan::SpectralWindow::kRect, plan::SpectralWindow::kHann}) {
+      for (const plan::SpectralPrefilter filter :
+           {plan::SpectralPrefilter::kNone, plan::SpectralPrefilter::kGauss7}) {
         Case made;
         made.options = {.frame = frame,
                         .hop = std::min(frame, 128),
                         .window = window,
                         .prefilter = filter,
                         .coefficients = true};
-        const std::int64_t rows = FramesAlong(image.height, made.options);
-        const std::int64_t columns = FramesAlong(image.width, made.options);
+        const std::int64_t rows = plan::FramesAlong(image.height, made.options);
+        const std::int64_t columns = plan::FramesAlong(image.width, made.options);
         for (std::int64_t i = 0; i < rows; i += std::max<std::int64_t>(1, rows / 4)) {
           made.frames.push_back({i, (i * 7) % columns});
         }
@@ -136,7 +137,7 @@ void ExpectSameStatistics(const SpectralSums& sums, const Json& expected) {
 
 /// What can count these frames here, by name.
 std::vector<std::pair<std::string, std::unique_ptr<SpectralFrames>>> Counters(
-    const SpectralOptions& options) {
+    const plan::SpectralOptions& options) {
   std::vector<std::pair<std::string, std::unique_ptr<SpectralFrames>>> made;
   auto cpu = SpectralFrames::Create(options);
   EXPECT_TRUE(cpu.ok()) << cpu.status();
@@ -172,7 +173,7 @@ void ExpectSameCoefficients(const Case& c, SpectralFrames& frames, const Spectra
   std::sort(errors.begin(), errors.end());
   // What float rounds off grows with the frame and shows where the prefilter leaves next to
   // nothing.
-  const bool largest = c.options.frame == kMaxSpectralFrame;
+  const bool largest = c.options.frame == plan::kMaxSpectralFrame;
   EXPECT_LE(errors.back(), largest ? 0.3 : 0.1);
   EXPECT_LE(errors[errors.size() - 1 - errors.size() / 1000], largest ? 0.02 : 0.01);
 }
@@ -202,10 +203,10 @@ void ExpectNumpyAgrees(const Image& image) {
     ASSERT_TRUE(text.ok());
     const auto expected = ParseJson(*text, "oracle");
     ASSERT_TRUE(expected.ok());
-    SpectralOptions options = cases[i].options;
+    plan::SpectralOptions options = cases[i].options;
     options.coefficients = false;
-    const FrameRange all{0, FramesAlong(image.height, options), 0,
-                         FramesAlong(image.width, options)};
+    const FrameRange all{0, plan::FramesAlong(image.height, options), 0,
+                         plan::FramesAlong(image.width, options)};
     for (const auto& [name, frames] : Counters(options)) {
       SCOPED_TRACE(name);
       SpectralSums sums(options);

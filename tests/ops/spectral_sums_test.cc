@@ -1,5 +1,5 @@
 // The sums of spectral: merging, bytes, what people read, and the options they are made for.
-#include "ops/spectral_sums.h"
+#include "ops/spectral/spectral_sums.h"
 
 #include <algorithm>
 #include <cmath>
@@ -17,7 +17,8 @@ namespace {
 constexpr std::uint64_t kSeed = 20260;
 
 /// Sums that frames could have given: every counter consistent with the others.
-SpectralSums Plausible(const SpectralOptions& options, std::uint64_t frames, std::uint64_t seed) {
+SpectralSums Plausible(const plan::SpectralOptions& options, std::uint64_t frames,
+                       std::uint64_t seed) {
   std::mt19937_64 random(seed);
   SpectralSums sums(options);
   const auto frame = static_cast<std::uint64_t>(options.frame);
@@ -47,7 +48,8 @@ std::string Resealed(std::string bytes) {
   return bytes;
 }
 
-void ExpectDataLoss(std::string_view bytes, const SpectralOptions& options, std::string_view what) {
+void ExpectDataLoss(std::string_view bytes, const plan::SpectralOptions& options,
+                    std::string_view what) {
   const auto decoded = Decode(bytes, options);
   ASSERT_FALSE(decoded.ok()) << what;
   EXPECT_EQ(decoded.status().code(), absl::StatusCode::kDataLoss) << what;
@@ -55,7 +57,7 @@ void ExpectDataLoss(std::string_view bytes, const SpectralOptions& options, std:
 
 TEST(SpectralSums, MergeInAnyOrderGivesTheSameSums) {
   for (const bool coefficients : {false, true}) {
-    const SpectralOptions options{.frame = 64, .hop = 32, .coefficients = coefficients};
+    const plan::SpectralOptions options{.frame = 64, .hop = 32, .coefficients = coefficients};
     std::vector<SpectralSums> parts;
     for (std::uint64_t i = 0; i < 9; ++i) parts.push_back(Plausible(options, i * i, kSeed + i));
     SpectralSums forward(options), backward(options), tree(options);
@@ -75,15 +77,15 @@ TEST(SpectralSums, MergeInAnyOrderGivesTheSameSums) {
 }
 
 TEST(SpectralSums, MergeRefusesSumsOfOtherOptions) {
-  const SpectralSums small(SpectralOptions{.frame = 64, .hop = 32});
-  SpectralSums large(SpectralOptions{}), with(SpectralOptions{.coefficients = true});
+  const SpectralSums small(plan::SpectralOptions{.frame = 64, .hop = 32});
+  SpectralSums large(plan::SpectralOptions{}), with(plan::SpectralOptions{.coefficients = true});
   EXPECT_EQ(Merge(small, large).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(Merge(large, with).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(Merge(with, large).code(), absl::StatusCode::kInvalidArgument);
 }
 
 TEST(SpectralSums, MergeThatWouldOverflowChangesNothing) {
-  const SpectralOptions options{.frame = 32, .hop = 32, .coefficients = true};
+  const plan::SpectralOptions options{.frame = 32, .hop = 32, .coefficients = true};
   constexpr std::uint64_t kAll = std::numeric_limits<std::uint64_t>::max();
   SpectralSums one(options);
   one.frames = 1;
@@ -107,7 +109,7 @@ TEST(SpectralSums, MergeThatWouldOverflowChangesNothing) {
 
 TEST(SpectralSums, DecodeUndoesEncode) {
   for (const int frame : {32, 64, 128, 256, 512}) {
-    const SpectralOptions options{.frame = frame, .hop = 32};
+    const plan::SpectralOptions options{.frame = frame, .hop = 32};
     for (const std::uint64_t frames : {0ULL, 1ULL, 77ULL, 1000000ULL}) {
       const SpectralSums sums = Plausible(options, frames, kSeed + frames);
       const std::string bytes = Encode(sums);
@@ -120,7 +122,7 @@ TEST(SpectralSums, DecodeUndoesEncode) {
 }
 
 TEST(SpectralSums, CoefficientsTravelApart) {
-  const SpectralOptions options{.frame = 64, .hop = 32, .coefficients = true};
+  const plan::SpectralOptions options{.frame = 64, .hop = 32, .coefficients = true};
   const SpectralSums sums = Plausible(options, 50, kSeed);
   const std::string bytes = EncodeCoefficients(sums);
   auto back = Decode(Encode(sums), options);
@@ -139,14 +141,15 @@ TEST(SpectralSums, CoefficientsTravelApart) {
   EXPECT_EQ(DecodeCoefficients(flipped, *back).code(), absl::StatusCode::kDataLoss);
   EXPECT_EQ(DecodeCoefficients(Resealed(bytes + "x"), *back).code(), absl::StatusCode::kDataLoss);
   EXPECT_EQ(*back, before);
-  SpectralSums other = Plausible(options, 51, kSeed), none(SpectralOptions{.frame = 64, .hop = 32});
+  SpectralSums other = Plausible(options, 51, kSeed),
+               none(plan::SpectralOptions{.frame = 64, .hop = 32});
   none.frames = 50;
   EXPECT_EQ(DecodeCoefficients(bytes, other).code(), absl::StatusCode::kDataLoss);
   EXPECT_EQ(DecodeCoefficients(bytes, none).code(), absl::StatusCode::kDataLoss);
 }
 
 TEST(SpectralSums, EncodeStaysWithinItsBoundAtTheMostFrames) {
-  const SpectralOptions options{.frame = 512, .hop = 128};
+  const plan::SpectralOptions options{.frame = 512, .hop = 128};
   SpectralSums sums(options);
   sums.frames = kMaxSpectralFrames;
   // As many of the longest numbers as the totals allow.
@@ -173,7 +176,7 @@ TEST(SpectralSums, EncodeStaysWithinItsBoundAtTheMostFrames) {
 }
 
 TEST(SpectralSums, DecodeRefusesDamagedBytes) {
-  const SpectralOptions options{.frame = 64, .hop = 32};
+  const plan::SpectralOptions options{.frame = 64, .hop = 32};
   const std::string bytes = Encode(Plausible(options, 12, kSeed));
   for (std::size_t length = 0; length < bytes.size(); ++length) {
     ExpectDataLoss(bytes.substr(0, length), options, StrCat("cut at ", length));
@@ -187,11 +190,11 @@ TEST(SpectralSums, DecodeRefusesDamagedBytes) {
 }
 
 TEST(SpectralSums, DecodeRefusesSealedBytesThatEncodeDidNotWrite) {
-  const SpectralOptions options{.frame = 64, .hop = 32};
+  const plan::SpectralOptions options{.frame = 64, .hop = 32};
   const SpectralSums good = Plausible(options, 12, kSeed);
   const std::string bytes = Encode(good);
   ASSERT_TRUE(Decode(Resealed(bytes), options).ok());
-  ExpectDataLoss(bytes, SpectralOptions{}, "another frame");
+  ExpectDataLoss(bytes, plan::SpectralOptions{}, "another frame");
   ExpectDataLoss(Resealed(bytes.substr(0, bytes.size() - 9) + "1234"), options, "rings missing");
   ExpectDataLoss(Resealed(bytes.substr(0, bytes.size() - 4) + "x1234"), options, "more at the end");
   std::string overlong = bytes;  // the count of frames as two bytes instead of one
@@ -207,7 +210,7 @@ TEST(SpectralSums, DecodeRefusesSealedBytesThatEncodeDidNotWrite) {
 }
 
 TEST(SpectralSums, DecodeRefusesCountsThatContradictEachOther) {
-  const SpectralOptions options{.frame = 64, .hop = 32};
+  const plan::SpectralOptions options{.frame = 64, .hop = 32};
   const SpectralSums good = Plausible(options, 12, kSeed);
   std::vector<SpectralSums> bad(8, good);
   ++bad[0].frames;
@@ -225,7 +228,7 @@ TEST(SpectralSums, DecodeRefusesCountsThatContradictEachOther) {
 }
 
 TEST(SpectralSums, MeanDeviationAndPercentilesAreThoseOfTheLevels) {
-  const SpectralOptions options{.frame = 32, .hop = 32};
+  const plan::SpectralOptions options{.frame = 32, .hop = 32};
   SpectralSums sums(options);
   EXPECT_EQ(MeanDb(sums), 0);
   EXPECT_EQ(StdDb(sums), 0);
@@ -249,7 +252,7 @@ TEST(SpectralSums, MeanDeviationAndPercentilesAreThoseOfTheLevels) {
 }
 
 TEST(SpectralSums, EqualLevelsHaveNoDeviationHoweverMany) {
-  SpectralSums sums(SpectralOptions{});
+  SpectralSums sums(plan::SpectralOptions{});
   sums.frames = kMaxSpectralFrames;
   const absl::uint128 n = absl::uint128(sums.frames) << 16;
   sums.histogram[400] = absl::Uint128Low64(n);
@@ -278,7 +281,7 @@ TEST(SpectralSums, RingsHoldEveryCoefficientWithinTheCircleOnce) {
 }
 
 TEST(SpectralSums, FocusFallsWithTheFineDetailAndNeverLeavesItsRange) {
-  const SpectralOptions options;
+  const plan::SpectralOptions options;
   SpectralSums sharp(options), blurred(options), flat(options);
   sharp.frames = blurred.frames = flat.frames = 3;
   const std::vector<std::int64_t> counts = RingCounts(options.frame);
@@ -293,22 +296,22 @@ TEST(SpectralSums, FocusFallsWithTheFineDetailAndNeverLeavesItsRange) {
 }
 
 TEST(SpectralOptions, TravelAsJson) {
-  const SpectralOptions odd{.frame = 64,
-                            .hop = 30,
-                            .window = SpectralWindow::kHann,
-                            .prefilter = SpectralPrefilter::kGauss7,
-                            .channel = SpectralChannel::kRgb,
-                            .coefficients = true};
-  for (const SpectralOptions& options : {SpectralOptions{}, odd}) {
-    const auto back = SpectralOptionsFromJson(ToJson(options));
+  const plan::SpectralOptions odd{.frame = 64,
+                                  .hop = 30,
+                                  .window = plan::SpectralWindow::kHann,
+                                  .prefilter = plan::SpectralPrefilter::kGauss7,
+                                  .channel = plan::SpectralChannel::kRgb,
+                                  .coefficients = true};
+  for (const plan::SpectralOptions& options : {plan::SpectralOptions{}, odd}) {
+    const auto back = plan::SpectralOptionsFromJson(ToJson(options));
     ASSERT_TRUE(back.ok()) << back.status();
     EXPECT_EQ(*back, options);
   }
-  EXPECT_EQ(*SpectralOptionsFromJson(Json::object()), SpectralOptions{});
-  EXPECT_EQ(SpectralChannels(odd), 3);
-  EXPECT_EQ(SpectralChannels(SpectralOptions{}), 1);
-  EXPECT_EQ(SpectralHalo(odd), 3);
-  EXPECT_EQ(SpectralHalo(SpectralOptions{}), 0);
+  EXPECT_EQ(*plan::SpectralOptionsFromJson(Json::object()), plan::SpectralOptions{});
+  EXPECT_EQ(plan::SpectralChannels(odd), 3);
+  EXPECT_EQ(plan::SpectralChannels(plan::SpectralOptions{}), 1);
+  EXPECT_EQ(plan::SpectralHalo(odd), 3);
+  EXPECT_EQ(plan::SpectralHalo(plan::SpectralOptions{}), 0);
 }
 
 TEST(SpectralOptions, RefusesWhatItCannotDoAndSaysWhy) {
@@ -331,7 +334,7 @@ TEST(SpectralOptions, RefusesWhatItCannotDoAndSaysWhy) {
       {{{"coefficients", 1}}, "coefficients"},
       {{{"windows", "hann"}}, "windows"}};
   for (const auto& [json, word] : refused) {
-    const auto options = SpectralOptionsFromJson(json);
+    const auto options = plan::SpectralOptionsFromJson(json);
     ASSERT_FALSE(options.ok()) << json;
     EXPECT_EQ(options.status().code(), absl::StatusCode::kInvalidArgument);
     EXPECT_NE(MessageOf(options.status()).find(word), std::string_view::npos) << options.status();
@@ -339,13 +342,13 @@ TEST(SpectralOptions, RefusesWhatItCannotDoAndSaysWhy) {
 }
 
 TEST(SpectralOptions, CountsWholeFramesOnly) {
-  const SpectralOptions options;
-  EXPECT_EQ(FramesAlong(0, options), 0);
-  EXPECT_EQ(FramesAlong(255, options), 0);
-  EXPECT_EQ(FramesAlong(256, options), 1);
-  EXPECT_EQ(FramesAlong(383, options), 1);
-  EXPECT_EQ(FramesAlong(384, options), 2);
-  EXPECT_EQ(FramesAlong(2220, options), 16);
+  const plan::SpectralOptions options;
+  EXPECT_EQ(plan::FramesAlong(0, options), 0);
+  EXPECT_EQ(plan::FramesAlong(255, options), 0);
+  EXPECT_EQ(plan::FramesAlong(256, options), 1);
+  EXPECT_EQ(plan::FramesAlong(383, options), 1);
+  EXPECT_EQ(plan::FramesAlong(384, options), 2);
+  EXPECT_EQ(plan::FramesAlong(2220, options), 16);
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-#include "ops/spectral_frames.h"
+#include "ops/spectral/spectral_frames.h"
 
 namespace patchbay::ops {
 namespace {
@@ -56,11 +56,12 @@ Picture Scene(std::int64_t height, std::int64_t width, std::uint32_t seed = kSee
   return picture;
 }
 
-FrameRange AllFrames(const Picture& picture, const SpectralOptions& options) {
-  return {0, FramesAlong(picture.height, options), 0, FramesAlong(picture.width, options)};
+FrameRange AllFrames(const Picture& picture, const plan::SpectralOptions& options) {
+  return {0, plan::FramesAlong(picture.height, options), 0,
+          plan::FramesAlong(picture.width, options)};
 }
 
-SpectralSums SumsOf(const Picture& picture, const SpectralOptions& options,
+SpectralSums SumsOf(const Picture& picture, const plan::SpectralOptions& options,
                     SpectralLevel level = SpectralLevel::kBest) {
   SpectralSums sums(options);
   auto frames = SpectralFrames::Create(options, level);
@@ -71,7 +72,7 @@ SpectralSums SumsOf(const Picture& picture, const SpectralOptions& options,
 }
 
 /// dB of every coefficient of a picture that is one frame, row-major frame x (frame / 2 + 1).
-std::vector<double> LevelsOf(const Picture& picture, SpectralOptions options) {
+std::vector<double> LevelsOf(const Picture& picture, plan::SpectralOptions options) {
   options.coefficients = true;
   const SpectralSums sums = SumsOf(picture, options);
   EXPECT_EQ(sums.frames, 1U);
@@ -82,12 +83,13 @@ std::vector<double> LevelsOf(const Picture& picture, SpectralOptions options) {
   return levels;
 }
 
-std::vector<SpectralOptions> EveryKind(bool coefficients) {
-  std::vector<SpectralOptions> all;
+std::vector<plan::SpectralOptions> EveryKind(bool coefficients) {
+  std::vector<plan::SpectralOptions> all;
   for (const int frame : {32, 64, 128, 256, 512}) {
-    for (const SpectralWindow window : {SpectralWindow::kRect, SpectralWindow::kHann}) {
-      for (const SpectralPrefilter filter :
-           {SpectralPrefilter::kNone, SpectralPrefilter::kGauss7}) {
+    for (const plan::SpectralWindow window :
+         {plan::SpectralWindow::kRect, plan::SpectralWindow::kHann}) {
+      for (const plan::SpectralPrefilter filter :
+           {plan::SpectralPrefilter::kNone, plan::SpectralPrefilter::kGauss7}) {
         all.push_back({.frame = frame,
                        .hop = frame / 2,
                        .window = window,
@@ -102,7 +104,7 @@ std::vector<SpectralOptions> EveryKind(bool coefficients) {
 }
 
 TEST(Spectral, EveryVariantOfTheCpuGivesTheSameBits) {
-  for (const SpectralOptions& options : EveryKind(true)) {
+  for (const plan::SpectralOptions& options : EveryKind(true)) {
     const Picture picture = Scene(options.frame + options.hop + 5, 3 * options.frame + 7);
     const SpectralSums plain = SumsOf(picture, options, SpectralLevel::kPlain);
     EXPECT_GT(plain.frames, 4U);
@@ -112,9 +114,9 @@ TEST(Spectral, EveryVariantOfTheCpuGivesTheSameBits) {
 }
 
 /// Adds `range` from a plane that holds just what it needs.
-void AddCut(const Picture& picture, const SpectralOptions& options, const FrameRange& range,
+void AddCut(const Picture& picture, const plan::SpectralOptions& options, const FrameRange& range,
             SpectralSums& sums) {
-  const std::int64_t halo = SpectralHalo(options), hop = options.hop;
+  const std::int64_t halo = plan::SpectralHalo(options), hop = options.hop;
   const std::int64_t top = std::max<std::int64_t>(range.row_begin * hop - halo, 0);
   const std::int64_t left = std::max<std::int64_t>(range.column_begin * hop - halo, 0);
   const std::int64_t bottom =
@@ -131,7 +133,7 @@ void AddCut(const Picture& picture, const SpectralOptions& options, const FrameR
 }
 
 TEST(Spectral, AnySplitIntoBlocksGivesTheSameSums) {
-  for (const SpectralOptions& options : EveryKind(false)) {
+  for (const plan::SpectralOptions& options : EveryKind(false)) {
     if (options.frame > 256) continue;
     const Picture picture =
         Scene(options.frame + 3 * options.hop + 9, options.frame + 5 * options.hop + 3);
@@ -160,7 +162,7 @@ TEST(Spectral, AnySplitIntoBlocksGivesTheSameSums) {
 }
 
 TEST(Spectral, AMaskCountsExactlyTheWantedFrames) {
-  const SpectralOptions options{.frame = 64, .hop = 32, .coefficients = true};
+  const plan::SpectralOptions options{.frame = 64, .hop = 32, .coefficients = true};
   const Picture picture = Scene(300, 420);
   const FrameRange all = AllFrames(picture, options);
   const std::int64_t columns = all.column_end;
@@ -182,7 +184,8 @@ TEST(Spectral, AMaskCountsExactlyTheWantedFrames) {
 }
 
 TEST(Spectral, TwoThreadsWithTheirOwnFramesDoNotDisturbEachOther) {
-  const SpectralOptions options{.frame = 128, .hop = 64, .prefilter = SpectralPrefilter::kGauss7};
+  const plan::SpectralOptions options{
+      .frame = 128, .hop = 64, .prefilter = plan::SpectralPrefilter::kGauss7};
   const Picture picture = Scene(400, 700);
   const SpectralSums alone = SumsOf(picture, options);
   std::vector<SpectralSums> sums(4, SpectralSums(options));
@@ -197,7 +200,7 @@ TEST(Spectral, TwoThreadsWithTheirOwnFramesDoNotDisturbEachOther) {
 // Counters that lose increments and frames that do not fill a batch: the totals tell.
 TEST(Spectral, EveryFrameAndEveryCoefficientIsCounted) {
   for (const int frame : {32, 256}) {
-    const SpectralOptions options{.frame = frame, .hop = frame / 2};
+    const plan::SpectralOptions options{.frame = frame, .hop = frame / 2};
     for (const std::int64_t rows : {1, 2, 3, 7}) {
       for (const std::int64_t columns : {1, 2, 5, 13}) {
         const Picture picture = Scene(frame + (rows - 1) * options.hop + options.hop - 1,
@@ -215,7 +218,7 @@ TEST(Spectral, EveryFrameAndEveryCoefficientIsCounted) {
 }
 
 TEST(Spectral, CountersMadeOfManyFramesMatchTheirParts) {
-  const SpectralOptions options{.frame = 32, .hop = 2, .coefficients = true};
+  const plan::SpectralOptions options{.frame = 32, .hop = 2, .coefficients = true};
   const Picture picture = Scene(330, 330);  // 22,500 frames: the inner counters are emptied once
   const SpectralSums sums = SumsOf(picture, options);
   ASSERT_EQ(sums.frames, 22500U);
@@ -230,14 +233,15 @@ TEST(Spectral, CountersMadeOfManyFramesMatchTheirParts) {
 }
 
 TEST(Spectral, AConstantImageHasNothingButItsMean) {
-  for (const SpectralOptions& options : EveryKind(true)) {
+  for (const plan::SpectralOptions& options : EveryKind(true)) {
     for (const int value : {0, 1, 200, 255}) {
       const Picture picture(options.frame, options.frame, static_cast<std::uint8_t>(value));
       const SpectralSums sums = SumsOf(picture, options);
       for (std::size_t k = 1; k < sums.coefficient_q.size(); ++k) {
         ASSERT_EQ(sums.coefficient_q[k], 0U) << ToJson(options) << " " << k;
       }
-      const double side = options.frame, hann = options.window == SpectralWindow::kHann ? 4 : 1;
+      const double side = options.frame,
+                   hann = options.window == plan::SpectralWindow::kHann ? 4 : 1;
       const double origin = 20 * std::log10(std::max(value * side * side / hann, 1.0));
       EXPECT_NEAR(static_cast<double>(sums.coefficient_q[0]) / kSpectralSteps, origin, 1e-3);
       for (const absl::uint128 power : sums.ring_power) EXPECT_EQ(power, 0);
@@ -299,7 +303,7 @@ TEST(Spectral, PowerOfARingIsThatOfThePixels) {
     }
     const double n = static_cast<double>(frame) * frame;
     const double expected = n * (squares - mean * mean / n);
-    const SpectralOptions options{.frame = frame, .hop = frame, .coefficients = true};
+    const plan::SpectralOptions options{.frame = frame, .hop = frame, .coefficients = true};
     const SpectralSums sums = SumsOf(picture, options);
     double from_levels = 0, rings = 0;
     const std::size_t width = static_cast<std::size_t>(frame / 2 + 1);
@@ -319,7 +323,7 @@ TEST(Spectral, PowerOfARingIsThatOfThePixels) {
 
 TEST(Spectral, TheStrongestCoefficientOfTheLargestFrameFitsItsCounter) {
   for (const SpectralLevel level : kLevels) {
-    const SpectralOptions options{.frame = 512, .hop = 512};
+    const plan::SpectralOptions options{.frame = 512, .hop = 512};
     Picture stripes(512, 512 * 9);
     for (std::int64_t y = 0; y < stripes.height; ++y) {
       for (std::int64_t x = 0; x < stripes.width; ++x) {
@@ -335,7 +339,7 @@ TEST(Spectral, TheStrongestCoefficientOfTheLargestFrameFitsItsCounter) {
 }
 
 TEST(Spectral, ManyStrongFramesDoNotOverflowARing) {
-  const SpectralOptions options{.frame = 512, .hop = 2};
+  const plan::SpectralOptions options{.frame = 512, .hop = 2};
   Picture waves(512, 512 + 2 * 63);
   for (std::int64_t y = 0; y < waves.height; ++y) {
     for (std::int64_t x = 0; x < waves.width; ++x)
@@ -353,7 +357,7 @@ TEST(Spectral, ManyStrongFramesDoNotOverflowARing) {
 
 TEST(Spectral, AShiftAroundTheFrameChangesNoLevel) {
   constexpr int kFrame = 128;
-  const SpectralOptions options{.frame = kFrame, .hop = kFrame};
+  const plan::SpectralOptions options{.frame = kFrame, .hop = kFrame};
   const Picture picture = Scene(kFrame, kFrame);
   Picture shifted(kFrame, kFrame);
   for (std::int64_t y = 0; y < kFrame; ++y) {
@@ -382,13 +386,14 @@ TEST(Spectral, WhiteNoiseHasTheLevelOfItsVariance) {
 
 TEST(Spectral, BlurLowersTheFocus) {
   const Picture picture = Scene(512, 512);
-  const SpectralOptions sharp, blurred{.prefilter = SpectralPrefilter::kGauss7};
+  const plan::SpectralOptions sharp, blurred{.prefilter = plan::SpectralPrefilter::kGauss7};
   EXPECT_LT(FocusDb(SumsOf(picture, blurred), blurred) + 5, FocusDb(SumsOf(picture, sharp), sharp));
 }
 
 void ExpectRefused(const SpectralPlane& plane, const FrameRange& range,
                    std::span<const std::uint8_t> wanted, SpectralSums sums) {
-  const SpectralOptions options{.frame = 64, .hop = 32, .prefilter = SpectralPrefilter::kGauss7};
+  const plan::SpectralOptions options{
+      .frame = 64, .hop = 32, .prefilter = plan::SpectralPrefilter::kGauss7};
   auto frames = SpectralFrames::Create(options);
   ASSERT_TRUE(frames.ok());
   const SpectralSums before = sums;
@@ -397,7 +402,8 @@ void ExpectRefused(const SpectralPlane& plane, const FrameRange& range,
 }
 
 TEST(Spectral, RefusesAPlaneThatDoesNotHoldTheFrames) {
-  const SpectralOptions options{.frame = 64, .hop = 32, .prefilter = SpectralPrefilter::kGauss7};
+  const plan::SpectralOptions options{
+      .frame = 64, .hop = 32, .prefilter = plan::SpectralPrefilter::kGauss7};
   const SpectralSums sums(options);
   const Picture picture = Scene(200, 300);
   const SpectralPlane good = picture.Plane();
@@ -427,12 +433,12 @@ TEST(Spectral, RefusesAPlaneThatDoesNotHoldTheFrames) {
   plane.row_bytes = 299;
   ExpectRefused(plane, one, {}, sums);
   ExpectRefused(good, one, std::vector<std::uint8_t>(2, 1), sums);
-  ExpectRefused(good, one, {}, SpectralSums(SpectralOptions{}));
+  ExpectRefused(good, one, {}, SpectralSums(plan::SpectralOptions{}));
   ExpectRefused(good, one, {}, SpectralSums({.frame = 64, .hop = 32, .coefficients = true}));
 }
 
 TEST(Spectral, RefusesMoreFramesThanSumsHold) {
-  const SpectralOptions options{.frame = 64, .hop = 32};
+  const plan::SpectralOptions options{.frame = 64, .hop = 32};
   const Picture picture = Scene(64, 96);
   auto frames = SpectralFrames::Create(options);
   ASSERT_TRUE(frames.ok());
@@ -445,17 +451,18 @@ TEST(Spectral, RefusesMoreFramesThanSumsHold) {
 }
 
 TEST(Spectral, RefusesOptionsItCannotDo) {
-  for (const SpectralOptions& options :
-       {SpectralOptions{.frame = 96}, SpectralOptions{.hop = 3}, SpectralOptions{.hop = 512},
-        SpectralOptions{.window = static_cast<SpectralWindow>(9)},
-        SpectralOptions{.prefilter = static_cast<SpectralPrefilter>(9)},
-        SpectralOptions{.channel = static_cast<SpectralChannel>(9)}}) {
+  for (const plan::SpectralOptions& options :
+       {plan::SpectralOptions{.frame = 96}, plan::SpectralOptions{.hop = 3},
+        plan::SpectralOptions{.hop = 512},
+        plan::SpectralOptions{.window = static_cast<plan::SpectralWindow>(9)},
+        plan::SpectralOptions{.prefilter = static_cast<plan::SpectralPrefilter>(9)},
+        plan::SpectralOptions{.channel = static_cast<plan::SpectralChannel>(9)}}) {
     EXPECT_EQ(SpectralFrames::Create(options).status().code(), absl::StatusCode::kInvalidArgument);
   }
 }
 
 TEST(Spectral, NoFramesIsNoWork) {
-  const SpectralOptions options;
+  const plan::SpectralOptions options;
   auto frames = SpectralFrames::Create(options);
   ASSERT_TRUE(frames.ok());
   SpectralSums sums(options);

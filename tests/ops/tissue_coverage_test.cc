@@ -1,5 +1,5 @@
 // The share of tissue in a frame: against areas added up pixel by pixel in rationals, and edges.
-#include "ops/tissue_coverage.h"
+#include "ops/tissue/tissue_coverage.h"
 
 #include <cmath>
 

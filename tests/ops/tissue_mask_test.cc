@@ -1,5 +1,5 @@
 // tissue_mask: against a plain reading of its definition, closed cases, its edges, refusals.
-#include "ops/tissue_mask.h"
+#include "ops/tissue/tissue_mask.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,8 +7,8 @@
 
 #include <gtest/gtest.h>
 
-#include "ops/mask_filters.h"
-#include "ops/tissue_mask_math.h"
+#include "ops/tissue/mask_filters.h"
+#include "ops/tissue/tissue_mask_math.h"
 #include "tests/contract/op_contract.h"
 
 namespace patchbay::ops {
@@ -18,7 +18,7 @@ struct Rgb {
   std::uint8_t red = 0, green = 0, blue = 0;
 };
 
-constexpr Rgb kGlass = {240, 240, 241};
+constexpr Rgb kBackground = {240, 240, 241};
 constexpr Rgb kTissue = {200, 90, 160};
 
 /// A thumbnail of three channels that tests paint.
@@ -227,8 +227,8 @@ TEST(TissueMask, ThresholdComparesWithoutRounding) {
   EXPECT_FALSE(Above({6, 2}, {9, 3}));
 }
 
-TEST(TissueMask, FindsWhatIsColouredOnGlass) {
-  Thumbnail thumbnail(60, 80, kGlass);
+TEST(TissueMask, FindsWhatIsColouredOnBackground) {
+  Thumbnail thumbnail(60, 80, kBackground);
   thumbnail.Paint(20, 40, 30, 60, kTissue);
   for (const TissueChannel channel : {TissueChannel::kSat, TissueChannel::kGrey}) {
     const TissueMask mask = Made(thumbnail, {.channel = channel, .median_k = 1});
@@ -254,7 +254,7 @@ TEST(TissueMask, HasTheSameBitsThroughAnyStrides) {
 }
 
 TEST(TissueMask, BlackAndTransparentPixelsAreNeitherCountedNorTissue) {
-  Thumbnail thumbnail(40, 40, kGlass);
+  Thumbnail thumbnail(40, 40, kBackground);
   thumbnail.Paint(10, 30, 20, 36, kTissue);
   thumbnail.Paint(0, 40, 0, 8, {9, 0, 4});  // a scanner's border, of high saturation
   const TissueMask mask = Made(thumbnail, {.median_k = 1});
@@ -279,7 +279,7 @@ TEST(TissueMask, BlackAndTransparentPixelsAreNeitherCountedNorTissue) {
 TEST(TissueMask, IsEmptyAndSaysSoWhereThereIsNothingToPart) {
   for (const TissueChannel channel : {TissueChannel::kSat, TissueChannel::kGrey}) {
     const TissueMaskOptions options{.channel = channel};
-    for (const Rgb colour : {Rgb{255, 255, 255}, kGlass, kTissue}) {
+    for (const Rgb colour : {Rgb{255, 255, 255}, kBackground, kTissue}) {
       const TissueMask constant = Made(Thumbnail(50, 50, colour), options);
       EXPECT_EQ(constant.verdict, TissueVerdict::kConstant);
       EXPECT_EQ(constant.tissue_pixels, 0);
@@ -293,15 +293,15 @@ TEST(TissueMask, IsEmptyAndSaysSoWhereThereIsNothingToPart) {
     for (std::size_t i = 0; i < noise.size(); ++i) {
       noisy.bytes[i] = std::byte{static_cast<std::uint8_t>(244 + (noise[i] >> 6 == std::byte{0}))};
     }
-    const TissueMask glass = Made(noisy, {.channel = channel, .median_k = 1});
-    EXPECT_EQ(glass.verdict, TissueVerdict::kNoContrast);
-    EXPECT_EQ(glass.tissue_pixels, 0);
-    EXPECT_EQ(NameOf(glass.verdict), "no contrast");
+    const TissueMask background = Made(noisy, {.channel = channel, .median_k = 1});
+    EXPECT_EQ(background.verdict, TissueVerdict::kNoContrast);
+    EXPECT_EQ(background.tissue_pixels, 0);
+    EXPECT_EQ(NameOf(background.verdict), "no contrast");
   }
 }
 
 TEST(TissueMask, TissueFromEdgeToEdgeIsNotPartedFromItself) {
-  // Two stains, no glass: Otsu would call one of them glass.
+  // Two stains, no background: Otsu would call one of them background.
   Thumbnail thumbnail(60, 60, kTissue);
   thumbnail.Paint(0, 60, 30, 60, {150, 30, 100});
   const TissueMask mask = Made(thumbnail);
@@ -310,8 +310,8 @@ TEST(TissueMask, TissueFromEdgeToEdgeIsNotPartedFromItself) {
   const TissueMask parted = Made(thumbnail, {.border = false});
   EXPECT_FALSE(parted.border_added);
   EXPECT_EQ(parted.tissue_pixels, 60 * 30);
-  // With a tenth of glass there is something to part from.
-  thumbnail.Paint(0, 6, 0, 60, kGlass);
+  // With a tenth of background there is something to part from.
+  thumbnail.Paint(0, 6, 0, 60, kBackground);
   EXPECT_FALSE(Made(thumbnail).border_added);
 }
 
@@ -330,11 +330,12 @@ TEST(TissueMask, MicronsMeanTheSameOnEveryThumbnail) {
       .median_k = 1, .close_um = 16, .min_area_um2 = 400, .max_hole_um2 = 900};
   const std::vector<std::pair<double, std::int64_t>> scales = {{2.0, 4}, {4.0, 2}, {8.0, 1}};
   for (const auto& [mpp, s] : scales) {
-    Thumbnail thumbnail(60 * s, 60 * s, kGlass);
+    Thumbnail thumbnail(60 * s, 60 * s, kBackground);
     thumbnail.Paint(10 * s, 40 * s, 10 * s, 40 * s, kTissue);
-    thumbnail.Paint(20 * s, 23 * s, 20 * s, 23 * s, kGlass);  // 24 um a side: a hole that is filled
-    thumbnail.Paint(28 * s, 38 * s, 28 * s, 38 * s, kGlass);  // 80 um: a hole that stays
-    thumbnail.Paint(50 * s, 52 * s, 50 * s, 52 * s, kTissue);  // 16 um: a speck that goes
+    thumbnail.Paint(20 * s, 23 * s, 20 * s, 23 * s,
+                    kBackground);  // 24 um a side: a hole that is filled
+    thumbnail.Paint(28 * s, 38 * s, 28 * s, 38 * s, kBackground);  // 80 um: a hole that stays
+    thumbnail.Paint(50 * s, 52 * s, 50 * s, 52 * s, kTissue);      // 16 um: a speck that goes
     const TissueMask mask = Made(thumbnail, options, mpp);
     EXPECT_EQ(mask.tissue_pixels, (30 * 30 - 10 * 10) * s * s) << mpp;
   }
@@ -342,7 +343,7 @@ TEST(TissueMask, MicronsMeanTheSameOnEveryThumbnail) {
 
 TEST(TissueMask, ThumbnailsOnePixelWideAreMasked) {
   for (const bool tall : {true, false}) {
-    Thumbnail thumbnail(tall ? 40 : 1, tall ? 1 : 40, kGlass);
+    Thumbnail thumbnail(tall ? 40 : 1, tall ? 1 : 40, kBackground);
     thumbnail.Paint(0, tall ? 10 : 1, 0, tall ? 1 : 10, kTissue);
     const TissueMask mask = Made(thumbnail, {.close_um = 3, .min_area_um2 = 2, .max_hole_um2 = 4});
     EXPECT_EQ(mask.tissue_pixels, 10);
@@ -351,7 +352,7 @@ TEST(TissueMask, ThumbnailsOnePixelWideAreMasked) {
 }
 
 TEST(TissueMask, RefusesOptionsThatMakeNoSense) {
-  const Thumbnail thumbnail(8, 8, kGlass);
+  const Thumbnail thumbnail(8, 8, kBackground);
   const auto text = [&](const TissueMaskOptions& options, std::optional<double> mpp = 1.0) {
     const auto made = MakeTissueMask(thumbnail.view(), mpp, options);
     EXPECT_EQ(made.status().code(), absl::StatusCode::kInvalidArgument);
@@ -373,7 +374,7 @@ TEST(TissueMask, RefusesOptionsThatMakeNoSense) {
 }
 
 TEST(TissueMask, RefusesWhatIsNotAThumbnail) {
-  const Thumbnail thumbnail(8, 8, kGlass);
+  const Thumbnail thumbnail(8, 8, kBackground);
   const auto refused = [](const ConstTensorView& view) {
     return MakeTissueMask(view, 1.0, {}).status().code() == absl::StatusCode::kInvalidArgument;
   };

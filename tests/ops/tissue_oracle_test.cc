@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "ops/tissue_mask.h"
+#include "ops/tissue/tissue_mask.h"
 #include "runtime/base/file.h"
 #include "runtime/base/tensor_view.h"
 

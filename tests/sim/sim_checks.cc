@@ -17,6 +17,11 @@ void World::CheckCore() {
 void World::CheckRecord(const JournalRecord& record) {
   const StatusOr<scheduler::Record> decoded = scheduler::DecodeRecord(record.bytes);
   if (!decoded.ok()) return Violation("a record cannot be read back");
+  Note(StrCat("durable ", record.sequence, " ", TextOf(decoded->body)));
+  const bool ends = std::holds_alternative<scheduler::CommitRecord>(decoded->body) ||
+                    std::holds_alternative<scheduler::FailRecord>(decoded->body) ||
+                    std::holds_alternative<scheduler::DetachRecord>(decoded->body);
+  if (ends) Progressed();
   audit_.Durable(*decoded);
 }
 
@@ -94,7 +99,7 @@ void World::CheckGrants(const Actor& actor, const LeasesGranted& granted) {
     ring_of_[lease.lease] = attached_[{lease.stream, lease.shard.rank}];
     audit_.GrantedShard(holder, lease, ring_of_[lease.lease]);
     const std::string& numerics = FindJob(lease.stream)->numerics;
-    const bool cuda = worker->numerics == protocol::Numerics::kCuda;
+    const bool cuda = worker->numerics == Numerics::kCuda;
     if (numerics != "strict" && (numerics == "cuda") != cuda) {
       Violation("I2: a shard went to a worker of another class");
     }
@@ -105,19 +110,22 @@ void World::CheckGrants(const Actor& actor, const LeasesGranted& granted) {
 /// I9: what runs at once on a node fits it, as far as its leases stand.
 void World::CheckNodeUse(const SimAgent& agent) {
   protocol::Resources sum{0, 0, 0};
+  std::string running;
   for (const auto& worker : agent.workers) {
     if (!worker->actor.alive || worker->actor.frozen_until > now_ || worker->hangs) continue;
     for (const TaskLease& lease : worker->tasks) {
       if (lease.lease != worker->running || !audit_.Stands(lease.lease, lease.task)) continue;
       const protocol::Resources need = audit_.NeedOf(lease.task);
       if (!scheduler::Fits(need, worker->capacity)) Violation("I9: too large for its worker");
+      running += StrCat(", ", lease.task.ToString(), " under ", lease.lease.ToString(),
+                        " at worker ", worker->actor.id);
       sum = {sum.cpu_millis + need.cpu_millis, sum.gpus + need.gpus,
              sum.memory_bytes + need.memory_bytes};
     }
   }
   if (sum.cpu_millis > agent.capacity.cpu_millis || sum.gpus > agent.capacity.gpus ||
       sum.memory_bytes > agent.capacity.memory_bytes) {
-    Violation(StrCat("I9: ", agent.name, " runs more than it has"));
+    Violation(StrCat("I9: ", agent.name, " runs more than it has", running));
   }
 }
 

@@ -12,10 +12,13 @@ inline constexpr std::uint64_t kSubmitRequest = 100, kCancelRequest = 10'000,
 inline constexpr std::uint64_t kRequestsPerKind = 10'000;
 /// A grant into a slot that is another's is refused, and then the next one may cross on its way.
 inline constexpr unsigned kMostRefusals = 2;
+/// A healed cluster in which nothing ends for so long is stuck.
+inline constexpr TimeMs kPatienceMs = 240'000;
 inline constexpr char kNoSpare[] = "no spare slot";
 
-/// One line: the message's number in protocol::Body, and what it says.
+/// One line: the message's kind, and what it says.
 std::string TextOf(const Body& body);
+std::string TextOf(const scheduler::RecordBody& body);
 
 class World {
  public:
@@ -25,6 +28,7 @@ class World {
  private:
   // -- sim_world.cc: time, network, scheduler, faults
   void DrawFaults();
+  void LeanFaults();
   void BuildCluster();
   void At(TimeMs when, std::function<void()> what);
   /// Runs `what` unless the actor died meanwhile; later if it is frozen.
@@ -48,6 +52,8 @@ class World {
   void DrawNode(SimAgent& agent);
   void DrawJob(std::uint64_t number);
   void Heal();
+  /// Something ended that ends once: the run may go on for a while.
+  void Progressed();
   bool Finished() const;
   scheduler::Instant Now() const { return {now_, 1'700'000'000 + now_ / 1000}; }
   TimeMs Delay() { return dice_.Between(0, faults_.delay_max_ms); }
@@ -107,7 +113,7 @@ class World {
   void AnswerFence(SimTrainer& trainer, const protocol::FenceShard& fence, bool counted);
   void ProcessEnded(std::int64_t pid);
   void Move(SimTrainer& trainer, const data::ShardMove& move);
-  void CheckBatch(SimTrainer& trainer, std::uint32_t slot, data::Position at);
+  void CheckBatch(SimTrainer& trainer, std::uint32_t slot, Position at);
   bool ProcessLives(std::int64_t pid) const { return live_pids_.count(pid) != 0; }
   SimTrainer* FindTrainer(JobId stream, std::uint32_t rank);
   protocol::SlotRow RowOf(SimTrainer& trainer, std::uint32_t slot);

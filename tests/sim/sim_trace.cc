@@ -77,8 +77,59 @@ struct Text {
   }
 };
 
+struct RecordText {
+  std::string operator()(const scheduler::StartRecord& one) const {
+    return StrCat("start of incarnation ", one.incarnation);
+  }
+  std::string operator()(const scheduler::SubmitRecord& one) const {
+    return StrCat("submission of job ", one.job, " ", one.root.payload);
+  }
+  std::string operator()(const scheduler::CommitRecord& one) const {
+    return StrCat("commit of ", one.task.ToString(), " under ", one.lease.ToString());
+  }
+  std::string operator()(const scheduler::FailRecord& one) const {
+    return StrCat("failure of ", one.task.ToString(), one.quarantined ? ", quarantined" : "");
+  }
+  std::string operator()(const scheduler::CancelRecord& one) const {
+    return StrCat("cancel of job ", one.job);
+  }
+  std::string operator()(const scheduler::RetryRecord& one) const {
+    return StrCat("retry of job ", one.job);
+  }
+  std::string operator()(const scheduler::EndStreamRecord& one) const {
+    return StrCat("end of stream ", one.job, " ", one.outcome.message);
+  }
+  std::string operator()(const scheduler::DetachRecord& one) const {
+    return StrCat("detach of rank ", one.rank, " of stream ", one.job);
+  }
+  std::string operator()(const scheduler::WorkerSeenRecord& one) const {
+    return StrCat("worker ", one.node, "/", one.index, " incarnation ", one.worker_incarnation);
+  }
+  std::string operator()(const scheduler::WorkerGoneRecord& one) const {
+    return StrCat("end of worker ", one.node, "/", one.index);
+  }
+};
+
+constexpr const char* kNames[] = {
+    "heartbeat",        "heartbeat-seen",   "request-failed",    "register-agent",
+    "agent-registered", "register-worker",  "worker-registered", "leases-granted",
+    "leases-revoked",   "fetch-stream",     "stream-described",  "renew-leases",
+    "leases-renewed",   "tasks-finished",   "tasks-committed",   "shards-returned",
+    "worker-exited",    "worker-exit-seen", "kill-worker",       "drain",
+    "drained",          "attach-trainer",   "trainer-attached",  "announce-slots",
+    "shards-counted",   "fence-shard",      "shard-fenced",      "stream-failed",
+    "detach-trainer",   "trainer-detached", "submit-job",        "job-submitted",
+    "describe-jobs",    "jobs-described",   "fetch-result",      "result-fetched",
+    "cancel-job",       "job-cancelled",    "retry-job",         "job-retried"};
+
 }  // namespace
 
-std::string TextOf(const Body& body) { return StrCat(body.index(), " ", std::visit(Text{}, body)); }
+std::string TextOf(const scheduler::RecordBody& body) { return std::visit(RecordText{}, body); }
+
+std::string TextOf(const Body& body) {
+  const std::string kind =
+      body.index() < std::size(kNames) ? kNames[body.index()] : StrCat("message ", body.index());
+  return StrCat(kind, " ", std::visit(Text{}, body));
+}
 
 }  // namespace patchbay::sim

@@ -262,12 +262,12 @@ void World::Step(SimTrainer& trainer) {
   data::SlotTable& table = *trainer.table;
   TimeMs next = now_ + 5;
   const auto slot = table.FullSlot(table.next());
-  const data::Position before = table.next();
+  const Position before = table.next();
   if (table.IsEmpty(before)) {
     table.Take(before);
     ++trainer.consumed;
   } else if (slot.has_value()) {
-    const data::Position at = table.next();
+    const Position at = table.next();
     CheckBatch(trainer, *slot, at);
     if (at != trainer.next) Violation("I3: batches are out of order");
     table.Take(at);
@@ -283,17 +283,18 @@ void World::Step(SimTrainer& trainer) {
   }
   trainer.next = table.next();
   if (trainer.next != before) trainer.history.push_back(before);
+  if (trainer.next != before) Progressed();
   if (trainer.history.size() > 3) trainer.history.pop_front();
   AtActor(trainer.actor, next, [this, &trainer] { Step(trainer); });
 }
 
 /// I4: what lies in the slot is the batch, whole.
-void World::CheckBatch(SimTrainer& trainer, std::uint32_t slot, data::Position at) {
+void World::CheckBatch(SimTrainer& trainer, std::uint32_t slot, Position at) {
   const std::uint32_t shards = ShardsInRank(trainer.geometry, at.batch, trainer.rank);
   for (std::uint32_t i = 0; i < shards; ++i) {
     const PatchRun run = ShardRun(trainer.geometry, at.batch, trainer.rank, i);
     const ShardId wanted{at.epoch, at.batch, trainer.rank, i};
-    const auto found = trainer.memory.find({slot, run.offset_bytes});
+    const auto found = trainer.memory.find({slot, run.place});
     if (found == trainer.memory.end() || found->second != wanted) {
       Violation(StrCat("I4: batch ", at.ToString(), " holds other bytes at shard ", i));
     }
@@ -303,7 +304,7 @@ void World::CheckBatch(SimTrainer& trainer, std::uint32_t slot, data::Position a
 /// A worker's bytes reach the slot. I8, I10: only where its grant still stands.
 void World::Write(SimTrainer& trainer, const ShardLease& lease) {
   const data::SlotReport report = trainer.table->Report(lease.grant.slot);
-  const data::Position at{lease.shard.epoch, lease.shard.batch};
+  const Position at{lease.shard.epoch, lease.shard.batch};
   const bool mine = report.generation == lease.grant.slot_generation &&
                     (report.phase == data::SlotPhase::kFree || report.at == at);
   if (!mine && report.phase != data::SlotPhase::kSpare) {
@@ -311,17 +312,20 @@ void World::Write(SimTrainer& trainer, const ShardLease& lease) {
                      ", which is another batch's now"));
   }
   audit_.Written(trainer.incarnation, lease);
-  trainer.memory[{lease.grant.slot, lease.grant.offset_bytes}] = lease.shard;
+  trainer.memory[{lease.grant.slot, lease.grant.place}] = lease.shard;
 }
 
 void World::Move(SimTrainer& trainer, const data::ShardMove& move) {
-  trainer.memory[{move.to_slot, move.offset_bytes}] =
-      trainer.memory[{move.from_slot, move.offset_bytes}];
+  trainer.memory[{move.to_slot, move.place}] = trainer.memory[{move.from_slot, move.place}];
 }
 
 void World::Arrive(SimTrainer& trainer, const ShardLease& lease) {
   if (trainer.table == nullptr || trainer.incarnation != ring_of_[lease.lease]) return;
-  const data::ShardHeader header{lease.stream, lease.shard, lease.grant, lease.lease, {}, 0};
+  data::ShardHeader header;
+  header.stream = lease.stream;
+  header.shard = lease.shard;
+  header.grant = lease.grant;
+  header.lease = lease.lease;
   const auto counted = trainer.table->Count(header);
   if (!counted.ok()) return CheckRefusal(trainer, lease);
   if (counted->move.has_value()) Move(trainer, *counted->move);
@@ -337,7 +341,7 @@ void World::Arrive(SimTrainer& trainer, const ShardLease& lease) {
 void World::CheckRefusal(SimTrainer& trainer, const ShardLease& lease) {
   Hit("dead grant refused");
   const data::SlotReport slot = trainer.table->Report(lease.grant.slot);
-  const data::Position at{lease.shard.epoch, lease.shard.batch};
+  const Position at{lease.shard.epoch, lease.shard.batch};
   const bool dead = slot.generation != lease.grant.slot_generation || at < trainer.table->next();
   if (dead || !audit_.IsNewest(trainer.incarnation, lease)) return;
   const bool elsewhere = trainer.table->SlotOf(at).value_or(lease.grant.slot) != lease.grant.slot;

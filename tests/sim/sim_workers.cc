@@ -17,7 +17,7 @@ std::string PlanOf(const TaskLease& lease) {
   const std::string runs = more == 0 ? "[[5,12]]" : StrCat("[[5,12],[7,", more, "]]");
   return R"({"plan":"the plan","manifest":{"images":[]},"geometry":{"patches_per_epoch":)" +
          StrCat(60 + 7 * more, R"(,"global_batch":16,"tail":"keep","world_size":)",
-                lease.manifest.substr(0, 1), R"(,"shard_patches":3,"patch_bytes":100,"numerics":")",
+                lease.manifest.substr(0, 1), R"(,"shard_patches":3,"numerics":")",
                 lease.manifest.substr(2), R"(")",
                 lease.task.job % 2 == 0 ? StrCat(R"(,"image_runs":)", runs) : "", "}}");
 }

@@ -50,6 +50,9 @@ struct Faults {
   TimeMs trainer_crash_ms = 0, freeze_ms = 0, partition_ms = 0, reconnect_ms = 0;
   double delivery_failure = 0;
   TimeMs disk_ms = 2;
+  double agent_freezes_too = 0.3;  ///< when its worker does
+  double cancelled = 0.15;         ///< of the jobs
+  double tried_again = 0;          ///< of the batch jobs, whatever they ended as
 };
 
 /// How often each fault happened, for the coverage table.
@@ -67,6 +70,7 @@ struct RunOptions {
   bool trace = false;  ///< every event on stderr
   bool large = false;  ///< hundreds of workers
   bool calm = false;   ///< nothing goes wrong but what follows
+  bool lean = false;   ///< what goes wrong leans towards what once found a bug
   /// The scheduler ends when it emits this record: after what it sent with it, before the disk has
   /// it. 0 = never.
   std::uint64_t crash_at_record = 0;
@@ -92,7 +96,7 @@ struct SimWorker {
   Actor actor;
   std::uint32_t index = 0;
   protocol::Resources capacity;
-  protocol::Numerics numerics = protocol::Numerics::kCpu;
+  Numerics numerics = Numerics::kCpu;
   std::uint64_t incarnation = 0, agent_incarnation = 0;
   std::int64_t pid = 0;
   std::uint32_t scheduler_incarnation = 0;  ///< 0 = not registered
@@ -126,10 +130,10 @@ struct SimTrainer {
   std::map<std::pair<std::uint32_t, std::uint64_t>, ShardId> memory;  ///< by slot and offset
   std::map<std::uint32_t, std::uint64_t> taken;                       ///< slot -> generation
   std::vector<std::pair<std::int64_t, std::uint32_t>> proofs;         ///< pid, resting slot
-  data::Position next;
+  Position next;
   std::uint64_t consumed = 0, wanted = 0;
-  std::deque<data::Position> history;  ///< positions of the last batches taken
-  TimeMs step_ms = 60;                 ///< longest time it trains on a batch
+  std::deque<Position> history;  ///< positions of the last batches taken
+  TimeMs step_ms = 60;           ///< longest time it trains on a batch
   bool detached = false;
   std::string failure;  ///< why it gave up; empty = it has not
 };

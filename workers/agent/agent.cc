@@ -8,7 +8,7 @@
 
 #include "runtime/base/hash.h"
 #include "runtime/base/log.h"
-#include "workers/agent/flags.h"
+#include "workers/process/flags.h"
 
 namespace patchbay::workers {
 namespace {

@@ -13,7 +13,7 @@
 #include "runtime/control/keys.h"
 #include "runtime/control/session.h"
 #include "runtime/protocol/messages.h"
-#include "workers/agent/child_process.h"
+#include "workers/process/child_process.h"
 
 namespace patchbay::workers {
 

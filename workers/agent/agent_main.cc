@@ -8,10 +8,11 @@
 #include "runtime/base/file.h"
 #include "runtime/base/host_identity.h"
 #include "runtime/base/log.h"
+#include "runtime/base/oom_score.h"
 #include "runtime/base/standard_streams.h"
 #include "workers/agent/agent.h"
-#include "workers/agent/flags.h"
 #include "workers/agent/node.h"
+#include "workers/process/flags.h"
 
 namespace patchbay::workers {
 namespace {
@@ -79,6 +80,7 @@ Status Serve(const std::vector<std::string>& words) {
 
 int main(int argc, char** argv) {
   patchbay::OpenClosedStandardStreams();
+  patchbay::RaiseOomScore(patchbay::kOomScoreOfAgents);
   using namespace patchbay::workers;
   const patchbay::Status status = Serve({argv + 1, argv + argc});
   if (status.ok()) return kExitDone;

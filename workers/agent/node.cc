@@ -1,7 +1,6 @@
 #include "workers/agent/node.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 #include <sstream>
 
@@ -11,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "runtime/base/available_memory.h"
 #include "runtime/base/file.h"
 #include "runtime/control/address.h"
 #include "runtime/memory/gpu.h"
@@ -19,17 +19,6 @@ namespace patchbay::workers {
 namespace {
 
 constexpr int kCpusMax = 8192;
-
-/// "max" or a number.
-std::uint64_t CgroupMemoryLimit() {
-  const StatusOr<UniqueFd> fd = OpenFile("/sys/fs/cgroup/memory.max", 0);
-  if (!fd.ok()) return UINT64_MAX;
-  char text[32];
-  const ssize_t got = read(fd->get(), text, sizeof(text));
-  std::uint64_t limit = 0;
-  if (got <= 0 || std::from_chars(text, text + got, limit).ec != std::errc()) return UINT64_MAX;
-  return limit;
-}
 
 protocol::Gpu ToProtocol(const memory::GpuDescription& gpu) {
   return {gpu.uuid, gpu.name, gpu.memory_bytes};
@@ -65,11 +54,7 @@ std::uint32_t UsableCores() {
   return static_cast<std::uint32_t>(std::max(count, 1));
 }
 
-std::uint64_t UsableMemoryBytes() {
-  const auto pages = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES));
-  const auto page_bytes = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
-  return std::min(pages * page_bytes, CgroupMemoryLimit());
-}
+std::uint64_t UsableMemoryBytes() { return MemoryLimit().bytes; }
 
 StatusOr<std::vector<protocol::Gpu>> ChooseGpus(const std::string& choice) {
   std::vector<protocol::Gpu> chosen;

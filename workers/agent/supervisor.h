@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "workers/agent/child_process.h"
+#include "workers/process/child_process.h"
 
 namespace patchbay::workers {
 

@@ -4,11 +4,13 @@
 
 #include <fcntl.h>
 
+#include "runtime/base/oom_score.h"
 #include "runtime/base/standard_streams.h"
 #include "workers/agent/supervisor.h"
 
 int main(int argc, char** argv) {
   patchbay::OpenClosedStandardStreams();
+  patchbay::RaiseOomScore(patchbay::kOomScoreOfSupervisors);
   patchbay::workers::SupervisorOptions options;
   std::string error;
   if (!patchbay::workers::ParseSupervisorArguments({argv + 1, argv + argc}, options, error)) {

@@ -1,7 +1,7 @@
 // The op that does nothing, for measuring dispatch and for tests of the runtime.
 #pragma once
 
-#include "workers/jobs/task.h"
+#include "workers/jobs/task/task.h"
 
 namespace patchbay::workers {
 

@@ -4,10 +4,10 @@
 #include <new>
 
 #include "workers/jobs/ingest/ingest.h"
-#include "workers/jobs/look_at_image.h"
+#include "workers/jobs/inspect/look_at_image.h"
 #include "workers/jobs/noop.h"
+#include "workers/jobs/plan/stream_plan.h"
 #include "workers/jobs/spectra/spectra.h"
-#include "workers/jobs/stream_plan.h"
 #include "workers/jobs/synth/synth.h"
 
 namespace patchbay::workers {
@@ -37,8 +37,11 @@ constexpr TaskRow kTasks[] = {
     {"spectra.slide", RunSpectraSlide},
     {"spectra.strip", RunSpectraStrip},
     {"spectra.summary", RunSpectraSummary},
+    {"stream.join", RunStreamJoin},
+    {"stream.open", RunStreamOpen},
     {"stream.plan", RunStreamPlan},
     {"synth.slide", RunSynthSlide},
+    {"synth.volume", RunSynthVolume},
     {"verify", RunVerify},
 };
 

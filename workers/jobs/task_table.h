@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "workers/jobs/task.h"
+#include "workers/jobs/task/task.h"
 
 namespace patchbay::workers {
 

@@ -10,7 +10,7 @@ namespace patchbay::workers {
 namespace {
 
 constexpr Color kInk = {40, 40, 40}, kGridColor = {205, 208, 212};
-constexpr double kTickLength = 8, kMinorTickLength = 4, kTickTextSize = 21, kTitleSize = 24;
+constexpr double kTickLength = 8, kMinorTickLength = 4, kTickTextSize = 19, kTitleSize = 22;
 constexpr double kGridDash = 5;
 constexpr int kMaxTicks = 50;
 constexpr double kMaxExponent = 15;
@@ -99,8 +99,8 @@ Scale RoundScale(double low, double high) {
   return {std::floor(low / step + 1e-9) * step, std::ceil(high / step - 1e-9) * step, false};
 }
 
-Panel::Panel(Canvas& canvas, Point top_left, Point bottom_right, Axis x, Axis y)
-    : canvas_(canvas),
+Panel::Panel(Drawing& drawing, Point top_left, Point bottom_right, Axis x, Axis y)
+    : drawing_(drawing),
       top_left_(top_left),
       bottom_right_(bottom_right),
       x_(std::move(x)),
@@ -128,40 +128,40 @@ void Panel::Frame() {
   stroke.width = 1.8;
   const std::array<Point, 5> corners = {
       top_left_, {right(), top()}, bottom_right_, {left(), bottom()}, top_left_};
-  canvas_.DrawLine(corners, stroke);
+  drawing_.DrawLine(corners, stroke);
   TextStyle text;
   text.size = kTickTextSize;
   text.align = Align::kCenter;
   for (const Tick& tick : x_.ticks) {
     const double x = AtX(tick.value);
     const double length = tick.label.empty() ? kMinorTickLength : kTickLength;
-    canvas_.DrawLine(std::array<Point, 2>{Point{x, bottom()}, {x, bottom() + length}}, stroke);
-    DrawText(canvas_, {x, bottom() + kTickLength + kTickTextSize}, tick.label, text);
+    drawing_.DrawLine(std::array<Point, 2>{Point{x, bottom()}, {x, bottom() + length}}, stroke);
+    drawing_.DrawText({x, bottom() + kTickLength + kTickTextSize}, tick.label, text);
   }
   text.align = Align::kRight;
   double widest = 0;
   for (const Tick& tick : y_.ticks) {
     const double y = AtY(tick.value);
     const double length = tick.label.empty() ? kMinorTickLength : kTickLength;
-    canvas_.DrawLine(std::array<Point, 2>{Point{left() - length, y}, {left(), y}}, stroke);
-    DrawText(canvas_, {left() - kTickLength - 6, y + 0.35 * kTickTextSize}, tick.label, text);
-    widest = std::max(widest, TextWidth(tick.label, text));
+    drawing_.DrawLine(std::array<Point, 2>{Point{left() - length, y}, {left(), y}}, stroke);
+    drawing_.DrawText({left() - kTickLength - 6, y + 0.36 * kTickTextSize}, tick.label, text);
+    widest = std::max(widest, drawing_.TextWidth(tick.label, text));
   }
   TextStyle title;
   title.size = kTitleSize;
   title.align = Align::kCenter;
-  DrawText(canvas_, {(left() + right()) / 2, bottom() + kTickLength + kTickTextSize + 38}, x_.title,
-           title);
+  drawing_.DrawText({(left() + right()) / 2, bottom() + kTickLength + kTickTextSize + 38}, x_.title,
+                    title);
   title.upwards = true;
-  DrawText(canvas_, {left() - kTickLength - 24 - widest, (top() + bottom()) / 2}, y_.title, title);
+  drawing_.DrawText({left() - kTickLength - 24 - widest, (top() + bottom()) / 2}, y_.title, title);
 }
 
 void Panel::Line(std::span<const double> xs, std::span<const double> ys, const Stroke& stroke) {
   std::vector<Point> points;
   for (std::size_t i = 0; i < xs.size(); ++i) points.push_back(At(xs[i], ys[i]));
-  canvas_.Clip(top_left_, bottom_right_);
-  canvas_.DrawLine(points, stroke);
-  canvas_.ClipNothing();
+  drawing_.Clip(top_left_, bottom_right_);
+  drawing_.DrawLine(points, stroke);
+  drawing_.ClipNothing();
 }
 
 void Panel::Band(std::span<const double> xs, std::span<const double> lows,
@@ -169,21 +169,21 @@ void Panel::Band(std::span<const double> xs, std::span<const double> lows,
   std::vector<Point> points;
   for (std::size_t i = 0; i < xs.size(); ++i) points.push_back(At(xs[i], highs[i]));
   for (std::size_t i = xs.size(); i-- > 0;) points.push_back(At(xs[i], lows[i]));
-  canvas_.Clip(top_left_, bottom_right_);
-  canvas_.FillPolygon(points, color);
-  canvas_.ClipNothing();
+  drawing_.Clip(top_left_, bottom_right_);
+  drawing_.FillPolygon(points, color);
+  drawing_.ClipNothing();
 }
 
 void Panel::VerticalLine(double x, const Stroke& stroke) {
   const double at = AtX(x);
   if (at < left() - 0.5 || at > right() + 0.5) return;
-  canvas_.DrawLine(std::array<Point, 2>{Point{at, bottom()}, {at, top()}}, stroke);
+  drawing_.DrawLine(std::array<Point, 2>{Point{at, bottom()}, {at, top()}}, stroke);
 }
 
 void Panel::HorizontalLine(double y, const Stroke& stroke) {
   const double at = AtY(y);
   if (at < top() - 0.5 || at > bottom() + 0.5) return;
-  canvas_.DrawLine(std::array<Point, 2>{Point{left(), at}, {right(), at}}, stroke);
+  drawing_.DrawLine(std::array<Point, 2>{Point{left(), at}, {right(), at}}, stroke);
 }
 
 std::vector<double> SpreadOut(std::span<const double> wanted, double gap, double low, double high) {

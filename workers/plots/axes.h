@@ -5,8 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "workers/plots/canvas.h"
-#include "workers/plots/lettering.h"
+#include "workers/plots/drawing.h"
 
 namespace patchbay::workers {
 
@@ -36,10 +35,10 @@ struct Axis {
   std::vector<Tick> ticks;
 };
 
-/// A rectangle of the canvas with axes at its left and below. Drawing order: Grid, data, Frame.
+/// A rectangle of the drawing with axes at its left and below. Drawing order: Grid, data, Frame.
 class Panel {
  public:
-  Panel(Canvas& canvas, Point top_left, Point bottom_right, Axis x, Axis y);
+  Panel(Drawing& drawing, Point top_left, Point bottom_right, Axis x, Axis y);
 
   double left() const { return top_left_.x; }
   double right() const { return bottom_right_.x; }
@@ -63,7 +62,7 @@ class Panel {
   void HorizontalLine(double y, const Stroke& stroke);
 
  private:
-  Canvas& canvas_;
+  Drawing& drawing_;
   Point top_left_, bottom_right_;
   Axis x_, y_;
 };

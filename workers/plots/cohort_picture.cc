@@ -60,13 +60,13 @@ class CohortPicture {
     focus_ = UsualOf([](const SpectraFigures& figures) { return figures.focus_db; });
   }
 
-  Canvas Draw() {
+  Drawing Draw() {
     page_.Title("Slide by slide", StrCat("Mean level with its standard deviation, and focus, of ",
                                          SlidesOf(document_.slides.size()),
                                          many_ ? ", sorted by mean level" : ", lowest mean first"));
-    Panel levels(page_.canvas(), {left_, kTop}, {left_ + kLevelWidth, kTop + height_}, LevelAxis(),
+    Panel levels(page_.drawing(), {left_, kTop}, {left_ + kLevelWidth, kTop + height_}, LevelAxis(),
                  RankAxis(true));
-    Panel focus(page_.canvas(), {focus_left_, kTop}, {focus_left_ + kFocusWidth, kTop + height_},
+    Panel focus(page_.drawing(), {focus_left_, kTop}, {focus_left_ + kFocusWidth, kTop + height_},
                 FocusAxis(), RankAxis(false));
     DrawMiddle(levels, mean_);
     DrawMiddle(focus, focus_);
@@ -75,7 +75,7 @@ class CohortPicture {
     focus.Frame();
     DrawOutliers(levels, focus);
     DrawKey();
-    return std::move(page_.canvas());
+    return std::move(page_.drawing());
   }
 
  private:
@@ -133,7 +133,7 @@ class CohortPicture {
     if (judged_) {
       const double left = std::max(panel.AtX(usual.median - usual.limit), panel.left());
       const double right = std::min(panel.AtX(usual.median + usual.limit), panel.right());
-      page_.canvas().FillRect({left, panel.top()}, {right, panel.bottom()}, kGood.Faded(0.09));
+      page_.drawing().FillRect({left, panel.top()}, {right, panel.bottom()}, kGood.Faded(0.09));
     }
     panel.Grid();
     if (order_.size() > 1) panel.VerticalLine(usual.median, Stroke{kGood, 2, 8});
@@ -142,28 +142,28 @@ class CohortPicture {
   /// A slide's disc in the focus panel; one beyond the scale stays at the edge.
   void DrawFocus(const Panel& focus, std::size_t rank, double radius, Color color) {
     const Point at = focus.At(Slide(rank).part.all.focus_db, Row(rank));
-    page_.canvas().FillDisc({std::clamp(at.x, focus.left(), focus.right()), at.y}, radius, color);
+    page_.drawing().FillDisc({std::clamp(at.x, focus.left(), focus.right()), at.y}, radius, color);
   }
 
   void DrawFew(Panel& levels, Panel& focus) {
     TextStyle style;
-    style.size = 20;
+    style.size = 18;
     style.align = Align::kRight;
     for (std::size_t rank = 0; rank < order_.size(); ++rank) {
       const SpectraFigures& all = Slide(rank).part.all;
       const double y = levels.AtY(Row(rank));
       const Color color = Slide(rank).outlier_reasons.empty() ? kMain : kAccent;
       style.color = Slide(rank).outlier_reasons.empty() ? kInk : kAccent;
-      DrawText(page_.canvas(), {left_ - 16, y + 7}, Shortened(Slide(rank).id, left_ - 40, style),
-               style);
+      page_.drawing().DrawText({left_ - 16, y + 6},
+                               page_.drawing().Shortened(Slide(rank).id, left_ - 40, style), style);
       const Stroke stroke{color, 2.4};
       const double low = levels.AtX(all.mean_db - all.std_db);
       const double high = levels.AtX(all.mean_db + all.std_db);
-      page_.canvas().DrawLine(std::array<Point, 2>{Point{low, y}, {high, y}}, stroke);
+      page_.drawing().DrawLine(std::array<Point, 2>{Point{low, y}, {high, y}}, stroke);
       for (const double x : {low, high}) {
-        page_.canvas().DrawLine(std::array<Point, 2>{Point{x, y - 6}, {x, y + 6}}, stroke);
+        page_.drawing().DrawLine(std::array<Point, 2>{Point{x, y - 6}, {x, y + 6}}, stroke);
       }
-      page_.canvas().FillDisc(levels.At(all.mean_db, Row(rank)), 6, color);
+      page_.drawing().FillDisc(levels.At(all.mean_db, Row(rank)), 6, color);
       DrawFocus(focus, rank, 6, color);
     }
   }
@@ -179,8 +179,8 @@ class CohortPicture {
       const SpectraFigures& all = Slide(rank).part.all;
       outline.push_back(levels.At(all.mean_db - all.std_db, Row(rank)));
     }
-    page_.canvas().FillPolygon(outline, kMain.Faded(0.22));
-    page_.canvas().DrawLine(middle, Stroke{kMain, 3});
+    page_.drawing().FillPolygon(outline, kMain.Faded(0.22));
+    page_.drawing().DrawLine(middle, Stroke{kMain, 3});
     // Fainter and smaller the more there are, so that where they are dense shows.
     const double share = static_cast<double>(kMaxSlideLines) / static_cast<double>(order_.size());
     const Color dot = kMain.Faded(std::clamp(4 * share, 0.35, 0.9));
@@ -220,7 +220,7 @@ class CohortPicture {
     for (std::size_t rank = 0; rank < order_.size(); ++rank) {
       const SpectraSlide& slide = Slide(rank);
       if (HasReason(slide, "mean") || HasReason(slide, "std") || IsFlat(slide)) {
-        page_.canvas().FillDisc(levels.At(slide.part.all.mean_db, Row(rank)), 4.5, kAccent);
+        page_.drawing().FillDisc(levels.At(slide.part.all.mean_db, Row(rank)), 4.5, kAccent);
       }
       if (HasReason(slide, "focus") || IsFlat(slide)) DrawFocus(focus, rank, 4.5, kAccent);
     }
@@ -235,7 +235,7 @@ class CohortPicture {
     const std::vector<double> places =
         SpreadOut(wanted, kRowHeight, kTop + 14, kTop + height_ - 14);
     TextStyle style;
-    style.size = 20;
+    style.size = 18;
     style.color = kAccent;
     for (std::size_t i = 0; i < ranks.size(); ++i) {
       const SpectraSlide& slide = Slide(ranks[i]);
@@ -244,18 +244,20 @@ class CohortPicture {
       const std::array<Point, 3> leader = {Point{focus.right() + 4, wanted[i]},
                                            {focus.right() + 14, wanted[i]},
                                            {notes_left_ - 8, places[i]}};
-      page_.canvas().DrawLine(leader, Stroke{kAccent, 1.3});
-      const double id_room = std::max(0.0, room - TextWidth(": " + reasons, style));
+      page_.drawing().DrawLine(leader, Stroke{kAccent, 1.3});
+      const double id_room = std::max(0.0, room - page_.drawing().TextWidth(": " + reasons, style));
       const std::string text =
-          many_ ? StrCat(Shortened(slide.id, id_room, style), ": ", reasons) : reasons;
-      DrawText(page_.canvas(), {notes_left_, places[i] + 7}, Shortened(text, room, style), style);
+          many_ ? StrCat(page_.drawing().Shortened(slide.id, id_room, style), ": ", reasons)
+                : reasons;
+      page_.drawing().DrawText({notes_left_, places[i] + 6},
+                               page_.drawing().Shortened(text, room, style), style);
     }
     SayOutliers(outliers, ranks.size());
   }
 
   void SayOutliers(std::size_t outliers, std::size_t noted) {
     TextStyle style;
-    style.size = 21;
+    style.size = 19;
     style.bold = true;
     style.color = outliers > 0 ? kAccent : kFaintInk;
     std::string text = outliers == 0
@@ -265,7 +267,7 @@ class CohortPicture {
     if (outliers == 0 && !judged_) {
       text = StrCat("outliers: judged from ", kLeastUsualSlides, " slides on");
     }
-    DrawText(page_.canvas(), {notes_left_, kTop - 14}, text, style);
+    page_.drawing().DrawText({notes_left_, kTop - 14}, text, style);
   }
 
   void DrawKey() {
@@ -305,6 +307,6 @@ class CohortPicture {
 
 }  // namespace
 
-Canvas DrawCohort(const SpectraDocument& document) { return CohortPicture(document).Draw(); }
+Drawing DrawCohort(const SpectraDocument& document) { return CohortPicture(document).Draw(); }
 
 }  // namespace patchbay::workers

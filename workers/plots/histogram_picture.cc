@@ -64,9 +64,9 @@ class HistogramPicture {
         main_(document.cohort->channels.empty() ? kMain : kInk),
         page_(kWidth, kHeight, document),
         floor_is_all_(FloorShare(cohort_.histogram) > kFloorIsAll),
-        panel_(page_.canvas(), kTopLeft, kBottomRight, LevelAxis(), DensityAxis()) {}
+        panel_(page_.drawing(), kTopLeft, kBottomRight, LevelAxis(), DensityAxis()) {}
 
-  Canvas Draw() {
+  Drawing Draw() {
     page_.Title("Distribution of spectral levels",
                 StrCat("All coefficients of every frame, 20 log10 |X|, of ",
                        SlidesOf(document_.slides.size())));
@@ -79,7 +79,7 @@ class HistogramPicture {
     DrawMean();
     page_.Legend(legend_);
     DrawTable();
-    return std::move(page_.canvas());
+    return std::move(page_.drawing());
   }
 
  private:
@@ -162,7 +162,7 @@ class HistogramPicture {
     // The floor's bin stands at the axis itself, where a line cannot be seen.
     const double top = std::min(panel_.y().scale.high, density.empty() ? 0 : density[0]);
     const double left = panel_.left();
-    page_.canvas().FillRect(
+    page_.drawing().FillRect(
         {left, panel_.AtY(top)},
         {panel_.AtX(cohort_.histogram.low_db + cohort_.histogram.bin_db) + 2, panel_.bottom()},
         main_);
@@ -182,16 +182,16 @@ class HistogramPicture {
     const std::vector<double> places =
         SpreadOut(wanted, 88, panel_.left() - 60, panel_.right() + 40);
     TextStyle style;
-    style.size = 21;
+    style.size = 19;
     style.color = kGood;
     style.align = Align::kCenter;
     for (std::size_t i = 0; i < wanted.size(); ++i) {
       panel_.VerticalLine(cohort_.percentiles[i], stroke);
       const Stroke leader{kGood, 1.4};
-      page_.canvas().DrawLine(
+      page_.drawing().DrawLine(
           std::array<Point, 2>{Point{wanted[i], panel_.top()}, {places[i], panel_.top() - 20}},
           leader);
-      DrawText(page_.canvas(), {places[i], panel_.top() - 27}, kPercentNames[i], style);
+      page_.drawing().DrawText({places[i], panel_.top() - 27}, kPercentNames[i], style);
     }
     legend_.push_back({LegendEntry::Kind::kDashed, kGood, 1.8, "percentiles"});
   }
@@ -201,14 +201,14 @@ class HistogramPicture {
     const double y = panel_.top() + 34;
     const Stroke stroke{kAccent, 3};
     panel_.VerticalLine(cohort_.mean_db, stroke);
-    page_.canvas().Clip(kTopLeft, kBottomRight);
+    page_.drawing().Clip(kTopLeft, kBottomRight);
     const double low = panel_.AtX(cohort_.mean_db - cohort_.std_db);
     const double high = panel_.AtX(cohort_.mean_db + cohort_.std_db);
-    page_.canvas().DrawLine(std::array<Point, 2>{Point{low, y}, {high, y}}, stroke);
+    page_.drawing().DrawLine(std::array<Point, 2>{Point{low, y}, {high, y}}, stroke);
     for (const double x : {low, high}) {
-      page_.canvas().DrawLine(std::array<Point, 2>{Point{x, y - 10}, {x, y + 10}}, stroke);
+      page_.drawing().DrawLine(std::array<Point, 2>{Point{x, y - 10}, {x, y + 10}}, stroke);
     }
-    page_.canvas().ClipNothing();
+    page_.drawing().ClipNothing();
     legend_.push_back({LegendEntry::Kind::kBar, kAccent, 3, "mean ± standard deviation"});
   }
 
@@ -240,6 +240,6 @@ class HistogramPicture {
 
 }  // namespace
 
-Canvas DrawHistogram(const SpectraDocument& document) { return HistogramPicture(document).Draw(); }
+Drawing DrawHistogram(const SpectraDocument& document) { return HistogramPicture(document).Draw(); }
 
 }  // namespace patchbay::workers

@@ -10,7 +10,7 @@ namespace patchbay::workers {
 namespace {
 
 constexpr double kMargin = 46;
-constexpr double kTextSize = 21, kLineHeight = 32, kSampleWidth = 40;
+constexpr double kTextSize = 19, kLineHeight = 32, kSampleWidth = 40;
 
 std::string SourceText(const results::SpectraDefinition& d) {
   std::string text = StrCat("frame ", d.frame, " px, hop ", d.hop, " px, window ", d.window,
@@ -47,27 +47,27 @@ std::string SlidesOf(std::size_t count) {
 }
 
 Page::Page(int width, int height, const results::SpectraDocument& document)
-    : canvas_(width, height, kWhite) {
+    : drawing_(width, height, kWhite) {
   Source(document);
 }
 
 void Page::Title(const std::string& title, const std::string& subtitle) {
   TextStyle style;
-  style.size = 36;
+  style.size = 33;
   style.bold = true;
-  DrawText(canvas_, {kMargin, 58}, title, style);
+  drawing_.DrawText({kMargin, 58}, title, style);
   style = {};
-  style.size = 24;
+  style.size = 22;
   style.color = kFaintInk;
-  DrawText(canvas_, {kMargin, 98}, subtitle, style);
+  drawing_.DrawText({kMargin, 98}, subtitle, style);
 }
 
 void Page::Source(const results::SpectraDocument& document) {
   TextStyle style;
-  style.size = 19;
+  style.size = 17.5;
   style.color = kFaintInk;
-  DrawText(canvas_, {kMargin, canvas_.height() - 44.0}, CountText(document), style);
-  DrawText(canvas_, {kMargin, canvas_.height() - 18.0}, SourceText(document.definition), style);
+  drawing_.DrawText({kMargin, drawing_.height() - 44.0}, CountText(document), style);
+  drawing_.DrawText({kMargin, drawing_.height() - 18.0}, SourceText(document.definition), style);
 }
 
 void Page::BeginColumn(double left, double top) {
@@ -85,24 +85,24 @@ void Page::Legend(const std::vector<LegendEntry>& entries) {
     const std::array<Point, 2> line = {Point{left, y}, {left + kSampleWidth, y}};
     switch (entry.kind) {
       case LegendEntry::Kind::kArea:
-        canvas_.FillRect({left, y - 9}, {left + kSampleWidth, y + 9}, entry.color);
+        drawing_.FillRect({left, y - 9}, {left + kSampleWidth, y + 9}, entry.color);
         break;
       case LegendEntry::Kind::kDisc:
-        canvas_.FillDisc({left + kSampleWidth / 2, y}, entry.width, entry.color);
+        drawing_.FillDisc({left + kSampleWidth / 2, y}, entry.width, entry.color);
         break;
       case LegendEntry::Kind::kBar:
         for (const double x : {line[0].x, line[1].x}) {
-          canvas_.DrawLine(std::array<Point, 2>{Point{x, y - 7}, {x, y + 7}}, stroke);
+          drawing_.DrawLine(std::array<Point, 2>{Point{x, y - 7}, {x, y + 7}}, stroke);
         }
         [[fallthrough]];
       case LegendEntry::Kind::kLine:
       case LegendEntry::Kind::kDashed:
-        canvas_.DrawLine(line, stroke);
+        drawing_.DrawLine(line, stroke);
         break;
     }
-    const double room = canvas_.width() - left - kSampleWidth - 24;
-    DrawText(canvas_, {left + kSampleWidth + 14, y + 0.34 * kTextSize},
-             Shortened(entry.text, room, style), style);
+    const double room = drawing_.width() - left - kSampleWidth - 24;
+    drawing_.DrawText({left + kSampleWidth + 14, y + 0.36 * kTextSize},
+                      drawing_.Shortened(entry.text, room, style), style);
     column_top_ += kLineHeight;
   }
   column_top_ += kLineHeight / 2;
@@ -113,11 +113,12 @@ void Page::Table(const std::string& heading,
   TextStyle style;
   style.size = kTextSize;
   style.bold = true;
-  const double right = canvas_.width() - kMargin;
+  const double right = drawing_.width() - kMargin;
   const double room = right - column_left_;
-  DrawText(canvas_, {column_left_, column_top_ + 24}, Shortened(heading, room, style), style);
+  drawing_.DrawText({column_left_, column_top_ + 24}, drawing_.Shortened(heading, room, style),
+                    style);
   Stroke stroke{kFaintInk, 1.2};
-  canvas_.DrawLine(
+  drawing_.DrawLine(
       std::array<Point, 2>{Point{column_left_, column_top_ + 36}, {right, column_top_ + 36}},
       stroke);
   column_top_ += 42;
@@ -125,8 +126,8 @@ void Page::Table(const std::string& heading,
   for (const auto& [name, value] : rows) {
     TextStyle number = style;
     number.align = Align::kRight;
-    DrawText(canvas_, {column_left_, column_top_ + 22}, name, style);
-    DrawText(canvas_, {right, column_top_ + 22}, value, number);
+    drawing_.DrawText({column_left_, column_top_ + 22}, name, style);
+    drawing_.DrawText({right, column_top_ + 22}, value, number);
     column_top_ += kLineHeight - 2;
   }
   column_top_ += kLineHeight / 2;
@@ -134,18 +135,19 @@ void Page::Table(const std::string& heading,
 
 void Page::Remark(const std::string& text, Color color) {
   TextStyle style;
-  style.size = kTextSize - 1;
+  style.size = kTextSize - 0.5;
   style.color = color;
-  const double room = canvas_.width() - kMargin - column_left_;
+  const double room = drawing_.width() - kMargin - column_left_;
   std::istringstream words(text);
   std::string line, word;
   const auto put = [&] {
-    DrawText(canvas_, {column_left_, column_top_ + 20}, Shortened(line, room, style), style);
+    drawing_.DrawText({column_left_, column_top_ + 20}, drawing_.Shortened(line, room, style),
+                      style);
     column_top_ += kLineHeight - 6;
     line.clear();
   };
   while (words >> word) {
-    if (!line.empty() && TextWidth(StrCat(line, " ", word), style) > room) put();
+    if (!line.empty() && drawing_.TextWidth(StrCat(line, " ", word), style) > room) put();
     line += StrCat(line.empty() ? "" : " ", word);
   }
   if (!line.empty()) put();

@@ -7,8 +7,7 @@
 #include <vector>
 
 #include "runtime/results/spectra_document.h"
-#include "workers/plots/canvas.h"
-#include "workers/plots/lettering.h"
+#include "workers/plots/drawing.h"
 
 namespace patchbay::workers {
 
@@ -28,12 +27,12 @@ struct LegendEntry {
   std::string text;
 };
 
-/// A white canvas with title, subtitle and, at the bottom, what was measured and of what.
+/// A white picture with title, subtitle and, at the bottom, what was measured and of what.
 class Page {
  public:
   Page(int width, int height, const results::SpectraDocument& document);
 
-  Canvas& canvas() { return canvas_; }
+  Drawing& drawing() { return drawing_; }
   void Title(const std::string& title, const std::string& subtitle);
 
   /// The column at the right, from `left` on; blocks follow each other downwards.
@@ -48,7 +47,7 @@ class Page {
  private:
   void Source(const results::SpectraDocument& document);
 
-  Canvas canvas_;
+  Drawing drawing_;
   double column_left_ = 0, column_top_ = 0;
 };
 

@@ -47,13 +47,13 @@ class RadialPicture {
         step_(cohort_.radial.frequency_step),
         main_(document.cohort->channels.empty() ? kMain : kInk),
         page_(kWidth, kHeight, document),
-        panel_(page_.canvas(), kTopLeft, kBottomRight, FrequencyAxis(), PowerAxis()) {
+        panel_(page_.drawing(), kTopLeft, kBottomRight, FrequencyAxis(), PowerAxis()) {
     for (std::size_t i = 0; i < cohort_.radial.power.size(); ++i) {
       frequencies_.push_back(static_cast<double>(i + 1) * step_);
     }
   }
 
-  Canvas Draw() {
+  Drawing Draw() {
     page_.Title("Radially averaged power spectrum",
                 StrCat("Power at every scale, averaged over all directions, of ",
                        SlidesOf(document_.slides.size())));
@@ -67,7 +67,7 @@ class RadialPicture {
     DrawPeriods();
     page_.Legend(legend_);
     DrawTable();
-    return std::move(page_.canvas());
+    return std::move(page_.drawing());
   }
 
  private:
@@ -103,13 +103,13 @@ class RadialPicture {
   /// What the focus score compares.
   void DrawFocusBands() {
     TextStyle style;
-    style.size = 20;
+    style.size = 18;
     style.align = Align::kCenter;
     style.color = kFaintInk;
     const auto band = [&](double low, double high, Color color, const char* name) {
       const double left = panel_.AtX(FromPixels(low)), right = panel_.AtX(FromPixels(high));
-      page_.canvas().FillRect({left, panel_.top()}, {right, panel_.bottom()}, color.Faded(0.14));
-      DrawText(page_.canvas(), {(left + right) / 2, panel_.bottom() - 16}, name, style);
+      page_.drawing().FillRect({left, panel_.top()}, {right, panel_.bottom()}, color.Faded(0.14));
+      page_.drawing().DrawText({(left + right) / 2, panel_.bottom() - 16}, name, style);
     };
     band(1.0 / 32, 1.0 / 8, kCoarse, "coarse");
     band(0.25, 0.5, kFine, "fine");
@@ -160,19 +160,20 @@ class RadialPicture {
     const Scale& scale = panel_.x().scale;
     const Scale periods{1 / scale.high, 1 / scale.low, true};
     TextStyle style;
-    style.size = 21;
+    style.size = 19;
     style.color = kFaintInk;
     style.align = Align::kCenter;
     for (const Tick& tick : RoundTicks(periods, 10)) {
       const double x = panel_.AtX(1 / tick.value);
       const double length = tick.label.empty() ? 4 : 8;
-      page_.canvas().DrawLine(
+      page_.drawing().DrawLine(
           std::array<Point, 2>{Point{x, panel_.top()}, {x, panel_.top() - length}},
           Stroke{kFaintInk, 1.6});
-      DrawText(page_.canvas(), {x, panel_.top() - 15}, tick.label, style);
+      page_.drawing().DrawText({x, panel_.top() - 15}, tick.label, style);
     }
-    DrawText(page_.canvas(), {(panel_.left() + panel_.right()) / 2, panel_.top() - 44},
-             in_um_ ? "length of one cycle, µm" : "length of one cycle, pixels", style);
+    page_.drawing().DrawText({(panel_.left() + panel_.right()) / 2, panel_.top() - 44},
+                             in_um_ ? "length of one cycle, µm" : "length of one cycle, pixels",
+                             style);
   }
 
   void DrawTable() {
@@ -213,6 +214,6 @@ class RadialPicture {
 
 }  // namespace
 
-Canvas DrawRadial(const SpectraDocument& document) { return RadialPicture(document).Draw(); }
+Drawing DrawRadial(const SpectraDocument& document) { return RadialPicture(document).Draw(); }
 
 }  // namespace patchbay::workers

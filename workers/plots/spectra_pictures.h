@@ -3,12 +3,12 @@
 #pragma once
 
 #include "runtime/results/spectra_document.h"
-#include "workers/plots/canvas.h"
+#include "workers/plots/drawing.h"
 
 namespace patchbay::workers {
 
-Canvas DrawHistogram(const results::SpectraDocument& document);
-Canvas DrawRadial(const results::SpectraDocument& document);
-Canvas DrawCohort(const results::SpectraDocument& document);
+Drawing DrawHistogram(const results::SpectraDocument& document);
+Drawing DrawRadial(const results::SpectraDocument& document);
+Drawing DrawCohort(const results::SpectraDocument& document);
 
 }  // namespace patchbay::workers

@@ -3,13 +3,12 @@
 #include <utility>
 
 #include "runtime/results/spectra_document.h"
-#include "workers/plots/png_file.h"
 #include "workers/plots/spectra_pictures.h"
 
 namespace patchbay::workers {
 namespace {
 
-constexpr std::array<std::pair<const char*, Canvas (*)(const results::SpectraDocument&)>, 3>
+constexpr std::array<std::pair<const char*, Drawing (*)(const results::SpectraDocument&)>, 3>
     kPictures = {{{"histogram.png", &DrawHistogram},
                   {"radial.png", &DrawRadial},
                   {"cohort.png", &DrawCohort}}};
@@ -22,7 +21,7 @@ StatusOr<std::vector<PlotFile>> DrawSpectraPlots(const Json& json) {
   std::vector<PlotFile> files;
   if (!document.cohort.has_value()) return files;
   for (const auto& [name, draw] : kPictures) {
-    PB_ASSIGN_OR_RETURN(std::string png, EncodePng(draw(document)));
+    PB_ASSIGN_OR_RETURN(std::string png, draw(document).Png());
     files.push_back({name, std::move(png)});
   }
   return files;

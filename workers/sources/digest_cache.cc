@@ -62,7 +62,8 @@ StatusOr<struct stat> StatOf(int fd, const std::string& path) {
   return st;
 }
 
-StatusOr<Digest> HashFile(int fd, std::uint64_t size, const std::string& path) {
+StatusOr<Digest> HashFile(int fd, std::uint64_t size, const std::string& path,
+                          const std::function<Status()>& after_block) {
   Sha256 hash;
   std::vector<std::byte> buffer(kReadBytes);
   for (std::uint64_t at = 0; at < size;) {
@@ -71,6 +72,7 @@ StatusOr<Digest> HashFile(int fd, std::uint64_t size, const std::string& path) {
     PB_RETURN_IF_ERROR(ReadAt(fd, at, part, path));
     hash.Update(part);
     at += n;
+    if (after_block) PB_RETURN_IF_ERROR(after_block());
   }
   return hash.Finish();
 }
@@ -79,12 +81,14 @@ StatusOr<Digest> HashFile(int fd, std::uint64_t size, const std::string& path) {
 
 std::string DigestCache::CachePath() const { return StrCat(folder_, "/slide-digests"); }
 
-StatusOr<Digest> DigestCache::DigestOf(const std::string& path) const {
+StatusOr<Digest> DigestCache::DigestOf(const std::string& path,
+                                       const std::function<Status()>& after_block) const {
   PB_ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(path, O_RDONLY | O_NONBLOCK));
   PB_ASSIGN_OR_RETURN(const struct stat before, StatOf(fd.get(), path));
   const FileIdentity identity = IdentityOf(before);
   if (const auto known = Find(identity)) return *known;
-  PB_ASSIGN_OR_RETURN(const Digest digest, HashFile(fd.get(), identity.size_bytes, path));
+  PB_ASSIGN_OR_RETURN(const Digest digest,
+                      HashFile(fd.get(), identity.size_bytes, path, after_block));
   PB_ASSIGN_OR_RETURN(const struct stat after, StatOf(fd.get(), path));
   if (!(IdentityOf(after) == identity)) {
     return absl::FailedPreconditionError(StrCat("digest: ", path, ": the file is being changed"));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -27,8 +28,11 @@ class DigestCache {
   explicit DigestCache(std::string folder) : folder_(std::move(folder)) {}
 
   /// SHA-256 of the file's bytes, remembered or computed. Only regular files. FailedPrecondition
-  /// when the file changes while it is read. A cache that cannot be written is not an error.
-  StatusOr<Digest> DigestOf(const std::string& path) const;
+  /// when the file changes while it is read. A cache that cannot be written is not an error. The
+  /// file's size is no bound on the time: `after_block` is called after each megabyte, and its
+  /// error ends the work.
+  StatusOr<Digest> DigestOf(const std::string& path,
+                            const std::function<Status()>& after_block = {}) const;
 
   /// What is remembered for `identity`, if anything.
   std::optional<Digest> Find(const FileIdentity& identity) const;

@@ -12,6 +12,8 @@
 namespace patchbay::workers {
 namespace {
 
+using Samples = std::span<std::uint8_t>;
+
 Status Corrupt(const char* codec, const std::string& cause) {
   return absl::DataLossError(StrCat(codec, ": ", cause));
 }
@@ -20,21 +22,40 @@ Status Short(const char* codec, std::size_t got, std::size_t wanted) {
   return Corrupt(codec, StrCat(got, " bytes of samples instead of ", wanted));
 }
 
+Status Long(const char* codec, std::size_t room) {
+  return Corrupt(codec, StrCat("more than ", room, " bytes of samples"));
+}
+
+/// How many bytes there are before the padding: writers fill pieces up to even offsets or larger
+/// blocks.
+std::size_t BytesBeforePadding(std::span<const std::byte> bytes, std::byte other = std::byte{0}) {
+  std::size_t n = bytes.size();
+  while (n > 0 && (bytes[n - 1] == std::byte{0} || bytes[n - 1] == other)) --n;
+  return n;
+}
+
+Status Trailing(const char* codec, std::size_t rest) {
+  return Corrupt(codec, StrCat(rest, " bytes after the end of the samples"));
+}
+
 /// TIFF LZW: codes of 9 to 12 bits, most significant bit first, widened one code early.
 class LzwReader {
  public:
-  explicit LzwReader(std::span<const std::byte> bytes) : bytes_(bytes) {}
+  explicit LzwReader(std::span<const std::byte> bytes)
+      : bytes_(bytes), content_bytes_(BytesBeforePadding(bytes)) {}
 
-  Status Decode(std::span<std::uint8_t> out) {
+  /// Until the end code, the end of the bytes or `least` samples with nothing but an end after
+  /// them. Returns how many samples there were.
+  StatusOr<std::size_t> Decode(Samples out, std::size_t least) {
     if (bytes_.size() >= 2 && bytes_[0] == std::byte{0} &&
         (bytes_[1] & std::byte{1}) != std::byte{0}) {
       return Corrupt("lzw", "the bit order of TIFF 5.0 drafts, which is not read");
     }
     std::size_t done = 0;
     int previous = -1;
-    while (done < out.size()) {
+    while (done < out.size() && !(done == least && OnlyAnEndIsLeft())) {
       const int code = Next();
-      if (code < 0 || code == kEnd) return Short("lzw", done, out.size());
+      if (code < 0 || code == kEnd) break;
       if (code == kClear) {
         Clear();
         previous = -1;
@@ -45,19 +66,25 @@ class LzwReader {
       }
       const bool is_own = previous >= 0 && code == next_;
       const int source = is_own ? previous : code;
-      const std::size_t length = Length(source);
+      if (Length(source) + (is_own ? 1 : 0) > out.size() - done) return Long("lzw", out.size());
       Expand(source, out.subspan(done));
       const std::uint8_t first = out[done];
-      done += std::min(length, out.size() - done);
-      if (is_own && done < out.size()) out[done++] = first;
+      done += Length(source);
+      if (is_own) out[done++] = first;
       if (previous >= 0) Define(previous, first);
       previous = code;
     }
-    return absl::OkStatus();
+    if (!OnlyAnEndIsLeft()) return Trailing("lzw", content_bytes_ - position_);
+    return done;
   }
 
  private:
   static constexpr int kClear = 256, kEnd = 257, kFirst = 258, kSize = 4096;
+  static constexpr std::size_t kEndBytes = 4;
+
+  /// Writers disagree about the width of the end code, so its bits are not looked at: they and a
+  /// clear code before them take four bytes at most.
+  bool OnlyAnEndIsLeft() const { return content_bytes_ <= position_ + kEndBytes; }
 
   int Next() {
     while (bits_held_ < width_) {
@@ -78,13 +105,12 @@ class LzwReader {
     return code < 256 ? 1 : length_[static_cast<std::size_t>(code)];
   }
 
-  /// Writes the string of `code`, as much of it as fits.
-  void Expand(int code, std::span<std::uint8_t> out) const {
+  /// Writes the string of `code`, which fits.
+  void Expand(int code, Samples out) const {
     std::size_t at = Length(code);
     while (at-- > 0) {
       const auto i = static_cast<std::size_t>(code);
-      const std::uint8_t value = code < 256 ? static_cast<std::uint8_t>(code) : last_[i];
-      if (at < out.size()) out[at] = value;
+      out[at] = code < 256 ? static_cast<std::uint8_t>(code) : last_[i];
       if (code >= 256) code = prefix_[i];
     }
   }
@@ -100,6 +126,7 @@ class LzwReader {
   }
 
   std::span<const std::byte> bytes_;
+  const std::size_t content_bytes_;
   std::size_t position_ = 0;
   std::uint32_t held_ = 0;
   int bits_held_ = 0, width_ = 9, next_ = kFirst;
@@ -107,7 +134,8 @@ class LzwReader {
   std::array<std::uint8_t, kSize> last_;
 };
 
-Status DecodeDeflate(std::span<const std::byte> bytes, std::span<std::uint8_t> out) {
+/// The whole stream, so that its Adler-32 is compared.
+StatusOr<std::size_t> DecodeDeflate(std::span<const std::byte> bytes, Samples out) {
   z_stream stream{};
   if (inflateInit(&stream) != Z_OK) return absl::InternalError("deflate: inflateInit failed");
   // Sizes are bounded by kMaxPieceBytes and the checked size of an encoded piece.
@@ -119,26 +147,39 @@ Status DecodeDeflate(std::span<const std::byte> bytes, std::span<std::uint8_t> o
   const std::size_t got = out.size() - stream.avail_out;
   const std::string cause = stream.msg != nullptr ? stream.msg : "";
   inflateEnd(&stream);
-  if (got == out.size()) return absl::OkStatus();
-  if (result == Z_DATA_ERROR) return Corrupt("deflate", cause);
-  return Short("deflate", got, out.size());
+  if (result == Z_STREAM_END) {
+    const std::size_t rest = BytesBeforePadding(bytes.last(stream.avail_in));
+    return rest == 0 ? StatusOr<std::size_t>(got) : Trailing("deflate", rest);
+  }
+  if (result != Z_BUF_ERROR) return Corrupt("deflate", cause.empty() ? "damaged" : cause);
+  if (stream.avail_in > 0) return Long("deflate", out.size());
+  return Corrupt("deflate", StrCat("cut short after ", got, " bytes of samples"));
 }
 
-Status DecodeZstd(std::span<const std::byte> bytes, std::span<std::uint8_t> out) {
-  const std::size_t got = ZSTD_decompress(out.data(), out.size(), bytes.data(), bytes.size());
+StatusOr<std::size_t> DecodeZstd(std::span<const std::byte> bytes, Samples out) {
+  const std::size_t frame = ZSTD_findFrameCompressedSize(bytes.data(), bytes.size());
+  if (ZSTD_isError(frame)) return Corrupt("zstd", ZSTD_getErrorName(frame));
+  if (const std::size_t rest = BytesBeforePadding(bytes.subspan(frame)); rest > 0) {
+    return Trailing("zstd", rest);
+  }
+  const std::size_t got = ZSTD_decompress(out.data(), out.size(), bytes.data(), frame);
   if (ZSTD_isError(got)) return Corrupt("zstd", ZSTD_getErrorName(got));
-  return got == out.size() ? absl::OkStatus() : Short("zstd", got, out.size());
+  return got;
 }
 
-Status DecodePackBits(std::span<const std::byte> bytes, std::span<std::uint8_t> out) {
+/// PackBits has no end: a piece ends with its bytes, or with `least` samples and padding.
+StatusOr<std::size_t> DecodePackBits(std::span<const std::byte> bytes, Samples out,
+                                     std::size_t least) {
+  constexpr std::byte kNothing{0x80};
+  const std::size_t content = BytesBeforePadding(bytes, kNothing);
   std::size_t at = 0, done = 0;
-  while (done < out.size()) {
-    if (at == bytes.size()) return Short("packbits", done, out.size());
+  while (at < bytes.size() && !(done >= least && at >= content)) {
     const int n = static_cast<std::int8_t>(bytes[at++]);
     if (n == -128) continue;
-    const std::size_t length = std::min<std::size_t>(n >= 0 ? n + 1 : 1 - n, out.size() - done);
+    const auto length = static_cast<std::size_t>(n >= 0 ? n + 1 : 1 - n);
+    if (length > out.size() - done) return Long("packbits", out.size());
     const std::size_t needed = n >= 0 ? length : 1;
-    if (bytes.size() - at < needed) return Short("packbits", done, out.size());
+    if (bytes.size() - at < needed) return Corrupt("packbits", "cut inside a run");
     if (n >= 0) {
       std::memcpy(out.data() + done, bytes.data() + at, length);
     } else {
@@ -147,7 +188,33 @@ Status DecodePackBits(std::span<const std::byte> bytes, std::span<std::uint8_t> 
     at += needed;
     done += length;
   }
-  return absl::OkStatus();
+  return done;
+}
+
+/// What is not compressed has no end either: bytes beyond the samples are not looked at.
+StatusOr<std::size_t> CopyPlain(std::span<const std::byte> bytes, Samples out, std::size_t least) {
+  if (bytes.size() < least) return Short("uncompressed", bytes.size(), least);
+  std::memcpy(out.data(), bytes.data(), least);
+  return least;
+}
+
+StatusOr<std::size_t> DecodeAll(TiffCompression compression, std::span<const std::byte> bytes,
+                                Samples out, std::size_t least) {
+  switch (compression) {
+    case TiffCompression::kNone:
+      return CopyPlain(bytes, out, least);
+    case TiffCompression::kLzw:
+      return LzwReader(bytes).Decode(out, least);
+    case TiffCompression::kDeflate:
+    case TiffCompression::kOldDeflate:
+      return DecodeDeflate(bytes, out);
+    case TiffCompression::kZstd:
+      return DecodeZstd(bytes, out);
+    case TiffCompression::kPackBits:
+      return DecodePackBits(bytes, out, least);
+    default:
+      return absl::InternalError("decode samples: not one of the flat codecs");
+  }
 }
 
 }  // namespace
@@ -166,25 +233,11 @@ bool IsFlat(TiffCompression compression) {
   }
 }
 
-Status DecodeFlat(TiffCompression compression, std::span<const std::byte> bytes,
-                  std::span<std::uint8_t> out) {
-  switch (compression) {
-    case TiffCompression::kNone:
-      if (bytes.size() < out.size()) return Short("uncompressed", bytes.size(), out.size());
-      std::memcpy(out.data(), bytes.data(), out.size());
-      return absl::OkStatus();
-    case TiffCompression::kLzw:
-      return LzwReader(bytes).Decode(out);
-    case TiffCompression::kDeflate:
-    case TiffCompression::kOldDeflate:
-      return DecodeDeflate(bytes, out);
-    case TiffCompression::kZstd:
-      return DecodeZstd(bytes, out);
-    case TiffCompression::kPackBits:
-      return DecodePackBits(bytes, out);
-    default:
-      return absl::InternalError("decode samples: not one of the flat codecs");
-  }
+Status DecodeFlat(TiffCompression compression, std::span<const std::byte> bytes, Samples out,
+                  std::size_t least) {
+  PB_ASSIGN_OR_RETURN(const std::size_t got, DecodeAll(compression, bytes, out, least));
+  if (got == least || got == out.size()) return absl::OkStatus();
+  return absl::DataLossError(StrCat("a piece of ", got, " bytes of samples instead of ", least));
 }
 
 void UndoHorizontalPredictor(std::span<std::uint8_t> samples, std::size_t row_bytes,

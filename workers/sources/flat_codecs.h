@@ -10,10 +10,16 @@
 
 namespace patchbay::workers {
 
-/// Fills `out` whole; what the bytes hold beyond it is not looked at. DataLoss when they are
-/// corrupt or hold less.
+/// Decodes a piece to its end, checksum included, into `out`. It must come to `least` bytes of
+/// samples or to all of `out`: the last strip of an image may be stored with its own rows or with
+/// those of a whole strip. DataLoss for fewer, more, damage that the format shows, and bytes other
+/// than padding after the end.
 Status DecodeFlat(TiffCompression compression, std::span<const std::byte> bytes,
-                  std::span<std::uint8_t> out);
+                  std::span<std::uint8_t> out, std::size_t least);
+inline Status DecodeFlat(TiffCompression compression, std::span<const std::byte> bytes,
+                         std::span<std::uint8_t> out) {
+  return DecodeFlat(compression, bytes, out, out.size());
+}
 
 /// True for the compressions DecodeFlat knows.
 bool IsFlat(TiffCompression compression);

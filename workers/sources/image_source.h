@@ -11,6 +11,8 @@
 
 #include "runtime/base/box.h"
 #include "runtime/base/dtype.h"
+#include "runtime/base/extent.h"
+#include "runtime/base/spacing.h"
 #include "runtime/base/status.h"
 #include "runtime/base/tensor_view.h"
 
@@ -18,10 +20,9 @@ namespace patchbay::workers {
 
 /// One pyramid level. Level 0 is the finest.
 struct LevelLayout {
-  std::int64_t depth = 1, height = 0, width = 0;  ///< pixels
-  double downsample = 1.0;  ///< mean of the width and height ratios to level 0
-  std::int64_t chunk_height = 0,
-               chunk_width = 0;  ///< native tile or inner chunk; reads aligned to it are cheapest
+  Extent size;              ///< pixels
+  double downsample = 1.0;  ///< mean of the y and x ratios to level 0
+  Extent chunk;             ///< native tile or inner chunk; reads aligned to it are cheapest
 };
 
 struct ImageLayout {
@@ -29,14 +30,13 @@ struct ImageLayout {
   DType dtype = DType::kUint8;
   int channels = 3;
   std::vector<LevelLayout> levels;
-  std::optional<double> mpp_y,
-      mpp_x;  ///< micrometres per pixel of level 0; absent when the file does not say
+  Spacing spacing;                        ///< of level 0, as far as the file says
   std::optional<double> objective_power;  ///< what the scanner states (20, 40); never derived
 };
 
 /// One native tile or inner chunk as it lies on disk.
 struct EncodedPiece {
-  std::int64_t row = 0, column = 0;       ///< place in the level's chunk grid
+  Point chunk;                            ///< place in the level's chunk grid
   std::size_t begin = 0, size_bytes = 0;  ///< its bytes in EncodedPatch::bytes
   bool absent = false;                    ///< the file says it is not there: fill value, no bytes
   int plane = 0;  ///< the channel, where a file stores each channel apart; otherwise 0
@@ -70,10 +70,11 @@ class ImageSource {
   /// touches.
   virtual Status Fetch(int level, const Box& box, EncodedPatch& out) const = 0;
 
-  /// CPU only: the pixels of patch.box into `out`, shape (height, width, channels), any strides,
-  /// dtype layout().dtype. Pixels outside the image and absent pieces get `fill` in every channel.
-  /// DataLoss names level, row and column.
-  virtual Status Decode(const EncodedPatch& patch, const TensorView& out, std::uint8_t fill,
+  /// CPU only: the pixels of patch.box into `out`, shape (depth, height, width, channels), or
+  /// without the depth where the box is one slice deep; any strides, dtype layout().dtype. Pixels
+  /// outside the image and absent pieces get `fill` in every channel. InvalidArgument for a fill
+  /// that is no value of the type; DataLoss names level, row and column.
+  virtual Status Decode(const EncodedPatch& patch, const TensorView& out, double fill,
                         DecodeScratch& scratch) const = 0;
 };
 

@@ -51,7 +51,12 @@ void KeepMessage(const char* text, void* user) {
   message->resize(std::min(message->size(), message->find('\n')));
 }
 
-void DropMessage(const char*, void*) {}
+/// OpenJPEG warns, and goes on, where packets or code blocks do not end where they should, where a
+/// marker is unknown and where data is missing: no warning of its decoder is harmless to pixels.
+struct Complaints {
+  std::string error, warning;
+  const std::string& First() const { return error.empty() ? warning : error; }
+};
 
 using Stream = std::unique_ptr<opj_stream_t, decltype(&opj_stream_destroy)>;
 using Codec = std::unique_ptr<opj_codec_t, decltype(&opj_destroy_codec)>;
@@ -129,7 +134,7 @@ void Interleave(const opj_image_t& image, int width, int height, bool is_ycbcr, 
 Status DecodeJpeg2000(std::span<const std::byte> bytes, int width, int height, bool is_ycbcr,
                       std::uint8_t* rgb) {
   MemoryReader reader{bytes};
-  std::string message;
+  Complaints complaints;
   const Stream stream(
       opj_stream_create(std::clamp<std::size_t>(bytes.size(), 1024, 1 << 20), OPJ_TRUE),
       &opj_stream_destroy);
@@ -141,20 +146,22 @@ Status DecodeJpeg2000(std::span<const std::byte> bytes, int width, int height, b
   opj_stream_set_read_function(stream.get(), ReadMemory);
   opj_stream_set_skip_function(stream.get(), SkipMemory);
   opj_stream_set_seek_function(stream.get(), SeekMemory);
-  opj_set_error_handler(codec.get(), KeepMessage, &message);
-  opj_set_warning_handler(codec.get(), DropMessage, nullptr);
+  opj_set_error_handler(codec.get(), KeepMessage, &complaints.error);
+  opj_set_warning_handler(codec.get(), KeepMessage, &complaints.warning);
   opj_dparameters_t parameters;
   opj_set_default_decoder_parameters(&parameters);
-  if (opj_setup_decoder(codec.get(), &parameters) == OPJ_FALSE) return Corrupt(message);
+  if (opj_setup_decoder(codec.get(), &parameters) == OPJ_FALSE) return Corrupt(complaints.First());
+  opj_decoder_set_strict_mode(codec.get(), OPJ_TRUE);
   opj_image_t* header = nullptr;
   const bool has_header = opj_read_header(stream.get(), codec.get(), &header) != OPJ_FALSE;
   const Image image(header, &opj_image_destroy);
-  if (!has_header || image == nullptr) return Corrupt(message);
+  if (!has_header || image == nullptr) return Corrupt(complaints.First());
   PB_RETURN_IF_ERROR(CheckShape(*image, width, height));
   if (opj_decode(codec.get(), stream.get(), image.get()) == OPJ_FALSE ||
       opj_end_decompress(codec.get(), stream.get()) == OPJ_FALSE) {
-    return Corrupt(message);
+    return Corrupt(complaints.First());
   }
+  if (!complaints.warning.empty()) return Corrupt(complaints.warning);
   for (OPJ_UINT32 i = 0; i < 3; ++i) {
     const opj_image_comp_t& c = image->comps[i];
     const auto w = static_cast<OPJ_UINT32>(width), h = static_cast<OPJ_UINT32>(height);

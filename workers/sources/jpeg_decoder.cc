@@ -18,11 +18,13 @@ namespace {
 /// A progressive image may repeat passes over the whole tile; more than this is an attack.
 constexpr int kMaxScans = 128;
 
-/// libjpeg goes on after these, with made-up pixels.
-bool MeansMissingPixels(int message) {
+/// What libjpeg calls corrupt, going on all the same: with made-up pixels, or past bytes that no
+/// pixel came from.
+bool MeansDamage(int message) {
   switch (message) {
     case JWRN_ARITH_BAD_CODE:
     case JWRN_BOGUS_PROGRESSION:
+    case JWRN_EXTRANEOUS_DATA:
     case JWRN_HIT_MARKER:
     case JWRN_HUFF_BAD_CODE:
     case JWRN_JPEG_EOF:
@@ -47,7 +49,7 @@ void OnError(j_common_ptr cinfo) {
 }
 
 void OnMessage(j_common_ptr cinfo, int level) {
-  if (level < 0 && MeansMissingPixels(cinfo->err->msg_code)) OnError(cinfo);
+  if (level < 0 && MeansDamage(cinfo->err->msg_code)) OnError(cinfo);
 }
 
 void OnPrint(j_common_ptr) {}
@@ -72,6 +74,7 @@ struct JpegDecoder::State {
   bool HasPlainPlanes(const PixelWindow& window) const;
   void ReadPlanes(const PixelWindow& window, std::uint8_t* out, std::size_t stride);
   void ReadRows(const PixelWindow& window, std::uint8_t* out, std::size_t stride);
+  void Finish();
 };
 
 JpegDecoder::JpegDecoder() : state_(std::make_unique<State>()) {
@@ -143,7 +146,7 @@ void JpegDecoder::State::ReadPlanes(const PixelWindow& window, std::uint8_t* out
   for (std::size_t i = 0; i < 3 * DCTSIZE; ++i)
     rows[i / DCTSIZE][i % DCTSIZE] = row.data() + i * width;
   JSAMPARRAY planes[3] = {rows[0], rows[1], rows[2]};
-  for (int y = 0; y < window.height; y += DCTSIZE) {
+  for (int y = 0; y < static_cast<int>(cinfo.output_height); y += DCTSIZE) {
     jpeg_read_raw_data(&cinfo, planes, DCTSIZE);
     for (int i = 0; i < DCTSIZE && y + i < window.height; ++i, out += stride) {
       InterleaveRow(rows[0][i], rows[1][i], rows[2][i], window.width, out);
@@ -183,6 +186,19 @@ void JpegDecoder::State::ReadRows(const PixelWindow& window, std::uint8_t* out,
   }
 }
 
+/// Passes over what is left of the image, up to its end marker: damage shows most often as codes
+/// that run out too early or too late.
+void JpegDecoder::State::Finish() {
+  if (const JDIMENSION left = cinfo.output_height - cinfo.output_scanline;
+      cinfo.raw_data_out == FALSE && left > 0) {
+    // Skipping all of them would leave the codes unread.
+    if (left > 1) jpeg_skip_scanlines(&cinfo, left - 1);
+    JSAMPROW scratch = row.data();
+    jpeg_read_scanlines(&cinfo, &scratch, 1);
+  }
+  jpeg_finish_decompress(&cinfo);
+}
+
 Status JpegDecoder::Decode(const JpegPiece& piece, const PixelWindow& window, std::uint8_t* out,
                            std::size_t stride) {
   State& s = *state_;
@@ -194,6 +210,7 @@ Status JpegDecoder::Decode(const JpegPiece& piece, const PixelWindow& window, st
   const bool is_good = s.Start(piece, window);
   if (is_good && s.cinfo.raw_data_out != FALSE) s.ReadPlanes(window, out, stride);
   if (is_good && s.cinfo.raw_data_out == FALSE) s.ReadRows(window, out, stride);
+  if (is_good) s.Finish();
   jpeg_abort_decompress(&s.cinfo);
   if (!is_good) return absl::DataLossError(StrCat("jpeg: ", s.error.message));
   return absl::OkStatus();

@@ -34,9 +34,9 @@ class JpegDecoder {
   JpegDecoder& operator=(const JpegDecoder&) = delete;
 
   /// Writes the pixels of `window` to `out`, `stride` bytes from row to row, samples interleaved:
-  /// the same bytes as decoding the whole image and cutting. Only what the window needs is decoded,
-  /// so damage after it goes unnoticed. DataLoss when the image is damaged (libjpeg's own warnings
-  /// about missing or bad data are errors here) or is not as `piece` says.
+  /// the same bytes as decoding the whole image and cutting. The codes are read to the end marker
+  /// whatever the window. DataLoss when libjpeg calls the image corrupt (its warnings about
+  /// missing, bad or surplus data are errors here) or it is not as `piece` says.
   Status Decode(const JpegPiece& piece, const PixelWindow& window, std::uint8_t* out,
                 std::size_t stride);
 

@@ -100,7 +100,7 @@ class OpenSlideImage final : public ImageSource {
     return absl::OkStatus();
   }
 
-  Status Decode(const EncodedPatch& patch, const TensorView& out, std::uint8_t fill,
+  Status Decode(const EncodedPatch& patch, const TensorView& view, double fill,
                 DecodeScratch& scratch) const override {
     auto* mine = dynamic_cast<OpenSlideScratch*>(&scratch);
     if (mine == nullptr || patch.level < 0 ||
@@ -108,7 +108,8 @@ class OpenSlideImage final : public ImageSource {
       return absl::InvalidArgumentError("decode patch: not fetched from this image");
     }
     PB_RETURN_IF_ERROR(CheckPatchBox(patch.box));
-    PB_RETURN_IF_ERROR(CheckPatchView(out, patch.box, layout_.channels));
+    PB_ASSIGN_OR_RETURN(const TensorView out, FlatPatchView(view, patch.box, layout_.channels));
+    PB_ASSIGN_OR_RETURN(const std::uint8_t grey, FillByte(fill));
     mine->argb.resize(static_cast<std::size_t>(patch.box.Pixels()));
     const double scale = layout_.levels[static_cast<std::size_t>(patch.level)].downsample;
     PB_ASSIGN_OR_RETURN(const Handle handle, Usable());
@@ -122,7 +123,7 @@ class OpenSlideImage final : public ImageSource {
       return absl::DataLossError(StrCat("read patch: level ", patch.level, " row ", patch.box.y,
                                         " column ", patch.box.x, ": openslide: ", cause));
     }
-    Flatten(mine->argb.data(), out, fill);
+    Flatten(mine->argb.data(), out, grey);
     return absl::OkStatus();
   }
 
@@ -157,12 +158,12 @@ StatusOr<ImageLayout> ReadLayout(openslide_t* handle, const std::string& path) {
   }
   for (int i = 0; i < levels; ++i) {
     LevelLayout level;
-    openslide_get_level_dimensions(handle, i, &level.width, &level.height);
+    openslide_get_level_dimensions(handle, i, &level.size.x, &level.size.y);
     level.downsample = openslide_get_level_downsample(handle, i);
-    if (level.width <= 0 || level.height <= 0 || level.width > kMaxSide ||
-        level.height > kMaxSide || !(level.downsample > 0)) {
+    if (level.size.Empty() || level.size.x > kMaxSide || level.size.y > kMaxSide ||
+        !(level.downsample > 0)) {
       return absl::InvalidArgumentError(StrCat("open slide: ", path, ": level ", i, " of ",
-                                               level.width, " x ", level.height, " pixels: 1 to ",
+                                               level.size.x, " x ", level.size.y, " pixels: 1 to ",
                                                kMaxSide, " a side are supported"));
     }
     const auto side = [&](const char* which) {
@@ -170,12 +171,11 @@ StatusOr<ImageLayout> ReadLayout(openslide_t* handle, const std::string& path) {
       const auto stated = PositiveProperty(handle, name.c_str());
       return stated.has_value() && *stated <= 65536 ? static_cast<std::int64_t>(*stated) : 256;
     };
-    level.chunk_height = side("height");
-    level.chunk_width = side("width");
+    level.chunk = Flat(side("height"), side("width"));
     layout.levels.push_back(level);
   }
-  layout.mpp_x = PositiveProperty(handle, OPENSLIDE_PROPERTY_NAME_MPP_X);
-  layout.mpp_y = PositiveProperty(handle, OPENSLIDE_PROPERTY_NAME_MPP_Y);
+  layout.spacing = SpacingOfMpp(PositiveProperty(handle, OPENSLIDE_PROPERTY_NAME_MPP_Y),
+                                PositiveProperty(handle, OPENSLIDE_PROPERTY_NAME_MPP_X));
   layout.objective_power = PositiveProperty(handle, OPENSLIDE_PROPERTY_NAME_OBJECTIVE_POWER);
   return layout;
 }

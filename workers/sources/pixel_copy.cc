@@ -1,7 +1,9 @@
 #include "workers/sources/pixel_copy.h"
 
 #include <cstring>
+#include <optional>
 
+#include "runtime/base/element.h"
 #include "runtime/base/strings.h"
 
 namespace patchbay::workers {
@@ -23,12 +25,21 @@ Status CheckPatchBox(const Box& box) {
       StrCat("read patch: ", box.ToString(), ": not a patch of a 2-D image"));
 }
 
-Status CheckPatchView(const TensorView& out, const Box& box, int channels) {
-  const bool is_shape = out.rank == 3 && out.shape[0] == box.height && out.shape[1] == box.width &&
-                        out.shape[2] == channels;
-  if (is_shape && out.dtype == DType::kUint8 && out.data != nullptr) return absl::OkStatus();
+StatusOr<TensorView> FlatPatchView(const TensorView& out, const Box& box, int channels) {
+  const bool has_depth = out.rank == 4 && out.shape[0] == 1;
+  const TensorView flat = has_depth ? SliceOf(out, 0) : out;
+  const bool is_shape = flat.rank == 3 && flat.shape[0] == box.height &&
+                        flat.shape[1] == box.width && flat.shape[2] == channels;
+  if (is_shape && flat.dtype == DType::kUint8 && flat.data != nullptr) return flat;
   return absl::InvalidArgumentError(StrCat("decode patch: the output is not uint8 (", box.height,
                                            ", ", box.width, ", ", channels, ")"));
+}
+
+StatusOr<std::uint8_t> FillByte(double fill) {
+  const std::optional<Element> element = ElementOf(fill, DType::kUint8);
+  if (element) return static_cast<std::uint8_t>((*element)[0]);
+  return absl::InvalidArgumentError(
+      StrCat("decode patch: fill ", fill, " is no uint8 (", RangeOf(DType::kUint8), ")"));
 }
 
 bool IsInterleaved(const TensorView& out) {

@@ -9,8 +9,12 @@
 
 namespace patchbay::workers {
 
-/// InvalidArgument unless `out` is uint8 (height, width, channels) of the box.
-Status CheckPatchView(const TensorView& out, const Box& box, int channels);
+/// `out` as (height, width, channels). InvalidArgument unless it is uint8 of the box, with or
+/// without its depth of 1.
+StatusOr<TensorView> FlatPatchView(const TensorView& out, const Box& box, int channels);
+
+/// InvalidArgument for a fill that is no uint8.
+StatusOr<std::uint8_t> FillByte(double fill);
 
 /// InvalidArgument unless the box is 2-D, not empty, and within limits that keep sums of its
 /// coordinates exact.

@@ -220,13 +220,11 @@ void SpreadHoles(const TiffLevel& fine, TiffLevel& coarse) {
 
 LevelLayout LayoutOf(const TiffDirectory& d, const TiffDirectory& full) {
   LevelLayout layout;
-  layout.height = d.height;
-  layout.width = d.width;
+  layout.size = Flat(d.height, d.width);
   layout.downsample = (static_cast<double>(full.width) / static_cast<double>(d.width) +
                        static_cast<double>(full.height) / static_cast<double>(d.height)) /
                       2;
-  layout.chunk_height = d.piece_height;
-  layout.chunk_width = d.piece_width;
+  layout.chunk = Flat(d.piece_height, d.piece_width);
   return layout;
 }
 
@@ -240,11 +238,8 @@ void SetMppFromResolution(const TiffDirectory& d, ImageLayout& layout) {
     if (!resolution.has_value() || unit_um / *resolution > kLargestMpp) return std::nullopt;
     return unit_um / *resolution;
   };
-  layout.mpp_x = to_mpp(d.x_resolution);
-  layout.mpp_y = to_mpp(d.y_resolution);
-  if (!layout.mpp_x.has_value() || !layout.mpp_y.has_value()) {
-    layout.mpp_x = layout.mpp_y = std::nullopt;
-  }
+  const Spacing spacing = SpacingOfMpp(to_mpp(d.y_resolution), to_mpp(d.x_resolution));
+  if (spacing.MeanMpp()) layout.spacing = spacing;
 }
 
 }  // namespace
@@ -259,7 +254,7 @@ StatusOr<TiffPyramid> FindTiffPyramid(const TiffIndex& index) {
   SetMppFromResolution(first, pyramid.layout);
   if (is_aperio) {
     const AperioDescription said = ParseAperioDescription(description);
-    if (said.mpp.has_value()) pyramid.layout.mpp_x = pyramid.layout.mpp_y = said.mpp;
+    if (said.mpp) pyramid.layout.spacing = SpacingOfMpp(said.mpp, said.mpp);
     pyramid.layout.objective_power = said.objective_power;
   }
   PB_ASSIGN_OR_RETURN(auto directories, is_aperio ? AperioLevels(index) : GenericLevels(index));

@@ -39,7 +39,7 @@ struct Placement {
 };
 
 std::string Where(const char* doing, int level, const EncodedPiece& piece) {
-  return StrCat(doing, ": level ", level, " row ", piece.row, " column ", piece.column);
+  return StrCat(doing, ": level ", level, " row ", piece.chunk.y, " column ", piece.chunk.x);
 }
 
 class TiffImage final : public ImageSource {
@@ -52,7 +52,7 @@ class TiffImage final : public ImageSource {
     return std::make_unique<TiffScratch>();
   }
   Status Fetch(int level, const Box& box, EncodedPatch& out) const override;
-  Status Decode(const EncodedPatch& patch, const TensorView& out, std::uint8_t fill,
+  Status Decode(const EncodedPatch& patch, const TensorView& view, double fill,
                 DecodeScratch& scratch) const override;
 
  private:
@@ -108,7 +108,7 @@ Status TiffImage::ListPieces(const Box& inside, EncodedPatch& out) const {
       for (std::int64_t column = column_begin; column < column_end; ++column) {
         const auto i = static_cast<std::size_t>((plane * rows + row) * columns + column);
         const std::uint64_t offset = level.pieces.offset[i], size = level.pieces.size_bytes[i];
-        EncodedPiece piece{row, column, offset, size, size == 0, plane};
+        EncodedPiece piece{{0, row, column}, offset, size, size == 0, plane};
         if (offset > file_bytes_ || size > file_bytes_ - offset) {
           return absl::DataLossError(StrCat(Where("read tile", out.level, piece), ": bytes ",
                                             offset, "+", size, " lie past the end of the file (",
@@ -160,7 +160,7 @@ Status TiffImage::ReadPieces(EncodedPatch& out) const {
   return absl::OkStatus();
 }
 
-Status TiffImage::Decode(const EncodedPatch& patch, const TensorView& out, std::uint8_t fill,
+Status TiffImage::Decode(const EncodedPatch& patch, const TensorView& view, double fill,
                          DecodeScratch& scratch) const {
   auto* mine = dynamic_cast<TiffScratch*>(&scratch);
   if (mine == nullptr || patch.level < 0 ||
@@ -168,12 +168,14 @@ Status TiffImage::Decode(const EncodedPatch& patch, const TensorView& out, std::
     return absl::InvalidArgumentError("decode patch: not fetched from this image");
   }
   PB_RETURN_IF_ERROR(CheckPatchBox(patch.box));
-  PB_RETURN_IF_ERROR(CheckPatchView(out, patch.box, pyramid_.layout.channels));
+  PB_ASSIGN_OR_RETURN(const TensorView out,
+                      FlatPatchView(view, patch.box, pyramid_.layout.channels));
+  PB_ASSIGN_OR_RETURN(const std::uint8_t grey, FillByte(fill));
   const TiffDirectory& d = pyramid_.levels[static_cast<std::size_t>(patch.level)].directory;
   const bool is_inside = Box2D(0, 0, d.height, d.width).Contains(patch.box);
   // Absent pieces were sorted to the end.
   const bool has_holes = !patch.pieces.empty() && patch.pieces.back().absent;
-  if (!is_inside || has_holes) FillPatch(out, fill);
+  if (!is_inside || has_holes) FillPatch(out, grey);
   for (const EncodedPiece& piece : patch.pieces) {
     if (piece.absent) continue;
     if (Status s = DecodePiece(patch, piece, out, *mine); !s.ok()) {
@@ -187,7 +189,7 @@ Status TiffImage::DecodePiece(const EncodedPatch& patch, const EncodedPiece& pie
                               const TensorView& out, TiffScratch& scratch) const {
   const TiffLevel& level = pyramid_.levels[static_cast<std::size_t>(patch.level)];
   const TiffDirectory& d = level.directory;
-  const std::int64_t top = piece.row * d.piece_height, left = piece.column * d.piece_width;
+  const std::int64_t top = piece.chunk.y * d.piece_height, left = piece.chunk.x * d.piece_width;
   const std::int64_t rows = d.tiled ? d.piece_height : std::min(d.piece_height, d.height - top);
   const Box image = Box2D(0, 0, d.height, d.width);
   const Box part = Intersect(Intersect(Box2D(top, left, rows, d.piece_width), image), patch.box);
@@ -261,12 +263,13 @@ Status TiffImage::DecodeWhole(const TiffLevel& level, std::span<const std::byte>
   const std::size_t step = level.planes == 1 ? d.samples : 1;
   const std::size_t row_bytes = static_cast<std::size_t>(d.piece_width) * step;
   const std::size_t size = row_bytes * static_cast<std::size_t>(rows);
-  std::uint8_t* piece = scratch.Piece(size);
+  const std::size_t whole = row_bytes * static_cast<std::size_t>(d.piece_height);
+  std::uint8_t* piece = scratch.Piece(whole);
   if (!IsFlat(compression)) {
     return DecodeJpeg2000(bytes, static_cast<int>(d.piece_width), rows,
                           compression == TiffCompression::kAperioJpeg2000YCbCr, piece);
   }
-  PB_RETURN_IF_ERROR(DecodeFlat(compression, bytes, {piece, size}));
+  PB_RETURN_IF_ERROR(DecodeFlat(compression, bytes, {piece, whole}, size));
   if (d.predictor == 2) UndoHorizontalPredictor({piece, size}, row_bytes, step);
   return absl::OkStatus();
 }

@@ -1,11 +1,9 @@
 #include "workers/sources/zarr_source.h"
 
 #include <algorithm>
-#include <array>
-#include <cstring>
+#include <optional>
 
-#include <immintrin.h>
-
+#include "runtime/base/element.h"
 #include "runtime/base/strings.h"
 #include "runtime/zarr/array.h"
 #include "runtime/zarr/ngff.h"
@@ -28,47 +26,43 @@ class ZarrScratch : public DecodeScratch {
   zarr::ChunkScratch chunk;
 };
 
-/// Inner chunks a clipped box touches: channels slowest, then rows, then columns.
+/// Inner chunks a clipped box touches: channels slowest, then slices, rows, columns.
 struct ChunkSpan {
   std::int64_t planes = 1;
-  std::int64_t first_row = 0, rows = 0, first_column = 0, columns = 0;
-  std::int64_t Count() const { return planes * rows * columns; }
+  Point first;
+  Extent grid{0, 0, 0};
+  std::int64_t Count() const { return planes * grid.Pixels(); }
 };
 
 Status Refuse(const std::string& path, std::string_view cause) {
   return absl::UnimplementedError(StrCat("open image: ", path, ": ", cause));
 }
 
-/// `fill` as one element of the type.
-std::array<std::byte, 8> FillElement(std::uint8_t fill, DType dtype) {
-  std::array<std::byte, 8> out{};
-  if (dtype == DType::kFloat64) {
-    const double value = fill;
-    std::memcpy(out.data(), &value, sizeof value);
-  } else if (dtype == DType::kFloat32 || dtype == DType::kBfloat16) {
-    const float value = fill;  // a bfloat16 is the upper half; small whole numbers fit it exactly
-    std::memcpy(out.data(), &value, sizeof value);
-    if (dtype == DType::kBfloat16) std::copy(out.begin() + 2, out.begin() + 4, out.begin());
-  } else if (dtype == DType::kFloat16) {
-    const auto value =
-        static_cast<std::uint16_t>(_cvtss_sh(static_cast<float>(fill), _MM_FROUND_TO_NEAREST_INT));
-    std::memcpy(out.data(), &value, sizeof value);
-  } else {
-    out[0] = static_cast<std::byte>(dtype == DType::kBool ? fill != 0 : fill);
-  }
-  return out;
+/// Fills a box of a (depth, height, width, channels) view.
+void FillBox(const TensorView& out, const Box& box, const std::byte* element) {
+  if (box.Empty() || out.shape[3] == 0) return;
+  zarr::CopyPlan plan;
+  plan.rank = 4;
+  plan.element_bytes = SizeOf(out.dtype);
+  plan.shape = {box.depth, box.height, box.width, out.shape[3]};
+  for (std::size_t i = 0; i < 4; ++i) plan.to_stride[i] = out.stride_bytes[i];
+  zarr::FillStrided(plan, element,
+                    out.data + box.z * out.stride_bytes[0] + box.y * out.stride_bytes[1] +
+                        box.x * out.stride_bytes[2]);
 }
 
-/// Fills rows [y0, y1) and columns [x0, x1) of an (height, width, channels) view.
-void FillBox(const TensorView& out, std::int64_t y0, std::int64_t y1, std::int64_t x0,
-             std::int64_t x1, const std::byte* element) {
-  if (y1 <= y0 || x1 <= x0 || out.shape[2] == 0) return;
-  zarr::CopyPlan plan;
-  plan.rank = 3;
-  plan.element_bytes = SizeOf(out.dtype);
-  plan.shape = {y1 - y0, x1 - x0, out.shape[2]};
-  for (std::size_t i = 0; i < 3; ++i) plan.to_stride[i] = out.stride_bytes[i];
-  zarr::FillStrided(plan, element, out.data + y0 * out.stride_bytes[0] + x0 * out.stride_bytes[1]);
+/// Fills what of the view lies outside `inside`: slices before and after, then rows, then columns.
+void FillAround(const TensorView& out, const Box& inside, const std::byte* element) {
+  const std::int64_t depth = out.shape[0], height = out.shape[1], width = out.shape[2];
+  if (inside.Empty()) return FillBox(out, {0, 0, 0, depth, height, width}, element);
+  const std::int64_t z1 = inside.z + inside.depth, y1 = inside.y + inside.height,
+                     x1 = inside.x + inside.width;
+  FillBox(out, {0, 0, 0, inside.z, height, width}, element);
+  FillBox(out, {z1, 0, 0, depth - z1, height, width}, element);
+  FillBox(out, {inside.z, 0, 0, inside.depth, inside.y, width}, element);
+  FillBox(out, {inside.z, y1, 0, inside.depth, height - y1, width}, element);
+  FillBox(out, {inside.z, inside.y, 0, inside.depth, inside.height, inside.x}, element);
+  FillBox(out, {inside.z, inside.y, x1, inside.depth, inside.height, width - x1}, element);
 }
 
 class ZarrImage : public ImageSource {
@@ -81,14 +75,14 @@ class ZarrImage : public ImageSource {
     return std::make_unique<ZarrScratch>();
   }
   Status Fetch(int level, const Box& box, EncodedPatch& out) const override;
-  Status Decode(const EncodedPatch& patch, const TensorView& out, std::uint8_t fill,
+  Status Decode(const EncodedPatch& patch, const TensorView& view, double fill,
                 DecodeScratch& scratch) const override;
 
  private:
   Status CheckBox(int level, const Box& box) const;
   Box Clip(int level, const Box& box) const;
   ChunkSpan SpanOf(int level, const Box& clipped) const;
-  zarr::Coordinates ChunkAt(int level, const ChunkSpan& span, std::int64_t i, const Box& box) const;
+  zarr::Coordinates ChunkAt(const ChunkSpan& span, std::int64_t i) const;
   zarr::Region RegionOf(int level, const Box& clipped) const;
   TensorView ArrayView(int level, const Box& clipped, const Box& box, const TensorView& out) const;
 
@@ -101,43 +95,47 @@ Status ZarrImage::CheckBox(int level, const Box& box) const {
   if (level < 0 || static_cast<std::size_t>(level) >= levels_.size()) {
     return absl::InvalidArgumentError(StrCat("read image: level ", level, " of ", levels_.size()));
   }
-  if (box.depth != 1 || box.height < 0 || box.width < 0) {
-    return absl::InvalidArgumentError(
-        StrCat("read image: box ", box.ToString(), ": not one plane of pixels"));
+  constexpr std::int64_t kFarthest = std::int64_t{1} << 41;
+  for (const std::int64_t at : {box.z, box.y, box.x}) {
+    if (at < -kFarthest || at > kFarthest) {
+      return absl::InvalidArgumentError(
+          StrCat("read image: box ", box.ToString(), ": too far away"));
+    }
+  }
+  for (const std::int64_t side : {box.depth, box.height, box.width}) {
+    if (side < 0 || side > kFarthest) {
+      return absl::InvalidArgumentError(StrCat("read image: box ", box.ToString(), ": no shape"));
+    }
   }
   return absl::OkStatus();
 }
 
 Box ZarrImage::Clip(int level, const Box& box) const {
-  const LevelLayout& l = layout_.levels[static_cast<std::size_t>(level)];
-  return Intersect(box, Box{0, 0, 0, l.depth, l.height, l.width});
+  return Intersect(box, WholeOf(layout_.levels[static_cast<std::size_t>(level)].size));
 }
 
 ChunkSpan ZarrImage::SpanOf(int level, const Box& clipped) const {
   ChunkSpan span;
   if (clipped.Empty()) return span;
-  const zarr::ArrayMetadata& m = levels_[static_cast<std::size_t>(level)].metadata();
-  const std::int64_t ch = m.chunk_shape[static_cast<std::size_t>(roles_.y)];
-  const std::int64_t cw = m.chunk_shape[static_cast<std::size_t>(roles_.x)];
-  if (roles_.c >= 0) span.planes = m.ChunkGrid(roles_.c);
-  span.first_row = clipped.y / ch;
-  span.rows = (clipped.y + clipped.height - 1) / ch - span.first_row + 1;
-  span.first_column = clipped.x / cw;
-  span.columns = (clipped.x + clipped.width - 1) / cw - span.first_column + 1;
+  const Extent& chunk = layout_.levels[static_cast<std::size_t>(level)].chunk;
+  if (roles_.c >= 0) {
+    span.planes = levels_[static_cast<std::size_t>(level)].metadata().ChunkGrid(roles_.c);
+  }
+  span.first = {clipped.z / chunk.z, clipped.y / chunk.y, clipped.x / chunk.x};
+  span.grid = {(clipped.z + clipped.depth - 1) / chunk.z - span.first.z + 1,
+               (clipped.y + clipped.height - 1) / chunk.y - span.first.y + 1,
+               (clipped.x + clipped.width - 1) / chunk.x - span.first.x + 1};
   return span;
 }
 
-zarr::Coordinates ZarrImage::ChunkAt(int level, const ChunkSpan& span, std::int64_t i,
-                                     const Box& box) const {
-  const zarr::ArrayMetadata& m = levels_[static_cast<std::size_t>(level)].metadata();
+zarr::Coordinates ZarrImage::ChunkAt(const ChunkSpan& span, std::int64_t i) const {
+  const std::int64_t plane = i / span.grid.Pixels();
+  const Point cell = CellAt(span.grid, i % span.grid.Pixels());
   zarr::Coordinates chunk{};
-  if (roles_.c >= 0) chunk[static_cast<std::size_t>(roles_.c)] = i / (span.rows * span.columns);
-  if (roles_.z >= 0) {
-    chunk[static_cast<std::size_t>(roles_.z)] =
-        box.z / m.chunk_shape[static_cast<std::size_t>(roles_.z)];
-  }
-  chunk[static_cast<std::size_t>(roles_.y)] = span.first_row + i / span.columns % span.rows;
-  chunk[static_cast<std::size_t>(roles_.x)] = span.first_column + i % span.columns;
+  if (roles_.c >= 0) chunk[static_cast<std::size_t>(roles_.c)] = plane;
+  if (roles_.z >= 0) chunk[static_cast<std::size_t>(roles_.z)] = span.first.z + cell.z;
+  chunk[static_cast<std::size_t>(roles_.y)] = span.first.y + cell.y;
+  chunk[static_cast<std::size_t>(roles_.x)] = span.first.x + cell.x;
   return chunk;
 }
 
@@ -151,7 +149,7 @@ zarr::Region ZarrImage::RegionOf(int level, const Box& clipped) const {
     region.shape[static_cast<std::size_t>(axis)] = shape;
   };
   put(roles_.c, 0, layout_.channels);
-  put(roles_.z, clipped.z, 1);
+  put(roles_.z, clipped.z, clipped.depth);
   put(roles_.y, clipped.y, clipped.height);
   put(roles_.x, clipped.x, clipped.width);
   return region;
@@ -169,11 +167,15 @@ TensorView ZarrImage::ArrayView(int level, const Box& clipped, const Box& box,
     view.shape[a] = region.shape[a];
     view.stride_bytes[a] = static_cast<std::int64_t>(SizeOf(out.dtype));
   }
-  view.stride_bytes[static_cast<std::size_t>(roles_.y)] = out.stride_bytes[0];
-  view.stride_bytes[static_cast<std::size_t>(roles_.x)] = out.stride_bytes[1];
-  if (roles_.c >= 0) view.stride_bytes[static_cast<std::size_t>(roles_.c)] = out.stride_bytes[2];
-  view.data = out.data + (clipped.y - box.y) * out.stride_bytes[0] +
-              (clipped.x - box.x) * out.stride_bytes[1];
+  const auto put = [&](int axis, std::size_t from) {
+    if (axis >= 0) view.stride_bytes[static_cast<std::size_t>(axis)] = out.stride_bytes[from];
+  };
+  put(roles_.z, 0);
+  put(roles_.y, 1);
+  put(roles_.x, 2);
+  put(roles_.c, 3);
+  view.data = out.data + (clipped.z - box.z) * out.stride_bytes[0] +
+              (clipped.y - box.y) * out.stride_bytes[1] + (clipped.x - box.x) * out.stride_bytes[2];
   return view;
 }
 
@@ -186,57 +188,60 @@ Status ZarrImage::Fetch(int level, const Box& box, EncodedPatch& out) const {
   const ChunkSpan span = SpanOf(level, clipped);
   std::size_t used = 0;
   for (std::int64_t i = 0; i < span.Count(); ++i) {
-    const zarr::Coordinates chunk = ChunkAt(level, span, i, clipped);
+    const zarr::Coordinates chunk = ChunkAt(span, i);
     PB_ASSIGN_OR_RETURN(
         const zarr::FetchedChunk fetched,
         levels_[static_cast<std::size_t>(level)].FetchChunk(chunk, out.bytes, used));
     used += fetched.size_bytes;
-    out.pieces.push_back({chunk[static_cast<std::size_t>(roles_.y)],
-                          chunk[static_cast<std::size_t>(roles_.x)], fetched.begin,
-                          fetched.size_bytes, fetched.absent});
+    const Point place{roles_.z < 0 ? 0 : chunk[static_cast<std::size_t>(roles_.z)],
+                      chunk[static_cast<std::size_t>(roles_.y)],
+                      chunk[static_cast<std::size_t>(roles_.x)]};
+    out.pieces.push_back({place, fetched.begin, fetched.size_bytes, fetched.absent});
   }
   return absl::OkStatus();
 }
 
-Status ZarrImage::Decode(const EncodedPatch& patch, const TensorView& out, std::uint8_t fill,
+Status ZarrImage::Decode(const EncodedPatch& patch, const TensorView& view, double fill,
                          DecodeScratch& scratch) const {
   PB_RETURN_IF_ERROR(CheckBox(patch.level, patch.box));
   const Box& box = patch.box;
-  if (out.rank != 3 || out.dtype != layout_.dtype || out.shape[0] != box.height ||
-      out.shape[1] != box.width || out.shape[2] != layout_.channels) {
-    return absl::InvalidArgumentError(StrCat("decode patch: the view is not ", box.height, " x ",
-                                             box.width, " x ", layout_.channels, " ",
+  const TensorView out = view.rank == 3 ? WithDepth(view) : view;
+  if (out.rank != 4 || out.dtype != layout_.dtype || out.shape[0] != box.depth ||
+      out.shape[1] != box.height || out.shape[2] != box.width || out.shape[3] != layout_.channels) {
+    return absl::InvalidArgumentError(StrCat("decode patch: the view is not ",
+                                             box.Shape().ToString(), " x ", layout_.channels, " ",
                                              NameOf(layout_.dtype)));
   }
+  const std::optional<Element> element = ElementOf(fill, out.dtype);
+  if (!element) {
+    return absl::InvalidArgumentError(StrCat("decode patch: fill ", fill, " is no ",
+                                             NameOf(out.dtype), " (", RangeOf(out.dtype), ")"));
+  }
   const Box clipped = Clip(patch.level, box);
-  const auto element = FillElement(fill, out.dtype);
-  const std::int64_t y0 = clipped.Empty() ? box.height : clipped.y - box.y;
-  const std::int64_t y1 = clipped.Empty() ? box.height : y0 + clipped.height;
-  FillBox(out, 0, y0, 0, box.width, element.data());
-  FillBox(out, y1, box.height, 0, box.width, element.data());
+  const Point within{clipped.z - box.z, clipped.y - box.y, clipped.x - box.x};
+  FillAround(out, BoxAt(within, clipped.Shape()), element->data());
   if (clipped.Empty()) return absl::OkStatus();
-  const std::int64_t x0 = clipped.x - box.x;
-  FillBox(out, y0, y1, 0, x0, element.data());
-  FillBox(out, y0, y1, x0 + clipped.width, box.width, element.data());
-
   const ChunkSpan span = SpanOf(patch.level, clipped);
   if (patch.pieces.size() != static_cast<std::size_t>(span.Count())) {
     return absl::InvalidArgumentError("decode patch: its pieces are not those of its box");
   }
   const zarr::Array& array = levels_[static_cast<std::size_t>(patch.level)];
   const zarr::Region region = RegionOf(patch.level, clipped);
-  const TensorView view = ArrayView(patch.level, clipped, box, out);
+  const TensorView array_view = ArrayView(patch.level, clipped, box, out);
   auto& chunk_scratch = static_cast<ZarrScratch&>(scratch).chunk;
   for (std::int64_t i = 0; i < span.Count(); ++i) {
     const EncodedPiece& piece = patch.pieces[static_cast<std::size_t>(i)];
     zarr::FetchedChunk chunk;
-    chunk.chunk = ChunkAt(patch.level, span, i, clipped);
+    chunk.chunk = ChunkAt(span, i);
     chunk.absent = piece.absent;
     const auto bytes = std::span(patch.bytes).subspan(piece.begin, piece.size_bytes);
-    const Status status = array.DecodeChunk(chunk, bytes, region, view, chunk_scratch);
+    const Status status = array.DecodeChunk(chunk, bytes, region, array_view, chunk_scratch);
     if (!status.ok()) {
       return Annotate(
-          status, StrCat("level ", patch.level, ", row ", piece.row, ", column ", piece.column));
+          status,
+          StrCat("level ", patch.level,
+                 layout_.levels.front().size.z > 1 ? StrCat(", slices ", piece.chunk.z) : "",
+                 ", row ", piece.chunk.y, ", column ", piece.chunk.x));
     }
   }
   return absl::OkStatus();
@@ -271,11 +276,12 @@ StatusOr<LevelLayout> LayoutOf(const zarr::ArrayMetadata& m, const AxisRoles& ro
     if (!named && m.shape[i] != 1)
       return Refuse(path, "another axis than c, z, y, x longer than 1");
   }
-  level.height = m.shape[static_cast<std::size_t>(roles.y)];
-  level.width = m.shape[static_cast<std::size_t>(roles.x)];
-  level.chunk_height = m.chunk_shape[static_cast<std::size_t>(roles.y)];
-  level.chunk_width = m.chunk_shape[static_cast<std::size_t>(roles.x)];
-  if (roles.z >= 0) level.depth = m.shape[static_cast<std::size_t>(roles.z)];
+  const auto along = [](const std::vector<std::int64_t>& shape, int axis) {
+    return axis < 0 ? 1 : shape[static_cast<std::size_t>(axis)];
+  };
+  level.size = {along(m.shape, roles.z), along(m.shape, roles.y), along(m.shape, roles.x)};
+  level.chunk = {along(m.chunk_shape, roles.z), along(m.chunk_shape, roles.y),
+                 along(m.chunk_shape, roles.x)};
   return level;
 }
 
@@ -288,11 +294,13 @@ StatusOr<zarr::Array> OpenLevel(const std::string& store, const std::string& lev
                                     ": missing, although the store's metadata names this level"));
 }
 
-std::optional<double> MppOf(const zarr::Multiscales& multiscales, int axis) {
+/// Of level 0; nothing where the axis or its unit is missing.
+std::optional<AxisSpacing> SpacingAlong(const zarr::Multiscales& multiscales, int axis) {
+  if (axis < 0) return std::nullopt;
   const auto a = static_cast<std::size_t>(axis);
-  const auto factor = zarr::MicrometresPer(multiscales.axes[a].unit);
-  if (!factor) return std::nullopt;
-  return multiscales.levels.front().scale[a] * *factor;
+  const auto unit = LengthUnitFromName(multiscales.axes[a].unit);
+  if (!unit) return std::nullopt;
+  return AxisSpacing{multiscales.levels.front().scale[a], *unit};
 }
 
 }  // namespace
@@ -304,8 +312,8 @@ StatusOr<std::unique_ptr<ImageSource>> OpenZarrImage(const std::string& path) {
   PB_ASSIGN_OR_RETURN(const AxisRoles roles, RolesOf(multiscales, path));
   ImageLayout layout;
   layout.kind = "zarr";
-  layout.mpp_y = MppOf(multiscales, roles.y);
-  layout.mpp_x = MppOf(multiscales, roles.x);
+  layout.spacing = {SpacingAlong(multiscales, roles.z), SpacingAlong(multiscales, roles.y),
+                    SpacingAlong(multiscales, roles.x)};
   zarr::ArrayOptions options;
   options.files = std::make_shared<zarr::FileCache>(kMaxOpenFiles);
   std::vector<zarr::Array> arrays;
@@ -321,9 +329,9 @@ StatusOr<std::unique_ptr<ImageSource>> OpenZarrImage(const std::string& path) {
     } else if (m.dtype != layout.dtype || channels != layout.channels) {
       return Refuse(path, "levels of different data types or channel counts");
     }
-    const LevelLayout& finest = layout.levels.empty() ? size : layout.levels.front();
-    size.downsample = (static_cast<double>(finest.height) / static_cast<double>(size.height) +
-                       static_cast<double>(finest.width) / static_cast<double>(size.width)) /
+    const Extent finest = layout.levels.empty() ? size.size : layout.levels.front().size;
+    size.downsample = (static_cast<double>(finest.y) / static_cast<double>(size.size.y) +
+                       static_cast<double>(finest.x) / static_cast<double>(size.size.x)) /
                       2;
     layout.levels.push_back(size);
     arrays.push_back(std::move(array));

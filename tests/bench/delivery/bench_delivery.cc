@@ -35,13 +35,16 @@ StreamSecret Secret() {
   return secret;
 }
 
+BatchLayout LayoutOf(std::uint64_t shard_bytes) {
+  return {{{"image", DType::kUint8, {static_cast<std::int64_t>(shard_bytes)}, {}}}};
+}
+
 /// Batches of kShards shards of one patch each.
-SlotTableOptions TableOf(std::uint64_t shard_bytes) {
+SlotTableOptions TableOptions() {
   SlotTableOptions o;
   o.stream = kStream;
   o.geometry.patches_per_epoch = std::uint64_t{1} << 40;
   o.geometry.global_batch = kShards;
-  o.geometry.patch_bytes = shard_bytes;
   o.slots = 2;
   o.spares = 0;
   return o;
@@ -54,12 +57,11 @@ T OrDie(StatusOr<T> value) {
   std::abort();
 }
 
-ShardHeader HeaderOf(std::uint64_t batch, std::uint32_t shard, std::uint64_t shard_bytes) {
+ShardHeader HeaderOf(std::uint64_t batch, std::uint32_t shard) {
   ShardHeader h;
   h.stream = kStream;
   h.shard = ShardId{0, batch, 0, shard};
-  h.grant =
-      Grant{static_cast<std::uint32_t>(batch % 2), batch / 2 + 1, shard * shard_bytes, shard_bytes};
+  h.grant = Grant{static_cast<std::uint32_t>(batch % 2), batch / 2 + 1, shard, 1};
   h.lease = LeaseNumber{1, batch * kShards + shard + 1};
   return h;
 }
@@ -95,9 +97,11 @@ class TrainerProcess {
 
  private:
   [[noreturn]] static void Run(std::uint64_t shard_bytes, int out) {
-    const SlotTableOptions options = TableOf(shard_bytes);
-    const auto bytes = OrDie(RingBytes(options.slots, SlotBytes(options.geometry)));
-    auto ring = OrDie(Ring::Create(options, OrDie(MakeHostRingMemory(bytes))));
+    const SlotTableOptions options = TableOptions();
+    const BatchLayout layout = LayoutOf(shard_bytes);
+    const auto bytes =
+        OrDie(RingBytesOf(OrDie(SlotLayout::Of(layout, kShards, false)), options.slots));
+    auto ring = OrDie(Ring::Create(options, layout, OrDie(MakeHostRingMemory(bytes.host))));
     RingServer::Options server_options;
     server_options.secret = Secret();
     server_options.stream = kStream;
@@ -127,11 +131,12 @@ class TrainerProcess {
 void MappedOverheadPerShard(benchmark::State& state) {
   constexpr std::uint64_t kShardBytes = 4096;
   const TrainerProcess trainer(kShardBytes);
-  const auto ring = OrDie(MappedRing::Connect({trainer.socket(), Secret(), kStream, kPatience}));
+  const auto ring = OrDie(MappedRing::Connect(
+      {trainer.socket(), Secret(), kStream, LayoutOf(kShardBytes), kShards, kPatience}));
   std::uint64_t batch = 0;
   for (auto _ : state) {
     for (std::uint32_t shard = 0; shard < kShards; ++shard) {
-      const ShardHeader header = HeaderOf(batch, shard, kShardBytes);
+      const ShardHeader header = HeaderOf(batch, shard);
       benchmark::DoNotOptimize(ring->Window(header.grant));
       if (!ring->ReportShardFinished(header).ok()) std::abort();
     }
@@ -148,13 +153,14 @@ BENCHMARK(MappedOverheadPerShard)->UseRealTime();
 void MappedWrite(benchmark::State& state) {
   const auto shard_bytes = static_cast<std::uint64_t>(state.range(0));
   const TrainerProcess trainer(shard_bytes);
-  const auto ring = OrDie(MappedRing::Connect({trainer.socket(), Secret(), kStream, kPatience}));
+  const auto ring = OrDie(MappedRing::Connect(
+      {trainer.socket(), Secret(), kStream, LayoutOf(shard_bytes), kShards, kPatience}));
   const std::vector<std::byte> made(shard_bytes, std::byte{3});
   std::uint64_t batch = 0;
   for (auto _ : state) {
     for (std::uint32_t shard = 0; shard < kShards; ++shard) {
-      const ShardHeader header = HeaderOf(batch, shard, shard_bytes);
-      std::memcpy(OrDie(ring->Window(header.grant)).data(), made.data(), made.size());
+      const ShardHeader header = HeaderOf(batch, shard);
+      std::memcpy(OrDie(ring->Window(header.grant))[0].data(), made.data(), made.size());
       if (!ring->ReportShardFinished(header).ok()) std::abort();
     }
     trainer.AwaitBatch();
@@ -170,11 +176,12 @@ void RemoteSend(benchmark::State& state) {
   const TrainerProcess trainer(shard_bytes);
   const auto sender = OrDie(RemoteSender::Start({kLoopback, kPatience}));
   const std::vector<std::byte> made(shard_bytes, std::byte{3});
+  const std::array payload = {std::span<const std::byte>(made)};
   std::uint64_t batch = 0;
   for (auto _ : state) {
     for (std::uint32_t shard = 0; shard < kShards; ++shard) {
       const Status sent =
-          sender->Send(trainer.address(), Secret(), HeaderOf(batch, shard, shard_bytes), made);
+          sender->Send(trainer.address(), Secret(), HeaderOf(batch, shard), payload);
       if (!sent.ok()) {
         std::fprintf(stderr, "%s\n", Describe(sent).c_str());
         std::abort();

@@ -101,11 +101,11 @@ Encoder OwnEncoder(const zarr::ImageStoreSettings& settings) {
 std::vector<Spent> Encode(const std::vector<Job>& jobs, std::atomic<std::size_t>& next,
                           const zarr::ImageStoreSettings& settings) {
   const Encoder encoders[] = {BloscEncoder(settings), OwnEncoder(settings)};
-  std::vector<std::byte> raw(static_cast<std::size_t>(settings.chunk_px * settings.chunk_px * 3));
+  std::vector<std::byte> raw(static_cast<std::size_t>(settings.chunk.y * settings.chunk.y * 3));
   std::vector<std::byte> out;
   std::vector<Spent> spent(std::size(encoders));
   for (std::size_t i = next++; i < jobs.size(); i = next++) {
-    ReadChunk(jobs[i], settings.chunk_px, raw);
+    ReadChunk(jobs[i], settings.chunk.y, raw);
     if (std::all_of(raw.begin(), raw.end(), [](std::byte b) { return b == std::byte{255}; })) {
       continue;  // background is not stored
     }
@@ -136,14 +136,14 @@ int Run(const std::string& store, int threads) {
   zarr::ImageStoreSettings settings;
   settings.codec = *zarr::StoreCodecFromName(plan["codec"].get<std::string>());
   settings.codec_level = plan["codec_level"];
-  settings.chunk_px = plan["chunk"];
-  const std::vector<Job> jobs = ListChunks(*arrays, settings.chunk_px);
+  settings.chunk = Flat(plan["chunk"], plan["chunk"]);
+  const std::vector<Job> jobs = ListChunks(*arrays, settings.chunk.y);
   std::atomic<std::size_t> next{0};
   std::vector<std::vector<Spent>> spent(static_cast<std::size_t>(threads));
   std::vector<std::thread> running;
   for (auto& own : spent) running.emplace_back([&] { own = Encode(jobs, next, settings); });
   for (std::thread& thread : running) thread.join();
-  const std::int64_t side = settings.chunk_px;
+  const std::int64_t side = settings.chunk.y;
   std::cout << DumpJson({{"chunks", jobs.size()},
                          {"raw_bytes", static_cast<std::int64_t>(jobs.size()) * side * side * 3},
                          {"blosc", Sum(spent, 0)},

@@ -4,8 +4,8 @@
 
 #include <benchmark/benchmark.h>
 
-#include "ops/chain.h"
-#include "ops/tissue_mask.h"
+#include "ops/chain/chain.h"
+#include "ops/tissue/tissue_mask.h"
 #include "runtime/memory/host_buffer.h"
 
 namespace patchbay::ops {
@@ -17,7 +17,7 @@ constexpr std::size_t kRingPatches = 64;
 
 ChainOptions Options(DType dtype, OutputLayout layout, CpuLevel level, bool rotate) {
   ChainOptions options;
-  options.patch_height = options.patch_width = kSide;
+  options.patch.y = options.patch.x = kSide;
   options.dtype = dtype;
   options.layout = layout;
   options.cpu_level = level;

@@ -7,9 +7,10 @@
 
 #include <benchmark/benchmark.h>
 
-#include "workers/decode/tile_decoder.h"
-#include "workers/jobs/stream_plan.h"
-#include "workers/pipeline.h"
+#include "runtime/stream/planned_stream.h"
+#include "workers/process/local_job.h"
+#include "workers/stream/pipeline.h"
+#include "workers/stream/tile_decoder.h"
 
 namespace patchbay::workers {
 namespace {
@@ -20,17 +21,18 @@ constexpr std::uint64_t kBatches = 8;
 class OneSlot final : public Delivery {
  public:
   explicit OneSlot(std::uint64_t size_bytes) : bytes_(size_bytes) {}
-  StatusOr<std::unique_ptr<ShardWindow>> Open(const StreamContext&,
+  StatusOr<std::unique_ptr<ShardWindow>> Open(const StreamContext& context,
                                               const protocol::ShardLease& lease) override {
-    return std::unique_ptr<ShardWindow>(
-        new Window(std::span(bytes_).subspan(lease.run.offset_bytes, lease.grant.size_bytes)));
+    const std::uint64_t patch_bytes = context.layout().PatchBytes();
+    return std::unique_ptr<ShardWindow>(new Window(std::span(bytes_).subspan(
+        lease.grant.place * patch_bytes, lease.grant.count * patch_bytes)));
   }
 
  private:
   class Window final : public ShardWindow {
    public:
     explicit Window(std::span<std::byte> bytes) : bytes_(bytes) {}
-    std::span<std::byte> host() const override { return bytes_; }
+    std::span<std::byte> host(std::size_t) const override { return bytes_; }
     bool DeliverBlocks() const override { return false; }
     Status Deliver() override { return absl::OkStatus(); }
 
@@ -63,22 +65,24 @@ struct BenchStream {
         "}\nbatch: {global_size: 32, dtype: float16, tail: wrap}\n"
         "preprocess: [{normalize: {scale: 255, mean: [0.7, 0.55, 0.7], std: [0.2, 0.2, 0.2]}}]\n"
         "augment: [{flip: {}}]\n");
-    PB_ASSIGN_OR_RETURN(const auto config, plan::ParseRunConfig(yaml, "bench", ops::OpKeys()));
+    PB_ASSIGN_OR_RETURN(const auto config, plan::ParseRunConfig(yaml, "bench"));
     TaskSignals signals;
     TaskContext task;
     task.signals = &signals;
     task.rights = PathRights::All();
     task.payload = plan::ToJson(config);
     task.manifest = {{"images", {path}}};
-    PB_ASSIGN_OR_RETURN(const TaskOutput output, RunStreamPlan(task));
-    const Json result = Json::parse(output.result);
+    PB_ASSIGN_OR_RETURN(const std::string result, RunJobHere("stream.plan", task));
+    PB_ASSIGN_OR_RETURN(const PlannedStream planned, DecodePlannedStream(result));
+    geometry = planned.geometry;
     protocol::StreamDescribed described;
-    described.plan = result["plan"].get<std::string>();
+    described.plan = planned.plan;
     described.plan_digest = Sha256Of(described.plan);
-    described.manifest = DumpJson(result["manifest"]);
+    described.manifest = DumpJson(planned.manifest);
     described.read_prefixes = {"/"};
+    described.geometry = geometry;
+    described.capacity = Capacity(geometry);
     PB_ASSIGN_OR_RETURN(context, StreamContext::Build(described, images));
-    PB_ASSIGN_OR_RETURN(geometry, context->plan().Geometry(1));
     return absl::OkStatus();
   }
 
@@ -86,8 +90,10 @@ struct BenchStream {
     protocol::ShardLease lease;
     lease.lease = {1, number};
     lease.shard = {0, batch % BatchesPerEpoch(geometry), 0, shard};
-    lease.run = ShardRun(geometry, lease.shard.batch, 0, shard);
-    lease.grant.size_bytes = lease.run.count * geometry.patch_bytes;
+    const PatchRun run = ShardRun(geometry, lease.shard.batch, 0, shard);
+    lease.first_ordinal = run.first_ordinal;
+    lease.grant.place = run.place;
+    lease.grant.count = run.count;
     return lease;
   }
 };
@@ -95,14 +101,14 @@ struct BenchStream {
 void DecodeAndTransformAlone(benchmark::State& state) {
   BenchStream stream;
   if (!stream.problem.empty()) return state.SkipWithError(stream.problem.c_str());
-  OneSlot slot(SlotBytes(stream.geometry));
+  OneSlot slot(Capacity(stream.geometry) * stream.context->layout().PatchBytes());
   std::vector<std::unique_ptr<FetchedPatch>> patches;
   for (std::uint64_t batch = 0; batch < 2; ++batch) {
     for (std::uint32_t s = 0; s < ShardsInRank(stream.geometry, 0, 0); ++s) {
       const auto lease = stream.Lease(batch, s, batch * 1000 + s + 1);
       auto job = std::make_shared<ShardJob>(stream.context, lease);
       job->window = *slot.Open(*stream.context, lease);
-      for (std::uint32_t i = 0; i < lease.run.count; ++i) {
+      for (std::uint32_t i = 0; i < lease.grant.count; ++i) {
         patches.push_back(std::make_unique<FetchedPatch>());
         const Status read = ReadPatch(job, i, *patches.back());
         if (!read.ok()) return state.SkipWithError(std::string(MessageOf(read)).c_str());
@@ -128,7 +134,7 @@ BENCHMARK(DecodeAndTransformAlone)->MeasureProcessCPUTime()->UseRealTime();
 void ThroughThePipeline(benchmark::State& state) {
   BenchStream stream;
   if (!stream.problem.empty()) return state.SkipWithError(stream.problem.c_str());
-  OneSlot slot(SlotBytes(stream.geometry));
+  OneSlot slot(Capacity(stream.geometry) * stream.context->layout().PatchBytes());
   std::mutex mu;
   std::condition_variable changed;
   std::size_t ended = 0;
@@ -155,7 +161,7 @@ void ThroughThePipeline(benchmark::State& state) {
       for (std::uint32_t s = 0; s < ShardsInRank(stream.geometry, 0, 0); ++s, ++expected) {
         const auto lease = stream.Lease(batch, s, ++number);
         PB_CHECK((*pipeline)->Submit(stream.context, lease).ok());
-        patches += lease.run.count;
+        patches += lease.grant.count;
       }
     }
     std::unique_lock lock(mu);

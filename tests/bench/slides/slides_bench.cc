@@ -38,7 +38,7 @@ Box InnerBox(std::uint64_t seed, std::uint64_t n, const LevelLayout& level, std:
     return static_cast<std::int64_t>(
         UniformBelow(std::uint64_t{word} << 32, static_cast<std::uint64_t>(size - side)));
   };
-  return Box2D(at(a.word[0], level.height), at(a.word[1], level.width), side, side);
+  return Box2D(at(a.word[0], level.size.y), at(a.word[1], level.size.x), side, side);
 }
 
 /// Calls read(n) from each thread for about the given time; reads per second of all threads.
@@ -109,8 +109,8 @@ int Bench(const BenchOptions& options) {
   }
   const LevelLayout& level = (*ours)->layout().levels[0];
   std::printf("%ld x %ld pixels, tiles of %ld x %ld, random %ld x %ld, %d thread(s)\n",
-              static_cast<long>(level.width), static_cast<long>(level.height),
-              static_cast<long>(level.chunk_width), static_cast<long>(level.chunk_height),
+              static_cast<long>(level.size.x), static_cast<long>(level.size.y),
+              static_cast<long>(level.chunk.x), static_cast<long>(level.chunk.y),
               static_cast<long>(options.side), static_cast<long>(options.side), options.threads);
   std::vector<double> ratios;
   for (int round = 0; round < options.rounds; ++round) {

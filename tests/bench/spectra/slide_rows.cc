@@ -6,7 +6,7 @@
 
 #include <openslide/openslide.h>
 
-#include "ops/grey_math.h"
+#include "ops/colour/grey_math.h"
 #include "runtime/base/strings.h"
 #include "workers/sources/image_source.h"
 
@@ -48,8 +48,8 @@ class OwnRows : public SlideRows {
  public:
   explicit OwnRows(std::unique_ptr<workers::ImageSource> source)
       : source_(std::move(source)), scratch_(source_->MakeScratch()) {}
-  std::int64_t width() const override { return source_->layout().levels[0].width; }
-  std::int64_t height() const override { return source_->layout().levels[0].height; }
+  std::int64_t width() const override { return source_->layout().levels[0].size.x; }
+  std::int64_t height() const override { return source_->layout().levels[0].size.y; }
 
   Status Read(std::int64_t top, std::int64_t left, std::int64_t rows, std::int64_t columns,
               std::uint8_t* out, std::int64_t row_bytes) override {

@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "ops/spectral_frames.h"
+#include "ops/spectral/spectral_frames.h"
 #include "runtime/base/strings.h"
 #include "tests/bench/spectra/frame_passes.h"
 #include "tests/bench/spectra/rivals.h"
@@ -46,13 +46,13 @@ StatusOr<double> DecodeShare(const std::string& slide, int core, int cores) {
   const workers::LevelLayout& level = source->layout().levels[0];
   const auto scratch = source->MakeScratch();
   workers::EncodedPatch patch;
-  const std::int64_t side = level.chunk_width * kBandColumns, tall = level.chunk_height;
+  const std::int64_t side = level.chunk.x * kBandColumns, tall = level.chunk.y;
   std::vector<std::byte> rgb(static_cast<std::size_t>(side * tall * 3));
   double spent = 0;
-  for (std::int64_t y = core * tall; y < level.height; y += cores * tall) {
-    for (std::int64_t x = 0; x < level.width; x += side) {
+  for (std::int64_t y = core * tall; y < level.size.y; y += cores * tall) {
+    for (std::int64_t x = 0; x < level.size.x; x += side) {
       const Box box =
-          Box2D(y, x, std::min(tall, level.height - y), std::min(side, level.width - x));
+          Box2D(y, x, std::min(tall, level.size.y - y), std::min(side, level.size.x - x));
       PB_RETURN_IF_ERROR(source->Fetch(0, box, patch));
       const auto view = ContiguousView(rgb.data(), DType::kUint8,
                                        std::array<std::int64_t, 3>{box.height, box.width, 3});
@@ -142,8 +142,8 @@ StatusOr<double> OpOnly(const std::string& slide, std::int64_t& frames) {
   PB_ASSIGN_OR_RETURN(const auto source, workers::OpenImage(slide));
   const workers::LevelLayout& level = source->layout().levels[0];
   const auto scratch = source->MakeScratch();
-  const std::int64_t height = std::min<std::int64_t>(level.height, kKept + 8 * kHop);
-  const std::int64_t width = std::min<std::int64_t>(level.width, 8192);
+  const std::int64_t height = std::min<std::int64_t>(level.size.y, kKept + 8 * kHop);
+  const std::int64_t width = std::min<std::int64_t>(level.size.x, 8192);
   workers::EncodedPatch patch;
   std::vector<std::uint8_t> rgb(static_cast<std::size_t>(height * width * 3)), grey(rgb.size() / 3);
   PB_RETURN_IF_ERROR(source->Fetch(0, Box2D(0, 0, height, width), patch));
@@ -151,13 +151,13 @@ StatusOr<double> OpOnly(const std::string& slide, std::int64_t& frames) {
                                    std::array<std::int64_t, 3>{height, width, 3});
   PB_RETURN_IF_ERROR(source->Decode(patch, view, 255, *scratch));
   ops::GreyOfRgb(rgb.data(), height * width, grey.data());
-  const ops::SpectralOptions options;
+  const plan::SpectralOptions options;
   PB_ASSIGN_OR_RETURN(const auto op, ops::SpectralFrames::Create(options));
   ops::SpectralSums sums(options);
-  const ops::SpectralPlane plane{grey.data(), width,        0,          0, height,
-                                 width,       level.height, level.width};
-  const ops::FrameRange range{0, ops::FramesAlong(height, options), 0,
-                              ops::FramesAlong(width, options)};
+  const ops::SpectralPlane plane{grey.data(), width,        0,           0, height,
+                                 width,       level.size.y, level.size.x};
+  const ops::FrameRange range{0, plan::FramesAlong(height, options), 0,
+                              plan::FramesAlong(width, options)};
   const double start = ThreadSeconds();
   for (int i = 0; i < 4; ++i) PB_RETURN_IF_ERROR(op->Add(plane, range, {}, sums));
   frames += static_cast<std::int64_t>(sums.frames);
@@ -170,7 +170,7 @@ StatusOr<FloorTimes> MeasureFloor(const RivalOptions& options) {
   PB_ASSIGN_OR_RETURN(const auto source, workers::OpenImage(options.slide));
   const workers::LevelLayout& level = source->layout().levels[0];
   FloorTimes times;
-  times.frames = ((level.height - kFrame) / kHop + 1) * ((level.width - kFrame) / kHop + 1);
+  times.frames = ((level.size.y - kFrame) / kHop + 1) * ((level.size.x - kFrame) / kHop + 1);
   std::vector<Status> ends(static_cast<std::size_t>(options.cores));
   const auto keep = [&](int core, const StatusOr<double>& spent) {
     ends[static_cast<std::size_t>(core)] = spent.status();

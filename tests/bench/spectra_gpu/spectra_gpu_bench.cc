@@ -8,10 +8,10 @@
 #include <cstdlib>
 #include <vector>
 
-#include "ops/pixels.h"
-#include "ops/spectral_batches.h"
-#include "ops/spectral_device.h"
-#include "ops/spectral_launch.h"
+#include "ops/geometry/pixels.h"
+#include "ops/spectral/spectral_batches.h"
+#include "ops/spectral/spectral_device.h"
+#include "ops/spectral/spectral_launch.h"
 #include "runtime/memory/device_block.h"
 #include "runtime/memory/gpu.h"
 #include "runtime/memory/host_buffer.h"
@@ -34,7 +34,7 @@ double SecondsSince(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-std::string NameOfCase(const SpectralOptions& options, bool rgb) {
+std::string NameOfCase(const plan::SpectralOptions& options, bool rgb) {
   return StrCat(NameOf(options.window), " ", NameOf(options.prefilter), " ",
                 NameOf(options.channel), rgb ? " from RGB" : " from a plane",
                 options.coefficients ? " coefficients" : "");
@@ -62,7 +62,7 @@ StatusOr<memory::DeviceBlock> Uploaded(std::span<const T> values, memory::GpuStr
   return block;
 }
 
-StatusOr<BatchOnDevice> Prepared(const SpectralBatch& batch, const SpectralOptions& options) {
+StatusOr<BatchOnDevice> Prepared(const SpectralBatch& batch, const plan::SpectralOptions& options) {
   BatchOnDevice made;
   PB_ASSIGN_OR_RETURN(made.stream, memory::OwnedGpuStream::Create());
   const memory::GpuStream stream = made.stream.get();
@@ -86,7 +86,7 @@ StatusOr<BatchOnDevice> Prepared(const SpectralBatch& batch, const SpectralOptio
 }
 
 /// Both kernels, or one of them, over a batch that is on the GPU.
-Status MeasureKernels(const SpectralOptions& options, bool rgb) {
+Status MeasureKernels(const plan::SpectralOptions& options, bool rgb) {
   const FrameRange frames = {1, 10, 1, 65};
   const SpectralPlane plane = {nullptr, 0, 0, 0, 4'096, 16'384, 4'096, 16'384};
   const SpectralBatch batch = MakeBatch(frames, frames, {}, plane, options);
@@ -146,7 +146,7 @@ Status MeasureKernels(const SpectralOptions& options, bool rgb) {
 }
 
 /// From ordinary host memory to sums, strip by strip of 1,024 rows.
-Status MeasureWhole(const SpectralOptions& options, bool rgb, int gpu,
+Status MeasureWhole(const plan::SpectralOptions& options, bool rgb, int gpu,
                     std::span<const std::byte> image) {
   PB_ASSIGN_OR_RETURN(const auto frames, CreateDeviceSpectralFrames(options, gpu));
   const std::int64_t pixel_bytes = rgb ? 3 : 1;
@@ -158,11 +158,11 @@ Status MeasureWhole(const SpectralOptions& options, bool rgb, int gpu,
                                kImageWidth,
                                kImageHeight,
                                kImageWidth};
-  const std::int64_t rows = FramesAlong(kImageHeight, options);
-  const std::int64_t columns = FramesAlong(kImageWidth, options);
+  const std::int64_t rows = plan::FramesAlong(kImageHeight, options);
+  const std::int64_t columns = plan::FramesAlong(kImageWidth, options);
   double best = 0;
   for (int round = 0; round < kRounds; ++round) {
-    std::vector<SpectralSums> sums(static_cast<std::size_t>(SpectralChannels(options)),
+    std::vector<SpectralSums> sums(static_cast<std::size_t>(plan::SpectralChannels(options)),
                                    SpectralSums(options));
     const auto begin = Clock::now();
     for (std::int64_t row = 0; row < rows; row += 8) {
@@ -182,28 +182,28 @@ Status MeasureWhole(const SpectralOptions& options, bool rgb, int gpu,
   return absl::OkStatus();
 }
 
-std::vector<SpectralOptions> Cases() {
+std::vector<plan::SpectralOptions> Cases() {
   return {{},
-          {.window = SpectralWindow::kHann},
-          {.prefilter = SpectralPrefilter::kGauss7},
+          {.window = plan::SpectralWindow::kHann},
+          {.prefilter = plan::SpectralPrefilter::kGauss7},
           {.coefficients = true}};
 }
 
 Status Measure(int gpu) {
   PB_RETURN_IF_ERROR(memory::SelectGpu(gpu));
-  for (const SpectralOptions& options : Cases()) {
+  for (const plan::SpectralOptions& options : Cases()) {
     for (const bool rgb : {false, true}) PB_RETURN_IF_ERROR(MeasureKernels(options, rgb));
   }
   PB_ASSIGN_OR_RETURN(
       const memory::HostBuffer image,
       memory::HostBuffer::Allocate(static_cast<std::uint64_t>(3 * kImageHeight * kImageWidth)));
   Fill(image.bytes());
-  for (const SpectralOptions& options : Cases()) {
+  for (const plan::SpectralOptions& options : Cases()) {
     for (const bool rgb : {false, true}) {
       PB_RETURN_IF_ERROR(MeasureWhole(options, rgb, gpu, image.bytes()));
     }
   }
-  return MeasureWhole({.channel = SpectralChannel::kRgb}, true, gpu, image.bytes());
+  return MeasureWhole({.channel = plan::SpectralChannel::kRgb}, true, gpu, image.bytes());
 }
 
 int Main(int argc, char** argv) {

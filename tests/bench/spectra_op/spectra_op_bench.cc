@@ -9,7 +9,7 @@
 #include <fftw3.h>
 #include <immintrin.h>
 
-#include "ops/spectral_frames.h"
+#include "ops/spectral/spectral_frames.h"
 #include "runtime/base/status.h"
 
 namespace patchbay::ops {
@@ -121,10 +121,11 @@ void StatisticsAlone(benchmark::State& state) {
 }
 BENCHMARK(StatisticsAlone);
 
-void Spectral(benchmark::State& state, const SpectralOptions& options, SpectralLevel level) {
+void Spectral(benchmark::State& state, const plan::SpectralOptions& options, SpectralLevel level) {
   const std::vector<std::uint8_t> pixels = Texture(kHeight, kWidth);
   const SpectralPlane plane{pixels.data(), kWidth, 0, 0, kHeight, kWidth, kHeight, kWidth};
-  const FrameRange all{0, FramesAlong(kHeight, options), 0, FramesAlong(kWidth, options)};
+  const FrameRange all{0, plan::FramesAlong(kHeight, options), 0,
+                       plan::FramesAlong(kWidth, options)};
   auto frames = SpectralFrames::Create(options, level);
   PB_CHECK(frames.ok());
   SpectralSums sums(options);
@@ -134,10 +135,10 @@ void Spectral(benchmark::State& state, const SpectralOptions& options, SpectralL
   CountPerFrame(state, all.row_end * all.column_end);
 }
 
-constexpr SpectralOptions kRect{};
-constexpr SpectralOptions kHann{.window = SpectralWindow::kHann};
-constexpr SpectralOptions kGauss{.prefilter = SpectralPrefilter::kGauss7};
-constexpr SpectralOptions kCoefficients{.coefficients = true};
+constexpr plan::SpectralOptions kRect{};
+constexpr plan::SpectralOptions kHann{.window = plan::SpectralWindow::kHann};
+constexpr plan::SpectralOptions kGauss{.prefilter = plan::SpectralPrefilter::kGauss7};
+constexpr plan::SpectralOptions kCoefficients{.coefficients = true};
 BENCHMARK_CAPTURE(Spectral, rect, kRect, SpectralLevel::kBest);
 BENCHMARK_CAPTURE(Spectral, hann, kHann, SpectralLevel::kBest);
 BENCHMARK_CAPTURE(Spectral, gauss7, kGauss, SpectralLevel::kBest);

@@ -50,18 +50,18 @@ Status Make(const std::string& slide, const std::string& store, const std::strin
   const auto& level = image->layout().levels[0];
   zarr::ImageStoreSpec spec;
   PB_ASSIGN_OR_RETURN(spec.settings.codec, zarr::StoreCodecFromName(codec));
-  spec.levels = {{kSide, kSide}};
+  spec.levels = {Flat(kSide, kSide)};
   const auto scratch = image->MakeScratch();
   workers::EncodedPatch patch;
-  const std::int64_t rows = level.height / kTile, columns = level.width / kTile;
-  const auto pixels = [&](std::int64_t row, std::int64_t column, const TensorView& out) -> Status {
-    const Box box = Box2D(row % rows * kTile, column % columns * kTile, kTile, kTile);
+  const std::int64_t rows = level.size.y / kTile, columns = level.size.x / kTile;
+  const auto pixels = [&](const Point& chunk, const TensorView& out) -> Status {
+    const Box box = Box2D(chunk.y % rows * kTile, chunk.x % columns * kTile, kTile, kTile);
     PB_RETURN_IF_ERROR(image->Fetch(0, box, patch));
     return image->Decode(patch, out, 255, *scratch);
   };
   std::vector<zarr::ShardRecord> records;
   for (std::int64_t i = 0; i < (kSide / kShard) * (kSide / kShard); ++i) {
-    const zarr::ShardPlace place{0, i / (kSide / kShard), i % (kSide / kShard)};
+    const zarr::ShardPlace place{0, CellAt(Flat(kSide / kShard, kSide / kShard), i)};
     PB_ASSIGN_OR_RETURN(const auto shard,
                         zarr::EncodeShard(spec.settings, spec.levels[0], place, pixels));
     PB_RETURN_IF_ERROR(zarr::WriteShardFile(store, shard));
@@ -80,10 +80,10 @@ class Floor {
     zarr::FileCache files(16);
     for (std::int64_t i = 0; i < (kSide / kShard) * (kSide / kShard); ++i) {
       const std::string name =
-          store + "/" + zarr::ShardFileName({0, i / (kSide / kShard), i % (kSide / kShard)});
+          store + "/" + zarr::ShardFileName({0, CellAt(Flat(kSide / kShard, kSide / kShard), i)});
       PB_ASSIGN_OR_RETURN(const auto file, files.Open(name));
       if (file == nullptr) return absl::NotFoundError(name);
-      PB_ASSIGN_OR_RETURN(const auto index, zarr::ReadIndex(metadata, *file, name));
+      PB_ASSIGN_OR_RETURN(const auto index, zarr::ReadIndex(metadata, *file, {.name = name}));
       out.files_.push_back(file);
       out.indexes_.push_back(index);
     }
@@ -151,16 +151,16 @@ void AddEncoders(const std::vector<std::byte>& tiles, const zarr::ImageStoreSett
               }};
   cases[4] = {
       "ours_encode", [&tiles, tile_bytes, settings](Places&) -> Status {
-        const auto pixels = [&](std::int64_t row, std::int64_t column, const TensorView& view) {
+        const auto pixels = [&](const Point& chunk, const TensorView& view) {
           const std::byte* tile =
-              tiles.data() + static_cast<std::size_t>(row * 2 + column) * tile_bytes;
-          const auto row_bytes = static_cast<std::size_t>(view.shape[1] * view.shape[2]);
-          for (std::int64_t y = 0; y < view.shape[0]; ++y, tile += row_bytes) {
-            std::memcpy(view.data + y * view.stride_bytes[0], tile, row_bytes);
+              tiles.data() + static_cast<std::size_t>(chunk.y * 2 + chunk.x) * tile_bytes;
+          const auto row_bytes = static_cast<std::size_t>(view.shape[2] * view.shape[3]);
+          for (std::int64_t y = 0; y < view.shape[1]; ++y, tile += row_bytes) {
+            std::memcpy(view.data + y * view.stride_bytes[1], tile, row_bytes);
           }
           return absl::OkStatus();
         };
-        return zarr::EncodeShard(settings, {2 * kTile, 2 * kTile}, {0, 0, 0}, pixels).status();
+        return zarr::EncodeShard(settings, Flat(2 * kTile, 2 * kTile), {0, {}}, pixels).status();
       }};
   cases[3].batch = cases[4].batch = 1;
 }
@@ -197,7 +197,7 @@ Status Run(const std::string& store, double seconds) {
     std::copy(out.begin(), out.end(), tiles.begin() + i * static_cast<std::int64_t>(out.size()));
   }
   zarr::ImageStoreSettings settings;
-  settings.shard_px = 2 * kTile;
+  settings.shard = Flat(2 * kTile, 2 * kTile);
   AddEncoders(tiles, settings, cases);
   for (int round = 0; round <= kRounds; ++round) {
     for (Case& c : cases) PB_RETURN_IF_ERROR(Measure(c, seconds / kRounds));

@@ -8,11 +8,11 @@ namespace patchbay {
 namespace {
 
 TEST(Base64, GivesTheVectorsOfRfc4648) {
-  EXPECT_EQ(Radix64Of(""), "");
-  EXPECT_EQ(Radix64Of("f"), "Zg==");
-  EXPECT_EQ(Radix64Of("fo"), "Zm8=");
-  EXPECT_EQ(Radix64Of("foo"), "Zm9v");
-  EXPECT_EQ(Radix64Of("foobar"), "Zm9vYmFy");
+  EXPECT_EQ(Base64Of(""), "");
+  EXPECT_EQ(Base64Of("f"), "Zg==");
+  EXPECT_EQ(Base64Of("fo"), "Zm8=");
+  EXPECT_EQ(Base64Of("foo"), "Zm9v");
+  EXPECT_EQ(Base64Of("foobar"), "Zm9vYmFy");
 }
 
 TEST(Base64, ReadsBackWhatItWrote) {
@@ -20,7 +20,7 @@ TEST(Base64, ReadsBackWhatItWrote) {
   for (std::size_t size = 0; size < 200; ++size) {
     std::string bytes(size, '\0');
     for (char& byte : bytes) byte = static_cast<char>(random());
-    const auto back = FromRadix64(Radix64Of(bytes));
+    const auto back = FromBase64(Base64Of(bytes));
     ASSERT_TRUE(back.ok());
     EXPECT_EQ(*back, bytes);
   }
@@ -29,7 +29,7 @@ TEST(Base64, ReadsBackWhatItWrote) {
 TEST(Base64, RefusesWhatItDoesNotWrite) {
   for (const char* text :
        {"Z", "Zg", "Zg=", "Zg==Zg==", "Zm9v\n", "Zm 9", "====", "Zh==", "Z===", "Zm9=", "Zg==="}) {
-    EXPECT_FALSE(FromRadix64(text).ok()) << text;
+    EXPECT_FALSE(FromBase64(text).ok()) << text;
   }
 }
 

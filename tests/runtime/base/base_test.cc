@@ -107,6 +107,9 @@ TEST(JsonDoor, RefusesMalformedDeepAndMistypedText) {
   EXPECT_EQ(*JsonInt(value, "a", "t"), 1);
   EXPECT_EQ(MessageOf(JsonInt(value, "b", "t").status()), "t: key 'b': expected an integer");
   EXPECT_EQ(MessageOf(JsonInt(value, "c", "t").status()), "t: key 'c' is missing");
+  EXPECT_EQ(*JsonCount(value, "a", "t"), 1u);
+  EXPECT_EQ(MessageOf(JsonCount(Json{{"a", -1}}, "a", "t").status()),
+            "t: key 'a': expected 0 or more");
 }
 
 TEST(BoxValue, IntersectionOfDisjointBoxesIsEmpty) {
@@ -134,6 +137,17 @@ TEST(Files, ReadOfAMissingFileNamesIt) {
   const auto text = ReadFile("/nonexistent/x", 10);
   EXPECT_EQ(text.status().code(), absl::StatusCode::kNotFound);
   EXPECT_NE(MessageOf(text.status()).find("/nonexistent/x"), std::string::npos);
+}
+
+TEST(Files, AFileLargerThanItsLimitIsNeverReadAndNeverTriedAgain) {
+  const std::string path =
+      (std::filesystem::temp_directory_path() / ("patchbay-large-" + Hex64(RandomU64()))).string();
+  ASSERT_TRUE(ReplaceFile(path, AsBytes("0123456789")).ok());
+  EXPECT_TRUE(ReadFile(path, 10).ok());
+  const auto text = ReadFile(path, 9);
+  EXPECT_EQ(text.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(MessageOf(text.status()), StrCat("read: ", path, ": 10 bytes, more than 9"));
+  std::filesystem::remove(path);
 }
 
 TEST(Files, ReadOfAPipeIsRefusedAndDoesNotWaitForAWriter) {

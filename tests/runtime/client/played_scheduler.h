@@ -20,6 +20,7 @@
 #include "runtime/control/session.h"
 #include "runtime/data/mapped_ring.h"
 #include "runtime/protocol/messages.h"
+#include "runtime/stream/planned_stream.h"
 
 namespace patchbay::client::testing {
 
@@ -33,27 +34,21 @@ inline StreamGeometry TestGeometry(std::uint32_t world_size = 1) {
   g.global_batch = 8;
   g.world_size = world_size;
   g.shard_patches = 2;
-  g.patch_bytes = 3 * 4 * 5 * 2;
   return g;
 }
 
-inline std::string TestPlan() {
-  return DumpJson({{"channels", 3},
-                   {"config",
-                    {{"batch", {{"dtype", "float16"}, {"layout", "nchw"}}},
-                     {"patch", {{"size", {4, 5}}, {"level", 0}}}}}});
+inline BatchLayout TestLayout() {
+  return {{{"image", DType::kFloat16, {3, 4, 5}, ArrayMemory::kStream},
+           {"ordinal", DType::kInt64, {}, ArrayMemory::kHost}}};
 }
 
+inline std::string TestPlan() { return DumpJson({{"layout", ToJson(TestLayout())}}); }
+
 inline std::string PlanResult(const StreamGeometry& g) {
-  return DumpJson({{"plan", TestPlan()},
-                   {"manifest", "{}"},
-                   {"geometry",
-                    {{"patches_per_epoch", g.patches_per_epoch},
-                     {"global_batch", g.global_batch},
-                     {"tail", "keep"},
-                     {"world_size", g.world_size},
-                     {"shard_patches", g.shard_patches},
-                     {"patch_bytes", g.patch_bytes}}}});
+  PlannedStream planned;
+  planned.plan = TestPlan();
+  planned.geometry = g;
+  return EncodePlannedStream(planned);
 }
 
 /// The byte every byte of a patch has.
@@ -237,10 +232,10 @@ class PlayedScheduler {
     if (row.generation <= granted) return;  // repeated news
     granted = row.generation;
     while (held_.contains(next_) || ShardsInRank(geometry_, next_.batch, rank_) == 0) {
-      next_ = data::NextPosition(geometry_, next_);
+      next_ = NextPosition(geometry_, next_);
     }
     LeaseShards(row, next_);
-    next_ = data::NextPosition(geometry_, next_);
+    next_ = NextPosition(geometry_, next_);
   }
 
   void LeaseShards(const protocol::SlotRow& row, Position at) {
@@ -250,9 +245,9 @@ class PlayedScheduler {
       lease.lease = {attached_.scheduler_incarnation, ++lease_counter_};
       lease.stream = kJob;
       lease.shard = ShardId{at.epoch, at.batch, rank_, s};
-      lease.run = ShardRun(geometry_, at.batch, rank_, s);
-      lease.grant = {row.slot, row.generation, lease.run.offset_bytes,
-                     lease.run.count * geometry_.patch_bytes};
+      const PatchRun run = ShardRun(geometry_, at.batch, rank_, s);
+      lease.first_ordinal = run.first_ordinal;
+      lease.grant = {row.slot, row.generation, run.place, run.count};
       leases_.push_back(lease);
     }
     changed_.notify_all();
@@ -273,6 +268,8 @@ class PlayedScheduler {
         options.socket_name = endpoint_.socket_name;
         options.secret = *data::StreamSecretFromText(endpoint_.stream_secret);
         options.stream = kJob;
+        options.layout = TestLayout();
+        options.capacity = Capacity(geometry_);
       }
       const bool reported = Make(lease, options, ring);
       const std::lock_guard lock(mu_);
@@ -291,15 +288,19 @@ class PlayedScheduler {
     }
     const auto window = ring->Window(lease.grant);
     EXPECT_TRUE(window.ok()) << window.status();
-    for (std::uint32_t p = 0; p < lease.run.count; ++p) {
-      std::fill_n(window->begin() + static_cast<std::ptrdiff_t>(p * geometry_.patch_bytes),
-                  geometry_.patch_bytes, PatchByte(lease.shard.epoch, lease.run.first_ordinal + p));
+    for (const std::span<std::byte> range : *window) {
+      const std::size_t patch_bytes = range.size() / lease.grant.count;
+      for (std::uint32_t p = 0; p < lease.grant.count; ++p) {
+        std::fill_n(range.begin() + static_cast<std::ptrdiff_t>(p * patch_bytes), patch_bytes,
+                    PatchByte(lease.shard.epoch, lease.first_ordinal + p));
+      }
     }
     data::ShardHeader header;
     header.stream = kJob;
     header.shard = lease.shard;
     header.grant = lease.grant;
     header.lease = lease.lease;
+    header.arrays = 2;
     if (ring->ReportShardFinished(header).ok()) return true;
     ring.reset();
     return false;

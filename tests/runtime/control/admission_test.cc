@@ -40,7 +40,7 @@ TEST_F(AdmissionToTheServer, UnknownKeyIsRefusedAndSaid) {
   StartServer();
   const auto session = Open(stranger);
   ASSERT_TRUE(Wait([&] { return absl::IsPermissionDenied(session->state()); }));
-  EXPECT_NE(MessageOf(session->state()).find("key is not known or was revoked"),
+  EXPECT_NE(MessageOf(session->state()).find("key is unknown or was revoked"),
             std::string_view::npos);
   const auto answer = Ask(*session, protocol::Heartbeat{}, 200);
   EXPECT_EQ(answer.status().code(), absl::StatusCode::kPermissionDenied);
@@ -127,7 +127,7 @@ TEST_F(AdmissionToTheServer, WrongServerKeyIsSaid) {
   key.server_key = KeyPair::Generate().public_key;
   const auto session = Open(key);
   ASSERT_TRUE(Wait([&] { return absl::IsPermissionDenied(session->state()); }));
-  EXPECT_NE(MessageOf(session->state()).find("another key"), std::string_view::npos);
+  EXPECT_NE(MessageOf(session->state()).find("a different key"), std::string_view::npos);
   EXPECT_EQ(server_->counters().accepted, 0u);
 }
 

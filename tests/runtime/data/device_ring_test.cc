@@ -13,33 +13,47 @@ namespace {
 using namespace testing;  // NOLINT: the fixture of this folder
 
 std::unique_ptr<Ring> MakeDeviceRing(const SlotTableOptions& options) {
-  const auto bytes = RingBytes(options.slots + options.spares, SlotBytes(options.geometry));
+  const auto slot = SlotLayout::Of(SmallLayout(), Capacity(options.geometry), true);
+  const auto bytes = RingBytesOf(*slot, options.slots + options.spares);
   auto memory = MakeDeviceRingMemory(0, *bytes);
   EXPECT_TRUE(memory.ok()) << memory.status();
-  return memory.ok() ? std::move(*Ring::Create(options, std::move(*memory))) : nullptr;
+  return memory.ok() ? std::move(*Ring::Create(options, SmallLayout(), std::move(*memory)))
+                     : nullptr;
 }
 
-/// Fills the header's range of the staging area and counts it, as a CPU worker does.
+/// Fills the header's ranges of the staging area and counts it, as a CPU worker does.
 void Deliver(Ring& ring, const ShardHeader& header, int value) {
-  const std::uint64_t begin = SlotStride(SlotBytes(ring.options().geometry)) * header.grant.slot +
-                              header.grant.offset_bytes;
-  const auto range = ring.memory().host().subspan(begin, header.grant.size_bytes);
-  std::fill(range.begin(), range.end(), static_cast<std::byte>(value));
+  const SlotLayout& layout = ring.layout();
+  const auto slot =
+      ring.memory().host().subspan(layout.host_stride() * header.grant.slot, layout.host_stride());
+  for (std::size_t i = 0; i < layout.arrays(); ++i) {
+    const ByteRange range = layout.InHost(i, header.grant.place, header.grant.count);
+    const auto bytes = slot.subspan(range.offset_bytes, range.size_bytes);
+    std::fill(bytes.begin(), bytes.end(), static_cast<std::byte>(value));
+  }
   ASSERT_TRUE(ring.CountWritten(header).ok());
 }
 
+/// The images of the batch, from the device; the ordinals must lie in host memory.
 std::vector<std::byte> OnDevice(const TakenBatch& batch) {
-  std::vector<std::byte> bytes(batch.size_bytes);
+  std::vector<std::byte> bytes(batch.patches * kImageBytes);
   auto stream = memory::OwnedGpuStream::Create();
   EXPECT_TRUE(stream.ok());
-  EXPECT_TRUE(memory::CopyToHost(bytes, batch.data, stream->get()).ok());
+  EXPECT_TRUE(memory::CopyToHost(bytes, batch.arrays[0], stream->get()).ok());
   EXPECT_TRUE(stream->WaitSync().ok());
   return bytes;
 }
 
+/// Half of the batch's ordinals have one byte everywhere, the others another.
+void ExpectOrdinals(const TakenBatch& batch, int first, int second) {
+  for (std::size_t i = 0; i < 4 * sizeof(std::int64_t); ++i) {
+    EXPECT_EQ(batch.arrays[1][i], std::byte(i < 2 * sizeof(std::int64_t) ? first : second)) << i;
+  }
+}
+
 TEST(DeviceRing, SaysWhyThereIsNoneWithoutAGpu) {
   if (!memory::ListGpus().empty()) GTEST_SKIP() << "this machine has a GPU";
-  EXPECT_FALSE(MakeDeviceRingMemory(0, 4096).ok());
+  EXPECT_FALSE(MakeDeviceRingMemory(0, RingBytes{8192, 4096}).ok());
 }
 
 TEST(DeviceRing, StagesShardsOfCpuWorkers) {
@@ -54,6 +68,7 @@ TEST(DeviceRing, StagesShardsOfCpuWorkers) {
   const auto bytes = OnDevice(*batch);
   EXPECT_EQ(std::count(bytes.begin(), bytes.end(), std::byte{5}), 2000);
   EXPECT_EQ(std::count(bytes.begin(), bytes.end(), std::byte{6}), 2000);
+  ExpectOrdinals(*batch, 5, 6);
 }
 
 TEST(DeviceRing, MovesCountedShardsOnTheDevice) {
@@ -71,6 +86,7 @@ TEST(DeviceRing, MovesCountedShardsOnTheDevice) {
   const auto bytes = OnDevice(*batch);
   EXPECT_EQ(std::count(bytes.begin(), bytes.end(), std::byte{5}), 2000);
   EXPECT_EQ(std::count(bytes.begin(), bytes.end(), std::byte{6}), 2000);
+  ExpectOrdinals(*batch, 5, 6);
 }
 
 TEST(DeviceRing, HostRingsRefuseDeviceLandings) {

@@ -81,6 +81,8 @@ MappedRing::Options WorkerOptions(const std::string& name, std::uint8_t secret =
   o.socket_name = name;
   o.secret = SecretOf(secret);
   o.stream = kStream;
+  o.layout = SmallLayout();
+  o.capacity = Capacity(SmallGeometry());
   return o;
 }
 
@@ -88,7 +90,7 @@ MappedRing::Options WorkerOptions(const std::string& name, std::uint8_t secret =
 void Deliver(MappedRing& ring, const ShardHeader& header, std::byte value) {
   const auto window = ring.Window(header.grant);
   ASSERT_TRUE(window.ok()) << window.status();
-  std::fill(window->begin(), window->end(), value);
+  FillAll(*window, value);
   ASSERT_TRUE(ring.ReportShardFinished(header).ok());
 }
 
@@ -103,7 +105,7 @@ int RunWorker(int in, int out) {
     const auto header = Await<ShardHeader>(in);
     const auto window = (*ring)->Window(header.grant);
     if (!window.ok()) return 4;
-    std::fill(window->begin(), window->end(), static_cast<std::byte>(0x40 + header.shard.shard));
+    FillAll(*window, static_cast<std::byte>(0x40 + header.shard.shard));
     if (!(*ring)->ReportShardFinished(header).ok()) return 5;
     Say(out, 'r');
   }
@@ -118,14 +120,10 @@ int RunZombie(int in, int out) {
   const auto header = Await<ShardHeader>(in);
   const auto window = (*ring)->Window(header.grant);
   for (;;) {
-    std::fill(window->begin(), window->end(), std::byte{0xEE});
+    FillAll(*window, std::byte{0xEE});
     Say(out, 'w');
     Await<char>(in);
   }
-}
-
-bool AllBytesAre(const std::byte* data, std::size_t size, int value) {
-  return std::all_of(data, data + size, [value](std::byte b) { return b == std::byte(value); });
 }
 
 TEST(MappedDelivery, BringsABatchFromAnotherProcessInOrder) {
@@ -140,10 +138,10 @@ TEST(MappedDelivery, BringsABatchFromAnotherProcessInOrder) {
   ASSERT_TRUE(batch.ok()) << batch.status();
   EXPECT_EQ(batch->at, (Position{0, 0}));
   EXPECT_EQ(batch->patches, 4u);
-  EXPECT_EQ(batch->size_bytes, 4000u);
-  EXPECT_TRUE(AllBytesAre(batch->data, 2000, 0x40));
-  EXPECT_TRUE(AllBytesAre(batch->data + 2000, 2000, 0x41));
-  EXPECT_EQ(trainer.ring->stats().bytes_counted % 2000, 0u);
+  EXPECT_EQ(batch->size_bytes, 4 * SmallLayout().PatchBytes());
+  EXPECT_TRUE(PatchesAre(*batch, 0, 2, 0x40));
+  EXPECT_TRUE(PatchesAre(*batch, 2, 2, 0x41));
+  EXPECT_EQ(trainer.ring->stats().bytes_counted % (2 * SmallLayout().PatchBytes()), 0u);
 }
 
 TEST(MappedDelivery, RefusesAPeerWithoutTheSecret) {
@@ -164,7 +162,9 @@ TEST(MappedDelivery, AWorkerRefusesATrainerWithoutTheSecret) {
     if (!SendMessage(socket.get(), EncodeChallenge(challenge)).ok()) return 1;
     std::array<std::byte, kMaxGreetingBytes> buffer;
     if (!ReceiveMessage(socket.get(), buffer).ok()) return 2;
-    RingOffer offer{4, 4096, 4 * 4096, std::nullopt};
+    RingOffer offer;
+    offer.slots = 4;
+    offer.host_stride = 4096;
     UniqueFd zero(open("/dev/zero", O_RDWR));
     SendMessage(socket.get(), EncodeRingOffer(offer, Nonce{}, SecretOf(9)), zero.get())
         .IgnoreError();
@@ -207,7 +207,7 @@ TEST(MappedDelivery, GarbageClosesOneConnectionAndHarmsNoOther) {
   Trainer trainer;
   auto good = MappedRing::Connect(WorkerOptions(trainer.server->socket_name()));
   ASSERT_TRUE(good.ok()) << good.status();
-  for (const std::size_t size : {1u, 7u, 8u, 143u, 144u, 512u, 5000u}) {
+  for (const std::size_t size : {1u, 7u, 8u, 175u, 176u, 512u, 5000u}) {
     auto socket = ConnectAbstract(trainer.server->socket_name(), 2'000);
     ASSERT_TRUE(socket.ok());
     std::array<std::byte, kMaxGreetingBytes> buffer;
@@ -248,11 +248,26 @@ TEST(MappedDelivery, WindowsStayInsideTheRing) {
   Trainer trainer;
   auto ring = MappedRing::Connect(WorkerOptions(trainer.server->socket_name()));
   ASSERT_TRUE(ring.ok());
-  EXPECT_TRUE((*ring)->Window(Grant{3, 1, 0, 4000}).ok());
+  EXPECT_TRUE((*ring)->Window(Grant{3, 1, 0, 4}).ok());
   EXPECT_FALSE((*ring)->Window(Grant{4, 1, 0, 1}).ok());
-  EXPECT_FALSE((*ring)->Window(Grant{0, 1, 0, 4001}).ok());
-  EXPECT_FALSE((*ring)->Window(Grant{0, 1, 4000, 1}).ok());
-  EXPECT_FALSE((*ring)->Window(Grant{0, 1, ~std::uint64_t{0}, 2}).ok());
+  EXPECT_FALSE((*ring)->Window(Grant{0, 1, 0, 5}).ok());
+  EXPECT_FALSE((*ring)->Window(Grant{0, 1, 4, 1}).ok());
+  EXPECT_FALSE((*ring)->Window(Grant{0, 1, ~0u, 2}).ok());
+}
+
+TEST(MappedDelivery, AWorkerRefusesARingThatIsLaidOutOtherwise) {
+  Trainer trainer;
+  const auto refused = [&](auto change) {
+    MappedRing::Options options = WorkerOptions(trainer.server->socket_name());
+    change(options);
+    return absl::IsFailedPrecondition(MappedRing::Connect(options).status());
+  };
+  EXPECT_TRUE(refused([](auto& o) { o.capacity = 3; }));
+  EXPECT_TRUE(refused([](auto& o) { o.layout.arrays.pop_back(); }));
+  EXPECT_TRUE(refused([](auto& o) { o.layout.arrays[1].name = "label"; }))
+      << "the same bytes, but other arrays";
+  EXPECT_TRUE(refused([](auto& o) { std::swap(o.layout.arrays[0], o.layout.arrays[1]); }));
+  EXPECT_FALSE(refused([](auto&) {}));
 }
 
 TEST(MappedDelivery, DeadGrantsDuplicatesAndOversizedGrantsDoNotCount) {
@@ -260,8 +275,13 @@ TEST(MappedDelivery, DeadGrantsDuplicatesAndOversizedGrantsDoNotCount) {
   auto ring = MappedRing::Connect(WorkerOptions(trainer.server->socket_name()));
   ASSERT_TRUE(ring.ok());
   ShardHeader oversized = HeaderOf({0, 0}, 0, 0, 1, 1);
-  oversized.grant.size_bytes = 4000;
+  oversized.grant.count = 4;
   ASSERT_TRUE((*ring)->ReportShardFinished(oversized).ok());
+  ShardHeader few_arrays = HeaderOf({0, 0}, 0, 0, 1, 1), one_array = few_arrays;
+  few_arrays.arrays = 1;
+  one_array.array = 0;
+  ASSERT_TRUE((*ring)->ReportShardFinished(few_arrays).ok());
+  ASSERT_TRUE((*ring)->ReportShardFinished(one_array).ok());
   ASSERT_TRUE((*ring)->ReportShardFinished(HeaderOf({0, 0}, 0, 0, 9, 2)).ok());
   Deliver(**ring, HeaderOf({0, 0}, 0, 0, 1, 3), std::byte{1});
   ASSERT_TRUE((*ring)->ReportShardFinished(HeaderOf({0, 0}, 0, 0, 1, 3)).ok());
@@ -269,7 +289,7 @@ TEST(MappedDelivery, DeadGrantsDuplicatesAndOversizedGrantsDoNotCount) {
   Deliver(**ring, HeaderOf({0, 0}, 1, 0, 1, 5), std::byte{2});
   ASSERT_TRUE(trainer.ring->Next(kPatience).ok());
   EXPECT_EQ(trainer.ring->stats().shards_counted, 2u);
-  EXPECT_EQ(trainer.ring->stats().shards_refused, 4u);
+  EXPECT_EQ(trainer.ring->stats().shards_refused, 6u);
   EXPECT_FALSE((*ring)->Closed()) << "a refused shard is normal operation";
 }
 
@@ -303,7 +323,7 @@ TEST_P(Fencing, TheDeathOfTheWorkerIsTheProof) {
   Deliver(**next_worker, HeaderOf({0, 0}, 1, 0, 1, 3), std::byte{1});
   const auto batch = trainer.ring->Next(kPatience);
   ASSERT_TRUE(batch.ok()) << batch.status();
-  EXPECT_TRUE(AllBytesAre(batch->data, batch->size_bytes, 1));
+  EXPECT_TRUE(AllPatchesAre(*batch, 1));
 }
 
 TEST_P(Fencing, AFrozenWorkerThatWakesNeverTouchesALiveSlot) {
@@ -327,12 +347,12 @@ TEST_P(Fencing, AFrozenWorkerThatWakesNeverTouchesALiveSlot) {
   Deliver(**good, HeaderOf({0, 0}, 0, 3, outcome->row.generation, 9), std::byte{7});
   const auto batch = trainer.ring->Next(kPatience);
   ASSERT_TRUE(batch.ok()) << batch.status();
-  EXPECT_TRUE(AllBytesAre(batch->data, batch->size_bytes, 7));
+  EXPECT_TRUE(AllPatchesAre(*batch, 7));
 
   zombie.Continue();
   zombie.Tell('x');
   ASSERT_EQ(zombie.Hear(), 'w');  // it wrote its old range again
-  EXPECT_TRUE(AllBytesAre(batch->data, batch->size_bytes, 7));
+  EXPECT_TRUE(AllPatchesAre(*batch, 7));
   EXPECT_EQ(trainer.ring->ReportAll()[0].phase, SlotPhase::kResting);
   zombie.Kill();
   while (trainer.ring->ReportAll()[0].phase == SlotPhase::kResting) std::this_thread::yield();

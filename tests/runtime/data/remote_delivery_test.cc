@@ -20,12 +20,12 @@ namespace {
 using namespace testing;  // NOLINT: the fixture of this folder
 
 constexpr std::int64_t kPatience = 20'000;  // ms; only a failing test waits this long
-constexpr std::uint64_t kBigPatch = 32u << 20;
+const BatchLayout kBigLayout = SmallLayout(32 << 20);
 const Network kLoopback = {NetworkPolicy::kIsolatedTcp, "127.0.0.1"};
 
 /// One slot of one 64 MiB shard: long enough in flight to be interrupted.
 SlotTableOptions BigOptions() {
-  SlotTableOptions o = SmallOptions(kBigPatch);
+  SlotTableOptions o = SmallOptions();
   o.geometry.global_batch = 2;
   o.geometry.patches_per_epoch = 8;
   o.slots = 1;
@@ -34,8 +34,9 @@ SlotTableOptions BigOptions() {
 }
 
 struct Node {
-  explicit Node(const SlotTableOptions& options = SmallOptions()) {
-    ring = MakeRing(options);
+  explicit Node(const SlotTableOptions& options = SmallOptions(),
+                const BatchLayout& layout = SmallLayout()) {
+    ring = MakeRing(options, layout);
     auto started = RemoteReceiver::Start(*ring, {kLoopback, SecretOf(1), kStream});
     EXPECT_TRUE(started.ok()) << started.status();
     receiver = std::move(*started);
@@ -50,19 +51,36 @@ std::unique_ptr<RemoteSender> MakeSender(std::int64_t timeout_ms = kPatience) {
   return std::move(*sender);
 }
 
-std::vector<std::byte> Payload(const ShardHeader& header, int value) {
-  return std::vector<std::byte>(header.grant.size_bytes, static_cast<std::byte>(value));
+/// A shard's bytes, an array after another, all of one value.
+struct Payload {
+  Payload(const ShardHeader& header, int value, const BatchLayout& layout = SmallLayout()) {
+    for (const ArrayLayout& array : layout.arrays) {
+      arrays.emplace_back(header.grant.count * array.PatchBytes(), static_cast<std::byte>(value));
+    }
+    spans.assign(arrays.begin(), arrays.end());
+  }
+  operator RemoteSender::Payload() const { return spans; }  // NOLINT: what Send takes
+  std::vector<std::vector<std::byte>> arrays;
+  std::vector<std::span<const std::byte>> spans;
+};
+
+Payload OneArray(const ShardHeader& header, int value) {
+  BatchLayout image = SmallLayout();
+  image.arrays.pop_back();
+  return Payload(header, value, image);
 }
 
 /// Connects, waits for a header, sends its bytes.
-int RunSender(int in, int) {
+int SendOne(int in, const BatchLayout& layout) {
   const std::string address = AwaitText(in);
   auto sender = RemoteSender::Start({kLoopback, kPatience});
   if (!sender.ok()) return 3;
   const auto header = Await<ShardHeader>(in);
-  const auto payload = Payload(header, 0x33);
+  const Payload payload(header, 0x33, layout);
   return (*sender)->Send(address, SecretOf(1), header, payload).ok() ? 0 : 4;
 }
+int RunSender(int in, int) { return SendOne(in, SmallLayout()); }
+int RunBigSender(int in, int) { return SendOne(in, kBigLayout); }
 
 TEST(RemoteDelivery, BringsABatchFromAnotherProcess) {
   ChildProcess first(&RunSender), second(&RunSender);
@@ -73,8 +91,7 @@ TEST(RemoteDelivery, BringsABatchFromAnotherProcess) {
   second.Tell(HeaderOf({0, 0}, 1, 0, 1, 2));
   const auto batch = node.ring->Next(kPatience);
   ASSERT_TRUE(batch.ok()) << batch.status();
-  EXPECT_TRUE(std::all_of(batch->data, batch->data + 4000,
-                          [](std::byte b) { return b == std::byte{0x33}; }));
+  EXPECT_TRUE(AllPatchesAre(*batch, 0x33));
   EXPECT_EQ(first.Join(), 0);
   EXPECT_EQ(second.Join(), 0);
 }
@@ -104,7 +121,7 @@ TEST(RemoteDelivery, TakesNothingFromASenderWithoutTheSecret) {
   EXPECT_FALSE(
       sender->Send(node.receiver->address(), SecretOf(2), header, Payload(header, 9)).ok());
   EXPECT_EQ(node.ring->stats().shards_counted, 0u);
-  EXPECT_EQ(node.ring->stats().shards_refused, 1u);
+  EXPECT_GE(node.ring->stats().shards_refused, 1u);
   EXPECT_EQ(node.ring->memory().host()[0], std::byte{0}) << "not a byte was taken";
 }
 
@@ -115,7 +132,7 @@ TEST(RemoteDelivery, LooksAtTheGrantBeforeItTakesAByte) {
     return sender->Send(node.receiver->address(), SecretOf(1), h, Payload(h, 9));
   };
   ShardHeader oversized = HeaderOf({0, 0}, 0, 0, 1, 1);
-  oversized.grant.size_bytes = 4000;
+  oversized.grant.count = 4;
   EXPECT_FALSE(send(oversized).ok());
   EXPECT_FALSE(send(HeaderOf({0, 0}, 0, 0, 7, 2)).ok()) << "dead generation";
   EXPECT_FALSE(send(HeaderOf({0, 0}, 0, 3, 1, 3)).ok()) << "a spare slot";
@@ -131,20 +148,40 @@ TEST(RemoteDelivery, DoesNotCountAShardWhoseBytesAreNotTheSenders) {
   Node node;
   auto sender = MakeSender();
   ShardHeader header = HeaderOf({0, 0}, 0, 0, 1, 1);
-  auto payload = Payload(header, 5);
-  header.crc32c = Crc32c(payload) ^ 1;
+  const Payload payload(header, 5);
+  header.crc32c[1] = Crc32c(payload.arrays[1]) ^ 1;  // the first array is good
   sender->Send(node.receiver->address(), SecretOf(1), header, payload).IgnoreError();
   while (node.ring->stats().shards_corrupt == 0) std::this_thread::yield();
   EXPECT_EQ(node.ring->stats().shards_counted, 0u);
-  header.crc32c = 0;
+  header.crc32c[1] = 0;
   header.lease.counter = 2;
   EXPECT_TRUE(sender->Send(node.receiver->address(), SecretOf(1), header, payload).ok());
   while (node.ring->stats().shards_counted == 0) std::this_thread::yield();
 }
 
+TEST(RemoteDelivery, TakesNothingOfAStreamWithOtherArrays) {
+  Node node;
+  auto sender = MakeSender();
+  ShardHeader few_arrays = HeaderOf({0, 0}, 0, 0, 1, 1);
+  few_arrays.arrays = 1;
+  const Payload payload = OneArray(few_arrays, 9);
+  EXPECT_FALSE(sender->Send(node.receiver->address(), SecretOf(1), few_arrays, payload).ok());
+  EXPECT_GE(node.ring->stats().shards_refused, 1u);
+  EXPECT_EQ(node.ring->memory().host()[0], std::byte{0}) << "not a byte was taken";
+}
+
+TEST(RemoteDelivery, TakesOnlyAPayloadOfAsManyArraysAsTheHeaderSays) {
+  Node node;
+  auto sender = MakeSender();
+  const ShardHeader header = HeaderOf({0, 0}, 0, 0, 1, 1);
+  EXPECT_TRUE(absl::IsInvalidArgument(
+      sender->Send(node.receiver->address(), SecretOf(1), header, OneArray(header, 1))));
+  EXPECT_EQ(node.ring->stats().shards_refused, 0u) << "nothing was sent";
+}
+
 TEST(RemoteDelivery, ASenderKilledInTheMiddleFreesItsRangeAndNothingCounts) {
-  ChildProcess doomed(&RunSender);
-  Node node(BigOptions());
+  ChildProcess doomed(&RunBigSender);
+  Node node(BigOptions(), kBigLayout);
   const ShardHeader header = HeaderOf({0, 0}, 0, 0, 1, 1, BigOptions().geometry);
   doomed.TellText(node.receiver->address());
   doomed.Tell(header);
@@ -155,23 +192,23 @@ TEST(RemoteDelivery, ASenderKilledInTheMiddleFreesItsRangeAndNothingCounts) {
   doomed.Kill();
   while (node.ring->Receiving(header.shard, header.lease)) std::this_thread::yield();
   EXPECT_EQ(node.ring->stats().shards_counted, 0u);
-  EXPECT_EQ(node.ring->stats().receives_failed, 1u);
+  EXPECT_GE(node.ring->stats().receives_failed, 1u);
 
   auto sender = MakeSender();
   ShardHeader again = header;
   again.lease.counter = 2;
-  ASSERT_TRUE(sender->Send(node.receiver->address(), SecretOf(1), again, Payload(again, 8)).ok());
+  const Payload payload(again, 8, kBigLayout);
+  ASSERT_TRUE(sender->Send(node.receiver->address(), SecretOf(1), again, payload).ok());
   const auto batch = node.ring->Next(kPatience);
   ASSERT_TRUE(batch.ok()) << batch.status();
-  EXPECT_TRUE(std::all_of(batch->data, batch->data + batch->size_bytes,
-                          [](std::byte b) { return b == std::byte{8}; }));
+  EXPECT_TRUE(AllPatchesAre(*batch, 8, kBigLayout));
 }
 
 /// Freezes a sender in the middle of its transfer under lease (1, 1), fences its shard with
 /// `fence`, and expects the range to be free then.
 void FenceAFrozenSender(const LeaseNumber& fence) {
-  ChildProcess frozen(&RunSender);
-  Node node(BigOptions());
+  ChildProcess frozen(&RunBigSender);
+  Node node(BigOptions(), kBigLayout);
   std::mutex mu;
   std::condition_variable changed;
   std::optional<FenceOutcome> answer;
@@ -292,7 +329,7 @@ TEST(RemoteDelivery, ManySendersShareOneTrainer) {
   const auto batch = node.ring->Next(kPatience);
   ASSERT_TRUE(batch.ok()) << batch.status();
   for (std::uint32_t shard = 0; shard < 32; ++shard) {
-    EXPECT_EQ(batch->data[shard * 2000 + 1999], std::byte(shard));
+    EXPECT_TRUE(PatchesAre(*batch, 2 * shard, 2, static_cast<int>(shard)));
   }
 }
 

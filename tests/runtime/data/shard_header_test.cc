@@ -21,10 +21,12 @@ ShardHeader Sample() {
   ShardHeader h;
   h.stream = 0x0102030405060708u;
   h.shard = ShardId{3, 0x1122334455667788u, 5, 6};
-  h.grant = Grant{7, 0x99, 4096, 8192};
+  h.grant = Grant{7, 0x99, 4096, 0x2000};
   h.lease = LeaseNumber{9, 0xaabbccddeeff0011u};
   h.landing = Landing::kDevice;
-  h.crc32c = 0xdeadbeef;
+  h.arrays = 3;
+  h.array = 2;
+  h.crc32c = {0xdeadbeef, 1, 0xffffffff};
   return h;
 }
 
@@ -40,7 +42,10 @@ TEST(ShardHeader, LiesInMemoryAsThePageSays) {
   EXPECT_EQ(std::to_integer<int>(bytes[8]), 0x08);  // stream, lowest byte first
   EXPECT_EQ(std::to_integer<int>(bytes[15]), 0x01);
   EXPECT_EQ(std::to_integer<int>(bytes[36]), 7);     // slot
-  EXPECT_EQ(std::to_integer<int>(bytes[57]), 0x20);  // bytes = 8192
+  EXPECT_EQ(std::to_integer<int>(bytes[53]), 0x20);  // count
+  EXPECT_EQ(std::to_integer<int>(bytes[7]), 2);      // array
+  EXPECT_EQ(std::to_integer<int>(bytes[60]), 3);     // arrays
+  EXPECT_EQ(std::to_integer<int>(bytes[80]), 0xef);  // crc32c of the first
 }
 
 TEST(ShardHeader, RefusesEveryFlippedBit) {
@@ -50,6 +55,20 @@ TEST(ShardHeader, RefusesEveryFlippedBit) {
     bad[bit / 8] ^= static_cast<std::byte>(1u << (bit % 8));
     EXPECT_FALSE(DecodeShardHeader(bad, SecretOf(1)).ok()) << "bit " << bit;
   }
+}
+
+TEST(ShardHeader, RefusesImpossibleArraysThoughTheProofIsRight) {
+  const auto refused = [](auto change) {
+    ShardHeader header = Sample();
+    change(header);
+    return absl::IsInvalidArgument(DecodeShardHeader(Encoded(header), SecretOf(1)).status());
+  };
+  EXPECT_TRUE(refused([](ShardHeader& h) { h.arrays = 0; }));
+  EXPECT_TRUE(refused([](ShardHeader& h) { h.arrays = kMaxArrays + 1; }));
+  EXPECT_TRUE(refused([](ShardHeader& h) { h.array = 3; }));
+  EXPECT_TRUE(refused([](ShardHeader& h) { h.array = kEveryArray - 1; }));
+  EXPECT_TRUE(refused([](ShardHeader& h) { h.crc32c[3] = 1; })) << "of an array there is not";
+  EXPECT_FALSE(refused([](ShardHeader& h) { h.array = kEveryArray; }));
 }
 
 TEST(ShardHeader, RefusesAnotherStreamsSecretWithoutSayingMore) {

@@ -1,13 +1,16 @@
 // A small stream for the tests of rings and delivery: 3 batches an epoch, 2 shards a batch.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -23,19 +26,26 @@ namespace patchbay::data::testing {
 
 inline constexpr std::uint64_t kStream = 77;
 
-inline StreamGeometry SmallGeometry(std::uint64_t patch_bytes = 1000) {
+inline constexpr std::int64_t kImageBytes = 1000;  ///< of a patch
+
+/// An image and, always in host memory, an ordinal: two arrays of very different size.
+inline BatchLayout SmallLayout(std::int64_t image_bytes = kImageBytes) {
+  return {{{"image", DType::kUint8, {image_bytes}, ArrayMemory::kStream},
+           {"ordinal", DType::kInt64, {}, ArrayMemory::kHost}}};
+}
+
+inline StreamGeometry SmallGeometry() {
   StreamGeometry g;
   g.patches_per_epoch = 11;
   g.global_batch = 4;
   g.shard_patches = 2;
-  g.patch_bytes = patch_bytes;
   return g;
 }
 
-inline SlotTableOptions SmallOptions(std::uint64_t patch_bytes = 1000) {
+inline SlotTableOptions SmallOptions() {
   SlotTableOptions o;
   o.stream = kStream;
-  o.geometry = SmallGeometry(patch_bytes);
+  o.geometry = SmallGeometry();
   o.slots = 3;
   o.spares = 1;
   return o;
@@ -54,18 +64,44 @@ inline ShardHeader HeaderOf(Position at, std::uint32_t shard, std::uint32_t slot
   h.stream = kStream;
   h.shard = ShardId{at.epoch, at.batch, 0, shard};
   const PatchRun run = ShardRun(g, at.batch, 0, shard);
-  h.grant = Grant{slot, generation, run.offset_bytes, run.count * g.patch_bytes};
+  h.grant = Grant{slot, generation, run.place, run.count};
+  h.arrays = static_cast<std::uint8_t>(SmallLayout().arrays.size());
   h.lease = LeaseNumber{1, lease};
   return h;
 }
 
-inline std::unique_ptr<Ring> MakeRing(const SlotTableOptions& options) {
-  const auto bytes = RingBytes(options.slots + options.spares, SlotBytes(options.geometry));
-  auto memory = MakeHostRingMemory(*bytes);
+inline std::unique_ptr<Ring> MakeRing(const SlotTableOptions& options,
+                                      const BatchLayout& layout = SmallLayout()) {
+  const auto slot = SlotLayout::Of(layout, Capacity(options.geometry), false);
+  const auto bytes = RingBytesOf(*slot, options.slots + options.spares);
+  auto memory = MakeHostRingMemory(bytes->host);
   EXPECT_TRUE(memory.ok()) << memory.status();
-  auto ring = Ring::Create(options, std::move(*memory));
+  auto ring = Ring::Create(options, layout, std::move(*memory));
   EXPECT_TRUE(ring.ok()) << ring.status();
   return std::move(*ring);
+}
+
+/// Fills a shard's ranges, one an array.
+inline void FillAll(const std::vector<std::span<std::byte>>& window, std::byte value) {
+  for (const std::span<std::byte> range : window) std::fill(range.begin(), range.end(), value);
+}
+
+/// Whether patches [place, place + count) of the batch have that byte everywhere, in every array.
+inline bool PatchesAre(const TakenBatch& batch, std::uint32_t place, std::uint32_t count, int value,
+                       const BatchLayout& layout = SmallLayout()) {
+  for (std::size_t i = 0; i < layout.arrays.size(); ++i) {
+    const std::uint64_t bytes = layout.arrays[i].PatchBytes();
+    const std::byte* const begin = batch.arrays[i] + place * bytes;
+    if (!std::all_of(begin, begin + count * bytes,
+                     [value](std::byte b) { return b == std::byte(value); })) {
+      return false;
+    }
+  }
+  return true;
+}
+inline bool AllPatchesAre(const TakenBatch& batch, int value,
+                          const BatchLayout& layout = SmallLayout()) {
+  return PatchesAre(batch, 0, batch.patches, value, layout);
 }
 
 /// A forked process that runs `body` and exits with what it returns. Killed when the object goes.

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "ops/chain.h"
+#include "ops/chain/chain.h"
 #include "runtime/base/file.h"
 #include "runtime/base/hash.h"
 #include "runtime/base/strings.h"
@@ -18,18 +18,17 @@ TEST(Configs, EveryRunConfigParsesPlansAndCompiles) {
     if (entry.path().extension() != ".yaml") continue;
     ++found;
     SCOPED_TRACE(entry.path().filename());
-    auto config = ReadRunConfig(entry.path(), ops::OpKeys());
+    auto config = ReadRunConfig(entry.path());
     ASSERT_TRUE(config.ok()) << config.status();
     config->numerics = config->numerics.value_or(Numerics::kCpu);
     const auto plan =
-        Plan::Build(*config, {{Sha256Of("slide"), "aperio", 2967, 2220, 3, DType::kUint8}});
+        Plan::Build(*config, {{Sha256Of("slide"), "aperio", Flat(2967, 2220), 3, DType::kUint8}});
     ASSERT_TRUE(plan.ok()) << plan.status();
-    EXPECT_TRUE(Plan::Parse(plan->Text(), ops::OpKeys()).ok());
+    EXPECT_TRUE(Plan::Parse(plan->Text()).ok());
     ops::ChainOptions options;
     options.preprocess = config->preprocess;
     options.augment = config->augment;
-    options.patch_height = config->patch_height;
-    options.patch_width = config->patch_width;
+    options.patch = config->patch;
     options.dtype = config->dtype;
     EXPECT_TRUE(ops::Chain::Compile(options).ok());
   }
@@ -39,9 +38,9 @@ TEST(Configs, EveryRunConfigParsesPlansAndCompiles) {
 TEST(Configs, ThePageListsEveryKeyAsTheCodeHasIt) {
   const auto page = ReadFile(std::string(PATCHBAY_CONFIGS) + "/README.md", 1 << 20);
   ASSERT_TRUE(page.ok()) << page.status();
-  const std::string run = config::DocumentKeys(RunConfigKeys({}));
-  const std::string ops = config::DocumentKeys(
-      {.name = "ops", .type = config::KeyType::kMap, .members = ops::OpKeys()});
+  const std::string run = config::DocumentKeys(RunConfigKeys());
+  const std::string ops =
+      config::DocumentKeys({.name = "ops", .type = config::KeyType::kMap, .members = OpKeys()});
   EXPECT_NE(page->find(run), std::string::npos) << "the page should hold\n" << run;
   EXPECT_NE(page->find(ops), std::string::npos) << "the page should hold\n" << ops;
 }

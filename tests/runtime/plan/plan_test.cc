@@ -6,11 +6,11 @@
 
 #include <gtest/gtest.h>
 
-#include "ops/chain.h"
+#include "ops/chain/chain.h"
 #include "runtime/base/strings.h"
 #include "runtime/memory/memfd_block.h"
+#include "runtime/plan/byte_versions.h"
 #include "runtime/plan/permutation.h"
-#include "scheduler/policy/limits.h"
 
 namespace patchbay::plan {
 namespace {
@@ -20,16 +20,16 @@ RunConfig SmallConfig() {
   config.dataset = {"/secret/patient.svs"};
   config.numerics = Numerics::kCpu;
   config.seed = 7678;
-  config.patch_height = 100;
-  config.patch_width = 50;
+  config.patch.y = 100;
+  config.patch.x = 50;
   config.global_size = 8;
   config.dtype = DType::kFloat16;
   return config;
 }
 
 std::vector<PlannedImage> TwoImages() {
-  PlannedImage a{Sha256Of("a"), "zarr", 250, 120, 3, DType::kUint8};
-  PlannedImage b{Sha256Of("b"), "aperio", 100, 30, 3, DType::kUint8};
+  PlannedImage a{Sha256Of("a"), "zarr", Flat(250, 120), 3, DType::kUint8};
+  PlannedImage b{Sha256Of("b"), "aperio", Flat(100, 30), 3, DType::kUint8};
   return {a, b};
 }
 
@@ -51,6 +51,90 @@ TEST(Plan, TheGridCoversEveryPixelWithEdgePatchesReachingOut) {
   EXPECT_EQ(boxes[8], Box2D(200, 100, 100, 50));
   EXPECT_EQ(boxes[9], Box2D(0, 0, 100, 50));
   EXPECT_EQ(plan.DeriveSpec(0, 9)->image, 1u);
+}
+
+RunConfig VolumeConfig() {
+  RunConfig config = SmallConfig();
+  config.patch = {32, 96, 64};
+  config.has_depth = true;
+  config.order = Order::kSequential;
+  return config;
+}
+
+PlannedImage Volume() { return {Sha256Of("v"), "zarr", {70, 200, 64}, 1, DType::kInt16}; }
+
+TEST(Plan, TheGridOfAVolumeRunsAlongAllAxes) {
+  const auto plan = Plan::Build(VolumeConfig(), {Volume()});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  ASSERT_EQ(plan->patches_per_epoch(), 9u);
+  EXPECT_EQ(plan->DeriveSpec(0, 0)->box, BoxAt({0, 0, 0}, {32, 96, 64}));
+  EXPECT_EQ(plan->DeriveSpec(0, 2)->box, BoxAt({0, 192, 0}, {32, 96, 64}));
+  EXPECT_EQ(plan->DeriveSpec(0, 8)->box, BoxAt({64, 192, 0}, {32, 96, 64}));
+  EXPECT_EQ(plan->layout().arrays.front().shape, (std::vector<std::int64_t>{1, 32, 96, 64}));
+  EXPECT_EQ(plan->fill(), -1024);
+  const auto again = Plan::Parse(plan->Text());
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->digest(), plan->digest());
+}
+
+TEST(Plan, RandomPlacesOfAVolumeReachEverySliceAndStayInside) {
+  RunConfig config = VolumeConfig();
+  config.positions = Positions::kRandom;
+  config.patches_per_epoch = 2000;
+  const auto plan = Plan::Build(config, {Volume()});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  std::set<std::int64_t> z;
+  for (std::uint64_t i = 0; i < 2000; ++i) {
+    const Box box = plan->DeriveSpec(1, i)->box;
+    ASSERT_TRUE(WholeOf(Volume().size).Contains(box)) << box.ToString();
+    z.insert(box.z);
+  }
+  EXPECT_EQ(z.size(), 70u - 32 + 1);
+}
+
+TEST(Plan, WhatDoesNotFitTheAxesOrTheTypeIsRefusedByKey) {
+  const auto error = [](RunConfig config, const PlannedImage& image) {
+    return std::string(MessageOf(Plan::Build(config, {image}).status()));
+  };
+  RunConfig flat = SmallConfig();
+  EXPECT_EQ(error(flat, Volume()),
+            "plan: image 0: key 'patch.size': [y, x] of a volume of 70 slices; give three values: "
+            "[z, y, x]");
+  EXPECT_EQ(error(VolumeConfig(), TwoImages()[0]),
+            "plan: image 0: key 'patch.size': 32 slices of an image that has one; give [y, x]");
+  RunConfig thin = VolumeConfig();
+  thin.patch.z = 1;
+  EXPECT_EQ(error(thin, TwoImages()[0]), "");
+  RunConfig cuda = VolumeConfig();
+  cuda.numerics = Numerics::kCuda;
+  EXPECT_EQ(error(cuda, Volume()),
+            "plan: key 'numerics': cuda: patches of volumes are made on CPUs only; set numerics: "
+            "cpu");
+  flat.numerics = Numerics::kCuda;
+  EXPECT_EQ(error(flat, {Sha256Of("a"), "zarr", Flat(250, 120), 1, DType::kUint16}),
+            "plan: key 'numerics': cuda: patches of uint16 are made on CPUs only; set numerics: "
+            "cpu");
+  RunConfig fill = VolumeConfig();
+  fill.fill = -32769;
+  EXPECT_EQ(error(fill, Volume()), "plan: key 'patch.fill': -32769 is no int16 (-32768 to 32767)");
+  fill.fill = 0.5;
+  EXPECT_EQ(error(fill, Volume()), "plan: key 'patch.fill': 0.5 is no int16 (-32768 to 32767)");
+  const PlannedImage other{Sha256Of("b"), "zarr", {70, 200, 64}, 1, DType::kFloat32};
+  EXPECT_THAT(std::string(MessageOf(Plan::Build(VolumeConfig(), {Volume(), other}).status())),
+              testing::HasSubstr("1 channels of float32, but image 0 has 1 of int16"));
+}
+
+TEST(Plan, TheDefaultFillIsThatOfTheImages) {
+  const auto fill = [](const RunConfig& config, DType dtype) {
+    return Plan::Build(config, {{Sha256Of("v"), "zarr",
+                                 config.has_depth ? Extent{70, 200, 64} : Flat(200, 64), 1, dtype}})
+        ->fill();
+  };
+  EXPECT_EQ(fill(SmallConfig(), DType::kUint8), 255);
+  EXPECT_EQ(fill(SmallConfig(), DType::kUint16), 255);
+  EXPECT_EQ(fill(VolumeConfig(), DType::kInt16), -1024);
+  EXPECT_EQ(fill(VolumeConfig(), DType::kFloat32), -1024);
+  EXPECT_EQ(fill(VolumeConfig(), DType::kUint16), 0);
 }
 
 TEST(Plan, EveryPatchComesOnceAnEpochAndEpochsDiffer) {
@@ -92,7 +176,7 @@ TEST(Plan, ItsDigestAndSpecsNeverChange) {
   // These values are a promise: a stream recorded by one build is the same stream in the next.
   const Plan plan = Built(SmallConfig());
   EXPECT_EQ(plan.digest().Hex(),
-            "a69c403faf9e303c27934540845f19b1fed0a8a1f5d1bbac34d236d4368e7d54");
+            "884dca0611c79131d628d96d441f377ed57959fa93e81dd26b7c8310e03809cd");
   std::string order;
   for (std::uint64_t i = 0; i < 10; ++i) {
     const auto spec = plan.DeriveSpec(3, i);
@@ -112,7 +196,7 @@ TEST(Plan, ComesBackFromItsText) {
     config.positions = positions;
     config.augment = Json::array({Json{{"flip", {{"horizontal", 0.5}, {"vertical", 0.5}}}}});
     const Plan plan = Built(config);
-    const auto again = Plan::Parse(plan.Text(), ops::OpKeys());
+    const auto again = Plan::Parse(plan.Text());
     ASSERT_TRUE(again.ok()) << again.status();
     EXPECT_EQ(again->digest(), plan.digest());
     EXPECT_EQ(again->images(), plan.images());
@@ -120,10 +204,51 @@ TEST(Plan, ComesBackFromItsText) {
   }
 }
 
+TEST(Plan, KeysAtTheirDefaultAreNotInItsText) {
+  const std::string text = Built(SmallConfig()).Text();
+  EXPECT_EQ(text.find("\"fill\""), std::string::npos) << text;
+  EXPECT_EQ(text.find("\"order\""), std::string::npos) << text;
+  EXPECT_EQ(text.find("\"augment\""), std::string::npos) << text;
+  RunConfig config = SmallConfig();
+  config.fill = 0;
+  config.augment = Json::array({Json{{"flip", {{"horizontal", 0.5}, {"vertical", 0.25}}}}});
+  const Plan plan = Built(config);
+  EXPECT_NE(plan.Text().find("\"fill\":0"), std::string::npos) << plan.Text();
+  EXPECT_NE(plan.Text().find(R"({"flip":{"vertical":0.25}})"), std::string::npos) << plan.Text();
+  const auto again = Plan::Parse(plan.Text());
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->config().augment, config.augment);
+}
+
+TEST(Plan, OfOtherCodeIsRefusedNamingTheVersions) {
+  std::string text = Built(SmallConfig()).Text();
+  const std::string own = StrCat("\"ops\":", kOpsVersion);
+  text.replace(text.find(own), own.size(), "\"ops\":99");
+  const Status status = Plan::Parse(text).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_NE(status.message().find("\"ops\":99"), std::string_view::npos) << status;
+}
+
+TEST(Plan, NeedsASettledBatch) {
+  RunConfig config = SmallConfig();
+  config.global_size = 0;
+  config.per_rank = 3;
+  EXPECT_FALSE(Plan::Build(config, {{Sha256Of("a"), "zarr", Flat(64, 64), 3, DType::kUint8}}).ok());
+  ASSERT_TRUE(SettleBatch(config, 0, 4).ok());
+  EXPECT_EQ(config.global_size, 12u);
+  ASSERT_TRUE(SettleBatch(config, 0, 8).ok());
+  EXPECT_EQ(config.global_size, 12u) << "once";
+  config.per_rank = 3;
+  ASSERT_TRUE(SettleBatch(config, 12, 2).ok());
+  EXPECT_EQ(config.global_size, 12u) << "a resumed run keeps it";
+  config.per_rank = kMaxGlobalBatch;
+  EXPECT_FALSE(SettleBatch(config, 0, 2).ok());
+}
+
 TEST(Plan, RefusesTextThatIsNotExactlyAPlan) {
   const std::string text = Built(SmallConfig()).Text();
   const auto refused = [](std::string altered) {
-    const auto plan = Plan::Parse(altered, ops::OpKeys());
+    const auto plan = Plan::Parse(altered);
     return plan.status().code() == absl::StatusCode::kInvalidArgument;
   };
   const auto with = [&](std::string_view from, std::string_view to) {
@@ -136,7 +261,7 @@ TEST(Plan, RefusesTextThatIsNotExactlyAPlan) {
   EXPECT_TRUE(refused("{}"));
   EXPECT_TRUE(refused("[]"));
   EXPECT_TRUE(refused(text + " "));
-  EXPECT_TRUE(refused(with("\"version\":1", "\"version\":2")));
+  EXPECT_TRUE(refused(with("\"version\":2", "\"version\":1")));
   EXPECT_TRUE(refused(with("\"channels\":3", "\"channels\":0")));
   EXPECT_TRUE(refused(with("\"channels\":3", "\"channels\":4000000000")));
   EXPECT_TRUE(refused(with("250,120", "-250,120")));
@@ -161,7 +286,7 @@ TEST(Plan, RefusesImagesThatDoNotBelongTogether) {
   images[1].dtype = DType::kUint16;
   EXPECT_EQ(code(images), absl::StatusCode::kInvalidArgument);
   images = TwoImages();
-  images[0].width = 0;
+  images[0].size.x = 0;
   EXPECT_EQ(code(images), absl::StatusCode::kInvalidArgument);
   RunConfig undecided = config;
   undecided.numerics.reset();
@@ -176,13 +301,31 @@ TEST(Plan, GeometryIsFixedByThePlanAndTheRanks) {
   ASSERT_TRUE(one.ok());
   EXPECT_EQ(one->patches_per_epoch, 10u);
   EXPECT_EQ(one->shard_patches, 4u);
-  EXPECT_EQ(one->patch_bytes, 100u * 50 * 3 * 2);
+  EXPECT_EQ(plan.layout().PatchBytes(), 100u * 50 * 3 * 2);
   EXPECT_EQ(plan.Geometry(4)->shard_patches, 1u);
   EXPECT_FALSE(plan.Geometry(0).ok());
   EXPECT_FALSE(plan.Geometry(33).ok());
-  config.patch_height = config.patch_width = 16'384;
+  config.patch.y = config.patch.x = 16'384;
   config.global_size = 100;
   EXPECT_EQ(Built(config).Geometry(1)->shard_patches, 1u);
+}
+
+TEST(Plan, ItsLayoutIsTheImageAndWhatTheConfigAsksFor) {
+  RunConfig config = SmallConfig();
+  const Plan plain = Built(config);
+  ASSERT_EQ(plain.layout().arrays.size(), 1u);
+  EXPECT_EQ(plain.layout().arrays[0].name, "image");
+  EXPECT_EQ(plain.layout().arrays[0].shape, (std::vector<std::int64_t>{3, 100, 50}));
+  config.layout = Layout::kNhwc;
+  config.meta = true;
+  const Plan plan = Built(config);
+  std::vector<std::string> names;
+  for (const ArrayLayout& array : plan.layout().arrays) names.push_back(array.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"image", "ordinal", "image_index", "level", "box"}));
+  EXPECT_EQ(plan.layout().arrays[0].shape, (std::vector<std::int64_t>{100, 50, 3}));
+  EXPECT_EQ(*LayoutOfPlan(plan.Text()), plan.layout()) << "a trainer reads it from the text";
+  EXPECT_NE(plan.digest(), plain.digest());
+  EXPECT_TRUE(Plan::Parse(plan.Text()).ok());
 }
 
 TEST(Plan, WhatCannotBeStreamedIsRefusedByKeyAndLimit) {
@@ -202,7 +345,7 @@ TEST(Plan, WhatCannotBeStreamedIsRefusedByKeyAndLimit) {
   EXPECT_EQ(error(config, 10), "");
   EXPECT_EQ(error(config, 11),
             "plan stream: key 'batch.global_size': an epoch has 10 patches, fewer than 11 ranks");
-  config.patch_height = config.patch_width = 16'384;
+  config.patch.y = config.patch.x = 16'384;
   config.global_size = 1000;
   EXPECT_EQ(
       error(config),
@@ -212,20 +355,23 @@ TEST(Plan, WhatCannotBeStreamedIsRefusedByKeyAndLimit) {
 
 TEST(Plan, ARingBeyondItsLimitIsRefusedByKeyAndLimit) {
   RunConfig config = SmallConfig();
-  EXPECT_EQ(*RingBytes(*Built(config).Geometry(1), 2), 5u * 8 * 100 * 50 * 3 * 2);
-  config.patch_height = config.patch_width = 16'384;
+  const auto ring_bytes = [&](std::uint32_t prefetch) {
+    const Plan plan = Built(config);
+    return RingBytes(plan.layout(), *plan.Geometry(1), prefetch);
+  };
+  EXPECT_EQ(*ring_bytes(2), 5u * 59 * 4096) << "slots of 8 * 100 * 50 * 3 * 2 bytes, on pages";
+  config.patch.y = config.patch.x = 16'384;
+  config.tail = Tail::kPad;
   config.global_size = 64;  // 96 GiB a slot
-  const StreamGeometry geometry = *Built(config).Geometry(1);
-  EXPECT_TRUE(RingBytes(geometry, 7).ok());
-  EXPECT_EQ(MessageOf(RingBytes(geometry, 64).status()),
+  EXPECT_TRUE(ring_bytes(7).ok());
+  EXPECT_EQ(MessageOf(ring_bytes(64).status()),
             "plan stream: key 'batch.prefetch': 67 slots (prefetch 64 and 3 more) of 96.0 GiB make "
             "a ring of more than 1.0 TiB, the most there may be");
 }
 
-TEST(Plan, ItsLimitsAreThoseOfTheSchedulerAndTheRing) {
-  EXPECT_EQ(kMaxSlotBytes, scheduler::kMaxSlotBytes);
+TEST(Plan, ItsLimitsFitThoseOfARingAndOfAScheduler) {
   EXPECT_EQ(kMaxRingBytes, memory::kMaxBlockBytes);
-  EXPECT_LE(kMaxSlotBytes / (kMaxShardBytes / 2), scheduler::kMaxShardsPerSlot)
+  EXPECT_LE(kMaxSlotBytes / (kMaxShardBytes / 2), kMaxShardsPerSlot)
       << "a slot that is small enough never has too many shards";
 }
 

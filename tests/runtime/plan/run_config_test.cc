@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "ops/chain.h"
+#include "ops/chain/chain.h"
 #include "runtime/base/strings.h"
 
 namespace patchbay::plan {
@@ -19,9 +19,7 @@ preprocess: [{normalize: {scale: 255, mean: [0.70, 0.55, 0.70], std: [0.2, 0.2, 
 augment: [{flip: {}}]
 )";
 
-StatusOr<RunConfig> Read(std::string_view text) {
-  return ParseRunConfig(text, "run.yaml", ops::OpKeys());
-}
+StatusOr<RunConfig> Read(std::string_view text) { return ParseRunConfig(text, "run.yaml"); }
 
 std::string ErrorOf(std::string_view text) {
   const auto config = Read(text);
@@ -34,8 +32,8 @@ TEST(RunConfig, ReadsEveryKey) {
   EXPECT_EQ(config->dataset, (std::vector<std::string>{"stores/a.zarr", "slides/b.svs"}));
   EXPECT_EQ(config->numerics, Numerics::kCpu);
   EXPECT_EQ(config->seed, 7678u);
-  EXPECT_EQ(config->patch_height, 512u);
-  EXPECT_EQ(config->patch_width, 256u);
+  EXPECT_EQ(config->patch, Flat(512, 256));
+  EXPECT_FALSE(config->has_depth);
   EXPECT_EQ(config->level, 1u);
   EXPECT_EQ(config->order, Order::kSequential);
   EXPECT_EQ(config->dtype, DType::kFloat16);
@@ -50,19 +48,36 @@ TEST(RunConfig, ReadsEveryKey) {
 TEST(RunConfig, TheShortestFileHasDefaults) {
   const auto config = Read("dataset: stores/\npatch: {size: [64, 64]}\n");
   ASSERT_TRUE(config.ok()) << config.status();
-  EXPECT_EQ(DumpJson(ToJson(*config)),
-            R"({"augment":[],"batch":{"dtype":"float32","global_size":32,"layout":"nchw",)"
-            R"("prefetch":2,"tail":"keep"},"dataset":["stores/"],"patch":{"fill":255,"level":0,)"
-            R"("size":[64,64]},"preprocess":[],"sampling":{"order":"shuffled","positions":"grid"},)"
-            R"("seed":0})");
+  EXPECT_EQ(
+      DumpJson(ToJson(*config)),
+      R"({"augment":[],"batch":{"dtype":"float32","global_size":32,"layout":"nchw",)"
+      R"("meta":false,"prefetch":2,"tail":"keep"},"dataset":["stores/"],"on_bad_image":"fail",)"
+      R"("patch":{"level":0,)"
+      R"("size":[64,64]},"preprocess":[],"sampling":{"order":"shuffled","positions":"grid"},)"
+      R"("seed":0})");
 }
 
 TEST(RunConfig, SurvivesATripThroughJson) {
   const auto config = Read(kFull);
   ASSERT_TRUE(config.ok());
-  const auto again = RunConfigFromJson(ToJson(*config), ops::OpKeys());
+  const auto again = RunConfigFromJson(ToJson(*config));
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(DumpJson(ToJson(*again)), DumpJson(ToJson(*config)));
+}
+
+TEST(RunConfig, ThreeSizesAreAPatchOfAVolume) {
+  const auto config = Read("dataset: ct/\npatch: {size: [32, 96, 64], fill: -1024}\n");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->patch, Extent(32, 96, 64));
+  EXPECT_TRUE(config->has_depth);
+  EXPECT_EQ(config->fill, -1024);
+  const auto again = RunConfigFromJson(ToJson(*config));
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(DumpJson(ToJson(*again)), DumpJson(ToJson(*config)));
+  EXPECT_EQ(ErrorOf("dataset: s\npatch: {size: [64]}\n"),
+            "run.yaml:2: key 'patch.size': expected 2 to 3 values, got 1");
+  EXPECT_EQ(ErrorOf("dataset: s\npatch: {size: [2, 16384, 16384]}\n"),
+            "run.yaml:2: key 'patch': size: a patch of more than 268435456 pixels");
 }
 
 TEST(RunConfig, AnEmptyPathIsRefusedByKeyAndLine) {

@@ -105,7 +105,7 @@ TEST(SpectraDocument, WrongTypesAndImpossibleNumbersAreRefusedByName) {
       {"/slides/0/id", "", "id"},
       {"/slides/0/id", "a\x1b[2Jb", "id: not printable"},
       {"/slides/0/id", std::string(257, 'x'), "id"},
-      {"/slides/0/id", "0000000000000001", "is there twice"},
+      {"/slides/0/id", "0000000000000001", "is listed twice"},
       {"/slides/0/frames", 0, "frames: 0"},
       {"/slides/0/frames", -1, "frames: -1"},
       {"/slides/0/frames", 11, "they sum to"},

@@ -16,9 +16,9 @@ namespace {
 class DamagedShard : public testing::Test {
  protected:
   void SetUp() override {
-    spec_.settings.chunk_px = 64;
-    spec_.settings.shard_px = 128;
-    spec_.levels = {{128, 128}};
+    spec_.settings.chunk = Flat(64, 64);
+    spec_.settings.shard = Flat(128, 128);
+    spec_.levels = {Flat(128, 128)};
     image_ = MakeImage(DType::kUint8, 128, 128, 3, 5);
     WriteStore(folder_ / "s", spec_, {image_});
     bytes_ = ReadText(File());
@@ -167,10 +167,10 @@ TEST(DecompressionBomb, IsRefusedByEveryCodecWithoutExpanding) {
 TEST(ReadRegion, GivesTheSamePixelsToManyThreadsWithCachesThatHoldAlmostNothing) {
   const TempFolder folder;
   ImageStoreSpec spec;
-  spec.settings.chunk_px = 32;
-  spec.settings.shard_px = 64;
+  spec.settings.chunk = Flat(32, 32);
+  spec.settings.shard = Flat(64, 64);
   spec.settings.codec = StoreCodec::kBloscLz4;
-  spec.levels = {{400, 300}};
+  spec.levels = {Flat(400, 300)};
   const TestImage image = MakeImage(DType::kUint8, 400, 300, 3, 5);
   WriteStore(folder / "s", spec, {image});
   ArrayOptions options;
@@ -203,9 +203,9 @@ TEST(ReadRegion, GivesTheSamePixelsToManyThreadsWithCachesThatHoldAlmostNothing)
 TEST(ReadRegion, RefusesRegionsOutsideTheArrayAndViewsOfAnotherShape) {
   const TempFolder folder;
   ImageStoreSpec spec;
-  spec.settings.chunk_px = 64;
-  spec.settings.shard_px = 128;
-  spec.levels = {{100, 90}};
+  spec.settings.chunk = Flat(64, 64);
+  spec.settings.shard = Flat(128, 128);
+  spec.levels = {Flat(100, 90)};
   WriteStore(folder / "s", spec, {MakeImage(DType::kUint8, 100, 90, 3, 5)});
   const auto array = Array::Open(folder / "s/0");
   ASSERT_TRUE(array.ok());

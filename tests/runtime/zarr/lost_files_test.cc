@@ -24,10 +24,10 @@ using testing::StartsWith;
 /// Shard grids of 3 x 4 and 2 x 2; shard (1, 2) of level 0 and (1, 1) of level 1 are background.
 ImageStoreSpec Spec() {
   ImageStoreSpec spec;
-  spec.settings.chunk_px = 64;
-  spec.settings.shard_px = 128;
+  spec.settings.chunk = Flat(64, 64);
+  spec.settings.shard = Flat(128, 128);
   spec.settings.codec_level = 1;
-  spec.levels = {{301, 490}, {151, 245}};
+  spec.levels = {Flat(301, 490), Flat(151, 245)};
   spec.attributes = {{"source_kind", "aperio"}};
   return spec;
 }
@@ -35,8 +35,8 @@ ImageStoreSpec Spec() {
 std::vector<TestImage> Images(std::uint64_t seed = 3) {
   const ImageStoreSpec spec = Spec();
   std::vector<TestImage> out;
-  for (const LevelSize& l : spec.levels) {
-    out.push_back(MakeImage(DType::kUint8, l.height, l.width, 3, seed));
+  for (const Extent& l : spec.levels) {
+    out.push_back(MakeImage(DType::kUint8, l.y, l.x, 3, seed));
   }
   for (std::int64_t y = 128; y < 256; ++y) {
     const std::int64_t at = (y * out[0].width + 256) * 3;
@@ -129,6 +129,16 @@ TEST_F(LostFiles, AFileOfAnotherStoreOrPlaceIsNamedThoughItReadsWell) {
   EXPECT_THAT(report.bad[0], StartsWith("0/c/0/0/1: "));
 }
 
+TEST_F(LostFiles, ASparseFileOfATebibyteIsNamedAndNotRead) {
+  std::error_code error;
+  fs::resize_file(At("0/c/0/0/1"), std::uintmax_t{1} << 40, error);
+  if (error) GTEST_SKIP() << "no such files here: " << error.message();
+  EXPECT_THAT(Verify().bad, ElementsAre(StartsWith("0/c/0/0/1: 1099511627776 bytes, and a shard of "
+                                                   "this array has ")));
+  fs::resize_file(At("zarr.json"), std::uintmax_t{1} << 40);
+  EXPECT_TRUE(absl::IsInvalidArgument(VerifyStore(store_).status()));
+}
+
 TEST_F(LostFiles, NamesAreLimitedAndAllAreCounted) {
   fs::remove_all(At("0/c"));
   const VerifyReport report = Verify({.max_listed = 2});
@@ -167,12 +177,13 @@ TEST_F(LostFiles, AnAlteredListIsSeen) {
     EXPECT_THAT(report.bad[1], StartsWith(level_file));
   };
   const std::string row = root["attributes"]["patchbay"]["shards"][0]["files"][1];
-  altered("0/c/0/1/0: surplus", row.substr(0, 8), "-");
+  altered("0/c/0/1/0: surplus", row.substr(0, 16), "-");
   altered("0/c/0/1/0: another", row.substr(0, 8), "00000000");
-  altered("0/c/0/1/2: missing", " - ", " 0a1b2c3d ");
+  altered("0/c/0/1/2: missing", " - ", " 0a1b2c3d00000000 ");
   // Together with the file it no longer names: the fault remains, and says what to think of it.
   Json bad = root;
-  bad["attributes"]["patchbay"]["shards"][0]["files"][1].get_ref<std::string&>().replace(0, 8, "-");
+  bad["attributes"]["patchbay"]["shards"][0]["files"][1].get_ref<std::string&>().replace(0, 16,
+                                                                                         "-");
   WriteRoot(bad);
   fs::remove(At("0/c/0/1/0"));
   const VerifyReport report = Verify();
@@ -241,10 +252,10 @@ TEST_F(LostFiles, AListThatIsNoneForTheseLevelsIsRefusedByNameAndTheRestIsStillC
       {"row 2 is not 4 words", [](Json& list) { list[0]["files"][2] = "- - - - -"; }},
       {"row 2 is not 4 words", [](Json& list) { list[0]["files"][2] = "- - - - "; }},
       {"row 2 is not 4 words", [](Json& list) { list[0]["files"][2] = "-  - -"; }},
-      {"row 2 is not 4 words", [](Json& list) { list[0]["files"][2] = "- - - 0123456"; }},
-      {"row 2 is not 4 words", [](Json& list) { list[0]["files"][2] = "- - - 012345678"; }},
-      {"row 2 is not 4 words", [](Json& list) { list[0]["files"][2] = "- - - 0123456G"; }},
-      {"row 2 is not 4 words", [](Json& list) { list[0]["files"][2] = "- - - +1234567"; }},
+      {"row 2 is not 4 words", [](Json& list) { list[0]["files"][2] = "- - - 012345670123456"; }},
+      {"row 2 is not 4 words", [](Json& list) { list[0]["files"][2] = "- - - 01234567012345678"; }},
+      {"row 2 is not 4 words", [](Json& list) { list[0]["files"][2] = "- - - 012345670123456G"; }},
+      {"row 2 is not 4 words", [](Json& list) { list[0]["files"][2] = "- - - 01234567+1234567"; }},
   };
   for (const auto& [cause, change] : kBad) {
     Json root = good;
@@ -357,20 +368,23 @@ TEST_F(LostFiles, WhatIsNotOfTheStoreIsNamedWhereverItLies) {
 
 TEST(ShardList, ASmallerListThanItsLimitIsWrittenAndALargerIsNot) {
   ImageStoreSettings s;
-  s.chunk_px = s.shard_px = 16;
-  EXPECT_TRUE(ListsShards(s, {{256 * 16, 256 * 16}}));
-  EXPECT_FALSE(ListsShards(s, {{256 * 16, 256 * 16}, {1, 1}}));
-  EXPECT_FALSE(ListsShards(s, {{256 * 16 + 1, 256 * 16}}));
-  EXPECT_FALSE(ListsShards(s, {{std::int64_t{1} << 31, std::int64_t{1} << 31}}));
+  s.chunk = s.shard = Flat(16, 16);
+  EXPECT_TRUE(ListsShards(s, {Flat(256 * 16, 256 * 16)}));
+  EXPECT_FALSE(ListsShards(s, {Flat(256 * 16, 256 * 16), Flat(1, 1)}));
+  EXPECT_FALSE(ListsShards(s, {Flat(256 * 16 + 1, 256 * 16)}));
+  EXPECT_FALSE(ListsShards(s, {Flat(std::int64_t{1} << 31, std::int64_t{1} << 31)}));
   Json root = {{"attributes", {{"patchbay", Json::object()}}}};
-  EXPECT_TRUE(PutShardList(s, {{16, 16}}, {}, root).ok());
+  EXPECT_TRUE(PutShardList(s, {Flat(16, 16)}, {}, root).ok());
   EXPECT_TRUE(root["attributes"]["patchbay"].empty());
-  EXPECT_TRUE(absl::IsInvalidArgument(PutShardList(s, {{16, 17}}, {{{}, {1}}}, root)));
-  EXPECT_TRUE(absl::IsInvalidArgument(PutShardList(s, {{16, 16}}, {{}, {}}, root)));
-  ASSERT_TRUE(PutShardList(s, {{16, 48}}, {{{}, {0u, std::nullopt, ~0u}}}, root).ok());
-  EXPECT_EQ(root["attributes"]["patchbay"]["shards"][0]["files"], Json({"00000000 - ffffffff"}));
-  EXPECT_EQ((*ShardListIn(root, s, {{16, 48}}))[0].shards,
-            (std::vector<std::optional<std::uint32_t>>{0u, std::nullopt, ~0u}));
+  EXPECT_TRUE(
+      absl::IsInvalidArgument(PutShardList(s, {Flat(16, 17)}, {{{}, {ListedShard{}}}}, root)));
+  EXPECT_TRUE(absl::IsInvalidArgument(PutShardList(s, {Flat(16, 16)}, {{}, {}}, root)));
+  const std::vector<std::optional<ListedShard>> shards = {ListedShard{0, 0x1a2b}, std::nullopt,
+                                                          ListedShard{~0u, 0xff000000}};
+  ASSERT_TRUE(PutShardList(s, {Flat(16, 48)}, {{{}, shards}}, root).ok());
+  EXPECT_EQ(root["attributes"]["patchbay"]["shards"][0]["files"],
+            Json({"0000000000001a2b - ffffffffff000000"}));
+  EXPECT_EQ((*ShardListIn(root, s, {Flat(16, 48)}))[0].shards, shards);
 }
 
 }  // namespace

@@ -18,10 +18,10 @@ class LostPixels : public testing::Test {
  protected:
   void SetUp() override {
     zarr::ImageStoreSpec spec;
-    spec.settings.chunk_px = 64;
-    spec.settings.shard_px = 128;
+    spec.settings.chunk = Flat(64, 64);
+    spec.settings.shard = Flat(128, 128);
     spec.settings.codec_level = 1;
-    spec.levels = {{301, 370}, {151, 185}};
+    spec.levels = {Flat(301, 370), Flat(151, 185)};
     std::vector<zarr::TestImage> images = {zarr::MakeImage(DType::kUint8, 301, 370, 3, 1),
                                            zarr::MakeImage(DType::kUint8, 151, 185, 3, 2)};
     for (std::int64_t y = 128; y < 256; ++y) {
@@ -71,6 +71,47 @@ TEST_F(LostPixels, ALostFileIsAnErrorThatNamesItAndTheRestIsRead) {
   }
   EXPECT_TRUE(Read(**image, 0, 2, 0).ok());
   EXPECT_TRUE(Read(**image, 1, 0, 0).ok());
+}
+
+TEST_F(LostPixels, AShardInThePlaceOfAnotherIsRefusedAndNamed) {
+  fs::copy_file(At("0/c/0/0/0"), At("0/c/0/1/1"), fs::copy_options::overwrite_existing);
+  const auto image = OpenZarrImage(store_);
+  ASSERT_TRUE(image.ok()) << image.status();
+  for (int twice = 0; twice < 2; ++twice) {
+    const auto read = Read(**image, 0, 1, 1);
+    EXPECT_TRUE(absl::IsDataLoss(read.status())) << read.status();
+    EXPECT_THAT(MessageOf(read.status()), HasSubstr(store_ + "/0/c/0/1/1"));
+    EXPECT_THAT(MessageOf(read.status()), HasSubstr("another shard than the store lists here"));
+  }
+  EXPECT_TRUE(Read(**image, 0, 0, 0).ok());
+  WithoutList();
+  const auto unlisted = OpenZarrImage(store_);
+  EXPECT_TRUE(Read(**unlisted, 0, 1, 1).ok());
+}
+
+TEST(ExchangedShards, AreToldApartEvenWhereTheirIndexesAreEqual) {
+  zarr::ImageStoreSpec spec;
+  spec.settings.chunk = Flat(64, 64);
+  spec.settings.shard = Flat(128, 128);
+  spec.levels = {Flat(128, 256)};
+  zarr::TestImage noise{DType::kUint8, 128, 256, 3, {}};
+  for (std::uint64_t i = 0; i < 128 * 256 * 3; ++i) {
+    noise.bytes.push_back(static_cast<std::byte>(zarr::Mix(i)));
+  }
+  const zarr::TempFolder folder;
+  WriteStore(folder / "s", spec, {noise});
+  const std::string left = folder / "s/0/c/0/0/0", right = folder / "s/0/c/0/0/1";
+  const std::string a = ReadText(left), b = ReadText(right);
+  ASSERT_NE(a, b);
+  ASSERT_EQ(a.substr(a.size() - 68), b.substr(b.size() - 68));
+  WriteText(left, b);
+  WriteText(right, a);
+  const auto image = OpenZarrImage(folder / "s");
+  ASSERT_TRUE(image.ok()) << image.status();
+  for (const std::int64_t x : {0, 128}) {
+    EncodedPatch patch;
+    EXPECT_TRUE(absl::IsDataLoss((*image)->Fetch(0, Box2D(0, x, 96, 96), patch)));
+  }
 }
 
 TEST_F(LostPixels, AShardWrittenWithoutAFileIsBackground) {
@@ -133,6 +174,7 @@ TEST(ExpectFiles, IsOneEntryPerShardAndHoldsForUnshardedArraysToo) {
   const auto all = ReadAll(*array);
   ASSERT_TRUE(all.ok()) << all.status();
   EXPECT_EQ((*all)[7], std::byte{9});
+  EXPECT_TRUE(absl::IsInvalidArgument(array->ExpectFiles({true, false}, {1, 2})));
   ASSERT_TRUE(array->ExpectFiles({true, false}).ok());
   EXPECT_EQ(*ReadAll(*array), *all);
   ASSERT_TRUE(array->ExpectFiles({false, true}).ok());

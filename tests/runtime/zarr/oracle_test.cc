@@ -1,4 +1,5 @@
 // Against zarr-python 3 and TensorStore: we read what they read, and they read what we write.
+#include "runtime/zarr/verify.h"
 #include "tests/runtime/zarr/zarr_fixture.h"
 
 namespace patchbay::zarr {
@@ -132,15 +133,14 @@ TEST_P(WrittenStore, OpensInZarrPythonAndTensorStoreWithEqualPixels) {
   spec.settings.codec_level = 3;
   spec.settings.dtype = c.dtype;
   spec.settings.channels = c.channels;
-  spec.settings.chunk_px = 64;
-  spec.settings.shard_px = 128;
-  spec.levels = {{301, 270}, {151, 135}, {76, 68}};
-  spec.mpp_y = 0.5;
-  spec.mpp_x = 0.25;
+  spec.settings.chunk = Flat(64, 64);
+  spec.settings.shard = Flat(128, 128);
+  spec.levels = {Flat(301, 270), Flat(151, 135), Flat(76, 68)};
+  spec.spacing = SpacingOfMpp(0.5, 0.25);
   spec.attributes = {{"source_kind", "aperio"}, {"source_bytes", 12345}};
   std::vector<TestImage> images;
-  for (const LevelSize& l : spec.levels) {
-    images.push_back(MakeImage(c.dtype, l.height, l.width, c.channels, 7));
+  for (const Extent& l : spec.levels) {
+    images.push_back(MakeImage(c.dtype, l.y, l.x, c.channels, 7));
   }
   WriteStore(folder / "s.zarr", spec, images);
   const auto answer = AskOracle("levels " + (folder / "s.zarr"));
@@ -174,6 +174,46 @@ INSTANTIATE_TEST_SUITE_P(Codecs, WrittenStore,
                                          WriterCase{StoreCodec::kZstd, DType::kUint8, 3},
                                          WriterCase{StoreCodec::kBloscZstd, DType::kUint16, 4},
                                          WriterCase{StoreCodec::kBloscLz4, DType::kUint16, 1}));
+
+class WrittenVolume : public testing::TestWithParam<DType> {};
+
+TEST_P(WrittenVolume, OpensInZarrPythonAndTensorStoreWithEqualVoxels) {
+  if (!HasOracle()) GTEST_SKIP() << "no Python with zarr 3 and tensorstore";
+  const TempFolder folder;
+  ImageStoreSpec spec;
+  spec.settings = VolumeSettings(GetParam());
+  spec.settings.chunk = {8, 16, 32};
+  spec.settings.shard = {32, 32, 64};
+  spec.levels = {{45, 70, 90}, {23, 35, 45}};
+  spec.spacing.z = AxisSpacing{2.5, LengthUnit::kMillimeter};
+  std::vector<TestImage> volumes;
+  for (const Extent& l : spec.levels) {
+    volumes.push_back(GetParam() == DType::kUint8    ? MakeVolume<std::uint8_t>(GetParam(), l, 7)
+                      : GetParam() == DType::kUint16 ? MakeVolume<std::uint16_t>(GetParam(), l, 7)
+                      : GetParam() == DType::kInt16  ? MakeVolume<std::int16_t>(GetParam(), l, 7)
+                                                     : MakeVolume<float>(GetParam(), l, 7));
+  }
+  WriteStore(folder / "v.zarr", spec, volumes);
+  const auto answer = AskOracle("levels " + (folder / "v.zarr"));
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  ASSERT_EQ(answer->size(), 2u);
+  for (std::size_t l = 0; l < 2; ++l) {
+    const std::string expected = Sha256Of(std::span<const std::byte>(volumes[l].bytes)).Hex();
+    EXPECT_EQ((*answer)[l]["zarr"], expected);
+    EXPECT_EQ((*answer)[l]["tensorstore"], expected);
+    EXPECT_EQ((*answer)[l]["names"], Json({"z", "y", "x"}));
+    const auto ours = HashOf(folder / ("v.zarr/" + std::to_string(l)));
+    ASSERT_TRUE(ours.ok()) << ours.status();
+    EXPECT_EQ(*ours, expected);
+  }
+  const auto report = VerifyStore(folder / "v.zarr");
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_TRUE(report->Clean()) << testing::PrintToString(report->bad);
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, WrittenVolume,
+                         testing::Values(DType::kUint8, DType::kUint16, DType::kInt16,
+                                         DType::kFloat32));
 
 }  // namespace
 }  // namespace patchbay::zarr

@@ -4,6 +4,7 @@
 
 #include <sys/stat.h>
 
+#include "runtime/base/box.h"
 #include "runtime/zarr/downsample.h"
 #include "runtime/zarr/publish.h"
 #include "runtime/zarr/store_metadata.h"
@@ -15,20 +16,19 @@ namespace {
 
 ImageStoreSpec SmallSpec() {
   ImageStoreSpec spec;
-  spec.settings.chunk_px = 64;
-  spec.settings.shard_px = 128;
+  spec.settings.chunk = Flat(64, 64);
+  spec.settings.shard = Flat(128, 128);
   spec.settings.codec_level = 1;
-  spec.levels = {{301, 270}, {151, 135}};
-  spec.mpp_y = 0.5;
-  spec.mpp_x = 0.5;
+  spec.levels = {Flat(301, 270), Flat(151, 135)};
+  spec.spacing = SpacingOfMpp(0.5, 0.5);
   spec.attributes = {{"source_kind", "aperio"}, {"source_bytes", 12345}};
   return spec;
 }
 
 std::vector<TestImage> ImagesOf(const ImageStoreSpec& spec, std::uint64_t seed = 3) {
   std::vector<TestImage> out;
-  for (const LevelSize& l : spec.levels) {
-    out.push_back(MakeImage(spec.settings.dtype, l.height, l.width, spec.settings.channels, seed));
+  for (const Extent& l : spec.levels) {
+    out.push_back(MakeImage(spec.settings.dtype, l.y, l.x, spec.settings.channels, seed));
   }
   return out;
 }
@@ -37,9 +37,9 @@ std::vector<ShardRecord> RecordsOf(const ImageStoreSpec& spec, const std::vector
                                    int threads) {
   std::vector<ShardPlace> places;
   for (std::size_t l = 0; l < spec.levels.size(); ++l) {
-    const LevelSize grid = ShardGridOf(spec.settings, spec.levels[l]);
-    for (std::int64_t i = 0; i < grid.height * grid.width; ++i) {
-      places.push_back({static_cast<int>(l), i / grid.width, i % grid.width});
+    const Extent grid = ShardGridOf(spec.settings, spec.levels[l]);
+    for (std::int64_t i = 0; i < grid.Pixels(); ++i) {
+      places.push_back({static_cast<int>(l), CellAt(grid, i)});
     }
   }
   std::vector<ShardRecord> records(places.size());
@@ -50,7 +50,7 @@ std::vector<ShardRecord> RecordsOf(const ImageStoreSpec& spec, const std::vector
            i += static_cast<std::size_t>(threads)) {
         const auto l = static_cast<std::size_t>(places[i].level);
         const auto shard = EncodeShard(spec.settings, spec.levels[l], places[i],
-                                       PixelsOf(images[l], spec.settings.chunk_px));
+                                       PixelsOf(images[l], spec.settings.chunk.y));
         ASSERT_TRUE(shard.ok()) << shard.status();
         records[i] = shard->record;
       }
@@ -63,11 +63,12 @@ std::vector<ShardRecord> RecordsOf(const ImageStoreSpec& spec, const std::vector
 TEST(ImageWriter, TheSamePixelsGiveTheSameShardBytesEveryTime) {
   const ImageStoreSpec spec = SmallSpec();
   const auto images = ImagesOf(spec);
-  const auto once = EncodeShard(spec.settings, spec.levels[0], {0, 0, 0}, PixelsOf(images[0], 64));
+  const auto once =
+      EncodeShard(spec.settings, spec.levels[0], {0, {0, 0, 0}}, PixelsOf(images[0], 64));
   ASSERT_TRUE(once.ok());
   for (int i = 0; i < 5; ++i) {
     const auto again =
-        EncodeShard(spec.settings, spec.levels[0], {0, 0, 0}, PixelsOf(images[0], 64));
+        EncodeShard(spec.settings, spec.levels[0], {0, {0, 0, 0}}, PixelsOf(images[0], 64));
     EXPECT_EQ(again->bytes, once->bytes);
     EXPECT_EQ(again->record, once->record);
   }
@@ -97,20 +98,20 @@ TEST(ImageWriter, RootsOfAKnownImageAreTheRecordedOnes) {
   // They name stores that exist: a change of either makes the same slide another store, and shards
   // that an interrupted ingest left must not be taken over: kStoreFormat of workers/jobs/ingest.
   ImageStoreSpec spec;
-  spec.settings.chunk_px = 256;
-  spec.settings.shard_px = 512;
-  spec.levels = {{700, 900}, {350, 450}};
+  spec.settings.chunk = Flat(256, 256);
+  spec.settings.shard = Flat(512, 512);
+  spec.levels = {Flat(700, 900), Flat(350, 450)};
   const auto zstd = CombineRoots(spec, RecordsOf(spec, ImagesOf(spec), 2));
-  EXPECT_EQ(zstd->pixels.Hex(), "e3bf721496a40cdd549f137ffe6fab9de2da5085acc80fd268e5432968664ef8");
-  EXPECT_EQ(zstd->bytes.Hex(), "92a791f94aa14112e27c1a7fad907be1c8e7f88d629ef43efaa15a0f6cc893cf");
+  EXPECT_EQ(zstd->pixels.Hex(), "1b0e887ed7e11871ead290267a8909f2d31c6ad3dc72f9ab3302d0d3771782cf");
+  EXPECT_EQ(zstd->bytes.Hex(), "3b358bcb6eaebcb89909be35b772183d0260e078ca3ef219eaaa1d634d0f9b4a");
   EXPECT_EQ(WithoutList(spec, *zstd),
-            "b3ec220d0e82953f95bad81e42252eae0afc7f209a39853fb606aba353c3a0c9");
+            "462281fdff00fd6cca4fb52d6c9fb12e8570d17f5dc417fdb973cffe2bd16f2e");
   spec.settings.codec = StoreCodec::kBloscLz4;
   const auto lz4 = CombineRoots(spec, RecordsOf(spec, ImagesOf(spec), 2));
   EXPECT_EQ(lz4->pixels, zstd->pixels);
-  EXPECT_EQ(lz4->bytes.Hex(), "0a285042d1ebf30aa8607ecf0318e70bb69fccc934032c18cf850f2a186424ed");
+  EXPECT_EQ(lz4->bytes.Hex(), "1fb4c49c9921391c4365cb523daac3fde1fdef09e79de382da4bf9335e590a77");
   EXPECT_EQ(WithoutList(spec, *lz4),
-            "59d3df3684dc9b61e54963dc320f22b8982630e62152f8fb13355921360e9e80");
+            "9ad1290843062b12b7ed8b950e26d51663ca740c4033fbe06cc3b4060871311b");
 }
 
 TEST(ImageWriter, PixelRootSurvivesAnotherCodecFillValueAndShardSizeWhileByteRootDoesNot) {
@@ -120,7 +121,7 @@ TEST(ImageWriter, PixelRootSurvivesAnotherCodecFillValueAndShardSizeWhileByteRoo
   ASSERT_TRUE(zstd.ok());
   spec.settings.codec = StoreCodec::kBloscLz4;
   spec.settings.fill_value = 0;
-  spec.settings.shard_px = 256;
+  spec.settings.shard = Flat(256, 256);
   const auto lz4 = CombineRoots(spec, RecordsOf(spec, images, 1));
   ASSERT_TRUE(lz4.ok());
   EXPECT_EQ(zstd->pixels, lz4->pixels);
@@ -152,7 +153,7 @@ TEST(ImageWriter, CombiningRefusesMissingDoubleForeignAndShortRecords) {
   EXPECT_THAT(std::string(MessageOf(CombineRoots(spec, twice).status())),
               testing::HasSubstr("twice"));
   auto outside = records;
-  outside[0].place.row = 99;
+  outside[0].place.at.y = 99;
   EXPECT_TRUE(absl::IsInvalidArgument(CombineRoots(spec, outside).status()));
   auto unknown = records;
   unknown[0].place.level = 7;
@@ -164,7 +165,7 @@ TEST(ImageWriter, CombiningRefusesMissingDoubleForeignAndShortRecords) {
 
 TEST(ImageWriter, BackgroundChunksAreNotStoredAndAShardOfThemIsNoFile) {
   ImageStoreSpec spec = SmallSpec();
-  spec.levels = {{128, 300}};
+  spec.levels = {Flat(128, 300)};
   TestImage image = MakeImage(DType::kUint8, 128, 300, 3, 1);
   std::fill(image.bytes.begin(), image.bytes.end(), std::byte{255});
   const std::size_t marked = (70 * 300 + 130) * 3;  // second shard, third chunk
@@ -211,12 +212,27 @@ TEST(ImageWriter, SettingsOutOfRangeAreRefusedByName) {
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << name;
     EXPECT_THAT(std::string(MessageOf(status)), testing::HasSubstr(name));
   };
-  refused([](auto& s) { s.chunk_px = 8; }, "chunk");
-  refused([](auto& s) { s.shard_px = 4097; }, "shard");
+  refused([](auto& s) { s.chunk = Flat(8, 8); }, "chunk");
+  refused([](auto& s) { s.shard = Flat(4097, 4097); }, "shard");
   refused([](auto& s) { s.codec_level = 10; }, "codec-level");
   refused([](auto& s) { s.channels = 0; }, "channels");
-  refused([](auto& s) { s.dtype = DType::kFloat32; }, "dtype");
+  refused([](auto& s) { s.dtype = DType::kFloat64; }, "dtype");
   refused([](auto& s) { s.fill_value = 256; }, "fill_value");
+  refused([](auto& s) { s.fill_value = 1.5; }, "fill_value");
+  refused([](auto& s) { s.shard.z = 2; }, "slices of a flat image");
+  refused([](auto& s) { s.axes = StoreAxes::kZyx; }, "channels");
+  const auto volume = [&](auto change, const char* name) {
+    refused(
+        [&](auto& s) {
+          s = VolumeSettings(DType::kInt16);
+          change(s);
+        },
+        name);
+  };
+  volume([](auto& s) { s.fill_value = -32769; }, "-32768 to 32767");
+  volume([](auto& s) { s.chunk.z = 0; }, "along z");
+  volume([](auto& s) { s.shard.z = 100; }, "along z");
+  volume([](auto& s) { s.chunk = s.shard = {1024, 1024, 1024}; }, "chunk");
   EXPECT_FALSE(StoreCodecFromName("gzip").ok());
   ImageStoreSpec spec = SmallSpec();
   spec.attributes["patient_name"] = "x";
@@ -226,13 +242,13 @@ TEST(ImageWriter, SettingsOutOfRangeAreRefusedByName) {
 
 TEST(ImageWriter, AnErrorOfThePixelsPassesThrough) {
   const ImageStoreSpec spec = SmallSpec();
-  const auto shard = EncodeShard(spec.settings, spec.levels[0], {0, 0, 0},
-                                 [](std::int64_t, std::int64_t, const TensorView&) -> Status {
+  const auto shard = EncodeShard(spec.settings, spec.levels[0], {0, {0, 0, 0}},
+                                 [](const Point&, const TensorView&) -> Status {
                                    return absl::DataLossError("tile 4 is broken");
                                  });
   EXPECT_TRUE(absl::IsDataLoss(shard.status()));
   EXPECT_TRUE(absl::IsInvalidArgument(
-      EncodeShard(spec.settings, spec.levels[0], {0, 3, 0}, PixelsOf(ImagesOf(spec)[0], 64))
+      EncodeShard(spec.settings, spec.levels[0], {0, {0, 3, 0}}, PixelsOf(ImagesOf(spec)[0], 64))
           .status()));
 }
 
@@ -315,7 +331,7 @@ TEST(VerifyStore, RefusesWhatItCannotLookAt) {
   const TempFolder folder;
   const Status nothing = VerifyStore(folder / "nothing").status();
   EXPECT_TRUE(absl::IsNotFound(nothing));
-  EXPECT_THAT(MessageOf(nothing), testing::EndsWith("/nothing: there is no such folder"));
+  EXPECT_THAT(MessageOf(nothing), testing::EndsWith("/nothing: no such folder"));
   WriteText(folder / "file", "x");
   EXPECT_THAT(MessageOf(VerifyStore(folder / "file").status()),
               testing::EndsWith("/file: a file, not a store's folder"));
@@ -375,22 +391,25 @@ TEST(PublishStore, MovesACompleteStoreToItsNameAndRefusesATakenOne) {
 /// The rule written down again, slowly.
 template <typename T>
 TestImage SlowHalf(const TestImage& in) {
-  TestImage out{in.dtype, (in.height + 1) / 2, (in.width + 1) / 2, in.channels, {}};
-  out.bytes.resize(static_cast<std::size_t>(out.height * out.width * out.channels) * sizeof(T));
+  TestImage out{in.dtype, (in.height + 1) / 2, (in.width + 1) / 2, in.channels,
+                {},       (in.depth + 1) / 2};
+  out.bytes.resize(static_cast<std::size_t>(out.depth * out.height * out.width * out.channels) *
+                   sizeof(T));
   const auto* from = reinterpret_cast<const T*>(in.bytes.data());
   auto* to = reinterpret_cast<T*>(out.bytes.data());
-  for (std::int64_t y = 0; y < out.height; ++y) {
-    for (std::int64_t x = 0; x < out.width; ++x) {
-      for (std::int64_t c = 0; c < in.channels; ++c) {
-        double sum = 0;
-        int n = 0;
-        for (std::int64_t yy = 2 * y; yy < std::min(2 * y + 2, in.height); ++yy) {
-          for (std::int64_t xx = 2 * x; xx < std::min(2 * x + 2, in.width); ++xx, ++n) {
-            sum += from[(yy * in.width + xx) * in.channels + c];
-          }
-        }
-        to[(y * out.width + x) * in.channels + c] = static_cast<T>(std::floor(sum / n + 0.5));
+  const Extent size{in.depth, in.height, in.width}, half{out.depth, out.height, out.width};
+  for (std::int64_t i = 0; i < half.Pixels(); ++i) {
+    const Point p = CellAt(half, i);
+    const Box box = Intersect(BoxAt({2 * p.z, 2 * p.y, 2 * p.x}, {2, 2, 2}), WholeOf(size));
+    for (std::int64_t c = 0; c < in.channels; ++c) {
+      double sum = 0;
+      for (std::int64_t j = 0; j < box.Pixels(); ++j) {
+        const Point q = CellAt(box.Shape(), j);
+        sum += from[IndexOf(size, {box.z + q.z, box.y + q.y, box.x + q.x}) * in.channels + c];
       }
+      const double mean = sum / static_cast<double>(box.Pixels());
+      to[i * in.channels + c] =
+          static_cast<T>(std::is_floating_point_v<T> ? mean : std::floor(mean + 0.5));
     }
   }
   return out;
@@ -408,7 +427,7 @@ TEST(Downsample, AveragesFourPixelsHalfUpForEveryShapeChannelCountAndType) {
         TestImage out{dtype, expected.height, expected.width, channels, {}};
         out.bytes.resize(expected.bytes.size() + 16, std::byte{0x5a});
         const auto view =
-            ContiguousView<3>(out.bytes.data(), dtype, {out.height, out.width, channels});
+            ContiguousView<4>(out.bytes.data(), dtype, {1, out.height, out.width, channels});
         ASSERT_TRUE(DownsampleByTwo(in.View(), view).ok());
         const std::vector<std::byte> guard(16, std::byte{0x5a});
         EXPECT_TRUE(std::equal(guard.begin(), guard.end(), out.bytes.end() - 16));
@@ -419,15 +438,35 @@ TEST(Downsample, AveragesFourPixelsHalfUpForEveryShapeChannelCountAndType) {
   }
 }
 
+template <typename T>
+void ExpectVolumesHalve(DType dtype) {
+  for (const Extent& size : {Extent{1, 1, 1}, {2, 2, 2}, {3, 5, 7}, {8, 33, 20}, {5, 1, 64}}) {
+    const TestImage in = MakeVolume<T>(dtype, size, 3);
+    const TestImage expected = SlowHalf<T>(in);
+    std::vector<std::byte> out(expected.bytes.size());
+    const Extent half = HalfOf(size);
+    const auto view = ContiguousView<4>(out.data(), dtype, {half.z, half.y, half.x, 1});
+    ASSERT_TRUE(DownsampleByTwo(in.View(), view).ok());
+    EXPECT_EQ(out, expected.bytes) << size.ToString() << " " << patchbay::NameOf(dtype);
+  }
+}
+
+TEST(Downsample, AveragesEightVoxelsHalfUpForEveryType) {
+  ExpectVolumesHalve<std::uint8_t>(DType::kUint8);
+  ExpectVolumesHalve<std::uint16_t>(DType::kUint16);
+  ExpectVolumesHalve<std::int16_t>(DType::kInt16);
+  ExpectVolumesHalve<float>(DType::kFloat32);
+}
+
 TEST(Downsample, RefusesViewsThatDoNotFit) {
   const TestImage in = MakeImage(DType::kUint8, 8, 8, 3, 1);
   std::vector<std::byte> out(300);
   EXPECT_FALSE(
-      DownsampleByTwo(in.View(), ContiguousView<3>(out.data(), DType::kUint8, {4, 5, 3})).ok());
+      DownsampleByTwo(in.View(), ContiguousView<4>(out.data(), DType::kUint8, {1, 4, 5, 3})).ok());
   EXPECT_FALSE(
-      DownsampleByTwo(in.View(), ContiguousView<3>(out.data(), DType::kUint16, {4, 4, 3})).ok());
-  auto planar = ContiguousView<3>(out.data(), DType::kUint8, {4, 4, 3});
-  planar.stride_bytes = {4, 1, 16};
+      DownsampleByTwo(in.View(), ContiguousView<4>(out.data(), DType::kUint16, {1, 4, 4, 3})).ok());
+  auto planar = ContiguousView<4>(out.data(), DType::kUint8, {1, 4, 4, 3});
+  planar.stride_bytes = {48, 4, 1, 16};
   EXPECT_FALSE(DownsampleByTwo(in.View(), planar).ok());
 }
 

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -61,15 +62,16 @@ inline std::uint64_t Mix(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
-/// Interleaved pixels with smooth parts, noise and pure background.
+/// Interleaved pixels with smooth parts, noise and pure background; slices one after another.
 struct TestImage {
   DType dtype = DType::kUint8;
   std::int64_t height = 0, width = 0, channels = 3;
   std::vector<std::byte> bytes;
+  std::int64_t depth = 1;
 
   ConstTensorView View() const {
-    return ContiguousView<3>(const_cast<std::byte*>(bytes.data()), dtype,
-                             {height, width, channels});
+    return ContiguousView<4>(const_cast<std::byte*>(bytes.data()), dtype,
+                             {depth, height, width, channels});
   }
 };
 
@@ -94,15 +96,50 @@ inline TestImage MakeImage(DType dtype, std::int64_t height, std::int64_t width,
   return out;
 }
 
+/// Voxels of one channel: smooth, noisy, with background (-1024 where the type has it, else 0).
+template <typename T>
+TestImage MakeVolume(DType dtype, const Extent& size, std::uint64_t seed) {
+  TestImage out{dtype, size.y, size.x, 1, {}, size.z};
+  out.bytes.resize(static_cast<std::size_t>(size.Pixels()) * sizeof(T));
+  for (std::int64_t i = 0; i < size.Pixels(); ++i) {
+    const Point at = CellAt(size, i);
+    const bool background = (at.z / 20 + at.y / 30 + at.x / 40) % 3 == 2;
+    const auto noise = static_cast<double>(Mix(seed ^ static_cast<std::uint64_t>(i)) % 97) - 48;
+    const double inside = static_cast<double>(3 * at.z - 2 * at.y + at.x) + noise / 4;
+    const auto value = static_cast<T>(background            ? (std::is_signed_v<T> ? -1024 : 0)
+                                      : std::is_signed_v<T> ? inside
+                                                            : inside + 2000);
+    std::memcpy(out.bytes.data() + static_cast<std::size_t>(i) * sizeof(T), &value, sizeof(T));
+  }
+  return out;
+}
+
+/// Copies the clipped chunk out of a whole volume of one channel.
+inline ChunkPixels VoxelsOf(const TestImage& image, const Extent& chunk_size) {
+  return [&image, chunk_size](const Point& chunk, const TensorView& out) {
+    const ConstTensorView from = image.View();
+    for (std::int64_t z = 0; z < out.shape[0]; ++z) {
+      for (std::int64_t y = 0; y < out.shape[1]; ++y) {
+        const std::byte* row = from.data + (chunk.z * chunk_size.z + z) * from.stride_bytes[0] +
+                               (chunk.y * chunk_size.y + y) * from.stride_bytes[1] +
+                               chunk.x * chunk_size.x * from.stride_bytes[2];
+        std::memcpy(out.data + z * out.stride_bytes[0] + y * out.stride_bytes[1], row,
+                    static_cast<std::size_t>(out.shape[2] * from.stride_bytes[2]));
+      }
+    }
+    return absl::OkStatus();
+  };
+}
+
 /// Copies the clipped chunk out of a whole image.
 inline ChunkPixels PixelsOf(const TestImage& image, std::int64_t chunk_px) {
-  return [&image, chunk_px](std::int64_t row, std::int64_t column, const TensorView& out) {
+  return [&image, chunk_px](const Point& chunk, const TensorView& out) {
     const auto element = static_cast<std::int64_t>(SizeOf(image.dtype));
-    for (std::int64_t y = 0; y < out.shape[0]; ++y) {
+    for (std::int64_t y = 0; y < out.shape[1]; ++y) {
       const std::int64_t from =
-          ((row * chunk_px + y) * image.width + column * chunk_px) * image.channels * element;
-      std::memcpy(out.data + y * out.stride_bytes[0], image.bytes.data() + from,
-                  static_cast<std::size_t>(out.shape[1] * image.channels * element));
+          ((chunk.y * chunk_px + y) * image.width + chunk.x * chunk_px) * image.channels * element;
+      std::memcpy(out.data + y * out.stride_bytes[1], image.bytes.data() + from,
+                  static_cast<std::size_t>(out.shape[2] * image.channels * element));
     }
     return absl::OkStatus();
   };
@@ -113,11 +150,13 @@ inline StoreRoots WriteStore(const std::string& store, const ImageStoreSpec& spe
                              const std::vector<TestImage>& levels) {
   std::vector<ShardRecord> records;
   for (std::size_t l = 0; l < levels.size(); ++l) {
-    const LevelSize grid = ShardGridOf(spec.settings, spec.levels[l]);
-    for (std::int64_t i = 0; i < grid.height * grid.width; ++i) {
-      const ShardPlace place{static_cast<int>(l), i / grid.width, i % grid.width};
-      const auto shard = EncodeShard(spec.settings, spec.levels[l], place,
-                                     PixelsOf(levels[l], spec.settings.chunk_px));
+    const Extent grid = ShardGridOf(spec.settings, spec.levels[l]);
+    for (std::int64_t i = 0; i < grid.Pixels(); ++i) {
+      const ShardPlace place{static_cast<int>(l), CellAt(grid, i)};
+      const ChunkPixels pixels = spec.settings.axes == StoreAxes::kZyx
+                                     ? VoxelsOf(levels[l], spec.settings.chunk)
+                                     : PixelsOf(levels[l], spec.settings.chunk.y);
+      const auto shard = EncodeShard(spec.settings, spec.levels[l], place, pixels);
       EXPECT_TRUE(shard.ok()) << shard.status();
       EXPECT_TRUE(WriteShardFile(store, *shard).ok());
       records.push_back(shard->record);

@@ -41,11 +41,10 @@ TEST_P(ZarrImageBoxes, AnyBoxGivesThePixelsOfTheImageAndFillOutside) {
   ImageStoreSpec spec;
   spec.settings.codec = GetParam().codec;
   spec.settings.blosc_block_bytes = GetParam().block_bytes;
-  spec.settings.chunk_px = 64;
-  spec.settings.shard_px = 128;
-  spec.levels = {{301, 270}, {151, 135}};
-  spec.mpp_y = 0.5;
-  spec.mpp_x = 0.25;
+  spec.settings.chunk = Flat(64, 64);
+  spec.settings.shard = Flat(128, 128);
+  spec.levels = {Flat(301, 270), Flat(151, 135)};
+  spec.spacing = SpacingOfMpp(0.5, 0.25);
   std::vector<TestImage> images = {MakeImage(DType::kUint8, 301, 270, 3, 1),
                                    MakeImage(DType::kUint8, 151, 135, 3, 2)};
   WriteStore(folder / "s", spec, images);
@@ -54,10 +53,9 @@ TEST_P(ZarrImageBoxes, AnyBoxGivesThePixelsOfTheImageAndFillOutside) {
   const ImageLayout& layout = (*image)->layout();
   EXPECT_EQ(layout.kind, "zarr");
   EXPECT_EQ(layout.channels, 3);
-  EXPECT_EQ(layout.levels[1].chunk_width, 64);
+  EXPECT_EQ(layout.levels[1].chunk, Flat(64, 64));
   EXPECT_NEAR(layout.levels[1].downsample, 2, 0.01);
-  EXPECT_EQ(layout.mpp_y, 0.5);
-  EXPECT_EQ(layout.mpp_x, 0.25);
+  EXPECT_EQ(layout.spacing, SpacingOfMpp(0.5, 0.25));
   const auto scratch = (*image)->MakeScratch();
   EncodedPatch patch;
   std::uint64_t seed = 42;
@@ -99,24 +97,72 @@ INSTANTIATE_TEST_SUITE_P(Codecs, ZarrImageBoxes,
 TEST(ZarrImage, RefusesBoxesLevelsAndViewsThatDoNotFit) {
   const TempFolder folder;
   ImageStoreSpec spec;
-  spec.settings.chunk_px = 64;
-  spec.settings.shard_px = 64;
-  spec.levels = {{64, 64}};
+  spec.settings.chunk = Flat(64, 64);
+  spec.settings.shard = Flat(64, 64);
+  spec.levels = {Flat(64, 64)};
   WriteStore(folder / "s", spec, {MakeImage(DType::kUint8, 64, 64, 3, 1)});
   const auto image = OpenZarrImage(folder / "s");
   ASSERT_TRUE(image.ok());
   EncodedPatch patch;
   EXPECT_TRUE(absl::IsInvalidArgument((*image)->Fetch(1, Box2D(0, 0, 8, 8), patch)));
   EXPECT_TRUE(absl::IsInvalidArgument((*image)->Fetch(-1, Box2D(0, 0, 8, 8), patch)));
-  EXPECT_TRUE(absl::IsInvalidArgument((*image)->Fetch(0, Box{0, 0, 0, 2, 8, 8}, patch)));
+  EXPECT_TRUE(absl::IsInvalidArgument((*image)->Fetch(0, Box{0, 0, 0, -1, 8, 8}, patch)));
+  EXPECT_TRUE(
+      absl::IsInvalidArgument((*image)->Fetch(0, Box2D(std::int64_t{1} << 62, 0, 8, 8), patch)));
   ASSERT_TRUE((*image)->Fetch(0, Box2D(0, 0, 8, 8), patch).ok());
   std::vector<std::byte> out(1000);
   const auto scratch = (*image)->MakeScratch();
   EXPECT_TRUE(absl::IsInvalidArgument((*image)->Decode(
       patch, ContiguousView<3>(out.data(), DType::kUint8, {8, 9, 3}), 0, *scratch)));
+  EXPECT_TRUE(absl::IsInvalidArgument((*image)->Decode(
+      patch, ContiguousView<3>(out.data(), DType::kUint8, {8, 8, 3}), 256, *scratch)));
   patch.pieces.clear();
   EXPECT_TRUE(absl::IsInvalidArgument((*image)->Decode(
       patch, ContiguousView<3>(out.data(), DType::kUint8, {8, 8, 3}), 0, *scratch)));
+}
+
+TEST(ZarrImage, AnyBoxOfAVolumeGivesItsVoxelsAndFillOutside) {
+  const TempFolder folder;
+  ImageStoreSpec spec;
+  spec.settings = zarr::VolumeSettings(DType::kInt16);
+  spec.settings.chunk = {8, 16, 32};
+  spec.settings.shard = {32, 32, 64};
+  const Extent size{45, 70, 90};
+  spec.levels = {size};
+  spec.spacing.z = AxisSpacing{2.5, LengthUnit::kMillimeter};
+  spec.spacing.y = spec.spacing.x = AxisSpacing{0.75, LengthUnit::kMillimeter};
+  const TestImage volume = zarr::MakeVolume<std::int16_t>(DType::kInt16, size, 3);
+  WriteStore(folder / "v", spec, {volume});
+  const auto image = OpenZarrImage(folder / "v");
+  ASSERT_TRUE(image.ok()) << image.status();
+  EXPECT_EQ((*image)->layout().levels[0].size, size);
+  EXPECT_EQ((*image)->layout().levels[0].chunk, spec.settings.chunk);
+  EXPECT_EQ((*image)->layout().spacing, spec.spacing);
+  EXPECT_EQ((*image)->layout().channels, 1);
+  const auto* voxels = reinterpret_cast<const std::int16_t*>(volume.bytes.data());
+  const auto scratch = (*image)->MakeScratch();
+  EncodedPatch patch;
+  std::uint64_t seed = 9;
+  for (int round = 0; round < 60; ++round) {
+    const auto draw = [&seed](std::uint64_t below) {
+      return static_cast<std::int64_t>(Mix(++seed) % below);
+    };
+    const Box box = BoxAt({draw(70) - 15, draw(100) - 15, draw(120) - 15},
+                          {1 + draw(40), 1 + draw(40), 1 + draw(50)});
+    SCOPED_TRACE(box.ToString());
+    ASSERT_TRUE((*image)->Fetch(0, box, patch).ok());
+    std::vector<std::int16_t> out(static_cast<std::size_t>(box.Pixels()));
+    const auto view = ContiguousView<4>(reinterpret_cast<std::byte*>(out.data()), DType::kInt16,
+                                        {box.depth, box.height, box.width, 1});
+    ASSERT_TRUE((*image)->Decode(patch, view, -777, *scratch).ok());
+    for (std::int64_t i = 0; i < box.Pixels(); ++i) {
+      const Point cell = CellAt(box.Shape(), i);
+      const Point at{box.z + cell.z, box.y + cell.y, box.x + cell.x};
+      const std::int16_t expected =
+          at.Inside(size) ? voxels[IndexOf(size, at)] : static_cast<std::int16_t>(-777);
+      ASSERT_EQ(out[static_cast<std::size_t>(i)], expected) << at.ToString();
+    }
+  }
 }
 
 TEST(ZarrImage, OpensForeignStoresOfBothVersionsAndAxisOrders) {
@@ -128,15 +174,16 @@ TEST(ZarrImage, OpensForeignStoresOfBothVersionsAndAxisOrders) {
     const ImageLayout& layout = (*image)->layout();
     EncodedPatch patch;
     const LevelLayout& l = layout.levels[0];
-    ASSERT_TRUE((*image)->Fetch(0, Box2D(0, 0, l.height, l.width), patch).ok());
-    std::vector<std::byte> out(static_cast<std::size_t>(l.height * l.width) * SizeOf(layout.dtype));
+    ASSERT_TRUE((*image)->Fetch(0, Box2D(0, 0, l.size.y, l.size.x), patch).ok());
+    std::vector<std::byte> out(static_cast<std::size_t>(l.size.y * l.size.x) *
+                               SizeOf(layout.dtype));
     const auto view =
-        ContiguousView<3>(out.data(), layout.dtype, {l.height, l.width, layout.channels});
+        ContiguousView<3>(out.data(), layout.dtype, {l.size.y, l.size.x, layout.channels});
     const auto scratch = (*image)->MakeScratch();
     EXPECT_TRUE((*image)->Decode(patch, view, 0, *scratch).ok());
   }
   const auto image = OpenZarrImage(data + "simple_0.4");
-  EXPECT_NEAR(*(*image)->layout().mpp_x, 0.03, 1e-12);
+  EXPECT_NEAR((*image)->layout().spacing.x->Micrometres(), 0.03, 1e-12);
   EXPECT_EQ((*image)->layout().levels.size(), 3u);
 }
 

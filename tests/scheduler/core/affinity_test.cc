@@ -40,7 +40,7 @@ TEST(GroupAffinity, AWorkerIsGivenMoreOfTheGroupItWorkedOn) {
 /// Batches of 8 patches in shards of 4, 20 patches an epoch in order, of two images.
 constexpr char kSequential[] =
     R"({"plan":"p","manifest":{},"geometry":{"patches_per_epoch":20,"global_batch":8,"tail":"keep",)"
-    R"("world_size":1,"shard_patches":4,"patch_bytes":10,"numerics":"cpu","image_runs":[[10,2]]}})";
+    R"("world_size":1,"shard_patches":4,"numerics":"cpu","image_runs":[[10,2]]}})";
 
 class ImageAffinity : public testing::Test {
  protected:
@@ -66,7 +66,7 @@ class ImageAffinity : public testing::Test {
     std::vector<std::uint64_t> given;
     const auto* granted = rig.FindFor<protocol::LeasesGranted>(peer);
     if (granted == nullptr) return given;
-    for (const auto& shard : granted->shards) given.push_back(shard.run.first_ordinal);
+    for (const auto& shard : granted->shards) given.push_back(shard.first_ordinal);
     return given;
   }
   using Patches = std::vector<std::uint64_t>;

@@ -78,7 +78,7 @@ class CoreRig {
     hello.worker_incarnation = incarnation + index;
     hello.pid = 1000 + index;
     hello.capacity = {1000, gpu ? 1u : 0u, 1 << 20};
-    hello.numerics = gpu ? protocol::Numerics::kCuda : protocol::Numerics::kCpu;
+    hello.numerics = gpu ? Numerics::kCuda : Numerics::kCpu;
     hello.held = std::move(held);
     Tell(kWorker0 + index, hello);
   }

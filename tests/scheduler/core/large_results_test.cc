@@ -106,7 +106,7 @@ TEST_F(LargeResult, IsBoundedAndBelongsToWhoHoldsTheLease) {
   EXPECT_FALSE(Put(lease, at, "x"));
 }
 
-/// As stream.plan gives it for so many images.
+/// As stream.join gives it for so many images.
 std::string PlanOf(std::size_t images) {
   Json table = Json::array(), names = Json::array(), stamps = Json::array();
   for (std::size_t i = 0; i < images; ++i) {
@@ -122,12 +122,104 @@ std::string PlanOf(std::size_t images) {
                          {"tail", "keep"},
                          {"world_size", 1},
                          {"shard_patches", 8},
-                         {"patch_bytes", 100},
                          {"numerics", "cpu"},
                          {"image_runs", {{10, images}}}};
   return DumpJson({{"plan", DumpJson({{"images", table}})},
                    {"manifest", {{"root", "/data/"}, {"images", names}, {"stamps", stamps}}},
                    {"geometry", geometry}});
+}
+
+TEST_F(LargeResult, ThatAnotherTaskTakesInIsFetchedByItsWorkerAlone) {
+  rig.AddWorker(1);
+  const std::string text = Text(kPart + 17);
+  const protocol::TaskLease root = Start("noop");
+  ASSERT_TRUE(Put(root, 0, text.substr(0, kPart)));
+  protocol::TaskSpec next;
+  next.op = "next";
+  next.depends_on = {0};
+  protocol::TasksFinished finished;
+  finished.items.push_back({root.lease, root.task, {}, text.substr(kPart), {next}, 0, kPart});
+  rig.Tell(CoreRig::kWorker0, finished);
+  const auto granted = rig.Granted();
+  ASSERT_EQ(granted.size(), 1u);
+  EXPECT_TRUE(granted[0].inputs.empty());
+  EXPECT_EQ(granted[0].inputs_apart, std::vector<std::uint32_t>{0});
+  const bool first = rig.FindFor<protocol::LeasesGranted>(CoreRig::kWorker0) != nullptr;
+  const PeerId holder = first ? CoreRig::kWorker0 : CoreRig::kWorker0 + 1;
+  const PeerId other = first ? CoreRig::kWorker0 + 1 : CoreRig::kWorker0;
+  std::string input;
+  for (int pieces = 0; pieces < 2; ++pieces) {
+    rig.Tell(holder, protocol::FetchResult{{job, 0}, input.size()});
+    const auto* fetched = rig.Find<protocol::ResultFetched>();
+    ASSERT_NE(fetched, nullptr);
+    input += fetched->result;
+  }
+  EXPECT_TRUE(input == text);
+  rig.Tell(other, protocol::FetchResult{{job, 0}, 0});
+  EXPECT_EQ(rig.Find<protocol::ResultFetched>(), nullptr) << "it holds no task that needs it";
+  rig.Tell(holder, protocol::FetchResult{{job, 1}, 0});
+  EXPECT_EQ(rig.Find<protocol::ResultFetched>(), nullptr) << "its task does not depend on it";
+  rig.Finish(holder, granted[0]);
+  rig.Tell(holder, protocol::FetchResult{{job, 0}, 0});
+  EXPECT_EQ(rig.Find<protocol::ResultFetched>(), nullptr) << "the lease is over";
+}
+
+TEST_F(LargeResult, SmallInputsTravelWithTheLease) {
+  protocol::TaskSpec next;
+  next.op = "next";
+  next.depends_on = {0};
+  rig.Finish(CoreRig::kWorker0, Start("noop"), {next}, {}, "small");
+  EXPECT_EQ(rig.Granted().at(0).inputs, std::vector<std::string>{"small"});
+  EXPECT_TRUE(rig.Granted().at(0).inputs_apart.empty());
+}
+
+TEST_F(LargeResult, OfTheLastTaskIsThePlanOfAStream) {
+  const protocol::TaskLease root = Start("stream");
+  protocol::TaskSpec open, join;
+  open.op = "stream.open";
+  open.depends_on = {0};
+  join.op = "stream.join";
+  join.depends_on = {protocol::kSpawnedBase};
+  rig.Finish(CoreRig::kWorker0, root, {open, join}, {}, "no plan");
+  const auto opening = rig.Granted();
+  ASSERT_EQ(opening.size(), 1u);
+  protocol::AttachTrainer attach;
+  attach.stream = job;
+  attach.trainer_incarnation = 5;
+  attach.endpoint.host_identity = "host";
+  attach.slots.push_back({0, 1, protocol::SlotState::kFree, 0, 0, {}});
+  rig.Join(CoreRig::kTrainer0, Role::kOperator, "ops");
+  rig.Tell(CoreRig::kTrainer0, attach);
+  ASSERT_NE(rig.Find<protocol::RequestFailed>(), nullptr);
+  EXPECT_EQ(rig.Find<protocol::RequestFailed>()->outcome.code,
+            static_cast<int>(absl::StatusCode::kUnavailable));
+  rig.Finish(CoreRig::kWorker0, opening[0], {}, {}, "rows");
+  rig.Finish(CoreRig::kWorker0, rig.Granted().at(0), {}, {}, PlanOf(10));
+  rig.Tell(CoreRig::kOps, protocol::FetchResult{{job, protocol::kLastTask}, 0});
+  ASSERT_NE(rig.Find<protocol::ResultFetched>(), nullptr);
+  EXPECT_EQ(rig.Find<protocol::ResultFetched>()->result, PlanOf(10));
+  EXPECT_EQ(rig.Find<protocol::ResultFetched>()->task, (TaskId{job, 2}));
+  rig.Restart();
+  rig.AddAgent();
+  rig.AddWorker();
+  rig.Join(CoreRig::kTrainer0, Role::kOperator, "ops");
+  rig.Tell(CoreRig::kTrainer0, attach);
+  EXPECT_NE(rig.Find<protocol::TrainerAttached>(), nullptr) << "the plan came from the journal";
+}
+
+TEST_F(LargeResult, AnImageThatCannotBeOpenedFailsItsStream) {
+  protocol::TaskSpec open, join;
+  open.op = "stream.open";
+  join.op = "stream.join";
+  join.depends_on = {protocol::kSpawnedBase};
+  rig.Finish(CoreRig::kWorker0, Start("stream"), {open, join}, {}, "list");
+  const protocol::TaskLease opening = rig.Granted().at(0);
+  rig.Finish(CoreRig::kWorker0, opening, {},
+             {static_cast<int>(absl::StatusCode::kDataLoss), "image 7 is damaged"});
+  const protocol::JobRow row = rig.Row(job);
+  EXPECT_EQ(row.state, protocol::JobState::kFailed);
+  ASSERT_EQ(row.failed.size(), 1u);
+  EXPECT_EQ(row.failed[0].outcome.message, "image 7 is damaged");
 }
 
 TEST_F(LargeResult, PlanOfAHundredThousandImagesReachesTrainersAndWorkers) {

@@ -221,5 +221,30 @@ TEST(Workers, AreToldOfNothingThatIsNotDurable) {
   EXPECT_NE(rig.Find<protocol::WorkerExitSeen>(), nullptr);
 }
 
+TEST(Unheard, AWorkerWithoutConnectionOccupiesItsNodeAfterItsTaskIsCancelled) {
+  CoreRig rig;
+  rig.AddAgent(1);
+  rig.AddWorker(0);
+  rig.AddWorker(1);
+  const JobId first = rig.Submit("first");
+  ASSERT_EQ(rig.Granted().size(), 1u);
+  const protocol::TaskLease lease = rig.Granted()[0];
+  const PeerId holder = rig.FindFor<protocol::LeasesGranted>(CoreRig::kWorker0) != nullptr
+                            ? CoreRig::kWorker0
+                            : CoreRig::kWorker0 + 1;
+  Actions gone;
+  rig.core().PeerGone(holder, {1000, 0}, gone);
+  rig.Tell(CoreRig::kOps, protocol::CancelJob{first});
+  rig.Submit("second");
+  rig.Pass(1000);
+  EXPECT_TRUE(rig.Granted().empty()) << "the first task may still run";
+  EXPECT_EQ(rig.core().CheckInvariants(), absl::OkStatus());
+  const auto index = static_cast<std::uint32_t>(holder - CoreRig::kWorker0);
+  rig.AddWorker(index, 100, {{lease.lease, false, lease.task, 0, {}}});
+  EXPECT_NE(rig.FindFor<protocol::LeasesRevoked>(holder), nullptr);
+  EXPECT_EQ(rig.Granted().size(), 1u);
+  EXPECT_EQ(rig.core().CheckInvariants(), absl::OkStatus());
+}
+
 }  // namespace
 }  // namespace patchbay::scheduler

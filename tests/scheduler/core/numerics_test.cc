@@ -29,7 +29,7 @@ class StreamNumerics : public testing::Test {
     job = rig.Submit("key", "stream");
     const std::string plan =
         R"({"plan":"p","manifest":{},"geometry":{"patches_per_epoch":60,"global_batch":8,"tail":)"
-        R"("keep","world_size":1,"shard_patches":2,"patch_bytes":10)" +
+        R"("keep","world_size":1,"shard_patches":2)" +
         (numerics.empty() ? "" : R"(,"numerics":")" + numerics + R"(")") + "}}";
     rig.Finish(CoreRig::kWorker0, rig.Granted().at(0), {}, {}, plan);
   }

@@ -8,7 +8,7 @@ namespace {
 
 constexpr char kPlan[] =
     R"({"plan":"p","manifest":{},"geometry":{"patches_per_epoch":8,"global_batch":8,"tail":"keep",)"
-    R"("world_size":1,"shard_patches":4,"patch_bytes":10,"numerics":"cpu"}})";
+    R"("world_size":1,"shard_patches":4,"numerics":"cpu"}})";
 
 class OtherUser : public testing::Test {
  protected:

@@ -229,5 +229,26 @@ TEST(RetryRecords, OfTheFirstVersionMeanWhatTheyMeantThen) {
   EXPECT_FALSE(retry.starts_over);
 }
 
+TEST(RetryJob, NothingRunsBeforeTheRetryIsDurableWhateverNamedItBefore) {
+  CoreRig rig(false);
+  rig.Sync();
+  rig.AddAgent();
+  rig.AddWorker();
+  rig.Sync();
+  rig.Submit("job");
+  rig.Sync();
+  ASSERT_EQ(rig.Granted().size(), 1u);
+  const protocol::TaskLease lease = rig.Granted()[0];
+  rig.Finish(CoreRig::kWorker0, lease, {}, Failure(absl::StatusCode::kUnavailable));
+  rig.Tell(CoreRig::kOps, protocol::CancelJob{lease.task.job});  // while it waits to be tried again
+  rig.Sync();
+  rig.Tell(CoreRig::kOps, protocol::RetryJob{lease.task.job});
+  rig.Pass(2000);
+  EXPECT_TRUE(rig.Granted().empty());
+  rig.Sync();
+  EXPECT_EQ(rig.Granted().size(), 1u);
+  EXPECT_EQ(rig.core().CheckInvariants(), absl::OkStatus());
+}
+
 }  // namespace
 }  // namespace patchbay::scheduler

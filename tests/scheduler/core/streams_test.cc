@@ -11,7 +11,7 @@ using protocol::SlotState;
 /// Batches of 8 patches in shards of 4; 20 patches an epoch: 8, 8, 4.
 constexpr char kPlan[] =
     R"({"plan":"p","manifest":{},"geometry":{"patches_per_epoch":20,"global_batch":8,"tail":"keep",)"
-    R"("world_size":1,"shard_patches":4,"patch_bytes":10,"numerics":"cpu"}})";
+    R"("world_size":1,"shard_patches":4,"numerics":"cpu"}})";
 
 class Streaming : public testing::Test {
  protected:
@@ -61,8 +61,8 @@ TEST_F(Streaming, EveryLeaseCarriesAGrantLowestBatchFirst) {
   ASSERT_EQ(shards.size(), 2u) << "one being made, one being read";
   EXPECT_EQ(shards[0].shard, (ShardId{0, 0, 0, 0}));
   EXPECT_EQ(shards[1].shard, (ShardId{0, 0, 0, 1}));
-  EXPECT_EQ(shards[1].grant, (Grant{0, 1, 40, 40}));
-  EXPECT_EQ(shards[1].run.first_ordinal, 4u);
+  EXPECT_EQ(shards[1].grant, (Grant{0, 1, 4, 4}));
+  EXPECT_EQ(shards[1].first_ordinal, 4u);
 }
 
 TEST_F(Streaming, ASlotIsGrantedAgainOnlyUnderAHigherGeneration) {

@@ -35,27 +35,5 @@ TEST(Affinity, AWarmWorkerTakesMoreOnlyWhileEnoughIsLeftForTheOthers) {
   EXPECT_TRUE(StaysEven(2, two_idle, 6));
 }
 
-TEST(ImageRuns, NameTheImageOfEveryPatch) {
-  const ImageRuns::Run runs[] = {{5, 2}, {1, 1}, {3, 2}};
-  const auto table = ImageRuns::Of(runs, 17);
-  ASSERT_TRUE(table.ok());
-  const std::uint64_t images[] = {0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 2, 3, 3, 3, 4, 4, 4};
-  for (std::uint64_t i = 0; i < 17; ++i) EXPECT_EQ(table->ImageOf(i), images[i]) << i;
-  EXPECT_FALSE(table->ImageOf(17).has_value());
-  EXPECT_FALSE(ImageRuns().ImageOf(0).has_value());
-}
-
-TEST(ImageRuns, RefuseWhatDoesNotAddUp) {
-  const auto refused = [](std::vector<ImageRuns::Run> runs, std::uint64_t patches) {
-    return absl::IsInvalidArgument(ImageRuns::Of(runs, patches).status());
-  };
-  EXPECT_TRUE(refused({{5, 2}}, 9));
-  EXPECT_TRUE(refused({{5, 2}}, 11));
-  EXPECT_TRUE(refused({{0, 2}}, 0));
-  EXPECT_TRUE(refused({{2, 0}}, 0));
-  EXPECT_TRUE(refused({{1ull << 63, 2}}, 0)) << "the product would not fit";
-  EXPECT_TRUE(refused(std::vector<ImageRuns::Run>(kMaxImageRuns + 1, {1, 1}), kMaxImageRuns + 1));
-}
-
 }  // namespace
 }  // namespace patchbay::scheduler

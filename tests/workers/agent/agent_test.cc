@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "tests/workers/agent/played_scheduler.h"
-#include "workers/agent/child_process.h"
+#include "workers/process/child_process.h"
 
 namespace patchbay::workers {
 namespace {
@@ -204,7 +204,7 @@ TEST_F(AgentTest, AWorkerAsksOnceForAStreamItDoesNotKnow) {
     protocol::ShardLease& lease = granted.shards.emplace_back();
     lease.lease = {scheduler_.incarnation, number};
     lease.stream = 5;
-    lease.run.count = 1;
+    lease.grant.count = 1;
   }
   scheduler_.Send(worker, granted);
   EXPECT_EQ(scheduler_.Expect<protocol::FetchStream>().second.stream, 5u);

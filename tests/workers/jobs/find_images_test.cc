@@ -1,5 +1,5 @@
 // From what people name to the images that are there, and what cannot be looked at.
-#include "workers/jobs/find_images.h"
+#include "workers/jobs/task/find_images.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -11,6 +11,7 @@
 
 #include "runtime/base/hash.h"
 #include "runtime/base/strings.h"
+#include "workers/access/planned_images.h"
 
 namespace patchbay::workers {
 namespace {

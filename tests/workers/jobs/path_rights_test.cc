@@ -1,5 +1,5 @@
 // Where a key may read and write, and the ways around it that are closed.
-#include "workers/jobs/path_rights.h"
+#include "workers/access/path_rights.h"
 
 #include <filesystem>
 #include <fstream>

@@ -1,5 +1,5 @@
 // What a job over slides keeps in its output folder, and what it refuses to find there.
-#include "workers/jobs/slide_job.h"
+#include "workers/jobs/task/slide_job.h"
 
 #include <filesystem>
 #include <fstream>

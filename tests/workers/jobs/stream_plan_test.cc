@@ -1,5 +1,5 @@
 // The planning task on real slides and stores, and everything it refuses.
-#include "workers/jobs/stream_plan.h"
+#include "workers/jobs/plan/stream_plan.h"
 
 #include <cstdlib>
 #include <filesystem>
@@ -7,13 +7,15 @@
 
 #include <gtest/gtest.h>
 
-#include "ops/chain.h"
+#include "ops/chain/chain.h"
 #include "runtime/base/hash.h"
 #include "runtime/plan/plan.h"
-#include "workers/jobs/find_images.h"
-#include "workers/jobs/image_digest.h"
-#include "workers/jobs/planned_images.h"
-#include "workers/task_runner.h"
+#include "workers/access/planned_images.h"
+#include "workers/access/stamps.h"
+#include "workers/jobs/task/find_images.h"
+#include "workers/jobs/task/image_digest.h"
+#include "workers/process/local_job.h"
+#include "workers/process/task_runner.h"
 
 namespace patchbay::workers {
 namespace {
@@ -40,7 +42,7 @@ class StreamPlanTest : public testing::Test {
     context_.state_folder = root_ / "state";
     const std::string yaml =
         "dataset: x\nseed: 5\npatch: {size: [512, 512]}\nbatch: {global_size: 4, dtype: uint8}\n";
-    const auto config = plan::ParseRunConfig(yaml, "test", ops::OpKeys());
+    const auto config = plan::ParseRunConfig(yaml, "test");
     ASSERT_TRUE(config.ok()) << config.status();
     context_.payload = plan::ToJson(*config);
   }
@@ -50,8 +52,8 @@ class StreamPlanTest : public testing::Test {
 
   StatusOr<Json> Plan(const std::vector<std::string>& images) {
     context_.manifest = {{"images", images}};
-    PB_ASSIGN_OR_RETURN(const TaskOutput output, RunStreamPlan(context_));
-    return ParseJson(output.result, "result");
+    PB_ASSIGN_OR_RETURN(const std::string result, RunJobHere("stream.plan", context_));
+    return ParseJson(result, "result");
   }
   std::string Dataset() const { return (root_ / "dataset").string(); }
 
@@ -63,11 +65,10 @@ class StreamPlanTest : public testing::Test {
 TEST_F(StreamPlanTest, PlansASlideByItsContent) {
   const auto result = Plan({slide_});
   ASSERT_TRUE(result.ok()) << result.status();
-  const auto plan = plan::Plan::Parse((*result)["plan"].get<std::string>(), ops::OpKeys());
+  const auto plan = plan::Plan::Parse((*result)["plan"].get<std::string>());
   ASSERT_TRUE(plan.ok()) << plan.status();
   ASSERT_EQ(plan->images().size(), 1u);
-  EXPECT_EQ(plan->images()[0].height, 2967);
-  EXPECT_EQ(plan->images()[0].width, 2220);
+  EXPECT_EQ(plan->images()[0].size, Flat(2967, 2220));
   EXPECT_EQ(plan->images()[0].digest.Hex(),
             "ed92d5a9f2e86df67640d6f92ce3e231419ce127131697fbbce42ad5e002c8a7");
   EXPECT_EQ((*result)["geometry"]["patches_per_epoch"], 6 * 5);
@@ -116,9 +117,9 @@ TEST_F(StreamPlanTest, TellsTheSchedulerWhoseBitsThePlanWants) {
     context_.payload[key] = value;
     const auto result = Plan({slide_});
     if (!result.ok()) return std::string(MessageOf(result.status()));
-    const auto plan = plan::Plan::Parse((*result)["plan"].get<std::string>(), ops::OpKeys());
+    const auto plan = plan::Plan::Parse((*result)["plan"].get<std::string>());
     if (!plan.ok()) return std::string(MessageOf(plan.status()));
-    EXPECT_EQ((*result)["geometry"]["numerics"], plan::NameOf(*plan->config().numerics));
+    EXPECT_EQ((*result)["geometry"]["numerics"], NameOf(*plan->config().numerics));
     return (*result)["geometry"]["numerics"];
   };
   EXPECT_EQ(planned("numerics", "cpu"), "cpu");
@@ -157,6 +158,12 @@ TEST_F(StreamPlanTest, NamesNoPathWhereItsErrorTravels) {
     lease.payload = DumpJson(context_.payload);
     lease.manifest = DumpJson({{"images", {slide_.string(), dataset}}});
     TaskContext context = context_;
+    const auto planned = RunLeasedTask(lease, context);
+    if (planned.outcome.code != 0) return planned.outcome.message;
+    lease.op = planned.spawned[0].op;
+    lease.payload = planned.spawned[0].payload;
+    context = context_;
+    context.inputs = {planned.result};
     return RunLeasedTask(lease, context).outcome.message;
   };
   const std::string broken = travels(Dataset());
@@ -220,10 +227,10 @@ std::size_t PlanBytes(std::size_t count, const std::string& kind, const std::str
     where.stamps.push_back(stamp);
     images[i].digest = Sha256Of(StrCat(i));
     images[i].kind = kind;
-    images[i].height = images[i].width = 100'000;
+    images[i].size = Flat(100'000, 100'000);
   }
-  const auto config = plan::ParseRunConfig("dataset: x\nnumerics: cpu\npatch: {size: [512, 512]}\n",
-                                           "test", ops::OpKeys());
+  const auto config =
+      plan::ParseRunConfig("dataset: x\nnumerics: cpu\npatch: {size: [512, 512]}\n", "test");
   EXPECT_TRUE(config.ok()) << config.status();
   const auto plan = plan::Plan::Build(*config, images);
   EXPECT_TRUE(plan.ok()) << plan.status();

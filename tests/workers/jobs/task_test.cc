@@ -6,9 +6,9 @@
 #include <gtest/gtest.h>
 
 #include "runtime/base/hash.h"
-#include "workers/jobs/result_file.h"
+#include "workers/jobs/task/result_file.h"
 #include "workers/jobs/task_table.h"
-#include "workers/task_runner.h"
+#include "workers/process/task_runner.h"
 
 namespace patchbay::workers {
 namespace {

@@ -15,16 +15,18 @@
 #include <gtest/gtest.h>
 
 #include "runtime/base/hash.h"
-#include "workers/deliver/delivery.h"
-#include "workers/pipeline.h"
-#include "workers/read/image_cache.h"
-#include "workers/stream_context.h"
+#include "workers/access/stamps.h"
+#include "workers/stream/delivery.h"
+#include "workers/stream/image_cache.h"
+#include "workers/stream/pipeline.h"
+#include "workers/stream/stream_context.h"
 
 namespace patchbay::workers {
 
 inline constexpr std::int64_t kFakeHeight = 64, kFakeWidth = 96;
 inline constexpr std::int64_t kPatchSide = 16;
 inline constexpr std::uint32_t kBatch = 12;
+inline constexpr std::uint32_t kUnevenBatch = 10;  ///< does not divide an epoch
 
 /// What a test makes the stages of a stream do; the defaults do nothing.
 struct FakeHooks {
@@ -40,7 +42,7 @@ class FakeImage final : public ImageSource {
  public:
   explicit FakeImage(const FakeHooks& hooks) : hooks_(hooks) {
     layout_.kind = "fake";
-    layout_.levels.push_back({1, kFakeHeight, kFakeWidth, 1.0, kPatchSide, kPatchSide});
+    layout_.levels.push_back({Flat(kFakeHeight, kFakeWidth), 1.0, Flat(kPatchSide, kPatchSide)});
   }
   const ImageLayout& layout() const override { return layout_; }
   std::unique_ptr<DecodeScratch> MakeScratch() const override {
@@ -51,15 +53,17 @@ class FakeImage final : public ImageSource {
     out.box = box;
     return hooks_.on_fetch(box);
   }
-  Status Decode(const EncodedPatch& patch, const TensorView& out, std::uint8_t fill,
+  Status Decode(const EncodedPatch& patch, const TensorView& view, double fill,
                 DecodeScratch&) const override {
+    const TensorView out = view.rank == 4 ? SliceOf(view, 0) : view;
     for (std::int64_t y = 0; y < patch.box.height; ++y) {
       for (std::int64_t x = 0; x < patch.box.width; ++x) {
         const std::int64_t py = patch.box.y + y, px = patch.box.x + x;
         const bool inside = py < kFakeHeight && px < kFakeWidth;
         for (int c = 0; c < 3; ++c) {
           out.data[y * out.stride_bytes[0] + x * out.stride_bytes[1] + c * out.stride_bytes[2]] =
-              static_cast<std::byte>(inside ? FakePixel(py, px, c) : fill);
+              static_cast<std::byte>(inside ? FakePixel(py, px, c)
+                                            : static_cast<std::uint8_t>(fill));
         }
       }
     }
@@ -76,13 +80,14 @@ class FakeDelivery final : public Delivery {
  public:
   struct Delivered {
     ShardId shard;
-    std::vector<std::byte> bytes;
+    std::vector<std::byte> bytes;                ///< of the image
+    std::vector<std::vector<std::byte>> arrays;  ///< of every array, the image first
   };
 
-  StatusOr<std::unique_ptr<ShardWindow>> Open(const StreamContext&,
+  StatusOr<std::unique_ptr<ShardWindow>> Open(const StreamContext& context,
                                               const protocol::ShardLease& lease) override {
     PB_RETURN_IF_ERROR(on_open(lease));
-    return std::unique_ptr<ShardWindow>(new Window(*this, lease));
+    return std::unique_ptr<ShardWindow>(new Window(*this, context, lease));
   }
 
   std::vector<Delivered> delivered() const {
@@ -99,21 +104,25 @@ class FakeDelivery final : public Delivery {
  private:
   class Window final : public ShardWindow {
    public:
-    Window(FakeDelivery& owner, const protocol::ShardLease& lease)
-        : owner_(owner), shard_(lease.shard), bytes_(lease.grant.size_bytes, std::byte{0xEE}) {}
-    std::span<std::byte> host() const override { return bytes_; }
+    Window(FakeDelivery& owner, const StreamContext& context, const protocol::ShardLease& lease)
+        : owner_(owner), shard_(lease.shard) {
+      for (const ArrayLayout& array : context.layout().arrays) {
+        arrays_.emplace_back(lease.grant.count * array.PatchBytes(), std::byte{0xEE});
+      }
+    }
+    std::span<std::byte> host(std::size_t array) const override { return arrays_[array]; }
     bool DeliverBlocks() const override { return owner_.blocks; }
     Status Deliver() override {
       PB_RETURN_IF_ERROR(owner_.on_deliver());
       const std::lock_guard lock(owner_.mu_);
-      owner_.delivered_.push_back({shard_, bytes_});
+      owner_.delivered_.push_back({shard_, arrays_[0], arrays_});
       return absl::OkStatus();
     }
 
    private:
     FakeDelivery& owner_;
     const ShardId shard_;
-    mutable std::vector<std::byte> bytes_;
+    mutable std::vector<std::vector<std::byte>> arrays_;
   };
 
   mutable std::mutex mu_;
@@ -168,25 +177,25 @@ class Gate {
 /// A plan over one FakeImage, its context, and the leases of its batches.
 class FakeStream {
  public:
-  explicit FakeStream(Tail tail = Tail::kKeep) {
+  explicit FakeStream(Tail tail = Tail::kKeep, bool meta = false, std::uint32_t batch = kBatch) {
     std::filesystem::create_directories(folder);
     std::ofstream(folder / "fake") << "an image";
-    Describe(tail);
+    Describe(tail, meta, batch);
   }
   ~FakeStream() { std::filesystem::remove_all(folder); }
 
-  void Describe(Tail tail) {
+  void Describe(Tail tail, bool meta = false, std::uint32_t batch = kBatch) {
     const std::string yaml = StrCat(
         "dataset: fake\nnumerics: cpu\nseed: 11\npatch: {size: [", kPatchSide, ", ", kPatchSide,
-        "]}\nbatch: {global_size: ", kBatch, ", dtype: float32, tail: ", plan::NameOf(tail),
+        "]}\nbatch: {global_size: ", batch, ", dtype: float32, tail: ", NameOf(tail),
+        ", meta: ", meta ? "true" : "false",
         "}\npreprocess: [{normalize: {scale: 255, mean: [0.5, 0.5, 0.5], std: [0.2, 0.2, 0.2]}}]\n"
         "augment: [{flip: {}}]\n");
-    const StatusOr<plan::RunConfig> config = plan::ParseRunConfig(yaml, "test", ops::OpKeys());
+    const StatusOr<plan::RunConfig> config = plan::ParseRunConfig(yaml, "test");
     ASSERT_TRUE(config.ok()) << config.status();
     plan::PlannedImage image;
     image.kind = "fake";
-    image.height = kFakeHeight;
-    image.width = kFakeWidth;
+    image.size = Flat(kFakeHeight, kFakeWidth);
     const StatusOr<plan::Plan> plan = plan::Plan::Build(*config, {image});
     ASSERT_TRUE(plan.ok()) << plan.status();
     described.stream = 9;
@@ -198,6 +207,8 @@ class FakeStream {
     described.manifest = DumpJson(ToManifest({{path}, {*stamp}}));
     described.read_prefixes = {folder};
     geometry = *plan->Geometry(1);
+    described.geometry = geometry;
+    described.capacity = Capacity(geometry);
   }
 
   std::shared_ptr<StreamContext> Context() {
@@ -212,27 +223,29 @@ class FakeStream {
     lease.lease = {1, batch * 100 + shard + 1};
     lease.stream = described.stream;
     lease.shard = {0, batch, 0, shard};
-    lease.run = ShardRun(geometry, batch, 0, shard);
-    lease.grant.size_bytes = lease.run.count * geometry.patch_bytes;
+    const PatchRun run = ShardRun(geometry, batch, 0, shard);
+    lease.first_ordinal = run.first_ordinal;
+    lease.grant.place = run.place;
+    lease.grant.count = run.count;
     return lease;
   }
 
   /// What the shard must hold, made patch by patch without a pipeline.
   std::vector<std::byte> Expected(StreamContext& context, const protocol::ShardLease& lease) {
     const ops::Chain& chain = context.chain();
-    std::vector<std::byte> bytes(lease.grant.size_bytes), scratch;
+    std::vector<std::byte> bytes(lease.grant.count * chain.patch_bytes()), scratch;
     std::vector<std::byte> tile(kPatchSide * kPatchSide * 3);
     const TensorView view = ContiguousView(tile.data(), DType::kUint8,
                                            std::array<std::int64_t, 3>{kPatchSide, kPatchSide, 3});
     const FakeImage image(no_hooks_);
     DecodeScratch unused;
-    for (std::uint32_t i = 0; i < lease.run.count; ++i) {
-      const auto spec = context.plan().DeriveSpec(0, lease.run.first_ordinal + i);
+    for (std::uint32_t i = 0; i < lease.grant.count; ++i) {
+      const auto spec = context.plan().DeriveSpec(0, lease.first_ordinal + i);
       EXPECT_TRUE(spec.ok()) << spec.status();
       if (spec->pad) continue;
       EncodedPatch encoded;
       encoded.box = spec->box;
-      EXPECT_TRUE(image.Decode(encoded, view, context.plan().config().fill, unused).ok());
+      EXPECT_TRUE(image.Decode(encoded, view, context.plan().fill(), unused).ok());
       const auto out = std::span(bytes).subspan(i * chain.patch_bytes(), chain.patch_bytes());
       EXPECT_TRUE(chain.Run(view, spec->key, out, scratch).ok());
     }

@@ -1,7 +1,9 @@
 // The stages of a shard: bytes, order, bounds, failures and revocation.
-#include "workers/pipeline.h"
+#include "workers/stream/pipeline.h"
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 #include <thread>
 
 #include "tests/workers/pipeline/fake_stream.h"
@@ -58,10 +60,54 @@ TEST(Pipeline, MakesTheSameBytesWhenDeliveryWaitsForTheNetwork) {
 }
 
 TEST(Pipeline, FillsThePaddingOfTheLastBatchWithZeros) {
-  FakeStream stream(Tail::kPad);
-  MakeWholeEpoch(stream, {});
+  FakeStream stream(Tail::kPad, false, kUnevenBatch);
+  ASSERT_NE(stream.geometry.patches_per_epoch % kUnevenBatch, 0u) << "there is padding";
   const std::uint64_t last = BatchesPerEpoch(stream.geometry) - 1;
-  ASSERT_EQ(PatchesInBatch(stream.geometry, last), kBatch);
+  ASSERT_EQ(PatchesInBatch(stream.geometry, last), kUnevenBatch);
+  MakeWholeEpoch(stream, {});
+}
+
+template <typename Value>
+Value At(const FakeDelivery::Delivered& shard, std::size_t array, std::size_t index) {
+  Value value{};
+  const std::vector<std::byte>& bytes = shard.arrays.at(array);
+  PB_CHECK((index + 1) * sizeof(value) <= bytes.size());
+  std::memcpy(&value, bytes.data() + index * sizeof(value), sizeof(value));
+  return value;
+}
+
+/// Every patch's meta arrays are what the plan derives for its place.
+void ExpectMeta(FakeStream& stream, bool wraps) {
+  const auto context = stream.Context();
+  ASSERT_EQ(context->layout().arrays.size(), 5u);
+  MakeWholeEpoch(stream, {});
+  const auto n = static_cast<std::int64_t>(stream.geometry.patches_per_epoch);
+  for (const auto& shard : stream.delivery.delivered()) {
+    const PatchRun run = ShardRun(stream.geometry, shard.shard.batch, 0, shard.shard.shard);
+    for (std::uint32_t i = 0; i < run.count; ++i) {
+      const auto spec = context->plan().DeriveSpec(0, run.first_ordinal + i);
+      ASSERT_TRUE(spec.ok()) << spec.status();
+      const auto ordinal = static_cast<std::int64_t>(run.first_ordinal + i);
+      const Box box = spec->pad ? Box{0, 0, 0, 0, 0, 0} : spec->box;
+      EXPECT_EQ(At<std::int64_t>(shard, 1, i), ordinal < n ? ordinal : wraps ? ordinal - n : -1);
+      EXPECT_EQ(At<std::int32_t>(shard, 2, i), spec->pad ? -1 : 0);
+      EXPECT_EQ(At<std::int32_t>(shard, 3, i), spec->pad ? -1 : spec->level);
+      const std::array<std::int64_t, 6> expected = {box.z,     box.y,      box.x,
+                                                    box.depth, box.height, box.width};
+      EXPECT_EQ((At<std::array<std::int64_t, 6>>(shard, 4, i)), expected) << ordinal;
+    }
+  }
+}
+
+TEST(Pipeline, SaysOfEveryPatchWhereItCameFrom) {
+  FakeStream stream(Tail::kPad, true, kUnevenBatch);
+  ASSERT_NE(stream.geometry.patches_per_epoch % kUnevenBatch, 0u) << "there is padding";
+  ExpectMeta(stream, false);
+}
+
+TEST(Pipeline, SaysWhichPatchesAWrappedTailUsesAgain) {
+  FakeStream stream(Tail::kWrap, true, kUnevenBatch);
+  ExpectMeta(stream, true);
 }
 
 TEST(Pipeline, ReadsTheNextShardWhileThisOneIsComputed) {
@@ -70,7 +116,7 @@ TEST(Pipeline, ReadsTheNextShardWhileThisOneIsComputed) {
   const protocol::ShardLease first = stream.Lease(0, 0), second = stream.Lease(0, 1);
   std::atomic<std::uint32_t> fetched{0};
   stream.hooks.on_fetch = [&](const Box&) {
-    if (++fetched > first.run.count) next_was_read.Open();
+    if (++fetched > first.grant.count) next_was_read.Open();
     return absl::OkStatus();
   };
   stream.hooks.on_decode = [&](const Box&) {
@@ -147,8 +193,7 @@ TEST(Pipeline, ReportsAFailedReadAndReadsNothingMoreOfThatShard) {
     return absl::DataLossError("read chunk: 0/c/0/1/2: crc32c mismatch");
   };
   protocol::ShardLease whole_batch = stream.Lease(0, 0);
-  whole_batch.run = RankRun(stream.geometry, 0, 0);
-  whole_batch.grant.size_bytes = whole_batch.run.count * stream.geometry.patch_bytes;
+  whole_batch.grant.count = RankRun(stream.geometry, 0, 0).count;
   auto pipeline = stream.Start();
   ASSERT_TRUE((*pipeline)->Submit(stream.Context(), whole_batch).ok());
   EXPECT_EQ(stream.endings.WaitFor(whole_batch.lease).code(), absl::StatusCode::kDataLoss);
@@ -193,14 +238,13 @@ TEST(Pipeline, DropsAQueuedShardWhoseLeaseIsRevoked) {
   first_may_end.Open();
   EXPECT_EQ(stream.endings.WaitFor(second.lease).code(), absl::StatusCode::kCancelled);
   EXPECT_TRUE(stream.endings.WaitFor(first.lease).ok());
-  EXPECT_EQ(decoded.load(), static_cast<int>(first.run.count));
+  EXPECT_EQ(decoded.load(), static_cast<int>(first.grant.count));
 }
 
 TEST(Pipeline, StopsARevokedShardBetweenPatchesAndDoesNotDeliverIt) {
   FakeStream stream;
   protocol::ShardLease lease = stream.Lease(0, 0);
-  lease.run = RankRun(stream.geometry, 0, 0);
-  lease.grant.size_bytes = lease.run.count * stream.geometry.patch_bytes;
+  lease.grant.count = RankRun(stream.geometry, 0, 0).count;
   Pipeline* running = nullptr;
   std::atomic<int> decoded{0};
   stream.hooks.on_decode = [&](const Box&) {
@@ -237,7 +281,7 @@ TEST(Pipeline, ProgressOfAWaitingShardMovesWithTheShardBeforeIt) {
   const std::uint64_t before = (*pipeline)->ProgressOf(unknown);
   ASSERT_TRUE((*pipeline)->Submit(context, stream.Lease(0, 0)).ok());
   EXPECT_TRUE(stream.endings.WaitFor(stream.Lease(0, 0).lease).ok());
-  EXPECT_GE((*pipeline)->ProgressOf(unknown), before + stream.Lease(0, 0).run.count);
+  EXPECT_GE((*pipeline)->ProgressOf(unknown), before + stream.Lease(0, 0).grant.count);
 }
 
 TEST(Pipeline, RefusesGrantsThatDoNotFitTheStream) {
@@ -249,9 +293,10 @@ TEST(Pipeline, RefusesGrantsThatDoNotFitTheStream) {
     change(lease);
     return (*pipeline)->Submit(context, lease).code() == absl::StatusCode::kInvalidArgument;
   };
-  EXPECT_TRUE(refused([](auto& lease) { lease.grant.size_bytes -= 1; }));
-  EXPECT_TRUE(refused([](auto& lease) { lease.grant.size_bytes *= 2; }));
-  EXPECT_TRUE(refused([](auto& lease) { lease.run.count = 0; }));
+  EXPECT_TRUE(refused([](auto& lease) { lease.grant.count = kBatch + 1; }));
+  EXPECT_TRUE(refused([](auto& lease) { lease.grant.count = ~0u; }));
+  EXPECT_TRUE(refused([](auto& lease) { lease.grant.place = kBatch; }));
+  EXPECT_TRUE(refused([](auto& lease) { lease.grant.count = 0; }));
   EXPECT_TRUE(refused([](auto& lease) { lease.stream = 8; }));
   EXPECT_EQ(stream.endings.count(), 0u);
 }
@@ -281,7 +326,7 @@ TEST(Pipeline, RefusesOrdinalsPastTheEpoch) {
   FakeStream stream;
   auto pipeline = stream.Start();
   protocol::ShardLease lease = stream.Lease(0, 0);
-  lease.run.first_ordinal = stream.geometry.patches_per_epoch;
+  lease.first_ordinal = stream.geometry.patches_per_epoch;
   ASSERT_TRUE((*pipeline)->Submit(stream.Context(), lease).ok());
   EXPECT_EQ(stream.endings.WaitFor(lease.lease).code(), absl::StatusCode::kInvalidArgument);
 }

@@ -1,11 +1,12 @@
 // What a worker accepts as a stream, and which images it opens for it.
-#include "workers/stream_context.h"
+#include "workers/stream/stream_context.h"
 
 #include <chrono>
 #include <filesystem>
 #include <fstream>
 
 #include "tests/workers/pipeline/fake_stream.h"
+#include "workers/access/stamps.h"
 
 namespace patchbay::workers {
 namespace {
@@ -15,6 +16,20 @@ TEST(StreamContext, RefusesAPlanThatIsNotTheOneItsDigestNames) {
   stream.described.plan_digest.bytes[0] ^= 1;
   EXPECT_EQ(StreamContext::Build(stream.described, stream.images).status().code(),
             absl::StatusCode::kInvalidArgument);
+}
+
+TEST(StreamContext, RefusesAStreamThatIsCutOtherwise) {
+  const auto refused = [](auto change) {
+    FakeStream stream;
+    change(stream.described);
+    return absl::IsInvalidArgument(StreamContext::Build(stream.described, stream.images).status());
+  };
+  EXPECT_TRUE(refused([](auto& d) { ++d.capacity; }));
+  EXPECT_TRUE(refused([](auto& d) { ++d.geometry.shard_patches; }));
+  EXPECT_TRUE(refused([](auto& d) { d.geometry.world_size = 2; }));
+  EXPECT_TRUE(refused([](auto& d) { d.geometry.world_size = 0; }));
+  EXPECT_TRUE(refused([](auto& d) { d.geometry.tail = Tail::kDrop; }));
+  EXPECT_FALSE(refused([](auto&) {}));
 }
 
 TEST(StreamContext, RefusesAManifestOfAnotherLength) {
@@ -43,13 +58,12 @@ TEST(StreamContext, RefusesAnImageThatIsNotTheOneThatWasPlanned) {
    public:
     Other() {
       layout_.kind = "fake";
-      layout_.levels.push_back({1, kFakeHeight + 1, kFakeWidth, 1.0, 16, 16});
+      layout_.levels.push_back({Flat(kFakeHeight + 1, kFakeWidth), 1.0, Flat(16, 16)});
     }
     const ImageLayout& layout() const override { return layout_; }
     std::unique_ptr<DecodeScratch> MakeScratch() const override { return nullptr; }
     Status Fetch(int, const Box&, EncodedPatch&) const override { return absl::OkStatus(); }
-    Status Decode(const EncodedPatch&, const TensorView&, std::uint8_t,
-                  DecodeScratch&) const override {
+    Status Decode(const EncodedPatch&, const TensorView&, double, DecodeScratch&) const override {
       return absl::OkStatus();
     }
 
@@ -121,7 +135,7 @@ TEST(StreamContext, RefusesAStoreWithAnotherDigest) {
                                        {"attributes", {{"patchbay", {{"digest", digest}}}}}});
     std::ofstream(stream.folder / "zarr.json") << text;
   };
-  const auto plan = plan::Plan::Parse(stream.described.plan, ops::OpKeys());
+  const auto plan = plan::Plan::Parse(stream.described.plan);
   ASSERT_TRUE(plan.ok()) << plan.status();
   write(plan->images()[0].digest.Hex());
   const StatusOr<std::string> stamp = StampOf(stream.folder);

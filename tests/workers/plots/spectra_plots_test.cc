@@ -3,9 +3,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <png.h>
 
 #include "tests/runtime/results/spectra_documents.h"
+#include "tests/workers/plots/picture.h"
 #include "workers/plots/page.h"
 
 namespace patchbay::workers {
@@ -14,55 +14,12 @@ namespace {
 using results::DocumentOptions;
 using results::MadeDocument;
 
-struct Picture {
-  int width = 0, height = 0;
-  std::vector<std::uint8_t> pixels;
-
-  bool IsAt(int x, int y, Color color) const {
-    const std::uint8_t* pixel = &pixels[static_cast<std::size_t>((y * width + x) * 3)];
-    return pixel[0] == color.red && pixel[1] == color.green && pixel[2] == color.blue;
-  }
-  int Count(Color color) const {
-    int count = 0;
-    for (int y = 0; y < height; ++y) {
-      for (int x = 0; x < width; ++x) count += IsAt(x, y, color) ? 1 : 0;
-    }
-    return count;
-  }
-  /// The column with the longest upright line of that colour.
-  int ColumnOf(Color color) const {
-    int best = -1, longest = 0;
-    for (int x = 0; x < width; ++x) {
-      int count = 0;
-      for (int y = 0; y < height; ++y) count += IsAt(x, y, color) ? 1 : 0;
-      if (count > longest) {
-        longest = count;
-        best = x;
-      }
-    }
-    return best;
-  }
-};
-
-Picture Read(const PlotFile& file) {
-  png_image image{};
-  image.version = PNG_IMAGE_VERSION;
-  Picture picture;
-  EXPECT_TRUE(png_image_begin_read_from_memory(&image, file.png.data(), file.png.size()));
-  image.format = PNG_FORMAT_RGB;
-  picture.pixels.resize(PNG_IMAGE_SIZE(image));
-  EXPECT_TRUE(png_image_finish_read(&image, nullptr, picture.pixels.data(), 0, nullptr));
-  picture.width = static_cast<int>(image.width);
-  picture.height = static_cast<int>(image.height);
-  return picture;
-}
-
 std::vector<Picture> Draw(const Json& document) {
   const auto files = DrawSpectraPlots(document);
   EXPECT_TRUE(files.ok()) << files.status();
   std::vector<Picture> pictures;
   if (!files.ok()) return pictures;
-  for (const PlotFile& file : *files) pictures.push_back(Read(file));
+  for (const PlotFile& file : *files) pictures.push_back(ReadPicture(file.png));
   return pictures;
 }
 

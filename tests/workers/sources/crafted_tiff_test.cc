@@ -77,8 +77,8 @@ TEST_F(CraftedTiff, AbsentPieceIsFillAndListed) {
   for (const EncodedPiece& piece : reader.encoded().pieces) {
     if (!piece.absent) continue;
     ++absent;
-    EXPECT_EQ(piece.row, 1);
-    EXPECT_EQ(piece.column, 1);
+    EXPECT_EQ(piece.chunk.y, 1);
+    EXPECT_EQ(piece.chunk.x, 1);
   }
   EXPECT_EQ(absent, 1);
 }
@@ -93,10 +93,10 @@ std::vector<std::pair<std::int64_t, std::int64_t>> AbsentPieces(const ImageSourc
                                                                 int level) {
   const LevelLayout& l = image.layout().levels[static_cast<std::size_t>(level)];
   EncodedPatch patch;
-  EXPECT_TRUE(image.Fetch(level, Box2D(0, 0, l.height, l.width), patch).ok());
+  EXPECT_TRUE(image.Fetch(level, Box2D(0, 0, l.size.y, l.size.x), patch).ok());
   std::vector<std::pair<std::int64_t, std::int64_t>> absent;
   for (const EncodedPiece& piece : patch.pieces) {
-    if (piece.absent) absent.emplace_back(piece.row, piece.column);
+    if (piece.absent) absent.emplace_back(piece.chunk.y, piece.chunk.x);
   }
   return absent;
 }
@@ -110,7 +110,7 @@ TEST_F(CraftedTiff, AperioHoleSpreadsToThePiecesThatCoverIt) {
   EXPECT_EQ(AbsentPieces(**image, 0), (Pieces{{0, 5}}));
   EXPECT_EQ(AbsentPieces(**image, 1), (Pieces{{0, 2}}));
   EXPECT_EQ(AbsentPieces(**image, 2), (Pieces{{0, 1}}));
-  EXPECT_DOUBLE_EQ((*image)->layout().mpp_x.value_or(0), 0.25);
+  EXPECT_DOUBLE_EQ((*image)->layout().spacing.x->Micrometres(), 0.25);
 }
 
 TEST_F(CraftedTiff, AperioHoleInTheLastRowTakesTheRow) {
@@ -285,7 +285,7 @@ TEST_F(CraftedTiff, ReducedImageOfOtherProportionsIsNotALevel) {
   const auto image = Open({Flat(), label, half});
   ASSERT_TRUE(image.ok()) << Describe(image.status());
   ASSERT_EQ((*image)->layout().levels.size(), 2u);
-  EXPECT_EQ((*image)->layout().levels[1].height, 32);
+  EXPECT_EQ((*image)->layout().levels[1].size.y, 32);
 }
 
 TEST_F(CraftedTiff, TileBeyondTheEndOfTheFileIsDataLoss) {

@@ -46,8 +46,10 @@ OPJ_BOOL SeekOutput(OPJ_OFF_T to, void* user) {
   return OPJ_TRUE;
 }
 
-/// A lossless raw codestream with the colour transform inside.
-std::string EncodeJpeg2000(const std::vector<std::uint8_t>& rgb, int width, int height) {
+/// A lossless raw codestream with the colour transform inside; `style` adds markers before (2) and
+/// in (4) every packet.
+std::string EncodeJpeg2000(const std::vector<std::uint8_t>& rgb, int width, int height,
+                           int style = 0) {
   opj_image_cmptparm_t parts[3] = {};
   for (auto& part : parts) {
     part.dx = part.dy = 1;
@@ -65,6 +67,7 @@ std::string EncodeJpeg2000(const std::vector<std::uint8_t>& rgb, int width, int 
   parameters.tcp_numlayers = 1;
   parameters.cp_disto_alloc = 1;
   parameters.numresolution = 3;
+  parameters.csty |= style;
   opj_codec_t* codec = opj_create_compress(OPJ_CODEC_J2K);
   opj_stream_t* stream = opj_stream_create(1 << 16, OPJ_FALSE);
   MemoryWriter out;
@@ -112,6 +115,18 @@ TEST(Jpeg2000Decoder, ShortOrOtherwiseSizedStreamIsDataLoss) {
               absl::StatusCode::kDataLoss)
         << "cut at " << cut << " of " << good.size();
   }
+}
+
+TEST(Jpeg2000Decoder, WhatOpenJpegOnlyWarnsOfIsDataLoss) {
+  const std::string good = EncodeJpeg2000(Gradient(32, 32), 32, 32, 2);
+  std::vector<std::uint8_t> rgb(32 * 32 * 3);
+  EXPECT_TRUE(DecodeJpeg2000(AsBytes(good), 32, 32, false, rgb.data()).ok());
+  const std::size_t packet = good.find("\xFF\x91");
+  ASSERT_NE(packet, std::string::npos);
+  std::string bytes = good;
+  bytes[packet + 1] ^= 4;
+  const Status status = DecodeJpeg2000(AsBytes(bytes), 32, 32, false, rgb.data());
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << Describe(status);
 }
 
 void ExpectWindowsEqualTheWhole(int width, int height) {

@@ -48,6 +48,20 @@ TEST_F(DigestCaches, SecondLookIsRememberedNotComputed) {
   EXPECT_EQ(DigestCache("").DigestOf(path)->Hex(), Sha256Of("xyz").Hex());
 }
 
+TEST_F(DigestCaches, AFileWithoutEndIsHashedUntilTheCallerEndsIt) {
+  const std::string path = folder_.File("sparse");
+  WriteText(path, "II");
+  std::error_code error;
+  std::filesystem::resize_file(path, std::uintmax_t{1} << 40, error);
+  if (error) GTEST_SKIP() << "no such files here: " << error.message();
+  int blocks = 0;
+  const auto digest = cache_.DigestOf(path, [&blocks]() -> Status {
+    return ++blocks < 3 ? absl::OkStatus() : absl::CancelledError("enough");
+  });
+  EXPECT_TRUE(absl::IsCancelled(digest.status()));
+  EXPECT_EQ(blocks, 3);
+}
+
 TEST_F(DigestCaches, AnyChangeOfTheIdentityIsComputedAnew) {
   FileIdentity id{1, 2, 3, 4};
   ASSERT_TRUE(cache_.Store(id, Sha256Of("x")).ok());

@@ -41,7 +41,7 @@ TEST(ForeignTiff, EveryLevelHoldsThePixelsThatWereWritten) {
       ASSERT_TRUE(raw.good()) << "level " << i << " was never written";
       const std::vector<std::uint8_t> expected{std::istreambuf_iterator<char>(raw), {}};
       const auto pixels =
-          reader.Read(static_cast<int>(i), Box2D(0, 0, levels[i].height, levels[i].width), 1);
+          reader.Read(static_cast<int>(i), Box2D(0, 0, levels[i].size.y, levels[i].size.x), 1);
       ASSERT_TRUE(pixels.ok()) << Describe(pixels.status());
       EXPECT_TRUE(**pixels == expected) << "level " << i;
     }
@@ -82,17 +82,17 @@ TEST(ForeignTiff, JpegCropsOfAnyPlaceEqualThoseOfTheWhole) {
     const LevelLayout& level = (*image)->layout().levels[0];
     const int channels = (*image)->layout().channels;
     PatchReader whole_reader(**image), reader(**image);
-    const auto whole = whole_reader.Read(0, Box2D(0, 0, level.height, level.width), 0);
+    const auto whole = whole_reader.Read(0, Box2D(0, 0, level.size.y, level.size.x), 0);
     ASSERT_TRUE(whole.ok()) << Describe(whole.status());
     for (std::uint64_t n = 0; n < 200; ++n) {
       Box box = RandomBox(41, n, level, 150);
-      box = Intersect(box, Box2D(0, 0, level.height, level.width));
+      box = Intersect(box, Box2D(0, 0, level.size.y, level.size.x));
       if (box.Empty()) continue;
       const auto pixels = reader.Read(0, box, 0);
       ASSERT_TRUE(pixels.ok()) << Describe(pixels.status());
       const std::int64_t row_bytes = box.width * channels;
       for (std::int64_t y = 0; y < box.height; ++y) {
-        const auto expected = (*whole)->begin() + ((box.y + y) * level.width + box.x) * channels;
+        const auto expected = (*whole)->begin() + ((box.y + y) * level.size.x + box.x) * channels;
         ASSERT_TRUE(std::equal(expected, expected + row_bytes, (*pixels)->begin() + y * row_bytes))
             << name << " seed 41 crop " << n << " row " << y;
       }

@@ -29,8 +29,8 @@ Status ReadAround(const std::string& path) {
   const auto& levels = image->layout().levels;
   for (std::size_t i = 0; i < levels.size(); ++i) {
     for (const Box& box :
-         {Box2D(-8, -8, 64, 64), Box2D(levels[i].height - 40, levels[i].width - 40, 64, 64),
-          Box2D(levels[i].height / 2, levels[i].width / 2, 96, 96)}) {
+         {Box2D(-8, -8, 64, 64), Box2D(levels[i].size.y - 40, levels[i].size.x - 40, 64, 64),
+          Box2D(levels[i].size.y / 2, levels[i].size.x / 2, 96, 96)}) {
       const auto pixels = reader.Read(static_cast<int>(i), box, 255);
       if (!pixels.ok()) return pixels.status();
     }

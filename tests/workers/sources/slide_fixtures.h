@@ -169,10 +169,10 @@ inline Box RandomBox(std::uint64_t seed, std::uint64_t n, const LevelLayout& lev
   };
   const std::int64_t height = 1 + below(a.word[0], side), width = 1 + below(a.word[1], side);
   if (b.word[0] % 4 == 0) {
-    return Box2D(below(a.word[2], level.height + 2 * side) - side,
-                 below(a.word[3], level.width + 2 * side) - side, height, width);
+    return Box2D(below(a.word[2], level.size.y + 2 * side) - side,
+                 below(a.word[3], level.size.x + 2 * side) - side, height, width);
   }
-  return Box2D(below(a.word[2], level.height - height), below(a.word[3], level.width - width),
+  return Box2D(below(a.word[2], level.size.y - height), below(a.word[3], level.size.x - width),
                height, width);
 }
 

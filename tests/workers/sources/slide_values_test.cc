@@ -34,12 +34,12 @@ TEST_P(MeanRgb, IsThePublishedOne) {
   ASSERT_TRUE(image.ok()) << Describe(image.status());
   const LevelLayout& level = (*image)->layout().levels[static_cast<std::size_t>(GetParam().level)];
   PatchReader reader(**image);
-  const auto pixels = reader.Read(GetParam().level, Box2D(0, 0, level.height, level.width), 255);
+  const auto pixels = reader.Read(GetParam().level, Box2D(0, 0, level.size.y, level.size.x), 255);
   ASSERT_TRUE(pixels.ok()) << Describe(pixels.status());
   std::uint64_t sum[3] = {};
   for (std::size_t i = 0; i < (*pixels)->size(); ++i) sum[i % 3] += (**pixels)[i];
   for (int c = 0; c < 3; ++c) {
-    EXPECT_NEAR(static_cast<double>(sum[c]) / static_cast<double>(level.height * level.width),
+    EXPECT_NEAR(static_cast<double>(sum[c]) / static_cast<double>(level.size.y * level.size.x),
                 GetParam().mean[c], GetParam().tolerance);
   }
 }
@@ -96,10 +96,10 @@ TEST(AperioSlide, LayoutIsWhatTheFileSays) {
   EXPECT_EQ(layout.kind, "aperio");
   EXPECT_EQ(layout.channels, 3);
   ASSERT_EQ(layout.levels.size(), 1u) << "thumbnail, label and macro are not levels";
-  EXPECT_EQ(layout.levels[0].width, 2220);
-  EXPECT_EQ(layout.levels[0].height, 2967);
-  EXPECT_EQ(layout.levels[0].chunk_width, 240);
-  EXPECT_DOUBLE_EQ(layout.mpp_x.value_or(0), 0.499);
+  EXPECT_EQ(layout.levels[0].size.x, 2220);
+  EXPECT_EQ(layout.levels[0].size.y, 2967);
+  EXPECT_EQ(layout.levels[0].chunk.x, 240);
+  EXPECT_DOUBLE_EQ(layout.spacing.x->Micrometres(), 0.499);
   EXPECT_DOUBLE_EQ(layout.objective_power.value_or(0), 20);
 }
 
@@ -109,10 +109,10 @@ TEST(AperioSlide, ReducedLevelsFollowTheThumbnail) {
   ASSERT_TRUE(image.ok()) << Describe(image.status());
   const ImageLayout& layout = (*image)->layout();
   ASSERT_EQ(layout.levels.size(), 2u);
-  EXPECT_EQ(layout.levels[1].width, 2988);
-  EXPECT_EQ(layout.levels[1].height, 2562);
+  EXPECT_EQ(layout.levels[1].size.x, 2988);
+  EXPECT_EQ(layout.levels[1].size.y, 2562);
   EXPECT_NEAR(layout.levels[1].downsample, 4.0002, 1e-4);
-  EXPECT_NEAR(layout.mpp_x.value_or(0), 0.5026, 1e-9);
+  EXPECT_NEAR(layout.spacing.x->Micrometres(), 0.5026, 1e-9);
 }
 
 struct LayoutCase {
@@ -140,8 +140,8 @@ TEST_P(TiffVariant, EqualsTifffileWhole) {
   EXPECT_EQ(layout.kind, "tiff");
   EXPECT_EQ(layout.channels, c.channels);
   ASSERT_EQ(layout.levels.size(), c.levels);
-  EXPECT_EQ(layout.levels[0].height, c.height);
-  EXPECT_EQ(layout.levels[0].width, c.width);
+  EXPECT_EQ(layout.levels[0].size.y, c.height);
+  EXPECT_EQ(layout.levels[0].size.x, c.width);
   if (!std::filesystem::exists(PythonPath())) GTEST_SKIP() << "no Python at PATCHBAY_PYTHON";
   TemporaryFolder folder;
   std::string command =
@@ -153,7 +153,8 @@ TEST_P(TiffVariant, EqualsTifffileWhole) {
   PatchReader reader(**image);
   for (std::size_t n = 0; n < c.pages.size(); ++n) {
     const LevelLayout& level = layout.levels[n];
-    const auto pixels = reader.Read(static_cast<int>(n), Box2D(0, 0, level.height, level.width), 9);
+    const auto pixels =
+        reader.Read(static_cast<int>(n), Box2D(0, 0, level.size.y, level.size.x), 9);
     ASSERT_TRUE(pixels.ok()) << Describe(pixels.status());
     std::ifstream file(folder.File(StrCat(n, ".raw")), std::ios::binary);
     const std::vector<std::uint8_t> expected{std::istreambuf_iterator<char>(file), {}};
@@ -193,7 +194,7 @@ TEST(GenericTiff, CropsOfAnyPlaceEqualThoseOfTheWhole) {
     ASSERT_TRUE(image.ok()) << Describe(image.status());
     const LevelLayout& level = (*image)->layout().levels[0];
     PatchReader whole_reader(**image), reader(**image);
-    const auto whole = whole_reader.Read(0, Box2D(0, 0, level.height, level.width), 0);
+    const auto whole = whole_reader.Read(0, Box2D(0, 0, level.size.y, level.size.x), 0);
     ASSERT_TRUE(whole.ok()) << Describe(whole.status());
     for (std::uint64_t n = 0; n < 100; ++n) {
       const Box box = RandomBox(5, n, level, 200);
@@ -201,9 +202,10 @@ TEST(GenericTiff, CropsOfAnyPlaceEqualThoseOfTheWhole) {
       ASSERT_TRUE(pixels.ok()) << Describe(pixels.status());
       for (std::int64_t i = 0; i < box.height * box.width * 3; ++i) {
         const std::int64_t y = box.y + i / 3 / box.width, x = box.x + i / 3 % box.width;
-        const bool is_inside = y >= 0 && x >= 0 && y < level.height && x < level.width;
+        const bool is_inside = y >= 0 && x >= 0 && y < level.size.y && x < level.size.x;
         const std::uint8_t expected =
-            is_inside ? (**whole)[static_cast<std::size_t>((y * level.width + x) * 3 + i % 3)] : 77;
+            is_inside ? (**whole)[static_cast<std::size_t>((y * level.size.x + x) * 3 + i % 3)]
+                      : 77;
         ASSERT_EQ((**pixels)[static_cast<std::size_t>(i)], expected)
             << name << " seed 5 crop " << n;
       }

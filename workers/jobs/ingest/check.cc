@@ -83,11 +83,8 @@ StatusOr<std::pair<std::string, zarr::ShardRecord>> ReadRecord(const IngestSlide
   if (record.place != place) {
     return absl::DataLossError(StrCat("check shard: ", path, ": the record is of another shard"));
   }
-  PB_ASSIGN_OR_RETURN(const std::int64_t absent, JsonInt(json, "absent_pieces", "shard record"));
-  if (absent < 0) {
-    return absl::DataLossError(StrCat("check shard: ", path, ": absent_pieces: negative"));
-  }
-  if (place.level == 0) absent_pieces += static_cast<std::uint64_t>(absent);
+  PB_ASSIGN_OR_RETURN(const std::uint64_t absent, JsonCount(json, "absent_pieces", "shard record"));
+  if (place.level == 0) absent_pieces += absent;
   return std::pair(std::move(text), std::move(record));
 }
 
@@ -145,7 +142,7 @@ StatusOr<std::vector<Digest>> ReportedRecords(const TaskContext& context) {
     PB_ASSIGN_OR_RETURN(const Json json, ParseJson(input, kWhat));
     PB_ASSIGN_OR_RETURN(const Json* reported, JsonMember(json, "records", kWhat));
     for (const Json& value : *reported) {
-      if (!value.is_string()) return absl::InternalError(StrCat(kWhat, ": a record is no text"));
+      if (!value.is_string()) return absl::InternalError(StrCat(kWhat, ": a record is not text"));
       PB_ASSIGN_OR_RETURN(const Digest record, Digest::FromHex(value.get<std::string>()));
       records.push_back(record);
     }

@@ -11,8 +11,8 @@
 #include "workers/jobs/ingest/ingest.h"
 #include "workers/jobs/ingest/publish.h"
 #include "workers/jobs/ingest/slide.h"
-#include "workers/jobs/result_file.h"
-#include "workers/jobs/slide_tasks.h"
+#include "workers/jobs/task/result_file.h"
+#include "workers/jobs/task/slide_tasks.h"
 
 namespace patchbay::workers {
 namespace {
@@ -120,24 +120,14 @@ StatusOr<TaskOutput> Summarise(TaskContext& context) {
     finished.emplace_back(i, *outcome);
   }
   PB_RETURN_IF_ERROR(UpdateManifestCsv(folders, manifest, finished));
-  TaskOutput output;
   PB_ASSIGN_OR_RETURN(
-      output.result,
+      std::string result,
       InlineOrFile(context, folders.out, DumpJson({{"stores", stores}, {"missing", missing}})));
-  if (!missing.empty()) {  // the folder stays: a retry of the failed slides needs it
-    LeaveJobFolder(folders);
-    return output;
-  }
   std::error_code ignored;
-  std::filesystem::remove(folders.out + "/failed.csv", ignored);  // of before a retry
-  output.spawned.push_back(CleanTask("ingest", folders.job_key));
-  return output;
-}
-
-StatusOr<TaskOutput> Clean(TaskContext& context) {
-  PB_ASSIGN_OR_RETURN(const IngestFolders folders, FoldersOf(context));
-  RemoveJobFolder(folders);
-  return TaskOutput{};
+  if (missing.empty()) {  // of before a retry
+    std::filesystem::remove(folders.out + "/failed.csv", ignored);
+  }
+  return Summarised(folders, std::move(result), missing.empty());
 }
 
 }  // namespace
@@ -151,7 +141,7 @@ StatusOr<TaskOutput> RunIngestSummary(TaskContext& context) {
 }
 
 StatusOr<TaskOutput> RunIngestClean(TaskContext& context) {
-  return WithoutPaths(context, Clean(context));
+  return WithoutPaths(context, CleanSlideJob(context, "ingest"));
 }
 
 }  // namespace patchbay::workers

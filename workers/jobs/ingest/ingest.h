@@ -4,7 +4,7 @@
 // job.
 #pragma once
 
-#include "workers/jobs/task.h"
+#include "workers/jobs/task/task.h"
 
 namespace patchbay::workers {
 

@@ -17,10 +17,9 @@ OutputLevel SourceLevel(const ImageLayout& source, int index) {
   const LevelLayout& level = source.levels[static_cast<std::size_t>(index)];
   OutputLevel out;
   out.source_level = index;
-  out.height = level.height;
-  out.width = level.width;
-  out.downsample_y = static_cast<double>(finest.height) / static_cast<double>(level.height);
-  out.downsample_x = static_cast<double>(finest.width) / static_cast<double>(level.width);
+  out.size = level.size;
+  out.downsample_y = static_cast<double>(finest.size.y) / static_cast<double>(level.size.y);
+  out.downsample_x = static_cast<double>(finest.size.x) / static_cast<double>(level.size.x);
   return out;
 }
 
@@ -28,8 +27,7 @@ OutputLevel AveragedLevel(const OutputLevel& parent, int parent_index) {
   OutputLevel out;
   out.from_source = false;
   out.parent = parent_index;
-  out.height = (parent.height + 1) / 2;
-  out.width = (parent.width + 1) / 2;
+  out.size = HalfOf(parent.size);
   out.downsample_y = parent.downsample_y * 2;
   out.downsample_x = parent.downsample_x * 2;
   return out;
@@ -41,11 +39,12 @@ double Downsample(const OutputLevel& level) {
 
 /// Leaves out what is finer than the working magnification.
 Status StartAt(double mpp, const ImageLayout& source, std::vector<OutputLevel>& levels) {
-  if (!source.mpp_x || !source.mpp_y) {
+  const std::optional<double> stated = source.spacing.MeanMpp();
+  if (!stated) {
     return absl::InvalidArgumentError(
         "plan levels: --mpp was given, but the slide does not state its mpp");
   }
-  const double source_mpp = (*source.mpp_x + *source.mpp_y) / 2;
+  const double source_mpp = *stated;
   std::string offered;
   for (std::size_t i = 0; i < levels.size(); ++i) {
     const double level_mpp = source_mpp * Downsample(levels[i]);
@@ -65,12 +64,17 @@ StatusOr<std::vector<OutputLevel>> PlanLevels(const ImageLayout& source,
                                               const IngestSettings& settings) {
   if (source.levels.empty())
     return absl::InvalidArgumentError("plan levels: the image has no level");
+  if (source.levels.front().size.z != 1) {
+    return absl::UnimplementedError(StrCat("plan levels: a volume of ",
+                                           source.levels.front().size.z,
+                                           " slices: only flat images are ingested so far"));
+  }
   std::vector<OutputLevel> levels = {SourceLevel(source, 0)};
   int next_source = 1;
   const int source_levels = static_cast<int>(source.levels.size());
   while (static_cast<int>(levels.size()) < kMaxOutputLevels) {
     const OutputLevel& last = levels.back();
-    const bool fits = last.height <= settings.chunk && last.width <= settings.chunk;
+    const bool fits = last.size.y <= settings.chunk && last.size.x <= settings.chunk;
     if (next_source < source_levels) {
       const OutputLevel candidate = SourceLevel(source, next_source);
       if (fits || Downsample(candidate) <= kLargestStep * Downsample(last)) {

@@ -17,15 +17,15 @@ struct OutputLevel {
   int parent = -1;          ///< index in the same vector, when !from_source
   bool stored =
       true;  ///< false: finer than --mpp asks for, only read on the way to the first stored level
-  std::int64_t height = 0, width = 0;
+  Extent size;
   double downsample_y = 1.0, downsample_x = 1.0;  ///< against the source's level 0
 };
 
 inline constexpr int kMaxOutputLevels = 40;
 
-/// Finest first. A built level has ceil(parent / 2) pixels on each axis.
-/// InvalidArgument when settings.mpp is given and the source has no mpp or no level of the pyramid
-/// is within 5 % of it.
+/// Finest first. A built level has ceil(parent / 2) pixels on each axis. Unimplemented for a
+/// volume. InvalidArgument when settings.mpp is given and the source has no mpp or no level of the
+/// pyramid is within 5 % of it.
 StatusOr<std::vector<OutputLevel>> PlanLevels(const ImageLayout& source,
                                               const IngestSettings& settings);
 

@@ -11,8 +11,9 @@
 #include "workers/jobs/ingest/check.h"
 #include "workers/jobs/ingest/ingest.h"
 #include "workers/jobs/ingest/publish.h"
+#include "workers/jobs/ingest/shard_memory.h"
 #include "workers/jobs/ingest/slide.h"
-#include "workers/jobs/slide_tasks.h"
+#include "workers/jobs/task/slide_tasks.h"
 #include "workers/sources/digest_cache.h"
 
 namespace patchbay::workers {
@@ -32,8 +33,7 @@ std::vector<zarr::ShardPlace> ParentsOf(const IngestSlide& slide, const zarr::Sh
   if (level.from_source) return {};
   const OutputLevel& parent = slide.levels[static_cast<std::size_t>(level.parent)];
   if (!parent.stored) return {};
-  const LevelColumn both{place.level - 1,
-                         {{parent.height, parent.width}, {level.height, level.width}}};
+  const LevelColumn both{place.level - 1, {parent.size, level.size}};
   return FinestBelow(slide, both, place);
 }
 
@@ -41,10 +41,11 @@ std::vector<zarr::ShardPlace> ParentsOf(const IngestSlide& slide, const zarr::Sh
 /// encoded before.
 std::uint64_t WeightOf(const IngestSlide& slide, const zarr::ShardPlace& place) {
   const LevelColumn column = ColumnOf(slide, place.level);
-  const zarr::LevelSize level = column.sizes[static_cast<std::size_t>(place.level - column.finest)];
-  const std::int64_t side = slide.store.shard_px;
-  const auto pixels = static_cast<std::uint64_t>(std::min(side, level.height - place.row * side) *
-                                                 std::min(side, level.width - place.column * side));
+  const Extent level = column.sizes[static_cast<std::size_t>(place.level - column.finest)];
+  const Extent& shard = slide.store.shard;
+  const Box box = Intersect(Box2D(place.at.y * shard.y, place.at.x * shard.x, shard.y, shard.x),
+                            WholeOf(level));
+  const auto pixels = static_cast<std::uint64_t>(box.Pixels());
   if (place.level != column.finest) return pixels / 32 + 1;
   std::uint64_t weight = 0;
   for (std::size_t i = 0; i < column.sizes.size(); ++i) weight += pixels >> (2 * i);
@@ -120,7 +121,7 @@ class TasksOfSlide {
     const bool joins = ColumnOf(slide_, place.level).finest != place.level;
     protocol::TaskSpec task =
         TaskOf(slide_, joins ? "ingest.join" : "ingest.shard", PayloadOf(first, count),
-               StrCat("level ", place.level, " shard ", place.row, ",", place.column,
+               StrCat("level ", place.level, " shard ", place.at.y, ",", place.at.x,
                       count > 1 ? " and on" : ""));
     if (joins) task.resources.cpu_millis = kEndingCpuMillis;
     std::set<std::uint32_t> parents;
@@ -177,7 +178,12 @@ StatusOr<TaskOutput> OpenSlide(TaskContext& context) {
   OwnJobFolder(folders);
   PB_ASSIGN_OR_RETURN(const IngestSlide slide, OpenIngestSlide(context));
   context.AddProgress();
-  PB_ASSIGN_OR_RETURN(const Digest source, DigestCache(context.state_folder).DigestOf(slide.path));
+  PB_RETURN_IF_ERROR(CheckShardFits(slide, MemoryLimit()));
+  PB_ASSIGN_OR_RETURN(const Digest source,
+                      DigestCache(context.state_folder).DigestOf(slide.path, [&context] {
+                        context.AddProgress();
+                        return context.CheckCancelled();
+                      }));
   context.AddProgress();
   struct stat st {};
   if (stat(slide.path.c_str(), &st) != 0) return FromErrno("stat", slide.path, errno);

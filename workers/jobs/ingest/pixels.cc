@@ -6,6 +6,7 @@
 #include "runtime/base/strings.h"
 #include "runtime/zarr/array.h"
 #include "runtime/zarr/downsample.h"
+#include "runtime/zarr/opened_store.h"
 #include "runtime/zarr/shard_encoder.h"
 
 namespace patchbay::workers {
@@ -18,21 +19,16 @@ constexpr std::int64_t kMaxBandBytes = std::int64_t{16} << 20;
 /// Source tiles of more rows are decoded in parts.
 constexpr std::int64_t kMaxTileRows = 512;
 
-std::int64_t PixelBytes(const zarr::ImageStoreSettings& store) {
-  return store.channels * static_cast<std::int64_t>(SizeOf(store.dtype));
-}
-
 }  // namespace
 
-TensorView PixelBuffer::View(std::int64_t height, std::int64_t width,
-                             const zarr::ImageStoreSettings& store) {
-  const auto size = static_cast<std::size_t>(height * width * PixelBytes(store));
-  if (size > capacity_) {
-    bytes_ = std::make_unique_for_overwrite<std::byte[]>(size);
-    capacity_ = size;
+TensorView PixelBuffer::View(const Extent& size, const zarr::ImageStoreSettings& store) {
+  const auto bytes = static_cast<std::size_t>(size.Pixels() * store.PixelBytes());
+  if (bytes > capacity_) {
+    bytes_ = std::make_unique_for_overwrite<std::byte[]>(bytes);
+    capacity_ = bytes;
   }
-  return ContiguousView<3>(bytes_.get(), store.dtype,
-                           {height, width, static_cast<std::int64_t>(store.channels)});
+  return ContiguousView<4>(bytes_.get(), store.dtype,
+                           {size.z, size.y, size.x, static_cast<std::int64_t>(store.channels)});
 }
 
 Status LevelReader::Read(int level_index, const Box& box, const TensorView& out) {
@@ -41,15 +37,15 @@ Status LevelReader::Read(int level_index, const Box& box, const TensorView& out)
   const int finest = FinestOfColumn(slide_.levels, level_index, zarr::CoarserLevels(slide_.store));
   if (level_index - finest < 2) return ReadHalved(level_index, box, out);
   // Every level in between takes four times the memory: by squares, that is bounded.
-  const std::int64_t side = slide_.store.chunk_px;
+  const std::int64_t side = slide_.store.chunk.y;
   for (std::int64_t y = 0; y < box.height; y += side) {
     for (std::int64_t x = 0; x < box.width; x += side) {
       const Box square = Box2D(box.y + y, box.x + x, std::min(side, box.height - y),
                                std::min(side, box.width - x));
       TensorView part = out;
-      part.data += y * out.stride_bytes[0] + x * out.stride_bytes[1];
-      part.shape[0] = square.height;
-      part.shape[1] = square.width;
+      part.data += y * out.stride_bytes[1] + x * out.stride_bytes[2];
+      part.shape[1] = square.height;
+      part.shape[2] = square.width;
       PB_RETURN_IF_ERROR(ReadHalved(level_index, square, part));
     }
   }
@@ -63,10 +59,10 @@ Status LevelReader::ReadHalved(int level_index, const Box& box, const TensorView
   const OutputLevel& level = slide_.levels[static_cast<std::size_t>(level_index)];
   const OutputLevel& parent = slide_.levels[static_cast<std::size_t>(level.parent)];
   const int finest = FinestOfColumn(slide_.levels, level_index, zarr::CoarserLevels(slide_.store));
-  const Box wide = Intersect(Box2D(box.y * 2, box.x * 2, box.height * 2, box.width * 2),
-                             Box2D(0, 0, parent.height, parent.width));
+  const Box wide =
+      Intersect(Box2D(box.y * 2, box.x * 2, box.height * 2, box.width * 2), WholeOf(parent.size));
   PixelBuffer buffer;
-  const TensorView finer = buffer.View(wide.height, wide.width, slide_.store);
+  const TensorView finer = buffer.View(wide.Shape(), slide_.store);
   if (parent.stored && (finest == level_index || finest == level.parent)) {
     PB_RETURN_IF_ERROR(ReadStored(StoredIndex(slide_.levels, level.parent), wide, finer));
   } else {
@@ -79,28 +75,20 @@ Status LevelReader::ReadSource(int source_level, const Box& box, const TensorVie
   if (scratch_ == nullptr) scratch_ = slide_.source->MakeScratch();
   PB_RETURN_IF_ERROR(slide_.source->Fetch(source_level, box, encoded_));
   for (const EncodedPiece& piece : encoded_.pieces) absent_pieces_ += piece.absent ? 1 : 0;
-  return slide_.source->Decode(encoded_, out, static_cast<std::uint8_t>(slide_.store.fill_value),
-                               *scratch_);
+  return slide_.source->Decode(encoded_, out, slide_.store.fill_value, *scratch_);
 }
 
 void LevelReader::CountAbsentAgain(std::int64_t y) {
   const LevelLayout& level =
       slide_.source->layout().levels[static_cast<std::size_t>(encoded_.level)];
   for (const EncodedPiece& piece : encoded_.pieces) {
-    absent_pieces_ += piece.absent && (piece.row + 1) * level.chunk_height > y ? 1 : 0;
+    absent_pieces_ += piece.absent && (piece.chunk.y + 1) * level.chunk.y > y ? 1 : 0;
   }
 }
 
-/// Axes of the array are c, y, x; the pixels are interleaved.
 Status LevelReader::ReadStored(int stored, const Box& box, const TensorView& out) {
   PB_ASSIGN_OR_RETURN(const zarr::Array array, zarr::Array::Open(StrCat(store_path_, "/", stored)));
-  zarr::Region region;
-  region.origin = {0, box.y, box.x};
-  region.shape = {slide_.store.channels, box.height, box.width};
-  TensorView planar = out;
-  planar.shape = {slide_.store.channels, box.height, box.width};
-  planar.stride_bytes = {out.stride_bytes[2], out.stride_bytes[0], out.stride_bytes[1]};
-  return array.ReadRegion(region, planar);
+  return array.ReadRegion(zarr::RegionOf(slide_.store, box), zarr::AlongAxes(slide_.store, out));
 }
 
 ShardPixels::ShardPixels(TaskContext& context, const IngestSlide& slide, LevelReader& reader,
@@ -110,16 +98,17 @@ ShardPixels::ShardPixels(TaskContext& context, const IngestSlide& slide, LevelRe
       reader_(reader),
       level_(LevelOfStored(slide.levels, place.level)) {
   const OutputLevel& level = slide.levels[static_cast<std::size_t>(level_)];
-  const std::int64_t side = slide.store.shard_px, chunk = slide.store.chunk_px;
-  shard_ = Intersect(Box2D(place.row * side, place.column * side, side, side),
-                     Box2D(0, 0, level.height, level.width));
-  const std::int64_t chunk_row_bytes = shard_.width * chunk * PixelBytes(slide.store);
+  const std::int64_t chunk = slide.store.chunk.y;
+  const Extent& side = slide.store.shard;
+  shard_ =
+      Intersect(BoxAt({0, place.at.y * side.y, place.at.x * side.x}, side), WholeOf(level.size));
+  const std::int64_t chunk_row_bytes = shard_.width * chunk * slide.store.PixelBytes();
   band_rows_ = std::max<std::int64_t>(1, kMaxBandBytes / chunk_row_bytes) * chunk;
   held_begin_ = held_end_ = shard_.y;
   if (!level.from_source) return;
   const auto& source = slide.source->layout().levels[static_cast<std::size_t>(level.source_level)];
-  if (source.chunk_height <= kMaxTileRows) {
-    tile_rows_ = std::max<std::int64_t>(1, source.chunk_height);
+  if (source.chunk.y <= kMaxTileRows) {
+    tile_rows_ = std::max<std::int64_t>(1, source.chunk.y);
   }
 }
 
@@ -129,10 +118,10 @@ std::int64_t ShardPixels::EndOfTiles(std::int64_t y) const {
 }
 
 StatusOr<ConstTensorView> ShardPixels::Rows(std::int64_t row) {
-  const std::int64_t begin = row * slide_.store.chunk_px;
+  const std::int64_t begin = row * slide_.store.chunk.y;
   const std::int64_t end = std::min(begin + band_rows_, shard_.y + shard_.height);
-  TensorView all = held_.View(band_rows_ + tile_rows_, shard_.width, slide_.store);
-  const auto row_bytes = static_cast<std::size_t>(all.stride_bytes[0]);
+  TensorView all = held_.View(Flat(band_rows_ + tile_rows_, shard_.width), slide_.store);
+  const auto row_bytes = static_cast<std::size_t>(all.stride_bytes[1]);
   if (begin < held_begin_ || begin > held_end_) held_end_ = begin;
   if (begin > held_begin_ && held_end_ > begin) {
     // The number of absent tiles is in the byte root: a tile in two bands has always counted in
@@ -146,12 +135,12 @@ StatusOr<ConstTensorView> ShardPixels::Rows(std::int64_t row) {
     const Box missing = Box2D(held_end_, shard_.x, EndOfTiles(end) - held_end_, shard_.width);
     TensorView out = all;
     out.data += static_cast<std::size_t>(held_end_ - begin) * row_bytes;
-    out.shape[0] = missing.height;
+    out.shape[1] = missing.height;
     context_.AddProgress();
     PB_RETURN_IF_ERROR(reader_.Read(level_, missing, out));
     held_end_ = missing.y + missing.height;
   }
-  all.shape[0] = end - begin;
+  all.shape[1] = end - begin;
   return ConstTensorView(all);
 }
 

@@ -13,8 +13,9 @@ namespace patchbay::workers {
 /// Memory for pixels that grows as needed. Not initialised: whoever sizes it fills it.
 class PixelBuffer {
  public:
-  /// Interleaved pixels of the store's kind; what was in the buffer stays when it need not grow.
-  TensorView View(std::int64_t height, std::int64_t width, const zarr::ImageStoreSettings& store);
+  /// Interleaved pixels (depth, height, width, channels) of the store's kind; what was in the
+  /// buffer stays when it need not grow.
+  TensorView View(const Extent& size, const zarr::ImageStoreSettings& store);
 
  private:
   std::unique_ptr<std::byte[]> bytes_;
@@ -61,7 +62,7 @@ class ShardPixels {
   ShardPixels(TaskContext& context, const IngestSlide& slide, LevelReader& reader,
               const zarr::ShardPlace& place);
 
-  /// See zarr::ShardRows.
+  /// See zarr::ShardRows; `row` counts the level's chunk rows.
   StatusOr<ConstTensorView> Rows(std::int64_t row);
   std::int64_t pixels() const { return shard_.Pixels(); }
 

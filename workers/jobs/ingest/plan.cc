@@ -4,18 +4,18 @@
 
 #include "runtime/base/file.h"
 #include "runtime/base/strings.h"
-#include "workers/jobs/find_images.h"
+#include "workers/access/planned_images.h"
 #include "workers/jobs/ingest/ingest.h"
 #include "workers/jobs/ingest/levels.h"
 #include "workers/jobs/ingest/staging.h"
-#include "workers/jobs/slide_tasks.h"
+#include "workers/jobs/task/find_images.h"
+#include "workers/jobs/task/slide_tasks.h"
 
 namespace patchbay::workers {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMaxSlides = 20'000;
 /// Lossless pixels compress at least this little on dense tissue and about this much on typical
 /// slides (measured: 1.4 to 2.7 with zstd, less with lz4). The typical value estimates; where not
 /// even half of the estimate fits, the job is refused. In between the command warns.
@@ -32,7 +32,7 @@ std::uint64_t RawBytes(const std::string& path, const IngestSettings& settings) 
   std::uint64_t bytes = 0;
   for (const OutputLevel& level : *levels) {
     if (level.stored) {
-      bytes += static_cast<std::uint64_t>(level.height * level.width) *
+      bytes += static_cast<std::uint64_t>(level.size.Pixels()) *
                static_cast<std::uint64_t>(layout.channels) * SizeOf(layout.dtype);
     }
   }
@@ -103,15 +103,10 @@ StatusOr<TaskOutput> Plan(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const Space space, CheckSpace(context, folders, manifest));
   PB_RETURN_IF_ERROR(SaveManifest(folders, manifest));
   RemoveOrphanedJobFolders(folders);
-  TaskOutput output;
-  output.spawned = SlideTasks("ingest", folders.job_key, manifest.sources.size());
-  output.result = DumpJson({{"job_key", folders.job_key},
-                            {"slides", manifest.sources.size()},
-                            {"summary_task", manifest.sources.size() + 1},
-                            {"estimated_bytes", space.estimated_bytes},
-                            {"free_bytes", space.free_bytes},
-                            {"staging", ".patchbay-ingest"}});
-  return output;
+  return PlannedSlides(folders, manifest.sources.size(),
+                       {{"estimated_bytes", space.estimated_bytes},
+                        {"free_bytes", space.free_bytes},
+                        {"staging", ".patchbay-ingest"}});
 }
 
 }  // namespace

@@ -24,8 +24,8 @@ Json PatchbayAttributes(const std::string& store) {
 
 Status Damaged(const std::string& store, std::string_view what) {
   return absl::DataLossError(
-      StrCat("ingest: ", store, ": it is there, but damaged: ", what,
-             " (`patchbay verify` lists all; moved away, it is made again)"));
+      StrCat("ingest: ", store, ": exists, but is damaged: ", what,
+             " (`patchbay verify` lists all faults; move it away to make it again)"));
 }
 
 /// What the names in a store say: every shard file that it lists is there, and a file.
@@ -34,9 +34,9 @@ Status CheckNames(TaskContext& context, const std::string& store) {
   if (!opened.ok()) return Damaged(store, MessageOf(opened.status()));
   if (!opened->faults.empty()) return Damaged(store, opened->faults.front());
   for (std::size_t l = 0; l < opened->levels.size(); ++l) {
-    const zarr::LevelSize grid = zarr::ShardGridOf(opened->settings, opened->levels[l].size);
-    for (std::int64_t i = 0; i < grid.height * grid.width; ++i) {
-      const zarr::ShardPlace place{static_cast<int>(l), i / grid.width, i % grid.width};
+    const Extent grid = zarr::ShardGridOf(opened->settings, opened->levels[l].size);
+    for (std::int64_t i = 0; i < grid.Pixels(); ++i) {
+      const zarr::ShardPlace place{static_cast<int>(l), CellAt(grid, i)};
       const auto listed = opened->Listed(place);
       if (!listed || !*listed) continue;
       const std::string name = opened->FileOf(place);
@@ -91,8 +91,7 @@ StatusOr<bool> AdoptFinishedStore(TaskContext& context, const IngestFolders& fol
   constexpr std::string_view kWhat = "inspect";
   PB_ASSIGN_OR_RETURN(outcome.digest, JsonString(row, "digest", kWhat));
   PB_ASSIGN_OR_RETURN(outcome.pixel_digest, JsonString(row, "pixel_digest", kWhat));
-  PB_ASSIGN_OR_RETURN(const std::int64_t stored, JsonInt(row, "stored_bytes", kWhat));
-  outcome.stored_bytes = static_cast<std::uint64_t>(stored);
+  PB_ASSIGN_OR_RETURN(outcome.stored_bytes, JsonCount(row, "stored_bytes", kWhat));
   outcome.store = name;
   outcome.already_there = true;
   return true;

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "runtime/base/strings.h"
+#include "workers/jobs/task/settings_json.h"
 
 namespace patchbay::workers {
 namespace {
@@ -11,15 +12,6 @@ namespace {
 constexpr std::string_view kWhat = "ingest settings";
 constexpr std::array kKeys = {"chunk", "shard", "codec", "codec_level", "mpp", "keep_names"};
 constexpr std::int64_t kChunkMin = 64, kChunkMax = 4096, kShardMax = 32768;
-
-Status RefuseUnknownKeys(const Json& payload) {
-  for (const auto& [key, value] : payload.items()) {
-    bool known = false;
-    for (const char* k : kKeys) known = known || key == k;
-    if (!known) return absl::InvalidArgumentError(StrCat(kWhat, ": unknown key '", key, "'"));
-  }
-  return absl::OkStatus();
-}
 
 Status CheckRanges(const IngestSettings& s) {
   if (s.chunk < kChunkMin || s.chunk > kChunkMax) {
@@ -48,27 +40,14 @@ Status CheckRanges(const IngestSettings& s) {
 }  // namespace
 
 StatusOr<IngestSettings> ParseIngestSettings(const Json& payload) {
-  if (!payload.is_object()) return absl::InvalidArgumentError(StrCat(kWhat, ": not an object"));
-  PB_RETURN_IF_ERROR(RefuseUnknownKeys(payload));
+  PB_RETURN_IF_ERROR(CheckSettingKeys(payload, kKeys, kWhat));
   IngestSettings s;
-  if (payload.contains("chunk")) {
-    PB_ASSIGN_OR_RETURN(s.chunk, JsonInt(payload, "chunk", kWhat));
-  }
-  if (payload.contains("shard")) {
-    PB_ASSIGN_OR_RETURN(s.shard, JsonInt(payload, "shard", kWhat));
-  }
-  if (payload.contains("codec")) {
-    PB_ASSIGN_OR_RETURN(s.codec, JsonString(payload, "codec", kWhat));
-  }
-  if (payload.contains("codec_level")) {
-    PB_ASSIGN_OR_RETURN(s.codec_level, JsonInt(payload, "codec_level", kWhat));
-  }
-  if (payload.contains("keep_names")) {
-    PB_ASSIGN_OR_RETURN(s.keep_names, JsonBool(payload, "keep_names", kWhat));
-  }
-  if (payload.contains("mpp") && !payload["mpp"].is_null()) {
-    PB_ASSIGN_OR_RETURN(s.mpp, JsonDouble(payload, "mpp", kWhat));
-  }
+  PB_RETURN_IF_ERROR(ReadSetting(payload, "chunk", kWhat, s.chunk));
+  PB_RETURN_IF_ERROR(ReadSetting(payload, "shard", kWhat, s.shard));
+  PB_RETURN_IF_ERROR(ReadSetting(payload, "codec", kWhat, s.codec));
+  PB_RETURN_IF_ERROR(ReadSetting(payload, "codec_level", kWhat, s.codec_level));
+  PB_RETURN_IF_ERROR(ReadSetting(payload, "keep_names", kWhat, s.keep_names));
+  PB_RETURN_IF_ERROR(ReadSetting(payload, "mpp", kWhat, s.mpp));
   PB_RETURN_IF_ERROR(CheckRanges(s));
   return s;
 }

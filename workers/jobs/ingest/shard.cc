@@ -106,8 +106,8 @@ class ShardInWork {
     auto committing = std::async(kBesideIfPossible, [&] { return Commit(shard); });
     PB_ASSIGN_OR_RETURN(const auto pieces, encoder.EncodeCoarser());
     for (const zarr::ShardPiece& piece : pieces) {
-      PB_RETURN_IF_ERROR(ReplaceFile(PiecePath(piece.level, place_.row, place_.column),
-                                     zarr::SerialisePiece(piece), 0600));
+      PB_RETURN_IF_ERROR(
+          ReplaceFile(PiecePath(piece.level, place_.at), zarr::SerialisePiece(piece), 0600));
     }
     for (std::size_t i = 1; i < column_.sizes.size(); ++i) {
       raw_pixels_ += pixels_.pixels() >> (2 * i);
@@ -143,22 +143,22 @@ class ShardInWork {
       return context_.CheckCancelled();
     });
     raw_pixels_ += pixels_.pixels();
-    return encoder.Encode([this](std::int64_t row) { return pixels_.Rows(row); });
+    return encoder.Encode([this](const Point& chunk) { return pixels_.Rows(chunk.y); });
   }
 
-  zarr::LevelSize Size() const {
+  Extent Size() const {
     return column_.sizes[static_cast<std::size_t>(place_.level - column_.finest)];
   }
 
-  std::string PiecePath(int level, std::int64_t row, std::int64_t column) const {
-    return StrCat(slide_.folders.Pieces(slide_key_), "/", RecordName({level, row, column}));
+  std::string PiecePath(int level, const Point& at) const {
+    return StrCat(slide_.folders.Pieces(slide_key_), "/", RecordName({level, at}));
   }
 
   /// The shards of the column's finest level that lie below this one.
   std::vector<std::string> PiecePaths() const {
     std::vector<std::string> paths;
     for (const zarr::ShardPlace& finest : FinestBelow(slide_, column_, place_)) {
-      paths.push_back(PiecePath(place_.level, finest.row, finest.column));
+      paths.push_back(PiecePath(place_.level, finest.at));
     }
     return paths;
   }

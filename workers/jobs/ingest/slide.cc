@@ -8,15 +8,15 @@
 namespace patchbay::workers {
 namespace {
 
-constexpr std::uint16_t kBrightfieldFill = 255;
+constexpr double kBrightfieldFill = 255;
 
 StatusOr<zarr::ImageStoreSettings> StoreSettings(const IngestSettings& settings,
                                                  const ImageLayout& layout) {
   zarr::ImageStoreSettings store;
   store.dtype = layout.dtype;
   store.channels = layout.channels;
-  store.chunk_px = settings.chunk;
-  store.shard_px = settings.shard;
+  store.chunk = Flat(settings.chunk, settings.chunk);
+  store.shard = Flat(settings.shard, settings.shard);
   store.codec =
       settings.codec == "lz4" ? zarr::StoreCodec::kBloscLz4 : zarr::StoreCodec::kBloscZstd;
   store.codec_level = static_cast<int>(settings.codec_level);
@@ -40,10 +40,10 @@ StatusOr<IngestSlide> OpenIngestSlide(const TaskContext& context) {
   return slide;
 }
 
-std::vector<zarr::LevelSize> StoredSizes(const std::vector<OutputLevel>& levels) {
-  std::vector<zarr::LevelSize> sizes;
+std::vector<Extent> StoredSizes(const std::vector<OutputLevel>& levels) {
+  std::vector<Extent> sizes;
   for (const OutputLevel& level : levels) {
-    if (level.stored) sizes.push_back({level.height, level.width});
+    if (level.stored) sizes.push_back(level.size);
   }
   return sizes;
 }
@@ -57,13 +57,11 @@ int LevelOfStored(const std::vector<OutputLevel>& levels, int stored) {
 
 std::vector<zarr::ShardPlace> ShardPlaces(const IngestSlide& slide) {
   std::vector<zarr::ShardPlace> places;
-  const std::vector<zarr::LevelSize> sizes = StoredSizes(slide.levels);
+  const std::vector<Extent> sizes = StoredSizes(slide.levels);
   for (std::size_t level = 0; level < sizes.size(); ++level) {
-    const zarr::LevelSize grid = zarr::ShardGridOf(slide.store, sizes[level]);
-    for (std::int64_t row = 0; row < grid.height; ++row) {
-      for (std::int64_t column = 0; column < grid.width; ++column) {
-        places.push_back({static_cast<int>(level), row, column});
-      }
+    const Extent grid = zarr::ShardGridOf(slide.store, sizes[level]);
+    for (std::int64_t i = 0; i < grid.Pixels(); ++i) {
+      places.push_back({static_cast<int>(level), CellAt(grid, i)});
     }
   }
   return places;
@@ -94,7 +92,7 @@ LevelColumn ColumnOf(const IngestSlide& slide, int level) {
   for (int i = finest; i < static_cast<int>(slide.levels.size()); ++i) {
     if (FinestOfColumn(slide.levels, i, coarser) != finest) break;
     const OutputLevel& member = slide.levels[static_cast<std::size_t>(i)];
-    column.sizes.push_back({member.height, member.width});
+    column.sizes.push_back(member.size);
   }
   return column;
 }
@@ -103,19 +101,18 @@ std::vector<zarr::ShardPlace> FinestBelow(const IngestSlide& slide, const LevelC
                                           const zarr::ShardPlace& place) {
   std::vector<zarr::ShardPlace> places;
   const int above = place.level - column.finest;
-  const zarr::LevelSize grid = zarr::ShardGridOf(slide.store, column.sizes[0]);
-  for (std::int64_t row = place.row << above; row < std::min((place.row + 1) << above, grid.height);
-       ++row) {
-    for (std::int64_t x = place.column << above;
-         x < std::min((place.column + 1) << above, grid.width); ++x) {
-      places.push_back({column.finest, row, x});
+  const Extent grid = zarr::ShardGridOf(slide.store, column.sizes[0]);
+  const Point& at = place.at;
+  for (std::int64_t y = at.y << above; y < std::min((at.y + 1) << above, grid.y); ++y) {
+    for (std::int64_t x = at.x << above; x < std::min((at.x + 1) << above, grid.x); ++x) {
+      places.push_back({column.finest, {0, y, x}});
     }
   }
   return places;
 }
 
 std::string RecordName(const zarr::ShardPlace& place) {
-  return StrCat(place.level, ".", place.row, ".", place.column);
+  return StrCat(place.level, ".", place.at.ToString("."));
 }
 
 zarr::ImageStoreSpec StoreSpec(const IngestSlide& slide, const Digest& source_digest,
@@ -125,8 +122,9 @@ zarr::ImageStoreSpec StoreSpec(const IngestSlide& slide, const Digest& source_di
   spec.levels = StoredSizes(slide.levels);
   const ImageLayout& layout = slide.source->layout();
   const OutputLevel& first = slide.levels[static_cast<std::size_t>(LevelOfStored(slide.levels, 0))];
-  if (layout.mpp_y) spec.mpp_y = *layout.mpp_y * first.downsample_y;
-  if (layout.mpp_x) spec.mpp_x = *layout.mpp_x * first.downsample_x;
+  spec.spacing = layout.spacing;
+  if (spec.spacing.y) spec.spacing.y->value *= first.downsample_y;
+  if (spec.spacing.x) spec.spacing.x->value *= first.downsample_x;
   spec.attributes["source_sha256"] = source_digest.Hex();
   spec.attributes["source_kind"] = layout.kind;
   spec.attributes["source_bytes"] = source_bytes;

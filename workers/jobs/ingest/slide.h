@@ -27,7 +27,7 @@ struct IngestSlide {
 StatusOr<IngestSlide> OpenIngestSlide(const TaskContext& context);
 
 /// The pixel sizes of the stored levels, finest first.
-std::vector<zarr::LevelSize> StoredSizes(const std::vector<OutputLevel>& levels);
+std::vector<Extent> StoredSizes(const std::vector<OutputLevel>& levels);
 
 /// Index into `levels` of the stored level with that number.
 int LevelOfStored(const std::vector<OutputLevel>& levels, int stored);
@@ -48,8 +48,8 @@ StatusOr<ShardOrder> OpenShardOrder(const TaskContext& context);
 /// Stored levels whose shards are made together: from the pixels of the finest, the others by
 /// averaging.
 struct LevelColumn {
-  int finest = 0;                      ///< stored level
-  std::vector<zarr::LevelSize> sizes;  ///< of `finest` and those above it, at least one
+  int finest = 0;             ///< stored level
+  std::vector<Extent> sizes;  ///< of `finest` and those above it, at least one
 };
 
 /// The column that stored level `level` belongs to.
@@ -59,7 +59,7 @@ LevelColumn ColumnOf(const IngestSlide& slide, int level);
 std::vector<zarr::ShardPlace> FinestBelow(const IngestSlide& slide, const LevelColumn& column,
                                           const zarr::ShardPlace& place);
 
-/// "0.3.1": names a shard's record.
+/// "0.0.3.1": names a shard's record.
 std::string RecordName(const zarr::ShardPlace& place);
 
 /// What the store's metadata says of this slide; only allow-listed fields of the source are copied.

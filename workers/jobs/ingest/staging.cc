@@ -11,7 +11,7 @@
 #include "runtime/base/file.h"
 #include "runtime/base/file_lock.h"
 #include "runtime/base/strings.h"
-#include "workers/jobs/path_names.h"
+#include "workers/access/path_names.h"
 
 namespace patchbay::workers {
 namespace {
@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t kMaxCsvBytes = 256u << 20;
 constexpr std::size_t kMaxOutcomeBytes = 64u << 10;
 /// Raised when the same source and settings would give other bytes, so that nothing old is adopted.
-constexpr int kStoreFormat = 2;
+constexpr int kStoreFormat = 4;
 /// Publishing syncs a whole store: minutes on a slow disk. A holder that is frozen loses its lease,
 /// and with that its life and the lock.
 constexpr std::chrono::minutes kLockLimit{5};
@@ -135,13 +135,10 @@ StatusOr<SlideOutcome> LoadOutcome(const IngestFolders& folders, std::int64_t sl
   PB_ASSIGN_OR_RETURN(o.source_sha256, JsonString(json, "source_sha256", kWhat));
   PB_ASSIGN_OR_RETURN(o.digest, JsonString(json, "digest", kWhat));
   PB_ASSIGN_OR_RETURN(o.pixel_digest, JsonString(json, "pixel_digest", kWhat));
-  PB_ASSIGN_OR_RETURN(const std::int64_t source_bytes, JsonInt(json, "source_bytes", kWhat));
-  PB_ASSIGN_OR_RETURN(const std::int64_t stored_bytes, JsonInt(json, "stored_bytes", kWhat));
-  PB_ASSIGN_OR_RETURN(const std::int64_t absent_pieces, JsonInt(json, "absent_pieces", kWhat));
+  PB_ASSIGN_OR_RETURN(o.source_bytes, JsonCount(json, "source_bytes", kWhat));
+  PB_ASSIGN_OR_RETURN(o.stored_bytes, JsonCount(json, "stored_bytes", kWhat));
+  PB_ASSIGN_OR_RETURN(o.absent_pieces, JsonCount(json, "absent_pieces", kWhat));
   PB_ASSIGN_OR_RETURN(o.already_there, JsonBool(json, "already_there", kWhat));
-  o.source_bytes = static_cast<std::uint64_t>(source_bytes);
-  o.stored_bytes = static_cast<std::uint64_t>(stored_bytes);
-  o.absent_pieces = static_cast<std::uint64_t>(absent_pieces);
   return o;
 }
 

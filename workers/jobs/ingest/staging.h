@@ -20,8 +20,8 @@
 #include "runtime/base/file.h"
 #include "runtime/base/hash.h"
 #include "workers/jobs/ingest/settings.h"
-#include "workers/jobs/slide_job.h"
-#include "workers/jobs/task.h"
+#include "workers/jobs/task/slide_job.h"
+#include "workers/jobs/task/task.h"
 
 namespace patchbay::workers {
 

@@ -1,6 +1,6 @@
 #include "workers/jobs/spectra/engine.h"
 
-#include "ops/spectral_device.h"
+#include "ops/spectral/spectral_device.h"
 #include "runtime/memory/gpu.h"
 
 namespace patchbay::workers {
@@ -29,6 +29,7 @@ SpectraPace SpectraPaceOf(const SpectraSettings& settings) {
 protocol::Resources SpectraResources(const SpectraSettings& settings) {
   protocol::Resources resources;
   resources.gpus = settings.numerics == "cuda" ? 1 : 0;
+  resources.memory_bytes = settings.numerics == "cuda" ? 2 * kStripMemoryBytes : kStripMemoryBytes;
   return resources;
 }
 

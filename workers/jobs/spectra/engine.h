@@ -3,11 +3,11 @@
 
 #include <memory>
 
-#include "ops/spectral_frames.h"
+#include "ops/spectral/spectral_frames.h"
 #include "runtime/protocol/messages.h"
 #include "workers/jobs/spectra/grid.h"
 #include "workers/jobs/spectra/settings.h"
-#include "workers/jobs/task.h"
+#include "workers/jobs/task/task.h"
 
 namespace patchbay::workers {
 
@@ -17,6 +17,10 @@ StatusOr<std::unique_ptr<ops::SpectralFrames>> MakeSpectraEngine(const TaskConte
 
 /// How much a task and its parts are to hold.
 SpectraPace SpectraPaceOf(const SpectraSettings& settings);
+
+/// The most a strip takes on a CPU: planes (128 MiB, see grid.cc), units read ahead of them, a
+/// native tile of up to 64 MiB, sums.
+inline constexpr std::uint64_t kStripMemoryBytes = std::uint64_t{256} << 20;
 
 /// What a task that measures needs to be placed.
 protocol::Resources SpectraResources(const SpectraSettings& settings);

@@ -26,7 +26,7 @@ constexpr double kSameMpp = 0.01;
 /// Nothing but the floor: the 99th percentile lies in the lowest bin.
 constexpr double kFlatDb = ops::kSpectralBinDb;
 
-Json Figures(const ops::SpectralSums& sums, const ops::SpectralOptions& options,
+Json Figures(const ops::SpectralSums& sums, const plan::SpectralOptions& options,
              const std::optional<double>& mpp) {
   Json percentiles = Json::object();
   for (const auto& [name, fraction] : kPercentiles) {
@@ -48,7 +48,7 @@ Json Figures(const ops::SpectralSums& sums, const ops::SpectralOptions& options,
 
 /// What slides and cohorts have alike.
 StatusOr<Json> PartFigures(const std::vector<ops::SpectralSums>& sums,
-                           const ops::SpectralOptions& options, const std::optional<double>& mpp) {
+                           const plan::SpectralOptions& options, const std::optional<double>& mpp) {
   ops::SpectralSums all = sums.front();
   for (std::size_t i = 1; i < sums.size(); ++i) PB_RETURN_IF_ERROR(ops::Merge(sums[i], all));
   Json part = Figures(all, options, mpp);
@@ -81,11 +81,10 @@ std::string CsvCell(const Json& value) {
 
 }  // namespace
 
-StatusOr<Json> SlideFigures(const SlideSpectra& slide, const ops::SpectralOptions& options) {
+StatusOr<Json> SlideFigures(const SlideSpectra& slide, const plan::SpectralOptions& options) {
   PB_ASSIGN_OR_RETURN(Json json, PartFigures(slide.sums, options, slide.mpp));
   LevelLayout level;
-  level.height = slide.height;
-  level.width = slide.width;
+  level.size = Flat(slide.height, slide.width);
   const SpectraRemainder remainder = RemainderOf(GridOf(level, options));
   json["id"] = slide.id;
   json["width"] = slide.width;
@@ -96,13 +95,14 @@ StatusOr<Json> SlideFigures(const SlideSpectra& slide, const ops::SpectralOption
   return json;
 }
 
-CohortFigures::CohortFigures(const ops::SpectralOptions& options)
+CohortFigures::CohortFigures(const plan::SpectralOptions& options)
     : options_(options),
-      sums_(static_cast<std::size_t>(ops::SpectralChannels(options)), ops::SpectralSums(options)) {}
+      sums_(static_cast<std::size_t>(plan::SpectralChannels(options)), ops::SpectralSums(options)) {
+}
 
 Status CohortFigures::Add(const SlideSpectra& slide) {
   if (slide.sums.size() != sums_.size()) {
-    return absl::InternalError("spectra: a slide of other channels");
+    return absl::InternalError("spectra: a slide with other channels");
   }
   for (std::size_t i = 0; i < sums_.size(); ++i) {
     PB_RETURN_IF_ERROR(ops::Merge(slide.sums[i], sums_[i]));

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "ops/spectral_sums.h"
+#include "ops/spectral/spectral_sums.h"
 #include "runtime/base/json.h"
 #include "workers/jobs/spectra/grid.h"
 #include "workers/jobs/spectra/staging.h"
@@ -15,19 +15,19 @@ namespace patchbay::workers {
 
 /// The member of `slides` for one slide, without what only the cohort decides: outlier and
 /// outlier_reasons. InvalidArgument when the sums cannot be added up.
-StatusOr<Json> SlideFigures(const SlideSpectra& slide, const ops::SpectralOptions& options);
+StatusOr<Json> SlideFigures(const SlideSpectra& slide, const plan::SpectralOptions& options);
 
 /// All slides' frames together, added one slide after another.
 class CohortFigures {
  public:
-  explicit CohortFigures(const ops::SpectralOptions& options);
+  explicit CohortFigures(const plan::SpectralOptions& options);
 
   Status Add(const SlideSpectra& slide);
   /// `cohort`; null when nothing was added. `outliers`: ids.
   StatusOr<Json> Finish(const std::vector<std::string>& outliers) const;
 
  private:
-  const ops::SpectralOptions options_;
+  const plan::SpectralOptions options_;
   std::int64_t slides_ = 0;
   std::uint64_t frames_skipped_ = 0, frames_off_tissue_ = 0;
   std::vector<ops::SpectralSums> sums_;

@@ -31,18 +31,18 @@ std::int64_t BandRows(const SpectraGrid& grid) {
 
 /// Frame columns of a panel.
 std::int64_t PanelColumns(const SpectraGrid& grid) {
-  const ops::SpectralOptions& o = grid.options;
-  const std::int64_t rows = BandRows(grid) + o.frame + o.hop + 2 * ops::SpectralHalo(o);
+  const plan::SpectralOptions& o = grid.options;
+  const std::int64_t rows = BandRows(grid) + o.frame + o.hop + 2 * plan::SpectralHalo(o);
   const std::int64_t pixels = std::max<std::int64_t>(
-      4 * o.frame, std::min(kMaxPanelPixels, kMaxPlaneBytes / (rows * ops::SpectralChannels(o))));
+      4 * o.frame, std::min(kMaxPanelPixels, kMaxPlaneBytes / (rows * plan::SpectralChannels(o))));
   const std::int64_t most = (pixels - o.frame) / o.hop + 1;
   return CeilDiv(grid.columns, CeilDiv(grid.columns, most));
 }
 
 /// How many rows of tiles the strips above and below frame row `row` both decode.
 std::int64_t SharedTileRows(const SpectraGrid& grid, std::int64_t row) {
-  const ops::SpectralOptions& o = grid.options;
-  const std::int64_t halo = ops::SpectralHalo(o);
+  const plan::SpectralOptions& o = grid.options;
+  const std::int64_t halo = plan::SpectralHalo(o);
   const std::int64_t begin = std::max<std::int64_t>(0, row * o.hop - halo);
   const std::int64_t end = std::min(grid.height, (row - 1) * o.hop + o.frame + halo);
   return (end - 1) / grid.chunk_height - begin / grid.chunk_height + 1;
@@ -70,7 +70,7 @@ std::int64_t StripsOf(const SpectraGrid& grid, std::int64_t strip, std::int64_t 
   const std::int64_t halves =
       2 * grid.rows * row_values / (grid.pace.values_of_a_second / kUsualStrip * strip);
   const std::int64_t most = std::max<std::int64_t>(
-      1, (kMaxStripSums / ops::SpectralChannels(grid.options) - kMoreOfTail) / panels);
+      1, (kMaxStripSums / plan::SpectralChannels(grid.options) - kMoreOfTail) / panels);
   const std::int64_t wanted = std::max(grid.rows / rows, std::min(kFewTasks, halves));
   return std::clamp<std::int64_t>(wanted, 1, std::min(most, grid.rows));
 }
@@ -89,25 +89,25 @@ std::vector<std::int64_t> PartsOf(std::int64_t count, bool is_fine) {
 }
 
 std::int64_t WholeBefore(std::int64_t edge, std::int64_t side, std::int64_t frames,
-                         const ops::SpectralOptions& o) {
+                         const plan::SpectralOptions& o) {
   if (edge >= side) return frames;
-  const std::int64_t room = edge - o.frame - ops::SpectralHalo(o);
+  const std::int64_t room = edge - o.frame - plan::SpectralHalo(o);
   return room < 0 ? 0 : std::min(frames, room / o.hop + 1);
 }
 
 }  // namespace
 
-SpectraGrid GridOf(const LevelLayout& level, const ops::SpectralOptions& options,
+SpectraGrid GridOf(const LevelLayout& level, const plan::SpectralOptions& options,
                    const SpectraPace& pace) {
   SpectraGrid grid;
   grid.pace = pace;
-  grid.height = level.height;
-  grid.width = level.width;
-  grid.chunk_height = std::clamp<std::int64_t>(level.chunk_height, 1, level.height);
-  grid.chunk_width = std::clamp<std::int64_t>(level.chunk_width, 1, level.width);
+  grid.height = level.size.y;
+  grid.width = level.size.x;
+  grid.chunk_height = std::clamp<std::int64_t>(level.chunk.y, 1, level.size.y);
+  grid.chunk_width = std::clamp<std::int64_t>(level.chunk.x, 1, level.size.x);
   grid.options = options;
-  grid.rows = ops::FramesAlong(level.height, options);
-  grid.columns = ops::FramesAlong(level.width, options);
+  grid.rows = plan::FramesAlong(level.size.y, options);
+  grid.columns = plan::FramesAlong(level.size.x, options);
   if (grid.rows == 0 || grid.columns == 0) grid.rows = grid.columns = 0;
   return grid;
 }
@@ -142,8 +142,8 @@ std::vector<ops::FrameRange> CutStrips(const SpectraGrid& grid, std::int64_t str
 
 Box PixelsOf(const SpectraGrid& grid, const ops::FrameRange& frames) {
   if (FramesIn(frames) == 0) return {};
-  const ops::SpectralOptions& o = grid.options;
-  const std::int64_t halo = ops::SpectralHalo(o);
+  const plan::SpectralOptions& o = grid.options;
+  const std::int64_t halo = plan::SpectralHalo(o);
   const Box wanted =
       Box2D(frames.row_begin * o.hop - halo, frames.column_begin * o.hop - halo,
             (frames.row_end - frames.row_begin - 1) * o.hop + o.frame + 2 * halo,
@@ -152,13 +152,13 @@ Box PixelsOf(const SpectraGrid& grid, const ops::FrameRange& frames) {
 }
 
 ops::FrameRange FramesTouching(const SpectraGrid& grid, const Box& box) {
-  const ops::SpectralOptions& o = grid.options;
-  const std::int64_t reach = o.frame + ops::SpectralHalo(o);
+  const plan::SpectralOptions& o = grid.options;
+  const std::int64_t reach = o.frame + plan::SpectralHalo(o);
   const auto first = [&](std::int64_t begin) {
     return std::max<std::int64_t>(0, CeilDiv(std::max<std::int64_t>(0, begin - reach + 1), o.hop));
   };
   const auto end = [&](std::int64_t last, std::int64_t frames) {
-    return std::min(frames, (last + ops::SpectralHalo(o)) / o.hop + 1);
+    return std::min(frames, (last + plan::SpectralHalo(o)) / o.hop + 1);
   };
   return {first(box.y), end(box.y + box.height - 1, grid.rows), first(box.x),
           end(box.x + box.width - 1, grid.columns)};
@@ -214,7 +214,7 @@ std::int64_t FramesIn(const ops::FrameRange& frames) {
 }
 
 std::uint64_t RawBytesOf(const SpectraGrid& grid, const ops::FrameRange& frames, int channels) {
-  const ops::SpectralOptions& o = grid.options;
+  const plan::SpectralOptions& o = grid.options;
   const auto along = [&](std::int64_t begin, std::int64_t end, std::int64_t all) {
     return end == all ? (end - 1 - begin) * o.hop + o.frame : (end - begin) * o.hop;
   };

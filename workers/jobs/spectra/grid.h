@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "ops/spectral.h"
-#include "ops/spectral_frames.h"
+#include "ops/spectral/spectral_frames.h"
 #include "runtime/base/box.h"
+#include "runtime/plan/ops/spectral.h"
 #include "workers/sources/image_source.h"
 
 namespace patchbay::workers {
@@ -28,13 +28,13 @@ struct SpectraGrid {
   std::int64_t height = 0, width = 0;              ///< pixels
   std::int64_t chunk_height = 0, chunk_width = 0;  ///< native tile, at most the image
   std::int64_t rows = 0, columns = 0;              ///< frames; 0 when smaller than a frame
-  ops::SpectralOptions options;
+  plan::SpectralOptions options;
   SpectraPace pace;
 
   std::int64_t Frames() const { return rows * columns; }
   ops::FrameRange All() const { return {0, rows, 0, columns}; }
 };
-SpectraGrid GridOf(const LevelLayout& level, const ops::SpectralOptions& options,
+SpectraGrid GridOf(const LevelLayout& level, const plan::SpectralOptions& options,
                    const SpectraPace& pace = {});
 
 /// Pixels beyond the last whole frame.

@@ -18,10 +18,10 @@ Status CheckPixels(const ImageLayout& layout, const SpectraSettings& settings,
   if (layout.channels != 1 && layout.channels != 3) {
     return refuse(StrCat(layout.channels, " channels, only 1 (grey) and 3 (rgb) are measured"));
   }
-  if (layout.levels.front().depth != 1) {
+  if (layout.levels.front().size.z != 1) {
     return refuse("a volume, only single planes are measured");
   }
-  if (layout.channels == 1 && settings.spectral.channel == ops::SpectralChannel::kRgb) {
+  if (layout.channels == 1 && settings.spectral.channel == plan::SpectralChannel::kRgb) {
     return refuse("one channel, nothing to measure as rgb");
   }
   if (layout.channels == 1 && settings.tissue_only) {
@@ -48,9 +48,6 @@ StatusOr<SpectraImage> OpenSpectraImage(const SpectraTask& task, const std::stri
                                            image.grid.options.frame));
 }
 
-std::optional<double> MppOf(const ImageLayout& layout) {
-  if (!layout.mpp_x || !layout.mpp_y) return std::nullopt;
-  return (*layout.mpp_x + *layout.mpp_y) / 2;
-}
+std::optional<double> MppOf(const ImageLayout& layout) { return layout.spacing.MeanMpp(); }
 
 }  // namespace patchbay::workers

@@ -3,15 +3,16 @@
 
 #include <fcntl.h>
 
+#include "runtime/base/available_memory.h"
 #include "runtime/base/file.h"
 #include "runtime/base/strings.h"
-#include "workers/jobs/slide_tasks.h"
 #include "workers/jobs/spectra/engine.h"
 #include "workers/jobs/spectra/grid.h"
 #include "workers/jobs/spectra/image.h"
 #include "workers/jobs/spectra/spectra.h"
 #include "workers/jobs/spectra/staging.h"
 #include "workers/jobs/spectra/tissue.h"
+#include "workers/jobs/task/slide_tasks.h"
 
 namespace patchbay::workers {
 namespace {
@@ -85,6 +86,13 @@ std::vector<protocol::TaskSpec> TasksFor(const SpectraTask& task, const SpectraI
   return tasks;
 }
 
+/// Below that, no wait would make room for a strip.
+Status CheckStripFits(const SpectraSettings& settings) {
+  const std::uint64_t bytes = SpectraResources(settings).memory_bytes;
+  const Status fits = CheckMemoryFits("measure spectra: a strip", bytes, MemoryLimit());
+  return fits.ok() ? fits : absl::FailedPreconditionError(StrCat(MessageOf(fits)));
+}
+
 StatusOr<TaskOutput> Open(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const SpectraFolders folders, SpectraFoldersOf(context));
   OwnJobFolder(folders);
@@ -95,6 +103,7 @@ StatusOr<TaskOutput> Open(TaskContext& context) {
   TaskOutput output;
   if (!adopted) {
     PB_ASSIGN_OR_RETURN(const SpectraImage image, OpenSpectraImage(task, stamp));
+    PB_RETURN_IF_ERROR(CheckStripFits(task.manifest.settings));
     context.AddProgress();
     PB_ASSIGN_OR_RETURN(const std::string mask, SaveMask(context, task, image));
     output.spawned = TasksFor(task, image, mask);

@@ -3,16 +3,16 @@
 
 #include "runtime/base/file.h"
 #include "runtime/base/strings.h"
-#include "workers/jobs/find_images.h"
-#include "workers/jobs/slide_tasks.h"
+#include "workers/access/planned_images.h"
 #include "workers/jobs/spectra/publish.h"
 #include "workers/jobs/spectra/spectra.h"
 #include "workers/jobs/spectra/staging.h"
+#include "workers/jobs/task/find_images.h"
+#include "workers/jobs/task/slide_tasks.h"
 
 namespace patchbay::workers {
 namespace {
 
-constexpr std::size_t kMaxSlides = 20'000;
 /// What a slide leaves in the folder at the most: staging, its part of spectra.json, a row.
 constexpr std::uint64_t kSlideBytes = 96u << 10;
 /// Sums of q and q^2 in two places, and the mean that is published.
@@ -20,12 +20,12 @@ constexpr std::uint64_t kCoefficientBytes = 2 * 16 + 4;
 
 /// Bytes that the job may write.
 std::uint64_t NeededBytes(const SpectraManifest& manifest) {
-  const ops::SpectralOptions& o = manifest.settings.spectral;
+  const plan::SpectralOptions& o = manifest.settings.spectral;
   std::uint64_t slide = kSlideBytes;
   if (o.coefficients) {
     slide += kCoefficientBytes * static_cast<std::uint64_t>(o.frame) *
              static_cast<std::uint64_t>(o.frame / 2 + 1) *
-             static_cast<std::uint64_t>(ops::SpectralChannels(o));
+             static_cast<std::uint64_t>(plan::SpectralChannels(o));
   }
   return slide * manifest.sources.size();
 }
@@ -56,12 +56,7 @@ StatusOr<TaskOutput> Plan(TaskContext& context) {
   PB_RETURN_IF_ERROR(MakeDirectories(folders.out));
   PB_RETURN_IF_ERROR(CheckSpace(folders, NeededBytes(manifest)));
   PB_RETURN_IF_ERROR(SaveSpectraManifest(folders, manifest));
-  TaskOutput output;
-  output.spawned = SlideTasks("spectra", folders.job_key, manifest.sources.size());
-  output.result = DumpJson({{"job_key", folders.job_key},
-                            {"slides", manifest.sources.size()},
-                            {"summary_task", manifest.sources.size() + 1}});
-  return output;
+  return PlannedSlides(folders, manifest.sources.size());
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 namespace patchbay::workers {
 
 SpectraPlanes::SpectraPlanes(const SpectraGrid& grid)
-    : grid_(grid), planes_(static_cast<std::size_t>(ops::SpectralChannels(grid.options))) {}
+    : grid_(grid), planes_(static_cast<std::size_t>(plan::SpectralChannels(grid.options))) {}
 
 void SpectraPlanes::Hold(const Box& box) {
   left_ = box.x;

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "ops/spectral_frames.h"
+#include "ops/spectral/spectral_frames.h"
 #include "workers/jobs/spectra/grid.h"
 
 namespace patchbay::workers {

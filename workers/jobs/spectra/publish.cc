@@ -111,7 +111,7 @@ StatusOr<std::vector<std::string>> PublishSpectra(TaskContext& context,
   return plots;
 }
 
-std::string CoefficientsNpy(const ops::SpectralSums& sums, const ops::SpectralOptions& options) {
+std::string CoefficientsNpy(const ops::SpectralSums& sums, const plan::SpectralOptions& options) {
   std::string header = StrCat("{'descr': '<f4', 'fortran_order': False, 'shape': (", options.frame,
                               ", ", options.frame / 2 + 1, "), }");
   constexpr std::size_t kPrefixBytes = 10, kAlignment = 64;

@@ -28,7 +28,7 @@ StatusOr<std::vector<std::string>> PublishSpectra(TaskContext& context,
                                                   const Json& document);
 
 /// The mean level of every coefficient as a NumPy file: float32, frame x (frame / 2 + 1).
-std::string CoefficientsNpy(const ops::SpectralSums& sums, const ops::SpectralOptions& options);
+std::string CoefficientsNpy(const ops::SpectralSums& sums, const plan::SpectralOptions& options);
 
 /// coefficients/<id>.npy, or one for each channel.
 Status PublishCoefficients(TaskContext& context, const SpectraFolders& folders,

@@ -1,13 +1,14 @@
 #include "workers/jobs/spectra/settings.h"
 
-#include <algorithm>
 #include <array>
+#include <span>
 #include <string_view>
 #include <utility>
 
-#include "ops/spectral_device.h"
+#include "ops/spectral/spectral_device.h"
 #include "runtime/base/strings.h"
 #include "workers/jobs/spectra/tissue.h"
+#include "workers/jobs/task/settings_json.h"
 
 namespace patchbay::workers {
 namespace {
@@ -15,34 +16,32 @@ namespace {
 constexpr std::string_view kWhat = "spectra settings";
 constexpr std::int64_t kStripMin = 32, kStripMax = 1 << 20;
 constexpr int kDefinitionVersion = 1;
-constexpr std::array kSpectralKeys = {"frame",     "hop",     "window",
-                                      "prefilter", "channel", "coefficients"};
-constexpr std::array kOtherKeys = {"profile", "strip", "tissue_only", "skip_damaged", "numerics"};
+/// Those of plan::SpectralOptions first.
+constexpr std::array kKeys = {"frame",       "hop",          "window",  "prefilter",
+                              "channel",     "coefficients", "profile", "strip",
+                              "tissue_only", "skip_damaged", "numerics"};
+constexpr std::size_t kSpectralKeys = 6;
 
-using Profile = std::pair<std::string_view, ops::SpectralOptions>;
+using Profile = std::pair<std::string_view, plan::SpectralOptions>;
 
-ops::SpectralOptions NedcOptions() {
-  ops::SpectralOptions nedc;
-  nedc.prefilter = ops::SpectralPrefilter::kGauss7;
-  nedc.channel = ops::SpectralChannel::kRgb;
+plan::SpectralOptions NedcOptions() {
+  plan::SpectralOptions nedc;
+  nedc.prefilter = plan::SpectralPrefilter::kGauss7;
+  nedc.channel = plan::SpectralChannel::kRgb;
   return nedc;
 }
 
 /// By name; configs/spectra.md says why.
 std::array<Profile, 2> Profiles() {
-  return {Profile{"default", ops::SpectralOptions{}}, Profile{"nedc", NedcOptions()}};
+  return {Profile{"default", plan::SpectralOptions{}}, Profile{"nedc", NedcOptions()}};
 }
 
-StatusOr<ops::SpectralOptions> OptionsOfProfile(const std::string& wanted) {
+StatusOr<plan::SpectralOptions> OptionsOfProfile(const std::string& wanted) {
   for (const auto& [name, options] : Profiles()) {
     if (name == wanted) return options;
   }
   return absl::InvalidArgumentError(
       StrCat(kWhat, ": profile: '", wanted, "' is neither default nor nedc"));
-}
-
-bool IsOneOf(const std::string& key, const auto& keys) {
-  return std::any_of(keys.begin(), keys.end(), [&](const char* k) { return key == k; });
 }
 
 Status CheckOthers(const SpectraSettings& s) {
@@ -64,7 +63,7 @@ Status CheckOthers(const SpectraSettings& s) {
 }  // namespace
 
 std::string SpectraSettings::Profile() const {
-  ops::SpectralOptions mine = spectral;
+  plan::SpectralOptions mine = spectral;
   mine.coefficients = false;
   for (const auto& [name, options] : Profiles()) {
     if (options == mine && !tissue_only) return std::string(name);
@@ -73,7 +72,7 @@ std::string SpectraSettings::Profile() const {
 }
 
 Json SpectraSettings::Definition() const {
-  Json definition = ops::ToJson(spectral);
+  Json definition = plan::ToJson(spectral);
   definition.erase("coefficients");
   definition["version"] = kDefinitionVersion;
   definition["profile"] = Profile();
@@ -88,40 +87,26 @@ Json SpectraSettings::Definition() const {
 }
 
 StatusOr<SpectraSettings> ParseSpectraSettings(const Json& payload) {
-  if (!payload.is_object()) return absl::InvalidArgumentError(StrCat(kWhat, ": not an object"));
+  PB_RETURN_IF_ERROR(CheckSettingKeys(payload, kKeys, kWhat));
   SpectraSettings s;
   std::string profile = "default";
-  if (payload.contains("profile")) {
-    PB_ASSIGN_OR_RETURN(profile, JsonString(payload, "profile", kWhat));
+  PB_RETURN_IF_ERROR(ReadSetting(payload, "profile", kWhat, profile));
+  PB_ASSIGN_OR_RETURN(const plan::SpectralOptions defaults, OptionsOfProfile(profile));
+  Json spectral = plan::ToJson(defaults);
+  for (const char* key : std::span(kKeys).first(kSpectralKeys)) {
+    if (payload.contains(key)) spectral[key] = payload[key];
   }
-  PB_ASSIGN_OR_RETURN(const ops::SpectralOptions defaults, OptionsOfProfile(profile));
-  Json spectral = ops::ToJson(defaults);
-  for (const auto& [key, value] : payload.items()) {
-    if (IsOneOf(key, kSpectralKeys)) {
-      spectral[key] = value;
-    } else if (!IsOneOf(key, kOtherKeys)) {
-      return absl::InvalidArgumentError(StrCat(kWhat, ": unknown key '", key, "'"));
-    }
-  }
-  PB_ASSIGN_OR_RETURN(s.spectral, ops::SpectralOptionsFromJson(spectral));
-  if (payload.contains("strip")) {
-    PB_ASSIGN_OR_RETURN(s.strip, JsonInt(payload, "strip", kWhat));
-  }
-  if (payload.contains("tissue_only")) {
-    PB_ASSIGN_OR_RETURN(s.tissue_only, JsonBool(payload, "tissue_only", kWhat));
-  }
-  if (payload.contains("skip_damaged")) {
-    PB_ASSIGN_OR_RETURN(s.skip_damaged, JsonBool(payload, "skip_damaged", kWhat));
-  }
-  if (payload.contains("numerics")) {
-    PB_ASSIGN_OR_RETURN(s.numerics, JsonString(payload, "numerics", kWhat));
-  }
+  PB_ASSIGN_OR_RETURN(s.spectral, plan::SpectralOptionsFromJson(spectral));
+  PB_RETURN_IF_ERROR(ReadSetting(payload, "strip", kWhat, s.strip));
+  PB_RETURN_IF_ERROR(ReadSetting(payload, "tissue_only", kWhat, s.tissue_only));
+  PB_RETURN_IF_ERROR(ReadSetting(payload, "skip_damaged", kWhat, s.skip_damaged));
+  PB_RETURN_IF_ERROR(ReadSetting(payload, "numerics", kWhat, s.numerics));
   PB_RETURN_IF_ERROR(CheckOthers(s));
   return s;
 }
 
 Json ToJson(const SpectraSettings& s) {
-  Json json = ops::ToJson(s.spectral);
+  Json json = plan::ToJson(s.spectral);
   json["strip"] = s.strip;
   json["tissue_only"] = s.tissue_only;
   json["skip_damaged"] = s.skip_damaged;

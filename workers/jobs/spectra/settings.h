@@ -4,14 +4,14 @@
 #include <cstdint>
 #include <string>
 
-#include "ops/spectral.h"
 #include "runtime/base/json.h"
 #include "runtime/base/status.h"
+#include "runtime/plan/ops/spectral.h"
 
 namespace patchbay::workers {
 
 struct SpectraSettings {
-  ops::SpectralOptions spectral;
+  plan::SpectralOptions spectral;
   /// Rows of pixels in which the work of a slide is counted; larger means fewer, longer tasks. Not
   /// part of what decides the results.
   std::int64_t strip = 1024;

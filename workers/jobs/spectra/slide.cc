@@ -102,7 +102,7 @@ StatusOr<StripResult> MergeStrips(TaskContext& context, const SpectraTask& task,
                                   const SpectraGrid& grid) {
   const SpectraSettings& settings = task.manifest.settings;
   StripResult merged;
-  merged.sums.assign(static_cast<std::size_t>(ops::SpectralChannels(settings.spectral)),
+  merged.sums.assign(static_cast<std::size_t>(plan::SpectralChannels(settings.spectral)),
                      ops::SpectralSums(settings.spectral));
   for (const std::string& input : std::span(context.inputs).first(context.inputs.size() - 1)) {
     PB_ASSIGN_OR_RETURN(const Json json, ParseJson(input, "strip result"));

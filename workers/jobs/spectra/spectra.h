@@ -4,7 +4,7 @@
 // spectra.summary closes the job. What is written: configs/spectra.md.
 #pragma once
 
-#include "workers/jobs/task.h"
+#include "workers/jobs/task/task.h"
 
 namespace patchbay::workers {
 

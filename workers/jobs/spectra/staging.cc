@@ -6,10 +6,11 @@
 #include "runtime/base/file.h"
 #include "runtime/base/hash.h"
 #include "runtime/base/strings.h"
-#include "workers/jobs/find_images.h"
-#include "workers/jobs/image_digest.h"
-#include "workers/jobs/path_names.h"
-#include "workers/jobs/planned_images.h"
+#include "workers/access/path_names.h"
+#include "workers/access/planned_images.h"
+#include "workers/access/stamps.h"
+#include "workers/jobs/task/find_images.h"
+#include "workers/jobs/task/image_digest.h"
 
 namespace patchbay::workers {
 namespace {
@@ -31,12 +32,6 @@ std::string Canonical(const SpectraSettings& settings) {
   Json json = ToJson(settings);
   json.erase("strip");
   return DumpJson(json);
-}
-
-StatusOr<std::uint64_t> JsonCount(const Json& object, const char* key, std::string_view what) {
-  PB_ASSIGN_OR_RETURN(const std::int64_t value, JsonInt(object, key, what));
-  if (value < 0) return absl::InvalidArgumentError(StrCat(what, ": ", key, ": negative"));
-  return static_cast<std::uint64_t>(value);
 }
 
 Status LeaveFailure(TaskContext& context, const std::string& reason) {
@@ -103,7 +98,7 @@ Status CheckSpectraStamp(const SpectraTask& task, const std::string& stamp) {
   PB_ASSIGN_OR_RETURN(const std::string seen, SpectraStamp(task.path));
   if (seen == stamp) return absl::OkStatus();
   return absl::FailedPreconditionError(
-      StrCat("spectra: slide ", task.slide, ": it changed while it was measured"));
+      StrCat("spectra: slide ", task.slide, ": it changed while it was being measured"));
 }
 
 StatusOr<SlideName> NameOfSlide(TaskContext& context, const SpectraTask& task) {
@@ -130,7 +125,7 @@ Status SaveSlideSpectra(const SpectraFolders& folders, std::int64_t slide, const
 }
 
 StatusOr<SlideSpectra> LoadSlideSpectra(const SpectraFolders& folders, std::int64_t slide,
-                                        const ops::SpectralOptions& options) {
+                                        const plan::SpectralOptions& options) {
   PB_ASSIGN_OR_RETURN(const std::string text, ReadFile(folders.SlideFile(slide), kMaxSlideBytes));
   constexpr std::string_view kWhat = "slide spectra";
   PB_ASSIGN_OR_RETURN(const Json json, ParseJson(text, kWhat));
@@ -196,20 +191,20 @@ SlideFailure LoadSpectraFailure(const SpectraFolders& folders, std::int64_t slid
 
 Json SumsToJson(const std::vector<ops::SpectralSums>& sums) {
   Json json = Json::array();
-  for (const ops::SpectralSums& channel : sums) json.push_back(Radix64Of(ops::Encode(channel)));
+  for (const ops::SpectralSums& channel : sums) json.push_back(Base64Of(ops::Encode(channel)));
   return json;
 }
 
 StatusOr<std::vector<ops::SpectralSums>> SumsFromJson(const Json& json,
-                                                      const ops::SpectralOptions& options) {
-  const auto channels = static_cast<std::size_t>(ops::SpectralChannels(options));
+                                                      const plan::SpectralOptions& options) {
+  const auto channels = static_cast<std::size_t>(plan::SpectralChannels(options));
   if (!json.is_array() || json.size() != channels) {
     return absl::InvalidArgumentError(StrCat("spectra sums: not a list of ", channels));
   }
   std::vector<ops::SpectralSums> sums;
   for (const Json& text : json) {
     if (!text.is_string()) return absl::InvalidArgumentError("spectra sums: not text");
-    PB_ASSIGN_OR_RETURN(const std::string bytes, FromRadix64(text.get_ref<const std::string&>()));
+    PB_ASSIGN_OR_RETURN(const std::string bytes, FromBase64(text.get_ref<const std::string&>()));
     PB_ASSIGN_OR_RETURN(ops::SpectralSums channel, ops::Decode(bytes, options));
     sums.push_back(std::move(channel));
   }

@@ -12,10 +12,10 @@
 #include <string>
 #include <vector>
 
-#include "ops/spectral_sums.h"
-#include "workers/jobs/slide_job.h"
+#include "ops/spectral/spectral_sums.h"
 #include "workers/jobs/spectra/settings.h"
-#include "workers/jobs/task.h"
+#include "workers/jobs/task/slide_job.h"
+#include "workers/jobs/task/task.h"
 
 namespace patchbay::workers {
 
@@ -79,7 +79,7 @@ struct SlideSpectra {
 Status SaveSlideSpectra(const SpectraFolders& folders, std::int64_t slide,
                         const SlideSpectra& spectra);
 StatusOr<SlideSpectra> LoadSlideSpectra(const SpectraFolders& folders, std::int64_t slide,
-                                        const ops::SpectralOptions& options);
+                                        const plan::SpectralOptions& options);
 
 /// Bytes that travel by their hash: returned by Save, held against it by Load (DataLoss).
 StatusOr<std::string> SaveSpectraArray(const SpectraFolders& folders, std::string_view bytes);
@@ -98,6 +98,6 @@ SlideFailure LoadSpectraFailure(const SpectraFolders& folders, std::int64_t slid
 /// Sums within JSON: a list, one text a channel.
 Json SumsToJson(const std::vector<ops::SpectralSums>& sums);
 StatusOr<std::vector<ops::SpectralSums>> SumsFromJson(const Json& json,
-                                                      const ops::SpectralOptions& options);
+                                                      const plan::SpectralOptions& options);
 
 }  // namespace patchbay::workers

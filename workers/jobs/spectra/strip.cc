@@ -94,7 +94,7 @@ class StripMeasure {
         next_row_(order.frames.row_begin),
         band_end_(order.frames.row_begin),
         engine_(std::move(engine)) {
-    result_.sums.assign(static_cast<std::size_t>(ops::SpectralChannels(grid.options)),
+    result_.sums.assign(static_cast<std::size_t>(plan::SpectralChannels(grid.options)),
                         ops::SpectralSums(grid.options));
     planes_.Hold(ColumnsHeld());
     for (std::uint8_t frame : order.wanted) result_.frames_off_tissue += frame == 0 ? 1 : 0;

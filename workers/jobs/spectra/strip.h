@@ -7,7 +7,7 @@
 #include "workers/jobs/spectra/grid.h"
 #include "workers/jobs/spectra/settings.h"
 #include "workers/jobs/spectra/strip_result.h"
-#include "workers/jobs/task.h"
+#include "workers/jobs/task/task.h"
 
 namespace patchbay::workers {
 

@@ -3,8 +3,9 @@
 #include <string_view>
 #include <utility>
 
-#include "workers/jobs/find_images.h"
+#include "workers/access/planned_images.h"
 #include "workers/jobs/spectra/staging.h"
+#include "workers/jobs/task/find_images.h"
 
 namespace patchbay::workers {
 namespace {
@@ -34,19 +35,14 @@ Json ToJson(const StripResult& result) {
           {"coefficients", result.coefficients}};
 }
 
-StatusOr<StripResult> StripResultFromJson(const Json& json, const ops::SpectralOptions& options) {
+StatusOr<StripResult> StripResultFromJson(const Json& json, const plan::SpectralOptions& options) {
   StripResult result;
   if (json.is_object() && json.contains("damaged")) {
     PB_ASSIGN_OR_RETURN(result.damaged, DamagedTileFromJson(json["damaged"]));
     return result;
   }
-  PB_ASSIGN_OR_RETURN(const std::int64_t skipped, JsonInt(json, "frames_skipped", kWhat));
-  PB_ASSIGN_OR_RETURN(const std::int64_t off_tissue, JsonInt(json, "frames_off_tissue", kWhat));
-  if (skipped < 0 || off_tissue < 0) {
-    return absl::InvalidArgumentError(StrCat(kWhat, ": a negative count"));
-  }
-  result.frames_skipped = static_cast<std::uint64_t>(skipped);
-  result.frames_off_tissue = static_cast<std::uint64_t>(off_tissue);
+  PB_ASSIGN_OR_RETURN(result.frames_skipped, JsonCount(json, "frames_skipped", kWhat));
+  PB_ASSIGN_OR_RETURN(result.frames_off_tissue, JsonCount(json, "frames_off_tissue", kWhat));
   PB_ASSIGN_OR_RETURN(const Json* sums, JsonMember(json, "sums", kWhat));
   PB_ASSIGN_OR_RETURN(result.sums, SumsFromJson(*sums, options));
   PB_ASSIGN_OR_RETURN(result.coefficients, ManifestPaths(json, "coefficients"));

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "ops/spectral_sums.h"
+#include "ops/spectral/spectral_sums.h"
 #include "runtime/base/json.h"
 #include "runtime/base/status.h"
 
@@ -30,6 +30,6 @@ struct StripResult {
 
 Json ToJson(const StripResult& result);
 /// InvalidArgument or DataLoss unless ToJson wrote it under the same options.
-StatusOr<StripResult> StripResultFromJson(const Json& json, const ops::SpectralOptions& options);
+StatusOr<StripResult> StripResultFromJson(const Json& json, const plan::SpectralOptions& options);
 
 }  // namespace patchbay::workers

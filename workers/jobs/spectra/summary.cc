@@ -5,12 +5,12 @@
 
 #include "runtime/base/file.h"
 #include "runtime/base/strings.h"
-#include "workers/jobs/result_file.h"
-#include "workers/jobs/slide_tasks.h"
 #include "workers/jobs/spectra/figures.h"
 #include "workers/jobs/spectra/publish.h"
 #include "workers/jobs/spectra/spectra.h"
 #include "workers/jobs/spectra/staging.h"
+#include "workers/jobs/task/result_file.h"
+#include "workers/jobs/task/slide_tasks.h"
 
 namespace patchbay::workers {
 namespace {
@@ -65,7 +65,7 @@ class Gatherer {
   }
 
  private:
-  static ops::SpectralOptions WithoutArrays(ops::SpectralOptions options) {
+  static plan::SpectralOptions WithoutArrays(plan::SpectralOptions options) {
     options.coefficients = false;
     return options;
   }
@@ -148,8 +148,7 @@ StatusOr<TaskOutput> Summarise(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const std::vector<std::string> plots,
                       PublishSpectra(context, folders, manifest, gathered.sources, document));
   const bool is_whole = gathered.failed_rows.empty();
-  TaskOutput output;
-  PB_ASSIGN_OR_RETURN(output.result,
+  PB_ASSIGN_OR_RETURN(std::string result,
                       InlineOrFile(context, folders.out,
                                    DumpJson({{"definition", document["definition"]},
                                              {"cohort", CohortRow(document["cohort"])},
@@ -157,18 +156,7 @@ StatusOr<TaskOutput> Summarise(TaskContext& context) {
                                              {"failed", std::move(gathered.failed_rows)},
                                              {"duplicates", std::move(gathered.duplicate_rows)},
                                              {"plots", plots}})));
-  if (!is_whole) {  // the folder stays: a retry of the failed slides needs it
-    LeaveJobFolder(folders);
-    return output;
-  }
-  output.spawned.push_back(CleanTask("spectra", folders.job_key));
-  return output;
-}
-
-StatusOr<TaskOutput> Clean(TaskContext& context) {
-  PB_ASSIGN_OR_RETURN(const SpectraFolders folders, SpectraFoldersOf(context));
-  RemoveJobFolder(folders);
-  return TaskOutput{};
+  return Summarised(folders, std::move(result), is_whole);
 }
 
 }  // namespace
@@ -178,7 +166,7 @@ StatusOr<TaskOutput> RunSpectraSummary(TaskContext& context) {
 }
 
 StatusOr<TaskOutput> RunSpectraClean(TaskContext& context) {
-  return EndSpectraTask(context, Clean(context));
+  return EndSpectraTask(context, CleanSlideJob(context, "spectra"));
 }
 
 }  // namespace patchbay::workers

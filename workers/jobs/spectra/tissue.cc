@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "ops/tissue_coverage.h"
+#include "ops/tissue/tissue_coverage.h"
 #include "runtime/base/strings.h"
 
 namespace patchbay::workers {
@@ -13,7 +13,7 @@ namespace {
 constexpr std::int64_t kMaxPicturePixels = std::int64_t{1} << 22;
 /// Sums of so many squared 8-bit values fit 32 bits.
 constexpr std::int64_t kMaxFactor = 2048;
-constexpr std::uint8_t kGlass = 255;
+constexpr std::uint8_t kBackground = 255;
 
 std::int64_t CeilDiv(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
@@ -34,7 +34,7 @@ StatusOr<PicturePlan> PlanPicture(const ImageLayout& layout) {
   plan.factor = std::max<std::int64_t>(
       1,
       static_cast<std::int64_t>(static_cast<double>(kTissueDownsample) / level.downsample + 0.5));
-  while (CeilDiv(level.height, plan.factor) * CeilDiv(level.width, plan.factor) >
+  while (CeilDiv(level.size.y, plan.factor) * CeilDiv(level.size.x, plan.factor) >
          kMaxPicturePixels) {
     ++plan.factor;
   }
@@ -47,10 +47,10 @@ class AveragedPicture {
  public:
   AveragedPicture(const LevelLayout& level, std::int64_t factor)
       : factor_(factor),
-        full_height_(level.height),
-        full_width_(level.width),
-        height_(CeilDiv(level.height, factor)),
-        width_(CeilDiv(level.width, factor)),
+        full_height_(level.size.y),
+        full_width_(level.size.x),
+        height_(CeilDiv(level.size.y, factor)),
+        width_(CeilDiv(level.size.x, factor)),
         sums_(static_cast<std::size_t>(height_ * width_ * 3)) {}
 
   void Add(const Box& box, const std::uint8_t* rgb) {
@@ -103,13 +103,13 @@ StatusOr<ops::TissueMask> TissueMaskOf(TaskContext& context, const ImageSource& 
   EncodedPatch encoded;
   std::vector<std::uint8_t> rgb;
   const SpectraGrid tiles = GridOf(level, {});
-  for (const Box& tile : TilesOf(tiles, Box2D(0, 0, level.height, level.width))) {
+  for (const Box& tile : TilesOf(tiles, WholeOf(level.size))) {
     PB_RETURN_IF_ERROR(context.CheckCancelled());
     PB_RETURN_IF_ERROR(image.Fetch(plan.level, tile, encoded));
     rgb.resize(static_cast<std::size_t>(tile.Pixels() * 3));
     const TensorView out = ContiguousView<3>(reinterpret_cast<std::byte*>(rgb.data()),
                                              DType::kUint8, {tile.height, tile.width, 3});
-    PB_RETURN_IF_ERROR(image.Decode(encoded, out, kGlass, *scratch));
+    PB_RETURN_IF_ERROR(image.Decode(encoded, out, kBackground, *scratch));
     picture.Add(tile, rgb.data());
     context.AddProgress();
   }

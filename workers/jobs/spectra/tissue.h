@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
-#include "ops/tissue_mask.h"
+#include "ops/tissue/tissue_mask.h"
 #include "workers/jobs/spectra/grid.h"
-#include "workers/jobs/task.h"
+#include "workers/jobs/task/task.h"
 
 namespace patchbay::workers {
 

@@ -4,16 +4,16 @@
 #include <cstring>
 #include <new>
 
-#include "ops/spectral_frames.h"
+#include "ops/spectral/spectral_frames.h"
 #include "runtime/base/strings.h"
 
 namespace patchbay::workers {
 namespace {
 
-/// Units that each thread is ahead of who takes them. Larger means more memory and slower disks
+/// Units that each thread is ahead of its consumer. Larger means more memory and slower disks
 /// hidden.
 constexpr std::size_t kUnitsAhead = 2;
-/// Glass of a slide where the file says that a tile is absent; other images are dark there. As
+/// Background of a slide where the file says that a tile is absent; other images are dark there. As
 /// ingest stores them.
 constexpr std::uint8_t kBrightfieldFill = 255, kDarkFill = 0;
 
@@ -135,7 +135,7 @@ Status UnitDecoder::DecodeBox(const EncodedPatch& encoded, SpectraPlanes& planes
   PB_RETURN_IF_ERROR(source_.Decode(encoded, out, kBrightfieldFill, *scratch_));
   for (std::int64_t y = 0; y < box.height; ++y) {
     const std::uint8_t* rgb = rgb_.get() + y * box.width * channels;
-    if (grid_.options.channel == ops::SpectralChannel::kGrey) {
+    if (grid_.options.channel == plan::SpectralChannel::kGrey) {
       ops::GreyOfRgb(rgb, box.width, planes.At(0, box.y + y, box.x));
     } else {
       ops::SplitRgb(rgb, box.width, planes.At(0, box.y + y, box.x), planes.At(1, box.y + y, box.x),
@@ -155,7 +155,7 @@ Status UnitDecoder::DecodeTileByTile(const Box& box, SpectraPlanes& planes,
     if (!absl::IsDataLoss(decoded)) return decoded;
     damaged.push_back(
         {tile.y / grid_.chunk_height, tile.x / grid_.chunk_width, std::string(MessageOf(decoded))});
-    for (int channel = 0; channel < ops::SpectralChannels(grid_.options); ++channel) {
+    for (int channel = 0; channel < plan::SpectralChannels(grid_.options); ++channel) {
       for (std::int64_t y = tile.y; y < tile.y + tile.height; ++y) {
         std::memset(planes.At(channel, y, tile.x), 0, static_cast<std::size_t>(tile.width));
       }

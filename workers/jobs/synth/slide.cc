@@ -24,7 +24,7 @@ constexpr int kThumbnailSide = 1024;
 constexpr int kThumbnailRows = 16;  ///< per strip
 constexpr std::int64_t kMinSide = kTile, kMaxSide = 500000;
 constexpr int kMaxThreads = 64;
-constexpr std::uint8_t kGlass = 243;
+constexpr std::uint8_t kBackground = 243;
 constexpr std::size_t kTileBytes = std::size_t{kTile} * kTile * 3;
 
 using Rgb = std::vector<std::uint8_t>;
@@ -61,7 +61,7 @@ struct TileRow {
 
   void Clear() {
     filled = 0;
-    std::fill(pixels.begin(), pixels.end(), kGlass);
+    std::fill(pixels.begin(), pixels.end(), kBackground);
   }
   std::size_t Stride() const { return static_cast<std::size_t>(columns) * kTile * 3; }
 };

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "workers/jobs/synth/slide.h"
+#include "workers/jobs/synth/volume.h"
 
 namespace patchbay::workers {
 
@@ -18,6 +19,21 @@ StatusOr<TaskOutput> RunSynthSlide(TaskContext& context) {
   TaskOutput output;
   output.progress_bytes = std::filesystem::file_size(path, error);
   output.result = DumpJson({{"bytes", output.progress_bytes}});
+  return output;
+}
+
+StatusOr<TaskOutput> RunSynthVolume(TaskContext& context) {
+  PB_ASSIGN_OR_RETURN(const SynthVolumeOptions options,
+                      SynthVolumeOptionsFromJson(context.payload));
+  PB_ASSIGN_OR_RETURN(const std::string named, JsonString(context.manifest, "out", "manifest"));
+  PB_ASSIGN_OR_RETURN(const std::string path, context.MayWrite(named));
+  PB_RETURN_IF_ERROR(SynthVolume(path, options, [&context](double) {
+    context.AddProgress();
+    return context.CheckCancelled().ok();
+  }));
+  TaskOutput output;
+  output.progress_bytes = static_cast<std::uint64_t>(options.size.Pixels()) * sizeof(std::int16_t);
+  output.result = DumpJson(Json::object());
   return output;
 }
 

@@ -1,11 +1,14 @@
-// `synth.slide` as a task.
+// `synth.slide` and `synth.volume` as tasks.
 #pragma once
 
-#include "workers/jobs/task.h"
+#include "workers/jobs/task/task.h"
 
 namespace patchbay::workers {
 
 /// Payload: SynthSlideOptions. Manifest: {"out": path}. Result: {"bytes": n}.
 StatusOr<TaskOutput> RunSynthSlide(TaskContext& context);
+
+/// Payload: SynthVolumeOptions. Manifest: {"out": path}. Result: {}.
+StatusOr<TaskOutput> RunSynthVolume(TaskContext& context);
 
 }  // namespace patchbay::workers

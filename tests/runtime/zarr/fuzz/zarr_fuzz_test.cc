@@ -37,16 +37,16 @@ std::string Mutate(std::string text, std::uint64_t& seed) {
 ImageStoreSpec SmallSpec(StoreCodec codec) {
   ImageStoreSpec spec;
   spec.settings.codec = codec;
-  spec.settings.chunk_px = 32;
-  spec.settings.shard_px = 64;
+  spec.settings.chunk = Flat(32, 32);
+  spec.settings.shard = Flat(64, 64);
   spec.settings.blosc_block_bytes = 4096;
-  spec.levels = {{100, 90}, {50, 45}};
+  spec.levels = {Flat(100, 90), Flat(50, 45)};
   return spec;
 }
 
 std::vector<TestImage> ImagesOf(const ImageStoreSpec& spec) {
-  return {MakeImage(DType::kUint8, spec.levels[0].height, spec.levels[0].width, 3, 3),
-          MakeImage(DType::kUint8, spec.levels[1].height, spec.levels[1].width, 3, 4)};
+  return {MakeImage(DType::kUint8, spec.levels[0].y, spec.levels[0].x, 3, 3),
+          MakeImage(DType::kUint8, spec.levels[1].y, spec.levels[1].x, 3, 4)};
 }
 
 void ReadIfSmall(const std::string& store) {

@@ -83,12 +83,12 @@ TEST(IngestJob, StoreHoldsTheSlidesPixelsAndNothingElseIsLeft) {
   const auto slide = *OpenImage(folder.path("a.svs"));
   const auto store = *OpenImage(folder.path("out/" + name));
   const LevelLayout level = slide->layout().levels[0];
-  std::vector<std::byte> a(static_cast<std::size_t>(level.height * level.width * 3)), b(a.size());
+  std::vector<std::byte> a(static_cast<std::size_t>(level.size.y * level.size.x * 3)), b(a.size());
   for (auto [image, bytes] : {std::pair{slide.get(), &a}, std::pair{store.get(), &b}}) {
     EncodedPatch patch;
-    ASSERT_TRUE(image->Fetch(0, Box2D(0, 0, level.height, level.width), patch).ok());
+    ASSERT_TRUE(image->Fetch(0, Box2D(0, 0, level.size.y, level.size.x), patch).ok());
     const TensorView out =
-        ContiguousView<3>(bytes->data(), DType::kUint8, {level.height, level.width, 3});
+        ContiguousView<3>(bytes->data(), DType::kUint8, {level.size.y, level.size.x, 3});
     ASSERT_TRUE(image->Decode(patch, out, 255, *image->MakeScratch()).ok());
   }
   EXPECT_TRUE(a == b);
@@ -396,7 +396,7 @@ TEST(IngestJob, WhicheverShardIsAlteredAfterItsCommitACheckCatchesIt) {
 TEST(IngestJob, MppStoreStartsAtTheAveragedLevel) {
   TemporaryFolder folder;
   MakeSlide(folder.path("a.svs"), 1500, 5);
-  const double native = *(*OpenImage(folder.path("a.svs")))->layout().mpp_x;
+  const double native = (*OpenImage(folder.path("a.svs")))->layout().spacing.x->Micrometres();
   const auto ingest = [&](const std::string& out, bool half) {
     Json settings = kSmall;
     if (half) settings["mpp"] = native * 2;

@@ -12,21 +12,21 @@ ImageLayout Layout(std::vector<std::pair<std::int64_t, std::int64_t>> sizes) {
   ImageLayout layout;
   for (const auto& [height, width] : sizes) {
     LevelLayout level;
-    level.height = height;
-    level.width = width;
+    level.size.y = height;
+    level.size.x = width;
     layout.levels.push_back(level);
   }
-  layout.mpp_y = layout.mpp_x = 0.25;
+  layout.spacing = SpacingOfMpp(0.25, 0.25);
   return layout;
 }
 
 TEST(IngestLevels, SingleLevelSourceIsHalvedUntilOneChunkHoldsIt) {
   const auto levels = *PlanLevels(Layout({{2967, 2220}}), IngestSettings{});
   ASSERT_EQ(levels.size(), 4u);
-  EXPECT_EQ(levels[1].height, 1484);
-  EXPECT_EQ(levels[1].width, 1110);
-  EXPECT_EQ(levels[3].height, 371);
-  EXPECT_EQ(levels[3].width, 278);
+  EXPECT_EQ(levels[1].size.y, 1484);
+  EXPECT_EQ(levels[1].size.x, 1110);
+  EXPECT_EQ(levels[3].size.y, 371);
+  EXPECT_EQ(levels[3].size.x, 278);
   EXPECT_TRUE(levels[0].from_source);
   for (std::size_t i = 1; i < levels.size(); ++i) {
     EXPECT_FALSE(levels[i].from_source);
@@ -40,10 +40,10 @@ TEST(IngestLevels, SourceLevelsAreKeptAndTheGapsFilled) {
   EXPECT_FALSE(levels[1].from_source);
   EXPECT_TRUE(levels[2].from_source);
   EXPECT_EQ(levels[2].source_level, 1);
-  EXPECT_EQ(levels[2].height, 2562);
-  EXPECT_EQ(levels[3].height, 1281);
+  EXPECT_EQ(levels[2].size.y, 2562);
+  EXPECT_EQ(levels[3].size.y, 1281);
   EXPECT_FALSE(levels[3].from_source);
-  EXPECT_LE(levels.back().width, 512);
+  EXPECT_LE(levels.back().size.x, 512);
 }
 
 TEST(IngestLevels, AveragedLevelsBelongToTheFinestOneTheirPixelsComeFrom) {
@@ -93,7 +93,7 @@ TEST(IngestLevels, MppOfASlideWithoutMppIsRefused) {
   IngestSettings settings;
   settings.mpp = 0.5;
   ImageLayout layout = Layout({{4000, 4000}});
-  layout.mpp_x.reset();
+  layout.spacing.x.reset();
   EXPECT_FALSE(PlanLevels(layout, settings).ok());
 }
 

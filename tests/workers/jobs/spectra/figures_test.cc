@@ -11,7 +11,7 @@ namespace {
 
 /// A slide of one frame whose every coefficient has the same level.
 SlideSpectra LevelSlide(const std::string& id, std::uint64_t level_db, std::optional<double> mpp,
-                        const ops::SpectralOptions& options = {}) {
+                        const plan::SpectralOptions& options = {}) {
   SlideSpectra slide;
   slide.id = id;
   slide.height = 300;
@@ -19,7 +19,7 @@ SlideSpectra LevelSlide(const std::string& id, std::uint64_t level_db, std::opti
   slide.channels = 3;
   slide.mpp = mpp;
   const auto side = static_cast<std::uint64_t>(options.frame);
-  for (int channel = 0; channel < ops::SpectralChannels(options); ++channel) {
+  for (int channel = 0; channel < plan::SpectralChannels(options); ++channel) {
     ops::SpectralSums& sums = slide.sums.emplace_back(options);
     const std::uint64_t q = level_db * ops::kSpectralSteps;
     sums.frames = 1;
@@ -58,7 +58,7 @@ TEST(SpectraFigures, ASlideSaysWhatItsSumsSay) {
 
 TEST(SpectraFigures, ACohortOfOnePixelSizeHasItAndAMixedOneHasNot) {
   const auto mpp_of = [](const std::vector<std::optional<double>>& slides) {
-    CohortFigures cohort{ops::SpectralOptions{}};
+    CohortFigures cohort{plan::SpectralOptions{}};
     for (const auto& mpp : slides) EXPECT_TRUE(cohort.Add(LevelSlide("0", 30, mpp)).ok());
     const Json json = *cohort.Finish({});
     EXPECT_EQ(json["radial"]["unit"], json["mpp"].is_null() ? "cycles/pixel" : "cycles/um");
@@ -71,12 +71,12 @@ TEST(SpectraFigures, ACohortOfOnePixelSizeHasItAndAMixedOneHasNot) {
   EXPECT_EQ(mpp_of({0.25, 0.5}), nullptr);
   EXPECT_EQ(mpp_of({0.25, std::nullopt}), nullptr);
   EXPECT_EQ(mpp_of({std::nullopt}), nullptr);
-  EXPECT_TRUE(CohortFigures{ops::SpectralOptions{}}.Finish({})->is_null());
+  EXPECT_TRUE(CohortFigures{plan::SpectralOptions{}}.Finish({})->is_null());
 }
 
 TEST(SpectraFigures, ChannelsStandBesideTheirMerge) {
-  ops::SpectralOptions rgb;
-  rgb.channel = ops::SpectralChannel::kRgb;
+  plan::SpectralOptions rgb;
+  rgb.channel = plan::SpectralChannel::kRgb;
   SlideSpectra slide = LevelSlide("0", 30, 0.5, rgb);
   slide.sums[2] = LevelSlide("0", 60, 0.5, rgb).sums[2];
   const Json json = *SlideFigures(slide, rgb);

@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-#include "ops/spectral_frames.h"
+#include "ops/spectral/spectral_frames.h"
 #include "runtime/base/csv.h"
 #include "runtime/base/file.h"
 #include "tests/workers/jobs/tiny_scheduler.h"
@@ -72,22 +72,22 @@ inline CraftedImage PatternImage(std::uint32_t width, std::uint32_t height,
 
 /// All frames of an image at once, one Add: what any way of cutting it must come to.
 inline std::vector<ops::SpectralSums> WholeImageSums(const std::string& path,
-                                                     const ops::SpectralOptions& options,
+                                                     const plan::SpectralOptions& options,
                                                      const std::vector<std::uint8_t>& wanted = {}) {
   const auto image = *OpenImage(path);
   const LevelLayout level = image->layout().levels[0];
-  const std::int64_t channels = image->layout().channels, pixels = level.height * level.width;
+  const std::int64_t channels = image->layout().channels, pixels = level.size.y * level.size.x;
   std::vector<std::uint8_t> raw(static_cast<std::size_t>(pixels * channels));
   EncodedPatch patch;
-  EXPECT_TRUE(image->Fetch(0, Box2D(0, 0, level.height, level.width), patch).ok());
+  EXPECT_TRUE(image->Fetch(0, Box2D(0, 0, level.size.y, level.size.x), patch).ok());
   EXPECT_TRUE(image
                   ->Decode(patch,
                            ContiguousView<3>(reinterpret_cast<std::byte*>(raw.data()),
-                                             DType::kUint8, {level.height, level.width, channels}),
+                                             DType::kUint8, {level.size.y, level.size.x, channels}),
                            channels == 3 ? 255 : 0, *image->MakeScratch())
                   .ok());
   std::vector<std::vector<std::uint8_t>> planes(
-      static_cast<std::size_t>(ops::SpectralChannels(options)),
+      static_cast<std::size_t>(plan::SpectralChannels(options)),
       std::vector<std::uint8_t>(static_cast<std::size_t>(pixels)));
   if (channels == 1) {
     planes[0] = raw;
@@ -98,12 +98,12 @@ inline std::vector<ops::SpectralSums> WholeImageSums(const std::string& path,
   }
   std::vector<ops::SpectralSums> sums;
   for (const auto& plane : planes) {
-    ops::SpectralPlane view{plane.data(), level.width,  0,          0, level.height,
-                            level.width,  level.height, level.width};
+    ops::SpectralPlane view{plane.data(), level.size.x, 0,           0, level.size.y,
+                            level.size.x, level.size.y, level.size.x};
     EXPECT_TRUE((*ops::SpectralFrames::Create(options))
                     ->Add(view,
-                          {0, ops::FramesAlong(level.height, options), 0,
-                           ops::FramesAlong(level.width, options)},
+                          {0, plan::FramesAlong(level.size.y, options), 0,
+                           plan::FramesAlong(level.size.x, options)},
                           wanted, sums.emplace_back(options))
                     .ok());
   }

@@ -14,12 +14,12 @@ namespace patchbay::workers {
 namespace {
 
 SpectraGrid MakeGrid(std::int64_t height, std::int64_t width, std::int64_t chunk_height,
-                     std::int64_t chunk_width, const ops::SpectralOptions& options = {}) {
+                     std::int64_t chunk_width, const plan::SpectralOptions& options = {}) {
   LevelLayout level;
-  level.height = height;
-  level.width = width;
-  level.chunk_height = chunk_height;
-  level.chunk_width = chunk_width;
+  level.size.y = height;
+  level.size.x = width;
+  level.chunk.y = chunk_height;
+  level.chunk.x = chunk_width;
   return GridOf(level, options);
 }
 
@@ -28,11 +28,11 @@ std::vector<SpectraGrid> SomeGrids() {
   std::mt19937 random(20);
   std::vector<SpectraGrid> grids;
   for (int i = 0; i < 60; ++i) {
-    ops::SpectralOptions options;
+    plan::SpectralOptions options;
     options.frame = 32 << (random() % 3);
     options.hop = 2 * static_cast<int>(1 + random() % static_cast<unsigned>(options.frame / 2));
     options.prefilter =
-        i % 2 == 0 ? ops::SpectralPrefilter::kNone : ops::SpectralPrefilter::kGauss7;
+        i % 2 == 0 ? plan::SpectralPrefilter::kNone : plan::SpectralPrefilter::kGauss7;
     const auto side = [&](unsigned most) { return static_cast<std::int64_t>(1 + random() % most); };
     grids.push_back(MakeGrid(options.frame + side(900), options.frame + side(900), side(400),
                              i % 3 == 0 ? 2000 : side(400), options));
@@ -110,14 +110,14 @@ TEST(SpectraGrid, AFineTailCutsTheLastTwoStripsOnly) {
 }
 
 TEST(SpectraGrid, TheLargestImagesGiveFewTasksAndSmallPlanes) {
-  ops::SpectralOptions rgb;
-  rgb.channel = ops::SpectralChannel::kRgb;
+  plan::SpectralOptions rgb;
+  rgb.channel = plan::SpectralChannel::kRgb;
   for (const auto& [height, width] : {std::pair{2'000'000, 100'000}, std::pair{100'000, 2'000'000},
                                       std::pair{3'000'000, 3'000'000}}) {
-    for (const ops::SpectralOptions& options : {ops::SpectralOptions{}, rgb}) {
+    for (const plan::SpectralOptions& options : {plan::SpectralOptions{}, rgb}) {
       const SpectraGrid grid = MakeGrid(height, width, 512, 512, options);
       const std::vector<ops::FrameRange> strips = CutStrips(grid, 256, StripTail::kFine);
-      EXPECT_LE(strips.size() * static_cast<std::size_t>(ops::SpectralChannels(options)), 384u);
+      EXPECT_LE(strips.size() * static_cast<std::size_t>(plan::SpectralChannels(options)), 384u);
       std::int64_t frames = 0;
       for (const ops::FrameRange& strip : strips) {
         frames += FramesIn(strip);
@@ -129,7 +129,7 @@ TEST(SpectraGrid, TheLargestImagesGiveFewTasksAndSmallPlanes) {
 }
 
 TEST(SpectraGrid, ATinyHopDoesNotMakeTasksOfHours) {
-  ops::SpectralOptions options;
+  plan::SpectralOptions options;
   options.hop = 2;
   const SpectraGrid grid = MakeGrid(20'000, 20'000, 256, 256, options);
   for (const ops::FrameRange& strip : CutStrips(grid, 1024)) EXPECT_LT(FramesIn(strip), 1'000'000);
@@ -195,8 +195,8 @@ TEST(SpectraGrid, UnitsHoldEveryNeededPixelOnceInWholeTiles) {
 
 TEST(SpectraGrid, AFasterWorkerGetsLargerUnitsAndTasks) {
   LevelLayout level;
-  level.height = level.width = 60'000;
-  level.chunk_height = level.chunk_width = 256;
+  level.size.y = level.size.x = 60'000;
+  level.chunk.y = level.chunk.x = 256;
   const SpectraGrid slow = GridOf(level, {});
   const SpectraGrid fast = GridOf(level, {}, {1024, std::int64_t{1} << 23, std::int64_t{1} << 33});
   EXPECT_EQ(CutUnits(slow, slow.All())[0], Box2D(0, 0, 256, 2048));

@@ -28,7 +28,7 @@ std::vector<std::uint64_t> CountsOf(const Json& part) { return part["histogram"]
 
 /// The document's slide against one Add over the whole image: the same sums give the same numbers.
 void ExpectFiguresOf(const Json& part, const std::vector<ops::SpectralSums>& sums,
-                     const ops::SpectralOptions& options) {
+                     const plan::SpectralOptions& options) {
   ops::SpectralSums all = sums[0];
   for (std::size_t i = 1; i < sums.size(); ++i) ASSERT_TRUE(ops::Merge(sums[i], all).ok());
   EXPECT_EQ(part["frames"], sums[0].frames);
@@ -46,7 +46,7 @@ TEST(SpectraJob, AnyStripGivesTheSumsOfTheWholeImage) {
   TemporaryFolder folder;
   ASSERT_TRUE(WriteTiff(folder.File("a.tif"), {PatternImage(700, 1500)}).ok());
   const Json settings = {{"frame", 64}, {"hop", 8}, {"prefilter", "gauss7"}, {"channel", "rgb"}};
-  const ops::SpectralOptions options = ParseSpectraSettings(settings)->spectral;
+  const plan::SpectralOptions options = ParseSpectraSettings(settings)->spectral;
   const std::vector<ops::SpectralSums> whole = WholeImageSums(folder.File("a.tif"), options);
   std::size_t most = 0;
   for (const int strip : {32, 64, 1024}) {
@@ -94,7 +94,7 @@ TEST(SpectraJob, AnImageWiderThanAPanelIsMeasuredInPanels) {
                                     {{"prefilter", "gauss7"}});
   ASSERT_TRUE(job.Failures().empty()) << Describe(job.Failures()[0]);
   EXPECT_GE(job.CountOf("spectra.strip"), 2u);
-  const ops::SpectralOptions options = ParseSpectraSettings({{"prefilter", "gauss7"}})->spectral;
+  const plan::SpectralOptions options = ParseSpectraSettings({{"prefilter", "gauss7"}})->spectral;
   ExpectFiguresOf(DocumentIn(folder.File("out"))["slides"][0],
                   WholeImageSums(folder.File("a.tif"), options), options);
 }
@@ -263,7 +263,7 @@ TEST(SpectraJob, CoefficientsAreTheMeansOfTheSums) {
   ASSERT_TRUE(WriteTiff(folder.File("a.tif"), {PatternImage(300, 500)}).ok());
   RunSpectraJob(SpectraManifestFor({folder.File("a.tif")}, folder.File("out")),
                 {{"coefficients", true}, {"frame", 64}, {"hop", 32}, {"strip", 32}});
-  ops::SpectralOptions options;
+  plan::SpectralOptions options;
   options.frame = 64;
   options.hop = 32;
   options.coefficients = true;

@@ -169,7 +169,7 @@ TEST(SpectraRefusals, ASlideThatChangesUnderTheJob) {
   job.Run();
   ASSERT_EQ(job.Failures().size(), 1u);
   ExpectRefusal(job.Failures()[0], absl::StatusCode::kFailedPrecondition,
-                "slide 1: it changed while it was measured");
+                "slide 1: it changed while it was being measured");
   EXPECT_EQ(DocumentIn(cohort.out())["slides"].size(), 1u);
   EXPECT_EQ(DocumentIn(cohort.out())["failed"].size(), 1u);
 }
@@ -228,8 +228,8 @@ TEST(SpectraRefusals, ProfilesAreWhatTheyAreCalledAndFlagsWin) {
   EXPECT_EQ(ParseSpectraSettings(Json::object())->Profile(), "default");
   const SpectraSettings nedc = *ParseSpectraSettings({{"profile", "nedc"}});
   EXPECT_EQ(nedc.Profile(), "nedc");
-  EXPECT_EQ(nedc.spectral.prefilter, ops::SpectralPrefilter::kGauss7);
-  EXPECT_EQ(nedc.spectral.channel, ops::SpectralChannel::kRgb);
+  EXPECT_EQ(nedc.spectral.prefilter, plan::SpectralPrefilter::kGauss7);
+  EXPECT_EQ(nedc.spectral.channel, plan::SpectralChannel::kRgb);
   const SpectraSettings grey = *ParseSpectraSettings({{"profile", "nedc"}, {"channel", "grey"}});
   EXPECT_EQ(grey.Profile(), "custom");
   EXPECT_EQ(ParseSpectraSettings(ToJson(grey))->Definition(), grey.Definition());

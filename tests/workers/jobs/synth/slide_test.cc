@@ -39,11 +39,11 @@ TEST(SynthSlide, OpenSlideKnowsItAsAnAperioSlide) {
   for (int i = 0; i < 3; ++i) {
     std::int64_t width = 0, height = 0;
     openslide_get_level_dimensions(peer.get(), i, &width, &height);
-    EXPECT_EQ(layout.levels[static_cast<std::size_t>(i)].width, width);
-    EXPECT_EQ(layout.levels[static_cast<std::size_t>(i)].height, height);
+    EXPECT_EQ(layout.levels[static_cast<std::size_t>(i)].size.x, width);
+    EXPECT_EQ(layout.levels[static_cast<std::size_t>(i)].size.y, height);
   }
-  EXPECT_EQ(layout.levels[2].width, 1500 / 16);
-  EXPECT_DOUBLE_EQ(layout.mpp_x.value_or(0), 0.5);
+  EXPECT_EQ(layout.levels[2].size.x, 1500 / 16);
+  EXPECT_DOUBLE_EQ(layout.spacing.x->Micrometres(), 0.5);
   EXPECT_DOUBLE_EQ(layout.objective_power.value_or(0), 20);
 }
 
@@ -87,19 +87,20 @@ TEST(SynthSlide, ReducedLevelsAreTheAveragesOfTheFinest) {
   for (const int level : {1, 2}) {
     const std::int64_t step = level == 1 ? 4 : 16;
     const auto& layout = (*image)->layout().levels[static_cast<std::size_t>(level)];
-    const auto whole = fine.Read(0, Box2D(0, 0, layout.height * step, layout.width * step), 0);
-    const auto small = coarse.Read(level, Box2D(0, 0, layout.height, layout.width), 0);
+    const auto whole = fine.Read(0, Box2D(0, 0, layout.size.y * step, layout.size.x * step), 0);
+    const auto small = coarse.Read(level, Box2D(0, 0, layout.size.y, layout.size.x), 0);
     ASSERT_TRUE(whole.ok() && small.ok());
     double worst = 0;
-    for (std::int64_t y = 0; y < layout.height; ++y) {
-      for (std::int64_t x = 0; x < layout.width; ++x) {
+    for (std::int64_t y = 0; y < layout.size.y; ++y) {
+      for (std::int64_t x = 0; x < layout.size.x; ++x) {
         double sum = 0;
         for (std::int64_t i = 0; i < step * step; ++i) {
-          const std::int64_t at = (y * step + i / step) * layout.width * step + x * step + i % step;
+          const std::int64_t at =
+              (y * step + i / step) * layout.size.x * step + x * step + i % step;
           sum += (**whole)[static_cast<std::size_t>(at * 3 + 1)];
         }
         const double mean = sum / static_cast<double>(step * step);
-        const auto got = (**small)[static_cast<std::size_t>((y * layout.width + x) * 3 + 1)];
+        const auto got = (**small)[static_cast<std::size_t>((y * layout.size.x + x) * 3 + 1)];
         worst = std::max(worst, std::abs(mean - got));
       }
     }

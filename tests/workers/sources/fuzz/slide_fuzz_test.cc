@@ -115,7 +115,7 @@ void ReadSome(const std::string& path) {
   const auto& levels = (*image)->layout().levels;
   for (std::size_t i = 0; i < std::min<std::size_t>(levels.size(), 4); ++i) {
     for (const Box& box :
-         {Box2D(-5, -5, 60, 60), Box2D(levels[i].height - 30, levels[i].width - 30, 50, 50)}) {
+         {Box2D(-5, -5, 60, 60), Box2D(levels[i].size.y - 30, levels[i].size.x - 30, 50, 50)}) {
       const auto pixels = reader.Read(static_cast<int>(i), box, 255);
       if (!pixels.ok()) {
         ASSERT_NE(pixels.status().code(), absl::StatusCode::kInternal) << Describe(pixels.status());

@@ -1,0 +1,132 @@
+// A run's ops compiled into one pass over memory: geometry gathers once, colour becomes one table
+// per channel, and the result is stored into the slot in its final type and layout.
+//
+// Every op whose input is uint8 and that looks at one channel of one pixel is a function of 256
+// values. The chain evaluates those functions once, in double, rounds once to float and once to the
+// output type; the tables that come out *are* the definition of the result. Faster arithmetic is
+// used only where all 256 entries were compared and found equal, so every path on every machine and
+// device gives the same bits.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "ops/chain/chain_rows.h"
+#include "ops/chain/chain_stage.h"
+#include "ops/chain/chain_values.h"
+#include "ops/geometry/crop.h"
+#include "ops/geometry/flip.h"
+#include "ops/geometry/rotate90.h"
+#include "runtime/base/box.h"
+#include "runtime/base/dtype.h"
+#include "runtime/base/extent.h"
+#include "runtime/base/json.h"
+#include "runtime/base/random.h"
+#include "runtime/base/status.h"
+#include "runtime/base/tensor_view.h"
+#include "runtime/memory/device_block.h"
+#include "runtime/memory/gpu.h"
+#include "runtime/plan/ops/op_list.h"
+#include "runtime/plan/ops/rotate90.h"
+
+namespace patchbay::ops {
+
+inline constexpr int kMaxChannels = 16;
+enum class OutputLayout : std::uint8_t { kNchw, kNhwc };
+
+/// What a chain is compiled from. The lists are as plan::RunConfig holds them: [{op: {...}}].
+struct ChainOptions {
+  Json preprocess = Json::array();
+  Json augment = Json::array();
+  Extent patch;  ///< the finished patch; ops work in the planes of a deeper one, alike in all
+  int channels = 3;
+  /// uint8, by tables and on any device; uint16, int16 and float32, value by value on the CPU.
+  DType source_dtype = DType::kUint8;
+  DType dtype = DType::kFloat32;  ///< uint8, float16, bfloat16, float32
+  OutputLayout layout = OutputLayout::kNchw;
+  /// Lower means slower and the same bits; for tests and measurements.
+  CpuLevel cpu_level = CpuLevel::kBest;
+};
+
+/// Immutable after Compile; safe to share between threads.
+class Chain {
+ public:
+  /// InvalidArgument naming the op by its place in a config ("key 'augment[0].rotate90': ..."):
+  /// what plan::CheckOps refuses, and lists of wrong lengths for the channels.
+  static StatusOr<Chain> Compile(const ChainOptions& options);
+
+  /// The box to read for a finished patch at `box`: larger where a crop wants to choose.
+  Box SourceBox(const Box& box) const;
+  Extent source_extent() const {
+    return {options_.patch.z, options_.patch.y + 2 * margin_y_, options_.patch.x + 2 * margin_x_};
+  }
+  /// Of the finished patch.
+  std::uint64_t patch_bytes() const;
+  const ChainOptions& options() const { return options_; }
+
+  /// Where the pixels of one finished patch come from in its source box: a pure function of the
+  /// key.
+  WindowMap DrawWindow(const DrawKey& key) const;
+
+  /// The whole chain on the CPU, one pass: `source` is (depth, height, width, channels) of
+  /// source_extent(), or without the depth of 1, in source_dtype with any strides; `out` receives
+  /// exactly patch_bytes() in the declared layout, each byte written once. `scratch` belongs to the
+  /// calling thread and is resized as needed. InvalidArgument when shapes or sizes do not fit.
+  Status Run(const ConstTensorView& source, const DrawKey& key, std::span<std::byte> out,
+             std::vector<std::byte>& scratch) const;
+
+  /// table()[c * 256 + v]: the finished value of channel c for input v, as bits of the output type
+  /// in the low bytes.
+  /// Empty for other sources than uint8.
+  std::span<const std::uint32_t> table() const;
+
+  /// How the CPU makes a row on this machine: "copy", "split", "avx512vbmi", "affine", "affine64",
+  /// "table" or, for other sources than uint8, "values".
+  std::string_view cpu_path() const;
+
+ private:
+  /// A geometric op and the image it works on.
+  struct GeometryStep {
+    std::uint32_t occurrence = 0;  ///< plan::Occurrence: part of its draw key
+    std::variant<plan::FlipOptions, plan::Rotate90Options, plan::CropOptions> op;
+  };
+
+  Chain() = default;
+  Status AddOp(const plan::OpStep& step, std::vector<std::vector<double>>& values);
+  void RunSlice(const Strided& source, const WindowMap& window, std::byte* out,
+                std::vector<std::byte>& scratch) const;
+
+  ChainOptions options_;
+  std::int64_t margin_y_ = 0, margin_x_ = 0;
+  std::vector<GeometryStep> steps_;
+  ValueSteps value_steps_;
+  std::shared_ptr<const RowMaker> rows_;  ///< null unless the source is uint8
+};
+
+/// One patch of a batch on the GPU.
+struct DevicePatch {
+  const std::uint8_t* d_source = nullptr;  ///< (source_extent(), channels), contiguous
+  std::byte* d_out = nullptr;              ///< patch_bytes(), aligned to the element
+  DrawKey key;
+};
+
+/// A chain's tables on one GPU. Move-only. Unimplemented without CUDA.
+class DeviceChain {
+ public:
+  /// Uploads to the calling thread's GPU in the order of `stream`; keeps what it needs of `chain`.
+  /// Unimplemented for patches deeper than 1 and for other sources than uint8.
+  static StatusOr<DeviceChain> Create(const Chain& chain, memory::GpuStream stream);
+
+  /// Queues the kernels that make `patches`; does not synchronise. Same bits as Chain::Run.
+  Status Launch(std::span<const DevicePatch> patches, memory::GpuStream stream) const;
+
+ private:
+  std::unique_ptr<const Chain> chain_;
+  memory::DeviceBlock table_;
+};
+
+}  // namespace patchbay::ops

@@ -1,0 +1,109 @@
+// Turns a row of uint8 pixels into finished elements on the CPU. Every path gives the bits of the
+// table it was made from; they differ in speed only. A part of chain.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "ops/intensity/cast_math.h"
+
+namespace patchbay::ops {
+
+inline constexpr std::size_t kTableEntries = 256;
+
+/// The most a row maker may use; what the machine lacks is never used.
+enum class CpuLevel : std::uint8_t { kTable, kAvx2, kBest };
+
+/// Bytes 0..3 of the entries of three channels, each 256 bytes on their own: what a byte shuffle
+/// looks up.
+struct alignas(64) ByteTables {
+  std::uint8_t plane[4][3][kTableEntries];
+};
+
+/// value = fma(x, slope, offset) in Value's arithmetic, rounded to float and to the output type.
+template <typename Value>
+struct AffineChannel {
+  Value slope = 1, offset = 0;
+};
+
+/// The lines of three channels; double where float cannot give the table's bits.
+struct AffineRow {
+  bool wide = false;  ///< use `in_double`
+  std::array<AffineChannel<float>, 3> in_float{};
+  std::array<AffineChannel<double>, 3> in_double{};
+};
+
+/// One row: `width` pixels of interleaved channels, contiguous.
+struct RowJob {
+  const std::uint8_t* row = nullptr;
+  std::int64_t width = 0;
+  std::byte* out = nullptr;      ///< the row's first element (of channel 0 when planar)
+  std::int64_t plane_bytes = 0;  ///< planar: from one channel's plane to the next
+  bool mirrored = false;         ///< the row is made from its last pixel on; where CanMirror
+  bool stream = false;           ///< store past the caches where alignment allows
+};
+
+/// Immutable; safe to share between threads.
+class RowMaker {
+ public:
+  enum class Path : std::uint8_t { kCopy, kSplit, kTable, kAffine, kShuffle };
+
+  /// `exact` has the 256 values of each channel before they are rounded to the output type; their
+  /// rounding is the table that defines the result.
+  RowMaker(std::span<const double> exact, int channels, CastTo to, bool planar, CpuLevel level);
+
+  /// table()[c * 256 + v]: the finished value of channel c for input v, as bits of the output type
+  /// in the low bytes.
+  std::span<const std::uint32_t> table() const { return table_; }
+
+  void Make(const RowJob& job) const;
+  Path path() const { return path_; }
+  std::string_view PathName() const;
+  /// True when the finished elements were written past the caches: call FinishStreaming before
+  /// others may read them.
+  bool CanStream() const { return path_ == Path::kShuffle || path_ == Path::kAffine; }
+  /// True when rows of that width may be given as they lie in the source and made mirrored.
+  bool CanMirror(std::int64_t width) const;
+  static void FinishStreaming();
+
+ private:
+  void MakeByTable(const RowJob& job, std::int64_t first) const;
+
+  std::vector<std::uint32_t> table_;
+  int channels_;
+  CastTo to_;
+  bool planar_;
+  Path path_ = Path::kTable;
+  ByteTables bytes_{};
+  AffineRow affine_;
+};
+
+/// The table of values: each rounded once to float and once to the output type.
+std::vector<std::uint32_t> TableOf(std::span<const double> exact, CastTo to);
+
+/// Slope and offset that give exactly the table of `exact` (256 values) in float arithmetic, among
+/// those next to the line through its ends; nothing when there are none.
+template <typename Value>
+std::optional<AffineChannel<Value>> FindAffine(std::span<const double> exact, CastTo to);
+
+/// Pixels of a planar row that MakeRowAvx2 makes at a time.
+inline constexpr std::int64_t kAvx2Pixels = 8;
+/// Three channels with AVX2; float outputs. Returns the pixels made: the rest of the row is left.
+std::int64_t MakeRowAvx2(const RowJob& job, const AffineRow& affine, CastTo to, bool planar);
+
+/// Three channels of uint8 into three planes, unchanged. Returns the pixels made.
+std::int64_t SplitRowAvx2(const RowJob& job);
+
+/// True when this machine has AVX-512 with byte shuffles (VBMI).
+bool HaveAvx512Shuffle();
+/// Pixels of a planar row that MakeRowAvx512 makes at a time.
+inline constexpr std::int64_t kAvx512Pixels = 64;
+/// Three channels, any output, the whole row. Only where HaveAvx512Shuffle.
+void MakeRowAvx512(const RowJob& job, const ByteTables& tables, CastTo to, bool planar);
+
+}  // namespace patchbay::ops

@@ -1,0 +1,43 @@
+// Brings the pixels of finished rows together, in order, so that a row maker finds them contiguous.
+// A part of chain.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "ops/geometry/strided.h"
+
+namespace patchbay::ops {
+
+/// Where a finished pixel (i, j) comes from: source y = window.y + (transpose ? j : i), mirrored in
+/// the window when reverse_y; x likewise with i and j exchanged.
+struct WindowMap {
+  bool transpose = false;
+  bool reverse_y = false, reverse_x = false;
+  std::int64_t source_y = 0, source_x = 0;     ///< the window's first pixel
+  std::int64_t out_height = 0, out_width = 0;  ///< of the finished patch
+};
+
+/// Where finished pixel (i, j) lies in the source.
+PixelPlace SourceOf(const WindowMap& map, std::int64_t i, std::int64_t j);
+
+/// Finished rows staged at once when the map transposes.
+inline constexpr std::int64_t kStageRows = 16;
+/// Bytes a staged row may be overwritten past its end.
+inline constexpr std::int64_t kStageSlack = 64;
+
+/// Rows [first, first + count) of the finished patch as interleaved uint8, row r at
+/// stage + r * stage_row_bytes. `source` is uint8; stage_row_bytes >= width * channels +
+/// kStageSlack.
+void StageRows(const Strided& source, const WindowMap& map, std::int64_t first, std::int64_t count,
+               std::uint8_t* stage, std::int64_t stage_row_bytes);
+
+/// A finished row as it lies in the source: its leftmost source pixel, and whether it is wanted
+/// from the right. nullptr when the map transposes or the pixels are not contiguous.
+struct RowInSource {
+  const std::uint8_t* row = nullptr;
+  bool mirrored = false;
+};
+RowInSource FindRow(const Strided& source, const WindowMap& map, std::int64_t row);
+
+}  // namespace patchbay::ops

@@ -1,0 +1,18 @@
+// Views checked and turned into what loops and kernels take.
+#pragma once
+
+#include <string_view>
+
+#include "ops/geometry/strided.h"
+#include "runtime/base/status.h"
+#include "runtime/base/tensor_view.h"
+
+namespace patchbay::ops {
+
+/// A view as an input; InvalidArgument unless it has rank 3, memory and positive extents.
+StatusOr<Strided> AsInput(const ConstTensorView& view);
+
+/// OK for CUDA's error number 0; elsewhere a status. Unimplemented in a build without CUDA.
+Status LaunchOutcome(std::string_view op, int cuda_error);
+
+}  // namespace patchbay::ops

@@ -1,0 +1,38 @@
+// Who goes first when memory runs out. The kernel's choice weighs a process's memory and its
+// oom_score_adj; ours stand above everything of the user's, the ones that cost least to lose on
+// top. A header without libraries, for the supervisor too.
+#pragma once
+
+#include <charconv>
+#include <cstring>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace patchbay {
+
+inline constexpr int kOomScoreOfWorkers = 900;  ///< started again, its task with it
+inline constexpr int kOomScoreOfAgents = 700;   ///< ends its workers with it
+inline constexpr int kOomScoreOfSchedulers = 600;
+inline constexpr int kOomScoreOfSupervisors = 500;  ///< ends all of them
+
+/// Raises this process's oom_score_adj to `score`; children inherit it. A higher one, as a service
+/// file may have set it, stays. Never called in a process of the user's: a command, a trainer.
+inline void RaiseOomScore(int score) {
+  constexpr const char* kFile = "/proc/self/oom_score_adj";
+  char text[16] = "";
+  const int from = open(kFile, O_RDONLY | O_CLOEXEC);
+  const ssize_t got = from < 0 ? -1 : read(from, text, sizeof text);
+  if (from >= 0) close(from);
+  int current = 0;
+  if (got <= 0 || std::from_chars(text, text + got, current).ec != std::errc()) return;
+  if (current >= score) return;
+  const int to = open(kFile, O_WRONLY | O_CLOEXEC);
+  if (to < 0) return;
+  char* end = std::to_chars(text, text + sizeof text, score).ptr;
+  // Where it is forbidden, the kernel's own choice stands.
+  (void)!write(to, text, static_cast<std::size_t>(end - text));
+  close(to);
+}
+
+}  // namespace patchbay

@@ -1,0 +1,34 @@
+#include "runtime/cli/skipped_images.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/base/strings.h"
+
+namespace patchbay::cli {
+namespace {
+
+constexpr std::size_t kSkippedSaid = 20;
+
+}  // namespace
+
+void ReportSkipped(Terminal& terminal, const client::Skipped& skipped) {
+  const std::size_t said = std::min(skipped.images.size(), kSkippedSaid);
+  for (std::size_t i = 0; i < said; ++i) {
+    terminal.Note(StrCat("skipped ", skipped.images[i].path, ": ", skipped.images[i].reason));
+  }
+  if (skipped.count > said) {
+    terminal.Note(StrCat("skipped ", skipped.count, " images in all; --json lists the first ",
+                         skipped.images.size()));
+  }
+}
+
+Json ToJson(const client::Skipped& skipped) {
+  Json list = Json::array();
+  for (const client::SkippedImage& image : skipped.images) {
+    list.push_back({{"path", image.path}, {"reason", image.reason}});
+  }
+  return {{"count", skipped.count}, {"images", std::move(list)}};
+}
+
+}  // namespace patchbay::cli

@@ -1,0 +1,124 @@
+#include "runtime/client/cluster.h"
+
+#include <algorithm>
+#include <fstream>
+#include <utility>
+
+#include <poll.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/strings.h"
+#include "runtime/client/up_lock.h"
+
+namespace patchbay::client {
+namespace {
+
+/// For `patchbay up` to be seen at all, when it was started in the line before.
+constexpr TimeMs kSeenLimitMs = 1'000;
+constexpr TimeMs kReadyLimitMs = 60'000;
+constexpr int kLookEveryMs = 20;
+
+/// Whether a cluster runs here, once that is known: one that is starting is waited for, and where
+/// there is none, one that may be about to.
+StatusOr<bool> AwaitClusterHere(const ClusterOptions& options, TimeMs seen_limit_ms) {
+  const SteadyClock clock;
+  const TimeMs start = clock.NowMs();
+  while (true) {
+    const ClusterState state = ClusterHere(options.environment);
+    if (state == ClusterState::kReady) return true;
+    const TimeMs waited = clock.NowMs() - start;
+    if (state == ClusterState::kNone && waited >= seen_limit_ms) return false;
+    if (waited > kReadyLimitMs) {
+      return absl::DeadlineExceededError(
+          StrCat("find cluster: `patchbay up` runs here, but is not "
+                 "ready after ",
+                 kReadyLimitMs / 1000, " s"));
+    }
+    if (options.keep_waiting && !options.keep_waiting()) {
+      return absl::CancelledError("find cluster: interrupted");
+    }
+    poll(nullptr, 0, kLookEveryMs);
+  }
+}
+
+/// For the key file of a cluster that runs here.
+Status CheckIsThere(const std::string& key_file) {
+  if (access(key_file.c_str(), F_OK) == 0) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      StrCat("find cluster: ", key_file,
+             " is gone: end `patchbay up` with Ctrl-C and start it again, which makes another"));
+}
+
+EmbeddedOptions EmbeddedOf(const ClusterOptions& options) {
+  EmbeddedOptions embedded;
+  embedded.temporary = options.environment.temporary;
+  embedded.programs = options.programs;
+  embedded.cpus = options.cpus.value_or(UsableCores());
+  embedded.gpus = options.gpus;
+  embedded.share = options.share;
+  embedded.keep_waiting = options.keep_waiting;
+  return embedded;
+}
+
+}  // namespace
+
+std::string OperatorKeyPath(const Environment& environment) {
+  return StrCat(environment.home, "/", kOperatorKeyName, ".key");
+}
+
+StatusOr<Cluster> Cluster::Open(const ClusterOptions& options) {
+  Cluster cluster;
+  cluster.key_file_ =
+      options.key_file.empty() ? options.environment.cluster_file : options.key_file;
+  bool here = false;
+  if (cluster.key_file_.empty()) {
+    PB_ASSIGN_OR_RETURN(here,
+                        AwaitClusterHere(options, options.may_start ? TimeMs{0} : kSeenLimitMs));
+  }
+  if (here) {
+    cluster.key_file_ = OperatorKeyPath(options.environment);
+    PB_RETURN_IF_ERROR(CheckIsThere(cluster.key_file_));
+  } else if (cluster.key_file_.empty() && options.may_start) {
+    PB_ASSIGN_OR_RETURN(cluster.embedded_, EmbeddedCluster::Start(EmbeddedOf(options)));
+    cluster.key_file_ = cluster.embedded_->key_file();
+  } else if (cluster.key_file_.empty()) {
+    return absl::FailedPreconditionError(
+        "no cluster is running here: start one with `patchbay up`, or name one with --cluster");
+  }
+  std::function<bool()> keep_waiting;
+  if (cluster.embedded()) {
+    keep_waiting = [embedded = cluster.embedded_.get()] { return embedded->Alive().ok(); };
+  }
+  PB_ASSIGN_OR_RETURN(Client client, Client::Connect(cluster.key_file_, std::move(keep_waiting)));
+  cluster.client_ = std::make_unique<Client>(std::move(client));
+  return cluster;
+}
+
+Status Cluster::Explain(const Status& status) const {
+  const Status alive = Alive();
+  return status.ok() || alive.ok() ? status : alive;
+}
+
+StatusOr<std::string> ClusterNumerics(Client& client) {
+  PB_ASSIGN_OR_RETURN(const protocol::ClusterDescribed cluster, client.DescribeCluster());
+  for (const protocol::NodeRow& node : cluster.nodes) {
+    if (!node.gpus.empty()) return std::string("cuda");
+  }
+  return std::string("cpu");
+}
+
+std::int64_t UsableCores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  std::int64_t cores = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+  std::ifstream quota_file("/sys/fs/cgroup/cpu.max");
+  double quota = 0, period = 0;
+  if (quota_file >> quota >> period && quota > 0 && period > 0) {
+    cores = std::min(cores, static_cast<std::int64_t>((quota + period - 1) / period));
+  }
+  return std::max<std::int64_t>(cores, 1);
+}
+
+}  // namespace patchbay::client

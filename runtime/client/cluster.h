@@ -1,0 +1,60 @@
+// The cluster a program talks to: the one it was given, the one that runs on this machine, or one
+// of its own.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "runtime/base/status.h"
+#include "runtime/client/client.h"
+#include "runtime/client/embedded_cluster.h"
+#include "runtime/client/environment.h"
+
+namespace patchbay::client {
+
+struct ClusterOptions {
+  Environment environment;
+  std::string key_file;  ///< names the cluster; "" = the environment's
+  /// Whether to start an embedded cluster where the environment names none and none runs here.
+  bool may_start = false;
+  std::optional<std::int64_t> cpus;    ///< CPU workers of one that is started; unset = usable cores
+  std::string gpus = "auto";           ///< GPUs of one that is started: auto, none or UUIDs
+  std::string share;                   ///< EmbeddedOptions::share
+  std::string programs;                ///< EmbeddedOptions::programs
+  std::function<bool()> keep_waiting;  ///< waits end with Cancelled once it says no; may be empty
+};
+
+class Cluster {
+ public:
+  /// The key file, or PATCHBAY_CLUSTER; else the cluster that `patchbay up` runs from this
+  /// PATCHBAY_HOME, once it is ready; else, where it may, an embedded one; else FailedPrecondition.
+  static StatusOr<Cluster> Open(const ClusterOptions& options);
+
+  Client& client() { return *client_; }
+  /// Path of the key file, for those who connect by themselves.
+  const std::string& key_file() const { return key_file_; }
+  bool embedded() const { return embedded_ != nullptr; }
+  /// Not OK once an embedded cluster has ended by itself: nothing that is waited for will come.
+  Status Alive() const { return embedded() ? embedded_->Alive() : absl::OkStatus(); }
+  /// The reason behind `status`: the end of the cluster, if that came.
+  Status Explain(const Status& status) const;
+
+ private:
+  std::unique_ptr<EmbeddedCluster> embedded_;  ///< outlives client_
+  std::string key_file_;
+  std::unique_ptr<Client> client_;
+};
+
+/// The keys that `patchbay up` makes for its own node and for the user who ran it.
+inline constexpr char kNodeKeyName[] = "node", kOperatorKeyName[] = "operator";
+/// The key file of the user who ran `patchbay up`.
+std::string OperatorKeyPath(const Environment& environment);
+/// "cuda" when the cluster has GPU workers, else "cpu": what a job that names no numerics gets.
+StatusOr<std::string> ClusterNumerics(Client& client);
+/// Cores that this process may use: its affinity, and its cgroup's quota.
+std::int64_t UsableCores();
+
+}  // namespace patchbay::client

@@ -1,0 +1,234 @@
+#include "runtime/client/embedded_cluster.h"
+
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/hash.h"
+#include "runtime/base/strings.h"
+#include "runtime/client/launch.h"
+#include "runtime/client/node_settings.h"
+#include "runtime/client/temporary_folder.h"
+#include "runtime/control/key_table.h"
+
+namespace patchbay::client {
+namespace {
+
+constexpr long kStopMs = 2'000;
+constexpr long kGoneMs = 20'000;  ///< for everything to end, frozen processes included
+constexpr long kReadyTimeoutMs = 60'000;
+constexpr int kPollMs = 50;
+constexpr int kShareAttempts = 40;
+constexpr std::size_t kMaxShownLogBytes = 64 << 10;
+constexpr char kDoing[] = "run a cluster for this command";
+constexpr char kHello[] = "folder ";
+constexpr char kLeave = 'L';  // as workers/agent/launcher.h has it
+
+bool GoOn(const EmbeddedOptions& options) {
+  return !options.keep_waiting || options.keep_waiting();
+}
+
+/// The processes' log, with room for what they say when they cannot start: a disk that is full is
+/// then found here, or named there.
+StatusOr<UniqueFd> ReserveLog(const std::string& path) {
+  PB_ASSIGN_OR_RETURN(UniqueFd log, OpenFile(path, O_RDWR | O_CREAT, 0600));
+  const bool reserved = fallocate(log.get(), FALLOC_FL_KEEP_SIZE, 0, kMaxShownLogBytes) == 0;
+  // Not every file system can; there the log takes its room as it grows.
+  if (reserved || errno == EOPNOTSUPP || errno == ENOSYS) return log;
+  return FromErrno("write", path, errno);
+}
+
+/// The error with what the processes said below it, unless the user stopped them. The log's folder
+/// may be gone by now.
+Status WhyNoCluster(const Status& error, const UniqueFd& log) {
+  std::string said(kMaxShownLogBytes, '\0');
+  const ssize_t got = pread(log.get(), said.data(), said.size(), 0);
+  std::string text = StrCat(kDoing, ": ", MessageOf(error));
+  if (got > 0 && !absl::IsCancelled(error)) {
+    text += "\n" + said.substr(0, static_cast<std::size_t>(got));
+  }
+  if (text.back() == '\n') text.pop_back();
+  return Status(error.code(), text);
+}
+
+Status MakeKeys(const std::string& folder, const std::string& address) {
+  PB_ASSIGN_OR_RETURN(const control::Home home, control::Home::Open(folder + "/home"));
+  PB_RETURN_IF_ERROR(home.ServerKey().status());
+  const std::pair<std::string, control::Role> roles[] = {{"node", control::Role::kWorker},
+                                                         {"operator", control::Role::kOperator}};
+  for (const auto& [name, role] : roles) {
+    control::Home::NewKeyRequest request;
+    request.name = name;
+    request.role = role;
+    request.address = address;
+    request.read = {"/"};
+    request.write = {"/"};
+    PB_ASSIGN_OR_RETURN(const control::KeyFile key, home.NewKey(request));
+    PB_RETURN_IF_ERROR(control::WriteKeyFile(StrCat(folder, "/", name, ".key"), key));
+  }
+  return absl::OkStatus();
+}
+
+/// The abstract socket of the cluster that is shared under that name.
+std::string ShareName(const std::string& share) {
+  return StrCat("patchbay-shared-", getuid(), "-", Sha256Of(share).Hex().substr(0, 32));
+}
+
+/// A connection to the launcher of that name; invalid when there is none. PermissionDenied when the
+/// name is another user's.
+StatusOr<UniqueFd> ConnectShared(const std::string& name) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path + 1, name.data(), name.size());
+  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!fd.valid()) return FromErrno(kDoing, "socket", errno);
+  if (connect(fd.get(), reinterpret_cast<sockaddr*>(&address), length) != 0) return UniqueFd();
+  ucred peer{};
+  socklen_t peer_length = sizeof(peer);
+  if (getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &peer, &peer_length) != 0 ||
+      peer.uid != getuid()) {
+    return absl::PermissionDeniedError(
+        StrCat(kDoing, ": @", name, ": another user listens under this name"));
+  }
+  return fd;
+}
+
+/// What arrived within `wait_ms`, added to `lines`; false once the other end is closed.
+bool ReadLines(int link, int wait_ms, ReadyLines& lines) {
+  pollfd wait{link, POLLIN, 0};
+  if (poll(&wait, 1, wait_ms) <= 0) return true;
+  char buffer[1024];
+  const ssize_t got = recv(link, buffer, sizeof(buffer), MSG_DONTWAIT);
+  if (got > 0) lines.Append({buffer, static_cast<std::size_t>(got)});
+  return got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR));
+}
+
+}  // namespace
+
+EmbeddedCluster::EmbeddedCluster(UniqueFd link, std::string folder)
+    : owner_(getpid()), link_(std::move(link)), folder_(std::move(folder)) {}
+
+Status EmbeddedCluster::AwaitReady(const EmbeddedOptions& options) const {
+  ReadyLines said;
+  const TimeMs deadline = SteadyClock().NowMs() + kReadyTimeoutMs;
+  while (true) {
+    const bool open = ReadLines(link_.get(), kPollMs, said);
+    if (said.Line("ready").has_value()) return absl::OkStatus();
+    if (said.Line("taken").has_value()) return absl::AlreadyExistsError("start cluster: shared");
+    if (const auto failed = said.Line("failed ")) {
+      return absl::UnavailableError(StrCat("start cluster: ", *failed));
+    }
+    if (!open || said.TooLong()) {
+      return absl::UnavailableError("start cluster: the supervisor ended");
+    }
+    if (!GoOn(options)) return absl::CancelledError("start cluster: interrupted");
+    if (SteadyClock().NowMs() > deadline) {
+      return absl::DeadlineExceededError(
+          StrCat("start cluster: not ready after ", kReadyTimeoutMs / 1000, " s"));
+    }
+  }
+}
+
+StatusOr<std::unique_ptr<EmbeddedCluster>> EmbeddedCluster::Launch(const EmbeddedOptions& options) {
+  PB_ASSIGN_OR_RETURN(const TemporaryFolder folder, TemporaryFolder::Create(options.temporary));
+  const std::string& root = folder.path();
+  const std::string address = StrCat("ipc://@patchbay-", Hex64(RandomU64()));
+  const Status prepared = MakeKeys(root, address);
+  StatusOr<UniqueFd> log = prepared.ok() ? ReserveLog(root + "/log") : prepared;
+  if (!log.ok()) {
+    folder.Remove();
+    return Annotate(log.status(), kDoing);
+  }
+  NodeSettings settings;
+  settings.scheduler = SchedulerSettings{root + "/home", root + "/scheduler", address};
+  settings.node_key = root + "/node.key";
+  settings.state = root + "/agent";
+  settings.cpus = options.cpus;
+  settings.gpus = options.gpus;
+  settings.stop_ms = kStopMs;
+  settings.programs = options.programs;
+  LaunchRequest request;
+  request.folder = root;
+  request.lock_fd = folder.lock_fd();
+  request.log_file = root + "/log";
+  request.stop_ms = kStopMs;
+  if (!options.share.empty()) {
+    request.share = ShareName(options.share);
+    request.hello = kHello + root;
+  }
+  StatusOr<UniqueFd> link = LaunchSupervisor(settings, request);
+  if (!link.ok()) {
+    folder.Remove();
+    return Annotate(link.status(), kDoing);
+  }
+  std::unique_ptr<EmbeddedCluster> cluster(new EmbeddedCluster(*std::move(link), root));
+  const Status ready = cluster->AwaitReady(options);
+  if (ready.ok()) return cluster;
+  return absl::IsAlreadyExists(ready) ? ready : WhyNoCluster(ready, *log);
+}
+
+StatusOr<std::unique_ptr<EmbeddedCluster>> EmbeddedCluster::Join(const EmbeddedOptions& options) {
+  PB_ASSIGN_OR_RETURN(UniqueFd link, ConnectShared(ShareName(options.share)));
+  if (!link.valid()) return nullptr;
+  ReadyLines said;
+  while (!said.Line(kHello).has_value()) {
+    if (!ReadLines(link.get(), kPollMs, said)) return nullptr;
+    if (!GoOn(options)) return absl::CancelledError("start cluster: interrupted");
+  }
+  std::unique_ptr<EmbeddedCluster> cluster(
+      new EmbeddedCluster(std::move(link), *said.Line(kHello)));
+  if (said.Line("ready").has_value()) return cluster;
+  const Status ready = cluster->AwaitReady(options);
+  if (!ready.ok()) return ready;
+  return cluster;
+}
+
+StatusOr<std::unique_ptr<EmbeddedCluster>> EmbeddedCluster::Start(const EmbeddedOptions& options) {
+  if (options.share.empty()) return Launch(options);
+  for (int attempt = 0; attempt < kShareAttempts; ++attempt) {
+    PB_ASSIGN_OR_RETURN(std::unique_ptr<EmbeddedCluster> joined, Join(options));
+    if (joined != nullptr) return joined;
+    StatusOr<std::unique_ptr<EmbeddedCluster>> launched = Launch(options);
+    if (!absl::IsAlreadyExists(launched.status())) return launched;
+    poll(nullptr, 0, kPollMs);  // the other may be ending just now
+  }
+  return absl::UnavailableError(StrCat(kDoing, ": the cluster that is shared here never answered"));
+}
+
+Status EmbeddedCluster::Alive() const {
+  if (getpid() != owner_) {
+    return absl::FailedPreconditionError(
+        StrCat("the cluster belongs to process ", owner_, ", not to its fork"));
+  }
+  pollfd wait{link_.get(), POLLIN, 0};
+  char byte = 0;
+  if (poll(&wait, 1, 0) <= 0 || recv(link_.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 0) {
+    return absl::OkStatus();
+  }
+  return absl::UnavailableError(
+      "the cluster that ran for this command has ended: its supervisor was killed or failed");
+}
+
+EmbeddedCluster::~EmbeddedCluster() {
+  if (getpid() != owner_) return;
+  (void)send(link_.get(), &kLeave, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+  ReadyLines said;
+  const TimeMs deadline = SteadyClock().NowMs() + kGoneMs;
+  while (!said.Line("left").has_value() && SteadyClock().NowMs() < deadline) {
+    if (ReadLines(link_.get(), kPollMs, said)) continue;
+    // The launcher removes the folder before it ends, unless it was killed.
+    if (access(folder_.c_str(), F_OK) == 0) RemoveFolder(folder_);
+    return;
+  }
+}
+
+}  // namespace patchbay::client

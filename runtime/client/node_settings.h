@@ -1,0 +1,59 @@
+// The processes of a node: a supervisor with an agent, and on a cluster's first node the scheduler.
+// See workers/agent/README.md. How they are started is for `patchbay up`, `join` and embedded
+// clusters to say.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/base/status.h"
+#include "runtime/data/network_policy.h"
+
+namespace patchbay::client {
+
+inline constexpr std::int64_t kMaxCpuWorkers = 4096;  ///< of a node
+
+/// The scheduler of a cluster's first node.
+struct SchedulerSettings {
+  std::string home;           ///< folder with server key and key table
+  std::string state;          ///< folder of the journal
+  std::string listen;         ///< control address
+  bool allow_public = false;  ///< the user named it: it may be public or a wildcard
+};
+
+struct NodeSettings {
+  std::optional<SchedulerSettings> scheduler;  ///< absent: a further node
+  std::string node_key;                        ///< path of the agent's key file
+  std::string state;                           ///< folder of the agent
+  std::int64_t cpus = 1;                       ///< CPU workers
+  std::string gpus = "auto";                   ///< auto | none | UUID,...
+  data::Network network;                       ///< over which batches may come from here
+  /// How long workers get to finish what they run at an orderly stop.
+  long stop_ms = 30'000;
+  /// Folder of the programs; "" = that of the running program.
+  std::string programs;
+};
+
+/// The path of one of our programs; NotFound when it is not there.
+StatusOr<std::string> ProgramPath(const std::string& programs, std::string_view name);
+
+/// The supervisor's command line, program first.
+StatusOr<std::vector<std::string>> SupervisorCommand(const NodeSettings& settings);
+
+/// What a supervisor says to whoever started it (SupervisorOptions::ready_fd), as it arrives.
+class ReadyLines {
+ public:
+  void Append(std::string_view piece) { text_ += piece; }
+  /// The rest of the first whole line that begins with `start`, or nothing.
+  std::optional<std::string> Line(std::string_view start) const;
+  bool TooLong() const { return text_.size() > kMaxBytes; }
+
+ private:
+  static constexpr std::size_t kMaxBytes = 64 << 10;
+  std::string text_;
+};
+
+}  // namespace patchbay::client

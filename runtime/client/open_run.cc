@@ -1,0 +1,215 @@
+#include "runtime/client/open_run.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/strings.h"
+#include "runtime/client/network.h"
+#include "runtime/client/resume_token.h"
+#include "runtime/client/stream_paths.h"
+#include "runtime/control/keys.h"
+
+namespace patchbay::client {
+namespace {
+
+constexpr std::int64_t kWatchEveryNs = 200'000'000;
+
+/// Before images are read for a plan whose bits nobody here makes: the scheduler would say it
+/// after.
+Status CheckNumerics(Client& client, const plan::RunConfig& config) {
+  if (config.numerics != Numerics::kCuda) return absl::OkStatus();
+  PB_ASSIGN_OR_RETURN(const protocol::ClusterDescribed cluster, client.DescribeCluster());
+  const auto has_gpu = [](const protocol::NodeRow& node) { return !node.gpus.empty(); };
+  // A scheduler that has just started may not know its nodes yet: it is left to it.
+  if (cluster.nodes.empty() || std::any_of(cluster.nodes.begin(), cluster.nodes.end(), has_gpu)) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(
+      "stream: numerics cuda: no node of the cluster has a GPU worker; run it where one has "
+      "(patchbay doctor says what this machine offers), or say numerics: cpu, whose bits differ");
+}
+
+Status CheckOptions(const RunOptions& options) {
+  const auto refuse = [](std::string_view cause) {
+    return ConfigFault(StrCat("open run: ", cause));
+  };
+  if (!options.split.empty())
+    return refuse(StrCat("split '", options.split, "': the config has no splits"));
+  if (options.world_size < 1 || options.rank >= options.world_size) {
+    return refuse(
+        StrCat("rank ", options.rank, " of ", options.world_size, " ranks: ranks count from 0"));
+  }
+  if (options.job != 0 && !options.name.empty())
+    return refuse("a name and a job exclude each other");
+  const bool together =
+      options.job != 0 || !options.name.empty() || !options.cluster.environment.rendezvous.empty();
+  if (options.world_size > 1 && !together) {
+    return refuse("several ranks need what they have in common: a name or a job");
+  }
+  if (!options.resume_token.empty() && options.epoch != 0) {
+    return refuse("a resume token and an epoch exclude each other");
+  }
+  return absl::OkStatus();
+}
+
+/// The name under which ranks meet; "" for a run of its own.
+std::string SharedName(const RunOptions& options) {
+  if (!options.name.empty() || options.world_size == 1) return options.name;
+  return StrCat("run-", Sha256Of(options.cluster.environment.rendezvous).Hex().substr(0, 16));
+}
+
+class Opening {
+ public:
+  Opening(const RunOptions& options, Run& run) : options_(options), run_(run) {}
+
+  Status Open() {
+    PB_RETURN_IF_ERROR(ReadToken());
+    PB_ASSIGN_OR_RETURN(run_.file, ReadRun(options_.source));
+    PB_RETURN_IF_ERROR(SettleBatch());
+    PB_RETURN_IF_ERROR(OpenCluster());
+    Status opened = Attach();
+    if (!opened.ok()) {
+      opened = run_.Explain(opened);
+      run_.Abandon();
+    }
+    return opened;
+  }
+
+ private:
+  Status ReadToken() {
+    first_.epoch = options_.epoch;
+    if (options_.resume_token.empty()) return absl::OkStatus();
+    const StatusOr<ResumeToken> token = ParseResumeToken(options_.resume_token);
+    if (!token.ok()) return ConfigFault(MessageOf(token.status()));
+    token_ = *token;
+    first_ = token_->next;
+    return absl::OkStatus();
+  }
+
+  /// batch.per_rank becomes the size of a batch once; from then on that size stays.
+  Status SettleBatch() {
+    plan::RunConfig& config = run_.file.config;
+    const bool resumed = token_.has_value();
+    return run_.file.Locate(
+        plan::SettleBatch(config, resumed ? token_->global_size : 0, options_.world_size));
+  }
+
+  Status OpenCluster() {
+    run_.cluster = options_.open_cluster;
+    if (run_.cluster != nullptr) return absl::OkStatus();
+    ClusterOptions cluster = options_.cluster;
+    if (options_.world_size > 1) cluster.share = cluster.environment.rendezvous;
+    PB_ASSIGN_OR_RETURN(Cluster opened, Cluster::Open(cluster));
+    run_.cluster = std::make_shared<Cluster>(std::move(opened));
+    return absl::OkStatus();
+  }
+
+  Status Attach() {
+    Client& client = run_.cluster->client();
+    PB_RETURN_IF_ERROR(CheckNumerics(client, run_.file.config));
+    run_.job = options_.job;
+    if (run_.job == 0) PB_RETURN_IF_ERROR(Submit(client));
+    PB_RETURN_IF_ERROR(WaitForPlan(client));
+    PB_ASSIGN_OR_RETURN(run_.stream, AttachStream());
+    return absl::OkStatus();
+  }
+
+  /// When the images cannot be planned, Run::images is the list in which the error counts.
+  Status WaitForPlan(Client& client) {
+    std::int64_t seen_ns = SteadyNowNs();
+    const auto keep_waiting = [&, ask = KeepWaiting()] {
+      if (options_.watch && SteadyNowNs() - seen_ns > kWatchEveryNs) {
+        seen_ns = SteadyNowNs();
+        const StatusOr<protocol::JobRow> row = client.DescribeJob(run_.job);
+        if (row.ok()) options_.watch(*row);
+      }
+      return ask();
+    };
+    const StatusOr<std::string> planned =
+        client.WaitForResult({run_.job, protocol::kLastTask}, keep_waiting);
+    if (!planned.ok()) {
+      const auto listed = client.FetchResult({run_.job, 0});
+      if (listed.ok()) run_.images = PlannedPaths(listed->result);
+      return planned.status();
+    }
+    run_.images = PlannedPaths(*planned);
+    PB_ASSIGN_OR_RETURN(const Json plan, ParseJson(*planned, "stream plan"));
+    run_.skipped = SkippedImages(plan);
+    return absl::OkStatus();
+  }
+
+  Status Submit(Client& client) {
+    Json payload = run_.file.Payload();
+    payload["world_size"] = options_.world_size;
+    payload["start"] = {first_.epoch, first_.batch};
+    if (!run_.file.config.numerics.has_value()) {
+      PB_ASSIGN_OR_RETURN(payload["cluster_numerics"], ClusterNumerics(client));
+    }
+    const std::string name = SharedName(options_);
+    protocol::SubmitJob submission;
+    submission.kind = "stream";
+    submission.name = name.empty() ? "stream" : name;
+    submission.join = !name.empty();
+    submission.world_size = options_.world_size;
+    submission.root.op = "stream.plan";
+    submission.root.label = "plan";
+    submission.root.payload = DumpJson(payload);
+    submission.manifest = DumpJson(run_.file.Manifest());
+    PB_ASSIGN_OR_RETURN(run_.job, client.SubmitJob(std::move(submission)));
+    run_.submitted = name.empty();
+    return absl::OkStatus();
+  }
+
+  StatusOr<std::unique_ptr<Stream>> AttachStream() {
+    PB_ASSIGN_OR_RETURN(const control::KeyFile key, control::ReadKeyFile(run_.cluster->key_file()));
+    StreamOptions options;
+    options.key_file = run_.cluster->key_file();
+    options.job = run_.job;
+    options.rank = options_.rank;
+    options.world_size = options_.world_size;
+    options.first = first_;
+    options.resume = token_;
+    options.prefetch = run_.file.config.prefetch;
+    options.spares = kStreamSpares;
+    options.memory = options_.memory;
+    options.device = options_.device;
+    options.keep_waiting = KeepWaiting();
+    PB_ASSIGN_OR_RETURN(options.network, TrainerNetwork(options_.cluster.environment,
+                                                        options_.data_policy, key.address));
+    return Stream::Attach(options);
+  }
+
+  std::function<bool()> KeepWaiting() const {
+    return [cluster = run_.cluster, ask = options_.cluster.keep_waiting] {
+      return cluster->Alive().ok() && (!ask || ask());
+    };
+  }
+
+  const RunOptions& options_;
+  Run& run_;
+  std::optional<ResumeToken> token_;
+  Position first_;
+};
+
+}  // namespace
+
+Status Run::Explain(const Status& status) const {
+  const Status why = cluster == nullptr ? status : cluster->Explain(status);
+  return file.Locate(NamePaths(why, file.images, images));
+}
+
+void Run::Abandon() {
+  stream.reset();
+  // What matters is the error that came before. An embedded cluster takes its jobs along.
+  if (submitted && job != 0 && !cluster->embedded()) (void)cluster->client().CancelJob(job);
+}
+
+StatusOr<std::unique_ptr<Run>> OpenRun(const RunOptions& options) {
+  PB_RETURN_IF_ERROR(CheckOptions(options));
+  auto run = std::make_unique<Run>();
+  PB_RETURN_IF_ERROR(Opening(options, *run).Open());
+  return run;
+}
+
+}  // namespace patchbay::client

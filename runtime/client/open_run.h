@@ -1,0 +1,60 @@
+// From a run config to a running stream: config, cluster, submitted or joined job, attached rank.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/base/status.h"
+#include "runtime/client/cluster.h"
+#include "runtime/client/run_file.h"
+#include "runtime/client/stream.h"
+#include "runtime/client/stream_paths.h"
+
+namespace patchbay::client {
+
+struct RunOptions {
+  RunSource source;
+  ClusterOptions cluster;
+  std::shared_ptr<Cluster> open_cluster;  ///< instead of opening one
+
+  std::string split;  ///< refused: a config has no splits
+  std::uint32_t rank = 0, world_size = 1;
+  /// Ranks that give the same name are one run: the first submits it, the others join it while it
+  /// runs. "" with one rank: a run of its own; with several, what their launch has in common
+  /// (Environment::rendezvous).
+  std::string name;
+  JobId job = 0;             ///< a stream job that was submitted before, instead of a name
+  std::string resume_token;  ///< Stream::ResumeToken of the same plan, of any world size
+  std::uint32_t epoch = 0;   ///< where to start without a token
+  std::string data_policy;   ///< "" = what was declared on this machine
+  /// Sees the job about five times a second while its images are planned; may be empty.
+  std::function<void(const protocol::JobRow&)> watch;
+  SlotMemory memory = SlotMemory::kHost;
+  int device = 0;  ///< CUDA ordinal, for device slots
+};
+
+/// A running stream and what it stands on.
+struct Run {
+  RunFile file;
+  std::shared_ptr<Cluster> cluster;
+  JobId job = 0;
+  bool submitted = false;           ///< by this rank alone: nobody else may stream it
+  std::vector<std::string> images;  ///< paths in the plan's order
+  Skipped skipped;                  ///< images that the plan leaves out
+  std::unique_ptr<Stream> stream;   ///< ends before the cluster
+
+  /// `status` in the user's words: a cluster that ended, the paths of images, the line of a key.
+  Status Explain(const Status& status) const;
+  /// Takes the job back, if it is this run's alone. For errors: whoever goes on to the end
+  /// detaches.
+  void Abandon();
+};
+
+/// Opens it. Every wait ends with Cancelled once ClusterOptions::keep_waiting says no. An embedded
+/// cluster lives until Run::cluster's last owner is gone.
+StatusOr<std::unique_ptr<Run>> OpenRun(const RunOptions& options);
+
+}  // namespace patchbay::client

@@ -1,0 +1,40 @@
+// Where a stream goes on: what a trainer keeps beside its model.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "runtime/base/hash.h"
+#include "runtime/base/status.h"
+#include "runtime/stream/position.h"
+
+namespace patchbay::client {
+
+/// Digests of the parts of a plan's text: which of them differs is what a user can do something
+/// about.
+struct PlanSections {
+  Digest config, images, labels, versions;
+  bool operator==(const PlanSections&) const = default;
+};
+
+/// From a plan's text. InvalidArgument when it is no plan.
+StatusOr<PlanSections> SectionsOf(std::string_view plan_text);
+
+/// A position in a plan. Knows nothing of ranks, workers or hosts.
+struct ResumeToken {
+  Position next;  ///< the first batch not taken yet
+  Digest plan;
+  PlanSections sections;
+  std::uint32_t global_size = 0;  ///< patches of a batch, all ranks together
+
+  std::string Text() const;
+};
+
+/// InvalidArgument unless it is what Text() gives.
+StatusOr<ResumeToken> ParseResumeToken(std::string_view text);
+
+/// FailedPrecondition when the token is of another plan, naming the section that differs.
+Status CheckResume(const ResumeToken& token, const Digest& plan, const PlanSections& sections);
+
+}  // namespace patchbay::client

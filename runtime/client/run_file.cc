@@ -1,0 +1,116 @@
+#include "runtime/client/run_file.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/cord.h"
+#include "runtime/base/strings.h"
+#include "runtime/client/paths.h"
+#include "runtime/plan/ops/op_list.h"
+
+namespace patchbay::client {
+namespace {
+
+/// Stands for the dataset where a payload must have one: paths travel in the manifest.
+constexpr char kInManifest[] = "manifest";
+constexpr char kFaultPayload[] = "patchbay.client/config";
+
+/// Errors of reading the file itself (it is not there) stay what they are.
+Status AsConfigFault(const Status& status) {
+  return absl::IsInvalidArgument(status) ? ConfigFault(MessageOf(status)) : status;
+}
+
+/// Lines of an override mean nothing.
+void ForgetLines(config::YamlNode& node) {
+  node.line = 0;
+  for (config::YamlNode& item : node.items) ForgetLines(item);
+  for (config::YamlNode::Member& member : node.members) {
+    member.line = 0;
+    ForgetLines(member.value);
+  }
+}
+
+/// "a.b=v" as the map {a: {b: v}}.
+StatusOr<config::YamlNode> OverrideOf(const std::string& text) {
+  const std::size_t equals = text.find('=');
+  const std::string key = text.substr(0, equals);
+  if (equals == std::string::npos || key.empty() || key.find('[') != std::string::npos) {
+    return ConfigFault(StrCat("override '", text, "': expected KEY=VALUE, as batch.prefetch=4"));
+  }
+  const std::string source = StrCat("override '", key, "'");
+  StatusOr<config::YamlNode> value =
+      config::ParseYaml(StrCat("value: ", text.substr(equals + 1)), source);
+  if (!value.ok()) return AsConfigFault(value.status());
+  ForgetLines(*value);
+  config::YamlNode node = value->members[0].value;
+  for (std::size_t end = key.size(); end != std::string::npos && end > 0;) {
+    const std::size_t dot = key.rfind('.', end - 1);
+    const std::size_t begin = dot == std::string::npos ? 0 : dot + 1;
+    config::YamlNode map;
+    map.kind = config::YamlNode::Kind::kMap;
+    map.source = node.source;
+    map.members.push_back({key.substr(begin, end - begin), 0, std::move(node)});
+    node = std::move(map);
+    end = dot;
+  }
+  return node;
+}
+
+}  // namespace
+
+Status ConfigFault(std::string_view text) {
+  Status fault = absl::InvalidArgumentError(std::string(text));
+  fault.SetPayload(kFaultPayload, absl::Cord("1"));
+  return fault;
+}
+
+bool IsConfigFault(const Status& status) { return status.GetPayload(kFaultPayload).has_value(); }
+
+Json RunFile::Payload() const {
+  plan::RunConfig without_paths = config;
+  without_paths.dataset = {kInManifest};
+  return plan::ToJson(without_paths);
+}
+
+Status RunFile::Locate(const Status& status) const {
+  constexpr std::string_view kMark = "key '";
+  if (!absl::IsInvalidArgument(status) || IsConfigFault(status)) return status;
+  const std::string text(MessageOf(status));
+  const std::size_t mark = text.find(kMark);
+  if (mark == std::string::npos) return status;
+  const std::size_t begin = mark + kMark.size();
+  const std::string key = text.substr(begin, text.find('\'', begin) - begin);
+  const std::string first = key.substr(0, key.find_first_of(".["));
+  const std::vector<config::Key> known = plan::RunConfigKeys().members;
+  if (std::none_of(known.begin(), known.end(), [&](const auto& k) { return k.name == first; })) {
+    return status;
+  }
+  const int line = config::LineOf(yaml, key);
+  return ConfigFault(StrCat(path, line > 0 ? StrCat(":", line) : "", ": ", text));
+}
+
+StatusOr<RunFile> ReadRun(const RunSource& source) {
+  RunFile run;
+  run.path = source.values.has_value() ? "config" : source.file;
+  StatusOr<config::YamlNode> yaml = source.values.has_value()
+                                        ? config::ParseYaml(DumpJson(*source.values), run.path)
+                                        : config::ReadYamlFile(source.file);
+  if (!yaml.ok()) return AsConfigFault(yaml.status());
+  run.yaml = *std::move(yaml);
+  for (const std::string& text : source.overrides) {
+    PB_ASSIGN_OR_RETURN(const config::YamlNode over, OverrideOf(text));
+    run.yaml = config::MergeYaml(std::move(run.yaml), over);
+  }
+  StatusOr<plan::RunConfig> config = plan::RunConfigFromYaml(run.yaml);
+  if (!config.ok()) return AsConfigFault(config.status());
+  run.config = *std::move(config);
+  const Status ops = plan::CheckOps(run.config.preprocess, run.config.augment, run.config.patch.y,
+                                    run.config.patch.x);
+  if (!ops.ok()) return run.Locate(ops);
+  for (const std::string& entry : run.config.dataset) {
+    PB_ASSIGN_OR_RETURN(run.images.emplace_back(), AbsolutePath(entry));
+  }
+  return run;
+}
+
+}  // namespace patchbay::client

@@ -1,0 +1,52 @@
+// A run config as a program opens it: read, overridden, checked, with its dataset's paths made
+// absolute.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/base/json.h"
+#include "runtime/base/status.h"
+#include "runtime/config/yaml.h"
+#include "runtime/plan/run_config.h"
+
+namespace patchbay::client {
+
+/// Where a run config comes from.
+struct RunSource {
+  std::string file;            ///< path of a run.yaml
+  std::optional<Json> values;  ///< the same as values, instead of a file
+  /// "batch.prefetch=4": a key with dots and its value as YAML; later ones win, null = the default.
+  std::vector<std::string> overrides;
+};
+
+struct RunFile {
+  std::string path;       ///< of the file, as it was given; "config" for values
+  config::YamlNode yaml;  ///< as written, with overrides
+  plan::RunConfig config;
+  std::vector<std::string> images;  ///< the dataset's entries, absolute
+
+  /// What a stream job's root task is given; names no path.
+  Json Payload() const;
+  Json Manifest() const { return {{"images", images}}; }
+
+  /// An error that names one of the config's keys ("key 'batch.prefetch': ...") with file and line
+  /// before it, as a config fault; others as they are.
+  Status Locate(const Status& status) const;
+};
+
+/// Relative entries of the dataset are relative to the current folder. A config that is wrong is a
+/// config fault naming file and line, or the override.
+StatusOr<RunFile> ReadRun(const RunSource& source);
+
+/// An error whose cure is another config, or other options of the call: InvalidArgument with a
+/// mark.
+Status ConfigFault(std::string_view text);
+bool IsConfigFault(const Status& status);
+
+/// Slots beside the ring that a batch can move to when a frozen worker holds its own; counted in
+/// plan::kSlotsBesidePrefetch.
+inline constexpr std::uint32_t kStreamSpares = 1;
+
+}  // namespace patchbay::client

@@ -1,0 +1,28 @@
+#include "runtime/client/stream_digest.h"
+
+#include <span>
+
+namespace patchbay::client {
+
+StatusOr<std::vector<Digest>> PatchDigests(const Batch& batch) {
+  if (batch.on_device()) {
+    return absl::UnimplementedError("digest batch: it lies on a device");
+  }
+  const std::vector<BatchArray> arrays = batch.arrays();
+  std::vector<std::size_t> next(batch.real_count(), 0);  // array of each patch
+  const auto next_bytes = [&](std::size_t patch) -> StatusOr<std::span<const std::byte>> {
+    if (next[patch] == arrays.size()) return std::span<const std::byte>();
+    const TensorView& tensor = arrays[next[patch]++].tensor;
+    const auto bytes = static_cast<std::size_t>(tensor.stride_bytes[0]);
+    return std::span<const std::byte>(tensor.data + patch * bytes, bytes);
+  };
+  return Sha256OfEach(batch.real_count(), next_bytes);
+}
+
+Status StreamDigest::Add(const Batch& batch) {
+  PB_ASSIGN_OR_RETURN(const std::vector<Digest> patches, PatchDigests(batch));
+  for (const Digest& patch : patches) digest_.Update(std::as_bytes(std::span(patch.bytes)));
+  return absl::OkStatus();
+}
+
+}  // namespace patchbay::client

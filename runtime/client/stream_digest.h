@@ -1,0 +1,29 @@
+// One number for what a stream delivered.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "runtime/base/hash.h"
+#include "runtime/base/status.h"
+#include "runtime/client/stream.h"
+
+namespace patchbay::client {
+
+/// Of each patch but padding: the SHA-256 of its arrays in the layout's order. Host memory only:
+/// Unimplemented for a batch on a device.
+StatusOr<std::vector<Digest>> PatchDigests(const Batch& batch);
+
+/// The SHA-256 of the digests of a stream's patches in order: the same for any batch size, and for
+/// several ranks whose patches are put together in order.
+class StreamDigest {
+ public:
+  Status Add(const Batch& batch);
+  /// Starts afresh.
+  Digest Finish() { return digest_.Finish(); }
+
+ private:
+  Sha256 digest_;
+};
+
+}  // namespace patchbay::client

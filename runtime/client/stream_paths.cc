@@ -1,0 +1,49 @@
+#include "runtime/client/stream_paths.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/base/strings.h"
+#include "runtime/client/paths.h"
+
+namespace patchbay::client {
+std::vector<std::string> PlannedPaths(const std::string& result) {
+  const StatusOr<Json> plan = ParseJson(result, "stream plan");
+  if (!plan.ok() || !plan->is_object()) return {};
+  const Json& manifest = plan->contains("manifest") ? (*plan)["manifest"] : *plan;
+  const StatusOr<std::string> root = JsonString(manifest, "root", "stream plan");
+  if (!root.ok() || !manifest.contains("images") || !manifest["images"].is_array()) return {};
+  std::vector<std::string> paths;
+  for (const Json& path : manifest["images"]) {
+    paths.push_back(path.is_string() ? *root + path.get<std::string>() : "an image");
+  }
+  return paths;
+}
+
+Skipped SkippedImages(const Json& plan) {
+  Skipped skipped;
+  const auto found = plan.is_object() ? plan.find("skipped") : plan.end();
+  if (!plan.is_object() || found == plan.end()) return skipped;
+  const StatusOr<std::int64_t> count = JsonInt(*found, "count", "stream plan");
+  if (count.ok() && *count > 0) skipped.count = static_cast<std::uint64_t>(*count);
+  const StatusOr<const Json*> images = JsonMember(*found, "images", "stream plan");
+  if (!images.ok() || !(*images)->is_array()) return skipped;
+  for (const Json& row : **images) {
+    if (!row.is_array() || row.size() != 2 || !row[0].is_string() || !row[1].is_string()) continue;
+    skipped.images.push_back({row[0].get<std::string>(), row[1].get<std::string>()});
+  }
+  return skipped;
+}
+
+Status NamePaths(const Status& status, const std::vector<std::string>& datasets,
+                 const std::vector<std::string>& images) {
+  if (status.ok()) return status;
+  std::string text(MessageOf(status));
+  (void)NameNumbered(text, "dataset", datasets);
+  if (NameNumbered(text, "image", images) && images.empty()) {
+    text += " (`patchbay config check` of this run config names the image)";
+  }
+  return Status(status.code(), text);
+}
+
+}  // namespace patchbay::client

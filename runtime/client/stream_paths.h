@@ -1,0 +1,36 @@
+// Errors of a stream come back without paths; the user's own terminal may show them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/base/json.h"
+#include "runtime/base/status.h"
+
+namespace patchbay::client {
+
+/// The paths of a plan's images, from the plan, or of the dataset's, from the result of the job's
+/// root task; empty when it has none to read.
+std::vector<std::string> PlannedPaths(const std::string& result);
+
+/// An image that was left out of a plan.
+struct SkippedImage {
+  std::string path, reason;
+};
+
+/// What on_bad_image: skip left out.
+struct Skipped {
+  std::uint64_t count = 0;
+  std::vector<SkippedImage> images;  ///< the first ones, when they are very many
+};
+
+/// Those that the plan names.
+Skipped SkippedImages(const Json& plan);
+
+/// `status` with "dataset N" and "image N" replaced by their paths. Where a plan could not be made
+/// its images have no paths yet: then the text says how to find out.
+Status NamePaths(const Status& status, const std::vector<std::string>& datasets,
+                 const std::vector<std::string>& images);
+
+}  // namespace patchbay::client

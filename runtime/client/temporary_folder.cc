@@ -1,0 +1,72 @@
+#include "runtime/client/temporary_folder.h"
+
+#include <cerrno>
+#include <filesystem>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/base/strings.h"
+
+namespace patchbay::client {
+namespace {
+
+constexpr int kMaxAttempts = 40;
+constexpr int kRemovePauseMs = 50;
+
+std::string NamePrefix() { return StrCat("patchbay-", getuid(), "-"); }
+
+bool IsOwnFolder(const std::string& path) {
+  struct stat entry {};
+  return lstat(path.c_str(), &entry) == 0 && S_ISDIR(entry.st_mode) && entry.st_uid == getuid();
+}
+
+/// The lock of a folder, or nothing while another process holds it.
+UniqueFd TryLock(const std::string& folder) {
+  UniqueFd lock(open((folder + "/lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (lock.valid() && flock(lock.get(), LOCK_EX | LOCK_NB) != 0) lock.Close();
+  return lock;
+}
+
+void RemoveAbandoned(const std::string& parent) {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(parent, error)) {
+    const std::string path = entry.path().string();
+    if (entry.path().filename().string().rfind(NamePrefix(), 0) != 0 || !IsOwnFolder(path)) {
+      continue;
+    }
+    const UniqueFd lock = TryLock(path);
+    std::error_code ignored;
+    if (lock.valid()) std::filesystem::remove_all(path, ignored);
+  }
+}
+
+}  // namespace
+
+StatusOr<TemporaryFolder> TemporaryFolder::Create(const std::string& parent) {
+  RemoveAbandoned(parent);
+  for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
+    std::string path = StrCat(parent, "/", NamePrefix(), "XXXXXX");
+    if (mkdtemp(path.data()) == nullptr) return FromErrno("make a private folder", parent, errno);
+    // Another command may have taken the folder for an abandoned one before it was locked.
+    UniqueFd lock = TryLock(path);
+    if (!lock.valid()) continue;
+    return TemporaryFolder(std::move(path), std::move(lock));
+  }
+  return absl::InternalError(StrCat("make a private folder: ", parent, ": cannot lock one"));
+}
+
+void RemoveFolder(const std::string& path) {
+  for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
+    std::error_code error;
+    std::filesystem::remove_all(path, error);
+    if (!error && access(path.c_str(), F_OK) != 0) return;
+    poll(nullptr, 0, kRemovePauseMs);
+  }
+}
+
+}  // namespace patchbay::client

@@ -1,0 +1,38 @@
+// The private folder of an embedded cluster.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "runtime/base/file.h"
+#include "runtime/base/status.h"
+
+namespace patchbay::client {
+
+/// Removes a folder with everything in it; tries again while processes that are being killed still
+/// write.
+void RemoveFolder(const std::string& path);
+
+/// A folder that only this user can enter, in use for as long as somebody holds its lock.
+class TemporaryFolder {
+ public:
+  /// Makes one below `parent`, after removing those there that nobody holds any more (the machine
+  /// went down, or everything was killed at once).
+  static StatusOr<TemporaryFolder> Create(const std::string& parent);
+  TemporaryFolder(TemporaryFolder&&) = default;
+  TemporaryFolder& operator=(TemporaryFolder&&) = delete;
+
+  const std::string& path() const { return path_; }
+  /// Held by every process that has this descriptor, or a copy of it.
+  int lock_fd() const { return lock_.get(); }
+  void Remove() const { RemoveFolder(path_); }
+
+ private:
+  TemporaryFolder(std::string path, UniqueFd lock)
+      : path_(std::move(path)), lock_(std::move(lock)) {}
+
+  std::string path_;
+  UniqueFd lock_;
+};
+
+}  // namespace patchbay::client

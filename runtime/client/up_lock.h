@@ -1,0 +1,38 @@
+// What `patchbay up` holds while it runs: how other commands know of the cluster of a home.
+#pragma once
+
+#include <string>
+
+#include "runtime/base/file.h"
+#include "runtime/base/status.h"
+#include "runtime/client/environment.h"
+
+namespace patchbay::client {
+
+/// The cluster that runs from a PATCHBAY_HOME.
+enum class ClusterState {
+  kNone,
+  kStarting,  ///< its keys may still be those of an earlier start, or missing
+  kReady,
+};
+
+/// Looks; takes no lock that a starting `patchbay up` could trip over.
+ClusterState ClusterHere(const Environment& environment);
+
+/// While it lives, this process is the cluster of its home; the kernel lets go when it ends.
+class UpLock {
+ public:
+  /// FailedPrecondition when a cluster runs from there already. The home must exist.
+  static StatusOr<UpLock> Take(const Environment& environment);
+
+  /// From here on other commands connect.
+  Status TellReady() const;
+
+ private:
+  UpLock(std::string path, UniqueFd fd) : path_(std::move(path)), fd_(std::move(fd)) {}
+
+  std::string path_;
+  UniqueFd fd_;
+};
+
+}  // namespace patchbay::client

@@ -1,0 +1,25 @@
+// Every bound of a stream, by name: what the planner makes, the scheduler takes and a trainer maps.
+// What lies beyond one is refused where it is first seen.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace patchbay {
+
+/// The last epoch a stream can have: random numbers are counted with 16 bits of epoch.
+inline constexpr std::uint32_t kMaxEpoch = 0xFFFF;
+inline constexpr std::uint64_t kMaxPatchesPerEpoch = std::uint64_t{1} << 40;
+inline constexpr std::uint32_t kMaxGlobalBatch = 1u << 20;
+inline constexpr std::uint32_t kMaxWorldSize = 4'096;
+inline constexpr std::uint32_t kMaxShardsPerSlot = 1u << 16;
+/// Of one rank's part of a batch.
+inline constexpr std::uint64_t kMaxSlotBytes = std::uint64_t{1} << 38;
+/// Of all slots of a trainer; what it can map at once.
+inline constexpr std::uint64_t kMaxRingBytes = std::uint64_t{1} << 40;
+/// Slots of a trainer, its spares included.
+inline constexpr std::uint32_t kMaxRingSlots = 256;
+inline constexpr std::size_t kMaxImageRuns = 4'096;   ///< of a sequential stream
+inline constexpr std::size_t kMaxByteVersions = 256;  ///< of the text that names a plan's makers
+
+}  // namespace patchbay

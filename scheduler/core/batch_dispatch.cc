@@ -1,0 +1,475 @@
+#include "scheduler/core/batch_dispatch.h"
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <utility>
+
+#include "scheduler/core/job_access.h"
+#include "scheduler/policy/limits.h"
+#include "scheduler/policy/retry.h"
+
+namespace patchbay::scheduler {
+
+using protocol::Outcome;
+using protocol::TasksCommitted;
+using protocol::TasksFinished;
+
+namespace {
+
+/// The results that the task depends on.
+std::size_t InputBytes(const Job& job, const Task& task) {
+  std::size_t bytes = 0;
+  for (const std::uint32_t on : task.spec.depends_on) bytes += job.tasks[on].result.size();
+  return bytes;
+}
+
+/// What the lease of this task takes in a message, generously.
+std::size_t LeaseBytes(const Job& job, const Task& task) {
+  const std::size_t inputs = InputBytes(job, task);
+  return 256 + task.spec.payload.size() + job.manifest.size() + 16 * task.spec.depends_on.size() +
+         (inputs > kMaxLeaseInputBytes ? 0 : inputs);
+}
+
+}  // namespace
+
+TasksCommitted BatchDispatch::Finish(Worker& worker, TasksFinished&& message) {
+  Measure(worker, message);
+  TasksCommitted committed;
+  committed.leases.reserve(message.items.size());
+  for (TasksFinished::Item& item : message.items) {
+    committed.leases.push_back(item.lease);
+    FinishItem(worker, std::move(item));
+  }
+  roster_.Reassign(worker);
+  return committed;
+}
+
+void BatchDispatch::KeepPart(const Request& request, Worker& worker,
+                             protocol::PutResultPart&& message) {
+  Lease* lease = book_.Find(message.lease);
+  if (lease == nullptr || lease->is_shard || lease->worker != worker.id) {
+    return gate_.Refuse(request, absl::NotFoundError("put result part: the lease is not held"));
+  }
+  std::string& kept = lease->result_parts;
+  worker.progress_at = turn_.now;
+  lease->deadline = turn_.now + options_.lease_ms;
+  // Said twice, it is kept once.
+  const bool repeated = message.offset < kept.size();
+  if (message.offset > kept.size()) {
+    return gate_.Refuse(request, absl::FailedPreconditionError("put result part: one is missing"));
+  }
+  if (message.bytes.size() > protocol::kMaxInlineResultBytes ||
+      kept.size() + message.bytes.size() > protocol::kMaxResultBytes) {
+    return gate_.Refuse(request,
+                        absl::InvalidArgumentError("put result part: the result is too large"));
+  }
+  if (!repeated) kept += message.bytes;
+  gate_.Answer(request, protocol::ResultPartKept{kept.size()});
+}
+
+Status BatchDispatch::JoinParts(TasksFinished::Item& item) {
+  if (item.result_offset == 0) return absl::OkStatus();
+  Lease* lease = book_.Find(item.lease);
+  if (lease == nullptr || lease->result_parts.size() != item.result_offset) {
+    return absl::UnavailableError(
+        StrCat("commit task: ", item.task.ToString(), ": the first parts of its result are lost"));
+  }
+  std::string whole = std::move(lease->result_parts);
+  whole += item.result;
+  item.result = std::move(whole);
+  item.result_offset = 0;
+  return absl::OkStatus();
+}
+
+/// Tasks run one after another, so the time since the queue was last seen working is theirs.
+void BatchDispatch::Measure(Worker& worker, const TasksFinished& message) {
+  std::uint32_t count = 0;
+  std::uint64_t weight = 0;
+  const std::string* op = nullptr;
+  for (const TasksFinished::Item& item : message.items) {
+    if (worker.tasks.count(item.lease) == 0) continue;
+    const Task* task = table_.Find(item.task);
+    if (task == nullptr) continue;
+    ++count;
+    weight += task->spec.weight;
+    op = &task->spec.op;
+  }
+  if (count != 0) pace_.Measure(*op, (turn_.now - worker.busy_since) * 1000, count, weight);
+  worker.busy_since = turn_.now;
+}
+
+void BatchDispatch::FinishItem(Worker& worker, TasksFinished::Item&& item) {
+  const TaskId id = item.task;
+  Task* task = table_.Find(id);
+  const Lease* lease = book_.Find(item.lease);
+  const bool held =
+      lease != nullptr && !lease->is_shard && lease->worker == worker.id && lease->task == id;
+  const bool from_before = item.lease.incarnation < table_.incarnation() && lease == nullptr &&
+                           item.outcome.code == 0 && task != nullptr && !IsEnded(task->state) &&
+                           item.lease > table_.Find(id.job)->void_leases &&
+                           table_.Find(id.job)->MayRun(*task);
+  // Not for a lease of another: its parts are its own.
+  const bool counts = held || from_before;
+  const Status joined = counts && item.outcome.code == 0 ? JoinParts(item) : absl::OkStatus();
+  if (held) {
+    worker.progress_at = turn_.now;
+    DropLease(item.lease);
+    ++worker.tasks_done;
+  } else if (!from_before) {
+    ++counts_.stale;
+    return;
+  }
+  if (!joined.ok()) {
+    item.outcome = {static_cast<std::int32_t>(joined.code()), std::string(MessageOf(joined))};
+  }
+  if (item.outcome.code != 0 && !held) return;
+  if (item.outcome.code != 0) return FailAttempt(id, std::move(item.outcome));
+  if (const Status fits = CheckCommit(*table_.Find(id.job), item); !fits.ok()) {
+    return Fail(id, {static_cast<std::int32_t>(fits.code()), std::string(MessageOf(fits))}, false);
+  }
+  Commit(id, std::move(item));
+}
+
+Status BatchDispatch::CheckCommit(const Job& job, const TasksFinished::Item& item) const {
+  if (item.result.size() > protocol::kMaxResultBytes) {
+    return absl::InvalidArgumentError(StrCat("commit task: ", item.task.ToString(),
+                                             ": the result is larger than ",
+                                             protocol::kMaxResultBytes, " bytes"));
+  }
+  if (job.size_bytes + item.result.size() > kMaxJobBytes) {
+    return absl::FailedPreconditionError(
+        StrCat("commit task: ", item.task.ToString(), ": the job keeps too many bytes"));
+  }
+  for (std::size_t i = 0; i < item.spawned.size(); ++i) {
+    PB_RETURN_IF_ERROR(JobTable::CheckSpec(item.spawned[i], &job, static_cast<std::uint32_t>(i)));
+  }
+  return absl::OkStatus();
+}
+
+void BatchDispatch::Commit(const TaskId& id, TasksFinished::Item&& item) {
+  Task& task = *table_.Find(id);
+  if (task.lease != LeaseNumber{}) {
+    Stop(id);
+  }
+  ++task.queue_stamp;
+  delayed_.erase({task.retry_at, id});
+  ++counts_.committed;
+  gate_.Emit(CommitRecord{id, item.lease, std::move(item.result), item.progress_bytes,
+                          std::move(item.spawned)});
+}
+
+/// One attempt ended with an error: back off and try again, or give up.
+void BatchDispatch::FailAttempt(const TaskId& id, Outcome&& outcome) {
+  Task& task = *table_.Find(id);
+  if (IsEnded(task.state)) return;
+  if (!IsRetryable(outcome.code) || task.attempts + 1u >= kMaxTaskAttempts) {
+    return Fail(id, std::move(outcome), false);
+  }
+  ++task.attempts;
+  logs_.Add(id.job, StrCat("task ", id.index, " attempt ", int{task.attempts},
+                           " failed: ", outcome.message));
+  task.state = TaskState::kWaiting;
+  task.retry_at = turn_.now + BackOff(task.attempts, options_.retry_ms, options_.retry_max_ms);
+  delayed_.insert({task.retry_at, id});
+}
+
+void BatchDispatch::Fail(const TaskId& id, Outcome&& outcome, bool quarantined) {
+  if (outcome.message.size() > kMaxOutcomeBytes) outcome.message.resize(kMaxOutcomeBytes);
+  logs_.Add(id.job, StrCat("task ", id.index,
+                           quarantined ? " quarantined: " : " failed: ", outcome.message));
+  ++table_.Find(id)->queue_stamp;
+  gate_.Emit(FailRecord{id, std::move(outcome), quarantined});
+}
+
+/// A task that nothing holds up any more joins the queue, unless it is there or ended meanwhile.
+void BatchDispatch::Enqueue(const TaskId& id) {
+  Task* task = table_.Find(id);
+  if (task == nullptr || task->state != TaskState::kWaiting) return;
+  // Whoever names it may mean a former turn of it: it was cancelled and is retried meanwhile.
+  if (task->retry_at > turn_.now || gate_.Holds(*task)) return;
+  if (!table_.Find(id.job)->MayRun(*task)) return;
+  PushReady(id, *task);
+}
+
+void BatchDispatch::PushReady(const TaskId& id, Task& task) {
+  const ReadyTask entry{id, ++task.queue_stamp, task.spec.group};
+  task.lease = {};
+  if (task.suspect) {
+    task.state = TaskState::kReady;
+    solo_.push_back(entry);
+  } else if (ready_.Push({table_.Find(id.job)->priority, id.job}, task.spec.resources, entry)) {
+    task.state = TaskState::kReady;
+  } else {
+    task.state = TaskState::kWaiting;
+    task.retry_at = turn_.now + options_.retry_ms;
+    delayed_.insert({task.retry_at, id});
+  }
+  look_at_all_ = true;
+}
+
+bool BatchDispatch::Valid(const ReadyTask& entry) {
+  const Task* task = table_.Find(entry.task);
+  return task != nullptr && task->state == TaskState::kReady && task->queue_stamp == entry.stamp;
+}
+
+void BatchDispatch::Dispatch() {
+  if (!look_at_all_ && !roster_.AnyFreed()) return;
+  if (!solo_.empty()) DispatchSolo();
+  const std::set<WorkerId> freed = roster_.TakeFreed();
+  std::vector<WorkerId> candidates;
+  if (look_at_all_) {
+    for (const auto& [load, id] : roster_.open_for_tasks()) candidates.push_back(id);
+  } else {
+    for (const WorkerId id : freed) {
+      if (roster_.IsOpenForTasks(id)) candidates.push_back(id);
+    }
+  }
+  look_at_all_ = false;
+  // In rounds, so that few tasks spread over the workers and many fill them evenly.
+  while (!candidates.empty() && !ready_.empty()) {
+    std::vector<WorkerId> again;
+    for (const WorkerId id : candidates) {
+      if (GrantNext(roster_.at(id))) again.push_back(id);
+    }
+    candidates.swap(again);
+  }
+}
+
+/// A task of a group that the worker or its node has worked on, when one is near the head.
+std::size_t BatchDispatch::ChooseTask(const ReadyQueue::JobTasks& tasks, const Worker& worker) {
+  if (tasks.tasks.front().group == 0) return 0;
+  std::array<Kinship, kAffinityHead> head;
+  const std::size_t count = std::min(head.size(), tasks.tasks.size());
+  for (std::size_t i = 0; i < count; ++i) {
+    head[i] = KinshipOf(tasks.tasks[i], worker);
+    if (head[i] == Kinship::kWorker && tasks.passed_over < kMaxPassedOver) return i;
+  }
+  return ChooseKin(std::span(head).first(count), tasks.passed_over);
+}
+
+Kinship BatchDispatch::KinshipOf(const ReadyTask& entry, const Worker& worker) {
+  const Job* job = table_.Find(entry.task.job);
+  if (job == nullptr || entry.group == 0) return Kinship::kNowhere;
+  const auto group = job->groups.find(entry.group);
+  const WorkerId last = group == job->groups.end() ? kNoWorker : group->second.last_worker;
+  if (last == kNoWorker || last >= roster_.workers().size()) return Kinship::kNowhere;
+  if (last == worker.id) return Kinship::kWorker;
+  return roster_.at(last).node == worker.node ? Kinship::kNode : Kinship::kElsewhere;
+}
+
+/// Leases the best task this worker has room for; false when there is none.
+bool BatchDispatch::GrantNext(Worker& worker) {
+  while (roster_.IsOpenForTasks(worker.id)) {
+    ReadyQueue::Lane* lane = ready_.Best([&](const Resources& need) {
+      return Fits(need, worker.capacity) && roster_.NodeHasRoom(worker, need);
+    });
+    if (lane == nullptr) return false;
+    const ReadyQueue::JobTasks& head = ReadyQueue::Head(*lane);
+    const std::size_t at = ChooseTask(head, worker);
+    const ReadyTask entry = head.tasks[at];
+    if (!Valid(entry)) {
+      ready_.Pop(*lane, at);
+      continue;
+    }
+    const protocol::TaskSpec& spec = table_.Find(entry.task)->spec;
+    const std::int64_t estimate = pace_.EstimateUs(spec.op, spec.weight);
+    const auto queued = static_cast<std::uint32_t>(worker.tasks.size());
+    if (!QueueHasRoom(queued, worker.queued_us, estimate)) return false;
+    ready_.Pop(*lane, at);
+    const Job& job = *table_.Find(entry.task.job);
+    const std::size_t inputs = InputBytes(job, job.tasks[entry.task.index]);
+    if (inputs > protocol::kMaxTaskInputBytes) {
+      Fail(entry.task,
+           {static_cast<std::int32_t>(absl::StatusCode::kInvalidArgument),
+            StrCat("lease task: its inputs are ", inputs, " bytes, more than ",
+                   protocol::kMaxTaskInputBytes)},
+           false);
+      continue;
+    }
+    LeaseTask(worker, entry);
+    return true;
+  }
+  return false;
+}
+
+void BatchDispatch::LeaseTask(Worker& worker, const ReadyTask& entry) {
+  Task& task = *table_.Find(entry.task);
+  Job& job = *table_.Find(entry.task.job);
+  Lease lease;
+  lease.number = book_.NextNumber();
+  lease.worker = worker.id;
+  lease.worker_incarnation = worker.incarnation;
+  lease.granted_at = turn_.now;
+  lease.deadline = turn_.now + options_.lease_ms;
+  lease.task = entry.task;
+  lease.estimate_us = pace_.EstimateUs(task.spec.op, task.spec.weight);
+  task.state = TaskState::kLeased;
+  task.lease = lease.number;
+  if (job.state == JobState::kQueued) job.state = JobState::kRunning;
+  ++job.tasks_running;
+  if (task.spec.group != 0) job.groups[task.spec.group].last_worker = worker.id;
+  if (worker.tasks.empty()) worker.busy_since = turn_.now;
+  worker.next_expiry = worker.tasks.empty() && worker.shards.empty()
+                           ? lease.deadline
+                           : std::min(worker.next_expiry, lease.deadline);
+  worker.tasks.insert(worker.tasks.end(), lease.number);
+  worker.occupancy.Add(task.spec.resources);
+  worker.queued_us += lease.estimate_us;
+  book_.Grant(worker.id, Describe(lease), LeaseBytes(job, task));
+  book_.Add(lease);
+  roster_.Reassign(worker);
+}
+
+void BatchDispatch::GiveInput(const Request& request, Worker& worker,
+                              const protocol::FetchResult& message) {
+  for (const LeaseNumber& number : worker.tasks) {
+    Lease& lease = book_.At(number);
+    if (lease.task.job != message.task.job) continue;
+    const Job& job = *table_.Find(lease.task.job);
+    const std::vector<std::uint32_t>& on = job.tasks[lease.task.index].spec.depends_on;
+    if (std::find(on.begin(), on.end(), message.task.index) == on.end()) continue;
+    worker.progress_at = turn_.now;
+    lease.deadline = turn_.now + options_.lease_ms;
+    return gate_.Answer(request,
+                        PieceOf(message.task, job.tasks[message.task.index], message.offset));
+  }
+  gate_.Refuse(request, absl::NotFoundError("fetch result: no task that depends on it is held"));
+}
+
+protocol::TaskLease BatchDispatch::Describe(const Lease& lease) const {
+  const Job& job = *table_.Find(lease.task.job);
+  const Task& task = job.tasks[lease.task.index];
+  protocol::TaskLease granted;
+  granted.lease = lease.number;
+  granted.task = lease.task;
+  granted.op = task.spec.op;
+  granted.payload = task.spec.payload;
+  if (InputBytes(job, task) > kMaxLeaseInputBytes) granted.inputs_apart = task.spec.depends_on;
+  for (const std::uint32_t on : task.spec.depends_on) {
+    if (!granted.inputs_apart.empty()) break;
+    const bool done = job.tasks[on].state == TaskState::kDone;
+    granted.inputs.push_back(done ? job.tasks[on].result : std::string());
+  }
+  granted.manifest = job.manifest;
+  granted.submitter = job.submitter;
+  granted.read_prefixes = job.read_prefixes;
+  granted.write_prefixes = job.write_prefixes;
+  return granted;
+}
+
+/// The lease is over, however it ended. The caller says what becomes of the task.
+void BatchDispatch::DropLease(const LeaseNumber& number) {
+  const Lease* found = book_.Find(number);
+  if (found == nullptr) return;
+  const Lease lease = *found;
+  book_.Erase(lease.number);
+  Job* job = table_.Find(lease.task.job);
+  Task& task = job->tasks[lease.task.index];
+  task.lease = {};
+  if (task.state == TaskState::kLeased) task.state = TaskState::kWaiting;
+  --job->tasks_running;
+  Worker& worker = roster_.at(lease.worker);
+  worker.tasks.erase(lease.number);
+  worker.occupancy.Remove(task.spec.resources);
+  worker.queued_us -= lease.estimate_us;
+  if (worker.tasks.empty()) worker.solo = worker.solo && !worker.shards.empty();
+}
+
+/// Suspects run alone: on an idle worker, or on one that is kept free until it is idle.
+void BatchDispatch::DispatchSolo() {
+  for (std::size_t left = solo_.size(); left != 0; --left) {
+    const ReadyTask entry = solo_.front();
+    solo_.pop_front();
+    if (!Valid(entry)) continue;
+    const Resources need = table_.Find(entry.task)->spec.resources;
+    Worker* chosen = nullptr;
+    Worker* next = nullptr;
+    for (Worker& worker : roster_.workers()) {
+      if (!roster_.CanLease(worker) || worker.solo || !Fits(need, worker.capacity)) continue;
+      const bool idle = worker.tasks.empty() && worker.shards.empty();
+      if (idle && roster_.NodeHasRoom(worker, need)) {
+        chosen = &worker;
+        break;
+      }
+      if (next == nullptr || worker.tasks.size() < next->tasks.size()) next = &worker;
+    }
+    if (chosen == nullptr) {
+      solo_.push_front(entry);
+      if (roster_.reserved() == kNoWorker && next != nullptr) roster_.Reserve(*next);
+      return;
+    }
+    roster_.Unreserve();
+    chosen->solo = true;
+    LeaseTask(*chosen, entry);
+  }
+}
+
+void BatchDispatch::Stop(const TaskId& id) {
+  const Lease* lease = book_.Find(table_.Find(id)->lease);
+  if (lease == nullptr) return;
+  Worker& worker = roster_.at(lease->worker);
+  book_.Revoke(*lease);
+  DropLease(lease->number);
+  roster_.Reassign(worker);
+}
+
+void BatchDispatch::TakeBack(const LeaseNumber& number) {
+  const TaskId task = book_.At(number).task;
+  book_.Revoke(book_.At(number));
+  DropLease(number);
+  Enqueue(task);
+}
+
+void BatchDispatch::Tick() {
+  while (!delayed_.empty() && delayed_.begin()->first <= turn_.now) {
+    const TaskId id = delayed_.begin()->second;
+    delayed_.erase(delayed_.begin());
+    Enqueue(id);
+  }
+  look_at_all_ = look_at_all_ || !ready_.empty() || !solo_.empty();
+}
+
+void BatchDispatch::Adopt(Worker& worker, const protocol::HeldLease& held) {
+  Task* task = table_.Find(held.task);
+  if (task == nullptr || IsEnded(task->state) || task->lease != LeaseNumber{}) return;
+  const Job& job = *table_.Find(held.task.job);
+  if (held.lease <= job.void_leases) return;
+  if (!job.MayRun(*task) || worker.tasks.size() >= kMaxQueueDepth) return;
+  if (worker.solo || task->suspect) return;  // a suspect runs alone
+  if (!roster_.NodeHasRoom(worker, task->spec.resources)) return;
+  Lease lease;
+  lease.number = held.lease;
+  lease.worker = worker.id;
+  lease.worker_incarnation = worker.incarnation;
+  lease.granted_at = turn_.now;
+  lease.deadline = turn_.now + options_.lease_ms;
+  lease.task = held.task;
+  lease.estimate_us = pace_.EstimateUs(task->spec.op, task->spec.weight);
+  task->state = TaskState::kLeased;
+  task->lease = held.lease;
+  ++table_.Find(held.task.job)->tasks_running;
+  if (worker.tasks.empty()) worker.next_expiry = lease.deadline;
+  worker.tasks.insert(held.lease);
+  worker.occupancy.Add(task->spec.resources);
+  worker.queued_us += lease.estimate_us;
+  book_.Add(lease);
+  roster_.Reassign(worker);
+}
+
+void BatchDispatch::Blame(const TaskId& id, bool alone) {
+  Task& task = *table_.Find(id);
+  if (IsEnded(task.state)) return;
+  task.suspect = true;
+  if (!alone) return;
+  ++task.solo_deaths;
+  logs_.Add(id.job, StrCat("task ", id.index, ": its worker died, ", int{task.solo_deaths}, " of ",
+                           kMaxSoloDeaths));
+  if (task.solo_deaths < kMaxSoloDeaths) return;
+  Fail(id,
+       {static_cast<std::int32_t>(absl::StatusCode::kInternal),
+        StrCat("run task: ", id.ToString(), ": ended ", kMaxSoloDeaths, " workers")},
+       true);
+}
+
+}  // namespace patchbay::scheduler

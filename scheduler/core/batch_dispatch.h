@@ -1,0 +1,107 @@
+// Batch dispatch: tasks from ready to leased to done, failed or tried again. Private to
+// scheduler/core.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <set>
+#include <utility>
+
+#include "scheduler/core/job_logs.h"
+#include "scheduler/core/journal_gate.h"
+#include "scheduler/core/lease_book.h"
+#include "scheduler/core/worker_roster.h"
+#include "scheduler/policy/affinity.h"
+#include "scheduler/policy/pace.h"
+#include "scheduler/policy/ready_queue.h"
+
+namespace patchbay::scheduler {
+
+/// Owns the queues of ready tasks and of those that wait for their next attempt.
+///
+/// Invariants: a task that is ready is in one queue under its newest stamp; one that waits for a
+/// time is in the list of delayed ones under that time; a leased task's lease is in the book, and
+/// what made it runnable is on disk; what
+/// a worker is given fits it and its node; a suspect is leased alone; a job's running tasks are its
+/// leased ones.
+class BatchDispatch {
+ public:
+  struct Counts {
+    std::uint64_t committed = 0, stale = 0;
+  };
+
+  BatchDispatch(const Turn& turn, const CoreOptions& options, JournalGate& gate, JobLogs& logs,
+                WorkerRoster& roster, LeaseBook& book)
+      : turn_(turn),
+        options_(options),
+        gate_(gate),
+        table_(gate.table()),
+        logs_(logs),
+        roster_(roster),
+        book_(book) {}
+
+  /// What the worker says of its tasks; the answer is for the caller to send.
+  protocol::TasksCommitted Finish(Worker& worker, protocol::TasksFinished&& message);
+  void KeepPart(const Request& request, Worker& worker, protocol::PutResultPart&& message);
+  /// A piece of a result that a task held by the worker depends on; that lease lives on.
+  void GiveInput(const Request& request, Worker& worker, const protocol::FetchResult& message);
+
+  /// A task that nothing holds up any more joins the queue, unless it is there or ended meanwhile.
+  void Enqueue(const TaskId& id);
+  /// Takes the task's lease back, if it has one: the task ended without an outcome of its own.
+  void Stop(const TaskId& id);
+  /// The lease is over, however it ended. The caller says what becomes of the task.
+  void DropLease(const LeaseNumber& number);
+  /// The worker lost the lease on the way: its task joins the queue again.
+  void TakeBack(const LeaseNumber& number);
+  /// A worker died holding the task's lease; `alone`: and nothing else.
+  void Blame(const TaskId& id, bool alone);
+  /// A task leased by a former incarnation goes on under its old number, if it may.
+  void Adopt(Worker& worker, const protocol::HeldLease& held);
+
+  /// Workers came, or may be given more: dispatch looks at all of them.
+  void LookAgain() { look_at_all_ = true; }
+  bool HasSolo() const { return !solo_.empty(); }
+  /// Gives ready tasks to workers that have room.
+  void Dispatch();
+  void Tick();
+
+  std::uint64_t queued() const { return ready_.size() + solo_.size(); }
+  const Counts& counts() const { return counts_; }
+  Status Check() const;
+
+ private:
+  /// Puts the parts that came before in front of the item's result. Unavailable when they are not
+  /// what the item follows.
+  Status JoinParts(protocol::TasksFinished::Item& item);
+  void Measure(Worker& worker, const protocol::TasksFinished& message);
+  void FinishItem(Worker& worker, protocol::TasksFinished::Item&& item);
+  void Commit(const TaskId& id, protocol::TasksFinished::Item&& item);
+  Status CheckCommit(const Job& job, const protocol::TasksFinished::Item& item) const;
+  void FailAttempt(const TaskId& id, protocol::Outcome&& outcome);
+  void Fail(const TaskId& id, protocol::Outcome&& outcome, bool quarantined);
+  void PushReady(const TaskId& id, Task& task);
+  void DispatchSolo();
+  bool GrantNext(Worker& worker);
+  std::size_t ChooseTask(const ReadyQueue::JobTasks& tasks, const Worker& worker);
+  Kinship KinshipOf(const ReadyTask& entry, const Worker& worker);
+  void LeaseTask(Worker& worker, const ReadyTask& entry);
+  bool Valid(const ReadyTask& entry);
+  protocol::TaskLease Describe(const Lease& lease) const;
+
+  const Turn& turn_;
+  const CoreOptions& options_;
+  JournalGate& gate_;
+  JobTable& table_;
+  JobLogs& logs_;
+  WorkerRoster& roster_;
+  LeaseBook& book_;
+  ReadyQueue ready_;
+  std::deque<ReadyTask> solo_;
+  std::set<std::pair<TimeMs, TaskId>> delayed_;  ///< waiting for their next attempt
+  bool look_at_all_ = false;
+  TaskPace pace_;
+  Counts counts_;
+};
+
+}  // namespace patchbay::scheduler

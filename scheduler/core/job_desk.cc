@@ -1,0 +1,258 @@
+#include "scheduler/core/job_desk.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "scheduler/core/job_access.h"
+#include "scheduler/policy/join.h"
+#include "scheduler/policy/limits.h"
+
+namespace patchbay::scheduler {
+namespace {
+
+Status CheckSubmit(const PeerIdentity& identity, const protocol::SubmitJob& message) {
+  const auto refuse = [&](std::string_view cause) {
+    return absl::InvalidArgumentError(StrCat("submit job: ", cause));
+  };
+  if (identity.role == Role::kTrainer && message.kind != "stream") {
+    return absl::PermissionDeniedError("submit job: a trainer's key may submit stream jobs only");
+  }
+  if (message.submission_key.empty() || message.submission_key.size() > kMaxNameBytes) {
+    return refuse("the submission key is empty or too long");
+  }
+  if (message.kind.empty() || message.kind.size() > kMaxNameBytes) {
+    return refuse("the kind is empty or too long");
+  }
+  if (message.name.size() > kMaxNameBytes) return refuse("the name is too long");
+  if (message.manifest.size() > kMaxManifestBytes) return refuse("the manifest is too long");
+  if (message.join && (message.kind != "stream" || message.name.empty())) {
+    return refuse("only stream jobs with a name can be joined");
+  }
+  if (message.world_size < 1 || message.world_size > kMaxWorldSize) {
+    return refuse("the world size is out of range");
+  }
+  return JobTable::CheckSpec(message.root, nullptr, 0);
+}
+
+/// Of a job that has ended, as commands show it.
+std::string_view NameOf(protocol::JobState state) {
+  switch (state) {
+    case protocol::JobState::kDone:
+      return "done";
+    case protocol::JobState::kCancelled:
+      return "cancelled";
+    case protocol::JobState::kPartlyFailed:
+      return "partly failed";
+    default:
+      return "failed";
+  }
+}
+
+std::string_view NameOf(WorkerState state) {
+  switch (state) {
+    case WorkerState::kUp:
+      return "idle";
+    case WorkerState::kDraining:
+      return "draining";
+    default:
+      return "suspect";
+  }
+}
+
+}  // namespace
+
+void JobDesk::On(const Request& request, protocol::SubmitJob&& message) {
+  const PeerIdentity& identity = *request.identity;
+  if (const Status fits = CheckSubmit(identity, message); !fits.ok()) {
+    return gate_.Refuse(request, fits);
+  }
+  JobId id = table_.FindSubmission(identity.key_name, message.submission_key);
+  if (id == 0 && message.join) {
+    const Job* open = table_.FindOpenStream(identity.key_name, message.name);
+    if (open != nullptr) {
+      const Status same = CheckJoin(
+          message, {open->id, open->tasks[0].spec.payload, open->manifest, open->world_size});
+      if (!same.ok()) return gate_.Refuse(request, same);
+      id = open->id;
+    }
+  }
+  if (id == 0) {
+    if (table_.open_jobs() >= kMaxOpenJobs) {
+      return gate_.Refuse(request,
+                          absl::ResourceExhaustedError("submit job: too many jobs are open"));
+    }
+    id = table_.next_job();
+    gate_.Emit(SubmitRecord{id, identity.key_name, std::move(message.submission_key),
+                            std::move(message.kind), std::move(message.name),
+                            std::move(message.root), std::move(message.manifest), message.priority,
+                            message.world_size, identity.read_prefixes, identity.write_prefixes});
+    logs_.Add(id, "job submitted");
+  }
+  gate_.Answer(request, protocol::JobSubmitted{id});
+}
+
+protocol::JobRow JobDesk::Row(const Job& job, std::size_t failed_max) const {
+  protocol::JobRow row;
+  row.job = job.id;
+  row.kind = job.kind;
+  row.name = job.name;
+  row.submitter = job.submitter;
+  row.state = job.state;
+  row.priority = job.priority;
+  row.submitted_at = job.submitted_at;
+  row.finished_at = job.finished_at;
+  row.tasks_total = job.CountedTasks();
+  row.tasks_done = job.tasks_done;
+  row.tasks_failed = job.tasks_failed + job.tasks_cancelled;
+  row.tasks_running = job.tasks_running;
+  row.weight_total = job.weight_total;
+  row.weight_done = job.weight_done;
+  row.progress_bytes = job.progress_bytes;
+  if (job.stream_outcome.code != 0)
+    row.failed.push_back({{job.id, 0}, "stream", job.stream_outcome});
+  for (const auto& [index, outcome] : job.failures) {
+    if (row.failed.size() >= failed_max) break;
+    row.failed.push_back({{job.id, index}, job.tasks[index].spec.label, outcome});
+  }
+  return row;
+}
+
+std::vector<protocol::JobRow> JobDesk::RecentRows(const PeerIdentity& identity) const {
+  std::vector<protocol::JobRow> rows;
+  const auto& jobs = table_.jobs();
+  for (auto it = jobs.rbegin(); it != jobs.rend() && rows.size() < kMaxJobsDescribed; ++it) {
+    if (MaySee(identity, it->second)) rows.push_back(Row(it->second, kMaxFailedDescribed));
+  }
+  return rows;
+}
+
+void JobDesk::On(const Request& request, protocol::DescribeJobs&& message) {
+  protocol::JobsDescribed described;
+  if (message.jobs.empty()) {
+    described.jobs = RecentRows(*request.identity);
+  } else {
+    const std::size_t failed = message.jobs.size() == 1 ? kMaxFailedListed : kMaxFailedDescribed;
+    for (const JobId id : message.jobs) {
+      if (described.jobs.size() >= kMaxJobsDescribed) break;
+      const Job* job = VisibleJob(gate_, request, id);
+      if (job == nullptr) return;
+      described.jobs.push_back(Row(*job, failed));
+    }
+  }
+  gate_.Answer(request, std::move(described));
+}
+
+void JobDesk::On(const Request& request, protocol::FetchResult&& message) {
+  const Job* job = VisibleJob(gate_, request, message.task.job);
+  if (job == nullptr) return;
+  if (message.task.index == protocol::kLastTask) {
+    message.task.index = static_cast<std::uint32_t>(job->tasks.size() - 1);
+  }
+  if (message.task.index >= job->tasks.size()) {
+    return gate_.Refuse(
+        request, absl::NotFoundError(
+                     StrCat("fetch result: ", message.task.ToString(), ": there is no such task")));
+  }
+  const Task& task = job->tasks[message.task.index];
+  if (task.result_dropped) {
+    return gate_.Refuse(request,
+                        absl::NotFoundError(StrCat("fetch result: ", message.task.ToString(),
+                                                   ": the result is no longer kept")));
+  }
+  gate_.Answer(request, PieceOf(message.task, task, message.offset));
+}
+
+void JobDesk::On(const Request& request, protocol::CancelJob&& message) {
+  Job* job = VisibleJob(gate_, request, message.job);
+  if (job == nullptr) return;
+  if (!IsEnded(job->state)) {
+    logs_.Add(message.job, "job cancelled");
+    gate_.Emit(CancelRecord{message.job});
+  }
+  if (job->state != JobState::kCancelled) {
+    return gate_.Refuse(
+        request, absl::FailedPreconditionError(
+                     StrCat("cancel job: ", message.job, ": it has ended: ", NameOf(job->state))));
+  }
+  gate_.Answer(request, protocol::JobCancelled{});
+}
+
+void JobDesk::On(const Request& request, protocol::RetryJob&& message) {
+  Job* job = VisibleJob(gate_, request, message.job);
+  if (job == nullptr) return;
+  const bool asked_again = job->last_retry.sender == request.sender_incarnation &&
+                           job->last_retry.request == request.request_id;
+  if (!asked_again && job->IsStream() && job->state == JobState::kCancelled) {
+    return gate_.Refuse(request, absl::FailedPreconditionError(StrCat(
+                                     "retry job: ", message.job,
+                                     ": a cancelled stream has no trainer: stream it again")));
+  }
+  const bool ended_stream = job->IsStream() && job->state == JobState::kFailed;
+  const bool any = job->tasks_failed + job->tasks_cancelled != 0 || ended_stream;
+  if (!asked_again && !any) return gate_.Answer(request, protocol::JobRetried{0});
+  if (!asked_again) {
+    gate_.Emit(RetryRecord{message.job, request.sender_incarnation, request.request_id,
+                           book_.LastNumber()});
+    logs_.Add(message.job, StrCat("job retried: ", job->last_retry.tasks, " tasks"));
+    if (ended_stream && job->PlanIsReady()) streams_.Open(message.job).IgnoreError();
+  }
+  gate_.Answer(request, protocol::JobRetried{job->last_retry.tasks});
+}
+
+void JobDesk::On(const Request& request, protocol::FetchLogs&& message) {
+  if (VisibleJob(gate_, request, message.job) == nullptr) return;
+  gate_.Answer(request, protocol::LogsFetched{logs_.After(message.job, message.after)});
+}
+
+protocol::NodeRow JobDesk::RowOf(const Node& node) const {
+  protocol::NodeRow row;
+  row.node = node.name;
+  const bool silent = node.agent == 0 || turn_.now - node.last_seen >= options_.suspect_ms;
+  row.state = node.draining ? "draining" : silent ? "suspect" : "up";
+  row.cpus = node.cpus;
+  row.gpus = node.gpus;
+  for (const auto& [index, id] : node.workers) {
+    row.workers += roster_.at(id).state == WorkerState::kGone ? 0 : 1;
+  }
+  return row;
+}
+
+protocol::WorkerRow JobDesk::RowOf(const Worker& worker) const {
+  protocol::WorkerRow row;
+  row.node = worker.node;
+  row.index = worker.index;
+  row.pid = worker.pid;
+  row.leases = static_cast<std::uint32_t>(worker.tasks.size() + worker.shards.size());
+  const bool up = worker.state == WorkerState::kUp && !roster_.IsSuspect(worker);
+  row.state = up && row.leases != 0              ? "busy"
+              : up                               ? "idle"
+              : worker.state == WorkerState::kUp ? "suspect"
+                                                 : std::string(NameOf(worker.state));
+  row.tasks_done = worker.tasks_done;
+  row.shards_done = worker.shards_done;
+  return row;
+}
+
+void JobDesk::On(const Request& request, protocol::DescribeCluster&&) {
+  protocol::ClusterDescribed described;
+  for (const auto& [name, node] : roster_.nodes()) {
+    if (node.registered) described.nodes.push_back(RowOf(node));
+  }
+  for (const Worker& worker : roster_.workers()) {
+    if (worker.state != WorkerState::kGone) described.workers.push_back(RowOf(worker));
+  }
+  described.jobs = RecentRows(*request.identity);
+  gate_.Answer(request, std::move(described));
+}
+
+void JobDesk::On(const Request& request, protocol::ReloadKeys&&) {
+  turn_.out->host_requests.push_back(
+      {HostRequest::Kind::kReloadKeys, request.peer, request.request_id});
+}
+
+void JobDesk::On(const Request& request, protocol::ShutDown&&) {
+  turn_.out->host_requests.push_back(
+      {HostRequest::Kind::kShutDown, request.peer, request.request_id});
+}
+
+}  // namespace patchbay::scheduler

@@ -1,0 +1,47 @@
+// What the scheduler has to say of each job, for people. Private to scheduler/core.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "scheduler/core/turn.h"
+
+namespace patchbay::scheduler {
+
+/// Invariants: at most kMaxLogLines lines a job, of at most kMaxLogLineBytes each, numbered
+/// without a gap; no lines of a job that the table has forgotten.
+class JobLogs {
+ public:
+  using Line = protocol::LogsFetched::Line;
+
+  explicit JobLogs(const Turn& turn) : turn_(turn) {}
+
+  void Add(JobId job, std::string text);
+  /// Those with a sequence above `after`, oldest first.
+  std::vector<Line> After(JobId job, std::uint64_t after) const;
+  void Forget(JobId job) { logs_.erase(job); }
+
+  /// `is_known` says whether the table has the job.
+  template <typename IsKnown>
+  Status Check(const IsKnown& is_known) const {
+    for (const auto& [job, log] : logs_) {
+      if (!is_known(job)) return Broken(StrCat("there are log lines of job ", job, ", not it"));
+      PB_RETURN_IF_ERROR(CheckLines(log.lines, log.next_sequence));
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  struct JobLog {
+    std::deque<Line> lines;
+    std::uint64_t next_sequence = 1;
+  };
+  static Status CheckLines(const std::deque<Line>& lines, std::uint64_t next_sequence);
+
+  const Turn& turn_;
+  std::map<JobId, JobLog> logs_;
+};
+
+}  // namespace patchbay::scheduler

@@ -1,0 +1,104 @@
+#include "scheduler/core/journal_gate.h"
+
+#include <algorithm>
+
+namespace patchbay::scheduler {
+namespace {
+
+template <typename Held>
+bool WaitsInOrder(const std::deque<std::pair<std::uint64_t, Held>>& held, std::uint64_t durable,
+                  std::uint64_t last) {
+  std::uint64_t before = durable + 1;
+  for (const auto& [sequence, what] : held) {
+    if (sequence < before || sequence > last) return false;
+    before = sequence;
+  }
+  return true;
+}
+
+}  // namespace
+
+Status JournalGate::LoadSnapshot(std::uint64_t sequence, std::string_view snapshot) {
+  PB_RETURN_IF_ERROR(table_.Decode(snapshot));
+  last_ = durable_ = sequence;
+  return absl::OkStatus();
+}
+
+Status JournalGate::Replay(std::uint64_t sequence, std::string_view record) {
+  if (sequence != last_ + 1) {
+    return absl::DataLossError(
+        StrCat("replay journal: record ", last_ + 1, " is missing (next is ", sequence, ")"));
+  }
+  PB_ASSIGN_OR_RETURN(Record decoded, DecodeRecord(record));
+  Effects effects;
+  if (const Status applied = table_.Apply(std::move(decoded), effects); !applied.ok()) {
+    return absl::DataLossError(
+        StrCat("replay journal: record ", sequence, ": ", MessageOf(applied)));
+  }
+  last_ = durable_ = sequence;
+  return absl::OkStatus();
+}
+
+void JournalGate::Start() {
+  Emit(StartRecord{table_.incarnation() + 1});
+  start_ = last_;
+}
+
+void JournalGate::Emit(RecordBody&& body) {
+  Record record{turn_.wall, std::move(body)};
+  turn_.out->records.push_back({++last_, EncodeRecord(record)});
+  Effects effects;
+  const Status applied = table_.Apply(std::move(record), effects);
+  PB_CHECK(applied.ok());
+  on_effects_(effects);
+}
+
+void JournalGate::Send(PeerId peer, std::uint64_t request_id, protocol::Body&& body) {
+  if (peer != 0) turn_.out->sends.push_back({peer, request_id, std::move(body)});
+}
+
+void JournalGate::SendDurable(PeerId peer, std::uint64_t request_id, protocol::Body&& body) {
+  if (peer == 0 || durable_ >= last_) return Send(peer, request_id, std::move(body));
+  sends_.emplace_back(last_, SendAction{peer, request_id, std::move(body)});
+}
+
+void JournalGate::Answer(const Request& request, protocol::Body&& body) {
+  SendDurable(request.peer, request.request_id, std::move(body));
+}
+
+void JournalGate::Refuse(const Request& request, const Status& status) {
+  Answer(request, protocol::RequestFailed{
+                      {static_cast<std::int32_t>(status.code()), std::string(MessageOf(status))}});
+}
+
+void JournalGate::Hold(const TaskId& task) {
+  tasks_.emplace_back(last_, task);
+  if (Task* const held = table_.Find(task); held != nullptr) held->runnable_from = last_;
+}
+
+JournalGate::Released JournalGate::Release(std::uint64_t sequence) {
+  durable_ = std::max(durable_, std::min(sequence, last_));
+  while (!sends_.empty() && sends_.front().first <= durable_) {
+    turn_.out->sends.push_back(std::move(sends_.front().second));
+    sends_.pop_front();
+  }
+  Released released;
+  for (; !workers_.empty() && workers_.front().first <= durable_; workers_.pop_front()) {
+    released.workers.push_back(workers_.front().second);
+  }
+  for (; !tasks_.empty() && tasks_.front().first <= durable_; tasks_.pop_front()) {
+    released.tasks.push_back(tasks_.front().second);
+  }
+  return released;
+}
+
+Status JournalGate::Check() const {
+  if (durable_ > last_) return Broken("more records are durable than there are");
+  if (!WaitsInOrder(sends_, durable_, last_) || !WaitsInOrder(tasks_, durable_, last_) ||
+      !WaitsInOrder(workers_, durable_, last_)) {
+    return Broken("something waits for a record out of order, or for one that is durable");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace patchbay::scheduler

@@ -1,0 +1,78 @@
+#include "scheduler/core/lease_book.h"
+
+#include "scheduler/policy/limits.h"
+
+namespace patchbay::scheduler {
+
+Lease* LeaseBook::Find(const LeaseNumber& number) {
+  const auto it = leases_.find(number);
+  return it == leases_.end() ? nullptr : &it->second;
+}
+
+const Lease* LeaseBook::Find(const LeaseNumber& number) const {
+  const auto it = leases_.find(number);
+  return it == leases_.end() ? nullptr : &it->second;
+}
+
+void LeaseBook::Grant(WorkerId worker, protocol::TaskLease&& lease, std::size_t bytes) {
+  std::size_t& total = grant_bytes_[worker];
+  if (total != 0 && total + bytes > kMaxLeaseMessageBytes) {
+    gate_.Send(roster_.at(worker).peer, 0, std::move(grants_[worker]));
+    grants_[worker] = {};
+    total = 0;
+  }
+  total += bytes;
+  grants_[worker].tasks.push_back(std::move(lease));
+}
+
+void LeaseBook::Grant(WorkerId worker, const protocol::ShardLease& lease) {
+  grants_[worker].shards.push_back(lease);
+}
+
+void LeaseBook::SendCollected() {
+  for (auto& [id, revoked] : revokes_) {
+    gate_.Send(roster_.at(id).peer, 0, protocol::LeasesRevoked{revoked});
+  }
+  for (auto& [id, granted] : grants_) {
+    if (!granted.tasks.empty() || !granted.shards.empty()) {
+      gate_.Send(roster_.at(id).peer, 0, std::move(granted));
+    }
+  }
+  revokes_.clear();
+  grants_.clear();
+  grant_bytes_.clear();
+}
+
+Status LeaseBook::CheckTasks(const Worker& worker) const {
+  for (const LeaseNumber& number : worker.tasks) {
+    const Lease* lease = Find(number);
+    if (lease == nullptr || lease->is_shard || lease->worker != worker.id) {
+      return Broken(StrCat("worker ", worker.id, " holds lease ", number.ToString(), ", which is ",
+                           lease == nullptr ? "unknown" : "another's"));
+    }
+    const Task& task = gate_.table().Find(lease->task.job)->tasks[lease->task.index];
+    if (task.state != TaskState::kLeased || task.lease != number) {
+      return Broken(StrCat("task ", lease->task.ToString(), " does not know its lease"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+Status LeaseBook::Check() const {
+  if (!grants_.empty() || !revokes_.empty()) return Broken("an event's messages were not sent");
+  std::size_t held = 0, batch = 0;
+  for (const Worker& worker : roster_.workers()) {
+    held += worker.tasks.size();
+    PB_RETURN_IF_ERROR(CheckTasks(worker));
+  }
+  for (const auto& [number, lease] : leases_) {
+    if (lease.number != number) return Broken("a lease is filed under another's number");
+    if (number.incarnation == LastNumber().incarnation && number.counter > counter_) {
+      return Broken("a lease has a number that was not given yet");
+    }
+    batch += lease.is_shard ? 0 : 1;
+  }
+  return held == batch ? absl::OkStatus() : Broken("leases nobody holds");
+}
+
+}  // namespace patchbay::scheduler

@@ -1,0 +1,66 @@
+// The lease book: every live lease by its number, and what is to be said of leases at the end of
+// the event. Private to scheduler/core.
+#pragma once
+
+#include <map>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "scheduler/core/journal_gate.h"
+#include "scheduler/core/worker_roster.h"
+
+namespace patchbay::scheduler {
+
+/// Lease counters are dense: they are their own hash.
+struct LeaseHash {
+  std::size_t operator()(const LeaseNumber& n) const {
+    return static_cast<std::size_t>(n.counter ^ (static_cast<std::uint64_t>(n.incarnation) << 40));
+  }
+};
+
+/// Invariants: a number is given once; a lease is filed under its own number; a batch lease is held
+/// by its worker, and its task knows it; nothing is left to be said between events. Who may have a
+/// lease, and what its end means, is for the dispatch parts to say.
+class LeaseBook {
+ public:
+  using Leases = std::unordered_map<LeaseNumber, Lease, LeaseHash>;
+
+  LeaseBook(JournalGate& gate, WorkerRoster& roster) : gate_(gate), roster_(roster) {}
+
+  LeaseNumber NextNumber() { return {gate_.table().incarnation(), ++counter_}; }
+  LeaseNumber LastNumber() const { return {gate_.table().incarnation(), counter_}; }
+  /// Null when there is no such lease.
+  Lease* Find(const LeaseNumber& number);
+  const Lease* Find(const LeaseNumber& number) const;
+  /// It must be there.
+  Lease& At(const LeaseNumber& number) { return leases_.at(number); }
+  const Lease& At(const LeaseNumber& number) const { return leases_.at(number); }
+  void Add(const Lease& lease) { leases_.emplace(lease.number, lease); }
+  void Erase(const LeaseNumber& number) { leases_.erase(number); }
+  const Leases& leases() const { return leases_; }
+
+  /// The worker is told at the end of the event that the lease is void.
+  void Revoke(WorkerId worker, const LeaseNumber& number) { revokes_[worker].push_back(number); }
+  void Revoke(const Lease& lease) { Revoke(lease.worker, lease.number); }
+  /// The worker is told of its lease at the end of the event, or before when the message is full.
+  void Grant(WorkerId worker, protocol::TaskLease&& lease, std::size_t bytes);
+  void Grant(WorkerId worker, const protocol::ShardLease& lease);
+  /// Ends the event.
+  void SendCollected();
+
+  Status Check() const;
+
+ private:
+  Status CheckTasks(const Worker& worker) const;
+
+  JournalGate& gate_;
+  WorkerRoster& roster_;
+  Leases leases_;
+  std::uint64_t counter_ = 0;
+  std::map<WorkerId, protocol::LeasesGranted> grants_;
+  std::map<WorkerId, std::size_t> grant_bytes_;
+  std::map<WorkerId, std::vector<LeaseNumber>> revokes_;
+};
+
+}  // namespace patchbay::scheduler

@@ -1,0 +1,79 @@
+// The parts of the core, and how events reach them. Private to scheduler/core.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "scheduler/core/batch_dispatch.h"
+#include "scheduler/core/core.h"
+#include "scheduler/core/job_desk.h"
+#include "scheduler/core/job_logs.h"
+#include "scheduler/core/journal_gate.h"
+#include "scheduler/core/lease_book.h"
+#include "scheduler/core/peers.h"
+#include "scheduler/core/recovery.h"
+#include "scheduler/core/shard_leases.h"
+#include "scheduler/core/stream_book.h"
+#include "scheduler/core/stream_desk.h"
+#include "scheduler/core/stream_dispatch.h"
+#include "scheduler/core/trainer_slots.h"
+#include "scheduler/core/turn.h"
+#include "scheduler/core/worker_desk.h"
+#include "scheduler/core/worker_fate.h"
+#include "scheduler/core/worker_roster.h"
+
+namespace patchbay::scheduler {
+
+/// Declared from the bottom up: a part knows those above it only, and the gate hands the effects of
+/// a record back to Apply.
+struct Core::Parts {
+  explicit Parts(const CoreOptions& options_in);
+
+  /// Handles one event: `work` is what it asks for; then what can be granted is granted, and what
+  /// was collected is sent.
+  template <typename Work>
+  void Handle(Instant at, Actions& actions, const Work& work) {
+    Begin(at, actions);
+    work();
+    Finish();
+  }
+
+  void Start();
+  void Receive(PeerId peer, protocol::Envelope&& message);
+  void Heard(const Request& request);
+  void PeerGone(PeerId peer);
+  void Tick();
+  void Durable(std::uint64_t sequence);
+  CoreGauges Gauges() const;
+  Status Check() const;
+
+  const CoreOptions options;
+  Turn turn;
+  JournalGate gate;
+  JobLogs logs;
+  WorkerRoster roster;
+  Peers peers;
+  LeaseBook book;
+  Recovery recovery;
+  StreamBook streams;
+  ShardLeases shards;
+  TrainerSlots slots;
+  BatchDispatch batch;
+  StreamDispatch stream_dispatch;
+  WorkerFate fate;
+  WorkerDesk worker_desk;
+  StreamDesk stream_desk;
+  JobDesk job_desk;
+
+ private:
+  void Begin(Instant at, Actions& actions);
+  void Finish();
+  /// What a record led to, within its Emit.
+  void Apply(Effects& effects);
+  /// To the one part that takes messages of its type; facts that no peer may send are taken by
+  /// none.
+  template <typename Message>
+  void Route(const Request& request, Message&& message);
+};
+
+}  // namespace patchbay::scheduler

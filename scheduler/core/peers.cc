@@ -1,0 +1,80 @@
+#include "scheduler/core/peers.h"
+
+#include "scheduler/policy/limits.h"
+
+namespace patchbay::scheduler {
+
+void Peers::Join(PeerId peer, PeerIdentity&& identity) {
+  if (peers_.size() >= kMaxPeers && peers_.count(peer) == 0) return;
+  peers_[peer].identity = std::move(identity);
+}
+
+const Peer* Peers::Find(PeerId peer) const {
+  const auto it = peers_.find(peer);
+  return it == peers_.end() ? nullptr : &it->second;
+}
+
+void Peers::BindWorker(PeerId peer, WorkerId worker) {
+  WorkerId& bound = peers_.at(peer).worker;
+  if (bound != kNoWorker && bound != worker && roster_.at(bound).peer == peer) {
+    roster_.at(bound).peer = 0;
+    roster_.Reindex(roster_.at(bound));
+  }
+  bound = worker;
+}
+
+Worker* Peers::WorkerOf(const Request& request) {
+  const WorkerId id = peers_.at(request.peer).worker;
+  if (id == kNoWorker || roster_.at(id).peer != request.peer ||
+      roster_.at(id).state == WorkerState::kGone) {
+    gate_.Refuse(request,
+                 absl::FailedPreconditionError("receive message: register the worker first"));
+    return nullptr;
+  }
+  Worker& worker = roster_.at(id);
+  if (worker.state == WorkerState::kCondemned) {
+    gate_.Refuse(request,
+                 absl::AbortedError("receive message: this worker's leases expired; it is to end"));
+    return nullptr;
+  }
+  worker.last_seen = turn_.now;
+  return &worker;
+}
+
+Node* Peers::NodeOf(PeerId peer) {
+  const std::string& name = peers_.at(peer).agent_of;
+  if (name.empty()) return nullptr;
+  Node& node = roster_.nodes().at(name);
+  return node.agent == peer ? &node : nullptr;
+}
+
+bool Peers::Heard(PeerId peer) {
+  bool bound = false;
+  if (Node* node = NodeOf(peer); node != nullptr) {
+    node->last_seen = turn_.now;
+    bound = node->registered;
+  }
+  const WorkerId id = peers_.at(peer).worker;
+  if (id != kNoWorker && roster_.at(id).peer == peer) {
+    roster_.at(id).last_seen = turn_.now;
+    roster_.at(id).sends_heartbeats = true;
+    bound = bound || roster_.at(id).state != WorkerState::kGone;
+  }
+  return bound;
+}
+
+void Peers::Leave(PeerId peer) {
+  if (peers_.count(peer) == 0) return;
+  const WorkerId id = peers_.at(peer).worker;
+  if (id != kNoWorker && roster_.at(id).peer == peer) {
+    roster_.at(id).peer = 0;
+    roster_.Reindex(roster_.at(id));
+  }
+  if (Node* node = NodeOf(peer); node != nullptr) {
+    node->agent = 0;
+    roster_.ReindexNode(*node);
+  }
+  peers_.erase(peer);
+}
+
+}  // namespace patchbay::scheduler

@@ -1,0 +1,58 @@
+// The peers: who is connected, and what each connection turned out to be. Private to
+// scheduler/core.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <utility>
+
+#include "scheduler/core/journal_gate.h"
+#include "scheduler/core/worker_roster.h"
+
+namespace patchbay::scheduler {
+
+/// What a connection turned out to be.
+struct Peer {
+  PeerIdentity identity;
+  WorkerId worker = kNoWorker;
+  std::string agent_of;  ///< node name
+  RankId trainer;        ///< stream 0 = none
+};
+
+/// Invariants: a connection is bound to places, nodes and ranks that its own messages named; it
+/// speaks for one only as long as that one's table names it as its connection; a worker or node
+/// never names a connection that is gone.
+class Peers {
+ public:
+  Peers(const Turn& turn, JournalGate& gate, WorkerRoster& roster)
+      : turn_(turn), gate_(gate), roster_(roster) {}
+
+  /// Ignored past kMaxPeers: what it sends is answered by a disconnect.
+  void Join(PeerId peer, PeerIdentity&& identity);
+  /// Null when it never joined.
+  const Peer* Find(PeerId peer) const;
+  /// A connection speaks for one worker: another that it spoke for has none any more.
+  void BindWorker(PeerId peer, WorkerId worker);
+  void BindAgent(PeerId peer, const std::string& node) { peers_.at(peer).agent_of = node; }
+  void BindTrainer(PeerId peer, const RankId& rank) { peers_.at(peer).trainer = rank; }
+
+  /// The live worker that sent this; null, and refused, when it is none.
+  Worker* WorkerOf(const Request& request);
+  /// The node whose present agent sent this, or null.
+  Node* NodeOf(PeerId peer);
+  RankId RankOf(PeerId peer) const { return peers_.at(peer).trainer; }
+  /// Notes a heartbeat of a worker or agent. False when the peer is neither, or no longer.
+  bool Heard(PeerId peer);
+  /// The connection is gone: its worker and node have none. Its trainer is for the streams to mind.
+  void Leave(PeerId peer);
+
+  Status Check() const;
+
+ private:
+  const Turn& turn_;
+  JournalGate& gate_;
+  WorkerRoster& roster_;
+  std::unordered_map<PeerId, Peer> peers_;
+};
+
+}  // namespace patchbay::scheduler

@@ -1,0 +1,158 @@
+#include "scheduler/core/shard_leases.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "scheduler/core/slot_rules.h"
+#include "scheduler/policy/limits.h"
+
+namespace patchbay::scheduler {
+
+void ShardLeases::Grant(Stream& stream, Trainer& trainer, const ShardId& id, Worker& worker) {
+  Filling& filling = trainer.filling.at(PositionOf(id));
+  Slot& slot = trainer.slots.at(filling.slot);
+  Shard& shard = filling.shards[id.shard];
+  const PatchRun run = ShardRun(stream.geometry, id.batch, id.rank, id.shard);
+  Lease lease;
+  lease.number = book_.NextNumber();
+  lease.worker = worker.id;
+  lease.worker_incarnation = worker.incarnation;
+  lease.worker_pid = roster_.IsLocal(worker, trainer.endpoint) ? worker.pid : 0;
+  lease.granted_at = turn_.now;
+  lease.deadline = turn_.now + options_.lease_ms;
+  lease.is_shard = true;
+  lease.stream = stream.job;
+  lease.shard = id;
+  lease.grant = {filling.slot, slot.generation, run.place, run.count};
+  trainer.pending.erase({PositionOf(id), id.shard});
+  trainer.leases.insert(lease.number);
+  shard.state = ShardState::kLeased;
+  shard.lease = lease.number;
+  ++slot.leases;
+  ++stream.leases;
+  if (shard.suspect) {
+    roster_.Unreserve();
+    worker.solo = true;
+  }
+  const bool idle = worker.tasks.empty() && worker.shards.empty();
+  if (worker.shards.empty()) worker.shard_since = turn_.now;
+  worker.next_expiry = idle ? lease.deadline : std::min(worker.next_expiry, lease.deadline);
+  worker.shards.insert(lease.number);
+  worker.occupancy.Add(ShardNeed(worker));
+  book_.Grant(worker.id,
+              protocol::ShardLease{lease.number, stream.job, id, run.first_ordinal, lease.grant});
+  book_.Add(lease);
+  roster_.Reassign(worker);
+}
+
+void ShardLeases::LeaveWorker(Lease& lease) {
+  Worker& worker = roster_.at(lease.worker);
+  if (worker.shards.erase(lease.number) == 0) return;
+  worker.occupancy.Remove(ShardNeed(worker));
+  if (Stream* stream = streams_.Find(lease.stream); stream != nullptr) --stream->leases;
+  streams_.MarkChanged();
+  roster_.Reassign(worker);
+}
+
+/// Takes the lease from a worker that lives: it drops it and says so with ShardsReturned, or ends.
+void ShardLeases::TakeBack(Lease& lease) {
+  book_.Revoke(lease);
+  LeaveWorker(lease);
+  lease.phase = ShardPhase::kRevoking;
+  lease.phase_at = turn_.now;
+}
+
+void ShardLeases::Fence(Lease& lease, std::int64_t pid) {
+  if (lease.phase == ShardPhase::kMaking) LeaveWorker(lease);
+  lease.phase = ShardPhase::kFencing;
+  lease.worker_pid = pid;
+  SendFence(lease);
+}
+
+void ShardLeases::SendFence(Lease& lease) {
+  lease.phase_at = turn_.now;
+  const Trainer* trainer = streams_.Find(RankId{lease.stream, lease.shard.rank});
+  if (trainer == nullptr || trainer->state == TrainerState::kForgotten) return;
+  gate_.Send(
+      trainer->peer, 0,
+      protocol::FenceShard{lease.stream, lease.number, lease.shard, lease.worker_pid, lease.grant});
+}
+
+void ShardLeases::Resolve(LeaseNumber number) {
+  Lease* found = book_.Find(number);
+  if (found == nullptr) return;
+  if (found->phase == ShardPhase::kMaking) LeaveWorker(*found);
+  Shard* shard = FindShard(*found);
+  const Lease lease = *found;
+  book_.Erase(number);
+  Trainer* trainer = streams_.Find(RankId{lease.stream, lease.shard.rank});
+  if (trainer == nullptr) return;
+  trainer->leases.erase(number);
+  const auto slot = trainer->slots.find(lease.grant.slot);
+  if (slot != trainer->slots.end()) --slot->second.leases;
+  FreeSlotIfClear(*trainer, lease.grant.slot);
+  streams_.MarkChanged();
+  if (shard == nullptr || shard->state != ShardState::kLeased) {
+    return LeaveRestingIfClear(*trainer, lease.grant.slot);
+  }
+  shard->lease = {};
+  shard->state = ShardState::kPending;
+  trainer->pending.insert({PositionOf(lease.shard), lease.shard.shard});
+  const bool poisonous = shard->solo_deaths >= kMaxSoloDeaths;
+  LeaveRestingIfClear(*trainer, lease.grant.slot);
+  if (!poisonous) return;
+  streams_.EndLater(
+      {lease.stream,
+       JobState::kFailed,
+       {static_cast<std::int32_t>(absl::StatusCode::kInternal),
+        StrCat("make shard ", lease.shard.ToString(), ": ended ", kMaxSoloDeaths, " workers")}});
+}
+
+void ShardLeases::Count(Trainer& trainer, const ShardId& id, const LeaseNumber* lease) {
+  const auto it = trainer.filling.find(PositionOf(id));
+  if (it == trainer.filling.end() || id.shard >= it->second.shards.size()) return;
+  Filling& filling = it->second;
+  Shard& shard = filling.shards[id.shard];
+  if (shard.state == ShardState::kCounted) return;
+  const LeaseNumber live = shard.state == ShardState::kLeased ? shard.lease : LeaseNumber{};
+  trainer.pending.erase({it->first, id.shard});
+  trainer.unknown.erase(id);
+  trainer.failing_since = 0;
+  shard.state = ShardState::kCounted;
+  shard.lease = {};
+  ++shards_counted_;
+  const std::uint32_t slot = filling.slot;
+  if (++filling.counted == filling.shards.size()) {
+    trainer.slots.at(slot).state = protocol::SlotState::kFull;
+    trainer.filling.erase(it);
+  }
+  if (live == LeaseNumber{}) return;
+  Lease& held = book_.At(live);
+  if (lease == nullptr || *lease == live) {
+    ++roster_.at(held.worker).shards_done;
+    Resolve(live);
+  } else if (held.phase != ShardPhase::kFencing) {
+    if (held.phase == ShardPhase::kMaking) TakeBack(held);
+    if (held.phase == ShardPhase::kReturned) Fence(held, 0);
+  }
+}
+
+void ShardLeases::Return(Lease& lease) {
+  LeaveWorker(lease);
+  lease.phase = ShardPhase::kReturned;
+  lease.phase_at = turn_.now;
+}
+
+void ShardLeases::Drop(Trainer& trainer) {
+  for (const LeaseNumber& number : trainer.leases) {
+    Lease& lease = book_.At(number);
+    if (lease.phase == ShardPhase::kMaking) {
+      book_.Revoke(lease);
+      LeaveWorker(lease);
+    }
+    book_.Erase(number);
+  }
+  streams_.MarkChanged();
+}
+
+}  // namespace patchbay::scheduler

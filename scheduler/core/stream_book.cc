@@ -1,0 +1,26 @@
+#include "scheduler/core/stream_book.h"
+
+namespace patchbay::scheduler {
+
+Stream* StreamBook::Find(JobId job) {
+  const auto it = streams_.find(job);
+  return it == streams_.end() ? nullptr : &it->second;
+}
+
+Trainer* StreamBook::Find(const RankId& id) {
+  Stream* stream = Find(id.stream);
+  if (stream == nullptr) return nullptr;
+  const auto trainer = stream->trainers.find(id.rank);
+  return trainer == stream->trainers.end() ? nullptr : &trainer->second;
+}
+
+Shard* StreamBook::FindShard(const Lease& lease) {
+  Trainer* trainer = Find(RankId{lease.stream, lease.shard.rank});
+  if (trainer == nullptr) return nullptr;
+  const auto filling = trainer->filling.find(PositionOf(lease.shard));
+  if (filling == trainer->filling.end()) return nullptr;
+  Shard& shard = filling->second.shards[lease.shard.shard];
+  return shard.lease == lease.number ? &shard : nullptr;
+}
+
+}  // namespace patchbay::scheduler

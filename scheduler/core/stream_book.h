@@ -1,0 +1,53 @@
+// The stream book: every open stream, by job. Private to scheduler/core.
+#pragma once
+
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "scheduler/core/lease_book.h"
+#include "scheduler/state/stream_table.h"
+
+namespace patchbay::scheduler {
+
+/// A stream that is to end once the event has been handled.
+struct StreamEnd {
+  JobId job = 0;
+  JobState state = JobState::kFailed;
+  protocol::Outcome outcome;
+};
+
+/// Invariants: a stream is open only as long as its job runs; every lease that points into a
+/// trainer's slots is in the lease book and counted at its slot; no two of them may write the same
+/// bytes, nor one into a slot that has moved on; a free slot has none; a batch is bound to one slot
+/// and a slot to one batch; what is pending is what is to be leased; a stream's `leases` are those
+/// that workers hold.
+class StreamBook {
+ public:
+  std::map<JobId, Stream>& streams() { return streams_; }
+  const std::map<JobId, Stream>& streams() const { return streams_; }
+  /// Null when it is not open.
+  Stream* Find(JobId job);
+  /// Null when nobody attached as that rank.
+  Trainer* Find(const RankId& id);
+  /// The shard that the lease is of; null when it has another lease by now, or is counted.
+  Shard* FindShard(const Lease& lease);
+
+  /// Shards or slots changed: dispatch is to look at them.
+  void MarkChanged() { changed_ = true; }
+  bool changed() const { return changed_; }
+  void ClearChanged() { changed_ = false; }
+
+  /// The stream ends when the event has been handled.
+  void EndLater(StreamEnd&& end) { ending_.push_back(std::move(end)); }
+  std::vector<StreamEnd> TakeEnding() { return std::exchange(ending_, {}); }
+
+  Status Check(const LeaseBook& book, const JobTable& table) const;
+
+ private:
+  std::map<JobId, Stream> streams_;
+  std::vector<StreamEnd> ending_;
+  bool changed_ = false;
+};
+
+}  // namespace patchbay::scheduler

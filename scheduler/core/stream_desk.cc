@@ -1,0 +1,485 @@
+#include "scheduler/core/stream_desk.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "runtime/base/host_identity.h"
+#include "scheduler/core/job_access.h"
+#include "scheduler/policy/limits.h"
+#include "scheduler/policy/retry.h"
+
+namespace patchbay::scheduler {
+
+using protocol::Outcome;
+using protocol::SlotRow;
+using protocol::SlotState;
+
+namespace {
+
+Outcome ToOutcome(const Status& status) {
+  return {static_cast<std::int32_t>(status.code()), std::string(MessageOf(status))};
+}
+
+/// Codes of a shard that say only that this attempt is void, not that the input is bad.
+bool IsHarmless(std::int32_t code) {
+  const auto status = static_cast<absl::StatusCode>(code);
+  return status == absl::StatusCode::kFailedPrecondition ||
+         status == absl::StatusCode::kAlreadyExists || status == absl::StatusCode::kCancelled;
+}
+
+}  // namespace
+
+StreamDesk::StreamDesk(const Turn& turn, const CoreOptions& options, JournalGate& gate,
+                       JobLogs& logs, const StreamParts& parts)
+    : turn_(turn),
+      options_(options),
+      gate_(gate),
+      table_(gate.table()),
+      logs_(logs),
+      peers_(parts.peers),
+      roster_(parts.roster),
+      book_(parts.book),
+      recovery_(parts.recovery),
+      streams_(parts.streams),
+      shards_(parts.shards),
+      slots_(parts.slots),
+      dispatch_(parts.dispatch),
+      fate_(parts.fate) {}
+
+/// The attached trainer that this connection is; null, and refused, when it is none.
+Trainer* StreamDesk::TrainerOf(const Request& request, JobId stream, std::uint32_t rank) {
+  Trainer* trainer = streams_.Find(RankId{stream, rank});
+  if (trainer == nullptr || trainer->peer != request.peer ||
+      trainer->state == TrainerState::kForgotten) {
+    gate_.Refuse(request,
+                 absl::FailedPreconditionError("receive message: attach to the stream first"));
+    return nullptr;
+  }
+  trainer->last_seen = turn_.now;
+  if (trainer->state == TrainerState::kSuspended) trainer->state = TrainerState::kAttached;
+  return trainer;
+}
+
+StatusOr<Stream*> StreamDesk::Open(JobId id) {
+  const Job* job = table_.Find(id);
+  if (job == nullptr || !job->IsStream()) {
+    return absl::NotFoundError(StrCat("open stream: ", id, ": there is no such stream job"));
+  }
+  if (IsEnded(job->state)) {
+    return absl::FailedPreconditionError(StrCat("open stream: ", id, ": the job has ended"));
+  }
+  if (!job->PlanIsReady()) {
+    return absl::UnavailableError(StrCat("open stream: ", id, ": its plan is not ready yet"));
+  }
+  if (Stream* open = streams_.Find(id); open != nullptr) return open;
+  Stream stream;
+  stream.job = id;
+  stream.priority = job->priority;
+  stream.empty_since = turn_.now;
+  Status status = ReadStreamPlan(job->tasks.back().result, job->world_size, stream);
+  if (status.ok() && streams_.streams().size() >= kMaxStreams) {
+    status = absl::ResourceExhaustedError(StrCat("open stream: ", id, ": too many streams"));
+  }
+  if (!status.ok()) {
+    End(id, JobState::kFailed, ToOutcome(status));
+    return status;
+  }
+  return &streams_.streams().emplace(id, std::move(stream)).first->second;
+}
+
+Status StreamDesk::CheckAttach(const Request& request, const protocol::AttachTrainer& message,
+                               const Stream& stream) const {
+  const auto refuse = [&](std::string_view cause) {
+    return absl::InvalidArgumentError(StrCat("attach trainer: stream ", stream.job, ": ", cause));
+  };
+  const Job& job = *table_.Find(stream.job);
+  if (request.identity->role != Role::kOperator && request.identity->key_name != job.submitter) {
+    return absl::PermissionDeniedError(
+        StrCat("attach trainer: stream ", stream.job, ": it was submitted with another key"));
+  }
+  if (message.world_size != stream.geometry.world_size || message.rank >= message.world_size) {
+    return refuse(StrCat("rank ", message.rank, " of ", message.world_size, ", the plan is for ",
+                         stream.geometry.world_size, " ranks"));
+  }
+  if (message.slots.size() > kMaxRingSlots) return refuse("too many slots");
+  if (message.first_epoch > kMaxEpoch) {
+    return refuse(StrCat("epoch ", message.first_epoch, " is past the last one, ", kMaxEpoch));
+  }
+  if (message.first_batch >= BatchesPerEpoch(stream.geometry)) {
+    return refuse("the first batch lies behind the epoch's last");
+  }
+  PB_RETURN_IF_ERROR(CheckStart(message, stream));
+  PB_RETURN_IF_ERROR(CheckHost(message.endpoint, stream.job));
+  const auto& dead = stream.dead_incarnations;
+  if (message.trainer_incarnation == 0 ||
+      std::find(dead.begin(), dead.end(), message.trainer_incarnation) != dead.end()) {
+    return absl::AbortedError(
+        StrCat("attach trainer: stream ", stream.job, ": another process has this rank"));
+  }
+  return absl::OkStatus();
+}
+
+/// A rank's first attach names the job's start, or the ranks would not see the same batches; a
+/// later one goes on from where it was. After a restart nobody here knows who was there before.
+Status StreamDesk::CheckStart(const protocol::AttachTrainer& message, const Stream& stream) const {
+  const Position first{message.first_epoch, message.first_batch};
+  const Position start = stream.start.value_or(first);
+  const bool first_attach = !recovery_.had_workers() && stream.seen.count(message.rank) == 0;
+  if (first == start || (first > start && !first_attach)) return absl::OkStatus();
+  return absl::FailedPreconditionError(StrCat("attach trainer: stream ", stream.job, ": rank ",
+                                              message.rank, " begins at epoch ", first.epoch,
+                                              ", batch ", first.batch, ", the job at epoch ",
+                                              start.epoch, ", batch ", start.batch));
+}
+
+Status StreamDesk::CheckHost(const protocol::TrainerEndpoint& endpoint, JobId stream) const {
+  const std::string& host = endpoint.host_identity;
+  const auto* own = roster_.NodesOnHost(host);
+  const bool at_home = own != nullptr && !own->empty();
+  const auto& nodes = roster_.nodes();
+  const bool stranger = std::any_of(nodes.begin(), nodes.end(), [&](const auto& entry) {
+    return DifferInUserOnly(entry.second.host_identity, host);
+  });
+  if (!stranger || at_home || !endpoint.ucx_address.empty()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      StrCat("attach trainer: stream ", stream,
+             ": the cluster's workers on this machine run as another user, and users share no "
+             "memory: run the trainer as the one who ran `patchbay up` or `join` here, "
+             "or give both sides a --data-policy"));
+}
+
+void StreamDesk::On(const Request& request, protocol::AttachTrainer&& message) {
+  StatusOr<Stream*> opened = Open(message.stream);
+  if (!opened.ok()) return gate_.Refuse(request, opened.status());
+  Stream& stream = **opened;
+  if (const Status fits = CheckAttach(request, message, stream); !fits.ok()) {
+    return gate_.Refuse(request, fits);
+  }
+  const auto before = stream.trainers.find(message.rank);
+  const bool known =
+      before != stream.trainers.end() && before->second.incarnation == message.trainer_incarnation;
+  if (!known) {
+    if (before != stream.trainers.end()) DropTrainer(stream, message.rank);
+    AttachFresh(stream, message);
+  }
+  Trainer& trainer = stream.trainers.at(message.rank);
+  if (known) slots_.CatchUp(trainer, message);
+  const bool moved = !known || !(trainer.endpoint == message.endpoint);
+  trainer.endpoint = std::move(message.endpoint);
+  trainer.endpoint.rank = message.rank;
+  trainer.peer = request.peer;
+  trainer.state = TrainerState::kAttached;
+  trainer.last_seen = turn_.now;
+  peers_.BindTrainer(request.peer, {stream.job, message.rank});
+  stream.seen.insert(message.rank);
+  stream.empty_since = 0;
+  for (const SlotRow& row : message.slots) slots_.TakeRow(stream, trainer, row);
+  for (const LeaseNumber& number : trainer.leases) {
+    if (book_.At(number).phase == ShardPhase::kFencing) shards_.SendFence(book_.At(number));
+  }
+  if (moved) DescribeToWorkers(stream);
+  slots_.CutGrants(stream, trainer);
+  gate_.Answer(request, protocol::TrainerAttached{table_.incarnation(), stream.plan_digest,
+                                                  stream.geometry});
+}
+
+/// A trainer this scheduler has not seen: a new process, or one of a former incarnation's.
+void StreamDesk::AttachFresh(Stream& stream, const protocol::AttachTrainer& message) {
+  Trainer& trainer = stream.trainers[message.rank];
+  trainer.rank = message.rank;
+  trainer.incarnation = message.trainer_incarnation;
+  trainer.pid = message.pid;
+  trainer.next = {message.first_epoch, message.first_batch};
+  if (recovery_.had_workers())
+    trainer.batches_to_fence = static_cast<std::uint32_t>(message.slots.size());
+}
+
+void StreamDesk::DescribeToWorkers(const Stream& stream) {
+  for (const Worker& worker : roster_.workers()) {
+    if (worker.peer != 0 && worker.streams_fetched.count(stream.job) != 0) {
+      gate_.Send(worker.peer, 0, Describe(stream));  // without the plan: it has that
+    }
+  }
+}
+
+protocol::StreamDescribed StreamDesk::Describe(const Stream& stream) const {
+  protocol::StreamDescribed described;
+  described.stream = stream.job;
+  described.plan_digest = stream.plan_digest;
+  described.plan_bytes = stream.plan.size();
+  described.manifest_bytes = stream.manifest.size();
+  described.geometry = stream.geometry;
+  described.capacity = Capacity(stream.geometry);
+  described.read_prefixes = table_.Find(stream.job)->read_prefixes;
+  for (const auto& [rank, trainer] : stream.trainers) {
+    described.trainers.push_back(trainer.endpoint);
+  }
+  return described;
+}
+
+void StreamDesk::On(const Request& request, protocol::FetchStream&& message) {
+  Worker* worker = peers_.WorkerOf(request);
+  if (worker == nullptr) return;
+  StatusOr<Stream*> stream = Open(message.stream);
+  if (!stream.ok()) return gate_.Refuse(request, stream.status());
+  worker->streams_fetched.insert(message.stream);
+  protocol::StreamDescribed described = Describe(**stream);
+  const std::string& plan = (*stream)->plan;
+  const std::string& manifest = (*stream)->manifest;
+  const std::uint64_t from = std::min<std::uint64_t>(message.offset, plan.size() + manifest.size());
+  constexpr std::size_t kMost = protocol::kMaxInlineResultBytes;
+  if (from < plan.size()) described.plan = plan.substr(from, kMost);
+  const std::uint64_t skipped = std::max<std::uint64_t>(from, plan.size()) - plan.size();
+  described.manifest = manifest.substr(skipped, kMost - described.plan.size());
+  gate_.Answer(request, std::move(described));
+}
+
+void StreamDesk::On(const Request& request, protocol::AnnounceSlots&& message) {
+  Trainer* trainer = TrainerOf(request, message.stream, message.rank);
+  if (trainer == nullptr) return;
+  Stream& stream = *streams_.Find(message.stream);
+  for (const SlotRow& row : message.slots) slots_.TakeRow(stream, *trainer, row);
+  slots_.CutGrants(stream, *trainer);
+}
+
+void StreamDesk::On(const Request& request, protocol::ShardsCounted&& message) {
+  Trainer* trainer = TrainerOf(request, message.stream, message.rank);
+  if (trainer == nullptr) return;
+  Stream& stream = *streams_.Find(message.stream);
+  for (const auto& item : message.items) {
+    // It came under a former scheduler's lease, maybe into another slot than its batch has here:
+    // the answer to its fence says that it counted, and where.
+    if (trainer->unknown.count(item.shard) != 0) continue;
+    if (item.shard.rank == message.rank) shards_.Count(*trainer, item.shard, &item.lease);
+  }
+  slots_.CutGrants(stream, *trainer);
+}
+
+void StreamDesk::On(const Request& request, protocol::ShardFenced&& message) {
+  Trainer* trainer = TrainerOf(request, message.stream, message.shard.rank);
+  if (trainer == nullptr) return;
+  Stream& stream = *streams_.Find(message.stream);
+  if (slots_.NamesAnother(*trainer, message)) return slots_.TakeRow(stream, *trainer, message.row);
+  const bool unknown = message.lease == LeaseNumber{table_.incarnation(), 0} &&
+                       trainer->unknown.erase(message.shard) != 0;
+  const Lease* lease = book_.Find(message.lease);
+  const bool fenced = lease != nullptr && lease->is_shard && lease->stream == message.stream &&
+                      lease->shard == message.shard && lease->phase == ShardPhase::kFencing;
+  if (!unknown && !fenced) return;
+  slots_.TakeFenceRow(*trainer, message);
+  if (message.already_counted) shards_.Count(*trainer, message.shard, &message.lease);
+  if (fenced) shards_.Resolve(message.lease);
+  if (unknown) slots_.MakeKnown(*trainer, message.shard);
+  streams_.MarkChanged();
+  slots_.CutGrants(stream, *trainer);
+}
+
+void StreamDesk::On(const Request& request, protocol::DetachTrainer&& message) {
+  Stream* const open = streams_.Find(message.stream);
+  if (open == nullptr) return gate_.Answer(request, protocol::TrainerDetached{});
+  Stream& stream = *open;
+  if (VisibleJob(gate_, request, message.stream) == nullptr) return;
+  const auto trainer = stream.trainers.find(message.rank);
+  if (trainer != stream.trainers.end()) {
+    if (trainer->second.peer != request.peer && trainer->second.state == TrainerState::kAttached) {
+      return gate_.Refuse(request, absl::FailedPreconditionError(
+                                       "detach trainer: another connection has this rank"));
+    }
+    DropTrainer(stream, message.rank);
+    if (stream.trainers.empty()) stream.empty_since = turn_.now;
+    DescribeToWorkers(stream);
+  }
+  const std::set<std::uint32_t>& detached = table_.Find(message.stream)->detached;
+  if (message.rank < stream.geometry.world_size && detached.count(message.rank) == 0) {
+    gate_.Emit(DetachRecord{message.stream, message.rank});
+  }
+  if (detached.size() == stream.geometry.world_size) End(message.stream, JobState::kDone, {});
+  gate_.Answer(request, protocol::TrainerDetached{});
+}
+
+/// Silent for too long: nobody makes anything for it. Its slots stay known in case it comes back.
+void StreamDesk::ForgetTrainer(Trainer& trainer) {
+  trainer.state = TrainerState::kForgotten;
+  for (const LeaseNumber& number : trainer.leases) {
+    Lease& lease = book_.At(number);
+    if (lease.phase == ShardPhase::kMaking) shards_.TakeBack(lease);
+    if (lease.phase == ShardPhase::kReturned) shards_.Fence(lease, 0);
+  }
+}
+
+void StreamDesk::DropTrainer(Stream& stream, std::uint32_t rank) {
+  Trainer& trainer = stream.trainers.at(rank);
+  shards_.Drop(trainer);
+  stream.dead_incarnations.push_back(trainer.incarnation);
+  if (stream.dead_incarnations.size() > kMaxDeadIncarnations) stream.dead_incarnations.pop_front();
+  stream.trainers.erase(rank);
+}
+
+void StreamDesk::End(JobId job, JobState state, Outcome&& outcome) {
+  if (!outcome.message.empty()) logs_.Add(job, StrCat("stream ended: ", outcome.message));
+  if (outcome.message.size() > kMaxOutcomeBytes) outcome.message.resize(kMaxOutcomeBytes);
+  gate_.Emit(EndStreamRecord{job, state, std::move(outcome)});
+}
+
+void StreamDesk::EndCollected() {
+  for (StreamEnd& end : streams_.TakeEnding()) {
+    const Job* job = table_.Find(end.job);
+    if (job != nullptr && !IsEnded(job->state)) End(end.job, end.state, std::move(end.outcome));
+  }
+}
+
+void StreamDesk::KeyRevoked(const std::string& name) {
+  std::vector<JobId> open;
+  for (const auto& [id, job] : table_.jobs()) {
+    if (job.IsStream() && !IsEnded(job.state) && job.submitter == name) open.push_back(id);
+  }
+  for (const JobId id : open) {
+    End(id, JobState::kFailed,
+        {static_cast<std::int32_t>(absl::StatusCode::kPermissionDenied),
+         StrCat("stream: the key ", name, " was revoked")});
+  }
+}
+
+void StreamDesk::Close(const Job& job) {
+  Stream* const stream = streams_.Find(job.id);
+  if (stream == nullptr) return;
+  Outcome why = job.stream_outcome;
+  if (why.code == 0) {
+    why = {static_cast<std::int32_t>(absl::StatusCode::kCancelled),
+           "stream: the job was cancelled"};
+  }
+  std::vector<std::uint32_t> ranks;
+  for (const auto& [rank, trainer] : stream->trainers) {
+    gate_.SendDurable(trainer.peer, 0, protocol::StreamFailed{job.id, why});
+    ranks.push_back(rank);
+  }
+  for (const std::uint32_t rank : ranks) DropTrainer(*stream, rank);
+  for (Worker& worker : roster_.workers()) worker.streams_fetched.erase(job.id);
+  streams_.streams().erase(job.id);
+}
+
+void StreamDesk::Leave(PeerId peer) {
+  Trainer* trainer = streams_.Find(peers_.RankOf(peer));
+  if (trainer == nullptr || trainer->peer != peer) return;
+  trainer->peer = 0;
+  if (trainer->state == TrainerState::kAttached) trainer->state = TrainerState::kSuspended;
+}
+
+std::optional<bool> StreamDesk::Heard(PeerId peer) {
+  Trainer* trainer = streams_.Find(peers_.RankOf(peer));
+  if (trainer == nullptr || trainer->peer != peer || trainer->state == TrainerState::kForgotten) {
+    return std::nullopt;
+  }
+  trainer->last_seen = turn_.now;
+  trainer->state = TrainerState::kAttached;
+  streams_.MarkChanged();
+  return !trainer->behind;
+}
+
+void StreamDesk::Tick() {
+  std::vector<JobId> open;
+  for (const auto& [id, stream] : streams_.streams()) open.push_back(id);
+  for (const JobId id : open) {
+    Stream& stream = *streams_.Find(id);
+    bool anyone = false;
+    for (auto& [rank, trainer] : stream.trainers) {
+      TickTrainer(stream, trainer);
+      anyone = anyone || trainer.state != TrainerState::kForgotten;
+    }
+    if (anyone) stream.empty_since = 0;
+    if (!anyone && stream.empty_since == 0) stream.empty_since = turn_.now;
+    if (!anyone && turn_.now - stream.empty_since >= options_.abandon_stream_ms) {
+      End(id, JobState::kCancelled,
+          {static_cast<std::int32_t>(absl::StatusCode::kCancelled), "stream: no trainer"});
+      continue;
+    }
+    if (const auto why = dispatch_.TickStarved(stream); why.has_value()) {
+      End(id, JobState::kFailed, ToOutcome(*why));
+    }
+  }
+}
+
+void StreamDesk::TickTrainer(Stream& stream, Trainer& trainer) {
+  const TimeMs silent = turn_.now - trainer.last_seen;
+  if (trainer.state != TrainerState::kForgotten && silent >= options_.forget_trainer_ms) {
+    ForgetTrainer(trainer);
+  } else if (trainer.state == TrainerState::kAttached && silent >= options_.suspend_trainer_ms) {
+    trainer.state = TrainerState::kSuspended;
+  }
+  for (const LeaseNumber& number : trainer.leases) TickRevoking(book_.At(number));
+  if (trainer.state == TrainerState::kForgotten) return;
+  for (const LeaseNumber& number : trainer.leases) {
+    Lease& lease = book_.At(number);
+    if (lease.phase == ShardPhase::kFencing && turn_.now - lease.phase_at >= options_.resend_ms) {
+      shards_.SendFence(lease);
+    } else if (lease.phase == ShardPhase::kReturned &&
+               turn_.now - lease.phase_at >= options_.count_wait_ms) {
+      shards_.Fence(lease, 0);
+    }
+  }
+  slots_.ResendFences(stream, trainer, options_.resend_ms);
+  slots_.CutGrants(stream, trainer);
+}
+
+void StreamDesk::On(const Request& request, protocol::ShardsReturned&& message) {
+  Worker* worker = peers_.WorkerOf(request);
+  if (worker == nullptr) return;
+  for (const auto& item : message.items) ReturnShard(*worker, item);
+  fate_.FinishDrains(*worker);
+}
+
+void StreamDesk::ReturnShard(Worker& worker, const protocol::ShardsReturned::Item& item) {
+  Lease* const found = book_.Find(item.lease);
+  const bool own = found != nullptr && found->worker == worker.id;
+  if (own && found->worker_incarnation == worker.incarnation &&
+      found->phase == ShardPhase::kRevoking) {
+    return shards_.Fence(*found, 0);
+  }
+  if (!own || !found->is_shard || found->phase != ShardPhase::kMaking) {
+    const WorkerPlace place{worker.node, worker.index};
+    Unaccounted* entry = recovery_.Find(place);
+    const bool erased = entry != nullptr && entry->shards.erase(item.lease) != 0;
+    if (erased && entry->shards.empty()) recovery_.AccountFor(place);
+    return;
+  }
+  Lease& lease = *found;
+  worker.progress_at = turn_.now;
+  if (item.outcome.code == 0) worker.shard_pace.Measure((turn_.now - worker.shard_since) * 1000);
+  worker.shard_since = turn_.now;
+  shards_.Return(lease);
+  if (item.outcome.code != 0) ShardFailed(lease, worker, item.outcome);
+}
+
+void StreamDesk::ShardFailed(Lease& lease, Worker& worker, Outcome outcome) {
+  const JobId stream = lease.stream;
+  Trainer* trainer = streams_.Find(RankId{stream, lease.shard.rank});
+  Shard* shard = shards_.FindShard(lease);
+  bool fatal = !IsRetryable(outcome.code) && !IsHarmless(outcome.code);
+  if (outcome.code == static_cast<std::int32_t>(absl::StatusCode::kUnavailable)) {
+    worker.barred[{stream, lease.shard.rank}] = turn_.now + options_.bar_ms;
+    if (trainer != nullptr) {
+      if (trainer->failing_since == 0) trainer->failing_since = turn_.now;
+      fatal = turn_.now - trainer->failing_since > 2 * options_.no_worker_ms;
+    }
+  } else if (shard != nullptr && !IsHarmless(outcome.code)) {
+    fatal = fatal || ++shard->attempts >= kMaxShardAttempts;
+  }
+  if (fatal) {
+    outcome.message = StrCat("make shard ", lease.shard.ToString(), ": ", outcome.message);
+    return End(stream, JobState::kFailed, std::move(outcome));
+  }
+  shards_.Fence(lease, 0);
+}
+
+void StreamDesk::TickRevoking(Lease& lease) {
+  if (lease.phase != ShardPhase::kRevoking) return;
+  Worker& worker = roster_.at(lease.worker);
+  const bool lives = worker.incarnation == lease.worker_incarnation &&
+                     (worker.state == WorkerState::kUp || worker.state == WorkerState::kDraining);
+  if (lives && turn_.now - lease.phase_at < options_.lease_ms) return;
+  if (lives) fate_.Condemn(worker);
+  shards_.Fence(lease, lease.worker_pid);
+}
+
+}  // namespace patchbay::scheduler

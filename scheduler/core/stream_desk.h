@@ -1,0 +1,97 @@
+// What trainers, and workers that serve them, say: streams from opening to end. Private to
+// scheduler/core.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "scheduler/core/job_logs.h"
+#include "scheduler/core/peers.h"
+#include "scheduler/core/recovery.h"
+#include "scheduler/core/shard_leases.h"
+#include "scheduler/core/stream_book.h"
+#include "scheduler/core/stream_dispatch.h"
+#include "scheduler/core/trainer_slots.h"
+#include "scheduler/core/worker_fate.h"
+
+namespace patchbay::scheduler {
+
+/// The tables of everything that a stream takes.
+struct StreamParts {
+  Peers& peers;
+  WorkerRoster& roster;
+  LeaseBook& book;
+  Recovery& recovery;
+  StreamBook& streams;
+  ShardLeases& shards;
+  TrainerSlots& slots;
+  StreamDispatch& dispatch;
+  WorkerFate& fate;
+};
+
+/// Takes the messages about streams. It owns no table: it checks who speaks, opens and ends streams
+/// in the stream book, and hands what is said of slots and shards on.
+class StreamDesk {
+ public:
+  StreamDesk(const Turn& turn, const CoreOptions& options, JournalGate& gate, JobLogs& logs,
+             const StreamParts& parts);
+
+  void On(const Request& request, protocol::AttachTrainer&& message);
+  void On(const Request& request, protocol::AnnounceSlots&& message);
+  void On(const Request& request, protocol::ShardsCounted&& message);
+  void On(const Request& request, protocol::ShardFenced&& message);
+  void On(const Request& request, protocol::DetachTrainer&& message);
+  void On(const Request& request, protocol::FetchStream&& message);
+  void On(const Request& request, protocol::ShardsReturned&& message);
+
+  /// The stream of a running job whose plan is there; opens it. A plan that cannot be read fails
+  /// the job.
+  StatusOr<Stream*> Open(JobId id);
+  void End(JobId job, JobState state, protocol::Outcome&& outcome);
+  /// Ends what is to end once the event has been handled.
+  void EndCollected();
+  /// The job ended: its trainers are told once that is durable, unless they left by themselves.
+  void Close(const Job& job);
+  /// Its streams end: whoever attached with it is cut off, and nobody else may.
+  void KeyRevoked(const std::string& name);
+  /// The trainer's connection is gone.
+  void Leave(PeerId peer);
+  /// Notes a trainer's heartbeat. Nothing to say when the peer is none; false when it is to attach
+  /// again.
+  std::optional<bool> Heard(PeerId peer);
+  void Tick();
+
+ private:
+  Status CheckAttach(const Request& request, const protocol::AttachTrainer& message,
+                     const Stream& stream) const;
+  Status CheckStart(const protocol::AttachTrainer& message, const Stream& stream) const;
+  Status CheckHost(const protocol::TrainerEndpoint& endpoint, JobId stream) const;
+  void AttachFresh(Stream& stream, const protocol::AttachTrainer& message);
+  void DescribeToWorkers(const Stream& stream);
+  protocol::StreamDescribed Describe(const Stream& stream) const;
+  Trainer* TrainerOf(const Request& request, JobId stream, std::uint32_t rank);
+  void ReturnShard(Worker& worker, const protocol::ShardsReturned::Item& item);
+  void ShardFailed(Lease& lease, Worker& worker, protocol::Outcome outcome);
+  void ForgetTrainer(Trainer& trainer);
+  void DropTrainer(Stream& stream, std::uint32_t rank);
+  void TickTrainer(Stream& stream, Trainer& trainer);
+  void TickRevoking(Lease& lease);
+
+  const Turn& turn_;
+  const CoreOptions& options_;
+  JournalGate& gate_;
+  JobTable& table_;
+  JobLogs& logs_;
+  Peers& peers_;
+  WorkerRoster& roster_;
+  LeaseBook& book_;
+  Recovery& recovery_;
+  StreamBook& streams_;
+  ShardLeases& shards_;
+  TrainerSlots& slots_;
+  StreamDispatch& dispatch_;
+  WorkerFate& fate_;
+};
+
+}  // namespace patchbay::scheduler

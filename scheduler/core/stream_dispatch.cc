@@ -1,0 +1,242 @@
+#include "scheduler/core/stream_dispatch.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "scheduler/policy/affinity.h"
+#include "scheduler/policy/limits.h"
+
+namespace patchbay::scheduler {
+namespace {
+
+bool OfClass(Numerics worker, Numerics stream) {
+  return stream == Numerics::kStrict || worker == stream;
+}
+
+/// Whether its shards have the bytes of the stream's plan.
+bool MakesItsBytes(const Worker& worker, const Stream& stream) {
+  return OfClass(worker.numerics, stream.numerics) && worker.byte_versions == stream.byte_versions;
+}
+
+/// There is a process that may make shards again, whatever keeps it from it turn_.now.
+bool IsThere(const Worker& worker) {
+  return worker.state == WorkerState::kUp || worker.state == WorkerState::kCondemned;
+}
+
+/// The node starts workers of that class.
+bool Offers(const Node& node, Numerics numerics) {
+  return (numerics != Numerics::kCpu && !node.gpus.empty()) ||
+         (numerics != Numerics::kCuda && node.cpus != 0);
+}
+
+std::string KindOf(Numerics numerics) {
+  if (numerics == Numerics::kStrict) return "worker";
+  return numerics == Numerics::kCuda ? "GPU worker" : "CPU worker";
+}
+
+}  // namespace
+
+void StreamDispatch::Dispatch() {
+  streams_.ClearChanged();
+  recovery_.ClearChanged();
+  std::vector<Stream*> active;
+  for (auto& [id, stream] : streams_.streams()) active.push_back(&stream);
+  const auto before = [](const Stream* a, const Stream* b) {
+    if (a->priority != b->priority) return a->priority > b->priority;
+    return a->leases != b->leases ? a->leases < b->leases : a->job < b->job;
+  };
+  while (!active.empty()) {
+    const auto first = std::min_element(active.begin(), active.end(), before);
+    if (!DispatchOne(**first)) active.erase(first);
+  }
+}
+
+/// The lowest shard to make whose slot the trainer has for it; null when there is none.
+const PendingShard* StreamDispatch::NextPending(const Trainer& trainer) const {
+  for (const PendingShard& next : trainer.pending) {
+    if (!trainer.slots.at(trainer.filling.at(next.first).slot).rests) return &next;
+  }
+  return nullptr;
+}
+
+/// Leases the stream's lowest shard that someone may make; false when there is none.
+bool StreamDispatch::DispatchOne(Stream& stream) {
+  std::vector<Trainer*> waiting;
+  for (auto& [rank, trainer] : stream.trainers) {
+    // While a shard is unknown, the trainer may yet say that a batch lies in another slot.
+    if (trainer.state == TrainerState::kAttached && NextPending(trainer) != nullptr &&
+        trainer.unknown.empty() && recovery_.AllowsGrants(trainer.endpoint.host_identity)) {
+      waiting.push_back(&trainer);
+    }
+  }
+  std::stable_sort(waiting.begin(), waiting.end(), [this](const Trainer* a, const Trainer* b) {
+    return *NextPending(*a) < *NextPending(*b);
+  });
+  for (Trainer* trainer : waiting) {
+    const auto [at, index] = *NextPending(*trainer);
+    const bool solo = trainer->filling.at(at).shards[index].suspect;
+    Worker* worker = PickWorker(stream, *trainer, solo);
+    if (worker == nullptr) continue;
+    const ShardId id{at.epoch, at.batch, trainer->rank, index};
+    shards_.Grant(stream, *trainer, id, solo ? *worker : Prefer(stream, *trainer, id, *worker));
+    return true;
+  }
+  return false;
+}
+
+bool StreamDispatch::MayMake(Worker& worker, const Stream& stream, const Trainer& trainer,
+                             bool solo) {
+  if (!MakesItsBytes(worker, stream)) return false;
+  if (solo && (!worker.tasks.empty() || !worker.shards.empty())) return false;
+  if (!roster_.IsLocal(worker, trainer.endpoint) && trainer.endpoint.ucx_address.empty())
+    return false;
+  if (worker.barred.count({stream.job, trainer.rank}) != 0) return false;
+  return roster_.NodeHasRoom(worker, ShardNeed(worker));
+}
+
+/// The least loaded worker that may make the trainer's next shard, on its own host if possible.
+Worker* StreamDispatch::PickWorker(const Stream& stream, const Trainer& trainer, bool solo) {
+  const WorkerId reserved = roster_.reserved();
+  if (solo && reserved != kNoWorker && roster_.CanLease(roster_.at(reserved)) &&
+      MayMake(roster_.at(reserved), stream, trainer, true)) {
+    return &roster_.at(reserved);
+  }
+  Worker* spare = nullptr;
+  const auto look = [&](const OpenWorkers& open) -> Worker* {
+    for (const auto& [load, id] : open) {
+      Worker& worker = roster_.at(id);
+      if (MayMake(worker, stream, trainer, solo)) return &worker;
+      if (solo && spare == nullptr && MayMake(worker, stream, trainer, false)) spare = &worker;
+    }
+    return nullptr;
+  };
+  const auto* here = roster_.NodesOnHost(trainer.endpoint.host_identity);
+  if (here != nullptr) {
+    for (const std::string& name : *here) {
+      for (const auto& open : roster_.nodes().at(name).shard_open) {
+        if (Worker* worker = look(open)) return worker;
+      }
+    }
+  }
+  if (!trainer.endpoint.ucx_address.empty()) {
+    for (const auto& open : roster_.open_for_shards()) {
+      if (Worker* worker = look(open)) return worker;
+    }
+  }
+  if (spare != nullptr && reserved == kNoWorker) roster_.Reserve(*spare);
+  return nullptr;
+}
+
+Worker& StreamDispatch::Prefer(Stream& stream, const Trainer& trainer, const ShardId& id,
+                               Worker& least) {
+  const PatchRun run = ShardRun(stream.geometry, id.batch, id.rank, id.shard);
+  const std::optional<std::uint64_t> image = stream.images.ImageOf(run.first_ordinal);
+  if (!image.has_value()) return least;
+  const auto [maker, fresh] = stream.makers.emplace(*image, least.id);
+  if (fresh) {
+    stream.makers_order.push_back(*image);
+    if (stream.makers_order.size() <= kMaxMakersKnown) return least;
+    stream.makers.erase(stream.makers_order.front());
+    stream.makers_order.pop_front();
+    return least;
+  }
+  Worker& warm = roster_.at(maker->second);
+  const bool may =
+      warm.id != least.id && roster_.IsOpenForShards(warm.id) &&
+      roster_.IsLocal(warm, trainer.endpoint) == roster_.IsLocal(least, trainer.endpoint) &&
+      MayMake(warm, stream, trainer, false) && StaysEvenWith(warm, trainer);
+  if (!may) maker->second = least.id;
+  return may ? warm : least;
+}
+
+/// Whether shards enough wait for those that hold less than the worker.
+bool StreamDispatch::StaysEvenWith(const Worker& worker, const Trainer& trainer) const {
+  const auto load = static_cast<std::uint32_t>(worker.shards.size());
+  const std::size_t waiting = trainer.pending.size();
+  std::vector<std::uint32_t> smaller;
+  for (const auto& open : roster_.open_for_shards()) {
+    for (const auto& [held, id] : open) {
+      if (held >= load || smaller.size() >= waiting) break;
+      smaller.push_back(held);
+    }
+  }
+  return StaysEven(load, smaller, waiting);
+}
+
+/// A trainer waits for shards, and no worker there is of the stream's class and can reach it.
+bool StreamDispatch::IsStarved(const Stream& stream) const {
+  const auto could = [&](const Trainer& trainer) {
+    return std::any_of(roster_.workers().begin(), roster_.workers().end(),
+                       [&](const Worker& worker) {
+                         return IsThere(worker) && MakesItsBytes(worker, stream) &&
+                                (roster_.IsLocal(worker, trainer.endpoint) ||
+                                 !trainer.endpoint.ucx_address.empty());
+                       });
+  };
+  return std::any_of(stream.trainers.begin(), stream.trainers.end(), [&](const auto& entry) {
+    const Trainer& trainer = entry.second;
+    return trainer.state == TrainerState::kAttached && !trainer.pending.empty() && !could(trainer);
+  });
+}
+
+/// The nodes are known, and none of them starts workers of that class.
+bool StreamDispatch::NoNodeOffers(Numerics numerics) const {
+  if (recovery_.had_workers() && !recovery_.IsOver())
+    return false;  // nodes may still be coming back
+  bool any_node = false;
+  for (const auto& [name, node] : roster_.nodes()) {
+    if (!node.registered) continue;
+    if (Offers(node, numerics)) return false;
+    any_node = true;
+  }
+  return any_node;
+}
+
+/// What the user of a starved stream can do something about.
+Status StreamDispatch::WhyStarved(const Stream& stream) const {
+  const std::string kind = KindOf(stream.numerics);
+  const auto fits = [&](const Worker& worker) {
+    return IsThere(worker) && MakesItsBytes(worker, stream);
+  };
+  if (std::any_of(roster_.workers().begin(), roster_.workers().end(), fits)) {
+    return absl::UnavailableError(StrCat(
+        "make shards: the ", kind, "s are on other nodes than the trainer, and no data policy says",
+        " how batches may travel"));
+  }
+  const auto other_code = [&](const Worker& worker) {
+    return IsThere(worker) && OfClass(worker.numerics, stream.numerics);
+  };
+  if (std::any_of(roster_.workers().begin(), roster_.workers().end(), other_code)) {
+    return absl::FailedPreconditionError(StrCat("make shards: the plan is of code of versions ",
+                                                stream.byte_versions, ", and no ", kind,
+                                                " has the same: its bytes would differ"));
+  }
+  for (const auto& [name, node] : roster_.nodes()) {
+    const bool silent =
+        node.agent_incarnation != 0 && turn_.now - node.last_seen >= options_.suspect_ms;
+    if (!silent || !Offers(node, stream.numerics)) continue;
+    return absl::UnavailableError(StrCat("make shards: no ", kind, " is left: node ", name,
+                                         " has not answered for ",
+                                         (turn_.now - node.last_seen) / 1000, " s"));
+  }
+  if (NoNodeOffers(stream.numerics)) {
+    return absl::FailedPreconditionError(
+        StrCat("make shards: numerics ", NameOf(stream.numerics), ": the cluster has no ", kind));
+  }
+  return absl::UnavailableError(StrCat("make shards: no ", kind, " has been running for ",
+                                       (turn_.now - stream.starved_since) / 1000,
+                                       " s; the nodes' logs say why"));
+}
+
+std::optional<Status> StreamDispatch::TickStarved(Stream& stream) {
+  if (!IsStarved(stream)) {
+    stream.starved_since = 0;
+    return std::nullopt;
+  }
+  if (stream.starved_since == 0) stream.starved_since = turn_.now;
+  const TimeMs grace = NoNodeOffers(stream.numerics) ? options_.suspect_ms : options_.no_worker_ms;
+  if (turn_.now - stream.starved_since < grace) return std::nullopt;
+  return WhyStarved(stream);
+}
+
+}  // namespace patchbay::scheduler

@@ -1,0 +1,57 @@
+// Stream dispatch: who makes which shard, and whether anybody can. Private to scheduler/core.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include "scheduler/core/recovery.h"
+#include "scheduler/core/shard_leases.h"
+
+namespace patchbay::scheduler {
+
+/// A shard to lease, by its batch.
+using PendingShard = std::pair<Position, std::uint32_t>;
+
+/// Chooses only: leases are ShardLeases' to grant.
+///
+/// Invariants: a shard goes to a worker of its stream's class that can reach the trainer and was
+/// not barred from it; the lowest batch first; a suspect alone; nothing for a trainer that is
+/// silent, into a slot that rests, or while a former scheduler's processes may write there.
+class StreamDispatch {
+ public:
+  StreamDispatch(const Turn& turn, const CoreOptions& options, WorkerRoster& roster,
+                 Recovery& recovery, StreamBook& streams, ShardLeases& shards)
+      : turn_(turn),
+        options_(options),
+        roster_(roster),
+        recovery_(recovery),
+        streams_(streams),
+        shards_(shards) {}
+
+  /// Leases shards to workers that have room: streams by priority, then by who has least.
+  void Dispatch();
+  /// Why the stream has waited too long for workers that do not exist; nothing while it has not.
+  std::optional<Status> TickStarved(Stream& stream);
+
+ private:
+  bool DispatchOne(Stream& stream);
+  const PendingShard* NextPending(const Trainer& trainer) const;
+  Worker* PickWorker(const Stream& stream, const Trainer& trainer, bool solo);
+  /// The worker that made the image's last shard, if it may take one more; else `least`.
+  Worker& Prefer(Stream& stream, const Trainer& trainer, const ShardId& id, Worker& least);
+  bool StaysEvenWith(const Worker& worker, const Trainer& trainer) const;
+  bool MayMake(Worker& worker, const Stream& stream, const Trainer& trainer, bool solo);
+  bool IsStarved(const Stream& stream) const;
+  bool NoNodeOffers(Numerics numerics) const;
+  Status WhyStarved(const Stream& stream) const;
+
+  const Turn& turn_;
+  const CoreOptions& options_;
+  WorkerRoster& roster_;
+  Recovery& recovery_;
+  StreamBook& streams_;
+  ShardLeases& shards_;
+};
+
+}  // namespace patchbay::scheduler

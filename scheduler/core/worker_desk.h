@@ -1,0 +1,68 @@
+// What agents and workers say of themselves: who is there, what they hold, how it goes. Private to
+// scheduler/core.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "scheduler/core/batch_dispatch.h"
+#include "scheduler/core/peers.h"
+#include "scheduler/core/recovery.h"
+#include "scheduler/core/stream_book.h"
+#include "scheduler/core/worker_fate.h"
+
+namespace patchbay::scheduler {
+
+/// Takes the messages of agents and workers but those about shards and streams. It owns no table:
+/// it checks who speaks, and changes those of the roster, the recovery and the dispatch parts.
+class WorkerDesk {
+ public:
+  WorkerDesk(const Turn& turn, const CoreOptions& options, JournalGate& gate, Peers& peers,
+             WorkerRoster& roster, LeaseBook& book, Recovery& recovery, BatchDispatch& batch,
+             StreamBook& streams, WorkerFate& fate)
+      : turn_(turn),
+        options_(options),
+        gate_(gate),
+        peers_(peers),
+        roster_(roster),
+        book_(book),
+        recovery_(recovery),
+        batch_(batch),
+        streams_(streams),
+        fate_(fate) {}
+
+  void On(const Request& request, protocol::RegisterAgent&& message);
+  void On(const Request& request, protocol::RegisterWorker&& message);
+  void On(const Request& request, protocol::RenewLeases&& message);
+  void On(const Request& request, protocol::TasksFinished&& message);
+  void On(const Request& request, protocol::PutResultPart&& message);
+  /// FetchResult, when a worker sends it.
+  void GiveInput(const Request& request, const protocol::FetchResult& message);
+  void On(const Request& request, protocol::WorkerExited&& message);
+  void On(const Request& request, protocol::Drain&& message);
+
+  /// Settles with who did not come back from before a restart.
+  void TickRecovery();
+
+ private:
+  void AgentRestarted(Node& node, std::uint64_t agent_incarnation);
+  void StartWorker(Worker& worker, const protocol::RegisterWorker& message);
+  void Reoffer(Worker& worker, const std::vector<protocol::HeldLease>& held, bool moved);
+  void SettleWith(const WorkerPlace& place, const Unaccounted& entry);
+  /// More may be leased than before.
+  void LookAgain();
+
+  const Turn& turn_;
+  const CoreOptions& options_;
+  JournalGate& gate_;
+  Peers& peers_;
+  WorkerRoster& roster_;
+  LeaseBook& book_;
+  Recovery& recovery_;
+  BatchDispatch& batch_;
+  StreamBook& streams_;
+  WorkerFate& fate_;
+};
+
+}  // namespace patchbay::scheduler

@@ -1,0 +1,137 @@
+#include "scheduler/core/worker_fate.h"
+
+#include <algorithm>
+
+#include "scheduler/policy/limits.h"
+
+namespace patchbay::scheduler {
+namespace {
+
+/// A lease that has not shown progress lives on while its worker works on others, for so many lease
+/// times.
+constexpr TimeMs kUnstartedLeases = 6;
+
+}  // namespace
+
+bool Contains(const std::deque<std::uint64_t>& incarnations, std::uint64_t one) {
+  return std::find(incarnations.begin(), incarnations.end(), one) != incarnations.end();
+}
+
+void Remember(std::deque<std::uint64_t>& incarnations, std::uint64_t one) {
+  incarnations.push_back(one);
+  if (incarnations.size() > kMaxDeadIncarnations) incarnations.pop_front();
+}
+
+void WorkerFate::Dead(Worker& worker, bool counts) {
+  std::vector<LeaseNumber> held(worker.tasks.begin(), worker.tasks.end());
+  held.insert(held.end(), worker.shards.begin(), worker.shards.end());
+  Remember(worker.dead_incarnations, worker.incarnation);
+  worker.state = WorkerState::kGone;
+  worker.peer = 0;
+  roster_.ReleaseDead(worker);
+  if (!held.empty()) Blame(held, counts);
+  gate_.Emit(WorkerGoneRecord{worker.node, worker.index});
+  recovery_.AccountFor({worker.node, worker.index});
+  roster_.Reassign(worker);
+  FinishDrains(worker);
+}
+
+/// Takes the leases back from a worker that is dead or condemned, and says what that means for what
+/// it ran: nothing unless `counts`; a death if it was one lease alone; else all are suspects.
+void WorkerFate::Blame(const std::vector<LeaseNumber>& held, bool counts) {
+  const bool alone = held.size() == 1;
+  for (const LeaseNumber& number : held) {
+    Lease& lease = book_.At(number);
+    if (lease.is_shard) {
+      if (Shard* shard = shards_.FindShard(lease); shard != nullptr && counts) {
+        shard->suspect = true;
+        shard->solo_deaths += alone ? 1 : 0;
+      }
+      shards_.Fence(lease, lease.worker_pid);
+      continue;
+    }
+    const TaskId task = lease.task;
+    batch_.DropLease(number);
+    if (counts) batch_.Blame(task, alone);
+    batch_.Enqueue(task);
+  }
+}
+
+void WorkerFate::Tick() {
+  for (Worker& worker : roster_.workers()) {
+    if (worker.state == WorkerState::kGone) continue;
+    if (worker.state == WorkerState::kCondemned) {
+      if (turn_.now - worker.kill_sent >= options_.resend_ms) SendKill(worker);
+    } else {
+      ExpireLeases(worker);
+    }
+    std::erase_if(worker.barred, [&](const auto& bar) { return bar.second <= turn_.now; });
+    roster_.Reindex(worker);
+  }
+  if (!batch_.HasSolo()) roster_.Unreserve();
+  for (auto& [name, node] : roster_.nodes()) {
+    if (!node.registered || turn_.now - node.last_seen < options_.forget_node_ms) continue;
+    node.registered = false;
+    node.agent = 0;
+    for (const auto& [index, id] : node.workers) {
+      if (roster_.at(id).state != WorkerState::kGone) Dead(roster_.at(id), false);
+    }
+  }
+}
+
+void WorkerFate::ExpireLeases(Worker& worker) {
+  if ((worker.tasks.empty() && worker.shards.empty()) || turn_.now < worker.next_expiry) return;
+  TimeMs first = INT64_MAX;
+  const auto look = [&](const LeaseNumber& number) {
+    const Lease& lease = book_.At(number);
+    TimeMs deadline = lease.deadline;
+    if (lease.progress == 0) {
+      const TimeMs most = lease.granted_at + kUnstartedLeases * options_.lease_ms;
+      deadline = std::max(deadline, std::min(worker.progress_at + options_.lease_ms, most));
+    }
+    first = std::min(first, deadline);
+  };
+  for (const LeaseNumber& number : worker.tasks) look(number);
+  for (const LeaseNumber& number : worker.shards) look(number);
+  worker.next_expiry = first;
+  if (first <= turn_.now) Condemn(worker);
+}
+
+/// A lease expired. Whoever still talks is stuck in what it runs; whoever is silent is frozen or
+/// cut off, which says nothing about what it ran.
+void WorkerFate::Condemn(Worker& worker) {
+  ++leases_expired_;
+  worker.state = WorkerState::kCondemned;
+  std::vector<LeaseNumber> held(worker.tasks.begin(), worker.tasks.end());
+  held.insert(held.end(), worker.shards.begin(), worker.shards.end());
+  Blame(held, turn_.now - worker.last_seen < options_.suspect_ms);
+  if (roster_.reserved() == worker.id) roster_.Unreserve();
+  roster_.Reassign(worker);
+  SendKill(worker);
+}
+
+void WorkerFate::SendKill(Worker& worker) {
+  worker.kill_sent = turn_.now;
+  const Node& node = roster_.NodeOf(worker);
+  if (node.registered)
+    gate_.Send(node.agent, 0, protocol::KillWorker{worker.index, worker.incarnation});
+}
+
+void WorkerFate::FinishDrains(Worker& worker) {
+  if (worker.drain_peer != 0 && worker.tasks.empty() && worker.shards.empty()) {
+    gate_.SendDurable(worker.drain_peer, worker.drain_request, protocol::Drained{});
+    worker.drain_peer = 0;
+  }
+  FinishNodeDrain(roster_.NodeOf(worker));
+}
+
+void WorkerFate::FinishNodeDrain(Node& node) {
+  if (!node.draining || node.drain_request == 0) return;
+  for (const auto& [index, id] : node.workers) {
+    if (!roster_.at(id).tasks.empty() || !roster_.at(id).shards.empty()) return;
+  }
+  gate_.SendDurable(node.agent, node.drain_request, protocol::Drained{});
+  node.drain_request = 0;
+}
+
+}  // namespace patchbay::scheduler

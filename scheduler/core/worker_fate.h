@@ -1,0 +1,65 @@
+// How workers end: expired leases, deaths, drains, and what that means for what they held. Private
+// to scheduler/core.
+#pragma once
+
+#include <vector>
+
+#include "scheduler/core/batch_dispatch.h"
+#include "scheduler/core/lease_book.h"
+#include "scheduler/core/recovery.h"
+#include "scheduler/core/shard_leases.h"
+#include "scheduler/core/worker_roster.h"
+
+namespace patchbay::scheduler {
+
+/// Invariants: a condemned or dead worker holds no lease; a condemned one is killed again and again
+/// until its end is proven; a death counts against what ran alone, and makes suspects of what ran
+/// together.
+class WorkerFate {
+ public:
+  WorkerFate(const Turn& turn, const CoreOptions& options, JournalGate& gate, WorkerRoster& roster,
+             LeaseBook& book, Recovery& recovery, BatchDispatch& batch, ShardLeases& shards)
+      : turn_(turn),
+        options_(options),
+        gate_(gate),
+        roster_(roster),
+        book_(book),
+        recovery_(recovery),
+        batch_(batch),
+        shards_(shards) {}
+
+  /// The process has ended: what it held is to be made again. `counts`: its death says something
+  /// about what it ran.
+  void Dead(Worker& worker, bool counts);
+  /// A lease of it is void although it lives: it is to be killed.
+  void Condemn(Worker& worker);
+  /// Answers Drain once nothing is held any more.
+  void FinishDrains(Worker& worker);
+  void FinishNodeDrain(Node& node);
+  /// Expires leases, repeats kills, forgets nodes that are silent for long.
+  void Tick();
+
+  std::uint64_t leases_expired() const { return leases_expired_; }
+  Status Check() const;
+
+ private:
+  void Blame(const std::vector<LeaseNumber>& held, bool counts);
+  void ExpireLeases(Worker& worker);
+  void SendKill(Worker& worker);
+
+  const Turn& turn_;
+  const CoreOptions& options_;
+  JournalGate& gate_;
+  WorkerRoster& roster_;
+  LeaseBook& book_;
+  Recovery& recovery_;
+  BatchDispatch& batch_;
+  ShardLeases& shards_;
+  std::uint64_t leases_expired_ = 0;
+};
+
+/// Incarnations that are known to be dead are remembered for a while: what they still send is void.
+bool Contains(const std::deque<std::uint64_t>& incarnations, std::uint64_t one);
+void Remember(std::deque<std::uint64_t>& incarnations, std::uint64_t one);
+
+}  // namespace patchbay::scheduler

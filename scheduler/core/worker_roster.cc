@@ -1,0 +1,146 @@
+#include "scheduler/core/worker_roster.h"
+
+#include <algorithm>
+
+#include "scheduler/policy/limits.h"
+#include "scheduler/policy/pace.h"
+
+namespace patchbay::scheduler {
+namespace {
+
+int ClassOf(Numerics numerics) { return numerics == Numerics::kCuda ? 1 : 0; }
+
+}  // namespace
+
+Resources ShardNeed(const Worker& worker) {
+  return {std::min<std::uint32_t>(worker.capacity.cpu_millis, 1000),
+          worker.numerics == Numerics::kCuda ? std::min(worker.capacity.gpus, 1u) : 0, 0};
+}
+
+Node& WorkerRoster::NodeNamed(const std::string& name) {
+  Node& node = nodes_[name];
+  node.name = name;
+  return node;
+}
+
+Worker& WorkerRoster::PlaceOn(Node& node, std::uint32_t index) {
+  const auto it = node.workers.find(index);
+  if (it != node.workers.end()) return workers_[it->second];
+  const auto id = static_cast<WorkerId>(workers_.size());
+  Worker& worker = workers_.emplace_back();
+  open_keys_.emplace_back();
+  worker.id = id;
+  worker.node = node.name;
+  worker.index = index;
+  node.workers[index] = id;
+  return worker;
+}
+
+void WorkerRoster::SetHost(Node& node, std::string&& host_identity) {
+  hosts_[node.host_identity].erase(node.name);
+  node.host_identity = std::move(host_identity);
+  hosts_[node.host_identity].insert(node.name);
+}
+
+const std::set<std::string>* WorkerRoster::NodesOnHost(const std::string& host_identity) const {
+  const auto host = hosts_.find(host_identity);
+  return host == hosts_.end() ? nullptr : &host->second;
+}
+
+bool WorkerRoster::IsLocal(const Worker& worker, const protocol::TrainerEndpoint& trainer) const {
+  const std::string& host = nodes_.at(worker.node).host_identity;
+  return !host.empty() && host == trainer.host_identity;
+}
+
+bool WorkerRoster::IsSuspect(const Worker& worker) const {
+  const Node& node = nodes_.at(worker.node);
+  return turn_.now - node.last_seen >= options_.suspect_ms ||
+         (worker.sends_heartbeats && turn_.now - worker.last_seen >= options_.suspect_ms);
+}
+
+bool WorkerRoster::CanLease(const Worker& worker) const {
+  const Node& node = nodes_.at(worker.node);
+  return worker.state == WorkerState::kUp && worker.peer != 0 &&
+         worker.known_sequence <= gate_.durable() && node.registered && node.agent != 0 &&
+         !node.draining && node.agent_incarnation == worker.agent_incarnation && !IsSuspect(worker);
+}
+
+bool WorkerRoster::NodeHasRoom(Worker& worker, const Resources& need) {
+  if (Fits(need, worker.assigned)) return true;
+  Node& node = NodeOf(worker);
+  const Resources then = Largest(worker.assigned, need);
+  const Resources total{
+      node.assigned.cpu_millis - worker.assigned.cpu_millis + then.cpu_millis,
+      node.assigned.gpus - worker.assigned.gpus + then.gpus,
+      node.assigned.memory_bytes - worker.assigned.memory_bytes + then.memory_bytes};
+  if (Fits(total, node.capacity)) return true;
+  node.refused = true;
+  return false;
+}
+
+void WorkerRoster::Reindex(Worker& worker) {
+  OpenKeys& keys = open_keys_[worker.id];
+  const int kind = ClassOf(worker.numerics);
+  const bool may = CanLease(worker) && !worker.solo && !worker.reserved;
+  const auto queued = static_cast<std::uint32_t>(worker.tasks.size());
+  const auto shards = static_cast<std::uint32_t>(worker.shards.size());
+  const bool task_room = may && shards == 0 && QueueHasRoom(queued, worker.queued_us, 0);
+  const bool shard_room = may && shards < worker.shard_pace.Depth();
+  Node& node = NodeOf(worker);
+  if (keys.task != kNotOpen) task_open_.erase({keys.task, worker.id});
+  if (keys.shard != kNotOpen) {
+    shard_open_[keys.kind].erase({keys.shard, worker.id});
+    node.shard_open[keys.kind].erase({keys.shard, worker.id});
+  }
+  keys = {task_room ? queued : kNotOpen, shard_room ? shards : kNotOpen, kind};
+  if (task_room) task_open_.insert({queued, worker.id});
+  if (!shard_room) return;
+  shard_open_[kind].insert({shards, worker.id});
+  node.shard_open[kind].insert({shards, worker.id});
+}
+
+void WorkerRoster::ReindexNode(Node& node) {
+  for (const auto& [index, id] : node.workers) Reindex(workers_[id]);
+}
+
+Resources WorkerRoster::Occupied(const Worker& worker) const {
+  const Resources held = worker.occupancy.Occupied();
+  return IsUnheard(worker) ? Largest(worker.assigned, held) : held;
+}
+
+void WorkerRoster::Reassign(Worker& worker) {
+  Node& node = NodeOf(worker);
+  const Resources before = worker.assigned;
+  worker.assigned = Occupied(worker);
+  node.assigned.cpu_millis += worker.assigned.cpu_millis - before.cpu_millis;
+  node.assigned.gpus += worker.assigned.gpus - before.gpus;
+  node.assigned.memory_bytes += worker.assigned.memory_bytes - before.memory_bytes;
+  if (worker.tasks.empty() && worker.shards.empty()) worker.solo = false;
+  Reindex(worker);
+  freed_.insert(worker.id);
+  if (!node.refused || Fits(before, worker.assigned)) return;
+  node.refused = false;
+  for (const auto& [index, id] : node.workers) freed_.insert(id);
+}
+
+void WorkerRoster::Reserve(Worker& worker) {
+  reserved_ = worker.id;
+  worker.reserved = true;
+  Reindex(worker);
+}
+
+void WorkerRoster::Unreserve() {
+  if (reserved_ == kNoWorker) return;
+  Worker& worker = workers_[reserved_];
+  reserved_ = kNoWorker;
+  worker.reserved = false;
+  Reindex(worker);
+  freed_.insert(worker.id);
+}
+
+void WorkerRoster::ReleaseDead(Worker& worker) {
+  if (reserved_ == worker.id) reserved_ = kNoWorker;
+  worker.reserved = false;
+}
+
+}  // namespace patchbay::scheduler

@@ -1,0 +1,109 @@
+// The roster: nodes, the workers on them, what they occupy, and who may be given more. Private to
+// scheduler/core.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "scheduler/core/journal_gate.h"
+#include "scheduler/policy/resources.h"
+#include "scheduler/state/cluster_table.h"
+
+namespace patchbay::scheduler {
+
+/// Workers that may be given more, by what they hold.
+using OpenWorkers = std::set<std::pair<std::uint32_t, WorkerId>>;
+
+/// What making a shard occupies of the worker's node.
+Resources ShardNeed(const Worker& worker);
+
+/// Invariants: a worker's id is its index and its node lists it; it fits itself what it occupies,
+/// and a node what its workers occupy; a worker that is unheard goes on occupying what it did; a
+/// worker without leases has nothing queued, a dead one has no leases, one with a suspect has
+/// nothing beside it; a worker is in the open sets exactly under what it holds; at most one is
+/// reserved; queues are bounded.
+class WorkerRoster {
+ public:
+  WorkerRoster(const Turn& turn, const CoreOptions& options, JournalGate& gate)
+      : turn_(turn), options_(options), gate_(gate) {}
+
+  Worker& at(WorkerId id) { return workers_[id]; }
+  const Worker& at(WorkerId id) const { return workers_[id]; }
+  std::deque<Worker>& workers() { return workers_; }
+  const std::deque<Worker>& workers() const { return workers_; }
+  std::map<std::string, Node>& nodes() { return nodes_; }
+  const std::map<std::string, Node>& nodes() const { return nodes_; }
+  Node& NodeOf(const Worker& worker) { return nodes_.at(worker.node); }
+  /// Adds it if need be; the caller minds kMaxNodes.
+  Node& NodeNamed(const std::string& name);
+  /// The place on the node, whichever process fills it; adds it if need be.
+  Worker& PlaceOn(Node& node, std::uint32_t index);
+  void SetHost(Node& node, std::string&& host_identity);
+  /// Names of the nodes of that host; null when none ever was.
+  const std::set<std::string>* NodesOnHost(const std::string& host_identity) const;
+  /// The worker shares memory with the trainer.
+  bool IsLocal(const Worker& worker, const protocol::TrainerEndpoint& trainer) const;
+
+  /// Silent for too long: gets no new leases.
+  bool IsSuspect(const Worker& worker) const;
+  bool CanLease(const Worker& worker) const;
+  /// Whether the node can carry this worker at `need`.
+  bool NodeHasRoom(Worker& worker, const Resources& need);
+  /// The process lives, and what it runs is not known: it is to be killed, or has no connection on
+  /// which it could be told what to drop.
+  static bool IsUnheard(const Worker& worker) {
+    return worker.state == WorkerState::kCondemned ||
+           (worker.state != WorkerState::kGone && worker.peer == 0);
+  }
+  /// Puts the worker into the open sets it belongs in. Call after whatever changes that.
+  void Reindex(Worker& worker);
+  void ReindexNode(Node& node);
+  /// The worker's leases changed: what it occupies, and what it may be given.
+  void Reassign(Worker& worker);
+  /// A suspect waits for the worker: it gets nothing until it is empty.
+  void Reserve(Worker& worker);
+  void Unreserve();
+  WorkerId reserved() const { return reserved_; }
+  /// The reserved one died: nobody is.
+  void ReleaseDead(Worker& worker);
+
+  const OpenWorkers& open_for_tasks() const { return task_open_; }
+  /// [numerics class]
+  const OpenWorkers (&open_for_shards() const)[2] { return shard_open_; }
+  bool IsOpenForTasks(WorkerId id) const { return open_keys_[id].task != kNotOpen; }
+  bool IsOpenForShards(WorkerId id) const { return open_keys_[id].shard != kNotOpen; }
+  bool AnyFreed() const { return !freed_.empty(); }
+  /// Workers that became freer since they were taken last.
+  std::set<WorkerId> TakeFreed() { return std::exchange(freed_, {}); }
+
+  Status Check() const;
+
+ private:
+  static constexpr std::uint32_t kNotOpen = UINT32_MAX;
+  /// Under which keys a worker is in the open sets.
+  struct OpenKeys {
+    std::uint32_t task = kNotOpen, shard = kNotOpen;
+    int kind = 0;
+  };
+  /// What its leases need; of one that is unheard, also what it held before.
+  Resources Occupied(const Worker& worker) const;
+  Status CheckWorker(const Worker& worker) const;
+  Status CheckNode(const Node& node) const;
+
+  const Turn& turn_;
+  const CoreOptions& options_;
+  JournalGate& gate_;
+  std::map<std::string, Node> nodes_;
+  std::map<std::string, std::set<std::string>> hosts_;  ///< node names by host identity
+  std::deque<Worker> workers_;
+  OpenWorkers task_open_, shard_open_[2];
+  std::vector<OpenKeys> open_keys_;  ///< of each worker
+  std::set<WorkerId> freed_;
+  WorkerId reserved_ = kNoWorker;
+};
+
+}  // namespace patchbay::scheduler

@@ -1,0 +1,24 @@
+// Whether a submission may join a stream job that runs already: it must ask for the same.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "runtime/base/status.h"
+#include "runtime/protocol/messages.h"
+
+namespace patchbay::scheduler {
+
+/// What a stream job was submitted with, for comparison.
+struct SubmittedRun {
+  JobId job = 0;
+  const std::string& payload;
+  const std::string& manifest;
+  std::uint32_t world_size = 1;
+};
+
+/// FailedPrecondition naming what differs: the number of ranks, the dataset, the start, or the key
+/// of the config. What the submitters' cluster offered at the time does not count.
+Status CheckJoin(const protocol::SubmitJob& asked, const SubmittedRun& run);
+
+}  // namespace patchbay::scheduler

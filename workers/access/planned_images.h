@@ -1,0 +1,33 @@
+// The images of a plan as they travel beside it: where they lie, and what shows later that they are
+// still what was planned.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/base/json.h"
+#include "runtime/base/status.h"
+
+namespace patchbay::workers {
+
+/// One per image, in the plan's order.
+struct PlannedImages {
+  std::vector<std::string> paths;   ///< canonical
+  std::vector<std::string> stamps;  ///< StampOf when the digest was taken
+};
+
+/// {"root": folder of them all, "images": [paths below it]}: short, as it travels.
+Json PathsToJson(const std::vector<std::string>& paths);
+/// Undoes PathsToJson; InvalidArgument for what it does not give.
+StatusOr<std::vector<std::string>> PathsFromJson(const Json& value);
+
+/// What PathsToJson gives, and "stamps": [...].
+Json ToManifest(const PlannedImages& images);
+
+/// InvalidArgument unless it has `count` images and as many stamps.
+StatusOr<PlannedImages> PlannedImagesOf(const Json& manifest, std::size_t count);
+
+/// The strings of manifest[key]; InvalidArgument when it is not a list of them.
+StatusOr<std::vector<std::string>> ManifestPaths(const Json& manifest, const char* key);
+
+}  // namespace patchbay::workers

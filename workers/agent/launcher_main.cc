@@ -1,0 +1,19 @@
+// patchbay-launcher --owner PID --link N --folder DIR [...] -- SUPERVISOR...
+#include <cstdio>
+
+#include "runtime/base/oom_score.h"
+#include "runtime/base/standard_streams.h"
+#include "workers/agent/launcher.h"
+#include "workers/process/child_process.h"
+
+int main(int argc, char** argv) {
+  patchbay::OpenClosedStandardStreams();
+  patchbay::RaiseOomScore(patchbay::kOomScoreOfSupervisors);
+  patchbay::workers::LauncherOptions options;
+  std::string error;
+  if (!patchbay::workers::ParseLauncherArguments({argv + 1, argv + argc}, options, error)) {
+    std::fprintf(stderr, "patchbay-launcher: %s\n", error.c_str());
+    return patchbay::workers::kExitCannotStart;
+  }
+  return patchbay::workers::RunLauncher(options);
+}

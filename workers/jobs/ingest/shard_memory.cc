@@ -1,0 +1,35 @@
+#include "workers/jobs/ingest/shard_memory.h"
+
+#include <algorithm>
+
+#include "runtime/base/strings.h"
+
+namespace patchbay::workers {
+namespace {
+
+/// Two bands of rows, tiles on their way, encoder contexts.
+constexpr std::uint64_t kBesideBytes = std::uint64_t{96} << 20;
+
+}  // namespace
+
+std::uint64_t ShardMemoryBytes(const IngestSlide& slide, int stored_level) {
+  const Extent level = StoredSizes(slide.levels)[static_cast<std::size_t>(stored_level)];
+  const zarr::ImageStoreSettings& store = slide.store;
+  const auto pixels = static_cast<std::uint64_t>(std::min(store.shard.y, level.y) *
+                                                 std::min(store.shard.x, level.x));
+  const std::uint64_t raw =
+      pixels * static_cast<std::uint64_t>(store.channels) * SizeOf(store.dtype);
+  return raw / 2 * 5 + kBesideBytes;
+}
+
+Status CheckShardFits(const IngestSlide& slide, const MemoryRoom& limit) {
+  const std::uint64_t most = ShardMemoryBytes(slide, 0);
+  const Status fits = CheckMemoryFits("make", most, limit);
+  if (fits.ok()) return fits;
+  return absl::InvalidArgumentError(
+      StrCat("ingest: slide ", slide.index, ": a zarr shard of ", slide.store.shard.y,
+             " pixels a side takes up to ", HumanBytes(most), " to make, and there are ",
+             HumanBytes(limit.bytes), " (", limit.limit, ") (use a smaller --shard)"));
+}
+
+}  // namespace patchbay::workers

@@ -1,0 +1,21 @@
+// What making one zarr shard takes of a worker's memory.
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/base/available_memory.h"
+#include "runtime/base/status.h"
+#include "workers/jobs/ingest/slide.h"
+
+namespace patchbay::workers {
+
+/// The most that a shard of that stored level takes while it is made: its encoded bytes, which may
+/// be no fewer than its pixels, twice in part while they grow; a third of its pixels for coarser
+/// levels, as pixels, encoded and serialised; bands of rows. A worker's own needs come on top.
+std::uint64_t ShardMemoryBytes(const IngestSlide& slide, int stored_level);
+
+/// InvalidArgument, naming --shard, when the slide's largest shard does not fit into `limit`
+/// (kMemoryUsePercent of it): no wait would make room for it.
+Status CheckShardFits(const IngestSlide& slide, const MemoryRoom& limit);
+
+}  // namespace patchbay::workers

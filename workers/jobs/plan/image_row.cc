@@ -1,0 +1,57 @@
+#include "workers/jobs/plan/image_row.h"
+
+#include <optional>
+#include <utility>
+
+namespace patchbay::workers {
+namespace {
+
+Json ToJson(const ImageRow& row) {
+  if (!row.fault.empty()) return row.fault;
+  const plan::PlannedImage& image = row.image;
+  return {image.digest.Hex(), image.kind,     image.size.z,        image.size.y,
+          image.size.x,       image.channels, NameOf(image.dtype), row.stamp};
+}
+
+StatusOr<ImageRow> ImageRowFromJson(const Json& value) {
+  ImageRow row;
+  if (value.is_string()) {
+    row.fault = value.get<std::string>();
+    return row;
+  }
+  const bool whole = value.is_array() && value.size() == 8 && value[0].is_string() &&
+                     value[1].is_string() && value[2].is_number_integer() &&
+                     value[3].is_number_integer() && value[4].is_number_integer() &&
+                     value[5].is_number_integer() && value[6].is_string() && value[7].is_string();
+  if (!whole) return absl::InvalidArgumentError("read image row: not an image");
+  PB_ASSIGN_OR_RETURN(row.image.digest, Digest::FromHex(value[0].get_ref<const std::string&>()));
+  row.image.kind = value[1].get<std::string>();
+  row.image.size = {value[2].get<std::int64_t>(), value[3].get<std::int64_t>(),
+                    value[4].get<std::int64_t>()};
+  row.image.channels = value[5].get<int>();
+  const std::optional<DType> dtype = DTypeFromName(value[6].get_ref<const std::string&>());
+  if (!dtype) return absl::InvalidArgumentError("read image row: unknown dtype");
+  row.image.dtype = *dtype;
+  row.stamp = value[7].get<std::string>();
+  return row;
+}
+
+}  // namespace
+
+Json ToJson(const std::vector<ImageRow>& rows) {
+  Json list = Json::array();
+  for (const ImageRow& row : rows) list.push_back(ToJson(row));
+  return list;
+}
+
+StatusOr<std::vector<ImageRow>> ImageRowsFromJson(const Json& value) {
+  if (!value.is_array()) return absl::InvalidArgumentError("read image rows: no list");
+  std::vector<ImageRow> rows;
+  for (const Json& item : value) {
+    PB_ASSIGN_OR_RETURN(ImageRow row, ImageRowFromJson(item));
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+}  // namespace patchbay::workers

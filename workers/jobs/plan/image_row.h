@@ -1,0 +1,25 @@
+// What opening one image for a plan came to, as it travels from the task that opened it.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "runtime/base/json.h"
+#include "runtime/plan/plan.h"
+
+namespace patchbay::workers {
+
+/// An image, or why it is none.
+struct ImageRow {
+  plan::PlannedImage image;
+  std::string stamp;  ///< StampOf before it was opened
+  std::string fault;  ///< not empty: why it is left out; the rest says nothing then
+};
+
+Json ToJson(const std::vector<ImageRow>& rows);
+
+/// InvalidArgument for what ToJson does not give.
+StatusOr<std::vector<ImageRow>> ImageRowsFromJson(const Json& value);
+
+}  // namespace patchbay::workers

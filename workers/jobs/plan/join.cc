@@ -1,0 +1,142 @@
+// The plan of a stream, from what opening its images came to.
+#include <numeric>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "ops/chain/chain.h"
+#include "runtime/plan/byte_versions.h"
+#include "runtime/plan/plan.h"
+#include "runtime/stream/planned_stream.h"
+#include "workers/access/planned_images.h"
+#include "workers/jobs/plan/image_row.h"
+#include "workers/jobs/plan/plan_request.h"
+#include "workers/jobs/plan/stream_plan.h"
+#include "workers/stream/chain_options.h"
+
+namespace patchbay::workers {
+namespace {
+
+/// How many patches of an epoch each image has.
+std::vector<std::uint64_t> PatchesOfImages(const plan::Plan& plan) {
+  const std::vector<std::uint64_t>& ends = plan.cumulative_patches();
+  std::vector<std::uint64_t> counts(ends.begin() + 1, ends.end());
+  std::adjacent_difference(counts.begin(), counts.end(), counts.begin());
+  return counts;
+}
+
+/// The images of a dataset, and those that are left out.
+struct DatasetImages {
+  std::vector<plan::PlannedImage> images;
+  PlannedImages where;
+  std::vector<std::size_t> numbers;  ///< of the images, in the list that the root task made
+  std::size_t skipped = 0;
+  Json skipped_named = Json::array();
+
+  void Add(std::size_t number, ImageRow&& row, std::string&& path) {
+    if (row.fault.empty()) {
+      numbers.push_back(number);
+      images.push_back(std::move(row.image));
+      where.paths.push_back(std::move(path));
+      where.stamps.push_back(std::move(row.stamp));
+    } else if (++skipped <= kMaxSkippedNamed) {
+      skipped_named.push_back({std::move(path), std::move(row.fault)});
+    }
+  }
+};
+
+StatusOr<DatasetImages> JoinImages(TaskContext& context) {
+  if (context.inputs.empty()) return absl::InternalError("stream.join: no inputs");
+  PB_ASSIGN_OR_RETURN(const Json list, ParseJson(context.inputs[0], "list of images"));
+  PB_ASSIGN_OR_RETURN(std::vector<std::string> paths, PathsFromJson(list));
+  DatasetImages joined;
+  std::size_t at = 0;
+  for (const std::string& input : std::span(context.inputs).subspan(1)) {
+    PB_ASSIGN_OR_RETURN(const Json value, ParseJson(input, "opened images"));
+    PB_ASSIGN_OR_RETURN(std::vector<ImageRow> rows, ImageRowsFromJson(value));
+    for (ImageRow& row : rows) {
+      if (at >= paths.size()) break;
+      joined.Add(at, std::move(row), std::move(paths[at]));
+      ++at;
+    }
+    context.AddProgress();
+  }
+  context.inputs.clear();
+  if (at != paths.size()) {
+    return absl::InternalError(StrCat("stream.join: ", at, " of ", paths.size(), " images"));
+  }
+  if (!joined.images.empty()) return joined;
+  const Json& first = joined.skipped_named[0];
+  context.names.AddImage(first[0].get<std::string>(), "image 0");
+  return absl::InvalidArgumentError(
+      StrCat("plan stream: none of ", joined.skipped,
+             " images can be read; the first: ", first[1].get<std::string>()));
+}
+
+/// Channels and dtype of all images are those of the first.
+Status CheckAlike(TaskContext& context, const DatasetImages& joined) {
+  const plan::PlannedImage& first = joined.images.front();
+  for (std::size_t i = 0; i < joined.images.size(); ++i) {
+    const plan::PlannedImage& image = joined.images[i];
+    if (image.channels == first.channels && image.dtype == first.dtype) continue;
+    context.names.AddImage(joined.where.paths[i], StrCat("image ", joined.numbers[i]));
+    context.names.AddImage(joined.where.paths[0], StrCat("image ", joined.numbers[0]));
+    return absl::InvalidArgumentError(StrCat("plan stream: ", joined.where.paths[i], ": ",
+                                             image.channels, " channels of ", NameOf(image.dtype),
+                                             ", but ", joined.where.paths[0], " has ",
+                                             first.channels, " of ", NameOf(first.dtype)));
+  }
+  return absl::OkStatus();
+}
+
+/// Patches as the config has them can be cut from every image.
+Status CheckPatches(TaskContext& context, const plan::RunConfig& config,
+                    const DatasetImages& joined) {
+  for (std::size_t i = 0; i < joined.images.size(); ++i) {
+    const Status fits = plan::CheckPatchOf(config, joined.images[i]);
+    if (fits.ok()) continue;
+    context.names.AddImage(joined.where.paths[i], StrCat("image ", joined.numbers[i]));
+    return Annotate(fits, StrCat("plan stream: ", joined.where.paths[i]));
+  }
+  return absl::OkStatus();
+}
+
+Status TooLarge(std::size_t images, std::size_t bytes) {
+  return absl::ResourceExhaustedError(
+      StrCat("plan stream: ", images, " images make a plan of ", HumanBytes(bytes),
+             ", more than the ", HumanBytes(protocol::kMaxResultBytes),
+             " that travel: split the dataset, or shorten the paths below their common folder"));
+}
+
+}  // namespace
+
+StatusOr<TaskOutput> RunStreamJoin(TaskContext& context) {
+  PB_ASSIGN_OR_RETURN(const PlanRequest request, ParsePlanRequest(context.payload));
+  PB_ASSIGN_OR_RETURN(DatasetImages joined, JoinImages(context));
+  PB_RETURN_IF_ERROR(CheckAlike(context, joined));
+  PB_RETURN_IF_ERROR(CheckPatches(context, request.config, joined));
+  PB_ASSIGN_OR_RETURN(const plan::Plan made,
+                      plan::Plan::Build(request.config, std::move(joined.images)));
+  PB_ASSIGN_OR_RETURN(const StreamGeometry geometry, made.Geometry(request.world_size));
+  PB_RETURN_IF_ERROR(plan::RingBytes(made.layout(), geometry, request.config.prefetch).status());
+  PB_RETURN_IF_ERROR(ops::Chain::Compile(ChainOptionsOf(made)).status());
+  PlannedStream planned;
+  planned.plan = made.Text();
+  planned.manifest = ToManifest(joined.where);
+  planned.geometry = geometry;
+  planned.numerics = *made.config().numerics;
+  planned.byte_versions = plan::ByteVersionsText();
+  planned.start = request.start;
+  if (made.config().order == plan::Order::kSequential) {
+    planned.images = ImageRuns::OfCounts(PatchesOfImages(made));
+  }
+  planned.skipped = {{"count", joined.skipped}, {"images", std::move(joined.skipped_named)}};
+  TaskOutput output;
+  output.result = EncodePlannedStream(planned);
+  if (output.result.size() > protocol::kMaxResultBytes) {
+    return TooLarge(joined.where.paths.size(), output.result.size());
+  }
+  return output;
+}
+
+}  // namespace patchbay::workers

@@ -1,0 +1,140 @@
+// One group of a dataset's images: opened and hashed.
+#include <utility>
+#include <vector>
+
+#include "workers/access/planned_images.h"
+#include "workers/access/stamps.h"
+#include "workers/jobs/plan/image_row.h"
+#include "workers/jobs/plan/stream_plan.h"
+#include "workers/jobs/task/image_digest.h"
+#include "workers/sources/image_source.h"
+
+namespace patchbay::workers {
+namespace {
+
+constexpr std::string_view kWhat = "stream.open";
+constexpr std::size_t kMaxFaultBytes = 512;
+
+struct Group {
+  std::vector<std::string> paths;
+  std::int64_t first = 0;
+  std::size_t level = 0;
+  bool skip_bad = false;
+};
+
+StatusOr<Group> GroupOf(TaskContext& context) {
+  Group group;
+  if (context.inputs.size() != 1) {
+    return absl::InternalError("stream.open: not the list of images alone");
+  }
+  PB_ASSIGN_OR_RETURN(const Json list, ParseJson(context.inputs[0], "list of images"));
+  context.inputs.clear();
+  PB_ASSIGN_OR_RETURN(const std::vector<std::string> paths, PathsFromJson(list));
+  PB_ASSIGN_OR_RETURN(group.first, JsonInt(context.payload, "first", kWhat));
+  PB_ASSIGN_OR_RETURN(const std::int64_t count, JsonInt(context.payload, "count", kWhat));
+  PB_ASSIGN_OR_RETURN(const std::int64_t level, JsonInt(context.payload, "level", kWhat));
+  PB_ASSIGN_OR_RETURN(const std::string bad, JsonString(context.payload, "on_bad_image", kWhat));
+  const auto images = static_cast<std::int64_t>(paths.size());
+  if (group.first < 0 || count < 1 || group.first > images || count > images - group.first ||
+      level < 0) {
+    return absl::InvalidArgumentError("stream.open: payload: not images of the list");
+  }
+  group.paths.assign(paths.begin() + group.first, paths.begin() + group.first + count);
+  group.level = static_cast<std::size_t>(level);
+  group.skip_bad = bad == plan::NameOf(plan::OnBadImage::kSkip);
+  return group;
+}
+
+/// True for what is wrong with an image and stays so.
+bool IsFault(const Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kNotFound:
+    case absl::StatusCode::kPermissionDenied:
+    case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kOutOfRange:
+    case absl::StatusCode::kUnimplemented:
+    case absl::StatusCode::kDataLoss:
+      return true;
+    default:
+      return false;
+  }
+}
+
+struct OpenedImage {
+  ImageLayout layout;
+  Digest digest;
+  std::string stamp;
+};
+
+/// The stamp is taken before the image is opened and hashed.
+StatusOr<OpenedImage> OpenForPlan(TaskContext& context, const std::string& listed) {
+  OpenedImage opened;
+  PB_ASSIGN_OR_RETURN(const std::string path, context.MayRead(listed));
+  StatusOr<std::string> stamp = StampOf(path);
+  PB_ASSIGN_OR_RETURN(const std::unique_ptr<ImageSource> image, OpenImage(path));
+  PB_ASSIGN_OR_RETURN(opened.stamp, std::move(stamp));
+  opened.layout = image->layout();
+  PB_ASSIGN_OR_RETURN(opened.digest, ImageDigest(context, path));
+  return opened;
+}
+
+Status CannotUse(const std::string& path, std::string_view why) {
+  return absl::InvalidArgumentError(StrCat("plan stream: ", path, ": ", why));
+}
+
+/// What the config asks for that a good image does not have is an error of the run in any case.
+StatusOr<plan::PlannedImage> PlanImage(const OpenedImage& opened, std::size_t at_level,
+                                       const std::string& path) {
+  const ImageLayout& layout = opened.layout;
+  if (at_level >= layout.levels.size()) {
+    return CannotUse(path, StrCat("key 'patch.level': ", at_level, " of an image of ",
+                                  layout.levels.size(), " levels"));
+  }
+  const LevelLayout& level = layout.levels[at_level];
+  plan::PlannedImage planned;
+  planned.kind = layout.kind;
+  planned.size = level.size;
+  planned.channels = layout.channels;
+  planned.dtype = layout.dtype;
+  planned.digest = opened.digest;
+  return planned;
+}
+
+StatusOr<ImageRow> RowOf(TaskContext& context, const Group& group, const std::string& path) {
+  ImageRow row;
+  const StatusOr<OpenedImage> opened = OpenForPlan(context, path);
+  if (opened.ok()) {
+    row.stamp = opened->stamp;
+    PB_ASSIGN_OR_RETURN(row.image, PlanImage(*opened, group.level, path));
+    return row;
+  }
+  const Status status = Annotate(opened.status(), StrCat("plan stream: ", path));
+  if (!group.skip_bad || !IsFault(status)) return status;
+  row.fault = std::string(MessageOf(opened.status())).substr(0, kMaxFaultBytes);
+  if (row.fault.empty()) row.fault = "it cannot be read";
+  return row;
+}
+
+}  // namespace
+
+StatusOr<TaskOutput> RunStreamOpen(TaskContext& context) {
+  PB_ASSIGN_OR_RETURN(const Group group, GroupOf(context));
+  context.names.AddManifest(context.manifest);
+  for (std::size_t i = 0; i < group.paths.size(); ++i) {
+    const std::int64_t number = group.first + static_cast<std::int64_t>(i);
+    context.names.AddImage(group.paths[i], StrCat("image ", number));
+  }
+  std::vector<ImageRow> rows;
+  for (const std::string& path : group.paths) {
+    PB_RETURN_IF_ERROR(context.CheckCancelled());
+    PB_ASSIGN_OR_RETURN(ImageRow row, RowOf(context, group, path));
+    rows.push_back(std::move(row));
+    context.AddProgress();
+  }
+  TaskOutput output;
+  output.result = DumpJson(ToJson(rows));
+  return output;
+}
+
+}  // namespace patchbay::workers

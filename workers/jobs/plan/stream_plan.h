@@ -1,0 +1,36 @@
+// The tasks that plan a stream: which images the dataset has, what each of them is, and the plan.
+#pragma once
+
+#include <cstddef>
+
+#include "workers/jobs/task/task.h"
+
+namespace patchbay::workers {
+
+/// How many tasks open the images of a dataset whose list of paths takes `list_bytes`: every one of
+/// them is sent the list.
+std::size_t OpeningTasks(std::size_t images, std::size_t list_bytes);
+
+/// The root task: finds the images and spawns a stream.open for every group of them and the
+/// stream.join that follows. Payload: a normalised run config (plan::ToJson), and beside its keys
+/// optionally "world_size" (1) and "cluster_numerics" ("cpu"), which decides when the config does
+/// not. Manifest: {"images": [paths]}.
+/// Result: {"root", "images"}, see PathsToJson: what is "image N" in errors while planning.
+/// What lies in a folder of the dataset and may not be looked at counts as an image.
+StatusOr<TaskOutput> RunStreamPlan(TaskContext& context);
+
+/// Payload: {"first", "count", "level", "on_bad_image"}; inputs: the root's result. Opens and
+/// hashes these images. Result: see image_row.h. Errors name the image, its path here and "image N"
+/// where they travel: one that is damaged, unreadable or not to be read fails the task, or with
+/// "skip" is reported in its row. What may pass (I/O errors, too little memory) fails the task in
+/// both cases and is tried again.
+StatusOr<TaskOutput> RunStreamOpen(TaskContext& context);
+
+/// Payload: as the root's; inputs: the root's result and those of every stream.open in order.
+/// Result: a PlannedStream; its manifest is described in planned_images.h, and at most
+/// kMaxSkippedNamed of the images that were left out are named.
+StatusOr<TaskOutput> RunStreamJoin(TaskContext& context);
+
+inline constexpr std::size_t kMaxSkippedNamed = 1'000;
+
+}  // namespace patchbay::workers

@@ -1,0 +1,37 @@
+// From what a user names as a dataset to the list of its images.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "workers/jobs/task/task.h"
+
+namespace patchbay::workers {
+
+inline constexpr std::size_t kMaxDatasetImages = 100'000;
+inline constexpr int kMaxDatasetDepth = 64;  ///< folders within folders
+
+/// True for a folder that is a Zarr store (v2 or v3).
+bool IsStore(const std::string& folder);
+
+struct FindImagesOptions {
+  bool stores = true;  ///< false: slides only; stores in folders are passed over
+  std::size_t most = kMaxDatasetImages;
+  /// What lies in a folder and may not be looked at (a locked folder, a link out of the key's
+  /// folders or in a circle) counts as an image under its own name: MayRead or opening it says why,
+  /// and it fails alone. For those who ask MayRead of every path. Otherwise it is an error.
+  bool keep_unreadable = false;
+};
+
+/// Stores and slide files are taken as they are named; other folders are searched, nested ones too,
+/// for stores and for files with a slide's extension (names that begin with a dot are passed over).
+/// Canonical paths, each once, in the order named and by relative path within a folder: the order
+/// does not depend on where the dataset lies. A folder that links lead to twice, or into itself, is
+/// searched once. NotFound for what does not exist and for a folder without images;
+/// PermissionDenied outside the key's folders; InvalidArgument for more than `most` and for a store
+/// that is named where only slides are wanted.
+StatusOr<std::vector<std::string>> FindImages(TaskContext& context,
+                                              const std::vector<std::string>& named,
+                                              const FindImagesOptions& options = {});
+
+}  // namespace patchbay::workers

@@ -1,0 +1,16 @@
+// What names an image in a plan.
+#pragma once
+
+#include <string>
+
+#include "runtime/base/hash.h"
+#include "workers/jobs/task/task.h"
+
+namespace patchbay::workers {
+
+/// A slide: SHA-256 of its file, remembered in the node's digest cache. A store: the byte root its
+/// metadata carries, or for a store of another writer a SHA-256 over the names and digests of all
+/// its files. Moves the task's progress. `path` is canonical.
+StatusOr<Digest> ImageDigest(TaskContext& context, const std::string& path);
+
+}  // namespace patchbay::workers

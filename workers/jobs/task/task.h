@@ -1,0 +1,69 @@
+// A task as the code that does the work sees it: what came with its lease, and what it gives back.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/base/ids.h"
+#include "runtime/base/json.h"
+#include "runtime/base/status.h"
+#include "runtime/protocol/messages.h"
+#include "workers/access/path_names.h"
+#include "workers/access/path_rights.h"
+
+namespace patchbay::workers {
+
+/// What a task gives back. The result is at most protocol::kMaxInlineResultBytes; a larger one is
+/// written as a file and named by its hash (see result_file.h).
+struct TaskOutput {
+  std::string result;                       ///< JSON, defined by the op
+  std::vector<protocol::TaskSpec> spawned;  ///< appended to the job when this task commits
+  std::uint64_t progress_bytes = 0;         ///< work done, for rates
+};
+
+/// Counters the task's thread writes and the session reads, about every second.
+struct TaskSignals {
+  std::atomic<std::uint64_t> progress{0};  ///< must move while the task works, or its lease ends
+  std::atomic<bool> cancelled{false};  ///< the lease was revoked: stop soon, the outcome is void
+};
+
+/// One task while it runs. Belongs to the thread that runs it; valid until the function returns.
+struct TaskContext {
+  TaskId task;
+  LeaseNumber lease;
+  Json payload;
+  std::vector<std::string> inputs;  ///< results of depends_on, in order
+  Json manifest;                    ///< paths: never logged, never in a result that others see
+  PathRights rights;
+  /// What paths are called where others see the task's error. Those of the manifest need no entry;
+  /// an op adds what it finds by itself.
+  PathNames names;
+  std::string state_folder;  ///< this node's private folder (digest cache); empty: keep nothing
+  int threads = 1;           ///< that the task may keep busy
+  std::string gpu_uuid;      ///< of the worker's GPU; empty without one
+  TaskSignals* signals = nullptr;  ///< never null while the task runs
+
+  /// Tells the scheduler that work goes on: call at least every second of work.
+  void AddProgress(std::uint64_t steps = 1) {
+    signals->progress.fetch_add(steps, std::memory_order_relaxed);
+  }
+  /// Cancelled once the lease was revoked: return it at the next convenient point.
+  Status CheckCancelled() const {
+    if (!signals->cancelled.load(std::memory_order_relaxed)) return absl::OkStatus();
+    return absl::CancelledError(StrCat("task ", task.ToString(), ": its lease was revoked"));
+  }
+  StatusOr<std::string> MayRead(const std::string& path) const {
+    return PathAllowed(rights, Access::kRead, path);
+  }
+  StatusOr<std::string> MayWrite(const std::string& path) const {
+    return PathAllowed(rights, Access::kWrite, path);
+  }
+};
+
+/// Does one task. Deterministic in payload, inputs and manifest: it may run twice, also at once on
+/// two nodes, and the second run must not harm what the first committed.
+using TaskFunction = StatusOr<TaskOutput> (*)(TaskContext& context);
+
+}  // namespace patchbay::workers

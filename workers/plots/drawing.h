@@ -1,0 +1,93 @@
+// A picture that is drawn on: anti-aliased lines, areas, discs and text in opaque or translucent
+// colour. The only door to cairo.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "runtime/base/status.h"
+#include "workers/plots/font.h"
+
+struct _cairo;
+
+namespace patchbay::workers {
+
+/// In pixels; (0, 0) is the top left corner of the first pixel, y points down.
+struct Point {
+  double x = 0, y = 0;
+};
+
+struct Color {
+  std::uint8_t red = 0, green = 0, blue = 0;
+  double alpha = 1;  ///< 0 = invisible, 1 = opaque
+
+  Color Faded(double to) const { return {red, green, blue, to}; }
+};
+
+struct Stroke {
+  Color color;
+  double width = 1;  ///< pixels; ends and corners are round
+  double dash = 0;   ///< pixels drawn, then as many left out; 0 = a solid line
+};
+
+enum class Align { kLeft, kCenter, kRight };
+
+struct TextStyle {
+  double size = 20;  ///< pixels an em; capitals are about 0.73 of it
+  Color color = {40, 40, 40};
+  bool bold = false;
+  Align align = Align::kLeft;
+  bool upwards = false;  ///< turned by 90 degrees, to be read from the right
+};
+
+/// Drawing order is painting order. Coordinates are snapped to 1/64 pixel, so that the last bit of
+/// a logarithm does not change a picture; whatever they are, what lies outside is cut off. Text is
+/// UTF-8: a character that the font lacks, or a malformed byte, is an empty box.
+///
+/// Movable; a moved-from drawing may only be destroyed. Holds about 4 bytes a pixel.
+class Drawing {
+ public:
+  Drawing(int width, int height, Color background);
+
+  int width() const { return width_; }
+  int height() const { return height_; }
+
+  /// From here on only what lies in this rectangle, widened to whole pixels, is painted.
+  void Clip(Point top_left, Point bottom_right);
+  void ClipNothing();
+
+  void FillRect(Point top_left, Point bottom_right, Color color);
+  /// Even-odd inside; the last point is joined to the first.
+  void FillPolygon(std::span<const Point> points, Color color);
+  void FillDisc(Point center, double radius, Color color);
+  /// One line through the points; where it crosses itself it is painted once.
+  void DrawLine(std::span<const Point> points, const Stroke& stroke);
+
+  /// `at`: where the baseline begins, ends or has its middle, by style.align.
+  void DrawText(Point at, std::string_view text, const TextStyle& style);
+  /// Pixels that DrawText takes along the line.
+  double TextWidth(std::string_view text, const TextStyle& style) const;
+  /// `text`, or its beginning and end with "..." between, at most `width` pixels long.
+  std::string Shortened(std::string_view text, double width, const TextStyle& style) const;
+
+  /// The picture as a PNG file of 8-bit RGB, without time or text: the same picture gives the same
+  /// bytes. Internal when cairo ran out of memory, here or while drawing.
+  StatusOr<std::string> Png() const;
+
+ private:
+  struct Release {
+    void operator()(_cairo* context) const;
+  };
+
+  void SetColor(Color color);
+  const Font& FontOf(const TextStyle& style) const { return style.bold ? bold_ : regular_; }
+
+  int width_, height_;
+  std::unique_ptr<_cairo, Release> context_;
+  Font regular_, bold_;
+};
+
+}  // namespace patchbay::workers

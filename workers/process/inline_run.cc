@@ -1,0 +1,82 @@
+#include "workers/process/inline_run.h"
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+
+#include "runtime/base/json.h"
+#include "workers/jobs/task_table.h"
+#include "workers/process/child_process.h"
+#include "workers/process/flags.h"
+#include "workers/process/local_job.h"
+
+namespace patchbay::workers {
+namespace {
+
+TaskSignals* g_inline_signals = nullptr;  ///< the one thing a signal may reach
+
+void CancelOp(int signal_number) {
+  g_inline_signals->cancelled.store(true);
+  std::signal(signal_number, SIG_DFL);
+}
+
+struct InlineTask {
+  std::string op;
+  TaskContext context;
+};
+
+/// Standard input to its end; a manifest may name more paths than a command line holds.
+StatusOr<std::string> ReadInput() {
+  std::string text;
+  std::vector<char> buffer(64 << 10);
+  while (text.size() <= kMaxJsonBytes) {
+    const std::size_t got = std::fread(buffer.data(), 1, buffer.size(), stdin);
+    text.append(buffer.data(), got);
+    if (got < buffer.size()) break;
+  }
+  if (std::ferror(stdin) != 0) return FromErrno("read manifest", "standard input", errno);
+  return text;
+}
+
+StatusOr<InlineTask> ParseWords(const std::vector<std::string>& words) {
+  InlineTask task;
+  if (words.empty() || words[0].rfind("--", 0) == 0) {
+    return absl::InvalidArgumentError("run: expected the name of an op");
+  }
+  task.op = words[0];
+  PB_ASSIGN_OR_RETURN(const Flags flags, Flags::Parse({words.begin() + 1, words.end()},
+                                                      {"payload", "manifest", "state"}));
+  PB_ASSIGN_OR_RETURN(task.context.payload, ParseJson(flags.Text("payload", "{}"), "--payload"));
+  std::string manifest = flags.Text("manifest", "{}");
+  if (manifest == "-") {
+    PB_ASSIGN_OR_RETURN(manifest, ReadInput());
+  }
+  PB_ASSIGN_OR_RETURN(task.context.manifest, ParseJson(manifest, "--manifest"));
+  task.context.state_folder = flags.Text("state", "");
+  task.context.rights = PathRights::All();
+  return task;
+}
+
+int Fail(const Status& status, int exit_code) {
+  std::fprintf(stderr, "patchbay-worker: %s\n", std::string(MessageOf(status)).c_str());
+  return exit_code;
+}
+
+}  // namespace
+
+int RunInline(const std::vector<std::string>& words) {
+  StatusOr<InlineTask> task = ParseWords(words);
+  if (!task.ok()) return Fail(task.status(), kExitCannotStart);
+  TaskSignals signals;
+  task->context.signals = g_inline_signals = &signals;
+  std::signal(SIGTERM, CancelOp);
+  std::signal(SIGINT, CancelOp);
+  const StatusOr<std::string> result = RunJobHere(task->op, task->context);
+  if (!result.ok()) {
+    return Fail(result.status(), FindTask(task->op) == nullptr ? kExitCannotStart : kExitFailed);
+  }
+  std::printf("%s\n", result->empty() ? "{}" : result->c_str());
+  return std::fflush(stdout) == 0 ? kExitDone : kExitFailed;
+}
+
+}  // namespace patchbay::workers

@@ -1,0 +1,73 @@
+// The thread that runs batch tasks, one after another.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "runtime/protocol/messages.h"
+#include "workers/jobs/task/task.h"
+#include "workers/stream/bounded_queue.h"
+
+namespace patchbay::workers {
+
+struct TaskRunnerOptions {
+  std::string state_folder;      ///< TaskContext::state_folder of every task
+  int threads = 1;               ///< TaskContext::threads
+  std::string gpu_uuid;          ///< TaskContext::gpu_uuid
+  std::size_t tasks_max = 8192;  ///< leases held at once; a grant beyond is refused
+};
+
+/// What became of a task; not called for one whose lease was revoked.
+using TaskEnded = std::function<void(protocol::TasksFinished::Item item)>;
+
+/// Runs tasks in the order they came. Submit, Revoke and progress are thread-safe.
+class TaskRunner {
+ public:
+  /// `ended` is called from the runner's thread and must not block.
+  TaskRunner(const TaskRunnerOptions& options, TaskEnded ended);
+  /// Cancels everything and joins the thread: waits for the task that runs.
+  ~TaskRunner();
+
+  /// ResourceExhausted when too many are held, InvalidArgument for a lease that is held already.
+  Status Submit(protocol::TaskLease lease);
+  /// Drops the task, or asks it to stop. Its outcome is not reported. Unknown leases are ignored.
+  void Revoke(const LeaseNumber& lease);
+  /// Rises while the task that runs works: what every held lease is renewed with, since those
+  /// behind it wait for it.
+  std::uint64_t progress() const;
+
+ private:
+  struct Job {
+    protocol::TaskLease lease;
+    TaskSignals signals;
+  };
+  using JobPtr = std::shared_ptr<Job>;
+
+  void Loop();
+  void RunOne(const JobPtr& job);
+  TaskContext ContextOf(Job& job) const;
+
+  const TaskRunnerOptions options_;
+  const TaskEnded ended_;
+  BoundedQueue<JobPtr> queue_;
+  std::atomic<std::uint64_t> work_done_{0};  ///< progress of all tasks that ended
+  mutable std::mutex jobs_mu_;
+  std::map<LeaseNumber, JobPtr> jobs_;  // guarded by jobs_mu_
+  JobPtr running_;                      // guarded by jobs_mu_
+  std::thread thread_;
+};
+
+/// Runs a leased task here and now; the outcome as a worker reports it.
+protocol::TasksFinished::Item RunLeasedTask(const protocol::TaskLease& lease, TaskContext& context);
+
+/// A status as it travels, and back.
+protocol::Outcome OutcomeOf(const Status& status);
+Status StatusOf(const protocol::Outcome& outcome);
+
+}  // namespace patchbay::workers

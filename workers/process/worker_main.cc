@@ -1,0 +1,113 @@
+// patchbay-worker: started by the agent, or `patchbay-worker run OP` by a command.
+#include <csignal>
+#include <cstdio>
+
+#include <unistd.h>
+
+#include "runtime/base/available_memory.h"
+#include "runtime/base/hash.h"
+#include "runtime/base/host_identity.h"
+#include "runtime/base/log.h"
+#include "runtime/base/oom_score.h"
+#include "runtime/base/standard_streams.h"
+#include "workers/process/child_process.h"
+#include "workers/process/flags.h"
+#include "workers/process/inline_run.h"
+#include "workers/process/process_memory.h"
+#include "workers/process/worker_session.h"
+
+namespace patchbay::workers {
+namespace {
+
+constexpr std::uint64_t kNoLimit = UINT64_MAX;
+
+StatusOr<Numerics> NumericsOfFlag(const std::string& name) {
+  const std::optional<Numerics> numerics = NumericsFromName(name);
+  if (numerics == Numerics::kCpu || numerics == Numerics::kCuda) return *numerics;
+  return absl::InvalidArgumentError(StrCat("--numerics: '", name, "' is neither cpu nor cuda"));
+}
+
+StatusOr<data::Network> NetworkFromFlags(const Flags& flags) {
+  data::Network network;
+  const std::string name = flags.Text("data-policy", "none");
+  if (name == "none") return network;
+  const auto policy = data::NetworkPolicyFromName(name);
+  if (!policy) return absl::InvalidArgumentError(StrCat("--data-policy: unknown '", name, "'"));
+  network.policy = *policy;
+  PB_ASSIGN_OR_RETURN(network.address, flags.Required("data-address"));
+  return network;
+}
+
+StatusOr<WorkerOptions> OptionsFromFlags(const Flags& flags) {
+  WorkerOptions options;
+  PB_ASSIGN_OR_RETURN(const std::string key, flags.Required("key"));
+  PB_ASSIGN_OR_RETURN(options.key, control::ReadKeyFile(key));
+  options.node = options.key.name;
+  PB_ASSIGN_OR_RETURN(const std::uint64_t index, flags.Number("index", 0, 0, 65'535));
+  options.index = static_cast<std::uint32_t>(index);
+  PB_ASSIGN_OR_RETURN(options.agent_incarnation, flags.Number("agent-incarnation", 0, 0, kNoLimit));
+  PB_ASSIGN_OR_RETURN(options.worker_incarnation,
+                      flags.Number("incarnation", RandomU64(), 1, kNoLimit));
+  PB_ASSIGN_OR_RETURN(options.numerics, NumericsOfFlag(flags.Text("numerics", "cpu")));
+  options.delivery.gpu_uuid = flags.Text("gpu", "");
+  options.capacity.gpus = options.delivery.gpu_uuid.empty() ? 0 : 1;
+  PB_ASSIGN_OR_RETURN(options.capacity.memory_bytes, flags.Number("memory", 0, 0, kNoLimit));
+  PB_ASSIGN_OR_RETURN(const std::uint64_t threads, flags.Number("compute-threads", 1, 1, 256));
+  options.pipeline.compute_threads = static_cast<int>(threads);
+  options.capacity.cpu_millis = static_cast<std::uint32_t>(threads * 1000);
+  PB_ASSIGN_OR_RETURN(options.pipeline.fetched_patches_max,
+                      flags.Number("fetched-patches", threads * 8, 1, 65'536));
+  PB_ASSIGN_OR_RETURN(options.open_images_max, flags.Number("open-images", 256, 1, 1'000'000));
+  options.tasks.state_folder = flags.Text("state", "");
+  options.tasks.threads = options.pipeline.compute_threads;
+  options.tasks.gpu_uuid = options.delivery.gpu_uuid;
+  PB_ASSIGN_OR_RETURN(options.delivery.host_identity, HostIdentity());
+  PB_ASSIGN_OR_RETURN(options.delivery.network, NetworkFromFlags(flags));
+  return options;
+}
+
+Status Serve(const std::vector<std::string>& words) {
+  PB_ASSIGN_OR_RETURN(
+      const Flags flags,
+      Flags::Parse(words, {"key", "index", "agent-incarnation", "incarnation", "numerics", "gpu",
+                           "memory", "compute-threads", "fetched-patches", "open-images", "state",
+                           "data-policy", "data-address"}));
+  PB_ASSIGN_OR_RETURN(WorkerOptions options, OptionsFromFlags(flags));
+  InitLogging(StrCat("worker ", options.index), LogSeverity::kInfo);
+  RaiseDescriptorLimit();
+  KeepFreedMemory();
+  PB_RETURN_IF_ERROR(LimitMemory(options.capacity.memory_bytes));
+  // Without a limit of its own it may use what its node has; tasks say what they need of it.
+  if (options.capacity.memory_bytes == 0) options.capacity.memory_bytes = MemoryLimit().bytes;
+  PB_ASSIGN_OR_RETURN(const std::unique_ptr<control::EventLoop> loop, control::EventLoop::Open());
+  WorkerSession* session = nullptr;
+  PB_RETURN_IF_ERROR(loop->WatchSignals({SIGTERM, SIGINT},
+                                        [&session](int) {
+                                          if (session != nullptr) session->Drain();
+                                        })
+                         .status());
+  PB_ASSIGN_OR_RETURN(const std::unique_ptr<WorkerSession> opened,
+                      WorkerSession::Open(*loop, options));
+  session = opened.get();
+  loop->Run();
+  LogInfo(StrCat("drained, peak memory ", HumanBytes(PeakResidentBytes())));
+  return absl::OkStatus();
+}
+
+}  // namespace
+}  // namespace patchbay::workers
+
+int main(int argc, char** argv) {
+  patchbay::OpenClosedStandardStreams();
+  patchbay::RaiseOomScore(patchbay::kOomScoreOfWorkers);
+  using namespace patchbay::workers;
+  std::vector<std::string> words(argv + 1, argv + argc);
+  if (!words.empty() && words[0] == "run") {
+    words.erase(words.begin());
+    return RunInline(words);
+  }
+  const patchbay::Status status = Serve(words);
+  if (status.ok()) return kExitDone;
+  std::fprintf(stderr, "patchbay-worker: %s\n", std::string(patchbay::MessageOf(status)).c_str());
+  return kExitCannotStart;
+}

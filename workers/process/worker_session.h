@@ -1,0 +1,106 @@
+// A worker's conversation with the scheduler: takes leases, has them worked on, renews them and
+// reports what became of them. Its thread does no task work.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/base/status.h"
+#include "runtime/control/event_loop.h"
+#include "runtime/control/keys.h"
+#include "runtime/control/session.h"
+#include "runtime/protocol/messages.h"
+#include "workers/process/task_runner.h"
+#include "workers/stream/image_cache.h"
+#include "workers/stream/pipeline.h"
+#include "workers/stream/stream_context.h"
+#include "workers/stream/trainer_delivery.h"
+
+namespace patchbay::workers {
+
+struct WorkerOptions {
+  control::KeyFile key;
+  std::string node;  ///< the name the node is registered under
+  std::uint32_t index = 0;
+  std::uint64_t agent_incarnation = 0, worker_incarnation = 0;
+  Numerics numerics = Numerics::kCpu;
+  protocol::Resources capacity;
+  std::size_t open_images_max = 256;  ///< larger: fewer reopened slides, more memory
+  TaskRunnerOptions tasks;
+  PipelineOptions pipeline;
+  TrainerDeliveryOptions delivery;
+};
+
+/// Runs from Open until it is drained. Everything but the callbacks of runner and pipeline happens
+/// on the loop's thread.
+class WorkerSession {
+ public:
+  /// Starts the stages and connects. `loop` must outlive the session.
+  static StatusOr<std::unique_ptr<WorkerSession>> Open(control::EventLoop& loop,
+                                                       const WorkerOptions& options);
+  ~WorkerSession();
+
+  /// Takes nothing more, finishes and reports what is held, then stops the loop.
+  void Drain();
+
+ private:
+  /// A lease this worker has and has not accounted for yet.
+  struct Held {
+    protocol::HeldLease lease;
+    bool finished = false;  ///< its outcome is waiting to be committed
+  };
+  /// A stream, or the shards that wait until it is described.
+  struct Stream {
+    std::shared_ptr<StreamContext> context;
+    std::string plan, manifest;  ///< as far as they are here
+    std::vector<protocol::ShardLease> waiting;
+    bool asked = false;
+  };
+
+  WorkerSession(control::EventLoop& loop, const WorkerOptions& options);
+  Status Start();
+
+  void Register();
+  void OnFact(protocol::Body body);
+  void OnGranted(protocol::LeasesGranted granted);
+  void TakeTask(protocol::TaskLease lease);
+  void FetchInputs(std::shared_ptr<protocol::TaskLease> lease);
+  void OnInputFetched(std::shared_ptr<protocol::TaskLease> lease, StatusOr<protocol::Body> answer);
+  void StartTask(protocol::TaskLease lease);
+  void RefuseTask(const protocol::TaskLease& lease, const Status& why);
+  void TakeShard(const protocol::ShardLease& lease);
+  void AskForStream(std::uint64_t stream);
+  void OnStreamAnswer(std::uint64_t stream, StatusOr<protocol::Body> answer);
+  void OnStreamDescribed(protocol::StreamDescribed described);
+  bool TakeText(Stream& stream, const protocol::StreamDescribed& described);
+  void ForgetIdleStreams();
+  void Revoke(const LeaseNumber& lease);
+  void Renew();
+  void OnTaskEnded(protocol::TasksFinished::Item item);
+  void PutParts(std::shared_ptr<protocol::TasksFinished::Item> item, std::size_t offset);
+  void SendFinished();
+  void OnFinishedAnswer(std::vector<protocol::TasksFinished::Item> items,
+                        StatusOr<protocol::Body> answer);
+  void OnShardEnded(const protocol::ShardLease& lease, const Status& status);
+  void StopWhenEmpty();
+
+  control::EventLoop& loop_;
+  const WorkerOptions options_;
+  std::map<LeaseNumber, Held> held_;
+  std::map<std::uint64_t, Stream> streams_;
+  std::vector<protocol::TasksFinished::Item> to_report_;
+  int reports_pending_ = 0;  ///< TasksFinished without an answer yet
+  std::uint64_t finished_progress_ = 0;
+  std::uint32_t scheduler_incarnation_ = 0;
+  bool registering_ = false, draining_ = false, leases_end_ = false;
+  std::unique_ptr<ImageCache> images_;
+  std::unique_ptr<TrainerDelivery> delivery_;
+  std::unique_ptr<Pipeline> pipeline_;
+  std::unique_ptr<TaskRunner> tasks_;
+  std::unique_ptr<control::Session> session_;
+};
+
+}  // namespace patchbay::workers

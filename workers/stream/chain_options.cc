@@ -1,0 +1,19 @@
+#include "workers/stream/chain_options.h"
+
+namespace patchbay::workers {
+
+ops::ChainOptions ChainOptionsOf(const plan::Plan& plan) {
+  const plan::RunConfig& config = plan.config();
+  ops::ChainOptions options;
+  options.preprocess = config.preprocess;
+  options.augment = config.augment;
+  options.patch = config.patch;
+  options.channels = plan.channels();
+  options.source_dtype = plan.images().front().dtype;
+  options.dtype = config.dtype;
+  options.layout =
+      config.layout == plan::Layout::kNchw ? ops::OutputLayout::kNchw : ops::OutputLayout::kNhwc;
+  return options;
+}
+
+}  // namespace patchbay::workers

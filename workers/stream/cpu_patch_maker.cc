@@ -1,0 +1,52 @@
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "workers/stream/patch_arrays.h"
+#include "workers/stream/patch_maker.h"
+#include "workers/stream/tile_decoder.h"
+
+namespace patchbay::workers {
+namespace {
+
+class CpuPatchMaker final : public PatchMaker {
+ public:
+  explicit CpuPatchMaker(PatchEnded ended) : ended_(std::move(ended)) {}
+
+  void Make(std::unique_ptr<FetchedPatch> patch) override {
+    const Status status = patch->job->Wanted() ? MakeNow(*patch) : absl::OkStatus();
+    ended_(std::move(patch), status);
+  }
+
+  void Flush() override {}
+
+ private:
+  Status MakeNow(const FetchedPatch& patch) {
+    WriteMetaArrays(patch);
+    const std::span<std::byte> out = HostPlaceOf(patch, kImageArray);
+    if (patch.spec.pad) {
+      std::memset(out.data(), 0, out.size());
+      return absl::OkStatus();
+    }
+    const StreamContext& context = patch.job->context();
+    tile_.resize(TileDecoder::TileBytes(context));
+    PB_RETURN_IF_ERROR(decoder_.Decode(patch, tile_));
+    if (!patch.job->Wanted()) return absl::OkStatus();
+    const ops::Chain& chain = context.chain();
+    const TensorView source = TileDecoder::TileView(context, tile_);
+    return chain.Run(source, patch.spec.key, out, chain_scratch_);
+  }
+
+  const PatchEnded ended_;
+  TileDecoder decoder_;
+  std::vector<std::byte> tile_;
+  std::vector<std::byte> chain_scratch_;
+};
+
+}  // namespace
+
+std::unique_ptr<PatchMaker> MakeCpuPatchMaker(PatchEnded ended) {
+  return std::make_unique<CpuPatchMaker>(std::move(ended));
+}
+
+}  // namespace patchbay::workers

@@ -1,0 +1,141 @@
+#include <array>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "runtime/memory/device_block.h"
+#include "runtime/memory/gpu.h"
+#include "workers/stream/patch_arrays.h"
+#include "workers/stream/patch_maker.h"
+#include "workers/stream/tile_decoder.h"
+
+namespace patchbay::workers {
+namespace {
+
+constexpr std::size_t kLanes = 4;      ///< patches one thread has on the GPU at once
+constexpr std::size_t kChainsMax = 4;  ///< streams whose tables stay on the GPU
+
+/// The memory of one patch on its way over the GPU.
+struct Lane {
+  memory::PinnedBuffer h_tile;
+  memory::DeviceBlock d_tile, d_patch;
+  memory::GpuEvent made;
+  std::unique_ptr<FetchedPatch> patch;  ///< begun and not yet retired
+};
+
+class GpuPatchMaker final : public PatchMaker {
+ public:
+  explicit GpuPatchMaker(PatchEnded ended) : ended_(std::move(ended)) {}
+  ~GpuPatchMaker() override { Flush(); }
+
+  Status Open(const std::string& gpu_uuid) {
+    PB_ASSIGN_OR_RETURN(const int index, memory::GpuIndexOf(gpu_uuid));
+    PB_RETURN_IF_ERROR(memory::SelectGpu(index));
+    PB_ASSIGN_OR_RETURN(stream_, memory::OwnedGpuStream::Create());
+    for (Lane& lane : lanes_) {
+      PB_ASSIGN_OR_RETURN(lane.made, memory::GpuEvent::Create());
+    }
+    return absl::OkStatus();
+  }
+
+  void Make(std::unique_ptr<FetchedPatch> patch) override {
+    Lane& lane = lanes_[next_];
+    next_ = (next_ + 1) % kLanes;
+    Retire(lane);
+    const Status begun = patch->job->Wanted() ? Begin(lane, *patch) : absl::OkStatus();
+    if (begun.ok() && patch->job->Wanted()) {
+      lane.patch = std::move(patch);
+    } else {
+      // Whatever was queued before the failure may still read the lane.
+      const Status idle = stream_.WaitSync();
+      ended_(std::move(patch), begun.ok() ? idle : begun);
+    }
+  }
+
+  void Flush() override {
+    for (std::size_t i = 0; i < kLanes; ++i) Retire(lanes_[(next_ + i) % kLanes]);
+  }
+
+ private:
+  void Retire(Lane& lane) {
+    if (lane.patch == nullptr) return;
+    const Status status = lane.made.WaitSync();
+    ended_(std::move(lane.patch), status);
+  }
+
+  Status Begin(Lane& lane, const FetchedPatch& patch) {
+    const StreamContext& context = patch.job->context();
+    const std::uint64_t patch_bytes = context.chain().patch_bytes();
+    WriteMetaArrays(patch);
+    std::byte* d_out = DevicePlaceOf(patch, kImageArray);
+    if (patch.spec.pad) {
+      if (d_out != nullptr) {
+        PB_RETURN_IF_ERROR(memory::FillDevice(d_out, 0, patch_bytes, stream_.get()));
+      } else {
+        std::memset(HostPlaceOf(patch, kImageArray).data(), 0, patch_bytes);
+      }
+      return lane.made.Record(stream_.get());
+    }
+    const std::size_t tile_bytes = TileDecoder::TileBytes(context);
+    PB_RETURN_IF_ERROR(Fit(lane, tile_bytes, patch_bytes));
+    const std::span<std::byte> h_tile = lane.h_tile.bytes().first(tile_bytes);
+    PB_RETURN_IF_ERROR(decoder_.Decode(patch, h_tile));
+    if (!patch.job->Wanted()) return absl::OkStatus();
+    PB_RETURN_IF_ERROR(memory::CopyToDevice(lane.d_tile.d_data(), h_tile, stream_.get()));
+    PB_ASSIGN_OR_RETURN(const ops::DeviceChain* chain, ChainOf(context));
+    const bool to_host = d_out == nullptr;
+    if (to_host) d_out = lane.d_patch.d_data();
+    const ops::DevicePatch launch{reinterpret_cast<const std::uint8_t*>(lane.d_tile.d_data()),
+                                  d_out, patch.spec.key};
+    PB_RETURN_IF_ERROR(chain->Launch({&launch, 1}, stream_.get()));
+    if (to_host) {
+      PB_RETURN_IF_ERROR(memory::CopyToHost(HostPlaceOf(patch, kImageArray), d_out, stream_.get()));
+    }
+    return lane.made.Record(stream_.get());
+  }
+
+  static Status Fit(Lane& lane, std::size_t tile_bytes, std::uint64_t patch_bytes) {
+    if (lane.h_tile.bytes().size() < tile_bytes) {
+      PB_ASSIGN_OR_RETURN(lane.h_tile, memory::PinnedBuffer::Allocate(tile_bytes));
+      PB_ASSIGN_OR_RETURN(lane.d_tile, memory::DeviceBlock::Allocate(tile_bytes));
+    }
+    if (lane.d_patch.size_bytes() < patch_bytes) {
+      PB_ASSIGN_OR_RETURN(lane.d_patch, memory::DeviceBlock::Allocate(patch_bytes));
+    }
+    return absl::OkStatus();
+  }
+
+  /// The tables of the stream's plan on this GPU; equal plans share them.
+  StatusOr<const ops::DeviceChain*> ChainOf(const StreamContext& context) {
+    for (const auto& [digest, chain] : chains_) {
+      if (digest == context.plan().digest()) return &chain;
+    }
+    PB_ASSIGN_OR_RETURN(ops::DeviceChain chain,
+                        ops::DeviceChain::Create(context.chain(), stream_.get()));
+    if (chains_.size() >= kChainsMax) {
+      Flush();
+      PB_RETURN_IF_ERROR(stream_.WaitSync());
+      chains_.erase(chains_.begin());
+    }
+    chains_.emplace_back(context.plan().digest(), std::move(chain));
+    return &chains_.back().second;
+  }
+
+  const PatchEnded ended_;
+  memory::OwnedGpuStream stream_;
+  TileDecoder decoder_;
+  std::vector<std::pair<Digest, ops::DeviceChain>> chains_;
+  std::array<Lane, kLanes> lanes_;
+  std::size_t next_ = 0;
+};
+
+}  // namespace
+
+StatusOr<std::unique_ptr<PatchMaker>> MakeGpuPatchMaker(const std::string& gpu_uuid,
+                                                        PatchEnded ended) {
+  auto maker = std::make_unique<GpuPatchMaker>(std::move(ended));
+  PB_RETURN_IF_ERROR(maker->Open(gpu_uuid));
+  return std::unique_ptr<PatchMaker>(std::move(maker));
+}
+
+}  // namespace patchbay::workers

@@ -1,0 +1,37 @@
+// The decode and transform stages of one thread: from fetched bytes to the finished patch in its
+// shard's window, on the CPU or on a GPU.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "workers/stream/patch_reader.h"
+
+namespace patchbay::workers {
+
+/// Called once for every patch given to a maker, from the maker's thread.
+using PatchEnded = std::function<void(std::unique_ptr<FetchedPatch> patch, const Status& status)>;
+
+/// Belongs to one thread.
+class PatchMaker {
+ public:
+  virtual ~PatchMaker() = default;
+  /// Makes the patch, or begins to: `ended` (given at construction) hears of it now or later.
+  /// Writes nothing when the patch's job is no longer wanted.
+  virtual void Make(std::unique_ptr<FetchedPatch> patch) = 0;
+  /// Waits for every patch that was begun. The pipeline calls it when nothing else is to do.
+  virtual void Flush() = 0;
+};
+
+/// One per compute thread, made on that thread.
+using PatchMakerFactory = std::function<StatusOr<std::unique_ptr<PatchMaker>>(PatchEnded ended)>;
+
+/// Decodes into a tile that stays in the cache and runs the chain from there into the window.
+std::unique_ptr<PatchMaker> MakeCpuPatchMaker(PatchEnded ended);
+
+/// Decodes into pinned memory and runs the chain on the GPU of that UUID, a few patches at a time.
+/// Unimplemented in a build without CUDA, NotFound when the process does not see the GPU.
+StatusOr<std::unique_ptr<PatchMaker>> MakeGpuPatchMaker(const std::string& gpu_uuid,
+                                                        PatchEnded ended);
+
+}  // namespace patchbay::workers

@@ -1,0 +1,183 @@
+#include "workers/stream/pipeline.h"
+
+#include <future>
+#include <utility>
+
+namespace patchbay::workers {
+namespace {
+
+Status Refused(const protocol::ShardLease& lease, std::string_view why) {
+  return absl::InvalidArgumentError(StrCat("take shard: ", lease.shard.ToString(), ": ", why));
+}
+
+Status CheckLease(const StreamContext& context, const protocol::ShardLease& lease) {
+  if (lease.stream != context.stream()) return Refused(lease, "of another stream");
+  const Grant& grant = lease.grant;
+  if (grant.count == 0) return Refused(lease, "no patches");
+  const std::uint32_t capacity = Capacity(context.geometry());
+  if (grant.count > capacity || grant.place > capacity - grant.count) {
+    return Refused(lease, StrCat("a grant of patches ", grant.place, " + ", grant.count,
+                                 " of a slot of ", capacity));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<Pipeline>> Pipeline::Start(const PipelineOptions& options,
+                                                    Delivery& delivery, PatchMakerFactory makers,
+                                                    ShardEnded ended) {
+  PB_CHECK(options.compute_threads > 0 && options.fetched_patches_max > 0);
+  std::unique_ptr<Pipeline> pipeline(new Pipeline(options, delivery, std::move(ended)));
+  Pipeline* self = pipeline.get();
+  const PatchEnded patch_ended = [self](PatchPtr patch, const Status& status) {
+    self->OnPatchEnded(std::move(patch), status);
+  };
+  for (int i = 0; i < options.compute_threads; ++i) {
+    std::promise<Status> started;
+    std::future<Status> start = started.get_future();
+    self->threads_.emplace_back([self, &makers, &patch_ended, &started] {
+      StatusOr<std::unique_ptr<PatchMaker>> maker = makers(patch_ended);
+      const bool usable = maker.ok();
+      started.set_value(maker.status());
+      if (usable) self->ComputeLoop(**maker);
+    });
+    PB_RETURN_IF_ERROR(start.get());
+  }
+  self->threads_.emplace_back([self] { self->ReadLoop(); });
+  self->threads_.emplace_back([self] { self->DeliverLoop(); });
+  return pipeline;
+}
+
+Pipeline::Pipeline(const PipelineOptions& options, Delivery& delivery, ShardEnded ended)
+    : options_(options),
+      delivery_(delivery),
+      ended_(std::move(ended)),
+      orders_(options.shards_max),
+      free_patches_(options.fetched_patches_max),
+      fetched_(options.fetched_patches_max),
+      finished_(options.shards_max) {
+  for (std::size_t i = 0; i < options.fetched_patches_max; ++i) {
+    free_patches_.Push(std::make_unique<FetchedPatch>());
+  }
+}
+
+Pipeline::~Pipeline() {
+  {
+    const std::lock_guard lock(jobs_mu_);
+    for (auto& [lease, job] : jobs_) job->Revoke();
+  }
+  orders_.Close();
+  // The threads before the reader compute, the last one delivers: the stages close in their order.
+  const std::size_t computing = static_cast<std::size_t>(options_.compute_threads);
+  if (threads_.size() > computing) threads_[computing].join();
+  fetched_.Close();
+  for (std::size_t i = 0; i < threads_.size() && i < computing; ++i) threads_[i].join();
+  finished_.Close();
+  if (threads_.size() > computing + 1) threads_[computing + 1].join();
+}
+
+Status Pipeline::Submit(std::shared_ptr<StreamContext> context, const protocol::ShardLease& lease) {
+  PB_RETURN_IF_ERROR(CheckLease(*context, lease));
+  JobPtr job = std::make_shared<ShardJob>(std::move(context), lease);
+  const std::lock_guard lock(jobs_mu_);
+  if (jobs_.size() >= options_.shards_max) {
+    return absl::ResourceExhaustedError(
+        StrCat("take shard: ", lease.shard.ToString(), ": ", jobs_.size(), " are held already"));
+  }
+  if (!jobs_.emplace(lease.lease, job).second) return Refused(lease, "its lease is held already");
+  PB_CHECK(orders_.TryPush(job));
+  return absl::OkStatus();
+}
+
+void Pipeline::Revoke(const LeaseNumber& lease) {
+  const std::lock_guard lock(jobs_mu_);
+  const auto it = jobs_.find(lease);
+  if (it != jobs_.end()) it->second->Revoke();
+}
+
+std::uint64_t Pipeline::ProgressOf(const LeaseNumber& lease) const {
+  const std::lock_guard lock(jobs_mu_);
+  const auto it = jobs_.find(lease);
+  const std::uint64_t own = it == jobs_.end() ? 0 : it->second->progress.load();
+  return own != 0 ? own : patches_made();
+}
+
+std::size_t Pipeline::shards_held() const {
+  const std::lock_guard lock(jobs_mu_);
+  return jobs_.size();
+}
+
+void Pipeline::ReadLoop() {
+  while (std::optional<JobPtr> job = orders_.Pop()) ReadShard(*job);
+}
+
+void Pipeline::ReadShard(const JobPtr& job) {
+  // From its start on, a shard's progress is its own, continuing from where it waited.
+  job->progress.store(patches_made() + 1);
+  Status status = job->Outcome();
+  if (status.ok()) {
+    StatusOr<std::unique_ptr<ShardWindow>> window = delivery_.Open(job->context(), job->lease());
+    status = window.status();
+    if (window.ok()) job->window = *std::move(window);
+  }
+  if (!status.ok()) return End(job, status);
+  for (std::uint32_t i = 0; i < job->lease().grant.count; ++i) {
+    PatchPtr patch = std::move(*free_patches_.Pop());
+    patch->job = job;
+    const Status read = job->Wanted() ? ReadPatch(job, i, *patch) : absl::OkStatus();
+    if (!read.ok() || !job->Wanted()) {
+      OnPatchEnded(std::move(patch), read);
+    } else {
+      fetched_.Push(std::move(patch));
+    }
+  }
+}
+
+void Pipeline::ComputeLoop(PatchMaker& maker) {
+  while (true) {
+    std::optional<PatchPtr> patch = fetched_.TryPop();
+    if (!patch) {
+      maker.Flush();
+      patch = fetched_.Pop();
+    }
+    if (!patch) return;
+    maker.Make(*std::move(patch));
+  }
+}
+
+void Pipeline::OnPatchEnded(PatchPtr patch, const Status& status) {
+  const JobPtr job = std::exchange(patch->job, nullptr);
+  const Status outcome = job->context().WithoutPath(status, patch->spec.image);
+  patch->image = nullptr;
+  free_patches_.Push(std::move(patch));
+  patches_made_.fetch_add(1, std::memory_order_relaxed);
+  job->progress.fetch_add(1, std::memory_order_relaxed);
+  if (job->EndPatch(outcome)) OnLastPatch(job);
+}
+
+void Pipeline::OnLastPatch(const JobPtr& job) {
+  const Status outcome = job->Outcome();
+  if (!outcome.ok()) return End(job, outcome);
+  if (!job->window->DeliverBlocks()) return DeliverShard(job);
+  PB_CHECK(finished_.Push(job));
+}
+
+void Pipeline::DeliverLoop() {
+  while (std::optional<JobPtr> job = finished_.Pop()) DeliverShard(*job);
+}
+
+void Pipeline::DeliverShard(const JobPtr& job) {
+  End(job, job->revoked() ? job->Outcome() : job->window->Deliver());
+}
+
+void Pipeline::End(const JobPtr& job, const Status& status) {
+  job->window = nullptr;
+  {
+    const std::lock_guard lock(jobs_mu_);
+    jobs_.erase(job->lease().lease);
+  }
+  ended_(job->lease(), status);
+}
+
+}  // namespace patchbay::workers

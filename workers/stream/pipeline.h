@@ -1,0 +1,89 @@
+// The order of a shard's stages: read (bytes) -> decode (pixels) -> transform (finished patch, in
+// its window) -> deliver. Stages meet in bounded queues, so the bytes of the next shard are read
+// while this one is computed, and memory does not grow with the number of leases.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "runtime/base/ids.h"
+#include "runtime/base/status.h"
+#include "runtime/protocol/messages.h"
+#include "workers/stream/bounded_queue.h"
+#include "workers/stream/delivery.h"
+#include "workers/stream/patch_maker.h"
+#include "workers/stream/patch_reader.h"
+#include "workers/stream/shard_job.h"
+#include "workers/stream/stream_context.h"
+
+namespace patchbay::workers {
+
+struct PipelineOptions {
+  int compute_threads = 1;  ///< 1 for a CPU worker, which has one core; more feed a GPU
+  /// Patches read ahead of the computing. Larger hides slower storage and costs their bytes.
+  std::size_t fetched_patches_max = 8;
+  std::size_t shards_max = 1024;  ///< leases held at once; a grant beyond is returned
+};
+
+/// What became of a shard: OK = delivered, Cancelled = revoked, Unavailable = could not be
+/// delivered, anything else = its input is bad or we are.
+using ShardEnded = std::function<void(const protocol::ShardLease& lease, const Status& status)>;
+
+/// One worker's stages and their threads. Thread-safe.
+class Pipeline {
+ public:
+  /// `delivery` must outlive the pipeline. `ended` is called exactly once for every submitted
+  /// shard, from any of the pipeline's threads; it must not block.
+  static StatusOr<std::unique_ptr<Pipeline>> Start(const PipelineOptions& options,
+                                                   Delivery& delivery, PatchMakerFactory makers,
+                                                   ShardEnded ended);
+  /// Revokes everything and joins the threads.
+  ~Pipeline();
+
+  /// Takes a shard. InvalidArgument when run and grant do not fit the stream, ResourceExhausted
+  /// above shards_max; `ended` is not called then.
+  Status Submit(std::shared_ptr<StreamContext> context, const protocol::ShardLease& lease);
+
+  /// The lease is void: what is not begun is dropped, what is begun stops after the patch at hand
+  /// and is not delivered. Unknown leases are ignored.
+  void Revoke(const LeaseNumber& lease);
+
+  /// A number that rises while the shard, or the shards before it, are being made.
+  std::uint64_t ProgressOf(const LeaseNumber& lease) const;
+  std::uint64_t patches_made() const { return patches_made_.load(std::memory_order_relaxed); }
+  std::size_t shards_held() const;
+
+ private:
+  using JobPtr = std::shared_ptr<ShardJob>;
+  using PatchPtr = std::unique_ptr<FetchedPatch>;
+
+  Pipeline(const PipelineOptions& options, Delivery& delivery, ShardEnded ended);
+  void ReadLoop();
+  void ReadShard(const JobPtr& job);
+  void ComputeLoop(PatchMaker& maker);
+  void DeliverLoop();
+  void OnPatchEnded(PatchPtr patch, const Status& status);
+  void OnLastPatch(const JobPtr& job);
+  void DeliverShard(const JobPtr& job);
+  void End(const JobPtr& job, const Status& status);
+
+  const PipelineOptions options_;
+  Delivery& delivery_;
+  const ShardEnded ended_;
+  BoundedQueue<JobPtr> orders_;
+  BoundedQueue<PatchPtr> free_patches_;  ///< empty ones; their number is what bounds memory
+  BoundedQueue<PatchPtr> fetched_;
+  BoundedQueue<JobPtr> finished_;  ///< to be delivered over the network
+  std::atomic<std::uint64_t> patches_made_{0};
+  mutable std::mutex jobs_mu_;
+  std::map<LeaseNumber, JobPtr> jobs_;  // guarded by jobs_mu_
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace patchbay::workers

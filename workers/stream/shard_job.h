@@ -1,0 +1,65 @@
+// One shard lease on its way through the pipeline.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+
+#include "runtime/base/status.h"
+#include "runtime/protocol/messages.h"
+#include "workers/stream/delivery.h"
+#include "workers/stream/stream_context.h"
+
+namespace patchbay::workers {
+
+/// Shared by the stages that work on its patches; the stage that ends its last patch passes it on.
+/// Thread-safe.
+class ShardJob {
+ public:
+  ShardJob(std::shared_ptr<StreamContext> context, const protocol::ShardLease& lease)
+      : context_(std::move(context)), lease_(lease), unfinished_(lease.grant.count) {}
+
+  StreamContext& context() const { return *context_; }
+  const protocol::ShardLease& lease() const { return lease_; }
+
+  /// From now on no patch of it is begun; one that is being written is finished.
+  void Revoke() { revoked_.store(true, std::memory_order_relaxed); }
+  bool revoked() const { return revoked_.load(std::memory_order_relaxed); }
+
+  /// Whether its patches are still worth making: neither revoked nor failed.
+  bool Wanted() const { return !revoked() && !failed_.load(std::memory_order_relaxed); }
+
+  /// One patch is over, made or not. True for the last one: the caller passes the shard on.
+  bool EndPatch(const Status& status) {
+    if (!status.ok()) {
+      const std::lock_guard lock(status_mu_);
+      if (status_.ok()) status_ = status;
+      failed_.store(true, std::memory_order_relaxed);
+    }
+    return unfinished_.fetch_sub(1, std::memory_order_acq_rel) == 1;
+  }
+
+  /// The first failure of its patches; Cancelled when it was revoked.
+  Status Outcome() const {
+    const std::lock_guard lock(status_mu_);
+    if (!status_.ok()) return status_;
+    if (revoked()) return absl::CancelledError("make shard: its lease was revoked");
+    return absl::OkStatus();
+  }
+
+  /// Moves while its patches are made; see Pipeline::ProgressOf.
+  std::atomic<std::uint64_t> progress{0};
+  /// Set by the read stage before the first patch.
+  std::unique_ptr<ShardWindow> window;
+
+ private:
+  const std::shared_ptr<StreamContext> context_;
+  const protocol::ShardLease lease_;
+  std::atomic<std::uint32_t> unfinished_;
+  std::atomic<bool> revoked_{false}, failed_{false};
+  mutable std::mutex status_mu_;
+  Status status_;  // guarded by status_mu_
+};
+
+}  // namespace patchbay::workers

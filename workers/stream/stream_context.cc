@@ -1,0 +1,101 @@
+#include "workers/stream/stream_context.h"
+
+#include <utility>
+
+#include "runtime/base/json.h"
+#include "workers/access/path_names.h"
+#include "workers/access/stamps.h"
+#include "workers/jobs/task/image_digest.h"
+#include "workers/stream/chain_options.h"
+
+namespace patchbay::workers {
+StatusOr<std::shared_ptr<StreamContext>> StreamContext::Build(
+    const protocol::StreamDescribed& described, ImageCache& images) {
+  PB_ASSIGN_OR_RETURN(plan::Plan plan, plan::Plan::Parse(described.plan));
+  if (plan.digest() != described.plan_digest) {
+    return absl::InvalidArgumentError(StrCat("open stream: ", described.stream,
+                                             ": its plan does not have the digest it is named by"));
+  }
+  PB_ASSIGN_OR_RETURN(const StreamGeometry geometry, plan.Geometry(described.geometry.world_size));
+  if (geometry != described.geometry || Capacity(geometry) != described.capacity) {
+    return absl::InvalidArgumentError(
+        StrCat("open stream: ", described.stream, ": its plan is cut otherwise here"));
+  }
+  PB_ASSIGN_OR_RETURN(const Json manifest, ParseJson(described.manifest, "stream manifest"));
+  PB_ASSIGN_OR_RETURN(PlannedImages where, PlannedImagesOf(manifest, plan.images().size()));
+  PB_ASSIGN_OR_RETURN(ops::Chain chain, ops::Chain::Compile(ChainOptionsOf(plan)));
+  std::shared_ptr<StreamContext> context(
+      new StreamContext(std::move(plan), std::move(chain), images));
+  context->stream_ = described.stream;
+  context->geometry_ = geometry;
+  context->rights_.read = described.read_prefixes;
+  context->checked_paths_.resize(where.paths.size());
+  context->where_ = std::move(where);
+  context->trainers_ = described.trainers;
+  return context;
+}
+
+StatusOr<const protocol::TrainerEndpoint*> StreamContext::TrainerOf(std::uint32_t rank) const {
+  for (const protocol::TrainerEndpoint& trainer : trainers_) {
+    if (trainer.rank == rank) return &trainer;
+  }
+  return absl::NotFoundError(
+      StrCat("find trainer: stream ", stream_, " rank ", rank, ": not attached"));
+}
+
+StatusOr<std::shared_ptr<const ImageSource>> StreamContext::Image(std::uint32_t index) {
+  PB_ASSIGN_OR_RETURN(const std::string path, CheckedPath(index));
+  // The digest tells two stores apart that were at this path, the stamp two slides.
+  const std::string stamp =
+      where_.stamps[index].empty() ? plan_.images()[index].digest.Hex() : where_.stamps[index];
+  PB_ASSIGN_OR_RETURN(std::shared_ptr<const ImageSource> image,
+                      images_.Get(path, stamp, [&] { return CheckUnchanged(index, path); }));
+  PB_RETURN_IF_ERROR(CheckAsPlanned(index, image->layout()));
+  return image;
+}
+
+StatusOr<std::string> StreamContext::CheckedPath(std::uint32_t index) {
+  if (index >= where_.paths.size()) {
+    return absl::InternalError(
+        StrCat("open image: ", index, ": the plan has ", where_.paths.size()));
+  }
+  {
+    const std::lock_guard lock(checked_mu_);
+    if (!checked_paths_[index].empty()) return checked_paths_[index];
+  }
+  PB_ASSIGN_OR_RETURN(std::string path, PathAllowed(rights_, Access::kRead, where_.paths[index]));
+  const std::lock_guard lock(checked_mu_);
+  checked_paths_[index] = path;
+  return path;
+}
+
+Status StreamContext::CheckUnchanged(std::uint32_t index, const std::string& path) const {
+  const auto stamp = StampOf(path);
+  if (!stamp.ok() && !absl::IsNotFound(stamp.status())) return stamp.status();
+  bool same = stamp.ok() && *stamp == where_.stamps[index];
+  if (same && stamp->empty()) same = RecordedDigest(path) == plan_.images()[index].digest;
+  if (same) return absl::OkStatus();
+  return absl::DataLossError(
+      StrCat("open stream: image ", index,
+             ": it changed since it was planned, or is gone; start the stream anew"));
+}
+
+Status StreamContext::WithoutPath(const Status& status, std::uint32_t index) const {
+  if (status.ok() || index >= where_.paths.size()) return status;
+  PathNames names;
+  names.AddImage(where_.paths[index], StrCat("image ", index));
+  return names.Hide(status);
+}
+
+Status StreamContext::CheckAsPlanned(std::uint32_t index, const ImageLayout& layout) const {
+  const plan::PlannedImage& planned = plan_.images()[index];
+  const auto level = static_cast<std::size_t>(plan_.config().level);
+  const bool same = layout.kind == planned.kind && layout.dtype == planned.dtype &&
+                    layout.channels == planned.channels && level < layout.levels.size() &&
+                    layout.levels[level].size == planned.size;
+  if (same) return absl::OkStatus();
+  return absl::DataLossError(
+      StrCat("open stream: image ", index, ": it is not the image that was planned"));
+}
+
+}  // namespace patchbay::workers

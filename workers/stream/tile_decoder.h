@@ -1,0 +1,35 @@
+// The decode stage of one thread: encoded pieces to the pixels of one patch.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "workers/stream/patch_reader.h"
+
+namespace patchbay::workers {
+
+/// Keeps the scratch of the images this thread decoded last. One thread.
+class TileDecoder {
+ public:
+  /// Pixels of the patch's source box into `tile`, contiguous (depth, height, width, channels) of
+  /// exactly that size. DataLoss names image, level, row and column.
+  Status Decode(const FetchedPatch& patch, std::span<std::byte> tile);
+
+  /// Bytes of the tile of any patch of a stream.
+  static std::size_t TileBytes(const StreamContext& context);
+  /// `tile`, of TileBytes, as the tensor it is.
+  static TensorView TileView(const StreamContext& context, std::span<std::byte> tile);
+
+ private:
+  static constexpr std::size_t kScratchesMax = 16;  ///< larger: more memory, less set-up work
+
+  using Entry = std::pair<std::shared_ptr<const ImageSource>, std::unique_ptr<DecodeScratch>>;
+  DecodeScratch& ScratchFor(const std::shared_ptr<const ImageSource>& image);
+
+  std::vector<Entry> scratches_;  ///< the most recently used last
+};
+
+}  // namespace patchbay::workers

@@ -1,0 +1,208 @@
+#include "workers/stream/trainer_delivery.h"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "runtime/data/shard_header.h"
+#include "runtime/memory/device_block.h"
+
+namespace patchbay::workers {
+namespace {
+
+data::ShardHeader HeaderOf(const protocol::ShardLease& lease, data::Landing landing,
+                           std::size_t arrays) {
+  data::ShardHeader header;
+  header.arrays = static_cast<std::uint8_t>(arrays);
+  header.stream = lease.stream;
+  header.shard = lease.shard;
+  header.grant = lease.grant;
+  header.lease = lease.lease;
+  header.landing = landing;
+  return header;
+}
+
+/// Whatever keeps a shard from its trainer, another worker may manage.
+Status Undeliverable(const Status& status) {
+  return absl::UnavailableError(std::string(MessageOf(status)));
+}
+
+}  // namespace
+
+/// A trainer's ring as this process sees it.
+struct TrainerDelivery::Ring {
+  std::unique_ptr<data::MappedRing> mapped;
+  memory::DeviceBlock device;         ///< the trainer's slots, for a worker on the same GPU
+  memory::PinnedRegistration pinned;  ///< the host slots, for a GPU worker
+  std::mutex report_mu;               ///< one report at a time
+};
+
+class TrainerDelivery::MappedWindow final : public ShardWindow {
+ public:
+  MappedWindow(std::shared_ptr<Ring> ring, const protocol::ShardLease& lease,
+               std::vector<std::span<std::byte>> window)
+      : ring_(std::move(ring)), lease_(lease), host_(std::move(window)) {}
+
+  std::span<std::byte> host(std::size_t array) const override { return host_[array]; }
+  std::byte* device(std::size_t array) const override {
+    if (OnHost() || !ring_->mapped->layout().OnDevice(array)) return nullptr;
+    return ring_->device.d_data() + ring_->mapped->DeviceOffset(lease_.grant, array);
+  }
+  bool DeliverBlocks() const override { return false; }
+
+  Status Deliver() override {
+    const data::Landing landing = OnHost() ? data::Landing::kHost : data::Landing::kDevice;
+    const std::lock_guard lock(ring_->report_mu);
+    return ring_->mapped->ReportShardFinished(HeaderOf(lease_, landing, host_.size()));
+  }
+
+ private:
+  bool OnHost() const { return ring_->device.d_data() == nullptr; }
+
+  const std::shared_ptr<Ring> ring_;
+  const protocol::ShardLease lease_;
+  const std::vector<std::span<std::byte>> host_;
+};
+
+class TrainerDelivery::RemoteWindow final : public ShardWindow {
+ public:
+  struct Target {
+    std::string address;
+    data::StreamSecret secret{};
+  };
+  RemoteWindow(TrainerDelivery& delivery, data::RemoteSender& sender, Target target,
+               const protocol::ShardLease& lease, const SlotLayout& layout, SendBuffer buffer)
+      : delivery_(delivery),
+        sender_(sender),
+        target_(std::move(target)),
+        lease_(lease),
+        buffer_(std::move(buffer)) {
+    buffer_->resize(layout.host_stride());
+    for (std::size_t i = 0; i < layout.arrays(); ++i) {
+      const ByteRange range = layout.InHost(i, 0, lease.grant.count);
+      host_.push_back(std::span(*buffer_).subspan(range.offset_bytes, range.size_bytes));
+    }
+  }
+  ~RemoteWindow() override { delivery_.send_buffers_.Push(std::move(buffer_)); }
+
+  std::span<std::byte> host(std::size_t array) const override { return host_[array]; }
+  bool DeliverBlocks() const override { return true; }
+  Status Deliver() override {
+    const std::vector<std::span<const std::byte>> payload(host_.begin(), host_.end());
+    return sender_.Send(target_.address, target_.secret,
+                        HeaderOf(lease_, data::Landing::kHost, payload.size()), payload);
+  }
+
+ private:
+  TrainerDelivery& delivery_;
+  data::RemoteSender& sender_;
+  const Target target_;
+  const protocol::ShardLease lease_;
+  SendBuffer buffer_;
+  std::vector<std::span<std::byte>> host_;  ///< of buffer_, laid out as a slot for this shard
+};
+
+TrainerDelivery::TrainerDelivery(const TrainerDeliveryOptions& options)
+    : options_(options), send_buffers_(options.send_buffers) {
+  for (std::size_t i = 0; i < options.send_buffers; ++i) {
+    send_buffers_.Push(std::make_unique<std::vector<std::byte>>());
+  }
+}
+
+TrainerDelivery::~TrainerDelivery() = default;
+
+StatusOr<std::unique_ptr<ShardWindow>> TrainerDelivery::Open(const StreamContext& context,
+                                                             const protocol::ShardLease& lease) {
+  const auto trainer = context.TrainerOf(lease.shard.rank);
+  if (!trainer.ok()) return Undeliverable(trainer.status());
+  if ((*trainer)->host_identity == options_.host_identity)
+    return OpenMapped(**trainer, context, lease);
+  return OpenRemote(**trainer, context, lease);
+}
+
+StatusOr<std::unique_ptr<ShardWindow>> TrainerDelivery::OpenMapped(
+    const protocol::TrainerEndpoint& trainer, const StreamContext& context,
+    const protocol::ShardLease& lease) {
+  StatusOr<std::shared_ptr<Ring>> ring = RingOf(trainer, context);
+  if (!ring.ok()) return Undeliverable(ring.status());
+  PB_ASSIGN_OR_RETURN(auto window, (*ring)->mapped->Window(lease.grant));
+  return std::unique_ptr<ShardWindow>(new MappedWindow(*std::move(ring), lease, std::move(window)));
+}
+
+StatusOr<std::unique_ptr<ShardWindow>> TrainerDelivery::OpenRemote(
+    const protocol::TrainerEndpoint& trainer, const StreamContext& context,
+    const protocol::ShardLease& lease) {
+  if (trainer.ucx_address.empty()) {
+    return absl::UnavailableError(StrCat("open window: stream ", lease.stream, " rank ",
+                                         lease.shard.rank,
+                                         ": the trainer takes nothing from other nodes"));
+  }
+  StatusOr<data::RemoteSender*> sender = Sender();
+  if (!sender.ok()) return Undeliverable(sender.status());
+  RemoteWindow::Target target{trainer.ucx_address, {}};
+  PB_ASSIGN_OR_RETURN(target.secret, data::StreamSecretFromText(trainer.stream_secret));
+  PB_ASSIGN_OR_RETURN(const SlotLayout layout,
+                      SlotLayout::Of(context.layout(), lease.grant.count, false));
+  SendBuffer buffer = std::move(*send_buffers_.Pop());
+  return std::unique_ptr<ShardWindow>(
+      new RemoteWindow(*this, **sender, std::move(target), lease, layout, std::move(buffer)));
+}
+
+void TrainerDelivery::DropClosedRings() {
+  const std::lock_guard lock(mu_);
+  rings_.remove_if([](const auto& entry) { return entry.second->mapped->Closed(); });
+}
+
+StatusOr<std::shared_ptr<TrainerDelivery::Ring>> TrainerDelivery::RingOf(
+    const protocol::TrainerEndpoint& trainer, const StreamContext& context) {
+  const std::string name = StrCat(context.stream(), "/", trainer.socket_name);
+  DropClosedRings();
+  {
+    const std::lock_guard lock(mu_);
+    const auto it = std::find_if(rings_.begin(), rings_.end(),
+                                 [&](const auto& entry) { return entry.first == name; });
+    if (it != rings_.end()) {
+      rings_.splice(rings_.begin(), rings_, it);
+      return rings_.front().second;
+    }
+  }
+  PB_ASSIGN_OR_RETURN(std::shared_ptr<Ring> ring, ConnectRing(trainer, context));
+  const std::lock_guard lock(mu_);
+  rings_.emplace_front(name, ring);
+  if (rings_.size() > options_.rings_max) rings_.pop_back();
+  return ring;
+}
+
+StatusOr<std::shared_ptr<TrainerDelivery::Ring>> TrainerDelivery::ConnectRing(
+    const protocol::TrainerEndpoint& trainer, const StreamContext& context) const {
+  data::MappedRing::Options connect;
+  connect.socket_name = trainer.socket_name;
+  connect.stream = context.stream();
+  connect.layout = context.layout();
+  connect.capacity = Capacity(context.geometry());
+  PB_ASSIGN_OR_RETURN(connect.secret, data::StreamSecretFromText(trainer.stream_secret));
+  auto ring = std::make_shared<Ring>();
+  PB_ASSIGN_OR_RETURN(ring->mapped, data::MappedRing::Connect(connect));
+  if (options_.gpu_uuid.empty()) return ring;
+  PB_ASSIGN_OR_RETURN(const int gpu, memory::GpuIndexOf(options_.gpu_uuid));
+  PB_RETURN_IF_ERROR(memory::SelectGpu(gpu));
+  const data::RingOffer& offer = ring->mapped->offer();
+  if (offer.device && offer.device->gpu_uuid == options_.gpu_uuid) {
+    PB_ASSIGN_OR_RETURN(ring->device, memory::DeviceBlock::Import(*offer.device));
+    return ring;
+  }
+  PB_ASSIGN_OR_RETURN(ring->pinned, memory::PinnedRegistration::Register(ring->mapped->host()));
+  return ring;
+}
+
+StatusOr<data::RemoteSender*> TrainerDelivery::Sender() {
+  const std::lock_guard lock(mu_);
+  if (sender_ == nullptr) {
+    data::RemoteSender::Options start;
+    start.network = options_.network;
+    PB_ASSIGN_OR_RETURN(sender_, data::RemoteSender::Start(start));
+  }
+  return sender_.get();
+}
+
+}  // namespace patchbay::workers

@@ -1,0 +1,65 @@
+// Delivery to real trainers: into the mapped ring on the same node, over UCX to another one.
+#pragma once
+
+#include <cstddef>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "runtime/data/mapped_ring.h"
+#include "runtime/data/network_policy.h"
+#include "runtime/data/remote_delivery.h"
+#include "workers/stream/bounded_queue.h"
+#include "workers/stream/delivery.h"
+
+namespace patchbay::workers {
+
+struct TrainerDeliveryOptions {
+  std::string host_identity;  ///< of this process; equal to the trainer's means same node
+  data::Network network;      ///< policy kNone: trainers on other nodes are refused
+  std::string gpu_uuid;  ///< of a GPU worker: then device slots of that GPU are written directly
+  std::size_t send_buffers = 3;  ///< shards on their way to other nodes at once
+  std::size_t rings_max = 16;    ///< trainers' rings kept mapped
+};
+
+/// Keeps a connection per trainer for as long as the trainer does. Thread-safe.
+class TrainerDelivery final : public Delivery {
+ public:
+  explicit TrainerDelivery(const TrainerDeliveryOptions& options);
+  ~TrainerDelivery() override;
+
+  StatusOr<std::unique_ptr<ShardWindow>> Open(const StreamContext& context,
+                                              const protocol::ShardLease& lease) override;
+
+  /// Unmaps the rings of trainers that have gone, so that a dead trainer's memory is free within
+  /// the interval of these calls.
+  void DropClosedRings();
+
+ private:
+  struct Ring;
+  class MappedWindow;
+  class RemoteWindow;
+  using SendBuffer = std::unique_ptr<std::vector<std::byte>>;
+
+  StatusOr<std::unique_ptr<ShardWindow>> OpenMapped(const protocol::TrainerEndpoint& trainer,
+                                                    const StreamContext& context,
+                                                    const protocol::ShardLease& lease);
+  StatusOr<std::unique_ptr<ShardWindow>> OpenRemote(const protocol::TrainerEndpoint& trainer,
+                                                    const StreamContext& context,
+                                                    const protocol::ShardLease& lease);
+  StatusOr<std::shared_ptr<Ring>> RingOf(const protocol::TrainerEndpoint& trainer,
+                                         const StreamContext& context);
+  StatusOr<std::shared_ptr<Ring>> ConnectRing(const protocol::TrainerEndpoint& trainer,
+                                              const StreamContext& context) const;
+  StatusOr<data::RemoteSender*> Sender();
+
+  const TrainerDeliveryOptions options_;
+  std::mutex mu_;
+  std::list<std::pair<std::string, std::shared_ptr<Ring>>> rings_;  // guarded by mu_; newest first
+  std::unique_ptr<data::RemoteSender> sender_;                      // guarded by mu_
+  BoundedQueue<SendBuffer> send_buffers_;
+};
+
+}  // namespace patchbay::workers
