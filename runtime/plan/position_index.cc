@@ -1,0 +1,120 @@
+#include "runtime/plan/position_index.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/base/hash.h"
+#include "runtime/base/strings.h"
+#include "runtime/plan/varint.h"
+
+namespace patchbay::plan {
+namespace {
+
+constexpr std::string_view kMark = "patchbay-positions-1\n";
+constexpr std::size_t kCheckBytes = 16;
+constexpr std::size_t kMaxNameBytes = 256;
+constexpr std::uint64_t kMaxSide = std::uint64_t{1} << 31;
+
+Status Malformed(std::string_view cause) {
+  return absl::InvalidArgumentError(StrCat("read position index: ", cause));
+}
+
+std::string CheckOf(std::string_view text) { return Sha256Of(text).Hex().substr(0, kCheckBytes); }
+
+StatusOr<ClassCells> TakeClass(std::string_view& text, const Extent& size) {
+  ClassCells one;
+  std::uint64_t value = 0, name_bytes = 0;
+  if (!TakeVarint(text, 255, value) || !TakeVarint(text, kMaxNameBytes, name_bytes) ||
+      name_bytes > text.size()) {
+    return Malformed("a class without a value or a name");
+  }
+  one.value = static_cast<std::uint8_t>(value);
+  one.name = std::string(text.substr(0, name_bytes));
+  text.remove_prefix(name_bytes);
+  if (!TakeVarint(text, ~std::uint64_t{0}, one.pixels)) return Malformed("cut short");
+  PB_ASSIGN_OR_RETURN(one.cells, CellSet::DecodeFrom(text, size));
+  if (one.cells.empty() != (one.pixels == 0)) return Malformed("pixels without cells");
+  return one;
+}
+
+}  // namespace
+
+const ClassCells* PositionIndex::Find(std::string_view name) const {
+  for (const ClassCells& one : classes) {
+    if (one.name == name) return &one;
+  }
+  return nullptr;
+}
+
+Status PositionIndex::Merge(const PositionIndex& other) {
+  if (size != other.size) return Malformed("indexes of images of different size do not join");
+  for (const ClassCells& theirs : other.classes) {
+    const auto at = std::lower_bound(
+        classes.begin(), classes.end(), theirs,
+        [](const ClassCells& a, const ClassCells& b) { return a.value < b.value; });
+    if (at == classes.end() || at->value != theirs.value) {
+      classes.insert(at, theirs);
+      continue;
+    }
+    if (at->name != theirs.name) return Malformed("one value has two names");
+    PB_ASSIGN_OR_RETURN(at->cells, CellSet::Union(at->cells, theirs.cells));
+    at->pixels += theirs.pixels;
+  }
+  return absl::OkStatus();
+}
+
+std::size_t PositionIndex::MemoryBytes() const {
+  std::size_t bytes = sizeof(PositionIndex);
+  for (const ClassCells& one : classes) {
+    bytes += sizeof(ClassCells) + one.name.size() + one.cells.MemoryBytes();
+  }
+  return bytes;
+}
+
+std::string EncodePositionIndex(const PositionIndex& index) {
+  std::string out(kMark);
+  for (const std::int64_t side : {index.size.z, index.size.y, index.size.x}) {
+    AppendVarint(out, static_cast<std::uint64_t>(side));
+  }
+  AppendVarint(out, index.classes.size());
+  for (const ClassCells& one : index.classes) {
+    AppendVarint(out, one.value);
+    AppendVarint(out, one.name.size());
+    out += one.name;
+    AppendVarint(out, one.pixels);
+    one.cells.EncodeTo(out);
+  }
+  return out + CheckOf(out);
+}
+
+StatusOr<PositionIndex> DecodePositionIndex(std::string_view text) {
+  if (!text.starts_with(kMark) || text.size() < kMark.size() + kCheckBytes ||
+      text.size() > kMaxPositionIndexBytes) {
+    return Malformed("not an index of this version");
+  }
+  const std::string_view check = text.substr(text.size() - kCheckBytes);
+  text.remove_suffix(kCheckBytes);
+  if (CheckOf(text) != check) {
+    return absl::DataLossError("read position index: its checksum differs");
+  }
+  text.remove_prefix(kMark.size());
+  PositionIndex index;
+  std::uint64_t sides[3] = {}, classes = 0;
+  for (std::uint64_t& side : sides) {
+    if (!TakeVarint(text, kMaxSide, side) || side == 0) return Malformed("the size of the image");
+  }
+  index.size = {static_cast<std::int64_t>(sides[0]), static_cast<std::int64_t>(sides[1]),
+                static_cast<std::int64_t>(sides[2])};
+  if (!TakeVarint(text, kMaxIndexClasses, classes)) return Malformed("too many classes");
+  for (std::uint64_t i = 0; i < classes; ++i) {
+    PB_ASSIGN_OR_RETURN(ClassCells one, TakeClass(text, index.size));
+    if (!index.classes.empty() && index.classes.back().value >= one.value) {
+      return Malformed("classes that are not in the order of their values");
+    }
+    index.classes.push_back(std::move(one));
+  }
+  if (!text.empty()) return Malformed("more than an index");
+  return index;
+}
+
+}  // namespace patchbay::plan
