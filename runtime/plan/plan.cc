@@ -8,6 +8,7 @@
 #include "runtime/base/json.h"
 #include "runtime/base/strings.h"
 #include "runtime/plan/byte_versions.h"
+#include "runtime/plan/image_stains.h"
 #include "runtime/plan/ops/op_list.h"
 #include "runtime/plan/permutation.h"
 #include "runtime/stream/slot_layout.h"
@@ -244,6 +245,7 @@ StatusOr<Plan> Plan::Build(const RunConfig& config, std::vector<PlannedImage> im
     if (!fits.ok()) return Bad(i, MessageOf(fits));
   }
   PB_RETURN_IF_ERROR(CheckNumerics(config, images.front()));
+  PB_RETURN_IF_ERROR(SettleStains(config, images));
   Plan plan;
   plan.config_ = config;
   plan.config_.dataset.clear();
@@ -253,13 +255,17 @@ StatusOr<Plan> Plan::Build(const RunConfig& config, std::vector<PlannedImage> im
   plan.images_ = std::move(images);
   PB_RETURN_IF_ERROR(CheckFill(plan.fill(), plan.images_.front().dtype));
   plan.layout_ = LayoutOf(config, plan.images_.front().channels);
-  plan.text_ = DumpJson({{"version", kPlanVersion},
-                         {"versions", ByteVersions()},
-                         {"config", PlanConfig(config)},
-                         {"channels", plan.images_.front().channels},
-                         {"dtype", patchbay::NameOf(plan.images_.front().dtype)},
-                         {"layout", patchbay::ToJson(plan.layout_)},
-                         {"images", ImagesToJson(plan.images_)}});
+  Json text = {{"version", kPlanVersion},
+               {"versions", ByteVersions()},
+               {"config", PlanConfig(config)},
+               {"channels", plan.images_.front().channels},
+               {"dtype", patchbay::NameOf(plan.images_.front().dtype)},
+               {"layout", patchbay::ToJson(plan.layout_)},
+               {"images", ImagesToJson(plan.images_)}};
+  if (Json stains = StainsToJson(config, plan.images_); !stains.is_null()) {
+    text["stains"] = std::move(stains);
+  }
+  plan.text_ = DumpJson(text);
   plan.digest_ = Sha256Of(plan.text_);
   return plan;
 }
@@ -292,6 +298,7 @@ StatusOr<Plan> Plan::Parse(std::string_view text) {
     PB_ASSIGN_OR_RETURN(PlannedImage image, ImageFromJson(row, pixels));
     images.push_back(std::move(image));
   }
+  PB_RETURN_IF_ERROR(StainsFromJson(config, value.value("stains", Json()), images));
   PB_ASSIGN_OR_RETURN(Plan plan, Build(config, std::move(images)));
   if (plan.text_ != text) {
     return absl::InvalidArgumentError("plan: text is not canonical (altered, or of another build)");

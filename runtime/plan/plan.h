@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "runtime/base/hash.h"
 #include "runtime/base/random.h"
 #include "runtime/base/status.h"
+#include "runtime/plan/ops/stain_fit.h"
 #include "runtime/plan/run_config.h"
 #include "runtime/stream/batch_layout.h"
 #include "runtime/stream/stream_geometry.h"
@@ -30,6 +32,9 @@ struct PlannedImage {
   Extent size;       ///< pixels of that level
   int channels = 3;
   DType dtype = DType::kUint8;
+  /// What its colours come to, under stain_normalize the one its profile needs.
+  std::optional<MacenkoFit> macenko = std::nullopt;
+  std::optional<ReinhardFit> reinhard = std::nullopt;
 
   bool operator==(const PlannedImage&) const = default;
 };
@@ -53,8 +58,9 @@ struct PatchSpec {
 class Plan {
  public:
   /// `config` must carry numerics. InvalidArgument when there is no image, an image is empty or
-  /// fails CheckPatchOf, the images differ in channels or dtype, the fill is no value of their
-  /// type, or numerics other than cpu are asked of volumes or of other types than uint8.
+  /// fails CheckPatchOf or SettleStains, the images differ in channels or dtype, the fill is no
+  /// value of their type, or numerics other than cpu are asked of volumes or of other types than
+  /// uint8.
   static StatusOr<Plan> Build(const RunConfig& config, std::vector<PlannedImage> images);
 
   /// From canonical text that arrived from elsewhere. InvalidArgument unless it is exactly what

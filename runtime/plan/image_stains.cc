@@ -1,0 +1,95 @@
+#include "runtime/plan/image_stains.h"
+
+#include <optional>
+#include <string>
+
+#include "runtime/base/strings.h"
+#include "runtime/plan/ops/stain_normalize.h"
+
+namespace patchbay::plan {
+namespace {
+
+constexpr int kColours = 3;
+
+std::optional<StainNormalizeOptions> NormalizeOf(const RunConfig& config) {
+  return FindStainNormalize(config.preprocess, config.augment);
+}
+
+template <typename Fit>
+Json RowOf(const Fit& fit) {
+  Json row = ValuesOf(fit);
+  if (fit.fallback != StainFallback::kNone) row.push_back(NameOf(fit.fallback));
+  return row;
+}
+
+/// Takes the fallback's name off the end of a row.
+StatusOr<StainFallback> TakeFallback(Json& row) {
+  if (!row.is_array() || row.empty() || !row.back().is_string()) return StainFallback::kNone;
+  const auto fallback = StainFallbackFromName(row.back().get_ref<const std::string&>());
+  if (!fallback) return absl::InvalidArgumentError("plan: stains: unknown fallback");
+  row.erase(row.size() - 1);
+  return *fallback;
+}
+
+Status ReadRow(StainProfile profile, Json row, PlannedImage& image) {
+  PB_ASSIGN_OR_RETURN(const StainFallback fallback, TakeFallback(row));
+  if (profile == StainProfile::kReinhard) {
+    PB_ASSIGN_OR_RETURN(image.reinhard, ReinhardFromValues(row));
+    image.reinhard->fallback = fallback;
+  } else {
+    PB_ASSIGN_OR_RETURN(image.macenko, MacenkoFromValues(row));
+    image.macenko->fallback = fallback;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+Status SettleStains(const RunConfig& config, std::vector<PlannedImage>& images) {
+  const auto normalize = NormalizeOf(config);
+  if (normalize && normalize->reference != kDefaultReference) {
+    return absl::InvalidArgumentError("plan: stain_normalize: its reference is not decided");
+  }
+  const bool use_reinhard = normalize && normalize->profile == StainProfile::kReinhard;
+  for (std::size_t i = 0; i < images.size(); ++i) {
+    PlannedImage& image = images[i];
+    if (!use_reinhard) image.reinhard.reset();
+    if (use_reinhard || !normalize) image.macenko.reset();
+    if (!normalize) continue;
+    if (image.channels != kColours || image.dtype != DType::kUint8) {
+      return absl::InvalidArgumentError(
+          StrCat("plan: image ", i, ": stain_normalize needs three channels of uint8, it has ",
+                 image.channels, " of ", patchbay::NameOf(image.dtype)));
+    }
+    if (!image.macenko && !image.reinhard) {
+      return absl::InvalidArgumentError(StrCat("plan: image ", i, ": it has no stain fit"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+Json StainsToJson(const RunConfig& config, const std::vector<PlannedImage>& images) {
+  const auto normalize = NormalizeOf(config);
+  if (!normalize) return nullptr;
+  Json rows = Json::array();
+  for (const PlannedImage& image : images) {
+    rows.push_back(normalize->profile == StainProfile::kReinhard ? RowOf(*image.reinhard)
+                                                                 : RowOf(*image.macenko));
+  }
+  return rows;
+}
+
+Status StainsFromJson(const RunConfig& config, const Json& rows,
+                      std::vector<PlannedImage>& images) {
+  const auto normalize = NormalizeOf(config);
+  if (!normalize) return absl::OkStatus();
+  if (!rows.is_array() || rows.size() != images.size()) {
+    return absl::InvalidArgumentError("plan: stains: not one row an image");
+  }
+  for (std::size_t i = 0; i < images.size(); ++i) {
+    PB_RETURN_IF_ERROR(ReadRow(normalize->profile, rows[i], images[i]));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace patchbay::plan

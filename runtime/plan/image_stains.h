@@ -1,0 +1,24 @@
+// The stain parameters of a plan's images: what workers normalise from, so that none of them
+// decides.
+#pragma once
+
+#include <vector>
+
+#include "runtime/base/json.h"
+#include "runtime/base/status.h"
+#include "runtime/plan/plan.h"
+
+namespace patchbay::plan {
+
+/// Leaves each image what the config's stain_normalize needs, and nothing without it.
+/// InvalidArgument when an image lacks it, when it is not three channels of uint8, or when the
+/// reference is not settled.
+Status SettleStains(const RunConfig& config, std::vector<PlannedImage>& images);
+
+/// One row an image: its values, and after them the name of the fallback if there is one. Null
+/// without stain_normalize.
+Json StainsToJson(const RunConfig& config, const std::vector<PlannedImage>& images);
+/// InvalidArgument for what StainsToJson does not give of so many images.
+Status StainsFromJson(const RunConfig& config, const Json& rows, std::vector<PlannedImage>& images);
+
+}  // namespace patchbay::plan
