@@ -20,16 +20,20 @@ endfunction()
 
 # patchbay_library(NAME [FOLDERS f...] [DEPS d...])
 #   A static library of every .cc in the current folder and in the named folders below it, except
-#   *_main.cc, and of every .cu where CUDA is built in.
+#   *_main.cc, and of every .cu where CUDA is built in; of every *_absent.cc where it is not.
 function(patchbay_library name)
   cmake_parse_arguments(arg "" "" "DEPS;FOLDERS" ${ARGN})
   set(sources)
   foreach(folder . ${arg_FOLDERS})
     file(GLOB found CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cc)
     list(APPEND sources ${found})
-    if(PATCHBAY_HAVE_CUDA)
+    if(PATCHBAY_CUDA_API)
+      list(FILTER sources EXCLUDE REGEX "_absent\\.cc$")
       file(GLOB found CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cu)
       list(APPEND sources ${found})
+      if(PATCHBAY_CUDA STREQUAL "EMULATED" AND found)
+        patchbay_emulated_kernels(${found})
+      endif()
     endif()
   endforeach()
   list(FILTER sources EXCLUDE REGEX "_main\\.cc$")
@@ -52,7 +56,8 @@ function(patchbay_binary name main)
 endfunction()
 
 # patchbay_tests(NAME LABELS l... DEPS d... [TIMEOUT s])
-#   One test binary of every *_test.cc in the current folder; each TEST is a CTest test.
+#   One test binary of every *_test.cc in the current folder; each TEST is a CTest test. With the label gpu, suites
+#   named ...OnGpu need a GPU: where it is emulated they run on two devices, five times, each time by another seed.
 function(patchbay_tests name)
   cmake_parse_arguments(arg "" "TIMEOUT" "LABELS;DEPS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*_test.cc)
@@ -67,10 +72,25 @@ function(patchbay_tests name)
   target_link_libraries(${name} PRIVATE ${arg_DEPS} GTest::gtest GTest::gmock GTest::gtest_main)
   target_precompile_headers(${name} REUSE_FROM patchbay_precompiled_tests)
   # By `env`: a list of variables does not survive gtest_discover_tests' properties.
-  set_target_properties(${name} PROPERTIES CROSSCOMPILING_EMULATOR
-    "env;PATCHBAY_TEST_DATA=${PATCHBAY_TEST_DATA};PATCHBAY_BIN=${CMAKE_RUNTIME_OUTPUT_DIRECTORY};UCX_MEM_MMAP_HOOK_MODE=none")
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST
-    PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})
+  set(env "env;PATCHBAY_TEST_DATA=${PATCHBAY_TEST_DATA};PATCHBAY_BIN=${CMAKE_RUNTIME_OUTPUT_DIRECTORY};UCX_MEM_MMAP_HOOK_MODE=none")
+  set_target_properties(${name} PROPERTIES CROSSCOMPILING_EMULATOR "${env}")
+  if("gpu" IN_LIST arg_LABELS AND PATCHBAY_CUDA STREQUAL "EMULATED")
+    list(REMOVE_ITEM arg_LABELS gpu)
+    gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_FILTER "-*OnGpu.*"
+      PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})
+    list(APPEND env PATCHBAY_EMULATED_GPUS=2)
+    set_target_properties(${name} PROPERTIES CROSSCOMPILING_EMULATOR "${env}")
+    gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_FILTER "*OnGpu.*"
+      PROPERTIES LABELS "gpu" TIMEOUT ${arg_TIMEOUT})
+    foreach(seed 2 3 4 5)
+      add_test(NAME emulated.${name}.seed${seed} COMMAND ${env} PATCHBAY_EMULATED_GPU_SEED=${seed}
+        $<TARGET_FILE:${name}> --gtest_brief=1 "--gtest_filter=*OnGpu.*")
+      set_tests_properties(emulated.${name}.seed${seed} PROPERTIES LABELS "gpu" TIMEOUT ${arg_TIMEOUT})
+    endforeach()
+  else()
+    gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST
+      PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})
+  endif()
 endfunction()
 
 # patchbay_benchmark(NAME SOURCE DEPS...): a Google Benchmark binary in bin/, not run by CTest.

@@ -1,6 +1,7 @@
 #include <cuda_runtime.h>
 
 #include "ops/chain/chain_kernel.h"
+#include "runtime/memory/kernel_launch.cuh"
 
 namespace patchbay::ops {
 namespace {
@@ -30,7 +31,7 @@ __device__ std::int64_t SourceOffset(const WindowMap& w, std::int64_t i, std::in
 /// One thread makes kRun neighbouring pixels of a finished row, all channels.
 template <typename Element>
 __global__ void ChainKernel(ChainKernelBatch batch) {
-  extern __shared__ std::uint32_t sm_table[];
+  auto* sm_table = memory::DynamicShared<std::uint32_t>();
   for (int i = static_cast<int>(threadIdx.x); i < 256 * batch.channels; i += kThreads) {
     sm_table[i] = batch.d_table[i];
   }
@@ -88,8 +89,8 @@ int Launch(const ChainKernelBatch& batch, cudaStream_t stream) {
                   static_cast<unsigned>(batch.count));
   const std::size_t table_bytes =
       sizeof(std::uint32_t) * 256 * static_cast<unsigned>(batch.channels);
-  ChainKernel<Element><<<grid, kThreads, table_bytes, stream>>>(batch);
-  return static_cast<int>(cudaGetLastError());
+  return static_cast<int>(
+      memory::LaunchKernel({grid, kThreads, table_bytes}, stream, ChainKernel<Element>, batch));
 }
 
 }  // namespace

@@ -1,7 +1,5 @@
 // A build without CUDA: the kernel is not there. LaunchOutcome turns every launch into
 // Unimplemented, whatever this returns.
-#if !PATCHBAY_HAVE_CUDA
-
 #include "ops/chain/chain_kernel.h"
 
 namespace patchbay::ops {
@@ -9,5 +7,3 @@ namespace patchbay::ops {
 int LaunchChainKernel(const ChainKernelBatch&, CUstream_st*) { return 0; }
 
 }  // namespace patchbay::ops
-
-#endif

@@ -4,7 +4,7 @@
 
 #include "runtime/base/strings.h"
 
-#if PATCHBAY_HAVE_CUDA
+#if PATCHBAY_CUDA_API
 #include "runtime/memory/cuda_status.h"
 #endif
 
@@ -36,7 +36,7 @@ StatusOr<Strided> AsInput(const ConstTensorView& view) {
 }
 
 Status LaunchOutcome(std::string_view op, [[maybe_unused]] int cuda_error) {
-#if PATCHBAY_HAVE_CUDA
+#if PATCHBAY_CUDA_API
   return memory::FromCuda(StrCat("launch ", op), static_cast<cudaError_t>(cuda_error));
 #else
   return absl::UnimplementedError(StrCat("launch ", op, ": this build has no CUDA"));

@@ -3,6 +3,7 @@
 #include "ops/spectral/spectral_columns_pass.h"
 #include "ops/spectral/spectral_launch.h"
 #include "ops/spectral/spectral_rows_pass.h"
+#include "runtime/memory/kernel_launch.cuh"
 
 namespace patchbay::ops {
 namespace {
@@ -28,11 +29,9 @@ struct ThreadBlock {
   }
 };
 
-extern __shared__ __align__(16) unsigned char sm_bytes[];
-
 template <bool gauss7>
 __global__ void __launch_bounds__(kPassThreads) RowsKernel(const RowsPass pass, int strips) {
-  auto& sm = *reinterpret_cast<RowsShared<gauss7>*>(sm_bytes);
+  auto& sm = *memory::DynamicShared<RowsShared<gauss7>>();
   ThreadBlock<RowsState> block;
   PrepareRows<gauss7>(block, pass, sm);
   for (int i = static_cast<int>(blockIdx.x); i < strips; i += static_cast<int>(gridDim.x)) {
@@ -44,7 +43,7 @@ __global__ void __launch_bounds__(kPassThreads) RowsKernel(const RowsPass pass, 
 template <bool coefficients>
 __global__ void __launch_bounds__(kPassThreads, coefficients ? 2 : 3)
     ColumnsKernel(const ColumnsPass pass, int edge_blocks) {
-  auto& sm = *reinterpret_cast<ColumnsShared*>(sm_bytes);
+  auto& sm = *memory::DynamicShared<ColumnsShared>();
   ThreadBlock<ColumnsState<coefficients>> block;
   const int index = static_cast<int>(blockIdx.x) - edge_blocks;
   const int per_tile = (static_cast<int>(gridDim.x) - edge_blocks) / kEdgeTile;
@@ -78,10 +77,9 @@ int LaunchRows(const RowsPass& pass, int strips, cudaStream_t stream) {
   const cudaError_t error = Fit(&RowsKernel<gauss7>, sizeof(RowsShared<gauss7>), &resident);
   if (error != cudaSuccess) return static_cast<int>(error);
   const int blocks = strips < resident ? strips : resident;
-  RowsKernel<gauss7>
-      <<<static_cast<unsigned>(blocks), kPassThreads, sizeof(RowsShared<gauss7>), stream>>>(pass,
-                                                                                            strips);
-  return static_cast<int>(cudaGetLastError());
+  return static_cast<int>(memory::LaunchKernel(
+      {static_cast<unsigned>(blocks), kPassThreads, sizeof(RowsShared<gauss7>)}, stream,
+      RowsKernel<gauss7>, pass, strips));
 }
 
 template <bool coefficients>
@@ -96,10 +94,9 @@ int LaunchColumns(const ColumnsPass& pass, cudaStream_t stream) {
   const int rest = (resident - edge_blocks) / kEdgeTile;
   const int per_tile = rest < 1 ? 1 : rest < pass.frames ? rest : pass.frames;
   const int blocks = edge_blocks + kEdgeTile * per_tile;
-  ColumnsKernel<coefficients>
-      <<<static_cast<unsigned>(blocks), kPassThreads, sizeof(ColumnsShared), stream>>>(pass,
-                                                                                       edge_blocks);
-  return static_cast<int>(cudaGetLastError());
+  return static_cast<int>(
+      memory::LaunchKernel({static_cast<unsigned>(blocks), kPassThreads, sizeof(ColumnsShared)},
+                           stream, ColumnsKernel<coefficients>, pass, edge_blocks));
 }
 
 }  // namespace

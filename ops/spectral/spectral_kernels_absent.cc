@@ -1,7 +1,5 @@
 // A build without CUDA: the kernels are not there. LaunchOutcome turns every launch into
 // Unimplemented, whatever these return.
-#if !PATCHBAY_HAVE_CUDA
-
 #include "ops/spectral/spectral_launch.h"
 #include "runtime/memory/gpu.h"
 
@@ -11,5 +9,3 @@ int LaunchSpectralRows(const spectral_passes::RowsPass&, int, memory::GpuStream)
 int LaunchSpectralColumns(const spectral_passes::ColumnsPass&, memory::GpuStream) { return 0; }
 
 }  // namespace patchbay::ops
-
-#endif

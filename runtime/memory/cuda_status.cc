@@ -1,4 +1,4 @@
-#if PATCHBAY_HAVE_CUDA
+#if PATCHBAY_CUDA_API
 
 #include "runtime/memory/cuda_status.h"
 

@@ -1,4 +1,4 @@
-// CUDA's error codes as Status. Include only where PATCHBAY_HAVE_CUDA is 1 (this folder and ops).
+// CUDA's error codes as Status. Include only where PATCHBAY_CUDA_API is 1 (this folder and ops).
 #pragma once
 
 #include <string_view>

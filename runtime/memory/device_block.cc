@@ -5,7 +5,7 @@
 
 #include "runtime/base/strings.h"
 
-#if PATCHBAY_HAVE_CUDA
+#if PATCHBAY_CUDA_API
 #include "runtime/memory/cuda_status.h"
 #endif
 
@@ -48,7 +48,7 @@ PinnedRegistration& PinnedRegistration::operator=(PinnedRegistration&& other) no
   return *this;
 }
 
-#if PATCHBAY_HAVE_CUDA
+#if PATCHBAY_CUDA_API
 
 StatusOr<DeviceBlock> DeviceBlock::Allocate(std::uint64_t size_bytes) {
   DeviceBlock block;

@@ -4,7 +4,7 @@
 
 #include "runtime/base/strings.h"
 
-#if PATCHBAY_HAVE_CUDA
+#if PATCHBAY_CUDA_API
 #include "runtime/memory/cuda_status.h"
 #endif
 
@@ -32,7 +32,7 @@ StatusOr<int> GpuIndexOf(std::string_view uuid) {
   return absl::NotFoundError(StrCat("find gpu: ", uuid, ": not visible to this process"));
 }
 
-#if PATCHBAY_HAVE_CUDA
+#if PATCHBAY_CUDA_API
 
 namespace {
 

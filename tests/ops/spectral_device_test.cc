@@ -488,7 +488,7 @@ TEST(SpectralOnGpu, CountsEveryFrameOfALargeImageWhateverItsBlocks) {
   PB_NEED_GPU();
   for (const plan::SpectralOptions& options : Variants()) {
     SCOPED_TRACE(TextOf(options));
-    const Picture picture(4'000, 9'000);
+    const Picture picture(1'500, 9'000);  // more than one batch down and across
     const FrameRange all = picture.Frames(options);
     const auto frames = OnDevice(options);
     const SpectralSums whole = Counted(*frames, options, picture.plane(), all);

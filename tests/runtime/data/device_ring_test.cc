@@ -56,7 +56,7 @@ TEST(DeviceRing, SaysWhyThereIsNoneWithoutAGpu) {
   EXPECT_FALSE(MakeDeviceRingMemory(0, RingBytes{8192, 4096}).ok());
 }
 
-TEST(DeviceRing, StagesShardsOfCpuWorkers) {
+TEST(DeviceRingOnGpu, StagesShardsOfCpuWorkers) {
   if (memory::ListGpus().empty()) GTEST_SKIP() << "no GPU on this machine";
   auto ring = MakeDeviceRing(SmallOptions());
   ASSERT_NE(ring, nullptr);
@@ -71,7 +71,7 @@ TEST(DeviceRing, StagesShardsOfCpuWorkers) {
   ExpectOrdinals(*batch, 5, 6);
 }
 
-TEST(DeviceRing, MovesCountedShardsOnTheDevice) {
+TEST(DeviceRingOnGpu, MovesCountedShardsOnTheDevice) {
   if (memory::ListGpus().empty()) GTEST_SKIP() << "no GPU on this machine";
   auto ring = MakeDeviceRing(SmallOptions());
   ASSERT_NE(ring, nullptr);

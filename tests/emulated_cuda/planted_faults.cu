@@ -1,0 +1,372 @@
+// Programs with one fault each, and the same without it: `planted_faults NAME broken|whole`. Exits
+// with 0 when it computed what it should have and nothing was reported. planted_faults_test.py runs
+// them.
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include <cuda_runtime.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "runtime/memory/kernel_launch.cuh"
+
+namespace {
+
+using patchbay::memory::DynamicShared;
+using patchbay::memory::LaunchKernel;
+
+constexpr int kCount = 256;
+constexpr std::size_t kBytes = kCount * sizeof(int);
+
+/// What a program does about an error: it is found.
+void Must(cudaError_t error, const char* what) {
+  if (error == cudaSuccess) return;
+  std::fprintf(stderr, "%s: %s\n", what, cudaGetErrorName(error));
+  std::exit(2);
+}
+
+__global__ void CountUpKernel(int* d_out, int count, int from) {
+  const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  if (i < count) d_out[i] = from + i;
+}
+__global__ void CopyKernel(const int* d_in, int* d_out, int count) {
+  const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  if (i < count) d_out[i] = d_in[i];
+}
+
+__global__ void ReverseKernel(int* d_out, bool broken) {
+  int* sm_values = DynamicShared<int>();
+  const int t = static_cast<int>(threadIdx.x);
+  sm_values[t] = t;
+  if (!broken) __syncthreads();
+  d_out[t] = sm_values[kCount - 1 - t];
+}
+
+/// Every thread comes to hold the sum of all.
+__global__ void SumKernel(int* d_out, bool broken) {
+  int* sm_values = DynamicShared<int>();
+  const int t = static_cast<int>(threadIdx.x);
+  sm_values[t] = t;
+  __syncthreads();
+  for (int step = 1; step < kCount; step *= 2) {
+    const int other = sm_values[(t + step) % kCount];
+    if (!broken) __syncthreads();
+    sm_values[t] += other;
+    __syncthreads();
+  }
+  d_out[t] = sm_values[t];
+}
+
+__global__ void HalfBarrierKernel(int* d_out, bool broken) {
+  const int t = static_cast<int>(threadIdx.x);
+  if (!broken || t < 100) __syncthreads();
+  d_out[t] = t;
+}
+
+__global__ void HalfShuffleKernel(int* d_out, bool broken) {
+  const int t = static_cast<int>(threadIdx.x);
+  if (broken && t % 2 == 0) {
+    d_out[t] = t;
+    return;
+  }
+  d_out[t] = __shfl_xor_sync(~0u, t, 1) ^ 1;
+}
+
+__global__ void WideStoreKernel(float* d_out) {
+  reinterpret_cast<float4*>(d_out)[threadIdx.x] = make_float4(1, 1, 1, 1);
+}
+
+__global__ void AddKernel(int* d_sums) { d_sums[threadIdx.x] += static_cast<int>(threadIdx.x); }
+
+int* Device(std::size_t bytes = kBytes) {
+  void* d_memory = nullptr;
+  Must(cudaMalloc(&d_memory, bytes), "cudaMalloc");
+  return static_cast<int*>(d_memory);
+}
+
+int* Pinned() {
+  void* memory = nullptr;
+  Must(cudaHostAlloc(&memory, kBytes, cudaHostAllocPortable), "cudaHostAlloc");
+  return static_cast<int*>(memory);
+}
+
+cudaStream_t MakeStream() {
+  cudaStream_t stream;
+  Must(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
+  return stream;
+}
+
+std::vector<int> Fetched(const int* d_from, cudaStream_t stream) {
+  std::vector<int> made(kCount);
+  Must(cudaMemcpyAsync(made.data(), d_from, kBytes, cudaMemcpyDeviceToHost, stream), "copy");
+  Must(cudaStreamSynchronize(stream), "wait");
+  return made;
+}
+
+template <typename Expected>
+bool Holds(const std::vector<int>& made, const Expected& expected) {
+  for (int i = 0; i < kCount; ++i) {
+    if (made[static_cast<std::size_t>(i)] != expected(i)) return false;
+  }
+  return true;
+}
+bool CountsUp(const std::vector<int>& made, int from = 0) {
+  return Holds(made, [from](int i) { return from + i; });
+}
+
+bool MissingBarrier(bool broken) {
+  int* d_out = Device();
+  Must(LaunchKernel({1, kCount, kBytes}, nullptr, ReverseKernel, d_out, broken), "launch");
+  return Holds(Fetched(d_out, nullptr), [](int i) { return kCount - 1 - i; });
+}
+
+bool SharedRace(bool broken) {
+  int* d_out = Device();
+  Must(LaunchKernel({1, kCount, kBytes}, nullptr, SumKernel, d_out, broken), "launch");
+  return Holds(Fetched(d_out, nullptr), [](int) { return kCount * (kCount - 1) / 2; });
+}
+
+bool DivergentBarrier(bool broken) {
+  int* d_out = Device();
+  Must(LaunchKernel({1, kCount}, nullptr, HalfBarrierKernel, d_out, broken), "launch");
+  return CountsUp(Fetched(d_out, nullptr));
+}
+
+bool DivergentShuffle(bool broken) {
+  int* d_out = Device();
+  Must(LaunchKernel({1, kCount}, nullptr, HalfShuffleKernel, d_out, broken), "launch");
+  return CountsUp(Fetched(d_out, nullptr));
+}
+
+bool MissingEvent(bool broken) {
+  int *d_made = Device(), *d_out = Device();
+  const cudaStream_t maker = MakeStream(), taker = MakeStream();
+  cudaEvent_t made;
+  Must(cudaEventCreateWithFlags(&made, cudaEventDisableTiming), "event");
+  Must(LaunchKernel({1, kCount}, maker, CountUpKernel, d_made, kCount, 5), "launch");
+  Must(cudaEventRecord(made, maker), "record");
+  if (!broken) Must(cudaStreamWaitEvent(taker, made), "wait");
+  Must(LaunchKernel({1, kCount}, taker, CopyKernel, static_cast<const int*>(d_made), d_out, kCount),
+       "launch");
+  return CountsUp(Fetched(d_out, taker), 5);
+}
+
+/// A pinned buffer is filled again for a second copy.
+bool EarlyReuse(bool broken) {
+  int *first = Device(), *second = Device(), *h_buffer = Pinned();
+  const cudaStream_t stream = MakeStream();
+  for (int i = 0; i < kCount; ++i) h_buffer[i] = i;
+  Must(cudaMemcpyAsync(first, h_buffer, kBytes, cudaMemcpyHostToDevice, stream), "copy");
+  if (!broken) Must(cudaStreamSynchronize(stream), "wait");
+  for (int i = 0; i < kCount; ++i) h_buffer[i] = 9 + i;
+  Must(cudaMemcpyAsync(second, h_buffer, kBytes, cudaMemcpyHostToDevice, stream), "copy");
+  return CountsUp(Fetched(first, stream)) && CountsUp(Fetched(second, stream), 9);
+}
+
+bool EarlyRead(bool broken) {
+  int *d_made = Device(), *h_made = Pinned();
+  const cudaStream_t stream = MakeStream();
+  Must(LaunchKernel({1, kCount}, stream, CountUpKernel, d_made, kCount, 3), "launch");
+  Must(cudaMemcpyAsync(h_made, d_made, kBytes, cudaMemcpyDeviceToHost, stream), "copy");
+  if (!broken) Must(cudaStreamSynchronize(stream), "wait");
+  return CountsUp({h_made, h_made + kCount}, 3);
+}
+
+bool FreedInUse(bool broken) {
+  int *d_made = Device(), *h_buffer = Pinned();
+  const cudaStream_t stream = MakeStream();
+  for (int i = 0; i < kCount; ++i) h_buffer[i] = i;
+  Must(cudaMemcpyAsync(d_made, h_buffer, kBytes, cudaMemcpyHostToDevice, stream), "copy");
+  if (!broken) Must(cudaStreamSynchronize(stream), "wait");
+  Must(cudaFreeHost(h_buffer), "free");
+  return CountsUp(Fetched(d_made, stream));
+}
+
+bool WrongDirection(bool broken) {
+  int *d_made = Device(), *h_buffer = Pinned();
+  for (int i = 0; i < kCount; ++i) h_buffer[i] = i;
+  Must(cudaMemcpyAsync(d_made, h_buffer, kBytes,
+                       broken ? cudaMemcpyDeviceToHost : cudaMemcpyHostToDevice, nullptr),
+       "copy");
+  return CountsUp(Fetched(d_made, nullptr));
+}
+
+bool WrongSize(bool broken) {
+  int* d_made = Device();
+  std::vector<int> values(2 * kCount);
+  for (int i = 0; i < 2 * kCount; ++i) values[static_cast<std::size_t>(i)] = i;
+  Must(cudaMemcpyAsync(d_made, values.data(), broken ? kBytes + 4 : kBytes, cudaMemcpyHostToDevice,
+                       nullptr),
+       "copy");
+  return CountsUp(Fetched(d_made, nullptr));
+}
+
+bool ReadPastEnd(bool broken) {
+  int *d_made = Device(), *d_out = Device(2 * kBytes);
+  Must(LaunchKernel({1, kCount}, nullptr, CountUpKernel, d_made, kCount, 0), "launch");
+  Must(LaunchKernel({2, kCount}, nullptr, CopyKernel, static_cast<const int*>(d_made), d_out,
+                    broken ? kCount + 1 : kCount),
+       "launch");
+  return CountsUp(Fetched(d_out, nullptr));
+}
+
+bool WritePastEnd(bool broken) {
+  constexpr int kOdd = 100;  // the block does not end where its pages do
+  int* d_made = Device(kOdd * sizeof(int));
+  Must(LaunchKernel({1, kCount}, nullptr, CountUpKernel, d_made, broken ? kOdd + 1 : kOdd, 0),
+       "launch");
+  Must(cudaFree(d_made), "free");
+  return true;
+}
+
+bool HostAccess(bool broken) {
+  int* d_made = Device();
+  Must(LaunchKernel({1, kCount}, nullptr, CountUpKernel, d_made, kCount, 0), "launch");
+  const std::vector<int> made = Fetched(d_made, nullptr);
+  return (broken ? d_made[7] : made[7]) == 7;
+}
+
+bool WrongDevice(bool broken) {
+  int* d_made = Device();
+  Must(cudaSetDevice(broken ? 1 : 0), "select");
+  Must(LaunchKernel({1, kCount}, nullptr, CountUpKernel, d_made, kCount, 0), "launch");
+  Must(cudaDeviceSynchronize(), "wait");
+  return CountsUp(Fetched(d_made, nullptr));
+}
+
+bool BeyondLimits(bool broken) {
+  int* d_made = Device();
+  const unsigned threads = broken ? 2'048 : kCount;
+  Must(LaunchKernel({1, threads}, nullptr, CountUpKernel, d_made, kCount, 0), "launch");
+  return CountsUp(Fetched(d_made, nullptr));
+}
+
+struct Large {
+  int values[1'025];
+};
+__global__ void LargeKernel(Large large, int* d_out) { d_out[threadIdx.x] = large.values[0]; }
+
+bool TooManyArguments(bool broken) {
+  int* d_made = Device();
+  if (broken) {
+    Must(LaunchKernel({1, kCount}, nullptr, LargeKernel, Large{}, d_made), "launch");
+  } else {
+    Must(LaunchKernel({1, kCount}, nullptr, CountUpKernel, d_made, kCount, 0), "launch");
+  }
+  return CountsUp(Fetched(d_made, nullptr));
+}
+
+bool UnalignedStore(bool broken) {
+  auto* d_made = reinterpret_cast<float*>(Device(kBytes + 16));
+  Must(LaunchKernel({1, kCount / 4}, nullptr, WideStoreKernel, d_made + (broken ? 1 : 0)),
+       "launch");
+  Must(cudaDeviceSynchronize(), "wait");
+  return true;
+}
+
+/// A failure that nobody looks at comes up where it does not belong.
+bool StaleError(bool broken) {
+  void* never = nullptr;
+  (void)cudaMalloc(&never, std::size_t{1} << 50);
+  if (!broken) (void)cudaGetLastError();
+  int* d_made = Device();
+  Must(LaunchKernel({1, kCount}, nullptr, CountUpKernel, d_made, kCount, 0), "launch");
+  Must(cudaGetLastError(), "the launch");
+  return CountsUp(Fetched(d_made, nullptr));
+}
+
+bool UninitialisedRead(bool broken) {
+  int* d_sums = Device();
+  if (!broken) Must(cudaMemsetAsync(d_sums, 0, kBytes, nullptr), "clear");
+  Must(LaunchKernel({1, kCount}, nullptr, AddKernel, d_sums), "launch");
+  return CountsUp(Fetched(d_sums, nullptr));
+}
+
+/// What the other process does: it fills the block once it is told to.
+int FillImported(int from) {
+  cudaIpcMemHandle_t handle;
+  char go = 0;
+  if (::read(from, &handle, sizeof(handle)) != sizeof(handle)) return 3;
+  void* d_memory = nullptr;
+  Must(cudaIpcOpenMemHandle(&d_memory, handle, cudaIpcMemLazyEnablePeerAccess), "open");
+  if (::read(from, &go, 1) != 1) return 3;
+  Must(LaunchKernel({1, kCount}, nullptr, CountUpKernel, static_cast<int*>(d_memory), kCount, 0),
+       "launch");
+  Must(cudaDeviceSynchronize(), "wait");
+  return 0;
+}
+
+bool IpcAfterFree(bool broken) {
+  int pipe[2];
+  if (::pipe(pipe) != 0) return false;
+  const pid_t child = ::fork();  // before the first call: neither has a device yet
+  if (child == 0) std::_Exit(FillImported(pipe[0]));
+  int* d_made = Device();
+  cudaIpcMemHandle_t handle;
+  Must(cudaIpcGetMemHandle(&handle, d_made), "export");
+  bool sent = ::write(pipe[1], &handle, sizeof(handle)) == sizeof(handle);
+  ::usleep(20'000);  // the block may be open there by now, or not: both are to be found
+  if (broken) Must(cudaFree(d_made), "free");
+  sent = ::write(pipe[1], "g", 1) == 1 && sent;
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return sent && status == 0 && (broken || CountsUp(Fetched(d_made, nullptr)));
+}
+
+bool IpcInOneProcess(bool broken) {
+  int* d_made = Device();
+  cudaIpcMemHandle_t handle;
+  Must(cudaIpcGetMemHandle(&handle, d_made), "export");
+  void* d_memory = d_made;
+  if (broken) Must(cudaIpcOpenMemHandle(&d_memory, handle, cudaIpcMemLazyEnablePeerAccess), "open");
+  Must(LaunchKernel({1, kCount}, nullptr, CountUpKernel, static_cast<int*>(d_memory), kCount, 0),
+       "launch");
+  return CountsUp(Fetched(d_made, nullptr));
+}
+
+struct Fault {
+  const char* name;
+  bool (*run)(bool broken);
+};
+constexpr Fault kFaults[] = {
+    {"missing_barrier", MissingBarrier},
+    {"shared_race", SharedRace},
+    {"divergent_barrier", DivergentBarrier},
+    {"divergent_shuffle", DivergentShuffle},
+    {"missing_event", MissingEvent},
+    {"early_reuse", EarlyReuse},
+    {"early_read", EarlyRead},
+    {"freed_in_use", FreedInUse},
+    {"wrong_direction", WrongDirection},
+    {"wrong_size", WrongSize},
+    {"read_past_end", ReadPastEnd},
+    {"write_past_end", WritePastEnd},
+    {"host_access", HostAccess},
+    {"wrong_device", WrongDevice},
+    {"beyond_limits", BeyondLimits},
+    {"too_many_arguments", TooManyArguments},
+    {"unaligned_store", UnalignedStore},
+    {"stale_error", StaleError},
+    {"uninitialised_read", UninitialisedRead},
+    {"ipc_after_free", IpcAfterFree},
+    {"ipc_in_one_process", IpcInOneProcess},
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc == 1) {
+    for (const Fault& fault : kFaults) std::printf("%s\n", fault.name);
+    return 0;
+  }
+  for (const Fault& fault : kFaults) {
+    if (std::strcmp(fault.name, argv[1]) != 0) continue;
+    if (fault.run(argc > 2 && std::strcmp(argv[2], "broken") == 0)) return 0;
+    std::fprintf(stderr, "wrong values\n");
+    return 1;
+  }
+  return 4;
+}
