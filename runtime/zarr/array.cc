@@ -5,7 +5,7 @@
 
 #include "runtime/base/strings.h"
 #include "runtime/zarr/chunk_codec.h"
-#include "runtime/zarr/shard_index.h"
+#include "runtime/zarr/file_byte_store.h"
 
 namespace patchbay::zarr {
 namespace {
@@ -90,11 +90,12 @@ std::uint64_t MaxEncodedBytes(const ArrayMetadata& array) {
 }
 
 struct Array::State {
-  std::string path;
+  std::shared_ptr<ByteStore> store;
+  std::string key;  ///< of the array in the store; empty: the store is the array
   ArrayMetadata metadata;
   std::uint64_t max_encoded_bytes = 0;
-  std::shared_ptr<FileCache> files;
-  std::unique_ptr<IndexCache> indexes;
+  std::shared_ptr<IndexCache> indexes;
+  std::uint64_t number = 0;  ///< among the arrays of `indexes`
   /// By the shard's number; empty: not known.
   std::vector<bool> has_file;
   std::vector<std::uint32_t> seals;
@@ -109,9 +110,11 @@ struct Array::State {
     std::size_t chunk_in_shard = 0;
   };
   Place Locate(const Coordinates& chunk) const;
-  std::string FileOf(const Place& place) const {
-    return path + "/" + metadata.ShardKey(place.shard.data());
+  std::string KeyOf(const Place& place) const {
+    std::string shard = metadata.ShardKey(place.shard.data());
+    return key.empty() ? shard : StrCat(key, "/", shard);
   }
+  std::string FileOf(const Place& place) const { return store->NameOf(KeyOf(place)); }
   /// Whether a shard that has no file may have none; NotFound when it is lost.
   Status CheckAbsence(const Place& place) const {
     if (has_file.empty() || !has_file[place.shard_number]) return absl::OkStatus();
@@ -120,7 +123,7 @@ struct Array::State {
   StatusOr<std::shared_ptr<const ShardIndex>> IndexOf(const Place& place) const;
   Status FetchWhole(const Place& place, FetchedChunk& chunk, std::vector<std::byte>& bytes) const;
   Status FetchInner(const Place& place, FetchedChunk& chunk, std::vector<std::byte>& bytes) const;
-  Status ReadInto(const CachedFile& file, std::uint64_t offset, FetchedChunk& chunk,
+  Status ReadInto(const StoredBytes& file, std::uint64_t offset, FetchedChunk& chunk,
                   std::vector<std::byte>& bytes) const;
 };
 
@@ -139,22 +142,22 @@ Array::State::Place Array::State::Locate(const Coordinates& chunk) const {
 }
 
 StatusOr<std::shared_ptr<const ShardIndex>> Array::State::IndexOf(const Place& place) const {
-  if (auto cached = indexes->Find(place.shard_number)) return cached;
-  const std::string name = FileOf(place);
-  PB_ASSIGN_OR_RETURN(const std::shared_ptr<const CachedFile> file, files->Open(name));
+  const CachedShard cached_as{number, place.shard_number};
+  if (auto cached = indexes->Find(cached_as)) return cached;
+  PB_ASSIGN_OR_RETURN(const std::shared_ptr<const StoredBytes> file, store->Open(KeyOf(place)));
   auto index = std::make_shared<ShardIndex>();
   if (file != nullptr) {
     const std::uint32_t* seal = seals.empty() ? nullptr : &seals[place.shard_number];
-    PB_ASSIGN_OR_RETURN(*index, ReadIndex(metadata, *file, {name, seal}));
+    PB_ASSIGN_OR_RETURN(*index, ReadIndex(metadata, *file, {FileOf(place), seal}));
   } else {
     PB_RETURN_IF_ERROR(CheckAbsence(place));
   }
-  indexes->Insert(place.shard_number, index);
+  indexes->Insert(cached_as, index);
   return std::shared_ptr<const ShardIndex>(std::move(index));
 }
 
 /// The chunk's size_bytes bytes at `offset` to its `begin`.
-Status Array::State::ReadInto(const CachedFile& file, std::uint64_t offset, FetchedChunk& chunk,
+Status Array::State::ReadInto(const StoredBytes& file, std::uint64_t offset, FetchedChunk& chunk,
                               std::vector<std::byte>& bytes) const {
   if (chunk.size_bytes > max_encoded_bytes) {
     return absl::DataLossError(StrCat(chunk.size_bytes, " encoded bytes, more than a chunk of ",
@@ -162,16 +165,15 @@ Status Array::State::ReadInto(const CachedFile& file, std::uint64_t offset, Fetc
   }
   const std::size_t end = chunk.begin + chunk.size_bytes;
   if (bytes.size() < end) bytes.resize(std::max(end, 2 * bytes.size()));
-  return ReadAt(file.fd.get(), offset, std::span(bytes).subspan(chunk.begin, chunk.size_bytes),
-                "shard");
+  return file.Read(offset, std::span(bytes).subspan(chunk.begin, chunk.size_bytes), "shard");
 }
 
 Status Array::State::FetchWhole(const Place& place, FetchedChunk& chunk,
                                 std::vector<std::byte>& bytes) const {
-  PB_ASSIGN_OR_RETURN(const std::shared_ptr<const CachedFile> file, files->Open(FileOf(place)));
+  PB_ASSIGN_OR_RETURN(const std::shared_ptr<const StoredBytes> file, store->Open(KeyOf(place)));
   chunk.absent = file == nullptr;
   if (chunk.absent) return CheckAbsence(place);
-  chunk.size_bytes = static_cast<std::size_t>(file->size_bytes);
+  chunk.size_bytes = static_cast<std::size_t>(file->size_bytes());
   return ReadInto(*file, 0, chunk, bytes);
 }
 
@@ -181,7 +183,7 @@ Status Array::State::FetchInner(const Place& place, FetchedChunk& chunk,
   chunk.absent = index->empty() || (*index)[place.chunk_in_shard].Absent();
   if (chunk.absent) return absl::OkStatus();
   const IndexEntry& entry = (*index)[place.chunk_in_shard];
-  PB_ASSIGN_OR_RETURN(const std::shared_ptr<const CachedFile> file, files->Open(FileOf(place)));
+  PB_ASSIGN_OR_RETURN(const std::shared_ptr<const StoredBytes> file, store->Open(KeyOf(place)));
   if (file == nullptr) return absl::DataLossError("the shard's file has disappeared");
   chunk.size_bytes = static_cast<std::size_t>(entry.size_bytes);
   return ReadInto(*file, entry.offset, chunk, bytes);
@@ -192,15 +194,22 @@ Array::Array(Array&&) noexcept = default;
 Array& Array::operator=(Array&&) noexcept = default;
 Array::~Array() = default;
 
-StatusOr<Array> Array::Open(const std::string& path, const ArrayOptions& options) {
+StatusOr<Array> Array::Open(std::shared_ptr<ByteStore> store, const std::string& key,
+                            const ArrayOptions& options) {
   auto state = std::make_unique<State>();
-  PB_ASSIGN_OR_RETURN(state->metadata, ReadArrayMetadata(path));
-  state->path = path;
+  PB_ASSIGN_OR_RETURN(state->metadata, ReadArrayMetadata(*store, key));
+  state->metadata.attributes = Json::object();
+  state->store = std::move(store);
+  state->key = key;
   state->max_encoded_bytes = MaxEncodedBytes(state->metadata);
-  state->files =
-      options.files ? options.files : std::make_shared<FileCache>(options.max_open_files);
-  state->indexes = std::make_unique<IndexCache>(options.max_index_bytes);
+  state->indexes = options.indexes ? options.indexes : std::make_shared<IndexCache>(kOwnIndexBytes);
+  state->number = state->indexes->AddArray();
   return Array(std::move(state));
+}
+
+StatusOr<Array> Array::Open(const std::string& path, const ArrayOptions& options) {
+  auto files = std::make_shared<FileCache>(kOwnOpenFiles);
+  return Open(std::make_shared<FileByteStore>(path, std::move(files)), "", options);
 }
 
 Status Array::ExpectFiles(std::vector<bool> has_file, std::vector<std::uint32_t> seals) {
@@ -212,12 +221,12 @@ Status Array::ExpectFiles(std::vector<bool> has_file, std::vector<std::uint32_t>
   }
   if (!countable || shards != has_file.size()) {
     return absl::InvalidArgumentError(
-        StrCat("open array: ", state_->path, ": not an array of ", has_file.size(), " shards"));
+        StrCat("open array: ", path(), ": not an array of ", has_file.size(), " shards"));
   }
   const bool can_be_sealed = state_->metadata.sharded && state_->metadata.index_at_end;
   if (!seals.empty() && (!can_be_sealed || seals.size() != shards)) {
     return absl::InvalidArgumentError(
-        StrCat("open array: ", state_->path, ": not an array whose shards are sealed"));
+        StrCat("open array: ", path(), ": not an array whose shards are sealed"));
   }
   state_->has_file = std::move(has_file);
   state_->seals = std::move(seals);
@@ -225,11 +234,21 @@ Status Array::ExpectFiles(std::vector<bool> has_file, std::vector<std::uint32_t>
 }
 
 const ArrayMetadata& Array::metadata() const { return state_->metadata; }
-const std::string& Array::path() const { return state_->path; }
+std::string Array::path() const { return state_->store->NameOf(state_->key); }
+
+std::size_t Array::MemoryBytes() const {
+  const ArrayMetadata& m = state_->metadata;
+  std::size_t bytes = sizeof(State) + state_->key.capacity() + m.fill.capacity() +
+                      state_->has_file.capacity() / 8 + 4 * state_->seals.capacity() +
+                      m.chain.codecs.capacity() * sizeof(Codec) + m.chain.order.capacity() * 4 +
+                      3 * m.shape.capacity() * sizeof(std::int64_t);
+  for (const std::string& name : m.dimension_names) bytes += sizeof(name) + name.capacity();
+  return bytes;
+}
 
 std::string Array::NameOf(const Coordinates& chunk) const {
   const State::Place place = state_->Locate(chunk);
-  std::string name = state_->path + "/" + state_->metadata.ShardKey(place.shard.data());
+  std::string name = state_->FileOf(place);
   if (!state_->metadata.sharded) return name;
   name += " chunk (";
   for (int i = 0; i < state_->metadata.rank(); ++i) {

@@ -12,8 +12,9 @@
 
 #include "runtime/base/status.h"
 #include "runtime/base/tensor_view.h"
-#include "runtime/zarr/file_cache.h"
+#include "runtime/zarr/byte_store.h"
 #include "runtime/zarr/metadata.h"
+#include "runtime/zarr/shard_index.h"
 
 namespace patchbay::zarr {
 
@@ -59,13 +60,13 @@ class ChunkScratch {
   std::unique_ptr<State> state_;
 };
 
-/// Larger means fewer opens and index reads, and more descriptors and memory held.
+/// What arrays share: the descriptors (inside the byte store) and indexes of a process.
 struct ArrayOptions {
-  std::size_t max_open_files = 32;
-  std::size_t max_index_bytes = std::size_t{64} << 20;
-  /// Descriptors shared with other arrays; an own cache of max_open_files when null.
-  std::shared_ptr<FileCache> files;
+  /// Decoded indexes; null: a cache of its own of kOwnIndexBytes.
+  std::shared_ptr<IndexCache> indexes;
 };
+inline constexpr std::size_t kOwnIndexBytes = std::size_t{64} << 20;
+inline constexpr std::size_t kOwnOpenFiles = 32;
 
 /// An opened array. All methods are const and thread-safe as long as each thread has its own
 /// FetchedRegion and ChunkScratch. Shard indexes and file descriptors are cached, so a warm inner
@@ -75,6 +76,10 @@ struct ArrayOptions {
 /// wrong (checksum, truncation, impossible index) or a file of ExpectFiles is gone or another.
 class Array {
  public:
+  /// The array under the key `key` of a store. What it keeps is compact: attributes are dropped.
+  static StatusOr<Array> Open(std::shared_ptr<ByteStore> store, const std::string& key,
+                              const ArrayOptions& options = {});
+  /// The array in a folder, with kOwnOpenFiles descriptors of its own.
   static StatusOr<Array> Open(const std::string& path, const ArrayOptions& options = {});
   Array(Array&&) noexcept;
   Array& operator=(Array&&) noexcept;
@@ -87,7 +92,10 @@ class Array {
   Status ExpectFiles(std::vector<bool> has_file, std::vector<std::uint32_t> seals = {});
 
   const ArrayMetadata& metadata() const;
-  const std::string& path() const;
+  /// As errors name it.
+  std::string path() const;
+  /// What it holds in memory beside the shared caches, roughly.
+  std::size_t MemoryBytes() const;
 
   /// I/O only. The region must lie inside the array (InvalidArgument).
   Status Fetch(const Region& region, FetchedRegion& out) const;

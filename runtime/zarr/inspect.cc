@@ -73,7 +73,7 @@ double DownsampleOf(const Multiscales& multiscales, const std::vector<std::int64
   return axes == 0 ? 1.0 : sum / axes;
 }
 
-std::uint64_t StoredBytes(const std::string& store) {
+std::uint64_t BytesOnDisk(const std::string& store) {
   std::uint64_t total = 0;
   std::error_code error;
   namespace fs = std::filesystem;
@@ -109,7 +109,7 @@ StatusOr<Json> InspectStore(const std::string& store) {
               {"source",
                {{"kind", Said(group.attributes, "source_kind")},
                 {"bytes", Said(group.attributes, "source_bytes")}}},
-              {"stored_bytes", StoredBytes(store)},
+              {"stored_bytes", BytesOnDisk(store)},
               {"axes", AxisNames(multiscales)},
               {"dtype", dtype},
               {"levels", levels},

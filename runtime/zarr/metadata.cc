@@ -8,6 +8,7 @@
 
 #include "runtime/base/file.h"
 #include "runtime/zarr/codec_metadata.h"
+#include "runtime/zarr/file_byte_store.h"
 #include "runtime/zarr/fill_value.h"
 
 namespace patchbay::zarr {
@@ -21,23 +22,35 @@ Status Unsupported(std::string_view what, std::string_view cause) {
   return absl::UnimplementedError(StrCat("read metadata: ", what, ": ", cause));
 }
 
-bool Exists(const std::string& path) {
-  struct stat st {};
-  return stat(path.c_str(), &st) == 0 && S_ISREG(st.st_mode);
+std::string Below(const std::string& key, std::string_view name) {
+  return key.empty() ? std::string(name) : StrCat(key, "/", name);
 }
 
-StatusOr<Json> ReadDocument(const std::string& path) {
-  PB_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxMetadataBytes));
-  PB_ASSIGN_OR_RETURN(Json document, ParseJson(text, path));
-  if (!document.is_object()) return Malformed(path, "not a JSON object");
-  return document;
+/// Nothing where there is no such document.
+StatusOr<std::optional<Json>> FindDocument(ByteStore& store, const std::string& key) {
+  const auto text = ReadObject(store, key, kMaxMetadataBytes);
+  if (absl::IsNotFound(text.status())) return std::nullopt;
+  if (!text.ok()) return text.status();
+  const std::string name = store.NameOf(key);
+  PB_ASSIGN_OR_RETURN(Json document, ParseJson(*text, name));
+  if (!document.is_object()) return Malformed(name, "not a JSON object");
+  return std::optional<Json>(std::move(document));
 }
 
 /// .zattrs, or an empty object where there is none.
-StatusOr<Json> ReadAttributesV2(const std::string& path) {
-  const std::string file = path + "/.zattrs";
-  if (!Exists(file)) return Json::object();
-  return ReadDocument(file);
+StatusOr<Json> ReadAttributesV2(ByteStore& store, const std::string& key) {
+  PB_ASSIGN_OR_RETURN(auto document, FindDocument(store, Below(key, ".zattrs")));
+  return document ? *std::move(document) : Json::object();
+}
+
+Status NoNodeIn(const ByteStore& store, const std::string& key, std::string_view wanted) {
+  return absl::NotFoundError(
+      StrCat("open store: ", store.NameOf(key), ": no Zarr ", wanted, " here"));
+}
+
+/// A folder that is looked at once.
+FileByteStore FolderOf(const std::string& path) {
+  return FileByteStore(path, std::make_shared<FileCache>(1));
 }
 
 Status NoNode(const std::string& path, std::string_view wanted) {
@@ -282,49 +295,64 @@ StatusOr<ArrayMetadata> ParseArrayV2(const Json& document, Json attributes, std:
 }
 
 StatusOr<NodeKind> ProbeNode(const std::string& path) {
-  if (Exists(path + "/zarr.json")) {
-    PB_ASSIGN_OR_RETURN(const Json document, ReadDocument(path + "/zarr.json"));
-    PB_ASSIGN_OR_RETURN(const std::string node, JsonString(document, "node_type", path));
+  FileByteStore store = FolderOf(path);
+  PB_ASSIGN_OR_RETURN(const auto document, FindDocument(store, "zarr.json"));
+  if (document) {
+    PB_ASSIGN_OR_RETURN(const std::string node, JsonString(*document, "node_type", path));
     if (node == "array") return NodeKind::kArray;
     if (node == "group") return NodeKind::kGroup;
     return Malformed(path, StrCat("node_type ", node));
   }
-  if (Exists(path + "/.zarray")) return NodeKind::kArray;
-  if (Exists(path + "/.zgroup")) return NodeKind::kGroup;
+  PB_ASSIGN_OR_RETURN(const auto array, store.Open(".zarray"));
+  if (array != nullptr) return NodeKind::kArray;
+  PB_ASSIGN_OR_RETURN(const auto group, store.Open(".zgroup"));
+  if (group != nullptr) return NodeKind::kGroup;
   return NoNode(path, "array or group");
 }
 
 StatusOr<ArrayMetadata> ReadArrayMetadata(const std::string& path) {
-  if (Exists(path + "/zarr.json")) {
-    PB_ASSIGN_OR_RETURN(const Json document, ReadDocument(path + "/zarr.json"));
-    return ParseArrayV3(document, path);
-  }
-  if (!Exists(path + "/.zarray")) return NoNode(path, "array");
-  PB_ASSIGN_OR_RETURN(const Json document, ReadDocument(path + "/.zarray"));
-  PB_ASSIGN_OR_RETURN(Json attributes, ReadAttributesV2(path));
-  return ParseArrayV2(document, std::move(attributes), path);
+  FileByteStore store = FolderOf(path);
+  auto array = ReadArrayMetadata(store, "");
+  return absl::IsNotFound(array.status()) ? NoNode(path, "array") : array;
+}
+
+StatusOr<ArrayMetadata> ReadArrayMetadata(ByteStore& store, const std::string& key) {
+  const std::string what = store.NameOf(key);
+  PB_ASSIGN_OR_RETURN(const auto v3, FindDocument(store, Below(key, "zarr.json")));
+  if (v3) return ParseArrayV3(*v3, what);
+  PB_ASSIGN_OR_RETURN(const auto v2, FindDocument(store, Below(key, ".zarray")));
+  if (!v2) return NoNodeIn(store, key, "array");
+  PB_ASSIGN_OR_RETURN(Json attributes, ReadAttributesV2(store, key));
+  return ParseArrayV2(*v2, std::move(attributes), what);
 }
 
 StatusOr<GroupMetadata> ReadGroupMetadata(const std::string& path) {
+  FileByteStore store = FolderOf(path);
+  auto group = ReadGroupMetadata(store, "");
+  return absl::IsNotFound(group.status()) ? NoNode(path, "group") : group;
+}
+
+StatusOr<GroupMetadata> ReadGroupMetadata(ByteStore& store, const std::string& key) {
+  const std::string what = store.NameOf(key);
   GroupMetadata out;
-  if (Exists(path + "/zarr.json")) {
-    PB_ASSIGN_OR_RETURN(const Json document, ReadDocument(path + "/zarr.json"));
-    PB_ASSIGN_OR_RETURN(const std::int64_t format, JsonInt(document, "zarr_format", path));
-    if (format != 3) return Unsupported(path, StrCat("zarr_format ", format, " in zarr.json"));
-    PB_ASSIGN_OR_RETURN(const std::string node, JsonString(document, "node_type", path));
-    if (node != "group") return Malformed(path, StrCat("node_type ", node, " is not group"));
-    if (const auto attributes = document.find("attributes"); attributes != document.end()) {
-      if (!attributes->is_object()) return Malformed(path, "attributes is not an object");
-      out.attributes = *attributes;
+  PB_ASSIGN_OR_RETURN(auto v3, FindDocument(store, Below(key, "zarr.json")));
+  if (v3) {
+    PB_ASSIGN_OR_RETURN(const std::int64_t format, JsonInt(*v3, "zarr_format", what));
+    if (format != 3) return Unsupported(what, StrCat("zarr_format ", format, " in zarr.json"));
+    PB_ASSIGN_OR_RETURN(const std::string node, JsonString(*v3, "node_type", what));
+    if (node != "group") return Malformed(what, StrCat("node_type ", node, " is not group"));
+    if (const auto attributes = v3->find("attributes"); attributes != v3->end()) {
+      if (!attributes->is_object()) return Malformed(what, "attributes is not an object");
+      out.attributes = std::move(*attributes);
     }
     return out;
   }
-  if (!Exists(path + "/.zgroup")) return NoNode(path, "group");
-  PB_ASSIGN_OR_RETURN(const Json document, ReadDocument(path + "/.zgroup"));
-  PB_ASSIGN_OR_RETURN(const std::int64_t format, JsonInt(document, "zarr_format", path));
-  if (format != 2) return Unsupported(path, StrCat("zarr_format ", format, " in .zgroup"));
+  PB_ASSIGN_OR_RETURN(const auto v2, FindDocument(store, Below(key, ".zgroup")));
+  if (!v2) return NoNodeIn(store, key, "group");
+  PB_ASSIGN_OR_RETURN(const std::int64_t format, JsonInt(*v2, "zarr_format", what));
+  if (format != 2) return Unsupported(what, StrCat("zarr_format ", format, " in .zgroup"));
   out.zarr_format = 2;
-  PB_ASSIGN_OR_RETURN(out.attributes, ReadAttributesV2(path));
+  PB_ASSIGN_OR_RETURN(out.attributes, ReadAttributesV2(store, key));
   return out;
 }
 

@@ -13,6 +13,7 @@
 #include "runtime/base/json.h"
 #include "runtime/base/status.h"
 #include "runtime/base/tensor_view.h"
+#include "runtime/zarr/byte_store.h"
 
 namespace patchbay::zarr {
 
@@ -120,5 +121,8 @@ std::optional<DTypeV2> ParseDTypeV2(std::string_view text);
 StatusOr<NodeKind> ProbeNode(const std::string& path);
 StatusOr<ArrayMetadata> ReadArrayMetadata(const std::string& path);
 StatusOr<GroupMetadata> ReadGroupMetadata(const std::string& path);
+/// The same for the node under `key` of a byte store (empty: the store's root).
+StatusOr<ArrayMetadata> ReadArrayMetadata(ByteStore& store, const std::string& key);
+StatusOr<GroupMetadata> ReadGroupMetadata(ByteStore& store, const std::string& key);
 
 }  // namespace patchbay::zarr

@@ -24,13 +24,13 @@ std::string FaultText(const OpenedStore& store, const Status& status) {
   return text;
 }
 
-StatusOr<Digest> HashFile(const CachedFile& file, const std::string& name) {
+StatusOr<Digest> HashFile(const StoredBytes& file, const std::string& name) {
   Sha256 hash;
   std::vector<std::byte> block(kHashBlockBytes);
-  for (std::uint64_t at = 0; at < file.size_bytes; at += block.size()) {
+  for (std::uint64_t at = 0; at < file.size_bytes(); at += block.size()) {
     const auto part = std::span(block).first(
-        static_cast<std::size_t>(std::min<std::uint64_t>(block.size(), file.size_bytes - at)));
-    PB_RETURN_IF_ERROR(ReadAt(file.fd.get(), at, part, name));
+        static_cast<std::size_t>(std::min<std::uint64_t>(block.size(), file.size_bytes() - at)));
+    PB_RETURN_IF_ERROR(file.Read(at, part, name));
     hash.Update(part);
   }
   return hash.Finish();
@@ -65,7 +65,7 @@ ShardFindings ShardChecker::Check(const ShardPlace& place) {
   out.place = place;
   const std::string name = store_.FileOf(place);
   if (!CheckPresence(name, out)) return out;
-  const auto file = files_.Open(StrCat(store_.path, "/", name));
+  const auto file = files_.Open(name);
   if (!file.ok()) {
     out.bad.push_back(FaultText(store_, file.status()));
     return out;
@@ -102,13 +102,13 @@ bool ShardChecker::CheckPresence(const std::string& name, ShardFindings& out) co
   return !out.missing && !out.unexpected;
 }
 
-bool ShardChecker::CheckFile(const CachedFile& file, const std::string& name,
+bool ShardChecker::CheckFile(const StoredBytes& file, const std::string& name,
                              ShardFindings& out) const {
-  out.size_bytes = file.size_bytes;
+  out.size_bytes = file.size_bytes();
   const ArrayMetadata& array = store_.At(out.place).array.metadata();
-  if (const std::uint64_t most = MaxShardBytes(array); file.size_bytes > most) {
-    out.bad.push_back(StrCat(name, ": ", file.size_bytes, " bytes, and a shard of this array has ",
-                             most, " at most"));
+  if (const std::uint64_t most = MaxShardBytes(array); file.size_bytes() > most) {
+    out.bad.push_back(StrCat(name, ": ", file.size_bytes(),
+                             " bytes, and a shard of this array has ", most, " at most"));
     return false;
   }
   const auto index = ReadIndex(array, file, {.name = StrCat(store_.path, "/", name)});

@@ -8,7 +8,7 @@
 
 #include "runtime/base/hash.h"
 #include "runtime/zarr/chunk_encoder.h"
-#include "runtime/zarr/file_cache.h"
+#include "runtime/zarr/file_byte_store.h"
 #include "runtime/zarr/opened_store.h"
 
 namespace patchbay::zarr {
@@ -29,7 +29,10 @@ struct ShardFindings {
 class ShardChecker {
  public:
   /// `store` outlives the checker.
-  explicit ShardChecker(const OpenedStore& store) : store_(store), hasher_(store.settings) {}
+  explicit ShardChecker(const OpenedStore& store)
+      : store_(store),
+        hasher_(store.settings),
+        files_(store.path, std::make_shared<FileCache>(1)) {}
 
   ShardFindings Check(const ShardPlace& place);
 
@@ -37,7 +40,7 @@ class ShardChecker {
   /// False when there is nothing to read: a file that is missing, surplus or no file at all.
   bool CheckPresence(const std::string& name, ShardFindings& out) const;
   /// False when the file is too broken for its chunks to be looked at one by one.
-  bool CheckFile(const CachedFile& file, const std::string& name, ShardFindings& out) const;
+  bool CheckFile(const StoredBytes& file, const std::string& name, ShardFindings& out) const;
   void CheckChunks(ShardFindings& out);
   StatusOr<Digest> CheckChunk(const OpenedLevel& level, const Point& at);
   /// That a file which reads well is the one that was written.
@@ -45,7 +48,7 @@ class ShardChecker {
 
   const OpenedStore& store_;
   PixelHasher hasher_;
-  FileCache files_{1};
+  FileByteStore files_;
   ChunkScratch scratch_;
   std::vector<std::byte> encoded_, pixels_;
 };

@@ -65,25 +65,35 @@ StatusOr<ShardIndex> DecodeIndex(const ArrayMetadata& array, std::span<const std
   return index;
 }
 
-StatusOr<ShardIndex> ReadIndex(const ArrayMetadata& array, const CachedFile& file,
+StatusOr<ShardIndex> ReadIndex(const ArrayMetadata& array, const StoredBytes& file,
                                const ExpectedShard& expected) {
   const std::size_t seal = expected.seal != nullptr && array.index_at_end ? kSealBytes : 0;
   const std::size_t size = IndexBytes(array) + seal;
-  if (file.size_bytes < size) {
+  if (file.size_bytes() < size) {
     return absl::DataLossError(StrCat("read index: ", expected.name, ": the file has ",
-                                      file.size_bytes, " bytes, its index alone needs ", size));
+                                      file.size_bytes(), " bytes, its index alone needs ", size));
   }
   std::vector<std::byte> bytes(size);
-  const std::uint64_t at = array.index_at_end ? file.size_bytes - size : 0;
-  PB_RETURN_IF_ERROR(ReadAt(file.fd.get(), at, bytes, expected.name));
-  auto index = DecodeIndex(array, std::span(bytes).subspan(seal), file.size_bytes);
+  const std::uint64_t at = array.index_at_end ? file.size_bytes() - size : 0;
+  PB_RETURN_IF_ERROR(file.Read(at, bytes, expected.name));
+  auto index = DecodeIndex(array, std::span(bytes).subspan(seal), file.size_bytes());
   Status status = index.status();
   if (status.ok() && seal > 0) status = CheckSeal(std::span(bytes).first(seal), *expected.seal);
   if (!status.ok()) return Annotate(status, StrCat("read index: ", expected.name));
   return index;
 }
 
-std::shared_ptr<const ShardIndex> IndexCache::Find(std::uint64_t shard) {
+std::uint64_t IndexCache::AddArray() {
+  const std::lock_guard lock(mu_);
+  return ++arrays_;
+}
+
+std::size_t IndexCache::bytes() const {
+  const std::lock_guard lock(mu_);
+  return bytes_;
+}
+
+std::shared_ptr<const ShardIndex> IndexCache::Find(const CachedShard& shard) {
   const std::lock_guard lock(mu_);
   const auto found = by_shard_.find(shard);
   if (found == by_shard_.end()) return nullptr;
@@ -91,7 +101,7 @@ std::shared_ptr<const ShardIndex> IndexCache::Find(std::uint64_t shard) {
   return found->second->second;
 }
 
-void IndexCache::Insert(std::uint64_t shard, std::shared_ptr<const ShardIndex> index) {
+void IndexCache::Insert(const CachedShard& shard, std::shared_ptr<const ShardIndex> index) {
   const std::lock_guard lock(mu_);
   if (by_shard_.contains(shard)) return;
   bytes_ += CostOf(*index);

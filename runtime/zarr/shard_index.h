@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "runtime/base/status.h"
-#include "runtime/zarr/file_cache.h"
+#include "runtime/zarr/byte_store.h"
 #include "runtime/zarr/metadata.h"
 
 namespace patchbay::zarr {
@@ -43,25 +43,43 @@ struct ExpectedShard {
 
 /// Reads the index of an open shard file, in one read. DataLoss when it is damaged or the shard is
 /// another than expected.
-StatusOr<ShardIndex> ReadIndex(const ArrayMetadata& array, const CachedFile& file,
+StatusOr<ShardIndex> ReadIndex(const ArrayMetadata& array, const StoredBytes& file,
                                const ExpectedShard& expected);
 
-/// Thread-safe, bounded cache of decoded indexes by the shard's number.
+/// A zarr shard among all that a process reads: its array's name in the cache, its number there.
+struct CachedShard {
+  std::uint64_t array = 0, shard = 0;
+  bool operator==(const CachedShard&) const = default;
+};
+
+/// Thread-safe, bounded cache of decoded indexes, shared by all arrays of a process. The least
+/// recently used index goes first.
 class IndexCache {
  public:
+  /// Larger `max_bytes` means fewer indexes read again, and more memory.
   explicit IndexCache(std::size_t max_bytes) : max_bytes_(max_bytes) {}
 
-  std::shared_ptr<const ShardIndex> Find(std::uint64_t shard);
-  void Insert(std::uint64_t shard, std::shared_ptr<const ShardIndex> index);
+  /// A name for an array that was opened.
+  std::uint64_t AddArray();
+  std::shared_ptr<const ShardIndex> Find(const CachedShard& shard);
+  void Insert(const CachedShard& shard, std::shared_ptr<const ShardIndex> index);
+  std::size_t bytes() const;
 
  private:
-  using Entry = std::pair<std::uint64_t, std::shared_ptr<const ShardIndex>>;
+  struct HashOf {
+    std::size_t operator()(const CachedShard& s) const {
+      return s.array * 0x9E3779B97F4A7C15u + s.shard;
+    }
+  };
+  using Entry = std::pair<CachedShard, std::shared_ptr<const ShardIndex>>;
+  using Recent = std::list<Entry>;
 
   const std::size_t max_bytes_;
-  std::mutex mu_;
-  std::size_t bytes_ = 0;                                                   // guarded by mu_
-  std::list<Entry> recent_;                                                 // guarded by mu_
-  std::unordered_map<std::uint64_t, std::list<Entry>::iterator> by_shard_;  // guarded by mu_
+  mutable std::mutex mu_;
+  std::uint64_t arrays_ = 0;                                            // guarded by mu_
+  std::size_t bytes_ = 0;                                               // guarded by mu_
+  Recent recent_;                                                       // guarded by mu_
+  std::unordered_map<CachedShard, Recent::iterator, HashOf> by_shard_;  // guarded by mu_
 };
 
 }  // namespace patchbay::zarr

@@ -1,7 +1,9 @@
 // patchbay-worker: started by the agent, or `patchbay-worker run OP` by a command.
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "runtime/base/available_memory.h"
@@ -38,6 +40,14 @@ StatusOr<data::Network> NetworkFromFlags(const Flags& flags) {
   return network;
 }
 
+/// Descriptors for images: half of what the process may have, the rest is for its connections.
+std::uint64_t OpenFilesMax() {
+  constexpr std::uint64_t kMost = 4096;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return kMost / 16;
+  return std::clamp<std::uint64_t>(limit.rlim_max / 2, 1, kMost);
+}
+
 StatusOr<WorkerOptions> OptionsFromFlags(const Flags& flags) {
   WorkerOptions options;
   PB_ASSIGN_OR_RETURN(const std::string key, flags.Required("key"));
@@ -57,7 +67,12 @@ StatusOr<WorkerOptions> OptionsFromFlags(const Flags& flags) {
   options.capacity.cpu_millis = static_cast<std::uint32_t>(threads * 1000);
   PB_ASSIGN_OR_RETURN(options.pipeline.fetched_patches_max,
                       flags.Number("fetched-patches", threads * 8, 1, 65'536));
-  PB_ASSIGN_OR_RETURN(options.open_images_max, flags.Number("open-images", 256, 1, 1'000'000));
+  PB_ASSIGN_OR_RETURN(options.read_caches.open_files_max,
+                      flags.Number("open-files", OpenFilesMax(), 1, 1'000'000));
+  PB_ASSIGN_OR_RETURN(const std::uint64_t image_mib, flags.Number("image-mib", 256, 1, 1 << 20));
+  options.image_bytes_max = image_mib << 20;
+  PB_ASSIGN_OR_RETURN(const std::uint64_t index_mib, flags.Number("index-mib", 256, 1, 1 << 20));
+  options.read_caches.index_bytes_max = index_mib << 20;
   options.tasks.state_folder = flags.Text("state", "");
   options.tasks.threads = options.pipeline.compute_threads;
   options.tasks.gpu_uuid = options.delivery.gpu_uuid;
@@ -70,8 +85,8 @@ Status Serve(const std::vector<std::string>& words) {
   PB_ASSIGN_OR_RETURN(
       const Flags flags,
       Flags::Parse(words, {"key", "index", "agent-incarnation", "incarnation", "numerics", "gpu",
-                           "memory", "compute-threads", "fetched-patches", "open-images", "state",
-                           "data-policy", "data-address"}));
+                           "memory", "compute-threads", "fetched-patches", "open-files",
+                           "image-mib", "index-mib", "state", "data-policy", "data-address"}));
   PB_ASSIGN_OR_RETURN(WorkerOptions options, OptionsFromFlags(flags));
   InitLogging(StrCat("worker ", options.index), LogSeverity::kInfo);
   RaiseDescriptorLimit();

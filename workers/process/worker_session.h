@@ -28,7 +28,9 @@ struct WorkerOptions {
   std::uint64_t agent_incarnation = 0, worker_incarnation = 0;
   Numerics numerics = Numerics::kCpu;
   protocol::Resources capacity;
-  std::size_t open_images_max = 256;  ///< larger: fewer reopened slides, more memory
+  /// Of what is known of open images. Larger: fewer images opened again, more memory.
+  std::size_t image_bytes_max = std::size_t{256} << 20;
+  ReadCacheLimits read_caches;
   TaskRunnerOptions tasks;
   PipelineOptions pipeline;
   TrainerDeliveryOptions delivery;

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstring>
 
-#include <fcntl.h>
 #include <sys/stat.h>
 
-#include "runtime/base/file.h"
 #include "runtime/base/strings.h"
+#include "runtime/zarr/file_byte_store.h"
 #include "workers/sources/aperio.h"
 #include "workers/sources/openslide_source.h"
 #include "workers/sources/tiff_index.h"
@@ -20,10 +20,10 @@ namespace {
 
 enum class Content { kTiff, kDicom, kOther };
 
-Content Sniff(int fd, std::uint64_t size) {
+Content Sniff(const zarr::StoredBytes& file) {
   std::array<std::byte, 132> head{};
-  const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(size, head.size()));
-  if (!ReadAt(fd, 0, std::span(head).first(n), "head").ok()) return Content::kOther;
+  const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(file.size_bytes(), head.size()));
+  if (!file.Read(0, std::span(head).first(n), "head").ok()) return Content::kOther;
   if (std::memcmp(head.data() + 128, "DICM", 4) == 0) return Content::kDicom;
   constexpr const char* kMarks[] = {"II\x2A\0", "MM\0\x2A", "II\x2B\0", "MM\0\x2B"};
   for (const char* mark : kMarks) {
@@ -52,37 +52,38 @@ bool IsAperio(const TiffIndex& index) {
   return first.tiled && description.ok() && IsAperioDescription(*description);
 }
 
-StatusOr<std::unique_ptr<ImageSource>> OpenTiff(const std::string& path, int fd,
-                                                std::uint64_t size) {
+StatusOr<std::unique_ptr<ImageSource>> OpenTiff(const std::string& path,
+                                                std::shared_ptr<const zarr::StoredBytes> file,
+                                                const ReadCaches& caches) {
   // OpenSlide's detection walks the file without our limits: it only sees what has passed them, and
   // the one format (NDPI over 4 GiB) that stretches classic TIFF beyond them.
-  const auto index = TiffIndex::Read(fd, size);
-  if (index.ok() && IsAperio(*index)) return OpenTiffImage(path);
-  const bool may_stretch = size >= (std::uint64_t{1} << 32);
+  const bool may_stretch = file->size_bytes() >= (std::uint64_t{1} << 32);
+  const auto index = TiffIndex::Read(std::move(file));
+  if (index.ok() && IsAperio(*index)) return OpenTiffImage(path, caches);
   if ((index.ok() || may_stretch) && NeedsOpenSlide(OpenSlideVendor(path))) {
     return OpenOpenSlideImage(path);
   }
-  return OpenTiffImage(path);
+  return OpenTiffImage(path, caches);
 }
 
 }  // namespace
 
-StatusOr<std::unique_ptr<ImageSource>> OpenImage(const std::string& path) {
-  PB_ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(path, O_RDONLY | O_NONBLOCK));
+StatusOr<std::unique_ptr<ImageSource>> OpenImage(const std::string& path,
+                                                 const ReadCaches& caches) {
   struct stat st {};
-  if (fstat(fd.get(), &st) != 0) return FromErrno("stat", path, errno);
+  if (stat(path.c_str(), &st) != 0) return FromErrno("open image", path, errno);
   if (S_ISDIR(st.st_mode)) {
-    if (HasZarrMetadata(path)) return OpenZarrImage(path);
+    if (HasZarrMetadata(path)) return OpenZarrImage(path, caches);
     return absl::InvalidArgumentError(
         StrCat("open image: ", path, ": a folder without Zarr metadata"));
   }
   if (!S_ISREG(st.st_mode)) {
     return absl::InvalidArgumentError(StrCat("open image: ", path, ": not a file or folder"));
   }
-  const auto size = static_cast<std::uint64_t>(st.st_size);
-  switch (Sniff(fd.get(), size)) {
+  PB_ASSIGN_OR_RETURN(auto file, zarr::OpenStoredFile(path));
+  switch (Sniff(*file)) {
     case Content::kTiff:
-      return OpenTiff(path, fd.get(), size);
+      return OpenTiff(path, std::move(file), caches);
     case Content::kDicom:
       return absl::UnimplementedError(
           StrCat("open image: ", path, ": DICOM whole-slide images are not read"));

@@ -15,6 +15,7 @@
 #include "runtime/base/spacing.h"
 #include "runtime/base/status.h"
 #include "runtime/base/tensor_view.h"
+#include "workers/sources/read_caches.h"
 
 namespace patchbay::workers {
 
@@ -64,6 +65,8 @@ class ImageSource {
   virtual ~ImageSource() = default;
 
   virtual const ImageLayout& layout() const = 0;
+  /// What it keeps in memory beside the shared caches, roughly: what an image cache counts.
+  virtual std::size_t MemoryBytes() const { return std::size_t{1} << 20; }
   virtual std::unique_ptr<DecodeScratch> MakeScratch() const = 0;
 
   /// I/O only: the bytes of every piece that `box` (level pixels; may reach past the image)
@@ -78,9 +81,11 @@ class ImageSource {
                         DecodeScratch& scratch) const = 0;
 };
 
-/// Opens a slide or store by looking at its content, never at its name.
+/// Opens a slide or store by looking at its content, never at its name. What the image needs of
+/// descriptors and shard indexes comes out of `caches`.
 /// InvalidArgument: not an image we read, or malformed; Unimplemented: a layout we know and do not
 /// read; both say why.
-StatusOr<std::unique_ptr<ImageSource>> OpenImage(const std::string& path);
+StatusOr<std::unique_ptr<ImageSource>> OpenImage(
+    const std::string& path, const ReadCaches& caches = ReadCaches::ForOneImage());
 
 }  // namespace patchbay::workers

@@ -81,6 +81,8 @@ class OpenSlideImage final : public ImageSource {
       : path_(std::move(path)), layout_(std::move(layout)), handle_(std::move(handle)) {}
 
   const ImageLayout& layout() const override { return layout_; }
+  /// OpenSlide's own cache of decoded tiles at its fullest.
+  std::size_t MemoryBytes() const override { return std::size_t{32} << 20; }
   std::unique_ptr<DecodeScratch> MakeScratch() const override {
     return std::make_unique<OpenSlideScratch>();
   }

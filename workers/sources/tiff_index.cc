@@ -46,11 +46,11 @@ Status Malformed(const std::string& cause) {
 }  // namespace
 
 Status TiffIndex::ReadExactly(std::uint64_t offset, void* out, std::size_t size) const {
-  if (offset > file_bytes_ || size > file_bytes_ - offset) {
+  if (offset > file_bytes() || size > file_bytes() - offset) {
     return Malformed(StrCat(size, " bytes at offset ", offset, " lie past the end of the file (",
-                            file_bytes_, " bytes)"));
+                            file_bytes(), " bytes)"));
   }
-  return ReadAt(fd_, offset, {static_cast<std::byte*>(out), size}, "tiff");
+  return file_->Read(offset, {static_cast<std::byte*>(out), size}, "tiff");
 }
 
 std::uint64_t TiffIndex::Load(const unsigned char* p, std::size_t size) const {
@@ -61,10 +61,9 @@ std::uint64_t TiffIndex::Load(const unsigned char* p, std::size_t size) const {
   return value;
 }
 
-StatusOr<TiffIndex> TiffIndex::Read(int fd, std::uint64_t file_bytes) {
+StatusOr<TiffIndex> TiffIndex::Read(std::shared_ptr<const zarr::StoredBytes> file) {
   TiffIndex index;
-  index.fd_ = fd;
-  index.file_bytes_ = file_bytes;
+  index.file_ = std::move(file);
   PB_RETURN_IF_ERROR(index.ReadHeader());
   PB_RETURN_IF_ERROR(index.ReadChain());
   return index;
@@ -160,7 +159,7 @@ StatusOr<std::vector<std::uint64_t>> TiffIndex::Integers(const TiffEntry& entry,
     return Malformed(StrCat("tag ", entry.tag, " has ", entry.count, " values, at most ", most));
   }
   const std::size_t size = TypeBytes(entry.type);
-  if (entry.offset > file_bytes_ || entry.count * size > file_bytes_ - entry.offset) {
+  if (entry.offset > file_bytes() || entry.count * size > file_bytes() - entry.offset) {
     return Malformed(StrCat("the values of tag ", entry.tag, " lie past the end of the file"));
   }
   std::vector<unsigned char> raw(entry.count * size);

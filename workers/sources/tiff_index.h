@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "runtime/base/status.h"
+#include "runtime/zarr/byte_store.h"
 
 namespace patchbay::workers {
 
@@ -71,15 +73,15 @@ struct TiffPieces {
   std::vector<std::uint64_t> offset, size_bytes;
 };
 
-/// An open TIFF file. Const methods are thread-safe; the descriptor is borrowed.
+/// An open TIFF file. Const methods are thread-safe.
 class TiffIndex {
  public:
   /// Reads the header and the chain of directories. InvalidArgument when it is not a TIFF, ends
   /// early, loops, or passes a limit.
-  static StatusOr<TiffIndex> Read(int fd, std::uint64_t file_bytes);
+  static StatusOr<TiffIndex> Read(std::shared_ptr<const zarr::StoredBytes> file);
 
   bool big() const { return big_; }
-  std::uint64_t file_bytes() const { return file_bytes_; }
+  std::uint64_t file_bytes() const { return file_->size_bytes(); }
   const std::vector<TiffDirectory>& directories() const { return directories_; }
 
   /// The directories that tag 330 of `parent` points to.
@@ -108,8 +110,7 @@ class TiffIndex {
   Status ReadExactly(std::uint64_t offset, void* out, std::size_t size) const;
   std::uint64_t Load(const unsigned char* p, std::size_t size) const;
 
-  int fd_ = -1;
-  std::uint64_t file_bytes_ = 0;
+  std::shared_ptr<const zarr::StoredBytes> file_;
   std::uint64_t first_directory_ = 0;
   bool big_ = false, big_endian_ = false;
   std::vector<TiffDirectory> directories_;

@@ -85,14 +85,22 @@ Status CheckSamples(const TiffDirectory& d) {
   return absl::OkStatus();
 }
 
-StatusOr<TiffLevel> ReadLevel(const TiffIndex& index, const TiffDirectory& directory) {
+/// A level while its holes are looked for.
+struct OpenLevel {
+  TiffDirectory directory;
+  TiffPieces pieces;
+  std::string jpeg_tables;
+  int planes = 1;
+};
+
+StatusOr<OpenLevel> ReadLevel(const TiffIndex& index, const TiffDirectory& directory) {
   PB_RETURN_IF_ERROR(CheckGeometry(directory));
   PB_RETURN_IF_ERROR(CheckSamples(directory));
-  TiffLevel level;
+  OpenLevel level;
   PB_ASSIGN_OR_RETURN(level.pieces, index.ReadPieces(directory));
   PB_ASSIGN_OR_RETURN(level.jpeg_tables, index.ReadJpegTables(directory));
   level.directory = directory;
-  level.directory.entries.clear();
+  level.directory.entries = {};
   level.planes = directory.planar == 2 ? static_cast<int>(directory.samples) : 1;
   return level;
 }
@@ -161,14 +169,14 @@ StatusOr<std::vector<TiffDirectory>> GenericLevels(const TiffIndex& index) {
   return levels;
 }
 
-void MarkColumn(TiffLevel& level, std::int64_t column) {
+void MarkColumn(OpenLevel& level, std::int64_t column) {
   const std::int64_t rows = level.directory.PieceRows(), columns = level.directory.PieceColumns();
   for (std::int64_t row = 0; row < rows; ++row) {
     level.pieces.size_bytes[static_cast<std::size_t>(row * columns + column)] = 0;
   }
 }
 
-void MarkRow(TiffLevel& level, std::int64_t row) {
+void MarkRow(OpenLevel& level, std::int64_t row) {
   const std::int64_t columns = level.directory.PieceColumns();
   for (std::int64_t column = 0; column < columns; ++column) {
     level.pieces.size_bytes[static_cast<std::size_t>(row * columns + column)] = 0;
@@ -176,7 +184,7 @@ void MarkRow(TiffLevel& level, std::int64_t row) {
 }
 
 /// The last column and row of a reduced Aperio level are trusted only when they have no hole.
-void DistrustEdges(TiffLevel& level) {
+void DistrustEdges(OpenLevel& level) {
   const std::int64_t rows = level.directory.PieceRows(), columns = level.directory.PieceColumns();
   const auto is_hole = [&](std::int64_t row, std::int64_t column) {
     return level.pieces.size_bytes[static_cast<std::size_t>(row * columns + column)] == 0;
@@ -189,7 +197,7 @@ void DistrustEdges(TiffLevel& level) {
 }
 
 /// Marks the pieces of `coarse` that cover a hole of `fine`.
-void SpreadHoles(const TiffLevel& fine, TiffLevel& coarse) {
+void SpreadHoles(const OpenLevel& fine, OpenLevel& coarse) {
   const TiffDirectory& f = fine.directory;
   const TiffDirectory& c = coarse.directory;
   const std::int64_t rows = f.PieceRows(), columns = f.PieceColumns();
@@ -261,20 +269,23 @@ StatusOr<TiffPyramid> FindTiffPyramid(const TiffIndex& index) {
   if (directories.size() > kMaxLevels) {
     return Malformed(StrCat("a pyramid of ", directories.size(), " levels: at most ", kMaxLevels));
   }
+  std::vector<OpenLevel> levels;
   for (const TiffDirectory& directory : directories) {
     auto level = ReadLevel(index, directory);
-    if (!level.ok()) {
-      return Annotate(level.status(), StrCat("level ", pyramid.levels.size()));
-    }
+    if (!level.ok()) return Annotate(level.status(), StrCat("level ", levels.size()));
     if (level->directory.samples != first.samples) {
-      return Malformed(StrCat("level ", pyramid.levels.size(), " has other samples than level 0"));
+      return Malformed(StrCat("level ", levels.size(), " has other samples than level 0"));
     }
-    if (is_aperio && !pyramid.levels.empty() && level->planes == 1) {
+    if (is_aperio && !levels.empty() && level->planes == 1) {
       DistrustEdges(*level);
-      if (pyramid.levels.back().planes == 1) SpreadHoles(pyramid.levels.back(), *level);
+      if (levels.back().planes == 1) SpreadHoles(levels.back(), *level);
     }
-    pyramid.layout.levels.push_back(LayoutOf(level->directory, first));
-    pyramid.levels.push_back(*std::move(level));
+    levels.push_back(*std::move(level));
+  }
+  for (OpenLevel& level : levels) {
+    pyramid.layout.levels.push_back(LayoutOf(level.directory, first));
+    pyramid.levels.push_back({std::move(level.directory), TiffPieceTable(level.pieces),
+                              std::move(level.jpeg_tables), level.planes});
   }
   return pyramid;
 }

@@ -8,13 +8,14 @@
 #include "runtime/base/status.h"
 #include "workers/sources/image_source.h"
 #include "workers/sources/tiff_index.h"
+#include "workers/sources/tiff_piece_table.h"
 
 namespace patchbay::workers {
 
 /// One level ready to be read.
 struct TiffLevel {
-  TiffDirectory directory;
-  TiffPieces pieces;
+  TiffDirectory directory;  ///< without its entries
+  TiffPieceTable pieces;
   std::string jpeg_tables;
   int planes = 1;  ///< pieces stored apart for each channel; 1 when interleaved
 };

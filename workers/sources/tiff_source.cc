@@ -3,11 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include <fcntl.h>
-#include <sys/stat.h>
-
-#include "runtime/base/file.h"
 #include "runtime/base/strings.h"
+#include "runtime/zarr/file_byte_store.h"
 #include "workers/sources/flat_codecs.h"
 #include "workers/sources/jpeg2000_decoder.h"
 #include "workers/sources/jpeg_decoder.h"
@@ -44,10 +41,16 @@ std::string Where(const char* doing, int level, const EncodedPiece& piece) {
 
 class TiffImage final : public ImageSource {
  public:
-  TiffImage(UniqueFd fd, std::uint64_t file_bytes, TiffPyramid pyramid)
-      : fd_(std::move(fd)), file_bytes_(file_bytes), pyramid_(std::move(pyramid)) {}
+  /// `file` is the slide that `pyramid` was read from, the object under the empty key of `store`.
+  TiffImage(std::shared_ptr<zarr::ByteStore> store, const zarr::StoredBytes& file,
+            TiffPyramid pyramid)
+      : store_(std::move(store)),
+        stamp_(file.stamp()),
+        file_bytes_(file.size_bytes()),
+        pyramid_(std::move(pyramid)) {}
 
   const ImageLayout& layout() const override { return pyramid_.layout; }
+  std::size_t MemoryBytes() const override;
   std::unique_ptr<DecodeScratch> MakeScratch() const override {
     return std::make_unique<TiffScratch>();
   }
@@ -56,8 +59,9 @@ class TiffImage final : public ImageSource {
                 DecodeScratch& scratch) const override;
 
  private:
+  StatusOr<std::shared_ptr<const zarr::StoredBytes>> OpenFile() const;
   Status ListPieces(const Box& inside, EncodedPatch& out) const;
-  Status ReadPieces(EncodedPatch& out) const;
+  Status ReadPieces(const zarr::StoredBytes& file, EncodedPatch& out) const;
   Status DecodePiece(const EncodedPatch& patch, const EncodedPiece& piece, const TensorView& out,
                      TiffScratch& scratch) const;
   Status DecodeJpeg(const TiffLevel& level, std::span<const std::byte> bytes, int rows,
@@ -66,10 +70,27 @@ class TiffImage final : public ImageSource {
   Status DecodeWhole(const TiffLevel& level, std::span<const std::byte> bytes, int rows,
                      TiffScratch& scratch) const;
 
-  UniqueFd fd_;
-  std::uint64_t file_bytes_;
-  TiffPyramid pyramid_;
+  const std::shared_ptr<zarr::ByteStore> store_;
+  const std::string stamp_;
+  const std::uint64_t file_bytes_;
+  const TiffPyramid pyramid_;
 };
+
+std::size_t TiffImage::MemoryBytes() const {
+  std::size_t bytes = sizeof(*this) + pyramid_.layout.levels.capacity() * sizeof(LevelLayout);
+  for (const TiffLevel& level : pyramid_.levels) {
+    bytes += sizeof(level) + level.pieces.MemoryBytes() + level.jpeg_tables.capacity();
+  }
+  return bytes;
+}
+
+/// The descriptor may have been closed meanwhile; what is opened again must be the same file.
+StatusOr<std::shared_ptr<const zarr::StoredBytes>> TiffImage::OpenFile() const {
+  PB_ASSIGN_OR_RETURN(auto file, store_->Open(""));
+  if (file != nullptr && file->stamp() == stamp_) return file;
+  return absl::DataLossError(
+      StrCat("read slide: ", store_->NameOf(""), ": it changed since it was opened, or is gone"));
+}
 
 Status TiffImage::Fetch(int level, const Box& box, EncodedPatch& out) const {
   if (level < 0 || level >= static_cast<int>(pyramid_.levels.size())) {
@@ -84,7 +105,8 @@ Status TiffImage::Fetch(int level, const Box& box, EncodedPatch& out) const {
   const Box inside = Intersect(box, Box2D(0, 0, d.height, d.width));
   if (inside.Empty()) return absl::OkStatus();
   PB_RETURN_IF_ERROR(ListPieces(inside, out));
-  return ReadPieces(out);
+  PB_ASSIGN_OR_RETURN(const auto file, OpenFile());
+  return ReadPieces(*file, out);
 }
 
 /// Every piece `inside` touches, its `begin` still the offset in the file.
@@ -107,7 +129,7 @@ Status TiffImage::ListPieces(const Box& inside, EncodedPatch& out) const {
     for (std::int64_t row = row_begin; row < row_end; ++row) {
       for (std::int64_t column = column_begin; column < column_end; ++column) {
         const auto i = static_cast<std::size_t>((plane * rows + row) * columns + column);
-        const std::uint64_t offset = level.pieces.offset[i], size = level.pieces.size_bytes[i];
+        const auto [offset, size] = level.pieces.At(i);
         EncodedPiece piece{{0, row, column}, offset, size, size == 0, plane};
         if (offset > file_bytes_ || size > file_bytes_ - offset) {
           return absl::DataLossError(StrCat(Where("read tile", out.level, piece), ": bytes ",
@@ -127,7 +149,7 @@ Status TiffImage::ListPieces(const Box& inside, EncodedPatch& out) const {
 }
 
 /// Reads runs of neighbouring pieces and turns each `begin` into a place in out.bytes.
-Status TiffImage::ReadPieces(EncodedPatch& out) const {
+Status TiffImage::ReadPieces(const zarr::StoredBytes& file, EncodedPatch& out) const {
   std::sort(out.pieces.begin(), out.pieces.end(), [](const EncodedPiece& a, const EncodedPiece& b) {
     return a.absent != b.absent ? b.absent : a.begin < b.begin;
   });
@@ -150,9 +172,9 @@ Status TiffImage::ReadPieces(EncodedPatch& out) const {
                                                  " needs more than ", kMaxPatchBytes, " bytes"));
     }
     if (out.bytes.size() < filled + run_bytes) out.bytes.resize(filled + run_bytes);
-    PB_RETURN_IF_ERROR(Annotate(
-        ReadAt(fd_.get(), run_begin, std::span(out.bytes).subspan(filled, run_bytes), "slide"),
-        Where("read tile", out.level, out.pieces[first])));
+    PB_RETURN_IF_ERROR(
+        Annotate(file.Read(run_begin, std::span(out.bytes).subspan(filled, run_bytes), "slide"),
+                 Where("read tile", out.level, out.pieces[first])));
     for (; first < last; ++first) out.pieces[first].begin += filled - run_begin;
     filled += run_bytes;
   }
@@ -276,20 +298,17 @@ Status TiffImage::DecodeWhole(const TiffLevel& level, std::span<const std::byte>
 
 }  // namespace
 
-StatusOr<std::unique_ptr<ImageSource>> OpenTiffImage(const std::string& path) {
-  PB_ASSIGN_OR_RETURN(UniqueFd fd, OpenFile(path, O_RDONLY | O_NONBLOCK));
-  struct stat st {};
-  if (fstat(fd.get(), &st) != 0) return FromErrno("stat", path, errno);
-  if (!S_ISREG(st.st_mode)) {
-    return absl::InvalidArgumentError(StrCat("open slide: ", path, ": not a regular file"));
-  }
-  const auto size = static_cast<std::uint64_t>(st.st_size);
-  auto index = TiffIndex::Read(fd.get(), size);
+StatusOr<std::unique_ptr<ImageSource>> OpenTiffImage(const std::string& path,
+                                                     const ReadCaches& caches) {
+  const auto store = std::make_shared<zarr::FileByteStore>(path, caches.files);
+  PB_ASSIGN_OR_RETURN(const auto file, store->Open(""));
+  if (file == nullptr) return absl::NotFoundError(StrCat("open slide: ", path, ": no such file"));
+  auto index = TiffIndex::Read(file);
   if (!index.ok()) return Annotate(index.status(), StrCat("open slide: ", path));
   auto pyramid = FindTiffPyramid(*index);
   if (!pyramid.ok()) return Annotate(pyramid.status(), StrCat("open slide: ", path));
   return std::unique_ptr<ImageSource>(
-      std::make_unique<TiffImage>(std::move(fd), size, *std::move(pyramid)));
+      std::make_unique<TiffImage>(store, *file, *std::move(pyramid)));
 }
 
 }  // namespace patchbay::workers

@@ -13,6 +13,7 @@ namespace patchbay::workers {
 ///
 /// InvalidArgument: not a TIFF or malformed; Unimplemented: a TIFF whose layout is not read (more
 /// than 8 bits, signed samples, palette, several full-size images, ...).
-StatusOr<std::unique_ptr<ImageSource>> OpenTiffImage(const std::string& path);
+StatusOr<std::unique_ptr<ImageSource>> OpenTiffImage(
+    const std::string& path, const ReadCaches& caches = ReadCaches::ForOneImage());
 
 }  // namespace patchbay::workers

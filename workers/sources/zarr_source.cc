@@ -6,6 +6,7 @@
 #include "runtime/base/element.h"
 #include "runtime/base/strings.h"
 #include "runtime/zarr/array.h"
+#include "runtime/zarr/file_byte_store.h"
 #include "runtime/zarr/ngff.h"
 #include "runtime/zarr/shard_list.h"
 #include "runtime/zarr/strided_copy.h"
@@ -13,7 +14,6 @@
 namespace patchbay::workers {
 namespace {
 
-constexpr std::size_t kMaxOpenFiles = 32;
 constexpr std::int64_t kMaxChannels = 1024;
 
 /// Which array axis is which; -1 where the store has no such axis.
@@ -71,6 +71,11 @@ class ZarrImage : public ImageSource {
       : layout_(std::move(layout)), roles_(roles), levels_(std::move(levels)) {}
 
   const ImageLayout& layout() const override { return layout_; }
+  std::size_t MemoryBytes() const override {
+    std::size_t bytes = sizeof(*this) + layout_.levels.capacity() * sizeof(LevelLayout);
+    for (const zarr::Array& level : levels_) bytes += sizeof(level) + level.MemoryBytes();
+    return bytes;
+  }
   std::unique_ptr<DecodeScratch> MakeScratch() const override {
     return std::make_unique<ZarrScratch>();
   }
@@ -286,12 +291,13 @@ StatusOr<LevelLayout> LayoutOf(const zarr::ArrayMetadata& m, const AxisRoles& ro
 }
 
 /// The array of a level that the root's metadata names.
-StatusOr<zarr::Array> OpenLevel(const std::string& store, const std::string& level,
+StatusOr<zarr::Array> OpenLevel(std::shared_ptr<zarr::ByteStore> store, const std::string& level,
                                 const zarr::ArrayOptions& options) {
-  auto array = zarr::Array::Open(store + "/" + level, options);
+  const std::string name = store->NameOf(level);
+  auto array = zarr::Array::Open(std::move(store), level, options);
   if (!absl::IsNotFound(array.status())) return array;
-  return absl::DataLossError(StrCat("open image: ", store, "/", level,
-                                    ": missing, although the store's metadata names this level"));
+  return absl::DataLossError(
+      StrCat("open image: ", name, ": missing, although the store's metadata names this level"));
 }
 
 /// Of level 0; nothing where the axis or its unit is missing.
@@ -305,7 +311,8 @@ std::optional<AxisSpacing> SpacingAlong(const zarr::Multiscales& multiscales, in
 
 }  // namespace
 
-StatusOr<std::unique_ptr<ImageSource>> OpenZarrImage(const std::string& path) {
+StatusOr<std::unique_ptr<ImageSource>> OpenZarrImage(const std::string& path,
+                                                     const ReadCaches& caches) {
   PB_ASSIGN_OR_RETURN(const zarr::GroupMetadata group, zarr::ReadGroupMetadata(path));
   PB_ASSIGN_OR_RETURN(const zarr::Multiscales multiscales,
                       zarr::ParseMultiscales(group.attributes, path));
@@ -314,11 +321,11 @@ StatusOr<std::unique_ptr<ImageSource>> OpenZarrImage(const std::string& path) {
   layout.kind = "zarr";
   layout.spacing = {SpacingAlong(multiscales, roles.z), SpacingAlong(multiscales, roles.y),
                     SpacingAlong(multiscales, roles.x)};
-  zarr::ArrayOptions options;
-  options.files = std::make_shared<zarr::FileCache>(kMaxOpenFiles);
+  const zarr::ArrayOptions options{caches.indexes};
+  const auto store = std::make_shared<zarr::FileByteStore>(path, caches.files);
   std::vector<zarr::Array> arrays;
   for (const zarr::NgffLevel& level : multiscales.levels) {
-    PB_ASSIGN_OR_RETURN(zarr::Array array, OpenLevel(path, level.path, options));
+    PB_ASSIGN_OR_RETURN(zarr::Array array, OpenLevel(store, level.path, options));
     const zarr::ArrayMetadata& m = array.metadata();
     PB_ASSIGN_OR_RETURN(LevelLayout size, LayoutOf(m, roles, multiscales.axes.size(), path));
     const std::int64_t channels = roles.c < 0 ? 1 : m.shape[static_cast<std::size_t>(roles.c)];

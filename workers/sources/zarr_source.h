@@ -16,6 +16,7 @@ namespace patchbay::workers {
 /// Absent chunks are pixels, not holes: they decode to the store's own fill value, whatever `fill`
 /// the caller passes to Decode (that one is for pixels outside the image). A file that the store
 /// lists and that is gone, or a level that is, is DataLoss.
-StatusOr<std::unique_ptr<ImageSource>> OpenZarrImage(const std::string& path);
+StatusOr<std::unique_ptr<ImageSource>> OpenZarrImage(
+    const std::string& path, const ReadCaches& caches = ReadCaches::ForOneImage());
 
 }  // namespace patchbay::workers

@@ -1,5 +1,7 @@
 #include "workers/stream/image_cache.h"
 
+#include <iterator>
+
 namespace patchbay::workers {
 
 StatusOr<std::shared_ptr<const ImageSource>> ImageCache::Get(const std::string& path,
@@ -18,26 +20,35 @@ std::size_t ImageCache::size() const {
   return entries_.size();
 }
 
+std::size_t ImageCache::bytes() const {
+  const std::lock_guard lock(mu_);
+  return bytes_;
+}
+
 std::shared_ptr<const ImageSource> ImageCache::Find(const std::string& key) {
   const std::lock_guard lock(mu_);
   const auto it = by_key_.find(key);
   if (it == by_key_.end()) return nullptr;
   entries_.splice(entries_.begin(), entries_, it->second);
-  return it->second->second;
+  return it->second->image;
 }
 
 std::shared_ptr<const ImageSource> ImageCache::Keep(const std::string& key,
                                                     std::shared_ptr<const ImageSource> image) {
+  const std::size_t bytes = sizeof(Entry) + 2 * key.size() + image->MemoryBytes();
+  std::list<Entry> dropped;  // closed without the lock
   const std::lock_guard lock(mu_);
   const auto it = by_key_.find(key);
-  if (it != by_key_.end()) return it->second->second;
-  entries_.emplace_front(key, std::move(image));
+  if (it != by_key_.end()) return it->second->image;
+  entries_.push_front({key, bytes, image});
   by_key_[key] = entries_.begin();
-  if (entries_.size() > open_images_max_) {
-    by_key_.erase(entries_.back().first);
-    entries_.pop_back();
+  bytes_ += bytes;
+  while (bytes_ > bytes_max_ && entries_.size() > kImagesMin) {
+    bytes_ -= entries_.back().bytes;
+    by_key_.erase(entries_.back().key);
+    dropped.splice(dropped.begin(), entries_, std::prev(entries_.end()));
   }
-  return entries_.front().second;
+  return image;
 }
 
 }  // namespace patchbay::workers

@@ -18,13 +18,17 @@ namespace patchbay::workers {
 /// Opens an image; OpenImage outside tests.
 using ImageOpener = std::function<StatusOr<std::unique_ptr<ImageSource>>(const std::string& path)>;
 
-/// The most recently used images, open. Thread-safe. An image that was dropped stays open for
-/// those who still hold it.
+/// What opening taught of the most recently used images: layouts, tile tables, lists of shards, all
+/// in compact form. Their descriptors and shard indexes are in ReadCaches. Thread-safe. An image
+/// that was dropped lives on for those who still hold it.
 class ImageCache {
  public:
-  /// Larger `open_images_max` means fewer reopened slides, and more memory and descriptors.
-  ImageCache(std::size_t open_images_max, ImageOpener open)
-      : open_images_max_(open_images_max), open_(std::move(open)) {}
+  /// As many images as fit into `bytes_max`, but never fewer than kImagesMin. Larger means fewer
+  /// images opened again, and more memory.
+  ImageCache(std::size_t bytes_max, ImageOpener open)
+      : bytes_max_(bytes_max), open_(std::move(open)) {}
+
+  static constexpr std::size_t kImagesMin = 16;
 
   /// The image at a canonical path. Opens without holding the lock. `stamp` tells contents of one
   /// path apart: what was opened under another one is not returned. `check`, if given, must hold
@@ -34,18 +38,24 @@ class ImageCache {
                                                    const std::function<Status()>& check = {});
 
   std::size_t size() const;
+  /// Of all images in it.
+  std::size_t bytes() const;
 
  private:
-  /// Key: stamp, a zero byte, path.
-  using Entry = std::pair<std::string, std::shared_ptr<const ImageSource>>;
+  struct Entry {
+    std::string key;  ///< stamp, a zero byte, path
+    std::size_t bytes = 0;
+    std::shared_ptr<const ImageSource> image;
+  };
 
   std::shared_ptr<const ImageSource> Find(const std::string& key);
   std::shared_ptr<const ImageSource> Keep(const std::string& key,
                                           std::shared_ptr<const ImageSource> image);
 
-  const std::size_t open_images_max_;
+  const std::size_t bytes_max_;
   const ImageOpener open_;
   mutable std::mutex mu_;
+  std::size_t bytes_ = 0;     // guarded by mu_
   std::list<Entry> entries_;  // guarded by mu_; the most recently used first
   std::unordered_map<std::string, std::list<Entry>::iterator> by_key_;  // guarded by mu_
 };

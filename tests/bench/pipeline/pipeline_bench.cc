@@ -45,7 +45,7 @@ class OneSlot final : public Delivery {
 /// The stream of the image, planned as the worker would plan it; null with the reason when it
 /// cannot be.
 struct BenchStream {
-  ImageCache images{4, OpenImage};
+  ImageCache images{std::size_t{64} << 20, [](const std::string& path) { return OpenImage(path); }};
   std::shared_ptr<StreamContext> context;
   StreamGeometry geometry;
   std::string problem;

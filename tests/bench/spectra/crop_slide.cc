@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "runtime/base/file.h"
+#include "runtime/zarr/file_byte_store.h"
 #include "tests/bench/spectra/rivals.h"
 #include "workers/sources/tiff_index.h"
 #include "workers/sources/tiff_writer.h"
@@ -13,11 +14,8 @@ namespace patchbay::bench {
 
 Status CropSlide(const std::string& slide, std::int64_t rows, const std::string& path) {
   using namespace workers;  // the reader's own vocabulary
-  PB_ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(slide, O_RDONLY));
-  struct stat st {};
-  if (fstat(fd.get(), &st) != 0) return FromErrno("stat", slide, errno);
-  PB_ASSIGN_OR_RETURN(const TiffIndex index,
-                      TiffIndex::Read(fd.get(), static_cast<std::uint64_t>(st.st_size)));
+  PB_ASSIGN_OR_RETURN(const auto file, zarr::OpenStoredFile(slide));
+  PB_ASSIGN_OR_RETURN(const TiffIndex index, TiffIndex::Read(file));
   const TiffDirectory& d = index.directories().front();
   if (!d.tiled) return absl::InvalidArgumentError("crop: the slide has no tiles");
   PB_ASSIGN_OR_RETURN(const TiffPieces pieces, index.ReadPieces(d));
@@ -30,7 +28,7 @@ Status CropSlide(const std::string& slide, std::int64_t rows, const std::string&
   std::vector<std::byte> tile;
   for (std::size_t i = 0; i < static_cast<std::size_t>(kept); ++i) {
     tile.resize(pieces.size_bytes[i]);
-    PB_RETURN_IF_ERROR(ReadAt(fd.get(), pieces.offset[i], tile, "tile"));
+    PB_RETURN_IF_ERROR(file->Read(pieces.offset[i], tile, "tile"));
     PB_ASSIGN_OR_RETURN(const std::uint64_t offset, writer.Append(tile));
     offsets.push_back(offset);
     sizes.push_back(tile.size());

@@ -14,6 +14,7 @@
 #include "runtime/base/file.h"
 #include "runtime/base/hash.h"
 #include "runtime/zarr/array.h"
+#include "runtime/zarr/file_byte_store.h"
 #include "runtime/zarr/image_store.h"
 #include "runtime/zarr/shard_index.h"
 #include "workers/sources/image_source.h"
@@ -77,10 +78,10 @@ class Floor {
   static StatusOr<Floor> Open(const std::string& store) {
     Floor out;
     PB_ASSIGN_OR_RETURN(const auto metadata, zarr::ReadArrayMetadata(store + "/0"));
-    zarr::FileCache files(16);
+    zarr::FileByteStore files(store, std::make_shared<zarr::FileCache>(16));
     for (std::int64_t i = 0; i < (kSide / kShard) * (kSide / kShard); ++i) {
       const std::string name =
-          store + "/" + zarr::ShardFileName({0, CellAt(Flat(kSide / kShard, kSide / kShard), i)});
+          zarr::ShardFileName({0, CellAt(Flat(kSide / kShard, kSide / kShard), i)});
       PB_ASSIGN_OR_RETURN(const auto file, files.Open(name));
       if (file == nullptr) return absl::NotFoundError(name);
       PB_ASSIGN_OR_RETURN(const auto index, zarr::ReadIndex(metadata, *file, {.name = name}));
@@ -99,7 +100,7 @@ class Floor {
     if (entry.Absent()) return absl::OkStatus();
     if (bytes_.size() < entry.size_bytes) bytes_.resize(entry.size_bytes);
     const auto part = std::span(bytes_).first(entry.size_bytes);
-    PB_RETURN_IF_ERROR(ReadAt(files_[shard]->fd.get(), entry.offset, part, "shard"));
+    PB_RETURN_IF_ERROR(files_[shard]->Read(entry.offset, part, "shard"));
     std::uint32_t stored;
     std::memcpy(&stored, part.data() + part.size() - 4, 4);
     if (Crc32c(part.first(part.size() - 4)) != stored) return absl::DataLossError("crc32c");
@@ -108,7 +109,7 @@ class Floor {
   }
 
  private:
-  std::vector<std::shared_ptr<const zarr::CachedFile>> files_;
+  std::vector<std::shared_ptr<const zarr::StoredBytes>> files_;
   std::vector<zarr::ShardIndex> indexes_;
   std::vector<std::byte> bytes_;
 };

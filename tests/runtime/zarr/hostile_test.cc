@@ -7,6 +7,7 @@
 #include <zstd.h>
 
 #include "runtime/zarr/blosc_frame.h"
+#include "runtime/zarr/file_byte_store.h"
 #include "tests/runtime/zarr/zarr_fixture.h"
 
 namespace patchbay::zarr {
@@ -174,9 +175,10 @@ TEST(ReadRegion, GivesTheSamePixelsToManyThreadsWithCachesThatHoldAlmostNothing)
   const TestImage image = MakeImage(DType::kUint8, 400, 300, 3, 5);
   WriteStore(folder / "s", spec, {image});
   ArrayOptions options;
-  options.max_open_files = 2;
-  options.max_index_bytes = 300;
-  const auto array = Array::Open(folder / "s/0", options);
+  options.indexes = std::make_shared<IndexCache>(300);
+  auto files = std::make_shared<FileCache>(2);
+  const auto array =
+      Array::Open(std::make_shared<FileByteStore>(folder / "s", std::move(files)), "0", options);
   ASSERT_TRUE(array.ok());
   std::atomic<int> wrong{0};
   std::vector<std::thread> threads;

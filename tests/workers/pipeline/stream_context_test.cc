@@ -165,23 +165,35 @@ TEST(StreamContext, NamesTheRankThatIsNotAttached) {
   EXPECT_EQ(context->TrainerOf(1).status().code(), absl::StatusCode::kNotFound);
 }
 
-TEST(ImageCache, KeepsTheMostRecentlyUsedImagesOpen) {
+TEST(ImageCache, KeepsTheMostRecentlyUsedImagesWithinItsBytes) {
+  constexpr std::size_t kImage = std::size_t{1} << 20;  // what a FakeImage says it keeps
   int opened = 0;
   FakeHooks hooks;
-  ImageCache cache(2, [&](const std::string&) -> StatusOr<std::unique_ptr<ImageSource>> {
-    ++opened;
+  ImageCache cache(20 * kImage + kImage / 2,
+                   [&](const std::string&) -> StatusOr<std::unique_ptr<ImageSource>> {
+                     ++opened;
+                     return std::unique_ptr<ImageSource>(std::make_unique<FakeImage>(hooks));
+                   });
+  const auto first = cache.Get("/a");
+  for (int i = 1; i < 20; ++i) ASSERT_TRUE(cache.Get(StrCat("/", i)).ok());
+  ASSERT_TRUE(cache.Get("/a").ok());  // now /1 is the oldest
+  ASSERT_TRUE(cache.Get("/b").ok());
+  EXPECT_EQ(opened, 21);
+  EXPECT_EQ(*cache.Get("/a"), *first);
+  EXPECT_EQ(opened, 21);
+  ASSERT_TRUE(cache.Get("/1").ok());
+  EXPECT_EQ(opened, 22);
+  EXPECT_EQ(cache.size(), 20u);
+  EXPECT_LE(cache.bytes(), 20 * kImage + kImage / 2);
+}
+
+TEST(ImageCache, KeepsAFewImagesHoweverLargeTheyAre) {
+  FakeHooks hooks;
+  ImageCache cache(1, [&](const std::string&) -> StatusOr<std::unique_ptr<ImageSource>> {
     return std::unique_ptr<ImageSource>(std::make_unique<FakeImage>(hooks));
   });
-  const auto first = cache.Get("/a");
-  ASSERT_TRUE(cache.Get("/b").ok());
-  ASSERT_TRUE(cache.Get("/a").ok());  // now /b is the oldest
-  ASSERT_TRUE(cache.Get("/c").ok());
-  EXPECT_EQ(opened, 3);
-  EXPECT_EQ(*cache.Get("/a"), *first);
-  EXPECT_EQ(opened, 3);
-  ASSERT_TRUE(cache.Get("/b").ok());
-  EXPECT_EQ(opened, 4);
-  EXPECT_EQ(cache.size(), 2u);
+  for (int i = 0; i < 40; ++i) ASSERT_TRUE(cache.Get(StrCat("/", i)).ok());
+  EXPECT_EQ(cache.size(), ImageCache::kImagesMin);
 }
 
 TEST(ImageCache, RemembersNoFailure) {

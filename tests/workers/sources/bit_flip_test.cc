@@ -8,6 +8,7 @@
 #include <zlib.h>
 #include <zstd.h>
 
+#include "runtime/zarr/file_byte_store.h"
 #include "tests/workers/sources/crafted_tiff.h"
 #include "workers/sources/flat_codecs.h"
 #include "workers/sources/jpeg_decoder.h"
@@ -86,8 +87,7 @@ StatusOr<std::vector<std::uint8_t>> ReadByUs(const std::string& path) {
 
 /// Where the bytes of the first tile lie.
 std::pair<std::size_t, std::size_t> FirstPiece(const std::string& path) {
-  const auto fd = OpenFile(path, O_RDONLY);
-  const auto index = TiffIndex::Read(fd->get(), std::filesystem::file_size(path));
+  const auto index = TiffIndex::Read(*zarr::OpenStoredFile(path));
   const auto pieces = index->ReadPieces(index->directories()[0]);
   return {pieces->offset[0], pieces->size_bytes[0]};
 }

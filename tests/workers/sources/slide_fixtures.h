@@ -15,6 +15,7 @@
 #include "runtime/base/file.h"
 #include "runtime/base/random.h"
 #include "runtime/base/strings.h"
+#include "runtime/zarr/file_byte_store.h"
 #include "workers/sources/image_source.h"
 #include "workers/sources/tiff_index.h"
 #include "workers/sources/tiff_writer.h"
@@ -48,11 +49,8 @@ class TemporaryFolder {
 
 /// A Aperio BigTIFF of the real slide's level-0 tiles, each as it is, `across` x `down` times over.
 inline Status RepeatTiles(const std::string& slide, int across, int down, const std::string& path) {
-  PB_ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(slide, O_RDONLY));
-  struct stat st {};
-  if (fstat(fd.get(), &st) != 0) return FromErrno("stat", slide, errno);
-  PB_ASSIGN_OR_RETURN(const TiffIndex index,
-                      TiffIndex::Read(fd.get(), static_cast<std::uint64_t>(st.st_size)));
+  PB_ASSIGN_OR_RETURN(const auto file, zarr::OpenStoredFile(slide));
+  PB_ASSIGN_OR_RETURN(const TiffIndex index, TiffIndex::Read(file));
   const TiffDirectory& d = index.directories().front();
   PB_ASSIGN_OR_RETURN(const TiffPieces pieces, index.ReadPieces(d));
   PB_ASSIGN_OR_RETURN(const std::string tables, index.ReadJpegTables(d));
@@ -64,7 +62,7 @@ inline Status RepeatTiles(const std::string& slide, int across, int down, const 
     for (std::int64_t column = 0; column < columns * across; ++column) {
       const auto i = static_cast<std::size_t>((row % rows) * columns + column % columns);
       tile.resize(pieces.size_bytes[i]);
-      PB_RETURN_IF_ERROR(ReadAt(fd.get(), pieces.offset[i], tile, "tile"));
+      PB_RETURN_IF_ERROR(file->Read(pieces.offset[i], tile, "tile"));
       PB_ASSIGN_OR_RETURN(const std::uint64_t offset, writer.Append(tile));
       offsets.push_back(offset);
       sizes.push_back(tile.size());

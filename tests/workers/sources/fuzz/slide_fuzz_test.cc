@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "runtime/zarr/file_byte_store.h"
 #include "tests/workers/sources/crafted_tiff.h"
 #include "workers/sources/flat_codecs.h"
 #include "workers/sources/jpeg2000_decoder.h"
@@ -173,9 +174,9 @@ TEST(SlideFuzz, DamagedCodestreamsNeverBreakJpeg2000) {
   const std::string slide = TestDataFolder() + "/wsi/luna-1065626-ihc-j2k33003.svs";
   if (!std::filesystem::exists(slide))
     GTEST_SKIP() << "the third-party slides are not at PATCHBAY_TEST_DATA";
-  const auto fd = OpenFile(slide, O_RDONLY);
-  ASSERT_TRUE(fd.ok());
-  const auto index = TiffIndex::Read(fd->get(), std::filesystem::file_size(slide));
+  const auto file = zarr::OpenStoredFile(slide);
+  ASSERT_TRUE(file.ok());
+  const auto index = TiffIndex::Read(*file);
   ASSERT_TRUE(index.ok());
   const auto pieces = index->ReadPieces(index->directories()[2]);
   ASSERT_TRUE(pieces.ok());

@@ -1,0 +1,38 @@
+// Files below a folder as a ByteStore.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/base/status.h"
+#include "runtime/zarr/byte_store.h"
+#include "runtime/zarr/file_cache.h"
+
+namespace patchbay::zarr {
+
+/// The regular files below `root`; the empty key is `root` itself. A file that was closed to make
+/// room and is opened again may be another one by then: its stamp tells.
+class FileByteStore final : public ByteStore {
+ public:
+  FileByteStore(std::string root, std::shared_ptr<FileCache> files);
+  ~FileByteStore() override;
+  FileByteStore(const FileByteStore&) = delete;
+  FileByteStore& operator=(const FileByteStore&) = delete;
+
+  StatusOr<std::shared_ptr<const StoredBytes>> Open(std::string_view key) override;
+  StatusOr<std::vector<std::string>> List(std::string_view prefix) override;
+  std::string NameOf(std::string_view key) const override;
+
+ private:
+  const std::string root_;
+  const std::shared_ptr<FileCache> files_;
+  const std::uint64_t owner_;
+};
+
+/// One file, which stays open as long as somebody holds it; NotFound when there is none.
+StatusOr<std::shared_ptr<const StoredBytes>> OpenStoredFile(const std::string& path);
+
+}  // namespace patchbay::zarr

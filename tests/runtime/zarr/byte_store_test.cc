@@ -1,0 +1,116 @@
+// Bytes of stores and slides: the file byte store, its descriptors, the shared cache of indexes.
+#include <filesystem>
+#include <fstream>
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include "runtime/base/strings.h"
+#include "runtime/zarr/file_byte_store.h"
+#include "runtime/zarr/shard_index.h"
+#include "tests/contract/byte_store_contract.h"
+#include "tests/runtime/zarr/zarr_fixture.h"
+
+namespace patchbay::zarr {
+namespace {
+
+void WriteText(const std::string& path, const std::string& text) {
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+  std::ofstream(path) << text;
+}
+
+/// Descriptors of this process on files below `folder`.
+int OpenBelow(const std::string& folder) {
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code error;
+    const auto target = std::filesystem::read_symlink(entry.path(), error);
+    if (!error && target.string().starts_with(folder)) ++count;
+  }
+  return count;
+}
+
+TEST(FileByteStore, KeepsTheContract) {
+  const TempFolder folder;
+  const ByteStoreMaker maker{
+      [&](const std::map<std::string, std::string>& objects) -> std::unique_ptr<ByteStore> {
+        for (const auto& [key, content] : objects) WriteText(folder / key, content);
+        return std::make_unique<FileByteStore>(folder.path(), std::make_shared<FileCache>(2));
+      },
+      [&](const std::string& key, const std::string& content) {
+        WriteText(folder / "next", content);
+        std::filesystem::rename(folder / "next", folder / key);
+      }};
+  ExpectByteStoreContract(maker);
+}
+
+TEST(FileByteStore, TakesNothingButFiles) {
+  const TempFolder folder;
+  std::filesystem::create_directories(folder / "c/0");
+  ASSERT_EQ(mkfifo((folder / "pipe").c_str(), 0600), 0);
+  FileByteStore store(folder.path(), std::make_shared<FileCache>(2));
+  for (const char* key : {"c/0", "pipe"}) {
+    const Status status = store.Open(key).status();
+    EXPECT_TRUE(absl::IsDataLoss(status)) << key << ": " << status;
+    EXPECT_NE(status.message().find("not a regular file"), std::string::npos) << status;
+  }
+  WriteText(folder / "file", "x");
+  EXPECT_EQ(*store.Open("file/below"), nullptr) << "a file has nothing below it";
+  EXPECT_EQ(
+      Content(*std::make_unique<FileByteStore>(folder / "file", std::make_shared<FileCache>(1)),
+              ""),
+      "x");
+}
+
+TEST(FileCache, HasOneBoundForAllStoresAndClosesWhatAStoreLeaves) {
+  const TempFolder folder;
+  for (int i = 0; i < 20; ++i) WriteText(folder / StrCat("s", i % 2, "/", i), StrCat(i));
+  const auto files = std::make_shared<FileCache>(5);
+  auto first = std::make_unique<FileByteStore>(folder / "s0", files);
+  FileByteStore second(folder / "s1", files);
+  for (int round = 0; round < 2; ++round) {
+    for (int i = 0; i < 20; i += 2) {
+      EXPECT_EQ(Content(*first, StrCat(i)), StrCat(i));
+      EXPECT_EQ(Content(second, StrCat(i + 1)), StrCat(i + 1));
+    }
+  }
+  EXPECT_EQ(OpenBelow(folder.path()), 5);
+  first.reset();
+  EXPECT_LE(OpenBelow(folder.path()), 3);
+  EXPECT_EQ(OpenBelow(folder / "s0"), 0);
+}
+
+TEST(FileCache, GivesAStoreThatIsOpenedLaterTheFilesThatAreThereThen) {
+  const TempFolder folder;
+  WriteText(folder / "s/a", "old");
+  const auto files = std::make_shared<FileCache>(5);
+  FileByteStore before(folder / "s", files);
+  EXPECT_EQ(Content(before, "a"), "old");
+  WriteText(folder / "t", "new");
+  std::filesystem::rename(folder / "t", folder / "s/a");
+  FileByteStore after(folder / "s", files);
+  EXPECT_EQ(Content(after, "a"), "new");
+  EXPECT_EQ(Content(before, "a"), "old");
+}
+
+TEST(IndexCache, HasOneBoundForAllArraysAndTellsThemApart) {
+  IndexCache cache(10'000);
+  const std::uint64_t a = cache.AddArray(), b = cache.AddArray();
+  ASSERT_NE(a, b);
+  const auto index = [](std::uint64_t offset) {
+    return std::make_shared<const ShardIndex>(ShardIndex(100, IndexEntry{offset, 1}));
+  };
+  cache.Insert({a, 0}, index(1));
+  cache.Insert({b, 0}, index(2));
+  EXPECT_EQ((*cache.Find({a, 0}))[0].offset, 1u);
+  EXPECT_EQ((*cache.Find({b, 0}))[0].offset, 2u);
+  for (std::uint64_t i = 1; i < 20; ++i) {
+    cache.Insert({b, i}, index(i));
+    ASSERT_NE(cache.Find({a, 0}), nullptr) << "used all the time";
+    EXPECT_LE(cache.bytes(), 10'000u);
+  }
+  EXPECT_EQ(cache.Find({b, 1}), nullptr);
+}
+
+}  // namespace
+}  // namespace patchbay::zarr
