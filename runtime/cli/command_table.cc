@@ -182,6 +182,7 @@ const std::vector<CommandEntry>& CommandTable() {
       {"cancel", "cancel a job", &MakeCancel},
       {"retry", "run a job's failed tasks again", &MakeRetry},
       {"logs", "show what happened in a job", &MakeLogs},
+      {"serve-ring", "hand a stream's ring to the process that started this one", &MakeServeRing},
   };
   return table;
 }
@@ -192,6 +193,7 @@ std::string OverviewText() {
       "usage: patchbay COMMAND [arguments] [--cluster FILE] [--json] [--help]\n";
   const std::vector<CommandEntry>& table = CommandTable();
   for (std::size_t i = 0; i < table.size(); ++i) {
+    if (table[i].make == &MakeServeRing) continue;  // for programs, not for people
     const std::vector<std::string> name = SplitName(table[i].name);
     std::string left = table[i].name, right = table[i].summary;
     while (i + 1 < table.size() && SplitName(table[i + 1].name)[0] == name[0]) {

@@ -22,6 +22,7 @@ std::unique_ptr<Command> MakeKeyAdd();
 std::unique_ptr<Command> MakeKeyRevoke();
 std::unique_ptr<Command> MakeLogs();
 std::unique_ptr<Command> MakeRetry();
+std::unique_ptr<Command> MakeServeRing();
 std::unique_ptr<Command> MakeSpectra();
 std::unique_ptr<Command> MakeSpectraDiff();
 std::unique_ptr<Command> MakeStatus();

@@ -99,7 +99,9 @@ class Opening {
     run_.cluster = options_.open_cluster;
     if (run_.cluster != nullptr) return absl::OkStatus();
     ClusterOptions cluster = options_.cluster;
-    if (options_.world_size > 1) cluster.share = cluster.environment.rendezvous;
+    if (cluster.share.empty() && options_.world_size > 1) {
+      cluster.share = cluster.environment.rendezvous;
+    }
     PB_ASSIGN_OR_RETURN(Cluster opened, Cluster::Open(cluster));
     run_.cluster = std::make_shared<Cluster>(std::move(opened));
     return absl::OkStatus();

@@ -7,10 +7,12 @@
 //   }                                                     // ~Batch gives the slot back
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -147,6 +149,9 @@ class Stream {
   virtual std::string ResumeToken() const = 0;
   virtual StreamStats stats() const = 0;
   virtual std::uint64_t ring_bytes() const = 0;
+  /// The ring's host memory, and the memfd that another process maps it from; the stream's.
+  virtual std::span<const std::byte> ring_memory() const = 0;
+  virtual int ring_fd() const = 0;
 };
 
 }  // namespace patchbay::client

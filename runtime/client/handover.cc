@@ -1,0 +1,186 @@
+#include "runtime/client/handover.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "runtime/stream/slot_layout.h"
+
+namespace patchbay::client {
+namespace {
+
+constexpr std::int64_t kLookEveryMs = 100;
+constexpr std::uint32_t kTakenAhead = 1;  ///< batches that wait for the trainer to take them
+
+EntryState StateOf(const HandoverEntry& entry) {
+  return static_cast<EntryState>(entry.state.load(std::memory_order_acquire));
+}
+
+void SetState(HandoverEntry& entry, EntryState state) {
+  entry.state.store(static_cast<std::uint32_t>(state), std::memory_order_release);
+}
+
+/// The name of a slide or store without folder and ending.
+std::string StemOf(std::string_view path) {
+  while (path.size() > 1 && path.back() == '/') path.remove_suffix(1);
+  path = path.substr(path.rfind('/') + 1);
+  constexpr std::string_view kStore = ".ome.zarr";
+  if (path.size() > kStore.size() && path.substr(path.size() - kStore.size()) == kStore) {
+    return std::string(path.substr(0, path.size() - kStore.size()));
+  }
+  const std::size_t dot = path.rfind('.');
+  return std::string(path.substr(0, dot == 0 ? path.npos : dot));
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<RingHandover>> RingHandover::Start(Run& run) {
+  PB_ASSIGN_OR_RETURN(memory::MemfdBlock memory,
+                      memory::MemfdBlock::Create("patchbay-handover", sizeof(Handover)));
+  std::unique_ptr<RingHandover> handover(new RingHandover(run, std::move(memory)));
+  handover->taker_ = std::thread([self = handover.get()] { self->TakeBatches(); });
+  handover->releaser_ = std::thread([self = handover.get()] { self->ReleaseBatches(); });
+  return handover;
+}
+
+RingHandover::RingHandover(Run& run, memory::MemfdBlock memory)
+    : run_(run), memory_(std::move(memory)), shared_(new (memory_.data()) Handover) {}
+
+RingHandover::~RingHandover() {
+  ending_ = true;
+  RaiseWord(shared_->news);
+  taker_.join();
+  releaser_.join();
+}
+
+/// True once the trainer has taken what was published; false at the end.
+bool RingHandover::AwaitDemand() {
+  while (!ending_) {
+    const std::uint32_t news = shared_->news.load(std::memory_order_acquire);
+    if (shared_->published.load() - shared_->taken.load(std::memory_order_acquire) < kTakenAhead) {
+      return true;
+    }
+    WaitOnWord(shared_->news, news, kLookEveryMs);
+  }
+  return false;
+}
+
+StatusOr<Batch> RingHandover::TakeNext() {
+  while (!ending_) {
+    StatusOr<Batch> batch = run_.stream->Next(kLookEveryMs);
+    if (!absl::IsDeadlineExceeded(batch.status())) return batch;
+    PB_RETURN_IF_ERROR(run_.cluster->Alive());
+  }
+  return absl::CancelledError("the stream was closed");
+}
+
+void RingHandover::TakeBatches() {
+  while (AwaitDemand()) {
+    StatusOr<Batch> batch = TakeNext();
+    if (ending_) return;
+    if (!batch.ok()) return Fail(run_.Explain(batch.status()));
+    Publish(*std::move(batch));
+  }
+}
+
+void RingHandover::Publish(Batch batch) {
+  const auto free = std::find_if(std::begin(shared_->entries), std::end(shared_->entries),
+                                 [](const auto& e) { return StateOf(e) == EntryState::kFree; });
+  if (free == std::end(shared_->entries)) {
+    return Fail(absl::ResourceExhaustedError("next batch: too many batches are held"));
+  }
+  HandoverEntry& entry = *free;
+  entry.epoch = batch.epoch();
+  entry.batch = batch.index();
+  entry.count = batch.count();
+  entry.real_count = batch.real_count();
+  entry.has_slot = batch.count() > 0 ? 1 : 0;
+  entry.slot_offset = 0;
+  if (entry.has_slot != 0) {
+    // The first array lies where the slot begins.
+    const auto* slot = static_cast<const std::byte*>(batch.arrays().front().tensor.data);
+    entry.slot_offset = static_cast<std::uint64_t>(slot - run_.stream->ring_memory().data());
+  }
+  const auto index = static_cast<std::uint32_t>(free - std::begin(shared_->entries));
+  held_[index] = std::move(batch);
+  SetState(entry, EntryState::kHeld);
+  const std::uint32_t at = shared_->published.load();
+  shared_->order[at % kHandoverEntries] = index;
+  shared_->published.store(at + 1, std::memory_order_release);
+  CopyCounters();
+  RaiseWord(shared_->ready);
+}
+
+void RingHandover::CopyCounters() {
+  const StreamStats stats = run_.stream->stats();
+  shared_->counters.shards_refused = stats.shards_refused;
+  shared_->counters.shards_corrupt = stats.shards_corrupt;
+  shared_->counters.batches_moved = stats.batches_moved;
+  shared_->counters.remote_bytes = stats.remote_bytes;
+}
+
+void RingHandover::Fail(const Status& status) {
+  const std::string_view text = MessageOf(status);
+  const std::size_t size = std::min(text.size(), kHandoverErrorBytes - 1);
+  std::memcpy(shared_->error, text.data(), size);
+  shared_->error[size] = '\0';
+  shared_->error_code = static_cast<std::uint32_t>(status.code());
+  shared_->error_is_config = IsConfigFault(status) ? 1 : 0;
+  shared_->failed.store(1, std::memory_order_release);
+  RaiseWord(shared_->ready);
+}
+
+void RingHandover::ReleaseBatches() {
+  while (!ending_) {
+    const std::uint32_t news = shared_->news.load(std::memory_order_acquire);
+    for (std::size_t i = 0; i < kHandoverEntries; ++i) {
+      if (StateOf(shared_->entries[i]) != EntryState::kReleased) continue;
+      held_[i].Release();
+      SetState(shared_->entries[i], EntryState::kFree);
+    }
+    WaitOnWord(shared_->news, news, kLookEveryMs);
+  }
+}
+
+StatusOr<Json> DescribeRing(const Run& run) {
+  const Stream& stream = *run.stream;
+  const std::uint32_t capacity = Capacity(stream.geometry());
+  PB_ASSIGN_OR_RETURN(const SlotLayout slot, SlotLayout::Of(stream.layout(), capacity, false));
+  Json arrays = Json::array();
+  for (std::size_t i = 0; i < stream.layout().arrays.size(); ++i) {
+    const ArrayLayout& array = stream.layout().arrays[i];
+    arrays.push_back({{"name", array.name},
+                      {"dtype", NameOf(array.dtype)},
+                      {"shape", array.shape},
+                      {"offset", slot.InHost(i, 0, 0).offset_bytes}});
+  }
+  return Json{{"job", run.job},
+              {"batches_per_epoch", stream.batches_per_epoch()},
+              {"patches_per_epoch", stream.geometry().patches_per_epoch},
+              {"global_batch", stream.geometry().global_batch},
+              {"world_size", stream.geometry().world_size},
+              {"tail", NameOf(stream.geometry().tail)},
+              {"capacity", capacity},
+              {"arrays", arrays},
+              {"ring_bytes", stream.ring_bytes()},
+              {"slot_bytes", slot.host_stride()},
+              {"slots", run.file.config.prefetch + 2},
+              {"images", run.images.size()},
+              {"skipped", run.skipped.count},
+              {"embedded", run.cluster->embedded()},
+              {"plan_digest", stream.plan_digest().Hex()},
+              {"resume_token", stream.ResumeToken()}};
+}
+
+Json DescribeImages(const Run& run, std::size_t first, std::size_t count) {
+  Json rows = Json::array();
+  const std::size_t end =
+      first + std::min(count, run.images.size() - std::min(first, run.images.size()));
+  for (std::size_t i = first; i < end; ++i) {
+    rows.push_back({{"path", run.images[i]}, {"slide_id", StemOf(run.images[i])}});
+  }
+  return rows;
+}
+
+}  // namespace patchbay::client

@@ -1,0 +1,44 @@
+// One array of a batch as Python sees it: shape, element type, DLPack capsules and buffers of the
+// slot's own memory.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <nanobind/nanobind.h>
+
+#include "runtime/python/ring_mapping.h"
+
+namespace patchbay::python {
+
+/// Keeps the slot as long as it lives, and so does everything made from it.
+class BatchArray {
+ public:
+  BatchArray(std::shared_ptr<Hold> hold, std::size_t array);
+  ~BatchArray();
+  BatchArray(const BatchArray&) = delete;
+  BatchArray& operator=(const BatchArray&) = delete;
+
+  const ArrayDescription& description() const { return hold_->description().arrays[array_]; }
+  const std::vector<std::int64_t>& shape() const { return shape_; }
+  std::int64_t Elements() const;
+  std::int64_t ElementBytes() const { return description().type->bits / 8; }
+  std::byte* data() const { return hold_->Address(array_); }
+
+  /// A capsule whose consumer owns a share of the slot. BufferError for what cannot be had without
+  /// a copy.
+  nanobind::object MakeCapsule(nanobind::handle max_version, nanobind::handle device,
+                               nanobind::handle copy) const;
+  /// Of the buffer protocol: 0, or -1 with BufferError.
+  int FillBuffer(PyObject* self, Py_buffer* view, int flags);
+
+ private:
+  const std::shared_ptr<Hold> hold_;
+  const std::size_t array_;
+  std::vector<std::int64_t> shape_;
+  std::vector<std::int64_t> strides_;  ///< in elements
+  std::vector<Py_ssize_t> buffer_shape_, buffer_strides_;
+};
+
+}  // namespace patchbay::python

@@ -1,0 +1,257 @@
+// patchbay._extension: rings, batches and their arrays. What a user meets is in patchbay/*.py.
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fcntl.h>
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+#include <unistd.h>
+
+#include "runtime/python/batch_array.h"
+#include "runtime/python/dlpack.h"
+#include "runtime/python/ring_mapping.h"
+#include "runtime/python/ring_waiter.h"
+
+namespace nb = nanobind;
+using nb::literals::operator""_a;
+
+namespace patchbay::python {
+namespace {
+
+/// A batch in its slot, as a mapping from names to arrays.
+class Batch {
+ public:
+  explicit Batch(std::shared_ptr<Hold> hold) : hold_(std::move(hold)) { hold_->InBatch(true); }
+  ~Batch() { Release(); }
+  Batch(const Batch&) = delete;
+  Batch& operator=(const Batch&) = delete;
+
+  const HandoverEntry& entry() const { return Held().entry(); }
+  const std::vector<ArrayDescription>& arrays() const { return Held().description().arrays; }
+  std::unique_ptr<BatchArray> Array(const std::string& name) const {
+    for (std::size_t i = 0; i < arrays().size(); ++i) {
+      if (arrays()[i].name == name) return std::make_unique<BatchArray>(hold_, i);
+    }
+    throw nb::key_error((name + ": the batch has " + NamesText()).c_str());
+  }
+  bool Has(const std::string& name) const {
+    for (const ArrayDescription& array : arrays()) {
+      if (array.name == name) return true;
+    }
+    return false;
+  }
+  nb::list Names() const {
+    nb::list names;
+    for (const ArrayDescription& array : arrays()) names.append(array.name);
+    return names;
+  }
+  std::string NamesText() const {
+    std::string text;
+    for (const ArrayDescription& array : arrays()) text += (text.empty() ? "" : ", ") + array.name;
+    return text;
+  }
+  void Release() {
+    if (hold_ != nullptr) hold_->InBatch(false);
+    hold_.reset();
+  }
+
+ private:
+  const Hold& Held() const {
+    if (hold_ == nullptr) throw nb::value_error("the batch was released");
+    return *hold_;
+  }
+
+  std::shared_ptr<Hold> hold_;
+};
+
+/// (name, dtype, shape, offset) of every array.
+std::vector<ArrayDescription> ArraysOf(const nb::list& rows) {
+  std::vector<ArrayDescription> arrays;
+  for (const nb::handle row : rows) {
+    ArrayDescription array;
+    array.name = nb::cast<std::string>(row[0]);
+    array.type = FindElementType(nb::cast<std::string>(row[1]));
+    array.shape = nb::cast<std::vector<std::int64_t>>(row[2]);
+    array.offset = nb::cast<std::uint64_t>(row[3]);
+    if (array.type == nullptr) throw nb::value_error("open ring: an array of an unknown type");
+    arrays.push_back(std::move(array));
+  }
+  if (arrays.empty() || arrays.size() > kMostArrays) {
+    throw nb::value_error("open ring: not within 1 and 16 arrays");
+  }
+  return arrays;
+}
+
+/// Every array must lie in its slot: what is mapped is all that is ever handed out.
+void CheckArrays(const RingDescription& ring, std::uint64_t capacity) {
+  for (const ArrayDescription& array : ring.arrays) {
+    std::uint64_t bytes = capacity * (array.type->bits / 8);
+    for (const std::int64_t axis : array.shape) {
+      if (axis < 1 || __builtin_mul_overflow(bytes, static_cast<std::uint64_t>(axis), &bytes)) {
+        throw nb::value_error("open ring: an array of an impossible shape");
+      }
+    }
+    if (array.offset > ring.slot_bytes || bytes > ring.slot_bytes - array.offset) {
+      throw nb::value_error("open ring: an array lies outside its slot");
+    }
+  }
+}
+
+/// Descriptors stay the caller's; `description` is what the client process said.
+std::unique_ptr<RingWaiter> OpenRing(int control_fd, int ring_fd, int link_fd,
+                                     const nb::dict& description) {
+  RingDescription ring;
+  ring.ring_bytes = nb::cast<std::uint64_t>(description["ring_bytes"]);
+  ring.slot_bytes = nb::cast<std::uint64_t>(description["slot_bytes"]);
+  ring.slots = nb::cast<std::uint32_t>(description["slots"]);
+  ring.arrays = ArraysOf(nb::cast<nb::list>(description["arrays"]));
+  CheckArrays(ring, nb::cast<std::uint64_t>(description["capacity"]));
+  ring.link_fd = link_fd;
+  ring.control_fd = fcntl(control_fd, F_DUPFD_CLOEXEC, 0);
+  ring.ring_fd = fcntl(ring_fd, F_DUPFD_CLOEXEC, 0);
+  return std::make_unique<RingWaiter>(RingMapping::Open(ring));
+}
+
+int GetBuffer(PyObject* self, Py_buffer* view, int flags) {
+  return nb::inst_ptr<BatchArray>(nb::handle(self))->FillBuffer(self, view, flags);
+}
+
+PyType_Slot kArraySlots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(&GetBuffer)}, {0, nullptr}};
+
+nb::object ShapeOf(const BatchArray& array) {
+  nb::list shape;
+  for (const std::int64_t axis : array.shape()) shape.append(axis);
+  return nb::tuple(shape);
+}
+
+nb::object AsNumpy(nb::handle self) { return nb::module_::import_("numpy").attr("asarray")(self); }
+
+/// One axis needs nothing but the interpreter; more need NumPy.
+nb::object ViewOf(nb::handle self) {
+  if (nb::cast<const BatchArray&>(self).shape().size() > 1) return AsNumpy(self);
+  return nb::steal(PyMemoryView_FromObject(self.ptr()));
+}
+
+void BindArray(nb::module_& m) {
+  nb::class_<BatchArray>(m, "Array", nb::type_slots(kArraySlots),
+                         "One array of a batch: the slot's own memory, C order, patches first.\n\n"
+                         "Take it with torch.from_dlpack(array), numpy.asarray(array) or "
+                         "memoryview(array): none of them copies.\nIt keeps its slot until it and "
+                         "everything made from it are gone.")
+      .def_prop_ro("name", [](const BatchArray& a) { return a.description().name; })
+      .def_prop_ro(
+          "dtype", [](const BatchArray& a) { return std::string(a.description().type->name); },
+          "Element type by NumPy's name; \"bfloat16\" has no NumPy type.")
+      .def_prop_ro("shape", &ShapeOf, "(patches, ...), as in user documentation: (N, C, H, W).")
+      .def_prop_ro("ndim", [](const BatchArray& a) { return a.shape().size(); })
+      .def_prop_ro("nbytes", [](const BatchArray& a) { return a.Elements() * a.ElementBytes(); })
+      .def_prop_ro(
+          "data_ptr",
+          [](const BatchArray& a) { return reinterpret_cast<std::uintptr_t>(a.data()); },
+          "Address of the first element.")
+      .def(
+          "numpy", [](nb::handle self) { return AsNumpy(self); },
+          "A NumPy view of the slot, no copy. BufferError for bfloat16.")
+      .def(
+          "tolist",
+          [](nb::handle self) {
+            return nb::object(nb::steal(PyMemoryView_FromObject(self.ptr())).attr("tolist")());
+          },
+          "Nested lists of Python numbers: a copy.")
+      .def("__len__", [](const BatchArray& a) { return a.shape()[0]; })
+      .def("__iter__", [](nb::handle self) { return nb::object(ViewOf(self).attr("__iter__")()); })
+      .def("__getitem__",
+           [](nb::handle self, nb::handle key) { return nb::object(ViewOf(self)[key]); })
+      .def("__dlpack_device__", [](const BatchArray&) { return nb::make_tuple(dlpack::kCpu, 0); })
+      .def(
+          "__dlpack__",
+          [](const BatchArray& a, nb::handle, nb::handle max_version, nb::handle device,
+             nb::handle copy) { return a.MakeCapsule(max_version, device, copy); },
+          nb::kw_only(), "stream"_a = nb::none(), "max_version"_a = nb::none(),
+          "dl_device"_a = nb::none(), "copy"_a = nb::none())
+      .def("__repr__", [](const BatchArray& a) {
+        std::string shape;
+        for (const std::int64_t axis : a.shape()) shape += std::to_string(axis) + ", ";
+        return "<patchbay array " + a.description().name + " " + a.description().type->name + " (" +
+               shape.substr(0, shape.size() - 2) + ")>";
+      });
+}
+
+void BindBatch(nb::module_& m) {
+  nb::class_<Batch>(
+      m, "Batch",
+      "One rank's part of one batch: a mapping from names to arrays.\n\nIts slot goes "
+      "back to the ring when the batch and every tensor made from it are gone.")
+      .def_prop_ro(
+          "epoch", [](const Batch& b) { return b.entry().epoch; }, "From 0.")
+      .def_prop_ro(
+          "index", [](const Batch& b) { return b.entry().batch; },
+          "Global batch within the epoch, from 0.")
+      .def_prop_ro(
+          "count", [](const Batch& b) { return b.entry().count; }, "Patches of this rank.")
+      .def_prop_ro(
+          "real_count", [](const Batch& b) { return b.entry().real_count; },
+          "Patches before the padding of a last batch (tail: pad), which comes at the end.")
+      .def("release", &Batch::Release,
+           "As `del`: the batch is empty then. Arrays and tensors made before keep the slot.")
+      .def("keys", &Batch::Names)
+      .def("values",
+           [](const Batch& b) {
+             nb::list values;
+             for (const auto& array : b.arrays()) values.append(b.Array(array.name));
+             return values;
+           })
+      .def("items",
+           [](const Batch& b) {
+             nb::list items;
+             for (const auto& array : b.arrays()) {
+               items.append(nb::make_tuple(array.name, b.Array(array.name)));
+             }
+             return items;
+           })
+      .def(
+          "get",
+          [](const Batch& b, const std::string& name, nb::object silent) {
+            return b.Has(name) ? nb::cast(b.Array(name)) : silent;
+          },
+          "name"_a, "default"_a = nb::none())
+      .def("__getitem__", &Batch::Array)
+      .def("__contains__",
+           [](const Batch& b, nb::handle name) {
+             return nb::isinstance<nb::str>(name) && b.Has(nb::cast<std::string>(name));
+           })
+      .def("__iter__", [](const Batch& b) { return nb::object(b.Names().attr("__iter__")()); })
+      .def("__len__", [](const Batch& b) { return b.arrays().size(); })
+      .def("__repr__", [](const Batch& b) {
+        return "<patchbay batch " + std::to_string(b.entry().epoch) + "/" +
+               std::to_string(b.entry().batch) + ": " + std::to_string(b.entry().count) +
+               " patches of " + b.NamesText() + ">";
+      });
+}
+
+void BindRing(nb::module_& m) {
+  nb::class_<RingWaiter>(m, "Ring")
+      .def(
+          "next",
+          [](RingWaiter& r, std::int64_t ms) { return std::make_unique<Batch>(r.Next(ms)); },
+          "timeout_ms"_a = -1)
+      .def("close", &RingWaiter::Close)
+      .def("stats", &RingWaiter::Stats);
+  m.def("open_ring", &OpenRing, "control_fd"_a, "ring_fd"_a, "link_fd"_a, "description"_a);
+}
+
+}  // namespace
+}  // namespace patchbay::python
+
+NB_MODULE(_extension, m) {
+  m.doc() = "Rings that a client process of Patchbay handed over.";
+  // A batch that outlives the interpreter's last moments is no leak.
+  nb::set_leak_warnings(false);
+  patchbay::python::BindArray(m);
+  patchbay::python::BindBatch(m);
+  patchbay::python::BindRing(m);
+}

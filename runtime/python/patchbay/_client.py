@@ -1,0 +1,109 @@
+"""The client process of one stream: `patchbay serve-ring`, and the socket to it."""
+import array
+import json
+import os
+import select
+import socket
+import subprocess
+import threading
+
+from . import _programs, errors
+
+_MESSAGE_BYTES = 64 << 10
+_CLOSE_S = 10
+
+
+class Client:
+    """Owns the process. In a forked child it is inert."""
+
+    def __init__(self):
+        self._owner = os.getpid()
+        self._lock = threading.Lock()
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._link = ours
+        with theirs:
+            command = [_programs.program(), "serve-ring", "--link", str(theirs.fileno()), "--owner", str(self._owner)]
+            try:
+                # A session of its own: Ctrl-C on the terminal is for the trainer alone.
+                self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                                 pass_fds=[theirs.fileno()], start_new_session=True)
+            except OSError as error:
+                ours.close()
+                raise errors.ClusterError(f"start client process: {command[0]}: {error.strerror}") from error
+
+    def fileno(self):
+        return self._link.fileno()
+
+    def ask(self, **command):
+        """The answer to a command, and the descriptor that came with it or None."""
+        if os.getpid() != self._owner:
+            raise errors.ForkError("the stream belongs to the process that attached, not to its fork")
+        with self._lock:
+            try:
+                self._link.send(json.dumps(command).encode())
+            except OSError as error:
+                raise self._gone() from error
+            return self._receive()
+
+    def more(self):
+        """The next part of an answer."""
+        with self._lock:
+            return self._receive()
+
+    def _receive(self):
+        descriptors = array.array("i")
+        # poll, not recvmsg: Python handles signals between looks, and a big fork table does no harm.
+        poll = select.poll()
+        poll.register(self._link, select.POLLIN)
+        while not poll.poll(200):
+            pass
+        try:
+            text, control, _, _ = self._link.recvmsg(_MESSAGE_BYTES, socket.CMSG_SPACE(4 * 4))
+        except OSError as error:
+            raise self._gone() from error
+        for level, kind, content in control:
+            if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+                descriptors.frombytes(content[:len(content) - len(content) % descriptors.itemsize])
+        for extra in descriptors[1:]:
+            os.close(extra)
+        if not text:
+            raise self._gone()
+        answer = json.loads(text.decode("utf-8", errors="replace"))
+        descriptor = descriptors[0] if descriptors else None
+        if answer.get("ok"):
+            return answer, descriptor
+        if descriptor is not None:
+            os.close(descriptor)
+        raise errors.of(answer.get("code", 13), answer.get("config", False), answer.get("text", "no reason given"))
+
+    def _gone(self):
+        code = self._process.poll()
+        ended = "" if code is None else f" (signal {-code})" if code < 0 else f" (exit code {code})"
+        return errors.ClusterError(f"ask client process: it has ended{ended}: this processor may lack AVX2, or memory "
+                                   "ran out; attach again with the last state")
+
+    def close(self):
+        """Leaves the stream and ends the process; what is left of it after a while is killed."""
+        if self._link.fileno() < 0:
+            return
+        if os.getpid() != self._owner:
+            self._link.close()
+            return
+        try:
+            self._link.send(b'{"op":"close"}')
+            self._process.wait(_CLOSE_S)
+        except (OSError, subprocess.TimeoutExpired):
+            self._process.kill()
+        finally:
+            self._link.close()
+            try:
+                self._process.wait(_CLOSE_S)
+            except subprocess.TimeoutExpired:
+                pass
+
+    def kill(self):
+        """Ends it at once, as the end of this process would."""
+        if os.getpid() == self._owner:
+            self._link.close()
+            self._process.kill()
+            self._process.wait()

@@ -1,0 +1,42 @@
+"""Where the programs of Patchbay are, and how they are run."""
+import json
+import os
+import pathlib
+import subprocess
+
+from . import errors
+
+
+def _candidates():
+    named = os.environ.get("PATCHBAY_BIN")
+    if named:
+        yield pathlib.Path(named)
+        return
+    package = pathlib.Path(os.path.abspath(__file__)).parent
+    yield package / "programs"
+    yield package.parent.parent / "bin"  # a build folder
+
+
+def program(name="patchbay"):
+    """Path of a program. PATCHBAY_BIN names the folder; else they lie in the package."""
+    from . import _archive
+    unpacked = None if os.environ.get("PATCHBAY_BIN") else _archive.folder()
+    for folder in [unpacked / "bin"] if unpacked else _candidates():
+        if os.access(folder / name, os.X_OK):
+            return str(folder / name)
+    raise errors.NotFoundError(f"find program: {name}: it is not in this installation: install patchbay-runtime "
+                               "again, or name the folder of the programs with PATCHBAY_BIN")
+
+
+def run_json(*words, cluster=None, expect=(0,)):
+    """The JSON result of a command. Raises the class its exit code and text stand for."""
+    command = [program(), *map(str, words), "--json"]
+    if cluster is not None:
+        command += ["--cluster", str(cluster)]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
+    if done.returncode in expect:
+        return json.loads(done.stdout)
+    text = done.stderr.strip().splitlines()
+    text = "\n".join(line for line in text if not line.startswith("see: ")) or f"exit code {done.returncode}"
+    text = text.removeprefix("patchbay: ") if hasattr(text, "removeprefix") else text
+    raise (errors.ConfigError if done.returncode == 2 else errors.PatchbayError)(text)

@@ -1,0 +1,82 @@
+"""Every exception that Patchbay raises. Their messages read `doing: subject: cause` and say what to do next.
+
+All derive from PatchbayError, and from the built-in class that fits, so that `except ValueError` works too.
+"""
+
+
+class PatchbayError(Exception):
+    """What Patchbay raises; `except patchbay.PatchbayError` catches all of it."""
+
+
+class ConfigError(PatchbayError, ValueError):
+    """A run config or an argument is wrong: a key, a value, a rank out of range, a split that is not there."""
+
+
+class StateError(ConfigError):
+    """A state that load_state_dict cannot use: of another run, forged, truncated, or of another version."""
+
+
+class NotFoundError(PatchbayError, FileNotFoundError):
+    """A file, store, slide or job that is not there."""
+
+
+class AccessError(PatchbayError, PermissionError):
+    """The key or the user may not do this."""
+
+
+class DataError(PatchbayError, OSError):
+    """An image is damaged or has changed. The message names it."""
+
+
+class ConflictError(PatchbayError, RuntimeError):
+    """Another living trainer has this rank, or a run of this name is another one."""
+
+
+class ClusterError(PatchbayError, ConnectionError):
+    """No cluster, or none any more: the scheduler, the client process or its machine is gone."""
+
+
+class DeviceError(PatchbayError, RuntimeError):
+    """A device that is not there, or that this build or cluster cannot deliver to."""
+
+
+class ResourceError(PatchbayError, MemoryError):
+    """Too little memory or disk for what was asked for."""
+
+
+class RingExhausted(ResourceError):
+    """Every slot of the ring is held. The message names the batches and arrays that hold them.
+
+    Let go of what is not needed, clone what is kept, or raise `batch.prefetch`. The stream goes on after it.
+    """
+
+
+class StreamClosed(PatchbayError, RuntimeError):
+    """The stream was closed."""
+
+
+class ForkError(PatchbayError, RuntimeError):
+    """A stream was used in a child made by fork(). Attach after the fork."""
+
+
+class WaitTimeout(PatchbayError, TimeoutError):
+    """What was waited for did not come in time."""
+
+
+class InternalError(PatchbayError, RuntimeError):
+    """A bug in Patchbay. Please report it with the message."""
+
+
+# absl::StatusCode, and below zero what the extension itself has to say.
+_CLASSES = {
+    -1: RingExhausted, -2: StreamClosed, -3: ForkError, -4: WaitTimeout,
+    1: StreamClosed, 3: ConfigError, 4: WaitTimeout, 5: NotFoundError, 6: ConflictError, 7: AccessError,
+    8: ResourceError, 9: ConflictError, 12: DeviceError, 13: InternalError, 14: ClusterError, 15: DataError,
+}
+
+
+def of(code, config, text):
+    """The exception for a status: its code, whether the cure is another config, and its text."""
+    if "resume: " in text:
+        return StateError(text)
+    return (ConfigError if config else _CLASSES.get(code, InternalError))(text)

@@ -1,0 +1,271 @@
+"""Streams: attach(), and what it gives."""
+import atexit
+import collections.abc
+import hashlib
+import json
+import operator
+import os
+import weakref
+
+from . import _client, _ranks, _state, errors
+from ._extension import Batch, open_ring
+
+collections.abc.Mapping.register(Batch)
+
+_FIELDS = ("slide_id", "patient_id", "site", "split", "mpp", "affine", "path")
+_open_streams = weakref.WeakSet()
+
+
+def attach(config, *, split=None, device=None, rank=None, world_size=None, cluster=None, name=None, overrides=None,
+           state=None, cpus=None, data_policy=None):
+    """Opens a run and returns its stream; waits until its images are planned.
+
+    config: path of a run config, or the same as a dict. Relative paths of its dataset are relative to the current folder.
+    split: one of the config's splits; None = the whole dataset.
+    device: None or "cpu": batches lie in host memory.
+    rank, world_size: which part of every batch; None = torch.distributed's, else RANK and WORLD_SIZE, else 0 of 1.
+    cluster: path of a key file; None = PATCHBAY_CLUSTER, else the cluster that `patchbay up` runs here, else an embedded
+        one, shared by the ranks of one launch (or by the streams of this process), which ends with the last of them.
+    name: ranks that give the same name are one run; None = the launch (torchrun's variables) says it.
+    overrides: {"batch.prefetch": 4, ...}: values instead of the config's; recorded in the plan.
+    state: what state_dict() gave: the stream begins there.
+    cpus: CPU workers of an embedded cluster; None = the cores this process may use.
+    data_policy: how batches may cross the network to this machine; None = what was declared here.
+
+    Raises ConfigError, StateError, NotFoundError, AccessError, DataError, ConflictError, ClusterError, DeviceError,
+    ResourceError (patchbay.errors), each saying what to do.
+    """
+    return Stream(_request(locals()), state)
+
+
+def _request(arguments):
+    """What the client process is asked for, from attach()'s arguments."""
+    device = str(arguments["device"] or "cpu")
+    if device.split(":")[0] == "cuda":
+        raise errors.DeviceError(f"attach: device {device!r}: batches are delivered to host memory only: leave device "
+                                 "out and copy with tensor.to(device)")
+    if device != "cpu":
+        raise errors.ConfigError(f"attach: device {device!r}: expected 'cpu'")
+    rank, world_size = _ranks.find(arguments["rank"], arguments["world_size"])
+    request = {"rank": rank, "world_size": world_size}
+    config = arguments["config"]
+    if isinstance(config, collections.abc.Mapping):
+        request["values"] = dict(config)
+    else:
+        request["file"] = os.fspath(config)
+    if arguments["overrides"]:
+        request["overrides"] = [f"{key}={json.dumps(value)}" for key, value in arguments["overrides"].items()]
+    for key in ("split", "cluster", "cpus", "data_policy", "name"):
+        if arguments[key] is not None:
+            request[key] = arguments[key] if key == "cpus" else os.fspath(arguments[key])
+    if arguments["cluster"] is None:
+        request["share"] = _ranks.rendezvous() or _ranks.this_process()
+    return request
+
+
+def _shared_name(request, token):
+    """The name under which ranks meet: of the same config and split, at the same position. Another position is another
+    run of the same plan: bytes depend on the plan alone."""
+    place = "" if token is None else f"@{token.epoch}.{token.batch}"
+    if request.get("name"):
+        split = f"-{request['split']}" if request.get("split") else ""
+        return request["name"] + split + place
+    if request["world_size"] == 1 or not _ranks.rendezvous():
+        return ""
+    parts = [_ranks.rendezvous(), place] + [request.get(key) for key in ("file", "values", "overrides", "split")]
+    return "run-" + hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
+
+
+class Images(collections.abc.Sequence):
+    """The images of a stream, as `image_index` counts them. Fetched as they are asked for.
+
+    Each is a dict with slide_id, patient_id, site, split, mpp, affine and path; what is not known is None.
+    images[-1], the image of a padding patch, is an empty record.
+    """
+
+    def __init__(self, client, count):
+        self._client, self._count, self._rows = client, count, {}
+
+    def __len__(self):
+        return self._count
+
+    def __getitem__(self, index):
+        index = operator.index(index)
+        if index == -1:
+            return dict.fromkeys(_FIELDS)
+        if not 0 <= index < self._count:
+            raise IndexError(f"image {index}: the stream has {self._count}")
+        if index not in self._rows:
+            first = index - index % 100
+            answer, _ = self._client.ask(op="images", first=first)
+            for i, row in enumerate(answer["rows"]):
+                self._rows[first + i] = {**dict.fromkeys(_FIELDS), **row}
+            if index not in self._rows:  # long paths: fewer rows fit
+                answer, _ = self._client.ask(op="images", first=index)
+                self._rows[index] = {**dict.fromkeys(_FIELDS), **answer["rows"][0]}
+        return self._rows[index]
+
+
+class Stream:
+    """Batches of one run, for one rank. `for batch in stream` is one epoch; a context manager closes it.
+
+    One thread at a time takes batches; batches and tensors may go from any. Keeps nothing in the trainer's process but
+    the mapped ring: `stats()["ring_bytes"]` bytes of memory.
+    """
+
+    def __init__(self, request, state=None):
+        self._request, self._closed, self._iteration, self._resumed = request, False, 0, False
+        self._ring, self._client = None, _client.Client()
+        try:
+            self._open(None if state is None else _state.unpack(state))
+        except BaseException:
+            self._closed = True
+            self._client.kill()
+            raise
+        _open_streams.add(self)
+
+    def _open(self, token):
+        request = dict(self._request, op="open", name=_shared_name(self._request, token))
+        if token is not None:
+            request["resume_token"] = token.text_at(token.epoch, token.batch)
+        description, control = self._client.ask(**request)
+        ring = None
+        try:
+            _, ring = self._client.more()
+            description["arrays"] = [(a["name"], a["dtype"], a["shape"], a["offset"]) for a in description["arrays"]]
+            self._ring = open_ring(control, ring, self._client.fileno(), description)
+        finally:
+            for descriptor in (control, ring):
+                if descriptor is not None:
+                    os.close(descriptor)
+        self._description = description
+        self._length = description["batches_per_epoch"]
+        self._token = _state.Token(description["resume_token"])
+        self._epoch, self._batch = (0, 0) if token is None else (token.epoch, token.batch)
+        self._resumed = self._batch > 0
+        self._images = Images(self._client, description["images"])
+        if self._batch >= self._length:
+            raise errors.StateError(f"load state: batch {self._batch}: an epoch has {self._length}")
+
+    def _check_open(self):
+        if self._closed:
+            raise errors.StreamClosed("the stream is closed: attach again")
+
+    def __len__(self):
+        """Batches of an epoch; the same for every rank."""
+        return self._length
+
+    @property
+    def epoch(self):
+        """The epoch that is being streamed, or comes next; from 0."""
+        return self._epoch
+
+    @property
+    def images(self):
+        """The images that `image_index` names: see Images."""
+        return self._images
+
+    @property
+    def description(self):
+        """What the run came to: a dict of counts, arrays and digests."""
+        return {key: value for key, value in self._description.items() if key not in ("ok", "resume_token")}
+
+    def __iter__(self):
+        self._check_open()
+        if self._batch > 0 and not self._resumed:  # the loop before was left early
+            self._open(_state.Token(self._token.text_at(self._epoch + 1, 0)))
+        self._resumed = False
+        self._iteration += 1
+        return _Epoch(self, self._iteration)
+
+    def _next(self):
+        batch = self._ring.next()
+        self._batch += 1
+        if self._batch == self._length:
+            self._epoch, self._batch = self._epoch + 1, 0
+        return batch
+
+    def state_dict(self):
+        """The first batch not handed out yet, and the plan it belongs to: under 1 KiB, values str and int.
+
+        Knows nothing of ranks or workers: any rank's state serves any number of them.
+        """
+        return _state.pack(self._token.text_at(self._epoch, self._batch))
+
+    def load_state_dict(self, state):
+        """Goes on where `state` was taken; the next loop finishes the interrupted epoch.
+
+        StateError when it is of another run, naming what differs, or no state at all; the stream is as before then.
+        """
+        self._check_open()
+        token = _state.unpack(state)
+        if token.global_size == self._token.global_size:
+            token.check_same_plan(self._token)
+            if token.batch >= self._length:
+                raise errors.StateError(f"load state: batch {token.batch}: an epoch has {self._length}")
+        if (token.epoch, token.batch) != (self._epoch, self._batch):
+            self._iteration += 1
+            self._open(token)
+        self._resumed = self._batch > 0
+
+    def stats(self):
+        """Of this stream since attach, the last load_state_dict or the last loop left early:
+
+        batches, patches, bytes; wall_s, wait_s (in taking batches), stall_fraction (of the time from the second batch on
+        that was spent waiting), first_batch_s; ring_bytes; shards_refused, shards_corrupt, batches_moved, remote_bytes.
+        """
+        return {**self._ring.stats(), "ring_bytes": self._description["ring_bytes"]}
+
+    def close(self):
+        """Leaves the stream; an embedded cluster ends with its last one. Tensors stay readable. May be called again."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._ring is not None:
+            self._ring.close()
+        self._client.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def __del__(self):
+        if not getattr(self, "_closed", True):
+            self.close()
+
+    def __repr__(self):
+        return (f"<patchbay stream of job {self._description['job']}: rank {self._request['rank']} of "
+                f"{self._request['world_size']}, epoch {self._epoch}, {self._length} batches an epoch>")
+
+
+class _Epoch:
+    """One loop over a stream."""
+
+    __slots__ = ("_stream", "_number", "_epoch")
+
+    def __init__(self, stream, number):
+        self._stream, self._number, self._epoch = stream, number, stream.epoch
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        stream = self._stream
+        if stream._iteration != self._number:
+            raise errors.PatchbayError("next batch: another loop over this stream has begun, or its state was loaded")
+        if stream._epoch != self._epoch:
+            raise StopIteration
+        return stream._next()
+
+    def __len__(self):
+        return len(self._stream)
+
+
+def _close_all():
+    for stream in list(_open_streams):
+        stream.close()
+
+
+atexit.register(_close_all)

@@ -1,0 +1,145 @@
+#include "runtime/python/ring_mapping.h"
+
+#include <stdexcept>
+
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace patchbay::python {
+namespace {
+
+constexpr std::uint8_t kSigned = 0, kUnsigned = 1, kFloat = 2, kBrainFloat = 4;
+constexpr ElementType kTypes[] = {
+    {"uint8", kUnsigned, 8, "B"},   {"int8", kSigned, 8, "b"},
+    {"uint16", kUnsigned, 16, "H"}, {"int16", kSigned, 16, "h"},
+    {"uint32", kUnsigned, 32, "I"}, {"int32", kSigned, 32, "i"},
+    {"uint64", kUnsigned, 64, "Q"}, {"int64", kSigned, 64, "q"},
+    {"float16", kFloat, 16, "e"},   {"bfloat16", kBrainFloat, 16, nullptr},
+    {"float32", kFloat, 32, "f"},   {"float64", kFloat, 64, "d"}};
+
+/// Closes descriptors that were handed to Open, whatever becomes of it.
+struct Closing {
+  int fd;
+  ~Closing() {
+    if (fd >= 0) close(fd);
+  }
+};
+
+std::byte* MapAll(int fd, std::uint64_t size_bytes, const char* what) {
+  struct stat status {};
+  if (fstat(fd, &status) != 0 || static_cast<std::uint64_t>(status.st_size) < size_bytes) {
+    throw std::runtime_error(std::string("map ") + what + ": it is smaller than was said");
+  }
+  void* const address = mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (address == MAP_FAILED) throw std::runtime_error(std::string("map ") + what + ": no memory");
+  return static_cast<std::byte*>(address);
+}
+
+}  // namespace
+
+const ElementType* FindElementType(const std::string& name) {
+  for (const ElementType& type : kTypes) {
+    if (name == type.name) return &type;
+  }
+  return nullptr;
+}
+
+std::shared_ptr<RingMapping> RingMapping::Open(const RingDescription& description) {
+  const Closing control{description.control_fd}, ring{description.ring_fd};
+  std::shared_ptr<RingMapping> mapping(new RingMapping);
+  mapping->description_ = description;
+  mapping->owner_ = getpid();
+  mapping->shared_ = reinterpret_cast<Handover*>(
+      MapAll(description.control_fd, sizeof(Handover), "control words"));
+  if (mapping->shared_->version != kHandoverVersion ||
+      mapping->shared_->entry_count != kHandoverEntries) {
+    throw std::runtime_error("map ring: the programs are of another version than this module");
+  }
+  mapping->ring_ = MapAll(description.ring_fd, description.ring_bytes, "ring");
+  return mapping;
+}
+
+RingMapping::~RingMapping() {
+  if (shared_ != nullptr) munmap(static_cast<void*>(shared_), sizeof(Handover));
+  if (ring_ != nullptr) munmap(ring_, description_.ring_bytes);
+}
+
+bool RingMapping::IsFork() const { return getpid() != owner_; }
+
+bool RingMapping::HasNext() const {
+  return shared_->published.load(std::memory_order_acquire) != shared_->taken.load();
+}
+
+bool RingMapping::ClientGone() const {
+  pollfd wait{description_.link_fd, POLLRDHUP, 0};
+  return poll(&wait, 1, 0) > 0 && (wait.revents & (POLLHUP | POLLRDHUP | POLLNVAL)) != 0;
+}
+
+bool RingMapping::EverySlotHeld() const { return slots_held_.load() >= description_.slots; }
+
+std::string RingMapping::HolderOf(std::uint32_t index) const {
+  const HandoverEntry& entry = shared_->entries[index];
+  std::string text =
+      "epoch " + std::to_string(entry.epoch) + " batch " + std::to_string(entry.batch) + " (";
+  if (uses_[index].in_batch != 0) text += "the batch, ";
+  for (std::size_t i = 0; i < description_.arrays.size(); ++i) {
+    const std::uint32_t count = uses_[index].arrays[i];
+    if (count == 0) continue;
+    text += description_.arrays[i].name + (count == 1 ? "" : " x" + std::to_string(count)) + ", ";
+  }
+  text.resize(text.size() - (text.back() == ' ' ? 2 : 0));
+  return text + (text.back() == '(' ? "a tensor)" : ")");
+}
+
+std::string RingMapping::Holders() const {
+  std::string text;
+  for (std::uint32_t i = 0; i < kHandoverEntries; ++i) {
+    if (uses_[i].held == 0 || shared_->entries[i].has_slot == 0) continue;
+    text += (text.empty() ? "" : "; ") + HolderOf(i);
+  }
+  return text;
+}
+
+std::shared_ptr<Hold> RingMapping::Take() {
+  const std::uint32_t at = shared_->taken.load();
+  const std::uint32_t index = shared_->order[at % kHandoverEntries];
+  if (index >= kHandoverEntries) throw std::runtime_error("take batch: no such entry");
+  const HandoverEntry& entry = shared_->entries[index];
+  if (entry.has_slot != 0 &&
+      (entry.slot_offset > description_.ring_bytes ||
+       description_.slot_bytes > description_.ring_bytes - entry.slot_offset)) {
+    throw std::runtime_error("take batch: its slot lies outside the ring");
+  }
+  auto hold = std::make_shared<Hold>(shared_from_this(), index);
+  shared_->taken.store(at + 1, std::memory_order_release);
+  RaiseWord(shared_->news);
+  return hold;
+}
+
+Hold::Hold(std::shared_ptr<RingMapping> ring, std::uint32_t entry)
+    : ring_(std::move(ring)), entry_(entry) {
+  ring_->uses_[entry_].held = 1;
+  if (this->entry().has_slot != 0) ++ring_->slots_held_;
+}
+
+Hold::~Hold() {
+  if (ring_->IsFork()) return;
+  HandoverEntry& own = ring_->shared_->entries[entry_];
+  if (own.has_slot != 0) --ring_->slots_held_;
+  ring_->uses_[entry_].held = 0;
+  own.state.store(static_cast<std::uint32_t>(EntryState::kReleased), std::memory_order_release);
+  RaiseWord(ring_->shared_->news);
+}
+
+std::byte* Hold::Address(std::size_t array) const {
+  if (entry().has_slot == 0) return nullptr;
+  return ring_->ring_ + entry().slot_offset + ring_->description_.arrays[array].offset;
+}
+
+void Hold::CountArray(std::size_t array, int change) const {
+  ring_->uses_[entry_].arrays[array] += static_cast<std::uint32_t>(change);
+}
+
+}  // namespace patchbay::python

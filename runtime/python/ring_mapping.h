@@ -1,0 +1,110 @@
+// A ring that a client process handed over, in the trainer's process: the mapped memory, the words
+// both wait on (runtime/stream/handover.h), and who holds which batch. No Python, C library only.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+#include "runtime/stream/handover.h"
+
+namespace patchbay::python {
+
+inline constexpr std::size_t kMostArrays = 16;
+
+/// An element type as DLPack and the buffer protocol name it.
+struct ElementType {
+  const char* name;
+  std::uint8_t dlpack_code, bits;
+  const char* format;  ///< of the struct module; null where it has none
+};
+
+/// Null for a name that is none.
+const ElementType* FindElementType(const std::string& name);
+
+/// One array of every batch.
+struct ArrayDescription {
+  std::string name;
+  const ElementType* type = nullptr;
+  std::vector<std::int64_t> shape;  ///< of one patch
+  std::uint64_t offset = 0;         ///< from the slot's begin
+};
+
+struct RingDescription {
+  int control_fd = -1, ring_fd = -1;  ///< closed by RingMapping::Open
+  int link_fd = -1;                   ///< to the client process; the caller's
+  std::uint64_t ring_bytes = 0, slot_bytes = 0;
+  std::uint32_t slots = 0;  ///< batches that may be held at once
+  std::vector<ArrayDescription> arrays;
+};
+
+class Hold;
+
+/// Thread-safe but for Take, which is called under a lock. Lives as long as anything made from it.
+class RingMapping : public std::enable_shared_from_this<RingMapping> {
+ public:
+  /// Throws std::runtime_error when the descriptors are not what the description says.
+  static std::shared_ptr<RingMapping> Open(const RingDescription& description);
+  ~RingMapping();
+  RingMapping(const RingMapping&) = delete;
+  RingMapping& operator=(const RingMapping&) = delete;
+
+  const RingDescription& description() const { return description_; }
+  Handover& shared() { return *shared_; }
+  bool IsFork() const;
+  bool HasNext() const;
+  bool ClientGone() const;
+  bool EverySlotHeld() const;
+  /// "epoch 0 batch 3 (image, 2 tensors)" of every batch that is held.
+  std::string Holders() const;
+  /// The next published batch. Throws std::runtime_error when its entry contradicts the
+  /// description.
+  std::shared_ptr<Hold> Take();
+
+ private:
+  friend class Hold;
+  struct Use {
+    std::atomic<std::uint32_t> held{0};
+    std::array<std::atomic<std::uint32_t>, kMostArrays> arrays{};
+    std::atomic<std::uint32_t> in_batch{0};
+  };
+  RingMapping() = default;
+  std::string HolderOf(std::uint32_t entry) const;
+
+  RingDescription description_;
+  pid_t owner_ = 0;
+  Handover* shared_ = nullptr;
+  std::byte* ring_ = nullptr;
+  std::atomic<std::uint32_t> slots_held_{0};
+  std::array<Use, kHandoverEntries> uses_;
+};
+
+/// One batch's slot: goes back to the ring when this goes, from whichever thread. In a forked child
+/// nothing goes back.
+class Hold {
+ public:
+  Hold(std::shared_ptr<RingMapping> ring, std::uint32_t entry);
+  ~Hold();
+  Hold(const Hold&) = delete;
+  Hold& operator=(const Hold&) = delete;
+
+  const HandoverEntry& entry() const { return ring_->shared_->entries[entry_]; }
+  const RingDescription& description() const { return ring_->description_; }
+  /// Of that array of the batch; null for a batch without patches.
+  std::byte* Address(std::size_t array) const;
+  /// Counts something made from that array, for the text of an exhausted ring.
+  void CountArray(std::size_t array, int change) const;
+  void InBatch(bool held) const { ring_->uses_[entry_].in_batch = held ? 1 : 0; }
+
+ private:
+  const std::shared_ptr<RingMapping> ring_;
+  const std::uint32_t entry_;
+};
+
+}  // namespace patchbay::python

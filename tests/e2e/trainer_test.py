@@ -1,0 +1,318 @@
+"""The Python module, in programs as a user writes them: bytes, slots, resume, ranks, and what is left behind."""
+import os
+import pathlib
+import signal
+import subprocess
+import textwrap
+
+import harness
+
+MODULE = harness.BIN.parent / "python"
+# What the programs below share: digests as `patchbay stream --digest` defines them.
+PRELUDE = """
+import hashlib, json, os, signal, sys, time
+import patchbay
+
+def patches(batch):
+    arrays = [memoryview(array) for array in batch.values()]
+    for i in range(batch.real_count):
+        yield hashlib.sha256(b"".join(bytes(a)[i * a.nbytes // len(a):(i + 1) * a.nbytes // len(a)] for a in arrays)).digest()
+
+def digest(batches):
+    whole = hashlib.sha256()
+    for batch in batches:
+        for patch in patches(batch):
+            whole.update(patch)
+    return whole.hexdigest()
+
+def raised(call, kind):
+    try:
+        call()
+    except kind as error:
+        return str(error)
+    raise AssertionError(f"no {kind.__name__}")
+"""
+
+
+class Trainer(harness.Case):
+    def setUp(self):
+        super().setUp()
+        if not list(MODULE.glob("patchbay/_extension*.so")):
+            self.skipTest("the Python module was not built (no headers of Python, or no nanobind)")
+        self.run_yaml = self.run_file(self.store([self.slide(size="1300x900")]), meta=True)
+
+    def program(self, text, *words, python=harness.PYTHON, **env):
+        """A running program of a user's, in its own session; killed at the end of the test."""
+        path = self.folder / f"program-{len(list(self.folder.glob('program-*')))}.py"
+        path.write_text(PRELUDE + textwrap.dedent(text), encoding="utf-8")
+        environment = self.environment(PYTHONPATH=str(MODULE), **env)
+        process = subprocess.Popen([python, str(path), *map(str, words)], cwd=self.folder, text=True, env=environment,
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(self.stop, process)
+        return process
+
+    @staticmethod
+    def stop(process):
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+    def said(self, process, expect=0):
+        out, err = process.communicate(timeout=harness.LIMIT_S)
+        self.assertEqual(process.returncode, expect, err[-4000:])
+        return out.split()
+
+    def run_program(self, text, *words, **options):
+        return self.said(self.program(text, *words, **options))
+
+    def await_line(self, process):
+        line = process.stdout.readline().strip()
+        if not line:
+            raise AssertionError(process.stderr.read()[-4000:])
+        return line
+
+    def nothing_left(self):
+        """No process has this test's folder in its environment."""
+        mark = str(self.folder).encode()
+
+        def living():
+            found = []
+            for entry in pathlib.Path("/proc").iterdir():
+                try:
+                    if entry.name.isdigit() and mark in (entry / "environ").read_bytes() and int(entry.name) != os.getpid():
+                        found.append(entry.name)
+                except OSError:
+                    pass
+            return found
+        harness.wait_until(lambda: not living(), "the end of every process", 15)
+        self.assertEqual(list((self.folder / "tmp").glob("patchbay-*")), [])
+
+    def test_an_epoch_has_the_bytes_of_the_command(self):
+        expected = self.json("stream", self.run_yaml, "--digest", "--set", "batch.tail=pad")
+        said = self.run_program("""
+            stream = patchbay.attach("run.yaml", overrides={"batch.tail": "pad"}, cpus=1)
+            assert stream.epoch == 0
+            print(digest(stream), len(stream), stream.epoch, stream.stats()["batches"], stream.description["plan_digest"])
+            assert stream.images[0]["path"].endswith(".ome.zarr") and stream.images[0]["slide_id"], stream.images[0]
+            assert set(stream.images[-1].values()) == {None}
+            """)
+        self.assertEqual(said, [expected["digest"], str(expected["batches_per_epoch"]), "1",
+                                str(expected["batches"]), expected["plan_digest"]])
+        self.nothing_left()
+
+    def test_a_slot_is_the_tensor_and_comes_back_when_all_that_was_made_of_it_is_gone(self):
+        self.run_program("""
+            import gc, numpy
+            def forever(stream):
+                while True:
+                    yield from stream
+            stream = patchbay.attach("run.yaml", cpus=1)
+            loop = forever(stream)
+            batch = next(loop)
+            array = batch["image"]
+            view = numpy.from_dlpack(array)
+            assert view.ctypes.data == array.data_ptr == numpy.asarray(array).ctypes.data, "a copy was made"
+            assert view.shape == array.shape == (16, 3, 128, 128) and view.dtype == array.dtype, (view.shape, view.dtype)
+            assert batch["box"].shape == (16, 6) and list(batch) == ["image", "ordinal", "image_index", "level", "box"]
+            assert batch["ordinal"].tolist() == list(range(16)) == list(batch["ordinal"]), "sampling places count from 0"
+            assert raised(lambda: batch["mask"], KeyError) and "mask" not in batch and batch.get("mask") is None
+            before = view.copy()
+            batch.release()
+            assert raised(lambda: batch["image"], ValueError)
+            del batch, array
+            for _ in range(20):
+                next(loop)
+            assert (view == before).all(), "a tensor that is kept keeps its bytes"
+            kept = [next(loop) for _ in range(3)]
+            text = raised(lambda: next(loop), patchbay.RingExhausted)
+            assert "epoch 0 batch 0 (image" in text and "batch.prefetch" in text, text
+            del view, kept
+            gc.collect()
+            again = next(forever(stream))
+            assert again.count > 0, "it goes on"
+            stream.close()
+            assert "closed" in raised(lambda: iter(stream), patchbay.StreamClosed)
+            stream.close()
+            """)
+
+    def test_a_run_cut_anywhere_goes_on_with_the_bytes_of_an_uncut_one(self):
+        self.run_program("""
+            stream = patchbay.attach("run.yaml", cpus=1)
+            whole = [list(patches(batch)) for _ in range(2) for batch in stream]
+            per_epoch = len(stream)
+            for cut in (1, per_epoch // 2, per_epoch - 1, per_epoch):
+                stream.load_state_dict(first) if cut > 1 else None
+                first = first if cut > 1 else patchbay.attach("run.yaml", cpus=1).state_dict()
+                with patchbay.attach("run.yaml", state=first) as other:
+                    loop = iter(other)
+                    seen = [list(patches(next(loop))) for _ in range(cut)]
+                    state = json.loads(json.dumps(other.state_dict()))
+                assert all(type(v) in (str, int) for v in state.values()) and len(json.dumps(state)) < 4096
+                with patchbay.attach("run.yaml") as third:
+                    third.load_state_dict(state)
+                    rest = [list(patches(batch)) for batch in third]
+                    assert third.epoch == (1 if cut < per_epoch else 2), (cut, third.epoch)
+                    assert (seen + rest) == whole[:len(seen + rest)], cut
+            stream.load_state_dict(first)
+            for batch in stream:
+                break
+            del batch
+            assert stream.epoch == 0
+            after = [list(patches(batch)) for batch in stream]
+            assert after == whole[per_epoch:] and stream.epoch == 2, "after a break comes the next epoch"
+            """)
+        self.nothing_left()
+
+    def test_states_that_are_none_are_refused_and_change_nothing(self):
+        self.run_program("""
+            stream = patchbay.attach("run.yaml", cpus=1)
+            state = stream.state_dict()
+            other = patchbay.attach("run.yaml", overrides={"seed": 9}).state_dict()
+            assert "its config differs" in raised(lambda: stream.load_state_dict(other), patchbay.StateError)
+            assert "its config differs" in raised(lambda: patchbay.attach("run.yaml", state=other), patchbay.StateError)
+            token = state["token"]
+            for bad in (None, {}, {"version": 1}, {"version": 2, "token": token}, dict(state, token=token[:-1]),
+                        dict(state, token=7), dict(state, token=token.replace("resume-2", "resume-9")),
+                        dict(state, token=token + "0" * 2000), dict(state, token=token.replace(":0:0:", ":0:999:"))):
+                raised(lambda: stream.load_state_dict(bad), patchbay.StateError)
+            assert len(digest(stream)) == 64 and stream.epoch == 1
+            """)
+
+    RANK = """
+        path, stop = sys.argv[1], int(sys.argv[2])
+        state = json.load(open(sys.argv[3])) if len(sys.argv) > 3 else None
+        stream = patchbay.attach("run.yaml", cpus=1, state=state)
+        with open(path, "ab", buffering=0) as out:
+            for batch in stream:
+                out.write(b"".join(patches(batch)))
+                if batch.index + 1 == stop:
+                    json.dump(stream.state_dict(), open(path + ".state", "w"))
+                    print("there", flush=True)
+                    time.sleep(600)
+        print("done")
+        """
+
+    def ranks(self, stop, states=(), out="rank"):
+        launch = {"TORCHELASTIC_RUN_ID": self.folder.name, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(29500 + len(states)),
+                  "WORLD_SIZE": "2"}
+        return [self.program(self.RANK, self.folder / f"{out}{rank}", stop, *states[rank:rank + 1], RANK=str(rank), **launch)
+                for rank in range(2)]
+
+    def test_two_ranks_killed_and_resumed_have_the_bytes_of_one(self):
+        whole = self.run_program("""
+            with open("whole", "wb") as out:
+                for batch in patchbay.attach("run.yaml", cpus=1):
+                    out.write(b"".join(patches(batch)))
+            """)
+        self.assertEqual(whole, [])
+        running = self.ranks(2)
+        for process in running:
+            self.assertEqual(self.await_line(process), "there")
+        for process in running:
+            process.kill()
+            process.wait()
+        self.nothing_left()
+        states = [self.folder / f"rank{rank}.state" for rank in range(2)]
+        self.assertEqual(states[0].read_text(), states[1].read_text(), "a state knows nothing of ranks")
+        for process in self.ranks(0, states):
+            self.assertEqual(self.said(process), ["done"])
+        halves = [(self.folder / f"rank{rank}").read_bytes() for rank in range(2)]
+        expected, place, together = (self.folder / "whole").read_bytes(), [0, 0], b""
+        while len(together) < len(expected) and place[0] < len(halves[0]):
+            count = min(16, (len(expected) - len(together)) // 32)
+            for rank in range(2):
+                size = 32 * ((rank + 1) * count // 2 - rank * count // 2)
+                together += halves[rank][place[rank]:place[rank] + size]
+                place[rank] += size
+        self.assertEqual(together, expected)
+        self.assertEqual(place, [len(half) for half in halves])
+        self.nothing_left()
+
+    def test_streams_of_one_process_share_a_cluster_which_ends_with_the_last(self):
+        process = self.program("""
+            one = patchbay.attach("run.yaml", cpus=1)
+            two = patchbay.attach("run.yaml", overrides={"sampling.order": "sequential"})
+            for a, b in zip(one, two):
+                assert a.index == b.index
+            print("both", flush=True)
+            sys.stdin.read()
+            one.close()
+            assert len(digest(two)) == 64
+            print("one", flush=True)
+            """)
+        self.assertEqual(self.await_line(process), "both")
+        owned = list(harness.processes(process.pid).values())
+        self.assertEqual(owned.count("patchbay-supervisor"), 1, owned)
+        self.assertEqual(self.said(process), ["one"])
+        self.nothing_left()
+
+    def test_a_trainer_that_is_interrupted_or_killed_leaves_nothing(self):
+        for number, code in ((signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)):
+            process = self.program("""
+                stream = patchbay.attach("run.yaml", cpus=1)
+                child = os.fork()
+                if child == 0:
+                    text = raised(lambda: next(iter(stream)), patchbay.ForkError)
+                    raised(lambda: stream.load_state_dict(dict(stream.state_dict(), token="x")), patchbay.StateError)
+                    del stream
+                    os._exit(0)
+                assert os.waitpid(child, 0)[1] == 0
+                loop = iter(stream)
+                held = [next(loop) for _ in range(4)]
+                print("taken", flush=True)
+                try:
+                    while True:
+                        try:
+                            next(loop)
+                        except patchbay.RingExhausted:
+                            pass
+                except KeyboardInterrupt:
+                    sys.exit(130)
+                """)
+            self.assertEqual(self.await_line(process), "taken")
+            process.send_signal(number)
+            self.said(process, expect=code)
+            self.nothing_left()
+
+    def test_a_client_or_cluster_that_is_killed_is_an_error_at_once(self):
+        for victim in ("patchbay", "patchbay-supervisor"):
+            process = self.program("""
+                stream = patchbay.attach("run.yaml", cpus=1)
+                print("attached", flush=True)
+                try:
+                    while True:
+                        for batch in stream:
+                            pass
+                except patchbay.ClusterError as error:
+                    print("ended")
+                """)
+            self.assertEqual(self.await_line(process), "attached")
+            self.kill(self.pids(process, victim)[0])
+            self.assertEqual(self.said(process), ["ended"])
+            self.nothing_left()
+
+    def test_bad_arguments_are_named(self):
+        self.run_program("""
+            import pickle
+            def refused(kind, text, config="run.yaml", **arguments):
+                said = raised(lambda: patchbay.attach(config, cpus=1, **arguments), kind)
+                assert text in said, said
+            refused(patchbay.ConfigError, "rank 2 of 2 ranks", rank=2, world_size=2)
+            refused(patchbay.ConfigError, "go together", rank=0)
+            refused(patchbay.ConfigError, "a name or a job", rank=0, world_size=2)
+            refused(patchbay.ConfigError, "did you mean 'global_size'", overrides={"batch.globalsize": 3})
+            refused(patchbay.ConfigError, "split", split="nothere")
+            refused(patchbay.ConfigError, "dataset", config={"patch": {"size": [64, 64]}})
+            refused(patchbay.DeviceError, "cuda", device="cuda:0")
+            refused(patchbay.ConfigError, "tpu", device="tpu")
+            refused(patchbay.NotFoundError, "nothere.key", cluster="nothere.key")
+            refused(patchbay.NotFoundError, "nothere.yaml", config="nothere.yaml")
+            assert issubclass(patchbay.ConfigError, ValueError) and issubclass(patchbay.RingExhausted, MemoryError)
+            os.environ["PATCHBAY_BIN"] = "nothere"
+            refused(patchbay.NotFoundError, "PATCHBAY_BIN")
+            """)
+        self.nothing_left()
+
+
+if __name__ == "__main__":
+    harness.main()
