@@ -162,6 +162,8 @@ const std::vector<CommandEntry>& CommandTable() {
       {"spectra", "measure the spectra of slides or stores, with plots", &MakeSpectra,
        kSpectraNote},
       {"spectra-diff", "compare two results of spectra", &MakeSpectraDiff, kSpectraDiffNote},
+      {"labels import", "make label images below stores from annotation files", &MakeLabelsImport,
+       kLabelsImportNote},
       {"inspect", "show what a store or slide holds", &MakeInspect},
       {"verify", "read a whole store and check it against its digests", &MakeVerify},
       {"config print", "print a run config with defaults", &MakeConfigPrint},
@@ -205,7 +207,7 @@ std::string OverviewText() {
   }
   return text +
          "Without --cluster or PATCHBAY_CLUSTER, commands use the cluster that `up` runs on this\n"
-         "machine. Where there is none, ingest, stream and spectra start one and stop it.";
+         "machine. Where there is none, ingest, stream, spectra and labels start one and stop it.";
 }
 
 std::string CommandHelp(const CommandEntry& entry) {

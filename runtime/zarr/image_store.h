@@ -157,6 +157,8 @@ struct ImageStoreSpec {
   /// attributes.patchbay as the caller gives it. Only the keys of AllowedAttributes() pass; its
   /// member "identity" (an object: pseudonym, name) does not enter the roots.
   Json attributes = Json::object();
+  /// NGFF's "image-label" of a label image; null: an image.
+  Json image_label;
 };
 
 /// The keys that may appear in attributes.patchbay, besides digest, pixel_digest and shards, which

@@ -196,11 +196,11 @@ void PutLine(Sha256& hash, std::string_view line) {
 
 const std::vector<std::string>& AllowedAttributes() {
   static const std::vector<std::string> kAllowed = {
-      "absent_tiles",  "affine_lps",      "codec_plan",   "deid_profile",
-      "identity",      "levels_built",    "mpp",          "objective_power",
-      "scanner_model", "slice_table_ref", "source_bytes", "source_compression",
-      "source_kind",   "source_sha256",   "tool_version", "transform_log",
-      "working_mpp"};
+      "absent_tiles",       "affine_lps",    "codec_plan",      "deid_profile",
+      "identity",           "labels",        "levels_built",    "mpp",
+      "objective_power",    "scanner_model", "slice_table_ref", "source_bytes",
+      "source_compression", "source_kind",   "source_sha256",   "source_size",
+      "tool_version",       "transform_log", "working_mpp"};
   return kAllowed;
 }
 
@@ -213,14 +213,15 @@ StatusOr<MetadataDocuments> BuildMetadata(const ImageStoreSpec& spec) {
   Json patchbay = spec.attributes;
   patchbay["format"] = kStoreFormat;
   const Json multiscale = {{"axes", AxesOf(spec)}, {"datasets", DatasetsOf(spec)}};
+  Json ome = {{"version", "0.5"}, {"multiscales", Json::array({multiscale})}};
+  if (spec.image_label.is_null()) {
+    ome["omero"] = OmeroOf(spec.settings);
+  } else {
+    ome["image-label"] = spec.image_label;
+  }
   out["zarr.json"] = {{"zarr_format", 3},
                       {"node_type", "group"},
-                      {"attributes",
-                       {{"ome",
-                         {{"version", "0.5"},
-                          {"multiscales", Json::array({multiscale})},
-                          {"omero", OmeroOf(spec.settings)}}},
-                        {"patchbay", patchbay}}}};
+                      {"attributes", {{"ome", ome}, {"patchbay", patchbay}}}};
   return out;
 }
 

@@ -48,8 +48,8 @@ StatusOr<EntryKind> EntryKindOf(const std::string& path) {
   return FromErrno("stat", path, errno);
 }
 
-StrangeEntries FindStrangeEntries(const std::string& store, const std::set<std::string>& expected,
-                                  const std::set<std::string>& elsewhere, std::size_t max_listed) {
+StrangeEntries FindStrangeEntries(const std::string& store, const KnownEntries& known,
+                                  std::size_t max_listed) {
   StrangeEntries out;
   const auto list = [&](std::string fault) {
     ++out.count;
@@ -63,9 +63,11 @@ StrangeEntries FindStrangeEntries(const std::string& store, const std::set<std::
     at = it->path();
     const std::string name = at.lexically_relative(store).string();
     const auto kind = EntryKindOf(at.string());
-    if (!kind.ok() || *kind == EntryKind::kFolder || elsewhere.contains(name)) continue;
+    const bool is_folder = kind.ok() && *kind == EntryKind::kFolder;
+    if (is_folder && name == known.folder_elsewhere) it.disable_recursion_pending();
+    if (!kind.ok() || is_folder || known.elsewhere.contains(name)) continue;
     const bool file = *kind == EntryKind::kFile;
-    if (expected.contains(name)) {
+    if (known.expected.contains(name)) {
       if (!file) list(StrCat(name, ": ", NameOf(*kind), ", not a file"));
     } else {
       list(StrCat(name, ": ", file ? "" : StrCat(NameOf(*kind), ", "), "not a file of this store"));

@@ -24,10 +24,16 @@ struct StrangeEntries {
   std::uint64_t count = 0;       ///< all of them
 };
 
-/// Everything below `store` but folders and the files named in `expected`. `elsewhere`: names that
-/// others look at, whatever they are. A folder that cannot be listed is a fault as well. At most
-/// `max_listed` are kept.
-StrangeEntries FindStrangeEntries(const std::string& store, const std::set<std::string>& expected,
-                                  const std::set<std::string>& elsewhere, std::size_t max_listed);
+/// What is known to lie below a store.
+struct KnownEntries {
+  const std::set<std::string>& expected;   ///< files
+  const std::set<std::string>& elsewhere;  ///< names that others look at, whatever they are
+  std::string folder_elsewhere;            ///< a folder that others look into; may be empty
+};
+
+/// Everything below `store` but folders and what is known. A folder that cannot be listed is a
+/// fault as well. At most `max_listed` are kept.
+StrangeEntries FindStrangeEntries(const std::string& store, const KnownEntries& known,
+                                  std::size_t max_listed);
 
 }  // namespace patchbay::zarr

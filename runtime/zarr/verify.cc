@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "runtime/base/strings.h"
+#include "runtime/zarr/label_sets.h"
 #include "runtime/zarr/opened_store.h"
 #include "runtime/zarr/shard_checker.h"
 #include "runtime/zarr/shard_list.h"
@@ -143,6 +144,62 @@ class Reporting {
   VerifyReport& report_;
 };
 
+/// A revision's own findings, under its name; nothing where it cannot be looked at.
+void AddLabels(const std::string& name, const StatusOr<VerifyReport>& own, std::size_t max_listed,
+               VerifyReport& report) {
+  const auto fault = [&](const std::string& text) {
+    ++report.faults;
+    if (report.bad.size() < max_listed) report.bad.push_back(text);
+  };
+  const std::string folder = StrCat(kLabelsFolder, "/", name);
+  bool is_clean = own.ok() && own->Clean();
+  if (!own.ok()) {
+    fault(StrCat(folder, ": ", MessageOf(own.status())));
+  } else {
+    for (const std::string& bad : own->bad) fault(StrCat(folder, "/", bad));
+    report.faults += own->faults - std::min<std::uint64_t>(own->faults, own->bad.size());
+    report.shards += own->shards;
+    report.chunks += own->chunks;
+    report.stored_bytes += own->stored_bytes;
+    const std::string set = name.substr(0, name.rfind('.'));
+    if (is_clean && name != RevisionName(set, own->computed.bytes)) {
+      is_clean = false;
+      fault(StrCat(folder, ": its digest is ", own->computed.bytes.Hex(), ": not this revision"));
+    }
+  }
+  report.labels.push_back({name, is_clean});
+}
+
+/// The label sets below the store, each with its own digests.
+Status VerifyLabels(const std::string& store, const VerifyOptions& options,
+                    const VerifyProgress& progress, VerifyReport& report) {
+  PB_ASSIGN_OR_RETURN(const EntryKind kind, EntryKindOf(StrCat(store, "/", kLabelsFolder)));
+  if (kind != EntryKind::kFolder) return absl::OkStatus();
+  PB_ASSIGN_OR_RETURN(const LabelFolders folders, ListLabelFolders(store));
+  const auto fault = [&](const std::string& text) {
+    ++report.faults;
+    if (report.bad.size() < options.max_listed) report.bad.push_back(text);
+  };
+  for (const std::string& name : folders.strange) {
+    fault(StrCat(kLabelsFolder, "/", name, ": not a label set"));
+  }
+  for (const std::string& name : folders.revisions) {
+    AddLabels(name, VerifyStore(StrCat(store, "/", kLabelsFolder, "/", name), options, progress),
+              options.max_listed, report);
+  }
+  const StatusOr<std::vector<LabelSet>> sets = ReadLabelSets(store);
+  if (!sets.ok()) {
+    fault(StrCat(kLabelsFolder, "/zarr.json: ", MessageOf(sets.status())));
+    return absl::OkStatus();
+  }
+  for (const LabelSet& set : *sets) {
+    const bool is_there = std::find(folders.revisions.begin(), folders.revisions.end(),
+                                    set.revision) != folders.revisions.end();
+    if (!is_there) fault(StrCat(kLabelsFolder, "/", set.revision, ": missing"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 StatusOr<VerifyReport> VerifyStore(const std::string& store, const VerifyOptions& options,
@@ -160,8 +217,10 @@ StatusOr<VerifyReport> VerifyStore(const std::string& store, const VerifyOptions
   std::set<std::string> documents, shards;
   for (const auto& [path, document] : opened.documents) documents.insert(path);
   for (const ShardPlace& place : places) shards.insert(opened.FileOf(place));
-  reporting.Strange(FindStrangeEntries(opened.path, documents, shards, options.max_listed));
+  reporting.Strange(
+      FindStrangeEntries(opened.path, {documents, shards, kLabelsFolder}, options.max_listed));
   reporting.CompareRoots();
+  PB_RETURN_IF_ERROR(VerifyLabels(opened.path, options, progress, report));
   return report;
 }
 
@@ -176,12 +235,16 @@ Json ToJson(const VerifyReport& report) {
                       {"surplus", level.surplus},
                       {"surplus_count", level.surplus_count}});
   }
-  Json json = {{"clean", report.Clean()},    {"faults", report.faults},
-               {"bad", report.bad},          {"shards", report.shards},
-               {"chunks", report.chunks},    {"stored_bytes", report.stored_bytes},
-               {"digest", nullptr},          {"pixel_digest", nullptr},
-               {"recorded_digest", nullptr}, {"recorded_pixel_digest", nullptr},
-               {"levels", std::move(levels)}};
+  Json labels = Json::array();
+  for (const VerifyReport::Labels& set : report.labels) {
+    labels.push_back({{"name", set.name}, {"clean", set.is_clean}});
+  }
+  Json json = {{"clean", report.Clean()},     {"faults", report.faults},
+               {"bad", report.bad},           {"shards", report.shards},
+               {"chunks", report.chunks},     {"stored_bytes", report.stored_bytes},
+               {"digest", nullptr},           {"pixel_digest", nullptr},
+               {"recorded_digest", nullptr},  {"recorded_pixel_digest", nullptr},
+               {"labels", std::move(labels)}, {"levels", std::move(levels)}};
   if (report.faults == 0) {
     json["digest"] = report.computed.bytes.Hex();
     json["pixel_digest"] = report.computed.pixels.Hex();

@@ -36,7 +36,13 @@ struct VerifyReport {
   std::optional<StoreRoots>
       recorded;  ///< what the metadata says; absent in stores of other writers
   std::vector<Level> levels;
-  std::int64_t shards = 0, chunks = 0;
+  /// A revision of a label set below the store.
+  struct Labels {
+    std::string name;  ///< "gleason.1f0c..."
+    bool is_clean = false;
+  };
+  std::vector<Labels> labels;
+  std::int64_t shards = 0, chunks = 0;  ///< of the image, and of the label sets below it
   std::uint64_t stored_bytes = 0;
   std::uint64_t faults = 0;
   std::vector<std::string> bad;  ///< "0/c/0/1/2 chunk (0,3,1): crc32c mismatch (...)", in order

@@ -55,6 +55,7 @@ DOORS = {
     r"prometheus/": ["scheduler"],
     r"tiff|jpeglib\.h|jerror\.h|turbojpeg|openjpeg|openslide|dcmtk/|nifti": ["workers/sources"],
     r"cairo|freetype|ft2build|fontconfig": ["workers/plots"],
+    r"pugixml": ["workers/annotations"],
     r"gtest/|gmock/|benchmark/": ["tests"],
 }
 OURS = re.compile(r"^(runtime|ops|scheduler|workers|tests|deploy)/")

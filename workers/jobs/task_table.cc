@@ -5,6 +5,7 @@
 
 #include "workers/jobs/ingest/ingest.h"
 #include "workers/jobs/inspect/look_at_image.h"
+#include "workers/jobs/labels/labels.h"
 #include "workers/jobs/noop.h"
 #include "workers/jobs/plan/stream_plan.h"
 #include "workers/jobs/spectra/spectra.h"
@@ -29,6 +30,8 @@ constexpr TaskRow kTasks[] = {
     {"ingest.shard", RunIngestShard},
     {"ingest.summary", RunIngestSummary},
     {"inspect", RunInspect},
+    {"labels.import", RunLabelsImport},
+    {"labels.plan", RunLabelsPlan},
     {"noop", RunNoop},
     {"spectra.clean", RunSpectraClean},
     {"spectra.name", RunSpectraName},

@@ -130,6 +130,10 @@ zarr::ImageStoreSpec StoreSpec(const IngestSlide& slide, const Digest& source_di
   spec.attributes["source_bytes"] = source_bytes;
   spec.attributes["codec_plan"] =
       ParseJson(slide.manifest.settings.Canonical(), "settings").value();
+  if (first.source_level != 0 || !first.from_source) {  // annotations are in its pixels
+    const Extent& whole = layout.levels.front().size;
+    spec.attributes["source_size"] = {whole.y, whole.x};
+  }
   Json built = Json::array();
   for (int i = 0; i < static_cast<int>(slide.levels.size()); ++i) {
     const OutputLevel& level = slide.levels[static_cast<std::size_t>(i)];

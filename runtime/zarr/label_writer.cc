@@ -1,0 +1,406 @@
+#include "runtime/zarr/label_writer.h"
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <memory>
+#include <span>
+
+#include "runtime/base/file.h"
+#include "runtime/base/strings.h"
+#include "runtime/zarr/chunk_encoder.h"
+#include "runtime/zarr/mode_downsample.h"
+#include "runtime/zarr/shard_encoder.h"
+
+namespace patchbay::zarr {
+namespace {
+
+constexpr std::int64_t kChunkSide = 512;
+constexpr std::int64_t kShardSide = 4096;
+constexpr int kCodecLevel = 1;
+
+/// A row of chunks of one level.
+struct ChunkRow {
+  std::int64_t index = 0;
+  std::vector<LabelCell> cells;
+};
+
+/// The rows of a level that are still needed, and the zarr shards they go into.
+class LevelRows {
+ public:
+  LevelRows(const std::string& folder, const ImageStoreSettings& settings, int level, Extent size,
+            LabelShards& out)
+      : folder_(folder),
+        settings_(settings),
+        level_(level),
+        size_(size),
+        grid_(ChunkGridOf(settings, size)),
+        encoder_(settings),
+        hasher_(settings),
+        out_(out) {}
+
+  const Extent& size() const { return size_; }
+  const Extent& grid() const { return grid_; }
+  std::int64_t rows_done() const { return rows_done_; }
+  const std::deque<ChunkRow>& kept() const { return kept_; }
+
+  /// Chunks in the part of the level that chunk row `row` covers, clipped.
+  std::int64_t HeightOf(std::int64_t row) const {
+    return std::min(settings_.chunk.y, size_.y - row * settings_.chunk.y);
+  }
+  std::int64_t WidthOf(std::int64_t column) const {
+    return std::min(settings_.chunk.x, size_.x - column * settings_.chunk.x);
+  }
+
+  Status Add(ChunkRow row) {
+    const Extent per_shard = settings_.ChunksPerShard();
+    const std::int64_t shards = (grid_.x + per_shard.x - 1) / per_shard.x;
+    if (row.index % per_shard.y == 0) Begin(row.index, shards);
+    for (std::int64_t x = 0; x < grid_.x; ++x) {
+      ShardPiece& piece = pieces_[static_cast<std::size_t>(x / per_shard.x)];
+      PB_RETURN_IF_ERROR(
+          Encode(row.cells[static_cast<std::size_t>(x)], HeightOf(row.index), WidthOf(x), piece));
+    }
+    const bool is_last = row.index + 1 == grid_.y;
+    if (is_last || (row.index + 1) % per_shard.y == 0) PB_RETURN_IF_ERROR(WriteShards());
+    ++rows_done_;
+    kept_.push_back(std::move(row));
+    return absl::OkStatus();
+  }
+
+  /// Forgets the rows that end above pixel row `y`.
+  void Forget(std::int64_t y) {
+    while (!kept_.empty() && (kept_.front().index + 1) * settings_.chunk.y <= y) kept_.pop_front();
+  }
+
+ private:
+  /// What one value becomes as a chunk of some shape.
+  struct Constant {
+    std::vector<std::byte> bytes;
+    Digest pixels;
+  };
+
+  void Begin(std::int64_t row, std::int64_t shards) {
+    const Extent per_shard = settings_.ChunksPerShard();
+    pieces_.clear();
+    for (std::int64_t s = 0; s < shards; ++s) {
+      ShardPiece piece;
+      piece.level = level_;
+      piece.first = {0, row, s * per_shard.x};
+      piece.grid = {1, std::min(per_shard.y, grid_.y - row),
+                    std::min(per_shard.x, grid_.x - s * per_shard.x)};
+      pieces_.push_back(std::move(piece));
+    }
+  }
+
+  /// The chunk's pixels padded with background to a whole one, encoded, with its checksum.
+  Status EncodeRaw(const std::uint8_t* pixels, std::int64_t height, std::int64_t width,
+                   std::vector<std::byte>& to) {
+    raw_.assign(static_cast<std::size_t>(kChunkSide * kChunkSide), std::byte{kIgnoreLabel});
+    for (std::int64_t y = 0; y < height; ++y) {
+      std::memcpy(raw_.data() + y * kChunkSide, pixels + y * kChunkSide,
+                  static_cast<std::size_t>(width));
+    }
+    const std::size_t begin = to.size();
+    PB_RETURN_IF_ERROR(encoder_.Append(raw_, to));
+    const std::uint32_t crc = Crc32c(std::span(to).subspan(begin));
+    const auto tail = std::as_bytes(std::span(&crc, 1));
+    to.insert(to.end(), tail.begin(), tail.end());
+    return absl::OkStatus();
+  }
+
+  Digest HashOf(const std::uint8_t* pixels, std::int64_t height, std::int64_t width) {
+    ConstTensorView view;
+    view.data = reinterpret_cast<const std::byte*>(pixels);
+    view.rank = 4;
+    view.shape = {1, height, width, 1};
+    view.stride_bytes = {kChunkSide * kChunkSide, kChunkSide, 1, 1};
+    return hasher_.Hash(view, false);
+  }
+
+  StatusOr<const Constant*> ConstantOf(std::uint8_t value, std::int64_t height,
+                                       std::int64_t width) {
+    const std::array<std::int64_t, 3> key = {value, height, width};
+    const auto known = constants_.find(key);
+    if (known != constants_.end()) return &known->second;
+    const std::vector<std::uint8_t> pixels(static_cast<std::size_t>(kChunkSide * kChunkSide),
+                                           value);
+    Constant constant;
+    constant.pixels = HashOf(pixels.data(), height, width);
+    if (value != kIgnoreLabel) {
+      PB_RETURN_IF_ERROR(EncodeRaw(pixels.data(), height, width, constant.bytes));
+    }
+    return &constants_.emplace(key, std::move(constant)).first->second;
+  }
+
+  Status Encode(const LabelCell& cell, std::int64_t height, std::int64_t width, ShardPiece& piece) {
+    EncodedChunk chunk;
+    chunk.offset = piece.bytes.size();
+    if (cell.pixels == nullptr) {
+      PB_ASSIGN_OR_RETURN(const Constant* constant, ConstantOf(cell.value, height, width));
+      piece.bytes.insert(piece.bytes.end(), constant->bytes.begin(), constant->bytes.end());
+      chunk.pixels = constant->pixels;
+    } else {
+      PB_RETURN_IF_ERROR(EncodeRaw(cell.pixels.get(), height, width, piece.bytes));
+      chunk.pixels = HashOf(cell.pixels.get(), height, width);
+    }
+    chunk.size_bytes = piece.bytes.size() - chunk.offset;
+    piece.chunks.push_back(chunk);
+    return absl::OkStatus();
+  }
+
+  Status WriteShards() {
+    const Extent per_shard = settings_.ChunksPerShard();
+    for (ShardPiece& piece : pieces_) {
+      const ShardPlace place{level_, {0, piece.first.y / per_shard.y, piece.first.x / per_shard.x}};
+      PB_ASSIGN_OR_RETURN(EncodedShard shard,
+                          AssembleShard(settings_, size_, place, std::span(&piece, 1)));
+      out_.stored_bytes += shard.record.size_bytes;
+      if (!shard.bytes.empty()) {
+        const std::string file = StrCat(folder_, "/", ShardFileName(place));
+        PB_RETURN_IF_ERROR(MakeDirectories(file.substr(0, file.rfind('/'))));
+        PB_RETURN_IF_ERROR(ReplaceFile(file, shard.bytes));
+      }
+      out_.records.push_back(std::move(shard.record));
+    }
+    return absl::OkStatus();
+  }
+
+  const std::string& folder_;
+  const ImageStoreSettings& settings_;
+  const int level_;
+  const Extent size_, grid_;
+  ChunkEncoder encoder_;
+  PixelHasher hasher_;
+  LabelShards& out_;
+  std::deque<ChunkRow> kept_;
+  std::vector<ShardPiece> pieces_;  ///< of the row of shards that is being made
+  std::map<std::array<std::int64_t, 3>, Constant> constants_;  ///< by value, height, width
+  std::vector<std::byte> raw_;
+  std::int64_t rows_done_ = 0;
+};
+
+/// One value, where all of the chunk has it.
+LabelCell CellOf(std::unique_ptr<std::uint8_t[]>& pixels, std::int64_t height, std::int64_t width) {
+  LabelCell cell;
+  const std::uint8_t first = pixels[0];
+  bool is_one = true;
+  for (std::int64_t y = 0; y < height && is_one; ++y) {
+    const std::uint8_t* row = pixels.get() + y * kChunkSide;
+    is_one = row[0] == first && std::memcmp(row, row + 1, static_cast<std::size_t>(width - 1)) == 0;
+  }
+  if (is_one) {
+    cell.value = first;
+  } else {
+    cell.pixels = std::move(pixels);
+  }
+  return cell;
+}
+
+std::unique_ptr<std::uint8_t[]> RoomForChunk() {
+  return std::make_unique_for_overwrite<std::uint8_t[]>(
+      static_cast<std::size_t>(kChunkSide * kChunkSide));
+}
+
+void Tally(const LabelCell& cell, std::int64_t height, std::int64_t width,
+           std::array<std::uint64_t, 256>& out) {
+  if (cell.pixels == nullptr) {
+    out[cell.value] += static_cast<std::uint64_t>(height * width);
+    return;
+  }
+  std::array<std::uint64_t, 256> counts{};
+  for (std::int64_t y = 0; y < height; ++y) {
+    const std::uint8_t* row = cell.pixels.get() + y * kChunkSide;
+    for (std::int64_t x = 0; x < width;) {  // by runs: neighbours are mostly equal
+      const std::int64_t begin = x;
+      const std::uint8_t value = row[x];
+      while (x < width && row[x] == value) ++x;
+      counts[value] += static_cast<std::uint64_t>(x - begin);
+    }
+  }
+  for (std::size_t v = 0; v < counts.size(); ++v) out[v] += counts[v];
+}
+
+/// Makes rows of every level as soon as the rows below them are there.
+class Pyramid {
+ public:
+  Pyramid(const std::string& folder, const ImageStoreSettings& settings,
+          const std::vector<Extent>& levels, LabelShards& out)
+      : out_(out) {
+    for (std::size_t i = 0; i < levels.size(); ++i) {
+      levels_.push_back(
+          std::make_unique<LevelRows>(folder, settings, static_cast<int>(i), levels[i], out));
+    }
+  }
+
+  Status AddFinest(std::int64_t index, const LabelChunk& finest) {
+    LevelRows& level = *levels_[0];
+    ChunkRow row{index, {}};
+    std::unique_ptr<std::uint8_t[]> pixels;
+    for (std::int64_t x = 0; x < level.grid().x; ++x) {
+      if (pixels == nullptr) pixels = RoomForChunk();
+      PB_ASSIGN_OR_RETURN(const std::optional<std::uint8_t> value,
+                          finest({0, index, x}, pixels.get()));
+      const std::int64_t height = level.HeightOf(index), width = level.WidthOf(x);
+      row.cells.push_back(value ? LabelCell{*value, nullptr} : CellOf(pixels, height, width));
+      Tally(row.cells.back(), height, width, out_.pixels);
+    }
+    PB_RETURN_IF_ERROR(level.Add(std::move(row)));
+    return BuildAbove(0);
+  }
+
+  std::int64_t rows() const { return levels_[0]->grid().y; }
+
+ private:
+  /// Rows of the levels above `level` for which all is there now.
+  Status BuildAbove(std::size_t level) {
+    if (level + 1 == levels_.size()) {
+      levels_[level]->Forget(levels_[level]->size().y);
+      return absl::OkStatus();
+    }
+    LevelRows &below = *levels_[level], &above = *levels_[level + 1];
+    while (above.rows_done() < above.grid().y) {
+      const std::int64_t row = above.rows_done();
+      const Footprint rows(below.size().y, above.size().y);
+      const std::int64_t end = rows.End(row * kChunkSide + above.HeightOf(row) - 1);
+      const bool has_all = below.rows_done() * kChunkSide >= std::min(end, below.size().y);
+      if (!has_all) break;
+      PB_RETURN_IF_ERROR(above.Add(Coarser(below, above, row)));
+      below.Forget(rows.Begin((row + 1) * kChunkSide));
+      PB_RETURN_IF_ERROR(BuildAbove(level + 1));
+    }
+    return absl::OkStatus();
+  }
+
+  ChunkRow Coarser(const LevelRows& below, const LevelRows& above, std::int64_t index) {
+    const Footprint rows(below.size().y, above.size().y), columns(below.size().x, above.size().x);
+    ChunkRow out{index, {}};
+    const std::int64_t top = index * kChunkSide, height = above.HeightOf(index);
+    for (std::int64_t x = 0; x < above.grid().x; ++x) {
+      const std::int64_t left = x * kChunkSide, width = above.WidthOf(x);
+      const Box covered =
+          Box2D(rows.Begin(top), columns.Begin(left), rows.End(top + height - 1) - rows.Begin(top),
+                columns.End(left + width - 1) - columns.Begin(left));
+      if (!Gather(below, covered)) {
+        out.cells.push_back({only_value_, nullptr});
+        continue;
+      }
+      auto pixels = RoomForChunk();
+      DownsampleByMode({gathered_.data(), covered}, {rows, columns},
+                       {pixels.get(), Box2D(top, left, height, width), kChunkSide});
+      out.cells.push_back(CellOf(pixels, height, width));
+    }
+    return out;
+  }
+
+  /// The pixels of `box` into gathered_; false where all have one value, then in only_value_.
+  bool Gather(const LevelRows& level, const Box& box) {
+    std::vector<const LabelCell*> cells;
+    const std::int64_t x0 = box.x / kChunkSide, x1 = (box.x + box.width - 1) / kChunkSide;
+    const std::int64_t y0 = box.y / kChunkSide, y1 = (box.y + box.height - 1) / kChunkSide;
+    const std::int64_t first_row = level.kept().front().index;
+    const auto cell_at = [&](std::int64_t y, std::int64_t x) -> const LabelCell& {
+      return level.kept()[static_cast<std::size_t>(y - first_row)]
+          .cells[static_cast<std::size_t>(x)];
+    };
+    only_value_ = cell_at(y0, x0).value;
+    bool is_one = true;
+    for (std::int64_t y = y0; y <= y1; ++y) {
+      for (std::int64_t x = x0; x <= x1; ++x) {
+        const LabelCell& cell = cell_at(y, x);
+        is_one = is_one && cell.pixels == nullptr && cell.value == only_value_;
+      }
+    }
+    if (is_one) return false;
+    gathered_.resize(static_cast<std::size_t>(box.height * box.width));
+    for (std::int64_t y = y0; y <= y1; ++y) {
+      for (std::int64_t x = x0; x <= x1; ++x) Copy(cell_at(y, x), {0, y, x}, box);
+    }
+    return true;
+  }
+
+  void Copy(const LabelCell& cell, const Point& at, const Box& box) {
+    const Box part =
+        Intersect(box, Box2D(at.y * kChunkSide, at.x * kChunkSide, kChunkSide, kChunkSide));
+    for (std::int64_t y = part.y; y < part.y + part.height; ++y) {
+      std::uint8_t* to = gathered_.data() + (y - box.y) * box.width + (part.x - box.x);
+      if (cell.pixels == nullptr) {
+        std::memset(to, cell.value, static_cast<std::size_t>(part.width));
+      } else {
+        std::memcpy(
+            to,
+            cell.pixels.get() + (y - at.y * kChunkSide) * kChunkSide + (part.x - at.x * kChunkSide),
+            static_cast<std::size_t>(part.width));
+      }
+    }
+  }
+
+  LabelShards& out_;
+  std::vector<std::unique_ptr<LevelRows>> levels_;
+  std::vector<std::uint8_t> gathered_;
+  std::uint8_t only_value_ = kIgnoreLabel;
+};
+
+Status CheckLevels(const std::vector<Extent>& levels) {
+  for (std::size_t i = 0; i < levels.size(); ++i) {
+    if (levels[i].Empty() || levels[i].z != 1 || (i > 0 && !levels[i - 1].Covers(levels[i]))) {
+      return absl::InvalidArgumentError(
+          StrCat("write label image: level ", i, " of ", levels[i].ToString(), " pixels"));
+    }
+  }
+  return levels.empty() ? absl::InvalidArgumentError("write label image: no level")
+                        : absl::OkStatus();
+}
+
+}  // namespace
+
+ImageStoreSettings LabelSettings() {
+  ImageStoreSettings s;
+  s.channels = 1;
+  s.chunk = Flat(kChunkSide, kChunkSide);
+  s.shard = Flat(kShardSide, kShardSide);
+  s.codec_level = kCodecLevel;
+  s.fill_value = kIgnoreLabel;
+  return s;
+}
+
+StatusOr<LabelShards> WriteLabelShards(const std::string& folder, const std::vector<Extent>& levels,
+                                       const LabelChunk& finest,
+                                       const std::function<Status()>& after_row) {
+  PB_RETURN_IF_ERROR(CheckLevels(levels));
+  const ImageStoreSettings settings = LabelSettings();
+  LabelShards out;
+  Pyramid pyramid(folder, settings, levels, out);
+  for (std::int64_t row = 0; row < pyramid.rows(); ++row) {
+    PB_RETURN_IF_ERROR(pyramid.AddFinest(row, finest));
+    PB_RETURN_IF_ERROR(after_row());
+  }
+  return out;
+}
+
+StatusOr<std::array<std::uint64_t, 256>> CountLabels(const Extent& level, const LabelChunk& finest,
+                                                     const std::function<Status()>& after_row) {
+  PB_RETURN_IF_ERROR(CheckLevels({level}));
+  std::array<std::uint64_t, 256> counts{};
+  const Extent grid = ChunkGridOf(LabelSettings(), level);
+  LabelCell cell;
+  for (std::int64_t y = 0; y < grid.y; ++y) {
+    for (std::int64_t x = 0; x < grid.x; ++x) {
+      if (cell.pixels == nullptr) cell.pixels = RoomForChunk();
+      PB_ASSIGN_OR_RETURN(const std::optional<std::uint8_t> value,
+                          finest({0, y, x}, cell.pixels.get()));
+      const std::int64_t height = std::min(kChunkSide, level.y - y * kChunkSide);
+      const std::int64_t width = std::min(kChunkSide, level.x - x * kChunkSide);
+      if (value) {
+        Tally({*value, nullptr}, height, width, counts);
+      } else {
+        Tally(cell, height, width, counts);
+      }
+    }
+    PB_RETURN_IF_ERROR(after_row());
+  }
+  return counts;
+}
+
+}  // namespace patchbay::zarr

@@ -1,0 +1,107 @@
+#include "workers/annotations/label_painter.h"
+
+#include <algorithm>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "runtime/base/random.h"
+#include "workers/annotations/crossings.h"
+
+namespace patchbay::workers {
+namespace {
+
+constexpr std::int64_t kSide = 64;
+
+/// Of the whole level, from its tiles.
+std::vector<std::uint8_t> PaintAll(std::vector<PaintedPolygon> polygons, const Extent& level,
+                                   std::uint8_t ground) {
+  std::vector<std::uint8_t> out(static_cast<std::size_t>(level.Pixels())), tile(kSide * kSide);
+  LabelPainter painter(std::move(polygons), level, kSide, ground);
+  const Extent grid = CellsOf(level, Flat(kSide, kSide));
+  for (std::int64_t r = 0; r < grid.y; ++r) {
+    for (std::int64_t c = 0; c < grid.x; ++c) {
+      const auto value = painter.Paint(r, c, tile.data());
+      if (value) std::fill(tile.begin(), tile.end(), *value);
+      for (std::int64_t y = r * kSide; y < std::min(level.y, (r + 1) * kSide); ++y) {
+        for (std::int64_t x = c * kSide; x < std::min(level.x, (c + 1) * kSide); ++x) {
+          out[static_cast<std::size_t>(y * level.x + x)] =
+              tile[static_cast<std::size_t>((y - r * kSide) * kSide + x - c * kSide)];
+        }
+      }
+    }
+  }
+  return out;
+}
+
+/// Crossings of the ray to the right of a pixel's centre, by the definition.
+bool CentreInside(const Polygon& polygon, double x, double y) {
+  bool inside = false;
+  for (const Ring& ring : polygon.rings) {
+    for (std::size_t i = 0; i < ring.size(); ++i) {
+      const Vertex &a = ring[i], &b = ring[(i + 1) % ring.size()];
+      if ((a.y > y) == (b.y > y)) continue;
+      if (x < (b.x - a.x) * (y - a.y) / (b.y - a.y) + a.x) inside = !inside;
+    }
+  }
+  return inside;
+}
+
+TEST(LabelPainter, PixelsAreThoseWhoseCentreLiesInside) {
+  const Extent level = Flat(230, 310);
+  std::uint64_t n = 0;
+  const auto random = [&n](double low, double high) {
+    const PhiloxBlock block = Draw(DrawKey{.seed = 7, .ordinal = n++}, 0);
+    return low + (high - low) * block.word[0] / 4294967296.0;
+  };
+  for (int round = 0; round < 40; ++round) {
+    Polygon polygon;
+    for (int ring = 0; ring < 2; ++ring) {
+      Ring one;
+      for (int i = 0; i < 3 + 5 * ring; ++i) one.push_back({random(-200, 500), random(-150, 400)});
+      polygon.rings.push_back(one);
+    }
+    const auto pixels = PaintAll({{3, polygon}}, level, 255);
+    for (std::int64_t y = 0; y < level.y; ++y) {
+      for (std::int64_t x = 0; x < level.x; ++x) {
+        const double cx = static_cast<double>(x) + 0.5, cy = static_cast<double>(y) + 0.5;
+        const int want = CentreInside(polygon, cx, cy) ? 3 : 255;
+        ASSERT_EQ(pixels[static_cast<std::size_t>(y * level.x + x)], want)
+            << "round " << round << " at " << x << ", " << y;
+      }
+    }
+  }
+}
+
+TEST(LabelPainter, EveryValueComesOutAsItIsAndTheLastLiesOnTop) {
+  const Ring square = {{0, 0}, {64, 0}, {64, 64}, {0, 64}};
+  for (int v = 0; v < 256; ++v) {
+    const auto value = static_cast<std::uint8_t>(v);
+    const auto other = static_cast<std::uint8_t>(255 - v);
+    const auto pixels =
+        PaintAll({{other, {{square}, {}}}, {value, {{square}, {}}}}, Flat(64, 64), 9);
+    EXPECT_TRUE(std::all_of(pixels.begin(), pixels.end(), [&](auto p) { return p == value; })) << v;
+  }
+}
+
+TEST(LabelPainter, CutoutsShowWhatLiesBelow) {
+  const Ring whole = {{0, 0}, {100, 0}, {100, 100}, {0, 100}};
+  const Ring hole = {{20, 20}, {120, 20}, {120, 40}, {20, 40}};  // reaches out: adds nothing there
+  const auto pixels = PaintAll({{1, {{whole}, {}}}, {2, {{whole}, {hole}}}}, Flat(130, 130), 255);
+  const auto at = [&](int y, int x) { return pixels[static_cast<std::size_t>(y * 130 + x)]; };
+  EXPECT_EQ(at(30, 30), 1);
+  EXPECT_EQ(at(19, 30), 2);
+  EXPECT_EQ(at(40, 30), 2);
+  EXPECT_EQ(at(30, 110), 255);
+  EXPECT_EQ(std::count(pixels.begin(), pixels.end(), 2), 100 * 100 - 80 * 20);
+}
+
+TEST(Crossings, AreFoundAndTouchingIsNone) {
+  EXPECT_EQ(CrossesItself({{{{0, 0}, {4, 4}, {4, 0}, {0, 4}}}, {}}), true);
+  EXPECT_EQ(CrossesItself({{{{0, 0}, {4, 0}, {4, 4}, {0, 4}}, {{1, 1}, {2, 1}, {2, 2}}}, {}}),
+            false);
+  EXPECT_EQ(CrossesItself({{{{0, 0}, {4, 0}, {4, 4}, {2, 0}, {0, 4}}}, {}}), false);
+}
+
+}  // namespace
+}  // namespace patchbay::workers

@@ -1,0 +1,166 @@
+#include "runtime/base/json_stream.h"
+#include "runtime/base/strings.h"
+#include "workers/annotations/read_annotations.h"
+
+namespace patchbay::workers {
+namespace {
+
+/// Of geometries within geometries.
+constexpr int kMaxCollections = 16;
+
+Status Refuse(std::string_view cause) { return absl::InvalidArgumentError(StrCat(cause)); }
+
+std::string TypeOf(const Json& object) {
+  const auto type = object.is_object() ? object.find("type") : object.end();
+  const bool has = object.is_object() && type != object.end() && type->is_string();
+  return has ? type->get<std::string>() : std::string();
+}
+
+bool IsGeometry(const std::string& type) {
+  for (const char* known : {"Polygon", "MultiPolygon", "GeometryCollection", "Point", "MultiPoint",
+                            "LineString", "MultiLineString"}) {
+    if (type == known) return true;
+  }
+  return false;
+}
+
+/// A text, or the name (or names) of an object; "" without.
+std::string NameIn(const Json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (!value.is_object()) return "";
+  if (value.contains("name") && value["name"].is_string()) return value["name"];
+  if (!value.contains("names") || !value["names"].is_array()) return "";
+  std::vector<std::string> names;
+  for (const Json& name : value["names"]) {
+    if (name.is_string()) names.push_back(name.get<std::string>());
+  }
+  return StrJoin(names, ": ");
+}
+
+std::string NameOf(const Json& feature) {
+  const auto properties = feature.find("properties");
+  if (properties != feature.end() && properties->is_object()) {
+    for (const char* key : {"classification", "label", "class", "group"}) {
+      const auto found = properties->find(key);
+      const std::string name = found == properties->end() ? "" : NameIn(*found);
+      if (!name.empty()) return name;
+    }
+  }
+  return "unclassified";
+}
+
+class GeoJsonReader {
+ public:
+  StatusOr<Annotations> Read(std::string_view text) {
+    out_.format = "geojson";
+    const auto take = [this](Json& object) -> StatusOr<bool> {
+      if (TypeOf(object) != "Feature") return false;
+      PB_RETURN_IF_ERROR(AddFeature(object));
+      return true;
+    };
+    PB_ASSIGN_OR_RETURN(const Json rest, ParseJsonTaking(text, "annotations", take));
+    PB_RETURN_IF_ERROR(AddRest(rest));
+    return std::move(out_);
+  }
+
+ private:
+  /// What no feature was: geometries by themselves.
+  Status AddRest(const Json& rest) {
+    const std::string type = TypeOf(rest);
+    if (rest.is_null() || type == "FeatureCollection") {
+      const bool has_list =
+          rest.is_null() || (rest.contains("features") && rest["features"].is_array());
+      return has_list ? absl::OkStatus() : Refuse("a FeatureCollection without a list of features");
+    }
+    if (IsGeometry(type)) return AddOutline(rest, "unclassified", "the geometry");
+    if (!rest.is_array()) return Refuse("not GeoJSON: no type of Feature, collection or geometry");
+    for (std::size_t i = 0; i < rest.size(); ++i) {
+      if (rest[i].is_null()) continue;  // a feature
+      if (!IsGeometry(TypeOf(rest[i]))) {
+        return Refuse(StrCat("item ", i, ": neither a Feature nor a geometry"));
+      }
+      PB_RETURN_IF_ERROR(AddOutline(rest[i], "unclassified", StrCat("item ", i)));
+    }
+    return absl::OkStatus();
+  }
+
+  Status AddFeature(const Json& feature) {
+    const std::string where = StrCat("feature ", features_++);
+    const auto geometry = feature.find("geometry");
+    if (geometry == feature.end() || geometry->is_null()) {
+      ++out_.without_area;
+      return absl::OkStatus();
+    }
+    return AddOutline(*geometry, NameOf(feature), where);
+  }
+
+  Status AddOutline(const Json& geometry, const std::string& name, const std::string& where) {
+    Outline outline{name, where, {}};
+    const Status added = AddGeometry(geometry, 0, outline);
+    if (!added.ok()) return Annotate(added, where);
+    if (outline.polygons.empty()) {
+      ++out_.without_area;
+      return absl::OkStatus();
+    }
+    PB_RETURN_IF_ERROR(limits_.AddOutline());
+    out_.outlines.push_back(std::move(outline));
+    return absl::OkStatus();
+  }
+
+  Status AddGeometry(const Json& geometry, int depth, Outline& outline) {
+    const std::string type = TypeOf(geometry);
+    if (!IsGeometry(type)) return Refuse(StrCat("geometry of type '", type.substr(0, 50), "'"));
+    if (type == "GeometryCollection") {
+      const auto list = geometry.find("geometries");
+      if (list == geometry.end() || !list->is_array() || depth == kMaxCollections) {
+        return Refuse("a GeometryCollection without geometries, or within too many others");
+      }
+      for (const Json& one : *list) PB_RETURN_IF_ERROR(AddGeometry(one, depth + 1, outline));
+      return absl::OkStatus();
+    }
+    const auto coordinates = geometry.find("coordinates");
+    if (coordinates == geometry.end() || !coordinates->is_array()) {
+      return Refuse(StrCat("a ", type, " without coordinates"));
+    }
+    if (type == "Polygon") return AddPolygon(*coordinates, outline);
+    if (type != "MultiPolygon") return absl::OkStatus();  // no area
+    for (const Json& polygon : *coordinates) PB_RETURN_IF_ERROR(AddPolygon(polygon, outline));
+    return absl::OkStatus();
+  }
+
+  Status AddPolygon(const Json& rings, Outline& outline) {
+    if (!rings.is_array() || rings.empty()) return Refuse("a polygon without rings");
+    Polygon polygon;
+    for (const Json& ring : rings) {
+      PB_ASSIGN_OR_RETURN(Ring one, ReadRing(ring));
+      polygon.rings.push_back(std::move(one));
+    }
+    outline.polygons.push_back(std::move(polygon));
+    return absl::OkStatus();
+  }
+
+  StatusOr<Ring> ReadRing(const Json& list) {
+    if (!list.is_array()) return Refuse("a ring that is no list of points");
+    Ring ring;
+    for (const Json& point : list) {
+      if (!point.is_array() || point.size() < 2 || !point[0].is_number() || !point[1].is_number()) {
+        return Refuse("a point that is not [x, y]");
+      }
+      ring.push_back({point[0].get<double>(), point[1].get<double>()});
+      PB_RETURN_IF_ERROR(limits_.Add(ring.back()));
+    }
+    if (ring.size() > 1 && ring.front() == ring.back()) ring.pop_back();
+    if (ring.size() < 3) return Refuse(StrCat("a ring of ", ring.size(), " points"));
+    return ring;
+  }
+
+  Annotations out_;
+  AnnotationLimits limits_;
+  std::int64_t features_ = 0;
+};
+
+}  // namespace
+
+StatusOr<Annotations> ReadGeoJson(std::string_view text) { return GeoJsonReader().Read(text); }
+
+}  // namespace patchbay::workers

@@ -1,0 +1,198 @@
+#include "workers/annotations/label_painter.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <numeric>
+
+namespace patchbay::workers {
+namespace {
+
+constexpr double kEndless = std::numeric_limits<double>::infinity();
+/// Around a box, so that rounding moves no edge into it.
+constexpr double kMargin = 2;
+
+enum Side : unsigned { kAbove = 1, kBelow = 2, kLeft = 4, kRight = 8 };
+
+struct Frame {
+  double left, top, right, bottom;
+
+  unsigned SidesOf(const Vertex& v) const {
+    return (v.y < top ? kAbove : 0u) | (v.y > bottom ? kBelow : 0u) | (v.x < left ? kLeft : 0u) |
+           (v.x > right ? kRight : 0u);
+  }
+};
+
+/// The ring without the inner vertices of every run that stays on one side of the frame: they
+/// change nothing within it, neither edges nor how often a pixel is enclosed.
+Ring NearPart(const Ring& ring, const Frame& frame) {
+  Ring out;
+  for (std::size_t i = 0; i < ring.size();) {
+    out.push_back(ring[i]);
+    unsigned shared = frame.SidesOf(ring[i]);
+    std::size_t last = i;
+    while (shared != 0 && last + 1 < ring.size()) {
+      const unsigned next = shared & frame.SidesOf(ring[last + 1]);
+      if (next == 0) break;
+      shared = next;
+      ++last;
+    }
+    if (last > i) out.push_back(ring[last]);
+    i = last + 1;
+  }
+  return out;
+}
+
+Polygon NearPart(const Polygon& polygon, const Frame& frame) {
+  Polygon out;
+  for (const Ring& ring : polygon.rings) out.rings.push_back(NearPart(ring, frame));
+  for (const Ring& ring : polygon.cutouts) out.cutouts.push_back(NearPart(ring, frame));
+  return out;
+}
+
+std::int64_t TileOf(double at, std::int64_t side, std::int64_t count) {
+  return std::clamp<std::int64_t>(
+      static_cast<std::int64_t>(std::floor(at / static_cast<double>(side))), 0, count - 1);
+}
+
+}  // namespace
+
+/// One tile's pixels, a byte each.
+class LabelPainter::Canvas {
+ public:
+  explicit Canvas(std::int64_t side)
+      : side_(side),
+        pixels_(static_cast<std::size_t>(side * side)),
+        crossings_(static_cast<std::size_t>(side)) {}
+
+  std::uint8_t* pixels() { return pixels_.data(); }
+  void Clear(std::uint8_t value) { std::memset(pixels_.data(), value, pixels_.size()); }
+
+  /// Pixels of the tile whose centre lies within an odd number of `rings`.
+  void Fill(const std::vector<Ring>& rings, const Box& tile, std::uint8_t value) {
+    for (const Ring& ring : rings) {
+      for (std::size_t i = 0; i < ring.size(); ++i) {
+        Cross(ring[i], ring[i + 1 == ring.size() ? 0 : i + 1], tile);
+      }
+    }
+    for (std::int64_t y = 0; y < side_; ++y) {
+      std::vector<double>& at = crossings_[static_cast<std::size_t>(y)];
+      if (at.empty()) continue;
+      std::sort(at.begin(), at.end());
+      for (std::size_t i = 0; i + 1 < at.size(); i += 2) {
+        const std::int64_t begin = FirstFrom(at[i], tile), end = FirstFrom(at[i + 1], tile);
+        std::memset(pixels_.data() + y * side_ + begin, value,
+                    static_cast<std::size_t>(std::max<std::int64_t>(0, end - begin)));
+      }
+      at.clear();
+    }
+  }
+
+ private:
+  /// Where the edge crosses the line through the centres of each row: of its two ends, the upper
+  /// one belongs to it.
+  void Cross(const Vertex& a, const Vertex& b, const Box& tile) {
+    const double top = std::min(a.y, b.y), bottom = std::max(a.y, b.y);
+    const std::int64_t first = std::max<std::int64_t>(0, RowFrom(top, tile));
+    const std::int64_t last = std::min<std::int64_t>(side_, RowFrom(bottom, tile));
+    for (std::int64_t row = first; row < last; ++row) {
+      const double y = static_cast<double>(tile.y + row) + 0.5;
+      crossings_[static_cast<std::size_t>(row)].push_back((b.x - a.x) * (y - a.y) / (b.y - a.y) +
+                                                          a.x);
+    }
+  }
+
+  /// The first row of the tile whose centres lie at `y` or below.
+  std::int64_t RowFrom(double y, const Box& tile) const {
+    return static_cast<std::int64_t>(std::ceil(y - 0.5)) - tile.y;
+  }
+  /// The first pixel of a row whose centre lies at `x` or to the right of it, 0 to side.
+  std::int64_t FirstFrom(double x, const Box& tile) const {
+    return std::clamp<std::int64_t>(static_cast<std::int64_t>(std::ceil(x - 0.5)) - tile.x, 0,
+                                    side_);
+  }
+
+  const std::int64_t side_;
+  std::vector<std::uint8_t> pixels_;
+  std::vector<std::vector<double>> crossings_;  ///< of each row; empty between two fills
+};
+
+LabelPainter::LabelPainter(std::vector<PaintedPolygon> polygons, const Extent& level,
+                           std::int64_t side, std::uint8_t ground)
+    : polygons_(std::move(polygons)),
+      grid_(CellsOf(level, Flat(side, side))),
+      side_(side),
+      ground_(ground),
+      canvas_(std::make_unique<Canvas>(side)),
+      coverage_(std::make_unique<Canvas>(side)) {
+  for (const PaintedPolygon& painted : polygons_) {
+    Bounds b{kEndless, kEndless, -kEndless, -kEndless};
+    for (const Ring& ring : painted.polygon.rings) {
+      for (const Vertex& v : ring) {
+        b.left = std::min(b.left, v.x), b.right = std::max(b.right, v.x);
+        b.top = std::min(b.top, v.y), b.bottom = std::max(b.bottom, v.y);
+      }
+    }
+    bounds_.push_back(b);
+  }
+  by_top_.resize(polygons_.size());
+  std::iota(by_top_.begin(), by_top_.end(), 0u);
+  std::sort(by_top_.begin(), by_top_.end(),
+            [this](std::uint32_t a, std::uint32_t b) { return bounds_[a].top < bounds_[b].top; });
+}
+
+LabelPainter::~LabelPainter() = default;
+
+void LabelPainter::BeginRow(std::int64_t row) {
+  const double top = static_cast<double>(row * side_), bottom = top + static_cast<double>(side_);
+  while (next_ < by_top_.size() && bounds_[by_top_[next_]].top <= bottom) {
+    active_.push_back(by_top_[next_++]);
+  }
+  std::erase_if(active_, [&](std::uint32_t i) { return bounds_[i].bottom < top; });
+  std::sort(active_.begin(), active_.end());  // the order of painting
+  row_polygons_.clear();
+  tiles_.assign(static_cast<std::size_t>(grid_.x), {});
+  const double width = static_cast<double>(grid_.x * side_);
+  const Frame frame{-kEndless, top - kMargin, kEndless, bottom + kMargin};
+  for (const std::uint32_t i : active_) {
+    const Bounds& b = bounds_[i];
+    if (b.right < 0 || b.left > width) continue;
+    const auto number = static_cast<std::uint32_t>(row_polygons_.size());
+    row_polygons_.push_back({polygons_[i].value, NearPart(polygons_[i].polygon, frame)});
+    const std::int64_t last = TileOf(b.right, side_, grid_.x);
+    for (std::int64_t x = TileOf(b.left, side_, grid_.x); x <= last; ++x) {
+      tiles_[static_cast<std::size_t>(x)].push_back(number);
+    }
+  }
+  row_ = row;
+}
+
+void LabelPainter::PaintOne(const PaintedPolygon& painted, const Box& tile, Canvas& canvas) {
+  const double left = static_cast<double>(tile.x), right = left + static_cast<double>(side_);
+  const Polygon near =
+      NearPart(painted.polygon, {left - kMargin, -kEndless, right + kMargin, kEndless});
+  if (near.cutouts.empty()) return canvas.Fill(near.rings, tile, painted.value);
+  coverage_->Clear(0);
+  coverage_->Fill(near.rings, tile, 1);
+  for (const Ring& ring : near.cutouts) coverage_->Fill({ring}, tile, 0);
+  const std::uint8_t* covered = coverage_->pixels();
+  std::uint8_t* pixels = canvas.pixels();
+  for (std::int64_t i = 0; i < side_ * side_; ++i) {
+    if (covered[i] != 0) pixels[i] = painted.value;
+  }
+}
+
+std::optional<std::uint8_t> LabelPainter::Paint(std::int64_t row, std::int64_t column,
+                                                std::uint8_t* out) {
+  if (row != row_) BeginRow(row);
+  const auto& polygons = tiles_[static_cast<std::size_t>(column)];
+  if (polygons.empty()) return ground_;
+  const Box tile = Box2D(row * side_, column * side_, side_, side_);
+  canvas_->Clear(ground_);
+  for (const std::uint32_t i : polygons) PaintOne(row_polygons_[i], tile, *canvas_);
+  std::memcpy(out, canvas_->pixels(), static_cast<std::size_t>(side_ * side_));
+  return std::nullopt;
+}
+
+}  // namespace patchbay::workers

@@ -1,0 +1,57 @@
+// From an annotation file to the pixels of a label image, tile by tile.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/plan/class_table.h"
+#include "runtime/zarr/label_writer.h"
+#include "workers/jobs/labels/image.h"
+
+namespace patchbay::workers {
+
+/// What an annotation file came to, besides its pixels.
+struct DrawingReport {
+  std::string format;                  ///< "geojson", "asap", "imagescope", "mask"
+  std::vector<std::int64_t> outlines;  ///< by class, in the table's order
+  std::int64_t without_area = 0;       ///< points and lines, left out
+  std::int64_t skipped = 0;            ///< of the table's `skip`
+  std::int64_t outside = 0;            ///< wholly outside the slide, left out
+  std::int64_t clipped = 0;            ///< in part outside the slide
+  std::int64_t self_crossing = 0;      ///< filled by the even-odd rule
+};
+
+/// The pixels of a set, as WriteLabelShards takes them.
+class Drawing {
+ public:
+  virtual ~Drawing() = default;
+  /// As zarr::LabelChunk.
+  virtual StatusOr<std::optional<std::uint8_t>> Chunk(const Point& chunk, std::uint8_t* out) = 0;
+  /// Once all chunks were asked for: what only then is known to be wrong.
+  virtual Status Finish() { return absl::OkStatus(); }
+  const DrawingReport& report() const { return report_; }
+
+ protected:
+  DrawingReport report_;
+};
+
+struct DrawingRequest {
+  const LabelledImage& image;
+  const plan::ClassTable& classes;
+  std::string site;
+};
+
+/// Outlines, scaled to the store's finest level and painted in the table's order. `text` is the
+/// file's content. InvalidArgument: malformed, a class that the table does not have, drawn at
+/// another resolution, nothing on the slide.
+StatusOr<std::unique_ptr<Drawing>> DrawOutlines(const DrawingRequest& request,
+                                                std::string_view text);
+
+/// A TIFF whose values, of its first channel, the table explains. InvalidArgument: another size
+/// than the store's level 0 on all of its levels; and, from Finish, values that the table does not
+/// have.
+StatusOr<std::unique_ptr<Drawing>> DrawMask(const DrawingRequest& request, const std::string& path);
+
+}  // namespace patchbay::workers

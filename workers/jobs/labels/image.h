@@ -1,0 +1,30 @@
+// The store that annotations are imported into, as far as an import needs to know it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/base/extent.h"
+#include "runtime/base/spacing.h"
+#include "runtime/base/status.h"
+
+namespace patchbay::workers {
+
+struct LabelledImage {
+  std::string store;           ///< canonical path
+  std::vector<Extent> levels;  ///< finest first
+  Spacing spacing;             ///< of level 0
+  /// The slide it was made from, in the pixels that annotations are drawn in; level 0 unless the
+  /// ingest left finer levels out.
+  Extent source;
+  std::string pixel_digest;
+
+  double ScaleY() const { return static_cast<double>(levels[0].y) / static_cast<double>(source.y); }
+  double ScaleX() const { return static_cast<double>(levels[0].x) / static_cast<double>(source.x); }
+};
+
+/// InvalidArgument for what is no store of an ingest (the message says how to make one) and for a
+/// volume.
+StatusOr<LabelledImage> OpenLabelledImage(const std::string& store);
+
+}  // namespace patchbay::workers

@@ -1,0 +1,261 @@
+// One annotation file into one store.
+#include <chrono>
+#include <filesystem>
+
+#include <fcntl.h>
+
+#include "runtime/base/file.h"
+#include "runtime/base/file_lock.h"
+#include "runtime/base/strings.h"
+#include "runtime/zarr/image_store.h"
+#include "runtime/zarr/label_sets.h"
+#include "runtime/zarr/label_writer.h"
+#include "runtime/zarr/publish.h"
+#include "workers/annotations/read_annotations.h"
+#include "workers/jobs/labels/drawing.h"
+#include "workers/jobs/labels/labels.h"
+#include "workers/jobs/labels/request.h"
+
+namespace patchbay::workers {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// For the import before this one into the same store.
+constexpr std::chrono::milliseconds kLockLimit{120'000};
+/// Rises when the same annotations would give other pixels.
+constexpr int kLabelRule = 1;
+constexpr std::size_t kFirstBytes = 4096;
+
+/// The row's paths, which the submitter may use.
+struct ImportRow {
+  LabelledImage image;
+  std::string file, site;
+};
+
+StatusOr<ImportRow> OpenRow(TaskContext& context, const LabelsRequest& request) {
+  PB_ASSIGN_OR_RETURN(const std::size_t row, RowOf(context, request));
+  ImportRow out;
+  const std::string& file = request.annotations[row];
+  PB_ASSIGN_OR_RETURN(const std::string store, request.dry_run
+                                                   ? context.MayRead(request.stores[row])
+                                                   : context.MayWrite(request.stores[row]));
+  context.names.AddImage(store, StrCat("dataset ", row));
+  PB_ASSIGN_OR_RETURN(out.file, context.MayRead(file));
+  context.names.AddImage(out.file, StrCat("source ", row));
+  PB_ASSIGN_OR_RETURN(out.image, OpenLabelledImage(store));
+  out.site = request.sites[row];
+  return out;
+}
+
+struct Source {
+  std::unique_ptr<Drawing> drawing;
+  Digest digest;  ///< of the file
+};
+
+StatusOr<std::string> FirstBytesOf(const std::string& path) {
+  PB_ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(path, O_RDONLY | O_NONBLOCK));
+  std::error_code error;
+  const std::uint64_t size = fs::file_size(path, error);
+  if (error) return absl::InvalidArgumentError(StrCat("import labels: ", path, ": no file"));
+  std::string text(static_cast<std::size_t>(std::min<std::uint64_t>(size, kFirstBytes)), '\0');
+  PB_RETURN_IF_ERROR(ReadAt(fd.get(), 0, std::as_writable_bytes(std::span(text)), path));
+  return text;
+}
+
+StatusOr<Digest> HashFile(TaskContext& context, const std::string& path) {
+  PB_ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(path, O_RDONLY));
+  Sha256 hash;
+  std::vector<std::byte> buffer(std::size_t{4} << 20);
+  std::error_code error;
+  std::uint64_t left = fs::file_size(path, error);
+  for (std::uint64_t at = 0; left > 0;) {
+    const auto part = std::span(buffer).first(std::min<std::uint64_t>(left, buffer.size()));
+    PB_RETURN_IF_ERROR(ReadAt(fd.get(), at, part, path));
+    hash.Update(part);
+    at += part.size(), left -= part.size();
+    context.AddProgress();
+  }
+  return hash.Finish();
+}
+
+StatusOr<Source> OpenSource(TaskContext& context, const LabelsRequest& request,
+                            const ImportRow& row) {
+  const DrawingRequest drawing{row.image, request.classes, row.site};
+  PB_ASSIGN_OR_RETURN(const std::string first, FirstBytesOf(row.file));
+  Source source;
+  if (FormatOf(first) == AnnotationFormat::kTiff) {
+    PB_ASSIGN_OR_RETURN(source.digest, HashFile(context, row.file));
+    PB_ASSIGN_OR_RETURN(source.drawing, DrawMask(drawing, row.file));
+    return source;
+  }
+  PB_ASSIGN_OR_RETURN(const std::string text, ReadFile(row.file, kMaxAnnotationBytes));
+  context.AddProgress();
+  source.digest = Sha256Of(text);
+  PB_ASSIGN_OR_RETURN(source.drawing, DrawOutlines(drawing, text));
+  context.AddProgress();
+  return source;
+}
+
+/// Pixels and, where the spacing is known, square millimetres of each class.
+Json ClassesJson(const LabelsRequest& request, const LabelledImage& image,
+                 const std::array<std::uint64_t, 256>& pixels, const DrawingReport& report) {
+  const auto& [z, y, x] = image.spacing;
+  const double mm2 = y && x ? y->Micrometres() * x->Micrometres() * 1e-6 : 0;
+  Json classes = Json::array();
+  for (std::size_t i = 0; i < request.classes.classes.size(); ++i) {
+    const plan::LabelClass& one = request.classes.classes[i];
+    const std::uint64_t count = pixels[static_cast<std::size_t>(one.value)];
+    classes.push_back({{"name", one.name},
+                       {"value", one.value},
+                       {"outlines", report.outlines[i]},
+                       {"pixels", count},
+                       {"area_mm2", mm2 > 0 ? Json(static_cast<double>(count) * mm2) : Json()}});
+  }
+  return classes;
+}
+
+Json ReportJson(const LabelsRequest& request, const ImportRow& row,
+                const std::array<std::uint64_t, 256>& pixels, const DrawingReport& report) {
+  return {{"set", request.set},
+          {"format", report.format},
+          {"classes", ClassesJson(request, row.image, pixels, report)},
+          {"ignored_pixels", pixels[zarr::kIgnoreLabel]},
+          {"without_area", report.without_area},
+          {"skipped", report.skipped},
+          {"outside", report.outside},
+          {"clipped", report.clipped},
+          {"self_crossing", report.self_crossing}};
+}
+
+/// What the label image says of itself.
+zarr::ImageStoreSpec SpecOf(const LabelsRequest& request, const ImportRow& row,
+                            const Source& source, const std::array<std::uint64_t, 256>& pixels) {
+  zarr::ImageStoreSpec spec;
+  spec.settings = zarr::LabelSettings();
+  spec.levels = row.image.levels;
+  spec.spacing = row.image.spacing;
+  Json labels = {{"set", request.set},
+                 {"classes", plan::ToJson(request.classes)},
+                 {"rule", kLabelRule},
+                 {"format", source.drawing->report().format},
+                 {"annotation_sha256", source.digest.Hex()},
+                 {"image_pixel_digest", row.image.pixel_digest},
+                 {"source_size", {row.image.source.y, row.image.source.x}}};
+  if (!row.site.empty()) labels["site"] = row.site;
+  Json counts = Json::object(), properties = Json::array();
+  for (const plan::LabelClass& one : request.classes.classes) {
+    if (one.value == plan::kIgnoreClass) continue;
+    counts[one.name] = pixels[static_cast<std::size_t>(one.value)];
+    properties.push_back({{"label-value", one.value}, {"class", one.name}});
+  }
+  labels["pixels"] = counts;
+  spec.attributes["labels"] = labels;
+  spec.image_label = {{"properties", properties}, {"source", {{"image", "../../"}}}};
+  return spec;
+}
+
+/// The labels folder of a store while an import works in it: nobody else's import does.
+class LabelsFolder {
+ public:
+  static StatusOr<LabelsFolder> Open(TaskContext& context, const std::string& store) {
+    LabelsFolder out;
+    out.path_ = StrCat(store, "/", zarr::kLabelsFolder);
+    PB_RETURN_IF_ERROR(MakeDirectories(out.path_));
+    PB_ASSIGN_OR_RETURN(out.fd_, OpenFile(out.path_, O_RDONLY | O_DIRECTORY));
+    PB_RETURN_IF_ERROR(LockFile(out.fd_.get(), kLockLimit, [&context] {
+      context.AddProgress();
+      return context.CheckCancelled();
+    }));
+    PB_RETURN_IF_ERROR(out.Clear());  // what a killed import left
+    return out;
+  }
+  LabelsFolder(LabelsFolder&&) = default;
+  LabelsFolder& operator=(LabelsFolder&&) = default;
+  ~LabelsFolder() {
+    if (!fd_.valid()) return;
+    Clear().IgnoreError();
+    std::error_code ignored;
+    fs::remove(path_, ignored);  // only where nothing was imported
+  }
+
+  std::string Staging() const { return StrCat(path_, "/", zarr::kLabelStagingFolder, "/set"); }
+  std::string Of(const std::string& revision) const { return StrCat(path_, "/", revision); }
+
+ private:
+  LabelsFolder() = default;
+  Status Clear() const {
+    std::error_code error;
+    fs::remove_all(StrCat(path_, "/", zarr::kLabelStagingFolder), error);
+    if (!error) return absl::OkStatus();
+    return absl::InternalError(StrCat("import labels: ", path_, ": ", error.message()));
+  }
+
+  std::string path_;
+  UniqueFd fd_;
+};
+
+/// The written shards as a revision of the set, the current one. True when it was there before.
+StatusOr<bool> Publish(const LabelsFolder& folder, const LabelsRequest& request,
+                       const ImportRow& row, const zarr::ImageStoreSpec& spec,
+                       const std::pair<zarr::StoreRoots, std::string>& named) {
+  const auto& [roots, revision] = named;
+  PB_RETURN_IF_ERROR(zarr::DraftStoreMetadata(folder.Staging(), spec, roots));
+  const Status published = zarr::PublishStore(folder.Staging(), folder.Of(revision));
+  const bool was_there = absl::IsAlreadyExists(published);
+  if (was_there) {
+    PB_RETURN_IF_ERROR(zarr::OpenLabelRevision(row.image.store, request.set, roots.bytes).status());
+  } else {
+    PB_RETURN_IF_ERROR(published);
+  }
+  PB_RETURN_IF_ERROR(zarr::MakeCurrent(row.image.store, {request.set, revision}));
+  return was_there;
+}
+
+StatusOr<TaskOutput> Import(TaskContext& context) {
+  PB_ASSIGN_OR_RETURN(const LabelsRequest request, LabelsRequestOf(context));
+  PB_ASSIGN_OR_RETURN(const ImportRow row, OpenRow(context, request));
+  PB_ASSIGN_OR_RETURN(const Source source, OpenSource(context, request, row));
+  const auto chunk = [&](const Point& at, std::uint8_t* out) {
+    return source.drawing->Chunk(at, out);
+  };
+  const auto after_row = [&context] {
+    context.AddProgress();
+    return context.CheckCancelled();
+  };
+  TaskOutput output;
+  if (request.dry_run) {
+    PB_ASSIGN_OR_RETURN(const auto pixels,
+                        zarr::CountLabels(row.image.levels[0], chunk, after_row));
+    PB_RETURN_IF_ERROR(source.drawing->Finish());
+    output.result = DumpJson(ReportJson(request, row, pixels, source.drawing->report()));
+    return output;
+  }
+  PB_ASSIGN_OR_RETURN(const LabelsFolder folder, LabelsFolder::Open(context, row.image.store));
+  PB_RETURN_IF_ERROR(MakeDirectories(folder.Staging()));
+  PB_ASSIGN_OR_RETURN(const zarr::LabelShards shards,
+                      zarr::WriteLabelShards(folder.Staging(), row.image.levels, chunk, after_row));
+  PB_RETURN_IF_ERROR(source.drawing->Finish());
+  const zarr::ImageStoreSpec spec = SpecOf(request, row, source, shards.pixels);
+  PB_ASSIGN_OR_RETURN(const zarr::StoreRoots roots, zarr::CombineRoots(spec, shards.records));
+  const std::string revision = zarr::RevisionName(request.set, roots.bytes);
+  PB_ASSIGN_OR_RETURN(const bool was_there, Publish(folder, request, row, spec, {roots, revision}));
+  Json report = ReportJson(request, row, shards.pixels, source.drawing->report());
+  report["digest"] = roots.bytes.Hex();
+  report["revision"] = revision;
+  report["already_there"] = was_there;
+  report["stored_bytes"] = shards.stored_bytes;
+  output.result = DumpJson(report);
+  output.progress_bytes = shards.stored_bytes;
+  return output;
+}
+
+}  // namespace
+
+StatusOr<TaskOutput> RunLabelsImport(TaskContext& context) {
+  StatusOr<TaskOutput> output = Import(context);
+  if (output.ok()) return output;
+  return context.names.Hide(output.status());
+}
+
+}  // namespace patchbay::workers

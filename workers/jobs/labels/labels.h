@@ -1,0 +1,18 @@
+// The ops of `patchbay labels`: annotations become label images below the stores they belong to.
+#pragma once
+
+#include "workers/jobs/task/task.h"
+
+namespace patchbay::workers {
+
+/// The root of an import. Manifest: {"images": [stores], "sources": [files], one each}; payload:
+/// {"set", "classes" (canonical), "sites": [one each], "dry_run"}. Spawns "labels.import" of each
+/// row, in a group of its own (row + 1). Result: {"rows"}.
+StatusOr<TaskOutput> RunLabelsPlan(TaskContext& context);
+
+/// One annotation file into one store: the payload above and {"row"}. Result: what is in it (see
+/// ImportReport). Holds the store's labels folder locked while it works; a store is as it was until
+/// the new revision is durable and current.
+StatusOr<TaskOutput> RunLabelsImport(TaskContext& context);
+
+}  // namespace patchbay::workers

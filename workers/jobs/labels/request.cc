@@ -1,0 +1,50 @@
+#include "workers/jobs/labels/request.h"
+
+#include "runtime/base/strings.h"
+#include "runtime/zarr/label_sets.h"
+#include "workers/access/planned_images.h"
+
+namespace patchbay::workers {
+namespace {
+
+constexpr std::string_view kWhat = "labels payload";
+
+Status CheckRows(const LabelsRequest& request) {
+  const std::size_t rows = request.stores.size();
+  if (rows == 0 || rows > kMaxLabelRows) {
+    return absl::InvalidArgumentError(
+        StrCat("labels manifest: ", rows, " rows, expected 1 to ", kMaxLabelRows));
+  }
+  if (request.annotations.size() != rows || request.sites.size() != rows) {
+    return absl::InvalidArgumentError("labels manifest: stores, annotations and sites differ");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+StatusOr<LabelsRequest> LabelsRequestOf(const TaskContext& context) {
+  LabelsRequest request;
+  PB_ASSIGN_OR_RETURN(request.set, JsonString(context.payload, "set", kWhat));
+  if (!zarr::IsSetName(request.set)) {
+    return absl::InvalidArgumentError(
+        StrCat("import labels: set '", request.set,
+               "': a name is lower-case letters, digits, _ and -, at most 64"));
+  }
+  PB_ASSIGN_OR_RETURN(const Json* classes, JsonMember(context.payload, "classes", kWhat));
+  PB_ASSIGN_OR_RETURN(request.classes, plan::ClassTableFromJson(*classes, "class table"));
+  PB_ASSIGN_OR_RETURN(request.dry_run, JsonBool(context.payload, "dry_run", kWhat));
+  PB_ASSIGN_OR_RETURN(request.sites, ManifestPaths(context.payload, "sites"));
+  PB_ASSIGN_OR_RETURN(request.stores, ManifestPaths(context.manifest, "images"));
+  PB_ASSIGN_OR_RETURN(request.annotations, ManifestPaths(context.manifest, "sources"));
+  PB_RETURN_IF_ERROR(CheckRows(request));
+  return request;
+}
+
+StatusOr<std::size_t> RowOf(const TaskContext& context, const LabelsRequest& request) {
+  PB_ASSIGN_OR_RETURN(const std::uint64_t row, JsonCount(context.payload, "row", kWhat));
+  if (row < request.stores.size()) return static_cast<std::size_t>(row);
+  return absl::InvalidArgumentError(StrCat(kWhat, ": row ", row, " is not in the manifest"));
+}
+
+}  // namespace patchbay::workers

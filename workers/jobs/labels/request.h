@@ -1,0 +1,30 @@
+// What an import was asked for, checked.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/plan/class_table.h"
+#include "workers/jobs/task/task.h"
+
+namespace patchbay::workers {
+
+/// The most files one job imports.
+inline constexpr std::size_t kMaxLabelRows = 20'000;
+
+struct LabelsRequest {
+  std::string set;
+  plan::ClassTable classes;
+  bool dry_run = false;
+  std::vector<std::string> sites;        ///< one per row, may be empty texts
+  std::vector<std::string> stores;       ///< as they were named
+  std::vector<std::string> annotations;  ///< likewise
+};
+
+/// InvalidArgument for anything the command would not send.
+StatusOr<LabelsRequest> LabelsRequestOf(const TaskContext& context);
+/// The payload's "row", which is one of the request's.
+StatusOr<std::size_t> RowOf(const TaskContext& context, const LabelsRequest& request);
+
+}  // namespace patchbay::workers
