@@ -14,7 +14,7 @@ namespace {
 
 TEST(Configs, EveryRunConfigParsesPlansAndCompiles) {
   int found = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(PATCHBAY_CONFIGS)) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(PATCHBAY_CONFIGS)) {
     if (entry.path().extension() != ".yaml") continue;
     ++found;
     SCOPED_TRACE(entry.path().filename());

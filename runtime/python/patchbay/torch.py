@@ -1,0 +1,151 @@
+"""For PyTorch: an IterableDataset, a Lightning DataModule, and a callback that logs how well training is fed.
+
+Nothing here is imported by `import patchbay`; torch, lightning, wandb and TensorBoard are imported when they are used.
+"""
+import json
+import time
+import warnings
+
+import torch
+from torch.utils import data
+
+from . import errors
+from .stream import Stream, attach
+
+
+def tensors(batch):
+    """{name: tensor} of a batch: the slot itself, no copy."""
+    return {name: torch.from_dlpack(array) for name, array in batch.items()}
+
+
+class IterableDataset(data.IterableDataset):
+    """A stream as a dataset of ready batches, for DataLoader(dataset, batch_size=None, num_workers=0).
+
+    Yields {name: tensor}. It is sharded by rank already: a wrapper that shards again (accelerate's prepare, Lightning's
+    samplers) gives every rank a part of its part. `state_dict` counts what was handed out, as torchdata's stateful
+    loader wants it. Arguments as patchbay.attach; or one Stream.
+    """
+
+    def __init__(self, config, **arguments):
+        super().__init__()
+        self.stream = config if isinstance(config, Stream) else attach(config, **arguments)
+
+    def __iter__(self):
+        worker = data.get_worker_info()
+        if worker is not None:
+            raise errors.ForkError("iterate dataset: a stream cannot be used in a DataLoader's worker: use "
+                                   "num_workers=0; patches are made in other processes anyway")
+        return map(tensors, self.stream)
+
+    def __len__(self):
+        return len(self.stream)
+
+    def state_dict(self):
+        return self.stream.state_dict()
+
+    def load_state_dict(self, state):
+        self.stream.load_state_dict(state)
+
+    def close(self):
+        self.stream.close()
+
+
+def loader(dataset):
+    """The DataLoader that an IterableDataset is meant for."""
+    return data.DataLoader(dataset, batch_size=None, num_workers=0)
+
+
+def data_module(config, *, train="train", val="val", **arguments):
+    """A LightningDataModule over two splits of a config; None for a split that is not wanted.
+
+    Its state, in Lightning's checkpoints, is that of the training stream. Train with
+    Trainer(use_distributed_sampler=False): the streams are sharded by rank already.
+    """
+    try:
+        from lightning.pytorch import LightningDataModule
+    except ImportError:
+        from pytorch_lightning import LightningDataModule
+
+    class PatchbayDataModule(LightningDataModule):
+        def __init__(self):
+            super().__init__()
+            self.sets, self.state = {}, None
+
+        def _set(self, split):
+            if split not in self.sets:
+                state = self.state if split == train else None
+                self.sets[split] = IterableDataset(config, split=split or None, state=state, **arguments)
+            return self.sets[split]
+
+        def train_dataloader(self):
+            return loader(self._set(train))
+
+        def val_dataloader(self):
+            return [] if val is None else loader(self._set(val))
+
+        def state_dict(self):
+            return self.sets[train].state_dict() if train in self.sets else {}
+
+        def load_state_dict(self, state):
+            self.state = state or None
+            if train in self.sets and state:
+                self.sets[train].load_state_dict(state)
+
+        def teardown(self, stage):
+            for each in self.sets.values():
+                each.close()
+            self.sets = {}
+
+    return PatchbayDataModule()
+
+
+class FeedLog:
+    """Logs how well a stream feeds its trainer: patches/s, bytes/s, and the part of the time spent waiting.
+
+    sinks: any of "wandb" (the run that is open; `init` is never called, without an open run nothing is logged), a
+    TensorBoard SummaryWriter, a path to which JSON lines are appended. Figures only: no paths, no ids.
+    Call it once a step; it logs every `every_s` seconds.
+    """
+
+    def __init__(self, stream, *sinks, every_s=10.0, prefix="patchbay/"):
+        self._stream, self._sinks, self._every_s, self._prefix = stream, sinks, every_s, prefix
+        self._seen, self._time, self._warned = stream.stats(), time.monotonic(), False
+
+    def __call__(self, step):
+        if time.monotonic() - self._time >= self._every_s:
+            self.log(step)
+
+    def figures(self):
+        """Since the last look: rates, and shares of the time: wait (for batches) and trainer (everything else)."""
+        now, stats = time.monotonic(), self._stream.stats()
+        if stats["batches"] < self._seen["batches"]:  # the stream began again elsewhere
+            self._seen = dict.fromkeys(stats, 0)
+        seconds = max(now - self._time, 1e-9)
+        gained = {key: stats[key] - self._seen[key] for key in ("batches", "patches", "bytes", "wait_s")}
+        self._seen, self._time = stats, now
+        wait = min(gained["wait_s"] / seconds, 1.0)
+        return {"batches": stats["batches"], "patches_per_s": gained["patches"] / seconds,
+                "bytes_per_s": gained["bytes"] / seconds, "wait_fraction": wait, "trainer_fraction": 1.0 - wait,
+                "stall_fraction": stats["stall_fraction"]}
+
+    def log(self, step):
+        """Logs now; returns the figures."""
+        figures = self.figures()
+        for sink in self._sinks:
+            if sink == "wandb":
+                self._to_wandb(figures, step)
+            elif hasattr(sink, "add_scalar"):
+                for key, value in figures.items():
+                    sink.add_scalar(self._prefix + key, value, step)
+            else:
+                with open(sink, "a", encoding="utf-8") as file:
+                    file.write(json.dumps({"step": step, **figures}) + "\n")
+        return figures
+
+    def _to_wandb(self, figures, step):
+        import wandb
+        if wandb.run is not None:
+            wandb.run.log({self._prefix + key: value for key, value in figures.items()}, step=step)
+        elif not self._warned:
+            self._warned = True
+            warnings.warn("patchbay: no Weights & Biases run is open: nothing is logged to it", stacklevel=3)

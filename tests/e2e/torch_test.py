@@ -1,0 +1,121 @@
+"""With PyTorch, where a Python has it: tensors that are slots, the wrappers, and the example, killed and resumed on two ranks."""
+import os
+import pathlib
+import subprocess
+import sys
+import textwrap
+
+import harness
+
+MODULE = harness.BIN.parent / "python"
+EXAMPLE = pathlib.Path(__file__).resolve().parents[2] / "configs/examples"
+
+
+def python_with(*modules):
+    """The first Python that has them beside our extension, which is for one version of Python; or None."""
+    for python in (harness.PYTHON, sys.executable, "/usr/bin/python3"):
+        looked = subprocess.run([python, "-c", "import patchbay, " + ", ".join(modules)], capture_output=True, check=False,
+                                env=os.environ | {"PYTHONPATH": str(MODULE)}) if pathlib.Path(python).exists() else None
+        if looked is not None and looked.returncode == 0:
+            return python
+    return None
+
+
+PYTHON = python_with("torch")
+
+
+class Torch(harness.Case):
+    def setUp(self):
+        super().setUp()
+        if PYTHON is None:
+            self.skipTest("no Python here has both PyTorch and our module (Debian: apt-get install python3-torch)")
+        self.store([self.slide(size="1300x900")])
+
+    def program(self, *words, **env):
+        log = self.folder / f"python-log-{len(list(self.folder.glob('python-log-*')))}"
+        with open(log, "w", encoding="utf-8") as out:
+            process = subprocess.Popen([PYTHON, *map(str, words)], cwd=self.folder, stdin=subprocess.DEVNULL, stdout=out,
+                                       stderr=out, env=self.environment(PYTHONPATH=str(MODULE), OMP_NUM_THREADS="1", **env))
+        process.log = log
+        self.addCleanup(lambda: (process.kill(), process.wait()))
+        return process
+
+    def done(self, process, expect=0):
+        self.assertEqual(process.wait(timeout=harness.LIMIT_S), expect, process.log.read_text()[-4000:])
+        return process.log.read_text()
+
+    def run_program(self, text):
+        return self.done(self.program("-c", textwrap.dedent(text)))
+
+    def test_tensors_are_slots_and_the_wrappers_hand_them_on(self):
+        self.run_file("stores", batch=8)
+        self.run_program("""
+            import json, types, sys, torch, patchbay
+            from patchbay.torch import FeedLog, IterableDataset, loader
+            dataset = IterableDataset("run.yaml", overrides={"batch.dtype": "bfloat16", "batch.meta": True}, cpus=1)
+            batches = iter(loader(dataset))
+            first = next(batches)
+            assert first["image"].dtype == torch.bfloat16 and first["image"].shape == (8, 3, 128, 128)
+            assert first["ordinal"].tolist() == list(range(8)) and first["box"].shape == (8, 6)
+            kept, copied = first["image"], first["image"].clone()
+            del first
+            state = dataset.state_dict()
+            after = next(batches)["image"].clone()
+            for batch in batches:
+                pass
+            assert torch.equal(kept, copied), "a tensor that is kept keeps its bytes"
+            dataset.load_state_dict(state)
+            assert torch.equal(next(iter(loader(dataset)))["image"], after), "the state counts what was handed out"
+            raw = next(iter(dataset.stream))
+            assert torch.from_dlpack(raw["image"]).data_ptr() == raw["image"].data_ptr, "a copy was made"
+            try:
+                next(iter(torch.utils.data.DataLoader(dataset, batch_size=None, num_workers=1)))
+                raise SystemExit("a stream was used in a worker")
+            except patchbay.ForkError as error:
+                assert "num_workers=0" in str(error)
+            board, runs = [], []
+            sys.modules["wandb"] = types.SimpleNamespace(run=None)
+            writer = types.SimpleNamespace(add_scalar=lambda *words: board.append(words))
+            feed = FeedLog(dataset.stream, "feed.jsonl", writer, "wandb", every_s=0)
+            feed(1)
+            sys.modules["wandb"].run = types.SimpleNamespace(log=lambda figures, step: runs.append((figures, step)))
+            feed(2)
+            lines = [json.loads(line) for line in open("feed.jsonl")]
+            assert [line["step"] for line in lines] == [1, 2] and len(board) == 12 and runs[0][1] == 2, (lines, board, runs)
+            assert set(runs[0][0]) == {"patchbay/" + key for key in lines[0] if key != "step"}
+            assert all(isinstance(value, (int, float)) for line in lines for value in line.values()), "figures only"
+            """)
+
+    def train(self, out, port):
+        launch = {"TORCHELASTIC_RUN_ID": self.folder.name + out, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port),
+                  "WORLD_SIZE": "2"}
+        return [self.program(EXAMPLE / "train_gleason.py", EXAMPLE / "gleason.yaml", "--epochs", 1, "--cpus", 1,
+                             "--save-every", 5, "--checkpoint", out + ".pt", "--log", out + ".jsonl",
+                             RANK=str(rank), LOCAL_RANK=str(rank), **launch) for rank in range(2)]
+
+    def test_the_example_killed_and_resumed_on_two_ranks_ends_with_the_model_of_an_uncut_run(self):
+        port = 20000 + os.getpid() % 10000
+        for process in self.train("whole", port):
+            whole = self.done(process)
+            if "epoch 1" in whole:
+                self.assertIn("class accuracy", whole)
+        running = self.train("cut", port + 1)
+        harness.wait_until((self.folder / "cut.pt").exists, "a checkpoint")
+        for process in running:
+            self.assertIsNone(process.poll(), "it ended before it was killed")
+            process.kill()
+            process.wait()
+        for process in self.train("cut", port + 2):
+            self.done(process)
+        self.run_program("""
+            import torch
+            whole, cut = (torch.load(name) for name in ("whole.pt", "cut.pt"))
+            assert whole["data"] == cut["data"] and whole["step"] == cut["step"] == 50
+            for name, value in whole["model"].items():
+                assert torch.equal(value, cut["model"][name]), f"{name} differs"
+            """)
+        self.assertEqual(list((self.folder / "tmp").glob("patchbay-*")), [])
+
+
+if __name__ == "__main__":
+    harness.main()
