@@ -15,4 +15,16 @@ std::string CsvRow(const std::vector<std::string>& fields);
 /// The rows of a table, heading included; lenient about line ends and stray quotes.
 std::vector<std::vector<std::string>> ParseCsv(std::string_view text);
 
+/// A row, and the line of the text it begins in.
+struct CsvLine {
+  std::vector<std::string> fields;
+  int line = 0;  ///< from 1
+};
+struct CsvLines {
+  std::vector<CsvLine> rows;  ///< without empty lines
+  int open_quote = 0;         ///< the line of a quote that nothing closes; 0 = none
+};
+/// The same with any separator, and with what an error needs to name the place.
+CsvLines ParseCsvLines(std::string_view text, char separator);
+
 }  // namespace patchbay

@@ -20,11 +20,12 @@ constexpr int kIndent = 2;
 class ConfigPrintCommand final : public Command {
  public:
   std::vector<Argument> Arguments() override {
-    return {{"RUN.yaml", "", "a run config", &path_, true}, SetArgument(set_)};
+    return {
+        {"RUN.yaml", "", "a run config", &path_, true}, SetArgument(set_), SplitArgument(split_)};
   }
 
   StatusOr<ExitCode> Run(Session& session) override {
-    PB_ASSIGN_OR_RETURN(const client::RunFile run, client::ReadRun({path_, {}, set_}));
+    PB_ASSIGN_OR_RETURN(const client::RunFile run, client::ReadRun({path_, {}, set_, split_, {}}));
     const Json config = plan::ToJson(run.config);
     // JSON is YAML too: what is printed can be run.
     session.terminal.Say(config.dump(kIndent, ' ', false, Json::error_handler_t::replace));
@@ -33,7 +34,7 @@ class ConfigPrintCommand final : public Command {
   }
 
  private:
-  std::string path_;
+  std::string path_, split_;
   std::vector<std::string> set_;
 };
 
@@ -69,12 +70,13 @@ StatusOr<Checked> Check(const client::RunFile& run) {
 class ConfigCheckCommand final : public Command {
  public:
   std::vector<Argument> Arguments() override {
-    return {{"RUN.yaml", "", "a run config", &path_, true}, SetArgument(set_)};
+    return {
+        {"RUN.yaml", "", "a run config", &path_, true}, SetArgument(set_), SplitArgument(split_)};
   }
 
   StatusOr<ExitCode> Run(Session& session) override {
     const InterruptScope interrupts;
-    PB_ASSIGN_OR_RETURN(client::RunFile run, client::ReadRun({path_, {}, set_}));
+    PB_ASSIGN_OR_RETURN(client::RunFile run, client::ReadRun({path_, {}, set_, split_, {}}));
     PB_RETURN_IF_ERROR(run.Locate(plan::SettleBatch(run.config, 0, 1)));
     const StatusOr<Checked> checked = Check(run);
     if (!checked.ok()) return run.Locate(checked.status());
@@ -94,7 +96,7 @@ class ConfigCheckCommand final : public Command {
   }
 
  private:
-  std::string path_;
+  std::string path_, split_;
   std::vector<std::string> set_;
 };
 

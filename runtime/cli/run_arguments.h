@@ -14,4 +14,9 @@ inline Argument SetArgument(std::vector<std::string>& overrides) {
           &overrides};
 }
 
+/// --split NAME.
+inline Argument SplitArgument(std::string& split) {
+  return {"--split", "NAME", "the images of one split of the table (default: all)", &split};
+}
+
 }  // namespace patchbay::cli

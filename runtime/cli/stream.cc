@@ -102,7 +102,7 @@ class StreamCommand final : public Command {
   Status Use(const client::Batch& batch, client::StreamDigest& digest) const;
   StatusOr<StreamResult> Consume(Session& session, client::Run& run);
 
-  std::string path_, save_, data_policy_, name_, resume_;
+  std::string path_, split_, save_, data_policy_, name_, resume_;
   std::vector<std::string> set_;
   std::int64_t epoch_ = 0, rank_ = 0, world_size_ = 1;
   std::optional<std::int64_t> job_;
@@ -133,6 +133,7 @@ std::vector<Argument> StreamCommand::Arguments() {
   std::vector<Argument> arguments = {
       {"RUN.yaml", "", "the run config", &path_, true},
       SetArgument(set_),
+      SplitArgument(split_),
       world,
       rank,
       {"--name", "NAME", "ranks that give the same name are one run", &name_},
@@ -150,7 +151,9 @@ std::vector<Argument> StreamCommand::Arguments() {
 
 StatusOr<std::unique_ptr<client::Run>> StreamCommand::Open(const Session& session) {
   client::RunOptions options;
-  options.source = {path_, {}, set_};
+  options.source.file = path_;
+  options.source.overrides = set_;
+  options.split = split_;
   options.cluster = ClusterOptionsOf(session, &own_);
   options.rank = static_cast<std::uint32_t>(rank_);
   options.world_size = static_cast<std::uint32_t>(world_size_);
@@ -234,7 +237,7 @@ StatusOr<StreamResult> StreamCommand::Consume(Session& session, client::Run& run
 StatusOr<ExitCode> StreamCommand::Run(Session& session) {
   const InterruptScope interrupts;
   if (!save_.empty()) {
-    PB_RETURN_IF_ERROR(client::ReadRun({path_, {}, set_}).status());
+    PB_RETURN_IF_ERROR(client::ReadRun({path_, {}, set_, split_, {}}).status());
     PB_ASSIGN_OR_RETURN(save_, client::AbsolutePath(save_));
     PB_RETURN_IF_ERROR(MakeDirectories(save_));
   }

@@ -34,8 +34,6 @@ Status CheckOptions(const RunOptions& options) {
   const auto refuse = [](std::string_view cause) {
     return ConfigFault(StrCat("open run: ", cause));
   };
-  if (!options.split.empty())
-    return refuse(StrCat("split '", options.split, "': the config has no splits"));
   if (options.world_size < 1 || options.rank >= options.world_size) {
     return refuse(
         StrCat("rank ", options.rank, " of ", options.world_size, " ranks: ranks count from 0"));
@@ -65,7 +63,10 @@ class Opening {
 
   Status Open() {
     PB_RETURN_IF_ERROR(ReadToken());
-    PB_ASSIGN_OR_RETURN(run_.file, ReadRun(options_.source));
+    RunSource source = options_.source;
+    source.split = options_.split;
+    source.augment = options_.augment;
+    PB_ASSIGN_OR_RETURN(run_.file, ReadRun(source));
     PB_RETURN_IF_ERROR(SettleBatch());
     PB_RETURN_IF_ERROR(OpenCluster());
     Status opened = Attach();
@@ -138,6 +139,7 @@ class Opening {
     run_.images = PlannedPaths(*planned);
     PB_ASSIGN_OR_RETURN(const Json plan, ParseJson(*planned, "stream plan"));
     run_.skipped = SkippedImages(plan);
+    PB_ASSIGN_OR_RETURN(run_.records, RecordsOf(run_.file, plan, run_.images));
     return absl::OkStatus();
   }
 
@@ -198,7 +200,7 @@ class Opening {
 
 Status Run::Explain(const Status& status) const {
   const Status why = cluster == nullptr ? status : cluster->Explain(status);
-  return file.Locate(NamePaths(why, file.images, images));
+  return file.Locate(NamePaths(why, file.Datasets(), images));
 }
 
 void Run::Abandon() {

@@ -4,11 +4,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "runtime/base/status.h"
 #include "runtime/client/cluster.h"
+#include "runtime/client/image_record.h"
 #include "runtime/client/run_file.h"
 #include "runtime/client/stream.h"
 #include "runtime/client/stream_paths.h"
@@ -20,7 +22,8 @@ struct RunOptions {
   ClusterOptions cluster;
   std::shared_ptr<Cluster> open_cluster;  ///< instead of opening one
 
-  std::string split;  ///< refused: a config has no splits
+  std::string split;            ///< of the config's split_column; "" = all images
+  std::optional<bool> augment;  ///< instead of: for the split "train", or without a split
   std::uint32_t rank = 0, world_size = 1;
   /// Ranks that give the same name are one run: the first submits it, the others join it while it
   /// runs. "" with one rank: a run of its own; with several, what their launch has in common
@@ -41,10 +44,11 @@ struct Run {
   RunFile file;
   std::shared_ptr<Cluster> cluster;
   JobId job = 0;
-  bool submitted = false;           ///< by this rank alone: nobody else may stream it
-  std::vector<std::string> images;  ///< paths in the plan's order
-  Skipped skipped;                  ///< images that the plan leaves out
-  std::unique_ptr<Stream> stream;   ///< ends before the cluster
+  bool submitted = false;            ///< by this rank alone: nobody else may stream it
+  std::vector<std::string> images;   ///< paths in the plan's order
+  std::vector<ImageRecord> records;  ///< of the same images, from the user's table
+  Skipped skipped;                   ///< images that the plan leaves out
+  std::unique_ptr<Stream> stream;    ///< ends before the cluster
 
   /// `status` in the user's words: a cluster that ended, the paths of images, the line of a key.
   Status Explain(const Status& status) const;

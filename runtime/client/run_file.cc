@@ -1,9 +1,11 @@
 #include "runtime/client/run_file.h"
 
 #include <algorithm>
+#include <unordered_map>
 #include <utility>
 
 #include "absl/strings/cord.h"
+#include "runtime/base/file.h"
 #include "runtime/base/strings.h"
 #include "runtime/client/paths.h"
 #include "runtime/plan/ops/op_list.h"
@@ -13,6 +15,8 @@ namespace {
 
 /// Stands for the dataset where a payload must have one: paths travel in the manifest.
 constexpr char kInManifest[] = "manifest";
+/// Digits of a SHA-256 that tell contents apart: manifests are short.
+constexpr std::size_t kContentDigits = 32;
 constexpr char kFaultPayload[] = "patchbay.client/config";
 
 /// Errors of reading the file itself (it is not there) stay what they are.
@@ -56,6 +60,63 @@ StatusOr<config::YamlNode> OverrideOf(const std::string& text) {
   return node;
 }
 
+/// The config as written, with overrides, checked.
+Status ReadConfig(const RunSource& source, RunFile& run) {
+  run.path = source.values.has_value() ? "config" : source.file;
+  StatusOr<config::YamlNode> yaml = source.values.has_value()
+                                        ? config::ParseYaml(DumpJson(*source.values), run.path)
+                                        : config::ReadYamlFile(source.file);
+  if (!yaml.ok()) return AsConfigFault(yaml.status());
+  run.yaml = *std::move(yaml);
+  for (const std::string& text : source.overrides) {
+    PB_ASSIGN_OR_RETURN(const config::YamlNode over, OverrideOf(text));
+    run.yaml = config::MergeYaml(std::move(run.yaml), over);
+  }
+  StatusOr<plan::RunConfig> config = plan::RunConfigFromYaml(run.yaml);
+  if (!config.ok()) return AsConfigFault(config.status());
+  run.config = *std::move(config);
+  return absl::OkStatus();
+}
+
+/// Reads the table; the rows that the config and the split leave become the images.
+Status ReadTable(const std::string& split, RunFile& run) {
+  const std::string& path = run.config.dataset[0];
+  const StatusOr<std::string> text = ReadFile(path, plan::kMaxCohortBytes);
+  if (!text.ok()) return Annotate(text.status(), "read table");
+  StatusOr<plan::CohortTable> table = plan::ParseCohortTable(*text, path);
+  if (!table.ok()) return AsConfigFault(table.status());
+  const StatusOr<plan::CohortRows> rows = plan::SelectRows(*table, run.config, split);
+  if (!rows.ok()) return AsConfigFault(run.Locate(rows.status()));
+  PB_ASSIGN_OR_RETURN(const std::string absolute, AbsolutePath(path));
+  const std::string folder = absolute.substr(0, absolute.rfind('/') + 1);
+  std::unordered_map<std::string, const plan::CohortRow*> seen;
+  for (const std::size_t number : *rows) {
+    const plan::CohortRow& row = table->rows[number];
+    const std::string& listed = table->Cell(row, "path");
+    PB_ASSIGN_OR_RETURN(run.images.emplace_back(),
+                        AbsolutePath(listed.front() == '/' ? listed : folder + listed));
+    const auto [first, is_new] = seen.emplace(run.images.back(), &row);
+    if (is_new) continue;
+    return AsConfigFault(table->Wrong(row, "path",
+                                      StrCat("'", listed, "' is the file of line ",
+                                             first->second->line, " too; a slide has one row")));
+  }
+  run.rows = *rows;
+  run.table = *std::move(table);
+  return absl::OkStatus();
+}
+
+Status FindImages(const std::string& split, RunFile& run) {
+  if (plan::HasTable(run.config)) return ReadTable(split, run);
+  if (!split.empty()) {
+    return ConfigFault(StrCat("split '", split, "': the config has no split_column"));
+  }
+  for (const std::string& entry : run.config.dataset) {
+    PB_ASSIGN_OR_RETURN(run.images.emplace_back(), AbsolutePath(entry));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 Status ConfigFault(std::string_view text) {
@@ -69,7 +130,34 @@ bool IsConfigFault(const Status& status) { return status.GetPayload(kFaultPayloa
 Json RunFile::Payload() const {
   plan::RunConfig without_paths = config;
   without_paths.dataset = {kInManifest};
+  without_paths.stores.clear();
+  without_paths.where.clear();
+  without_paths.split_column.clear();
+  without_paths.splits = Json::object();
   return plan::ToJson(without_paths);
+}
+
+std::vector<std::string> RunFile::Datasets() const {
+  if (!table) return images;
+  std::string root = images.front();
+  for (const std::string& other : images) {
+    root.erase(std::mismatch(root.begin(), root.end(), other.begin(), other.end()).first, root.end());
+  }
+  return {root.substr(0, root.rfind('/') + 1)};
+}
+
+Json RunFile::Manifest() const {
+  Json manifest = {{"images", Datasets()}};
+  if (!table) return manifest;
+  const std::size_t root_bytes = Datasets()[0].size();
+  Json paths = Json::array(), contents = Json::array();
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    paths.push_back(images[i].substr(root_bytes));
+    contents.push_back(table->Cell(table->rows[rows[i]], "content_hash").substr(0, kContentDigits));
+  }
+  manifest["table"] = {
+      {"paths", std::move(paths)}, {"contents", std::move(contents)}, {"stores", config.stores}};
+  return manifest;
 }
 
 Status RunFile::Locate(const Status& status) const {
@@ -91,24 +179,16 @@ Status RunFile::Locate(const Status& status) const {
 
 StatusOr<RunFile> ReadRun(const RunSource& source) {
   RunFile run;
-  run.path = source.values.has_value() ? "config" : source.file;
-  StatusOr<config::YamlNode> yaml = source.values.has_value()
-                                        ? config::ParseYaml(DumpJson(*source.values), run.path)
-                                        : config::ReadYamlFile(source.file);
-  if (!yaml.ok()) return AsConfigFault(yaml.status());
-  run.yaml = *std::move(yaml);
-  for (const std::string& text : source.overrides) {
-    PB_ASSIGN_OR_RETURN(const config::YamlNode over, OverrideOf(text));
-    run.yaml = config::MergeYaml(std::move(run.yaml), over);
-  }
-  StatusOr<plan::RunConfig> config = plan::RunConfigFromYaml(run.yaml);
-  if (!config.ok()) return AsConfigFault(config.status());
+  PB_RETURN_IF_ERROR(ReadConfig(source, run));
+  PB_RETURN_IF_ERROR(FindImages(source.split, run));
+  StatusOr<plan::RunConfig> config = plan::ForSplit(run.config, source.split, source.augment);
+  if (!config.ok()) return run.Locate(config.status());
   run.config = *std::move(config);
   const Status ops = plan::CheckOps(run.config.preprocess, run.config.augment, run.config.patch.y,
                                     run.config.patch.x);
   if (!ops.ok()) return run.Locate(ops);
-  for (const std::string& entry : run.config.dataset) {
-    PB_ASSIGN_OR_RETURN(run.images.emplace_back(), AbsolutePath(entry));
+  if (!run.config.stores.empty()) {
+    PB_ASSIGN_OR_RETURN(run.config.stores, AbsolutePath(run.config.stores));
   }
   return run;
 }

@@ -9,6 +9,7 @@
 #include "runtime/base/json.h"
 #include "runtime/base/status.h"
 #include "runtime/config/yaml.h"
+#include "runtime/plan/cohort.h"
 #include "runtime/plan/run_config.h"
 
 namespace patchbay::client {
@@ -19,25 +20,36 @@ struct RunSource {
   std::optional<Json> values;  ///< the same as values, instead of a file
   /// "batch.prefetch=4": a key with dots and its value as YAML; later ones win, null = the default.
   std::vector<std::string> overrides;
+  std::string split;            ///< of the config's split_column; "" = all images
+  std::optional<bool> augment;  ///< instead of: for the split "train", or without a split
 };
 
 struct RunFile {
-  std::string path;       ///< of the file, as it was given; "config" for values
-  config::YamlNode yaml;  ///< as written, with overrides
-  plan::RunConfig config;
-  std::vector<std::string> images;  ///< the dataset's entries, absolute
+  std::string path;                 ///< of the file, as it was given; "config" for values
+  config::YamlNode yaml;            ///< as written, with overrides
+  plan::RunConfig config;           ///< of the split
+  std::vector<std::string> images;  ///< the dataset's entries, or its rows' paths; absolute
+  /// Of a dataset that is a table: it stays with the user, and so does every column but the paths.
+  std::optional<plan::CohortTable> table;
+  plan::CohortRows rows;  ///< those of `table` whose paths `images` are
 
   /// What a stream job's root task is given; names no path.
   Json Payload() const;
-  Json Manifest() const { return {{"images", images}}; }
+  /// {"images": paths}. Of a table: {"images": [the folder its images share], "table": {"paths"
+  /// below it, "contents": digits of the SHA-256 or "", "stores": folder or ""}}.
+  Json Manifest() const;
+
+  /// What "dataset N" stands for in errors of its tasks: Manifest's "images".
+  std::vector<std::string> Datasets() const;
 
   /// An error that names one of the config's keys ("key 'batch.prefetch': ...") with file and line
   /// before it, as a config fault; others as they are.
   Status Locate(const Status& status) const;
 };
 
-/// Relative entries of the dataset are relative to the current folder. A config that is wrong is a
-/// config fault naming file and line, or the override.
+/// Relative entries of the dataset are relative to the current folder, the paths in a table to the
+/// table. A config or a table that is wrong is a config fault naming file and line, or the
+/// override.
 StatusOr<RunFile> ReadRun(const RunSource& source);
 
 /// An error whose cure is another config, or other options of the call: InvalidArgument with a

@@ -33,6 +33,8 @@ std::string_view TypeName(KeyType type) {
       return "a map of keys";
     case KeyType::kSteps:
       return "a list of steps, each one name with its options";
+    case KeyType::kNamed:
+      return "a map of names and values";
   }
   return "";
 }
@@ -211,6 +213,23 @@ StatusOr<Json> StepsValue(const YamlNode& node, const std::string& path, const K
   return steps;
 }
 
+StatusOr<Json> ValueOf(const YamlNode& node, const std::string& path, const Key& key);
+
+/// {any name: a value as the only member says}.
+StatusOr<Json> NamedValue(const YamlNode& node, const std::string& path, const Key& key) {
+  if (node.kind != YamlNode::Kind::kMap) return WrongType(node, path, key);
+  const Key& member = key.members[0];
+  Json map = Json::object();
+  for (const YamlNode::Member& given : node.members) {
+    YamlNode value = given.value;
+    if (value.kind == YamlNode::Kind::kNull && member.type == KeyType::kMap) {
+      value.kind = YamlNode::Kind::kMap;
+    }
+    PB_ASSIGN_OR_RETURN(map[given.name], ValueOf(value, Joined(path, given.name), member));
+  }
+  return map;
+}
+
 StatusOr<Json> ValueOf(const YamlNode& node, const std::string& path, const Key& key) {
   switch (key.type) {
     case KeyType::kBool:
@@ -228,6 +247,8 @@ StatusOr<Json> ValueOf(const YamlNode& node, const std::string& path, const Key&
       return MapValue(node, path, key);
     case KeyType::kSteps:
       return StepsValue(node, path, key);
+    case KeyType::kNamed:
+      return NamedValue(node, path, key);
   }
   return absl::InternalError("validate config: a key type is missing here");
 }
@@ -237,7 +258,7 @@ StatusOr<Json> Absent(const YamlNode& around, const std::string& path, const Key
   if (key.required) {
     return absl::InvalidArgumentError(StrCat(around.Where(), ": key '", path, "' is missing"));
   }
-  if (key.type != KeyType::kMap) return key.fallback;
+  if (key.type != KeyType::kMap || key.optional) return key.fallback;
   YamlNode empty;
   empty.kind = YamlNode::Kind::kMap;
   empty.line = around.line;
@@ -316,6 +337,8 @@ std::string TypeLabel(const Key& key) {
       return "list of steps";
     case KeyType::kMap:
       return "map";
+    case KeyType::kNamed:
+      return StrCat("names, each ", TypeLabel(key.members[0]));
   }
   return "";
 }
@@ -361,7 +384,7 @@ Json WithoutDefaults(Json value, const Key& table) {
     if (found == value.end()) continue;
     if (key.type == KeyType::kMap) {
       *found = WithoutDefaults(std::move(*found), key);
-      if (found->empty()) value.erase(found);
+      if (found->empty() && !key.optional) value.erase(found);
     } else if (key.fallback != nullptr && *found == key.fallback) {
       value.erase(found);
     } else if (key.type == KeyType::kSteps) {

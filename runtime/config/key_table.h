@@ -26,6 +26,7 @@ enum class KeyType {
   kStringList,  ///< a single string is a list of one
   kMap,         ///< keys in Key::members
   kSteps,       ///< a list of maps of a single key: a name of Key::members and its options
+  kNamed,       ///< a map of any names; every value is as Key::members[0] says
 };
 
 /// One key. Aggregate: declared with designated initialisers.
@@ -36,6 +37,7 @@ struct Key {
   /// members have their own.
   Json fallback = nullptr;
   bool required = false;
+  bool optional = false;  ///< a kMap that is absent when the file is silent, defaults and all
   std::string unit = {};  ///< "px", "ms", ...; empty for pure numbers
   double min = -std::numeric_limits<double>::infinity();  ///< numbers, and each number of a list
   double max = std::numeric_limits<double>::infinity();

@@ -107,12 +107,15 @@ Json ImagesToJson(const std::vector<PlannedImage>& images) {
   return rows;
 }
 
+/// Which images a config takes; a plan has the images.
+constexpr const char* kDatasetKeys[] = {"dataset", "stores", "where", "split_column", "splits"};
+
 /// What of a config changes bytes: everything but where the images lie, what becomes of those that
 /// cannot be read, how far ahead is made and in what order ops are named. Keys at their default are
 /// left out: a further key changes no old text.
 Json PlanConfig(const RunConfig& config) {
   Json value = ToJson(config);
-  value.erase("dataset");
+  for (const char* key : kDatasetKeys) value.erase(key);
   value.erase("on_bad_image");
   value["batch"].erase("prefetch");
   for (const char* list : {"preprocess", "augment"}) value[list] = InFixedOrder(value[list]);
@@ -249,6 +252,10 @@ StatusOr<Plan> Plan::Build(const RunConfig& config, std::vector<PlannedImage> im
   Plan plan;
   plan.config_ = config;
   plan.config_.dataset.clear();
+  plan.config_.stores.clear();
+  plan.config_.where.clear();
+  plan.config_.split_column.clear();
+  plan.config_.splits = Json::object();
   plan.config_.prefetch = RunConfig{}.prefetch;
   plan.config_.on_bad_image = RunConfig{}.on_bad_image;
   PB_ASSIGN_OR_RETURN(plan.cumulative_, CountPatches(config, images));

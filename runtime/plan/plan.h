@@ -71,7 +71,8 @@ class Plan {
   const std::string& Text() const { return text_; }
   const Digest& digest() const { return digest_; }
 
-  /// dataset is empty, prefetch and on_bad_image have their defaults here: none is part of a plan.
+  /// What chooses images is empty, prefetch and on_bad_image have their defaults here: none is part
+  /// of a plan.
   const RunConfig& config() const { return config_; }
   const std::vector<PlannedImage>& images() const { return images_; }
   /// Patches of one epoch from images [0, i): size images + 1.

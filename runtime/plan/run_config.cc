@@ -1,9 +1,11 @@
 #include "runtime/plan/run_config.h"
 
 #include <array>
+#include <iterator>
 #include <utility>
 
 #include "runtime/base/strings.h"
+#include "runtime/plan/cohort_table.h"
 #include "runtime/plan/ops/op_list.h"
 
 namespace patchbay::plan {
@@ -110,6 +112,9 @@ Status CheckDataset(const Json& dataset) {
     if (text.empty()) return absl::InvalidArgumentError("an empty path");
     if (text.find('\0') != std::string::npos) {
       return absl::InvalidArgumentError("a path with a zero byte");
+    }
+    if (NamesTable(text) && dataset.size() > 1) {
+      return absl::InvalidArgumentError("a table stands alone: put the other images into it");
     }
   }
   return absl::OkStatus();
@@ -223,6 +228,58 @@ Key StepsKey(std::string name, std::string help) {
           .members = OpKeys()};
 }
 
+/// Keys of a dataset that is a table.
+std::vector<Key> TableKeys() {
+  Key sampling = SamplingKeys(), batch = BatchKeys();
+  sampling.optional = true;
+  sampling.help = "of this split, in place of the config's";
+  batch.optional = true;
+  for (Key& key : batch.members) key.fallback = nullptr;
+  batch.help = "of this split: these keys in place of the config's";
+  return {
+      {.name = "stores",
+       .type = KeyType::kString,
+       .help = "of a table: the folder with the rows' stores; a row has the store made from its "
+               "content, else its slide"},
+      {.name = "where",
+       .type = KeyType::kNamed,
+       .help = "of a table: rows whose columns have these values",
+       .members = {{.name = "", .type = KeyType::kStringList, .min_items = 1}}},
+      {.name = "split_column",
+       .type = KeyType::kString,
+       .help = "of a table: the column that says which split a row belongs to"},
+      {.name = "splits",
+       .type = KeyType::kNamed,
+       .help = "what differs in a split: sampling replaces the config's, batch is merged "
+               "into it",
+       .members = {{.name = "",
+                    .type = KeyType::kMap,
+                    .members = {std::move(sampling), std::move(batch)}}}}};
+}
+
+struct KeyFault {
+  std::string key, cause;
+};
+
+/// Rules between the keys of a table. `value` passed the key table.
+std::optional<KeyFault> TableFault(const Json& value) {
+  const Json& dataset = value["dataset"];
+  const bool table = dataset.size() == 1 && NamesTable(dataset[0].get_ref<const std::string&>());
+  for (const char* key : {"stores", "where", "split_column", "splits"}) {
+    if (value.contains(key) && !table) {
+      return KeyFault{key, "the dataset is no table (a .csv or .tsv file)"};
+    }
+  }
+  if (value.contains("splits") && !value.contains("split_column")) {
+    return KeyFault{"splits", "there is no split_column"};
+  }
+  if (!value.contains("split_column") || !value.contains("where")) return std::nullopt;
+  const auto& column = value["split_column"].get_ref<const std::string&>();
+  if (!value["where"].contains(column)) return std::nullopt;
+  return KeyFault{StrCat("where.", column),
+                  "this is the split column; ask for the split instead (--split)"};
+}
+
 Json SizeJson(const RunConfig& config) {
   const Extent& p = config.patch;
   return config.has_depth ? Json{p.z, p.y, p.x} : Json{p.y, p.x};
@@ -234,6 +291,10 @@ RunConfig FromChecked(const Json& value) {
   if (value.contains("dataset")) {
     config.dataset = value["dataset"].get<std::vector<std::string>>();
   }
+  config.stores = value.value("stores", "");
+  if (value.contains("where")) value["where"].get_to(config.where);
+  config.split_column = value.value("split_column", "");
+  config.splits = value.value("splits", Json::object());
   config.on_bad_image = ValueIn(kOnBadImage, value["on_bad_image"]);
   if (value.contains("numerics")) {
     config.numerics = NumericsFromName(value["numerics"].get_ref<const std::string&>());
@@ -266,8 +327,12 @@ RunConfig FromChecked(const Json& value) {
 
 }  // namespace
 
+bool HasTable(const RunConfig& config) {
+  return config.dataset.size() == 1 && NamesTable(config.dataset[0]);
+}
+
 Key RunConfigKeys() {
-  return {
+  Key run = {
       .name = "run",
       .type = KeyType::kMap,
       .help = "a stream of training batches",
@@ -277,7 +342,8 @@ Key RunConfigKeys() {
            .required = true,
            .min_items = 1,
            .max_items = 100'000,
-           .help = "a store, a folder of stores, slides, or a list of those",
+           .help = "a table of images (.csv, .tsv), or a store, a folder of stores, slides, or a "
+                   "list of those",
            .check = CheckDataset},
           OnBadImageKey(),
           {.name = "numerics",
@@ -293,13 +359,23 @@ Key RunConfigKeys() {
           PatchKeys(),
           SamplingKeys(),
           BatchKeys(),
-          StepsKey("preprocess", "ops applied to every patch; their order is fixed (below)"),
-          StepsKey("augment", "ops applied in training only; one chain with those of preprocess")}};
+          StepsKey("preprocess", "ops applied to every patch; their order is fixed"),
+          StepsKey("augment",
+                   "ops applied to the split train, or where no split is asked for; one "
+                   "chain with those of preprocess")}};
+  std::vector<Key> table = TableKeys();
+  run.members.insert(run.members.begin() + 1, std::make_move_iterator(table.begin()),
+                     std::make_move_iterator(table.end()));
+  return run;
 }
 
 StatusOr<RunConfig> RunConfigFromYaml(const config::YamlNode& node) {
   PB_ASSIGN_OR_RETURN(const Json value, config::Validate(node, RunConfigKeys()));
-  return FromChecked(value);
+  const auto fault = TableFault(value);
+  if (!fault) return FromChecked(value);
+  config::YamlNode at = node;
+  at.line = config::LineOf(node, fault->key);
+  return absl::InvalidArgumentError(StrCat(at.Where(), ": key '", fault->key, "': ", fault->cause));
 }
 
 StatusOr<RunConfig> ParseRunConfig(std::string_view yaml, std::string_view source) {
@@ -315,7 +391,26 @@ StatusOr<RunConfig> ReadRunConfig(const std::string& path) {
 StatusOr<RunConfig> RunConfigFromJson(const Json& value) {
   PB_ASSIGN_OR_RETURN(const Json checked,
                       config::ValidateJson(value, RunConfigKeys(), "run config"));
-  return FromChecked(checked);
+  const auto fault = TableFault(checked);
+  if (!fault) return FromChecked(checked);
+  return absl::InvalidArgumentError(StrCat("run config: key '", fault->key, "': ", fault->cause));
+}
+
+StatusOr<RunConfig> ForSplit(const RunConfig& config, const std::string& split,
+                             std::optional<bool> augmented) {
+  Json value = ToJson(config);
+  value.erase("splits");
+  const auto found = config.splits.find(split);
+  if (found != config.splits.end()) {
+    if (found->contains("sampling")) value["sampling"] = (*found)["sampling"];
+    const Json batch = found->value("batch", Json::object());
+    // One of the two says how large a batch is.
+    if (batch.contains("global_size")) value["batch"].erase("per_rank");
+    if (batch.contains("per_rank")) value["batch"].erase("global_size");
+    value["batch"].update(batch);
+  }
+  if (!augmented.value_or(split.empty() || split == kTrainSplit)) value["augment"] = Json::array();
+  return RunConfigFromJson(value);
 }
 
 Json ToJson(const RunConfig& config) {
@@ -335,6 +430,10 @@ Json ToJson(const RunConfig& config) {
                   {"meta", config.meta}}},
                 {"preprocess", config.preprocess},
                 {"augment", config.augment}};
+  if (!config.stores.empty()) value["stores"] = config.stores;
+  if (!config.where.empty()) value["where"] = config.where;
+  if (!config.split_column.empty()) value["split_column"] = config.split_column;
+  if (!config.splits.empty()) value["splits"] = config.splits;
   if (config.fill) value["patch"]["fill"] = *config.fill;
   if (config.numerics) value["numerics"] = patchbay::NameOf(*config.numerics);
   if (config.global_size != 0) value["batch"]["global_size"] = config.global_size;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -28,10 +29,17 @@ inline constexpr std::int64_t kMaxPatchSide = 16'384;
 /// Of a patch: a plane of the longest sides.
 inline constexpr std::int64_t kMaxPatchPixels = kMaxPatchSide * kMaxPatchSide;
 inline constexpr std::uint32_t kMaxPrefetch = 64;
+/// The split whose patches are augmented.
+inline constexpr char kTrainSplit[] = "train";
 
 /// A run.yaml with every default filled in.
 struct RunConfig {
-  std::vector<std::string> dataset;             ///< as written: stores, folders of stores, slides
+  std::vector<std::string> dataset;  ///< as written: stores, folders of stores, slides
+  // Of a dataset that is a table, and no part of a plan: what they choose is.
+  std::string stores;                                     ///< folder of the rows' stores; "" = none
+  std::map<std::string, std::vector<std::string>> where;  ///< column -> values of the rows taken
+  std::string split_column;
+  Json splits = Json::object();  ///< {split: {"sampling": whole, "batch": what differs}}
   OnBadImage on_bad_image = OnBadImage::kFail;  ///< while planning; no part of the plan
   std::optional<Numerics> numerics;  ///< absent = what the cluster has; the planner fills it in
   std::uint64_t seed = 0;
@@ -55,6 +63,9 @@ struct RunConfig {
   Json augment = Json::array();
 };
 
+/// Whether the dataset is a table of images.
+bool HasTable(const RunConfig& config);
+
 /// The table of every key of a run config.
 config::Key RunConfigKeys();
 
@@ -72,6 +83,12 @@ Json ToJson(const RunConfig& config);
 /// ranks. InvalidArgument when a batch becomes too large. A config that names global_size stays as
 /// it is.
 Status SettleBatch(RunConfig& config, std::uint32_t before, std::uint32_t world_size);
+
+/// What the config says for one split, "" for all images: its own `sampling` in place of the
+/// config's, its `batch` merged into the config's, `splits` gone. `augment` is kept for the split
+/// "train" and for "", or as `augmented` says. InvalidArgument names the key that cannot be so.
+StatusOr<RunConfig> ForSplit(const RunConfig& config, const std::string& split,
+                             std::optional<bool> augmented = std::nullopt);
 
 /// From a payload; checked like a file.
 StatusOr<RunConfig> RunConfigFromJson(const Json& value);

@@ -27,5 +27,14 @@ TEST(Csv, ToleratesWhatOthersWrite) {
   EXPECT_TRUE(ParseCsv("").empty());
 }
 
+TEST(Csv, TellsTheLineOfEveryRowAndOfAnOpenQuote) {
+  const CsvLines table = ParseCsvLines("a;b\r\n\r\n\"x\ny\";2\r\nz;\"3", ';');
+  ASSERT_EQ(table.rows.size(), 3u);
+  EXPECT_EQ(table.rows[1].fields, (std::vector<std::string>{"x\ny", "2"}));
+  EXPECT_EQ(table.rows[1].line, 3);
+  EXPECT_EQ(table.rows[2].line, 5);
+  EXPECT_EQ(table.open_quote, 5);
+}
+
 }  // namespace
 }  // namespace patchbay

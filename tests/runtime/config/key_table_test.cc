@@ -158,5 +158,39 @@ TEST(KeyTable, DocumentsEveryKey) {
   EXPECT_NE(page.find("| `inner.low` | int | `1` |"), std::string::npos);
 }
 
+TEST(KeyTable, NamesOfTheUsersOwnHaveValuesOfOneKind) {
+  Key inner{.name = "inner",
+            .type = KeyType::kMap,
+            .optional = true,
+            .members = {{.name = "low", .type = KeyType::kInt, .fallback = 1}}};
+  const Key table{.name = "demo",
+                  .type = KeyType::kMap,
+                  .members = {{.name = "where",
+                               .type = KeyType::kNamed,
+                               .members = {{.name = "", .type = KeyType::kStringList}}},
+                              {.name = "splits",
+                               .type = KeyType::kNamed,
+                               .members = {{.name = "",
+                                            .type = KeyType::kMap,
+                                            .members = {inner}}}}}};
+  const auto read = [&](std::string_view text) -> std::string {
+    const auto node = ParseYaml(text, "run.yaml");
+    EXPECT_TRUE(node.ok()) << node.status();
+    const auto value = Validate(*node, table);
+    return value.ok() ? DumpJson(*value) : std::string(MessageOf(value.status()));
+  };
+  EXPECT_EQ(read("{}"), "{}");
+  EXPECT_EQ(read("where: {phase: portal, use: [1, 2]}"),
+            R"({"where":{"phase":["portal"],"use":["1","2"]}})");
+  EXPECT_EQ(read("splits: {val: , test: {inner: {}}}"),
+            R"({"splits":{"test":{"inner":{"low":1}},"val":{}}})");
+  EXPECT_EQ(read("where:\n  phase: {a: b}"),
+            "run.yaml:2: key 'where.phase': expected text or a list of texts, got a map");
+  EXPECT_EQ(read("splits:\n  val: {innr: 1}"),
+            "run.yaml:2: unknown key 'splits.val.innr' (did you mean 'inner'?)");
+  EXPECT_EQ(read("where: portal"),
+            "run.yaml:1: key 'where': expected a map of names and values, got 'portal'");
+}
+
 }  // namespace
 }  // namespace patchbay::config

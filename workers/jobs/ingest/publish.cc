@@ -6,21 +6,10 @@
 #include "runtime/zarr/opened_store.h"
 #include "runtime/zarr/store_tree.h"
 #include "runtime/zarr/verify.h"
+#include "workers/jobs/task/store_attributes.h"
 
 namespace patchbay::workers {
 namespace {
-
-constexpr std::size_t kMaxRootMetadataBytes = 1u << 20;
-
-/// attributes.patchbay of a store's root, or an empty object when it is not a store of ours.
-Json PatchbayAttributes(const std::string& store) {
-  const auto text = ReadFile(StrCat(store, "/zarr.json"), kMaxRootMetadataBytes);
-  if (!text.ok()) return Json::object();
-  const auto root = ParseJson(*text, "zarr.json");
-  if (!root.ok() || !root->is_object()) return Json::object();
-  const Json attributes = root->value("attributes", Json::object());
-  return attributes.is_object() ? attributes.value("patchbay", Json::object()) : Json::object();
-}
 
 Status Damaged(const std::string& store, std::string_view what) {
   return absl::DataLossError(

@@ -7,6 +7,7 @@
 #include "workers/access/planned_images.h"
 #include "workers/jobs/plan/plan_request.h"
 #include "workers/jobs/plan/stream_plan.h"
+#include "workers/jobs/plan/table_rows.h"
 #include "workers/jobs/task/find_images.h"
 
 namespace patchbay::workers {
@@ -64,12 +65,20 @@ std::size_t OpeningTasks(std::size_t images, std::size_t list_bytes) {
 
 StatusOr<TaskOutput> RunStreamPlan(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const PlanRequest request, ParsePlanRequest(context.payload));
-  PB_ASSIGN_OR_RETURN(const std::vector<std::string> named,
-                      ManifestPaths(context.manifest, "images"));
-  PB_ASSIGN_OR_RETURN(const std::vector<std::string> paths,
-                      FindImages(context, named, {.keep_unreadable = true}));
   TaskOutput output;
-  output.result = DumpJson(PathsToJson(paths));
+  std::vector<std::string> paths;
+  if (IsTable(context.manifest)) {
+    ListedRows rows;
+    PB_ASSIGN_OR_RETURN(paths, ListRows(context, rows));
+    Json list = PathsToJson(paths);
+    list["table"] = ToJson(rows);
+    output.result = DumpJson(list);
+  } else {
+    PB_ASSIGN_OR_RETURN(const std::vector<std::string> named,
+                        ManifestPaths(context.manifest, "images"));
+    PB_ASSIGN_OR_RETURN(paths, FindImages(context, named, {.keep_unreadable = true}));
+    output.result = DumpJson(PathsToJson(paths));
+  }
   if (output.result.size() > protocol::kMaxResultBytes) {
     return TooManyPaths(paths.size(), output.result.size());
   }

@@ -9,8 +9,10 @@ namespace {
 Json ToJson(const ImageRow& row) {
   if (!row.fault.empty()) return row.fault;
   const plan::PlannedImage& image = row.image;
-  return {image.digest.Hex(), image.kind,     image.size.z,        image.size.y,
-          image.size.x,       image.channels, NameOf(image.dtype), row.stamp};
+  Json value = {image.digest.Hex(), image.kind,     image.size.z,        image.size.y,
+                image.size.x,       image.channels, NameOf(image.dtype), row.stamp};
+  if (!row.path.empty()) value.push_back(row.path);
+  return value;
 }
 
 StatusOr<ImageRow> ImageRowFromJson(const Json& value) {
@@ -19,8 +21,8 @@ StatusOr<ImageRow> ImageRowFromJson(const Json& value) {
     row.fault = value.get<std::string>();
     return row;
   }
-  const bool whole = value.is_array() && value.size() == 8 && value[0].is_string() &&
-                     value[1].is_string() && value[2].is_number_integer() &&
+  const bool whole = value.is_array() && (value.size() == 8 || value.size() == 9) &&
+                     value[0].is_string() && value[1].is_string() && value[2].is_number_integer() &&
                      value[3].is_number_integer() && value[4].is_number_integer() &&
                      value[5].is_number_integer() && value[6].is_string() && value[7].is_string();
   if (!whole) return absl::InvalidArgumentError("read image row: not an image");
@@ -33,6 +35,10 @@ StatusOr<ImageRow> ImageRowFromJson(const Json& value) {
   if (!dtype) return absl::InvalidArgumentError("read image row: unknown dtype");
   row.image.dtype = *dtype;
   row.stamp = value[7].get<std::string>();
+  if (value.size() == 9) {
+    if (!value[8].is_string()) return absl::InvalidArgumentError("read image row: no path");
+    row.path = value[8].get<std::string>();
+  }
   return row;
 }
 

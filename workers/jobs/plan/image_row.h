@@ -14,6 +14,7 @@ namespace patchbay::workers {
 struct ImageRow {
   plan::PlannedImage image;
   std::string stamp;  ///< StampOf before it was opened
+  std::string path;   ///< not empty: the image is the store here, not what is listed
   std::string fault;  ///< not empty: why it is left out; the rest says nothing then
 };
 

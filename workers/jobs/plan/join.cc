@@ -12,6 +12,7 @@
 #include "workers/jobs/plan/image_row.h"
 #include "workers/jobs/plan/plan_request.h"
 #include "workers/jobs/plan/stream_plan.h"
+#include "workers/jobs/plan/table_rows.h"
 #include "workers/stream/chain_options.h"
 
 namespace patchbay::workers {
@@ -36,6 +37,7 @@ struct DatasetImages {
   void Add(std::size_t number, ImageRow&& row, std::string&& path) {
     if (row.fault.empty()) {
       numbers.push_back(number);
+      if (!row.path.empty()) path = std::move(row.path);
       images.push_back(std::move(row.image));
       where.paths.push_back(std::move(path));
       where.stamps.push_back(std::move(row.stamp));
@@ -123,6 +125,7 @@ StatusOr<TaskOutput> RunStreamJoin(TaskContext& context) {
   PlannedStream planned;
   planned.plan = made.Text();
   planned.manifest = ToManifest(joined.where);
+  if (IsTable(context.manifest)) planned.manifest["rows"] = std::move(joined.numbers);
   planned.geometry = geometry;
   planned.numerics = *made.config().numerics;
   planned.byte_versions = plan::ByteVersionsText();

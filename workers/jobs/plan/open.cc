@@ -1,4 +1,5 @@
 // One group of a dataset's images: opened and hashed.
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -6,7 +7,9 @@
 #include "workers/access/stamps.h"
 #include "workers/jobs/plan/image_row.h"
 #include "workers/jobs/plan/stream_plan.h"
+#include "workers/jobs/plan/table_rows.h"
 #include "workers/jobs/task/image_digest.h"
+#include "workers/jobs/task/store_attributes.h"
 #include "workers/sources/image_source.h"
 
 namespace patchbay::workers {
@@ -14,12 +17,14 @@ namespace {
 
 constexpr std::string_view kWhat = "stream.open";
 constexpr std::size_t kMaxFaultBytes = 512;
+constexpr std::string_view kStoreKind = "zarr";  ///< ImageLayout::kind
 
 struct Group {
   std::vector<std::string> paths;
   std::int64_t first = 0;
   std::size_t level = 0;
   bool skip_bad = false;
+  std::optional<ListedRows> table;  ///< all of its rows
 };
 
 StatusOr<Group> GroupOf(TaskContext& context) {
@@ -40,6 +45,12 @@ StatusOr<Group> GroupOf(TaskContext& context) {
     return absl::InvalidArgumentError("stream.open: payload: not images of the list");
   }
   group.paths.assign(paths.begin() + group.first, paths.begin() + group.first + count);
+  if (list.contains("table")) {
+    PB_ASSIGN_OR_RETURN(group.table, ListedRowsFromJson(list["table"]));
+    if (group.table->contents.size() != paths.size()) {
+      return absl::InternalError("stream.open: not as many contents as images");
+    }
+  }
   group.level = static_cast<std::size_t>(level);
   group.skip_bad = bad == plan::NameOf(plan::OnBadImage::kSkip);
   return group;
@@ -65,10 +76,11 @@ struct OpenedImage {
   ImageLayout layout;
   Digest digest;
   std::string stamp;
+  std::string path;  ///< of another image than what is listed
 };
 
 /// The stamp is taken before the image is opened and hashed.
-StatusOr<OpenedImage> OpenForPlan(TaskContext& context, const std::string& listed) {
+StatusOr<OpenedImage> OpenImageForPlan(TaskContext& context, const std::string& listed) {
   OpenedImage opened;
   PB_ASSIGN_OR_RETURN(const std::string path, context.MayRead(listed));
   StatusOr<std::string> stamp = StampOf(path);
@@ -77,6 +89,45 @@ StatusOr<OpenedImage> OpenForPlan(TaskContext& context, const std::string& liste
   opened.layout = image->layout();
   PB_ASSIGN_OR_RETURN(opened.digest, ImageDigest(context, path));
   return opened;
+}
+
+/// An image of a table. A slide is looked at for the content that the row says it has; where the
+/// row does not say, the store of what it has takes its place.
+StatusOr<OpenedImage> OpenRowForPlan(TaskContext& context, const ListedRows& table,
+                                     const std::string& listed, std::size_t number) {
+  const std::string& content = table.contents[number];
+  StatusOr<OpenedImage> opened = OpenImageForPlan(context, listed);
+  if (absl::IsNotFound(opened.status()) && table.has_stores) {
+    return Annotate(opened.status(), content.empty()
+                                         ? "the table has no content_hash that tells its store"
+                                         : "no store has the row's content_hash, and its slide");
+  }
+  if (!opened.ok()) return opened;
+  if (opened->layout.kind == kStoreKind) {
+    const std::string made_from = SourceDigestOf(listed).substr(0, kContentDigits);
+    if (content.empty() || made_from == content) return opened;
+    return absl::InvalidArgumentError(
+        "the store was not made from what the row's content_hash says");
+  }
+  const std::string found = opened->digest.Hex().substr(0, kContentDigits);
+  if (!content.empty() && found != content) {
+    return absl::InvalidArgumentError(
+        StrCat("its content (SHA-256 ", opened->digest.Hex().substr(0, 12),
+               "...) is not what the row's content_hash says: it was changed or replaced since; "
+               "correct the table"));
+  }
+  const auto store = table.stores.find(found);
+  if (store == table.stores.end()) return opened;
+  context.names.AddImage(store->second, StrCat("image ", number));
+  opened = OpenImageForPlan(context, store->second);
+  if (opened.ok()) opened->path = store->second;
+  return opened;
+}
+
+StatusOr<OpenedImage> OpenForPlan(TaskContext& context, const Group& group, const std::string& path,
+                                  std::size_t number) {
+  if (!group.table) return OpenImageForPlan(context, path);
+  return OpenRowForPlan(context, *group.table, path, number);
 }
 
 Status CannotUse(const std::string& path, std::string_view why) {
@@ -101,11 +152,14 @@ StatusOr<plan::PlannedImage> PlanImage(const OpenedImage& opened, std::size_t at
   return planned;
 }
 
-StatusOr<ImageRow> RowOf(TaskContext& context, const Group& group, const std::string& path) {
+StatusOr<ImageRow> RowOf(TaskContext& context, const Group& group, std::size_t at) {
   ImageRow row;
-  const StatusOr<OpenedImage> opened = OpenForPlan(context, path);
+  const std::string& path = group.paths[at];
+  const StatusOr<OpenedImage> opened =
+      OpenForPlan(context, group, path, static_cast<std::size_t>(group.first) + at);
   if (opened.ok()) {
     row.stamp = opened->stamp;
+    row.path = opened->path;
     PB_ASSIGN_OR_RETURN(row.image, PlanImage(*opened, group.level, path));
     return row;
   }
@@ -126,9 +180,9 @@ StatusOr<TaskOutput> RunStreamOpen(TaskContext& context) {
     context.names.AddImage(group.paths[i], StrCat("image ", number));
   }
   std::vector<ImageRow> rows;
-  for (const std::string& path : group.paths) {
+  for (std::size_t i = 0; i < group.paths.size(); ++i) {
     PB_RETURN_IF_ERROR(context.CheckCancelled());
-    PB_ASSIGN_OR_RETURN(ImageRow row, RowOf(context, group, path));
+    PB_ASSIGN_OR_RETURN(ImageRow row, RowOf(context, group, i));
     rows.push_back(std::move(row));
     context.AddProgress();
   }

@@ -1,0 +1,30 @@
+// What the user's table says of each image of a plan. It stays on the user's side: workers and the
+// scheduler see row numbers.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/base/json.h"
+#include "runtime/base/status.h"
+#include "runtime/client/run_file.h"
+
+namespace patchbay::client {
+
+struct ImageRecord {
+  std::string slide_id;  ///< of the row; without a table the stem of the path
+  std::string split;     ///< "" without a split column
+  /// The row's other columns but its path, as they stand in the table: patient_id, site, ...
+  std::vector<std::pair<std::string, std::string>> columns;
+
+  /// The cell, or "" where there is no such column.
+  const std::string& Cell(std::string_view column) const;
+};
+
+/// One record an image of the plan, in its order. `planned` is the result of the planning job and
+/// `paths` are its images' (PlannedPaths). FailedPrecondition when the plan is of another table.
+StatusOr<std::vector<ImageRecord>> RecordsOf(const RunFile& run, const Json& planned,
+                                             const std::vector<std::string>& paths);
+
+}  // namespace patchbay::client

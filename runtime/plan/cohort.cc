@@ -1,0 +1,132 @@
+#include "runtime/plan/cohort.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "runtime/base/strings.h"
+
+namespace patchbay::plan {
+namespace {
+
+constexpr std::size_t kMaxValuesNamed = 10;
+
+Status WrongKey(std::string_view key, std::string_view cause) {
+  return absl::InvalidArgumentError(StrCat("key '", key, "': ", cause));
+}
+
+std::string Hint(const std::string& word, const std::vector<std::string>& candidates) {
+  const std::string near = Nearest(word, candidates);
+  return near.empty() ? "" : StrCat(" (did you mean '", near, "'?)");
+}
+
+StatusOr<std::size_t> ColumnOf(const CohortTable& table, const std::string& name,
+                               std::string_view key) {
+  if (const auto column = table.Column(name)) return *column;
+  return WrongKey(key,
+                  StrCat(table.source, " has no column '", name, "'", Hint(name, table.columns)));
+}
+
+StatusOr<CohortRows> RowsWhere(const CohortTable& table, const RunConfig& config) {
+  CohortRows rows(table.rows.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = i;
+  for (const auto& [name, values] : config.where) {
+    PB_ASSIGN_OR_RETURN(const std::size_t column, ColumnOf(table, name, StrCat("where.", name)));
+    const auto is_out = [&, &wanted = values](std::size_t row) {
+      const std::string& cell = table.rows[row].cells[column];
+      return std::find(wanted.begin(), wanted.end(), cell) == wanted.end();
+    };
+    rows.erase(std::remove_if(rows.begin(), rows.end(), is_out), rows.end());
+    if (rows.empty()) {
+      return WrongKey(StrCat("where.", name), StrCat("no row of ", table.source, " is left with '",
+                                                     StrJoin(values, "', '"), "'"));
+    }
+  }
+  return rows;
+}
+
+std::vector<std::string> SplitsOf(const CohortTable& table, const CohortRows& rows,
+                                  std::size_t column) {
+  std::set<std::string> values;
+  for (const std::size_t row : rows) values.insert(table.rows[row].cells[column]);
+  values.erase("");
+  return {values.begin(), values.end()};
+}
+
+std::string Named(const std::vector<std::string>& values) {
+  std::vector<std::string> first(
+      values.begin(),
+      values.begin() + static_cast<std::ptrdiff_t>(std::min(values.size(), kMaxValuesNamed)));
+  return StrCat(StrJoin(first, ", "), values.size() > first.size() ? ", ..." : "");
+}
+
+/// No value of `column` in the rows of two splits.
+Status CheckApart(const CohortTable& table, const CohortRows& rows, std::size_t split_column,
+                  const std::string& column, std::string_view what) {
+  const auto at = table.Column(column);
+  if (!at) return absl::OkStatus();
+  std::map<std::string_view, const CohortRow*> seen;
+  for (const std::size_t number : rows) {
+    const CohortRow& row = table.rows[number];
+    const std::string &value = row.cells[*at], &split = row.cells[split_column];
+    if (value.empty() || split.empty()) continue;
+    const CohortRow* first = seen.emplace(value, &row).first->second;
+    const std::string& other = first->cells[split_column];
+    if (other == split) continue;
+    return table.Wrong(row, column,
+                       StrCat(what, " '", value, "' is in the split '", split, "' here and in '",
+                              other, "' in line ", first->line, ", so that one split knows the ",
+                              "other; put both rows into one"));
+  }
+  return absl::OkStatus();
+}
+
+StatusOr<std::size_t> CheckSplits(const CohortTable& table, const RunConfig& config,
+                                  const CohortRows& rows, std::vector<std::string>& splits) {
+  PB_ASSIGN_OR_RETURN(const std::size_t column,
+                      ColumnOf(table, config.split_column, "split_column"));
+  splits = SplitsOf(table, rows, column);
+  if (splits.size() < 2) {
+    return WrongKey("split_column",
+                    StrCat("column '", config.split_column, "' of ", table.source,
+                           splits.empty() ? " is empty" : StrCat(" has one value, ", splits[0]),
+                           ": these are no splits"));
+  }
+  for (const auto& [name, overrides] : config.splits.items()) {
+    if (std::find(splits.begin(), splits.end(), name) != splits.end()) continue;
+    return WrongKey(StrCat("splits.", name),
+                    StrCat("column '", config.split_column, "' of ", table.source, " has ",
+                           Named(splits), Hint(name, splits)));
+  }
+  PB_RETURN_IF_ERROR(CheckApart(table, rows, column, "patient_id", "the patient"));
+  PB_RETURN_IF_ERROR(CheckApart(table, rows, column, "content_hash", "the content"));
+  return column;
+}
+
+}  // namespace
+
+StatusOr<CohortRows> SelectRows(const CohortTable& table, const RunConfig& config,
+                                std::string_view split) {
+  PB_ASSIGN_OR_RETURN(CohortRows rows, RowsWhere(table, config));
+  if (config.split_column.empty()) {
+    if (split.empty()) return rows;
+    return absl::InvalidArgumentError(
+        StrCat("split '", split, "': the config has no split_column"));
+  }
+  std::vector<std::string> splits;
+  PB_ASSIGN_OR_RETURN(const std::size_t column, CheckSplits(table, config, rows, splits));
+  if (split.empty()) return rows;
+  if (std::find(splits.begin(), splits.end(), split) == splits.end()) {
+    return absl::InvalidArgumentError(StrCat("split '", split, "': column '", config.split_column,
+                                             "' of ", table.source, " has ", Named(splits),
+                                             Hint(std::string(split), splits)));
+  }
+  rows.erase(
+      std::remove_if(rows.begin(), rows.end(),
+                     [&](std::size_t row) { return table.rows[row].cells[column] != split; }),
+      rows.end());
+  return rows;
+}
+
+}  // namespace patchbay::plan

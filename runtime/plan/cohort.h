@@ -1,0 +1,28 @@
+// Which rows of a cohort table a run takes: what `where`, `split_column` and a split leave, and
+// whether the splits keep patients and slides apart.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/base/status.h"
+#include "runtime/plan/cohort_table.h"
+#include "runtime/plan/run_config.h"
+
+namespace patchbay::plan {
+
+/// Row numbers of CohortTable::rows, in the table's order.
+using CohortRows = std::vector<std::size_t>;
+
+/// The rows that `where` leaves and, unless `split` is "", those of the split. InvalidArgument:
+/// - naming a key of the config: a column that is not there, a split column with one value, an
+///   entry of `splits` that is no value of the column;
+/// - naming a row: a patient_id or a content_hash in two splits (rows without a split are in none);
+/// - no row is left, or `split` is no value of the column.
+StatusOr<CohortRows> SelectRows(const CohortTable& table, const RunConfig& config,
+                                std::string_view split);
+
+}  // namespace patchbay::plan

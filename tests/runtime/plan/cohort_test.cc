@@ -1,0 +1,186 @@
+// Tables as spreadsheets write them, the rows a run takes, and everything that is refused.
+#include "runtime/plan/cohort.h"
+
+#include <gtest/gtest.h>
+
+#include "runtime/base/strings.h"
+
+namespace patchbay::plan {
+namespace {
+
+constexpr std::string_view kTable =
+    "path,slide_id,patient_id,site,fold_0,content_hash\n"
+    "a.svs,001,P1,A,train,\n"
+    "b.svs,2,P1,A,train,\n"
+    "c.svs,3,P2,B,val,\n"
+    "d.svs,4,P3,B,,\n";
+
+StatusOr<CohortTable> Read(std::string_view text) { return ParseCohortTable(text, "t.csv"); }
+
+std::string TableError(std::string_view text) {
+  const auto table = Read(text);
+  return table.ok() ? "" : std::string(MessageOf(table.status()));
+}
+
+TEST(CohortTable, ReadsWhatSpreadsheetsWrite) {
+  const std::string comma = "path,id\r\na.svs,007\r\n\"b, c.svs\", 1.50 \r\n";
+  std::string semicolon =
+      "\xEF\xBB\xBFpath;id;;\r\na.svs;007;;\r\n\"b, c.svs\"; 1.50 ;;\r\n;;;\r\n";
+  std::string tabs = "path\tid\na.svs\t007\nb, c.svs\t1.50\n";
+  std::string hinted = "sep=;\r\npath;id\r\na.svs;007\r\nb, c.svs;1.50";
+  for (const std::string& text : {comma, semicolon, tabs, hinted}) {
+    SCOPED_TRACE(text);
+    const auto table = Read(text);
+    ASSERT_TRUE(table.ok()) << table.status();
+    EXPECT_EQ(table->columns, (std::vector<std::string>{"path", "id"}));
+    ASSERT_EQ(table->rows.size(), 2u);
+    EXPECT_EQ(table->Cell(table->rows[0], "id"), "007");
+    EXPECT_EQ(table->Cell(table->rows[1], "path"), "b, c.svs");
+    EXPECT_EQ(table->Cell(table->rows[1], "id"), "1.50");
+    EXPECT_EQ(table->Cell(table->rows[1], "nothing"), "");
+    EXPECT_EQ(table->rows[1].slide_id, "b, c");
+    EXPECT_EQ(table->rows[1].line, text == hinted ? 4 : 3);
+  }
+}
+
+TEST(CohortTable, TheStemLeavesTheEndingsAway) {
+  EXPECT_EQ(StemOf("/x/CMU-1.2-Region.SVS"), "CMU-1.2-Region");
+  EXPECT_EQ(StemOf("s.ome.tif"), "s");
+  EXPECT_EQ(StemOf("ct_017.nii.gz"), "ct_017");
+  EXPECT_EQ(StemOf("stores/b3.zarr/"), "b3");
+  EXPECT_EQ(StemOf("series"), "series");
+  EXPECT_EQ(StemOf(".mrxs"), ".mrxs");
+}
+
+TEST(CohortTable, RefusalsNameLineAndColumn) {
+  EXPECT_EQ(TableError(""), "t.csv:1: the table is empty");
+  EXPECT_EQ(TableError("path\n"), "t.csv:1: the table has no rows");
+  EXPECT_EQ(TableError("paths,b\nx,y\n"),
+            "t.csv:1: no column 'path' (is it 'paths'?); the first line names the columns");
+  EXPECT_EQ(TableError("path,a,a\nx,1,2\n"), "t.csv:1: two columns are named 'a'");
+  EXPECT_EQ(TableError("path,,a\nx,1,2\n"), "t.csv:1: column 2 has no name");
+  EXPECT_EQ(TableError("path,a\nx,1,2\n"),
+            "t.csv:2: 3 cells under 2 columns; a cell that holds the separator stands in quotes");
+  EXPECT_EQ(TableError("path,a\n,1\n"), "t.csv:2: column 'path': it is empty");
+  EXPECT_EQ(TableError("path,a\nx,\"1\n"), "t.csv:2: a quote that nothing closes");
+  EXPECT_EQ(TableError("path,a\nx,1\nx,2\n"),
+            "t.csv:3: column 'path': 'x' stands in line 2 too; a slide has one row");
+  EXPECT_EQ(TableError("path,slide_id\nx,1\ny,1\n"),
+            "t.csv:3: column 'slide_id': the slide_id '1' is that of line 2 too");
+  EXPECT_EQ(TableError("path\nx/1.svs\ny/1.tif\n"),
+            "t.csv:3: column 'path': the slide_id '1' is that of line 2 too; add a column slide_id "
+            "that tells them apart");
+  EXPECT_EQ(TableError("path,slide_id\nx,\n"), "t.csv:2: column 'slide_id': it is empty");
+  EXPECT_EQ(TableError("path,content_hash\nx,abc\n"),
+            "t.csv:2: column 'content_hash': 'abc' is no SHA-256 (64 hex digits)");
+  EXPECT_EQ(TableError("path\nx\nM\xFCller.svs\n"),
+            "t.csv:3: the text is not UTF-8; save it as CSV UTF-8");
+  EXPECT_EQ(TableError(std::string_view("\xFF\xFEp\0", 4)),
+            "t.csv:1: the text is UTF-16; save it as CSV UTF-8");
+}
+
+RunConfig ConfigOf(std::string_view rest) {
+  const auto config = ParseRunConfig(
+      StrCat("dataset: t.csv\npatch: {size: [64, 64]}\nbatch: {global_size: 8}\n", rest), "run");
+  EXPECT_TRUE(config.ok()) << config.status();
+  return config.ok() ? *config : RunConfig{};
+}
+
+/// The chosen rows, or the error.
+std::string Selected(std::string_view config, std::string_view split,
+                     std::string_view table = kTable) {
+  const auto read = Read(table);
+  EXPECT_TRUE(read.ok()) << read.status();
+  const auto rows = SelectRows(*read, ConfigOf(config), split);
+  if (!rows.ok()) return std::string(MessageOf(rows.status()));
+  std::string text;
+  for (const std::size_t row : *rows) text += StrCat(row, " ");
+  return text;
+}
+
+TEST(Cohort, TakesTheRowsOfTheColumnsAndTheSplit) {
+  EXPECT_EQ(Selected("", ""), "0 1 2 3 ");
+  EXPECT_EQ(Selected("where: {site: B}", ""), "2 3 ");
+  EXPECT_EQ(Selected("where: {site: [A, B], slide_id: 001}", ""), "0 ");
+  EXPECT_EQ(Selected("split_column: fold_0", ""), "0 1 2 3 ");
+  EXPECT_EQ(Selected("split_column: fold_0", "train"), "0 1 ");
+  EXPECT_EQ(Selected("split_column: fold_0", "val"), "2 ");
+}
+
+TEST(Cohort, RefusesWhatIsNotThere) {
+  EXPECT_EQ(Selected("where: {sites: B}", ""),
+            "key 'where.sites': t.csv has no column 'sites' (did you mean 'site'?)");
+  EXPECT_EQ(Selected("where: {site: C}", ""), "key 'where.site': no row of t.csv is left with 'C'");
+  EXPECT_EQ(Selected("split_column: fold", ""),
+            "key 'split_column': t.csv has no column 'fold' (did you mean 'fold_0'?)");
+  EXPECT_EQ(Selected("split_column: fold_0", "vali"),
+            "split 'vali': column 'fold_0' of t.csv has train, val (did you mean 'val'?)");
+  EXPECT_EQ(Selected("", "val"), "split 'val': the config has no split_column");
+  EXPECT_EQ(Selected("split_column: fold_0\nwhere: {site: A}", ""),
+            "key 'split_column': column 'fold_0' of t.csv has one value, train: these are no "
+            "splits");
+  EXPECT_EQ(Selected("split_column: fold_0\nsplits: {vall: {batch: {tail: pad}}}", "train"),
+            "key 'splits.vall': column 'fold_0' of t.csv has train, val (did you mean 'val'?)");
+}
+
+TEST(Cohort, PatientsAndContentsStayWithinASplit) {
+  EXPECT_EQ(Selected("split_column: f", "a", "path,patient_id,f\nx,P1,a\ny,P2,b\nz,P1,b\n"),
+            "t.csv:4: column 'patient_id': the patient 'P1' is in the split 'b' here and in 'a' in "
+            "line 2, so that one split knows the other; put both rows into one");
+  const std::string hash(64, 'a'), other(64, 'b');
+  const std::string rows = StrCat("path,content_hash,f,use\nx,", hash, ",a,1\ny,", other,
+                                  ",b,1\nz,", std::string(64, 'A'), ",b,0\n");
+  EXPECT_NE(Selected("split_column: f", "a", rows).find("t.csv:4: column 'content_hash'"),
+            std::string::npos);
+  EXPECT_EQ(Selected("split_column: f\nwhere: {use: 1}", "a", rows), "0 ");
+  EXPECT_EQ(Selected("split_column: f", "a", "path,patient_id,f\nx,,a\ny,,b\nz,P1,\nw,P1,b\n"),
+            "0 ");
+}
+
+std::string ConfigError(std::string_view yaml) {
+  return std::string(MessageOf(ParseRunConfig(yaml, "run.yaml").status()));
+}
+
+TEST(Cohort, KeysOfATableNeedATable) {
+  EXPECT_EQ(ConfigError("dataset: stores/\npatch: {size: [8, 8]}\nwhere: {a: b}\n"),
+            "run.yaml:3: key 'where': the dataset is no table (a .csv or .tsv file)");
+  EXPECT_EQ(ConfigError("dataset: t.csv\npatch: {size: [8, 8]}\nsplits: {val: }\n"),
+            "run.yaml:3: key 'splits': there is no split_column");
+  EXPECT_EQ(ConfigError("dataset: t.csv\npatch: {size: [8, 8]}\nsplit_column: f\nwhere:\n  f: x\n"),
+            "run.yaml:5: key 'where.f': this is the split column; ask for the split instead "
+            "(--split)");
+  EXPECT_EQ(ConfigError("dataset: [t.csv, stores/]\npatch: {size: [8, 8]}\n"),
+            "run.yaml:1: key 'dataset': a table stands alone: put the other images into it");
+}
+
+TEST(Cohort, ASplitReplacesSamplingMergesBatchAndAugmentsTrainAlone) {
+  const RunConfig config = ConfigOf(
+      "split_column: fold_0\n"
+      "sampling: {positions: random, patches_per_epoch: 100}\n"
+      "augment: [flip]\n"
+      "splits: {val: {sampling: {order: sequential}, batch: {tail: pad, per_rank: 2}}}\n");
+  const auto train = ForSplit(config, "train");
+  ASSERT_TRUE(train.ok()) << train.status();
+  EXPECT_EQ(train->positions, Positions::kRandom);
+  EXPECT_EQ(train->global_size, 8u);
+  EXPECT_EQ(train->augment.size(), 1u);
+  EXPECT_TRUE(train->splits.empty());
+  const auto val = ForSplit(config, "val");
+  ASSERT_TRUE(val.ok()) << val.status();
+  EXPECT_EQ(val->positions, Positions::kGrid);
+  EXPECT_EQ(val->order, Order::kSequential);
+  EXPECT_EQ(val->patches_per_epoch, 0u);
+  EXPECT_EQ(val->tail, Tail::kPad);
+  EXPECT_EQ(val->global_size, 0u);
+  EXPECT_EQ(val->per_rank, 2u);
+  EXPECT_TRUE(val->augment.empty());
+  EXPECT_EQ(ForSplit(config, "val", true)->augment.size(), 1u);
+  EXPECT_EQ(ForSplit(config, "train", false)->augment.size(), 0u);
+  EXPECT_EQ(ForSplit(config, "")->augment.size(), 1u);
+  EXPECT_EQ(ConfigError("dataset: t.csv\npatch: {size: [8, 8]}\nsplit_column: f\n"
+                        "splits: {val: {seed: 3}}\n"),
+            "run.yaml:4: unknown key 'splits.val.seed' (known: sampling, batch)");
+}
+
+}  // namespace
+}  // namespace patchbay::plan

@@ -1,0 +1,156 @@
+// Planning a stream from a table: which store or slide a row becomes, and what is refused.
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include <gtest/gtest.h>
+
+#include "runtime/base/hash.h"
+#include "runtime/plan/plan.h"
+#include "workers/access/planned_images.h"
+#include "workers/jobs/plan/stream_plan.h"
+#include "workers/process/local_job.h"
+#include "workers/process/task_runner.h"
+
+namespace patchbay::workers {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kSlideHash[] = "ed92d5a9f2e86df67640d6f92ce3e231419ce127131697fbbce42ad5e002c8a7";
+const std::string kOtherHash(64, 'a');
+
+class TablePlanTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    const char* data = std::getenv("PATCHBAY_TEST_DATA");
+    if (data == nullptr || !fs::exists(fs::path(data) / "wsi/CMU-1-Small-Region.svs")) {
+      GTEST_SKIP() << "needs the slides of PATCHBAY_TEST_DATA";
+    }
+    data_ = data;
+    root_ = fs::canonical(fs::temp_directory_path()) / ("table_plan_" + Hex64(RandomU64()));
+    fs::create_directories(root_ / "stores");
+    fs::create_directories(root_ / "slides");
+    fs::copy(data_ / "wsi/CMU-1-Small-Region.svs", root_ / "slides/Jane Doe.svs");
+    context_.signals = &signals_;
+    context_.rights.read = {root_.string()};
+    context_.state_folder = root_ / "state";
+    const auto config = plan::ParseRunConfig(
+        "dataset: x\npatch: {size: [8, 8]}\nbatch: {global_size: 4}\n", "test");
+    ASSERT_TRUE(config.ok()) << config.status();
+    context_.payload = plan::ToJson(*config);
+  }
+  void TearDown() override {
+    if (!root_.empty()) fs::remove_all(root_);
+  }
+
+  /// A small store that says what it was made from.
+  void AddStore(const std::string& name, const std::string& source) {
+    const fs::path store = root_ / "stores" / name;
+    fs::copy(data_ / "zarr/ome/simple_0.5", store, fs::copy_options::recursive);
+    std::ifstream in(store / "zarr.json");
+    Json root = Json::parse(in);
+    root["attributes"]["patchbay"]["source_sha256"] = source;
+    fs::permissions(store / "zarr.json", fs::perms::owner_all);
+    std::ofstream(store / "zarr.json") << root.dump();
+  }
+
+  struct Row {
+    std::string path, content;
+  };
+  Json Manifest(const std::vector<Row>& rows) const {
+    Json paths = Json::array(), contents = Json::array();
+    for (const Row& row : rows) {
+      paths.push_back(row.path);
+      contents.push_back(row.content.substr(0, 32));
+    }
+    return {{"images", {root_.string() + "/"}},
+            {"table",
+             {{"paths", paths}, {"contents", contents}, {"stores", (root_ / "stores").string()}}}};
+  }
+  StatusOr<Json> Plan(const std::vector<Row>& rows) {
+    context_.manifest = Manifest(rows);
+    PB_ASSIGN_OR_RETURN(const std::string result, RunJobHere("stream.plan", context_));
+    return ParseJson(result, "result");
+  }
+  std::string ErrorOf(const std::vector<Row>& rows) {
+    return std::string(MessageOf(Plan(rows).status()));
+  }
+  /// The images' paths below the root and their row numbers.
+  std::string Planned(const std::vector<Row>& rows) {
+    const auto result = Plan(rows);
+    if (!result.ok()) return std::string(MessageOf(result.status()));
+    const Json& manifest = (*result)["manifest"];
+    const auto where = PathsFromJson(manifest);
+    EXPECT_TRUE(where.ok());
+    std::string text = DumpJson(manifest["rows"]);
+    for (const std::string& path : *where) text += " " + path.substr(root_.string().size() + 1);
+    return text;
+  }
+
+  fs::path data_, root_;
+  TaskSignals signals_;
+  TaskContext context_;
+};
+
+TEST_F(TablePlanTest, ARowIsTheStoreOfItsContentElseItsSlide) {
+  const Row slide{"slides/Jane Doe.svs", ""};
+  EXPECT_EQ(Planned({slide}), "[0] slides/Jane Doe.svs");
+  EXPECT_EQ(Planned({{slide.path, kSlideHash}}), "[0] slides/Jane Doe.svs");
+  AddStore("p1.zarr", kOtherHash);
+  EXPECT_EQ(Planned({{"slides/archived.svs", kOtherHash}}), "[0] stores/p1.zarr");
+  AddStore("p2.zarr", kSlideHash);
+  EXPECT_EQ(Planned({slide}), "[0] stores/p2.zarr") << "found by hashing the slide";
+  EXPECT_EQ(Planned({{"slides/archived.svs", kOtherHash}, slide}),
+            "[0,1] stores/p1.zarr stores/p2.zarr");
+  EXPECT_EQ(Planned({{"stores/p1.zarr", ""}}), "[0] stores/p1.zarr");
+}
+
+TEST_F(TablePlanTest, RefusesWhatIsNotTheRowsContent) {
+  EXPECT_NE(ErrorOf({{"slides/Jane Doe.svs", kOtherHash}}).find("not what the row's content_hash"),
+            std::string::npos);
+  AddStore("p1.zarr", kSlideHash);
+  EXPECT_NE(ErrorOf({{"stores/p1.zarr", kOtherHash}}).find("was not made from what"),
+            std::string::npos);
+  EXPECT_NE(ErrorOf({{"slides/none.svs", kOtherHash}}).find("no store has the row's content_hash"),
+            std::string::npos);
+  AddStore("p1-again.zarr", kSlideHash);
+  const std::string twice = ErrorOf({{"slides/Jane Doe.svs", kSlideHash}});
+  EXPECT_NE(twice.find("two stores of the content of image 0"), std::string::npos) << twice;
+}
+
+TEST_F(TablePlanTest, LeavesOutABadRowAndKeepsTheNumbersOfTheOthers) {
+  context_.payload["on_bad_image"] = "skip";
+  EXPECT_EQ(Planned({{"slides/none.svs", ""}, {"slides/Jane Doe.svs", ""}}),
+            "[1] slides/Jane Doe.svs");
+}
+
+TEST_F(TablePlanTest, NamesNoPathWhereItsErrorTravels) {
+  const auto travels = [&](const Json& manifest) {
+    protocol::TaskLease lease;
+    lease.op = "stream.plan";
+    lease.payload = DumpJson(context_.payload);
+    lease.manifest = DumpJson(manifest);
+    TaskContext context = context_;
+    const auto planned = RunLeasedTask(lease, context);
+    if (planned.outcome.code != 0) return planned.outcome.message;
+    lease.op = planned.spawned[0].op;
+    lease.payload = planned.spawned[0].payload;
+    context = context_;
+    context.inputs = {planned.result};
+    return RunLeasedTask(lease, context).outcome.message;
+  };
+  const std::string changed = travels(Manifest({{"slides/Jane Doe.svs", kOtherHash}}));
+  EXPECT_NE(changed.find("image 0"), std::string::npos) << changed;
+  Json nowhere = Manifest({{"slides/Jane Doe.svs", ""}});
+  nowhere["table"]["stores"] = (root_ / "Doe stores").string();
+  const std::string missing = travels(nowhere);
+  EXPECT_NE(missing.find("key 'stores'"), std::string::npos) << missing;
+  for (const std::string& text : {changed, missing}) {
+    EXPECT_EQ(text.find("Doe"), std::string::npos) << text;
+    EXPECT_EQ(text.find(root_.string()), std::string::npos) << text;
+  }
+}
+
+}  // namespace
+}  // namespace patchbay::workers
