@@ -141,7 +141,8 @@ std::vector<std::string> RunFile::Datasets() const {
   if (!table) return images;
   std::string root = images.front();
   for (const std::string& other : images) {
-    root.erase(std::mismatch(root.begin(), root.end(), other.begin(), other.end()).first, root.end());
+    root.erase(std::mismatch(root.begin(), root.end(), other.begin(), other.end()).first,
+               root.end());
   }
   return {root.substr(0, root.rfind('/') + 1)};
 }

@@ -82,6 +82,23 @@ Status CheckApart(const CohortTable& table, const CohortRows& rows, std::size_t 
   return absl::OkStatus();
 }
 
+/// A slide has one row among those that are taken.
+Status CheckContents(const CohortTable& table, const CohortRows& rows) {
+  const auto at = table.Column("content_hash");
+  if (!at) return absl::OkStatus();
+  std::map<std::string_view, const CohortRow*> seen;
+  for (const std::size_t number : rows) {
+    const CohortRow& row = table.rows[number];
+    if (row.cells[*at].empty()) continue;
+    const auto [first, is_new] = seen.emplace(row.cells[*at], &row);
+    if (is_new) continue;
+    return table.Wrong(
+        row, "content_hash",
+        StrCat("the content is that of line ", first->second->line, " too; a slide has one row"));
+  }
+  return absl::OkStatus();
+}
+
 StatusOr<std::size_t> CheckSplits(const CohortTable& table, const RunConfig& config,
                                   const CohortRows& rows, std::vector<std::string>& splits) {
   PB_ASSIGN_OR_RETURN(const std::size_t column,
@@ -110,12 +127,14 @@ StatusOr<CohortRows> SelectRows(const CohortTable& table, const RunConfig& confi
                                 std::string_view split) {
   PB_ASSIGN_OR_RETURN(CohortRows rows, RowsWhere(table, config));
   if (config.split_column.empty()) {
+    PB_RETURN_IF_ERROR(CheckContents(table, rows));
     if (split.empty()) return rows;
     return absl::InvalidArgumentError(
         StrCat("split '", split, "': the config has no split_column"));
   }
   std::vector<std::string> splits;
   PB_ASSIGN_OR_RETURN(const std::size_t column, CheckSplits(table, config, rows, splits));
+  PB_RETURN_IF_ERROR(CheckContents(table, rows));
   if (split.empty()) return rows;
   if (std::find(splits.begin(), splits.end(), split) == splits.end()) {
     return absl::InvalidArgumentError(StrCat("split '", split, "': column '", config.split_column,

@@ -20,7 +20,8 @@ using CohortRows = std::vector<std::size_t>;
 /// The rows that `where` leaves and, unless `split` is "", those of the split. InvalidArgument:
 /// - naming a key of the config: a column that is not there, a split column with one value, an
 ///   entry of `splits` that is no value of the column;
-/// - naming a row: a patient_id or a content_hash in two splits (rows without a split are in none);
+/// - naming a row: a patient_id or a content_hash in two splits (rows without a split are in none),
+///   a content_hash in two rows;
 /// - no row is left, or `split` is no value of the column.
 StatusOr<CohortRows> SelectRows(const CohortTable& table, const RunConfig& config,
                                 std::string_view split);

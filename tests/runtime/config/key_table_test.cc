@@ -163,16 +163,15 @@ TEST(KeyTable, NamesOfTheUsersOwnHaveValuesOfOneKind) {
             .type = KeyType::kMap,
             .optional = true,
             .members = {{.name = "low", .type = KeyType::kInt, .fallback = 1}}};
-  const Key table{.name = "demo",
-                  .type = KeyType::kMap,
-                  .members = {{.name = "where",
-                               .type = KeyType::kNamed,
-                               .members = {{.name = "", .type = KeyType::kStringList}}},
-                              {.name = "splits",
-                               .type = KeyType::kNamed,
-                               .members = {{.name = "",
-                                            .type = KeyType::kMap,
-                                            .members = {inner}}}}}};
+  const Key table{
+      .name = "demo",
+      .type = KeyType::kMap,
+      .members = {{.name = "where",
+                   .type = KeyType::kNamed,
+                   .members = {{.name = "", .type = KeyType::kStringList}}},
+                  {.name = "splits",
+                   .type = KeyType::kNamed,
+                   .members = {{.name = "", .type = KeyType::kMap, .members = {inner}}}}}};
   const auto read = [&](std::string_view text) -> std::string {
     const auto node = ParseYaml(text, "run.yaml");
     EXPECT_TRUE(node.ok()) << node.status();

@@ -133,6 +133,9 @@ TEST(Cohort, PatientsAndContentsStayWithinASplit) {
   EXPECT_NE(Selected("split_column: f", "a", rows).find("t.csv:4: column 'content_hash'"),
             std::string::npos);
   EXPECT_EQ(Selected("split_column: f\nwhere: {use: 1}", "a", rows), "0 ");
+  EXPECT_EQ(Selected("", "", rows),
+            "t.csv:4: column 'content_hash': the content is that of line 2 too; a slide has one "
+            "row");
   EXPECT_EQ(Selected("split_column: f", "a", "path,patient_id,f\nx,,a\ny,,b\nz,P1,\nw,P1,b\n"),
             "0 ");
 }
