@@ -21,18 +21,6 @@ void SetState(HandoverEntry& entry, EntryState state) {
   entry.state.store(static_cast<std::uint32_t>(state), std::memory_order_release);
 }
 
-/// The name of a slide or store without folder and ending.
-std::string StemOf(std::string_view path) {
-  while (path.size() > 1 && path.back() == '/') path.remove_suffix(1);
-  path = path.substr(path.rfind('/') + 1);
-  constexpr std::string_view kStore = ".ome.zarr";
-  if (path.size() > kStore.size() && path.substr(path.size() - kStore.size()) == kStore) {
-    return std::string(path.substr(0, path.size() - kStore.size()));
-  }
-  const std::size_t dot = path.rfind('.');
-  return std::string(path.substr(0, dot == 0 ? path.npos : dot));
-}
-
 }  // namespace
 
 StatusOr<std::unique_ptr<RingHandover>> RingHandover::Start(Run& run) {
@@ -178,7 +166,13 @@ Json DescribeImages(const Run& run, std::size_t first, std::size_t count) {
   const std::size_t end =
       first + std::min(count, run.images.size() - std::min(first, run.images.size()));
   for (std::size_t i = first; i < end; ++i) {
-    rows.push_back({{"path", run.images[i]}, {"slide_id", StemOf(run.images[i])}});
+    const ImageRecord& record = run.records[i];
+    Json row = Json::object();
+    for (const auto& [name, cell] : record.columns) row[name] = cell;
+    row["path"] = run.images[i];
+    row["slide_id"] = record.slide_id;
+    if (!record.split.empty()) row["split"] = record.split;
+    rows.push_back(std::move(row));
   }
   return rows;
 }
