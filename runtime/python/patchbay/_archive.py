@@ -45,7 +45,8 @@ def folder(archive=None, cache=None):
     staging = tempfile.mkdtemp(dir=target.parent, prefix=".unpacking-")
     try:
         with tarfile.open(archive) as tar:
-            tar.extractall(staging, members=_safe(tar))
+            checked = {"filter": "tar"} if hasattr(tarfile, "tar_filter") else {}
+            tar.extractall(staging, members=_safe(tar), **checked)
         (top,) = pathlib.Path(staging).iterdir()
         try:
             os.rename(top, target)

@@ -3,6 +3,7 @@ import json
 import os
 import pathlib
 import subprocess
+import sys
 
 from . import errors
 
@@ -28,6 +29,12 @@ def program(name="patchbay"):
                                "again, or name the folder of the programs with PATCHBAY_BIN")
 
 
+def main():
+    """The command `patchbay` of an installed package."""
+    path = program()
+    os.execv(path, [path, *sys.argv[1:]])
+
+
 def run_json(*words, cluster=None, expect=(0,)):
     """The JSON result of a command. Raises the class its exit code and text stand for."""
     command = [program(), *map(str, words), "--json"]
@@ -38,5 +45,5 @@ def run_json(*words, cluster=None, expect=(0,)):
         return json.loads(done.stdout)
     text = done.stderr.strip().splitlines()
     text = "\n".join(line for line in text if not line.startswith("see: ")) or f"exit code {done.returncode}"
-    text = text.removeprefix("patchbay: ") if hasattr(text, "removeprefix") else text
+    text = text.removeprefix("patchbay: ")
     raise (errors.ConfigError if done.returncode == 2 else errors.PatchbayError)(text)

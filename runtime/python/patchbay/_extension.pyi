@@ -1,0 +1,107 @@
+"""Rings that a client process of Patchbay handed over."""
+
+
+
+class Array:
+    """
+    One array of a batch: the slot's own memory, C order, patches first.
+
+    Take it with torch.from_dlpack(array), numpy.asarray(array) or memoryview(array): none of them copies.
+    It keeps its slot until it and everything made from it are gone.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def dtype(self) -> str:
+        """Element type by NumPy's name; "bfloat16" has no NumPy type."""
+
+    @property
+    def shape(self) -> object:
+        """(patches, ...), as in user documentation: (N, C, H, W)."""
+
+    @property
+    def ndim(self) -> int: ...
+
+    @property
+    def nbytes(self) -> int: ...
+
+    @property
+    def data_ptr(self) -> int:
+        """Address of the first element."""
+
+    def numpy(self) -> object:
+        """A NumPy view of the slot, no copy. BufferError for bfloat16."""
+
+    def tolist(self) -> object:
+        """Nested lists of Python numbers: a copy."""
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> object: ...
+
+    def __getitem__(self, arg: object, /) -> object: ...
+
+    def __dlpack_device__(self) -> tuple: ...
+
+    def __dlpack__(self, *, stream: object | None = None, max_version: object | None = None, dl_device: object | None = None, copy: object | None = None) -> object: ...
+
+    def __repr__(self) -> str: ...
+
+class Batch:
+    """
+    One rank's part of one batch: a mapping from names to arrays.
+
+    Its slot goes back to the ring when the batch and every tensor made from it are gone.
+    """
+
+    @property
+    def epoch(self) -> int:
+        """From 0."""
+
+    @property
+    def index(self) -> int:
+        """Global batch within the epoch, from 0."""
+
+    @property
+    def count(self) -> int:
+        """Patches of this rank."""
+
+    @property
+    def real_count(self) -> int:
+        """
+        Patches before the padding of a last batch (tail: pad), which comes at the end.
+        """
+
+    def release(self) -> None:
+        """
+        As `del`: the batch is empty then. Arrays and tensors made before keep the slot.
+        """
+
+    def keys(self) -> list: ...
+
+    def values(self) -> list: ...
+
+    def items(self) -> list: ...
+
+    def get(self, name: str, default: object | None = None) -> object: ...
+
+    def __getitem__(self, arg: str, /) -> Array: ...
+
+    def __contains__(self, arg: object, /) -> bool: ...
+
+    def __iter__(self) -> object: ...
+
+    def __len__(self) -> int: ...
+
+    def __repr__(self) -> str: ...
+
+class Ring:
+    def next(self, timeout_ms: int = -1) -> Batch: ...
+
+    def close(self) -> None: ...
+
+    def stats(self) -> dict: ...
+
+def open_ring(control_fd: int, ring_fd: int, link_fd: int, description: dict) -> Ring: ...

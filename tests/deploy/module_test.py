@@ -1,0 +1,70 @@
+"""What a wheel carries: one version everywhere, and an archive that is unpacked once and whole, or not at all."""
+import importlib.util
+import io
+import pathlib
+import re
+import shutil
+import tarfile
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "runtime/python/patchbay"
+
+
+def load(name):
+    spec = importlib.util.spec_from_file_location(name, PACKAGE / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+class Module(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="patchbay-module-"))
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        self.archive = load("_archive")
+
+    def pack(self, *names, link=None):
+        path = self.folder / "programs.tar.gz"
+        with tarfile.open(path, "w:gz") as tar:
+            for name in names:
+                member = tarfile.TarInfo(name)
+                member.size, member.mode = 4, 0o755
+                tar.addfile(member, io.BytesIO(b"text"))
+            if link:
+                member = tarfile.TarInfo("top/link")
+                member.type, member.linkname = tarfile.SYMTYPE, link
+                tar.addfile(member)
+        return path
+
+    def test_one_version(self):
+        version = re.search(r"project\(patchbay VERSION ([0-9.]+)", (ROOT / "CMakeLists.txt").read_text())[1]
+        self.assertIn(f'version = "{version}"', (ROOT / "pyproject.toml").read_text())
+        self.assertIn(f'__version__ = "{version}"', (PACKAGE / "__init__.py").read_text())
+
+    def test_an_archive_is_unpacked_once_and_another_beside_it(self):
+        path = self.pack("top/bin/patchbay", "top/lib/libc.so.6")
+        cache = self.folder / "cache"
+        first = self.archive.folder(path, cache)
+        self.assertEqual((first / "bin/patchbay").read_bytes(), b"text")
+        (first / "mark").touch()
+        self.assertTrue((self.archive.folder(path, cache) / "mark").exists(), "it was not unpacked again")
+        other = self.archive.folder(self.pack("top/bin/patchbay", "top/bin/more"), cache)
+        self.assertNotEqual(first, other)
+        self.assertEqual(sorted(p.name for p in (cache / "patchbay").iterdir()), sorted([first.name, other.name]))
+
+    def test_no_archive_is_no_folder(self):
+        self.assertIsNone(self.archive.folder(self.folder / "programs.tar.gz", self.folder / "cache"))
+
+    def test_what_would_leave_the_folder_is_refused_and_nothing_is_left(self):
+        for packed in (lambda: self.pack("../outside"), lambda: self.pack("/outside"), lambda: self.pack("top/a", link="/etc")):
+            cache = self.folder / "cache"
+            with self.assertRaises(OSError):
+                self.archive.folder(packed(), cache)
+            self.assertEqual(list((cache / "patchbay").iterdir()), [])
+            self.assertFalse((self.folder / "cache/outside").exists())
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
