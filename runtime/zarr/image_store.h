@@ -3,6 +3,7 @@
 // deterministic: the same pixels and settings give the same bytes on every machine.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -153,7 +154,10 @@ struct StoreRoots {
 struct ImageStoreSpec {
   ImageStoreSettings settings;
   std::vector<Extent> levels;  ///< finest first
-  Spacing spacing;             ///< of level 0
+  /// Of every level against level 0, (y, x); empty: the ratios of their shapes. A level that was
+  /// averaged has pixels of exactly twice its parent's size, although its shape is rounded up.
+  std::vector<std::array<double, 2>> downsamples;
+  Spacing spacing;  ///< of level 0
   /// attributes.patchbay as the caller gives it. Only the keys of AllowedAttributes() pass; its
   /// member "identity" (an object: pseudonym, name) does not enter the roots.
   Json attributes = Json::object();

@@ -108,17 +108,23 @@ Json AxesOf(const ImageStoreSpec& spec) {
   return axes;
 }
 
+/// Against level 0.
+double DownsampleAlong(const ImageStoreSpec& spec, std::size_t level, std::int64_t Extent::*side) {
+  if (!spec.downsamples.empty() && side != &Extent::z) {
+    return spec.downsamples[level][side == &Extent::y ? 0 : 1];
+  }
+  return static_cast<double>(spec.levels.front().*side) /
+         static_cast<double>(spec.levels[level].*side);
+}
+
 Json DatasetsOf(const ImageStoreSpec& spec) {
   Json datasets = Json::array();
-  const Extent& finest = spec.levels.front();
   for (std::size_t i = 0; i < spec.levels.size(); ++i) {
-    const Extent& level = spec.levels[i];
     Json factors = Json::array();
     if (spec.settings.axes == StoreAxes::kCyx) factors.push_back(1.0);
     for (const SpaceAxis& along : SpaceAxesOf(spec)) {
       const double step = along.spacing ? along.spacing->value : 1.0;
-      factors.push_back(static_cast<double>(finest.*along.side) /
-                        static_cast<double>(level.*along.side) * step);
+      factors.push_back(DownsampleAlong(spec, i, along.side) * step);
     }
     const Json scale = {{"type", "scale"}, {"scale", std::move(factors)}};
     datasets.push_back(

@@ -1,6 +1,7 @@
 #include "workers/sources/zarr_source.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 #include "runtime/base/element.h"
@@ -300,6 +301,14 @@ StatusOr<zarr::Array> OpenLevel(std::shared_ptr<zarr::ByteStore> store, const st
       StrCat("open image: ", name, ": missing, although the store's metadata names this level"));
 }
 
+/// What the metadata states, as long as the shapes bear it out: an average of two has exactly twice
+/// its parent's pixel size, although its shape is rounded up.
+double DownsampleAlong(std::int64_t finest, std::int64_t side, double stated) {
+  const double ratio = static_cast<double>(finest) / static_cast<double>(side);
+  return std::abs(static_cast<double>(finest) / stated - static_cast<double>(side)) < 1.0 ? stated
+                                                                                          : ratio;
+}
+
 /// Of level 0; nothing where the axis or its unit is missing.
 std::optional<AxisSpacing> SpacingAlong(const zarr::Multiscales& multiscales, int axis) {
   if (axis < 0) return std::nullopt;
@@ -337,9 +346,12 @@ StatusOr<std::unique_ptr<ImageSource>> OpenZarrImage(const std::string& path,
       return Refuse(path, "levels of different data types or channel counts");
     }
     const Extent finest = layout.levels.empty() ? size.size : layout.levels.front().size;
-    size.downsample = (static_cast<double>(finest.y) / static_cast<double>(size.size.y) +
-                       static_cast<double>(finest.x) / static_cast<double>(size.size.x)) /
-                      2;
+    const auto along = [&](int axis, std::int64_t first, std::int64_t side) {
+      const auto a = static_cast<std::size_t>(axis);
+      return DownsampleAlong(first, side, level.scale[a] / multiscales.levels.front().scale[a]);
+    };
+    size.downsample =
+        (along(roles.y, finest.y, size.size.y) + along(roles.x, finest.x, size.size.x)) / 2;
     layout.levels.push_back(size);
     arrays.push_back(std::move(array));
   }

@@ -37,6 +37,32 @@ double Downsample(const OutputLevel& level) {
   return (level.downsample_y + level.downsample_x) / 2;
 }
 
+/// What becomes of source levels that are further than a factor of two apart.
+enum class Gaps { kKept, kFilled };
+
+std::vector<OutputLevel> LevelsOf(const ImageLayout& source, std::int64_t chunk, Gaps gaps) {
+  std::vector<OutputLevel> levels = {SourceLevel(source, 0)};
+  int next_source = 1;
+  const int source_levels = static_cast<int>(source.levels.size());
+  while (static_cast<int>(levels.size()) < kMaxOutputLevels) {
+    const OutputLevel& last = levels.back();
+    const bool fits = last.size.y <= chunk && last.size.x <= chunk;
+    if (next_source == source_levels) {
+      if (fits) break;
+    } else {
+      const OutputLevel candidate = SourceLevel(source, next_source);
+      const bool is_next = fits || Downsample(candidate) <= kLargestStep * Downsample(last);
+      if (gaps == Gaps::kKept || is_next) {
+        levels.push_back(candidate);
+        ++next_source;
+        continue;
+      }
+    }
+    levels.push_back(AveragedLevel(last, static_cast<int>(levels.size()) - 1));
+  }
+  return levels;
+}
+
 /// Leaves out what is finer than the working magnification.
 Status StartAt(double mpp, const ImageLayout& source, std::vector<OutputLevel>& levels) {
   const std::optional<double> stated = source.spacing.MeanMpp();
@@ -69,25 +95,10 @@ StatusOr<std::vector<OutputLevel>> PlanLevels(const ImageLayout& source,
                                            source.levels.front().size.z,
                                            " slices: only flat images are ingested so far"));
   }
-  std::vector<OutputLevel> levels = {SourceLevel(source, 0)};
-  int next_source = 1;
-  const int source_levels = static_cast<int>(source.levels.size());
-  while (static_cast<int>(levels.size()) < kMaxOutputLevels) {
-    const OutputLevel& last = levels.back();
-    const bool fits = last.size.y <= settings.chunk && last.size.x <= settings.chunk;
-    if (next_source < source_levels) {
-      const OutputLevel candidate = SourceLevel(source, next_source);
-      if (fits || Downsample(candidate) <= kLargestStep * Downsample(last)) {
-        levels.push_back(candidate);
-        ++next_source;
-        continue;
-      }
-    } else if (fits) {
-      break;
-    }
-    levels.push_back(AveragedLevel(last, static_cast<int>(levels.size()) - 1));
-  }
-  if (settings.mpp) PB_RETURN_IF_ERROR(StartAt(*settings.mpp, source, levels));
+  std::vector<OutputLevel> levels = LevelsOf(source, settings.chunk, Gaps::kKept);
+  if (!settings.mpp || StartAt(*settings.mpp, source, levels).ok()) return levels;
+  levels = LevelsOf(source, settings.chunk, Gaps::kFilled);
+  PB_RETURN_IF_ERROR(StartAt(*settings.mpp, source, levels));
   return levels;
 }
 

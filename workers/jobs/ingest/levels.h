@@ -1,5 +1,5 @@
-// Which levels a store gets: the source's own are kept, the missing factors of two are built by
-// averaging, until one chunk holds the whole slide.
+// Which levels a store gets: the source's own at their indices, and below the coarsest of them
+// averages of two, until one chunk holds the whole slide.
 #pragma once
 
 #include <cstdint>
@@ -23,9 +23,10 @@ struct OutputLevel {
 
 inline constexpr int kMaxOutputLevels = 40;
 
-/// Finest first. A built level has ceil(parent / 2) pixels on each axis. Unimplemented for a
-/// volume. InvalidArgument when settings.mpp is given and the source has no mpp or no level of the
-/// pyramid is within 5 % of it.
+/// Finest first. A built level has ceil(parent / 2) pixels on each axis. With settings.mpp the
+/// store begins with the level within 5 % of it, a source level if there is one, else one built
+/// between source levels; InvalidArgument when there is none, or when the source does not state its
+/// mpp. Unimplemented for a volume.
 StatusOr<std::vector<OutputLevel>> PlanLevels(const ImageLayout& source,
                                               const IngestSettings& settings);
 

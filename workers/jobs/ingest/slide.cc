@@ -125,6 +125,11 @@ zarr::ImageStoreSpec StoreSpec(const IngestSlide& slide, const Digest& source_di
   spec.spacing = layout.spacing;
   if (spec.spacing.y) spec.spacing.y->value *= first.downsample_y;
   if (spec.spacing.x) spec.spacing.x->value *= first.downsample_x;
+  for (const OutputLevel& level : slide.levels) {
+    if (!level.stored) continue;
+    spec.downsamples.push_back(
+        {level.downsample_y / first.downsample_y, level.downsample_x / first.downsample_x});
+  }
   spec.attributes["source_sha256"] = source_digest.Hex();
   spec.attributes["source_kind"] = layout.kind;
   spec.attributes["source_bytes"] = source_bytes;

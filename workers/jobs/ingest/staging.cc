@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t kMaxCsvBytes = 256u << 20;
 constexpr std::size_t kMaxOutcomeBytes = 64u << 10;
 /// Raised when the same source and settings would give other bytes, so that nothing old is adopted.
-constexpr int kStoreFormat = 4;
+constexpr int kStoreFormat = 5;
 /// Publishing syncs a whole store: minutes on a slow disk. A holder that is frozen loses its lease,
 /// and with that its life and the lock.
 constexpr std::chrono::minutes kLockLimit{5};

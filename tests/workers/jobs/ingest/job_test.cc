@@ -14,6 +14,7 @@
 #include "runtime/base/file.h"
 #include "runtime/base/strings.h"
 #include "runtime/zarr/array.h"
+#include "runtime/zarr/downsample.h"
 #include "runtime/zarr/verify.h"
 #include "tests/workers/jobs/tiny_scheduler.h"
 #include "workers/jobs/ingest/ingest.h"
@@ -238,7 +239,7 @@ void ExpectLostPiecesChangeNothing(const std::string& slide) {
       }
     }
   }
-  EXPECT_GT(lost, 10u);
+  EXPECT_GE(lost, 4u);
   EXPECT_EQ(job.ResultOf("ingest.summary")["stores"][0]["digest"],
             whole.ResultOf("ingest.summary")["stores"][0]["digest"]);
 }
@@ -375,8 +376,8 @@ TEST(IngestJob, WhicheverShardIsAlteredAfterItsCommitACheckCatchesIt) {
   MakeSlide(folder.path("a.svs"), 1300, 5);
   Json settings = kSmall;
   settings["chunk"] = 64;
-  settings["shard"] = 256;  // 44 shards, so that there are several checks
-  for (const std::size_t nth : {1, 15, 30, 42}) {
+  settings["shard"] = 256;  // 35 shards, so that there are several checks
+  for (const std::size_t nth : {1, 15, 30, 34}) {
     const std::string out = folder.path(StrCat("out", nth));
     TinyScheduler job(ManifestFor({folder.path("a.svs")}, out), static_cast<unsigned>(nth));
     std::set<std::string> seen;
@@ -393,7 +394,7 @@ TEST(IngestJob, WhicheverShardIsAlteredAfterItsCommitACheckCatchesIt) {
   }
 }
 
-TEST(IngestJob, MppStoreStartsAtTheAveragedLevel) {
+TEST(IngestJob, MppStoreStartsAtALevelThatIsAveragedBetweenTheSlidesOwn) {
   TemporaryFolder folder;
   MakeSlide(folder.path("a.svs"), 1500, 5);
   const double native = (*OpenImage(folder.path("a.svs")))->layout().spacing.x->Micrometres();
@@ -407,16 +408,21 @@ TEST(IngestJob, MppStoreStartsAtTheAveragedLevel) {
     return folder.path(out) + "/" +
            job.ResultOf("ingest.summary")["stores"][0]["name"].get<std::string>();
   };
-  const auto whole = *zarr::Array::Open(ingest("whole", false) + "/1");
-  const auto half = *zarr::Array::Open(ingest("half", true) + "/0");
-  zarr::Region region;
-  region.shape = {3, 700, 750};
-  std::vector<std::byte> a(3 * 700 * 750), b(a.size());
+  const auto read = [](const std::string& array, std::int64_t height, std::int64_t width) {
+    std::vector<std::byte> pixels(static_cast<std::size_t>(height * width * 3));
+    TensorView view = ContiguousView<3>(pixels.data(), DType::kUint8, {3, height, width});
+    view.stride_bytes = {1, width * 3, 3};
+    const auto opened = zarr::Array::Open(array);
+    EXPECT_TRUE(opened.ok() && opened->ReadRegion({{}, {3, height, width}}, view).ok()) << array;
+    return pixels;
+  };
+  std::vector<std::byte> whole = read(ingest("whole", false) + "/0", 1400, 1500);
+  std::vector<std::byte> averaged(3 * 700 * 750);
   ASSERT_TRUE(
-      whole.ReadRegion(region, ContiguousView<3>(a.data(), DType::kUint8, {3, 700, 750})).ok());
-  ASSERT_TRUE(
-      half.ReadRegion(region, ContiguousView<3>(b.data(), DType::kUint8, {3, 700, 750})).ok());
-  EXPECT_TRUE(a == b);
+      zarr::DownsampleByTwo(ContiguousView<4>(whole.data(), DType::kUint8, {1, 1400, 1500, 3}),
+                            ContiguousView<4>(averaged.data(), DType::kUint8, {1, 700, 750, 3}))
+          .ok());
+  EXPECT_TRUE(read(ingest("half", true) + "/0", 700, 750) == averaged);
 }
 
 TEST(IngestJob, UnwritableOutputIsRefusedByTheRights) {

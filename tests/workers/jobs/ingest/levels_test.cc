@@ -34,16 +34,36 @@ TEST(IngestLevels, SingleLevelSourceIsHalvedUntilOneChunkHoldsIt) {
   }
 }
 
-TEST(IngestLevels, SourceLevelsAreKeptAndTheGapsFilled) {
+TEST(IngestLevels, SourceLevelsKeepTheirIndicesAndBuiltOnesFollow) {
   const auto levels = *PlanLevels(Layout({{10249, 11952}, {2562, 2988}}), IngestSettings{});
-  ASSERT_EQ(levels.size(), 6u);
-  EXPECT_FALSE(levels[1].from_source);
-  EXPECT_TRUE(levels[2].from_source);
-  EXPECT_EQ(levels[2].source_level, 1);
-  EXPECT_EQ(levels[2].size.y, 2562);
-  EXPECT_EQ(levels[3].size.y, 1281);
-  EXPECT_FALSE(levels[3].from_source);
+  ASSERT_EQ(levels.size(), 5u);
+  EXPECT_TRUE(levels[1].from_source);
+  EXPECT_EQ(levels[1].source_level, 1);
+  EXPECT_EQ(levels[1].size.y, 2562);
+  EXPECT_EQ(levels[2].size.y, 1281);
+  EXPECT_FALSE(levels[2].from_source);
   EXPECT_LE(levels.back().size.x, 512);
+}
+
+TEST(IngestLevels, ABuiltLevelHasExactlyTwiceThePixelSizeOfItsParent) {
+  const auto levels = *PlanLevels(Layout({{2967, 2221}}), IngestSettings{});
+  EXPECT_EQ(levels[1].size.x, 1111);
+  EXPECT_EQ(levels[1].downsample_x, 2.0);
+  EXPECT_EQ(levels[3].downsample_y, 8.0);
+}
+
+TEST(IngestLevels, MppBetweenSourceLevelsIsBuilt) {
+  IngestSettings settings;
+  settings.mpp = 0.5;
+  const auto levels = *PlanLevels(Layout({{8000, 8000}, {2000, 2000}}), settings);
+  EXPECT_FALSE(levels[0].stored);
+  EXPECT_FALSE(levels[1].from_source);
+  EXPECT_EQ(levels[1].size.y, 4000);
+  EXPECT_TRUE(levels[2].from_source);
+  settings.mpp = 1.0;  // the slide has it
+  const auto own = *PlanLevels(Layout({{8000, 8000}, {2000, 2000}}), settings);
+  EXPECT_TRUE(own[1].from_source);
+  EXPECT_EQ(StoredIndex(own, 1), 0);
 }
 
 TEST(IngestLevels, AveragedLevelsBelongToTheFinestOneTheirPixelsComeFrom) {
@@ -55,9 +75,9 @@ TEST(IngestLevels, AveragedLevelsBelongToTheFinestOneTheirPixelsComeFrom) {
   EXPECT_EQ(FinestOfColumn(one, 2, 1), 2);
   EXPECT_EQ(FinestOfColumn(one, 3, 1), 2);
   const auto kept = *PlanLevels(Layout({{10249, 11952}, {2562, 2988}}), IngestSettings{});
-  EXPECT_EQ(FinestOfColumn(kept, 1, 3), 0);
-  EXPECT_EQ(FinestOfColumn(kept, 2, 3), 2);
-  EXPECT_EQ(FinestOfColumn(kept, 3, 3), 2);
+  EXPECT_EQ(FinestOfColumn(kept, 1, 3), 1);
+  EXPECT_EQ(FinestOfColumn(kept, 2, 3), 1);
+  EXPECT_EQ(FinestOfColumn(kept, 3, 3), 1);
   IngestSettings settings;
   settings.mpp = 0.5;  // level 0 is not stored
   const auto coarse = *PlanLevels(Layout({{4000, 4000}}), settings);
