@@ -59,14 +59,16 @@ class Interop(harness.Case):
     def test_stream_from_the_store_and_from_the_slide_give_the_same_patches(self):
         slide = self.slide(size="1500x1200")
         store = self.store([slide])
-        saved = []
-        for dataset in (slide, store):
-            folder = self.folder / f"saved-{len(saved)}"
-            result = self.command("stream", self.run_file(dataset, patch=100), "--batches", 8, "--save", folder)
-            self.assertEqual(result.returncode, 0, result.stderr)
-            saved.append([p.read_bytes() for p in sorted(folder.iterdir())])
-        self.assertEqual(len(saved[0]), 8)
-        self.assertEqual(saved[0], saved[1])
+        for level, batches in ((0, 8), (1, 1), (2, 1)):
+            saved = []
+            for dataset in (slide, store):
+                folder = self.folder / f"saved-{level}-{len(saved)}"
+                result = self.command("stream", self.run_file(dataset, patch=100), "--batches", batches, "--save", folder,
+                                      "--set", f"patch.level={level}")
+                self.assertEqual(result.returncode, 0, result.stderr)
+                saved.append([p.read_bytes() for p in sorted(folder.iterdir())])
+            self.assertEqual(len(saved[0]), batches)
+            self.assertEqual(saved[0], saved[1], f"level {level}")
 
 
 if __name__ == "__main__":

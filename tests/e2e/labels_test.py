@@ -60,10 +60,11 @@ if near.sum() > 20000:
 for level in ("1", "2"):
     coarse = read(level)
     h, w = coarse.shape
-    padded = numpy.full((2 * h, 2 * w), -1, numpy.int32)
-    kept = found[:2 * h, :2 * w]  # the slide's own levels leave out an odd last row
+    k = round(found.shape[0] / h)
+    padded = numpy.full((k * h, k * w), -1, numpy.int32)
+    kept = found[:k * h, :k * w]  # the slide's own levels leave out an odd last row
     padded[:kept.shape[0], :kept.shape[1]] = kept
-    blocks = padded.reshape(h, 2, w, 2).transpose(0, 2, 1, 3).reshape(h, w, 4)
+    blocks = padded.reshape(h, k, w, k).transpose(0, 2, 1, 3).reshape(h, w, k * k)
     counts = numpy.stack([(blocks == v).sum(-1) for v in (0, 3, 7, 255)])
     mode = numpy.asarray([0, 3, 7, 255])[counts.argmax(0)]
     if not numpy.array_equal(mode, coarse):
