@@ -28,6 +28,7 @@ std::unique_ptr<Command> MakeSpectra();
 std::unique_ptr<Command> MakeSpectraDiff();
 std::unique_ptr<Command> MakeStatus();
 std::unique_ptr<Command> MakeStream();
+std::unique_ptr<Command> MakeSynthCt();
 std::unique_ptr<Command> MakeSynthSlide();
 std::unique_ptr<Command> MakeSynthVolume();
 std::unique_ptr<Command> MakeUp();

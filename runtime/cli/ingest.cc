@@ -1,4 +1,4 @@
-// patchbay ingest SOURCE... --out DIR: slides to stores.
+// patchbay ingest SOURCE... --out DIR: slides and CT volumes to stores.
 #include "runtime/base/strings.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/ingest_report.h"
@@ -30,6 +30,8 @@ class IngestCommand final : public Command {
   std::string codec_ = "zstd";
   std::int64_t codec_level_ = 5;
   std::optional<double> mpp_;
+  std::int64_t volume_chunk_ = 64;
+  std::string geometry_ = "refuse", orientation_ = "canonical";
   bool keep_names_ = false, detach_ = false;
   OwnClusterArguments own_;
 };
@@ -55,14 +57,28 @@ std::vector<Argument> IngestCommand::Arguments() {
   Argument mpp{"--mpp", "M", "um per pixel of the finest level (default: the slide's)", &mpp_};
   mpp.min = 1e-3;
   mpp.max = kMaxMpp;
+  Argument volume_chunk{"--volume-chunk", "N",
+                        "side of a volume's chunk: 32, 48, 64, 96 or 128 voxels (default 64)",
+                        &volume_chunk_};
+  volume_chunk.min = 32;
+  volume_chunk.max = 128;
+  Argument geometry{"--geometry", "", "slices at unequal steps or tilted: refuse (default)",
+                    &geometry_};
+  geometry.choices = {"refuse", "resample", "accept"};
+  Argument orientation{"--orientation", "", "axes of volumes: z, y, x to S, P, L, or the file's",
+                       &orientation_};
+  orientation.choices = {"canonical", "source"};
   std::vector<Argument> arguments = {
-      {"SOURCE", "", "slides, or folders of slides", &sources_, true},
+      {"SOURCE", "", "slides, CT series, NIfTI, NRRD, MHA; or folders of them", &sources_, true},
       {"--out", "DIR", "the folder for the stores", &out_, true},
       chunk,
       shard,
       codec,
       level,
       mpp,
+      volume_chunk,
+      geometry,
+      orientation,
       {"--keep-names", "", "name stores after their files, not by pseudonym", &keep_names_},
       {"--detach", "", "do not wait; print the job's number", &detach_}};
   own_.AddTo(arguments);
@@ -79,7 +95,10 @@ StatusOr<SlideOrder> IngestCommand::Order(const Session& session) const {
                    {"codec", codec_},
                    {"codec_level", codec_level_},
                    {"mpp", mpp_.has_value() ? Json(*mpp_) : Json()},
-                   {"keep_names", keep_names_}};
+                   {"keep_names", keep_names_},
+                   {"volume_chunk", volume_chunk_},
+                   {"geometry", geometry_},
+                   {"orientation", orientation_}};
   if (!keep_names_) {
     PB_ASSIGN_OR_RETURN(order.manifest["pseudonym_key"], PseudonymKey(session.environment));
   }

@@ -53,17 +53,53 @@ void SayImage(Terminal& terminal, const Json& image) {
   for (const std::string& line : FormatTable(rows)) terminal.Say(line);
 }
 
+/// One row of what lies below a folder, or of a file.
+void SayVolume(Terminal& terminal, const Json& volume) {
+  terminal.Say(TextOf(Member(volume, "name")));
+  const auto say = [&](const char* label, const std::string& text) {
+    terminal.Say(StrCat("  ", label, text));
+  };
+  say("kind          ",
+      StrCat(TextOf(Member(volume, "format")), ", ", TextOf(Member(volume, "files")), " files"));
+  if (volume.contains("verdict")) say("verdict       ", TextOf(Member(volume, "reason")));
+  if (volume.contains("error")) say("cannot read   ", TextOf(Member(volume, "error")));
+  if (!volume.contains("shape")) return;
+  const Json range = Member(volume, "value_range");
+  say("voxels        ",
+      StrCat(TextOf(Member(volume, "shape")), " of ", TextOf(Member(volume, "dtype"))));
+  say("spacing       ", SpacingText(Member(volume, "spacing")));
+  say("orientation   ", TextOf(Member(volume, "orientation")));
+  say("HU            ", StrCat(TextOf(Member(range, "min")), " to ", TextOf(Member(range, "max")),
+                               ", mean ", TextOf(Member(range, "mean"))));
+}
+
+/// What an ingested volume's store says beyond its levels.
+void SayGeometry(Terminal& terminal, const Json& image) {
+  const Json range = Member(image, "value_range");
+  terminal.Say(StrCat("orientation   ", TextOf(Member(image, "orientation"))));
+  terminal.Say(StrCat("HU            ", TextOf(Member(range, "min")), " to ",
+                      TextOf(Member(range, "max")), ", mean ", TextOf(Member(range, "mean"))));
+  const Json verdict = Member(Member(image, "acquisition"), "verdict");
+  if (verdict.is_string()) terminal.Say(StrCat("verdict       ", TextOf(verdict)));
+}
+
 class InspectCommand final : public Command {
  public:
   std::vector<Argument> Arguments() override {
-    return {{"STORE|SLIDE", "", "a store's folder or a slide's file", &path_, true}};
+    return {{"STORE|SLIDE", "", "a store, a slide, a volume's file or a folder of DICOM series",
+             &path_, true}};
   }
 
   StatusOr<ExitCode> Run(Session& session) override {
     const InterruptScope interrupts;
     PB_ASSIGN_OR_RETURN(const std::string path, client::AbsolutePath(path_));
     PB_ASSIGN_OR_RETURN(const Json image, Inspect(path));
-    SayImage(session.terminal, image);
+    if (image.contains("volumes")) {
+      for (const Json& volume : image["volumes"]) SayVolume(session.terminal, volume);
+    } else {
+      SayImage(session.terminal, image);
+      if (image.contains("affine_lps")) SayGeometry(session.terminal, image);
+    }
     session.terminal.Result(image);
     return ExitCode::kDone;
   }

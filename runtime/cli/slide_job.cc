@@ -83,7 +83,8 @@ StatusOr<SlideOrder> OrderSlides(const std::string& kind, const std::vector<std:
     if (!std::filesystem::exists(path, error)) {
       return absl::NotFoundError(StrCat(kind, ": ", source, ": no such file or folder"));
     }
-    files_only = files_only && !std::filesystem::is_directory(path, error);
+    files_only = files_only && !std::filesystem::is_directory(path, error) &&
+                 std::filesystem::path(path).filename() != "DICOMDIR";
     order.sources.push_back(path);
   }
   std::sort(order.sources.begin(), order.sources.end());

@@ -1,4 +1,4 @@
-// patchbay synth slide OUT.svs, patchbay synth volume OUT.ome.zarr: realistic images made from
+// patchbay synth slide OUT.svs, synth volume OUT.ome.zarr, synth ct DIR: realistic images made from
 // nothing.
 #include <charconv>
 #include <filesystem>
@@ -106,9 +106,48 @@ class SynthVolumeCommand final : public Command {
   std::int64_t seed_ = 1;
 };
 
+class SynthCtCommand final : public Command {
+ public:
+  std::vector<Argument> Arguments() override {
+    Argument seed{"--seed", "S", "another seed, another phantom", &seed_};
+    seed.min = 0;
+    return {{"DIR", "", "the folder to make", &path_, true},
+            {"--size", "ZxYxX", "slices, rows, columns (default 24x128x128)", &size_},
+            seed,
+            {"--fault", "NAME", "what is wrong with it: tilt, missing-slice, ... (default none)",
+             &fault_}};
+  }
+
+  StatusOr<ExitCode> Run(Session& session) override {
+    const InterruptScope interrupts;
+    const std::vector<std::int64_t> size = ParseSides(size_);
+    if (size.size() != 3) {
+      return UsageError(StrCat("--size: expected ZxYxX, such as 24x128x128, not '", size_, "'"));
+    }
+    PB_ASSIGN_OR_RETURN(const std::string path, client::AbsolutePath(path_));
+    const Json payload = {
+        {"size", size}, {"seed", static_cast<std::uint64_t>(seed_)}, {"fault", fault_}};
+    PB_ASSIGN_OR_RETURN(const Json made, RunWorkerOp("synth.ct", payload, {{"out", path}}));
+    session.terminal.Say(
+        StrCat(path_, ": ", DumpJson(made.value("files", Json())), " DICOM files of a phantom"));
+    session.terminal.Result({{"path", path},
+                             {"size", size},
+                             {"seed", seed_},
+                             {"fault", fault_},
+                             {"files", made.value("files", Json())}});
+    return ExitCode::kDone;
+  }
+
+ private:
+  std::string path_;
+  std::string size_ = "24x128x128", fault_ = "none";
+  std::int64_t seed_ = 1;
+};
+
 }  // namespace
 
 std::unique_ptr<Command> MakeSynthSlide() { return std::make_unique<SynthSlideCommand>(); }
+std::unique_ptr<Command> MakeSynthCt() { return std::make_unique<SynthCtCommand>(); }
 std::unique_ptr<Command> MakeSynthVolume() { return std::make_unique<SynthVolumeCommand>(); }
 
 }  // namespace patchbay::cli

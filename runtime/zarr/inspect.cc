@@ -104,7 +104,7 @@ StatusOr<Json> InspectStore(const std::string& store) {
                       {"chunk", array.chunk_shape},
                       {"downsample", DownsampleOf(multiscales, finest, array.shape)}});
   }
-  return Json{{"digest", Said(group.attributes, "digest")},
+  Json row = {{"digest", Said(group.attributes, "digest")},
               {"pixel_digest", Said(group.attributes, "pixel_digest")},
               {"source",
                {{"kind", Said(group.attributes, "source_kind")},
@@ -115,6 +115,12 @@ StatusOr<Json> InspectStore(const std::string& store) {
               {"levels", levels},
               {"spacing", SpacingJson(multiscales)},
               {"mpp", MppOf(multiscales)}};
+  for (const char* key : {"affine_lps", "affine_ras", "orientation", "acquisition", "value_range",
+                          "slice_table", "transform_log"}) {
+    const Json said = Said(group.attributes, key);
+    if (!said.is_null()) row[key] = said;
+  }
+  return row;
 }
 
 }  // namespace patchbay::zarr

@@ -202,11 +202,11 @@ void PutLine(Sha256& hash, std::string_view line) {
 
 const std::vector<std::string>& AllowedAttributes() {
   static const std::vector<std::string> kAllowed = {
-      "absent_tiles",       "affine_lps",    "codec_plan",      "deid_profile",
-      "identity",           "labels",        "levels_built",    "mpp",
-      "objective_power",    "scanner_model", "slice_table_ref", "source_bytes",
-      "source_compression", "source_kind",   "source_sha256",   "source_size",
-      "tool_version",       "transform_log", "working_mpp"};
+      "absent_tiles",    "acquisition",        "affine_lps",    "affine_ras",    "codec_plan",
+      "deid_profile",    "identity",           "labels",        "levels_built",  "mpp",
+      "objective_power", "orientation",        "scanner_model", "slice_table",   "slice_table_ref",
+      "source_bytes",    "source_compression", "source_kind",   "source_sha256", "source_size",
+      "tool_version",    "transform_log",      "value_range",   "working_mpp"};
   return kAllowed;
 }
 

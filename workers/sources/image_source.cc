@@ -85,8 +85,9 @@ StatusOr<std::unique_ptr<ImageSource>> OpenImage(const std::string& path,
     case Content::kTiff:
       return OpenTiff(path, std::move(file), caches);
     case Content::kDicom:
-      return absl::UnimplementedError(
-          StrCat("open image: ", path, ": DICOM whole-slide images are not read"));
+      return absl::UnimplementedError(StrCat(
+          "open image: ", path,
+          ": DICOM whole-slide images are not read; `patchbay ingest` makes stores of CT series"));
     case Content::kOther:
       break;
   }

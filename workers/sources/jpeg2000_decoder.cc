@@ -129,10 +129,9 @@ void Interleave(const opj_image_t& image, int width, int height, bool is_ycbcr, 
   }
 }
 
-}  // namespace
-
-Status DecodeJpeg2000(std::span<const std::byte> bytes, int width, int height, bool is_ycbcr,
-                      std::uint8_t* rgb) {
+/// Decodes a codestream whose header `check` accepts, to its end; every complaint is an error.
+template <typename Check>
+StatusOr<Image> DecodeStream(std::span<const std::byte> bytes, const Check& check) {
   MemoryReader reader{bytes};
   Complaints complaints;
   const Stream stream(
@@ -154,14 +153,36 @@ Status DecodeJpeg2000(std::span<const std::byte> bytes, int width, int height, b
   opj_decoder_set_strict_mode(codec.get(), OPJ_TRUE);
   opj_image_t* header = nullptr;
   const bool has_header = opj_read_header(stream.get(), codec.get(), &header) != OPJ_FALSE;
-  const Image image(header, &opj_image_destroy);
+  Image image(header, &opj_image_destroy);
   if (!has_header || image == nullptr) return Corrupt(complaints.First());
-  PB_RETURN_IF_ERROR(CheckShape(*image, width, height));
+  PB_RETURN_IF_ERROR(check(*image));
   if (opj_decode(codec.get(), stream.get(), image.get()) == OPJ_FALSE ||
       opj_end_decompress(codec.get(), stream.get()) == OPJ_FALSE) {
     return Corrupt(complaints.First());
   }
   if (!complaints.warning.empty()) return Corrupt(complaints.warning);
+  return image;
+}
+
+Status CheckGrey(const opj_image_t& image, const GreyJpeg2000& wanted) {
+  const auto w = static_cast<OPJ_UINT32>(wanted.columns), h = static_cast<OPJ_UINT32>(wanted.rows);
+  if (image.x0 != 0 || image.y0 != 0 || image.x1 != w || image.y1 != h || image.numcomps != 1 ||
+      image.comps[0].dx != 1 || image.comps[0].dy != 1) {
+    return Corrupt(StrCat(image.x1, " x ", image.y1, " pixels of ", image.numcomps,
+                          " components where the file promises ", w, " x ", h, " of 1"));
+  }
+  const OPJ_UINT32 bits = image.comps[0].prec;
+  if (bits >= 1 && bits <= static_cast<OPJ_UINT32>(wanted.bits_max)) return absl::OkStatus();
+  return Corrupt(StrCat("samples of ", bits, " bits where the file promises ", wanted.bits_max));
+}
+
+}  // namespace
+
+Status DecodeJpeg2000(std::span<const std::byte> bytes, int width, int height, bool is_ycbcr,
+                      std::uint8_t* rgb) {
+  PB_ASSIGN_OR_RETURN(const Image image, DecodeStream(bytes, [&](const opj_image_t& header) {
+                        return CheckShape(header, width, height);
+                      }));
   for (OPJ_UINT32 i = 0; i < 3; ++i) {
     const opj_image_comp_t& c = image->comps[i];
     const auto w = static_cast<OPJ_UINT32>(width), h = static_cast<OPJ_UINT32>(height);
@@ -170,6 +191,19 @@ Status DecodeJpeg2000(std::span<const std::byte> bytes, int width, int height, b
     }
   }
   Interleave(*image, width, height, is_ycbcr, rgb);
+  return absl::OkStatus();
+}
+
+Status DecodeGreyJpeg2000(std::span<const std::byte> bytes, GreyJpeg2000& out) {
+  PB_ASSIGN_OR_RETURN(const Image image, DecodeStream(bytes, [&](const opj_image_t& header) {
+                        return CheckGrey(header, out);
+                      }));
+  const opj_image_comp_t& c = image->comps[0];
+  if (c.data == nullptr || static_cast<std::size_t>(c.w) * c.h != out.values.size()) {
+    return Corrupt(StrCat(c.w, " x ", c.h, " samples"));
+  }
+  out.is_signed = c.sgnd != 0;
+  std::copy(c.data, c.data + out.values.size(), out.values.begin());
   return absl::OkStatus();
 }
 

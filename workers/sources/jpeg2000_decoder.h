@@ -16,4 +16,15 @@ namespace patchbay::workers {
 Status DecodeJpeg2000(std::span<const std::byte> bytes, int width, int height, bool is_ycbcr,
                       std::uint8_t* rgb);
 
+/// One grey codestream of up to 16 bits, as DICOM carries it.
+struct GreyJpeg2000 {
+  std::int64_t rows = 0, columns = 0;
+  std::span<std::int32_t> values;  ///< rows x columns, written by decoding
+  int bits_max = 16;               ///< of a sample
+  bool is_signed = false;          ///< what the codestream says, after decoding
+};
+
+/// Decodes into `out`, with the same checks. Values keep the codestream's sign.
+Status DecodeGreyJpeg2000(std::span<const std::byte> bytes, GreyJpeg2000& out);
+
 }  // namespace patchbay::workers

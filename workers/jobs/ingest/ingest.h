@@ -31,6 +31,10 @@ StatusOr<TaskOutput> RunIngestCheck(TaskContext& context);
 /// order. Result: {"slide", "store", "digest", "pixel_digest", "source_bytes", "stored_bytes"}.
 StatusOr<TaskOutput> RunIngestFinalise(TaskContext& context);
 
+/// A volume, whole: what ingest.open spawns for one instead of the tasks of shards. Payload:
+/// {"job_key", "slide", "slide_key"}. Result: as of ingest.finalise.
+StatusOr<TaskOutput> RunIngestVolume(TaskContext& context);
+
 /// Payload: {"job_key"}. Result: {"stores": [{"name", "source_index", "source_bytes",
 /// "stored_bytes", "digest", "pixel_digest", "already_there"}], "missing": [slide numbers without a
 /// store]}.

@@ -13,6 +13,7 @@
 #include "workers/jobs/ingest/publish.h"
 #include "workers/jobs/ingest/shard_memory.h"
 #include "workers/jobs/ingest/slide.h"
+#include "workers/jobs/ingest/volume.h"
 #include "workers/jobs/task/slide_tasks.h"
 #include "workers/sources/digest_cache.h"
 
@@ -176,6 +177,8 @@ Status PrepareStaging(TaskContext& context, const IngestSlide& slide, const std:
 StatusOr<TaskOutput> OpenSlide(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const IngestFolders folders, FoldersOf(context));
   OwnJobFolder(folders);
+  PB_ASSIGN_OR_RETURN(const auto volume, PlannedVolumeOf(context, folders));
+  if (volume) return OpenVolume(context, folders, *volume);
   PB_ASSIGN_OR_RETURN(const IngestSlide slide, OpenIngestSlide(context));
   context.AddProgress();
   PB_RETURN_IF_ERROR(CheckShardFits(slide, MemoryLimit()));

@@ -1,6 +1,8 @@
 // The root task: which slides, is there room, and one task for each.
 #include <algorithm>
 #include <filesystem>
+#include <map>
+#include <set>
 
 #include "runtime/base/file.h"
 #include "runtime/base/strings.h"
@@ -8,6 +10,7 @@
 #include "workers/jobs/ingest/ingest.h"
 #include "workers/jobs/ingest/levels.h"
 #include "workers/jobs/ingest/staging.h"
+#include "workers/jobs/ingest/volume.h"
 #include "workers/jobs/task/find_images.h"
 #include "workers/jobs/task/slide_tasks.h"
 
@@ -53,17 +56,71 @@ std::uint64_t BytesBelow(TaskContext& context, const std::string& folder) {
   return bytes;
 }
 
+/// The sources of a job in the order named, and those of them that are volumes.
+struct FoundSources {
+  std::vector<std::string> names;
+  std::map<std::size_t, PlannedVolume> volumes;  ///< by place in `names`
+};
+
+/// A file that should be a volume and is none is one too: reading it says why.
+void AddVolumes(FoundVolumes found, FoundSources& sources, std::set<std::string>& seen) {
+  for (const std::string& path : found.unreadable) {
+    const bool is_nifti = path.ends_with(".nii") || path.ends_with(".gz");
+    found.volumes.push_back(
+        {path, is_nifti ? VolumeFormat::kNifti : VolumeFormat::kDicom, {path}, 0});
+  }
+  for (FoundVolume& volume : found.volumes) {
+    if (!seen.insert(volume.name).second) continue;
+    sources.volumes[sources.names.size()] = {volume.format, std::move(volume.files),
+                                             volume.voxel_bytes};
+    sources.names.push_back(std::move(volume.name));
+  }
+}
+
+StatusOr<FoundSources> FindSources(TaskContext& context) {
+  PB_ASSIGN_OR_RETURN(const std::vector<std::string> named,
+                      ManifestPaths(context.manifest, "sources"));
+  FoundSources sources;
+  std::set<std::string> seen;
+  const auto may_read = [&](const std::string& path) { return context.MayRead(path); };
+  const auto progress = [&] {
+    context.AddProgress();
+    return context.CheckCancelled();
+  };
+  for (const std::string& path : named) {
+    const std::size_t before = seen.size();
+    // What cannot be searched for volumes is searched for slides, which keeps what is unreadable.
+    auto found = FindVolumes(path, may_read, progress);
+    if (absl::IsCancelled(found.status())) return found.status();
+    if (found.ok()) AddVolumes(*std::move(found), sources, seen);
+    const bool has_volumes = seen.size() > before;
+    if (has_volumes && !std::filesystem::is_directory(path)) continue;
+    const auto slides =
+        FindImages(context, {path}, {.stores = false, .most = kMaxSlides, .keep_unreadable = true});
+    if (!slides.ok() && !(has_volumes && absl::IsNotFound(slides.status()))) return slides.status();
+    if (!slides.ok()) continue;
+    for (const std::string& slide : *slides) {
+      if (seen.insert(slide).second) sources.names.push_back(slide);
+    }
+  }
+  if (sources.names.size() <= kMaxSlides) return sources;
+  return absl::InvalidArgumentError(StrCat("find images: more than ", kMaxSlides));
+}
+
 struct Space {
   std::uint64_t estimated_bytes = 0, free_bytes = 0;
 };
 
 StatusOr<Space> CheckSpace(TaskContext& context, const IngestFolders& folders,
-                           const IngestManifest& manifest) {
+                           const IngestManifest& manifest, const FoundSources& sources) {
   Space space;
-  for (const std::string& source : manifest.sources) {
+  for (std::size_t i = 0; i < manifest.sources.size(); ++i) {
     PB_RETURN_IF_ERROR(context.CheckCancelled());
-    space.estimated_bytes += static_cast<std::uint64_t>(
-        static_cast<double>(RawBytes(source, manifest.settings)) / kTypicalRatio);
+    const auto volume = sources.volumes.find(i);
+    const std::uint64_t raw = volume != sources.volumes.end()
+                                  ? volume->second.voxel_bytes
+                                  : RawBytes(manifest.sources[i], manifest.settings);
+    space.estimated_bytes += static_cast<std::uint64_t>(static_cast<double>(raw) / kTypicalRatio);
     context.AddProgress();
   }
   PB_ASSIGN_OR_RETURN(space.free_bytes, FreeBytes(folders.out));
@@ -89,19 +146,19 @@ StatusOr<TaskOutput> Plan(TaskContext& context) {
   if (manifest.pseudonym_key.empty() && !manifest.settings.keep_names) {
     return absl::InvalidArgumentError("ingest manifest: pseudonym_key is missing (or keep names)");
   }
-  PB_ASSIGN_OR_RETURN(const std::vector<std::string> named,
-                      ManifestPaths(context.manifest, "sources"));
-  PB_ASSIGN_OR_RETURN(
-      manifest.sources,
-      FindImages(context, named, {.stores = false, .most = kMaxSlides, .keep_unreadable = true}));
+  PB_ASSIGN_OR_RETURN(const FoundSources sources, FindSources(context));
+  manifest.sources = sources.names;
   PB_RETURN_IF_ERROR(MakeDirectories(folders.out));
   folders.job_key =
       HmacSha256(AsBytes(manifest.pseudonym_key),
                  StrCat(DumpJson(ToJson(manifest.settings)), "\n", StrJoin(manifest.sources, "\n")))
           .Hex()
           .substr(0, kJobKeyDigits);
-  PB_ASSIGN_OR_RETURN(const Space space, CheckSpace(context, folders, manifest));
+  PB_ASSIGN_OR_RETURN(const Space space, CheckSpace(context, folders, manifest, sources));
   PB_RETURN_IF_ERROR(SaveManifest(folders, manifest));
+  for (const auto& [index, volume] : sources.volumes) {
+    PB_RETURN_IF_ERROR(SavePlannedVolume(folders, static_cast<std::int64_t>(index), volume));
+  }
   RemoveOrphanedJobFolders(folders);
   return PlannedSlides(folders, manifest.sources.size(),
                        {{"estimated_bytes", space.estimated_bytes},

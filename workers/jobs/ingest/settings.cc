@@ -1,5 +1,6 @@
 #include "workers/jobs/ingest/settings.h"
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 
@@ -10,7 +11,9 @@ namespace patchbay::workers {
 namespace {
 
 constexpr std::string_view kWhat = "ingest settings";
-constexpr std::array kKeys = {"chunk", "shard", "codec", "codec_level", "mpp", "keep_names"};
+constexpr std::array kKeys = {"chunk",      "shard",        "codec",    "codec_level", "mpp",
+                              "keep_names", "volume_chunk", "geometry", "orientation"};
+constexpr std::array<std::int64_t, 5> kVolumeChunks = {32, 48, 64, 96, 128};
 constexpr std::int64_t kChunkMin = 64, kChunkMax = 4096, kShardMax = 32768;
 
 Status CheckRanges(const IngestSettings& s) {
@@ -31,6 +34,19 @@ Status CheckRanges(const IngestSettings& s) {
     return absl::InvalidArgumentError(
         StrCat(kWhat, ": codec_level: ", s.codec_level, " is not in 1..9"));
   }
+  if (std::find(kVolumeChunks.begin(), kVolumeChunks.end(), s.volume_chunk) ==
+      kVolumeChunks.end()) {
+    return absl::InvalidArgumentError(
+        StrCat(kWhat, ": volume_chunk: ", s.volume_chunk, " is none of 32, 48, 64, 96, 128"));
+  }
+  if (s.orientation != "canonical" && s.orientation != "source") {
+    return absl::InvalidArgumentError(
+        StrCat(kWhat, ": orientation: '", s.orientation, "' is neither canonical nor source"));
+  }
+  if (s.geometry != "refuse" && s.geometry != "resample" && s.geometry != "accept") {
+    return absl::InvalidArgumentError(
+        StrCat(kWhat, ": geometry: '", s.geometry, "' is none of refuse, resample, accept"));
+  }
   if (s.mpp && !(*s.mpp > 0.0 && *s.mpp < 1000.0)) {
     return absl::InvalidArgumentError(StrCat(kWhat, ": mpp: ", *s.mpp, " is not in (0, 1000)"));
   }
@@ -48,6 +64,9 @@ StatusOr<IngestSettings> ParseIngestSettings(const Json& payload) {
   PB_RETURN_IF_ERROR(ReadSetting(payload, "codec_level", kWhat, s.codec_level));
   PB_RETURN_IF_ERROR(ReadSetting(payload, "keep_names", kWhat, s.keep_names));
   PB_RETURN_IF_ERROR(ReadSetting(payload, "mpp", kWhat, s.mpp));
+  PB_RETURN_IF_ERROR(ReadSetting(payload, "volume_chunk", kWhat, s.volume_chunk));
+  PB_RETURN_IF_ERROR(ReadSetting(payload, "geometry", kWhat, s.geometry));
+  PB_RETURN_IF_ERROR(ReadSetting(payload, "orientation", kWhat, s.orientation));
   PB_RETURN_IF_ERROR(CheckRanges(s));
   return s;
 }
@@ -59,6 +78,10 @@ Json ToJson(const IngestSettings& s) {
                {"codec_level", s.codec_level},
                {"keep_names", s.keep_names}};
   if (s.mpp) json["mpp"] = *s.mpp;
+  // Left out at their defaults, so that the names of what was made before they were there hold.
+  if (s.volume_chunk != kVolumeChunk) json["volume_chunk"] = s.volume_chunk;
+  if (s.geometry != "refuse") json["geometry"] = s.geometry;
+  if (s.orientation != "canonical") json["orientation"] = s.orientation;
   return json;
 }
 

@@ -11,6 +11,8 @@
 
 namespace patchbay::workers {
 
+inline constexpr std::int64_t kVolumeChunk = 64;
+
 struct IngestSettings {
   std::int64_t chunk = 512;  ///< inner chunk edge, pixels; larger means fewer, larger reads
   std::int64_t shard =
@@ -19,7 +21,14 @@ struct IngestSettings {
   std::int64_t codec_level = 5;  ///< 1..9; larger means smaller and slower to write
   std::optional<double>
       mpp;  ///< start the pyramid at this many micrometres per pixel; absent = the source's finest
-  bool keep_names = false;  ///< name stores after their files instead of by pseudonym
+  /// Inner chunk edge of a volume, voxels; larger means fewer, larger reads. Its zarr shards are
+  /// the multiple of it nearest to 256.
+  std::int64_t volume_chunk = kVolumeChunk;
+  /// "refuse", "resample" or "accept": what happens to a volume whose slices are not equally
+  /// spaced.
+  std::string geometry = "refuse";
+  std::string orientation = "canonical";  ///< or "source": axes of a volume as its file has them
+  bool keep_names = false;                ///< name stores after their files instead of by pseudonym
 
   /// Canonical JSON of all that decides bytes (keep_names does not).
   std::string Canonical() const;

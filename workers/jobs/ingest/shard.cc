@@ -28,32 +28,6 @@ Status Rename(const std::string& from, const std::string& to) {
   return rename(from.c_str(), to.c_str()) == 0 ? absl::OkStatus() : FromErrno("rename", to, errno);
 }
 
-/// Where one lease writes, beside the store: a lease that lost its right can at worst repeat the
-/// same bytes, and once the staging folder is gone it can do nothing. Removed with what is in it.
-class LeaseFolder {
- public:
-  static StatusOr<std::unique_ptr<LeaseFolder>> Make(const TaskContext& context,
-                                                     const std::string& staging) {
-    std::unique_ptr<LeaseFolder> folder(
-        new LeaseFolder(StrCat(staging, "/", context.lease.incarnation, "-", context.lease.counter,
-                               "-", Hex64(RandomU64()))));
-    if (mkdir(folder->path_.c_str(), 0700) != 0) return FromErrno("mkdir", folder->path_, errno);
-    return folder;
-  }
-  ~LeaseFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  LeaseFolder(const LeaseFolder&) = delete;
-  LeaseFolder& operator=(const LeaseFolder&) = delete;
-
-  std::string File(std::string_view name) const { return StrCat(path_, "/", name); }
-
- private:
-  explicit LeaseFolder(std::string path) : path_(std::move(path)) {}
-  const std::string path_;
-};
-
 /// The shard's file into the store, whose folder is still to be synced.
 Status MoveIntoStore(const TaskContext& context, const LeaseFolder& lease,
                      const std::string& target, const zarr::EncodedShard& shard) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include "runtime/base/csv.h"
 #include "runtime/base/file.h"
@@ -101,6 +102,20 @@ StatusOr<StagingLock> StagingLock::Take(TaskContext& context, const std::string&
   }
   PB_RETURN_IF_ERROR(locked);
   return StagingLock(std::move(fd));
+}
+
+StatusOr<std::unique_ptr<LeaseFolder>> LeaseFolder::Make(const TaskContext& context,
+                                                         const std::string& staging) {
+  std::unique_ptr<LeaseFolder> folder(
+      new LeaseFolder(StrCat(staging, "/", context.lease.incarnation, "-", context.lease.counter,
+                             "-", Hex64(RandomU64()))));
+  if (mkdir(folder->path_.c_str(), 0700) != 0) return FromErrno("mkdir", folder->path_, errno);
+  return folder;
+}
+
+LeaseFolder::~LeaseFolder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
 }
 
 StatusOr<std::string> StoreName(const IngestManifest& manifest, const std::string& source_path,

@@ -3,6 +3,7 @@
 //
 // Below OUT/.patchbay-ingest:
 //   <job key>/                  slide_job.h
+//   <job key>/volumes/<i>.json  format and files of source i, where it is a volume
 //   <job key>/slides/<run>.<i>.json   staging key, then outcome of slide i in that run
 //   <slide key>/store/          the store as it grows; renamed to OUT/<name> when complete
 //   <slide key>/records/        one record beside every committed zarr shard
@@ -13,7 +14,9 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -32,6 +35,10 @@ struct IngestFolders : SlideJobFolders {
   }
   std::string Pieces(const std::string& slide_key) const {
     return StrCat(Staging(slide_key), "/pieces");
+  }
+  /// What ingest.plan found of a source that is a volume.
+  std::string VolumeFile(std::int64_t slide) const {
+    return StrCat(Job(), "/volumes/", slide, ".json");
   }
   std::string OutcomeFile(std::int64_t slide) const {
     return StrCat(Job(), "/slides/", run, ".", slide, ".json");
@@ -72,6 +79,23 @@ class StagingLock {
  private:
   explicit StagingLock(UniqueFd fd) : fd_(std::move(fd)) {}
   UniqueFd fd_;  ///< closing it unlocks
+};
+
+/// Where one lease writes, beside the store: a lease that lost its right can at worst repeat the
+/// same bytes, and once the staging folder is gone it can do nothing. Removed with what is in it.
+class LeaseFolder {
+ public:
+  static StatusOr<std::unique_ptr<LeaseFolder>> Make(const TaskContext& context,
+                                                     const std::string& staging);
+  ~LeaseFolder();
+  LeaseFolder(const LeaseFolder&) = delete;
+  LeaseFolder& operator=(const LeaseFolder&) = delete;
+
+  std::string File(std::string_view name) const { return StrCat(path_, "/", name); }
+
+ private:
+  explicit LeaseFolder(std::string path) : path_(std::move(path)) {}
+  const std::string path_;
 };
 
 /// The store's name: "<stem>.ome.zarr" under keep_names, otherwise "<pseudonym>.ome.zarr".

@@ -2,11 +2,13 @@
 
 #include <filesystem>
 
+#include "runtime/base/strings.h"
 #include "runtime/zarr/verify.h"
 #include "workers/access/planned_images.h"
 #include "workers/jobs/task/find_images.h"
 #include "workers/jobs/task/image_digest.h"
 #include "workers/sources/image_source.h"
+#include "workers/sources/volumes/find_volumes.h"
 
 namespace patchbay::workers {
 namespace {
@@ -49,6 +51,66 @@ StatusOr<Json> InspectSlide(TaskContext& context, const std::string& path) {
               {"mpp", mpp}};
 }
 
+Json SpacingJson(const Volume& volume) {
+  const Spacing spacing = volume.SpacingMm();
+  Json out = Json::array();
+  for (const auto& [axis, along] :
+       {std::pair{"z", spacing.z}, std::pair{"y", spacing.y}, std::pair{"x", spacing.x}}) {
+    out.push_back({{"axis", axis}, {"value", along->value}, {"unit", NameOf(along->unit)}});
+  }
+  return out;
+}
+
+/// What ingest would make of it, read whole: values, axes and spacing.
+void DescribeVoxels(const Volume& volume, Json& row) {
+  const ValueRange range = RangeOf(volume);
+  row["value_range"] = {{"min", range.min}, {"max", range.max}, {"mean", range.mean}};
+  row["shape"] = {volume.size.z, volume.size.y, volume.size.x};
+  row["dtype"] = NameOf(volume.dtype);
+  row["spacing"] = SpacingJson(volume);
+  row["orientation"] = volume.facts.value("source_orientation", "");
+  row["affine_lps"] = ToJson(LpsOf(volume.affine));
+  row["acquisition"] = volume.facts;
+}
+
+StatusOr<Json> InspectVolume(TaskContext& context, const FoundVolume& found) {
+  const auto progress = [&context] {
+    context.AddProgress();
+    return context.CheckCancelled();
+  };
+  Json row = {
+      {"name", found.name}, {"format", NameOf(found.format)}, {"files", found.files.size()}};
+  ReadVolumeOptions options;
+  options.geometry = GeometryPolicy::kAccept;
+  if (found.format == VolumeFormat::kDicom) {
+    PB_ASSIGN_OR_RETURN(const DicomSeries series, OpenSeries(found.files, progress));
+    const Judgement judgement = Judge(series);
+    row["verdict"] = NameOf(judgement.verdict);
+    row["reason"] = ToString(series, judgement);
+  }
+  const auto volume = ReadVolume(found.format, found.files, options, progress);
+  if (absl::IsCancelled(volume.status())) return volume.status();
+  if (volume.ok()) {
+    DescribeVoxels(*volume, row);
+  } else {
+    row["error"] = MessageOf(volume.status());
+  }
+  return row;
+}
+
+/// {"volumes": one row each}; null where there is none.
+StatusOr<Json> InspectVolumes(TaskContext& context, const std::string& path) {
+  const auto may_read = [&context](const std::string& file) { return context.MayRead(file); };
+  PB_ASSIGN_OR_RETURN(const FoundVolumes found, FindVolumes(path, may_read, nullptr));
+  if (found.volumes.empty()) return Json(nullptr);
+  Json rows = Json::array();
+  for (const FoundVolume& volume : found.volumes) {
+    PB_ASSIGN_OR_RETURN(Json row, InspectVolume(context, volume));
+    rows.push_back(std::move(row));
+  }
+  return Json{{"volumes", std::move(rows)}, {"other_dicom_files", found.other_dicom}};
+}
+
 }  // namespace
 
 StatusOr<TaskOutput> RunInspect(TaskContext& context) {
@@ -57,10 +119,13 @@ StatusOr<TaskOutput> RunInspect(TaskContext& context) {
   if (IsStore(path)) {
     PB_ASSIGN_OR_RETURN(const Json inspected, zarr::InspectStore(path));
     output.result = DumpJson(inspected);
-  } else {
-    PB_ASSIGN_OR_RETURN(const Json inspected, InspectSlide(context, path));
-    output.result = DumpJson(inspected);
+    return output;
   }
+  PB_ASSIGN_OR_RETURN(Json inspected, InspectVolumes(context, path));
+  if (inspected.is_null()) {
+    PB_ASSIGN_OR_RETURN(inspected, InspectSlide(context, path));
+  }
+  output.result = DumpJson(inspected);
   return output;
 }
 

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "workers/jobs/synth/ct.h"
 #include "workers/jobs/synth/slide.h"
 #include "workers/jobs/synth/volume.h"
 
@@ -34,6 +35,20 @@ StatusOr<TaskOutput> RunSynthVolume(TaskContext& context) {
   TaskOutput output;
   output.progress_bytes = static_cast<std::uint64_t>(options.size.Pixels()) * sizeof(std::int16_t);
   output.result = DumpJson(Json::object());
+  return output;
+}
+
+StatusOr<TaskOutput> RunSynthCt(TaskContext& context) {
+  PB_ASSIGN_OR_RETURN(const SynthCtOptions options, SynthCtOptionsFromJson(context.payload));
+  PB_ASSIGN_OR_RETURN(const std::string named, JsonString(context.manifest, "out", "manifest"));
+  PB_ASSIGN_OR_RETURN(const std::string path, context.MayWrite(named));
+  PB_ASSIGN_OR_RETURN(const std::int64_t files, SynthCt(path, options, [&context](double) {
+                        context.AddProgress();
+                        return context.CheckCancelled().ok();
+                      }));
+  TaskOutput output;
+  output.progress_bytes = static_cast<std::uint64_t>(options.size.Pixels()) * sizeof(std::int16_t);
+  output.result = DumpJson({{"files", files}});
   return output;
 }
 

@@ -1,4 +1,4 @@
-// `synth.slide` and `synth.volume` as tasks.
+// `synth.slide`, `synth.volume` and `synth.ct` as tasks.
 #pragma once
 
 #include "workers/jobs/task/task.h"
@@ -10,5 +10,8 @@ StatusOr<TaskOutput> RunSynthSlide(TaskContext& context);
 
 /// Payload: SynthVolumeOptions. Manifest: {"out": path}. Result: {}.
 StatusOr<TaskOutput> RunSynthVolume(TaskContext& context);
+
+/// Payload: SynthCtOptions. Manifest: {"out": folder}. Result: {"files": n}.
+StatusOr<TaskOutput> RunSynthCt(TaskContext& context);
 
 }  // namespace patchbay::workers

@@ -1,0 +1,254 @@
+// CT series through the ingest job: what is stored, what is refused, and that no planted name is
+// found anywhere.
+#include <cstring>
+#include <filesystem>
+
+#include <dcmtk/config/osconfig.h>
+#include <dcmtk/dcmdata/dcdicent.h>
+#include <dcmtk/dcmdata/dcdict.h>
+#include <dcmtk/dcmdata/dctk.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include "runtime/base/file.h"
+#include "runtime/base/strings.h"
+#include "runtime/zarr/verify.h"
+#include "tests/workers/jobs/ingest/small_ingest.h"
+#include "tests/workers/sources/volumes/volume_fixtures.h"
+#include "workers/jobs/synth/ct.h"
+#include "workers/sources/zarr_source.h"
+
+namespace patchbay::workers {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+using testing::Not;
+
+class VolumeIngest : public SmallIngest {
+ protected:
+  void MakeSeries(const std::string& name, std::string_view fault = "none",
+                  std::uint64_t seed = 1) const {
+    SynthCtOptions options;
+    options.size = {12, 40, 48};
+    options.seed = seed;
+    options.fault = fault;
+    const auto made = SynthCt(Path(name), options);
+    ASSERT_TRUE(made.ok()) << made.status();
+  }
+
+  /// Runs the job to its end.
+  TinyScheduler Ingest(const std::vector<std::string>& names, Json more = Json::object()) {
+    TinyScheduler scheduler(Manifest(names), 7);
+    scheduler.repeat_every = 3;
+    Json settings = settings_;
+    settings["volume_chunk"] = 32;
+    settings.update(more);
+    scheduler.Submit("ingest.plan", settings);
+    scheduler.Run();
+    return scheduler;
+  }
+
+  Json Attributes(const std::string& store) const {
+    const auto text = ReadFile(StrCat(out_, "/", store, "/zarr.json"), 1u << 24);
+    EXPECT_TRUE(text.ok()) << text.status();
+    return (*ParseJson(*text, "store"))["attributes"]["patchbay"];
+  }
+
+  std::vector<std::string> Stores() const {
+    std::vector<std::string> stores;
+    for (const std::string& name : Below(out_)) {
+      if (name.ends_with(".zarr")) stores.push_back(name);
+    }
+    return stores;
+  }
+
+  /// All voxels of level 0.
+  std::vector<std::byte> Voxels(const std::string& store) const {
+    const auto image = OpenZarrImage(StrCat(out_, "/", store));
+    EXPECT_TRUE(image.ok()) << image.status();
+    const ImageLayout& layout = (*image)->layout();
+    const Extent size = layout.levels[0].size;
+    std::vector<std::byte> bytes(static_cast<std::size_t>(size.Pixels()) * SizeOf(layout.dtype));
+    const auto scratch = (*image)->MakeScratch();
+    EncodedPatch patch;
+    EXPECT_TRUE((*image)->Fetch(0, WholeOf(size), patch).ok());
+    const TensorView view =
+        ContiguousView<4>(bytes.data(), layout.dtype, {size.z, size.y, size.x, 1});
+    EXPECT_TRUE((*image)->Decode(patch, view, 0, *scratch).ok());
+    return bytes;
+  }
+};
+
+TEST_F(VolumeIngest, StoresTheVoxelsAndWhereTheyLie) {
+  MakeSeries("ct", "shuffled-names");
+  const TinyScheduler scheduler = Ingest({"ct"});
+  ASSERT_THAT(scheduler.Failures(), testing::IsEmpty());
+  ASSERT_EQ(Stores().size(), 1u);
+  const auto expected = ReadCanonical(Path("ct"));
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  EXPECT_EQ(Voxels(Stores()[0]), expected->voxels);
+  const Json said = Attributes(Stores()[0]);
+  EXPECT_EQ(said["affine_lps"], ToJson(LpsOf(expected->affine)));
+  EXPECT_EQ(said["affine_ras"][0][0], -0.78125);
+  EXPECT_EQ(said["affine_lps"][2][3], -100);
+  EXPECT_EQ(said["slice_table"]["positions_lps_mm"].size(), 12u);
+  EXPECT_EQ(said["slice_table"]["positions_lps_mm"][11][2], -100 + 11 * 2.5);
+  EXPECT_EQ(said["acquisition"]["verdict"], "uniform");
+  EXPECT_EQ(said["acquisition"]["kernel"], "SOFT");
+  EXPECT_EQ(said["orientation"], "LPS");
+  EXPECT_TRUE(zarr::VerifyStore(StrCat(out_, "/", Stores()[0]), {}, nullptr)->faults == 0);
+  EXPECT_FALSE(std::filesystem::exists(out_ + "/.patchbay-ingest"));
+}
+
+TEST_F(VolumeIngest, ASecondRunFindsTheStoreAndOtherSettingsAreAnotherStore) {
+  MakeSeries("ct");
+  ASSERT_THAT(Ingest({"ct"}).Failures(), testing::IsEmpty());
+  const TinyScheduler again = Ingest({"ct"});
+  ASSERT_THAT(again.Failures(), testing::IsEmpty());
+  EXPECT_EQ(again.CountOf("ingest.volume"), 0u);
+  EXPECT_THAT(Ingest({"ct"}, {{"orientation", "source"}}).FailedOps(), Contains("ingest.open"));
+}
+
+TEST_F(VolumeIngest, SeriesOfAStudyShareItsPseudonym) {
+  MakeSeries("ct", "two-series");
+  ASSERT_THAT(Ingest({"ct"}).Failures(), testing::IsEmpty());
+  ASSERT_EQ(Stores().size(), 2u);
+  const Json a = Attributes(Stores()[0])["identity"], b = Attributes(Stores()[1])["identity"];
+  EXPECT_EQ(a["study"], b["study"]);
+  EXPECT_EQ(a["patient"], b["patient"]);
+  EXPECT_NE(a["series"], b["series"]);
+}
+
+TEST_F(VolumeIngest, ARefusedSeriesFailsAloneAndLeavesNothing) {
+  MakeSeries("good");
+  MakeSeries("gap", "missing-slice", 2);
+  const TinyScheduler scheduler = Ingest({"gap", "good"});
+  ASSERT_EQ(scheduler.Failures().size(), 1u);
+  const std::string message(scheduler.Failures()[0].message());
+  EXPECT_THAT(message, HasSubstr("gap"));
+  EXPECT_THAT(message, Not(HasSubstr("IM1")));
+  EXPECT_THAT(message, Not(HasSubstr(folder_)));
+  EXPECT_EQ(Stores().size(), 1u);
+  const auto verdicts = ReadFile(out_ + "/verdicts.csv", 1u << 20);
+  ASSERT_TRUE(verdicts.ok());
+  EXPECT_THAT(*verdicts, HasSubstr("IM1007.dcm"));
+  struct stat st {};
+  ASSERT_EQ(stat((out_ + "/verdicts.csv").c_str(), &st), 0);
+  EXPECT_EQ(st.st_mode & 0777, 0600u);
+}
+
+TEST_F(VolumeIngest, PoliciesAreRecorded) {
+  MakeSeries("tilt", "tilt");
+  ASSERT_THAT(Ingest({"tilt"}, {{"geometry", "resample"}}).Failures(), testing::IsEmpty());
+  const Json said = Attributes(Stores()[0]);
+  EXPECT_EQ(said["acquisition"]["verdict"], "tilted");
+  EXPECT_EQ(said["codec_plan"]["geometry"], "resample");
+  EXPECT_EQ(said["transform_log"][0]["geometry"], "resample");
+  EXPECT_THAT(DumpJson(said["transform_log"]), HasSubstr("resample slices"));
+}
+
+// Every attribute that takes text gets an identifier: a superset of the confidentiality profile.
+constexpr std::pair<unsigned, unsigned> kNeeded[] = {
+    {0x0008, 0x0008}, {0x0008, 0x0016}, {0x0008, 0x0060}, {0x0008, 0x0070}, {0x0008, 0x1090},
+    {0x0018, 0x0015}, {0x0018, 0x1210}, {0x0018, 0x5100}, {0x0020, 0x0032}, {0x0020, 0x0037},
+    {0x0028, 0x0004}, {0x0028, 0x0008}, {0x0028, 0x0030}, {0x0028, 0x0301}, {0x0028, 0x1052},
+    {0x0028, 0x1053}, {0x0028, 0x1054}, {0x0018, 0x0050}, {0x0018, 0x0060}, {0x0018, 0x0088},
+    {0x0018, 0x0090}, {0x0018, 0x1100}, {0x0018, 0x1120}, {0x0018, 0x1151}, {0x0008, 0x0005}};
+
+const char* PlantOf(DcmEVR vr) {
+  switch (vr) {
+    case EVR_UI:
+      return "1.2.74471.99.74471";
+    case EVR_DA:
+      return "19320417";
+    case EVR_AS:
+      return "093Y";
+    case EVR_TM:
+      return "074471.74471";
+    case EVR_DT:
+      return "19320417074471";
+    case EVR_DS:
+    case EVR_IS:
+      return "74471";
+    case EVR_AE:
+    case EVR_CS:
+    case EVR_LO:
+    case EVR_LT:
+    case EVR_PN:
+    case EVR_SH:
+    case EVR_ST:
+    case EVR_UC:
+    case EVR_UT:
+    case EVR_UR:
+      return "PLANTED74471";
+    default:
+      return nullptr;
+  }
+}
+
+/// How many attributes were given an identifier.
+int Plant(const std::string& path) {
+  DcmFileFormat format;
+  if (format.loadFile(OFFilename(path.c_str())).bad()) return 0;
+  DcmDataset& item = *format.getDataset();
+  std::vector<std::pair<DcmTagKey, DcmEVR>> tags;  // inserting takes the dictionary's lock itself
+  DcmDataDictionary& dictionary = dcmDataDict.wrlock();
+  for (auto it = dictionary.normalBegin(); it != dictionary.normalEnd(); ++it) {
+    tags.emplace_back((*it)->getKey(), (*it)->getEVR());
+  }
+  dcmDataDict.wrunlock();
+  int planted = 0;
+  for (const auto& [key, vr] : tags) {
+    const std::pair<unsigned, unsigned> tag(key.getGroup(), key.getElement());
+    const bool is_needed =
+        std::find(std::begin(kNeeded), std::end(kNeeded), tag) != std::end(kNeeded);
+    const char* plant = PlantOf(vr);
+    if (is_needed || plant == nullptr || tag.first < 8 || tag.first % 2 == 1) continue;
+    if (item.putAndInsertString(DcmTag(key, DcmVR(vr)), plant).good()) ++planted;
+  }
+  item.putAndInsertString(DcmTag(0x0009, 0x0010, DcmVR(EVR_LO)), "PLANTED74471");
+  return format.saveFile(OFFilename(path.c_str()), EXS_LittleEndianExplicit).good() ? planted : 0;
+}
+
+void ExpectNothingPlanted(const std::string& text, const std::string& where) {
+  for (const char* plant : {"74471", "PLANTED", "19320417", "093Y"}) {
+    EXPECT_EQ(text.find(plant), std::string::npos) << where << " says " << plant;
+  }
+}
+
+TEST_F(VolumeIngest, NoPlantedIdentifierIsFoundAnywhere) {
+  MakeSeries("whole");
+  MakeSeries("bad", "tilt", 2);
+  for (const char* name : {"whole", "bad"}) {
+    for (const auto& entry : std::filesystem::directory_iterator(Path(name))) {
+      ASSERT_GT(Plant(entry.path().string()), 1500) << entry.path();
+    }
+  }
+  const TinyScheduler scheduler = Ingest({"bad", "whole"});
+  ASSERT_EQ(scheduler.Failures().size(), 1u);
+  ExpectNothingPlanted(std::string(scheduler.Failures()[0].message()), "the error");
+  for (const char* op : {"ingest.plan", "ingest.open", "ingest.volume", "ingest.summary"}) {
+    ExpectNothingPlanted(DumpJson(scheduler.ResultOf(op)), op);
+  }
+  int files = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(out_)) {
+    const std::string path = entry.path().string();
+    if (!entry.is_regular_file() || path.find(".zarr/") == std::string::npos) continue;
+    const auto text = ReadFile(path, 1u << 24);
+    ASSERT_TRUE(text.ok());
+    ExpectNothingPlanted(*text, path);
+    ++files;
+  }
+  EXPECT_GE(files, 3);
+  // What names the source, and with it the series, is for its owner only.
+  for (const char* name : {"manifest.csv", "verdicts.csv"}) {
+    struct stat st {};
+    ASSERT_EQ(stat(StrCat(out_, "/", name).c_str(), &st), 0) << name;
+    EXPECT_EQ(st.st_mode & 0777, 0600u) << name;
+  }
+}
+
+}  // namespace
+}  // namespace patchbay::workers

@@ -1,0 +1,319 @@
+#include "workers/jobs/ingest/volume.h"
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <map>
+
+#include <sys/stat.h>
+
+#include "runtime/base/csv.h"
+#include "runtime/base/file.h"
+#include "runtime/base/strings.h"
+#include "runtime/zarr/publish.h"
+#include "workers/access/planned_images.h"
+#include "workers/jobs/ingest/ingest.h"
+#include "workers/jobs/ingest/publish.h"
+#include "workers/jobs/task/volume_writer.h"
+#include "workers/sources/digest_cache.h"
+
+namespace patchbay::workers {
+namespace {
+
+constexpr std::int64_t kShardSide = 256;
+constexpr std::size_t kIdentityDigits = 16;
+constexpr std::size_t kMaxVolumeFileBytes = 64u << 20;
+constexpr std::size_t kMaxVerdictsBytes = 256u << 20;
+constexpr std::string_view kVerdictsHeader = "source,verdict,reason,slices,files\r\n";
+constexpr double kFillHu = -1024;
+
+VolumeProgress ProgressOf(TaskContext& context) {
+  return [&context] {
+    context.AddProgress();
+    return context.CheckCancelled();
+  };
+}
+
+/// A file's own digest; of several files that of their digests, whatever the files are called.
+StatusOr<Digest> DigestOf(TaskContext& context, const std::vector<std::string>& files) {
+  const DigestCache cache(context.state_folder);
+  std::vector<std::string> digests;
+  for (const std::string& file : files) {
+    PB_ASSIGN_OR_RETURN(const Digest digest, cache.DigestOf(file, ProgressOf(context)));
+    if (files.size() == 1) return digest;
+    digests.push_back(digest.Hex());
+  }
+  std::sort(digests.begin(), digests.end());
+  return Sha256Of(StrJoin(digests, "\n"));
+}
+
+std::uint64_t BytesOf(const std::vector<std::string>& files) {
+  std::uint64_t bytes = 0;
+  for (const std::string& file : files) {
+    std::error_code error;
+    const std::uintmax_t size = std::filesystem::file_size(file, error);
+    if (!error) bytes += size;
+  }
+  return bytes;
+}
+
+/// Under keep_names after the file, or after the folder and the content: a folder has many series.
+StatusOr<std::string> NameOfStore(const IngestManifest& manifest, const std::string& source,
+                                  const Digest& digest) {
+  std::string name = std::filesystem::path(source).filename().string();
+  const std::size_t series = source.rfind('#');
+  if (series != std::string::npos && !std::filesystem::exists(source)) {
+    name = StrCat(std::filesystem::path(source.substr(0, series)).filename().string(), "-",
+                  digest.Hex().substr(0, 8));
+  }
+  for (const char* ending : {".gz", ".nii", ".nrrd", ".mha", ".dcm"}) {
+    if (name.ends_with(ending)) name.resize(name.size() - std::strlen(ending));
+  }
+  return StoreName(manifest, name + ".volume", digest);
+}
+
+Status WriteVerdict(const IngestFolders& folders, const std::string& source,
+                    const DicomSeries& series, const Judgement& judgement) {
+  std::string files;
+  for (const SliceRef& slice : judgement.at_fault) {
+    files += StrCat(files.empty() ? "" : "; ", series.NameOf(slice));
+  }
+  const OutputLock lock(folders.out);
+  const std::string path = folders.out + "/verdicts.csv";
+  std::map<std::string, std::string> rows;
+  const auto existing = ReadFile(path, kMaxVerdictsBytes);
+  if (existing.ok()) {
+    for (const auto& row : ParseCsv(*existing)) {
+      if (row.size() != 5 || row[0] == "source") continue;
+      std::vector<std::string> fields;
+      for (const std::string& field : row) fields.push_back(CsvField(field));
+      rows[row[0]] = CsvRow(fields);
+    }
+  }
+  rows[source] =
+      CsvRow({CsvField(source), CsvField(std::string(NameOf(judgement.verdict))),
+              CsvField(judgement.reason), std::to_string(judgement.order.size()), CsvField(files)});
+  std::string text(kVerdictsHeader);
+  for (const auto& [name, row] : rows) text += row;
+  return WriteFileDurably(path, AsBytes(text), 0600);
+}
+
+/// One volume of a job as its tasks see it.
+struct VolumeInWork {
+  IngestManifest manifest;
+  std::int64_t index = 0;
+  const std::string& Source() const { return manifest.sources[static_cast<std::size_t>(index)]; }
+};
+
+StatusOr<VolumeInWork> WorkOf(const TaskContext& context, const IngestFolders& folders) {
+  VolumeInWork work;
+  PB_ASSIGN_OR_RETURN(work.manifest, LoadManifest(folders));
+  PB_ASSIGN_OR_RETURN(work.index, SlideNumberOf(context, folders, work.manifest));
+  return work;
+}
+
+Status JudgeVolume(TaskContext& context, const IngestFolders& folders, const VolumeInWork& work,
+                   const PlannedVolume& volume) {
+  if (volume.format != VolumeFormat::kDicom) return absl::OkStatus();
+  PB_ASSIGN_OR_RETURN(const DicomSeries series, OpenSeries(volume.files, ProgressOf(context)));
+  const Judgement judgement = Judge(series);
+  PB_RETURN_IF_ERROR(WriteVerdict(folders, work.Source(), series, judgement));
+  PB_ASSIGN_OR_RETURN(const GeometryPolicy policy,
+                      GeometryPolicyFromName(work.manifest.settings.geometry));
+  const Status fits = CheckGeometry(judgement, policy);
+  if (fits.ok()) return fits;
+  return absl::FailedPreconditionError(
+      StrCat(MessageOf(fits), "; OUT/verdicts.csv names the files"));
+}
+
+/// Only the holder of the key can tie these to the patient; series of one study share the study's.
+Json IdentityOf(const IngestManifest& manifest, const SourceIdentity& identity) {
+  Json json = Json::object();
+  if (manifest.pseudonym_key.empty()) return json;
+  const auto add = [&](const char* name, const std::string& value) {
+    if (value.empty()) return;
+    json[name] = HmacSha256(AsBytes(manifest.pseudonym_key), StrCat(name, "\n", value))
+                     .Hex()
+                     .substr(0, kIdentityDigits);
+  };
+  add("patient", identity.patient);
+  add("study", identity.study);
+  add("series", identity.series);
+  add("frame_of_reference", identity.frame_of_reference);
+  return json;
+}
+
+Json SliceTable(const Volume& volume) {
+  Json places = Json::array();
+  for (const Vec3& p : volume.slice_positions) places.push_back({p.x, p.y, p.z});
+  return {{"axis", std::string(1, volume.slice_axis)}, {"positions_lps_mm", std::move(places)}};
+}
+
+zarr::ImageStoreSettings StoreSettings(const IngestSettings& settings, DType dtype) {
+  zarr::ImageStoreSettings store = zarr::VolumeSettings(dtype);
+  const std::int64_t chunk = settings.volume_chunk;
+  const std::int64_t shard = std::max<std::int64_t>(1, (kShardSide + chunk / 2) / chunk) * chunk;
+  store.chunk = {chunk, chunk, chunk};
+  store.shard = {shard, shard, shard};
+  store.codec =
+      settings.codec == "lz4" ? zarr::StoreCodec::kBloscLz4 : zarr::StoreCodec::kBloscZstd;
+  store.codec_level = static_cast<int>(settings.codec_level);
+  store.fill_value = kFillHu;
+  return store;
+}
+
+zarr::ImageStoreSpec SpecOf(const VolumeInWork& work, const Volume& volume,
+                            const SlideOutcome& outcome) {
+  const IngestSettings& settings = work.manifest.settings;
+  zarr::ImageStoreSpec spec;
+  spec.settings = StoreSettings(settings, volume.dtype);
+  spec.levels = VolumeLevels(volume.size, spec.settings);
+  spec.spacing = volume.SpacingMm();
+  Json& a = spec.attributes;
+  a["source_sha256"] = outcome.source_sha256;
+  a["source_kind"] = volume.kind;
+  a["source_bytes"] = outcome.source_bytes;
+  a["codec_plan"] = ParseJson(settings.Canonical(), "settings").value();
+  a["affine_lps"] = ToJson(LpsOf(volume.affine));
+  a["affine_ras"] = ToJson(RasOf(volume.affine));
+  a["orientation"] = OrientationOf(volume.affine);
+  a["transform_log"] = volume.log;
+  a["acquisition"] = volume.facts;
+  a["deid_profile"] = "allow-list";
+  const ValueRange range = RangeOf(volume);
+  a["value_range"] = {{"min", range.min}, {"max", range.max}, {"mean", range.mean}};
+  if (!volume.slice_positions.empty()) a["slice_table"] = SliceTable(volume);
+  const Json identity = IdentityOf(work.manifest, volume.identity);
+  if (!identity.empty()) a["identity"] = identity;
+  return spec;
+}
+
+Status WriteAndPublish(TaskContext& context, const IngestFolders& folders, const VolumeInWork& work,
+                       const std::string& name, const Volume& volume, SlideOutcome& outcome) {
+  const std::string staging = folders.Staging(outcome.slide_key);
+  PB_RETURN_IF_ERROR(MakeDirectories(staging, 0700));
+  PB_ASSIGN_OR_RETURN(const auto lease, LeaseFolder::Make(context, staging));
+  const std::size_t element = SizeOf(volume.dtype);
+  const auto row = [&](const Point& at, std::int64_t count, std::byte* out) {
+    std::memcpy(out,
+                volume.voxels.data() + static_cast<std::size_t>(IndexOf(volume.size, at)) * element,
+                static_cast<std::size_t>(count) * element);
+  };
+  const auto done = [&context](double) {
+    context.AddProgress();
+    return context.CheckCancelled().ok();
+  };
+  const zarr::ImageStoreSpec spec = SpecOf(work, volume, outcome);
+  PB_RETURN_IF_ERROR(zarr::Validate(spec.settings));
+  const std::string store = lease->File("store");
+  PB_ASSIGN_OR_RETURN(const WrittenVolume written, WriteVolumeStore(store, spec, row, done));
+  PB_ASSIGN_OR_RETURN(const auto lock, StagingLock::Take(context, staging));
+  PB_ASSIGN_OR_RETURN(const bool there,
+                      AdoptFinishedStore(context, folders, name, work.manifest.settings, outcome));
+  if (there) return absl::OkStatus();
+  PB_RETURN_IF_ERROR(zarr::PublishStore(store, StrCat(folders.out, "/", name)));
+  outcome.digest = written.roots.bytes.Hex();
+  outcome.pixel_digest = written.roots.pixels.Hex();
+  outcome.stored_bytes = written.stored_bytes;
+  outcome.store = name;
+  return absl::OkStatus();
+}
+
+StatusOr<TaskOutput> MakeVolume(TaskContext& context) {
+  PB_ASSIGN_OR_RETURN(const IngestFolders folders, FoldersOf(context));
+  PB_ASSIGN_OR_RETURN(const VolumeInWork work, WorkOf(context, folders));
+  PB_ASSIGN_OR_RETURN(const auto planned, PlannedVolumeOf(context, folders));
+  if (!planned) return absl::InternalError("ingest volume: the plan says nothing of it");
+  PB_ASSIGN_OR_RETURN(SlideOutcome outcome, LoadOutcome(folders, work.index));
+  PB_ASSIGN_OR_RETURN(const Digest source, Digest::FromHex(outcome.source_sha256));
+  PB_ASSIGN_OR_RETURN(const std::string name, NameOfStore(work.manifest, work.Source(), source));
+  PB_ASSIGN_OR_RETURN(const bool there,
+                      AdoptFinishedStore(context, folders, name, work.manifest.settings, outcome));
+  TaskOutput output;
+  if (!there) {
+    ReadVolumeOptions options;
+    PB_ASSIGN_OR_RETURN(options.geometry, GeometryPolicyFromName(work.manifest.settings.geometry));
+    options.is_canonical = work.manifest.settings.orientation == "canonical";
+    PB_ASSIGN_OR_RETURN(const Volume volume,
+                        ReadVolume(planned->format, planned->files, options, ProgressOf(context)));
+    // What was hashed is what was read.
+    PB_ASSIGN_OR_RETURN(const Digest after, DigestOf(context, planned->files));
+    if (after != source) {
+      return absl::FailedPreconditionError("ingest volume: its files changed while it was read");
+    }
+    PB_RETURN_IF_ERROR(WriteAndPublish(context, folders, work, name, volume, outcome));
+    output.progress_bytes = volume.voxels.size();
+  }
+  PB_RETURN_IF_ERROR(SaveOutcome(folders, work.index, outcome));
+  std::error_code ignored;
+  std::filesystem::remove_all(folders.Staging(outcome.slide_key), ignored);
+  output.result = DumpJson({{"slide", work.index},
+                            {"store", outcome.store},
+                            {"digest", outcome.digest},
+                            {"pixel_digest", outcome.pixel_digest},
+                            {"source_bytes", outcome.source_bytes},
+                            {"stored_bytes", outcome.stored_bytes}});
+  return output;
+}
+
+}  // namespace
+
+Status SavePlannedVolume(const IngestFolders& folders, std::int64_t slide,
+                         const PlannedVolume& volume) {
+  PB_RETURN_IF_ERROR(MakeDirectories(folders.Job() + "/volumes", 0700));
+  const Json json = {{"format", NameOf(volume.format)}, {"files", volume.files}};
+  return ReplaceFile(folders.VolumeFile(slide), AsBytes(DumpJson(json)), 0600);
+}
+
+StatusOr<std::optional<PlannedVolume>> PlannedVolumeOf(const TaskContext& context,
+                                                       const IngestFolders& folders) {
+  constexpr std::string_view kWhat = "planned volume";
+  PB_ASSIGN_OR_RETURN(const std::int64_t slide, JsonInt(context.payload, "slide", kWhat));
+  const auto text = ReadFile(folders.VolumeFile(slide), kMaxVolumeFileBytes);
+  if (absl::IsNotFound(text.status())) return std::optional<PlannedVolume>();
+  PB_RETURN_IF_ERROR(text.status());
+  PB_ASSIGN_OR_RETURN(const Json json, ParseJson(*text, kWhat, kMaxVolumeFileBytes));
+  PlannedVolume volume;
+  PB_ASSIGN_OR_RETURN(const std::string format, JsonString(json, "format", kWhat));
+  PB_ASSIGN_OR_RETURN(volume.format, VolumeFormatFromName(format));
+  PB_ASSIGN_OR_RETURN(const std::vector<std::string> files, ManifestPaths(json, "files"));
+  for (const std::string& file : files) {
+    PB_ASSIGN_OR_RETURN(std::string path, context.MayRead(file));
+    volume.files.push_back(std::move(path));
+  }
+  return std::optional(std::move(volume));
+}
+
+StatusOr<TaskOutput> OpenVolume(TaskContext& context, const IngestFolders& folders,
+                                const PlannedVolume& volume) {
+  PB_ASSIGN_OR_RETURN(const VolumeInWork work, WorkOf(context, folders));
+  PB_RETURN_IF_ERROR(JudgeVolume(context, folders, work, volume));
+  PB_ASSIGN_OR_RETURN(const Digest source, DigestOf(context, volume.files));
+  SlideOutcome outcome;
+  outcome.source_sha256 = source.Hex();
+  outcome.source_bytes = BytesOf(volume.files);
+  PB_ASSIGN_OR_RETURN(const std::string name, NameOfStore(work.manifest, work.Source(), source));
+  outcome.slide_key = SlideKey(source, work.manifest.settings, name);
+  PB_ASSIGN_OR_RETURN(const bool there,
+                      AdoptFinishedStore(context, folders, name, work.manifest.settings, outcome));
+  PB_RETURN_IF_ERROR(SaveOutcome(folders, work.index, outcome));
+  TaskOutput output;
+  if (!there) {
+    protocol::TaskSpec task;
+    task.op = "ingest.volume";
+    task.payload = DumpJson(
+        {{"job_key", folders.job_key}, {"slide", work.index}, {"slide_key", outcome.slide_key}});
+    task.group = static_cast<std::uint32_t>(work.index) + 1;
+    task.label = StrCat("slide ", work.index, " volume");
+    task.weight = std::max<std::uint64_t>(1, outcome.source_bytes);
+    output.spawned.push_back(std::move(task));
+  }
+  output.result = DumpJson({{"slide", work.index}, {"levels", 0}, {"shards", there ? 0 : 1}});
+  return output;
+}
+
+StatusOr<TaskOutput> RunIngestVolume(TaskContext& context) {
+  return WithoutPaths(context, MakeVolume(context));
+}
+
+}  // namespace patchbay::workers

@@ -1,0 +1,34 @@
+// Volumes on their way into stores: one task each that looks at the headers, one that reads,
+// writes and publishes.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "workers/jobs/ingest/staging.h"
+#include "workers/sources/volumes/find_volumes.h"
+
+namespace patchbay::workers {
+
+/// A source that is a volume, as ingest.plan found it.
+struct PlannedVolume {
+  VolumeFormat format = VolumeFormat::kNone;
+  std::vector<std::string> files;
+  std::uint64_t voxel_bytes = 0;
+};
+
+Status SavePlannedVolume(const IngestFolders& folders, std::int64_t slide,
+                         const PlannedVolume& volume);
+
+/// Of the payload's "slide"; nothing for a slide. Its files are canonical and may be read.
+StatusOr<std::optional<PlannedVolume>> PlannedVolumeOf(const TaskContext& context,
+                                                       const IngestFolders& folders);
+
+/// ingest.open of a volume: judges it, writes the verdict to OUT/verdicts.csv (owner-only), and
+/// spawns its ingest.volume unless the store is there already.
+StatusOr<TaskOutput> OpenVolume(TaskContext& context, const IngestFolders& folders,
+                                const PlannedVolume& volume);
+
+}  // namespace patchbay::workers

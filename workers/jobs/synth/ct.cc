@@ -1,0 +1,369 @@
+#include "workers/jobs/synth/ct.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <numbers>
+
+#include <sys/stat.h>
+
+#include "runtime/base/file.h"
+#include "runtime/base/hash.h"
+#include "runtime/base/strings.h"
+#include "workers/jobs/synth/abdomen.h"
+#include "workers/sources/volumes/dicom_writer.h"
+
+namespace patchbay::workers {
+namespace {
+
+constexpr double kTiltDegrees = 15;
+constexpr std::int64_t kMinSlices = 6, kMinSide = 16;
+constexpr const char* kRoot = "1.2.826.0.1.3680043.10.1411.";
+
+Status Refuse(std::string_view cause) {
+  return absl::InvalidArgumentError(StrCat("synth ct: ", cause));
+}
+
+/// Stored values of a slice: HU + 1024.
+WrittenSlice SliceOf(const AbdomenField& field, const SynthCtOptions& o, std::int64_t z) {
+  WrittenSlice slice;
+  slice.rows = o.size.y;
+  slice.columns = o.size.x;
+  slice.row_step = slice.column_step = o.pixel_mm;
+  slice.position = {-o.pixel_mm * static_cast<double>(o.size.x - 1) / 2,
+                    -o.pixel_mm * static_cast<double>(o.size.y - 1) / 2,
+                    o.step_mm * static_cast<double>(z) - 100};
+  slice.values.reserve(static_cast<std::size_t>(o.size.y * o.size.x));
+  for (std::int64_t y = 0; y < o.size.y; ++y) {
+    for (std::int64_t x = 0; x < o.size.x; ++x) {
+      slice.values.push_back(static_cast<std::uint16_t>(field.At({z, y, x}) + 1024));
+    }
+  }
+  return slice;
+}
+
+void SetRescale(WrittenSlice& slice, double slope, double intercept) {
+  for (std::uint16_t& v : slice.values) {
+    const double hu = static_cast<double>(v) - 1024;
+    v = static_cast<std::uint16_t>(std::llround((hu - intercept) / slope));
+  }
+  slice.slope = slope;
+  slice.intercept = intercept;
+}
+
+/// The files of a series, before they are written.
+class Series {
+ public:
+  Series(const SynthCtOptions& options) : o_(options) {
+    const AbdomenField field(o_.size, o_.seed);
+    for (std::int64_t z = 0; z < o_.size.z; ++z) {
+      WrittenFile file;
+      file.bits_stored = 12;
+      file.frames.push_back(SliceOf(field, o_, z));
+      file.texts = PhantomTexts();
+      file.texts[{0x0020, 0x0013}] = std::to_string(z + 1);
+      files_.push_back(std::move(file));
+      names_.push_back(StrCat("IM", 1000 + z, ".dcm"));
+    }
+  }
+
+  void Apply(const std::string& fault) {
+    ApplyToGeometry(fault);
+    ApplyToSlices(fault);
+    ApplyToTexts(fault);
+    ApplyToFormat(fault);
+    for (std::size_t i = 0; i < files_.size(); ++i) {
+      files_[i].texts[{0x0008, 0x0018}] = StrCat(kRoot, "9.", o_.seed, ".", i + 1);
+    }
+  }
+
+  StatusOr<std::int64_t> Write(const std::string& folder, const SynthProgress& progress) const {
+    for (std::size_t i = 0; i < files_.size(); ++i) {
+      const std::string path = StrCat(folder, "/", names_[i]);
+      PB_RETURN_IF_ERROR(WriteDicom(path, files_[i]));
+      if (progress && !progress(static_cast<double>(i + 1) / static_cast<double>(files_.size()))) {
+        return absl::CancelledError("synth ct: cancelled");
+      }
+    }
+    if (o_.fault == "truncated") {
+      std::error_code error;
+      const std::string path = StrCat(folder, "/", names_[names_.size() / 2]);
+      std::filesystem::resize_file(path, std::filesystem::file_size(path, error) / 2, error);
+      if (error) return FromErrno("truncate", path, error.value());
+    }
+    return static_cast<std::int64_t>(files_.size());
+  }
+
+ private:
+  using Texts = std::map<std::pair<unsigned, unsigned>, std::string>;
+
+  Texts PhantomTexts() const {
+    return {{{0x0008, 0x0008}, "ORIGINAL\\PRIMARY\\AXIAL"},
+            {{0x0008, 0x0016}, "1.2.840.10008.5.1.4.1.1.2"},
+            {{0x0008, 0x0060}, "CT"},
+            {{0x0008, 0x0070}, "Patchbay"},
+            {{0x0008, 0x1090}, "Phantom"},
+            {{0x0010, 0x0010}, "PHANTOM^SYNTHETIC"},
+            {{0x0010, 0x0020}, StrCat("PHANTOM-", o_.seed)},
+            {{0x0018, 0x0050}, StrCat(o_.step_mm)},
+            {{0x0018, 0x0060}, "120"},
+            {{0x0018, 0x1210}, "SOFT"},
+            {{0x0018, 0x5100}, "HFS"},
+            {{0x0020, 0x000d}, StrCat(kRoot, "1.", o_.seed)},
+            {{0x0020, 0x000e}, StrCat(kRoot, "2.", o_.seed)},
+            {{0x0020, 0x0052}, StrCat(kRoot, "3.", o_.seed)}};
+  }
+
+  WrittenSlice& Slice(std::size_t i) { return files_[i].frames.front(); }
+  std::size_t Middle() const { return files_.size() / 2; }
+
+  void Remove(std::size_t i) {
+    files_.erase(files_.begin() + static_cast<std::ptrdiff_t>(i));
+    names_.erase(names_.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  void Add(WrittenFile file, std::string name) {
+    files_.push_back(std::move(file));
+    names_.push_back(std::move(name));
+  }
+  void SetAll(unsigned group, unsigned element, const std::string& text) {
+    for (WrittenFile& file : files_) file.texts[{group, element}] = text;
+  }
+
+  void Tilt(double degrees) {
+    const double angle = degrees * std::numbers::pi / 180;
+    for (WrittenFile& file : files_) {
+      file.frames[0].column = {0, std::cos(angle), -std::sin(angle)};
+    }
+  }
+
+  void ApplyToGeometry(const std::string& fault) {
+    if (fault == "missing-slice") Remove(Middle());
+    if (fault == "duplicate-slice") Add(files_[Middle()], "IM1999.dcm");
+    if (fault == "tilt") Tilt(kTiltDegrees);
+    if (fault == "tilt-back") Tilt(-kTiltDegrees);
+    if (fault == "variable-steps") {
+      for (std::size_t i = 0; i < files_.size(); ++i) {
+        Slice(i).position.z += 0.13 * o_.step_mm * static_cast<double>(i * i % 5);
+      }
+    }
+    if (fault == "shifted-slice") Slice(Middle()).position.x += 7 * o_.pixel_mm;
+    if (fault == "shuffled-names") {
+      for (std::size_t i = 0; i < names_.size(); ++i) {
+        names_[i] = StrCat("IM", 1000 + i * 7 % names_.size(), "-", i, ".dcm");
+        files_[i].texts[{0x0020, 0x0013}] = std::to_string(i * 5 % names_.size());
+      }
+    }
+    if (fault == "mixed-orientation") Slice(Middle()).column = {0, 0, -1};
+    if (fault == "mixed-spacing") Slice(Middle()).row_step *= 1.1;
+    if (fault == "flipped-rows") {
+      for (WrittenFile& file : files_) file.frames[0].column = {0, -1, 0};
+    }
+    if (fault == "sagittal") {
+      for (std::size_t i = 0; i < files_.size(); ++i) {
+        Slice(i).row = {0, 1, 0};
+        Slice(i).column = {0, 0, -1};
+        Slice(i).position = {o_.step_mm * static_cast<double>(i), -40, 30};
+      }
+    }
+    if (fault == "no-position") files_[Middle()].has_position = false;
+    if (fault == "over-time") {
+      const std::size_t count = files_.size();
+      for (std::size_t i = 0; i < count; ++i) Add(files_[i], StrCat("IM", 3000 + i, ".dcm"));
+    }
+  }
+
+  void ApplyToSlices(const std::string& fault) {
+    if (fault == "mixed-size") {
+      WrittenSlice& slice = Slice(Middle());
+      slice.rows /= 2;
+      slice.values.resize(static_cast<std::size_t>(slice.rows * slice.columns));
+    }
+    if (fault == "slope-change") {
+      for (std::size_t i = Middle(); i < files_.size(); ++i) {
+        SetRescale(Slice(i), 1, -2000);
+      }
+    }
+    if (fault == "fractional-slope") {
+      for (std::size_t i = 0; i < files_.size(); ++i) SetRescale(Slice(i), 0.5, -1024.25);
+    }
+    if (fault == "signedness") {
+      for (std::size_t i = 0; i < files_.size(); i += 2) {
+        files_[i].is_signed = true;
+        files_[i].bits_stored = 16;
+        SetRescale(Slice(i), 1, 0);
+      }
+    }
+    if (fault == "no-rescale") files_[Middle()].has_rescale = false;
+    if (fault == "high-bits") {  // an overlay above the stored bits
+      for (WrittenFile& file : files_) {
+        for (std::size_t i = 0; i < file.frames[0].values.size(); i += 3) {
+          file.frames[0].values[i] |= 0x8000;
+        }
+      }
+    }
+    if (fault == "enhanced" || fault == "frame-order") {
+      WrittenFile all = files_.front();
+      all.frames.clear();
+      for (std::size_t i = 0; i < files_.size(); ++i) {
+        const std::size_t from = fault == "enhanced" ? i : i * 5 % files_.size();
+        all.frames.push_back(Slice(from));
+      }
+      all.texts[{0x0008, 0x0016}] = "1.2.840.10008.5.1.4.1.1.2.1";
+      files_ = {all};
+      names_ = {"enhanced.dcm"};
+    }
+  }
+
+  void ApplyToTexts(const std::string& fault) {
+    if (fault == "mr") SetAll(0x0008, 0x0060, "MR");
+    if (fault == "localiser") SetAll(0x0008, 0x0008, "ORIGINAL\\PRIMARY\\LOCALIZER");
+    if (fault == "localiser-among") {
+      files_[0].texts[{0x0008, 0x0008}] = "ORIGINAL\\PRIMARY\\LOCALIZER";
+    }
+    if (fault == "secondary-capture") SetAll(0x0008, 0x0016, "1.2.840.10008.5.1.4.1.1.7");
+    if (fault == "burned-in") SetAll(0x0028, 0x0301, "YES");
+    if (fault == "not-hu") SetAll(0x0028, 0x1054, "US");
+    if (fault == "frame-of-reference") {
+      files_[Middle()].texts[{0x0020, 0x0052}] = StrCat(kRoot, "4.", o_.seed);
+    }
+    if (fault == "mixed-kernel") files_[Middle()].texts[{0x0018, 0x1210}] = "BONE";
+    if (fault == "two-series") {
+      const std::size_t count = files_.size();
+      for (std::size_t i = 0; i < count; ++i) {
+        WrittenFile other = files_[i];
+        other.texts[{0x0020, 0x000e}] = StrCat(kRoot, "5.", o_.seed);
+        SetRescale(other.frames[0], 1, -1000);
+        Add(std::move(other), StrCat("IM", 2000 + i, ".dcm"));
+      }
+    }
+    if (fault == "no-extension") {
+      for (std::string& name : names_) name.resize(name.find('.'));
+    }
+    if (fault == "single-slice") {
+      files_.resize(1);
+      names_.resize(1);
+    }
+  }
+
+  void ApplyToFormat(const std::string& fault) {
+    static const std::map<std::string, std::string> kSyntaxes = {
+        {"implicit", "1.2.840.10008.1.2"},      {"big-endian", "1.2.840.10008.1.2.2"},
+        {"deflated", "1.2.840.10008.1.2.1.99"}, {"jpeg", "1.2.840.10008.1.2.4.70"},
+        {"jpeg-ls", "1.2.840.10008.1.2.4.80"},  {"rle", "1.2.840.10008.1.2.5"}};
+    const auto syntax = kSyntaxes.find(fault);
+    if (syntax == kSyntaxes.end()) return;
+    for (WrittenFile& file : files_) file.transfer_syntax = syntax->second;
+  }
+
+  const SynthCtOptions& o_;
+  std::vector<WrittenFile> files_;
+  std::vector<std::string> names_;
+};
+
+Status CheckOptions(const SynthCtOptions& o) {
+  if (o.size.z < kMinSlices || o.size.z > kMaxSeriesSide) {
+    return Refuse(StrCat("size: ", o.size.z, " slices, not ", kMinSlices, " to ", kMaxSeriesSide));
+  }
+  for (const std::int64_t side : {o.size.y, o.size.x}) {
+    if (side < kMinSide || side > kMaxSeriesSide) {
+      return Refuse(StrCat("size: ", side, " pixels, not ", kMinSide, " to ", kMaxSeriesSide));
+    }
+  }
+  std::vector<std::string> names;
+  for (const SynthFault& fault : SynthFaults()) names.emplace_back(fault.name);
+  if (std::find(names.begin(), names.end(), o.fault) != names.end()) return absl::OkStatus();
+  return Refuse(StrCat("fault '", o.fault, "': none of ", StrJoin(names, ", ")));
+}
+
+}  // namespace
+
+const std::vector<SynthFault>& SynthFaults() {
+  static const std::vector<SynthFault> kFaults = {
+      {"none", "uniform"},
+      {"missing-slice", "gap"},
+      {"duplicate-slice", "duplicate"},
+      {"tilt", "tilted"},
+      {"tilt-back", "tilted"},
+      {"variable-steps", "variable"},
+      {"shifted-slice", "variable"},
+      {"shuffled-names", "uniform"},
+      {"mixed-orientation", "mixed"},
+      {"mixed-spacing", "mixed"},
+      {"mixed-size", "mixed"},
+      {"mixed-kernel", "mixed"},
+      {"frame-of-reference", "mixed"},
+      {"localiser-among", "mixed"},
+      {"no-rescale", "mixed"},
+      {"flipped-rows", "uniform"},
+      {"sagittal", "uniform"},
+      {"no-position", "not-a-volume"},
+      {"over-time", "duplicate"},
+      {"slope-change", "uniform"},
+      {"fractional-slope", "uniform"},
+      {"signedness", "uniform"},
+      {"high-bits", "uniform"},
+      {"enhanced", "uniform"},
+      {"frame-order", "uniform"},
+      {"mr", "not-ct"},
+      {"not-hu", "not-ct"},
+      {"localiser", "not-a-volume"},
+      {"secondary-capture", "not-a-volume"},
+      {"burned-in", "not-a-volume"},
+      {"single-slice", "not-a-volume"},
+      {"two-series", "uniform"},
+      {"no-extension", "uniform"},
+      {"truncated", "uniform"},
+      {"implicit", "uniform"},
+      {"big-endian", "uniform"},
+      {"deflated", "uniform"},
+      {"jpeg", "uniform"},
+      {"jpeg-ls", "uniform"},
+      {"rle", "uniform"},
+  };
+  return kFaults;
+}
+
+StatusOr<SynthCtOptions> SynthCtOptionsFromJson(const Json& json) {
+  SynthCtOptions o;
+  if (!json.is_object()) return Refuse("options: no object");
+  for (const auto& [key, value] : json.items()) {
+    if (key == "seed" && value.is_number_unsigned()) {
+      o.seed = value.get<std::uint64_t>();
+    } else if (key == "fault" && value.is_string()) {
+      o.fault = value.get<std::string>();
+    } else if (key == "size" && value.is_array() && value.size() == 3 &&
+               value[0].is_number_integer() && value[1].is_number_integer() &&
+               value[2].is_number_integer()) {
+      o.size = {value[0].get<std::int64_t>(), value[1].get<std::int64_t>(),
+                value[2].get<std::int64_t>()};
+    } else {
+      return Refuse(StrCat("option '", key, "': unknown, or not of its type"));
+    }
+  }
+  PB_RETURN_IF_ERROR(CheckOptions(o));
+  return o;
+}
+
+StatusOr<std::int64_t> SynthCt(const std::string& folder, const SynthCtOptions& options,
+                               const SynthProgress& progress) {
+  PB_RETURN_IF_ERROR(CheckOptions(options));
+  struct stat there {};
+  if (lstat(folder.c_str(), &there) == 0) {
+    return absl::AlreadyExistsError(
+        StrCat("synth ct: ", folder, ": something of that name is already there"));
+  }
+  const std::string staging = StrCat(folder, ".partial-", Hex64(RandomU64()));
+  PB_RETURN_IF_ERROR(MakeDirectories(staging));
+  Series series(options);
+  series.Apply(options.fault);
+  StatusOr<std::int64_t> written = series.Write(staging, progress);
+  if (written.ok() && rename(staging.c_str(), folder.c_str()) != 0) {
+    written = FromErrno("rename", folder, errno);
+  }
+  if (written.ok()) return written;
+  std::error_code error;
+  std::filesystem::remove_all(staging, error);
+  return written;
+}
+
+}  // namespace patchbay::workers

@@ -1,0 +1,44 @@
+// The bytes of a file from a place on, inflated where they are deflated.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/base/file.h"
+#include "runtime/base/status.h"
+
+namespace patchbay::workers {
+
+/// Reads forward only, and never more than it is asked for. Not thread-safe.
+class ByteStream {
+ public:
+  enum class Packing { kNone, kDeflated };
+
+  /// `path` must be a regular file. Deflated: zlib or gzip, as the bytes themselves say.
+  static StatusOr<ByteStream> Open(const std::string& path, std::uint64_t offset, Packing packing);
+  /// kDeflated for a file that begins like gzip.
+  static StatusOr<Packing> PackingOf(const std::string& path);
+
+  ByteStream(ByteStream&&) noexcept;
+  ByteStream& operator=(ByteStream&&) noexcept;
+  ~ByteStream();
+
+  /// Exactly out.size() bytes; DataLoss when they are not there or damaged. Messages hold no path.
+  Status Read(std::span<std::byte> out);
+  Status Skip(std::uint64_t bytes);
+
+  /// At most so many bytes can still come: what a header promises is held against it before memory
+  /// is spent.
+  std::uint64_t MostLeft() const;
+
+ private:
+  struct State;
+  explicit ByteStream(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace patchbay::workers

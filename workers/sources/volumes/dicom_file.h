@@ -1,0 +1,54 @@
+// What one DICOM file says of its frames, read without its pixels.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/base/json.h"
+#include "runtime/base/status.h"
+#include "workers/sources/volumes/affine.h"
+
+namespace patchbay::workers {
+
+/// Frames of one file, and sides of one frame.
+inline constexpr std::int64_t kMaxDicomFrames = 16384;
+inline constexpr std::int64_t kMaxDicomSide = 16384;
+
+/// One slice: of a single-frame file the file, of an enhanced one a frame.
+struct DicomFrame {
+  std::optional<Vec3> position;          ///< ImagePositionPatient: centre of the first pixel
+  std::optional<Vec3> row, column;       ///< ImageOrientationPatient: along a row, down a column
+  double row_step = 0, column_step = 0;  ///< mm between rows, between columns; 0: not said
+  double slope = 1, intercept = 0;
+  bool has_rescale = false;
+  std::string image_type;  ///< "ORIGINAL\\PRIMARY\\AXIAL"
+};
+
+struct DicomFile {
+  std::string path;
+  std::string sop_class, modality, transfer_syntax;
+  std::string series, study, patient, frame_of_reference;
+  std::string photometric, burned_in, rescale_type, kernel;
+  std::int64_t rows = 0, columns = 0;
+  int samples = 1, bits_allocated = 16, bits_stored = 16, high_bit = 15;
+  bool is_signed = false;
+  std::optional<int> padding, padding_limit;  ///< stored values
+  bool has_tube_voltage = false;
+  std::optional<std::int64_t> instance;
+  Json facts = Json::object();  ///< the allow-listed fields
+  std::vector<DicomFrame> frames;
+
+  bool HasPixels() const { return rows > 0 && columns > 0; }
+};
+
+/// True for a regular file that begins like DICOM: with its preamble, or with a data set of group 8
+/// or 2. Looks at a few bytes.
+bool LooksLikeDicom(const std::string& path);
+
+/// Reads everything before the pixels. InvalidArgument for what is no DICOM or contradicts itself.
+/// Messages hold no path and no value of a field that may name a patient.
+StatusOr<DicomFile> ReadDicomFile(const std::string& path);
+
+}  // namespace patchbay::workers

@@ -1,0 +1,41 @@
+// The stored values of DICOM frames, whatever they are compressed with.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "runtime/base/status.h"
+#include "workers/sources/volumes/dicom_file.h"
+
+namespace patchbay::workers {
+
+/// One opened file. Not thread-safe.
+class DicomPixels {
+ public:
+  /// Unimplemented for pixels that are not 8 or 16 bit grey; InvalidArgument for bits that do not
+  /// fit together; DataLoss for a file that ends early. Messages hold no path.
+  static StatusOr<std::unique_ptr<DicomPixels>> Open(const DicomFile& file);
+  ~DicomPixels();
+
+  /// rows x columns stored values: the bits from HighBit down, with their sign. DataLoss for a
+  /// frame that is cut short or damaged.
+  Status Read(std::size_t frame, std::span<std::int32_t> out);
+
+  /// A JPEG 2000 codestream whose own sign differs from PixelRepresentation, which holds.
+  bool sign_differs() const { return sign_differs_; }
+
+ private:
+  struct Opened;
+  DicomPixels(const DicomFile& file, std::unique_ptr<Opened> opened);
+  Status ReadJpeg2000(std::size_t frame, std::span<std::int32_t> out);
+  Status ReadOther(std::size_t frame, std::span<std::int32_t> out);
+  std::int32_t StoredValue(std::uint32_t bits, int shift) const;
+
+  const DicomFile& file_;
+  std::unique_ptr<Opened> opened_;
+  bool sign_differs_ = false;
+};
+
+}  // namespace patchbay::workers

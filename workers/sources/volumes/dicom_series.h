@@ -1,0 +1,67 @@
+// Files into series, and whether a series is a volume.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "workers/sources/volumes/dicom_file.h"
+
+namespace patchbay::workers {
+
+/// What a series is. Only kUniform is read without a policy.
+enum class Verdict {
+  kUniform,
+  kGap,         ///< equally spaced but for missing slices
+  kVariable,    ///< any other spacing
+  kTilted,      ///< slices shifted against one another: a gantry tilt
+  kDuplicate,   ///< several slices at one place: two copies, or a 4-D series
+  kMixed,       ///< slices of several sizes, orientations, spacings or frames of reference
+  kNotAVolume,  ///< one slice, a localiser, a screen capture, no geometry
+  kNotCt,
+};
+
+/// "uniform", "gap", ..., "not-ct".
+std::string_view NameOf(Verdict verdict);
+
+/// A frame of a file of the series.
+struct SliceRef {
+  std::size_t file = 0, frame = 0;
+};
+
+struct DicomSeries {
+  std::string uid;
+  std::vector<DicomFile> files;  ///< sorted by path
+
+  const DicomFile& FileOf(const SliceRef& slice) const { return files[slice.file]; }
+  const DicomFrame& FrameOf(const SliceRef& slice) const {
+    return files[slice.file].frames[slice.frame];
+  }
+  /// "IM0007.dcm", "enhanced.dcm frame 12".
+  std::string NameOf(const SliceRef& slice) const;
+};
+
+struct Judgement {
+  Verdict verdict = Verdict::kNotAVolume;
+  std::string reason;              ///< in numbers and positions; no name of a file
+  std::vector<SliceRef> at_fault;  ///< the slices that the reason is about
+  std::vector<SliceRef> order;     ///< along the slice normal, as far as there is one
+  std::vector<double> places_mm;   ///< of `order`, along the normal
+  double step_mm = 0;              ///< between neighbours; the commonest where they differ
+  double tolerance_mm = 0;         ///< within which steps count as equal
+  double deviation_mm = 0;         ///< the largest difference of a step from step_mm
+  double tilt_deg = 0;
+};
+
+/// By SeriesInstanceUID, ordered by it; what holds no pixels is left out.
+std::vector<DicomSeries> GroupSeries(std::vector<DicomFile> files);
+
+/// Steps count as equal within the larger of 0.01 mm and 1 % of the commonest; a tilt is one from
+/// 0.1 degrees on.
+Judgement Judge(const DicomSeries& series);
+
+/// "gap: slices missing at 33.107 mm (IM-0010.dcm)": the verdict, its reason and the files, by name
+/// only. Names may identify a patient: for the user's own terminal.
+std::string ToString(const DicomSeries& series, const Judgement& judgement);
+
+}  // namespace patchbay::workers

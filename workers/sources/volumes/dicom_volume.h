@@ -1,0 +1,35 @@
+// A judged series into voxels.
+#pragma once
+
+#include <string_view>
+
+#include "workers/sources/volumes/dicom_series.h"
+#include "workers/sources/volumes/volume.h"
+
+namespace patchbay::workers {
+
+/// What is done with a series that is not uniform.
+enum class GeometryPolicy {
+  kRefuse,
+  /// gap, variable: linear between neighbours onto equal steps; tilted: slices shifted back.
+  kResample,
+  /// gap, variable, tilted: the slices as they are, with the affine through the first and the last.
+  kAccept,
+};
+
+/// "refuse", "resample", "accept".
+std::string_view NameOf(GeometryPolicy policy);
+StatusOr<GeometryPolicy> GeometryPolicyFromName(std::string_view name);
+
+/// FailedPrecondition with the verdict, the reason and the places, but no names, for what the
+/// policy does not cover.
+Status CheckGeometry(const Judgement& judgement, GeometryPolicy policy);
+
+/// Reads the slices in the judged order, in Hounsfield units: int16 where every slope and intercept
+/// is whole and every value fits, else float32. Padding keeps the value that slope and intercept
+/// give it; where int16 has no such value it becomes -32768. CheckGeometry's error for what the
+/// policy does not cover.
+StatusOr<Volume> ReadDicomVolume(const DicomSeries& series, const Judgement& judgement,
+                                 GeometryPolicy policy, const VolumeProgress& progress);
+
+}  // namespace patchbay::workers

@@ -1,0 +1,246 @@
+#include "workers/sources/volumes/find_volumes.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <set>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "runtime/base/file.h"
+#include "runtime/base/strings.h"
+#include "workers/sources/volumes/nifti.h"
+#include "workers/sources/volumes/text_header.h"
+
+namespace patchbay::workers {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kMaxDepth = 64;
+constexpr std::string_view kSlideClass = "1.2.840.10008.5.1.4.1.1.77.1.6";
+/// Segmentations have pixels, and are labels of another series.
+constexpr std::string_view kSegmentationClasses[] = {"1.2.840.10008.5.1.4.1.1.66.4",
+                                                     "1.2.840.10008.5.1.4.1.1.66.7",
+                                                     "1.2.840.10008.5.1.4.1.1.481.2"};
+
+bool EndsWith(const std::string& path, std::initializer_list<std::string_view> endings) {
+  std::string lower = path;
+  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return std::any_of(endings.begin(), endings.end(),
+                     [&](std::string_view ending) { return lower.ends_with(ending); });
+}
+
+bool IsStoreFolder(const std::string& folder) {
+  std::error_code error;
+  for (const char* name : {"zarr.json", ".zgroup", ".zarray"}) {
+    if (fs::is_regular_file(StrCat(folder, "/", name), error)) return true;
+  }
+  return false;
+}
+
+/// Files below a folder that may be volumes, sorted within each folder.
+class Search {
+ public:
+  Search(const MayRead& may_read, const VolumeProgress& progress)
+      : may_read_(may_read), progress_(progress) {}
+
+  Status AddFolder(const std::string& folder, int depth) {
+    if (depth >= kMaxDepth) {
+      return absl::InvalidArgumentError(
+          StrCat("find volumes: ", folder, ": nested deeper than ", kMaxDepth));
+    }
+    struct stat st {};
+    if (stat(folder.c_str(), &st) == 0 && !searched_.emplace(st.st_dev, st.st_ino).second) {
+      return absl::OkStatus();
+    }
+    std::error_code error;
+    std::vector<std::string> names;
+    for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+      names.push_back(it->path().filename().string());
+    }
+    if (error) return FromErrno("find volumes", folder, error.value());
+    std::sort(names.begin(), names.end());
+    for (const std::string& name : names) {
+      if (name.front() == '.') continue;
+      PB_RETURN_IF_ERROR(AddEntry(StrCat(folder, "/", name), depth));
+    }
+    return progress_ ? progress_() : absl::OkStatus();
+  }
+
+  const std::vector<std::string>& files() const { return files_; }
+
+ private:
+  Status AddEntry(const std::string& path, int depth) {
+    std::error_code error;
+    const fs::file_status status = fs::status(path, error);
+    if (fs::is_directory(status)) {
+      return IsStoreFolder(path) ? absl::OkStatus() : AddFolder(path, depth + 1);
+    }
+    if (!fs::is_regular_file(status)) return absl::OkStatus();
+    if (files_.size() >= kMaxVolumeFiles) {
+      return absl::InvalidArgumentError(
+          StrCat("find volumes: more than ", kMaxVolumeFiles, " files; name fewer folders"));
+    }
+    PB_ASSIGN_OR_RETURN(const std::string canonical, may_read_(path));
+    files_.push_back(canonical);
+    return absl::OkStatus();
+  }
+
+  const MayRead& may_read_;
+  const VolumeProgress& progress_;
+  std::set<std::pair<dev_t, ino_t>> searched_;
+  std::vector<std::string> files_;
+};
+
+std::uint64_t BytesOf(const std::string& path) {
+  std::error_code error;
+  const std::uintmax_t size = fs::file_size(path, error);
+  return error ? 0 : size;
+}
+
+bool IsSegmentation(const DicomFile& file) {
+  return std::find(std::begin(kSegmentationClasses), std::end(kSegmentationClasses),
+                   file.sop_class) != std::end(kSegmentationClasses);
+}
+
+/// Sorts files into series and other volumes.
+Status Sort(const std::string& named, const std::vector<std::string>& files,
+            const VolumeProgress& progress, FoundVolumes& found) {
+  std::vector<DicomFile> headers;
+  for (const std::string& file : files) {
+    if (progress) PB_RETURN_IF_ERROR(progress());
+    const VolumeFormat format = FormatOf(file);
+    if (format == VolumeFormat::kNone) {
+      if (EndsWith(file, {".dcm", ".nii", ".nii.gz"})) found.unreadable.push_back(file);
+      continue;
+    }
+    if (format != VolumeFormat::kDicom) {
+      if (EndsWith(file, {".seg.nrrd"})) continue;  // labels of another volume
+      found.volumes.push_back({file, format, {file}, 2 * BytesOf(file)});
+      continue;
+    }
+    auto header = ReadDicomFile(file);
+    if (!header.ok()) {
+      found.unreadable.push_back(file);
+    } else if (!header->HasPixels() || IsSegmentation(*header)) {
+      ++found.other_dicom;
+    } else if (header->sop_class != kSlideClass) {
+      headers.push_back(*std::move(header));
+    }
+  }
+  for (const DicomSeries& series : GroupSeries(std::move(headers))) {
+    FoundVolume volume;
+    volume.format = VolumeFormat::kDicom;
+    volume.name = series.uid.empty() ? fs::path(series.files[0].path).parent_path().string()
+                                     : StrCat(named, "#", series.uid);
+    for (const DicomFile& file : series.files) {
+      volume.files.push_back(file.path);
+      volume.voxel_bytes +=
+          2 * static_cast<std::uint64_t>(file.rows * file.columns) * file.frames.size();
+    }
+    found.volumes.push_back(std::move(volume));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+VolumeFormat FormatOf(const std::string& path) {
+  if (LooksLikeDicom(path)) return VolumeFormat::kDicom;
+  const auto fd = OpenFile(path, O_RDONLY | O_NONBLOCK);
+  struct stat st {};
+  std::array<char, 8> head{};
+  if (!fd.ok() || fstat(fd->get(), &st) != 0 || !S_ISREG(st.st_mode)) return VolumeFormat::kNone;
+  if (static_cast<std::size_t>(st.st_size) < head.size() ||
+      !ReadAt(fd->get(), 0, std::as_writable_bytes(std::span(head)), "head").ok()) {
+    return VolumeFormat::kNone;
+  }
+  if (std::memcmp(head.data(), "NRRD000", 7) == 0) return VolumeFormat::kNrrd;
+  if (EndsWith(path, {".mha"})) return VolumeFormat::kMetaImage;
+  const auto size_is = [&head](const char* bytes) {
+    return std::memcmp(head.data(), bytes, 4) == 0;
+  };
+  const bool is_plain = size_is("\x5c\x01\0\0") || size_is("\0\0\x01\x5c") ||
+                        size_is("\x1c\x02\0\0") || size_is("\0\0\x02\x1c");
+  const bool is_gzip = std::memcmp(head.data(), "\x1f\x8b", 2) == 0;
+  if (is_plain || (is_gzip && EndsWith(path, {".nii.gz"}))) return VolumeFormat::kNifti;
+  return VolumeFormat::kNone;
+}
+
+StatusOr<FoundVolumes> FindVolumes(const std::string& path, const MayRead& may_read,
+                                   const VolumeProgress& progress) {
+  PB_ASSIGN_OR_RETURN(const std::string canonical, may_read(path));
+  FoundVolumes found;
+  std::error_code error;
+  if (!fs::is_directory(canonical, error)) {
+    PB_RETURN_IF_ERROR(Sort(canonical, {canonical}, progress, found));
+    // A single file is called by its name alone; a DICOMDIR stands for what lies around it.
+    for (FoundVolume& volume : found.volumes) volume.name = canonical;
+    if (found.other_dicom == 0) return found;
+    if (fs::path(canonical).filename() == "DICOMDIR") {
+      return FindVolumes(fs::path(canonical).parent_path().string(), may_read, progress);
+    }
+    found.unreadable.push_back(canonical);
+    return found;
+  }
+  if (IsStoreFolder(canonical)) return found;
+  Search search(may_read, progress);
+  PB_RETURN_IF_ERROR(search.AddFolder(canonical, 0));
+  PB_RETURN_IF_ERROR(Sort(canonical, search.files(), progress, found));
+  return found;
+}
+
+StatusOr<DicomSeries> OpenSeries(const std::vector<std::string>& files,
+                                 const VolumeProgress& progress) {
+  std::vector<DicomFile> headers;
+  for (const std::string& file : files) {
+    PB_ASSIGN_OR_RETURN(DicomFile header, ReadDicomFile(file));
+    headers.push_back(std::move(header));
+    if (progress) PB_RETURN_IF_ERROR(progress());
+  }
+  std::vector<DicomSeries> series = GroupSeries(std::move(headers));
+  if (series.size() == 1) return std::move(series.front());
+  if (series.empty()) {
+    return absl::InvalidArgumentError("read series: no image in it: a report, plan or directory");
+  }
+  return absl::InvalidArgumentError(StrCat("read series: the files are of ", series.size(),
+                                           " series; they changed since they were listed"));
+}
+
+StatusOr<Volume> ReadVolume(VolumeFormat format, const std::vector<std::string>& files,
+                            const ReadVolumeOptions& options, const VolumeProgress& progress) {
+  StatusOr<Volume> volume = absl::InvalidArgumentError("read volume: no volume of a known format");
+  if (format == VolumeFormat::kDicom) {
+    PB_ASSIGN_OR_RETURN(const DicomSeries series, OpenSeries(files, progress));
+    volume = ReadDicomVolume(series, Judge(series), options.geometry, progress);
+  } else if (files.size() == 1 && format == VolumeFormat::kNifti) {
+    volume = ReadNifti(files[0], options.geometry, progress);
+  } else if (files.size() == 1 && format == VolumeFormat::kNrrd) {
+    volume = ReadNrrd(files[0], options.geometry, progress);
+  } else if (files.size() == 1 && format == VolumeFormat::kMetaImage) {
+    volume = ReadMetaImage(files[0], options.geometry, progress);
+  }
+  if (!volume.ok()) return volume;
+  volume->facts["source_orientation"] = OrientationOf(volume->affine);
+  if (options.is_canonical) Reorder(*volume, CanonicalOrder(volume->affine));
+  return volume;
+}
+
+std::string_view NameOf(VolumeFormat format) {
+  constexpr std::string_view kNames[] = {"none", "dicom", "nifti", "nrrd", "mha"};
+  return kNames[static_cast<std::size_t>(format)];
+}
+
+StatusOr<VolumeFormat> VolumeFormatFromName(std::string_view name) {
+  for (const auto format : {VolumeFormat::kDicom, VolumeFormat::kNifti, VolumeFormat::kNrrd,
+                            VolumeFormat::kMetaImage}) {
+    if (NameOf(format) == name) return format;
+  }
+  return absl::InvalidArgumentError("read volume: no such format");
+}
+
+}  // namespace patchbay::workers

@@ -1,0 +1,63 @@
+// Which volumes lie below a path, and reading one of them.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "workers/sources/volumes/dicom_series.h"
+#include "workers/sources/volumes/dicom_volume.h"
+#include "workers/sources/volumes/volume.h"
+
+namespace patchbay::workers {
+
+inline constexpr std::size_t kMaxVolumeFiles = 200'000;
+
+enum class VolumeFormat { kNone, kDicom, kNifti, kNrrd, kMetaImage };
+
+/// By content, but for MetaImage, which has only its name.
+VolumeFormat FormatOf(const std::string& path);
+
+/// A file of another format, or the files of one DICOM series.
+struct FoundVolume {
+  /// "scan.nii.gz", "study#1.2.840...": the path that was named, and of a DICOM series its UID.
+  std::string name;
+  VolumeFormat format = VolumeFormat::kNone;
+  std::vector<std::string> files;  ///< canonical, sorted
+  std::uint64_t voxel_bytes = 0;   ///< about, for an estimate
+};
+
+struct FoundVolumes {
+  std::vector<FoundVolume> volumes;
+  std::size_t other_dicom = 0;  ///< without pixels: reports, plans, DICOMDIR; and segmentations
+  std::vector<std::string> unreadable;  ///< that look like DICOM, or have its ending, and are not
+};
+
+/// The canonical path of what may be read, or why it may not.
+using MayRead = std::function<StatusOr<std::string>(const std::string&)>;
+
+/// All volumes below `path`: a file, or a folder that is searched with all in it but stores and
+/// names that begin with a dot. A DICOMDIR stands for its folder. Whole-slide DICOM is no volume.
+/// Empty when there is none.
+StatusOr<FoundVolumes> FindVolumes(const std::string& path, const MayRead& may_read,
+                                   const VolumeProgress& progress);
+
+/// The series of these files. InvalidArgument when they are not of one.
+StatusOr<DicomSeries> OpenSeries(const std::vector<std::string>& files,
+                                 const VolumeProgress& progress);
+
+struct ReadVolumeOptions {
+  GeometryPolicy geometry = GeometryPolicy::kRefuse;
+  bool is_canonical = true;  ///< false: axes as the source has them
+};
+
+/// Reads the voxels of what FindVolumes found. Messages hold no path.
+StatusOr<Volume> ReadVolume(VolumeFormat format, const std::vector<std::string>& files,
+                            const ReadVolumeOptions& options, const VolumeProgress& progress);
+
+/// "dicom", "nifti", "nrrd", "mha".
+std::string_view NameOf(VolumeFormat format);
+StatusOr<VolumeFormat> VolumeFormatFromName(std::string_view name);
+
+}  // namespace patchbay::workers

@@ -1,0 +1,17 @@
+// NIfTI-1 and NIfTI-2 in one file, .nii or .nii.gz.
+#pragma once
+
+#include <string>
+
+#include "workers/sources/volumes/dicom_volume.h"
+#include "workers/sources/volumes/volume.h"
+
+namespace patchbay::workers {
+
+/// Geometry by sform, else qform, else pixdim: the last says nothing about left and right, so it
+/// takes kAccept. InvalidArgument for a skewed sform and what is malformed, Unimplemented for 4-D,
+/// colour and complex voxels, DataLoss for a file that ends early.
+StatusOr<Volume> ReadNifti(const std::string& path, GeometryPolicy policy,
+                           const VolumeProgress& progress);
+
+}  // namespace patchbay::workers

@@ -1,0 +1,106 @@
+#include "workers/sources/volumes/raw_voxels.h"
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "runtime/base/strings.h"
+
+namespace patchbay::workers {
+namespace {
+
+template <typename T>
+T Element(const std::byte* at, bool swapped) {
+  std::byte bytes[sizeof(T)];
+  for (std::size_t i = 0; i < sizeof(T); ++i) bytes[i] = at[swapped ? sizeof(T) - 1 - i : i];
+  T value;
+  std::memcpy(&value, bytes, sizeof(T));
+  return value;
+}
+
+/// One slice; false when a value has no place in int16.
+template <typename T>
+bool Convert(const std::byte* from, std::size_t count, const RawVoxels& raw, Volume& volume,
+             std::size_t begin) {
+  const bool is_int16 = volume.dtype == DType::kInt16;
+  auto* shorts = reinterpret_cast<std::int16_t*>(volume.voxels.data()) + begin;
+  auto* floats = reinterpret_cast<float*>(volume.voxels.data()) + begin;
+  for (std::size_t i = 0; i < count; ++i) {
+    const T value = Element<T>(from + i * sizeof(T), raw.is_big_endian);
+    const double real = raw.slope * static_cast<double>(value) + raw.intercept;
+    if (!is_int16) {
+      floats[i] = static_cast<float>(real);
+      continue;
+    }
+    if (real < -32768 || real > 32767) return false;
+    shorts[i] = static_cast<std::int16_t>(real);
+  }
+  return true;
+}
+
+bool ConvertSlice(const std::byte* from, std::size_t count, const RawVoxels& raw, Volume& volume,
+                  std::size_t begin) {
+  switch (raw.stored) {
+    case DType::kInt8:
+      return Convert<std::int8_t>(from, count, raw, volume, begin);
+    case DType::kUint8:
+      return Convert<std::uint8_t>(from, count, raw, volume, begin);
+    case DType::kInt16:
+      return Convert<std::int16_t>(from, count, raw, volume, begin);
+    case DType::kUint16:
+      return Convert<std::uint16_t>(from, count, raw, volume, begin);
+    case DType::kInt32:
+      return Convert<std::int32_t>(from, count, raw, volume, begin);
+    case DType::kUint32:
+      return Convert<std::uint32_t>(from, count, raw, volume, begin);
+    case DType::kFloat32:
+      return Convert<float>(from, count, raw, volume, begin);
+    default:
+      return Convert<double>(from, count, raw, volume, begin);
+  }
+}
+
+bool IsWhole(double value) { return value == std::floor(value) && std::abs(value) < 1e6; }
+
+/// True when everything was read; false when the type does not hold it.
+StatusOr<bool> ReadAs(DType dtype, const std::string& path, const RawVoxels& raw,
+                      const VolumeProgress& progress, Volume& volume) {
+  PB_ASSIGN_OR_RETURN(ByteStream stream, ByteStream::Open(path, raw.offset, raw.packing));
+  const auto plane = static_cast<std::size_t>(raw.size.y * raw.size.x);
+  const std::size_t slice_bytes = plane * SizeOf(raw.stored);
+  if (raw.inflated_offset + static_cast<std::uint64_t>(raw.size.z) * slice_bytes >
+      stream.MostLeft()) {
+    return absl::DataLossError("read volume: the file ends before its voxels do");
+  }
+  PB_RETURN_IF_ERROR(stream.Skip(raw.inflated_offset));
+  volume.dtype = dtype;
+  PB_RETURN_IF_ERROR(AllocateVoxels(volume));
+  std::vector<std::byte> slice(slice_bytes);
+  for (std::int64_t z = 0; z < raw.size.z; ++z) {
+    PB_RETURN_IF_ERROR(stream.Read(slice));
+    const std::size_t begin = static_cast<std::size_t>(z) * plane;
+    if (!ConvertSlice(slice.data(), plane, raw, volume, begin)) return false;
+    if (progress) PB_RETURN_IF_ERROR(progress());
+  }
+  return true;
+}
+
+}  // namespace
+
+Status ReadRawVoxels(const std::string& path, const RawVoxels& raw, const VolumeProgress& progress,
+                     Volume& volume) {
+  PB_RETURN_IF_ERROR(CheckVolumeSize(raw.size, "read volume"));
+  if (!std::isfinite(raw.slope) || !std::isfinite(raw.intercept) || raw.slope == 0) {
+    return absl::InvalidArgumentError("read volume: the scale of the values is no number");
+  }
+  volume.size = raw.size;
+  const bool is_integer = raw.stored != DType::kFloat32 && raw.stored != DType::kFloat64;
+  if (is_integer && IsWhole(raw.slope) && IsWhole(raw.intercept)) {
+    PB_ASSIGN_OR_RETURN(const bool fits, ReadAs(DType::kInt16, path, raw, progress, volume));
+    if (fits) return absl::OkStatus();
+  }
+  return ReadAs(DType::kFloat32, path, raw, progress, volume).status();
+}
+
+}  // namespace patchbay::workers

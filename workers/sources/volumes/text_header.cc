@@ -1,0 +1,272 @@
+#include "workers/sources/volumes/text_header.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <map>
+#include <optional>
+
+#include "runtime/base/strings.h"
+#include "workers/sources/volumes/raw_voxels.h"
+
+namespace patchbay::workers {
+namespace {
+
+constexpr std::size_t kMaxHeaderBytes = 1u << 16;
+constexpr double kMaxSkew = 1e-3;
+
+using Fields = std::map<std::string, std::string>;
+
+struct TextHeader {
+  std::string first_line;
+  Fields fields;
+  std::uint64_t size_bytes = 0;  ///< voxels begin here
+};
+
+std::string Trimmed(std::string text) {
+  const char* kBlank = " \t\r";
+  text.erase(0, std::min(text.find_first_not_of(kBlank), text.size()));
+  text.erase(text.find_last_not_of(kBlank) + 1);
+  return text;
+}
+
+std::string Lower(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return text;
+}
+
+/// Lines up to an empty one, or up to and with the line of the field `last`.
+StatusOr<TextHeader> ReadHeader(const std::string& path, char separator, const std::string& last) {
+  PB_ASSIGN_OR_RETURN(ByteStream stream, ByteStream::Open(path, 0, ByteStream::Packing::kNone));
+  std::string text(std::min<std::uint64_t>(stream.MostLeft(), kMaxHeaderBytes), '\0');
+  PB_RETURN_IF_ERROR(stream.Read(std::as_writable_bytes(std::span(text))));
+  TextHeader header;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = text.find('\n', at);
+    if (end == std::string::npos) break;
+    const std::string line = Trimmed(text.substr(at, end - at));
+    if (at == 0) header.first_line = line;
+    at = end + 1;
+    header.size_bytes = at;
+    if (line.empty()) return header;
+    const std::size_t colon = line.find(separator);
+    if (line.front() == '#' || colon == std::string::npos) continue;
+    const std::string name = Lower(Trimmed(line.substr(0, colon)));
+    header.fields.emplace(name, Trimmed(line.substr(colon + 1)));
+    if (name == last) return header;
+  }
+  return absl::InvalidArgumentError("read volume: the header does not end");
+}
+
+std::string Field(const TextHeader& header, const char* name) {
+  const auto found = header.fields.find(name);
+  return found == header.fields.end() ? "" : found->second;
+}
+
+/// All numbers of a text whose other characters are blanks, commas and brackets; nothing otherwise.
+std::optional<std::vector<double>> NumbersIn(const std::string& text) {
+  std::vector<double> numbers;
+  const char *at = text.data(), *end = at + text.size();
+  while (at < end) {
+    if (std::string_view(" \t,()").find(*at) != std::string_view::npos) {
+      ++at;
+      continue;
+    }
+    double value = 0;
+    const auto [after, error] = std::from_chars(at, end, value);
+    if (error != std::errc() || !std::isfinite(value) || numbers.size() >= 64) return std::nullopt;
+    numbers.push_back(value);
+    at = after;
+  }
+  return numbers;
+}
+
+StatusOr<std::vector<double>> Numbers(const TextHeader& header, const char* name,
+                                      std::size_t count) {
+  const auto numbers = NumbersIn(Field(header, name));
+  if (numbers && numbers->size() == count) return *numbers;
+  return absl::InvalidArgumentError(StrCat("read volume: ", name, ": not ", count, " numbers"));
+}
+
+Status SetSize(const TextHeader& header, const char* name, Extent& size) {
+  PB_ASSIGN_OR_RETURN(const auto sides, Numbers(header, name, 3));
+  for (const double side : sides) {
+    if (side != std::floor(side) || side < 1 || side > kMaxReadSide) {
+      return absl::InvalidArgumentError(StrCat("read volume: ", name, ": a side of ", side));
+    }
+  }
+  size = {static_cast<std::int64_t>(sides[2]), static_cast<std::int64_t>(sides[1]),
+          static_cast<std::int64_t>(sides[0])};
+  return CheckVolumeSize(size, "read volume");
+}
+
+StatusOr<DType> TypeNamed(const std::map<std::string, DType>& names, const std::string& name) {
+  const auto found = names.find(Lower(name));
+  if (found != names.end()) return found->second;
+  return absl::UnimplementedError("read volume: voxels of a type that is not read");
+}
+
+const std::map<std::string, DType>& NrrdTypes() {
+  static const std::map<std::string, DType> kTypes = {
+      {"signed char", DType::kInt8},      {"int8", DType::kInt8},
+      {"int8_t", DType::kInt8},           {"uchar", DType::kUint8},
+      {"unsigned char", DType::kUint8},   {"uint8", DType::kUint8},
+      {"uint8_t", DType::kUint8},         {"short", DType::kInt16},
+      {"signed short", DType::kInt16},    {"int16", DType::kInt16},
+      {"int16_t", DType::kInt16},         {"ushort", DType::kUint16},
+      {"unsigned short", DType::kUint16}, {"uint16", DType::kUint16},
+      {"uint16_t", DType::kUint16},       {"int", DType::kInt32},
+      {"int32", DType::kInt32},           {"int32_t", DType::kInt32},
+      {"uint", DType::kUint32},           {"unsigned int", DType::kUint32},
+      {"uint32", DType::kUint32},         {"uint32_t", DType::kUint32},
+      {"float", DType::kFloat32},         {"double", DType::kFloat64}};
+  return kTypes;
+}
+
+const std::map<std::string, DType>& MetaTypes() {
+  static const std::map<std::string, DType> kTypes = {
+      {"met_char", DType::kInt8},     {"met_uchar", DType::kUint8},   {"met_short", DType::kInt16},
+      {"met_ushort", DType::kUint16}, {"met_int", DType::kInt32},     {"met_uint", DType::kUint32},
+      {"met_float", DType::kFloat32}, {"met_double", DType::kFloat64}};
+  return kTypes;
+}
+
+Status CheckAxes(const Affine& affine) {
+  for (const Vec3& step : {affine.x, affine.y, affine.z}) {
+    if (!(Norm(step) > 1e-6)) {
+      return absl::InvalidArgumentError("read volume: an axis with a step of no length");
+    }
+  }
+  const double skew = SkewOf(affine);
+  if (skew <= kMaxSkew) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      StrCat("read volume: skewed axes, which meet at a cosine of ", skew));
+}
+
+Status NoOrientation() {
+  return absl::FailedPreconditionError(
+      "read volume: no patient space: left and right are not known (--geometry accept takes x to "
+      "the left, y to posterior, z to superior)");
+}
+
+Status SetNrrdGeometry(const TextHeader& header, GeometryPolicy policy, Volume& volume) {
+  const std::string space = Lower(Field(header, "space"));
+  const bool is_lps = space == "left-posterior-superior" || space == "lps";
+  const bool is_ras = space == "right-anterior-superior" || space == "ras";
+  if (!is_lps && !is_ras) {
+    if (policy != GeometryPolicy::kAccept) return NoOrientation();
+    PB_ASSIGN_OR_RETURN(const auto steps, Numbers(header, "spacings", 3));
+    volume.affine.x.x = steps[0];
+    volume.affine.y.y = steps[1];
+    volume.affine.z.z = steps[2];
+    volume.log.push_back({{"step", "geometry"}, {"from", "spacings"}});
+    return CheckAxes(volume.affine);
+  }
+  PB_ASSIGN_OR_RETURN(const auto d, Numbers(header, "space directions", 9));
+  std::vector<double> o(3, 0);
+  if (!Field(header, "space origin").empty()) {
+    PB_ASSIGN_OR_RETURN(o, Numbers(header, "space origin", 3));
+  }
+  const double f = is_ras ? -1 : 1;
+  const auto at = [&](std::size_t i) { return Vec3{f * d[i], f * d[i + 1], d[i + 2]}; };
+  volume.affine = {at(0), at(3), at(6), {f * o[0], f * o[1], o[2]}};
+  volume.log.push_back({{"step", "geometry"}, {"from", "space directions"}});
+  return CheckAxes(volume.affine);
+}
+
+bool IsTrue(const std::string& text) { return Lower(text) == "true"; }
+
+Status SetMetaGeometry(const TextHeader& header, GeometryPolicy policy, Volume& volume) {
+  const char* steps_name =
+      Field(header, "elementspacing").empty() ? "elementsize" : "elementspacing";
+  PB_ASSIGN_OR_RETURN(const auto steps, Numbers(header, steps_name, 3));
+  const char* matrix_name = "transformmatrix";
+  if (Field(header, matrix_name).empty()) matrix_name = "orientation";
+  std::vector<double> m = {1, 0, 0, 0, 1, 0, 0, 0, 1}, o(3, 0);
+  if (!Field(header, matrix_name).empty()) {
+    PB_ASSIGN_OR_RETURN(m, Numbers(header, matrix_name, 9));
+  } else if (policy != GeometryPolicy::kAccept) {
+    return NoOrientation();
+  }
+  for (const char* name : {"offset", "position", "origin"}) {
+    if (Field(header, name).empty()) continue;
+    PB_ASSIGN_OR_RETURN(o, Numbers(header, name, 3));
+    break;
+  }
+  const auto axis = [&](std::size_t i) {
+    return Vec3{m[3 * i], m[3 * i + 1], m[3 * i + 2]} * steps[i];
+  };
+  volume.affine = {axis(0), axis(1), axis(2), {o[0], o[1], o[2]}};
+  volume.log.push_back({{"step", "geometry"}, {"from", "transform matrix"}});
+  return CheckAxes(volume.affine);
+}
+
+}  // namespace
+
+StatusOr<Volume> ReadNrrd(const std::string& path, GeometryPolicy policy,
+                          const VolumeProgress& progress) {
+  PB_ASSIGN_OR_RETURN(const TextHeader header, ReadHeader(path, ':', ""));
+  if (!header.first_line.starts_with("NRRD")) {
+    return absl::InvalidArgumentError("read nrrd: not an NRRD file");
+  }
+  for (const char* detached : {"data file", "datafile", "line skip", "byte skip"}) {
+    if (Field(header, detached).empty() || Field(header, detached) == "0") continue;
+    return absl::UnimplementedError(StrCat("read nrrd: '", detached, "': voxels must be attached"));
+  }
+  if (Field(header, "dimension") != "3") {
+    return absl::UnimplementedError("read nrrd: the file does not have three axes");
+  }
+  Volume volume;
+  volume.kind = "nrrd";
+  RawVoxels raw;
+  PB_RETURN_IF_ERROR(SetSize(header, "sizes", raw.size));
+  PB_ASSIGN_OR_RETURN(raw.stored, TypeNamed(NrrdTypes(), Field(header, "type")));
+  const std::string encoding = Lower(Field(header, "encoding"));
+  if (encoding == "gzip" || encoding == "gz") {
+    raw.packing = ByteStream::Packing::kDeflated;
+  } else if (encoding != "raw") {
+    return absl::UnimplementedError("read nrrd: an encoding that is neither raw nor gzip");
+  }
+  raw.is_big_endian = Lower(Field(header, "endian")) == "big";
+  if (SizeOf(raw.stored) > 1 && Field(header, "endian").empty()) {
+    return absl::InvalidArgumentError("read nrrd: no byte order");
+  }
+  raw.offset = header.size_bytes;
+  PB_RETURN_IF_ERROR(SetNrrdGeometry(header, policy, volume));
+  PB_RETURN_IF_ERROR(ReadRawVoxels(path, raw, progress, volume));
+  volume.facts["stored_type"] = NameOf(raw.stored);
+  return volume;
+}
+
+StatusOr<Volume> ReadMetaImage(const std::string& path, GeometryPolicy policy,
+                               const VolumeProgress& progress) {
+  PB_ASSIGN_OR_RETURN(const TextHeader header, ReadHeader(path, '=', "elementdatafile"));
+  if (Field(header, "ndims") != "3") {
+    return absl::UnimplementedError("read metaimage: the file does not have three axes");
+  }
+  if (Lower(Field(header, "elementdatafile")) != "local") {
+    return absl::UnimplementedError("read metaimage: voxels must be in the same file (LOCAL)");
+  }
+  const std::string channels = Field(header, "elementnumberofchannels");
+  if (!channels.empty() && channels != "1") {
+    return absl::UnimplementedError("read metaimage: several channels");
+  }
+  if (Lower(Field(header, "binarydata")) == "false") {
+    return absl::UnimplementedError("read metaimage: voxels as text");
+  }
+  Volume volume;
+  volume.kind = "mha";
+  RawVoxels raw;
+  PB_RETURN_IF_ERROR(SetSize(header, "dimsize", raw.size));
+  PB_ASSIGN_OR_RETURN(raw.stored, TypeNamed(MetaTypes(), Field(header, "elementtype")));
+  if (IsTrue(Field(header, "compresseddata"))) raw.packing = ByteStream::Packing::kDeflated;
+  raw.is_big_endian = IsTrue(Field(header, "binarydatabyteordermsb")) ||
+                      IsTrue(Field(header, "elementbyteordermsb"));
+  raw.offset = header.size_bytes;
+  PB_RETURN_IF_ERROR(SetMetaGeometry(header, policy, volume));
+  PB_RETURN_IF_ERROR(ReadRawVoxels(path, raw, progress, volume));
+  volume.facts["stored_type"] = NameOf(raw.stored);
+  return volume;
+}
+
+}  // namespace patchbay::workers

@@ -1,0 +1,63 @@
+// A volume in memory, as every reader of this folder gives it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "runtime/base/dtype.h"
+#include "runtime/base/extent.h"
+#include "runtime/base/json.h"
+#include "runtime/base/spacing.h"
+#include "runtime/base/status.h"
+#include "runtime/base/tensor_view.h"
+#include "workers/sources/volumes/affine.h"
+
+namespace patchbay::workers {
+
+/// Longest side of a volume, and its most voxels: all of them are held in memory.
+inline constexpr std::int64_t kMaxReadSide = 16384;
+inline constexpr std::int64_t kMaxReadVoxels = std::int64_t{1} << 31;
+
+/// What identifies the patient in a source. Never written anywhere but through a keyed hash.
+struct SourceIdentity {
+  std::string patient, study, series, frame_of_reference;
+};
+
+struct Volume {
+  std::string kind;  ///< "dicom", "nifti", "nrrd", "mha"
+  Extent size;
+  DType dtype = DType::kInt16;  ///< kInt16 or kFloat32; Hounsfield units for CT
+  std::vector<std::byte> voxels;
+  Affine affine;
+  /// Of slice i along the axis that the slices were stacked on: its place in the patient, LPS.
+  std::vector<Vec3> slice_positions;
+  char slice_axis = 'z';
+  Json facts = Json::object();  ///< allow-listed fields of the source
+  Json log = Json::array();     ///< what was done to the voxels, in order
+  SourceIdentity identity;
+
+  TensorView View();
+  Spacing SpacingMm() const;
+};
+
+/// Called now and then while voxels are read; an error ends the reading.
+using VolumeProgress = std::function<Status()>;
+
+/// InvalidArgument unless the sides are 1 to kMaxReadSide and the voxels at most kMaxReadVoxels.
+Status CheckVolumeSize(const Extent& size, const std::string& what);
+
+/// Memory for all voxels; ResourceExhausted when the machine or its control group has no room.
+Status AllocateVoxels(Volume& volume);
+
+/// Permutes and flips the axes, and the affine with them. Values stay as they are.
+void Reorder(Volume& volume, const AxisOrder& order);
+
+struct ValueRange {
+  double min = 0, max = 0, mean = 0;
+};
+ValueRange RangeOf(const Volume& volume);
+
+}  // namespace patchbay::workers
