@@ -30,7 +30,7 @@ class IngestCommand final : public Command {
   std::string codec_ = "zstd";
   std::int64_t codec_level_ = 5;
   std::optional<double> mpp_;
-  std::int64_t volume_chunk_ = 64;
+  std::int64_t volume_chunk_ = 32;
   std::string geometry_ = "refuse", orientation_ = "canonical";
   bool keep_names_ = false, detach_ = false;
   OwnClusterArguments own_;
@@ -58,7 +58,7 @@ std::vector<Argument> IngestCommand::Arguments() {
   mpp.min = 1e-3;
   mpp.max = kMaxMpp;
   Argument volume_chunk{"--volume-chunk", "N",
-                        "side of a volume's chunk: 32, 48, 64, 96 or 128 voxels (default 64)",
+                        "side of a volume's chunk: 32, 48, 64, 96 or 128 voxels (default 32)",
                         &volume_chunk_};
   volume_chunk.min = 32;
   volume_chunk.max = 128;

@@ -11,7 +11,9 @@
 
 namespace patchbay::workers {
 
-inline constexpr std::int64_t kVolumeChunk = 64;
+/// Of 32, 48, 64 and 96 the smallest store and the fastest random 96^3 reads
+/// (tests/bench/volume_chunks.py).
+inline constexpr std::int64_t kVolumeChunk = 32;
 
 struct IngestSettings {
   std::int64_t chunk = 512;  ///< inner chunk edge, pixels; larger means fewer, larger reads
