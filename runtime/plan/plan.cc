@@ -8,6 +8,7 @@
 #include "runtime/base/json.h"
 #include "runtime/base/strings.h"
 #include "runtime/plan/byte_versions.h"
+#include "runtime/plan/image_labels.h"
 #include "runtime/plan/image_stains.h"
 #include "runtime/plan/ops/op_list.h"
 #include "runtime/plan/permutation.h"
@@ -189,6 +190,7 @@ BatchLayout LayoutOf(const RunConfig& config, int channels) {
   image.shape.insert(config.layout == Layout::kNchw ? image.shape.begin() : image.shape.end(),
                      channels);
   BatchLayout layout{{std::move(image)}};
+  for (ArrayLayout& array : LabelArrays(config)) layout.arrays.push_back(std::move(array));
   if (config.meta) {
     for (ArrayLayout& array : MetaArrays()) layout.arrays.push_back(std::move(array));
   }
@@ -249,6 +251,7 @@ StatusOr<Plan> Plan::Build(const RunConfig& config, std::vector<PlannedImage> im
   }
   PB_RETURN_IF_ERROR(CheckNumerics(config, images.front()));
   PB_RETURN_IF_ERROR(SettleStains(config, images));
+  PB_RETURN_IF_ERROR(SettleLabels(config, images));
   Plan plan;
   plan.config_ = config;
   plan.config_.dataset.clear();
@@ -269,6 +272,9 @@ StatusOr<Plan> Plan::Build(const RunConfig& config, std::vector<PlannedImage> im
                {"dtype", patchbay::NameOf(plan.images_.front().dtype)},
                {"layout", patchbay::ToJson(plan.layout_)},
                {"images", ImagesToJson(plan.images_)}};
+  if (Json labels = LabelsToJson(config, plan.images_); !labels.is_null()) {
+    text["labels"] = std::move(labels);
+  }
   if (Json stains = StainsToJson(config, plan.images_); !stains.is_null()) {
     text["stains"] = std::move(stains);
   }
@@ -305,6 +311,7 @@ StatusOr<Plan> Plan::Parse(std::string_view text) {
     PB_ASSIGN_OR_RETURN(PlannedImage image, ImageFromJson(row, pixels));
     images.push_back(std::move(image));
   }
+  PB_RETURN_IF_ERROR(LabelsFromJson(config, value.value("labels", Json()), images));
   PB_RETURN_IF_ERROR(StainsFromJson(config, value.value("stains", Json()), images));
   PB_ASSIGN_OR_RETURN(Plan plan, Build(config, std::move(images)));
   if (plan.text_ != text) {

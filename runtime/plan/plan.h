@@ -25,6 +25,14 @@ inline constexpr std::size_t kMaxPlanImages = 100'000;
 /// frozen worker holds its own.
 inline constexpr std::uint32_t kSlotsBesidePrefetch = 3;
 
+/// A revision of a label set.
+struct ImageLabels {
+  Digest digest;
+  LabelClasses classes;
+
+  bool operator==(const ImageLabels&) const = default;
+};
+
 /// What the planning task found out about one image, at the level the config asks for.
 struct PlannedImage {
   Digest digest;     ///< of the store, or SHA-256 of the slide's file
@@ -35,6 +43,7 @@ struct PlannedImage {
   /// What its colours come to, under stain_normalize the one its profile needs.
   std::optional<MacenkoFit> macenko = std::nullopt;
   std::optional<ReinhardFit> reinhard = std::nullopt;
+  std::optional<ImageLabels> labels = std::nullopt;  ///< of the config's label set
 
   bool operator==(const PlannedImage&) const = default;
 };

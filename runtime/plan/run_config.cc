@@ -320,6 +320,7 @@ RunConfig FromChecked(const Json& value) {
   config.prefetch = batch["prefetch"].get<std::uint32_t>();
   config.tail = *TailFromName(batch["tail"].get_ref<const std::string&>());
   config.meta = batch["meta"].get<bool>();
+  config.labels = LabelsConfigOf(value.value("labels", Json::object()));
   config.preprocess = value["preprocess"];
   config.augment = value["augment"];
   return config;
@@ -357,6 +358,7 @@ Key RunConfigKeys() {
            .min = 0,
            .help = "of every random number of the run"},
           PatchKeys(),
+          LabelsKey(),
           SamplingKeys(),
           BatchKeys(),
           StepsKey("preprocess", "ops applied to every patch; their order is fixed"),
@@ -434,6 +436,7 @@ Json ToJson(const RunConfig& config) {
   if (!config.where.empty()) value["where"] = config.where;
   if (!config.split_column.empty()) value["split_column"] = config.split_column;
   if (!config.splits.empty()) value["splits"] = config.splits;
+  if (Json labels = ToJson(config.labels); !labels.is_null()) value["labels"] = std::move(labels);
   if (config.fill) value["patch"]["fill"] = *config.fill;
   if (config.numerics) value["numerics"] = patchbay::NameOf(*config.numerics);
   if (config.global_size != 0) value["batch"]["global_size"] = config.global_size;

@@ -13,6 +13,7 @@
 #include "runtime/base/json.h"
 #include "runtime/base/status.h"
 #include "runtime/config/key_table.h"
+#include "runtime/plan/labels_config.h"
 #include "runtime/stream/limits.h"
 #include "runtime/stream/numerics.h"
 #include "runtime/stream/stream_geometry.h"
@@ -59,6 +60,7 @@ struct RunConfig {
   std::uint32_t prefetch = 2;  ///< batches made ahead; no part of the plan
   Tail tail = Tail::kKeep;
   bool meta = false;  ///< beside the image, arrays that say where each patch came from
+  LabelsConfig labels;
   Json preprocess = Json::array();  ///< [{op: {option: value}}], every option present
   Json augment = Json::array();
 };

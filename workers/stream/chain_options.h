@@ -8,4 +8,7 @@ namespace patchbay::workers {
 
 ops::ChainOptions ChainOptionsOf(const plan::Plan& plan);
 
+/// The geometry alone, on one channel of labels.
+ops::ChainOptions LabelChainOptionsOf(const plan::Plan& plan);
+
 }  // namespace patchbay::workers

@@ -2,6 +2,7 @@
 #include <utility>
 #include <vector>
 
+#include "workers/stream/label_arrays.h"
 #include "workers/stream/patch_arrays.h"
 #include "workers/stream/patch_maker.h"
 #include "workers/stream/tile_decoder.h"
@@ -23,6 +24,7 @@ class CpuPatchMaker final : public PatchMaker {
  private:
   Status MakeNow(const FetchedPatch& patch) {
     WriteMetaArrays(patch);
+    PB_RETURN_IF_ERROR(WriteLabelArrays(patch, decoder_, labels_));
     const std::span<std::byte> out = HostPlaceOf(patch, kImageArray);
     if (patch.spec.pad) {
       std::memset(out.data(), 0, out.size());
@@ -39,6 +41,7 @@ class CpuPatchMaker final : public PatchMaker {
 
   const PatchEnded ended_;
   TileDecoder decoder_;
+  LabelArrays labels_;
   std::vector<std::byte> tile_;
   std::vector<std::byte> chain_scratch_;
 };

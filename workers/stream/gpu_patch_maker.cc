@@ -5,6 +5,7 @@
 
 #include "runtime/memory/device_block.h"
 #include "runtime/memory/gpu.h"
+#include "workers/stream/label_arrays.h"
 #include "workers/stream/patch_arrays.h"
 #include "workers/stream/patch_maker.h"
 #include "workers/stream/tile_decoder.h"
@@ -17,7 +18,7 @@ constexpr std::size_t kChainsMax = 4;  ///< streams whose tables stay on the GPU
 
 /// The memory of one patch on its way over the GPU.
 struct Lane {
-  memory::PinnedBuffer h_tile;
+  memory::PinnedBuffer h_tile, h_labels;
   memory::DeviceBlock d_tile, d_patch;
   memory::GpuEvent made;
   std::unique_ptr<FetchedPatch> patch;  ///< begun and not yet retired
@@ -67,6 +68,7 @@ class GpuPatchMaker final : public PatchMaker {
     const StreamContext& context = patch.job->context();
     const std::uint64_t patch_bytes = context.chain().patch_bytes();
     WriteMetaArrays(patch);
+    PB_RETURN_IF_ERROR(BeginLabels(lane, patch));
     std::byte* d_out = DevicePlaceOf(patch, kImageArray);
     if (patch.spec.pad) {
       if (d_out != nullptr) {
@@ -92,6 +94,29 @@ class GpuPatchMaker final : public PatchMaker {
       PB_RETURN_IF_ERROR(memory::CopyToHost(HostPlaceOf(patch, kImageArray), d_out, stream_.get()));
     }
     return lane.made.Record(stream_.get());
+  }
+
+  /// Masks and labels are made on the CPU; to arrays on the device they are copied.
+  Status BeginLabels(Lane& lane, const FetchedPatch& patch) {
+    const StreamContext& context = patch.job->context();
+    if (!context.has_labels()) return absl::OkStatus();
+    PB_RETURN_IF_ERROR(WriteLabelArrays(patch, decoder_, labels_));
+    const std::vector<ArrayLayout>& arrays = context.layout().arrays;
+    if (lane.h_labels.bytes().size() < context.layout().PatchBytes()) {
+      PB_ASSIGN_OR_RETURN(lane.h_labels,
+                          memory::PinnedBuffer::Allocate(context.layout().PatchBytes()));
+    }
+    std::size_t used = 0;
+    for (std::size_t i = 0; i < arrays.size(); ++i) {
+      const auto bytes = labels_.BytesOf(arrays[i]);
+      std::byte* d_out = DevicePlaceOf(patch, i);
+      if (!bytes || d_out == nullptr) continue;
+      const std::span<std::byte> h_part = lane.h_labels.bytes().subspan(used, bytes->size());
+      std::memcpy(h_part.data(), bytes->data(), bytes->size());
+      PB_RETURN_IF_ERROR(memory::CopyToDevice(d_out, h_part, stream_.get()));
+      used += bytes->size();
+    }
+    return absl::OkStatus();
   }
 
   static Status Fit(Lane& lane, std::size_t tile_bytes, std::uint64_t patch_bytes) {
@@ -124,6 +149,7 @@ class GpuPatchMaker final : public PatchMaker {
   const PatchEnded ended_;
   memory::OwnedGpuStream stream_;
   TileDecoder decoder_;
+  LabelArrays labels_;
   std::vector<std::pair<Digest, ops::DeviceChain>> chains_;
   std::array<Lane, kLanes> lanes_;
   std::size_t next_ = 0;

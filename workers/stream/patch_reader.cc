@@ -5,7 +5,7 @@ namespace patchbay::workers {
 Status ReadPatch(const std::shared_ptr<ShardJob>& job, std::uint32_t index, FetchedPatch& out) {
   out.job = job;
   out.index = index;
-  out.image = nullptr;
+  out.image = out.labels = nullptr;
   StreamContext& context = job->context();
   const protocol::ShardLease& lease = job->lease();
   PB_ASSIGN_OR_RETURN(out.spec,
@@ -13,8 +13,11 @@ Status ReadPatch(const std::shared_ptr<ShardJob>& job, std::uint32_t index, Fetc
   if (out.spec.pad) return absl::OkStatus();
   PB_ASSIGN_OR_RETURN(out.image, context.Image(out.spec.image));
   const Box box = context.chain().SourceBox(out.spec.box);
-  return Annotate(out.image->Fetch(out.spec.level, box, out.encoded),
-                  StrCat("image ", out.spec.image));
+  const std::string what = StrCat("image ", out.spec.image);
+  PB_RETURN_IF_ERROR(Annotate(out.image->Fetch(out.spec.level, box, out.encoded), what));
+  if (!context.has_labels()) return absl::OkStatus();
+  PB_ASSIGN_OR_RETURN(out.labels, context.Labels(out.spec.image));
+  return Annotate(out.labels->Fetch(out.spec.level, box, out.encoded_labels), what);
 }
 
 }  // namespace patchbay::workers

@@ -17,6 +17,8 @@ struct FetchedPatch {
   plan::PatchSpec spec;
   std::shared_ptr<const ImageSource> image;  ///< null for padding
   EncodedPatch encoded;
+  std::shared_ptr<const ImageSource> labels;  ///< the image's label set; null without labels
+  EncodedPatch encoded_labels;
 };
 
 /// Derives the spec of patch `index` of the job and fetches what it needs. I/O, no decoding. Errors

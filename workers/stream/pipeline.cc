@@ -149,7 +149,7 @@ void Pipeline::ComputeLoop(PatchMaker& maker) {
 void Pipeline::OnPatchEnded(PatchPtr patch, const Status& status) {
   const JobPtr job = std::exchange(patch->job, nullptr);
   const Status outcome = job->context().WithoutPath(status, patch->spec.image);
-  patch->image = nullptr;
+  patch->image = patch->labels = nullptr;
   free_patches_.Push(std::move(patch));
   patches_made_.fetch_add(1, std::memory_order_relaxed);
   job->progress.fetch_add(1, std::memory_order_relaxed);

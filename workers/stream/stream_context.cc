@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "runtime/base/json.h"
+#include "runtime/zarr/label_sets.h"
 #include "workers/access/path_names.h"
 #include "workers/access/stamps.h"
 #include "workers/jobs/task/image_digest.h"
@@ -26,6 +27,10 @@ StatusOr<std::shared_ptr<StreamContext>> StreamContext::Build(
   PB_ASSIGN_OR_RETURN(ops::Chain chain, ops::Chain::Compile(ChainOptionsOf(plan)));
   std::shared_ptr<StreamContext> context(
       new StreamContext(std::move(plan), std::move(chain), images));
+  if (context->has_labels()) {
+    PB_ASSIGN_OR_RETURN(context->label_chain_,
+                        ops::Chain::Compile(LabelChainOptionsOf(context->plan_)));
+  }
   context->stream_ = described.stream;
   context->geometry_ = geometry;
   context->rights_.read = described.read_prefixes;
@@ -52,6 +57,25 @@ StatusOr<std::shared_ptr<const ImageSource>> StreamContext::Image(std::uint32_t 
                       images_.Get(path, stamp, [&] { return CheckUnchanged(index, path); }));
   PB_RETURN_IF_ERROR(CheckAsPlanned(index, image->layout()));
   return image;
+}
+
+StatusOr<std::shared_ptr<const ImageSource>> StreamContext::Labels(std::uint32_t index) {
+  PB_ASSIGN_OR_RETURN(const std::string store, CheckedPath(index));
+  const plan::PlannedImage& planned = plan_.images()[index];
+  const Digest& digest = planned.labels->digest;
+  const std::string& set = plan_.config().labels.set;
+  const std::string path =
+      StrCat(store, "/", zarr::kLabelsFolder, "/", zarr::RevisionName(set, digest));
+  PB_ASSIGN_OR_RETURN(std::shared_ptr<const ImageSource> labels,
+                      images_.Get(path, digest.Hex(), [&] {
+                        return zarr::OpenLabelRevision(store, set, digest).status();
+                      }));
+  const ImageLayout& layout = labels->layout();
+  const auto level = static_cast<std::size_t>(plan_.config().level);
+  const bool fits = layout.dtype == DType::kUint8 && layout.channels == 1 &&
+                    level < layout.levels.size() && layout.levels[level].size == planned.size;
+  if (fits) return labels;
+  return absl::DataLossError(StrCat("open labels: image ", index, ": not of the image's size"));
 }
 
 StatusOr<std::string> StreamContext::CheckedPath(std::uint32_t index) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,8 @@ class StreamContext {
   std::uint64_t stream() const { return stream_; }
   const plan::Plan& plan() const { return plan_; }
   const ops::Chain& chain() const { return chain_; }
+  /// Of has_labels(): the same geometry on labels.
+  const ops::Chain& label_chain() const { return *label_chain_; }
   const BatchLayout& layout() const { return plan_.layout(); }
   const StreamGeometry& geometry() const { return geometry_; }
   const std::vector<protocol::TrainerEndpoint>& trainers() const { return trainers_; }
@@ -40,6 +43,10 @@ class StreamContext {
   /// when what lies there changed since it was planned, as far as its stamp shows (see
   /// planned_images.h); looked at whenever the image is opened.
   StatusOr<std::shared_ptr<const ImageSource>> Image(std::uint32_t index);
+  bool has_labels() const { return !plan_.config().labels.set.empty(); }
+  /// The revision of the label set that the plan names for image `index`, open. NotFound when it
+  /// was pruned, DataLoss when it is another.
+  StatusOr<std::shared_ptr<const ImageSource>> Labels(std::uint32_t index);
   /// An error about image `index` as it may travel: the image's path becomes "image N".
   Status WithoutPath(const Status& status, std::uint32_t index) const;
 
@@ -55,6 +62,7 @@ class StreamContext {
   StreamGeometry geometry_;
   plan::Plan plan_;
   ops::Chain chain_;
+  std::optional<ops::Chain> label_chain_;
   ImageCache& images_;
   PathRights rights_;
   PlannedImages where_;

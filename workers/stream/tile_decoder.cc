@@ -2,12 +2,20 @@
 
 #include <algorithm>
 
+#include "runtime/plan/class_table.h"
+
 namespace patchbay::workers {
 
 Status TileDecoder::Decode(const FetchedPatch& patch, std::span<std::byte> tile) {
   const StreamContext& context = patch.job->context();
   const Status decoded = patch.image->Decode(patch.encoded, TileView(context, tile),
                                              context.plan().fill(), ScratchFor(patch.image));
+  return Annotate(decoded, StrCat("image ", patch.spec.image));
+}
+
+Status TileDecoder::DecodeLabels(const FetchedPatch& patch, const TensorView& window) {
+  const Status decoded = patch.labels->Decode(patch.encoded_labels, window, plan::kIgnoreClass,
+                                              ScratchFor(patch.labels));
   return Annotate(decoded, StrCat("image ", patch.spec.image));
 }
 

@@ -18,6 +18,10 @@ class TileDecoder {
   /// exactly that size. DataLoss names image, level, row and column.
   Status Decode(const FetchedPatch& patch, std::span<std::byte> tile);
 
+  /// The labels of the patch's source box into `window`, (height, width, 1) of uint8; ignored
+  /// outside the image.
+  Status DecodeLabels(const FetchedPatch& patch, const TensorView& window);
+
   /// Bytes of the tile of any patch of a stream.
   static std::size_t TileBytes(const StreamContext& context);
   /// `tile`, of TileBytes, as the tensor it is.

@@ -37,6 +37,7 @@ std::vector<protocol::TaskSpec> TasksOf(const TaskContext& context, const PlanRe
     open.payload = DumpJson({{"first", first},
                              {"count", count},
                              {"level", request.config.level},
+                             {"label_set", request.config.labels.set},
                              {"on_bad_image", plan::NameOf(request.config.on_bad_image)}});
     open.depends_on = {context.task.index};
     open.label = StrCat("images ", first, " to ", first + count - 1);

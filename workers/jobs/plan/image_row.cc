@@ -12,11 +12,29 @@ Json ToJson(const ImageRow& row) {
   Json value = {image.digest.Hex(), image.kind,     image.size.z,        image.size.y,
                 image.size.x,       image.channels, NameOf(image.dtype), row.stamp};
   if (!row.path.empty()) value.push_back(row.path);
+  if (image.labels) {
+    value.push_back(
+        {{"labels", image.labels->digest.Hex()}, {"classes", plan::ToJson(image.labels->classes)}});
+  }
   return value;
 }
 
-StatusOr<ImageRow> ImageRowFromJson(const Json& value) {
+/// Takes the label set off the end of a row that has one.
+StatusOr<std::optional<plan::ImageLabels>> TakeLabels(Json& row) {
+  if (!row.is_array() || row.empty() || !row.back().is_object()) return std::nullopt;
+  constexpr std::string_view kWhat = "read image row: labels";
+  plan::ImageLabels labels;
+  PB_ASSIGN_OR_RETURN(const std::string digest, JsonString(row.back(), "labels", kWhat));
+  PB_ASSIGN_OR_RETURN(const Json* classes, JsonMember(row.back(), "classes", kWhat));
+  PB_ASSIGN_OR_RETURN(labels.digest, Digest::FromHex(digest));
+  PB_ASSIGN_OR_RETURN(labels.classes, plan::LabelClassesFromJson(*classes));
+  row.erase(row.size() - 1);
+  return labels;
+}
+
+StatusOr<ImageRow> ImageRowFromJson(Json value) {
   ImageRow row;
+  PB_ASSIGN_OR_RETURN(row.image.labels, TakeLabels(value));
   if (value.is_string()) {
     row.fault = value.get<std::string>();
     return row;

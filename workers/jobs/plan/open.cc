@@ -5,6 +5,7 @@
 
 #include "workers/access/planned_images.h"
 #include "workers/access/stamps.h"
+#include "workers/jobs/plan/image_label_set.h"
 #include "workers/jobs/plan/image_row.h"
 #include "workers/jobs/plan/stream_plan.h"
 #include "workers/jobs/plan/table_rows.h"
@@ -25,6 +26,7 @@ struct Group {
   std::size_t level = 0;
   bool skip_bad = false;
   std::optional<ListedRows> table;  ///< all of its rows
+  std::string label_set;            ///< "": the stream has no labels
 };
 
 StatusOr<Group> GroupOf(TaskContext& context) {
@@ -39,6 +41,7 @@ StatusOr<Group> GroupOf(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const std::int64_t count, JsonInt(context.payload, "count", kWhat));
   PB_ASSIGN_OR_RETURN(const std::int64_t level, JsonInt(context.payload, "level", kWhat));
   PB_ASSIGN_OR_RETURN(const std::string bad, JsonString(context.payload, "on_bad_image", kWhat));
+  PB_ASSIGN_OR_RETURN(group.label_set, JsonString(context.payload, "label_set", kWhat));
   const auto images = static_cast<std::int64_t>(paths.size());
   if (group.first < 0 || count < 1 || group.first > images || count > images - group.first ||
       level < 0) {
@@ -161,6 +164,10 @@ StatusOr<ImageRow> RowOf(TaskContext& context, const Group& group, std::size_t a
     row.stamp = opened->stamp;
     row.path = opened->path;
     PB_ASSIGN_OR_RETURN(row.image, PlanImage(*opened, group.level, path));
+    if (!group.label_set.empty()) {
+      PB_ASSIGN_OR_RETURN(row.image.labels, LabelSetOf(row.path.empty() ? path : row.path,
+                                                       group.label_set, row.image));
+    }
     return row;
   }
   const Status status = Annotate(opened.status(), StrCat("plan stream: ", path));

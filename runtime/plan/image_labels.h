@@ -1,0 +1,25 @@
+// The label sets of a plan's images: which revision of the config's set each of them has.
+#pragma once
+
+#include <vector>
+
+#include "runtime/base/json.h"
+#include "runtime/base/status.h"
+#include "runtime/plan/plan.h"
+
+namespace patchbay::plan {
+
+/// Leaves each image its revision where the config has labels, and nothing without. InvalidArgument
+/// when an image has none, when two have other classes, or when CheckLabels says so.
+Status SettleLabels(const RunConfig& config, std::vector<PlannedImage>& images);
+
+/// {"classes", "sets": [digest of each image]}; null without labels.
+Json LabelsToJson(const RunConfig& config, const std::vector<PlannedImage>& images);
+/// InvalidArgument for what LabelsToJson does not give of so many images.
+Status LabelsFromJson(const RunConfig& config, const Json& value,
+                      std::vector<PlannedImage>& images);
+
+/// The arrays that the config's labels add: "mask", "label".
+std::vector<ArrayLayout> LabelArrays(const RunConfig& config);
+
+}  // namespace patchbay::plan

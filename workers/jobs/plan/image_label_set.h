@@ -1,0 +1,15 @@
+// The label set that a config asks for, as an image that is being planned has it.
+#pragma once
+
+#include <string>
+
+#include "runtime/plan/plan.h"
+
+namespace patchbay::workers {
+
+/// The current revision of `set` below the store at `path`. InvalidArgument, naming the path, for a
+/// slide, a store without that set, and a set that was made for other pixels.
+StatusOr<plan::ImageLabels> LabelSetOf(const std::string& path, const std::string& set,
+                                       const plan::PlannedImage& image);
+
+}  // namespace patchbay::workers

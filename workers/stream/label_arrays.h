@@ -1,0 +1,36 @@
+// The arrays `mask` and `label` of a patch, from the label image of its slide and the geometry of
+// its image.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "workers/stream/patch_reader.h"
+#include "workers/stream/tile_decoder.h"
+
+namespace patchbay::workers {
+
+/// Makes them on the CPU. One thread.
+class LabelArrays {
+ public:
+  /// Decodes the patch's labels, runs the geometry and keeps the result until the next call. For
+  /// padding all is ignored. DataLoss names the image.
+  Status Make(const FetchedPatch& patch, TileDecoder& decoder);
+
+  /// What goes into an array of the layout; nullopt for one that is neither mask nor label. Valid
+  /// until the next Make.
+  std::optional<std::span<const std::byte>> BytesOf(const ArrayLayout& array) const;
+
+ private:
+  std::vector<std::byte> window_, scratch_;
+  std::vector<std::uint8_t> mask_;
+  std::int64_t label_ = 0;
+};
+
+/// Where the stream has either array: Make, and both into the shard's host window where that is
+/// where they go.
+Status WriteLabelArrays(const FetchedPatch& patch, TileDecoder& decoder, LabelArrays& labels);
+
+}  // namespace patchbay::workers
