@@ -15,7 +15,8 @@ namespace {
 TEST(Configs, EveryRunConfigParsesPlansAndCompiles) {
   int found = 0;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(PATCHBAY_CONFIGS)) {
-    if (entry.path().extension() != ".yaml") continue;
+    const bool is_class_table = entry.path().parent_path().filename() == "classes";
+    if (entry.path().extension() != ".yaml" || is_class_table) continue;
     ++found;
     SCOPED_TRACE(entry.path().filename());
     auto config = ReadRunConfig(entry.path());
