@@ -77,6 +77,13 @@ std::vector<GpuDescription> ListGpus(std::string* reason) {
 
 Status SelectGpu(int index) { return FromCuda("select gpu", cudaSetDevice(index)); }
 
+Status GpuAnswers(std::string_view uuid) {
+  PB_ASSIGN_OR_RETURN(const int index, GpuIndexOf(uuid));
+  PB_RETURN_IF_ERROR(SelectGpu(index));
+  std::size_t free_bytes = 0, total_bytes = 0;
+  return FromCuda(StrCat("ask gpu: ", uuid), cudaMemGetInfo(&free_bytes, &total_bytes));
+}
+
 StatusOr<OwnedGpuStream> OwnedGpuStream::Create() {
   OwnedGpuStream owned;
   PB_RETURN_IF_ERROR(
@@ -139,6 +146,7 @@ std::vector<GpuDescription> ListGpus(std::string* reason) {
 }
 
 Status SelectGpu(int) { return NoCuda("select gpu"); }
+Status GpuAnswers(std::string_view) { return NoCuda("ask gpu"); }
 StatusOr<OwnedGpuStream> OwnedGpuStream::Create() { return NoCuda("create stream"); }
 OwnedGpuStream::~OwnedGpuStream() = default;
 Status OwnedGpuStream::WaitSync() const { return NoCuda("wait for stream"); }

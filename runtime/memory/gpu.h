@@ -40,6 +40,10 @@ StatusOr<int> GpuIndexOf(std::string_view uuid);
 /// Makes `index` the calling thread's device.
 Status SelectGpu(int index);
 
+/// Whether the GPU of that UUID still takes calls of this process. After some errors it never does
+/// again (a kernel that failed, a device that is lost): only another process can go on.
+Status GpuAnswers(std::string_view uuid);
+
 /// Owns a non-blocking stream of the device that was selected when it was made.
 class OwnedGpuStream {
  public:

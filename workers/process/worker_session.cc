@@ -1,12 +1,15 @@
 #include "workers/process/worker_session.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <utility>
 
 #include <unistd.h>
 
 #include "runtime/base/log.h"
+#include "runtime/memory/gpu.h"
 #include "runtime/plan/byte_versions.h"
+#include "workers/process/child_process.h"
 #include "workers/sources/image_source.h"
 
 namespace patchbay::workers {
@@ -312,6 +315,7 @@ void WorkerSession::Renew() {
 void WorkerSession::OnTaskEnded(protocol::TasksFinished::Item item) {
   const auto it = held_.find(item.lease);
   if (it == held_.end()) return;  // revoked in the meantime
+  if (item.outcome.code != 0) EndIfGpuIsLost();
   it->second.finished = true;
   if (item.result.size() > protocol::kMaxInlineResultBytes) {
     return PutParts(std::make_shared<protocol::TasksFinished::Item>(std::move(item)), 0);
@@ -388,12 +392,23 @@ void WorkerSession::OnFinishedAnswer(std::vector<protocol::TasksFinished::Item> 
 
 void WorkerSession::OnShardEnded(const protocol::ShardLease& lease, const Status& status) {
   if (held_.erase(lease.lease) == 0) return;
+  if (!status.ok()) EndIfGpuIsLost();
   protocol::ShardsReturned returned;
   returned.items.push_back({lease.lease, lease.stream, lease.shard, OutcomeOf(status)});
   // Not connected: the scheduler learns from the next registration that the lease is not held.
   const Status sent = session_->Tell(returned);
   if (!sent.ok()) LogDebug(StrCat("return shard: ", MessageOf(sent)));
   StopWhenEmpty();
+}
+
+/// What failed on a GPU that takes no more calls is not reported: the worker's death says enough,
+/// and its agent starts another. Nothing is destroyed, for that would call the GPU.
+void WorkerSession::EndIfGpuIsLost() {
+  if (options_.delivery.gpu_uuid.empty()) return;
+  const Status answers = memory::GpuAnswers(options_.delivery.gpu_uuid);
+  if (answers.ok()) return;
+  LogError(StrCat(Describe(answers), "; this worker ends, the next one starts afresh on the GPU"));
+  std::_Exit(kExitFailed);
 }
 
 void WorkerSession::Drain() {

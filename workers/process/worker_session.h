@@ -87,6 +87,7 @@ class WorkerSession {
   void OnFinishedAnswer(std::vector<protocol::TasksFinished::Item> items,
                         StatusOr<protocol::Body> answer);
   void OnShardEnded(const protocol::ShardLease& lease, const Status& status);
+  void EndIfGpuIsLost();
   void StopWhenEmpty();
 
   control::EventLoop& loop_;

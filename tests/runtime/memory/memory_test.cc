@@ -265,6 +265,11 @@ TEST_F(OnGpu, AnotherProcessWritesIntoAnExportedBlock) {
   EXPECT_EQ(made, std::vector<std::byte>(4096, std::byte{0x5A}));
 }
 
+TEST_F(OnGpu, AGpuAnswersAndAnUnknownOneDoesNot) {
+  EXPECT_TRUE(GpuAnswers(ListGpus()[0].uuid).ok());
+  EXPECT_EQ(GpuAnswers("GPU-none").code(), absl::StatusCode::kNotFound);
+}
+
 TEST_F(OnGpu, TooMuchMemoryIsResourceExhausted) {
   EXPECT_EQ(DeviceBlock::Allocate(std::uint64_t{1} << 50).status().code(),
             absl::StatusCode::kResourceExhausted);

@@ -1,0 +1,113 @@
+"""The GPU path with real processes, on a CUDA device that the CPU plays: the bits of the CPU whatever slots, workers
+and devices make them, and whatever ends on the way. Skips where the build has no such device."""
+import json
+import os
+import pathlib
+import subprocess
+import unittest
+
+import harness
+from harness import BIN, wait_until
+
+TRAINER = BIN / "patchbay-test-gpu-trainer"
+SEEDS = range(1, 6)
+
+
+def emulated():
+    """Whether this build plays devices."""
+    env = dict(os.environ, PATCHBAY_EMULATED_GPUS="1")
+    said = subprocess.run([BIN / "patchbay", "doctor", "--json"], env=env, capture_output=True, text=True, check=False)
+    return "Emulated GPU" in said.stdout
+
+
+@unittest.skipUnless(emulated(), "this build plays no CUDA device")
+class Gpu(harness.Case):
+    devices, seed, more = 1, 1, {}
+
+    def environment(self, **more):
+        return super().environment(PATCHBAY_EMULATED_GPUS=str(self.devices), PATCHBAY_EMULATED_GPU_SEED=str(self.seed),
+                                   **self.more, **more)
+
+    def stores(self):
+        return self.store([self.slide(size="1200x1000")])
+
+    def trainer(self, run, gpus, slots, *more):
+        return subprocess.Popen([TRAINER, run, "6", gpus, slots, *more], cwd=self.folder, env=self.environment(),
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def digest(self, *words):
+        process = self.trainer(*words)
+        out, err = process.communicate(timeout=harness.LIMIT_S)
+        self.assertEqual(process.returncode, 0, err[-4000:])
+        return out.strip()
+
+    def config(self, stores, numerics):
+        run = self.run_file(stores, name=f"{numerics}.yaml", meta=True)
+        run.write_text(run.read_text().replace("numerics: cpu", f"numerics: {numerics}"), encoding="utf-8")
+        return run
+
+    def test_the_machine_and_the_cluster_show_their_gpus(self):
+        self.devices = 2
+        said = self.command("doctor")
+        self.assertEqual(said.stdout.count("Emulated GPU (sm_80)"), 2, said.stdout)
+        process = self.up(1, "--gpus", "auto")
+        self.await_workers(process, 3)
+        described = self.json("status")
+        self.assertEqual([len(node["gpus"]) for node in described["nodes"]], [2])
+        self.down(process)
+        refused = self.command("up", "--gpus", "GPU-none")
+        self.assertNotEqual(refused.returncode, 0)
+        self.assertIn("GPU-none", refused.stderr)
+
+    def test_slots_workers_and_seeds_change_no_byte(self):
+        stores = self.stores()
+        cpu, cuda, strict = (self.config(stores, n) for n in ("cpu", "cuda", "strict"))
+        expected = self.digest(cpu, "none", "host")
+        self.assertEqual(self.digest(cpu, "none", "0"), expected, "CPU workers, by pinned staging")
+        for self.seed in SEEDS:
+            with self.subTest(seed=self.seed):
+                self.assertEqual(self.digest(cuda, "auto", "host"), expected, "a GPU worker, host slots")
+                self.assertEqual(self.digest(cuda, "auto", "0"), expected, "a GPU worker, device slots")
+        self.devices = 2
+        self.assertEqual(self.digest(strict, "auto", "1"), expected, "all workers of two GPUs")
+
+    def test_a_killed_gpu_worker_costs_time_alone(self):
+        self.devices = 1
+        stores = self.stores()
+        expected = self.digest(self.config(stores, "cpu"), "none", "host")
+        go = self.folder / "go"
+        process = self.trainer(self.config(stores, "cuda"), "auto", "0", go)
+        self.assertEqual(process.stdout.readline(), "first\n")
+        for pid in self.gpu_workers(process):
+            self.kill(pid)
+        go.write_text("")
+        out, err = process.communicate(timeout=harness.LIMIT_S)
+        self.assertEqual((process.returncode, out.strip()), (0, expected), err[-4000:])
+
+    def gpu_workers(self, process):
+        def serving():
+            pids = [pid for pid, name in harness.processes(process.pid).items() if name == "patchbay-worker"]
+            return [pid for pid in pids if b"--gpu" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()]
+        return wait_until(serving, "a GPU worker")
+
+    def test_a_lost_device_ends_its_worker_and_not_the_run(self):
+        stores = self.stores()
+        expected = self.digest(self.config(stores, "cpu"), "none", "host")
+        self.more = {"PATCHBAY_EMULATED_GPU_LOST_AFTER": "150"}  # in every process: each worker makes a part
+        self.assertEqual(self.digest(self.config(stores, "cuda"), "auto", "host"), expected)
+
+    def test_spectra_have_the_same_bytes_on_any_number_of_devices(self):
+        stores = self.stores()
+        made = {}
+        for self.devices in (1, 2, 4):
+            out = self.folder / f"spectra-{self.devices}"
+            done = self.command("spectra", stores, "--out", out, "--numerics", "cuda", "--cpus", 1)
+            self.assertEqual(done.returncode, 0, done.stderr[-4000:])
+            document = json.loads((out / "spectra.json").read_text())
+            made[self.devices] = json.dumps([document["slides"], document["definition"]], sort_keys=True)
+        self.assertEqual(made[1], made[2])
+        self.assertEqual(made[1], made[4])
+
+
+if __name__ == "__main__":
+    harness.main()
