@@ -22,11 +22,13 @@
 #include "runtime/data/ring_greeting.h"
 #include "runtime/data/ucx_quiet.h"
 #include "runtime/data/unix_socket.h"
+#include "runtime/memory/gpu_processes.h"
 
 namespace patchbay::data {
 namespace {
 
 constexpr std::int64_t kRemotePollMs = 20;
+constexpr std::int64_t kDevicePollMs = 20;
 constexpr std::int64_t kFolderPollMs = 20;  ///< where the kernel has no pidfd
 constexpr int kMessagesPerTurn = 64;
 
@@ -46,6 +48,7 @@ struct Peer {
   bool admitted = false;  ///< it was given the ring
   Nonce nonce{};
   std::int64_t greeting_deadline_ms = 0;
+  std::optional<std::int64_t> ended_ms;  ///< it ended then; the device may not be done with it
 };
 
 /// A process that may not connect any more.
@@ -91,6 +94,8 @@ class EpollRingServer final : public RingServer {
   Status CountReport(std::span<const std::byte> message);
   void CloseSocket(std::uint64_t id, const Status& why);
   void ForgetPeer(std::uint64_t id);
+  void OnExit(std::uint64_t id);
+  void AskDevice();
   bool IsBarred(pid_t pid) const;
   void Bar(pid_t pid);
 
@@ -135,6 +140,13 @@ Status EpollRingServer::Open() {
   if (!epoll_.valid() || !wake_.valid()) return FromErrno("open", "ring server", errno);
   PB_RETURN_IF_ERROR(Watch(listener_.get(), Source::kListener, 0));
   PB_RETURN_IF_ERROR(Watch(wake_.get(), Source::kWake, 0));
+  const auto device = ring_.memory().device_handle();
+  if (options_.left_device == nullptr && device.has_value()) {
+    options_.left_device = [listed = memory::GpuProcesses::Of(device->gpu_uuid)](
+                               pid_t pid, std::int64_t ended_ms) {
+      return listed.HasLeft(pid, ended_ms);
+    };
+  }
   thread_ = std::thread([this] { Run(); });
   return absl::OkStatus();
 }
@@ -165,8 +177,29 @@ void EpollRingServer::AskFolders() {
   for (const auto& entry : peers_) {
     if (ended(entry)) gone.push_back(entry.first);
   }
-  for (const std::uint64_t id : gone) ForgetPeer(id);
+  for (const std::uint64_t id : gone) OnExit(id);
   std::erase_if(barred_, ended);
+}
+
+/// The kernel says that a process has ended. Where it could write to device memory, its end alone
+/// is no proof: the driver may still be at its work.
+void EpollRingServer::OnExit(std::uint64_t id) {
+  const auto it = peers_.find(id);
+  if (it == peers_.end() || it->second.ended_ms.has_value()) return;
+  if (!it->second.admitted || options_.left_device == nullptr) return ForgetPeer(id);
+  it->second.ended_ms = NowMs();
+  if (it->second.exit.proof() == ExitProof::kPidfd) {
+    (void)epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, it->second.exit.fd(), nullptr);
+  }
+}
+
+void EpollRingServer::AskDevice() {
+  std::vector<std::uint64_t> left;
+  for (const auto& [id, peer] : peers_) {
+    if (!peer.ended_ms.has_value()) continue;
+    if (options_.left_device(peer.pid, NowMs() - *peer.ended_ms)) left.push_back(id);
+  }
+  for (const std::uint64_t id : left) ForgetPeer(id);
 }
 
 void EpollRingServer::Run() {
@@ -179,6 +212,7 @@ void EpollRingServer::Run() {
     }
     for (int i = 0; i < n; ++i) Dispatch(events[static_cast<std::size_t>(i)].data.u64);
     AskFolders();
+    AskDevice();
     TakeFences();
     CheckFences();
     DropLateGreetings();
@@ -195,6 +229,7 @@ int EpollRingServer::WaitMs() const {
   }
   if (asks_folders_ && !(peers_.empty() && barred_.empty())) until = now + kFolderPollMs;
   for (const auto& [id, peer] : peers_) {
+    if (peer.ended_ms.has_value()) until = std::min(until, now + kDevicePollMs);
     if (!peer.admitted && peer.socket.valid()) until = std::min(until, peer.greeting_deadline_ms);
   }
   if (until == INT64_MAX) return -1;
@@ -214,7 +249,7 @@ void EpollRingServer::Dispatch(std::uint64_t packed) {
     case Source::kSocket:
       return ReadPeer(id);
     case Source::kExit:
-      return ForgetPeer(id);
+      return OnExit(id);
     case Source::kBarred:
       barred_.erase(id);
       return;

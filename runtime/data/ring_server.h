@@ -48,6 +48,9 @@ class RingServer {
     /// one. Called from the server's thread about every 20 ms until it is true or the deadline
     /// passes.
     std::function<bool(const ShardId&, const LeaseNumber&)> remote_gone;
+    /// For device slots: whether nothing of a process that ended `ended_ms` ago can write any more.
+    /// Null: memory::GpuProcesses says it. Asked about every 20 ms.
+    std::function<bool(pid_t pid, std::int64_t ended_ms)> left_device;
     /// Called once per Fence, from the server's thread.
     std::function<void(const FenceOutcome&)> fenced;
   };

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -20,10 +21,12 @@ namespace patchbay::emulated_cuda {
 namespace {
 
 constexpr std::size_t kPage = 4'096, kGuard = 16 * kPage;
+constexpr int kUsers = 64;
 
 /// What importers see of a block: the first page of its memfd.
 struct Header {
-  bool freed = false;  ///< the exporter has called cudaFree
+  bool freed = false;   ///< the exporter has called cudaFree
+  pid_t users[kUsers];  ///< processes that opened it, the exporter's NVML lists them
 };
 
 /// Mapped: guard pages, [margin, data, margin], guard pages. The data ends as close to the guard
@@ -301,6 +304,13 @@ cudaError_t Import(const cudaIpcMemHandle_t& handle, int device, void** d_memory
   }
   Protect(*placed);
   *d_memory = placed->data;
+  for (pid_t& user : placed->header->users) {
+    pid_t none = 0;
+    if (__atomic_compare_exchange_n(&user, &none, ::getpid(), false, __ATOMIC_SEQ_CST,
+                                    __ATOMIC_SEQ_CST)) {
+      break;
+    }
+  }
   return cudaSuccess;
 }
 
@@ -327,6 +337,37 @@ int DeviceOf(const void* memory, std::size_t size_bytes) {
 int OwnerOf(const void* d_memory) {
   const Block* block = BlockFrom(d_memory);
   return block == nullptr ? kNoBlock : block->owner;
+}
+
+/// A zombie is dead: its memory is gone.
+bool Alive(pid_t pid) {
+  const std::string path = "/proc/" + std::to_string(pid) + "/maps";
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  char byte = 0;
+  const bool alive = fd >= 0 && ::read(fd, &byte, 1) == 1;
+  if (fd >= 0) ::close(fd);
+  return alive;
+}
+
+std::vector<pid_t> ProcessesOf(int device) {
+  // A dead one stays listed for a while, as if the driver were still closing its context.
+  static auto* left_at = new std::map<pid_t, std::int64_t>;
+  timespec clock{};
+  ::clock_gettime(CLOCK_MONOTONIC, &clock);
+  const std::int64_t now_ms = clock.tv_sec * 1'000 + clock.tv_nsec / 1'000'000;
+  std::vector<pid_t> listed = {::getpid()};
+  for (const auto& [begin, block] : TheMemory().blocks) {
+    if (block->owner != device || block->imports > 0) continue;
+    for (const pid_t user : block->header->users) {
+      if (user == 0 || std::count(listed.begin(), listed.end(), user) != 0) continue;
+      if (!Alive(user)) {
+        left_at->try_emplace(user, now_ms + static_cast<std::int64_t>(Roll() % 300));
+        if (now_ms >= left_at->at(user)) continue;
+      }
+      listed.push_back(user);
+    }
+  }
+  return listed;
 }
 
 cudaError_t Pin(void* memory, std::size_t size_bytes) {

@@ -4,6 +4,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
+
+#include <sys/types.h>
 
 #include "cuda_runtime_api.h"
 
@@ -37,6 +40,9 @@ inline constexpr int kHostMemory = -2, kNoBlock = -1;
 int DeviceOf(const void* memory, std::size_t size_bytes);
 /// The device of the block that begins here, kNoBlock without one.
 int OwnerOf(const void* d_memory);
+
+/// This process and those that opened its blocks on the device; dead ones for a seeded time more.
+std::vector<pid_t> ProcessesOf(int device);
 
 cudaError_t Pin(void* memory, std::size_t size_bytes);
 cudaError_t Unpin(void* memory);

@@ -56,10 +56,12 @@ class FenceLog {
 struct Trainer {
   explicit Trainer(std::int64_t proof_deadline_ms = kPatience,
                    const SlotTableOptions& options = SmallOptions(),
-                   ExitProof proof = ExitProof::kPidfd) {
+                   ExitProof proof = ExitProof::kPidfd,
+                   std::function<bool(pid_t, std::int64_t)> left_device = nullptr) {
     ring = MakeRing(options);
     RingServer::Options o;
     o.proof = proof;
+    o.left_device = std::move(left_device);
     o.secret = SecretOf(1);
     o.stream = kStream;
     o.proof_deadline_ms = proof_deadline_ms;
@@ -455,6 +457,28 @@ TEST(ExitWatch, KnowsAProcessByItselfNotByItsNumber) {
     EXPECT_TRUE(absl::IsNotFound(ExitWatch::Of(pid, proof).status()));
   }
   EXPECT_FALSE(ExitWatch().Ended()) << "nothing watched is no proof";
+}
+
+TEST(MappedDelivery, ADeadProcessIsFencedOnceTheDeviceIsDoneWithIt) {
+  std::atomic<int> asked = 0;
+  std::atomic<bool> left = false;
+  ChildProcess worker(&RunZombie);
+  Trainer trainer(kPatience, SmallOptions(), ExitProof::kPidfd, [&](pid_t, std::int64_t ended_ms) {
+    EXPECT_GE(ended_ms, 0);
+    ++asked;
+    return left.load();
+  });
+  worker.TellText(trainer.server->socket_name());
+  const ShardHeader header = HeaderOf({0, 0}, 0, 0, 1, 1);
+  worker.Tell(header);
+  ASSERT_EQ(worker.Hear(), 'w');
+  trainer.server->Fence(trainer.Request(header, worker.pid()));
+  worker.Kill();
+  while (asked < 3) std::this_thread::yield();
+  EXPECT_EQ(trainer.server->PeerCount(), 1u) << "the device may still write for it";
+  left = true;
+  EXPECT_TRUE(trainer.fences.Wait().has_value());
+  EXPECT_EQ(trainer.server->PeerCount(), 0u);
 }
 
 TEST(MappedDelivery, WhatAKilledWorkerReportedStillCounts) {

@@ -13,6 +13,7 @@
 #include "runtime/memory/buffer_pool.h"
 #include "runtime/memory/device_block.h"
 #include "runtime/memory/gpu.h"
+#include "runtime/memory/gpu_processes.h"
 #include "runtime/memory/host_buffer.h"
 #include "runtime/memory/memfd_block.h"
 #include "runtime/memory/prefault.h"
@@ -268,6 +269,18 @@ TEST_F(OnGpu, AnotherProcessWritesIntoAnExportedBlock) {
 TEST_F(OnGpu, AGpuAnswersAndAnUnknownOneDoesNot) {
   EXPECT_TRUE(GpuAnswers(ListGpus()[0].uuid).ok());
   EXPECT_EQ(GpuAnswers("GPU-none").code(), absl::StatusCode::kNotFound);
+}
+
+TEST(Gpu, WithoutAListOfItsProcessesTimeDecidesWhoHasLeft) {
+  const GpuProcesses unknown = GpuProcesses::Of("GPU-none");
+  EXPECT_FALSE(unknown.HasLeft(1, kDriverGraceMs - 1));
+  EXPECT_TRUE(unknown.HasLeft(1, kDriverGraceMs));
+}
+
+TEST_F(OnGpu, AProcessHasLeftOnceItIsNoLongerListed) {
+  const GpuProcesses processes = GpuProcesses::Of(ListGpus()[0].uuid);
+  EXPECT_FALSE(processes.HasLeft(::getpid(), 10 * kDriverGraceMs)) << "it uses the GPU";
+  EXPECT_TRUE(processes.HasLeft(1, 0)) << "it never did";
 }
 
 TEST_F(OnGpu, TooMuchMemoryIsResourceExhausted) {
