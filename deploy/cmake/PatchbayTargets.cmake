@@ -84,8 +84,8 @@ function(patchbay_tests name)
       PROPERTIES LABELS "gpu" TIMEOUT ${arg_TIMEOUT})
     foreach(seed 2 3 4 5)
       add_test(NAME emulated.${name}.seed${seed} COMMAND ${env} PATCHBAY_EMULATED_GPU_SEED=${seed}
-        $<TARGET_FILE:${name}> --gtest_brief=1 "--gtest_filter=*OnGpu.*")
-      set_tests_properties(emulated.${name}.seed${seed} PROPERTIES LABELS "gpu" TIMEOUT ${arg_TIMEOUT})
+        $<TARGET_FILE:${name}> --gtest_brief=1 "--gtest_filter=*OnGpu.*-*OfALargeImage*")
+      set_tests_properties(emulated.${name}.seed${seed} PROPERTIES LABELS "gpu" TIMEOUT 300)
     endforeach()
   else()
     gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST

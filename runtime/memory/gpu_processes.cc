@@ -16,7 +16,7 @@ namespace patchbay::memory {
 namespace {
 
 /// nvmlProcessInfo_t of the second version, which the third of the call takes.
-struct ListedProcess {
+struct GpuUser {
   unsigned pid;
   unsigned long long used_bytes;
   unsigned gpu_instance, compute_instance;
@@ -28,7 +28,7 @@ constexpr unsigned kMaxListed = 4'096;
 struct Nvml {
   int (*init)() = nullptr;
   int (*device_of_uuid)(const char*, nvmlDevice_st**) = nullptr;
-  int (*list)(nvmlDevice_st*, unsigned* count, ListedProcess*) = nullptr;
+  int (*list)(nvmlDevice_st*, unsigned* count, GpuUser*) = nullptr;
 
   bool whole() const { return init != nullptr && device_of_uuid != nullptr && list != nullptr; }
 };
@@ -76,7 +76,7 @@ GpuProcesses GpuProcesses::Of(std::string_view gpu_uuid) {
 bool GpuProcesses::HasLeft(std::int64_t pid, std::int64_t ended_ms) const {
   const bool late = ended_ms >= kDriverGraceMs;
   if (device_ == nullptr) return late;
-  std::vector<ListedProcess> listed(64);
+  std::vector<GpuUser> listed(64);
   unsigned count = 64;
   int result = TheNvml().list(device_, &count, listed.data());
   if (result == kInsufficientSize && count <= kMaxListed) {
@@ -87,7 +87,7 @@ bool GpuProcesses::HasLeft(std::int64_t pid, std::int64_t ended_ms) const {
   if (result != kSuccess || count > listed.size()) return late;
   const auto lists = [&](std::int64_t wanted) {
     return std::any_of(listed.begin(), listed.begin() + count,
-                       [wanted](const ListedProcess& process) { return process.pid == wanted; });
+                       [wanted](const GpuUser& process) { return process.pid == wanted; });
   };
   return lists(getpid()) ? !lists(pid) : late;
 }
