@@ -1,7 +1,9 @@
 #include "runtime/cli/batch_files.h"
 
 #include <cerrno>
+#include <filesystem>
 #include <span>
+#include <system_error>
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -79,6 +81,19 @@ static Status SaveArray(const std::string& path, const client::BatchArray& array
   const Status written = write();
   if (!written.ok()) unlink(partial.c_str());
   return written;
+}
+
+Status PrepareBatchFolder(const std::string& folder, bool force) {
+  PB_RETURN_IF_ERROR(MakeDirectories(folder));
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename().string();
+    if (force || !name.starts_with("epoch-") || !name.ends_with(".npy")) continue;
+    return absl::AlreadyExistsError(
+        StrCat("save batches: ", folder, ": it holds batches (", name,
+               "); give another folder, or --force to write among them"));
+  }
+  return error ? FromErrno("save batches", folder, error.value()) : absl::OkStatus();
 }
 
 Status SaveBatch(const std::string& folder, const client::Batch& batch) {

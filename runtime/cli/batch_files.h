@@ -12,6 +12,10 @@ namespace patchbay::cli {
 /// as |V2, which ml_dtypes reads) under its final name only when complete.
 Status SaveBatch(const std::string& folder, const client::Batch& batch);
 
+/// Makes the folder. AlreadyExists when it holds batches of an earlier run, unless `force`: those
+/// that are not written again would be taken for this run's.
+Status PrepareBatchFolder(const std::string& folder, bool force);
+
 /// The header of a .npy file for that tensor, padded to 64 bytes. InvalidArgument for a type NumPy
 /// has no name for.
 StatusOr<std::string> NpyHeader(DType dtype, const TensorView& tensor);

@@ -20,7 +20,7 @@ struct GlobalArguments {
   std::vector<Argument> List() {
     return {{"--cluster", "FILE", "key file of the cluster (default: PATCHBAY_CLUSTER)", &cluster},
             {"--json", "", "write one JSON object to stdout, the rest to stderr", &json},
-            {"--help", "", "this text", &help}};
+            {"--help", "", "this text; also -h, or `patchbay help COMMAND`", &help}};
   }
 };
 
@@ -152,6 +152,15 @@ int RunCommand(const CommandEntry& entry, std::vector<std::string> words,
   return Finish(terminal, entry, command->Run(session));
 }
 
+/// Turns `-h` and `help COMMAND` into `--help`.
+void SpellHelp(std::vector<std::string>& words) {
+  const auto values = std::find(words.begin(), words.end(), "--");
+  std::replace(words.begin(), values, std::string("-h"), std::string("--help"));
+  if (words.empty() || words.front() != "help") return;
+  words.erase(words.begin());
+  words.push_back("--help");
+}
+
 }  // namespace
 
 const std::vector<CommandEntry>& CommandTable() {
@@ -193,7 +202,7 @@ const std::vector<CommandEntry>& CommandTable() {
 std::string OverviewText() {
   std::string text =
       "patchbay: turns slides into training batches in the trainer's memory\n"
-      "usage: patchbay COMMAND [arguments] [--cluster FILE] [--json] [--help]\n";
+      "usage: patchbay COMMAND [arguments] [--cluster FILE] [--json] [--help] | --version\n";
   const std::vector<CommandEntry>& table = CommandTable();
   for (std::size_t i = 0; i < table.size(); ++i) {
     if (table[i].make == &MakeServeRing) continue;  // for programs, not for people
@@ -228,12 +237,17 @@ std::string CommandHelp(const CommandEntry& entry) {
 }
 
 int RunCommandLine(std::vector<std::string> words, const client::Environment& environment) {
+  SpellHelp(words);
   const auto values = std::find(words.begin(), words.end(), "--");
   const bool help = std::find(words.begin(), values, "--help") != values;
   Terminal terminal(false);
   if (!BringCommandForward(words)) {
     if (help) {
       terminal.Say(OverviewText());
+      return CodeOf(ExitCode::kDone, terminal);
+    }
+    if (std::find(words.begin(), values, "--version") != values) {
+      terminal.Say(StrCat("patchbay ", PATCHBAY_VERSION));
       return CodeOf(ExitCode::kDone, terminal);
     }
     terminal.Note(OverviewText());

@@ -19,7 +19,7 @@ struct CommandEntry {
 /// All commands, in the order the overview shows them.
 const std::vector<CommandEntry>& CommandTable();
 
-/// `patchbay --help`: fits a screen of 24 lines and 100 columns.
+/// `patchbay --help`: at most 30 lines of 100 columns.
 std::string OverviewText();
 /// `patchbay NAME --help`.
 std::string CommandHelp(const CommandEntry& entry);

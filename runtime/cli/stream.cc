@@ -36,6 +36,7 @@ struct StreamResult {
   std::size_t workers = 0;
   client::Skipped skipped;
   std::map<std::string, std::uint64_t> peak_rss_bytes;
+  bool interrupted = false;
 };
 
 Json ToJson(const StreamResult& result) {
@@ -108,7 +109,7 @@ class StreamCommand final : public Command {
   std::optional<std::int64_t> job_;
   std::optional<std::int64_t> batches_;
   std::int64_t step_ms_ = 0;
-  bool digest_ = false;
+  bool digest_ = false, force_ = false;
   OwnClusterArguments own_;
 };
 
@@ -144,6 +145,7 @@ std::vector<Argument> StreamCommand::Arguments() {
       step,
       {"--digest", "", "SHA-256 of all patches in order, padding left out (slower)", &digest_},
       {"--save", "DIR", "write every batch, one .npy file an array", &save_},
+      {"--force", "", "save among the batches of an earlier run", &force_},
       PolicyArgument(data_policy_)};
   own_.AddTo(arguments);
   return arguments;
@@ -211,15 +213,18 @@ Status StreamCommand::TakeBatches(Session& session, client::Run& run, StreamResu
                " patches/s  stall ", Fixed(100 * stats.stall_fraction, 1), " %"));
   }
   terminal.EndProgress();
-  result.stats = stream.stats();
   if (digest_) result.digest = digest.Finish().Hex();
   return absl::OkStatus();
 }
 
+/// What was taken, also when an interrupt ended it early.
 StatusOr<StreamResult> StreamCommand::Consume(Session& session, client::Run& run) {
   StreamResult result;
-  PB_RETURN_IF_ERROR(TakeBatches(session, run, result));
+  const Status taken = TakeBatches(session, run, result);
+  result.interrupted = absl::IsCancelled(taken) && Interrupted();
+  if (!taken.ok() && !result.interrupted) return taken;
   const client::Stream& stream = *run.stream;
+  result.stats = stream.stats();
   result.job = run.job;
   result.skipped = run.skipped;
   result.batches_per_epoch = stream.batches_per_epoch();
@@ -230,7 +235,7 @@ StatusOr<StreamResult> StreamCommand::Consume(Session& session, client::Run& run
                       run.cluster->client().DescribeCluster());
   result.workers = state.workers.size();
   result.peak_rss_bytes = PeakMemory(state);
-  PB_RETURN_IF_ERROR(run.stream->Detach());
+  if (!result.interrupted) PB_RETURN_IF_ERROR(run.stream->Detach());
   return result;
 }
 
@@ -239,7 +244,7 @@ StatusOr<ExitCode> StreamCommand::Run(Session& session) {
   if (!save_.empty()) {
     PB_RETURN_IF_ERROR(client::ReadRun({path_, {}, set_, split_, {}}).status());
     PB_ASSIGN_OR_RETURN(save_, client::AbsolutePath(save_));
-    PB_RETURN_IF_ERROR(MakeDirectories(save_));
+    PB_RETURN_IF_ERROR(PrepareBatchFolder(save_, force_));
   }
   PB_ASSIGN_OR_RETURN(const std::unique_ptr<client::Run> run, Open(session));
   const StatusOr<StreamResult> result = Consume(session, *run);
@@ -249,6 +254,10 @@ StatusOr<ExitCode> StreamCommand::Run(Session& session) {
     return why;
   }
   SayResult(session.terminal, *result);
+  if (result->interrupted) {
+    run->Abandon();
+    return absl::CancelledError("stream: interrupted; --resume with the token above goes on");
+  }
   session.terminal.Result(ToJson(*result));
   return ExitCode::kDone;
 }

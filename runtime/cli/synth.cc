@@ -36,6 +36,16 @@ StatusOr<std::pair<std::int64_t, std::int64_t>> ParseSlideSize(const std::string
   return UsageError(StrCat("--size: expected WxH in pixels, such as 6000x4500, not '", text, "'"));
 }
 
+/// That nothing is overwritten which the user did not mean.
+Status CheckNothingThere(const std::string& path, const std::string& typed, bool force) {
+  std::error_code error;
+  if (force || !std::filesystem::exists(std::filesystem::symlink_status(path, error))) {
+    return absl::OkStatus();
+  }
+  return absl::AlreadyExistsError(
+      StrCat("make slide: ", typed, ": it exists; give another name, or --force to replace it"));
+}
+
 class SynthSlideCommand final : public Command {
  public:
   std::vector<Argument> Arguments() override {
@@ -43,13 +53,15 @@ class SynthSlideCommand final : public Command {
     seed.min = 0;
     return {{"OUT.svs", "", "the file to write", &path_, true},
             {"--size", "WxH", "pixels of level 0 (default 8192x8192)", &size_},
-            seed};
+            seed,
+            {"--force", "", "replace a file of that name", &force_}};
   }
 
   StatusOr<ExitCode> Run(Session& session) override {
     const InterruptScope interrupts;
     PB_ASSIGN_OR_RETURN(const auto size, ParseSlideSize(size_));
     PB_ASSIGN_OR_RETURN(const std::string path, client::AbsolutePath(path_));
+    PB_RETURN_IF_ERROR(CheckNothingThere(path, path_, force_));
     const Json payload = {{"width", size.first},
                           {"height", size.second},
                           {"seed", seed_},
@@ -71,6 +83,7 @@ class SynthSlideCommand final : public Command {
   std::string path_;
   std::string size_ = "8192x8192";
   std::int64_t seed_ = 1;
+  bool force_ = false;
 };
 
 class SynthVolumeCommand final : public Command {

@@ -113,7 +113,8 @@ class Embedded(program.Case):
                     os.sched_yield()
                 self.assertIsNone(process.poll(), "it ended by itself")
                 process.send_signal(number)
-                process.stdout.read()  # ends when the last process that holds it has
+                said = process.stdout.read()  # ends when the last process that holds it has
+                self.assertEqual("resume token    patchbay-resume-" in said, number != signal.SIGKILL, said)
                 self.assertNotEqual(process.wait(), 0)
                 process.stdout.close()
                 for _ in range(10_000_000):

@@ -14,7 +14,7 @@ class Usage(program.Case):
 
     def test_overview_fits_a_screen_and_names_every_command(self):
         text = self.expect(0, "--help").stdout
-        self.assertLessEqual(len(text.splitlines()), 24)
+        self.assertLessEqual(len(text.splitlines()), 30)
         self.assertLessEqual(max(map(len, text.splitlines())), 100)
         for command in COMMANDS:
             for word in command.split():
@@ -29,6 +29,29 @@ class Usage(program.Case):
                 self.assertLessEqual(max(map(len, text.splitlines())), 100)
                 for flag in ("--cluster", "--json", "--help"):
                     self.assertIn(flag, text)
+
+    def test_help_and_version_are_spelled_in_the_usual_ways(self):
+        overview, stream = self.expect(0, "--help").stdout, self.expect(0, "stream", "--help").stdout
+        self.assertEqual(self.expect(0, "-h").stdout, overview)
+        self.assertEqual(self.expect(0, "help").stdout, overview)
+        self.assertEqual(self.expect(0, "stream", "-h").stdout, stream)
+        self.assertEqual(self.expect(0, "help", "stream").stdout, stream)
+        self.assertIn("key new", self.expect(0, "help", "key").stdout)
+        self.assertIn("unknown command", self.refused("help", "stauts"))
+        self.assertRegex(self.expect(0, "--version").stdout, r"^patchbay \d+\.\d+\.\d+\n$")
+
+    def test_nothing_is_overwritten_unasked(self):
+        self.expect(0, "synth", "slide", "a.svs", "--size", "600x500")
+        before = (self.folder / "a.svs").read_bytes()
+        self.assertIn("--force", self.expect(1, "synth", "slide", "a.svs", "--size", "500x600").stderr)
+        self.assertEqual((self.folder / "a.svs").read_bytes(), before)
+        self.expect(0, "synth", "slide", "a.svs", "--size", "500x600", "--force")
+        self.assertNotEqual((self.folder / "a.svs").read_bytes(), before)
+        (self.folder / "run.yaml").write_text("dataset: a.svs\npatch: {size: [100, 100]}\n")
+        (self.folder / "saved").mkdir()
+        (self.folder / "saved/epoch-0000-batch-000007-image.npy").touch()
+        self.assertIn("--force", self.expect(1, "stream", "run.yaml", "--save", "saved").stderr)
+        self.expect(0, "stream", "run.yaml", "--save", "saved", "--force", "--batches", "1")
 
     def test_no_command_is_a_usage_error_that_shows_the_overview(self):
         self.assertIn("usage: patchbay COMMAND", self.refused())
