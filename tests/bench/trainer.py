@@ -1,0 +1,97 @@
+"""What the Python module costs: attach to first batch, Python time per batch, and the loader's tax on an epoch.
+
+    PYTHONPATH=build/dev/python .venv/bin/python tests/bench/trainer.py RUN.yaml [--epochs 3] [--headroom 1.3]
+
+Run it beside nothing else. The tax is the time of an epoch over the stream divided by the time of as many steps on one cached
+batch; a step is NumPy arithmetic on the batch, made so long that the workers could make batches `headroom` times as fast.
+"""
+import argparse
+import json
+import resource
+import statistics
+import time
+
+import numpy
+
+import patchbay
+
+
+def first_batch_s(config, cluster):
+    begun = time.perf_counter()
+    with patchbay.attach(config, cluster=cluster) as stream:
+        attached = time.perf_counter()
+        next(iter(stream))
+        return attached - begun, time.perf_counter() - begun
+
+
+def python_us(config):
+    """Of the loop itself and of one tensor, in microseconds of this thread's CPU time; the median of single batches."""
+    loop, view = [], []
+    with patchbay.attach(config) as stream:
+        batches = iter(stream)
+        for _ in range(len(stream) - 1):
+            begun = time.thread_time_ns()
+            batch = next(batches)
+            taken = time.thread_time_ns()
+            tensor = numpy.from_dlpack(batch["image"])
+            made = time.thread_time_ns()
+            loop.append(taken - begun)
+            view.append(made - taken)
+            assert tensor.ctypes.data == batch["image"].data_ptr, "a copy was made"
+            del tensor, batch
+            time.sleep(0.002)  # the next batch is there: what is measured is the hand-over, not the workers
+    return statistics.median(loop) / 1e3, statistics.median(view) / 1e3
+
+
+def steps_of(seconds):
+    """A step that computes for that long, in this thread."""
+    def step(array):
+        end, total = time.perf_counter() + seconds, 0.0
+        while time.perf_counter() < end:
+            total += float(numpy.square(array[0], dtype=numpy.float32).mean())
+        return total
+    return step
+
+
+def tax(config, epochs, headroom):
+    """(capacity in batches/s, ratio of each epoch's time to that of the cached batch)."""
+    with patchbay.attach(config) as stream:
+        for batch in stream:
+            pass
+        del batch
+        begun = time.perf_counter()
+        for batch in stream:
+            pass
+        capacity = len(stream) / (time.perf_counter() - begun)
+        step, ratios = steps_of(headroom / capacity), []
+        for _ in range(epochs):
+            begun = time.perf_counter()
+            for batch in stream:
+                step(numpy.asarray(batch["image"]))
+            fed = time.perf_counter() - begun
+            cached = numpy.asarray(batch["image"]).copy()
+            begun = time.perf_counter()
+            for _ in range(len(stream)):
+                step(cached)
+            ratios.append(fed / (time.perf_counter() - begun))
+        return capacity, ratios, stream.stats()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("config")
+    parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--headroom", type=float, default=1.3)
+    parser.add_argument("--cluster")
+    arguments = parser.parse_args()
+    attached, first = first_batch_s(arguments.config, arguments.cluster)
+    loop, view = python_us(arguments.config)
+    capacity, ratios, stats = tax(arguments.config, arguments.epochs, arguments.headroom)
+    print(json.dumps({"attach_s": attached, "first_batch_s": first, "python_us_per_batch": loop, "python_us_per_tensor": view,
+                      "capacity_batches_per_s": capacity, "headroom": arguments.headroom, "tax": ratios,
+                      "tax_median": statistics.median(ratios), "ring_bytes": stats["ring_bytes"],
+                      "max_rss_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}, indent=1))
+
+
+if __name__ == "__main__":
+    main()
