@@ -1,8 +1,10 @@
 #include "ops/chain/chain.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
+#include "ops/chain/float_pass.h"
 #include "ops/geometry/pixels.h"
 #include "ops/intensity/cast.h"
 #include "ops/intensity/normalize.h"
@@ -14,37 +16,6 @@ namespace {
 
 constexpr std::int64_t kMaxPatchSide = 16'384;
 constexpr std::int64_t kMaxPatchPixels = kMaxPatchSide * kMaxPatchSide;
-
-/// The map out -> in of an image under the ops applied so far, as y = sy + yi * i + yj * j and
-/// likewise x. Its coefficients are -1, 0 or 1.
-struct PixelMap {
-  std::int64_t sy = 0, yi = 1, yj = 0;
-  std::int64_t sx = 0, xi = 0, xj = 1;
-
-  PixelPlace At(PixelPlace p) const { return {sy + yi * p.y + yj * p.x, sx + xi * p.y + xj * p.x}; }
-
-  /// This map after `source`, an op's own out -> in function.
-  template <typename Source>
-  PixelMap Then(const Source& source) const {
-    const PixelPlace origin = At(source({0, 0})), down = At(source({1, 0})),
-                     right = At(source({0, 1}));
-    return {origin.y, down.y - origin.y, right.y - origin.y,
-            origin.x, down.x - origin.x, right.x - origin.x};
-  }
-};
-
-WindowMap WindowOf(const PixelMap& map, std::int64_t height, std::int64_t width) {
-  WindowMap window;
-  window.out_height = height;
-  window.out_width = width;
-  window.transpose = map.yj != 0;
-  window.reverse_y = map.yi + map.yj < 0;
-  window.reverse_x = map.xi + map.xj < 0;
-  const PixelPlace first = map.At({0, 0}), last = map.At({height - 1, width - 1});
-  window.source_y = std::min(first.y, last.y);
-  window.source_x = std::min(first.x, last.x);
-  return window;
-}
 
 Status CheckPatch(const Extent& patch) {
   for (const std::int64_t side : {patch.z, patch.y, patch.x}) {
@@ -58,44 +29,37 @@ Status CheckPatch(const Extent& patch) {
       StrCat("compile ops: patch ", patch.ToString(), ": more than ", kMaxPatchPixels, " pixels"));
 }
 
+const RowLoops& LoopsAt(CpuLevel level) {
+  if (level == CpuLevel::kTable) return ScalarRowLoops();
+  return level == CpuLevel::kBest && HaveAvx512() ? Avx512RowLoops() : Avx2RowLoops();
+}
+
+/// The values 0 to 255 of every channel.
+std::vector<std::vector<double>> EveryByte(int channels) {
+  std::vector<double> bytes(kTableEntries);
+  std::iota(bytes.begin(), bytes.end(), 0.0);
+  return std::vector<std::vector<double>>(static_cast<std::size_t>(channels), bytes);
+}
+
 }  // namespace
 
-Status Chain::AddOp(const plan::OpStep& step, std::vector<std::vector<double>>& values) {
-  const std::uint32_t occurrence = plan::Occurrence(step);
-  switch (step.op) {
-    case plan::OpNumber::kFlip:
-      steps_.push_back({occurrence, plan::FlipOptions::FromJson(step.options)});
-      break;
-    case plan::OpNumber::kRotate90:
-      steps_.push_back({occurrence, plan::Rotate90Options{}});
-      break;
-    case plan::OpNumber::kCrop: {
-      const auto crop = plan::CropOptions::FromJson(step.options);
-      margin_y_ += crop.margin_y;
-      margin_x_ += crop.margin_x;
-      steps_.push_back({occurrence, crop});
-      break;
+Status Chain::AddValueOp(const plan::OpStep& step, std::vector<std::vector<double>>& values) {
+  if (step.op == plan::OpNumber::kCast) {
+    PB_ASSIGN_OR_RETURN(const CastTo to,
+                        CastTarget(plan::CastOptions::FromJson(step.options).dtype));
+    for (auto& channel : values) {
+      for (double& v : channel) v = CastValue(CastBits(static_cast<float>(v), to), to);
     }
-    case plan::OpNumber::kNormalize: {
-      const auto normalize = plan::NormalizeOptions::FromJson(step.options);
-      const auto channels = NormalizeChannels(normalize, options_.channels);
-      if (!channels.ok()) return plan::WrongOp(step.key, MessageOf(channels.status()));
-      for (std::size_t c = 0; c < values.size(); ++c) {
-        const NormalizeChannel& k = (*channels)[c];
-        for (double& v : values[c]) v = NormalizeValue(v, k.scale, k.mean, k.std);
-      }
-      value_steps_.AddNormalize(*channels);
-      break;
+    value_steps_.AddCast(to);
+  } else if (step.op == plan::OpNumber::kNormalize) {
+    const auto normalize = plan::NormalizeOptions::FromJson(step.options);
+    PB_ASSIGN_OR_RETURN(const std::vector<NormalizeChannel> channels,
+                        NormalizeChannels(normalize, options_.channels));
+    for (std::size_t c = 0; c < values.size(); ++c) {
+      const NormalizeChannel& k = channels[c];
+      for (double& v : values[c]) v = NormalizeValue(v, k.scale, k.mean, k.std);
     }
-    case plan::OpNumber::kCast: {
-      const DType dtype = plan::CastOptions::FromJson(step.options).dtype;
-      PB_ASSIGN_OR_RETURN(const CastTo to, CastTarget(dtype));
-      for (auto& channel : values) {
-        for (double& v : channel) v = CastValue(CastBits(static_cast<float>(v), to), to);
-      }
-      value_steps_.AddCast(to);
-      break;
-    }
+    value_steps_.AddNormalize(channels);
   }
   return absl::OkStatus();
 }
@@ -117,13 +81,26 @@ StatusOr<Chain> Chain::Compile(const ChainOptions& options) {
                       plan::OrderOps(options.preprocess, options.augment));
   Chain chain;
   chain.options_ = options;
-  std::vector<std::vector<double>> values(static_cast<std::size_t>(options.channels),
-                                          std::vector<double>(kTableEntries));
-  for (auto& channel : values) {
-    for (std::size_t v = 0; v < kTableEntries; ++v) channel[v] = static_cast<double>(v);
+  chain.geometry_ = GeometryProgram(options.patch);
+  chain.colour_ = ColourProgram(options.channels, options.source_dtype);
+  for (const plan::OpStep& step : steps) {
+    const plan::OpNeeds needs = plan::NeedsOf(step.op);
+    if (needs.between && options.patch.z != 1) {
+      return plan::WrongOp(step.key, StrCat("needs a flat patch, got ", options.patch.ToString()));
+    }
+    if (needs.moves) {
+      chain.geometry_.Add(step);
+    } else {
+      PB_RETURN_IF_ERROR(chain.colour_.Add(step));
+    }
   }
-  for (const plan::OpStep& step : steps) PB_RETURN_IF_ERROR(chain.AddOp(step, values));
   PB_ASSIGN_OR_RETURN(const CastTo to, CastTarget(options.dtype));
+  if (chain.geometry_.samples_between() || chain.colour_.needs_pixels()) {
+    chain.loops_ = &LoopsAt(options.cpu_level);
+    return chain;
+  }
+  auto values = EveryByte(options.channels);
+  for (const plan::OpStep& step : steps) PB_RETURN_IF_ERROR(chain.AddValueOp(step, values));
   if (options.source_dtype != DType::kUint8) return chain;
   std::vector<double> exact;
   for (const auto& channel : values) exact.insert(exact.end(), channel.begin(), channel.end());
@@ -134,10 +111,10 @@ StatusOr<Chain> Chain::Compile(const ChainOptions& options) {
 
 Box Chain::SourceBox(const Box& box) const {
   Box source = box;
-  source.y -= margin_y_;
-  source.x -= margin_x_;
-  source.height += 2 * margin_y_;
-  source.width += 2 * margin_x_;
+  source.y -= geometry_.margin_y();
+  source.x -= geometry_.margin_x();
+  source.height += 2 * geometry_.margin_y();
+  source.width += 2 * geometry_.margin_x();
   return source;
 }
 
@@ -146,34 +123,17 @@ std::uint64_t Chain::patch_bytes() const {
          static_cast<std::uint64_t>(options_.channels) * SizeOf(options_.dtype);
 }
 
-WindowMap Chain::DrawWindow(const DrawKey& key) const {
-  PixelMap map;
-  std::int64_t height = source_extent().y, width = source_extent().x;
-  for (const GeometryStep& step : steps_) {
-    DrawKey own = key;
-    own.op_occurrence = step.occurrence;
-    own.stream = DrawStream::kParameters;
-    if (const auto* flip = std::get_if<plan::FlipOptions>(&step.op)) {
-      map = map.Then(FlipSource{DrawFlip(*flip, own), height, width});
-    } else if (const auto* crop = std::get_if<plan::CropOptions>(&step.op)) {
-      map = map.Then(CropSource{DrawCrop(*crop, own)});
-      height -= 2 * crop->margin_y;
-      width -= 2 * crop->margin_x;
-    } else {
-      map = map.Then(Rotate90Source{DrawRotate90(own), height, width});
-    }
-  }
-  return WindowOf(map, height, width);
-}
-
 std::span<const std::uint32_t> Chain::table() const {
   return rows_ == nullptr ? std::span<const std::uint32_t>() : rows_->table();
 }
 
-std::string_view Chain::cpu_path() const { return rows_ == nullptr ? "values" : rows_->PathName(); }
+std::string_view Chain::cpu_path() const {
+  if (loops_ != nullptr) return loops_->name;
+  return rows_ == nullptr ? "values" : rows_->PathName();
+}
 
 Status Chain::Run(const ConstTensorView& source, const DrawKey& key, std::span<std::byte> out,
-                  std::vector<std::byte>& scratch) const {
+                  std::vector<std::byte>& scratch, const plan::MacenkoFit* fit) const {
   const ConstTensorView deep = source.rank == 3 ? WithDepth(source) : source;
   const Extent expected = source_extent();
   const bool fits = deep.rank == 4 && deep.dtype == options_.source_dtype && deep.data != nullptr &&
@@ -185,15 +145,64 @@ Status Chain::Run(const ConstTensorView& source, const DrawKey& key, std::span<s
         StrCat("run ops: expected a source of ", expected.ToString(), " x ", options_.channels, " ",
                NameOf(options_.source_dtype), " and ", patch_bytes(), " bytes of output"));
   }
-  const WindowMap window = DrawWindow(key);
+  if (needs_fit() && fit == nullptr) {
+    return absl::InvalidArgumentError(
+        "run ops: stain_normalize: the image has no stain fit; ingest it into a store");
+  }
+  const PatchGeometry geometry = DrawGeometry(key);
+  PatchColour colour;
+  if (loops_ != nullptr) colour = DrawColour(key, fit);
   const std::int64_t slice_bytes = options_.patch.y * options_.patch.x *
                                    static_cast<std::int64_t>(SizeOf(options_.dtype)) *
                                    (options_.layout == OutputLayout::kNchw ? 1 : options_.channels);
   for (std::int64_t z = 0; z < expected.z; ++z) {
     PB_ASSIGN_OR_RETURN(const Strided slice, AsInput(SliceOf(deep, z)));
-    RunSlice(slice, window, out.data() + z * slice_bytes, scratch);
+    if (loops_ != nullptr) {
+      RunSliceInFloat(slice, z, geometry, colour, out.data() + z * slice_bytes, scratch);
+    } else {
+      RunSlice(slice, geometry.window, out.data() + z * slice_bytes, scratch);
+    }
   }
   if (rows_ != nullptr && rows_->CanStream()) RowMaker::FinishStreaming();
+  return absl::OkStatus();
+}
+
+void Chain::RunSliceInFloat(const Strided& source, std::int64_t slice,
+                            const PatchGeometry& geometry, const PatchColour& colour,
+                            std::byte* out, std::vector<std::byte>& scratch) const {
+  const auto element = static_cast<std::int64_t>(SizeOf(options_.dtype));
+  const bool planar = options_.layout == OutputLayout::kNchw;
+  FloatPassJob job;
+  job.source = &source;
+  job.dtype = options_.source_dtype;
+  job.geometry = &geometry;
+  job.colour = &colour;
+  job.program = &colour_;
+  job.height = options_.patch.y;
+  job.width = options_.patch.x;
+  job.rows_before = slice * options_.patch.y;
+  job.target.out = out;
+  job.target.planar = planar;
+  job.target.to = *CastTarget(options_.dtype);
+  job.target.channel_bytes = planar ? options_.patch.Pixels() * element : element;
+  job.target_row_bytes = options_.patch.x * element * (planar ? 1 : options_.channels);
+  RunFloatPass(*loops_, job, scratch);
+}
+
+Status Chain::RunLabels(const ConstTensorView& labels, const DrawKey& key,
+                        std::span<std::uint8_t> out, std::vector<std::byte>& scratch) const {
+  const Extent expected = source_extent();
+  PB_ASSIGN_OR_RETURN(const Strided source, AsInput(labels));
+  const bool fits = expected.z == 1 && labels.dtype == DType::kUint8 &&
+                    source.height == expected.y && source.width == expected.x &&
+                    source.channels == 1 &&
+                    out.size() == static_cast<std::size_t>(options_.patch.Pixels());
+  if (!fits) {
+    return absl::InvalidArgumentError(StrCat("run ops: expected labels of ", expected.ToString(),
+                                             " x 1 uint8 and ", options_.patch.Pixels(),
+                                             " bytes of output"));
+  }
+  RunNearestPass(LoopsAt(options_.cpu_level), source, DrawGeometry(key), out.data(), scratch);
   return absl::OkStatus();
 }
 

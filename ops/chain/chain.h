@@ -6,21 +6,24 @@
 // output type; the tables that come out *are* the definition of the result. Faster arithmetic is
 // used only where all 256 entries were compared and found equal, so every path on every machine and
 // device gives the same bits.
+//
+// Ops that sample between pixels, mix channels, draw a number for every value or look at neighbours
+// are no tables: a chain with one of them works in float, row by row (float_pass.h), with the same
+// bits on every CPU.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 #include "ops/chain/chain_rows.h"
 #include "ops/chain/chain_stage.h"
 #include "ops/chain/chain_values.h"
-#include "ops/geometry/crop.h"
-#include "ops/geometry/flip.h"
-#include "ops/geometry/rotate90.h"
+#include "ops/chain/colour_program.h"
+#include "ops/chain/float_rows.h"
+#include "ops/chain/geometry_program.h"
 #include "runtime/base/box.h"
 #include "runtime/base/dtype.h"
 #include "runtime/base/extent.h"
@@ -31,7 +34,7 @@
 #include "runtime/memory/device_block.h"
 #include "runtime/memory/gpu.h"
 #include "runtime/plan/ops/op_list.h"
-#include "runtime/plan/ops/rotate90.h"
+#include "runtime/plan/ops/stain_fit.h"
 
 namespace patchbay::ops {
 
@@ -44,7 +47,7 @@ struct ChainOptions {
   Json augment = Json::array();
   Extent patch;  ///< the finished patch; ops work in the planes of a deeper one, alike in all
   int channels = 3;
-  /// uint8, by tables and on any device; uint16, int16 and float32, value by value on the CPU.
+  /// uint8, by tables and on any device; uint16, int16 and float32 on the CPU.
   DType source_dtype = DType::kUint8;
   DType dtype = DType::kFloat32;  ///< uint8, float16, bfloat16, float32
   OutputLayout layout = OutputLayout::kNchw;
@@ -62,7 +65,8 @@ class Chain {
   /// The box to read for a finished patch at `box`: larger where a crop wants to choose.
   Box SourceBox(const Box& box) const;
   Extent source_extent() const {
-    return {options_.patch.z, options_.patch.y + 2 * margin_y_, options_.patch.x + 2 * margin_x_};
+    return {options_.patch.z, options_.patch.y + 2 * geometry_.margin_y(),
+            options_.patch.x + 2 * geometry_.margin_x()};
   }
   /// Of the finished patch.
   std::uint64_t patch_bytes() const;
@@ -70,41 +74,54 @@ class Chain {
 
   /// Where the pixels of one finished patch come from in its source box: a pure function of the
   /// key.
-  WindowMap DrawWindow(const DrawKey& key) const;
+  PatchGeometry DrawGeometry(const DrawKey& key) const { return geometry_.Draw(key); }
+  WindowMap DrawWindow(const DrawKey& key) const { return geometry_.Draw(key).window; }
+  /// What the colour ops of one patch come to: a pure function of the key and the image's fit.
+  PatchColour DrawColour(const DrawKey& key, const plan::MacenkoFit* fit = nullptr) const {
+    return colour_.Draw(key, fit);
+  }
+  /// Run needs the stain fit of the patch's image.
+  bool needs_fit() const { return colour_.needs_fit(); }
 
   /// The whole chain on the CPU, one pass: `source` is (depth, height, width, channels) of
   /// source_extent(), or without the depth of 1, in source_dtype with any strides; `out` receives
   /// exactly patch_bytes() in the declared layout, each byte written once. `scratch` belongs to the
-  /// calling thread and is resized as needed. InvalidArgument when shapes or sizes do not fit.
+  /// calling thread and is resized as needed. `fit` is that of the patch's image; null where
+  /// needs_fit is false. InvalidArgument when shapes or sizes do not fit, or a fit is missing.
   Status Run(const ConstTensorView& source, const DrawKey& key, std::span<std::byte> out,
-             std::vector<std::byte>& scratch) const;
+             std::vector<std::byte>& scratch, const plan::MacenkoFit* fit = nullptr) const;
+
+  /// The geometry of the patch alone, on labels of its source box: `labels` is (height, width, 1)
+  /// uint8 of source_extent(), with what lies outside the image already filled in; `out` receives
+  /// patch.y x patch.x bytes, each the nearest label. InvalidArgument when they do not fit, or for
+  /// patches deeper than 1.
+  Status RunLabels(const ConstTensorView& labels, const DrawKey& key, std::span<std::uint8_t> out,
+                   std::vector<std::byte>& scratch) const;
 
   /// table()[c * 256 + v]: the finished value of channel c for input v, as bits of the output type
   /// in the low bytes.
-  /// Empty for other sources than uint8.
+  /// Empty for other sources than uint8, and for chains that work in float.
   std::span<const std::uint32_t> table() const;
 
   /// How the CPU makes a row on this machine: "copy", "split", "avx512vbmi", "affine", "affine64",
-  /// "table" or, for other sources than uint8, "values".
+  /// "table"; for other sources than uint8, "values"; "scalar", "avx2" or "avx512" in float.
   std::string_view cpu_path() const;
 
  private:
-  /// A geometric op and the image it works on.
-  struct GeometryStep {
-    std::uint32_t occurrence = 0;  ///< plan::Occurrence: part of its draw key
-    std::variant<plan::FlipOptions, plan::Rotate90Options, plan::CropOptions> op;
-  };
-
   Chain() = default;
-  Status AddOp(const plan::OpStep& step, std::vector<std::vector<double>>& values);
+  Status AddValueOp(const plan::OpStep& step, std::vector<std::vector<double>>& values);
   void RunSlice(const Strided& source, const WindowMap& window, std::byte* out,
                 std::vector<std::byte>& scratch) const;
+  void RunSliceInFloat(const Strided& source, std::int64_t slice, const PatchGeometry& geometry,
+                       const PatchColour& colour, std::byte* out,
+                       std::vector<std::byte>& scratch) const;
 
   ChainOptions options_;
-  std::int64_t margin_y_ = 0, margin_x_ = 0;
-  std::vector<GeometryStep> steps_;
+  GeometryProgram geometry_;
+  ColourProgram colour_;
+  const RowLoops* loops_ = nullptr;  ///< of a chain that works in float, or null
   ValueSteps value_steps_;
-  std::shared_ptr<const RowMaker> rows_;  ///< null unless the source is uint8
+  std::shared_ptr<const RowMaker> rows_;  ///< of a chain of tables, or null
 };
 
 /// One patch of a batch on the GPU.
@@ -118,7 +135,8 @@ struct DevicePatch {
 class DeviceChain {
  public:
   /// Uploads to the calling thread's GPU in the order of `stream`; keeps what it needs of `chain`.
-  /// Unimplemented for patches deeper than 1 and for other sources than uint8.
+  /// Unimplemented for patches deeper than 1, for other sources than uint8 and for chains that work
+  /// in float.
   static StatusOr<DeviceChain> Create(const Chain& chain, memory::GpuStream stream);
 
   /// Queues the kernels that make `patches`; does not synchronise. Same bits as Chain::Run.

@@ -9,7 +9,7 @@ namespace patchbay::ops {
 StatusOr<DeviceChain> DeviceChain::Create(const Chain& chain, memory::GpuStream stream) {
   if (chain.table().empty() || chain.options().patch.z != 1) {
     return absl::UnimplementedError(
-        "upload ops: only flat patches of uint8 images are made on a GPU");
+        "upload ops: only flat patches of uint8 images, by ops that are tables, are made on a GPU");
   }
   DeviceChain device;
   device.chain_ = std::make_unique<const Chain>(chain);

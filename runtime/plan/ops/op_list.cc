@@ -5,11 +5,19 @@
 #include <utility>
 
 #include "runtime/base/strings.h"
+#include "runtime/plan/ops/affine.h"
 #include "runtime/plan/ops/cast.h"
+#include "runtime/plan/ops/color_jitter.h"
 #include "runtime/plan/ops/crop.h"
+#include "runtime/plan/ops/elastic.h"
 #include "runtime/plan/ops/flip.h"
+#include "runtime/plan/ops/gaussian_blur.h"
+#include "runtime/plan/ops/gaussian_noise.h"
+#include "runtime/plan/ops/hed_jitter.h"
 #include "runtime/plan/ops/normalize.h"
 #include "runtime/plan/ops/rotate90.h"
+#include "runtime/plan/ops/stain_jitter.h"
+#include "runtime/plan/ops/stain_normalize.h"
 
 namespace patchbay::plan {
 namespace {
@@ -22,11 +30,19 @@ struct OpRow {
   config::Key keys;
 };
 
-/// Every op, in the order in which ops are applied: geometry, intensity, type.
+/// Every op, in the order in which ops are applied: geometry, colour, blur, noise, range, type.
 std::vector<OpRow> OpRows() {
   return {{OpNumber::kCrop, CropOptions::Keys()},
           {OpNumber::kFlip, FlipOptions::Keys()},
           {OpNumber::kRotate90, Rotate90Options::Keys()},
+          {OpNumber::kAffine, AffineOptions::Keys()},
+          {OpNumber::kElastic, ElasticOptions::Keys()},
+          {OpNumber::kStainNormalize, StainNormalizeOptions::Keys()},
+          {OpNumber::kStainJitter, StainJitterOptions::Keys()},
+          {OpNumber::kHedJitter, HedJitterOptions::Keys()},
+          {OpNumber::kColorJitter, ColorJitterOptions::Keys()},
+          {OpNumber::kGaussianBlur, GaussianBlurOptions::Keys()},
+          {OpNumber::kGaussianNoise, GaussianNoiseOptions::Keys()},
           {OpNumber::kNormalize, NormalizeOptions::Keys()},
           {OpNumber::kCast, CastOptions::Keys()}};
 }
@@ -52,12 +68,67 @@ StatusOr<PlacedStep> ReadStep(const std::vector<OpRow>& rows, const Json& step,
   return PlacedStep{row, std::move(read)};
 }
 
+/// Ops that may be named once are; those that sample between pixels agree on the border.
+Status CheckTogether(const std::vector<OpStep>& steps) {
+  const OpStep* border = nullptr;
+  for (const OpStep& step : steps) {
+    const OpNeeds needs = NeedsOf(step.op);
+    if (needs.once && step.use != 0) {
+      return WrongOp(step.key, "named twice; a chain has room for one");
+    }
+    if (!needs.between) continue;
+    if (border != nullptr && BorderOf(border->options) != BorderOf(step.options)) {
+      return WrongOp(step.key, StrCat("border: differs from that of ", border->key));
+    }
+    border = &step;
+  }
+  return absl::OkStatus();
+}
+
+Status CheckShape(const OpStep& step, std::int64_t height, std::int64_t width) {
+  if (step.op == OpNumber::kRotate90 && height != width) {
+    return WrongOp(step.key, StrCat("needs a square patch, got ", height, " x ", width));
+  }
+  if (step.op != OpNumber::kElastic) return absl::OkStatus();
+  const Status folds = CheckFolding(ElasticOptions::FromJson(step.options), height, width);
+  return folds.ok() ? folds : WrongOp(step.key, MessageOf(folds));
+}
+
 bool ComesBefore(const PlacedStep& a, const PlacedStep& b) { return a.first < b.first; }
 
 }  // namespace
 
 Status WrongOp(std::string_view key, std::string_view cause) {
   return absl::InvalidArgumentError(StrCat("check ops: key '", key, "': ", cause));
+}
+
+OpNeeds NeedsOf(OpNumber op) {
+  switch (op) {
+    case OpNumber::kCrop:
+    case OpNumber::kFlip:
+    case OpNumber::kRotate90:
+      return {.moves = true, .random = true};
+    case OpNumber::kAffine:
+      return {.moves = true, .between = true, .random = true, .cpu_only = true};
+    case OpNumber::kElastic:
+      return {.moves = true, .between = true, .random = true, .once = true, .cpu_only = true};
+    case OpNumber::kIccToSrgb:
+    case OpNumber::kStainNormalize:
+      return {.rgb = true, .once = true, .cpu_only = true};
+    case OpNumber::kStainJitter:
+    case OpNumber::kHedJitter:
+      return {.rgb = true, .random = true, .cpu_only = true};
+    case OpNumber::kColorJitter:
+      return {.rgb = true, .statistics = true, .random = true, .once = true, .cpu_only = true};
+    case OpNumber::kGaussianBlur:
+      return {.neighbours = true, .random = true, .once = true, .cpu_only = true};
+    case OpNumber::kGaussianNoise:
+      return {.random = true, .once = true, .cpu_only = true};
+    case OpNumber::kNormalize:
+    case OpNumber::kCast:
+      break;
+  }
+  return {};
 }
 
 std::uint32_t Occurrence(const OpStep& step) {
@@ -107,12 +178,10 @@ Json InFixedOrder(const Json& steps) {
 Status CheckOps(const Json& preprocess, const Json& augment, std::int64_t patch_height,
                 std::int64_t patch_width) {
   PB_ASSIGN_OR_RETURN(const std::vector<OpStep> steps, OrderOps(preprocess, augment));
+  PB_RETURN_IF_ERROR(CheckTogether(steps));
   std::size_t channels = 1;
   for (const OpStep& step : steps) {
-    if (step.op == OpNumber::kRotate90 && patch_height != patch_width) {
-      return WrongOp(step.key,
-                     StrCat("needs a square patch, got ", patch_height, " x ", patch_width));
-    }
+    PB_RETURN_IF_ERROR(CheckShape(step, patch_height, patch_width));
     if (step.op != OpNumber::kNormalize) continue;
     const auto normalize = NormalizeOptions::FromJson(step.options);
     channels = std::max({channels, normalize.mean.size(), normalize.std.size()});
@@ -123,6 +192,15 @@ Status CheckOps(const Json& preprocess, const Json& augment, std::int64_t patch_
     if (!fits.ok()) return WrongOp(step.key, MessageOf(fits));
   }
   return absl::OkStatus();
+}
+
+std::string CpuOnlyOp(const Json& preprocess, const Json& augment) {
+  const auto steps = OrderOps(preprocess, augment);
+  if (!steps.ok()) return "";
+  for (const OpStep& step : *steps) {
+    if (NeedsOf(step.op).cpu_only) return step.key;
+  }
+  return "";
 }
 
 }  // namespace patchbay::plan

@@ -23,7 +23,29 @@ enum class OpNumber : std::uint8_t {
   kRotate90 = 3,
   kNormalize = 4,
   kCast = 5,
+  kAffine = 6,
+  kElastic = 7,
+  kIccToSrgb = 8,  ///< kept for icc_to_srgb; no config may name it yet
+  kStainNormalize = 9,
+  kStainJitter = 10,
+  kHedJitter = 11,
+  kColorJitter = 12,
+  kGaussianBlur = 13,
+  kGaussianNoise = 14,
 };
+
+/// What an op asks of the chain that runs it.
+struct OpNeeds {
+  bool moves = false;       ///< pixels go elsewhere: masks of the patch follow
+  bool between = false;     ///< samples between pixels, in the planes of flat patches
+  bool rgb = false;         ///< red, green and blue together
+  bool neighbours = false;  ///< finished pixels around its own: a pass of its own
+  bool statistics = false;  ///< of the whole patch: a pass of its own
+  bool random = false;      ///< draws numbers for each patch
+  bool once = false;        ///< may be named once
+  bool cpu_only = false;    ///< no other numerics than cpu
+};
+OpNeeds NeedsOf(OpNumber op);
 
 /// One op of a config at its place of the chain.
 struct OpStep {
@@ -48,9 +70,14 @@ StatusOr<std::vector<OpStep>> OrderOps(const Json& preprocess, const Json& augme
 Json InFixedOrder(const Json& steps);
 
 /// What is wrong with the ops whatever the images are: lists of different lengths, rotate90 on a
-/// patch that is not square. Errors as OrderOps.
+/// patch that is not square, an elastic that folds, two uses of an op that may be named once,
+/// borders that differ. Errors as OrderOps.
 Status CheckOps(const Json& preprocess, const Json& augment, std::int64_t patch_height,
                 std::int64_t patch_width);
+
+/// The first op of both lists that only CPUs make ("augment[0].affine"); empty when there is none.
+/// Requires lists that passed CheckOps.
+std::string CpuOnlyOp(const Json& preprocess, const Json& augment);
 
 /// "check ops: key 'augment[0].flip': <cause>".
 Status WrongOp(std::string_view key, std::string_view cause);

@@ -1,0 +1,129 @@
+#include "ops/chain/colour_program.h"
+
+#include "ops/intensity/cast.h"
+#include "ops/intensity/normalize.h"
+#include "runtime/base/strings.h"
+#include "runtime/plan/ops/cast.h"
+
+namespace patchbay::ops {
+namespace {
+
+/// What white is in a type: 1 in gaussian_noise, OD 0 in the stain ops.
+double WhiteOf(DType dtype) {
+  switch (dtype) {
+    case DType::kUint16:
+      return 65'535;
+    case DType::kInt16:
+      return 32'767;
+    case DType::kFloat32:
+      return 1;
+    default:
+      return 255;
+  }
+}
+
+DrawKey OwnKey(const DrawKey& key, std::uint32_t occurrence) {
+  DrawKey own = key;
+  own.op_occurrence = occurrence;
+  own.stream = DrawStream::kParameters;
+  return own;
+}
+
+}  // namespace
+
+ColourProgram::ColourProgram(int channels, DType source)
+    : channels_(channels), source_(source), white_(WhiteOf(source)) {}
+
+Status ColourProgram::Add(const plan::OpStep& step) {
+  const plan::OpNeeds needs = plan::NeedsOf(step.op);
+  if (needs.rgb && channels_ != 3) {
+    return plan::WrongOp(step.key, StrCat("needs red, green and blue; the images have ", channels_,
+                                          channels_ == 1 ? " channel" : " channels"));
+  }
+  if (needs.rgb && source_ == DType::kInt16) {
+    return plan::WrongOp(step.key, "needs images of uint8, uint16 or float32 (0 to 1), not int16");
+  }
+  const std::uint32_t occurrence = plan::Occurrence(step);
+  needs_pixels_ = needs_pixels_ || needs.rgb || needs.neighbours || needs.random;
+  switch (step.op) {
+    case plan::OpNumber::kStainNormalize:
+      stain_ = plan::StainNormalizeOptions::FromJson(step.options);
+      if (stain_->profile == plan::StainProfile::kMacenkoCucim) break;
+      return plan::WrongOp(step.key, StrCat("profile: ", plan::NameOf(stain_->profile),
+                                            ": only macenko/cucim is applied to patches so far"));
+    case plan::OpNumber::kStainJitter:
+      stain_jitters_.push_back({occurrence, plan::StainJitterOptions::FromJson(step.options)});
+      break;
+    case plan::OpNumber::kHedJitter:
+      hed_jitters_.push_back({occurrence, plan::HedJitterOptions::FromJson(step.options)});
+      break;
+    case plan::OpNumber::kColorJitter:
+      color_jitter_ = {occurrence, plan::ColorJitterOptions::FromJson(step.options)};
+      break;
+    case plan::OpNumber::kGaussianBlur:
+      blur_ = {occurrence, plan::GaussianBlurOptions::FromJson(step.options)};
+      break;
+    case plan::OpNumber::kGaussianNoise:
+      noise_ = {occurrence, plan::GaussianNoiseOptions::FromJson(step.options)};
+      break;
+    case plan::OpNumber::kNormalize:
+      return AddNormalize(step);
+    case plan::OpNumber::kCast: {
+      const DType dtype = plan::CastOptions::FromJson(step.options).dtype;
+      PB_ASSIGN_OR_RETURN(casts_.emplace_back(), CastTarget(dtype));
+      break;
+    }
+    default:
+      return absl::InternalError(StrCat("compile ops: ", step.key, ": it moves pixels"));
+  }
+  return absl::OkStatus();
+}
+
+Status ColourProgram::AddNormalize(const plan::OpStep& step) {
+  const auto normalize = plan::NormalizeOptions::FromJson(step.options);
+  const auto channels = NormalizeChannels(normalize, channels_);
+  if (!channels.ok()) return plan::WrongOp(step.key, MessageOf(channels.status()));
+  scaled_.resize(channels->size(), {1, 0, 1});
+  slopes_.resize(channels->size());
+  offsets_.resize(channels->size());
+  for (std::size_t c = 0; c < scaled_.size(); ++c) {
+    const NormalizeChannel& k = (*channels)[c];
+    double& slope = scaled_[c].scale;
+    double& offset = scaled_[c].mean;
+    slope = slope / k.scale / k.std;
+    offset = (offset / k.scale - k.mean) / k.std;
+    slopes_[c] = static_cast<float>(slope);
+    offsets_[c] = static_cast<float>(offset);
+  }
+  return absl::OkStatus();
+}
+
+OdStep ColourProgram::DrawOd(const DrawKey& key, const plan::MacenkoFit* fit) const {
+  const plan::MacenkoFit reference = stain_ ? stain_->MacenkoReference() : plan::DefaultMacenko();
+  OdStep step;
+  if (stain_ && fit != nullptr) step = StainNormalizeStep(*fit, reference);
+  for (const auto& jitter : stain_jitters_) {
+    const DrawKey own = OwnKey(key, jitter.occurrence);
+    step = DrawStainJitter(jitter.options, reference, own).After(step);
+  }
+  for (const auto& jitter : hed_jitters_) {
+    step = DrawHedJitter(jitter.options, OwnKey(key, jitter.occurrence)).After(step);
+  }
+  return step;
+}
+
+PatchColour ColourProgram::Draw(const DrawKey& key, const plan::MacenkoFit* fit) const {
+  PatchColour colour;
+  const OdStep od = DrawOd(key, fit);
+  if (stain_ || !od.IsIdentity()) {
+    colour.od = OdMapOf(od, stain_ ? plan::kStainWhite : 255.0, white_);
+  }
+  if (color_jitter_) {
+    colour.jitter = DrawColorJitter(color_jitter_->options, OwnKey(key, color_jitter_->occurrence));
+  }
+  if (blur_) colour.blur = DrawBlur(blur_->options, OwnKey(key, blur_->occurrence));
+  if (noise_) colour.noise = DrawNoise(noise_->options, OwnKey(key, noise_->occurrence), white_);
+  return colour;
+}
+
+}  // namespace patchbay::ops

@@ -1,0 +1,79 @@
+// The values of a chain: every op that changes them, as what one patch draws and what all patches
+// share. A part of chain.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "ops/colour/color_jitter.h"
+#include "ops/colour/od_program.h"
+#include "ops/intensity/cast_math.h"
+#include "ops/intensity/gaussian_blur.h"
+#include "ops/intensity/gaussian_noise.h"
+#include "ops/intensity/normalize_math.h"
+#include "runtime/base/dtype.h"
+#include "runtime/base/status.h"
+#include "runtime/plan/ops/op_list.h"
+#include "runtime/plan/ops/stain_normalize.h"
+
+namespace patchbay::ops {
+
+/// What the colour ops of one patch come to, in the order in which they are applied.
+struct PatchColour {
+  std::optional<OdMap> od;
+  std::optional<ColorJitter> jitter;
+  PatchBlur blur;
+  PatchNoise noise;
+};
+
+/// Immutable once every step is added.
+class ColourProgram {
+ public:
+  ColourProgram() = default;
+  ColourProgram(int channels, DType source);
+
+  /// A step that does not move pixels. InvalidArgument for an op that the source's type or channels
+  /// cannot have; names its key.
+  Status Add(const plan::OpStep& step);
+
+  /// Whether an op needs more than one value of one pixel: otherwise tables do.
+  bool needs_pixels() const { return needs_pixels_; }
+  /// Whether Draw needs the fit of the patch's image.
+  bool needs_fit() const { return stain_.has_value(); }
+
+  /// A pure function of the key and the fit. `fit` may be null unless needs_fit.
+  PatchColour Draw(const DrawKey& key, const plan::MacenkoFit* fit) const;
+
+  /// normalize as value * slope + offset, rounded once: one entry a channel; empty: values stay.
+  const std::vector<float>& slopes() const { return slopes_; }
+  const std::vector<float>& offsets() const { return offsets_; }
+  const std::vector<CastTo>& casts() const { return casts_; }
+  double white() const { return white_; }
+
+ private:
+  template <typename Options>
+  struct Drawn {
+    std::uint32_t occurrence = 0;  ///< plan::Occurrence: part of its draw key
+    Options options;
+  };
+
+  Status AddNormalize(const plan::OpStep& step);
+  OdStep DrawOd(const DrawKey& key, const plan::MacenkoFit* fit) const;
+
+  int channels_ = 3;
+  DType source_ = DType::kUint8;
+  double white_ = 255;
+  bool needs_pixels_ = false;
+  std::optional<plan::StainNormalizeOptions> stain_;
+  std::vector<Drawn<plan::StainJitterOptions>> stain_jitters_;
+  std::vector<Drawn<plan::HedJitterOptions>> hed_jitters_;
+  std::optional<Drawn<plan::ColorJitterOptions>> color_jitter_;
+  std::optional<Drawn<plan::GaussianBlurOptions>> blur_;
+  std::optional<Drawn<plan::GaussianNoiseOptions>> noise_;
+  std::vector<NormalizeChannel> scaled_;  ///< slope in `scale`, offset in `mean`: still in double
+  std::vector<float> slopes_, offsets_;
+  std::vector<CastTo> casts_;
+};
+
+}  // namespace patchbay::ops

@@ -1,0 +1,252 @@
+// The loops of float_rows.h, for one lane type. Templates only: include after the target pragma of
+// a variant, once its lane type is declared. A part of chain.
+#pragma once
+
+#include <cstring>
+
+#include "ops/chain/float_rows.h"
+#include "ops/chain/scalar_lanes.h"
+#include "ops/colour/color_jitter_math.h"
+#include "ops/colour/od_map_math.h"
+#include "ops/geometry/elastic_math.h"
+#include "ops/geometry/sample_math.h"
+#include "ops/intensity/gaussian_noise_math.h"
+
+namespace patchbay::ops {
+
+/// Places of the pixels from column j on.
+template <typename V>
+PB_LANE_CODE void PlacesAt(const GatherJob& job, std::int64_t j, V& y, V& x) {
+  const PatchGeometry& geometry = *job.geometry;
+  V row = V::All(static_cast<float>(job.row));
+  V column = (V::Whole::Iota() + V::Whole::All(static_cast<std::uint32_t>(j))).ToFloat();
+  if (job.dy != nullptr) {
+    row = row + V::Load(job.dy + j);
+    column = column + V::Load(job.dx + j);
+  }
+  y = Folded(MappedY(geometry.map, row, column), geometry.fold_y);
+  x = Folded(MappedX(geometry.map, row, column), geometry.fold_x);
+}
+
+template <typename V>
+void LoopPlaces(const GatherJob& job, std::int64_t stride) {
+  for (std::int64_t j = 0; j < stride; j += V::kLanes) {
+    V y, x;
+    PlacesAt(job, j, y, x);
+    y.Store(job.at_y + j);
+    x.Store(job.at_x + j);
+  }
+}
+
+template <typename V>
+void LoopGatherRgb(const GatherJob& job, const FloatRows& rows) {
+  using Whole = typename V::Whole;
+  const Strided& source = *job.source;
+  const auto* base = reinterpret_cast<const std::uint8_t*>(source.data);
+  const auto row_bytes = static_cast<std::uint32_t>(source.row_bytes);
+  const std::uint32_t next_row = source.height > 1 ? row_bytes : 0;
+  const auto last_load =
+      static_cast<std::uint32_t>((source.height - 1) * source.row_bytes + 3 * source.width - 8);
+  for (std::int64_t j = 0; j < rows.width; j += V::kLanes) {
+    V y, x;
+    PlacesAt(job, j, y, x);
+    const V y0 = PixelBefore(y, job.geometry->fold_y), x0 = PixelBefore(x, job.geometry->fold_x);
+    Whole ignored, offset, column;
+    Whole::Nearest(y0).Product(row_bytes, ignored, offset);
+    Whole::Nearest(x0).Product(3u, ignored, column);
+    offset = offset + column;
+    V a[3], b[3], c[3], d[3];
+    LoadPairs(base, offset, last_load, a, b);
+    LoadPairs(base, offset + Whole::All(next_row), last_load, c, d);
+    const V part_y = y - y0, part_x = x - x0;
+    for (int k = 0; k < 3; ++k) {
+      Between(Between(a[k], b[k], part_x), Between(c[k], d[k], part_x), part_y)
+          .Store(rows.Row(k) + j);
+    }
+  }
+}
+
+template <typename V>
+void LoopWiden(const std::uint8_t* bytes, const FloatRows& rows) {
+  for (int c = 0; c < rows.channels; ++c) {
+    for (std::int64_t j = 0; j < rows.width; j += V::kLanes) {
+      V::LoadBytes(bytes + c * rows.stride + j).Store(rows.Row(c) + j);
+    }
+  }
+}
+
+template <typename V>
+void LoopSplineColumns(std::int64_t stride, float inverse_spacing, int points,
+                       SplineColumns& columns) {
+  for (std::int64_t& end : columns.end) end = 0;
+  for (std::int64_t j = 0; j < stride; ++j) {
+    const auto place = PlaceInSpline<ScalarLanes>(static_cast<int>(j), inverse_spacing, points);
+    for (int k = 0; k < 4; ++k) columns.weight[k][j] = place.weight[k].v;
+    columns.end[place.cell] = j + 1;
+  }
+  columns.end[points - 4] = stride;
+}
+
+template <typename V>
+void LoopDisplace(const PatchGeometry& geometry, const float* field, const SplineColumns& columns,
+                  std::int64_t row, float* out) {
+  const int points = geometry.elastic.points;
+  const auto place =
+      PlaceInSpline<ScalarLanes>(static_cast<int>(row), geometry.inverse_spacing_y, points);
+  float at_row[kElasticPointsMax];
+  for (int x = 0; x < points; ++x) {
+    const float* column = field + place.cell * points + x;
+    at_row[x] = SplineSum(place.weight, ScalarLanes{column[0]}, ScalarLanes{column[points]},
+                          ScalarLanes{column[2 * points]}, ScalarLanes{column[3 * points]})
+                    .v;
+  }
+  std::int64_t j = 0;
+  for (int cell = 0; cell <= points - 4; ++cell) {
+    const V a = V::All(at_row[cell]), b = V::All(at_row[cell + 1]), c = V::All(at_row[cell + 2]),
+            d = V::All(at_row[cell + 3]);
+    // The last vector of a cell reaches into the next one, which writes those columns again.
+    for (; j < columns.end[cell]; j += V::kLanes) {
+      const V weight[4] = {V::Load(columns.weight[0] + j), V::Load(columns.weight[1] + j),
+                           V::Load(columns.weight[2] + j), V::Load(columns.weight[3] + j)};
+      SplineSum(weight, a, b, c, d).Store(out + j);
+    }
+    if (columns.end[cell] != 0) j = columns.end[cell];
+  }
+}
+
+template <typename V>
+PB_LANE_CODE void LoadPixel(const FloatRows& rows, std::int64_t j, V (&rgb)[3]) {
+  for (int c = 0; c < 3; ++c) rgb[c] = V::Load(rows.Row(c) + j);
+}
+
+template <typename V>
+void LoopMapOd(const OdMap& map, const FloatRows& rows) {
+  for (std::int64_t j = 0; j < rows.width; j += V::kLanes) {
+    V rgb[3];
+    LoadPixel(rows, j, rgb);
+    MapOd(map, rgb);
+    for (int c = 0; c < 3; ++c) rgb[c].Store(rows.Row(c) + j);
+  }
+}
+
+template <typename V>
+void LoopJitter(const ColorJitter& jitter, int first, int last, float mean, float white,
+                const FloatRows& rows) {
+  const V to_one = V::All(1.0f / white), back = V::All(white);
+  for (std::int64_t j = 0; j < rows.width; j += V::kLanes) {
+    V rgb[3];
+    LoadPixel(rows, j, rgb);
+    for (V& x : rgb) x = x * to_one;
+    for (int step = first; step < last; ++step) JitterColor(jitter, jitter.order[step], mean, rgb);
+    for (int c = 0; c < 3; ++c) (rgb[c] * back).Store(rows.Row(c) + j);
+  }
+}
+
+/// Of the pixels from column j on.
+template <typename V>
+PB_LANE_CODE std::uint64_t GreyAt(const FloatRows& rows, std::int64_t j, float to_one) {
+  V rgb[3];
+  LoadPixel(rows, j, rgb);
+  for (V& x : rgb) x = Within01(x * V::All(to_one));
+  return V::Whole::Nearest(GreyOf01(rgb) * V::All(65536.0f)).Total();
+}
+
+template <typename V>
+std::uint64_t LoopGreySum(const FloatRows& rows, float white) {
+  const float to_one = 1.0f / white;
+  std::uint64_t sum = 0;
+  std::int64_t j = 0;
+  for (; j + V::kLanes <= rows.width; j += V::kLanes) sum += GreyAt<V>(rows, j, to_one);
+  for (; j < rows.width; ++j) sum += GreyAt<ScalarLanes>(rows, j, to_one);
+  return sum;
+}
+
+template <typename V>
+void LoopWeigh(const float* weight, const float* const* tap, int count, std::int64_t stride,
+               float* out) {
+  for (std::int64_t j = 0; j < stride; j += V::kLanes) {
+    V sum = V::All(weight[0]) * V::Load(tap[0] + j);
+    for (int k = 1; k < count; ++k) sum = FusedAdd(V::All(weight[k]), V::Load(tap[k] + j), sum);
+    sum.Store(out + j);
+  }
+}
+
+template <typename V>
+void LoopAddNoise(const PatchNoise& noise, std::int64_t row, const FloatRows& rows) {
+  using Whole = typename V::Whole;
+  const V std = V::All(noise.std);
+  const std::int64_t groups = (rows.width + kNoiseGroup - 1) / kNoiseGroup;
+  for (int c = 0; c < rows.channels; ++c) {
+    for (std::int64_t group = 0; group < groups; ++group) {
+      const std::int64_t first = ((row * rows.channels + c) * groups + group) * kNoiseLanes;
+      for (int lane = 0; lane < kNoiseLanes; lane += V::kLanes) {
+        Whole word[4];
+        NoiseWords<V>(noise.key,
+                      Whole::All(static_cast<std::uint32_t>(first + lane)) + Whole::Iota(), word);
+        float* at = rows.Row(c) + group * kNoiseGroup + lane;
+        for (const Whole& w : word) {
+          V a, b;
+          NormalPair<V>(w, a, b);
+          FusedAdd(std, a, V::Load(at)).Store(at);
+          FusedAdd(std, b, V::Load(at + kNoiseLanes)).Store(at + kNoiseLanes);
+          at += 2 * kNoiseLanes;
+        }
+      }
+    }
+  }
+}
+
+template <typename V>
+void LoopScale(const float* slope, const float* offset, const FloatRows& rows) {
+  for (int c = 0; c < rows.channels; ++c) {
+    const V k = V::All(slope[c]), d = V::All(offset[c]);
+    for (std::int64_t j = 0; j < rows.width; j += V::kLanes) {
+      FusedAdd(V::Load(rows.Row(c) + j), k, d).Store(rows.Row(c) + j);
+    }
+  }
+}
+
+/// `count` values of a row as elements: whole vectors, the last perhaps beyond `count`.
+template <typename V>
+PB_LANE_CODE void StoreElements(const float* row, std::int64_t count, CastTo to, std::byte* out) {
+  for (std::int64_t j = 0; j < count; j += V::kLanes) {
+    const V v = V::Load(row + j);
+    switch (to) {
+      case CastTo::kUint8:
+        v.StoreUint8(reinterpret_cast<std::uint8_t*>(out) + j);
+        break;
+      case CastTo::kFloat16:
+        v.StoreHalf(reinterpret_cast<std::uint16_t*>(out) + j);
+        break;
+      case CastTo::kBfloat16:
+        v.StoreBfloat(reinterpret_cast<std::uint16_t*>(out) + j);
+        break;
+      default:
+        v.Store(reinterpret_cast<float*>(out) + j);
+    }
+  }
+}
+
+template <typename V>
+void LoopStore(const FloatRows& rows, const RowTarget& target) {
+  const std::int64_t element = ElementBytes(target.to);
+  for (int c = 0; c < rows.channels; ++c) {
+    std::byte* room = target.room + c * rows.stride * element;
+    StoreElements<V>(rows.Row(c), rows.width, target.to, room);
+    if (!target.planar) continue;
+    std::memcpy(target.out + c * target.channel_bytes, room,
+                static_cast<std::size_t>(rows.width * element));
+  }
+  if (!target.planar) Interleave(rows, target);
+}
+
+template <typename V>
+constexpr RowLoops LoopsOf(const char* name) {
+  return {name,          &LoopPlaces<V>,        &LoopGatherRgb<V>,
+          &LoopWiden<V>, &LoopSplineColumns<V>, &LoopDisplace<V>,
+          &LoopMapOd<V>, &LoopJitter<V>,        &LoopGreySum<V>,
+          &LoopWeigh<V>, &LoopAddNoise<V>,      &LoopScale<V>,
+          &LoopStore<V>};
+}
+
+}  // namespace patchbay::ops

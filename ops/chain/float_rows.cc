@@ -1,0 +1,110 @@
+#include "ops/chain/float_rows.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "ops/chain/float_loops.h"
+
+namespace patchbay::ops {
+namespace {
+
+template <typename T>
+struct TypedPixels {
+  static float At(const Strided& source, std::int64_t y, std::int64_t x, std::int64_t c) {
+    T value;
+    std::memcpy(&value, source.At(y, x, c), sizeof value);
+    return static_cast<float>(value);
+  }
+};
+
+/// Calls `run` with the reader of the type.
+template <typename Run>
+void WithType(DType dtype, Run&& run) {
+  switch (dtype) {
+    case DType::kUint8:
+      return run(TypedPixels<std::uint8_t>{});
+    case DType::kUint16:
+      return run(TypedPixels<std::uint16_t>{});
+    case DType::kInt16:
+      return run(TypedPixels<std::int16_t>{});
+    default:
+      return run(TypedPixels<float>{});
+  }
+}
+
+}  // namespace
+
+bool FitsRgbGather(const Strided& source, DType dtype) {
+  const std::int64_t bytes = (source.height - 1) * source.row_bytes + 3 * source.width;
+  return dtype == DType::kUint8 && source.channels == 3 && source.channel_bytes == 1 &&
+         source.column_bytes == 3 && source.row_bytes >= 3 * source.width && source.width >= 2 &&
+         bytes >= 8 && bytes < (std::int64_t{1} << 31);
+}
+
+void GatherAny(const GatherJob& job, const FloatRows& rows) {
+  const Strided& source = *job.source;
+  WithType(job.dtype, [&](auto typed) {
+    using Typed = decltype(typed);
+    for (std::int64_t j = 0; j < rows.width; ++j) {
+      const ScalarLanes y{job.at_y[j]}, x{job.at_x[j]};
+      const ScalarLanes y_before = PixelBefore(y, job.geometry->fold_y);
+      const ScalarLanes x_before = PixelBefore(x, job.geometry->fold_x);
+      const ScalarLanes part_y = y - y_before, part_x = x - x_before;
+      const auto y0 = static_cast<std::int64_t>(y_before.v);
+      const auto x0 = static_cast<std::int64_t>(x_before.v);
+      const std::int64_t y1 = std::min(y0 + 1, source.height - 1);
+      const std::int64_t x1 = std::min(x0 + 1, source.width - 1);
+      for (int c = 0; c < rows.channels; ++c) {
+        const ScalarLanes above = Between(ScalarLanes{Typed::At(source, y0, x0, c)},
+                                          ScalarLanes{Typed::At(source, y0, x1, c)}, part_x);
+        const ScalarLanes below = Between(ScalarLanes{Typed::At(source, y1, x0, c)},
+                                          ScalarLanes{Typed::At(source, y1, x1, c)}, part_x);
+        rows.Row(c)[j] = Between(above, below, part_y).v;
+      }
+    }
+  });
+}
+
+void GatherNearest(const GatherJob& job, std::int64_t width, std::uint8_t* out) {
+  for (std::int64_t j = 0; j < width; ++j) {
+    const auto y = static_cast<std::int64_t>(job.at_y[j] + 0.5f);
+    const auto x = static_cast<std::int64_t>(job.at_x[j] + 0.5f);
+    out[j] = std::to_integer<std::uint8_t>(*job.source->At(y, x, 0));
+  }
+}
+
+void CopyPixels(const Strided& source, DType dtype, const WindowMap& window, std::int64_t row,
+                const FloatRows& rows) {
+  WithType(dtype, [&](auto typed) {
+    using Typed = decltype(typed);
+    for (std::int64_t j = 0; j < rows.width; ++j) {
+      const PixelPlace place = SourceOf(window, row, j);
+      for (int c = 0; c < rows.channels; ++c) {
+        rows.Row(c)[j] = Typed::At(source, place.y, place.x, c);
+      }
+    }
+  });
+}
+
+void Interleave(const FloatRows& rows, const RowTarget& target) {
+  const std::int64_t element = ElementBytes(target.to);
+  for (int c = 0; c < rows.channels; ++c) {
+    const std::byte* from = target.room + c * rows.stride * element;
+    std::byte* to = target.out + c * target.channel_bytes;
+    for (std::int64_t j = 0; j < rows.width; ++j, to += rows.channels * element) {
+      std::memcpy(to, from + j * element, static_cast<std::size_t>(element));
+    }
+  }
+}
+
+const RowLoops& ScalarRowLoops() {
+  static constexpr RowLoops kLoops = LoopsOf<ScalarLanes>("scalar");
+  return kLoops;
+}
+
+bool HaveAvx512() {
+  return __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
+         __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("avx512vl") != 0;
+}
+
+}  // namespace patchbay::ops

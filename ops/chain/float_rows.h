@@ -1,0 +1,108 @@
+// The loops of a chain that works in float, one finished row at a time: rows stay in the
+// first-level cache from the gather to the store, and no image lies between two ops. Each loop is
+// written once, for every width of register; all give the same bits. A part of chain.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "ops/chain/geometry_program.h"
+#include "ops/colour/colour_maps.h"
+#include "ops/geometry/strided.h"
+#include "ops/intensity/cast_math.h"
+#include "ops/intensity/patch_noise.h"
+#include "runtime/base/dtype.h"
+
+namespace patchbay::ops {
+
+/// The values of one row, a channel after another. Loops work on whole vectors: what lies between
+/// `width` and `stride` is theirs.
+struct FloatRows {
+  float* value = nullptr;
+  std::int64_t stride = 0;  ///< floats from one channel to the next, a multiple of kNoiseGroup
+  std::int64_t width = 0;
+  int channels = 0;
+
+  float* Row(int c) const { return value + c * stride; }
+};
+
+/// One finished row sampled between pixels.
+struct GatherJob {
+  const Strided* source = nullptr;
+  DType dtype = DType::kUint8;
+  const PatchGeometry* geometry = nullptr;
+  std::int64_t row = 0;                      ///< of the finished patch
+  const float *dy = nullptr, *dx = nullptr;  ///< displacements of its pixels, or null
+  float *at_y = nullptr, *at_x = nullptr;    ///< room for `stride` places
+};
+
+/// The weights of every column of a patch under elastic, and the cells that they count from.
+struct SplineColumns {
+  float* weight[4] = {};                     ///< `stride` of each
+  std::int64_t end[kElasticPointsMax] = {};  ///< of the columns of each cell; the last: stride
+};
+
+/// Where a finished row goes.
+struct RowTarget {
+  std::byte* out = nullptr;        ///< its first element
+  std::int64_t channel_bytes = 0;  ///< from one channel of a pixel to the next
+  bool planar = true;              ///< a channel's elements lie one after another
+  CastTo to = CastTo::kFloat32;
+  std::byte* room = nullptr;  ///< stride elements of every channel
+};
+
+/// One variant of the loops.
+struct RowLoops {
+  const char* name;
+  /// Places of the row's pixels in the source, folded: for sources without a gather of their own.
+  void (*places)(const GatherJob& job, std::int64_t stride);
+  /// Three channels of uint8 whose pixels touch: the values of the row. Needs FitsRgbGather.
+  void (*gather_rgb)(const GatherJob& job, const FloatRows& rows);
+  /// Bytes, `stride` of each channel, as floats.
+  void (*widen)(const std::uint8_t* bytes, const FloatRows& rows);
+  void (*spline_columns)(std::int64_t stride, float inverse_spacing, int points,
+                         SplineColumns& columns);
+  /// Displacements of row `row` along one axis. `field` has points x points.
+  void (*displace)(const PatchGeometry& geometry, const float* field, const SplineColumns& columns,
+                   std::int64_t row, float* out);
+  void (*map_od)(const OdMap& map, const FloatRows& rows);
+  /// Steps [first, last) of the jitter. `scale` takes values to 0..1 before, and back after.
+  void (*jitter)(const ColorJitter& jitter, int first, int last, float mean, float white,
+                 const FloatRows& rows);
+  /// The sum over `width` pixels of the grey of values in 0..1, in steps of 2^-16.
+  std::uint64_t (*grey_sum)(const FloatRows& rows, float white);
+  /// out[j] = sum of weight[k] * tap[k][j].
+  void (*weigh)(const float* weight, const float* const* tap, int count, std::int64_t stride,
+                float* out);
+  /// `row` counts the finished rows of all planes.
+  void (*add_noise)(const PatchNoise& noise, std::int64_t row, const FloatRows& rows);
+  void (*scale)(const float* slope, const float* offset, const FloatRows& rows);
+  void (*store)(const FloatRows& rows, const RowTarget& target);
+};
+
+const RowLoops& ScalarRowLoops();
+const RowLoops& Avx2RowLoops();
+/// Only where HaveAvx512.
+const RowLoops& Avx512RowLoops();
+bool HaveAvx512();
+
+/// The source has three channels of bytes that touch, two columns or more, and room for a load of
+/// eight bytes.
+bool FitsRgbGather(const Strided& source, DType dtype);
+
+/// Bytes of an element.
+constexpr std::int64_t ElementBytes(CastTo to) {
+  return to == CastTo::kUint8 ? 1 : to == CastTo::kFloat32 ? 4 : 2;
+}
+/// What lies in the target's room, channel by channel, pixel by pixel into its place.
+void Interleave(const FloatRows& rows, const RowTarget& target);
+
+/// The same by single pixels: any type, strides and channels. Needs the places.
+void GatherAny(const GatherJob& job, const FloatRows& rows);
+/// The nearest pixel of every place, of a one-channel image of bytes.
+void GatherNearest(const GatherJob& job, std::int64_t width, std::uint8_t* out);
+/// A row of whole pixels, any type.
+void CopyPixels(const Strided& source, DType dtype, const WindowMap& window, std::int64_t row,
+                const FloatRows& rows);
+
+}  // namespace patchbay::ops

@@ -1,0 +1,115 @@
+#include "ops/chain/geometry_program.h"
+
+#include <algorithm>
+
+namespace patchbay::ops {
+namespace {
+
+/// The map out -> in of an image under the ops applied so far, as y = sy + yi * i + yj * j and
+/// likewise x. Its coefficients are -1, 0 or 1.
+struct PixelMap {
+  std::int64_t sy = 0, yi = 1, yj = 0;
+  std::int64_t sx = 0, xi = 0, xj = 1;
+
+  PixelPlace At(PixelPlace p) const { return {sy + yi * p.y + yj * p.x, sx + xi * p.y + xj * p.x}; }
+
+  /// This map after `source`, an op's own out -> in function.
+  template <typename Source>
+  PixelMap Then(const Source& source) const {
+    const PixelPlace origin = At(source({0, 0})), down = At(source({1, 0})),
+                     right = At(source({0, 1}));
+    return {origin.y, down.y - origin.y, right.y - origin.y,
+            origin.x, down.x - origin.x, right.x - origin.x};
+  }
+
+  PlaceMap AsPlaces() const {
+    const auto d = [](std::int64_t v) { return static_cast<double>(v); };
+    return {d(yi), d(yj), d(sy), d(xi), d(xj), d(sx)};
+  }
+};
+
+WindowMap WindowOf(const PixelMap& map, std::int64_t height, std::int64_t width) {
+  WindowMap window;
+  window.out_height = height;
+  window.out_width = width;
+  window.transpose = map.yj != 0;
+  window.reverse_y = map.yi + map.yj < 0;
+  window.reverse_x = map.xi + map.xj < 0;
+  const PixelPlace first = map.At({0, 0}), last = map.At({height - 1, width - 1});
+  window.source_y = std::min(first.y, last.y);
+  window.source_x = std::min(first.x, last.x);
+  return window;
+}
+
+AffineMap InFloat(const PlaceMap& map) {
+  const auto f = [](double v) { return static_cast<float>(v); };
+  return {f(map.yy), f(map.yx), f(map.y0), f(map.xy), f(map.xx), f(map.x0)};
+}
+
+}  // namespace
+
+void GeometryProgram::Add(const plan::OpStep& step) {
+  const std::uint32_t occurrence = plan::Occurrence(step);
+  if (step.op == plan::OpNumber::kFlip) {
+    steps_.push_back({occurrence, plan::FlipOptions::FromJson(step.options)});
+  } else if (step.op == plan::OpNumber::kRotate90) {
+    steps_.push_back({occurrence, plan::Rotate90Options{}});
+  } else if (step.op == plan::OpNumber::kCrop) {
+    const auto crop = plan::CropOptions::FromJson(step.options);
+    margin_y_ += crop.margin_y;
+    margin_x_ += crop.margin_x;
+    steps_.push_back({occurrence, crop});
+  } else if (step.op == plan::OpNumber::kAffine) {
+    const auto affine = plan::AffineOptions::FromJson(step.options);
+    steps_.push_back({occurrence, affine});
+    samples_between_ = true;
+    border_ = affine.border;
+  } else if (step.op == plan::OpNumber::kElastic) {
+    const auto elastic = plan::ElasticOptions::FromJson(step.options);
+    steps_.push_back({occurrence, elastic});
+    samples_between_ = true;
+    border_ = elastic.border;
+  }
+}
+
+PatchGeometry GeometryProgram::Draw(const DrawKey& key) const {
+  PatchGeometry geometry;
+  PixelMap map;
+  PlaceMap between;  // of the finished patch, before `map`
+  std::int64_t height = patch_.y + 2 * margin_y_, width = patch_.x + 2 * margin_x_;
+  for (const Step& step : steps_) {
+    DrawKey own = key;
+    own.op_occurrence = step.occurrence;
+    own.stream = DrawStream::kParameters;
+    if (const auto* flip = std::get_if<plan::FlipOptions>(&step.op)) {
+      map = map.Then(FlipSource{DrawFlip(*flip, own), height, width});
+    } else if (const auto* crop = std::get_if<plan::CropOptions>(&step.op)) {
+      map = map.Then(CropSource{DrawCrop(*crop, own)});
+      height -= 2 * crop->margin_y;
+      width -= 2 * crop->margin_x;
+    } else if (const auto* affine = std::get_if<plan::AffineOptions>(&step.op)) {
+      between = between.After(DrawAffine(*affine, own, height, width));
+    } else if (const auto* elastic = std::get_if<plan::ElasticOptions>(&step.op)) {
+      geometry.elastic = DrawElastic(*elastic, own);
+    } else {
+      map = map.Then(Rotate90Source{DrawRotate90(own), height, width});
+    }
+  }
+  geometry.window = WindowOf(map, height, width);
+  geometry.whole_pixels = between.IsIdentity() && geometry.elastic.points == 0;
+  if (geometry.whole_pixels) return geometry;
+  geometry.map = InFloat(map.AsPlaces().After(between));
+  geometry.fold_y = FoldOf(border_, patch_.y + 2 * margin_y_);
+  geometry.fold_x = FoldOf(border_, patch_.x + 2 * margin_x_);
+  if (geometry.elastic.points != 0) {
+    const int points = geometry.elastic.points;
+    const auto inverse = [points](std::int64_t side) {
+      return static_cast<float>(1 / plan::ElasticSpacing(points, side));
+    };
+    geometry.inverse_spacing_y = inverse(height);
+    geometry.inverse_spacing_x = inverse(width);
+  }
+  return geometry;
+}
+
+}  // namespace patchbay::ops

@@ -1,0 +1,64 @@
+// The geometry of a chain: every op that moves pixels, composed for a patch into one map, whole
+// pixels or between them. A part of chain.
+#pragma once
+
+#include <cstdint>
+#include <variant>
+#include <vector>
+
+#include "ops/chain/chain_stage.h"
+#include "ops/geometry/affine.h"
+#include "ops/geometry/crop.h"
+#include "ops/geometry/flip.h"
+#include "ops/geometry/rotate90.h"
+#include "runtime/base/extent.h"
+#include "runtime/plan/ops/op_list.h"
+#include "runtime/plan/ops/rotate90.h"
+
+namespace patchbay::ops {
+
+/// Where the pixels of one finished patch come from in its source box.
+struct PatchGeometry {
+  /// Pixels move as they are; the values are those of `window`. Otherwise each is the mean of four
+  /// at the place that elastic, then `map`, then the folds give.
+  bool whole_pixels = true;
+  WindowMap window;
+  AffineMap map;
+  BorderFold fold_y, fold_x;
+  ElasticField elastic;
+  float inverse_spacing_y = 0, inverse_spacing_x = 0;  ///< of elastic's control points
+};
+
+/// Immutable once every step is added.
+class GeometryProgram {
+ public:
+  GeometryProgram() = default;
+  explicit GeometryProgram(const Extent& patch) : patch_(patch) {}
+
+  /// A step whose needs say `moves`.
+  void Add(const plan::OpStep& step);
+
+  std::int64_t margin_y() const { return margin_y_; }
+  std::int64_t margin_x() const { return margin_x_; }
+  /// Some patch may be sampled between pixels.
+  bool samples_between() const { return samples_between_; }
+
+  /// A pure function of the key.
+  PatchGeometry Draw(const DrawKey& key) const;
+
+ private:
+  struct Step {
+    std::uint32_t occurrence = 0;  ///< plan::Occurrence: part of its draw key
+    std::variant<plan::FlipOptions, plan::Rotate90Options, plan::CropOptions, plan::AffineOptions,
+                 plan::ElasticOptions>
+        op;
+  };
+
+  Extent patch_;
+  std::int64_t margin_y_ = 0, margin_x_ = 0;
+  bool samples_between_ = false;
+  plan::Border border_ = plan::Border::kReflect101;
+  std::vector<Step> steps_;
+};
+
+}  // namespace patchbay::ops

@@ -1,0 +1,36 @@
+#include "ops/colour/color_jitter.h"
+
+#include <utility>
+
+namespace patchbay::ops {
+namespace {
+
+float Drawn(const plan::DrawRange& range, std::uint32_t word) {
+  return static_cast<float>(range.low + (range.high - range.low) * double{UniformFloat(word)});
+}
+
+}  // namespace
+
+std::optional<ColorJitter> DrawColorJitter(const plan::ColorJitterOptions& options,
+                                           const DrawKey& key) {
+  const PhiloxBlock first = Draw(key, 0), second = Draw(key, 1);
+  if (!(UniformFloat(first.word[0]) < options.p)) return std::nullopt;
+  ColorJitter jitter;
+  // The order by its number in the factorial base.
+  auto number = static_cast<std::uint32_t>(UniformBelow(std::uint64_t{first.word[1]} << 32, 24));
+  for (std::uint32_t i = 0; i + 1 < kColorSteps; ++i) {
+    const std::uint32_t left = kColorSteps - i;
+    std::swap(jitter.order[i], jitter.order[i + number % left]);
+    number /= left;
+  }
+  jitter.brightness = Drawn(options.brightness, second.word[0]);
+  jitter.contrast = Drawn(options.contrast, second.word[1]);
+  jitter.saturation = Drawn(options.saturation, second.word[2]);
+  jitter.hue = Drawn(options.hue, second.word[3]);
+  const bool nothing =
+      jitter.brightness == 1 && jitter.contrast == 1 && jitter.saturation == 1 && jitter.hue == 0;
+  if (nothing) return std::nullopt;
+  return jitter;
+}
+
+}  // namespace patchbay::ops

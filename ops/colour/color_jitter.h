@@ -1,0 +1,17 @@
+// color_jitter: what a patch draws.
+#pragma once
+
+#include <optional>
+
+#include "ops/colour/colour_maps.h"
+#include "runtime/base/random.h"
+#include "runtime/plan/ops/color_jitter.h"
+
+namespace patchbay::ops {
+
+/// Word 0 of the first block: whether; word 1: which of the 24 orders; the second block:
+/// brightness, contrast, saturation, hue. Nothing when the patch stays as it is.
+std::optional<ColorJitter> DrawColorJitter(const plan::ColorJitterOptions& options,
+                                           const DrawKey& key);
+
+}  // namespace patchbay::ops

@@ -1,0 +1,43 @@
+#include "ops/intensity/gaussian_blur.h"
+
+#include <cmath>
+
+#include "ops/lanes/fixed_math.h"
+
+namespace patchbay::ops {
+
+PatchBlur BlurOf(double sigma) {
+  constexpr double kLog2E = 1.4426950408889634;
+  PatchBlur blur;
+  if (!(sigma > 0)) return blur;
+  blur.radius = static_cast<int>(std::ceil(3 * sigma));
+  std::array<double, kMaxBlurRadius + 1> half{};
+  double sum = 0;
+  for (int k = 0; k <= blur.radius; ++k) {
+    const double scaled = k / sigma, exponent = -0.5 * scaled * scaled * kLog2E;
+    const double weight = exponent < -1000 ? 0 : FixedExp2(exponent);
+    half[static_cast<std::size_t>(k)] = weight;
+    sum += k == 0 ? weight : 2 * weight;
+  }
+  for (int k = -blur.radius; k <= blur.radius; ++k) {
+    blur.weight[static_cast<std::size_t>(k + blur.radius)] =
+        static_cast<float>(half[static_cast<std::size_t>(std::abs(k))] / sum);
+  }
+  return blur;
+}
+
+PatchBlur DrawBlur(const plan::GaussianBlurOptions& options, const DrawKey& key) {
+  const PhiloxBlock block = Draw(key, 0);
+  if (!(UniformFloat(block.word[0]) < options.p)) return {};
+  const double u = UniformFloat(block.word[1]);
+  return BlurOf(options.sigma.low + (options.sigma.high - options.sigma.low) * u);
+}
+
+std::int64_t MirroredPlace(std::int64_t at, std::int64_t pixels) {
+  if (pixels == 1) return 0;
+  const std::int64_t period = 2 * (pixels - 1);
+  at = ((at % period) + period) % period;
+  return at < pixels ? at : period - at;
+}
+
+}  // namespace patchbay::ops

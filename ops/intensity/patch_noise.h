@@ -1,0 +1,30 @@
+// What a patch draws of gaussian_noise, as plain values that kernels take too.
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/base/random.h"
+
+namespace patchbay::ops {
+
+inline constexpr int kNoiseLanes = 16, kNormalsPerBlock = 8;
+inline constexpr int kNoiseGroup = kNoiseLanes * kNormalsPerBlock;
+
+/// All but the block's index of Draw's counter, and its key.
+struct NoiseKey {
+  std::uint32_t counter[3] = {}, key[2] = {};
+};
+
+PB_HOST_DEVICE inline NoiseKey NoiseKeyOf(const DrawKey& key) {
+  return {{(key.op_occurrence << 20) | (static_cast<std::uint32_t>(key.stream) << 16) |
+               (key.epoch & 0xFFFFu),
+           static_cast<std::uint32_t>(key.ordinal), static_cast<std::uint32_t>(key.ordinal >> 32)},
+          {static_cast<std::uint32_t>(key.seed), static_cast<std::uint32_t>(key.seed >> 32)}};
+}
+
+struct PatchNoise {
+  float std = 0;  ///< in units of the values; 0: none
+  NoiseKey key;
+};
+
+}  // namespace patchbay::ops

@@ -1,0 +1,21 @@
+// Functions of parameters in double, from additions, products and quotients alone: C libraries
+// differ in the last bit, from one processor to the next too.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+namespace patchbay::ops {
+
+struct SineAndCosine {
+  double sine = 0, cosine = 1;
+};
+
+/// Of an angle in degrees, to a few units of the last place.
+SineAndCosine FixedSinCos(double degrees);
+/// Of a positive normal number.
+double FixedLog2(double x);
+/// Within -1000 .. 1000.
+double FixedExp2(double x);
+
+}  // namespace patchbay::ops

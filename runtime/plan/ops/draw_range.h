@@ -1,0 +1,33 @@
+// What ops that draw have in common: a probability, and ranges of parameters.
+#pragma once
+
+#include <string>
+
+#include "runtime/base/json.h"
+#include "runtime/base/status.h"
+#include "runtime/config/key_table.h"
+
+namespace patchbay::plan {
+
+/// Bounds of a parameter that is drawn uniformly, low first.
+struct DrawRange {
+  double low = 0, high = 0;
+
+  bool operator==(const DrawRange&) const = default;
+  /// Every draw gives `value`.
+  bool Always(double value) const { return low == value && high == value; }
+};
+
+inline constexpr double kDefaultProbability = 0.5;
+
+/// "p": the share of patches that the op changes.
+config::Key ProbabilityKey();
+
+/// A list of two numbers, low and high; refused the wrong way round. `key` has the name, unit,
+/// limits and help.
+config::Key RangeKey(config::Key key, const DrawRange& fallback);
+
+/// From a value that passed its table.
+DrawRange RangeOf(const Json& options, const char* name);
+
+}  // namespace patchbay::plan

@@ -1,0 +1,37 @@
+// elastic: bends the patch by a cubic B-spline through a grid of control points.
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/base/json.h"
+#include "runtime/base/status.h"
+#include "runtime/config/key_table.h"
+#include "runtime/plan/ops/affine.h"
+
+namespace patchbay::plan {
+
+/// Control points along an axis. The outer two of each end stay where they are.
+inline constexpr int kMinElasticPoints = 5, kMaxElasticPoints = 16, kLockedElasticPoints = 2;
+
+struct ElasticOptions {
+  double p = kDefaultProbability;
+  int points = 8;        ///< along each axis; larger means finer folds
+  double amplitude = 0;  ///< px: each control point moves by up to that along y and along x
+  Border border = Border::kReflect101;
+
+  static config::Key Keys();
+  /// From a value that passed Keys().
+  static ElasticOptions FromJson(const Json& options);
+};
+
+/// Pixels between control points along a side of the patch.
+inline double ElasticSpacing(int points, std::int64_t side) {
+  return static_cast<double>(side - 1) / (points - 3);
+}
+
+/// InvalidArgument when the amplitude is half the spacing of the control points or more: from there
+/// on the patch can fold over itself.
+Status CheckFolding(const ElasticOptions& options, std::int64_t patch_height,
+                    std::int64_t patch_width);
+
+}  // namespace patchbay::plan

@@ -1,0 +1,265 @@
+// Chains that work in float: every width of register gives the same bits, identity parameters
+// change none, labels follow, and what cannot be is refused. The formulas are held against NumPy,
+// SciPy and scikit-image by float_oracle_test.cc.
+#include <cstring>
+
+#include <gtest/gtest.h>
+
+#include "ops/chain/chain.h"
+#include "tests/contract/op_contract.h"
+
+namespace patchbay::ops {
+namespace {
+
+/// Steps of which a random chain is made; each changes every patch.
+std::vector<Json> FloatSteps() {
+  return {Json::parse(R"({"affine": {"p": 1, "degrees": [-40, 40], "scale": [0.7, 1.4],
+                         "shear": [-10, 10], "translate": [0.1, 0.1]}})"),
+          Json::parse(R"({"elastic": {"p": 1, "points": 6, "amplitude": 0.4}})"),
+          Json::parse(R"({"stain_normalize": {}})"),
+          Json::parse(R"({"stain_jitter": {"p": 1}})"),
+          Json::parse(R"({"hed_jitter": {"p": 1, "alpha": 0.2, "beta": 0.1}})"),
+          Json::parse(R"({"color_jitter": {"p": 1, "brightness": [0.7, 1.3],
+                         "contrast": [0.7, 1.3], "saturation": [0.5, 1.5], "hue": [-0.1, 0.1]}})"),
+          Json::parse(R"({"gaussian_blur": {"p": 1, "sigma": [0.4, 2]}})"),
+          Json::parse(R"({"gaussian_noise": {"p": 1, "std": [0.01, 0.1]}})"),
+          Json::parse(R"({"normalize": {"mean": [0.7], "std": [0.2]}})"),
+          Json::parse(R"({"cast": {"dtype": "bfloat16"}})"),
+          Json::parse(R"({"crop": {"margin": [2, 3]}})"),
+          Json::parse(R"({"flip": {}})")};
+}
+
+plan::MacenkoFit OtherFit() {
+  plan::MacenkoFit fit = plan::DefaultMacenko();
+  fit.stains = {{{0.65, 0.70, 0.29}, {0.07, 0.99, 0.11}}};
+  fit.max_concentrations = {1.2, 0.9};
+  return fit;
+}
+
+Spaced SourceOfType(const Chain& chain, DType dtype, std::int64_t row_gap, std::int64_t pixel_gap) {
+  const std::array<std::int64_t, 3> shape = {chain.source_extent().y, chain.source_extent().x,
+                                             chain.options().channels};
+  Spaced source(dtype, shape, row_gap, pixel_gap);
+  source.Fill(NoiseBytes(static_cast<std::size_t>(shape[0] * shape[1] * shape[2]), dtype, 11));
+  return source;
+}
+
+std::vector<std::byte> RunGuarded(const Chain& chain, const ConstTensorView& source,
+                                  const DrawKey& key) {
+  constexpr std::size_t kGuard = 256;
+  constexpr std::byte kMark{0xC3};
+  const plan::MacenkoFit fit = OtherFit();
+  std::vector<std::byte> memory(chain.patch_bytes() + 2 * kGuard, kMark), scratch;
+  const Status status =
+      chain.Run(source, key, std::span(memory).subspan(kGuard, chain.patch_bytes()), scratch, &fit);
+  EXPECT_TRUE(status.ok()) << status;
+  for (std::size_t i = 0; i < kGuard; ++i) {
+    EXPECT_EQ(memory[i], kMark) << "written before the output";
+    EXPECT_EQ(memory[memory.size() - 1 - i], kMark) << "written behind the output";
+  }
+  return {memory.begin() + kGuard, memory.end() - kGuard};
+}
+
+/// Scalar, AVX2 and AVX-512, through strides too.
+void ExpectOneResult(ChainOptions options, std::uint64_t ordinal, std::int64_t row_gap,
+                     std::int64_t pixel_gap) {
+  const DrawKey key{7, 2, ordinal, 0, DrawStream::kParameters};
+  std::vector<std::byte> expected;
+  for (const CpuLevel level : kCpuLevels) {
+    options.cpu_level = level;
+    const auto chain = Chain::Compile(options);
+    ASSERT_TRUE(chain.ok()) << chain.status();
+    const Spaced source = SourceOfType(*chain, options.source_dtype, 0, 0);
+    const Spaced gapped = SourceOfType(*chain, options.source_dtype, row_gap, pixel_gap);
+    const auto made = RunGuarded(*chain, source.view, key);
+    if (expected.empty()) expected = made;
+    ASSERT_EQ(made, expected) << chain->cpu_path();
+    ASSERT_EQ(RunGuarded(*chain, gapped.view, key), expected) << chain->cpu_path() << " strided";
+  }
+}
+
+TEST(FloatChain, EachOpGivesTheSameBitsAtEveryWidth) {
+  constexpr DType kSources[] = {DType::kUint8, DType::kUint16, DType::kFloat32};
+  int cases = 0;
+  for (const Json& step : FloatSteps()) {
+    for (const DType source : kSources) {
+      for (const DType to : kPatchTypes) {
+        ChainOptions options;
+        options.source_dtype = source;
+        options.dtype = to;
+        options.patch = Flat(7 + cases % 4 * 9, 5 + cases % 7 * 11);
+        options.layout = cases % 2 != 0 ? OutputLayout::kNhwc : OutputLayout::kNchw;
+        options.augment = Json::array({step});
+        // Beside what is a table: noise of nothing but numbers keeps the chain in float.
+        if (step.contains("normalize") || step.contains("cast") || step.contains("flip") ||
+            step.contains("crop")) {
+          options.augment.push_back(FloatSteps()[7]);
+        }
+        SCOPED_TRACE(StrCat(DumpJson(options.augment), " ", NameOf(source), " ", NameOf(to), " ",
+                            options.patch.ToString()));
+        ExpectOneResult(options, static_cast<std::uint64_t>(cases), cases % 3, cases % 5);
+        ++cases;
+      }
+    }
+  }
+  EXPECT_GE(cases, 144);
+}
+
+TEST(FloatChain, RandomChainsGiveTheSameBitsAtEveryWidth) {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    const auto steps = FloatSteps();
+    const PhiloxBlock random = Draw({seed, 0, 1, 0, DrawStream::kParameters}, 0);
+    ChainOptions options;
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      if ((random.word[0] >> i & 1u) != 0) options.augment.push_back(steps[i]);
+    }
+    options.patch = Flat(8 + random.word[1] % 40, 8 + random.word[2] % 150);
+    options.dtype = kPatchTypes[seed % 4];
+    SCOPED_TRACE(StrCat("seed ", seed, " ", DumpJson(options.augment)));
+    ExpectOneResult(options, seed, 3, 0);
+  }
+}
+
+TEST(FloatChain, OtherChannelsAndTypesAreSampledToo) {
+  for (const int channels : {1, 2, 4, 16}) {
+    for (const DType source : {DType::kUint8, DType::kInt16, DType::kFloat32}) {
+      ChainOptions options;
+      options.channels = channels;
+      options.source_dtype = source;
+      options.patch = Flat(19, 37);
+      const auto steps = FloatSteps();
+      options.augment = Json::array({steps[0], steps[1], steps[6], steps[7]});
+      ExpectOneResult(options, 3, 1, 1);
+    }
+  }
+}
+
+TEST(FloatChain, ParametersThatChangeNothingChangeNoBit) {
+  const Json same = Json::parse(R"([{"affine": {"p": 1}}, {"elastic": {"p": 1, "amplitude": 0}},
+      {"hed_jitter": {"p": 1, "alpha": 0, "beta": 0}}, {"stain_jitter": {"p": 1, "alpha": 0,
+      "beta": 0}}, {"color_jitter": {"p": 1}}, {"gaussian_blur": {"p": 1, "sigma": [0, 0]}},
+      {"gaussian_noise": {"p": 1, "std": [0, 0]}}])");
+  Json never = Json::array();
+  for (Json step : FloatSteps()) {
+    if (!step.begin()->contains("p")) continue;
+    step.begin().value()["p"] = 0;
+    never.push_back(step);
+  }
+  for (const Json& list : {same, never}) {
+    for (const CpuLevel level : kCpuLevels) {
+      ChainOptions options;
+      options.patch = Flat(33, 70);
+      options.dtype = DType::kUint8;
+      options.cpu_level = level;
+      const auto plain = Chain::Compile(options);
+      options.augment = list;
+      const auto chain = Chain::Compile(options);
+      ASSERT_TRUE(plain.ok() && chain.ok()) << chain.status();
+      const Spaced source = NoiseSource(*chain);
+      for (std::uint64_t ordinal = 0; ordinal < 4; ++ordinal) {
+        const DrawKey key{1, 0, ordinal, 0, DrawStream::kParameters};
+        ASSERT_EQ(RunGuarded(*chain, source.view, key), GuardedRun(*plain, source.view, key));
+      }
+    }
+  }
+}
+
+TEST(FloatChain, WholePixelsOfAFloatChainAreThoseOfTheTables) {
+  ChainOptions options;
+  options.patch = Flat(64, 64);
+  options.dtype = DType::kFloat32;
+  options.augment =
+      Json::parse(R"([{"crop": {"margin": [3, 5]}}, {"flip": {}}, {"rotate90": {}}])");
+  const auto table = Chain::Compile(options);
+  options.augment.push_back(Json::parse(R"({"gaussian_noise": {"p": 0}})"));
+  const auto in_float = Chain::Compile(options);
+  ASSERT_TRUE(table.ok() && in_float.ok());
+  const Spaced source = NoiseSource(*table);
+  for (std::uint64_t ordinal = 0; ordinal < 30; ++ordinal) {
+    const DrawKey key{5, 0, ordinal, 0, DrawStream::kParameters};
+    ASSERT_EQ(RunGuarded(*in_float, source.view, key), GuardedRun(*table, source.view, key));
+  }
+}
+
+TEST(FloatChain, LabelsGoWhereThePixelsGo) {
+  ChainOptions options;
+  options.patch = Flat(60, 60);
+  options.dtype = DType::kUint8;
+  options.channels = 1;
+  options.augment = Json::parse(R"([{"crop": {"margin": [8, 8]}}, {"flip": {}}, {"rotate90": {}},
+      {"affine": {"p": 0.7, "degrees": [-45, 45], "scale": [0.8, 1.3]}},
+      {"elastic": {"p": 0.5, "amplitude": 5}}])");
+  const auto chain = Chain::Compile(options);
+  ASSERT_TRUE(chain.ok()) << chain.status();
+  // Blocks of 20 pixels: away from their edges the interpolated value is the label itself.
+  Spaced blocks(DType::kUint8, {76, 76, 1}, 0, 0);
+  for (std::int64_t y = 0; y < 76; ++y) {
+    for (std::int64_t x = 0; x < 76; ++x) {
+      *blocks.At(y, x, 0) = static_cast<std::byte>(40 * (y / 20) + 9 * (x / 20));
+    }
+  }
+  std::vector<std::uint8_t> labels(60 * 60);
+  std::vector<std::byte> image(60 * 60), scratch;
+  std::int64_t same = 0;
+  for (std::uint64_t ordinal = 0; ordinal < 20; ++ordinal) {
+    const DrawKey key{3, 0, ordinal, 0, DrawStream::kParameters};
+    ASSERT_TRUE(chain->Run(blocks.view, key, image, scratch).ok());
+    ASSERT_TRUE(chain->RunLabels(blocks.view, key, labels, scratch).ok());
+    for (std::size_t i = 0; i < labels.size(); ++i) {
+      EXPECT_EQ(labels[i] % 40 % 9, 0) << "no label lies between two";
+      same += static_cast<std::uint8_t>(image[i]) == labels[i] ? 1 : 0;
+    }
+  }
+  EXPECT_GT(same, 20 * 60 * 60 * 8 / 10);
+  EXPECT_EQ(chain->RunLabels(blocks.view, {}, std::span(labels).first(5), scratch).code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+std::string RefusalOf(const char* list, ChainOptions options = {}) {
+  if (options.patch.Empty()) options.patch = Flat(64, 64);
+  options.augment = Json::parse(list);
+  const auto chain = Chain::Compile(options);
+  return chain.ok() ? "" : std::string(chain.status().message());
+}
+
+TEST(FloatChain, RefusesWhatCannotBe) {
+  const auto refused = [](const char* list, const char* words) {
+    EXPECT_NE(RefusalOf(list).find(words), std::string::npos) << list << ": " << RefusalOf(list);
+  };
+  refused(R"([{"affine": {"degrees": [15, -15]}}])", "low bound is above");
+  refused(R"([{"affine": {"p": 1.5}}])", "out of range");
+  refused(R"([{"affine": {"scale": [0, 1]}}])", "out of range");
+  refused(R"([{"elastic": {"amplitude": 30}}])", "folds the patch");
+  refused(R"([{"elastic": {}}])", "amplitude");
+  refused(R"([{"elastic": {"amplitude": 1}}, {"elastic": {"amplitude": 1}}])", "named twice");
+  refused(R"([{"affine": {"border": "edge"}}, {"elastic": {"amplitude": 1}}])", "border: differs");
+  refused(R"([{"gaussian_noise": {"std": [0.2, 0.1]}}])", "low bound is above");
+  refused(R"([{"gaussian_blur": {"sigma": [0, 99]}}])", "out of range");
+  refused(R"([{"hed_jitter": {"alpha": -1}}])", "out of range");
+  ChainOptions grey;
+  grey.channels = 1;
+  EXPECT_NE(RefusalOf(R"([{"hed_jitter": {}}])", grey).find("1 channel"), std::string::npos);
+  ChainOptions signed_pixels;
+  signed_pixels.source_dtype = DType::kInt16;
+  EXPECT_NE(RefusalOf(R"([{"color_jitter": {}}])", signed_pixels).find("not int16"),
+            std::string::npos);
+  ChainOptions deep;
+  deep.patch = {4, 32, 32};
+  EXPECT_NE(RefusalOf(R"([{"affine": {}}])", deep).find("flat patch"), std::string::npos);
+}
+
+TEST(FloatChain, AStainNormalizeWithoutAFitIsRefusedNotGuessed) {
+  ChainOptions options;
+  options.patch = Flat(8, 8);
+  options.preprocess = Json::parse(R"([{"stain_normalize": {}}])");
+  const auto chain = Chain::Compile(options);
+  ASSERT_TRUE(chain.ok()) << chain.status();
+  EXPECT_TRUE(chain->needs_fit());
+  const Spaced source = NoiseSource(*chain);
+  std::vector<std::byte> out(chain->patch_bytes()), scratch;
+  EXPECT_NE(chain->Run(source.view, {}, out, scratch).message().find("no stain fit"),
+            std::string_view::npos);
+}
+
+}  // namespace
+}  // namespace patchbay::ops
