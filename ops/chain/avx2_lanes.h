@@ -22,6 +22,12 @@ struct Avx2Lanes {
     return {_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes))};
   }
   PB_LANE_CODE void Store(float* at) const { _mm256_storeu_ps(at, v); }
+  static PB_LANE_CODE void CopyPast(std::byte* to, const std::byte* from, std::int64_t bytes) {
+    for (std::int64_t i = 0; i < bytes; i += 32) {
+      const __m256i part = _mm256_load_si256(reinterpret_cast<const __m256i*>(from + i));
+      _mm256_stream_si256(reinterpret_cast<__m256i*>(to + i), part);
+    }
+  }
   PB_LANE_CODE void StoreUint8(std::uint8_t* at) const {
     const __m256 within = _mm256_min_ps(_mm256_max_ps(v, _mm256_setzero_ps()), _mm256_set1_ps(255));
     const __m256i whole = _mm256_cvtps_epi32(within);

@@ -21,6 +21,12 @@ struct Avx512Lanes {
     return {_mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(bytes))};
   }
   PB_LANE_CODE void Store(float* at) const { _mm512_storeu_ps(at, v); }
+  static PB_LANE_CODE void CopyPast(std::byte* to, const std::byte* from, std::int64_t bytes) {
+    for (std::int64_t i = 0; i < bytes; i += 64) {
+      const __m512i part = _mm512_load_si512(from + i);
+      _mm512_stream_si512(reinterpret_cast<__m512i*>(to + i), part);
+    }
+  }
   PB_LANE_CODE void StoreUint8(std::uint8_t* at) const {
     const __m512 within = _mm512_min_ps(_mm512_max_ps(v, _mm512_setzero_ps()), _mm512_set1_ps(255));
     _mm_storeu_si128(reinterpret_cast<__m128i*>(at),

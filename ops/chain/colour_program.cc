@@ -48,6 +48,9 @@ Status ColourProgram::Add(const plan::OpStep& step) {
   switch (step.op) {
     case plan::OpNumber::kStainNormalize:
       stain_ = plan::StainNormalizeOptions::FromJson(step.options);
+      if (stain_->reference != plan::kDefaultReference && stain_->reference_fit.empty()) {
+        return plan::WrongOp(step.key, StrCat("reference: '", stain_->reference, "': not fitted"));
+      }
       if (stain_->profile == plan::StainProfile::kMacenkoCucim) break;
       return plan::WrongOp(step.key, StrCat("profile: ", plan::NameOf(stain_->profile),
                                             ": only macenko/cucim is applied to patches so far"));

@@ -234,8 +234,13 @@ void LoopStore(const FloatRows& rows, const RowTarget& target) {
     std::byte* room = target.room + c * rows.stride * element;
     StoreElements<V>(rows.Row(c), rows.width, target.to, room);
     if (!target.planar) continue;
-    std::memcpy(target.out + c * target.channel_bytes, room,
-                static_cast<std::size_t>(rows.width * element));
+    std::byte* out = target.out + c * target.channel_bytes;
+    const std::int64_t bytes = rows.width * element;
+    if (bytes % 64 == 0 && reinterpret_cast<std::uintptr_t>(out) % 64 == 0) {
+      V::CopyPast(out, room, bytes);
+    } else {
+      std::memcpy(out, room, static_cast<std::size_t>(bytes));
+    }
   }
   if (!target.planar) Interleave(rows, target);
 }

@@ -168,10 +168,12 @@ class FloatPass {
   void MoveRow(std::int64_t i, const FloatRows& rows) {
     const WindowMap& window = job_.geometry->window;
     if (job_.dtype != DType::kUint8) return CopyPixels(*job_.source, job_.dtype, window, i, rows);
-    if (i % kStageRows == 0) {
+    const RowInSource found = FindRow(*job_.source, window, i);
+    const bool in_place = found.row != nullptr && !found.mirrored;
+    if (!in_place && i % kStageRows == 0) {
       StageRows(*job_.source, window, i, std::min(kStageRows, job_.height - i), stage_, stage_row_);
     }
-    const std::uint8_t* row = stage_ + i % kStageRows * stage_row_;
+    const std::uint8_t* row = in_place ? found.row : stage_ + i % kStageRows * stage_row_;
     std::int64_t made = 0;
     if (channels_ == 3) {
       RowJob split;
@@ -269,6 +271,7 @@ class FloatPass {
 
 void RunFloatPass(const RowLoops& loops, const FloatPassJob& job, std::vector<std::byte>& scratch) {
   FloatPass(loops, job, scratch).Run();
+  RowMaker::FinishStreaming();
 }
 
 void RunNearestPass(const RowLoops& loops, const Strided& source, const PatchGeometry& geometry,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 
@@ -21,6 +22,10 @@ struct ScalarLanes {
     return {static_cast<float>(*at)};
   }
   PB_LANE_CODE void Store(float* at) const { *at = v; }
+  /// `bytes` past the caches where the type can; both ends aligned to 64.
+  static PB_LANE_CODE void CopyPast(std::byte* to, const std::byte* from, std::int64_t bytes) {
+    memcpy(to, from, static_cast<std::size_t>(bytes));
+  }
   PB_LANE_CODE void StoreUint8(std::uint8_t* at) const { *at = Uint8Value(v); }
   PB_LANE_CODE void StoreHalf(std::uint16_t* at) const { *at = HalfBits(v); }
   PB_LANE_CODE void StoreBfloat(std::uint16_t* at) const { *at = Bfloat16Bits(v); }

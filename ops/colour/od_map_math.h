@@ -12,13 +12,13 @@ template <typename V>
 PB_LANE_CODE void MapOd(const OdMap& map, V (&rgb)[3]) {
   V log[3];
   for (int c = 0; c < 3; ++c) {
-    log[c] = Log2(Min(Max(rgb[c], V::All(map.lowest)), V::All(map.highest)));
+    log[c] = BinaryLog(Min(Max(rgb[c], V::All(map.lowest)), V::All(map.highest)));
   }
   for (int c = 0; c < 3; ++c) {
     V sum = FusedAdd(V::All(map.matrix[c][2]), log[2], V::All(map.offset[c]));
     sum = FusedAdd(V::All(map.matrix[c][1]), log[1], sum);
     sum = FusedAdd(V::All(map.matrix[c][0]), log[0], sum);
-    rgb[c] = Min(Exp2(sum), V::All(map.white));
+    rgb[c] = Min(BinaryPower(sum), V::All(map.white));
   }
 }
 

@@ -111,7 +111,7 @@ OdStep DrawHedJitter(const plan::HedJitterOptions& options, const DrawKey& key) 
 OdMap OdMapOf(const OdStep& step, double od_white, double white) {
   // With L = log2(v): density = ln 2 (log2 top - L), v' = top 2^(-density' / ln 2), so that
   // L' = log2 top - M (log2 top - L) - offset / ln 2.
-  const double top = od_white / 255 * white, log_top = FixedLog2(top);
+  const double top = od_white / 255 * white, log_top = FixedBinaryLog(top);
   OdMap map;
   for (std::size_t r = 0; r < 3; ++r) {
     double sum = 0;

@@ -15,7 +15,7 @@ PatchBlur BlurOf(double sigma) {
   double sum = 0;
   for (int k = 0; k <= blur.radius; ++k) {
     const double scaled = k / sigma, exponent = -0.5 * scaled * scaled * kLog2E;
-    const double weight = exponent < -1000 ? 0 : FixedExp2(exponent);
+    const double weight = exponent < -1000 ? 0 : FixedBinaryPower(exponent);
     half[static_cast<std::size_t>(k)] = weight;
     sum += k == 0 ? weight : 2 * weight;
   }

@@ -38,7 +38,7 @@ template <typename V>
 PB_LANE_CODE void NormalPair(typename V::Whole word, V& first, V& second) {
   using Whole = typename V::Whole;
   const V u = FusedAdd(word.Right(16).ToFloat(), V::All(0x1p-16f), V::All(0x1p-17f));
-  const V radius = Root(Log2(u) * V::All(-1.38629436f));
+  const V radius = Root(BinaryLog(u) * V::All(-1.38629436f));
   // The angle from the middle of its quarter, in eighths of a turn: -1 to 1.
   const V z =
       FusedAdd((word & Whole::All(0x3FFFu)).ToFloat(), V::All(0x1p-13f), V::All(0x1p-14f - 1.0f));

@@ -38,7 +38,7 @@ SineAndCosine FixedSinCos(double degrees) {
   }
 }
 
-double FixedLog2(double x) {
+double FixedBinaryLog(double x) {
   const auto bits = std::bit_cast<std::uint64_t>(x);
   const auto exponent = static_cast<std::int64_t>(bits >> 52) - 1023;
   const double mantissa =
@@ -53,7 +53,7 @@ double FixedLog2(double x) {
   return static_cast<double>(exponent) + 2 * sum / kLn2;
 }
 
-double FixedExp2(double x) {
+double FixedBinaryPower(double x) {
   const double whole = std::floor(x + 0.5), rest = (x - whole) * kLn2;
   double sum = 0, term = 1;
   for (int n = 0; n < kTerms; ++n) {

@@ -14,8 +14,8 @@ struct SineAndCosine {
 /// Of an angle in degrees, to a few units of the last place.
 SineAndCosine FixedSinCos(double degrees);
 /// Of a positive normal number.
-double FixedLog2(double x);
+double FixedBinaryLog(double x);
 /// Within -1000 .. 1000.
-double FixedExp2(double x);
+double FixedBinaryPower(double x);
 
 }  // namespace patchbay::ops

@@ -9,7 +9,7 @@ namespace patchbay::ops {
 /// Of positive normal numbers; absolute error below 2e-7 near 1, below 3e-7 of the result
 /// elsewhere.
 template <typename V>
-PB_LANE_CODE V Log2(V x) {
+PB_LANE_CODE V BinaryLog(V x) {
   using Whole = typename V::Whole;
   const Whole bits = Whole::BitsOf(x);
   const Whole exponent = (bits - Whole::All(0x3F3504F3u)).RightSigned(23);  // from sqrt(1/2) on
@@ -28,7 +28,7 @@ PB_LANE_CODE V Log2(V x) {
 
 /// Relative error below 1e-7 within -126 .. 126; arguments beyond are taken for those.
 template <typename V>
-PB_LANE_CODE V Exp2(V x) {
+PB_LANE_CODE V BinaryPower(V x) {
   using Whole = typename V::Whole;
   x = Min(Max(x, V::All(-126.0f)), V::All(126.0f));
   const Whole whole = Whole::Nearest(x);

@@ -63,9 +63,9 @@ std::uint64_t GridCount(const RunConfig& config, const PlannedImage& image) {
 Status CheckNumerics(const RunConfig& config, const PlannedImage& image) {
   const std::string cpu_only = CpuOnlyOp(config.preprocess, config.augment);
   if (config.numerics != Numerics::kCpu && !cpu_only.empty()) {
-    return absl::InvalidArgumentError(
-        StrCat("plan: key 'numerics': ", NameOf(*config.numerics), ": the op of '", cpu_only,
-               "' is made on CPUs only; set numerics: cpu"));
+    return absl::InvalidArgumentError(StrCat("plan: key 'numerics': ", NameOf(*config.numerics),
+                                             ": the op of '", cpu_only,
+                                             "' is made on CPUs only; set numerics: cpu"));
   }
   const bool is_plain = image.dtype == DType::kUint8 && !config.has_depth;
   if (is_plain || config.numerics == Numerics::kCpu) return absl::OkStatus();

@@ -8,12 +8,24 @@ import harness
 from harness import wait_until
 
 BATCHES = 40
+AUGMENT = """augment:
+  - flip
+  - rotate90
+  - affine: {p: 0.5, degrees: [-15, 15], scale: [0.9, 1.1]}
+  - elastic: {p: 0.3, points: 8, amplitude: 6}
+  - hed_jitter: {p: 0.5, alpha: 0.05, beta: 0.05}
+  - color_jitter: {p: 0.2, contrast: [0.8, 1.2], hue: [-0.05, 0.05]}
+  - gaussian_blur: {p: 0.1}
+  - gaussian_noise: {p: 0.2, std: [0, 0.02]}
+"""
 
 
 class StreamFaults(harness.Case):
     def setUp(self):
         super().setUp()
         self.run = self.run_file(self.store([self.slide()]), meta=True)
+        text = self.run.read_text()
+        self.run.write_text(text[:text.index("augment:")] + AUGMENT, encoding="utf-8")
 
     def reference(self):
         return self.json("stream", self.run, "--batches", BATCHES, "--digest")["digest"]

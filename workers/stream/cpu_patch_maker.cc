@@ -36,7 +36,9 @@ class CpuPatchMaker final : public PatchMaker {
     if (!patch.job->Wanted()) return absl::OkStatus();
     const ops::Chain& chain = context.chain();
     const TensorView source = TileDecoder::TileView(context, tile_);
-    return chain.Run(source, patch.spec.key, out, chain_scratch_);
+    const auto& fit = context.plan().images()[patch.spec.image].macenko;
+    return chain.Run(source, patch.spec.key, out, chain_scratch_,
+                     fit.has_value() ? &*fit : nullptr);
   }
 
   const PatchEnded ended_;

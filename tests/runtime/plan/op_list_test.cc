@@ -75,6 +75,14 @@ TEST(OpList, NumbersOfOpsNeverChange) {
   EXPECT_EQ(Occurrence({OpNumber::kRotate90, 2, "", {}}), 194u);
   EXPECT_EQ(Occurrence({OpNumber::kNormalize, 0, "", {}}), 256u);
   EXPECT_EQ(Occurrence({OpNumber::kCast, 63, "", {}}), 383u);
+  EXPECT_EQ(Occurrence({OpNumber::kAffine, 0, "", {}}), 384u);
+  EXPECT_EQ(Occurrence({OpNumber::kElastic, 0, "", {}}), 448u);
+  EXPECT_EQ(Occurrence({OpNumber::kStainNormalize, 0, "", {}}), 576u);
+  EXPECT_EQ(Occurrence({OpNumber::kStainJitter, 0, "", {}}), 640u);
+  EXPECT_EQ(Occurrence({OpNumber::kHedJitter, 0, "", {}}), 704u);
+  EXPECT_EQ(Occurrence({OpNumber::kColorJitter, 0, "", {}}), 768u);
+  EXPECT_EQ(Occurrence({OpNumber::kGaussianBlur, 0, "", {}}), 832u);
+  EXPECT_EQ(Occurrence({OpNumber::kGaussianNoise, 0, "", {}}), 896u);
 }
 
 TEST(OpList, WhatIsWrongForEveryImageIsSaidBeforeOneIsOpen) {
@@ -87,6 +95,8 @@ TEST(OpList, WhatIsWrongForEveryImageIsSaidBeforeOneIsOpen) {
   EXPECT_EQ(Refusal("[]", R"([{"flip":{}},{"rotate90":{}}])", 9),
             "check ops: key 'augment[1].rotate90': needs a square patch, got 8 x 9");
   EXPECT_EQ(Refusal("[]", R"([{"flap":{}}])"), "check ops: key 'augment[0].flap': unknown op");
+  EXPECT_THAT(Refusal("[]", R"([{"elastic":{"amplitude":2}}])"),
+              testing::HasSubstr("key 'augment[0].elastic': amplitude 2 px folds the patch"));
   EXPECT_THAT(Refusal("[]", "[3]"), testing::HasSubstr("not one name with options"));
   EXPECT_THAT(Refusal("3", "[]"), testing::HasSubstr("two lists of at most 64 ops"));
   Json many = Json::array();

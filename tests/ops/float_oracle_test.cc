@@ -1,0 +1,202 @@
+// Each op of a float chain against NumPy, SciPy and scikit-image in double, on noise and on stained
+// tissue. The chain works in float: the tolerances say by how much it may differ, of a full scale
+// of 255.
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include <gtest/gtest.h>
+
+#include "ops/chain/chain.h"
+#include "ops/colour/color_jitter.h"
+#include "ops/geometry/affine.h"
+#include "ops/intensity/gaussian_blur.h"
+#include "ops/intensity/gaussian_noise.h"
+#include "runtime/base/file.h"
+#include "tests/contract/op_contract.h"
+
+namespace patchbay::ops {
+namespace {
+
+constexpr std::int64_t kHeight = 96, kWidth = 150;
+
+struct Case {
+  Json step;
+  DrawKey key;
+  Json request;      ///< what the chain drew
+  double tolerance;  ///< grey levels
+};
+
+plan::MacenkoFit ImageFit() {
+  plan::MacenkoFit fit;
+  fit.stains = {{{0.6442, 0.7166, 0.2669}, {0.0928, 0.9541, 0.2831}}};
+  fit.max_concentrations = {1.2, 0.8};
+  return fit;
+}
+
+DrawKey OwnKey(const Json& step, const DrawKey& key) {
+  DrawKey own = key;
+  own.op_occurrence = plan::Occurrence(plan::OrderOps(Json::array(), Json::array({step}))->at(0));
+  return own;
+}
+
+Json OptionsOf(const Json& step) {
+  return plan::OrderOps(Json::array(), Json::array({step}))->at(0).options;
+}
+
+Json MapOf(const PlaceMap& m) { return {m.yy, m.yx, m.y0, m.xy, m.xx, m.x0}; }
+
+/// What skimage's amounts are multiplied and raised by, from the words of the draw.
+void AddHedDraws(const DrawKey& own, double alpha, double beta, Json& request) {
+  const PhiloxBlock factors = Draw(own, 0), shifts = Draw(own, 1);
+  for (int s = 0; s < 3; ++s) {
+    request["alpha"].push_back(1 + alpha * (2 * double{UniformFloat(factors.word[1 + s])} - 1));
+    request["beta"].push_back(beta * (2 * double{UniformFloat(shifts.word[s])} - 1));
+  }
+}
+
+Json DrawnOf(const std::string& op, const Json& o, const DrawKey& own) {
+  Json request = {{"op", op}};
+  if (op == "affine") {
+    request["map"] = MapOf(DrawAffine(plan::AffineOptions::FromJson(o), own, kHeight, kWidth));
+    request["border"] = o["border"];
+  } else if (op == "elastic") {
+    const ElasticField field = DrawElastic(plan::ElasticOptions::FromJson(o), own);
+    const auto count = static_cast<std::size_t>(field.points * field.points);
+    request["map"] = MapOf({});
+    request["border"] = o["border"];
+    request["points"] = field.points;
+    request["dy"] = std::vector<float>(field.dy, field.dy + count);
+    request["dx"] = std::vector<float>(field.dx, field.dx + count);
+  } else if (op == "stain_normalize") {
+    request["fit"] = plan::ValuesOf(ImageFit());
+    request["reference"] = plan::ValuesOf(plan::DefaultMacenko());
+  } else if (op == "hed_jitter") {
+    AddHedDraws(own, o["alpha"].get<double>(), o["beta"].get<double>(), request);
+  } else if (op == "color_jitter") {
+    constexpr const char* kNames[] = {"brightness", "contrast", "saturation", "hue"};
+    const ColorJitter drawn = *DrawColorJitter(plan::ColorJitterOptions::FromJson(o), own);
+    for (const ColorStep step : drawn.order) {
+      request["order"].push_back(kNames[static_cast<std::size_t>(step)]);
+    }
+    request["brightness"] = drawn.brightness;
+    request["contrast"] = drawn.contrast;
+    request["saturation"] = drawn.saturation;
+    request["hue"] = drawn.hue;
+  } else if (op == "gaussian_blur") {
+    request["sigma"] = o["sigma"][0];  // a range of one value
+  } else {
+    const PatchNoise noise = DrawNoise(plan::GaussianNoiseOptions::FromJson(o), own, 255);
+    request["std"] = noise.std;
+    request["counter"] = noise.key.counter;
+    request["key"] = noise.key.key;
+  }
+  return request;
+}
+
+std::vector<Case> AllCases() {
+  // Sampling: coordinates in float are within 3e-5 px at this size, and noise rises by 255 a pixel.
+  // Optical density: log2 and exp2 are within 3e-7, times the matrix. Hue divides by the spread of
+  // a pixel's channels. Noise: 1e-5 of a deviation of 20.
+  const std::pair<Json, double> steps[] = {
+      {Json::parse(R"({"affine": {"p": 1, "degrees": [-180, 180], "scale": [0.6, 1.7],
+          "shear": [-15, 15], "translate": [0.2, 0.2]}})"),
+       0.025},
+      {Json::parse(R"({"affine": {"p": 1, "degrees": [-30, 30], "border": "reflect"}})"), 0.025},
+      {Json::parse(R"({"affine": {"p": 1, "degrees": [-30, 30], "border": "edge"}})"), 0.025},
+      {Json::parse(R"({"elastic": {"p": 1, "points": 8, "amplitude": 9}})"), 0.025},
+      {Json::parse(R"({"elastic": {"p": 1, "points": 5, "amplitude": 20}})"), 0.025},
+      {Json::parse(R"({"stain_normalize": {}})"), 2e-3},
+      {Json::parse(R"({"hed_jitter": {"p": 1, "alpha": 0.2, "beta": 0.2}})"), 2e-3},
+      {Json::parse(R"({"color_jitter": {"p": 1, "brightness": [0.7, 1.3], "contrast": [0.6, 1.4],
+          "saturation": [0.3, 1.7], "hue": [-0.2, 0.2]}})"),
+       5e-3},
+      {Json::parse(R"({"gaussian_blur": {"p": 1, "sigma": [0.7, 0.7]}})"), 2e-4},
+      {Json::parse(R"({"gaussian_blur": {"p": 1, "sigma": [3.3, 3.3]}})"), 2e-4},
+      {Json::parse(R"({"gaussian_noise": {"p": 1, "std": [0.05, 0.1]}})"), 5e-4}};
+  std::vector<Case> cases;
+  for (std::uint64_t ordinal = 0; ordinal < 20; ++ordinal) {
+    for (const auto& [step, tolerance] : steps) {
+      const DrawKey key{99, 2, ordinal, 0, DrawStream::kParameters};
+      const Json drawn = DrawnOf(step.begin().key(), OptionsOf(step), OwnKey(step, key));
+      cases.push_back({step, key, drawn, tolerance});
+    }
+  }
+  return cases;
+}
+
+std::string PythonPath() {
+  const char* given = std::getenv("PATCHBAY_PYTHON");
+  return given != nullptr ? given : PATCHBAY_DEFAULT_PYTHON;
+}
+
+void ExpectClose(const Case& c, const TensorView& source, const std::string& expected) {
+  ChainOptions options;
+  options.patch = Flat(kHeight, kWidth);
+  options.layout = OutputLayout::kNhwc;
+  options.augment = Json::array({c.step});
+  const auto chain = Chain::Compile(options);
+  ASSERT_TRUE(chain.ok()) << chain.status();
+  const plan::MacenkoFit fit = ImageFit();
+  std::vector<std::byte> out(chain->patch_bytes()), scratch;
+  ASSERT_TRUE(chain->Run(source, c.key, out, scratch, &fit).ok());
+  const std::size_t count = out.size() / sizeof(float);
+  ASSERT_EQ(expected.size(), count * sizeof(double));
+  double worst = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    float made;
+    double wanted;
+    std::memcpy(&made, out.data() + i * sizeof made, sizeof made);
+    std::memcpy(&wanted, expected.data() + i * sizeof wanted, sizeof wanted);
+    worst = std::max(worst, std::isfinite(made) ? std::abs(made - wanted) : INFINITY);
+  }
+  EXPECT_LE(worst, c.tolerance) << DumpJson(c.step) << " ordinal " << c.key.ordinal;
+}
+
+void ExpectPythonAgrees(const Json& image) {
+  if (!std::filesystem::exists(PythonPath())) {
+    GTEST_SKIP() << "no Python at " << PythonPath() << " (PATCHBAY_PYTHON)";
+  }
+  std::string folder = (std::filesystem::temp_directory_path() / "patchbay-ops-XXXXXX").string();
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  const std::vector<Case> cases = AllCases();
+  Json request = {
+      {"image", image}, {"height", kHeight}, {"width", kWidth}, {"cases", Json::array()}};
+  for (const Case& c : cases) request["cases"].push_back(c.request);
+  std::ofstream(folder + "/request.json") << DumpJson(request);
+  const std::string command = StrCat("'", PythonPath(), "' '", PATCHBAY_FLOAT_ORACLE, "' '", folder,
+                                     "/request.json' '", folder, "' >'", folder, "/log' 2>&1");
+  if (std::system(command.c_str()) != 0) {
+    const std::string log = *ReadFile(folder + "/log", 1 << 20);
+    std::filesystem::remove_all(folder);
+    ASSERT_NE(log.find("ModuleNotFoundError"), std::string::npos) << log;
+    GTEST_SKIP() << "NumPy, SciPy, scikit-image or Pillow is missing: " << log;
+  }
+  auto raw = ReadFile(folder + "/source.raw", 1 << 20);
+  ASSERT_TRUE(raw.ok() && raw->size() == static_cast<std::size_t>(kHeight * kWidth * 3));
+  const TensorView source = ContiguousView<3>(reinterpret_cast<std::byte*>(raw->data()),
+                                              DType::kUint8, {kHeight, kWidth, 3});
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const auto expected = ReadFile(StrCat(folder, "/", i, ".raw"), 1 << 22);
+    ASSERT_TRUE(expected.ok());
+    ExpectClose(cases[i], source, *expected);
+  }
+  std::filesystem::remove_all(folder);
+}
+
+TEST(FloatOracle, PythonAgreesOnNoise) { ExpectPythonAgrees(nullptr); }
+
+TEST(FloatOracle, PythonAgreesOnStainedTissue) {
+  const char* data = std::getenv("PATCHBAY_TEST_DATA");
+  const std::string folder = data != nullptr ? data : "";
+  for (const char* name : {"/stain/histolab/source-medium.png", "/stain/torchstain/source.png"}) {
+    const std::string image = folder + name;
+    if (!std::filesystem::exists(image)) GTEST_SKIP() << "no test data at PATCHBAY_TEST_DATA";
+    ExpectPythonAgrees(image);
+  }
+}
+
+}  // namespace
+}  // namespace patchbay::ops
