@@ -36,7 +36,6 @@ TEST(Configs, EveryRunConfigParsesPlansAndCompiles) {
   EXPECT_GE(found, 4);
 }
 
-<<<<<<< HEAD
 TEST(Configs, ThePagesListEveryKeyAsTheCodeHasIt) {
   std::string pages;
   for (const auto& entry : std::filesystem::directory_iterator(PATCHBAY_CONFIGS)) {
@@ -50,17 +49,6 @@ TEST(Configs, ThePagesListEveryKeyAsTheCodeHasIt) {
       config::DocumentKeys({.name = "ops", .type = config::KeyType::kMap, .members = OpKeys()});
   EXPECT_NE(pages.find(run), std::string::npos) << "a page should hold\n" << run;
   EXPECT_NE(pages.find(ops), std::string::npos) << "a page should hold\n" << ops;
-=======
-TEST(Configs, ThePageListsEveryKeyAsTheCodeHasIt) {
-  const auto page = ReadFile(std::string(PATCHBAY_CONFIGS) + "/README.md", 1 << 20);
-  const auto ops_page = ReadFile(std::string(PATCHBAY_CONFIGS) + "/ops.md", 1 << 20);
-  ASSERT_TRUE(page.ok() && ops_page.ok()) << page.status() << ops_page.status();
-  const std::string run = config::DocumentKeys(RunConfigKeys());
-  const std::string ops =
-      config::DocumentKeys({.name = "ops", .type = config::KeyType::kMap, .members = OpKeys()});
-  EXPECT_NE(page->find(run), std::string::npos) << "the page should hold\n" << run;
-  EXPECT_NE(ops_page->find(ops), std::string::npos) << "the page should hold\n" << ops;
->>>>>>> bcc664e (ops: rows of float chains go past the caches; digests of augmented epochs are tested while processes are killed)
 }
 
 }  // namespace
