@@ -16,21 +16,4 @@ ops::ChainOptions ChainOptionsOf(const plan::Plan& plan) {
   return options;
 }
 
-ops::ChainOptions LabelChainOptionsOf(const plan::Plan& plan) {
-  ops::ChainOptions options = ChainOptionsOf(plan);
-  for (Json* list : {&options.preprocess, &options.augment}) {
-    Json kept = Json::array();
-    for (const Json& step : *list) {
-      const bool moves =
-          step.contains("flip") || step.contains("rotate90") || step.contains("crop");
-      if (moves) kept.push_back(step);
-    }
-    *list = std::move(kept);
-  }
-  options.channels = 1;
-  options.source_dtype = options.dtype = DType::kUint8;
-  options.layout = ops::OutputLayout::kNchw;
-  return options;
-}
-
 }  // namespace patchbay::workers

@@ -8,7 +8,4 @@ namespace patchbay::workers {
 
 ops::ChainOptions ChainOptionsOf(const plan::Plan& plan);
 
-/// The geometry alone, on one channel of labels.
-ops::ChainOptions LabelChainOptionsOf(const plan::Plan& plan);
-
 }  // namespace patchbay::workers

@@ -36,8 +36,7 @@ Status LabelArrays::Make(const FetchedPatch& patch, TileDecoder& decoder) {
   const TensorView view =
       ContiguousView<3>(window_.data(), DType::kUint8, {source.y, source.x, std::int64_t{1}});
   PB_RETURN_IF_ERROR(decoder.DecodeLabels(patch, view));
-  PB_RETURN_IF_ERROR(context.label_chain().Run(view, patch.spec.key,
-                                               std::as_writable_bytes(std::span(mask_)), scratch_));
+  PB_RETURN_IF_ERROR(context.chain().RunLabels(view, patch.spec.key, mask_, scratch_));
   const plan::LabelClasses& classes = context.plan().images()[patch.spec.image].labels->classes;
   if (config.labels.rule) label_ = ClassOf(config.labels, classes, mask_, config.patch);
   return absl::OkStatus();

@@ -27,10 +27,6 @@ StatusOr<std::shared_ptr<StreamContext>> StreamContext::Build(
   PB_ASSIGN_OR_RETURN(ops::Chain chain, ops::Chain::Compile(ChainOptionsOf(plan)));
   std::shared_ptr<StreamContext> context(
       new StreamContext(std::move(plan), std::move(chain), images));
-  if (context->has_labels()) {
-    PB_ASSIGN_OR_RETURN(context->label_chain_,
-                        ops::Chain::Compile(LabelChainOptionsOf(context->plan_)));
-  }
   context->stream_ = described.stream;
   context->geometry_ = geometry;
   context->rights_.read = described.read_prefixes;

@@ -31,8 +31,6 @@ class StreamContext {
   std::uint64_t stream() const { return stream_; }
   const plan::Plan& plan() const { return plan_; }
   const ops::Chain& chain() const { return chain_; }
-  /// Of has_labels(): the same geometry on labels.
-  const ops::Chain& label_chain() const { return *label_chain_; }
   const BatchLayout& layout() const { return plan_.layout(); }
   const StreamGeometry& geometry() const { return geometry_; }
   const std::vector<protocol::TrainerEndpoint>& trainers() const { return trainers_; }
@@ -62,7 +60,6 @@ class StreamContext {
   StreamGeometry geometry_;
   plan::Plan plan_;
   ops::Chain chain_;
-  std::optional<ops::Chain> label_chain_;
   ImageCache& images_;
   PathRights rights_;
   PlannedImages where_;
