@@ -31,7 +31,8 @@ class IngestCommand final : public Command {
   std::int64_t codec_level_ = 5;
   std::optional<double> mpp_;
   std::int64_t volume_chunk_ = 32;
-  std::string geometry_ = "refuse", orientation_ = "canonical";
+  std::string geometry_ = "refuse", orientation_ = "canonical", spacing_;
+  std::int64_t spacing_order_ = 3;
   bool keep_names_ = false, detach_ = false;
   OwnClusterArguments own_;
 };
@@ -65,6 +66,10 @@ std::vector<Argument> IngestCommand::Arguments() {
   Argument geometry{"--geometry", "", "slices at unequal steps or tilted: refuse (default)",
                     &geometry_};
   geometry.choices = {"refuse", "resample", "accept"};
+  Argument order{"--spacing-order", "N", "of --spacing: 0 nearest, 1 linear, 3 cubic (default 3)",
+                 &spacing_order_};
+  order.min = 0;
+  order.max = 3;
   Argument orientation{"--orientation", "", "axes of volumes: z, y, x to S, P, L, or the file's",
                        &orientation_};
   orientation.choices = {"canonical", "source"};
@@ -79,15 +84,36 @@ std::vector<Argument> IngestCommand::Arguments() {
       volume_chunk,
       geometry,
       orientation,
+      {"--spacing", "Z,Y,X", "resample volumes to these millimetres (default: as they are)",
+       &spacing_},
+      order,
       {"--keep-names", "", "name stores after their files, not by pseudonym", &keep_names_},
       {"--detach", "", "do not wait; print the job's number", &detach_}};
   own_.AddTo(arguments);
   return arguments;
 }
 
+/// "1,0.5,0.5"; one number holds for all axes. Ranges are the task's to check.
+StatusOr<Json> ParseSpacing(const std::string& text) {
+  const auto parsed = ParseJson(StrCat("[", text, "]"), "--spacing");
+  const bool is_list = parsed.ok() && (parsed->size() == 1 || parsed->size() == 3);
+  Json values = Json::array();
+  for (std::size_t i = 0; is_list && i < 3; ++i) {
+    const Json& value = (*parsed)[parsed->size() == 1 ? 0 : i];
+    if (value.is_number()) values.push_back(value);
+  }
+  if (values.size() == 3) return values;
+  return UsageError(
+      StrCat("--spacing: expected Z,Y,X in millimetres, such as 1,1,1, not '", text, "'"));
+}
+
 StatusOr<SlideOrder> IngestCommand::Order(const Session& session) const {
   if (shard_ % chunk_ != 0) {
     return UsageError(StrCat("--shard ", shard_, " is not a multiple of --chunk ", chunk_));
+  }
+  Json spacing;
+  if (!spacing_.empty()) {
+    PB_ASSIGN_OR_RETURN(spacing, ParseSpacing(spacing_));
   }
   PB_ASSIGN_OR_RETURN(SlideOrder order, OrderSlides("ingest", sources_, out_));
   order.payload = {{"chunk", chunk_},
@@ -98,7 +124,9 @@ StatusOr<SlideOrder> IngestCommand::Order(const Session& session) const {
                    {"keep_names", keep_names_},
                    {"volume_chunk", volume_chunk_},
                    {"geometry", geometry_},
-                   {"orientation", orientation_}};
+                   {"orientation", orientation_},
+                   {"spacing", spacing},
+                   {"spacing_order", spacing_order_}};
   if (!keep_names_) {
     PB_ASSIGN_OR_RETURN(order.manifest["pseudonym_key"], PseudonymKey(session.environment));
   }

@@ -11,8 +11,9 @@ namespace patchbay::workers {
 namespace {
 
 constexpr std::string_view kWhat = "ingest settings";
-constexpr std::array kKeys = {"chunk",      "shard",        "codec",    "codec_level", "mpp",
-                              "keep_names", "volume_chunk", "geometry", "orientation"};
+constexpr std::array kKeys = {"chunk",       "shard",      "codec",        "codec_level",
+                              "mpp",         "keep_names", "volume_chunk", "geometry",
+                              "orientation", "spacing",    "spacing_order"};
 constexpr std::array<std::int64_t, 5> kVolumeChunks = {32, 48, 64, 96, 128};
 constexpr std::int64_t kChunkMin = 64, kChunkMax = 4096, kShardMax = 32768;
 
@@ -47,9 +48,37 @@ Status CheckRanges(const IngestSettings& s) {
     return absl::InvalidArgumentError(
         StrCat(kWhat, ": geometry: '", s.geometry, "' is none of refuse, resample, accept"));
   }
+  if (s.spacing_order != 0 && s.spacing_order != 1 && s.spacing_order != 3) {
+    return absl::InvalidArgumentError(
+        StrCat(kWhat, ": spacing_order: ", s.spacing_order, " is none of 0, 1, 3"));
+  }
   if (s.mpp && !(*s.mpp > 0.0 && *s.mpp < 1000.0)) {
     return absl::InvalidArgumentError(StrCat(kWhat, ": mpp: ", *s.mpp, " is not in (0, 1000)"));
   }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+namespace {
+
+constexpr double kSpacingMinMm = 0.1, kSpacingMaxMm = 100;
+
+Status ReadSpacing(const Json& payload, IngestSettings& s) {
+  if (!payload.contains("spacing") || payload["spacing"].is_null()) return absl::OkStatus();
+  const Json& value = payload["spacing"];
+  std::array<double, 3> spacing{};
+  bool is_good = value.is_array() && value.size() == spacing.size();
+  for (std::size_t i = 0; is_good && i < spacing.size(); ++i) {
+    is_good = value[i].is_number();
+    if (is_good) spacing[i] = value[i].get<double>();
+    is_good = is_good && spacing[i] >= kSpacingMinMm && spacing[i] <= kSpacingMaxMm;
+  }
+  if (!is_good) {
+    return absl::InvalidArgumentError(StrCat(kWhat, ": spacing: not three numbers (z, y, x) of ",
+                                             kSpacingMinMm, " to ", kSpacingMaxMm, " mm"));
+  }
+  s.spacing = spacing;
   return absl::OkStatus();
 }
 
@@ -67,6 +96,8 @@ StatusOr<IngestSettings> ParseIngestSettings(const Json& payload) {
   PB_RETURN_IF_ERROR(ReadSetting(payload, "volume_chunk", kWhat, s.volume_chunk));
   PB_RETURN_IF_ERROR(ReadSetting(payload, "geometry", kWhat, s.geometry));
   PB_RETURN_IF_ERROR(ReadSetting(payload, "orientation", kWhat, s.orientation));
+  PB_RETURN_IF_ERROR(ReadSetting(payload, "spacing_order", kWhat, s.spacing_order));
+  PB_RETURN_IF_ERROR(ReadSpacing(payload, s));
   PB_RETURN_IF_ERROR(CheckRanges(s));
   return s;
 }
@@ -82,6 +113,10 @@ Json ToJson(const IngestSettings& s) {
   if (s.volume_chunk != kVolumeChunk) json["volume_chunk"] = s.volume_chunk;
   if (s.geometry != "refuse") json["geometry"] = s.geometry;
   if (s.orientation != "canonical") json["orientation"] = s.orientation;
+  if (s.spacing) {
+    json["spacing"] = *s.spacing;
+    json["spacing_order"] = s.spacing_order;
+  }
   return json;
 }
 

@@ -2,6 +2,7 @@
 // ingest is adopted only by one that would have written the same bytes.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -30,7 +31,10 @@ struct IngestSettings {
   /// spaced.
   std::string geometry = "refuse";
   std::string orientation = "canonical";  ///< or "source": axes of a volume as its file has them
-  bool keep_names = false;                ///< name stores after their files instead of by pseudonym
+  /// Volumes are resampled to this spacing, millimetres along z, y, x; absent = as they are.
+  std::optional<std::array<double, 3>> spacing;
+  std::int64_t spacing_order = 3;  ///< 0 nearest, 1 linear, 3 cubic B-spline
+  bool keep_names = false;         ///< name stores after their files instead of by pseudonym
 
   /// Canonical JSON of all that decides bytes (keep_names does not).
   std::string Canonical() const;

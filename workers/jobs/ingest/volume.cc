@@ -14,6 +14,7 @@
 #include "workers/access/planned_images.h"
 #include "workers/jobs/ingest/ingest.h"
 #include "workers/jobs/ingest/publish.h"
+#include "workers/jobs/ingest/volume_spacing.h"
 #include "workers/jobs/task/volume_writer.h"
 #include "workers/sources/digest_cache.h"
 
@@ -234,12 +235,17 @@ StatusOr<TaskOutput> MakeVolume(TaskContext& context) {
     ReadVolumeOptions options;
     PB_ASSIGN_OR_RETURN(options.geometry, GeometryPolicyFromName(work.manifest.settings.geometry));
     options.is_canonical = work.manifest.settings.orientation == "canonical";
-    PB_ASSIGN_OR_RETURN(const Volume volume,
+    PB_ASSIGN_OR_RETURN(Volume volume,
                         ReadVolume(planned->format, planned->files, options, ProgressOf(context)));
     // What was hashed is what was read.
     PB_ASSIGN_OR_RETURN(const Digest after, DigestOf(context, planned->files));
     if (after != source) {
       return absl::FailedPreconditionError("ingest volume: its files changed while it was read");
+    }
+    const IngestSettings& settings = work.manifest.settings;
+    if (settings.spacing) {
+      PB_RETURN_IF_ERROR(ResampleTo(*settings.spacing, static_cast<int>(settings.spacing_order),
+                                    ProgressOf(context), volume));
     }
     PB_RETURN_IF_ERROR(WriteAndPublish(context, folders, work, name, volume, outcome));
     output.progress_bytes = volume.voxels.size();

@@ -149,6 +149,37 @@ TEST_F(VolumeIngest, PoliciesAreRecorded) {
   EXPECT_THAT(DumpJson(said["transform_log"]), HasSubstr("resample slices"));
 }
 
+TEST_F(VolumeIngest, SpacingIsMadeAndThePlaceStays) {
+  MakeSeries("ct");
+  ASSERT_THAT(
+      Ingest({"ct"}, {{"spacing", {1.25, 1.5625, 1.5625}}, {"spacing_order", 1}}).Failures(),
+      testing::IsEmpty());
+  const Json said = Attributes(Stores()[0]);
+  const auto row = zarr::InspectStore(StrCat(out_, "/", Stores()[0]));
+  EXPECT_EQ((*row)["levels"][0]["shape"], Json({24, 20, 24}));
+  EXPECT_NEAR(said["affine_lps"][2][2].get<double>(), 1.25, 1e-9);
+  EXPECT_NEAR(said["affine_lps"][0][0].get<double>(), 1.5625, 1e-9);
+  // The corner of the first voxel: half a step before its centre, as before.
+  EXPECT_NEAR(said["affine_lps"][2][3].get<double>() - 0.625, -100 - 1.25, 1e-9);
+  EXPECT_THAT(DumpJson(said["transform_log"]), HasSubstr("\"asked_mm\":[1.25,1.5625,1.5625]"));
+  // Two by two pixels at equal weight, halfway between slices but at the ends.
+  const auto plain = ReadCanonical(Path("ct"));
+  const std::vector<std::byte> voxels = Voxels(Stores()[0]);
+  const auto* made = reinterpret_cast<const std::int16_t*>(voxels.data());
+  double worst = 0;
+  for (std::int64_t y = 0; y < 20; ++y) {
+    for (std::int64_t x = 0; x < 24; ++x) {
+      double sum = 0;
+      for (const std::int64_t at : {2 * y * 48 + 2 * x, 2 * y * 48 + 2 * x + 1,
+                                    (2 * y + 1) * 48 + 2 * x, (2 * y + 1) * 48 + 2 * x + 1}) {
+        sum += ValueOf(*plain, static_cast<std::size_t>(at));
+      }
+      worst = std::max(worst, std::abs(sum / 4 - made[y * 24 + x]));
+    }
+  }
+  EXPECT_LE(worst, 0.5);
+}
+
 // Every attribute that takes text gets an identifier: a superset of the confidentiality profile.
 constexpr std::pair<unsigned, unsigned> kNeeded[] = {
     {0x0008, 0x0008}, {0x0008, 0x0016}, {0x0008, 0x0060}, {0x0008, 0x0070}, {0x0008, 0x1090},

@@ -1,0 +1,52 @@
+// A volume on another grid over the same place: nearest, linear, or by cubic B-splines.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "runtime/base/extent.h"
+#include "runtime/base/status.h"
+
+namespace patchbay::ops {
+
+/// Half-pixel centres: sample i of n' lies at (i + 0.5) n / n' - 0.5 of the n before; past the ends
+/// the last sample goes on. What SciPy's map_coordinates gives with mode "nearest", and
+/// skimage.resize without anti-aliasing. Order 3 filters exactly for the spline through all
+/// samples.
+///
+/// Pure and const; the two steps may be cut up and run on any number of threads: all planes, then
+/// all rows. Same values however they are cut.
+class Resample {
+ public:
+  /// InvalidArgument for an order other than 0, 1 and 3, and for empty extents.
+  static StatusOr<Resample> Make(const Extent& from, const Extent& to, int order);
+
+  /// Along x and y: slices [first, first + count) of `in` (from.z, from.y, from.x) into the same
+  /// slices of `planes` (from.z, to.y, to.x).
+  void Planes(const float* in, std::int64_t first, std::int64_t count, float* planes) const;
+
+  /// Along z: rows [first, first + count) of every slice of `planes` into the same rows of `out`
+  /// (to.z, to.y, to.x).
+  void Rows(const float* planes, std::int64_t first, std::int64_t count, float* out) const;
+
+  const Extent& from() const { return from_; }
+  const Extent& to() const { return to_; }
+
+  /// What one axis takes: sample i of the new axis is the sum of `taps` samples from first[i] on,
+  /// counted from kMargin before the old axis begins.
+  struct Axis {
+    std::int64_t from = 0, to = 0;
+    int taps = 1;
+    bool is_spline = false;
+    std::vector<std::int32_t> first;
+    std::vector<float> weight;  ///< taps of each sample
+  };
+
+ private:
+  Resample(const Extent& from, const Extent& to) : from_(from), to_(to) {}
+
+  Extent from_, to_;
+  Axis z_, y_, x_;
+};
+
+}  // namespace patchbay::ops
