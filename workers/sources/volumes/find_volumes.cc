@@ -62,7 +62,7 @@ class Search {
     for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
       names.push_back(it->path().filename().string());
     }
-    if (error) return FromErrno("find volumes", folder, error.value());
+    if (error) return absl::OkStatus();  // whoever searches for slides names it
     std::sort(names.begin(), names.end());
     for (const std::string& name : names) {
       if (name.front() == '.') continue;
@@ -72,6 +72,14 @@ class Search {
   }
 
   const std::vector<std::string>& files() const { return files_; }
+  /// Those that may not be read, of the endings of volumes.
+  std::vector<std::string> Refused() const {
+    std::vector<std::string> refused;
+    for (const std::string& path : refused_) {
+      if (EndsWith(path, {".dcm", ".nii", ".nii.gz", ".nrrd", ".mha"})) refused.push_back(path);
+    }
+    return refused;
+  }
 
  private:
   Status AddEntry(const std::string& path, int depth) {
@@ -85,15 +93,15 @@ class Search {
       return absl::InvalidArgumentError(
           StrCat("find volumes: more than ", kMaxVolumeFiles, " files; name fewer folders"));
     }
-    PB_ASSIGN_OR_RETURN(const std::string canonical, may_read_(path));
-    files_.push_back(canonical);
+    const auto canonical = may_read_(path);
+    (canonical.ok() ? files_ : refused_).push_back(canonical.ok() ? *canonical : path);
     return absl::OkStatus();
   }
 
   const MayRead& may_read_;
   const VolumeProgress& progress_;
   std::set<std::pair<dev_t, ino_t>> searched_;
-  std::vector<std::string> files_;
+  std::vector<std::string> files_, refused_;
 };
 
 std::uint64_t BytesOf(const std::string& path) {
@@ -191,6 +199,7 @@ StatusOr<FoundVolumes> FindVolumes(const std::string& path, const MayRead& may_r
   Search search(may_read, progress);
   PB_RETURN_IF_ERROR(search.AddFolder(canonical, 0));
   PB_RETURN_IF_ERROR(Sort(canonical, search.files(), progress, found));
+  for (std::string& refused : search.Refused()) found.unreadable.push_back(std::move(refused));
   return found;
 }
 

@@ -38,7 +38,8 @@ struct FoundVolumes {
 using MayRead = std::function<StatusOr<std::string>(const std::string&)>;
 
 /// All volumes below `path`: a file, or a folder that is searched with all in it but stores and
-/// names that begin with a dot. A DICOMDIR stands for its folder. Whole-slide DICOM is no volume.
+/// names that begin with a dot. What may not be read is passed over, but for files with a volume's
+/// ending, which are unreadable. A DICOMDIR stands for its folder. Whole-slide DICOM is no volume.
 /// Empty when there is none.
 StatusOr<FoundVolumes> FindVolumes(const std::string& path, const MayRead& may_read,
                                    const VolumeProgress& progress);

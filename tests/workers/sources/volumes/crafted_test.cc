@@ -134,6 +134,23 @@ std::string Replaced(std::string text, const std::string& from, const std::strin
   return text.replace(at, from.size(), to);
 }
 
+TEST(FindVolumes, WhatMayNotBeReadHidesNothingElse) {
+  TemporaryFolder folder;
+  CraftedNifti().Write(folder.File("good.nii"));
+  CraftedNifti().Write(folder.File("secret.nii"));
+  std::ofstream(folder.File("._good.nii")) << "left by another system";
+  std::ofstream(folder.File("notes.txt")) << "no volume";
+  const auto may_read = [](const std::string& path) -> StatusOr<std::string> {
+    if (path.find("secret") != std::string::npos) return absl::PermissionDeniedError(path);
+    return path;
+  };
+  const auto found = FindVolumes(folder.path(), may_read, nullptr);
+  ASSERT_TRUE(found.ok()) << found.status();
+  ASSERT_EQ(found->volumes.size(), 1u);
+  EXPECT_EQ(found->volumes[0].name, folder.File("good.nii"));
+  EXPECT_EQ(found->unreadable, std::vector<std::string>{folder.File("secret.nii")});
+}
+
 TEST(CraftedText, NrrdAndMetaImageAreOneVolume) {
   TemporaryFolder folder;
   const auto nrrd = ReadCanonical(WriteText(folder, "a.nrrd", kNrrd));
