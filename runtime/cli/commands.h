@@ -24,6 +24,7 @@ std::unique_ptr<Command> MakeLabelsImport();
 std::unique_ptr<Command> MakeLogs();
 std::unique_ptr<Command> MakeRetry();
 std::unique_ptr<Command> MakeServeRing();
+std::unique_ptr<Command> MakeScan();
 std::unique_ptr<Command> MakeSpectra();
 std::unique_ptr<Command> MakeSpectraDiff();
 std::unique_ptr<Command> MakeStatus();

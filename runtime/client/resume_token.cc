@@ -47,7 +47,8 @@ StatusOr<PlanSections> SectionsOf(std::string_view plan_text) {
   PB_ASSIGN_OR_RETURN(const Json plan, ParseJson(plan_text, "plan"));
   if (!plan.is_object()) return absl::InvalidArgumentError("plan: not an object");
   return PlanSections{DigestOf(plan, {"config", "layout"}),
-                      DigestOf(plan, {"images", "channels", "dtype"}), DigestOf(plan, {"labels"}),
+                      DigestOf(plan, {"images", "channels", "dtype", "groups"}),
+                      DigestOf(plan, {"labels", "places"}),
                       DigestOf(plan, {"version", "versions"})};
 }
 

@@ -158,6 +158,7 @@ Json RunFile::Manifest() const {
   }
   manifest["table"] = {
       {"paths", std::move(paths)}, {"contents", std::move(contents)}, {"stores", config.stores}};
+  if (!config.weight_by.empty()) manifest["table"]["groups"] = groups;
   return manifest;
 }
 
@@ -188,6 +189,15 @@ StatusOr<RunFile> ReadRun(const RunSource& source) {
   const Status ops = plan::CheckOps(run.config.preprocess, run.config.augment, run.config.patch.y,
                                     run.config.patch.x);
   if (!ops.ok()) return run.Locate(ops);
+  if (!run.config.weight_by.empty()) {
+    if (!run.table) {
+      return run.Locate(
+          absl::InvalidArgumentError("key 'sampling.weight_by': the dataset is no table"));
+    }
+    auto groups = plan::GroupsOf(*run.table, run.config, run.rows);
+    if (!groups.ok()) return AsConfigFault(run.Locate(groups.status()));
+    run.groups = *std::move(groups);
+  }
   if (!run.config.stores.empty()) {
     PB_ASSIGN_OR_RETURN(run.config.stores, AbsolutePath(run.config.stores));
   }

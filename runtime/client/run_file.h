@@ -31,7 +31,8 @@ struct RunFile {
   std::vector<std::string> images;  ///< the dataset's entries, or its rows' paths; absolute
   /// Of a dataset that is a table: it stays with the user, and so does every column but the paths.
   std::optional<plan::CohortTable> table;
-  plan::CohortRows rows;  ///< those of `table` whose paths `images` are
+  plan::CohortRows rows;                           ///< those of `table` whose paths `images` are
+  std::vector<std::vector<std::uint32_t>> groups;  ///< of each row: plan::GroupsOf
 
   /// What a stream job's root task is given; names no path.
   Json Payload() const;

@@ -148,4 +148,23 @@ StatusOr<CohortRows> SelectRows(const CohortTable& table, const RunConfig& confi
   return rows;
 }
 
+StatusOr<std::vector<std::vector<std::uint32_t>>> GroupsOf(const CohortTable& table,
+                                                           const RunConfig& config,
+                                                           const CohortRows& rows) {
+  std::vector<std::vector<std::uint32_t>> groups(rows.size());
+  for (const std::string& name : config.weight_by) {
+    PB_ASSIGN_OR_RETURN(const std::size_t column, ColumnOf(table, name, "sampling.weight_by"));
+    std::map<std::vector<std::uint32_t>, std::map<std::string_view, std::uint32_t>> seen;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const CohortRow& row = table.rows[rows[i]];
+      const std::string& cell = row.cells[column];
+      if (cell.empty()) return table.Wrong(row, name, "it is empty; sampling.weight_by needs it");
+      auto& values = seen[groups[i]];
+      groups[i].push_back(
+          values.emplace(cell, static_cast<std::uint32_t>(values.size())).first->second);
+    }
+  }
+  return groups;
+}
+
 }  // namespace patchbay::plan

@@ -26,4 +26,11 @@ using CohortRows = std::vector<std::size_t>;
 StatusOr<CohortRows> SelectRows(const CohortTable& table, const RunConfig& config,
                                 std::string_view split);
 
+/// Of each of `rows`, one number for every column of sampling.weight_by: which of the column's
+/// values it has, among those of the column before; counted from 0 as they come. InvalidArgument
+/// naming the key of a column that is not there, or the row of a cell that is empty.
+StatusOr<std::vector<std::vector<std::uint32_t>>> GroupsOf(const CohortTable& table,
+                                                           const RunConfig& config,
+                                                           const CohortRows& rows);
+
 }  // namespace patchbay::plan

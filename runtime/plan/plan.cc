@@ -8,6 +8,7 @@
 #include "runtime/base/json.h"
 #include "runtime/base/strings.h"
 #include "runtime/plan/byte_versions.h"
+#include "runtime/plan/grid.h"
 #include "runtime/plan/image_labels.h"
 #include "runtime/plan/image_stains.h"
 #include "runtime/plan/ops/op_list.h"
@@ -23,6 +24,7 @@ constexpr std::int64_t kMaxImageSide = std::int64_t{1} << 31;
 constexpr std::size_t kMaxKindBytes = 64;
 constexpr int kMaxChannels = 16;
 constexpr std::uint32_t kShardsPerRank = 8;
+constexpr std::uint64_t kMaxIndexedPixels = std::uint64_t{1} << 44;  ///< of one image
 
 std::uint64_t CeilDiv(std::uint64_t a, std::uint64_t b) { return (a + b - 1) / b; }
 
@@ -53,10 +55,18 @@ Status CheckImage(const PlannedImage& image, const PlannedImage& first, std::siz
 
 /// Cells of the grid, at most one more than an epoch may have.
 std::uint64_t GridCount(const RunConfig& config, const PlannedImage& image) {
-  const Extent grid = CellsOf(image.size, config.patch);
+  const Extent grid = GridOf(config, image.size);
   const auto plane = static_cast<unsigned __int128>(grid.y) * static_cast<std::uint64_t>(grid.x);
   const unsigned __int128 cells = plane * static_cast<std::uint64_t>(grid.z);
   return static_cast<std::uint64_t>(std::min<unsigned __int128>(cells, kMaxPatchesPerEpoch + 1));
+}
+
+/// The patches an image can give: its grid, or those of it with enough tissue. At random places, as
+/// many as its grid has, if there is tissue at all.
+std::uint64_t PatchesThere(const RunConfig& config, const PlannedImage& image) {
+  if (!config.tissue_fraction || !config.class_weights.empty()) return GridCount(config, image);
+  if (config.positions == Positions::kGrid) return image.places[0].places;
+  return image.places[0].places == 0 ? 0 : GridCount(config, image);
 }
 
 /// What needs a table of 256 values or a GPU kernel is not there for other images.
@@ -81,21 +91,51 @@ Status CheckFill(double fill, DType dtype) {
                                            patchbay::NameOf(dtype), " (", RangeOf(dtype), ")"));
 }
 
+/// How many patches of an epoch each image has, where they are not drawn by weight.
+std::vector<std::uint64_t> PatchesOfImages(const RunConfig& config,
+                                           const std::vector<PlannedImage>& images) {
+  std::vector<std::uint64_t> counts;
+  for (const PlannedImage& image : images) {
+    std::uint64_t count = PatchesThere(config, image);
+    if (config.patches_per_image != 0 && count != 0) count = config.patches_per_image;
+    if (config.max_per_slide != 0 && config.patches_per_epoch == 0) {
+      count = std::min(count, config.max_per_slide);
+    }
+    counts.push_back(count);
+  }
+  if (config.patches_per_epoch == 0 || config.max_per_slide == 0) return counts;
+  counts = ShareOut(counts, config.patches_per_epoch, config.max_per_slide);
+  std::uint64_t left = config.patches_per_epoch;
+  for (const std::uint64_t count : counts) left -= count;
+  for (std::uint64_t& count : counts) {
+    if (count == 0 || count >= config.max_per_slide || left == 0) continue;
+    ++count;
+    --left;
+  }
+  return counts;
+}
+
 /// Patches of images [0, i), for every i. An epoch of fixed length is shared out in proportion to
 /// the grids, rounded down cumulatively so that the parts add up.
 StatusOr<std::vector<std::uint64_t>> CountPatches(const RunConfig& config,
                                                   const std::vector<PlannedImage>& images) {
   std::vector<std::uint64_t> cumulative = {0};
-  for (const PlannedImage& image : images) {
-    const std::uint64_t count =
-        config.patches_per_image != 0 ? config.patches_per_image : GridCount(config, image);
+  for (const std::uint64_t count : PatchesOfImages(config, images)) {
     if (count > kMaxPatchesPerEpoch - cumulative.back()) {
       return absl::InvalidArgumentError(
           StrCat("plan: more than ", kMaxPatchesPerEpoch, " patches in an epoch"));
     }
     cumulative.push_back(cumulative.back() + count);
   }
-  if (config.patches_per_epoch != 0) {
+  if (cumulative.back() == 0) {
+    return absl::InvalidArgumentError(
+        config.max_per_slide != 0
+            ? StrCat("plan: key 'sampling.max_per_slide': ", config.max_per_slide,
+                     " patches of each of ", images.size(), " images are too few for an epoch")
+            : StrCat("plan: key 'sampling.tissue': none of ", images.size(),
+                     " images has a patch with enough"));
+  }
+  if (config.patches_per_epoch != 0 && config.max_per_slide == 0) {
     const auto total = static_cast<unsigned __int128>(cumulative.back());
     for (std::uint64_t& count : cumulative) {
       count = static_cast<std::uint64_t>(static_cast<unsigned __int128>(config.patches_per_epoch) *
@@ -103,6 +143,103 @@ StatusOr<std::vector<std::uint64_t>> CountPatches(const RunConfig& config,
     }
   }
   return cumulative;
+}
+
+/// By class where classes are weighed, what every image brings to the draw.
+StatusOr<ImageDraw> DrawOf(const RunConfig& config, const std::vector<PlannedImage>& images,
+                           std::uint64_t patches) {
+  const std::size_t sets = std::max<std::size_t>(1, config.class_weights.size());
+  std::vector<std::vector<ImageShare>> shares(sets);
+  for (std::size_t set = 0; set < sets; ++set) {
+    for (const PlannedImage& image : images) {
+      const std::uint64_t pixels =
+          NeedsPlaces(config) ? image.places[set].Pixels() : GridCount(config, image);
+      shares[set].push_back({pixels, image.groups});
+    }
+  }
+  return ImageDraw::Of(config, shares, patches);
+}
+
+/// What sampling needs of the images is there.
+Status CheckSampled(const RunConfig& config, const PlannedImage& image) {
+  const std::size_t indexes =
+      (config.tissue_fraction ? 1 : 0) + (config.class_weights.empty() ? 0 : 1);
+  const std::size_t sets = indexes == 0 ? 0 : std::max<std::size_t>(1, config.class_weights.size());
+  if (image.groups.size() != config.weight_by.size()) {
+    return absl::InvalidArgumentError("key 'sampling.weight_by': the dataset is no table");
+  }
+  const auto too_many = [](const PlaceCount& count) {
+    return count.pixels_each == 0 || count.places > kMaxIndexedPixels / count.pixels_each;
+  };
+  if (std::any_of(image.places.begin(), image.places.end(), too_many)) {
+    return absl::InvalidArgumentError("its places are too many");
+  }
+  if (image.indexes.size() == indexes && image.places.size() == sets) return absl::OkStatus();
+  return absl::InvalidArgumentError("its places are not those that sampling asks for");
+}
+
+/// {"indexes", "counts"} of every image.
+Json PlacesToJson(const std::vector<PlannedImage>& images) {
+  Json indexes = Json::array(), places = Json::array();
+  for (const PlannedImage& image : images) {
+    Json digests = Json::array(), counts = Json::array();
+    for (const Digest& digest : image.indexes) digests.push_back(digest.Hex());
+    for (const PlaceCount& count : image.places) {
+      counts.push_back({count.places, count.pixels_each});
+    }
+    indexes.push_back(std::move(digests));
+    places.push_back(std::move(counts));
+  }
+  return {{"indexes", std::move(indexes)}, {"counts", std::move(places)}};
+}
+
+Json GroupsToJson(const std::vector<PlannedImage>& images) {
+  Json groups = Json::array();
+  for (const PlannedImage& image : images) groups.push_back(image.groups);
+  return groups;
+}
+
+/// The members `name` of `value`, one list an image; absent = none.
+StatusOr<const Json*> ListsOf(const Json& value, const char* name, std::size_t images) {
+  static const Json kNone = Json::array();
+  if (!value.is_object() || !value.contains(name)) return &kNone;
+  const Json& lists = value[name];
+  const auto is_list = [](const Json& list) { return list.is_array(); };
+  if (lists.is_array() && lists.size() == images &&
+      std::all_of(lists.begin(), lists.end(), is_list)) {
+    return &lists;
+  }
+  return absl::InvalidArgumentError(StrCat("plan: ", name, ": not a list an image"));
+}
+
+Status SampledFromJson(const Json& plan, std::vector<PlannedImage>& images) {
+  const Json sets = plan.value("places", Json());
+  PB_ASSIGN_OR_RETURN(const Json* groups, ListsOf(plan, "groups", images.size()));
+  PB_ASSIGN_OR_RETURN(const Json* indexes, ListsOf(sets, "indexes", images.size()));
+  PB_ASSIGN_OR_RETURN(const Json* places, ListsOf(sets, "counts", images.size()));
+  const auto wrong = [] { return absl::InvalidArgumentError("plan: places of another form"); };
+  for (std::size_t i = 0; i < groups->size(); ++i) {
+    for (const Json& group : (*groups)[i]) {
+      if (!group.is_number_unsigned()) return wrong();
+      images[i].groups.push_back(group.get<std::uint32_t>());
+    }
+  }
+  for (std::size_t i = 0; i < indexes->size(); ++i) {
+    for (const Json& digest : (*indexes)[i]) {
+      if (!digest.is_string()) return wrong();
+      PB_ASSIGN_OR_RETURN(images[i].indexes.emplace_back(),
+                          Digest::FromHex(digest.get_ref<const std::string&>()));
+    }
+  }
+  for (std::size_t i = 0; i < places->size(); ++i) {
+    for (const Json& count : (*places)[i]) {
+      const bool whole = count.is_array() && count.size() == 2 && count[0].is_number_unsigned() &&
+                         count[1].is_number_unsigned();
+      if (!whole) return wrong();
+      images[i].places.push_back({count[0].get<std::uint64_t>(), count[1].get<std::uint64_t>()});
+    }
+  }
+  return absl::OkStatus();
 }
 
 /// One short row an image: a plan travels as an inline result.
@@ -159,9 +296,9 @@ StatusOr<PlannedImage> PixelTypeFromJson(const Json& plan) {
 }
 
 Box GridBox(const RunConfig& config, const PlannedImage& image, std::uint64_t cell) {
-  const Extent& patch = config.patch;
-  const Point at = CellAt(CellsOf(image.size, patch), static_cast<std::int64_t>(cell));
-  return BoxAt({at.z * patch.z, at.y * patch.y, at.x * patch.x}, patch);
+  const Extent stride = StrideOf(config);
+  const Point at = CellAt(GridOf(config, image.size), static_cast<std::int64_t>(cell));
+  return BoxAt({at.z * stride.z, at.y * stride.y, at.x * stride.x}, config.patch);
 }
 
 /// Uniform over the places where the patch lies inside; along an axis on which the image is smaller
@@ -254,6 +391,8 @@ StatusOr<Plan> Plan::Build(const RunConfig& config, std::vector<PlannedImage> im
     PB_RETURN_IF_ERROR(CheckImage(images[i], images.front(), i));
     const Status fits = CheckPatchOf(config, images[i]);
     if (!fits.ok()) return Bad(i, MessageOf(fits));
+    const Status sampled = CheckSampled(config, images[i]);
+    if (!sampled.ok()) return Bad(i, MessageOf(sampled));
   }
   PB_RETURN_IF_ERROR(CheckNumerics(config, images.front()));
   PB_RETURN_IF_ERROR(SettleStains(config, images));
@@ -267,7 +406,7 @@ StatusOr<Plan> Plan::Build(const RunConfig& config, std::vector<PlannedImage> im
   plan.config_.splits = Json::object();
   plan.config_.prefetch = RunConfig{}.prefetch;
   plan.config_.on_bad_image = RunConfig{}.on_bad_image;
-  PB_ASSIGN_OR_RETURN(plan.cumulative_, CountPatches(config, images));
+  PB_RETURN_IF_ERROR(plan.Count(images));
   plan.images_ = std::move(images);
   PB_RETURN_IF_ERROR(CheckFill(plan.fill(), plan.images_.front().dtype));
   plan.layout_ = LayoutOf(config, plan.images_.front().channels);
@@ -284,6 +423,8 @@ StatusOr<Plan> Plan::Build(const RunConfig& config, std::vector<PlannedImage> im
   if (Json stains = StainsToJson(config, plan.images_); !stains.is_null()) {
     text["stains"] = std::move(stains);
   }
+  if (NeedsPlaces(config)) text["places"] = PlacesToJson(plan.images_);
+  if (!config.weight_by.empty()) text["groups"] = GroupsToJson(plan.images_);
   plan.text_ = DumpJson(text);
   plan.digest_ = Sha256Of(plan.text_);
   return plan;
@@ -318,6 +459,7 @@ StatusOr<Plan> Plan::Parse(std::string_view text) {
     images.push_back(std::move(image));
   }
   PB_RETURN_IF_ERROR(LabelsFromJson(config, value.value("labels", Json()), images));
+  PB_RETURN_IF_ERROR(SampledFromJson(value, images));
   PB_RETURN_IF_ERROR(StainsFromJson(config, value.value("stains", Json()), images));
   PB_ASSIGN_OR_RETURN(Plan plan, Build(config, std::move(images)));
   if (plan.text_ != text) {
@@ -362,7 +504,23 @@ StatusOr<std::uint64_t> RingBytes(const BatchLayout& layout, const StreamGeometr
                         HumanBytes(kMaxRingBytes), ", the most there may be"));
 }
 
-StatusOr<PatchSpec> Plan::DeriveSpec(std::uint32_t epoch, std::uint64_t ordinal) const {
+Status Plan::Count(const std::vector<PlannedImage>& images) {
+  if (!DrawsImages(config_)) {
+    PB_ASSIGN_OR_RETURN(cumulative_, CountPatches(config_, images));
+    return absl::OkStatus();
+  }
+  // Which image a patch is of is drawn anew for each: the epoch belongs to all of them.
+  std::uint64_t patches = config_.patches_per_epoch;
+  for (std::size_t i = 0; i < images.size() && config_.patches_per_epoch == 0; ++i) {
+    patches = std::min(patches + GridCount(config_, images[i]), kMaxPatchesPerEpoch);
+  }
+  cumulative_.assign(images.size() + 1, patches);
+  cumulative_[0] = 0;
+  PB_ASSIGN_OR_RETURN(draw_, DrawOf(config_, images, patches));
+  return absl::OkStatus();
+}
+
+StatusOr<PatchSource> Plan::SourceOf(std::uint32_t epoch, std::uint64_t ordinal) const {
   const std::uint64_t n = patches_per_epoch();
   if (epoch > kMaxEpoch) {
     return absl::InvalidArgumentError(StrCat("derive spec: epoch ", epoch, ": above ", kMaxEpoch));
@@ -373,25 +531,70 @@ StatusOr<PatchSpec> Plan::DeriveSpec(std::uint32_t epoch, std::uint64_t ordinal)
     return absl::InvalidArgumentError(
         StrCat("derive spec: ordinal ", ordinal, ": the epoch has ", n, " patches"));
   }
+  PatchSource source;
+  source.key =
+      DrawKey{config_.seed, epoch, past_end ? ordinal % n : ordinal, 0, DrawStream::kParameters};
+  source.pad = past_end && config_.tail == Tail::kPad;
+  if (source.pad) return source;
+  if (draw_) {
+    const ImageDraw::Pick pick = draw_->Draw(source.key);
+    source.image = pick.image;
+    source.set = pick.set;
+  } else {
+    const std::uint64_t place = config_.order == Order::kShuffled
+                                    ? Permute({config_.seed, epoch}, n, source.key.ordinal)
+                                    : source.key.ordinal;
+    const auto above = std::upper_bound(cumulative_.begin(), cumulative_.end(), place);
+    const auto image = static_cast<std::size_t>(above - cumulative_.begin() - 1);
+    source.image = static_cast<std::uint32_t>(image);
+    source.number = place - cumulative_[image];
+  }
+  source.number = NumberOf(source);
+  return source;
+}
+
+/// At random places a draw; on a grid the cell, of a grid that is cut short one that changes with
+/// the epoch.
+std::uint64_t Plan::NumberOf(const PatchSource& source) const {
+  const PlannedImage& image = images_[source.image];
+  if (config_.positions == Positions::kRandom) {
+    if (!NeedsPlaces(config_)) return 0;
+    DrawKey key = source.key;
+    key.stream = DrawStream::kPosition;
+    return UniformBelow(HalfOf(Draw(key, kPlaceBlock), 0), image.places[source.set].places);
+  }
+  const std::uint64_t there = PatchesThere(config_, image);
+  const std::uint64_t taken = cumulative_[source.image + 1] - cumulative_[source.image];
+  if (taken == there) return source.number;
+  const std::uint64_t seed = config_.seed ^ (0x9E3779B97F4A7C15u * (source.image + 1));
+  return Permute({seed, source.key.epoch}, there, source.number);
+}
+
+StatusOr<PatchSpec> Plan::SpecOf(const PatchSource& source, const ImagePlaces* places) const {
   PatchSpec spec;
   spec.level = static_cast<int>(config_.level);
-  spec.key =
-      DrawKey{config_.seed, epoch, past_end ? ordinal % n : ordinal, 0, DrawStream::kParameters};
-  if (past_end && config_.tail == Tail::kPad) {
-    spec.pad = true;
-    spec.box = BoxAt({}, config_.patch);
-    return spec;
+  spec.key = source.key;
+  spec.pad = source.pad;
+  spec.image = source.image;
+  spec.box = BoxAt({}, config_.patch);
+  if (spec.pad) return spec;
+  const PlannedImage& image = images_[source.image];
+  if (NeedsPlaces(config_)) {
+    if (places == nullptr) {
+      return absl::FailedPreconditionError("derive spec: the places of its image are not known");
+    }
+    spec.box = BoxAt(places->OriginOf(source.set, source.number), config_.patch);
+  } else if (config_.positions == Positions::kGrid) {
+    spec.box = GridBox(config_, image, source.number);
+  } else {
+    spec.box = RandomBox(config_, image, source.key);
   }
-  const std::uint64_t place = config_.order == Order::kShuffled
-                                  ? Permute({config_.seed, epoch}, n, spec.key.ordinal)
-                                  : spec.key.ordinal;
-  const auto above = std::upper_bound(cumulative_.begin(), cumulative_.end(), place);
-  const auto image = static_cast<std::size_t>(above - cumulative_.begin() - 1);
-  spec.image = static_cast<std::uint32_t>(image);
-  spec.box = config_.positions == Positions::kGrid
-                 ? GridBox(config_, images_[image], place - cumulative_[image])
-                 : RandomBox(config_, images_[image], spec.key);
   return spec;
+}
+
+StatusOr<PatchSpec> Plan::DeriveSpec(std::uint32_t epoch, std::uint64_t ordinal) const {
+  PB_ASSIGN_OR_RETURN(const PatchSource source, SourceOf(epoch, ordinal));
+  return SpecOf(source, nullptr);
 }
 
 }  // namespace patchbay::plan

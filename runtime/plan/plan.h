@@ -13,7 +13,9 @@
 #include "runtime/base/hash.h"
 #include "runtime/base/random.h"
 #include "runtime/base/status.h"
+#include "runtime/plan/image_draw.h"
 #include "runtime/plan/ops/stain_fit.h"
+#include "runtime/plan/places.h"
 #include "runtime/plan/run_config.h"
 #include "runtime/stream/batch_layout.h"
 #include "runtime/stream/stream_geometry.h"
@@ -45,6 +47,14 @@ struct PlannedImage {
   std::optional<ReinhardFit> reinhard = std::nullopt;
   std::optional<ImageLabels> labels = std::nullopt;  ///< of the config's label set
 
+  /// Under sampling.weight_by, one a column: which value of the column, within that of the column
+  /// before, the image has. Numbers of no meaning: the values stay in the user's table.
+  std::vector<std::uint32_t> groups = {};
+  /// Under sampling.tissue and class_weights: the indexes the places come from (tissue first), and
+  /// ImagePlaces::Counts.
+  std::vector<Digest> indexes = {};
+  std::vector<PlaceCount> places = {};
+
   bool operator==(const PlannedImage&) const = default;
 };
 
@@ -61,6 +71,15 @@ struct PatchSpec {
   Box box;
   bool pad = false;  ///< under Tail::kPad, past the epoch's end: all bytes zero, read nothing
   DrawKey key;       ///< seed, epoch and ordinal set; ops set op_occurrence and stream
+};
+
+/// Where a patch comes from, before its place is looked up.
+struct PatchSource {
+  std::uint32_t image = 0;
+  std::size_t set = 0;       ///< of ImagePlaces, where the plan needs them
+  std::uint64_t number = 0;  ///< of the place in the set, or of the cell in the grid
+  bool pad = false;          ///< as PatchSpec::pad; the rest but the key says nothing then
+  DrawKey key;
 };
 
 /// Immutable. Cheap to move, safe to share between threads.
@@ -101,14 +120,23 @@ class Plan {
   /// The patch at `ordinal` of an epoch. Ordinals past the epoch's end are the tail's: padding, or
   /// the first patches again. InvalidArgument past a batch's length beyond the end, or for an epoch
   /// above kMaxEpoch.
+  /// FailedPrecondition when it needs the places of its image: see SourceOf.
   StatusOr<PatchSpec> DeriveSpec(std::uint32_t epoch, std::uint64_t ordinal) const;
+
+  /// The two steps of DeriveSpec: which image, and with the places of that image which box.
+  /// `places` may be null unless NeedsPlaces(config()).
+  StatusOr<PatchSource> SourceOf(std::uint32_t epoch, std::uint64_t ordinal) const;
+  StatusOr<PatchSpec> SpecOf(const PatchSource& source, const ImagePlaces* places) const;
 
  private:
   Plan() = default;
+  Status Count(const std::vector<PlannedImage>& images);
+  std::uint64_t NumberOf(const PatchSource& source) const;
 
   RunConfig config_;
   std::vector<PlannedImage> images_;
   std::vector<std::uint64_t> cumulative_;
+  std::optional<ImageDraw> draw_;  ///< where images are drawn by weight
   BatchLayout layout_;
   std::string text_;
   Digest digest_;

@@ -15,7 +15,7 @@
 
 namespace patchbay::plan {
 
-/// The file's name in the folder of a label set: STORE/labels/SET/positions.index.
+/// The file's name in the folder of a revision of a label set (runtime/zarr/label_sets.h).
 inline constexpr char kPositionIndexFile[] = "positions.index";
 inline constexpr std::size_t kMaxPositionIndexBytes = std::size_t{64} << 20;
 inline constexpr std::size_t kMaxIndexClasses = 255;

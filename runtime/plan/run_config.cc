@@ -7,6 +7,7 @@
 #include "runtime/base/strings.h"
 #include "runtime/plan/cohort_table.h"
 #include "runtime/plan/ops/op_list.h"
+#include "runtime/plan/sampling_keys.h"
 
 namespace patchbay::plan {
 namespace {
@@ -120,50 +121,6 @@ Status CheckDataset(const Json& dataset) {
   return absl::OkStatus();
 }
 
-Status CheckSampling(const Json& sampling) {
-  const bool per_image = sampling.contains("patches_per_image");
-  const bool per_epoch = sampling.contains("patches_per_epoch");
-  if (per_image && per_epoch) {
-    return absl::InvalidArgumentError("patches_per_image and patches_per_epoch exclude each other");
-  }
-  if ((per_image || per_epoch) && sampling["positions"] != "random") {
-    return absl::InvalidArgumentError(
-        "patches_per_image and patches_per_epoch need positions: random");
-  }
-  return absl::OkStatus();
-}
-
-Key SamplingKeys() {
-  return {
-      .name = "sampling",
-      .type = KeyType::kMap,
-      .help = "which patches an epoch has, and in what order",
-      .members = {{.name = "order",
-                   .type = KeyType::kChoice,
-                   .fallback = "shuffled",
-                   .choices = Choices(kOrders),
-                   .help = "a new permutation every epoch, or image by image, row by row"},
-                  {.name = "positions",
-                   .type = KeyType::kChoice,
-                   .fallback = "grid",
-                   .choices = Choices(kPositions),
-                   .help =
-                       "a grid of stride patch.size from the origin that covers every pixel, or "
-                       "places drawn anew for every patch of every epoch"},
-                  {.name = "patches_per_image",
-                   .type = KeyType::kInt,
-                   .min = 1,
-                   .max = static_cast<double>(kMaxPatchesPerEpoch),
-                   .help = "random positions: patches of each image in an epoch (silent: as "
-                           "many as its grid has)"},
-                  {.name = "patches_per_epoch",
-                   .type = KeyType::kInt,
-                   .min = 1,
-                   .max = static_cast<double>(kMaxPatchesPerEpoch),
-                   .help = "random positions: patches of an epoch, shared out by grid size"}},
-      .check = CheckSampling};
-}
-
 Status CheckBatch(const Json& batch) {
   if (!batch.contains("global_size") || !batch.contains("per_rank")) return absl::OkStatus();
   return absl::InvalidArgumentError("global_size and per_rank exclude each other");
@@ -257,12 +214,11 @@ std::vector<Key> TableKeys() {
                     .members = {std::move(sampling), std::move(batch)}}}}};
 }
 
-struct KeyFault {
-  std::string key, cause;
-};
+using KeyFault = SamplingFault;
 
-/// Rules between the keys of a table. `value` passed the key table.
-std::optional<KeyFault> TableFault(const Json& value) {
+/// Rules between sections. `value` passed the key table.
+std::optional<KeyFault> FindFault(const Json& value) {
+  if (auto fault = FindSamplingFault(value)) return fault;
   const Json& dataset = value["dataset"];
   const bool table = dataset.size() == 1 && NamesTable(dataset[0].get_ref<const std::string&>());
   for (const char* key : {"stores", "where", "split_column", "splits"}) {
@@ -306,11 +262,7 @@ RunConfig FromChecked(const Json& value) {
   config.patch = {config.has_depth ? size[0] : 1, size[size.size() - 2], size.back()};
   config.level = patch["level"].get<std::uint32_t>();
   if (patch.contains("fill")) config.fill = patch["fill"].get<double>();
-  const Json& sampling = value["sampling"];
-  config.order = ValueIn(kOrders, sampling["order"]);
-  config.positions = ValueIn(kPositions, sampling["positions"]);
-  config.patches_per_image = sampling.value("patches_per_image", std::uint64_t{0});
-  config.patches_per_epoch = sampling.value("patches_per_epoch", std::uint64_t{0});
+  ReadSampling(value["sampling"], config);
   const Json& batch = value["batch"];
   config.per_rank = batch.value("per_rank", std::uint32_t{0});
   config.global_size =
@@ -373,7 +325,7 @@ Key RunConfigKeys() {
 
 StatusOr<RunConfig> RunConfigFromYaml(const config::YamlNode& node) {
   PB_ASSIGN_OR_RETURN(const Json value, config::Validate(node, RunConfigKeys()));
-  const auto fault = TableFault(value);
+  const auto fault = FindFault(value);
   if (!fault) return FromChecked(value);
   config::YamlNode at = node;
   at.line = config::LineOf(node, fault->key);
@@ -393,7 +345,7 @@ StatusOr<RunConfig> ReadRunConfig(const std::string& path) {
 StatusOr<RunConfig> RunConfigFromJson(const Json& value) {
   PB_ASSIGN_OR_RETURN(const Json checked,
                       config::ValidateJson(value, RunConfigKeys(), "run config"));
-  const auto fault = TableFault(checked);
+  const auto fault = FindFault(checked);
   if (!fault) return FromChecked(checked);
   return absl::InvalidArgumentError(StrCat("run config: key '", fault->key, "': ", fault->cause));
 }
@@ -416,14 +368,11 @@ StatusOr<RunConfig> ForSplit(const RunConfig& config, const std::string& split,
 }
 
 Json ToJson(const RunConfig& config) {
-  Json sampling = {{"order", NameOf(config.order)}, {"positions", NameOf(config.positions)}};
-  if (config.patches_per_image != 0) sampling["patches_per_image"] = config.patches_per_image;
-  if (config.patches_per_epoch != 0) sampling["patches_per_epoch"] = config.patches_per_epoch;
   Json value = {{"dataset", config.dataset},
                 {"on_bad_image", NameOf(config.on_bad_image)},
                 {"seed", config.seed},
                 {"patch", {{"size", SizeJson(config)}, {"level", config.level}}},
-                {"sampling", std::move(sampling)},
+                {"sampling", SamplingToJson(config)},
                 {"batch",
                  {{"dtype", patchbay::NameOf(config.dtype)},
                   {"layout", NameOf(config.layout)},

@@ -8,6 +8,7 @@
 #include "workers/jobs/labels/labels.h"
 #include "workers/jobs/noop.h"
 #include "workers/jobs/plan/stream_plan.h"
+#include "workers/jobs/scan/scan.h"
 #include "workers/jobs/spectra/spectra.h"
 #include "workers/jobs/synth/synth.h"
 
@@ -34,6 +35,7 @@ constexpr TaskRow kTasks[] = {
     {"labels.import", RunLabelsImport},
     {"labels.plan", RunLabelsPlan},
     {"noop", RunNoop},
+    {"scan", RunScan},
     {"spectra.clean", RunSpectraClean},
     {"spectra.name", RunSpectraName},
     {"spectra.open", RunSpectraOpen},

@@ -8,8 +8,7 @@ Status ReadPatch(const std::shared_ptr<ShardJob>& job, std::uint32_t index, Fetc
   out.image = out.labels = nullptr;
   StreamContext& context = job->context();
   const protocol::ShardLease& lease = job->lease();
-  PB_ASSIGN_OR_RETURN(out.spec,
-                      context.plan().DeriveSpec(lease.shard.epoch, lease.first_ordinal + index));
+  PB_ASSIGN_OR_RETURN(out.spec, context.Spec(lease.shard.epoch, lease.first_ordinal + index));
   if (out.spec.pad) return absl::OkStatus();
   PB_ASSIGN_OR_RETURN(out.image, context.Image(out.spec.image));
   const Box box = context.chain().SourceBox(out.spec.box);

@@ -7,6 +7,7 @@
 #include "workers/access/path_names.h"
 #include "workers/access/stamps.h"
 #include "workers/jobs/task/image_digest.h"
+#include "workers/sources/image_places.h"
 #include "workers/stream/chain_options.h"
 
 namespace patchbay::workers {
@@ -100,6 +101,44 @@ Status StreamContext::CheckUnchanged(std::uint32_t index, const std::string& pat
   return absl::DataLossError(
       StrCat("open stream: image ", index,
              ": it changed since it was planned, or is gone; start the stream anew"));
+}
+
+StatusOr<plan::PatchSpec> StreamContext::Spec(std::uint32_t epoch, std::uint64_t ordinal) {
+  PB_ASSIGN_OR_RETURN(const plan::PatchSource source, plan_.SourceOf(epoch, ordinal));
+  if (source.pad || !plan::NeedsPlaces(plan_.config())) return plan_.SpecOf(source, nullptr);
+  PB_ASSIGN_OR_RETURN(const SharedPlaces places, Places(source.image));
+  return plan_.SpecOf(source, places.get());
+}
+
+StatusOr<StreamContext::SharedPlaces> StreamContext::Places(std::uint32_t index) {
+  {
+    const std::lock_guard lock(places_mu_);
+    if (const auto found = places_of_.find(index); found != places_of_.end()) {
+      places_.splice(places_.begin(), places_, found->second);
+      return found->second->second;
+    }
+  }
+  PB_ASSIGN_OR_RETURN(const std::string path, CheckedPath(index));
+  const plan::PlannedImage& planned = plan_.images()[index];
+  StatusOr<LoadedPlaces> loaded = LoadPlaces(plan_.config(), planned.size, path);
+  if (!loaded.ok()) return WithoutPath(loaded.status(), index);
+  if (loaded->indexes != planned.indexes || loaded->places.Counts() != planned.places) {
+    return absl::DataLossError(StrCat("open stream: image ", index,
+                                      ": its annotations or its mask of tissue changed since they "
+                                      "were planned; start the stream anew"));
+  }
+  auto places = std::make_shared<const plan::ImagePlaces>(std::move(loaded->places));
+  const std::lock_guard lock(places_mu_);
+  if (places_of_.contains(index)) return places;
+  places_.emplace_front(index, places);
+  places_of_[index] = places_.begin();
+  places_bytes_ += places->MemoryBytes();
+  while (places_bytes_ > kMaxPlacesBytes && places_.size() > 1) {
+    places_bytes_ -= places_.back().second->MemoryBytes();
+    places_of_.erase(places_.back().first);
+    places_.pop_back();
+  }
+  return places;
 }
 
 Status StreamContext::WithoutPath(const Status& status, std::uint32_t index) const {

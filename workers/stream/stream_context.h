@@ -3,10 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "ops/chain/chain.h"
@@ -18,6 +21,9 @@
 #include "workers/stream/image_cache.h"
 
 namespace patchbay::workers {
+
+/// Of the places that sampling draws from; larger means fewer indexes read again.
+inline constexpr std::size_t kMaxPlacesBytes = std::size_t{64} << 20;
 
 /// Everything a worker keeps of one stream. Immutable but for what it remembers about its images;
 /// thread-safe; shared by the shards that are being made.
@@ -37,6 +43,9 @@ class StreamContext {
   /// The endpoint of a rank; NotFound when it is not attached.
   StatusOr<const protocol::TrainerEndpoint*> TrainerOf(std::uint32_t rank) const;
 
+  /// The patch at an ordinal. Reads the indexes of its image where sampling goes by them; DataLoss
+  /// when they are not those of the plan.
+  StatusOr<plan::PatchSpec> Spec(std::uint32_t epoch, std::uint64_t ordinal);
   /// Image `index` of the plan, open. PermissionDenied outside the submitter's folders, DataLoss
   /// when what lies there changed since it was planned, as far as its stamp shows (see
   /// planned_images.h); looked at whenever the image is opened.
@@ -56,6 +65,9 @@ class StreamContext {
   Status CheckUnchanged(std::uint32_t index, const std::string& path) const;
   Status CheckAsPlanned(std::uint32_t index, const ImageLayout& layout) const;
 
+  using SharedPlaces = std::shared_ptr<const plan::ImagePlaces>;
+  StatusOr<SharedPlaces> Places(std::uint32_t index);
+
   std::uint64_t stream_ = 0;
   StreamGeometry geometry_;
   plan::Plan plan_;
@@ -66,6 +78,12 @@ class StreamContext {
   std::vector<protocol::TrainerEndpoint> trainers_;
   std::mutex checked_mu_;
   std::vector<std::string> checked_paths_;  // guarded by checked_mu_; empty = not checked yet
+  std::mutex places_mu_;
+  /// The places of the images used last, newest first, within kMaxPlacesBytes.
+  std::list<std::pair<std::uint32_t, SharedPlaces>> places_;  // guarded by places_mu_
+  std::unordered_map<std::uint32_t, decltype(places_)::iterator>
+      places_of_;                 // guarded by places_mu_
+  std::size_t places_bytes_ = 0;  // guarded by places_mu_
 };
 
 }  // namespace patchbay::workers

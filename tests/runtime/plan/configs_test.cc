@@ -1,4 +1,5 @@
 // Everything in configs/ runs, and its page lists every key there is.
+#include <algorithm>
 #include <filesystem>
 
 #include <gtest/gtest.h>
@@ -12,6 +13,34 @@
 namespace patchbay::plan {
 namespace {
 
+/// A slide with what the config asks of its images.
+PlannedImage SlideFor(const RunConfig& config) {
+  PlannedImage image{Sha256Of("slide"), "aperio", Flat(2967, 2220), 3, DType::kUint8};
+  image.groups.resize(config.weight_by.size());
+  if (!config.labels.set.empty()) {
+    image.labels = ImageLabels{Sha256Of("labels"), {{"benign", 0}, {"gleason_3", 2}}};
+  }
+  if (config.tissue_fraction) image.indexes.push_back(Sha256Of("tissue"));
+  if (!config.class_weights.empty()) image.indexes.push_back(Sha256Of("classes"));
+  if (NeedsPlaces(config)) {
+    image.places.resize(std::max<std::size_t>(1, config.class_weights.size()), {1'000, 16});
+  }
+  return image;
+}
+
+void ExpectRuns(RunConfig config) {
+  config.numerics = config.numerics.value_or(Numerics::kCpu);
+  const auto plan = Plan::Build(config, {SlideFor(config)});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_TRUE(Plan::Parse(plan->Text()).ok());
+  ops::ChainOptions options;
+  options.preprocess = config.preprocess;
+  options.augment = config.augment;
+  options.patch = config.patch;
+  options.dtype = config.dtype;
+  EXPECT_TRUE(ops::Chain::Compile(options).ok());
+}
+
 TEST(Configs, EveryRunConfigParsesPlansAndCompiles) {
   int found = 0;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(PATCHBAY_CONFIGS)) {
@@ -19,21 +48,18 @@ TEST(Configs, EveryRunConfigParsesPlansAndCompiles) {
     if (entry.path().extension() != ".yaml" || is_class_table) continue;
     ++found;
     SCOPED_TRACE(entry.path().filename());
-    auto config = ReadRunConfig(entry.path());
+    const auto config = ReadRunConfig(entry.path());
     ASSERT_TRUE(config.ok()) << config.status();
-    config->numerics = config->numerics.value_or(Numerics::kCpu);
-    const auto plan =
-        Plan::Build(*config, {{Sha256Of("slide"), "aperio", Flat(2967, 2220), 3, DType::kUint8}});
-    ASSERT_TRUE(plan.ok()) << plan.status();
-    EXPECT_TRUE(Plan::Parse(plan->Text()).ok());
-    ops::ChainOptions options;
-    options.preprocess = config->preprocess;
-    options.augment = config->augment;
-    options.patch = config->patch;
-    options.dtype = config->dtype;
-    EXPECT_TRUE(ops::Chain::Compile(options).ok());
+    std::vector<std::string> splits = {""};
+    if (!config->split_column.empty()) splits = {"", "train", "val"};
+    for (const std::string& split : splits) {
+      SCOPED_TRACE(split);
+      const auto of_split = ForSplit(*config, split);
+      ASSERT_TRUE(of_split.ok()) << of_split.status();
+      ExpectRuns(*of_split);
+    }
   }
-  EXPECT_GE(found, 4);
+  EXPECT_GE(found, 5);
 }
 
 TEST(Configs, ThePagesListEveryKeyAsTheCodeHasIt) {

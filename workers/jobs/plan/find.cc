@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "runtime/base/strings.h"
+#include "runtime/plan/places.h"
 #include "workers/access/planned_images.h"
 #include "workers/jobs/plan/plan_request.h"
 #include "workers/jobs/plan/stream_plan.h"
@@ -34,11 +35,13 @@ std::vector<protocol::TaskSpec> TasksOf(const TaskContext& context, const PlanRe
     const std::size_t count = images * (group + 1) / groups - first;
     protocol::TaskSpec open;
     open.op = "stream.open";
-    open.payload = DumpJson({{"first", first},
-                             {"count", count},
-                             {"level", request.config.level},
-                             {"label_set", request.config.labels.set},
-                             {"on_bad_image", plan::NameOf(request.config.on_bad_image)}});
+    Json payload = {{"first", first},
+                    {"count", count},
+                    {"level", request.config.level},
+                    {"label_set", request.config.labels.set},
+                    {"on_bad_image", plan::NameOf(request.config.on_bad_image)}};
+    if (plan::NeedsPlaces(request.config)) payload["config"] = plan::ToJson(request.config);
+    open.payload = DumpJson(payload);
     open.depends_on = {context.task.index};
     open.label = StrCat("images ", first, " to ", first + count - 1);
     open.weight = count;

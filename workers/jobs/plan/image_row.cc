@@ -12,29 +12,66 @@ Json ToJson(const ImageRow& row) {
   Json value = {image.digest.Hex(), image.kind,     image.size.z,        image.size.y,
                 image.size.x,       image.channels, NameOf(image.dtype), row.stamp};
   if (!row.path.empty()) value.push_back(row.path);
+  Json more = Json::object();
   if (image.labels) {
-    value.push_back(
-        {{"labels", image.labels->digest.Hex()}, {"classes", plan::ToJson(image.labels->classes)}});
+    more["labels"] = image.labels->digest.Hex();
+    more["classes"] = plan::ToJson(image.labels->classes);
   }
+  if (!image.places.empty()) {
+    more["indexes"] = Json::array();
+    more["places"] = Json::array();
+    for (const Digest& digest : image.indexes) more["indexes"].push_back(digest.Hex());
+    for (const plan::PlaceCount& count : image.places) {
+      more["places"].push_back({count.places, count.pixels_each});
+    }
+  }
+  if (!more.empty()) value.push_back(std::move(more));
   return value;
 }
 
-/// Takes the label set off the end of a row that has one.
-StatusOr<std::optional<plan::ImageLabels>> TakeLabels(Json& row) {
-  if (!row.is_array() || row.empty() || !row.back().is_object()) return std::nullopt;
+Status TakePlaces(const Json& value, plan::PlannedImage& image) {
+  const auto wrong = [] { return absl::InvalidArgumentError("read image row: no places"); };
+  PB_ASSIGN_OR_RETURN(const Json* indexes, JsonMember(value, "indexes", "image row"));
+  PB_ASSIGN_OR_RETURN(const Json* places, JsonMember(value, "places", "image row"));
+  for (const Json& digest : *indexes) {
+    if (!digest.is_string()) return wrong();
+    PB_ASSIGN_OR_RETURN(image.indexes.emplace_back(),
+                        Digest::FromHex(digest.get_ref<const std::string&>()));
+  }
+  for (const Json& count : *places) {
+    if (!count.is_array() || count.size() != 2 || !count[0].is_number_unsigned() ||
+        !count[1].is_number_unsigned()) {
+      return wrong();
+    }
+    image.places.push_back({count[0].get<std::uint64_t>(), count[1].get<std::uint64_t>()});
+  }
+  return absl::OkStatus();
+}
+
+Status TakeLabels(const Json& value, plan::PlannedImage& image) {
   constexpr std::string_view kWhat = "read image row: labels";
   plan::ImageLabels labels;
-  PB_ASSIGN_OR_RETURN(const std::string digest, JsonString(row.back(), "labels", kWhat));
-  PB_ASSIGN_OR_RETURN(const Json* classes, JsonMember(row.back(), "classes", kWhat));
+  PB_ASSIGN_OR_RETURN(const std::string digest, JsonString(value, "labels", kWhat));
+  PB_ASSIGN_OR_RETURN(const Json* classes, JsonMember(value, "classes", kWhat));
   PB_ASSIGN_OR_RETURN(labels.digest, Digest::FromHex(digest));
   PB_ASSIGN_OR_RETURN(labels.classes, plan::LabelClassesFromJson(*classes));
+  image.labels = std::move(labels);
+  return absl::OkStatus();
+}
+
+/// Takes what not every image has off the end of a row.
+Status TakeMore(Json& row, plan::PlannedImage& image) {
+  if (!row.is_array() || row.empty() || !row.back().is_object()) return absl::OkStatus();
+  const Json more = row.back();
   row.erase(row.size() - 1);
-  return labels;
+  if (more.contains("labels")) PB_RETURN_IF_ERROR(TakeLabels(more, image));
+  if (more.contains("places")) PB_RETURN_IF_ERROR(TakePlaces(more, image));
+  return absl::OkStatus();
 }
 
 StatusOr<ImageRow> ImageRowFromJson(Json value) {
   ImageRow row;
-  PB_ASSIGN_OR_RETURN(row.image.labels, TakeLabels(value));
+  PB_RETURN_IF_ERROR(TakeMore(value, row.image));
   if (value.is_string()) {
     row.fault = value.get<std::string>();
     return row;

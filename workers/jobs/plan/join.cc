@@ -91,6 +91,29 @@ Status CheckAlike(TaskContext& context, const DatasetImages& joined) {
   return absl::OkStatus();
 }
 
+/// What the table's columns of sampling.weight_by say of each image, as numbers.
+Status TakeGroups(const TaskContext& context, const plan::RunConfig& config,
+                  DatasetImages& joined) {
+  if (config.weight_by.empty()) return absl::OkStatus();
+  const auto wrong = [] {
+    return absl::InvalidArgumentError(
+        "plan stream: key 'sampling.weight_by': the dataset is no table");
+  };
+  const Json table = context.manifest.value("table", Json());
+  if (!table.is_object() || !table.contains("groups") || !table["groups"].is_array()) {
+    return wrong();
+  }
+  for (std::size_t i = 0; i < joined.images.size(); ++i) {
+    const std::size_t row = joined.numbers[i];
+    if (row >= table["groups"].size() || !table["groups"][row].is_array()) return wrong();
+    for (const Json& group : table["groups"][row]) {
+      if (!group.is_number_unsigned()) return wrong();
+      joined.images[i].groups.push_back(group.get<std::uint32_t>());
+    }
+  }
+  return absl::OkStatus();
+}
+
 /// Patches as the config has them can be cut from every image.
 Status CheckPatches(TaskContext& context, const plan::RunConfig& config,
                     const DatasetImages& joined) {
@@ -117,6 +140,7 @@ StatusOr<TaskOutput> RunStreamJoin(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(DatasetImages joined, JoinImages(context));
   PB_RETURN_IF_ERROR(CheckAlike(context, joined));
   PB_RETURN_IF_ERROR(CheckPatches(context, request.config, joined));
+  PB_RETURN_IF_ERROR(TakeGroups(context, request.config, joined));
   PB_ASSIGN_OR_RETURN(const plan::Plan made,
                       plan::Plan::Build(request.config, std::move(joined.images)));
   PB_ASSIGN_OR_RETURN(const StreamGeometry geometry, made.Geometry(request.world_size));

@@ -11,6 +11,7 @@
 #include "workers/jobs/plan/table_rows.h"
 #include "workers/jobs/task/image_digest.h"
 #include "workers/jobs/task/store_attributes.h"
+#include "workers/sources/image_places.h"
 #include "workers/sources/image_source.h"
 
 namespace patchbay::workers {
@@ -25,8 +26,9 @@ struct Group {
   std::int64_t first = 0;
   std::size_t level = 0;
   bool skip_bad = false;
-  std::optional<ListedRows> table;  ///< all of its rows
-  std::string label_set;            ///< "": the stream has no labels
+  std::optional<ListedRows> table;         ///< all of its rows
+  std::string label_set;                   ///< "": the stream has no labels
+  std::optional<plan::RunConfig> sampled;  ///< where sampling needs places
 };
 
 StatusOr<Group> GroupOf(TaskContext& context) {
@@ -53,6 +55,9 @@ StatusOr<Group> GroupOf(TaskContext& context) {
     if (group.table->contents.size() != paths.size()) {
       return absl::InternalError("stream.open: not as many contents as images");
     }
+  }
+  if (context.payload.contains("config")) {
+    PB_ASSIGN_OR_RETURN(group.sampled, plan::RunConfigFromJson(context.payload["config"]));
   }
   group.level = static_cast<std::size_t>(level);
   group.skip_bad = bad == plan::NameOf(plan::OnBadImage::kSkip);
@@ -167,6 +172,13 @@ StatusOr<ImageRow> RowOf(TaskContext& context, const Group& group, std::size_t a
     if (!group.label_set.empty()) {
       PB_ASSIGN_OR_RETURN(row.image.labels, LabelSetOf(row.path.empty() ? path : row.path,
                                                        group.label_set, row.image));
+    }
+    if (group.sampled) {
+      const std::string& store = row.path.empty() ? path : row.path;
+      const auto places = LoadPlaces(*group.sampled, row.image.size, store);
+      if (!places.ok()) return Annotate(places.status(), StrCat("plan stream: ", path));
+      row.image.indexes = places->indexes;
+      row.image.places = places->places.Counts();
     }
     return row;
   }

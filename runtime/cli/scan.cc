@@ -1,0 +1,181 @@
+// patchbay scan SOURCE... --out cohort.csv: a table of slides, to be completed by hand.
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <regex>
+#include <utility>
+
+#include "runtime/base/csv.h"
+#include "runtime/base/file.h"
+#include "runtime/base/hash.h"
+#include "runtime/base/strings.h"
+#include "runtime/cli/commands.h"
+#include "runtime/cli/interrupt.h"
+#include "runtime/cli/worker_run.h"
+#include "runtime/client/paths.h"
+#include "runtime/plan/cohort_table.h"
+
+namespace patchbay::cli {
+namespace {
+
+constexpr std::size_t kMaxPatternBytes = 1'000;
+
+/// What a pattern finds in a path: its first group, or all it matches, and its second group.
+struct Ids {
+  std::string patient, case_id;
+};
+
+/// A path below the table's folder is relative to it, so that both can be moved together.
+std::string PathFor(const std::string& path, const std::string& folder) {
+  return path.starts_with(folder) ? path.substr(folder.size()) : path;
+}
+
+std::string TextOf(const Json& row, const char* key) {
+  const auto found = row.find(key);
+  if (found == row.end() || found->is_null()) return "";
+  return found->is_string() ? found->get<std::string>() : DumpJson(*found);
+}
+
+/// "hamamatsu" of "openslide:hamamatsu"; formats that are no scanner's have none.
+std::string ScannerOf(const std::string& kind) {
+  const std::size_t colon = kind.find(':');
+  if (colon != std::string::npos) return kind.substr(colon + 1);
+  return kind == "zarr" || kind == "tiff" ? "" : kind;
+}
+
+/// Stems, and where two are alike the paths they lie under too.
+std::vector<std::string> SlideIds(const std::vector<std::string>& paths) {
+  std::map<std::string, int> seen;
+  for (const std::string& path : paths) ++seen[plan::StemOf(path)];
+  std::vector<std::string> ids;
+  for (const std::string& path : paths) {
+    std::string id = plan::StemOf(path);
+    if (seen[id] > 1) {
+      id = path;
+      for (char& c : id) c = c == '/' ? '_' : c;
+    }
+    ids.push_back(std::move(id));
+  }
+  return ids;
+}
+
+class ScanCommand final : public Command {
+ public:
+  std::vector<Argument> Arguments() override {
+    return {
+        {"SOURCE", "", "slides, stores, or folders of them", &sources_, true},
+        {"--out", "TABLE.csv", "the table to write; it must not be there yet", &out_, true},
+        {"--id-pattern", "REGEX",
+         "fills patient_id with its first group (or what it matches) in each path, case_id with "
+         "its second",
+         &pattern_},
+        {"--hash", "", "read all slides for content_hash (default: headers only)", &hash_}};
+  }
+  StatusOr<ExitCode> Run(Session& session) override;
+
+ private:
+  StatusOr<std::string> Table(const Json& images, const std::string& folder);
+  Ids IdsIn(const std::string& path) const;
+  Status CheckArguments();
+
+  std::vector<std::string> sources_;
+  std::string out_, pattern_;
+  std::optional<std::regex> regex_;
+  bool hash_ = false;
+  std::uint64_t bad_ = 0, without_id_ = 0;
+};
+
+Status ScanCommand::CheckArguments() {
+  if (!plan::NamesTable(out_)) return UsageError(StrCat("--out ", out_, ": not a .csv file"));
+  std::error_code error;
+  if (std::filesystem::exists(out_, error)) {
+    return absl::AlreadyExistsError(StrCat(
+        "scan: ", out_, ": it is there already, and may hold columns of yours; name another file"));
+  }
+  if (pattern_.empty()) return absl::OkStatus();
+  if (pattern_.size() > kMaxPatternBytes) return UsageError("--id-pattern: too long");
+  try {
+    regex_.emplace(pattern_, std::regex::ECMAScript);
+  } catch (const std::regex_error& fault) {
+    return UsageError(StrCat("--id-pattern '", pattern_, "': ", fault.what()));
+  }
+  return absl::OkStatus();
+}
+
+Ids ScanCommand::IdsIn(const std::string& path) const {
+  std::smatch match;
+  if (!regex_ || !std::regex_search(path, match, *regex_)) return {};
+  return {match.size() > 1 ? match[1].str() : match[0].str(),
+          match.size() > 2 ? match[2].str() : ""};
+}
+
+StatusOr<std::string> ScanCommand::Table(const Json& images, const std::string& folder) {
+  std::vector<std::string> paths;
+  for (const Json& row : images) {
+    PB_ASSIGN_OR_RETURN(const std::string path, JsonString(row, "path", "scan"));
+    paths.push_back(PathFor(path, folder));
+  }
+  const std::vector<std::string> ids = SlideIds(paths);
+  std::string text =
+      CsvRow({"path", "slide_id", "case_id", "patient_id", "mpp", "scanner", "width", "height",
+              "source_bytes", "estimated_bytes", "content_hash", "verdict"});
+  for (std::size_t i = 0; i < images.size(); ++i) {
+    const Json& row = images[i];
+    const Ids found = IdsIn(paths[i]);
+    without_id_ += regex_ && found.patient.empty() ? 1 : 0;
+    bad_ += TextOf(row, "verdict") == "ok" ? 0 : 1;
+    std::vector<std::string> cells = {paths[i],
+                                      ids[i],
+                                      found.case_id,
+                                      found.patient,
+                                      TextOf(row, "mpp"),
+                                      ScannerOf(TextOf(row, "kind")),
+                                      TextOf(row, "width"),
+                                      TextOf(row, "height"),
+                                      TextOf(row, "source_bytes"),
+                                      TextOf(row, "estimated_bytes"),
+                                      TextOf(row, "content_hash"),
+                                      TextOf(row, "verdict")};
+    for (std::string& cell : cells) cell = CsvField(cell);
+    text += CsvRow(cells);
+  }
+  return text;
+}
+
+StatusOr<ExitCode> ScanCommand::Run(Session& session) {
+  const InterruptScope interrupts;
+  PB_RETURN_IF_ERROR(CheckArguments());
+  Json sources = Json::array();
+  for (const std::string& source : sources_) {
+    PB_ASSIGN_OR_RETURN(const std::string path, client::AbsolutePath(source));
+    sources.push_back(path);
+  }
+  PB_ASSIGN_OR_RETURN(const std::string out, client::AbsolutePath(out_));
+  PB_ASSIGN_OR_RETURN(const Json result,
+                      RunWorkerOp("scan", {{"hash", hash_}}, {{"images", std::move(sources)}}));
+  PB_ASSIGN_OR_RETURN(const Json* images, JsonMember(result, "images", "scan"));
+  PB_ASSIGN_OR_RETURN(const std::string text, Table(*images, out.substr(0, out.rfind('/') + 1)));
+  // Its paths may name patients.
+  PB_RETURN_IF_ERROR(WriteFileDurably(out, AsBytes(text), 0600));
+  Terminal& terminal = session.terminal;
+  terminal.Say(StrCat(out_, ": ", images->size(), " rows",
+                      bad_ == 0 ? ""
+                                : StrCat(", ", bad_,
+                                         " of images that cannot be read (column "
+                                         "verdict)")));
+  if (without_id_ != 0) {
+    terminal.Note(StrCat("the pattern does not match ", without_id_,
+                         " of the paths: they have no patient_id"));
+  }
+  terminal.Result({{"table", out},
+                   {"rows", images->size()},
+                   {"unreadable", bad_},
+                   {"without_patient_id", without_id_}});
+  return bad_ == 0 ? ExitCode::kDone : ExitCode::kSomeFailed;
+}
+
+}  // namespace
+
+std::unique_ptr<Command> MakeScan() { return std::make_unique<ScanCommand>(); }
+
+}  // namespace patchbay::cli

@@ -1,0 +1,27 @@
+// The grid of an image: how many patches it has and where each begins.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "runtime/base/extent.h"
+#include "runtime/plan/run_config.h"
+
+namespace patchbay::plan {
+
+inline Extent StrideOf(const RunConfig& config) {
+  return config.stride.Empty() ? config.patch : config.stride;
+}
+
+/// Cells of the grid: from the origin on, so many that every pixel is covered, unless the stride is
+/// longer than the patch.
+inline Extent GridOf(const RunConfig& config, const Extent& size) {
+  const Extent stride = StrideOf(config);
+  const auto cells = [](std::int64_t whole, std::int64_t patch, std::int64_t step) {
+    return (std::max<std::int64_t>(0, whole - patch) + step - 1) / step + 1;
+  };
+  return {cells(size.z, config.patch.z, stride.z), cells(size.y, config.patch.y, stride.y),
+          cells(size.x, config.patch.x, stride.x)};
+}
+
+}  // namespace patchbay::plan

@@ -1,0 +1,187 @@
+#include "runtime/plan/places.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include "runtime/base/strings.h"
+#include "runtime/plan/grid.h"
+
+namespace patchbay::plan {
+namespace {
+
+constexpr double kFractionUnits = 1e9;  ///< decimal, so that 0.6 of 100 pixels are 60
+
+/// `value` pixels of an axis of `from`, in one of `to`.
+std::int64_t Scaled(std::int64_t value, std::int64_t from, std::int64_t to) {
+  const __int128 product = static_cast<__int128>(value) * to;
+  // Towards minus infinity: a patch that reaches out to the left keeps its size.
+  const __int128 quotient = product / from;
+  return static_cast<std::int64_t>(quotient - (product % from < 0 ? 1 : 0));
+}
+
+Status Refused(std::string_view cause) {
+  return absl::InvalidArgumentError(StrCat("places of an image: ", cause));
+}
+
+}  // namespace
+
+bool NeedsPlaces(const RunConfig& config) {
+  return config.tissue_fraction.has_value() || !config.class_weights.empty();
+}
+
+TissueArea::TissueArea(const CellSet& tissue, const Extent& size)
+    : step_(tissue.step()),
+      rows_((size.y + step_ - 1) / step_),
+      columns_((size.x + step_ - 1) / step_),
+      sums_(static_cast<std::size_t>((rows_ + 1) * (columns_ + 1))) {
+  const auto at = [&](std::int64_t y, std::int64_t x) -> std::uint32_t& {
+    return sums_[static_cast<std::size_t>(y * (columns_ + 1) + x)];
+  };
+  for (const CellRun& run : tissue.runs()) {
+    for (std::uint32_t i = 0; i < run.count; ++i) at(run.y + 1, run.x + 1 + i) = 1;
+  }
+  for (std::int64_t y = 1; y <= rows_; ++y) {
+    std::uint32_t row = 0;
+    for (std::int64_t x = 1; x <= columns_; ++x) {
+      row += at(y, x);
+      at(y, x) = at(y - 1, x) + row;
+    }
+  }
+}
+
+/// Pixels above row y and left of column x: whole cells, and the cut parts of those on the border.
+std::uint64_t TissueArea::UpTo(std::int64_t y, std::int64_t x) const {
+  y = std::clamp<std::int64_t>(y, 0, rows_ * step_);
+  x = std::clamp<std::int64_t>(x, 0, columns_ * step_);
+  const std::int64_t row = y / step_, column = x / step_;
+  const std::int64_t below = std::min(row + 1, rows_), right = std::min(column + 1, columns_);
+  const auto sum = [&](std::int64_t i, std::int64_t j) -> std::int64_t {
+    return sums_[static_cast<std::size_t>(i * (columns_ + 1) + j)];
+  };
+  const std::int64_t dy = y % step_, dx = x % step_;
+  const std::int64_t whole = sum(row, column);
+  const std::int64_t under = sum(below, column) - whole, beside = sum(row, right) - whole;
+  const std::int64_t corner = sum(below, right) - whole - under - beside;
+  return static_cast<std::uint64_t>(whole * step_ * step_ + under * dy * step_ +
+                                    beside * dx * step_ + corner * dy * dx);
+}
+
+std::uint64_t TissueArea::In(const Box& box) const {
+  const std::int64_t y = box.y + box.height, x = box.x + box.width;
+  return UpTo(y, x) + UpTo(box.y, box.x) - UpTo(box.y, x) - UpTo(y, box.x);
+}
+
+/// What decides whether a place is taken.
+struct ImagePlaces::Frame {
+  std::optional<TissueArea> tissue;
+  double fraction = 0;
+  Extent size, full, patch;
+
+  bool Takes(const Point& origin) const {
+    if (!tissue) return true;
+    const std::int64_t y = Scaled(origin.y, size.y, full.y), x = Scaled(origin.x, size.x, full.x);
+    const Box box = Box2D(y, x, Scaled(origin.y + patch.y, size.y, full.y) - y,
+                          Scaled(origin.x + patch.x, size.x, full.x) - x);
+    const auto units = static_cast<unsigned __int128>(std::llround(fraction * kFractionUnits));
+    return static_cast<unsigned __int128>(tissue->In(box)) *
+               static_cast<std::uint64_t>(kFractionUnits) >=
+           units * static_cast<std::uint64_t>(box.Pixels());
+  }
+};
+
+Point ImagePlaces::Origin(Kind kind, const CellSet& cells, const Point& cell) const {
+  if (kind != Kind::kCentres) {
+    return {cell.z * stride_.z, cell.y * stride_.y, cell.x * stride_.x};
+  }
+  const Point centre = cells.PixelOf(cell);
+  return {Scaled(centre.z, full_.z, size_.z) - patch_.z / 2,
+          Scaled(centre.y, full_.y, size_.y) - patch_.y / 2,
+          Scaled(centre.x, full_.x, size_.x) - patch_.x / 2};
+}
+
+Status ImagePlaces::AddFiltered(const Frame& frame, Kind kind, const CellSet& cells) {
+  if (!frame.tissue) {
+    sets_.push_back(cells);
+    return absl::OkStatus();
+  }
+  CellSet taken(cells.step());
+  for (const CellRun& run : cells.runs()) {
+    for (std::uint32_t i = 0; i < run.count; ++i) {
+      const Point cell{run.z, run.y, run.x + i};
+      if (!frame.Takes(Origin(kind, cells, cell))) continue;
+      PB_RETURN_IF_ERROR(taken.Append({run.z, run.y, run.x + i, 1}));
+    }
+  }
+  sets_.push_back(std::move(taken));
+  return absl::OkStatus();
+}
+
+StatusOr<ImagePlaces> ImagePlaces::Of(const RunConfig& config, const Extent& size,
+                                      const PositionIndex* tissue, const PositionIndex* classes) {
+  ImagePlaces places;
+  Frame frame;
+  places.patch_ = frame.patch = config.patch;
+  places.size_ = frame.size = size;
+  places.full_ = frame.full = tissue != nullptr ? tissue->size : classes->size;
+  if (classes != nullptr && classes->size != places.full_) {
+    return Refused("an index of an image of another shape");
+  }
+  const ClassCells* mask = nullptr;
+  if (config.tissue_fraction) {
+    if (size.z != 1) return Refused("key 'sampling.tissue': volumes have no mask of tissue");
+    frame.fraction = *config.tissue_fraction;
+    mask = tissue->classes.empty() ? nullptr : &tissue->classes.front();
+    frame.tissue.emplace(mask != nullptr ? mask->cells : CellSet(1u << 10), places.full_);
+  }
+  if (!config.class_weights.empty()) {
+    places.kind_ = Kind::kCentres;
+    for (const auto& [name, weight] : config.class_weights) {
+      const ClassCells* one = classes->Find(name);
+      const CellSet cells = one != nullptr && weight > 0 ? one->cells : CellSet(1);
+      PB_RETURN_IF_ERROR(places.AddFiltered(frame, places.kind_, cells));
+      places.pixels_each_.push_back(std::uint64_t{cells.step()} * cells.step());
+    }
+    return places;
+  }
+  Extent cells = GridOf(config, size);
+  places.stride_ = StrideOf(config);
+  if (config.positions == Positions::kRandom) {
+    // As fine as the mask: between two of its pixels nothing is to be told apart.
+    const std::int64_t step = mask != nullptr ? mask->cells.step() : 1 << 10;
+    places.kind_ = Kind::kLattice;
+    places.stride_ = {1, std::max<std::int64_t>(1, Scaled(step, places.full_.y, size.y)),
+                      std::max<std::int64_t>(1, Scaled(step, places.full_.x, size.x))};
+    cells = {1, std::max<std::int64_t>(0, size.y - config.patch.y) / places.stride_.y + 1,
+             std::max<std::int64_t>(0, size.x - config.patch.x) / places.stride_.x + 1};
+  }
+  CellSet all(1);
+  for (std::int64_t y = 0; y < cells.y; ++y) {
+    PB_RETURN_IF_ERROR(
+        all.Append({0, static_cast<std::uint32_t>(y), 0, static_cast<std::uint32_t>(cells.x)}));
+  }
+  PB_RETURN_IF_ERROR(places.AddFiltered(frame, places.kind_, all));
+  places.pixels_each_ = {1};
+  return places;
+}
+
+std::vector<PlaceCount> ImagePlaces::Counts() const {
+  std::vector<PlaceCount> counts;
+  for (std::size_t i = 0; i < sets_.size(); ++i) {
+    counts.push_back({sets_[i].size(), pixels_each_[i]});
+  }
+  return counts;
+}
+
+Point ImagePlaces::OriginOf(std::size_t set, std::uint64_t n) const {
+  return Origin(kind_, sets_[set], sets_[set].Cell(n));
+}
+
+std::size_t ImagePlaces::MemoryBytes() const {
+  std::size_t bytes = sizeof(ImagePlaces);
+  for (const CellSet& set : sets_) bytes += sizeof(CellSet) + set.MemoryBytes();
+  return bytes;
+}
+
+}  // namespace patchbay::plan

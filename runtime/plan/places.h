@@ -1,0 +1,70 @@
+// The places of one image that sampling by tissue or by class may take.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "runtime/base/box.h"
+#include "runtime/base/extent.h"
+#include "runtime/base/status.h"
+#include "runtime/plan/position_index.h"
+#include "runtime/plan/run_config.h"
+
+namespace patchbay::plan {
+
+/// How many places a set has, and the pixels each stands for.
+struct PlaceCount {
+  std::uint64_t places = 0;
+  std::uint64_t pixels_each = 1;
+
+  std::uint64_t Pixels() const { return places * pixels_each; }
+  bool operator==(const PlaceCount&) const = default;
+};
+
+/// Whether a config's places come from indexes of the images.
+bool NeedsPlaces(const RunConfig& config);
+
+/// How much of a box is tissue, from a mask's cells: constant time a box, exact in pixels.
+class TissueArea {
+ public:
+  TissueArea(const CellSet& tissue, const Extent& size);
+  /// Pixels of level 0 of a plane; the box may reach past the image, where there is none.
+  std::uint64_t In(const Box& box) const;
+
+ private:
+  std::uint64_t UpTo(std::int64_t y, std::int64_t x) const;
+
+  std::int64_t step_, rows_, columns_;
+  std::vector<std::uint32_t> sums_;  ///< cells above and left, (rows + 1) x (columns + 1)
+};
+
+/// Sets of places: one, or one for each class of class_weights in their order. Immutable.
+class ImagePlaces {
+ public:
+  /// `size` is the image's at the config's level. `tissue` is there when the config asks for
+  /// tissue, `classes` when it weighs them. InvalidArgument for volumes where tissue is asked for,
+  /// and for an index of an image of another shape.
+  static StatusOr<ImagePlaces> Of(const RunConfig& config, const Extent& size,
+                                  const PositionIndex* tissue, const PositionIndex* classes);
+
+  std::vector<PlaceCount> Counts() const;
+  /// Where the patch at place `n` of a set begins, in pixels of the level.
+  Point OriginOf(std::size_t set, std::uint64_t n) const;
+  std::size_t MemoryBytes() const;
+
+ private:
+  enum class Kind { kGrid, kLattice, kCentres };
+  struct Frame;
+
+  Status AddFiltered(const Frame& frame, Kind kind, const CellSet& cells);
+  Point Origin(Kind kind, const CellSet& cells, const Point& cell) const;
+
+  Extent patch_, size_, full_;  ///< of the image at the level, and at level 0
+  Extent stride_;               ///< of grid or lattice
+  Kind kind_ = Kind::kGrid;
+  std::vector<CellSet> sets_;
+  std::vector<std::uint64_t> pixels_each_;
+};
+
+}  // namespace patchbay::plan

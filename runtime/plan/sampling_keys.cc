@@ -1,0 +1,221 @@
+#include "runtime/plan/sampling_keys.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "runtime/base/strings.h"
+
+namespace patchbay::plan {
+namespace {
+
+using config::Key;
+using config::KeyType;
+
+constexpr char kDefaultTissueSet[] = "tissue";
+
+Status Refused(std::string_view cause) { return absl::InvalidArgumentError(std::string(cause)); }
+
+Status CheckWeights(const Json& sampling) {
+  if (!sampling.contains("class_weights") && !sampling.contains("weight_by")) {
+    return absl::OkStatus();
+  }
+  if (sampling["positions"] != "random") {
+    return Refused("class_weights and weight_by need positions: random");
+  }
+  if (sampling.contains("patches_per_image")) {
+    return Refused("class_weights and weight_by draw the images: give patches_per_epoch");
+  }
+  if (sampling["order"] != "shuffled") {
+    return Refused("class_weights and weight_by draw the images: order: sequential has no place");
+  }
+  if (!sampling.contains("class_weights")) return absl::OkStatus();
+  const Json& weights = sampling["class_weights"];
+  const auto counts = [](const Json& weight) { return weight.get<double>() > 0; };
+  if (std::any_of(weights.begin(), weights.end(), counts)) return absl::OkStatus();
+  return Refused("class_weights: no class has a weight above 0");
+}
+
+Status CheckSampling(const Json& sampling) {
+  const bool per_image = sampling.contains("patches_per_image");
+  const bool per_epoch = sampling.contains("patches_per_epoch");
+  if (per_image && per_epoch) {
+    return Refused("patches_per_image and patches_per_epoch exclude each other");
+  }
+  if ((per_image || per_epoch) && sampling["positions"] != "random") {
+    return Refused("patches_per_image and patches_per_epoch need positions: random");
+  }
+  const bool stride = sampling.contains("stride"), overlap = sampling.contains("overlap");
+  if (stride && overlap) return Refused("stride and overlap exclude each other");
+  if ((stride || overlap) && sampling["positions"] != "grid") {
+    return Refused("stride and overlap need positions: grid");
+  }
+  return CheckWeights(sampling);
+}
+
+std::vector<Key> CountKeys() {
+  return {{.name = "patches_per_image",
+           .type = KeyType::kInt,
+           .min = 1,
+           .max = static_cast<double>(kMaxPatchesPerEpoch),
+           .help = "random positions: patches of each image in an epoch (silent: as many as its "
+                   "grid has)"},
+          {.name = "patches_per_epoch",
+           .type = KeyType::kInt,
+           .min = 1,
+           .max = static_cast<double>(kMaxPatchesPerEpoch),
+           .help = "random positions: patches of an epoch, shared out by grid size or by weight"},
+          {.name = "max_per_slide",
+           .type = KeyType::kInt,
+           .min = 1,
+           .max = static_cast<double>(kMaxPatchesPerEpoch),
+           .help = "at most so many patches of one image in an epoch, others in each; where images "
+                   "are drawn by weight, on average"},
+          {.name = "stride",
+           .type = KeyType::kIntList,
+           .unit = "px",
+           .min = 1,
+           .max = kMaxPatchSide,
+           .min_items = 2,
+           .max_items = 3,
+           .help = "grid: from patch to patch (silent: patch.size)"},
+          {.name = "overlap",
+           .type = KeyType::kIntList,
+           .unit = "px",
+           .min = 0,
+           .max = kMaxPatchSide,
+           .min_items = 2,
+           .max_items = 3,
+           .help = "grid: instead of stride, what neighbours share"}};
+}
+
+std::vector<Key> WeightKeys() {
+  return {{.name = "tissue",
+           .type = KeyType::kMap,
+           .optional = true,
+           .help = "takes patches with enough tissue only; needs stores with a mask of it",
+           .members = {{.name = "min_fraction",
+                        .type = KeyType::kFloat,
+                        .fallback = 0.5,
+                        .min = 0,
+                        .max = 1,
+                        .help = "of the patch"},
+                       {.name = "set",
+                        .type = KeyType::kString,
+                        .fallback = kDefaultTissueSet,
+                        .help = "the label set that is the mask",
+                        .check = CheckSetName}}},
+          {.name = "class_weights",
+           .type = KeyType::kNamed,
+           .help = "random positions: draws a class by these weights, then a pixel of it as the "
+                   "patch's centre; classes of labels.set",
+           .members = {{.name = "", .type = KeyType::kFloat, .min = 0, .max = 1e6}}},
+          {.name = "weight_by",
+           .type = KeyType::kStringList,
+           .min_items = 1,
+           .max_items = 4,
+           .help = "random positions of a table: every value of the first column is equally "
+                   "likely, within it every value of the next"}};
+}
+
+Extent ExtentOf(const Json& list) {
+  const auto sides = list.get<std::vector<std::int64_t>>();
+  return {sides.size() == 3 ? sides[0] : 1, sides[sides.size() - 2], sides.back()};
+}
+
+}  // namespace
+
+Status CheckSetName(const Json& name) {
+  const auto& text = name.get_ref<const std::string&>();
+  if (text.find_first_of("/\\") == std::string::npos && text.front() != '.') {
+    return absl::OkStatus();
+  }
+  return Refused("the name of a label set has no slash and no dot in front");
+}
+
+Key SamplingKeys() {
+  Key sampling = {
+      .name = "sampling",
+      .type = KeyType::kMap,
+      .help = "which patches an epoch has, and in what order",
+      .members = {{.name = "order",
+                   .type = KeyType::kChoice,
+                   .fallback = "shuffled",
+                   .choices = {"shuffled", "sequential"},
+                   .help = "a new permutation every epoch, or image by image, row by row"},
+                  {.name = "positions",
+                   .type = KeyType::kChoice,
+                   .fallback = "grid",
+                   .choices = {"grid", "random"},
+                   .help = "a grid from the origin that covers every pixel, or places drawn anew "
+                           "for every patch of every epoch"}},
+      .check = CheckSampling};
+  for (Key& key : CountKeys()) sampling.members.push_back(std::move(key));
+  for (Key& key : WeightKeys()) sampling.members.push_back(std::move(key));
+  return sampling;
+}
+
+void ReadSampling(const Json& sampling, RunConfig& config) {
+  config.order = sampling["order"] == "shuffled" ? Order::kShuffled : Order::kSequential;
+  config.positions = sampling["positions"] == "grid" ? Positions::kGrid : Positions::kRandom;
+  config.patches_per_image = sampling.value("patches_per_image", std::uint64_t{0});
+  config.patches_per_epoch = sampling.value("patches_per_epoch", std::uint64_t{0});
+  config.max_per_slide = sampling.value("max_per_slide", std::uint64_t{0});
+  if (sampling.contains("stride")) config.stride = ExtentOf(sampling["stride"]);
+  if (sampling.contains("overlap")) {
+    const Extent shared = ExtentOf(sampling["overlap"]);
+    const std::int64_t z = config.has_depth ? config.patch.z - shared.z : 1;
+    config.stride = {z, config.patch.y - shared.y, config.patch.x - shared.x};
+  }
+  if (sampling.contains("tissue")) {
+    config.tissue_fraction = sampling["tissue"]["min_fraction"].get<double>();
+    config.tissue_set = sampling["tissue"]["set"].get<std::string>();
+  }
+  if (sampling.contains("class_weights")) {
+    sampling["class_weights"].get_to(config.class_weights);
+  }
+  config.weight_by = sampling.value("weight_by", std::vector<std::string>());
+}
+
+Json SamplingToJson(const RunConfig& config) {
+  Json sampling = {{"order", NameOf(config.order)}, {"positions", NameOf(config.positions)}};
+  if (config.patches_per_image != 0) sampling["patches_per_image"] = config.patches_per_image;
+  if (config.patches_per_epoch != 0) sampling["patches_per_epoch"] = config.patches_per_epoch;
+  if (config.max_per_slide != 0) sampling["max_per_slide"] = config.max_per_slide;
+  const Extent& stride = config.stride;
+  if (!stride.Empty() && stride != config.patch) {
+    sampling["stride"] =
+        config.has_depth ? Json{stride.z, stride.y, stride.x} : Json{stride.y, stride.x};
+  }
+  if (config.tissue_fraction) {
+    sampling["tissue"] = {{"min_fraction", *config.tissue_fraction}, {"set", config.tissue_set}};
+  }
+  if (!config.class_weights.empty()) sampling["class_weights"] = config.class_weights;
+  if (!config.weight_by.empty()) sampling["weight_by"] = config.weight_by;
+  return sampling;
+}
+
+std::optional<SamplingFault> FindSamplingFault(const Json& config) {
+  const Json &sampling = config["sampling"], &size = config["patch"]["size"];
+  for (const char* key : {"stride", "overlap"}) {
+    if (!sampling.contains(key)) continue;
+    const Json& sides = sampling[key];
+    if (sides.size() != size.size()) {
+      return SamplingFault{StrCat("sampling.", key),
+                           StrCat("expected ", size.size(), " values, as patch.size has")};
+    }
+    for (std::size_t i = 0; i < sides.size() && std::string_view(key) == "overlap"; ++i) {
+      const auto side = sides[i].get<std::int64_t>();
+      if (side < size[i].get<std::int64_t>()) continue;
+      return SamplingFault{"sampling.overlap",
+                           StrCat(side, " pixels: not less than the patch has")};
+    }
+  }
+  if (sampling.contains("class_weights") && !config["labels"].contains("set")) {
+    return SamplingFault{"sampling.class_weights", "there is no labels.set with its classes"};
+  }
+  return std::nullopt;
+}
+
+}  // namespace patchbay::plan

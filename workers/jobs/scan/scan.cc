@@ -1,0 +1,75 @@
+#include "workers/jobs/scan/scan.h"
+
+#include <filesystem>
+#include <memory>
+#include <vector>
+
+#include "runtime/base/strings.h"
+#include "workers/access/planned_images.h"
+#include "workers/jobs/task/find_images.h"
+#include "workers/jobs/task/image_digest.h"
+#include "workers/jobs/task/store_attributes.h"
+#include "workers/sources/image_source.h"
+
+namespace patchbay::workers {
+namespace {
+
+/// A store holds all levels, a third more than the finest; typical pixels take half their room.
+constexpr double kBytesOfStore = 4.0 / 3 / 2;
+
+std::uint64_t EstimatedBytes(const ImageLayout& layout) {
+  const auto pixels = static_cast<double>(layout.levels.front().size.Pixels());
+  const auto pixel_bytes =
+      static_cast<double>(layout.channels) * static_cast<double>(SizeOf(layout.dtype));
+  return static_cast<std::uint64_t>(pixels * pixel_bytes * kBytesOfStore);
+}
+
+StatusOr<Json> RowOf(TaskContext& context, const std::string& listed, bool hash) {
+  PB_ASSIGN_OR_RETURN(const std::string path, context.MayRead(listed));
+  PB_ASSIGN_OR_RETURN(const std::unique_ptr<ImageSource> image, OpenImage(path));
+  const ImageLayout& layout = image->layout();
+  if (layout.levels.empty()) return absl::InvalidArgumentError("an image without levels");
+  const bool is_store = std::filesystem::is_directory(path);
+  std::error_code error;
+  const std::uint64_t bytes = is_store ? 0 : std::filesystem::file_size(path, error);
+  std::string content = is_store ? SourceDigestOf(path) : "";
+  if (hash && !is_store) {
+    PB_ASSIGN_OR_RETURN(const Digest digest, ImageDigest(context, path));
+    content = digest.Hex();
+  }
+  Json mpp = nullptr;
+  if (const auto mean = layout.spacing.MeanMpp()) mpp = *mean;
+  const Extent& size = layout.levels.front().size;
+  return Json{{"path", listed},
+              {"verdict", "ok"},
+              {"kind", layout.kind},
+              {"mpp", std::move(mpp)},
+              {"height", size.y},
+              {"width", size.x},
+              {"source_bytes", error ? 0 : bytes},
+              {"estimated_bytes", is_store ? 0 : EstimatedBytes(layout)},
+              {"content_hash", content}};
+}
+
+}  // namespace
+
+StatusOr<TaskOutput> RunScan(TaskContext& context) {
+  PB_ASSIGN_OR_RETURN(const bool hash, JsonBool(context.payload, "hash", "scan"));
+  PB_ASSIGN_OR_RETURN(const std::vector<std::string> named,
+                      ManifestPaths(context.manifest, "images"));
+  PB_ASSIGN_OR_RETURN(const std::vector<std::string> paths,
+                      FindImages(context, named, {.keep_unreadable = true}));
+  Json rows = Json::array();
+  for (const std::string& path : paths) {
+    PB_RETURN_IF_ERROR(context.CheckCancelled());
+    StatusOr<Json> row = RowOf(context, path, hash);
+    rows.push_back(row.ok() ? *std::move(row)
+                            : Json{{"path", path}, {"verdict", MessageOf(row.status())}});
+    context.AddProgress();
+  }
+  TaskOutput output;
+  output.result = DumpJson({{"images", std::move(rows)}});
+  return output;
+}
+
+}  // namespace patchbay::workers

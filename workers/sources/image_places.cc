@@ -1,0 +1,64 @@
+#include "workers/sources/image_places.h"
+
+#include <filesystem>
+#include <utility>
+
+#include "runtime/base/file.h"
+#include "runtime/base/strings.h"
+#include "runtime/plan/position_index.h"
+#include "runtime/zarr/label_sets.h"
+
+namespace patchbay::workers {
+namespace {
+
+struct LoadedIndex {
+  plan::PositionIndex index;
+  Digest digest;
+};
+
+StatusOr<LoadedIndex> LoadIndex(const std::string& store, const std::string& set,
+                                std::string_view key) {
+  const auto refuse = [&](std::string_view cause) {
+    return absl::FailedPreconditionError(StrCat("key '", key, "': ", cause));
+  };
+  if (!std::filesystem::is_directory(store)) {
+    return refuse("a slide has no label sets: ingest it, and name the folder of its store");
+  }
+  const StatusOr<zarr::OpenedLabelSet> opened = zarr::OpenLabelSet(store, set);
+  if (absl::IsNotFound(opened.status())) return refuse(MessageOf(opened.status()));
+  if (!opened.ok()) return opened.status();
+  const StatusOr<std::string> text =
+      ReadFile(StrCat(opened->path, "/", plan::kPositionIndexFile), plan::kMaxPositionIndexBytes);
+  if (absl::IsNotFound(text.status())) {
+    return refuse(StrCat("the label set '", set, "' has no index of its places: import it again"));
+  }
+  if (!text.ok()) return text.status();
+  LoadedIndex loaded;
+  PB_ASSIGN_OR_RETURN(loaded.index, plan::DecodePositionIndex(*text));
+  loaded.digest = Sha256Of(*text);
+  return loaded;
+}
+
+}  // namespace
+
+StatusOr<LoadedPlaces> LoadPlaces(const plan::RunConfig& config, const Extent& size,
+                                  const std::string& store) {
+  std::vector<Digest> digests;
+  LoadedIndex tissue, classes;
+  const bool by_class = !config.class_weights.empty();
+  if (config.tissue_fraction) {
+    PB_ASSIGN_OR_RETURN(tissue, LoadIndex(store, config.tissue_set, "sampling.tissue"));
+    digests.push_back(tissue.digest);
+  }
+  if (by_class) {
+    PB_ASSIGN_OR_RETURN(classes, LoadIndex(store, config.labels.set, "labels.set"));
+    digests.push_back(classes.digest);
+  }
+  PB_ASSIGN_OR_RETURN(
+      plan::ImagePlaces places,
+      plan::ImagePlaces::Of(config, size, config.tissue_fraction ? &tissue.index : nullptr,
+                            by_class ? &classes.index : nullptr));
+  return LoadedPlaces{std::move(digests), std::move(places)};
+}
+
+}  // namespace patchbay::workers
