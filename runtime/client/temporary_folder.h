@@ -13,7 +13,7 @@ namespace patchbay::client {
 /// write.
 void RemoveFolder(const std::string& path);
 
-/// A folder that only this user can enter, in use for as long as somebody holds its lock.
+/// A folder that only this user can enter, in use as long as somebody holds its lock.
 class TemporaryFolder {
  public:
   /// Makes one below `parent`, after removing those there that nobody holds any more (the machine

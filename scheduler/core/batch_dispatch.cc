@@ -239,23 +239,23 @@ void BatchDispatch::Dispatch() {
 /// A task of a group that the worker or its node has worked on, when one is near the head.
 std::size_t BatchDispatch::ChooseTask(const ReadyQueue::JobTasks& tasks, const Worker& worker) {
   if (tasks.tasks.front().group == 0) return 0;
-  std::array<Kinship, kAffinityHead> head;
+  std::array<Affinity, kAffinityHead> head;
   const std::size_t count = std::min(head.size(), tasks.tasks.size());
   for (std::size_t i = 0; i < count; ++i) {
-    head[i] = KinshipOf(tasks.tasks[i], worker);
-    if (head[i] == Kinship::kWorker && tasks.passed_over < kMaxPassedOver) return i;
+    head[i] = AffinityOf(tasks.tasks[i], worker);
+    if (head[i] == Affinity::kWorker && tasks.passed_over < kMaxPassedOver) return i;
   }
-  return ChooseKin(std::span(head).first(count), tasks.passed_over);
+  return ChooseByAffinity(std::span(head).first(count), tasks.passed_over);
 }
 
-Kinship BatchDispatch::KinshipOf(const ReadyTask& entry, const Worker& worker) {
+Affinity BatchDispatch::AffinityOf(const ReadyTask& entry, const Worker& worker) {
   const Job* job = table_.Find(entry.task.job);
-  if (job == nullptr || entry.group == 0) return Kinship::kNowhere;
+  if (job == nullptr || entry.group == 0) return Affinity::kNowhere;
   const auto group = job->groups.find(entry.group);
   const WorkerId last = group == job->groups.end() ? kNoWorker : group->second.last_worker;
-  if (last == kNoWorker || last >= roster_.workers().size()) return Kinship::kNowhere;
-  if (last == worker.id) return Kinship::kWorker;
-  return roster_.at(last).node == worker.node ? Kinship::kNode : Kinship::kElsewhere;
+  if (last == kNoWorker || last >= roster_.workers().size()) return Affinity::kNowhere;
+  if (last == worker.id) return Affinity::kWorker;
+  return roster_.at(last).node == worker.node ? Affinity::kNode : Affinity::kElsewhere;
 }
 
 /// Leases the best task this worker has room for; false when there is none.

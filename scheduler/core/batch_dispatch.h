@@ -84,7 +84,7 @@ class BatchDispatch {
   void DispatchSolo();
   bool GrantNext(Worker& worker);
   std::size_t ChooseTask(const ReadyQueue::JobTasks& tasks, const Worker& worker);
-  Kinship KinshipOf(const ReadyTask& entry, const Worker& worker);
+  Affinity AffinityOf(const ReadyTask& entry, const Worker& worker);
   void LeaseTask(Worker& worker, const ReadyTask& entry);
   bool Valid(const ReadyTask& entry);
   protocol::TaskLease Describe(const Lease& lease) const;

@@ -6,7 +6,7 @@
 
 namespace patchbay::scheduler {
 
-std::size_t ChooseKin(std::span<const Kinship> head, std::uint32_t passed_over) {
+std::size_t ChooseByAffinity(std::span<const Affinity> head, std::uint32_t passed_over) {
   if (head.empty() || passed_over >= kMaxPassedOver) return 0;
   return static_cast<std::size_t>(std::max_element(head.begin(), head.end()) - head.begin());
 }

@@ -1,5 +1,5 @@
-// Who should get work that somebody is warm for: the worker that has the image open, the node that
-// has it in its page cache. A preference only: it never keeps a worker without work.
+// Affinity of tasks to workers: the worker that has the image open, then the node that has it in
+// its page cache. A preference only: it never keeps a worker without work.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ namespace patchbay::scheduler {
 
 /// Where the group of a task ran last, as seen by a worker that looks for work. Larger suits
 /// better.
-enum class Kinship : std::uint8_t {
+enum class Affinity : std::uint8_t {
   kElsewhere,  ///< on another node
   kNode,       ///< on the worker's node, at another worker that may come back for it
   kNowhere,    ///< it has not run yet
@@ -24,7 +24,7 @@ enum class Kinship : std::uint8_t {
 
 /// Which task at the head of a queue a worker takes: the first of those that suit best. 0 for an
 /// empty head, and once the first was passed over kMaxPassedOver times.
-std::size_t ChooseKin(std::span<const Kinship> head, std::uint32_t passed_over);
+std::size_t ChooseByAffinity(std::span<const Affinity> head, std::uint32_t passed_over);
 
 /// Whether a worker that holds `load` shards may take one more of `waiting` although others hold
 /// less: yes while those left over suffice to bring every other one up to it. `smaller` = what the

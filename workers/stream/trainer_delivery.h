@@ -24,7 +24,7 @@ struct TrainerDeliveryOptions {
   std::size_t rings_max = 16;    ///< trainers' rings kept mapped
 };
 
-/// Keeps a connection per trainer for as long as the trainer does. Thread-safe.
+/// Keeps a connection per trainer as long as it lives. Thread-safe.
 class TrainerDelivery final : public Delivery {
  public:
   explicit TrainerDelivery(const TrainerDeliveryOptions& options);

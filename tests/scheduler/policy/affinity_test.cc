@@ -8,8 +8,8 @@ namespace patchbay::scheduler {
 namespace {
 
 TEST(Affinity, AWorkerTakesWhatItWorkedOnThenWhatNobodyDidThenWhatItsNodeDid) {
-  using K = Kinship;
-  const auto choose = [](std::vector<Kinship> head) { return ChooseKin(head, 0); };
+  using K = Affinity;
+  const auto choose = [](std::vector<Affinity> head) { return ChooseByAffinity(head, 0); };
   EXPECT_EQ(choose({K::kElsewhere, K::kNowhere, K::kNode, K::kWorker}), 3u);
   EXPECT_EQ(choose({K::kElsewhere, K::kNode, K::kNowhere}), 2u);
   EXPECT_EQ(choose({K::kElsewhere, K::kNode, K::kElsewhere}), 1u);
@@ -19,9 +19,9 @@ TEST(Affinity, AWorkerTakesWhatItWorkedOnThenWhatNobodyDidThenWhatItsNodeDid) {
 }
 
 TEST(Affinity, TheFirstIsNotPassedOverForEver) {
-  const std::vector<Kinship> head = {Kinship::kElsewhere, Kinship::kWorker};
-  EXPECT_EQ(ChooseKin(head, kMaxPassedOver - 1), 1u);
-  EXPECT_EQ(ChooseKin(head, kMaxPassedOver), 0u);
+  const std::vector<Affinity> head = {Affinity::kElsewhere, Affinity::kWorker};
+  EXPECT_EQ(ChooseByAffinity(head, kMaxPassedOver - 1), 1u);
+  EXPECT_EQ(ChooseByAffinity(head, kMaxPassedOver), 0u);
 }
 
 TEST(Affinity, AWarmWorkerTakesMoreOnlyWhileEnoughIsLeftForTheOthers) {
