@@ -258,6 +258,23 @@ Json ScalarToJson(const YamlNode& node) {
   return text;
 }
 
+/// What yaml-cpp says of the mistakes that people make most, said so that they see which it is.
+std::string InPlainWords(const std::string& said) {
+  constexpr std::pair<std::string_view, std::string_view> kWords[] = {
+      {"end of map flow not found", "'{' is not closed"},
+      {"end of sequence flow not found", "'[' is not closed"},
+      {"illegal tab when looking for indentation", "tabs may not indent: use spaces"},
+      {"end of map not found", "a key that is indented otherwise than those before it"},
+      {"end of sequence not found", "a list item that is indented otherwise than those before it"},
+      {"illegal map value", "a value where none may stand: quote text that contains ': '"},
+      {"unknown token", "an unexpected character; quote text that begins with it"},
+  };
+  for (const auto& [theirs, ours] : kWords) {
+    if (said == theirs) return std::string(ours);
+  }
+  return said;
+}
+
 }  // namespace
 
 const YamlNode* YamlNode::Find(std::string_view name) const {
@@ -301,7 +318,7 @@ StatusOr<YamlNode> ParseYaml(std::string_view text, std::string_view source) {
   } catch (const Refusal& refusal) {
     return Malformed(source, refusal.line, refusal.cause);
   } catch (const YAML::Exception& error) {
-    return Malformed(source, error.mark.line + 1, error.msg);
+    return Malformed(source, error.mark.line + 1, InPlainWords(error.msg));
   } catch (const std::exception& error) {
     return Malformed(source, 1, error.what());
   }

@@ -340,7 +340,10 @@ StatusOr<GroupMetadata> ReadGroupMetadata(ByteStore& store, const std::string& k
     PB_ASSIGN_OR_RETURN(const std::int64_t format, JsonInt(*v3, "zarr_format", what));
     if (format != 3) return Unsupported(what, StrCat("zarr_format ", format, " in zarr.json"));
     PB_ASSIGN_OR_RETURN(const std::string node, JsonString(*v3, "node_type", what));
-    if (node != "group") return Malformed(what, StrCat("node_type ", node, " is not group"));
+    if (node == "array") {
+      return Malformed(what, "a Zarr array, not an OME-Zarr image: give the group above it");
+    }
+    if (node != "group") return Malformed(what, StrCat("node_type '", node, "' is not group"));
     if (const auto attributes = v3->find("attributes"); attributes != v3->end()) {
       if (!attributes->is_object()) return Malformed(what, "attributes is not an object");
       out.attributes = std::move(*attributes);

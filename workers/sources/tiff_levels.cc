@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
+#include <utility>
 
 #include "runtime/base/strings.h"
 #include "workers/sources/aperio.h"
@@ -22,6 +24,21 @@ Status Malformed(const std::string& cause) {
 
 bool IsJpeg2000(TiffCompression c) {
   return c == TiffCompression::kAperioJpeg2000YCbCr || c == TiffCompression::kAperioJpeg2000Rgb;
+}
+
+/// "WebP (50001)"; the number alone where it has no name.
+std::string CompressionName(std::uint32_t compression) {
+  constexpr std::pair<std::uint32_t, std::string_view> kNames[] = {
+      {2, "CCITT RLE"},      {3, "CCITT Group 3"}, {4, "CCITT Group 4"},   {6, "old JPEG"},
+      {9, "JBIG"},           {32766, "NeXT"},      {32809, "ThunderScan"}, {33004, "JPEG 2000"},
+      {34661, "JBIG"},       {34676, "SGI log"},   {34712, "JPEG 2000"},   {34887, "LERC"},
+      {34892, "lossy JPEG"}, {34925, "LZMA"},      {34934, "JPEG XR"},     {50001, "WebP"},
+      {50002, "JPEG XL"},    {22610, "JPEG XR"},   {33007, "Aperio JPEG"},
+  };
+  for (const auto& [number, name] : kNames) {
+    if (number == compression) return StrCat(name, " (", compression, ")");
+  }
+  return StrCat(compression);
 }
 
 Status CheckGeometry(const TiffDirectory& d) {
@@ -65,7 +82,7 @@ Status CheckSamples(const TiffDirectory& d) {
   const auto photometric = static_cast<TiffPhotometric>(d.photometric);
   const bool is_jpeg = compression == TiffCompression::kJpeg;
   if (!is_jpeg && !IsFlat(compression) && !IsJpeg2000(compression)) {
-    return NotRead(StrCat("compression ", d.compression, " is not supported"));
+    return NotRead(StrCat("compression ", CompressionName(d.compression), " is not supported"));
   }
   if (IsJpeg2000(compression) && (d.samples != 3 || d.planar != 1)) {
     return NotRead("JPEG 2000 of other than 3 interleaved samples is not supported");

@@ -45,6 +45,9 @@ TEST(Yaml, RefusesMalformedTextWithItsLine) {
   EXPECT_NE(ErrorOf("a: !!python/object:os.system x\n").find("is not supported"),
             std::string::npos);
   EXPECT_EQ(ErrorOf("a: *nothing\n").substr(0, 9), "f.yaml:1:");
+  EXPECT_EQ(ErrorOf("a: 1\nb: {c: 1\n"), "f.yaml:3: '{' is not closed");
+  EXPECT_EQ(ErrorOf("a: [1, 2\n"), "f.yaml:2: '[' is not closed");
+  EXPECT_EQ(ErrorOf("a: 1\n\tb: 2\n"), "f.yaml:2: tabs may not indent: use spaces");
   EXPECT_NE(ErrorOf("a: &x {b: 1}\nc:\n  <<: *x\n").find("merge keys"), std::string::npos);
 }
 

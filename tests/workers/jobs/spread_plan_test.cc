@@ -171,7 +171,7 @@ TEST_F(SpreadPlan, RefusesADatasetOfWhichNothingIsLeft) {
 TEST_F(SpreadPlan, WhatAGoodImageLacksIsAnErrorOfTheRun) {
   Slides(2);
   const Status status = Plan("skip", 3).status();
-  EXPECT_THAT(std::string(MessageOf(status)), HasSubstr("key 'patch.level': 3 of an image of 1"));
+  EXPECT_THAT(std::string(MessageOf(status)), HasSubstr("key 'patch.level': the image has level 0 alone, not 3"));
 }
 
 TEST_F(SpreadPlan, WhatMayPassIsNoBadImage) {

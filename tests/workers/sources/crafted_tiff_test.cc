@@ -245,7 +245,7 @@ TEST_F(CraftedTiff, LayoutsWeDoNotReadSaySo) {
   CraftedImage unknown = Flat();
   unknown.compression = 34712;
   ExpectRefused(Open({unknown}), absl::StatusCode::kUnimplemented,
-                "compression 34712 is not supported");
+                "compression JPEG 2000 (34712) is not supported");
   CraftedImage alpha = Flat();
   alpha.samples = 4;
   ExpectRefused(Open({alpha}), absl::StatusCode::kUnimplemented,

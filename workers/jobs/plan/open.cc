@@ -147,8 +147,10 @@ StatusOr<plan::PlannedImage> PlanImage(const OpenedImage& opened, std::size_t at
                                        const std::string& path) {
   const ImageLayout& layout = opened.layout;
   if (at_level >= layout.levels.size()) {
-    return CannotUse(path, StrCat("key 'patch.level': ", at_level, " of an image of ",
-                                  layout.levels.size(), " levels"));
+    const std::size_t last = layout.levels.size() - 1;
+    return CannotUse(path, StrCat("key 'patch.level': the image has ",
+                                  last == 0 ? "level 0 alone" : StrCat("levels 0 to ", last),
+                                  ", not ", at_level));
   }
   const LevelLayout& level = layout.levels[at_level];
   plan::PlannedImage planned;
