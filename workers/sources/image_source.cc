@@ -5,8 +5,10 @@
 #include <cerrno>
 #include <cstring>
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
+#include "runtime/base/file.h"
 #include "runtime/base/strings.h"
 #include "runtime/zarr/file_byte_store.h"
 #include "workers/sources/aperio.h"
@@ -70,8 +72,9 @@ StatusOr<std::unique_ptr<ImageSource>> OpenTiff(const std::string& path,
 
 StatusOr<std::unique_ptr<ImageSource>> OpenImage(const std::string& path,
                                                  const ReadCaches& caches) {
+  PB_ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(path, O_RDONLY | O_NONBLOCK));
   struct stat st {};
-  if (stat(path.c_str(), &st) != 0) return FromErrno("open image", path, errno);
+  if (fstat(fd.get(), &st) != 0) return FromErrno("stat", path, errno);
   if (S_ISDIR(st.st_mode)) {
     if (HasZarrMetadata(path)) return OpenZarrImage(path, caches);
     return absl::InvalidArgumentError(

@@ -98,6 +98,7 @@ TEST_F(SpreadPlan, HasTheSamePlanHoweverImagesAreGroupedAndWhenTheirTasksRun) {
       open.payload = {{"first", first},
                       {"count", std::min(group, 20 - first)},
                       {"level", 0},
+                      {"label_set", ""},
                       {"on_bad_image", "fail"}};
       open.inputs = {found->result};
       const auto opened = RunTask("stream.open", open);
@@ -171,7 +172,8 @@ TEST_F(SpreadPlan, RefusesADatasetOfWhichNothingIsLeft) {
 TEST_F(SpreadPlan, WhatAGoodImageLacksIsAnErrorOfTheRun) {
   Slides(2);
   const Status status = Plan("skip", 3).status();
-  EXPECT_THAT(std::string(MessageOf(status)), HasSubstr("key 'patch.level': the image has level 0 alone, not 3"));
+  EXPECT_THAT(std::string(MessageOf(status)),
+              HasSubstr("key 'patch.level': the image has level 0 alone, not 3"));
 }
 
 TEST_F(SpreadPlan, WhatMayPassIsNoBadImage) {
@@ -185,7 +187,8 @@ TEST_F(SpreadPlan, WhatMayPassIsNoBadImage) {
   const auto found = RunTask("stream.plan", context_);
   ASSERT_TRUE(found.ok()) << found.status();
   TaskContext open = context_;
-  open.payload = {{"first", 0}, {"count", 2}, {"level", 0}, {"on_bad_image", "skip"}};
+  open.payload = {
+      {"first", 0}, {"count", 2}, {"level", 0}, {"label_set", ""}, {"on_bad_image", "skip"}};
   open.inputs = {found->result};
   const rlimit none{static_cast<rlim_t>(next), before.rlim_max};
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
@@ -203,7 +206,11 @@ TEST_F(SpreadPlan, RefusesPayloadsThatAreNotOfTheList) {
       {-1, 1}, {0, 0}, {0, 3}, {2, 1}, {1, INT64_MAX}, {INT64_MAX, 1}};
   for (const auto& [first, count] : bad) {
     TaskContext open = context_;
-    open.payload = {{"first", first}, {"count", count}, {"level", 0}, {"on_bad_image", "skip"}};
+    open.payload = {{"first", first},
+                    {"count", count},
+                    {"level", 0},
+                    {"label_set", ""},
+                    {"on_bad_image", "skip"}};
     open.inputs = {found->result};
     EXPECT_EQ(RunTask("stream.open", open).status().code(), absl::StatusCode::kInvalidArgument)
         << first << " " << count;
