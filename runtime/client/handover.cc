@@ -37,7 +37,8 @@ RingHandover::RingHandover(Run& run, memory::MemfdBlock memory)
 
 RingHandover::~RingHandover() {
   ending_ = true;
-  RaiseWord(shared_->news);
+  WakeWord(shared_->taken);
+  WakeWord(shared_->released);
   taker_.join();
   releaser_.join();
 }
@@ -45,11 +46,9 @@ RingHandover::~RingHandover() {
 /// True once the trainer has taken what was published; false at the end.
 bool RingHandover::AwaitDemand() {
   while (!ending_) {
-    const std::uint32_t news = shared_->news.load(std::memory_order_acquire);
-    if (shared_->published.load() - shared_->taken.load(std::memory_order_acquire) < kTakenAhead) {
-      return true;
-    }
-    WaitOnWord(shared_->news, news, kLookEveryMs);
+    const std::uint32_t taken = shared_->taken.load(std::memory_order_acquire);
+    if (shared_->published.load() - taken < kTakenAhead) return true;
+    WaitOnWord(shared_->taken, taken, kLookEveryMs);
   }
   return false;
 }
@@ -121,13 +120,13 @@ void RingHandover::Fail(const Status& status) {
 
 void RingHandover::ReleaseBatches() {
   while (!ending_) {
-    const std::uint32_t news = shared_->news.load(std::memory_order_acquire);
+    const std::uint32_t released = shared_->released.load(std::memory_order_acquire);
     for (std::size_t i = 0; i < kHandoverEntries; ++i) {
       if (StateOf(shared_->entries[i]) != EntryState::kReleased) continue;
       held_[i].Release();
       SetState(shared_->entries[i], EntryState::kFree);
     }
-    WaitOnWord(shared_->news, news, kLookEveryMs);
+    WaitOnWord(shared_->released, released, kLookEveryMs);
   }
 }
 

@@ -110,7 +110,7 @@ std::unique_ptr<RingWaiter> OpenRing(int control_fd, int ring_fd, int link_fd,
   ring.slots = nb::cast<std::uint32_t>(description["slots"]);
   ring.arrays = ArraysOf(nb::cast<nb::list>(description["arrays"]));
   CheckArrays(ring, nb::cast<std::uint64_t>(description["capacity"]));
-  ring.link_fd = link_fd;
+  ring.link_fd = fcntl(link_fd, F_DUPFD_CLOEXEC, 0);
   ring.control_fd = fcntl(control_fd, F_DUPFD_CLOEXEC, 0);
   ring.ring_fd = fcntl(ring_fd, F_DUPFD_CLOEXEC, 0);
   return std::make_unique<RingWaiter>(RingMapping::Open(ring));

@@ -62,6 +62,7 @@ std::shared_ptr<RingMapping> RingMapping::Open(const RingDescription& descriptio
 }
 
 RingMapping::~RingMapping() {
+  if (description_.link_fd >= 0) close(description_.link_fd);
   if (shared_ != nullptr) munmap(static_cast<void*>(shared_), sizeof(Handover));
   if (ring_ != nullptr) munmap(ring_, description_.ring_bytes);
 }
@@ -113,8 +114,7 @@ std::shared_ptr<Hold> RingMapping::Take() {
     throw std::runtime_error("take batch: its slot lies outside the ring");
   }
   auto hold = std::make_shared<Hold>(shared_from_this(), index);
-  shared_->taken.store(at + 1, std::memory_order_release);
-  RaiseWord(shared_->news);
+  RaiseWord(shared_->taken);
   return hold;
 }
 
@@ -130,7 +130,7 @@ Hold::~Hold() {
   if (own.has_slot != 0) --ring_->slots_held_;
   ring_->uses_[entry_].held = 0;
   own.state.store(static_cast<std::uint32_t>(EntryState::kReleased), std::memory_order_release);
-  RaiseWord(ring_->shared_->news);
+  RaiseWord(ring_->shared_->released);
 }
 
 std::byte* Hold::Address(std::size_t array) const {

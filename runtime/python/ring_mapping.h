@@ -38,7 +38,7 @@ struct ArrayDescription {
 
 struct RingDescription {
   int control_fd = -1, ring_fd = -1;  ///< closed by RingMapping::Open
-  int link_fd = -1;                   ///< to the client process; the caller's
+  int link_fd = -1;                   ///< to the client process; closed with the mapping
   std::uint64_t ring_bytes = 0, slot_bytes = 0;
   std::uint32_t slots = 0;  ///< batches that may be held at once
   std::vector<ArrayDescription> arrays;

@@ -3,9 +3,9 @@
 // side needs the C library alone.
 //
 //   client   takes a batch from the stream, writes an entry, raises `ready`
-//   trainer  waits on `ready`, takes the entry, raises `news`; uses the slot; marks the entry
-//            released, raises `news`
-//   client   waits on `news`: gives released slots back, has the next batch taken
+//   trainer  waits on `ready`, takes the entry, raises `taken`; uses the slot; marks the entry
+//            released, raises `released`
+//   client   waits on `taken` for the next batch, and on `released` to give slots back
 #pragma once
 
 #include <atomic>
@@ -21,7 +21,7 @@
 
 namespace patchbay {
 
-inline constexpr std::uint32_t kHandoverVersion = 1;
+inline constexpr std::uint32_t kHandoverVersion = 2;
 /// More than a ring has slots: batches of which this rank has no patches need an entry too.
 inline constexpr std::uint32_t kHandoverEntries = 512;
 inline constexpr std::size_t kHandoverErrorBytes = 8192;
@@ -55,8 +55,8 @@ struct Handover {
   alignas(64) std::atomic<std::uint32_t> ready{0};  ///< futex: a batch was published, or the end
   std::atomic<std::uint32_t> published{0};          ///< batches, ever
   std::atomic<std::uint32_t> failed{0};             ///< `error` says why; no batch comes any more
-  alignas(64) std::atomic<std::uint32_t> news{0};   ///< futex: a batch was taken or released
-  std::atomic<std::uint32_t> taken{0};              ///< batches, ever
+  alignas(64) std::atomic<std::uint32_t> taken{0};  ///< futex: batches, ever
+  alignas(64) std::atomic<std::uint32_t> released{0};  ///< futex: entries, ever
   alignas(64) HandoverCounters counters;
   std::uint32_t order[kHandoverEntries] = {};  ///< entry of publication n: order[n % entry_count]
   HandoverEntry entries[kHandoverEntries];
@@ -76,10 +76,15 @@ inline void WaitOnWord(const std::atomic<std::uint32_t>& word, std::uint32_t see
   (void)syscall(SYS_futex, &word, FUTEX_WAIT, seen, &limit, nullptr, 0);
 }
 
-/// Raises `word` and wakes whoever waits on it, in any process.
+/// Wakes whoever waits on `word`, in any process.
+inline void WakeWord(const std::atomic<std::uint32_t>& word) {
+  (void)syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+/// Adds one to `word` and wakes whoever waits on it.
 inline void RaiseWord(std::atomic<std::uint32_t>& word) {
   word.fetch_add(1, std::memory_order_release);
-  (void)syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+  WakeWord(word);
 }
 
 }  // namespace patchbay

@@ -276,6 +276,30 @@ class Trainer(harness.Case):
             self.said(process, expect=code)
             self.nothing_left()
 
+    def test_an_interrupt_while_seeking_never_gives_another_batch(self):
+        self.run_program("""
+            signal.signal(signal.SIGALRM, signal.default_int_handler)
+            with patchbay.attach("run.yaml", cpus=1) as stream:
+                first = stream.state_dict()
+                whole = [list(patches(batch)) for batch in stream]
+            interrupted = 0
+            for delay in (0.01, 0.05, 0.2):
+                with patchbay.attach("run.yaml", cpus=1) as stream:
+                    signal.setitimer(signal.ITIMER_REAL, delay)
+                    try:
+                        for batch in range(1000):
+                            stream.load_state_dict(dict(first, token=first["token"].replace(":0:0:", f":0:{batch % 5}:")))
+                    except KeyboardInterrupt:
+                        interrupted += 1
+                    try:
+                        stream.load_state_dict(first)
+                        assert [list(patches(batch)) for batch in stream] == whole
+                    except patchbay.ClusterError as error:
+                        assert "attach again" in str(error)
+            assert interrupted == 3
+            """)
+        self.nothing_left()
+
     def test_a_client_or_cluster_that_is_killed_is_an_error_at_once(self):
         for victim in ("patchbay", "patchbay-supervisor"):
             process = self.program("""

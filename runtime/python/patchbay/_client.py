@@ -38,17 +38,30 @@ class Client:
         """The answer to a command, and the descriptor that came with it or None."""
         if os.getpid() != self._owner:
             raise errors.ForkError("the stream belongs to the process that attached, not to its fork")
-        with self._lock:
-            try:
-                self._link.send(json.dumps(command).encode())
-            except OSError as error:
-                raise self._gone() from error
-            return self._receive()
+        return self._whole(command)
 
     def more(self):
         """The next part of an answer."""
+        return self._whole(None)
+
+    def _whole(self, command):
+        """An answer left half-way (Ctrl-C) would be taken for that of the next command: then the process ends."""
         with self._lock:
-            return self._receive()
+            try:
+                if command is not None:
+                    self._send(command)
+                return self._receive()
+            except errors.PatchbayError:
+                raise
+            except BaseException:
+                self.kill()
+                raise
+
+    def _send(self, command):
+        try:
+            self._link.send(json.dumps(command).encode())
+        except OSError as error:
+            raise self._gone() from error
 
     def _receive(self):
         descriptors = array.array("i")

@@ -125,6 +125,15 @@ class Stream:
         _open_streams.add(self)
 
     def _open(self, token):
+        try:
+            self._open_at(token)
+        except errors.PatchbayError:
+            raise
+        except BaseException:  # Ctrl-C half-way: what the client process says next would be of another question
+            self._client.kill()
+            raise
+
+    def _open_at(self, token):
         request = dict(self._request, op="open", name=_shared_name(self._request, token))
         if token is not None:
             request["resume_token"] = token.text_at(token.epoch, token.batch)
@@ -134,6 +143,10 @@ class Stream:
             _, ring = self._client.more()
             description["arrays"] = [(a["name"], a["dtype"], a["shape"], a["offset"]) for a in description["arrays"]]
             self._ring = open_ring(control, ring, self._client.fileno(), description)
+        except (RuntimeError, ValueError) as error:
+            if isinstance(error, errors.PatchbayError):
+                raise
+            raise errors.InternalError(f"attach: {error}: are the programs and the module of one version?") from error
         finally:
             for descriptor in (control, ring):
                 if descriptor is not None:
