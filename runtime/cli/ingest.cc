@@ -1,4 +1,7 @@
 // patchbay ingest SOURCE... --out DIR: slides and CT volumes to stores.
+#include <filesystem>
+
+#include "runtime/base/file.h"
 #include "runtime/base/strings.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/ingest_report.h"
@@ -7,6 +10,8 @@
 #include "runtime/cli/pseudonym_key.h"
 #include "runtime/cli/slide_job.h"
 #include "runtime/cli/slide_job_ends.h"
+#include "runtime/client/paths.h"
+#include "runtime/plan/cohort_table.h"
 
 namespace patchbay::cli {
 namespace {
@@ -36,6 +41,26 @@ class IngestCommand final : public Command {
   bool keep_names_ = false, detach_ = false;
   OwnClusterArguments own_;
 };
+
+/// The slides of a table, in place of its name.
+StatusOr<std::vector<std::string>> SlidesOf(const std::vector<std::string>& sources) {
+  const bool is_table = sources.size() == 1 && plan::NamesTable(sources[0]);
+  if (!is_table) return sources;
+  PB_ASSIGN_OR_RETURN(const std::string path, client::AbsolutePath(sources[0]));
+  PB_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, plan::kMaxCohortBytes));
+  PB_ASSIGN_OR_RETURN(const plan::CohortTable table, plan::ParseCohortTable(text, sources[0]));
+  const std::string folder = path.substr(0, path.rfind('/') + 1);
+  std::vector<std::string> slides;
+  for (const plan::CohortRow& row : table.rows) {
+    const std::string& listed = table.Cell(row, "path");
+    slides.push_back(listed.front() == '/' ? listed : folder + listed);
+    std::error_code error;
+    if (!std::filesystem::exists(slides.back(), error)) {
+      return table.Wrong(row, "path", StrCat("'", listed, "': no such file"));
+    }
+  }
+  return slides;
+}
 
 std::vector<Argument> IngestCommand::Arguments() {
   Argument chunk{"--chunk", "PX",
@@ -74,7 +99,8 @@ std::vector<Argument> IngestCommand::Arguments() {
                        &orientation_};
   orientation.choices = {"canonical", "source"};
   std::vector<Argument> arguments = {
-      {"SOURCE", "", "slides, CT series, NIfTI, NRRD, MHA; or folders of them", &sources_, true},
+      {"SOURCE", "", "slides, CT series, NIfTI, NRRD, MHA; folders of them; or one table",
+       &sources_, true},
       {"--out", "DIR", "the folder for the stores", &out_, true},
       chunk,
       shard,
@@ -115,7 +141,8 @@ StatusOr<SlideOrder> IngestCommand::Order(const Session& session) const {
   if (!spacing_.empty()) {
     PB_ASSIGN_OR_RETURN(spacing, ParseSpacing(spacing_));
   }
-  PB_ASSIGN_OR_RETURN(SlideOrder order, OrderSlides("ingest", sources_, out_));
+  PB_ASSIGN_OR_RETURN(const std::vector<std::string> slides, SlidesOf(sources_));
+  PB_ASSIGN_OR_RETURN(SlideOrder order, OrderSlides("ingest", slides, out_));
   order.payload = {{"chunk", chunk_},
                    {"shard", shard_},
                    {"codec", codec_},
