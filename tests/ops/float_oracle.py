@@ -70,6 +70,14 @@ def hed_jitter(x, case):
     return np.minimum(255 * np.exp(-stains @ color.rgb_from_hed), 255)
 
 
+def stain_jitter(x, case):
+    """The amounts of both stains by the pseudo-inverse; what is no stain stays."""
+    od = -np.log(np.clip(x, 1, 255) / 255).reshape(-1, 3).T
+    he = np.array(case["reference"][:6]).reshape(2, 3).T
+    change = (np.array(case["alpha"][:2]) - 1)[:, None] * (np.linalg.pinv(he) @ od) + np.array(case["beta"][:2])[:, None]
+    return np.minimum(255 * np.exp(-od - he @ change), 255).T.reshape(x.shape)
+
+
 def color_jitter(x, case):
     x = x / 255
     for step in case["order"]:

@@ -48,8 +48,8 @@ Json OptionsOf(const Json& step) {
 
 Json MapOf(const PlaceMap& m) { return {m.yy, m.yx, m.y0, m.xy, m.xx, m.x0}; }
 
-/// What skimage's amounts are multiplied and raised by, from the words of the draw.
-void AddHedDraws(const DrawKey& own, double alpha, double beta, Json& request) {
+/// What the amounts of stains are multiplied and raised by, from the words of the draw.
+void AddStainDraws(const DrawKey& own, double alpha, double beta, Json& request) {
   const PhiloxBlock factors = Draw(own, 0), shifts = Draw(own, 1);
   for (int s = 0; s < 3; ++s) {
     request["alpha"].push_back(1 + alpha * (2 * double{UniformFloat(factors.word[1 + s])} - 1));
@@ -73,8 +73,9 @@ Json DrawnOf(const std::string& op, const Json& o, const DrawKey& own) {
   } else if (op == "stain_normalize") {
     request["fit"] = plan::ValuesOf(ImageFit());
     request["reference"] = plan::ValuesOf(plan::DefaultMacenko());
-  } else if (op == "hed_jitter") {
-    AddHedDraws(own, o["alpha"].get<double>(), o["beta"].get<double>(), request);
+  } else if (op == "hed_jitter" || op == "stain_jitter") {
+    request["reference"] = plan::ValuesOf(plan::DefaultMacenko());
+    AddStainDraws(own, o["alpha"].get<double>(), o["beta"].get<double>(), request);
   } else if (op == "color_jitter") {
     constexpr const char* kNames[] = {"brightness", "contrast", "saturation", "hue"};
     const ColorJitter drawn = *DrawColorJitter(plan::ColorJitterOptions::FromJson(o), own);
@@ -109,6 +110,7 @@ std::vector<Case> AllCases(std::uint64_t draws) {
       {Json::parse(R"({"elastic": {"p": 1, "points": 8, "amplitude": 9}})"), 0.025},
       {Json::parse(R"({"elastic": {"p": 1, "points": 5, "amplitude": 20}})"), 0.025},
       {Json::parse(R"({"stain_normalize": {}})"), 2e-3},
+      {Json::parse(R"({"stain_jitter": {"p": 1, "alpha": 0.2, "beta": 0.2}})"), 2e-3},
       {Json::parse(R"({"hed_jitter": {"p": 1, "alpha": 0.2, "beta": 0.2}})"), 2e-3},
       {Json::parse(R"({"color_jitter": {"p": 1, "brightness": [0.7, 1.3], "contrast": [0.6, 1.4],
           "saturation": [0.3, 1.7], "hue": [-0.2, 0.2]}})"),
