@@ -201,11 +201,11 @@ StatusOr<ExitCode> EndIngest(Session& session, client::Cluster& cluster, SlideOr
 }
 
 const char kIngestNote[] =
-    "Exit code 3: some or all slides failed; DIR/failed.csv lists them with the reasons. Exit\n"
-    "code 1: the job itself did not run. Label and macro images are never opened. A store appears\n"
-    "under its name once it is complete and durable; after a kill or an interrupt, run the same\n"
-    "command to continue. For a store that already exists only the names of its files are\n"
-    "checked; `patchbay verify` reads it.\n";
+    "Exit code 3: some or all sources failed; DIR/failed.csv says why. Exit code 1: the job did "
+    "not\n"
+    "run. Label and macro images are never opened. A store appears under its name once it is "
+    "whole;\n"
+    "after a kill, run the command again. Of a store that exists only file names are checked.\n";
 
 std::unique_ptr<Command> MakeIngest() { return std::make_unique<IngestCommand>(); }
 

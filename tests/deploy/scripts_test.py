@@ -38,7 +38,8 @@ class Setup(Case):
                  "libzmq": "libzmq3-dev", "libsodium": "libsodium-dev", "libzstd": "libzstd-dev",
                  "liblz4": "liblz4-dev", "blosc": "libblosc-dev", "zlib": "zlib1g-dev", "sqlite3": "libsqlite3-dev",
                  "libtiff-4": "libtiff-dev", "libjpeg": "libjpeg62-turbo-dev", "libopenjp2": "libopenjp2-7-dev",
-                 "openslide": "libopenslide-dev", "cairo": "libcairo2-dev", "freetype2": "libfreetype-dev"}
+                 "openslide": "libopenslide-dev", "cairo": "libcairo2-dev", "freetype2": "libfreetype-dev",
+                 "pugixml": "libpugixml-dev"}
         names = re.findall(r"^find_package\((\S+)", asked, re.MULTILINE)
         names += re.findall(r"IMPORTED_TARGET (\S+)\)", asked)
         self.assertGreater(len(names), 15)
