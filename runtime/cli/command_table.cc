@@ -173,6 +173,7 @@ const std::vector<CommandEntry>& CommandTable() {
       {"spectra-diff", "compare two results of spectra", &MakeSpectraDiff, kSpectraDiffNote},
       {"labels import", "make label images below stores from annotation files", &MakeLabelsImport,
        kLabelsImportNote},
+      {"labels export", "write a label set as outlines", &MakeLabelsExport, kLabelsExportNote},
       {"scan", "make a table of slides from their headers", &MakeScan},
       {"inspect", "show what a store or slide holds", &MakeInspect},
       {"verify", "read a whole store and check it against its digests", &MakeVerify},

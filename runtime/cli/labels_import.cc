@@ -1,24 +1,19 @@
 // patchbay labels import STORE FILE: a pathologist's annotations to a label image of the store.
-#include <filesystem>
-
 #include "runtime/base/file.h"
 #include "runtime/base/strings.h"
 #include "runtime/cli/cluster_access.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/interrupt.h"
 #include "runtime/cli/job_view.h"
+#include "runtime/cli/label_rows.h"
 #include "runtime/client/paths.h"
 #include "runtime/plan/class_table.h"
+#include "runtime/plan/cohort_table.h"
 
 namespace patchbay::cli {
 namespace {
 
 constexpr std::size_t kMaxClassTableBytes = 1u << 20;
-
-/// What goes where, one each.
-struct LabelRows {
-  std::vector<std::string> stores, files, sites;
-};
 
 struct ImportedRow {
   std::string store, file;
@@ -68,8 +63,10 @@ class LabelsImportCommand final : public Command {
  public:
   std::vector<Argument> Arguments() override {
     std::vector<Argument> arguments = {
-        {"STORE", "", "the store of the slide that was annotated", &store_, true},
-        {"FILE", "", "GeoJSON, XML of ASAP or ImageScope, or a TIFF mask", &file_, true},
+        {"STORE|COHORT", "", "a slide's store, or a table with a column `annotation`", &store_,
+         true},
+        {"FILE", "", "of a store: GeoJSON, XML of ASAP or ImageScope, or a TIFF mask", &file_},
+        {"--stores", "DIR", "of a table: the folder with the rows' stores", &stores_},
         {"--set", "NAME", "the label set: one for each reader and purpose", &set_, true},
         {"--classes", "CLASSES.yaml", "the class table", &classes_, true},
         {"--site", "NAME", "whose mask values the file has (the table's `from`)", &site_},
@@ -84,26 +81,20 @@ class LabelsImportCommand final : public Command {
   StatusOr<LabelRows> Rows() const;
   StatusOr<protocol::SubmitJob> Submission(const LabelRows& rows) const;
 
-  std::string store_, file_, set_, classes_, site_;
+  std::string store_, file_, stores_, set_, classes_, site_;
   bool dry_run_ = false;
   OwnClusterArguments own_;
 };
 
 StatusOr<LabelRows> LabelsImportCommand::Rows() const {
-  LabelRows rows;
-  for (const auto& [named, list] :
-       {std::pair(&store_, &rows.stores), std::pair(&file_, &rows.files)}) {
-    PB_ASSIGN_OR_RETURN(const std::string path, client::AbsolutePath(*named));
-    std::error_code error;
-    if (!std::filesystem::exists(path, error)) {
-      return absl::NotFoundError(
-          StrCat("labels import: ", *named, ": no such file or folder",
-                 list == &rows.stores ? " (`patchbay ingest` makes a store from a slide)" : ""));
-    }
-    list->push_back(path);
+  const bool is_table = plan::NamesTable(store_);
+  if (!is_table && !stores_.empty()) return UsageError("--stores goes with a table of slides");
+  if (is_table && (!file_.empty() || !site_.empty())) {
+    return UsageError("a table names each row's file and site itself");
   }
-  rows.sites.push_back(site_);
-  return rows;
+  if (is_table) return LabelRowsOfTable(store_, stores_);
+  if (file_.empty()) return UsageError("FILE: name the annotation file of the store");
+  return LabelRowOf(store_, file_, site_);
 }
 
 StatusOr<protocol::SubmitJob> LabelsImportCommand::Submission(const LabelRows& rows) const {

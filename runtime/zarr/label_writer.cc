@@ -234,7 +234,7 @@ class Pyramid {
     }
   }
 
-  Status AddFinest(std::int64_t index, const LabelChunk& finest) {
+  Status AddFinest(std::int64_t index, const LabelChunk& finest, const AfterLabelRow& after_row) {
     LevelRows& level = *levels_[0];
     ChunkRow row{index, {}};
     std::unique_ptr<std::uint8_t[]> pixels;
@@ -246,6 +246,7 @@ class Pyramid {
       row.cells.push_back(value ? LabelCell{*value, nullptr} : CellOf(pixels, height, width));
       Tally(row.cells.back(), height, width, out_.pixels);
     }
+    PB_RETURN_IF_ERROR(after_row(index, row.cells));
     PB_RETURN_IF_ERROR(level.Add(std::move(row)));
     return BuildAbove(0);
   }
@@ -366,15 +367,13 @@ ImageStoreSettings LabelSettings() {
 }
 
 StatusOr<LabelShards> WriteLabelShards(const std::string& folder, const std::vector<Extent>& levels,
-                                       const LabelChunk& finest,
-                                       const std::function<Status()>& after_row) {
+                                       const LabelChunk& finest, const AfterLabelRow& after_row) {
   PB_RETURN_IF_ERROR(CheckLevels(levels));
   const ImageStoreSettings settings = LabelSettings();
   LabelShards out;
   Pyramid pyramid(folder, settings, levels, out);
   for (std::int64_t row = 0; row < pyramid.rows(); ++row) {
-    PB_RETURN_IF_ERROR(pyramid.AddFinest(row, finest));
-    PB_RETURN_IF_ERROR(after_row());
+    PB_RETURN_IF_ERROR(pyramid.AddFinest(row, finest, after_row));
   }
   return out;
 }

@@ -15,6 +15,7 @@
 
 #include "runtime/base/status.h"
 #include "runtime/zarr/image_store.h"
+#include "runtime/zarr/mode_downsample.h"
 
 namespace patchbay::zarr {
 
@@ -31,6 +32,9 @@ ImageStoreSettings LabelSettings();
 using LabelChunk =
     std::function<StatusOr<std::optional<std::uint8_t>>(const Point& chunk, std::uint8_t* out)>;
 
+/// Called after each row of chunks of level 0 with its chunks; its error ends the work.
+using AfterLabelRow = std::function<Status(std::int64_t row, const std::vector<LabelCell>& chunks)>;
+
 struct LabelShards {
   std::vector<ShardRecord> records;         ///< of every shard of every level
   std::array<std::uint64_t, 256> pixels{};  ///< of level 0, by value
@@ -40,10 +44,9 @@ struct LabelShards {
 /// Writes the shards of all `levels` (finest first, each no larger than the one before) below
 /// `folder`; durable once PublishStore has synced it. A pixel of a coarser level is the commonest
 /// value among those of the level before that it covers, of several the smallest. Deterministic.
-/// `after_row` is called after each row of chunks; its error and those of `finest` end the work.
+/// Errors of `finest` end the work.
 StatusOr<LabelShards> WriteLabelShards(const std::string& folder, const std::vector<Extent>& levels,
-                                       const LabelChunk& finest,
-                                       const std::function<Status()>& after_row);
+                                       const LabelChunk& finest, const AfterLabelRow& after_row);
 
 /// What WriteLabelShards would find at level 0, without writing anything.
 StatusOr<std::array<std::uint64_t, 256>> CountLabels(const Extent& level, const LabelChunk& finest,

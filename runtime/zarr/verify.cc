@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <map>
 #include <mutex>
 #include <set>
 #include <thread>
 
+#include "runtime/base/file.h"
 #include "runtime/base/strings.h"
 #include "runtime/zarr/label_sets.h"
 #include "runtime/zarr/opened_store.h"
@@ -17,6 +19,7 @@ namespace patchbay::zarr {
 namespace {
 
 constexpr int kMaxThreads = 256;
+constexpr std::size_t kMaxFurtherBytes = std::size_t{64} << 20;
 
 std::vector<ShardPlace> PlacesOf(const OpenedStore& store) {
   std::vector<ShardPlace> places;
@@ -144,6 +147,32 @@ class Reporting {
   VerifyReport& report_;
 };
 
+/// Files of a label image beside its levels, by name, with their SHA-256.
+std::map<std::string, std::string> FurtherFiles(const OpenedStore& store) {
+  const Json* at = &store.documents.at("zarr.json");
+  for (const char* key : {"attributes", "patchbay", "labels", "files"}) {
+    if (!at->is_object() || !at->contains(key)) return {};
+    at = &(*at)[key];
+  }
+  std::map<std::string, std::string> files;
+  if (!at->is_object()) return files;
+  for (const auto& [name, digest] : at->items()) {
+    const bool is_plain = !name.empty() && name[0] != '.' && name.find('/') == std::string::npos;
+    if (is_plain && digest.is_string()) files[name] = digest.get<std::string>();
+  }
+  return files;
+}
+
+Status CheckFile(const std::string& path, const std::string& digest) {
+  PB_ASSIGN_OR_RETURN(const EntryKind kind, EntryKindOf(path));
+  if (kind != EntryKind::kFile) {
+    return absl::DataLossError(kind == EntryKind::kNothing ? "missing" : NameOf(kind).data());
+  }
+  PB_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path, kMaxFurtherBytes));
+  if (Sha256Of(bytes).Hex() == digest) return absl::OkStatus();
+  return absl::DataLossError("another file than was written");
+}
+
 /// A revision's own findings, under its name; nothing where it cannot be looked at.
 void AddLabels(const std::string& name, const StatusOr<VerifyReport>& own, std::size_t max_listed,
                VerifyReport& report) {
@@ -217,6 +246,11 @@ StatusOr<VerifyReport> VerifyStore(const std::string& store, const VerifyOptions
   std::set<std::string> documents, shards;
   for (const auto& [path, document] : opened.documents) documents.insert(path);
   for (const ShardPlace& place : places) shards.insert(opened.FileOf(place));
+  for (const auto& [name, digest] : FurtherFiles(opened)) {
+    documents.insert(name);
+    const Status same = CheckFile(StrCat(opened.path, "/", name), digest);
+    if (!same.ok()) reporting.Fault(StrCat(name, ": ", MessageOf(same)));
+  }
   reporting.Strange(
       FindStrangeEntries(opened.path, {documents, shards, kLabelsFolder}, options.max_listed));
   reporting.CompareRoots();

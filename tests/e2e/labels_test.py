@@ -1,4 +1,5 @@
 """Annotations become label images: the same pixels as shapely and scikit-image find, or a refusal."""
+import hashlib
 import json
 import subprocess
 import unittest
@@ -136,6 +137,7 @@ class Labels(harness.Case):
         self.assertEqual([after[k] for k in ("digest", "pixel_digest")], [before[k] for k in ("digest", "pixel_digest")])
         self.assertEqual([s["name"] for s in after["labels"]], [report["revision"]])
         self.assertTrue(self.importing(store, self.geojson)["imported"][0]["already_there"])
+        self.exported(store, report)
         self.corrected(store, report)
 
     def only_on_slide(self):
@@ -145,13 +147,26 @@ class Labels(harness.Case):
         path.write_text(json.dumps({"features": kept}))
         return path
 
+    def exported(self, store, report):
+        """Importing what was exported gives the same pixels; the index of positions is covered by verify."""
+        self.json("labels", "export", store, "--set", "gleason", "--out", "back.geojson")
+        again = self.json("labels", "import", store, "back.geojson", "--set", "back", "--classes", "classes.yaml")
+        digests = [json.loads((store / "labels" / r / "zarr.json").read_text())["attributes"]["patchbay"]["pixel_digest"]
+                   for r in (report["revision"], again["imported"][0]["revision"])]
+        self.assertEqual(digests[0], digests[1])
+        self.assertIn("no set 'none'", self.command("labels", "export", store, "--set", "none", "--out", "x").stderr)
+        index = store / "labels" / report["revision"] / "positions.index"
+        index.write_bytes(index.read_bytes() + b"x")
+        self.assertIn("positions.index", self.json("verify", store, expect=1)["bad"][0])
+        index.write_bytes(index.read_bytes()[:-1])
+
     def corrected(self, store, report):
         self.write(FEATURES[:2])
         second = self.importing(store, self.geojson)["imported"][0]
         self.assertNotEqual(second["revision"], report["revision"])
         listed = json.loads((store / "labels" / "zarr.json").read_text())["attributes"]["ome"]["labels"]
-        self.assertEqual(listed, [second["revision"]])
-        self.assertEqual(len(self.json("verify", store)["labels"]), 2)
+        self.assertEqual([r for r in listed if r.startswith("gleason.")], [second["revision"]])
+        self.assertEqual(len(self.json("verify", store)["labels"]), 3)
         shard = next(p for p in (store / "labels" / report["revision"] / "0").rglob("*") if p.is_file() and p.name != "zarr.json")
         whole = shard.read_bytes()
         shard.write_bytes(whole[:100] + bytes([whole[100] ^ 1]) + whole[101:])
@@ -191,6 +206,23 @@ class Labels(harness.Case):
         self.assertEqual(result.returncode, 1, result.stderr)
         self.assertEqual(result.stdout, "")
         return result.stderr
+
+    def test_a_table_names_files_and_stores(self):
+        slides = [self.slide(f"{n}.svs", size="600x500", seed=n) for n in (1, 2, 3)]
+        self.json("ingest", *slides[:2], "--out", "stores", "--keep-names")
+        digests = [hashlib.sha256(s.read_bytes()).hexdigest() for s in slides]
+        self.write([feature("Tumor", polygon([(10, 10), (50, 10), (50, 50), (10, 50)]))])
+        (self.folder / "b.geojson").write_text("{")
+        table = self.folder / "cohort.csv"
+        lines = [f"{s.name},{d},{a}" for s, d, a in zip(slides, digests, ("a.geojson", "b.geojson", ""))]
+        table.write_text("path,content_hash,annotation\n" + "\n".join(lines) + "\n")
+        words = ("labels", "import", table, "--stores", "stores", "--set", "t", "--classes", "classes.yaml")
+        found = self.json(*words, expect=3)
+        self.assertEqual([len(found[k]) for k in ("imported", "failed")], [1, 1])
+        self.assertEqual(found["imported"][0]["classes"][1]["pixels"], 1600)
+        self.assertIn("parse json", found["failed"][0]["reason"])
+        table.write_text(table.read_text().replace(f"{digests[2]},", f"{digests[2]},a.geojson"))
+        self.assertIn("`patchbay ingest` makes it", self.command(*words).stderr)
 
     def test_refusals_leave_the_store_as_it_was(self):
         slide = self.slide(size="700x600")

@@ -32,6 +32,7 @@ constexpr TaskRow kTasks[] = {
     {"ingest.summary", RunIngestSummary},
     {"ingest.volume", RunIngestVolume},
     {"inspect", RunInspect},
+    {"labels.export", RunLabelsExport},
     {"labels.import", RunLabelsImport},
     {"labels.plan", RunLabelsPlan},
     {"noop", RunNoop},

@@ -68,7 +68,8 @@ TEST(LabelWriter, StoresVerifyAndCountTheirPixels) {
     return std::optional<std::uint8_t>();
   };
   const auto go_on = [] { return absl::OkStatus(); };
-  const auto shards = WriteLabelShards(folder, levels, chunk, go_on);
+  const auto shards =
+      WriteLabelShards(folder, levels, chunk, [](auto, const auto&) { return absl::OkStatus(); });
   ASSERT_TRUE(shards.ok()) << shards.status();
   const auto counted = CountLabels(levels[0], chunk, go_on);
   ASSERT_TRUE(counted.ok());

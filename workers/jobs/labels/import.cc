@@ -14,6 +14,7 @@
 #include "workers/annotations/read_annotations.h"
 #include "workers/jobs/labels/drawing.h"
 #include "workers/jobs/labels/labels.h"
+#include "workers/jobs/labels/position_builder.h"
 #include "workers/jobs/labels/request.h"
 
 namespace patchbay::workers {
@@ -128,9 +129,17 @@ Json ReportJson(const LabelsRequest& request, const ImportRow& row,
           {"self_crossing", report.self_crossing}};
 }
 
+/// What is known once the pixels are made: how many each value has, and the digest of the index of
+/// where the classes lie.
+struct Written {
+  std::array<std::uint64_t, 256> pixels{};
+  Digest positions;
+};
+
 /// What the label image says of itself.
 zarr::ImageStoreSpec SpecOf(const LabelsRequest& request, const ImportRow& row,
-                            const Source& source, const std::array<std::uint64_t, 256>& pixels) {
+                            const Source& source, const Written& written) {
+  const auto& [pixels, positions] = written;
   zarr::ImageStoreSpec spec;
   spec.settings = zarr::LabelSettings();
   spec.levels = row.image.levels;
@@ -150,6 +159,7 @@ zarr::ImageStoreSpec SpecOf(const LabelsRequest& request, const ImportRow& row,
     properties.push_back({{"label-value", one.value}, {"class", one.name}});
   }
   labels["pixels"] = counts;
+  labels["files"] = {{plan::kPositionIndexFile, positions.Hex()}};
   spec.attributes["labels"] = labels;
   spec.image_label = {{"properties", properties}, {"source", {{"image", "../../"}}}};
   return spec;
@@ -233,10 +243,18 @@ StatusOr<TaskOutput> Import(TaskContext& context) {
   }
   PB_ASSIGN_OR_RETURN(const LabelsFolder folder, LabelsFolder::Open(context, row.image.store));
   PB_RETURN_IF_ERROR(MakeDirectories(folder.Staging()));
+  PositionBuilder positions(request.classes, row.image.levels[0]);
+  const auto index_row = [&](std::int64_t at, const std::vector<zarr::LabelCell>& chunks) {
+    positions.AddRow(at, zarr::LabelSettings().chunk.x, chunks);
+    return after_row();
+  };
   PB_ASSIGN_OR_RETURN(const zarr::LabelShards shards,
-                      zarr::WriteLabelShards(folder.Staging(), row.image.levels, chunk, after_row));
+                      zarr::WriteLabelShards(folder.Staging(), row.image.levels, chunk, index_row));
   PB_RETURN_IF_ERROR(source.drawing->Finish());
-  const zarr::ImageStoreSpec spec = SpecOf(request, row, source, shards.pixels);
+  const std::string index = plan::EncodePositionIndex(positions.Finish(shards.pixels));
+  PB_RETURN_IF_ERROR(
+      ReplaceFile(StrCat(folder.Staging(), "/", plan::kPositionIndexFile), AsBytes(index)));
+  const zarr::ImageStoreSpec spec = SpecOf(request, row, source, {shards.pixels, Sha256Of(index)});
   PB_ASSIGN_OR_RETURN(const zarr::StoreRoots roots, zarr::CombineRoots(spec, shards.records));
   const std::string revision = zarr::RevisionName(request.set, roots.bytes);
   PB_ASSIGN_OR_RETURN(const bool was_there, Publish(folder, request, row, spec, {roots, revision}));

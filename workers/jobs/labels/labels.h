@@ -15,4 +15,8 @@ StatusOr<TaskOutput> RunLabelsPlan(TaskContext& context);
 /// the new revision is durable and current.
 StatusOr<TaskOutput> RunLabelsImport(TaskContext& context);
 
+/// The current revision of a set as GeoJSON, in pixels of the slide's finest level. Manifest:
+/// {"images": [store], "out": file}; payload: {"set"}. Result: {"outlines", "bytes", "digest"}.
+StatusOr<TaskOutput> RunLabelsExport(TaskContext& context);
+
 }  // namespace patchbay::workers

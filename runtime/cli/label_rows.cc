@@ -1,0 +1,111 @@
+#include "runtime/cli/label_rows.h"
+
+#include <filesystem>
+#include <map>
+
+#include "runtime/base/file.h"
+#include "runtime/base/json.h"
+#include "runtime/base/strings.h"
+#include "runtime/client/paths.h"
+#include "runtime/plan/cohort_table.h"
+
+namespace patchbay::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMaxRootBytes = 16u << 20;
+
+/// SHA-256 of what a store was made from; "" where it does not say.
+std::string SourceOf(const fs::path& store) {
+  const auto text = ReadFile((store / "zarr.json").string(), kMaxRootBytes);
+  if (!text.ok()) return "";
+  const auto root = ParseJson(*text, "zarr.json");
+  if (!root.ok()) return "";
+  const Json* at = &*root;
+  for (const char* key : {"attributes", "patchbay", "source_sha256"}) {
+    if (!at->is_object() || !at->contains(key)) return "";
+    at = &(*at)[key];
+  }
+  return at->is_string() ? at->get<std::string>() : "";
+}
+
+StatusOr<std::map<std::string, std::string>> StoresBySource(const std::string& folder) {
+  std::map<std::string, std::string> stores;
+  if (folder.empty()) return stores;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    const std::string source = SourceOf(it->path());
+    if (!source.empty()) stores[source] = it->path().string();
+  }
+  if (!error) return stores;
+  return absl::NotFoundError(StrCat("labels import: ", folder, ": ", error.message()));
+}
+
+Status NoSuch(std::string_view what, std::string_view more = "") {
+  return absl::NotFoundError(StrCat("labels import: ", what, ": no such file or folder", more));
+}
+
+StatusOr<std::string> StoreOf(const plan::CohortTable& table, const plan::CohortRow& row,
+                              const fs::path& folder,
+                              const std::map<std::string, std::string>& stores) {
+  const fs::path own = folder / table.Cell(row, "path");
+  if (client::IsStore(own.string())) return own.string();
+  const std::string& content = table.Cell(row, "content_hash");
+  if (content.empty()) {
+    return table.Wrong(row, "content_hash",
+                       "empty, and the row's path is no store: `patchbay scan` fills it in");
+  }
+  const auto found = stores.find(content);
+  if (found != stores.end()) return found->second;
+  return table.Wrong(row, "path",
+                     StrCat("'", row.slide_id,
+                            "' has an annotation and no store in --stores: "
+                            "`patchbay ingest` makes it"));
+}
+
+}  // namespace
+
+StatusOr<LabelRows> LabelRowsOfTable(const std::string& path, const std::string& stores_folder) {
+  const StatusOr<std::string> text = ReadFile(path, plan::kMaxCohortBytes);
+  if (!text.ok()) return text.status();
+  PB_ASSIGN_OR_RETURN(const plan::CohortTable table, plan::ParseCohortTable(*text, path));
+  if (!table.Column("annotation")) {
+    return absl::InvalidArgumentError(
+        StrCat("labels import: ", path, ": no column 'annotation' with the rows' files"));
+  }
+  PB_ASSIGN_OR_RETURN(const std::string absolute, client::AbsolutePath(path));
+  const fs::path folder = fs::path(absolute).parent_path();
+  PB_ASSIGN_OR_RETURN(const auto stores, StoresBySource(stores_folder));
+  LabelRows rows;
+  for (const plan::CohortRow& row : table.rows) {
+    const std::string& annotation = table.Cell(row, "annotation");
+    if (annotation.empty()) continue;
+    const fs::path file = folder / annotation;
+    std::error_code error;
+    if (!fs::exists(file, error)) {
+      return table.Wrong(row, "annotation", StrCat(file.string(), ": no such file"));
+    }
+    PB_ASSIGN_OR_RETURN(const std::string store, StoreOf(table, row, folder, stores));
+    PB_ASSIGN_OR_RETURN(std::string whole, client::AbsolutePath(store));
+    rows.stores.push_back(std::move(whole));
+    rows.files.push_back(file.string());
+    rows.sites.push_back(table.Cell(row, "site"));
+  }
+  if (!rows.stores.empty()) return rows;
+  return absl::InvalidArgumentError(StrCat("labels import: ", path, ": no row has an annotation"));
+}
+
+StatusOr<LabelRows> LabelRowOf(const std::string& store, const std::string& file,
+                               const std::string& site) {
+  PB_ASSIGN_OR_RETURN(const std::string at, client::AbsolutePath(store));
+  PB_ASSIGN_OR_RETURN(const std::string from, client::AbsolutePath(file));
+  std::error_code error;
+  if (!fs::exists(at, error)) {
+    return NoSuch(store, " (`patchbay ingest` makes a store from a slide)");
+  }
+  if (!fs::exists(from, error)) return NoSuch(file);
+  return LabelRows{{at}, {from}, {site}};
+}
+
+}  // namespace patchbay::cli

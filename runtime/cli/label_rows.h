@@ -1,0 +1,25 @@
+// Which annotation file goes into which store: of a command line, or of a cohort table.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/base/status.h"
+
+namespace patchbay::cli {
+
+/// One each, absolute paths.
+struct LabelRows {
+  std::vector<std::string> stores, files, sites;
+};
+
+/// The rows of the table that have an annotation: its file beside the table, its site, and of the
+/// stores in `stores` the one made from the row's content_hash (or the row's path, where that is a
+/// store). InvalidArgument or NotFound names the row: no store (ingest makes it), no such file.
+StatusOr<LabelRows> LabelRowsOfTable(const std::string& table, const std::string& stores);
+
+/// A store and a file as they were named; NotFound for what is not there.
+StatusOr<LabelRows> LabelRowOf(const std::string& store, const std::string& file,
+                               const std::string& site);
+
+}  // namespace patchbay::cli

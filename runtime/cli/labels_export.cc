@@ -1,0 +1,48 @@
+// patchbay labels export STORE --set NAME --out FILE: a label set back to outlines.
+#include "runtime/base/strings.h"
+#include "runtime/cli/commands.h"
+#include "runtime/cli/interrupt.h"
+#include "runtime/cli/worker_run.h"
+#include "runtime/client/paths.h"
+
+namespace patchbay::cli {
+namespace {
+
+class LabelsExportCommand final : public Command {
+ public:
+  std::vector<Argument> Arguments() override {
+    Argument to{"--to", "", "the format; only geojson", &to_};
+    to.choices = {"geojson"};
+    return {{"STORE", "", "a store with label sets", &store_, true},
+            {"--set", "NAME", "the label set", &set_, true},
+            {"--out", "FILE", "the file to write", &out_, true},
+            to};
+  }
+
+  StatusOr<ExitCode> Run(Session& session) override {
+    const InterruptScope interrupts;
+    PB_ASSIGN_OR_RETURN(const std::string store, client::AbsolutePath(store_));
+    PB_ASSIGN_OR_RETURN(const std::string out, client::AbsolutePath(out_));
+    PB_ASSIGN_OR_RETURN(Json result, RunWorkerOp("labels.export", {{"set", set_}},
+                                                 {{"images", {store}}, {"out", out}}));
+    session.terminal.Say(StrCat(out_, ": ", result.value("outlines", 0), " outlines of ", set_,
+                                ", ", HumanBytes(result.value("bytes", std::uint64_t{0}))));
+    result["path"] = out;
+    session.terminal.Result(result);
+    return ExitCode::kDone;
+  }
+
+ private:
+  std::string store_, set_, out_, to_ = "geojson";
+};
+
+}  // namespace
+
+const char kLabelsExportNote[] =
+    "Coordinates are pixels of the slide's finest level. Lines run midway between pixels: no\n"
+    "further than half a pixel from those that were imported, and importing them again gives the\n"
+    "same pixels.\n";
+
+std::unique_ptr<Command> MakeLabelsExport() { return std::make_unique<LabelsExportCommand>(); }
+
+}  // namespace patchbay::cli
