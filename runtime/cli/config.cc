@@ -7,7 +7,9 @@
 #include "runtime/cli/run_arguments.h"
 #include "runtime/cli/skipped_images.h"
 #include "runtime/cli/worker_run.h"
+#include "runtime/client/image_record.h"
 #include "runtime/client/run_file.h"
+#include "runtime/client/stream_paths.h"
 #include "runtime/plan/plan.h"
 #include "runtime/plan/ring_room.h"
 #include "runtime/stream/stream_geometry.h"
@@ -44,6 +46,39 @@ struct Checked {
   client::Skipped skipped;
 };
 
+/// Patches of an epoch by slide and by every value of the table's column `site`; none where images
+/// are drawn by weight, whose counts differ from epoch to epoch.
+void CountPatches(const plan::Plan& made, const std::vector<client::ImageRecord>& records,
+                  Json& found) {
+  if (plan::DrawsImages(made.config())) return;
+  Json slides = Json::object(), sites = Json::object();
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    const std::uint64_t patches = made.cumulative_patches()[i + 1] - made.cumulative_patches()[i];
+    slides[records[i].slide_id] = slides.value(records[i].slide_id, std::uint64_t{0}) + patches;
+    const std::string& site = records[i].Cell("site");
+    if (!site.empty()) sites[site] = sites.value(site, std::uint64_t{0}) + patches;
+  }
+  found["patches_by_slide"] = std::move(slides);
+  if (!sites.empty()) found["patches_by_site"] = std::move(sites);
+}
+
+/// Which images are stores and which slides, what they give, and under class_weights the pixels of
+/// each class that patches are centred at.
+Json CountImages(const plan::Plan& made, const std::vector<client::ImageRecord>& records) {
+  std::uint64_t stores = 0;
+  for (const plan::PlannedImage& image : made.images()) stores += image.kind == "zarr" ? 1 : 0;
+  Json found = {{"stores", stores}, {"slides", made.images().size() - stores}};
+  CountPatches(made, records, found);
+  std::size_t set = 0;
+  for (const auto& [name, weight] : made.config().class_weights) {
+    std::uint64_t pixels = 0;
+    for (const plan::PlannedImage& image : made.images()) pixels += image.places[set].Pixels();
+    found["pixels_by_class"][name] = pixels;
+    ++set;
+  }
+  return found;
+}
+
 StatusOr<Checked> Check(const client::RunFile& run) {
   PB_ASSIGN_OR_RETURN(const Json result, RunWorkerOp("stream.plan", run.Payload(), run.Manifest()));
   PB_ASSIGN_OR_RETURN(const std::string text, JsonString(result, "plan", "stream plan"));
@@ -64,6 +99,9 @@ StatusOr<Checked> Check(const client::RunFile& run) {
                    {"ring_bytes", ring_bytes},
                    {"plan_digest", made.digest().Hex()},
                    {"skipped", ToJson(checked.skipped)}};
+  PB_ASSIGN_OR_RETURN(const std::vector<client::ImageRecord> records,
+                      client::RecordsOf(run, result, client::PlannedPaths(DumpJson(result))));
+  checked.found.update(CountImages(made, records));
   return checked;
 }
 
@@ -84,7 +122,16 @@ class ConfigCheckCommand final : public Command {
     const auto number = [&found](const char* key) { return found[key].get<std::uint64_t>(); };
     Terminal& terminal = session.terminal;
     ReportSkipped(terminal, checked->skipped);
-    terminal.Say(StrCat("images             ", number("images")));
+    terminal.Say(StrCat("images             ", number("images"), " (stores ", number("stores"),
+                        ", slides ", number("slides"), ")"));
+    const Json sites = found.value("patches_by_site", Json::object());
+    const Json classes = found.value("pixels_by_class", Json::object());
+    for (const auto& [site, patches] : sites.items()) {
+      terminal.Say(StrCat("  patches of site  ", site, ": ", patches.get<std::uint64_t>()));
+    }
+    for (const auto& [name, pixels] : classes.items()) {
+      terminal.Say(StrCat("  pixels of class  ", name, ": ", pixels.get<std::uint64_t>()));
+    }
     terminal.Say(StrCat("patches per epoch  ", number("patches")));
     terminal.Say(StrCat("batches per epoch  ", number("batches_per_epoch")));
     terminal.Say(StrCat("bytes per batch    ", HumanBytes(number("batch_bytes"))));
