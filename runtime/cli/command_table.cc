@@ -175,6 +175,7 @@ const std::vector<CommandEntry>& CommandTable() {
       {"labels export", "write a label set as outlines", &MakeLabelsExport, kLabelsExportNote},
       {"scan", "make a table of slides from their headers", &MakeScan},
       {"inspect", "show what a store or slide holds", &MakeInspect},
+      {"preview", "draw stores, or patches of a run, on a contact sheet", &MakePreview},
       {"verify", "read a whole store and check it against its digests", &MakeVerify},
       {"config print", "print a run config with defaults", &MakeConfigPrint},
       {"config check", "show what a run config would stream", &MakeConfigCheck},

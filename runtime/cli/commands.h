@@ -23,6 +23,7 @@ std::unique_ptr<Command> MakeKeyRevoke();
 std::unique_ptr<Command> MakeLabelsExport();
 std::unique_ptr<Command> MakeLabelsImport();
 std::unique_ptr<Command> MakeLogs();
+std::unique_ptr<Command> MakePreview();
 std::unique_ptr<Command> MakeRetry();
 std::unique_ptr<Command> MakeServeRing();
 std::unique_ptr<Command> MakeScan();

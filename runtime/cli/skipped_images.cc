@@ -21,6 +21,11 @@ void ReportSkipped(Terminal& terminal, const client::Skipped& skipped) {
     terminal.Note(StrCat("skipped ", skipped.count, " images in all; --json lists the first ",
                          skipped.images.size()));
   }
+  for (std::size_t i = 0; i < std::min(skipped.without_stain.size(), kSkippedSaid); ++i) {
+    terminal.Note(StrCat(skipped.without_stain[i].path, ": no stain fit (",
+                         skipped.without_stain[i].reason,
+                         "): it is normalised with the shipped numbers"));
+  }
 }
 
 Json ToJson(const client::Skipped& skipped) {
@@ -28,7 +33,11 @@ Json ToJson(const client::Skipped& skipped) {
   for (const client::SkippedImage& image : skipped.images) {
     list.push_back({{"path", image.path}, {"reason", image.reason}});
   }
-  return {{"count", skipped.count}, {"images", std::move(list)}};
+  Json value = {{"count", skipped.count}, {"images", std::move(list)}};
+  for (const client::SkippedImage& image : skipped.without_stain) {
+    value["without_stain"].push_back({{"path", image.path}, {"reason", image.reason}});
+  }
+  return value;
 }
 
 }  // namespace patchbay::cli

@@ -9,6 +9,7 @@
 #include "runtime/base/strings.h"
 #include "runtime/client/paths.h"
 #include "runtime/plan/ops/op_list.h"
+#include "runtime/plan/ops/stain_normalize.h"
 
 namespace patchbay::client {
 namespace {
@@ -17,6 +18,8 @@ namespace {
 constexpr char kInManifest[] = "manifest";
 /// Digits of a SHA-256 that tell contents apart: manifests are short.
 constexpr std::size_t kContentDigits = 32;
+/// Stands for the path of a reference picture, likewise.
+constexpr char kTileReference[] = "tile";
 constexpr char kFaultPayload[] = "patchbay.client/config";
 
 /// Errors of reading the file itself (it is not there) stay what they are.
@@ -130,6 +133,9 @@ bool IsConfigFault(const Status& status) { return status.GetPayload(kFaultPayloa
 Json RunFile::Payload() const {
   plan::RunConfig without_paths = config;
   without_paths.dataset = {kInManifest};
+  if (!stain_reference.empty()) {
+    plan::SetStainReference(without_paths.preprocess, without_paths.augment, kTileReference);
+  }
   without_paths.stores.clear();
   without_paths.where.clear();
   without_paths.split_column.clear();
@@ -149,6 +155,7 @@ std::vector<std::string> RunFile::Datasets() const {
 
 Json RunFile::Manifest() const {
   Json manifest = {{"images", Datasets()}};
+  if (!stain_reference.empty()) manifest["stain_reference"] = stain_reference;
   if (!table) return manifest;
   const std::size_t root_bytes = Datasets()[0].size();
   Json paths = Json::array(), contents = Json::array();
@@ -200,6 +207,10 @@ StatusOr<RunFile> ReadRun(const RunSource& source) {
   }
   if (!run.config.stores.empty()) {
     PB_ASSIGN_OR_RETURN(run.config.stores, AbsolutePath(run.config.stores));
+  }
+  const auto normalize = plan::FindStainNormalize(run.config.preprocess, run.config.augment);
+  if (normalize && normalize->IsPicture()) {
+    PB_ASSIGN_OR_RETURN(run.stain_reference, AbsolutePath(normalize->reference));
   }
   return run;
 }

@@ -20,18 +20,30 @@ std::vector<std::string> PlannedPaths(const std::string& result) {
   return paths;
 }
 
+namespace {
+
+/// [[path, reason], ...]
+std::vector<SkippedImage> NamedImages(const Json& value, const char* member) {
+  std::vector<SkippedImage> named;
+  const StatusOr<const Json*> rows = JsonMember(value, member, "stream plan");
+  if (!rows.ok() || !(*rows)->is_array()) return named;
+  for (const Json& row : **rows) {
+    if (!row.is_array() || row.size() != 2 || !row[0].is_string() || !row[1].is_string()) continue;
+    named.push_back({row[0].get<std::string>(), row[1].get<std::string>()});
+  }
+  return named;
+}
+
+}  // namespace
+
 Skipped SkippedImages(const Json& plan) {
   Skipped skipped;
   const auto found = plan.is_object() ? plan.find("skipped") : plan.end();
   if (!plan.is_object() || found == plan.end()) return skipped;
   const StatusOr<std::int64_t> count = JsonInt(*found, "count", "stream plan");
   if (count.ok() && *count > 0) skipped.count = static_cast<std::uint64_t>(*count);
-  const StatusOr<const Json*> images = JsonMember(*found, "images", "stream plan");
-  if (!images.ok() || !(*images)->is_array()) return skipped;
-  for (const Json& row : **images) {
-    if (!row.is_array() || row.size() != 2 || !row[0].is_string() || !row[1].is_string()) continue;
-    skipped.images.push_back({row[0].get<std::string>(), row[1].get<std::string>()});
-  }
+  skipped.images = NamedImages(*found, "images");
+  skipped.without_stain = NamedImages(*found, "without_stain");
   return skipped;
 }
 

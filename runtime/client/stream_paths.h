@@ -23,6 +23,8 @@ struct SkippedImage {
 struct Skipped {
   std::uint64_t count = 0;
   std::vector<SkippedImage> images;  ///< the first ones, when they are very many
+  /// Images that are there, but whose stains could not be fitted, and why.
+  std::vector<SkippedImage> without_stain;
 };
 
 /// Those that the plan names.

@@ -11,6 +11,7 @@
 #include "runtime/plan/grid.h"
 #include "runtime/plan/image_labels.h"
 #include "runtime/plan/image_stains.h"
+#include "runtime/plan/image_views.h"
 #include "runtime/plan/ops/op_list.h"
 #include "runtime/plan/permutation.h"
 #include "runtime/stream/slot_layout.h"
@@ -55,7 +56,7 @@ Status CheckImage(const PlannedImage& image, const PlannedImage& first, std::siz
 
 /// Cells of the grid, at most one more than an epoch may have.
 std::uint64_t GridCount(const RunConfig& config, const PlannedImage& image) {
-  const Extent grid = GridOf(config, image.size);
+  const Extent grid = CellsOfGrid(config, image);
   const auto plane = static_cast<unsigned __int128>(grid.y) * static_cast<std::uint64_t>(grid.x);
   const unsigned __int128 cells = plane * static_cast<std::uint64_t>(grid.z);
   return static_cast<std::uint64_t>(std::min<unsigned __int128>(cells, kMaxPatchesPerEpoch + 1));
@@ -296,9 +297,9 @@ StatusOr<PlannedImage> PixelTypeFromJson(const Json& plan) {
 }
 
 Box GridBox(const RunConfig& config, const PlannedImage& image, std::uint64_t cell) {
-  const Extent stride = StrideOf(config);
-  const Point at = CellAt(GridOf(config, image.size), static_cast<std::int64_t>(cell));
-  return BoxAt({at.z * stride.z, at.y * stride.y, at.x * stride.x}, config.patch);
+  const Extent stride = StepOf(config, image);
+  const Point at = CellAt(CellsOfGrid(config, image), static_cast<std::int64_t>(cell));
+  return BoxAt({at.z * stride.z, at.y * stride.y, at.x * stride.x}, SourceOf(config, image));
 }
 
 /// Uniform over the places where the patch lies inside; along an axis on which the image is smaller
@@ -311,7 +312,7 @@ Box RandomBox(const RunConfig& config, const PlannedImage& image, DrawKey key) {
     const std::uint64_t bits = (std::uint64_t{high} << 32) | low;
     return static_cast<std::int64_t>(UniformBelow(bits, static_cast<std::uint64_t>(room) + 1));
   };
-  const Extent &size = image.size, &patch = config.patch;
+  const Extent size = image.size, patch = SourceOf(config, image);
   Point at{0, place(plane.word[0], plane.word[1], size.y - patch.y),
            place(plane.word[2], plane.word[3], size.x - patch.x)};
   if (size.z > patch.z) {
@@ -325,7 +326,7 @@ Status TooMuch(std::string_view key, std::string_view cause) {
   return absl::InvalidArgumentError(StrCat("plan stream: key '", key, "': ", cause));
 }
 
-/// "image", and what the config asks for beside it.
+/// "image", its contexts, and what the config asks for beside them.
 BatchLayout LayoutOf(const RunConfig& config, int channels) {
   ArrayLayout image{"image", config.dtype, {}, ArrayMemory::kStream};
   if (config.has_depth) image.shape.push_back(config.patch.z);
@@ -333,6 +334,10 @@ BatchLayout LayoutOf(const RunConfig& config, int channels) {
   image.shape.insert(config.layout == Layout::kNchw ? image.shape.begin() : image.shape.end(),
                      channels);
   BatchLayout layout{{std::move(image)}};
+  for (std::size_t i = 1; i < config.mpp.size(); ++i) {
+    layout.arrays.push_back(layout.arrays.front());
+    layout.arrays.back().name = StrCat("image_", i);
+  }
   for (ArrayLayout& array : LabelArrays(config)) layout.arrays.push_back(std::move(array));
   if (config.meta) {
     for (ArrayLayout& array : MetaArrays()) layout.arrays.push_back(std::move(array));
@@ -363,19 +368,6 @@ Status CheckCut(const StreamGeometry& g, std::uint64_t patch_bytes) {
 
 }  // namespace
 
-Status CheckPatchOf(const RunConfig& config, const PlannedImage& image) {
-  if (image.size.z != 1 && !config.has_depth) {
-    return absl::InvalidArgumentError(StrCat("key 'patch.size': [y, x] of a volume of ",
-                                             image.size.z,
-                                             " slices; give three values: [z, y, x]"));
-  }
-  if (image.size.z == 1 && config.patch.z != 1) {
-    return absl::InvalidArgumentError(StrCat("key 'patch.size': ", config.patch.z,
-                                             " slices of an image that has one; give [y, x]"));
-  }
-  return absl::OkStatus();
-}
-
 StatusOr<Plan> Plan::Build(const RunConfig& config, std::vector<PlannedImage> images) {
   if (!config.numerics) {
     return absl::InvalidArgumentError("plan: numerics are not decided");
@@ -397,6 +389,7 @@ StatusOr<Plan> Plan::Build(const RunConfig& config, std::vector<PlannedImage> im
   PB_RETURN_IF_ERROR(CheckNumerics(config, images.front()));
   PB_RETURN_IF_ERROR(SettleStains(config, images));
   PB_RETURN_IF_ERROR(SettleLabels(config, images));
+  PB_RETURN_IF_ERROR(CheckViews(config, images));
   Plan plan;
   plan.config_ = config;
   plan.config_.dataset.clear();
@@ -425,6 +418,7 @@ StatusOr<Plan> Plan::Build(const RunConfig& config, std::vector<PlannedImage> im
   }
   if (NeedsPlaces(config)) text["places"] = PlacesToJson(plan.images_);
   if (!config.weight_by.empty()) text["groups"] = GroupsToJson(plan.images_);
+  if (!config.mpp.empty()) text["views"] = ViewsToJson(plan.images_);
   plan.text_ = DumpJson(text);
   plan.digest_ = Sha256Of(plan.text_);
   return plan;
@@ -460,6 +454,7 @@ StatusOr<Plan> Plan::Parse(std::string_view text) {
   }
   PB_RETURN_IF_ERROR(LabelsFromJson(config, value.value("labels", Json()), images));
   PB_RETURN_IF_ERROR(SampledFromJson(value, images));
+  PB_RETURN_IF_ERROR(ReadViews(value, images));
   PB_RETURN_IF_ERROR(StainsFromJson(config, value.value("stains", Json()), images));
   PB_ASSIGN_OR_RETURN(Plan plan, Build(config, std::move(images)));
   if (plan.text_ != text) {
@@ -572,7 +567,7 @@ std::uint64_t Plan::NumberOf(const PatchSource& source) const {
 
 StatusOr<PatchSpec> Plan::SpecOf(const PatchSource& source, const ImagePlaces* places) const {
   PatchSpec spec;
-  spec.level = static_cast<int>(config_.level);
+  spec.level = ViewOf(source.image, 0).level;
   spec.key = source.key;
   spec.pad = source.pad;
   spec.image = source.image;

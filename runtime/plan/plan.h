@@ -46,6 +46,8 @@ struct PlannedImage {
   std::optional<MacenkoFit> macenko = std::nullopt;
   std::optional<ReinhardFit> reinhard = std::nullopt;
   std::optional<ImageLabels> labels = std::nullopt;  ///< of the config's label set
+  /// Under patch.mpp one for each; `size` is then the first one's level. Otherwise empty.
+  std::vector<PlannedView> views = {};
 
   /// Under sampling.weight_by, one a column: which value of the column, within that of the column
   /// before, the image has. Numbers of no meaning: the values stay in the user's table.
@@ -58,6 +60,9 @@ struct PlannedImage {
   bool operator==(const PlannedImage&) const = default;
 };
 
+/// Pixels of an image's level that become one patch: patch.size, unless patch.mpp resamples them.
+Extent SourceOf(const RunConfig& config, const PlannedImage& image);
+
 /// Whether patches as the config has them can be cut from such an image: a volume needs a size of
 /// three values, a flat image a depth of 1. InvalidArgument names the key.
 Status CheckPatchOf(const RunConfig& config, const PlannedImage& image);
@@ -66,8 +71,8 @@ Status CheckPatchOf(const RunConfig& config, const PlannedImage& image);
 struct PatchSpec {
   std::uint32_t image = 0;  ///< row of Plan::images()
   int level = 0;
-  /// The finished patch in level pixels; may reach past the image. Ops that need surroundings read
-  /// a larger box (ops::Chain::SourceBox).
+  /// The finished patch in level pixels (SourceOf of them); may reach past the image. Ops that need
+  /// surroundings read a larger box (ops::Chain::SourceBox).
   Box box;
   bool pad = false;  ///< under Tail::kPad, past the epoch's end: all bytes zero, read nothing
   DrawKey key;       ///< seed, epoch and ordinal set; ops set op_occurrence and stream
@@ -109,6 +114,10 @@ class Plan {
   /// The arrays of a batch, "image" first.
   const BatchLayout& layout() const { return layout_; }
   int channels() const { return images_.front().channels; }
+  /// Arrays of images in a batch: 1, or one for each patch.mpp; they come first.
+  std::size_t views() const { return config_.mpp.empty() ? 1 : config_.mpp.size(); }
+  /// View `view` of a patch's image: what patch.mpp chose, or patch.level as it is.
+  PlannedView ViewOf(std::uint32_t image, std::size_t view) const;
   /// What lies outside the images: the config's fill, or the default of their kind.
   double fill() const;
 

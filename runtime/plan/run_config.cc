@@ -72,7 +72,19 @@ Key OnBadImageKey() {
               "reported"};
 }
 
+Status CheckMpp(const Json& patch) {
+  if (patch["mpp"].empty()) return absl::OkStatus();
+  if (patch["level"] != 0) {
+    return absl::InvalidArgumentError("mpp and level exclude each other");
+  }
+  if (patch["size"].size() != 2) {
+    return absl::InvalidArgumentError("mpp is for flat images: a size of [y, x]");
+  }
+  return absl::OkStatus();
+}
+
 Status CheckPatch(const Json& patch) {
+  PB_RETURN_IF_ERROR(CheckMpp(patch));
   std::int64_t room = kMaxPatchPixels;
   for (const Json& side : patch["size"]) room /= side.get<std::int64_t>();
   if (room > 0) return absl::OkStatus();
@@ -81,30 +93,51 @@ Status CheckPatch(const Json& patch) {
 }
 
 Key PatchKeys() {
-  return {.name = "patch",
-          .type = KeyType::kMap,
-          .help = "what one patch is",
-          .members = {{.name = "size",
-                       .type = KeyType::kIntList,
-                       .required = true,
-                       .unit = "px",
-                       .min = 1,
-                       .max = kMaxPatchSide,
-                       .min_items = 2,
-                       .max_items = 3,
-                       .help = "the patch as the trainer receives it: [y, x], or [z, y, x] of a "
-                               "volume"},
-                      {.name = "level",
-                       .type = KeyType::kInt,
-                       .fallback = 0,
-                       .min = 0,
-                       .max = 63,
-                       .help = "pyramid level the patches are cut from, 0 = finest"},
-                      {.name = "fill",
-                       .type = KeyType::kFloat,
-                       .help = "value of every channel outside the image, before any op, of the "
-                               "images' type; silent: 255, of volumes -1024 (0 if unsigned)"}},
-          .check = CheckPatch};
+  return {
+      .name = "patch",
+      .type = KeyType::kMap,
+      .help = "what one patch is",
+      .members = {{.name = "size",
+                   .type = KeyType::kIntList,
+                   .required = true,
+                   .unit = "px",
+                   .min = 1,
+                   .max = kMaxPatchSide,
+                   .min_items = 2,
+                   .max_items = 3,
+                   .help = "the patch as the trainer receives it: [y, x], or [z, y, x] of a "
+                           "volume"},
+                  {.name = "level",
+                   .type = KeyType::kInt,
+                   .fallback = 0,
+                   .min = 0,
+                   .max = 63,
+                   .help = "pyramid level the patches are cut from, 0 = finest"},
+                  {.name = "mpp",
+                   .type = KeyType::kFloatList,
+                   .fallback = Json::array(),
+                   .unit = "um/px",
+                   .min = 0.001,
+                   .max = 1'000'000,
+                   .max_items = kMaxMpps,
+                   .help = "instead of a level: the resolution of `image`, and of context "
+                           "patches of the same centre, `image_1` and so on"},
+                  {.name = "mpp_tolerance",
+                   .type = KeyType::kFloat,
+                   .fallback = RunConfig{}.mpp_tolerance,
+                   .min = 0,
+                   .max = 0.5,
+                   .help = "a level so near is taken as it is; otherwise the next finer one is "
+                           "averaged"},
+                  {.name = "upsample",
+                   .type = KeyType::kBool,
+                   .fallback = false,
+                   .help = "whether an mpp below the finest level's is interpolated or refused"},
+                  {.name = "fill",
+                   .type = KeyType::kFloat,
+                   .help = "value of every channel outside the image, before any op, of the "
+                           "images' type; silent: 255, of volumes -1024 (0 if unsigned)"}},
+      .check = CheckPatch};
 }
 
 Status CheckDataset(const Json& dataset) {
@@ -261,6 +294,9 @@ RunConfig FromChecked(const Json& value) {
   config.has_depth = size.size() == 3;
   config.patch = {config.has_depth ? size[0] : 1, size[size.size() - 2], size.back()};
   config.level = patch["level"].get<std::uint32_t>();
+  config.mpp = patch["mpp"].get<std::vector<double>>();
+  config.mpp_tolerance = patch["mpp_tolerance"].get<double>();
+  config.upsample = patch["upsample"].get<bool>();
   if (patch.contains("fill")) config.fill = patch["fill"].get<double>();
   ReadSampling(value["sampling"], config);
   const Json& batch = value["batch"];
@@ -371,7 +407,12 @@ Json ToJson(const RunConfig& config) {
   Json value = {{"dataset", config.dataset},
                 {"on_bad_image", NameOf(config.on_bad_image)},
                 {"seed", config.seed},
-                {"patch", {{"size", SizeJson(config)}, {"level", config.level}}},
+                {"patch",
+                 {{"size", SizeJson(config)},
+                  {"level", config.level},
+                  {"mpp", config.mpp},
+                  {"mpp_tolerance", config.mpp_tolerance},
+                  {"upsample", config.upsample}}},
                 {"sampling", SamplingToJson(config)},
                 {"batch",
                  {{"dtype", patchbay::NameOf(config.dtype)},
@@ -404,6 +445,10 @@ Status SettleBatch(RunConfig& config, std::uint32_t before, std::uint32_t world_
   config.global_size = static_cast<std::uint32_t>(size);
   config.per_rank = 0;
   return absl::OkStatus();
+}
+
+Magnification MagnificationOf(const RunConfig& config) {
+  return {config.mpp, config.mpp_tolerance, config.upsample, config.patch};
 }
 
 std::string_view NameOf(Order order) { return NameIn(kOrders, order); }

@@ -14,6 +14,7 @@
 #include "runtime/base/status.h"
 #include "runtime/config/key_table.h"
 #include "runtime/plan/labels_config.h"
+#include "runtime/plan/magnification.h"
 #include "runtime/stream/limits.h"
 #include "runtime/stream/numerics.h"
 #include "runtime/stream/stream_geometry.h"
@@ -47,6 +48,10 @@ struct RunConfig {
   Extent patch;            ///< pixels, as the trainer receives them
   bool has_depth = false;  ///< patch.size has three values: the patches have a depth axis
   std::uint32_t level = 0;
+  /// Instead of a level: micrometres per pixel of each of a patch's images; see Magnification.
+  std::vector<double> mpp;
+  double mpp_tolerance = 0.05;
+  bool upsample = false;
   /// Every channel of a pixel outside the image; absent = Plan::fill() decides by the images.
   std::optional<double> fill;
   Order order = Order::kShuffled;
@@ -73,6 +78,8 @@ struct RunConfig {
 
 /// Whether the dataset is a table of images.
 bool HasTable(const RunConfig& config);
+/// What patch.mpp and its companions ask for; without an mpp, nothing.
+Magnification MagnificationOf(const RunConfig& config);
 
 /// The table of every key of a run config.
 config::Key RunConfigKeys();

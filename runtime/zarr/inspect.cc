@@ -116,7 +116,7 @@ StatusOr<Json> InspectStore(const std::string& store) {
               {"spacing", SpacingJson(multiscales)},
               {"mpp", MppOf(multiscales)}};
   for (const char* key : {"affine_lps", "affine_ras", "orientation", "acquisition", "value_range",
-                          "slice_table", "transform_log"}) {
+                          "slice_table", "stain", "transform_log"}) {
     const Json said = Said(group.attributes, key);
     if (!said.is_null()) row[key] = said;
   }

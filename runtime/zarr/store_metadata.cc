@@ -206,7 +206,7 @@ const std::vector<std::string>& AllowedAttributes() {
       "deid_profile",    "identity",           "labels",        "levels_built",  "mpp",
       "objective_power", "orientation",        "scanner_model", "slice_table",   "slice_table_ref",
       "source_bytes",    "source_compression", "source_kind",   "source_sha256", "source_size",
-      "tool_version",    "transform_log",      "value_range",   "working_mpp"};
+      "stain",           "tool_version",       "transform_log", "value_range",   "working_mpp"};
   return kAllowed;
 }
 

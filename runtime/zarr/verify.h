@@ -70,8 +70,8 @@ StatusOr<VerifyReport> VerifyStore(const std::string& store, const VerifyOptions
 
 /// The object `patchbay inspect --json` prints for a store: digest, pixel_digest, source {kind,
 /// bytes}, stored_bytes, axes, dtype, levels [{shape, chunk, downsample}], spacing [{axis, value,
-/// unit}], mpp ([y, x] or null). Fields the store does not know are null. Reads metadata and file
-/// sizes only.
+/// unit}], mpp ([y, x] or null), stain (what its colours were fitted to at ingest). Fields the
+/// store does not know are null. Reads metadata and file sizes only.
 StatusOr<Json> InspectStore(const std::string& store);
 
 }  // namespace patchbay::zarr

@@ -1,7 +1,7 @@
 """What is typed wrong gets exit code 2 and a hint; every command explains itself on one screen."""
 import program
 
-COMMANDS = ["ingest", "stream", "spectra", "spectra-diff", "inspect", "verify", "config print", "config check",
+COMMANDS = ["ingest", "stream", "spectra", "spectra-diff", "inspect", "preview", "verify", "config print", "config check",
             "synth slide", "synth volume", "doctor", "up", "join", "down", "status", "key new", "key list", "key revoke", "jobs", "job",
             "wait", "cancel", "retry", "logs"]
 

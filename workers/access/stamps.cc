@@ -31,14 +31,18 @@ StatusOr<std::string> FileStamp(const std::string& path) {
 
 }  // namespace
 
-std::optional<Digest> RecordedDigest(const std::string& store) {
+Json RecordedAttribute(const std::string& store, const char* name) {
   const auto group = zarr::ReadGroupMetadata(store);
-  if (!group.ok()) return std::nullopt;
+  if (!group.ok()) return nullptr;
   const auto patchbay = group->attributes.find("patchbay");
-  if (patchbay == group->attributes.end() || !patchbay->is_object()) return std::nullopt;
-  const auto digest = patchbay->find("digest");
-  if (digest == patchbay->end() || !digest->is_string()) return std::nullopt;
-  const auto parsed = Digest::FromHex(digest->get_ref<const std::string&>());
+  if (patchbay == group->attributes.end() || !patchbay->is_object()) return nullptr;
+  return patchbay->value(name, Json());
+}
+
+std::optional<Digest> RecordedDigest(const std::string& store) {
+  const Json digest = RecordedAttribute(store, "digest");
+  if (!digest.is_string()) return std::nullopt;
+  const auto parsed = Digest::FromHex(digest.get_ref<const std::string&>());
   if (!parsed.ok()) return std::nullopt;
   return *parsed;
 }

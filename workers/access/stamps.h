@@ -5,6 +5,7 @@
 #include <string>
 
 #include "runtime/base/hash.h"
+#include "runtime/base/json.h"
 #include "runtime/base/status.h"
 
 namespace patchbay::workers {
@@ -12,6 +13,9 @@ namespace patchbay::workers {
 /// The byte root that a store's metadata carries; nothing for stores of other writers and what
 /// cannot be read. Reads one file.
 std::optional<Digest> RecordedDigest(const std::string& store);
+
+/// A member of a store's attributes.patchbay; null where there is none.
+Json RecordedAttribute(const std::string& store, const char* name);
 
 /// What is cheap to see of an image and differs when its content does: size and time of change of a
 /// slide's file or of the metadata of a store of another writer, which every node of a shared file

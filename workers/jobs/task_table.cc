@@ -8,6 +8,7 @@
 #include "workers/jobs/labels/labels.h"
 #include "workers/jobs/noop.h"
 #include "workers/jobs/plan/stream_plan.h"
+#include "workers/jobs/preview/preview.h"
 #include "workers/jobs/scan/scan.h"
 #include "workers/jobs/spectra/spectra.h"
 #include "workers/jobs/synth/synth.h"
@@ -36,6 +37,8 @@ constexpr TaskRow kTasks[] = {
     {"labels.import", RunLabelsImport},
     {"labels.plan", RunLabelsPlan},
     {"noop", RunNoop},
+    {"preview.images", RunPreviewImages},
+    {"preview.patches", RunPreviewPatches},
     {"scan", RunScan},
     {"spectra.clean", RunSpectraClean},
     {"spectra.name", RunSpectraName},

@@ -100,6 +100,37 @@ void Drawing::DrawLine(std::span<const Point> points, const Stroke& stroke) {
   cairo_stroke(context_.get());
 }
 
+void Drawing::DrawPicture(Point top_left, Point bottom_right, const ConstTensorView& rgb) {
+  PB_CHECK(rgb.rank == 3 && rgb.shape[2] == 3 && rgb.dtype == DType::kUint8);
+  const auto height = static_cast<int>(rgb.shape[0]), width = static_cast<int>(rgb.shape[1]);
+  cairo_surface_t* surface = cairo_image_surface_create(CAIRO_FORMAT_RGB24, width, height);
+  unsigned char* const pixels = cairo_image_surface_get_data(surface);
+  const int stride = cairo_image_surface_get_stride(surface);
+  for (int y = 0; pixels != nullptr && y < height; ++y) {
+    auto* row = reinterpret_cast<std::uint32_t*>(pixels + static_cast<std::ptrdiff_t>(y) * stride);
+    for (int x = 0; x < width; ++x) {
+      const std::byte* from = rgb.data + y * rgb.stride_bytes[0] + x * rgb.stride_bytes[1];
+      const auto channel = [&](std::int64_t c) {
+        return std::to_integer<std::uint32_t>(from[c * rgb.stride_bytes[2]]);
+      };
+      row[x] = (channel(0) << 16) | (channel(1) << 8) | channel(2);
+    }
+  }
+  cairo_surface_mark_dirty(surface);
+  const Point a = Snapped(top_left), b = Snapped(bottom_right);
+  cairo_save(context_.get());
+  cairo_rectangle(context_.get(), a.x, a.y, b.x - a.x, b.y - a.y);
+  cairo_clip(context_.get());
+  cairo_translate(context_.get(), a.x, a.y);
+  cairo_scale(context_.get(), (b.x - a.x) / width, (b.y - a.y) / height);
+  cairo_set_source_surface(context_.get(), surface, 0, 0);
+  cairo_pattern_set_filter(cairo_get_source(context_.get()), CAIRO_FILTER_GOOD);
+  cairo_pattern_set_extend(cairo_get_source(context_.get()), CAIRO_EXTEND_PAD);
+  cairo_paint(context_.get());
+  cairo_restore(context_.get());
+  cairo_surface_destroy(surface);
+}
+
 void Drawing::DrawText(Point at, std::string_view text, const TextStyle& style) {
   const Point start = Snapped(at);
   const double scale = style.size;

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "runtime/base/status.h"
+#include "runtime/base/tensor_view.h"
 #include "workers/plots/font.h"
 
 struct _cairo;
@@ -65,6 +66,10 @@ class Drawing {
   void FillDisc(Point center, double radius, Color color);
   /// One line through the points; where it crosses itself it is painted once.
   void DrawLine(std::span<const Point> points, const Stroke& stroke);
+
+  /// Pixels, (height, width, 3) of uint8 with any strides, scaled to the rectangle: averaged where
+  /// it is smaller, smooth where it is larger.
+  void DrawPicture(Point top_left, Point bottom_right, const ConstTensorView& rgb);
 
   /// `at`: where the baseline begins, ends or has its middle, by style.align.
   void DrawText(Point at, std::string_view text, const TextStyle& style);

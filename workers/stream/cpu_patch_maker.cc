@@ -25,14 +25,23 @@ class CpuPatchMaker final : public PatchMaker {
   Status MakeNow(const FetchedPatch& patch) {
     WriteMetaArrays(patch);
     PB_RETURN_IF_ERROR(WriteLabelArrays(patch, decoder_, labels_));
-    const std::span<std::byte> out = HostPlaceOf(patch, kImageArray);
+    const StreamContext& context = patch.job->context();
+    for (std::size_t view = 0; view < context.plan().views(); ++view) {
+      PB_RETURN_IF_ERROR(MakeImage(patch, view));
+    }
+    return absl::OkStatus();
+  }
+
+  /// One of the patch's images, into the array of its number.
+  Status MakeImage(const FetchedPatch& patch, std::size_t view) {
+    const std::span<std::byte> out = HostPlaceOf(patch, kImageArray + view);
     if (patch.spec.pad) {
       std::memset(out.data(), 0, out.size());
       return absl::OkStatus();
     }
     const StreamContext& context = patch.job->context();
     tile_.resize(TileDecoder::TileBytes(context));
-    PB_RETURN_IF_ERROR(decoder_.Decode(patch, tile_));
+    PB_RETURN_IF_ERROR(decoder_.Decode(patch, view, tile_));
     if (!patch.job->Wanted()) return absl::OkStatus();
     const ops::Chain& chain = context.chain();
     const TensorView source = TileDecoder::TileView(context, tile_);

@@ -66,32 +66,15 @@ class GpuPatchMaker final : public PatchMaker {
 
   Status Begin(Lane& lane, const FetchedPatch& patch) {
     const StreamContext& context = patch.job->context();
-    const std::uint64_t patch_bytes = context.chain().patch_bytes();
     WriteMetaArrays(patch);
     PB_RETURN_IF_ERROR(BeginLabels(lane, patch));
-    std::byte* d_out = DevicePlaceOf(patch, kImageArray);
-    if (patch.spec.pad) {
-      if (d_out != nullptr) {
-        PB_RETURN_IF_ERROR(memory::FillDevice(d_out, 0, patch_bytes, stream_.get()));
+    for (std::size_t view = 0; view < context.plan().views(); ++view) {
+      if (patch.spec.pad) {
+        PB_RETURN_IF_ERROR(Clear(patch, kImageArray + view));
       } else {
-        std::memset(HostPlaceOf(patch, kImageArray).data(), 0, patch_bytes);
+        PB_RETURN_IF_ERROR(BeginImage(lane, patch, view));
       }
-      return lane.made.Record(stream_.get());
-    }
-    const std::size_t tile_bytes = TileDecoder::TileBytes(context);
-    PB_RETURN_IF_ERROR(Fit(lane, tile_bytes, patch_bytes));
-    const std::span<std::byte> h_tile = lane.h_tile.bytes().first(tile_bytes);
-    PB_RETURN_IF_ERROR(decoder_.Decode(patch, h_tile));
-    if (!patch.job->Wanted()) return absl::OkStatus();
-    PB_RETURN_IF_ERROR(memory::CopyToDevice(lane.d_tile.d_data(), h_tile, stream_.get()));
-    PB_ASSIGN_OR_RETURN(const ops::DeviceChain* chain, ChainOf(context));
-    const bool to_host = d_out == nullptr;
-    if (to_host) d_out = lane.d_patch.d_data();
-    const ops::DevicePatch launch{reinterpret_cast<const std::uint8_t*>(lane.d_tile.d_data()),
-                                  d_out, patch.spec.key};
-    PB_RETURN_IF_ERROR(chain->Launch({&launch, 1}, stream_.get()));
-    if (to_host) {
-      PB_RETURN_IF_ERROR(memory::CopyToHost(HostPlaceOf(patch, kImageArray), d_out, stream_.get()));
+      if (!patch.job->Wanted()) return absl::OkStatus();
     }
     return lane.made.Record(stream_.get());
   }
@@ -118,6 +101,41 @@ class GpuPatchMaker final : public PatchMaker {
     }
     return absl::OkStatus();
   }
+
+  Status Clear(const FetchedPatch& patch, std::size_t array) {
+    const std::uint64_t patch_bytes = patch.job->context().chain().patch_bytes();
+    std::byte* const d_out = DevicePlaceOf(patch, array);
+    if (d_out != nullptr) return memory::FillDevice(d_out, 0, patch_bytes, stream_.get());
+    std::memset(HostPlaceOf(patch, array).data(), 0, patch_bytes);
+    return absl::OkStatus();
+  }
+
+  /// One of the patch's images, through its own part of the lane, into the array of its number.
+  Status BeginImage(Lane& lane, const FetchedPatch& patch, std::size_t view) {
+    const StreamContext& context = patch.job->context();
+    const std::size_t tile_bytes = TileDecoder::TileBytes(context);
+    const std::size_t tile_stride = RoundUp(tile_bytes);
+    const std::size_t patch_stride = RoundUp(context.chain().patch_bytes());
+    const std::size_t views = context.plan().views();
+    if (view == 0) PB_RETURN_IF_ERROR(Fit(lane, tile_stride * views, patch_stride * views));
+    const std::span<std::byte> h_tile = lane.h_tile.bytes().subspan(view * tile_stride, tile_bytes);
+    PB_RETURN_IF_ERROR(decoder_.Decode(patch, view, h_tile));
+    if (!patch.job->Wanted()) return absl::OkStatus();
+    std::byte* const d_tile = lane.d_tile.d_data() + view * tile_stride;
+    PB_RETURN_IF_ERROR(memory::CopyToDevice(d_tile, h_tile, stream_.get()));
+    PB_ASSIGN_OR_RETURN(const ops::DeviceChain* chain, ChainOf(context));
+    std::byte* d_out = DevicePlaceOf(patch, kImageArray + view);
+    const bool to_host = d_out == nullptr;
+    if (to_host) d_out = lane.d_patch.d_data() + view * patch_stride;
+    const ops::DevicePatch launch{reinterpret_cast<const std::uint8_t*>(d_tile), d_out,
+                                  patch.spec.key};
+    PB_RETURN_IF_ERROR(chain->Launch({&launch, 1}, stream_.get()));
+    if (!to_host) return absl::OkStatus();
+    return memory::CopyToHost(HostPlaceOf(patch, kImageArray + view), d_out, stream_.get());
+  }
+
+  /// Parts of a lane are aligned as whole blocks are.
+  static std::size_t RoundUp(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
 
   static Status Fit(Lane& lane, std::size_t tile_bytes, std::uint64_t patch_bytes) {
     if (lane.h_tile.bytes().size() < tile_bytes) {

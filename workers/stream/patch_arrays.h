@@ -8,7 +8,7 @@
 
 namespace patchbay::workers {
 
-/// The array that the chain writes.
+/// The first array that the chain writes; those of contexts follow it.
 inline constexpr std::size_t kImageArray = 0;
 
 /// Where the patch goes in its shard's host window.

@@ -11,12 +11,18 @@ Status ReadPatch(const std::shared_ptr<ShardJob>& job, std::uint32_t index, Fetc
   PB_ASSIGN_OR_RETURN(out.spec, context.Spec(lease.shard.epoch, lease.first_ordinal + index));
   if (out.spec.pad) return absl::OkStatus();
   PB_ASSIGN_OR_RETURN(out.image, context.Image(out.spec.image));
-  const Box box = context.chain().SourceBox(out.spec.box);
   const std::string what = StrCat("image ", out.spec.image);
-  PB_RETURN_IF_ERROR(Annotate(out.image->Fetch(out.spec.level, box, out.encoded), what));
+  out.views.resize(context.plan().views());
+  for (std::size_t i = 0; i < out.views.size(); ++i) {
+    FetchedView& view = out.views[i];
+    view.window = WindowOf(context.plan(), context.chain(), out.spec, i);
+    PB_RETURN_IF_ERROR(
+        Annotate(out.image->Fetch(view.window.level, view.window.box, view.encoded), what));
+  }
   if (!context.has_labels()) return absl::OkStatus();
   PB_ASSIGN_OR_RETURN(out.labels, context.Labels(out.spec.image));
-  return Annotate(out.labels->Fetch(out.spec.level, box, out.encoded_labels), what);
+  const ViewWindow& window = out.views.front().window;
+  return Annotate(out.labels->Fetch(window.level, window.box, out.encoded_labels), what);
 }
 
 }  // namespace patchbay::workers

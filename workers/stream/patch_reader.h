@@ -3,12 +3,20 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "runtime/plan/plan.h"
 #include "workers/sources/image_source.h"
 #include "workers/stream/shard_job.h"
+#include "workers/stream/view_window.h"
 
 namespace patchbay::workers {
+
+/// One image of a patch, as it was read.
+struct FetchedView {
+  ViewWindow window;
+  EncodedPatch encoded;
+};
 
 /// A patch between read and decode. Reused, so that its bytes are allocated once.
 struct FetchedPatch {
@@ -16,7 +24,7 @@ struct FetchedPatch {
   std::uint32_t index = 0;  ///< within the shard
   plan::PatchSpec spec;
   std::shared_ptr<const ImageSource> image;  ///< null for padding
-  EncodedPatch encoded;
+  std::vector<FetchedView> views;  ///< the plan's views() of them; of padding, what was there
   std::shared_ptr<const ImageSource> labels;  ///< the image's label set; null without labels
   EncodedPatch encoded_labels;
 };

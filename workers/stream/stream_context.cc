@@ -68,7 +68,7 @@ StatusOr<std::shared_ptr<const ImageSource>> StreamContext::Labels(std::uint32_t
                         return zarr::OpenLabelRevision(store, set, digest).status();
                       }));
   const ImageLayout& layout = labels->layout();
-  const auto level = static_cast<std::size_t>(plan_.config().level);
+  const auto level = static_cast<std::size_t>(plan_.ViewOf(index, 0).level);
   const bool fits = layout.dtype == DType::kUint8 && layout.channels == 1 &&
                     level < layout.levels.size() && layout.levels[level].size == planned.size;
   if (fits) return labels;
@@ -150,10 +150,13 @@ Status StreamContext::WithoutPath(const Status& status, std::uint32_t index) con
 
 Status StreamContext::CheckAsPlanned(std::uint32_t index, const ImageLayout& layout) const {
   const plan::PlannedImage& planned = plan_.images()[index];
-  const auto level = static_cast<std::size_t>(plan_.config().level);
-  const bool same = layout.kind == planned.kind && layout.dtype == planned.dtype &&
-                    layout.channels == planned.channels && level < layout.levels.size() &&
-                    layout.levels[level].size == planned.size;
+  bool same = layout.kind == planned.kind && layout.dtype == planned.dtype &&
+              layout.channels == planned.channels;
+  for (std::size_t i = 0; same && i < plan_.views(); ++i) {
+    const plan::PlannedView view = plan_.ViewOf(index, i);
+    const auto level = static_cast<std::size_t>(view.level);
+    same = level < layout.levels.size() && layout.levels[level].size == view.size;
+  }
   if (same) return absl::OkStatus();
   return absl::DataLossError(
       StrCat("open stream: image ", index, ": it is not the image that was planned"));

@@ -6,17 +6,40 @@
 
 namespace patchbay::workers {
 
-Status TileDecoder::Decode(const FetchedPatch& patch, std::span<std::byte> tile) {
+Status TileDecoder::Decode(const FetchedPatch& patch, std::size_t view, std::span<std::byte> tile) {
   const StreamContext& context = patch.job->context();
-  const Status decoded = patch.image->Decode(patch.encoded, TileView(context, tile),
-                                             context.plan().fill(), ScratchFor(patch.image));
+  const FetchedView& fetched = patch.views[view];
+  const TensorView out = TileView(context, tile);
+  const Status decoded = fetched.window.IsPlain()
+                             ? patch.image->Decode(fetched.encoded, out, context.plan().fill(),
+                                                   ScratchFor(patch.image))
+                             : DecodeResampled(patch, fetched, out);
   return Annotate(decoded, StrCat("image ", patch.spec.image));
 }
 
 Status TileDecoder::DecodeLabels(const FetchedPatch& patch, const TensorView& window) {
-  const Status decoded = patch.labels->Decode(patch.encoded_labels, window, plan::kIgnoreClass,
+  const ViewWindow& read = patch.views.front().window;
+  TensorView labels = window;
+  if (!read.IsPlain()) {
+    finer_.resize(static_cast<std::size_t>(read.box.height * read.box.width));
+    labels = ContiguousView<3>(finer_.data(), DType::kUint8, {read.box.height, read.box.width, 1});
+  }
+  const Status decoded = patch.labels->Decode(patch.encoded_labels, labels, plan::kIgnoreClass,
                                               ScratchFor(patch.labels));
+  if (decoded.ok() && !read.IsPlain()) return ops::TakeNearest(labels, read.y, read.x, window);
   return Annotate(decoded, StrCat("image ", patch.spec.image));
+}
+
+Status TileDecoder::DecodeResampled(const FetchedPatch& patch, const FetchedView& view,
+                                    const TensorView& tile) {
+  const Box& box = view.window.box;
+  const std::int64_t channels = tile.shape[3];
+  finer_.resize(static_cast<std::size_t>(box.height * box.width * channels) * SizeOf(tile.dtype));
+  const TensorView finer =
+      ContiguousView<3>(finer_.data(), tile.dtype, {box.height, box.width, channels});
+  PB_RETURN_IF_ERROR(patch.image->Decode(view.encoded, finer, patch.job->context().plan().fill(),
+                                         ScratchFor(patch.image)));
+  return average_.Run(finer, view.window.y, view.window.x, SliceOf(tile, 0));
 }
 
 std::size_t TileDecoder::TileBytes(const StreamContext& context) {

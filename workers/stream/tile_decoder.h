@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "ops/geometry/area_average.h"
 #include "workers/stream/patch_reader.h"
 
 namespace patchbay::workers {
@@ -14,9 +15,10 @@ namespace patchbay::workers {
 /// Keeps the scratch of the images this thread decoded last. One thread.
 class TileDecoder {
  public:
-  /// Pixels of the patch's source box into `tile`, contiguous (depth, height, width, channels) of
-  /// exactly that size. DataLoss names image, level, row and column.
-  Status Decode(const FetchedPatch& patch, std::span<std::byte> tile);
+  /// Pixels of the source box of one of the patch's views into `tile`, contiguous (depth, height,
+  /// width, channels) of exactly that size, resampled where the plan says so. DataLoss names image,
+  /// level, row and column.
+  Status Decode(const FetchedPatch& patch, std::size_t view, std::span<std::byte> tile);
 
   /// The labels of the patch's source box into `window`, (height, width, 1) of uint8; ignored
   /// outside the image.
@@ -33,6 +35,11 @@ class TileDecoder {
   using Entry = std::pair<std::shared_ptr<const ImageSource>, std::unique_ptr<DecodeScratch>>;
   DecodeScratch& ScratchFor(const std::shared_ptr<const ImageSource>& image);
 
+  Status DecodeResampled(const FetchedPatch& patch, const FetchedView& view,
+                         const TensorView& tile);
+
+  std::vector<std::byte> finer_;  ///< pixels that are averaged
+  ops::AreaAverage average_;
   std::vector<Entry> scratches_;  ///< the most recently used last
 };
 

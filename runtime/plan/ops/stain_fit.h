@@ -20,7 +20,7 @@ inline constexpr double kStainTissueOd = 0.345;
 /// Why an image has no fit of its own.
 enum class StainFallback : std::uint8_t {
   kNone,             ///< it has one
-  kTooFewPixels,     ///< fewer than two pixels of tissue: a blank slide
+  kTooFewPixels,     ///< hardly any tissue: a blank slide
   kOneStain,         ///< the colours lie on a line, or both stains are the same direction
   kNoConcentration,  ///< one of the stains is not there
 };

@@ -64,6 +64,10 @@ StainNormalizeOptions StainNormalizeOptions::FromJson(const Json& options) {
           options["reference_fit"]};
 }
 
+bool StainNormalizeOptions::IsPicture() const {
+  return reference != kDefaultReference && reference != kCohortReference;
+}
+
 MacenkoFit StainNormalizeOptions::MacenkoReference() const {
   if (reference_fit.empty()) return DefaultMacenko();
   return MacenkoFromValues(reference_fit).value();
@@ -86,12 +90,19 @@ std::optional<StainNormalizeOptions> FindStainNormalize(const Json& preprocess,
   return std::nullopt;
 }
 
-void SettleStainReference(Json& preprocess, Json& augment, const Json& reference_fit) {
+void SetStainReference(Json& preprocess, Json& augment, std::string_view reference) {
   for (Json* list : {&preprocess, &augment}) {
     for (Json& step : *list) {
-      if (!step.contains(kStainNormalize)) continue;
-      step[kStainNormalize]["reference"] = kDefaultReference;
-      step[kStainNormalize]["reference_fit"] = reference_fit;
+      if (step.contains(kStainNormalize)) step[kStainNormalize]["reference"] = reference;
+    }
+  }
+}
+
+void SettleStainReference(Json& preprocess, Json& augment, const Json& reference_fit) {
+  SetStainReference(preprocess, augment, kDefaultReference);
+  for (Json* list : {&preprocess, &augment}) {
+    for (Json& step : *list) {
+      if (step.contains(kStainNormalize)) step[kStainNormalize]["reference_fit"] = reference_fit;
     }
   }
 }

@@ -32,6 +32,8 @@ struct StainNormalizeOptions {
   /// From a value that passed Keys().
   static StainNormalizeOptions FromJson(const Json& options);
 
+  /// Whether `reference` is a path.
+  bool IsPicture() const;
   /// What is mapped to. Requires that planning is over: `reference` is "default" or
   /// `reference_fit` is there.
   MacenkoFit MacenkoReference() const;
@@ -44,6 +46,8 @@ inline constexpr std::string_view kStainNormalize = "stain_normalize";
 /// The options of the run's stain_normalize: the first in either list ([{op: {...}}], checked).
 std::optional<StainNormalizeOptions> FindStainNormalize(const Json& preprocess,
                                                         const Json& augment);
+/// Gives the reference another name, in both lists.
+void SetStainReference(Json& preprocess, Json& augment, std::string_view reference);
 /// Puts what the reference came to in place of its name, in both lists.
 void SettleStainReference(Json& preprocess, Json& augment, const Json& reference_fit);
 

@@ -1,10 +1,12 @@
 // The transform chain alone: one thread, a 512 x 512 x 3 patch into a ring that no cache holds; and
-// a tissue mask of a large thumbnail.
+// a tissue mask of a large thumbnail, stain fits and resampling.
 #include <vector>
 
 #include <benchmark/benchmark.h>
 
 #include "ops/chain/chain.h"
+#include "ops/colour/stain_fit.h"
+#include "ops/geometry/area_average.h"
 #include "ops/tissue/tissue_mask.h"
 #include "runtime/memory/host_buffer.h"
 
@@ -130,6 +132,59 @@ void BM_TissueMask(benchmark::State& state) {
   }
 }
 BENCHMARK(BM_TissueMask)->Arg(1'024)->Arg(4'096)->Unit(benchmark::kMillisecond);
+
+/// Colours of a slide: background, and tissue around two stains with noise.
+std::vector<std::uint8_t> SlideColours(std::int64_t pixels) {
+  std::vector<std::uint8_t> rgb(static_cast<std::size_t>(3 * pixels), 244);
+  std::uint32_t noise = 1;
+  const auto next = [&noise] {
+    noise = noise * 1'664'525u + 1'013'904'223u;
+    return noise >> 24;
+  };
+  for (std::int64_t i = 0; i < pixels; ++i) {
+    std::uint8_t* const pixel = rgb.data() + 3 * i;
+    if ((i >> 12) % 2 == 0) continue;
+    const std::uint32_t depth = next() / 2;
+    pixel[0] = static_cast<std::uint8_t>(220 - depth + next() / 16);
+    pixel[1] = static_cast<std::uint8_t>(200 - depth + next() / 16);
+    pixel[2] = static_cast<std::uint8_t>(225 - depth / 2 + next() / 16);
+  }
+  return rgb;
+}
+
+/// One thread counting a shard's pixels, the histogram's beginning and end with it, and the fit.
+void BM_StainFit(benchmark::State& state) {
+  const std::int64_t side = state.range(0);
+  std::vector<std::uint8_t> rgb = SlideColours(side * side);
+  const TensorView view =
+      ContiguousView<3>(reinterpret_cast<std::byte*>(rgb.data()), DType::kUint8, {side, side, 3});
+  for (auto _ : state) {
+    StainCounter counter;
+    if (!counter.Add(view).ok()) state.SkipWithError("not counted");
+    benchmark::DoNotOptimize(FitStains(counter.Take()));
+  }
+  state.counters["Mpx/s"] = benchmark::Counter(
+      static_cast<double>(state.iterations() * side * side) / 1e6, benchmark::Counter::kIsRate);
+}
+BENCHMARK(BM_StainFit)->Arg(4'096)->Arg(16'384)->Unit(benchmark::kMillisecond);
+
+/// A patch of 512 x 512 out of a box that is larger by a ratio in 1/100.
+void BM_AreaAverage(benchmark::State& state) {
+  const std::int64_t source = kSide * state.range(0) / 100;
+  std::vector<std::uint8_t> rgb = SlideColours(source * source);
+  std::vector<std::byte> out(kSide * kSide * 3);
+  const TensorView from = ContiguousView<3>(reinterpret_cast<std::byte*>(rgb.data()), DType::kUint8,
+                                            {source, source, 3});
+  const TensorView to = ContiguousView<3>(out.data(), DType::kUint8, {kSide, kSide, 3});
+  const AxisMap map{0, source, kSide};
+  AreaAverage average;
+  for (auto _ : state) {
+    if (!average.Run(from, map, map, to).ok()) state.SkipWithError("not averaged");
+  }
+  state.counters["patches/s"] =
+      benchmark::Counter(static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
+}
+BENCHMARK(BM_AreaAverage)->Arg(140)->Arg(200)->Unit(benchmark::kMillisecond);
 
 constexpr auto kNchw = OutputLayout::kNchw;
 constexpr auto kNhwc = OutputLayout::kNhwc;

@@ -53,7 +53,8 @@ TEST(RunConfig, TheShortestFileHasDefaults) {
       R"({"augment":[],"batch":{"dtype":"float32","global_size":32,"layout":"nchw",)"
       R"("meta":false,"prefetch":2,"tail":"keep"},"dataset":["stores/"],"on_bad_image":"fail",)"
       R"("patch":{"level":0,)"
-      R"("size":[64,64]},"preprocess":[],"sampling":{"order":"shuffled","positions":"grid"},)"
+      R"("mpp":[],"mpp_tolerance":0.05,"size":[64,64],"upsample":false},"preprocess":[],)"
+      R"("sampling":{"order":"shuffled","positions":"grid"},)"
       R"("seed":0})");
 }
 

@@ -15,7 +15,7 @@
 namespace patchbay::workers {
 namespace {
 
-constexpr std::size_t kMaxRecordBytes = 16u << 20;
+constexpr std::size_t kMaxRecordBytes = 16u << 20, kMaxColoursBytes = 64u << 20;
 /// Of each file at a time; a multiple of a hash's block. Larger means fewer reads and less in
 /// cache.
 constexpr std::size_t kReadBytes = 64u << 10;
@@ -211,8 +211,25 @@ StatusOr<std::optional<Digest>> AdoptShard(TaskContext& context, const IngestSli
   const auto& [text, record] = *read;
   const Status checked = CheckFiles(context, slide, slide_key, std::span(&record, 1));
   if (absl::IsCancelled(checked)) return checked;
-  if (!checked.ok()) return none;
+  if (!checked.ok() || !ReadColours(slide, slide_key, place).ok()) return none;
   return std::optional(Sha256Of(text));
+}
+
+StatusOr<std::optional<ops::StainHistogram>> ReadColours(const IngestSlide& slide,
+                                                         const std::string& slide_key,
+                                                         const zarr::ShardPlace& place) {
+  std::optional<ops::StainHistogram> colours;
+  if (place.level != 0 || !HasColours(slide.store)) return colours;
+  const std::string name = RecordName(place);
+  PB_ASSIGN_OR_RETURN(const std::string text,
+                      ReadFile(slide.folders.Record(slide_key, name), kMaxRecordBytes));
+  PB_ASSIGN_OR_RETURN(const Json record, ParseJson(text, "shard record"));
+  PB_ASSIGN_OR_RETURN(const std::string digest, JsonString(record, "colours", "shard record"));
+  const std::string path = slide.folders.Colours(slide_key, name);
+  PB_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path, kMaxColoursBytes));
+  if (Sha256Of(bytes).Hex() != digest) return NotAsCommitted(path);
+  PB_ASSIGN_OR_RETURN(colours, ops::ParseHistogram(bytes));
+  return colours;
 }
 
 StatusOr<StagedShards> ConfirmShards(TaskContext& context, const IngestSlide& slide,

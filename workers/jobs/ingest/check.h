@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "ops/colour/stain_histogram.h"
 #include "workers/jobs/ingest/slide.h"
 
 namespace patchbay::workers {
@@ -29,6 +30,12 @@ StatusOr<CheckedShard> CheckedShardFromJson(const Json& value);
 StatusOr<std::optional<Digest>> AdoptShard(TaskContext& context, const IngestSlide& slide,
                                            const std::string& slide_key,
                                            const zarr::ShardPlace& place);
+
+/// The colours that a committed shard of the finest level has, by the digest in its record; none of
+/// other shards. DataLoss when the file is not what was committed.
+StatusOr<std::optional<ops::StainHistogram>> ReadColours(const IngestSlide& slide,
+                                                         const std::string& slide_key,
+                                                         const zarr::ShardPlace& place);
 
 /// The staging folder's records of all shards, in ShardPlaces order.
 struct StagedShards {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "ops/colour/stain_fit.h"
 #include "runtime/base/file.h"
 #include "runtime/base/strings.h"
 #include "runtime/zarr/publish.h"
@@ -44,6 +45,21 @@ Status RestoreMetadata(const std::string& store, const zarr::ImageStoreSpec& spe
   return zarr::DraftStoreMetadata(store, spec, roots);
 }
 
+/// What the colours of the whole slide come to; null for a slide without colours.
+StatusOr<Json> StainOf(TaskContext& context, const IngestSlide& slide,
+                       const std::string& slide_key) {
+  if (!HasColours(slide.store)) return Json();
+  ops::StainCounter whole;
+  for (const zarr::ShardPlace& place : ShardPlaces(slide)) {
+    if (place.level != 0) break;
+    PB_ASSIGN_OR_RETURN(const auto colours, ReadColours(slide, slide_key, place));
+    if (colours) PB_RETURN_IF_ERROR(whole.Add(*colours));
+    context.AddProgress();
+    PB_RETURN_IF_ERROR(context.CheckCancelled());
+  }
+  return plan::ToJson(ops::Rounded(ops::FitStains(whole.Take())));
+}
+
 Status WriteAndPublish(TaskContext& context, const IngestSlide& slide, const std::string& name,
                        SlideOutcome& outcome) {
   PB_ASSIGN_OR_RETURN(const Digest source, Digest::FromHex(outcome.source_sha256));
@@ -53,6 +69,8 @@ Status WriteAndPublish(TaskContext& context, const IngestSlide& slide, const std
                       ConfirmShards(context, slide, outcome.slide_key, reported));
   outcome.absent_pieces = shards.absent_pieces;
   spec.attributes["absent_tiles"] = outcome.absent_pieces;
+  PB_ASSIGN_OR_RETURN(Json stain, StainOf(context, slide, outcome.slide_key));
+  if (!stain.is_null()) spec.attributes["stain"] = std::move(stain);
   PB_ASSIGN_OR_RETURN(const zarr::StoreRoots roots, zarr::CombineRoots(spec, shards.records));
   const std::string staged = slide.folders.Store(outcome.slide_key);
   PB_RETURN_IF_ERROR(zarr::DraftStoreMetadata(staged, spec, roots));

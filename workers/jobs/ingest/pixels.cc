@@ -96,7 +96,8 @@ ShardPixels::ShardPixels(TaskContext& context, const IngestSlide& slide, LevelRe
     : context_(context),
       slide_(slide),
       reader_(reader),
-      level_(LevelOfStored(slide.levels, place.level)) {
+      level_(LevelOfStored(slide.levels, place.level)),
+      counts_colours_(place.level == 0 && HasColours(slide.store)) {
   const OutputLevel& level = slide.levels[static_cast<std::size_t>(level_)];
   const std::int64_t chunk = slide.store.chunk.y;
   const Extent& side = slide.store.shard;
@@ -104,7 +105,7 @@ ShardPixels::ShardPixels(TaskContext& context, const IngestSlide& slide, LevelRe
       Intersect(BoxAt({0, place.at.y * side.y, place.at.x * side.x}, side), WholeOf(level.size));
   const std::int64_t chunk_row_bytes = shard_.width * chunk * slide.store.PixelBytes();
   band_rows_ = std::max<std::int64_t>(1, kMaxBandBytes / chunk_row_bytes) * chunk;
-  held_begin_ = held_end_ = shard_.y;
+  held_begin_ = held_end_ = counted_end_ = shard_.y;
   if (!level.from_source) return;
   const auto& source = slide.source->layout().levels[static_cast<std::size_t>(level.source_level)];
   if (source.chunk.y <= kMaxTileRows) {
@@ -141,7 +142,19 @@ StatusOr<ConstTensorView> ShardPixels::Rows(std::int64_t row) {
     held_end_ = missing.y + missing.height;
   }
   all.shape[1] = end - begin;
+  if (counts_colours_) PB_RETURN_IF_ERROR(CountColours(all, begin));
   return ConstTensorView(all);
+}
+
+/// `rows` begin at level row `begin`; those that were counted before are left out.
+Status ShardPixels::CountColours(const ConstTensorView& rows, std::int64_t begin) {
+  const std::int64_t counted = std::max<std::int64_t>(counted_end_ - begin, 0);
+  if (counted >= rows.shape[1]) return absl::OkStatus();
+  ConstTensorView fresh = rows;
+  fresh.data += counted * rows.stride_bytes[1];
+  fresh.shape[1] -= counted;
+  counted_end_ = begin + rows.shape[1];
+  return colours_.Add(fresh);
 }
 
 }  // namespace patchbay::workers

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "ops/colour/stain_histogram.h"
 #include "workers/jobs/ingest/slide.h"
 
 namespace patchbay::workers {
@@ -64,15 +65,21 @@ class ShardPixels {
 
   /// See zarr::ShardRows; `row` counts the level's chunk rows.
   StatusOr<ConstTensorView> Rows(std::int64_t row);
+  /// The colours of what Rows gave, each row once. Empty unless it is RGB of the finest level.
+  ops::StainHistogram TakeColours() { return colours_.Take(); }
   std::int64_t pixels() const { return shard_.Pixels(); }
 
  private:
   std::int64_t EndOfTiles(std::int64_t y) const;
+  Status CountColours(const ConstTensorView& rows, std::int64_t begin);
 
   TaskContext& context_;
   const IngestSlide& slide_;
   LevelReader& reader_;
   const int level_;
+  const bool counts_colours_;
+  ops::StainCounter colours_;
+  std::int64_t counted_end_ = 0;  ///< level rows before it are counted
   Box shard_;
   std::int64_t band_rows_ = 0, tile_rows_ = 1;
   std::int64_t held_begin_ = 0, held_end_ = 0;  ///< level rows that are in `held_`, from its top

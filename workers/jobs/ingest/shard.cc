@@ -38,25 +38,36 @@ Status MoveIntoStore(const TaskContext& context, const LeaseFolder& lease,
   return Rename(written, target);
 }
 
-/// Content first, then the names of both files: after success all of it survives a power cut. A
-/// record without its file, which a cut in between may leave, is no committed shard. Returns the
-/// SHA-256 of the record's text.
+/// What is committed beside a shard's bytes.
+struct ShardPapers {
+  std::string record;
+  std::vector<std::byte> colours;  ///< a serialised histogram; empty: none
+};
+
+/// Content first, then the names of the files, the record's last: after success all of it survives
+/// a power cut. A record without its files, which a cut in between may leave, is no committed
+/// shard. Returns the SHA-256 of the record's text.
 StatusOr<Digest> CommitShard(const TaskContext& context, const IngestFolders& folders,
                              const std::string& slide_key, const zarr::EncodedShard& shard,
-                             const std::string& record) {
+                             const ShardPapers& papers) {
   PB_ASSIGN_OR_RETURN(const auto lease, LeaseFolder::Make(context, folders.Staging(slide_key)));
   const std::string target =
       StrCat(folders.Store(slide_key), "/", zarr::ShardFileName(shard.record.place));
   const std::string record_path = folders.Record(slide_key, RecordName(shard.record.place));
   const bool has_file = shard.record.size_bytes > 0;
   if (has_file) PB_RETURN_IF_ERROR(MoveIntoStore(context, *lease, target, shard));
-  PB_RETURN_IF_ERROR(CreateFileDirectly(lease->File("record"), AsBytes(record), 0600));
+  if (!papers.colours.empty()) {
+    PB_RETURN_IF_ERROR(CreateFileDirectly(lease->File("colours"), papers.colours, 0600));
+    PB_RETURN_IF_ERROR(
+        Rename(lease->File("colours"), folders.Colours(slide_key, RecordName(shard.record.place))));
+  }
+  PB_RETURN_IF_ERROR(CreateFileDirectly(lease->File("record"), AsBytes(papers.record), 0600));
   PB_RETURN_IF_ERROR(Rename(lease->File("record"), record_path));
   PB_RETURN_IF_ERROR(SyncDirectory(std::filesystem::path(record_path).parent_path().string()));
   if (has_file) {
     PB_RETURN_IF_ERROR(SyncDirectory(std::filesystem::path(target).parent_path().string()));
   }
-  return Sha256Of(record);
+  return Sha256Of(papers.record);
 }
 
 /// One zarr shard that is made and committed.
@@ -76,6 +87,7 @@ class ShardInWork {
   StatusOr<Digest> Make() {
     zarr::ShardEncoder encoder(slide_.store, column_.sizes, place_);
     PB_ASSIGN_OR_RETURN(const zarr::EncodedShard shard, Encode(encoder));
+    colours_ = pixels_.TakeColours();
     // The disk takes the shard while the coarser levels are made.
     auto committing = std::async(kBesideIfPossible, [&] { return Commit(shard); });
     PB_ASSIGN_OR_RETURN(const auto pieces, encoder.EncodeCoarser());
@@ -99,7 +111,13 @@ class ShardInWork {
   StatusOr<Digest> Commit(const zarr::EncodedShard& shard) const {
     Json json = zarr::ToJson(shard.record);
     json["absent_pieces"] = reader_.absent_pieces();
-    return CommitShard(context_, slide_.folders, slide_key_, shard, DumpJson(json));
+    ShardPapers papers;
+    if (place_.level == 0 && HasColours(slide_.store)) {
+      papers.colours = ops::SerialiseHistogram(colours_);
+      json["colours"] = Sha256Of(papers.colours).Hex();
+    }
+    papers.record = DumpJson(json);
+    return CommitShard(context_, slide_.folders, slide_key_, shard, papers);
   }
 
   /// Once it is committed.
@@ -156,6 +174,7 @@ class ShardInWork {
   const LevelColumn column_;
   LevelReader reader_;
   ShardPixels pixels_;
+  ops::StainHistogram colours_;
   std::int64_t raw_pixels_ = 0;
 };
 

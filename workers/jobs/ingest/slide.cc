@@ -115,6 +115,10 @@ std::string RecordName(const zarr::ShardPlace& place) {
   return StrCat(place.level, ".", place.at.ToString("."));
 }
 
+bool HasColours(const zarr::ImageStoreSettings& store) {
+  return store.axes == zarr::StoreAxes::kCyx && store.channels == 3 && store.dtype == DType::kUint8;
+}
+
 zarr::ImageStoreSpec StoreSpec(const IngestSlide& slide, const Digest& source_digest,
                                std::uint64_t source_bytes) {
   zarr::ImageStoreSpec spec;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "runtime/base/strings.h"
+#include "runtime/plan/ops/stain_normalize.h"
 #include "runtime/plan/places.h"
 #include "workers/access/planned_images.h"
 #include "workers/jobs/plan/plan_request.h"
@@ -21,6 +22,18 @@ constexpr std::size_t kLeastTasks = 32;  ///< of those that many images allow
 /// work.
 constexpr std::size_t kMostListBytesSent = std::size_t{128} << 20;
 
+std::string OpenPayload(const plan::RunConfig& config, std::size_t first, std::size_t count) {
+  Json payload = {{"first", first},
+                  {"count", count},
+                  {"level", config.level},
+                  {"label_set", config.labels.set},
+                  {"on_bad_image", plan::NameOf(config.on_bad_image)}};
+  if (plan::NeedsPlaces(config)) payload["config"] = plan::ToJson(config);
+  if (!config.mpp.empty()) payload["magnification"] = plan::ToJson(plan::MagnificationOf(config));
+  if (plan::FindStainNormalize(config.preprocess, config.augment)) payload["stain"] = true;
+  return DumpJson(payload);
+}
+
 std::vector<protocol::TaskSpec> TasksOf(const TaskContext& context, const PlanRequest& request,
                                         std::size_t images, std::size_t list_bytes) {
   std::vector<protocol::TaskSpec> tasks;
@@ -35,13 +48,7 @@ std::vector<protocol::TaskSpec> TasksOf(const TaskContext& context, const PlanRe
     const std::size_t count = images * (group + 1) / groups - first;
     protocol::TaskSpec open;
     open.op = "stream.open";
-    Json payload = {{"first", first},
-                    {"count", count},
-                    {"level", request.config.level},
-                    {"label_set", request.config.labels.set},
-                    {"on_bad_image", plan::NameOf(request.config.on_bad_image)}};
-    if (plan::NeedsPlaces(request.config)) payload["config"] = plan::ToJson(request.config);
-    open.payload = DumpJson(payload);
+    open.payload = OpenPayload(request.config, first, count);
     open.depends_on = {context.task.index};
     open.label = StrCat("images ", first, " to ", first + count - 1);
     open.weight = count;

@@ -25,6 +25,10 @@ Json ToJson(const ImageRow& row) {
       more["places"].push_back({count.places, count.pixels_each});
     }
   }
+  if (!image.views.empty()) more["views"] = plan::ToJson(image.views);
+  if (image.macenko && image.reinhard) {
+    more["stain"] = plan::ToJson(plan::StainFit{*image.macenko, *image.reinhard});
+  }
   if (!more.empty()) value.push_back(std::move(more));
   return value;
 }
@@ -66,6 +70,13 @@ Status TakeMore(Json& row, plan::PlannedImage& image) {
   row.erase(row.size() - 1);
   if (more.contains("labels")) PB_RETURN_IF_ERROR(TakeLabels(more, image));
   if (more.contains("places")) PB_RETURN_IF_ERROR(TakePlaces(more, image));
+  if (more.contains("views")) {
+    PB_ASSIGN_OR_RETURN(image.views, plan::ViewsFromJson(more["views"]));
+  }
+  if (!more.contains("stain")) return absl::OkStatus();
+  PB_ASSIGN_OR_RETURN(const plan::StainFit fit, plan::StainFitFromJson(more["stain"]));
+  image.macenko = fit.macenko;
+  image.reinhard = fit.reinhard;
   return absl::OkStatus();
 }
 

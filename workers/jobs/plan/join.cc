@@ -11,6 +11,7 @@
 #include "workers/access/planned_images.h"
 #include "workers/jobs/plan/image_row.h"
 #include "workers/jobs/plan/plan_request.h"
+#include "workers/jobs/plan/stain_reference.h"
 #include "workers/jobs/plan/stream_plan.h"
 #include "workers/jobs/plan/table_rows.h"
 #include "workers/stream/chain_options.h"
@@ -126,6 +127,17 @@ Status CheckPatches(TaskContext& context, const plan::RunConfig& config,
   return absl::OkStatus();
 }
 
+/// The first images that stand in the plan with another's colours: [[path, why], ...].
+Json WithoutStain(const plan::Plan& plan, const DatasetImages& joined) {
+  Json named = Json::array();
+  for (std::size_t i = 0; i < plan.images().size() && named.size() < kMaxSkippedNamed; ++i) {
+    const plan::StainFallback fallback = StainFallbackOf(plan.images()[i]);
+    if (fallback == plan::StainFallback::kNone) continue;
+    named.push_back({joined.where.paths[i], plan::NameOf(fallback)});
+  }
+  return named;
+}
+
 Status TooLarge(std::size_t images, std::size_t bytes) {
   return absl::ResourceExhaustedError(
       StrCat("plan stream: ", images, " images make a plan of ", HumanBytes(bytes),
@@ -136,11 +148,12 @@ Status TooLarge(std::size_t images, std::size_t bytes) {
 }  // namespace
 
 StatusOr<TaskOutput> RunStreamJoin(TaskContext& context) {
-  PB_ASSIGN_OR_RETURN(const PlanRequest request, ParsePlanRequest(context.payload));
+  PB_ASSIGN_OR_RETURN(PlanRequest request, ParsePlanRequest(context.payload));
   PB_ASSIGN_OR_RETURN(DatasetImages joined, JoinImages(context));
   PB_RETURN_IF_ERROR(CheckAlike(context, joined));
   PB_RETURN_IF_ERROR(CheckPatches(context, request.config, joined));
   PB_RETURN_IF_ERROR(TakeGroups(context, request.config, joined));
+  PB_RETURN_IF_ERROR(SettleStainReference(context, request.config, joined.images));
   PB_ASSIGN_OR_RETURN(const plan::Plan made,
                       plan::Plan::Build(request.config, std::move(joined.images)));
   PB_ASSIGN_OR_RETURN(const StreamGeometry geometry, made.Geometry(request.world_size));
@@ -158,6 +171,8 @@ StatusOr<TaskOutput> RunStreamJoin(TaskContext& context) {
     planned.images = ImageRuns::OfCounts(PatchesOfImages(made));
   }
   planned.skipped = {{"count", joined.skipped}, {"images", std::move(joined.skipped_named)}};
+  Json without_stain = WithoutStain(made, joined);
+  if (!without_stain.empty()) planned.skipped["without_stain"] = std::move(without_stain);
   TaskOutput output;
   output.result = EncodePlannedStream(planned);
   if (output.result.size() > protocol::kMaxResultBytes) {

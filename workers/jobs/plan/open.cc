@@ -25,6 +25,8 @@ struct Group {
   std::vector<std::string> paths;
   std::int64_t first = 0;
   std::size_t level = 0;
+  plan::Magnification magnification;
+  bool needs_stain = false;
   bool skip_bad = false;
   std::optional<ListedRows> table;         ///< all of its rows
   std::string label_set;                   ///< "": the stream has no labels
@@ -42,6 +44,11 @@ StatusOr<Group> GroupOf(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(group.first, JsonInt(context.payload, "first", kWhat));
   PB_ASSIGN_OR_RETURN(const std::int64_t count, JsonInt(context.payload, "count", kWhat));
   PB_ASSIGN_OR_RETURN(const std::int64_t level, JsonInt(context.payload, "level", kWhat));
+  if (context.payload.contains("magnification")) {
+    PB_ASSIGN_OR_RETURN(group.magnification,
+                        plan::MagnificationFromJson(context.payload["magnification"]));
+  }
+  group.needs_stain = context.payload.contains("stain");
   PB_ASSIGN_OR_RETURN(const std::string bad, JsonString(context.payload, "on_bad_image", kWhat));
   PB_ASSIGN_OR_RETURN(group.label_set, JsonString(context.payload, "label_set", kWhat));
   const auto images = static_cast<std::int64_t>(paths.size());
@@ -142,23 +149,59 @@ Status CannotUse(const std::string& path, std::string_view why) {
   return absl::InvalidArgumentError(StrCat("plan stream: ", path, ": ", why));
 }
 
+/// The fit that ingest left in the image's store. Fitting a slide here would read all of it, at
+/// every start: that is ingest's work.
+Status AddStain(const std::string& path, plan::PlannedImage& planned) {
+  if (planned.kind != "zarr") {
+    return CannotUse(path,
+                     "stain_normalize needs what ingest learns from every pixel: `patchbay ingest` "
+                     "the slide and name its store");
+  }
+  const Json recorded = RecordedAttribute(path, "stain");
+  if (recorded.is_null()) {
+    return CannotUse(path,
+                     "stain_normalize: the store has no stain fit (made by an earlier version or "
+                     "not of RGB): `patchbay ingest` the slide again, into another folder");
+  }
+  PB_ASSIGN_OR_RETURN(const plan::StainFit fit, plan::StainFitFromJson(recorded));
+  planned.macenko = fit.macenko;
+  planned.reinhard = fit.reinhard;
+  return absl::OkStatus();
+}
+
+Status AddViews(const Group& group, const ImageLayout& layout, const std::string& path,
+                plan::PlannedImage& planned) {
+  std::vector<Extent> sizes;
+  for (const LevelLayout& level : layout.levels) sizes.push_back(level.size);
+  auto views = plan::ChooseViews(group.magnification, sizes, layout.spacing);
+  if (!views.ok()) return CannotUse(path, MessageOf(views.status()));
+  planned.views = *std::move(views);
+  planned.size = planned.views.front().size;
+  return absl::OkStatus();
+}
+
 /// What the config asks for that a good image does not have is an error of the run in any case.
-StatusOr<plan::PlannedImage> PlanImage(const OpenedImage& opened, std::size_t at_level,
+StatusOr<plan::PlannedImage> PlanImage(const OpenedImage& opened, const Group& group,
                                        const std::string& path) {
   const ImageLayout& layout = opened.layout;
-  if (at_level >= layout.levels.size()) {
+  if (group.level >= layout.levels.size()) {
     const std::size_t last = layout.levels.size() - 1;
     return CannotUse(path, StrCat("key 'patch.level': the image has ",
                                   last == 0 ? "level 0 alone" : StrCat("levels 0 to ", last),
-                                  ", not ", at_level));
+                                  ", not ", group.level));
   }
-  const LevelLayout& level = layout.levels[at_level];
   plan::PlannedImage planned;
   planned.kind = layout.kind;
-  planned.size = level.size;
+  planned.size = layout.levels[group.level].size;
   planned.channels = layout.channels;
   planned.dtype = layout.dtype;
   planned.digest = opened.digest;
+  if (!group.magnification.mpp.empty()) {
+    PB_RETURN_IF_ERROR(AddViews(group, layout, path, planned));
+  }
+  if (group.needs_stain) {
+    PB_RETURN_IF_ERROR(AddStain(opened.path.empty() ? path : opened.path, planned));
+  }
   return planned;
 }
 
@@ -170,7 +213,7 @@ StatusOr<ImageRow> RowOf(TaskContext& context, const Group& group, std::size_t a
   if (opened.ok()) {
     row.stamp = opened->stamp;
     row.path = opened->path;
-    PB_ASSIGN_OR_RETURN(row.image, PlanImage(*opened, group.level, path));
+    PB_ASSIGN_OR_RETURN(row.image, PlanImage(*opened, group, path));
     if (!group.label_set.empty()) {
       PB_ASSIGN_OR_RETURN(row.image.labels, LabelSetOf(row.path.empty() ? path : row.path,
                                                        group.label_set, row.image));

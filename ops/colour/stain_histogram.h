@@ -1,0 +1,69 @@
+// How many pixels of an image have each colour: all that stain fits need, and whole numbers that
+// merge without loss, so that a fit does not depend on tiles, their order or who counted them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "runtime/base/status.h"
+#include "runtime/base/tensor_view.h"
+
+namespace patchbay::ops {
+
+/// Of every channel, in the histogram of a slide: 2^21 colours. Fits of 7 bits move a normalised
+/// pixel by at most one grey level against those of 8.
+inline constexpr int kSlideColourBits = 7;
+inline constexpr int kMaxColourBits = 8;
+
+/// The colours that occur.
+struct StainHistogram {
+  struct Entry {
+    std::uint32_t colour = 0;  ///< the leading bits of red, green and blue, red first
+    std::uint64_t pixels = 0;  ///< above 0
+    bool operator==(const Entry&) const = default;
+  };
+  int bits = kSlideColourBits;  ///< of each channel, 1 to kMaxColourBits
+  std::vector<Entry> entries;   ///< by rising colour
+
+  /// The intensity, 0 to 255, that stands for `code`: the middle of those that share it.
+  double IntensityOf(std::uint32_t code) const {
+    const double width = 1 << (8 - bits);
+    return code * width + (width - 1) / 2;
+  }
+  std::uint64_t Pixels() const;
+  bool operator==(const StainHistogram&) const = default;
+};
+
+/// Counts colours. 16 MiB for 7 bits. Not thread-safe; move-only.
+class StainCounter {
+ public:
+  explicit StainCounter(int bits = kSlideColourBits);
+
+  /// `pixels`: (..., width, 3) of uint8, rank 3 or 4, channels adjacent and pixels without gaps.
+  /// InvalidArgument for anything else.
+  Status Add(const ConstTensorView& pixels);
+  /// InvalidArgument unless of the same bits.
+  Status Add(const StainHistogram& other);
+  StainHistogram Take();
+
+ private:
+  void AddRow(const std::uint8_t* pixels, std::int64_t count);
+  void Fold();
+
+  const int bits_;
+  /// Two counts a colour, for even and odd pixels: equal neighbours do not wait for one another.
+  std::unique_ptr<std::uint32_t[]> counts_;
+  std::uint64_t counted_ = 0;          ///< pixels in counts_
+  std::vector<std::uint64_t> folded_;  ///< by colour; empty until needed
+};
+
+/// A histogram as a file of its own, with a checksum's place left to who stores it.
+std::vector<std::byte> SerialiseHistogram(const StainHistogram& histogram);
+/// DataLoss unless `bytes` are what SerialiseHistogram gave.
+StatusOr<StainHistogram> ParseHistogram(std::string_view bytes);
+
+}  // namespace patchbay::ops

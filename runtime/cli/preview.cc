@@ -1,0 +1,82 @@
+// patchbay preview: contact sheets of stores, or of the patches of a run.
+#include "runtime/base/strings.h"
+#include "runtime/cli/commands.h"
+#include "runtime/cli/interrupt.h"
+#include "runtime/cli/skipped_images.h"
+#include "runtime/cli/worker_run.h"
+#include "runtime/client/paths.h"
+#include "runtime/client/run_file.h"
+#include "runtime/client/stream_paths.h"
+
+namespace patchbay::cli {
+namespace {
+
+constexpr std::int64_t kDefaultPatches = 8, kMaxPatches = 64;
+
+bool IsRunConfig(const std::string& path) {
+  return path.ends_with(".yaml") || path.ends_with(".yml");
+}
+
+class PreviewCommand final : public Command {
+ public:
+  std::vector<Argument> Arguments() override {
+    Argument patches{"--patches", "N",
+                     StrCat("patches of a run, spread over its first epoch (default ",
+                            kDefaultPatches, ", at most ", kMaxPatches, ")"),
+                     &patches_};
+    patches.min = 1;
+    patches.max = kMaxPatches;
+    return {{"PATH", "", "one RUN.yaml; or stores, slides and folders of them", &paths_, true},
+            {"--out", "FILE", "the PNG file to write", &out_, true},
+            patches};
+  }
+
+  StatusOr<ExitCode> Run(Session& session) override {
+    const InterruptScope interrupts;
+    PB_ASSIGN_OR_RETURN(const std::string out, client::AbsolutePath(out_));
+    std::size_t configs = 0;
+    for (const std::string& path : paths_) configs += IsRunConfig(path) ? 1 : 0;
+    if (configs != 0 && paths_.size() != 1) {
+      return UsageError("preview: a run config stands alone: give one RUN.yaml, or images");
+    }
+    PB_ASSIGN_OR_RETURN(Json result, configs == 1 ? OfRun(session.terminal, out) : OfImages(out));
+    result["out"] = out;
+    session.terminal.Say(
+        StrCat("wrote ", out, ", ", HumanBytes(result["bytes"].get<std::uint64_t>())));
+    session.terminal.Result(result);
+    return ExitCode::kDone;
+  }
+
+ private:
+  StatusOr<Json> OfImages(const std::string& out) const {
+    Json images = Json::array();
+    for (const std::string& path : paths_) {
+      PB_ASSIGN_OR_RETURN(const std::string absolute, client::AbsolutePath(path));
+      images.push_back(absolute);
+    }
+    return RunWorkerOp("preview.images", Json::object(), {{"images", images}, {"out", out}});
+  }
+
+  StatusOr<Json> OfRun(Terminal& terminal, const std::string& out) const {
+    PB_ASSIGN_OR_RETURN(client::RunFile run, client::ReadRun({paths_[0], {}, {}}));
+    PB_RETURN_IF_ERROR(run.Locate(plan::SettleBatch(run.config, 0, 1)));
+    const StatusOr<Json> planned = RunWorkerOp("stream.plan", run.Payload(), run.Manifest());
+    if (!planned.ok()) return run.Locate(planned.status());
+    ReportSkipped(terminal, client::SkippedImages(*planned));
+    PB_ASSIGN_OR_RETURN(const std::string plan, JsonString(*planned, "plan", "stream plan"));
+    PB_ASSIGN_OR_RETURN(const Json* where, JsonMember(*planned, "manifest", "stream plan"));
+    Json manifest = *where;
+    manifest["out"] = out;
+    return RunWorkerOp("preview.patches", {{"plan", plan}, {"patches", patches_}}, manifest);
+  }
+
+  std::vector<std::string> paths_;
+  std::string out_;
+  std::int64_t patches_ = kDefaultPatches;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> MakePreview() { return std::make_unique<PreviewCommand>(); }
+
+}  // namespace patchbay::cli

@@ -1,0 +1,140 @@
+// What an ingest learns of a slide's colours: the same however the store is cut, and what planning
+// makes of it.
+#include "ops/colour/stain_fit.h"
+#include "runtime/base/strings.h"
+#include "runtime/plan/ops/stain_fit.h"
+#include "runtime/zarr/verify.h"
+#include "tests/workers/jobs/ingest/small_ingest.h"
+#include "workers/access/planned_images.h"
+#include "workers/access/stamps.h"
+#include "workers/jobs/ingest/staging.h"
+#include "workers/jobs/plan/image_row.h"
+#include "workers/jobs/plan/stream_plan.h"
+#include "workers/sources/image_source.h"
+
+namespace patchbay::workers {
+namespace {
+
+class IngestStain : public SmallIngest {
+ protected:
+  /// The path of the store that a slide becomes.
+  std::string Ingested(const std::string& slide, const Json& settings, unsigned order) {
+    out_ = Path(StrCat("out", folders_++));
+    TinyScheduler job(Manifest({slide}), order);
+    job.Submit("ingest.plan", settings);
+    job.Run();
+    for (const Status& failure : job.Failures()) ADD_FAILURE() << Describe(failure);
+    return StrCat(out_, "/",
+                  job.ResultOf("ingest.summary")["stores"][0]["name"].get<std::string>());
+  }
+
+  StatusOr<TaskOutput> Open(const std::string& path, Json payload) {
+    TaskSignals signals;
+    TaskContext context;
+    context.signals = &signals;
+    context.rights = PathRights::All();
+    payload["first"] = 0;
+    payload["count"] = 1;
+    payload["level"] = 0;
+    payload["on_bad_image"] = "fail";
+    context.payload = std::move(payload);
+    context.inputs = {DumpJson(PathsToJson({path}))};
+    return RunStreamOpen(context);
+  }
+
+  int folders_ = 0;
+};
+
+plan::StainFit FitOfPixels(const std::string& store) {
+  const auto image = OpenImage(store);
+  EXPECT_TRUE(image.ok()) << image.status();
+  const Extent size = (*image)->layout().levels[0].size;
+  std::vector<std::byte> pixels(static_cast<std::size_t>(size.Pixels() * 3));
+  const TensorView view = ContiguousView<3>(pixels.data(), DType::kUint8, {size.y, size.x, 3});
+  EncodedPatch encoded;
+  EXPECT_TRUE((*image)->Fetch(0, Box2D(0, 0, size.y, size.x), encoded).ok());
+  EXPECT_TRUE((*image)->Decode(encoded, view, 255, *(*image)->MakeScratch()).ok());
+  ops::StainCounter counter;
+  EXPECT_TRUE(counter.Add(view).ok());
+  return ops::Rounded(ops::FitStains(counter.Take()));
+}
+
+TEST_F(IngestStain, FitIsThatOfAllPixelsHoweverTheStoreIsCutAndMade) {
+  MakeSlide("a.svs", 1300, 1);
+  const std::string store = Ingested("a.svs", settings_, 1);
+  const auto fit = plan::StainFitFromJson(RecordedAttribute(store, "stain"));
+  ASSERT_TRUE(fit.ok()) << fit.status();
+  EXPECT_EQ(*fit, FitOfPixels(store));
+  EXPECT_EQ(fit->pixels, 1300u * 1200u);
+  EXPECT_EQ(fit->macenko.fallback, plan::StainFallback::kNone);
+  Json other = settings_;
+  other["shard"] = 1024;
+  for (unsigned order = 2; order < 4; ++order) {
+    const std::string again = Ingested("a.svs", order == 2 ? settings_ : other, order);
+    EXPECT_EQ(RecordedAttribute(again, "stain"), RecordedAttribute(store, "stain"));
+    EXPECT_EQ(RecordedAttribute(again, "pixel_digest"), RecordedAttribute(store, "pixel_digest"));
+    const auto report = zarr::VerifyStore(again);
+    ASSERT_TRUE(report.ok());
+    EXPECT_TRUE(report->Clean());
+  }
+}
+
+TEST_F(IngestStain, PlanningTakesTheStoresFitAndRefusesWhatHasNone) {
+  MakeSlide("a.svs", 600, 2);
+  const std::string store = Ingested("a.svs", settings_, 1);
+  const auto opened = Open(store, {{"stain", true}});
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  const auto rows = ImageRowsFromJson(*ParseJson(opened->result, "rows"));
+  ASSERT_TRUE(rows.ok()) << rows.status();
+  EXPECT_EQ(*(*rows)[0].image.macenko,
+            plan::StainFitFromJson(RecordedAttribute(store, "stain"))->macenko);
+  const Status slide = Open(Path("a.svs"), {{"stain", true}}).status();
+  EXPECT_NE(slide.message().find("patchbay ingest"), std::string::npos) << slide;
+  EXPECT_TRUE(Open(Path("a.svs"), Json::object()).ok());
+}
+
+TEST_F(IngestStain, PlanningChoosesLevelsByTheStoresResolution) {
+  MakeSlide("a.svs", 1300, 3);
+  const std::string store = Ingested("a.svs", settings_, 1);
+  const auto mpp = (*OpenImage(store))->layout().spacing.MeanMpp();
+  ASSERT_TRUE(mpp.has_value());
+  plan::Magnification asked{{*mpp * 2, *mpp * 3}, 0.05, false, Flat(64, 64)};
+  const auto opened = Open(store, {{"magnification", plan::ToJson(asked)}});
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  const auto rows = ImageRowsFromJson(*ParseJson(opened->result, "rows"));
+  ASSERT_TRUE(rows.ok());
+  const plan::PlannedImage& image = (*rows)[0].image;
+  ASSERT_EQ(image.views.size(), 2u);
+  EXPECT_EQ(image.views[0].level, 1);
+  EXPECT_EQ(image.views[0].source, Flat(64, 64));
+  EXPECT_EQ(image.views[1].level, 1);
+  EXPECT_EQ(image.views[1].source, Flat(96, 96));
+  EXPECT_EQ(image.size, image.views[0].size);
+  asked.mpp = {*mpp / 2};
+  const Status finer = Open(store, {{"magnification", plan::ToJson(asked)}}).status();
+  EXPECT_NE(finer.message().find("key 'patch.mpp'"), std::string::npos) << finer;
+}
+
+TEST_F(IngestStain, LostHistogramOfAShardIsMadeAgain) {
+  MakeSlide("a.svs", 1300, 4);
+  TinyScheduler first(Manifest({"a.svs"}), 1);
+  first.Submit("ingest.plan", settings_);
+  first.stop_after = 9;
+  first.Run();
+  std::size_t removed = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(out_)) {
+    if (entry.path().extension() != ".colours" || removed++ % 2 != 0) continue;
+    std::filesystem::remove(entry.path());
+  }
+  EXPECT_GT(removed, 2u);
+  TinyScheduler second(Manifest({"a.svs"}), 1);
+  second.Submit("ingest.plan", settings_);
+  second.Run();
+  for (const Status& failure : second.Failures()) ADD_FAILURE() << Describe(failure);
+  const std::string store =
+      StrCat(out_, "/", second.ResultOf("ingest.summary")["stores"][0]["name"].get<std::string>());
+  EXPECT_EQ(*plan::StainFitFromJson(RecordedAttribute(store, "stain")), FitOfPixels(store));
+}
+
+}  // namespace
+}  // namespace patchbay::workers

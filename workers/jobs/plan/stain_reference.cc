@@ -1,0 +1,124 @@
+#include "workers/jobs/plan/stain_reference.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "ops/colour/stain_fit.h"
+#include "ops/colour/stain_histogram.h"
+#include "runtime/plan/ops/stain_normalize.h"
+#include "workers/access/stamps.h"
+#include "workers/sources/image_source.h"
+
+namespace patchbay::workers {
+namespace {
+
+constexpr std::int64_t kMaxPicturePixels = std::int64_t{1} << 26;
+constexpr std::int64_t kBandRows = 256;
+
+Status NoReference(std::string_view cause) {
+  return absl::InvalidArgumentError(StrCat("plan stream: stain_normalize: reference: ", cause));
+}
+
+double Median(std::vector<double> values) {
+  const std::size_t half = values.size() / 2;
+  std::sort(values.begin(), values.end());
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+/// Value by value; the stains made unit vectors again.
+Json MediansOf(const std::vector<Json>& fits, bool has_vectors) {
+  Json medians = Json::array();
+  for (std::size_t i = 0; i < fits.front().size(); ++i) {
+    std::vector<double> values;
+    for (const Json& fit : fits) values.push_back(fit[i].get<double>());
+    medians.push_back(Median(std::move(values)));
+  }
+  for (std::size_t first = 0; has_vectors && first < 6; first += 3) {
+    double square = 0;
+    for (std::size_t i = first; i < first + 3; ++i) square += std::pow(medians[i].get<double>(), 2);
+    for (std::size_t i = first; i < first + 3; ++i) {
+      medians[i] = medians[i].get<double>() / std::sqrt(square);
+    }
+  }
+  return medians;
+}
+
+StatusOr<Json> CohortReference(const std::vector<plan::PlannedImage>& images,
+                               plan::StainProfile profile) {
+  std::vector<Json> fits;
+  const bool has_vectors = profile == plan::StainProfile::kMacenkoCucim;
+  for (const plan::PlannedImage& image : images) {
+    if (has_vectors && image.macenko->fallback == plan::StainFallback::kNone) {
+      fits.push_back(plan::ValuesOf(*image.macenko));
+    } else if (!has_vectors && image.reinhard->fallback == plan::StainFallback::kNone) {
+      fits.push_back(plan::ValuesOf(*image.reinhard));
+    }
+  }
+  if (fits.empty()) return NoReference("cohort: none of the images has a stain fit of its own");
+  return MediansOf(fits, has_vectors);
+}
+
+/// The colours of the picture's finest level, all of their bits.
+StatusOr<plan::StainFit> FitOfPicture(TaskContext& context, const std::string& path) {
+  PB_ASSIGN_OR_RETURN(const std::unique_ptr<ImageSource> image, OpenImage(path));
+  const Json recorded = RecordedAttribute(path, "stain");
+  if (!recorded.is_null()) return plan::StainFitFromJson(recorded);
+  const Extent size = image->layout().levels.front().size;
+  if (image->layout().channels != 3 || image->layout().dtype != DType::kUint8 || size.z != 1) {
+    return NoReference("it is not RGB of uint8");
+  }
+  if (size.Pixels() > kMaxPicturePixels) {
+    return NoReference(StrCat(size.ToString(), " pixels are more than ", kMaxPicturePixels,
+                              ": name a tile, or the slide's store"));
+  }
+  ops::StainCounter colours(ops::kMaxColourBits);
+  const auto scratch = image->MakeScratch();
+  EncodedPatch encoded;
+  std::vector<std::byte> pixels;
+  for (std::int64_t y = 0; y < size.y; y += kBandRows) {
+    const Box band = Box2D(y, 0, std::min(kBandRows, size.y - y), size.x);
+    pixels.resize(static_cast<std::size_t>(3 * band.height * band.width));
+    const TensorView view =
+        ContiguousView<3>(pixels.data(), DType::kUint8, {band.height, band.width, 3});
+    PB_RETURN_IF_ERROR(image->Fetch(0, band, encoded));
+    PB_RETURN_IF_ERROR(image->Decode(encoded, view, 255, *scratch));
+    PB_RETURN_IF_ERROR(colours.Add(view));
+    context.AddProgress();
+    PB_RETURN_IF_ERROR(context.CheckCancelled());
+  }
+  return ops::Rounded(ops::FitStains(colours.Take()));
+}
+
+StatusOr<Json> PictureReference(TaskContext& context, plan::StainProfile profile) {
+  PB_ASSIGN_OR_RETURN(const std::string listed,
+                      JsonString(context.manifest, "stain_reference", "stream manifest"));
+  context.names.AddImage(listed, "the stain reference");
+  PB_ASSIGN_OR_RETURN(const std::string path, context.MayRead(listed));
+  PB_ASSIGN_OR_RETURN(const plan::StainFit fit, FitOfPicture(context, path));
+  const bool is_reinhard = profile == plan::StainProfile::kReinhard;
+  const plan::StainFallback fallback = is_reinhard ? fit.reinhard.fallback : fit.macenko.fallback;
+  if (fallback != plan::StainFallback::kNone) {
+    return NoReference(StrCat(path, ": no stains can be fitted (", plan::NameOf(fallback), ")"));
+  }
+  return is_reinhard ? plan::ValuesOf(fit.reinhard) : plan::ValuesOf(fit.macenko);
+}
+
+}  // namespace
+
+Status SettleStainReference(TaskContext& context, plan::RunConfig& config,
+                            const std::vector<plan::PlannedImage>& images) {
+  const auto normalize = plan::FindStainNormalize(config.preprocess, config.augment);
+  if (!normalize || normalize->reference == plan::kDefaultReference) return absl::OkStatus();
+  const bool is_cohort = normalize->reference == plan::kCohortReference;
+  PB_ASSIGN_OR_RETURN(const Json values, is_cohort ? CohortReference(images, normalize->profile)
+                                                   : PictureReference(context, normalize->profile));
+  plan::SettleStainReference(config.preprocess, config.augment, values);
+  return absl::OkStatus();
+}
+
+plan::StainFallback StainFallbackOf(const plan::PlannedImage& image) {
+  if (image.macenko) return image.macenko->fallback;
+  return image.reinhard ? image.reinhard->fallback : plan::StainFallback::kNone;
+}
+
+}  // namespace patchbay::workers

@@ -1,0 +1,21 @@
+// What stain_normalize maps to, as numbers, before a plan is made.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "runtime/plan/plan.h"
+#include "workers/jobs/task/task.h"
+
+namespace patchbay::workers {
+
+/// Replaces a reference that is a cohort or a picture by its numbers. A picture's path is the
+/// manifest's "stain_reference". InvalidArgument when it has none.
+Status SettleStainReference(TaskContext& context, plan::RunConfig& config,
+                            const std::vector<plan::PlannedImage>& images);
+
+/// Why an image's colours could not be fitted for the profile of the config; kNone for those that
+/// could, and without stain_normalize.
+plan::StainFallback StainFallbackOf(const plan::PlannedImage& image);
+
+}  // namespace patchbay::workers

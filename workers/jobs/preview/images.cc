@@ -1,0 +1,158 @@
+// A card an image.
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "ops/tissue/tissue_mask.h"
+#include "runtime/base/strings.h"
+#include "runtime/plan/ops/stain_fit.h"
+#include "workers/access/planned_images.h"
+#include "workers/access/stamps.h"
+#include "workers/jobs/preview/pictures.h"
+#include "workers/jobs/preview/preview.h"
+#include "workers/jobs/task/find_images.h"
+#include "workers/plots/axes.h"
+#include "workers/sources/image_source.h"
+
+namespace patchbay::workers {
+namespace {
+
+/// Of a thumbnail's longer side: the coarsest level that is at least as large is shown.
+constexpr std::int64_t kThumbnailSide = 480;
+constexpr std::int64_t kMaxThumbnailPixels = std::int64_t{1} << 24;
+/// Tissue in the middle of the slide's concentrations.
+constexpr double kSwatchConcentration = 0.6;
+
+std::size_t ThumbnailLevel(const ImageLayout& layout) {
+  std::size_t chosen = 0;
+  for (std::size_t i = 0; i < layout.levels.size(); ++i) {
+    const Extent& size = layout.levels[i].size;
+    if (std::max(size.y, size.x) >= kThumbnailSide) chosen = i;
+  }
+  return chosen;
+}
+
+struct Thumbnail {
+  std::vector<std::byte> bytes;
+  ConstTensorView view;
+  std::optional<double> mpp;
+};
+
+StatusOr<Thumbnail> ThumbnailOf(const ImageSource& image) {
+  const ImageLayout& layout = image.layout();
+  const std::size_t level = ThumbnailLevel(layout);
+  const Extent size = layout.levels[level].size;
+  if (Flat(size.y, size.x).Pixels() > kMaxThumbnailPixels) {
+    return absl::InvalidArgumentError(
+        StrCat("preview: its smallest level has ", size.y, " x ", size.x,
+               " pixels: `patchbay ingest` the slide, and preview its store"));
+  }
+  Thumbnail thumbnail;
+  const Box middle = BoxAt({size.z / 2, 0, 0}, {1, size.y, size.x});
+  thumbnail.bytes.resize(static_cast<std::size_t>(size.y * size.x * layout.channels) *
+                         SizeOf(layout.dtype));
+  const TensorView view = ContiguousView<3>(thumbnail.bytes.data(), layout.dtype,
+                                            {size.y, size.x, std::int64_t{layout.channels}});
+  EncodedPatch encoded;
+  PB_RETURN_IF_ERROR(image.Fetch(static_cast<int>(level), middle, encoded));
+  PB_RETURN_IF_ERROR(image.Decode(encoded, view, 0, *image.MakeScratch()));
+  thumbnail.view = view;
+  const auto mpp = layout.spacing.MeanMpp();
+  if (mpp) thumbnail.mpp = *mpp * layout.levels[level].downsample;
+  return thumbnail;
+}
+
+/// The tissue's outline and its share, where the image has colours to find it by.
+void AddTissue(const Thumbnail& thumbnail, ImageCard& card) {
+  if (thumbnail.view.dtype != DType::kUint8 || thumbnail.view.shape[2] != 3) return;
+  const auto mask = ops::MakeTissueMask(thumbnail.view, thumbnail.mpp, {});
+  if (!mask.ok()) return;
+  card.tissue = mask->pixels;
+  const double share = static_cast<double>(mask->tissue_pixels) /
+                       static_cast<double>(std::max<std::size_t>(1, mask->pixels.size()));
+  card.facts.push_back(StrCat("tissue ", Digits(100 * share, 1), " % (outlined)"));
+}
+
+Color ColourOf(const std::array<double, 3>& stain, double concentration) {
+  const auto channel = [&](std::size_t c) {
+    return static_cast<std::uint8_t>(
+        std::clamp(255 * std::exp(-stain[c] * concentration), 0.0, 255.0));
+  };
+  return {channel(0), channel(1), channel(2)};
+}
+
+void AddStains(const Json& recorded, ImageCard& card) {
+  if (recorded.is_null()) {
+    card.facts.push_back("no stain fit in the store");
+    return;
+  }
+  const auto fit = plan::StainFitFromJson(recorded);
+  if (!fit.ok()) {
+    card.warning = "its stain fit cannot be read";
+    return;
+  }
+  constexpr std::string_view kNames[] = {"hematoxylin", "eosin"};
+  for (std::size_t i = 0; i < 2; ++i) {
+    const auto& stain = fit->macenko.stains[i];
+    const double most = fit->macenko.max_concentrations[i];
+    card.stains.push_back({ColourOf(stain, kSwatchConcentration * most),
+                           StrCat(kNames[i], " ", Digits(stain[0], 3), " ", Digits(stain[1], 3),
+                                  " ", Digits(stain[2], 3), ", up to ", Digits(most, 2))});
+  }
+  if (fit->macenko.fallback == plan::StainFallback::kNone) return;
+  card.warning = StrCat("no fit of its own (", plan::NameOf(fit->macenko.fallback),
+                        "): these are the shipped numbers");
+}
+
+void AddFacts(const ImageLayout& layout, ImageCard& card) {
+  const Extent& size = layout.levels[0].size;
+  card.facts.push_back(layout.levels[0].size.z == 1
+                           ? StrCat(size.x, " x ", size.y, " px, ", layout.levels.size(), " levels")
+                           : StrCat(size.x, " x ", size.y, " x ", size.z, " voxels"));
+  const auto mpp = layout.spacing.MeanMpp();
+  card.facts.push_back(mpp ? StrCat(Digits(*mpp, 4), " um/px") : std::string("um/px unknown"));
+  card.facts.push_back(
+      StrCat(layout.channels, " channels of ", NameOf(layout.dtype), ", ", layout.kind));
+}
+
+StatusOr<ImageCard> CardOf(const std::string& path) {
+  PB_ASSIGN_OR_RETURN(const std::unique_ptr<ImageSource> image, OpenImage(path));
+  ImageCard card;
+  card.name = std::filesystem::path(path).filename().string();
+  PB_ASSIGN_OR_RETURN(const Thumbnail thumbnail, ThumbnailOf(*image));
+  card.thumbnail = PictureOf(thumbnail.view);
+  AddFacts(image->layout(), card);
+  AddTissue(thumbnail, card);
+  AddStains(RecordedAttribute(path, "stain"), card);
+  return card;
+}
+
+}  // namespace
+
+StatusOr<TaskOutput> RunPreviewImages(TaskContext& context) {
+  PB_ASSIGN_OR_RETURN(const std::vector<std::string> named,
+                      ManifestPaths(context.manifest, "images"));
+  PB_ASSIGN_OR_RETURN(const std::string out, JsonString(context.manifest, "out", "manifest"));
+  PB_ASSIGN_OR_RETURN(const std::string target, context.MayWrite(out));
+  PB_ASSIGN_OR_RETURN(const std::vector<std::string> paths,
+                      FindImages(context, named, {.most = kMaxPreviewCards}));
+  std::vector<ImageCard> cards;
+  for (const std::string& path : paths) {
+    PB_RETURN_IF_ERROR(context.CheckCancelled());
+    context.AddProgress();
+    context.names.AddImage(path, StrCat("image ", cards.size()));
+    PB_ASSIGN_OR_RETURN(const std::string allowed, context.MayRead(path));
+    StatusOr<ImageCard> card = CardOf(allowed);
+    if (!card.ok()) return Annotate(card.status(), StrCat("preview: ", path));
+    cards.push_back(*std::move(card));
+  }
+  PB_ASSIGN_OR_RETURN(
+      const std::string png,
+      DrawImageSheet(cards.size() == 1 ? "1 image" : StrCat(cards.size(), " images"), cards));
+  PB_ASSIGN_OR_RETURN(const std::uint64_t bytes, WriteSheet(target, png));
+  TaskOutput output;
+  output.result = DumpJson({{"images", cards.size()}, {"bytes", bytes}});
+  return output;
+}
+
+}  // namespace patchbay::workers

@@ -1,0 +1,17 @@
+// Pixels of any type as pictures to look at.
+#pragma once
+
+#include "runtime/base/status.h"
+#include "runtime/base/tensor_view.h"
+#include "workers/plots/preview_sheet.h"
+
+namespace patchbay::workers {
+
+/// `pixels` is (height, width, channels). RGB of uint8 as it is; other types stretched from their
+/// least to their largest value; one channel as grey, of more the first three.
+Picture PictureOf(const ConstTensorView& pixels);
+
+/// Writes a finished sheet. PermissionDenied outside the task's rights.
+StatusOr<std::uint64_t> WriteSheet(const std::string& path, const std::string& png);
+
+}  // namespace patchbay::workers

@@ -1,0 +1,169 @@
+#include "workers/plots/preview_sheet.h"
+
+#include <algorithm>
+
+#include "workers/plots/page.h"
+
+namespace patchbay::workers {
+namespace {
+
+constexpr double kMargin = 40, kTitleHeight = 84, kGap = 28;
+constexpr double kThumbnailWidth = 460, kThumbnailHeight = 360;
+constexpr double kFactsWidth = 500, kPatchSide = 260, kPatchFactsWidth = 460;
+constexpr double kLineHeight = 27, kSwatchSide = 30;
+constexpr std::size_t kImageColumns = 2, kMaxFacts = 9;
+constexpr TextStyle kTitleStyle = {.size = 34, .color = kInk, .bold = true};
+constexpr TextStyle kNameStyle = {.size = 21, .color = kInk, .bold = true};
+constexpr TextStyle kFactStyle = {.size = 19, .color = kInk};
+constexpr TextStyle kFaintStyle = {.size = 17, .color = kFaintInk};
+constexpr TextStyle kWarningStyle = {.size = 18, .color = kAccent, .bold = true};
+
+struct Frame {
+  Point top_left, bottom_right;
+};
+
+/// The largest place of a picture's shape within a box, at its top left.
+Frame Fitted(const Picture& picture, Point at, double width, double height) {
+  const double scale = std::min(width / static_cast<double>(picture.width),
+                                height / static_cast<double>(picture.height));
+  return {at,
+          {at.x + scale * static_cast<double>(picture.width),
+           at.y + scale * static_cast<double>(picture.height)}};
+}
+
+void DrawFrame(Drawing& drawing, const Frame& frame) {
+  const Point &a = frame.top_left, &b = frame.bottom_right;
+  const Point corners[] = {a, {b.x, a.y}, b, {a.x, b.y}, a};
+  drawing.DrawLine(corners, {.color = {200, 203, 208}, .width = 1});
+}
+
+/// Along every edge between tissue and what is none.
+void DrawOutline(Drawing& drawing, const ImageCard& card, const Frame& frame) {
+  const Picture& picture = card.thumbnail;
+  if (card.tissue.size() != static_cast<std::size_t>(picture.height * picture.width)) return;
+  const double scale_x =
+      (frame.bottom_right.x - frame.top_left.x) / static_cast<double>(picture.width);
+  const double scale_y =
+      (frame.bottom_right.y - frame.top_left.y) / static_cast<double>(picture.height);
+  const auto is_tissue = [&](std::int64_t y, std::int64_t x) {
+    return y >= 0 && x >= 0 && y < picture.height && x < picture.width &&
+           card.tissue[static_cast<std::size_t>(y * picture.width + x)] != 0;
+  };
+  const auto place = [&](std::int64_t y, std::int64_t x) {
+    return Point{frame.top_left.x + static_cast<double>(x) * scale_x,
+                 frame.top_left.y + static_cast<double>(y) * scale_y};
+  };
+  const Stroke stroke{.color = {0, 150, 60}, .width = 1.6};
+  for (std::int64_t y = 0; y <= picture.height; ++y) {
+    for (std::int64_t x = 0; x <= picture.width; ++x) {
+      if (is_tissue(y, x) != is_tissue(y - 1, x)) {
+        const Point edge[] = {place(y, x), place(y, x + 1)};
+        drawing.DrawLine(edge, stroke);
+      }
+      if (is_tissue(y, x) != is_tissue(y, x - 1)) {
+        const Point edge[] = {place(y, x), place(y + 1, x)};
+        drawing.DrawLine(edge, stroke);
+      }
+    }
+  }
+}
+
+/// Lines from `at` downwards; returns where the next would stand.
+double DrawLines(Drawing& drawing, Point at, double width, const std::vector<std::string>& lines,
+                 const TextStyle& style) {
+  for (const std::string& line : lines) {
+    drawing.DrawText(at, drawing.Shortened(line, width, style), style);
+    at.y += kLineHeight;
+  }
+  return at.y;
+}
+
+void DrawImageCard(Drawing& drawing, const ImageCard& card, Point at) {
+  drawing.DrawText({at.x, at.y + 18},
+                   drawing.Shortened(card.name, kThumbnailWidth + kGap + kFactsWidth, kNameStyle),
+                   kNameStyle);
+  const Point top = {at.x, at.y + 34};
+  const Frame frame = Fitted(card.thumbnail, top, kThumbnailWidth, kThumbnailHeight);
+  drawing.DrawPicture(frame.top_left, frame.bottom_right, card.thumbnail.View());
+  DrawOutline(drawing, card, frame);
+  DrawFrame(drawing, frame);
+  const double left = at.x + kThumbnailWidth + kGap;
+  double y = DrawLines(drawing, {left, top.y + 16}, kFactsWidth, card.facts, kFactStyle);
+  for (const Swatch& stain : card.stains) {
+    drawing.FillRect({left, y - 6}, {left + kSwatchSide, y - 6 + kSwatchSide}, stain.color);
+    DrawFrame(drawing, {{left, y - 6}, {left + kSwatchSide, y - 6 + kSwatchSide}});
+    drawing.DrawText({left + kSwatchSide + 12, y + 16},
+                     drawing.Shortened(stain.text, kFactsWidth - kSwatchSide - 12, kFactStyle),
+                     kFactStyle);
+    y += kSwatchSide + 8;
+  }
+  if (card.warning.empty()) return;
+  drawing.DrawText({left, y + 16}, drawing.Shortened(card.warning, kFactsWidth, kWarningStyle),
+                   kWarningStyle);
+}
+
+void DrawPatchCard(Drawing& drawing, const PatchCard& card, Point at) {
+  double left = at.x;
+  for (std::size_t i = 0; i < card.pictures.size(); ++i) {
+    const Frame frame = Fitted(card.pictures[i], {left, at.y}, kPatchSide, kPatchSide);
+    drawing.DrawPicture(frame.top_left, frame.bottom_right, card.pictures[i].View());
+    DrawFrame(drawing, frame);
+    if (i < card.captions.size()) {
+      drawing.DrawText({left, at.y + kPatchSide + 20},
+                       drawing.Shortened(card.captions[i], kPatchSide, kFaintStyle), kFaintStyle);
+    }
+    left += kPatchSide + kGap / 2;
+  }
+  left += kGap / 2;
+  drawing.DrawText({left, at.y + 17}, drawing.Shortened(card.name, kPatchFactsWidth, kNameStyle),
+                   kNameStyle);
+  std::vector<std::string> facts = card.facts;
+  if (facts.size() > kMaxFacts) facts.resize(kMaxFacts);
+  DrawLines(drawing, {left, at.y + 17 + kLineHeight}, kPatchFactsWidth, facts, kFaintStyle);
+}
+
+}  // namespace
+
+ConstTensorView Picture::View() const {
+  return ContiguousView<3>(reinterpret_cast<std::byte*>(const_cast<std::uint8_t*>(rgb.data())),
+                           DType::kUint8, {height, width, 3});
+}
+
+StatusOr<std::string> DrawImageSheet(const std::string& title,
+                                     const std::vector<ImageCard>& cards) {
+  const std::size_t columns = std::min(kImageColumns, std::max<std::size_t>(1, cards.size()));
+  const std::size_t rows = (cards.size() + columns - 1) / columns;
+  const double width = kThumbnailWidth + kGap + kFactsWidth, height = kThumbnailHeight + 34;
+  Drawing drawing(
+      static_cast<int>(2 * kMargin + static_cast<double>(columns) * (width + kGap) - kGap),
+      static_cast<int>(kTitleHeight + kMargin + static_cast<double>(rows) * (height + kGap)),
+      kWhite);
+  drawing.DrawText({kMargin, 56}, title, kTitleStyle);
+  for (std::size_t i = 0; i < cards.size(); ++i) {
+    DrawImageCard(drawing, cards[i],
+                  {kMargin + static_cast<double>(i % columns) * (width + kGap),
+                   kTitleHeight + static_cast<double>(i / columns) * (height + kGap)});
+  }
+  return drawing.Png();
+}
+
+StatusOr<std::string> DrawPatchSheet(const std::string& title,
+                                     const std::vector<PatchCard>& cards) {
+  std::size_t pictures = 1;
+  for (const PatchCard& card : cards) pictures = std::max(pictures, card.pictures.size());
+  const double width =
+      static_cast<double>(pictures) * (kPatchSide + kGap / 2) + kGap / 2 + kPatchFactsWidth;
+  const double height = kPatchSide + 34;
+  Drawing drawing(static_cast<int>(2 * kMargin + width),
+                  static_cast<int>(kTitleHeight + kMargin +
+                                   static_cast<double>(cards.size()) * (height + kGap / 2)),
+                  kWhite);
+  drawing.DrawText({kMargin, 56}, drawing.Shortened(title, width, kTitleStyle), kTitleStyle);
+  for (std::size_t i = 0; i < cards.size(); ++i) {
+    DrawPatchCard(drawing, cards[i],
+                  {kMargin, kTitleHeight + static_cast<double>(i) * (height + kGap / 2)});
+  }
+  return drawing.Png();
+}
+
+}  // namespace patchbay::workers

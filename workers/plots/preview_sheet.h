@@ -1,0 +1,49 @@
+// Contact sheets: what stores hold, and what a run makes of its patches.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/base/status.h"
+#include "workers/plots/drawing.h"
+
+namespace patchbay::workers {
+
+/// Interleaved RGB of uint8.
+struct Picture {
+  std::int64_t height = 0, width = 0;
+  std::vector<std::uint8_t> rgb;
+
+  ConstTensorView View() const;
+};
+
+/// A colour with a name and what is said of it.
+struct Swatch {
+  Color color;
+  std::string text;
+};
+
+/// One image of a dataset.
+struct ImageCard {
+  std::string name;
+  Picture thumbnail;
+  std::vector<std::uint8_t> tissue;  ///< of the thumbnail's pixels, 0 or 1; empty: not known
+  std::vector<std::string> facts;    ///< a line each
+  std::vector<Swatch> stains;
+  std::string warning;  ///< in words; empty: none
+};
+
+/// One patch: what was read and what was made of it, side by side.
+struct PatchCard {
+  std::string name;
+  std::vector<Picture> pictures;      ///< alike in number in all cards of a sheet
+  std::vector<std::string> captions;  ///< of each picture
+  std::vector<std::string> facts;     ///< a line each
+};
+
+/// PNG files; the same cards give the same bytes. Names and facts are shortened to their place.
+StatusOr<std::string> DrawImageSheet(const std::string& title, const std::vector<ImageCard>& cards);
+StatusOr<std::string> DrawPatchSheet(const std::string& title, const std::vector<PatchCard>& cards);
+
+}  // namespace patchbay::workers
