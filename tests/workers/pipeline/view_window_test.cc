@@ -89,7 +89,7 @@ struct Stream {
 Stream StreamOf(const std::string& patch, const std::string& augment) {
   const auto config = plan::ParseRunConfig(
       StrCat("{dataset: a, numerics: cpu, seed: 3, patch: ", patch,
-             ", sampling: {positions: random, patches_per_epoch: 40}, augment: [", augment,
+             ", sampling: {positions: random, patches_per_epoch: 8}, augment: [", augment,
              "], batch: {global_size: 2}}"),
       "test");
   EXPECT_TRUE(config.ok()) << config.status();
@@ -115,7 +115,7 @@ int ExpectSpotWhereBoxSays(const Stream& stream, double limit) {
   const Extent source = stream.chain.source_extent(), patch = stream.plan.config().patch;
   const double margin = static_cast<double>(source.y - patch.y) / 2;
   int seen = 0;
-  for (std::uint64_t ordinal = 0; ordinal < 40; ++ordinal) {
+  for (std::uint64_t ordinal = 0; ordinal < 8; ++ordinal) {
     const auto spec = stream.plan.DeriveSpec(0, ordinal);
     EXPECT_TRUE(spec.ok());
     const plan::PlannedView first = stream.plan.ViewOf(0, 0);
@@ -154,7 +154,7 @@ TEST(ViewWindow, LandmarksLieWhereTheBoxSaysAtEveryLevel) {
   for (const int level : {0, 1, 2}) {
     EXPECT_EQ(ExpectSpotWhereBoxSays(StreamOf(StrCat("{size: [128, 128], level: ", level, "}"), ""),
                                      0.05),
-              40);
+              8);
   }
 }
 
@@ -165,7 +165,7 @@ TEST(ViewWindow, LandmarksLieWhereTheBoxSaysAtEveryMppAndInContexts) {
         "{size: [128, 128], mpp: [0.4], upsample: true}"}) {
     SCOPED_TRACE(patch);
     // Centres of contexts lie on whole pixels of their level: half a pixel at most.
-    EXPECT_GE(ExpectSpotWhereBoxSays(StreamOf(patch, ""), 0.5), 40);
+    EXPECT_GE(ExpectSpotWhereBoxSays(StreamOf(patch, ""), 0.5), 8);
   }
 }
 
@@ -175,7 +175,7 @@ TEST(ViewWindow, LandmarksLieWhereTheBoxSaysBehindACentredCrop) {
     SCOPED_TRACE(patch);
     EXPECT_GE(ExpectSpotWhereBoxSays(
                   StreamOf(patch, "{crop: {margin: [10, 10], position: center}}"), 0.5),
-              40);
+              8);
   }
 }
 
