@@ -2,6 +2,7 @@
 #include "runtime/base/strings.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/interrupt.h"
+#include "runtime/cli/run_arguments.h"
 #include "runtime/cli/skipped_images.h"
 #include "runtime/cli/worker_run.h"
 #include "runtime/client/paths.h"
@@ -28,7 +29,9 @@ class PreviewCommand final : public Command {
     patches.max = kMaxPatches;
     return {{"PATH", "", "one RUN.yaml; or stores, slides and folders of them", &paths_, true},
             {"--out", "FILE", "the PNG file to write", &out_, true},
-            patches};
+            patches,
+            SetArgument(set_),
+            SplitArgument(split_)};
   }
 
   StatusOr<ExitCode> Run(Session& session) override {
@@ -58,7 +61,7 @@ class PreviewCommand final : public Command {
   }
 
   StatusOr<Json> OfRun(Terminal& terminal, const std::string& out) const {
-    PB_ASSIGN_OR_RETURN(client::RunFile run, client::ReadRun({paths_[0], {}, {}}));
+    PB_ASSIGN_OR_RETURN(client::RunFile run, client::ReadRun({paths_[0], {}, set_, split_, {}}));
     PB_RETURN_IF_ERROR(run.Locate(plan::SettleBatch(run.config, 0, 1)));
     const StatusOr<Json> planned = RunWorkerOp("stream.plan", run.Payload(), run.Manifest());
     if (!planned.ok()) return run.Locate(planned.status());
@@ -71,7 +74,8 @@ class PreviewCommand final : public Command {
   }
 
   std::vector<std::string> paths_;
-  std::string out_;
+  std::string out_, split_;
+  std::vector<std::string> set_;
   std::int64_t patches_ = kDefaultPatches;
 };
 
