@@ -10,8 +10,8 @@ namespace {
 constexpr double kMargin = 40, kTitleHeight = 84, kGap = 28;
 constexpr double kThumbnailWidth = 460, kThumbnailHeight = 360;
 constexpr double kFactsWidth = 500, kPatchSide = 260, kPatchFactsWidth = 460;
-constexpr double kLineHeight = 27, kSwatchSide = 30;
-constexpr std::size_t kImageColumns = 2, kMaxFacts = 9;
+constexpr double kLineHeight = 25, kSwatchSide = 30;
+constexpr std::size_t kImageColumns = 2, kMaxFacts = 10;
 constexpr TextStyle kTitleStyle = {.size = 34, .color = kInk, .bold = true};
 constexpr TextStyle kNameStyle = {.size = 21, .color = kInk, .bold = true};
 constexpr TextStyle kFactStyle = {.size = 19, .color = kInk};

@@ -10,6 +10,7 @@
 #include "workers/access/planned_images.h"
 #include "workers/jobs/preview/pictures.h"
 #include "workers/jobs/preview/preview.h"
+#include "workers/plots/axes.h"
 #include "workers/sources/image_source.h"
 #include "workers/stream/chain_options.h"
 #include "workers/stream/view_window.h"
@@ -91,7 +92,8 @@ class Darkroom {
                          const ImageSource& image) {
     PB_ASSIGN_OR_RETURN(const TensorView tile, Tile(chain, spec, view, image));
     std::vector<std::byte> out(chain.patch_bytes()), scratch;
-    PB_RETURN_IF_ERROR(chain.Run(tile, spec.key, out, scratch));
+    const auto& fit = plan_.images()[spec.image].macenko;
+    PB_RETURN_IF_ERROR(chain.Run(tile, spec.key, out, scratch, fit.has_value() ? &*fit : nullptr));
     const Extent& size = chain.options().patch;
     const TensorView patch = ContiguousView<4>(out.data(), chain.options().dtype,
                                                {size.z, size.y, size.x, tile.shape[3]});
@@ -125,6 +127,44 @@ class Darkroom {
     return tile;
   }
 
+  void AddGeometry(const ops::PatchGeometry& drawn, PatchCard& card) const {
+    if (drawn.whole_pixels) {
+      const ops::WindowMap& w = drawn.window;
+      card.facts.push_back(StrCat("drawn:", w.transpose ? " transposed" : "",
+                                  w.reverse_y ? " upside-down" : "",
+                                  w.reverse_x ? " left-right" : "",
+                                  w.transpose || w.reverse_y || w.reverse_x ? "" : " as it is"));
+      return;
+    }
+    const ops::AffineMap& m = drawn.map;
+    card.facts.push_back(StrCat("drawn: source y = ", Digits(m.yy, 3), " y + ", Digits(m.yx, 3),
+                                " x + ", Digits(m.y0, 1)));
+    card.facts.push_back(StrCat("drawn: source x = ", Digits(m.xy, 3), " y + ", Digits(m.xx, 3),
+                                " x + ", Digits(m.x0, 1)));
+    if (drawn.elastic.points > 0) {
+      card.facts.push_back(StrCat("drawn: elastic, ", drawn.elastic.points, " points"));
+    }
+  }
+
+  void AddColour(const plan::PatchSpec& spec, PatchCard& card) const {
+    const auto& fit = plan_.images()[spec.image].macenko;
+    const ops::PatchColour drawn = whole_.DrawColour(spec.key, fit.has_value() ? &*fit : nullptr);
+    if (fit.has_value()) {
+      card.facts.push_back(
+          StrCat("stain fit: up to ", Digits(fit->max_concentrations[0], 2), " and ",
+                 Digits(fit->max_concentrations[1], 2),
+                 fit->fallback == plan::StainFallback::kNone
+                     ? ""
+                     : StrCat(" (shipped numbers: ", plan::NameOf(fit->fallback), ")")));
+    }
+    if (drawn.od.has_value()) card.facts.emplace_back("drawn: stain map");
+    if (drawn.jitter.has_value()) card.facts.emplace_back("drawn: colour jitter");
+    if (drawn.blur.radius > 0) card.facts.emplace_back("drawn: blur");
+    if (drawn.noise.std > 0) {
+      card.facts.push_back(StrCat("drawn: noise of ", Digits(drawn.noise.std, 3)));
+    }
+  }
+
   /// What was drawn for the patch, in words.
   void AddDraws(const plan::PatchSpec& spec, PatchCard& card) const {
     const plan::PlannedView view = plan_.ViewOf(spec.image, 0);
@@ -132,6 +172,8 @@ class Darkroom {
       card.facts.push_back(
           StrCat("resampled to ", plan_.config().patch.y, " x ", plan_.config().patch.x));
     }
+    AddGeometry(whole_.DrawGeometry(spec.key), card);
+    AddColour(spec, card);
     card.facts.push_back(
         StrCat("seed ", spec.key.seed, ", epoch ", spec.key.epoch, ", ordinal ", spec.key.ordinal));
   }
