@@ -115,7 +115,7 @@ class OddSources(harness.Case):
         slide = self.slide(size="3000x2500", seed=5)
         disk = self.folder / "disk"
         disk.mkdir()
-        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=14m", "tmpfs", disk], capture_output=True, check=False).returncode:
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=11m", "tmpfs", disk], capture_output=True, check=False).returncode:
             self.skipTest("this machine mounts no tmpfs")
         self.addCleanup(subprocess.run, ["umount", "-l", disk], check=False)
         words = ["ingest", slide, "--out", disk / "out", "--chunk", 256, "--shard", 512]
