@@ -188,8 +188,7 @@ TEST(SlideFuzz, DamagedCodestreamsNeverBreakJpeg2000) {
     const std::size_t n = dice.Below(pieces->offset.size());
     std::string bytes(pieces->size_bytes[n], '\0');
     ASSERT_TRUE(
-        ReadAt(fd->get(), pieces->offset[n], std::as_writable_bytes(std::span(bytes)), "tile")
-            .ok());
+        (*file)->Read(pieces->offset[n], std::as_writable_bytes(std::span(bytes)), "tile").ok());
     Damage(bytes, dice, 0,
            dice.Below(2) == 0 ? std::min<std::size_t>(200, bytes.size()) : bytes.size());
     const Status status = DecodeJpeg2000(AsBytes(bytes), 512, 512, true, rgb.data());
