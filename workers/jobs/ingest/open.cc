@@ -166,6 +166,7 @@ class TasksOfSlide {
 Status PrepareStaging(TaskContext& context, const IngestSlide& slide, const std::string& slide_key,
                       const zarr::ImageStoreSpec& spec) {
   PB_RETURN_IF_ERROR(MakeDirectories(StrCat(slide.folders.Staging(slide_key), "/records"), 0700));
+  PB_RETURN_IF_ERROR(MakeDirectories(StrCat(slide.folders.Staging(slide_key), "/colours"), 0700));
   PB_RETURN_IF_ERROR(MakeDirectories(slide.folders.Pieces(slide_key), 0700));
   PB_RETURN_IF_ERROR(MakeDirectories(slide.folders.Store(slide_key)));
   PB_ASSIGN_OR_RETURN(const auto lock,

@@ -60,6 +60,7 @@ StatusOr<Digest> CommitShard(const TaskContext& context, const IngestFolders& fo
     PB_RETURN_IF_ERROR(CreateFileDirectly(lease->File("colours"), papers.colours, 0600));
     PB_RETURN_IF_ERROR(
         Rename(lease->File("colours"), folders.Colours(slide_key, RecordName(shard.record.place))));
+    PB_RETURN_IF_ERROR(SyncDirectory(StrCat(folders.Staging(slide_key), "/colours")));
   }
   PB_RETURN_IF_ERROR(CreateFileDirectly(lease->File("record"), AsBytes(papers.record), 0600));
   PB_RETURN_IF_ERROR(Rename(lease->File("record"), record_path));

@@ -6,8 +6,8 @@
 //   <job key>/volumes/<i>.json  format and files of source i, where it is a volume
 //   <job key>/slides/<run>.<i>.json   staging key, then outcome of slide i in that run
 //   <slide key>/store/          the store as it grows; renamed to OUT/<name> when complete
-//   <slide key>/records/        one record beside every committed zarr shard, and the histogram of
-//                               its colours beside those of the finest level
+//   <slide key>/records/        one record beside every committed zarr shard
+//   <slide key>/colours/        the histogram of every committed shard of the finest level
 //   <slide key>/pieces/         coarser levels' chunks on their way to their shard; may be lost
 //   <slide key>/<lease>/        one lease's half-written files
 //   <slide key>/lock            held by the task that writes the store's metadata or publishes it
@@ -48,7 +48,7 @@ struct IngestFolders : SlideJobFolders {
     return StrCat(Staging(slide_key), "/records/", shard, ".json");
   }
   std::string Colours(const std::string& slide_key, const std::string& shard) const {
-    return StrCat(Staging(slide_key), "/records/", shard, ".colours");
+    return StrCat(Staging(slide_key), "/colours/", shard, ".colours");
   }
 };
 
