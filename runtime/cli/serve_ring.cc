@@ -177,6 +177,9 @@ StatusOr<client::RunOptions> ServeRing::OptionsOf(const OpenCommand& command) co
   if (command.json().contains("values")) options.source.values = command.json()["values"];
   PB_ASSIGN_OR_RETURN(options.source.overrides, command.Texts("overrides"));
   PB_ASSIGN_OR_RETURN(options.split, command.Text("split"));
+  if (command.json().contains("augment")) {
+    PB_ASSIGN_OR_RETURN(options.augment, JsonBool(command.json(), "augment", "open"));
+  }
   PB_ASSIGN_OR_RETURN(options.name, command.Text("name"));
   PB_ASSIGN_OR_RETURN(options.resume_token, command.Text("resume_token"));
   PB_ASSIGN_OR_RETURN(options.data_policy, command.Text("data_policy"));

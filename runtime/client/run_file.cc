@@ -120,6 +120,27 @@ Status FindImages(const std::string& split, RunFile& run) {
   return absl::OkStatus();
 }
 
+/// What the config wants of the table's other columns.
+Status TakeColumns(RunFile& run) {
+  const bool weighs = !run.config.weight_by.empty(), labels = !run.config.labels.column.empty();
+  if ((weighs || labels) && !run.table) {
+    return run.Locate(absl::InvalidArgumentError(
+        StrCat("key '", weighs ? "sampling.weight_by" : "labels.label.column",
+               "': the dataset is no table")));
+  }
+  if (weighs) {
+    auto groups = plan::GroupsOf(*run.table, run.config, run.rows);
+    if (!groups.ok()) return AsConfigFault(run.Locate(groups.status()));
+    run.groups = *std::move(groups);
+  }
+  if (labels) {
+    auto values = plan::LabelsOf(*run.table, run.config, run.rows);
+    if (!values.ok()) return AsConfigFault(run.Locate(values.status()));
+    run.labels = *std::move(values);
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 Status ConfigFault(std::string_view text) {
@@ -166,6 +187,7 @@ Json RunFile::Manifest() const {
   manifest["table"] = {
       {"paths", std::move(paths)}, {"contents", std::move(contents)}, {"stores", config.stores}};
   if (!config.weight_by.empty()) manifest["table"]["groups"] = groups;
+  if (!config.labels.column.empty()) manifest["table"]["labels"] = labels;
   return manifest;
 }
 
@@ -196,15 +218,7 @@ StatusOr<RunFile> ReadRun(const RunSource& source) {
   const Status ops = plan::CheckOps(run.config.preprocess, run.config.augment, run.config.patch.y,
                                     run.config.patch.x);
   if (!ops.ok()) return run.Locate(ops);
-  if (!run.config.weight_by.empty()) {
-    if (!run.table) {
-      return run.Locate(
-          absl::InvalidArgumentError("key 'sampling.weight_by': the dataset is no table"));
-    }
-    auto groups = plan::GroupsOf(*run.table, run.config, run.rows);
-    if (!groups.ok()) return AsConfigFault(run.Locate(groups.status()));
-    run.groups = *std::move(groups);
-  }
+  PB_RETURN_IF_ERROR(TakeColumns(run));
   if (!run.config.stores.empty()) {
     PB_ASSIGN_OR_RETURN(run.config.stores, AbsolutePath(run.config.stores));
   }

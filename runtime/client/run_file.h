@@ -33,13 +33,14 @@ struct RunFile {
   std::optional<plan::CohortTable> table;
   plan::CohortRows rows;                           ///< those of `table` whose paths `images` are
   std::vector<std::vector<std::uint32_t>> groups;  ///< of each row: plan::GroupsOf
+  std::vector<std::int64_t> labels;                ///< of each row: plan::LabelsOf
   std::string stain_reference;  ///< the absolute path of a reference picture; empty without one
 
   /// What a stream job's root task is given; names no path.
   Json Payload() const;
   /// {"images": paths}. Of a table: {"images": [the folder its images share], "table": {"paths"
-  /// below it, "contents": digits of the SHA-256 or "", "stores": folder or ""}}. With a reference
-  /// picture also "stain_reference".
+  /// below it, "contents": digits of the SHA-256 or "", "stores": folder or ""[, "groups"][,
+  /// "labels"]}}. With a reference picture also "stain_reference".
   Json Manifest() const;
 
   /// What "dataset N" stands for in errors of its tasks: Manifest's "images".

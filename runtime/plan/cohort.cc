@@ -1,11 +1,13 @@
 #include "runtime/plan/cohort.h"
 
 #include <algorithm>
+#include <charconv>
 #include <map>
 #include <optional>
 #include <set>
 
 #include "runtime/base/strings.h"
+#include "runtime/plan/class_table.h"
 
 namespace patchbay::plan {
 namespace {
@@ -99,6 +101,20 @@ Status CheckContents(const CohortTable& table, const CohortRows& rows) {
   return absl::OkStatus();
 }
 
+/// "3", "-1" and "3.00".
+std::optional<std::int64_t> IntegerOf(std::string_view cell) {
+  const std::size_t dot = cell.find('.');
+  if (dot != std::string_view::npos) {
+    const std::string_view zeros = cell.substr(dot + 1);
+    if (zeros.empty() || zeros.find_first_not_of('0') != std::string_view::npos) return {};
+    cell = cell.substr(0, dot);
+  }
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
+  if (error != std::errc() || end != cell.data() + cell.size()) return {};
+  return value;
+}
+
 StatusOr<std::size_t> CheckSplits(const CohortTable& table, const RunConfig& config,
                                   const CohortRows& rows, std::vector<std::string>& splits) {
   PB_ASSIGN_OR_RETURN(const std::size_t column,
@@ -165,6 +181,29 @@ StatusOr<std::vector<std::vector<std::uint32_t>>> GroupsOf(const CohortTable& ta
     }
   }
   return groups;
+}
+
+StatusOr<std::vector<std::int64_t>> LabelsOf(const CohortTable& table, const RunConfig& config,
+                                             const CohortRows& rows) {
+  constexpr std::string_view kKey = "labels.label.column";
+  const std::string& name = config.labels.column;
+  PB_ASSIGN_OR_RETURN(const std::size_t column, ColumnOf(table, name, kKey));
+  std::vector<std::int64_t> labels;
+  bool any = false;
+  for (const std::size_t number : rows) {
+    const CohortRow& row = table.rows[number];
+    const std::string& cell = row.cells[column];
+    const auto value = cell.empty() ? std::int64_t{kIgnoreClass} : IntegerOf(cell);
+    if (!value) {
+      return table.Wrong(
+          row, name,
+          StrCat("'", cell, "' is no integer; ", kKey, " takes the number of a class, or nothing"));
+    }
+    any = any || !cell.empty();
+    labels.push_back(*value);
+  }
+  if (any) return labels;
+  return WrongKey(kKey, StrCat("column '", name, "' of ", table.source, " is empty"));
 }
 
 }  // namespace patchbay::plan

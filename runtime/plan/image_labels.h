@@ -9,11 +9,13 @@
 
 namespace patchbay::plan {
 
-/// Leaves each image its revision where the config has labels, and nothing without. InvalidArgument
-/// when an image has none, when two have other classes, or when CheckLabels says so.
+/// Leaves each image its revision and the label of its row where the config has them, and nothing
+/// without. InvalidArgument when an image has none, when two have other classes, or when
+/// CheckLabels says so.
 Status SettleLabels(const RunConfig& config, std::vector<PlannedImage>& images);
 
-/// {"classes", "sets": [digest of each image]}; null without labels.
+/// {"classes", "sets": [digest of each image]} of a label set, {"values": [label of each image]} of
+/// a column; null without labels.
 Json LabelsToJson(const RunConfig& config, const std::vector<PlannedImage>& images);
 /// InvalidArgument for what LabelsToJson does not give of so many images.
 Status LabelsFromJson(const RunConfig& config, const Json& value,

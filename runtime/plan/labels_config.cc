@@ -28,7 +28,10 @@ std::optional<LabelRule> RuleFromName(std::string_view name) {
 
 Status CheckKeys(const Json& labels) {
   const Json label = labels.value("label", Json::object());
-  const bool has_rule = label.contains("rule");
+  const bool has_rule = label.contains("rule"), has_column = label.contains("column");
+  if (has_rule && has_column) {
+    return absl::InvalidArgumentError("label.rule and label.column exclude each other");
+  }
   if (!labels.contains("set")) {
     if (!labels.value("mask", false) && !has_rule) return absl::OkStatus();
     return absl::InvalidArgumentError("set: name the label set to read");
@@ -43,14 +46,14 @@ Status CheckKeys(const Json& labels) {
   if (label.value("min_fraction", 0.0) > 0 && (!has_rule || label["rule"] == "center")) {
     return absl::InvalidArgumentError("label.min_fraction: needs rule: majority or any");
   }
-  if (labels.value("mask", false) || has_rule) return absl::OkStatus();
+  if (labels.value("mask", false) || has_rule || has_column) return absl::OkStatus();
   return absl::InvalidArgumentError("neither mask: true nor label.rule: nothing would be read");
 }
 
 Key LabelKey() {
   return {.name = "label",
           .type = KeyType::kMap,
-          .help = "the array label: one class a patch, 255 where the rule finds none",
+          .help = "the array label: one class a patch, 255 where there is none",
           .members = {{.name = "rule",
                        .type = KeyType::kChoice,
                        .choices = RuleNames(),
@@ -67,7 +70,11 @@ Key LabelKey() {
                        .type = KeyType::kStringList,
                        .fallback = Json::array(),
                        .max_items = kMaxClasses,
-                       .help = "any: only these classes count (silent: all)"}}};
+                       .help = "any: only these classes count (silent: all)"},
+                      {.name = "column",
+                       .type = KeyType::kString,
+                       .help = "instead of a rule: the column of the table with each image's "
+                               "class, an integer; an empty cell is 255"}}};
 }
 
 }  // namespace
@@ -108,14 +115,18 @@ LabelsConfig LabelsConfigOf(const Json& labels) {
   if (label.contains("rule")) out.rule = RuleFromName(label["rule"].get<std::string>());
   out.min_fraction = label.value("min_fraction", 0.0);
   out.classes = label.value("classes", std::vector<std::string>());
+  out.column = label.value("column", "");
   return out;
 }
 
 Json ToJson(const LabelsConfig& labels) {
-  if (labels.set.empty()) return nullptr;
+  if (labels.set.empty() && labels.column.empty()) return nullptr;
   Json label = {{"min_fraction", labels.min_fraction}, {"classes", labels.classes}};
   if (labels.rule) label["rule"] = NameOf(*labels.rule);
-  return {{"set", labels.set}, {"mask", labels.mask}, {"label", label}};
+  if (!labels.column.empty()) label["column"] = labels.column;
+  Json value = {{"mask", labels.mask}, {"label", label}};
+  if (!labels.set.empty()) value["set"] = labels.set;
+  return value;
 }
 
 Json ToJson(const LabelClasses& classes) {

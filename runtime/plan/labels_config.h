@@ -25,12 +25,14 @@ inline constexpr std::array kAllLabelRules = {LabelRule::kMajority, LabelRule::k
 std::string_view NameOf(LabelRule rule);
 
 struct LabelsConfig {
-  std::string set = {};  ///< "": the stream has no labels
+  std::string set = {};  ///< "": the stream reads no label images
   bool mask = false;
   std::optional<LabelRule> rule = std::nullopt;  ///< absent: no array `label`
   double min_fraction = 0;                       ///< of the patch
   std::vector<std::string> classes = {};         ///< under kAny; empty = all
+  std::string column = {};  ///< of the table, instead of a rule: its integers are the array `label`
 
+  bool HasArrays() const { return mask || rule || !column.empty(); }
   bool operator==(const LabelsConfig&) const = default;
 };
 

@@ -46,6 +46,7 @@ struct PlannedImage {
   std::optional<MacenkoFit> macenko = std::nullopt;
   std::optional<ReinhardFit> reinhard = std::nullopt;
   std::optional<ImageLabels> labels = std::nullopt;  ///< of the config's label set
+  std::optional<std::int64_t> label = std::nullopt;  ///< under labels.label.column, what it says
   /// Under patch.mpp one for each; `size` is then the first one's level. Otherwise empty.
   std::vector<PlannedView> views = {};
 

@@ -337,6 +337,7 @@ class Trainer(harness.Case):
             refused(patchbay.ConfigError, "dataset", config={"patch": {"size": [64, 64]}})
             refused(patchbay.DeviceError, "cuda", device="cuda:0")
             refused(patchbay.ConfigError, "tpu", device="tpu")
+            refused(patchbay.ConfigError, "augment 'yes'", augment="yes")
             refused(patchbay.NotFoundError, "nothere.key", cluster="nothere.key")
             refused(patchbay.NotFoundError, "nothere.yaml", config="nothere.yaml")
             assert issubclass(patchbay.ConfigError, ValueError) and issubclass(patchbay.RingExhausted, MemoryError)

@@ -82,7 +82,7 @@ class GpuPatchMaker final : public PatchMaker {
   /// Masks and labels are made on the CPU; to arrays on the device they are copied.
   Status BeginLabels(Lane& lane, const FetchedPatch& patch) {
     const StreamContext& context = patch.job->context();
-    if (!context.has_labels()) return absl::OkStatus();
+    if (!context.plan().config().labels.HasArrays()) return absl::OkStatus();
     PB_RETURN_IF_ERROR(WriteLabelArrays(patch, decoder_, labels_));
     const std::vector<ArrayLayout>& arrays = context.layout().arrays;
     if (lane.h_labels.bytes().size() < context.layout().PatchBytes()) {

@@ -30,6 +30,9 @@ Status LabelArrays::Make(const FetchedPatch& patch, TileDecoder& decoder) {
     mask_.assign(pixels, static_cast<std::uint8_t>(plan::kIgnoreClass));
     return absl::OkStatus();
   }
+  const plan::PlannedImage& image = context.plan().images()[patch.spec.image];
+  if (image.label) label_ = *image.label;
+  if (!context.has_labels()) return absl::OkStatus();
   mask_.resize(pixels);
   const Extent source = context.chain().source_extent();
   window_.resize(static_cast<std::size_t>(source.Pixels()));
@@ -37,8 +40,9 @@ Status LabelArrays::Make(const FetchedPatch& patch, TileDecoder& decoder) {
       ContiguousView<3>(window_.data(), DType::kUint8, {source.y, source.x, std::int64_t{1}});
   PB_RETURN_IF_ERROR(decoder.DecodeLabels(patch, view));
   PB_RETURN_IF_ERROR(context.chain().RunLabels(view, patch.spec.key, mask_, scratch_));
-  const plan::LabelClasses& classes = context.plan().images()[patch.spec.image].labels->classes;
-  if (config.labels.rule) label_ = ClassOf(config.labels, classes, mask_, config.patch);
+  if (config.labels.rule) {
+    label_ = ClassOf(config.labels, image.labels->classes, mask_, config.patch);
+  }
   return absl::OkStatus();
 }
 
@@ -50,7 +54,7 @@ std::optional<std::span<const std::byte>> LabelArrays::BytesOf(const ArrayLayout
 
 Status WriteLabelArrays(const FetchedPatch& patch, TileDecoder& decoder, LabelArrays& labels) {
   const StreamContext& context = patch.job->context();
-  if (!context.has_labels()) return absl::OkStatus();
+  if (!context.plan().config().labels.HasArrays()) return absl::OkStatus();
   PB_RETURN_IF_ERROR(labels.Make(patch, decoder));
   const std::vector<ArrayLayout>& arrays = context.layout().arrays;
   for (std::size_t i = 0; i < arrays.size(); ++i) {

@@ -1,5 +1,5 @@
 // The arrays `mask` and `label` of a patch, from the label image of its slide and the geometry of
-// its image.
+// its image; `label` also from its row of the table.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,8 @@ namespace patchbay::workers {
 /// Makes them on the CPU. One thread.
 class LabelArrays {
  public:
-  /// Decodes the patch's labels, runs the geometry and keeps the result until the next call. For
-  /// padding all is ignored. DataLoss names the image.
+  /// Decodes the patch's labels where they are wanted, runs the geometry and keeps the result until
+  /// the next call. For padding all is ignored. DataLoss names the image.
   Status Make(const FetchedPatch& patch, TileDecoder& decoder);
 
   /// What goes into an array of the layout; nullopt for one that is neither mask nor label. Valid

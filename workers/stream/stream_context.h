@@ -50,7 +50,11 @@ class StreamContext {
   /// when what lies there changed since it was planned, as far as its stamp shows (see
   /// planned_images.h); looked at whenever the image is opened.
   StatusOr<std::shared_ptr<const ImageSource>> Image(std::uint32_t index);
-  bool has_labels() const { return !plan_.config().labels.set.empty(); }
+  /// Whether patches need label images read.
+  bool has_labels() const {
+    const plan::LabelsConfig& labels = plan_.config().labels;
+    return labels.mask || labels.rule.has_value();
+  }
   /// The revision of the label set that the plan names for image `index`, open. NotFound when it
   /// was pruned, DataLoss when it is another.
   StatusOr<std::shared_ptr<const ImageSource>> Labels(std::uint32_t index);

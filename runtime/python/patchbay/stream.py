@@ -17,7 +17,7 @@ _open_streams = weakref.WeakSet()
 
 
 def attach(config, *, split=None, device=None, rank=None, world_size=None, cluster=None, name=None, overrides=None,
-           state=None, cpus=None, data_policy=None):
+           state=None, cpus=None, data_policy=None, augment=None):
     """Opens a run and returns its stream; waits until its images are planned.
 
     config: path of a run config, or the same as a dict. Relative paths of its dataset are relative to the current folder.
@@ -31,6 +31,8 @@ def attach(config, *, split=None, device=None, rank=None, world_size=None, clust
     state: what state_dict() gave: the stream begins there.
     cpus: CPU workers of an embedded cluster; None = the cores this process may use.
     data_policy: how batches may cross the network to this machine; None = what was declared here.
+    augment: True or False, whether the config's `augment` runs; None = for the split "train", and where no split is asked
+        for. Part of the plan.
 
     Raises ConfigError, StateError, NotFoundError, AccessError, DataError, ConflictError, ClusterError, DeviceError,
     ResourceError (patchbay.errors), each saying what to do.
@@ -58,6 +60,10 @@ def _request(arguments):
     for key in ("split", "cluster", "cpus", "data_policy", "name"):
         if arguments[key] is not None:
             request[key] = arguments[key] if key == "cpus" else os.fspath(arguments[key])
+    if arguments["augment"] is not None:
+        if not isinstance(arguments["augment"], bool):
+            raise errors.ConfigError(f"attach: augment {arguments['augment']!r}: expected True, False or None")
+        request["augment"] = arguments["augment"]
     if arguments["cluster"] is None:
         request["share"] = _ranks.rendezvous() or _ranks.this_process()
     return request
@@ -69,10 +75,11 @@ def _shared_name(request, token):
     place = "" if token is None else f"@{token.epoch}.{token.batch}"
     if request.get("name"):
         split = f"-{request['split']}" if request.get("split") else ""
-        return request["name"] + split + place
+        augment = {None: "", True: "-augmented", False: "-plain"}[request.get("augment")]
+        return request["name"] + split + augment + place
     if request["world_size"] == 1 or not _ranks.rendezvous():
         return ""
-    parts = [_ranks.rendezvous(), place] + [request.get(key) for key in ("file", "values", "overrides", "split")]
+    parts = [_ranks.rendezvous(), place] + [request.get(key) for key in ("file", "values", "overrides", "split", "augment")]
     return "run-" + hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
 

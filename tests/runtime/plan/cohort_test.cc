@@ -107,6 +107,33 @@ TEST(Cohort, TakesTheRowsOfTheColumnsAndTheSplit) {
   EXPECT_EQ(Selected("split_column: fold_0", "val"), "2 ");
 }
 
+/// The labels of all rows, or the error.
+std::string Labels(std::string_view cells) {
+  const auto table = Read(StrCat("path,isup\n", cells));
+  EXPECT_TRUE(table.ok()) << table.status();
+  const RunConfig config = ConfigOf("labels: {label: {column: isup}}");
+  const auto rows = SelectRows(*table, config, "");
+  const auto labels = LabelsOf(*table, config, *rows);
+  if (!labels.ok()) return std::string(MessageOf(labels.status()));
+  std::string text;
+  for (const std::int64_t label : *labels) text += StrCat(label, " ");
+  return text;
+}
+
+TEST(Cohort, TheLabelsOfAColumnAreIntegers) {
+  EXPECT_EQ(Labels("a,3\nb, \nc,-1\nd,4.0\n"), "3 255 -1 4 ");
+  for (const char* wrong : {"high", "3.5", "3+3", "4.", "0x1", "9223372036854775808", "1e3"}) {
+    EXPECT_EQ(Labels(StrCat("a,3\nb,", wrong, "\n")),
+              StrCat("t.csv:3: column 'isup': '", wrong,
+                     "' is no integer; labels.label.column "
+                     "takes the number of a class, or nothing"));
+  }
+  EXPECT_EQ(Labels("a,\nb,\n"), "key 'labels.label.column': column 'isup' of t.csv is empty");
+  const RunConfig config = ConfigOf("labels: {label: {column: isupp}}");
+  EXPECT_EQ(MessageOf(LabelsOf(*Read("path,isup\na,1\n"), config, {0}).status()),
+            "key 'labels.label.column': t.csv has no column 'isupp' (did you mean 'isup'?)");
+}
+
 TEST(Cohort, RefusesWhatIsNotThere) {
   EXPECT_EQ(Selected("where: {sites: B}", ""),
             "key 'where.sites': t.csv has no column 'sites' (did you mean 'site'?)");

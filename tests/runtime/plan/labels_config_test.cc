@@ -48,9 +48,15 @@ TEST(LabelKeys, AreReadAndComeBack) {
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(again->labels, config->labels);
   EXPECT_EQ(again->labels.rule, LabelRule::kAny);
+  const auto column = ParseRunConfig(std::string(kBase) + "labels: {label: {column: isup}}", "r");
+  ASSERT_TRUE(column.ok()) << column.status();
+  EXPECT_EQ(column->labels.column, "isup");
+  EXPECT_EQ(RunConfigFromJson(ToJson(*column))->labels, column->labels);
   for (const auto& [text, says] : std::vector<std::pair<std::string, std::string>>{
            {"labels: {mask: true}", "name the label set"},
            {"labels: {set: g}", "nothing would be read"},
+           {"labels: {mask: true, label: {column: c}}", "name the label set"},
+           {"labels: {set: g, label: {column: c, rule: any}}", "exclude each other"},
            {"labels: {set: g, mask: true, label: {min_fraction: 0.5}}", "min_fraction"},
            {"labels: {set: g, label: {rule: center, classes: [a]}}", "needs rule: any"},
            {"labels: {set: g, label: {rule: most}}", "label.rule"}}) {

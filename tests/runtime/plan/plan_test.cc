@@ -204,6 +204,36 @@ TEST(Plan, ComesBackFromItsText) {
   }
 }
 
+TEST(Plan, TheLabelsOfAColumnArePartOfItsTextAndDigest) {
+  RunConfig config = SmallConfig();
+  config.labels.column = "isup";
+  std::vector<PlannedImage> images = TwoImages();
+  EXPECT_NE(std::string(MessageOf(Plan::Build(config, images).status()))
+                .find("key 'labels.label.column'"),
+            std::string::npos);
+  images[0].label = 3;
+  images[1].label = -1;
+  const auto plan = Plan::Build(config, images);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_NE(plan->Text().find(R"("labels":{"values":[3,-1]})"), std::string::npos) << plan->Text();
+  ASSERT_EQ(plan->layout().arrays.size(), 2u);
+  EXPECT_EQ(plan->layout().arrays[1].name, "label");
+  EXPECT_EQ(plan->layout().arrays[1].PatchBytes(), 8u);
+  const auto again = Plan::Parse(plan->Text());
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->images(), plan->images());
+  images[1].label = 4;
+  EXPECT_NE(Plan::Build(config, images)->digest(), plan->digest());
+  config.labels.column.clear();
+  EXPECT_EQ(Plan::Build(config, images)->digest(), Built(config).digest());
+  for (const char* wrong : {"[3]", "[3,\"4\"]", "7"}) {
+    std::string text = plan->Text();
+    const std::string values = "[3,-1]";
+    text.replace(text.find(values), values.size(), wrong);
+    EXPECT_EQ(Plan::Parse(text).status().code(), absl::StatusCode::kInvalidArgument) << wrong;
+  }
+}
+
 TEST(Plan, KeysAtTheirDefaultAreNotInItsText) {
   const std::string text = Built(SmallConfig()).Text();
   EXPECT_EQ(text.find("\"fill\""), std::string::npos) << text;

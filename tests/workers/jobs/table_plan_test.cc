@@ -7,6 +7,7 @@
 
 #include "runtime/base/hash.h"
 #include "runtime/plan/plan.h"
+#include "runtime/stream/planned_stream.h"
 #include "workers/access/planned_images.h"
 #include "workers/jobs/plan/stream_plan.h"
 #include "workers/process/local_job.h"
@@ -123,6 +124,23 @@ TEST_F(TablePlanTest, LeavesOutABadRowAndKeepsTheNumbersOfTheOthers) {
   context_.payload["on_bad_image"] = "skip";
   EXPECT_EQ(Planned({{"slides/none.svs", ""}, {"slides/Jane Doe.svs", ""}}),
             "[1] slides/Jane Doe.svs");
+}
+
+TEST_F(TablePlanTest, TheLabelsOfAColumnGoWithTheirRows) {
+  context_.payload["on_bad_image"] = "skip";
+  context_.payload["labels"] = {{"label", {{"column", "isup"}}}};
+  const std::vector<Row> rows = {{"slides/none.svs", ""}, {"slides/Jane Doe.svs", ""}};
+  EXPECT_NE(ErrorOf(rows).find("key 'labels.label.column'"), std::string::npos);
+  context_.manifest = Manifest(rows);
+  context_.manifest["table"]["labels"] = {7, 4};
+  const auto result = RunJobHere("stream.plan", context_);
+  ASSERT_TRUE(result.ok()) << result.status();
+  const auto planned = DecodePlannedStream(*result);
+  ASSERT_TRUE(planned.ok()) << planned.status();
+  const auto plan = plan::Plan::Parse(planned->plan);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  ASSERT_EQ(plan->images().size(), 1u);
+  EXPECT_EQ(plan->images()[0].label, 4);
 }
 
 TEST_F(TablePlanTest, NamesNoPathWhereItsErrorTravels) {

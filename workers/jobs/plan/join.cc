@@ -115,6 +115,27 @@ Status TakeGroups(const TaskContext& context, const plan::RunConfig& config,
   return absl::OkStatus();
 }
 
+/// The label that the table's column labels.label.column gives each image.
+Status TakeLabels(const TaskContext& context, const plan::RunConfig& config,
+                  DatasetImages& joined) {
+  if (config.labels.column.empty()) return absl::OkStatus();
+  const auto wrong = [] {
+    return absl::InvalidArgumentError(
+        "plan stream: key 'labels.label.column': the dataset is no table");
+  };
+  const Json table = context.manifest.value("table", Json());
+  if (!table.is_object() || !table.contains("labels") || !table["labels"].is_array()) {
+    return wrong();
+  }
+  const Json& labels = table["labels"];
+  for (std::size_t i = 0; i < joined.images.size(); ++i) {
+    const std::size_t row = joined.numbers[i];
+    if (row >= labels.size() || !labels[row].is_number_integer()) return wrong();
+    joined.images[i].label = labels[row].get<std::int64_t>();
+  }
+  return absl::OkStatus();
+}
+
 /// Patches as the config has them can be cut from every image.
 Status CheckPatches(TaskContext& context, const plan::RunConfig& config,
                     const DatasetImages& joined) {
@@ -153,6 +174,7 @@ StatusOr<TaskOutput> RunStreamJoin(TaskContext& context) {
   PB_RETURN_IF_ERROR(CheckAlike(context, joined));
   PB_RETURN_IF_ERROR(CheckPatches(context, request.config, joined));
   PB_RETURN_IF_ERROR(TakeGroups(context, request.config, joined));
+  PB_RETURN_IF_ERROR(TakeLabels(context, request.config, joined));
   PB_RETURN_IF_ERROR(SettleStainReference(context, request.config, joined.images));
   PB_ASSIGN_OR_RETURN(const plan::Plan made,
                       plan::Plan::Build(request.config, std::move(joined.images)));
