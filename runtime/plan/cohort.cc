@@ -189,7 +189,6 @@ StatusOr<std::vector<std::int64_t>> LabelsOf(const CohortTable& table, const Run
   const std::string& name = config.labels.column;
   PB_ASSIGN_OR_RETURN(const std::size_t column, ColumnOf(table, name, kKey));
   std::vector<std::int64_t> labels;
-  bool any = false;
   for (const std::size_t number : rows) {
     const CohortRow& row = table.rows[number];
     const std::string& cell = row.cells[column];
@@ -199,10 +198,10 @@ StatusOr<std::vector<std::int64_t>> LabelsOf(const CohortTable& table, const Run
           row, name,
           StrCat("'", cell, "' is no integer; ", kKey, " takes the number of a class, or nothing"));
     }
-    any = any || !cell.empty();
     labels.push_back(*value);
   }
-  if (any) return labels;
+  const auto has_label = [&](const CohortRow& row) { return !row.cells[column].empty(); };
+  if (std::any_of(table.rows.begin(), table.rows.end(), has_label)) return labels;
   return WrongKey(kKey, StrCat("column '", name, "' of ", table.source, " is empty"));
 }
 

@@ -34,8 +34,8 @@ StatusOr<std::vector<std::vector<std::uint32_t>>> GroupsOf(const CohortTable& ta
                                                            const CohortRows& rows);
 
 /// Of each of `rows`, the integer in the column labels.label.column, kIgnoreClass where the cell is
-/// empty. InvalidArgument naming the key of a column that is not there or is empty in every row, or
-/// the row of a cell that is no integer; "3.0", as some tools write 3, is one.
+/// empty. InvalidArgument naming the key of a column that is not there or is empty in every row of
+/// the table, or the row of a cell that is no integer; "3.0", as some tools write 3, is one.
 StatusOr<std::vector<std::int64_t>> LabelsOf(const CohortTable& table, const RunConfig& config,
                                              const CohortRows& rows);
 
