@@ -1,7 +1,9 @@
 #include "runtime/cli/label_rows.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
+#include <set>
 
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
@@ -39,11 +41,11 @@ StatusOr<std::map<std::string, std::string>> StoresBySource(const std::string& f
     if (!source.empty()) stores[source] = it->path().string();
   }
   if (!error) return stores;
-  return absl::NotFoundError(StrCat("labels import: ", folder, ": ", error.message()));
+  return absl::NotFoundError(StrCat("labels: ", folder, ": ", error.message()));
 }
 
 Status NoSuch(std::string_view what, std::string_view more = "") {
-  return absl::NotFoundError(StrCat("labels import: ", what, ": no such file or folder", more));
+  return absl::NotFoundError(StrCat("labels: ", what, ": no such file or folder", more));
 }
 
 StatusOr<std::string> StoreOf(const plan::CohortTable& table, const plan::CohortRow& row,
@@ -60,11 +62,69 @@ StatusOr<std::string> StoreOf(const plan::CohortTable& table, const plan::Cohort
   if (found != stores.end()) return found->second;
   return table.Wrong(row, "path",
                      StrCat("'", row.slide_id,
-                            "' has an annotation and no store in --stores: "
+                            "' has no store in --stores: "
                             "`patchbay ingest` makes it"));
 }
 
+StatusOr<std::vector<std::string>> StoresOfTable(const std::string& path,
+                                                 const std::string& stores_folder) {
+  const StatusOr<std::string> text = ReadFile(path, plan::kMaxCohortBytes);
+  if (!text.ok()) return text.status();
+  PB_ASSIGN_OR_RETURN(const plan::CohortTable table, plan::ParseCohortTable(*text, path));
+  PB_ASSIGN_OR_RETURN(const std::string absolute, client::AbsolutePath(path));
+  PB_ASSIGN_OR_RETURN(const auto stores, StoresBySource(stores_folder));
+  std::vector<std::string> found;
+  for (const plan::CohortRow& row : table.rows) {
+    PB_ASSIGN_OR_RETURN(std::string store,
+                        StoreOf(table, row, fs::path(absolute).parent_path(), stores));
+    found.push_back(std::move(store));
+  }
+  return found;
+}
+
+/// Stores below a folder, at any depth; hidden folders are passed over.
+StatusOr<std::vector<std::string>> StoresBelow(const std::string& folder) {
+  std::vector<std::string> found;
+  std::error_code error;
+  for (fs::recursive_directory_iterator it(folder, error), end; !error && it != end;
+       it.increment(error)) {
+    const bool is_hidden = it->path().filename().string().starts_with('.');
+    const bool is_store = !is_hidden && client::IsStore(it->path().string());
+    if (is_store) found.push_back(it->path().string());
+    if (is_hidden || is_store) it.disable_recursion_pending();
+  }
+  if (error) return absl::NotFoundError(StrCat("labels: ", folder, ": ", error.message()));
+  if (found.empty()) {
+    return absl::NotFoundError(
+        StrCat("labels: ", folder, ": no store (`patchbay ingest` makes one from a slide)"));
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+StatusOr<std::vector<std::string>> StoresAt(const std::string& path, const std::string& folder) {
+  if (plan::NamesTable(path)) return StoresOfTable(path, folder);
+  std::error_code error;
+  if (!fs::exists(path, error)) return NoSuch(path);
+  if (fs::is_directory(path, error) && !client::IsStore(path)) return StoresBelow(path);
+  return std::vector<std::string>{path};
+}
+
 }  // namespace
+
+StatusOr<LabelRows> StoreRowsOf(const std::vector<std::string>& paths,
+                                const std::string& stores_folder) {
+  LabelRows rows;
+  std::set<std::string> seen;
+  for (const std::string& path : paths) {
+    PB_ASSIGN_OR_RETURN(const auto stores, StoresAt(path, stores_folder));
+    for (const std::string& store : stores) {
+      PB_ASSIGN_OR_RETURN(std::string whole, client::AbsolutePath(store));
+      if (seen.insert(whole).second) rows.stores.push_back(std::move(whole));
+    }
+  }
+  return rows;
+}
 
 StatusOr<LabelRows> LabelRowsOfTable(const std::string& path, const std::string& stores_folder) {
   const StatusOr<std::string> text = ReadFile(path, plan::kMaxCohortBytes);
@@ -72,7 +132,7 @@ StatusOr<LabelRows> LabelRowsOfTable(const std::string& path, const std::string&
   PB_ASSIGN_OR_RETURN(const plan::CohortTable table, plan::ParseCohortTable(*text, path));
   if (!table.Column("annotation")) {
     return absl::InvalidArgumentError(
-        StrCat("labels import: ", path, ": no column 'annotation' with the rows' files"));
+        StrCat("labels: ", path, ": no column 'annotation' with the rows' files"));
   }
   PB_ASSIGN_OR_RETURN(const std::string absolute, client::AbsolutePath(path));
   const fs::path folder = fs::path(absolute).parent_path();
@@ -93,7 +153,7 @@ StatusOr<LabelRows> LabelRowsOfTable(const std::string& path, const std::string&
     rows.sites.push_back(table.Cell(row, "site"));
   }
   if (!rows.stores.empty()) return rows;
-  return absl::InvalidArgumentError(StrCat("labels import: ", path, ": no row has an annotation"));
+  return absl::InvalidArgumentError(StrCat("labels: ", path, ": no row has an annotation"));
 }
 
 StatusOr<LabelRows> LabelRowOf(const std::string& store, const std::string& file,

@@ -18,6 +18,11 @@ struct LabelRows {
 /// store). InvalidArgument or NotFound names the row: no store (ingest makes it), no such file.
 StatusOr<LabelRows> LabelRowsOfTable(const std::string& table, const std::string& stores);
 
+/// Stores as they were named, those below folders (sorted), or those of one table's rows; each
+/// once, without files and sites. NotFound for what is not there, a folder without stores, and a
+/// row without one.
+StatusOr<LabelRows> StoreRowsOf(const std::vector<std::string>& paths, const std::string& stores);
+
 /// A store and a file as they were named; NotFound for what is not there.
 StatusOr<LabelRows> LabelRowOf(const std::string& store, const std::string& file,
                                const std::string& site);

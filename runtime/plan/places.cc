@@ -11,6 +11,8 @@
 namespace patchbay::plan {
 namespace {
 
+/// A class of this name says where a mask of tissue has none.
+constexpr std::string_view kBackgroundClass = "background";
 constexpr double kFractionUnits = 1e9;  ///< decimal, so that 0.6 of 100 pixels are 60
 
 /// `value` pixels of an axis of `from`, in one of `to`.
@@ -23,6 +25,24 @@ std::int64_t Scaled(std::int64_t value, std::int64_t from, std::int64_t to) {
 
 Status Refused(std::string_view cause) {
   return absl::InvalidArgumentError(StrCat("places of an image: ", cause));
+}
+
+/// The class of a mask of tissue; nullptr where there is background only. InvalidArgument for an
+/// index that is no mask.
+StatusOr<const ClassCells*> TissueOf(const PositionIndex& index, const RunConfig& config) {
+  const ClassCells* found = nullptr;
+  int classes = 0;
+  std::string names;
+  for (const ClassCells& one : index.classes) {
+    if (one.name == kBackgroundClass) continue;
+    found = &one;
+    names += StrCat(classes++ == 0 ? "" : ", ", one.name);
+  }
+  if (classes <= 1) return found;
+  return Refused(StrCat("key 'sampling.tissue': set '", config.tissue_set,
+                        "': not a mask of tissue, it has the classes ", names, ": name a set with ",
+                        "one class besides '", kBackgroundClass, "' (sampling.tissue.set); ",
+                        "`patchbay labels tissue` makes one"));
 }
 
 }  // namespace
@@ -132,7 +152,7 @@ StatusOr<ImagePlaces> ImagePlaces::Of(const RunConfig& config, const Extent& siz
   if (config.tissue_fraction) {
     if (size.z != 1) return Refused("key 'sampling.tissue': volumes have no mask of tissue");
     frame.fraction = *config.tissue_fraction;
-    mask = tissue->classes.empty() ? nullptr : &tissue->classes.front();
+    PB_ASSIGN_OR_RETURN(mask, TissueOf(*tissue, config));
     frame.tissue.emplace(mask != nullptr ? mask->cells : CellSet(1u << 10), places.full_);
   }
   if (!config.class_weights.empty()) {

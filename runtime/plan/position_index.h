@@ -32,8 +32,8 @@ struct ClassCells {
   bool operator==(const ClassCells&) const = default;
 };
 
-/// Of one image, in pixels of its level 0. A mask of tissue is an index with the one class
-/// "tissue".
+/// Of one image, in pixels of its level 0. A mask of tissue is an index with one class besides
+/// "background".
 struct PositionIndex {
   Extent size;                      ///< of level 0
   std::vector<ClassCells> classes;  ///< by value

@@ -82,11 +82,12 @@ StatusOr<OpenedLabelSet> OpenLabelSet(const std::string& store, std::string_view
     if (set.name == name) return Open(store, set.revision);
     names.push_back(set.name);
   }
-  return absl::NotFoundError(
-      StrCat("open label set: ", store, ": no set '", name, "' (",
-             names.empty() ? std::string("it has none: `patchbay labels import` makes one")
-                           : StrCat("it has ", StrJoin(names, ", ")),
-             ")"));
+  return absl::NotFoundError(StrCat(
+      "open label set: ", store, ": no set '", name, "' (",
+      names.empty()
+          ? std::string("it has none: `patchbay labels import` and `labels tissue` make them")
+          : StrCat("it has ", StrJoin(names, ", ")),
+      ")"));
 }
 
 StatusOr<OpenedLabelSet> OpenLabelRevision(const std::string& store, std::string_view name,

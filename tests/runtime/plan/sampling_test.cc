@@ -248,6 +248,27 @@ PositionIndex IndexOf(const Extent& size, std::vector<ClassCells> classes) {
   return {size, std::move(classes)};
 }
 
+TEST(Places, TissueIsTheOneClassThatIsNotBackground) {
+  CellSet left(2), right(2);
+  for (std::uint32_t y = 0; y < 20; ++y) ASSERT_TRUE(left.Append({0, y, 0, 8}).ok());
+  for (std::uint32_t y = 0; y < 20; ++y) ASSERT_TRUE(right.Append({0, y, 8, 12}).ok());
+  const PositionIndex mask =
+      IndexOf(Flat(40, 40), {{0, "background", 960, right}, {1, "tissue", 640, left}});
+  const RunConfig config = ConfigOf("sampling: {tissue: {min_fraction: 1}}\n");
+  const auto places = ImagePlaces::Of(config, Flat(40, 40), &mask, nullptr);
+  ASSERT_TRUE(places.ok()) << places.status();
+  const PositionIndex alone = IndexOf(Flat(40, 40), {{1, "tissue", 640, left}});
+  EXPECT_EQ(places->Counts()[0].places,
+            ImagePlaces::Of(config, Flat(40, 40), &alone, nullptr)->Counts()[0].places);
+  const PositionIndex blank = IndexOf(Flat(40, 40), {{0, "background", 960, right}});
+  EXPECT_EQ(ImagePlaces::Of(config, Flat(40, 40), &blank, nullptr)->Counts()[0].places, 0);
+  const PositionIndex classes =
+      IndexOf(Flat(40, 40), {{0, "benign", 960, right}, {2, "gleason_3", 640, left}});
+  const auto refused = ImagePlaces::Of(config, Flat(40, 40), &classes, nullptr);
+  EXPECT_TRUE(absl::IsInvalidArgument(refused.status()));
+  EXPECT_NE(refused.status().message().find("benign, gleason_3"), std::string_view::npos);
+}
+
 TEST(Places, AGridKeepsThePatchesWithEnoughTissue) {
   CellSet left(2);
   for (std::uint32_t y = 0; y < 20; ++y) ASSERT_TRUE(left.Append({0, y, 0, 8}).ok());

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/json.h"
 #include "runtime/plan/class_table.h"
 #include "runtime/zarr/label_writer.h"
 #include "workers/jobs/labels/image.h"
@@ -14,13 +15,14 @@ namespace patchbay::workers {
 
 /// What an annotation file came to, besides its pixels.
 struct DrawingReport {
-  std::string format;                  ///< "geojson", "asap", "imagescope", "mask"
+  std::string format;                  ///< "geojson", "asap", "imagescope", "mask", "tissue"
   std::vector<std::int64_t> outlines;  ///< by class, in the table's order
   std::int64_t without_area = 0;       ///< points and lines, left out
   std::int64_t skipped = 0;            ///< of the table's `skip`
   std::int64_t outside = 0;            ///< wholly outside the slide, left out
   std::int64_t clipped = 0;            ///< in part outside the slide
   std::int64_t self_crossing = 0;      ///< filled by the even-odd rule
+  Json tissue;                         ///< of a set of tissue: how it was found, and what
 };
 
 /// The pixels of a set, as WriteLabelShards takes them.

@@ -1,4 +1,4 @@
-// One annotation file into one store.
+// One annotation file, or the tissue that is found, into one store.
 #include <chrono>
 #include <filesystem>
 
@@ -31,27 +31,28 @@ constexpr std::size_t kFirstBytes = 4096;
 /// The row's paths, which the submitter may use.
 struct ImportRow {
   LabelledImage image;
-  std::string file, site;
+  std::string file, site;  ///< empty for tissue
 };
 
 StatusOr<ImportRow> OpenRow(TaskContext& context, const LabelsRequest& request) {
   PB_ASSIGN_OR_RETURN(const std::size_t row, RowOf(context, request));
   ImportRow out;
-  const std::string& file = request.annotations[row];
   PB_ASSIGN_OR_RETURN(const std::string store, request.dry_run
                                                    ? context.MayRead(request.stores[row])
                                                    : context.MayWrite(request.stores[row]));
   context.names.AddImage(store, StrCat("dataset ", row));
-  PB_ASSIGN_OR_RETURN(out.file, context.MayRead(file));
-  context.names.AddImage(out.file, StrCat("source ", row));
+  if (!request.tissue) {
+    PB_ASSIGN_OR_RETURN(out.file, context.MayRead(request.annotations[row]));
+    context.names.AddImage(out.file, StrCat("source ", row));
+    out.site = request.sites[row];
+  }
   PB_ASSIGN_OR_RETURN(out.image, OpenLabelledImage(store));
-  out.site = request.sites[row];
   return out;
 }
 
 struct Source {
   std::unique_ptr<Drawing> drawing;
-  Digest digest;  ///< of the file
+  std::optional<Digest> digest;  ///< of the file, where there is one
 };
 
 StatusOr<std::string> FirstBytesOf(const std::string& path) {
@@ -83,6 +84,11 @@ StatusOr<Digest> HashFile(TaskContext& context, const std::string& path) {
 StatusOr<Source> OpenSource(TaskContext& context, const LabelsRequest& request,
                             const ImportRow& row) {
   const DrawingRequest drawing{row.image, request.classes, row.site};
+  if (request.tissue) {
+    Source found;
+    PB_ASSIGN_OR_RETURN(found.drawing, DrawTissue(context, row.image, *request.tissue));
+    return found;
+  }
   PB_ASSIGN_OR_RETURN(const std::string first, FirstBytesOf(row.file));
   Source source;
   if (FormatOf(first) == AnnotationFormat::kTiff) {
@@ -118,15 +124,20 @@ Json ClassesJson(const LabelsRequest& request, const LabelledImage& image,
 
 Json ReportJson(const LabelsRequest& request, const ImportRow& row,
                 const std::array<std::uint64_t, 256>& pixels, const DrawingReport& report) {
-  return {{"set", request.set},
-          {"format", report.format},
-          {"classes", ClassesJson(request, row.image, pixels, report)},
-          {"ignored_pixels", pixels[zarr::kIgnoreLabel]},
-          {"without_area", report.without_area},
-          {"skipped", report.skipped},
-          {"outside", report.outside},
-          {"clipped", report.clipped},
-          {"self_crossing", report.self_crossing}};
+  Json json = {{"set", request.set},
+               {"format", report.format},
+               {"classes", ClassesJson(request, row.image, pixels, report)},
+               {"ignored_pixels", pixels[zarr::kIgnoreLabel]}};
+  if (request.tissue) {
+    json["tissue"] = report.tissue;
+    return json;
+  }
+  json["without_area"] = report.without_area;
+  json["skipped"] = report.skipped;
+  json["outside"] = report.outside;
+  json["clipped"] = report.clipped;
+  json["self_crossing"] = report.self_crossing;
+  return json;
 }
 
 /// What is known once the pixels are made: how many each value has, and the digest of the index of
@@ -148,9 +159,10 @@ zarr::ImageStoreSpec SpecOf(const LabelsRequest& request, const ImportRow& row,
                  {"classes", plan::ToJson(request.classes)},
                  {"rule", kLabelRule},
                  {"format", source.drawing->report().format},
-                 {"annotation_sha256", source.digest.Hex()},
                  {"image_pixel_digest", row.image.pixel_digest},
                  {"source_size", {row.image.source.y, row.image.source.x}}};
+  if (source.digest) labels["annotation_sha256"] = source.digest->Hex();
+  if (request.tissue) labels["tissue"] = source.drawing->report().tissue;
   if (!row.site.empty()) labels["site"] = row.site;
   Json counts = Json::object(), properties = Json::array();
   for (const plan::LabelClass& one : request.classes.classes) {
@@ -243,7 +255,7 @@ StatusOr<TaskOutput> Import(TaskContext& context) {
   }
   PB_ASSIGN_OR_RETURN(const LabelsFolder folder, LabelsFolder::Open(context, row.image.store));
   PB_RETURN_IF_ERROR(MakeDirectories(folder.Staging()));
-  PositionBuilder positions(request.classes, row.image.levels[0]);
+  PositionBuilder positions(request.classes, row.image.levels[0], request.tissue ? kTissueStep : 1);
   const auto index_row = [&](std::int64_t at, const std::vector<zarr::LabelCell>& chunks) {
     positions.AddRow(at, zarr::LabelSettings().chunk.x, chunks);
     return after_row();

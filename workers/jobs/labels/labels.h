@@ -6,13 +6,14 @@
 namespace patchbay::workers {
 
 /// The root of an import. Manifest: {"images": [stores], "sources": [files], one each}; payload:
-/// {"set", "classes" (canonical), "sites": [one each], "dry_run"}. Spawns "labels.import" of each
+/// {"set", "classes" (canonical), "sites": [one each], "dry_run"}. Without "sources", and with the
+/// payload {"set", "tissue_profile"}, tissue is looked for instead. Spawns "labels.import" of each
 /// row, in a group of its own (row + 1). Result: {"rows"}.
 StatusOr<TaskOutput> RunLabelsPlan(TaskContext& context);
 
-/// One annotation file into one store: the payload above and {"row"}. Result: what is in it (see
-/// ImportReport). Holds the store's labels folder locked while it works; a store is as it was until
-/// the new revision is durable and current.
+/// One annotation file, or the tissue of the slide, into one store: the payload above and {"row"}.
+/// Result: what is in it (see ImportReport). Holds the store's labels folder locked while it works;
+/// a store is as it was until the new revision is durable and current.
 StatusOr<TaskOutput> RunLabelsImport(TaskContext& context);
 
 /// The current revision of a set as GeoJSON, in pixels of the slide's finest level. Manifest:

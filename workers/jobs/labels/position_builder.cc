@@ -14,8 +14,9 @@ std::uint32_t CellOf(std::int64_t at, std::uint32_t step) {
 
 }  // namespace
 
-PositionBuilder::PositionBuilder(const plan::ClassTable& classes, const Extent& level)
-    : level_(level) {
+PositionBuilder::PositionBuilder(const plan::ClassTable& classes, const Extent& level,
+                                 std::uint32_t finest_step)
+    : level_(level), finest_step_(finest_step) {
   class_of_.fill(-1);
   std::vector<plan::LabelClass> sorted = classes.classes;
   std::erase_if(sorted, [](const plan::LabelClass& c) { return c.value == plan::kIgnoreClass; });
@@ -93,7 +94,8 @@ plan::PositionIndex PositionBuilder::Finish(const std::array<std::uint64_t, 256>
     Cells& cells = classes_[i];
     std::size_t best = kSteps.size();
     for (std::size_t step = kSteps.size(); step-- > 0;) {
-      if (!cells.is_full[step] && !cells.sets[step].empty()) best = step;
+      if (cells.is_full[step] || cells.sets[step].empty()) continue;
+      if (kSteps[step] >= finest_step_ || best == kSteps.size()) best = step;
     }
     if (best == kSteps.size()) best = 0;  // nothing, or the beginning of what is everywhere
     index.classes.push_back(

@@ -16,7 +16,9 @@ namespace patchbay::workers {
 /// are few enough: a class of few pixels is kept pixel by pixel.
 class PositionBuilder {
  public:
-  PositionBuilder(const plan::ClassTable& classes, const Extent& level);
+  /// Cells finer than `finest_step` pixels are kept only where there are no coarser ones.
+  PositionBuilder(const plan::ClassTable& classes, const Extent& level,
+                  std::uint32_t finest_step = 1);
 
   /// A row of chunks of level 0, `side` pixels a side; rows in order.
   void AddRow(std::int64_t row, std::int64_t side, const std::vector<zarr::LabelCell>& cells);
@@ -39,6 +41,7 @@ class PositionBuilder {
   void Append(std::uint8_t value, std::size_t step, const plan::CellRun& run);
 
   Extent level_;
+  std::uint32_t finest_step_;
   std::array<int, 256> class_of_{};  ///< index in classes_, -1 where a value is none
   std::vector<Cells> classes_;
   std::vector<std::uint8_t> values_;  ///< of classes_

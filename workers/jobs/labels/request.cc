@@ -15,9 +15,26 @@ Status CheckRows(const LabelsRequest& request) {
     return absl::InvalidArgumentError(
         StrCat("labels manifest: ", rows, " rows, expected 1 to ", kMaxLabelRows));
   }
+  if (request.tissue) return absl::OkStatus();
   if (request.annotations.size() != rows || request.sites.size() != rows) {
     return absl::InvalidArgumentError("labels manifest: stores, annotations and sites differ");
   }
+  return absl::OkStatus();
+}
+
+Status TakeTissue(const Json& payload, LabelsRequest& request) {
+  PB_ASSIGN_OR_RETURN(const std::string profile, JsonString(payload, "tissue_profile", kWhat));
+  PB_ASSIGN_OR_RETURN(request.tissue, TissueProfileOf(profile));
+  request.classes = TissueClasses();
+  return absl::OkStatus();
+}
+
+Status TakeAnnotations(const TaskContext& context, LabelsRequest& request) {
+  PB_ASSIGN_OR_RETURN(const Json* classes, JsonMember(context.payload, "classes", kWhat));
+  PB_ASSIGN_OR_RETURN(request.classes, plan::ClassTableFromJson(*classes, "class table"));
+  PB_ASSIGN_OR_RETURN(request.dry_run, JsonBool(context.payload, "dry_run", kWhat));
+  PB_ASSIGN_OR_RETURN(request.sites, ManifestPaths(context.payload, "sites"));
+  PB_ASSIGN_OR_RETURN(request.annotations, ManifestPaths(context.manifest, "sources"));
   return absl::OkStatus();
 }
 
@@ -31,12 +48,10 @@ StatusOr<LabelsRequest> LabelsRequestOf(const TaskContext& context) {
         StrCat("import labels: set '", request.set,
                "': a name is lower-case letters, digits, _ and -, at most 64"));
   }
-  PB_ASSIGN_OR_RETURN(const Json* classes, JsonMember(context.payload, "classes", kWhat));
-  PB_ASSIGN_OR_RETURN(request.classes, plan::ClassTableFromJson(*classes, "class table"));
-  PB_ASSIGN_OR_RETURN(request.dry_run, JsonBool(context.payload, "dry_run", kWhat));
-  PB_ASSIGN_OR_RETURN(request.sites, ManifestPaths(context.payload, "sites"));
   PB_ASSIGN_OR_RETURN(request.stores, ManifestPaths(context.manifest, "images"));
-  PB_ASSIGN_OR_RETURN(request.annotations, ManifestPaths(context.manifest, "sources"));
+  PB_RETURN_IF_ERROR(context.payload.contains("tissue_profile")
+                         ? TakeTissue(context.payload, request)
+                         : TakeAnnotations(context, request));
   PB_RETURN_IF_ERROR(CheckRows(request));
   return request;
 }

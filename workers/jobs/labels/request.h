@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "runtime/plan/class_table.h"
+#include "workers/jobs/labels/tissue.h"
 #include "workers/jobs/task/task.h"
 
 namespace patchbay::workers {
@@ -15,11 +17,12 @@ inline constexpr std::size_t kMaxLabelRows = 20'000;
 
 struct LabelsRequest {
   std::string set;
+  std::optional<TissueProfile> tissue;  ///< there are no annotations: tissue is looked for
   plan::ClassTable classes;
   bool dry_run = false;
   std::vector<std::string> sites;        ///< one per row, may be empty texts
   std::vector<std::string> stores;       ///< as they were named
-  std::vector<std::string> annotations;  ///< likewise
+  std::vector<std::string> annotations;  ///< likewise; none for tissue
 };
 
 /// InvalidArgument for anything the command would not send.

@@ -14,15 +14,11 @@ namespace patchbay::workers {
 
 /// A frame is on tissue when at least this part of its pixels lies under the mask.
 inline constexpr double kTissueFraction = 0.5;
-/// Pixels of level 0 along the side of one of the picture, or a little more for the largest images.
-inline constexpr std::int64_t kTissueDownsample = 32;
 
 /// How masks are made, as `definition.tissue` says it.
 Json TissueDefinition();
 
-/// The mask of an RGB image. Reads its coarsest level that is fine enough, and averages that; an
-/// image without a pyramid is decoded once for it. Moves the task's progress. DataLoss names a tile
-/// of that level.
+/// The mask of an RGB image, from its TissuePictureOf, whose errors it returns.
 StatusOr<ops::TissueMask> TissueMaskOf(TaskContext& context, const ImageSource& image);
 
 /// A mask as bytes, and back. DataLoss on anything EncodeTissueMask did not write.
