@@ -10,7 +10,8 @@ StatusOr<std::string> ReadObject(ByteStore& store, std::string_view key, std::si
   if (object == nullptr) return absl::NotFoundError(StrCat("read: ", name, ": no such object"));
   if (object->size_bytes() > max_bytes) {
     return absl::InvalidArgumentError(StrCat("read: ", name, ": ", object->size_bytes(),
-                                             " bytes, at most ", max_bytes, " are read"));
+                                             " bytes, more than the ", max_bytes,
+                                             " that are read"));
   }
   std::string text(object->size_bytes(), '\0');
   PB_RETURN_IF_ERROR(object->Read(0, std::as_writable_bytes(std::span(text)), name));

@@ -135,7 +135,7 @@ class Case(unittest.TestCase):
 
     def slide(self, name="a.svs", size="3000x2500", seed=1):
         path = self.folder / name
-        result = self.command("synth", "slide", path, "--size", size, "--seed", seed)
+        result = self.command("synth", "slide", path, "--size", size, "--seed", seed, "--force")
         self.assertEqual(result.returncode, 0, result.stderr)
         return path
 
