@@ -70,7 +70,7 @@ Key LabelKey() {
                        .type = KeyType::kStringList,
                        .fallback = Json::array(),
                        .max_items = kMaxClasses,
-                       .help = "any: only these classes count (silent: all)"},
+                       .help = "any: only these classes count (if omitted: all)"},
                       {.name = "column",
                        .type = KeyType::kString,
                        .help = "instead of a rule: the column of the table with each image's "

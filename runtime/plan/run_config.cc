@@ -136,7 +136,7 @@ Key PatchKeys() {
                   {.name = "fill",
                    .type = KeyType::kFloat,
                    .help = "value of every channel outside the image, before any op, of the "
-                           "images' type; silent: 255, of volumes -1024 (0 if unsigned)"}},
+                           "images' type; if omitted: 255, of volumes -1024 (0 if unsigned)"}},
       .check = CheckPatch};
 }
 
@@ -170,7 +170,7 @@ Key BatchKeys() {
             .unit = "patches",
             .min = 1,
             .max = kMaxGlobalBatch,
-            .help = "patches of one step, all ranks together; silent: 32, or by per_rank"},
+            .help = "patches of one step, all ranks together; if omitted: 32, or by per_rank"},
            {.name = "per_rank",
             .type = KeyType::kInt,
             .unit = "patches",
@@ -194,7 +194,8 @@ Key BatchKeys() {
             .unit = "batches",
             .min = 1,
             .max = kMaxPrefetch,
-            .help = "batches made ahead; the ring has two slots more; changes no byte"},
+            .help =
+                "batches made ahead; the ring has two slots more, and a spare; changes no byte"},
            {.name = "tail",
             .type = KeyType::kChoice,
             .fallback = "keep",
@@ -338,7 +339,7 @@ Key RunConfigKeys() {
           {.name = "numerics",
            .type = KeyType::kChoice,
            .choices = Choices(kAllNumerics),
-           .help = "which implementation of the ops makes the bytes; silent: what the cluster "
+           .help = "which implementation of the ops makes the bytes; if omitted: what the cluster "
                    "has, recorded in the plan"},
           {.name = "seed",
            .type = KeyType::kInt,

@@ -59,7 +59,7 @@ std::vector<Key> CountKeys() {
            .type = KeyType::kInt,
            .min = 1,
            .max = static_cast<double>(kMaxPatchesPerEpoch),
-           .help = "random positions: patches of each image in an epoch (silent: as many as its "
+           .help = "random positions: patches of each image in an epoch (if omitted: as many as its "
                    "grid has)"},
           {.name = "patches_per_epoch",
            .type = KeyType::kInt,
@@ -79,7 +79,7 @@ std::vector<Key> CountKeys() {
            .max = kMaxPatchSide,
            .min_items = 2,
            .max_items = 3,
-           .help = "grid: from patch to patch (silent: patch.size)"},
+           .help = "grid: from patch to patch (if omitted: patch.size)"},
           {.name = "overlap",
            .type = KeyType::kIntList,
            .unit = "px",
