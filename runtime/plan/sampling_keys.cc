@@ -55,39 +55,40 @@ Status CheckSampling(const Json& sampling) {
 }
 
 std::vector<Key> CountKeys() {
-  return {{.name = "patches_per_image",
-           .type = KeyType::kInt,
-           .min = 1,
-           .max = static_cast<double>(kMaxPatchesPerEpoch),
-           .help = "random positions: patches of each image in an epoch (if omitted: as many as its "
-                   "grid has)"},
-          {.name = "patches_per_epoch",
-           .type = KeyType::kInt,
-           .min = 1,
-           .max = static_cast<double>(kMaxPatchesPerEpoch),
-           .help = "random positions: patches of an epoch, shared out by grid size or by weight"},
-          {.name = "max_per_slide",
-           .type = KeyType::kInt,
-           .min = 1,
-           .max = static_cast<double>(kMaxPatchesPerEpoch),
-           .help = "at most so many patches of one image in an epoch, others in each; where images "
-                   "are drawn by weight, on average"},
-          {.name = "stride",
-           .type = KeyType::kIntList,
-           .unit = "px",
-           .min = 1,
-           .max = kMaxPatchSide,
-           .min_items = 2,
-           .max_items = 3,
-           .help = "grid: from patch to patch (if omitted: patch.size)"},
-          {.name = "overlap",
-           .type = KeyType::kIntList,
-           .unit = "px",
-           .min = 0,
-           .max = kMaxPatchSide,
-           .min_items = 2,
-           .max_items = 3,
-           .help = "grid: instead of stride, what neighbours share"}};
+  return {
+      {.name = "patches_per_image",
+       .type = KeyType::kInt,
+       .min = 1,
+       .max = static_cast<double>(kMaxPatchesPerEpoch),
+       .help = "random positions: patches of each image in an epoch (if omitted: as many as its "
+               "grid has)"},
+      {.name = "patches_per_epoch",
+       .type = KeyType::kInt,
+       .min = 1,
+       .max = static_cast<double>(kMaxPatchesPerEpoch),
+       .help = "random positions: patches of an epoch, shared out by grid size or by weight"},
+      {.name = "max_per_slide",
+       .type = KeyType::kInt,
+       .min = 1,
+       .max = static_cast<double>(kMaxPatchesPerEpoch),
+       .help = "at most so many patches of one image in an epoch, others in each; where images "
+               "are drawn by weight, on average"},
+      {.name = "stride",
+       .type = KeyType::kIntList,
+       .unit = "px",
+       .min = 1,
+       .max = kMaxPatchSide,
+       .min_items = 2,
+       .max_items = 3,
+       .help = "grid: from patch to patch (if omitted: patch.size)"},
+      {.name = "overlap",
+       .type = KeyType::kIntList,
+       .unit = "px",
+       .min = 0,
+       .max = kMaxPatchSide,
+       .min_items = 2,
+       .max_items = 3,
+       .help = "grid: instead of stride, what neighbours share"}};
 }
 
 std::vector<Key> WeightKeys() {
