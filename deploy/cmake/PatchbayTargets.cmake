@@ -11,10 +11,16 @@ target_link_libraries(patchbay_precompiled PUBLIC absl::status absl::statusor ab
   fmt::fmt spdlog::spdlog nlohmann_json::nlohmann_json)
 target_precompile_headers(patchbay_precompiled PRIVATE ${PATCHBAY_COMMON_HEADERS})
 
+# What is tested is optimised as the preset says; the tests themselves need not be.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  set(PATCHBAY_TEST_OPTIONS $<$<COMPILE_LANGUAGE:CXX>:-O0>)
+endif()
+
 # patchbay_test_headers(): the same for test binaries, with GoogleTest; call it once, in tests/.
 function(patchbay_test_headers)
   add_executable(patchbay_precompiled_tests EXCLUDE_FROM_ALL ${CMAKE_BINARY_DIR}/precompiled_main.cc)
   target_link_libraries(patchbay_precompiled_tests PRIVATE patchbay_precompiled GTest::gtest GTest::gmock)
+  target_compile_options(patchbay_precompiled_tests PRIVATE ${PATCHBAY_TEST_OPTIONS})
   target_precompile_headers(patchbay_precompiled_tests PRIVATE ${PATCHBAY_COMMON_HEADERS} <gmock/gmock.h> <gtest/gtest.h>)
 endfunction()
 
@@ -69,6 +75,7 @@ function(patchbay_tests name)
   endif()
   add_executable(${name} ${sources})
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
+  target_compile_options(${name} PRIVATE ${PATCHBAY_TEST_OPTIONS})
   target_link_libraries(${name} PRIVATE ${arg_DEPS} GTest::gtest GTest::gmock GTest::gtest_main)
   target_precompile_headers(${name} REUSE_FROM patchbay_precompiled_tests)
   # By `env`: a list of variables does not survive gtest_discover_tests' properties.

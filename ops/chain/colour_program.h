@@ -27,6 +27,13 @@ struct PatchColour {
   PatchNoise noise;
 };
 
+/// An op that draws for every patch.
+template <typename Options>
+struct DrawnOp {
+  std::uint32_t occurrence = 0;  ///< plan::Occurrence: part of its draw key
+  Options options;
+};
+
 /// Immutable once every step is added.
 class ColourProgram {
  public:
@@ -52,12 +59,6 @@ class ColourProgram {
   double white() const { return white_; }
 
  private:
-  template <typename Options>
-  struct Drawn {
-    std::uint32_t occurrence = 0;  ///< plan::Occurrence: part of its draw key
-    Options options;
-  };
-
   Status AddNormalize(const plan::OpStep& step);
   OdStep DrawOd(const DrawKey& key, const plan::MacenkoFit* fit) const;
 
@@ -66,11 +67,11 @@ class ColourProgram {
   double white_ = 255;
   bool needs_pixels_ = false;
   std::optional<plan::StainNormalizeOptions> stain_;
-  std::vector<Drawn<plan::StainJitterOptions>> stain_jitters_;
-  std::vector<Drawn<plan::HedJitterOptions>> hed_jitters_;
-  std::optional<Drawn<plan::ColorJitterOptions>> color_jitter_;
-  std::optional<Drawn<plan::GaussianBlurOptions>> blur_;
-  std::optional<Drawn<plan::GaussianNoiseOptions>> noise_;
+  std::vector<DrawnOp<plan::StainJitterOptions>> stain_jitters_;
+  std::vector<DrawnOp<plan::HedJitterOptions>> hed_jitters_;
+  std::optional<DrawnOp<plan::ColorJitterOptions>> color_jitter_;
+  std::optional<DrawnOp<plan::GaussianBlurOptions>> blur_;
+  std::optional<DrawnOp<plan::GaussianNoiseOptions>> noise_;
   std::vector<NormalizeChannel> scaled_;  ///< slope in `scale`, offset in `mean`: still in double
   std::vector<float> slopes_, offsets_;
   std::vector<CastTo> casts_;

@@ -11,7 +11,12 @@
 // GCC 12 takes what its own intrinsics leave undefined for a use of an uninitialised value.
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #pragma GCC diagnostic ignored "-Wuninitialized"
+#ifdef __clang__
+#pragma clang attribute push(__attribute__((target("avx512f,avx512dq,avx512bw,avx512vl"))), \
+                             apply_to = function)
+#else
 #pragma GCC target("avx512f,avx512dq,avx512bw,avx512vl")
+#endif
 
 #include "ops/chain/avx512_lanes.h"
 #include "ops/chain/float_loops.h"
@@ -24,3 +29,7 @@ const RowLoops& Avx512RowLoops() {
 }
 
 }  // namespace patchbay::ops
+
+#ifdef __clang__
+#pragma clang attribute pop
+#endif

@@ -16,7 +16,7 @@ constexpr std::int64_t kMargin = 12;
 constexpr float kPole = -0.26794919243112270647f;
 constexpr float kGain = 6.0f;
 
-using Lanes = float __attribute__((vector_size(32), aligned(4), may_alias));
+using Lanes = float __attribute__((vector_size(32)));
 constexpr std::int64_t kLanes = 8;
 
 /// out[i] = f(i-th of the rows), eight at a time.
@@ -27,21 +27,23 @@ void ForRow(std::int64_t width, const Vector& vector, const Scalar& scalar) {
   for (; i < width; ++i) scalar(i);
 }
 
-Lanes& At(float* row, std::int64_t i) { return *reinterpret_cast<Lanes*>(row + i); }
-const Lanes& At(const float* row, std::int64_t i) {
-  return *reinterpret_cast<const Lanes*>(row + i);
+Lanes At(const float* row, std::int64_t i) {
+  Lanes lanes;
+  std::memcpy(&lanes, row + i, sizeof lanes);
+  return lanes;
 }
+void Put(float* row, std::int64_t i, Lanes lanes) { std::memcpy(row + i, &lanes, sizeof lanes); }
 
 /// row = row * a + other * b.
 void Blend(float* row, float a, const float* other, float b, std::int64_t width) {
   ForRow(
-      width, [&](std::int64_t i) { At(row, i) = At(row, i) * a + At(other, i) * b; },
+      width, [&](std::int64_t i) { Put(row, i, At(row, i) * a + At(other, i) * b); },
       [&](std::int64_t i) { row[i] = row[i] * a + other[i] * b; });
 }
 
 void Scaled(const float* from, float a, float* row, std::int64_t width) {
   ForRow(
-      width, [&](std::int64_t i) { At(row, i) = At(from, i) * a; },
+      width, [&](std::int64_t i) { Put(row, i, At(from, i) * a); },
       [&](std::int64_t i) { row[i] = from[i] * a; });
 }
 
@@ -71,14 +73,14 @@ void SumTaps(const Resample::Axis& axis, std::int64_t i, const float* rows, std:
   } else if (axis.taps == 2) {
     const float* next = row + width;
     ForRow(
-        width, [&](std::int64_t x) { At(out, x) = At(row, x) * w[0] + At(next, x) * w[1]; },
+        width, [&](std::int64_t x) { Put(out, x, At(row, x) * w[0] + At(next, x) * w[1]); },
         [&](std::int64_t x) { out[x] = row[x] * w[0] + next[x] * w[1]; });
   } else {
     const float *b = row + width, *c = b + width, *d = c + width;
     ForRow(
         width,
         [&](std::int64_t x) {
-          At(out, x) = (At(row, x) * w[0] + At(b, x) * w[1]) + (At(c, x) * w[2] + At(d, x) * w[3]);
+          Put(out, x, (At(row, x) * w[0] + At(b, x) * w[1]) + (At(c, x) * w[2] + At(d, x) * w[3]));
         },
         [&](std::int64_t x) {
           out[x] = (row[x] * w[0] + b[x] * w[1]) + (c[x] * w[2] + d[x] * w[3]);

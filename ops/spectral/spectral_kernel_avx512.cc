@@ -6,7 +6,12 @@
 
 // GCC 12 takes the don't-care operands of its own intrinsics for uninitialised values.
 #pragma GCC diagnostic ignored "-Wuninitialized"
+#ifdef __clang__
+#pragma clang attribute push(__attribute__((target("avx512f,avx512dq,avx512bw,avx512vl"))), \
+                             apply_to = function)
+#else
 #pragma GCC target("avx512f,avx512dq,avx512bw,avx512vl")
+#endif
 
 #include "ops/spectral/spectral_variant.h"
 
@@ -156,3 +161,7 @@ SpectralKernel Avx512SpectralKernel(int frame, bool hann) {
 }
 
 }  // namespace patchbay::ops
+
+#ifdef __clang__
+#pragma clang attribute pop
+#endif

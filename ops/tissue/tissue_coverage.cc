@@ -124,7 +124,7 @@ StatusOr<std::vector<std::uint8_t>> TissueCoverage::Wanted(const FrameRange& fra
     for (std::int64_t j = frames.column_begin; j < frames.column_end; ++j) {
       const Area area = Of(i * hop, i * hop + frame, j * hop, j * hop + frame);
       const bool enough =
-          absl::uint128(area.tissue) << kFractionBits >= absl::uint128(area.all) * least;
+          (absl::uint128(area.tissue) << kFractionBits) >= absl::uint128(area.all) * least;
       wanted.push_back(enough ? 1 : 0);
     }
   }

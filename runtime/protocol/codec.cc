@@ -206,7 +206,7 @@ StatusOr<Envelope> Decoder::Decode(std::span<const std::byte> bytes) {
   PB_RETURN_IF_ERROR(CheckFrame(bytes));
   auto& words = scratch_->words;
   const std::size_t count = bytes.size() / kWordBytes;
-  if (words.size() < count) words.resize(std::max(count, kFirstScratchWords));
+  if (words.size() < count) words = std::vector<capnp::word>(std::max(count, kFirstScratchWords));
   std::memcpy(static_cast<void*>(words.data()), bytes.data(), bytes.size());
   Envelope envelope;
   try {

@@ -291,7 +291,8 @@ TEST(TissueMask, IsEmptyAndSaysSoWhereThereIsNothingToPart) {
     Thumbnail noisy(50, 50, {246, 246, 246});
     const auto noise = NoiseBytes(noisy.bytes.size(), DType::kUint8, 9);
     for (std::size_t i = 0; i < noise.size(); ++i) {
-      noisy.bytes[i] = std::byte{static_cast<std::uint8_t>(244 + (noise[i] >> 6 == std::byte{0}))};
+      noisy.bytes[i] =
+          std::byte{static_cast<std::uint8_t>(244 + ((noise[i] >> 6) == std::byte{0}))};
     }
     const TissueMask background = Made(noisy, {.channel = channel, .median_k = 1});
     EXPECT_EQ(background.verdict, TissueVerdict::kNoContrast);

@@ -143,7 +143,7 @@ class Filler {
     } else if constexpr (std::is_integral_v<T>) {
       while (value == T{}) value = static_cast<T>(random_());
     } else {
-      std::apply([this](auto&... fields) { (Fill(fields), ...); }, Fields(value));
+      std::apply([this](auto&... fields) { (this->Fill(fields), ...); }, Fields(value));
     }
   }
 

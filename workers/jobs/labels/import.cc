@@ -12,7 +12,7 @@
 #include "runtime/zarr/label_writer.h"
 #include "runtime/zarr/publish.h"
 #include "workers/annotations/read_annotations.h"
-#include "workers/jobs/labels/drawing.h"
+#include "workers/jobs/labels/label_raster.h"
 #include "workers/jobs/labels/labels.h"
 #include "workers/jobs/labels/position_builder.h"
 #include "workers/jobs/labels/request.h"
@@ -51,7 +51,7 @@ StatusOr<ImportRow> OpenRow(TaskContext& context, const LabelsRequest& request) 
 }
 
 struct Source {
-  std::unique_ptr<Drawing> drawing;
+  std::unique_ptr<LabelRaster> drawing;
   std::optional<Digest> digest;  ///< of the file, where there is one
 };
 
@@ -83,7 +83,7 @@ StatusOr<Digest> HashFile(TaskContext& context, const std::string& path) {
 
 StatusOr<Source> OpenSource(TaskContext& context, const LabelsRequest& request,
                             const ImportRow& row) {
-  const DrawingRequest drawing{row.image, request.classes, row.site};
+  const RasterRequest drawing{row.image, request.classes, row.site};
   if (request.tissue) {
     Source found;
     PB_ASSIGN_OR_RETURN(found.drawing, DrawTissue(context, row.image, *request.tissue));
@@ -106,7 +106,7 @@ StatusOr<Source> OpenSource(TaskContext& context, const LabelsRequest& request,
 
 /// Pixels and, where the spacing is known, square millimetres of each class.
 Json ClassesJson(const LabelsRequest& request, const LabelledImage& image,
-                 const std::array<std::uint64_t, 256>& pixels, const DrawingReport& report) {
+                 const std::array<std::uint64_t, 256>& pixels, const RasterReport& report) {
   const auto& [z, y, x] = image.spacing;
   const double mm2 = y && x ? y->Micrometres() * x->Micrometres() * 1e-6 : 0;
   Json classes = Json::array();
@@ -123,7 +123,7 @@ Json ClassesJson(const LabelsRequest& request, const LabelledImage& image,
 }
 
 Json ReportJson(const LabelsRequest& request, const ImportRow& row,
-                const std::array<std::uint64_t, 256>& pixels, const DrawingReport& report) {
+                const std::array<std::uint64_t, 256>& pixels, const RasterReport& report) {
   Json json = {{"set", request.set},
                {"format", report.format},
                {"classes", ClassesJson(request, row.image, pixels, report)},

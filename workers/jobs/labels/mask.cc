@@ -2,7 +2,7 @@
 #include <cstring>
 
 #include "runtime/base/strings.h"
-#include "workers/jobs/labels/drawing.h"
+#include "workers/jobs/labels/label_raster.h"
 #include "workers/sources/image_source.h"
 
 namespace patchbay::workers {
@@ -14,10 +14,10 @@ Status Refuse(std::string_view cause) {
   return absl::InvalidArgumentError(StrCat("import labels: mask: ", cause));
 }
 
-class MaskDrawing final : public Drawing {
+class MaskRaster final : public LabelRaster {
  public:
-  MaskDrawing(std::unique_ptr<ImageSource> source, int level,
-              const std::vector<std::optional<int>>& values, const plan::ClassTable& table)
+  MaskRaster(std::unique_ptr<ImageSource> source, int level,
+             const std::vector<std::optional<int>>& values, const plan::ClassTable& table)
       : source_(std::move(source)), level_(level), scratch_(source_->MakeScratch()) {
     report_.format = "mask";
     report_.outlines.assign(table.classes.size(), 0);
@@ -82,8 +82,8 @@ StatusOr<int> LevelOf(const ImageLayout& layout, const LabelledImage& image) {
 
 }  // namespace
 
-StatusOr<std::unique_ptr<Drawing>> DrawMask(const DrawingRequest& request,
-                                            const std::string& path) {
+StatusOr<std::unique_ptr<LabelRaster>> DrawMask(const RasterRequest& request,
+                                                const std::string& path) {
   auto source = OpenImage(path);
   if (!source.ok()) return Refuse(MessageOf(source.status()));
   const ImageLayout& layout = (*source)->layout();
@@ -93,8 +93,8 @@ StatusOr<std::unique_ptr<Drawing>> DrawMask(const DrawingRequest& request,
   }
   PB_ASSIGN_OR_RETURN(const int level, LevelOf(layout, request.image));
   PB_ASSIGN_OR_RETURN(const auto values, plan::MaskValues(request.classes, request.site));
-  return std::unique_ptr<Drawing>(
-      std::make_unique<MaskDrawing>(std::move(*source), level, values, request.classes));
+  return std::unique_ptr<LabelRaster>(
+      std::make_unique<MaskRaster>(std::move(*source), level, values, request.classes));
 }
 
 }  // namespace patchbay::workers

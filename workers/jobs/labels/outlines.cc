@@ -6,7 +6,7 @@
 #include "workers/annotations/crossings.h"
 #include "workers/annotations/label_painter.h"
 #include "workers/annotations/read_annotations.h"
-#include "workers/jobs/labels/drawing.h"
+#include "workers/jobs/labels/label_raster.h"
 
 namespace patchbay::workers {
 namespace {
@@ -82,7 +82,7 @@ void Scale(Polygon& polygon, double y, double x) {
 /// Polygons in the order of painting: regions of interest, then class by class.
 class PaintOrder {
  public:
-  PaintOrder(const DrawingRequest& request, DrawingReport& report)
+  PaintOrder(const RasterRequest& request, RasterReport& report)
       : request_(request), report_(report), layers_(request.classes.classes.size() + 1) {
     report_.outlines.assign(request.classes.classes.size(), 0);
   }
@@ -127,14 +127,14 @@ class PaintOrder {
     return true;
   }
 
-  const DrawingRequest& request_;
-  DrawingReport& report_;
+  const RasterRequest& request_;
+  RasterReport& report_;
   std::vector<std::vector<PaintedPolygon>> layers_;
 };
 
-class OutlineDrawing final : public Drawing {
+class OutlineRaster final : public LabelRaster {
  public:
-  OutlineDrawing(const DrawingRequest& request, Annotations annotations) {
+  OutlineRaster(const RasterRequest& request, Annotations annotations) {
     report_.format = annotations.format;
     report_.without_area = annotations.without_area;
     PaintOrder order(request, report_);
@@ -156,15 +156,15 @@ class OutlineDrawing final : public Drawing {
 
 }  // namespace
 
-StatusOr<std::unique_ptr<Drawing>> DrawOutlines(const DrawingRequest& request,
-                                                std::string_view text) {
+StatusOr<std::unique_ptr<LabelRaster>> DrawOutlines(const RasterRequest& request,
+                                                    std::string_view text) {
   StatusOr<Annotations> annotations = ReadAnnotations(text);
   if (!annotations.ok()) return Refuse(MessageOf(annotations.status()));
   PB_RETURN_IF_ERROR(CheckResolution(*annotations, request.image));
   PB_RETURN_IF_ERROR(CheckNames(*annotations, request.classes));
   const auto outlines = static_cast<std::int64_t>(annotations->outlines.size());
-  auto drawing = std::make_unique<OutlineDrawing>(request, std::move(*annotations));
-  const DrawingReport& report = drawing->report();
+  auto drawing = std::make_unique<OutlineRaster>(request, std::move(*annotations));
+  const RasterReport& report = drawing->report();
   if (outlines > report.skipped && report.outside == outlines - report.skipped) {
     return Refuse(StrCat("none of its ", report.outside, " outlines lies on the slide (",
                          request.image.source.x, " x ", request.image.source.y,

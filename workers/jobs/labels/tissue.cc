@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "runtime/base/strings.h"
-#include "workers/jobs/labels/drawing.h"
+#include "workers/jobs/labels/label_raster.h"
 #include "workers/jobs/task/tissue_picture.h"
 #include "workers/sources/image_source.h"
 
@@ -25,10 +25,10 @@ std::vector<std::int32_t> MaskPixels(std::int64_t finest, std::int64_t averaged,
   return pixels;
 }
 
-class TissueDrawing final : public Drawing {
+class TissueRaster final : public LabelRaster {
  public:
-  TissueDrawing(ops::TissueMask mask, const TissuePicture& picture, const Extent& averaged,
-                const Extent& finest)
+  TissueRaster(ops::TissueMask mask, const TissuePicture& picture, const Extent& averaged,
+               const Extent& finest)
       : mask_(std::move(mask)),
         rows_(MaskPixels(finest.y, averaged.y, picture.factor)),
         columns_(MaskPixels(finest.x, averaged.x, picture.factor)) {
@@ -119,8 +119,8 @@ plan::ClassTable TissueClasses() {
   return table;
 }
 
-StatusOr<std::unique_ptr<Drawing>> DrawTissue(TaskContext& context, const LabelledImage& image,
-                                              const TissueProfile& profile) {
+StatusOr<std::unique_ptr<LabelRaster>> DrawTissue(TaskContext& context, const LabelledImage& image,
+                                                  const TissueProfile& profile) {
   PB_ASSIGN_OR_RETURN(const auto source, OpenImage(image.store));
   const ImageLayout& layout = source->layout();
   PB_RETURN_IF_ERROR(CheckColours(image, layout));
@@ -141,9 +141,9 @@ StatusOr<std::unique_ptr<Drawing>> DrawTissue(TaskContext& context, const Labell
                  {"threshold", mask.threshold},
                  {"no_tissue", mask.tissue_pixels == 0}};
   auto drawing =
-      std::make_unique<TissueDrawing>(std::move(mask), picture, level.size, image.levels[0]);
+      std::make_unique<TissueRaster>(std::move(mask), picture, level.size, image.levels[0]);
   drawing->SetReport(std::move(report));
-  return std::unique_ptr<Drawing>(std::move(drawing));
+  return std::unique_ptr<LabelRaster>(std::move(drawing));
 }
 
 }  // namespace patchbay::workers

@@ -13,7 +13,7 @@
 
 namespace patchbay::workers {
 
-class Drawing;
+class LabelRaster;
 
 /// Pixels of level 0 between the places that sampling draws from: the mask itself is coarser.
 inline constexpr std::uint32_t kTissueStep = 16;
@@ -35,7 +35,7 @@ plan::ClassTable TissueClasses();
 /// {"profile", "options", "level", "factor", "mpp" (of the mask, or null), "areas" (false: without
 /// mpp lengths and areas are left out), "verdict", "threshold", "no_tissue"}. InvalidArgument for a
 /// store that is not RGB of 8 bits.
-StatusOr<std::unique_ptr<Drawing>> DrawTissue(TaskContext& context, const LabelledImage& image,
-                                              const TissueProfile& profile);
+StatusOr<std::unique_ptr<LabelRaster>> DrawTissue(TaskContext& context, const LabelledImage& image,
+                                                  const TissueProfile& profile);
 
 }  // namespace patchbay::workers

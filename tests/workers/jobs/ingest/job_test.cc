@@ -79,7 +79,7 @@ TEST(IngestJob, StoreHoldsTheSlidesPixelsAndNothingElseIsLeft) {
   const auto report = zarr::VerifyStore(folder.path("out/" + name));
   ASSERT_TRUE(report.ok()) << Describe(report.status());
   EXPECT_TRUE(report->Clean());
-  EXPECT_EQ(report->recorded->bytes.Hex(), summary["stores"][0]["digest"]);
+  EXPECT_EQ(report->recorded->bytes.Hex(), summary["stores"][0]["digest"].get<std::string>());
 
   const auto slide = *OpenImage(folder.path("a.svs"));
   const auto store = *OpenImage(folder.path("out/" + name));

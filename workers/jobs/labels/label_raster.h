@@ -14,7 +14,7 @@
 namespace patchbay::workers {
 
 /// What an annotation file came to, besides its pixels.
-struct DrawingReport {
+struct RasterReport {
   std::string format;                  ///< "geojson", "asap", "imagescope", "mask", "tissue"
   std::vector<std::int64_t> outlines;  ///< by class, in the table's order
   std::int64_t without_area = 0;       ///< points and lines, left out
@@ -26,20 +26,20 @@ struct DrawingReport {
 };
 
 /// The pixels of a set, as WriteLabelShards takes them.
-class Drawing {
+class LabelRaster {
  public:
-  virtual ~Drawing() = default;
+  virtual ~LabelRaster() = default;
   /// As zarr::LabelChunk.
   virtual StatusOr<std::optional<std::uint8_t>> Chunk(const Point& chunk, std::uint8_t* out) = 0;
   /// Once all chunks were asked for: what only then is known to be wrong.
   virtual Status Finish() { return absl::OkStatus(); }
-  const DrawingReport& report() const { return report_; }
+  const RasterReport& report() const { return report_; }
 
  protected:
-  DrawingReport report_;
+  RasterReport report_;
 };
 
-struct DrawingRequest {
+struct RasterRequest {
   const LabelledImage& image;
   const plan::ClassTable& classes;
   std::string site;
@@ -48,12 +48,13 @@ struct DrawingRequest {
 /// Outlines, scaled to the store's finest level and painted in the table's order. `text` is the
 /// file's content. InvalidArgument: malformed, a class that the table does not have, drawn at
 /// another resolution, nothing on the slide.
-StatusOr<std::unique_ptr<Drawing>> DrawOutlines(const DrawingRequest& request,
-                                                std::string_view text);
+StatusOr<std::unique_ptr<LabelRaster>> DrawOutlines(const RasterRequest& request,
+                                                    std::string_view text);
 
 /// A TIFF whose values, of its first channel, the table explains. InvalidArgument: another size
 /// than the store's level 0 on all of its levels; and, from Finish, values that the table does not
 /// have.
-StatusOr<std::unique_ptr<Drawing>> DrawMask(const DrawingRequest& request, const std::string& path);
+StatusOr<std::unique_ptr<LabelRaster>> DrawMask(const RasterRequest& request,
+                                                const std::string& path);
 
 }  // namespace patchbay::workers
