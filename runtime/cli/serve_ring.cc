@@ -3,9 +3,11 @@
 // whose messages are JSON objects of at most kMessageBytes:
 //
 //   {"op": "open", ...}    opens the run in place of the one before: a description with the shared
-//                          words (runtime/stream/handover.h), then "ring" with the ring's memfd
+//                          words (runtime/stream/handover.h), then "ring" with the ring's memfd;
+//                          "device": "GPU-..." asks for slots on that GPU
 //   {"op": "images", "first": N}   rows of the images from N on, as many as fit
-//   {"op": "close"}        leaves the stream and ends
+//   {"op": "close"}        leaves the stream and ends; with slots on a GPU once the link is closed
+//                          everywhere: the memory is this process's
 //
 // Each is answered by {"ok": true, ...} or {"ok": false, "code", "config", "text"}. It ends with
 // its owner, however that ends.
@@ -13,6 +15,7 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include <poll.h>
 #include <signal.h>
@@ -26,6 +29,7 @@
 #include "runtime/client/open_run.h"
 #include "runtime/data/exit_watch.h"
 #include "runtime/data/unix_socket.h"
+#include "runtime/memory/gpu.h"
 #include "runtime/stream/limits.h"
 
 namespace patchbay::cli {
@@ -123,6 +127,7 @@ class ServeRing final : public Command {
   Status HandOver();
   Status SendImages(const Json& command) const;
   void Leave();
+  void AwaitRetired();
   [[noreturn]] void EndWithOwner();
 
   std::int64_t link_ = 3, owner_pid_ = 0;
@@ -131,6 +136,7 @@ class ServeRing final : public Command {
   std::shared_ptr<client::Cluster> cluster_;
   std::unique_ptr<client::Run> run_;
   std::unique_ptr<client::RingHandover> handover_;  ///< ends before run_
+  std::vector<client::RetiredRing> retired_;
 };
 
 std::vector<Argument> ServeRing::Arguments() {
@@ -156,7 +162,9 @@ StatusOr<ExitCode> ServeRing::Run(Session& session) {
     const StatusOr<std::string> op = JsonString(*command, "op", "command");
     if (op.ok() && *op == "close") {
       Leave();
+      cluster_.reset();
       (void)owner_->Send({{"ok", true}});
+      while (!retired_.empty() && owner_->Lives()) AwaitRetired();
       return ExitCode::kDone;
     }
     const Status answered = op.ok() ? Answer(*command) : op.status();
@@ -183,6 +191,11 @@ StatusOr<client::RunOptions> ServeRing::OptionsOf(const OpenCommand& command) co
   PB_ASSIGN_OR_RETURN(options.name, command.Text("name"));
   PB_ASSIGN_OR_RETURN(options.resume_token, command.Text("resume_token"));
   PB_ASSIGN_OR_RETURN(options.data_policy, command.Text("data_policy"));
+  PB_ASSIGN_OR_RETURN(const std::string device, command.Text("device"));
+  if (!device.empty()) {
+    options.memory = client::SlotMemory::kDevice;
+    PB_ASSIGN_OR_RETURN(options.device, memory::GpuIndexOf(device));
+  }
   PB_ASSIGN_OR_RETURN(options.world_size, command.Number("world_size", 1, kMaxWorldSize));
   PB_ASSIGN_OR_RETURN(options.rank, command.Number("rank", 0, kMaxWorldSize));
   OwnClusterArguments own;
@@ -212,7 +225,7 @@ Status ServeRing::HandOver() {
   PB_ASSIGN_OR_RETURN(handover_, client::RingHandover::Start(*run_));
   description["ok"] = true;
   PB_RETURN_IF_ERROR(owner_->Send(description, handover_->control_fd()));
-  return owner_->Send({{"ok", true}}, run_->stream->ring_fd());
+  return owner_->Send({{"ok", true}}, run_->stream->ring_memory().host_fd());
 }
 
 Status ServeRing::SendImages(const Json& command) const {
@@ -229,12 +242,21 @@ Status ServeRing::SendImages(const Json& command) const {
 
 /// As a rank that goes on elsewhere or is done: its job may end.
 void ServeRing::Leave() {
+  if (run_ != nullptr && handover_ != nullptr && run_->stream->ring_memory().device() != nullptr) {
+    retired_.push_back(handover_->Retire());
+  }
+  std::erase_if(retired_, [](client::RetiredRing& ring) { return ring.Done(); });
   handover_.reset();
   if (run_ == nullptr) return;
   if (const Status detached = run_->stream->Detach(); !detached.ok()) {
     LogWarning(Describe(detached));
   }
   run_.reset();
+}
+
+void ServeRing::AwaitRetired() {
+  (void)poll(nullptr, 0, kLookEveryMs);
+  std::erase_if(retired_, [](client::RetiredRing& ring) { return ring.Done(); });
 }
 
 /// The owner did not say that it is done: its rank may come back, so it does not leave the stream.

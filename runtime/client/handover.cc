@@ -21,26 +21,80 @@ void SetState(HandoverEntry& entry, EntryState state) {
   entry.state.store(static_cast<std::uint32_t>(state), std::memory_order_release);
 }
 
+StatusOr<SlotLayout> LayoutOf(const Stream& stream) {
+  return SlotLayout::Of(stream.layout(), Capacity(stream.geometry()),
+                        stream.ring_memory().device() != nullptr);
+}
+
+std::string HexOf(std::span<const std::byte> bytes) {
+  static constexpr char kDigits[] = "0123456789abcdef";
+  std::string text;
+  for (const std::byte byte : bytes) {
+    text.push_back(kDigits[std::to_integer<unsigned>(byte) >> 4]);
+    text.push_back(kDigits[std::to_integer<unsigned>(byte) & 15]);
+  }
+  return text;
+}
+
+/// What maps the device's memory in another process of this machine.
+Json DescribeDevice(const memory::DeviceBlockHandle& handle, const SlotLayout& slot) {
+  return {{"uuid", handle.gpu_uuid},
+          {"handle", HexOf(handle.ipc)},
+          {"bytes", handle.size_bytes},
+          {"slot_bytes", slot.device_stride()}};
+}
+
 }  // namespace
 
 StatusOr<std::unique_ptr<RingHandover>> RingHandover::Start(Run& run) {
   PB_ASSIGN_OR_RETURN(memory::MemfdBlock memory,
                       memory::MemfdBlock::Create("patchbay-handover", sizeof(Handover)));
-  std::unique_ptr<RingHandover> handover(new RingHandover(run, std::move(memory)));
+  PB_ASSIGN_OR_RETURN(const SlotLayout slot, LayoutOf(*run.stream));
+  const std::uint64_t stride = slot.device_stride() > 0 ? slot.device_stride() : slot.host_stride();
+  std::unique_ptr<RingHandover> handover(new RingHandover(run, std::move(memory), stride));
   handover->taker_ = std::thread([self = handover.get()] { self->TakeBatches(); });
   handover->releaser_ = std::thread([self = handover.get()] { self->ReleaseBatches(); });
   return handover;
 }
 
-RingHandover::RingHandover(Run& run, memory::MemfdBlock memory)
-    : run_(run), memory_(std::move(memory)), shared_(new (memory_.data()) Handover) {}
+RingHandover::RingHandover(Run& run, memory::MemfdBlock memory, std::uint64_t slot_stride)
+    : run_(run),
+      memory_(std::move(memory)),
+      slot_stride_(slot_stride),
+      shared_(new (memory_.data()) Handover) {}
 
 RingHandover::~RingHandover() {
+  if (taker_.joinable()) End();
+}
+
+void RingHandover::End() {
   ending_ = true;
   WakeWord(shared_->taken);
   WakeWord(shared_->released);
   taker_.join();
   releaser_.join();
+}
+
+RetiredRing RingHandover::Retire() {
+  End();
+  // What was published and not taken never will be: the other process has left this ring.
+  const std::uint32_t published = shared_->published.load();
+  for (std::uint32_t at = shared_->taken.load(); at != published; ++at) {
+    held_[shared_->order[at % kHandoverEntries]].Release();
+  }
+  std::vector<std::pair<std::uint32_t, Batch>> batches;
+  for (std::uint32_t i = 0; i < kHandoverEntries; ++i) {
+    if (held_[i].count() > 0) batches.emplace_back(i, std::move(held_[i]));
+  }
+  return {std::move(memory_), std::move(batches)};
+}
+
+bool RetiredRing::Done() {
+  const auto* shared = reinterpret_cast<const Handover*>(memory_.data());
+  std::erase_if(batches_, [&](const auto& held) {
+    return StateOf(shared->entries[held.first]) == EntryState::kReleased;
+  });
+  return batches_.empty();
 }
 
 /// True once the trainer has taken what was published; false at the end.
@@ -83,12 +137,7 @@ void RingHandover::Publish(Batch batch) {
   entry.count = batch.count();
   entry.real_count = batch.real_count();
   entry.has_slot = batch.count() > 0 ? 1 : 0;
-  entry.slot_offset = 0;
-  if (entry.has_slot != 0) {
-    // The first array lies where the slot begins.
-    const auto* slot = static_cast<const std::byte*>(batch.arrays().front().tensor.data);
-    entry.slot_offset = static_cast<std::uint64_t>(slot - run_.stream->ring_memory().data());
-  }
+  entry.slot = entry.has_slot != 0 ? SlotOf(batch) : 0;
   const auto index = static_cast<std::uint32_t>(free - std::begin(shared_->entries));
   held_[index] = std::move(batch);
   SetState(entry, EntryState::kHeld);
@@ -97,6 +146,14 @@ void RingHandover::Publish(Batch batch) {
   shared_->published.store(at + 1, std::memory_order_release);
   CopyCounters();
   RaiseWord(shared_->ready);
+}
+
+/// The first array, an image, lies where the slot begins.
+std::uint32_t RingHandover::SlotOf(const Batch& batch) const {
+  const data::RingMemory& memory = run_.stream->ring_memory();
+  const std::byte* const begin = batch.on_device() ? memory.device() : memory.host().data();
+  const auto* slot = static_cast<const std::byte*>(batch.arrays().front().tensor.data);
+  return static_cast<std::uint32_t>(static_cast<std::uint64_t>(slot - begin) / slot_stride_);
 }
 
 void RingHandover::CopyCounters() {
@@ -132,32 +189,38 @@ void RingHandover::ReleaseBatches() {
 
 StatusOr<Json> DescribeRing(const Run& run) {
   const Stream& stream = *run.stream;
-  const std::uint32_t capacity = Capacity(stream.geometry());
-  PB_ASSIGN_OR_RETURN(const SlotLayout slot, SlotLayout::Of(stream.layout(), capacity, false));
+  PB_ASSIGN_OR_RETURN(const SlotLayout slot, LayoutOf(stream));
   Json arrays = Json::array();
   for (std::size_t i = 0; i < stream.layout().arrays.size(); ++i) {
     const ArrayLayout& array = stream.layout().arrays[i];
-    arrays.push_back({{"name", array.name},
-                      {"dtype", NameOf(array.dtype)},
-                      {"shape", array.shape},
-                      {"offset", slot.InHost(i, 0, 0).offset_bytes}});
+    arrays.push_back(
+        {{"name", array.name},
+         {"dtype", NameOf(array.dtype)},
+         {"shape", array.shape},
+         {"on_device", slot.OnDevice(i)},
+         {"offset",
+          (slot.OnDevice(i) ? slot.InDevice(i, 0, 0) : slot.InHost(i, 0, 0)).offset_bytes}});
   }
-  return Json{{"job", run.job},
-              {"batches_per_epoch", stream.batches_per_epoch()},
-              {"patches_per_epoch", stream.geometry().patches_per_epoch},
-              {"global_batch", stream.geometry().global_batch},
-              {"world_size", stream.geometry().world_size},
-              {"tail", NameOf(stream.geometry().tail)},
-              {"capacity", capacity},
-              {"arrays", arrays},
-              {"ring_bytes", stream.ring_bytes()},
-              {"slot_bytes", slot.host_stride()},
-              {"slots", run.file.config.prefetch + 2},
-              {"images", run.images.size()},
-              {"skipped", run.skipped.count},
-              {"embedded", run.cluster->embedded()},
-              {"plan_digest", stream.plan_digest().Hex()},
-              {"resume_token", stream.ResumeToken()}};
+  Json description{{"job", run.job},
+                   {"batches_per_epoch", stream.batches_per_epoch()},
+                   {"patches_per_epoch", stream.geometry().patches_per_epoch},
+                   {"global_batch", stream.geometry().global_batch},
+                   {"world_size", stream.geometry().world_size},
+                   {"tail", NameOf(stream.geometry().tail)},
+                   {"capacity", slot.capacity()},
+                   {"arrays", arrays},
+                   {"ring_bytes", stream.ring_bytes()},
+                   {"slot_bytes", slot.host_stride()},
+                   {"slots", run.file.config.prefetch + 2},
+                   {"images", run.images.size()},
+                   {"skipped", run.skipped.count},
+                   {"embedded", run.cluster->embedded()},
+                   {"plan_digest", stream.plan_digest().Hex()},
+                   {"resume_token", stream.ResumeToken()}};
+  if (const auto handle = stream.ring_memory().device_handle(); handle.has_value()) {
+    description["device"] = DescribeDevice(*handle, slot);
+  }
+  return description;
 }
 
 Json DescribeImages(const Run& run, std::size_t first, std::size_t count) {

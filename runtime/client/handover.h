@@ -4,8 +4,11 @@
 
 #include <array>
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "runtime/base/json.h"
 #include "runtime/base/status.h"
@@ -15,6 +18,20 @@
 
 namespace patchbay::client {
 
+/// Batches of a device stream that was left while the other process still uses them: keeps the
+/// device's memory, which that process has mapped and does not own. Any thread.
+class RetiredRing {
+ public:
+  RetiredRing(memory::MemfdBlock memory, std::vector<std::pair<std::uint32_t, Batch>> batches)
+      : memory_(std::move(memory)), batches_(std::move(batches)) {}
+  /// Lets go of what has been released; true once nothing is left.
+  bool Done();
+
+ private:
+  memory::MemfdBlock memory_;
+  std::vector<std::pair<std::uint32_t, Batch>> batches_;  ///< with their entries
+};
+
 /// Runs one thread that takes batches and one that releases them. The run must outlive it and is
 /// not to be used beside it, Run::cluster's client excepted.
 class RingHandover {
@@ -22,6 +39,9 @@ class RingHandover {
   static StatusOr<std::unique_ptr<RingHandover>> Start(Run& run);
   /// Ends both threads; batches that the other process still holds are let go.
   ~RingHandover();
+  /// Ends both threads, and keeps the batches that the other process has taken and not released.
+  /// The run may end before them.
+  RetiredRing Retire();
   RingHandover(const RingHandover&) = delete;
   RingHandover& operator=(const RingHandover&) = delete;
 
@@ -29,17 +49,20 @@ class RingHandover {
   int control_fd() const { return memory_.fd(); }
 
  private:
-  RingHandover(Run& run, memory::MemfdBlock memory);
+  RingHandover(Run& run, memory::MemfdBlock memory, std::uint64_t slot_stride);
+  void End();
   void TakeBatches();
   void ReleaseBatches();
   StatusOr<Batch> TakeNext();
   bool AwaitDemand();
   void Publish(Batch batch);
+  std::uint32_t SlotOf(const Batch& batch) const;
   void Fail(const Status& status);
   void CopyCounters();
 
   Run& run_;
   memory::MemfdBlock memory_;
+  const std::uint64_t slot_stride_;  ///< bytes, where the images lie
   Handover* const shared_;
   std::atomic<bool> ending_ = false;
   /// An entry's batch is written before it is published and read after it was released.
@@ -48,7 +71,7 @@ class RingHandover {
 };
 
 /// What the other process must know of a stream: counts, arrays with dtype, shape and offset in a
-/// slot, the resume token of its position.
+/// slot, the resume token of its position; for device slots also how to map the device's memory.
 StatusOr<Json> DescribeRing(const Run& run);
 
 /// Rows [first, first + count) of the run's images: path and slide_id.

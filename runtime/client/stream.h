@@ -149,9 +149,8 @@ class Stream {
   virtual std::string ResumeToken() const = 0;
   virtual StreamStats stats() const = 0;
   virtual std::uint64_t ring_bytes() const = 0;
-  /// The ring's host memory, and the memfd that another process maps it from; the stream's.
-  virtual std::span<const std::byte> ring_memory() const = 0;
-  virtual int ring_fd() const = 0;
+  /// Where the slots lie, for another process that maps them; the stream's.
+  virtual const data::RingMemory& ring_memory() const = 0;
 };
 
 }  // namespace patchbay::client

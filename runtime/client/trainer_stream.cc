@@ -70,8 +70,7 @@ class TrainerStream final : public Stream {
   std::string ResumeToken() const override;
   StreamStats stats() const override;
   std::uint64_t ring_bytes() const override { return core_->ring().memory().host().size(); }
-  std::span<const std::byte> ring_memory() const override { return core_->ring().memory().host(); }
-  int ring_fd() const override { return core_->ring().memory().host_fd(); }
+  const data::RingMemory& ring_memory() const override { return core_->ring().memory(); }
 
  private:
   Status Connect(const OpenSession& open);

@@ -79,22 +79,33 @@ std::int64_t BatchArray::Elements() const {
   return elements;
 }
 
-nb::object BatchArray::MakeCapsule(nb::handle max_version, nb::handle device,
+std::pair<int, int> BatchArray::Device() const {
+  if (!description().on_device) return {dlpack::kCpu, 0};
+  return {dlpack::kCuda, hold_->description().device->context->device()};
+}
+
+nb::object BatchArray::MakeCapsule(nb::handle stream, nb::handle max_version, nb::handle device,
                                    nb::handle copy) const {
+  const auto [device_type, device_id] = Device();
   if (!copy.is_none() && nb::cast<bool>(copy)) {
     throw nb::buffer_error("a batch is handed out without a copy: copy the tensor");
   }
-  if (!device.is_none() && nb::cast<int>(device[0]) != dlpack::kCpu) {
-    throw nb::buffer_error("this array lies in host memory: copy the tensor to the device");
+  if (!device.is_none() &&
+      (nb::cast<int>(device[0]) != device_type || nb::cast<int>(device[1]) != device_id)) {
+    throw nb::buffer_error(device_type == dlpack::kCpu
+                               ? "this array lies in host memory: copy the tensor to the device"
+                               : "this array lies on a CUDA device: copy the tensor from it");
   }
-  const auto fill = [this](auto& made) {
+  NoteStream(stream);
+  const dlpack::Device place{device_type, device_id};
+  const auto fill = [this, place](auto& made) {
     made.hold = hold_;
     made.array = array_;
     made.shape = shape_;
     made.strides = strides_;
     dlpack::Tensor& tensor = made.managed.tensor;
     tensor.data = data();
-    tensor.device = {dlpack::kCpu, 0};
+    tensor.device = place;
     tensor.axes = static_cast<std::int32_t>(shape_.size());
     tensor.type = {description().type->dlpack_code, description().type->bits, 1};
   };
@@ -112,8 +123,23 @@ nb::object BatchArray::MakeCapsule(nb::handle max_version, nb::handle device,
                    [](PyObject* capsule) { DropCapsule<dlpack::Managed>(capsule, dlpack::kName); });
 }
 
+/// None is the legacy default stream, -1 no stream at all; 1 and 2 are the driver's own handles of
+/// the default streams.
+void BatchArray::NoteStream(nb::handle stream) const {
+  if (!description().on_device) return;
+  const std::int64_t handle = stream.is_none() ? 0 : nb::cast<std::int64_t>(stream);
+  if (handle == -1) return;
+  if (handle < 0) throw nb::value_error("__dlpack__: stream: expected a CUDA stream, None or -1");
+  hold_->NoteStream(reinterpret_cast<CudaStream>(handle));
+}
+
 int BatchArray::FillBuffer(PyObject* self, Py_buffer* view, int flags) {
   view->obj = nullptr;
+  if (description().on_device) {
+    PyErr_SetString(PyExc_BufferError,
+                    "this array lies on a CUDA device: use torch.from_dlpack(array)");
+    return -1;
+  }
   if (description().type->format == nullptr) {
     PyErr_SetString(
         PyExc_BufferError,

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include <nanobind/nanobind.h>
@@ -24,16 +25,21 @@ class BatchArray {
   const std::vector<std::int64_t>& shape() const { return shape_; }
   std::int64_t Elements() const;
   std::int64_t ElementBytes() const { return description().type->bits / 8; }
+  /// DLPack's (type, id) of where it lies.
+  std::pair<int, int> Device() const;
   std::byte* data() const { return hold_->Address(array_); }
 
   /// A capsule whose consumer owns a share of the slot. BufferError for what cannot be had without
-  /// a copy.
-  nanobind::object MakeCapsule(nanobind::handle max_version, nanobind::handle device,
-                               nanobind::handle copy) const;
-  /// Of the buffer protocol: 0, or -1 with BufferError.
+  /// a copy. On a device the bytes are there already: `stream` waits for nothing, and what is
+  /// queued on it holds the slot.
+  nanobind::object MakeCapsule(nanobind::handle stream, nanobind::handle max_version,
+                               nanobind::handle device, nanobind::handle copy) const;
+  /// Of the buffer protocol: 0, or -1 with BufferError (bfloat16, and device memory).
   int FillBuffer(PyObject* self, Py_buffer* view, int flags);
 
  private:
+  void NoteStream(nanobind::handle stream) const;
+
   const std::shared_ptr<Hold> hold_;
   const std::size_t array_;
   std::vector<std::int64_t> shape_;

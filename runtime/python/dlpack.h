@@ -6,7 +6,7 @@
 
 namespace patchbay::python::dlpack {
 
-inline constexpr std::int32_t kCpu = 1;
+inline constexpr std::int32_t kCpu = 1, kCuda = 2;
 inline constexpr char kName[] = "dltensor", kVersionedName[] = "dltensor_versioned";
 
 struct Device {

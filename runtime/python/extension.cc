@@ -1,4 +1,5 @@
 // patchbay._extension: rings, batches and their arrays. What a user meets is in patchbay/*.py.
+#include <cstring>
 #include <memory>
 #include <string>
 #include <utility>
@@ -68,7 +69,7 @@ class Batch {
   std::shared_ptr<Hold> hold_;
 };
 
-/// (name, dtype, shape, offset) of every array.
+/// (name, dtype, shape, offset, on device) of every array.
 std::vector<ArrayDescription> ArraysOf(const nb::list& rows) {
   std::vector<ArrayDescription> arrays;
   for (const nb::handle row : rows) {
@@ -77,6 +78,7 @@ std::vector<ArrayDescription> ArraysOf(const nb::list& rows) {
     array.type = FindElementType(nb::cast<std::string>(row[1]));
     array.shape = nb::cast<std::vector<std::int64_t>>(row[2]);
     array.offset = nb::cast<std::uint64_t>(row[3]);
+    array.on_device = nb::cast<bool>(row[4]);
     if (array.type == nullptr) throw nb::value_error("open ring: an array of an unknown type");
     arrays.push_back(std::move(array));
   }
@@ -95,20 +97,57 @@ void CheckArrays(const RingDescription& ring, std::uint64_t capacity) {
         throw nb::value_error("open ring: an array of an impossible shape");
       }
     }
-    if (array.offset > ring.slot_bytes || bytes > ring.slot_bytes - array.offset) {
+    const std::uint64_t slot_bytes = !array.on_device          ? ring.slot_bytes
+                                     : ring.device.has_value() ? ring.device->slot_bytes
+                                                               : 0;
+    if (array.offset > slot_bytes || bytes > slot_bytes - array.offset) {
       throw nb::value_error("open ring: an array lies outside its slot");
     }
   }
 }
 
+/// The client process's memory on the trainer's device `ordinal`.
+DeviceDescription DeviceOf(const nb::dict& row, int ordinal) {
+  DeviceDescription device;
+  device.context = CudaContext::Retain(ordinal);
+  device.bytes = nb::cast<std::uint64_t>(row["bytes"]);
+  device.slot_bytes = nb::cast<std::uint64_t>(row["slot_bytes"]);
+  const nb::bytes handle = nb::cast<nb::bytes>(row["handle"]);
+  if (handle.size() != device.ipc_handle.size() || device.slot_bytes == 0 ||
+      nb::cast<std::string>(row["uuid"]) != device.context->Uuid()) {
+    throw nb::value_error("open ring: not the slots of this device");
+  }
+  std::memcpy(device.ipc_handle.data(), handle.data(), handle.size());
+  return device;
+}
+
+/// Where the consumer's work is queued, as patchbay._cuda finds out. A slot may go in any thread
+/// and while an exception is on its way.
+std::vector<CudaStream> ConsumerStreams(int device) {
+  if (Py_IsInitialized() == 0) return {nullptr};
+  const nb::gil_scoped_acquire gil;
+  const nb::error_scope saved;
+  try {
+    const nb::object found = nb::module_::import_("patchbay._cuda").attr("current_stream")(device);
+    return {reinterpret_cast<CudaStream>(nb::cast<std::uintptr_t>(found))};
+  } catch (const std::exception&) {  // the interpreter is ending
+    return {nullptr};
+  }
+}
+
 /// Descriptors stay the caller's; `description` is what the client process said.
 std::unique_ptr<RingWaiter> OpenRing(int control_fd, int ring_fd, int link_fd,
-                                     const nb::dict& description) {
+                                     const nb::dict& description, int device) {
   RingDescription ring;
   ring.ring_bytes = nb::cast<std::uint64_t>(description["ring_bytes"]);
   ring.slot_bytes = nb::cast<std::uint64_t>(description["slot_bytes"]);
   ring.slots = nb::cast<std::uint32_t>(description["slots"]);
   ring.arrays = ArraysOf(nb::cast<nb::list>(description["arrays"]));
+  ring.consumer_streams = &ConsumerStreams;
+  if (ring.slot_bytes == 0) throw nb::value_error("open ring: a slot has no bytes");
+  if (description.contains("device")) {
+    ring.device = DeviceOf(nb::cast<nb::dict>(description["device"]), device);
+  }
   CheckArrays(ring, nb::cast<std::uint64_t>(description["capacity"]));
   ring.link_fd = fcntl(link_fd, F_DUPFD_CLOEXEC, 0);
   ring.control_fd = fcntl(control_fd, F_DUPFD_CLOEXEC, 0);
@@ -128,7 +167,13 @@ nb::object ShapeOf(const BatchArray& array) {
   return nb::tuple(shape);
 }
 
-nb::object AsNumpy(nb::handle self) { return nb::module_::import_("numpy").attr("asarray")(self); }
+nb::object AsNumpy(nb::handle self) {
+  // Asked itself, NumPy would go through the elements.
+  if (nb::cast<const BatchArray&>(self).description().on_device) {
+    throw nb::buffer_error("this array lies on a CUDA device: use torch.from_dlpack(array)");
+  }
+  return nb::module_::import_("numpy").attr("asarray")(self);
+}
 
 /// One axis needs nothing but the interpreter; more need NumPy.
 nb::object ViewOf(nb::handle self) {
@@ -166,13 +211,20 @@ void BindArray(nb::module_& m) {
       .def("__iter__", [](nb::handle self) { return nb::object(ViewOf(self).attr("__iter__")()); })
       .def("__getitem__",
            [](nb::handle self, nb::handle key) { return nb::object(ViewOf(self)[key]); })
-      .def("__dlpack_device__", [](const BatchArray&) { return nb::make_tuple(dlpack::kCpu, 0); })
+      .def(
+          "__dlpack_device__",
+          [](const BatchArray& a) { return nb::make_tuple(a.Device().first, a.Device().second); },
+          "DLPack's (type, id): (1, 0) host memory, (2, n) CUDA device n.")
       .def(
           "__dlpack__",
-          [](const BatchArray& a, nb::handle, nb::handle max_version, nb::handle device,
-             nb::handle copy) { return a.MakeCapsule(max_version, device, copy); },
+          [](const BatchArray& a, nb::handle stream, nb::handle max_version, nb::handle device,
+             nb::handle copy) { return a.MakeCapsule(stream, max_version, device, copy); },
           nb::kw_only(), "stream"_a = nb::none(), "max_version"_a = nb::none(),
-          "dl_device"_a = nb::none(), "copy"_a = nb::none())
+          "dl_device"_a = nb::none(), "copy"_a = nb::none(),
+          "A capsule of the slot itself. On a device the bytes are there when the batch is: "
+          "nothing "
+          "is waited for. What is queued on `stream` (a CUDA stream, None = the default one, -1 = "
+          "none) when the slot goes holds it until it is done.")
       .def("__repr__", [](const BatchArray& a) {
         std::string shape;
         for (const std::int64_t axis : a.shape()) shape += std::to_string(axis) + ", ";
@@ -240,8 +292,18 @@ void BindRing(nb::module_& m) {
           [](RingWaiter& r, std::int64_t ms) { return std::make_unique<Batch>(r.Next(ms)); },
           "timeout_ms"_a = -1)
       .def("close", &RingWaiter::Close)
+      .def(
+          "use_device",
+          [](const RingWaiter& r, int device) { r.ring().UseDevice(CudaContext::Retain(device)); },
+          "device"_a,
+          "Page-locks a host ring; from now on slots go back behind the work queued on that "
+          "device.")
       .def("stats", &RingWaiter::Stats);
-  m.def("open_ring", &OpenRing, "control_fd"_a, "ring_fd"_a, "link_fd"_a, "description"_a);
+  m.def("open_ring", &OpenRing, "control_fd"_a, "ring_fd"_a, "link_fd"_a, "description"_a,
+        "device"_a = 0);
+  m.def(
+      "device_uuid", [](int device) { return CudaContext::Retain(device)->Uuid(); }, "device"_a,
+      "\"GPU-...\" of a CUDA device of this process. RuntimeError without a driver or device.");
 }
 
 }  // namespace

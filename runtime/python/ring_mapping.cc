@@ -1,6 +1,8 @@
 #include "runtime/python/ring_mapping.h"
 
+#include <algorithm>
 #include <stdexcept>
+#include <utility>
 
 #include <poll.h>
 #include <sys/mman.h>
@@ -11,6 +13,9 @@ namespace patchbay::python {
 namespace {
 
 constexpr std::uint8_t kSigned = 0, kUnsigned = 1, kFloat = 2, kBrainFloat = 4;
+/// What Use::held says.
+constexpr std::uint32_t kHeld = 1, kDeviceWork = 2;
+
 constexpr ElementType kTypes[] = {
     {"uint8", kUnsigned, 8, "B"},   {"int8", kSigned, 8, "b"},
     {"uint16", kUnsigned, 16, "H"}, {"int16", kSigned, 16, "h"},
@@ -58,10 +63,34 @@ std::shared_ptr<RingMapping> RingMapping::Open(const RingDescription& descriptio
     throw std::runtime_error("map ring: the programs are of another version than this module");
   }
   mapping->ring_ = MapAll(description.ring_fd, description.ring_bytes, "ring");
+  if (description.device.has_value()) mapping->MapDevice();
   return mapping;
 }
 
+void RingMapping::MapDevice() {
+  const DeviceDescription& device = *description_.device;
+  d_ring_ = device.context->OpenMemory(device.ipc_handle);
+  Defer(device.context);
+}
+
+void RingMapping::Defer(std::shared_ptr<CudaContext> context) {
+  deferred_ = new DeferredRelease(std::move(context), [this](auto entry) { GiveBack(entry); });
+}
+
+void RingMapping::UseDevice(const std::shared_ptr<CudaContext>& context) {
+  if (UsesDevice()) return;
+  context->LockPages({ring_, description_.ring_bytes});
+  pages_locked_ = true;
+  Defer(context);
+}
+
 RingMapping::~RingMapping() {
+  if (DeferredRelease* const deferred = deferred_.load(); deferred != nullptr && !IsFork()) {
+    const std::unique_ptr<DeferredRelease> waits(deferred);
+    waits->Drain();
+    if (d_ring_ != nullptr) waits->context().CloseMemory(d_ring_);
+    if (pages_locked_) waits->context().UnlockPages(ring_);
+  }
   if (description_.link_fd >= 0) close(description_.link_fd);
   if (shared_ != nullptr) munmap(static_cast<void*>(shared_), sizeof(Handover));
   if (ring_ != nullptr) munmap(ring_, description_.ring_bytes);
@@ -91,7 +120,8 @@ std::string RingMapping::HolderOf(std::uint32_t index) const {
     text += description_.arrays[i].name + (count == 1 ? "" : " x" + std::to_string(count)) + ", ";
   }
   text.resize(text.size() - (text.back() == ' ' ? 2 : 0));
-  return text + (text.back() == '(' ? "a tensor)" : ")");
+  const bool queued = uses_[index].held == kDeviceWork;
+  return text + (text.back() != '(' ? ")" : queued ? "work on the device)" : "a tensor)");
 }
 
 std::string RingMapping::Holders() const {
@@ -109,8 +139,9 @@ std::shared_ptr<Hold> RingMapping::Take() {
   if (index >= kHandoverEntries) throw std::runtime_error("take batch: no such entry");
   const HandoverEntry& entry = shared_->entries[index];
   if (entry.has_slot != 0 &&
-      (entry.slot_offset > description_.ring_bytes ||
-       description_.slot_bytes > description_.ring_bytes - entry.slot_offset)) {
+      (entry.slot >= description_.ring_bytes / description_.slot_bytes ||
+       (d_ring_ != nullptr &&
+        entry.slot >= description_.device->bytes / description_.device->slot_bytes))) {
     throw std::runtime_error("take batch: its slot lies outside the ring");
   }
   auto hold = std::make_shared<Hold>(shared_from_this(), index);
@@ -120,22 +151,45 @@ std::shared_ptr<Hold> RingMapping::Take() {
 
 Hold::Hold(std::shared_ptr<RingMapping> ring, std::uint32_t entry)
     : ring_(std::move(ring)), entry_(entry) {
-  ring_->uses_[entry_].held = 1;
+  ring_->uses_[entry_].held = kHeld;
   if (this->entry().has_slot != 0) ++ring_->slots_held_;
 }
 
 Hold::~Hold() {
   if (ring_->IsFork()) return;
-  HandoverEntry& own = ring_->shared_->entries[entry_];
-  if (own.has_slot != 0) --ring_->slots_held_;
-  ring_->uses_[entry_].held = 0;
+  DeferredRelease* const deferred = ring_->deferred_.load();
+  if (deferred == nullptr || entry().has_slot == 0) {
+    ring_->GiveBack(entry_);
+    return;
+  }
+  for (const CudaStream stream :
+       ring_->description_.consumer_streams(deferred->context().device())) {
+    NoteStream(stream);
+  }
+  ring_->uses_[entry_].held = kDeviceWork;
+  deferred->After(streams_, entry_);
+}
+
+void Hold::NoteStream(CudaStream stream) const {
+  if (std::find(streams_.begin(), streams_.end(), stream) == streams_.end()) {
+    streams_.push_back(stream);
+  }
+}
+
+void RingMapping::GiveBack(std::uint32_t entry) {
+  HandoverEntry& own = shared_->entries[entry];
+  if (own.has_slot != 0) --slots_held_;
+  uses_[entry].held = 0;
   own.state.store(static_cast<std::uint32_t>(EntryState::kReleased), std::memory_order_release);
-  RaiseWord(ring_->shared_->released);
+  RaiseWord(shared_->released);
 }
 
 std::byte* Hold::Address(std::size_t array) const {
   if (entry().has_slot == 0) return nullptr;
-  return ring_->ring_ + entry().slot_offset + ring_->description_.arrays[array].offset;
+  const RingDescription& description = ring_->description_;
+  const ArrayDescription& place = description.arrays[array];
+  if (!place.on_device) return ring_->ring_ + entry().slot * description.slot_bytes + place.offset;
+  return ring_->d_ring_ + entry().slot * description.device->slot_bytes + place.offset;
 }
 
 void Hold::CountArray(std::size_t array, int change) const {

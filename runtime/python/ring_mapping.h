@@ -6,12 +6,16 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <sys/types.h>
 
+#include "runtime/python/cuda_driver.h"
+#include "runtime/python/deferred_release.h"
 #include "runtime/stream/handover.h"
 
 namespace patchbay::python {
@@ -33,7 +37,15 @@ struct ArrayDescription {
   std::string name;
   const ElementType* type = nullptr;
   std::vector<std::int64_t> shape;  ///< of one patch
-  std::uint64_t offset = 0;         ///< from the slot's begin
+  std::uint64_t offset = 0;         ///< from the slot's begin, where the array lies
+  bool on_device = false;
+};
+
+/// Where the slots of a device stream lie: memory of the client process's.
+struct DeviceDescription {
+  std::shared_ptr<CudaContext> context;
+  std::array<std::byte, 64> ipc_handle{};
+  std::uint64_t bytes = 0, slot_bytes = 0;
 };
 
 struct RingDescription {
@@ -42,6 +54,10 @@ struct RingDescription {
   std::uint64_t ring_bytes = 0, slot_bytes = 0;
   std::uint32_t slots = 0;  ///< batches that may be held at once
   std::vector<ArrayDescription> arrays;
+  std::optional<DeviceDescription> device;  ///< of a device stream
+  /// Streams on which the consumer's work is queued now, on that device; called without Python's
+  /// lock or with it, from any thread.
+  std::function<std::vector<CudaStream>(int device)> consumer_streams;
 };
 
 class Hold;
@@ -49,7 +65,8 @@ class Hold;
 /// Thread-safe but for Take, which is called under a lock. Lives as long as anything made from it.
 class RingMapping : public std::enable_shared_from_this<RingMapping> {
  public:
-  /// Throws std::runtime_error when the descriptors are not what the description says.
+  /// Throws std::runtime_error when the descriptors are not what the description says, CudaError
+  /// when the device's memory cannot be mapped.
   static std::shared_ptr<RingMapping> Open(const RingDescription& description);
   ~RingMapping();
   RingMapping(const RingMapping&) = delete;
@@ -61,6 +78,10 @@ class RingMapping : public std::enable_shared_from_this<RingMapping> {
   bool HasNext() const;
   bool ClientGone() const;
   bool EverySlotHeld() const;
+  /// Page-locks a host ring, and lets slots go back only behind the work that is queued on the
+  /// consumer's streams of that device. Once; under a lock. Throws CudaError.
+  void UseDevice(const std::shared_ptr<CudaContext>& context);
+  bool UsesDevice() const { return deferred_.load() != nullptr; }
   /// "epoch 0 batch 3 (image, 2 tensors)" of every batch that is held.
   std::string Holders() const;
   /// The next published batch. Throws std::runtime_error when its entry contradicts the
@@ -76,17 +97,26 @@ class RingMapping : public std::enable_shared_from_this<RingMapping> {
   };
   RingMapping() = default;
   std::string HolderOf(std::uint32_t entry) const;
+  void MapDevice();
+  void Defer(std::shared_ptr<CudaContext> context);
+  /// The slot of a batch that nobody uses any more. Any thread.
+  void GiveBack(std::uint32_t entry);
 
   RingDescription description_;
   pid_t owner_ = 0;
   Handover* shared_ = nullptr;
   std::byte* ring_ = nullptr;
+  std::byte* d_ring_ = nullptr;  ///< of a device stream
+  bool pages_locked_ = false;
+  /// Owned; null unless a device is used.
+  std::atomic<DeferredRelease*> deferred_{nullptr};
   std::atomic<std::uint32_t> slots_held_{0};
   std::array<Use, kHandoverEntries> uses_;
 };
 
-/// One batch's slot: goes back to the ring when this goes, from whichever thread. In a forked child
-/// nothing goes back.
+/// One batch's slot: goes back to the ring when this goes, from whichever thread, and where a
+/// device is used when the work that is queued then has passed. In a forked child nothing goes
+/// back.
 class Hold {
  public:
   Hold(std::shared_ptr<RingMapping> ring, std::uint32_t entry);
@@ -96,7 +126,10 @@ class Hold {
 
   const HandoverEntry& entry() const { return ring_->shared_->entries[entry_]; }
   const RingDescription& description() const { return ring_->description_; }
-  /// Of that array of the batch; null for a batch without patches.
+  /// A stream that was told to an array's consumer, which must live as long as what it was given.
+  /// Under Python's lock.
+  void NoteStream(CudaStream stream) const;
+  /// Of that array of the batch, in host or device memory; null for a batch without patches.
   std::byte* Address(std::size_t array) const;
   /// Counts something made from that array, for the text of an exhausted ring.
   void CountArray(std::size_t array, int change) const;
@@ -105,6 +138,7 @@ class Hold {
  private:
   const std::shared_ptr<RingMapping> ring_;
   const std::uint32_t entry_;
+  mutable std::vector<CudaStream> streams_;
 };
 
 }  // namespace patchbay::python

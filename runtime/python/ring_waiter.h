@@ -29,7 +29,7 @@ class RingWaiter {
   /// Whoever waits or comes later gets StreamClosed.
   void Close();
   nanobind::dict Stats() const;
-  const RingMapping& ring() const { return *ring_; }
+  RingMapping& ring() const { return *ring_; }
 
  private:
   void CheckUsable() const;

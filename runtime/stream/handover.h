@@ -21,7 +21,7 @@
 
 namespace patchbay {
 
-inline constexpr std::uint32_t kHandoverVersion = 2;
+inline constexpr std::uint32_t kHandoverVersion = 3;
 /// More than a ring has slots: batches of which this rank has no patches need an entry too.
 inline constexpr std::uint32_t kHandoverEntries = 512;
 inline constexpr std::size_t kHandoverErrorBytes = 8192;
@@ -35,8 +35,8 @@ enum class EntryState : std::uint32_t {
 /// One batch in the trainer's hands.
 struct HandoverEntry {
   std::uint64_t batch = 0;
-  std::uint64_t slot_offset = 0;  ///< of its slot, from the ring's begin
   std::uint32_t epoch = 0;
+  std::uint32_t slot = 0;               ///< of the ring: slot_layout.h says where it lies
   std::uint32_t count = 0;              ///< patches of this rank
   std::uint32_t real_count = 0;         ///< those before the padding
   std::uint32_t has_slot = 0;           ///< 0: this rank has no patches in the batch

@@ -34,7 +34,9 @@ def raised(call, kind):
 """
 
 
-class Trainer(harness.Case):
+class ModuleCase(harness.Case):
+    """A test whose programs import the module."""
+
     def setUp(self):
         super().setUp()
         if not list(MODULE.glob("patchbay/_extension*.so")):
@@ -87,6 +89,8 @@ class Trainer(harness.Case):
         harness.wait_until(lambda: not living(), "the end of every process", 15)
         self.assertEqual(list((self.folder / "tmp").glob("patchbay-*")), [])
 
+
+class Trainer(ModuleCase):
     def test_an_epoch_has_the_bytes_of_the_command(self):
         expected = self.json("stream", self.run_yaml, "--digest", "--set", "batch.tail=pad")
         said = self.run_program("""
@@ -335,7 +339,7 @@ class Trainer(harness.Case):
             refused(patchbay.ConfigError, "did you mean 'global_size'", overrides={"batch.globalsize": 3})
             refused(patchbay.ConfigError, "split", split="nothere")
             refused(patchbay.ConfigError, "dataset", config={"patch": {"size": [64, 64]}})
-            refused(patchbay.DeviceError, "cuda", device="cuda:0")
+            refused(patchbay.DeviceError, "leave `device` out", device="cuda:0")
             refused(patchbay.ConfigError, "tpu", device="tpu")
             refused(patchbay.ConfigError, "augment 'yes'", augment="yes")
             refused(patchbay.NotFoundError, "nothere.key", cluster="nothere.key")

@@ -95,8 +95,11 @@ class Client:
         return errors.ClusterError(f"ask client process: it has ended{ended}: this processor may lack AVX2, or memory "
                                    "ran out; attach again with the last state")
 
-    def close(self):
-        """Leaves the stream and ends the process; what is left of it after a while is killed."""
+    def close(self, *, outlived=False):
+        """Leaves the stream and ends the process; what is left of it after a while is killed.
+
+        outlived: tensors may stand on memory of the process: it ends by itself once they are gone.
+        """
         if self._link.fileno() < 0:
             return
         if os.getpid() != self._owner:
@@ -104,15 +107,28 @@ class Client:
             return
         try:
             self._link.send(b'{"op":"close"}')
-            self._process.wait(_CLOSE_S)
+            if outlived:
+                self._await_answer()
+            else:
+                self._process.wait(_CLOSE_S)
         except (OSError, subprocess.TimeoutExpired):
             self._process.kill()
         finally:
             self._link.close()
-            try:
-                self._process.wait(_CLOSE_S)
-            except subprocess.TimeoutExpired:
-                pass
+            self._reap(0 if outlived else _CLOSE_S)
+
+    def _await_answer(self):
+        """Until the process says that it has left, or has ended."""
+        poll = select.poll()
+        poll.register(self._link, select.POLLIN)
+        if not poll.poll(_CLOSE_S * 1000):
+            raise TimeoutError("no answer")
+
+    def _reap(self, seconds):
+        try:
+            self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            pass
 
     def kill(self):
         """Ends it at once, as the end of this process would."""

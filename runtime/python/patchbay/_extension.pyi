@@ -43,9 +43,13 @@ class Array:
 
     def __getitem__(self, arg: object, /) -> object: ...
 
-    def __dlpack_device__(self) -> tuple: ...
+    def __dlpack_device__(self) -> tuple:
+        """DLPack's (type, id): (1, 0) host memory, (2, n) CUDA device n."""
 
-    def __dlpack__(self, *, stream: object | None = None, max_version: object | None = None, dl_device: object | None = None, copy: object | None = None) -> object: ...
+    def __dlpack__(self, *, stream: object | None = None, max_version: object | None = None, dl_device: object | None = None, copy: object | None = None) -> object:
+        """
+        A capsule of the slot itself. On a device the bytes are there when the batch is: nothing is waited for. What is queued on `stream` (a CUDA stream, None = the default one, -1 = none) when the slot goes holds it until it is done.
+        """
 
     def __repr__(self) -> str: ...
 
@@ -102,6 +106,16 @@ class Ring:
 
     def close(self) -> None: ...
 
+    def use_device(self, device: int) -> None:
+        """
+        Page-locks a host ring; from now on slots go back behind the work queued on that device.
+        """
+
     def stats(self) -> dict: ...
 
-def open_ring(control_fd: int, ring_fd: int, link_fd: int, description: dict) -> Ring: ...
+def open_ring(control_fd: int, ring_fd: int, link_fd: int, description: dict, device: int = 0) -> Ring: ...
+
+def device_uuid(device: int) -> str:
+    """
+    "GPU-..." of a CUDA device of this process. RuntimeError without a driver or device.
+    """

@@ -5,9 +5,10 @@ import hashlib
 import json
 import operator
 import os
+import warnings
 import weakref
 
-from . import _client, _ranks, _state, errors
+from . import _client, _cuda, _ranks, _state, errors
 from ._extension import Batch, open_ring
 
 collections.abc.Mapping.register(Batch)
@@ -22,7 +23,9 @@ def attach(config, *, split=None, device=None, rank=None, world_size=None, clust
 
     config: path of a run config, or the same as a dict. Relative paths of its dataset are relative to the current folder.
     split: one of the config's splits; None = the whole dataset.
-    device: None or "cpu": batches lie in host memory.
+    device: None or "cpu": batches lie in host memory, which is page-locked where the program uses CUDA through torch.
+        "cuda", "cuda:N" or a torch.device: `image`, `mask` and `label` lie on that device, ready when the batch is; the
+        metadata stays in host memory.
     rank, world_size: which part of every batch; None = torch.distributed's, else RANK and WORLD_SIZE, else 0 of 1.
     cluster: path of a key file; None = PATCHBAY_CLUSTER, else the cluster that `patchbay up` runs here, else an embedded
         one, shared by the ranks of one launch (or by the streams of this process), which ends with the last of them.
@@ -42,14 +45,11 @@ def attach(config, *, split=None, device=None, rank=None, world_size=None, clust
 
 def _request(arguments):
     """What the client process is asked for, from attach()'s arguments."""
-    device = str(arguments["device"] or "cpu")
-    if device.split(":")[0] == "cuda":
-        raise errors.DeviceError(f"attach: device {device!r}: batches are delivered to host memory only: leave device "
-                                 "out and copy with tensor.to(device)")
-    if device != "cpu":
-        raise errors.ConfigError(f"attach: device {device!r}: expected 'cpu'")
     rank, world_size = _ranks.find(arguments["rank"], arguments["world_size"])
     request = {"rank": rank, "world_size": world_size}
+    device = _cuda.find(arguments["device"])
+    if device is not None:
+        request["ordinal"], request["device"] = device
     config = arguments["config"]
     if isinstance(config, collections.abc.Mapping):
         request["values"] = dict(config)
@@ -121,8 +121,10 @@ class Stream:
     """
 
     def __init__(self, request, state=None):
-        self._request, self._closed, self._iteration, self._resumed = request, False, 0, False
-        self._ring, self._client = None, _client.Client()
+        self._closed, self._ring, self._iteration, self._resumed = True, None, 0, False
+        self._device, self._locks_pages = request.pop("ordinal", None), True
+        self._request, self._client = request, _client.Client()
+        self._closed = False
         try:
             self._open(None if state is None else _state.unpack(state))
         except BaseException:
@@ -148,8 +150,12 @@ class Stream:
         ring = None
         try:
             _, ring = self._client.more()
-            description["arrays"] = [(a["name"], a["dtype"], a["shape"], a["offset"]) for a in description["arrays"]]
-            self._ring = open_ring(control, ring, self._client.fileno(), description)
+            if "device" in description:
+                description["device"]["handle"] = bytes.fromhex(description["device"]["handle"])
+            description["arrays"] = [(a["name"], a["dtype"], a["shape"], a["offset"], a["on_device"])
+                                     for a in description["arrays"]]
+            self._ring = open_ring(control, ring, self._client.fileno(), description, self._device or 0)
+            self._locks_pages = self._device is None
         except (RuntimeError, ValueError) as error:
             if isinstance(error, errors.PatchbayError):
                 raise
@@ -188,7 +194,7 @@ class Stream:
     @property
     def description(self):
         """What the run came to: a dict of counts, arrays and digests."""
-        return {key: value for key, value in self._description.items() if key not in ("ok", "resume_token")}
+        return {key: value for key, value in self._description.items() if key not in ("ok", "resume_token", "device")}
 
     def __iter__(self):
         self._check_open()
@@ -198,7 +204,17 @@ class Stream:
         self._iteration += 1
         return _Epoch(self, self._iteration)
 
+    def _lock_pages(self, device):
+        """Once the program uses CUDA: copies to the device run beside it, and slots wait for them."""
+        self._locks_pages = False
+        try:
+            self._ring.use_device(device)
+        except RuntimeError as error:
+            warnings.warn(f"patchbay: {error}: copies to the device are slower", ResourceWarning, stacklevel=4)
+
     def _next(self):
+        if self._locks_pages and (device := _cuda.device_in_use()) is not None:
+            self._lock_pages(device)
         batch = self._ring.next()
         self._batch += 1
         if self._batch == self._length:
@@ -243,7 +259,7 @@ class Stream:
         self._closed = True
         if self._ring is not None:
             self._ring.close()
-        self._client.close()
+        self._client.close(outlived=self._device is not None)
 
     def __enter__(self):
         return self
@@ -252,7 +268,7 @@ class Stream:
         self.close()
 
     def __del__(self):
-        if not getattr(self, "_closed", True):
+        if not self._closed:
             self.close()
 
     def __repr__(self):
