@@ -132,6 +132,12 @@ std::string_view Chain::cpu_path() const {
   return rows_ == nullptr ? "values" : rows_->PathName();
 }
 
+Status Chain::CheckFit(const plan::MacenkoFit* fit) const {
+  if (!needs_fit() || fit != nullptr) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "run ops: stain_normalize: the image has no stain fit; ingest it into a store");
+}
+
 Status Chain::Run(const ConstTensorView& source, const DrawKey& key, std::span<std::byte> out,
                   std::vector<std::byte>& scratch, const plan::MacenkoFit* fit) const {
   const ConstTensorView deep = source.rank == 3 ? WithDepth(source) : source;
@@ -145,10 +151,7 @@ Status Chain::Run(const ConstTensorView& source, const DrawKey& key, std::span<s
         StrCat("run ops: expected a source of ", expected.ToString(), " x ", options_.channels, " ",
                NameOf(options_.source_dtype), " and ", patch_bytes(), " bytes of output"));
   }
-  if (needs_fit() && fit == nullptr) {
-    return absl::InvalidArgumentError(
-        "run ops: stain_normalize: the image has no stain fit; ingest it into a store");
-  }
+  PB_RETURN_IF_ERROR(CheckFit(fit));
   const PatchGeometry geometry = DrawGeometry(key);
   PatchColour colour;
   if (loops_ != nullptr) colour = DrawColour(key, fit);

@@ -9,7 +9,7 @@
 //
 // Ops that sample between pixels, mix channels, draw a number for every value or look at neighbours
 // are no tables: a chain with one of them works in float, row by row (float_pass.h), with the same
-// bits on every CPU.
+// bits on every CPU and GPU (device_chain.h).
 #pragma once
 
 #include <cstdint>
@@ -31,8 +31,6 @@
 #include "runtime/base/random.h"
 #include "runtime/base/status.h"
 #include "runtime/base/tensor_view.h"
-#include "runtime/memory/device_block.h"
-#include "runtime/memory/gpu.h"
 #include "runtime/plan/ops/op_list.h"
 #include "runtime/plan/ops/stain_fit.h"
 
@@ -47,7 +45,7 @@ struct ChainOptions {
   Json augment = Json::array();
   Extent patch;  ///< the finished patch; ops work in the planes of a deeper one, alike in all
   int channels = 3;
-  /// uint8, by tables and on any device; uint16, int16 and float32 on the CPU.
+  /// uint8, by tables where ops allow it, uint16, int16 or float32.
   DType source_dtype = DType::kUint8;
   DType dtype = DType::kFloat32;  ///< uint8, float16, bfloat16, float32
   OutputLayout layout = OutputLayout::kNchw;
@@ -82,6 +80,8 @@ class Chain {
   }
   /// Run needs the stain fit of the patch's image.
   bool needs_fit() const { return colour_.needs_fit(); }
+  /// InvalidArgument when that fit is missing.
+  Status CheckFit(const plan::MacenkoFit* fit) const;
 
   /// The whole chain on the CPU, one pass: `source` is (depth, height, width, channels) of
   /// source_extent(), or without the depth of 1, in source_dtype with any strides; `out` receives
@@ -102,6 +102,11 @@ class Chain {
   /// in the low bytes.
   /// Empty for other sources than uint8, and for chains that work in float.
   std::span<const std::uint32_t> table() const;
+  /// Whether the chain works in float.
+  bool in_float() const { return loops_ != nullptr; }
+  const ColourProgram& colour() const { return colour_; }
+  /// Empty for chains that work in float.
+  const ValueSteps& value_steps() const { return value_steps_; }
 
   /// How the CPU makes a row on this machine: "copy", "split", "avx512vbmi", "affine", "affine64",
   /// "table"; for other sources than uint8, "values"; "scalar", "avx2" or "avx512" in float.
@@ -122,29 +127,6 @@ class Chain {
   const RowLoops* loops_ = nullptr;  ///< of a chain that works in float, or null
   ValueSteps value_steps_;
   std::shared_ptr<const RowMaker> rows_;  ///< of a chain of tables, or null
-};
-
-/// One patch of a batch on the GPU.
-struct DevicePatch {
-  const std::uint8_t* d_source = nullptr;  ///< (source_extent(), channels), contiguous
-  std::byte* d_out = nullptr;              ///< patch_bytes(), aligned to the element
-  DrawKey key;
-};
-
-/// A chain's tables on one GPU. Move-only. Unimplemented without CUDA.
-class DeviceChain {
- public:
-  /// Uploads to the calling thread's GPU in the order of `stream`; keeps what it needs of `chain`.
-  /// Unimplemented for patches deeper than 1, for other sources than uint8 and for chains that work
-  /// in float.
-  static StatusOr<DeviceChain> Create(const Chain& chain, memory::GpuStream stream);
-
-  /// Queues the kernels that make `patches`; does not synchronise. Same bits as Chain::Run.
-  Status Launch(std::span<const DevicePatch> patches, memory::GpuStream stream) const;
-
- private:
-  std::unique_ptr<const Chain> chain_;
-  memory::DeviceBlock table_;
 };
 
 }  // namespace patchbay::ops

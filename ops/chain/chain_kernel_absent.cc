@@ -1,9 +1,12 @@
-// A build without CUDA: the kernel is not there. LaunchOutcome turns every launch into
+// A build without CUDA: the kernels are not there. LaunchOutcome turns every launch into
 // Unimplemented, whatever this returns.
 #include "ops/chain/chain_kernel.h"
 
 namespace patchbay::ops {
 
-int LaunchChainKernel(const ChainKernelBatch&, CUstream_st*) { return 0; }
+int LaunchTables(const TableLaunch&, CUstream_st*) { return 0; }
+int LaunchValues(const ValueLaunch&, CUstream_st*) { return 0; }
+int LaunchFloat(const FloatLaunch&, CUstream_st*) { return 0; }
+int LaunchLabels(const LabelLaunch&, CUstream_st*) { return 0; }
 
 }  // namespace patchbay::ops

@@ -6,14 +6,6 @@
 
 namespace patchbay::ops {
 
-PixelPlace SourceOf(const WindowMap& map, std::int64_t i, std::int64_t j) {
-  const std::int64_t window_height = map.transpose ? map.out_width : map.out_height;
-  const std::int64_t window_width = map.transpose ? map.out_height : map.out_width;
-  const std::int64_t y = map.transpose ? j : i, x = map.transpose ? i : j;
-  return {map.source_y + (map.reverse_y ? window_height - 1 - y : y),
-          map.source_x + (map.reverse_x ? window_width - 1 - x : x)};
-}
-
 namespace {
 
 bool ContiguousPixels(const Strided& source) {

@@ -5,21 +5,10 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "ops/chain/patch_geometry.h"
 #include "ops/geometry/strided.h"
 
 namespace patchbay::ops {
-
-/// Where a finished pixel (i, j) comes from: source y = window.y + (transpose ? j : i), mirrored in
-/// the window when reverse_y; x likewise with i and j exchanged.
-struct WindowMap {
-  bool transpose = false;
-  bool reverse_y = false, reverse_x = false;
-  std::int64_t source_y = 0, source_x = 0;     ///< the window's first pixel
-  std::int64_t out_height = 0, out_width = 0;  ///< of the finished patch
-};
-
-/// Where finished pixel (i, j) lies in the source.
-PixelPlace SourceOf(const WindowMap& map, std::int64_t i, std::int64_t j);
 
 /// Finished rows staged at once when the map transposes.
 inline constexpr std::int64_t kStageRows = 16;

@@ -6,7 +6,7 @@
 #include <variant>
 #include <vector>
 
-#include "ops/chain/chain_stage.h"
+#include "ops/chain/patch_geometry.h"
 #include "ops/intensity/cast_math.h"
 #include "ops/intensity/normalize_math.h"
 #include "runtime/base/dtype.h"
@@ -17,14 +17,17 @@ namespace patchbay::ops {
 /// and once to the output type: for uint8 this gives the table of the chain.
 class ValueSteps {
  public:
+  using Step = std::variant<std::vector<NormalizeChannel>, CastTo>;
+
   /// One entry a channel.
   void AddNormalize(std::vector<NormalizeChannel> channels);
   void AddCast(CastTo to);
 
   double Apply(double value, std::size_t channel) const;
+  const std::vector<Step>& steps() const { return steps_; }
 
  private:
-  std::vector<std::variant<std::vector<NormalizeChannel>, CastTo>> steps_;
+  std::vector<Step> steps_;
 };
 
 /// Where the finished values of one slice go.

@@ -1,5 +1,7 @@
 #include "ops/chain/colour_program.h"
 
+#include <algorithm>
+
 #include "ops/intensity/cast.h"
 #include "ops/intensity/normalize.h"
 #include "runtime/base/strings.h"
@@ -30,6 +32,13 @@ DrawKey OwnKey(const DrawKey& key, std::uint32_t occurrence) {
 }
 
 }  // namespace
+
+int PatchColour::StepsBeforeMean() const {
+  if (!jitter || jitter->contrast == 1) return kColorSteps;
+  const auto* contrast =
+      std::find(jitter->order, jitter->order + kColorSteps, ColorStep::kContrast);
+  return static_cast<int>(contrast - jitter->order);
+}
 
 ColourProgram::ColourProgram(int channels, DType source)
     : channels_(channels), source_(source), white_(WhiteOf(source)) {}

@@ -25,6 +25,9 @@ struct PatchColour {
   std::optional<ColorJitter> jitter;
   PatchBlur blur;
   PatchNoise noise;
+
+  /// Steps of the jitter before the first that needs the mean of the patch; kColorSteps: none does.
+  int StepsBeforeMean() const;
 };
 
 /// An op that draws for every patch.
@@ -46,6 +49,8 @@ class ColourProgram {
 
   /// Whether an op needs more than one value of one pixel: otherwise tables do.
   bool needs_pixels() const { return needs_pixels_; }
+  /// Whether a patch may need its neighbours or its mean: it is kept in between.
+  bool needs_planes() const { return color_jitter_.has_value() || blur_.has_value(); }
   /// Whether Draw needs the fit of the patch's image.
   bool needs_fit() const { return stain_.has_value(); }
 

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "ops/chain/chain_rows.h"
+#include "ops/chain/chain_stage.h"
 
 namespace patchbay::ops {
 namespace {
@@ -90,12 +91,7 @@ class FloatPass {
         carver_(scratch),
         stride_(places_.stride()),
         channels_(static_cast<int>(job.source->channels)) {
-    const auto& jitter = job.colour->jitter;
-    if (jitter && jitter->contrast != 1) {
-      const auto* contrast =
-          std::find(jitter->order, jitter->order + kColorSteps, ColorStep::kContrast);
-      before_mean_ = static_cast<int>(contrast - jitter->order);
-    }
+    before_mean_ = job.colour->StepsBeforeMean();
     Reserve();
   }
 

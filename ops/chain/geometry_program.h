@@ -6,7 +6,7 @@
 #include <variant>
 #include <vector>
 
-#include "ops/chain/chain_stage.h"
+#include "ops/chain/patch_geometry.h"
 #include "ops/geometry/affine.h"
 #include "ops/geometry/crop.h"
 #include "ops/geometry/flip.h"
@@ -16,18 +16,6 @@
 #include "runtime/plan/ops/rotate90.h"
 
 namespace patchbay::ops {
-
-/// Where the pixels of one finished patch come from in its source box.
-struct PatchGeometry {
-  /// Pixels move as they are; the values are those of `window`. Otherwise each is the mean of four
-  /// at the place that elastic, then `map`, then the folds give.
-  bool whole_pixels = true;
-  WindowMap window;
-  AffineMap map;
-  BorderFold fold_y, fold_x;
-  ElasticField elastic;
-  float inverse_spacing_y = 0, inverse_spacing_x = 0;  ///< of elastic's control points
-};
 
 /// Immutable once every step is added.
 class GeometryProgram {

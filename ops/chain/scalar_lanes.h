@@ -11,14 +11,24 @@
 
 namespace patchbay::ops {
 
-struct ScalarLanes {
+/// How a lane multiplies. Compilers may fuse a product with the addition that follows, which rounds
+/// once instead of twice; translation units of the CPU are built without that.
+struct PlainProduct {
+  static PB_LANE_CODE float Of(float a, float b) { return a * b; }
+};
+
+template <typename Multiply>
+struct OneWhole;
+
+template <typename Multiply>
+struct OneLane {
   static constexpr int kLanes = 1;
-  struct Whole;
+  using Whole = OneWhole<Multiply>;
   float v;
 
-  static PB_LANE_CODE ScalarLanes All(float x) { return {x}; }
-  static PB_LANE_CODE ScalarLanes Load(const float* at) { return {*at}; }
-  static PB_LANE_CODE ScalarLanes LoadBytes(const std::uint8_t* at) {
+  static PB_LANE_CODE OneLane All(float x) { return {x}; }
+  static PB_LANE_CODE OneLane Load(const float* at) { return {*at}; }
+  static PB_LANE_CODE OneLane LoadBytes(const std::uint8_t* at) {
     return {static_cast<float>(*at)};
   }
   PB_LANE_CODE void Store(float* at) const { *at = v; }
@@ -32,28 +42,28 @@ struct ScalarLanes {
 };
 
 /// The integers 0, 1, ... of the lanes, and bits.
-struct ScalarLanes::Whole {
+template <typename Multiply>
+struct OneWhole {
+  using Lane = OneLane<Multiply>;
   std::uint32_t v;
 
-  static PB_LANE_CODE Whole All(std::uint32_t x) { return {x}; }
-  static PB_LANE_CODE Whole Iota() { return {0}; }
-  static PB_LANE_CODE Whole BitsOf(ScalarLanes x) { return {FloatBits(x.v)}; }
+  static PB_LANE_CODE OneWhole All(std::uint32_t x) { return {x}; }
+  static PB_LANE_CODE OneWhole Iota() { return {0}; }
+  static PB_LANE_CODE OneWhole BitsOf(Lane x) { return {FloatBits(x.v)}; }
   /// To nearest, ties to even.
-  static PB_LANE_CODE Whole Nearest(ScalarLanes x) {
+  static PB_LANE_CODE OneWhole Nearest(Lane x) {
     return {static_cast<std::uint32_t>(static_cast<std::int32_t>(rintf(x.v)))};
   }
-  PB_LANE_CODE ScalarLanes AsBits() const { return {BitsFloat(v)}; }
+  PB_LANE_CODE Lane AsBits() const { return {BitsFloat(v)}; }
   /// As a signed integer.
-  PB_LANE_CODE ScalarLanes ToFloat() const {
-    return {static_cast<float>(static_cast<std::int32_t>(v))};
-  }
-  PB_LANE_CODE Whole Left(int bits) const { return {v << bits}; }
-  PB_LANE_CODE Whole Right(int bits) const { return {v >> bits}; }
-  PB_LANE_CODE Whole RightSigned(int bits) const {
+  PB_LANE_CODE Lane ToFloat() const { return {static_cast<float>(static_cast<std::int32_t>(v))}; }
+  PB_LANE_CODE OneWhole Left(int bits) const { return {v << bits}; }
+  PB_LANE_CODE OneWhole Right(int bits) const { return {v >> bits}; }
+  PB_LANE_CODE OneWhole RightSigned(int bits) const {
     return {static_cast<std::uint32_t>(static_cast<std::int32_t>(v) >> bits)};
   }
   /// Both halves of the product with `factor`.
-  PB_LANE_CODE void Product(std::uint32_t factor, Whole& high, Whole& low) const {
+  PB_LANE_CODE void Product(std::uint32_t factor, OneWhole& high, OneWhole& low) const {
     const std::uint64_t product = std::uint64_t{v} * factor;
     high = {static_cast<std::uint32_t>(product >> 32)};
     low = {static_cast<std::uint32_t>(product)};
@@ -62,39 +72,73 @@ struct ScalarLanes::Whole {
   PB_LANE_CODE std::uint64_t Total() const { return v; }
 };
 
-PB_LANE_CODE ScalarLanes operator+(ScalarLanes a, ScalarLanes b) { return {a.v + b.v}; }
-PB_LANE_CODE ScalarLanes operator-(ScalarLanes a, ScalarLanes b) { return {a.v - b.v}; }
-PB_LANE_CODE ScalarLanes operator*(ScalarLanes a, ScalarLanes b) { return {a.v * b.v}; }
-PB_LANE_CODE ScalarLanes operator/(ScalarLanes a, ScalarLanes b) { return {a.v / b.v}; }
-/// a * b + c, rounded once.
-PB_LANE_CODE ScalarLanes FusedAdd(ScalarLanes a, ScalarLanes b, ScalarLanes c) {
-  return {fmaf(a.v, b.v, c.v)};
-}
-PB_LANE_CODE ScalarLanes Min(ScalarLanes a, ScalarLanes b) { return {a.v < b.v ? a.v : b.v}; }
-PB_LANE_CODE ScalarLanes Max(ScalarLanes a, ScalarLanes b) { return {a.v > b.v ? a.v : b.v}; }
-PB_LANE_CODE ScalarLanes Floor(ScalarLanes a) { return {floorf(a.v)}; }
-PB_LANE_CODE ScalarLanes Root(ScalarLanes a) { return {sqrtf(a.v)}; }
-PB_LANE_CODE ScalarLanes WhereEqual(ScalarLanes a, ScalarLanes b, ScalarLanes then,
-                                    ScalarLanes otherwise) {
-  return a.v == b.v ? then : otherwise;
-}
-PB_LANE_CODE ScalarLanes::Whole operator+(ScalarLanes::Whole a, ScalarLanes::Whole b) {
+template <typename P>
+PB_LANE_CODE OneLane<P> operator+(OneLane<P> a, OneLane<P> b) {
   return {a.v + b.v};
 }
-PB_LANE_CODE ScalarLanes::Whole operator-(ScalarLanes::Whole a, ScalarLanes::Whole b) {
+template <typename P>
+PB_LANE_CODE OneLane<P> operator-(OneLane<P> a, OneLane<P> b) {
   return {a.v - b.v};
 }
-PB_LANE_CODE ScalarLanes::Whole operator&(ScalarLanes::Whole a, ScalarLanes::Whole b) {
+template <typename P>
+PB_LANE_CODE OneLane<P> operator*(OneLane<P> a, OneLane<P> b) {
+  return {P::Of(a.v, b.v)};
+}
+template <typename P>
+PB_LANE_CODE OneLane<P> operator/(OneLane<P> a, OneLane<P> b) {
+  return {a.v / b.v};
+}
+/// a * b + c, rounded once.
+template <typename P>
+PB_LANE_CODE OneLane<P> FusedAdd(OneLane<P> a, OneLane<P> b, OneLane<P> c) {
+  return {fmaf(a.v, b.v, c.v)};
+}
+template <typename P>
+PB_LANE_CODE OneLane<P> Min(OneLane<P> a, OneLane<P> b) {
+  return {a.v < b.v ? a.v : b.v};
+}
+template <typename P>
+PB_LANE_CODE OneLane<P> Max(OneLane<P> a, OneLane<P> b) {
+  return {a.v > b.v ? a.v : b.v};
+}
+template <typename P>
+PB_LANE_CODE OneLane<P> Floor(OneLane<P> a) {
+  return {floorf(a.v)};
+}
+template <typename P>
+PB_LANE_CODE OneLane<P> Root(OneLane<P> a) {
+  return {sqrtf(a.v)};
+}
+template <typename P>
+PB_LANE_CODE OneLane<P> WhereEqual(OneLane<P> a, OneLane<P> b, OneLane<P> then,
+                                   OneLane<P> otherwise) {
+  return a.v == b.v ? then : otherwise;
+}
+template <typename P>
+PB_LANE_CODE OneWhole<P> operator+(OneWhole<P> a, OneWhole<P> b) {
+  return {a.v + b.v};
+}
+template <typename P>
+PB_LANE_CODE OneWhole<P> operator-(OneWhole<P> a, OneWhole<P> b) {
+  return {a.v - b.v};
+}
+template <typename P>
+PB_LANE_CODE OneWhole<P> operator&(OneWhole<P> a, OneWhole<P> b) {
   return {a.v & b.v};
 }
-PB_LANE_CODE ScalarLanes::Whole operator^(ScalarLanes::Whole a, ScalarLanes::Whole b) {
+template <typename P>
+PB_LANE_CODE OneWhole<P> operator^(OneWhole<P> a, OneWhole<P> b) {
   return {a.v ^ b.v};
 }
 
+/// One float on the CPU.
+using ScalarLanes = OneLane<PlainProduct>;
+
 /// The pixels of three bytes at base + offset and behind them. No byte from base + last_load + 8 on
 /// is read.
-PB_LANE_CODE void LoadPairs(const std::uint8_t* base, ScalarLanes::Whole offset,
-                            std::uint32_t /*last_load*/, ScalarLanes (&a)[3], ScalarLanes (&b)[3]) {
+template <typename P>
+PB_LANE_CODE void LoadPairs(const std::uint8_t* base, OneWhole<P> offset,
+                            std::uint32_t /*last_load*/, OneLane<P> (&a)[3], OneLane<P> (&b)[3]) {
   for (std::uint32_t c = 0; c < 3; ++c) {
     a[c] = {static_cast<float>(base[offset.v + c])};
     b[c] = {static_cast<float>(base[offset.v + 3 + c])};

@@ -35,7 +35,7 @@ PB_LANE_CODE void TurnHue(V (&rgb)[3], float turns) {
   const V from_green = FusedAdd(rgb[2] - rgb[0], inverse, V::All(2.0f));
   const V from_blue = FusedAdd(rgb[0] - rgb[1], inverse, V::All(4.0f));
   const V of_others = WhereEqual(rgb[1], most, from_green, from_blue);
-  const V sixths = WhereEqual(rgb[0], most, from_red, of_others) + V::All(6.0f * turns);
+  const V sixths = WhereEqual(rgb[0], most, from_red, of_others) + V::All(6.0f) * V::All(turns);
   for (int c = 0; c < 3; ++c) {
     // 5, 3 and 1 sixths on from red, green and blue.
     const V raw = sixths + V::All(c == 0 ? 5.0f : c == 1 ? 3.0f : 1.0f);

@@ -14,14 +14,14 @@ struct SplinePlace {
   V weight[4];
 };
 
-/// Pixel `at` of an axis whose control points are 1 / inverse_spacing apart.
+/// Pixel `at` of an axis whose control points are 1 / inverse_spacing apart. V is one float.
 template <typename V>
 PB_LANE_CODE SplinePlace<V> PlaceInSpline(int at, float inverse_spacing, int points) {
-  const float where = static_cast<float>(at) * inverse_spacing;
+  const V where = V::All(static_cast<float>(at)) * V::All(inverse_spacing);
   SplinePlace<V> place;
-  place.cell = static_cast<int>(where);
+  place.cell = static_cast<int>(where.v);
   if (place.cell > points - 4) place.cell = points - 4;
-  const V t = V::All(where - static_cast<float>(place.cell));
+  const V t = where - V::All(static_cast<float>(place.cell));
   const V s = V::All(1.0f) - t, sixth = V::All(1.0f / 6.0f), two_thirds = V::All(2.0f / 3.0f);
   const V tt = t * t, ss = s * s;
   place.weight[0] = ss * s * sixth;

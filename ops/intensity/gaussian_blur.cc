@@ -33,11 +33,4 @@ PatchBlur DrawBlur(const plan::GaussianBlurOptions& options, const DrawKey& key)
   return BlurOf(options.sigma.low + (options.sigma.high - options.sigma.low) * u);
 }
 
-std::int64_t MirroredPlace(std::int64_t at, std::int64_t pixels) {
-  if (pixels == 1) return 0;
-  const std::int64_t period = 2 * (pixels - 1);
-  at = ((at % period) + period) % period;
-  return at < pixels ? at : period - at;
-}
-
 }  // namespace patchbay::ops

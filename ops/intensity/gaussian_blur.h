@@ -5,12 +5,11 @@
 #include <array>
 #include <cstdint>
 
+#include "ops/intensity/gaussian_blur_math.h"
 #include "runtime/base/random.h"
 #include "runtime/plan/ops/gaussian_blur.h"
 
 namespace patchbay::ops {
-
-inline constexpr int kMaxBlurRadius = 48;  ///< three times the largest sigma
 
 struct PatchBlur {
   int radius = 0;  ///< 0: the patch stays as it is
@@ -21,8 +20,5 @@ struct PatchBlur {
 PatchBlur DrawBlur(const plan::GaussianBlurOptions& options, const DrawKey& key);
 /// exp(-k^2 / (2 sigma^2)) for k within ceil(3 sigma), of sum 1.
 PatchBlur BlurOf(double sigma);
-
-/// The place of `at` in a row of `pixels`, mirrored about its ends as often as need be.
-std::int64_t MirroredPlace(std::int64_t at, std::int64_t pixels);
 
 }  // namespace patchbay::ops

@@ -70,20 +70,13 @@ std::uint64_t PatchesThere(const RunConfig& config, const PlannedImage& image) {
   return image.places[0].places == 0 ? 0 : GridCount(config, image);
 }
 
-/// What needs a table of 256 values or a GPU kernel is not there for other images.
-Status CheckNumerics(const RunConfig& config, const PlannedImage& image) {
+/// Ops without a kernel are not made where the bits are to be those of a GPU.
+Status CheckNumerics(const RunConfig& config) {
   const std::string cpu_only = CpuOnlyOp(config.preprocess, config.augment);
-  if (config.numerics != Numerics::kCpu && !cpu_only.empty()) {
-    return absl::InvalidArgumentError(StrCat("plan: key 'numerics': ", NameOf(*config.numerics),
-                                             ": the op of '", cpu_only,
-                                             "' is made on CPUs only; set numerics: cpu"));
-  }
-  const bool is_plain = image.dtype == DType::kUint8 && !config.has_depth;
-  if (is_plain || config.numerics == Numerics::kCpu) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      StrCat("plan: key 'numerics': ", NameOf(*config.numerics), ": patches of ",
-             config.has_depth ? "volumes" : patchbay::NameOf(image.dtype),
-             " are made on CPUs only; set numerics: cpu"));
+  if (config.numerics == Numerics::kCpu || cpu_only.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(StrCat("plan: key 'numerics': ", NameOf(*config.numerics),
+                                           ": the op of '", cpu_only,
+                                           "' is made on CPUs only; set numerics: cpu"));
 }
 
 Status CheckFill(double fill, DType dtype) {
@@ -386,7 +379,7 @@ StatusOr<Plan> Plan::Build(const RunConfig& config, std::vector<PlannedImage> im
     const Status sampled = CheckSampled(config, images[i]);
     if (!sampled.ok()) return Bad(i, MessageOf(sampled));
   }
-  PB_RETURN_IF_ERROR(CheckNumerics(config, images.front()));
+  PB_RETURN_IF_ERROR(CheckNumerics(config));
   PB_RETURN_IF_ERROR(SettleStains(config, images));
   PB_RETURN_IF_ERROR(SettleLabels(config, images));
   PB_RETURN_IF_ERROR(CheckViews(config, images));

@@ -14,6 +14,7 @@
 #include <gtest/gtest.h>
 
 #include "ops/chain/chain.h"
+#include "ops/chain/device_chain.h"
 #include "runtime/base/strings.h"
 #include "runtime/base/tensor_view.h"
 #include "runtime/memory/device_block.h"
@@ -255,9 +256,10 @@ inline void ExpectDeviceTwin(const OpUnderTest& op) {
     ASSERT_TRUE(d_source.ok() && d_out.ok());
     ASSERT_TRUE(memory::CopyToDevice(d_source->d_data(), source.memory, stream->get()).ok());
     ASSERT_TRUE(memory::CopyToDevice(d_out->d_data(), found, stream->get()).ok());
-    const DevicePatch patch{reinterpret_cast<const std::uint8_t*>(d_source->d_data()),
-                            d_out->d_data() + kGuard, made.key()};
-    const Status launched = device->Launch({&patch, 1}, stream->get());
+    const DevicePatch patch{d_source->d_data(), d_out->d_data() + kGuard, made.key()};
+    DeviceRoom room;
+    ASSERT_TRUE(device->Begin(room, 1).ok());
+    const Status launched = device->Launch({&patch, 1}, room, stream->get());
     ASSERT_TRUE(launched.ok()) << launched;
     ASSERT_TRUE(memory::CopyToHost(found, d_out->d_data(), stream->get()).ok());
     ASSERT_TRUE(stream->WaitSync().ok());

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "ops/chain/device_chain.h"
 #include "runtime/memory/device_block.h"
 #include "runtime/memory/gpu.h"
 #include "workers/stream/label_arrays.h"
@@ -20,6 +21,7 @@ constexpr std::size_t kChainsMax = 4;  ///< streams whose tables stay on the GPU
 struct Lane {
   memory::PinnedBuffer h_tile, h_labels;
   memory::DeviceBlock d_tile, d_patch;
+  ops::DeviceRoom room;
   memory::GpuEvent made;
   std::unique_ptr<FetchedPatch> patch;  ///< begun and not yet retired
 };
@@ -127,9 +129,10 @@ class GpuPatchMaker final : public PatchMaker {
     std::byte* d_out = DevicePlaceOf(patch, kImageArray + view);
     const bool to_host = d_out == nullptr;
     if (to_host) d_out = lane.d_patch.d_data() + view * patch_stride;
-    const ops::DevicePatch launch{reinterpret_cast<const std::uint8_t*>(d_tile), d_out,
-                                  patch.spec.key};
-    PB_RETURN_IF_ERROR(chain->Launch({&launch, 1}, stream_.get()));
+    const auto& fit = context.plan().images()[patch.spec.image].macenko;
+    const ops::DevicePatch launch{d_tile, d_out, patch.spec.key, fit ? &*fit : nullptr};
+    if (view == 0) PB_RETURN_IF_ERROR(chain->Begin(lane.room, views));
+    PB_RETURN_IF_ERROR(chain->Launch({&launch, 1}, lane.room, stream_.get()));
     if (!to_host) return absl::OkStatus();
     return memory::CopyToHost(HostPlaceOf(patch, kImageArray + view), d_out, stream_.get());
   }

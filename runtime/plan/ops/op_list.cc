@@ -109,21 +109,22 @@ OpNeeds NeedsOf(OpNumber op) {
     case OpNumber::kRotate90:
       return {.moves = true, .random = true};
     case OpNumber::kAffine:
-      return {.moves = true, .between = true, .random = true, .cpu_only = true};
+      return {.moves = true, .between = true, .random = true};
     case OpNumber::kElastic:
-      return {.moves = true, .between = true, .random = true, .once = true, .cpu_only = true};
+      return {.moves = true, .between = true, .random = true, .once = true};
     case OpNumber::kIccToSrgb:
-    case OpNumber::kStainNormalize:
       return {.rgb = true, .once = true, .cpu_only = true};
+    case OpNumber::kStainNormalize:
+      return {.rgb = true, .once = true};
     case OpNumber::kStainJitter:
     case OpNumber::kHedJitter:
-      return {.rgb = true, .random = true, .cpu_only = true};
+      return {.rgb = true, .random = true};
     case OpNumber::kColorJitter:
-      return {.rgb = true, .statistics = true, .random = true, .once = true, .cpu_only = true};
+      return {.rgb = true, .statistics = true, .random = true, .once = true};
     case OpNumber::kGaussianBlur:
-      return {.neighbours = true, .random = true, .once = true, .cpu_only = true};
+      return {.neighbours = true, .random = true, .once = true};
     case OpNumber::kGaussianNoise:
-      return {.random = true, .once = true, .cpu_only = true};
+      return {.random = true, .once = true};
     case OpNumber::kNormalize:
     case OpNumber::kCast:
       break;

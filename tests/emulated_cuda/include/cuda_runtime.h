@@ -223,6 +223,12 @@ template <typename T>
 T __ldg(const T* at) {
   return *at;
 }
+/// A product that the compiler cannot fuse with an addition.
+inline float __fmul_rn(float a, float b) {
+  float product = a * b;
+  __asm__("" : "+x"(product));
+  return product;
+}
 inline int __popc(unsigned value) { return __builtin_popcount(value); }
 inline int __clz(int value) {
   return value == 0 ? 32 : __builtin_clz(static_cast<unsigned>(value));

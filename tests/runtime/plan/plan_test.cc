@@ -105,15 +105,13 @@ TEST(Plan, WhatDoesNotFitTheAxesOrTheTypeIsRefusedByKey) {
   RunConfig thin = VolumeConfig();
   thin.patch.z = 1;
   EXPECT_EQ(error(thin, TwoImages()[0]), "");
-  RunConfig cuda = VolumeConfig();
-  cuda.numerics = Numerics::kCuda;
-  EXPECT_EQ(error(cuda, Volume()),
-            "plan: key 'numerics': cuda: patches of volumes are made on CPUs only; set numerics: "
-            "cpu");
-  flat.numerics = Numerics::kCuda;
-  EXPECT_EQ(error(flat, {Sha256Of("a"), "zarr", Flat(250, 120), 1, DType::kUint16}),
-            "plan: key 'numerics': cuda: patches of uint16 are made on CPUs only; set numerics: "
-            "cpu");
+  for (const Numerics numerics : {Numerics::kCuda, Numerics::kStrict}) {
+    RunConfig on_gpus = VolumeConfig();
+    on_gpus.numerics = numerics;
+    EXPECT_EQ(error(on_gpus, Volume()), "");
+    flat.numerics = numerics;
+    EXPECT_EQ(error(flat, {Sha256Of("a"), "zarr", Flat(250, 120), 1, DType::kUint16}), "");
+  }
   RunConfig fill = VolumeConfig();
   fill.fill = -32769;
   EXPECT_EQ(error(fill, Volume()), "plan: key 'patch.fill': -32769 is no int16 (-32768 to 32767)");

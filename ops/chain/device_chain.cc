@@ -1,0 +1,297 @@
+#include "ops/chain/device_chain.h"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "ops/geometry/pixels.h"
+#include "ops/intensity/cast.h"
+#include "runtime/base/strings.h"
+#include "runtime/plan/ops/op_list.h"
+
+namespace patchbay::ops {
+namespace {
+
+static_assert(kMaxKernelChannels >= kMaxChannels);
+static_assert(kMaxKernelSteps >= static_cast<int>(plan::kMaxOps));
+
+/// Scratch of one lane; larger means fewer launches of chains that blur or turn contrast.
+constexpr std::uint64_t kPlaneBytesMax = std::uint64_t{64} << 20;
+constexpr std::size_t kAlignment = 256;
+
+std::size_t RoundedUp(std::size_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+SourceType TypeOf(DType dtype) {
+  switch (dtype) {
+    case DType::kUint16:
+      return SourceType::kUint16;
+    case DType::kInt16:
+      return SourceType::kInt16;
+    case DType::kFloat32:
+      return SourceType::kFloat32;
+    default:
+      return SourceType::kUint8;
+  }
+}
+
+std::vector<ValueStep> StepsOf(const ValueSteps& steps) {
+  std::vector<ValueStep> made;
+  for (const ValueSteps::Step& step : steps.steps()) {
+    ValueStep& kernel_step = made.emplace_back();
+    if (const auto* to = std::get_if<CastTo>(&step)) {
+      kernel_step.casts = true;
+      kernel_step.to = *to;
+    } else {
+      const auto& channels = std::get<std::vector<NormalizeChannel>>(step);
+      std::copy(channels.begin(), channels.end(), kernel_step.channel);
+    }
+  }
+  return made;
+}
+
+void SetColour(const PatchColour& colour, FloatSlice& slice) {
+  slice.maps_od = colour.od.has_value();
+  if (colour.od) slice.od = *colour.od;
+  slice.jitters = colour.jitter.has_value();
+  if (colour.jitter) slice.jitter = *colour.jitter;
+  slice.before_mean = colour.StepsBeforeMean();
+  slice.blur_radius = colour.blur.radius;
+  std::copy(colour.blur.weight.begin(), colour.blur.weight.end(), slice.blur_weight);
+  slice.noise = colour.noise;
+}
+
+template <typename Slice>
+std::span<const std::byte> BytesOf(const std::vector<Slice>& slices) {
+  return std::as_bytes(std::span(slices));
+}
+
+}  // namespace
+
+Status DeviceRoom::Begin(std::size_t parameter_bytes, std::uint64_t plane_bytes) {
+  used_ = 0;
+  if (h_parameters_.bytes().size() < parameter_bytes) {
+    PB_ASSIGN_OR_RETURN(h_parameters_, memory::PinnedBuffer::Allocate(parameter_bytes));
+    PB_ASSIGN_OR_RETURN(d_parameters_, memory::DeviceBlock::Allocate(parameter_bytes));
+  }
+  if (d_planes_.size_bytes() < plane_bytes) {
+    PB_ASSIGN_OR_RETURN(d_planes_, memory::DeviceBlock::Allocate(plane_bytes));
+  }
+  return absl::OkStatus();
+}
+
+StatusOr<std::byte*> DeviceRoom::Upload(std::span<const std::byte> parameters,
+                                        memory::GpuStream stream) {
+  if (used_ + parameters.size() > h_parameters_.bytes().size()) {
+    return absl::InternalError(StrCat("launch ops: ", parameters.size(),
+                                      " bytes of parameters: more than there is room for"));
+  }
+  const std::span<std::byte> h_part = h_parameters_.bytes().subspan(used_, parameters.size());
+  std::byte* const d_part = d_parameters_.d_data() + used_;
+  used_ += RoundedUp(parameters.size());
+  std::memcpy(h_part.data(), parameters.data(), parameters.size());
+  PB_RETURN_IF_ERROR(memory::CopyToDevice(d_part, h_part, stream));
+  return d_part;
+}
+
+StatusOr<DeviceChain> DeviceChain::Create(const Chain& chain, memory::GpuStream stream) {
+  DeviceChain device;
+  device.chain_ = std::make_unique<const Chain>(chain);
+  const std::vector<ValueStep> steps = StepsOf(chain.value_steps());
+  const auto bytes = chain.table().empty() ? BytesOf(steps) : std::as_bytes(device.chain_->table());
+  PB_ASSIGN_OR_RETURN(device.program_,
+                      memory::DeviceBlock::Allocate(std::max<std::size_t>(bytes.size(), 1)));
+  if (bytes.empty()) return device;
+  // Copies from memory that is not pinned are staged during the call.
+  PB_RETURN_IF_ERROR(memory::CopyToDevice(device.program_.d_data(), bytes, stream));
+  return device;
+}
+
+Status DeviceChain::Begin(DeviceRoom& room, std::size_t patches) const {
+  const auto depth = static_cast<std::size_t>(chain_->options().patch.z);
+  const std::size_t slice_bytes = chain_->in_float() ? sizeof(FloatSlice) : sizeof(MovedSlice);
+  const std::size_t images = RoundedUp(patches * depth * slice_bytes) + patches * kAlignment;
+  const std::size_t labels = RoundedUp(patches * sizeof(FloatSlice)) + patches * kAlignment;
+  const bool needs_planes = chain_->in_float() && chain_->colour().needs_planes();
+  const int planes = needs_planes ? PlanesAtOnce() : 0;
+  return room.Begin(images + labels, static_cast<std::uint64_t>(planes) * PlaneBytes());
+}
+
+Status DeviceChain::Check(const DevicePatch& patch) const {
+  const auto misaligned = [](const std::byte* at, DType dtype) {
+    return reinterpret_cast<std::uintptr_t>(at) % SizeOf(dtype) != 0;
+  };
+  const ChainOptions& options = chain_->options();
+  if (patch.d_source == nullptr || patch.d_out == nullptr ||
+      misaligned(patch.d_out, options.dtype) || misaligned(patch.d_source, options.source_dtype)) {
+    return absl::InvalidArgumentError("launch ops: a patch has no memory, or is misaligned");
+  }
+  return chain_->CheckFit(patch.fit);
+}
+
+SliceShape DeviceChain::Shape() const {
+  const ChainOptions& options = chain_->options();
+  SliceShape shape;
+  shape.height = options.patch.y;
+  shape.width = options.patch.x;
+  shape.source_height = chain_->source_extent().y;
+  shape.source_width = chain_->source_extent().x;
+  shape.channel_elements = options.patch.Pixels();
+  shape.channels = options.channels;
+  shape.planar = options.layout == OutputLayout::kNchw;
+  shape.to = *CastTarget(options.dtype);
+  shape.source = TypeOf(options.source_dtype);
+  return shape;
+}
+
+std::uint64_t DeviceChain::SliceSourceBytes() const {
+  const SliceShape shape = Shape();
+  return static_cast<std::uint64_t>(shape.source_height * shape.source_width * shape.channels) *
+         SizeOf(chain_->options().source_dtype);
+}
+
+std::uint64_t DeviceChain::SliceBytes() const {
+  const SliceShape shape = Shape();
+  return static_cast<std::uint64_t>(shape.height * shape.width *
+                                    (shape.planar ? 1 : shape.channels)) *
+         SizeOf(chain_->options().dtype);
+}
+
+std::uint64_t DeviceChain::PlaneBytes() const {
+  const SliceShape shape = Shape();
+  return RoundedUp(static_cast<std::size_t>(2 * shape.channels * shape.height * shape.width) *
+                   sizeof(float));
+}
+
+int DeviceChain::PlanesAtOnce() const {
+  const std::uint64_t fit = kPlaneBytesMax / PlaneBytes();
+  return static_cast<int>(std::clamp<std::uint64_t>(fit, 1, kLaunchSlices));
+}
+
+Status DeviceChain::Launch(std::span<const DevicePatch> patches, DeviceRoom& room,
+                           memory::GpuStream stream) const {
+  for (const DevicePatch& patch : patches) PB_RETURN_IF_ERROR(Check(patch));
+  if (patches.empty()) return absl::OkStatus();
+  return chain_->in_float() ? LaunchInFloat(patches, room, stream)
+                            : LaunchMoved(patches, room, stream);
+}
+
+Status DeviceChain::LaunchMoved(std::span<const DevicePatch> patches, DeviceRoom& room,
+                                memory::GpuStream stream) const {
+  std::vector<MovedSlice> slices;
+  for (const DevicePatch& patch : patches) {
+    const WindowMap window = chain_->DrawWindow(patch.key);
+    for (std::int64_t z = 0; z < chain_->options().patch.z; ++z) {
+      slices.push_back({patch.d_source + static_cast<std::uint64_t>(z) * SliceSourceBytes(),
+                        patch.d_out + static_cast<std::uint64_t>(z) * SliceBytes(), window});
+    }
+  }
+  PB_ASSIGN_OR_RETURN(std::byte * d_bytes, room.Upload(BytesOf(slices), stream));
+  const auto* d_slices = reinterpret_cast<const MovedSlice*>(d_bytes);
+  const bool by_table = !chain_->table().empty();
+  for (std::size_t first = 0; first < slices.size(); first += kLaunchSlices) {
+    const int count = static_cast<int>(std::min<std::size_t>(kLaunchSlices, slices.size() - first));
+    int error = 0;
+    if (by_table) {
+      const auto* d_table = reinterpret_cast<const std::uint32_t*>(program_.d_data());
+      error = LaunchTables({Shape(), d_slices + first, count, d_table}, stream);
+    } else {
+      const auto* d_steps = reinterpret_cast<const ValueStep*>(program_.d_data());
+      const int steps = static_cast<int>(chain_->value_steps().steps().size());
+      error = LaunchValues({Shape(), d_slices + first, count, d_steps, steps}, stream);
+    }
+    PB_RETURN_IF_ERROR(LaunchOutcome("ops", error));
+  }
+  return absl::OkStatus();
+}
+
+void DeviceChain::AddSlices(const DevicePatch& patch, std::vector<FloatSlice>& slices) const {
+  FloatSlice slice;
+  slice.geometry = chain_->DrawGeometry(patch.key);
+  SetColour(chain_->DrawColour(patch.key, patch.fit), slice);
+  for (std::int64_t z = 0; z < chain_->options().patch.z; ++z) {
+    slice.d_source = patch.d_source + static_cast<std::uint64_t>(z) * SliceSourceBytes();
+    slice.d_out = patch.d_out + static_cast<std::uint64_t>(z) * SliceBytes();
+    slice.rows_before = z * chain_->options().patch.y;
+    slices.push_back(slice);
+  }
+}
+
+FloatLaunch DeviceChain::Program() const {
+  const ColourProgram& colour = chain_->colour();
+  FloatLaunch launch;
+  launch.shape = Shape();
+  launch.white = static_cast<float>(colour.white());
+  launch.scales = !colour.slopes().empty();
+  std::copy(colour.slopes().begin(), colour.slopes().end(), launch.slope);
+  std::copy(colour.offsets().begin(), colour.offsets().end(), launch.offset);
+  launch.casts = static_cast<int>(colour.casts().size());
+  std::copy(colour.casts().begin(), colour.casts().end(), launch.cast);
+  return launch;
+}
+
+Status DeviceChain::LaunchInFloat(std::span<const DevicePatch> patches, DeviceRoom& room,
+                                  memory::GpuStream stream) const {
+  std::vector<FloatSlice> slices;
+  for (const DevicePatch& patch : patches) AddSlices(patch, slices);
+  // A launch ends where its slices or its scratch do; the next one uses the scratch after it.
+  std::vector<std::size_t> ends;
+  const int planes_max = PlanesAtOnce();
+  int planes = 0;
+  std::size_t first = 0;
+  for (std::size_t i = 0; i < slices.size(); ++i) {
+    const bool needs_planes = slices[i].needs_mean() || slices[i].blur_radius != 0;
+    if (i - first == kLaunchSlices || (needs_planes && planes == planes_max)) {
+      ends.push_back(i);
+      first = i;
+      planes = 0;
+    }
+    if (!needs_planes) continue;
+    slices[i].d_planes = reinterpret_cast<float*>(
+        room.d_planes() + static_cast<std::uint64_t>(planes++) * PlaneBytes());
+  }
+  ends.push_back(slices.size());
+  PB_ASSIGN_OR_RETURN(std::byte * d_bytes, room.Upload(BytesOf(slices), stream));
+  FloatLaunch launch = Program();
+  first = 0;
+  for (const std::size_t end : ends) {
+    launch.d_slices = reinterpret_cast<FloatSlice*>(d_bytes) + first;
+    launch.count = static_cast<int>(end - first);
+    launch.any_mean = launch.any_blur = false;
+    for (; first < end; ++first) {
+      launch.any_mean = launch.any_mean || slices[first].needs_mean();
+      launch.any_blur = launch.any_blur || slices[first].blur_radius != 0;
+    }
+    PB_RETURN_IF_ERROR(LaunchOutcome("ops", LaunchFloat(launch, stream)));
+  }
+  return absl::OkStatus();
+}
+
+Status DeviceChain::LaunchLabels(std::span<const DeviceLabels> labels, DeviceRoom& room,
+                                 memory::GpuStream stream) const {
+  if (chain_->options().patch.z != 1) {
+    return absl::InvalidArgumentError("launch labels: only of flat patches");
+  }
+  if (labels.empty()) return absl::OkStatus();
+  std::vector<FloatSlice> slices(labels.size());
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    if (labels[i].d_source == nullptr || labels[i].d_out == nullptr) {
+      return absl::InvalidArgumentError("launch labels: a patch has no memory");
+    }
+    slices[i].d_source = labels[i].d_source;
+    slices[i].d_out = labels[i].d_out;
+    slices[i].geometry = chain_->DrawGeometry(labels[i].key);
+  }
+  PB_ASSIGN_OR_RETURN(std::byte * d_bytes, room.Upload(BytesOf(slices), stream));
+  LabelLaunch launch;
+  launch.shape = Shape();
+  for (std::size_t first = 0; first < slices.size(); first += kLaunchSlices) {
+    launch.d_slices = reinterpret_cast<const FloatSlice*>(d_bytes) + first;
+    launch.count = static_cast<int>(std::min<std::size_t>(kLaunchSlices, slices.size() - first));
+    PB_RETURN_IF_ERROR(LaunchOutcome("labels", ops::LaunchLabels(launch, stream)));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace patchbay::ops
