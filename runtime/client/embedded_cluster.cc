@@ -27,6 +27,7 @@ constexpr long kGoneMs = 20'000;  ///< for everything to end, frozen processes i
 constexpr long kReadyTimeoutMs = 60'000;
 constexpr int kPollMs = 50;
 constexpr int kShareAttempts = 40;
+constexpr std::size_t kMaxPeekedBytes = 1024;
 constexpr std::size_t kMaxShownLogBytes = 64 << 10;
 constexpr char kDoing[] = "run a cluster for this command";
 constexpr char kHello[] = "folder ";
@@ -172,8 +173,9 @@ StatusOr<std::unique_ptr<EmbeddedCluster>> EmbeddedCluster::Launch(const Embedde
   }
   std::unique_ptr<EmbeddedCluster> cluster(new EmbeddedCluster(*std::move(link), root));
   const Status ready = cluster->AwaitReady(options);
+  cluster->log_ = *std::move(log);
   if (ready.ok()) return cluster;
-  return absl::IsAlreadyExists(ready) ? ready : WhyNoCluster(ready, *log);
+  return absl::IsAlreadyExists(ready) ? ready : WhyNoCluster(ready, cluster->log_);
 }
 
 StatusOr<std::unique_ptr<EmbeddedCluster>> EmbeddedCluster::Join(const EmbeddedOptions& options) {
@@ -209,11 +211,15 @@ Status EmbeddedCluster::Alive() const {
     return absl::FailedPreconditionError(
         StrCat("the cluster belongs to process ", owner_, ", not to its fork"));
   }
-  pollfd wait{link_.get(), POLLIN, 0};
-  char byte = 0;
-  if (poll(&wait, 1, 0) <= 0 || recv(link_.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 0) {
-    return absl::OkStatus();
+  char text[kMaxPeekedBytes];
+  const ssize_t got = recv(link_.get(), text, sizeof(text), MSG_PEEK | MSG_DONTWAIT);
+  if (got < 0) return absl::OkStatus();
+  ReadyLines said;
+  said.Append({text, static_cast<std::size_t>(got)});
+  if (const auto failed = said.Line("failed ")) {
+    return WhyNoCluster(absl::UnavailableError(*failed), log_);
   }
+  if (got > 0) return absl::OkStatus();
   return absl::UnavailableError(
       "the cluster that ran for this command has ended: its supervisor was killed or failed");
 }

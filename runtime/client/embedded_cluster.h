@@ -51,6 +51,7 @@ class EmbeddedCluster {
 
   const pid_t owner_;
   UniqueFd link_;  ///< to the launcher
+  UniqueFd log_;   ///< of its processes; invalid in those that joined
   std::string folder_;
 };
 

@@ -39,6 +39,8 @@ constexpr std::int64_t kReattachPauseMs = 500;
 constexpr std::int64_t kGatePollMs = 1;
 constexpr std::int64_t kGateGraceMs = 10'000;  ///< a consumer's device work at the end of a stream
 constexpr std::size_t kMostItemsPerMessage = 4096;
+constexpr TimeMs kSayAwayAfterMs = 1'000;  ///< a restart takes less
+constexpr TimeMs kSayAwayEveryMs = 10'000;
 
 /// Failures after which asking again is of no use.
 bool IsFinal(const Status& status) {
@@ -91,6 +93,7 @@ class TrainerStream final : public Stream {
   void OnFence(const protocol::FenceShard& fence);
   void Attach();
   void Heartbeat();
+  void SchedulerAway(TimeMs away_ms);
   void Flush();
   template <typename Message, typename Item>
   void TellInParts(Message message, std::vector<Item> Message::*list, std::vector<Item> items);
@@ -120,7 +123,8 @@ class TrainerStream final : public Stream {
   bool attach_pending_ = false;  ///< an AttachTrainer waits for its answer
   bool gate_timer_set_ = false;
   std::uint32_t scheduler_incarnation_ = 0;
-  TimeMs away_since_ = -1;  ///< the scheduler's; -1 = it is there
+  TimeMs away_since_ = -1;   ///< the scheduler's; -1 = it is there
+  TimeMs said_away_at_ = 0;  ///< 0 = not since it went away
 
   bool detached_ = false;
   StreamTimer timer_;
@@ -316,6 +320,9 @@ Status TrainerStream::FirstAttach(std::int64_t deadline_ms) {
 
 void TrainerStream::OnConnected() {
   away_since_ = -1;
+  if (std::exchange(said_away_at_, 0) != 0) {
+    LogWarning(StrCat("stream ", options_.job, ": the scheduler is back"));
+  }
   if (set_up_) Attach();
 }
 
@@ -350,11 +357,22 @@ void TrainerStream::Heartbeat() {
   const data::RingStats stats = core_->ring().stats();
   if (session_->connected()) {
     session_->Tell(protocol::Heartbeat{stats.shards_counted}).IgnoreError();
-  } else if (away_since_ >= 0 && loop_->NowMs() - away_since_ > options_.scheduler_grace_ms) {
-    core_->ring().Fail(absl::UnavailableError(StrCat("stream ", options_.job, ": no scheduler for ",
-                                                     options_.scheduler_grace_ms, " ms (",
-                                                     session_->state().message(), ")")));
+  } else if (away_since_ >= 0) {
+    SchedulerAway(loop_->NowMs() - away_since_);
   }
+}
+
+/// Says how long the stream still waits, or ends it.
+void TrainerStream::SchedulerAway(TimeMs away_ms) {
+  const std::string gone = StrCat("stream ", options_.job, ": no scheduler for ", away_ms / 1000,
+                                  " s (", session_->state().message(), ")");
+  const TimeMs left_ms = options_.scheduler_grace_ms - away_ms;
+  if (left_ms < 0) return core_->ring().Fail(absl::UnavailableError(gone));
+  const TimeMs now = loop_->NowMs();
+  const bool due = said_away_at_ == 0 || now - said_away_at_ >= kSayAwayEveryMs;
+  if (away_ms < kSayAwayAfterMs || !due) return;
+  said_away_at_ = now;
+  LogWarning(StrCat(gone, ", the stream goes on waiting for ", left_ms / 1000, " s"));
 }
 
 void TrainerStream::OnFact(Body fact) {

@@ -5,16 +5,17 @@
 #include <charconv>
 #include <csignal>
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include "runtime/base/log.h"
 #include "runtime/base/oom_score.h"
 #include "runtime/base/standard_streams.h"
+#include "runtime/control/parent_pipe.h"
 #include "scheduler/server/server.h"
 
 namespace patchbay::scheduler {
@@ -92,13 +93,6 @@ void RaiseDescriptorLimit() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-void TellReady(int fd, const std::string& address) {
-  if (fd < 0) return;
-  const std::string line = StrCat("ready ", address, "\n");
-  if (write(fd, line.data(), line.size()) < 0) LogWarning("nobody waits for the ready line");
-  close(fd);
-}
-
 int CannotStart(const Status& why) {
   std::fprintf(stderr, "patchbay-scheduler: %s\n", std::string(MessageOf(why)).c_str());
   return kExitCannotStart;
@@ -120,8 +114,10 @@ int Run(const CommandLine& line) {
   if (!server.ok()) return CannotStart(server.status());
   running = server->get();
   LogInfo(StrCat("listening on ", running->address()));
-  TellReady(line.ready_fd, running->address());
+  std::optional<control::ParentPipe> parent(std::in_place, **loop, line.ready_fd);
+  parent->TellReady(running->address());
   (*loop)->Run();
+  parent.reset();  // what follows may take as long as the disk does
   const Status outcome = running->outcome();
   server->reset();
   LogInfo("stopped");

@@ -4,11 +4,14 @@
 #include <cerrno>
 #include <csignal>
 
+#include <fcntl.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
+#include "runtime/base/file.h"
 #include "runtime/base/hash.h"
 #include "runtime/base/log.h"
-#include "workers/process/flags.h"
+#include "workers/process/heartbeat_watch.h"
 
 namespace patchbay::workers {
 namespace {
@@ -16,7 +19,8 @@ namespace {
 constexpr TimeMs kHeartbeatMs = 500;
 constexpr TimeMs kRetryMs = 500;
 constexpr TimeMs kRegisterTimeoutMs = 5'000;
-constexpr TimeMs kRefusedMs = 10'000;    ///< refused for so long, the key was revoked for good
+constexpr TimeMs kRefusedMs = 10'000;    ///< refused for so long, it is refused for good
+constexpr int kStartAttemptsMax = 3;     ///< of each worker, before any of them ever started
 constexpr TimeMs kExitReportMs = 5'000;  ///< while draining, how long an answer is waited for
 
 }  // namespace
@@ -28,6 +32,10 @@ struct Agent::Worker {
   std::uint64_t incarnation = 0;
   TimeMs started_ms = 0;
   RestartDelay delay;
+  UniqueFd pipe;  ///< read end: its heartbeats
+  control::EventLoop::Id watch = 0;
+  int failed_starts = 0;  ///< that ended before they said anything, in a row
+  HeartbeatWatch heartbeats;
 };
 
 StatusOr<std::unique_ptr<Agent>> Agent::Open(control::EventLoop& loop,
@@ -38,7 +46,7 @@ StatusOr<std::unique_ptr<Agent>> Agent::Open(control::EventLoop& loop,
 }
 
 Agent::Agent(control::EventLoop& loop, const AgentOptions& options)
-    : loop_(loop), options_(options), incarnation_(RandomU64()) {
+    : loop_(loop), options_(options), parent_(loop, options.ready_fd), incarnation_(RandomU64()) {
   for (std::uint32_t i = 0; i < options.cpus; ++i) workers_.emplace_back().index = i;
   for (const protocol::Gpu& gpu : options.gpus) {
     Worker& worker = workers_.emplace_back();
@@ -51,10 +59,7 @@ Agent::~Agent() { KillAll(); }
 
 Status Agent::Start() {
   control::Session::Callbacks callbacks;
-  callbacks.on_connected = [this] {
-    refused_since_ = -1;
-    Register();
-  };
+  callbacks.on_connected = [this] { Register(); };
   callbacks.on_lost = [this](const Status& why) { OnLost(why); };
   callbacks.on_fact = [this](protocol::Body body) { OnFact(std::move(body)); };
   PB_ASSIGN_OR_RETURN(session_, control::Session::Open(loop_, options_.key, std::move(callbacks)));
@@ -62,6 +67,7 @@ Status Agent::Start() {
     const Status sent = session_->Tell(protocol::Heartbeat{});
     (void)sent;  // not connected: the session is trying
   });
+  loop_.Every(HeartbeatWatch::kLookEveryMs, [this] { KillFrozen(); });
   return absl::OkStatus();
 }
 
@@ -71,15 +77,23 @@ void Agent::OnLost(const Status& why) {
     refused_since_ = -1;
     return;
   }
+  if (RefusedForLong()) End(why);
+}
+
+bool Agent::RefusedForLong() {
   if (refused_since_ < 0) refused_since_ = loop_.NowMs();
-  if (loop_.NowMs() - refused_since_ < kRefusedMs) return;
-  refused_ = why;
+  return loop_.NowMs() - refused_since_ >= kRefusedMs;
+}
+
+void Agent::End(Status why) {
+  outcome_ = std::move(why);
   loop_.Stop();
 }
 
 void Agent::Register() {
   if (registering_) return;
   registering_ = true;
+  loop_.Cancel(register_again_);
   protocol::RegisterAgent offer;
   offer.node = options_.key.name;
   offer.host_identity = options_.host_identity;
@@ -92,8 +106,10 @@ void Agent::Register() {
     const auto* registered =
         answer.ok() ? std::get_if<protocol::AgentRegistered>(&*answer) : nullptr;
     if (registered != nullptr) return OnRegistered(*registered);
+    if (absl::IsAborted(answer.status())) return End(answer.status());  // another one took over
+    if (absl::IsAlreadyExists(answer.status()) && RefusedForLong()) return End(answer.status());
     LogWarning(StrCat("register node: ", MessageOf(answer.status())));
-    loop_.After(kRetryMs, [this] {
+    register_again_ = loop_.After(kRetryMs, [this] {
       if (session_->connected()) Register();
     });
   });
@@ -101,6 +117,7 @@ void Agent::Register() {
 
 void Agent::OnRegistered(const protocol::AgentRegistered& registered) {
   scheduler_incarnation_ = registered.scheduler_incarnation;
+  refused_since_ = -1;
   LogInfo(StrCat("node registered with scheduler incarnation ", scheduler_incarnation_, ", ",
                  options_.cpus, " CPU and ", options_.gpus.size(), " GPU workers, each ",
                  options_.worker_memory_bytes == 0
@@ -108,7 +125,7 @@ void Agent::OnRegistered(const protocol::AgentRegistered& registered) {
                      : StrCat("limited to ", HumanBytes(options_.worker_memory_bytes))));
   if (std::exchange(registered_once_, true)) return;
   for (Worker& worker : workers_) StartWorker(worker);
-  TellReady(options_.ready_fd);
+  parent_.TellReady();
 }
 
 void Agent::OnFact(protocol::Body body) {
@@ -127,16 +144,57 @@ void Agent::StartWorker(Worker& worker) {
   if (draining_ || worker.pid != 0) return;
   worker.incarnation = std::max<std::uint64_t>(RandomU64(), 1);
   worker.started_ms = loop_.NowMs();
+  const Status started = Launch(worker);
+  if (started.ok()) return;
+  LogError(StrCat("start worker ", worker.index, ": ", MessageOf(started)));
+  loop_.After(worker.delay.Next(0), [this, &worker] { StartWorker(worker); });
+}
+
+Status Agent::Launch(Worker& worker) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return FromErrno("open pipe", "worker", errno);
+  worker.pipe = UniqueFd(ends[0]);
+  const UniqueFd to_parent(ends[1]);
+  PB_ASSIGN_OR_RETURN(worker.watch,
+                      loop_.Watch(ends[0], [this, &worker] { ReadHeartbeats(worker); }));
   ChildOptions start;
   start.arguments = CommandOf(worker);
+  start.arguments.insert(start.arguments.end(), {"--ready-fd", StrCat(to_parent.get())});
+  start.inherit_fd = to_parent.get();
   const pid_t pid = StartChild(start);
-  if (pid > 0) {
-    worker.pid = pid;
-    return;
+  if (pid < 0) {
+    StopReading(worker);
+    return FromErrno("fork", "worker", static_cast<int>(-pid));
   }
-  LogError(StrCat("start worker ", worker.index, ": ",
-                  MessageOf(FromErrno("fork", "worker", static_cast<int>(-pid)))));
-  loop_.After(worker.delay.Next(0), [this, &worker] { StartWorker(worker); });
+  worker.pid = pid;
+  worker.heartbeats.Start(loop_.NowMs());
+  return absl::OkStatus();
+}
+
+void Agent::ReadHeartbeats(Worker& worker) {
+  char buffer[256];
+  const ssize_t got = read(worker.pipe.get(), buffer, sizeof(buffer));
+  if (got > 0) {
+    worker.heartbeats.Beat(loop_.NowMs());
+    worker.failed_starts = 0;
+    any_started_ = true;
+  }
+  if (got == 0) StopReading(worker);
+}
+
+void Agent::StopReading(Worker& worker) {
+  loop_.Cancel(std::exchange(worker.watch, 0));
+  worker.pipe.Close();
+}
+
+/// Without its pipe a worker is ending: the drain has its own limit.
+void Agent::KillFrozen() {
+  for (Worker& worker : workers_) {
+    if (worker.pid == 0 || worker.watch == 0) continue;
+    if (!worker.heartbeats.Lost(worker.pid, loop_.NowMs())) continue;
+    LogWarning(StrCat("killing worker ", worker.index, ": it does not respond"));
+    kill(worker.pid, SIGKILL);
+  }
 }
 
 std::vector<std::string> Agent::CommandOf(const Worker& worker) const {
@@ -181,6 +239,8 @@ void Agent::Reap() {
 
 void Agent::OnExit(Worker& worker, int wait_status) {
   worker.pid = 0;
+  if (worker.watch != 0) ReadHeartbeats(worker);
+  StopReading(worker);
   protocol::WorkerExited exited;
   exited.node = options_.key.name;
   exited.index = worker.index;
@@ -188,10 +248,22 @@ void Agent::OnExit(Worker& worker, int wait_status) {
   exited.wait_status = wait_status;
   ReportExit(exited);
   if (draining_) return StopWhenEmpty();
+  ++worker.failed_starts;
+  if (NoneCanStart()) {
+    return End(absl::FailedPreconditionError(
+        StrCat("start workers: none can start, the last one ended with ",
+               DescribeWaitStatus(wait_status), ": what it said is above")));
+  }
   const long delay_ms = worker.delay.Next(loop_.NowMs() - worker.started_ms);
   LogWarning(StrCat("worker ", worker.index, " ended with ", DescribeWaitStatus(wait_status),
                     ", starting it again in ", delay_ms, " ms"));
   loop_.After(delay_ms, [this, &worker] { StartWorker(worker); });
+}
+
+bool Agent::NoneCanStart() const {
+  return !any_started_ && std::all_of(workers_.begin(), workers_.end(), [](const Worker& worker) {
+    return worker.failed_starts >= kStartAttemptsMax;
+  });
 }
 
 void Agent::ReportExit(const protocol::WorkerExited& exited) {

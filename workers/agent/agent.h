@@ -11,6 +11,7 @@
 #include "runtime/base/status.h"
 #include "runtime/control/event_loop.h"
 #include "runtime/control/keys.h"
+#include "runtime/control/parent_pipe.h"
 #include "runtime/control/session.h"
 #include "runtime/protocol/messages.h"
 #include "workers/process/child_process.h"
@@ -29,7 +30,7 @@ struct AgentOptions {
   std::string state_folder;
   std::string data_policy = "none", data_address;
   TimeMs drain_ms = 20'000;  ///< what workers have to finish before SIGKILL
-  int ready_fd = -1;
+  int ready_fd = -1;         ///< taken over, see control::ParentPipe
 };
 
 /// Lives on its loop's thread, which must be the program's main thread (see StartChild).
@@ -44,9 +45,10 @@ class Agent {
   void Drain();
   /// Call on SIGCHLD.
   void Reap();
-  /// Not OK once the loop was stopped because the cluster refuses the node's key, or another
-  /// cluster has its address.
-  const Status& refused() const { return refused_; }
+  /// Not OK once the loop was stopped. PermissionDenied: the cluster refuses the node's key, or
+  /// another cluster has its address. AlreadyExists: the key is in use on another machine. Aborted:
+  /// a newer agent has this node. FailedPrecondition: none of its workers can start.
+  const Status& outcome() const { return outcome_; }
 
  private:
   struct Worker;
@@ -55,11 +57,19 @@ class Agent {
   Status Start();
   void Register();
   void OnLost(const Status& why);
+  /// Since it was first refused; a registration starts that over.
+  bool RefusedForLong();
+  void End(Status why);
   void OnRegistered(const protocol::AgentRegistered& registered);
   void OnFact(protocol::Body body);
   void StartWorker(Worker& worker);
+  Status Launch(Worker& worker);
   std::vector<std::string> CommandOf(const Worker& worker) const;
+  void ReadHeartbeats(Worker& worker);
+  void StopReading(Worker& worker);
+  void KillFrozen();
   void OnExit(Worker& worker, int wait_status);
+  bool NoneCanStart() const;
   void ReportExit(const protocol::WorkerExited& exited);
   void Kill(const protocol::KillWorker& kill);
   void KillAll();
@@ -67,14 +77,17 @@ class Agent {
 
   control::EventLoop& loop_;
   const AgentOptions options_;
+  control::ParentPipe parent_;
   const std::uint64_t incarnation_;
   std::vector<Worker> workers_;
   std::unique_ptr<control::Session> session_;
   std::uint32_t scheduler_incarnation_ = 0;
   int reports_pending_ = 0;  ///< WorkerExited without an answer yet
   TimeMs refused_since_ = -1;
-  Status refused_;
+  Status outcome_;
+  control::EventLoop::Id register_again_ = 0;  ///< the one timer for it
   bool registering_ = false, registered_once_ = false, draining_ = false;
+  bool any_started_ = false;  ///< a worker, once
 };
 
 }  // namespace patchbay::workers

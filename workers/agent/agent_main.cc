@@ -2,8 +2,6 @@
 #include <csignal>
 #include <cstdio>
 
-#include <fcntl.h>
-
 #include "runtime/base/executable.h"
 #include "runtime/base/file.h"
 #include "runtime/base/host_identity.h"
@@ -47,8 +45,7 @@ StatusOr<AgentOptions> OptionsFromFlags(const Flags& flags) {
   PB_ASSIGN_OR_RETURN(const std::uint64_t drain_ms,
                       flags.Number("drain-ms", 20'000, 0, 86'400'000));
   options.drain_ms = static_cast<TimeMs>(drain_ms);
-  PB_ASSIGN_OR_RETURN(const std::uint64_t ready_fd, flags.Number("ready-fd", 0, 0, 1'000'000));
-  if (flags.Has("ready-fd")) options.ready_fd = static_cast<int>(ready_fd);
+  PB_ASSIGN_OR_RETURN(options.ready_fd, ReadyFd(flags));
   PB_RETURN_IF_ERROR(SetNetwork(flags, options));
   return options;
 }
@@ -59,7 +56,6 @@ Status Serve(const std::vector<std::string>& words) {
                                            "data-policy", "data-address", "drain-ms", "ready-fd"}));
   PB_ASSIGN_OR_RETURN(const AgentOptions options, OptionsFromFlags(flags));
   InitLogging("agent", LogSeverity::kInfo);
-  if (options.ready_fd >= 0) fcntl(options.ready_fd, F_SETFD, FD_CLOEXEC);
   PB_ASSIGN_OR_RETURN(const std::unique_ptr<control::EventLoop> loop, control::EventLoop::Open());
   Agent* agent = nullptr;
   PB_RETURN_IF_ERROR(loop->WatchSignals({SIGTERM, SIGINT, SIGCHLD},
@@ -72,7 +68,22 @@ Status Serve(const std::vector<std::string>& words) {
   PB_ASSIGN_OR_RETURN(const std::unique_ptr<Agent> opened, Agent::Open(*loop, options));
   agent = opened.get();
   loop->Run();
-  return opened->refused();
+  return opened->outcome();
+}
+
+int ExitOf(const Status& outcome) {
+  switch (outcome.code()) {
+    case absl::StatusCode::kOk:
+      return kExitDone;
+    case absl::StatusCode::kAborted:
+      return kExitFailed;
+    case absl::StatusCode::kPermissionDenied:
+    case absl::StatusCode::kAlreadyExists:
+    case absl::StatusCode::kFailedPrecondition:
+      return kExitGivenUp;
+    default:
+      return kExitCannotStart;
+  }
 }
 
 }  // namespace
@@ -83,7 +94,8 @@ int main(int argc, char** argv) {
   patchbay::RaiseOomScore(patchbay::kOomScoreOfAgents);
   using namespace patchbay::workers;
   const patchbay::Status status = Serve({argv + 1, argv + argc});
-  if (status.ok()) return kExitDone;
-  std::fprintf(stderr, "patchbay-agent: %s\n", std::string(patchbay::MessageOf(status)).c_str());
-  return absl::IsPermissionDenied(status) ? kExitRefused : kExitCannotStart;
+  if (!status.ok()) {
+    std::fprintf(stderr, "patchbay-agent: %s\n", std::string(patchbay::MessageOf(status)).c_str());
+  }
+  return ExitOf(status);
 }

@@ -6,6 +6,7 @@
 #include <csignal>
 #include <cstdio>
 #include <ctime>
+#include <string_view>
 
 #include <fcntl.h>
 #include <poll.h>
@@ -14,12 +15,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "workers/process/heartbeat_watch.h"
+
 namespace patchbay::workers {
 namespace {
 
-constexpr int kStartAttemptsMax = 5;         ///< crashes before the first "ready"
-constexpr std::size_t kReadyLineMax = 4096;  ///< bytes a program may say when it is ready
-constexpr long kReapAfterKillMs = 5'000;     ///< for the kernel to end what was killed
+constexpr int kStartAttemptsMax = 5;      ///< crashes before the first "ready"
+constexpr std::size_t kLineMax = 4096;    ///< bytes that are kept of what a program says
+constexpr long kReapAfterKillMs = 5'000;  ///< for the kernel to end what was killed
 
 long NowMs() {
   timespec now{};
@@ -30,14 +33,15 @@ long NowMs() {
 /// One program and the process that runs it now.
 struct Child {
   const SupervisedProgram* program = nullptr;
-  pid_t pid = 0;        ///< 0: not running
-  int ready_pipe = -1;  ///< read end, until the line came
-  std::string ready_line;
+  pid_t pid = 0;           ///< 0: not running
+  int pipe = -1;           ///< read end: its lines
+  std::string line;        ///< as far as it came
   bool was_ready = false;  ///< once, in any life
   int failed_starts = 0;
   long started_ms = 0;
   long restart_at_ms = 0;  ///< when pid is 0
   RestartDelay delay;
+  HeartbeatWatch heartbeats;
 };
 
 class Supervisor {
@@ -93,17 +97,18 @@ class Supervisor {
       if (!child.was_ready && ++child.failed_starts >= kStartAttemptsMax) Fail(child, "no process");
       return;
     }
-    if (child.ready_pipe >= 0) close(child.ready_pipe);
-    child.ready_pipe = ends[0];
-    child.ready_line.clear();
+    child.pipe = ends[0];
+    child.line.clear();
     child.pid = pid;
     child.started_ms = NowMs();
+    child.heartbeats.Start(child.started_ms);
   }
 
   int NextTimeoutMs() const {
     long timeout = 60'000;
     for (const Child& child : children_) {
-      if (child.pid == 0) timeout = std::min(timeout, child.restart_at_ms - NowMs());
+      timeout = std::min(
+          timeout, child.pid == 0 ? child.restart_at_ms - NowMs() : HeartbeatWatch::kLookEveryMs);
     }
     return static_cast<int>(std::max(timeout, 1L));
   }
@@ -111,7 +116,7 @@ class Supervisor {
   void WaitForEvent(int timeout_ms) {
     std::vector<pollfd> waits{{signal_fd_, POLLIN, 0}};
     for (const Child& child : children_) {
-      if (child.ready_pipe >= 0) waits.push_back({child.ready_pipe, POLLIN, 0});
+      if (child.pipe >= 0) waits.push_back({child.pipe, POLLIN, 0});
     }
     poll(waits.data(), waits.size(), timeout_ms);
     signalfd_siginfo seen{};
@@ -119,30 +124,52 @@ class Supervisor {
       if (seen.ssi_signo != SIGCHLD) ++stop_signals_;
     }
     if (stop_signals_ > 0) stopping_ = true;
-    for (const pollfd& wait : waits) {
-      if (wait.fd != signal_fd_ && wait.revents != 0) ReadReadyLine(wait.fd);
+    for (Child& child : children_) {
+      if (child.pipe >= 0) ReadLines(child);
     }
     Reap();
+    KillLost();
   }
 
-  void ReadReadyLine(int fd) {
-    const auto it = std::find_if(children_.begin(), children_.end(),
-                                 [fd](const Child& c) { return c.ready_pipe == fd; });
+  /// "ready ...", and an empty line for each heartbeat.
+  void ReadLines(Child& child) {
     char buffer[256];
-    const ssize_t got = read(fd, buffer, sizeof(buffer));
-    if (got > 0) it->ready_line.append(buffer, static_cast<std::size_t>(got));
-    const std::size_t end = it->ready_line.find('\n');
-    const bool complete = end != std::string::npos;
-    if (got > 0 && !complete && it->ready_line.size() < kReadyLineMax) return;
-    close(it->ready_pipe);
-    it->ready_pipe = -1;
-    if (!complete || it->ready_line.compare(0, 5, "ready") != 0) return;
-    if (it->was_ready) return;
-    it->was_ready = true;
-    Tell(it->program->name + " " + it->ready_line.substr(0, end) + "\n");
+    ssize_t got = 0;
+    while ((got = read(child.pipe, buffer, sizeof(buffer))) > 0) {
+      for (const char c : std::string_view(buffer, static_cast<std::size_t>(got))) {
+        if (c != '\n') {
+          if (child.line.size() < kLineMax) child.line += c;
+          continue;
+        }
+        child.line.empty() ? child.heartbeats.Beat(NowMs()) : OnLine(child);
+        child.line.clear();
+      }
+    }
+    if (got == 0) ClosePipe(child);
+  }
+
+  void OnLine(Child& child) {
+    if (child.line.compare(0, 5, "ready") != 0 || child.was_ready) return;
+    child.was_ready = true;
+    Tell(child.program->name + " " + child.line + "\n");
     if (std::all_of(children_.begin(), children_.end(),
                     [](const Child& c) { return c.was_ready; })) {
       Tell("ready\n");
+    }
+  }
+
+  static void ClosePipe(Child& child) {
+    close(child.pipe);
+    child.pipe = -1;
+  }
+
+  void KillLost() {
+    for (Child& child : children_) {
+      // Without its pipe it is ending.
+      if (child.pid == 0 || child.pipe < 0 || !child.heartbeats.Lost(child.pid, NowMs())) continue;
+      std::fprintf(stderr, "supervisor: %s does not respond, killing it\n",
+                   child.program->name.c_str());
+      kill(child.pid, SIGKILL);
     }
   }
 
@@ -156,7 +183,8 @@ class Supervisor {
   }
 
   void OnExit(Child& child, int wait_status) {
-    if (child.ready_pipe >= 0) ReadReadyLine(child.ready_pipe);
+    if (child.pipe >= 0) ReadLines(child);
+    if (child.pipe >= 0) ClosePipe(child);  // a descendant has it still
     child.pid = 0;
     if (stopping_) return;
     const bool exited = WIFEXITED(wait_status);
@@ -165,9 +193,9 @@ class Supervisor {
       stopping_ = true;
       return;
     }
-    if (code == kExitRefused) {
+    if (code == kExitGivenUp) {
       exit_code_ = kExitCannotStart;
-      return Fail(child, "it is refused");
+      return Fail(child, "it has given up");
     }
     if (!child.was_ready &&
         (code == kExitCannotStart || ++child.failed_starts >= kStartAttemptsMax)) {
@@ -200,7 +228,8 @@ class Supervisor {
     for (auto child = children_.rbegin(); child != children_.rend(); ++child) {
       if (child->pid > 0) kill(child->pid, SIGTERM);
       while (child->pid > 0 && NowMs() < deadline_ms && stop_signals_ == signals_before) {
-        WaitForEvent(static_cast<int>(std::max(deadline_ms - NowMs(), 1L)));
+        WaitForEvent(
+            static_cast<int>(std::clamp(deadline_ms - NowMs(), 1L, HeartbeatWatch::kLookEveryMs)));
       }
     }
     for (const Child& child : children_) {

@@ -25,7 +25,7 @@ struct SupervisorOptions {
 
 /// Keeps the programs running until SIGTERM or SIGINT (a second one kills at once), until one of
 /// them ends with exit code 0 (stopped or drained on purpose), or until one cannot start. A program
-/// that ends with kExitCannotStart before it was ever ready, or with kExitRefused at any time, has
+/// that ends with kExitCannotStart before it was ever ready, or with kExitGivenUp at any time, has
 /// said why on stderr and is not started again. When this returns no child is left. Returns the
 /// exit code.
 int RunSupervisor(const SupervisorOptions& options);

@@ -59,7 +59,7 @@ std::string DescribeWaitStatus(int wait_status) {
 }
 
 long RestartDelay::Next(long lived_ms) {
-  if (lived_ms >= kHealthyAfterMs) delay_ms_ = 0;
+  if (lived_ms >= kYoungMs) return delay_ms_ = 0;
   delay_ms_ =
       delay_ms_ == 0 ? kFirstRestartDelayMs : std::min(delay_ms_ * 2, kLongestRestartDelayMs);
   return delay_ms_;

@@ -13,7 +13,9 @@ namespace patchbay::workers {
 inline constexpr int kExitDone = 0;         ///< finished or drained on purpose: not restarted
 inline constexpr int kExitFailed = 1;       ///< restarted, backed off
 inline constexpr int kExitCannotStart = 2;  ///< wrong flags, port, key or folder: said on stderr
-inline constexpr int kExitRefused = 3;      ///< the cluster refuses the key: never restarted
+/// Another start would not help (the cluster refuses the key, no worker can start): never
+/// restarted.
+inline constexpr int kExitGivenUp = 3;
 
 struct ChildOptions {
   std::vector<std::string> arguments;  ///< program path first
@@ -33,13 +35,14 @@ pid_t StartChild(const ChildOptions& options);
 /// "exit code 3", "signal 9 (Killed)".
 std::string DescribeWaitStatus(int wait_status);
 
-/// How long to wait before starting a program that died again: doubles from kFirstRestartDelayMs to
-/// kLongestRestartDelayMs, and starts over once the program lived for kHealthyAfterMs.
+/// How long to wait before starting a program that died again: not at all when it lived for
+/// kYoungMs; otherwise kFirstRestartDelayMs, doubling to kLongestRestartDelayMs as long as it dies
+/// young.
 class RestartDelay {
  public:
   static constexpr long kFirstRestartDelayMs = 100;
   static constexpr long kLongestRestartDelayMs = 5'000;
-  static constexpr long kHealthyAfterMs = 30'000;
+  static constexpr long kYoungMs = 1'000;
 
   /// The delay before the next start of a program that lived for `lived_ms`.
   long Next(long lived_ms);

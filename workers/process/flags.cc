@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <charconv>
 
-#include <unistd.h>
-
 namespace patchbay::workers {
 namespace {
 
@@ -57,12 +55,10 @@ StatusOr<std::uint64_t> Flags::Number(const std::string& name, std::uint64_t fal
   return value;
 }
 
-void TellReady(int ready_fd) {
-  if (ready_fd < 0) return;
-  constexpr std::string_view kLine = "ready\n";
-  const ssize_t written = write(ready_fd, kLine.data(), kLine.size());
-  (void)written;  // whoever waited is gone
-  close(ready_fd);
+StatusOr<int> ReadyFd(const Flags& flags) {
+  if (!flags.Has("ready-fd")) return -1;
+  PB_ASSIGN_OR_RETURN(const std::uint64_t fd, flags.Number("ready-fd", 0, 0, 1'000'000));
+  return static_cast<int>(fd);
 }
 
 }  // namespace patchbay::workers

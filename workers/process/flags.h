@@ -30,7 +30,7 @@ class Flags {
   std::map<std::string, std::string> values_;
 };
 
-/// Writes "ready\n" to the descriptor a supervisor or agent passed as --ready-fd and closes it.
-void TellReady(int ready_fd);
+/// The descriptor that a supervisor or agent passed as --ready-fd; -1 without one.
+StatusOr<int> ReadyFd(const Flags& flags);
 
 }  // namespace patchbay::workers

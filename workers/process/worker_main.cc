@@ -12,6 +12,7 @@
 #include "runtime/base/log.h"
 #include "runtime/base/oom_score.h"
 #include "runtime/base/standard_streams.h"
+#include "runtime/control/parent_pipe.h"
 #include "workers/process/child_process.h"
 #include "workers/process/flags.h"
 #include "workers/process/inline_run.h"
@@ -84,10 +85,12 @@ StatusOr<WorkerOptions> OptionsFromFlags(const Flags& flags) {
 Status Serve(const std::vector<std::string>& words) {
   PB_ASSIGN_OR_RETURN(
       const Flags flags,
-      Flags::Parse(words, {"key", "index", "agent-incarnation", "incarnation", "numerics", "gpu",
-                           "memory", "compute-threads", "fetched-patches", "open-files",
-                           "image-mib", "index-mib", "state", "data-policy", "data-address"}));
+      Flags::Parse(words,
+                   {"key", "index", "agent-incarnation", "incarnation", "numerics", "gpu", "memory",
+                    "compute-threads", "fetched-patches", "open-files", "image-mib", "index-mib",
+                    "state", "data-policy", "data-address", "ready-fd"}));
   PB_ASSIGN_OR_RETURN(WorkerOptions options, OptionsFromFlags(flags));
+  PB_ASSIGN_OR_RETURN(const int ready_fd, ReadyFd(flags));
   InitLogging(StrCat("worker ", options.index), LogSeverity::kInfo);
   RaiseDescriptorLimit();
   KeepFreedMemory();
@@ -104,6 +107,8 @@ Status Serve(const std::vector<std::string>& words) {
   PB_ASSIGN_OR_RETURN(const std::unique_ptr<WorkerSession> opened,
                       WorkerSession::Open(*loop, options));
   session = opened.get();
+  control::ParentPipe parent(*loop, ready_fd);
+  parent.TellReady();
   loop->Run();
   LogInfo(StrCat("drained, peak memory ", HumanBytes(PeakResidentBytes())));
   return absl::OkStatus();

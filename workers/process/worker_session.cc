@@ -87,6 +87,7 @@ Status WorkerSession::Start() {
 void WorkerSession::Register() {
   if (registering_) return;
   registering_ = true;
+  loop_.Cancel(register_again_);
   protocol::RegisterWorker offer;
   offer.node = options_.node;
   offer.index = options_.index;
@@ -103,7 +104,7 @@ void WorkerSession::Register() {
         answer.ok() ? std::get_if<protocol::WorkerRegistered>(&*answer) : nullptr;
     if (registered == nullptr) {
       LogWarning(StrCat("register worker: ", MessageOf(answer.status())));
-      loop_.After(kRetryMs, [this] {
+      register_again_ = loop_.After(kRetryMs, [this] {
         if (session_->connected()) Register();
       });
       return;

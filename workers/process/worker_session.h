@@ -98,6 +98,7 @@ class WorkerSession {
   int reports_pending_ = 0;  ///< TasksFinished without an answer yet
   std::uint64_t finished_progress_ = 0;
   std::uint32_t scheduler_incarnation_ = 0;
+  control::EventLoop::Id register_again_ = 0;  ///< the one timer for it
   bool registering_ = false, draining_ = false, leases_end_ = false;
   std::unique_ptr<ImageCache> images_;
   std::unique_ptr<TrainerDelivery> delivery_;

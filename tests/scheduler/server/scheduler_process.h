@@ -67,11 +67,12 @@ class SchedulerProcess {
     std::string line;
     char buffer[256];
     ssize_t got = 0;
-    while ((got = read(from.get(), buffer, sizeof buffer)) > 0) {
+    while (line.find('\n') == std::string::npos &&
+           (got = read(from.get(), buffer, sizeof buffer)) > 0) {
       line.append(buffer, static_cast<std::size_t>(got));
     }
     if (line.rfind("ready ", 0) != 0) return Wait();
-    address_ = line.substr(6, line.size() - 7);
+    address_ = line.substr(6, line.find('\n') - 6);
     return 0;
   }
 

@@ -110,6 +110,17 @@ TEST_F(AgentTest, KillsAFrozenWorkerWhenToldTo) {
   EXPECT_TRUE(EndsSoon(worker.pid));
 }
 
+TEST_F(AgentTest, ReplacesAFrozenWorkerUnasked) {
+  StartAgent("1");
+  scheduler_.ExpectAgent();
+  const auto first = scheduler_.ExpectWorker().second;
+  kill(static_cast<pid_t>(first.pid), SIGSTOP);
+  const auto [agent, exited] = scheduler_.Expect<protocol::WorkerExited>();
+  EXPECT_EQ(exited.worker_incarnation, first.worker_incarnation);
+  scheduler_.Answer(agent, protocol::WorkerExitSeen{});
+  EXPECT_NE(scheduler_.ExpectWorker().second.worker_incarnation, first.worker_incarnation);
+}
+
 TEST_F(AgentTest, ReportsAWorkerItDoesNotHaveAsGoneAndLeavesItsSuccessorAlone) {
   StartAgent("1");
   const control::PeerId agent = scheduler_.ExpectAgent().first;
@@ -128,6 +139,40 @@ TEST_F(AgentTest, RegistersAgainAfterTheSchedulerRestarted) {
   const auto after = scheduler_.ExpectAgent().second;
   EXPECT_EQ(after.agent_incarnation, before.agent_incarnation);
   EXPECT_EQ(scheduler_.ExpectWorker().second.worker_incarnation, worker_before.worker_incarnation);
+}
+
+TEST_F(AgentTest, MakesRoomForANewerAgentOfItsNode) {
+  StartAgent("1");
+  const auto agent = scheduler_.Expect<protocol::RegisterAgent>().first;
+  protocol::RequestFailed refused;
+  refused.outcome = {static_cast<std::int32_t>(absl::StatusCode::kAborted), "a newer agent"};
+  scheduler_.Answer(agent, refused);
+  EXPECT_EQ(ExitCode(), kExitFailed);  // what its supervisor starts next has a number of its own
+}
+
+TEST_F(AgentTest, AsksAgainOnceAtATimeWhenItsKeyIsInUseElsewhere) {
+  StartAgent("1");
+  protocol::RequestFailed refused;
+  refused.outcome = {static_cast<std::int32_t>(absl::StatusCode::kAlreadyExists), "in use"};
+  for (int i = 0; i < 3; ++i) {
+    const auto agent = scheduler_.Expect<protocol::RegisterAgent>().first;
+    scheduler_.Answer(agent, refused);
+  }
+  scheduler_.ExpectAgent();
+  scheduler_.ExpectWorker();
+}
+
+TEST_F(AgentTest, GivesUpWhenNoneOfItsWorkersCanStart) {
+  Start("patchbay-agent", {"--cpus", "2", "--gpus", "none", "--worker-memory", "1"});
+  scheduler_.ExpectAgent();
+  std::set<std::uint32_t> ended;
+  while (ended.size() < 2) {
+    const auto [agent, exited] = scheduler_.Expect<protocol::WorkerExited>();
+    ASSERT_NE(exited.wait_status, 0);
+    scheduler_.Answer(agent, protocol::WorkerExitSeen{});
+    ended.insert(exited.index);
+  }
+  EXPECT_EQ(ExitCode(), kExitGivenUp);
 }
 
 TEST_F(AgentTest, DrainsOnSigtermAndLetsARunningTaskFinish) {

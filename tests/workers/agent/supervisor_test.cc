@@ -21,6 +21,11 @@ constexpr const char* kServe =
     "echo start $NAME $$ >&$OUT; trap 'echo stop $NAME >&$OUT; exit 0' TERM; "
     "echo ready >&$2; while :; do read -t 1 line <&$IDLE; done";
 
+/// The same, with heartbeats.
+constexpr const char* kBeat =
+    "echo start $NAME $$ >&$OUT; echo >&$2; echo ready >&$2; "
+    "while :; do read -t 0.25 line <&$IDLE; echo >&$2; done";
+
 /// A supervisor in a process of its own, whose programs write lines to the test.
 class SupervisorTest : public testing::Test {
  protected:
@@ -112,6 +117,29 @@ TEST_F(SupervisorTest, RestartsAProgramThatIsKilled) {
   const std::string again = Said();
   EXPECT_EQ(again.substr(0, 10), "start only");
   EXPECT_NE(PidOf(again), first);
+}
+
+TEST_F(SupervisorTest, ReplacesAProgramThatFreezes) {
+  Start({Script("only", kBeat)});
+  const pid_t first = PidOf(Said());
+  while (Ready() != "ready") {
+  }
+  kill(first, SIGSTOP);
+  const std::string again = Said();
+  EXPECT_EQ(again.substr(0, 10), "start only");
+  EXPECT_NE(PidOf(again), first);
+  EXPECT_TRUE(EndsSoon(first));
+}
+
+TEST_F(SupervisorTest, AFrozenProgramDoesNotHoldUpTheStop) {
+  Start({Script("only", kBeat)}, 100 * kPatienceMs);
+  const pid_t pid = PidOf(Said());
+  while (Ready() != "ready") {
+  }
+  kill(pid, SIGSTOP);
+  kill(supervisor_, SIGTERM);
+  ASSERT_TRUE(EndsSoon(pid));
+  EXPECT_EQ(ExitCode(), kExitDone);
 }
 
 TEST_F(SupervisorTest, DoesNotRestartWhatCannotStart) {
@@ -219,13 +247,15 @@ TEST(SupervisorArguments, RefuseWhatIsWrong) {
   }
 }
 
-TEST(RestartDelay, DoublesToItsLimitAndStartsOver) {
+TEST(RestartDelay, DoublesWhileAProgramDiesYoungAndIsNoneOtherwise) {
   RestartDelay delay;
-  EXPECT_EQ(delay.Next(0), 100);
+  EXPECT_EQ(delay.Next(RestartDelay::kYoungMs), 0);
+  EXPECT_EQ(delay.Next(RestartDelay::kYoungMs - 1), 100);
   EXPECT_EQ(delay.Next(0), 200);
   for (int i = 0; i < 10; ++i) delay.Next(0);
   EXPECT_EQ(delay.Next(0), RestartDelay::kLongestRestartDelayMs);
-  EXPECT_EQ(delay.Next(RestartDelay::kHealthyAfterMs), 100);
+  EXPECT_EQ(delay.Next(RestartDelay::kYoungMs), 0);
+  EXPECT_EQ(delay.Next(0), 100);
 }
 
 }  // namespace
