@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/base/json.h"
 #include "runtime/base/strings.h"
 #include "runtime/cli/commands.h"
 
@@ -128,13 +129,22 @@ int CodeOf(ExitCode code, Terminal& terminal) {
   return static_cast<int>(code == ExitCode::kDone ? ExitCode::kFailed : code);
 }
 
+/// Why a command failed, for programs: the last line of stderr with --json.
+void NoteError(Terminal& terminal, const Status& status) {
+  if (!terminal.json()) return;
+  const Json error = {{"code", static_cast<int>(status.code())},
+                      {"text", std::string(MessageOf(status))}};
+  terminal.Note(DumpJson({{"error", error}}));
+}
+
 int Finish(Terminal& terminal, const CommandEntry& entry, const StatusOr<ExitCode>& outcome) {
   terminal.EndProgress();
   if (outcome.ok()) return CodeOf(*outcome, terminal);
   terminal.Error(MessageOf(outcome.status()));
-  if (!IsUsageError(outcome.status())) return static_cast<int>(ExitCode::kFailed);
-  terminal.Note(StrCat("see: patchbay ", entry.name, " --help"));
-  return static_cast<int>(ExitCode::kUsage);
+  const bool usage = IsUsageError(outcome.status());
+  if (usage) terminal.Note(StrCat("see: patchbay ", entry.name, " --help"));
+  NoteError(terminal, outcome.status());
+  return static_cast<int>(usage ? ExitCode::kUsage : ExitCode::kFailed);
 }
 
 int RunCommand(const CommandEntry& entry, std::vector<std::string> words,

@@ -115,7 +115,8 @@ Status StreamDesk::CheckAttach(const Request& request, const protocol::AttachTra
   if (message.trainer_incarnation == 0 ||
       std::find(dead.begin(), dead.end(), message.trainer_incarnation) != dead.end()) {
     return absl::AbortedError(
-        StrCat("attach trainer: stream ", stream.job, ": another process has this rank"));
+        StrCat("attach trainer: stream ", stream.job, ": another process has rank ", message.rank,
+               " now: give every process a rank of its own, or end the other"));
   }
   return absl::OkStatus();
 }

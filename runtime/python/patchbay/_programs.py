@@ -43,7 +43,19 @@ def run_json(*words, cluster=None, expect=(0,)):
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
     if done.returncode in expect:
         return json.loads(done.stdout)
-    text = done.stderr.strip().splitlines()
-    text = "\n".join(line for line in text if not line.startswith("see: ")) or f"exit code {done.returncode}"
-    text = text.removeprefix("patchbay: ")
-    raise (errors.ConfigError if done.returncode == 2 else errors.PatchbayError)(text)
+    raise _failure(done)
+
+
+def _failure(done):
+    """The exception of a command that failed: by the JSON object that is the last line it wrote, or by what failed first of
+    a job that did."""
+    lines = done.stderr.strip().splitlines()
+    try:
+        if done.stdout:
+            first = json.loads(done.stdout)["failed"][0]
+            return errors.of(first["code"], False, first["reason"])
+        error = json.loads(lines[-1])["error"]
+        return errors.of(error["code"], done.returncode == 2, error["text"])
+    except (IndexError, ValueError, KeyError, TypeError):
+        ended = f"it ended with exit code {done.returncode}"
+        return errors.ClusterError(f"run {' '.join(done.args[1:3])}: {ended}: {' '.join(lines[-3:]) or 'no reason given'}")

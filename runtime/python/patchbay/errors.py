@@ -71,7 +71,7 @@ class InternalError(PatchbayError, RuntimeError):
 _CLASSES = {
     -1: RingExhausted, -2: StreamClosed, -3: ForkError, -4: WaitTimeout,
     1: StreamClosed, 3: ConfigError, 4: WaitTimeout, 5: NotFoundError, 6: ConflictError, 7: AccessError,
-    8: ResourceError, 9: ConflictError, 12: DeviceError, 13: InternalError, 14: ClusterError, 15: DataError,
+    8: ResourceError, 9: ConflictError, 10: ConflictError, 12: DeviceError, 13: InternalError, 14: ClusterError, 15: DataError, 16: AccessError,
 }
 
 

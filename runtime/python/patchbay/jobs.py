@@ -5,10 +5,14 @@ from . import _programs, errors
 
 
 def submit(kind, *sources, cluster=None, **options):
-    """Submits a job that goes on without this process; returns its number.
+    """Submits a job that goes on without this process; returns its number, an int.
 
     kind: "ingest" or "spectra". sources: slides, stores or folders. options: the command's flags by name, as
-    out="stores", codec_level=3; True for a flag without a value. It needs a cluster that stays (`patchbay up`).
+    out="stores", codec_level=3; True for a flag without a value; `patchbay ingest --help` has them. cluster: path of a key
+    file; None = as attach. It needs a cluster that stays (`patchbay up`).
+
+    Raises ConfigError for another kind or flag, NotFoundError for a source or key file that is not there, AccessError
+    where the key may not read the sources or write to `out`, ClusterError without a cluster.
     """
     if kind not in ("ingest", "spectra"):
         raise errors.ConfigError(f"submit: {kind!r}: expected 'ingest' or 'spectra'")
@@ -20,20 +24,27 @@ def submit(kind, *sources, cluster=None, **options):
 
 
 def wait(job, cluster=None):
-    """Waits until a job has ended; its result as a dict. PatchbayError when it failed; a job of which some images
-    failed has a result that names them."""
+    """Waits until a job has ended; its result as a dict, as `patchbay wait --json` prints it.
+
+    A job of which some images failed has a result that names them. Raises NotFoundError for a number that is no job,
+    ClusterError when the cluster is gone, and the class that fits when the whole job failed.
+    """
     return _programs.run_json("wait", int(job), cluster=cluster, expect=(0, 3))
 
 
 def status(cluster=None):
-    """Nodes, workers and jobs of a cluster, as a dict."""
+    """Nodes, workers and jobs of a cluster, as a dict, as `patchbay status --json` prints it.
+
+    Raises NotFoundError for a key file that is not there, ClusterError without a cluster.
+    """
     return _programs.run_json("status", cluster=cluster)
 
 
 def open_store(path):
     """The levels of an OME-Zarr store as a list of array-likes (shape, dtype, slicing), finest first.
 
-    Axes are (c, y, x) or (z, y, x). It needs the package zarr 3.
+    Axes are (c, y, x), uint8 RGB, for a slide and (z, y, x) for a volume, whatever the order on disk. It needs the package
+    zarr 3. Raises NotFoundError where there is no store, DataError for one without levels or with damaged metadata.
     """
     try:
         import zarr
@@ -42,9 +53,11 @@ def open_store(path):
     path = os.fspath(path)
     if not os.path.exists(os.path.join(path, "zarr.json")):
         raise errors.NotFoundError(f"open store: {path}: there is no zarr.json")
-    group = zarr.open_group(path, mode="r")
-    attributes = dict(group.attrs)
-    scales = attributes.get("ome", attributes).get("multiscales", [])
-    if not scales:
-        raise errors.DataError(f"open store: {path}: it has no multiscales metadata")
-    return [group[dataset["path"]] for dataset in scales[0]["datasets"]]
+    try:
+        group = zarr.open_group(path, mode="r")
+        attributes = dict(group.attrs)
+        scales = attributes.get("ome", attributes)["multiscales"]
+        return [group[dataset["path"]] for dataset in scales[0]["datasets"]]
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise errors.DataError(f"open store: {path}: its metadata names no levels that are there ({error}): "
+                               "`patchbay verify` says what is wrong") from error

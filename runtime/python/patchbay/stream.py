@@ -83,6 +83,14 @@ def _shared_name(request, token):
     return "run-" + hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
 
+def _check_shares(description):
+    """ConfigError where ranks would get unequal parts though the tail policy promises full batches."""
+    size, ranks, tail = (description[key] for key in ("global_batch", "world_size", "tail"))
+    if tail != "keep" and size % ranks != 0:
+        raise errors.ConfigError(f"attach: batch.global_size {size} on {ranks} ranks: with batch.tail {tail} every rank gets "
+                                 f"as much as the others: choose a multiple of {ranks}, batch.per_rank, or tail: keep")
+
+
 class Images(collections.abc.Sequence):
     """The images of a stream, as `image_index` counts them. Fetched as they are asked for.
 
@@ -150,6 +158,7 @@ class Stream:
         ring = None
         try:
             _, ring = self._client.more()
+            _check_shares(description)
             if "device" in description:
                 description["device"]["handle"] = bytes.fromhex(description["device"]["handle"])
             description["arrays"] = [(a["name"], a["dtype"], a["shape"], a["offset"], a["on_device"])

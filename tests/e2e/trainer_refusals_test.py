@@ -1,0 +1,99 @@
+"""What the Python module says when it cannot: ranks that clash or are missing, keys without a right, a cluster that is gone.
+Each is an exception of patchbay.errors whose message says what to do."""
+import harness
+import trainer_test
+
+LISTEN = ("--listen", "127.0.0.1:*")  # beside other clusters of this machine
+
+
+class Refusals(trainer_test.ModuleCase):
+    def test_ranks_that_clash_are_told_and_a_missing_one_holds_nobody(self):
+        cluster = self.up(1, *LISTEN)
+        self.run_program("""
+            def attach(rank, of=2, **more):
+                return patchbay.attach("run.yaml", name="shared", rank=rank, world_size=of, **more)
+            first, second = attach(0), attach(0)
+            text = raised(lambda: [batch.count for _ in range(2) for batch in first], patchbay.ConflictError)
+            assert "another process has rank 0 now: give every process a rank of its own" in text, text
+            counts = [batch.count for batch in second]
+            assert counts[:2] == [8, 8] and len(counts) == len(second), "rank 1 never came, and rank 0 has its epoch"
+            text = raised(lambda: attach(1, of=3, overrides={"batch.tail": "keep"}), patchbay.ConflictError)
+            assert "runs for 2 ranks, not 3" in text, text
+            text = raised(lambda: attach(1, overrides={"seed": 3}), patchbay.ConflictError)
+            assert "key 'seed' differs" in text, text
+            for tail in ("drop", "pad", "wrap"):
+                text = raised(lambda: patchbay.attach("run.yaml", name=tail, rank=0, world_size=3,
+                                                      overrides={"batch.tail": tail}), patchbay.ConfigError)
+                assert "batch.global_size 16 on 3 ranks" in text and "a multiple of 3" in text, text
+            """)
+        other = self.store([self.slide("b.svs", size="700x600")], out="other")
+        self.run_program("""
+            run = dict(name="images", rank=0, world_size=2)
+            mine = patchbay.attach("run.yaml", **run)
+            text = raised(lambda: patchbay.attach("run.yaml", overrides={"dataset": sys.argv[1]}, **run), patchbay.ConflictError)
+            assert "'images'" in text and "over another dataset" in text, text
+            with patchbay.attach("run.yaml", overrides={"dataset": sys.argv[1]}) as foreign:
+                text = raised(lambda: mine.load_state_dict(foreign.state_dict()), patchbay.StateError)
+            assert "its images" in text and "attach with what it was made with" in text, text
+            """, other)
+        self.down(cluster)
+
+    def test_a_key_without_the_right_and_a_job_that_is_none(self):
+        cluster = self.up(1, *LISTEN)
+        made = self.command("key", "new", "ann", "--role", "submitter", "--read", "/nowhere")
+        self.assertEqual(made.returncode, 0, made.stderr)
+        self.run_program("""
+            key = sys.argv[1]
+            text = raised(lambda: patchbay.attach("run.yaml", cluster=key), patchbay.AccessError)
+            assert "outside the folders the key may read" in text, text
+            text = raised(lambda: patchbay.status(cluster="nothere.key"), patchbay.NotFoundError)
+            assert "nothere.key" in text, text
+            text = raised(lambda: patchbay.wait(99), patchbay.NotFoundError)
+            assert "99: there is no such job" in text, text
+            raised(lambda: patchbay.submit("stream", "a.svs"), patchbay.ConfigError)
+            text = raised(lambda: patchbay.submit("ingest", "a.svs", outt="x"), patchbay.ConfigError)
+            assert "--outt" in text, text
+            text = raised(lambda: patchbay.wait(patchbay.submit("ingest", "a.svs", out="x", cluster=key), cluster=key),
+                          patchbay.AccessError)
+            assert "the key may" in text, text
+            """, self.folder / "ann.key")
+        self.down(cluster)
+
+    def test_a_cluster_that_is_gone_is_a_cluster_error(self):
+        cluster = self.up(1, *LISTEN)
+        process = self.program("""
+            stream = patchbay.attach("run.yaml")
+            print("there", flush=True)
+            while not os.path.exists("go"):
+                time.sleep(0.01)
+            text = raised(lambda: patchbay.status(cluster=os.environ["PATCHBAY_HOME"] + "/operator.key"), patchbay.ClusterError)
+            assert "no answer" in text or "nothing listens" in text, text
+            """)
+        self.await_line(process)
+        for pid in [cluster.pid, *self.pids(cluster, "patchbay-supervisor"), *self.pids(cluster, "patchbay-scheduler")]:
+            self.kill(pid)
+        (self.folder / "go").touch()
+        self.said(process)
+
+    def test_a_client_program_that_is_missing_or_ends_at_once_is_named(self):
+        broken = self.folder / "bin"
+        broken.mkdir()
+        (broken / "patchbay").write_text("#!/bin/sh\nexit 132\n")
+        (broken / "patchbay").chmod(0o755)
+        process = self.program("""
+            import gc
+            os.environ["PATCHBAY_BIN"] = "nothere"
+            raised(lambda: patchbay.attach("run.yaml"), patchbay.NotFoundError)
+            os.environ["PATCHBAY_BIN"] = "bin"
+            text = raised(lambda: patchbay.attach("run.yaml"), patchbay.ClusterError)
+            assert "AVX2" in text, text
+            text = raised(patchbay.status, patchbay.ClusterError)
+            assert "exit code 132" in text, text
+            gc.collect()
+            """)
+        _, err = process.communicate(timeout=harness.LIMIT_S)
+        self.assertEqual((process.returncode, err), (0, ""), "nothing is raised while a stream is torn down")
+
+
+if __name__ == "__main__":
+    harness.main()
