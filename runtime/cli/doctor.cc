@@ -20,13 +20,17 @@ const char* StateName(CheckState state) {
 
 class DoctorCommand final : public Command {
  public:
-  std::vector<Argument> Arguments() override { return {}; }
+  std::vector<Argument> Arguments() override {
+    return {{"--reach", "IP:PORT", "also test that a TCP connection to there opens", &reach_}};
+  }
 
   StatusOr<ExitCode> Run(Session& session) override {
     Json list = Json::array();
     std::vector<std::vector<std::string>> rows;
     bool works = true;
-    for (const Check& check : CheckMachine(session.environment)) {
+    std::vector<Check> checks = CheckMachine(session.environment);
+    if (!reach_.empty()) checks.push_back(CheckReach(reach_));
+    for (const Check& check : checks) {
       works = works && check.state != CheckState::kBroken;
       list.push_back({{"name", check.name},
                       {"state", StateName(check.state)},
@@ -39,6 +43,9 @@ class DoctorCommand final : public Command {
     session.terminal.Result({{"checks", list}, {"works", works}});
     return works ? ExitCode::kDone : ExitCode::kFailed;
   }
+
+ private:
+  std::string reach_;
 };
 
 }  // namespace

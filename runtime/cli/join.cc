@@ -3,6 +3,7 @@
 #include "runtime/base/strings.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/interrupt.h"
+#include "runtime/cli/machine_checks.h"
 #include "runtime/cli/network.h"
 #include "runtime/cli/node_command.h"
 #include "runtime/client/paths.h"
@@ -36,13 +37,28 @@ class JoinCommand final : public Command {
                                                                           "/nodes/", key.name)
                                                                  : node_.state));
     PB_ASSIGN_OR_RETURN(const NodeSettings settings, node_.Settings(state, path, key.address));
+    ProbeScheduler(session, key.address);
     return RunNode(session, settings, [&](const NodeProcesses& node) {
       session.terminal.Say(StrCat("joined ", key.address, " as ", key.name));
+      session.terminal.Say(
+          "batches go from here to the trainers: TCP connections to them must be open (test one "
+          "with `patchbay doctor --reach IP:PORT`)");
       session.terminal.Result({{"address", key.address}, {"node", key.name}, {"pid", node.pid()}});
     });
   }
 
  private:
+  /// The node tries for as long as it takes; a firewall is better named than waited for.
+  static void ProbeScheduler(const Session& session, const std::string& address) {
+    constexpr std::string_view kTcp = "tcp://";
+    if (!address.starts_with(kTcp)) return;
+    const Check reach = CheckReach(address.substr(kTcp.size()));
+    if (reach.state == CheckState::kOk) return;
+    session.terminal.Note(StrCat("the scheduler does not answer (", reach.found,
+                                 "); connections from here to ", address,
+                                 " must be open; trying on"));
+  }
+
   NodeArguments node_;
   std::string key_;
 };
@@ -52,7 +68,10 @@ class JoinCommand final : public Command {
 const char kJoinNote[] =
     "Runs in the foreground; Ctrl-C drains the node and leaves. On the first node:\n"
     "  patchbay key new node2 --role worker --read DIR --write DIR\n"
-    "then copy node2.key here. Both nodes need --data-policy before batches cross the network.\n";
+    "then copy node2.key here. This node opens TCP connections to the scheduler (the address in "
+    "the\n"
+    "key file) and, encrypted, to the trainers: to the address from which a trainer reaches the\n"
+    "cluster, or that of `stream --data-listen`. Test it: patchbay doctor --reach IP:PORT\n";
 
 std::unique_ptr<Command> MakeJoin() { return std::make_unique<JoinCommand>(); }
 

@@ -11,14 +11,15 @@
 namespace patchbay::cli {
 
 Argument PolicyArgument(std::string& policy) {
-  Argument argument{"--data-policy", "", "how nodes may deliver to each other", &policy};
-  argument.choices = {"none", "isolated-tcp", "wireguard", "rdma"};
+  Argument argument{"--data-policy", "", "what carries batches between nodes (default tls)",
+                    &policy};
+  argument.choices = {"tls", "rdma"};
   return argument;
 }
 
 Status DeclarePolicy(const client::Environment& environment, const std::string& policy) {
   const std::string path = client::PolicyPath(environment);
-  if (policy.empty() || policy == "none") {
+  if (policy.empty()) {
     if (unlink(path.c_str()) != 0 && errno != ENOENT) return FromErrno("forget", path, errno);
     return absl::OkStatus();
   }

@@ -11,7 +11,7 @@ namespace patchbay::cli {
 /// --data-policy, "" when not given.
 Argument PolicyArgument(std::string& policy);
 
-/// Keeps the policy below PATCHBAY_HOME for the trainers of this machine; "" or "none" forgets it.
+/// Keeps the policy below PATCHBAY_HOME for the trainers of this machine; "" forgets it.
 Status DeclarePolicy(const client::Environment& environment, const std::string& policy);
 
 }  // namespace patchbay::cli

@@ -32,7 +32,9 @@ StatusOr<NodeSettings> NodeArguments::Settings(const std::string& agent_state,
   settings.state = agent_state;
   settings.cpus = cpus.value_or(client::UsableCores());
   settings.gpus = gpus;
-  PB_ASSIGN_OR_RETURN(settings.network, client::NetworkTowards(data_policy, address));
+  if (data_policy == NameOf(data::NetworkPolicy::kRdma)) {  // TLS needs no address of this node
+    PB_ASSIGN_OR_RETURN(settings.network, client::NetworkTowards(data_policy, address));
+  }
   return settings;
 }
 

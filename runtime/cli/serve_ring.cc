@@ -196,6 +196,7 @@ StatusOr<client::RunOptions> ServeRing::OptionsOf(const OpenCommand& command) co
     options.memory = client::SlotMemory::kDevice;
     PB_ASSIGN_OR_RETURN(options.device, memory::GpuIndexOf(device));
   }
+  PB_ASSIGN_OR_RETURN(options.data_listen, command.Text("data_listen"));
   PB_ASSIGN_OR_RETURN(options.world_size, command.Number("world_size", 1, kMaxWorldSize));
   PB_ASSIGN_OR_RETURN(options.rank, command.Number("rank", 0, kMaxWorldSize));
   OwnClusterArguments own;

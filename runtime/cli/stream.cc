@@ -55,6 +55,7 @@ Json ToJson(const StreamResult& result) {
                {"ring_bytes", result.ring_bytes},
                {"remote_bytes", stats.remote_bytes},
                {"shards_refused", stats.shards_refused},
+               {"connections_dropped", stats.connections_dropped},
                {"plan_digest", result.plan_digest},
                {"resume_token", result.resume_token},
                {"skipped", cli::ToJson(result.skipped)},
@@ -103,7 +104,7 @@ class StreamCommand final : public Command {
   Status Use(const client::Batch& batch, client::StreamDigest& digest) const;
   StatusOr<StreamResult> Consume(Session& session, client::Run& run);
 
-  std::string path_, split_, save_, data_policy_, name_, resume_;
+  std::string path_, split_, save_, data_policy_, data_listen_, name_, resume_;
   std::vector<std::string> set_;
   std::int64_t epoch_ = 0, rank_ = 0, world_size_ = 1;
   std::optional<std::int64_t> job_;
@@ -146,7 +147,9 @@ std::vector<Argument> StreamCommand::Arguments() {
       {"--digest", "", "SHA-256 of all patches in order, padding left out (slower)", &digest_},
       {"--save", "DIR", "write every batch, one .npy file an array", &save_},
       {"--force", "", "save among the batches of an earlier run", &force_},
-      PolicyArgument(data_policy_)};
+      PolicyArgument(data_policy_),
+      {"--data-listen", "IP", "where workers of other nodes connect (default: as the cluster)",
+       &data_listen_}};
   own_.AddTo(arguments);
   return arguments;
 }
@@ -164,6 +167,7 @@ StatusOr<std::unique_ptr<client::Run>> StreamCommand::Open(const Session& sessio
   options.resume_token = resume_;
   options.epoch = static_cast<std::uint32_t>(epoch_);
   options.data_policy = data_policy_;
+  options.data_listen = data_listen_;
   Terminal& terminal = session.terminal;
   options.watch = [&terminal](const protocol::JobRow& row) {
     if (terminal.live()) terminal.Progress(PlanningProgress(row));

@@ -101,9 +101,9 @@ class UpCommand final : public Command {
     const InterruptScope interrupts;
     PB_ASSIGN_OR_RETURN(const std::string listen, ListenAddress(listen_));
     PB_ASSIGN_OR_RETURN(const std::string address, OwnAddress(listen));
-    if (address != listen && !node_.data_policy.empty() && node_.data_policy != "none") {
+    if (address != listen && node_.data_policy == NameOf(data::NetworkPolicy::kRdma)) {
       return UsageError(
-          "up: --data-policy needs --listen with the one address the other nodes reach");
+          "up: --data-policy rdma needs --listen with the one address the other nodes reach");
     }
     const client::Environment& environment = session.environment;
     PB_ASSIGN_OR_RETURN(const control::Home home, control::Home::Open(environment.home));
@@ -147,8 +147,8 @@ const char kUpNote[] =
     "Runs in the foreground; Ctrl-C or `patchbay down` stops it. Commands of the same user on "
     "this\n"
     "machine find it without a key file; others need one (`patchbay key new`). A trainer on this\n"
-    "machine shares memory with the workers, so it must run as the same user, unless both were\n"
-    "given a --data-policy.\n"
+    "machine shares memory with the workers where both run as the same user; otherwise, as\n"
+    "between machines, batches come over an encrypted connection.\n"
     "Keys and state live in PATCHBAY_HOME (default ~/.patchbay).\n";
 
 std::unique_ptr<Command> MakeUp() { return std::make_unique<UpCommand>(); }

@@ -7,6 +7,8 @@
 #include <sys/socket.h>
 
 #include "runtime/base/file.h"
+#include "runtime/base/log.h"
+#include "runtime/base/port_range.h"
 #include "runtime/base/strings.h"
 #include "runtime/control/address.h"
 
@@ -46,21 +48,43 @@ std::string PolicyPath(const Environment& environment) { return environment.home
 
 StatusOr<data::Network> NetworkTowards(const std::string& policy,
                                        const std::string& cluster_address) {
-  const std::optional<data::NetworkPolicy> known = data::NetworkPolicyFromName(policy);
-  if (!known.has_value()) return data::Network{};
+  data::Network network;
+  const auto known =
+      policy.empty() ? data::NetworkPolicy::kTls : data::NetworkPolicyFromName(policy);
+  if (!known.has_value()) {
+    return absl::InvalidArgumentError(StrCat("data policy '", policy, "': expected tls or rdma"));
+  }
   PB_ASSIGN_OR_RETURN(const control::Address address, control::ParseAddress(cluster_address));
-  if (address.kind == control::Address::Kind::kIpc) return data::Network{};
-  PB_ASSIGN_OR_RETURN(const std::string own, AddressTowards(address.host));
-  return data::Network{*known, own};
+  if (address.kind == control::Address::Kind::kIpc) return network;
+  network.policy = *known;
+  PB_ASSIGN_OR_RETURN(network.address, AddressTowards(address.host));
+  return network;
 }
 
-StatusOr<data::Network> TrainerNetwork(const client::Environment& environment,
-                                       const std::string& policy,
+StatusOr<data::Network> TrainerNetwork(const Environment& environment,
+                                       const TrainerListening& listening,
                                        const std::string& cluster_address) {
-  if (!policy.empty()) return NetworkTowards(policy, cluster_address);
-  const StatusOr<std::string> declared = ReadFile(PolicyPath(environment), kMaxPolicyBytes);
-  if (!declared.ok()) return data::Network{};
-  return NetworkTowards(*declared, cluster_address);
+  std::string policy = listening.policy;
+  if (policy.empty()) {
+    const StatusOr<std::string> declared = ReadFile(PolicyPath(environment), kMaxPolicyBytes);
+    if (declared.ok()) policy = *declared;
+  }
+  StatusOr<data::Network> network = NetworkTowards(policy, cluster_address);
+  if (!network.ok() && listening.policy.empty()) {
+    return Annotate(network.status(), PolicyPath(environment));
+  }
+  if (!network.ok() || network->policy == data::NetworkPolicy::kNone) return network;
+  PB_ASSIGN_OR_RETURN(network->ports, ParsePortRange(listening.ports));
+  if (!listening.address.empty()) {
+    PB_RETURN_IF_ERROR(Annotate(data::InterfaceOf(listening.address).status(), "--data-listen"));
+    network->address = listening.address;
+    network->is_named = true;
+  } else if (!data::IsPrivateAddress(network->address)) {
+    LogWarning(StrCat("nothing is taken from other nodes: this node's address ", network->address,
+                      " is public; name the one to listen on with --data-listen"));
+    return data::Network{};
+  }
+  return network;
 }
 
 }  // namespace patchbay::client

@@ -12,15 +12,22 @@ namespace patchbay::client {
 /// Where `up` and `join` keep the declared policy for the trainers of this machine.
 std::string PolicyPath(const Environment& environment);
 
-/// The policy and the address from which this machine reaches the cluster's; kNone for "" and
-/// "none", and for a cluster on a Unix socket.
+/// The policy, TLS unless one is given, and the address from which this machine reaches the
+/// cluster's; kNone for a cluster on a Unix socket. InvalidArgument for a policy of another name.
 StatusOr<data::Network> NetworkTowards(const std::string& policy,
                                        const std::string& cluster_address);
 
-/// What a trainer here may let other nodes' workers deliver over: the given policy, or the declared
-/// one, at the address from which this machine reaches the cluster's. kNone when nothing is
-/// declared or the cluster is of this machine only.
-StatusOr<data::Network> TrainerNetwork(const Environment& environment, const std::string& policy,
+/// What a trainer was told about where to listen; "" = not told.
+struct TrainerListening {
+  std::string policy;   ///< tls or rdma; else what was declared on this machine
+  std::string address;  ///< --data-listen: one of this node's; else that of the control connection
+  std::string ports;    ///< key data.ports
+};
+
+/// What workers of other nodes may deliver to here over. kNone where the cluster is of this machine
+/// only, and, with a warning, where its address is public and none was named.
+StatusOr<data::Network> TrainerNetwork(const Environment& environment,
+                                       const TrainerListening& listening,
                                        const std::string& cluster_address);
 
 }  // namespace patchbay::client

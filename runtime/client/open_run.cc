@@ -179,8 +179,9 @@ class Opening {
     options.memory = options_.memory;
     options.device = options_.device;
     options.keep_waiting = KeepWaiting();
-    PB_ASSIGN_OR_RETURN(options.network, TrainerNetwork(options_.cluster.environment,
-                                                        options_.data_policy, key.address));
+    const TrainerListening listening{options_.data_policy, options_.data_listen, ""};
+    PB_ASSIGN_OR_RETURN(options.network,
+                        TrainerNetwork(options_.cluster.environment, listening, key.address));
     return Stream::Attach(options);
   }
 

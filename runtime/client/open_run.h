@@ -33,6 +33,7 @@ struct RunOptions {
   std::string resume_token;  ///< Stream::ResumeToken of the same plan, of any world size
   std::uint32_t epoch = 0;   ///< where to start without a token
   std::string data_policy;   ///< "" = what was declared on this machine
+  std::string data_listen;   ///< address for workers of other nodes; "" = the control connection's
   /// Sees the job about five times a second while its images are planned; may be empty.
   std::function<void(const protocol::JobRow&)> watch;
   SlotMemory memory = SlotMemory::kHost;

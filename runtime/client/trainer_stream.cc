@@ -258,8 +258,10 @@ Status TrainerStream::StartDelivery() {
   }
   endpoint_.stream_secret = std::string(AsText(secret));
   if (options_.network.policy != data::NetworkPolicy::kNone) {
-    PB_ASSIGN_OR_RETURN(receiver_, data::RemoteReceiver::Start(
-                                       core_->ring(), {options_.network, secret, options_.job}));
+    PB_ASSIGN_OR_RETURN(
+        receiver_, data::RemoteReceiver::Start(
+                       core_->ring(),
+                       {options_.network, secret, {options_.job, options_.rank, incarnation_}}));
     endpoint_.ucx_address = receiver_->address();
   }
   data::RingServer::Options server;
@@ -543,7 +545,10 @@ StreamStats TrainerStream::stats() const {
   stats.shards_refused = ring.shards_refused;
   stats.shards_corrupt = ring.shards_corrupt;
   stats.batches_moved = ring.batches_moved;
-  if (receiver_ != nullptr) stats.remote_bytes = receiver_->bytes_counted();
+  if (receiver_ != nullptr) {
+    stats.remote_bytes = receiver_->bytes_counted();
+    stats.connections_dropped = receiver_->connections_dropped();
+  }
   return stats;
 }
 

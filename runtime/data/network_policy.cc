@@ -2,7 +2,6 @@
 
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <system_error>
@@ -11,7 +10,7 @@
 #include <ifaddrs.h>
 #include <netinet/in.h>
 
-#include "runtime/base/file.h"
+#include "runtime/data/socket_address.h"
 
 namespace patchbay::data {
 namespace {
@@ -20,19 +19,12 @@ struct PolicyName {
   NetworkPolicy policy;
   std::string_view name;
 };
-constexpr std::array<PolicyName, 3> kNames = {{{NetworkPolicy::kRdma, "rdma"},
-                                               {NetworkPolicy::kIsolatedTcp, "isolated-tcp"},
-                                               {NetworkPolicy::kWireGuard, "wireguard"}}};
-constexpr std::size_t kMaxSysfsBytes = 4096;
+constexpr std::array<PolicyName, 2> kNames = {
+    {{NetworkPolicy::kTls, "tls"}, {NetworkPolicy::kRdma, "rdma"}}};
 
 bool IsPrivateV4(std::uint32_t a) {
   return (a >> 24) == 127 || (a >> 24) == 10 || (a >> 20) == 0xac1 || (a >> 16) == 0xc0a8 ||
          (a >> 22) == 0x191 || (a >> 16) == 0xa9fe;
-}
-
-bool IsWireGuard(const std::string& interface) {
-  const auto uevent = ReadFile(StrCat("/sys/class/net/", interface, "/uevent"), kMaxSysfsBytes);
-  return uevent.ok() && uevent->find("DEVTYPE=wireguard") != std::string::npos;
 }
 
 /// The RDMA device behind a network interface: "mlx5_0"; empty when there is none.
@@ -96,23 +88,30 @@ StatusOr<TransportLimits> LimitsOf(const Network& network) {
     return absl::FailedPreconditionError(
         StrCat("use network: policy ", NameOf(network.policy), ": ", cause));
   };
-  if (network.policy == NetworkPolicy::kNone) {
-    return refuse("no policy is declared, so nothing is delivered between nodes");
-  }
+  if (network.policy != NetworkPolicy::kRdma) return refuse("UCX serves rdma alone");
   if (!IsPrivateAddress(network.address)) {
     return refuse(StrCat(network.address, " is not a private numeric address"));
   }
   PB_ASSIGN_OR_RETURN(const std::string interface, InterfaceOf(network.address));
-  if (network.policy == NetworkPolicy::kIsolatedTcp) return TransportLimits{"tcp", interface};
-  if (network.policy == NetworkPolicy::kWireGuard) {
-    if (!IsWireGuard(interface)) {
-      return refuse(StrCat("interface ", interface, " is not a WireGuard one"));
-    }
-    return TransportLimits{"tcp", interface};
-  }
+  if (network.rdma_over_tcp) return TransportLimits{"tcp", interface};
   const std::string device = RdmaDeviceOf(interface);
   if (device.empty()) return refuse(StrCat("interface ", interface, " has no RDMA device"));
   return TransportLimits{"rc", StrCat(device, ":1")};
+}
+
+Status CheckNetwork(const Network& network) {
+  const auto refuse = [&network](const std::string& cause) {
+    return absl::FailedPreconditionError(
+        StrCat("use network: policy ", NameOf(network.policy), ": ", network.address, cause));
+  };
+  if (network.policy == NetworkPolicy::kNone) return refuse("nothing comes from other nodes");
+  const auto address = ParseSocketAddress(JoinHostPort(network.address, 0));
+  if (!address.ok()) return refuse(" is not a numeric address");
+  if (network.address == "0.0.0.0" || network.address == "::") {
+    return refuse(" is no address that other nodes could connect to: name one of this node's");
+  }
+  if (IsPrivateAddress(network.address) || network.is_named) return absl::OkStatus();
+  return refuse(" is public: name the address to listen on with --data-listen");
 }
 
 }  // namespace patchbay::data

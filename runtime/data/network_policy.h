@@ -1,4 +1,4 @@
-// What the site declares about the network between its nodes, and what UCX may use because of it.
+// How batches travel between nodes, and what UCX may use on a declared RDMA fabric.
 #pragma once
 
 #include <optional>
@@ -6,27 +6,30 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/base/port_range.h"
 #include "runtime/base/status.h"
 
 namespace patchbay::data {
 
-/// UCX has no authentication of its own: a peer that can open a connection to it can write to its
-/// memory. So the network has to be one of these, and the site says which.
+/// How batches travel between nodes.
 enum class NetworkPolicy {
-  kNone,         ///< nothing declared: no delivery between nodes
-  kRdma,         ///< InfiniBand or RoCE fabric of its own; never falls back to TCP
-  kIsolatedTcp,  ///< plain TCP on a network that only the cluster's nodes can reach
-  kWireGuard,    ///< TCP inside WireGuard
+  kNone,  ///< they do not: a cluster of one machine on a Unix socket
+  kTls,   ///< TLS 1.3 over TCP: needs no trusted network; what holds when nothing is declared
+  kRdma,  ///< UCX on an InfiniBand or RoCE fabric of its own, where whoever reaches it is trusted:
+          ///< UCX does not authenticate. Never falls back to TCP
 };
 
 std::string_view NameOf(NetworkPolicy policy);
-/// "rdma", "isolated-tcp", "wireguard"; nullopt for anything else.
+/// "tls", "rdma"; nullopt for anything else.
 std::optional<NetworkPolicy> NetworkPolicyFromName(std::string_view name);
 
 /// The network a node may use for delivery.
 struct Network {
   NetworkPolicy policy = NetworkPolicy::kNone;
-  std::string address;  ///< numeric IP of the interface to listen on and to send from
+  std::string address;         ///< numeric IP to listen on; with kRdma also to send from
+  PortRange ports;             ///< to listen on (kTls)
+  bool is_named = false;       ///< the user named the address: it may be public
+  bool rdma_over_tcp = false;  ///< tests only: UCX over TCP instead of a fabric
 };
 
 /// The interface that has this address ("eth1", "wg0", "lo"). NotFound names the address.
@@ -40,8 +43,12 @@ struct TransportLimits {
   std::string transports;
   std::string devices;
 };
-/// FailedPrecondition when no policy is declared, when the interface does not suit it (wireguard on
-/// an interface that is not one; rdma without an RDMA device), or when the address is public.
+/// FailedPrecondition unless the policy is kRdma, its address private and its interface one with an
+/// RDMA device.
 StatusOr<TransportLimits> LimitsOf(const Network& network);
+
+/// Whether a trainer may listen there: FailedPrecondition for policy kNone, for what is no numeric
+/// address or a wildcard, and for a public address nobody named.
+Status CheckNetwork(const Network& network);
 
 }  // namespace patchbay::data

@@ -1,5 +1,6 @@
-// Delivery between nodes: UCX active messages with rendezvous, straight into the slot. The trainer
-// looks at the header before it takes a byte; a send that completed proves nothing.
+// Delivery between nodes, straight into the slot: TLS 1.3 over TCP, or UCX active messages on a
+// declared RDMA fabric. The trainer looks at the header before it takes a byte; a send that
+// completed proves nothing.
 #pragma once
 
 #include <cstdint>
@@ -11,53 +12,78 @@
 #include "runtime/data/network_policy.h"
 #include "runtime/data/ring.h"
 #include "runtime/data/shard_header.h"
+#include "runtime/data/tls_channel.h"
+#include "runtime/data/tls_key.h"
 
 namespace patchbay::data {
 
-/// Trainer side. One thread, one UCP worker, event driven.
+/// What a trainer's address begins with, by transport: "tls://10.0.0.7:4711/INCARNATION".
+inline constexpr std::string_view kTlsScheme = "tls://", kUcxScheme = "ucx://";
+
+/// Trainer side. Receives on threads of its own.
 class RemoteReceiver {
  public:
   struct Options {
     Network network;
     StreamSecret secret{};
-    std::uint64_t stream = 0;
+    TrainerIdentity trainer;
+    /// What a connection has to prove the key in (TLS).
+    std::int64_t proof_deadline_ms = 5'000;
+    /// Of one shard, from the first byte of its header to its answer (TLS); then its connection is
+    /// dropped. Longer than a sender's.
+    std::int64_t shard_deadline_ms = 15'000;
   };
-  /// Listens on a fresh port of the network's address. FailedPrecondition when the network policy
-  /// forbids it (see LimitsOf). `ring` must outlive the receiver.
+  /// Listens at the network's address. FailedPrecondition when the network policy forbids it (see
+  /// CheckNetwork, LimitsOf). `ring` must outlive the receiver.
   static StatusOr<std::unique_ptr<RemoteReceiver>> Start(Ring& ring, const Options& options);
-  /// Cancels what runs, waits for every request to complete, joins the thread.
+  /// Ends what runs, waits until every range is given back, joins the threads.
   virtual ~RemoteReceiver() = default;
 
-  /// "ip:port", for TrainerEndpoint::ucx_address.
+  /// For TrainerEndpoint::ucx_address: scheme, numeric address and port, and over TLS the
+  /// trainer's incarnation, which is part of the key.
   virtual const std::string& address() const = 0;
-  /// The shard is fenced up to `lease`: force-closes the endpoint a running transfer of it came
-  /// over. True when none runs (any more). Thread-safe, does not block.
+  /// The shard is fenced up to `lease`: ends the connection a running transfer of it comes over.
+  /// True when none runs (any more): the receiving thread has left the range. Thread-safe, does
+  /// not block.
   virtual bool EndTransfer(const ShardId& shard, const LeaseNumber& lease) = 0;
   /// Bytes that came this way and counted.
   virtual std::uint64_t bytes_counted() const = 0;
-  /// What UCX chose, for reports: "tcp/lo"; empty before the first shard.
+  /// Connections that were dropped: no proof of the key, or bytes that were no shard.
+  virtual std::uint64_t connections_dropped() const = 0;
+  /// What carries the shards, for reports: "tls/TLS_AES_128_GCM_SHA256", "rc/mlx5_0"; empty before
+  /// the first.
   virtual std::string Transport() const = 0;
 };
 
-/// Worker side. One thread, one UCP worker, an endpoint per trainer address, made when needed.
+/// The trainer a shard is for, as the control plane names it.
+struct RemoteTarget {
+  std::string address;  ///< RemoteReceiver::address
+  StreamSecret secret{};
+  std::uint64_t stream = 0;
+  std::uint32_t rank = 0;
+  bool operator==(const RemoteTarget&) const = default;
+};
+
+/// Worker side. A connection per trainer, made when needed.
 class RemoteSender {
  public:
   struct Options {
-    Network network;
-    std::int64_t timeout_ms = 10'000;  ///< of one shard; then its endpoint is closed by force
+    Network network;                   ///< its address is UCX's alone
+    std::int64_t timeout_ms = 10'000;  ///< of one shard; then its connection is closed
+    std::uint64_t records_per_key = kRecordsPerKey;  ///< fewer only in tests
   };
   static StatusOr<std::unique_ptr<RemoteSender>> Start(const Options& options);
   virtual ~RemoteSender() = default;
 
   /// A shard's bytes of each array, in layout order.
   using Payload = std::span<const std::span<const std::byte>>;
-  /// Computes each array's crc32c (unless the header has it), sends one message an array, and waits
-  /// until the payload may be reused. Thread-safe.
+  /// Computes each array's crc32c (unless the header has it), sends the shard, and waits until the
+  /// payload may be reused. Thread-safe.
   /// OK means only that: the trainer decides whether the shard counts. Unavailable when the peer is
-  /// gone or did not take it in time, InvalidArgument when payload and header differ in arrays.
-  virtual Status Send(const std::string& address, const StreamSecret& secret, ShardHeader header,
-                      Payload payload) = 0;
-  /// Closes the endpoint to a trainer that went away.
+  /// gone or did not take it in time, FailedPrecondition or AlreadyExists when it refused the
+  /// grant, InvalidArgument when payload and header differ in arrays.
+  virtual Status Send(const RemoteTarget& target, ShardHeader header, Payload payload) = 0;
+  /// Closes the connections to a trainer that went away.
   virtual void Forget(const std::string& address) = 0;
   virtual std::string Transport() const = 0;
 };

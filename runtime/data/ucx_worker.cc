@@ -8,8 +8,6 @@
 #include <mutex>
 #include <utility>
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <ucs/config/global_opts.h>
 #include <ucs/debug/debug.h>
@@ -37,12 +35,12 @@ struct ConfigDeleter {
 };
 
 StatusOr<std::unique_ptr<ucp_config_t, ConfigDeleter>> MakeConfig(const TransportLimits& limits,
-                                                                  NetworkPolicy policy) {
+                                                                  const Network& network) {
   ucp_config_t* raw = nullptr;
   const ucs_status_t read = ucp_config_read(nullptr, nullptr, &raw);
   if (read != UCS_OK) return FromUcx(read, "read ucx config");
   std::unique_ptr<ucp_config_t, ConfigDeleter> config(raw);
-  const char* connect_by = policy == NetworkPolicy::kRdma ? "rdmacm" : "tcp";
+  const char* connect_by = network.rdma_over_tcp ? "tcp" : "rdmacm";
   const std::pair<const char*, std::string> required[] = {
       {"TLS", limits.transports},
       {"NET_DEVICES", limits.devices},
@@ -89,60 +87,11 @@ Status FromUcx(ucs_status_t status, std::string_view doing) {
   }
 }
 
-StatusOr<SocketAddress> ParseSocketAddress(const std::string& host_and_port) {
-  const auto refuse = [&host_and_port] {
-    return absl::InvalidArgumentError(
-        StrCat("parse address: ", host_and_port, ": not a numeric address and port"));
-  };
-  const std::size_t colon = host_and_port.rfind(':');
-  if (colon == std::string::npos || colon + 1 == host_and_port.size()) return refuse();
-  std::string host = host_and_port.substr(0, colon);
-  std::uint32_t port = 0;
-  for (const char c : host_and_port.substr(colon + 1)) {
-    if (c < '0' || c > '9') return refuse();
-    port = port * 10 + static_cast<std::uint32_t>(c - '0');
-    if (port > 65535) return refuse();
-  }
-  SocketAddress out;
-  sockaddr_in v4{};
-  if (inet_pton(AF_INET, host.c_str(), &v4.sin_addr) == 1) {
-    v4.sin_family = AF_INET;
-    v4.sin_port = htons(static_cast<std::uint16_t>(port));
-    std::memcpy(out.storage, &v4, sizeof(v4));
-    out.length = sizeof(v4);
-    return out;
-  }
-  if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
-    host = host.substr(1, host.size() - 2);
-  }
-  sockaddr_in6 v6{};
-  if (inet_pton(AF_INET6, host.c_str(), &v6.sin6_addr) != 1) return refuse();
-  v6.sin6_family = AF_INET6;
-  v6.sin6_port = htons(static_cast<std::uint16_t>(port));
-  std::memcpy(out.storage, &v6, sizeof(v6));
-  out.length = sizeof(v6);
-  return out;
-}
-
-std::string FormatSocketAddress(const SocketAddress& address) {
-  char text[INET6_ADDRSTRLEN] = {};
-  sockaddr_in v4;
-  std::memcpy(&v4, address.storage, sizeof(v4));
-  if (v4.sin_family == AF_INET) {
-    inet_ntop(AF_INET, &v4.sin_addr, text, sizeof(text));
-    return StrCat(static_cast<const char*>(text), ":", ntohs(v4.sin_port));
-  }
-  sockaddr_in6 v6;
-  std::memcpy(&v6, address.storage, sizeof(v6));
-  inet_ntop(AF_INET6, &v6.sin6_addr, text, sizeof(text));
-  return StrCat("[", static_cast<const char*>(text), "]:", ntohs(v6.sin6_port));
-}
-
 StatusOr<std::unique_ptr<UcxWorker>> UcxWorker::Open(const Network& network) {
   KeepUcxQuiet();
   auto made = std::unique_ptr<UcxWorker>(new UcxWorker());
   PB_ASSIGN_OR_RETURN(made->limits_, LimitsOf(network));
-  PB_ASSIGN_OR_RETURN(const auto config, MakeConfig(made->limits_, network.policy));
+  PB_ASSIGN_OR_RETURN(const auto config, MakeConfig(made->limits_, network));
   ucp_params_t params{};
   params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_MT_WORKERS_SHARED;
   params.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;

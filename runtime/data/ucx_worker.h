@@ -14,19 +14,12 @@
 
 #include "runtime/base/status.h"
 #include "runtime/data/network_policy.h"
+#include "runtime/data/socket_address.h"
 
 namespace patchbay::data {
 
 /// Unavailable for what a peer or the network did, Internal otherwise; `doing` begins the text.
 Status FromUcx(ucs_status_t status, std::string_view doing);
-
-/// "10.0.0.7:4711" or "[fd00::1]:4711" in the form UCX takes.
-struct SocketAddress {
-  alignas(8) std::byte storage[128] = {};
-  std::uint32_t length = 0;
-};
-StatusOr<SocketAddress> ParseSocketAddress(const std::string& host_and_port);
-std::string FormatSocketAddress(const SocketAddress& address);
 
 /// Owns a UCP context and a single-threaded worker. Everything but Post is for the thread that
 /// drives it.

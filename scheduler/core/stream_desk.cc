@@ -147,7 +147,7 @@ Status StreamDesk::CheckHost(const protocol::TrainerEndpoint& endpoint, JobId st
       StrCat("attach trainer: stream ", stream,
              ": the cluster's workers on this machine run as another user, and users share no "
              "memory: run the trainer as the one who ran `patchbay up` or `join` here, "
-             "or give both sides a --data-policy"));
+             "or join a cluster that listens on an IP address"));
 }
 
 void StreamDesk::On(const Request& request, protocol::AttachTrainer&& message) {
@@ -458,7 +458,7 @@ void StreamDesk::ShardFailed(Lease& lease, Worker& worker, Outcome outcome) {
   Shard* shard = shards_.FindShard(lease);
   bool fatal = !IsRetryable(outcome.code) && !IsHarmless(outcome.code);
   if (outcome.code == static_cast<std::int32_t>(absl::StatusCode::kUnavailable)) {
-    worker.barred[{stream, lease.shard.rank}] = turn_.now + options_.bar_ms;
+    Bar(worker, lease, outcome);
     if (trainer != nullptr) {
       if (trainer->failing_since == 0) trainer->failing_since = turn_.now;
       fatal = turn_.now - trainer->failing_since > 2 * options_.no_worker_ms;
@@ -471,6 +471,16 @@ void StreamDesk::ShardFailed(Lease& lease, Worker& worker, Outcome outcome) {
     return End(stream, JobState::kFailed, std::move(outcome));
   }
   shards_.Fence(lease, 0);
+}
+
+/// Keeps the pair apart for a while, and tells the job's log why: a trainer that one node cannot
+/// reach would otherwise be served by the others in silence.
+void StreamDesk::Bar(Worker& worker, const Lease& lease, const Outcome& why) {
+  const TimeMs until = turn_.now + options_.bar_ms;
+  const bool fresh = worker.barred.insert_or_assign({lease.stream, lease.shard.rank}, until).second;
+  if (!fresh) return;
+  logs_.Add(lease.stream, StrCat("node ", worker.node, " worker ", worker.index,
+                                 " cannot deliver to rank ", lease.shard.rank, ": ", why.message));
 }
 
 void StreamDesk::TickRevoking(Lease& lease) {

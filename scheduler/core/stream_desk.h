@@ -73,6 +73,7 @@ class StreamDesk {
   Trainer* TrainerOf(const Request& request, JobId stream, std::uint32_t rank);
   void ReturnShard(Worker& worker, const protocol::ShardsReturned::Item& item);
   void ShardFailed(Lease& lease, Worker& worker, protocol::Outcome outcome);
+  void Bar(Worker& worker, const Lease& lease, const protocol::Outcome& why);
   void ForgetTrainer(Trainer& trainer);
   void DropTrainer(Stream& stream, std::uint32_t rank);
   void TickTrainer(Stream& stream, Trainer& trainer);

@@ -199,9 +199,10 @@ Status StreamDispatch::WhyStarved(const Stream& stream) const {
     return IsThere(worker) && MakesItsBytes(worker, stream);
   };
   if (std::any_of(roster_.workers().begin(), roster_.workers().end(), fits)) {
-    return absl::UnavailableError(StrCat(
-        "make shards: the ", kind, "s are on other nodes than the trainer, and no data policy says",
-        " how batches may travel"));
+    return absl::UnavailableError(
+        StrCat("make shards: the ", kind,
+               "s are on other nodes than the trainer, which takes nothing from",
+               " them: name the address to listen on with --data-listen"));
   }
   const auto other_code = [&](const Worker& worker) {
     return IsThere(worker) && OfClass(worker.numerics, stream.numerics);

@@ -3,11 +3,27 @@ network joins them. They share a file system, as a site's nodes do."""
 import json
 import os
 import subprocess
+import sys
+import time
 
 import harness
 from harness import wait_until
 
 FIRST, SECOND = "10.77.0.1", "10.77.0.2"
+FIRST_BESIDE, SECOND_BESIDE = "10.78.0.1", "10.78.0.2"  # of a second link
+CAPTURED_BYTES_MAX = 256 << 20
+# Writes what passes an interface to stdout until it is ended: the bytes of each frame after its length.
+CAPTURE = """
+import socket, struct, sys
+tap = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+tap.setsockopt(socket.SOL_SOCKET, 33, 64 << 20)  # SO_RCVBUFFORCE
+tap.bind((sys.argv[1], 0))
+print("listening", file=sys.stderr, flush=True)
+while True:
+    frame = tap.recv(1 << 17)
+    sys.stdout.buffer.write(struct.pack("<I", len(frame)) + frame)
+    sys.stdout.buffer.flush()
+"""
 
 
 def ip(*words):
@@ -33,6 +49,18 @@ class TwoNodes(harness.Case):
             ip("-n", name, "link", "set", link, "up")
             ip("-n", name, "link", "set", "lo", "up")
 
+    def join_beside(self):
+        """A second link between the nodes."""
+        ip("-n", self.first, "link", "add", "pb-c", "type", "veth", "peer", "name", "pb-d", "netns", self.second)
+        for name, link, address in ((self.first, "pb-c", FIRST_BESIDE), (self.second, "pb-d", SECOND_BESIDE)):
+            ip("-n", name, "address", "add", address + "/24", "dev", link)
+            ip("-n", name, "link", "set", link, "up")
+
+    def cut_beside(self):
+        """Frames of the second node on that link go to nobody, silently."""
+        ip("-n", self.second, "neighbour", "replace", FIRST_BESIDE, "lladdr", "02:00:00:00:00:99", "dev", "pb-d",
+           "nud", "permanent")
+
     def in_first(self, *words):
         return ["ip", "netns", "exec", self.first, *words]
 
@@ -44,16 +72,16 @@ class TwoNodes(harness.Case):
         return subprocess.run(self.in_first(str(harness.BIN / "patchbay"), *map(str, words)), cwd=self.folder, text=True,
                               capture_output=True, env=self.environment(), timeout=harness.LIMIT_S * 3, **options)
 
-    def cluster(self, policy=("--data-policy", "isolated-tcp"), cpus=1):
+    def cluster(self, cpus=1):
         """Both nodes up: the first with the scheduler."""
         up = self.start("up", "--cpus", cpus, "--listen", f"tcp://{FIRST}:7678", "--state", self.folder / "state1",
-                        *policy, prefix=self.in_first())
+                        prefix=self.in_first())
         self.await_workers(up, cpus)
         made = self.command("key", "new", "second", "--role", "worker", "--read", self.folder, "--write", self.folder)
         self.assertEqual(made.returncode, 0, made.stderr)
         key = self.folder / "second.key"
         self.assertTrue(key.exists(), made.stdout + made.stderr)
-        join = self.start("join", "--key", key, "--cpus", cpus, "--state", self.folder / "state2", *policy,
+        join = self.start("join", "--key", key, "--cpus", cpus, "--state", self.folder / "state2",
                           prefix=self.in_second(), PATCHBAY_HOME=str(self.folder / "home2"))
         self.await_workers(up, 2 * cpus)
         return up, join
@@ -107,15 +135,104 @@ class TwoNodes(harness.Case):
         join.kill()
         self.assertEqual(json.loads(self.done(trainer))["digest"], reference)
 
-    def test_without_a_declared_network_policy_the_second_node_does_not_deliver(self):
+    def capture(self, link):
+        """Frames that pass `link` of the first node; ends with the function that is returned, which gives them."""
+        path = self.folder / "captured"
+        with open(path, "wb") as out:
+            tap = subprocess.Popen(self.in_first(sys.executable, "-c", CAPTURE, link), stdout=out, stderr=subprocess.PIPE)
+        self.addCleanup(tap.stderr.close)
+        self.addCleanup(tap.kill)
+        self.assertEqual(tap.stderr.readline().strip(), b"listening")
+
+        def finish():
+            tap.terminate()
+            tap.wait()
+            self.assertLess(path.stat().st_size, CAPTURED_BYTES_MAX)
+            return path.read_bytes()
+        return finish
+
+    def test_the_link_shows_no_pixel_and_no_name(self):
+        store = self.store([self.slide(name="PLANTEDNAME.svs")], "PLANTEDFOLDER")
+        run = self.run_file(store)
+        self.cluster()
+        frames = self.capture("pb-a")
+        saved = self.folder / "saved"
+        result = self.json("stream", run, "--batches", 20, "--save", saved)
+        sent = b"a line that crosses in the clear, so that the search is known to find one"
+        subprocess.run(self.in_first(sys.executable, "-c", "import socket, sys; socket.socket(socket.AF_INET, socket.SOCK_DGRAM)"
+                                     f".sendto(sys.argv[1].encode(), ('{SECOND}', 9))", sent.decode()), check=True)
+        time.sleep(0.2)
+        captured = frames()
+        self.assertGreater(result["remote_bytes"], 0, "no patch crossed the link")
+        self.assertGreater(len(captured), result["remote_bytes"] // 2, "the capture missed what crossed")
+        self.assertIn(sent, captured)
+        for name in (b"PLANTEDNAME", b"PLANTEDFOLDER", os.fsencode(store), os.fsencode(self.folder)):
+            self.assertNotIn(name, captured)
+        windows = [window for path in saved.glob("*-image.npy") for window in self.windows(path)]
+        self.assertGreater(len(windows), 100)
+        found = [window for window in windows if window in captured]
+        self.assertEqual(found, [])
+
+    @staticmethod
+    def windows(path):
+        """Pieces of a saved batch that occur by chance nowhere else: 32 bytes with many values, one a patch."""
+        raw = path.read_bytes()
+        patch = 3 * 128 * 128 * 2
+        for start in range(len(raw) % patch + patch // 2, len(raw) - 32, patch):
+            if len(set(raw[start:start + 32])) >= 8:
+                yield raw[start:start + 32]
+
+    def test_a_partition_of_the_data_network_alone_changes_nothing(self):
+        run = self.run_file(self.store([self.slide()]), meta=True)
+        reference = self.json("stream", run, "--batches", 40, "--digest")["digest"]
+        self.join_beside()
+        self.cluster()
+        saved = self.folder / "saved"
+        trainer = self.start("stream", run, "--batches", 40, "--digest", "--json", "--step-ms", 40, "--save", saved,
+                             "--data-listen", FIRST_BESIDE, prefix=self.in_first())
+        wait_until(lambda: saved.exists() and len(list(saved.glob("*-image.npy"))) >= 6, "6 batches")
+        self.cut_beside()
+        result = json.loads(self.done(trainer))
+        self.assertEqual(result["digest"], reference)
+        self.assertGreater(result["remote_bytes"], 0, "the second node delivered before")
+
+    def test_a_trainer_that_one_node_cannot_reach_is_served_by_the_others_and_named_in_the_log(self):
         run = self.run_file(self.store([self.slide()]), meta=True)
         reference = self.json("stream", run, "--batches", 20, "--digest")["digest"]
-        self.cluster(policy=())
-        before = self.shards_by_node()
-        self.assertEqual(self.json("stream", run, "--batches", 20, "--digest")["digest"], reference)
-        after = self.shards_by_node()
-        grew = [node for node in after if after[node] > before.get(node, 0) + 2]
-        self.assertEqual(len(grew), 1, (before, after))
+        self.join_beside()
+        self.cut_beside()
+        self.cluster()
+        result = self.json("stream", run, "--batches", 20, "--digest", "--data-listen", FIRST_BESIDE)
+        self.assertEqual(result["digest"], reference)
+        self.assertEqual(result["remote_bytes"], 0)
+        logs = self.command("logs", result["job"]).stdout
+        self.assertIn("cannot deliver to rank 0", logs)
+        self.assertIn(f"{FIRST_BESIDE}:", logs)
+        self.assertIn("must be open", logs)
+
+    def test_doctor_tests_the_direction_that_must_be_open(self):
+        self.cluster()
+        reach = [*self.in_second(str(harness.BIN / "patchbay"), "doctor", "--reach")]
+        run = {"capture_output": True, "text": True, "env": self.environment(), "timeout": 60, "check": False}
+        there = subprocess.run([*reach, f"{FIRST}:7678"], **run)
+        self.assertIn(f"{FIRST}:7678 answers", there.stdout)
+        for address in (f"{FIRST}:7679", "10.99.0.1:7678", "first:7678"):
+            closed = subprocess.run([*reach, address], **run)
+            self.assertEqual(closed.returncode, 1, closed.stdout)
+            self.assertIn(address, closed.stdout)
+            self.assertIn("cannot deliver", closed.stdout)
+
+    def test_an_address_to_listen_on_must_be_this_nodes(self):
+        run = self.run_file(self.slide(size="800x600"))
+        self.cluster()
+        refused = self.command("stream", run, "--batches", 1, "--data-listen", "10.99.0.1")
+        self.assertEqual(refused.returncode, 1)
+        self.assertIn("--data-listen", refused.stderr)
+        self.assertIn("10.99.0.1", refused.stderr)
+        for policy in ("isolated-tcp", "wireguard", "none"):
+            refused = self.command("stream", run, "--batches", 1, "--data-policy", policy)
+            self.assertEqual(refused.returncode, 2, refused.stderr)
+            self.assertIn("rdma", refused.stderr)
 
 
 if __name__ == "__main__":

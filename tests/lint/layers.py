@@ -40,7 +40,7 @@ JOBS, JOB_LIST, JOBS_SHARE = "workers/jobs/", "workers/jobs/task_table.cc", "tas
 # of every signature and have no door.
 DOORS = {
     r"fmt/|spdlog/": ["runtime/base"],
-    r"openssl/": ["runtime/base"],
+    r"openssl/": ["runtime/base", "runtime/data"],
     r"nlohmann/": ["runtime/base"],
     r"yaml-cpp/": ["runtime/config"],
     r"capnp/|kj/|patchbay\.capnp\.h": ["runtime/protocol"],

@@ -19,9 +19,9 @@ constexpr std::uint64_t kWorkersMax = 4096;
 constexpr std::uint64_t kNoLimit = INT64_MAX;
 
 Status SetNetwork(const Flags& flags, AgentOptions& options) {
-  options.data_policy = flags.Text("data-policy", "none");
+  options.data_policy = flags.Text("data-policy", "tls");
   options.data_address = flags.Text("data-address", "");
-  if (options.data_policy == "none" || !options.data_address.empty()) return absl::OkStatus();
+  if (options.data_policy != "rdma" || !options.data_address.empty()) return absl::OkStatus();
   PB_ASSIGN_OR_RETURN(options.data_address, LocalAddressTowards(options.key.address));
   return absl::OkStatus();
 }

@@ -30,14 +30,16 @@ StatusOr<Numerics> NumericsOfFlag(const std::string& name) {
   return absl::InvalidArgumentError(StrCat("--numerics: '", name, "' is neither cpu nor cuda"));
 }
 
+/// The fabric of this node, if it has one.
 StatusOr<data::Network> NetworkFromFlags(const Flags& flags) {
   data::Network network;
-  const std::string name = flags.Text("data-policy", "none");
-  if (name == "none") return network;
+  const std::string name = flags.Text("data-policy", "tls");
   const auto policy = data::NetworkPolicyFromName(name);
   if (!policy) return absl::InvalidArgumentError(StrCat("--data-policy: unknown '", name, "'"));
   network.policy = *policy;
-  PB_ASSIGN_OR_RETURN(network.address, flags.Required("data-address"));
+  if (*policy == data::NetworkPolicy::kRdma) {
+    PB_ASSIGN_OR_RETURN(network.address, flags.Required("data-address"));
+  }
   return network;
 }
 
@@ -78,7 +80,7 @@ StatusOr<WorkerOptions> OptionsFromFlags(const Flags& flags) {
   options.tasks.threads = options.pipeline.compute_threads;
   options.tasks.gpu_uuid = options.delivery.gpu_uuid;
   PB_ASSIGN_OR_RETURN(options.delivery.host_identity, HostIdentity());
-  PB_ASSIGN_OR_RETURN(options.delivery.network, NetworkFromFlags(flags));
+  PB_ASSIGN_OR_RETURN(options.delivery.rdma, NetworkFromFlags(flags));
   return options;
 }
 

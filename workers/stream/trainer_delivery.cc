@@ -66,11 +66,7 @@ class TrainerDelivery::MappedWindow final : public ShardWindow {
 
 class TrainerDelivery::RemoteWindow final : public ShardWindow {
  public:
-  struct Target {
-    std::string address;
-    data::StreamSecret secret{};
-  };
-  RemoteWindow(TrainerDelivery& delivery, data::RemoteSender& sender, Target target,
+  RemoteWindow(TrainerDelivery& delivery, data::RemoteSender& sender, data::RemoteTarget target,
                const protocol::ShardLease& lease, const SlotLayout& layout, SendBuffer buffer)
       : delivery_(delivery),
         sender_(sender),
@@ -89,14 +85,13 @@ class TrainerDelivery::RemoteWindow final : public ShardWindow {
   bool DeliverBlocks() const override { return true; }
   Status Deliver() override {
     const std::vector<std::span<const std::byte>> payload(host_.begin(), host_.end());
-    return sender_.Send(target_.address, target_.secret,
-                        HeaderOf(lease_, data::Landing::kHost, payload.size()), payload);
+    return sender_.Send(target_, HeaderOf(lease_, data::Landing::kHost, payload.size()), payload);
   }
 
  private:
   TrainerDelivery& delivery_;
   data::RemoteSender& sender_;
-  const Target target_;
+  const data::RemoteTarget target_;
   const protocol::ShardLease lease_;
   SendBuffer buffer_;
   std::vector<std::span<std::byte>> host_;  ///< of buffer_, laid out as a slot for this shard
@@ -137,9 +132,9 @@ StatusOr<std::unique_ptr<ShardWindow>> TrainerDelivery::OpenRemote(
                                          lease.shard.rank,
                                          ": the trainer takes nothing from other nodes"));
   }
-  StatusOr<data::RemoteSender*> sender = Sender();
+  StatusOr<data::RemoteSender*> sender = SenderTo(trainer.ucx_address);
   if (!sender.ok()) return Undeliverable(sender.status());
-  RemoteWindow::Target target{trainer.ucx_address, {}};
+  data::RemoteTarget target{trainer.ucx_address, {}, lease.stream, lease.shard.rank};
   PB_ASSIGN_OR_RETURN(target.secret, data::StreamSecretFromText(trainer.stream_secret));
   PB_ASSIGN_OR_RETURN(const SlotLayout layout,
                       SlotLayout::Of(context.layout(), lease.grant.count, false));
@@ -195,14 +190,21 @@ StatusOr<std::shared_ptr<TrainerDelivery::Ring>> TrainerDelivery::ConnectRing(
   return ring;
 }
 
-StatusOr<data::RemoteSender*> TrainerDelivery::Sender() {
-  const std::lock_guard lock(mu_);
-  if (sender_ == nullptr) {
-    data::RemoteSender::Options start;
-    start.network = options_.network;
-    PB_ASSIGN_OR_RETURN(sender_, data::RemoteSender::Start(start));
+StatusOr<data::RemoteSender*> TrainerDelivery::SenderTo(const std::string& address) {
+  const bool is_tls = address.starts_with(data::kTlsScheme);
+  if (!is_tls && options_.rdma.policy != data::NetworkPolicy::kRdma) {
+    return absl::UnavailableError(
+        "open window: the trainer takes shards over RDMA alone, and this node was not given "
+        "--data-policy rdma");
   }
-  return sender_.get();
+  const std::lock_guard lock(mu_);
+  std::unique_ptr<data::RemoteSender>& sender = is_tls ? tls_ : rdma_;
+  if (sender == nullptr) {
+    data::RemoteSender::Options start;
+    if (!is_tls) start.network = options_.rdma;
+    PB_ASSIGN_OR_RETURN(sender, data::RemoteSender::Start(start));
+  }
+  return sender.get();
 }
 
 }  // namespace patchbay::workers

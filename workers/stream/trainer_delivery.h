@@ -1,4 +1,5 @@
-// Delivery to real trainers: into the mapped ring on the same node, over UCX to another one.
+// Delivery to real trainers: into the mapped ring on the same node, over TLS or RDMA to another
+// one.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +19,7 @@ namespace patchbay::workers {
 
 struct TrainerDeliveryOptions {
   std::string host_identity;  ///< of this process; equal to the trainer's means same node
-  data::Network network;      ///< policy kNone: trainers on other nodes are refused
+  data::Network rdma;    ///< policy kRdma: the fabric of this node; else it sends over TLS alone
   std::string gpu_uuid;  ///< of a GPU worker: then device slots of that GPU are written directly
   std::size_t send_buffers = 3;  ///< shards on their way to other nodes at once
   std::size_t rings_max = 16;    ///< trainers' rings kept mapped
@@ -53,12 +54,12 @@ class TrainerDelivery final : public Delivery {
                                          const StreamContext& context);
   StatusOr<std::shared_ptr<Ring>> ConnectRing(const protocol::TrainerEndpoint& trainer,
                                               const StreamContext& context) const;
-  StatusOr<data::RemoteSender*> Sender();
+  StatusOr<data::RemoteSender*> SenderTo(const std::string& address);
 
   const TrainerDeliveryOptions options_;
   std::mutex mu_;
   std::list<std::pair<std::string, std::shared_ptr<Ring>>> rings_;  // guarded by mu_; newest first
-  std::unique_ptr<data::RemoteSender> sender_;                      // guarded by mu_
+  std::unique_ptr<data::RemoteSender> tls_, rdma_;                  // guarded by mu_
   BoundedQueue<SendBuffer> send_buffers_;
 };
 

@@ -18,7 +18,7 @@ _open_streams = weakref.WeakSet()
 
 
 def attach(config, *, split=None, device=None, rank=None, world_size=None, cluster=None, name=None, overrides=None,
-           state=None, cpus=None, data_policy=None, augment=None):
+           state=None, cpus=None, data_policy=None, data_listen=None, augment=None):
     """Opens a run and returns its stream; waits until its images are planned.
 
     config: path of a run config, or the same as a dict. Relative paths of its dataset are relative to the current folder.
@@ -33,7 +33,8 @@ def attach(config, *, split=None, device=None, rank=None, world_size=None, clust
     overrides: {"batch.prefetch": 4, ...}: values instead of the config's; recorded in the plan.
     state: what state_dict() gave: the stream begins there.
     cpus: CPU workers of an embedded cluster; None = the cores this process may use.
-    data_policy: how batches may cross the network to this machine; None = what was declared here.
+    data_policy: what carries batches from other nodes, "tls" or "rdma"; None = what was declared here, else "tls".
+    data_listen: address of this machine for workers of other nodes; None = the one from which it reaches the cluster.
     augment: True or False, whether the config's `augment` runs; None = for the split "train", and where no split is asked
         for. Part of the plan.
 
@@ -57,7 +58,7 @@ def _request(arguments):
         request["file"] = os.fspath(config)
     if arguments["overrides"]:
         request["overrides"] = [f"{key}={json.dumps(value)}" for key, value in arguments["overrides"].items()]
-    for key in ("split", "cluster", "cpus", "data_policy", "name"):
+    for key in ("split", "cluster", "cpus", "data_policy", "data_listen", "name"):
         if arguments[key] is not None:
             request[key] = arguments[key] if key == "cpus" else os.fspath(arguments[key])
     if arguments["augment"] is not None:

@@ -1,5 +1,5 @@
-// What delivery costs beyond writing the bytes: mapped, per shard; remote over loopback TCP, per
-// byte. Worker and trainer are two processes.
+// What mapped delivery costs beyond writing the bytes. Worker and trainer are two processes.
+// Between nodes: bench_remote.
 //
 //   build/release/bin/bench_delivery
 #include <csignal>
@@ -17,7 +17,6 @@
 
 #include "runtime/base/hash.h"
 #include "runtime/data/mapped_ring.h"
-#include "runtime/data/remote_delivery.h"
 #include "runtime/data/ring.h"
 #include "runtime/data/ring_server.h"
 
@@ -27,7 +26,6 @@ namespace {
 constexpr std::uint64_t kStream = 1;
 constexpr std::uint32_t kShards = 8;
 constexpr std::int64_t kPatience = 30'000;
-const Network kLoopback = {NetworkPolicy::kIsolatedTcp, "127.0.0.1"};
 
 StreamSecret Secret() {
   StreamSecret secret;
@@ -80,7 +78,6 @@ class TrainerProcess {
     close(up[1]);
     from_ = up[0];
     socket_ = Line();
-    address_ = Line();
   }
   ~TrainerProcess() {
     kill(pid_, SIGKILL);
@@ -93,7 +90,6 @@ class TrainerProcess {
     if (read(from_, &c, 1) != 1) std::abort();
   }
   const std::string& socket() const { return socket_; }
-  const std::string& address() const { return address_; }
 
  private:
   [[noreturn]] static void Run(std::uint64_t shard_bytes, int out) {
@@ -106,8 +102,7 @@ class TrainerProcess {
     server_options.secret = Secret();
     server_options.stream = kStream;
     const auto server = OrDie(RingServer::Start(*ring, server_options));
-    const auto receiver = OrDie(RemoteReceiver::Start(*ring, {kLoopback, Secret(), kStream}));
-    const std::string lines = StrCat(server->socket_name(), "\n", receiver->address(), "\n");
+    const std::string lines = StrCat(server->socket_name(), "\n");
     if (write(out, lines.data(), lines.size()) < 0) std::abort();
     for (;;) {
       const TakenBatch batch = OrDie(ring->Next(-1));
@@ -123,7 +118,7 @@ class TrainerProcess {
 
   pid_t pid_ = -1;
   int from_ = -1;
-  std::string socket_, address_;
+  std::string socket_;
 };
 
 /// Reports of shards that need no writing: the overhead of mapped delivery alone, up to the batch
@@ -169,30 +164,6 @@ void MappedWrite(benchmark::State& state) {
   state.SetBytesProcessed(state.iterations() * kShards * state.range(0));
 }
 BENCHMARK(MappedWrite)->Arg(1 << 20)->Arg(6 << 20)->UseRealTime();
-
-/// UCX rendezvous into the slot, checksum on both sides included.
-void RemoteSend(benchmark::State& state) {
-  const auto shard_bytes = static_cast<std::uint64_t>(state.range(0));
-  const TrainerProcess trainer(shard_bytes);
-  const auto sender = OrDie(RemoteSender::Start({kLoopback, kPatience}));
-  const std::vector<std::byte> made(shard_bytes, std::byte{3});
-  const std::array payload = {std::span<const std::byte>(made)};
-  std::uint64_t batch = 0;
-  for (auto _ : state) {
-    for (std::uint32_t shard = 0; shard < kShards; ++shard) {
-      const Status sent =
-          sender->Send(trainer.address(), Secret(), HeaderOf(batch, shard), payload);
-      if (!sent.ok()) {
-        std::fprintf(stderr, "%s\n", Describe(sent).c_str());
-        std::abort();
-      }
-    }
-    trainer.AwaitBatch();
-    ++batch;
-  }
-  state.SetBytesProcessed(state.iterations() * kShards * state.range(0));
-}
-BENCHMARK(RemoteSend)->Arg(1 << 20)->Arg(6 << 20)->Arg(16 << 20)->UseRealTime();
 
 void Checksum(benchmark::State& state) {
   const std::vector<std::byte> bytes(static_cast<std::size_t>(state.range(0)), std::byte{3});

@@ -1,5 +1,5 @@
-// Delivery between nodes, over loopback TCP: only what the table admits lands, and a range is free
-// again when its transfer has ended, not before.
+// Delivery between nodes, over loopback, by TLS and by UCX: only what the table admits lands, and a
+// range is free again when its transfer has ended, not before.
 #include "runtime/data/remote_delivery.h"
 
 #include <algorithm>
@@ -20,8 +20,17 @@ namespace {
 using namespace testing;  // NOLINT: the fixture of this folder
 
 constexpr std::int64_t kPatience = 20'000;  // ms; only a failing test waits this long
+const TrainerIdentity kTrainer{kStream, 0, 5};
 const BatchLayout kBigLayout = SmallLayout(32 << 20);
-const Network kLoopback = {NetworkPolicy::kIsolatedTcp, "127.0.0.1"};
+
+/// UCX over TCP stands in for a fabric.
+Network LoopbackOf(NetworkPolicy policy) {
+  Network network;
+  network.policy = policy;
+  network.address = "127.0.0.1";
+  network.rdma_over_tcp = true;
+  return network;
+}
 
 /// One slot of one 64 MiB shard: long enough in flight to be interrupted.
 SlotTableOptions BigOptions() {
@@ -34,22 +43,36 @@ SlotTableOptions BigOptions() {
 }
 
 struct Node {
-  explicit Node(const SlotTableOptions& options = SmallOptions(),
+  explicit Node(NetworkPolicy policy, const SlotTableOptions& options = SmallOptions(),
                 const BatchLayout& layout = SmallLayout()) {
     ring = MakeRing(options, layout);
-    auto started = RemoteReceiver::Start(*ring, {kLoopback, SecretOf(1), kStream});
+    auto started = RemoteReceiver::Start(*ring, {LoopbackOf(policy), SecretOf(1), kTrainer});
     EXPECT_TRUE(started.ok()) << started.status();
     receiver = std::move(*started);
   }
+  RemoteTarget target() const { return {receiver->address(), SecretOf(1), kStream, 0}; }
+
   std::unique_ptr<Ring> ring;
   std::unique_ptr<RemoteReceiver> receiver;
 };
 
-std::unique_ptr<RemoteSender> MakeSender(std::int64_t timeout_ms = kPatience) {
-  auto sender = RemoteSender::Start({kLoopback, timeout_ms});
+std::unique_ptr<RemoteSender> MakeSender(NetworkPolicy policy,
+                                         std::int64_t timeout_ms = kPatience) {
+  auto sender = RemoteSender::Start({LoopbackOf(policy), timeout_ms});
   EXPECT_TRUE(sender.ok()) << sender.status();
   return std::move(*sender);
 }
+
+class RemoteDelivery : public ::testing::TestWithParam<NetworkPolicy> {
+ protected:
+  std::unique_ptr<RemoteSender> MakeSender(std::int64_t timeout_ms = kPatience) const {
+    return data::MakeSender(GetParam(), timeout_ms);
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Transports, RemoteDelivery,
+                         ::testing::Values(NetworkPolicy::kTls, NetworkPolicy::kRdma),
+                         [](const auto& policy) { return std::string(NameOf(policy.param)); });
 
 /// A shard's bytes, an array after another, all of one value.
 struct Payload {
@@ -70,23 +93,32 @@ Payload OneArray(const ShardHeader& header, int value) {
   return Payload(header, value, image);
 }
 
-/// Connects, waits for a header, sends its bytes.
+/// Waits for the policy and an address, connects, waits for a header, sends its bytes.
 int SendOne(int in, const BatchLayout& layout) {
+  const auto policy = Await<NetworkPolicy>(in);
   const std::string address = AwaitText(in);
-  auto sender = RemoteSender::Start({kLoopback, kPatience});
-  if (!sender.ok()) return 3;
+  const auto sender = MakeSender(policy);
   const auto header = Await<ShardHeader>(in);
   const Payload payload(header, 0x33, layout);
-  return (*sender)->Send(address, SecretOf(1), header, payload).ok() ? 0 : 4;
+  return sender->Send({address, SecretOf(1), kStream, 0}, header, payload).ok() ? 0 : 4;
 }
 int RunSender(int in, int) { return SendOne(in, SmallLayout()); }
 int RunBigSender(int in, int) { return SendOne(in, kBigLayout); }
 
-TEST(RemoteDelivery, BringsABatchFromAnotherProcess) {
-  ChildProcess first(&RunSender), second(&RunSender);
-  Node node;
-  first.TellText(node.receiver->address());
-  second.TellText(node.receiver->address());
+/// A sender in a process of its own, told where to send to.
+struct SenderProcess : ChildProcess {
+  using ChildProcess::ChildProcess;
+  void SendTo(NetworkPolicy policy, const std::string& address) const {
+    Tell(policy);
+    TellText(address);
+  }
+};
+
+TEST_P(RemoteDelivery, BringsABatchFromAnotherProcess) {
+  SenderProcess first(&RunSender), second(&RunSender);
+  Node node(GetParam());
+  first.SendTo(GetParam(), node.receiver->address());
+  second.SendTo(GetParam(), node.receiver->address());
   first.Tell(HeaderOf({0, 0}, 0, 0, 1, 1));
   second.Tell(HeaderOf({0, 0}, 1, 0, 1, 2));
   const auto batch = node.ring->Next(kPatience);
@@ -96,40 +128,42 @@ TEST(RemoteDelivery, BringsABatchFromAnotherProcess) {
   EXPECT_EQ(second.Join(), 0);
 }
 
-TEST(RemoteDelivery, UsesAndReportsTheDeclaredTransportOnly) {
-  Node node;
+TEST_P(RemoteDelivery, UsesAndReportsTheDeclaredTransportOnly) {
+  Node node(GetParam());
   auto sender = MakeSender();
   const ShardHeader header = HeaderOf({0, 0}, 0, 0, 1, 1);
-  ASSERT_TRUE(sender->Send(node.receiver->address(), SecretOf(1), header, Payload(header, 1)).ok());
-  EXPECT_EQ(sender->Transport(), "tcp/lo");
+  ASSERT_TRUE(sender->Send(node.target(), header, Payload(header, 1)).ok());
+  const bool is_tls = GetParam() == NetworkPolicy::kTls;
+  const std::string expected = is_tls ? "tls/TLS_AES_128_GCM_SHA256" : "tcp/lo";
+  EXPECT_EQ(sender->Transport(), expected);
   while (node.receiver->Transport().empty()) std::this_thread::yield();
-  EXPECT_EQ(node.receiver->Transport(), "tcp/lo");
+  EXPECT_EQ(node.receiver->Transport(), expected);
 }
 
-TEST(RemoteDelivery, RefusesToStartWithoutAPolicy) {
+TEST(RemoteDeliveryStart, IsRefusedWhereNothingComesFromOtherNodes) {
   auto ring = MakeRing(SmallOptions());
-  const Network none{NetworkPolicy::kNone, "127.0.0.1"};
+  const Network none = LoopbackOf(NetworkPolicy::kNone);
   EXPECT_TRUE(absl::IsFailedPrecondition(
-      RemoteReceiver::Start(*ring, {none, SecretOf(1), kStream}).status()));
-  EXPECT_TRUE(absl::IsFailedPrecondition(RemoteSender::Start({none, 1000}).status()));
+      RemoteReceiver::Start(*ring, {none, SecretOf(1), kTrainer}).status()));
 }
 
-TEST(RemoteDelivery, TakesNothingFromASenderWithoutTheSecret) {
-  Node node;
+TEST_P(RemoteDelivery, TakesNothingFromASenderWithoutTheSecret) {
+  Node node(GetParam());
   auto sender = MakeSender();
   const ShardHeader header = HeaderOf({0, 0}, 0, 0, 1, 1);
-  EXPECT_FALSE(
-      sender->Send(node.receiver->address(), SecretOf(2), header, Payload(header, 9)).ok());
+  RemoteTarget stranger = node.target();
+  stranger.secret = SecretOf(2);
+  EXPECT_FALSE(sender->Send(stranger, header, Payload(header, 9)).ok());
   EXPECT_EQ(node.ring->stats().shards_counted, 0u);
-  EXPECT_GE(node.ring->stats().shards_refused, 1u);
+  while (node.receiver->connections_dropped() == 0) std::this_thread::yield();
   EXPECT_EQ(node.ring->memory().host()[0], std::byte{0}) << "not a byte was taken";
 }
 
-TEST(RemoteDelivery, LooksAtTheGrantBeforeItTakesAByte) {
-  Node node;
+TEST_P(RemoteDelivery, LooksAtTheGrantBeforeItTakesAByte) {
+  Node node(GetParam());
   auto sender = MakeSender();
   const auto send = [&](const ShardHeader& h) {
-    return sender->Send(node.receiver->address(), SecretOf(1), h, Payload(h, 9));
+    return sender->Send(node.target(), h, Payload(h, 9));
   };
   ShardHeader oversized = HeaderOf({0, 0}, 0, 0, 1, 1);
   oversized.grant.count = 4;
@@ -144,46 +178,45 @@ TEST(RemoteDelivery, LooksAtTheGrantBeforeItTakesAByte) {
   EXPECT_FALSE(send(HeaderOf({0, 0}, 0, 0, 1, 5)).ok()) << "it counted before";
 }
 
-TEST(RemoteDelivery, DoesNotCountAShardWhoseBytesAreNotTheSenders) {
-  Node node;
+TEST_P(RemoteDelivery, DoesNotCountAShardWhoseBytesAreNotTheSenders) {
+  Node node(GetParam());
   auto sender = MakeSender();
   ShardHeader header = HeaderOf({0, 0}, 0, 0, 1, 1);
   const Payload payload(header, 5);
   header.crc32c[1] = Crc32c(payload.arrays[1]) ^ 1;  // the first array is good
-  sender->Send(node.receiver->address(), SecretOf(1), header, payload).IgnoreError();
+  sender->Send(node.target(), header, payload).IgnoreError();
   while (node.ring->stats().shards_corrupt == 0) std::this_thread::yield();
   EXPECT_EQ(node.ring->stats().shards_counted, 0u);
   header.crc32c[1] = 0;
   header.lease.counter = 2;
-  EXPECT_TRUE(sender->Send(node.receiver->address(), SecretOf(1), header, payload).ok());
+  EXPECT_TRUE(sender->Send(node.target(), header, payload).ok());
   while (node.ring->stats().shards_counted == 0) std::this_thread::yield();
 }
 
-TEST(RemoteDelivery, TakesNothingOfAStreamWithOtherArrays) {
-  Node node;
+TEST_P(RemoteDelivery, TakesNothingOfAStreamWithOtherArrays) {
+  Node node(GetParam());
   auto sender = MakeSender();
   ShardHeader few_arrays = HeaderOf({0, 0}, 0, 0, 1, 1);
   few_arrays.arrays = 1;
   const Payload payload = OneArray(few_arrays, 9);
-  EXPECT_FALSE(sender->Send(node.receiver->address(), SecretOf(1), few_arrays, payload).ok());
+  EXPECT_FALSE(sender->Send(node.target(), few_arrays, payload).ok());
   EXPECT_GE(node.ring->stats().shards_refused, 1u);
   EXPECT_EQ(node.ring->memory().host()[0], std::byte{0}) << "not a byte was taken";
 }
 
-TEST(RemoteDelivery, TakesOnlyAPayloadOfAsManyArraysAsTheHeaderSays) {
-  Node node;
+TEST_P(RemoteDelivery, TakesOnlyAPayloadOfAsManyArraysAsTheHeaderSays) {
+  Node node(GetParam());
   auto sender = MakeSender();
   const ShardHeader header = HeaderOf({0, 0}, 0, 0, 1, 1);
-  EXPECT_TRUE(absl::IsInvalidArgument(
-      sender->Send(node.receiver->address(), SecretOf(1), header, OneArray(header, 1))));
+  EXPECT_TRUE(absl::IsInvalidArgument(sender->Send(node.target(), header, OneArray(header, 1))));
   EXPECT_EQ(node.ring->stats().shards_refused, 0u) << "nothing was sent";
 }
 
-TEST(RemoteDelivery, ASenderKilledInTheMiddleFreesItsRangeAndNothingCounts) {
-  ChildProcess doomed(&RunBigSender);
-  Node node(BigOptions(), kBigLayout);
+TEST_P(RemoteDelivery, ASenderKilledInTheMiddleFreesItsRangeAndNothingCounts) {
+  SenderProcess doomed(&RunBigSender);
+  Node node(GetParam(), BigOptions(), kBigLayout);
   const ShardHeader header = HeaderOf({0, 0}, 0, 0, 1, 1, BigOptions().geometry);
-  doomed.TellText(node.receiver->address());
+  doomed.SendTo(GetParam(), node.receiver->address());
   doomed.Tell(header);
   while (!node.ring->Receiving(header.shard, header.lease)) std::this_thread::yield();
   doomed.Stop();
@@ -198,7 +231,7 @@ TEST(RemoteDelivery, ASenderKilledInTheMiddleFreesItsRangeAndNothingCounts) {
   ShardHeader again = header;
   again.lease.counter = 2;
   const Payload payload(again, 8, kBigLayout);
-  ASSERT_TRUE(sender->Send(node.receiver->address(), SecretOf(1), again, payload).ok());
+  ASSERT_TRUE(sender->Send(node.target(), again, payload).ok());
   const auto batch = node.ring->Next(kPatience);
   ASSERT_TRUE(batch.ok()) << batch.status();
   EXPECT_TRUE(AllPatchesAre(*batch, 8, kBigLayout));
@@ -206,9 +239,9 @@ TEST(RemoteDelivery, ASenderKilledInTheMiddleFreesItsRangeAndNothingCounts) {
 
 /// Freezes a sender in the middle of its transfer under lease (1, 1), fences its shard with
 /// `fence`, and expects the range to be free then.
-void FenceAFrozenSender(const LeaseNumber& fence) {
-  ChildProcess frozen(&RunBigSender);
-  Node node(BigOptions(), kBigLayout);
+void FenceAFrozenSender(NetworkPolicy policy, const LeaseNumber& fence) {
+  SenderProcess frozen(&RunBigSender);
+  Node node(policy, BigOptions(), kBigLayout);
   std::mutex mu;
   std::condition_variable changed;
   std::optional<FenceOutcome> answer;
@@ -228,7 +261,7 @@ void FenceAFrozenSender(const LeaseNumber& fence) {
   ASSERT_TRUE(server.ok());
 
   const ShardHeader header = HeaderOf({0, 0}, 0, 0, 1, 1, BigOptions().geometry);
-  frozen.TellText(node.receiver->address());
+  frozen.SendTo(policy, node.receiver->address());
   frozen.Tell(header);
   while (!node.ring->Receiving(header.shard, header.lease)) std::this_thread::yield();
   frozen.Stop();
@@ -247,23 +280,31 @@ void FenceAFrozenSender(const LeaseNumber& fence) {
   EXPECT_EQ(node.ring->stats().shards_counted, 0u);
 }
 
-TEST(RemoteDelivery, FencingEndsTheTransferOfAFrozenSender) { FenceAFrozenSender({1, 1}); }
-
-TEST(RemoteDelivery, FencingByAnotherSchedulerEndsTheTransferOfAFormerLease) {
-  FenceAFrozenSender({2, 0});
+TEST_P(RemoteDelivery, FencingEndsTheTransferOfAFrozenSender) {
+  FenceAFrozenSender(GetParam(), {1, 1});
 }
 
-TEST(RemoteDelivery, ASendToAnUnreachableTrainerFails) {
+TEST_P(RemoteDelivery, FencingByAnotherSchedulerEndsTheTransferOfAFormerLease) {
+  FenceAFrozenSender(GetParam(), {2, 0});
+}
+
+TEST_P(RemoteDelivery, ASendToAnUnreachableTrainerFails) {
   auto sender = MakeSender(2'000);
   const ShardHeader header = HeaderOf({0, 0}, 0, 0, 1, 1);
-  const Status sent = sender->Send("127.0.0.1:1", SecretOf(1), header, Payload(header, 1));
+  const bool is_tls = GetParam() == NetworkPolicy::kTls;
+  const std::string life(is_tls ? "/5" : ""), scheme(is_tls ? kTlsScheme : kUcxScheme),
+      other(is_tls ? kUcxScheme : kTlsScheme);
+  const auto send = [&](const std::string& address) {
+    return sender->Send({address, SecretOf(1), kStream, 0}, header, Payload(header, 1));
+  };
+  const Status sent = send(scheme + "127.0.0.1:1" + life);
   EXPECT_TRUE(absl::IsUnavailable(sent)) << sent;
-  EXPECT_TRUE(
-      absl::IsInvalidArgument(sender->Send("trainer:77", SecretOf(1), header, Payload(header, 1))));
+  EXPECT_TRUE(absl::IsInvalidArgument(send(scheme + "trainer:77" + life)));
+  EXPECT_TRUE(absl::IsUnavailable(send(other + "127.0.0.1:1"))) << "another transport's address";
 }
 
 int RunReceiver(int in, int out) {
-  Node node;
+  Node node(Await<NetworkPolicy>(in));
   const std::string& address = node.receiver->address();
   Say(out, static_cast<char>(address.size()));
   for (const char c : address) Say(out, c);
@@ -277,40 +318,42 @@ std::string AddressFrom(const ChildProcess& child) {
   return address;
 }
 
-TEST(RemoteDelivery, AFrozenTrainerDoesNotHoldASenderForEver) {
+TEST_P(RemoteDelivery, AFrozenTrainerDoesNotHoldASenderForEver) {
   ChildProcess trainer(&RunReceiver);
-  const std::string address = AddressFrom(trainer);
+  trainer.Tell(GetParam());
+  const RemoteTarget target{AddressFrom(trainer), SecretOf(1), kStream, 0};
   auto sender = MakeSender(300);
   const ShardHeader first = HeaderOf({0, 0}, 0, 0, 1, 1);
-  ASSERT_TRUE(sender->Send(address, SecretOf(1), first, Payload(first, 1)).ok());
+  ASSERT_TRUE(sender->Send(target, first, Payload(first, 1)).ok());
   trainer.Stop();
   const ShardHeader second = HeaderOf({0, 0}, 1, 0, 1, 2);
-  const Status sent = sender->Send(address, SecretOf(1), second, Payload(second, 1));
+  const Status sent = sender->Send(target, second, Payload(second, 1));
   EXPECT_TRUE(absl::IsUnavailable(sent)) << sent;
 }
 
-TEST(RemoteDelivery, AKilledTrainerEndsWhatIsSentToIt) {
+TEST_P(RemoteDelivery, AKilledTrainerEndsWhatIsSentToIt) {
   ChildProcess trainer(&RunReceiver);
-  const std::string address = AddressFrom(trainer);
+  trainer.Tell(GetParam());
+  const RemoteTarget target{AddressFrom(trainer), SecretOf(1), kStream, 0};
   auto sender = MakeSender();
   const ShardHeader first = HeaderOf({0, 0}, 0, 0, 1, 1);
-  ASSERT_TRUE(sender->Send(address, SecretOf(1), first, Payload(first, 1)).ok());
+  ASSERT_TRUE(sender->Send(target, first, Payload(first, 1)).ok());
   trainer.Stop();
   Status sent;
   std::thread sending([&] {
     const ShardHeader second = HeaderOf({0, 0}, 1, 0, 1, 2);
-    sent = sender->Send(address, SecretOf(1), second, Payload(second, 1));
+    sent = sender->Send(target, second, Payload(second, 1));
   });
   trainer.Kill();
   sending.join();
   EXPECT_TRUE(absl::IsUnavailable(sent)) << sent;
 }
 
-TEST(RemoteDelivery, ManySendersShareOneTrainer) {
+TEST_P(RemoteDelivery, ManySendersShareOneTrainer) {
   SlotTableOptions options = SmallOptions();
   options.geometry.global_batch = 64;
   options.geometry.patches_per_epoch = 64;
-  Node node(options);
+  Node node(GetParam(), options);
   std::vector<std::thread> threads;
   auto one = MakeSender(), other = MakeSender();
   for (std::uint32_t t = 0; t < 4; ++t) {
@@ -318,10 +361,7 @@ TEST(RemoteDelivery, ManySendersShareOneTrainer) {
       for (std::uint32_t shard = t; shard < 32; shard += 4) {
         const ShardHeader h = HeaderOf({0, 0}, shard, 0, 1, shard + 1, options.geometry);
         RemoteSender& sender = shard % 2 == 0 ? *one : *other;
-        EXPECT_TRUE(
-            sender
-                .Send(node.receiver->address(), SecretOf(1), h, Payload(h, static_cast<int>(shard)))
-                .ok());
+        EXPECT_TRUE(sender.Send(node.target(), h, Payload(h, static_cast<int>(shard))).ok());
       }
     });
   }

@@ -1,4 +1,4 @@
-// The worker's end of delivery between nodes.
+// The worker's end of delivery over UCX.
 
 #include <algorithm>
 #include <array>
@@ -12,17 +12,13 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/base/clock.h"
-#include "runtime/base/hash.h"
 #include "runtime/base/log.h"
-#include "runtime/data/remote_delivery.h"
+#include "runtime/data/remote_transports.h"
 #include "runtime/data/remote_wire.h"
 #include "runtime/data/ucx_worker.h"
 
 namespace patchbay::data {
 namespace {
-
-std::int64_t NowMs() { return SteadyNowNs() / 1'000'000; }
 
 struct Shipment;
 
@@ -56,8 +52,7 @@ class UcxSender final : public RemoteSender {
   ~UcxSender() override;
 
   Status Open();
-  Status Send(const std::string& address, const StreamSecret& secret, ShardHeader header,
-              Payload payload) override;
+  Status Send(const RemoteTarget& target, ShardHeader header, Payload payload) override;
   void Forget(const std::string& address) override;
   std::string Transport() const override;
 
@@ -100,24 +95,18 @@ Status UcxSender::Open() {
   return absl::OkStatus();
 }
 
-Status UcxSender::Send(const std::string& address, const StreamSecret& secret, ShardHeader header,
-                       Payload payload) {
-  if (payload.empty() || payload.size() > kMaxArrays || payload.size() != header.arrays) {
-    return absl::InvalidArgumentError("send shard: payload and header differ in arrays");
-  }
-  for (std::size_t i = 0; i < payload.size(); ++i) {
-    if (header.crc32c[i] == 0) header.crc32c[i] = Crc32c(payload[i]);
-  }
+Status UcxSender::Send(const RemoteTarget& target, ShardHeader header, Payload payload) {
+  PB_RETURN_IF_ERROR(SealHeader(header, payload));
   Shipment shipment;
-  shipment.address = address;
-  shipment.deadline_ms = NowMs() + options_.timeout_ms;
+  PB_ASSIGN_OR_RETURN(shipment.address, AddressUnder(kUcxScheme, target.address));
+  shipment.deadline_ms = SteadyNowMs() + options_.timeout_ms;
   shipment.parcels.resize(payload.size());
   for (std::size_t i = 0; i < payload.size(); ++i) {
     Parcel& parcel = shipment.parcels[i];
     parcel.shipment = &shipment;
     parcel.payload = payload[i];
     header.array = static_cast<std::uint8_t>(i);
-    EncodeShardHeader(header, secret, parcel.header);
+    EncodeShardHeader(header, target.secret, parcel.header);
   }
   ucx_->Post([this, &shipment] { Begin(&shipment); });
   std::unique_lock lock(shipment.done_mu);
@@ -127,7 +116,7 @@ Status UcxSender::Send(const std::string& address, const StreamSecret& secret, S
 
 void UcxSender::Forget(const std::string& address) {
   ucx_->Post([this, address] {
-    const auto it = endpoints_.find(address);
+    const auto it = endpoints_.find(address.substr(std::min(address.size(), kUcxScheme.size())));
     if (it != endpoints_.end()) broken_.insert(it->second);
   });
 }
@@ -152,7 +141,7 @@ int UcxSender::WaitMs() const {
     if (!s->timed_out) until = std::min(until, s->deadline_ms);
   }
   if (until == INT64_MAX) return 100;
-  return static_cast<int>(std::clamp<std::int64_t>(until - NowMs(), 0, 60'000));
+  return static_cast<int>(std::clamp<std::int64_t>(until - SteadyNowMs(), 0, 60'000));
 }
 
 StatusOr<ucp_ep_h> UcxSender::EndpointTo(const std::string& address) {
@@ -232,7 +221,7 @@ void UcxSender::CloseBroken() {
 
 /// A shard that is late takes its endpoint with it: after that its request is sure to complete.
 void UcxSender::EndLate() {
-  const std::int64_t now = NowMs();
+  const std::int64_t now = SteadyNowMs();
   std::vector<Shipment*> ended;
   for (Shipment* shipment : running_) {
     if (shipment->running == 0) {
@@ -274,7 +263,7 @@ std::string UcxSender::Transport() const {
 
 }  // namespace
 
-StatusOr<std::unique_ptr<RemoteSender>> RemoteSender::Start(const Options& options) {
+StatusOr<std::unique_ptr<RemoteSender>> StartUcxSender(const RemoteSender::Options& options) {
   auto sender = std::make_unique<UcxSender>(options);
   PB_RETURN_IF_ERROR(sender->Open());
   return std::unique_ptr<RemoteSender>(std::move(sender));

@@ -1,4 +1,4 @@
-// The trainer's end of delivery between nodes.
+// The trainer's end of delivery over UCX.
 
 #include <atomic>
 #include <cstring>
@@ -11,7 +11,7 @@
 
 #include "runtime/base/hash.h"
 #include "runtime/base/log.h"
-#include "runtime/data/remote_delivery.h"
+#include "runtime/data/remote_transports.h"
 #include "runtime/data/remote_wire.h"
 #include "runtime/data/ucx_worker.h"
 
@@ -39,6 +39,7 @@ class UcxReceiver final : public RemoteReceiver {
   const std::string& address() const override { return address_; }
   bool EndTransfer(const ShardId& shard, const LeaseNumber& lease) override;
   std::uint64_t bytes_counted() const override { return bytes_counted_; }
+  std::uint64_t connections_dropped() const override { return dropped_; }
   std::string Transport() const override;
 
  private:
@@ -70,6 +71,7 @@ class UcxReceiver final : public RemoteReceiver {
   std::set<Transfer*> transfers_;
   std::atomic<bool> stopping_ = false;
   std::atomic<std::uint64_t> bytes_counted_ = 0;
+  std::atomic<std::uint64_t> dropped_ = 0;
   mutable std::mutex transport_mu_;
   std::string transport_;  ///< guarded by transport_mu_
   std::thread thread_;
@@ -118,7 +120,7 @@ Status UcxReceiver::Listen() {
   SocketAddress bound;
   static_assert(sizeof(attr.sockaddr) <= sizeof(bound.storage));
   std::memcpy(bound.storage, &attr.sockaddr, sizeof(attr.sockaddr));
-  address_ = FormatSocketAddress(bound);
+  address_ = StrCat(kUcxScheme, FormatSocketAddress(bound));
   return absl::OkStatus();
 }
 
@@ -198,6 +200,7 @@ ucs_status_t UcxReceiver::Begin(std::span<const std::byte> header, void* payload
   if (!decoded.ok()) {
     LogWarning(Describe(decoded.status()));
     ring_.CountRefusal();
+    ++dropped_;
     if (has_endpoint) broken_.insert(param->reply_ep);
     return UCS_ERR_REJECTED;
   }
@@ -295,8 +298,8 @@ bool UcxReceiver::EndTransfer(const ShardId& shard, const LeaseNumber& lease) {
 
 }  // namespace
 
-StatusOr<std::unique_ptr<RemoteReceiver>> RemoteReceiver::Start(Ring& ring,
-                                                                const Options& options) {
+StatusOr<std::unique_ptr<RemoteReceiver>> StartUcxReceiver(Ring& ring,
+                                                           const RemoteReceiver::Options& options) {
   auto receiver = std::make_unique<UcxReceiver>(ring, options);
   PB_RETURN_IF_ERROR(receiver->Open());
   return std::unique_ptr<RemoteReceiver>(std::move(receiver));

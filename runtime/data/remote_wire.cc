@@ -1,0 +1,39 @@
+#include "runtime/data/remote_wire.h"
+
+#include "runtime/data/little_endian.h"
+
+namespace patchbay::data {
+namespace {
+
+constexpr std::uint32_t kAnswerMagic = 0x534e4150u;  ///< "PANS" in memory order
+
+/// What a refusal may be: all that says that this attempt is void, or that another may do.
+bool IsRefusal(absl::StatusCode code) {
+  return code == absl::StatusCode::kFailedPrecondition || code == absl::StatusCode::kAlreadyExists;
+}
+
+}  // namespace
+
+std::array<std::byte, kShardAnswerBytes> EncodeShardAnswer(const LeaseNumber& lease,
+                                                           const Status& outcome) {
+  std::array<std::byte, kShardAnswerBytes> bytes{};
+  StoreLittle(bytes.data(), kAnswerMagic);
+  StoreLittle(bytes.data() + 4, static_cast<std::uint32_t>(outcome.code()));
+  StoreLittle(bytes.data() + 8, lease.counter);
+  return bytes;
+}
+
+Status DecodeShardAnswer(std::span<const std::byte, kShardAnswerBytes> bytes,
+                         const LeaseNumber& lease) {
+  const auto code = static_cast<absl::StatusCode>(LoadLittle<std::uint32_t>(bytes.data() + 4));
+  if (LoadLittle<std::uint32_t>(bytes.data()) != kAnswerMagic ||
+      LoadLittle<std::uint64_t>(bytes.data() + 8) != lease.counter) {
+    return absl::UnavailableError("the trainer answered something else");
+  }
+  if (code == absl::StatusCode::kOk) return absl::OkStatus();
+  if (IsRefusal(code)) return Status(code, "the trainer refused it: its grant is dead or it is in");
+  return absl::UnavailableError(
+      StrCat("the trainer dropped it (code ", static_cast<int>(code), ")"));
+}
+
+}  // namespace patchbay::data

@@ -1,0 +1,260 @@
+// The trainer's end of delivery over TLS: a thread a sender, which reads into the slot.
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <list>
+#include <mutex>
+#include <optional>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "runtime/base/hash.h"
+#include "runtime/base/log.h"
+#include "runtime/data/remote_transports.h"
+#include "runtime/data/remote_wire.h"
+#include "runtime/data/tls_door.h"
+
+namespace patchbay::data {
+namespace {
+
+constexpr std::size_t kMaxSenders = 1024;
+constexpr std::size_t kDropBytes = 16 << 10;  ///< of a refused shard, at once
+
+class TlsReceiver final : public RemoteReceiver {
+ public:
+  TlsReceiver(Ring& ring, const Options& options) : ring_(ring), options_(options) {}
+  ~TlsReceiver() override;
+
+  Status Open();
+  const std::string& address() const override { return address_; }
+  bool EndTransfer(const ShardId& shard, const LeaseNumber& lease) override;
+  std::uint64_t bytes_counted() const override { return bytes_counted_; }
+  std::uint64_t connections_dropped() const override { return door_->dropped() + dropped_; }
+  std::string Transport() const override;
+
+ private:
+  using Ranges = std::vector<std::span<std::byte>>;
+  /// A connection whose peer has proven the key, and its thread.
+  struct Sender {
+    std::unique_ptr<TlsChannel> channel;
+    std::optional<ShardHeader> receiving;  ///< guarded by mu_
+    bool ended = false;                    ///< guarded by mu_; the channel is gone then
+    std::thread thread;
+  };
+
+  void Admit(std::unique_ptr<TlsChannel> channel);
+  void JoinEnded();
+  void Serve(Sender& sender);
+  Status ReceiveShard(Sender& sender);
+  StatusOr<ShardHeader> ReadHeader(TlsChannel& channel, std::int64_t deadline_ms) const;
+  StatusOr<Ranges> BeginAll(ShardHeader header);
+  StatusOr<bool> ReadRanges(TlsChannel& channel, ShardHeader header, const Ranges& ranges,
+                            std::int64_t deadline_ms, Status* connection);
+  Status DropPayload(TlsChannel& channel, const ShardHeader& header, std::int64_t deadline_ms);
+  void SetReceiving(Sender& sender, std::optional<ShardHeader> header);
+
+  Ring& ring_;
+  const Options options_;
+  std::string address_;
+  std::atomic<std::uint64_t> bytes_counted_ = 0;
+  std::atomic<std::uint64_t> dropped_ = 0;
+  std::atomic<bool> has_received_ = false;
+  mutable std::mutex mu_;
+  std::list<Sender> senders_;  ///< guarded by mu_; a channel is its thread's, but for Shut
+  std::unique_ptr<TlsDoor> door_;
+};
+
+TlsReceiver::~TlsReceiver() {
+  door_.reset();  // admits nobody from here on
+  {
+    const std::lock_guard lock(mu_);
+    for (Sender& sender : senders_) {
+      if (sender.channel != nullptr) sender.channel->Shut();
+    }
+  }
+  for (Sender& sender : senders_) sender.thread.join();
+}
+
+Status TlsReceiver::Open() {
+  PB_RETURN_IF_ERROR(CheckNetwork(options_.network));
+  PB_ASSIGN_OR_RETURN(const TlsKey key, DeriveTlsKey(options_.secret, options_.trainer));
+  PB_ASSIGN_OR_RETURN(auto context, TlsContext::Make(TlsContext::Side::kTrainer, key));
+  TlsDoor::Options door;
+  door.address = options_.network.address;
+  door.ports = options_.network.ports;
+  door.proof_deadline_ms = options_.proof_deadline_ms;
+  PB_ASSIGN_OR_RETURN(
+      door_, TlsDoor::Open(door, std::move(context), [this](std::unique_ptr<TlsChannel> channel) {
+        Admit(std::move(channel));
+      }));
+  address_ = StrCat(kTlsScheme, door_->address(), "/", options_.trainer.incarnation);
+  return absl::OkStatus();
+}
+
+std::string TlsReceiver::Transport() const {
+  return has_received_ ? StrCat("tls/", kTlsSuite) : std::string();
+}
+
+void TlsReceiver::Admit(std::unique_ptr<TlsChannel> channel) {
+  JoinEnded();
+  const std::lock_guard lock(mu_);
+  if (senders_.size() >= kMaxSenders) return LogWarning("too many senders: one was let go");
+  Sender& sender = senders_.emplace_back();
+  sender.channel = std::move(channel);
+  try {
+    sender.thread = std::thread([this, &sender] { Serve(sender); });
+  } catch (const std::system_error& error) {
+    LogWarning(StrCat("a sender was let go: no thread for it: ", error.what()));
+    senders_.pop_back();
+  }
+}
+
+void TlsReceiver::JoinEnded() {
+  std::list<Sender> ended;
+  {
+    const std::lock_guard lock(mu_);
+    for (auto it = senders_.begin(); it != senders_.end();) {
+      const auto at = it++;
+      if (at->ended) ended.splice(ended.end(), senders_, at);
+    }
+  }
+  for (Sender& sender : ended) sender.thread.join();
+}
+
+void TlsReceiver::Serve(Sender& sender) {
+  Status status;
+  while (status.ok()) status = ReceiveShard(sender);
+  LogDebug(StrCat("a sender's connection ended: ", MessageOf(status)));
+  if (!absl::IsUnavailable(status)) {  // what it sent, or how slowly, was wrong
+    ++dropped_;
+    LogWarning(StrCat("dropped a sender's connection: ", MessageOf(status)));
+  }
+  const std::lock_guard lock(mu_);
+  sender.channel.reset();  // closes
+  sender.ended = true;
+}
+
+/// One shard from header to answer. An error ends the connection; a refusal does not.
+Status TlsReceiver::ReceiveShard(Sender& sender) {
+  TlsChannel& channel = *sender.channel;
+  PB_RETURN_IF_ERROR(channel.AwaitInput(kNoDeadline));
+  const std::int64_t deadline_ms = SteadyNowMs() + options_.shard_deadline_ms;
+  PB_ASSIGN_OR_RETURN(const ShardHeader header, ReadHeader(channel, deadline_ms));
+  SetReceiving(sender, header);  // before the range is taken: a fence must find it
+  const StatusOr<Ranges> ranges = BeginAll(header);
+  Status outcome = ranges.status();
+  Status connection;
+  if (ranges.ok()) {
+    const auto counted = ReadRanges(channel, header, *ranges, deadline_ms, &connection);
+    outcome = counted.status();
+    if (counted.ok() && *counted) bytes_counted_ += ring_.layout().BytesOf(header.grant.count);
+  } else {
+    connection = DropPayload(channel, header, deadline_ms);
+  }
+  SetReceiving(sender, std::nullopt);
+  PB_RETURN_IF_ERROR(connection);
+  if (!outcome.ok()) LogDebug(Describe(outcome));
+  has_received_ = true;
+  return channel.Write(EncodeShardAnswer(header.lease, outcome), deadline_ms);
+}
+
+/// A header that this stream can have; a connection that sends another is of no use.
+StatusOr<ShardHeader> TlsReceiver::ReadHeader(TlsChannel& channel, std::int64_t deadline_ms) const {
+  std::array<std::byte, kShardHeaderBytes> bytes;
+  PB_RETURN_IF_ERROR(channel.Read(bytes, deadline_ms));
+  StatusOr<ShardHeader> header = DecodeShardHeader(bytes, options_.secret);
+  if (header.ok()) {
+    const std::uint32_t capacity = Capacity(ring_.options().geometry);
+    const bool fits = header->array == kEveryArray && header->arrays == ring_.layout().arrays() &&
+                      header->landing == Landing::kHost &&
+                      header->stream == options_.trainer.stream && header->grant.count > 0 &&
+                      header->grant.count <= capacity;
+    if (fits) return header;
+    header = absl::InvalidArgumentError("receive shard: its header is not of this stream's layout");
+  }
+  ring_.CountRefusal();
+  return header.status();
+}
+
+/// The ranges of all arrays, or of none.
+StatusOr<TlsReceiver::Ranges> TlsReceiver::BeginAll(ShardHeader header) {
+  Ranges ranges;
+  for (std::uint8_t i = 0; i < header.arrays; ++i) {
+    header.array = i;
+    const auto range = ring_.BeginReceive(header);
+    if (range.ok()) {
+      ranges.push_back(*range);
+      continue;
+    }
+    for (header.array = 0; header.array < i; ++header.array) {
+      ring_.FinishReceive(header, range.status()).status().IgnoreError();
+    }
+    return range.status();
+  }
+  return ranges;
+}
+
+/// Reads into the slot and gives every range back, whatever happens. Whether the shard counted;
+/// `connection` says whether it can go on.
+StatusOr<bool> TlsReceiver::ReadRanges(TlsChannel& channel, ShardHeader header,
+                                       const Ranges& ranges, std::int64_t deadline_ms,
+                                       Status* connection) {
+  StatusOr<bool> counted = false;
+  for (std::uint8_t i = 0; i < header.arrays; ++i) {
+    header.array = i;
+    if (connection->ok()) *connection = channel.Read(ranges[i], deadline_ms);
+    Status landed = *connection;
+    if (landed.ok() && Crc32c(ranges[i]) != header.crc32c[i]) {
+      landed = absl::DataLossError(StrCat("receive shard: ", header.shard.ToString(), " array ",
+                                          int{i}, ": crc32c mismatch"));
+    }
+    StatusOr<bool> finished = ring_.FinishReceive(header, landed);
+    if (!landed.ok()) finished = landed;
+    if (counted.ok()) counted = std::move(finished);
+  }
+  return counted;
+}
+
+Status TlsReceiver::DropPayload(TlsChannel& channel, const ShardHeader& header,
+                                std::int64_t deadline_ms) {
+  std::array<std::byte, kDropBytes> dropped;
+  for (std::size_t i = 0; i < header.arrays; ++i) {
+    std::uint64_t left = header.grant.count * ring_.layout().PatchBytes(i);
+    while (left > 0) {
+      const std::size_t piece = std::min<std::uint64_t>(left, dropped.size());
+      PB_RETURN_IF_ERROR(channel.Read(std::span(dropped).first(piece), deadline_ms));
+      left -= piece;
+    }
+  }
+  return absl::OkStatus();
+}
+
+void TlsReceiver::SetReceiving(Sender& sender, std::optional<ShardHeader> header) {
+  const std::lock_guard lock(mu_);
+  sender.receiving = std::move(header);
+}
+
+bool TlsReceiver::EndTransfer(const ShardId& shard, const LeaseNumber& lease) {
+  if (!ring_.Receiving(shard, lease)) return true;
+  const std::lock_guard lock(mu_);
+  for (Sender& sender : senders_) {
+    const bool fenced = sender.receiving.has_value() && sender.receiving->shard == shard &&
+                        sender.receiving->lease <= lease;
+    if (fenced) sender.channel->Shut();
+  }
+  return false;
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<RemoteReceiver>> StartTlsReceiver(Ring& ring,
+                                                           const RemoteReceiver::Options& options) {
+  auto receiver = std::make_unique<TlsReceiver>(ring, options);
+  PB_RETURN_IF_ERROR(receiver->Open());
+  return std::unique_ptr<RemoteReceiver>(std::move(receiver));
+}
+
+}  // namespace patchbay::data
