@@ -179,7 +179,8 @@ class Opening {
     options.memory = options_.memory;
     options.device = options_.device;
     options.keep_waiting = KeepWaiting();
-    const TrainerListening listening{options_.data_policy, options_.data_listen, ""};
+    const TrainerListening listening{options_.data_policy, options_.data_listen,
+                                     run_.file.config.data_ports};
     PB_ASSIGN_OR_RETURN(options.network,
                         TrainerNetwork(options_.cluster.environment, listening, key.address));
     return Stream::Attach(options);

@@ -256,6 +256,7 @@ Json PlanConfig(const RunConfig& config) {
   for (const char* key : kDatasetKeys) value.erase(key);
   value.erase("on_bad_image");
   value["batch"].erase("prefetch");
+  value.erase("data");
   for (const char* list : {"preprocess", "augment"}) value[list] = InFixedOrder(value[list]);
   value = config::WithoutDefaults(std::move(value), RunConfigKeys());
   return value;
@@ -391,6 +392,7 @@ StatusOr<Plan> Plan::Build(const RunConfig& config, std::vector<PlannedImage> im
   plan.config_.split_column.clear();
   plan.config_.splits = Json::object();
   plan.config_.prefetch = RunConfig{}.prefetch;
+  plan.config_.data_ports.clear();
   plan.config_.on_bad_image = RunConfig{}.on_bad_image;
   PB_RETURN_IF_ERROR(plan.Count(images));
   plan.images_ = std::move(images);

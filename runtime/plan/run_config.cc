@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "runtime/base/port_range.h"
 #include "runtime/base/strings.h"
 #include "runtime/plan/cohort_table.h"
 #include "runtime/plan/ops/op_list.h"
@@ -210,6 +211,22 @@ Key BatchKeys() {
       .check = CheckBatch};
 }
 
+Status CheckPorts(const Json& ports) {
+  return ParsePortRange(ports.get_ref<const std::string&>()).status();
+}
+
+Key NetworkKeys() {
+  return {.name = "data",
+          .type = KeyType::kMap,
+          .optional = true,
+          .help = "how batches reach the trainer from other nodes",
+          .members = {{.name = "ports",
+                       .type = KeyType::kString,
+                       .help = "TCP ports the trainer may listen on, as 7800-7899; if omitted: any "
+                               "that is free. Changes no byte",
+                       .check = CheckPorts}}};
+}
+
 Key StepsKey(std::string name, std::string help) {
   return {.name = std::move(name),
           .type = KeyType::kSteps,
@@ -310,6 +327,7 @@ RunConfig FromChecked(const Json& value) {
   config.tail = *TailFromName(batch["tail"].get_ref<const std::string&>());
   config.meta = batch["meta"].get<bool>();
   config.labels = LabelsConfigOf(value.value("labels", Json::object()));
+  if (value.contains("data")) config.data_ports = value["data"].value("ports", "");
   config.preprocess = value["preprocess"];
   config.augment = value["augment"];
   return config;
@@ -350,6 +368,7 @@ Key RunConfigKeys() {
           LabelsKey(),
           SamplingKeys(),
           BatchKeys(),
+          NetworkKeys(),
           StepsKey("preprocess", "ops applied to every patch; their order is fixed"),
           StepsKey("augment",
                    "ops applied to the split train, or where no split is asked for; one "
@@ -429,6 +448,7 @@ Json ToJson(const RunConfig& config) {
   if (!config.splits.empty()) value["splits"] = config.splits;
   if (Json labels = ToJson(config.labels); !labels.is_null()) value["labels"] = std::move(labels);
   if (config.fill) value["patch"]["fill"] = *config.fill;
+  if (!config.data_ports.empty()) value["data"]["ports"] = config.data_ports;
   if (config.numerics) value["numerics"] = patchbay::NameOf(*config.numerics);
   if (config.global_size != 0) value["batch"]["global_size"] = config.global_size;
   if (config.per_rank != 0) value["batch"]["per_rank"] = config.per_rank;

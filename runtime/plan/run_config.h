@@ -72,6 +72,8 @@ struct RunConfig {
   Tail tail = Tail::kKeep;
   bool meta = false;  ///< beside the image, arrays that say where each patch came from
   LabelsConfig labels;
+  std::string data_ports;  ///< "7800-7899": where the trainer listens for other nodes; no part of
+                           ///< the plan
   Json preprocess = Json::array();  ///< [{op: {option: value}}], every option present
   Json augment = Json::array();
 };

@@ -157,13 +157,14 @@ TEST(Plan, EveryPatchComesOnceAnEpochAndEpochsDiffer) {
   EXPECT_NE(orders[1], orders[2]);
 }
 
-TEST(Plan, TextIsCanonicalNamesNoPathAndIgnoresPrefetch) {
+TEST(Plan, TextIsCanonicalNamesNoPathAndIgnoresPrefetchAndPorts) {
   const Plan plan = Built(SmallConfig());
   EXPECT_EQ(plan.Text().find("secret"), std::string::npos);
   EXPECT_EQ(plan.Text().find("prefetch"), std::string::npos);
   EXPECT_EQ(plan.digest(), Sha256Of(plan.Text()));
   RunConfig other = SmallConfig();
   other.prefetch = 9;
+  other.data_ports = "7800-7899";
   other.dataset = {"elsewhere"};
   EXPECT_EQ(Built(other).digest(), plan.digest());
   other.seed = 1;

@@ -81,6 +81,21 @@ TEST(RunConfig, ThreeSizesAreAPatchOfAVolume) {
             "run.yaml:2: key 'patch': size: a patch of more than 268435456 pixels");
 }
 
+TEST(RunConfig, PortsAreARangeThatIsKept) {
+  const std::string head = "dataset: s\npatch: {size: [64, 64]}\n";
+  const auto config = Read(head + "data: {ports: 7800-7899}\n");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->data_ports, "7800-7899");
+  EXPECT_EQ(RunConfigFromJson(ToJson(*config))->data_ports, "7800-7899");
+  EXPECT_EQ(Read(head)->data_ports, "");
+  EXPECT_EQ(ErrorOf(head + "data:\n  ports: 7899-7800\n"),
+            "run.yaml:4: key 'data.ports': parse ports: 7899-7800: it runs backwards");
+  EXPECT_EQ(
+      ErrorOf(head + "data: {ports: 0-70000}\n"),
+      "run.yaml:3: key 'data.ports': parse ports: 0-70000: expected FIRST-LAST, each from 1 to "
+      "65535");
+}
+
 TEST(RunConfig, AnEmptyPathIsRefusedByKeyAndLine) {
   for (const char* dataset : {"''", "[a.svs, '']"}) {
     EXPECT_EQ(ErrorOf(StrCat("seed: 1\ndataset: ", dataset, "\npatch: {size: [8, 8]}\n")),
