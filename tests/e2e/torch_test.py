@@ -116,6 +116,87 @@ class Torch(harness.Case):
             """)
         self.assertEqual(list((self.folder / "tmp").glob("patchbay-*")), [])
 
+    # The loop of a user's, with gloo, the CPU and float32 in place of NCCL, a GPU and bfloat16; and a record of what it saw.
+    LOOP = """
+        import hashlib, os, sys, torch, torch.distributed as dist, torch.nn.functional as F, patchbay
+        dist.init_process_group("gloo")
+        torch.manual_seed(0)
+        net = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 5, 4), torch.nn.ReLU(), torch.nn.AdaptiveAvgPool2d(1),
+                                  torch.nn.Flatten(), torch.nn.Linear(4, 6))
+        model = torch.nn.parallel.DistributedDataParallel(net)
+        opt = torch.optim.AdamW(model.parameters(), 1e-3)
+        train, val = (patchbay.attach("run.yaml", split=s, cpus=1) for s in ("train", "val"))
+        last, stop, seen = sys.argv[1] + ".pt", int(sys.argv[2]), open(f"{sys.argv[1]}.{dist.get_rank()}", "a")
+        steps = 0
+        if os.path.exists(last):
+            ck = torch.load(last, map_location="cpu")
+            model.module.load_state_dict(ck["model"]); opt.load_state_dict(ck["opt"]); train.load_state_dict(ck["data"])
+        while train.epoch < 2:
+            for step, batch in enumerate(train):
+                x, label = (torch.from_dlpack(batch[k]) for k in ("image", "label"))
+                print(batch.epoch, batch.index, hashlib.sha256(bytes(batch["image"])).hexdigest(), label.tolist(), file=seen,
+                      flush=True)
+                loss = F.cross_entropy(model(x), label, ignore_index=255)
+                opt.zero_grad(); loss.backward(); opt.step()
+                steps += 1
+                if step % 4 == 3 and dist.get_rank() == 0:
+                    torch.save({"model": model.module.state_dict(), "opt": opt.state_dict(), "data": train.state_dict()},
+                               last + ".new")
+                    os.replace(last + ".new", last)
+                if steps == stop and os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
+                    dist.barrier()
+                    os.kill(os.getpid(), 9)
+            with torch.no_grad():
+                score, of = 0.0, 0
+                for batch in val:
+                    keep = torch.from_dlpack(batch["ordinal"]) >= 0
+                    found = model.module(torch.from_dlpack(batch["image"])).argmax(1) == torch.from_dlpack(batch["label"])
+                    score, of = score + found[keep].sum().item(), of + keep.sum().item()
+                    assert all(val.images[i]["split"] in ("val", None) for i in batch["image_index"].tolist())
+                print("val", train.epoch, score, of, file=seen, flush=True)
+        if dist.get_rank() == 0:
+            torch.save(model.module.state_dict(), sys.argv[1] + ".model")
+        train.close(); val.close()
+        """
+
+    def torchrun(self, name, stop):
+        (self.folder / "loop.py").write_text(textwrap.dedent(self.LOOP))
+        # PyTorch 1.13 fails under Python 3.11 unless both are given: stdout to a file, stderr to here as well.
+        outputs = ("--redirects=1", "--tee=2")
+        return self.program("-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", "--max_restarts=1", *outputs,
+                            "loop.py", name, stop)
+
+    def cohort(self):
+        """Two slides to train on and one to validate with, each with a grade."""
+        rows = ["path,slide_id,fold_0,grade", "a.svs,a,train,1"]
+        for name, split, grade in (("b", "train", 4), ("c", "val", 2)):
+            self.slide(name + ".svs", size="900x700", seed=grade)
+            rows.append(f"{name}.svs,{name},{split},{grade}")
+        (self.folder / "cohort.csv").write_text("\n".join(rows) + "\n")
+        run = self.run_file("cohort.csv", batch=4, meta=True, split_column="fold_0", labels="{label: {column: grade}}",
+                            splits="{val: {sampling: {positions: grid, order: sequential}, batch: {tail: pad}}}")
+        run.write_text(run.read_text().replace("float16", "float32").replace("tail: keep", "tail: drop"))
+
+    def test_the_loop_under_torchrun_killed_and_resumed_has_the_bytes_of_an_uncut_run(self):
+        self.cohort()
+        launches = [self.torchrun("whole", 0), self.torchrun("cut", 14)]  # the second kills both ranks at its 14th step
+        for launch in launches:
+            self.done(launch)
+        for rank in range(2):
+            whole, cut = ((self.folder / f"{name}.{rank}").read_text().splitlines() for name in ("whole", "cut"))
+            before, after = cut[:14], cut[14:]
+            self.assertEqual(before, whole[:14])
+            self.assertEqual(after, whole[-len(after):])
+            self.assertEqual(len(after), len(whole) - 12, "it went on from the checkpoint after 12 steps")
+            self.assertEqual(len([line for line in whole if line.startswith("val")]), 2)
+        self.run_program("""
+            import torch
+            whole, cut = torch.load("whole.model"), torch.load("cut.model")
+            assert all(torch.equal(value, cut[name]) for name, value in whole.items()), "the models differ"
+            """)
+        self.assertNotEqual(*[(self.folder / f"whole.{rank}").read_text() for rank in range(2)], "each rank has its own part")
+        self.assertEqual(list((self.folder / "tmp").glob("patchbay-*")), [])
+
 
 if __name__ == "__main__":
     harness.main()

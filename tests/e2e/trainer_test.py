@@ -3,6 +3,7 @@ import os
 import pathlib
 import signal
 import subprocess
+import sys
 import textwrap
 
 import harness
@@ -326,6 +327,11 @@ class Trainer(ModuleCase):
         subprocess.run([harness.PYTHON, "-m", "nanobind.stubgen", "-q", "-m", "patchbay._extension", "-o", out], check=True,
                        env=self.environment(PYTHONPATH=str(MODULE)))
         self.assertEqual(out.read_text(), (MODULE / "patchbay/_extension.pyi").read_text(), "make them again, as here")
+
+    def test_the_page_of_the_api_is_made_from_the_docstrings(self):
+        folder = pathlib.Path(__file__).resolve().parents[2] / "runtime/python"
+        said = subprocess.run([sys.executable, "-B", folder / "api_page.py"], capture_output=True, text=True, check=True)
+        self.assertEqual((folder / "API.md").read_text(encoding="utf-8"), said.stdout, "make it again: its head says how")
 
     def test_bad_arguments_are_named(self):
         self.run_program("""

@@ -11,8 +11,8 @@ def submit(kind, *sources, cluster=None, **options):
     out="stores", codec_level=3; True for a flag without a value; `patchbay ingest --help` has them. cluster: path of a key
     file; None = as attach. It needs a cluster that stays (`patchbay up`).
 
-    Raises ConfigError for another kind or flag, NotFoundError for a source or key file that is not there, AccessError
-    where the key may not read the sources or write to `out`, ClusterError without a cluster.
+    Raises ConfigError for another kind or flag, NotFoundError for a source or key file that is not there, ClusterError
+    without a cluster. What the key may not read or write fails the job: `wait` raises AccessError then.
     """
     if kind not in ("ingest", "spectra"):
         raise errors.ConfigError(f"submit: {kind!r}: expected 'ingest' or 'spectra'")
