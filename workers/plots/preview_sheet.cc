@@ -1,7 +1,9 @@
 #include "workers/plots/preview_sheet.h"
 
 #include <algorithm>
+#include <iterator>
 
+#include "runtime/base/strings.h"
 #include "workers/plots/page.h"
 
 namespace patchbay::workers {
@@ -10,8 +12,8 @@ namespace {
 constexpr double kMargin = 40, kTitleHeight = 84, kGap = 28;
 constexpr double kThumbnailWidth = 460, kThumbnailHeight = 360;
 constexpr double kFactsWidth = 500, kPatchSide = 260, kPatchFactsWidth = 460;
-constexpr double kLineHeight = 25, kSwatchSide = 30;
-constexpr std::size_t kImageColumns = 2, kMaxFacts = 10;
+constexpr double kLineSpacing = 1.3, kSwatchSide = 30, kSmallSwatchSide = 17;  ///< ems, pixels
+constexpr std::size_t kImageColumns = 2, kMaxFacts = 12;
 constexpr TextStyle kTitleStyle = {.size = 34, .color = kInk, .bold = true};
 constexpr TextStyle kNameStyle = {.size = 21, .color = kInk, .bold = true};
 constexpr TextStyle kFactStyle = {.size = 19, .color = kInk};
@@ -37,30 +39,30 @@ void DrawFrame(Drawing& drawing, const Frame& frame) {
   drawing.DrawLine(corners, {.color = {200, 203, 208}, .width = 1});
 }
 
-/// Along every edge between tissue and what is none.
-void DrawOutline(Drawing& drawing, const ImageCard& card, const Frame& frame) {
-  const Picture& picture = card.thumbnail;
-  if (card.tissue.size() != static_cast<std::size_t>(picture.height * picture.width)) return;
+/// Along every edge between the area and the rest.
+void DrawOutline(Drawing& drawing, const Picture& picture, const OutlinedArea& area,
+                 const Frame& frame) {
+  if (area.inside.size() != static_cast<std::size_t>(picture.height * picture.width)) return;
   const double scale_x =
       (frame.bottom_right.x - frame.top_left.x) / static_cast<double>(picture.width);
   const double scale_y =
       (frame.bottom_right.y - frame.top_left.y) / static_cast<double>(picture.height);
-  const auto is_tissue = [&](std::int64_t y, std::int64_t x) {
+  const auto is_inside = [&](std::int64_t y, std::int64_t x) {
     return y >= 0 && x >= 0 && y < picture.height && x < picture.width &&
-           card.tissue[static_cast<std::size_t>(y * picture.width + x)] != 0;
+           area.inside[static_cast<std::size_t>(y * picture.width + x)] != 0;
   };
   const auto place = [&](std::int64_t y, std::int64_t x) {
     return Point{frame.top_left.x + static_cast<double>(x) * scale_x,
                  frame.top_left.y + static_cast<double>(y) * scale_y};
   };
-  const Stroke stroke{.color = {0, 150, 60}, .width = 1.6};
+  const Stroke stroke{.color = area.color, .width = 1.6};
   for (std::int64_t y = 0; y <= picture.height; ++y) {
     for (std::int64_t x = 0; x <= picture.width; ++x) {
-      if (is_tissue(y, x) != is_tissue(y - 1, x)) {
+      if (is_inside(y, x) != is_inside(y - 1, x)) {
         const Point edge[] = {place(y, x), place(y, x + 1)};
         drawing.DrawLine(edge, stroke);
       }
-      if (is_tissue(y, x) != is_tissue(y, x - 1)) {
+      if (is_inside(y, x) != is_inside(y, x - 1)) {
         const Point edge[] = {place(y, x), place(y + 1, x)};
         drawing.DrawLine(edge, stroke);
       }
@@ -73,7 +75,29 @@ double DrawLines(Drawing& drawing, Point at, double width, const std::vector<std
                  const TextStyle& style) {
   for (const std::string& line : lines) {
     drawing.DrawText(at, drawing.Shortened(line, width, style), style);
-    at.y += kLineHeight;
+    at.y += kLineSpacing * style.size;
+  }
+  return at.y;
+}
+
+/// Squares with their texts from `at` down; as many as stand above `bottom`, the rest as a number.
+/// Returns where the next would stand.
+double DrawSwatches(Drawing& drawing, Point at, double bottom, const std::vector<Swatch>& swatches,
+                    double side) {
+  const TextStyle& style = side < kSwatchSide ? kFaintStyle : kFactStyle;
+  for (std::size_t i = 0; i < swatches.size(); ++i) {
+    const double baseline = at.y + side / 2 + 0.35 * style.size;
+    if (at.y + 2 * side + 8 > bottom && i + 1 < swatches.size()) {
+      drawing.DrawText({at.x, baseline}, StrCat("and ", swatches.size() - i, " more classes"),
+                       style);
+      return at.y + side + 8;
+    }
+    drawing.FillRect(at, {at.x + side, at.y + side}, swatches[i].color);
+    DrawFrame(drawing, {at, {at.x + side, at.y + side}});
+    const double left = at.x + side + 12;
+    drawing.DrawText({left, baseline},
+                     drawing.Shortened(swatches[i].text, kFactsWidth - side - 12, style), style);
+    at.y += side + 8;
   }
   return at.y;
 }
@@ -85,21 +109,17 @@ void DrawImageCard(Drawing& drawing, const ImageCard& card, Point at) {
   const Point top = {at.x, at.y + 34};
   const Frame frame = Fitted(card.thumbnail, top, kThumbnailWidth, kThumbnailHeight);
   drawing.DrawPicture(frame.top_left, frame.bottom_right, card.thumbnail.View());
-  DrawOutline(drawing, card, frame);
+  for (const OutlinedArea& area : card.areas) DrawOutline(drawing, card.thumbnail, area, frame);
   DrawFrame(drawing, frame);
-  const double left = at.x + kThumbnailWidth + kGap;
-  double y = DrawLines(drawing, {left, top.y + 16}, kFactsWidth, card.facts, kFactStyle);
-  for (const Swatch& stain : card.stains) {
-    drawing.FillRect({left, y - 6}, {left + kSwatchSide, y - 6 + kSwatchSide}, stain.color);
-    DrawFrame(drawing, {{left, y - 6}, {left + kSwatchSide, y - 6 + kSwatchSide}});
-    drawing.DrawText({left + kSwatchSide + 12, y + 16},
-                     drawing.Shortened(stain.text, kFactsWidth - kSwatchSide - 12, kFactStyle),
-                     kFactStyle);
-    y += kSwatchSide + 8;
+  const double left = at.x + kThumbnailWidth + kGap, bottom = top.y + kThumbnailHeight;
+  double y = DrawLines(drawing, {left, top.y + 16}, kFactsWidth, card.facts, kFactStyle) - 6;
+  y = DrawSwatches(drawing, {left, y}, bottom, card.stains, kSwatchSide);
+  if (!card.warning.empty()) {
+    drawing.DrawText({left, y + 16}, drawing.Shortened(card.warning, kFactsWidth, kWarningStyle),
+                     kWarningStyle);
+    y += kLineSpacing * kWarningStyle.size;
   }
-  if (card.warning.empty()) return;
-  drawing.DrawText({left, y + 16}, drawing.Shortened(card.warning, kFactsWidth, kWarningStyle),
-                   kWarningStyle);
+  DrawSwatches(drawing, {left, y}, bottom, card.classes, kSmallSwatchSide);
 }
 
 void DrawPatchCard(Drawing& drawing, const PatchCard& card, Point at) {
@@ -119,10 +139,18 @@ void DrawPatchCard(Drawing& drawing, const PatchCard& card, Point at) {
                    kNameStyle);
   std::vector<std::string> facts = card.facts;
   if (facts.size() > kMaxFacts) facts.resize(kMaxFacts);
-  DrawLines(drawing, {left, at.y + 17 + kLineHeight}, kPatchFactsWidth, facts, kFaintStyle);
+  DrawLines(drawing, {left, at.y + 17 + kLineSpacing * kNameStyle.size}, kPatchFactsWidth, facts,
+            kFaintStyle);
 }
 
 }  // namespace
+
+Color ClassColor(int value) {
+  // Eight hues that stay apart for colour-blind readers, on pink tissue too.
+  constexpr Color kHues[] = {{0, 114, 178},  {230, 159, 0}, {0, 158, 115},  {213, 94, 0},
+                             {86, 180, 233}, {204, 0, 204}, {240, 228, 66}, {90, 60, 30}};
+  return kHues[static_cast<std::size_t>(value) % std::size(kHues)];
+}
 
 ConstTensorView Picture::View() const {
   return ContiguousView<3>(reinterpret_cast<std::byte*>(const_cast<std::uint8_t*>(rgb.data())),

@@ -24,14 +24,25 @@ struct Swatch {
   std::string text;
 };
 
+/// A part of a thumbnail that is shown by its outline.
+struct OutlinedArea {
+  Color color;
+  std::vector<std::uint8_t> inside;  ///< of the thumbnail's pixels, 0 or 1
+};
+
+inline constexpr Color kTissueColor = {0, 150, 60};
+/// The colour of class `value` in outlines, overlays and legends.
+Color ClassColor(int value);
+
 /// One image of a dataset.
 struct ImageCard {
   std::string name;
   Picture thumbnail;
-  std::vector<std::uint8_t> tissue;  ///< of the thumbnail's pixels, 0 or 1; empty: not known
-  std::vector<std::string> facts;    ///< a line each
+  std::vector<OutlinedArea> areas;  ///< the last one on top
+  std::vector<std::string> facts;   ///< a line each
   std::vector<Swatch> stains;
-  std::string warning;  ///< in words; empty: none
+  std::vector<Swatch> classes;  ///< below the stains; those that do not fit are counted
+  std::string warning;          ///< in words; empty: none
 };
 
 /// One patch: what was read and what was made of it, side by side.

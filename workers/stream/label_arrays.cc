@@ -7,19 +7,17 @@
 #include "workers/stream/patch_arrays.h"
 
 namespace patchbay::workers {
-namespace {
 
-std::int64_t ClassOf(const plan::LabelsConfig& config, const plan::LabelClasses& classes,
-                     const std::vector<std::uint8_t>& mask, const Extent& patch) {
-  if (config.rule == plan::LabelRule::kCenter) {
+std::int64_t LabelOfMask(const plan::RunConfig& config, const plan::LabelClasses& classes,
+                         const std::vector<std::uint8_t>& mask) {
+  const Extent& patch = config.patch;
+  if (config.labels.rule == plan::LabelRule::kCenter) {
     return mask[static_cast<std::size_t>(patch.y / 2 * patch.x + patch.x / 2)];
   }
   std::array<std::uint32_t, 256> pixels{};
   for (const std::uint8_t value : mask) ++pixels[value];
-  return plan::ClassOfPatch(config, classes, pixels);
+  return plan::ClassOfPatch(config.labels, classes, pixels);
 }
-
-}  // namespace
 
 Status LabelArrays::Make(const FetchedPatch& patch, TileDecoder& decoder) {
   const StreamContext& context = patch.job->context();
@@ -41,7 +39,7 @@ Status LabelArrays::Make(const FetchedPatch& patch, TileDecoder& decoder) {
   PB_RETURN_IF_ERROR(decoder.DecodeLabels(patch, view));
   PB_RETURN_IF_ERROR(context.chain().RunLabels(view, patch.spec.key, mask_, scratch_));
   if (config.labels.rule) {
-    label_ = ClassOf(config.labels, image.labels->classes, mask_, config.patch);
+    label_ = LabelOfMask(config, image.labels->classes, mask_);
   }
   return absl::OkStatus();
 }

@@ -12,6 +12,10 @@
 
 namespace patchbay::workers {
 
+/// The class of a patch by labels.label.rule, of its mask; kIgnoreClass for none.
+std::int64_t LabelOfMask(const plan::RunConfig& config, const plan::LabelClasses& classes,
+                         const std::vector<std::uint8_t>& mask);
+
 /// Makes them on the CPU. One thread.
 class LabelArrays {
  public:

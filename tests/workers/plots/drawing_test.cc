@@ -21,7 +21,7 @@ Drawing OnWhite(int width, int height) { return Drawing(width, height, kWhitePap
 TEST(Drawing, AreasPaintTheShareOfAPixelThatTheyCover) {
   Drawing drawing = OnWhite(10, 10);
   drawing.FillRect({2.5, 2}, {5, 4.25}, kBlack);
-  const Picture picture = PictureOf(drawing);
+  const DrawnPicture picture = PictureOf(drawing);
   EXPECT_EQ(picture.RedAt(1, 2), 255);
   EXPECT_NEAR(picture.RedAt(2, 2), 128, 2);
   EXPECT_EQ(picture.RedAt(3, 2), 0);
@@ -109,7 +109,7 @@ TEST(Drawing, ThePngHoldsThePictureAndNothingElse) {
   drawing.FillRect({12, 9}, {15, 11}, kBlack);
   const auto png = drawing.Png();
   ASSERT_TRUE(png.ok()) << png.status();
-  const Picture picture = ReadPicture(*png);
+  const DrawnPicture picture = ReadPicture(*png);
   EXPECT_EQ(picture.width, 37);
   EXPECT_EQ(picture.height, 23);
   EXPECT_EQ(picture.Count({10, 200, 30}), 37 * 23 - 6);
@@ -128,7 +128,7 @@ TEST(Drawing, APictureThatCairoCannotHoldIsAnErrorNotACrash) {
   EXPECT_EQ(drawing.Png().status().code(), absl::StatusCode::kInternal);
 }
 
-Picture TextPicture(const std::string& text, double size, bool upwards = false) {
+DrawnPicture TextPicture(const std::string& text, double size, bool upwards = false) {
   Drawing drawing = OnWhite(80, 80);
   TextStyle style;
   style.size = size;
@@ -143,7 +143,7 @@ TEST(DrawnText, EveryPrintableCharacterHasAPictureOfItsOwn) {
   std::vector<std::string> characters = {"\xc2\xb1", "\xc2\xb2", "\xc2\xb5", "\xc3\x97"};
   for (char c = ' '; c <= '~'; ++c) characters.push_back(std::string(1, c));
   for (const std::string& character : characters) {
-    const Picture picture = TextPicture(character, 40);
+    const DrawnPicture picture = TextPicture(character, 40);
     EXPECT_TRUE(pictures.insert(picture.pixels).second) << "'" << character << "'";
     EXPECT_EQ(picture.Ink() > 0, character != " ") << "'" << character << "'";
     // Nothing beside the place it takes: an em of 40 pixels, an overhang a little beyond.
@@ -155,7 +155,7 @@ TEST(DrawnText, EveryPrintableCharacterHasAPictureOfItsOwn) {
 }
 
 TEST(DrawnText, LettersStandOnTheBaselineAndBoldOnesAreHeavier) {
-  const Picture letter = TextPicture("H", 40), sideways = TextPicture("H", 40, true);
+  const DrawnPicture letter = TextPicture("H", 40), sideways = TextPicture("H", 40, true);
   int top = letter.height, bottom = 0, left = sideways.width, right = 0;
   for (int y = 0; y < letter.height; ++y) {
     for (int x = 0; x < letter.width; ++x) {
@@ -179,7 +179,7 @@ TEST(DrawnText, AlignmentMovesTheTextByItsWidth) {
     TextStyle style{20, kBlack};
     style.align = align;
     drawing.DrawText({100, 30}, "HHHH", style);
-    const Picture picture = PictureOf(drawing);
+    const DrawnPicture picture = PictureOf(drawing);
     for (int x = 0; x < picture.width; ++x) {
       if (picture.RedAt(x, 25) < 128) return x;
     }
@@ -225,7 +225,7 @@ TEST(DrawnText, LongTextKeepsItsEndsWithinItsRoom) {
 }
 
 TEST(DrawnText, WhatHasNoGlyphIsABox) {
-  const Picture box = TextPicture("\xff", 20);
+  const DrawnPicture box = TextPicture("\xff", 20);
   EXPECT_GT(box.Ink(), 0);
   EXPECT_EQ(TextPicture("\xc2", 20).pixels, box.pixels) << "cut";
   EXPECT_EQ(TextPicture("\xe4\xb8\xad", 20).pixels, box.pixels) << "a letter the font lacks";

@@ -14,7 +14,7 @@
 
 namespace patchbay::workers {
 
-struct Picture {
+struct DrawnPicture {
   int width = 0, height = 0;
   std::vector<std::uint8_t> pixels;  ///< red, green, blue
 
@@ -59,8 +59,8 @@ inline cairo_status_t TakeBytes(void* from, unsigned char* to, unsigned int size
   return CAIRO_STATUS_SUCCESS;
 }
 
-inline Picture ReadPicture(std::string_view png) {
-  Picture picture;
+inline DrawnPicture ReadPicture(std::string_view png) {
+  DrawnPicture picture;
   cairo_surface_t* surface = cairo_image_surface_create_from_png_stream(&TakeBytes, &png);
   EXPECT_EQ(cairo_surface_status(surface), CAIRO_STATUS_SUCCESS);
   EXPECT_EQ(cairo_image_surface_get_format(surface), CAIRO_FORMAT_RGB24);
@@ -83,10 +83,10 @@ inline Picture ReadPicture(std::string_view png) {
   return picture;
 }
 
-inline Picture PictureOf(const Drawing& drawing) {
+inline DrawnPicture PictureOf(const Drawing& drawing) {
   const auto png = drawing.Png();
   EXPECT_TRUE(png.ok()) << png.status();
-  return png.ok() ? ReadPicture(*png) : Picture();
+  return png.ok() ? ReadPicture(*png) : DrawnPicture();
 }
 
 }  // namespace patchbay::workers

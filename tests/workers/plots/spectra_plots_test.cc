@@ -14,10 +14,10 @@ namespace {
 using results::DocumentOptions;
 using results::MadeDocument;
 
-std::vector<Picture> Draw(const Json& document) {
+std::vector<DrawnPicture> Draw(const Json& document) {
   const auto files = DrawSpectraPlots(document);
   EXPECT_TRUE(files.ok()) << files.status();
-  std::vector<Picture> pictures;
+  std::vector<DrawnPicture> pictures;
   if (!files.ok()) return pictures;
   for (const PlotFile& file : *files) pictures.push_back(ReadPicture(file.png));
   return pictures;
@@ -45,7 +45,7 @@ TEST(SpectraPlots, TheMeanStandsFurtherRightWhereItIsHigher) {
   Json low = MadeDocument(1), high = low;
   high["slides"][0]["mean_db"] = high["cohort"]["mean_db"] = 55;
   const int left = Draw(low)[0].ColumnOf(kAccent), right = Draw(high)[0].ColumnOf(kAccent);
-  const Picture picture = Draw(low)[0];
+  const DrawnPicture picture = Draw(low)[0];
   EXPECT_GT(right, left);
   // The axis begins at 0 dB at column 130: the mean lies in proportion.
   EXPECT_NEAR(static_cast<double>(right - 130) / (left - 130), 55.0 / 40, 0.01);
@@ -60,7 +60,7 @@ TEST(SpectraPlots, OnlyOutliersAreMarkedInTheCohort) {
 }
 
 TEST(SpectraPlots, EverySlideHasALineUntilThereAreTooMany) {
-  const std::vector<Picture> few = Draw(MadeDocument(3)), many = Draw(MadeDocument(60, 0.5));
+  const std::vector<DrawnPicture> few = Draw(MadeDocument(3)), many = Draw(MadeDocument(60, 0.5));
   ASSERT_EQ(few.size(), 3u);
   ASSERT_EQ(many.size(), 3u);
   EXPECT_GT(Draw(MadeDocument(40))[2].height, few[2].height) << "a row a slide";
@@ -97,7 +97,7 @@ TEST(SpectraPlots, ConstantSlidesAndLongNamesAreDrawn) {
   document["slides"][2]["outlier_reasons"] = {"flat"};
   document["slides"][0]["id"] = std::string(250, 'W');
   document["slides"][1]["id"] = "~!@#$%^&*()_+{}|:\"<>?`-=[]\\;',./";
-  for (const Picture& picture : Draw(document)) {
+  for (const DrawnPicture& picture : Draw(document)) {
     ASSERT_GT(picture.width, 0);
     // Text that ran over the edge would colour it.
     for (int y = 0; y < picture.height; ++y) {

@@ -8,6 +8,7 @@
 #include "runtime/plan/ops/stain_fit.h"
 #include "workers/access/planned_images.h"
 #include "workers/access/stamps.h"
+#include "workers/jobs/preview/label_outlines.h"
 #include "workers/jobs/preview/pictures.h"
 #include "workers/jobs/preview/preview.h"
 #include "workers/jobs/task/find_images.h"
@@ -35,6 +36,8 @@ std::size_t ThumbnailLevel(const ImageLayout& layout) {
 struct Thumbnail {
   std::vector<std::byte> bytes;
   ConstTensorView view;
+  int level = 0;
+  Extent size;  ///< of the level
   std::optional<double> mpp;
 };
 
@@ -57,17 +60,20 @@ StatusOr<Thumbnail> ThumbnailOf(const ImageSource& image) {
   PB_RETURN_IF_ERROR(image.Fetch(static_cast<int>(level), middle, encoded));
   PB_RETURN_IF_ERROR(image.Decode(encoded, view, 0, *image.MakeScratch()));
   thumbnail.view = view;
+  thumbnail.level = static_cast<int>(level);
+  thumbnail.size = size;
   const auto mpp = layout.spacing.MeanMpp();
   if (mpp) thumbnail.mpp = *mpp * layout.levels[level].downsample;
   return thumbnail;
 }
 
-/// The tissue's outline and its share, where the image has colours to find it by.
+/// The outline and the share of what `patchbay labels tissue` would take, where the image has
+/// colours to find it by.
 void AddTissue(const Thumbnail& thumbnail, ImageCard& card) {
   if (thumbnail.view.dtype != DType::kUint8 || thumbnail.view.shape[2] != 3) return;
   const auto mask = ops::MakeTissueMask(thumbnail.view, thumbnail.mpp, {});
   if (!mask.ok()) return;
-  card.tissue = mask->pixels;
+  card.areas.insert(card.areas.begin(), {kTissueColor, mask->pixels});
   const double share = static_cast<double>(mask->tissue_pixels) /
                        static_cast<double>(std::max<std::size_t>(1, mask->pixels.size()));
   card.facts.push_back(StrCat("tissue ", Digits(100 * share, 1), " % (outlined)"));
@@ -122,7 +128,9 @@ StatusOr<ImageCard> CardOf(const std::string& path) {
   PB_ASSIGN_OR_RETURN(const Thumbnail thumbnail, ThumbnailOf(*image));
   card.thumbnail = PictureOf(thumbnail.view);
   AddFacts(image->layout(), card);
-  AddTissue(thumbnail, card);
+  PB_ASSIGN_OR_RETURN(const bool has_tissue,
+                      AddLabelOutlines(path, thumbnail.level, thumbnail.size, card));
+  if (!has_tissue) AddTissue(thumbnail, card);
   AddStains(RecordedAttribute(path, "stain"), card);
   return card;
 }

@@ -2,15 +2,19 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <optional>
 
 #include "ops/chain/chain.h"
 #include "ops/geometry/area_average.h"
 #include "runtime/base/strings.h"
+#include "runtime/plan/class_table.h"
 #include "runtime/plan/plan.h"
+#include "runtime/zarr/label_sets.h"
 #include "workers/access/planned_images.h"
+#include "workers/jobs/preview/patch_facts.h"
 #include "workers/jobs/preview/pictures.h"
 #include "workers/jobs/preview/preview.h"
-#include "workers/plots/axes.h"
+#include "workers/sources/image_places.h"
 #include "workers/sources/image_source.h"
 #include "workers/stream/chain_options.h"
 #include "workers/stream/view_window.h"
@@ -39,7 +43,8 @@ StatusOr<ops::Chain> ChainOf(const plan::Plan& plan, bool augmented) {
 
 struct OpenedImage {
   std::string name;
-  std::unique_ptr<ImageSource> source;
+  std::unique_ptr<ImageSource> source, labels;  ///< no labels where the run reads none
+  std::optional<plan::ImagePlaces> places;      ///< where sampling goes by them
 };
 
 /// Makes the pictures of patches, one after another.
@@ -59,11 +64,35 @@ class Darkroom {
     card.facts.push_back(image.name);
     card.facts.push_back(StrCat("level ", spec.level, ", y ", box.y, " x ", box.x, ", ", box.height,
                                 " x ", box.width, " px"));
-    AddDraws(spec, card);
+    if (image.labels != nullptr) PB_RETURN_IF_ERROR(AddMask(spec, *image.labels, card));
+    AddDraws(plan_, whole_, spec, card);
     return card;
   }
 
  private:
+  /// The classes of the delivered pixels in colour upon them, and in words.
+  Status AddMask(const plan::PatchSpec& spec, const ImageSource& labels, PatchCard& card) {
+    const ViewWindow window = WindowOf(plan_, whole_, spec, 0);
+    const Extent size = whole_.source_extent();
+    const auto flat = [](std::vector<std::byte>& bytes, std::int64_t height, std::int64_t width) {
+      bytes.resize(static_cast<std::size_t>(height * width));
+      return ContiguousView<3>(bytes.data(), DType::kUint8, {height, width, std::int64_t{1}});
+    };
+    const TensorView finer = flat(finer_, window.box.height, window.box.width);
+    const TensorView tile = flat(tile_, size.y, size.x);
+    PB_RETURN_IF_ERROR(labels.Fetch(window.level, window.box, encoded_));
+    PB_RETURN_IF_ERROR(labels.Decode(encoded_, finer, plan::kIgnoreClass, *labels.MakeScratch()));
+    PB_RETURN_IF_ERROR(ops::TakeNearest(finer, window.y, window.x, tile));
+    const Extent& patch = plan_.config().patch;
+    std::vector<std::uint8_t> mask(static_cast<std::size_t>(patch.Pixels()));
+    std::vector<std::byte> scratch;
+    PB_RETURN_IF_ERROR(whole_.RunLabels(tile, spec.key, mask, scratch));
+    card.pictures.push_back(Overlaid(card.pictures[delivered_], mask));
+    card.captions.emplace_back("mask");
+    AddMaskFacts(plan_, spec, mask, card);
+    return absl::OkStatus();
+  }
+
   Status AddView(const plan::PatchSpec& spec, std::size_t view, const ImageSource& image,
                  PatchCard& card) {
     const bool differ = !plan_.config().augment.empty();
@@ -76,6 +105,7 @@ class Darkroom {
       card.captions.push_back("preprocessed");
     }
     PB_ASSIGN_OR_RETURN(Picture whole, Made(whole_, spec, view, image));
+    if (view == 0) delivered_ = card.pictures.size();
     card.pictures.push_back(std::move(whole));
     card.captions.push_back(view == 0 ? "delivered" : StrCat("context ", view, ", delivered"));
     return absl::OkStatus();
@@ -127,63 +157,49 @@ class Darkroom {
     return tile;
   }
 
-  void AddGeometry(const ops::PatchGeometry& drawn, PatchCard& card) const {
-    if (drawn.whole_pixels) {
-      const ops::WindowMap& w = drawn.window;
-      card.facts.push_back(StrCat("drawn:", w.transpose ? " transposed" : "",
-                                  w.reverse_y ? " upside-down" : "",
-                                  w.reverse_x ? " left-right" : "",
-                                  w.transpose || w.reverse_y || w.reverse_x ? "" : " as it is"));
-      return;
-    }
-    const ops::AffineMap& m = drawn.map;
-    card.facts.push_back(StrCat("drawn: source y = ", Digits(m.yy, 3), " y + ", Digits(m.yx, 3),
-                                " x + ", Digits(m.y0, 1)));
-    card.facts.push_back(StrCat("drawn: source x = ", Digits(m.xy, 3), " y + ", Digits(m.xx, 3),
-                                " x + ", Digits(m.x0, 1)));
-    if (drawn.elastic.points > 0) {
-      card.facts.push_back(StrCat("drawn: elastic, ", drawn.elastic.points, " points"));
-    }
-  }
-
-  void AddColour(const plan::PatchSpec& spec, PatchCard& card) const {
-    const auto& fit = plan_.images()[spec.image].macenko;
-    const ops::PatchColour drawn = whole_.DrawColour(spec.key, fit.has_value() ? &*fit : nullptr);
-    if (fit.has_value()) {
-      card.facts.push_back(
-          StrCat("stain fit: up to ", Digits(fit->max_concentrations[0], 2), " and ",
-                 Digits(fit->max_concentrations[1], 2),
-                 fit->fallback == plan::StainFallback::kNone
-                     ? ""
-                     : StrCat(" (shipped numbers: ", plan::NameOf(fit->fallback), ")")));
-    }
-    if (drawn.od.has_value()) card.facts.emplace_back("drawn: stain map");
-    if (drawn.jitter.has_value()) card.facts.emplace_back("drawn: colour jitter");
-    if (drawn.blur.radius > 0) card.facts.emplace_back("drawn: blur");
-    if (drawn.noise.std > 0) {
-      card.facts.push_back(StrCat("drawn: noise of ", Digits(drawn.noise.std, 3)));
-    }
-  }
-
-  /// What was drawn for the patch, in words.
-  void AddDraws(const plan::PatchSpec& spec, PatchCard& card) const {
-    const plan::PlannedView view = plan_.ViewOf(spec.image, 0);
-    if (view.source != plan_.config().patch) {
-      card.facts.push_back(
-          StrCat("resampled to ", plan_.config().patch.y, " x ", plan_.config().patch.x));
-    }
-    AddGeometry(whole_.DrawGeometry(spec.key), card);
-    AddColour(spec, card);
-    card.facts.push_back(
-        StrCat("seed ", spec.key.seed, ", epoch ", spec.key.epoch, ", ordinal ", spec.key.ordinal));
-  }
-
   const plan::Plan& plan_;
   const ops::Chain plain_, whole_;
   ops::AreaAverage average_;
   EncodedPatch encoded_;
   std::vector<std::byte> tile_, finer_;
+  std::size_t delivered_ = 0;  ///< which picture of a card is the delivered patch
 };
+
+/// The revision of the run's label set that the plan names.
+StatusOr<std::unique_ptr<ImageSource>> LabelsOf(const plan::Plan& plan, std::uint32_t image,
+                                                const std::string& store) {
+  const plan::PlannedImage& planned = plan.images()[image];
+  PB_ASSIGN_OR_RETURN(
+      const zarr::OpenedLabelSet opened,
+      zarr::OpenLabelRevision(store, plan.config().labels.set, planned.labels->digest));
+  PB_ASSIGN_OR_RETURN(std::unique_ptr<ImageSource> labels, OpenImage(opened.path));
+  const auto level = static_cast<std::size_t>(plan.ViewOf(image, 0).level);
+  const ImageLayout& layout = labels->layout();
+  const bool fits = layout.dtype == DType::kUint8 && layout.channels == 1 &&
+                    level < layout.levels.size() && layout.levels[level].size == planned.size;
+  if (fits) return labels;
+  return absl::DataLossError("its label image is not of the image's size");
+}
+
+StatusOr<OpenedImage> Open(TaskContext& context, const plan::Plan& plan, std::uint32_t image,
+                           const std::string& listed) {
+  OpenedImage opened;
+  context.names.AddImage(listed, StrCat("image ", image));
+  PB_ASSIGN_OR_RETURN(const std::string path, context.MayRead(listed));
+  PB_ASSIGN_OR_RETURN(opened.source, OpenImage(path));
+  opened.name = std::filesystem::path(path).filename().string();
+  if (plan.config().labels.mask || plan.config().labels.rule) {
+    PB_ASSIGN_OR_RETURN(opened.labels, LabelsOf(plan, image, path));
+  }
+  if (plan::NeedsPlaces(plan.config())) {
+    PB_ASSIGN_OR_RETURN(LoadedPlaces loaded, LoadPlaces(plan.config(), plan.images()[image], path));
+    if (loaded.places.Counts() != plan.images()[image].places) {
+      return absl::DataLossError("its annotations or its mask of tissue changed just now");
+    }
+    opened.places = std::move(loaded.places);
+  }
+  return opened;
+}
 
 StatusOr<std::size_t> PatchesAsked(const Json& payload) {
   PB_ASSIGN_OR_RETURN(const std::uint64_t patches, JsonCount(payload, "patches", "preview"));
@@ -212,15 +228,17 @@ StatusOr<TaskOutput> RunPreviewPatches(TaskContext& context) {
     PB_RETURN_IF_ERROR(context.CheckCancelled());
     context.AddProgress();
     const std::uint64_t ordinal = plan.patches_per_epoch() / count * i;
-    PB_ASSIGN_OR_RETURN(const plan::PatchSpec spec, plan.DeriveSpec(0, ordinal));
-    OpenedImage& image = images[spec.image];
+    PB_ASSIGN_OR_RETURN(const plan::PatchSource from, plan.SourceOf(0, ordinal));
+    OpenedImage& image = images[from.image];
     if (image.source == nullptr) {
-      const std::string& listed = where.paths[spec.image];
-      context.names.AddImage(listed, StrCat("image ", spec.image));
-      PB_ASSIGN_OR_RETURN(const std::string path, context.MayRead(listed));
-      PB_ASSIGN_OR_RETURN(image.source, OpenImage(path));
-      image.name = std::filesystem::path(path).filename().string();
+      StatusOr<OpenedImage> opened = Open(context, plan, from.image, where.paths[from.image]);
+      if (!opened.ok()) {
+        return Annotate(opened.status(), StrCat("preview: ", where.paths[from.image]));
+      }
+      image = *std::move(opened);
     }
+    PB_ASSIGN_OR_RETURN(const plan::PatchSpec spec,
+                        plan.SpecOf(from, image.places ? &*image.places : nullptr));
     PB_ASSIGN_OR_RETURN(PatchCard card, darkroom.CardOf(ordinal, spec, image));
     cards.push_back(std::move(card));
   }

@@ -7,6 +7,7 @@
 
 #include "runtime/base/file.h"
 #include "runtime/base/hash.h"
+#include "runtime/plan/class_table.h"
 
 namespace patchbay::workers {
 namespace {
@@ -71,6 +72,21 @@ Picture PictureOf(const ConstTensorView& view) {
     }
   }
   return picture;
+}
+
+Picture Overlaid(const Picture& picture, const std::vector<std::uint8_t>& mask) {
+  constexpr int kOpacity = 110;  ///< in 255ths
+  Picture overlaid = picture;
+  for (std::size_t i = 0; i < mask.size(); ++i) {
+    if (mask[i] == plan::kIgnoreClass) continue;
+    const Color color = ClassColor(mask[i]);
+    const int over[] = {color.red, color.green, color.blue};
+    for (std::size_t c = 0; c < 3; ++c) {
+      std::uint8_t& value = overlaid.rgb[3 * i + c];
+      value = static_cast<std::uint8_t>((value * (255 - kOpacity) + over[c] * kOpacity) / 255);
+    }
+  }
+  return overlaid;
 }
 
 StatusOr<std::uint64_t> WriteSheet(const std::string& path, const std::string& png) {

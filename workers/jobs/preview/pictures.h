@@ -11,6 +11,10 @@ namespace patchbay::workers {
 /// least to their largest value; one channel as grey, of more the first three.
 Picture PictureOf(const ConstTensorView& pixels);
 
+/// `picture` with the colour of its class over every pixel of `mask`, whose size it has; what is
+/// ignored stays as it is.
+Picture Overlaid(const Picture& picture, const std::vector<std::uint8_t>& mask);
+
 /// Writes a finished sheet. PermissionDenied outside the task's rights.
 StatusOr<std::uint64_t> WriteSheet(const std::string& path, const std::string& png);
 

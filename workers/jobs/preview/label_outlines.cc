@@ -1,0 +1,90 @@
+#include "workers/jobs/preview/label_outlines.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "runtime/base/strings.h"
+#include "runtime/plan/class_table.h"
+#include "runtime/zarr/label_sets.h"
+#include "workers/jobs/task/find_images.h"
+#include "workers/plots/axes.h"
+#include "workers/sources/image_source.h"
+
+namespace patchbay::workers {
+namespace {
+
+constexpr std::string_view kTissueSet = "tissue", kBackground = "background";
+
+StatusOr<std::vector<std::uint8_t>> LabelsAt(const std::string& path, int level,
+                                             const Extent& size) {
+  PB_ASSIGN_OR_RETURN(const std::unique_ptr<ImageSource> labels, OpenImage(path));
+  const ImageLayout& layout = labels->layout();
+  const auto index = static_cast<std::size_t>(level);
+  if (layout.dtype != DType::kUint8 || layout.channels != 1 || index >= layout.levels.size() ||
+      layout.levels[index].size != size) {
+    return absl::InvalidArgumentError("it does not have the image's levels; import it again");
+  }
+  std::vector<std::uint8_t> pixels(static_cast<std::size_t>(size.y * size.x));
+  const TensorView view = ContiguousView<3>(reinterpret_cast<std::byte*>(pixels.data()),
+                                            DType::kUint8, {size.y, size.x, std::int64_t{1}});
+  EncodedPatch encoded;
+  const Box middle = BoxAt({size.z / 2, 0, 0}, {1, size.y, size.x});
+  PB_RETURN_IF_ERROR(labels->Fetch(level, middle, encoded));
+  PB_RETURN_IF_ERROR(labels->Decode(encoded, view, plan::kIgnoreClass, *labels->MakeScratch()));
+  return pixels;
+}
+
+/// One class: its outline where it has pixels, and its line of the legend.
+void AddClass(const plan::LabelClass& one, const std::string& set,
+              const std::vector<std::uint8_t>& labels, ImageCard& card) {
+  const Color color = set == kTissueSet ? kTissueColor : ClassColor(one.value);
+  OutlinedArea area{color, std::vector<std::uint8_t>(labels.size())};
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    area.inside[i] = labels[i] == one.value ? 1 : 0;
+    count += area.inside[i];
+  }
+  if (count == 0) return;
+  const double share = 100 * static_cast<double>(count) / static_cast<double>(labels.size());
+  card.classes.push_back(
+      {area.color, StrCat(set, ": ", one.name, " ", Digits(share, 1), " % (outlined)")});
+  card.areas.push_back(std::move(area));
+}
+
+Status AddSet(const std::string& store, const std::string& set, int level, const Extent& size,
+              ImageCard& card) {
+  PB_ASSIGN_OR_RETURN(const zarr::OpenedLabelSet opened, zarr::OpenLabelSet(store, set));
+  PB_ASSIGN_OR_RETURN(const plan::ClassTable table,
+                      plan::ClassTableFromJson(opened.attributes.value("classes", Json()),
+                                               StrCat("label set ", set)));
+  PB_ASSIGN_OR_RETURN(const std::vector<std::uint8_t> labels, LabelsAt(opened.path, level, size));
+  const std::size_t drawn = card.classes.size();
+  for (const plan::LabelClass& one : table.classes) {
+    if (one.value == plan::kIgnoreClass || one.name == kBackground) continue;
+    AddClass(one, set, labels, card);
+  }
+  if (card.classes.size() == drawn) card.facts.push_back(StrCat("set ", set, ": no pixels"));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+StatusOr<bool> AddLabelOutlines(const std::string& path, int level, const Extent& size,
+                                ImageCard& card) {
+  if (!IsStore(path)) return false;
+  PB_ASSIGN_OR_RETURN(std::vector<zarr::LabelSet> sets, zarr::ReadLabelSets(path));
+  // The tissue below the classes.
+  std::stable_partition(sets.begin(), sets.end(),
+                        [](const zarr::LabelSet& set) { return set.name == kTissueSet; });
+  for (std::size_t i = 0; i < sets.size(); ++i) {
+    if (i >= kMaxSetsDrawn) {
+      card.facts.push_back(StrCat("and ", sets.size() - i, " more label sets"));
+      break;
+    }
+    PB_RETURN_IF_ERROR(Annotate(AddSet(path, sets[i].name, level, size, card),
+                                StrCat("label set '", sets[i].name, "'")));
+  }
+  return !sets.empty() && sets.front().name == kTissueSet;
+}
+
+}  // namespace patchbay::workers

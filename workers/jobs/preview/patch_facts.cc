@@ -1,0 +1,126 @@
+#include "workers/jobs/preview/patch_facts.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string>
+
+#include "runtime/base/strings.h"
+#include "runtime/plan/class_table.h"
+#include "workers/plots/axes.h"
+#include "workers/stream/label_arrays.h"
+
+namespace patchbay::workers {
+namespace {
+
+void AddGeometry(const ops::PatchGeometry& drawn, PatchCard& card) {
+  if (drawn.whole_pixels) {
+    const ops::WindowMap& w = drawn.window;
+    const bool moved = w.transpose || w.reverse_y || w.reverse_x;
+    card.facts.push_back(StrCat("drawn:", w.transpose ? " transposed" : "",
+                                w.reverse_y ? " upside-down" : "", w.reverse_x ? " left-right" : "",
+                                moved ? "" : " as it is"));
+    return;
+  }
+  const ops::AffineMap& m = drawn.map;
+  card.facts.push_back(StrCat("drawn: source y = ", Digits(m.yy, 3), " y + ", Digits(m.yx, 3),
+                              " x + ", Digits(m.y0, 1)));
+  card.facts.push_back(StrCat("drawn: source x = ", Digits(m.xy, 3), " y + ", Digits(m.xx, 3),
+                              " x + ", Digits(m.x0, 1)));
+  const ops::ElasticField& field = drawn.elastic;
+  if (field.points == 0) return;
+  float most = 0;
+  for (int i = 0; i < field.points * field.points; ++i) {
+    most = std::max({most, std::abs(field.dy[i]), std::abs(field.dx[i])});
+  }
+  card.facts.push_back(StrCat("drawn: elastic, ", field.points, " x ", field.points,
+                              " points, up to ", Digits(most, 1), " px"));
+}
+
+/// Rows of the map of optical densities, which stain_normalize and the stain jitters come to.
+std::string TextOf(const ops::OdMap& map) {
+  std::string text = "drawn: density";
+  for (std::size_t row = 0; row < 3; ++row) {
+    for (const float value : map.matrix[row]) text += StrCat(" ", Digits(value, 2));
+    if (row < 2) text += " |";
+  }
+  return text;
+}
+
+/// sigma of the weights that were drawn: two neighbours' quotient is exp(1 / (2 sigma^2)).
+double SigmaOf(const ops::PatchBlur& blur) {
+  const auto middle = static_cast<std::size_t>(blur.radius);
+  return std::sqrt(0.5 / std::log(double{blur.weight[middle]} / blur.weight[middle - 1]));
+}
+
+void AddColour(const ops::PatchColour& drawn, PatchCard& card) {
+  if (drawn.od.has_value()) card.facts.push_back(TextOf(*drawn.od));
+  if (drawn.jitter.has_value()) {
+    const ops::ColorJitter& jitter = *drawn.jitter;
+    card.facts.push_back(StrCat("drawn: brightness ", Digits(jitter.brightness, 2), ", contrast ",
+                                Digits(jitter.contrast, 2), ", saturation ",
+                                Digits(jitter.saturation, 2), ", hue ", Digits(jitter.hue, 3)));
+  }
+  std::string rest;
+  if (drawn.blur.radius > 0) rest = StrCat("blur, sigma ", Digits(SigmaOf(drawn.blur), 2), " px");
+  if (drawn.noise.std > 0) {
+    rest += StrCat(rest.empty() ? "" : "; ", "noise, std ", Digits(drawn.noise.std, 2));
+  }
+  if (!rest.empty()) card.facts.push_back(StrCat("drawn: ", rest));
+}
+
+void AddFit(const plan::MacenkoFit& fit, PatchCard& card) {
+  const std::string shipped = fit.fallback == plan::StainFallback::kNone
+                                  ? std::string()
+                                  : StrCat(" (shipped numbers: ", plan::NameOf(fit.fallback), ")");
+  card.facts.push_back(StrCat("stain fit: up to ", Digits(fit.max_concentrations[0], 2), " and ",
+                              Digits(fit.max_concentrations[1], 2), shipped));
+}
+
+std::string NameOfClass(const plan::LabelClasses& classes, std::int64_t value) {
+  if (value == plan::kIgnoreClass) return "none";
+  const auto named = std::find_if(classes.begin(), classes.end(),
+                                  [&](const auto& one) { return one.value == value; });
+  return named == classes.end() ? StrCat("class ", value) : named->name;
+}
+
+}  // namespace
+
+void AddDraws(const plan::Plan& plan, const ops::Chain& chain, const plan::PatchSpec& spec,
+              PatchCard& card) {
+  const plan::PlannedView view = plan.ViewOf(spec.image, 0);
+  const Extent& patch = plan.config().patch;
+  if (view.source != patch) {
+    card.facts.push_back(StrCat("resampled to ", patch.y, " x ", patch.x));
+  }
+  AddGeometry(chain.DrawGeometry(spec.key), card);
+  const auto& fit = plan.images()[spec.image].macenko;
+  if (fit.has_value()) AddFit(*fit, card);
+  AddColour(chain.DrawColour(spec.key, fit.has_value() ? &*fit : nullptr), card);
+  card.facts.push_back(
+      StrCat("seed ", spec.key.seed, ", epoch ", spec.key.epoch, ", ordinal ", spec.key.ordinal));
+}
+
+void AddMaskFacts(const plan::Plan& plan, const plan::PatchSpec& spec,
+                  const std::vector<std::uint8_t>& mask, PatchCard& card) {
+  const plan::LabelClasses& classes = plan.images()[spec.image].labels->classes;
+  std::array<std::size_t, 256> pixels{};
+  for (const std::uint8_t value : mask) ++pixels[value];
+  std::string shares;
+  for (std::size_t value = 0; value < pixels.size(); ++value) {
+    if (pixels[value] == 0) continue;
+    const std::string name = value == plan::kIgnoreClass
+                                 ? "ignored"
+                                 : NameOfClass(classes, static_cast<std::int64_t>(value));
+    const double share =
+        100 * static_cast<double>(pixels[value]) / static_cast<double>(mask.size());
+    shares += StrCat(shares.empty() ? "" : ", ", name, " ", Digits(share, 0), " %");
+  }
+  card.facts.push_back(StrCat("mask: ", shares));
+  if (!plan.config().labels.rule) return;
+  const std::int64_t label = LabelOfMask(plan.config(), classes, mask);
+  card.facts.push_back(StrCat("label: ", NameOfClass(classes, label), " (",
+                              plan::NameOf(*plan.config().labels.rule), ")"));
+}
+
+}  // namespace patchbay::workers
