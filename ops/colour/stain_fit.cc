@@ -37,14 +37,17 @@ Vector Scaled(const Vector& v, double by) { return {v[0] * by, v[1] * by, v[2] *
 
 Vector Sum(const Vector& a, const Vector& b) { return {a[0] + b[0], a[1] + b[1], a[2] + b[2]}; }
 
-double OdOf(double intensity) {
+double OdOf(double intensity, const StainFitOptions& options) {
+  if (options.plus_one) return -std::log((intensity + 1) / plan::kStainWhite);
   return -std::log(std::clamp(intensity, 1.0, plan::kStainWhite) / plan::kStainWhite);
 }
 
 std::vector<Sample> SamplesOf(const StainHistogram& histogram, const StainFitOptions& options) {
   const std::uint32_t mask = (1u << histogram.bits) - 1;
   std::vector<double> od(mask + 1);
-  for (std::uint32_t code = 0; code <= mask; ++code) od[code] = OdOf(histogram.IntensityOf(code));
+  for (std::uint32_t code = 0; code <= mask; ++code) {
+    od[code] = OdOf(histogram.IntensityOf(code), options);
+  }
   std::vector<Sample> samples;
   for (const StainHistogram::Entry& entry : histogram.entries) {
     const std::uint32_t r = entry.colour >> (2 * histogram.bits);

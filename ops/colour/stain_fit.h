@@ -27,6 +27,8 @@ struct StainFitOptions {
   /// Concentrations over every pixel, as packages that fit single tiles do. A slide is mostly
   /// background, which would decide them.
   bool concentrations_of_all = false;
+  /// Density as histolab has it: -ln((I + 1) / kStainWhite), below 0 for what is brighter.
+  bool plus_one = false;
 };
 
 /// A fit that fails says so in its fallback and carries the shipped numbers: never an error.
