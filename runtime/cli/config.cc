@@ -1,5 +1,6 @@
 // patchbay config print|check RUN.yaml.
 #include <algorithm>
+#include <vector>
 
 #include "runtime/base/strings.h"
 #include "runtime/cli/commands.h"
@@ -79,6 +80,20 @@ Json CountImages(const plan::Plan& made, const std::vector<client::ImageRecord>&
   return found;
 }
 
+/// "0.5 um/px", "0.25 to 0.5 um/px"; of the images that say.
+std::string TextOfMpps(const Json& mpps) {
+  const Json list = mpps.is_array() ? mpps : Json::array({mpps});
+  std::vector<double> known;
+  for (const Json& mpp : list) {
+    if (mpp.is_number()) known.push_back(mpp.get<double>());
+  }
+  if (known.empty()) return "not known";
+  const auto [low, high] = std::minmax_element(known.begin(), known.end());
+  const std::size_t unknown = list.size() - known.size();
+  return StrCat(*low, *low < *high ? StrCat(" to ", *high) : "", " um/px",
+                unknown == 0 ? "" : StrCat(" (", unknown, " images do not say)"));
+}
+
 StatusOr<Checked> Check(const client::RunFile& run) {
   PB_ASSIGN_OR_RETURN(const Json result, RunWorkerOp("stream.plan", run.Payload(), run.Manifest()));
   PB_ASSIGN_OR_RETURN(const std::string text, JsonString(result, "plan", "stream plan"));
@@ -102,6 +117,7 @@ StatusOr<Checked> Check(const client::RunFile& run) {
   PB_ASSIGN_OR_RETURN(const std::vector<client::ImageRecord> records,
                       client::RecordsOf(run, result, client::PlannedPaths(DumpJson(result))));
   checked.found.update(CountImages(made, records));
+  checked.found["mpp"] = result["manifest"].value("mpp", Json());
   return checked;
 }
 
@@ -132,6 +148,7 @@ class ConfigCheckCommand final : public Command {
     for (const auto& [name, pixels] : classes.items()) {
       terminal.Say(StrCat("  pixels of class  ", name, ": ", pixels.get<std::uint64_t>()));
     }
+    terminal.Say(StrCat("resolution         ", TextOfMpps(found["mpp"])));
     terminal.Say(StrCat("patches per epoch  ", number("patches")));
     terminal.Say(StrCat("batches per epoch  ", number("batches_per_epoch")));
     terminal.Say(StrCat("bytes per batch    ", HumanBytes(number("batch_bytes"))));

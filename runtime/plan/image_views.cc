@@ -6,7 +6,6 @@
 #include "runtime/plan/grid.h"
 #include "runtime/plan/ops/crop.h"
 #include "runtime/plan/ops/op_list.h"
-#include "runtime/plan/places.h"
 
 namespace patchbay::plan {
 namespace {
@@ -68,11 +67,6 @@ PlannedView Plan::ViewOf(std::uint32_t image, std::size_t view) const {
 }
 
 Status CheckViews(const RunConfig& config, const std::vector<PlannedImage>& images) {
-  if (!config.mpp.empty() && NeedsPlaces(config)) {
-    return absl::InvalidArgumentError(
-        "plan: key 'patch.mpp': places by tissue, classes or coordinates are those of a level; use "
-        "patch.level with them");
-  }
   PB_RETURN_IF_ERROR(CheckContextCrops(config));
   for (std::size_t i = 0; i < images.size(); ++i) {
     const std::vector<PlannedView>& views = images[i].views;

@@ -14,7 +14,7 @@ Extent StepOf(const RunConfig& config, const PlannedImage& image);
 Extent CellsOfGrid(const RunConfig& config, const PlannedImage& image);
 
 /// Every image has a view for each mpp, and none without. InvalidArgument naming the key for what
-/// several mpp exclude: random crops; and for places that are chosen by tissue, class or a table.
+/// several mpp exclude: random crops.
 Status CheckViews(const RunConfig& config, const std::vector<PlannedImage>& images);
 
 /// One row an image.

@@ -7,6 +7,8 @@
 
 #include "runtime/base/strings.h"
 #include "runtime/plan/grid.h"
+#include "runtime/plan/image_views.h"
+#include "runtime/plan/plan.h"
 
 namespace patchbay::plan {
 namespace {
@@ -93,17 +95,34 @@ std::uint64_t TissueArea::In(const Box& box) const {
   return UpTo(y, x) + UpTo(box.y, box.x) - UpTo(box.y, x) - UpTo(y, box.x);
 }
 
+/// Of `source` pixels that become `patch`, how many lie before the one under the middle of the
+/// patch's centre pixel.
+std::int64_t BeforeCentre(std::int64_t source, std::int64_t patch) {
+  return (patch / 2 * 2 + 1) * source / (2 * patch);
+}
+
+/// Level 0 and the level of a view, along one axis: the pixels of either that cover the same
+/// length.
+struct AxisScale {
+  std::int64_t full, level;
+};
+AxisScale ScaleOf(double downsample, std::int64_t full, std::int64_t level) {
+  constexpr double kMostWhole = 1 << 30;
+  const bool whole = downsample == std::floor(downsample) && downsample <= kMostWhole;
+  return whole ? AxisScale{static_cast<std::int64_t>(downsample), 1} : AxisScale{full, level};
+}
+
 /// What decides whether a place is taken.
 struct ImagePlaces::Frame {
   std::optional<TissueArea> tissue;
   double fraction = 0;
-  Extent size, full, patch;
+  Extent size, full, source;
 
   bool Takes(const Point& origin) const {
     if (!tissue) return true;
     const std::int64_t y = Scaled(origin.y, size.y, full.y), x = Scaled(origin.x, size.x, full.x);
-    const Box box = Box2D(y, x, Scaled(origin.y + patch.y, size.y, full.y) - y,
-                          Scaled(origin.x + patch.x, size.x, full.x) - x);
+    const Box box = Box2D(y, x, Scaled(origin.y + source.y, size.y, full.y) - y,
+                          Scaled(origin.x + source.x, size.x, full.x) - x);
     const auto units = static_cast<unsigned __int128>(std::llround(fraction * kFractionUnits));
     return static_cast<unsigned __int128>(tissue->In(box)) *
                static_cast<std::uint64_t>(kFractionUnits) >=
@@ -116,9 +135,9 @@ Point ImagePlaces::Origin(Kind kind, const CellSet& cells, const Point& cell) co
     return {cell.z * stride_.z, cell.y * stride_.y, cell.x * stride_.x};
   }
   const Point centre = cells.PixelOf(cell);
-  return {Scaled(centre.z, full_.z, size_.z) - patch_.z / 2,
-          Scaled(centre.y, full_.y, size_.y) - patch_.y / 2,
-          Scaled(centre.x, full_.x, size_.x) - patch_.x / 2};
+  return {Scaled(centre.z, full_.z, size_.z) - before_centre_.z,
+          Scaled(centre.y, full_.y, size_.y) - before_centre_.y,
+          Scaled(centre.x, full_.x, size_.x) - before_centre_.x};
 }
 
 Status ImagePlaces::AddFiltered(const Frame& frame, Kind kind, const CellSet& cells) {
@@ -138,51 +157,79 @@ Status ImagePlaces::AddFiltered(const Frame& frame, Kind kind, const CellSet& ce
   return absl::OkStatus();
 }
 
-StatusOr<ImagePlaces> ImagePlaces::Of(const RunConfig& config, const Extent& size,
-                                      const PositionIndex* tissue, const PositionIndex* classes) {
-  ImagePlaces places;
-  Frame frame;
-  places.patch_ = frame.patch = config.patch;
-  places.size_ = frame.size = size;
-  places.full_ = frame.full = tissue != nullptr ? tissue->size : classes->size;
-  if (classes != nullptr && classes->size != places.full_) {
-    return Refused("an index of an image of another shape");
+/// Where in the image's level things are; full_ is set to the size of level 0.
+void ImagePlaces::Lay(const RunConfig& config, const PlannedImage& image) {
+  size_ = image.size;
+  source_ = SourceOf(config, image);
+  stride_ = StepOf(config, image);
+  before_centre_ = {BeforeCentre(source_.z, config.patch.z),
+                    BeforeCentre(source_.y, config.patch.y),
+                    BeforeCentre(source_.x, config.patch.x)};
+  if (image.views.empty()) return;
+  const PlannedView& view = image.views.front();
+  const AxisScale y = ScaleOf(view.downsample_y, full_.y, size_.y);
+  const AxisScale x = ScaleOf(view.downsample_x, full_.x, size_.x);
+  full_ = Flat(y.full, x.full);
+  size_ = Flat(y.level, x.level);
+}
+
+Status ImagePlaces::AddClasses(const RunConfig& config, const Frame& frame,
+                               const PositionIndex& classes) {
+  kind_ = Kind::kCentres;
+  for (const auto& [name, weight] : config.class_weights) {
+    const ClassCells* one = classes.Find(name);
+    const CellSet cells = one != nullptr && weight > 0 ? one->cells : CellSet(1);
+    PB_RETURN_IF_ERROR(AddFiltered(frame, kind_, cells));
+    pixels_each_.push_back(std::uint64_t{cells.step()} * cells.step());
   }
-  const ClassCells* mask = nullptr;
-  if (config.tissue_fraction) {
-    if (size.z != 1) return Refused("key 'sampling.tissue': volumes have no mask of tissue");
-    frame.fraction = *config.tissue_fraction;
-    PB_ASSIGN_OR_RETURN(mask, TissueOf(*tissue, config));
-    frame.tissue.emplace(mask != nullptr ? mask->cells : CellSet(1u << 10), places.full_);
-  }
-  if (!config.class_weights.empty()) {
-    places.kind_ = Kind::kCentres;
-    for (const auto& [name, weight] : config.class_weights) {
-      const ClassCells* one = classes->Find(name);
-      const CellSet cells = one != nullptr && weight > 0 ? one->cells : CellSet(1);
-      PB_RETURN_IF_ERROR(places.AddFiltered(frame, places.kind_, cells));
-      places.pixels_each_.push_back(std::uint64_t{cells.step()} * cells.step());
-    }
-    return places;
-  }
-  Extent cells = GridOf(config, size);
-  places.stride_ = StrideOf(config);
+  return absl::OkStatus();
+}
+
+Status ImagePlaces::AddTissue(const RunConfig& config, const Frame& frame,
+                              const PlannedImage& image, std::uint32_t mask_step) {
+  Extent cells = CellsOfGrid(config, image);
   if (config.positions == Positions::kRandom) {
     // As fine as the mask: between two of its pixels nothing is to be told apart.
-    const std::int64_t step = mask != nullptr ? mask->cells.step() : 1 << 10;
-    places.kind_ = Kind::kLattice;
-    places.stride_ = {1, std::max<std::int64_t>(1, Scaled(step, places.full_.y, size.y)),
-                      std::max<std::int64_t>(1, Scaled(step, places.full_.x, size.x))};
-    cells = {1, std::max<std::int64_t>(0, size.y - config.patch.y) / places.stride_.y + 1,
-             std::max<std::int64_t>(0, size.x - config.patch.x) / places.stride_.x + 1};
+    kind_ = Kind::kLattice;
+    stride_ = {1, std::max<std::int64_t>(1, Scaled(mask_step, full_.y, size_.y)),
+               std::max<std::int64_t>(1, Scaled(mask_step, full_.x, size_.x))};
+    cells = {1, std::max<std::int64_t>(0, image.size.y - source_.y) / stride_.y + 1,
+             std::max<std::int64_t>(0, image.size.x - source_.x) / stride_.x + 1};
   }
   CellSet all(1);
   for (std::int64_t y = 0; y < cells.y; ++y) {
     PB_RETURN_IF_ERROR(
         all.Append({0, static_cast<std::uint32_t>(y), 0, static_cast<std::uint32_t>(cells.x)}));
   }
-  PB_RETURN_IF_ERROR(places.AddFiltered(frame, places.kind_, all));
-  places.pixels_each_ = {1};
+  pixels_each_ = {1};
+  return AddFiltered(frame, kind_, all);
+}
+
+StatusOr<ImagePlaces> ImagePlaces::Of(const RunConfig& config, const PlannedImage& image,
+                                      const PositionIndex* tissue, const PositionIndex* classes) {
+  ImagePlaces places;
+  const Extent full = tissue != nullptr ? tissue->size : classes->size;
+  if (classes != nullptr && classes->size != full) {
+    return Refused("an index of an image of another shape");
+  }
+  places.full_ = full;
+  places.Lay(config, image);
+  Frame frame;
+  frame.size = places.size_;
+  frame.full = places.full_;
+  frame.source = places.source_;
+  std::uint32_t mask_step = 1u << 10;
+  if (config.tissue_fraction) {
+    if (image.size.z != 1) return Refused("key 'sampling.tissue': volumes have no mask of tissue");
+    frame.fraction = *config.tissue_fraction;
+    PB_ASSIGN_OR_RETURN(const ClassCells* mask, TissueOf(*tissue, config));
+    if (mask != nullptr) mask_step = mask->cells.step();
+    frame.tissue.emplace(mask != nullptr ? mask->cells : CellSet(mask_step), full);
+  }
+  const Status added = config.class_weights.empty()
+                           ? places.AddTissue(config, frame, image, mask_step)
+                           : places.AddClasses(config, frame, *classes);
+  if (!added.ok()) return added;
   return places;
 }
 

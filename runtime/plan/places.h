@@ -39,13 +39,15 @@ class TissueArea {
   std::vector<std::uint32_t> sums_;  ///< cells above and left, (rows + 1) x (columns + 1)
 };
 
+struct PlannedImage;
+
 /// Sets of places: one, or one for each class of class_weights in their order. Immutable.
 class ImagePlaces {
  public:
-  /// `size` is the image's at the config's level. `tissue` is there when the config asks for
-  /// tissue, `classes` when it weighs them. InvalidArgument for volumes where tissue is asked for,
-  /// and for an index of an image of another shape.
-  static StatusOr<ImagePlaces> Of(const RunConfig& config, const Extent& size,
+  /// Places in the level of the image's `image` array (its first view). `tissue` is there when the
+  /// config asks for tissue, `classes` when it weighs them. InvalidArgument for volumes where
+  /// tissue is asked for, and for an index of an image of another shape.
+  static StatusOr<ImagePlaces> Of(const RunConfig& config, const PlannedImage& image,
                                   const PositionIndex* tissue, const PositionIndex* classes);
 
   std::vector<PlaceCount> Counts() const;
@@ -57,11 +59,17 @@ class ImagePlaces {
   enum class Kind { kGrid, kLattice, kCentres };
   struct Frame;
 
+  Status AddClasses(const RunConfig& config, const Frame& frame, const PositionIndex& classes);
+  Status AddTissue(const RunConfig& config, const Frame& frame, const PlannedImage& image,
+                   std::uint32_t mask_step);
   Status AddFiltered(const Frame& frame, Kind kind, const CellSet& cells);
   Point Origin(Kind kind, const CellSet& cells, const Point& cell) const;
+  void Lay(const RunConfig& config, const PlannedImage& image);
 
-  Extent patch_, size_, full_;  ///< of the image at the level, and at level 0
-  Extent stride_;               ///< of grid or lattice
+  Extent size_, full_;    ///< the same length of each axis, in pixels of the level and of level 0
+  Extent source_;         ///< pixels of the level that become one patch
+  Extent before_centre_;  ///< those of them before the pixel under the patch's centre pixel
+  Extent stride_;         ///< of grid or lattice
   Kind kind_ = Kind::kGrid;
   std::vector<CellSet> sets_;
   std::vector<std::uint64_t> pixels_each_;

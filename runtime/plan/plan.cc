@@ -255,6 +255,7 @@ Json PlanConfig(const RunConfig& config) {
   Json value = ToJson(config);
   for (const char* key : kDatasetKeys) value.erase(key);
   value.erase("on_bad_image");
+  value["patch"].erase("mixed_mpp");
   value["batch"].erase("prefetch");
   value.erase("data");
   for (const char* list : {"preprocess", "augment"}) value[list] = InFixedOrder(value[list]);
@@ -394,6 +395,7 @@ StatusOr<Plan> Plan::Build(const RunConfig& config, std::vector<PlannedImage> im
   plan.config_.prefetch = RunConfig{}.prefetch;
   plan.config_.data_ports.clear();
   plan.config_.on_bad_image = RunConfig{}.on_bad_image;
+  plan.config_.mixed_mpp = RunConfig{}.mixed_mpp;
   PB_RETURN_IF_ERROR(plan.Count(images));
   plan.images_ = std::move(images);
   PB_RETURN_IF_ERROR(CheckFill(plan.fill(), plan.images_.front().dtype));
@@ -573,7 +575,8 @@ StatusOr<PatchSpec> Plan::SpecOf(const PatchSource& source, const ImagePlaces* p
     if (places == nullptr) {
       return absl::FailedPreconditionError("derive spec: the places of its image are not known");
     }
-    spec.box = BoxAt(places->OriginOf(source.set, source.number), config_.patch);
+    spec.box = BoxAt(places->OriginOf(source.set, source.number),
+                     patchbay::plan::SourceOf(config_, image));
   } else if (config_.positions == Positions::kGrid) {
     spec.box = GridBox(config_, image, source.number);
   } else {

@@ -134,6 +134,10 @@ Key PatchKeys() {
                    .type = KeyType::kBool,
                    .fallback = false,
                    .help = "whether an mpp below the finest level's is interpolated or refused"},
+                  {.name = "mixed_mpp",
+                   .type = KeyType::kBool,
+                   .fallback = false,
+                   .help = "whether images of different um/px at patch.level are taken or refused"},
                   {.name = "fill",
                    .type = KeyType::kFloat,
                    .help = "value of every channel outside the image, before any op, of the "
@@ -315,6 +319,7 @@ RunConfig FromChecked(const Json& value) {
   config.mpp = patch["mpp"].get<std::vector<double>>();
   config.mpp_tolerance = patch["mpp_tolerance"].get<double>();
   config.upsample = patch["upsample"].get<bool>();
+  config.mixed_mpp = patch["mixed_mpp"].get<bool>();
   if (patch.contains("fill")) config.fill = patch["fill"].get<double>();
   ReadSampling(value["sampling"], config);
   const Json& batch = value["batch"];
@@ -432,7 +437,8 @@ Json ToJson(const RunConfig& config) {
                   {"level", config.level},
                   {"mpp", config.mpp},
                   {"mpp_tolerance", config.mpp_tolerance},
-                  {"upsample", config.upsample}}},
+                  {"upsample", config.upsample},
+                  {"mixed_mpp", config.mixed_mpp}}},
                 {"sampling", SamplingToJson(config)},
                 {"batch",
                  {{"dtype", patchbay::NameOf(config.dtype)},

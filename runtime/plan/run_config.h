@@ -52,6 +52,7 @@ struct RunConfig {
   std::vector<double> mpp;
   double mpp_tolerance = 0.05;
   bool upsample = false;
+  bool mixed_mpp = false;  ///< whether patch.level may mean different um/px
   /// Every channel of a pixel outside the image; absent = Plan::fill() decides by the images.
   std::optional<double> fill;
   Order order = Order::kShuffled;

@@ -108,27 +108,94 @@ class LabelBatches(harness.Case):
         self.assertIn("its labels differs", refused.stderr)
 
 
-# Prints how many patches a grid of the tissue set has, and the words of the batches that differ from it.
+# The grid of both validation slides with enough of the tissue set: "ok", how many patches, and how many cells there are.
 TISSUE = r"""
 import pathlib, sys
 import numpy, tensorstore
-label, folder, side, fraction = sys.argv[1], pathlib.Path(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4])
-mask = tensorstore.open({"driver": "zarr3", "kvstore": {"driver": "file", "path": f"{label}/0"}}).result().read().result()[0]
-cells = mask[8::16, 8::16].repeat(16, 0).repeat(16, 1)[:mask.shape[0], :mask.shape[1]]  # what the set's index has
-mask = numpy.pad(cells, ((0, mask.shape[0] - cells.shape[0]), (0, mask.shape[1] - cells.shape[1])))
-expected = {(y, x) for y in range(0, mask.shape[0], side) for x in range(0, mask.shape[1], side)
-            if (mask[y:y + side, x:x + side] == 1).sum() >= fraction * side * side}
-boxes = [tuple(map(int, box[1:3])) for path in sorted(folder.glob("*-box.npy"))
-         for box, ordinal in zip(numpy.load(path), numpy.load(str(path).replace("-box", "-ordinal"))) if ordinal >= 0]
-grid = -(-mask.shape[0] // side) * -(-mask.shape[1] // side)
-print("ok" if sorted(boxes) == sorted(expected) else "differs", len(boxes), len(expected), grid)
+folder, fraction = pathlib.Path(sys.argv[1]), float(sys.argv[2])
+batches = [[numpy.load(str(path).replace("-box", f"-{a}")) for a in ("image_index", "level", "box")]
+           for path in sorted(folder.glob("*-box.npy"))]
+rows = [row for batch in batches for row in zip(*batch) if row[0] >= 0]
+wrong, grid = [], 0
+for index, label in enumerate(sys.argv[3:]):
+    mask = tensorstore.open({"driver": "zarr3", "kvstore": {"driver": "file", "path": f"{label}/0"}}).result().read().result()[0]
+    cells = mask[8::16, 8::16].repeat(16, 0).repeat(16, 1)[:mask.shape[0], :mask.shape[1]]  # what the set's index has
+    mask = numpy.pad(cells, ((0, mask.shape[0] - cells.shape[0]), (0, mask.shape[1] - cells.shape[1])))
+    mine = [(int(level), *map(int, box)) for i, level, box in rows if i == index]
+    source = mine[0][5]  # pixels of level 0 that one patch is made of
+    expected = {(y, x) for y in range(0, mask.shape[0], source) for x in range(0, mask.shape[1], source)
+                if (mask[y:y + source, x:x + source] == 1).sum() >= fraction * source * source}
+    grid += -(-mask.shape[0] // source) * -(-mask.shape[1] // source)
+    if sorted((y, x) for _, _, y, x, *_ in mine) != sorted(expected):
+        wrong.append(index)
+print("differs" if wrong else "ok", len(rows), grid)
 """
+# Whether every mask has the stripe that its pixels lie in: a patch of 128 pixels is made of box[5] of level 0.
+STRIPES = r"""
+import pathlib, sys
+import numpy
+wrong, seen = 0, 0
+for path in sorted(pathlib.Path(sys.argv[1]).glob("*-mask.npy")):
+    batch = [numpy.load(str(path).replace("-mask", f"-{a}")) for a in ("mask", "box", "ordinal")]
+    for mask, box, ordinal in zip(*batch):
+        x = box[2] + (numpy.arange(128) + 0.5) * box[5] / 128
+        clear = (x < 1500) & (numpy.abs(x - numpy.rint(x / 375) * 375) > 1)
+        rows = box[1] + (numpy.arange(128) + 0.5) * box[4] / 128 < 1300
+        if ordinal >= 0:
+            seen += 1
+            wrong += int((mask[rows][:, clear] != numpy.array([0, 2, 3, 4])[(x[clear] // 375).astype(int)]).any())
+print("ok" if seen and not wrong else f"{wrong} of {seen} differ")
+"""
+# Whether the patches of the first folder are those of the others together, in every array.
+SAME = r"""
+import hashlib, pathlib, sys
+import numpy
+def patches(folders):
+    found = {}
+    for folder in folders:
+        for path in sorted((pathlib.Path(sys.argv[1]) / folder).glob("*-ordinal.npy")):
+            arrays = [numpy.load(p) for p in sorted(path.parent.glob(path.name.replace("-ordinal", "-*")))]
+            for row, ordinal in enumerate(numpy.load(path)):
+                found[int(ordinal)] = hashlib.sha256(b"".join(a[row].tobytes() for a in arrays)).hexdigest()
+    return found
+first, other = patches(sys.argv[2:3]), patches(sys.argv[3:])
+print("ok" if first == other else "differs", len(first))
+"""
+# Of a sheet of patches of 260 pixels: "ok" where the mask's colours lie upon the delivered patch; and of a sheet of
+# slides: which of the boundaries between stripes are drawn in the colour of the class on their right.
+SHEETS = r"""
+import sys
+import numpy
+from PIL import Image
+colours = {0: (0, 114, 178), 2: (0, 158, 115), 3: (213, 94, 0), 4: (86, 180, 233)}
+patches, slides = (numpy.asarray(Image.open(p).convert("RGB")).astype(int) for p in sys.argv[1:3])
+inner = slice(3, 257)  # within the frames
+classes = set()
+for top in range(84, patches.shape[0] - 290, 308):
+    before, after = (patches[top:top + 260, 40 + 274 * k:300 + 274 * k][inner, inner] for k in map(int, sys.argv[3:5]))
+    explained = (after == before).all(-1)  # ignored
+    for value, colour in colours.items():
+        over = (before * 145 + numpy.array(colour) * 110) // 255
+        hit = (numpy.abs(after - over) <= 1).all(-1)
+        if hit.mean() > 0.02:
+            classes.add(value)
+        explained |= hit
+    if explained.mean() < 0.999:
+        print("patch at", top, "is not explained:", explained.mean())
+drawn = 0
+for boundary, value in ((375, 2), (750, 3), (1125, 4)):
+    x = round(40 + boundary * 360 / 1300)
+    near = slides[118 + 40:118 + 320, x - 1:x + 2]
+    drawn += int((numpy.abs(near - numpy.array(colours[value])).sum(-1).min(-1) < 120).mean() > 0.9)
+print("ok", len(classes), drawn)
+"""
+MPPS = {"train-a": 0.25, "train-b": 0.5, "val-a": 0.499, "val-b": 0.35}  # um/px of level 0, by split and site
 BLANK = r"""
 import sys
 import numpy, tifffile
 tifffile.imwrite(sys.argv[1], numpy.full((700, 900, 3), 243, numpy.uint8), tile=(256, 256), photometric="rgb")
 """
-SMALL = ("--set", "patch.size=[64, 64]", "--set", "sampling.patches_per_epoch=96", "--set", "batch.global_size=16")
+SMALL = ("--set", "patch.size=[128, 128]", "--set", "sampling.patches_per_epoch=48", "--set", "batch.global_size=16")
 
 
 @unittest.skipUnless(harness.oracles("tensorstore", "tifffile"), "the oracles' Python lacks tensorstore or tifffile")
@@ -142,14 +209,19 @@ class Gleason(harness.Case):
         return done.stdout.split()
 
     def cohort(self):
-        """Two slides as a table: one of each split, drawn on."""
-        slides = [self.slide(f"{split}.svs", "1500x1300", seed) for seed, split in enumerate(("train", "val"), 1)]
+        """Slides of two sites and three resolutions as a table, every one drawn on: stripes of four classes."""
+        slides = []
+        for seed, (name, mpp) in enumerate(MPPS.items(), 1):
+            slides.append(self.slide(f"{name}.svs", "1500x1300", seed))
+            said = slides[-1].read_bytes()
+            self.assertIn(b"MPP = 0.5000", said)
+            slides[-1].write_bytes(said.replace(b"MPP = 0.5000", f"MPP = {mpp:.4f}".encode()))
         self.json("scan", *slides, "--out", "cohort.csv", "--hash")
         with open(self.folder / "cohort.csv", newline="", encoding="utf-8") as table:
             rows = list(csv.DictReader(table))
         for row in rows:
-            split = pathlib.Path(row["path"]).stem
-            row.update(patient_id=f"p-{split}", site="a", fold_0=split, annotation="drawn.geojson")
+            split, site = pathlib.Path(row["path"]).stem.split("-")
+            row.update(patient_id=f"p-{split}-{site}", site=site, fold_0=split, annotation="drawn.geojson")
         with open(self.folder / "cohort.csv", "w", newline="", encoding="utf-8") as table:
             writer = csv.DictWriter(table, rows[0].keys())
             writer.writeheader()
@@ -162,35 +234,76 @@ class Gleason(harness.Case):
         (self.folder / "drawn.geojson").write_text(json.dumps(self.geojson))
         return slides
 
+    def check_training(self, run):
+        """The same patches with 1, 2 and 4 workers, in batches of another size, and after a resume."""
+        train = ("stream", run, "--split", "train", *SMALL)
+        said = self.json(*train, "--save", "train", "--digest", "--cpus", 1)
+        for cpus in (2, 4):
+            self.assertEqual(self.json(*train, "--digest", "--cpus", cpus)["digest"], said["digest"])
+        self.assertEqual(said["batches"], 3)
+        self.json(*train, "--set", "batch.global_size=12", "--save", "other-size")
+        token = self.json(*train, "--batches", 1, "--save", "resumed")["resume_token"]
+        self.json(*train, "--resume", token, "--batches", 2, "--save", "rest")
+        self.assertEqual(self.oracle(SAME, self.folder, "train", "other-size"), ["ok", "48"])
+        self.assertEqual(self.oracle(SAME, self.folder, "train", "resumed", "rest"), ["ok", "48"])
+
+    def check_resolutions(self, run):
+        """One level of images that differ is refused, unless it is asked for; asked for by mpp they are alike."""
+        level = ("config", "check", run, "--split", "train", *SMALL, "--set", "patch.mpp=[]")
+        refused = self.command(*level)
+        self.assertNotEqual(refused.returncode, 0)
+        for part in ("key 'patch.level': level 0 has 0.25 um/px", "has 0.5;", "mixed_mpp: true", "train-a", "train-b"):
+            self.assertIn(part, refused.stderr)
+        said = self.json(*level, "--set", "patch.mixed_mpp=true")
+        self.assertEqual(said["mpp"], [0.25, 0.5])
+        self.assertEqual(self.json("config", "check", run, "--split", "train", *SMALL)["mpp"], 0.5)
+
+    def check_preview(self, run, store):
+        """Masks lie upon the patches of a sheet, outlines upon its slides."""
+        large = ("--set", "patch.size=[260, 260]")
+        said = self.json("preview", run, "--split", "val", *large, "--patches", 3, "--out", "patches.png")
+        self.assertEqual(said["patches"], 3)
+        self.json("preview", store, "--out", "slides.png")
+        said = self.oracle(SHEETS, self.folder / "patches.png", self.folder / "slides.png", 1, 4)
+        self.assertEqual((said[0], said[2]), ("ok", "3"), said)
+        self.assertGreater(int(said[1]), 1)
+        self.assertEqual(self.command("preview", run, "--split", "train", *SMALL, "--out", "train.png").returncode, 0)
+        refused = self.command("preview", run, "--split", "val", "--set", "labels.set=absent", "--out", "none.png")
+        self.assertNotEqual(refused.returncode, 0)
+        self.assertIn("no set 'absent'", refused.stderr)
+        self.assertFalse((self.folder / "none.png").exists())
+
     def test_both_splits_stream_and_validation_has_each_tissue_patch_once(self):
         slides = self.cohort()
         self.oracle(BLANK, self.folder / "blank.tif")
         self.json("ingest", *slides, self.folder / "blank.tif", "--out", "stores", "--keep-names")
         made = self.json("labels", "tissue", "stores")["imported"]
         found = {pathlib.Path(row["store"]).name.split(".")[0]: row for row in made}
-        self.assertEqual(sorted(found), ["blank", "train", "val"])
+        self.assertEqual(sorted(found), ["blank", *MPPS])
         self.assertTrue(found["blank"]["tissue"]["no_tissue"])
         self.assertFalse(found["blank"]["tissue"]["areas"])  # it has no mpp
-        for name in ("train", "val"):
+        for name in MPPS:
             self.assertFalse(found[name]["tissue"]["no_tissue"])
             self.assertTrue(found[name]["tissue"]["areas"])
         again = self.json("labels", "tissue", "cohort.csv", "--stores", "stores")["imported"]
         self.assertEqual([(row["digest"], row["already_there"]) for row in again],
-                         [(found[name]["digest"], True) for name in ("train", "val")])
+                         [(found[name]["digest"], True) for name in MPPS])
         self.json("labels", "import", "cohort.csv", "--stores", "stores", "--set", "gleason",
                   "--classes", self.CONFIGS / "classes/gleason.yaml")
         run = self.folder / "gleason.yaml"
         run.write_text((self.CONFIGS / "gleason.yaml").read_text())
-        for split in ("train", "val"):
-            said = self.json("stream", run, "--split", split, *SMALL, "--save", split, "--digest", "--cpus", 1)
-            more = self.json("stream", run, "--split", split, *SMALL, "--digest", "--cpus", 2)
-            self.assertEqual(said["digest"], more["digest"])
-            self.assertGreater(said["batches"], 0)
-        label = pathlib.Path(found["val"]["store"]) / "labels" / found["val"]["revision"]
-        checked = self.oracle(TISSUE, label, self.folder / "val", 64, 0.1)
+        self.check_resolutions(run)
+        self.check_training(run)
+        said = self.json("stream", run, "--split", "val", *SMALL, "--save", "val", "--digest", "--cpus", 1)
+        more = self.json("stream", run, "--split", "val", *SMALL, "--digest", "--cpus", 2)
+        self.assertEqual(said["digest"], more["digest"])
+        labels = [pathlib.Path(found[name]["store"]) / "labels" / found[name]["revision"] for name in MPPS if name.startswith("val")]
+        checked = self.oracle(TISSUE, self.folder / "val", 0.1, *labels)
         self.assertEqual(checked[0], "ok", checked)
-        patches, _, grid = map(int, checked[1:])
+        patches, grid = map(int, checked[1:])
         self.assertTrue(0 < patches < grid, checked)
+        self.assertEqual(self.oracle(STRIPES, self.folder / "val")[0], "ok")
+        self.check_preview(run, found["val-a"]["store"])
         run.write_text(run.read_text().replace("min_fraction: 0.1}", "min_fraction: 0.1, set: gleason}"))
         refused = self.command("stream", run, "--split", "val", *SMALL)
         self.assertNotEqual(refused.returncode, 0)

@@ -41,7 +41,7 @@ StatusOr<LoadedIndex> LoadIndex(const std::string& store, const std::string& set
 
 }  // namespace
 
-StatusOr<LoadedPlaces> LoadPlaces(const plan::RunConfig& config, const Extent& size,
+StatusOr<LoadedPlaces> LoadPlaces(const plan::RunConfig& config, const plan::PlannedImage& image,
                                   const std::string& store) {
   std::vector<Digest> digests;
   LoadedIndex tissue, classes;
@@ -56,7 +56,7 @@ StatusOr<LoadedPlaces> LoadPlaces(const plan::RunConfig& config, const Extent& s
   }
   PB_ASSIGN_OR_RETURN(
       plan::ImagePlaces places,
-      plan::ImagePlaces::Of(config, size, config.tissue_fraction ? &tissue.index : nullptr,
+      plan::ImagePlaces::Of(config, image, config.tissue_fraction ? &tissue.index : nullptr,
                             by_class ? &classes.index : nullptr));
   return LoadedPlaces{std::move(digests), std::move(places)};
 }

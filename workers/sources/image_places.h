@@ -4,11 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "runtime/base/extent.h"
 #include "runtime/base/hash.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/places.h"
-#include "runtime/plan/run_config.h"
+#include "runtime/plan/plan.h"
 
 namespace patchbay::workers {
 
@@ -17,9 +16,9 @@ struct LoadedPlaces {
   plan::ImagePlaces places;
 };
 
-/// `size` is the image's at the config's level. FailedPrecondition when the image has no such
+/// Of an image whose level is chosen. FailedPrecondition when the image has no such
 /// label set; says what to do. InvalidArgument and DataLoss for a file that is no index.
-StatusOr<LoadedPlaces> LoadPlaces(const plan::RunConfig& config, const Extent& size,
+StatusOr<LoadedPlaces> LoadPlaces(const plan::RunConfig& config, const plan::PlannedImage& image,
                                   const std::string& store);
 
 }  // namespace patchbay::workers

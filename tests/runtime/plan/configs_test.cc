@@ -8,6 +8,7 @@
 #include "runtime/base/file.h"
 #include "runtime/base/hash.h"
 #include "runtime/base/strings.h"
+#include "runtime/plan/ops/stain_normalize.h"
 #include "runtime/plan/plan.h"
 
 namespace patchbay::plan {
@@ -24,6 +25,15 @@ PlannedImage SlideFor(const RunConfig& config) {
   if (!config.class_weights.empty()) image.indexes.push_back(Sha256Of("classes"));
   if (NeedsPlaces(config)) {
     image.places.resize(std::max<std::size_t>(1, config.class_weights.size()), {1'000, 16});
+  }
+  if (!config.mpp.empty()) {
+    const std::vector<Extent> levels = {image.size, Flat(1483, 1110)};
+    const auto views = ChooseViews(MagnificationOf(config), levels, SpacingOfMpp(0.499, 0.499));
+    EXPECT_TRUE(views.ok()) << views.status();
+    image.views = views.value_or(std::vector<PlannedView>());
+  }
+  if (FindStainNormalize(config.preprocess, config.augment)) {
+    image.macenko = DefaultMacenko();
   }
   return image;
 }

@@ -248,6 +248,12 @@ PositionIndex IndexOf(const Extent& size, std::vector<ClassCells> classes) {
   return {size, std::move(classes)};
 }
 
+PlannedImage OfSize(const Extent& size) {
+  PlannedImage image;
+  image.size = size;
+  return image;
+}
+
 TEST(Places, TissueIsTheOneClassThatIsNotBackground) {
   CellSet left(2), right(2);
   for (std::uint32_t y = 0; y < 20; ++y) ASSERT_TRUE(left.Append({0, y, 0, 8}).ok());
@@ -255,16 +261,16 @@ TEST(Places, TissueIsTheOneClassThatIsNotBackground) {
   const PositionIndex mask =
       IndexOf(Flat(40, 40), {{0, "background", 960, right}, {1, "tissue", 640, left}});
   const RunConfig config = ConfigOf("sampling: {tissue: {min_fraction: 1}}\n");
-  const auto places = ImagePlaces::Of(config, Flat(40, 40), &mask, nullptr);
+  const auto places = ImagePlaces::Of(config, OfSize(Flat(40, 40)), &mask, nullptr);
   ASSERT_TRUE(places.ok()) << places.status();
   const PositionIndex alone = IndexOf(Flat(40, 40), {{1, "tissue", 640, left}});
   EXPECT_EQ(places->Counts()[0].places,
-            ImagePlaces::Of(config, Flat(40, 40), &alone, nullptr)->Counts()[0].places);
+            ImagePlaces::Of(config, OfSize(Flat(40, 40)), &alone, nullptr)->Counts()[0].places);
   const PositionIndex blank = IndexOf(Flat(40, 40), {{0, "background", 960, right}});
-  EXPECT_EQ(ImagePlaces::Of(config, Flat(40, 40), &blank, nullptr)->Counts()[0].places, 0);
+  EXPECT_EQ(ImagePlaces::Of(config, OfSize(Flat(40, 40)), &blank, nullptr)->Counts()[0].places, 0);
   const PositionIndex classes =
       IndexOf(Flat(40, 40), {{0, "benign", 960, right}, {2, "gleason_3", 640, left}});
-  const auto refused = ImagePlaces::Of(config, Flat(40, 40), &classes, nullptr);
+  const auto refused = ImagePlaces::Of(config, OfSize(Flat(40, 40)), &classes, nullptr);
   EXPECT_TRUE(absl::IsInvalidArgument(refused.status()));
   EXPECT_NE(refused.status().message().find("benign, gleason_3"), std::string_view::npos);
 }
@@ -277,7 +283,7 @@ TEST(Places, AGridKeepsThePatchesWithEnoughTissue) {
   const auto count = [&](double fraction, const std::string& more) {
     const auto places = ImagePlaces::Of(
         ConfigOf(StrCat("sampling: {tissue: {min_fraction: ", fraction, "}", more, "}\n")),
-        Flat(40, 40), &tissue, nullptr);
+        OfSize(Flat(40, 40)), &tissue, nullptr);
     EXPECT_TRUE(places.ok()) << places.status();
     return places->Counts()[0].places;
   };
@@ -294,12 +300,75 @@ TEST(Places, APatchOfAClassHasItAtItsCentreAtEveryLevel) {
   const RunConfig config = ConfigOf(
       "labels: {set: g, mask: true}\nsampling: {positions: random, class_weights: {a: 1, b: 1}}\n");
   for (const std::int64_t down : {1, 2, 4}) {
-    const auto places = ImagePlaces::Of(config, Flat(100 / down, 200 / down), nullptr, &classes);
+    const auto places =
+        ImagePlaces::Of(config, OfSize(Flat(100 / down, 200 / down)), nullptr, &classes);
     ASSERT_TRUE(places.ok()) << places.status();
     EXPECT_EQ(places->Counts(), (std::vector<PlaceCount>{{2, 16}, {0, 1}}));
     const Point origin = places->OriginOf(0, 1);
     EXPECT_EQ(origin.y + 5, (3 * 4 + 2) / down);
     EXPECT_EQ(origin.x + 5, (6 * 4 + 2) / down);
+  }
+}
+
+/// The first view of an image of `levels` at the config's mpp; level 0 has 0.5 um/px.
+PlannedImage AtMpp(const RunConfig& config, const std::vector<Extent>& levels) {
+  PlannedImage image;
+  auto views = ChooseViews(MagnificationOf(config), levels, SpacingOfMpp(0.5, 0.5));
+  EXPECT_TRUE(views.ok()) << views.status();
+  if (!views.ok()) return image;
+  image.views = *std::move(views);
+  image.size = image.views.front().size;
+  return image;
+}
+
+RunConfig PatchConfig(std::string_view patch, std::string_view rest) {
+  auto config = ParseRunConfig(
+      StrCat("dataset: t.csv\nnumerics: cpu\nseed: 5\npatch: ", patch, "\n", rest), "run.yaml");
+  EXPECT_TRUE(config.ok()) << config.status();
+  return config.ok() ? *config : RunConfig{};
+}
+
+TEST(Places, APatchOfAClassHasItUnderItsCentrePixelAtEveryMpp) {
+  CellSet cells(4);
+  ASSERT_TRUE(cells.Append({0, 30, 50, 2}).ok());
+  const Extent full = Flat(403, 801);
+  const PositionIndex classes = IndexOf(full, {{3, "a", 32, cells}});
+  const std::vector<Extent> levels = {full, Flat(202, 401), Flat(101, 201)};
+  for (const char* mpp : {"0.5", "0.7", "1", "1.3", "1.9", "2", "2.7", "5"}) {
+    const RunConfig config = PatchConfig(StrCat("{size: [10, 11], mpp: [", mpp, "]}"),
+                                         "labels: {set: g, mask: true}\n"
+                                         "sampling: {positions: random, class_weights: {a: 1}}\n");
+    const PlannedImage image = AtMpp(config, levels);
+    const auto places = ImagePlaces::Of(config, image, nullptr, &classes);
+    ASSERT_TRUE(places.ok()) << places.status();
+    const Point origin = places->OriginOf(0, 1);
+    const PlannedView& view = image.views.front();
+    const auto under = [](std::int64_t begin, std::int64_t source, std::int64_t patch) {
+      return begin + ((patch / 2) * 2 + 1) * source / (2 * patch);
+    };
+    EXPECT_EQ(under(origin.y, view.source.y, 10), std::floor(122 / view.downsample_y)) << mpp;
+    EXPECT_EQ(under(origin.x, view.source.x, 11), std::floor(206 / view.downsample_x)) << mpp;
+  }
+}
+
+TEST(Places, AtAnMppTissueIsWeighedOverWhatThePatchIsMadeOf) {
+  CellSet left(2);
+  for (std::uint32_t y = 0; y < 40; ++y) ASSERT_TRUE(left.Append({0, y, 0, 16}).ok());
+  const PositionIndex tissue = IndexOf(Flat(80, 80), {{1, "tissue", 2560, left}});
+  // Columns 0 to 31 of level 0; patches span 20 of them: of those at x = 20, 12 of 20.
+  const auto count = [&](std::string_view sampling, const std::vector<Extent>& levels) {
+    const RunConfig config =
+        PatchConfig("{size: [10, 10], mpp: [1]}", StrCat("sampling: {", sampling, "}\n"));
+    const auto places = ImagePlaces::Of(config, AtMpp(config, levels), &tissue, nullptr);
+    EXPECT_TRUE(places.ok()) << places.status();
+    return places->Counts()[0].places;
+  };
+  for (const auto& levels : {std::vector<Extent>{Flat(80, 80)}, {Flat(80, 80), Flat(40, 40)}}) {
+    EXPECT_EQ(count("tissue: {min_fraction: 0}", levels), 16u);
+    EXPECT_EQ(count("tissue: {min_fraction: 0.6}", levels), 8u);
+    EXPECT_EQ(count("tissue: {min_fraction: 0.61}", levels), 4u);
+    const std::uint64_t rows = (80 - 20) / 2 + 1;  // of a lattice of two pixels of level 0
+    EXPECT_EQ(count("tissue: {min_fraction: 1}, positions: random", levels), rows * 7);
   }
 }
 

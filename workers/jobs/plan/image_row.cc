@@ -29,6 +29,7 @@ Json ToJson(const ImageRow& row) {
   if (image.macenko && image.reinhard) {
     more["stain"] = plan::ToJson(plan::StainFit{*image.macenko, *image.reinhard});
   }
+  if (row.mpp) more["mpp"] = *row.mpp;
   if (!more.empty()) value.push_back(std::move(more));
   return value;
 }
@@ -64,7 +65,8 @@ Status TakeLabels(const Json& value, plan::PlannedImage& image) {
 }
 
 /// Takes what not every image has off the end of a row.
-Status TakeMore(Json& row, plan::PlannedImage& image) {
+Status TakeMore(Json& row, ImageRow& taken) {
+  plan::PlannedImage& image = taken.image;
   if (!row.is_array() || row.empty() || !row.back().is_object()) return absl::OkStatus();
   const Json more = row.back();
   row.erase(row.size() - 1);
@@ -72,6 +74,9 @@ Status TakeMore(Json& row, plan::PlannedImage& image) {
   if (more.contains("places")) PB_RETURN_IF_ERROR(TakePlaces(more, image));
   if (more.contains("views")) {
     PB_ASSIGN_OR_RETURN(image.views, plan::ViewsFromJson(more["views"]));
+  }
+  if (more.contains("mpp")) {
+    PB_ASSIGN_OR_RETURN(taken.mpp, JsonDouble(more, "mpp", "image row"));
   }
   if (!more.contains("stain")) return absl::OkStatus();
   PB_ASSIGN_OR_RETURN(const plan::StainFit fit, plan::StainFitFromJson(more["stain"]));
@@ -82,7 +87,7 @@ Status TakeMore(Json& row, plan::PlannedImage& image) {
 
 StatusOr<ImageRow> ImageRowFromJson(Json value) {
   ImageRow row;
-  PB_RETURN_IF_ERROR(TakeMore(value, row.image));
+  PB_RETURN_IF_ERROR(TakeMore(value, row));
   if (value.is_string()) {
     row.fault = value.get<std::string>();
     return row;

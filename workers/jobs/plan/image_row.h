@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,8 @@ struct ImageRow {
   plan::PlannedImage image;
   std::string stamp;  ///< StampOf before it was opened
   std::string path;   ///< not empty: the image is the store here, not what is listed
+  /// um/px of what becomes `image`: of the level, or what patch.mpp comes to. Absent: not known.
+  std::optional<double> mpp;
   std::string fault;  ///< not empty: why it is left out; the rest says nothing then
 };
 

@@ -1,5 +1,8 @@
 // The plan of a stream, from what opening its images came to.
+#include <algorithm>
+#include <cmath>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -31,6 +34,7 @@ std::vector<std::uint64_t> PatchesOfImages(const plan::Plan& plan) {
 struct DatasetImages {
   std::vector<plan::PlannedImage> images;
   PlannedImages where;
+  std::vector<std::optional<double>> mpps;
   std::vector<std::size_t> numbers;  ///< of the images, in the list that the root task made
   std::size_t skipped = 0;
   Json skipped_named = Json::array();
@@ -40,6 +44,7 @@ struct DatasetImages {
       numbers.push_back(number);
       if (!row.path.empty()) path = std::move(row.path);
       images.push_back(std::move(row.image));
+      mpps.push_back(row.mpp);
       where.paths.push_back(std::move(path));
       where.stamps.push_back(std::move(row.stamp));
     } else if (++skipped <= kMaxSkippedNamed) {
@@ -90,6 +95,30 @@ Status CheckAlike(TaskContext& context, const DatasetImages& joined) {
                                              first.channels, " of ", NameOf(first.dtype)));
   }
   return absl::OkStatus();
+}
+
+/// patch.level means one resolution, unless the config says otherwise. Images that do not say how
+/// large their pixels are cannot be told.
+Status CheckMpps(TaskContext& context, const plan::RunConfig& config, const DatasetImages& joined) {
+  if (config.mixed_mpp || !config.mpp.empty()) return absl::OkStatus();
+  std::optional<std::size_t> finest, coarsest;
+  for (std::size_t i = 0; i < joined.mpps.size(); ++i) {
+    if (!joined.mpps[i]) continue;
+    if (!finest || *joined.mpps[i] < *joined.mpps[*finest]) finest = i;
+    if (!coarsest || *joined.mpps[i] > *joined.mpps[*coarsest]) coarsest = i;
+  }
+  if (!finest) return absl::OkStatus();
+  const double low = *joined.mpps[*finest], high = *joined.mpps[*coarsest];
+  if (high <= low * (1 + config.mpp_tolerance)) return absl::OkStatus();
+  const std::string& fine = joined.where.paths[*finest];
+  const std::string& coarse = joined.where.paths[*coarsest];
+  context.names.AddImage(fine, StrCat("image ", joined.numbers[*finest]));
+  context.names.AddImage(coarse, StrCat("image ", joined.numbers[*coarsest]));
+  return absl::InvalidArgumentError(
+      StrCat("plan stream: ", fine, ": key 'patch.level': level ", config.level, " has ", low,
+             " um/px, but that of ", coarse, " has ", high,
+             "; ask for one resolution by patch.mpp, or take them all with patch: {mixed_mpp: "
+             "true}"));
 }
 
 /// What the table's columns of sampling.weight_by say of each image, as numbers.
@@ -159,6 +188,17 @@ Json WithoutStain(const plan::Plan& plan, const DatasetImages& joined) {
   return named;
 }
 
+/// One number where all images have it, else one an image; null = not known.
+Json MppsToJson(const std::vector<std::optional<double>>& mpps) {
+  Json list = Json::array();
+  for (const std::optional<double>& mpp : mpps) {
+    list.push_back(mpp ? Json(std::round(*mpp * 1e6) / 1e6) : Json());
+  }
+  const auto differs = [&](const Json& mpp) { return mpp != list[0]; };
+  if (std::none_of(list.begin(), list.end(), differs)) return Json(list[0]);
+  return list;
+}
+
 Status TooLarge(std::size_t images, std::size_t bytes) {
   return absl::ResourceExhaustedError(
       StrCat("plan stream: ", images, " images make a plan of ", HumanBytes(bytes),
@@ -173,6 +213,7 @@ StatusOr<TaskOutput> RunStreamJoin(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(DatasetImages joined, JoinImages(context));
   PB_RETURN_IF_ERROR(CheckAlike(context, joined));
   PB_RETURN_IF_ERROR(CheckPatches(context, request.config, joined));
+  PB_RETURN_IF_ERROR(CheckMpps(context, request.config, joined));
   PB_RETURN_IF_ERROR(TakeGroups(context, request.config, joined));
   PB_RETURN_IF_ERROR(TakeLabels(context, request.config, joined));
   PB_RETURN_IF_ERROR(SettleStainReference(context, request.config, joined.images));
@@ -184,6 +225,7 @@ StatusOr<TaskOutput> RunStreamJoin(TaskContext& context) {
   PlannedStream planned;
   planned.plan = made.Text();
   planned.manifest = ToManifest(joined.where);
+  planned.manifest["mpp"] = MppsToJson(joined.mpps);
   if (IsTable(context.manifest)) planned.manifest["rows"] = std::move(joined.numbers);
   planned.geometry = geometry;
   planned.numerics = *made.config().numerics;

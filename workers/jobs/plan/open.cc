@@ -205,6 +205,17 @@ StatusOr<plan::PlannedImage> PlanImage(const OpenedImage& opened, const Group& g
   return planned;
 }
 
+/// um/px of the pixels of a planned image's `image`; nullopt where the image does not say.
+std::optional<double> MppOf(const ImageLayout& layout, const Group& group,
+                            const plan::PlannedImage& planned) {
+  const std::optional<double> finest = layout.spacing.MeanMpp();
+  if (!finest || planned.size.z != 1) return std::nullopt;
+  if (planned.views.empty()) return *finest * layout.levels[group.level].downsample;
+  const plan::PlannedView& view = planned.views.front();
+  return *finest * view.downsample_x * static_cast<double>(view.source.x) /
+         static_cast<double>(group.magnification.patch.x);
+}
+
 StatusOr<ImageRow> RowOf(TaskContext& context, const Group& group, std::size_t at) {
   ImageRow row;
   const std::string& path = group.paths[at];
@@ -214,13 +225,14 @@ StatusOr<ImageRow> RowOf(TaskContext& context, const Group& group, std::size_t a
     row.stamp = opened->stamp;
     row.path = opened->path;
     PB_ASSIGN_OR_RETURN(row.image, PlanImage(*opened, group, path));
+    row.mpp = MppOf(opened->layout, group, row.image);
     if (!group.label_set.empty()) {
       PB_ASSIGN_OR_RETURN(row.image.labels, LabelSetOf(row.path.empty() ? path : row.path,
                                                        group.label_set, row.image));
     }
     if (group.sampled) {
       const std::string& store = row.path.empty() ? path : row.path;
-      const auto places = LoadPlaces(*group.sampled, row.image.size, store);
+      const auto places = LoadPlaces(*group.sampled, row.image, store);
       if (!places.ok()) return Annotate(places.status(), StrCat("plan stream: ", path));
       row.image.indexes = places->indexes;
       row.image.places = places->places.Counts();
