@@ -180,8 +180,8 @@ struct TrainerEndpoint {
   std::string node;
   std::string
       socket_name;  ///< abstract Unix socket (without the leading NUL) that hands out the ring
-  std::string ucx_address;    ///< "ip:port" of the trainer's UCX listener, empty when the policy
-                              ///< forbids remote delivery
+  std::string ucx_address;    ///< for workers of other nodes: "tls://ip:port/incarnation" or
+                              ///< "ucx://ip:port"; empty: nothing comes from other nodes
   std::string stream_secret;  ///< 32 bytes; shown by every peer that wants to write
   bool operator==(const TrainerEndpoint&) const = default;
 };

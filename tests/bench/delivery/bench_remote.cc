@@ -33,7 +33,7 @@ constexpr std::uint64_t kStream = 1;
 constexpr std::uint32_t kShards = 8;  ///< of a batch: as many senders at once
 constexpr std::size_t kShardBytes = 6 << 20;
 constexpr std::size_t kRecordBytes = 16 << 10;
-constexpr std::uint64_t kTotalBytes = std::uint64_t{1} << 31;
+constexpr std::uint64_t kTotalBytes = std::uint64_t{1} << 30;
 constexpr std::int64_t kPatience = 60'000;
 
 template <typename T>
