@@ -195,17 +195,22 @@ void Chain::RunSliceInFloat(const Strided& source, std::int64_t slice,
 Status Chain::RunLabels(const ConstTensorView& labels, const DrawKey& key,
                         std::span<std::uint8_t> out, std::vector<std::byte>& scratch) const {
   const Extent expected = source_extent();
-  PB_ASSIGN_OR_RETURN(const Strided source, AsInput(labels));
-  const bool fits = expected.z == 1 && labels.dtype == DType::kUint8 &&
-                    source.height == expected.y && source.width == expected.x &&
-                    source.channels == 1 &&
+  const ConstTensorView deep = labels.rank == 3 ? WithDepth(labels) : labels;
+  const bool fits = deep.rank == 4 && deep.dtype == DType::kUint8 && deep.data != nullptr &&
+                    deep.shape[0] == expected.z && deep.shape[1] == expected.y &&
+                    deep.shape[2] == expected.x && deep.shape[3] == 1 &&
                     out.size() == static_cast<std::size_t>(options_.patch.Pixels());
   if (!fits) {
     return absl::InvalidArgumentError(StrCat("run ops: expected labels of ", expected.ToString(),
                                              " x 1 uint8 and ", options_.patch.Pixels(),
                                              " bytes of output"));
   }
-  RunNearestPass(LoopsAt(options_.cpu_level), source, DrawGeometry(key), out.data(), scratch);
+  const PatchGeometry geometry = DrawGeometry(key);
+  const std::int64_t plane = options_.patch.y * options_.patch.x;
+  for (std::int64_t z = 0; z < expected.z; ++z) {
+    PB_ASSIGN_OR_RETURN(const Strided slice, AsInput(SliceOf(deep, z)));
+    RunNearestPass(LoopsAt(options_.cpu_level), slice, geometry, out.data() + z * plane, scratch);
+  }
   return absl::OkStatus();
 }
 

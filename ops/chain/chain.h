@@ -91,10 +91,10 @@ class Chain {
   Status Run(const ConstTensorView& source, const DrawKey& key, std::span<std::byte> out,
              std::vector<std::byte>& scratch, const plan::MacenkoFit* fit = nullptr) const;
 
-  /// The geometry of the patch alone, on labels of its source box: `labels` is (height, width, 1)
-  /// uint8 of source_extent(), with what lies outside the image already filled in; `out` receives
-  /// patch.y x patch.x bytes, each the nearest label. InvalidArgument when they do not fit, or for
-  /// patches deeper than 1.
+  /// The geometry of the patch alone, on labels of its source box: `labels` is (depth, height,
+  /// width, 1) uint8 of source_extent(), or without the depth of 1, with what lies outside the
+  /// image already filled in; `out` receives patch.Pixels() bytes, each the nearest label.
+  /// InvalidArgument when they do not fit.
   Status RunLabels(const ConstTensorView& labels, const DrawKey& key, std::span<std::uint8_t> out,
                    std::vector<std::byte>& scratch) const;
 

@@ -6,6 +6,7 @@
 #include "runtime/cli/interrupt.h"
 #include "runtime/cli/label_rows.h"
 #include "runtime/cli/labels_job.h"
+#include "runtime/cli/pseudonym_key.h"
 #include "runtime/plan/class_table.h"
 #include "runtime/plan/cohort_table.h"
 
@@ -19,8 +20,33 @@ std::string Count(const Json& report, const char* key, const char* text) {
   return count == 0 ? std::string() : StrCat(", ", count, " ", text);
 }
 
+void SayVolume(Terminal& terminal, const Json& report) {
+  terminal.Say(StrCat(report.value("grid", "") == "same" ? "on the image's grid"
+                                                         : "resampled onto the image's grid",
+                      ", frame of reference ", report.value("frame_of_reference", ""),
+                      Count(report, "overlapping_voxels", "voxels of several segments")));
+  std::vector<std::vector<std::string>> table = {
+      {"class", "value", "components", "voxels", "volume ml"}};
+  for (const Json& one : report.value("classes", Json::array())) {
+    const Json components = one.value("components", Json());
+    table.push_back({one.value("name", ""), StrCat(one.value("value", 0)),
+                     components.is_null() ? "not indexed" : DumpJson(components),
+                     StrCat(one.value("voxels", std::uint64_t{0})),
+                     Fixed(one.value("volume_ml", 0.0), 3)});
+  }
+  table.push_back(
+      {"ignored", "255", "", StrCat(report.value("ignored_voxels", std::uint64_t{0})), ""});
+  for (const std::string& line : FormatTable(table, {false, true, true, true, true})) {
+    terminal.Say(line);
+  }
+}
+
 void SayRow(Terminal& terminal, const LabelledRow& row) {
   const Json& report = row.report;
+  if (report.contains("grid")) {
+    SayRevision(terminal, row);
+    return SayVolume(terminal, report);
+  }
   std::int64_t outlines = 0;
   for (const Json& one : report.value("classes", Json::array())) {
     outlines += one.value("outlines", std::int64_t{0});
@@ -39,9 +65,11 @@ class LabelsImportCommand final : public Command {
  public:
   std::vector<Argument> Arguments() override {
     std::vector<Argument> arguments = {
-        {"STORE|COHORT", "", "a slide's store, or a table with a column `annotation`", &store_,
-         true},
-        {"FILE", "", "of a store: GeoJSON, XML of ASAP or ImageScope, or a TIFF mask", &file_},
+        {"STORE|COHORT", "", "a store, or a table with a column `annotation`", &store_, true},
+        {"FILE", "",
+         "of a slide: GeoJSON, XML of ASAP or ImageScope, TIFF mask; of a volume: NIfTI, "
+         "NRRD, MHA, DICOM SEG",
+         &file_},
         {"--stores", "DIR", "of a table: the folder with the rows' stores", &stores_},
         {"--set", "NAME", "the label set: one for each reader and purpose", &set_, true},
         {"--classes", "CLASSES.yaml", "the class table", &classes_, true},
@@ -88,8 +116,11 @@ StatusOr<ExitCode> LabelsImportCommand::Run(Session& session) {
   const InterruptScope interrupts;
   PB_ASSIGN_OR_RETURN(const LabelRows rows, Rows());
   PB_ASSIGN_OR_RETURN(Json payload, Payload(rows));
-  PB_ASSIGN_OR_RETURN(const LabelledRows results,
-                      RunLabelsJob(session, own_, rows, std::move(payload), "labels import"));
+  // A store has frames of reference under this key.
+  PB_ASSIGN_OR_RETURN(const std::string key, PseudonymKey(session.environment));
+  PB_ASSIGN_OR_RETURN(
+      const LabelledRows results,
+      RunLabelsJob(session, own_, rows, {std::move(payload), key}, "labels import"));
   return EndLabelsJob(session, results, &SayRow);
 }
 

@@ -39,16 +39,17 @@ std::vector<LabelledRow> ResultsOf(client::Client& client, const protocol::JobRo
 }  // namespace
 
 StatusOr<LabelledRows> RunLabelsJob(Session& session, OwnClusterArguments& own,
-                                    const LabelRows& rows, Json payload,
+                                    const LabelRows& rows, LabelsOrder order,
                                     const std::string& command) {
   protocol::SubmitJob submission;
   submission.kind = "labels";
   submission.name = StrCat("labels of ", rows.stores.size(), " stores");
   submission.root.op = "labels.plan";
   submission.root.label = "plan";
-  submission.root.payload = DumpJson(payload);
+  submission.root.payload = DumpJson(order.payload);
   Json manifest = {{"images", rows.stores}};
   if (!rows.files.empty()) manifest["sources"] = rows.files;
+  if (!order.pseudonym_key.empty()) manifest["pseudonym_key"] = std::move(order.pseudonym_key);
   submission.manifest = DumpJson(manifest);
   PB_ASSIGN_OR_RETURN(client::Cluster cluster, OpenCluster(session, &own));
   const StatusOr<JobId> job = cluster.client().SubmitJob(std::move(submission));

@@ -24,10 +24,16 @@ struct LabelledRows {
   std::vector<LabelledRow> rows;  ///< in the rows' order
 };
 
-/// Runs the root task "labels.plan" with `payload` over the rows to its end. Interrupted, a job of
+/// What the root task gets.
+struct LabelsOrder {
+  Json payload;
+  std::string pseudonym_key = {};  ///< "": not needed
+};
+
+/// Runs the root task "labels.plan" over the rows to its end. Interrupted, a job of
 /// an embedded cluster is cancelled; `command` is what its error begins with.
 StatusOr<LabelledRows> RunLabelsJob(Session& session, OwnClusterArguments& own,
-                                    const LabelRows& rows, Json payload,
+                                    const LabelRows& rows, LabelsOrder order,
                                     const std::string& command);
 
 /// The class table of a report with its counts, for the terminal.

@@ -55,7 +55,7 @@ class LabelsTissueCommand final : public Command {
     PB_ASSIGN_OR_RETURN(const LabelRows rows, StoreRowsOf(paths_, stores_));
     PB_ASSIGN_OR_RETURN(
         const LabelledRows results,
-        RunLabelsJob(session, own_, rows, {{"set", set_}, {"tissue_profile", profile_}},
+        RunLabelsJob(session, own_, rows, {Json{{"set", set_}, {"tissue_profile", profile_}}},
                      "labels tissue"));
     return EndLabelsJob(session, results, &SayTissue);
   }

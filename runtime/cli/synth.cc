@@ -128,7 +128,9 @@ class SynthCtCommand final : public Command {
             {"--size", "ZxYxX", "slices, rows, columns (default 24x128x128)", &size_},
             seed,
             {"--fault", "NAME", "what is wrong with it: tilt, missing-slice, ... (default none)",
-             &fault_}};
+             &fault_},
+            {"--lesions", "FILE.nii", "with tumours (1) and polyps (2), and this mask of them",
+             &lesions_}};
   }
 
   StatusOr<ExitCode> Run(Session& session) override {
@@ -140,7 +142,16 @@ class SynthCtCommand final : public Command {
     PB_ASSIGN_OR_RETURN(const std::string path, client::AbsolutePath(path_));
     const Json payload = {
         {"size", size}, {"seed", static_cast<std::uint64_t>(seed_)}, {"fault", fault_}};
-    PB_ASSIGN_OR_RETURN(const Json made, RunWorkerOp("synth.ct", payload, {{"out", path}}));
+    Json manifest = {{"out", path}};
+    if (!lesions_.empty()) {
+      PB_ASSIGN_OR_RETURN(const std::string mask, client::AbsolutePath(lesions_));
+      std::error_code error;
+      if (std::filesystem::exists(std::filesystem::symlink_status(mask, error))) {
+        return absl::AlreadyExistsError(StrCat("synth ct: ", lesions_, ": it exists"));
+      }
+      manifest["lesions"] = mask;
+    }
+    PB_ASSIGN_OR_RETURN(const Json made, RunWorkerOp("synth.ct", payload, manifest));
     session.terminal.Say(
         StrCat(path_, ": ", DumpJson(made.value("files", Json())), " DICOM files of a phantom"));
     session.terminal.Result({{"path", path},
@@ -153,7 +164,7 @@ class SynthCtCommand final : public Command {
 
  private:
   std::string path_;
-  std::string size_ = "24x128x128", fault_ = "none";
+  std::string size_ = "24x128x128", fault_ = "none", lesions_;
   std::int64_t seed_ = 1;
 };
 

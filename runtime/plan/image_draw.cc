@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "runtime/base/strings.h"
+#include "runtime/plan/places.h"
 
 namespace patchbay::plan {
 namespace {
@@ -33,7 +34,55 @@ std::vector<std::uint64_t> ClassWeights(const RunConfig& config) {
   return weights;
 }
 
+using Shares = std::vector<std::vector<ImageShare>>;
+
+bool HasPixels(const std::vector<ImageShare>& shares) {
+  return std::any_of(shares.begin(), shares.end(),
+                     [](const ImageShare& share) { return share.pixels > 0; });
+}
+
+/// Under foreground: 1 for each class that is drawn. One that was not asked for by name and that no
+/// image has is left out.
+std::vector<std::uint64_t> ForegroundSets(const Foreground& foreground, const Shares& shares) {
+  std::vector<std::uint64_t> drawn(shares.size());
+  for (std::size_t set = 1; set < shares.size(); ++set) {
+    drawn[set] = !foreground.classes.empty() || HasPixels(shares[set]) ? 1 : 0;
+  }
+  return drawn;
+}
+
+/// kAnywhere, and its part of the foreground for each class.
+std::vector<std::uint64_t> ForegroundWeights(const Foreground& foreground, const Shares& shares) {
+  std::vector<std::uint64_t> weights = ForegroundSets(foreground, shares);
+  const auto sets = std::accumulate(weights.begin(), weights.end(), std::uint64_t{0});
+  const double each = foreground.fraction / static_cast<double>(std::max<std::uint64_t>(1, sets));
+  for (std::uint64_t& weight : weights) {
+    weight *= static_cast<std::uint64_t>(std::llround(each * kClassTotal));
+  }
+  weights[kAnywhere] =
+      static_cast<std::uint64_t>(std::llround((1 - foreground.fraction) * kClassTotal));
+  return weights;
+}
+
+std::vector<std::uint64_t> SetWeights(const RunConfig& config, const Shares& shares) {
+  if (config.foreground) return ForegroundWeights(*config.foreground, shares);
+  return config.class_weights.empty() ? std::vector<std::uint64_t>{1} : ClassWeights(config);
+}
+
+Status NoForeground(std::size_t images) {
+  return absl::InvalidArgumentError(StrCat("plan: key 'sampling.oversample_foreground': none of ",
+                                           images, " images has a voxel of foreground"));
+}
+
 Status NoPixels(const RunConfig& config, std::size_t set, std::size_t images) {
+  if (config.foreground) {
+    const std::vector<std::string>& names = config.foreground->classes;
+    return absl::InvalidArgumentError(
+        StrCat("plan: key 'sampling.foreground': none of ", images, " images has a voxel of ",
+               set == kAnywhere      ? std::string("background")
+               : set <= names.size() ? StrCat("class '", names[set - 1], "'")
+                                     : StrCat("class ", set, " of the set")));
+  }
   if (config.class_weights.empty()) {
     return absl::InvalidArgumentError(
         StrCat("plan: key 'sampling.tissue': none of ", images, " images has a patch with enough"));
@@ -100,8 +149,18 @@ StatusOr<ImageDraw> ImageDraw::Of(const RunConfig& config,
                                   const std::vector<std::vector<ImageShare>>& shares,
                                   std::uint64_t patches) {
   ImageDraw draw;
-  std::vector<std::uint64_t> sets =
-      config.class_weights.empty() ? std::vector<std::uint64_t>{1} : ClassWeights(config);
+  const std::vector<std::uint64_t> sets = SetWeights(config, shares);
+  if (config.foreground) {
+    const std::vector<std::uint64_t> drawn = ForegroundSets(*config.foreground, shares);
+    const bool has_any = std::any_of(drawn.begin(), drawn.end(), [](auto n) { return n > 0; });
+    if (!has_any) return NoForeground(shares[kAnywhere].size());
+    if (config.foreground->profile == ForegroundProfile::kNnunet) {
+      draw.batch_ = config.global_size;
+      draw.unforced_ = static_cast<std::uint64_t>(
+          std::nearbyint(static_cast<double>(draw.batch_) * (1 - config.foreground->fraction)));
+      PB_ASSIGN_OR_RETURN(draw.forced_, AliasTable::Of(drawn));
+    }
+  }
   for (std::size_t set = 0; set < sets.size(); ++set) {
     AliasTable& images = draw.images_.emplace_back();
     if (sets[set] == 0) continue;
@@ -129,13 +188,17 @@ ImageDraw::Pick ImageDraw::Draw(DrawKey key) const {
   key.stream = DrawStream::kPosition;
   const PhiloxBlock block = patchbay::Draw(key, kImageBlock);
   Pick pick;
-  pick.set = sets_.Draw(HalfOf(block, 0));
+  if (batch_ == 0) {
+    pick.set = sets_.Draw(HalfOf(block, 0));
+  } else if (key.ordinal % batch_ >= unforced_) {
+    pick.set = forced_.Draw(HalfOf(block, 0));
+  }
   pick.image = static_cast<std::uint32_t>(images_[pick.set].Draw(HalfOf(block, 1)));
   return pick;
 }
 
 bool DrawsImages(const RunConfig& config) {
-  return !config.class_weights.empty() || !config.weight_by.empty();
+  return !config.class_weights.empty() || !config.weight_by.empty() || config.foreground;
 }
 
 }  // namespace patchbay::plan

@@ -33,7 +33,8 @@ class ImageDraw {
  public:
   struct Pick {
     std::uint32_t image = 0;
-    std::size_t set = 0;  ///< which class of class_weights, in their order; 0 without
+    /// Which class of class_weights, in their order; of foreground 1 and on, or kAnywhere.
+    std::size_t set = 0;
   };
   /// `shares[set][image]`. `patches` are those of an epoch. InvalidArgument, naming the key: a
   /// class with weight that no image has; max_per_slide that leaves an epoch short.
@@ -45,7 +46,9 @@ class ImageDraw {
 
  private:
   AliasTable sets_;
-  std::vector<AliasTable> images_;  ///< of each set; empty where the set has no weight
+  std::uint64_t batch_ = 0, unforced_ = 0;  ///< under nnU-Net's profile: whose last are foreground
+  AliasTable forced_;                       ///< their sets
+  std::vector<AliasTable> images_;          ///< of each set; empty where the set has no weight
 };
 
 /// Whether a config draws images by weight.

@@ -53,9 +53,6 @@ Status ValuesFromJson(const Json& value, std::vector<PlannedImage>& images) {
 
 Status SettleLabels(const RunConfig& config, std::vector<PlannedImage>& images) {
   PB_RETURN_IF_ERROR(SettleValues(config, images));
-  if (!config.labels.set.empty() && config.has_depth) {
-    return absl::UnimplementedError("plan: key 'labels.set': labels of volumes are not read yet");
-  }
   for (std::size_t i = 0; i < images.size(); ++i) {
     std::optional<ImageLabels>& labels = images[i].labels;
     if (config.labels.set.empty()) {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "runtime/base/random.h"
 #include "runtime/base/strings.h"
 #include "runtime/plan/grid.h"
 #include "runtime/plan/image_views.h"
@@ -50,7 +51,8 @@ StatusOr<const ClassCells*> TissueOf(const PositionIndex& index, const RunConfig
 }  // namespace
 
 bool NeedsPlaces(const RunConfig& config) {
-  return config.tissue_fraction.has_value() || !config.class_weights.empty();
+  return config.tissue_fraction.has_value() || !config.class_weights.empty() ||
+         config.foreground.has_value();
 }
 
 TissueArea::TissueArea(const CellSet& tissue, const Extent& size)
@@ -206,7 +208,8 @@ Status ImagePlaces::AddTissue(const RunConfig& config, const Frame& frame,
 }
 
 StatusOr<ImagePlaces> ImagePlaces::Of(const RunConfig& config, const PlannedImage& image,
-                                      const PositionIndex* tissue, const PositionIndex* classes) {
+                                      const PlaceIndexes& indexes) {
+  const PositionIndex *tissue = indexes.tissue, *classes = indexes.classes;
   ImagePlaces places;
   const Extent full = tissue != nullptr ? tissue->size : classes->size;
   if (classes != nullptr && classes->size != full) {
@@ -214,6 +217,10 @@ StatusOr<ImagePlaces> ImagePlaces::Of(const RunConfig& config, const PlannedImag
   }
   places.full_ = full;
   places.Lay(config, image);
+  if (config.foreground) {
+    PB_RETURN_IF_ERROR(places.AddForeground(*config.foreground, indexes));
+    return places;
+  }
   Frame frame;
   frame.size = places.size_;
   frame.full = places.full_;
@@ -236,18 +243,79 @@ StatusOr<ImagePlaces> ImagePlaces::Of(const RunConfig& config, const PlannedImag
 std::vector<PlaceCount> ImagePlaces::Counts() const {
   std::vector<PlaceCount> counts;
   for (std::size_t i = 0; i < sets_.size(); ++i) {
-    counts.push_back({sets_[i].size(), pixels_each_[i]});
+    const bool by_component = !components_.empty() && !components_[i].empty();
+    counts.push_back({by_component ? components_[i].size() : sets_[i].size(), pixels_each_[i]});
   }
   return counts;
 }
 
-Point ImagePlaces::OriginOf(std::size_t set, std::uint64_t n) const {
-  return Origin(kind_, sets_[set], sets_[set].Cell(n));
+Point ImagePlaces::OriginOf(std::size_t set, std::uint64_t n, std::uint64_t bits) const {
+  if (!components_.empty() && !components_[set].empty()) {
+    const CellSet& one = components_[set][n];
+    return Placed(Origin(kind_, one, one.Cell(UniformBelow(bits, one.size()))));
+  }
+  return Placed(Origin(kind_, sets_[set], sets_[set].Cell(n)));
+}
+
+/// The origin of a patch of foreground as its profile has it.
+Point ImagePlaces::Placed(const Point& origin) const {
+  if (!profile_) return origin;
+  const bool may_pass_end = profile_ == ForegroundProfile::kNnunet;
+  const auto along = [&](std::int64_t at, std::int64_t side, std::int64_t patch) {
+    const std::int64_t room = side - patch;
+    // nnU-Net centres an image that is smaller than the patch; elsewhere it begins with the patch.
+    const std::int64_t first = may_pass_end && room < 0 ? -((1 - room) / 2) : 0;
+    const std::int64_t begin = std::max(at, first);
+    return may_pass_end ? begin : std::min(begin, std::max<std::int64_t>(0, room));
+  };
+  return {along(origin.z, size_.z, source_.z), along(origin.y, size_.y, source_.y),
+          along(origin.x, size_.x, source_.x)};
+}
+
+Status ImagePlaces::AddForeground(const Foreground& foreground, const PlaceIndexes& indexes) {
+  constexpr std::string_view kKey = "key 'sampling.foreground.classes': ";
+  kind_ = Kind::kCentres;
+  profile_ = foreground.profile;
+  const auto add = [&](const CellSet& cells) {
+    sets_.push_back(cells);
+    pixels_each_.push_back(std::uint64_t{cells.step()} * cells.step());
+    components_.emplace_back();
+  };
+  const ClassCells* background = indexes.classes->Find(kBackgroundClass);
+  if (foreground.profile == ForegroundProfile::kMonai && background == nullptr) {
+    return Refused(StrCat("key 'sampling.foreground.profile': monai: the set has no class '",
+                          kBackgroundClass, "'"));
+  }
+  add(foreground.profile == ForegroundProfile::kMonai ? background->cells : CellSet(1));
+  std::vector<std::string> names = foreground.classes;
+  for (const ClassCells& one : indexes.classes->classes) {
+    if (foreground.classes.empty() && one.name != kBackgroundClass) names.push_back(one.name);
+  }
+  for (const std::string& name : names) {
+    const ClassCells* one = indexes.classes->Find(name);
+    if (one == nullptr) return Refused(StrCat(kKey, "'", name, "': not a class of the set"));
+    if (!foreground.by_component) {
+      add(one->cells);
+      continue;
+    }
+    const ClassComponents* parts = indexes.components->Find(name);
+    if (parts == nullptr || !parts->is_indexed) {
+      return Refused(StrCat(kKey, "'", name, "': more than ", kMaxComponents,
+                            " components: sample it by voxel"));
+    }
+    add(CellSet(1));
+    components_.back() = parts->components;
+    pixels_each_.back() = 1;
+  }
+  return absl::OkStatus();
 }
 
 std::size_t ImagePlaces::MemoryBytes() const {
   std::size_t bytes = sizeof(ImagePlaces);
   for (const CellSet& set : sets_) bytes += sizeof(CellSet) + set.MemoryBytes();
+  for (const auto& parts : components_) {
+    for (const CellSet& part : parts) bytes += sizeof(CellSet) + part.MemoryBytes();
+  }
   return bytes;
 }
 

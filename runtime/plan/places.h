@@ -3,11 +3,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "runtime/base/box.h"
 #include "runtime/base/extent.h"
 #include "runtime/base/status.h"
+#include "runtime/plan/component_index.h"
 #include "runtime/plan/position_index.h"
 #include "runtime/plan/run_config.h"
 
@@ -41,18 +43,30 @@ class TissueArea {
 
 struct PlannedImage;
 
-/// Sets of places: one, or one for each class of class_weights in their order. Immutable.
+/// The indexes that places are made of; null where the config does not ask for them.
+struct PlaceIndexes {
+  const PositionIndex* tissue = nullptr;
+  const PositionIndex* classes = nullptr;      ///< under class_weights and foreground
+  const ComponentIndex* components = nullptr;  ///< under foreground.by: component
+};
+
+/// The set that is no class under sampling.foreground: patches anywhere.
+inline constexpr std::size_t kAnywhere = 0;
+
+/// Sets of places: one, or one for each class of class_weights in their order; under foreground
+/// kAnywhere, then one for each of its classes. Immutable.
 class ImagePlaces {
  public:
-  /// Places in the level of the image's `image` array (its first view). `tissue` is there when the
-  /// config asks for tissue, `classes` when it weighs them. InvalidArgument for volumes where
-  /// tissue is asked for, and for an index of an image of another shape.
+  /// Places in the level of the image's `image` array (its first view). InvalidArgument for volumes
+  /// where tissue is asked for, for an index of an image of another shape, and for a class of
+  /// foreground that the labels do not have or whose components are not indexed.
   static StatusOr<ImagePlaces> Of(const RunConfig& config, const PlannedImage& image,
-                                  const PositionIndex* tissue, const PositionIndex* classes);
+                                  const PlaceIndexes& indexes);
 
   std::vector<PlaceCount> Counts() const;
-  /// Where the patch at place `n` of a set begins, in pixels of the level.
-  Point OriginOf(std::size_t set, std::uint64_t n) const;
+  /// Where the patch at place `n` of a set begins, in pixels of the level. A component is one
+  /// place; `bits` choose the voxel in it.
+  Point OriginOf(std::size_t set, std::uint64_t n, std::uint64_t bits = 0) const;
   std::size_t MemoryBytes() const;
 
  private:
@@ -62,6 +76,8 @@ class ImagePlaces {
   Status AddClasses(const RunConfig& config, const Frame& frame, const PositionIndex& classes);
   Status AddTissue(const RunConfig& config, const Frame& frame, const PlannedImage& image,
                    std::uint32_t mask_step);
+  Status AddForeground(const Foreground& foreground, const PlaceIndexes& indexes);
+  Point Placed(const Point& origin) const;
   Status AddFiltered(const Frame& frame, Kind kind, const CellSet& cells);
   Point Origin(Kind kind, const CellSet& cells, const Point& cell) const;
   void Lay(const RunConfig& config, const PlannedImage& image);
@@ -72,6 +88,8 @@ class ImagePlaces {
   Extent stride_;         ///< of grid or lattice
   Kind kind_ = Kind::kGrid;
   std::vector<CellSet> sets_;
+  std::vector<std::vector<CellSet>> components_;  ///< of each set, under foreground.by: component
+  std::optional<ForegroundProfile> profile_;      ///< where patches of foreground may lie
   std::vector<std::uint64_t> pixels_each_;
 };
 

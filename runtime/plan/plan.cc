@@ -10,6 +10,7 @@
 #include "runtime/plan/byte_versions.h"
 #include "runtime/plan/grid.h"
 #include "runtime/plan/image_labels.h"
+#include "runtime/plan/image_sampling.h"
 #include "runtime/plan/image_stains.h"
 #include "runtime/plan/image_views.h"
 #include "runtime/plan/ops/op_list.h"
@@ -25,7 +26,6 @@ constexpr std::int64_t kMaxImageSide = std::int64_t{1} << 31;
 constexpr std::size_t kMaxKindBytes = 64;
 constexpr int kMaxChannels = 16;
 constexpr std::uint32_t kShardsPerRank = 8;
-constexpr std::uint64_t kMaxIndexedPixels = std::uint64_t{1} << 44;  ///< of one image
 
 std::uint64_t CeilDiv(std::uint64_t a, std::uint64_t b) { return (a + b - 1) / b; }
 
@@ -142,98 +142,16 @@ StatusOr<std::vector<std::uint64_t>> CountPatches(const RunConfig& config,
 /// By class where classes are weighed, what every image brings to the draw.
 StatusOr<ImageDraw> DrawOf(const RunConfig& config, const std::vector<PlannedImage>& images,
                            std::uint64_t patches) {
-  const std::size_t sets = std::max<std::size_t>(1, config.class_weights.size());
+  const std::size_t sets = NeedsPlaces(config) ? images.front().places.size() : 1;
   std::vector<std::vector<ImageShare>> shares(sets);
   for (std::size_t set = 0; set < sets; ++set) {
     for (const PlannedImage& image : images) {
-      const std::uint64_t pixels =
-          NeedsPlaces(config) ? image.places[set].Pixels() : GridCount(config, image);
+      const bool anywhere = !NeedsPlaces(config) || IsAnywhere(config, set);
+      const std::uint64_t pixels = anywhere ? GridCount(config, image) : image.places[set].Pixels();
       shares[set].push_back({pixels, image.groups});
     }
   }
   return ImageDraw::Of(config, shares, patches);
-}
-
-/// What sampling needs of the images is there.
-Status CheckSampled(const RunConfig& config, const PlannedImage& image) {
-  const std::size_t indexes =
-      (config.tissue_fraction ? 1 : 0) + (config.class_weights.empty() ? 0 : 1);
-  const std::size_t sets = indexes == 0 ? 0 : std::max<std::size_t>(1, config.class_weights.size());
-  if (image.groups.size() != config.weight_by.size()) {
-    return absl::InvalidArgumentError("key 'sampling.weight_by': the dataset is no table");
-  }
-  const auto too_many = [](const PlaceCount& count) {
-    return count.pixels_each == 0 || count.places > kMaxIndexedPixels / count.pixels_each;
-  };
-  if (std::any_of(image.places.begin(), image.places.end(), too_many)) {
-    return absl::InvalidArgumentError("its places are too many");
-  }
-  if (image.indexes.size() == indexes && image.places.size() == sets) return absl::OkStatus();
-  return absl::InvalidArgumentError("its places are not those that sampling asks for");
-}
-
-/// {"indexes", "counts"} of every image.
-Json PlacesToJson(const std::vector<PlannedImage>& images) {
-  Json indexes = Json::array(), places = Json::array();
-  for (const PlannedImage& image : images) {
-    Json digests = Json::array(), counts = Json::array();
-    for (const Digest& digest : image.indexes) digests.push_back(digest.Hex());
-    for (const PlaceCount& count : image.places) {
-      counts.push_back({count.places, count.pixels_each});
-    }
-    indexes.push_back(std::move(digests));
-    places.push_back(std::move(counts));
-  }
-  return {{"indexes", std::move(indexes)}, {"counts", std::move(places)}};
-}
-
-Json GroupsToJson(const std::vector<PlannedImage>& images) {
-  Json groups = Json::array();
-  for (const PlannedImage& image : images) groups.push_back(image.groups);
-  return groups;
-}
-
-/// The members `name` of `value`, one list an image; absent = none.
-StatusOr<const Json*> ListsOf(const Json& value, const char* name, std::size_t images) {
-  static const Json kNone = Json::array();
-  if (!value.is_object() || !value.contains(name)) return &kNone;
-  const Json& lists = value[name];
-  const auto is_list = [](const Json& list) { return list.is_array(); };
-  if (lists.is_array() && lists.size() == images &&
-      std::all_of(lists.begin(), lists.end(), is_list)) {
-    return &lists;
-  }
-  return absl::InvalidArgumentError(StrCat("plan: ", name, ": not a list an image"));
-}
-
-Status SampledFromJson(const Json& plan, std::vector<PlannedImage>& images) {
-  const Json sets = plan.value("places", Json());
-  PB_ASSIGN_OR_RETURN(const Json* groups, ListsOf(plan, "groups", images.size()));
-  PB_ASSIGN_OR_RETURN(const Json* indexes, ListsOf(sets, "indexes", images.size()));
-  PB_ASSIGN_OR_RETURN(const Json* places, ListsOf(sets, "counts", images.size()));
-  const auto wrong = [] { return absl::InvalidArgumentError("plan: places of another form"); };
-  for (std::size_t i = 0; i < groups->size(); ++i) {
-    for (const Json& group : (*groups)[i]) {
-      if (!group.is_number_unsigned()) return wrong();
-      images[i].groups.push_back(group.get<std::uint32_t>());
-    }
-  }
-  for (std::size_t i = 0; i < indexes->size(); ++i) {
-    for (const Json& digest : (*indexes)[i]) {
-      if (!digest.is_string()) return wrong();
-      PB_ASSIGN_OR_RETURN(images[i].indexes.emplace_back(),
-                          Digest::FromHex(digest.get_ref<const std::string&>()));
-    }
-  }
-  for (std::size_t i = 0; i < places->size(); ++i) {
-    for (const Json& count : (*places)[i]) {
-      const bool whole = count.is_array() && count.size() == 2 && count[0].is_number_unsigned() &&
-                         count[1].is_number_unsigned();
-      if (!whole) return wrong();
-      images[i].places.push_back({count[0].get<std::uint64_t>(), count[1].get<std::uint64_t>()});
-    }
-  }
-  return absl::OkStatus();
 }
 
 /// One short row an image: a plan travels as an inline result.
@@ -553,6 +471,7 @@ std::uint64_t Plan::NumberOf(const PatchSource& source) const {
     if (!NeedsPlaces(config_)) return 0;
     DrawKey key = source.key;
     key.stream = DrawStream::kPosition;
+    if (IsAnywhere(config_, source.set)) return 0;
     return UniformBelow(HalfOf(Draw(key, kPlaceBlock), 0), image.places[source.set].places);
   }
   const std::uint64_t there = PatchesThere(config_, image);
@@ -575,7 +494,14 @@ StatusOr<PatchSpec> Plan::SpecOf(const PatchSource& source, const ImagePlaces* p
     if (places == nullptr) {
       return absl::FailedPreconditionError("derive spec: the places of its image are not known");
     }
-    spec.box = BoxAt(places->OriginOf(source.set, source.number),
+    if (IsAnywhere(config_, source.set)) {
+      spec.box = RandomBox(config_, image, source.key);
+      return spec;
+    }
+    DrawKey key = source.key;
+    key.stream = DrawStream::kPosition;
+    const std::uint64_t bits = HalfOf(Draw(key, kPlaceBlock), 1);
+    spec.box = BoxAt(places->OriginOf(source.set, source.number, bits),
                      patchbay::plan::SourceOf(config_, image));
   } else if (config_.positions == Positions::kGrid) {
     spec.box = GridBox(config_, image, source.number);

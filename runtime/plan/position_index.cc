@@ -3,34 +3,25 @@
 #include <algorithm>
 #include <utility>
 
-#include "runtime/base/hash.h"
 #include "runtime/base/strings.h"
+#include "runtime/plan/checked_text.h"
 #include "runtime/plan/varint.h"
 
 namespace patchbay::plan {
 namespace {
 
 constexpr std::string_view kMark = "patchbay-positions-1\n";
-constexpr std::size_t kCheckBytes = 16;
+constexpr std::string_view kWhat = "read position index";
 constexpr std::size_t kMaxNameBytes = 256;
 constexpr std::uint64_t kMaxSide = std::uint64_t{1} << 31;
 
 Status Malformed(std::string_view cause) {
-  return absl::InvalidArgumentError(StrCat("read position index: ", cause));
+  return absl::InvalidArgumentError(StrCat(kWhat, ": ", cause));
 }
-
-std::string CheckOf(std::string_view text) { return Sha256Of(text).Hex().substr(0, kCheckBytes); }
 
 StatusOr<ClassCells> TakeClass(std::string_view& text, const Extent& size) {
   ClassCells one;
-  std::uint64_t value = 0, name_bytes = 0;
-  if (!TakeVarint(text, 255, value) || !TakeVarint(text, kMaxNameBytes, name_bytes) ||
-      name_bytes > text.size()) {
-    return Malformed("a class without a value or a name");
-  }
-  one.value = static_cast<std::uint8_t>(value);
-  one.name = std::string(text.substr(0, name_bytes));
-  text.remove_prefix(name_bytes);
+  PB_RETURN_IF_ERROR(TakeClassName(text, one.value, one.name));
   if (!TakeVarint(text, ~std::uint64_t{0}, one.pixels)) return Malformed("cut short");
   PB_ASSIGN_OR_RETURN(one.cells, CellSet::DecodeFrom(text, size));
   if (one.cells.empty() != (one.pixels == 0)) return Malformed("pixels without cells");
@@ -38,6 +29,39 @@ StatusOr<ClassCells> TakeClass(std::string_view& text, const Extent& size) {
 }
 
 }  // namespace
+
+void AppendClassName(std::uint8_t value, const std::string& name, std::string& out) {
+  AppendVarint(out, value);
+  AppendVarint(out, name.size());
+  out += name;
+}
+
+Status TakeClassName(std::string_view& text, std::uint8_t& value, std::string& name) {
+  std::uint64_t number = 0, name_bytes = 0;
+  if (!TakeVarint(text, 255, number) || !TakeVarint(text, kMaxNameBytes, name_bytes) ||
+      name_bytes > text.size()) {
+    return Malformed("a class without a value or a name");
+  }
+  value = static_cast<std::uint8_t>(number);
+  name = std::string(text.substr(0, name_bytes));
+  text.remove_prefix(name_bytes);
+  return absl::OkStatus();
+}
+
+void AppendExtent(const Extent& size, std::string& out) {
+  for (const std::int64_t side : {size.z, size.y, size.x}) {
+    AppendVarint(out, static_cast<std::uint64_t>(side));
+  }
+}
+
+StatusOr<Extent> TakeExtent(std::string_view& text) {
+  std::uint64_t sides[3] = {};
+  for (std::uint64_t& side : sides) {
+    if (!TakeVarint(text, kMaxSide, side) || side == 0) return Malformed("the size of the image");
+  }
+  return Extent{static_cast<std::int64_t>(sides[0]), static_cast<std::int64_t>(sides[1]),
+                static_cast<std::int64_t>(sides[2])};
+}
 
 const ClassCells* PositionIndex::Find(std::string_view name) const {
   for (const ClassCells& one : classes) {
@@ -73,38 +97,21 @@ std::size_t PositionIndex::MemoryBytes() const {
 
 std::string EncodePositionIndex(const PositionIndex& index) {
   std::string out(kMark);
-  for (const std::int64_t side : {index.size.z, index.size.y, index.size.x}) {
-    AppendVarint(out, static_cast<std::uint64_t>(side));
-  }
+  AppendExtent(index.size, out);
   AppendVarint(out, index.classes.size());
   for (const ClassCells& one : index.classes) {
-    AppendVarint(out, one.value);
-    AppendVarint(out, one.name.size());
-    out += one.name;
+    AppendClassName(one.value, one.name, out);
     AppendVarint(out, one.pixels);
     one.cells.EncodeTo(out);
   }
-  return out + CheckOf(out);
+  return WithCheck(std::move(out));
 }
 
 StatusOr<PositionIndex> DecodePositionIndex(std::string_view text) {
-  if (!text.starts_with(kMark) || text.size() < kMark.size() + kCheckBytes ||
-      text.size() > kMaxPositionIndexBytes) {
-    return Malformed("not an index of this version");
-  }
-  const std::string_view check = text.substr(text.size() - kCheckBytes);
-  text.remove_suffix(kCheckBytes);
-  if (CheckOf(text) != check) {
-    return absl::DataLossError("read position index: its checksum differs");
-  }
-  text.remove_prefix(kMark.size());
+  PB_ASSIGN_OR_RETURN(text, CheckedBody(text, kMark, kMaxPositionIndexBytes, kWhat));
   PositionIndex index;
-  std::uint64_t sides[3] = {}, classes = 0;
-  for (std::uint64_t& side : sides) {
-    if (!TakeVarint(text, kMaxSide, side) || side == 0) return Malformed("the size of the image");
-  }
-  index.size = {static_cast<std::int64_t>(sides[0]), static_cast<std::int64_t>(sides[1]),
-                static_cast<std::int64_t>(sides[2])};
+  std::uint64_t classes = 0;
+  PB_ASSIGN_OR_RETURN(index.size, TakeExtent(text));
   if (!TakeVarint(text, kMaxIndexClasses, classes)) return Malformed("too many classes");
   for (std::uint64_t i = 0; i < classes; ++i) {
     PB_ASSIGN_OR_RETURN(ClassCells one, TakeClass(text, index.size));

@@ -52,4 +52,10 @@ std::string EncodePositionIndex(const PositionIndex& index);
 /// InvalidArgument for what EncodePositionIndex does not give; DataLoss when the checksum differs.
 StatusOr<PositionIndex> DecodePositionIndex(std::string_view text);
 
+/// What the files of a label set have in common: value and name of a class, the size of the image.
+void AppendClassName(std::uint8_t value, const std::string& name, std::string& out);
+Status TakeClassName(std::string_view& text, std::uint8_t& value, std::string& name);
+void AppendExtent(const Extent& size, std::string& out);
+StatusOr<Extent> TakeExtent(std::string_view& text);
+
 }  // namespace patchbay::plan

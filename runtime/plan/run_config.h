@@ -27,6 +27,20 @@ enum class Layout : std::uint8_t { kNchw, kNhwc };
 /// What becomes of a stream with an image that is damaged or cannot be read.
 enum class OnBadImage : std::uint8_t { kFail, kSkip };
 
+/// How patches that are centred on foreground are drawn, and where they lie.
+enum class ForegroundProfile : std::uint8_t {
+  kIndependent,  ///< each patch by itself, with that probability; inside the image
+  kMonai,        ///< the same, and the others are centred on the background class
+  kNnunet,       ///< the last of each batch; never before the image's beginning, maybe past its end
+};
+struct Foreground {
+  double fraction = 0;  ///< of the patches
+  bool by_component = false;
+  std::vector<std::string> classes = {};  ///< empty: all but "background"
+  ForegroundProfile profile = ForegroundProfile::kIndependent;
+  bool operator==(const Foreground&) const = default;
+};
+
 inline constexpr std::int64_t kMaxPatchSide = 16'384;
 /// Of a patch: a plane of the longest sides.
 inline constexpr std::int64_t kMaxPatchPixels = kMaxPatchSide * kMaxPatchSide;
@@ -65,6 +79,7 @@ struct RunConfig {
   std::string tissue_set;                       ///< the label set that says so
   std::map<std::string, double> class_weights;  ///< empty = classes play no part
   std::vector<std::string> weight_by;           ///< columns of the table
+  std::optional<Foreground> foreground;         ///< of volumes: patches that are sure to have some
   std::uint32_t global_size = 0;  ///< patches of a batch, all ranks together; 0 until SettleBatch
   std::uint32_t per_rank = 0;     ///< instead: patches of one rank's part; 0 once settled
   DType dtype = DType::kFloat32;  ///< uint8, float16, bfloat16 or float32
@@ -115,5 +130,6 @@ std::string_view NameOf(Order order);
 std::string_view NameOf(Positions positions);
 std::string_view NameOf(Layout layout);
 std::string_view NameOf(OnBadImage choice);
+std::string_view NameOf(ForegroundProfile profile);
 
 }  // namespace patchbay::plan

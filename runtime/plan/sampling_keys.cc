@@ -17,6 +17,28 @@ constexpr char kDefaultTissueSet[] = "tissue";
 
 Status Refused(std::string_view cause) { return absl::InvalidArgumentError(std::string(cause)); }
 
+constexpr std::pair<std::string_view, ForegroundProfile> kProfiles[] = {
+    {"independent", ForegroundProfile::kIndependent},
+    {"monai", ForegroundProfile::kMonai},
+    {"nnunet", ForegroundProfile::kNnunet}};
+
+Status CheckForeground(const Json& sampling) {
+  if (!sampling.contains("oversample_foreground")) {
+    if (!sampling.contains("foreground")) return absl::OkStatus();
+    return Refused("foreground: oversample_foreground says how many patches it is for");
+  }
+  if (sampling.contains("class_weights") || sampling.contains("tissue")) {
+    return Refused("oversample_foreground excludes class_weights and tissue");
+  }
+  if (sampling["positions"] == "random" && sampling["order"] == "shuffled" &&
+      !sampling.contains("patches_per_image")) {
+    return absl::OkStatus();
+  }
+  return Refused(
+      "oversample_foreground draws the images: positions: random, order: shuffled and "
+      "patches_per_epoch");
+}
+
 Status CheckWeights(const Json& sampling) {
   if (!sampling.contains("class_weights") && !sampling.contains("weight_by")) {
     return absl::OkStatus();
@@ -51,7 +73,38 @@ Status CheckSampling(const Json& sampling) {
   if ((stride || overlap) && sampling["positions"] != "grid") {
     return Refused("stride and overlap need positions: grid");
   }
+  PB_RETURN_IF_ERROR(CheckForeground(sampling));
   return CheckWeights(sampling);
+}
+
+std::vector<Key> ForegroundKeys() {
+  return {{.name = "oversample_foreground",
+           .type = KeyType::kFloat,
+           .min = 0,
+           .max = 1,
+           .help = "random positions of volumes: so many of the patches are centred on the "
+                   "foreground of labels.set"},
+          {.name = "foreground",
+           .type = KeyType::kMap,
+           .optional = true,
+           .help = "what counts as foreground, and how it is drawn",
+           .members = {{.name = "by",
+                        .type = KeyType::kChoice,
+                        .fallback = "voxel",
+                        .choices = {"voxel", "component"},
+                        .help = "every voxel of a class is equally likely, or every connected "
+                                "component and then its voxels: small lesions count as much"},
+                       {.name = "classes",
+                        .type = KeyType::kStringList,
+                        .min_items = 1,
+                        .max_items = 255,
+                        .help = "equally likely; if omitted: all of labels.set but background"},
+                       {.name = "profile",
+                        .type = KeyType::kChoice,
+                        .fallback = "independent",
+                        .choices = {"independent", "monai", "nnunet"},
+                        .help = "each patch by itself; the others on background as MONAI; the "
+                                "last of each batch as nnU-Net"}}}};
 }
 
 std::vector<Key> CountKeys() {
@@ -153,9 +206,39 @@ Key SamplingKeys() {
                            "for every patch of every epoch"}},
       .check = CheckSampling};
   for (Key& key : CountKeys()) sampling.members.push_back(std::move(key));
+  for (Key& key : ForegroundKeys()) sampling.members.push_back(std::move(key));
   for (Key& key : WeightKeys()) sampling.members.push_back(std::move(key));
   return sampling;
 }
+
+std::string_view NameOf(ForegroundProfile profile) {
+  return kProfiles[static_cast<std::size_t>(profile)].first;
+}
+
+namespace {
+
+std::optional<Foreground> ForegroundOf(const Json& sampling) {
+  if (!sampling.contains("oversample_foreground")) return std::nullopt;
+  Foreground foreground{.fraction = sampling["oversample_foreground"].get<double>()};
+  const Json more = sampling.value("foreground", Json::object());
+  foreground.by_component = more.value("by", "voxel") == "component";
+  foreground.classes = more.value("classes", std::vector<std::string>());
+  const std::string profile = more.value("profile", "independent");
+  for (const auto& [name, value] : kProfiles) {
+    if (name == profile) foreground.profile = value;
+  }
+  return foreground;
+}
+
+void PutForeground(const Foreground& foreground, Json& sampling) {
+  sampling["oversample_foreground"] = foreground.fraction;
+  Json& more = sampling["foreground"];
+  more = {{"by", foreground.by_component ? "component" : "voxel"},
+          {"profile", NameOf(foreground.profile)}};
+  if (!foreground.classes.empty()) more["classes"] = foreground.classes;
+}
+
+}  // namespace
 
 void ReadSampling(const Json& sampling, RunConfig& config) {
   config.order = sampling["order"] == "shuffled" ? Order::kShuffled : Order::kSequential;
@@ -177,6 +260,7 @@ void ReadSampling(const Json& sampling, RunConfig& config) {
     sampling["class_weights"].get_to(config.class_weights);
   }
   config.weight_by = sampling.value("weight_by", std::vector<std::string>());
+  config.foreground = ForegroundOf(sampling);
 }
 
 Json SamplingToJson(const RunConfig& config) {
@@ -194,6 +278,7 @@ Json SamplingToJson(const RunConfig& config) {
   }
   if (!config.class_weights.empty()) sampling["class_weights"] = config.class_weights;
   if (!config.weight_by.empty()) sampling["weight_by"] = config.weight_by;
+  if (config.foreground) PutForeground(*config.foreground, sampling);
   return sampling;
 }
 
@@ -213,8 +298,13 @@ std::optional<SamplingFault> FindSamplingFault(const Json& config) {
                            StrCat(side, " pixels: not less than the patch has")};
     }
   }
-  if (sampling.contains("class_weights") && !config["labels"].contains("set")) {
-    return SamplingFault{"sampling.class_weights", "there is no labels.set with its classes"};
+  for (const char* key : {"class_weights", "oversample_foreground"}) {
+    if (!sampling.contains(key) || config["labels"].contains("set")) continue;
+    return SamplingFault{StrCat("sampling.", key), "there is no labels.set with its classes"};
+  }
+  if (sampling.contains("oversample_foreground") && size.size() != 3) {
+    return SamplingFault{"sampling.oversample_foreground",
+                         "for volumes: a patch.size of [z, y, x]; of slides: class_weights"};
   }
   return std::nullopt;
 }

@@ -366,6 +366,13 @@ ImageStoreSettings LabelSettings() {
   return s;
 }
 
+ImageStoreSettings VolumeLabelSettings() {
+  ImageStoreSettings s = VolumeSettings(DType::kUint8);
+  s.codec_level = kCodecLevel;
+  s.fill_value = kIgnoreLabel;
+  return s;
+}
+
 StatusOr<LabelShards> WriteLabelShards(const std::string& folder, const std::vector<Extent>& levels,
                                        const LabelChunk& finest, const AfterLabelRow& after_row) {
   PB_RETURN_IF_ERROR(CheckLevels(levels));

@@ -26,6 +26,9 @@ inline constexpr std::uint8_t kIgnoreLabel = 255;
 /// of 4096 pixels a side, whatever the image's are.
 ImageStoreSettings LabelSettings();
 
+/// Of the label image of a volume: chunks of 64 and zarr shards of 256 voxels a side.
+ImageStoreSettings VolumeLabelSettings();
+
 /// Fills `out` (rows at LabelSettings().chunk.x bytes, clipped to the level) with a chunk's pixels,
 /// or returns the value that all of them have, and then `out` may hold anything. Called once per
 /// chunk of level 0, in row-major order.

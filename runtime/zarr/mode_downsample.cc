@@ -1,5 +1,6 @@
 #include "runtime/zarr/mode_downsample.h"
 
+#include <algorithm>
 #include <array>
 
 namespace patchbay::zarr {
@@ -59,6 +60,57 @@ void DownsampleByMode(const FinePixels& fine, const Footprints& footprints,
       out[x] = IsOne(fine, part) ? *at : ModeOf(fine, part);
     }
   }
+}
+
+namespace {
+
+/// Of up to eight values; of several that are equally common the smallest.
+std::uint8_t ModeOfFew(std::array<std::uint8_t, 8>& values, std::size_t count) {
+  const auto end = values.begin() + static_cast<std::ptrdiff_t>(count);
+  if (std::all_of(values.begin(), end, [&](std::uint8_t v) { return v == values[0]; })) {
+    return values[0];
+  }
+  std::sort(values.begin(), end);
+  std::uint8_t best = values[0];
+  for (std::size_t i = 0, most = 0; i < count;) {
+    std::size_t next = i;
+    while (next < count && values[next] == values[i]) ++next;
+    if (next - i > most) {
+      most = next - i;
+      best = values[i];
+    }
+    i = next;
+  }
+  return best;
+}
+
+}  // namespace
+
+Status HalveLabels(const ConstTensorView& in, const TensorView& out) {
+  bool fits = in.rank == 4 && out.rank == 4 && in.dtype == DType::kUint8 &&
+              out.dtype == DType::kUint8 && in.shape[3] == 1 && out.shape[3] == 1;
+  for (int axis = 0; fits && axis < 3; ++axis) fits = out.shape[axis] == (in.shape[axis] + 1) / 2;
+  if (!fits) return absl::InvalidArgumentError("halve labels: not one half of the other");
+  const auto voxel = [&in](std::int64_t z, std::int64_t y, std::int64_t x) {
+    return static_cast<std::uint8_t>(
+        in.data[z * in.stride_bytes[0] + y * in.stride_bytes[1] + x * in.stride_bytes[2]]);
+  };
+  std::array<std::uint8_t, 8> values{};
+  for (std::int64_t z = 0; z < out.shape[0]; ++z) {
+    for (std::int64_t y = 0; y < out.shape[1]; ++y) {
+      for (std::int64_t x = 0; x < out.shape[2]; ++x) {
+        std::size_t count = 0;
+        for (std::int64_t i = 0; i < 8; ++i) {
+          const std::int64_t pz = 2 * z + (i >> 2), py = 2 * y + (i >> 1 & 1), px = 2 * x + (i & 1);
+          if (pz >= in.shape[0] || py >= in.shape[1] || px >= in.shape[2]) continue;
+          values[count++] = voxel(pz, py, px);
+        }
+        out.data[z * out.stride_bytes[0] + y * out.stride_bytes[1] + x * out.stride_bytes[2]] =
+            static_cast<std::byte>(ModeOfFew(values, count));
+      }
+    }
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace patchbay::zarr

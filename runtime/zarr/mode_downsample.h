@@ -6,6 +6,8 @@
 #include <memory>
 
 #include "runtime/base/box.h"
+#include "runtime/base/status.h"
+#include "runtime/base/tensor_view.h"
 
 namespace patchbay::zarr {
 
@@ -55,5 +57,10 @@ struct CoarsePixels {
 /// equally common the smallest wins.
 void DownsampleByMode(const FinePixels& fine, const Footprints& footprints,
                       const CoarsePixels& coarse);
+
+/// The same for a volume: `out` is ceil(in / 2) on every axis, a voxel the commonest of the up to
+/// eight below it. Both are (depth, height, width, 1) of uint8, any strides between rows and
+/// slices. Pure, so that it may be cut at even offsets.
+Status HalveLabels(const ConstTensorView& in, const TensorView& out);
 
 }  // namespace patchbay::zarr

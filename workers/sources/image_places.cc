@@ -11,13 +11,18 @@
 namespace patchbay::workers {
 namespace {
 
-struct LoadedIndex {
-  plan::PositionIndex index;
+/// A file of a revision of a label set.
+struct IndexFile {
+  const char* name = nullptr;
+  std::size_t most_bytes = 0;
+};
+struct IndexText {
+  std::string text;
   Digest digest;
 };
 
-StatusOr<LoadedIndex> LoadIndex(const std::string& store, const std::string& set,
-                                std::string_view key) {
+StatusOr<IndexText> ReadIndex(const std::string& store, const std::string& set,
+                              std::string_view key, const IndexFile& file) {
   const auto refuse = [&](std::string_view cause) {
     return absl::FailedPreconditionError(StrCat("key '", key, "': ", cause));
   };
@@ -27,15 +32,28 @@ StatusOr<LoadedIndex> LoadIndex(const std::string& store, const std::string& set
   const StatusOr<zarr::OpenedLabelSet> opened = zarr::OpenLabelSet(store, set);
   if (absl::IsNotFound(opened.status())) return refuse(MessageOf(opened.status()));
   if (!opened.ok()) return opened.status();
-  const StatusOr<std::string> text =
-      ReadFile(StrCat(opened->path, "/", plan::kPositionIndexFile), plan::kMaxPositionIndexBytes);
+  StatusOr<std::string> text = ReadFile(StrCat(opened->path, "/", file.name), file.most_bytes);
   if (absl::IsNotFound(text.status())) {
     return refuse(StrCat("the label set '", set, "' has no index of its places: import it again"));
   }
   if (!text.ok()) return text.status();
+  const Digest digest = Sha256Of(*text);
+  return IndexText{*std::move(text), digest};
+}
+
+struct LoadedIndex {
+  plan::PositionIndex index;
+  Digest digest;
+};
+
+StatusOr<LoadedIndex> LoadIndex(const std::string& store, const std::string& set,
+                                std::string_view key) {
+  PB_ASSIGN_OR_RETURN(
+      const IndexText text,
+      ReadIndex(store, set, key, {plan::kPositionIndexFile, plan::kMaxPositionIndexBytes}));
   LoadedIndex loaded;
-  PB_ASSIGN_OR_RETURN(loaded.index, plan::DecodePositionIndex(*text));
-  loaded.digest = Sha256Of(*text);
+  PB_ASSIGN_OR_RETURN(loaded.index, plan::DecodePositionIndex(text.text));
+  loaded.digest = text.digest;
   return loaded;
 }
 
@@ -45,7 +63,9 @@ StatusOr<LoadedPlaces> LoadPlaces(const plan::RunConfig& config, const plan::Pla
                                   const std::string& store) {
   std::vector<Digest> digests;
   LoadedIndex tissue, classes;
-  const bool by_class = !config.class_weights.empty();
+  plan::ComponentIndex components;
+  const bool by_class = !config.class_weights.empty() || config.foreground;
+  const bool by_component = config.foreground && config.foreground->by_component;
   if (config.tissue_fraction) {
     PB_ASSIGN_OR_RETURN(tissue, LoadIndex(store, config.tissue_set, "sampling.tissue"));
     digests.push_back(tissue.digest);
@@ -54,10 +74,19 @@ StatusOr<LoadedPlaces> LoadPlaces(const plan::RunConfig& config, const plan::Pla
     PB_ASSIGN_OR_RETURN(classes, LoadIndex(store, config.labels.set, "labels.set"));
     digests.push_back(classes.digest);
   }
+  if (by_component) {
+    PB_ASSIGN_OR_RETURN(const IndexText text,
+                        ReadIndex(store, config.labels.set, "labels.set",
+                                  {plan::kComponentIndexFile, plan::kMaxComponentIndexBytes}));
+    PB_ASSIGN_OR_RETURN(components, plan::DecodeComponentIndex(text.text));
+    digests.push_back(text.digest);
+  }
   PB_ASSIGN_OR_RETURN(
       plan::ImagePlaces places,
-      plan::ImagePlaces::Of(config, image, config.tissue_fraction ? &tissue.index : nullptr,
-                            by_class ? &classes.index : nullptr));
+      plan::ImagePlaces::Of(config, image,
+                            {.tissue = config.tissue_fraction ? &tissue.index : nullptr,
+                             .classes = by_class ? &classes.index : nullptr,
+                             .components = by_component ? &components : nullptr}));
   return LoadedPlaces{std::move(digests), std::move(places)};
 }
 

@@ -12,7 +12,7 @@ std::int64_t LabelOfMask(const plan::RunConfig& config, const plan::LabelClasses
                          const std::vector<std::uint8_t>& mask) {
   const Extent& patch = config.patch;
   if (config.labels.rule == plan::LabelRule::kCenter) {
-    return mask[static_cast<std::size_t>(patch.y / 2 * patch.x + patch.x / 2)];
+    return mask[static_cast<std::size_t>(IndexOf(patch, {patch.z / 2, patch.y / 2, patch.x / 2}))];
   }
   std::array<std::uint32_t, 256> pixels{};
   for (const std::uint8_t value : mask) ++pixels[value];
@@ -34,8 +34,8 @@ Status LabelArrays::Make(const FetchedPatch& patch, TileDecoder& decoder) {
   mask_.resize(pixels);
   const Extent source = context.chain().source_extent();
   window_.resize(static_cast<std::size_t>(source.Pixels()));
-  const TensorView view =
-      ContiguousView<3>(window_.data(), DType::kUint8, {source.y, source.x, std::int64_t{1}});
+  const TensorView view = ContiguousView<4>(window_.data(), DType::kUint8,
+                                            {source.z, source.y, source.x, std::int64_t{1}});
   PB_RETURN_IF_ERROR(decoder.DecodeLabels(patch, view));
   PB_RETURN_IF_ERROR(context.chain().RunLabels(view, patch.spec.key, mask_, scratch_));
   if (config.labels.rule) {

@@ -1,5 +1,5 @@
-// The arrays `mask` and `label` of a patch, from the label image of its slide and the geometry of
-// its image; `label` also from its row of the table.
+// The arrays `mask` and `label` of a patch, from the label image of its slide or volume and the
+// geometry of its image; `label` also from its row of the table.
 #pragma once
 
 #include <cstddef>

@@ -26,7 +26,9 @@ Status TileDecoder::DecodeLabels(const FetchedPatch& patch, const TensorView& wi
   }
   const Status decoded = patch.labels->Decode(patch.encoded_labels, labels, plan::kIgnoreClass,
                                               ScratchFor(patch.labels));
-  if (decoded.ok() && !read.IsPlain()) return ops::TakeNearest(labels, read.y, read.x, window);
+  if (decoded.ok() && !read.IsPlain()) {
+    return ops::TakeNearest(labels, read.y, read.x, SliceOf(window, 0));
+  }
   return Annotate(decoded, StrCat("image ", patch.spec.image));
 }
 

@@ -20,8 +20,8 @@ class TileDecoder {
   /// level, row and column.
   Status Decode(const FetchedPatch& patch, std::size_t view, std::span<std::byte> tile);
 
-  /// The labels of the patch's source box into `window`, (height, width, 1) of uint8; ignored
-  /// outside the image.
+  /// The labels of the patch's source box into `window`, (depth, height, width, 1) of uint8;
+  /// ignored outside the image.
   Status DecodeLabels(const FetchedPatch& patch, const TensorView& window);
 
   /// Bytes of the tile of any patch of a stream.

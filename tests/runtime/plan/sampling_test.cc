@@ -261,16 +261,16 @@ TEST(Places, TissueIsTheOneClassThatIsNotBackground) {
   const PositionIndex mask =
       IndexOf(Flat(40, 40), {{0, "background", 960, right}, {1, "tissue", 640, left}});
   const RunConfig config = ConfigOf("sampling: {tissue: {min_fraction: 1}}\n");
-  const auto places = ImagePlaces::Of(config, OfSize(Flat(40, 40)), &mask, nullptr);
+  const auto places = ImagePlaces::Of(config, OfSize(Flat(40, 40)), {.tissue = &mask});
   ASSERT_TRUE(places.ok()) << places.status();
   const PositionIndex alone = IndexOf(Flat(40, 40), {{1, "tissue", 640, left}});
   EXPECT_EQ(places->Counts()[0].places,
-            ImagePlaces::Of(config, OfSize(Flat(40, 40)), &alone, nullptr)->Counts()[0].places);
+            ImagePlaces::Of(config, OfSize(Flat(40, 40)), {.tissue = &alone})->Counts()[0].places);
   const PositionIndex blank = IndexOf(Flat(40, 40), {{0, "background", 960, right}});
-  EXPECT_EQ(ImagePlaces::Of(config, OfSize(Flat(40, 40)), &blank, nullptr)->Counts()[0].places, 0);
+  EXPECT_EQ(ImagePlaces::Of(config, OfSize(Flat(40, 40)), {.tissue = &blank})->Counts()[0].places, 0);
   const PositionIndex classes =
       IndexOf(Flat(40, 40), {{0, "benign", 960, right}, {2, "gleason_3", 640, left}});
-  const auto refused = ImagePlaces::Of(config, OfSize(Flat(40, 40)), &classes, nullptr);
+  const auto refused = ImagePlaces::Of(config, OfSize(Flat(40, 40)), {.tissue = &classes});
   EXPECT_TRUE(absl::IsInvalidArgument(refused.status()));
   EXPECT_NE(refused.status().message().find("benign, gleason_3"), std::string_view::npos);
 }
@@ -283,7 +283,7 @@ TEST(Places, AGridKeepsThePatchesWithEnoughTissue) {
   const auto count = [&](double fraction, const std::string& more) {
     const auto places = ImagePlaces::Of(
         ConfigOf(StrCat("sampling: {tissue: {min_fraction: ", fraction, "}", more, "}\n")),
-        OfSize(Flat(40, 40)), &tissue, nullptr);
+        OfSize(Flat(40, 40)), {.tissue = &tissue});
     EXPECT_TRUE(places.ok()) << places.status();
     return places->Counts()[0].places;
   };
@@ -301,7 +301,7 @@ TEST(Places, APatchOfAClassHasItAtItsCentreAtEveryLevel) {
       "labels: {set: g, mask: true}\nsampling: {positions: random, class_weights: {a: 1, b: 1}}\n");
   for (const std::int64_t down : {1, 2, 4}) {
     const auto places =
-        ImagePlaces::Of(config, OfSize(Flat(100 / down, 200 / down)), nullptr, &classes);
+        ImagePlaces::Of(config, OfSize(Flat(100 / down, 200 / down)), {.classes = &classes});
     ASSERT_TRUE(places.ok()) << places.status();
     EXPECT_EQ(places->Counts(), (std::vector<PlaceCount>{{2, 16}, {0, 1}}));
     const Point origin = places->OriginOf(0, 1);
@@ -339,7 +339,7 @@ TEST(Places, APatchOfAClassHasItUnderItsCentrePixelAtEveryMpp) {
                                          "labels: {set: g, mask: true}\n"
                                          "sampling: {positions: random, class_weights: {a: 1}}\n");
     const PlannedImage image = AtMpp(config, levels);
-    const auto places = ImagePlaces::Of(config, image, nullptr, &classes);
+    const auto places = ImagePlaces::Of(config, image, {.classes = &classes});
     ASSERT_TRUE(places.ok()) << places.status();
     const Point origin = places->OriginOf(0, 1);
     const PlannedView& view = image.views.front();
@@ -359,7 +359,7 @@ TEST(Places, AtAnMppTissueIsWeighedOverWhatThePatchIsMadeOf) {
   const auto count = [&](std::string_view sampling, const std::vector<Extent>& levels) {
     const RunConfig config =
         PatchConfig("{size: [10, 10], mpp: [1]}", StrCat("sampling: {", sampling, "}\n"));
-    const auto places = ImagePlaces::Of(config, AtMpp(config, levels), &tissue, nullptr);
+    const auto places = ImagePlaces::Of(config, AtMpp(config, levels), {.tissue = &tissue});
     EXPECT_TRUE(places.ok()) << places.status();
     return places->Counts()[0].places;
   };

@@ -32,6 +32,7 @@ StatusOr<LabelImage> OpenLabels(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const std::string store, context.MayRead(named[0]));
   LabelImage out;
   PB_ASSIGN_OR_RETURN(out.image, OpenLabelledImage(store));
+  PB_RETURN_IF_ERROR(CheckFlat(out.image, "export labels"));
   PB_ASSIGN_OR_RETURN(out.set, zarr::OpenLabelSet(store, name));
   PB_ASSIGN_OR_RETURN(const Json* classes,
                       JsonMember(out.set.attributes, "classes", "export labels"));

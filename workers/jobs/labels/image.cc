@@ -39,7 +39,32 @@ Status FindSource(const Json& patchbay, LabelledImage& image) {
                 "ingest the slide again");
 }
 
+/// Where the volume lies; its labels have its levels, which are halved one after another.
+Status FindPlace(const Json& patchbay, LabelledImage& image) {
+  const auto affine = AffineFromLpsJson(patchbay.value("affine_lps", Json()));
+  if (!affine.ok()) {
+    return Refuse(image.store, "it does not say where its voxels lie: ingest the volume again");
+  }
+  image.affine = *affine;
+  const Json identity = patchbay.value("identity", Json());
+  if (identity.is_object()) {
+    const Json frame = identity.value("frame_of_reference", Json());
+    if (frame.is_string()) image.frame_of_reference = frame.get<std::string>();
+  }
+  for (std::size_t i = 1; i < image.levels.size(); ++i) {
+    if (image.levels[i] == HalfOf(image.levels[i - 1])) continue;
+    return Refuse(image.store, StrCat("level ", i, " is not half of the one before"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
+
+Status CheckFlat(const LabelledImage& image, std::string_view doing) {
+  if (!image.is_volume) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      StrCat(doing, ": ", image.store, ": a volume: this is for slides"));
+}
 
 StatusOr<LabelledImage> OpenLabelledImage(const std::string& store) {
   if (!IsStore(store)) {
@@ -53,10 +78,15 @@ StatusOr<LabelledImage> OpenLabelledImage(const std::string& store) {
   image.store = store;
   image.pixel_digest = opened->recorded->pixels.Hex();
   for (const LevelLayout& level : source->layout().levels) {
-    if (level.size.z != 1) return Refuse(store, "a volume: annotations are of flat images");
     image.levels.push_back(level.size);
   }
   image.spacing = source->layout().spacing;
+  image.is_volume = opened->settings.axes == zarr::StoreAxes::kZyx;
+  if (image.is_volume) {
+    image.source = image.levels[0];
+    PB_RETURN_IF_ERROR(FindPlace(PatchbayOf(*opened), image));
+    return image;
+  }
   PB_RETURN_IF_ERROR(FindSource(PatchbayOf(*opened), image));
   return image;
 }

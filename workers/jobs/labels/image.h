@@ -2,11 +2,13 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/base/extent.h"
 #include "runtime/base/spacing.h"
 #include "runtime/base/status.h"
+#include "workers/sources/volumes/affine.h"
 
 namespace patchbay::workers {
 
@@ -18,13 +20,21 @@ struct LabelledImage {
   /// ingest left finer levels out.
   Extent source;
   std::string pixel_digest;
+  bool is_volume = false;
+  /// Of a volume: where its voxels lie, and under the pseudonym key its frame of reference; ""
+  /// where the store does not say.
+  Affine affine;
+  std::string frame_of_reference;
 
   double ScaleY() const { return static_cast<double>(levels[0].y) / static_cast<double>(source.y); }
   double ScaleX() const { return static_cast<double>(levels[0].x) / static_cast<double>(source.x); }
 };
 
-/// InvalidArgument for what is no store of an ingest (the message says how to make one) and for a
-/// volume.
+/// InvalidArgument for what is no store of an ingest (the message says how to make one), and for a
+/// volume whose store does not say where it lies.
 StatusOr<LabelledImage> OpenLabelledImage(const std::string& store);
+
+/// InvalidArgument for a volume; `doing` begins the message.
+Status CheckFlat(const LabelledImage& image, std::string_view doing);
 
 }  // namespace patchbay::workers

@@ -1,38 +1,27 @@
 // One annotation file, or the tissue that is found, into one store.
-#include <chrono>
 #include <filesystem>
 
 #include <fcntl.h>
 
 #include "runtime/base/file.h"
-#include "runtime/base/file_lock.h"
 #include "runtime/base/strings.h"
 #include "runtime/zarr/image_store.h"
 #include "runtime/zarr/label_sets.h"
 #include "runtime/zarr/label_writer.h"
-#include "runtime/zarr/publish.h"
 #include "workers/annotations/read_annotations.h"
 #include "workers/jobs/labels/label_raster.h"
 #include "workers/jobs/labels/labels.h"
 #include "workers/jobs/labels/position_builder.h"
 #include "workers/jobs/labels/request.h"
+#include "workers/jobs/labels/revision.h"
+#include "workers/jobs/labels/volume_import.h"
 
 namespace patchbay::workers {
 namespace {
 
 namespace fs = std::filesystem;
 
-/// For the import before this one into the same store.
-constexpr std::chrono::milliseconds kLockLimit{120'000};
-/// Rises when the same annotations would give other pixels.
-constexpr int kLabelRule = 1;
 constexpr std::size_t kFirstBytes = 4096;
-
-/// The row's paths, which the submitter may use.
-struct ImportRow {
-  LabelledImage image;
-  std::string file, site;  ///< empty for tissue
-};
 
 StatusOr<ImportRow> OpenRow(TaskContext& context, const LabelsRequest& request) {
   PB_ASSIGN_OR_RETURN(const std::size_t row, RowOf(context, request));
@@ -63,22 +52,6 @@ StatusOr<std::string> FirstBytesOf(const std::string& path) {
   std::string text(static_cast<std::size_t>(std::min<std::uint64_t>(size, kFirstBytes)), '\0');
   PB_RETURN_IF_ERROR(ReadAt(fd.get(), 0, std::as_writable_bytes(std::span(text)), path));
   return text;
-}
-
-StatusOr<Digest> HashFile(TaskContext& context, const std::string& path) {
-  PB_ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(path, O_RDONLY));
-  Sha256 hash;
-  std::vector<std::byte> buffer(std::size_t{4} << 20);
-  std::error_code error;
-  std::uint64_t left = fs::file_size(path, error);
-  for (std::uint64_t at = 0; left > 0;) {
-    const auto part = std::span(buffer).first(std::min<std::uint64_t>(left, buffer.size()));
-    PB_RETURN_IF_ERROR(ReadAt(fd.get(), at, part, path));
-    hash.Update(part);
-    at += part.size(), left -= part.size();
-    context.AddProgress();
-  }
-  return hash.Finish();
 }
 
 StatusOr<Source> OpenSource(TaskContext& context, const LabelsRequest& request,
@@ -150,93 +123,22 @@ struct Written {
 /// What the label image says of itself.
 zarr::ImageStoreSpec SpecOf(const LabelsRequest& request, const ImportRow& row,
                             const Source& source, const Written& written) {
-  const auto& [pixels, positions] = written;
-  zarr::ImageStoreSpec spec;
+  zarr::ImageStoreSpec spec = RevisionSpec(request, row, written.pixels);
   spec.settings = zarr::LabelSettings();
-  spec.levels = row.image.levels;
-  spec.spacing = row.image.spacing;
-  Json labels = {{"set", request.set},
-                 {"classes", plan::ToJson(request.classes)},
-                 {"rule", kLabelRule},
-                 {"format", source.drawing->report().format},
-                 {"image_pixel_digest", row.image.pixel_digest},
-                 {"source_size", {row.image.source.y, row.image.source.x}}};
+  Json& labels = spec.attributes["labels"];
+  labels["format"] = source.drawing->report().format;
+  labels["source_size"] = {row.image.source.y, row.image.source.x};
   if (source.digest) labels["annotation_sha256"] = source.digest->Hex();
   if (request.tissue) labels["tissue"] = source.drawing->report().tissue;
-  if (!row.site.empty()) labels["site"] = row.site;
-  Json counts = Json::object(), properties = Json::array();
-  for (const plan::LabelClass& one : request.classes.classes) {
-    if (one.value == plan::kIgnoreClass) continue;
-    counts[one.name] = pixels[static_cast<std::size_t>(one.value)];
-    properties.push_back({{"label-value", one.value}, {"class", one.name}});
-  }
-  labels["pixels"] = counts;
-  labels["files"] = {{plan::kPositionIndexFile, positions.Hex()}};
-  spec.attributes["labels"] = labels;
-  spec.image_label = {{"properties", properties}, {"source", {{"image", "../../"}}}};
+  labels["files"] = {{plan::kPositionIndexFile, written.positions.Hex()}};
   return spec;
-}
-
-/// The labels folder of a store while an import works in it: nobody else's import does.
-class LabelsFolder {
- public:
-  static StatusOr<LabelsFolder> Open(TaskContext& context, const std::string& store) {
-    LabelsFolder out;
-    out.path_ = StrCat(store, "/", zarr::kLabelsFolder);
-    PB_RETURN_IF_ERROR(MakeDirectories(out.path_));
-    PB_ASSIGN_OR_RETURN(out.fd_, OpenFile(out.path_, O_RDONLY | O_DIRECTORY));
-    PB_RETURN_IF_ERROR(LockFile(out.fd_.get(), kLockLimit, [&context] {
-      context.AddProgress();
-      return context.CheckCancelled();
-    }));
-    PB_RETURN_IF_ERROR(out.Clear());  // what a killed import left
-    return out;
-  }
-  LabelsFolder(LabelsFolder&&) = default;
-  LabelsFolder& operator=(LabelsFolder&&) = default;
-  ~LabelsFolder() {
-    if (!fd_.valid()) return;
-    Clear().IgnoreError();
-    std::error_code ignored;
-    fs::remove(path_, ignored);  // only where nothing was imported
-  }
-
-  std::string Staging() const { return StrCat(path_, "/", zarr::kLabelStagingFolder, "/set"); }
-  std::string Of(const std::string& revision) const { return StrCat(path_, "/", revision); }
-
- private:
-  LabelsFolder() = default;
-  Status Clear() const {
-    std::error_code error;
-    fs::remove_all(StrCat(path_, "/", zarr::kLabelStagingFolder), error);
-    if (!error) return absl::OkStatus();
-    return absl::InternalError(StrCat("import labels: ", path_, ": ", error.message()));
-  }
-
-  std::string path_;
-  UniqueFd fd_;
-};
-
-/// The written shards as a revision of the set, the current one. True when it was there before.
-StatusOr<bool> Publish(const LabelsFolder& folder, const LabelsRequest& request,
-                       const ImportRow& row, const zarr::ImageStoreSpec& spec,
-                       const std::pair<zarr::StoreRoots, std::string>& named) {
-  const auto& [roots, revision] = named;
-  PB_RETURN_IF_ERROR(zarr::DraftStoreMetadata(folder.Staging(), spec, roots));
-  const Status published = zarr::PublishStore(folder.Staging(), folder.Of(revision));
-  const bool was_there = absl::IsAlreadyExists(published);
-  if (was_there) {
-    PB_RETURN_IF_ERROR(zarr::OpenLabelRevision(row.image.store, request.set, roots.bytes).status());
-  } else {
-    PB_RETURN_IF_ERROR(published);
-  }
-  PB_RETURN_IF_ERROR(zarr::MakeCurrent(row.image.store, {request.set, revision}));
-  return was_there;
 }
 
 StatusOr<TaskOutput> Import(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const LabelsRequest request, LabelsRequestOf(context));
   PB_ASSIGN_OR_RETURN(const ImportRow row, OpenRow(context, request));
+  if (request.tissue) PB_RETURN_IF_ERROR(CheckFlat(row.image, "label tissue"));
+  if (row.image.is_volume) return ImportVolume(context, request, row);
   PB_ASSIGN_OR_RETURN(const Source source, OpenSource(context, request, row));
   const auto chunk = [&](const Point& at, std::uint8_t* out) {
     return source.drawing->Chunk(at, out);
@@ -269,7 +171,8 @@ StatusOr<TaskOutput> Import(TaskContext& context) {
   const zarr::ImageStoreSpec spec = SpecOf(request, row, source, {shards.pixels, Sha256Of(index)});
   PB_ASSIGN_OR_RETURN(const zarr::StoreRoots roots, zarr::CombineRoots(spec, shards.records));
   const std::string revision = zarr::RevisionName(request.set, roots.bytes);
-  PB_ASSIGN_OR_RETURN(const bool was_there, Publish(folder, request, row, spec, {roots, revision}));
+  PB_RETURN_IF_ERROR(zarr::DraftStoreMetadata(folder.Staging(), spec, roots));
+  PB_ASSIGN_OR_RETURN(const bool was_there, PublishRevision(folder, request, row, roots.bytes));
   Json report = ReportJson(request, row, shards.pixels, source.drawing->report());
   report["digest"] = roots.bytes.Hex();
   report["revision"] = revision;

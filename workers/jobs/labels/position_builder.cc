@@ -87,6 +87,20 @@ void PositionBuilder::AddRow(std::int64_t row, std::int64_t side,
   }
 }
 
+void PositionBuilder::AddVoxels(std::int64_t z, std::int64_t y, const std::uint8_t* row) {
+  for (std::size_t step = 0; step < kSteps.size(); ++step) {
+    const auto size = static_cast<std::int64_t>(kSteps[step]);
+    if (y % size != size / 2) continue;
+    for (std::int64_t x = size / 2; x < level_.x;) {  // by the centres of cells
+      const std::int64_t begin = x;
+      while (x < level_.x && row[x] == row[begin]) x += size;
+      Append(row[begin], step,
+             {static_cast<std::uint32_t>(z), CellOf(y, kSteps[step]), CellOf(begin, kSteps[step]),
+              static_cast<std::uint32_t>((x - begin) / size)});
+    }
+  }
+}
+
 plan::PositionIndex PositionBuilder::Finish(const std::array<std::uint64_t, 256>& pixels) {
   plan::PositionIndex index;
   index.size = level_;

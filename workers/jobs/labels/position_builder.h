@@ -23,6 +23,9 @@ class PositionBuilder {
   /// A row of chunks of level 0, `side` pixels a side; rows in order.
   void AddRow(std::int64_t row, std::int64_t side, const std::vector<zarr::LabelCell>& cells);
 
+  /// A row of voxels of a volume's level 0, level.x of them from (z, y, 0) on; rows in order.
+  void AddVoxels(std::int64_t z, std::int64_t y, const std::uint8_t* row);
+
   /// `pixels` of level 0, by value.
   plan::PositionIndex Finish(const std::array<std::uint64_t, 256>& pixels);
 

@@ -45,6 +45,9 @@ constexpr Ellipsoid kOrgans[] = {
     {0, 500, -330, 100000, 240, 280, 130},      // vena cava
     {300, -1050, 700, 900, 560, 900, 24},       // stomach
 };
+/// Where lesions may lie, and how large they are.
+constexpr int kTumours = 3, kPolyps = 5;
+constexpr int kTumourHu = 45, kPolypHu = 135;
 constexpr Ellipsoid kSpine{0, 1350, 0, 100000, 560, 640, 190};
 /// Bowel loops lie on a coarse grid of cells; some hold gas.
 constexpr std::int64_t kCell = 700;
@@ -79,7 +82,43 @@ int AbdomenField::TissueAt(std::int64_t z, std::int64_t y, std::int64_t x) const
   }
   const std::int64_t spine = kSpine.Distance(z, y, x);
   if (spine <= 1024) hu = spine > 780 ? 720 : kSpine.hu;
+  const Lesion lesion = LesionOf(z, y, x);
+  if (lesion == Lesion::kTumour) hu = kTumourHu;
+  if (lesion == Lesion::kPolyp) hu = kPolypHu;
   return hu;
+}
+
+/// Tumours within the liver's ellipsoid, polyps in front of the spine.
+AbdomenField::Lesion AbdomenField::LesionOf(std::int64_t z, std::int64_t y, std::int64_t x) const {
+  if (!has_lesions_) return Lesion::kNone;
+  const auto between = [](std::uint64_t bits, std::int64_t low, std::int64_t high) {
+    return low + static_cast<std::int64_t>(bits % static_cast<std::uint64_t>(high - low));
+  };
+  for (int i = 0; i < kTumours + kPolyps; ++i) {
+    const std::uint64_t bits = Mix(seed_ * 0x51ed2701u + static_cast<std::uint64_t>(i));
+    const bool is_polyp = i >= kTumours;
+    const std::int64_t r = is_polyp ? between(bits >> 48, 170, 260) : between(bits >> 48, 330, 620);
+    const Ellipsoid one = is_polyp ? Ellipsoid{between(bits, -2600, 2600),
+                                               between(bits >> 16, -1500, 0),
+                                               between(bits >> 32, -700, 700),
+                                               2 * r,
+                                               r,
+                                               r,
+                                               kPolypHu}
+                                   : Ellipsoid{between(bits, -1000, 2600),
+                                               between(bits >> 16, -900, 300),
+                                               between(bits >> 32, -2000, -1000),
+                                               2 * r,
+                                               r,
+                                               r,
+                                               kTumourHu};
+    if (one.Distance(z, y, x) <= 1024) return is_polyp ? Lesion::kPolyp : Lesion::kTumour;
+  }
+  return Lesion::kNone;
+}
+
+AbdomenField::Lesion AbdomenField::LesionAt(const Point& at) const {
+  return LesionOf(Scaled(at.z, volume_.z), Scaled(at.y, volume_.y), Scaled(at.x, volume_.x));
 }
 
 /// Bell-shaped, about 12 HU wide.

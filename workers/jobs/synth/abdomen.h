@@ -12,7 +12,13 @@ namespace patchbay::workers {
 /// function of seed and place, in whole numbers, so that every machine gives the same voxels.
 class AbdomenField {
  public:
-  AbdomenField(const Extent& volume, std::uint64_t seed) : volume_(volume), seed_(seed) {}
+  AbdomenField(const Extent& volume, std::uint64_t seed, bool has_lesions = false)
+      : volume_(volume), seed_(seed), has_lesions_(has_lesions) {}
+
+  /// Of a voxel with lesions: none, a tumour (in the liver, darker than it) or a polyp (at the wall
+  /// of the bowel, brighter). Where they lie depends on the seed.
+  enum class Lesion : std::uint8_t { kNone, kTumour, kPolyp };
+  Lesion LesionAt(const Point& at) const;
 
   /// `at` lies inside the volume.
   std::int16_t At(const Point& at) const;
@@ -21,8 +27,11 @@ class AbdomenField {
   int TissueAt(std::int64_t z, std::int64_t y, std::int64_t x) const;
   int NoiseAt(const Point& at) const;
 
+  Lesion LesionOf(std::int64_t z, std::int64_t y, std::int64_t x) const;
+
   Extent volume_;
   std::uint64_t seed_;
+  bool has_lesions_;
 };
 
 }  // namespace patchbay::workers

@@ -12,6 +12,7 @@
 #include "runtime/base/strings.h"
 #include "workers/jobs/synth/abdomen.h"
 #include "workers/sources/volumes/dicom_writer.h"
+#include "workers/sources/volumes/nifti.h"
 
 namespace patchbay::workers {
 namespace {
@@ -24,15 +25,20 @@ Status Refuse(std::string_view cause) {
   return absl::InvalidArgumentError(StrCat("synth ct: ", cause));
 }
 
+/// The first pixel of a slice.
+Vec3 PlaceOf(const SynthCtOptions& o, std::int64_t z) {
+  return {-o.pixel_mm * static_cast<double>(o.size.x - 1) / 2,
+          -o.pixel_mm * static_cast<double>(o.size.y - 1) / 2,
+          o.step_mm * static_cast<double>(z) - 100};
+}
+
 /// Stored values of a slice: HU + 1024.
 WrittenSlice SliceOf(const AbdomenField& field, const SynthCtOptions& o, std::int64_t z) {
   WrittenSlice slice;
   slice.rows = o.size.y;
   slice.columns = o.size.x;
   slice.row_step = slice.column_step = o.pixel_mm;
-  slice.position = {-o.pixel_mm * static_cast<double>(o.size.x - 1) / 2,
-                    -o.pixel_mm * static_cast<double>(o.size.y - 1) / 2,
-                    o.step_mm * static_cast<double>(z) - 100};
+  slice.position = PlaceOf(o, z);
   slice.values.reserve(static_cast<std::size_t>(o.size.y * o.size.x));
   for (std::int64_t y = 0; y < o.size.y; ++y) {
     for (std::int64_t x = 0; x < o.size.x; ++x) {
@@ -55,7 +61,7 @@ void SetRescale(WrittenSlice& slice, double slope, double intercept) {
 class Series {
  public:
   Series(const SynthCtOptions& options) : o_(options) {
-    const AbdomenField field(o_.size, o_.seed);
+    const AbdomenField field(o_.size, o_.seed, !o_.lesions.empty());
     for (std::int64_t z = 0; z < o_.size.z; ++z) {
       WrittenFile file;
       file.bits_stored = 12;
@@ -260,6 +266,18 @@ class Series {
   std::vector<std::string> names_;
 };
 
+/// The mask of the phantom's lesions on the grid of its slices.
+Status WriteLesions(const SynthCtOptions& o) {
+  if (o.lesions.empty()) return absl::OkStatus();
+  const AbdomenField field(o.size, o.seed, true);
+  std::vector<std::uint8_t> mask;
+  for (std::int64_t i = 0; i < o.size.Pixels(); ++i) {
+    mask.push_back(static_cast<std::uint8_t>(field.LesionAt(CellAt(o.size, i))));
+  }
+  const Affine affine{{o.pixel_mm, 0, 0}, {0, o.pixel_mm, 0}, {0, 0, o.step_mm}, PlaceOf(o, 0)};
+  return WriteNiftiMask(o.lesions, o.size, affine, mask);
+}
+
 Status CheckOptions(const SynthCtOptions& o) {
   if (o.size.z < kMinSlices || o.size.z > kMaxSeriesSide) {
     return Refuse(StrCat("size: ", o.size.z, " slices, not ", kMinSlices, " to ", kMaxSeriesSide));
@@ -360,8 +378,13 @@ StatusOr<std::int64_t> SynthCt(const std::string& folder, const SynthCtOptions& 
   if (written.ok() && rename(staging.c_str(), folder.c_str()) != 0) {
     written = FromErrno("rename", folder, errno);
   }
-  if (written.ok()) return written;
+  const Status mask = written.ok() ? WriteLesions(options) : absl::OkStatus();
+  if (written.ok() && mask.ok()) return written;
   std::error_code error;
+  if (!mask.ok()) {
+    std::filesystem::remove_all(folder, error);
+    return mask;
+  }
   std::filesystem::remove_all(staging, error);
   return written;
 }

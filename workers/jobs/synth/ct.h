@@ -20,6 +20,8 @@ struct SynthCtOptions {
   std::uint64_t seed = 1;     ///< same seed, same voxels
   double step_mm = 2.5, pixel_mm = 0.78125;
   std::string fault = "none";
+  /// "": none. Tumours and polyps, and their mask in this file: NIfTI, 1 and 2, others 0.
+  std::string lesions = {};
 };
 
 /// A thing that may be wrong, or unusual, with a series.
@@ -33,7 +35,8 @@ const std::vector<SynthFault>& SynthFaults();
 /// faults, and sizes out of range.
 StatusOr<SynthCtOptions> SynthCtOptionsFromJson(const Json& json);
 
-/// Writes the series into `folder`, which is made and must not exist. On failure nothing is left.
+/// Writes the series into `folder`, which is made and must not exist, and the mask of its lesions.
+/// On failure nothing is left.
 /// Returns how many files there are.
 StatusOr<std::int64_t> SynthCt(const std::string& folder, const SynthCtOptions& options,
                                const SynthProgress& progress = nullptr);

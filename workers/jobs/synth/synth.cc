@@ -39,9 +39,14 @@ StatusOr<TaskOutput> RunSynthVolume(TaskContext& context) {
 }
 
 StatusOr<TaskOutput> RunSynthCt(TaskContext& context) {
-  PB_ASSIGN_OR_RETURN(const SynthCtOptions options, SynthCtOptionsFromJson(context.payload));
+  PB_ASSIGN_OR_RETURN(SynthCtOptions options, SynthCtOptionsFromJson(context.payload));
   PB_ASSIGN_OR_RETURN(const std::string named, JsonString(context.manifest, "out", "manifest"));
   PB_ASSIGN_OR_RETURN(const std::string path, context.MayWrite(named));
+  if (context.manifest.contains("lesions")) {
+    PB_ASSIGN_OR_RETURN(const std::string mask,
+                        JsonString(context.manifest, "lesions", "manifest"));
+    PB_ASSIGN_OR_RETURN(options.lesions, context.MayWrite(mask));
+  }
   PB_ASSIGN_OR_RETURN(const std::int64_t files, SynthCt(path, options, [&context](double) {
                         context.AddProgress();
                         return context.CheckCancelled().ok();

@@ -5,6 +5,7 @@
 
 #include "runtime/base/strings.h"
 #include "runtime/zarr/downsample.h"
+#include "runtime/zarr/mode_downsample.h"
 
 namespace patchbay::workers {
 namespace {
@@ -102,7 +103,9 @@ class VolumeWriter {
     if (next.bytes.empty()) return absl::OkStatus();
     // Chunks have even sides, so each is halved by itself.
     const Point half{begin.z / 2, begin.y / 2, begin.x / 2};
-    return zarr::DownsampleByTwo(out, Part(next.View(), half, HalfOf(size)));
+    const TensorView part = Part(next.View(), half, HalfOf(size));
+    return spec_.image_label.is_null() ? zarr::DownsampleByTwo(out, part)
+                                       : zarr::HalveLabels(out, part);
   }
 
   const std::string& store_;

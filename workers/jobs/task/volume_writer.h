@@ -24,7 +24,8 @@ struct WrittenVolume {
 /// The levels of a volume of this size: halved until one chunk holds all.
 std::vector<Extent> VolumeLevels(const Extent& finest, const zarr::ImageStoreSettings& settings);
 
-/// Writes shards and metadata below `store`, whose levels are those of VolumeLevels. Durable once
+/// Writes shards and metadata below `store`, whose levels are halved one after another, as those of
+/// VolumeLevels: by mean, of a label image (spec.image_label) by mode. Durable once
 /// it is published. An eighth of the voxels is held in memory.
 StatusOr<WrittenVolume> WriteVolumeStore(const std::string& store, const zarr::ImageStoreSpec& spec,
                                          const VolumeRow& row, const VolumeDone& done);

@@ -56,6 +56,38 @@ Json ToJson(const Matrix4& matrix) {
   return rows;
 }
 
+StatusOr<Affine> AffineFromLpsJson(const Json& matrix) {
+  const auto wrong = [] {
+    return absl::InvalidArgumentError("affine: no matrix of 4 x 4 numbers");
+  };
+  Matrix4 m{};
+  if (!matrix.is_array() || matrix.size() != 4) return wrong();
+  for (std::size_t row = 0; row < 4; ++row) {
+    if (!matrix[row].is_array() || matrix[row].size() != 4) return wrong();
+    for (std::size_t column = 0; column < 4; ++column) {
+      const Json& value = matrix[row][column];
+      if (!value.is_number() || !std::isfinite(value.get<double>())) return wrong();
+      m[row][column] = value.get<double>();
+    }
+  }
+  const auto column = [&m](std::size_t c) { return Vec3{m[0][c], m[1][c], m[2][c]}; };
+  const Affine affine{column(0), column(1), column(2), column(3)};
+  if (std::abs(Dot(Cross(affine.x, affine.y), affine.z)) > 1e-12) return affine;
+  return absl::InvalidArgumentError("affine: its axes lie in one plane");
+}
+
+VoxelOfPlace::VoxelOfPlace(const Affine& a) : origin_(a.origin) {
+  const double volume = Dot(Cross(a.x, a.y), a.z);
+  x_ = Cross(a.y, a.z) * (1 / volume);
+  y_ = Cross(a.z, a.x) * (1 / volume);
+  z_ = Cross(a.x, a.y) * (1 / volume);
+}
+
+Vec3 VoxelOfPlace::operator()(const Vec3& place) const {
+  const Vec3 v = place - origin_;
+  return {Dot(v, x_), Dot(v, y_), Dot(v, z_)};
+}
+
 double SkewOf(const Affine& a) {
   return std::max({Cosine(a.x, a.y), Cosine(a.y, a.z), Cosine(a.x, a.z)});
 }

@@ -6,6 +6,7 @@
 
 #include "runtime/base/extent.h"
 #include "runtime/base/json.h"
+#include "runtime/base/status.h"
 
 namespace patchbay::workers {
 
@@ -37,6 +38,19 @@ Matrix4 LpsOf(const Affine& affine);
 Matrix4 RasOf(const Affine& affine);
 Affine FromRas(const Matrix4& ras);
 Json ToJson(const Matrix4& matrix);
+/// InvalidArgument for what ToJson does not give, and for axes without a length.
+StatusOr<Affine> AffineFromLpsJson(const Json& matrix);
+
+/// The voxel (x, y, z), between voxels too, at a place: Affine::At the other way round. Made once
+/// for an affine, whose axes must not lie in one plane.
+class VoxelOfPlace {
+ public:
+  explicit VoxelOfPlace(const Affine& affine);
+  Vec3 operator()(const Vec3& place) const;
+
+ private:
+  Vec3 origin_, x_, y_, z_;  ///< rows of the inverse
+};
 
 /// The largest |cosine| between two axes; 0 for a grid without skew.
 double SkewOf(const Affine& affine);

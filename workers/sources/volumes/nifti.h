@@ -1,6 +1,8 @@
 // NIfTI-1 and NIfTI-2 in one file, .nii or .nii.gz.
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <string>
 
 #include "workers/sources/volumes/dicom_volume.h"
@@ -13,5 +15,10 @@ namespace patchbay::workers {
 /// colour and complex voxels, DataLoss for a file that ends early.
 StatusOr<Volume> ReadNifti(const std::string& path, GeometryPolicy policy,
                            const VolumeProgress& progress);
+
+/// An uncompressed NIfTI-1 file of uint8 classes, with its geometry as sform. `values` are
+/// size.Pixels(), x fastest. Sides of up to 32,767.
+Status WriteNiftiMask(const std::string& path, const Extent& size, const Affine& affine,
+                      std::span<const std::uint8_t> values);
 
 }  // namespace patchbay::workers

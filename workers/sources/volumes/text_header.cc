@@ -201,25 +201,13 @@ Status SetMetaGeometry(const TextHeader& header, GeometryPolicy policy, Volume& 
   return CheckAxes(volume.affine);
 }
 
-}  // namespace
-
-StatusOr<Volume> ReadNrrd(const std::string& path, GeometryPolicy policy,
-                          const VolumeProgress& progress) {
-  PB_ASSIGN_OR_RETURN(const TextHeader header, ReadHeader(path, ':', ""));
-  if (!header.first_line.starts_with("NRRD")) {
-    return absl::InvalidArgumentError("read nrrd: not an NRRD file");
-  }
+/// What the voxels of an attached NRRD are, but for its axes.
+StatusOr<RawVoxels> RawOf(const TextHeader& header) {
   for (const char* detached : {"data file", "datafile", "line skip", "byte skip"}) {
     if (Field(header, detached).empty() || Field(header, detached) == "0") continue;
     return absl::UnimplementedError(StrCat("read nrrd: '", detached, "': voxels must be attached"));
   }
-  if (Field(header, "dimension") != "3") {
-    return absl::UnimplementedError("read nrrd: the file does not have three axes");
-  }
-  Volume volume;
-  volume.kind = "nrrd";
   RawVoxels raw;
-  PB_RETURN_IF_ERROR(SetSize(header, "sizes", raw.size));
   PB_ASSIGN_OR_RETURN(raw.stored, TypeNamed(NrrdTypes(), Field(header, "type")));
   const std::string encoding = Lower(Field(header, "encoding"));
   if (encoding == "gzip" || encoding == "gz") {
@@ -232,10 +220,96 @@ StatusOr<Volume> ReadNrrd(const std::string& path, GeometryPolicy policy,
     return absl::InvalidArgumentError("read nrrd: no byte order");
   }
   raw.offset = header.size_bytes;
+  return raw;
+}
+
+StatusOr<TextHeader> ReadNrrdHeader(const std::string& path) {
+  PB_ASSIGN_OR_RETURN(TextHeader header, ReadHeader(path, ':', ""));
+  if (header.first_line.starts_with("NRRD")) return header;
+  return absl::InvalidArgumentError("read nrrd: not an NRRD file");
+}
+
+/// The header of one layer, and how many there are: a first axis that is no place is taken off.
+StatusOr<std::int64_t> TakeLayers(TextHeader& header) {
+  if (Field(header, "dimension") == "3") return 1;
+  if (Field(header, "dimension") != "4") {
+    return absl::UnimplementedError("read nrrd: neither three axes nor layers of three");
+  }
+  PB_ASSIGN_OR_RETURN(const auto sides, Numbers(header, "sizes", 4));
+  std::string& directions = header.fields["space directions"];
+  if (!directions.starts_with("none") || !(sides[0] >= 1 && sides[0] <= kMaxReadSide) ||
+      sides[0] != std::floor(sides[0])) {
+    return absl::UnimplementedError(
+        "read nrrd: four axes, of which the first is no list of layers");
+  }
+  directions.erase(0, 4);
+  header.fields["sizes"] = StrCat(sides[1], " ", sides[2], " ", sides[3]);
+  return static_cast<std::int64_t>(sides[0]);
+}
+
+/// "Segment3_Name:=Liver": the separator of keys that are a program's own has a further '='.
+std::string OwnField(const TextHeader& header, const std::string& name) {
+  const std::string text = Field(header, name.c_str());
+  return text.starts_with('=') ? Trimmed(text.substr(1)) : text;
+}
+
+StatusOr<NrrdSegment> SegmentOf(const TextHeader& header, std::size_t number, std::int64_t layers) {
+  const std::string key = StrCat("segment", number, "_");
+  NrrdSegment segment{OwnField(header, key + "name"), 0, 1};
+  const auto value = NumbersIn(OwnField(header, key + "labelvalue"));
+  const auto layer = NumbersIn(OwnField(header, key + "layer"));
+  const auto is_whole = [](const auto& list, double low, double high) {
+    return list && list->size() == 1 && list->front() >= low && list->front() <= high &&
+           list->front() == std::floor(list->front());
+  };
+  const bool has_layer = layer && !layer->empty();
+  if (segment.name.empty() || !is_whole(value, 1, 255) ||
+      (has_layer && !is_whole(layer, 0, static_cast<double>(layers - 1)))) {
+    return absl::InvalidArgumentError(StrCat("read nrrd: segment ", number,
+                                             ": it needs a name, a value of 1 to 255 and a layer ",
+                                             "of the file's ", layers));
+  }
+  segment.value = static_cast<std::uint8_t>(value->front());
+  if (has_layer) segment.layer = static_cast<std::size_t>(layer->front());
+  return segment;
+}
+
+}  // namespace
+
+StatusOr<Volume> ReadNrrd(const std::string& path, GeometryPolicy policy,
+                          const VolumeProgress& progress) {
+  PB_ASSIGN_OR_RETURN(const TextHeader header, ReadNrrdHeader(path));
+  if (Field(header, "dimension") != "3") {
+    return absl::UnimplementedError("read nrrd: the file does not have three axes");
+  }
+  Volume volume;
+  volume.kind = "nrrd";
+  PB_ASSIGN_OR_RETURN(RawVoxels raw, RawOf(header));
+  PB_RETURN_IF_ERROR(SetSize(header, "sizes", raw.size));
   PB_RETURN_IF_ERROR(SetNrrdGeometry(header, policy, volume));
   PB_RETURN_IF_ERROR(ReadRawVoxels(path, raw, progress, volume));
   volume.facts["stored_type"] = NameOf(raw.stored);
   return volume;
+}
+
+StatusOr<bool> HasNrrdSegments(const std::string& path) {
+  PB_ASSIGN_OR_RETURN(const TextHeader header, ReadNrrdHeader(path));
+  return header.fields.contains("segment0_name");
+}
+
+StatusOr<SegmentedNrrd> ReadSegmentedNrrd(const std::string& path, const VolumeProgress& progress) {
+  PB_ASSIGN_OR_RETURN(TextHeader header, ReadNrrdHeader(path));
+  SegmentedNrrd out;
+  PB_ASSIGN_OR_RETURN(out.layers, TakeLayers(header));
+  for (std::size_t i = 0; header.fields.contains(StrCat("segment", i, "_name")); ++i) {
+    PB_ASSIGN_OR_RETURN(out.segments.emplace_back(), SegmentOf(header, i, out.layers));
+  }
+  PB_ASSIGN_OR_RETURN(RawVoxels raw, RawOf(header));
+  PB_RETURN_IF_ERROR(SetSize(header, "sizes", raw.size));
+  raw.size.x *= out.layers;
+  PB_RETURN_IF_ERROR(SetNrrdGeometry(header, GeometryPolicy::kRefuse, out.volume));
+  PB_RETURN_IF_ERROR(ReadRawVoxels(path, raw, progress, out.volume));
+  return out;
 }
 
 StatusOr<Volume> ReadMetaImage(const std::string& path, GeometryPolicy policy,

@@ -1,7 +1,9 @@
 // NRRD and MetaImage: a text header, then voxels, in one file.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "workers/sources/volumes/dicom_volume.h"
 #include "workers/sources/volumes/volume.h"
@@ -13,6 +15,24 @@ namespace patchbay::workers {
 /// is malformed, Unimplemented for detached voxels, other encodings and further axes.
 StatusOr<Volume> ReadNrrd(const std::string& path, GeometryPolicy policy,
                           const VolumeProgress& progress);
+
+/// A segment of a .seg.nrrd as 3D Slicer writes it: the voxels of one value in one layer.
+struct NrrdSegment {
+  std::string name;
+  std::size_t layer = 0;
+  std::uint8_t value = 1;
+};
+/// Layers lie interleaved: `volume` is as wide as all of them, its affine is that of one.
+struct SegmentedNrrd {
+  Volume volume;
+  std::int64_t layers = 1;
+  std::vector<NrrdSegment> segments;  ///< in the file's order
+};
+/// Whether the header names segments.
+StatusOr<bool> HasNrrdSegments(const std::string& path);
+/// Three axes, or four of which the first is a list of layers. InvalidArgument also for segments
+/// without a name, in a layer that is not there, or of a value outside 1 to 255.
+StatusOr<SegmentedNrrd> ReadSegmentedNrrd(const std::string& path, const VolumeProgress& progress);
 
 /// MetaImage with ElementDataFile = LOCAL, raw or compressed. The same rules.
 StatusOr<Volume> ReadMetaImage(const std::string& path, GeometryPolicy policy,

@@ -1,0 +1,57 @@
+#include "workers/jobs/labels/labels_folder.h"
+
+#include <chrono>
+#include <filesystem>
+
+#include <fcntl.h>
+
+#include "runtime/base/file_lock.h"
+#include "runtime/base/strings.h"
+#include "runtime/zarr/label_sets.h"
+
+namespace patchbay::workers {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// For the task before this one in the same store.
+constexpr std::chrono::milliseconds kLockLimit{120'000};
+
+}  // namespace
+
+StatusOr<LabelsFolder> LabelsFolder::Open(TaskContext& context, const std::string& store) {
+  LabelsFolder out;
+  out.path_ = StrCat(store, "/", zarr::kLabelsFolder);
+  PB_RETURN_IF_ERROR(MakeDirectories(out.path_));
+  PB_ASSIGN_OR_RETURN(out.fd_, OpenFile(out.path_, O_RDONLY | O_DIRECTORY));
+  PB_RETURN_IF_ERROR(LockFile(out.fd_.get(), kLockLimit, [&context] {
+    context.AddProgress();
+    return context.CheckCancelled();
+  }));
+  PB_RETURN_IF_ERROR(out.Clear());
+  return out;
+}
+
+LabelsFolder::~LabelsFolder() {
+  if (!fd_.valid()) return;
+  Clear().IgnoreError();
+  std::error_code ignored;
+  fs::remove(path_, ignored);  // only where nothing was imported
+}
+
+std::string LabelsFolder::Staging() const {
+  return StrCat(path_, "/", zarr::kLabelStagingFolder, "/set");
+}
+
+std::string LabelsFolder::Of(const std::string& revision) const {
+  return StrCat(path_, "/", revision);
+}
+
+Status LabelsFolder::Clear() const {
+  std::error_code error;
+  fs::remove_all(StrCat(path_, "/", zarr::kLabelStagingFolder), error);
+  if (!error) return absl::OkStatus();
+  return absl::InternalError(StrCat("labels: ", path_, ": ", error.message()));
+}
+
+}  // namespace patchbay::workers

@@ -1,0 +1,32 @@
+// The labels folder of a store while one task changes it: nobody else's does.
+#pragma once
+
+#include <string>
+
+#include "runtime/base/file.h"
+#include "workers/jobs/task/task.h"
+
+namespace patchbay::workers {
+
+class LabelsFolder {
+ public:
+  /// Makes the folder, waits for the task before this one, and clears what a killed one left.
+  /// Unavailable when that takes too long.
+  static StatusOr<LabelsFolder> Open(TaskContext& context, const std::string& store);
+  LabelsFolder(LabelsFolder&&) = default;
+  LabelsFolder& operator=(LabelsFolder&&) = default;
+  /// Clears what is staged; the folder goes when it is empty.
+  ~LabelsFolder();
+
+  std::string Staging() const;
+  std::string Of(const std::string& revision) const;
+
+ private:
+  LabelsFolder() = default;
+  Status Clear() const;
+
+  std::string path_;
+  UniqueFd fd_;
+};
+
+}  // namespace patchbay::workers

@@ -1,0 +1,74 @@
+#include "workers/jobs/labels/revision.h"
+
+#include <filesystem>
+
+#include <fcntl.h>
+
+#include "runtime/base/file.h"
+#include "runtime/base/strings.h"
+#include "runtime/zarr/label_sets.h"
+#include "runtime/zarr/publish.h"
+
+namespace patchbay::workers {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Rises when the same annotations would give other pixels.
+constexpr int kLabelRule = 1;
+
+}  // namespace
+
+StatusOr<Digest> HashFile(TaskContext& context, const std::string& path) {
+  PB_ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(path, O_RDONLY));
+  Sha256 hash;
+  std::vector<std::byte> buffer(std::size_t{4} << 20);
+  std::error_code error;
+  std::uint64_t left = fs::file_size(path, error);
+  for (std::uint64_t at = 0; left > 0;) {
+    const auto part = std::span(buffer).first(std::min<std::uint64_t>(left, buffer.size()));
+    PB_RETURN_IF_ERROR(ReadAt(fd.get(), at, part, path));
+    hash.Update(part);
+    at += part.size(), left -= part.size();
+    context.AddProgress();
+  }
+  return hash.Finish();
+}
+
+zarr::ImageStoreSpec RevisionSpec(const LabelsRequest& request, const ImportRow& row,
+                                  const std::array<std::uint64_t, 256>& pixels) {
+  zarr::ImageStoreSpec spec;
+  spec.levels = row.image.levels;
+  spec.spacing = row.image.spacing;
+  Json counts = Json::object(), properties = Json::array();
+  for (const plan::LabelClass& one : request.classes.classes) {
+    if (one.value == plan::kIgnoreClass) continue;
+    counts[one.name] = pixels[static_cast<std::size_t>(one.value)];
+    properties.push_back({{"label-value", one.value}, {"class", one.name}});
+  }
+  Json labels = {{"set", request.set},
+                 {"classes", plan::ToJson(request.classes)},
+                 {"rule", kLabelRule},
+                 {"image_pixel_digest", row.image.pixel_digest},
+                 {"pixels", std::move(counts)}};
+  if (!row.site.empty()) labels["site"] = row.site;
+  spec.attributes["labels"] = std::move(labels);
+  spec.image_label = {{"properties", properties}, {"source", {{"image", "../../"}}}};
+  return spec;
+}
+
+StatusOr<bool> PublishRevision(const LabelsFolder& folder, const LabelsRequest& request,
+                               const ImportRow& row, const Digest& digest) {
+  const std::string revision = zarr::RevisionName(request.set, digest);
+  const Status published = zarr::PublishStore(folder.Staging(), folder.Of(revision));
+  const bool was_there = absl::IsAlreadyExists(published);
+  if (was_there) {
+    PB_RETURN_IF_ERROR(zarr::OpenLabelRevision(row.image.store, request.set, digest).status());
+  } else {
+    PB_RETURN_IF_ERROR(published);
+  }
+  PB_RETURN_IF_ERROR(zarr::MakeCurrent(row.image.store, {request.set, revision}));
+  return was_there;
+}
+
+}  // namespace patchbay::workers

@@ -1,0 +1,30 @@
+// What a segmentation's values and segments are by a class table.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/plan/class_table.h"
+#include "workers/sources/volumes/label_volume.h"
+
+namespace patchbay::workers {
+
+/// The classes of a segmentation's voxels on its own grid.
+struct VoxelClasses {
+  std::vector<std::uint8_t> values;  ///< of the class table, or ignored
+  std::vector<std::string> skipped;  ///< segments of the table's `skip`
+  std::uint64_t overlapping = 0;     ///< voxels of several segments
+};
+
+/// What a voxel is that no segment covers, or that lies beside the segmentation's grid: background
+/// where the table is exhaustive, otherwise ignored.
+std::uint8_t UncoveredClass(const plan::ClassTable& table);
+
+/// Values by the table (and its `from` of that site); segments by their names, painted in the
+/// table's order, so that of several in one voxel the one further down the table wins.
+/// InvalidArgument: values or names that the table does not have, all of them named.
+StatusOr<VoxelClasses> ClassesOf(const plan::ClassTable& table, const std::string& site,
+                                 LabelVolume labels, const VolumeProgress& progress);
+
+}  // namespace patchbay::workers

@@ -1,0 +1,266 @@
+#include "workers/jobs/labels/volume_import.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "runtime/base/available_memory.h"
+#include "runtime/base/strings.h"
+#include "runtime/plan/class_histograms.h"
+#include "runtime/plan/component_index.h"
+#include "runtime/plan/position_index.h"
+#include "runtime/zarr/label_sets.h"
+#include "runtime/zarr/label_writer.h"
+#include "workers/jobs/labels/components.h"
+#include "workers/jobs/labels/labels.h"
+#include "workers/jobs/labels/position_builder.h"
+#include "workers/jobs/labels/volume_classes.h"
+#include "workers/jobs/labels/volume_grid.h"
+#include "workers/jobs/task/volume_writer.h"
+#include "workers/sources/image_source.h"
+
+namespace patchbay::workers {
+namespace {
+
+constexpr std::size_t kIdentityDigits = 16;
+constexpr std::int64_t kSlicesAtOnce = 32;
+
+Status Refuse(std::string_view cause) {
+  return absl::InvalidArgumentError(StrCat("import labels: ", cause));
+}
+
+/// The labels of a volume on its grid, and how they came to be.
+struct VolumeLabels {
+  std::vector<std::uint8_t> voxels;  ///< x fastest
+  std::array<std::uint64_t, 256> counts{};
+  std::string format;
+  std::vector<std::string> skipped;
+  std::uint64_t overlapping = 0;  ///< of the segmentation's own voxels
+  GridFit fit;
+  std::string frame_of_reference;  ///< "matches", or "unknown" where either side says nothing
+};
+
+/// A segmentation of another scan of the patient, or of another patient, has another frame of
+/// reference. The store has it under the pseudonym key only.
+StatusOr<std::string> CheckFrame(const TaskContext& context, const LabelledImage& image,
+                                 const std::string& frame) {
+  const std::string key = context.manifest.value("pseudonym_key", "");
+  if (frame.empty() || image.frame_of_reference.empty() || key.empty()) {
+    return std::string("unknown");
+  }
+  const std::string hashed = HmacSha256(AsBytes(key), StrCat("frame_of_reference\n", frame))
+                                 .Hex()
+                                 .substr(0, kIdentityDigits);
+  if (hashed == image.frame_of_reference) return std::string("matches");
+  return Refuse(
+      "the segmentation has another frame of reference than the image: it is of another scan");
+}
+
+/// Something of the segmentation lies on the image.
+Status CheckPlaced(const plan::ClassTable& table, const std::vector<std::uint8_t>& drawn,
+                   const VolumeLabels& labels) {
+  if (labels.fit.covered == 0) {
+    return Refuse("the segmentation lies outside the image: their places in the patient differ");
+  }
+  const std::uint8_t uncovered = UncoveredClass(table);
+  const auto is_drawn = [&](std::uint8_t value) { return value != uncovered; };
+  const bool has_any = std::any_of(drawn.begin(), drawn.end(), is_drawn);
+  const bool has_here = std::any_of(labels.voxels.begin(), labels.voxels.end(), is_drawn);
+  if (!has_any || has_here) return absl::OkStatus();
+  return Refuse("nothing that the segmentation marks lies on the image");
+}
+
+StatusOr<VolumeLabels> ReadOntoImage(TaskContext& context, const LabelsRequest& request,
+                                     const ImportRow& row) {
+  const VolumeProgress progress = [&context] {
+    context.AddProgress();
+    return context.CheckCancelled();
+  };
+  PB_ASSIGN_OR_RETURN(LabelVolume file, ReadLabelVolume(row.file, progress));
+  VolumeLabels labels;
+  labels.format = file.format;
+  PB_ASSIGN_OR_RETURN(labels.frame_of_reference,
+                      CheckFrame(context, row.image, file.frame_of_reference));
+  const VoxelGrid mask{file.size, file.affine}, image{row.image.levels[0], row.image.affine};
+  PB_ASSIGN_OR_RETURN(VoxelClasses classes,
+                      ClassesOf(request.classes, row.site, std::move(file), progress));
+  labels.skipped = std::move(classes.skipped);
+  labels.overlapping = classes.overlapping;
+  const auto voxels = static_cast<std::uint64_t>(image.size.Pixels());
+  PB_RETURN_IF_ERROR(CheckMemoryFits("import labels", 2 * voxels, AvailableMemory()));
+  PB_ASSIGN_OR_RETURN(
+      labels.voxels,
+      OntoGrid(classes.values, mask, image, UncoveredClass(request.classes), progress, labels.fit));
+  PB_RETURN_IF_ERROR(CheckPlaced(request.classes, classes.values, labels));
+  for (const std::uint8_t value : labels.voxels) ++labels.counts[value];
+  return labels;
+}
+
+std::string PositionsOf(const LabelsRequest& request, const Extent& size,
+                        const VolumeLabels& labels) {
+  PositionBuilder builder(request.classes, size);
+  const std::uint8_t* at = labels.voxels.data();
+  for (std::int64_t z = 0; z < size.z; ++z) {
+    for (std::int64_t y = 0; y < size.y; ++y, at += size.x) builder.AddVoxels(z, y, at);
+  }
+  return plan::EncodePositionIndex(builder.Finish(labels.counts));
+}
+
+std::int16_t NearestHu(double value) {
+  return static_cast<std::int16_t>(std::clamp(std::nearbyint(value), -32768.0, 32767.0));
+}
+
+/// Adds the voxels of some slices to counts by class and value.
+template <typename T>
+void Tally(const std::vector<std::byte>& slices, const std::uint8_t* labels,
+           std::vector<std::vector<std::uint64_t>>& counts) {
+  const auto* values = reinterpret_cast<const T*>(slices.data());
+  for (std::size_t i = 0; i < slices.size() / sizeof(T); ++i) {
+    std::vector<std::uint64_t>& own = counts[labels[i]];
+    if (own.empty()) own.resize(65'536);
+    ++own[static_cast<std::size_t>(NearestHu(static_cast<double>(values[i])) + 32'768)];
+  }
+}
+
+/// Of the image's voxels under each class.
+StatusOr<plan::ClassHistograms> HistogramsOf(TaskContext& context, const LabelsRequest& request,
+                                             const ImportRow& row, const VolumeLabels& labels) {
+  PB_ASSIGN_OR_RETURN(const auto source, OpenImage(row.image.store));
+  const DType dtype = source->layout().dtype;
+  if (dtype != DType::kInt16 && dtype != DType::kFloat32) {
+    return Refuse(StrCat("a volume of ", NameOf(dtype), ", not of Hounsfield units"));
+  }
+  const Extent size = row.image.levels[0];
+  const auto scratch = source->MakeScratch();
+  EncodedPatch fetched;
+  std::vector<std::byte> slices;
+  std::vector<std::vector<std::uint64_t>> counts(256);
+  for (std::int64_t z = 0; z < size.z; z += kSlicesAtOnce) {
+    const std::int64_t depth = std::min(kSlicesAtOnce, size.z - z);
+    PB_RETURN_IF_ERROR(source->Fetch(0, BoxAt({z, 0, 0}, {depth, size.y, size.x}), fetched));
+    slices.resize(static_cast<std::size_t>(depth * size.y * size.x) * SizeOf(dtype));
+    const TensorView view =
+        ContiguousView<4>(slices.data(), dtype, {depth, size.y, size.x, std::int64_t{1}});
+    PB_RETURN_IF_ERROR(source->Decode(fetched, view, 0, *scratch));
+    const std::uint8_t* at = labels.voxels.data() + z * size.y * size.x;
+    dtype == DType::kInt16 ? Tally<std::int16_t>(slices, at, counts)
+                           : Tally<float>(slices, at, counts);
+    context.AddProgress();
+    PB_RETURN_IF_ERROR(context.CheckCancelled());
+  }
+  plan::ClassHistograms histograms;
+  for (const plan::LabelClass& one : request.classes.classes) {
+    if (one.value == plan::kIgnoreClass) continue;
+    plan::ClassHistogram own{static_cast<std::uint8_t>(one.value), one.name, {}};
+    const auto& bins = counts[static_cast<std::size_t>(one.value)];
+    for (std::size_t i = 0; i < bins.size(); ++i) {
+      if (bins[i] != 0)
+        own.counts[static_cast<std::int16_t>(static_cast<int>(i) - 32'768)] = bins[i];
+    }
+    histograms.classes.push_back(std::move(own));
+  }
+  std::sort(histograms.classes.begin(), histograms.classes.end(),
+            [](const auto& a, const auto& b) { return a.value < b.value; });
+  return histograms;
+}
+
+/// The files beside the label image, by name.
+using IndexFiles = std::vector<std::pair<std::string, std::string>>;
+
+zarr::ImageStoreSpec SpecOf(const LabelsRequest& request, const ImportRow& row,
+                            const VolumeLabels& labels, const Digest& file,
+                            const IndexFiles& files) {
+  zarr::ImageStoreSpec spec = RevisionSpec(request, row, labels.counts);
+  spec.settings = zarr::VolumeLabelSettings();
+  Json& own = spec.attributes["labels"];
+  own["format"] = labels.format;
+  own["annotation_sha256"] = file.Hex();
+  own["grid"] = labels.fit.is_aligned ? "same" : "resampled";
+  own["frame_of_reference"] = labels.frame_of_reference;
+  for (const auto& [name, text] : files) own["files"][name] = Sha256Of(text).Hex();
+  return spec;
+}
+
+Json ReportJson(const LabelsRequest& request, const ImportRow& row, const VolumeLabels& labels,
+                const plan::ComponentIndex& components) {
+  const Affine& a = row.image.affine;
+  const double ml = std::abs(Dot(Cross(a.x, a.y), a.z)) * 1e-3;
+  Json classes = Json::array();
+  for (const plan::LabelClass& one : request.classes.classes) {
+    const std::uint64_t count = labels.counts[static_cast<std::size_t>(one.value)];
+    const plan::ClassComponents* parts = components.Find(one.name);
+    classes.push_back(
+        {{"name", one.name},
+         {"value", one.value},
+         {"voxels", count},
+         {"volume_ml", static_cast<double>(count) * ml},
+         {"components",
+          parts != nullptr && parts->is_indexed ? Json(parts->components.size()) : Json()}});
+  }
+  return {{"set", request.set},
+          {"format", labels.format},
+          {"classes", std::move(classes)},
+          {"ignored_voxels", labels.counts[zarr::kIgnoreLabel]},
+          {"grid", labels.fit.is_aligned ? "same" : "resampled"},
+          {"covered_voxels", labels.fit.covered},
+          {"overlapping_voxels", labels.overlapping},
+          {"skipped", labels.skipped},
+          {"frame_of_reference", labels.frame_of_reference}};
+}
+
+StatusOr<WrittenVolume> Write(TaskContext& context, const LabelsFolder& folder,
+                              const zarr::ImageStoreSpec& spec, const VolumeLabels& labels,
+                              const IndexFiles& files) {
+  PB_RETURN_IF_ERROR(MakeDirectories(folder.Staging()));
+  for (const auto& [name, text] : files) {
+    PB_RETURN_IF_ERROR(ReplaceFile(StrCat(folder.Staging(), "/", name), AsBytes(text)));
+  }
+  const auto voxels = [&](const Point& at, std::int64_t count, std::byte* out) {
+    const auto from = static_cast<std::size_t>(IndexOf(spec.levels[0], at));
+    std::memcpy(out, labels.voxels.data() + from, static_cast<std::size_t>(count));
+  };
+  const auto go_on = [&context](double) {
+    context.AddProgress();
+    return context.CheckCancelled().ok();
+  };
+  return WriteVolumeStore(folder.Staging(), spec, voxels, go_on);
+}
+
+}  // namespace
+
+StatusOr<TaskOutput> ImportVolume(TaskContext& context, const LabelsRequest& request,
+                                  const ImportRow& row) {
+  PB_ASSIGN_OR_RETURN(const Digest file, HashFile(context, row.file));
+  PB_ASSIGN_OR_RETURN(const VolumeLabels labels, ReadOntoImage(context, request, row));
+  const Extent size = row.image.levels[0];
+  const plan::ComponentIndex components = FindComponents(request.classes, labels.voxels, size);
+  TaskOutput output;
+  Json report = ReportJson(request, row, labels, components);
+  if (request.dry_run) {
+    output.result = DumpJson(report);
+    return output;
+  }
+  PB_ASSIGN_OR_RETURN(const plan::ClassHistograms histograms,
+                      HistogramsOf(context, request, row, labels));
+  const IndexFiles files = {{plan::kPositionIndexFile, PositionsOf(request, size, labels)},
+                            {plan::kComponentIndexFile, plan::EncodeComponentIndex(components)},
+                            {plan::kClassHistogramsFile, plan::EncodeClassHistograms(histograms)}};
+  PB_ASSIGN_OR_RETURN(const LabelsFolder folder, LabelsFolder::Open(context, row.image.store));
+  PB_ASSIGN_OR_RETURN(
+      const WrittenVolume written,
+      Write(context, folder, SpecOf(request, row, labels, file, files), labels, files));
+  PB_ASSIGN_OR_RETURN(const bool was_there,
+                      PublishRevision(folder, request, row, written.roots.bytes));
+  report["digest"] = written.roots.bytes.Hex();
+  report["revision"] = zarr::RevisionName(request.set, written.roots.bytes);
+  report["already_there"] = was_there;
+  report["stored_bytes"] = written.stored_bytes;
+  output.result = DumpJson(report);
+  output.progress_bytes = written.stored_bytes;
+  return output;
+}
+
+}  // namespace patchbay::workers

@@ -1,0 +1,17 @@
+// DICOM SEG: segments with labels, a bit a voxel, frame by frame.
+#pragma once
+
+#include <string>
+
+#include "workers/sources/volumes/label_volume.h"
+
+namespace patchbay::workers {
+
+/// A binary segmentation. Frames lie on one grid of parallel slices; slices without a frame are
+/// empty. Segments may overlap. Unimplemented: fractional ones and label maps. InvalidArgument: no
+/// segmentation, frames of several orientations or off the grid, a frame of a segment that is not
+/// listed. DataLoss: fewer bits than its frames have.
+StatusOr<LabelVolume> ReadDicomSegmentation(const std::string& path,
+                                            const VolumeProgress& progress);
+
+}  // namespace patchbay::workers

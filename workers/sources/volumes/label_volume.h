@@ -1,0 +1,37 @@
+// A segmentation as a file has it: classes by value, or segments with names, on a grid of its own.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "workers/sources/volumes/volume.h"
+
+namespace patchbay::workers {
+
+inline constexpr std::size_t kMaxSegments = 4096;
+
+/// A file's voxels, not yet as classes: a value of 0 to 255 each, or segments that may overlap.
+/// Owns everything that `paint` needs.
+struct LabelVolume {
+  std::string format;  ///< "nifti", "nrrd", "seg-nrrd", "mha", "dicom-seg"
+  Extent size;
+  Affine affine;
+  /// Names by the order of the file; empty where voxels have values and no names.
+  std::vector<std::string> segments;
+  /// Without segments: the value of every voxel.
+  std::vector<std::uint8_t> values;
+  /// Sets the voxels of a segment in `out` (size.Pixels() of them, x fastest) to `value`, and
+  /// leaves the others. DataLoss for a damaged file.
+  std::function<Status(std::size_t segment, std::uint8_t value, std::span<std::uint8_t> out)> paint;
+  std::string frame_of_reference;  ///< of DICOM; identifies, so it goes through a keyed hash
+};
+
+/// NIfTI, NRRD, MetaImage, .seg.nrrd of 3D Slicer, binary DICOM SEG. InvalidArgument: what is no
+/// volume, has values that are no whole numbers of 0 to 255, or more than kMaxSegments segments;
+/// Unimplemented: a fractional DICOM SEG. Messages hold no path.
+StatusOr<LabelVolume> ReadLabelVolume(const std::string& path, const VolumeProgress& progress);
+
+}  // namespace patchbay::workers
