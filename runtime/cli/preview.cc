@@ -27,11 +27,13 @@ class PreviewCommand final : public Command {
                      &patches_};
     patches.min = 1;
     patches.max = kMaxPatches;
-    return {{"PATH", "", "one RUN.yaml; or stores, slides and folders of them", &paths_, true},
-            {"--out", "FILE", "the PNG file to write", &out_, true},
-            patches,
-            SetArgument(set_),
-            SplitArgument(split_)};
+    return {
+        {"PATH", "", "one RUN.yaml; or stores, slides and folders of them", &paths_, true},
+        {"--out", "FILE", "the PNG file to write", &out_, true},
+        patches,
+        {"--labels", "SET", "of volumes: the label set to lay over (default: the first)", &labels_},
+        SetArgument(set_),
+        SplitArgument(split_)};
   }
 
   StatusOr<ExitCode> Run(Session& session) override {
@@ -42,6 +44,7 @@ class PreviewCommand final : public Command {
     if (configs != 0 && paths_.size() != 1) {
       return UsageError("preview: a run config stands alone: give one RUN.yaml, or images");
     }
+    if (configs == 1 && !labels_.empty()) return UsageError("preview: --labels is for volumes");
     PB_ASSIGN_OR_RETURN(Json result, configs == 1 ? OfRun(session.terminal, out) : OfImages(out));
     result["out"] = out;
     session.terminal.Say(
@@ -57,7 +60,9 @@ class PreviewCommand final : public Command {
       PB_ASSIGN_OR_RETURN(const std::string absolute, client::AbsolutePath(path));
       images.push_back(absolute);
     }
-    return RunWorkerOp("preview.images", Json::object(), {{"images", images}, {"out", out}});
+    Json payload = Json::object();
+    if (!labels_.empty()) payload["labels"] = labels_;
+    return RunWorkerOp("preview.images", payload, {{"images", images}, {"out", out}});
   }
 
   StatusOr<Json> OfRun(Terminal& terminal, const std::string& out) const {
@@ -74,7 +79,7 @@ class PreviewCommand final : public Command {
   }
 
   std::vector<std::string> paths_;
-  std::string out_, split_;
+  std::string out_, split_, labels_;
   std::vector<std::string> set_;
   std::int64_t patches_ = kDefaultPatches;
 };

@@ -1,17 +1,17 @@
 """Masks of volumes lie under their voxels, and patches are centred on what they are to be: streamed and compared."""
 import csv
 import json
+import pathlib
 import subprocess
 
 import harness
 
-TABLE = ("classes:\n  - {name: background, value: 0}\n  - {name: tumour, value: 1}\n  - {name: polyp, value: 2}\n"
-         "exhaustive: true\nbackground: background\n")
+CONFIGS = pathlib.Path(__file__).resolve().parents[2] / "configs"
 
 CONFIG = """
 dataset: colon.csv
 stores: stores
-split_column: fold
+split_column: fold_0
 seed: 7678
 numerics: cpu
 patch: {{size: [12, 40, 36]}}
@@ -80,13 +80,12 @@ class VolumeBatches(harness.Case):
             made = self.command("ingest", self.folder / name, "--out", self.folder / "stores" / name)
             self.assertEqual(made.returncode, 0, made.stderr)
             store = next(p for p in (self.folder / "stores" / name).iterdir() if (p / "zarr.json").exists())
-            rows.append((store.relative_to(self.folder), name, name, "val" if seed == patients - 1 else "train",
-                         f"{name}.nii"))
+            rows.append((store.relative_to(self.folder), name, "val" if seed == patients - 1 else "train",
+                         f"{name}.nii", "portal", 1))
         with open(self.folder / "colon.csv", "w", newline="", encoding="utf-8") as out:
-            csv.writer(out).writerows([("path", "slide_id", "patient_id", "fold", "annotation"), *rows])
-        (self.folder / "classes.yaml").write_text(TABLE, encoding="utf-8")
+            csv.writer(out).writerows([("path", "patient_id", "fold_0", "annotation", "phase", "use"), *rows])
         seen = self.json("labels", "import", self.folder / "colon.csv", "--set", "lesions", "--classes",
-                         self.folder / "classes.yaml")
+                         CONFIGS / "classes/lesions.yaml")
         for row in seen["imported"]:
             counts = {one["name"]: one for one in row["classes"]}
             self.assertGreater(counts["tumour"]["voxels"], 50)
@@ -123,6 +122,16 @@ class VolumeBatches(harness.Case):
                                "foreground: {profile: nnunet, classes: [polyp]}}", "train")
         forced = self.look(saved, stores[:2])
         self.assertGreaterEqual(forced["centres"].get("2", 0), 40)  # but for centres before the first half patch
+
+    def test_the_colorectal_config_streams_both_splits(self):
+        self.cohort()
+        run = self.folder / "colorectal.yaml"
+        run.write_text((CONFIGS / "colorectal.yaml").read_text(encoding="utf-8"), encoding="utf-8")
+        small = ("--set", "patch.size=[24, 48, 48]", "--set", "batch.global_size=4")
+        for split, more in (("train", ("--set", "sampling.patches_per_epoch=24")), ("val", ())):
+            digests = {self.json("stream", run, "--split", split, *small, *more, "--digest", "--gpus", "none", "--cpus",
+                                 cpus)["digest"] for cpus in (1, 2, 4)}
+            self.assertEqual(len(digests), 1, split)
 
     def test_what_the_sets_do_not_have_is_refused(self):
         self.cohort(2)

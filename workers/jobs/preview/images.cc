@@ -11,6 +11,7 @@
 #include "workers/jobs/preview/label_outlines.h"
 #include "workers/jobs/preview/pictures.h"
 #include "workers/jobs/preview/preview.h"
+#include "workers/jobs/preview/volumes.h"
 #include "workers/jobs/task/find_images.h"
 #include "workers/plots/axes.h"
 #include "workers/sources/image_source.h"
@@ -112,27 +113,53 @@ void AddStains(const Json& recorded, ImageCard& card) {
 
 void AddFacts(const ImageLayout& layout, ImageCard& card) {
   const Extent& size = layout.levels[0].size;
-  card.facts.push_back(layout.levels[0].size.z == 1
-                           ? StrCat(size.x, " x ", size.y, " px, ", layout.levels.size(), " levels")
-                           : StrCat(size.x, " x ", size.y, " x ", size.z, " voxels"));
+  card.facts.push_back(StrCat(size.x, " x ", size.y, " px, ", layout.levels.size(), " levels"));
   const auto mpp = layout.spacing.MeanMpp();
   card.facts.push_back(mpp ? StrCat(Digits(*mpp, 4), " um/px") : std::string("um/px unknown"));
   card.facts.push_back(
       StrCat(layout.channels, " channels of ", NameOf(layout.dtype), ", ", layout.kind));
 }
 
-StatusOr<ImageCard> CardOf(const std::string& path) {
-  PB_ASSIGN_OR_RETURN(const std::unique_ptr<ImageSource> image, OpenImage(path));
+/// Of one sheet: slides or volumes, never both.
+struct Cards {
+  std::vector<ImageCard> slides;
+  std::vector<PatchCard> volumes;
+
+  std::size_t Count() const { return slides.size() + volumes.size(); }
+};
+
+StatusOr<ImageCard> SlideCardOf(const std::string& path, const ImageSource& image) {
   ImageCard card;
   card.name = std::filesystem::path(path).filename().string();
-  PB_ASSIGN_OR_RETURN(const Thumbnail thumbnail, ThumbnailOf(*image));
+  PB_ASSIGN_OR_RETURN(const Thumbnail thumbnail, ThumbnailOf(image));
   card.thumbnail = PictureOf(thumbnail.view);
-  AddFacts(image->layout(), card);
+  AddFacts(image.layout(), card);
   PB_ASSIGN_OR_RETURN(const bool has_tissue,
                       AddLabelOutlines(path, thumbnail.level, thumbnail.size, card));
   if (!has_tissue) AddTissue(thumbnail, card);
   AddStains(RecordedAttribute(path, "stain"), card);
   return card;
+}
+
+Status AddCard(const std::string& path, const std::string& set, Cards& cards) {
+  PB_ASSIGN_OR_RETURN(const std::unique_ptr<ImageSource> image, OpenImage(path));
+  if (image->layout().levels[0].size.z > 1) {
+    PB_ASSIGN_OR_RETURN(PatchCard card, VolumeCardOf(path, *image, set));
+    cards.volumes.push_back(std::move(card));
+  } else {
+    if (!set.empty()) return absl::InvalidArgumentError("--labels: it is for volumes");
+    PB_ASSIGN_OR_RETURN(ImageCard card, SlideCardOf(path, *image));
+    cards.slides.push_back(std::move(card));
+  }
+  if (cards.slides.empty() || cards.volumes.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError("slides and volumes are not of one sheet: preview them apart");
+}
+
+StatusOr<std::string> SheetOf(const Cards& cards) {
+  const std::string things = cards.volumes.empty() ? "image" : "volume";
+  const std::string title = StrCat(cards.Count(), " ", things, cards.Count() == 1 ? "" : "s");
+  return cards.volumes.empty() ? DrawImageSheet(title, cards.slides)
+                               : DrawPatchSheet(title, cards.volumes);
 }
 
 }  // namespace
@@ -144,22 +171,19 @@ StatusOr<TaskOutput> RunPreviewImages(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const std::string target, context.MayWrite(out));
   PB_ASSIGN_OR_RETURN(const std::vector<std::string> paths,
                       FindImages(context, named, {.most = kMaxPreviewCards}));
-  std::vector<ImageCard> cards;
+  Cards cards;
   for (const std::string& path : paths) {
     PB_RETURN_IF_ERROR(context.CheckCancelled());
     context.AddProgress();
-    context.names.AddImage(path, StrCat("image ", cards.size()));
+    context.names.AddImage(path, StrCat("image ", cards.Count()));
     PB_ASSIGN_OR_RETURN(const std::string allowed, context.MayRead(path));
-    StatusOr<ImageCard> card = CardOf(allowed);
-    if (!card.ok()) return Annotate(card.status(), StrCat("preview: ", path));
-    cards.push_back(*std::move(card));
+    const Status added = AddCard(allowed, context.payload.value("labels", ""), cards);
+    if (!added.ok()) return Annotate(added, StrCat("preview: ", path));
   }
-  PB_ASSIGN_OR_RETURN(
-      const std::string png,
-      DrawImageSheet(cards.size() == 1 ? "1 image" : StrCat(cards.size(), " images"), cards));
+  PB_ASSIGN_OR_RETURN(const std::string png, SheetOf(cards));
   PB_ASSIGN_OR_RETURN(const std::uint64_t bytes, WriteSheet(target, png));
   TaskOutput output;
-  output.result = DumpJson({{"images", cards.size()}, {"bytes", bytes}});
+  output.result = DumpJson({{"images", cards.Count()}, {"bytes", bytes}});
   return output;
 }
 

@@ -9,9 +9,9 @@ namespace patchbay::workers {
 
 inline constexpr std::size_t kMaxPreviewCards = 64;
 
-/// Payload: {}. Manifest: {"images": [paths], "out": path of the PNG file}. Result: {"images",
-/// "bytes"}. InvalidArgument for more than kMaxPreviewCards images and for one without a level
-/// small enough for a thumbnail.
+/// Payload: {}, or {"labels": the set laid over volumes}. Manifest: {"images": [paths], "out": path
+/// of the PNG file}. Result: {"images", "bytes"}. InvalidArgument for more than kMaxPreviewCards
+/// images and for one without a level small enough for a thumbnail.
 StatusOr<TaskOutput> RunPreviewImages(TaskContext& context);
 
 /// Payload: {"plan": text, "patches": how many of the first epoch, evenly spread}. Manifest: that

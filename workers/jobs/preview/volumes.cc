@@ -1,0 +1,189 @@
+#include "workers/jobs/preview/volumes.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <filesystem>
+#include <optional>
+#include <utility>
+
+#include "runtime/base/strings.h"
+#include "runtime/plan/class_table.h"
+#include "runtime/zarr/label_sets.h"
+#include "workers/plots/axes.h"
+
+namespace patchbay::workers {
+namespace {
+
+/// Plots have points of their own.
+using Voxel = patchbay::Point;
+
+constexpr double kLowHu = -160, kHighHu = 240;
+constexpr std::int64_t kMaxVoxels = std::int64_t{1} << 24;
+constexpr std::int64_t kMaxPictureSide = 1024;
+constexpr double kOverlay = 0.5;  ///< weight of a label's colour
+constexpr std::array<Color, 6> kColours = {
+    {{220, 50, 47}, {38, 139, 210}, {133, 153, 0}, {203, 75, 22}, {211, 54, 130}, {42, 161, 152}}};
+
+/// All voxels of one level, as doubles or as classes.
+struct LevelVoxels {
+  Extent size;
+  std::vector<std::byte> bytes;
+  DType dtype = DType::kInt16;
+
+  double At(const Voxel& at) const {
+    const auto i = static_cast<std::size_t>(IndexOf(size, at));
+    if (dtype == DType::kFloat32) return reinterpret_cast<const float*>(bytes.data())[i];
+    if (dtype == DType::kUint16) return reinterpret_cast<const std::uint16_t*>(bytes.data())[i];
+    if (dtype == DType::kUint8) return static_cast<double>(bytes[i]);
+    return reinterpret_cast<const std::int16_t*>(bytes.data())[i];
+  }
+};
+
+/// The finest level of few enough voxels.
+StatusOr<int> LevelOf(const ImageLayout& layout) {
+  for (std::size_t i = 0; i < layout.levels.size(); ++i) {
+    if (layout.levels[i].size.Pixels() <= kMaxVoxels) return static_cast<int>(i);
+  }
+  return absl::InvalidArgumentError(
+      "preview: its coarsest level is too large: `patchbay ingest` the volume again");
+}
+
+StatusOr<LevelVoxels> Read(const ImageSource& image, int level) {
+  const ImageLayout& layout = image.layout();
+  if (layout.channels != 1)
+    return absl::InvalidArgumentError("preview: a volume of several channels");
+  LevelVoxels voxels;
+  voxels.size = layout.levels[static_cast<std::size_t>(level)].size;
+  voxels.dtype = layout.dtype;
+  voxels.bytes.resize(static_cast<std::size_t>(voxels.size.Pixels()) * SizeOf(layout.dtype));
+  EncodedPatch encoded;
+  PB_RETURN_IF_ERROR(image.Fetch(level, BoxAt({}, voxels.size), encoded));
+  const TensorView view =
+      ContiguousView<4>(voxels.bytes.data(), layout.dtype,
+                        {voxels.size.z, voxels.size.y, voxels.size.x, std::int64_t{1}});
+  PB_RETURN_IF_ERROR(image.Decode(encoded, view, 0, *image.MakeScratch()));
+  return voxels;
+}
+
+/// The labels that are laid over, and what they are called.
+struct Overlay {
+  LevelVoxels voxels;
+  std::string text;
+};
+
+StatusOr<std::optional<Overlay>> OverlayOf(const std::string& path, const std::string& set,
+                                           int level, const Extent& size) {
+  PB_ASSIGN_OR_RETURN(const std::vector<zarr::LabelSet> sets, zarr::ReadLabelSets(path));
+  if (set.empty() && sets.empty()) return std::optional<Overlay>();
+  const std::string name = set.empty() ? sets.front().name : set;
+  const auto opened = zarr::OpenLabelSet(path, name);
+  if (!opened.ok()) {
+    return absl::InvalidArgumentError(StrCat("preview: --labels: ", MessageOf(opened.status())));
+  }
+  PB_ASSIGN_OR_RETURN(const auto source, OpenImage(opened->path));
+  const ImageLayout& layout = source->layout();
+  const bool fits = layout.dtype == DType::kUint8 &&
+                    static_cast<std::size_t>(level) < layout.levels.size() &&
+                    layout.levels[static_cast<std::size_t>(level)].size == size;
+  if (!fits)
+    return absl::DataLossError(StrCat("preview: label set '", name, "': not of its image"));
+  Overlay overlay;
+  PB_ASSIGN_OR_RETURN(overlay.voxels, Read(*source, level));
+  overlay.text = StrCat("labels: ", name);
+  return std::optional(std::move(overlay));
+}
+
+bool IsShown(double label) { return label != 0 && label != plan::kIgnoreClass; }
+
+/// The middle of what is labelled, else of the volume.
+Voxel MiddleOf(const Extent& size, const std::optional<Overlay>& overlay) {
+  Voxel sum{}, middle{size.z / 2, size.y / 2, size.x / 2};
+  std::int64_t count = 0;
+  for (std::int64_t i = 0; overlay && i < size.Pixels(); ++i) {
+    const Voxel at = CellAt(size, i);
+    if (!IsShown(overlay->voxels.At(at))) continue;
+    sum = {sum.z + at.z, sum.y + at.y, sum.x + at.x};
+    ++count;
+  }
+  if (count == 0) return middle;
+  return {sum.z / count, sum.y / count, sum.x / count};
+}
+
+/// Draws slices of a volume whose voxels are `steps` large (z, y, x).
+class Slicer {
+ public:
+  Slicer(const LevelVoxels& voxels, const std::optional<Overlay>& overlay,
+         const std::array<double, 3>& steps)
+      : voxels_(voxels), overlay_(overlay), steps_(steps) {}
+
+  /// Rows along axis `down`, columns along `across`, the third axis at `at`. Superior is up.
+  Picture Slice(std::size_t down, std::size_t across, const Voxel& at) const {
+    const std::array<std::int64_t, 3> sides = {voxels_.size.z, voxels_.size.y, voxels_.size.x};
+    const double least = std::min(steps_[down], steps_[across]);
+    const auto pixels = [&](std::size_t axis) {
+      const double length = static_cast<double>(sides[axis]) * steps_[axis] / least;
+      return std::clamp<std::int64_t>(std::llround(length), 1, kMaxPictureSide);
+    };
+    Picture picture{pixels(down), pixels(across), {}};
+    std::array<std::int64_t, 3> place = {at.z, at.y, at.x};
+    for (std::int64_t row = 0; row < picture.height; ++row) {
+      const std::int64_t from_top = down == 0 ? picture.height - 1 - row : row;
+      place[down] = from_top * sides[down] / picture.height;
+      for (std::int64_t column = 0; column < picture.width; ++column) {
+        place[across] = column * sides[across] / picture.width;
+        PutVoxel({place[0], place[1], place[2]}, picture);
+      }
+    }
+    return picture;
+  }
+
+ private:
+  void PutVoxel(const Voxel& at, Picture& picture) const {
+    const double hu = voxels_.At(at);
+    const double grey =
+        std::isfinite(hu) ? std::clamp(255 * (hu - kLowHu) / (kHighHu - kLowHu), 0.0, 255.0) : 0;
+    const double label = overlay_ ? overlay_->voxels.At(at) : 0;
+    const Color& color = kColours[static_cast<std::size_t>(label) % kColours.size()];
+    const double weight = IsShown(label) ? kOverlay : 0;
+    for (const std::uint8_t tint : {color.red, color.green, color.blue}) {
+      picture.rgb.push_back(static_cast<std::uint8_t>((1 - weight) * grey + weight * tint));
+    }
+  }
+
+  const LevelVoxels& voxels_;
+  const std::optional<Overlay>& overlay_;
+  std::array<double, 3> steps_;
+};
+
+double StepOf(const std::optional<AxisSpacing>& spacing) {
+  return spacing && spacing->value > 0 ? spacing->Micrometres() * 1e-3 : 1;
+}
+
+}  // namespace
+
+StatusOr<PatchCard> VolumeCardOf(const std::string& path, const ImageSource& image,
+                                 const std::string& set) {
+  const ImageLayout& layout = image.layout();
+  PB_ASSIGN_OR_RETURN(const int level, LevelOf(layout));
+  PB_ASSIGN_OR_RETURN(const LevelVoxels voxels, Read(image, level));
+  PB_ASSIGN_OR_RETURN(const auto overlay, OverlayOf(path, set, level, voxels.size));
+  const Voxel middle = MiddleOf(voxels.size, overlay);
+  const Spacing& s = layout.spacing;
+  const std::array<double, 3> steps = {StepOf(s.z), StepOf(s.y), StepOf(s.x)};
+  const Slicer slicer(voxels, overlay, steps);
+  PatchCard card;
+  card.name = std::filesystem::path(path).filename().string();
+  card.pictures = {slicer.Slice(1, 2, middle), slicer.Slice(0, 2, middle),
+                   slicer.Slice(0, 1, middle)};
+  card.captions = {"axial", "coronal", "sagittal"};
+  const Extent& full = layout.levels[0].size;
+  card.facts = {StrCat(full.z, " x ", full.y, " x ", full.x, " voxels of ", NameOf(layout.dtype)),
+                StrCat("spacing ", Digits(steps[0], 3), " x ", Digits(steps[1], 3), " x ",
+                       Digits(steps[2], 3), s.z ? " mm" : " (unit unknown)"),
+                StrCat("level ", level, ", z ", middle.z, " y ", middle.y, " x ", middle.x),
+                overlay ? overlay->text : std::string("no labels")};
+  return card;
+}
+
+}  // namespace patchbay::workers

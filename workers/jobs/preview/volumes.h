@@ -1,0 +1,19 @@
+// A card a volume: three slices through it, with its labels laid over them.
+#pragma once
+
+#include <string>
+
+#include "runtime/base/status.h"
+#include "workers/plots/preview_sheet.h"
+#include "workers/sources/image_source.h"
+
+namespace patchbay::workers {
+
+/// An axial, a coronal and a sagittal slice of the store at `path`, whose image is `image`, through
+/// the middle of what is labelled, or of the volume; Hounsfield units of -160 to 240 as grey,
+/// voxels as large as their spacing. `set` is the label set to lay over; "": the first there is, if
+/// any. InvalidArgument: the store has no such set.
+StatusOr<PatchCard> VolumeCardOf(const std::string& path, const ImageSource& image,
+                                 const std::string& set);
+
+}  // namespace patchbay::workers
