@@ -1,4 +1,4 @@
-// patchbay scan SOURCE... --out cohort.csv: a table of slides, to be completed by hand.
+// patchbay scan SOURCE... --out cohort.csv: a table of images, to be completed by hand.
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -11,6 +11,7 @@
 #include "runtime/base/strings.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/interrupt.h"
+#include "runtime/cli/nnunet_dataset.h"
 #include "runtime/cli/worker_run.h"
 #include "runtime/client/paths.h"
 #include "runtime/plan/cohort_table.h"
@@ -63,7 +64,8 @@ class ScanCommand final : public Command {
  public:
   std::vector<Argument> Arguments() override {
     return {
-        {"SOURCE", "", "slides, stores, or folders of them", &sources_, true},
+        {"SOURCE", "", "slides, stores, or folders of them; or one nnU-Net or MSD dataset",
+         &sources_, true},
         {"--out", "TABLE.csv", "the table to write; it must not be there yet", &out_, true},
         {"--id-pattern", "REGEX",
          "fills patient_id with its first group (or what it matches) in each path, case_id with "
@@ -75,6 +77,8 @@ class ScanCommand final : public Command {
 
  private:
   StatusOr<std::string> Table(const Json& images, const std::string& folder);
+  StatusOr<ExitCode> ScanDataset(Session& session, const std::string& path,
+                                 const std::string& out) const;
   Ids IdsIn(const std::string& path) const;
   Status CheckArguments();
 
@@ -142,6 +146,30 @@ StatusOr<std::string> ScanCommand::Table(const Json& images, const std::string& 
   return text;
 }
 
+/// The table and, beside it, the class table.
+StatusOr<ExitCode> ScanCommand::ScanDataset(Session& session, const std::string& path,
+                                            const std::string& out) const {
+  if (hash_ || regex_) return UsageError("--hash and --id-pattern are not for a dataset.json");
+  PB_ASSIGN_OR_RETURN(const NnunetDataset dataset, ReadNnunetDataset(path));
+  PB_ASSIGN_OR_RETURN(const std::string classes, ClassTableOf(dataset));
+  const std::string classes_file = out.substr(0, out.rfind('.')) + ".classes.yaml";
+  std::error_code error;
+  if (std::filesystem::exists(classes_file, error)) {
+    return absl::AlreadyExistsError(StrCat("scan: ", classes_file, ": it is there already"));
+  }
+  const std::string table = CohortTableOf(dataset, out.substr(0, out.rfind('/') + 1));
+  PB_RETURN_IF_ERROR(WriteFileDurably(classes_file, AsBytes(classes), 0644));
+  // Its paths may name patients.
+  PB_RETURN_IF_ERROR(WriteFileDurably(out, AsBytes(table), 0600));
+  session.terminal.Say(StrCat(out_, ": ", dataset.cases.size(), " rows, ", dataset.folds.size(),
+                              " folds; classes in ", classes_file));
+  session.terminal.Result({{"table", out},
+                           {"rows", dataset.cases.size()},
+                           {"folds", dataset.folds.size()},
+                           {"classes", classes_file}});
+  return ExitCode::kDone;
+}
+
 StatusOr<ExitCode> ScanCommand::Run(Session& session) {
   const InterruptScope interrupts;
   PB_RETURN_IF_ERROR(CheckArguments());
@@ -151,6 +179,12 @@ StatusOr<ExitCode> ScanCommand::Run(Session& session) {
     sources.push_back(path);
   }
   PB_ASSIGN_OR_RETURN(const std::string out, client::AbsolutePath(out_));
+  for (const Json& source : sources) {
+    const auto& path = source.get_ref<const std::string&>();
+    if (!NamesNnunetDataset(path)) continue;
+    if (sources.size() == 1) return ScanDataset(session, path, out);
+    return UsageError(StrCat(path, ": a dataset.json is scanned alone"));
+  }
   PB_ASSIGN_OR_RETURN(const Json result,
                       RunWorkerOp("scan", {{"hash", hash_}}, {{"images", std::move(sources)}}));
   PB_ASSIGN_OR_RETURN(const Json* images, JsonMember(result, "images", "scan"));

@@ -14,16 +14,22 @@
 namespace patchbay::plan {
 namespace {
 
-/// A slide with what the config asks of its images.
-PlannedImage SlideFor(const RunConfig& config) {
+/// A slide or a volume with what the config asks of its images.
+PlannedImage ImageFor(const RunConfig& config) {
   PlannedImage image{Sha256Of("slide"), "aperio", Flat(2967, 2220), 3, DType::kUint8};
+  if (config.has_depth) {
+    image = {Sha256Of("volume"), "zarr", {200, 400, 400}, 1, DType::kInt16};
+  }
   image.groups.resize(config.weight_by.size());
   if (!config.labels.set.empty()) {
     image.labels = ImageLabels{Sha256Of("labels"), {{"benign", 0}, {"gleason_3", 2}}};
   }
   if (config.tissue_fraction) image.indexes.push_back(Sha256Of("tissue"));
   if (!config.class_weights.empty()) image.indexes.push_back(Sha256Of("classes"));
-  if (NeedsPlaces(config)) {
+  if (config.foreground) {
+    image.indexes.assign(config.foreground->by_component ? 2 : 1, Sha256Of("classes"));
+    image.places.resize(1 + config.foreground->classes.size(), {1'000, 1});
+  } else if (NeedsPlaces(config)) {
     image.places.resize(std::max<std::size_t>(1, config.class_weights.size()), {1'000, 16});
   }
   if (!config.mpp.empty()) {
@@ -40,7 +46,7 @@ PlannedImage SlideFor(const RunConfig& config) {
 
 void ExpectRuns(RunConfig config) {
   config.numerics = config.numerics.value_or(Numerics::kCpu);
-  const auto plan = Plan::Build(config, {SlideFor(config)});
+  const auto plan = Plan::Build(config, {ImageFor(config)});
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_TRUE(Plan::Parse(plan->Text()).ok());
   ops::ChainOptions options;
@@ -48,6 +54,8 @@ void ExpectRuns(RunConfig config) {
   options.augment = config.augment;
   options.patch = config.patch;
   options.dtype = config.dtype;
+  options.channels = plan->channels();
+  options.source_dtype = plan->images().front().dtype;
   EXPECT_TRUE(ops::Chain::Compile(options).ok());
 }
 
