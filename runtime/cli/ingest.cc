@@ -8,6 +8,7 @@
 #include "runtime/cli/interrupt.h"
 #include "runtime/cli/manifest_csv.h"
 #include "runtime/cli/pseudonym_key.h"
+#include "runtime/cli/row_filter.h"
 #include "runtime/cli/slide_job.h"
 #include "runtime/cli/slide_job_ends.h"
 #include "runtime/client/paths.h"
@@ -29,7 +30,7 @@ class IngestCommand final : public Command {
  private:
   StatusOr<SlideOrder> Order(const Session& session) const;
 
-  std::vector<std::string> sources_;
+  std::vector<std::string> sources_, where_;
   std::string out_;
   std::int64_t chunk_ = 512, shard_ = 4096;
   std::string codec_ = "zstd";
@@ -42,9 +43,13 @@ class IngestCommand final : public Command {
   OwnClusterArguments own_;
 };
 
-/// The slides of a table, in place of its name.
-StatusOr<std::vector<std::string>> SlidesOf(const std::vector<std::string>& sources) {
+/// The slides of the rows of a table that are taken, in place of its name.
+StatusOr<std::vector<std::string>> SlidesOf(const std::vector<std::string>& sources,
+                                            const std::vector<std::string>& where) {
+  const StatusOr<RowFilter> filter = RowFilter::Parse(where);
+  if (!filter.ok()) return AsUsageError(filter.status());
   const bool is_table = sources.size() == 1 && plan::NamesTable(sources[0]);
+  if (!is_table && !where.empty()) return UsageError("--where is for rows of one table");
   if (!is_table) return sources;
   PB_ASSIGN_OR_RETURN(const std::string path, client::AbsolutePath(sources[0]));
   PB_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, plan::kMaxCohortBytes));
@@ -52,6 +57,8 @@ StatusOr<std::vector<std::string>> SlidesOf(const std::vector<std::string>& sour
   const std::string folder = path.substr(0, path.rfind('/') + 1);
   std::vector<std::string> slides;
   for (const plan::CohortRow& row : table.rows) {
+    PB_ASSIGN_OR_RETURN(const bool takes, filter->Takes(table, row));
+    if (!takes) continue;
     const std::string& listed = table.Cell(row, "path");
     slides.push_back(listed.front() == '/' ? listed : folder + listed);
     std::error_code error;
@@ -59,7 +66,8 @@ StatusOr<std::vector<std::string>> SlidesOf(const std::vector<std::string>& sour
       return table.Wrong(row, "path", StrCat("'", listed, "': no such file"));
     }
   }
-  return slides;
+  if (!slides.empty()) return slides;
+  return absl::InvalidArgumentError(StrCat("ingest: ", sources[0], ": no row is taken"));
 }
 
 std::vector<Argument> IngestCommand::Arguments() {
@@ -102,6 +110,7 @@ std::vector<Argument> IngestCommand::Arguments() {
       {"SOURCE", "", "slides, CT series, NIfTI, NRRD, MHA; folders of them; or one table",
        &sources_, true},
       {"--out", "DIR", "the folder for the stores", &out_, true},
+      {"--where", "CONDITION", "of a table: such rows, as 'thickness_mm<=3'", &where_},
       chunk,
       shard,
       codec,
@@ -141,7 +150,7 @@ StatusOr<SlideOrder> IngestCommand::Order(const Session& session) const {
   if (!spacing_.empty()) {
     PB_ASSIGN_OR_RETURN(spacing, ParseSpacing(spacing_));
   }
-  PB_ASSIGN_OR_RETURN(const std::vector<std::string> slides, SlidesOf(sources_));
+  PB_ASSIGN_OR_RETURN(const std::vector<std::string> slides, SlidesOf(sources_, where_));
   PB_ASSIGN_OR_RETURN(SlideOrder order, OrderSlides("ingest", slides, out_));
   order.payload = {{"chunk", chunk_},
                    {"shard", shard_},

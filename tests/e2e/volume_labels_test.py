@@ -204,6 +204,27 @@ class VolumeLabels(harness.Case):
         histograms.write_bytes(histograms.read_bytes()[:-1] + b"x")
         self.assertNotEqual(self.command("verify", store).returncode, 0)
 
+    def test_a_preview_shows_three_slices_with_the_labels(self):
+        store = self.phantom()
+        count = ("import sys, numpy\nfrom PIL import Image\n"
+                 "p = numpy.asarray(Image.open(sys.argv[1]).convert('RGB')).astype(int)\n"
+                 "red, blue = p[..., 0] - p[..., 1] > 60, p[..., 2] - p[..., 0] > 60\n"
+                 "print(int(red.sum()), int(blue.sum()), p[p.max(-1) == p.min(-1)].size // 3)")
+        def tinted(*words):
+            done = self.command("preview", store, "--out", self.folder / "sheet.png", *words)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return [int(n) for n in self.run_python(count, self.folder / "sheet.png").split()]
+        plain = tinted()
+        self.assertLess(max(plain[:2]), 50)
+        self.imported(store, self.folder / "same.nii")
+        shown = tinted("--labels", "parts")
+        self.assertGreater(min(shown[:2]), 500)  # soft tissue and bone, in colours of their own
+        self.assertEqual(shown, tinted())
+        refused = self.command("preview", store, "--out", self.folder / "no.png", "--labels", "organs")
+        self.assertNotEqual(refused.returncode, 0)
+        self.assertIn("organs", refused.stderr)
+        self.assertFalse((self.folder / "no.png").exists())
+
     def test_what_does_not_belong_is_refused_and_leaves_nothing(self):
         store = self.phantom()
         self.refused(store, self.folder / "far.nii.gz", "outside the image")
