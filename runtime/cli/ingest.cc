@@ -210,11 +210,11 @@ StatusOr<ExitCode> EndIngest(Session& session, client::Cluster& cluster, SlideOr
 }
 
 const char kIngestNote[] =
-    "Exit code 3: some or all sources failed; DIR/failed.csv says why. Exit code 1: the job did "
-    "not\n"
-    "run. Label and macro images are never opened. A store appears under its name once it is "
-    "whole;\n"
-    "after a kill, run the command again. Of a store that exists only file names are checked.\n";
+    "Exit code 3: some or all sources failed, see DIR/failed.csv; 1: the job did not run. Label "
+    "and\n"
+    "macro images are never opened. A store appears under its name once it is whole; after a "
+    "kill,\n"
+    "run the command again. Of a store that exists only file names are checked.\n";
 
 std::unique_ptr<Command> MakeIngest() { return std::make_unique<IngestCommand>(); }
 

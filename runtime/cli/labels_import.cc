@@ -66,9 +66,7 @@ class LabelsImportCommand final : public Command {
   std::vector<Argument> Arguments() override {
     std::vector<Argument> arguments = {
         {"STORE|COHORT", "", "a store, or a table with a column `annotation`", &store_, true},
-        {"FILE", "",
-         "of a slide: GeoJSON, XML of ASAP or ImageScope, TIFF mask; of a volume: NIfTI, "
-         "NRRD, MHA, DICOM SEG",
+        {"FILE", "", "GeoJSON, ASAP or ImageScope XML, TIFF mask; NIfTI, NRRD, MHA, DICOM SEG",
          &file_},
         {"--stores", "DIR", "of a table: the folder with the rows' stores", &stores_},
         {"--set", "NAME", "the label set: one for each reader and purpose", &set_, true},
