@@ -180,7 +180,8 @@ TEST(Foreground, WhatCannotBeDrawnIsRefused) {
   many.classes[1].is_indexed = false;
   const RunConfig parts =
       ConfigOf("oversample_foreground: 0.3, foreground: {by: component, classes: [tumour]}");
-  const auto noise = ImagePlaces::Of(parts, VolumeOfSize(), {.classes = &positions, .components = &many});
+  const auto noise =
+      ImagePlaces::Of(parts, VolumeOfSize(), {.classes = &positions, .components = &many});
   EXPECT_NE(MessageOf(noise.status()).find("sample it by voxel"), std::string::npos);
 }
 

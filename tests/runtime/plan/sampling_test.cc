@@ -267,7 +267,8 @@ TEST(Places, TissueIsTheOneClassThatIsNotBackground) {
   EXPECT_EQ(places->Counts()[0].places,
             ImagePlaces::Of(config, OfSize(Flat(40, 40)), {.tissue = &alone})->Counts()[0].places);
   const PositionIndex blank = IndexOf(Flat(40, 40), {{0, "background", 960, right}});
-  EXPECT_EQ(ImagePlaces::Of(config, OfSize(Flat(40, 40)), {.tissue = &blank})->Counts()[0].places, 0);
+  EXPECT_EQ(ImagePlaces::Of(config, OfSize(Flat(40, 40)), {.tissue = &blank})->Counts()[0].places,
+            0);
   const PositionIndex classes =
       IndexOf(Flat(40, 40), {{0, "benign", 960, right}, {2, "gleason_3", 640, left}});
   const auto refused = ImagePlaces::Of(config, OfSize(Flat(40, 40)), {.tissue = &classes});

@@ -74,20 +74,26 @@ class Darkroom {
   Status AddMask(const plan::PatchSpec& spec, const ImageSource& labels, PatchCard& card) {
     const ViewWindow window = WindowOf(plan_, whole_, spec, 0);
     const Extent size = whole_.source_extent();
-    const auto flat = [](std::vector<std::byte>& bytes, std::int64_t height, std::int64_t width) {
-      bytes.resize(static_cast<std::size_t>(height * width));
-      return ContiguousView<3>(bytes.data(), DType::kUint8, {height, width, std::int64_t{1}});
+    const auto room = [](std::vector<std::byte>& bytes, const Extent& e) {
+      bytes.resize(static_cast<std::size_t>(e.Pixels()));
+      return ContiguousView<4>(bytes.data(), DType::kUint8, {e.z, e.y, e.x, std::int64_t{1}});
     };
-    const TensorView finer = flat(finer_, window.box.height, window.box.width);
-    const TensorView tile = flat(tile_, size.y, size.x);
+    const TensorView finer = room(finer_, window.box.Shape());
     PB_RETURN_IF_ERROR(labels.Fetch(window.level, window.box, encoded_));
     PB_RETURN_IF_ERROR(labels.Decode(encoded_, finer, plan::kIgnoreClass, *labels.MakeScratch()));
-    PB_RETURN_IF_ERROR(ops::TakeNearest(finer, window.y, window.x, tile));
+    TensorView tile = finer;
+    if (!window.IsPlain()) {
+      tile = room(tile_, size);
+      PB_RETURN_IF_ERROR(ops::TakeNearest(SliceOf(finer, 0), window.y, window.x, SliceOf(tile, 0)));
+    }
     const Extent& patch = plan_.config().patch;
     std::vector<std::uint8_t> mask(static_cast<std::size_t>(patch.Pixels()));
     std::vector<std::byte> scratch;
     PB_RETURN_IF_ERROR(whole_.RunLabels(tile, spec.key, mask, scratch));
-    card.pictures.push_back(Overlaid(card.pictures[delivered_], mask));
+    // The pictures of a volume's patch are those of its middle slice.
+    const auto middle = mask.begin() + patch.z / 2 * patch.y * patch.x;
+    card.pictures.push_back(
+        Overlaid(card.pictures[delivered_], {middle, middle + patch.y * patch.x}));
     card.captions.emplace_back("mask");
     AddMaskFacts(plan_, spec, mask, card);
     return absl::OkStatus();
