@@ -99,7 +99,7 @@ void Core::Parts::Finish() {
 }
 
 void Core::Parts::Start() {
-  recovery.Begin(gate.table().known_workers());
+  recovery.Begin(gate.table().known_workers(), gate.table().next_job());
   gate.Start();
   std::vector<JobId> to_open;
   for (const auto& [id, job] : gate.table().jobs()) {

@@ -4,7 +4,8 @@
 
 namespace patchbay::scheduler {
 
-void Recovery::Begin(const std::map<WorkerPlace, KnownWorker>& known_workers) {
+void Recovery::Begin(const std::map<WorkerPlace, KnownWorker>& known_workers, JobId next_job) {
+  next_job_ = next_job;
   for (const auto& [place, known] : known_workers) {
     Unaccounted& entry = unaccounted_[place];
     entry.host_identity = known.host_identity;

@@ -29,7 +29,10 @@ class Recovery {
  public:
   Recovery(const Turn& turn, const CoreOptions& options) : turn_(turn), options_(options) {}
 
-  void Begin(const std::map<WorkerPlace, KnownWorker>& known);
+  /// `next_job`: the first that this incarnation will accept.
+  void Begin(const std::map<WorkerPlace, KnownWorker>& known, JobId next_job);
+  /// A former incarnation accepted the job, and may have told its trainers what nobody here knows.
+  bool IsFromBefore(JobId job) const { return job < next_job_; }
   /// A former incarnation's leases may be about.
   bool had_workers() const { return had_workers_; }
   /// Two lease times have passed.
@@ -66,6 +69,7 @@ class Recovery {
   std::map<WorkerPlace, Unaccounted> unaccounted_;
   TimeMs until_ = 0, kill_at_ = 0;
   std::vector<TaskId> held_back_;
+  JobId next_job_ = 0;
   bool had_workers_ = false, changed_ = false;
 };
 

@@ -126,7 +126,8 @@ Status StreamDesk::CheckAttach(const Request& request, const protocol::AttachTra
 Status StreamDesk::CheckStart(const protocol::AttachTrainer& message, const Stream& stream) const {
   const Position first{message.first_epoch, message.first_batch};
   const Position start = stream.start.value_or(first);
-  const bool first_attach = !recovery_.had_workers() && stream.seen.count(message.rank) == 0;
+  const bool first_attach =
+      !recovery_.IsFromBefore(stream.job) && stream.seen.count(message.rank) == 0;
   if (first == start || (first > start && !first_attach)) return absl::OkStatus();
   return absl::FailedPreconditionError(StrCat("attach trainer: stream ", stream.job, ": rank ",
                                               message.rank, " begins at epoch ", first.epoch,

@@ -139,6 +139,15 @@ TEST_F(Joining, ARankBeginsWhereTheJobDoesAndMayComeBackLater) {
   EXPECT_THAT(Attach(job, 1, 1, 7), testing::HasSubstr("begins at epoch 1, batch 1"));
 }
 
+TEST_F(Joining, ARankGoesOnAfterARestartWhoseWorkersHadAllEndedBefore) {
+  const JobId job = Plan();
+  ASSERT_EQ(Attach(job, 1, 2, 5), "");
+  rig.Exited(0, 100);
+  rig.Restart();
+  rig.Join(CoreRig::kTrainer0, Role::kOperator, "ops");
+  EXPECT_EQ(Attach(job, 2, 1, 5), "");
+}
+
 TEST_F(Joining, WorkersOfOtherCodeGetNoShard) {
   const JobId job = Plan();
   rig.Exited(0, 100);
