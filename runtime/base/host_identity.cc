@@ -28,6 +28,12 @@ StatusOr<std::string> HostIdentity() {
   return StrCat(boot_id, "-", pid_space.st_ino, "-", network.st_ino, kUserMark, geteuid());
 }
 
+std::string HostName() {
+  char name[256] = {};
+  if (gethostname(name, sizeof(name) - 1) != 0 || name[0] == '\0') return "unknown";
+  return name;
+}
+
 bool DifferInUserOnly(std::string_view a, std::string_view b) {
   const std::size_t machine = a.rfind(kUserMark);
   return machine != std::string_view::npos && b.rfind(kUserMark) == machine && a != b &&

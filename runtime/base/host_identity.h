@@ -14,6 +14,9 @@ namespace patchbay {
 /// FailedPrecondition without /proc.
 StatusOr<std::string> HostIdentity();
 
+/// What people call this machine; "unknown" when it has no name.
+std::string HostName();
+
 /// Two such values that differ in nothing but the user.
 bool DifferInUserOnly(std::string_view a, std::string_view b);
 

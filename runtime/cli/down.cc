@@ -1,4 +1,8 @@
 // patchbay down: drains every node and stops the cluster.
+#include <cstdio>
+
+#include <unistd.h>
+
 #include "runtime/base/clock.h"
 #include "runtime/base/strings.h"
 #include "runtime/cli/cluster_access.h"
@@ -12,14 +16,35 @@ namespace {
 constexpr TimeMs kStopLimitMs = 60'000;
 constexpr long kLookEveryMs = 50;
 
+/// "3 (run.yaml of ann), 4": those that are streamed from now.
+std::string RunningStreams(const std::vector<protocol::JobRow>& jobs) {
+  std::vector<std::string> streams;
+  for (const protocol::JobRow& job : jobs) {
+    if (job.kind != "stream" || client::HasEnded(job.state)) continue;
+    streams.push_back(StrCat(job.job, " of ", job.submitter));
+  }
+  return StrJoin(streams, ", ");
+}
+
+/// Whether the user at the terminal says yes; false where nobody can be asked.
+bool Confirmed(const std::string& question) {
+  if (isatty(STDIN_FILENO) == 0 || isatty(STDERR_FILENO) == 0) return false;
+  std::fprintf(stderr, "%s [y/N] ", question.c_str());
+  const int answer = std::getchar();
+  return answer == 'y' || answer == 'Y';
+}
+
 class DownCommand final : public Command {
  public:
-  std::vector<Argument> Arguments() override { return {}; }
+  std::vector<Argument> Arguments() override {
+    return {{"--force", "", "end running streams without asking", &force_}};
+  }
 
   StatusOr<ExitCode> Run(Session& session) override {
     const InterruptScope interrupts;
     const bool here = session.cluster_file.empty();
     PB_ASSIGN_OR_RETURN(client::Cluster cluster, OpenCluster(session, nullptr));
+    PB_RETURN_IF_ERROR(AskAboutStreams(cluster.client()));
     PB_RETURN_IF_ERROR(cluster.client().ShutDown());
     const TimeMs deadline = SteadyClock().NowMs() + kStopLimitMs;
     while (here && client::ClusterHere(session.environment) != client::ClusterState::kNone &&
@@ -34,6 +59,21 @@ class DownCommand final : public Command {
     session.terminal.Result({{"stopped", here}});
     return ExitCode::kDone;
   }
+
+ private:
+  Status AskAboutStreams(client::Client& client) const {
+    if (force_) return absl::OkStatus();
+    PB_ASSIGN_OR_RETURN(const std::vector<protocol::JobRow> jobs, client.DescribeAllJobs());
+    const std::string streams = RunningStreams(jobs);
+    if (streams.empty() || Confirmed(StrCat("streams are running (jobs ", streams, "): stop?"))) {
+      return absl::OkStatus();
+    }
+    return absl::FailedPreconditionError(
+        StrCat("down: streams are running (jobs ", streams,
+               "): end or `patchbay cancel` them first, or stop them with --force"));
+  }
+
+  bool force_ = false;
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// patchbay jobs: all jobs, newest last.
+// patchbay jobs: all jobs, newest first.
 #include "runtime/cli/cluster_access.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/job_view.h"
@@ -13,7 +13,7 @@ class JobsCommand final : public Command {
   StatusOr<ExitCode> Run(Session& session) override {
     PB_ASSIGN_OR_RETURN(client::Cluster cluster, OpenCluster(session, nullptr));
     PB_ASSIGN_OR_RETURN(const std::vector<protocol::JobRow> jobs,
-                        cluster.client().DescribeJobs({}));
+                        cluster.client().DescribeAllJobs());
     Json list = Json::array();
     for (const protocol::JobRow& job : jobs) list.push_back(JobToJson(job));
     for (const std::string& line : JobTable(jobs)) session.terminal.Say(line);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <thread>
 #include <utility>
 #include <variant>
@@ -72,8 +73,20 @@ StatusOr<JobId> Client::SubmitJob(protocol::SubmitJob job) {
 }
 
 StatusOr<std::vector<protocol::JobRow>> Client::DescribeJobs(const std::vector<JobId>& jobs) {
-  PB_ASSIGN_OR_RETURN(auto described, Ask<protocol::JobsDescribed>(protocol::DescribeJobs{jobs}));
+  PB_ASSIGN_OR_RETURN(auto described,
+                      Ask<protocol::JobsDescribed>(protocol::DescribeJobs{jobs, 0}));
   return std::move(described.jobs);
+}
+
+StatusOr<std::vector<protocol::JobRow>> Client::DescribeAllJobs() {
+  std::vector<protocol::JobRow> all;
+  for (JobId before = 0;; before = all.back().job) {
+    PB_ASSIGN_OR_RETURN(auto page,
+                        Ask<protocol::JobsDescribed>(protocol::DescribeJobs{{}, before}));
+    // A scheduler that does not know `before` gives the newest again.
+    if (page.jobs.empty() || (before != 0 && page.jobs.front().job >= before)) return all;
+    std::move(page.jobs.begin(), page.jobs.end(), std::back_inserter(all));
+  }
 }
 
 StatusOr<protocol::JobRow> Client::DescribeJob(JobId job) {

@@ -29,8 +29,10 @@ class Client {
 
   /// The same submission_key gives the same job; an empty one is filled with a random key.
   StatusOr<JobId> SubmitJob(protocol::SubmitJob job);
-  /// All jobs when `jobs` is empty.
+  /// Those named, at most 200.
   StatusOr<std::vector<protocol::JobRow>> DescribeJobs(const std::vector<JobId>& jobs);
+  /// All that the key may see, newest first, in as many requests as it takes.
+  StatusOr<std::vector<protocol::JobRow>> DescribeAllJobs();
   /// NotFound for a job the scheduler does not know.
   StatusOr<protocol::JobRow> DescribeJob(JobId job);
   /// Looks every kPollMs until the job has ended or `keep_waiting` says no (Cancelled). `watch`

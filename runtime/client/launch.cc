@@ -89,6 +89,15 @@ class SpawnPlan {
   posix_spawnattr_t attributes_;
 };
 
+/// A copy that what the child's own become does not overwrite.
+StatusOr<UniqueFd> OutOfTheWay(int fd) {
+  UniqueFd copy(fcntl(fd, F_DUPFD_CLOEXEC, kOutOfTheWay));
+  if (copy.valid()) return copy;
+  if (errno != EINVAL && errno != EMFILE) return FromErrno("start launcher", "descriptor", errno);
+  return absl::ResourceExhaustedError(
+      "start launcher: the limit on open files is too low, or reached: raise it (ulimit -n)");
+}
+
 }  // namespace
 
 StatusOr<UniqueFd> LaunchSupervisor(const NodeSettings& settings, const LaunchRequest& request) {
@@ -99,9 +108,8 @@ StatusOr<UniqueFd> LaunchSupervisor(const NodeSettings& settings, const LaunchRe
   }
   UniqueFd own(ends[0]);
   const UniqueFd theirs(ends[1]);
-  const UniqueFd link(fcntl(theirs.get(), F_DUPFD_CLOEXEC, kOutOfTheWay));
-  const UniqueFd lock(fcntl(request.lock_fd, F_DUPFD_CLOEXEC, kOutOfTheWay));
-  if (!link.valid() || !lock.valid()) return FromErrno("start launcher", "descriptor", errno);
+  PB_ASSIGN_OR_RETURN(const UniqueFd link, OutOfTheWay(theirs.get()));
+  PB_ASSIGN_OR_RETURN(const UniqueFd lock, OutOfTheWay(request.lock_fd));
   SpawnPlan plan;
   plan.Descriptors(request.log_file, link.get(), lock.get());
   plan.DefaultSignals();

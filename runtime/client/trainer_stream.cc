@@ -2,7 +2,6 @@
 // runtime/data, and the user's thread in Next.
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <future>
 #include <memory>
@@ -46,12 +45,6 @@ constexpr TimeMs kSayAwayEveryMs = 10'000;
 bool IsFinal(const Status& status) {
   return !absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status) &&
          !absl::IsResourceExhausted(status);
-}
-
-std::string HostName() {
-  std::array<char, 256> name{};
-  if (gethostname(name.data(), name.size() - 1) != 0) return "unknown";
-  return name.data();
 }
 
 }  // namespace

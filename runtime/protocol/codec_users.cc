@@ -77,9 +77,11 @@ void Read(Reading& in, wire::JobRow::Reader r, JobRow& m) {
 
 void Write(Writing& out, const DescribeJobs& m, wire::DescribeJobs::Builder b) {
   WriteNumbers(out, m.jobs, [&](unsigned n) { return b.initJobs(n); });
+  b.setBefore(m.before);
 }
 void Read(Reading& in, wire::DescribeJobs::Reader r, DescribeJobs& m) {
   ReadNumbers(in, r.getJobs(), m.jobs);
+  m.before = r.getBefore();
 }
 
 void Write(Writing& out, const JobsDescribed& m, wire::JobsDescribed::Builder b) {

@@ -21,6 +21,7 @@ void Write(Writing& out, const RegisterAgent& m, wire::RegisterAgent::Builder b)
   b.setMemoryBytes(m.memory_bytes);
   WriteStructs(out, m.gpus, [&](unsigned n) { return b.initGpus(n); });
   b.setAgentIncarnation(m.agent_incarnation);
+  b.setHostName(AsText(m.host_name));
 }
 void Read(Reading& in, wire::RegisterAgent::Reader r, RegisterAgent& m) {
   Read(in, r.getNode(), m.node);
@@ -29,6 +30,7 @@ void Read(Reading& in, wire::RegisterAgent::Reader r, RegisterAgent& m) {
   m.memory_bytes = r.getMemoryBytes();
   ReadEach(in, r.getGpus(), m.gpus);
   m.agent_incarnation = r.getAgentIncarnation();
+  Read(in, r.getHostName(), m.host_name);
 }
 
 void Write(Writing&, const AgentRegistered& m, wire::AgentRegistered::Builder b) {

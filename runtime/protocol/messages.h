@@ -101,6 +101,7 @@ struct RegisterAgent {
   std::uint64_t memory_bytes = 0;
   std::vector<Gpu> gpus;
   std::uint64_t agent_incarnation = 0;
+  std::string host_name;  ///< of HostName(): for messages to people
 };
 struct AgentRegistered {
   std::uint32_t scheduler_incarnation = 0;
@@ -393,7 +394,8 @@ struct JobRow {
   bool operator==(const JobRow&) const = default;
 };
 struct DescribeJobs {
-  std::vector<JobId> jobs;  ///< empty = all
+  std::vector<JobId> jobs;  ///< empty = all, newest first, as many as a reply holds
+  JobId before = 0;         ///< of all, only jobs older than this one; 0 = from the newest on
 };
 struct JobsDescribed {
   std::vector<JobRow> jobs;

@@ -240,6 +240,7 @@ struct RegisterAgent {
   memoryBytes @3 :UInt64;
   gpus @4 :List(Gpu);
   agentIncarnation @5 :UInt64;
+  hostName @6 :Text;         # for messages to people
 }
 
 struct AgentRegistered {
@@ -556,7 +557,8 @@ struct JobRow {
 }
 
 struct DescribeJobs {
-  jobs @0 :List(UInt64);      # empty = all the asker may see
+  jobs @0 :List(UInt64);      # empty = those the asker may see, newest first, as many as a reply holds
+  before @1 :UInt64;          # of those, only jobs older than this one; 0 = from the newest on
 }
 
 struct JobsDescribed {

@@ -1,6 +1,7 @@
 #include "scheduler/core/job_desk.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "scheduler/core/job_access.h"
@@ -117,10 +118,12 @@ protocol::JobRow JobDesk::Row(const Job& job, std::size_t failed_max) const {
   return row;
 }
 
-std::vector<protocol::JobRow> JobDesk::RecentRows(const PeerIdentity& identity) const {
+std::vector<protocol::JobRow> JobDesk::RecentRows(const PeerIdentity& identity,
+                                                  JobId before) const {
   std::vector<protocol::JobRow> rows;
   const auto& jobs = table_.jobs();
-  for (auto it = jobs.rbegin(); it != jobs.rend() && rows.size() < kMaxJobsDescribed; ++it) {
+  auto it = std::make_reverse_iterator(before == 0 ? jobs.end() : jobs.lower_bound(before));
+  for (; it != jobs.rend() && rows.size() < kMaxJobsDescribed; ++it) {
     if (MaySee(identity, it->second)) rows.push_back(Row(it->second, kMaxFailedDescribed));
   }
   return rows;
@@ -129,7 +132,7 @@ std::vector<protocol::JobRow> JobDesk::RecentRows(const PeerIdentity& identity) 
 void JobDesk::On(const Request& request, protocol::DescribeJobs&& message) {
   protocol::JobsDescribed described;
   if (message.jobs.empty()) {
-    described.jobs = RecentRows(*request.identity);
+    described.jobs = RecentRows(*request.identity, message.before);
   } else {
     const std::size_t failed = message.jobs.size() == 1 ? kMaxFailedListed : kMaxFailedDescribed;
     for (const JobId id : message.jobs) {
@@ -241,7 +244,7 @@ void JobDesk::On(const Request& request, protocol::DescribeCluster&&) {
   for (const Worker& worker : roster_.workers()) {
     if (worker.state != WorkerState::kGone) described.workers.push_back(RowOf(worker));
   }
-  described.jobs = RecentRows(*request.identity);
+  described.jobs = RecentRows(*request.identity, 0);
   gate_.Answer(request, std::move(described));
 }
 

@@ -38,7 +38,8 @@ class JobDesk {
 
  private:
   protocol::JobRow Row(const Job& job, std::size_t failed_max) const;
-  std::vector<protocol::JobRow> RecentRows(const PeerIdentity& identity) const;
+  /// Newest first, as many as a reply holds; only those older than `before` unless that is 0.
+  std::vector<protocol::JobRow> RecentRows(const PeerIdentity& identity, JobId before) const;
   protocol::NodeRow RowOf(const Node& node) const;
   protocol::WorkerRow RowOf(const Worker& worker) const;
 

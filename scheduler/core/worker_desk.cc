@@ -24,6 +24,12 @@ void WorkerDesk::On(const Request& request, protocol::RegisterAgent&& message) {
   if (Contains(node.dead_incarnations, message.agent_incarnation)) {
     return gate_.Refuse(request, absl::AbortedError("register agent: a newer agent has this node"));
   }
+  if (IsOnAnotherMachine(node, message)) {
+    return gate_.Refuse(request, absl::AlreadyExistsError(StrCat(
+                                     "register agent: key ", key, " is in use on ", node.host_name,
+                                     ": one key is for one machine, make another with `patchbay "
+                                     "key new NAME --role worker`")));
+  }
   if (node.agent_incarnation != message.agent_incarnation) {
     if (node.agent_incarnation != 0) Remember(node.dead_incarnations, node.agent_incarnation);
     node.agent_incarnation = message.agent_incarnation;
@@ -34,6 +40,7 @@ void WorkerDesk::On(const Request& request, protocol::RegisterAgent&& message) {
   node.registered = true;
   node.last_seen = turn_.now;
   roster_.SetHost(node, std::move(message.host_identity));
+  node.host_name = std::move(message.host_name);
   node.cpus = message.cpus;
   node.gpus = std::move(message.gpus);
   node.capacity = {message.cpus * 1000, static_cast<std::uint32_t>(node.gpus.size()),
@@ -43,6 +50,13 @@ void WorkerDesk::On(const Request& request, protocol::RegisterAgent&& message) {
   LookAgain();
   gate_.Answer(request,
                protocol::AgentRegistered{gate_.table().incarnation(), options_.heartbeat_ms});
+}
+
+/// Whether the node's agent lives, and on a machine that is not this one.
+bool WorkerDesk::IsOnAnotherMachine(const Node& node,
+                                    const protocol::RegisterAgent& message) const {
+  return node.agent != 0 && node.registered && node.host_identity != message.host_identity &&
+         turn_.now - node.last_seen < options_.suspect_ms;
 }
 
 /// Workers end with their agent, so those of another agent of this node are dead.

@@ -46,6 +46,7 @@ class WorkerDesk {
   void TickRecovery();
 
  private:
+  bool IsOnAnotherMachine(const Node& node, const protocol::RegisterAgent& message) const;
   void AgentRestarted(Node& node, std::uint64_t agent_incarnation);
   void StartWorker(Worker& worker, const protocol::RegisterWorker& message);
   void Reoffer(Worker& worker, const std::vector<protocol::HeldLease>& held, bool moved);

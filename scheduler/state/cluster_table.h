@@ -70,7 +70,7 @@ struct Worker {
 };
 
 struct Node {
-  std::string name, host_identity;
+  std::string name, host_identity, host_name;
   std::uint64_t agent = 0;  ///< its agent's connection, 0 = none
   std::uint64_t agent_incarnation = 0;
   bool registered = false, draining = false;

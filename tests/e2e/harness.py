@@ -130,7 +130,7 @@ class Case(unittest.TestCase):
         wait_until(ready, f"{workers} workers", 60)
 
     def down(self, process):
-        self.assertEqual(self.command("down").returncode, 0)
+        self.assertEqual(self.command("down", "--force").returncode, 0)
         process.wait(timeout=60)
 
     def slide(self, name="a.svs", size="3000x2500", seed=1):

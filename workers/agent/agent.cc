@@ -10,6 +10,7 @@
 
 #include "runtime/base/file.h"
 #include "runtime/base/hash.h"
+#include "runtime/base/host_identity.h"
 #include "runtime/base/log.h"
 #include "workers/process/heartbeat_watch.h"
 
@@ -101,6 +102,7 @@ void Agent::Register() {
   offer.memory_bytes = options_.memory_bytes;
   offer.gpus = options_.gpus;
   offer.agent_incarnation = incarnation_;
+  offer.host_name = HostName();
   session_->Request(std::move(offer), kRegisterTimeoutMs, [this](StatusOr<protocol::Body> answer) {
     registering_ = false;
     const auto* registered =

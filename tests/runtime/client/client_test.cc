@@ -50,6 +50,23 @@ TEST(Client, GivesEverySubmissionAKeyOfItsOwn) {
   EXPECT_EQ(key(2), "mine");
 }
 
+TEST(Client, AsksForOlderJobsUntilThereAreNone) {
+  const auto page = [](std::vector<JobId> jobs) {
+    protocol::JobsDescribed described;
+    for (const JobId job : jobs) described.jobs.emplace_back().job = job;
+    return Body(described);
+  };
+  Scripted scheduler;
+  scheduler.answers = {page({9, 7}), page({4, 2}), page({})};
+  const auto all = scheduler.Make().DescribeAllJobs();
+  ASSERT_TRUE(all.ok()) << all.status();
+  EXPECT_EQ(all->size(), 4u);
+  EXPECT_EQ(std::get<protocol::DescribeJobs>(scheduler.asked[2]).before, 2u);
+  // A scheduler of before knows no pages: its only one is not taken twice.
+  scheduler.answers = {page({9, 7}), page({9, 7})};
+  EXPECT_EQ(scheduler.Make().DescribeAllJobs()->size(), 2u);
+}
+
 TEST(Client, WaitsUntilAJobHasEndedAndShowsItsProgress) {
   Scripted scheduler;
   for (const auto state : {protocol::JobState::kQueued, protocol::JobState::kRunning,

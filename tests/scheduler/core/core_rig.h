@@ -26,6 +26,11 @@ class CoreRig {
   void Join(PeerId peer, Role role, const std::string& name) {
     core_->PeerJoined(peer, {role, name, {"/data"}, {"/out"}});
   }
+  void Leave(PeerId peer) {
+    Actions actions;
+    core_->PeerGone(peer, At(), actions);
+    Take(std::move(actions));
+  }
   /// Everything sent because of this message, and because the journal then synced.
   void Tell(PeerId peer, Body body, std::uint64_t request = 7) {
     sent_.clear();
@@ -107,7 +112,7 @@ class CoreRig {
     Tell(kAgent, protocol::WorkerExited{"node", index, incarnation, 9});
   }
   protocol::JobRow Row(JobId job) {
-    Tell(kOps, protocol::DescribeJobs{{job}});
+    Tell(kOps, protocol::DescribeJobs{{job}, 0});
     const auto* described = Find<protocol::JobsDescribed>();
     return described == nullptr || described->jobs.empty() ? protocol::JobRow{}
                                                            : described->jobs.front();

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "tests/scheduler/core/core_rig.h"
@@ -246,6 +248,23 @@ TEST(Resources, ATaskNobodyHasRoomForHoldsUpOnlyItsLike) {
   EXPECT_TRUE(rig.Granted().empty());
   rig.Submit("cpu");
   EXPECT_EQ(rig.Granted().size(), 1u);
+}
+
+TEST(JobPages, NameEveryJobOnceNewestFirst) {
+  CoreRig rig;
+  constexpr JobId kJobs = 450;
+  for (JobId i = 1; i <= kJobs; ++i) ASSERT_NE(rig.Submit(StrCat("key ", i)), 0u);
+  std::vector<JobId> seen;
+  for (JobId before = 0;; before = seen.back()) {
+    rig.Tell(CoreRig::kOps, protocol::DescribeJobs{{}, before});
+    const auto* described = rig.Find<protocol::JobsDescribed>();
+    ASSERT_NE(described, nullptr);
+    if (described->jobs.empty()) break;
+    for (const protocol::JobRow& row : described->jobs) seen.push_back(row.job);
+    ASSERT_LE(seen.size(), kJobs);
+  }
+  EXPECT_EQ(seen.size(), kJobs);
+  EXPECT_TRUE(std::is_sorted(seen.rbegin(), seen.rend()));
 }
 
 TEST(Roles, GateEveryMessage) {
