@@ -5,7 +5,7 @@ import harness
 from harness import wait_until
 
 
-class Restarts(harness.Case):
+class Down(harness.Case):
     def setUp(self):
         super().setUp()
         self.run_config = self.run_file(self.store([self.slide()]))
