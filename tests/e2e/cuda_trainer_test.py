@@ -108,6 +108,8 @@ class CudaTrainer(trainer_test.ModuleCase):
                         addresses.add(t.data)
                         del batch, image, taken, t
                 assert len(addresses) < len(outs), "slots are used again"
+                stats = stream_of.stats()
+                assert stats["batches"] == len(outs) and stats["device_bytes"] >= len(addresses) * outs[0][1], stats
                 print(copied(outs))
                 stream_of.close()
                 """, devices=devices, pace=pace, CONSUMER_DEVICE=str(ordinal))

@@ -98,6 +98,7 @@ class Trainer(ModuleCase):
             stream = patchbay.attach("run.yaml", overrides={"batch.tail": "pad"}, cpus=1)
             assert stream.epoch == 0
             print(digest(stream), len(stream), stream.epoch, stream.stats()["batches"], stream.description["plan_digest"])
+            assert stream.stats()["device_bytes"] == 0 < stream.stats()["ring_bytes"]
             assert stream.images[0]["path"].endswith(".ome.zarr") and stream.images[0]["slide_id"], stream.images[0]
             assert set(stream.images[-1].values()) == {None}
             """)

@@ -258,9 +258,11 @@ class Stream:
         """Of this stream since attach, the last load_state_dict or the last loop left early:
 
         batches, patches, bytes; wall_s, wait_s (in taking batches), stall_fraction (of the time from the second batch on
-        that was spent waiting), first_batch_s; ring_bytes; shards_refused, shards_corrupt, batches_moved, remote_bytes.
+        that was spent waiting), first_batch_s; ring_bytes of host memory, device_bytes; shards_refused, shards_corrupt,
+        batches_moved, remote_bytes.
         """
-        return {**self._ring.stats(), "ring_bytes": self._description["ring_bytes"]}
+        device = self._description.get("device", {"bytes": 0})
+        return {**self._ring.stats(), "ring_bytes": self._description["ring_bytes"], "device_bytes": device["bytes"]}
 
     def close(self):
         """Leaves the stream; an embedded cluster ends with its last one. Tensors stay readable. May be called again."""
