@@ -11,6 +11,17 @@ from harness import BIN, wait_until
 
 TRAINER = BIN / "patchbay-test-gpu-trainer"
 SEEDS = range(1, 6)
+FLOAT_RUN = """
+dataset: {stores}
+numerics: {numerics}
+seed: 3
+patch: {{size: [128, 128], mpp: [0.5, 1.3]}}
+labels: {{set: red, mask: true}}
+batch: {{global_size: 16, dtype: float16, prefetch: 2, tail: pad, meta: true}}
+augment: [flip, {{affine: {{p: 1, degrees: [-20, 20]}}}}, {{elastic: {{p: 0.7, amplitude: 3}}}}, {{hed_jitter: {{p: 1}}}},
+          {{color_jitter: {{p: 0.7, contrast: [0.8, 1.2]}}}}, {{gaussian_blur: {{p: 0.5, sigma: [0.5, 1.5]}}}},
+          {{gaussian_noise: {{p: 1, std: [0.01, 0.05]}}}}]
+"""
 
 
 def emulated():
@@ -71,6 +82,29 @@ class Gpu(harness.Case):
         self.devices = 2
         self.assertEqual(self.digest(strict, "auto", "1"), expected, "all workers of two GPUs")
 
+    def labelled(self):
+        """Stores with the labels `red`."""
+        stores = self.stores()
+        store = next(p for p in stores.iterdir() if p.is_dir() and not p.name.startswith("."))
+        square = {"type": "Feature", "properties": {"classification": {"name": "a"}},
+                  "geometry": {"type": "Polygon", "coordinates": [[[200, 150], [900, 150], [700, 800], [200, 150]]]}}
+        (self.folder / "red.geojson").write_text(json.dumps({"type": "FeatureCollection", "features": [square]}))
+        (self.folder / "classes.yaml").write_text("classes: [{name: a, value: 1}]\n")
+        self.json("labels", "import", store, "red.geojson", "--set", "red", "--classes", "classes.yaml")
+        return stores
+
+    def test_float_ops_contexts_and_masks_have_the_bytes_of_the_cpu(self):
+        stores = self.labelled()
+        made = {}
+        for numerics, gpus in (("cpu", "none"), ("cuda", "auto"), ("strict", "auto")):
+            run = self.folder / f"{numerics}.yaml"
+            run.write_text(FLOAT_RUN.format(stores=stores, numerics=numerics), encoding="utf-8")
+            made[numerics] = self.json("stream", run, "--digest", "--gpus", gpus, "--cpus", 1)["digest"]
+        self.assertEqual(made["cuda"], made["cpu"])
+        self.assertEqual(made["strict"], made["cpu"])
+        self.assertEqual(self.digest(self.folder / "cuda.yaml", "auto", "0"),
+                         self.digest(self.folder / "cpu.yaml", "none", "host"), "device slots")
+
     def test_a_killed_gpu_worker_costs_time_alone(self):
         self.devices = 1
         stores = self.stores()
@@ -93,7 +127,7 @@ class Gpu(harness.Case):
     def test_a_lost_device_ends_its_worker_and_not_the_run(self):
         stores = self.stores()
         expected = self.digest(self.config(stores, "cpu"), "none", "host")
-        self.more = {"PATCHBAY_EMULATED_GPU_LOST_AFTER": "150"}  # in every process: each worker makes a part
+        self.more = {"PATCHBAY_EMULATED_GPU_LOST_AFTER": "100"}  # in every process: each worker makes a part
         self.assertEqual(self.digest(self.config(stores, "cuda"), "auto", "host"), expected)
 
     def test_spectra_have_the_same_bytes_on_any_number_of_devices(self):

@@ -94,6 +94,7 @@ cudaError_t Copy(void* to, const void* from, std::size_t size, cudaMemcpyKind ki
     work->host_bytes = size;
     work->reads_host = up;
   }
+  work->kind = up ? "up" : "down";
   work->run = [to, from, size, owner, other] {
     const OpenMemory open(owner), open_other(other < 0 ? owner : other);
     std::memmove(to, from, size);
@@ -143,6 +144,7 @@ cudaError_t Launch(const cudaLaunchConfig_t& config, KernelCall call) {
     if (error != cudaSuccess) return error;
     auto work = std::make_shared<Work>();
     const Grid grid{config.gridDim, config.blockDim, config.dynamicSmemBytes, call.kernel, nullptr};
+    work->kind = "kernel";
     work->run = [grid, run = std::move(call.run)] {
       Grid whole = grid;
       whole.run = &run;
@@ -289,6 +291,7 @@ cudaError_t cudaMalloc(void** d_memory, std::size_t size_bytes) {
   return Run([&] {
     *d_memory = nullptr;
     if (size_bytes == 0) return cudaSuccess;
+    Note(nullptr, 0, "allocate");
     return Allocate(size_bytes, current_device, d_memory);
   });
 }
@@ -314,6 +317,7 @@ cudaError_t cudaHostAlloc(void** memory, std::size_t size_bytes, unsigned) {
   return Run([&] {
     *memory = nullptr;
     if (size_bytes == 0) return cudaSuccess;
+    Note(nullptr, 0, "allocate");
     const std::size_t rounded = (size_bytes + 4'095) / 4'096 * 4'096;
     *memory = std::aligned_alloc(4'096, rounded);
     if (*memory == nullptr) return cudaErrorMemoryAllocation;

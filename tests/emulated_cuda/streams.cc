@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cinttypes>
+#include <cstdio>
 #include <cstring>
 #include <map>
 #include <string>
+
+#include <unistd.h>
 
 #include "tests/emulated_cuda/devices.h"
 #include "tests/emulated_cuda/emulation.h"
@@ -61,6 +65,7 @@ std::uint64_t DigestOf(const std::byte* bytes, std::size_t size) {
 void Execute(Work& work) {
   work.done = true;
   if (!work.run || Lost(work.stream->device)) return;
+  if (work.kind != nullptr) Note(work.stream.get(), work.number, work.kind);
   CountWork(work.stream->device);
   if (work.reads_host && DigestOf(work.host, work.host_bytes) != work.host_digest) {
     Report("pinned memory of " + std::to_string(work.host_bytes) +
@@ -94,6 +99,15 @@ void ExecuteSome(std::uint64_t most) {
 }
 
 }  // namespace
+
+void Note(const void* stream, std::uint64_t number, const char* kind) {
+  if (TheSettings().timeline.empty()) return;
+  static std::FILE* const file = std::fopen(
+      (TheSettings().timeline + "/" + std::to_string(getpid()) + ".timeline").c_str(), "a");
+  if (file == nullptr) Report("the timeline cannot be written to " + TheSettings().timeline);
+  std::fprintf(file, "%p %" PRIu64 " %s\n", stream, number, kind);
+  std::fflush(file);
+}
 
 cudaError_t MakeStream(int device, bool blocking, cudaStream_t* stream) {
   Streams& s = TheStreams();
@@ -137,7 +151,9 @@ Event* EventOf(cudaEvent_t handle) {
 }
 
 void Queue(const std::shared_ptr<Stream>& stream, std::shared_ptr<Work> work) {
+  static std::uint64_t number = 0;
   work->stream = stream;
+  work->number = ++number;
   if (stream->blocking) {
     const auto& legacy = LegacyOf(stream->device);
     for (const auto& other : AllStreams()) {

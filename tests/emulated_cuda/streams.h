@@ -24,6 +24,8 @@ struct Work {
   bool reads_host = false;
   std::uint64_t host_digest = 0;  ///< of what it is to read, when it was queued
   bool done = false;
+  const char* kind = nullptr;  ///< "kernel", "up" or "down", for the timeline
+  std::uint64_t number = 0;    ///< in the order of queueing
 };
 
 struct Stream {
@@ -58,6 +60,8 @@ void FinishDevice(int device);
 bool Ask(std::shared_ptr<Work> work, int& asks);
 /// Lets some work run, by the pace: in every call.
 void Drift();
+/// One line of the timeline, where there is one: work of a stream that runs now, or an allocation.
+void Note(const void* stream, std::uint64_t number, const char* kind);
 /// Reports work that is queued and uses this host memory.
 void CheckIdle(const void* memory, std::size_t size_bytes, const char* call);
 

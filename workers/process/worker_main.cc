@@ -18,6 +18,7 @@
 #include "workers/process/inline_run.h"
 #include "workers/process/process_memory.h"
 #include "workers/process/worker_session.h"
+#include "workers/stream/gpu_lane.h"
 
 namespace patchbay::workers {
 namespace {
@@ -68,8 +69,9 @@ StatusOr<WorkerOptions> OptionsFromFlags(const Flags& flags) {
   PB_ASSIGN_OR_RETURN(const std::uint64_t threads, flags.Number("compute-threads", 1, 1, 256));
   options.pipeline.compute_threads = static_cast<int>(threads);
   options.capacity.cpu_millis = static_cast<std::uint32_t>(threads * 1000);
+  const std::uint64_t fetched = options.capacity.gpus == 0 ? threads * 8 : 2 * kLanePatchesMax;
   PB_ASSIGN_OR_RETURN(options.pipeline.fetched_patches_max,
-                      flags.Number("fetched-patches", threads * 8, 1, 65'536));
+                      flags.Number("fetched-patches", fetched, 1, 65'536));
   PB_ASSIGN_OR_RETURN(options.read_caches.open_files_max,
                       flags.Number("open-files", OpenFilesMax(), 1, 1'000'000));
   PB_ASSIGN_OR_RETURN(const std::uint64_t image_mib, flags.Number("image-mib", 256, 1, 1 << 20));

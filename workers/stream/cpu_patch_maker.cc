@@ -14,10 +14,14 @@ class CpuPatchMaker final : public PatchMaker {
  public:
   explicit CpuPatchMaker(PatchEnded ended) : ended_(std::move(ended)) {}
 
-  void Make(std::unique_ptr<FetchedPatch> patch) override {
-    const Status status = patch->job->Wanted() ? MakeNow(*patch) : absl::OkStatus();
-    ended_(std::move(patch), status);
+  void Make(std::span<std::unique_ptr<FetchedPatch>> patches) override {
+    for (auto& patch : patches) {
+      const Status status = patch->job->Wanted() ? MakeNow(*patch) : absl::OkStatus();
+      ended_(std::move(patch), status);
+    }
   }
+
+  std::size_t patches_at_once() const override { return 1; }
 
   void Flush() override {}
 

@@ -2,8 +2,10 @@
 // shard's window, on the CPU or on a GPU.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
+#include <span>
 
 #include "workers/stream/patch_reader.h"
 
@@ -16,9 +18,12 @@ using PatchEnded = std::function<void(std::unique_ptr<FetchedPatch> patch, const
 class PatchMaker {
  public:
   virtual ~PatchMaker() = default;
-  /// Makes the patch, or begins to: `ended` (given at construction) hears of it now or later.
-  /// Writes nothing when the patch's job is no longer wanted.
-  virtual void Make(std::unique_ptr<FetchedPatch> patch) = 0;
+  /// Makes the patches, or begins to, and leaves the span without them: `ended` (given at
+  /// construction) hears of each now or later. They may be of several shards and streams. Writes
+  /// nothing of patches whose job is no longer wanted.
+  virtual void Make(std::span<std::unique_ptr<FetchedPatch>> patches) = 0;
+  /// More patches a call than these bring nothing.
+  virtual std::size_t patches_at_once() const = 0;
   /// Waits for every patch that was begun. The pipeline calls it when nothing else is to do.
   virtual void Flush() = 0;
 };
@@ -29,7 +34,8 @@ using PatchMakerFactory = std::function<StatusOr<std::unique_ptr<PatchMaker>>(Pa
 /// Decodes into a tile that stays in the cache and runs the chain from there into the window.
 std::unique_ptr<PatchMaker> MakeCpuPatchMaker(PatchEnded ended);
 
-/// Decodes into pinned memory and runs the chain on the GPU of that UUID, a few patches at a time.
+/// Decodes into pinned memory and runs the chain on the GPU of that UUID: up to kLanePatchesMax
+/// patches of a stream a launch, while the next ones are decoded.
 /// Unimplemented in a build without CUDA, NotFound when the process does not see the GPU.
 StatusOr<std::unique_ptr<PatchMaker>> MakeGpuPatchMaker(const std::string& gpu_uuid,
                                                         PatchEnded ended);

@@ -1,5 +1,6 @@
 #include "workers/stream/pipeline.h"
 
+#include <algorithm>
 #include <future>
 #include <utility>
 
@@ -135,15 +136,26 @@ void Pipeline::ReadShard(const JobPtr& job) {
 }
 
 void Pipeline::ComputeLoop(PatchMaker& maker) {
-  while (true) {
-    std::optional<PatchPtr> patch = fetched_.TryPop();
-    if (!patch) {
-      maker.Flush();
-      patch = fetched_.Pop();
-    }
-    if (!patch) return;
-    maker.Make(*std::move(patch));
+  std::vector<PatchPtr> ready;
+  while (TakeReady(maker, ready)) maker.Make(ready);
+}
+
+/// What is fetched, up to the thread's share of it.
+bool Pipeline::TakeReady(PatchMaker& maker, std::vector<PatchPtr>& ready) {
+  ready.clear();
+  std::optional<PatchPtr> patch = fetched_.TryPop();
+  if (!patch) {
+    maker.Flush();
+    patch = fetched_.Pop();
   }
+  const std::size_t share =
+      1 + fetched_.size() / static_cast<std::size_t>(options_.compute_threads);
+  const std::size_t most = std::min(share, maker.patches_at_once());
+  for (; patch; patch = fetched_.TryPop()) {
+    ready.push_back(*std::move(patch));
+    if (ready.size() >= most) break;
+  }
+  return !ready.empty();
 }
 
 void Pipeline::OnPatchEnded(PatchPtr patch, const Status& status) {

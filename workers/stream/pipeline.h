@@ -67,6 +67,7 @@ class Pipeline {
   void ReadLoop();
   void ReadShard(const JobPtr& job);
   void ComputeLoop(PatchMaker& maker);
+  bool TakeReady(PatchMaker& maker, std::vector<PatchPtr>& ready);
   void DeliverLoop();
   void OnPatchEnded(PatchPtr patch, const Status& status);
   void OnLastPatch(const JobPtr& job);

@@ -124,7 +124,7 @@ void DecodeAndTransformAlone(benchmark::State& state) {
   std::size_t next = 0;
   for (auto _ : state) {
     auto& patch = patches[next++ % patches.size()];
-    maker->Make(std::move(patch));
+    maker->Make({&patch, 1});
     patch = std::move(back);
   }
   state.SetItemsProcessed(state.iterations());
