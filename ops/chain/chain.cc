@@ -10,6 +10,7 @@
 #include "ops/intensity/normalize.h"
 #include "runtime/base/strings.h"
 #include "runtime/plan/ops/cast.h"
+#include "runtime/plan/ops/volume_chain.h"
 
 namespace patchbay::ops {
 namespace {
@@ -27,11 +28,6 @@ Status CheckPatch(const Extent& patch) {
   if (patch.z <= kMaxPatchPixels / (patch.y * patch.x)) return absl::OkStatus();
   return absl::InvalidArgumentError(
       StrCat("compile ops: patch ", patch.ToString(), ": more than ", kMaxPatchPixels, " pixels"));
-}
-
-const RowLoops& LoopsAt(CpuLevel level) {
-  if (level == CpuLevel::kTable) return ScalarRowLoops();
-  return level == CpuLevel::kBest && HaveAvx512() ? Avx512RowLoops() : Avx2RowLoops();
 }
 
 /// The values 0 to 255 of every channel.
@@ -75,20 +71,19 @@ StatusOr<Chain> Chain::Compile(const ChainOptions& options) {
         StrCat("compile ops: ", options.channels, " channels: not in 1..", kMaxChannels));
   }
   PB_RETURN_IF_ERROR(CheckPatch(options.patch));
-  PB_RETURN_IF_ERROR(
-      plan::CheckOps(options.preprocess, options.augment, options.patch.y, options.patch.x));
+  PB_RETURN_IF_ERROR(plan::CheckOps(options.preprocess, options.augment, options.patch));
   PB_ASSIGN_OR_RETURN(const std::vector<plan::OpStep> steps,
                       plan::OrderOps(options.preprocess, options.augment));
   Chain chain;
   chain.options_ = options;
   chain.geometry_ = GeometryProgram(options.patch);
   chain.colour_ = ColourProgram(options.channels, options.source_dtype);
+  if (plan::IsVolumeChain(steps, options.patch)) {
+    PB_RETURN_IF_ERROR(CompileVolume(steps, chain));
+    return chain;
+  }
   for (const plan::OpStep& step : steps) {
-    const plan::OpNeeds needs = plan::NeedsOf(step.op);
-    if (needs.between && options.patch.z != 1) {
-      return plan::WrongOp(step.key, StrCat("needs a flat patch, got ", options.patch.ToString()));
-    }
-    if (needs.moves) {
+    if (plan::NeedsOf(step.op).moves) {
       chain.geometry_.Add(step);
     } else {
       PB_RETURN_IF_ERROR(chain.colour_.Add(step));
@@ -109,8 +104,19 @@ StatusOr<Chain> Chain::Compile(const ChainOptions& options) {
   return chain;
 }
 
-Box Chain::SourceBox(const Box& box) const {
+Extent Chain::SourceExtent(const DrawKey& key, const plan::VolumeFacts& facts) const {
+  return is_volume() ? DrawVolume(key, facts).source.Shape() : source_extent();
+}
+
+Box Chain::SourceBox(const Box& box, const DrawKey& key, const plan::VolumeFacts& facts) const {
   Box source = box;
+  if (is_volume()) {
+    source = DrawVolume(key, facts).source;
+    source.z += box.z;
+    source.y += box.y;
+    source.x += box.x;
+    return source;
+  }
   source.y -= geometry_.margin_y();
   source.x -= geometry_.margin_x();
   source.height += 2 * geometry_.margin_y();
@@ -139,9 +145,14 @@ Status Chain::CheckFit(const plan::MacenkoFit* fit) const {
 }
 
 Status Chain::Run(const ConstTensorView& source, const DrawKey& key, std::span<std::byte> out,
-                  std::vector<std::byte>& scratch, const plan::MacenkoFit* fit) const {
+                  std::vector<std::byte>& scratch, const plan::MacenkoFit* fit,
+                  const plan::VolumeFacts* facts) const {
+  if (needs_facts() && facts == nullptr) {
+    return absl::InvalidArgumentError("run ops: the volume's spacing and statistics are not known");
+  }
+  const plan::VolumeFacts known = facts != nullptr ? *facts : plan::VolumeFacts{};
   const ConstTensorView deep = source.rank == 3 ? WithDepth(source) : source;
-  const Extent expected = source_extent();
+  const Extent expected = SourceExtent(key, known);
   const bool fits = deep.rank == 4 && deep.dtype == options_.source_dtype && deep.data != nullptr &&
                     deep.shape[0] == expected.z && deep.shape[1] == expected.y &&
                     deep.shape[2] == expected.x && deep.shape[3] == options_.channels &&
@@ -152,6 +163,10 @@ Status Chain::Run(const ConstTensorView& source, const DrawKey& key, std::span<s
                NameOf(options_.source_dtype), " and ", patch_bytes(), " bytes of output"));
   }
   PB_RETURN_IF_ERROR(CheckFit(fit));
+  if (is_volume()) {
+    RunVolume(deep, key, known, out, scratch);
+    return absl::OkStatus();
+  }
   const PatchGeometry geometry = DrawGeometry(key);
   PatchColour colour;
   if (loops_ != nullptr) colour = DrawColour(key, fit);
@@ -193,8 +208,9 @@ void Chain::RunSliceInFloat(const Strided& source, std::int64_t slice,
 }
 
 Status Chain::RunLabels(const ConstTensorView& labels, const DrawKey& key,
-                        std::span<std::uint8_t> out, std::vector<std::byte>& scratch) const {
-  const Extent expected = source_extent();
+                        std::span<std::uint8_t> out, std::vector<std::byte>& scratch,
+                        const plan::VolumeFacts& facts) const {
+  const Extent expected = SourceExtent(key, facts);
   const ConstTensorView deep = labels.rank == 3 ? WithDepth(labels) : labels;
   const bool fits = deep.rank == 4 && deep.dtype == DType::kUint8 && deep.data != nullptr &&
                     deep.shape[0] == expected.z && deep.shape[1] == expected.y &&
@@ -205,11 +221,16 @@ Status Chain::RunLabels(const ConstTensorView& labels, const DrawKey& key,
                                              " x 1 uint8 and ", options_.patch.Pixels(),
                                              " bytes of output"));
   }
+  if (is_volume()) {
+    RunVolumeLabels(VolumeLoopsHere(), deep, DrawVolume(key, facts), options_.patch, out.data(),
+                    scratch);
+    return absl::OkStatus();
+  }
   const PatchGeometry geometry = DrawGeometry(key);
-  const std::int64_t plane = options_.patch.y * options_.patch.x;
   for (std::int64_t z = 0; z < expected.z; ++z) {
     PB_ASSIGN_OR_RETURN(const Strided slice, AsInput(SliceOf(deep, z)));
-    RunNearestPass(LoopsAt(options_.cpu_level), slice, geometry, out.data() + z * plane, scratch);
+    RunNearestPass(LoopsAt(options_.cpu_level), slice, geometry,
+                   out.data() + z * options_.patch.y * options_.patch.x, scratch);
   }
   return absl::OkStatus();
 }

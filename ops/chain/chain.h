@@ -24,6 +24,7 @@
 #include "ops/chain/colour_program.h"
 #include "ops/chain/float_rows.h"
 #include "ops/chain/geometry_program.h"
+#include "ops/chain/volume_pass.h"
 #include "runtime/base/box.h"
 #include "runtime/base/dtype.h"
 #include "runtime/base/extent.h"
@@ -43,7 +44,9 @@ enum class OutputLayout : std::uint8_t { kNchw, kNhwc };
 struct ChainOptions {
   Json preprocess = Json::array();
   Json augment = Json::array();
-  Extent patch;  ///< the finished patch; ops work in the planes of a deeper one, alike in all
+  /// The finished patch. Under plan::IsVolumeChain ops work on all axes; otherwise in the planes of
+  /// a deeper one, alike in all.
+  Extent patch;
   int channels = 3;
   /// uint8, by tables where ops allow it, uint16, int16 or float32.
   DType source_dtype = DType::kUint8;
@@ -60,8 +63,20 @@ class Chain {
   /// what plan::CheckOps refuses, and lists of wrong lengths for the channels.
   static StatusOr<Chain> Compile(const ChainOptions& options);
 
-  /// The box to read for a finished patch at `box`: larger where a crop wants to choose.
-  Box SourceBox(const Box& box) const;
+  /// Whether it is a chain of volumes, of which every patch reads a box of its own; of the
+  /// functions here those that take facts are made for it.
+  bool is_volume() const { return volume_ != nullptr; }
+  /// A volume chain needs the facts of the patch's image.
+  bool needs_facts() const { return is_volume() && volume_->needs_facts(); }
+  /// Of a volume chain: InvalidArgument when patches of an image with these facts cannot be made.
+  Status CheckImage(const plan::VolumeFacts& facts) const;
+
+  /// The box to read for a finished patch at `box`: larger where a crop wants to choose, and as far
+  /// as the drawn geometry of a volume reaches.
+  Box SourceBox(const Box& box, const DrawKey& key, const plan::VolumeFacts& facts = {}) const;
+  /// The size of that box.
+  Extent SourceExtent(const DrawKey& key, const plan::VolumeFacts& facts = {}) const;
+  /// The same for chains that read as much for every patch: all but those of volumes.
   Extent source_extent() const {
     return {options_.patch.z, options_.patch.y + 2 * geometry_.margin_y(),
             options_.patch.x + 2 * geometry_.margin_x()};
@@ -83,20 +98,30 @@ class Chain {
   /// InvalidArgument when that fit is missing.
   Status CheckFit(const plan::MacenkoFit* fit) const;
 
+  /// Of a volume chain, instead of both.
+  VolumeGeometry DrawVolume(const DrawKey& key, const plan::VolumeFacts& facts) const {
+    return volume_->DrawGeometry(key, facts);
+  }
+  VolumeIntensity DrawIntensity(const DrawKey& key, const plan::VolumeFacts& facts) const {
+    return volume_->DrawIntensity(key, facts);
+  }
+
   /// The whole chain on the CPU, one pass: `source` is (depth, height, width, channels) of
-  /// source_extent(), or without the depth of 1, in source_dtype with any strides; `out` receives
+  /// SourceExtent(), or without the depth of 1, in source_dtype with any strides; `out` receives
   /// exactly patch_bytes() in the declared layout, each byte written once. `scratch` belongs to the
   /// calling thread and is resized as needed. `fit` is that of the patch's image; null where
-  /// needs_fit is false. InvalidArgument when shapes or sizes do not fit, or a fit is missing.
+  /// needs_fit is false, and so are `facts` where needs_facts is. InvalidArgument when shapes or
+  /// sizes do not fit, or a fit or facts are missing.
   Status Run(const ConstTensorView& source, const DrawKey& key, std::span<std::byte> out,
-             std::vector<std::byte>& scratch, const plan::MacenkoFit* fit = nullptr) const;
+             std::vector<std::byte>& scratch, const plan::MacenkoFit* fit = nullptr,
+             const plan::VolumeFacts* facts = nullptr) const;
 
-  /// The geometry of the patch alone, on labels of its source box: `labels` is (depth, height,
-  /// width, 1) uint8 of source_extent(), or without the depth of 1, with what lies outside the
-  /// image already filled in; `out` receives patch.Pixels() bytes, each the nearest label.
-  /// InvalidArgument when they do not fit.
+  /// The geometry of the patch alone, on labels of its source box: `labels` is (height, width, 1)
+  /// uint8 of SourceExtent(), or (depth, height, width, 1), with what lies outside the image
+  /// already filled in; `out` receives the patch's pixels, each the nearest label. InvalidArgument
+  /// when they do not fit.
   Status RunLabels(const ConstTensorView& labels, const DrawKey& key, std::span<std::uint8_t> out,
-                   std::vector<std::byte>& scratch) const;
+                   std::vector<std::byte>& scratch, const plan::VolumeFacts& facts = {}) const;
 
   /// table()[c * 256 + v]: the finished value of channel c for input v, as bits of the output type
   /// in the low bytes.
@@ -115,6 +140,10 @@ class Chain {
  private:
   Chain() = default;
   Status AddValueOp(const plan::OpStep& step, std::vector<std::vector<double>>& values);
+  static Status CompileVolume(const std::vector<plan::OpStep>& steps, Chain& chain);
+  void RunVolume(const ConstTensorView& source, const DrawKey& key, const plan::VolumeFacts& facts,
+                 std::span<std::byte> out, std::vector<std::byte>& scratch) const;
+  VolumeLoopPair VolumeLoopsHere() const;
   void RunSlice(const Strided& source, const WindowMap& window, std::byte* out,
                 std::vector<std::byte>& scratch) const;
   void RunSliceInFloat(const Strided& source, std::int64_t slice, const PatchGeometry& geometry,
@@ -124,7 +153,8 @@ class Chain {
   ChainOptions options_;
   GeometryProgram geometry_;
   ColourProgram colour_;
-  const RowLoops* loops_ = nullptr;  ///< of a chain that works in float, or null
+  const RowLoops* loops_ = nullptr;              ///< of a chain that works in float, or null
+  std::shared_ptr<const VolumeProgram> volume_;  ///< of a chain of volumes, or null
   ValueSteps value_steps_;
   std::shared_ptr<const RowMaker> rows_;  ///< of a chain of tables, or null
 };

@@ -9,6 +9,7 @@
 #include "ops/colour/color_jitter.h"
 #include "ops/colour/od_program.h"
 #include "ops/intensity/cast_math.h"
+#include "ops/intensity/drawn_op.h"
 #include "ops/intensity/gaussian_blur.h"
 #include "ops/intensity/gaussian_noise.h"
 #include "ops/intensity/normalize_math.h"
@@ -28,13 +29,6 @@ struct PatchColour {
 
   /// Steps of the jitter before the first that needs the mean of the patch; kColorSteps: none does.
   int StepsBeforeMean() const;
-};
-
-/// An op that draws for every patch.
-template <typename Options>
-struct DrawnOp {
-  std::uint32_t occurrence = 0;  ///< plan::Occurrence: part of its draw key
-  Options options;
 };
 
 /// Immutable once every step is added.

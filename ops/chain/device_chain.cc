@@ -96,6 +96,10 @@ StatusOr<std::byte*> DeviceRoom::Upload(std::span<const std::byte> parameters,
 }
 
 StatusOr<DeviceChain> DeviceChain::Create(const Chain& chain, memory::GpuStream stream) {
+  if (chain.is_volume()) {
+    return absl::UnimplementedError(
+        "compile ops for a GPU: a chain of volumes is made on CPUs only");
+  }
   DeviceChain device;
   device.chain_ = std::make_unique<const Chain>(chain);
   const std::vector<ValueStep> steps = StepsOf(chain.value_steps());

@@ -53,7 +53,7 @@ class DeviceRoom {
 class DeviceChain {
  public:
   /// Uploads to the calling thread's GPU in the order of `stream`; keeps what it needs of `chain`.
-  /// Unimplemented without CUDA.
+  /// Unimplemented without CUDA, and for chains of volumes.
   static StatusOr<DeviceChain> Create(const Chain& chain, memory::GpuStream stream);
 
   /// Makes `room` ready for launches of `patches` patches and as many labels in all.

@@ -87,6 +87,23 @@ void LoopSplineColumns(std::int64_t stride, float inverse_spacing, int points,
   columns.end[points - 4] = stride;
 }
 
+/// The spline along a row, given the control points of that row.
+template <typename V>
+void LoopSplineAlong(const float* at_row, const SplineColumns& columns, int points, float* out) {
+  std::int64_t j = 0;
+  for (int cell = 0; cell <= points - 4; ++cell) {
+    const V a = V::All(at_row[cell]), b = V::All(at_row[cell + 1]), c = V::All(at_row[cell + 2]),
+            d = V::All(at_row[cell + 3]);
+    // The last vector of a cell reaches into the next one, which writes those columns again.
+    for (; j < columns.end[cell]; j += V::kLanes) {
+      const V weight[4] = {V::Load(columns.weight[0] + j), V::Load(columns.weight[1] + j),
+                           V::Load(columns.weight[2] + j), V::Load(columns.weight[3] + j)};
+      SplineSum(weight, a, b, c, d).Store(out + j);
+    }
+    if (columns.end[cell] != 0) j = columns.end[cell];
+  }
+}
+
 template <typename V>
 void LoopDisplace(const PatchGeometry& geometry, const float* field, const SplineColumns& columns,
                   std::int64_t row, float* out) {
@@ -100,18 +117,7 @@ void LoopDisplace(const PatchGeometry& geometry, const float* field, const Splin
                           ScalarLanes{column[2 * points]}, ScalarLanes{column[3 * points]})
                     .v;
   }
-  std::int64_t j = 0;
-  for (int cell = 0; cell <= points - 4; ++cell) {
-    const V a = V::All(at_row[cell]), b = V::All(at_row[cell + 1]), c = V::All(at_row[cell + 2]),
-            d = V::All(at_row[cell + 3]);
-    // The last vector of a cell reaches into the next one, which writes those columns again.
-    for (; j < columns.end[cell]; j += V::kLanes) {
-      const V weight[4] = {V::Load(columns.weight[0] + j), V::Load(columns.weight[1] + j),
-                           V::Load(columns.weight[2] + j), V::Load(columns.weight[3] + j)};
-      SplineSum(weight, a, b, c, d).Store(out + j);
-    }
-    if (columns.end[cell] != 0) j = columns.end[cell];
-  }
+  LoopSplineAlong<V>(at_row, columns, points, out);
 }
 
 template <typename V>

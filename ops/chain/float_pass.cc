@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 
+#include "ops/chain/carver.h"
 #include "ops/chain/chain_rows.h"
 #include "ops/chain/chain_stage.h"
 
@@ -11,31 +12,6 @@ namespace patchbay::ops {
 namespace {
 
 constexpr std::int64_t kSlack = 64;  ///< elements a whole vector may reach past the end of a row
-
-std::int64_t RoundedUp(std::int64_t n, std::int64_t to) { return (n + to - 1) / to * to; }
-
-/// Hands out pieces of one block of memory, which is made to fit before the first is used.
-class Carver {
- public:
-  explicit Carver(std::vector<std::byte>& memory) : memory_(memory) {}
-  std::size_t Take(std::int64_t bytes) {
-    const std::size_t at = size_;
-    size_ += static_cast<std::size_t>(RoundedUp(bytes, 64));
-    return at;
-  }
-  void Fit() {
-    if (memory_.size() < size_ + 64) memory_.resize(size_ + 64);
-    const auto address = reinterpret_cast<std::uintptr_t>(memory_.data());
-    base_ = memory_.data() + (64 - address % 64) % 64;
-  }
-  float* Floats(std::size_t at) const { return reinterpret_cast<float*>(base_ + at); }
-  std::byte* Bytes(std::size_t at) const { return base_ + at; }
-
- private:
-  std::vector<std::byte>& memory_;
-  std::size_t size_ = 0;
-  std::byte* base_ = nullptr;
-};
 
 /// Finished rows as places of the source: what the image and its labels share.
 class RowPlaces {
@@ -81,6 +57,22 @@ class RowPlaces {
   SplineColumns columns_;
   GatherJob job_;
 };
+
+}  // namespace
+
+void BlurRow(const RowLoops& loops, const PatchBlur& blur, std::int64_t width, float* row,
+             float* padded) {
+  std::array<const float*, 2 * kMaxBlurRadius + 1> tap;
+  for (std::size_t k = 0; k < tap.size(); ++k) tap[k] = padded + k;
+  for (std::int64_t j = 0; j < blur.radius; ++j) {
+    padded[j] = row[MirroredPlace(j - blur.radius, width)];
+    padded[blur.radius + width + j] = row[MirroredPlace(width + j, width)];
+  }
+  std::memcpy(padded + blur.radius, row, static_cast<std::size_t>(width) * 4);
+  loops.weigh(blur.weight.data(), tap.data(), 2 * blur.radius + 1, width, row);
+}
+
+namespace {
 
 class FloatPass {
  public:
@@ -204,17 +196,8 @@ class FloatPass {
   }
 
   void BlurAlong(const FloatRows& rows) const {
-    const PatchBlur& blur = job_.colour->blur;
-    std::array<const float*, 2 * kMaxBlurRadius + 1> tap;
-    for (std::size_t k = 0; k < tap.size(); ++k) tap[k] = padded_ + k;
     for (int c = 0; c < channels_; ++c) {
-      float* row = rows.Row(c);
-      for (std::int64_t j = 0; j < blur.radius; ++j) {
-        padded_[j] = row[MirroredPlace(j - blur.radius, job_.width)];
-        padded_[blur.radius + job_.width + j] = row[MirroredPlace(job_.width + j, job_.width)];
-      }
-      std::memcpy(padded_ + blur.radius, row, static_cast<std::size_t>(job_.width) * 4);
-      loops_.weigh(blur.weight.data(), tap.data(), 2 * blur.radius + 1, job_.width, row);
+      BlurRow(loops_, job_.colour->blur, job_.width, rows.Row(c), padded_);
     }
   }
 

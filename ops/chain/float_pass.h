@@ -27,6 +27,11 @@ struct FloatPassJob {
 /// `scratch` belongs to the calling thread and is resized as needed.
 void RunFloatPass(const RowLoops& loops, const FloatPassJob& job, std::vector<std::byte>& scratch);
 
+/// Blurs a row in place. `padded` has room for the row, the radius on both sides and a whole
+/// vector.
+void BlurRow(const RowLoops& loops, const PatchBlur& blur, std::int64_t width, float* row,
+             float* padded);
+
 /// The geometry alone, on a one-channel image of bytes: the nearest pixel, halves upwards. `out`
 /// receives height x width bytes.
 void RunNearestPass(const RowLoops& loops, const Strided& source, const PatchGeometry& geometry,

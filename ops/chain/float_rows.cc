@@ -107,4 +107,9 @@ bool HaveAvx512() {
          __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("avx512vl") != 0;
 }
 
+const RowLoops& LoopsAt(CpuLevel level) {
+  if (level == CpuLevel::kTable) return ScalarRowLoops();
+  return level == CpuLevel::kBest && HaveAvx512() ? Avx512RowLoops() : Avx2RowLoops();
+}
+
 }  // namespace patchbay::ops

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "ops/chain/chain_rows.h"
 #include "ops/chain/geometry_program.h"
 #include "ops/colour/colour_maps.h"
 #include "ops/geometry/strided.h"
@@ -85,6 +86,8 @@ const RowLoops& Avx2RowLoops();
 /// Only where HaveAvx512.
 const RowLoops& Avx512RowLoops();
 bool HaveAvx512();
+/// The variant of a level on this machine.
+const RowLoops& LoopsAt(CpuLevel level);
 
 /// The source has three channels of bytes that touch, two columns or more, and room for a load of
 /// eight bytes.

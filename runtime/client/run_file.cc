@@ -215,8 +215,7 @@ StatusOr<RunFile> ReadRun(const RunSource& source) {
   StatusOr<plan::RunConfig> config = plan::ForSplit(run.config, source.split, source.augment);
   if (!config.ok()) return run.Locate(config.status());
   run.config = *std::move(config);
-  const Status ops = plan::CheckOps(run.config.preprocess, run.config.augment, run.config.patch.y,
-                                    run.config.patch.x);
+  const Status ops = plan::CheckOps(run.config.preprocess, run.config.augment, run.config.patch);
   if (!ops.ok()) return run.Locate(ops);
   PB_RETURN_IF_ERROR(TakeColumns(run));
   if (!run.config.stores.empty()) {

@@ -13,6 +13,7 @@
 #include "runtime/plan/image_sampling.h"
 #include "runtime/plan/image_stains.h"
 #include "runtime/plan/image_views.h"
+#include "runtime/plan/image_volumes.h"
 #include "runtime/plan/ops/op_list.h"
 #include "runtime/plan/permutation.h"
 #include "runtime/stream/slot_layout.h"
@@ -72,7 +73,7 @@ std::uint64_t PatchesThere(const RunConfig& config, const PlannedImage& image) {
 
 /// Ops without a kernel are not made where the bits are to be those of a GPU.
 Status CheckNumerics(const RunConfig& config) {
-  const std::string cpu_only = CpuOnlyOp(config.preprocess, config.augment);
+  const std::string cpu_only = CpuOnlyOp(config.preprocess, config.augment, config.patch);
   if (config.numerics == Numerics::kCpu || cpu_only.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(StrCat("plan: key 'numerics': ", NameOf(*config.numerics),
                                            ": the op of '", cpu_only,
@@ -301,6 +302,7 @@ StatusOr<Plan> Plan::Build(const RunConfig& config, std::vector<PlannedImage> im
   }
   PB_RETURN_IF_ERROR(CheckNumerics(config));
   PB_RETURN_IF_ERROR(SettleStains(config, images));
+  PB_RETURN_IF_ERROR(SettleVolumes(config, images));
   PB_RETURN_IF_ERROR(SettleLabels(config, images));
   PB_RETURN_IF_ERROR(CheckViews(config, images));
   Plan plan;
@@ -330,6 +332,9 @@ StatusOr<Plan> Plan::Build(const RunConfig& config, std::vector<PlannedImage> im
   }
   if (Json stains = StainsToJson(config, plan.images_); !stains.is_null()) {
     text["stains"] = std::move(stains);
+  }
+  if (Json volumes = VolumesToJson(config, plan.images_); !volumes.is_null()) {
+    text["volumes"] = std::move(volumes);
   }
   if (NeedsPlaces(config)) text["places"] = PlacesToJson(plan.images_);
   if (!config.weight_by.empty()) text["groups"] = GroupsToJson(plan.images_);
@@ -371,6 +376,7 @@ StatusOr<Plan> Plan::Parse(std::string_view text) {
   PB_RETURN_IF_ERROR(SampledFromJson(value, images));
   PB_RETURN_IF_ERROR(ReadViews(value, images));
   PB_RETURN_IF_ERROR(StainsFromJson(config, value.value("stains", Json()), images));
+  PB_RETURN_IF_ERROR(VolumesFromJson(config, value.value("volumes", Json()), images));
   PB_ASSIGN_OR_RETURN(Plan plan, Build(config, std::move(images)));
   if (plan.text_ != text) {
     return absl::InvalidArgumentError("plan: text is not canonical (altered, or of another build)");

@@ -15,6 +15,7 @@
 #include "runtime/base/status.h"
 #include "runtime/plan/image_draw.h"
 #include "runtime/plan/ops/stain_fit.h"
+#include "runtime/plan/ops/volume_facts.h"
 #include "runtime/plan/places.h"
 #include "runtime/plan/run_config.h"
 #include "runtime/stream/batch_layout.h"
@@ -45,6 +46,8 @@ struct PlannedImage {
   /// What its colours come to, under stain_normalize the one its profile needs.
   std::optional<MacenkoFit> macenko = std::nullopt;
   std::optional<ReinhardFit> reinhard = std::nullopt;
+  std::optional<VolumeFacts> volume =
+      std::nullopt;  ///< where the ops need its spacing or statistics
   std::optional<ImageLabels> labels = std::nullopt;  ///< of the config's label set
   std::optional<std::int64_t> label = std::nullopt;  ///< under labels.label.column, what it says
   /// Under patch.mpp one for each; `size` is then the first one's level. Otherwise empty.
@@ -115,6 +118,10 @@ class Plan {
   /// The arrays of a batch, "image" first.
   const BatchLayout& layout() const { return layout_; }
   int channels() const { return images_.front().channels; }
+  /// What the ops of a volume know of an image.
+  VolumeFacts FactsOf(std::uint32_t image) const {
+    return images_[image].volume.value_or(VolumeFacts{});
+  }
   /// Arrays of images in a batch: 1, or one for each patch.mpp; they come first.
   std::size_t views() const { return config_.mpp.empty() ? 1 : config_.mpp.size(); }
   /// View `view` of a patch's image: what patch.mpp chose, or patch.level as it is.

@@ -107,7 +107,7 @@ TEST(Chain, PatchesThatAreNotSquareAreFlippedAndCropped) {
       Json::array({Json{{"crop", {{"margin", {5, 9}}}}}, Json{{"flip", Json::object()}}});
   const auto chain = Chain::Compile(options);
   ASSERT_TRUE(chain.ok());
-  EXPECT_EQ(chain->SourceBox(Box2D(100, 200, 37, 90)), Box2D(95, 191, 47, 108));
+  EXPECT_EQ(chain->SourceBox(Box2D(100, 200, 37, 90), {}), Box2D(95, 191, 47, 108));
   const Spaced source = NoiseSource(*chain);
   for (std::uint64_t ordinal = 0; ordinal < 40; ++ordinal) {
     const DrawKey key{1, 0, ordinal, 0, DrawStream::kParameters};
@@ -223,7 +223,7 @@ TEST(Chain, RefusesWhatItCannotCompile) {
   EXPECT_EQ(text(Json::array({Json{{"flap", Json::object()}}})),
             "check ops: key 'augment[0].flap': unknown op");
   EXPECT_EQ(text(Json::array({Json{{"flip", {{"p", 1}}}}})),
-            "check ops: augment[0].flip: unknown key 'p' (known: horizontal, vertical)");
+            "check ops: augment[0].flip: unknown key 'p' (known: horizontal, vertical, axes)");
   EXPECT_EQ(text(Json::array({Json{{"flip", {{"vertical", 2}}}}})),
             "check ops: augment[0].flip: key 'vertical': 2 is out of range (0..1)");
   EXPECT_EQ(

@@ -115,13 +115,26 @@ TEST(DeviceChainOnGpu, OtherChannelsTypesAndDepthsToo) {
         options.patch = {deep ? 3 : 1, 11, 37};
         options.dtype = deep ? DType::kFloat32 : DType::kFloat16;
         options.augment = Json::array({steps[6], steps[7], steps[10], steps[11]});
-        if (!deep) options.augment.push_back(steps[1]);
-        ExpectBitsOfTheCpu(options, 3, 2);
+        options.augment.push_back(steps[1]);
+        if (!deep) ExpectBitsOfTheCpu(options, 3, 2);
         options.augment = Json::array({steps[8], steps[9], steps[10], steps[11]});  // no float
         ExpectBitsOfTheCpu(options, 4, 2);
       }
     }
   }
+}
+
+TEST(DeviceChainOnGpu, ChainsOfVolumesAreRefused) {
+  PB_NEED_GPU();
+  auto stream = memory::OwnedGpuStream::Create();
+  ASSERT_TRUE(stream.ok()) << stream.status();
+  ChainOptions options;
+  options.channels = 1;
+  options.patch = {3, 11, 37};
+  options.augment = Json::array({FloatSteps()[6]});
+  const auto chain = Chain::Compile(options);
+  ASSERT_TRUE(chain.ok()) << chain.status();
+  EXPECT_TRUE(absl::IsUnimplemented(DeviceChain::Create(*chain, stream->get()).status()));
 }
 
 TEST(DeviceChainOnGpu, MorePatchesThanOneLaunchTakes) {

@@ -221,7 +221,8 @@ TEST(FloatChain, RefusesWhatCannotBe) {
             std::string::npos);
   ChainOptions deep;
   deep.patch = {4, 32, 32};
-  EXPECT_NE(RefusalOf(R"([{"affine": {}}])", deep).find("flat patch"), std::string::npos);
+  EXPECT_NE(RefusalOf(R"([{"affine": {}}])", deep).find("needs images of one channel"),
+            std::string::npos);
 }
 
 TEST(FloatChain, AStainNormalizeWithoutAFitIsRefusedNotGuessed) {

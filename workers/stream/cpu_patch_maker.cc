@@ -44,14 +44,15 @@ class CpuPatchMaker final : public PatchMaker {
       return absl::OkStatus();
     }
     const StreamContext& context = patch.job->context();
-    tile_.resize(TileDecoder::TileBytes(context));
+    tile_.resize(TileDecoder::TileBytes(context, patch.spec));
     PB_RETURN_IF_ERROR(decoder_.Decode(patch, view, tile_));
     if (!patch.job->Wanted()) return absl::OkStatus();
     const ops::Chain& chain = context.chain();
-    const TensorView source = TileDecoder::TileView(context, tile_);
+    const TensorView source = TileDecoder::TileView(context, patch.spec, tile_);
     const auto& fit = context.plan().images()[patch.spec.image].macenko;
-    return chain.Run(source, patch.spec.key, out, chain_scratch_,
-                     fit.has_value() ? &*fit : nullptr);
+    const plan::VolumeFacts facts = context.plan().FactsOf(patch.spec.image);
+    return chain.Run(source, patch.spec.key, out, chain_scratch_, fit.has_value() ? &*fit : nullptr,
+                     &facts);
   }
 
   const PatchEnded ended_;

@@ -32,12 +32,13 @@ Status LabelArrays::Make(const FetchedPatch& patch, TileDecoder& decoder) {
   if (image.label) label_ = *image.label;
   if (!context.has_labels()) return absl::OkStatus();
   mask_.resize(pixels);
-  const Extent source = context.chain().source_extent();
+  const Extent source = TileDecoder::TileExtent(context, patch.spec);
   window_.resize(static_cast<std::size_t>(source.Pixels()));
   const TensorView view = ContiguousView<4>(window_.data(), DType::kUint8,
                                             {source.z, source.y, source.x, std::int64_t{1}});
   PB_RETURN_IF_ERROR(decoder.DecodeLabels(patch, view));
-  PB_RETURN_IF_ERROR(context.chain().RunLabels(view, patch.spec.key, mask_, scratch_));
+  PB_RETURN_IF_ERROR(context.chain().RunLabels(view, patch.spec.key, mask_, scratch_,
+                                               context.plan().FactsOf(patch.spec.image)));
   if (config.labels.rule) {
     label_ = LabelOfMask(config, image.labels->classes, mask_);
   }

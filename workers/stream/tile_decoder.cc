@@ -9,7 +9,7 @@ namespace patchbay::workers {
 Status TileDecoder::Decode(const FetchedPatch& patch, std::size_t view, std::span<std::byte> tile) {
   const StreamContext& context = patch.job->context();
   const FetchedView& fetched = patch.views[view];
-  const TensorView out = TileView(context, tile);
+  const TensorView out = TileView(context, patch.spec, tile);
   const Status decoded = fetched.window.IsPlain()
                              ? patch.image->Decode(fetched.encoded, out, context.plan().fill(),
                                                    ScratchFor(patch.image))
@@ -44,16 +44,21 @@ Status TileDecoder::DecodeResampled(const FetchedPatch& patch, const FetchedView
   return average_.Run(finer, view.window.y, view.window.x, SliceOf(tile, 0));
 }
 
-std::size_t TileDecoder::TileBytes(const StreamContext& context) {
+Extent TileDecoder::TileExtent(const StreamContext& context, const plan::PatchSpec& spec) {
+  return context.chain().SourceExtent(spec.key, context.plan().FactsOf(spec.image));
+}
+
+std::size_t TileDecoder::TileBytes(const StreamContext& context, const plan::PatchSpec& spec) {
   const ops::Chain& chain = context.chain();
-  return static_cast<std::size_t>(chain.source_extent().Pixels() * chain.options().channels) *
+  return static_cast<std::size_t>(TileExtent(context, spec).Pixels() * chain.options().channels) *
          SizeOf(chain.options().source_dtype);
 }
 
-TensorView TileDecoder::TileView(const StreamContext& context, std::span<std::byte> tile) {
-  PB_CHECK(tile.size() == TileBytes(context));
+TensorView TileDecoder::TileView(const StreamContext& context, const plan::PatchSpec& spec,
+                                 std::span<std::byte> tile) {
   const ops::Chain& chain = context.chain();
-  const Extent size = chain.source_extent();
+  const Extent size = TileExtent(context, spec);
+  PB_CHECK(tile.size() == TileBytes(context, spec));
   return ContiguousView<4>(
       tile.data(), chain.options().source_dtype,
       {size.z, size.y, size.x, static_cast<std::int64_t>(chain.options().channels)});

@@ -24,10 +24,14 @@ class TileDecoder {
   /// ignored outside the image.
   Status DecodeLabels(const FetchedPatch& patch, const TensorView& window);
 
-  /// Bytes of the tile of any patch of a stream.
-  static std::size_t TileBytes(const StreamContext& context);
+  /// What is decoded for a patch: the size of its source box.
+  static Extent TileExtent(const StreamContext& context, const plan::PatchSpec& spec);
+  static std::size_t TileBytes(const StreamContext& context, const plan::PatchSpec& spec);
+  /// The same for any patch of a stream that is not of volumes.
+  static std::size_t TileBytes(const StreamContext& context) { return TileBytes(context, {}); }
   /// `tile`, of TileBytes, as the tensor it is.
-  static TensorView TileView(const StreamContext& context, std::span<std::byte> tile);
+  static TensorView TileView(const StreamContext& context, const plan::PatchSpec& spec,
+                             std::span<std::byte> tile);
 
  private:
   static constexpr std::size_t kScratchesMax = 16;  ///< larger: more memory, less set-up work

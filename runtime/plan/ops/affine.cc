@@ -11,7 +11,7 @@ config::Key BorderKey() {
           .choices = {"reflect101", "reflect", "edge"},
           .help =
               "beyond the box that is read (the patch and crop.margin): mirrored about its "
-              "outer pixels, about its edges, or its outer pixels repeated"};
+              "outer pixels, about its edges, or its outer pixels repeated; flat patches only"};
 }
 
 Border BorderOf(const Json& options) {
@@ -23,36 +23,41 @@ Border BorderOf(const Json& options) {
 config::Key AffineOptions::Keys() {
   const AffineOptions defaults;
   using config::KeyType;
-  return {.name = "affine",
-          .type = KeyType::kMap,
-          .help = "turns, scales, shears and shifts about the centre, bilinear; flat patches only",
-          .members = {ProbabilityKey(),
-                      RangeKey({.name = "degrees",
-                                .unit = "degrees",
-                                .min = -360,
-                                .max = 360,
-                                .help = "angle, clockwise as displayed"},
-                               defaults.degrees),
-                      RangeKey({.name = "scale",
-                                .min = kMinAffineScale,
-                                .max = kMaxAffineScale,
-                                .help = "factor; larger means larger objects"},
-                               defaults.scale),
-                      RangeKey({.name = "shear",
-                                .unit = "degrees",
-                                .min = -kMaxShearDegrees,
-                                .max = kMaxShearDegrees,
-                                .help = "angle of shear along x"},
-                               defaults.shear),
-                      {.name = "translate",
-                       .type = KeyType::kFloatList,
-                       .fallback = Json::array({0.0, 0.0}),
-                       .min = 0,
-                       .max = 1,
-                       .min_items = 2,
-                       .max_items = 2,
-                       .help = "largest shift along y and x, as a share of the patch's side"},
-                      BorderKey()}};
+  return {
+      .name = "affine",
+      .type = KeyType::kMap,
+      .help =
+          "turns, scales, shears and shifts about the centre, linear between pixels; volumes turn "
+          "about each axis, in millimetres",
+      .members = {
+          ProbabilityKey(),
+          RangeKey({.name = "degrees",
+                    .unit = "degrees",
+                    .min = -360,
+                    .max = 360,
+                    .help = "angle, clockwise as displayed; of volumes one about each axis"},
+                   defaults.degrees),
+          RangeKey({.name = "scale",
+                    .min = kMinAffineScale,
+                    .max = kMaxAffineScale,
+                    .help = "factor; larger means larger objects"},
+                   defaults.scale),
+          RangeKey({.name = "shear",
+                    .unit = "degrees",
+                    .min = -kMaxShearDegrees,
+                    .max = kMaxShearDegrees,
+                    .help = "angle of shear along x; flat patches only"},
+                   defaults.shear),
+          {.name = "translate",
+           .type = KeyType::kFloatList,
+           .fallback = Json::array({0.0, 0.0}),
+           .min = 0,
+           .max = 1,
+           .min_items = 2,
+           .max_items = 2,
+           .help =
+               "largest shift along y and x, as a share of the patch's side; flat patches only"},
+          BorderKey()}};
 }
 
 AffineOptions AffineOptions::FromJson(const Json& options) {

@@ -21,7 +21,7 @@ inline constexpr double kMinAffineScale = 0.1, kMaxAffineScale = 10, kMaxShearDe
 
 struct AffineOptions {
   double p = kDefaultProbability;
-  DrawRange degrees;         ///< clockwise as displayed
+  DrawRange degrees;         ///< clockwise as displayed; of volumes about each axis
   DrawRange scale = {1, 1};  ///< larger means larger objects
   DrawRange shear;           ///< degrees, along x
   /// Largest shift along y and x, as a share of the patch's side.

@@ -5,45 +5,69 @@
 #include "runtime/base/strings.h"
 
 namespace patchbay::plan {
+namespace {
+
+Status CheckTable(const Json& options) {
+  if (options.contains("amplitude") != options.contains("amplitude_mm")) return absl::OkStatus();
+  return absl::InvalidArgumentError("expected one of amplitude (px) and amplitude_mm (volumes)");
+}
+
+}  // namespace
 
 config::Key ElasticOptions::Keys() {
   const ElasticOptions defaults;
   using config::KeyType;
-  return {.name = "elastic",
-          .type = KeyType::kMap,
-          .help = "bends the patch by a cubic B-spline, bilinear; flat patches only",
-          .members = {ProbabilityKey(),
-                      {.name = "points",
-                       .type = KeyType::kInt,
-                       .fallback = defaults.points,
-                       .min = kMinElasticPoints,
-                       .max = kMaxElasticPoints,
-                       .help = "control points along each axis; the outer two of each end stay"},
-                      {.name = "amplitude",
-                       .type = KeyType::kFloat,
-                       .required = true,
-                       .unit = "px",
-                       .min = 0,
-                       .max = 4096,
-                       .help = "a control point moves by up to that along y and x; less than half "
-                               "the distance between them"},
-                      BorderKey()}};
+  return {
+      .name = "elastic",
+      .type = KeyType::kMap,
+      .help = "bends the patch by a cubic B-spline, linear between pixels",
+      .members = {ProbabilityKey(),
+                  {.name = "points",
+                   .type = KeyType::kInt,
+                   .fallback = defaults.points,
+                   .min = kMinElasticPoints,
+                   .max = kMaxElasticPoints,
+                   .help = "control points along each axis; the outer two of each end stay"},
+                  {.name = "amplitude",
+                   .type = KeyType::kFloat,
+                   .unit = "px",
+                   .min = 0,
+                   .max = 4096,
+                   .help = "a control point moves by up to that along every axis; less than half "
+                           "the distance between them"},
+                  {.name = "amplitude_mm",
+                   .type = KeyType::kFloat,
+                   .unit = "mm",
+                   .min = 1e-3,
+                   .max = 4096,
+                   .help = "of volumes, instead of amplitude"},
+                  BorderKey()},
+      .check = CheckTable};
 }
 
 ElasticOptions ElasticOptions::FromJson(const Json& options) {
-  return {options["p"].get<double>(), options["points"].get<int>(),
-          options["amplitude"].get<double>(), BorderOf(options)};
+  return {options["p"].get<double>(), options["points"].get<int>(), options.value("amplitude", 0.0),
+          options.value("amplitude_mm", 0.0), BorderOf(options)};
 }
 
-Status CheckFolding(const ElasticOptions& options, std::int64_t patch_height,
-                    std::int64_t patch_width) {
-  const double spacing = ElasticSpacing(options.points, std::min(patch_height, patch_width));
-  if (options.amplitude == 0 || 2 * options.amplitude < spacing) return absl::OkStatus();
-  return absl::InvalidArgumentError(StrCat("amplitude ", options.amplitude,
-                                           " px folds the patch: its ", options.points,
-                                           " control points are ", spacing,
-                                           " px apart; give less than half of that, or fewer "
-                                           "points"));
+Status CheckFolding(int points, std::initializer_list<ElasticAxis> axes) {
+  for (const ElasticAxis& axis : axes) {
+    const double spacing = ElasticSpacing(points, axis.side);
+    if (axis.side == 1 || axis.amplitude == 0 || 2 * axis.amplitude < spacing) continue;
+    return absl::InvalidArgumentError(StrCat("amplitude ", axis.amplitude,
+                                             " px folds the patch: its ", points,
+                                             " control points are ", spacing,
+                                             " px apart; give less than half of that, or fewer "
+                                             "points"));
+  }
+  return absl::OkStatus();
+}
+
+Status CheckFolding(const ElasticOptions& options, std::initializer_list<std::int64_t> sides) {
+  for (const std::int64_t side : sides) {
+    PB_RETURN_IF_ERROR(CheckFolding(options.points, {{side, options.amplitude}}));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace patchbay::plan

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 
 #include "runtime/base/json.h"
 #include "runtime/base/status.h"
@@ -15,8 +16,9 @@ inline constexpr int kMinElasticPoints = 5, kMaxElasticPoints = 16, kLockedElast
 
 struct ElasticOptions {
   double p = kDefaultProbability;
-  int points = 8;        ///< along each axis; larger means finer folds
-  double amplitude = 0;  ///< px: each control point moves by up to that along y and along x
+  int points = 8;           ///< along each axis; larger means finer folds
+  double amplitude = 0;     ///< px: each control point moves by up to that along every axis
+  double amplitude_mm = 0;  ///< instead, of volumes: millimetres
   Border border = Border::kReflect101;
 
   static config::Key Keys();
@@ -29,9 +31,16 @@ inline double ElasticSpacing(int points, std::int64_t side) {
   return static_cast<double>(side - 1) / (points - 3);
 }
 
-/// InvalidArgument when the amplitude is half the spacing of the control points or more: from there
-/// on the patch can fold over itself.
-Status CheckFolding(const ElasticOptions& options, std::int64_t patch_height,
-                    std::int64_t patch_width);
+/// Along one axis: px of a patch, which may be one pixel wide and then has nothing to bend.
+struct ElasticAxis {
+  std::int64_t side = 1;
+  double amplitude = 0;
+};
+
+/// InvalidArgument when the amplitude along an axis is half the spacing of its control points or
+/// more: from there on the patch can fold over itself.
+Status CheckFolding(int points, std::initializer_list<ElasticAxis> axes);
+/// The same for options in pixels, of a patch of those sides.
+Status CheckFolding(const ElasticOptions& options, std::initializer_list<std::int64_t> sides);
 
 }  // namespace patchbay::plan

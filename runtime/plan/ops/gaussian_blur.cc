@@ -6,7 +6,9 @@ config::Key GaussianBlurOptions::Keys() {
   const GaussianBlurOptions defaults;
   return {.name = "gaussian_blur",
           .type = config::KeyType::kMap,
-          .help = "a Gaussian filter; the patch is mirrored about its outer pixels (reflect101)",
+          .help =
+              "a Gaussian filter along every axis; the patch is mirrored about its outer pixels "
+              "(reflect101)",
           .members = {ProbabilityKey(), RangeKey({.name = "sigma",
                                                   .unit = "px",
                                                   .min = 0,

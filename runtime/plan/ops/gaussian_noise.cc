@@ -12,7 +12,8 @@ config::Key GaussianNoiseOptions::Keys() {
                                 .unit = "full scale",
                                 .min = 0,
                                 .max = 1,
-                                .help = "standard deviation before normalize; 1 is white"},
+                                .help = "standard deviation before normalize; 1 is white. Of "
+                                        "volumes in units of the normalised values"},
                                defaults.std)}};
 }
 

@@ -6,18 +6,26 @@
 
 #include "runtime/base/strings.h"
 #include "runtime/plan/ops/affine.h"
+#include "runtime/plan/ops/brightness.h"
 #include "runtime/plan/ops/cast.h"
 #include "runtime/plan/ops/color_jitter.h"
+#include "runtime/plan/ops/contrast.h"
 #include "runtime/plan/ops/crop.h"
+#include "runtime/plan/ops/ct_normalize.h"
 #include "runtime/plan/ops/elastic.h"
 #include "runtime/plan/ops/flip.h"
+#include "runtime/plan/ops/gamma.h"
 #include "runtime/plan/ops/gaussian_blur.h"
 #include "runtime/plan/ops/gaussian_noise.h"
 #include "runtime/plan/ops/hed_jitter.h"
+#include "runtime/plan/ops/low_resolution.h"
 #include "runtime/plan/ops/normalize.h"
 #include "runtime/plan/ops/rotate90.h"
 #include "runtime/plan/ops/stain_jitter.h"
 #include "runtime/plan/ops/stain_normalize.h"
+#include "runtime/plan/ops/volume_chain.h"
+#include "runtime/plan/ops/window.h"
+#include "runtime/plan/ops/zscore.h"
 
 namespace patchbay::plan {
 namespace {
@@ -41,8 +49,15 @@ std::vector<OpRow> OpRows() {
           {OpNumber::kStainJitter, StainJitterOptions::Keys()},
           {OpNumber::kHedJitter, HedJitterOptions::Keys()},
           {OpNumber::kColorJitter, ColorJitterOptions::Keys()},
+          {OpNumber::kWindow, WindowOptions::Keys()},
+          {OpNumber::kCtNormalize, CtNormalizeOptions::Keys()},
+          {OpNumber::kZscore, ZscoreOptions::Keys()},
           {OpNumber::kGaussianBlur, GaussianBlurOptions::Keys()},
           {OpNumber::kGaussianNoise, GaussianNoiseOptions::Keys()},
+          {OpNumber::kBrightness, BrightnessOptions::Keys()},
+          {OpNumber::kContrast, ContrastOptions::Keys()},
+          {OpNumber::kLowResolution, LowResolutionOptions::Keys()},
+          {OpNumber::kGamma, GammaOptions::Keys()},
           {OpNumber::kNormalize, NormalizeOptions::Keys()},
           {OpNumber::kCast, CastOptions::Keys()}};
 }
@@ -85,12 +100,13 @@ Status CheckTogether(const std::vector<OpStep>& steps) {
   return absl::OkStatus();
 }
 
-Status CheckShape(const OpStep& step, std::int64_t height, std::int64_t width) {
-  if (step.op == OpNumber::kRotate90 && height != width) {
-    return WrongOp(step.key, StrCat("needs a square patch, got ", height, " x ", width));
+Status CheckShape(const OpStep& step, const Extent& patch) {
+  if (step.op == OpNumber::kRotate90 && patch.y != patch.x) {
+    return WrongOp(step.key, StrCat("needs a square patch, got ", patch.y, " x ", patch.x));
   }
   if (step.op != OpNumber::kElastic) return absl::OkStatus();
-  const Status folds = CheckFolding(ElasticOptions::FromJson(step.options), height, width);
+  const auto elastic = ElasticOptions::FromJson(step.options);
+  const Status folds = CheckFolding(elastic, {std::min(patch.y, patch.x)});
   return folds.ok() ? folds : WrongOp(step.key, MessageOf(folds));
 }
 
@@ -125,6 +141,18 @@ OpNeeds NeedsOf(OpNumber op) {
       return {.neighbours = true, .random = true, .once = true};
     case OpNumber::kGaussianNoise:
       return {.random = true, .once = true};
+    case OpNumber::kWindow:
+    case OpNumber::kCtNormalize:
+    case OpNumber::kZscore:
+      return {.once = true, .volume = true, .cpu_only = true};
+    case OpNumber::kBrightness:
+      return {.random = true, .once = true, .volume = true, .cpu_only = true};
+    case OpNumber::kContrast:
+      return {.statistics = true, .random = true, .once = true, .volume = true, .cpu_only = true};
+    case OpNumber::kLowResolution:
+      return {.neighbours = true, .random = true, .once = true, .volume = true, .cpu_only = true};
+    case OpNumber::kGamma:
+      return {.statistics = true, .random = true, .volume = true, .cpu_only = true};
     case OpNumber::kNormalize:
     case OpNumber::kCast:
       break;
@@ -176,13 +204,13 @@ Json InFixedOrder(const Json& steps) {
   return sorted;
 }
 
-Status CheckOps(const Json& preprocess, const Json& augment, std::int64_t patch_height,
-                std::int64_t patch_width) {
+Status CheckOps(const Json& preprocess, const Json& augment, const Extent& patch) {
   PB_ASSIGN_OR_RETURN(const std::vector<OpStep> steps, OrderOps(preprocess, augment));
   PB_RETURN_IF_ERROR(CheckTogether(steps));
+  if (IsVolumeChain(steps, patch)) return CheckVolumeChain(steps, patch);
   std::size_t channels = 1;
   for (const OpStep& step : steps) {
-    PB_RETURN_IF_ERROR(CheckShape(step, patch_height, patch_width));
+    PB_RETURN_IF_ERROR(CheckShape(step, patch));
     if (step.op != OpNumber::kNormalize) continue;
     const auto normalize = NormalizeOptions::FromJson(step.options);
     channels = std::max({channels, normalize.mean.size(), normalize.std.size()});
@@ -195,11 +223,11 @@ Status CheckOps(const Json& preprocess, const Json& augment, std::int64_t patch_
   return absl::OkStatus();
 }
 
-std::string CpuOnlyOp(const Json& preprocess, const Json& augment) {
+std::string CpuOnlyOp(const Json& preprocess, const Json& augment, const Extent& patch) {
   const auto steps = OrderOps(preprocess, augment);
   if (!steps.ok()) return "";
   for (const OpStep& step : *steps) {
-    if (NeedsOf(step.op).cpu_only) return step.key;
+    if (NeedsOf(step.op).cpu_only || IsVolumeChain(*steps, patch)) return step.key;
   }
   return "";
 }

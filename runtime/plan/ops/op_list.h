@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/base/extent.h"
 #include "runtime/base/json.h"
 #include "runtime/base/status.h"
 #include "runtime/config/key_table.h"
@@ -32,17 +33,25 @@ enum class OpNumber : std::uint8_t {
   kColorJitter = 12,
   kGaussianBlur = 13,
   kGaussianNoise = 14,
+  kWindow = 15,
+  kCtNormalize = 16,
+  kZscore = 17,
+  kBrightness = 18,
+  kContrast = 19,
+  kLowResolution = 20,
+  kGamma = 21,
 };
 
 /// What an op asks of the chain that runs it.
 struct OpNeeds {
   bool moves = false;       ///< pixels go elsewhere: masks of the patch follow
-  bool between = false;     ///< samples between pixels, in the planes of flat patches
+  bool between = false;     ///< samples between pixels
   bool rgb = false;         ///< red, green and blue together
   bool neighbours = false;  ///< finished pixels around its own: a pass of its own
   bool statistics = false;  ///< of the whole patch: a pass of its own
   bool random = false;      ///< draws numbers for each patch
   bool once = false;        ///< may be named once
+  bool volume = false;      ///< of volumes alone
   bool cpu_only = false;    ///< no other numerics than cpu
 };
 OpNeeds NeedsOf(OpNumber op);
@@ -71,13 +80,12 @@ Json InFixedOrder(const Json& steps);
 
 /// What is wrong with the ops whatever the images are: lists of different lengths, rotate90 on a
 /// patch that is not square, an elastic that folds, two uses of an op that may be named once,
-/// borders that differ. Errors as OrderOps.
-Status CheckOps(const Json& preprocess, const Json& augment, std::int64_t patch_height,
-                std::int64_t patch_width);
+/// borders that differ, ops of slides beside ops of volumes. Errors as OrderOps.
+Status CheckOps(const Json& preprocess, const Json& augment, const Extent& patch);
 
-/// The first op of both lists that only CPUs make ("augment[0].affine"); empty when there is none.
-/// Requires lists that passed CheckOps.
-std::string CpuOnlyOp(const Json& preprocess, const Json& augment);
+/// The first op of both lists that only CPUs make on such a patch ("augment[0].affine"); empty when
+/// there is none. Requires lists that passed CheckOps.
+std::string CpuOnlyOp(const Json& preprocess, const Json& augment, const Extent& patch);
 
 /// "check ops: key 'augment[0].flip': <cause>".
 Status WrongOp(std::string_view key, std::string_view cause);

@@ -24,7 +24,7 @@ std::string Ordered(std::string_view preprocess, std::string_view augment) {
 }
 
 std::string Refusal(std::string_view preprocess, std::string_view augment, std::int64_t width = 8) {
-  return std::string(CheckOps(Steps(preprocess), Steps(augment), 8, width).message());
+  return std::string(CheckOps(Steps(preprocess), Steps(augment), Flat(8, width)).message());
 }
 
 Plan PlanOf(const std::string& ops) {
@@ -83,6 +83,13 @@ TEST(OpList, NumbersOfOpsNeverChange) {
   EXPECT_EQ(Occurrence({OpNumber::kColorJitter, 0, "", {}}), 768u);
   EXPECT_EQ(Occurrence({OpNumber::kGaussianBlur, 0, "", {}}), 832u);
   EXPECT_EQ(Occurrence({OpNumber::kGaussianNoise, 0, "", {}}), 896u);
+  EXPECT_EQ(Occurrence({OpNumber::kWindow, 0, "", {}}), 960u);
+  EXPECT_EQ(Occurrence({OpNumber::kCtNormalize, 0, "", {}}), 1024u);
+  EXPECT_EQ(Occurrence({OpNumber::kZscore, 0, "", {}}), 1088u);
+  EXPECT_EQ(Occurrence({OpNumber::kBrightness, 0, "", {}}), 1152u);
+  EXPECT_EQ(Occurrence({OpNumber::kContrast, 0, "", {}}), 1216u);
+  EXPECT_EQ(Occurrence({OpNumber::kLowResolution, 0, "", {}}), 1280u);
+  EXPECT_EQ(Occurrence({OpNumber::kGamma, 0, "", {}}), 1344u);
 }
 
 TEST(OpList, WhatIsWrongForEveryImageIsSaidBeforeOneIsOpen) {
@@ -102,6 +109,15 @@ TEST(OpList, WhatIsWrongForEveryImageIsSaidBeforeOneIsOpen) {
   Json many = Json::array();
   for (std::size_t i = 0; i <= kMaxOps; ++i) many.push_back({{"flip", Json::object()}});
   EXPECT_FALSE(OrderOps(many, Json::array()).ok());
+}
+
+TEST(OpList, VolumesAreMadeOnCpusOnly) {
+  const Json none = Json::array(), blur = Steps(R"([{"gaussian_blur":{}}])");
+  EXPECT_EQ(CpuOnlyOp(none, blur, Flat(8, 8)), "");
+  EXPECT_EQ(CpuOnlyOp(none, blur, {4, 8, 8}), "augment[0].gaussian_blur");
+  const Json flips = Steps(R"([{"flip":{}},{"flip":{"axes":["x"]}}])");
+  EXPECT_EQ(CpuOnlyOp(Steps(R"([{"normalize":{}}])"), none, {4, 8, 8}), "");
+  EXPECT_EQ(CpuOnlyOp(none, flips, Flat(8, 8)), "augment[0].flip");
 }
 
 }  // namespace

@@ -240,7 +240,8 @@ TEST(Plan, KeysAtTheirDefaultAreNotInItsText) {
   EXPECT_EQ(text.find("\"augment\""), std::string::npos) << text;
   RunConfig config = SmallConfig();
   config.fill = 0;
-  config.augment = Json::array({Json{{"flip", {{"horizontal", 0.5}, {"vertical", 0.25}}}}});
+  config.augment = Json::array(
+      {Json{{"flip", {{"axes", Json::array()}, {"horizontal", 0.5}, {"vertical", 0.25}}}}});
   const Plan plan = Built(config);
   EXPECT_NE(plan.Text().find("\"fill\":0"), std::string::npos) << plan.Text();
   EXPECT_NE(plan.Text().find(R"({"flip":{"vertical":0.25}})"), std::string::npos) << plan.Text();

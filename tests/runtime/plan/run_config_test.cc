@@ -42,7 +42,7 @@ TEST(RunConfig, ReadsEveryKey) {
   EXPECT_EQ(config->tail, Tail::kWrap);
   EXPECT_EQ(DumpJson(config->preprocess),
             R"([{"normalize":{"mean":[0.7,0.55,0.7],"scale":255.0,"std":[0.2,0.2,0.2]}}])");
-  EXPECT_EQ(DumpJson(config->augment), R"([{"flip":{"horizontal":0.5,"vertical":0.5}}])");
+  EXPECT_EQ(DumpJson(config->augment), R"([{"flip":{"axes":[],"horizontal":0.5,"vertical":0.5}}])");
 }
 
 TEST(RunConfig, TheShortestFileHasDefaults) {

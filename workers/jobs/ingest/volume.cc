@@ -4,12 +4,15 @@
 #include <cstring>
 #include <filesystem>
 #include <map>
+#include <span>
 
 #include <sys/stat.h>
 
+#include "ops/volume/body_mask.h"
 #include "runtime/base/csv.h"
 #include "runtime/base/file.h"
 #include "runtime/base/strings.h"
+#include "runtime/plan/body_histogram.h"
 #include "runtime/zarr/publish.h"
 #include "workers/access/planned_images.h"
 #include "workers/jobs/ingest/ingest.h"
@@ -163,6 +166,18 @@ zarr::ImageStoreSettings StoreSettings(const IngestSettings& settings, DType dty
   return store;
 }
 
+/// Of what lies in the body: what zscore is taken from.
+plan::BodyHistogram BodyHistogramOf(const Volume& volume) {
+  const std::span hu(reinterpret_cast<const std::int16_t*>(volume.voxels.data()),
+                     static_cast<std::size_t>(volume.size.Pixels()));
+  const std::vector<std::uint8_t> body = ops::BodyMask(hu, volume.size);
+  plan::BodyHistogram histogram;
+  for (std::size_t i = 0; i < hu.size(); ++i) {
+    if (body[i] != 0) histogram.Add(hu[i]);
+  }
+  return histogram;
+}
+
 zarr::ImageStoreSpec SpecOf(const VolumeInWork& work, const Volume& volume,
                             const SlideOutcome& outcome) {
   const IngestSettings& settings = work.manifest.settings;
@@ -183,6 +198,7 @@ zarr::ImageStoreSpec SpecOf(const VolumeInWork& work, const Volume& volume,
   a["deid_profile"] = "allow-list";
   const ValueRange range = RangeOf(volume);
   a["value_range"] = {{"min", range.min}, {"max", range.max}, {"mean", range.mean}};
+  if (volume.dtype == DType::kInt16) a["body_histogram"] = BodyHistogramOf(volume).ToJson();
   if (!volume.slice_positions.empty()) a["slice_table"] = SliceTable(volume);
   const Json identity = IdentityOf(work.manifest, volume.identity);
   if (!identity.empty()) a["identity"] = identity;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "runtime/base/strings.h"
+#include "runtime/plan/image_volumes.h"
 #include "runtime/plan/ops/stain_normalize.h"
 #include "runtime/plan/places.h"
 #include "workers/access/planned_images.h"
@@ -31,6 +32,8 @@ std::string OpenPayload(const plan::RunConfig& config, std::size_t first, std::s
   if (plan::NeedsPlaces(config)) payload["config"] = plan::ToJson(config);
   if (!config.mpp.empty()) payload["magnification"] = plan::ToJson(plan::MagnificationOf(config));
   if (plan::FindStainNormalize(config.preprocess, config.augment)) payload["stain"] = true;
+  const plan::VolumeNeeds volume = plan::VolumeNeedsOf(config);
+  if (volume.Any()) payload["volume"] = plan::ToJson(volume);
   return DumpJson(payload);
 }
 

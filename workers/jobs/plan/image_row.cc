@@ -3,6 +3,8 @@
 #include <optional>
 #include <utility>
 
+#include "runtime/plan/image_volumes.h"
+
 namespace patchbay::workers {
 namespace {
 
@@ -30,6 +32,7 @@ Json ToJson(const ImageRow& row) {
     more["stain"] = plan::ToJson(plan::StainFit{*image.macenko, *image.reinhard});
   }
   if (row.mpp) more["mpp"] = *row.mpp;
+  if (image.volume) more["volume"] = plan::ToJson(*image.volume);
   if (!more.empty()) value.push_back(std::move(more));
   return value;
 }
@@ -77,6 +80,9 @@ Status TakeMore(Json& row, ImageRow& taken) {
   }
   if (more.contains("mpp")) {
     PB_ASSIGN_OR_RETURN(taken.mpp, JsonDouble(more, "mpp", "image row"));
+  }
+  if (more.contains("volume")) {
+    PB_ASSIGN_OR_RETURN(image.volume, plan::VolumeFactsFromJson(more["volume"]));
   }
   if (!more.contains("stain")) return absl::OkStatus();
   PB_ASSIGN_OR_RETURN(const plan::StainFit fit, plan::StainFitFromJson(more["stain"]));

@@ -199,6 +199,16 @@ Json MppsToJson(const std::vector<std::optional<double>>& mpps) {
   return list;
 }
 
+/// Whether the ops can make patches of every image.
+Status CheckChain(const plan::Plan& plan, const DatasetImages& joined) {
+  PB_ASSIGN_OR_RETURN(const ops::Chain chain, ops::Chain::Compile(ChainOptionsOf(plan)));
+  for (std::size_t i = 0; i < plan.images().size(); ++i) {
+    const Status fits = chain.CheckImage(plan.FactsOf(static_cast<std::uint32_t>(i)));
+    if (!fits.ok()) return Annotate(fits, StrCat("plan stream: ", joined.where.paths[i]));
+  }
+  return absl::OkStatus();
+}
+
 Status TooLarge(std::size_t images, std::size_t bytes) {
   return absl::ResourceExhaustedError(
       StrCat("plan stream: ", images, " images make a plan of ", HumanBytes(bytes),
@@ -221,7 +231,7 @@ StatusOr<TaskOutput> RunStreamJoin(TaskContext& context) {
                       plan::Plan::Build(request.config, std::move(joined.images)));
   PB_ASSIGN_OR_RETURN(const StreamGeometry geometry, made.Geometry(request.world_size));
   PB_RETURN_IF_ERROR(plan::RingBytes(made.layout(), geometry, request.config.prefetch).status());
-  PB_RETURN_IF_ERROR(ops::Chain::Compile(ChainOptionsOf(made)).status());
+  PB_RETURN_IF_ERROR(CheckChain(made, joined));
   PlannedStream planned;
   planned.plan = made.Text();
   planned.manifest = ToManifest(joined.where);

@@ -1,8 +1,12 @@
 // One group of a dataset's images: opened and hashed.
+#include <algorithm>
+#include <cmath>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "runtime/plan/body_histogram.h"
+#include "runtime/plan/image_volumes.h"
 #include "workers/access/planned_images.h"
 #include "workers/access/stamps.h"
 #include "workers/jobs/plan/image_label_set.h"
@@ -27,6 +31,7 @@ struct Group {
   std::size_t level = 0;
   plan::Magnification magnification;
   bool needs_stain = false;
+  plan::VolumeNeeds volume;
   bool skip_bad = false;
   std::optional<ListedRows> table;         ///< all of its rows
   std::string label_set;                   ///< "": the stream has no labels
@@ -49,6 +54,9 @@ StatusOr<Group> GroupOf(TaskContext& context) {
                         plan::MagnificationFromJson(context.payload["magnification"]));
   }
   group.needs_stain = context.payload.contains("stain");
+  if (context.payload.contains("volume")) {
+    PB_ASSIGN_OR_RETURN(group.volume, plan::VolumeNeedsFromJson(context.payload["volume"]));
+  }
   PB_ASSIGN_OR_RETURN(const std::string bad, JsonString(context.payload, "on_bad_image", kWhat));
   PB_ASSIGN_OR_RETURN(group.label_set, JsonString(context.payload, "label_set", kWhat));
   const auto images = static_cast<std::int64_t>(paths.size());
@@ -169,6 +177,54 @@ Status AddStain(const std::string& path, plan::PlannedImage& planned) {
   return absl::OkStatus();
 }
 
+/// Millimetres from voxel to voxel of the level.
+StatusOr<plan::PerAxis> SpacingOf(const ImageLayout& layout, std::size_t level,
+                                  const std::string& path) {
+  const Spacing& known = layout.spacing;
+  if (!known.z || !known.y || !known.x) {
+    return CannotUse(path,
+                     "affine and elastic of volumes need a spacing in millimetres along z, y "
+                     "and x, which the image does not state");
+  }
+  const Extent &whole = layout.levels[0].size, &size = layout.levels[level].size;
+  const auto along = [](const AxisSpacing& axis, std::int64_t before, std::int64_t now) {
+    const double step = std::round(static_cast<double>(before) / static_cast<double>(now));
+    return axis.Micrometres() / 1000 * std::max(1.0, step);
+  };
+  return plan::PerAxis{along(*known.z, whole.z, size.z), along(*known.y, whole.y, size.y),
+                       along(*known.x, whole.x, size.x)};
+}
+
+/// Of the windowed values over the body, as ingest counted it.
+StatusOr<plan::MeanAndDeviation> BodyStatistics(const plan::VolumeNeeds& needs,
+                                                const std::string& path) {
+  const Json recorded = RecordedAttribute(path, "body_histogram");
+  if (recorded.is_null()) {
+    return CannotUse(path,
+                     "zscore: no body histogram (a store made by an earlier version, not of int16, "
+                     "or no store): `patchbay ingest` the volume again, into another folder");
+  }
+  PB_ASSIGN_OR_RETURN(const auto histogram, plan::BodyHistogram::FromJson(recorded));
+  const auto statistics = histogram.Statistics(needs.window);
+  if (statistics) return *statistics;
+  return CannotUse(path, "zscore: no body was found in the volume: leave it out with `where`");
+}
+
+Status AddFacts(const Group& group, const ImageLayout& layout, const std::string& path,
+                plan::PlannedImage& planned) {
+  plan::VolumeFacts facts;
+  if (group.volume.facts.spacing) {
+    PB_ASSIGN_OR_RETURN(facts.spacing, SpacingOf(layout, group.level, path));
+  }
+  if (group.volume.facts.body) {
+    PB_ASSIGN_OR_RETURN(const auto statistics, BodyStatistics(group.volume, path));
+    facts.mean = statistics.mean;
+    facts.std = statistics.std;
+  }
+  planned.volume = facts;
+  return absl::OkStatus();
+}
+
 Status AddViews(const Group& group, const ImageLayout& layout, const std::string& path,
                 plan::PlannedImage& planned) {
   std::vector<Extent> sizes;
@@ -201,6 +257,9 @@ StatusOr<plan::PlannedImage> PlanImage(const OpenedImage& opened, const Group& g
   }
   if (group.needs_stain) {
     PB_RETURN_IF_ERROR(AddStain(opened.path.empty() ? path : opened.path, planned));
+  }
+  if (group.volume.Any()) {
+    PB_RETURN_IF_ERROR(AddFacts(group, layout, opened.path.empty() ? path : opened.path, planned));
   }
   return planned;
 }

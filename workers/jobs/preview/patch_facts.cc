@@ -77,6 +77,20 @@ void AddFit(const plan::MacenkoFit& fit, PatchCard& card) {
                               Digits(fit.max_concentrations[1], 2), shipped));
 }
 
+void AddVolume(const ops::Chain& chain, const DrawKey& key, const plan::VolumeFacts& facts,
+               PatchCard& card) {
+  const ops::VolumeGeometry moved = chain.DrawVolume(key, facts);
+  const ops::VolumeIntensity drawn = chain.DrawIntensity(key, facts);
+  std::string mirrored;
+  for (std::size_t a = 0; a < 3; ++a) mirrored += moved.mirrored[a] ? "zyx"[a] : '-';
+  card.facts.push_back(StrCat("drawn: mirrored ", mirrored, moved.whole_voxels ? "" : ", turned",
+                              moved.field.points > 0 ? ", bent" : ""));
+  card.facts.push_back(StrCat("drawn: brightness ", Digits(drawn.brightness, 2), ", contrast ",
+                              Digits(drawn.contrast, 2), ", noise ", Digits(drawn.noise.std, 3),
+                              drawn.blur.radius > 0 ? ", blur" : "",
+                              drawn.gammas.empty() ? "" : ", gamma"));
+}
+
 std::string NameOfClass(const plan::LabelClasses& classes, std::int64_t value) {
   if (value == plan::kIgnoreClass) return "none";
   const auto named = std::find_if(classes.begin(), classes.end(),
@@ -93,10 +107,14 @@ void AddDraws(const plan::Plan& plan, const ops::Chain& chain, const plan::Patch
   if (view.source != patch) {
     card.facts.push_back(StrCat("resampled to ", patch.y, " x ", patch.x));
   }
-  AddGeometry(chain.DrawGeometry(spec.key), card);
-  const auto& fit = plan.images()[spec.image].macenko;
-  if (fit.has_value()) AddFit(*fit, card);
-  AddColour(chain.DrawColour(spec.key, fit.has_value() ? &*fit : nullptr), card);
+  if (chain.is_volume()) {
+    AddVolume(chain, spec.key, plan.FactsOf(spec.image), card);
+  } else {
+    AddGeometry(chain.DrawGeometry(spec.key), card);
+    const auto& fit = plan.images()[spec.image].macenko;
+    if (fit.has_value()) AddFit(*fit, card);
+    AddColour(chain.DrawColour(spec.key, fit.has_value() ? &*fit : nullptr), card);
+  }
   card.facts.push_back(
       StrCat("seed ", spec.key.seed, ", epoch ", spec.key.epoch, ", ordinal ", spec.key.ordinal));
 }

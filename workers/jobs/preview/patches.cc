@@ -26,7 +26,9 @@ namespace {
 Json ForTheEye(const Json& steps) {
   Json kept = Json::array();
   for (const Json& step : steps) {
-    if (!step.contains("normalize") && !step.contains("cast")) kept.push_back(step);
+    const bool is_number = step.contains("normalize") || step.contains("cast") ||
+                           step.contains("zscore") || step.contains("ct_normalize");
+    if (!is_number) kept.push_back(step);
   }
   return kept;
 }
@@ -129,7 +131,9 @@ class Darkroom {
     PB_ASSIGN_OR_RETURN(const TensorView tile, Tile(chain, spec, view, image));
     std::vector<std::byte> out(chain.patch_bytes()), scratch;
     const auto& fit = plan_.images()[spec.image].macenko;
-    PB_RETURN_IF_ERROR(chain.Run(tile, spec.key, out, scratch, fit.has_value() ? &*fit : nullptr));
+    const plan::VolumeFacts facts = plan_.FactsOf(spec.image);
+    PB_RETURN_IF_ERROR(
+        chain.Run(tile, spec.key, out, scratch, fit.has_value() ? &*fit : nullptr, &facts));
     const Extent& size = chain.options().patch;
     const TensorView patch = ContiguousView<4>(out.data(), chain.options().dtype,
                                                {size.z, size.y, size.x, tile.shape[3]});
@@ -140,7 +144,7 @@ class Darkroom {
   StatusOr<TensorView> Tile(const ops::Chain& chain, const plan::PatchSpec& spec, std::size_t view,
                             const ImageSource& image) {
     const ViewWindow window = WindowOf(plan_, chain, spec, view);
-    const Extent size = chain.source_extent();
+    const Extent size = chain.SourceExtent(spec.key, plan_.FactsOf(spec.image));
     const DType dtype = chain.options().source_dtype;
     const std::int64_t channels = chain.options().channels;
     const auto bytes_of = [&](const Extent& e) {

@@ -1,0 +1,53 @@
+// The chain as one of volumes.
+#include <algorithm>
+#include <utility>
+
+#include "ops/chain/chain.h"
+#include "ops/intensity/cast.h"
+#include "runtime/base/strings.h"
+#include "runtime/plan/ops/volume_chain.h"
+
+namespace patchbay::ops {
+
+Status Chain::CompileVolume(const std::vector<plan::OpStep>& steps, Chain& chain) {
+  PB_RETURN_IF_ERROR(CastTarget(chain.options_.dtype).status());
+  if (chain.options_.channels != 1) {
+    const auto first = std::find_if(steps.begin(), steps.end(), plan::IsVolumeStep);
+    return plan::WrongOp(
+        (first == steps.end() ? steps.front() : *first).key,
+        StrCat("needs images of one channel; these have ", chain.options_.channels));
+  }
+  PB_ASSIGN_OR_RETURN(VolumeProgram program, VolumeProgram::Make(steps, chain.options_.patch));
+  chain.volume_ = std::make_shared<const VolumeProgram>(std::move(program));
+  chain.loops_ = &LoopsAt(chain.options_.cpu_level);
+  return absl::OkStatus();
+}
+
+Status Chain::CheckImage(const plan::VolumeFacts& facts) const {
+  return is_volume() ? volume_->moves().CheckImage(facts) : absl::OkStatus();
+}
+
+VolumeLoopPair Chain::VolumeLoopsHere() const {
+  const CpuLevel level = options_.cpu_level;
+  if (level == CpuLevel::kTable) return {loops_, &ScalarVolumeLoops()};
+  const bool is_wide = level == CpuLevel::kBest && HaveAvx512();
+  return {loops_, is_wide ? &Avx512VolumeLoops() : &Avx2VolumeLoops()};
+}
+
+void Chain::RunVolume(const ConstTensorView& source, const DrawKey& key,
+                      const plan::VolumeFacts& facts, std::span<std::byte> out,
+                      std::vector<std::byte>& scratch) const {
+  const VolumeGeometry geometry = DrawVolume(key, facts);
+  const VolumeIntensity intensity = DrawIntensity(key, facts);
+  VolumePassJob job;
+  job.source = source;
+  job.geometry = &geometry;
+  job.intensity = &intensity;
+  job.program = volume_.get();
+  job.patch = options_.patch;
+  job.to = *CastTarget(options_.dtype);
+  job.out = out.data();
+  RunVolumePass(VolumeLoopsHere(), job, scratch);
+}
+
+}  // namespace patchbay::ops

@@ -1,0 +1,217 @@
+#include "ops/chain/volume_gather.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "ops/chain/float_pass.h"
+#include "ops/chain/scalar_lanes.h"
+#include "ops/geometry/elastic_math.h"
+
+namespace patchbay::ops {
+namespace {
+
+template <typename T>
+void WidenRow(const std::byte* row, std::int64_t step, std::int64_t width, float* out) {
+  for (std::int64_t j = 0; j < width; ++j) {
+    T value;
+    std::memcpy(&value, row + j * step, sizeof value);
+    out[j] = static_cast<float>(value);
+  }
+}
+
+/// `width` voxels that lie `step` bytes apart, as floats.
+void Widen(DType dtype, const std::byte* row, std::int64_t step, std::int64_t width, float* out) {
+  switch (dtype) {
+    case DType::kUint8:
+      return WidenRow<std::uint8_t>(row, step, width, out);
+    case DType::kUint16:
+      return WidenRow<std::uint16_t>(row, step, width, out);
+    case DType::kInt16:
+      return step == 2 ? WidenRow<std::int16_t>(row, 2, width, out)
+                       : WidenRow<std::int16_t>(row, step, width, out);
+    default:
+      return WidenRow<float>(row, step, width, out);
+  }
+}
+
+Extent SizeOfView(const ConstTensorView& view) {
+  return {view.shape[0], view.shape[1], view.shape[2]};
+}
+
+bool IsContiguous(const ConstTensorView& view) {
+  const auto element = static_cast<std::int64_t>(SizeOf(view.dtype));
+  return view.stride_bytes[2] == element && view.stride_bytes[1] == view.shape[2] * element &&
+         view.stride_bytes[0] == view.shape[1] * view.stride_bytes[1];
+}
+
+}  // namespace
+
+VolumeGather::VolumeGather(const VolumeLoopPair& loops, const ConstTensorView& source,
+                           const VolumeGeometry& geometry, const Extent& patch)
+    : loops_(loops),
+      source_(source),
+      geometry_(geometry),
+      patch_(patch),
+      is_contiguous_(IsContiguous(source)),
+      stride_(RoundedUp(patch.x, kNoiseGroup)) {
+  for (const double sigma : geometry.smooth) is_smoothed_ = is_smoothed_ || sigma > 0;
+}
+
+void VolumeGather::Reserve(Carver& carver) {
+  if (geometry_.whole_voxels) return;
+  const Extent size = SizeOfView(source_);
+  const auto element = static_cast<std::int64_t>(is_smoothed_ ? 4 : SizeOf(source_.dtype));
+  if (!is_contiguous_ || is_smoothed_) {
+    block_at_ = carver.Take((size.Pixels() + kVectorSlack) * element);
+  }
+  if (is_smoothed_) {
+    const std::int64_t longest = std::max({size.z, size.y, size.x});
+    room_at_ = carver.Take((longest * RoundedUp(size.x, 16) + kVectorSlack) * 4);
+    padded_at_ = carver.Take((longest + 2 * kMaxBlurRadius + kVectorSlack) * 4);
+  }
+  if (geometry_.field.points == 0) return;
+  for (std::size_t& at : weights_at_) at = carver.Take((stride_ + kVectorSlack) * 4);
+  for (std::size_t& at : moves_at_) at = carver.Take((stride_ + kVectorSlack) * 4);
+}
+
+void VolumeGather::Begin(const Carver& carver) {
+  if (geometry_.whole_voxels) return;
+  block_ = {source_.data, source_.dtype, SizeOfView(source_)};
+  if (is_smoothed_) {
+    SmoothBlock(carver);
+  } else if (!is_contiguous_) {
+    FillBlock(carver.Bytes(block_at_));
+    block_.data = carver.Bytes(block_at_);
+  }
+  row_.block = &block_;
+  row_.map = &geometry_.map;
+  row_.width = patch_.x;
+  const VolumeField& field = geometry_.field;
+  if (field.points == 0) return;
+  for (std::size_t k = 0; k < 4; ++k) columns_.weight[k] = carver.Floats(weights_at_[k]);
+  ScalarRowLoops().spline_columns(stride_, field.inverse_spacing[2], field.points, columns_);
+  for (std::size_t a = 0; a < 3; ++a) {
+    moves_[a] = carver.Floats(moves_at_[a]);
+    row_.moves[a] = moves_[a];
+    plane_[a].resize(static_cast<std::size_t>(field.points * field.points));
+  }
+}
+
+const std::byte* VolumeGather::SourceRow(std::int64_t z, std::int64_t y) const {
+  return source_.data + z * source_.stride_bytes[0] + y * source_.stride_bytes[1];
+}
+
+void VolumeGather::FillBlock(std::byte* block) const {
+  const Extent size = SizeOfView(source_);
+  const std::size_t element = SizeOf(source_.dtype);
+  for (std::int64_t z = 0; z < size.z; ++z) {
+    for (std::int64_t y = 0; y < size.y; ++y) {
+      const std::byte* row = SourceRow(z, y);
+      for (std::int64_t x = 0; x < size.x; ++x, block += element) {
+        std::memcpy(block, row + x * source_.stride_bytes[2], element);
+      }
+    }
+  }
+}
+
+void VolumeGather::SmoothBlock(const Carver& carver) {
+  const Extent size = SizeOfView(source_);
+  float* block = carver.Floats(block_at_);
+  const PatchBlur along = BlurOf(geometry_.smooth[2]);
+  for (std::int64_t z = 0; z < size.z; ++z) {
+    for (std::int64_t y = 0; y < size.y; ++y) {
+      float* row = carver.Floats(room_at_);
+      Widen(source_.dtype, SourceRow(z, y), source_.stride_bytes[2], size.x, row);
+      if (along.radius > 0) {
+        BlurRow(*loops_.rows, along, size.x, row, carver.Floats(padded_at_));
+      }
+      std::memcpy(block + (z * size.y + y) * size.x, row, static_cast<std::size_t>(size.x) * 4);
+    }
+  }
+  for (const int axis : {1, 0}) {
+    const PatchBlur across = BlurOf(geometry_.smooth[axis]);
+    if (across.radius > 0) SmoothAcross(block, axis, across, carver.Floats(room_at_));
+  }
+  block_ = {reinterpret_cast<const std::byte*>(block), DType::kFloat32, size};
+}
+
+void VolumeGather::SmoothAcross(float* block, int axis, const PatchBlur& blur, float* room) const {
+  const Extent size = SizeOfView(source_);
+  const std::int64_t stride = RoundedUp(size.x, 16);
+  const std::int64_t lines = axis == 0 ? size.y : size.z, count = axis == 0 ? size.z : size.y;
+  const std::int64_t from_line = axis == 0 ? size.x : size.y * size.x;
+  const std::int64_t step = axis == 0 ? size.y * size.x : size.x;
+  std::array<const float*, 2 * kMaxBlurRadius + 1> tap;
+  for (std::int64_t line = 0; line < lines; ++line) {
+    float* first = block + line * from_line;
+    for (std::int64_t i = 0; i < count; ++i) {
+      for (std::int64_t k = 0; k <= 2 * blur.radius; ++k) {
+        tap[static_cast<std::size_t>(k)] = first + MirroredPlace(i + k - blur.radius, count) * step;
+      }
+      loops_.rows->weigh(blur.weight.data(), tap.data(), 2 * blur.radius + 1, size.x,
+                         room + i * stride);
+    }
+    for (std::int64_t i = 0; i < count; ++i) {
+      std::memcpy(first + i * step, room + i * stride, static_cast<std::size_t>(size.x) * 4);
+    }
+  }
+}
+
+void VolumeGather::MoveRow(std::int64_t z, std::int64_t y) {
+  const VolumeField& field = geometry_.field;
+  const int n = field.points;
+  if (z != slice_) {
+    slice_ = z;
+    const auto place = PlaceInSpline<ScalarLanes>(static_cast<int>(z), field.inverse_spacing[0], n);
+    for (std::size_t a = 0; a < 3; ++a) {
+      for (int i = 0; i < n * n; ++i) {
+        const float* at = field.moves[a].data() + place.cell * n * n + i;
+        plane_[a][static_cast<std::size_t>(i)] =
+            SplineSum(place.weight, ScalarLanes{at[0]}, ScalarLanes{at[n * n]},
+                      ScalarLanes{at[2 * n * n]}, ScalarLanes{at[3 * n * n]})
+                .v;
+      }
+    }
+  }
+  const auto place = PlaceInSpline<ScalarLanes>(static_cast<int>(y), field.inverse_spacing[1], n);
+  for (std::size_t a = 0; a < 3; ++a) {
+    float at_row[kElasticPointsMax];
+    for (int i = 0; i < n; ++i) {
+      const float* at = plane_[a].data() + place.cell * n + i;
+      at_row[i] = SplineSum(place.weight, ScalarLanes{at[0]}, ScalarLanes{at[n]},
+                            ScalarLanes{at[2 * n]}, ScalarLanes{at[3 * n]})
+                      .v;
+    }
+    loops_.volume->spline(at_row, columns_, n, moves_[a]);
+  }
+}
+
+const VoxelRow& VolumeGather::At(std::int64_t z, std::int64_t y) {
+  row_.z = z;
+  row_.y = y;
+  if (geometry_.field.points != 0) MoveRow(z, y);
+  return row_;
+}
+
+void VolumeGather::Values(std::int64_t z, std::int64_t y, float* out) {
+  if (!geometry_.whole_voxels) return loops_.volume->gather(At(z, y), out);
+  const bool(&mirrored)[3] = geometry_.mirrored;
+  const std::byte* row =
+      SourceRow(mirrored[0] ? patch_.z - 1 - z : z, mirrored[1] ? patch_.y - 1 - y : y);
+  Widen(source_.dtype, row, source_.stride_bytes[2], patch_.x, out);
+  if (mirrored[2]) std::reverse(out, out + patch_.x);
+}
+
+void VolumeGather::Nearest(std::int64_t z, std::int64_t y, std::uint8_t* out) {
+  if (!geometry_.whole_voxels) return loops_.volume->nearest(At(z, y), out);
+  const bool(&mirrored)[3] = geometry_.mirrored;
+  const std::byte* row =
+      SourceRow(mirrored[0] ? patch_.z - 1 - z : z, mirrored[1] ? patch_.y - 1 - y : y);
+  for (std::int64_t x = 0; x < patch_.x; ++x) {
+    const std::int64_t from = mirrored[2] ? patch_.x - 1 - x : x;
+    out[x] = std::to_integer<std::uint8_t>(row[from * source_.stride_bytes[2]]);
+  }
+}
+
+}  // namespace patchbay::ops

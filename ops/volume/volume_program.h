@@ -1,0 +1,81 @@
+// The chain of a volume: every op of a run's lists, as what one patch draws and what all patches
+// share. Applied in this order: geometry, window, ct_normalize or zscore or normalize,
+// gaussian_noise, gaussian_blur, brightness, contrast, low_resolution, gamma, cast.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "ops/intensity/cast_math.h"
+#include "ops/intensity/gaussian_blur.h"
+#include "ops/intensity/patch_noise.h"
+#include "ops/volume/tone.h"
+#include "ops/volume/volume_geometry.h"
+#include "runtime/base/status.h"
+#include "runtime/plan/ops/brightness.h"
+#include "runtime/plan/ops/contrast.h"
+#include "runtime/plan/ops/ct_normalize.h"
+#include "runtime/plan/ops/gamma.h"
+#include "runtime/plan/ops/gaussian_blur.h"
+#include "runtime/plan/ops/gaussian_noise.h"
+#include "runtime/plan/ops/low_resolution.h"
+#include "runtime/plan/ops/op_list.h"
+#include "runtime/plan/ops/volume_facts.h"
+#include "runtime/plan/ops/window.h"
+
+namespace patchbay::ops {
+
+struct DrawnGamma {
+  double exponent = 1;
+  bool retain_stats = false, invert = false;
+};
+
+/// What the ops that change values come to for one patch.
+struct VolumeIntensity {
+  Tone tone;
+  PatchNoise noise;
+  PatchBlur blur;
+  float brightness = 1, contrast = 1;  ///< 1: as it is
+  Extent coarse;                       ///< of low_resolution; the patch's own: as it is
+  std::vector<DrawnGamma> gammas;
+};
+
+/// Uniform in the range, from 32 bits; with 1 inside, half of the draws are below 1, as nnU-Net
+/// draws.
+double DrawnAroundOne(const plan::DrawRange& range, std::uint32_t word);
+
+/// Immutable.
+class VolumeProgram {
+ public:
+  /// Of steps that passed plan::CheckVolumeChain. InvalidArgument names the key.
+  static StatusOr<VolumeProgram> Make(const std::vector<plan::OpStep>& steps, const Extent& patch);
+
+  const VolumeMoves& moves() const { return moves_; }
+  VolumeGeometry DrawGeometry(const DrawKey& key, const plan::VolumeFacts& facts) const {
+    return moves_.Draw(key, facts);
+  }
+  VolumeIntensity DrawIntensity(const DrawKey& key, const plan::VolumeFacts& facts) const;
+
+  /// Rounds the finished values, in order.
+  const std::vector<CastTo>& casts() const { return casts_; }
+  /// Whether Draw needs an image's own facts; otherwise any will do.
+  bool needs_facts() const { return needs_facts_; }
+
+ private:
+  Status Add(const plan::OpStep& step);
+
+  Extent patch_;
+  VolumeMoves moves_;
+  bool needs_facts_ = false, use_zscore_ = false;
+  Tone tone_;
+  std::optional<DrawnOp<plan::GaussianNoiseOptions>> noise_;
+  std::optional<DrawnOp<plan::GaussianBlurOptions>> blur_;
+  std::optional<DrawnOp<plan::BrightnessOptions>> brightness_;
+  std::optional<DrawnOp<plan::ContrastOptions>> contrast_;
+  std::optional<DrawnOp<plan::LowResolutionOptions>> low_resolution_;
+  std::vector<DrawnOp<plan::GammaOptions>> gammas_;
+  std::vector<CastTo> casts_;
+};
+
+}  // namespace patchbay::ops

@@ -1,0 +1,37 @@
+#include "runtime/plan/ops/window.h"
+
+#include "runtime/base/strings.h"
+
+namespace patchbay::plan {
+namespace {
+
+Status CheckTable(const Json& options) {
+  const auto window = WindowOptions::FromJson(options);
+  if (window.low < window.high) return absl::OkStatus();
+  return absl::InvalidArgumentError(StrCat("range: [", window.low, ", ", window.high,
+                                           "]: the low bound is not below the high one"));
+}
+
+}  // namespace
+
+config::Key WindowOptions::Keys() {
+  return {.name = "window",
+          .type = config::KeyType::kMap,
+          .help = "a range of Hounsfield units becomes 0 to 1, what lies outside 0 or 1; volumes",
+          .members = {{.name = "range",
+                       .type = config::KeyType::kFloatList,
+                       .required = true,
+                       .unit = "HU",
+                       .min = -kMaxWindowBound,
+                       .max = kMaxWindowBound,
+                       .min_items = 2,
+                       .max_items = 2,
+                       .help = "what becomes 0 and what becomes 1"}},
+          .check = CheckTable};
+}
+
+WindowOptions WindowOptions::FromJson(const Json& options) {
+  return {options["range"][0].get<double>(), options["range"][1].get<double>()};
+}
+
+}  // namespace patchbay::plan

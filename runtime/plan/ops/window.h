@@ -1,0 +1,20 @@
+// window: a range of Hounsfield units becomes 0 to 1; what lies outside is 0 or 1.
+#pragma once
+
+#include "runtime/base/json.h"
+#include "runtime/config/key_table.h"
+
+namespace patchbay::plan {
+
+/// Hounsfield units; wide enough for every type of image.
+inline constexpr double kMaxWindowBound = 1e6;
+
+struct WindowOptions {
+  double low = 0, high = 1;  ///< low < high
+
+  static config::Key Keys();
+  /// From a value that passed Keys().
+  static WindowOptions FromJson(const Json& options);
+};
+
+}  // namespace patchbay::plan

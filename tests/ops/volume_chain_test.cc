@@ -1,0 +1,286 @@
+// Chains of volumes: every width of register gives the same bits through any strides, what does
+// nothing changes nothing, labels follow, and what cannot be is refused. The formulas are held
+// against NumPy and SciPy by volume_oracle_test.cc.
+#include <cstring>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "ops/chain/chain.h"
+#include "tests/contract/op_contract.h"
+
+namespace patchbay::ops {
+namespace {
+
+constexpr DType kSourceTypes[] = {DType::kUint8, DType::kUint16, DType::kInt16, DType::kFloat32};
+
+/// Each changes every patch.
+std::vector<std::string> Steps() {
+  return {R"({"window": {"range": [20, 180]}})",
+          R"({"zscore": {}})",
+          R"({"flip": {"axes": ["z", "y", "x"]}})",
+          R"({"affine": {"p": 1, "degrees": [-40, 40], "scale": [0.7, 1.4]}})",
+          R"({"elastic": {"p": 1, "points": 5, "amplitude": 0.2}})",
+          R"({"gaussian_noise": {"p": 1, "std": [0.01, 0.1]}})",
+          R"({"gaussian_blur": {"p": 1, "sigma": [0.4, 1.2]}})",
+          R"({"brightness": {"p": 1}})",
+          R"({"contrast": {"p": 1}})",
+          R"({"low_resolution": {"p": 1}})",
+          R"({"gamma": {"p": 1, "retain_stats": true}})",
+          R"({"gamma": {"p": 1, "invert": true}})",
+          R"({"cast": {"dtype": "bfloat16"}})"};
+}
+
+ChainOptions OptionsOf(const std::string& steps, const Extent& patch, DType source) {
+  ChainOptions options;
+  options.patch = patch;
+  options.channels = 1;
+  options.source_dtype = source;
+  options.augment = *ParseJson("[" + steps + "]", "steps");
+  return options;
+}
+
+plan::VolumeFacts Facts() {
+  plan::VolumeFacts facts;
+  facts.spacing = {1.5, 0.8, 0.8};
+  facts.mean = 0.4;
+  facts.std = 0.3;
+  return facts;
+}
+
+/// Noise with gaps between voxels, rows and slices.
+struct Voxels {
+  std::vector<std::byte> memory;
+  TensorView view;
+
+  Voxels(const Extent& size, DType dtype, std::int64_t gap) {
+    const auto element = static_cast<std::int64_t>(SizeOf(dtype));
+    view = ContiguousView<4>(nullptr, dtype, {size.z, size.y, size.x, std::int64_t{1}});
+    view.stride_bytes = {};
+    view.stride_bytes[3] = element;
+    view.stride_bytes[2] = element * (1 + gap);
+    view.stride_bytes[1] = size.x * view.stride_bytes[2] + 3 * gap * element;
+    view.stride_bytes[0] = size.y * view.stride_bytes[1] + 5 * gap * element;
+    memory.assign(static_cast<std::size_t>(size.z * view.stride_bytes[0]), std::byte{0x5A});
+    view.data = memory.data();
+    const auto noise = NoiseBytes(static_cast<std::size_t>(size.Pixels()), dtype, 3);
+    for (std::int64_t i = 0; i < size.Pixels(); ++i) {
+      const Point at = CellAt(size, i);
+      std::memcpy(view.data + at.z * view.stride_bytes[0] + at.y * view.stride_bytes[1] +
+                      at.x * view.stride_bytes[2],
+                  noise.data() + i * element, SizeOf(dtype));
+    }
+  }
+};
+
+DrawKey Key(std::uint64_t ordinal) { return {17, 1, ordinal, 0, DrawStream::kParameters}; }
+
+std::vector<std::byte> Made(const Chain& chain, const TensorView& source, const DrawKey& key) {
+  constexpr std::size_t kGuard = 256;
+  constexpr std::byte kMark{0xC3};
+  std::vector<std::byte> memory(chain.patch_bytes() + 2 * kGuard, kMark), scratch;
+  const plan::VolumeFacts facts = Facts();
+  const Status status =
+      chain.Run(source, key, std::span(memory).subspan(kGuard, chain.patch_bytes()), scratch,
+                nullptr, &facts);
+  EXPECT_TRUE(status.ok()) << status;
+  for (std::size_t i = 0; i < kGuard; ++i) {
+    EXPECT_EQ(memory[i], kMark) << "written before the output";
+    EXPECT_EQ(memory[memory.size() - 1 - i], kMark) << "written behind the output";
+  }
+  return {memory.begin() + kGuard, memory.end() - kGuard};
+}
+
+void ExpectOneResult(ChainOptions options, std::uint64_t ordinal) {
+  std::vector<std::byte> expected;
+  for (const CpuLevel level : kCpuLevels) {
+    options.cpu_level = level;
+    const auto chain = Chain::Compile(options);
+    ASSERT_TRUE(chain.ok()) << chain.status();
+    ASSERT_TRUE(chain->is_volume());
+    const Extent size = chain->SourceExtent(Key(ordinal), Facts());
+    const Voxels source(size, options.source_dtype, 0), gapped(size, options.source_dtype, 2);
+    const auto memory = source.memory;
+    const auto made = Made(*chain, source.view, Key(ordinal));
+    if (expected.empty()) expected = made;
+    ASSERT_EQ(made, expected) << chain->cpu_path();
+    ASSERT_EQ(Made(*chain, gapped.view, Key(ordinal)), expected) << chain->cpu_path() << " strided";
+    ASSERT_EQ(source.memory, memory) << "the input was written to";
+  }
+}
+
+TEST(VolumeChain, EveryWidthOfRegisterGivesTheSameBits) {
+  constexpr std::int64_t kSides[][3] = {{2, 3, 5}, {9, 7, 33}, {4, 6, 130}, {12, 16, 16}};
+  std::uint64_t ordinal = 0;
+  for (const auto& step : Steps()) {
+    for (const auto& side : kSides) {
+      for (const DType source : kSourceTypes) {
+        ++ordinal;
+        SCOPED_TRACE(StrCat(step, " ", side[2], " ", NameOf(source)));
+        ChainOptions options = OptionsOf(step, {side[0], side[1], side[2]}, source);
+        options.preprocess = *ParseJson(R"([{"window": {"range": [0, 255]}}])", "steps");
+        if (step.find("window") != std::string::npos) options.preprocess = Json::array();
+        options.dtype = kPatchTypes[ordinal % 4];
+        // Points of an elastic lie closer than that in a patch of two slices.
+        if (step.find("elastic") != std::string::npos && side[0] < 4) continue;
+        ExpectOneResult(options, ordinal);
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
+TEST(VolumeChain, WholeChainsGiveTheSameBits) {
+  std::string all;
+  for (const auto& step : Steps()) all += (all.empty() ? "" : ",") + step;
+  for (std::uint64_t ordinal = 0; ordinal < 8; ++ordinal) {
+    ExpectOneResult(OptionsOf(all, {11, 13, 37}, kSourceTypes[ordinal % 4]), ordinal);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST(VolumeChain, WhatDoesNothingChangesNoBit) {
+  const std::string idle =
+      R"({"flip": {"horizontal": 0, "vertical": 0}}, {"affine": {"p": 1}}, {"elastic": {"p": 0, "amplitude_mm": 1}},
+         {"gaussian_noise": {"p": 0}}, {"gaussian_blur": {"p": 1, "sigma": [0, 0]}},
+         {"brightness": {"p": 1, "factor": [1, 1]}}, {"contrast": {"p": 1, "factor": [1, 1]}},
+         {"low_resolution": {"p": 1, "zoom": [1, 1]}}, {"gamma": {"p": 0}})";
+  const auto chain = Chain::Compile(OptionsOf(idle, {12, 13, 14}, DType::kInt16));
+  ASSERT_TRUE(chain.ok()) << chain.status();
+  const Voxels source({12, 13, 14}, DType::kInt16, 0);
+  ASSERT_EQ(chain->SourceBox(BoxAt({3, 4, 5}, {12, 13, 14}), Key(1), Facts()),
+            BoxAt({3, 4, 5}, {12, 13, 14}));
+  const auto made = Made(*chain, source.view, Key(1));
+  for (std::size_t i = 0; i < source.memory.size() / 2; ++i) {
+    std::int16_t hu;
+    float value;
+    std::memcpy(&hu, source.memory.data() + 2 * i, 2);
+    std::memcpy(&value, made.data() + 4 * i, 4);
+    ASSERT_EQ(value, static_cast<float>(hu));
+  }
+}
+
+TEST(VolumeChain, NotANumberIsTheWindowsLowEnd) {
+  const auto chain =
+      Chain::Compile(OptionsOf(R"({"window": {"range": [-10, 10]}})", {2, 2, 2}, DType::kFloat32));
+  float values[] = {NAN, -INFINITY, INFINITY, -3024, 0, 10, -10, 5};
+  const TensorView view = ContiguousView<4>(reinterpret_cast<std::byte*>(values), DType::kFloat32,
+                                            {2, 2, 2, std::int64_t{1}});
+  const auto made = Made(*chain, view, Key(0));
+  std::vector<float> out(8);
+  std::memcpy(out.data(), made.data(), 32);
+  EXPECT_THAT(out, testing::ElementsAre(0, 0, 1, 0, 0.5f, 1, 0, 0.75f));
+}
+
+TEST(VolumeChain, LabelsGoWhereVoxelsGo) {
+  // An image whose values are labels, sampled where nothing is between voxels but halves.
+  const std::string moves =
+      R"({"flip": {"axes": ["z", "y", "x"]}},
+         {"affine": {"p": 1, "degrees": [-90, 90], "scale": [0.8, 1.3]}})";
+  for (std::uint64_t ordinal = 0; ordinal < 20; ++ordinal) {
+    for (const CpuLevel level : kCpuLevels) {
+      ChainOptions options = OptionsOf(moves, {10, 11, 35}, DType::kUint8);
+      options.cpu_level = level;
+      const auto chain = Chain::Compile(options);
+      const Extent size = chain->SourceExtent(Key(ordinal), Facts());
+      // Halves along x: what is sampled is more or less than the middle as the nearest label is 1
+      // or 0.
+      Voxels source(size, DType::kUint8, 0);
+      for (std::int64_t i = 0; i < size.Pixels(); ++i) {
+        source.memory[static_cast<std::size_t>(i)] =
+            static_cast<std::byte>(i % size.x < size.x / 2 ? 0 : 200);
+      }
+      std::vector<std::uint8_t> labels(10 * 11 * 35);
+      std::vector<std::byte> scratch;
+      ASSERT_TRUE(chain->RunLabels(source.view, Key(ordinal), labels, scratch, Facts()).ok());
+      const auto made = Made(*chain, source.view, Key(ordinal));
+      for (std::size_t i = 0; i < labels.size(); ++i) {
+        float value;
+        std::memcpy(&value, made.data() + 4 * i, 4);
+        if (std::abs(value - 100) > 0.1) ASSERT_EQ(labels[i], value > 100 ? 200 : 0) << i;
+      }
+    }
+  }
+}
+
+std::string Refusal(const std::string& steps, const Extent& patch = {8, 16, 16}, int channels = 1) {
+  ChainOptions options = OptionsOf(steps, patch, DType::kInt16);
+  options.channels = channels;
+  return std::string(Chain::Compile(options).status().message());
+}
+
+TEST(VolumeChain, WhatCannotBeIsRefusedByKey) {
+  using testing::HasSubstr;
+  const std::string window = R"({"window": {"range": [-150, 250]}},)";
+  EXPECT_THAT(Refusal(R"({"window": {"range": [250, -150]}})"),
+              HasSubstr("the low bound is not below the high one"));
+  EXPECT_THAT(Refusal(window + R"({"window": {"range": [0, 1]}})"),
+              HasSubstr("key 'augment[1].window': named twice"));
+  EXPECT_THAT(Refusal(R"({"ct_normalize": {}})"), HasSubstr("`patchbay lock`"));
+  EXPECT_THAT(Refusal(R"({"ct_normalize": {"lower": 5, "upper": 5, "mean": 0, "std": 1}})"),
+              HasSubstr("lower: 5 is not below upper, 5"));
+  EXPECT_THAT(Refusal(R"({"ct_normalize": {"lower": 1, "upper": 5, "mean": 0, "std": 0}})"),
+              HasSubstr("std must be above 0"));
+  EXPECT_THAT(Refusal(R"({"zscore": {}}, {"normalize": {}})"),
+              HasSubstr("excludes augment[0].zscore: at most one of"));
+  EXPECT_THAT(Refusal(window + R"({"crop": {"margin": [1, 1]}})"),
+              HasSubstr("key 'augment[1].crop': of flat images"));
+  EXPECT_THAT(Refusal(window + R"({"hed_jitter": {}})"),
+              HasSubstr("key 'augment[1].hed_jitter': of flat images"));
+  EXPECT_THAT(Refusal(R"({"flip": {"axes": ["q"]}})"), HasSubstr("'q' is no axis"));
+  EXPECT_THAT(Refusal(R"({"flip": {"axes": ["z", "z"]}})"), HasSubstr("'z' twice"));
+  EXPECT_THAT(Refusal(R"({"flip": {"axes": ["z"], "vertical": 0}})"),
+              HasSubstr("axes excludes horizontal and vertical"));
+  EXPECT_THAT(Refusal(R"({"affine": {"shear": [0, 5]}})"),
+              HasSubstr("shear: of flat patches only"));
+  EXPECT_THAT(Refusal(R"({"affine": {"translate": [0.1, 0]}})"),
+              HasSubstr("translate: of flat patches only"));
+  EXPECT_THAT(Refusal(R"({"affine": {"border": "edge"}})"),
+              HasSubstr("border: of flat patches only"));
+  EXPECT_THAT(Refusal(R"({"elastic": {}})"), HasSubstr("one of amplitude (px) and amplitude_mm"));
+  EXPECT_THAT(Refusal(R"({"elastic": {"amplitude": 1, "amplitude_mm": 1}})"),
+              HasSubstr("one of amplitude (px) and amplitude_mm"));
+  EXPECT_THAT(Refusal(R"({"elastic": {"amplitude": 2}})"), HasSubstr("folds the patch"));
+  EXPECT_THAT(Refusal(window + R"({"normalize": {"mean": [1, 2]}})"), HasSubstr("for 1 channels"));
+  EXPECT_THAT(Refusal(R"({"window": {"range": [0, 1]}})", {8, 16, 16}, 3),
+              HasSubstr("key 'augment[0].window': needs images of one channel; these have 3"));
+}
+
+TEST(VolumeChain, ImagesThatCannotGiveAPatchAreRefused) {
+  const auto elastic = Chain::Compile(
+      OptionsOf(R"({"elastic": {"points": 5, "amplitude_mm": 4}})", {16, 32, 32}, DType::kInt16));
+  ASSERT_TRUE(elastic.ok()) << elastic.status();
+  plan::VolumeFacts facts;
+  facts.spacing = {2, 2, 2};
+  EXPECT_TRUE(elastic->CheckImage(facts).ok()) << elastic->CheckImage(facts);
+  facts.spacing = {0.5, 2, 2};
+  EXPECT_THAT(std::string(elastic->CheckImage(facts).message()), testing::HasSubstr("folds"));
+  const auto affine = Chain::Compile(OptionsOf(
+      R"({"affine": {"degrees": [-90, 90], "scale": [0.1, 1]}})", {256, 256, 256}, DType::kInt16));
+  EXPECT_THAT(std::string(affine->CheckImage({}).message()),
+              testing::HasSubstr("voxels read, turned and scaled: more than"));
+  std::vector<std::byte> out(affine->patch_bytes()), scratch;
+  const Voxels source({2, 2, 2}, DType::kInt16, 0);
+  EXPECT_THAT(std::string(affine->Run(source.view, Key(0), out, scratch).message()),
+              testing::HasSubstr("spacing and statistics are not known"));
+  const plan::VolumeFacts known;
+  EXPECT_THAT(
+      std::string(affine->Run(source.view, Key(0), out, scratch, nullptr, &known).message()),
+      testing::HasSubstr("expected a source of"));
+}
+
+TEST(VolumeChain, ARotationKeepsMillimetres) {
+  // A quarter turn about x of voxels twice as deep as they are high: z of the source runs half as
+  // far.
+  const auto chain = Chain::Compile(
+      OptionsOf(R"({"affine": {"p": 1, "degrees": [90, 90]}})", {9, 9, 9}, DType::kInt16));
+  plan::VolumeFacts facts;
+  facts.spacing = {2, 1, 1};
+  const Box box = chain->SourceBox(BoxAt({0, 0, 0}, {9, 9, 9}), Key(0), facts);
+  // About x, then y, then z by 90 degrees each: z takes x, y takes y, x takes z, up to sign.
+  EXPECT_LE(box.depth, 9 / 2 + 3);
+  EXPECT_GE(box.width, 16);
+}
+
+}  // namespace
+}  // namespace patchbay::ops
