@@ -1,6 +1,7 @@
 // The chain of a CT alone: one thread, 96 x 96 x 96 voxels of int16 to float16, at nnU-Net's
 // probabilities and with every transform on every patch. Sources are made beforehand, a box for
 // each draw.
+#include <algorithm>
 #include <vector>
 
 #include <benchmark/benchmark.h>
@@ -77,3 +78,5 @@ BENCHMARK_CAPTURE(BM_Volume, always_avx2, kAlways, CpuLevel::kAvx2)->Unit(benchm
 
 }  // namespace
 }  // namespace patchbay::ops
+
+BENCHMARK_MAIN();
