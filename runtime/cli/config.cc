@@ -5,11 +5,13 @@
 #include "runtime/base/strings.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/interrupt.h"
+#include "runtime/cli/lock_now.h"
 #include "runtime/cli/run_arguments.h"
 #include "runtime/cli/skipped_images.h"
 #include "runtime/cli/worker_run.h"
 #include "runtime/client/image_record.h"
 #include "runtime/client/run_file.h"
+#include "runtime/client/run_lock.h"
 #include "runtime/client/stream_paths.h"
 #include "runtime/plan/plan.h"
 #include "runtime/plan/ring_room.h"
@@ -134,10 +136,11 @@ class ConfigCheckCommand final : public Command {
     PB_RETURN_IF_ERROR(run.Locate(plan::SettleBatch(run.config, 0, 1)));
     const StatusOr<Checked> checked = Check(run);
     if (!checked.ok()) return run.Locate(checked.status());
-    const Json& found = checked->found;
+    Json found = checked->found;
     const auto number = [&found](const char* key) { return found[key].get<std::uint64_t>(); };
     Terminal& terminal = session.terminal;
     ReportSkipped(terminal, checked->skipped);
+    for (const std::string& notice : run.notices) terminal.Note(notice);
     terminal.Say(StrCat("images             ", number("images"), " (stores ", number("stores"),
                         ", slides ", number("slides"), ")"));
     const Json sites = found.value("patches_by_site", Json::object());
@@ -155,6 +158,15 @@ class ConfigCheckCommand final : public Command {
     terminal.Say(StrCat("ring               ", HumanBytes(number("ring_bytes")), " in ",
                         number("ring_slots"), " slots"));
     terminal.Say(StrCat("plan               ", found["plan_digest"].get<std::string>()));
+    if (run.lock) {
+      PB_ASSIGN_OR_RETURN(const plan::RunLock now, LockNow(path_));
+      const plan::LockDifference difference = plan::DifferenceOf(*run.lock, now);
+      terminal.Say(StrCat(
+          "lock               ", client::LockPathOf(path_), ": ",
+          difference.Empty() ? "current" : difference.Summary() + " (`patchbay lock --update`)"));
+      found["lock"] = difference.ToJson();
+      found["lock"]["current"] = difference.Empty();
+    }
     terminal.Result(found);
     return ExitCode::kDone;
   }

@@ -6,8 +6,8 @@
 #include <set>
 
 #include "runtime/base/file.h"
-#include "runtime/base/json.h"
 #include "runtime/base/strings.h"
+#include "runtime/client/cohort_contents.h"
 #include "runtime/client/paths.h"
 #include "runtime/plan/cohort_table.h"
 
@@ -16,28 +16,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMaxRootBytes = 16u << 20;
-
-/// SHA-256 of what a store was made from; "" where it does not say.
-std::string SourceOf(const fs::path& store) {
-  const auto text = ReadFile((store / "zarr.json").string(), kMaxRootBytes);
-  if (!text.ok()) return "";
-  const auto root = ParseJson(*text, "zarr.json");
-  if (!root.ok()) return "";
-  const Json* at = &*root;
-  for (const char* key : {"attributes", "patchbay", "source_sha256"}) {
-    if (!at->is_object() || !at->contains(key)) return "";
-    at = &(*at)[key];
-  }
-  return at->is_string() ? at->get<std::string>() : "";
-}
-
 StatusOr<std::map<std::string, std::string>> StoresBySource(const std::string& folder) {
   std::map<std::string, std::string> stores;
   if (folder.empty()) return stores;
   std::error_code error;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    const std::string source = SourceOf(it->path());
+    const std::string source = client::ContentOfStore(it->path().string()).source;
     if (!source.empty()) stores[source] = it->path().string();
   }
   if (!error) return stores;

@@ -1,4 +1,4 @@
-// patchbay labels export STORE --set NAME --out FILE: a label set back to outlines.
+// patchbay labels export STORE --set NAME --out FILE: a label set back to outlines or a mask.
 #include "runtime/base/strings.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/interrupt.h"
@@ -11,8 +11,8 @@ namespace {
 class LabelsExportCommand final : public Command {
  public:
   std::vector<Argument> Arguments() override {
-    Argument to{"--to", "", "the format; only geojson", &to_};
-    to.choices = {"geojson"};
+    Argument to{"--to", "", "outlines (default) or a mask of the slide's size", &to_};
+    to.choices = {"geojson", "tiff"};
     return {{"STORE", "", "a store with label sets", &store_, true},
             {"--set", "NAME", "the label set", &set_, true},
             {"--out", "FILE", "the file to write", &out_, true},
@@ -23,10 +23,12 @@ class LabelsExportCommand final : public Command {
     const InterruptScope interrupts;
     PB_ASSIGN_OR_RETURN(const std::string store, client::AbsolutePath(store_));
     PB_ASSIGN_OR_RETURN(const std::string out, client::AbsolutePath(out_));
-    PB_ASSIGN_OR_RETURN(Json result, RunWorkerOp("labels.export", {{"set", set_}},
+    PB_ASSIGN_OR_RETURN(Json result, RunWorkerOp("labels.export", {{"set", set_}, {"to", to_}},
                                                  {{"images", {store}}, {"out", out}}));
-    session.terminal.Say(StrCat(out_, ": ", result.value("outlines", 0), " outlines of ", set_,
-                                ", ", HumanBytes(result.value("bytes", std::uint64_t{0}))));
+    const std::string what =
+        to_ == "tiff" ? std::string("mask") : StrCat(result.value("outlines", 0), " outlines");
+    session.terminal.Say(StrCat(out_, ": ", what, " of ", set_, ", ",
+                                HumanBytes(result.value("bytes", std::uint64_t{0}))));
     result["path"] = out;
     session.terminal.Result(result);
     return ExitCode::kDone;
@@ -41,7 +43,7 @@ class LabelsExportCommand final : public Command {
 const char kLabelsExportNote[] =
     "Coordinates are pixels of the slide's finest level. Lines run midway between pixels: no\n"
     "further than half a pixel from those that were imported, and importing them again gives the\n"
-    "same pixels.\n";
+    "same pixels. A mask is a tiled TIFF of the values of the set, 255 = ignored.\n";
 
 std::unique_ptr<Command> MakeLabelsExport() { return std::make_unique<LabelsExportCommand>(); }
 

@@ -14,6 +14,7 @@
 #include "runtime/cli/interrupt.h"
 #include "runtime/cli/network.h"
 #include "runtime/cli/peak_memory.h"
+#include "runtime/cli/realised_counts.h"
 #include "runtime/cli/run_arguments.h"
 #include "runtime/cli/skipped_images.h"
 #include "runtime/client/open_run.h"
@@ -36,6 +37,8 @@ struct StreamResult {
   std::size_t workers = 0;
   client::Skipped skipped;
   std::map<std::string, std::uint64_t> peak_rss_bytes;
+  RealisedCounts counted;
+  Json counts;
   bool interrupted = false;
 };
 
@@ -61,7 +64,23 @@ Json ToJson(const StreamResult& result) {
                {"skipped", cli::ToJson(result.skipped)},
                {"peak_rss_bytes", result.peak_rss_bytes}};
   if (!result.digest.empty()) json["digest"] = result.digest;
+  json["counts"] = result.counts;
   return json;
+}
+
+/// Sites and classes: slides may be thousands, and stand in the JSON.
+void SayCounts(Terminal& terminal, const Json& counts) {
+  for (const char* kind : {"sites", "classes"}) {
+    std::vector<std::string> named;
+    const Json patches = counts.value(kind, Json::object());
+    for (const auto& [name, count] : patches.items()) {
+      named.push_back(StrCat(name, " ", count.get<std::uint64_t>()));
+    }
+    if (named.empty()) continue;
+    std::string left = StrCat(kind);
+    left.resize(16, ' ');
+    terminal.Say(left + StrJoin(named, ", "));
+  }
 }
 
 void SayResult(Terminal& terminal, const StreamResult& result) {
@@ -81,6 +100,7 @@ void SayResult(Terminal& terminal, const StreamResult& result) {
   terminal.Say(StrCat("peak memory     ", StrJoin(peaks, ", ")));
   terminal.Say(StrCat("plan            ", result.plan_digest));
   terminal.Say(StrCat("resume token    ", result.resume_token));
+  SayCounts(terminal, result.counts);
   if (!result.digest.empty()) terminal.Say(StrCat("digest          ", result.digest));
 }
 
@@ -103,6 +123,7 @@ class StreamCommand final : public Command {
   Status TakeBatches(Session& session, client::Run& run, StreamResult& result);
   Status Use(const client::Batch& batch, client::StreamDigest& digest) const;
   StatusOr<StreamResult> Consume(Session& session, client::Run& run);
+  StatusOr<Json> CountsOf(const client::Run& run, const RealisedCounts& counted) const;
 
   std::string path_, split_, save_, data_policy_, data_listen_, name_, resume_;
   std::vector<std::string> set_;
@@ -174,7 +195,14 @@ StatusOr<std::unique_ptr<client::Run>> StreamCommand::Open(const Session& sessio
   };
   StatusOr<std::unique_ptr<client::Run>> run = client::OpenRun(options);
   terminal.EndProgress();
-  if (run.ok()) ReportSkipped(terminal, (*run)->skipped);
+  if (!run.ok()) return run;
+  ReportSkipped(terminal, (*run)->skipped);
+  for (const std::string& notice : (*run)->file.notices) terminal.Note(notice);
+  if (const std::size_t others = (*run)->file.unlocked_rows; others != 0) {
+    terminal.Note(
+        StrCat("rows left out        ", others,
+               " of the table that are not in the run's lock (`patchbay lock --update`)"));
+  }
   return run;
 }
 
@@ -206,6 +234,7 @@ Status StreamCommand::TakeBatches(Session& session, client::Run& run, StreamResu
     if (Interrupted()) return absl::CancelledError("stream: interrupted");
     PB_ASSIGN_OR_RETURN(const client::Batch batch, TakeNext(run));
     PB_RETURN_IF_ERROR(Use(batch, digest));
+    result.counted.Add(batch);
     const bool due = terminal.live() ? SteadyNowNs() - shown_ns > kRedrawEveryNs
                                      : taken * 10 / wanted != (taken - 1) * 10 / wanted;
     if (!due) continue;
@@ -219,6 +248,19 @@ Status StreamCommand::TakeBatches(Session& session, client::Run& run, StreamResu
   terminal.EndProgress();
   if (digest_) result.digest = digest.Finish().Hex();
   return absl::OkStatus();
+}
+
+/// Patches by slide, by the table's column `site` and by class.
+StatusOr<Json> StreamCommand::CountsOf(const client::Run& run,
+                                       const RealisedCounts& counted) const {
+  PB_ASSIGN_OR_RETURN(const plan::Plan plan, plan::Plan::Parse(run.plan));
+  std::vector<std::string> slides, sites;
+  for (const client::ImageRecord& record : run.records) {
+    slides.push_back(record.slide_id);
+    sites.push_back(record.Cell("site"));
+  }
+  return counted.Count(plan, run.stream->geometry(), static_cast<std::uint32_t>(rank_), slides,
+                       sites);
 }
 
 /// What was taken, also when an interrupt ended it early.
@@ -235,6 +277,7 @@ StatusOr<StreamResult> StreamCommand::Consume(Session& session, client::Run& run
   result.ring_bytes = stream.ring_bytes();
   result.plan_digest = stream.plan_digest().Hex();
   result.resume_token = stream.ResumeToken();
+  PB_ASSIGN_OR_RETURN(result.counts, CountsOf(run, result.counted));
   PB_ASSIGN_OR_RETURN(const protocol::ClusterDescribed state,
                       run.cluster->client().DescribeCluster());
   result.workers = state.workers.size();

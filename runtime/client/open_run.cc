@@ -139,6 +139,7 @@ class Opening {
     run_.images = PlannedPaths(*planned);
     PB_ASSIGN_OR_RETURN(const Json plan, ParseJson(*planned, "stream plan"));
     run_.skipped = SkippedImages(plan);
+    PB_ASSIGN_OR_RETURN(run_.plan, JsonString(plan, "plan", "stream plan"));
     PB_ASSIGN_OR_RETURN(run_.records, RecordsOf(run_.file, plan, run_.images));
     return absl::OkStatus();
   }

@@ -47,6 +47,7 @@ struct Run {
   JobId job = 0;
   bool submitted = false;            ///< by this rank alone: nobody else may stream it
   std::vector<std::string> images;   ///< paths in the plan's order
+  std::string plan;                  ///< its text
   std::vector<ImageRecord> records;  ///< of the same images, from the user's table
   Skipped skipped;                   ///< images that the plan leaves out
   std::unique_ptr<Stream> stream;    ///< ends before the cluster

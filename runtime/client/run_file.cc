@@ -7,7 +7,10 @@
 #include "absl/strings/cord.h"
 #include "runtime/base/file.h"
 #include "runtime/base/strings.h"
+#include "runtime/client/cohort_contents.h"
 #include "runtime/client/paths.h"
+#include "runtime/client/run_lock.h"
+#include "runtime/plan/coordinates.h"
 #include "runtime/plan/ops/op_list.h"
 #include "runtime/plan/ops/stain_normalize.h"
 
@@ -81,6 +84,14 @@ Status ReadConfig(const RunSource& source, RunFile& run) {
   return absl::OkStatus();
 }
 
+/// No two rows, of whatever splits, are one slide.
+Status CheckContents(const plan::CohortTable& table, const plan::RunConfig& config,
+                     const std::string& folder) {
+  const StatusOr<plan::CohortRows> all = plan::SelectRows(table, config, "");
+  if (!all.ok()) return AsConfigFault(all.status());
+  return AsConfigFault(CheckContentsApart(table, *all, config.split_column, folder));
+}
+
 /// Reads the table; the rows that the config and the split leave become the images.
 Status ReadTable(const std::string& split, RunFile& run) {
   const std::string& path = run.config.dataset[0];
@@ -88,10 +99,15 @@ Status ReadTable(const std::string& split, RunFile& run) {
   if (!text.ok()) return Annotate(text.status(), "read table");
   StatusOr<plan::CohortTable> table = plan::ParseCohortTable(*text, path);
   if (!table.ok()) return AsConfigFault(table.status());
+  for (const plan::CohortRow& row : table->rows) run.slide_ids.insert(row.slide_id);
+  if (run.lock) {
+    PB_ASSIGN_OR_RETURN(run.unlocked_rows, KeepLockedRows(*run.lock, *table));
+  }
   const StatusOr<plan::CohortRows> rows = plan::SelectRows(*table, run.config, split);
   if (!rows.ok()) return AsConfigFault(run.Locate(rows.status()));
   PB_ASSIGN_OR_RETURN(const std::string absolute, AbsolutePath(path));
   const std::string folder = absolute.substr(0, absolute.rfind('/') + 1);
+  PB_RETURN_IF_ERROR(CheckContents(*table, run.config, folder));
   std::unordered_map<std::string, const plan::CohortRow*> seen;
   for (const std::size_t number : *rows) {
     const plan::CohortRow& row = table->rows[number];
@@ -105,6 +121,7 @@ Status ReadTable(const std::string& split, RunFile& run) {
                                              first->second->line, " too; a slide has one row")));
   }
   run.rows = *rows;
+  if (run.lock) run.locked = *rows;  // the table's rows are the lock's images
   run.table = *std::move(table);
   return absl::OkStatus();
 }
@@ -114,14 +131,52 @@ Status FindImages(const std::string& split, RunFile& run) {
   if (!split.empty()) {
     return ConfigFault(StrCat("split '", split, "': the config has no split_column"));
   }
+  if (run.lock) {
+    for (const plan::LockedImage& image : run.lock->images) {
+      run.locked.push_back(run.images.size());
+      run.images.push_back(image.path);
+    }
+    return absl::OkStatus();
+  }
   for (const std::string& entry : run.config.dataset) {
     PB_ASSIGN_OR_RETURN(run.images.emplace_back(), AbsolutePath(entry));
   }
   return absl::OkStatus();
 }
 
-/// What the config wants of the table's other columns.
+/// The places that a table lists for the rows that are taken.
+Status TakePositions(RunFile& run) {
+  const std::string& path = run.config.positions_table;
+  if (!run.table) {
+    return run.Locate(absl::InvalidArgumentError(
+        "key 'sampling.positions': a table of places names slides by slide_id, so the dataset is a "
+        "table too (`patchbay scan` makes one)"));
+  }
+  const StatusOr<std::string> text = ReadFile(path, plan::kMaxCoordinatesBytes);
+  if (!text.ok()) return Annotate(text.status(), "read table of places");
+  StatusOr<plan::Coordinates> read = plan::ParseCoordinates(*text, path);
+  if (!read.ok()) return AsConfigFault(read.status());
+  for (const auto& [id, slide] : read->slides) {
+    if (run.slide_ids.contains(id)) continue;
+    return ConfigFault(StrCat(path, ":", slide.line, ": column 'slide_id': '", id,
+                              "' is in no row of ", run.table->source));
+  }
+  for (const std::size_t row : run.rows) {
+    const auto slide = read->slides.find(run.table->rows[row].slide_id);
+    run.positions.push_back(plan::EncodePositions(
+        slide == read->slides.end() ? std::vector<plan::PlanePoint>() : slide->second.places));
+  }
+  if (!read->ignored.empty()) {
+    run.notices.push_back(
+        StrCat(path, ": columns not read: ", StrJoin(read->ignored, ", "),
+               "; x and y count as pixels of level 0, the patch is the config's"));
+  }
+  return absl::OkStatus();
+}
+
+/// What the config wants of the table's other columns, and of the table of places.
 Status TakeColumns(RunFile& run) {
+  if (run.config.positions == plan::Positions::kListed) PB_RETURN_IF_ERROR(TakePositions(run));
   const bool weighs = !run.config.weight_by.empty(), labels = !run.config.labels.column.empty();
   if ((weighs || labels) && !run.table) {
     return run.Locate(absl::InvalidArgumentError(
@@ -157,6 +212,9 @@ Json RunFile::Payload() const {
   if (!stain_reference.empty()) {
     plan::SetStainReference(without_paths.preprocess, without_paths.augment, kTileReference);
   }
+  if (config.positions == plan::Positions::kListed) {
+    without_paths.positions_table = plan::kListedPositions;
+  }
   without_paths.stores.clear();
   without_paths.where.clear();
   without_paths.split_column.clear();
@@ -165,7 +223,7 @@ Json RunFile::Payload() const {
 }
 
 std::vector<std::string> RunFile::Datasets() const {
-  if (!table) return images;
+  if (!table && !lock) return images;
   std::string root = images.front();
   for (const std::string& other : images) {
     root.erase(std::mismatch(root.begin(), root.end(), other.begin(), other.end()).first,
@@ -177,17 +235,20 @@ std::vector<std::string> RunFile::Datasets() const {
 Json RunFile::Manifest() const {
   Json manifest = {{"images", Datasets()}};
   if (!stain_reference.empty()) manifest["stain_reference"] = stain_reference;
-  if (!table) return manifest;
+  if (!table && !lock) return manifest;
   const std::size_t root_bytes = Datasets()[0].size();
   Json paths = Json::array(), contents = Json::array();
-  for (std::size_t i = 0; i < rows.size(); ++i) {
+  for (std::size_t i = 0; i < images.size(); ++i) {
     paths.push_back(images[i].substr(root_bytes));
-    contents.push_back(table->Cell(table->rows[rows[i]], "content_hash").substr(0, kContentDigits));
+    contents.push_back(
+        table ? table->Cell(table->rows[rows[i]], "content_hash").substr(0, kContentDigits) : "");
   }
   manifest["table"] = {
       {"paths", std::move(paths)}, {"contents", std::move(contents)}, {"stores", config.stores}};
   if (!config.weight_by.empty()) manifest["table"]["groups"] = groups;
   if (!config.labels.column.empty()) manifest["table"]["labels"] = labels;
+  if (!positions.empty()) manifest["table"]["positions"] = positions;
+  if (lock) manifest["table"]["pins"] = PinsOf(*lock, locked);
   return manifest;
 }
 
@@ -211,16 +272,23 @@ Status RunFile::Locate(const Status& status) const {
 StatusOr<RunFile> ReadRun(const RunSource& source) {
   RunFile run;
   PB_RETURN_IF_ERROR(ReadConfig(source, run));
+  StatusOr<plan::LockedKeys> keys = plan::LockedKeysOf(run.config);
+  if (!keys.ok()) return run.Locate(keys.status());
+  run.lock_keys = *std::move(keys);
+  if (!source.for_lock && !source.values) {
+    PB_ASSIGN_OR_RETURN(run.lock, ReadLock(source.file, run.lock_keys));
+  }
   PB_RETURN_IF_ERROR(FindImages(source.split, run));
   StatusOr<plan::RunConfig> config = plan::ForSplit(run.config, source.split, source.augment);
   if (!config.ok()) return run.Locate(config.status());
   run.config = *std::move(config);
   const Status ops = plan::CheckOps(run.config.preprocess, run.config.augment, run.config.patch);
   if (!ops.ok()) return run.Locate(ops);
-  PB_RETURN_IF_ERROR(TakeColumns(run));
+  if (!source.for_lock) PB_RETURN_IF_ERROR(TakeColumns(run));
   if (!run.config.stores.empty()) {
     PB_ASSIGN_OR_RETURN(run.config.stores, AbsolutePath(run.config.stores));
   }
+  if (run.lock) ApplyStatistics(run.lock->statistics, run.config);
   const auto normalize = plan::FindStainNormalize(run.config.preprocess, run.config.augment);
   if (normalize && normalize->IsPicture()) {
     PB_ASSIGN_OR_RETURN(run.stain_reference, AbsolutePath(normalize->reference));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "runtime/config/yaml.h"
 #include "runtime/plan/cohort.h"
 #include "runtime/plan/run_config.h"
+#include "runtime/plan/run_lock.h"
 
 namespace patchbay::client {
 
@@ -22,6 +24,8 @@ struct RunSource {
   std::vector<std::string> overrides;
   std::string split;            ///< of the config's split_column; "" = all images
   std::optional<bool> augment;  ///< instead of: for the split "train", or without a split
+  /// Reads what a lock pins: the rows of all splits as they are now, whatever RUN.lock has.
+  bool for_lock = false;
 };
 
 struct RunFile {
@@ -31,10 +35,18 @@ struct RunFile {
   std::vector<std::string> images;  ///< the dataset's entries, or its rows' paths; absolute
   /// Of a dataset that is a table: it stays with the user, and so does every column but the paths.
   std::optional<plan::CohortTable> table;
+  std::set<std::string> slide_ids;                 ///< of all rows of the file
   plan::CohortRows rows;                           ///< those of `table` whose paths `images` are
   std::vector<std::vector<std::uint32_t>> groups;  ///< of each row: plan::GroupsOf
   std::vector<std::int64_t> labels;                ///< of each row: plan::LabelsOf
-  std::string stain_reference;  ///< the absolute path of a reference picture; empty without one
+  std::vector<std::string> positions;  ///< of each row under Positions::kListed: EncodePositions
+  std::vector<std::string> notices;    ///< what the user should know of the files that were read
+  plan::LockedKeys lock_keys;          ///< what a lock of the config pins
+  /// What lies beside the file as RUN.lock: the images are then those of the lock, in its order.
+  std::optional<plan::RunLock> lock;
+  std::vector<std::size_t> locked;  ///< of each image: which of lock->images
+  std::size_t unlocked_rows = 0;    ///< rows of the table that the lock has not
+  std::string stain_reference;      ///< the absolute path of a reference picture; empty without one
 
   /// What a stream job's root task is given; names no path.
   Json Payload() const;

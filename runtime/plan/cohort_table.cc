@@ -10,12 +10,11 @@
 #include "runtime/base/hash.h"
 #include "runtime/base/strings.h"
 #include "runtime/plan/plan.h"
+#include "runtime/plan/table_text.h"
 
 namespace patchbay::plan {
 namespace {
 
-constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-constexpr std::string_view kSeparators = ",;\t";  ///< the first wins where counts are equal
 constexpr std::array<std::string_view, 10> kEndings = {
     ".ome.zarr", ".ome.tiff", ".ome.tif", ".nii.gz", ".zarr",
     ".svs",      ".tiff",     ".tif",     ".nii",    ".ndpi"};
@@ -26,64 +25,9 @@ std::string Lower(std::string_view text) {
   return lower;
 }
 
-std::string Trimmed(const std::string& text) {
-  constexpr std::string_view kSpace = " \t\r\n";
-  const std::size_t first = text.find_first_not_of(kSpace);
-  if (first == std::string::npos) return "";
-  return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
-}
-
-/// The place of the first byte that is not UTF-8, or npos.
-std::size_t NotUtf8(std::string_view text) {
-  for (std::size_t i = 0; i < text.size();) {
-    const auto lead = static_cast<unsigned char>(text[i]);
-    const std::size_t length = lead < 0x80   ? 1
-                               : lead < 0xC2 ? 0
-                               : lead < 0xE0 ? 2
-                               : lead < 0xF0 ? 3
-                               : lead < 0xF5 ? 4
-                                             : 0;
-    if (length == 0 || i + length > text.size()) return i;
-    for (std::size_t k = 1; k < length; ++k) {
-      if ((static_cast<unsigned char>(text[i + k]) & 0xC0) != 0x80) return i;
-    }
-    i += length;
-  }
-  return std::string_view::npos;
-}
-
-Status WrongLine(std::string_view source, int line, std::string_view cause) {
-  return absl::InvalidArgumentError(StrCat(source, ":", line, ": ", cause));
-}
-
-Status CheckEncoding(std::string_view text, std::string_view source) {
-  constexpr std::string_view kCure = "; save it as CSV UTF-8";
-  if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF")) {
-    return WrongLine(source, 1, StrCat("the text is UTF-16", kCure));
-  }
-  const std::size_t at = std::min(NotUtf8(text), text.find('\0'));
-  if (at == std::string_view::npos) return absl::OkStatus();
-  const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<long>(at), '\n');
-  return WrongLine(source, static_cast<int>(line), StrCat("the text is not UTF-8", kCure));
-}
-
-/// Excel's own hint ("sep=;" as the first line), else what the first line has most of.
-char SeparatorOf(std::string_view& text, int& lines_before) {
-  const std::string_view first = text.substr(0, text.find('\n'));
-  if (first.size() >= 5 && first.starts_with("sep=")) {
-    const char separator = first[4];
-    text.remove_prefix(std::min(text.size(), first.size() + 1));
-    lines_before = 1;
-    return separator;
-  }
-  const auto count = [&](char c) { return std::count(first.begin(), first.end(), c); };
-  return *std::max_element(kSeparators.begin(), kSeparators.end(),
-                           [&](char a, char b) { return count(a) < count(b); });
-}
-
 /// Names of the columns. Empty ones at the end of the line, as spreadsheets leave them, are none.
 Status TakeColumns(const CsvLine& heading, CohortTable& table) {
-  for (const std::string& field : heading.fields) table.columns.push_back(Trimmed(field));
+  for (const std::string& field : heading.fields) table.columns.emplace_back(TrimmedCell(field));
   while (!table.columns.empty() && table.columns.back().empty()) table.columns.pop_back();
   const auto wrong = [&](std::string_view cause) {
     return WrongLine(table.source, heading.line, cause);
@@ -105,7 +49,7 @@ Status TakeColumns(const CsvLine& heading, CohortTable& table) {
 Status TakeRow(CsvLine&& line, CohortTable& table) {
   CohortRow row;
   row.line = line.line;
-  for (const std::string& field : line.fields) row.cells.push_back(Trimmed(field));
+  for (const std::string& field : line.fields) row.cells.emplace_back(TrimmedCell(field));
   const auto is_empty = [](const std::string& cell) { return cell.empty(); };
   if (std::all_of(row.cells.begin(), row.cells.end(), is_empty)) return absl::OkStatus();
   for (; row.cells.size() > table.columns.size(); row.cells.pop_back()) {
@@ -192,11 +136,9 @@ std::string StemOf(std::string_view path) {
 StatusOr<CohortTable> ParseCohortTable(std::string_view text, std::string_view source) {
   CohortTable table;
   table.source = std::string(source);
-  PB_RETURN_IF_ERROR(CheckEncoding(text, source));
-  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
-  int lines_before = 0;
-  const char separator = SeparatorOf(text, lines_before);
-  CsvLines lines = ParseCsvLines(text, separator);
+  PB_ASSIGN_OR_RETURN(const TableText opened, OpenTableText(text, source));
+  const int lines_before = opened.lines_before;
+  CsvLines lines = ParseCsvLines(opened.text, opened.separator);
   for (CsvLine& line : lines.rows) line.line += lines_before;
   if (lines.open_quote != 0) {
     return WrongLine(source, lines.open_quote + lines_before, "a quote that nothing closes");

@@ -32,6 +32,46 @@ StatusOr<const Json*> ListsOf(const Json& value, const char* name, std::size_t i
   return absl::InvalidArgumentError(StrCat("plan: ", name, ": not a list an image"));
 }
 
+/// {"indexes", "counts"} of every image.
+Json PlacesToJson(const std::vector<PlannedImage>& images) {
+  Json indexes = Json::array(), places = Json::array();
+  for (const PlannedImage& image : images) {
+    Json digests = Json::array(), counts = Json::array();
+    for (const Digest& digest : image.indexes) digests.push_back(digest.Hex());
+    for (const PlaceCount& count : image.places) {
+      counts.push_back({count.places, count.pixels_each});
+    }
+    indexes.push_back(std::move(digests));
+    places.push_back(std::move(counts));
+  }
+  return {{"indexes", std::move(indexes)}, {"counts", std::move(places)}};
+}
+
+Json GroupsToJson(const std::vector<PlannedImage>& images) {
+  Json groups = Json::array();
+  for (const PlannedImage& image : images) groups.push_back(image.groups);
+  return groups;
+}
+
+Json ListedToJson(const std::vector<PlannedImage>& images) {
+  Json listed = Json::array();
+  for (const PlannedImage& image : images) listed.push_back(EncodePositions(image.listed));
+  return listed;
+}
+
+Status ListedFromJson(const Json& plan, std::vector<PlannedImage>& images) {
+  if (!plan.contains("positions")) return absl::OkStatus();
+  const Json& listed = plan["positions"];
+  if (!listed.is_array() || listed.size() != images.size()) {
+    return absl::InvalidArgumentError("plan: positions: not one text an image");
+  }
+  for (std::size_t i = 0; i < images.size(); ++i) {
+    if (!listed[i].is_string()) return absl::InvalidArgumentError("plan: positions: no text");
+    PB_ASSIGN_OR_RETURN(images[i].listed, DecodePositions(listed[i].get_ref<const std::string&>()));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 bool IsAnywhere(const RunConfig& config, std::size_t set) {
@@ -54,28 +94,23 @@ Status CheckSampled(const RunConfig& config, const PlannedImage& image) {
   if (std::any_of(image.places.begin(), image.places.end(), too_many)) {
     return absl::InvalidArgumentError("its places are too many");
   }
+  const auto is_outside = [&](const PlanePoint& at) {
+    return at.y < 0 || at.x < 0 || at.y >= image.size.y || at.x >= image.size.x;
+  };
+  if ((config.positions != Positions::kListed && !image.listed.empty()) ||
+      std::any_of(image.listed.begin(), image.listed.end(), is_outside)) {
+    return absl::InvalidArgumentError("its positions are not of the image");
+  }
   if (image.indexes.size() == indexes && image.places.size() == sets) return absl::OkStatus();
   return absl::InvalidArgumentError("its places are not those that sampling asks for");
 }
 
-Json PlacesToJson(const std::vector<PlannedImage>& images) {
-  Json indexes = Json::array(), places = Json::array();
-  for (const PlannedImage& image : images) {
-    Json digests = Json::array(), counts = Json::array();
-    for (const Digest& digest : image.indexes) digests.push_back(digest.Hex());
-    for (const PlaceCount& count : image.places) {
-      counts.push_back({count.places, count.pixels_each});
-    }
-    indexes.push_back(std::move(digests));
-    places.push_back(std::move(counts));
-  }
-  return {{"indexes", std::move(indexes)}, {"counts", std::move(places)}};
-}
-
-Json GroupsToJson(const std::vector<PlannedImage>& images) {
-  Json groups = Json::array();
-  for (const PlannedImage& image : images) groups.push_back(image.groups);
-  return groups;
+Json SampledToJson(const RunConfig& config, const std::vector<PlannedImage>& images) {
+  Json text = Json::object();
+  if (NeedsPlaces(config)) text["places"] = PlacesToJson(images);
+  if (!config.weight_by.empty()) text["groups"] = GroupsToJson(images);
+  if (config.positions == Positions::kListed) text["positions"] = ListedToJson(images);
+  return text;
 }
 
 Status SampledFromJson(const Json& plan, std::vector<PlannedImage>& images) {
@@ -105,7 +140,7 @@ Status SampledFromJson(const Json& plan, std::vector<PlannedImage>& images) {
       images[i].places.push_back({count[0].get<std::uint64_t>(), count[1].get<std::uint64_t>()});
     }
   }
-  return absl::OkStatus();
+  return ListedFromJson(plan, images);
 }
 
 }  // namespace patchbay::plan

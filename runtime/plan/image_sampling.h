@@ -1,4 +1,5 @@
-// What sampling knows of a plan's images: the counts of their places and the groups they are in.
+// What sampling knows of a plan's images: the counts of their places, the groups they
+// are in, the places of a table.
 #pragma once
 
 #include <cstddef>
@@ -16,10 +17,9 @@ bool IsAnywhere(const RunConfig& config, std::size_t set);
 /// InvalidArgument unless the image has the places and groups that sampling asks for.
 Status CheckSampled(const RunConfig& config, const PlannedImage& image);
 
-/// {"indexes", "counts"} of every image.
-Json PlacesToJson(const std::vector<PlannedImage>& images);
-Json GroupsToJson(const std::vector<PlannedImage>& images);
-/// Takes the members "places" and "groups" of a plan. InvalidArgument for another form.
+/// The members of a plan's text: "places", "groups", "positions", as far as the config needs them.
+Json SampledToJson(const RunConfig& config, const std::vector<PlannedImage>& images);
+/// InvalidArgument for what SampledToJson does not give of so many images.
 Status SampledFromJson(const Json& plan, std::vector<PlannedImage>& images);
 
 }  // namespace patchbay::plan

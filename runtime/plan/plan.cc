@@ -55,8 +55,9 @@ Status CheckImage(const PlannedImage& image, const PlannedImage& first, std::siz
   return absl::OkStatus();
 }
 
-/// Cells of the grid, at most one more than an epoch may have.
+/// Places of a table, or cells of the grid: at most one more than an epoch may have.
 std::uint64_t GridCount(const RunConfig& config, const PlannedImage& image) {
+  if (config.positions == Positions::kListed) return image.listed.size();
   const Extent grid = CellsOfGrid(config, image);
   const auto plane = static_cast<unsigned __int128>(grid.y) * static_cast<std::uint64_t>(grid.x);
   const unsigned __int128 cells = plane * static_cast<std::uint64_t>(grid.z);
@@ -123,6 +124,10 @@ StatusOr<std::vector<std::uint64_t>> CountPatches(const RunConfig& config,
     cumulative.push_back(cumulative.back() + count);
   }
   if (cumulative.back() == 0) {
+    if (config.positions == Positions::kListed) {
+      return absl::InvalidArgumentError(StrCat("plan: key 'sampling.positions': none of ",
+                                               images.size(), " images has a position"));
+    }
     return absl::InvalidArgumentError(
         config.max_per_slide != 0
             ? StrCat("plan: key 'sampling.max_per_slide': ", config.max_per_slide,
@@ -312,6 +317,7 @@ StatusOr<Plan> Plan::Build(const RunConfig& config, std::vector<PlannedImage> im
   plan.config_.where.clear();
   plan.config_.split_column.clear();
   plan.config_.splits = Json::object();
+  if (config.positions == Positions::kListed) plan.config_.positions_table = kListedPositions;
   plan.config_.prefetch = RunConfig{}.prefetch;
   plan.config_.data_ports.clear();
   plan.config_.on_bad_image = RunConfig{}.on_bad_image;
@@ -322,7 +328,7 @@ StatusOr<Plan> Plan::Build(const RunConfig& config, std::vector<PlannedImage> im
   plan.layout_ = LayoutOf(config, plan.images_.front().channels);
   Json text = {{"version", kPlanVersion},
                {"versions", ByteVersions()},
-               {"config", PlanConfig(config)},
+               {"config", PlanConfig(plan.config_)},
                {"channels", plan.images_.front().channels},
                {"dtype", patchbay::NameOf(plan.images_.front().dtype)},
                {"layout", patchbay::ToJson(plan.layout_)},
@@ -336,8 +342,7 @@ StatusOr<Plan> Plan::Build(const RunConfig& config, std::vector<PlannedImage> im
   if (Json volumes = VolumesToJson(config, plan.images_); !volumes.is_null()) {
     text["volumes"] = std::move(volumes);
   }
-  if (NeedsPlaces(config)) text["places"] = PlacesToJson(plan.images_);
-  if (!config.weight_by.empty()) text["groups"] = GroupsToJson(plan.images_);
+  text.update(SampledToJson(config, plan.images_));
   if (!config.mpp.empty()) text["views"] = ViewsToJson(plan.images_);
   plan.text_ = DumpJson(text);
   plan.digest_ = Sha256Of(plan.text_);
@@ -480,6 +485,11 @@ std::uint64_t Plan::NumberOf(const PatchSource& source) const {
     if (IsAnywhere(config_, source.set)) return 0;
     return UniformBelow(HalfOf(Draw(key, kPlaceBlock), 0), image.places[source.set].places);
   }
+  if (draw_) {  // by weight, from a table
+    DrawKey key = source.key;
+    key.stream = DrawStream::kPosition;
+    return UniformBelow(HalfOf(Draw(key, kPlaceBlock), 0), image.listed.size());
+  }
   const std::uint64_t there = PatchesThere(config_, image);
   const std::uint64_t taken = cumulative_[source.image + 1] - cumulative_[source.image];
   if (taken == there) return source.number;
@@ -509,6 +519,9 @@ StatusOr<PatchSpec> Plan::SpecOf(const PatchSource& source, const ImagePlaces* p
     const std::uint64_t bits = HalfOf(Draw(key, kPlaceBlock), 1);
     spec.box = BoxAt(places->OriginOf(source.set, source.number, bits),
                      patchbay::plan::SourceOf(config_, image));
+  } else if (config_.positions == Positions::kListed) {
+    const PlanePoint& at = image.listed[source.number];
+    spec.box = BoxAt({0, at.y, at.x}, patchbay::plan::SourceOf(config_, image));
   } else if (config_.positions == Positions::kGrid) {
     spec.box = GridBox(config_, image, source.number);
   } else {

@@ -14,6 +14,7 @@
 #include "runtime/base/random.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/image_draw.h"
+#include "runtime/plan/listed_positions.h"
 #include "runtime/plan/ops/stain_fit.h"
 #include "runtime/plan/ops/volume_facts.h"
 #include "runtime/plan/places.h"
@@ -59,6 +60,8 @@ struct PlannedImage {
   /// Under sampling.tissue and class_weights: the indexes the places come from (tissue first), and
   /// ImagePlaces::Counts.
   std::vector<Digest> indexes = {};
+  /// Under Positions::kListed, where its patches begin, in pixels of its level.
+  std::vector<PlanePoint> listed = {};
   std::vector<PlaceCount> places = {};
 
   bool operator==(const PlannedImage&) const = default;

@@ -26,8 +26,6 @@ constexpr std::uint32_t kDefaultGlobalBatch = 32;
 
 constexpr Named<Order> kOrders[] = {{"shuffled", Order::kShuffled},
                                     {"sequential", Order::kSequential}};
-constexpr Named<Positions> kPositions[] = {{"grid", Positions::kGrid},
-                                           {"random", Positions::kRandom}};
 constexpr Named<Layout> kLayouts[] = {{"nchw", Layout::kNchw}, {"nhwc", Layout::kNhwc}};
 constexpr Named<OnBadImage> kOnBadImage[] = {{"fail", OnBadImage::kFail},
                                              {"skip", OnBadImage::kSkip}};
@@ -479,7 +477,6 @@ Magnification MagnificationOf(const RunConfig& config) {
 }
 
 std::string_view NameOf(Order order) { return NameIn(kOrders, order); }
-std::string_view NameOf(Positions positions) { return NameIn(kPositions, positions); }
 std::string_view NameOf(Layout layout) { return NameIn(kLayouts, layout); }
 std::string_view NameOf(OnBadImage choice) { return NameIn(kOnBadImage, choice); }
 

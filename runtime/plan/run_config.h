@@ -22,7 +22,7 @@
 namespace patchbay::plan {
 
 enum class Order : std::uint8_t { kShuffled, kSequential };
-enum class Positions : std::uint8_t { kGrid, kRandom };
+enum class Positions : std::uint8_t { kGrid, kRandom, kListed };
 enum class Layout : std::uint8_t { kNchw, kNhwc };
 /// What becomes of a stream with an image that is damaged or cannot be read.
 enum class OnBadImage : std::uint8_t { kFail, kSkip };
@@ -71,6 +71,7 @@ struct RunConfig {
   std::optional<double> fill;
   Order order = Order::kShuffled;
   Positions positions = Positions::kGrid;
+  std::string positions_table;  ///< under kListed: its path as written; no part of a plan
   /// Random positions only, at most one of the two; both 0 = as many as the grid has.
   std::uint64_t patches_per_image = 0, patches_per_epoch = 0;
   std::uint64_t max_per_slide = 0;              ///< 0 = no limit
@@ -94,6 +95,8 @@ struct RunConfig {
   Json augment = Json::array();
 };
 
+/// Stands for RunConfig::positions_table where no path may travel.
+inline constexpr char kListedPositions[] = "listed.csv";
 /// Whether the dataset is a table of images.
 bool HasTable(const RunConfig& config);
 /// What patch.mpp and its companions ask for; without an mpp, nothing.
@@ -127,7 +130,6 @@ StatusOr<RunConfig> ForSplit(const RunConfig& config, const std::string& split,
 StatusOr<RunConfig> RunConfigFromJson(const Json& value);
 
 std::string_view NameOf(Order order);
-std::string_view NameOf(Positions positions);
 std::string_view NameOf(Layout layout);
 std::string_view NameOf(OnBadImage choice);
 std::string_view NameOf(ForegroundProfile profile);

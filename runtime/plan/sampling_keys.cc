@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "runtime/base/strings.h"
+#include "runtime/plan/cohort_table.h"
 
 namespace patchbay::plan {
 namespace {
@@ -14,6 +15,7 @@ using config::Key;
 using config::KeyType;
 
 constexpr char kDefaultTissueSet[] = "tissue";
+constexpr char kGrid[] = "grid", kRandom[] = "random";
 
 Status Refused(std::string_view cause) { return absl::InvalidArgumentError(std::string(cause)); }
 
@@ -39,12 +41,26 @@ Status CheckForeground(const Json& sampling) {
       "patches_per_epoch");
 }
 
+Status CheckPositions(const Json& positions) {
+  const auto& text = positions.get_ref<const std::string&>();
+  if (text == kGrid || text == kRandom || NamesTable(text)) return absl::OkStatus();
+  return Refused(StrCat("'", text, "' is neither grid, random nor a table (.csv, .tsv)"));
+}
+
+bool IsListed(const Json& sampling) {
+  return NamesTable(sampling["positions"].get_ref<const std::string&>());
+}
+
 Status CheckWeights(const Json& sampling) {
   if (!sampling.contains("class_weights") && !sampling.contains("weight_by")) {
     return absl::OkStatus();
   }
-  if (sampling["positions"] != "random") {
-    return Refused("class_weights and weight_by need positions: random");
+  const bool is_random = sampling["positions"] == kRandom;
+  if (!is_random && sampling.contains("class_weights")) {
+    return Refused("class_weights needs positions: random");
+  }
+  if (!is_random && !IsListed(sampling)) {
+    return Refused("weight_by needs positions: random, or a table of them");
   }
   if (sampling.contains("patches_per_image")) {
     return Refused("class_weights and weight_by draw the images: give patches_per_epoch");
@@ -65,12 +81,16 @@ Status CheckSampling(const Json& sampling) {
   if (per_image && per_epoch) {
     return Refused("patches_per_image and patches_per_epoch exclude each other");
   }
-  if ((per_image || per_epoch) && sampling["positions"] != "random") {
+  const bool is_weighed = IsListed(sampling) && sampling.contains("weight_by");
+  if ((per_image || (per_epoch && !is_weighed)) && sampling["positions"] != kRandom) {
     return Refused("patches_per_image and patches_per_epoch need positions: random");
+  }
+  if (sampling.contains("tissue") && IsListed(sampling)) {
+    return Refused("tissue needs positions: grid or random; a table says what is taken");
   }
   const bool stride = sampling.contains("stride"), overlap = sampling.contains("overlap");
   if (stride && overlap) return Refused("stride and overlap exclude each other");
-  if ((stride || overlap) && sampling["positions"] != "grid") {
+  if ((stride || overlap) && sampling["positions"] != kGrid) {
     return Refused("stride and overlap need positions: grid");
   }
   PB_RETURN_IF_ERROR(CheckForeground(sampling));
@@ -199,11 +219,12 @@ Key SamplingKeys() {
                    .choices = {"shuffled", "sequential"},
                    .help = "a new permutation every epoch, or image by image, row by row"},
                   {.name = "positions",
-                   .type = KeyType::kChoice,
-                   .fallback = "grid",
-                   .choices = {"grid", "random"},
-                   .help = "a grid from the origin that covers every pixel, or places drawn anew "
-                           "for every patch of every epoch"}},
+                   .type = KeyType::kString,
+                   .fallback = kGrid,
+                   .help = "grid: from the origin, covers every pixel; random: places drawn anew "
+                           "for every patch of every epoch; or a table (.csv, .tsv) of slide_id, x "
+                           "and y at level 0",
+                   .check = CheckPositions}},
       .check = CheckSampling};
   for (Key& key : CountKeys()) sampling.members.push_back(std::move(key));
   for (Key& key : ForegroundKeys()) sampling.members.push_back(std::move(key));
@@ -242,7 +263,11 @@ void PutForeground(const Foreground& foreground, Json& sampling) {
 
 void ReadSampling(const Json& sampling, RunConfig& config) {
   config.order = sampling["order"] == "shuffled" ? Order::kShuffled : Order::kSequential;
-  config.positions = sampling["positions"] == "grid" ? Positions::kGrid : Positions::kRandom;
+  config.positions = sampling["positions"] == kGrid ? Positions::kGrid : Positions::kRandom;
+  if (IsListed(sampling)) {
+    config.positions = Positions::kListed;
+    config.positions_table = sampling["positions"].get<std::string>();
+  }
   config.patches_per_image = sampling.value("patches_per_image", std::uint64_t{0});
   config.patches_per_epoch = sampling.value("patches_per_epoch", std::uint64_t{0});
   config.max_per_slide = sampling.value("max_per_slide", std::uint64_t{0});
@@ -264,7 +289,10 @@ void ReadSampling(const Json& sampling, RunConfig& config) {
 }
 
 Json SamplingToJson(const RunConfig& config) {
-  Json sampling = {{"order", NameOf(config.order)}, {"positions", NameOf(config.positions)}};
+  Json sampling = {{"order", NameOf(config.order)},
+                   {"positions", config.positions == Positions::kListed   ? config.positions_table
+                                 : config.positions == Positions::kRandom ? kRandom
+                                                                          : kGrid}};
   if (config.patches_per_image != 0) sampling["patches_per_image"] = config.patches_per_image;
   if (config.patches_per_epoch != 0) sampling["patches_per_epoch"] = config.patches_per_epoch;
   if (config.max_per_slide != 0) sampling["max_per_slide"] = config.max_per_slide;
@@ -297,6 +325,10 @@ std::optional<SamplingFault> FindSamplingFault(const Json& config) {
       return SamplingFault{"sampling.overlap",
                            StrCat(side, " pixels: not less than the patch has")};
     }
+  }
+  if (IsListed(sampling) && size.size() == 3) {
+    return SamplingFault{"sampling.positions",
+                         "a table has places of slides; patch.size has three values"};
   }
   for (const char* key : {"class_weights", "oversample_foreground"}) {
     if (!sampling.contains(key) || config["labels"].contains("set")) continue;

@@ -98,6 +98,24 @@ StatusOr<OpenedLabelSet> OpenLabelRevision(const std::string& store, std::string
                                     " recorded, not ", digest.Hex()));
 }
 
+StatusOr<OpenedLabelSet> FindLabelRevision(const std::string& store, std::string_view name,
+                                           const std::string& file, const Digest& digest) {
+  const auto has_it = [&](const OpenedLabelSet& set) {
+    const Json files = set.attributes.value("files", Json::object());
+    return files.is_object() && files.value(file, Json()) == digest.Hex();
+  };
+  StatusOr<OpenedLabelSet> current = OpenLabelSet(store, name);
+  if (current.ok() && has_it(*current)) return current;
+  PB_ASSIGN_OR_RETURN(const LabelFolders folders, ListLabelFolders(store));
+  for (const std::string& revision : folders.revisions) {
+    if (SetOf(revision) != name) continue;
+    StatusOr<OpenedLabelSet> set = Open(store, revision);
+    if (set.ok() && has_it(*set)) return set;
+  }
+  return absl::NotFoundError(
+      StrCat("open label set: ", store, ": no revision of '", name, "' with that ", file));
+}
+
 Status MakeCurrent(const std::string& store, const LabelSet& set) {
   PB_ASSIGN_OR_RETURN(std::vector<LabelSet> sets, ReadLabelSets(store));
   std::map<std::string, std::string> current;

@@ -46,6 +46,9 @@ StatusOr<OpenedLabelSet> OpenLabelSet(const std::string& store, std::string_view
 /// The revision of that digest, current or not.
 StatusOr<OpenedLabelSet> OpenLabelRevision(const std::string& store, std::string_view name,
                                            const Digest& digest);
+/// The revision one of whose further files has that digest, current or not. NotFound without one.
+StatusOr<OpenedLabelSet> FindLabelRevision(const std::string& store, std::string_view name,
+                                           const std::string& file, const Digest& digest);
 
 /// Makes a finished revision the set's current one, durably. The caller keeps others out.
 Status MakeCurrent(const std::string& store, const LabelSet& set);

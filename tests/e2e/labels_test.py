@@ -154,6 +154,10 @@ class Labels(harness.Case):
         digests = [json.loads((store / "labels" / r / "zarr.json").read_text())["attributes"]["patchbay"]["pixel_digest"]
                    for r in (report["revision"], again["imported"][0]["revision"])]
         self.assertEqual(digests[0], digests[1])
+        self.json("labels", "export", store, "--set", "gleason", "--out", "back.tif", "--to", "tiff")
+        (self.folder / "values.yaml").write_text(CLASSES.replace("skip:", "  - {name: unseen, value: 255}\nskip:"))
+        mask = self.json("labels", "import", store, "back.tif", "--set", "mask", "--classes", "values.yaml")["imported"][0]["revision"]
+        self.assertEqual(json.loads((store / "labels" / mask / "zarr.json").read_text())["attributes"]["patchbay"]["pixel_digest"], digests[0])
         self.assertIn("no set 'none'", self.command("labels", "export", store, "--set", "none", "--out", "x").stderr)
         index = store / "labels" / report["revision"] / "positions.index"
         index.write_bytes(index.read_bytes() + b"x")
@@ -166,7 +170,7 @@ class Labels(harness.Case):
         self.assertNotEqual(second["revision"], report["revision"])
         listed = json.loads((store / "labels" / "zarr.json").read_text())["attributes"]["ome"]["labels"]
         self.assertEqual([r for r in listed if r.startswith("gleason.")], [second["revision"]])
-        self.assertEqual(len(self.json("verify", store)["labels"]), 3)
+        self.assertEqual(len(self.json("verify", store)["labels"]), 4)
         shard = next(p for p in (store / "labels" / report["revision"] / "0").rglob("*") if p.is_file() and p.name != "zarr.json")
         whole = shard.read_bytes()
         shard.write_bytes(whole[:100] + bytes([whole[100] ^ 1]) + whole[101:])

@@ -36,6 +36,8 @@ constexpr TaskRow kTasks[] = {
     {"labels.export", RunLabelsExport},
     {"labels.import", RunLabelsImport},
     {"labels.plan", RunLabelsPlan},
+    {"labels.prune", RunLabelsPrune},
+    {"lock.images", RunLockImages},
     {"noop", RunNoop},
     {"preview.images", RunPreviewImages},
     {"preview.patches", RunPreviewPatches},

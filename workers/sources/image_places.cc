@@ -6,7 +6,6 @@
 #include "runtime/base/file.h"
 #include "runtime/base/strings.h"
 #include "runtime/plan/position_index.h"
-#include "runtime/zarr/label_sets.h"
 
 namespace patchbay::workers {
 namespace {
@@ -22,14 +21,15 @@ struct IndexText {
 };
 
 StatusOr<IndexText> ReadIndex(const std::string& store, const std::string& set,
-                              std::string_view key, const IndexFile& file) {
+                              const LabelRevision& revision, std::string_view key,
+                              const IndexFile& file) {
   const auto refuse = [&](std::string_view cause) {
     return absl::FailedPreconditionError(StrCat("key '", key, "': ", cause));
   };
   if (!std::filesystem::is_directory(store)) {
     return refuse("a slide has no label sets: ingest it, and name the folder of its store");
   }
-  const StatusOr<zarr::OpenedLabelSet> opened = zarr::OpenLabelSet(store, set);
+  const StatusOr<zarr::OpenedLabelSet> opened = OpenRevision(store, set, revision);
   if (absl::IsNotFound(opened.status())) return refuse(MessageOf(opened.status()));
   if (!opened.ok()) return opened.status();
   StatusOr<std::string> text = ReadFile(StrCat(opened->path, "/", file.name), file.most_bytes);
@@ -47,10 +47,10 @@ struct LoadedIndex {
 };
 
 StatusOr<LoadedIndex> LoadIndex(const std::string& store, const std::string& set,
-                                std::string_view key) {
-  PB_ASSIGN_OR_RETURN(
-      const IndexText text,
-      ReadIndex(store, set, key, {plan::kPositionIndexFile, plan::kMaxPositionIndexBytes}));
+                                const LabelRevision& revision, std::string_view key) {
+  PB_ASSIGN_OR_RETURN(const IndexText text,
+                      ReadIndex(store, set, revision, key,
+                                {plan::kPositionIndexFile, plan::kMaxPositionIndexBytes}));
   LoadedIndex loaded;
   PB_ASSIGN_OR_RETURN(loaded.index, plan::DecodePositionIndex(text.text));
   loaded.digest = text.digest;
@@ -59,24 +59,39 @@ StatusOr<LoadedIndex> LoadIndex(const std::string& store, const std::string& set
 
 }  // namespace
 
+PlaceRevisions RevisionsOfIndexes(const plan::RunConfig& config,
+                                  const std::vector<Digest>& indexes) {
+  PlaceRevisions revisions;
+  std::size_t next = 0;
+  const auto take = [&](LabelRevision& revision) {
+    if (next < indexes.size()) revision = {LabelRevision::By::kIndex, indexes[next++]};
+  };
+  if (config.tissue_fraction) take(revisions.tissue);
+  // An index of components lies in the same revision.
+  if (!config.class_weights.empty() || config.foreground) take(revisions.classes);
+  return revisions;
+}
+
 StatusOr<LoadedPlaces> LoadPlaces(const plan::RunConfig& config, const plan::PlannedImage& image,
-                                  const std::string& store) {
+                                  const std::string& store, const PlaceRevisions& revisions) {
   std::vector<Digest> digests;
   LoadedIndex tissue, classes;
   plan::ComponentIndex components;
   const bool by_class = !config.class_weights.empty() || config.foreground;
   const bool by_component = config.foreground && config.foreground->by_component;
   if (config.tissue_fraction) {
-    PB_ASSIGN_OR_RETURN(tissue, LoadIndex(store, config.tissue_set, "sampling.tissue"));
+    PB_ASSIGN_OR_RETURN(tissue,
+                        LoadIndex(store, config.tissue_set, revisions.tissue, "sampling.tissue"));
     digests.push_back(tissue.digest);
   }
   if (by_class) {
-    PB_ASSIGN_OR_RETURN(classes, LoadIndex(store, config.labels.set, "labels.set"));
+    PB_ASSIGN_OR_RETURN(classes,
+                        LoadIndex(store, config.labels.set, revisions.classes, "labels.set"));
     digests.push_back(classes.digest);
   }
   if (by_component) {
     PB_ASSIGN_OR_RETURN(const IndexText text,
-                        ReadIndex(store, config.labels.set, "labels.set",
+                        ReadIndex(store, config.labels.set, revisions.classes, "labels.set",
                                   {plan::kComponentIndexFile, plan::kMaxComponentIndexBytes}));
     PB_ASSIGN_OR_RETURN(components, plan::DecodeComponentIndex(text.text));
     digests.push_back(text.digest);

@@ -8,6 +8,7 @@
 #include "runtime/base/status.h"
 #include "runtime/plan/places.h"
 #include "runtime/plan/plan.h"
+#include "workers/sources/label_revision.h"
 
 namespace patchbay::workers {
 
@@ -16,9 +17,18 @@ struct LoadedPlaces {
   plan::ImagePlaces places;
 };
 
+/// Of the set of tissue and of the set of classes.
+struct PlaceRevisions {
+  LabelRevision tissue, classes;
+};
+
+/// The revisions whose indexes are `indexes` (LoadedPlaces::indexes of the same config).
+PlaceRevisions RevisionsOfIndexes(const plan::RunConfig& config,
+                                  const std::vector<Digest>& indexes);
+
 /// Of an image whose level is chosen. FailedPrecondition when the image has no such
-/// label set; says what to do. InvalidArgument and DataLoss for a file that is no index.
+/// revision; says what to do. InvalidArgument and DataLoss for a file that is no index.
 StatusOr<LoadedPlaces> LoadPlaces(const plan::RunConfig& config, const plan::PlannedImage& image,
-                                  const std::string& store);
+                                  const std::string& store, const PlaceRevisions& revisions);
 
 }  // namespace patchbay::workers

@@ -120,7 +120,8 @@ StatusOr<StreamContext::SharedPlaces> StreamContext::Places(std::uint32_t index)
   }
   PB_ASSIGN_OR_RETURN(const std::string path, CheckedPath(index));
   const plan::PlannedImage& planned = plan_.images()[index];
-  StatusOr<LoadedPlaces> loaded = LoadPlaces(plan_.config(), planned, path);
+  StatusOr<LoadedPlaces> loaded = LoadPlaces(plan_.config(), planned, path,
+                                             RevisionsOfIndexes(plan_.config(), planned.indexes));
   if (!loaded.ok()) return WithoutPath(loaded.status(), index);
   if (loaded->indexes != planned.indexes || loaded->places.Counts() != planned.places) {
     return absl::DataLossError(StrCat("open stream: image ", index,

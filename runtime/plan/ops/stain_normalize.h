@@ -42,6 +42,8 @@ struct StainNormalizeOptions {
 
 inline constexpr std::string_view kDefaultReference = "default", kCohortReference = "cohort";
 inline constexpr std::string_view kStainNormalize = "stain_normalize";
+/// What the reference "cohort" came to, among the statistics of a lock.
+inline constexpr std::string_view kStainReference = "stain_reference";
 
 /// The options of the run's stain_normalize: the first in either list ([{op: {...}}], checked).
 std::optional<StainNormalizeOptions> FindStainNormalize(const Json& preprocess,

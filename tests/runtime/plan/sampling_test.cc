@@ -192,7 +192,7 @@ TEST(Sampling, ContradictionsAreRefused) {
   };
   says("sampling: {stride: [5, 5], overlap: [5, 5]}\n", "exclude each other");
   says("sampling: {positions: random, stride: [5, 5]}\n", "need positions: grid");
-  says("sampling: {weight_by: site}\n", "need positions: random");
+  says("sampling: {weight_by: site}\n", "weight_by needs positions: random");
   says("sampling: {positions: random, weight_by: site, order: sequential}\n", "has no place");
   says("sampling: {positions: random, weight_by: site, patches_per_image: 3}\n",
        "give patches_per_epoch");

@@ -1,16 +1,13 @@
-// A label set back to outlines that annotation programs read.
+// A label set back to what annotation programs read: outlines, or a mask.
 #include <algorithm>
 
 #include "runtime/base/file.h"
 #include "runtime/base/strings.h"
-#include "runtime/plan/class_table.h"
-#include "runtime/zarr/label_sets.h"
 #include "runtime/zarr/label_writer.h"
-#include "workers/access/planned_images.h"
 #include "workers/annotations/outline_tracer.h"
-#include "workers/jobs/labels/image.h"
+#include "workers/jobs/labels/export_mask.h"
 #include "workers/jobs/labels/labels.h"
-#include "workers/sources/image_source.h"
+#include "workers/jobs/labels/opened_labels.h"
 
 namespace patchbay::workers {
 namespace {
@@ -18,50 +15,16 @@ namespace {
 /// Rows of pixels decoded at a time.
 constexpr std::int64_t kRowsAtOnce = 512;
 
-struct LabelImage {
-  LabelledImage image;
-  zarr::OpenedLabelSet set;
-  plan::ClassTable classes;
-};
-
-StatusOr<LabelImage> OpenLabels(TaskContext& context) {
-  PB_ASSIGN_OR_RETURN(const std::vector<std::string> named,
-                      ManifestPaths(context.manifest, "images"));
-  if (named.size() != 1) return absl::InvalidArgumentError("export labels: not one store");
-  PB_ASSIGN_OR_RETURN(const std::string name, JsonString(context.payload, "set", "export labels"));
-  PB_ASSIGN_OR_RETURN(const std::string store, context.MayRead(named[0]));
-  LabelImage out;
-  PB_ASSIGN_OR_RETURN(out.image, OpenLabelledImage(store));
-  PB_RETURN_IF_ERROR(CheckFlat(out.image, "export labels"));
-  PB_ASSIGN_OR_RETURN(out.set, zarr::OpenLabelSet(store, name));
-  PB_ASSIGN_OR_RETURN(const Json* classes,
-                      JsonMember(out.set.attributes, "classes", "export labels"));
-  PB_ASSIGN_OR_RETURN(out.classes, plan::ClassTableFromJson(*classes, "export labels"));
-  return out;
-}
-
-StatusOr<std::vector<TracedPolygon>> Trace(TaskContext& context, const LabelImage& labels) {
-  PB_ASSIGN_OR_RETURN(const auto source, OpenImage(labels.set.path));
+StatusOr<std::vector<TracedPolygon>> Trace(TaskContext& context, const OpenedLabels& labels) {
   const Extent size = labels.image.levels[0];
-  const ImageLayout& layout = source->layout();
-  if (layout.channels != 1 || layout.dtype != DType::kUint8 || layout.levels[0].size != size) {
-    return absl::DataLossError(StrCat("export labels: ", labels.set.path, ": not of its image"));
-  }
+  PB_ASSIGN_OR_RETURN(LabelRowReader reader, LabelRowReader::Open(labels));
   OutlineTracer tracer(size.x, zarr::kIgnoreLabel);
-  const auto scratch = source->MakeScratch();
-  EncodedPatch fetched;
-  std::vector<std::byte> rows;
   for (std::int64_t y = 0; y < size.y; y += kRowsAtOnce) {
     const std::int64_t height = std::min(kRowsAtOnce, size.y - y);
     PB_RETURN_IF_ERROR(context.CheckCancelled());
-    PB_RETURN_IF_ERROR(source->Fetch(0, Box2D(y, 0, height, size.x), fetched));
-    rows.resize(static_cast<std::size_t>(height * size.x));
-    const TensorView view =
-        ContiguousView<3>(rows.data(), DType::kUint8, {height, size.x, std::int64_t{1}});
-    PB_RETURN_IF_ERROR(source->Decode(fetched, view, zarr::kIgnoreLabel, *scratch));
+    PB_ASSIGN_OR_RETURN(const std::uint8_t* rows, reader.Read(y, height));
     for (std::int64_t i = 0; i < height; ++i) {
-      PB_RETURN_IF_ERROR(
-          tracer.AddRow(reinterpret_cast<const std::uint8_t*>(rows.data()) + i * size.x));
+      PB_RETURN_IF_ERROR(tracer.AddRow(rows + i * size.x));
     }
     context.AddProgress();
   }
@@ -78,7 +41,7 @@ void PutRing(const Ring& ring, const LabelledImage& image, std::string& out) {
   out += "]";
 }
 
-std::string GeoJsonOf(const LabelImage& labels, const std::vector<TracedPolygon>& polygons) {
+std::string GeoJsonOf(const OpenedLabels& labels, const std::vector<TracedPolygon>& polygons) {
   std::array<std::string, 256> names;
   for (const plan::LabelClass& one : labels.classes.classes) {
     names[static_cast<std::size_t>(one.value)] = one.name;
@@ -101,18 +64,32 @@ std::string GeoJsonOf(const LabelImage& labels, const std::vector<TracedPolygon>
   return out + "\n]}\n";
 }
 
-StatusOr<TaskOutput> Export(TaskContext& context) {
-  PB_ASSIGN_OR_RETURN(const std::string target,
-                      JsonString(context.manifest, "out", "export labels"));
-  PB_ASSIGN_OR_RETURN(const std::string path, context.MayWrite(target));
-  PB_ASSIGN_OR_RETURN(const LabelImage labels, OpenLabels(context));
+StatusOr<Json> ExportOutlines(TaskContext& context, const OpenedLabels& labels,
+                              const std::string& path) {
   PB_ASSIGN_OR_RETURN(const std::vector<TracedPolygon> polygons, Trace(context, labels));
   const std::string text = GeoJsonOf(labels, polygons);
   context.AddProgress();
   PB_RETURN_IF_ERROR(WriteFileDurably(path, AsBytes(text)));
+  return Json{{"outlines", polygons.size()}, {"bytes", text.size()}};
+}
+
+StatusOr<TaskOutput> Export(TaskContext& context) {
+  PB_ASSIGN_OR_RETURN(const std::string target,
+                      JsonString(context.manifest, "out", "export labels"));
+  PB_ASSIGN_OR_RETURN(const std::string format, JsonString(context.payload, "to", "export labels"));
+  PB_ASSIGN_OR_RETURN(const std::string path, context.MayWrite(target));
+  PB_ASSIGN_OR_RETURN(const OpenedLabels labels, OpenLabels(context));
+  Json report;
+  if (format == "tiff") {
+    PB_ASSIGN_OR_RETURN(report["bytes"], ExportMask(context, labels, path));
+  } else if (format == "geojson") {
+    PB_ASSIGN_OR_RETURN(report, ExportOutlines(context, labels, path));
+  } else {
+    return absl::InvalidArgumentError(StrCat("export labels: no format '", format, "'"));
+  }
+  report["digest"] = labels.set.digest.Hex();
   TaskOutput output;
-  output.result = DumpJson(
-      {{"outlines", polygons.size()}, {"bytes", text.size()}, {"digest", labels.set.digest.Hex()}});
+  output.result = DumpJson(report);
   return output;
 }
 

@@ -16,8 +16,14 @@ StatusOr<TaskOutput> RunLabelsPlan(TaskContext& context);
 /// a store is as it was until the new revision is durable and current.
 StatusOr<TaskOutput> RunLabelsImport(TaskContext& context);
 
-/// The current revision of a set as GeoJSON, in pixels of the slide's finest level. Manifest:
-/// {"images": [store], "out": file}; payload: {"set"}. Result: {"outlines", "bytes", "digest"}.
+/// The current revision of a set as outlines or as a mask, in pixels of the slide's finest level.
+/// Manifest: {"images": [store], "out": file}; payload: {"set", "to": "geojson" or "tiff"}. Result:
+/// {"bytes", "digest"[, "outlines"]}.
 StatusOr<TaskOutput> RunLabelsExport(TaskContext& context);
+
+/// Removes revisions that are not current, or says which. Manifest: {"images": [stores], "kept":
+/// [revisions that stay]}; payload: {"set" ("" = all), "dry_run"}. Result: {"stores": [{"store",
+/// "removed", "kept", "bytes"}]}. Holds each store's labels folder locked meanwhile.
+StatusOr<TaskOutput> RunLabelsPrune(TaskContext& context);
 
 }  // namespace patchbay::workers

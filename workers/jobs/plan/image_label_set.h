@@ -4,12 +4,14 @@
 #include <string>
 
 #include "runtime/plan/plan.h"
+#include "workers/sources/label_revision.h"
 
 namespace patchbay::workers {
 
-/// The current revision of `set` below the store at `path`. InvalidArgument, naming the path, for a
+/// That revision of `set` below the store at `path`. InvalidArgument, naming the path, for a
 /// slide, a store without that set, and a set that was made for other pixels.
 StatusOr<plan::ImageLabels> LabelSetOf(const std::string& path, const std::string& set,
+                                       const LabelRevision& revision,
                                        const plan::PlannedImage& image);
 
 }  // namespace patchbay::workers

@@ -27,6 +27,7 @@ Json ToJson(const ImageRow& row) {
       more["places"].push_back({count.places, count.pixels_each});
     }
   }
+  if (!image.listed.empty()) more["listed"] = plan::EncodePositions(image.listed);
   if (!image.views.empty()) more["views"] = plan::ToJson(image.views);
   if (image.macenko && image.reinhard) {
     more["stain"] = plan::ToJson(plan::StainFit{*image.macenko, *image.reinhard});
@@ -75,6 +76,10 @@ Status TakeMore(Json& row, ImageRow& taken) {
   row.erase(row.size() - 1);
   if (more.contains("labels")) PB_RETURN_IF_ERROR(TakeLabels(more, image));
   if (more.contains("places")) PB_RETURN_IF_ERROR(TakePlaces(more, image));
+  if (more.contains("listed")) {
+    PB_ASSIGN_OR_RETURN(const std::string listed, JsonString(more, "listed", "image row"));
+    PB_ASSIGN_OR_RETURN(image.listed, plan::DecodePositions(listed));
+  }
   if (more.contains("views")) {
     PB_ASSIGN_OR_RETURN(image.views, plan::ViewsFromJson(more["views"]));
   }

@@ -10,11 +10,13 @@
 #include "workers/access/planned_images.h"
 #include "workers/access/stamps.h"
 #include "workers/jobs/plan/image_label_set.h"
+#include "workers/jobs/plan/image_pins.h"
 #include "workers/jobs/plan/image_row.h"
+#include "workers/jobs/plan/listed_places.h"
+#include "workers/jobs/plan/open_image.h"
+#include "workers/jobs/plan/stain_reference.h"
 #include "workers/jobs/plan/stream_plan.h"
 #include "workers/jobs/plan/table_rows.h"
-#include "workers/jobs/task/image_digest.h"
-#include "workers/jobs/task/store_attributes.h"
 #include "workers/sources/image_places.h"
 #include "workers/sources/image_source.h"
 
@@ -23,7 +25,6 @@ namespace {
 
 constexpr std::string_view kWhat = "stream.open";
 constexpr std::size_t kMaxFaultBytes = 512;
-constexpr std::string_view kStoreKind = "zarr";  ///< ImageLayout::kind
 
 struct Group {
   std::vector<std::string> paths;
@@ -34,6 +35,8 @@ struct Group {
   plan::VolumeNeeds volume;
   bool skip_bad = false;
   std::optional<ListedRows> table;         ///< all of its rows
+  std::vector<std::string> positions;      ///< of all images, where a table lists them
+  std::optional<ImagePins> pins;           ///< of all images, where the run is locked
   std::string label_set;                   ///< "": the stream has no labels
   std::optional<plan::RunConfig> sampled;  ///< where sampling needs places
 };
@@ -71,6 +74,8 @@ StatusOr<Group> GroupOf(TaskContext& context) {
       return absl::InternalError("stream.open: not as many contents as images");
     }
   }
+  PB_ASSIGN_OR_RETURN(group.positions, ListedPositionsOf(context.manifest, paths.size()));
+  PB_ASSIGN_OR_RETURN(group.pins, PinsOf(context.manifest, paths.size()));
   if (context.payload.contains("config")) {
     PB_ASSIGN_OR_RETURN(group.sampled, plan::RunConfigFromJson(context.payload["config"]));
   }
@@ -95,85 +100,15 @@ bool IsFault(const Status& status) {
   }
 }
 
-struct OpenedImage {
-  ImageLayout layout;
-  Digest digest;
-  std::string stamp;
-  std::string path;  ///< of another image than what is listed
-};
-
-/// The stamp is taken before the image is opened and hashed.
-StatusOr<OpenedImage> OpenImageForPlan(TaskContext& context, const std::string& listed) {
-  OpenedImage opened;
-  PB_ASSIGN_OR_RETURN(const std::string path, context.MayRead(listed));
-  StatusOr<std::string> stamp = StampOf(path);
-  PB_ASSIGN_OR_RETURN(const std::unique_ptr<ImageSource> image, OpenImage(path));
-  PB_ASSIGN_OR_RETURN(opened.stamp, std::move(stamp));
-  opened.layout = image->layout();
-  PB_ASSIGN_OR_RETURN(opened.digest, ImageDigest(context, path));
-  return opened;
-}
-
-/// An image of a table. A slide is looked at for the content that the row says it has; where the
-/// row does not say, the store of what it has takes its place.
-StatusOr<OpenedImage> OpenRowForPlan(TaskContext& context, const ListedRows& table,
-                                     const std::string& listed, std::size_t number) {
-  const std::string& content = table.contents[number];
-  StatusOr<OpenedImage> opened = OpenImageForPlan(context, listed);
-  if (absl::IsNotFound(opened.status()) && table.has_stores) {
-    return Annotate(opened.status(), content.empty()
-                                         ? "the table has no content_hash that tells its store"
-                                         : "no store has the row's content_hash, and its slide");
-  }
-  if (!opened.ok()) return opened;
-  if (opened->layout.kind == kStoreKind) {
-    const std::string made_from = SourceDigestOf(listed).substr(0, kContentDigits);
-    if (content.empty() || made_from == content) return opened;
-    return absl::InvalidArgumentError(
-        "the store was not made from what the row's content_hash says");
-  }
-  const std::string found = opened->digest.Hex().substr(0, kContentDigits);
-  if (!content.empty() && found != content) {
-    return absl::InvalidArgumentError(
-        StrCat("its content (SHA-256 ", opened->digest.Hex().substr(0, 12),
-               "...) is not what the row's content_hash says: it was changed or replaced since; "
-               "correct the table"));
-  }
-  const auto store = table.stores.find(found);
-  if (store == table.stores.end()) return opened;
-  context.names.AddImage(store->second, StrCat("image ", number));
-  opened = OpenImageForPlan(context, store->second);
-  if (opened.ok()) opened->path = store->second;
-  return opened;
-}
-
-StatusOr<OpenedImage> OpenForPlan(TaskContext& context, const Group& group, const std::string& path,
-                                  std::size_t number) {
-  if (!group.table) return OpenImageForPlan(context, path);
-  return OpenRowForPlan(context, *group.table, path, number);
-}
-
 Status CannotUse(const std::string& path, std::string_view why) {
   return absl::InvalidArgumentError(StrCat("plan stream: ", path, ": ", why));
 }
 
-/// The fit that ingest left in the image's store. Fitting a slide here would read all of it, at
-/// every start: that is ingest's work.
 Status AddStain(const std::string& path, plan::PlannedImage& planned) {
-  if (planned.kind != "zarr") {
-    return CannotUse(path,
-                     "stain_normalize needs what ingest learns from every pixel: `patchbay ingest` "
-                     "the slide and name its store");
-  }
-  const Json recorded = RecordedAttribute(path, "stain");
-  if (recorded.is_null()) {
-    return CannotUse(path,
-                     "stain_normalize: the store has no stain fit (made by an earlier version or "
-                     "not of RGB): `patchbay ingest` the slide again, into another folder");
-  }
-  PB_ASSIGN_OR_RETURN(const plan::StainFit fit, plan::StainFitFromJson(recorded));
-  planned.macenko = fit.macenko;
-  planned.reinhard = fit.reinhard;
+  const StatusOr<plan::StainFit> fit = StainFitOfStore(path);
+  if (!fit.ok()) return CannotUse(path, MessageOf(fit.status()));
+  planned.macenko = fit->macenko;
+  planned.reinhard = fit->reinhard;
   return absl::OkStatus();
 }
 
@@ -275,31 +210,57 @@ std::optional<double> MppOf(const ImageLayout& layout, const Group& group,
          static_cast<double>(group.magnification.patch.x);
 }
 
+/// Labels and places, of the revisions that are current or that the run is locked to.
+Status AddSets(const Group& group, std::size_t number, const std::string& path, ImageRow& row) {
+  const std::string& store = row.path.empty() ? path : row.path;
+  PlaceRevisions revisions;
+  if (group.pins) {
+    const Status pinned = CheckPinned(*group.pins, number, row.image.digest);
+    if (!pinned.ok()) return CannotUse(path, MessageOf(pinned));
+    const auto pin = [&](const std::string& set, LabelRevision& revision) {
+      const StatusOr<Digest> digest = PinnedSet(*group.pins, number, set);
+      if (digest.ok()) revision = {LabelRevision::By::kDigest, *digest};
+      return digest.ok() ? absl::OkStatus() : CannotUse(path, MessageOf(digest.status()));
+    };
+    if (!group.label_set.empty()) PB_RETURN_IF_ERROR(pin(group.label_set, revisions.classes));
+    if (group.sampled && group.sampled->tissue_fraction) {
+      PB_RETURN_IF_ERROR(pin(group.sampled->tissue_set, revisions.tissue));
+    }
+  }
+  if (!group.label_set.empty()) {
+    PB_ASSIGN_OR_RETURN(row.image.labels,
+                        LabelSetOf(store, group.label_set, revisions.classes, row.image));
+  }
+  if (!group.sampled) return absl::OkStatus();
+  const auto places = LoadPlaces(*group.sampled, row.image, store, revisions);
+  if (!places.ok()) return Annotate(places.status(), StrCat("plan stream: ", path));
+  row.image.indexes = places->indexes;
+  row.image.places = places->places.Counts();
+  return absl::OkStatus();
+}
+
 StatusOr<ImageRow> RowOf(TaskContext& context, const Group& group, std::size_t at) {
   ImageRow row;
   const std::string& path = group.paths[at];
+  const std::size_t number = static_cast<std::size_t>(group.first) + at;
   const StatusOr<OpenedImage> opened =
-      OpenForPlan(context, group, path, static_cast<std::size_t>(group.first) + at);
+      OpenForPlan(context, group.table ? &*group.table : nullptr, path, number);
   if (opened.ok()) {
     row.stamp = opened->stamp;
     row.path = opened->path;
     PB_ASSIGN_OR_RETURN(row.image, PlanImage(*opened, group, path));
     row.mpp = MppOf(opened->layout, group, row.image);
-    if (!group.label_set.empty()) {
-      PB_ASSIGN_OR_RETURN(row.image.labels, LabelSetOf(row.path.empty() ? path : row.path,
-                                                       group.label_set, row.image));
-    }
-    if (group.sampled) {
-      const std::string& store = row.path.empty() ? path : row.path;
-      const auto places = LoadPlaces(*group.sampled, row.image, store);
-      if (!places.ok()) return Annotate(places.status(), StrCat("plan stream: ", path));
-      row.image.indexes = places->indexes;
-      row.image.places = places->places.Counts();
+    PB_RETURN_IF_ERROR(AddSets(group, number, path, row));
+    if (!group.positions.empty()) {
+      auto placed = PlacesAtLevel(group.positions[number], opened->layout, row.image);
+      if (!placed.ok()) return CannotUse(path, MessageOf(placed.status()));
+      row.image.listed = *std::move(placed);
     }
     return row;
   }
   const Status status = Annotate(opened.status(), StrCat("plan stream: ", path));
-  if (!group.skip_bad || !IsFault(status)) return status;
+  // A run that is locked has all of its images or does not start.
+  if (!group.skip_bad || group.pins || !IsFault(status)) return status;
   row.fault = std::string(MessageOf(opened.status())).substr(0, kMaxFaultBytes);
   if (row.fault.empty()) row.fault = "it cannot be read";
   return row;

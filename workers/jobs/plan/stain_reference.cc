@@ -7,6 +7,7 @@
 #include "ops/colour/stain_histogram.h"
 #include "runtime/plan/ops/stain_normalize.h"
 #include "workers/access/stamps.h"
+#include "workers/jobs/task/find_images.h"
 #include "workers/sources/image_source.h"
 
 namespace patchbay::workers {
@@ -114,6 +115,39 @@ Status SettleStainReference(TaskContext& context, plan::RunConfig& config,
                                                    : PictureReference(context, normalize->profile));
   plan::SettleStainReference(config.preprocess, config.augment, values);
   return absl::OkStatus();
+}
+
+bool NeedsCohortReference(const plan::RunConfig& config) {
+  const auto normalize = plan::FindStainNormalize(config.preprocess, config.augment);
+  return normalize && normalize->reference == plan::kCohortReference;
+}
+
+StatusOr<Json> CohortReferenceOf(TaskContext& context, const plan::RunConfig& config,
+                                 const std::vector<TrainingImage>& images) {
+  std::vector<plan::PlannedImage> fitted;
+  for (const TrainingImage& image : images) {
+    const StatusOr<plan::StainFit> fit = StainFitOfStore(image.path);
+    if (!fit.ok()) return Annotate(fit.status(), StrCat("lock: ", image.path));
+    plan::PlannedImage& row = fitted.emplace_back();
+    row.macenko = fit->macenko;
+    row.reinhard = fit->reinhard;
+    context.AddProgress();
+  }
+  return CohortReference(fitted,
+                         plan::FindStainNormalize(config.preprocess, config.augment)->profile);
+}
+
+StatusOr<plan::StainFit> StainFitOfStore(const std::string& path) {
+  if (!IsStore(path)) {
+    return absl::InvalidArgumentError(
+        "stain_normalize needs what ingest learns from every pixel: `patchbay ingest` the slide "
+        "and name its store");
+  }
+  const Json recorded = RecordedAttribute(path, "stain");
+  if (!recorded.is_null()) return plan::StainFitFromJson(recorded);
+  return absl::InvalidArgumentError(
+      "stain_normalize: the store has no stain fit (made by an earlier version or not of RGB): "
+      "`patchbay ingest` the slide again, into another folder");
 }
 
 plan::StainFallback StainFallbackOf(const plan::PlannedImage& image) {

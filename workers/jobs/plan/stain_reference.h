@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "runtime/plan/plan.h"
+#include "workers/jobs/plan/statistics.h"
 #include "workers/jobs/task/task.h"
 
 namespace patchbay::workers {
@@ -13,6 +14,16 @@ namespace patchbay::workers {
 /// manifest's "stain_reference". InvalidArgument when it has none.
 Status SettleStainReference(TaskContext& context, plan::RunConfig& config,
                             const std::vector<plan::PlannedImage>& images);
+
+/// The provider of statistics (statistics.h) kStainReference: what the reference "cohort" of
+/// stain_normalize comes to over those images.
+bool NeedsCohortReference(const plan::RunConfig& config);
+StatusOr<Json> CohortReferenceOf(TaskContext& context, const plan::RunConfig& config,
+                                 const std::vector<TrainingImage>& images);
+
+/// The fit that ingest left in an image's store; InvalidArgument for a slide, and for a store
+/// without one, says what to do. Fitting a slide here would read all of it, at every start.
+StatusOr<plan::StainFit> StainFitOfStore(const std::string& path);
 
 /// Why an image's colours could not be fitted for the profile of the config; kNone for those that
 /// could, and without stain_normalize.

@@ -1,4 +1,5 @@
-// The tasks that plan a stream: which images the dataset has, what each of them is, and the plan.
+// The tasks that plan a stream or lock a run: which images the dataset has, what each of them is,
+// and the plan.
 #pragma once
 
 #include <cstddef>
@@ -30,6 +31,12 @@ StatusOr<TaskOutput> RunStreamOpen(TaskContext& context);
 /// Result: a PlannedStream; its manifest is described in planned_images.h, and at most
 /// kMaxSkippedNamed of the images that were left out are named.
 StatusOr<TaskOutput> RunStreamJoin(TaskContext& context);
+
+/// What a lock pins (runtime/plan/run_lock.h). Payload: {"config", "sets": [label sets]}; manifest:
+/// as the root's, and optionally "training": [a bool an image]. Result: {"images": [{"path",
+/// "digest", "sets": {name: digest}}], "statistics": {name: value}}. Any image that cannot be read
+/// is an error.
+StatusOr<TaskOutput> RunLockImages(TaskContext& context);
 
 inline constexpr std::size_t kMaxSkippedNamed = 1'000;
 

@@ -1,0 +1,84 @@
+#include "runtime/cli/lock_now.h"
+
+#include <utility>
+
+#include "runtime/base/strings.h"
+#include "runtime/cli/worker_run.h"
+#include "runtime/client/run_file.h"
+
+namespace patchbay::cli {
+namespace {
+
+constexpr std::string_view kWhat = "result of lock.images";
+
+/// Which images are summed over: those of the split "train", or null for all.
+Json TrainingOf(const client::RunFile& run) {
+  if (run.lock_keys.split_column.empty() || !run.table) return nullptr;
+  Json training = Json::array();
+  for (const std::size_t row : run.rows) {
+    training.push_back(run.table->Cell(run.table->rows[row], run.lock_keys.split_column) ==
+                       plan::kTrainSplit);
+  }
+  return training;
+}
+
+/// The row of a table, or the path of an image of another dataset.
+Status AddRow(const client::RunFile& run, std::size_t number, const Json& found,
+              plan::LockedImage& image) {
+  if (!run.table) {
+    PB_ASSIGN_OR_RETURN(image.path, JsonString(found, "path", kWhat));
+    image.slide_id = plan::StemOf(image.path);
+    return absl::OkStatus();
+  }
+  const plan::CohortRow& row = run.table->rows[run.rows[number]];
+  image.slide_id = row.slide_id;
+  for (const std::string& column : run.lock_keys.columns) {
+    const std::string& cell = run.table->Cell(row, column);
+    if (!cell.empty()) image.cells[column] = cell;
+  }
+  return absl::OkStatus();
+}
+
+StatusOr<plan::LockedImage> ImageOf(const client::RunFile& run, std::size_t number,
+                                    const Json& found) {
+  plan::LockedImage image;
+  PB_RETURN_IF_ERROR(AddRow(run, number, found, image));
+  PB_ASSIGN_OR_RETURN(const std::string digest, JsonString(found, "digest", kWhat));
+  PB_ASSIGN_OR_RETURN(image.digest, Digest::FromHex(digest));
+  const Json sets = found.value("sets", Json::object());
+  for (const auto& [set, revision] : sets.items()) {
+    PB_ASSIGN_OR_RETURN(const std::string hex, JsonString(sets, set.c_str(), kWhat));
+    PB_ASSIGN_OR_RETURN(image.sets[set], Digest::FromHex(hex));
+  }
+  return image;
+}
+
+}  // namespace
+
+StatusOr<plan::RunLock> LockNow(const std::string& config_path) {
+  client::RunSource source;
+  source.file = config_path;
+  source.for_lock = true;
+  PB_ASSIGN_OR_RETURN(const client::RunFile run, client::ReadRun(source));
+  Json manifest = run.Manifest();
+  if (Json training = TrainingOf(run); !training.is_null()) {
+    manifest["training"] = std::move(training);
+  }
+  const StatusOr<Json> result = RunWorkerOp(
+      "lock.images", {{"config", run.Payload()}, {"sets", run.lock_keys.sets}}, manifest);
+  if (!result.ok()) return run.Locate(result.status());
+  PB_ASSIGN_OR_RETURN(const Json* images, JsonMember(*result, "images", kWhat));
+  if (run.table && images->size() != run.rows.size()) {
+    return absl::InternalError(StrCat(kWhat, ": not one an image"));
+  }
+  plan::RunLock lock;
+  lock.keys = run.lock_keys;
+  lock.statistics = result->value("statistics", Json::object());
+  for (std::size_t i = 0; i < images->size(); ++i) {
+    PB_ASSIGN_OR_RETURN(plan::LockedImage image, ImageOf(run, i, (*images)[i]));
+    lock.images.push_back(std::move(image));
+  }
+  return lock;
+}
+
+}  // namespace patchbay::cli

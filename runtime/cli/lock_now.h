@@ -1,0 +1,15 @@
+// What a lock of a run would pin now.
+#pragma once
+
+#include <string>
+
+#include "runtime/base/status.h"
+#include "runtime/plan/run_lock.h"
+
+namespace patchbay::cli {
+
+/// Reads the config and its table, and has a worker open every image of all splits. An error for an
+/// image that cannot be read, whatever on_bad_image says.
+StatusOr<plan::RunLock> LockNow(const std::string& config_path);
+
+}  // namespace patchbay::cli

@@ -1,0 +1,86 @@
+#include "runtime/client/run_lock.h"
+
+#include <unordered_map>
+#include <utility>
+
+#include "runtime/base/file.h"
+#include "runtime/base/strings.h"
+#include "runtime/plan/ops/stain_normalize.h"
+
+namespace patchbay::client {
+namespace {
+
+constexpr std::string_view kCure = "; `patchbay lock --update` takes it as it is now";
+
+}  // namespace
+
+std::string LockPathOf(const std::string& config_path) {
+  const std::size_t name = config_path.rfind('/') + 1;  // 0 without a slash
+  const std::size_t dot = config_path.rfind('.');
+  const bool has_ending = dot != std::string::npos && dot > name;
+  return StrCat(has_ending ? config_path.substr(0, dot) : config_path, ".lock");
+}
+
+StatusOr<std::optional<plan::RunLock>> ReadLock(const std::string& config_path,
+                                                const plan::LockedKeys& keys) {
+  const std::string path = LockPathOf(config_path);
+  const StatusOr<std::string> text = ReadFile(path, plan::kMaxLockBytes);
+  if (absl::IsNotFound(text.status())) return std::optional<plan::RunLock>();
+  if (!text.ok()) return Annotate(text.status(), "read lock");
+  PB_ASSIGN_OR_RETURN(plan::RunLock lock, plan::ParseRunLock(*text, path));
+  const std::string_view key = plan::DifferingKey(lock.keys, keys);
+  if (key.empty()) return std::optional<plan::RunLock>(std::move(lock));
+  return absl::FailedPreconditionError(
+      StrCat(path, ": the config's ", key, " is not the lock's", kCure));
+}
+
+StatusOr<std::size_t> KeepLockedRows(const plan::RunLock& lock, plan::CohortTable& table) {
+  std::unordered_map<std::string_view, const plan::CohortRow*> by_id;
+  for (const plan::CohortRow& row : table.rows) by_id[row.slide_id] = &row;
+  std::vector<plan::CohortRow> kept;
+  for (const plan::LockedImage& image : lock.images) {
+    const auto found = by_id.find(image.slide_id);
+    if (found == by_id.end()) {
+      return absl::FailedPreconditionError(StrCat(table.source, ": no row has the slide_id '",
+                                                  image.slide_id, "' of the run's lock", kCure));
+    }
+    for (const std::string& column : lock.keys.columns) {
+      const auto locked = image.cells.find(column);
+      const std::string cell = locked == image.cells.end() ? "" : locked->second;
+      const std::string& now = table.Cell(*found->second, column);
+      if (now == cell) continue;
+      return absl::FailedPreconditionError(StrCat(
+          MessageOf(table.Wrong(*found->second, column,
+                                StrCat("it is '", now, "', '", cell, "' in the run's lock"))),
+          kCure));
+    }
+    kept.push_back(*found->second);
+  }
+  const std::size_t others = table.rows.size() - kept.size();
+  table.rows = std::move(kept);
+  return others;
+}
+
+Json PinsOf(const plan::RunLock& lock, const std::vector<std::size_t>& locked) {
+  Json images = Json::array(), sets = Json::object();
+  for (const std::string& set : lock.keys.sets) sets[set] = Json::array();
+  for (const std::size_t number : locked) {
+    const plan::LockedImage& image = lock.images[number];
+    images.push_back(image.digest.Hex());
+    for (const std::string& set : lock.keys.sets) {
+      const auto found = image.sets.find(set);
+      sets[set].push_back(found == image.sets.end() ? "" : found->second.Hex());
+    }
+  }
+  return {{"images", std::move(images)}, {"sets", std::move(sets)}};
+}
+
+void ApplyStatistics(const Json& statistics, plan::RunConfig& config) {
+  const auto normalize = plan::FindStainNormalize(config.preprocess, config.augment);
+  const auto found = statistics.find(std::string(plan::kStainReference));
+  if (normalize && normalize->reference == plan::kCohortReference && found != statistics.end()) {
+    plan::SettleStainReference(config.preprocess, config.augment, *found);
+  }
+}
+
+}  // namespace patchbay::client

@@ -1,0 +1,36 @@
+// The lock of a run, beside its config: `run.yaml` and `run.lock`.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/base/json.h"
+#include "runtime/base/status.h"
+#include "runtime/plan/cohort_table.h"
+#include "runtime/plan/run_lock.h"
+
+namespace patchbay::client {
+
+/// "x/run.lock" of "x/run.yaml".
+std::string LockPathOf(const std::string& config_path);
+
+/// The lock of a run; nothing where there is none. InvalidArgument for a file that is no lock;
+/// FailedPrecondition when it is of other keys than the config's.
+StatusOr<std::optional<plan::RunLock>> ReadLock(const std::string& config_path,
+                                                const plan::LockedKeys& keys);
+
+/// Leaves the rows of the lock in the table, in the lock's order; returns how many others there
+/// were. FailedPrecondition naming file, line and column: a row is gone, or has another cell in a
+/// column that the run goes by.
+StatusOr<std::size_t> KeepLockedRows(const plan::RunLock& lock, plan::CohortTable& table);
+
+/// What travels to the tasks that open images: {"images": [digest], "sets": {name: [digest, or ""
+/// for an image without]}} of the images that `locked` numbers.
+Json PinsOf(const plan::RunLock& lock, const std::vector<std::size_t>& locked);
+
+/// Puts the statistics that a lock has into the ops that go by them.
+void ApplyStatistics(const Json& statistics, plan::RunConfig& config);
+
+}  // namespace patchbay::client

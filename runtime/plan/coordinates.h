@@ -1,0 +1,33 @@
+// A table of places, as CLAM, Trident and TIAToolbox users keep them: slide_id, x and y at level 0.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/base/status.h"
+#include "runtime/plan/listed_positions.h"
+
+namespace patchbay::plan {
+
+inline constexpr std::size_t kMaxCoordinatesBytes = std::size_t{512} << 20;
+
+struct SlidePlaces {
+  int line = 0;                    ///< of the first of them
+  std::vector<PlanePoint> places;  ///< upper left pixels of level 0, in the table's order
+};
+
+struct Coordinates {
+  std::map<std::string, SlidePlaces> slides;  ///< by slide_id
+  std::vector<std::string> ignored;           ///< further columns
+};
+
+/// Reads a table with separators ',' ';' or tab. A place that is listed twice counts twice.
+/// InvalidArgument with file, line and column: no slide_id, x or y; a cell that is missing or no
+/// whole number from 0 to 2^31 - 1 ("512.0", as some tools write 512, is one); no rows; more than
+/// kMaxListedPositions.
+StatusOr<Coordinates> ParseCoordinates(std::string_view text, std::string_view source);
+
+}  // namespace patchbay::plan

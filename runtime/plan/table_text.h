@@ -1,0 +1,26 @@
+// The text of a table as spreadsheets write it, before its rows are read.
+#pragma once
+
+#include <string_view>
+
+#include "runtime/base/status.h"
+
+namespace patchbay::plan {
+
+/// How the lines of a table are separated; the text behind byte order mark and Excel's hint.
+struct TableText {
+  std::string_view text;
+  char separator = ',';
+  int lines_before = 0;  ///< lines of the file before `text`
+};
+
+/// InvalidArgument with file and line for text that is not UTF-8.
+StatusOr<TableText> OpenTableText(std::string_view text, std::string_view source);
+
+/// "coords.csv:12: cause".
+Status WrongLine(std::string_view source, int line, std::string_view cause);
+
+/// A cell without the spaces around it.
+std::string_view TrimmedCell(std::string_view cell);
+
+}  // namespace patchbay::plan

@@ -1,0 +1,159 @@
+"""A locked run streams what it was locked to: slides that come later, labels that are imported again."""
+import csv
+import json
+import shutil
+import subprocess
+import unittest
+
+import harness
+
+TABLE = "classes: [{name: a, value: 0}, {name: b, value: 1}]"
+SQUARE = {"type": "FeatureCollection", "features": [
+    {"type": "Feature", "properties": {"classification": {"name": "b"}},
+     "geometry": {"type": "Polygon", "coordinates": [[[10, 10], [200, 10], [200, 200], [10, 200], [10, 10]]]}}]}
+CONFIG = """
+dataset: cohort.csv
+stores: stores
+split_column: fold
+patch: {size: [64, 64]}
+labels: {set: mine, mask: true}
+batch: {global_size: 8, dtype: uint8}
+"""
+
+
+class Lock(harness.Case):
+    def setUp(self):
+        super().setUp()
+        slides = [self.slide(f"s{i}.svs", "300x260", i) for i in (1, 2, 3)]
+        self.json("ingest", *slides, "--out", "stores")
+        self.json("scan", *slides, "--out", "all.csv", "--hash")
+        with open(self.folder / "all.csv", newline="", encoding="utf-8") as table:
+            self.rows = list(csv.DictReader(table))
+        for i, row in enumerate(self.rows):
+            row["fold"] = "val" if i == 1 else "train"
+            row["patient_id"] = str(i)
+            row["annotation"] = f"drawn{i}.geojson"
+        self.draw(0, 1, 2)
+        (self.folder / "classes.yaml").write_text(TABLE)
+        (self.folder / "run.yaml").write_text(CONFIG)
+        self.table(2)
+        self.labels()
+
+    def draw(self, *numbers, corner=200):
+        for i in numbers:
+            ring = SQUARE["features"][0]["geometry"]["coordinates"][0]
+            ring[2] = [corner, corner]
+            (self.folder / f"drawn{i}.geojson").write_text(json.dumps(SQUARE))
+
+    def table(self, count):
+        with open(self.folder / "cohort.csv", "w", newline="", encoding="utf-8") as table:
+            writer = csv.DictWriter(table, list(self.rows[0]))
+            writer.writeheader()
+            writer.writerows(self.rows[:count])
+
+    def labels(self):
+        return self.json("labels", "import", "cohort.csv", "--stores", "stores", "--set", "mine", "--classes", "classes.yaml")
+
+    def digest(self):
+        return self.json("stream", "run.yaml", "--digest")["digest"]
+
+    def test_a_lock_holds_while_the_cohort_grows(self):
+        made = self.json("lock", "run.yaml")
+        self.assertEqual((made["images"], made["written"]), (2, True))
+        before = self.digest()
+        self.assertTrue(self.json("config", "check", "run.yaml")["lock"]["current"])
+        self.assertFalse(self.json("lock", "run.yaml")["written"])
+
+        self.table(3)
+        self.draw(0, corner=150)
+        self.labels()
+        self.assertEqual(self.digest(), before)
+        checked = self.json("config", "check", "run.yaml")["lock"]
+        self.assertEqual((checked["current"], checked["summary"]), (False, "+1 slide, 1 relabelled"))
+        text = (self.folder / "run.lock").read_bytes()
+        refused = self.command("lock", "run.yaml")
+        self.assertEqual(refused.returncode, 1)
+        self.assertIn("+1 slide, 1 relabelled", refused.stderr)
+        self.assertEqual((self.folder / "run.lock").read_bytes(), text)
+
+        unnamed = self.command("labels", "prune", "stores")
+        self.assertEqual(unnamed.returncode, 2)
+        self.assertIn("--lock RUN.lock", unnamed.stderr)
+        kept = self.json("labels", "prune", "stores", "--lock", "run.lock")
+        self.assertEqual((kept["removed"], kept["kept"]), (0, 1))
+        self.assertEqual(self.digest(), before)
+
+        updated = self.json("lock", "run.yaml", "--update")
+        self.assertEqual(updated["difference"]["relabelled"], [self.rows[0]["slide_id"]])
+        after = self.digest()
+        self.assertNotEqual(after, before)
+        self.assertTrue(self.json("config", "check", "run.yaml")["lock"]["current"])
+        for words, removed in ((("--dry-run",), 1), (("--lock", "run.lock", "--set", "other"), 0), (("--lock", "run.lock"), 1),
+                               (("--no-lock",), 0)):
+            found = self.json("labels", "prune", "stores", *words)
+            self.assertEqual((found["removed"], found["kept"]), (removed, 0), words)
+        self.assertEqual(self.digest(), after)
+        self.assertTrue(all(self.json("verify", store)["clean"] for store in (self.folder / "stores").glob("*.zarr")))
+
+    def test_what_is_not_the_lock_s_is_refused(self):
+        self.json("lock", "run.yaml")
+        for row in self.rows:
+            row["fold"] = "val" if row["fold"] == "train" else "train"
+        self.table(2)
+        moved = self.command("stream", "run.yaml")
+        self.assertEqual(moved.returncode, 1)
+        self.assertIn("cohort.csv:2: column 'fold': it is 'val', 'train' in the run's lock", moved.stderr)
+        for row in self.rows:
+            row["fold"] = "val" if row["fold"] == "train" else "train"
+        self.table(2)
+        # The revision that the lock has is gone.
+        self.draw(0, corner=150)
+        self.labels()
+        for revision in (self.folder / "stores").glob("*/labels/mine.*"):
+            listed = json.loads((revision.parent / "zarr.json").read_text())["attributes"]["ome"]["labels"]
+            if revision.name not in listed:
+                shutil.rmtree(revision)
+        gone = self.command("stream", "run.yaml")
+        self.assertNotEqual(gone.returncode, 0)
+        self.assertIn("is gone: it was pruned, or the store was made again; `patchbay lock --update`", gone.stderr)
+        self.json("lock", "run.yaml", "--update")
+        # The slide behind a row without a store is another one.
+        stores = self.folder / "stores"
+        subprocess.run(["rm", "-rf", str(stores)], check=True)
+        self.json("ingest", "cohort.csv", "--out", "stores", "--codec-level", "1")
+        self.labels()
+        other = self.command("stream", "run.yaml")
+        self.assertEqual(other.returncode, 1)
+        self.assertIn("it was changed, replaced or made again; `patchbay lock --update`", other.stderr)
+
+    def test_statistics_are_those_of_the_training_split(self):
+        text = CONFIG + "preprocess: [{stain_normalize: {reference: cohort}}]\n"
+        (self.folder / "run.yaml").write_text(text)
+        free = self.json("stream", "run.yaml", "--split", "val", "--digest")["digest"]
+        trained = self.json("stream", "run.yaml", "--split", "train", "--digest")["digest"]
+        self.json("lock", "run.yaml")
+        reference = json.loads((self.folder / "run.lock").read_text())["statistics"]["stain_reference"]
+        found = self.json("config", "print", "run.yaml", "--split", "val")["preprocess"][0]["stain_normalize"]
+        self.assertEqual(found["reference_fit"], reference)
+        self.assertNotEqual(self.json("stream", "run.yaml", "--split", "val", "--digest")["digest"], free)
+        self.assertEqual(self.json("stream", "run.yaml", "--split", "train", "--digest")["digest"], trained)
+
+    def test_a_dataset_without_a_table_and_damaged_locks(self):
+        (self.folder / "plain.yaml").write_text("dataset: stores\npatch: {size: [64, 64]}\nbatch: {global_size: 8, dtype: uint8}\n")
+        free = self.json("stream", "plain.yaml", "--digest")["digest"]
+        self.json("lock", "plain.yaml")
+        self.assertEqual(self.json("stream", "plain.yaml", "--digest")["digest"], free)
+        self.json("ingest", self.slide("s4.svs", "300x260", 4), "--out", "stores")
+        self.assertEqual(self.json("stream", "plain.yaml", "--digest")["digest"], free)
+        lock = self.folder / "plain.lock"
+        for damage in ("", "{}", lock.read_text()[:200]):
+            lock.write_text(damage)
+            refused = self.command("stream", "plain.yaml")
+            self.assertEqual(refused.returncode, 1)
+            self.assertIn("plain.lock", refused.stderr)
+        self.json("lock", "plain.yaml", "--update")
+        self.assertNotEqual(self.json("stream", "plain.yaml", "--digest")["digest"], free)
+
+
+if __name__ == "__main__":
+    unittest.main()

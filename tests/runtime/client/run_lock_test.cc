@@ -1,0 +1,121 @@
+// A run that is locked: which rows of its table it takes, and what it refuses.
+#include "runtime/client/run_lock.h"
+
+#include <filesystem>
+#include <fstream>
+
+#include <gtest/gtest.h>
+
+#include "runtime/base/ids.h"
+#include "runtime/base/strings.h"
+#include "runtime/client/run_file.h"
+
+namespace patchbay::client {
+namespace {
+
+namespace fs = std::filesystem;
+
+class LockedRun : public testing::Test {
+ protected:
+  void SetUp() override {
+    root_ = fs::canonical(fs::temp_directory_path()) / ("locked_run_" + Hex64(RandomU64()));
+    fs::create_directories(root_);
+    Write("t.csv", "path,slide_id,fold\na.svs,A,train\nb.svs,B,val\nc.svs,C,train\n");
+    Write("run.yaml", StrCat("dataset: ", (root_ / "t.csv").string(),
+                             "\nsplit_column: fold\npatch: {size: [8, 8]}\n"));
+    lock_.keys = {{}, {}, "fold", {"fold", "patient_id"}, {}};
+    Pin("C", "train", 'c');
+    Pin("B", "val", 'b');
+  }
+  void TearDown() override { fs::remove_all(root_); }
+
+  void Write(const std::string& name, const std::string& text) {
+    std::ofstream(root_ / name) << text;
+  }
+  void Pin(const std::string& id, const std::string& fold, char digit) {
+    plan::LockedImage image;
+    image.slide_id = id;
+    image.cells = {{"fold", fold}};
+    image.digest = Digest::FromHex(std::string(64, digit)).value();
+    lock_.images.push_back(image);
+  }
+  StatusOr<RunFile> Read(const std::string& split = "", std::vector<std::string> set = {}) {
+    Write("run.lock", plan::LockText(lock_));
+    RunSource source;
+    source.file = (root_ / "run.yaml").string();
+    source.split = split;
+    source.overrides = std::move(set);
+    return ReadRun(source);
+  }
+  std::string Error(std::vector<std::string> set = {}) {
+    const auto run = Read("", std::move(set));
+    return run.ok() ? "" : std::string(MessageOf(run.status()));
+  }
+
+  fs::path root_;
+  plan::RunLock lock_;
+};
+
+TEST_F(LockedRun, TakesTheRowsOfTheLockInItsOrder) {
+  const auto run = Read();
+  ASSERT_TRUE(run.ok()) << run.status();
+  EXPECT_EQ(run->images, (std::vector<std::string>{root_ / "c.svs", root_ / "b.svs"}));
+  EXPECT_EQ(run->unlocked_rows, 1u);
+  const Json pins = run->Manifest()["table"]["pins"];
+  EXPECT_EQ(pins["images"], Json({std::string(64, 'c'), std::string(64, 'b')}));
+  const auto val = Read("val");
+  ASSERT_TRUE(val.ok()) << val.status();
+  EXPECT_EQ(val->Manifest()["table"]["pins"]["images"], Json({std::string(64, 'b')}));
+}
+
+TEST_F(LockedRun, RowsThatComeLaterBreakNothing) {
+  // Not even one that would leak: the patient of C in another split.
+  Write("t.csv",
+        "path,slide_id,fold,patient_id\nn.svs,N,val,P\nb.svs,B,val,\nc.svs,C,train,\nm.svs,M,train,"
+        "P\n");
+  const auto run = Read("train");
+  ASSERT_TRUE(run.ok()) << run.status();
+  EXPECT_EQ(run->images, (std::vector<std::string>{root_ / "c.svs"}));
+  EXPECT_EQ(run->unlocked_rows, 2u);
+}
+
+TEST_F(LockedRun, RefusesWhatDiffersByLineAndColumn) {
+  Write("t.csv", "path,slide_id,fold\nb.svs,B,train\nc.svs,C,train\nd.svs,D,val\n");
+  EXPECT_EQ(Error(), StrCat((root_ / "t.csv").string(),
+                            ":2: column 'fold': it is 'train', 'val' in the run's lock; "
+                            "`patchbay lock --update` takes it as it is now"));
+  Write("t.csv", "path,slide_id,fold\nb.svs,B,val\nd.svs,D,train\n");
+  EXPECT_EQ(Error(), StrCat((root_ / "t.csv").string(),
+                            ": no row has the slide_id 'C' of the run's lock; "
+                            "`patchbay lock --update` takes it as it is now"));
+}
+
+TEST_F(LockedRun, RefusesOtherKeys) {
+  EXPECT_NE(Error({"where={slide_id: C}"}).find("run.lock: the config's where is not the lock's"),
+            std::string::npos)
+      << Error({"where={slide_id: C}"});
+  EXPECT_EQ(Error({"seed=3"}), "");
+}
+
+TEST_F(LockedRun, RefusesALockThatIsNone) {
+  const auto run = Read();
+  ASSERT_TRUE(run.ok());
+  Write("run.lock", "{}");
+  RunSource source;
+  source.file = (root_ / "run.yaml").string();
+  EXPECT_FALSE(ReadRun(source).ok());
+  source.for_lock = true;  // who makes it anew does not read it
+  const auto now = ReadRun(source);
+  ASSERT_TRUE(now.ok()) << now.status();
+  EXPECT_EQ(now->images.size(), 3u);
+  EXPECT_FALSE(now->lock.has_value());
+}
+
+TEST_F(LockedRun, PathsOfTheLockAreThoseOfTheConfig) {
+  EXPECT_EQ(LockPathOf("run.yaml"), "run.lock");
+  EXPECT_EQ(LockPathOf("a.b/run.two.yml"), "a.b/run.two.lock");
+  EXPECT_EQ(LockPathOf("a.b/run"), "a.b/run.lock");
+}
+
+}  // namespace
+}  // namespace patchbay::client

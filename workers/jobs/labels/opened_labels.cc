@@ -1,0 +1,47 @@
+#include "workers/jobs/labels/opened_labels.h"
+
+#include "runtime/base/strings.h"
+#include "runtime/zarr/label_writer.h"
+#include "workers/access/planned_images.h"
+
+namespace patchbay::workers {
+
+StatusOr<OpenedLabels> OpenLabels(TaskContext& context) {
+  PB_ASSIGN_OR_RETURN(const std::vector<std::string> named,
+                      ManifestPaths(context.manifest, "images"));
+  if (named.size() != 1) return absl::InvalidArgumentError("export labels: not one store");
+  PB_ASSIGN_OR_RETURN(const std::string name, JsonString(context.payload, "set", "export labels"));
+  PB_ASSIGN_OR_RETURN(const std::string store, context.MayRead(named[0]));
+  OpenedLabels out;
+  PB_ASSIGN_OR_RETURN(out.image, OpenLabelledImage(store));
+  PB_RETURN_IF_ERROR(CheckFlat(out.image, "export labels"));
+  PB_ASSIGN_OR_RETURN(out.set, zarr::OpenLabelSet(store, name));
+  PB_ASSIGN_OR_RETURN(const Json* classes,
+                      JsonMember(out.set.attributes, "classes", "export labels"));
+  PB_ASSIGN_OR_RETURN(out.classes, plan::ClassTableFromJson(*classes, "export labels"));
+  return out;
+}
+
+StatusOr<LabelRowReader> LabelRowReader::Open(const OpenedLabels& labels) {
+  LabelRowReader reader;
+  PB_ASSIGN_OR_RETURN(reader.source_, OpenImage(labels.set.path));
+  const ImageLayout& layout = reader.source_->layout();
+  const Extent size = labels.image.levels[0];
+  if (layout.channels != 1 || layout.dtype != DType::kUint8 || layout.levels[0].size != size) {
+    return absl::DataLossError(StrCat("export labels: ", labels.set.path, ": not of its image"));
+  }
+  reader.scratch_ = reader.source_->MakeScratch();
+  reader.width_ = size.x;
+  return reader;
+}
+
+StatusOr<const std::uint8_t*> LabelRowReader::Read(std::int64_t y, std::int64_t height) {
+  PB_RETURN_IF_ERROR(source_->Fetch(0, Box2D(y, 0, height, width_), fetched_));
+  rows_.resize(static_cast<std::size_t>(height * width_));
+  const TensorView view =
+      ContiguousView<3>(rows_.data(), DType::kUint8, {height, width_, std::int64_t{1}});
+  PB_RETURN_IF_ERROR(source_->Decode(fetched_, view, zarr::kIgnoreLabel, *scratch_));
+  return reinterpret_cast<const std::uint8_t*>(rows_.data());
+}
+
+}  // namespace patchbay::workers

@@ -1,0 +1,43 @@
+// The current revision of a label set, read back row by row.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/plan/class_table.h"
+#include "runtime/zarr/label_sets.h"
+#include "workers/jobs/labels/image.h"
+#include "workers/jobs/task/task.h"
+#include "workers/sources/image_source.h"
+
+namespace patchbay::workers {
+
+struct OpenedLabels {
+  LabelledImage image;
+  zarr::OpenedLabelSet set;
+  plan::ClassTable classes;
+};
+
+/// Of the manifest's one store (`images`), the set that the payload names (`set`).
+StatusOr<OpenedLabels> OpenLabels(TaskContext& context);
+
+/// Rows of the finest level, one byte a pixel. Belongs to one thread.
+class LabelRowReader {
+ public:
+  /// DataLoss for a label image that is not of its store's image.
+  static StatusOr<LabelRowReader> Open(const OpenedLabels& labels);
+  /// The rows from `y` on; valid until the next call.
+  StatusOr<const std::uint8_t*> Read(std::int64_t y, std::int64_t height);
+
+ private:
+  std::unique_ptr<ImageSource> source_;
+  std::unique_ptr<DecodeScratch> scratch_;
+  EncodedPatch fetched_;
+  std::int64_t width_ = 0;
+  std::vector<std::byte> rows_;
+};
+
+}  // namespace patchbay::workers

@@ -1,0 +1,106 @@
+// Old revisions of label sets, taken out of stores.
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <set>
+
+#include "runtime/base/strings.h"
+#include "runtime/zarr/label_sets.h"
+#include "workers/access/planned_images.h"
+#include "workers/jobs/labels/labels.h"
+#include "workers/jobs/labels/labels_folder.h"
+#include "workers/jobs/task/find_images.h"
+
+namespace patchbay::workers {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kWhat = "prune labels";
+
+struct PruneRequest {
+  std::string set;             ///< "": of all sets
+  std::set<std::string> kept;  ///< revisions that stay, by folder name
+  bool dry_run = false;
+};
+
+StatusOr<PruneRequest> RequestOf(const TaskContext& context) {
+  PruneRequest request;
+  PB_ASSIGN_OR_RETURN(request.set, JsonString(context.payload, "set", kWhat));
+  PB_ASSIGN_OR_RETURN(request.dry_run, JsonBool(context.payload, "dry_run", kWhat));
+  PB_ASSIGN_OR_RETURN(const std::vector<std::string> kept, ManifestPaths(context.manifest, "kept"));
+  request.kept.insert(kept.begin(), kept.end());
+  return request;
+}
+
+std::uint64_t BytesBelow(const std::string& folder) {
+  std::uint64_t bytes = 0;
+  std::error_code error, ignored;
+  for (fs::recursive_directory_iterator it(folder, error), end; !error && it != end;
+       it.increment(error)) {
+    if (it->is_regular_file(ignored)) bytes += it->file_size(ignored);
+  }
+  return bytes;
+}
+
+/// Renamed first: a reader finds a revision whole or not at all.
+Status Remove(const LabelsFolder& folder, const std::string& revision) {
+  std::error_code error;
+  fs::create_directories(fs::path(folder.Staging()).parent_path(), error);
+  if (!error) fs::rename(folder.Of(revision), folder.Staging(), error);
+  if (!error) fs::remove_all(folder.Staging(), error);
+  if (!error) return absl::OkStatus();
+  return absl::InternalError(StrCat(kWhat, ": ", folder.Of(revision), ": ", error.message()));
+}
+
+/// {"store", "removed": [revision], "kept": [revision], "bytes"}. Current revisions are neither.
+StatusOr<Json> PruneStore(TaskContext& context, const PruneRequest& request,
+                          const std::string& listed) {
+  PB_ASSIGN_OR_RETURN(const std::string store,
+                      request.dry_run ? context.MayRead(listed) : context.MayWrite(listed));
+  if (!IsStore(store)) {
+    return absl::InvalidArgumentError(StrCat(kWhat, ": ", listed, ": not a store"));
+  }
+  Json report = {{"store", listed}, {"removed", Json::array()}, {"kept", Json::array()}};
+  std::optional<LabelsFolder> folder;
+  if (!request.dry_run && fs::is_directory(StrCat(store, "/", zarr::kLabelsFolder))) {
+    PB_ASSIGN_OR_RETURN(folder, LabelsFolder::Open(context, store));
+  }
+  PB_ASSIGN_OR_RETURN(const std::vector<zarr::LabelSet> sets, zarr::ReadLabelSets(store));
+  PB_ASSIGN_OR_RETURN(const zarr::LabelFolders folders, zarr::ListLabelFolders(store));
+  std::uint64_t bytes = 0;
+  for (const std::string& revision : folders.revisions) {
+    const bool is_asked = request.set.empty() || revision.rfind(request.set + ".", 0) == 0;
+    const bool is_current = std::any_of(sets.begin(), sets.end(), [&](const zarr::LabelSet& set) {
+      return set.revision == revision;
+    });
+    if (!is_asked || is_current) continue;
+    const bool stays = request.kept.contains(revision);
+    report[stays ? "kept" : "removed"].push_back(revision);
+    if (stays) continue;
+    bytes += BytesBelow(StrCat(store, "/", zarr::kLabelsFolder, "/", revision));
+    if (!request.dry_run) PB_RETURN_IF_ERROR(Remove(*folder, revision));
+    context.AddProgress();
+  }
+  report["bytes"] = bytes;
+  return report;
+}
+
+}  // namespace
+
+StatusOr<TaskOutput> RunLabelsPrune(TaskContext& context) {
+  PB_ASSIGN_OR_RETURN(const PruneRequest request, RequestOf(context));
+  PB_ASSIGN_OR_RETURN(const std::vector<std::string> stores,
+                      ManifestPaths(context.manifest, "images"));
+  Json reports = Json::array();
+  for (const std::string& store : stores) {
+    PB_RETURN_IF_ERROR(context.CheckCancelled());
+    PB_ASSIGN_OR_RETURN(Json report, PruneStore(context, request, store));
+    reports.push_back(std::move(report));
+  }
+  TaskOutput output;
+  output.result = DumpJson({{"stores", std::move(reports)}});
+  return output;
+}
+
+}  // namespace patchbay::workers

@@ -1,0 +1,26 @@
+// The places that a user's table lists, from pixels of level 0 to those of the level that patches
+// are cut from.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "runtime/base/json.h"
+#include "runtime/base/status.h"
+#include "runtime/plan/plan.h"
+#include "workers/sources/image_source.h"
+
+namespace patchbay::workers {
+
+/// manifest["table"]["positions"]: one text an image (plan::EncodePositions), or nothing.
+/// InvalidArgument unless it has `count`.
+StatusOr<std::vector<std::string>> ListedPositionsOf(const Json& manifest, std::size_t count);
+
+/// Rounded to the nearest pixel of the planned image's level. InvalidArgument naming the first
+/// place that is not in the image.
+StatusOr<std::vector<plan::PlanePoint>> PlacesAtLevel(const std::string& positions,
+                                                      const ImageLayout& layout,
+                                                      const plan::PlannedImage& image);
+
+}  // namespace patchbay::workers

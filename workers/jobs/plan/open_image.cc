@@ -1,0 +1,66 @@
+#include "workers/jobs/plan/open_image.h"
+
+#include <memory>
+#include <utility>
+
+#include "runtime/base/strings.h"
+#include "workers/access/stamps.h"
+#include "workers/jobs/task/image_digest.h"
+#include "workers/jobs/task/store_attributes.h"
+
+namespace patchbay::workers {
+namespace {
+
+constexpr std::string_view kStoreKind = "zarr";  ///< ImageLayout::kind
+
+StatusOr<OpenedImage> OpenImageForPlan(TaskContext& context, const std::string& listed) {
+  OpenedImage opened;
+  PB_ASSIGN_OR_RETURN(const std::string path, context.MayRead(listed));
+  StatusOr<std::string> stamp = StampOf(path);
+  PB_ASSIGN_OR_RETURN(const std::unique_ptr<ImageSource> image, OpenImage(path));
+  PB_ASSIGN_OR_RETURN(opened.stamp, std::move(stamp));
+  opened.layout = image->layout();
+  PB_ASSIGN_OR_RETURN(opened.digest, ImageDigest(context, path));
+  return opened;
+}
+
+StatusOr<OpenedImage> OpenRowForPlan(TaskContext& context, const ListedRows& table,
+                                     const std::string& listed, std::size_t number) {
+  const std::string& content = table.contents[number];
+  StatusOr<OpenedImage> opened = OpenImageForPlan(context, listed);
+  if (absl::IsNotFound(opened.status()) && table.has_stores) {
+    return Annotate(opened.status(), content.empty()
+                                         ? "the table has no content_hash that tells its store"
+                                         : "no store has the row's content_hash, and its slide");
+  }
+  if (!opened.ok()) return opened;
+  if (opened->layout.kind == kStoreKind) {
+    const std::string made_from = SourceDigestOf(listed).substr(0, kContentDigits);
+    if (content.empty() || made_from == content) return opened;
+    return absl::InvalidArgumentError(
+        "the store was not made from what the row's content_hash says");
+  }
+  const std::string found = opened->digest.Hex().substr(0, kContentDigits);
+  if (!content.empty() && found != content) {
+    return absl::InvalidArgumentError(
+        StrCat("its content (SHA-256 ", opened->digest.Hex().substr(0, 12),
+               "...) is not what the row's content_hash says: it was changed or replaced since; "
+               "correct the table"));
+  }
+  const auto store = table.stores.find(found);
+  if (store == table.stores.end()) return opened;
+  context.names.AddImage(store->second, StrCat("image ", number));
+  opened = OpenImageForPlan(context, store->second);
+  if (opened.ok()) opened->path = store->second;
+  return opened;
+}
+
+}  // namespace
+
+StatusOr<OpenedImage> OpenForPlan(TaskContext& context, const ListedRows* table,
+                                  const std::string& listed, std::size_t number) {
+  if (table == nullptr) return OpenImageForPlan(context, listed);
+  return OpenRowForPlan(context, *table, listed, number);
+}
+
+}  // namespace patchbay::workers

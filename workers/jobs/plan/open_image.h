@@ -1,0 +1,27 @@
+// An image of a dataset or a table's row, opened for a plan or a lock.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "runtime/base/hash.h"
+#include "workers/jobs/plan/table_rows.h"
+#include "workers/jobs/task/task.h"
+#include "workers/sources/image_source.h"
+
+namespace patchbay::workers {
+
+struct OpenedImage {
+  ImageLayout layout;
+  Digest digest;
+  std::string stamp;  ///< taken before it was opened and hashed
+  std::string path;   ///< of another image than what is listed
+};
+
+/// What is listed as image `number`. Of a table, null without one, a slide is looked at for the
+/// content that its row says it has; where the row does not say, the store of what it has takes its
+/// place.
+StatusOr<OpenedImage> OpenForPlan(TaskContext& context, const ListedRows* table,
+                                  const std::string& listed, std::size_t number);
+
+}  // namespace patchbay::workers

@@ -1,0 +1,32 @@
+#include "workers/jobs/plan/statistics.h"
+
+#include "runtime/plan/ops/stain_normalize.h"
+#include "workers/jobs/plan/stain_reference.h"
+
+namespace patchbay::workers {
+namespace {
+
+constexpr StatisticsProvider kProviders[] = {
+    {plan::kStainReference, NeedsCohortReference, CohortReferenceOf},
+};
+
+}  // namespace
+
+std::span<const StatisticsProvider> StatisticsProviders() { return kProviders; }
+
+StatusOr<Json> SumStatistics(TaskContext& context, const plan::RunConfig& config,
+                             const std::vector<TrainingImage>& images) {
+  Json sums = Json::object();
+  for (const StatisticsProvider& provider : StatisticsProviders()) {
+    if (!provider.is_needed(config)) continue;
+    if (images.empty()) {
+      return absl::InvalidArgumentError(StrCat("lock: ", provider.name,
+                                               ": no image is in the split 'train', over whose "
+                                               "images it is summed"));
+    }
+    PB_ASSIGN_OR_RETURN(sums[std::string(provider.name)], provider.sum(context, config, images));
+  }
+  return sums;
+}
+
+}  // namespace patchbay::workers

@@ -1,0 +1,43 @@
+// What `patchbay lock` sums over the images that a run trains on, so that every stream of the run,
+// of whatever split, goes by the same numbers.
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/base/json.h"
+#include "runtime/base/status.h"
+#include "runtime/plan/run_config.h"
+#include "workers/jobs/task/task.h"
+
+namespace patchbay::workers {
+
+struct TrainingImage {
+  std::string path;                    ///< canonical
+  std::map<std::string, Digest> sets;  ///< label set -> the revision that the lock pins
+};
+
+/// One member of a lock's section `statistics`. What it gives is written into the lock as it is and
+/// comes back with every stream of the run (client::RunFile::lock), so it holds no path.
+struct StatisticsProvider {
+  std::string_view name;
+  /// Whether a run of that config goes by it; others' locks do not have it.
+  bool (*is_needed)(const plan::RunConfig& config);
+  /// Over all images of the split "train" (of all, where there are no splits), in the lock's order.
+  /// Deterministic. Reads what ingest and labels import left in the stores, never all pixels.
+  /// InvalidArgument naming the image that lacks it; AddProgress for each.
+  StatusOr<Json> (*sum)(TaskContext& context, const plan::RunConfig& config,
+                        const std::vector<TrainingImage>& images);
+};
+
+/// All there are, by name.
+std::span<const StatisticsProvider> StatisticsProviders();
+
+/// {name: what it came to} of those that the config needs.
+StatusOr<Json> SumStatistics(TaskContext& context, const plan::RunConfig& config,
+                             const std::vector<TrainingImage>& images);
+
+}  // namespace patchbay::workers
