@@ -13,6 +13,7 @@
 #include "runtime/client/run_file.h"
 #include "runtime/client/run_lock.h"
 #include "runtime/client/stream_paths.h"
+#include "runtime/config/key_table.h"
 #include "runtime/plan/plan.h"
 #include "runtime/plan/ring_room.h"
 #include "runtime/stream/stream_geometry.h"
@@ -25,11 +26,13 @@ constexpr int kIndent = 2;
 class ConfigPrintCommand final : public Command {
  public:
   std::vector<Argument> Arguments() override {
-    return {
-        {"RUN.yaml", "", "a run config", &path_, true}, SetArgument(set_), SplitArgument(split_)};
+    return {{"RUN.yaml", "", "a run config; without one, every key and its default", &path_, false},
+            SetArgument(set_),
+            SplitArgument(split_)};
   }
 
   StatusOr<ExitCode> Run(Session& session) override {
+    if (path_.empty()) return PrintKeys(session.terminal);
     PB_ASSIGN_OR_RETURN(const client::RunFile run, client::ReadRun({path_, {}, set_, split_, {}}));
     const Json config = plan::ToJson(run.config);
     // JSON is YAML too: what is printed can be run.
@@ -39,6 +42,16 @@ class ConfigPrintCommand final : public Command {
   }
 
  private:
+  StatusOr<ExitCode> PrintKeys(Terminal& terminal) const {
+    if (!set_.empty() || !split_.empty()) {
+      return UsageError("--set and --split are about a run config: name its file");
+    }
+    std::string yaml = config::YamlOfKeys(plan::RunConfigKeys());
+    yaml.pop_back();
+    terminal.Say(yaml);
+    return ExitCode::kDone;
+  }
+
   std::string path_, split_;
   std::vector<std::string> set_;
 };

@@ -35,7 +35,7 @@ class IngestCommand final : public Command {
   std::int64_t chunk_ = 512, shard_ = 4096;
   std::string codec_ = "zstd";
   std::int64_t codec_level_ = 5;
-  std::optional<double> mpp_;
+  std::optional<double> mpp_, assume_mpp_;
   std::int64_t volume_chunk_ = 32;
   std::string geometry_ = "refuse", orientation_ = "canonical", spacing_;
   std::int64_t spacing_order_ = 3;
@@ -91,6 +91,10 @@ std::vector<Argument> IngestCommand::Arguments() {
   Argument mpp{"--mpp", "M", "um per pixel of the finest level (default: the slide's)", &mpp_};
   mpp.min = 1e-3;
   mpp.max = kMaxMpp;
+  Argument assume_mpp{"--assume-mpp", "M", "um per pixel of slides that do not state it; recorded",
+                      &assume_mpp_};
+  assume_mpp.min = 1e-3;
+  assume_mpp.max = kMaxMpp;
   Argument volume_chunk{"--volume-chunk", "N",
                         "side of a volume's chunk: 32, 48, 64, 96 or 128 voxels (default 32)",
                         &volume_chunk_};
@@ -116,6 +120,7 @@ std::vector<Argument> IngestCommand::Arguments() {
       codec,
       level,
       mpp,
+      assume_mpp,
       volume_chunk,
       geometry,
       orientation,
@@ -157,6 +162,7 @@ StatusOr<SlideOrder> IngestCommand::Order(const Session& session) const {
                    {"codec", codec_},
                    {"codec_level", codec_level_},
                    {"mpp", mpp_.has_value() ? Json(*mpp_) : Json()},
+                   {"assume_mpp", assume_mpp_.has_value() ? Json(*assume_mpp_) : Json()},
                    {"keep_names", keep_names_},
                    {"volume_chunk", volume_chunk_},
                    {"geometry", geometry_},
@@ -188,7 +194,9 @@ StatusOr<IngestReport> ReportOf(client::Client& client, const protocol::JobRow& 
                                 SlideOrder& order) {
   PB_ASSIGN_OR_RETURN(const Json summary, SummaryOf(client, job.job));
   if (order.slides.empty()) order.slides = SlidesOfStores(summary, order.out);
-  return MakeIngestReport(job, summary, order.slides);
+  PB_ASSIGN_OR_RETURN(IngestReport report, MakeIngestReport(job, summary, order.slides));
+  report.passed_over = order.passed_over;
+  return report;
 }
 
 StatusOr<ExitCode> IngestCommand::Run(Session& session) {
@@ -210,11 +218,8 @@ StatusOr<ExitCode> EndIngest(Session& session, client::Cluster& cluster, SlideOr
 }
 
 const char kIngestNote[] =
-    "Exit code 3: some or all sources failed, see DIR/failed.csv; 1: the job did not run. Label "
-    "and\n"
-    "macro images are never opened. A store appears under its name once it is whole; after a "
-    "kill,\n"
-    "run the command again. Of a store that exists only file names are checked.\n";
+    "Exit code 3: some or all sources failed; DIR/failed.csv says why. A store appears under its\n"
+    "name once it is whole: after a kill, run the command again. Label images are never opened.\n";
 
 std::unique_ptr<Command> MakeIngest() { return std::make_unique<IngestCommand>(); }
 

@@ -26,6 +26,27 @@ std::string Ratio(std::uint64_t stored, std::uint64_t source) {
   return Fixed(static_cast<double>(stored) / static_cast<double>(source), 1) + "x";
 }
 
+/// Puts the row of a slide whose store has one already under that one.
+void AddStore(IngestedStore store, std::map<std::string, std::size_t>& places,
+              std::vector<IngestedStore>& stores) {
+  const auto [place, is_new] = places.try_emplace(store.name, stores.size());
+  if (is_new) return stores.push_back(std::move(store));
+  IngestedStore& first = stores[place->second];
+  first.copies.push_back(std::move(store.source));
+  first.already_there &= store.already_there;
+}
+
+/// "3 jpg, 1 other"; empty when there is none. What is not a number counts as none.
+std::string PassedOverText(const Json& passed_over, std::int64_t& files) {
+  std::string text;
+  for (const auto& [kind, count] : passed_over.items()) {
+    if (!count.is_number_integer()) continue;
+    files += count.get<std::int64_t>();
+    text += StrCat(text.empty() ? "" : ", ", count.get<std::int64_t>(), " ", kind);
+  }
+  return text;
+}
+
 std::string FileName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 }  // namespace
@@ -35,8 +56,10 @@ StatusOr<IngestReport> MakeIngestReport(const protocol::JobRow& job, const Json&
   IngestReport report;
   report.job = job.job;
   PB_ASSIGN_OR_RETURN(const Json* stores, JsonMember(summary, "stores", "ingest summary"));
+  std::map<std::string, std::size_t> places;
   for (const Json& row : *stores) {
-    PB_ASSIGN_OR_RETURN(report.stores.emplace_back(), ParseStore(row, sources));
+    PB_ASSIGN_OR_RETURN(IngestedStore store, ParseStore(row, sources));
+    AddStore(std::move(store), places, report.stores);
   }
   PB_ASSIGN_OR_RETURN(const Json* missing, JsonMember(summary, "missing", "ingest summary"));
   const std::map<std::int64_t, std::string> reasons = ReasonsOf(job);
@@ -64,7 +87,8 @@ Json ToJson(const IngestReport& report) {
                       {"stored_bytes", store.stored_bytes},
                       {"digest", store.digest},
                       {"pixel_digest", store.pixel_digest},
-                      {"already_there", store.already_there}});
+                      {"already_there", store.already_there},
+                      {"copies", store.copies}});
   }
   for (const FailedSource& failure : report.failed) {
     failed.push_back({{"source", failure.source}, {"reason", failure.reason}});
@@ -74,6 +98,7 @@ Json ToJson(const IngestReport& report) {
           {"seconds", report.seconds},
           {"stores", stores},
           {"failed", failed},
+          {"passed_over", report.passed_over},
           {"source_bytes", source_bytes},
           {"stored_bytes", stored_bytes},
           {"ratio", source_bytes == 0 ? Json()
@@ -82,6 +107,9 @@ Json ToJson(const IngestReport& report) {
 }
 
 void SayReport(Terminal& terminal, const IngestReport& report) {
+  std::int64_t files = 0;
+  const std::string kinds = PassedOverText(report.passed_over, files);
+  if (files > 0) terminal.Say(StrCat("not slides or volumes, passed over: ", kinds));
   if (report.stores.empty()) {
     terminal.Say("no slide was stored");
     SayFailed(terminal, report, report.failed.size());
@@ -95,6 +123,9 @@ void SayReport(Terminal& terminal, const IngestReport& report) {
     rows.push_back({store.name, HumanBytes(store.source_bytes), HumanBytes(store.stored_bytes),
                     Ratio(store.stored_bytes, store.source_bytes),
                     FileName(store.source) + (store.already_there ? " (already there)" : "")});
+    for (const std::string& copy : store.copies) {
+      rows.push_back({"", "", "", "", StrCat(FileName(copy), " (a copy)")});
+    }
   }
   rows.push_back({StrCat("all ", report.stores.size()), HumanBytes(source_bytes),
                   HumanBytes(stored_bytes), Ratio(stored_bytes, source_bytes), ""});

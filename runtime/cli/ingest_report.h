@@ -18,10 +18,12 @@ struct IngestedStore {
   std::uint64_t source_bytes = 0, stored_bytes = 0;
   std::string digest, pixel_digest;
   bool already_there = false;
+  std::vector<std::string> copies;  ///< further sources of the same content
 };
 
 struct IngestReport : SlideReport {
-  std::vector<IngestedStore> stores;
+  std::vector<IngestedStore> stores;  ///< each once
+  Json passed_over = Json::object();  ///< kind -> files in the folders that are no sources
 };
 
 /// From the job's last row and the result of its summary task. `sources` are the files in the order

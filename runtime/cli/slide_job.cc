@@ -107,6 +107,7 @@ void LearnPlan(client::Client& client, JobId job, SlideOrder& order) {
   };
   order.estimated_bytes = bytes("estimated_bytes");
   order.free_bytes = bytes("free_bytes");
+  if (result->contains("passed_over")) order.passed_over = (*result)["passed_over"];
   const StatusOr<std::int64_t> slides = JsonInt(*result, "slides", what);
   if (slides.ok()) order.slide_count = *slides;
   order.job_key = *key;

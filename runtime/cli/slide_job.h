@@ -40,6 +40,7 @@ struct SlideOrder {
   std::string job_key, work;
   /// What an ingest is thought to need, and what was free then; 0 when the plan does not say.
   std::uint64_t estimated_bytes = 0, free_bytes = 0;
+  Json passed_over = Json::object();  ///< kind -> how many files in the folders are no sources
 };
 
 /// Absolute, existing, sorted, each once. NotFound names a source that is not there.

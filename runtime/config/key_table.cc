@@ -7,8 +7,10 @@
 #include <utility>
 
 #include "runtime/base/strings.h"
+#include "runtime/config/key_text.h"
 
 namespace patchbay::config {
+
 namespace {
 
 std::string_view TypeName(KeyType type) {
@@ -61,7 +63,8 @@ std::string NumberText(double value) {
                                                                        : StrCat(value);
 }
 
-/// "1..4096", ">= 1", "<= 4096", or "".
+}  // namespace
+
 std::string RangeText(const Key& key) {
   const bool low = std::isfinite(key.min), high = std::isfinite(key.max);
   if (low && high) return StrCat(NumberText(key.min), "..", NumberText(key.max));
@@ -69,6 +72,8 @@ std::string RangeText(const Key& key) {
   if (high) return StrCat("<= ", NumberText(key.max));
   return "";
 }
+
+namespace {
 
 std::string Joined(const std::string& path, const std::string& name) {
   return path.empty() ? name : StrCat(path, ".", name);

@@ -74,4 +74,9 @@ int LineOf(const YamlNode& node, std::string_view path);
 /// as the members of a map.
 std::string DocumentKeys(const Key& table);
 
+/// The same as a YAML file with a comment above every key: keys with a default have it, required
+/// ones have no value, those that are absent by default are commented out. Validate takes it once
+/// the required ones are filled in, and finds nothing but defaults.
+std::string YamlOfKeys(const Key& table);
+
 }  // namespace patchbay::config

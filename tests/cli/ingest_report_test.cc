@@ -33,6 +33,20 @@ TEST(IngestReport, JoinsStoresAndReasonsWithTheirSources) {
   EXPECT_EQ(ToJson(*report)["ratio"], 7.0);
 }
 
+TEST(IngestReport, CopiesOfASlideStandUnderTheirStoreAndCountOnce) {
+  Json summary = Summary();
+  summary["stores"].push_back(summary["stores"][0]);
+  summary["stores"][1]["source_index"] = 0;
+  summary["stores"][1]["already_there"] = true;
+  const auto report = MakeIngestReport({}, summary, {"/a.svs", "/b.svs"});
+  ASSERT_TRUE(report.ok()) << report.status();
+  const Json json = ToJson(*report);
+  ASSERT_EQ(json["stores"].size(), 1u);
+  EXPECT_EQ(json["stores"][0]["copies"], Json({"/a.svs"}));
+  EXPECT_EQ(json["stores"][0]["already_there"], false);
+  EXPECT_EQ(json["source_bytes"], 10);
+}
+
 TEST(IngestReport, CallsSlidesByNumberWhenTheirNamesAreUnknown) {
   const auto report = MakeIngestReport(RowWithFailure("plan"), Summary(), {});
   ASSERT_TRUE(report.ok());

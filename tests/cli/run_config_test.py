@@ -71,6 +71,13 @@ class RunConfig(program.Case):
         self.assertIn("run.yaml:3", self.expect(2, "stream", path).stderr)
         self.assert_nothing_left()
 
+    def test_without_a_file_every_key_is_printed_with_its_default(self):
+        text = self.expect(0, "config", "print").stdout
+        self.assertIn("\nprefetch: 2\n" if "\nprefetch" in text else "  prefetch: 2\n", text)
+        self.assertIn("# required: ", text)
+        self.assertLessEqual(max(map(len, text.splitlines())), 100)
+        self.assertIn("name its file", self.expect(2, "config", "print", "--set", "seed=1").stderr)
+
     def test_what_is_printed_reads_back_as_the_same(self):
         first = self.expect(0, "config", "print", self.write(GOOD)).stdout
         second = self.expect(0, "config", "print", self.write(first)).stdout

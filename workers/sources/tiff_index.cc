@@ -13,12 +13,13 @@ namespace {
 
 constexpr std::uint16_t kTagSubfile = 254, kTagWidth = 256, kTagHeight = 257, kTagBits = 258,
                         kTagCompression = 259, kTagPhotometric = 262, kTagFillOrder = 266,
-                        kTagDescription = 270, kTagStripOffsets = 273, kTagSamples = 277,
-                        kTagRowsPerStrip = 278, kTagStripCounts = 279, kTagXResolution = 282,
-                        kTagYResolution = 283, kTagPlanar = 284, kTagResolutionUnit = 296,
-                        kTagPredictor = 317, kTagTileWidth = 322, kTagTileHeight = 323,
-                        kTagTileOffsets = 324, kTagTileCounts = 325, kTagSubIfds = 330,
-                        kTagSampleFormat = 339, kTagJpegTables = 347, kTagImageDepth = 32997;
+                        kTagDescription = 270, kTagStripOffsets = 273, kTagOrientation = 274,
+                        kTagSamples = 277, kTagRowsPerStrip = 278, kTagStripCounts = 279,
+                        kTagXResolution = 282, kTagYResolution = 283, kTagPlanar = 284,
+                        kTagResolutionUnit = 296, kTagPredictor = 317, kTagTileWidth = 322,
+                        kTagTileHeight = 323, kTagTileOffsets = 324, kTagTileCounts = 325,
+                        kTagSubIfds = 330, kTagSampleFormat = 339, kTagJpegTables = 347,
+                        kTagImageDepth = 32997;
 constexpr std::size_t kMaxSubDirectories = 64;
 constexpr std::uint64_t kMaxSamples = 64;
 
@@ -224,6 +225,7 @@ Status TiffIndex::Interpret(TiffDirectory& d) const {
   PB_RETURN_IF_ERROR(read(kTagPredictor, d.predictor));
   PB_RETURN_IF_ERROR(read(kTagFillOrder, d.fill_order));
   PB_RETURN_IF_ERROR(read(kTagImageDepth, d.image_depth));
+  PB_RETURN_IF_ERROR(read(kTagOrientation, d.orientation));
   PB_RETURN_IF_ERROR(read(kTagResolutionUnit, d.resolution_unit));
   PB_RETURN_IF_ERROR(read_side(kTagWidth, d.width));
   PB_RETURN_IF_ERROR(read_side(kTagHeight, d.height));
@@ -231,7 +233,7 @@ Status TiffIndex::Interpret(TiffDirectory& d) const {
     PB_ASSIGN_OR_RETURN(auto values, Integers(*bits, kMaxSamples));
     for (std::uint64_t v : values) d.bits = v == values[0] ? static_cast<std::uint32_t>(v) : 0;
   }
-  d.tiled = FindEntry(d, kTagTileWidth) != nullptr && FindEntry(d, kTagTileOffsets) != nullptr;
+  d.tiled = FindEntry(d, kTagTileWidth) != nullptr;
   if (d.tiled) {
     PB_RETURN_IF_ERROR(read_side(kTagTileWidth, d.piece_width));
     PB_RETURN_IF_ERROR(read_side(kTagTileHeight, d.piece_height));
@@ -270,10 +272,13 @@ StatusOr<TiffPieces> TiffIndex::ReadPieces(const TiffDirectory& directory) const
         StrCat("an image of ", rows, " x ", columns, " tiles or strips: at most ", kMaxTiffPieces));
   }
   const std::uint64_t needed = rows * columns * planes;
-  const TiffEntry* offsets =
-      FindEntry(directory, directory.tiled ? kTagTileOffsets : kTagStripOffsets);
-  const TiffEntry* counts =
-      FindEntry(directory, directory.tiled ? kTagTileCounts : kTagStripCounts);
+  // Some writers state the tiles' places under the tags of strips; libtiff reads both alike.
+  const auto find = [&](std::uint16_t of_tiles, std::uint16_t of_strips) {
+    const TiffEntry* entry = directory.tiled ? FindEntry(directory, of_tiles) : nullptr;
+    return entry != nullptr ? entry : FindEntry(directory, of_strips);
+  };
+  const TiffEntry* offsets = find(kTagTileOffsets, kTagStripOffsets);
+  const TiffEntry* counts = find(kTagTileCounts, kTagStripCounts);
   if (offsets == nullptr || counts == nullptr) {
     return Malformed("an image without tile or strip offsets and byte counts");
   }

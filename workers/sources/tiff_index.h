@@ -59,6 +59,7 @@ struct TiffDirectory {
   std::int64_t piece_width = 0, piece_height = 0;  ///< tile, or image width and rows per strip
   std::uint32_t compression = 1, photometric = 0, samples = 1, bits = 1, sample_format = 1;
   std::uint32_t planar = 1, predictor = 1, subfile = 0, image_depth = 1, fill_order = 1;
+  std::uint32_t orientation = 1;                     ///< 1: row 0 on top, column 0 on the left
   std::optional<double> x_resolution, y_resolution;  ///< pixels per resolution_unit
   std::uint32_t resolution_unit = 2;                 ///< 2 inch, 3 centimetre
 

@@ -8,6 +8,7 @@
 #include "runtime/base/strings.h"
 #include "workers/sources/aperio.h"
 #include "workers/sources/flat_codecs.h"
+#include "workers/sources/ome.h"
 
 namespace patchbay::workers {
 namespace {
@@ -50,6 +51,10 @@ Status CheckGeometry(const TiffDirectory& d) {
       d.piece_height > kMaxTiffSide) {
     return Malformed(StrCat("tiles or strips of ", d.piece_width, " x ", d.piece_height,
                             " pixels: 1 to ", kMaxTiffSide, " a side are supported"));
+  }
+  if (d.orientation != 1) {
+    return NotRead(StrCat("orientation ", d.orientation,
+                          " (the image lies mirrored or turned in its file): only 1 is supported"));
   }
   if (d.image_depth != 1) {
     return NotRead(StrCat("an image of depth ", d.image_depth, ": only 1 is supported"));
@@ -267,6 +272,20 @@ void SetMppFromResolution(const TiffDirectory& d, ImageLayout& layout) {
   if (spacing.MeanMpp()) layout.spacing = spacing;
 }
 
+/// What the description states comes before the resolution tags, which editors write by default.
+void SetSpacing(const TiffDirectory& first, std::string_view description, bool is_aperio,
+                ImageLayout& layout) {
+  SetMppFromResolution(first, layout);
+  if (is_aperio) {
+    const AperioDescription said = ParseAperioDescription(description);
+    if (said.mpp) layout.spacing = SpacingOfMpp(said.mpp, said.mpp);
+    layout.objective_power = said.objective_power;
+  } else if (IsOmeDescription(description)) {
+    const OmeDescription said = ParseOmeDescription(description);
+    if (said.mpp_y && said.mpp_x) layout.spacing = SpacingOfMpp(said.mpp_y, said.mpp_x);
+  }
+}
+
 }  // namespace
 
 StatusOr<TiffPyramid> FindTiffPyramid(const TiffIndex& index) {
@@ -276,12 +295,7 @@ StatusOr<TiffPyramid> FindTiffPyramid(const TiffIndex& index) {
   TiffPyramid pyramid;
   pyramid.layout.kind = is_aperio ? "aperio" : "tiff";
   pyramid.layout.channels = static_cast<int>(first.samples);
-  SetMppFromResolution(first, pyramid.layout);
-  if (is_aperio) {
-    const AperioDescription said = ParseAperioDescription(description);
-    if (said.mpp) pyramid.layout.spacing = SpacingOfMpp(said.mpp, said.mpp);
-    pyramid.layout.objective_power = said.objective_power;
-  }
+  SetSpacing(first, description, is_aperio, pyramid.layout);
   PB_ASSIGN_OR_RETURN(auto directories, is_aperio ? AperioLevels(index) : GenericLevels(index));
   if (directories.size() > kMaxLevels) {
     return Malformed(StrCat("a pyramid of ", directories.size(), " levels: at most ", kMaxLevels));

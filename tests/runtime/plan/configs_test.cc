@@ -95,5 +95,19 @@ TEST(Configs, ThePagesListEveryKeyAsTheCodeHasIt) {
   EXPECT_NE(pages.find(ops), std::string::npos) << "a page should hold\n" << ops;
 }
 
+TEST(Configs, EveryKeyPrintedWithItsDefaultSaysNothingNew) {
+  std::string yaml = config::YamlOfKeys(RunConfigKeys());
+  for (const auto& [key, value] : {std::pair{"\ndataset:", " slides"}, {"\n  size:", " [64, 64]"}}) {
+    const std::size_t at = yaml.find(key);
+    ASSERT_NE(at, std::string::npos) << yaml;
+    yaml.insert(at + std::string(key).size(), value);
+  }
+  const auto printed = ParseRunConfig(yaml, "printed");
+  ASSERT_TRUE(printed.ok()) << printed.status() << yaml;
+  const auto least = ParseRunConfig("dataset: slides\npatch: {size: [64, 64]}\n", "least");
+  ASSERT_TRUE(least.ok()) << least.status();
+  EXPECT_EQ(ToJson(*printed), ToJson(*least));
+}
+
 }  // namespace
 }  // namespace patchbay::plan

@@ -48,6 +48,17 @@ class FindImagesTest : public testing::Test {
   TaskContext context_;
 };
 
+TEST_F(FindImagesTest, WhatIsPassedOverIsCountedByKindAndKindsNameNobody) {
+  File("d/a.svs");
+  for (const char* name :
+       {"d/b.JPG", "d/sub/c.jpg", "d/e.dcm", "d/f", "d/g.Doe", "d/.hidden.jpg"}) {
+    File(name);
+  }
+  FilesByKind passed_over;
+  ASSERT_TRUE(FindImages(context_, {At("d")}, {.passed_over = &passed_over}).ok());
+  EXPECT_EQ(passed_over, (FilesByKind{{"dcm", 1}, {"jpg", 2}, {"other", 2}}));
+}
+
 TEST_F(FindImagesTest, AFolderThatLinksLeadBackToIsSearchedOnce) {
   const std::string a = File("d/sub/a.svs"), b = File("d/b.svs");
   fs::create_directory_symlink("..", root_ / "d/sub/loop");

@@ -17,6 +17,8 @@ struct CraftedImage {
   std::uint32_t width = 64, height = 64, tile = 16;
   std::uint16_t compression = 1, photometric = 2, samples = 3, bits = 8, predictor = 1, planar = 1;
   std::uint32_t subfile = 0;
+  std::uint16_t orientation = 1;
+  bool places_as_strips = false;  ///< the tiles' places stand under the tags of strips
   std::string description, tables;
   std::vector<std::string> pieces;
 };
@@ -57,13 +59,16 @@ inline Status WriteTiff(const std::string& path, const std::vector<CraftedImage>
     f.Short(259, {image.compression});
     f.Short(262, {image.photometric});
     if (!image.description.empty()) f.Text(270, image.description);
+    if (image.places_as_strips) f.Offsets(273, offsets);
+    if (image.orientation != 1) f.Short(274, {image.orientation});
     f.Short(277, {image.samples});
+    if (image.places_as_strips) f.Offsets(279, sizes);
     f.Short(284, {image.planar});
     f.Short(317, {image.predictor});
     f.Long(322, image.tile);
     f.Long(323, image.tile);
-    f.Offsets(324, offsets);
-    f.Offsets(325, sizes);
+    if (!image.places_as_strips) f.Offsets(324, offsets);
+    if (!image.places_as_strips) f.Offsets(325, sizes);
     if (!image.tables.empty()) f.Bytes(347, image.tables);
     writer.AddDirectory(std::move(f));
   }

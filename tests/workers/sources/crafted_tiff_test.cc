@@ -53,6 +53,39 @@ TEST_F(CraftedTiff, ClassicAndBigFilesReadAlike) {
   }
 }
 
+TEST_F(CraftedTiff, TilesWhosePlacesStandUnderTheTagsOfStripsAreRead) {
+  CraftedImage flat = Flat();
+  flat.places_as_strips = true;
+  const auto image = Open({flat});
+  ASSERT_TRUE(image.ok()) << Describe(image.status());
+  PatchReader reader(**image);
+  const auto pixels = reader.Read(0, Box2D(16, 32, 16, 16), 0);
+  ASSERT_TRUE(pixels.ok()) << Describe(pixels.status());
+  EXPECT_THAT(**pixels, testing::Each(FlatValue(6)));
+}
+
+TEST_F(CraftedTiff, AnImageThatLiesMirroredOrTurnedIsRefused) {
+  for (const std::uint16_t orientation : {0, 2, 3, 4, 5, 6, 7, 8, 9}) {
+    CraftedImage turned = Flat();
+    turned.orientation = orientation;
+    ExpectRefused(Open({turned}), absl::StatusCode::kUnimplemented,
+                  StrCat("orientation ", orientation));
+  }
+}
+
+TEST_F(CraftedTiff, OmeXmlStatesTheMicrometresOfAPixel) {
+  CraftedImage flat = Flat();
+  flat.description =
+      R"(<?xml version="1.0"?><OME xmlns="http://www.openmicroscopy.org/Schemas/OME/2016-06">)"
+      R"(<Image><Pixels PhysicalSizeX="500" PhysicalSizeXUnit="nm" PhysicalSizeY="0.25"/></Image></OME>)";
+  const auto image = Open({flat});
+  ASSERT_TRUE(image.ok()) << Describe(image.status());
+  const Spacing& spacing = (*image)->layout().spacing;
+  ASSERT_TRUE(spacing.y && spacing.x);
+  EXPECT_DOUBLE_EQ(spacing.y->Micrometres(), 0.25);
+  EXPECT_DOUBLE_EQ(spacing.x->Micrometres(), 0.5);
+}
+
 TEST_F(CraftedTiff, PatchWhollyOutsideTheImageIsFill) {
   const auto image = Open({Flat()});
   ASSERT_TRUE(image.ok());

@@ -64,13 +64,14 @@ std::vector<OutputLevel> LevelsOf(const ImageLayout& source, std::int64_t chunk,
 }
 
 /// Leaves out what is finer than the working magnification.
-Status StartAt(double mpp, const ImageLayout& source, std::vector<OutputLevel>& levels) {
-  const std::optional<double> stated = source.spacing.MeanMpp();
-  if (!stated) {
+Status StartAt(double mpp, const Spacing& spacing, std::vector<OutputLevel>& levels) {
+  const std::optional<double> known = spacing.MeanMpp();
+  if (!known) {
     return absl::InvalidArgumentError(
-        "plan levels: --mpp was given, but the slide does not state its mpp");
+        "plan levels: --mpp was given, but the slide does not state its mpp: give it by "
+        "--assume-mpp");
   }
-  const double source_mpp = *stated;
+  const double source_mpp = *known;
   std::string offered;
   for (std::size_t i = 0; i < levels.size(); ++i) {
     const double level_mpp = source_mpp * Downsample(levels[i]);
@@ -86,6 +87,15 @@ Status StartAt(double mpp, const ImageLayout& source, std::vector<OutputLevel>& 
 
 }  // namespace
 
+bool AssumesMpp(const ImageLayout& source, const IngestSettings& settings) {
+  return settings.assume_mpp.has_value() && !source.spacing.MeanMpp().has_value();
+}
+
+Spacing SpacingOf(const ImageLayout& source, const IngestSettings& settings) {
+  if (!AssumesMpp(source, settings)) return source.spacing;
+  return SpacingOfMpp(settings.assume_mpp, settings.assume_mpp);
+}
+
 StatusOr<std::vector<OutputLevel>> PlanLevels(const ImageLayout& source,
                                               const IngestSettings& settings) {
   if (source.levels.empty())
@@ -96,9 +106,10 @@ StatusOr<std::vector<OutputLevel>> PlanLevels(const ImageLayout& source,
                                            " slices: only flat images are ingested so far"));
   }
   std::vector<OutputLevel> levels = LevelsOf(source, settings.chunk, Gaps::kKept);
-  if (!settings.mpp || StartAt(*settings.mpp, source, levels).ok()) return levels;
+  const Spacing spacing = SpacingOf(source, settings);
+  if (!settings.mpp || StartAt(*settings.mpp, spacing, levels).ok()) return levels;
   levels = LevelsOf(source, settings.chunk, Gaps::kFilled);
-  PB_RETURN_IF_ERROR(StartAt(*settings.mpp, source, levels));
+  PB_RETURN_IF_ERROR(StartAt(*settings.mpp, spacing, levels));
   return levels;
 }
 

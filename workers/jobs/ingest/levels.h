@@ -23,10 +23,16 @@ struct OutputLevel {
 
 inline constexpr int kMaxOutputLevels = 40;
 
+/// Whether the settings state the resolution of a source that does not.
+bool AssumesMpp(const ImageLayout& source, const IngestSettings& settings);
+
+/// Of the source's finest level: as it states it, else as the settings assume it, else absent.
+Spacing SpacingOf(const ImageLayout& source, const IngestSettings& settings);
+
 /// Finest first. A built level has ceil(parent / 2) pixels on each axis. With settings.mpp the
 /// store begins with the level within 5 % of it, a source level if there is one, else one built
-/// between source levels; InvalidArgument when there is none, or when the source does not state its
-/// mpp. Unimplemented for a volume.
+/// between source levels; InvalidArgument when there is none, or when neither the source nor the
+/// settings state its mpp. Unimplemented for a volume.
 StatusOr<std::vector<OutputLevel>> PlanLevels(const ImageLayout& source,
                                               const IngestSettings& settings);
 

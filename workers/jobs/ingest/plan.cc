@@ -60,6 +60,7 @@ std::uint64_t BytesBelow(TaskContext& context, const std::string& folder) {
 struct FoundSources {
   std::vector<std::string> names;
   std::map<std::size_t, PlannedVolume> volumes;  ///< by place in `names`
+  FilesByKind passed_over;                       ///< files in folders that are none of them
 };
 
 /// A file that should be a volume and is none is one too: reading it says why.
@@ -74,6 +75,16 @@ void AddVolumes(FoundVolumes found, FoundSources& sources, std::set<std::string>
     sources.volumes[sources.names.size()] = {volume.format, std::move(volume.files),
                                              volume.voxel_bytes};
     sources.names.push_back(std::move(volume.name));
+  }
+}
+
+/// The search for slides passes over the files of volumes.
+void LeaveOutVolumes(FoundSources& sources) {
+  for (const auto& [place, volume] : sources.volumes) {
+    for (const std::string& file : volume.files) {
+      const auto kind = sources.passed_over.find(KindOfFile(file));
+      if (kind != sources.passed_over.end() && --kind->second == 0) sources.passed_over.erase(kind);
+    }
   }
 }
 
@@ -95,14 +106,18 @@ StatusOr<FoundSources> FindSources(TaskContext& context) {
     if (found.ok()) AddVolumes(*std::move(found), sources, seen);
     const bool has_volumes = seen.size() > before;
     if (has_volumes && !std::filesystem::is_directory(path)) continue;
-    const auto slides =
-        FindImages(context, {path}, {.stores = false, .most = kMaxSlides, .keep_unreadable = true});
+    const auto slides = FindImages(context, {path},
+                                   {.stores = false,
+                                    .most = kMaxSlides,
+                                    .keep_unreadable = true,
+                                    .passed_over = &sources.passed_over});
     if (!slides.ok() && !(has_volumes && absl::IsNotFound(slides.status()))) return slides.status();
     if (!slides.ok()) continue;
     for (const std::string& slide : *slides) {
       if (seen.insert(slide).second) sources.names.push_back(slide);
     }
   }
+  LeaveOutVolumes(sources);
   if (sources.names.size() <= kMaxSlides) return sources;
   return absl::InvalidArgumentError(StrCat("find images: more than ", kMaxSlides));
 }
@@ -163,6 +178,7 @@ StatusOr<TaskOutput> Plan(TaskContext& context) {
   return PlannedSlides(folders, manifest.sources.size(),
                        {{"estimated_bytes", space.estimated_bytes},
                         {"free_bytes", space.free_bytes},
+                        {"passed_over", Json(sources.passed_over)},
                         {"staging", ".patchbay-ingest"}});
 }
 

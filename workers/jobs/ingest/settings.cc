@@ -11,11 +11,16 @@ namespace patchbay::workers {
 namespace {
 
 constexpr std::string_view kWhat = "ingest settings";
-constexpr std::array kKeys = {"chunk",       "shard",      "codec",        "codec_level",
-                              "mpp",         "keep_names", "volume_chunk", "geometry",
-                              "orientation", "spacing",    "spacing_order"};
+constexpr std::array kKeys = {"chunk",       "shard",      "codec",         "codec_level",
+                              "mpp",         "keep_names", "volume_chunk",  "geometry",
+                              "orientation", "spacing",    "spacing_order", "assume_mpp"};
 constexpr std::array<std::int64_t, 5> kVolumeChunks = {32, 48, 64, 96, 128};
 constexpr std::int64_t kChunkMin = 64, kChunkMax = 4096, kShardMax = 32768;
+
+Status CheckMpp(std::string_view key, const std::optional<double>& mpp) {
+  if (!mpp || (*mpp > 0.0 && *mpp < 1000.0)) return absl::OkStatus();
+  return absl::InvalidArgumentError(StrCat(kWhat, ": ", key, ": ", *mpp, " is not in (0, 1000)"));
+}
 
 Status CheckRanges(const IngestSettings& s) {
   if (s.chunk < kChunkMin || s.chunk > kChunkMax) {
@@ -52,10 +57,8 @@ Status CheckRanges(const IngestSettings& s) {
     return absl::InvalidArgumentError(
         StrCat(kWhat, ": spacing_order: ", s.spacing_order, " is none of 0, 1, 3"));
   }
-  if (s.mpp && !(*s.mpp > 0.0 && *s.mpp < 1000.0)) {
-    return absl::InvalidArgumentError(StrCat(kWhat, ": mpp: ", *s.mpp, " is not in (0, 1000)"));
-  }
-  return absl::OkStatus();
+  PB_RETURN_IF_ERROR(CheckMpp("mpp", s.mpp));
+  return CheckMpp("assume_mpp", s.assume_mpp);
 }
 
 }  // namespace
@@ -93,6 +96,7 @@ StatusOr<IngestSettings> ParseIngestSettings(const Json& payload) {
   PB_RETURN_IF_ERROR(ReadSetting(payload, "codec_level", kWhat, s.codec_level));
   PB_RETURN_IF_ERROR(ReadSetting(payload, "keep_names", kWhat, s.keep_names));
   PB_RETURN_IF_ERROR(ReadSetting(payload, "mpp", kWhat, s.mpp));
+  PB_RETURN_IF_ERROR(ReadSetting(payload, "assume_mpp", kWhat, s.assume_mpp));
   PB_RETURN_IF_ERROR(ReadSetting(payload, "volume_chunk", kWhat, s.volume_chunk));
   PB_RETURN_IF_ERROR(ReadSetting(payload, "geometry", kWhat, s.geometry));
   PB_RETURN_IF_ERROR(ReadSetting(payload, "orientation", kWhat, s.orientation));
@@ -109,6 +113,7 @@ Json ToJson(const IngestSettings& s) {
                {"codec_level", s.codec_level},
                {"keep_names", s.keep_names}};
   if (s.mpp) json["mpp"] = *s.mpp;
+  if (s.assume_mpp) json["assume_mpp"] = *s.assume_mpp;
   // Left out at their defaults, so that the names of what was made before they were there hold.
   if (s.volume_chunk != kVolumeChunk) json["volume_chunk"] = s.volume_chunk;
   if (s.geometry != "refuse") json["geometry"] = s.geometry;

@@ -24,6 +24,9 @@ struct IngestSettings {
   std::int64_t codec_level = 5;  ///< 1..9; larger means smaller and slower to write
   std::optional<double>
       mpp;  ///< start the pyramid at this many micrometres per pixel; absent = the source's finest
+  /// Micrometres per pixel of the finest level of slides that do not state them; others keep
+  /// theirs.
+  std::optional<double> assume_mpp;
   /// Inner chunk edge of a volume, voxels; larger means fewer, larger reads. Its zarr shards are
   /// the multiple of it nearest to 256.
   std::int64_t volume_chunk = kVolumeChunk;

@@ -126,7 +126,7 @@ zarr::ImageStoreSpec StoreSpec(const IngestSlide& slide, const Digest& source_di
   spec.levels = StoredSizes(slide.levels);
   const ImageLayout& layout = slide.source->layout();
   const OutputLevel& first = slide.levels[static_cast<std::size_t>(LevelOfStored(slide.levels, 0))];
-  spec.spacing = layout.spacing;
+  spec.spacing = SpacingOf(layout, slide.manifest.settings);
   if (spec.spacing.y) spec.spacing.y->value *= first.downsample_y;
   if (spec.spacing.x) spec.spacing.x->value *= first.downsample_x;
   for (const OutputLevel& level : slide.levels) {
@@ -137,6 +137,9 @@ zarr::ImageStoreSpec StoreSpec(const IngestSlide& slide, const Digest& source_di
   spec.attributes["source_sha256"] = source_digest.Hex();
   spec.attributes["source_kind"] = layout.kind;
   spec.attributes["source_bytes"] = source_bytes;
+  if (AssumesMpp(layout, slide.manifest.settings)) {
+    spec.attributes["mpp_assumed"] = *slide.manifest.settings.assume_mpp;
+  }
   spec.attributes["codec_plan"] =
       ParseJson(slide.manifest.settings.Canonical(), "settings").value();
   if (first.source_level != 0 || !first.from_source) {  // annotations are in its pixels

@@ -27,6 +27,17 @@ constexpr std::chrono::minutes kLockLimit{5};
 constexpr std::string_view kCsvHeader = "store,source,source_sha256,digest,pixel_digest\r\n";
 
 /// Rows of an existing manifest by store name. The store name never needs quotes.
+/// The columns store and source: copies of a slide have one store and a row each.
+std::string RowKey(std::string_view row) {
+  bool quoted = false;
+  int commas = 0;
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    if (row[i] == '"') quoted = !quoted;
+    if (row[i] == ',' && !quoted && ++commas == 2) return std::string(row.substr(0, i));
+  }
+  return std::string(row);
+}
+
 std::map<std::string, std::string> ExistingRows(const std::string& text) {
   std::map<std::string, std::string> rows;
   std::size_t begin = text.find('\n');
@@ -36,7 +47,7 @@ std::map<std::string, std::string> ExistingRows(const std::string& text) {
     if (text[i] == '"') quoted = !quoted;
     if (text[i] == '\n' && !quoted) {
       const std::string row = text.substr(begin, i + 1 - begin);
-      rows[row.substr(0, row.find(','))] = row;
+      rows[RowKey(row)] = row;
       begin = i + 1;
     }
   }
@@ -169,12 +180,13 @@ Status UpdateManifestCsv(const IngestFolders& folders, const IngestManifest& man
     return existing.status();
   }
   for (const auto& [slide, o] : finished) {
-    rows[o.store] =
-        StrCat(o.store, ",", CsvField(manifest.sources[static_cast<std::size_t>(slide)]), ",",
-               o.source_sha256, ",", o.digest, ",", o.pixel_digest, "\r\n");
+    const std::string& source = manifest.sources[static_cast<std::size_t>(slide)];
+    const std::string row = StrCat(CsvField(o.store), ",", CsvField(source), ",", o.source_sha256,
+                                   ",", o.digest, ",", o.pixel_digest, "\r\n");
+    rows[RowKey(row)] = row;
   }
   std::string text(kCsvHeader);
-  for (const auto& [store, row] : rows) text += row;
+  for (const auto& [key, row] : rows) text += row;
   return WriteFileDurably(path, AsBytes(text), 0600);
 }
 

@@ -18,10 +18,20 @@ namespace fs = std::filesystem;
 constexpr std::array<std::string_view, 11> kSlideExtensions = {
     ".svs", ".tif", ".tiff", ".btf", ".ndpi", ".scn", ".vms", ".vmu", ".bif", ".mrxs", ".svslide"};
 
-bool HasSlideExtension(const fs::path& path) {
+constexpr std::array<std::string_view, 28> kOtherExtensions = {
+    ".bmp",     ".csv", ".czi",  ".dcm", ".doc",  ".docx", ".geojson", ".gz",   ".html", ".ini",
+    ".isyntax", ".jp2", ".jpeg", ".jpg", ".json", ".mha",  ".nii",     ".nrrd", ".pdf",  ".png",
+    ".tar",     ".tsv", ".txt",  ".xls", ".xlsx", ".xml",  ".yaml",    ".zip"};
+
+std::string ExtensionOf(const fs::path& path) {
   std::string extension = path.extension().string();
   std::transform(extension.begin(), extension.end(), extension.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return extension;
+}
+
+bool HasSlideExtension(const fs::path& path) {
+  const std::string extension = ExtensionOf(path);
   return std::find(kSlideExtensions.begin(), kSlideExtensions.end(), extension) !=
          kSlideExtensions.end();
 }
@@ -89,7 +99,10 @@ class ImageList {
     const bool is_wanted = is_folder ? options_.stores
                                      : HasSlideExtension(path) && (fs::is_regular_file(status) ||
                                                                    !fs::status_known(status));
-    if (!is_wanted) return absl::OkStatus();
+    if (!is_wanted) {
+      if (!is_folder && options_.passed_over) ++(*options_.passed_over)[KindOfFile(path)];
+      return absl::OkStatus();
+    }
     const auto canonical = context_.MayRead(path);
     if (canonical.ok()) return Add(*canonical);
     return options_.keep_unreadable ? Add(path) : canonical.status();
@@ -114,6 +127,14 @@ class ImageList {
 };
 
 }  // namespace
+
+std::string KindOfFile(const std::string& path) {
+  const std::string extension = ExtensionOf(path);
+  const auto is_it = [&](std::string_view known) { return known == extension; };
+  const bool is_known = std::any_of(kSlideExtensions.begin(), kSlideExtensions.end(), is_it) ||
+                        std::any_of(kOtherExtensions.begin(), kOtherExtensions.end(), is_it);
+  return is_known ? extension.substr(1) : "other";
+}
 
 bool IsStore(const std::string& folder) {
   std::error_code error;

@@ -1,6 +1,7 @@
 // From what a user names as a dataset to the list of its images.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,12 @@ inline constexpr int kMaxDatasetDepth = 64;  ///< folders within folders
 /// True for a folder that is a Zarr store (v2 or v3).
 bool IsStore(const std::string& folder);
 
+/// "jpg", "xml"; "other" for what is not well known, since a name's end may say more than its kind.
+std::string KindOfFile(const std::string& path);
+
+/// Files by KindOfFile.
+using FilesByKind = std::map<std::string, std::int64_t>;
+
 struct FindImagesOptions {
   bool stores = true;  ///< false: slides only; stores in folders are passed over
   std::size_t most = kMaxDatasetImages;
@@ -21,6 +28,8 @@ struct FindImagesOptions {
   /// folders or in a circle) counts as an image under its own name: MayRead or opening it says why,
   /// and it fails alone. For those who ask MayRead of every path. Otherwise it is an error.
   bool keep_unreadable = false;
+  /// Counts the files in folders that are passed over for their names, if not null.
+  FilesByKind* passed_over = nullptr;
 };
 
 /// Stores and slide files are taken as they are named; other folders are searched, nested ones too,

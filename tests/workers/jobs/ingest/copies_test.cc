@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/base/csv.h"
+#include "runtime/base/file.h"
 #include "runtime/zarr/verify.h"
 #include "tests/workers/jobs/ingest/small_ingest.h"
 
@@ -46,6 +48,8 @@ TEST_F(Copies, OfASlideBecomeOneStoreInWhateverOrderTheirTasksRun) {
     EXPECT_EQ(made, 1) << "seed " << seed;
     EXPECT_EQ(Below(out_), (std::vector<std::string>{name, "manifest.csv"})) << "seed " << seed;
     ExpectWhole(name);
+    const auto rows = ParseCsv(*ReadFile(out_ + "/manifest.csv", 1 << 20));
+    EXPECT_EQ(rows.size(), 4u) << "a row for every path";
   }
 }
 

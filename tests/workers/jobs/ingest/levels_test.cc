@@ -117,6 +117,23 @@ TEST(IngestLevels, MppOfASlideWithoutMppIsRefused) {
   EXPECT_FALSE(PlanLevels(layout, settings).ok());
 }
 
+TEST(IngestLevels, AssumedMppCountsWhereTheSlideStatesNone) {
+  IngestSettings settings;
+  settings.mpp = 0.5;
+  settings.assume_mpp = 0.125;
+  ImageLayout layout = Layout({{4000, 4000}});
+  EXPECT_FALSE(AssumesMpp(layout, settings));
+  EXPECT_EQ(SpacingOf(layout, settings).MeanMpp(), 0.25);
+  EXPECT_TRUE((*PlanLevels(layout, settings))[1].stored);
+
+  layout.spacing = Spacing();
+  EXPECT_TRUE(AssumesMpp(layout, settings));
+  EXPECT_EQ(SpacingOf(layout, settings).MeanMpp(), 0.125);
+  const auto levels = *PlanLevels(layout, settings);
+  EXPECT_FALSE(levels[1].stored);
+  EXPECT_TRUE(levels[2].stored);
+}
+
 TEST(IngestSettingsText, UnknownKeysAndBadRangesAreRefused) {
   EXPECT_TRUE(ParseIngestSettings(Json::object()).ok());
   EXPECT_FALSE(ParseIngestSettings(Json{{"chunks", 512}}).ok());
@@ -125,6 +142,7 @@ TEST(IngestSettingsText, UnknownKeysAndBadRangesAreRefused) {
   EXPECT_FALSE(ParseIngestSettings(Json{{"codec_level", 0}}).ok());
   EXPECT_FALSE(ParseIngestSettings(Json{{"mpp", -1.0}}).ok());
   EXPECT_FALSE(ParseIngestSettings(Json{{"mpp", "0.5"}}).ok());
+  EXPECT_FALSE(ParseIngestSettings(Json{{"assume_mpp", 0}}).ok());
 }
 
 TEST(IngestSettingsText, CanonicalIgnoresWhatDoesNotChangeBytes) {

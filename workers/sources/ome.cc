@@ -1,0 +1,74 @@
+#include "workers/sources/ome.h"
+
+#include <charconv>
+#include <cmath>
+#include <utility>
+
+namespace patchbay::workers {
+namespace {
+
+constexpr std::string_view kSpace = " \t\r\n";
+
+/// The text between '<' and '>' of the first element of that name, with or without a prefix.
+std::optional<std::string_view> TagOf(std::string_view xml, std::string_view name) {
+  for (std::size_t at = xml.find('<'); at != std::string_view::npos; at = xml.find('<', at + 1)) {
+    const std::string_view tag = xml.substr(at + 1, xml.substr(at + 1).find('>'));
+    std::string_view own = tag.substr(0, tag.find_first_of(" \t\r\n/"));
+    own.remove_prefix(own.find(':') == std::string_view::npos ? 0 : own.find(':') + 1);
+    if (own == name) return tag;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string_view> Attribute(std::string_view tag, std::string_view name) {
+  for (std::size_t at = tag.find(name); at != std::string_view::npos; at = tag.find(name, at + 1)) {
+    if (at == 0 || kSpace.find(tag[at - 1]) == std::string_view::npos) continue;
+    const std::size_t equals = tag.find_first_not_of(kSpace, at + name.size());
+    if (equals == std::string_view::npos || tag[equals] != '=') continue;
+    const std::size_t open = tag.find_first_not_of(kSpace, equals + 1);
+    if (open == std::string_view::npos || (tag[open] != '"' && tag[open] != '\'')) continue;
+    const std::size_t close = tag.find(tag[open], open + 1);
+    if (close == std::string_view::npos) return std::nullopt;
+    return tag.substr(open + 1, close - open - 1);
+  }
+  return std::nullopt;
+}
+
+/// Of OME's UnitsLength those that a microscope states; the default of the schema is um.
+std::optional<double> MicrometresOf(std::string_view unit) {
+  constexpr std::pair<std::string_view, double> kUnits[] = {
+      {"\u00B5m", 1}, {"\u03BCm", 1}, {"um", 1},  {"&#181;m", 1},   {"&#xB5;m", 1}, {"nm", 1e-3},
+      {"mm", 1e3},    {"cm", 1e4},    {"m", 1e6}, {"\u00C5", 1e-4}, {"in", 25400},  {"pm", 1e-6},
+  };
+  for (const auto& [name, micrometres] : kUnits) {
+    if (name == unit) return micrometres;
+  }
+  return std::nullopt;
+}
+
+std::optional<double> SizeOf(std::string_view pixels, std::string_view size,
+                             std::string_view size_unit) {
+  const auto text = Attribute(pixels, size);
+  if (!text) return std::nullopt;
+  double value = 0;
+  const auto read = std::from_chars(text->data(), text->data() + text->size(), value);
+  const bool is_whole = read.ec == std::errc() && read.ptr == text->data() + text->size();
+  const auto unit = MicrometresOf(Attribute(pixels, size_unit).value_or("um"));
+  if (!is_whole || !unit || !std::isfinite(value) || value <= 0) return std::nullopt;
+  return value * *unit;
+}
+
+}  // namespace
+
+bool IsOmeDescription(std::string_view description) {
+  return TagOf(description.substr(0, 65536), "OME").has_value();
+}
+
+OmeDescription ParseOmeDescription(std::string_view description) {
+  const auto pixels = TagOf(description, "Pixels");
+  if (!pixels) return {};
+  return {SizeOf(*pixels, "PhysicalSizeY", "PhysicalSizeYUnit"),
+          SizeOf(*pixels, "PhysicalSizeX", "PhysicalSizeXUnit")};
+}
+
+}  // namespace patchbay::workers
