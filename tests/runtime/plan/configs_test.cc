@@ -97,7 +97,8 @@ TEST(Configs, ThePagesListEveryKeyAsTheCodeHasIt) {
 
 TEST(Configs, EveryKeyPrintedWithItsDefaultSaysNothingNew) {
   std::string yaml = config::YamlOfKeys(RunConfigKeys());
-  for (const auto& [key, value] : {std::pair{"\ndataset:", " slides"}, {"\n  size:", " [64, 64]"}}) {
+  for (const auto& [key, value] :
+       {std::pair{"\ndataset:", " slides"}, {"\n  size:", " [64, 64]"}}) {
     const std::size_t at = yaml.find(key);
     ASSERT_NE(at, std::string::npos) << yaml;
     yaml.insert(at + std::string(key).size(), value);
