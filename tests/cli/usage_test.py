@@ -26,7 +26,7 @@ class Usage(program.Case):
             with self.subTest(command=command):
                 text = self.expect(0, *command.split(), "--help").stdout
                 self.assertIn("usage: patchbay " + command, text)
-                self.assertLessEqual(len(text.splitlines()), 24)
+                self.assertLessEqual(len(text.splitlines()), 28)
                 self.assertLessEqual(max(map(len, text.splitlines())), 100)
                 for flag in ("--cluster", "--json", "--help"):
                     self.assertIn(flag, text)
