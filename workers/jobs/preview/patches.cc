@@ -202,7 +202,10 @@ StatusOr<OpenedImage> Open(TaskContext& context, const plan::Plan& plan, std::ui
     PB_ASSIGN_OR_RETURN(opened.labels, LabelsOf(plan, image, path));
   }
   if (plan::NeedsPlaces(plan.config())) {
-    PB_ASSIGN_OR_RETURN(LoadedPlaces loaded, LoadPlaces(plan.config(), plan.images()[image], path));
+    const plan::PlannedImage& planned = plan.images()[image];
+    PB_ASSIGN_OR_RETURN(LoadedPlaces loaded,
+                        LoadPlaces(plan.config(), planned, path,
+                                   RevisionsOfIndexes(plan.config(), planned.indexes)));
     if (loaded.places.Counts() != plan.images()[image].places) {
       return absl::DataLossError("its annotations or its mask of tissue changed just now");
     }
