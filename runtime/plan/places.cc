@@ -120,16 +120,35 @@ struct ImagePlaces::Frame {
   double fraction = 0;
   Extent size, full, source;
 
-  bool Takes(const Point& origin) const {
-    if (!tissue) return true;
+  /// How much more tissue a patch has than it must, less than none where it has too little.
+  struct Surplus {
+    __int128 area = 0;        ///< pixels of level 0, in kFractionUnits
+    std::int64_t height = 0;  ///< of the patch, in pixels of level 0
+    bool Takes() const { return area >= 0; }
+  };
+
+  Surplus SurplusAt(const Point& origin) const {
     const std::int64_t y = Scaled(origin.y, size.y, full.y), x = Scaled(origin.x, size.x, full.x);
     const Box box = Box2D(y, x, Scaled(origin.y + source.y, size.y, full.y) - y,
                           Scaled(origin.x + source.x, size.x, full.x) - x);
-    const auto units = static_cast<unsigned __int128>(std::llround(fraction * kFractionUnits));
-    return static_cast<unsigned __int128>(tissue->In(box)) *
-               static_cast<std::uint64_t>(kFractionUnits) >=
-           units * static_cast<std::uint64_t>(box.Pixels());
+    return {static_cast<__int128>(tissue->In(box)) * Units() -
+                static_cast<__int128>(std::llround(fraction * kFractionUnits)) * box.Pixels(),
+            box.height};
   }
+
+  /// Cells of a row after one of this surplus that are taken as it is. A patch that moves by one
+  /// pixel gains or loses no more than a column of its height, and its width changes by at most two
+  /// by rounding. `step`: from cell to cell, in pixels of the image's level.
+  std::uint32_t AlikeAfter(const Surplus& surplus, std::int64_t step) const {
+    const std::int64_t pixel = full.x / size.x + 1;  // of the level, in level 0, rounded up
+    const __int128 column = std::max<__int128>(1, static_cast<__int128>(surplus.height) * Units());
+    const __int128 columns = (surplus.area < 0 ? -surplus.area : surplus.area) / column;
+    const __int128 cells = (columns - 2 * pixel - 3) / (step * pixel);
+    return static_cast<std::uint32_t>(std::clamp<__int128>(cells, 0, kMostAlike));
+  }
+
+  static constexpr std::int64_t Units() { return static_cast<std::int64_t>(kFractionUnits); }
+  static constexpr std::int64_t kMostAlike = 1 << 20;
 };
 
 Point ImagePlaces::Origin(Kind kind, const CellSet& cells, const Point& cell) const {
@@ -147,12 +166,15 @@ Status ImagePlaces::AddFiltered(const Frame& frame, Kind kind, const CellSet& ce
     sets_.push_back(cells);
     return absl::OkStatus();
   }
+  const std::int64_t step =
+      kind == Kind::kCentres ? std::int64_t{cells.step()} : stride_.x * cells.step();
   CellSet taken(cells.step());
   for (const CellRun& run : cells.runs()) {
-    for (std::uint32_t i = 0; i < run.count; ++i) {
-      const Point cell{run.z, run.y, run.x + i};
-      if (!frame.Takes(Origin(kind, cells, cell))) continue;
-      PB_RETURN_IF_ERROR(taken.Append({run.z, run.y, run.x + i, 1}));
+    for (std::uint32_t i = 0, alike = 0; i < run.count; i += alike) {
+      const Frame::Surplus surplus =
+          frame.SurplusAt(Origin(kind, cells, {run.z, run.y, run.x + i}));
+      alike = std::min(run.count - i, 1 + frame.AlikeAfter(surplus, step));
+      if (surplus.Takes()) PB_RETURN_IF_ERROR(taken.Append({run.z, run.y, run.x + i, alike}));
     }
   }
   sets_.push_back(std::move(taken));
