@@ -35,6 +35,7 @@ class DeviceRingMemory final : public RingMemory {
   int host_fd() const override { return staging_.fd(); }
   std::byte* device() const override { return device_.d_data(); }
   std::optional<memory::DeviceBlockHandle> device_handle() const override { return handle_; }
+  void KeepUntilExit() override { device_.KeepUntilExit(); }
   Status StageSync(std::uint64_t h_from, std::uint64_t d_to, std::uint64_t size_bytes) override {
     PB_RETURN_IF_ERROR(memory::SelectGpu(gpu_));
     PB_RETURN_IF_ERROR(memory::CopyToDevice(

@@ -34,6 +34,8 @@ class RingMemory {
   virtual std::byte* device() const { return nullptr; }
   /// What a GPU worker on the same node maps the device block with; nullopt for host slots.
   virtual std::optional<memory::DeviceBlockHandle> device_handle() const { return std::nullopt; }
+  /// Device memory is not freed by the destructor: a process may have it open still.
+  virtual void KeepUntilExit() {}
   /// Bytes at `h_from` of the host memory to `d_to` on the device; returns once they are there.
   /// Unimplemented for host slots.
   virtual Status StageSync(std::uint64_t h_from, std::uint64_t d_to, std::uint64_t size_bytes);

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -49,6 +50,7 @@ struct Peer {
   Nonce nonce{};
   std::int64_t greeting_deadline_ms = 0;
   std::optional<std::int64_t> ended_ms;  ///< it ended then; the device may not be done with it
+  bool let_go = false;                   ///< it hung up: it has closed the ring's memory before
 };
 
 /// A process that may not connect any more.
@@ -96,6 +98,8 @@ class EpollRingServer final : public RingServer {
   void ForgetPeer(std::uint64_t id);
   void OnExit(std::uint64_t id);
   void AskDevice();
+  void AwaitDeviceClosed();
+  bool MayHaveDeviceOpen(Peer& peer) const;
   bool IsBarred(pid_t pid) const;
   void Bar(pid_t pid);
 
@@ -131,6 +135,44 @@ EpollRingServer::~EpollRingServer() {
   }
   if (wake_.valid()) eventfd_write(wake_.get(), 1);
   if (thread_.joinable()) thread_.join();
+  AwaitDeviceClosed();
+}
+
+/// CUDA leaves undefined what becomes of device memory that is freed while another process has it
+/// open. Workers are told to let go by the end of what is sent to them, and answer by hanging up.
+void EpollRingServer::AwaitDeviceClosed() {
+  if (!ring_.memory().device_handle().has_value()) return;
+  listener_.Close();
+  for (const auto& [id, peer] : peers_) {
+    if (peer.socket.valid()) (void)shutdown(peer.socket.get(), SHUT_WR);
+  }
+  const std::int64_t deadline_ms = NowMs() + options_.proof_deadline_ms;
+  const auto open = [this](auto& entry) { return MayHaveDeviceOpen(entry.second); };
+  for (;;) {
+    const auto holder = std::find_if(peers_.begin(), peers_.end(), open);
+    if (holder == peers_.end()) return;
+    if (NowMs() >= deadline_ms) {
+      LogWarning(StrCat("ring: worker process ", holder->second.pid,
+                        " did not let go of the device slots; their memory is kept until this "
+                        "process ends"));
+      return ring_.memory().KeepUntilExit();
+    }
+    pollfd watched{holder->second.socket.get(), POLLIN, 0};
+    (void)poll(&watched, 1, kDevicePollMs);
+  }
+}
+
+bool EpollRingServer::MayHaveDeviceOpen(Peer& peer) const {
+  if (!peer.admitted || peer.let_go) return false;
+  std::array<std::byte, kMaxGreetingBytes> buffer;
+  while (peer.socket.valid()) {
+    const auto size = ReceiveMessage(peer.socket.get(), buffer);
+    if (!size.ok()) break;
+    if (*size == 0) return !(peer.let_go = true);
+  }
+  if (!peer.ended_ms.has_value() && peer.exit.Ended()) peer.ended_ms = NowMs();
+  return !peer.ended_ms.has_value() || options_.left_device == nullptr ||
+         !options_.left_device(peer.pid, NowMs() - *peer.ended_ms);
 }
 
 Status EpollRingServer::Open() {
@@ -292,7 +334,10 @@ void EpollRingServer::ReadPeer(std::uint64_t id) {
     const auto size = ReceiveMessage(peer.socket.get(), buffer);
     if (absl::IsDeadlineExceeded(size.status())) return;
     if (!size.ok()) return CloseSocket(id, size.status());
-    if (*size == 0) return CloseSocket(id, absl::OkStatus());
+    if (*size == 0) {
+      peer.let_go = true;
+      return CloseSocket(id, absl::OkStatus());
+    }
     const auto message = std::span<const std::byte>(buffer).first(*size);
     const Status status = peer.admitted ? CountReport(message) : Greet(peer, message);
     if (!status.ok()) return CloseSocket(id, status);

@@ -56,7 +56,9 @@ class RingServer {
   };
   /// Binds a fresh random abstract name and starts the thread. `ring` must outlive the server.
   static StatusOr<std::unique_ptr<RingServer>> Start(Ring& ring, Options options);
-  /// Closes every socket and joins the thread.
+  /// Joins the thread and closes every socket. With device slots it waits until every worker that
+  /// was given them has hung up or ended, up to proof_deadline_ms; where one has not, the device
+  /// memory is kept until this process ends (notes/0004).
   virtual ~RingServer() = default;
 
   /// Without the leading NUL.

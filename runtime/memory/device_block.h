@@ -37,6 +37,8 @@ class DeviceBlock {
   static StatusOr<DeviceBlock> Import(const DeviceBlockHandle& handle);
 
   StatusOr<DeviceBlockHandle> Export() const;
+  /// Gives the block up without freeing it.
+  void KeepUntilExit() { d_data_ = nullptr; }
 
   std::byte* d_data() const { return d_data_; }
   std::uint64_t size_bytes() const { return size_bytes_; }

@@ -76,11 +76,9 @@ Status WorkerSession::Start() {
   loop_.Every(kHeartbeatMs, [this] {
     const Status sent = session_->Tell(protocol::Heartbeat{tasks_->progress()});
     (void)sent;  // not connected: the session is trying
+    delivery_->DropClosedRings();  // their trainers wait for it
   });
-  loop_.Every(kRenewMs, [this] {
-    Renew();
-    delivery_->DropClosedRings();
-  });
+  loop_.Every(kRenewMs, [this] { Renew(); });
   return absl::OkStatus();
 }
 

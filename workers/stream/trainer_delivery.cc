@@ -29,7 +29,8 @@ Status Undeliverable(const Status& status) {
 
 }  // namespace
 
-/// A trainer's ring as this process sees it.
+/// A trainer's ring as this process sees it. Its device memory is closed before its socket: the
+/// trainer takes a hang-up for the proof of that.
 struct TrainerDelivery::Ring {
   std::unique_ptr<data::MappedRing> mapped;
   memory::DeviceBlock device;         ///< the trainer's slots, for a worker on the same GPU

@@ -1,8 +1,13 @@
 // Device slots: what lands in the staging area is on the device before it counts.
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <thread>
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "runtime/data/mapped_ring.h"
+#include "runtime/data/ring_server.h"
 #include "runtime/memory/device_block.h"
 #include "runtime/memory/gpu.h"
 #include "tests/runtime/data/stream_fixture.h"
@@ -87,6 +92,50 @@ TEST(DeviceRingOnGpu, MovesCountedShardsOnTheDevice) {
   EXPECT_EQ(std::count(bytes.begin(), bytes.end(), std::byte{5}), 2000);
   EXPECT_EQ(std::count(bytes.begin(), bytes.end(), std::byte{6}), 2000);
   ExpectOrdinals(*batch, 5, 6);
+}
+
+/// The other side of the next test: a worker that writes on until the trainer has hung up, and a
+/// little longer.
+TEST(DeviceRingOnGpu, DISABLED_WriteUntilToldToLetGo) {
+  MappedRing::Options options;
+  options.socket_name = std::getenv("PATCHBAY_TEST_RING");
+  options.stream = kStream;
+  options.layout = SmallLayout();
+  options.capacity = Capacity(SmallOptions().geometry);
+  options.secret = SecretOf(1);
+  auto ring = MappedRing::Connect(options);
+  ASSERT_TRUE(ring.ok()) << ring.status();
+  ASSERT_TRUE((*ring)->offer().device.has_value());
+  auto block = memory::DeviceBlock::Import(*(*ring)->offer().device);
+  auto stream = memory::OwnedGpuStream::Create();
+  ASSERT_TRUE(block.ok() && stream.ok());
+  for (int after = 0; after < 200; after += (*ring)->Closed() ? 1 : 0) {
+    ASSERT_TRUE(memory::FillDevice(block->d_data(), 7, block->size_bytes(), stream->get()).ok());
+    ASSERT_TRUE(stream->WaitSync().ok());
+  }
+  block = memory::DeviceBlock();  // before the socket
+}
+
+TEST(DeviceRingOnGpu, IsNotFreedWhileAWorkerHasItOpen) {
+  if (memory::ListGpus().empty()) GTEST_SKIP() << "no GPU on this machine";
+  auto ring = MakeDeviceRing(SmallOptions());
+  RingServer::Options options;
+  options.secret = SecretOf(1);
+  options.stream = kStream;
+  auto server = RingServer::Start(*ring, options);
+  ASSERT_TRUE(server.ok()) << server.status();
+  const std::string command =
+      StrCat("PATCHBAY_TEST_RING=", (*server)->socket_name(), " '",
+             std::filesystem::read_symlink("/proc/self/exe").string(),
+             "' --gtest_also_run_disabled_tests --gtest_brief=1 "
+             "--gtest_filter=DeviceRingOnGpu.DISABLED_WriteUntilToldToLetGo");
+  int ended = -1;
+  std::thread worker([&] { ended = std::system(command.c_str()); });
+  while ((*server)->PeerCount() == 0) std::this_thread::yield();
+  server->reset();
+  ring.reset();
+  worker.join();
+  EXPECT_EQ(ended, 0) << "the device says what the worker did with memory that was freed";
 }
 
 TEST(DeviceRing, HostRingsRefuseDeviceLandings) {
