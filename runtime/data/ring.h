@@ -96,6 +96,8 @@ class Ring {
   /// A shard refused before its header could be read.
   void CountRefusal();
   const RingMemory& memory() const { return *memory_; }
+  /// RingMemory::KeepUntilExit.
+  void KeepDeviceMemory() { memory_->KeepUntilExit(); }
   const SlotTableOptions& options() const { return options_; }
   const BatchLayout& batch_layout() const { return batch_layout_; }
   const SlotLayout& layout() const { return layout_; }

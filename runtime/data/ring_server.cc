@@ -155,7 +155,7 @@ void EpollRingServer::AwaitDeviceClosed() {
       LogWarning(StrCat("ring: worker process ", holder->second.pid,
                         " did not let go of the device slots; their memory is kept until this "
                         "process ends"));
-      return ring_.memory().KeepUntilExit();
+      return ring_.KeepDeviceMemory();
     }
     pollfd watched{holder->second.socket.get(), POLLIN, 0};
     (void)poll(&watched, 1, kDevicePollMs);

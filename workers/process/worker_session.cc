@@ -75,7 +75,7 @@ Status WorkerSession::Start() {
   PB_ASSIGN_OR_RETURN(session_, control::Session::Open(loop_, options_.key, std::move(callbacks)));
   loop_.Every(kHeartbeatMs, [this] {
     const Status sent = session_->Tell(protocol::Heartbeat{tasks_->progress()});
-    (void)sent;  // not connected: the session is trying
+    (void)sent;                    // not connected: the session is trying
     delivery_->DropClosedRings();  // their trainers wait for it
   });
   loop_.Every(kRenewMs, [this] { Renew(); });
