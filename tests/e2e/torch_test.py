@@ -1,6 +1,7 @@
 """With PyTorch, where a Python has it: tensors that are slots, the wrappers, and the example, killed and resumed on two ranks."""
 import os
 import pathlib
+import socket
 import subprocess
 import sys
 import textwrap
@@ -163,8 +164,11 @@ class Torch(harness.Case):
         (self.folder / "loop.py").write_text(textwrap.dedent(self.LOOP))
         # PyTorch 1.13 fails under Python 3.11 unless both are given: stdout to a file, stderr to here as well.
         outputs = ("--redirects=1", "--tee=2")
-        return self.program("-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", "--max_restarts=1", *outputs,
-                            "loop.py", name, stop)
+        with socket.socket() as free:  # --standalone would give both launches the port 29400
+            free.bind(("127.0.0.1", 0))
+            meeting = f"127.0.0.1:{free.getsockname()[1]}"
+        return self.program("-m", "torch.distributed.run", "--rdzv_backend=c10d", f"--rdzv_endpoint={meeting}", f"--rdzv_id={name}",
+                            "--nproc_per_node=2", "--max_restarts=1", *outputs, "loop.py", name, stop)
 
     def cohort(self):
         """Two slides to train on and one to validate with, each with a grade."""
