@@ -71,7 +71,7 @@ std::multiset<std::pair<std::int64_t, std::int64_t>> TakenByLookingAtEach(const 
 TEST(ImagePlaces, SkippingTakesTheCellsThatALookAtEachTakes) {
   const Extent full = Flat(260, 610);
   for (const Extent& size : {full, Flat(113, 266), Flat(130, 305)}) {
-    for (const double fraction : {0.0, 0.3, 0.5, 1.0}) {
+    for (const double fraction : {0.3, 0.5, 0.55}) {
       const std::uint32_t step = fraction == 0.3 ? 5 : 1;
       const CellSet tissue = RandomCells(16, full, 9, 3), tumour = RandomCells(step, full, 200, 7);
       PositionIndex tissue_index{full, {{1, "tissue", 1, tissue}}};
@@ -88,7 +88,8 @@ TEST(ImagePlaces, SkippingTakesTheCellsThatALookAtEachTakes) {
       const auto expected =
           TakenByLookingAtEach(tumour, TissueArea(tissue, full), full, size, fraction);
       EXPECT_EQ(origins, expected) << size.ToString() << " " << fraction;
-      EXPECT_GT(expected.size(), fraction == 1.0 ? 0u : 100u);
+      EXPECT_GT(expected.size(), 0u);
+      EXPECT_LT(expected.size(), tumour.size());
     }
   }
 }
