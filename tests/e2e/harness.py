@@ -6,8 +6,10 @@ waits for a condition, with a limit after which it fails.
 import json
 import os
 import pathlib
+import random
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -30,6 +32,18 @@ def wait_until(condition, what, limit_s=LIMIT_S):
         if time.monotonic() > end:
             raise AssertionError(f"not within {limit_s} s: {what}")
         time.sleep(0.01)
+
+
+def free_port():
+    """A TCP port that nothing uses, outside the range that the kernel hands out: tests run beside one another."""
+    while True:
+        port = random.randrange(20000, 32000)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
 
 
 def oracles(*modules):
@@ -70,6 +84,7 @@ class Case(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="patchbay-e2e-"))
         self.home = self.folder / "home"
+        self.listen = ("--listen", f"127.0.0.1:{free_port()}")
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
 
     def environment(self, **more):
@@ -117,7 +132,8 @@ class Case(unittest.TestCase):
 
     def up(self, cpus=2, *more):
         """A cluster of this machine, ready for work."""
-        process = self.start("up", "--cpus", cpus, "--state", self.folder / "state", *more)
+        listen = () if "--listen" in more else self.listen
+        process = self.start("up", "--cpus", cpus, "--state", self.folder / "state", *listen, *more)
         self.await_workers(process, cpus)
         return process
 

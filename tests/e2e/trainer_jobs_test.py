@@ -8,7 +8,7 @@ class Jobs(trainer_test.ModuleCase):
         if not harness.oracles("zarr", "numpy"):
             self.skipTest("the Python of the tests has no zarr: pip install 'zarr>=3'")
         self.slide("b.svs", size="900x700")
-        cluster = self.up(1, "--listen", "127.0.0.1:*")
+        cluster = self.up(1)
         self.run_program("""
             import numpy
             job = patchbay.submit("ingest", "b.svs", out="made", codec="lz4", chunk=256, shard=1024)

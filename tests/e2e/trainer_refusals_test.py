@@ -3,12 +3,10 @@ Each is an exception of patchbay.errors whose message says what to do."""
 import harness
 import trainer_test
 
-LISTEN = ("--listen", "127.0.0.1:*")  # beside other clusters of this machine
-
 
 class Refusals(trainer_test.ModuleCase):
     def test_ranks_that_clash_are_told_and_a_missing_one_holds_nobody(self):
-        cluster = self.up(1, *LISTEN)
+        cluster = self.up(1)
         self.run_program("""
             def attach(rank, of=2, **more):
                 return patchbay.attach("run.yaml", name="shared", rank=rank, world_size=of, **more)
@@ -39,7 +37,7 @@ class Refusals(trainer_test.ModuleCase):
         self.down(cluster)
 
     def test_a_key_without_the_right_and_a_job_that_is_none(self):
-        cluster = self.up(1, *LISTEN)
+        cluster = self.up(1)
         made = self.command("key", "new", "ann", "--role", "submitter", "--read", "/nowhere")
         self.assertEqual(made.returncode, 0, made.stderr)
         self.run_program("""
@@ -60,7 +58,7 @@ class Refusals(trainer_test.ModuleCase):
         self.down(cluster)
 
     def test_a_cluster_that_is_gone_is_a_cluster_error(self):
-        cluster = self.up(1, *LISTEN)
+        cluster = self.up(1)
         process = self.program("""
             stream = patchbay.attach("run.yaml")
             print("there", flush=True)
