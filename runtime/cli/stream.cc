@@ -19,6 +19,7 @@
 #include "runtime/cli/skipped_images.h"
 #include "runtime/client/open_run.h"
 #include "runtime/client/paths.h"
+#include "runtime/client/stream_breakdown.h"
 #include "runtime/client/stream_digest.h"
 #include "runtime/stream/limits.h"
 
@@ -42,6 +43,15 @@ struct StreamResult {
   bool interrupted = false;
 };
 
+Json ToJson(const std::array<client::StageShare, 5>& breakdown) {
+  Json json = Json::object();
+  for (const client::StageShare& stage : breakdown) {
+    json[std::string(stage.name)] = {{"fraction", stage.fraction},
+                                     {"s_per_batch", stage.s_per_batch}};
+  }
+  return json;
+}
+
 Json ToJson(const StreamResult& result) {
   const client::StreamStats& stats = result.stats;
   const double seconds = std::max(stats.wall_s, 1e-9);
@@ -53,6 +63,7 @@ Json ToJson(const StreamResult& result) {
                {"bytes_per_s", static_cast<double>(stats.bytes) / seconds},
                {"stall_fraction", stats.stall_fraction},
                {"first_batch_s", stats.first_batch_s},
+               {"breakdown", ToJson(client::BreakdownOf(stats))},
                {"workers", result.workers},
                {"batches_per_epoch", result.batches_per_epoch},
                {"ring_bytes", result.ring_bytes},
@@ -83,6 +94,17 @@ void SayCounts(Terminal& terminal, const Json& counts) {
   }
 }
 
+/// What the time went to, and what of the workers' time a batch took.
+void SayBreakdown(Terminal& terminal, const std::array<client::StageShare, 5>& breakdown) {
+  std::vector<std::string> shares, means;
+  for (const client::StageShare& stage : breakdown) {
+    shares.push_back(StrCat(stage.name, " ", Fixed(100 * stage.fraction, 1), " %"));
+    means.push_back(StrCat(stage.name, " ", Fixed(1e3 * stage.s_per_batch, 2), " ms"));
+  }
+  terminal.Say(StrCat("time            ", StrJoin(shares, ", "), " (from batch 2 on)"));
+  terminal.Say(StrCat("a batch         ", StrJoin(means, ", "), " (stages: all workers together)"));
+}
+
 void SayResult(Terminal& terminal, const StreamResult& result) {
   const client::StreamStats& stats = result.stats;
   const double seconds = std::max(stats.wall_s, 1e-9);
@@ -93,6 +115,7 @@ void SayResult(Terminal& terminal, const StreamResult& result) {
       HumanBytes(static_cast<std::uint64_t>(static_cast<double>(stats.bytes) / seconds)), "/s"));
   terminal.Say(StrCat("stall fraction  ", Fixed(100 * stats.stall_fraction, 2),
                       " % of the time was spent waiting (from batch 2 on)"));
+  SayBreakdown(terminal, client::BreakdownOf(stats));
   std::vector<std::string> peaks;
   for (const auto& [name, bytes] : result.peak_rss_bytes) {
     peaks.push_back(StrCat(name, " ", HumanBytes(bytes)));

@@ -158,10 +158,16 @@ std::uint32_t RingHandover::SlotOf(const Batch& batch) const {
 
 void RingHandover::CopyCounters() {
   const StreamStats stats = run_.stream->stats();
-  shared_->counters.shards_refused = stats.shards_refused;
-  shared_->counters.shards_corrupt = stats.shards_corrupt;
-  shared_->counters.batches_moved = stats.batches_moved;
-  shared_->counters.remote_bytes = stats.remote_bytes;
+  HandoverCounters& counters = shared_->counters;
+  counters.shards_refused = stats.shards_refused;
+  counters.shards_corrupt = stats.shards_corrupt;
+  counters.batches_moved = stats.batches_moved;
+  counters.remote_bytes = stats.remote_bytes;
+  counters.storage_us = stats.stages.storage_us;
+  counters.decode_us = stats.stages.decode_us;
+  counters.transform_us = stats.stages.transform_us;
+  counters.transfer_us = stats.stages.transfer_us;
+  counters.stage_patches = stats.stages.patches;
 }
 
 void RingHandover::Fail(const Status& status) {

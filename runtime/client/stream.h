@@ -29,6 +29,7 @@
 #include "runtime/memory/gpu.h"
 #include "runtime/stream/batch_layout.h"
 #include "runtime/stream/position.h"
+#include "runtime/stream/stage_times.h"
 #include "runtime/stream/stream_geometry.h"
 
 namespace patchbay::client {
@@ -119,6 +120,7 @@ struct StreamStats {
   std::uint64_t shards_refused = 0, shards_corrupt = 0, batches_moved = 0;
   std::uint64_t remote_bytes = 0;
   std::uint64_t connections_dropped = 0;  ///< that proved no key, or sent what is no shard
+  StageTotals stages;                     ///< of the shards that are in; see stream_breakdown.h
 };
 
 /// One rank of one stream. Next and the batches are for one thread (release from any). In a child

@@ -538,6 +538,7 @@ StreamStats TrainerStream::stats() const {
   stats.shards_refused = ring.shards_refused;
   stats.shards_corrupt = ring.shards_corrupt;
   stats.batches_moved = ring.batches_moved;
+  stats.stages = ring.stages;
   if (receiver_ != nullptr) {
     stats.remote_bytes = receiver_->bytes_counted();
     stats.connections_dropped = receiver_->connections_dropped();

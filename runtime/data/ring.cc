@@ -66,6 +66,7 @@ Status Ring::CountLocked(const ShardHeader& header) {
   if (!counted.ok()) return Refused(counted.status());
   ++stats_.shards_counted;
   stats_.bytes_counted += layout_.BytesOf(header.grant.count);
+  stats_.stages.Add(header.times, header.grant.count);
   if (counted->move.has_value()) {
     const Status moved = Move(*counted->move);
     if (!moved.ok()) failed_ = moved;
@@ -146,7 +147,9 @@ StatusOr<std::span<std::byte>> Ring::BeginReceive(const ShardHeader& header) {
 }
 
 StatusOr<bool> Ring::FinishReceive(const ShardHeader& header, const Status& transfer) {
+  const std::int64_t begun_ns = SteadyNowNs();
   const Status landed = transfer.ok() ? Stage(header) : transfer;
+  const std::uint32_t staged_us = ToStageUs(SteadyNowNs() - begun_ns);
   RingEvents* events = nullptr;
   {
     const std::lock_guard lock(mu_);
@@ -155,6 +158,7 @@ StatusOr<bool> Ring::FinishReceive(const ShardHeader& header, const Status& tran
       ++(absl::IsDataLoss(landed) ? stats_.shards_corrupt : stats_.receives_failed);
       return landed;
     }
+    stats_.stages.transfer_us += staged_us;
     if (!whole) return false;
     PB_RETURN_IF_ERROR(CountLocked(header));
     events = events_;

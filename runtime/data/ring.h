@@ -37,6 +37,7 @@ struct RingStats {
   std::uint64_t shards_corrupt = 0;   ///< crc32c mismatch on the remote path
   std::uint64_t receives_failed = 0;  ///< transfers that ended with an error
   std::uint64_t batches_moved = 0;    ///< to a spare, because a fenced worker was not proven dead
+  StageTotals stages;                 ///< of the shards that counted
 };
 
 /// How long Next waits for another thread to give a slot back before it calls the ring exhausted.

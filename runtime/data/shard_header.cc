@@ -9,7 +9,8 @@ namespace patchbay::data {
 namespace {
 
 constexpr std::size_t kCrcBegin = 80;
-constexpr std::size_t kProofBegin = 144;
+constexpr std::size_t kTimesBegin = 144;
+constexpr std::size_t kProofBegin = 160;
 
 Digest ProofOf(std::span<const std::byte> header, const StreamSecret& secret) {
   return HmacSha256(secret, AsText(header.first(kProofBegin)));
@@ -57,6 +58,10 @@ void EncodeShardHeader(const ShardHeader& header, const StreamSecret& secret,
   StoreLittle(p + 60, header.arrays);
   StoreLittle(p + 64, header.lease.counter);
   for (std::size_t i = 0; i < kMaxArrays; ++i) StoreLittle(p + kCrcBegin + 4 * i, header.crc32c[i]);
+  StoreLittle(p + kTimesBegin, header.times.storage_us);
+  StoreLittle(p + kTimesBegin + 4, header.times.decode_us);
+  StoreLittle(p + kTimesBegin + 8, header.times.transform_us);
+  StoreLittle(p + kTimesBegin + 12, header.times.transfer_us);
   const Digest proof = ProofOf(out, secret);
   std::memcpy(p + kProofBegin, proof.bytes.data(), proof.bytes.size());
 }
@@ -106,6 +111,10 @@ StatusOr<ShardHeader> DecodeShardHeader(std::span<const std::byte> bytes,
   h.grant.count = LoadLittle<std::uint32_t>(p + 52);
   h.lease.incarnation = LoadLittle<std::uint32_t>(p + 56);
   h.lease.counter = LoadLittle<std::uint64_t>(p + 64);
+  h.times.storage_us = LoadLittle<std::uint32_t>(p + kTimesBegin);
+  h.times.decode_us = LoadLittle<std::uint32_t>(p + kTimesBegin + 4);
+  h.times.transform_us = LoadLittle<std::uint32_t>(p + kTimesBegin + 8);
+  h.times.transfer_us = LoadLittle<std::uint32_t>(p + kTimesBegin + 12);
   return h;
 }
 

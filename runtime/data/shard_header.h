@@ -12,12 +12,13 @@
 #include "runtime/base/ids.h"
 #include "runtime/base/status.h"
 #include "runtime/stream/batch_layout.h"
+#include "runtime/stream/stage_times.h"
 
 namespace patchbay::data {
 
 inline constexpr std::uint32_t kShardHeaderMagic = 0x52485350u;  ///< "PSHR" in memory order
-inline constexpr std::uint16_t kShardHeaderVersion = 2;
-inline constexpr std::size_t kShardHeaderBytes = 176;
+inline constexpr std::uint16_t kShardHeaderVersion = 3;
+inline constexpr std::size_t kShardHeaderBytes = 192;
 inline constexpr std::size_t kStreamSecretBytes = 32;
 
 /// Known to the scheduler, the stream's trainers and the workers that serve it; never sent on the
@@ -48,6 +49,8 @@ struct ShardHeader {
   std::uint8_t array = kEveryArray;  ///< which of them comes with this header
   /// Of each array's bytes; 0 and unused on the mapped path, and past `arrays`.
   std::array<std::uint32_t, kMaxArrays> crc32c{};
+  /// What it took to make; a receiver adds what the transfer took.
+  StageTimes times;
 
   bool operator==(const ShardHeader&) const = default;
 };
@@ -57,7 +60,8 @@ struct ShardHeader {
 ///   20 rank u32 | 24 batch u64 | 32 shard u32 | 36 slot u32 | 40 slot generation u64 |
 ///   48 place u32 | 52 count u32 | 56 lease incarnation u32 | 60 arrays u8 | 61 reserved 3 |
 ///   64 lease counter u64 | 72 reserved 8 | 80 crc32c u32 x 16 |
-///   144 proof: HMAC-SHA256(stream secret, bytes 0..144)
+///   144 storage us u32 | 148 decode us u32 | 152 transform us u32 | 156 transfer us u32 |
+///   160 proof: HMAC-SHA256(stream secret, bytes 0..160)
 void EncodeShardHeader(const ShardHeader& header, const StreamSecret& secret,
                        std::span<std::byte, kShardHeaderBytes> out);
 

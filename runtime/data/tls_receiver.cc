@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/base/clock.h"
 #include "runtime/base/hash.h"
 #include "runtime/base/log.h"
 #include "runtime/data/remote_transports.h"
@@ -203,6 +204,7 @@ StatusOr<bool> TlsReceiver::ReadRanges(TlsChannel& channel, ShardHeader header,
                                        const Ranges& ranges, std::int64_t deadline_ms,
                                        Status* connection) {
   StatusOr<bool> counted = false;
+  const std::int64_t begun_ns = SteadyNowNs();
   for (std::uint8_t i = 0; i < header.arrays; ++i) {
     header.array = i;
     if (connection->ok()) *connection = channel.Read(ranges[i], deadline_ms);
@@ -211,6 +213,7 @@ StatusOr<bool> TlsReceiver::ReadRanges(TlsChannel& channel, ShardHeader header,
       landed = absl::DataLossError(StrCat("receive shard: ", header.shard.ToString(), " array ",
                                           int{i}, ": crc32c mismatch"));
     }
+    header.times.transfer_us = ToStageUs(SteadyNowNs() - begun_ns);
     StatusOr<bool> finished = ring_.FinishReceive(header, landed);
     if (!landed.ok()) finished = landed;
     if (counted.ok()) counted = std::move(finished);

@@ -9,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+#include "runtime/base/clock.h"
 #include "runtime/base/hash.h"
 #include "runtime/base/log.h"
 #include "runtime/data/remote_transports.h"
@@ -28,6 +29,7 @@ struct Transfer {
   ShardHeader header;
   std::span<std::byte> bytes;
   ucp_ep_h endpoint = nullptr;
+  std::int64_t begun_ns = 0;
 };
 
 class UcxReceiver final : public RemoteReceiver {
@@ -213,6 +215,7 @@ ucs_status_t UcxReceiver::Begin(std::span<const std::byte> header, void* payload
   transfer->receiver = this;
   transfer->header = *decoded;
   transfer->bytes = *window;
+  transfer->begun_ns = SteadyNowNs();
   transfer->endpoint = has_endpoint ? param->reply_ep : nullptr;
   if ((param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0) {
     return Receive(std::move(transfer), payload);
@@ -257,7 +260,8 @@ void UcxReceiver::OnReceived(void* request, ucs_status_t status, std::size_t byt
 
 void UcxReceiver::Finish(std::unique_ptr<Transfer> transfer, const Status& received) {
   Status landed = received;
-  const ShardHeader& header = transfer->header;
+  ShardHeader& header = transfer->header;
+  header.times.transfer_us = ToStageUs(SteadyNowNs() - transfer->begun_ns);
   if (landed.ok() && Crc32c(transfer->bytes) != header.crc32c[header.array]) {
     landed = absl::DataLossError(StrCat("receive shard: ", header.shard.ToString(), " array ",
                                         int{header.array}, ": crc32c mismatch"));

@@ -114,7 +114,7 @@ void RingWaiter::Close() {
 }
 
 nb::dict RingWaiter::Stats() const {
-  constexpr double kSecond = 1e9;
+  constexpr double kSecond = 1e9, kMicrosecondsASecond = 1e6;
   const HandoverCounters& counters = ring_->shared().counters;
   nb::dict stats;
   stats["batches"] = times_.batches;
@@ -134,6 +134,13 @@ nb::dict RingWaiter::Stats() const {
   stats["shards_corrupt"] = counters.shards_corrupt.load();
   stats["batches_moved"] = counters.batches_moved.load();
   stats["remote_bytes"] = counters.remote_bytes.load();
+  nb::dict stages;
+  stages["storage"] = static_cast<double>(counters.storage_us.load()) / kMicrosecondsASecond;
+  stages["decode"] = static_cast<double>(counters.decode_us.load()) / kMicrosecondsASecond;
+  stages["transform"] = static_cast<double>(counters.transform_us.load()) / kMicrosecondsASecond;
+  stages["transfer"] = static_cast<double>(counters.transfer_us.load()) / kMicrosecondsASecond;
+  stats["stages_s"] = stages;
+  stats["stage_patches"] = counters.stage_patches.load();
   return stats;
 }
 

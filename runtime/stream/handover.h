@@ -21,7 +21,7 @@
 
 namespace patchbay {
 
-inline constexpr std::uint32_t kHandoverVersion = 3;
+inline constexpr std::uint32_t kHandoverVersion = 4;
 /// More than a ring has slots: batches of which this rank has no patches need an entry too.
 inline constexpr std::uint32_t kHandoverEntries = 512;
 inline constexpr std::size_t kHandoverErrorBytes = 8192;
@@ -47,6 +47,9 @@ struct HandoverEntry {
 struct HandoverCounters {
   std::atomic<std::uint64_t> shards_refused{0}, shards_corrupt{0}, batches_moved{0};
   std::atomic<std::uint64_t> remote_bytes{0};
+  /// StageTotals: microseconds, and the patches they are of.
+  std::atomic<std::uint64_t> storage_us{0}, decode_us{0}, transform_us{0}, transfer_us{0};
+  std::atomic<std::uint64_t> stage_patches{0};
 };
 
 struct Handover {

@@ -78,14 +78,40 @@ class Torch(harness.Case):
             sys.modules["wandb"] = types.SimpleNamespace(run=None)
             writer = types.SimpleNamespace(add_scalar=lambda *words: board.append(words))
             feed = FeedLog(dataset.stream, "feed.jsonl", writer, "wandb", every_s=0)
+            raw = next(iter(dataset.stream))  # of another epoch: the stream is opened there, and counts from 0
             feed(1)
             sys.modules["wandb"].run = types.SimpleNamespace(log=lambda figures, step: runs.append((figures, step)))
             feed(2)
             lines = [json.loads(line) for line in open("feed.jsonl")]
-            assert [line["step"] for line in lines] == [1, 2] and len(board) == 12 and runs[0][1] == 2, (lines, board, runs)
+            assert [line["step"] for line in lines] == [1, 2] and len(board) == 30 and runs[0][1] == 2, (lines, board, runs)
             assert set(runs[0][0]) == {"patchbay/" + key for key in lines[0] if key != "step"}
             assert all(isinstance(value, (int, float)) for line in lines for value in line.values()), "figures only"
+            stages = ("storage", "decode", "transform", "transfer")
+            assert abs(sum(lines[0][name + "_fraction"] for name in stages) - lines[0]["wait_fraction"]) < 1e-9, lines
+            assert lines[0]["decode_s_per_batch"] > 0 == lines[1]["decode_s_per_batch"], lines
+            assert lines[0]["batches"] == 1 and lines[0]["patches_per_s"] > 0 == lines[1]["patches_per_s"], lines
             """)
+
+    def test_an_open_run_of_weights_and_biases_gets_the_figures(self):
+        """With the package itself, offline, where the Python has it."""
+        if not python_with("torch", "wandb"):
+            self.skipTest("no Python here has PyTorch, wandb and our module")
+        self.run_file("stores", batch=8)
+        self.done(self.program("-c", textwrap.dedent("""
+            import wandb, patchbay
+            from patchbay.torch import FeedLog
+            stream = patchbay.attach("run.yaml", cpus=1)
+            feed = FeedLog(stream, "wandb", every_s=0)
+            run = wandb.init(mode="offline", project="test", dir=".")
+            for step, batch in enumerate(stream, 1):
+                feed(step)
+            logged = {key: value for key, value in dict(run.summary).items() if not key.startswith("_")}
+            run.finish()
+            stages = ("storage", "decode", "transform", "transfer", "trainer")
+            wanted = {f"patchbay/{name}_{figure}" for name in stages for figure in ("fraction", "s_per_batch")}
+            assert wanted <= set(logged) and all(key.startswith("patchbay/") for key in logged), logged
+            assert all(isinstance(value, (int, float)) for value in logged.values()), "figures only"
+            """), WANDB_SILENT="true", HOME=str(self.folder)))
 
     def train(self, out, port):
         launch = {"TORCHELASTIC_RUN_ID": self.folder.name + out, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port),

@@ -98,7 +98,14 @@ class Trainer(ModuleCase):
             stream = patchbay.attach("run.yaml", overrides={"batch.tail": "pad"}, cpus=1)
             assert stream.epoch == 0
             print(digest(stream), len(stream), stream.epoch, stream.stats()["batches"], stream.description["plan_digest"])
-            assert stream.stats()["device_bytes"] == 0 < stream.stats()["ring_bytes"]
+            stats = stream.stats()
+            assert stats["device_bytes"] == 0 < stats["ring_bytes"]
+            shares = stats["breakdown"]
+            assert list(shares) == ["storage", "decode", "transform", "transfer", "trainer"]
+            assert abs(sum(share["fraction"] for share in shares.values()) - 1) < 1e-9, shares
+            assert all(shares[name]["s_per_batch"] > 0 for name in ("storage", "decode", "transform")), shares
+            assert shares["transfer"]["s_per_batch"] == 0, "workers of this node write into the slot"
+            assert stats["stage_patches"] >= stats["patches"] and stats["stages_s"]["decode"] > 0, stats
             assert stream.images[0]["path"].endswith(".ome.zarr") and stream.images[0]["slide_id"], stream.images[0]
             assert set(stream.images[-1].values()) == {None}
             """)

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "workers/stream/label_arrays.h"
+#include "workers/stream/making_timer.h"
 #include "workers/stream/patch_arrays.h"
 #include "workers/stream/patch_maker.h"
 #include "workers/stream/tile_decoder.h"
@@ -16,7 +17,9 @@ class CpuPatchMaker final : public PatchMaker {
 
   void Make(std::span<std::unique_ptr<FetchedPatch>> patches) override {
     for (auto& patch : patches) {
+      const MakingTimer timer(decoder_, patch->job->spent);
       const Status status = patch->job->Wanted() ? MakeNow(*patch) : absl::OkStatus();
+      timer.Stop();
       ended_(std::move(patch), status);
     }
   }

@@ -8,6 +8,7 @@
 
 #include "runtime/base/status.h"
 #include "runtime/protocol/messages.h"
+#include "runtime/stream/stage_times.h"
 #include "workers/stream/stream_context.h"
 
 namespace patchbay::workers {
@@ -23,9 +24,10 @@ class ShardWindow {
   virtual std::span<std::byte> host(std::size_t array) const = 0;
   /// The same in this process's GPU, or null.
   virtual std::byte* device(std::size_t) const { return nullptr; }
-  /// Everything is written. OK: as far as a worker can know the trainer has it. Unavailable: it
-  /// could not be delivered. Called at most once; nothing may be written afterwards.
-  virtual Status Deliver() = 0;
+  /// Everything is written; `times` is what it took. OK: as far as a worker can know the trainer
+  /// has it. Unavailable: it could not be delivered. Called at most once; nothing may be written
+  /// afterwards.
+  virtual Status Deliver(const StageTimes& times) = 0;
   /// Whether Deliver waits for the network: then it is called from the delivery thread.
   virtual bool DeliverBlocks() const = 0;
 };

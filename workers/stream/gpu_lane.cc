@@ -88,6 +88,11 @@ Status GpuLane::StageLabels(const FetchedPatch& patch, TileDecoder& decoder, Lab
   return absl::OkStatus();
 }
 
+void GpuLane::Charge(std::int64_t ns) const {
+  const auto patches = static_cast<std::int64_t>(patches_.size());
+  for (const auto& patch : patches_) patch->job->spent.transform_ns += ns / patches;
+}
+
 void GpuLane::Add(std::unique_ptr<FetchedPatch> patch) {
   first_tile_.push_back(tiles_);
   if (!patch->spec.pad) tiles_ += views_;

@@ -46,6 +46,8 @@ class GpuLane {
   Status WaitSync() const;
   /// Blocks until all that was queued is done, launched in full or not.
   Status WaitForAllSync() const;
+  /// Time on the GPU, or waiting for it, to the transform stage of the patches' shards.
+  void Charge(std::int64_t ns) const;
   /// The patches, which leave the lane empty. Call after WaitSync.
   std::vector<std::unique_ptr<FetchedPatch>> Take();
 

@@ -3,8 +3,10 @@
 #include <vector>
 
 #include "ops/chain/device_chain.h"
+#include "runtime/base/clock.h"
 #include "runtime/memory/gpu.h"
 #include "workers/stream/gpu_lane.h"
+#include "workers/stream/making_timer.h"
 #include "workers/stream/patch_maker.h"
 
 namespace patchbay::workers {
@@ -54,14 +56,18 @@ class GpuPatchMaker final : public PatchMaker {
            &patches[taken]->job->context() == &context) {
       StageOne(lane, std::move(patches[taken++]));
     }
+    const std::int64_t begun_ns = SteadyNowNs();
     const Status launched = lane.Launch(**chain);
+    lane.Charge(SteadyNowNs() - begun_ns);
     if (!launched.ok()) End(lane, launched);
     return taken;
   }
 
   void StageOne(GpuLane& lane, std::unique_ptr<FetchedPatch> patch) {
     const bool wanted = patch->job->Wanted();
+    const MakingTimer timer(decoder_, patch->job->spent);
     const Status staged = wanted ? lane.Stage(*patch, decoder_, labels_) : absl::OkStatus();
+    timer.Stop();
     if (wanted && staged.ok()) {
       lane.Add(std::move(patch));
     } else {
@@ -71,7 +77,9 @@ class GpuPatchMaker final : public PatchMaker {
 
   void Retire(GpuLane& lane) {
     if (lane.empty()) return;
+    const std::int64_t begun_ns = SteadyNowNs();
     const Status done = lane.WaitSync();
+    lane.Charge(SteadyNowNs() - begun_ns);
     for (auto& patch : lane.Take()) ended_(std::move(patch), done);
   }
 

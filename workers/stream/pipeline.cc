@@ -4,6 +4,8 @@
 #include <future>
 #include <utility>
 
+#include "runtime/base/clock.h"
+
 namespace patchbay::workers {
 namespace {
 
@@ -126,7 +128,9 @@ void Pipeline::ReadShard(const JobPtr& job) {
   for (std::uint32_t i = 0; i < job->lease().grant.count; ++i) {
     PatchPtr patch = std::move(*free_patches_.Pop());
     patch->job = job;
+    const std::int64_t begun_ns = SteadyNowNs();
     const Status read = job->Wanted() ? ReadPatch(job, i, *patch) : absl::OkStatus();
+    job->spent.storage_ns += SteadyNowNs() - begun_ns;
     if (!read.ok() || !job->Wanted()) {
       OnPatchEnded(std::move(patch), read);
     } else {
@@ -180,7 +184,7 @@ void Pipeline::DeliverLoop() {
 }
 
 void Pipeline::DeliverShard(const JobPtr& job) {
-  End(job, job->revoked() ? job->Outcome() : job->window->Deliver());
+  End(job, job->revoked() ? job->Outcome() : job->window->Deliver(job->spent.Times()));
 }
 
 void Pipeline::End(const JobPtr& job, const Status& status) {

@@ -8,10 +8,20 @@
 
 #include "runtime/base/status.h"
 #include "runtime/protocol/messages.h"
+#include "runtime/stream/stage_times.h"
 #include "workers/stream/delivery.h"
 #include "workers/stream/stream_context.h"
 
 namespace patchbay::workers {
+
+/// Wall time that the stages spent on a shard's patches. Any thread.
+struct StageClock {
+  std::atomic<std::int64_t> storage_ns{0}, decode_ns{0}, transform_ns{0};
+
+  StageTimes Times() const {
+    return {ToStageUs(storage_ns), ToStageUs(decode_ns), ToStageUs(transform_ns), 0};
+  }
+};
 
 /// Shared by the stages that work on its patches; the stage that ends its last patch passes it on.
 /// Thread-safe.
@@ -50,6 +60,7 @@ class ShardJob {
 
   /// Moves while its patches are made; see Pipeline::ProgressOf.
   std::atomic<std::uint64_t> progress{0};
+  StageClock spent;
   /// Set by the read stage before the first patch.
   std::unique_ptr<ShardWindow> window;
 

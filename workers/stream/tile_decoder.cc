@@ -2,19 +2,24 @@
 
 #include <algorithm>
 
+#include "runtime/base/clock.h"
 #include "runtime/plan/class_table.h"
 
 namespace patchbay::workers {
 
 Status TileDecoder::Decode(const FetchedPatch& patch, std::size_t view, std::span<std::byte> tile) {
-  const StreamContext& context = patch.job->context();
-  const FetchedView& fetched = patch.views[view];
-  const TensorView out = TileView(context, patch.spec, tile);
-  const Status decoded = fetched.window.IsPlain()
-                             ? patch.image->Decode(fetched.encoded, out, context.plan().fill(),
-                                                   ScratchFor(patch.image))
-                             : DecodeResampled(patch, fetched, out);
+  const std::int64_t begun_ns = SteadyNowNs();
+  const Status decoded =
+      DecodeImage(patch, patch.views[view], TileView(patch.job->context(), patch.spec, tile));
+  spent_ns_ += SteadyNowNs() - begun_ns;
   return Annotate(decoded, StrCat("image ", patch.spec.image));
+}
+
+Status TileDecoder::DecodeImage(const FetchedPatch& patch, const FetchedView& view,
+                                const TensorView& tile) {
+  if (!view.window.IsPlain()) return DecodeResampled(patch, view, tile);
+  return patch.image->Decode(view.encoded, tile, patch.job->context().plan().fill(),
+                             ScratchFor(patch.image));
 }
 
 Status TileDecoder::DecodeLabels(const FetchedPatch& patch, const TensorView& window) {
@@ -24,8 +29,10 @@ Status TileDecoder::DecodeLabels(const FetchedPatch& patch, const TensorView& wi
     finer_.resize(static_cast<std::size_t>(read.box.height * read.box.width));
     labels = ContiguousView<3>(finer_.data(), DType::kUint8, {read.box.height, read.box.width, 1});
   }
+  const std::int64_t begun_ns = SteadyNowNs();
   const Status decoded = patch.labels->Decode(patch.encoded_labels, labels, plan::kIgnoreClass,
                                               ScratchFor(patch.labels));
+  spent_ns_ += SteadyNowNs() - begun_ns;
   if (decoded.ok() && !read.IsPlain()) {
     return ops::TakeNearest(labels, read.y, read.x, SliceOf(window, 0));
   }

@@ -24,6 +24,9 @@ class TileDecoder {
   /// ignored outside the image.
   Status DecodeLabels(const FetchedPatch& patch, const TensorView& window);
 
+  /// Wall time this decoder has spent decoding, ever.
+  std::int64_t spent_ns() const { return spent_ns_; }
+
   /// What is decoded for a patch: the size of its source box.
   static Extent TileExtent(const StreamContext& context, const plan::PatchSpec& spec);
   static std::size_t TileBytes(const StreamContext& context, const plan::PatchSpec& spec);
@@ -39,9 +42,11 @@ class TileDecoder {
   using Entry = std::pair<std::shared_ptr<const ImageSource>, std::unique_ptr<DecodeScratch>>;
   DecodeScratch& ScratchFor(const std::shared_ptr<const ImageSource>& image);
 
+  Status DecodeImage(const FetchedPatch& patch, const FetchedView& view, const TensorView& tile);
   Status DecodeResampled(const FetchedPatch& patch, const FetchedView& view,
                          const TensorView& tile);
 
+  std::int64_t spent_ns_ = 0;
   std::vector<std::byte> finer_;  ///< pixels that are averaged
   ops::AreaAverage average_;
   std::vector<Entry> scratches_;  ///< the most recently used last

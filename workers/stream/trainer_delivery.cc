@@ -11,8 +11,9 @@ namespace patchbay::workers {
 namespace {
 
 data::ShardHeader HeaderOf(const protocol::ShardLease& lease, data::Landing landing,
-                           std::size_t arrays) {
+                           std::size_t arrays, const StageTimes& times) {
   data::ShardHeader header;
+  header.times = times;
   header.arrays = static_cast<std::uint8_t>(arrays);
   header.stream = lease.stream;
   header.shard = lease.shard;
@@ -51,10 +52,10 @@ class TrainerDelivery::MappedWindow final : public ShardWindow {
   }
   bool DeliverBlocks() const override { return false; }
 
-  Status Deliver() override {
+  Status Deliver(const StageTimes& times) override {
     const data::Landing landing = OnHost() ? data::Landing::kHost : data::Landing::kDevice;
     const std::lock_guard lock(ring_->report_mu);
-    return ring_->mapped->ReportShardFinished(HeaderOf(lease_, landing, host_.size()));
+    return ring_->mapped->ReportShardFinished(HeaderOf(lease_, landing, host_.size(), times));
   }
 
  private:
@@ -84,9 +85,10 @@ class TrainerDelivery::RemoteWindow final : public ShardWindow {
 
   std::span<std::byte> host(std::size_t array) const override { return host_[array]; }
   bool DeliverBlocks() const override { return true; }
-  Status Deliver() override {
+  Status Deliver(const StageTimes& times) override {
     const std::vector<std::span<const std::byte>> payload(host_.begin(), host_.end());
-    return sender_.Send(target_, HeaderOf(lease_, data::Landing::kHost, payload.size()), payload);
+    return sender_.Send(target_, HeaderOf(lease_, data::Landing::kHost, payload.size(), times),
+                        payload);
   }
 
  private:

@@ -8,7 +8,7 @@ import os
 import warnings
 import weakref
 
-from . import _client, _cuda, _ranks, _state, errors
+from . import _breakdown, _client, _cuda, _ranks, _state, errors
 from ._extension import Batch, open_ring
 
 collections.abc.Mapping.register(Batch)
@@ -130,7 +130,7 @@ class Stream:
     """
 
     def __init__(self, request, state=None):
-        self._closed, self._ring, self._iteration, self._resumed = True, None, 0, False
+        self._closed, self._ring, self._iteration, self._resumed, self._opens = True, None, 0, False, 0
         self._device, self._locks_pages = request.pop("ordinal", None), True
         self._request, self._client = request, _client.Client()
         self._closed = False
@@ -179,6 +179,7 @@ class Stream:
         self._token = _state.Token(description["resume_token"])
         self._epoch, self._batch = (0, 0) if token is None else (token.epoch, token.batch)
         self._resumed = self._batch > 0
+        self._opens += 1
         self._images = Images(self._client, description["images"])
         if self._batch >= self._length:
             raise errors.StateError(f"load state: batch {self._batch}: an epoch has {self._length}")
@@ -255,14 +256,24 @@ class Stream:
         self._resumed = self._batch > 0
 
     def stats(self):
-        """Of this stream since attach, the last load_state_dict or the last loop left early:
+        """Of this stream since attach, the last load_state_dict or the last loop left early (`opens` counts these):
 
         batches, patches, bytes; wall_s, wait_s (in taking batches), stall_fraction (of the time from the second batch on
         that was spent waiting), first_batch_s; ring_bytes of host memory, device_bytes; shards_refused, shards_corrupt,
-        batches_moved, remote_bytes.
+        batches_moved, remote_bytes; stages_s, seconds of the workers in storage, decode, transform and transfer over
+        stage_patches patches; breakdown.
+
+        breakdown[stage], for those stages and trainer: `fraction` of the time from the second batch on (the trainer has
+        what it did not wait; the wait is divided as the workers' seconds are) and `s_per_batch`, the mean for a batch of
+        this rank, of all workers together. Time in queues between stages counts for none; transfer is 0 where workers
+        write into the slot.
         """
         device = self._description.get("device", {"bytes": 0})
-        return {**self._ring.stats(), "ring_bytes": self._description["ring_bytes"], "device_bytes": device["bytes"]}
+        stats = {**self._ring.stats(), "opens": self._opens, "ring_bytes": self._description["ring_bytes"],
+                 "device_bytes": device["bytes"]}
+        stats["breakdown"] = _breakdown.of(stats["stages_s"], stats["stage_patches"], stats["batches"], stats["patches"],
+                                           stats["stall_fraction"], stats["wall_s"] - stats["wait_s"])
+        return stats
 
     def close(self):
         """Leaves the stream; an embedded cluster ends with its last one. Tensors stay readable. May be called again."""

@@ -9,7 +9,7 @@ import warnings
 import torch
 from torch.utils import data
 
-from . import errors
+from . import _breakdown, errors
 from .stream import Stream, attach
 
 
@@ -100,7 +100,7 @@ def data_module(config, *, train="train", val="val", **arguments):
 
 
 class FeedLog:
-    """Logs how well a stream feeds its trainer: patches/s, bytes/s, and the part of the time spent waiting.
+    """Logs how well a stream feeds its trainer: patches/s, bytes/s, the part of the time spent waiting, and on what.
 
     sinks: any of "wandb" (the run that is open; `init` is never called, without an open run nothing is logged), a
     TensorBoard SummaryWriter, a path to which JSON lines are appended. Figures only: no paths, no ids.
@@ -116,17 +116,22 @@ class FeedLog:
             self.log(step)
 
     def figures(self):
-        """Since the last look: rates, and shares of the time: wait (for batches) and trainer (everything else)."""
+        """Since the last look: rates; shares of the time: wait (for batches), by stage of the workers, and trainer
+        (everything else); and what each took a batch. Stream.stats says what the stages are."""
         now, stats = time.monotonic(), self._stream.stats()
-        if stats["batches"] < self._seen["batches"]:  # the stream began again elsewhere
-            self._seen = dict.fromkeys(stats, 0)
+        if stats["opens"] != self._seen["opens"]:  # the stream went on elsewhere
+            self._seen = dict.fromkeys(stats, 0) | {"stages_s": dict.fromkeys(stats["stages_s"], 0.0)}
         seconds = max(now - self._time, 1e-9)
-        gained = {key: stats[key] - self._seen[key] for key in ("batches", "patches", "bytes", "wait_s")}
-        self._seen, self._time = stats, now
+        seen, self._seen, self._time = self._seen, stats, now
+        gained = {key: stats[key] - seen[key] for key in ("batches", "patches", "bytes", "wait_s", "stage_patches")}
+        stages_s = {name: spent - seen["stages_s"][name] for name, spent in stats["stages_s"].items()}
         wait = min(gained["wait_s"] / seconds, 1.0)
+        shares = _breakdown.of(stages_s, gained["stage_patches"], gained["batches"], gained["patches"], wait,
+                               seconds * (1.0 - wait))
         return {"batches": stats["batches"], "patches_per_s": gained["patches"] / seconds,
-                "bytes_per_s": gained["bytes"] / seconds, "wait_fraction": wait, "trainer_fraction": 1.0 - wait,
-                "stall_fraction": stats["stall_fraction"]}
+                "bytes_per_s": gained["bytes"] / seconds, "wait_fraction": wait,
+                "stall_fraction": stats["stall_fraction"],
+                **{f"{name}_{figure}": value for name, share in shares.items() for figure, value in share.items()}}
 
     def log(self, step):
         """Logs now; returns the figures."""

@@ -34,7 +34,7 @@ class OneSlot final : public Delivery {
     explicit Window(std::span<std::byte> bytes) : bytes_(bytes) {}
     std::span<std::byte> host(std::size_t) const override { return bytes_; }
     bool DeliverBlocks() const override { return false; }
-    Status Deliver() override { return absl::OkStatus(); }
+    Status Deliver(const StageTimes&) override { return absl::OkStatus(); }
 
    private:
     const std::span<std::byte> bytes_;

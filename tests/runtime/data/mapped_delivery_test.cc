@@ -146,6 +146,20 @@ TEST(MappedDelivery, BringsABatchFromAnotherProcessInOrder) {
   EXPECT_EQ(trainer.ring->stats().bytes_counted % (2 * SmallLayout().PatchBytes()), 0u);
 }
 
+TEST(MappedDelivery, AddsUpWhatShardsTookThatCounted) {
+  Trainer trainer;
+  auto ring = MappedRing::Connect(WorkerOptions(trainer.server->socket_name()));
+  ASSERT_TRUE(ring.ok()) << ring.status();
+  ShardHeader first = HeaderOf({0, 0}, 0, 0, 1, 1), second = HeaderOf({0, 0}, 1, 0, 1, 2);
+  first.times = {1, 20, 300, 0};
+  second.times = {5, 60, 700, 0};
+  Deliver(**ring, first, std::byte{1});
+  Deliver(**ring, first, std::byte{1});  // counts once
+  Deliver(**ring, second, std::byte{2});
+  ASSERT_TRUE(trainer.ring->Next(kPatience).ok());
+  EXPECT_EQ(trainer.ring->stats().stages, (StageTotals{6, 80, 1000, 0, 4}));
+}
+
 TEST(MappedDelivery, RefusesAPeerWithoutTheSecret) {
   Trainer trainer;
   const auto ring = MappedRing::Connect(WorkerOptions(trainer.server->socket_name(), 2));
@@ -209,7 +223,9 @@ TEST(MappedDelivery, GarbageClosesOneConnectionAndHarmsNoOther) {
   Trainer trainer;
   auto good = MappedRing::Connect(WorkerOptions(trainer.server->socket_name()));
   ASSERT_TRUE(good.ok()) << good.status();
-  for (const std::size_t size : {1u, 7u, 8u, 175u, 176u, 512u, 5000u}) {
+  for (const std::size_t size :
+       {std::size_t{1}, std::size_t{7}, std::size_t{8}, kShardHeaderBytes - 1, kShardHeaderBytes,
+        std::size_t{512}, std::size_t{5000}}) {
     auto socket = ConnectAbstract(trainer.server->socket_name(), 2'000);
     ASSERT_TRUE(socket.ok());
     std::array<std::byte, kMaxGreetingBytes> buffer;

@@ -27,6 +27,7 @@ ShardHeader Sample() {
   h.arrays = 3;
   h.array = 2;
   h.crc32c = {0xdeadbeef, 1, 0xffffffff};
+  h.times = {1, 0x20000, 0xffffffff, 4};
   return h;
 }
 
@@ -46,6 +47,8 @@ TEST(ShardHeader, LiesInMemoryAsThePageSays) {
   EXPECT_EQ(std::to_integer<int>(bytes[7]), 2);      // array
   EXPECT_EQ(std::to_integer<int>(bytes[60]), 3);     // arrays
   EXPECT_EQ(std::to_integer<int>(bytes[80]), 0xef);  // crc32c of the first
+  EXPECT_EQ(std::to_integer<int>(bytes[150]), 2);    // decode
+  EXPECT_EQ(std::to_integer<int>(bytes[156]), 4);    // transfer
 }
 
 TEST(ShardHeader, RefusesEveryFlippedBit) {

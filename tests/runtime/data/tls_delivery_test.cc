@@ -387,6 +387,7 @@ TEST_F(TlsDelivery, ASlowShardBlocksItsOwnConnectionOnly) {
   ExpectTheStreamGoesOn();
   ASSERT_TRUE(slow->Write(std::span(message).subspan(kShardHeaderBytes + 5), Soon()).ok());
   EXPECT_TRUE(AnswerOf(*slow, header).ok());
+  EXPECT_GT(ring_->stats().stages.transfer_us, 0u) << "a batch of another sender went by meanwhile";
 }
 
 TEST_F(TlsDelivery, KeysChangeWhileAStreamRuns) {

@@ -82,6 +82,7 @@ class FakeDelivery final : public Delivery {
     ShardId shard;
     std::vector<std::byte> bytes;                ///< of the image
     std::vector<std::vector<std::byte>> arrays;  ///< of every array, the image first
+    StageTimes times;
   };
 
   StatusOr<std::unique_ptr<ShardWindow>> Open(const StreamContext& context,
@@ -112,10 +113,10 @@ class FakeDelivery final : public Delivery {
     }
     std::span<std::byte> host(std::size_t array) const override { return arrays_[array]; }
     bool DeliverBlocks() const override { return owner_.blocks; }
-    Status Deliver() override {
+    Status Deliver(const StageTimes& times) override {
       PB_RETURN_IF_ERROR(owner_.on_deliver());
       const std::lock_guard lock(owner_.mu_);
-      owner_.delivered_.push_back({shard_, arrays_[0], arrays_});
+      owner_.delivered_.push_back({shard_, arrays_[0], arrays_, times});
       return absl::OkStatus();
     }
 

@@ -28,7 +28,7 @@ class DeviceWindow final : public ShardWindow {
   std::byte* device(std::size_t array) const override {
     return array == 0 ? image_.d_data() : nullptr;
   }
-  Status Deliver() override { return absl::OkStatus(); }
+  Status Deliver(const StageTimes&) override { return absl::OkStatus(); }
   bool DeliverBlocks() const override { return false; }
 
   std::vector<std::byte> Image() const {

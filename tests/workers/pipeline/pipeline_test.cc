@@ -6,6 +6,7 @@
 #include <cstring>
 #include <thread>
 
+#include "runtime/base/clock.h"
 #include "tests/workers/pipeline/fake_stream.h"
 
 namespace patchbay::workers {
@@ -165,6 +166,31 @@ TEST(Pipeline, ReadsNoFurtherAheadThanItsLimit) {
     EXPECT_TRUE(stream.endings.WaitFor(stream.Lease(0, shard).lease).ok());
   }
   EXPECT_FALSE(read_too_far);
+}
+
+/// A stage that computes for that long.
+Status BusyFor(std::int64_t ns) {
+  const std::int64_t until_ns = SteadyNowNs() + ns;
+  while (SteadyNowNs() < until_ns) continue;
+  return absl::OkStatus();
+}
+
+TEST(Pipeline, SaysWithAShardWhatItsStagesTook) {
+  constexpr std::int64_t kFetchNs = 200'000, kDecodeNs = 600'000;
+  FakeStream stream;
+  stream.hooks.on_fetch = [](const Box&) { return BusyFor(kFetchNs); };
+  stream.hooks.on_decode = [](const Box&) { return BusyFor(kDecodeNs); };
+  const auto lease = stream.Lease(0, 0);
+  auto pipeline = stream.Start();
+  const std::int64_t begun_ns = SteadyNowNs();
+  ASSERT_TRUE((*pipeline)->Submit(stream.Context(), lease).ok());
+  ASSERT_TRUE(stream.endings.WaitFor(lease.lease).ok());
+  const auto spent_us = static_cast<std::uint64_t>((SteadyNowNs() - begun_ns) / 1000);
+  const StageTimes times = stream.delivery.delivered().front().times;
+  EXPECT_GE(times.storage_us, kFetchNs / 1000 * lease.grant.count);
+  EXPECT_GE(times.decode_us, kDecodeNs / 1000 * lease.grant.count);
+  EXPECT_LE(std::uint64_t{times.decode_us} + times.transform_us, spent_us) << "of one thread";
+  EXPECT_EQ(times.transfer_us, 0u);
 }
 
 TEST(Pipeline, ReportsBadInputOnceAndMakesTheOtherShards) {

@@ -1,0 +1,44 @@
+// Where the time of a stream goes: what each stage took of the workers' time, and what of the
+// trainer's loop that explains.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+namespace patchbay {
+
+/// What the stages took to make one shard, in microseconds of wall time, all its patches together.
+/// Waits in the queues between stages are not counted.
+struct StageTimes {
+  std::uint32_t storage_us = 0;    ///< deriving the spec, reading the encoded bytes
+  std::uint32_t decode_us = 0;     ///< encoded bytes to pixels, resampling included
+  std::uint32_t transform_us = 0;  ///< pixels to the finished patch, labels included
+  std::uint32_t transfer_us =
+      0;  ///< over a network or to a device; 0 where it was written in place
+  bool operator==(const StageTimes&) const = default;
+};
+
+/// Microseconds of a StageTimes; times past its range (71 minutes) stay at its end.
+constexpr std::uint32_t ToStageUs(std::int64_t ns) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::uint32_t>::max();
+  return static_cast<std::uint32_t>(std::clamp<std::int64_t>(ns / 1000, 0, kMost));
+}
+
+/// Sums over the shards that counted.
+struct StageTotals {
+  std::uint64_t storage_us = 0, decode_us = 0, transform_us = 0, transfer_us = 0;
+  std::uint64_t patches = 0;
+
+  void Add(const StageTimes& times, std::uint32_t patches_of_shard) {
+    storage_us += times.storage_us;
+    decode_us += times.decode_us;
+    transform_us += times.transform_us;
+    transfer_us += times.transfer_us;
+    patches += patches_of_shard;
+  }
+  std::uint64_t Sum() const { return storage_us + decode_us + transform_us + transfer_us; }
+  bool operator==(const StageTotals&) const = default;
+};
+
+}  // namespace patchbay
