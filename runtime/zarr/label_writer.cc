@@ -8,6 +8,7 @@
 #include <span>
 
 #include "runtime/base/file.h"
+#include "runtime/base/runs.h"
 #include "runtime/base/strings.h"
 #include "runtime/zarr/chunk_encoder.h"
 #include "runtime/zarr/mode_downsample.h"
@@ -57,10 +58,10 @@ class LevelRows {
     const Extent per_shard = settings_.ChunksPerShard();
     const std::int64_t shards = (grid_.x + per_shard.x - 1) / per_shard.x;
     if (row.index % per_shard.y == 0) Begin(row.index, shards);
+    const std::vector<Digest> digests = HashOf(row);
     for (std::int64_t x = 0; x < grid_.x; ++x) {
       ShardPiece& piece = pieces_[static_cast<std::size_t>(x / per_shard.x)];
-      PB_RETURN_IF_ERROR(
-          Encode(row.cells[static_cast<std::size_t>(x)], HeightOf(row.index), WidthOf(x), piece));
+      PB_RETURN_IF_ERROR(Encode(row, x, digests[static_cast<std::size_t>(x)], piece));
     }
     const bool is_last = row.index + 1 == grid_.y;
     if (is_last || (row.index + 1) % per_shard.y == 0) PB_RETURN_IF_ERROR(WriteShards());
@@ -97,26 +98,48 @@ class LevelRows {
   /// The chunk's pixels padded with background to a whole one, encoded, with its checksum.
   Status EncodeRaw(const std::uint8_t* pixels, std::int64_t height, std::int64_t width,
                    std::vector<std::byte>& to) {
-    raw_.assign(static_cast<std::size_t>(kChunkSide * kChunkSide), std::byte{kIgnoreLabel});
-    for (std::int64_t y = 0; y < height; ++y) {
-      std::memcpy(raw_.data() + y * kChunkSide, pixels + y * kChunkSide,
-                  static_cast<std::size_t>(width));
+    const auto size = static_cast<std::size_t>(kChunkSide * kChunkSide);
+    std::span<const std::byte> whole(reinterpret_cast<const std::byte*>(pixels), size);
+    if (height < kChunkSide || width < kChunkSide) {
+      raw_.assign(size, std::byte{kIgnoreLabel});
+      for (std::int64_t y = 0; y < height; ++y) {
+        std::memcpy(raw_.data() + y * kChunkSide, pixels + y * kChunkSide,
+                    static_cast<std::size_t>(width));
+      }
+      whole = raw_;
     }
     const std::size_t begin = to.size();
-    PB_RETURN_IF_ERROR(encoder_.Append(raw_, to));
+    PB_RETURN_IF_ERROR(encoder_.Append(whole, to));
     const std::uint32_t crc = Crc32c(std::span(to).subspan(begin));
     const auto tail = std::as_bytes(std::span(&crc, 1));
     to.insert(to.end(), tail.begin(), tail.end());
     return absl::OkStatus();
   }
 
-  Digest HashOf(const std::uint8_t* pixels, std::int64_t height, std::int64_t width) {
+  ConstTensorView ViewOf(const std::uint8_t* pixels, std::int64_t height, std::int64_t width) {
     ConstTensorView view;
     view.data = reinterpret_cast<const std::byte*>(pixels);
     view.rank = 4;
     view.shape = {1, height, width, 1};
     view.stride_bytes = {kChunkSide * kChunkSide, kChunkSide, 1, 1};
-    return hasher_.Hash(view, false);
+    return view;
+  }
+
+  /// Of each chunk that has pixels.
+  std::vector<Digest> HashOf(const ChunkRow& row) {
+    std::vector<Digest> digests(row.cells.size());
+    std::vector<ConstTensorView> views;
+    std::vector<std::size_t> places;
+    for (std::size_t x = 0; x < row.cells.size(); ++x) {
+      if (row.cells[x].pixels == nullptr) continue;
+      views.push_back(ViewOf(row.cells[x].pixels.get(), HeightOf(row.index),
+                             WidthOf(static_cast<std::int64_t>(x))));
+      places.push_back(x);
+    }
+    const std::vector<Digest> found =
+        hasher_.HashEach(views, std::vector<bool>(views.size(), false));
+    for (std::size_t i = 0; i < places.size(); ++i) digests[places[i]] = found[i];
+    return digests;
   }
 
   StatusOr<const Constant*> ConstantOf(std::uint8_t value, std::int64_t height,
@@ -127,23 +150,26 @@ class LevelRows {
     const std::vector<std::uint8_t> pixels(static_cast<std::size_t>(kChunkSide * kChunkSide),
                                            value);
     Constant constant;
-    constant.pixels = HashOf(pixels.data(), height, width);
+    constant.pixels = hasher_.Hash(ViewOf(pixels.data(), height, width), false);
     if (value != kIgnoreLabel) {
       PB_RETURN_IF_ERROR(EncodeRaw(pixels.data(), height, width, constant.bytes));
     }
     return &constants_.emplace(key, std::move(constant)).first->second;
   }
 
-  Status Encode(const LabelCell& cell, std::int64_t height, std::int64_t width, ShardPiece& piece) {
+  /// Chunk `x` of the row; `digest` is that of its pixels, if it has any.
+  Status Encode(const ChunkRow& row, std::int64_t x, const Digest& digest, ShardPiece& piece) {
+    const LabelCell& cell = row.cells[static_cast<std::size_t>(x)];
+    const std::int64_t height = HeightOf(row.index), width = WidthOf(x);
     EncodedChunk chunk;
     chunk.offset = piece.bytes.size();
+    chunk.pixels = digest;
     if (cell.pixels == nullptr) {
       PB_ASSIGN_OR_RETURN(const Constant* constant, ConstantOf(cell.value, height, width));
       piece.bytes.insert(piece.bytes.end(), constant->bytes.begin(), constant->bytes.end());
       chunk.pixels = constant->pixels;
     } else {
       PB_RETURN_IF_ERROR(EncodeRaw(cell.pixels.get(), height, width, piece.bytes));
-      chunk.pixels = HashOf(cell.pixels.get(), height, width);
     }
     chunk.size_bytes = piece.bytes.size() - chunk.offset;
     piece.chunks.push_back(chunk);
@@ -188,7 +214,7 @@ LabelCell CellOf(std::unique_ptr<std::uint8_t[]>& pixels, std::int64_t height, s
   bool is_one = true;
   for (std::int64_t y = 0; y < height && is_one; ++y) {
     const std::uint8_t* row = pixels.get() + y * kChunkSide;
-    is_one = row[0] == first && std::memcmp(row, row + 1, static_cast<std::size_t>(width - 1)) == 0;
+    is_one = row[0] == first && RunLength(row, width) == width;
   }
   if (is_one) {
     cell.value = first;
@@ -212,11 +238,10 @@ void Tally(const LabelCell& cell, std::int64_t height, std::int64_t width,
   std::array<std::uint64_t, 256> counts{};
   for (std::int64_t y = 0; y < height; ++y) {
     const std::uint8_t* row = cell.pixels.get() + y * kChunkSide;
-    for (std::int64_t x = 0; x < width;) {  // by runs: neighbours are mostly equal
-      const std::int64_t begin = x;
-      const std::uint8_t value = row[x];
-      while (x < width && row[x] == value) ++x;
-      counts[value] += static_cast<std::uint64_t>(x - begin);
+    for (std::int64_t x = 0; x < width;) {
+      const std::int64_t run = RunLength(row + x, width - x);
+      counts[row[x]] += static_cast<std::uint64_t>(run);
+      x += run;
     }
   }
   for (std::size_t v = 0; v < counts.size(); ++v) out[v] += counts[v];
@@ -275,50 +300,89 @@ class Pyramid {
   }
 
   ChunkRow Coarser(const LevelRows& below, const LevelRows& above, std::int64_t index) {
-    const Footprint rows(below.size().y, above.size().y), columns(below.size().x, above.size().x);
+    const Footprints covers{{below.size().y, above.size().y}, {below.size().x, above.size().x}};
     ChunkRow out{index, {}};
     const std::int64_t top = index * kChunkSide, height = above.HeightOf(index);
     for (std::int64_t x = 0; x < above.grid().x; ++x) {
       const std::int64_t left = x * kChunkSide, width = above.WidthOf(x);
+      const Box box = Box2D(top, left, height, width);
+      const std::int64_t y0 = covers.y.Begin(top), x0 = covers.x.Begin(left);
       const Box covered =
-          Box2D(rows.Begin(top), columns.Begin(left), rows.End(top + height - 1) - rows.Begin(top),
-                columns.End(left + width - 1) - columns.Begin(left));
-      if (!Gather(below, covered)) {
-        out.cells.push_back({only_value_, nullptr});
+          Box2D(y0, x0, covers.y.End(top + height - 1) - y0, covers.x.End(left + width - 1) - x0);
+      if (const auto value = OneValueOf(below, covered)) {
+        out.cells.push_back({*value, nullptr});
         continue;
       }
       auto pixels = RoomForChunk();
-      DownsampleByMode({gathered_.data(), covered}, {rows, columns},
-                       {pixels.get(), Box2D(top, left, height, width), kChunkSide});
+      const bool is_halved = covers.y.factor() == 2 && covers.x.factor() == 2 &&
+                             covered.height == 2 * height && covered.width == 2 * width;
+      if (is_halved) {
+        Halve(below, covers, {pixels.get(), box, kChunkSide});
+      } else {
+        Gather(below, covered);
+        DownsampleByMode({gathered_.data(), covered}, covers, {pixels.get(), box, kChunkSide});
+      }
       out.cells.push_back(CellOf(pixels, height, width));
     }
     return out;
   }
 
-  /// The pixels of `box` into gathered_; false where all have one value, then in only_value_.
-  bool Gather(const LevelRows& level, const Box& box) {
-    std::vector<const LabelCell*> cells;
-    const std::int64_t x0 = box.x / kChunkSide, x1 = (box.x + box.width - 1) / kChunkSide;
-    const std::int64_t y0 = box.y / kChunkSide, y1 = (box.y + box.height - 1) / kChunkSide;
-    const std::int64_t first_row = level.kept().front().index;
-    const auto cell_at = [&](std::int64_t y, std::int64_t x) -> const LabelCell& {
-      return level.kept()[static_cast<std::size_t>(y - first_row)]
-          .cells[static_cast<std::size_t>(x)];
-    };
-    only_value_ = cell_at(y0, x0).value;
-    bool is_one = true;
-    for (std::int64_t y = y0; y <= y1; ++y) {
-      for (std::int64_t x = x0; x <= x1; ++x) {
-        const LabelCell& cell = cell_at(y, x);
-        is_one = is_one && cell.pixels == nullptr && cell.value == only_value_;
+  static const LabelCell& CellAt(const LevelRows& level, std::int64_t y, std::int64_t x) {
+    const auto row = static_cast<std::size_t>(y - level.kept().front().index);
+    return level.kept()[row].cells[static_cast<std::size_t>(x)];
+  }
+
+  /// The cells that `box` of a level lies in.
+  static Box CellsUnder(const Box& box) {
+    const std::int64_t y = box.y / kChunkSide, x = box.x / kChunkSide;
+    return Box2D(y, x, (box.y + box.height - 1) / kChunkSide + 1 - y,
+                 (box.x + box.width - 1) / kChunkSide + 1 - x);
+  }
+
+  /// The value of all cells that `box` lies in, if they have one.
+  static std::optional<std::uint8_t> OneValueOf(const LevelRows& level, const Box& box) {
+    const Box cells = CellsUnder(box);
+    const std::uint8_t value = CellAt(level, cells.y, cells.x).value;
+    for (std::int64_t y = cells.y; y < cells.y + cells.height; ++y) {
+      for (std::int64_t x = cells.x; x < cells.x + cells.width; ++x) {
+        const LabelCell& cell = CellAt(level, y, x);
+        if (cell.pixels != nullptr || cell.value != value) return std::nullopt;
       }
     }
-    if (is_one) return false;
-    gathered_.resize(static_cast<std::size_t>(box.height * box.width));
-    for (std::int64_t y = y0; y <= y1; ++y) {
-      for (std::int64_t x = x0; x <= x1; ++x) Copy(cell_at(y, x), {0, y, x}, box);
+    return value;
+  }
+
+  /// A chunk from the up to four that it is half of, each from where it lies.
+  static void Halve(const LevelRows& below, const Footprints& covers, const CoarsePixels& chunk) {
+    constexpr std::int64_t kHalf = kChunkSide / 2;
+    for (std::int64_t y = 0; y < chunk.box.height; y += kHalf) {
+      for (std::int64_t x = 0; x < chunk.box.width; x += kHalf) {
+        const Box part =
+            Box2D(chunk.box.y + y, chunk.box.x + x, std::min(kHalf, chunk.box.height - y),
+                  std::min(kHalf, chunk.box.width - x));
+        std::uint8_t* to = chunk.data + y * kChunkSide + x;
+        const LabelCell& cell = CellAt(below, 2 * part.y / kChunkSide, 2 * part.x / kChunkSide);
+        if (cell.pixels != nullptr) {
+          const Box fine = Box2D(2 * part.y, 2 * part.x, 2 * part.height, 2 * part.width);
+          DownsampleByMode({cell.pixels.get(), fine, kChunkSide}, covers, {to, part, kChunkSide});
+          continue;
+        }
+        for (std::int64_t row = 0; row < part.height; ++row) {
+          std::memset(to + row * kChunkSide, cell.value, static_cast<std::size_t>(part.width));
+        }
+      }
     }
-    return true;
+  }
+
+  /// The pixels of `box` into gathered_.
+  void Gather(const LevelRows& level, const Box& box) {
+    gathered_.resize(static_cast<std::size_t>(box.height * box.width));
+    const Box cells = CellsUnder(box);
+    for (std::int64_t y = cells.y; y < cells.y + cells.height; ++y) {
+      for (std::int64_t x = cells.x; x < cells.x + cells.width; ++x) {
+        Copy(CellAt(level, y, x), {0, y, x}, box);
+      }
+    }
   }
 
   void Copy(const LabelCell& cell, const Point& at, const Box& box) {
@@ -340,7 +404,6 @@ class Pyramid {
   LabelShards& out_;
   std::vector<std::unique_ptr<LevelRows>> levels_;
   std::vector<std::uint8_t> gathered_;
-  std::uint8_t only_value_ = kIgnoreLabel;
 };
 
 Status CheckLevels(const std::vector<Extent>& levels) {

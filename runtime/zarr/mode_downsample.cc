@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
+
+#include "runtime/base/runs.h"
 
 namespace patchbay::zarr {
 namespace {
@@ -19,45 +22,70 @@ std::uint8_t ModeOfFour(std::uint8_t a, std::uint8_t b, std::uint8_t c, std::uin
   return std::min(std::min(a, b), std::min(c, d));
 }
 
-std::uint8_t ModeOf(const FinePixels& fine, const Box& part) {
+/// Columns [left, right) of some rows.
+struct Block {
+  std::int64_t left, right, rows;
+};
+
+/// The commonest value of the block whose topmost row is `row`.
+std::uint8_t ModeOf(const std::uint8_t* row, std::int64_t row_bytes, const Block& block) {
+  const std::int64_t width = block.right - block.left;
+  bool is_one = true;
+  for (std::int64_t y = 0; y < block.rows && is_one; ++y) {
+    const std::uint8_t* at = row + y * row_bytes + block.left;
+    is_one = *at == row[block.left] && RunLength(at, width) == width;
+  }
+  if (is_one) return row[block.left];
   std::array<std::uint32_t, 256> counts{};
-  for (std::int64_t y = part.y; y < part.y + part.height; ++y) {
-    const std::uint8_t* row = fine.data + (y - fine.box.y) * fine.box.width - fine.box.x;
-    for (std::int64_t x = part.x; x < part.x + part.width; ++x) ++counts[row[x]];
+  for (std::int64_t y = 0; y < block.rows; ++y) {
+    const std::uint8_t* at = row + y * row_bytes;
+    for (std::int64_t x = block.left; x < block.right; ++x) ++counts[at[x]];
   }
   return static_cast<std::uint8_t>(std::max_element(counts.begin(), counts.end()) - counts.begin());
 }
 
-bool IsOne(const FinePixels& fine, const Box& part) {
-  const std::uint8_t first =
-      fine.data[(part.y - fine.box.y) * fine.box.width + part.x - fine.box.x];
-  for (std::int64_t y = part.y; y < part.y + part.height; ++y) {
-    const std::uint8_t* row = fine.data + (y - fine.box.y) * fine.box.width - fine.box.x;
-    for (std::int64_t x = part.x; x < part.x + part.width; ++x) {
-      if (row[x] != first) return false;
+/// Half of a row of `width` blocks of 2 x 2. Four blocks of one value, which most are, at once.
+void HalveRow(const std::uint8_t* top, const std::uint8_t* bottom, std::int64_t width,
+              std::uint8_t* out) {
+  constexpr std::int64_t kTogether = 4;
+  std::int64_t x = 0;
+  const auto halve_to = [&](std::int64_t end) {
+    for (; x < end; ++x) {
+      out[x] = ModeOfFour(top[2 * x], top[2 * x + 1], bottom[2 * x], bottom[2 * x + 1]);
+    }
+  };
+  while (x + kTogether <= width) {
+    const std::uint64_t above = EightAt(top + 2 * x);
+    if (above == EightAt(bottom + 2 * x) && above == EightOf(top[2 * x])) {
+      std::memset(out + x, top[2 * x], static_cast<std::size_t>(kTogether));
+      x += kTogether;
+    } else {
+      halve_to(x + kTogether);
     }
   }
-  return true;
+  halve_to(width);
 }
 
 }  // namespace
 
 void DownsampleByMode(const FinePixels& fine, const Footprints& footprints,
                       const CoarsePixels& coarse) {
+  const std::int64_t row_bytes = fine.row_bytes > 0 ? fine.row_bytes : fine.box.width;
   for (std::int64_t y = 0; y < coarse.box.height; ++y) {
     std::uint8_t* out = coarse.data + y * coarse.row_bytes;
     const std::int64_t top = footprints.y.Begin(coarse.box.y + y);
     const std::int64_t bottom = footprints.y.End(coarse.box.y + y);
-    for (std::int64_t x = 0; x < coarse.box.width; ++x) {
+    const std::uint8_t* row = fine.data + (top - fine.box.y) * row_bytes - fine.box.x;
+    std::int64_t x = 0;
+    if (bottom - top == 2 && footprints.x.factor() == 2) {
+      const std::int64_t left = footprints.x.Begin(coarse.box.x);
+      x = std::min(coarse.box.width, (fine.box.x + fine.box.width - left) / 2);
+      HalveRow(row + left, row + row_bytes + left, x, out);
+    }
+    for (; x < coarse.box.width; ++x) {
       const std::int64_t left = footprints.x.Begin(coarse.box.x + x);
       const std::int64_t right = footprints.x.End(coarse.box.x + x);
-      const std::uint8_t* at = fine.data + (top - fine.box.y) * fine.box.width + left - fine.box.x;
-      if (bottom - top == 2 && right - left == 2) {
-        out[x] = ModeOfFour(at[0], at[1], at[fine.box.width], at[fine.box.width + 1]);
-        continue;
-      }
-      const Box part = Box2D(top, left, bottom - top, right - left);
-      out[x] = IsOne(fine, part) ? *at : ModeOf(fine, part);
+      out[x] = ModeOf(row, row_bytes, {left, right, bottom - top});
     }
   }
 }

@@ -27,6 +27,8 @@ class Footprint {
     const std::int64_t rest = fine - coarse * factor;
     if (rest > -factor && rest <= factor) factor_ = factor;
   }
+  /// The whole number that the level is divided by, or 0.
+  std::int64_t factor() const { return factor_; }
   std::int64_t Begin(std::int64_t i) const {
     return factor_ > 0 ? i * factor_ : i * fine_ / coarse_;
   }
@@ -38,10 +40,11 @@ class Footprint {
   std::int64_t fine_, coarse_, factor_ = 0;
 };
 
-/// Pixels of the finer level, contiguous, and where they lie in it.
+/// Pixels of the finer level, and where they lie in it.
 struct FinePixels {
   const std::uint8_t* data = nullptr;
   Box box;
+  std::int64_t row_bytes = 0;  ///< 0: the rows lie one after another
 };
 struct Footprints {
   Footprint y, x;

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 namespace patchbay::workers {
 namespace {
@@ -58,16 +59,18 @@ std::int64_t TileOf(double at, std::int64_t side, std::int64_t count) {
 
 }  // namespace
 
-/// One tile's pixels, a byte each.
+/// One tile's pixels, a byte each; they are written where they differ, and only then.
 class LabelPainter::Canvas {
  public:
-  explicit Canvas(std::int64_t side)
-      : side_(side),
-        pixels_(static_cast<std::size_t>(side * side)),
-        crossings_(static_cast<std::size_t>(side)) {}
+  explicit Canvas(std::int64_t side) : side_(side), crossings_(static_cast<std::size_t>(side)) {}
 
-  std::uint8_t* pixels() { return pixels_.data(); }
-  void Clear(std::uint8_t value) { std::memset(pixels_.data(), value, pixels_.size()); }
+  /// A tile of `value` that will lie at `pixels` (side * side bytes).
+  void Begin(std::uint8_t* pixels, std::uint8_t value) {
+    pixels_ = pixels;
+    value_ = value;
+  }
+  /// What every pixel has, where none was written.
+  std::optional<std::uint8_t> value() const { return value_; }
 
   /// Pixels of the tile whose centre lies within an odd number of `rings`.
   void Fill(const std::vector<Ring>& rings, const Box& tile, std::uint8_t value) {
@@ -76,16 +79,32 @@ class LabelPainter::Canvas {
         Cross(ring[i], ring[i + 1 == ring.size() ? 0 : i + 1], tile);
       }
     }
-    for (std::int64_t y = 0; y < side_; ++y) {
-      std::vector<double>& at = crossings_[static_cast<std::size_t>(y)];
-      if (at.empty()) continue;
-      std::sort(at.begin(), at.end());
-      for (std::size_t i = 0; i + 1 < at.size(); i += 2) {
-        const std::int64_t begin = FirstFrom(at[i], tile), end = FirstFrom(at[i + 1], tile);
-        std::memset(pixels_.data() + y * side_ + begin, value,
-                    static_cast<std::size_t>(std::max<std::int64_t>(0, end - begin)));
+    FindSpans(tile);
+    const bool is_whole = std::cmp_equal(spans_.size(), side_) &&
+                          std::all_of(spans_.begin(), spans_.end(), [&](const Span& span) {
+                            return span.begin == 0 && span.end == side_;
+                          });
+    if (is_whole) {
+      value_ = value;
+    } else if (!spans_.empty() && value_ != value) {
+      std::uint8_t* pixels = Pixels();
+      for (const Span& span : spans_) {
+        std::memset(pixels + span.row * side_ + span.begin, value,
+                    static_cast<std::size_t>(span.end - span.begin));
       }
-      at.clear();
+    }
+  }
+
+  /// `value` wherever `coverage` is not 0.
+  void FillUnder(const Canvas& coverage, std::uint8_t value) {
+    if (coverage.value_ == std::uint8_t{0}) return;
+    if (coverage.value_) {
+      value_ = value;
+      return;
+    }
+    std::uint8_t* pixels = Pixels();
+    for (std::int64_t i = 0; i < side_ * side_; ++i) {
+      if (coverage.pixels_[i] != 0) pixels[i] = value;
     }
   }
 
@@ -113,9 +132,36 @@ class LabelPainter::Canvas {
                                     side_);
   }
 
+  /// A part of a row that a polygon covers.
+  struct Span {
+    std::int64_t row, begin, end;
+  };
+
+  /// Empties crossings_ into spans_, row by row.
+  void FindSpans(const Box& tile) {
+    spans_.clear();
+    for (std::int64_t y = 0; y < side_; ++y) {
+      std::vector<double>& at = crossings_[static_cast<std::size_t>(y)];
+      std::sort(at.begin(), at.end());
+      for (std::size_t i = 0; i + 1 < at.size(); i += 2) {
+        const Span span{y, FirstFrom(at[i], tile), FirstFrom(at[i + 1], tile)};
+        if (span.begin < span.end) spans_.push_back(span);
+      }
+      at.clear();
+    }
+  }
+
+  std::uint8_t* Pixels() {
+    if (value_) std::memset(pixels_, *value_, static_cast<std::size_t>(side_ * side_));
+    value_.reset();
+    return pixels_;
+  }
+
   const std::int64_t side_;
-  std::vector<std::uint8_t> pixels_;
+  std::uint8_t* pixels_ = nullptr;
+  std::optional<std::uint8_t> value_;
   std::vector<std::vector<double>> crossings_;  ///< of each row; empty between two fills
+  std::vector<Span> spans_;
 };
 
 LabelPainter::LabelPainter(std::vector<PaintedPolygon> polygons, const Extent& level,
@@ -173,14 +219,11 @@ void LabelPainter::PaintOne(const PaintedPolygon& painted, const Box& tile, Canv
   const Polygon near =
       NearPart(painted.polygon, {left - kMargin, -kEndless, right + kMargin, kEndless});
   if (near.cutouts.empty()) return canvas.Fill(near.rings, tile, painted.value);
-  coverage_->Clear(0);
+  covered_.resize(static_cast<std::size_t>(side_ * side_));
+  coverage_->Begin(covered_.data(), 0);
   coverage_->Fill(near.rings, tile, 1);
   for (const Ring& ring : near.cutouts) coverage_->Fill({ring}, tile, 0);
-  const std::uint8_t* covered = coverage_->pixels();
-  std::uint8_t* pixels = canvas.pixels();
-  for (std::int64_t i = 0; i < side_ * side_; ++i) {
-    if (covered[i] != 0) pixels[i] = painted.value;
-  }
+  canvas.FillUnder(*coverage_, painted.value);
 }
 
 std::optional<std::uint8_t> LabelPainter::Paint(std::int64_t row, std::int64_t column,
@@ -189,10 +232,9 @@ std::optional<std::uint8_t> LabelPainter::Paint(std::int64_t row, std::int64_t c
   const auto& polygons = tiles_[static_cast<std::size_t>(column)];
   if (polygons.empty()) return ground_;
   const Box tile = Box2D(row * side_, column * side_, side_, side_);
-  canvas_->Clear(ground_);
+  canvas_->Begin(out, ground_);
   for (const std::uint32_t i : polygons) PaintOne(row_polygons_[i], tile, *canvas_);
-  std::memcpy(out, canvas_->pixels(), static_cast<std::size_t>(side_ * side_));
-  return std::nullopt;
+  return canvas_->value();
 }
 
 }  // namespace patchbay::workers

@@ -32,8 +32,8 @@ class LabelPainter {
   LabelPainter(const LabelPainter&) = delete;
   LabelPainter& operator=(const LabelPainter&) = delete;
 
-  /// A tile's pixels into `out` (side * side bytes, rows of `side`), or `ground` where no polygon
-  /// comes near. Rows of tiles in rising order.
+  /// A tile's pixels into `out` (side * side bytes, rows of `side`), or the one value that all of
+  /// them have, and then `out` may hold anything. Rows of tiles in rising order.
   std::optional<std::uint8_t> Paint(std::int64_t row, std::int64_t column, std::uint8_t* out);
 
  private:
@@ -52,6 +52,7 @@ class LabelPainter {
   std::int64_t side_;
   std::uint8_t ground_;
   std::unique_ptr<Canvas> canvas_, coverage_;
+  std::vector<std::uint8_t> covered_;  ///< pixels of coverage_
 
   std::int64_t row_ = -1;
   std::size_t next_ = 0;                           ///< of by_top_

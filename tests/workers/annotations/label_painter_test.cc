@@ -96,6 +96,28 @@ TEST(LabelPainter, CutoutsShowWhatLiesBelow) {
   EXPECT_EQ(std::count(pixels.begin(), pixels.end(), 2), 100 * 100 - 80 * 20);
 }
 
+TEST(LabelPainter, TilesOfOneValueAreNotPainted) {
+  const Ring wide = {{-10, -10}, {400, -10}, {400, 400}, {-10, 400}};
+  const Ring inner = {{70, 70}, {80, 70}, {80, 80}, {70, 80}};
+  LabelPainter painter({{1, {{wide}, {}}}, {2, {{wide}, {wide}}}, {3, {{inner}, {}}}},
+                       Flat(320, 320), kSide, 255);
+  std::vector<std::uint8_t> tile(kSide * kSide);
+  for (std::int64_t row = 0; row < 5; ++row) {
+    for (std::int64_t column = 0; column < 5; ++column) {
+      std::fill(tile.begin(), tile.end(), std::uint8_t{77});
+      const auto value = painter.Paint(row, column, tile.data());
+      if (row == 1 && column == 1) {
+        EXPECT_EQ(value, std::nullopt);
+        EXPECT_EQ(std::count(tile.begin(), tile.end(), 3), 100);
+        EXPECT_EQ(std::count(tile.begin(), tile.end(), 1), kSide * kSide - 100);
+      } else {
+        EXPECT_EQ(value, 1) << row << ", " << column;
+        EXPECT_EQ(std::count(tile.begin(), tile.end(), 77), kSide * kSide);
+      }
+    }
+  }
+}
+
 TEST(Crossings, AreFoundAndTouchingIsNone) {
   EXPECT_EQ(CrossesItself({{{{0, 0}, {4, 4}, {4, 0}, {0, 4}}}, {}}), true);
   EXPECT_EQ(CrossesItself({{{{0, 0}, {4, 0}, {4, 4}, {0, 4}}, {{1, 1}, {2, 1}, {2, 2}}}, {}}),

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "runtime/base/runs.h"
+
 namespace patchbay::workers {
 namespace {
 
@@ -57,6 +59,8 @@ void PositionBuilder::AddLine(std::int64_t y, std::size_t step, std::int64_t sid
       std::int64_t end = x + size;
       if (row == nullptr) {
         end = x + (right - x + size - 1) / size * size;
+      } else if (size == 1) {
+        end = x + RunLength(row + x - left, right - x);
       } else {
         while (end < right && row[end - left] == value) end += size;
       }
