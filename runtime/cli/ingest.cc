@@ -39,6 +39,7 @@ class IngestCommand final : public Command {
   std::int64_t volume_chunk_ = 32;
   std::string geometry_ = "refuse", orientation_ = "canonical", spacing_;
   std::int64_t spacing_order_ = 3;
+  std::string tissue_;
   bool keep_names_ = false, detach_ = false;
   OwnClusterArguments own_;
 };
@@ -110,6 +111,9 @@ std::vector<Argument> IngestCommand::Arguments() {
   Argument orientation{"--orientation", "", "axes of volumes: z, y, x to S, P, L, or the file's",
                        &orientation_};
   orientation.choices = {"canonical", "source"};
+  Argument tissue{"--tissue", "", "find the tissue of slides too, as `labels tissue` does",
+                  &tissue_};
+  tissue.choices = {"clam", "tiatoolbox", "histolab"};
   std::vector<Argument> arguments = {
       {"SOURCE", "", "slides, CT series, NIfTI, NRRD, MHA; folders of them; or one table",
        &sources_, true},
@@ -127,6 +131,7 @@ std::vector<Argument> IngestCommand::Arguments() {
       {"--spacing", "Z,Y,X", "resample volumes to these millimetres (default: as they are)",
        &spacing_},
       order,
+      tissue,
       {"--keep-names", "", "name stores after their files, not by pseudonym", &keep_names_},
       {"--detach", "", "do not wait; print the job's number", &detach_}};
   own_.AddTo(arguments);
@@ -168,7 +173,8 @@ StatusOr<SlideOrder> IngestCommand::Order(const Session& session) const {
                    {"geometry", geometry_},
                    {"orientation", orientation_},
                    {"spacing", spacing},
-                   {"spacing_order", spacing_order_}};
+                   {"spacing_order", spacing_order_},
+                   {"tissue", tissue_}};
   if (!keep_names_) {
     PB_ASSIGN_OR_RETURN(order.manifest["pseudonym_key"], PseudonymKey(session.environment));
   }

@@ -49,6 +49,20 @@ std::string PassedOverText(const Json& passed_over, std::int64_t& files) {
 
 std::string FileName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
+/// Slides whose store lacks the set of tissue that was asked for.
+void AddWithoutTissue(const Json& summary, const std::map<std::int64_t, std::string>& reasons,
+                      const std::vector<std::string>& sources, IngestReport& report) {
+  for (const Json& slide : summary.value("without_tissue", Json::array())) {
+    if (!slide.is_number_integer()) continue;
+    ++report.without_tissue;
+    const auto reason = reasons.find(slide.get<std::int64_t>());
+    report.failed.push_back(
+        {SourceName(sources, slide.get<std::int64_t>()),
+         StrCat("its store has no set of tissue: ",
+                reason == reasons.end() ? std::string("not finished") : reason->second)});
+  }
+}
+
 }  // namespace
 
 StatusOr<IngestReport> MakeIngestReport(const protocol::JobRow& job, const Json& summary,
@@ -72,6 +86,7 @@ StatusOr<IngestReport> MakeIngestReport(const protocol::JobRow& job, const Json&
     report.failed.push_back(
         {SourceName(sources, number), reason == reasons.end() ? "not finished" : reason->second});
   }
+  AddWithoutTissue(summary, reasons, sources, report);
   return report;
 }
 
@@ -135,7 +150,7 @@ void SayReport(Terminal& terminal, const IngestReport& report) {
   terminal.Say(StrCat("in ", HumanSeconds(report.seconds), ", into ", report.out));
   terminal.Say(
       "Lossless pixels take more room than the slide: 5 to 12 times a JPEG slide is normal.");
-  SayFailed(terminal, report, report.failed.size() + report.stores.size());
+  SayFailed(terminal, report, report.failed.size() + report.stores.size() - report.without_tissue);
 }
 
 }  // namespace patchbay::cli

@@ -12,6 +12,7 @@
 #include "workers/jobs/ingest/ingest.h"
 #include "workers/jobs/ingest/publish.h"
 #include "workers/jobs/ingest/slide.h"
+#include "workers/jobs/ingest/tissue_set.h"
 #include "workers/jobs/task/result_file.h"
 #include "workers/jobs/task/slide_tasks.h"
 
@@ -105,6 +106,7 @@ StatusOr<TaskOutput> Finalise(TaskContext& context) {
   std::error_code ignored;
   std::filesystem::remove_all(slide.folders.Staging(outcome.slide_key), ignored);
   TaskOutput output;
+  AddTissueTask(slide.folders, slide.manifest.settings, slide.index, name, output);
   output.result = DumpJson({{"slide", slide.index},
                             {"store", outcome.store},
                             {"digest", outcome.digest},
@@ -117,7 +119,7 @@ StatusOr<TaskOutput> Finalise(TaskContext& context) {
 StatusOr<TaskOutput> Summarise(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const IngestFolders folders, FoldersOf(context));
   PB_ASSIGN_OR_RETURN(const IngestManifest manifest, LoadManifest(folders));
-  Json stores = Json::array(), missing = Json::array();
+  Json stores = Json::array(), missing = Json::array(), without_tissue = Json::array();
   std::vector<std::pair<std::int64_t, SlideOutcome>> finished;
   for (std::int64_t i = 0; i < static_cast<std::int64_t>(manifest.sources.size()); ++i) {
     const auto outcome = LoadOutcome(folders, i);
@@ -135,17 +137,22 @@ StatusOr<TaskOutput> Summarise(TaskContext& context) {
                       {"digest", outcome->digest},
                       {"pixel_digest", outcome->pixel_digest},
                       {"already_there", outcome->already_there}});
+    const bool is_slide = !std::filesystem::exists(folders.VolumeFile(i));
+    if (is_slide && LacksTissue(folders, manifest.settings, outcome->store)) {
+      without_tissue.push_back(i);
+    }
     finished.emplace_back(i, *outcome);
   }
   PB_RETURN_IF_ERROR(UpdateManifestCsv(folders, manifest, finished));
-  PB_ASSIGN_OR_RETURN(
-      std::string result,
-      InlineOrFile(context, folders.out, DumpJson({{"stores", stores}, {"missing", missing}})));
+  const Json summary = {
+      {"stores", stores}, {"missing", missing}, {"without_tissue", without_tissue}};
+  PB_ASSIGN_OR_RETURN(std::string result, InlineOrFile(context, folders.out, DumpJson(summary)));
+  const bool is_whole = missing.empty() && without_tissue.empty();
   std::error_code ignored;
-  if (missing.empty()) {  // of before a retry
+  if (is_whole) {  // of before a retry
     std::filesystem::remove(folders.out + "/failed.csv", ignored);
   }
-  return Summarised(folders, std::move(result), missing.empty());
+  return Summarised(folders, std::move(result), is_whole);
 }
 
 }  // namespace

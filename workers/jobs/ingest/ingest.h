@@ -37,7 +37,7 @@ StatusOr<TaskOutput> RunIngestVolume(TaskContext& context);
 
 /// Payload: {"job_key"}. Result: {"stores": [{"name", "source_index", "source_bytes",
 /// "stored_bytes", "digest", "pixel_digest", "already_there"}], "missing": [slide numbers without a
-/// store]}.
+/// store], "without_tissue": [numbers of slides that should have a set of tissue and do not]}.
 /// Spawns ingest.clean, so that the job's folder outlives a summary whose commit was lost.
 StatusOr<TaskOutput> RunIngestSummary(TaskContext& context);
 

@@ -13,6 +13,7 @@
 #include "workers/jobs/ingest/publish.h"
 #include "workers/jobs/ingest/shard_memory.h"
 #include "workers/jobs/ingest/slide.h"
+#include "workers/jobs/ingest/tissue_set.h"
 #include "workers/jobs/ingest/volume.h"
 #include "workers/jobs/task/slide_tasks.h"
 #include "workers/sources/digest_cache.h"
@@ -217,7 +218,9 @@ StatusOr<TaskOutput> OpenSlide(TaskContext& context) {
       PB_RETURN_IF_ERROR(SaveOutcome(slide.folders, slide.index, outcome));
     }
   }
-  if (!there) {
+  if (there) {
+    AddTissueTask(slide.folders, slide.manifest.settings, slide.index, name, output);
+  } else {
     output.spawned = TasksOfSlide(slide, outcome.slide_key, places).All();
   }
   output.result = DumpJson({{"slide", slide.index},

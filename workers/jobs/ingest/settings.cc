@@ -11,9 +11,9 @@ namespace patchbay::workers {
 namespace {
 
 constexpr std::string_view kWhat = "ingest settings";
-constexpr std::array kKeys = {"chunk",       "shard",      "codec",         "codec_level",
-                              "mpp",         "keep_names", "volume_chunk",  "geometry",
-                              "orientation", "spacing",    "spacing_order", "assume_mpp"};
+constexpr std::array kKeys = {"chunk",         "shard",        "codec",    "codec_level", "mpp",
+                              "keep_names",    "volume_chunk", "geometry", "orientation", "spacing",
+                              "spacing_order", "assume_mpp",   "tissue"};
 constexpr std::array<std::int64_t, 5> kVolumeChunks = {32, 48, 64, 96, 128};
 constexpr std::int64_t kChunkMin = 64, kChunkMax = 4096, kShardMax = 32768;
 
@@ -57,6 +57,11 @@ Status CheckRanges(const IngestSettings& s) {
     return absl::InvalidArgumentError(
         StrCat(kWhat, ": spacing_order: ", s.spacing_order, " is none of 0, 1, 3"));
   }
+  constexpr std::array kProfiles = {"", "clam", "tiatoolbox", "histolab"};
+  if (std::find(kProfiles.begin(), kProfiles.end(), s.tissue) == kProfiles.end()) {
+    return absl::InvalidArgumentError(
+        StrCat(kWhat, ": tissue: '", s.tissue, "' is none of clam, tiatoolbox, histolab"));
+  }
   PB_RETURN_IF_ERROR(CheckMpp("mpp", s.mpp));
   return CheckMpp("assume_mpp", s.assume_mpp);
 }
@@ -95,6 +100,7 @@ StatusOr<IngestSettings> ParseIngestSettings(const Json& payload) {
   PB_RETURN_IF_ERROR(ReadSetting(payload, "codec", kWhat, s.codec));
   PB_RETURN_IF_ERROR(ReadSetting(payload, "codec_level", kWhat, s.codec_level));
   PB_RETURN_IF_ERROR(ReadSetting(payload, "keep_names", kWhat, s.keep_names));
+  PB_RETURN_IF_ERROR(ReadSetting(payload, "tissue", kWhat, s.tissue));
   PB_RETURN_IF_ERROR(ReadSetting(payload, "mpp", kWhat, s.mpp));
   PB_RETURN_IF_ERROR(ReadSetting(payload, "assume_mpp", kWhat, s.assume_mpp));
   PB_RETURN_IF_ERROR(ReadSetting(payload, "volume_chunk", kWhat, s.volume_chunk));
@@ -112,6 +118,7 @@ Json ToJson(const IngestSettings& s) {
                {"codec", s.codec},
                {"codec_level", s.codec_level},
                {"keep_names", s.keep_names}};
+  if (!s.tissue.empty()) json["tissue"] = s.tissue;
   if (s.mpp) json["mpp"] = *s.mpp;
   if (s.assume_mpp) json["assume_mpp"] = *s.assume_mpp;
   // Left out at their defaults, so that the names of what was made before they were there hold.
@@ -128,6 +135,7 @@ Json ToJson(const IngestSettings& s) {
 std::string IngestSettings::Canonical() const {
   Json json = ToJson(*this);
   json.erase("keep_names");
+  json.erase("tissue");
   return DumpJson(json);
 }
 

@@ -38,8 +38,11 @@ struct IngestSettings {
   std::optional<std::array<double, 3>> spacing;
   std::int64_t spacing_order = 3;  ///< 0 nearest, 1 linear, 3 cubic B-spline
   bool keep_names = false;         ///< name stores after their files instead of by pseudonym
+  /// Profile by which stores of slides get a set of tissue ("clam", "tiatoolbox", "histolab"); ""
+  /// for none.
+  std::string tissue;
 
-  /// Canonical JSON of all that decides bytes (keep_names does not).
+  /// Canonical JSON of all that decides bytes (keep_names and tissue do not).
   std::string Canonical() const;
 };
 

@@ -29,7 +29,8 @@ StatusOr<ImportRow> OpenRow(TaskContext& context, const LabelsRequest& request) 
   PB_ASSIGN_OR_RETURN(const std::string store, request.dry_run
                                                    ? context.MayRead(request.stores[row])
                                                    : context.MayWrite(request.stores[row]));
-  context.names.AddImage(store, StrCat("dataset ", row));
+  context.names.AddImage(
+      store, request.slide ? StrCat("slide ", *request.slide) : StrCat("dataset ", row));
   if (!request.tissue) {
     PB_ASSIGN_OR_RETURN(out.file, context.MayRead(request.annotations[row]));
     context.names.AddImage(out.file, StrCat("source ", row));

@@ -12,8 +12,10 @@ namespace patchbay::workers {
 StatusOr<TaskOutput> RunLabelsPlan(TaskContext& context);
 
 /// One annotation file, or the tissue of the slide, into one store: the payload above and {"row"}.
-/// Result: what is in it (see ImportReport). Holds the store's labels folder locked while it works;
-/// a store is as it was until the new revision is durable and current.
+/// An ingest spawns it for the tissue of a store: then the payload has {"store" (its name in the
+/// manifest's "out"), "slide"}. Result: what is in it (see ImportReport). Holds the store's labels
+/// folder locked while it works; a store is as it was until the new revision is durable and
+/// current.
 StatusOr<TaskOutput> RunLabelsImport(TaskContext& context);
 
 /// The current revision of a set as outlines or as a mask, in pixels of the slide's finest level.

@@ -38,6 +38,18 @@ Status TakeAnnotations(const TaskContext& context, LabelsRequest& request) {
   return absl::OkStatus();
 }
 
+/// The store that a task of an ingest is for: its name in the job's folder of stores.
+Status TakeIngested(const TaskContext& context, LabelsRequest& request) {
+  PB_ASSIGN_OR_RETURN(const std::string store, JsonString(context.payload, "store", kWhat));
+  PB_ASSIGN_OR_RETURN(request.slide, JsonCount(context.payload, "slide", kWhat));
+  PB_ASSIGN_OR_RETURN(const std::string out, JsonString(context.manifest, "out", "manifest"));
+  if (store.empty() || store.front() == '.' || store.find('/') != std::string::npos) {
+    return absl::InvalidArgumentError(StrCat(kWhat, ": store: not the name of a store"));
+  }
+  request.stores = {StrCat(out, "/", store)};
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 StatusOr<LabelsRequest> LabelsRequestOf(const TaskContext& context) {
@@ -48,7 +60,11 @@ StatusOr<LabelsRequest> LabelsRequestOf(const TaskContext& context) {
         StrCat("import labels: set '", request.set,
                "': a name is lower-case letters, digits, _ and -, at most 64"));
   }
-  PB_ASSIGN_OR_RETURN(request.stores, ManifestPaths(context.manifest, "images"));
+  if (context.payload.contains("store")) {
+    PB_RETURN_IF_ERROR(TakeIngested(context, request));
+  } else {
+    PB_ASSIGN_OR_RETURN(request.stores, ManifestPaths(context.manifest, "images"));
+  }
   PB_RETURN_IF_ERROR(context.payload.contains("tissue_profile")
                          ? TakeTissue(context.payload, request)
                          : TakeAnnotations(context, request));

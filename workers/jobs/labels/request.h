@@ -23,6 +23,7 @@ struct LabelsRequest {
   std::vector<std::string> sites;        ///< one per row, may be empty texts
   std::vector<std::string> stores;       ///< as they were named
   std::vector<std::string> annotations;  ///< likewise; none for tissue
+  std::optional<std::uint64_t> slide;    ///< of the ingest that the one store was made by
 };
 
 /// InvalidArgument for anything the command would not send.
