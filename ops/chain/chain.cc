@@ -71,14 +71,15 @@ StatusOr<Chain> Chain::Compile(const ChainOptions& options) {
         StrCat("compile ops: ", options.channels, " channels: not in 1..", kMaxChannels));
   }
   PB_RETURN_IF_ERROR(CheckPatch(options.patch));
-  PB_RETURN_IF_ERROR(plan::CheckOps(options.preprocess, options.augment, options.patch));
+  PB_RETURN_IF_ERROR(
+      plan::CheckOps(options.preprocess, options.augment, options.patch, options.to_spacing));
   PB_ASSIGN_OR_RETURN(const std::vector<plan::OpStep> steps,
                       plan::OrderOps(options.preprocess, options.augment));
   Chain chain;
   chain.options_ = options;
   chain.geometry_ = GeometryProgram(options.patch);
   chain.colour_ = ColourProgram(options.channels, options.source_dtype);
-  if (plan::IsVolumeChain(steps, options.patch)) {
+  if (plan::IsVolumeChain(steps, options.patch, options.to_spacing)) {
     PB_RETURN_IF_ERROR(CompileVolume(steps, chain));
     return chain;
   }

@@ -13,11 +13,13 @@ Status Chain::CompileVolume(const std::vector<plan::OpStep>& steps, Chain& chain
   PB_RETURN_IF_ERROR(CastTarget(chain.options_.dtype).status());
   if (chain.options_.channels != 1) {
     const auto first = std::find_if(steps.begin(), steps.end(), plan::IsVolumeStep);
+    const auto& named = first == steps.end() ? steps.begin() : first;
     return plan::WrongOp(
-        (first == steps.end() ? steps.front() : *first).key,
+        named == steps.end() ? "patch.spacing" : named->key,
         StrCat("needs images of one channel; these have ", chain.options_.channels));
   }
-  PB_ASSIGN_OR_RETURN(VolumeProgram program, VolumeProgram::Make(steps, chain.options_.patch));
+  PB_ASSIGN_OR_RETURN(VolumeProgram program,
+                      VolumeProgram::Make(steps, chain.options_.patch, chain.options_.to_spacing));
   chain.volume_ = std::make_shared<const VolumeProgram>(std::move(program));
   chain.loops_ = &LoopsAt(chain.options_.cpu_level);
   return absl::OkStatus();

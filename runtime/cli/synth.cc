@@ -2,6 +2,7 @@
 // nothing.
 #include <charconv>
 #include <filesystem>
+#include <optional>
 #include <vector>
 
 #include "runtime/base/strings.h"
@@ -127,6 +128,8 @@ class SynthCtCommand final : public Command {
     return {{"DIR", "", "the folder to make", &path_, true},
             {"--size", "ZxYxX", "slices, rows, columns (default 24x128x128)", &size_},
             seed,
+            {"--step", "MM", "from slice to slice (default 2.5)", &step_mm_},
+            {"--pixel", "MM", "from pixel to pixel (default 0.78125)", &pixel_mm_},
             {"--fault", "NAME", "what is wrong with it: tilt, missing-slice, ... (default none)",
              &fault_},
             {"--lesions", "FILE.nii", "with tumours (1) and polyps (2), and this mask of them",
@@ -140,8 +143,10 @@ class SynthCtCommand final : public Command {
       return UsageError(StrCat("--size: expected ZxYxX, such as 24x128x128, not '", size_, "'"));
     }
     PB_ASSIGN_OR_RETURN(const std::string path, client::AbsolutePath(path_));
-    const Json payload = {
+    Json payload = {
         {"size", size}, {"seed", static_cast<std::uint64_t>(seed_)}, {"fault", fault_}};
+    if (step_mm_) payload["step_mm"] = *step_mm_;
+    if (pixel_mm_) payload["pixel_mm"] = *pixel_mm_;
     Json manifest = {{"out", path}};
     if (!lesions_.empty()) {
       PB_ASSIGN_OR_RETURN(const std::string mask, client::AbsolutePath(lesions_));
@@ -166,6 +171,7 @@ class SynthCtCommand final : public Command {
   std::string path_;
   std::string size_ = "24x128x128", fault_ = "none", lesions_;
   std::int64_t seed_ = 1;
+  std::optional<double> step_mm_, pixel_mm_;
 };
 
 }  // namespace

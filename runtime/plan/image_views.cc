@@ -38,13 +38,14 @@ Extent StepOf(const RunConfig& config, const PlannedImage& image) {
   const auto scaled = [](std::int64_t step, std::int64_t to, std::int64_t of) {
     return std::max<std::int64_t>(1, (step * to + of / 2) / of);
   };
-  return {stride.z, scaled(stride.y, source.y, config.patch.y),
+  return {scaled(stride.z, source.z, config.patch.z), scaled(stride.y, source.y, config.patch.y),
           scaled(stride.x, source.x, config.patch.x)};
 }
 
 Extent CellsOfGrid(const RunConfig& config, const PlannedImage& image) {
-  return image.views.empty() ? GridOf(config, image.size)
-                             : CellsOf(image.size, StepOf(config, image));
+  const Extent step = StepOf(config, image);
+  return config.mpp.empty() ? GridOf(image.size, SourceOf(config, image), step)
+                            : CellsOf(image.size, step);
 }
 
 Status CheckPatchOf(const RunConfig& config, const PlannedImage& image) {
@@ -68,9 +69,14 @@ PlannedView Plan::ViewOf(std::uint32_t image, std::size_t view) const {
 
 Status CheckViews(const RunConfig& config, const std::vector<PlannedImage>& images) {
   PB_RETURN_IF_ERROR(CheckContextCrops(config));
+  const std::size_t wanted = config.spacing ? 1 : config.mpp.size();
   for (std::size_t i = 0; i < images.size(); ++i) {
     const std::vector<PlannedView>& views = images[i].views;
-    if (views.size() != config.mpp.size()) return Bad(i, "its levels are not chosen");
+    if (views.size() != wanted) return Bad(i, "its levels are not chosen");
+    if (config.spacing &&
+        views.front().source != SourceSides(config.patch, images[i].volume->step)) {
+      return Bad(i, "the voxels of a patch are not those of its spacing");
+    }
     if (!views.empty() && views.front().size != images[i].size) {
       return Bad(i, "its size is not that of its level");
     }

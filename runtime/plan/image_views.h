@@ -1,4 +1,5 @@
-// The levels and boxes that patch.mpp chose for a plan's images, checked and as text.
+// The levels and boxes that patch.mpp or patch.spacing chose for a plan's images, checked and as
+// text.
 #pragma once
 
 #include <vector>
@@ -13,8 +14,8 @@ namespace patchbay::plan {
 Extent StepOf(const RunConfig& config, const PlannedImage& image);
 Extent CellsOfGrid(const RunConfig& config, const PlannedImage& image);
 
-/// Every image has a view for each mpp, and none without. InvalidArgument naming the key for what
-/// several mpp exclude: random crops.
+/// Every image has a view for each mpp, or one for the spacing, and none without. InvalidArgument
+/// naming the key for what several mpp exclude: random crops. Images are settled.
 Status CheckViews(const RunConfig& config, const std::vector<PlannedImage>& images);
 
 /// One row an image.

@@ -3,11 +3,12 @@
 #include <cmath>
 
 #include "runtime/base/strings.h"
+#include "runtime/plan/volume_spacing.h"
 
 namespace patchbay::plan {
 namespace {
 
-constexpr std::size_t kRowValues = 5;
+constexpr std::size_t kRowValues = 5, kResampledRowValues = 8;
 
 bool IsLength(double mm) { return std::isfinite(mm) && mm > 0; }
 
@@ -17,7 +18,7 @@ VolumeNeeds VolumeNeedsOf(const RunConfig& config) {
   VolumeNeeds needs;
   const auto steps = OrderOps(config.preprocess, config.augment);
   if (!steps.ok()) return needs;
-  needs.facts = FactsNeededBy(*steps, config.patch);
+  needs.facts = FactsNeededBy(*steps, config.patch, config.spacing.has_value());
   if (!needs.facts.body) return needs;
   for (const OpStep& step : *steps) {
     if (step.op == OpNumber::kWindow) needs.window = WindowOptions::FromJson(step.options);
@@ -58,14 +59,19 @@ Status SettleVolumes(const RunConfig& config, std::vector<PlannedImage>& images)
 }
 
 Json ToJson(const VolumeFacts& facts) {
-  return {facts.spacing.z, facts.spacing.y, facts.spacing.x, facts.mean, facts.std};
+  Json row = {facts.spacing.z, facts.spacing.y, facts.spacing.x, facts.mean, facts.std};
+  if (facts.step == PerAxis{}) return row;
+  for (const double step : {facts.step.z, facts.step.y, facts.step.x}) row.push_back(step);
+  return row;
 }
 
 StatusOr<VolumeFacts> VolumeFactsFromJson(const Json& row) {
   const auto wrong = [] {
     return absl::InvalidArgumentError("plan: volumes: not spacing, mean and deviation of an image");
   };
-  if (!row.is_array() || row.size() != kRowValues) return wrong();
+  if (!row.is_array() || (row.size() != kRowValues && row.size() != kResampledRowValues)) {
+    return wrong();
+  }
   for (const Json& value : row) {
     if (!value.is_number()) return wrong();
   }
@@ -76,7 +82,10 @@ StatusOr<VolumeFacts> VolumeFactsFromJson(const Json& row) {
   const bool good = IsLength(facts.spacing.z) && IsLength(facts.spacing.y) &&
                     IsLength(facts.spacing.x) && std::isfinite(facts.mean) &&
                     std::isfinite(facts.std) && facts.std >= 0;
-  return good ? StatusOr<VolumeFacts>(facts) : wrong();
+  if (row.size() == kResampledRowValues) {
+    facts.step = {row[5].get<double>(), row[6].get<double>(), row[7].get<double>()};
+  }
+  return good && IsStep(facts.step) ? StatusOr<VolumeFacts>(facts) : wrong();
 }
 
 Json VolumesToJson(const RunConfig& config, const std::vector<PlannedImage>& images) {

@@ -28,7 +28,8 @@ StatusOr<VolumeNeeds> VolumeNeedsFromJson(const Json& value);
 /// image lacks it.
 Status SettleVolumes(const RunConfig& config, std::vector<PlannedImage>& images);
 
-/// One row an image: spacing along z, y and x in millimetres, mean, deviation. Null without need.
+/// One row an image: spacing along z, y and x in millimetres, mean, deviation; where patches are
+/// resampled also the voxels of the level for one of theirs along z, y and x. Null without need.
 Json VolumesToJson(const RunConfig& config, const std::vector<PlannedImage>& images);
 /// InvalidArgument for what VolumesToJson does not give of so many images.
 Status VolumesFromJson(const RunConfig& config, const Json& rows,

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int64_t kMaxLevelSide = std::int64_t{1} << 31;
 constexpr int kMaxLevel = 63;
-constexpr std::size_t kViewValues = 7;
+constexpr std::size_t kFlatViewValues = 7, kDeepViewValues = 10;
 
 Status Wrong(std::string_view cause) {
   return absl::InvalidArgumentError(StrCat("key 'patch.mpp': ", cause));
@@ -97,19 +97,52 @@ bool IsCount(const Json& value) {
 }
 
 bool IsView(const Json& row) {
-  if (!row.is_array() || row.size() != kViewValues) return false;
-  for (std::size_t i = 0; i < kViewValues; ++i) {
-    if (i < 5 ? !IsCount(row[i]) : !row[i].is_number()) return false;
+  if (!row.is_array() || (row.size() != kFlatViewValues && row.size() != kDeepViewValues)) {
+    return false;
+  }
+  const std::size_t counts = row.size() == kFlatViewValues ? 5 : 7;
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    if (i < counts ? !IsCount(row[i]) : !row[i].is_number()) return false;
   }
   return true;
 }
 
 bool IsSound(const PlannedView& view) {
   const auto is_scale = [](double d) { return std::isfinite(d) && d > 0; };
-  return view.level >= 0 && view.level <= kMaxLevel && view.size.y >= 1 && view.size.x >= 1 &&
-         view.size.y <= kMaxLevelSide && view.size.x <= kMaxLevelSide && view.source.y >= 1 &&
-         view.source.x >= 1 && view.source.y <= kMaxSourceSide && view.source.x <= kMaxSourceSide &&
+  const auto is_within = [](const Extent& e, std::int64_t most) {
+    return e.z >= 1 && e.y >= 1 && e.x >= 1 && e.z <= most && e.y <= most && e.x <= most;
+  };
+  return view.level >= 0 && view.level <= kMaxLevel && is_within(view.size, kMaxLevelSide) &&
+         is_within(view.source, kMaxSourceSide) && is_scale(view.downsample_z) &&
          is_scale(view.downsample_y) && is_scale(view.downsample_x);
+}
+
+Json RowOf(const PlannedView& v) {
+  if (v.size.z == 1 && v.source.z == 1 && v.downsample_z == 1) {
+    return {v.level, v.size.y, v.size.x, v.source.y, v.source.x, v.downsample_y, v.downsample_x};
+  }
+  return {v.level,    v.size.z,   v.size.y,       v.size.x,       v.source.z,
+          v.source.y, v.source.x, v.downsample_z, v.downsample_y, v.downsample_x};
+}
+
+PlannedView ViewOfRow(const Json& row) {
+  const auto count = [&row](std::size_t i) { return row[i].get<std::int64_t>(); };
+  const auto scale = [&row](std::size_t i) { return row[i].get<double>(); };
+  PlannedView v;
+  v.level = static_cast<int>(std::min<std::int64_t>(count(0), kMaxLevel + 1));
+  if (row.size() == kFlatViewValues) {
+    v.size = Flat(count(1), count(2));
+    v.source = Flat(count(3), count(4));
+    v.downsample_y = scale(5);
+    v.downsample_x = scale(6);
+    return v;
+  }
+  v.size = {count(1), count(2), count(3)};
+  v.source = {count(4), count(5), count(6)};
+  v.downsample_z = scale(7);
+  v.downsample_y = scale(8);
+  v.downsample_x = scale(9);
+  return v;
 }
 
 }  // namespace
@@ -167,10 +200,7 @@ Box WithSameCentre(const Box& box, const PlannedView& from, const PlannedView& t
 
 Json ToJson(const std::vector<PlannedView>& views) {
   Json rows = Json::array();
-  for (const PlannedView& v : views) {
-    rows.push_back(
-        {v.level, v.size.y, v.size.x, v.source.y, v.source.x, v.downsample_y, v.downsample_x});
-  }
+  for (const PlannedView& view : views) rows.push_back(RowOf(view));
   return rows;
 }
 
@@ -181,14 +211,9 @@ StatusOr<std::vector<PlannedView>> ViewsFromJson(const Json& value) {
   std::vector<PlannedView> views;
   for (const Json& row : value) {
     if (!IsView(row)) return absl::InvalidArgumentError("plan: views: not a view");
-    PlannedView v;
-    v.level = static_cast<int>(std::min<std::int64_t>(row[0].get<std::int64_t>(), kMaxLevel + 1));
-    v.size = Flat(row[1].get<std::int64_t>(), row[2].get<std::int64_t>());
-    v.source = Flat(row[3].get<std::int64_t>(), row[4].get<std::int64_t>());
-    v.downsample_y = row[5].get<double>();
-    v.downsample_x = row[6].get<double>();
-    if (!IsSound(v)) return absl::InvalidArgumentError("plan: views: out of range");
-    views.push_back(v);
+    const PlannedView view = ViewOfRow(row);
+    if (!IsSound(view)) return absl::InvalidArgumentError("plan: views: out of range");
+    views.push_back(view);
   }
   return views;
 }

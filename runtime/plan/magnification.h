@@ -39,6 +39,7 @@ struct PlannedView {
   Extent size;    ///< of the level
   Extent source;  ///< pixels of the level that become one patch; patch.size where none is resampled
   double downsample_y = 1, downsample_x = 1;  ///< of the level against level 0
+  double downsample_z = 1;
 
   bool operator==(const PlannedView&) const = default;
 };
@@ -53,7 +54,8 @@ StatusOr<std::vector<PlannedView>> ChooseViews(const Magnification& magnificatio
 /// The box of another view, with the centre of `box`: to half a pixel of its level.
 Box WithSameCentre(const Box& box, const PlannedView& from, const PlannedView& to);
 
-/// [[level, y, x, source y, source x, downsample y, downsample x], ...]
+/// [[level, y, x, source y, source x, downsample y, downsample x], ...]; of a volume every three
+/// numbers, z first.
 Json ToJson(const std::vector<PlannedView>& views);
 /// InvalidArgument for what ToJson does not give.
 StatusOr<std::vector<PlannedView>> ViewsFromJson(const Json& value);

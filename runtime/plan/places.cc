@@ -189,7 +189,7 @@ void ImagePlaces::Lay(const RunConfig& config, const PlannedImage& image) {
   before_centre_ = {BeforeCentre(source_.z, config.patch.z),
                     BeforeCentre(source_.y, config.patch.y),
                     BeforeCentre(source_.x, config.patch.x)};
-  if (image.views.empty()) return;
+  if (config.mpp.empty()) return;
   const PlannedView& view = image.views.front();
   const AxisScale y = ScaleOf(view.downsample_y, full_.y, size_.y);
   const AxisScale x = ScaleOf(view.downsample_x, full_.x, size_.x);

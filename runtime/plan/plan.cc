@@ -74,11 +74,12 @@ std::uint64_t PatchesThere(const RunConfig& config, const PlannedImage& image) {
 
 /// Ops without a kernel are not made where the bits are to be those of a GPU.
 Status CheckNumerics(const RunConfig& config) {
-  const std::string cpu_only = CpuOnlyOp(config.preprocess, config.augment, config.patch);
+  const std::string cpu_only =
+      CpuOnlyOp(config.preprocess, config.augment, config.patch, config.spacing.has_value());
   if (config.numerics == Numerics::kCpu || cpu_only.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(StrCat("plan: key 'numerics': ", NameOf(*config.numerics),
-                                           ": the op of '", cpu_only,
-                                           "' is made on CPUs only; set numerics: cpu"));
+                                           ": what '", cpu_only,
+                                           "' asks for is made on CPUs only; set numerics: cpu"));
 }
 
 Status CheckFill(double fill, DType dtype) {
@@ -343,7 +344,7 @@ StatusOr<Plan> Plan::Build(const RunConfig& config, std::vector<PlannedImage> im
     text["volumes"] = std::move(volumes);
   }
   text.update(SampledToJson(config, plan.images_));
-  if (!config.mpp.empty()) text["views"] = ViewsToJson(plan.images_);
+  if (!config.mpp.empty() || config.spacing) text["views"] = ViewsToJson(plan.images_);
   plan.text_ = DumpJson(text);
   plan.digest_ = Sha256Of(plan.text_);
   return plan;

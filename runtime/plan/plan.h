@@ -51,7 +51,8 @@ struct PlannedImage {
       std::nullopt;  ///< where the ops need its spacing or statistics
   std::optional<ImageLabels> labels = std::nullopt;  ///< of the config's label set
   std::optional<std::int64_t> label = std::nullopt;  ///< under labels.label.column, what it says
-  /// Under patch.mpp one for each; `size` is then the first one's level. Otherwise empty.
+  /// Under patch.mpp one for each, under patch.spacing one; `size` is then the first one's level.
+  /// Otherwise empty.
   std::vector<PlannedView> views = {};
 
   /// Under sampling.weight_by, one a column: which value of the column, within that of the column
@@ -67,7 +68,8 @@ struct PlannedImage {
   bool operator==(const PlannedImage&) const = default;
 };
 
-/// Pixels of an image's level that become one patch: patch.size, unless patch.mpp resamples them.
+/// Pixels of an image's level that become one patch: patch.size, unless patch.mpp or patch.spacing
+/// resamples them.
 Extent SourceOf(const RunConfig& config, const PlannedImage& image);
 
 /// Whether patches as the config has them can be cut from such an image: a volume needs a size of
@@ -127,7 +129,8 @@ class Plan {
   }
   /// Arrays of images in a batch: 1, or one for each patch.mpp; they come first.
   std::size_t views() const { return config_.mpp.empty() ? 1 : config_.mpp.size(); }
-  /// View `view` of a patch's image: what patch.mpp chose, or patch.level as it is.
+  /// View `view` of a patch's image: what patch.mpp or patch.spacing chose, or patch.level as it
+  /// is.
   PlannedView ViewOf(std::uint32_t image, std::size_t view) const;
   /// What lies outside the images: the config's fill, or the default of their kind.
   double fill() const;

@@ -82,8 +82,21 @@ Status CheckMpp(const Json& patch) {
   return absl::OkStatus();
 }
 
+Status CheckSpacing(const Json& patch) {
+  if (!patch.contains("spacing")) return absl::OkStatus();
+  if (!patch["mpp"].empty()) {
+    return absl::InvalidArgumentError("mpp and spacing exclude each other");
+  }
+  if (patch["level"] != 0) {
+    return absl::InvalidArgumentError("spacing and level exclude each other");
+  }
+  if (patch["size"].size() == 3) return absl::OkStatus();
+  return absl::InvalidArgumentError("spacing is for volumes: a size of [z, y, x]");
+}
+
 Status CheckPatch(const Json& patch) {
   PB_RETURN_IF_ERROR(CheckMpp(patch));
+  PB_RETURN_IF_ERROR(CheckSpacing(patch));
   std::int64_t room = kMaxPatchPixels;
   for (const Json& side : patch["size"]) room /= side.get<std::int64_t>();
   if (room > 0) return absl::OkStatus();
@@ -128,10 +141,27 @@ Key PatchKeys() {
                    .max = 0.5,
                    .help = "a level so near is taken as it is; otherwise the next finer one is "
                            "averaged"},
+                  {.name = "spacing",
+                   .type = KeyType::kFloatList,
+                   .unit = "mm",
+                   .min = kMinSpacingMm,
+                   .max = kMaxSpacingMm,
+                   .min_items = 3,
+                   .max_items = 3,
+                   .help = "of volumes, instead of a level: [z, y, x] from voxel to voxel of a "
+                           "patch"},
+                  {.name = "spacing_tolerance",
+                   .type = KeyType::kFloat,
+                   .fallback = RunConfig{}.spacing_tolerance,
+                   .min = 0,
+                   .max = 0.5,
+                   .help = "a level so near along all axes is taken as it is; otherwise patches "
+                           "are resampled"},
                   {.name = "upsample",
                    .type = KeyType::kBool,
                    .fallback = false,
-                   .help = "whether an mpp below the finest level's is interpolated or refused"},
+                   .help = "whether an mpp or spacing below the finest level's is interpolated or "
+                           "refused"},
                   {.name = "mixed_mpp",
                    .type = KeyType::kBool,
                    .fallback = false,
@@ -316,6 +346,11 @@ RunConfig FromChecked(const Json& value) {
   config.level = patch["level"].get<std::uint32_t>();
   config.mpp = patch["mpp"].get<std::vector<double>>();
   config.mpp_tolerance = patch["mpp_tolerance"].get<double>();
+  if (patch.contains("spacing")) {
+    const auto mm = patch["spacing"].get<std::vector<double>>();
+    config.spacing = PerAxis{mm[0], mm[1], mm[2]};
+  }
+  config.spacing_tolerance = patch["spacing_tolerance"].get<double>();
   config.upsample = patch["upsample"].get<bool>();
   config.mixed_mpp = patch["mixed_mpp"].get<bool>();
   if (patch.contains("fill")) config.fill = patch["fill"].get<double>();
@@ -435,6 +470,7 @@ Json ToJson(const RunConfig& config) {
                   {"level", config.level},
                   {"mpp", config.mpp},
                   {"mpp_tolerance", config.mpp_tolerance},
+                  {"spacing_tolerance", config.spacing_tolerance},
                   {"upsample", config.upsample},
                   {"mixed_mpp", config.mixed_mpp}}},
                 {"sampling", SamplingToJson(config)},
@@ -452,6 +488,9 @@ Json ToJson(const RunConfig& config) {
   if (!config.splits.empty()) value["splits"] = config.splits;
   if (Json labels = ToJson(config.labels); !labels.is_null()) value["labels"] = std::move(labels);
   if (config.fill) value["patch"]["fill"] = *config.fill;
+  if (config.spacing) {
+    value["patch"]["spacing"] = {config.spacing->z, config.spacing->y, config.spacing->x};
+  }
   if (!config.data_ports.empty()) value["data"]["ports"] = config.data_ports;
   if (config.numerics) value["numerics"] = patchbay::NameOf(*config.numerics);
   if (config.global_size != 0) value["batch"]["global_size"] = config.global_size;
@@ -474,6 +513,10 @@ Status SettleBatch(RunConfig& config, std::uint32_t before, std::uint32_t world_
 
 Magnification MagnificationOf(const RunConfig& config) {
   return {config.mpp, config.mpp_tolerance, config.upsample, config.patch};
+}
+
+WantedSpacing WantedSpacingOf(const RunConfig& config) {
+  return {*config.spacing, config.spacing_tolerance, config.upsample, config.patch};
 }
 
 std::string_view NameOf(Order order) { return NameIn(kOrders, order); }

@@ -15,6 +15,7 @@
 #include "runtime/config/key_table.h"
 #include "runtime/plan/labels_config.h"
 #include "runtime/plan/magnification.h"
+#include "runtime/plan/volume_spacing.h"
 #include "runtime/stream/limits.h"
 #include "runtime/stream/numerics.h"
 #include "runtime/stream/stream_geometry.h"
@@ -65,6 +66,9 @@ struct RunConfig {
   /// Instead of a level: micrometres per pixel of each of a patch's images; see Magnification.
   std::vector<double> mpp;
   double mpp_tolerance = 0.05;
+  /// Of volumes, instead of a level: millimetres from voxel to voxel; see WantedSpacing.
+  std::optional<PerAxis> spacing;
+  double spacing_tolerance = 0.05;
   bool upsample = false;
   bool mixed_mpp = false;  ///< whether patch.level may mean different um/px
   /// Every channel of a pixel outside the image; absent = Plan::fill() decides by the images.
@@ -101,6 +105,8 @@ inline constexpr char kListedPositions[] = "listed.csv";
 bool HasTable(const RunConfig& config);
 /// What patch.mpp and its companions ask for; without an mpp, nothing.
 Magnification MagnificationOf(const RunConfig& config);
+/// What patch.spacing asks for. Requires one.
+WantedSpacing WantedSpacingOf(const RunConfig& config);
 
 /// The table of every key of a run config.
 config::Key RunConfigKeys();

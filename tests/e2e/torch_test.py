@@ -1,52 +1,16 @@
 """With PyTorch, where a Python has it: tensors that are slots, the wrappers, and the example, killed and resumed on two ranks."""
 import os
-import pathlib
 import socket
-import subprocess
-import sys
 import textwrap
 
 import harness
-
-MODULE = harness.BIN.parent / "python"
-EXAMPLE = pathlib.Path(__file__).resolve().parents[2] / "configs/examples"
+import torch_case
 
 
-def python_with(*modules):
-    """The first Python that has them beside our extension, which is for one version of Python; or None."""
-    for python in (harness.PYTHON, sys.executable, "/usr/bin/python3"):
-        looked = subprocess.run([python, "-c", "import patchbay, " + ", ".join(modules)], capture_output=True, check=False,
-                                env=os.environ | {"PYTHONPATH": str(MODULE)}) if pathlib.Path(python).exists() else None
-        if looked is not None and looked.returncode == 0:
-            return python
-    return None
-
-
-PYTHON = python_with("torch")
-
-
-class Torch(harness.Case):
+class Torch(torch_case.TorchCase):
     def setUp(self):
         super().setUp()
-        if PYTHON is None:
-            self.skipTest("no Python here has both PyTorch and our module (Debian: apt-get install python3-torch)")
         self.store([self.slide(size="1300x900")])
-
-    def program(self, *words, **env):
-        log = self.folder / f"python-log-{len(list(self.folder.glob('python-log-*')))}"
-        with open(log, "w", encoding="utf-8") as out:
-            process = subprocess.Popen([PYTHON, *map(str, words)], cwd=self.folder, stdin=subprocess.DEVNULL, stdout=out,
-                                       stderr=out, env=self.environment(PYTHONPATH=str(MODULE), OMP_NUM_THREADS="1", **env))
-        process.log = log
-        self.addCleanup(lambda: (process.kill(), process.wait()))
-        return process
-
-    def done(self, process, expect=0):
-        self.assertEqual(process.wait(timeout=harness.LIMIT_S), expect, process.log.read_text()[-4000:])
-        return process.log.read_text()
-
-    def run_program(self, text):
-        return self.done(self.program("-c", textwrap.dedent(text)))
 
     def test_tensors_are_slots_and_the_wrappers_hand_them_on(self):
         self.run_file("stores", batch=8)
@@ -116,7 +80,7 @@ class Torch(harness.Case):
     def train(self, out, port):
         launch = {"TORCHELASTIC_RUN_ID": self.folder.name + out, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port),
                   "WORLD_SIZE": "2"}
-        return [self.program(EXAMPLE / "train_gleason.py", EXAMPLE / "gleason.yaml", "--epochs", 1, "--cpus", 1,
+        return [self.program(torch_case.EXAMPLE / "train_gleason.py", torch_case.EXAMPLE / "gleason.yaml", "--epochs", 1, "--cpus", 1,
                              "--save-every", 5, "--checkpoint", out + ".pt", "--log", out + ".jsonl",
                              RANK=str(rank), LOCAL_RANK=str(rank), **launch) for rank in range(2)]
 

@@ -24,7 +24,7 @@ ViewWindow WindowOf(const plan::Plan& plan, const ops::Chain& chain, const plan:
   const plan::PlannedView first = plan.ViewOf(spec.image, 0), own = plan.ViewOf(spec.image, view);
   const Box box = view == 0 ? spec.box : plan::WithSameCentre(spec.box, first, own);
   const Extent& patch = plan.config().patch;
-  if (own.source == patch) {
+  if (chain.is_volume() || own.source == patch) {
     return {own.level, chain.SourceBox(box, spec.key, plan.FactsOf(spec.image)), {}, {}};
   }
   const Extent wanted = chain.source_extent();

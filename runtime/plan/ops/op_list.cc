@@ -204,10 +204,10 @@ Json InFixedOrder(const Json& steps) {
   return sorted;
 }
 
-Status CheckOps(const Json& preprocess, const Json& augment, const Extent& patch) {
+Status CheckOps(const Json& preprocess, const Json& augment, const Extent& patch, bool to_spacing) {
   PB_ASSIGN_OR_RETURN(const std::vector<OpStep> steps, OrderOps(preprocess, augment));
   PB_RETURN_IF_ERROR(CheckTogether(steps));
-  if (IsVolumeChain(steps, patch)) return CheckVolumeChain(steps, patch);
+  if (IsVolumeChain(steps, patch, to_spacing)) return CheckVolumeChain(steps, patch);
   std::size_t channels = 1;
   for (const OpStep& step : steps) {
     PB_RETURN_IF_ERROR(CheckShape(step, patch));
@@ -223,13 +223,14 @@ Status CheckOps(const Json& preprocess, const Json& augment, const Extent& patch
   return absl::OkStatus();
 }
 
-std::string CpuOnlyOp(const Json& preprocess, const Json& augment, const Extent& patch) {
+std::string CpuOnlyOp(const Json& preprocess, const Json& augment, const Extent& patch,
+                      bool to_spacing) {
   const auto steps = OrderOps(preprocess, augment);
   if (!steps.ok()) return "";
   for (const OpStep& step : *steps) {
-    if (NeedsOf(step.op).cpu_only || IsVolumeChain(*steps, patch)) return step.key;
+    if (NeedsOf(step.op).cpu_only || IsVolumeChain(*steps, patch, to_spacing)) return step.key;
   }
-  return "";
+  return to_spacing ? "patch.spacing" : "";
 }
 
 }  // namespace patchbay::plan

@@ -80,12 +80,15 @@ Json InFixedOrder(const Json& steps);
 
 /// What is wrong with the ops whatever the images are: lists of different lengths, rotate90 on a
 /// patch that is not square, an elastic that folds, two uses of an op that may be named once,
-/// borders that differ, ops of slides beside ops of volumes. Errors as OrderOps.
-Status CheckOps(const Json& preprocess, const Json& augment, const Extent& patch);
+/// borders that differ, ops of slides beside ops of volumes. `to_spacing`: patches are brought to
+/// patch.spacing, which makes any list a volume's. Errors as OrderOps.
+Status CheckOps(const Json& preprocess, const Json& augment, const Extent& patch,
+                bool to_spacing = false);
 
 /// The first op of both lists that only CPUs make on such a patch ("augment[0].affine"); empty when
-/// there is none. Requires lists that passed CheckOps.
-std::string CpuOnlyOp(const Json& preprocess, const Json& augment, const Extent& patch);
+/// there is none. "patch.spacing" where that alone is. Requires lists that passed CheckOps.
+std::string CpuOnlyOp(const Json& preprocess, const Json& augment, const Extent& patch,
+                      bool to_spacing = false);
 
 /// "check ops: key 'augment[0].flip': <cause>".
 Status WrongOp(std::string_view key, std::string_view cause);

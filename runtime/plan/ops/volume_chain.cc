@@ -62,10 +62,10 @@ bool IsVolumeStep(const OpStep& step) {
   return NeedsOf(step.op).volume;
 }
 
-bool IsVolumeChain(const std::vector<OpStep>& steps, const Extent& patch) {
-  return std::any_of(steps.begin(), steps.end(), [&patch](const OpStep& step) {
-    return IsVolumeStep(step) || (patch.z > 1 && WorksInDepth(step.op));
-  });
+bool IsVolumeChain(const std::vector<OpStep>& steps, const Extent& patch, bool to_spacing) {
+  return to_spacing || std::any_of(steps.begin(), steps.end(), [&patch](const OpStep& step) {
+           return IsVolumeStep(step) || (patch.z > 1 && WorksInDepth(step.op));
+         });
 }
 
 Status CheckVolumeChain(const std::vector<OpStep>& steps, const Extent& patch) {
@@ -82,9 +82,10 @@ Status CheckVolumeChain(const std::vector<OpStep>& steps, const Extent& patch) {
   return absl::OkStatus();
 }
 
-FactsNeeded FactsNeededBy(const std::vector<OpStep>& steps, const Extent& patch) {
+FactsNeeded FactsNeededBy(const std::vector<OpStep>& steps, const Extent& patch, bool to_spacing) {
   FactsNeeded needed;
-  if (!IsVolumeChain(steps, patch)) return needed;
+  if (!IsVolumeChain(steps, patch, to_spacing)) return needed;
+  needed.spacing = to_spacing;
   for (const OpStep& step : steps) {
     needed.body = needed.body || step.op == OpNumber::kZscore;
     needed.spacing = needed.spacing || step.op == OpNumber::kAffine ||

@@ -12,9 +12,10 @@ namespace patchbay::plan {
 /// Whether a step is made for volumes alone: window, zscore, flip with axes, ...
 bool IsVolumeStep(const OpStep& step);
 
-/// Whether the steps work on the patch as a volume. Otherwise each of its slices is an image, and
-/// ops that move whole pixels or look at single values treat all slices alike.
-bool IsVolumeChain(const std::vector<OpStep>& steps, const Extent& patch);
+/// Whether the steps work on the patch as a volume: one of them does, or patches are brought to a
+/// spacing. Otherwise each of its slices is an image, and ops that move whole pixels or look at
+/// single values treat all slices alike.
+bool IsVolumeChain(const std::vector<OpStep>& steps, const Extent& patch, bool to_spacing = false);
 
 /// InvalidArgument for what a volume chain cannot have: ops of slides, two normalisers, shear,
 /// borders. Names the key.
@@ -22,9 +23,10 @@ Status CheckVolumeChain(const std::vector<OpStep>& steps, const Extent& patch);
 
 /// What the steps need of plan::VolumeFacts.
 struct FactsNeeded {
-  bool spacing = false;  ///< affine turns in millimetres, elastic moves by them
+  bool spacing = false;  ///< affine turns in millimetres, elastic moves by them, patch.spacing
   bool body = false;     ///< zscore
 };
-FactsNeeded FactsNeededBy(const std::vector<OpStep>& steps, const Extent& patch);
+FactsNeeded FactsNeededBy(const std::vector<OpStep>& steps, const Extent& patch,
+                          bool to_spacing = false);
 
 }  // namespace patchbay::plan

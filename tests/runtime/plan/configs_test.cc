@@ -38,6 +38,17 @@ PlannedImage ImageFor(const RunConfig& config) {
     EXPECT_TRUE(views.ok()) << views.status();
     image.views = views.value_or(std::vector<PlannedView>());
   }
+  if (config.spacing) {
+    const Spacing mm = {AxisSpacing{0.9, LengthUnit::kMillimeter},
+                        AxisSpacing{0.7, LengthUnit::kMillimeter},
+                        AxisSpacing{0.7, LengthUnit::kMillimeter}};
+    const auto chosen = ChooseSpacing(WantedSpacingOf(config), std::vector{image.size}, mm);
+    EXPECT_TRUE(chosen.ok()) << chosen.status();
+    image.views = {chosen->view};
+    image.volume = VolumeFacts{chosen->spacing, chosen->step};
+  } else if (config.has_depth) {
+    image.volume.emplace();
+  }
   if (FindStainNormalize(config.preprocess, config.augment)) {
     image.macenko = DefaultMacenko();
   }
@@ -55,6 +66,7 @@ void ExpectRuns(RunConfig config) {
   options.patch = config.patch;
   options.dtype = config.dtype;
   options.channels = plan->channels();
+  options.to_spacing = config.spacing.has_value();
   options.source_dtype = plan->images().front().dtype;
   EXPECT_TRUE(ops::Chain::Compile(options).ok());
 }

@@ -31,6 +31,7 @@ std::string OpenPayload(const plan::RunConfig& config, std::size_t first, std::s
                   {"on_bad_image", plan::NameOf(config.on_bad_image)}};
   if (plan::NeedsPlaces(config)) payload["config"] = plan::ToJson(config);
   if (!config.mpp.empty()) payload["magnification"] = plan::ToJson(plan::MagnificationOf(config));
+  if (config.spacing) payload["spacing"] = plan::ToJson(plan::WantedSpacingOf(config));
   if (plan::FindStainNormalize(config.preprocess, config.augment)) payload["stain"] = true;
   const plan::VolumeNeeds volume = plan::VolumeNeedsOf(config);
   if (volume.Any()) payload["volume"] = plan::ToJson(volume);

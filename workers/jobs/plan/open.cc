@@ -31,6 +31,7 @@ struct Group {
   std::int64_t first = 0;
   std::size_t level = 0;
   plan::Magnification magnification;
+  std::optional<plan::WantedSpacing> spacing;
   bool needs_stain = false;
   plan::VolumeNeeds volume;
   bool skip_bad = false;
@@ -55,6 +56,9 @@ StatusOr<Group> GroupOf(TaskContext& context) {
   if (context.payload.contains("magnification")) {
     PB_ASSIGN_OR_RETURN(group.magnification,
                         plan::MagnificationFromJson(context.payload["magnification"]));
+  }
+  if (context.payload.contains("spacing")) {
+    PB_ASSIGN_OR_RETURN(group.spacing, plan::WantedSpacingFromJson(context.payload["spacing"]));
   }
   group.needs_stain = context.payload.contains("stain");
   if (context.payload.contains("volume")) {
@@ -112,24 +116,6 @@ Status AddStain(const std::string& path, plan::PlannedImage& planned) {
   return absl::OkStatus();
 }
 
-/// Millimetres from voxel to voxel of the level.
-StatusOr<plan::PerAxis> SpacingOf(const ImageLayout& layout, std::size_t level,
-                                  const std::string& path) {
-  const Spacing& known = layout.spacing;
-  if (!known.z || !known.y || !known.x) {
-    return CannotUse(path,
-                     "affine and elastic of volumes need a spacing in millimetres along z, y "
-                     "and x, which the image does not state");
-  }
-  const Extent &whole = layout.levels[0].size, &size = layout.levels[level].size;
-  const auto along = [](const AxisSpacing& axis, std::int64_t before, std::int64_t now) {
-    const double step = std::round(static_cast<double>(before) / static_cast<double>(now));
-    return axis.Micrometres() / 1000 * std::max(1.0, step);
-  };
-  return plan::PerAxis{along(*known.z, whole.z, size.z), along(*known.y, whole.y, size.y),
-                       along(*known.x, whole.x, size.x)};
-}
-
 /// Of the windowed values over the body, as ingest counted it.
 StatusOr<plan::MeanAndDeviation> BodyStatistics(const plan::VolumeNeeds& needs,
                                                 const std::string& path) {
@@ -147,9 +133,11 @@ StatusOr<plan::MeanAndDeviation> BodyStatistics(const plan::VolumeNeeds& needs,
 
 Status AddFacts(const Group& group, const ImageLayout& layout, const std::string& path,
                 plan::PlannedImage& planned) {
-  plan::VolumeFacts facts;
-  if (group.volume.facts.spacing) {
-    PB_ASSIGN_OR_RETURN(facts.spacing, SpacingOf(layout, group.level, path));
+  plan::VolumeFacts facts = planned.volume.value_or(plan::VolumeFacts{});
+  if (group.volume.facts.spacing && !group.spacing) {
+    const auto mm = plan::SpacingOfLevel(layout.spacing, layout.levels[0].size, planned.size);
+    if (!mm.ok()) return CannotUse(path, StrCat("affine and elastic: ", MessageOf(mm.status())));
+    facts.spacing = *mm;
   }
   if (group.volume.facts.body) {
     PB_ASSIGN_OR_RETURN(const auto statistics, BodyStatistics(group.volume, path));
@@ -168,6 +156,21 @@ Status AddViews(const Group& group, const ImageLayout& layout, const std::string
   if (!views.ok()) return CannotUse(path, MessageOf(views.status()));
   planned.views = *std::move(views);
   planned.size = planned.views.front().size;
+  return absl::OkStatus();
+}
+
+/// The level and the voxels of it that become a patch of the spacing.
+Status AddSpacing(const Group& group, const ImageLayout& layout, const std::string& path,
+                  plan::PlannedImage& planned) {
+  std::vector<Extent> sizes;
+  for (const LevelLayout& level : layout.levels) sizes.push_back(level.size);
+  const auto chosen = plan::ChooseSpacing(*group.spacing, sizes, layout.spacing);
+  if (!chosen.ok()) return CannotUse(path, MessageOf(chosen.status()));
+  planned.views = {chosen->view};
+  planned.size = chosen->view.size;
+  planned.volume.emplace();
+  planned.volume->spacing = chosen->spacing;
+  planned.volume->step = chosen->step;
   return absl::OkStatus();
 }
 
@@ -190,6 +193,7 @@ StatusOr<plan::PlannedImage> PlanImage(const OpenedImage& opened, const Group& g
   if (!group.magnification.mpp.empty()) {
     PB_RETURN_IF_ERROR(AddViews(group, layout, path, planned));
   }
+  if (group.spacing) PB_RETURN_IF_ERROR(AddSpacing(group, layout, path, planned));
   if (group.needs_stain) {
     PB_RETURN_IF_ERROR(AddStain(opened.path.empty() ? path : opened.path, planned));
   }
@@ -203,7 +207,7 @@ StatusOr<plan::PlannedImage> PlanImage(const OpenedImage& opened, const Group& g
 std::optional<double> MppOf(const ImageLayout& layout, const Group& group,
                             const plan::PlannedImage& planned) {
   const std::optional<double> finest = layout.spacing.MeanMpp();
-  if (!finest || planned.size.z != 1) return std::nullopt;
+  if (!finest || planned.size.z != 1 || group.spacing) return std::nullopt;
   if (planned.views.empty()) return *finest * layout.levels[group.level].downsample;
   const plan::PlannedView& view = planned.views.front();
   return *finest * view.downsample_x * static_cast<double>(view.source.x) /

@@ -20,7 +20,8 @@ std::size_t OpeningTasks(std::size_t images, std::size_t list_bytes);
 /// What lies in a folder of the dataset and may not be looked at counts as an image.
 StatusOr<TaskOutput> RunStreamPlan(TaskContext& context);
 
-/// Payload: {"first", "count", "level", "on_bad_image"[, "magnification", "stain"]}; inputs: the
+/// Payload: {"first", "count", "level", "on_bad_image"[, "magnification", "spacing", "stain",
+/// "volume"]}; inputs: the
 /// root's result. Opens and hashes these images. Result: see image_row.h. Errors name the image,
 /// its path here and "image N" where they travel: one that is damaged, unreadable or not to be read
 /// fails the task, or with "skip" is reported in its row. What may pass (I/O errors, too little

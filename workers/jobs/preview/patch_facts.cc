@@ -105,7 +105,7 @@ void AddDraws(const plan::Plan& plan, const ops::Chain& chain, const plan::Patch
   const plan::PlannedView view = plan.ViewOf(spec.image, 0);
   const Extent& patch = plan.config().patch;
   if (view.source != patch) {
-    card.facts.push_back(StrCat("resampled to ", patch.y, " x ", patch.x));
+    card.facts.push_back(StrCat("resampled to ", patch.ToString()));
   }
   if (chain.is_volume()) {
     AddVolume(chain, spec.key, plan.FactsOf(spec.image), card);

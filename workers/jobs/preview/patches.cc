@@ -75,7 +75,8 @@ class Darkroom {
   /// The classes of the delivered pixels in colour upon them, and in words.
   Status AddMask(const plan::PatchSpec& spec, const ImageSource& labels, PatchCard& card) {
     const ViewWindow window = WindowOf(plan_, whole_, spec, 0);
-    const Extent size = whole_.source_extent();
+    const plan::VolumeFacts known = plan_.FactsOf(spec.image);
+    const Extent size = whole_.SourceExtent(spec.key, known);
     const auto room = [](std::vector<std::byte>& bytes, const Extent& e) {
       bytes.resize(static_cast<std::size_t>(e.Pixels()));
       return ContiguousView<4>(bytes.data(), DType::kUint8, {e.z, e.y, e.x, std::int64_t{1}});
@@ -91,7 +92,7 @@ class Darkroom {
     const Extent& patch = plan_.config().patch;
     std::vector<std::uint8_t> mask(static_cast<std::size_t>(patch.Pixels()));
     std::vector<std::byte> scratch;
-    PB_RETURN_IF_ERROR(whole_.RunLabels(tile, spec.key, mask, scratch));
+    PB_RETURN_IF_ERROR(whole_.RunLabels(tile, spec.key, mask, scratch, known));
     // The pictures of a volume's patch are those of its middle slice.
     const auto middle = mask.begin() + patch.z / 2 * patch.y * patch.x;
     card.pictures.push_back(

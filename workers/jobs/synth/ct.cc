@@ -19,6 +19,7 @@ namespace {
 
 constexpr double kTiltDegrees = 15;
 constexpr std::int64_t kMinSlices = 6, kMinSide = 16;
+constexpr double kMinLengthMm = 0.1, kMaxLengthMm = 10;
 constexpr const char* kRoot = "1.2.826.0.1.3680043.10.1411.";
 
 Status Refuse(std::string_view cause) {
@@ -287,6 +288,10 @@ Status CheckOptions(const SynthCtOptions& o) {
       return Refuse(StrCat("size: ", side, " pixels, not ", kMinSide, " to ", kMaxSeriesSide));
     }
   }
+  for (const double mm : {o.step_mm, o.pixel_mm}) {
+    if (mm >= kMinLengthMm && mm <= kMaxLengthMm) continue;
+    return Refuse(StrCat("spacing: ", mm, " mm, not ", kMinLengthMm, " to ", kMaxLengthMm));
+  }
   std::vector<std::string> names;
   for (const SynthFault& fault : SynthFaults()) names.emplace_back(fault.name);
   if (std::find(names.begin(), names.end(), o.fault) != names.end()) return absl::OkStatus();
@@ -349,6 +354,10 @@ StatusOr<SynthCtOptions> SynthCtOptionsFromJson(const Json& json) {
       o.seed = value.get<std::uint64_t>();
     } else if (key == "fault" && value.is_string()) {
       o.fault = value.get<std::string>();
+    } else if (key == "step_mm" && value.is_number()) {
+      o.step_mm = value.get<double>();
+    } else if (key == "pixel_mm" && value.is_number()) {
+      o.pixel_mm = value.get<double>();
     } else if (key == "size" && value.is_array() && value.size() == 3 &&
                value[0].is_number_integer() && value[1].is_number_integer() &&
                value[2].is_number_integer()) {

@@ -18,7 +18,7 @@ inline constexpr std::int64_t kMaxSeriesSide = 1024;
 struct SynthCtOptions {
   Extent size{24, 128, 128};  ///< slices, rows, columns
   std::uint64_t seed = 1;     ///< same seed, same voxels
-  double step_mm = 2.5, pixel_mm = 0.78125;
+  double step_mm = 2.5, pixel_mm = 0.78125;  ///< from slice to slice, from pixel to pixel
   std::string fault = "none";
   /// "": none. Tumours and polyps, and their mask in this file: NIfTI, 1 and 2, others 0.
   std::string lesions = {};
@@ -31,8 +31,8 @@ struct SynthFault {
 /// All of them, "none" first.
 const std::vector<SynthFault>& SynthFaults();
 
-/// {"size", "seed", "fault"}; absent keys keep their defaults. InvalidArgument for unknown keys and
-/// faults, and sizes out of range.
+/// {"size", "seed", "fault", "step_mm", "pixel_mm"}; absent keys keep their defaults.
+/// InvalidArgument for unknown keys and faults, and sizes and lengths out of range.
 StatusOr<SynthCtOptions> SynthCtOptionsFromJson(const Json& json);
 
 /// Writes the series into `folder`, which is made and must not exist, and the mask of its lesions.

@@ -218,12 +218,9 @@ bool LooksLikeDicom(const std::string& path) {
 }
 
 StatusOr<DicomFile> ReadDicomFile(const std::string& path) {
-  StartDicomLibrary();
   DcmFileFormat format;
-  const OFCondition loaded =
-      format.loadFileUntilTag(OFFilename(path.c_str()), EXS_Unknown, EGL_noChange, kMaxValueBytes,
-                              ERM_autoDetect, DCM_PixelData);
-  if (loaded.bad()) return Refuse(StrCat("the file cannot be read: ", loaded.text()));
+  const Status loaded = LoadDicom(path, DicomExtent::kHeader, kMaxValueBytes, format);
+  if (!loaded.ok()) return Refuse(MessageOf(loaded));
   DcmItem& item = *format.getDataset();
   DicomFile file;
   file.path = path;

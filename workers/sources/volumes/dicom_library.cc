@@ -3,14 +3,19 @@
 #include <mutex>
 
 #include <dcmtk/config/osconfig.h>
+#include <dcmtk/dcmdata/dcdeftag.h>
 #include <dcmtk/dcmdata/dcdicent.h>
 #include <dcmtk/dcmdata/dcdict.h>
+#include <dcmtk/dcmdata/dcfilefo.h>
+#include <dcmtk/dcmdata/dcistrmf.h>
 #include <dcmtk/dcmdata/dcitem.h>
 #include <dcmtk/dcmdata/dcobject.h>
 #include <dcmtk/dcmdata/dcrledrg.h>
 #include <dcmtk/dcmjpeg/djdecode.h>
 #include <dcmtk/dcmjpls/djdecode.h>
 #include <dcmtk/oflog/oflog.h>
+
+#include "runtime/base/strings.h"
 
 namespace patchbay::workers {
 namespace {
@@ -61,11 +66,61 @@ void Start() {
   DcmRLEDecoderRegistration::registerCodecs();
 }
 
+/// DCMTK parses sequences by recursion, and reads its stream at every level of them: the place to
+/// measure the stack, whatever the transfer syntax. Once it is too deep the stream has nothing
+/// more.
+class GuardedStream final : public DcmInputFileStream {
+ public:
+  explicit GuardedStream(const std::string& path)
+      : DcmInputFileStream(OFFilename(path.c_str())), top_(StackPlace()) {}
+
+  bool too_deep() const { return too_deep_; }
+
+  OFBool good() const override { return !too_deep_ && DcmInputFileStream::good(); }
+  OFCondition status() const override {
+    return too_deep_ ? EC_InvalidStream : DcmInputFileStream::status();
+  }
+  offile_off_t avail() override { return Stopped() ? 0 : DcmInputFileStream::avail(); }
+  offile_off_t read(void* to, offile_off_t bytes) override {
+    return Stopped() ? 0 : DcmInputFileStream::read(to, bytes);
+  }
+
+ private:
+  static std::uintptr_t StackPlace() {
+    return reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+  }
+  bool Stopped() {
+    too_deep_ = too_deep_ || top_ - StackPlace() > kMaxParseStackBytes;  // it grows downwards
+    return too_deep_;
+  }
+
+  const std::uintptr_t top_;
+  bool too_deep_ = false;
+};
+
 }  // namespace
 
 void StartDicomLibrary() {
   static std::once_flag once;
   std::call_once(once, Start);
+}
+
+Status LoadDicom(const std::string& path, DicomExtent extent, std::uint32_t max_value_bytes,
+                 DcmFileFormat& format) {
+  StartDicomLibrary();
+  GuardedStream stream(path);
+  OFCondition loaded = stream.status();
+  if (loaded.good()) {
+    format.setReadMode(ERM_autoDetect);
+    format.transferInit();
+    loaded =
+        format.readUntilTag(stream, EXS_Unknown, EGL_noChange, max_value_bytes,
+                            extent == DicomExtent::kHeader ? DCM_PixelData : DCM_UndefinedTagKey);
+    format.transferEnd();
+  }
+  if (stream.too_deep()) return absl::InvalidArgumentError("its sequences are nested too deep");
+  if (loaded.good()) return absl::OkStatus();
+  return absl::InvalidArgumentError(StrCat("the file cannot be read: ", loaded.text()));
 }
 
 std::string DicomText(DcmItem& item, unsigned group, unsigned element) {

@@ -1,10 +1,12 @@
 // DCMTK made ready, once a process. Included only by the files of this folder that include DCMTK.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "runtime/base/status.h"
 
+class DcmFileFormat;
 class DcmItem;
 
 namespace patchbay::workers {
@@ -12,6 +14,17 @@ namespace patchbay::workers {
 /// Registers the decoders (JPEG, JPEG-LS, RLE), silences the log (it may quote patients), and adds
 /// the tags that are read to the dictionary where DCMTK's own is not installed.
 void StartDicomLibrary();
+
+/// How much of a file is parsed.
+enum class DicomExtent { kHeader, kAll };  ///< kHeader: what comes before the pixels
+
+/// Parses a file; values longer than `max_value_bytes` stay in it. InvalidArgument for what DCMTK
+/// does not read, and for sequences nested so deep that reading them would take more than
+/// kMaxParseStackBytes of the calling thread's stack: several hundred levels. Messages hold no
+/// path.
+Status LoadDicom(const std::string& path, DicomExtent extent, std::uint32_t max_value_bytes,
+                 DcmFileFormat& format);
+inline constexpr std::uintptr_t kMaxParseStackBytes = std::uintptr_t{256} << 10;
 
 /// Text of an element without the padding of its ends; "" where it is absent. Values of several
 /// parts keep their backslashes. At most 1024 characters.

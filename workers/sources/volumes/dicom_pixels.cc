@@ -59,12 +59,10 @@ DicomPixels::DicomPixels(const DicomFile& file, std::unique_ptr<Opened> opened)
 DicomPixels::~DicomPixels() = default;
 
 StatusOr<std::unique_ptr<DicomPixels>> DicomPixels::Open(const DicomFile& file) {
-  StartDicomLibrary();
   PB_RETURN_IF_ERROR(CheckFormat(file));
   auto opened = std::make_unique<Opened>();
-  const OFCondition loaded = opened->format.loadFile(OFFilename(file.path.c_str()), EXS_Unknown,
-                                                     EGL_noChange, kMaxValueBytes);
-  if (loaded.bad()) return Damaged(StrCat("the file cannot be read: ", loaded.text()));
+  const Status loaded = LoadDicom(file.path, DicomExtent::kAll, kMaxValueBytes, opened->format);
+  if (!loaded.ok()) return Damaged(MessageOf(loaded));
   DcmElement* element = nullptr;
   if (opened->format.getDataset()->findAndGetElement(DCM_PixelData, element).bad() ||
       (opened->pixels = dynamic_cast<DcmPixelData*>(element)) == nullptr) {

@@ -112,9 +112,8 @@ Status CheckKind(DcmItem& item, const DicomFile& file) {
 
 StatusOr<Segments> ReadSegments(const DicomFile& file) {
   DcmFileFormat format;
-  const OFCondition loaded =
-      format.loadFile(OFFilename(file.path.c_str()), EXS_Unknown, EGL_noChange, kMaxValueBytes);
-  if (loaded.bad()) return absl::DataLossError(StrCat("read dicom seg: ", loaded.text()));
+  const Status loaded = LoadDicom(file.path, DicomExtent::kAll, kMaxValueBytes, format);
+  if (!loaded.ok()) return absl::DataLossError(StrCat("read dicom seg: ", MessageOf(loaded)));
   DcmDataset& dataset = *format.getDataset();
   PB_RETURN_IF_ERROR(CheckKind(dataset, file));
   Segments segments;

@@ -192,5 +192,44 @@ TEST(CraftedText, WhatIsWrongIsSaid) {
   EXPECT_THAT(refusal(kMha, "MET_SHORT", "MET_LONG_LONG"), HasSubstr("type that is not read"));
 }
 
+/// Explicit little endian, one element: sequences of one item each, `depth` of them, all of which
+/// end, and the last of which holds a text.
+std::string NestedDicom(std::size_t depth) {
+  const auto text = [](unsigned group, unsigned element, const char* vr, std::string value) {
+    if (value.size() % 2 != 0) value += '\0';
+    std::string bytes;
+    for (const unsigned word : {group, element}) {
+      bytes += {static_cast<char>(word & 255), static_cast<char>(word >> 8)};
+    }
+    return bytes + vr + static_cast<char>(value.size()) + '\0' + value;
+  };
+  const std::string open("\x40\x00\x30\xA7SQ\0\0\xFF\xFF\xFF\xFF\xFE\xFF\x00\xE0\xFF\xFF\xFF\xFF",
+                         20);
+  const std::string close("\xFE\xFF\x0D\xE0\0\0\0\0\xFE\xFF\xDD\xE0\0\0\0\0", 16);
+  const std::string syntax = text(0x0002, 0x0010, "UI", "1.2.840.10008.1.2.1");
+  std::string bytes(128, '\0');
+  bytes += "DICM";
+  bytes += text(0x0002, 0x0000, "UL", {static_cast<char>(syntax.size()), '\0', '\0', '\0'});
+  bytes += syntax;
+  bytes += text(0x0008, 0x0060, "CS", "CT");
+  for (std::size_t i = 0; i < depth; ++i) bytes += open;
+  bytes += text(0x0040, 0xA043, "SH", "x");
+  for (std::size_t i = 0; i < depth; ++i) bytes += close;
+  return bytes;
+}
+
+TEST(CraftedDicom, SequencesNestedWithoutEndAreRefusedNotFollowed) {
+  TemporaryFolder folder;
+  const std::string path = folder.File("nested.dcm");
+  const auto read = [&](std::size_t depth) {
+    std::ofstream(path, std::ios::binary) << NestedDicom(depth);
+    return ReadDicomFile(path);
+  };
+  for (const std::size_t depth : {1, 12, 48}) EXPECT_TRUE(read(depth).ok()) << depth;
+  for (const std::size_t depth : {5'000, 200'000}) {
+    EXPECT_THAT(std::string(read(depth).status().message()), HasSubstr("nested too deep")) << depth;
+  }
+}
+
 }  // namespace
 }  // namespace patchbay::workers

@@ -1,0 +1,47 @@
+"""Programs with PyTorch and our module, for tests."""
+import os
+import pathlib
+import subprocess
+import sys
+import textwrap
+
+import harness
+
+MODULE = harness.BIN.parent / "python"
+EXAMPLE = pathlib.Path(__file__).resolve().parents[2] / "configs/examples"
+
+
+def python_with(*modules):
+    """The first Python that has them beside our extension, which is for one version of Python; or None."""
+    for python in (harness.PYTHON, sys.executable, "/usr/bin/python3"):
+        looked = subprocess.run([python, "-c", "import patchbay, " + ", ".join(modules)], capture_output=True, check=False,
+                                env=os.environ | {"PYTHONPATH": str(MODULE)}) if pathlib.Path(python).exists() else None
+        if looked is not None and looked.returncode == 0:
+            return python
+    return None
+
+
+PYTHON = python_with("torch")
+
+
+class TorchCase(harness.Case):
+    def setUp(self):
+        super().setUp()
+        if PYTHON is None:
+            self.skipTest("no Python here has both PyTorch and our module (Debian: apt-get install python3-torch)")
+
+    def program(self, *words, **env):
+        log = self.folder / f"python-log-{len(list(self.folder.glob('python-log-*')))}"
+        with open(log, "w", encoding="utf-8") as out:
+            process = subprocess.Popen([PYTHON, *map(str, words)], cwd=self.folder, stdin=subprocess.DEVNULL, stdout=out,
+                                       stderr=out, env=self.environment(PYTHONPATH=str(MODULE), OMP_NUM_THREADS="1", **env))
+        process.log = log
+        self.addCleanup(lambda: (process.kill(), process.wait()))
+        return process
+
+    def done(self, process, expect=0):
+        self.assertEqual(process.wait(timeout=harness.LIMIT_S), expect, process.log.read_text()[-4000:])
+        return process.log.read_text()
+
+    def run_program(self, text):
+        return self.done(self.program("-c", textwrap.dedent(text)))
