@@ -143,8 +143,7 @@ class SynthCtCommand final : public Command {
       return UsageError(StrCat("--size: expected ZxYxX, such as 24x128x128, not '", size_, "'"));
     }
     PB_ASSIGN_OR_RETURN(const std::string path, client::AbsolutePath(path_));
-    Json payload = {
-        {"size", size}, {"seed", static_cast<std::uint64_t>(seed_)}, {"fault", fault_}};
+    Json payload = {{"size", size}, {"seed", static_cast<std::uint64_t>(seed_)}, {"fault", fault_}};
     if (step_mm_) payload["step_mm"] = *step_mm_;
     if (pixel_mm_) payload["pixel_mm"] = *pixel_mm_;
     Json manifest = {{"out", path}};

@@ -141,9 +141,9 @@ StatusOr<WantedSpacing> WantedSpacingFromJson(const Json& value) {
   }
   for (std::size_t a = 0; a < 3; ++a) {
     const bool good = (*mm)[a].is_number() && (*mm)[a].get<double>() >= kMinSpacingMm &&
-                      (*mm)[a].get<double>() <= kMaxSpacingMm && (*size)[a].is_number_unsigned() &&
-                      (*size)[a].get<std::uint64_t>() >= 1 &&
-                      (*size)[a].get<std::uint64_t>() <= kMaxSourceSide;
+                      (*mm)[a].get<double>() <= kMaxSpacingMm && (*size)[a].is_number_integer() &&
+                      (*size)[a].get<std::int64_t>() >= 1 &&
+                      (*size)[a].get<std::int64_t>() <= kMaxSourceSide;
     if (!good) return absl::InvalidArgumentError("spacing: mm or size: out of range");
   }
   w.mm = {(*mm)[0].get<double>(), (*mm)[1].get<double>(), (*mm)[2].get<double>()};

@@ -123,16 +123,6 @@ class VolumeBatches(harness.Case):
         forced = self.look(saved, stores[:2])
         self.assertGreaterEqual(forced["centres"].get("2", 0), 40)  # but for centres before the first half patch
 
-    def test_the_colorectal_config_streams_both_splits(self):
-        self.cohort()
-        run = self.folder / "colorectal.yaml"
-        run.write_text((CONFIGS / "colorectal.yaml").read_text(encoding="utf-8"), encoding="utf-8")
-        small = ("--set", "patch.size=[24, 48, 48]", "--set", "batch.global_size=4")
-        for split, more in (("train", ("--set", "sampling.patches_per_epoch=24")), ("val", ())):
-            digests = {self.json("stream", run, "--split", split, *small, *more, "--digest", "--gpus", "none", "--cpus",
-                                 cpus)["digest"] for cpus in (1, 2, 4)}
-            self.assertEqual(len(digests), 1, split)
-
     def test_what_the_sets_do_not_have_is_refused(self):
         self.cohort(2)
         def refused(sampling, *texts, set_name="lesions"):

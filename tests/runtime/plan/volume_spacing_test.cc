@@ -4,6 +4,7 @@
 
 #include "runtime/base/strings.h"
 #include "runtime/plan/ops/op_list.h"
+#include "runtime/plan/ops/volume_chain.h"
 #include "runtime/plan/plan.h"
 
 namespace patchbay::plan {

@@ -16,8 +16,8 @@ namespace patchbay::workers {
 inline constexpr std::int64_t kMaxSeriesSide = 1024;
 
 struct SynthCtOptions {
-  Extent size{24, 128, 128};  ///< slices, rows, columns
-  std::uint64_t seed = 1;     ///< same seed, same voxels
+  Extent size{24, 128, 128};                 ///< slices, rows, columns
+  std::uint64_t seed = 1;                    ///< same seed, same voxels
   double step_mm = 2.5, pixel_mm = 0.78125;  ///< from slice to slice, from pixel to pixel
   std::string fault = "none";
   /// "": none. Tumours and polyps, and their mask in this file: NIfTI, 1 and 2, others 0.
