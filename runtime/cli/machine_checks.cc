@@ -29,7 +29,7 @@
 #include "runtime/client/cluster.h"
 #include "runtime/control/private_file.h"
 #include "runtime/data/tcp_socket.h"
-#include "runtime/memory/gpu.h"
+#include "runtime/memory/gpu_advice.h"
 
 namespace patchbay::cli {
 namespace {
@@ -97,11 +97,15 @@ Check CheckGpu() {
     return {"gpu", CheckState::kLacks, reason.empty() ? "none" : reason,
             "ops run on the CPU (numerics: cpu)"};
   }
-  std::vector<std::string> names;
+  std::vector<std::string> names, limits;
   for (const memory::GpuDescription& gpu : gpus) {
     names.push_back(StrCat(gpu.name, " (", HumanBytes(gpu.memory_bytes), ")"));
+    const std::string limit = memory::LimitOf(gpu);
+    if (!limit.empty()) limits.push_back(StrCat("GPU ", gpu.index, ": ", limit));
   }
-  return Ok("gpu", StrJoin(names, ", "));
+  const std::string found = StrJoin(names, ", ");
+  if (limits.empty()) return Ok("gpu", found);
+  return {"gpu", CheckState::kLacks, found, StrJoin(limits, "; ")};
 }
 
 Check CheckDriver() {

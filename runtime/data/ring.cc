@@ -150,6 +150,8 @@ StatusOr<bool> Ring::FinishReceive(const ShardHeader& header, const Status& tran
   const std::int64_t begun_ns = SteadyNowNs();
   const Status landed = transfer.ok() ? Stage(header) : transfer;
   const std::uint32_t staged_us = ToStageUs(SteadyNowNs() - begun_ns);
+  // The ranges are within the slot: a copy that fails is the device's end, for the whole ring.
+  if (transfer.ok() && !landed.ok()) Fail(landed);
   RingEvents* events = nullptr;
   {
     const std::lock_guard lock(mu_);

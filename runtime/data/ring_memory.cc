@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "runtime/memory/gpu_advice.h"
 #include "runtime/memory/memfd_block.h"
 
 namespace patchbay::data {
@@ -17,14 +18,34 @@ class HostRingMemory final : public RingMemory {
   memory::MemfdBlock block_;
 };
 
+constexpr char kInstead[] = ", or leave `device` out: batches then lie in host memory";
+
+StatusOr<memory::DeviceBlock> AllocateSlots(int gpu, std::uint64_t size_bytes) {
+  auto block = memory::DeviceBlock::Allocate(size_bytes);
+  if (!absl::IsResourceExhausted(block.status())) return block;
+  return absl::ResourceExhaustedError(
+      StrCat("make ring: slots of ", memory::WhyNoRoom(gpu, size_bytes),
+             ": lower batch.prefetch or batch.global_size", kInstead));
+}
+
+/// Other processes need it: GPU workers, and a trainer in Python, whose ring a process of its own
+/// has.
+StatusOr<memory::DeviceBlockHandle> ShareSlots(const memory::DeviceBlock& slots) {
+  auto handle = slots.Export();
+  if (handle.ok()) return handle;
+  return absl::UnavailableError(StrCat("make ring: GPU ", slots.gpu(),
+                                       " does not share memory between processes (",
+                                       MessageOf(handle.status()), "), as under WSL", kInstead));
+}
+
 class DeviceRingMemory final : public RingMemory {
  public:
   static StatusOr<std::unique_ptr<RingMemory>> Make(int gpu, const RingBytes& bytes) {
     auto made = std::make_unique<DeviceRingMemory>();
     made->gpu_ = gpu;
     PB_RETURN_IF_ERROR(memory::SelectGpu(gpu));
-    PB_ASSIGN_OR_RETURN(made->device_, memory::DeviceBlock::Allocate(bytes.device));
-    PB_ASSIGN_OR_RETURN(made->handle_, made->device_.Export());
+    PB_ASSIGN_OR_RETURN(made->device_, AllocateSlots(gpu, bytes.device));
+    PB_ASSIGN_OR_RETURN(made->handle_, ShareSlots(made->device_));
     PB_ASSIGN_OR_RETURN(made->staging_, memory::MemfdBlock::Create("patchbay-staging", bytes.host));
     PB_ASSIGN_OR_RETURN(made->pinned_,
                         memory::PinnedRegistration::Register(made->staging_.bytes()));

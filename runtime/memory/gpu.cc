@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "runtime/base/strings.h"
+#include "runtime/memory/gpu_advice.h"
 
 #if PATCHBAY_CUDA_API
 #include "runtime/memory/cuda_status.h"
@@ -48,6 +49,25 @@ std::string UuidText(const cudaUUID_t& uuid) {
   return text;
 }
 
+GpuSharing SharingOf(int device) {
+  int mode = cudaComputeModeDefault;
+  if (cudaDeviceGetAttribute(&mode, cudaDevAttrComputeMode, device) != cudaSuccess) {
+    (void)cudaGetLastError();
+  }
+  if (mode == cudaComputeModeDefault) return GpuSharing::kShared;
+  return mode == cudaComputeModeProhibited ? GpuSharing::kProhibited : GpuSharing::kExclusive;
+}
+
+std::string WhyNone(cudaError_t error) {
+  int driver = 0, runtime = 0;
+  (void)cudaDriverGetVersion(&driver);
+  (void)cudaRuntimeGetVersion(&runtime);
+  const std::string why = WhyNoGpus(driver, runtime);
+  const bool explained =
+      error == cudaSuccess || error == cudaErrorNoDevice || error == cudaErrorInsufficientDriver;
+  return explained ? why : StrCat(cudaGetErrorString(error), " (", cudaGetErrorName(error), ")");
+}
+
 }  // namespace
 
 bool BuiltWithCuda() { return true; }
@@ -59,9 +79,7 @@ std::vector<GpuDescription> ListGpus(std::string* reason) {
     (void)cudaGetLastError();
     count = 0;
   }
-  if (reason != nullptr) {
-    *reason = count > 0 ? "" : error == cudaSuccess ? "no device" : cudaGetErrorString(error);
-  }
+  if (reason != nullptr) *reason = count > 0 ? "" : WhyNone(error);
   std::vector<GpuDescription> gpus;
   for (int index = 0; index < count; ++index) {
     cudaDeviceProp properties{};
@@ -69,19 +87,27 @@ std::vector<GpuDescription> ListGpus(std::string* reason) {
       (void)cudaGetLastError();
       continue;
     }
-    gpus.push_back({index, UuidText(properties.uuid), properties.name, properties.totalGlobalMem,
-                    properties.major, properties.minor});
+    const std::string name = properties.name;
+    gpus.push_back({index, UuidText(properties.uuid), name, properties.totalGlobalMem,
+                    properties.major, properties.minor, SharingOf(index),
+                    name.find(" MIG ") != std::string::npos});
   }
   return gpus;
 }
 
 Status SelectGpu(int index) { return FromCuda("select gpu", cudaSetDevice(index)); }
 
-Status GpuAnswers(std::string_view uuid) {
-  PB_ASSIGN_OR_RETURN(const int index, GpuIndexOf(uuid));
+StatusOr<GpuRoom> RoomOf(int index) {
   PB_RETURN_IF_ERROR(SelectGpu(index));
   std::size_t free_bytes = 0, total_bytes = 0;
-  return FromCuda(StrCat("ask gpu: ", uuid), cudaMemGetInfo(&free_bytes, &total_bytes));
+  PB_RETURN_IF_ERROR(
+      FromCuda(StrCat("ask gpu ", index), cudaMemGetInfo(&free_bytes, &total_bytes)));
+  return GpuRoom{free_bytes, total_bytes};
+}
+
+Status GpuAnswers(std::string_view uuid) {
+  PB_ASSIGN_OR_RETURN(const int index, GpuIndexOf(uuid));
+  return RoomOf(index).status();
 }
 
 StatusOr<OwnedGpuStream> OwnedGpuStream::Create() {
@@ -146,6 +172,7 @@ std::vector<GpuDescription> ListGpus(std::string* reason) {
 }
 
 Status SelectGpu(int) { return NoCuda("select gpu"); }
+StatusOr<GpuRoom> RoomOf(int) { return NoCuda("ask gpu"); }
 Status GpuAnswers(std::string_view) { return NoCuda("ask gpu"); }
 StatusOr<OwnedGpuStream> OwnedGpuStream::Create() { return NoCuda("create stream"); }
 OwnedGpuStream::~OwnedGpuStream() = default;

@@ -19,23 +19,34 @@ namespace patchbay::memory {
 /// default stream.
 using GpuStream = CUstream_st*;
 
+/// Whose processes may use a GPU at once (its compute mode).
+enum class GpuSharing : std::uint8_t { kShared, kExclusive, kProhibited };
+
 struct GpuDescription {
   int index = 0;     ///< CUDA's, in this process
   std::string uuid;  ///< "GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx", the same in every process
   std::string name;  ///< "NVIDIA H200"
   std::uint64_t memory_bytes = 0;
   int compute_major = 0, compute_minor = 0;
+  GpuSharing sharing = GpuSharing::kShared;
+  bool is_mig_slice = false;  ///< a part of a GPU that is split by MIG
 };
 
 /// True when the CUDA runtime was compiled in (says nothing about a driver).
 bool BuiltWithCuda();
 
 /// Every GPU this process may use; empty without CUDA, driver or device. `reason`, when given,
-/// receives why the list is empty.
+/// receives why the list is empty and what to do about it.
 std::vector<GpuDescription> ListGpus(std::string* reason = nullptr);
 
 /// The index of the GPU of that UUID; NotFound when this process does not see it.
 StatusOr<int> GpuIndexOf(std::string_view uuid);
+
+struct GpuRoom {
+  std::uint64_t free_bytes = 0, total_bytes = 0;
+};
+/// The memory of a GPU; selects it for the calling thread.
+StatusOr<GpuRoom> RoomOf(int index);
 
 /// Makes `index` the calling thread's device.
 Status SelectGpu(int index);

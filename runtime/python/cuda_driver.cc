@@ -62,7 +62,9 @@ CudaDriver Load() {
   Find(library, "cuGetErrorName", d.error_name);
   Find(library, "cuDeviceGetCount", d.device_count);
   Find(library, "cuDeviceGet", d.device);
-  Find(library, "cuDeviceGetUuid", d.device_uuid);
+  // Of a MIG slice, version 2 names the slice as the runtime API does.
+  void* const of_slices = dlsym(library, "cuDeviceGetUuid_v2");
+  Find(library, of_slices != nullptr ? "cuDeviceGetUuid_v2" : "cuDeviceGetUuid", d.device_uuid);
   Find(library, "cuDevicePrimaryCtxRetain", d.retain_primary);
   Find(library, "cuDevicePrimaryCtxRelease_v2", d.release_primary);
   Find(library, "cuCtxPushCurrent_v2", d.push);
@@ -148,8 +150,14 @@ std::byte* CudaContext::OpenMemory(const std::array<std::byte, 64>& ipc_handle) 
   IpcHandle handle;
   std::memcpy(&handle, ipc_handle.data(), sizeof handle);
   std::uintptr_t address = 0;
-  Check(InContext([&] { return driver_.open_ipc(&address, handle, kLazyPeerAccess); }),
-        "map slots of a device (containers need one IPC namespace)");
+  const int result = InContext([&] { return driver_.open_ipc(&address, handle, kLazyPeerAccess); });
+  if (result != 0) {
+    throw CudaError("map slots of cuda:" + std::to_string(device_) + ": " +
+                    NameOf(driver_, result) +
+                    ": this process may not share the GPU's memory with the client process beside "
+                    "it" +
+                    kLeaveOut);
+  }
   return reinterpret_cast<std::byte*>(address);
 }
 

@@ -222,7 +222,8 @@ Status StreamDispatch::WhyStarved(const Stream& stream) const {
   }
   if (NoNodeOffers(stream.numerics)) {
     return absl::FailedPreconditionError(
-        StrCat("make shards: numerics ", NameOf(stream.numerics), ": the cluster has no ", kind));
+        StrCat("make shards: numerics ", NameOf(stream.numerics), ": the cluster has no ", kind,
+               "; patchbay doctor says on its nodes what they offer and lack"));
   }
   return absl::UnavailableError(StrCat("make shards: no ", kind, " has been running for ",
                                        (turn_.now - stream.starved_since) / 1000,

@@ -13,6 +13,7 @@
 #include "cuda_runtime.h"
 #include "tests/emulated_cuda/devices.h"
 #include "tests/emulated_cuda/emulation.h"
+#include "tests/emulated_cuda/faults.h"
 #include "tests/emulated_cuda/fibers.h"
 #include "tests/emulated_cuda/memory.h"
 #include "tests/emulated_cuda/streams.h"
@@ -36,14 +37,14 @@ cudaError_t Failed(cudaError_t error) {
   return error;
 }
 
-/// One call of the API: under the lock, on a device that answers.
+/// One call of the API: under the lock, on a device that answers if the call is for one.
 class Call {
  public:
-  Call() : lock_(TheLock()) {
+  explicit Call(bool for_device) : lock_(TheLock()) {
     if (!Running().empty()) Report("a kernel calls the runtime API");
-    if (TheSettings().devices == 0) {
-      error_ = cudaErrorNoDevice;
-    } else if (Lost(current_device)) {
+    error_ = Usable();
+    if (error_ != cudaSuccess) return;
+    if (for_device && Lost(current_device)) {
       error_ = cudaErrorUnknown;
     } else {
       Drift();
@@ -56,11 +57,20 @@ class Call {
   cudaError_t error_ = cudaSuccess;
 };
 
-/// `body` as a call: its error is the thread's last one.
+/// `body` as a call that needs no context: its error is the thread's last one.
+template <typename Body>
+cudaError_t Describe(const Body& body) {
+  const Call call(false);
+  return Failed(call.error() != cudaSuccess ? call.error() : body());
+}
+
+/// `body` as a call in this process's context on the current device.
 template <typename Body>
 cudaError_t Run(const Body& body) {
-  const Call call;
+  const Call call(true);
   if (call.error() != cudaSuccess) return Failed(call.error());
+  const cudaError_t opened = OpenContext(current_device);
+  if (opened != cudaSuccess) return Failed(opened);
   const cudaError_t error = body();
   return Failed(error == cudaSuccess && Lost(current_device) ? cudaErrorUnknown : error);
 }
@@ -204,6 +214,11 @@ constexpr ErrorText kErrors[] = {
     {cudaErrorDeviceUninitialized, "cudaErrorDeviceUninitialized", "invalid device context"},
     {cudaErrorMapBufferObjectFailed, "cudaErrorMapBufferObjectFailed",
      "mapping of buffer object failed"},
+    {cudaErrorECCUncorrectable, "cudaErrorECCUncorrectable", "uncorrectable ECC error encountered"},
+    {cudaErrorIllegalAddress, "cudaErrorIllegalAddress",
+     "an illegal memory access was encountered"},
+    {cudaErrorLaunchFailure, "cudaErrorLaunchFailure", "unspecified launch failure"},
+    {cudaErrorNotSupported, "cudaErrorNotSupported", "operation not supported"},
     {cudaErrorInvalidResourceHandle, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
     {cudaErrorNotReady, "cudaErrorNotReady", "device not ready"},
     {cudaErrorHostMemoryAlreadyRegistered, "cudaErrorHostMemoryAlreadyRegistered",
@@ -225,16 +240,27 @@ const ErrorText& TextOf(cudaError_t error) {
 const char* cudaGetErrorName(cudaError_t error) { return TextOf(error).name; }
 const char* cudaGetErrorString(cudaError_t error) { return TextOf(error).text; }
 
+cudaError_t cudaDriverGetVersion(int* version) {
+  *version = DriverVersion();
+  return cudaSuccess;
+}
+
+cudaError_t cudaRuntimeGetVersion(int* version) {
+  *version = kRuntimeVersion;
+  return cudaSuccess;
+}
+
 cudaError_t cudaGetDeviceCount(int* count) {
   *count = TheSettings().devices;
-  return Run([] { return cudaSuccess; });
+  return Describe([] { return cudaSuccess; });
 }
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
-  return Run([&] {
+  return Describe([&] {
     if (device < 0 || device >= TheSettings().devices) return cudaErrorInvalidDevice;
     *properties = {};
-    std::strcpy(properties->name, "Emulated GPU (sm_80)");
+    std::strcpy(properties->name,
+                IsMigSlice() ? "Emulated GPU (sm_80) MIG 1g.5gb" : "Emulated GPU (sm_80)");
     properties->uuid = UuidOf(device);
     properties->totalGlobalMem = TheSettings().memory_bytes;
     properties->sharedMemPerBlock = kSharedBytes;
@@ -248,7 +274,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
 }
 
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
-  return Run([&] {
+  return Describe([&] {
     if (device < 0 || device >= TheSettings().devices) return cudaErrorInvalidDevice;
     switch (attribute) {
       case cudaDevAttrMaxSharedMemoryPerBlock:
@@ -256,6 +282,9 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
         return cudaSuccess;
       case cudaDevAttrMultiProcessorCount:
         *value = kProcessors;
+        return cudaSuccess;
+      case cudaDevAttrComputeMode:
+        *value = ComputeMode();
         return cudaSuccess;
       case cudaDevAttrMaxSharedMemoryPerBlockOptin:
         *value = static_cast<int>(kSharedOptinBytes);
@@ -266,11 +295,11 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
 }
 
 cudaError_t cudaSetDevice(int device) {
-  const Call call;
-  if (TheSettings().devices == 0) return Failed(cudaErrorNoDevice);
+  const Call call(false);
+  if (Usable() != cudaSuccess) return Failed(Usable());
   if (device < 0 || device >= TheSettings().devices) return Failed(cudaErrorInvalidDevice);
   current_device = device;
-  return Failed(Lost(device) ? cudaErrorUnknown : cudaSuccess);
+  return Failed(Lost(device) ? cudaErrorUnknown : OpenContext(device));
 }
 
 cudaError_t cudaGetDevice(int* device) {
@@ -379,11 +408,13 @@ cudaError_t cudaMemsetAsync(void* d_memory, int value, std::size_t size_bytes,
 }
 
 cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t* handle, void* d_memory) {
-  return Run([&] { return Export(d_memory, *handle); });
+  return Run([&] { return MayExport() ? Export(d_memory, *handle) : cudaErrorNotSupported; });
 }
 
 cudaError_t cudaIpcOpenMemHandle(void** d_memory, cudaIpcMemHandle_t handle, unsigned) {
-  return Run([&] { return Import(handle, current_device, d_memory); });
+  return Run([&] {
+    return MayImport() ? Import(handle, current_device, d_memory) : cudaErrorMapBufferObjectFailed;
+  });
 }
 
 cudaError_t cudaIpcCloseMemHandle(void* d_memory) {

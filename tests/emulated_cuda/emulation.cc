@@ -45,6 +45,7 @@ Settings Read() {
   s.memory_bytes = Number("PATCHBAY_EMULATED_GPU_BYTES", s.memory_bytes);
   s.out_of_memory_after = Number("PATCHBAY_EMULATED_GPU_OOM_AFTER", s.out_of_memory_after);
   s.lost_after = Number("PATCHBAY_EMULATED_GPU_LOST_AFTER", s.lost_after);
+  if (const char* fault = std::getenv("PATCHBAY_EMULATED_GPU_FAULT")) s.fault = fault;
   if (const char* folder = std::getenv("PATCHBAY_EMULATED_GPU_TIMELINE")) s.timeline = folder;
   return s;
 }

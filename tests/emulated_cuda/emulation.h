@@ -26,13 +26,15 @@ enum class Pace : std::uint8_t {
 
 /// From the environment, read once: PATCHBAY_EMULATED_GPUS (0 to 4; default 0: no device),
 /// PATCHBAY_EMULATED_GPU_ and SEED, PACE (by the seed unless given), BYTES (a device's memory),
-/// OOM_AFTER and LOST_AFTER (allocations, pieces of work that still succeed), TIMELINE (a folder).
+/// OOM_AFTER and LOST_AFTER (allocations, pieces of work that still succeed), TIMELINE (a folder),
+/// FAULT.
 struct Settings {
   int devices = 0;
   std::uint64_t seed = 1;
   Pace pace = Pace::kEager;
   std::uint64_t memory_bytes = std::uint64_t{4} << 30;
   std::uint64_t out_of_memory_after = ~std::uint64_t{0}, lost_after = ~std::uint64_t{0};
+  std::string fault;     ///< FAULT: machines on which GPUs cannot be used as usual, see faults.h
   std::string timeline;  ///< where each process lists its kernels and copies; empty: nowhere
 };
 const Settings& TheSettings();

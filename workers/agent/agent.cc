@@ -256,10 +256,22 @@ void Agent::OnExit(Worker& worker, int wait_status) {
         StrCat("start workers: none can start, the last one ended with ",
                DescribeWaitStatus(wait_status), ": what it said is above")));
   }
+  if (LeavesOut(worker)) return;
   const long delay_ms = worker.delay.Next(loop_.NowMs() - worker.started_ms);
   LogWarning(StrCat("worker ", worker.index, " ended with ", DescribeWaitStatus(wait_status),
                     ", starting it again in ", delay_ms, " ms"));
   loop_.After(delay_ms, [this, &worker] { StartWorker(worker); });
+}
+
+/// A GPU whose worker cannot start is not offered any more: streams that need it then say so.
+bool Agent::LeavesOut(const Worker& worker) {
+  if (worker.gpu_uuid.empty() || worker.failed_starts < kStartAttemptsMax) return false;
+  LogError(StrCat("GPU ", worker.gpu_uuid, ": its worker ended ", worker.failed_starts,
+                  " times before it was ready, what it said is above: the GPU is left out until "
+                  "this node is started again"));
+  std::erase_if(options_.gpus, [&](const auto& gpu) { return gpu.uuid == worker.gpu_uuid; });
+  if (session_->connected()) Register();
+  return true;
 }
 
 bool Agent::NoneCanStart() const {

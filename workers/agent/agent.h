@@ -69,6 +69,7 @@ class Agent {
   void StopReading(Worker& worker);
   void KillFrozen();
   void OnExit(Worker& worker, int wait_status);
+  bool LeavesOut(const Worker& worker);
   bool NoneCanStart() const;
   void ReportExit(const protocol::WorkerExited& exited);
   void Kill(const protocol::KillWorker& kill);
@@ -76,7 +77,7 @@ class Agent {
   void StopWhenEmpty();
 
   control::EventLoop& loop_;
-  const AgentOptions options_;
+  AgentOptions options_;
   control::ParentPipe parent_;
   const std::uint64_t incarnation_;
   std::vector<Worker> workers_;

@@ -35,7 +35,11 @@ StatusOr<AgentOptions> OptionsFromFlags(const Flags& flags) {
   PB_ASSIGN_OR_RETURN(const std::uint64_t cpus,
                       flags.Number("cpus", UsableCores(), 0, kWorkersMax));
   options.cpus = static_cast<std::uint32_t>(cpus);
-  PB_ASSIGN_OR_RETURN(options.gpus, ChooseGpus(flags.Text("gpus", "auto")));
+  PB_ASSIGN_OR_RETURN(ChosenGpus chosen, ChooseGpus(flags.Text("gpus", "auto")));
+  options.gpus = std::move(chosen.gpus);
+  for (const std::string& note : chosen.notes) {
+    options.gpus.empty() ? LogInfo(note) : LogWarning(note);
+  }
   options.memory_bytes = UsableMemoryBytes();
   PB_ASSIGN_OR_RETURN(options.worker_memory_bytes, flags.Number("worker-memory", 0, 0, kNoLimit));
   options.state_folder = flags.Text("state", "");
@@ -54,8 +58,8 @@ Status Serve(const std::vector<std::string>& words) {
   PB_ASSIGN_OR_RETURN(const Flags flags,
                       Flags::Parse(words, {"key", "cpus", "gpus", "state", "worker-memory",
                                            "data-policy", "data-address", "drain-ms", "ready-fd"}));
-  PB_ASSIGN_OR_RETURN(const AgentOptions options, OptionsFromFlags(flags));
   InitLogging("agent", LogSeverity::kInfo);
+  PB_ASSIGN_OR_RETURN(const AgentOptions options, OptionsFromFlags(flags));
   PB_ASSIGN_OR_RETURN(const std::unique_ptr<control::EventLoop> loop, control::EventLoop::Open());
   Agent* agent = nullptr;
   PB_RETURN_IF_ERROR(loop->WatchSignals({SIGTERM, SIGINT, SIGCHLD},

@@ -13,7 +13,7 @@
 #include "runtime/base/available_memory.h"
 #include "runtime/base/file.h"
 #include "runtime/control/address.h"
-#include "runtime/memory/gpu.h"
+#include "runtime/memory/gpu_advice.h"
 
 namespace patchbay::workers {
 namespace {
@@ -44,6 +44,20 @@ StatusOr<std::string> RouteFrom(const sockaddr* to, socklen_t size, const std::s
   return std::string(text);
 }
 
+std::string NoteOn(const memory::GpuDescription& gpu) {
+  return StrCat("GPU ", gpu.uuid, " (", gpu.name, "): ", memory::LimitOf(gpu));
+}
+
+ChosenGpus AllOf(const std::vector<memory::GpuDescription>& present, const std::string& reason) {
+  ChosenGpus chosen;
+  if (present.empty()) chosen.notes.push_back("no GPU workers: " + reason);
+  for (const memory::GpuDescription& gpu : present) {
+    if (!memory::LimitOf(gpu).empty()) chosen.notes.push_back(NoteOn(gpu));
+    if (gpu.sharing != memory::GpuSharing::kProhibited) chosen.gpus.push_back(ToProtocol(gpu));
+  }
+  return chosen;
+}
+
 }  // namespace
 
 std::uint32_t UsableCores() {
@@ -56,15 +70,12 @@ std::uint32_t UsableCores() {
 
 std::uint64_t UsableMemoryBytes() { return MemoryLimit().bytes; }
 
-StatusOr<std::vector<protocol::Gpu>> ChooseGpus(const std::string& choice) {
-  std::vector<protocol::Gpu> chosen;
+StatusOr<ChosenGpus> ChooseGpus(const std::string& choice) {
+  ChosenGpus chosen;
   if (choice == "none") return chosen;
   std::string reason;
   const std::vector<memory::GpuDescription> present = memory::ListGpus(&reason);
-  if (choice == "auto") {
-    for (const memory::GpuDescription& gpu : present) chosen.push_back(ToProtocol(gpu));
-    return chosen;
-  }
+  if (choice == "auto") return AllOf(present, reason);
   std::stringstream list(choice);
   for (std::string name; std::getline(list, name, ',');) {
     const auto it = std::find_if(present.begin(), present.end(), [&](const auto& gpu) {
@@ -74,7 +85,11 @@ StatusOr<std::vector<protocol::Gpu>> ChooseGpus(const std::string& choice) {
       return absl::NotFoundError(StrCat("choose GPUs: ", name, ": no such GPU",
                                         present.empty() ? StrCat(" (", reason, ")") : ""));
     }
-    chosen.push_back(ToProtocol(*it));
+    if (it->sharing == memory::GpuSharing::kProhibited) {
+      return absl::FailedPreconditionError(StrCat("choose GPUs: ", NoteOn(*it)));
+    }
+    if (!memory::LimitOf(*it).empty()) chosen.notes.push_back(NoteOn(*it));
+    chosen.gpus.push_back(ToProtocol(*it));
   }
   return chosen;
 }

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <vector>
 
+#include "runtime/base/log.h"
 #include "runtime/data/shard_header.h"
 #include "runtime/memory/device_block.h"
 
@@ -182,15 +183,41 @@ StatusOr<std::shared_ptr<TrainerDelivery::Ring>> TrainerDelivery::ConnectRing(
   auto ring = std::make_shared<Ring>();
   PB_ASSIGN_OR_RETURN(ring->mapped, data::MappedRing::Connect(connect));
   if (options_.gpu_uuid.empty()) return ring;
+  PB_RETURN_IF_ERROR(OpenForGpu(*ring, StrCat("stream ", context.stream())));
+  return ring;
+}
+
+/// The trainer's slots where they are on this worker's GPU and can be mapped; else its host memory,
+/// page-locked, from which it copies to slots on a device.
+Status TrainerDelivery::OpenForGpu(Ring& ring, const std::string& stream) const {
   PB_ASSIGN_OR_RETURN(const int gpu, memory::GpuIndexOf(options_.gpu_uuid));
   PB_RETURN_IF_ERROR(memory::SelectGpu(gpu));
-  const data::RingOffer& offer = ring->mapped->offer();
-  if (offer.device && offer.device->gpu_uuid == options_.gpu_uuid) {
-    PB_ASSIGN_OR_RETURN(ring->device, memory::DeviceBlock::Import(*offer.device));
-    return ring;
+  const auto& slots = ring.mapped->offer().device;
+  if (slots && slots->gpu_uuid == options_.gpu_uuid) {
+    auto mapped = memory::DeviceBlock::Import(*slots);
+    if (mapped.ok()) {
+      ring.device = *std::move(mapped);
+      return absl::OkStatus();
+    }
+    PB_RETURN_IF_ERROR(memory::GpuAnswers(options_.gpu_uuid));
+    LogWarning(StrCat(stream, ": the trainer's slots on ", slots->gpu_uuid,
+                      " cannot be mapped here (", MessageOf(mapped.status()),
+                      "): batches go by page-locked host memory and one copy more; containers that "
+                      "share a GPU need one IPC and PID namespace and one user"));
+  } else if (slots) {
+    LogInfo(StrCat(stream, ": the trainer's slots are on ", slots->gpu_uuid,
+                   " and this worker is on ", options_.gpu_uuid,
+                   ": batches go by page-locked host memory and one copy more"));
   }
-  PB_ASSIGN_OR_RETURN(ring->pinned, memory::PinnedRegistration::Register(ring->mapped->host()));
-  return ring;
+  auto pinned = memory::PinnedRegistration::Register(ring.mapped->host());
+  if (pinned.ok()) {
+    ring.pinned = *std::move(pinned);
+    return absl::OkStatus();
+  }
+  PB_RETURN_IF_ERROR(memory::GpuAnswers(options_.gpu_uuid));
+  LogWarning(StrCat(stream, ": the trainer's host memory cannot be page-locked (",
+                    MessageOf(pinned.status()), "): copies to it are slower"));
+  return absl::OkStatus();
 }
 
 StatusOr<data::RemoteSender*> TrainerDelivery::SenderTo(const std::string& address) {

@@ -54,6 +54,7 @@ class TrainerDelivery final : public Delivery {
                                          const StreamContext& context);
   StatusOr<std::shared_ptr<Ring>> ConnectRing(const protocol::TrainerEndpoint& trainer,
                                               const StreamContext& context) const;
+  Status OpenForGpu(Ring& ring, const std::string& stream) const;
   StatusOr<data::RemoteSender*> SenderTo(const std::string& address);
 
   const TrainerDeliveryOptions options_;
