@@ -30,14 +30,15 @@ Mask OverBall(const Mask& in, const Extent& size, Pick pick) {
   return out;
 }
 
-/// Voxels of a row that touch.
+/// Voxels of a row that touch. There may be half as many as voxels, of which there are 2^31.
 struct Run {
-  std::int64_t begin = 0, end = 0;  ///< columns
-  std::size_t parent = 0;   ///< a run of the same piece; the first run of a piece is its root
-  std::int64_t voxels = 0;  ///< of the piece, at its root
+  std::uint32_t begin = 0, end = 0;  ///< columns
+  std::uint32_t parent = 0;  ///< a run of the same piece; the first run of a piece is its root
+  std::uint32_t voxels = 0;  ///< of the piece, at its root
 };
+static_assert(sizeof(Run) == 16, "as the header says");
 
-std::size_t RootOf(std::vector<Run>& runs, std::size_t run) {
+std::uint32_t RootOf(std::vector<Run>& runs, std::uint32_t run) {
   while (runs[run].parent != run) run = runs[run].parent = runs[runs[run].parent].parent;
   return run;
 }
@@ -48,15 +49,32 @@ struct Runs {
   std::vector<std::size_t> row;
 };
 
-Runs RunsOf(const Mask& mask, const Extent& size) {
+std::size_t CountRuns(const Mask& mask, const Extent& size) {
+  std::size_t count = 0;
+  const std::uint8_t* row = mask.data();
+  for (std::int64_t i = 0; i < size.z * size.y; ++i, row += size.x) {
+    for (std::int64_t x = 0; x < size.x; ++x) {
+      count += row[x] != 0 && (x == 0 || row[x - 1] == 0) ? 1 : 0;
+    }
+  }
+  return count;
+}
+
+/// Of a mask with `count` of them.
+Runs RunsOf(const Mask& mask, const Extent& size, std::size_t count) {
   Runs found;
+  found.runs.reserve(count);
+  found.row.reserve(static_cast<std::size_t>(size.z * size.y) + 1);
   const std::uint8_t* row = mask.data();
   for (std::int64_t i = 0; i < size.z * size.y; ++i, row += size.x) {
     found.row.push_back(found.runs.size());
     for (std::int64_t x = 0; x < size.x; ++x) {
       if (row[x] == 0) continue;
-      if (x == 0 || row[x - 1] == 0) found.runs.push_back({x, x, found.runs.size(), 0});
-      found.runs.back().end = x + 1;
+      const auto column = static_cast<std::uint32_t>(x);
+      if (x == 0 || row[x - 1] == 0) {
+        found.runs.push_back({column, column, static_cast<std::uint32_t>(found.runs.size()), 0});
+      }
+      found.runs.back().end = column + 1;
     }
   }
   found.row.push_back(found.runs.size());
@@ -72,7 +90,8 @@ void JoinRows(Runs& all, std::int64_t one, std::int64_t other) {
   const std::size_t b_end = all.row[static_cast<std::size_t>(other) + 1];
   while (a < a_end && b < b_end) {
     if (runs[a].begin < runs[b].end && runs[b].begin < runs[a].end) {
-      const std::size_t p = RootOf(runs, a), q = RootOf(runs, b);
+      const std::uint32_t p = RootOf(runs, static_cast<std::uint32_t>(a));
+      const std::uint32_t q = RootOf(runs, static_cast<std::uint32_t>(b));
       runs[std::max(p, q)].parent = std::min(p, q);
     }
     runs[a].end < runs[b].end ? ++a : ++b;
@@ -80,25 +99,25 @@ void JoinRows(Runs& all, std::int64_t one, std::int64_t other) {
 }
 
 /// Leaves the largest 6-connected piece; of equal ones that with the first voxel.
-void KeepLargest(Mask& mask, const Extent& size) {
-  Runs all = RunsOf(mask, size);
+void KeepLargest(Mask& mask, const Extent& size, std::size_t count) {
+  Runs all = RunsOf(mask, size, count);
   std::vector<Run>& runs = all.runs;
   for (std::int64_t i = 0; i < size.z * size.y; ++i) {
     if (i % size.y > 0) JoinRows(all, i, i - 1);
     if (i >= size.y) JoinRows(all, i, i - size.y);
   }
-  std::size_t largest = 0;
-  for (std::size_t i = 0; i < runs.size(); ++i) {
+  std::uint32_t largest = 0;
+  for (std::uint32_t i = 0; i < runs.size(); ++i) {
     runs[RootOf(runs, i)].voxels += runs[i].end - runs[i].begin;
   }
-  for (std::size_t i = 0; i < runs.size(); ++i) {
+  for (std::uint32_t i = 0; i < runs.size(); ++i) {
     if (runs[i].voxels > runs[largest].voxels) largest = i;
   }
   std::fill(mask.begin(), mask.end(), std::uint8_t{0});
   for (std::int64_t i = 0; i < size.z * size.y; ++i) {
     const auto row = static_cast<std::size_t>(i);
     for (std::size_t k = all.row[row]; k < all.row[row + 1]; ++k) {
-      if (RootOf(runs, k) != largest) continue;
+      if (RootOf(runs, static_cast<std::uint32_t>(k)) != largest) continue;
       std::fill(mask.begin() + i * size.x + runs[k].begin, mask.begin() + i * size.x + runs[k].end,
                 std::uint8_t{1});
     }
@@ -135,15 +154,24 @@ void FillSlice(std::uint8_t* slice, std::int64_t height, std::int64_t width, Mas
 
 }  // namespace
 
-std::vector<std::uint8_t> BodyMask(std::span<const std::int16_t> hu, const Extent& size) {
+StatusOr<std::vector<std::uint8_t>> BodyMask(std::span<const std::int16_t> hu, const Extent& size,
+                                             const MayTakeMemory& may_take) {
   const auto least = [](std::uint8_t a, std::uint8_t b) { return std::min(a, b); };
   const auto most = [](std::uint8_t a, std::uint8_t b) { return std::max(a, b); };
+  if (may_take) PB_RETURN_IF_ERROR(may_take(3 * hu.size()));
   Mask mask(hu.size());
   std::transform(hu.begin(), hu.end(), mask.begin(),
                  [](std::int16_t v) { return static_cast<std::uint8_t>(v > kBodyAboveHu); });
   mask = OverBall(OverBall(mask, size, least), size, most);
   if (mask.empty()) return mask;
-  KeepLargest(mask, size);
+  const std::size_t runs = CountRuns(mask, size);
+  const auto slice = static_cast<std::size_t>(size.y * size.x);
+  const auto rows = static_cast<std::size_t>(size.z * size.y) + 1;
+  if (may_take) {
+    PB_RETURN_IF_ERROR(may_take(std::max(runs * sizeof(Run) + rows * sizeof(std::size_t),
+                                         slice * (1 + sizeof(std::int64_t)))));
+  }
+  KeepLargest(mask, size, runs);
   Mask outside;
   std::vector<std::int64_t> open;
   for (std::int64_t z = 0; z < size.z; ++z) {

@@ -5,17 +5,26 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
 #include "runtime/base/extent.h"
+#include "runtime/base/status.h"
 
 namespace patchbay::ops {
 
 inline constexpr int kBodyAboveHu = -500;
 
+/// Asked how many bytes are about to be taken, beside those of which it was asked before and that
+/// are free again; an error ends the work.
+using MayTakeMemory = std::function<Status(std::uint64_t bytes)>;
+
 /// One byte a voxel, 1: body. `hu` is (z, y, x) of `size`, slices axial. Without a body all 0.
-/// Takes three bytes a voxel, and the runs of its rows.
-std::vector<std::uint8_t> BodyMask(std::span<const std::int16_t> hu, const Extent& size);
+/// Takes three bytes a voxel while the mask is opened; then, beside one byte a voxel, 16 bytes for
+/// every run of body in a row (of a patient one for some hundred voxels, at most one for two), and
+/// nine bytes a pixel of one slice. `may_take` is asked before either; its errors are returned.
+StatusOr<std::vector<std::uint8_t>> BodyMask(std::span<const std::int16_t> hu, const Extent& size,
+                                             const MayTakeMemory& may_take = {});
 
 }  // namespace patchbay::ops

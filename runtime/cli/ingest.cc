@@ -2,6 +2,7 @@
 #include <filesystem>
 
 #include "runtime/base/file.h"
+#include "runtime/base/series_path.h"
 #include "runtime/base/strings.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/ingest_report.h"
@@ -63,7 +64,8 @@ StatusOr<std::vector<std::string>> SlidesOf(const std::vector<std::string>& sour
     const std::string& listed = table.Cell(row, "path");
     slides.push_back(listed.front() == '/' ? listed : folder + listed);
     std::error_code error;
-    if (!std::filesystem::exists(slides.back(), error)) {
+    if (!std::filesystem::exists(slides.back(), error) &&
+        !std::filesystem::is_directory(SplitSeriesPath(slides.back()).path, error)) {
       return table.Wrong(row, "path", StrCat("'", listed, "': no such file"));
     }
   }
@@ -175,9 +177,9 @@ StatusOr<SlideOrder> IngestCommand::Order(const Session& session) const {
                    {"spacing", spacing},
                    {"spacing_order", spacing_order_},
                    {"tissue", tissue_}};
-  if (!keep_names_) {
-    PB_ASSIGN_OR_RETURN(order.manifest["pseudonym_key"], PseudonymKey(session.environment));
-  }
+  PB_ASSIGN_OR_RETURN(const std::string key, PseudonymKey(session.environment));
+  if (!keep_names_) order.manifest["pseudonym_key"] = key;
+  order.manifest["series_key"] = key;
   return order;
 }
 

@@ -1,5 +1,7 @@
 // patchbay scan SOURCE... --out cohort.csv: a table of images, to be completed by hand.
+#include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <regex>
@@ -8,10 +10,12 @@
 #include "runtime/base/csv.h"
 #include "runtime/base/file.h"
 #include "runtime/base/hash.h"
+#include "runtime/base/series_path.h"
 #include "runtime/base/strings.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/interrupt.h"
 #include "runtime/cli/nnunet_dataset.h"
+#include "runtime/cli/pseudonym_key.h"
 #include "runtime/cli/worker_run.h"
 #include "runtime/client/paths.h"
 #include "runtime/plan/cohort_table.h"
@@ -41,16 +45,28 @@ std::string TextOf(const Json& row, const char* key) {
 std::string ScannerOf(const std::string& kind) {
   const std::size_t colon = kind.find(':');
   if (colon != std::string::npos) return kind.substr(colon + 1);
-  return kind == "zarr" || kind == "tiff" ? "" : kind;
+  for (const char* format : {"zarr", "tiff", "dicom", "nifti", "nrrd", "mha"}) {
+    if (kind == format) return "";
+  }
+  return kind;
 }
 
-/// Stems, and where two are alike the paths they lie under too.
+/// The stem; of one series of a folder the folder's name and the first digits of the series.
+std::string ShortIdOf(const std::string& path) {
+  constexpr std::size_t kDigits = 8;
+  const SeriesPath named = SplitSeriesPath(path);
+  if (named.series.empty()) return plan::StemOf(path);
+  const std::string folder = named.path.substr(named.path.rfind('/') + 1);
+  return StrCat(folder, folder.empty() ? "" : "-", named.series.substr(0, kDigits));
+}
+
+/// Short ids, and where two are alike the paths they lie under too.
 std::vector<std::string> SlideIds(const std::vector<std::string>& paths) {
   std::map<std::string, int> seen;
-  for (const std::string& path : paths) ++seen[plan::StemOf(path)];
+  for (const std::string& path : paths) ++seen[ShortIdOf(path)];
   std::vector<std::string> ids;
   for (const std::string& path : paths) {
-    std::string id = plan::StemOf(path);
+    std::string id = ShortIdOf(path);
     if (seen[id] > 1) {
       id = path;
       for (char& c : id) c = c == '/' ? '_' : c;
@@ -60,11 +76,27 @@ std::vector<std::string> SlideIds(const std::vector<std::string>& paths) {
   return ids;
 }
 
+/// Columns of every table, and those that a table with CT series has too: what the headers say, and
+/// two for the user to fill in.
+constexpr const char* kColumns[] = {"path",         "slide_id",        "case_id",      "patient_id",
+                                    "mpp",          "scanner",         "width",        "height",
+                                    "source_bytes", "estimated_bytes", "content_hash", "verdict"};
+constexpr const char* kSeriesColumns[] = {"study",    "slices", "thickness_mm", "step_mm",
+                                          "pixel_mm", "kernel", "contrast",     "orientation",
+                                          "reason",   "phase",  "use"};
+
+bool IsSeries(const Json& row) { return row.value("is_series", false); }
+
+/// Whether something is there that cannot be read; a series that is no volume can be.
+bool IsBad(const Json& row) {
+  return !IsSeries(row) && TextOf(row, "verdict") != "ok" && TextOf(row, "verdict") != "unchecked";
+}
+
 class ScanCommand final : public Command {
  public:
   std::vector<Argument> Arguments() override {
     return {
-        {"SOURCE", "", "slides, stores, or folders of them; or one nnU-Net or MSD dataset",
+        {"SOURCE", "", "slides, stores, CT, folders of them; or one nnU-Net or MSD dataset",
          &sources_, true},
         {"--out", "TABLE.csv", "the table to write; it must not be there yet", &out_, true},
         {"--id-pattern", "REGEX",
@@ -86,7 +118,7 @@ class ScanCommand final : public Command {
   std::string out_, pattern_;
   std::optional<std::regex> regex_;
   bool hash_ = false;
-  std::uint64_t bad_ = 0, without_id_ = 0;
+  std::uint64_t bad_ = 0, without_id_ = 0, series_ = 0, other_series_ = 0;
 };
 
 Status ScanCommand::CheckArguments() {
@@ -120,18 +152,23 @@ StatusOr<std::string> ScanCommand::Table(const Json& images, const std::string& 
     paths.push_back(PathFor(path, folder));
   }
   const std::vector<std::string> ids = SlideIds(paths);
-  std::string text =
-      CsvRow({"path", "slide_id", "case_id", "patient_id", "mpp", "scanner", "width", "height",
-              "source_bytes", "estimated_bytes", "content_hash", "verdict"});
+  const bool has_series = std::any_of(images.begin(), images.end(), IsSeries);
+  std::vector<std::string> columns(std::begin(kColumns), std::end(kColumns));
+  if (has_series)
+    columns.insert(columns.end(), std::begin(kSeriesColumns), std::end(kSeriesColumns));
+  std::string text = CsvRow(columns);
   for (std::size_t i = 0; i < images.size(); ++i) {
     const Json& row = images[i];
     const Ids found = IdsIn(paths[i]);
     without_id_ += regex_ && found.patient.empty() ? 1 : 0;
-    bad_ += TextOf(row, "verdict") == "ok" ? 0 : 1;
+    bad_ += IsBad(row) ? 1 : 0;
+    series_ += IsSeries(row) ? 1 : 0;
+    other_series_ += IsSeries(row) && TextOf(row, "verdict") != "uniform" ? 1 : 0;
+    const bool found_patient = regex_ && !found.patient.empty();
     std::vector<std::string> cells = {paths[i],
                                       ids[i],
                                       found.case_id,
-                                      found.patient,
+                                      found_patient ? found.patient : TextOf(row, "patient"),
                                       TextOf(row, "mpp"),
                                       ScannerOf(TextOf(row, "kind")),
                                       TextOf(row, "width"),
@@ -140,6 +177,9 @@ StatusOr<std::string> ScanCommand::Table(const Json& images, const std::string& 
                                       TextOf(row, "estimated_bytes"),
                                       TextOf(row, "content_hash"),
                                       TextOf(row, "verdict")};
+    for (const char* column : kSeriesColumns) {
+      if (has_series) cells.push_back(TextOf(row, column));
+    }
     for (std::string& cell : cells) cell = CsvField(cell);
     text += CsvRow(cells);
   }
@@ -185,8 +225,10 @@ StatusOr<ExitCode> ScanCommand::Run(Session& session) {
     if (sources.size() == 1) return ScanDataset(session, path, out);
     return UsageError(StrCat(path, ": a dataset.json is scanned alone"));
   }
+  PB_ASSIGN_OR_RETURN(const std::string key, PseudonymKey(session.environment));
   PB_ASSIGN_OR_RETURN(const Json result,
-                      RunWorkerOp("scan", {{"hash", hash_}}, {{"images", std::move(sources)}}));
+                      RunWorkerOp("scan", {{"hash", hash_}},
+                                  {{"images", std::move(sources)}, {"pseudonym_key", key}}));
   PB_ASSIGN_OR_RETURN(const Json* images, JsonMember(result, "images", "scan"));
   PB_ASSIGN_OR_RETURN(const std::string text, Table(*images, out.substr(0, out.rfind('/') + 1)));
   // Its paths may name patients.
@@ -197,6 +239,11 @@ StatusOr<ExitCode> ScanCommand::Run(Session& session) {
                                 : StrCat(", ", bad_,
                                          " of images that cannot be read (column "
                                          "verdict)")));
+  if (series_ != 0) {
+    terminal.Say(StrCat(series_, " CT series, ", other_series_,
+                        " of them not uniform (columns verdict and reason); phase and use are "
+                        "yours to fill in"));
+  }
   if (without_id_ != 0) {
     terminal.Note(StrCat("the pattern does not match ", without_id_,
                          " of the paths: they have no patient_id"));
@@ -204,6 +251,8 @@ StatusOr<ExitCode> ScanCommand::Run(Session& session) {
   terminal.Result({{"table", out},
                    {"rows", images->size()},
                    {"unreadable", bad_},
+                   {"series", series_},
+                   {"not_uniform", other_series_},
                    {"without_patient_id", without_id_}});
   return bad_ == 0 ? ExitCode::kDone : ExitCode::kSomeFailed;
 }

@@ -8,6 +8,7 @@
 #include "runtime/base/file.h"
 #include "runtime/base/hash.h"
 #include "runtime/base/pid_stamp.h"
+#include "runtime/base/series_path.h"
 #include "runtime/base/strings.h"
 #include "runtime/cli/interrupt.h"
 #include "runtime/cli/job_view.h"
@@ -80,10 +81,11 @@ StatusOr<SlideOrder> OrderSlides(const std::string& kind, const std::vector<std:
   for (const std::string& source : sources) {
     PB_ASSIGN_OR_RETURN(const std::string path, client::AbsolutePath(source));
     std::error_code error;
-    if (!std::filesystem::exists(path, error)) {
+    const bool is_there = std::filesystem::exists(path, error);
+    if (!is_there && !std::filesystem::is_directory(SplitSeriesPath(path).path, error)) {
       return absl::NotFoundError(StrCat(kind, ": ", source, ": no such file or folder"));
     }
-    files_only = files_only && !std::filesystem::is_directory(path, error) &&
+    files_only = files_only && is_there && !std::filesystem::is_directory(path, error) &&
                  std::filesystem::path(path).filename() != "DICOMDIR";
     order.sources.push_back(path);
   }

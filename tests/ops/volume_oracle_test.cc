@@ -302,7 +302,7 @@ TEST_F(VolumeOracle, SciPyFindsTheSameBodies) {
     at += voxels * 2;
     const std::vector<std::uint8_t> expected(at, at + voxels);
     at += voxels;
-    ASSERT_EQ(BodyMask(hu, shape), expected) << shape.ToString();
+    ASSERT_EQ(BodyMask(hu, shape).value(), expected) << shape.ToString();
     bodies += std::count(expected.begin(), expected.end(), 1) > 0 ? 1 : 0;
   }
   EXPECT_GT(bodies, 50u) << "masks that are all air test nothing";

@@ -113,7 +113,7 @@ TEST_F(FindImagesTest, AFolderThatMayNotBeReadIsFoundAndFailsAlone) {
 
 TEST_F(FindImagesTest, FoldersThatAreNestedWithoutEndAreRefused) {
   std::string deep = "d";
-  for (int i = 0; i < kMaxDatasetDepth; ++i) deep += "/d";
+  for (int i = 0; i < kMaxFolderDepth; ++i) deep += "/d";
   File(deep + "/a.svs");
   EXPECT_EQ(Find({"d"}).status().code(), absl::StatusCode::kInvalidArgument);
 }

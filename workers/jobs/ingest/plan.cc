@@ -5,6 +5,7 @@
 #include <set>
 
 #include "runtime/base/file.h"
+#include "runtime/base/series_path.h"
 #include "runtime/base/strings.h"
 #include "workers/access/planned_images.h"
 #include "workers/jobs/ingest/ingest.h"
@@ -12,6 +13,7 @@
 #include "workers/jobs/ingest/staging.h"
 #include "workers/jobs/ingest/volume.h"
 #include "workers/jobs/task/find_images.h"
+#include "workers/jobs/task/identity.h"
 #include "workers/jobs/task/slide_tasks.h"
 
 namespace patchbay::workers {
@@ -88,22 +90,64 @@ void LeaveOutVolumes(FoundSources& sources) {
   }
 }
 
+/// Of the volumes of a folder the series of a pseudonym.
+StatusOr<FoundVolumes> OnlySeries(const FoundVolumes& found, const SeriesPath& named,
+                                  const std::string& key) {
+  FoundVolumes one;
+  for (const FoundVolume& volume : found.volumes) {
+    if (PseudonymOf(key, "series", volume.series_uid) == named.series)
+      one.volumes.push_back(volume);
+  }
+  if (!one.volumes.empty()) return one;
+  return absl::NotFoundError(
+      StrCat("find volumes: ", named.path, ": the series ", named.series,
+             " is not there: moved since it was scanned, or scanned under another pseudonym key"));
+}
+
+/// What lies below the paths of sources. A folder of which several series are named is searched
+/// once.
+class VolumeFinder {
+ public:
+  VolumeFinder(TaskContext& context, std::string key) : context_(context), key_(std::move(key)) {}
+
+  StatusOr<FoundVolumes> Find(const SeriesPath& named) {
+    const auto may_read = [&](const std::string& path) { return context_.MayRead(path); };
+    const auto progress = [&] {
+      context_.AddProgress();
+      return context_.CheckCancelled();
+    };
+    if (named.series.empty()) return FindVolumes(named.path, may_read, progress);
+    if (named.path != folder_) {
+      PB_ASSIGN_OR_RETURN(found_, FindVolumes(named.path, may_read, progress));
+      folder_ = named.path;
+    }
+    return OnlySeries(found_, named, key_);
+  }
+
+ private:
+  TaskContext& context_;
+  const std::string key_;
+  std::string folder_;  ///< the last of which a series was named
+  FoundVolumes found_;
+};
+
 StatusOr<FoundSources> FindSources(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const std::vector<std::string> named,
                       ManifestPaths(context.manifest, "sources"));
   FoundSources sources;
   std::set<std::string> seen;
-  const auto may_read = [&](const std::string& path) { return context.MayRead(path); };
-  const auto progress = [&] {
-    context.AddProgress();
-    return context.CheckCancelled();
-  };
+  VolumeFinder finder(context, context.manifest.value("series_key", ""));
   for (const std::string& path : named) {
     const std::size_t before = seen.size();
+    std::error_code error;
+    const bool is_there = fs::exists(path, error);
+    const SeriesPath series = is_there ? SeriesPath{path, ""} : SplitSeriesPath(path);
     // What cannot be searched for volumes is searched for slides, which keeps what is unreadable.
-    auto found = FindVolumes(path, may_read, progress);
+    auto found = finder.Find(series);
     if (absl::IsCancelled(found.status())) return found.status();
+    if (!found.ok() && !series.series.empty()) return found.status();
     if (found.ok()) AddVolumes(*std::move(found), sources, seen);
+    if (!series.series.empty()) continue;
     const bool has_volumes = seen.size() > before;
     if (has_volumes && !std::filesystem::is_directory(path)) continue;
     const auto slides = FindImages(context, {path},

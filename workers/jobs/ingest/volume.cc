@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "ops/volume/body_mask.h"
+#include "runtime/base/available_memory.h"
 #include "runtime/base/csv.h"
 #include "runtime/base/file.h"
 #include "runtime/base/strings.h"
@@ -18,14 +19,14 @@
 #include "workers/jobs/ingest/ingest.h"
 #include "workers/jobs/ingest/publish.h"
 #include "workers/jobs/ingest/volume_spacing.h"
+#include "workers/jobs/task/identity.h"
+#include "workers/jobs/task/image_digest.h"
 #include "workers/jobs/task/volume_writer.h"
-#include "workers/sources/digest_cache.h"
 
 namespace patchbay::workers {
 namespace {
 
 constexpr std::int64_t kShardSide = 256;
-constexpr std::size_t kIdentityDigits = 16;
 constexpr std::size_t kMaxVolumeFileBytes = 64u << 20;
 constexpr std::size_t kMaxVerdictsBytes = 256u << 20;
 constexpr std::string_view kVerdictsHeader = "source,verdict,reason,slices,files\r\n";
@@ -36,19 +37,6 @@ VolumeProgress ProgressOf(TaskContext& context) {
     context.AddProgress();
     return context.CheckCancelled();
   };
-}
-
-/// A file's own digest; of several files that of their digests, whatever the files are called.
-StatusOr<Digest> DigestOf(TaskContext& context, const std::vector<std::string>& files) {
-  const DigestCache cache(context.state_folder);
-  std::vector<std::string> digests;
-  for (const std::string& file : files) {
-    PB_ASSIGN_OR_RETURN(const Digest digest, cache.DigestOf(file, ProgressOf(context)));
-    if (files.size() == 1) return digest;
-    digests.push_back(digest.Hex());
-  }
-  std::sort(digests.begin(), digests.end());
-  return Sha256Of(StrJoin(digests, "\n"));
 }
 
 std::uint64_t BytesOf(const std::vector<std::string>& files) {
@@ -130,23 +118,6 @@ Status JudgeVolume(TaskContext& context, const IngestFolders& folders, const Vol
       StrCat(MessageOf(fits), "; OUT/verdicts.csv names the files"));
 }
 
-/// Only the holder of the key can tie these to the patient; series of one study share the study's.
-Json IdentityOf(const IngestManifest& manifest, const SourceIdentity& identity) {
-  Json json = Json::object();
-  if (manifest.pseudonym_key.empty()) return json;
-  const auto add = [&](const char* name, const std::string& value) {
-    if (value.empty()) return;
-    json[name] = HmacSha256(AsBytes(manifest.pseudonym_key), StrCat(name, "\n", value))
-                     .Hex()
-                     .substr(0, kIdentityDigits);
-  };
-  add("patient", identity.patient);
-  add("study", identity.study);
-  add("series", identity.series);
-  add("frame_of_reference", identity.frame_of_reference);
-  return json;
-}
-
 Json SliceTable(const Volume& volume) {
   Json places = Json::array();
   for (const Vec3& p : volume.slice_positions) places.push_back({p.x, p.y, p.z});
@@ -166,11 +137,15 @@ zarr::ImageStoreSettings StoreSettings(const IngestSettings& settings, DType dty
   return store;
 }
 
-/// Of what lies in the body: what zscore is taken from.
-plan::BodyHistogram BodyHistogramOf(const Volume& volume) {
+/// Of what lies in the body: what zscore is taken from. ResourceExhausted without the memory.
+StatusOr<plan::BodyHistogram> BodyHistogramOf(const Volume& volume) {
   const std::span hu(reinterpret_cast<const std::int16_t*>(volume.voxels.data()),
                      static_cast<std::size_t>(volume.size.Pixels()));
-  const std::vector<std::uint8_t> body = ops::BodyMask(hu, volume.size);
+  const auto may_take = [](std::uint64_t bytes) {
+    return CheckMemoryFits("find the body", bytes, AvailableMemory());
+  };
+  PB_ASSIGN_OR_RETURN(const std::vector<std::uint8_t> body,
+                      ops::BodyMask(hu, volume.size, may_take));
   plan::BodyHistogram histogram;
   for (std::size_t i = 0; i < hu.size(); ++i) {
     if (body[i] != 0) histogram.Add(hu[i]);
@@ -178,8 +153,8 @@ plan::BodyHistogram BodyHistogramOf(const Volume& volume) {
   return histogram;
 }
 
-zarr::ImageStoreSpec SpecOf(const VolumeInWork& work, const Volume& volume,
-                            const SlideOutcome& outcome) {
+StatusOr<zarr::ImageStoreSpec> SpecOf(const VolumeInWork& work, const Volume& volume,
+                                      const SlideOutcome& outcome) {
   const IngestSettings& settings = work.manifest.settings;
   zarr::ImageStoreSpec spec;
   spec.settings = StoreSettings(settings, volume.dtype);
@@ -198,9 +173,12 @@ zarr::ImageStoreSpec SpecOf(const VolumeInWork& work, const Volume& volume,
   a["deid_profile"] = "allow-list";
   const ValueRange range = RangeOf(volume);
   a["value_range"] = {{"min", range.min}, {"max", range.max}, {"mean", range.mean}};
-  if (volume.dtype == DType::kInt16) a["body_histogram"] = BodyHistogramOf(volume).ToJson();
+  if (volume.dtype == DType::kInt16) {
+    PB_ASSIGN_OR_RETURN(const plan::BodyHistogram histogram, BodyHistogramOf(volume));
+    a["body_histogram"] = histogram.ToJson();
+  }
   if (!volume.slice_positions.empty()) a["slice_table"] = SliceTable(volume);
-  const Json identity = IdentityOf(work.manifest, volume.identity);
+  const Json identity = IdentityOf(work.manifest.pseudonym_key, volume.identity);
   if (!identity.empty()) a["identity"] = identity;
   return spec;
 }
@@ -220,7 +198,7 @@ Status WriteAndPublish(TaskContext& context, const IngestFolders& folders, const
     context.AddProgress();
     return context.CheckCancelled().ok();
   };
-  const zarr::ImageStoreSpec spec = SpecOf(work, volume, outcome);
+  PB_ASSIGN_OR_RETURN(const zarr::ImageStoreSpec spec, SpecOf(work, volume, outcome));
   PB_RETURN_IF_ERROR(zarr::Validate(spec.settings));
   const std::string store = lease->File("store");
   PB_ASSIGN_OR_RETURN(const WrittenVolume written, WriteVolumeStore(store, spec, row, done));
@@ -254,7 +232,7 @@ StatusOr<TaskOutput> MakeVolume(TaskContext& context) {
     PB_ASSIGN_OR_RETURN(Volume volume,
                         ReadVolume(planned->format, planned->files, options, ProgressOf(context)));
     // What was hashed is what was read.
-    PB_ASSIGN_OR_RETURN(const Digest after, DigestOf(context, planned->files));
+    PB_ASSIGN_OR_RETURN(const Digest after, DigestOfFiles(context, planned->files));
     if (after != source) {
       return absl::FailedPreconditionError("ingest volume: its files changed while it was read");
     }
@@ -310,7 +288,7 @@ StatusOr<TaskOutput> OpenVolume(TaskContext& context, const IngestFolders& folde
                                 const PlannedVolume& volume) {
   PB_ASSIGN_OR_RETURN(const VolumeInWork work, WorkOf(context, folders));
   PB_RETURN_IF_ERROR(JudgeVolume(context, folders, work, volume));
-  PB_ASSIGN_OR_RETURN(const Digest source, DigestOf(context, volume.files));
+  PB_ASSIGN_OR_RETURN(const Digest source, DigestOfFiles(context, volume.files));
   SlideOutcome outcome;
   outcome.source_sha256 = source.Hex();
   outcome.source_bytes = BytesOf(volume.files);

@@ -2,10 +2,12 @@
 
 #include <filesystem>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "runtime/base/strings.h"
 #include "workers/access/planned_images.h"
+#include "workers/jobs/scan/volumes.h"
 #include "workers/jobs/task/find_images.h"
 #include "workers/jobs/task/image_digest.h"
 #include "workers/jobs/task/store_attributes.h"
@@ -51,21 +53,54 @@ StatusOr<Json> RowOf(TaskContext& context, const std::string& listed, bool hash)
               {"content_hash", content}};
 }
 
-}  // namespace
-
-StatusOr<TaskOutput> RunScan(TaskContext& context) {
-  PB_ASSIGN_OR_RETURN(const bool hash, JsonBool(context.payload, "hash", "scan"));
-  PB_ASSIGN_OR_RETURN(const std::vector<std::string> named,
-                      ManifestPaths(context.manifest, "images"));
-  PB_ASSIGN_OR_RETURN(const std::vector<std::string> paths,
-                      FindImages(context, named, {.keep_unreadable = true}));
-  Json rows = Json::array();
+Status AddSlides(TaskContext& context, const std::vector<std::string>& paths, bool hash,
+                 Json& rows) {
   for (const std::string& path : paths) {
     PB_RETURN_IF_ERROR(context.CheckCancelled());
     StatusOr<Json> row = RowOf(context, path, hash);
     rows.push_back(row.ok() ? *std::move(row)
                             : Json{{"path", path}, {"verdict", MessageOf(row.status())}});
     context.AddProgress();
+  }
+  return absl::OkStatus();
+}
+
+/// Volumes, then slides and stores, of one path. Each path once.
+Status AddPath(TaskContext& context, const std::string& path, const ScanVolumesOptions& options,
+               std::set<std::string>& seen, Json& rows) {
+  const auto volumes = ScanVolumes(context, path, options);
+  if (absl::IsCancelled(volumes.status())) return volumes.status();
+  const std::size_t before = seen.size();
+  if (volumes.ok()) {
+    for (const Json& row : *volumes) {
+      if (seen.insert(row.value("path", "")).second) rows.push_back(row);
+    }
+  }
+  const bool has_volumes = seen.size() > before;
+  std::error_code error;
+  if (has_volumes && !std::filesystem::is_directory(path, error)) return absl::OkStatus();
+  const auto found = FindImages(context, {path}, {.keep_unreadable = true});
+  if (!found.ok() && has_volumes && absl::IsNotFound(found.status())) return absl::OkStatus();
+  PB_RETURN_IF_ERROR(found.status());
+  std::vector<std::string> slides;
+  for (const std::string& slide : *found) {
+    if (seen.insert(slide).second) slides.push_back(slide);
+  }
+  return AddSlides(context, slides, options.hash, rows);
+}
+
+}  // namespace
+
+StatusOr<TaskOutput> RunScan(TaskContext& context) {
+  ScanVolumesOptions options;
+  PB_ASSIGN_OR_RETURN(options.hash, JsonBool(context.payload, "hash", "scan"));
+  options.pseudonym_key = context.manifest.value("pseudonym_key", "");
+  PB_ASSIGN_OR_RETURN(const std::vector<std::string> named,
+                      ManifestPaths(context.manifest, "images"));
+  Json rows = Json::array();
+  std::set<std::string> seen;
+  for (const std::string& path : named) {
+    PB_RETURN_IF_ERROR(AddPath(context, path, options, seen, rows));
   }
   TaskOutput output;
   output.result = DumpJson({{"images", std::move(rows)}});

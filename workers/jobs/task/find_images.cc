@@ -4,11 +4,8 @@
 #include <array>
 #include <cctype>
 #include <filesystem>
-#include <set>
 #include <unordered_set>
 #include <utility>
-
-#include <sys/stat.h>
 
 namespace patchbay::workers {
 namespace {
@@ -53,8 +50,7 @@ class ImageList {
       return absl::InvalidArgumentError(StrCat("find images: ", path, ": a store, not a slide"));
     }
     const std::size_t before = found_;
-    searched_.clear();
-    PB_RETURN_IF_ERROR(AddFolder(path, 0));
+    PB_RETURN_IF_ERROR(AddFolder(path));
     if (found_ > before) return absl::OkStatus();
     return absl::NotFoundError(StrCat("find images: ", path, ": ",
                                       options_.stores ? "neither a store nor a slide" : "no slide",
@@ -64,45 +60,32 @@ class ImageList {
   std::vector<std::string> Take() { return std::move(paths_); }
 
  private:
-  Status AddFolder(const std::string& folder, int depth) {
-    if (depth >= kMaxDatasetDepth) {
-      return absl::InvalidArgumentError(
-          StrCat("find images: ", folder, ": nested deeper than ", kMaxDatasetDepth));
-    }
-    struct stat st {};
-    if (stat(folder.c_str(), &st) == 0 && !searched_.emplace(st.st_dev, st.st_ino).second) {
-      return absl::OkStatus();
-    }
-    std::error_code error;
-    std::vector<std::string> names;
-    for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-      names.push_back(it->path().filename().string());
-    }
-    if (error) {
-      return options_.keep_unreadable ? Add(folder)
-                                      : FromErrno("find images", folder, error.value());
-    }
-    std::sort(names.begin(), names.end());
-    for (const std::string& name : names) {
-      if (name.front() == '.') continue;
-      PB_RETURN_IF_ERROR(AddEntry(StrCat(folder, "/", name), depth));
-    }
-    context_.AddProgress();
-    return context_.CheckCancelled();
+  Status AddFolder(const std::string& folder) {
+    FolderVisitor visitor;
+    visitor.store = [this](const std::string& path) {
+      return options_.stores ? AddReadable(path) : absl::OkStatus();
+    };
+    visitor.file = [this](const std::string& path, const fs::file_status& status) {
+      return AddFile(path, status);
+    };
+    visitor.locked = [this](const std::string& path, int error) {
+      return options_.keep_unreadable ? Add(path) : FromErrno("find images", path, error);
+    };
+    visitor.done = [this] {
+      context_.AddProgress();
+      return context_.CheckCancelled();
+    };
+    return WalkFolder(folder, "find images", visitor);
   }
 
-  Status AddEntry(const std::string& path, int depth) {
-    std::error_code error;
-    const fs::file_status status = fs::status(path, error);
-    const bool is_folder = fs::is_directory(status);
-    if (is_folder && !IsStore(path)) return AddFolder(path, depth + 1);
-    const bool is_wanted = is_folder ? options_.stores
-                                     : HasSlideExtension(path) && (fs::is_regular_file(status) ||
-                                                                   !fs::status_known(status));
-    if (!is_wanted) {
-      if (!is_folder && options_.passed_over) ++(*options_.passed_over)[KindOfFile(path)];
-      return absl::OkStatus();
-    }
+  Status AddFile(const std::string& path, const fs::file_status& status) {
+    const bool is_file = fs::is_regular_file(status) || !fs::status_known(status);
+    if (HasSlideExtension(path) && is_file) return AddReadable(path);
+    if (options_.passed_over) ++(*options_.passed_over)[KindOfFile(path)];
+    return absl::OkStatus();
+  }
+
+  Status AddReadable(const std::string& path) {
     const auto canonical = context_.MayRead(path);
     if (canonical.ok()) return Add(*canonical);
     return options_.keep_unreadable ? Add(path) : canonical.status();
@@ -122,8 +105,7 @@ class ImageList {
   const FindImagesOptions& options_;
   std::vector<std::string> paths_;
   std::unordered_set<std::string> seen_;
-  std::size_t found_ = 0;                       ///< those that were there before too
-  std::set<std::pair<dev_t, ino_t>> searched_;  ///< folders below the one that is named
+  std::size_t found_ = 0;  ///< those that were there before too
 };
 
 }  // namespace
@@ -134,14 +116,6 @@ std::string KindOfFile(const std::string& path) {
   const bool is_known = std::any_of(kSlideExtensions.begin(), kSlideExtensions.end(), is_it) ||
                         std::any_of(kOtherExtensions.begin(), kOtherExtensions.end(), is_it);
   return is_known ? extension.substr(1) : "other";
-}
-
-bool IsStore(const std::string& folder) {
-  std::error_code error;
-  for (const char* name : {"zarr.json", ".zgroup", ".zarray"}) {
-    if (fs::is_regular_file(StrCat(folder, "/", name), error)) return true;
-  }
-  return false;
 }
 
 StatusOr<std::vector<std::string>> FindImages(TaskContext& context,

@@ -6,14 +6,11 @@
 #include <vector>
 
 #include "workers/jobs/task/task.h"
+#include "workers/sources/folder_walk.h"
 
 namespace patchbay::workers {
 
 inline constexpr std::size_t kMaxDatasetImages = 100'000;
-inline constexpr int kMaxDatasetDepth = 64;  ///< folders within folders
-
-/// True for a folder that is a Zarr store (v2 or v3).
-bool IsStore(const std::string& folder);
 
 /// "jpg", "xml"; "other" for what is not well known, since a name's end may say more than its kind.
 std::string KindOfFile(const std::string& path);

@@ -94,6 +94,17 @@ StatusOr<Digest> FolderDigest(TaskContext& context, const std::string& folder) {
 
 }  // namespace
 
+StatusOr<Digest> DigestOfFiles(TaskContext& context, const std::vector<std::string>& files) {
+  std::vector<std::string> digests;
+  for (const std::string& file : files) {
+    PB_ASSIGN_OR_RETURN(const Digest digest, FileDigest(context, file));
+    if (files.size() == 1) return digest;
+    digests.push_back(digest.Hex());
+  }
+  std::sort(digests.begin(), digests.end());
+  return Sha256Of(StrJoin(digests, "\n"));
+}
+
 StatusOr<Digest> ImageDigest(TaskContext& context, const std::string& path) {
   if (!fs::is_directory(path)) return FileDigest(context, path);
   if (const auto recorded = RecordedDigest(path)) return *recorded;

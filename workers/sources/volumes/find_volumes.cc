@@ -5,13 +5,13 @@
 #include <cstring>
 #include <filesystem>
 #include <map>
-#include <set>
 
 #include <fcntl.h>
 #include <sys/stat.h>
 
 #include "runtime/base/file.h"
 #include "runtime/base/strings.h"
+#include "workers/sources/folder_walk.h"
 #include "workers/sources/volumes/nifti.h"
 #include "workers/sources/volumes/text_header.h"
 
@@ -20,7 +20,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kMaxDepth = 64;
 constexpr std::string_view kSlideClass = "1.2.840.10008.5.1.4.1.1.77.1.6";
 /// Segmentations have pixels, and are labels of another series.
 constexpr std::string_view kSegmentationClasses[] = {"1.2.840.10008.5.1.4.1.1.66.4",
@@ -34,41 +33,22 @@ bool EndsWith(const std::string& path, std::initializer_list<std::string_view> e
                      [&](std::string_view ending) { return lower.ends_with(ending); });
 }
 
-bool IsStoreFolder(const std::string& folder) {
-  std::error_code error;
-  for (const char* name : {"zarr.json", ".zgroup", ".zarray"}) {
-    if (fs::is_regular_file(StrCat(folder, "/", name), error)) return true;
-  }
-  return false;
-}
-
 /// Files below a folder that may be volumes, sorted within each folder.
 class Search {
  public:
   Search(const MayRead& may_read, const VolumeProgress& progress)
       : may_read_(may_read), progress_(progress) {}
 
-  Status AddFolder(const std::string& folder, int depth) {
-    if (depth >= kMaxDepth) {
-      return absl::InvalidArgumentError(
-          StrCat("find volumes: ", folder, ": nested deeper than ", kMaxDepth));
-    }
-    struct stat st {};
-    if (stat(folder.c_str(), &st) == 0 && !searched_.emplace(st.st_dev, st.st_ino).second) {
-      return absl::OkStatus();
-    }
-    std::error_code error;
-    std::vector<std::string> names;
-    for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-      names.push_back(it->path().filename().string());
-    }
-    if (error) return absl::OkStatus();  // whoever searches for slides names it
-    std::sort(names.begin(), names.end());
-    for (const std::string& name : names) {
-      if (name.front() == '.') continue;
-      PB_RETURN_IF_ERROR(AddEntry(StrCat(folder, "/", name), depth));
-    }
-    return progress_ ? progress_() : absl::OkStatus();
+  Status AddFolder(const std::string& folder) {
+    FolderVisitor visitor;
+    visitor.store = [](const std::string&) { return absl::OkStatus(); };
+    visitor.file = [this](const std::string& path, const fs::file_status& status) {
+      return fs::is_regular_file(status) ? AddFile(path) : absl::OkStatus();
+    };
+    // Whoever searches for slides names it.
+    visitor.locked = [](const std::string&, int) { return absl::OkStatus(); };
+    visitor.done = [this] { return progress_ ? progress_() : absl::OkStatus(); };
+    return WalkFolder(folder, "find volumes", visitor);
   }
 
   const std::vector<std::string>& files() const { return files_; }
@@ -82,13 +62,7 @@ class Search {
   }
 
  private:
-  Status AddEntry(const std::string& path, int depth) {
-    std::error_code error;
-    const fs::file_status status = fs::status(path, error);
-    if (fs::is_directory(status)) {
-      return IsStoreFolder(path) ? absl::OkStatus() : AddFolder(path, depth + 1);
-    }
-    if (!fs::is_regular_file(status)) return absl::OkStatus();
+  Status AddFile(const std::string& path) {
     if (files_.size() >= kMaxVolumeFiles) {
       return absl::InvalidArgumentError(
           StrCat("find volumes: more than ", kMaxVolumeFiles, " files; name fewer folders"));
@@ -100,7 +74,6 @@ class Search {
 
   const MayRead& may_read_;
   const VolumeProgress& progress_;
-  std::set<std::pair<dev_t, ino_t>> searched_;
   std::vector<std::string> files_, refused_;
 };
 
@@ -143,6 +116,7 @@ Status Sort(const std::string& named, const std::vector<std::string>& files,
   for (const DicomSeries& series : GroupSeries(std::move(headers))) {
     FoundVolume volume;
     volume.format = VolumeFormat::kDicom;
+    volume.series_uid = series.uid;
     volume.name = series.uid.empty() ? fs::path(series.files[0].path).parent_path().string()
                                      : StrCat(named, "#", series.uid);
     for (const DicomFile& file : series.files) {
@@ -195,9 +169,9 @@ StatusOr<FoundVolumes> FindVolumes(const std::string& path, const MayRead& may_r
     found.unreadable.push_back(canonical);
     return found;
   }
-  if (IsStoreFolder(canonical)) return found;
+  if (IsStore(canonical)) return found;
   Search search(may_read, progress);
-  PB_RETURN_IF_ERROR(search.AddFolder(canonical, 0));
+  PB_RETURN_IF_ERROR(search.AddFolder(canonical));
   PB_RETURN_IF_ERROR(Sort(canonical, search.files(), progress, found));
   for (std::string& refused : search.Refused()) found.unreadable.push_back(std::move(refused));
   return found;

@@ -1,0 +1,103 @@
+"""`scan` lists the series of a tree of DICOM, and its table makes the stores of those that are chosen."""
+import csv
+import json
+import shutil
+import struct
+
+import harness
+
+
+def element(group, number, vr, value):
+    if len(value) % 2:
+        value += b"\0"
+    return struct.pack("<HH", group, number) + vr + struct.pack("<H", len(value)) + value
+
+
+def dicomdir():
+    """What marks a folder as DICOM media: a directory file without pixels."""
+    syntax = element(2, 2, b"UI", b"1.2.840.10008.1.3.10") + element(2, 0x10, b"UI", b"1.2.840.10008.1.2.1")
+    head = element(2, 0, b"UL", struct.pack("<I", len(syntax))) + syntax
+    return b"\0" * 128 + b"DICM" + head + element(8, 0x16, b"UI", b"1.2.840.10008.1.3.10")
+
+
+class ScanVolumes(harness.Case):
+    def setUp(self):
+        super().setUp()
+        self.root = self.folder / "archive"
+        self.root.mkdir()
+        for name, fault, seed in (("first", "two-series", 1), ("second", "tilt", 2), ("third", "localiser", 3)):
+            made = self.command("synth", "ct", self.root / name, "--size", "8x24x24", "--fault", fault, "--seed", seed)
+            self.assertEqual(made.returncode, 0, made.stderr)
+        (self.root / "DICOMDIR").write_bytes(dicomdir())
+        shutil.copy(self.root / "second/IM1003.dcm", self.root / "damaged.dcm")
+        with open(self.root / "damaged.dcm", "r+b") as file:
+            file.truncate(200)
+
+    def rows(self, table):
+        with open(self.folder / table, newline="", encoding="utf-8") as file:
+            return list(csv.DictReader(file))
+
+    def scan(self, source, table, *more, expect=0):
+        return self.json("scan", source, "--out", table, *more, expect=expect)
+
+    def test_every_series_has_a_row_with_its_verdict_and_what_tells_it_from_others(self):
+        seen = self.scan(self.root, "all.csv", expect=3)
+        self.assertEqual((seen["rows"], seen["series"], seen["not_uniform"], seen["unreadable"]), (5, 4, 2, 1))
+        rows = self.rows("all.csv")
+        series = [row for row in rows if row["study"]]
+        self.assertEqual([row["verdict"] for row in series].count("uniform"), 2)
+        self.assertEqual({row["verdict"] for row in series}, {"uniform", "tilted", "not-a-volume"})
+        for row in series:
+            self.assertEqual((row["slices"], row["height"], row["width"]), ("8", "24", "24"))
+            self.assertEqual((row["thickness_mm"], row["pixel_mm"], row["kernel"], row["contrast"]), ("2.5", "0.7813", "SOFT", "no"))
+            self.assertEqual((row["phase"], row["use"], row["content_hash"]), ("", "", ""))
+            folder, pseudonym = row["path"].rsplit("#", 1)
+            self.assertTrue((self.folder / folder).is_dir())
+            self.assertRegex(pseudonym, "^[0-9a-f]{16}$")
+        first = [row for row in series if row["path"].startswith("archive/first#")]
+        self.assertEqual(len(first), 2)
+        self.assertEqual(len({row["study"] for row in first}), 1)
+        self.assertEqual(len({row["patient_id"] for row in first}), 1)
+        self.assertEqual(len({row["study"] for row in series}), 3)
+        self.assertEqual(len({row["slide_id"] for row in rows}), 5)
+        self.assertEqual({row["orientation"] for row in first}, {"axial"})
+        self.assertIn("15", next(row for row in series if row["verdict"] == "tilted")["reason"])
+        text = (self.folder / "all.csv").read_text(encoding="utf-8")
+        self.assertNotIn("PHANTOM", text)            # neither the patient's name nor an identifier
+        self.assertNotIn("1.2.826.0", text)
+        self.assertEqual((self.folder / "all.csv").stat().st_mode & 0o777, 0o600)
+
+    def test_a_dicomdir_stands_for_its_folder(self):
+        (self.root / "damaged.dcm").unlink()
+        self.scan(self.root, "folder.csv")
+        self.scan(self.root / "DICOMDIR", "directory.csv")
+        self.assertEqual(self.rows("folder.csv"), self.rows("directory.csv"))
+
+    def test_the_table_makes_the_stores_of_the_rows_that_are_taken_and_streams_find_them(self):
+        (self.root / "damaged.dcm").unlink()
+        self.scan(self.root, "all.csv", "--hash")
+        done = self.json("ingest", "all.csv", "--where", "verdict=uniform", "--where", "thickness_mm<=3", "--out", "stores")
+        self.assertEqual(len(done["stores"]), 2)
+        rows = {row["path"].rsplit("#", 1)[1]: row for row in self.rows("all.csv")}
+        for store in (self.folder / "stores").glob("*.ome.zarr"):
+            said = json.loads((store / "zarr.json").read_text())["attributes"]["patchbay"]
+            row = rows[said["identity"]["series"]]
+            self.assertEqual((row["study"], row["patient_id"]), (said["identity"]["study"], said["identity"]["patient"]))
+            self.assertEqual(row["content_hash"], said["source_sha256"])
+        run = self.folder / "run.yaml"
+        run.write_text("dataset: all.csv\nstores: stores\nwhere: {verdict: uniform}\nnumerics: cpu\n"
+                       "patch: {size: [8, 24, 24]}\nbatch: {global_size: 1}\n", encoding="utf-8")
+        streamed = self.json("stream", run, "--digest", "--gpus", "none", "--cpus", 1)
+        self.assertEqual(streamed["patches"], 2)
+
+    def test_a_series_that_is_not_there_is_refused_by_name(self):
+        refused = self.command("ingest", f"{self.root}/first#0123456789abcdef", "--out", "stores")
+        self.assertNotEqual(refused.returncode, 0)
+        self.assertIn("0123456789abcdef is not there", refused.stderr)
+        self.assertFalse(list((self.folder / "stores").glob("*.zarr")) if (self.folder / "stores").exists() else [])
+        refused = self.command("ingest", f"{self.root}/absent#0123456789abcdef", "--out", "stores")
+        self.assertIn("no such file or folder", refused.stderr)
+
+
+if __name__ == "__main__":
+    harness.main()

@@ -1,0 +1,157 @@
+// Seeded damage to good volumes, of every format and transfer syntax that is written here, and of
+// the public ones where they are.
+#include <filesystem>
+#include <fstream>
+
+#include <gtest/gtest.h>
+
+#include "runtime/base/file.h"
+#include "tests/workers/sources/fuzz/damage.h"
+#include "tests/workers/sources/slide_fixtures.h"
+#include "tests/workers/sources/volumes/volume_fixtures.h"
+#include "workers/sources/volumes/dicom_writer.h"
+#include "workers/sources/volumes/nifti.h"
+
+namespace patchbay::workers {
+namespace {
+
+struct GoodVolume {
+  std::string ending, bytes;
+};
+
+constexpr std::size_t kMostBytes = 1 << 20;
+
+WrittenFile EnhancedCt(const std::string& syntax, int frames) {
+  WrittenFile file;
+  file.transfer_syntax = syntax;
+  file.texts = {{{0x0008, 0x0016}, "1.2.840.10008.5.1.4.1.1.2.1"},
+                {{0x0008, 0x0060}, "CT"},
+                {{0x0018, 0x0060}, "120"},
+                {{0x0020, 0x000e}, "1.2.3"}};
+  for (int i = 0; i < frames; ++i) {
+    WrittenSlice slice;
+    slice.rows = slice.columns = 16;
+    slice.position = {0, 0, 2.0 * i};
+    for (int v = 0; v < 256; ++v) slice.values.push_back(static_cast<std::uint16_t>(v * 7 + i));
+    file.frames.push_back(slice);
+  }
+  return file;
+}
+
+void AddFile(const std::string& path, const std::string& ending, std::vector<GoodVolume>& good) {
+  auto bytes = ReadFile(path, kMostBytes);
+  if (bytes.ok()) good.push_back({ending, *std::move(bytes)});
+}
+
+std::vector<GoodVolume> GoodVolumes(const TemporaryFolder& folder) {
+  std::vector<GoodVolume> good;
+  for (const char* syntax :
+       {"1.2.840.10008.1.2", "1.2.840.10008.1.2.1", "1.2.840.10008.1.2.2", "1.2.840.10008.1.2.1.99",
+        "1.2.840.10008.1.2.4.70", "1.2.840.10008.1.2.4.80", "1.2.840.10008.1.2.5"}) {
+    const std::string path = folder.File(StrCat(syntax, ".dcm"));
+    EXPECT_TRUE(WriteDicom(path, EnhancedCt(syntax, 4)).ok()) << syntax;
+    AddFile(path, ".dcm", good);
+  }
+  const Extent size{4, 5, 6};
+  const std::vector<std::uint8_t> mask(120, 3);
+  EXPECT_TRUE(WriteNiftiMask(folder.File("a.nii"), size, Affine{}, mask).ok());
+  AddFile(folder.File("a.nii"), ".nii", good);
+  const std::string voxels(240, '\1');
+  good.push_back({".nrrd", StrCat("NRRD0005\ntype: short\ndimension: 3\nspace: left-posterior-",
+                                  "superior\nsizes: 6 5 4\nspace directions: (1,0,0) (0,1,0) ",
+                                  "(0,0,1)\nendian: little\nencoding: raw\nspace origin: (1,2,3)\n",
+                                  "\n", voxels)});
+  good.push_back({".mha", StrCat("ObjectType = Image\nNDims = 3\nBinaryData = True\n",
+                                 "BinaryDataByteOrderMSB = False\nCompressedData = False\n",
+                                 "TransformMatrix = 1 0 0 0 1 0 0 0 1\nOffset = 1 2 3\n",
+                                 "ElementSpacing = 4 3 2\nDimSize = 6 5 4\nElementType = ",
+                                 "MET_SHORT\nElementDataFile = LOCAL\n", voxels)});
+  if (std::getenv("PATCHBAY_TEST_DATA") == nullptr) return good;
+  std::error_code error;
+  const std::string public_files = Data("ct/transfer-syntaxes");
+  for (std::filesystem::directory_iterator it(public_files, error), end; !error && it != end;
+       it.increment(error)) {
+    if (it->path().extension() == ".dcm") AddFile(it->path(), ".dcm", good);
+  }
+  return good;
+}
+
+/// An error is a status that says what is wrong with the file, never our own bug.
+void ReadAll(const std::string& path) {
+  const auto found = FindVolumes(path, AnyPath, nullptr);
+  ASSERT_TRUE(found.ok()) << found.status();
+  for (const FoundVolume& one : found->volumes) {
+    ReadVolumeOptions options;
+    options.geometry = GeometryPolicy::kAccept;
+    const auto volume = ReadVolume(one.format, one.files, options, nullptr);
+    if (volume.ok()) {
+      EXPECT_EQ(volume->voxels.size(),
+                static_cast<std::size_t>(volume->size.Pixels()) * SizeOf(volume->dtype));
+    } else {
+      ASSERT_NE(volume.status().code(), absl::StatusCode::kInternal) << volume.status();
+    }
+  }
+}
+
+void Write(const std::string& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
+}
+
+TEST(VolumeFuzz, GoodVolumesAreRead) {
+  TemporaryFolder folder;
+  for (const GoodVolume& good : GoodVolumes(folder)) {
+    if (good.ending == ".dcm" && good.bytes.size() > 20'000) continue;  // single slices
+    const std::string path = folder.File("good" + good.ending);
+    Write(path, good.bytes);
+    const auto volume = ReadCanonical(path, GeometryPolicy::kAccept);
+    EXPECT_TRUE(volume.ok()) << good.ending << volume.status();
+  }
+}
+
+TEST(VolumeFuzz, DamagedFilesNeverBreakTheReaders) {
+  const std::uint64_t seed = FromEnvironment("PATCHBAY_FUZZ_SEED", 20240607);
+  const std::uint64_t runs = FromEnvironment("PATCHBAY_FUZZ_RUNS", 1500);
+  TemporaryFolder folder;
+  const std::vector<GoodVolume> all = GoodVolumes(folder);
+  for (std::uint64_t run = 0; run < runs; ++run) {
+    SCOPED_TRACE(StrCat("seed ", seed, " run ", run));
+    Dice dice(seed + 3, run);
+    const GoodVolume& good = all[dice.Below(all.size())];
+    std::string bytes = good.bytes;
+    const std::size_t header = std::min<std::size_t>(bytes.size(), 2500);
+    Damage(bytes, dice, 0, dice.Below(4) == 0 ? bytes.size() : header);
+    const std::string path = folder.File("damaged" + good.ending);
+    Write(path, bytes);
+    ReadAll(path);
+    if (testing::Test::HasFatalFailure()) return;
+  }
+}
+
+/// Files that broke a reader once, or could: pieces that a random change rarely hits.
+TEST(VolumeFuzz, FilesThatBrokeReadersAreRefused) {
+  TemporaryFolder folder;
+  const std::string path = folder.File("bad.dcm");
+  WrittenFile file = EnhancedCt("1.2.840.10008.1.2.1", 4);
+  for (const auto& [element, text] :
+       std::vector<std::pair<std::pair<unsigned, unsigned>, std::string>>{
+           {{0x0028, 0x0008}, "2147483647"},  // frames that are not there
+           {{0x0028, 0x0008}, "-1"},
+           {{0x0020, 0x0032}, "1e308\\1e308\\1e308"},  // places whose distance overflows
+           {{0x0028, 0x0030}, "1e-300\\1e-300"},
+           {{0x0028, 0x1053}, "1e300"},  // values that no type holds
+           {{0x0020, 0x0037}, "0\\0\\0\\0\\0\\0"}}) {
+    file.texts[element] = text;
+    EXPECT_TRUE(WriteDicom(path, file).ok());
+    ReadAll(path);
+    file.texts.erase(element);
+  }
+  // A deflated data set that never ends: zeros that unpack to gigabytes of one value.
+  Write(path, std::string(128, '\0') + "DICM" + std::string(4096, '\xFF'));
+  ReadAll(path);
+  Write(folder.File("bad.nii.gz"),
+        std::string("\x1f\x8b\x08\0\0\0\0\0", 8) + std::string(600, '\xAA'));
+  ReadAll(folder.File("bad.nii.gz"));
+}
+
+}  // namespace
+}  // namespace patchbay::workers

@@ -1,0 +1,130 @@
+#include "workers/jobs/scan/volumes.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <utility>
+
+#include "runtime/base/strings.h"
+#include "workers/jobs/task/identity.h"
+#include "workers/jobs/task/image_digest.h"
+#include "workers/sources/volumes/find_volumes.h"
+
+namespace patchbay::workers {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Typical voxels take half their room in a store.
+constexpr double kBytesOfStore = 0.5;
+/// Of the slice normal along an axis of the patient; a plane tilted by more is oblique.
+constexpr double kLeastAlong = 0.95;
+
+/// The folder that all files lie below.
+std::string CommonFolder(const std::vector<std::string>& files) {
+  std::string folder = fs::path(files.front()).parent_path().string();
+  for (const std::string& file : files) {
+    while (!file.starts_with(folder + "/")) folder = fs::path(folder).parent_path().string();
+  }
+  return folder;
+}
+
+std::string OrientationOf(const DicomFrame& frame) {
+  if (!frame.row || !frame.column) return "";
+  const Vec3 normal = Cross(*frame.row, *frame.column);
+  const double length = Norm(normal);
+  if (!(length > 0)) return "";
+  if (std::abs(normal.z) >= kLeastAlong * length) return "axial";
+  if (std::abs(normal.y) >= kLeastAlong * length) return "coronal";
+  return std::abs(normal.x) >= kLeastAlong * length ? "sagittal" : "oblique";
+}
+
+/// As many digits as a header gives, without those of binary fractions.
+Json Rounded(double mm) { return mm > 0 ? Json(std::round(mm * 1e4) / 1e4) : Json(); }
+
+std::uint64_t BytesOf(const std::vector<std::string>& files) {
+  std::uint64_t bytes = 0;
+  for (const std::string& file : files) {
+    std::error_code error;
+    const std::uintmax_t size = fs::file_size(file, error);
+    if (!error) bytes += size;
+  }
+  return bytes;
+}
+
+void DescribeSeries(const DicomSeries& series, const std::string& key, Json& row) {
+  const Judgement judgement = Judge(series);
+  const DicomFile& first = series.files.front();
+  const DicomFrame& frame = first.frames.front();
+  row["is_series"] = true;
+  row["verdict"] = NameOf(judgement.verdict);
+  row["reason"] = judgement.reason;
+  row["patient"] = PseudonymOf(key, "patient", first.patient);
+  row["study"] = PseudonymOf(key, "study", first.study);
+  row["series"] = PseudonymOf(key, "series", first.series);
+  std::size_t slices = 0;
+  for (const DicomFile& file : series.files) slices += file.frames.size();
+  row["slices"] = slices;
+  row["height"] = first.rows;
+  row["width"] = first.columns;
+  row["thickness_mm"] = first.facts.value("thickness_mm", Json());
+  row["step_mm"] = Rounded(judgement.step_mm);
+  row["pixel_mm"] = Rounded(frame.row_step);
+  row["kernel"] = first.facts.value("kernel", "");
+  row["contrast"] = first.facts.value("contrast", false) ? "yes" : "no";
+  row["orientation"] = OrientationOf(frame);
+}
+
+StatusOr<Json> RowOf(TaskContext& context, const FoundVolume& volume,
+                     const ScanVolumesOptions& options) {
+  const auto progress = [&context] {
+    context.AddProgress();
+    return context.CheckCancelled();
+  };
+  Json row = {{"path", volume.files.front()},
+              {"kind", NameOf(volume.format)},
+              {"verdict", "unchecked"},
+              {"reason", ""},
+              {"source_bytes", BytesOf(volume.files)},
+              {"estimated_bytes",
+               static_cast<std::uint64_t>(static_cast<double>(volume.voxel_bytes) * kBytesOfStore)},
+              {"content_hash", ""}};
+  if (volume.format == VolumeFormat::kDicom) {
+    PB_ASSIGN_OR_RETURN(const DicomSeries series, OpenSeries(volume.files, progress));
+    DescribeSeries(series, options.pseudonym_key, row);
+    const std::string pseudonym = row.value("series", "");
+    if (volume.files.size() > 1) {
+      row["path"] = StrCat(CommonFolder(volume.files), pseudonym.empty() ? "" : "#", pseudonym);
+    }
+  }
+  if (!options.hash) return row;
+  PB_ASSIGN_OR_RETURN(const Digest digest, DigestOfFiles(context, volume.files));
+  row["content_hash"] = digest.Hex();
+  return row;
+}
+
+}  // namespace
+
+StatusOr<Json> ScanVolumes(TaskContext& context, const std::string& path,
+                           const ScanVolumesOptions& options) {
+  const auto may_read = [&context](const std::string& file) { return context.MayRead(file); };
+  const auto progress = [&context] {
+    context.AddProgress();
+    return context.CheckCancelled();
+  };
+  PB_ASSIGN_OR_RETURN(const FoundVolumes found, FindVolumes(path, may_read, progress));
+  Json rows = Json::array();
+  for (const FoundVolume& volume : found.volumes) {
+    StatusOr<Json> row = RowOf(context, volume, options);
+    if (absl::IsCancelled(row.status())) return row.status();
+    rows.push_back(
+        row.ok() ? *std::move(row)
+                 : Json{{"path", volume.files.front()}, {"verdict", MessageOf(row.status())}});
+  }
+  for (const std::string& file : found.unreadable) {
+    rows.push_back({{"path", file}, {"verdict", "no volume that can be read"}});
+  }
+  return rows;
+}
+
+}  // namespace patchbay::workers

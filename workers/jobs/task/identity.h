@@ -1,0 +1,20 @@
+// What ties a volume to its patient, study and series, for those who have the key.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "runtime/base/json.h"
+#include "workers/sources/volumes/volume.h"
+
+namespace patchbay::workers {
+
+/// 16 hex digits of HMAC-SHA-256 under the pseudonym key; "" without a key or a value. `kind` keeps
+/// a patient and a study of the same identifier apart: "patient", "study", "series",
+/// "frame_of_reference".
+std::string PseudonymOf(const std::string& key, std::string_view kind, const std::string& value);
+
+/// Pseudonyms by kind; what is not known is left out. Series of one study share the study's.
+Json IdentityOf(const std::string& key, const SourceIdentity& identity);
+
+}  // namespace patchbay::workers

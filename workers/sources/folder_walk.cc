@@ -1,0 +1,71 @@
+#include "workers/sources/folder_walk.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include <sys/stat.h>
+
+#include "runtime/base/strings.h"
+
+namespace patchbay::workers {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Walk {
+ public:
+  Walk(std::string_view doing, const FolderVisitor& visitor) : doing_(doing), visitor_(visitor) {}
+
+  Status Folder(const std::string& folder, int depth) {
+    if (depth >= kMaxFolderDepth) {
+      return absl::InvalidArgumentError(
+          StrCat(doing_, ": ", folder, ": nested deeper than ", kMaxFolderDepth));
+    }
+    struct stat st {};
+    if (stat(folder.c_str(), &st) == 0 && !walked_.emplace(st.st_dev, st.st_ino).second) {
+      return absl::OkStatus();
+    }
+    std::error_code error;
+    std::vector<std::string> names;
+    for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+      names.push_back(it->path().filename().string());
+    }
+    if (error) return visitor_.locked(folder, error.value());
+    std::sort(names.begin(), names.end());
+    for (const std::string& name : names) {
+      if (name.front() == '.') continue;
+      PB_RETURN_IF_ERROR(Entry(StrCat(folder, "/", name), depth));
+    }
+    return visitor_.done();
+  }
+
+ private:
+  Status Entry(const std::string& path, int depth) {
+    std::error_code error;
+    const fs::file_status status = fs::status(path, error);
+    if (!fs::is_directory(status)) return visitor_.file(path, status);
+    return IsStore(path) ? visitor_.store(path) : Folder(path, depth + 1);
+  }
+
+  const std::string_view doing_;
+  const FolderVisitor& visitor_;
+  std::set<std::pair<dev_t, ino_t>> walked_;
+};
+
+}  // namespace
+
+bool IsStore(const std::string& folder) {
+  std::error_code error;
+  for (const char* name : {"zarr.json", ".zgroup", ".zarray"}) {
+    if (fs::is_regular_file(StrCat(folder, "/", name), error)) return true;
+  }
+  return false;
+}
+
+Status WalkFolder(const std::string& folder, std::string_view doing, const FolderVisitor& visitor) {
+  return Walk(doing, visitor).Folder(folder, 0);
+}
+
+}  // namespace patchbay::workers

@@ -1,0 +1,35 @@
+// Folders as a user names them for a data set, walked: for slides, stores and volumes alike.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "runtime/base/status.h"
+
+namespace patchbay::workers {
+
+inline constexpr int kMaxFolderDepth = 64;  ///< folders within folders
+
+/// True for a folder that is a Zarr store (v2 or v3).
+bool IsStore(const std::string& folder);
+
+/// What is found on the way. An error ends the walk.
+struct FolderVisitor {
+  /// A folder that is a store; what lies in it is not walked.
+  std::function<Status(const std::string& path)> store;
+  /// Anything else but a folder, with its status, links followed.
+  std::function<Status(const std::string& path, const std::filesystem::file_status& status)> file;
+  /// A folder that cannot be listed, and errno.
+  std::function<Status(const std::string& path, int error)> locked;
+  /// After every folder.
+  std::function<Status()> done;
+};
+
+/// Visits what lies in a folder and the folders in it, sorted by name within each, but for names
+/// that begin with a dot. A folder that links lead to twice, or into itself, is walked once.
+/// `doing` begins messages. InvalidArgument for folders nested deeper than kMaxFolderDepth.
+Status WalkFolder(const std::string& folder, std::string_view doing, const FolderVisitor& visitor);
+
+}  // namespace patchbay::workers
