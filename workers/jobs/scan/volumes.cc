@@ -21,7 +21,7 @@ constexpr double kBytesOfStore = 0.5;
 constexpr double kLeastAlong = 0.95;
 
 /// The folder that all files lie below.
-std::string CommonFolder(const std::vector<std::string>& files) {
+std::string FolderAbove(const std::vector<std::string>& files) {
   std::string folder = fs::path(files.front()).parent_path().string();
   for (const std::string& file : files) {
     while (!file.starts_with(folder + "/")) folder = fs::path(folder).parent_path().string();
@@ -94,7 +94,7 @@ StatusOr<Json> RowOf(TaskContext& context, const FoundVolume& volume,
     DescribeSeries(series, options.pseudonym_key, row);
     const std::string pseudonym = row.value("series", "");
     if (volume.files.size() > 1) {
-      row["path"] = StrCat(CommonFolder(volume.files), pseudonym.empty() ? "" : "#", pseudonym);
+      row["path"] = StrCat(FolderAbove(volume.files), pseudonym.empty() ? "" : "#", pseudonym);
     }
   }
   if (!options.hash) return row;

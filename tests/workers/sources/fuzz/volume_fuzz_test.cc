@@ -145,7 +145,7 @@ TEST(VolumeFuzz, FilesThatBrokeReadersAreRefused) {
     ReadAll(path);
     file.texts.erase(element);
   }
-  // A deflated data set that never ends: zeros that unpack to gigabytes of one value.
+  // Nothing but a preamble, or the head of a compressed file, and noise.
   Write(path, std::string(128, '\0') + "DICM" + std::string(4096, '\xFF'));
   ReadAll(path);
   Write(folder.File("bad.nii.gz"),
