@@ -395,7 +395,12 @@ void World::FinishShard(SimAgent& agent, SimWorker& worker, const ShardLease& le
     const double lateness = faults_.scheduler_crash_ms != 0 ? 0.2 : 0.02;
     const TimeMs late = !healed_ && dice_.Chance(lateness) ? 9000 : 5;
     AtActor(trainer->actor, now_ + dice_.Between(0, late), [this, trainer, lease] {
-      const data::ShardHeader header{lease.stream, lease.shard, lease.grant, lease.lease, {}, 0};
+      const data::ShardHeader header{.stream = lease.stream,
+                                     .shard = lease.shard,
+                                     .grant = lease.grant,
+                                     .lease = lease.lease,
+                                     .arrays = 0,
+                                     .times = {}};
       if (trainer->table == nullptr || trainer->incarnation != ring_of_[lease.lease]) return;
       if (!trainer->table->Admit(header).ok()) return CheckRefusal(*trainer, lease);
       Write(*trainer, lease);
