@@ -11,6 +11,7 @@
 #include "runtime/client/paths.h"
 #include "runtime/client/run_lock.h"
 #include "runtime/plan/coordinates.h"
+#include "runtime/plan/ops/ct_normalize.h"
 #include "runtime/plan/ops/op_list.h"
 #include "runtime/plan/ops/stain_normalize.h"
 
@@ -269,6 +270,19 @@ Status RunFile::Locate(const Status& status) const {
   return ConfigFault(StrCat(path, line > 0 ? StrCat(":", line) : "", ": ", text));
 }
 
+namespace {
+
+/// No op waits for numbers that only a lock has.
+Status CheckSettled(const plan::RunConfig& config) {
+  const std::string key = plan::AwaitingCtNormalize(config.preprocess, config.augment);
+  if (key.empty()) return absl::OkStatus();
+  return plan::WrongOp(key,
+                       "without lower, upper, mean and std it goes by the foreground of the "
+                       "training images: `patchbay lock` sums it up");
+}
+
+}  // namespace
+
 StatusOr<RunFile> ReadRun(const RunSource& source) {
   RunFile run;
   PB_RETURN_IF_ERROR(ReadConfig(source, run));
@@ -289,7 +303,8 @@ StatusOr<RunFile> ReadRun(const RunSource& source) {
   if (!run.config.stores.empty()) {
     PB_ASSIGN_OR_RETURN(run.config.stores, AbsolutePath(run.config.stores));
   }
-  if (run.lock) ApplyStatistics(run.lock->statistics, run.config);
+  if (run.lock) PB_RETURN_IF_ERROR(ApplyStatistics(run.lock->statistics, run.config));
+  if (!source.for_lock) PB_RETURN_IF_ERROR(run.Locate(CheckSettled(run.config)));
   const auto normalize = plan::FindStainNormalize(run.config.preprocess, run.config.augment);
   if (normalize && normalize->IsPicture()) {
     PB_ASSIGN_OR_RETURN(run.stain_reference, AbsolutePath(normalize->reference));

@@ -5,12 +5,28 @@
 
 #include "runtime/base/file.h"
 #include "runtime/base/strings.h"
+#include "runtime/plan/ops/ct_normalize.h"
 #include "runtime/plan/ops/stain_normalize.h"
+#include "runtime/plan/ops/window.h"
 
 namespace patchbay::client {
 namespace {
 
 constexpr std::string_view kCure = "; `patchbay lock --update` takes it as it is now";
+
+/// The numbers of ct_normalize, which are of values as the config's window makes them.
+Status ApplyForeground(const Json& statistics, plan::RunConfig& config) {
+  const auto found = statistics.find(std::string(plan::kCtForeground));
+  if (found == statistics.end()) return absl::OkStatus();
+  if (plan::AwaitingCtNormalize(config.preprocess, config.augment).empty()) return absl::OkStatus();
+  const auto window = plan::FindWindow(config.preprocess, config.augment);
+  const Json wanted = window ? Json{window->low, window->high} : Json();
+  if (!found->is_object() || found->value("window", Json()) != wanted) {
+    return absl::FailedPreconditionError(
+        StrCat("the run's lock has the numbers of ct_normalize for another window", kCure));
+  }
+  return plan::SettleCtNormalize(config.preprocess, config.augment, *found);
+}
 
 }  // namespace
 
@@ -75,12 +91,13 @@ Json PinsOf(const plan::RunLock& lock, const std::vector<std::size_t>& locked) {
   return {{"images", std::move(images)}, {"sets", std::move(sets)}};
 }
 
-void ApplyStatistics(const Json& statistics, plan::RunConfig& config) {
+Status ApplyStatistics(const Json& statistics, plan::RunConfig& config) {
   const auto normalize = plan::FindStainNormalize(config.preprocess, config.augment);
   const auto found = statistics.find(std::string(plan::kStainReference));
   if (normalize && normalize->reference == plan::kCohortReference && found != statistics.end()) {
     plan::SettleStainReference(config.preprocess, config.augment, *found);
   }
+  return ApplyForeground(statistics, config);
 }
 
 }  // namespace patchbay::client

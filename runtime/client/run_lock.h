@@ -30,7 +30,8 @@ StatusOr<std::size_t> KeepLockedRows(const plan::RunLock& lock, plan::CohortTabl
 /// for an image without]}} of the images that `locked` numbers.
 Json PinsOf(const plan::RunLock& lock, const std::vector<std::size_t>& locked);
 
-/// Puts the statistics that a lock has into the ops that go by them.
-void ApplyStatistics(const Json& statistics, plan::RunConfig& config);
+/// Puts the statistics that a lock has into the ops that go by them. FailedPrecondition for those
+/// of another window.
+Status ApplyStatistics(const Json& statistics, plan::RunConfig& config);
 
 }  // namespace patchbay::client

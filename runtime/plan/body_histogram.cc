@@ -19,11 +19,6 @@ Status Wrong(std::string_view cause) {
   return absl::InvalidArgumentError(StrCat("read body histogram: ", cause));
 }
 
-double Windowed(double hu, const std::optional<WindowOptions>& window) {
-  if (!window) return hu;
-  return std::clamp((hu - window->low) / (window->high - window->low), 0.0, 1.0);
-}
-
 }  // namespace
 
 void BodyHistogram::Merge(const BodyHistogram& other) {

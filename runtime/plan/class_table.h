@@ -29,6 +29,9 @@ struct LabelClass {
   bool operator==(const LabelClass&) const = default;
 };
 
+/// A class of this name is no foreground (sampling.foreground, ct_normalize), and no tissue.
+inline constexpr std::string_view kBackgroundClass = "background";
+
 struct ClassTable {
   std::vector<LabelClass> classes;  ///< in the order of painting: the last one lies on top
   bool exhaustive = false;          ///< pixels no annotation covers are background, not ignored

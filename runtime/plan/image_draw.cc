@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "runtime/base/strings.h"
+#include "runtime/plan/class_table.h"
 #include "runtime/plan/places.h"
 
 namespace patchbay::plan {
@@ -79,7 +80,7 @@ Status NoPixels(const RunConfig& config, std::size_t set, std::size_t images) {
     const std::vector<std::string>& names = config.foreground->classes;
     return absl::InvalidArgumentError(
         StrCat("plan: key 'sampling.foreground': none of ", images, " images has a voxel of ",
-               set == kAnywhere      ? std::string("background")
+               set == kAnywhere      ? std::string(kBackgroundClass)
                : set <= names.size() ? StrCat("class '", names[set - 1], "'")
                                      : StrCat("class ", set, " of the set")));
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/base/strings.h"
+#include "runtime/plan/class_table.h"
 
 namespace patchbay::plan {
 namespace {
@@ -14,7 +15,8 @@ std::size_t SetsOf(const RunConfig& config, const PlannedImage& image) {
   if (!config.foreground) return std::max<std::size_t>(1, config.class_weights.size());
   std::size_t classes = config.foreground->classes.size();
   if (classes == 0 && image.labels) {
-    for (const NamedValue& one : image.labels->classes) classes += one.name == "background" ? 0 : 1;
+    for (const NamedValue& one : image.labels->classes)
+      classes += one.name == kBackgroundClass ? 0 : 1;
   }
   return 1 + classes;
 }

@@ -7,6 +7,7 @@
 
 #include "runtime/base/random.h"
 #include "runtime/base/strings.h"
+#include "runtime/plan/class_table.h"
 #include "runtime/plan/grid.h"
 #include "runtime/plan/image_views.h"
 #include "runtime/plan/plan.h"
@@ -14,8 +15,6 @@
 namespace patchbay::plan {
 namespace {
 
-/// A class of this name says where a mask of tissue has none.
-constexpr std::string_view kBackgroundClass = "background";
 constexpr double kFractionUnits = 1e9;  ///< decimal, so that 0.6 of 100 pixels are 60
 
 /// `value` pixels of an axis of `from`, in one of `to`.

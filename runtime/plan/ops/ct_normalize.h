@@ -2,7 +2,8 @@
 // and divides by its deviation; nnU-Net's scheme for CT. One set of numbers for every image.
 #pragma once
 
-#include <optional>
+#include <string>
+#include <string_view>
 
 #include "runtime/base/json.h"
 #include "runtime/base/status.h"
@@ -12,11 +13,19 @@ namespace patchbay::plan {
 
 struct CtNormalizeOptions {
   double lower = 0, upper = 0;  ///< HU, or units of `window`; lower < upper
-  double mean = 0, std = 1;     ///< of the clipped values; std > 0
+  double mean = 0, std = 1;     ///< std > 0
 
   static config::Key Keys();
   /// From a value that passed Keys(). FailedPrecondition without all four numbers.
   static StatusOr<CtNormalizeOptions> FromJson(const Json& options);
 };
+
+/// Its numbers among the statistics of a lock: {"lower", "upper", "mean", "std", ..., "window"}.
+inline constexpr std::string_view kCtForeground = "ct_foreground";
+
+/// Where a config has the op without numbers ("preprocess[0].ct_normalize"), "" where it does not.
+std::string AwaitingCtNormalize(const Json& preprocess, const Json& augment);
+/// Puts in the numbers of a lock. InvalidArgument for what holds no such numbers.
+Status SettleCtNormalize(Json& preprocess, Json& augment, const Json& statistics);
 
 }  // namespace patchbay::plan

@@ -1,5 +1,7 @@
 #include "runtime/plan/ops/window.h"
 
+#include <algorithm>
+
 #include "runtime/base/strings.h"
 
 namespace patchbay::plan {
@@ -32,6 +34,20 @@ config::Key WindowOptions::Keys() {
 
 WindowOptions WindowOptions::FromJson(const Json& options) {
   return {options["range"][0].get<double>(), options["range"][1].get<double>()};
+}
+
+double Windowed(double hu, const std::optional<WindowOptions>& window) {
+  if (!window) return hu;
+  return std::clamp((hu - window->low) / (window->high - window->low), 0.0, 1.0);
+}
+
+std::optional<WindowOptions> FindWindow(const Json& preprocess, const Json& augment) {
+  for (const Json* list : {&preprocess, &augment}) {
+    for (const Json& step : *list) {
+      if (step.contains("window")) return WindowOptions::FromJson(step["window"]);
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace patchbay::plan

@@ -1,6 +1,8 @@
 // window: a range of Hounsfield units becomes 0 to 1; what lies outside is 0 or 1.
 #pragma once
 
+#include <optional>
+
 #include "runtime/base/json.h"
 #include "runtime/config/key_table.h"
 
@@ -16,5 +18,10 @@ struct WindowOptions {
   /// From a value that passed Keys().
   static WindowOptions FromJson(const Json& options);
 };
+
+/// What Hounsfield units become; themselves without a window.
+double Windowed(double hu, const std::optional<WindowOptions>& window);
+/// Of both lists of ops.
+std::optional<WindowOptions> FindWindow(const Json& preprocess, const Json& augment);
 
 }  // namespace patchbay::plan

@@ -1,12 +1,15 @@
 #include "workers/jobs/plan/statistics.h"
 
+#include "runtime/plan/ops/ct_normalize.h"
 #include "runtime/plan/ops/stain_normalize.h"
+#include "workers/jobs/plan/foreground.h"
 #include "workers/jobs/plan/stain_reference.h"
 
 namespace patchbay::workers {
 namespace {
 
 constexpr StatisticsProvider kProviders[] = {
+    {plan::kCtForeground, NeedsForeground, ForegroundOf},
     {plan::kStainReference, NeedsCohortReference, CohortReferenceOf},
 };
 

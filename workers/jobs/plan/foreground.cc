@@ -1,0 +1,99 @@
+#include "workers/jobs/plan/foreground.h"
+
+#include "runtime/base/file.h"
+#include "runtime/base/strings.h"
+#include "runtime/plan/class_table.h"
+#include "runtime/plan/foreground_statistics.h"
+#include "runtime/plan/ops/ct_normalize.h"
+#include "runtime/zarr/label_sets.h"
+
+namespace patchbay::workers {
+namespace {
+
+Status Refuse(std::string_view cause) {
+  return absl::InvalidArgumentError(StrCat("lock: ct_normalize: ", cause));
+}
+
+/// Names of the classes that count.
+std::vector<std::string> ForegroundClasses(const plan::RunConfig& config,
+                                           const plan::ClassHistograms& histograms) {
+  if (config.foreground && !config.foreground->classes.empty()) return config.foreground->classes;
+  std::vector<std::string> names;
+  for (const plan::ClassHistogram& one : histograms.classes) {
+    if (one.name != plan::kBackgroundClass) names.push_back(one.name);
+  }
+  return names;
+}
+
+/// The histograms of a revision, as its metadata names them.
+StatusOr<plan::ClassHistograms> HistogramsOf(const zarr::OpenedLabelSet& set,
+                                             const std::string& name) {
+  const StatusOr<std::string> text =
+      ReadFile(StrCat(set.path, "/", plan::kClassHistogramsFile), plan::kMaxClassHistogramsBytes);
+  if (absl::IsNotFound(text.status())) {
+    return Refuse(StrCat("the label set '", name,
+                         "' has no histograms of Hounsfield units: it is of a slide, or of an "
+                         "earlier version: import it again"));
+  }
+  if (!text.ok()) return text.status();
+  const Json files = set.attributes.value("files", Json::object());
+  if (files.value(plan::kClassHistogramsFile, "") != Sha256Of(*text).Hex()) {
+    return absl::DataLossError(
+        StrCat("lock: ", set.path, "/", plan::kClassHistogramsFile,
+               ": not the file that the set names (`patchbay verify` lists all faults)"));
+  }
+  return plan::DecodeClassHistograms(*text);
+}
+
+Status AddImage(const plan::RunConfig& config, const TrainingImage& image, plan::HuHistogram& sum) {
+  const std::string& name = config.labels.set;
+  const auto locked = image.sets.find(name);
+  if (locked == image.sets.end()) {
+    return Refuse(StrCat("no label set '", name, "': `patchbay labels import` makes it"));
+  }
+  PB_ASSIGN_OR_RETURN(const zarr::OpenedLabelSet set,
+                      zarr::OpenLabelRevision(image.path, name, locked->second));
+  PB_ASSIGN_OR_RETURN(const plan::ClassHistograms histograms, HistogramsOf(set, name));
+  for (const std::string& one : ForegroundClasses(config, histograms)) {
+    const plan::ClassHistogram* found = histograms.Find(one);
+    if (found == nullptr)
+      return Refuse(StrCat("the label set '", name, "' has no class '", one, "'"));
+    for (const auto& [hu, count] : found->counts) sum[hu] += count;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+bool NeedsForeground(const plan::RunConfig& config) {
+  return !plan::AwaitingCtNormalize(config.preprocess, config.augment).empty();
+}
+
+StatusOr<Json> ForegroundOf(TaskContext& context, const plan::RunConfig& config,
+                            const std::vector<TrainingImage>& images) {
+  if (config.labels.set.empty()) {
+    return absl::InvalidArgumentError(
+        StrCat("lock: key '", plan::AwaitingCtNormalize(config.preprocess, config.augment),
+               "': its numbers are those of the foreground of labels.set, which is missing"));
+  }
+  plan::HuHistogram sum;
+  for (const TrainingImage& image : images) {
+    const Status added = AddImage(config, image, sum);
+    if (!added.ok()) return Annotate(added, image.path);
+    context.AddProgress();
+    PB_RETURN_IF_ERROR(context.CheckCancelled());
+  }
+  const auto window = plan::FindWindow(config.preprocess, config.augment);
+  const auto found = plan::StatisticsOf(sum, window);
+  if (!found) return Refuse("no voxel of the training images is foreground");
+  if (!(found->lower < found->upper) || !(found->std > 0)) {
+    return Refuse(StrCat("the ", found->voxels,
+                         " voxels of foreground have one value between their percentiles"));
+  }
+  return Json{
+      {"lower", found->lower},   {"upper", found->upper},
+      {"mean", found->mean},     {"std", found->std},
+      {"voxels", found->voxels}, {"window", window ? Json{window->low, window->high} : Json()}};
+}
+
+}  // namespace patchbay::workers
