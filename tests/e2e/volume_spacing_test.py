@@ -104,6 +104,11 @@ class VolumeSpacing(harness.Case):
                    "foreground: {by: component, classes: [tumour, polyp]}}")
         seen = self.look(self.stream(store, "spacing: [2.5, 1.1, 0.9]", centred), store, [2.5, 1.1, 0.9])
         self.assertGreater(seen["centred"], 15)   # of 30; not those that are moved inside
+        run = self.folder / "preview.yaml"
+        run.write_text(CONFIG.format(store=store, patch="spacing: [2.5, 1.1, 0.9]", sampling=centred)
+                       + "augment: [{affine: {p: 1, degrees: [-20, 20]}}]\n", encoding="utf-8")
+        drawn = self.command("preview", run, "--out", "sheet.png", "--patches", 2)
+        self.assertEqual(drawn.returncode, 0, drawn.stderr)  # masks of patches that are turned and resampled
         # Within the tolerance: the store's own voxels.
         self.assertLess(self.look(self.stream(store, "spacing: [2.05, 0.79, 0.81]", grid), store, [2, 0.8, 0.8])["worst"], 1e-3)
 
