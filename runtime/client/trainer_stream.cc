@@ -255,7 +255,7 @@ Status TrainerStream::StartDelivery() {
         receiver_, data::RemoteReceiver::Start(
                        core_->ring(),
                        {options_.network, secret, {options_.job, options_.rank, incarnation_}}));
-    endpoint_.ucx_address = receiver_->address();
+    endpoint_.remote_address = receiver_->address();
   }
   data::RingServer::Options server;
   server.secret = secret;

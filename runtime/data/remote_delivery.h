@@ -39,7 +39,7 @@ class RemoteReceiver {
   /// Ends what runs, waits until every range is given back, joins the threads.
   virtual ~RemoteReceiver() = default;
 
-  /// For TrainerEndpoint::ucx_address: scheme, numeric address and port, and over TLS the
+  /// For TrainerEndpoint::remote_address: scheme, numeric address and port, and over TLS the
   /// trainer's incarnation, which is part of the key.
   virtual const std::string& address() const = 0;
   /// The shard is fenced up to `lease`: ends the connection a running transfer of it comes over.

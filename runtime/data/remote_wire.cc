@@ -1,5 +1,8 @@
 #include "runtime/data/remote_wire.h"
 
+#include <algorithm>
+
+#include "runtime/base/hash.h"
 #include "runtime/data/little_endian.h"
 
 namespace patchbay::data {
@@ -12,7 +15,32 @@ bool IsRefusal(absl::StatusCode code) {
   return code == absl::StatusCode::kFailedPrecondition || code == absl::StatusCode::kAlreadyExists;
 }
 
+Digest HelloProof(std::span<const std::byte> ucx_address, const StreamSecret& secret) {
+  return HmacSha256(secret, StrCat("patchbay sender ", AsText(ucx_address)));
+}
+
 }  // namespace
+
+std::vector<std::byte> EncodeHello(std::span<const std::byte> ucx_address,
+                                   const StreamSecret& secret) {
+  const Digest proof = HelloProof(ucx_address, secret);
+  const auto proof_bytes = std::as_bytes(std::span(proof.bytes));
+  std::vector<std::byte> hello(proof_bytes.begin(), proof_bytes.end());
+  hello.insert(hello.end(), ucx_address.begin(), ucx_address.end());
+  return hello;
+}
+
+StatusOr<std::span<const std::byte>> DecodeHello(std::span<const std::byte> hello,
+                                                 const StreamSecret& secret) {
+  constexpr std::size_t kProofBytes = sizeof(Digest::bytes);
+  const auto proof = hello.first(std::min(hello.size(), kProofBytes));
+  const auto address = hello.subspan(proof.size());
+  const Digest expected = HelloProof(address, secret);
+  if (!address.empty() && EqualInConstantTime(std::as_bytes(std::span(expected.bytes)), proof)) {
+    return address;
+  }
+  return absl::PermissionDeniedError("read introduction: the proof is not of this stream");
+}
 
 std::array<std::byte, kShardAnswerBytes> EncodeShardAnswer(const LeaseNumber& lease,
                                                            const Status& outcome) {

@@ -2,7 +2,6 @@
 
 #include <atomic>
 #include <cstring>
-#include <map>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -45,16 +44,18 @@ class UcxReceiver final : public RemoteReceiver {
   std::string Transport() const override;
 
  private:
-  static void OnConnect(ucp_conn_request_h request, void* self);
+  static ucs_status_t OnHello(void* self, const void* header, std::size_t header_bytes,
+                              void* payload, std::size_t payload_bytes,
+                              const ucp_am_recv_param_t* param);
   static void OnEndpointError(void* self, ucp_ep_h endpoint, ucs_status_t status);
   static ucs_status_t OnMessage(void* self, const void* header, std::size_t header_bytes,
                                 void* payload, std::size_t payload_bytes,
                                 const ucp_am_recv_param_t* param);
   static void OnReceived(void* request, ucs_status_t status, std::size_t bytes, void* transfer);
 
-  Status Listen();
+  Status Register(unsigned id, ucp_am_recv_callback_t callback);
   void Run();
-  void Admit(ucp_conn_request_h request);
+  Status Admit(std::span<const std::byte> hello);
   ucs_status_t Begin(std::span<const std::byte> header, void* payload, std::size_t payload_bytes,
                      const ucp_am_recv_param_t* param);
   std::optional<std::uint64_t> PayloadBytes(const ShardHeader& header) const;
@@ -67,8 +68,7 @@ class UcxReceiver final : public RemoteReceiver {
   const Options options_;
   std::string address_;
   std::unique_ptr<UcxWorker> ucx_;
-  ucp_listener_h listener_ = nullptr;
-  std::set<ucp_ep_h> endpoints_;
+  std::set<ucp_ep_h> endpoints_;  ///< to senders that have shown the stream's secret
   std::set<ucp_ep_h> broken_;  ///< to be closed outside UCX's callbacks
   std::set<Transfer*> transfers_;
   std::atomic<bool> stopping_ = false;
@@ -89,41 +89,22 @@ UcxReceiver::~UcxReceiver() {
 
 Status UcxReceiver::Open() {
   PB_ASSIGN_OR_RETURN(ucx_, UcxWorker::Open(options_.network));
-  ucp_am_handler_param_t handler{};
-  handler.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_FLAGS |
-                       UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG;
-  handler.id = kShardMessageId;
-  handler.flags = UCP_AM_FLAG_WHOLE_MSG;
-  handler.cb = &UcxReceiver::OnMessage;
-  handler.arg = this;
-  PB_RETURN_IF_ERROR(
-      FromUcx(ucp_worker_set_am_recv_handler(ucx_->worker(), &handler), "register shard message"));
-  PB_RETURN_IF_ERROR(Listen());
+  PB_RETURN_IF_ERROR(Register(kShardMessageId, &UcxReceiver::OnMessage));
+  PB_RETURN_IF_ERROR(Register(kHelloMessageId, &UcxReceiver::OnHello));
+  address_ = StrCat(kUcxScheme, ucx_->AddressText());
   thread_ = std::thread([this] { Run(); });
   return absl::OkStatus();
 }
 
-Status UcxReceiver::Listen() {
-  const bool v6 = options_.network.address.find(':') != std::string::npos;
-  const std::string any_port =
-      v6 ? StrCat("[", options_.network.address, "]:0") : StrCat(options_.network.address, ":0");
-  PB_ASSIGN_OR_RETURN(const SocketAddress wanted, ParseSocketAddress(any_port));
-  ucp_listener_params_t params{};
-  params.field_mask = UCP_LISTENER_PARAM_FIELD_SOCK_ADDR | UCP_LISTENER_PARAM_FIELD_CONN_HANDLER;
-  params.sockaddr.addr = reinterpret_cast<const sockaddr*>(wanted.storage);
-  params.sockaddr.addrlen = wanted.length;
-  params.conn_handler.cb = &UcxReceiver::OnConnect;
-  params.conn_handler.arg = this;
-  PB_RETURN_IF_ERROR(FromUcx(ucp_listener_create(ucx_->worker(), &params, &listener_),
-                             StrCat("listen for shards: ", options_.network.address)));
-  ucp_listener_attr_t attr{};
-  attr.field_mask = UCP_LISTENER_ATTR_FIELD_SOCKADDR;
-  PB_RETURN_IF_ERROR(FromUcx(ucp_listener_query(listener_, &attr), "query listener"));
-  SocketAddress bound;
-  static_assert(sizeof(attr.sockaddr) <= sizeof(bound.storage));
-  std::memcpy(bound.storage, &attr.sockaddr, sizeof(attr.sockaddr));
-  address_ = StrCat(kUcxScheme, FormatSocketAddress(bound));
-  return absl::OkStatus();
+Status UcxReceiver::Register(unsigned id, ucp_am_recv_callback_t callback) {
+  ucp_am_handler_param_t handler{};
+  handler.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_FLAGS |
+                       UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG;
+  handler.id = id;
+  handler.flags = UCP_AM_FLAG_WHOLE_MSG;
+  handler.cb = callback;
+  handler.arg = this;
+  return FromUcx(ucp_worker_set_am_recv_handler(ucx_->worker(), &handler), "register message");
 }
 
 void UcxReceiver::Run() {
@@ -131,32 +112,33 @@ void UcxReceiver::Run() {
     ucx_->Turn(broken_.empty() ? -1 : 0);
     CloseBroken();
   }
-  if (listener_ != nullptr) ucp_listener_destroy(listener_);
   broken_.insert(endpoints_.begin(), endpoints_.end());
   CloseBroken();
   while (!transfers_.empty()) ucx_->Turn(1);
 }
 
-void UcxReceiver::OnConnect(ucp_conn_request_h request, void* self) {
-  static_cast<UcxReceiver*>(self)->Admit(request);
+ucs_status_t UcxReceiver::OnHello(void* self, const void*, std::size_t, void* payload,
+                                  std::size_t payload_bytes, const ucp_am_recv_param_t*) {
+  auto* receiver = static_cast<UcxReceiver*>(self);
+  const Status admitted = receiver->Admit({static_cast<const std::byte*>(payload), payload_bytes});
+  if (!admitted.ok()) {
+    ++receiver->dropped_;
+    LogWarning(Describe(admitted));
+  }
+  return UCS_OK;  // shards of who was not admitted are refused
 }
 
-void UcxReceiver::Admit(ucp_conn_request_h request) {
+/// UCX made the endpoint that a sender's messages come over for itself. Connecting to the sender's
+/// address takes it over: from then on we hear when it fails, and may close it.
+Status UcxReceiver::Admit(std::span<const std::byte> hello) {
+  PB_ASSIGN_OR_RETURN(const auto sender, DecodeHello(hello, options_.secret));
   if (endpoints_.size() >= kMaxConnections) {
-    ucp_listener_reject(listener_, request);
-    return;
+    return absl::ResourceExhaustedError("admit sender: too many senders");
   }
-  ucp_ep_params_t params{};
-  params.field_mask = UCP_EP_PARAM_FIELD_CONN_REQUEST | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
-                      UCP_EP_PARAM_FIELD_ERR_HANDLER;
-  params.conn_request = request;
-  params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
-  params.err_handler.cb = &UcxReceiver::OnEndpointError;
-  params.err_handler.arg = this;
-  ucp_ep_h endpoint = nullptr;
-  const Status made = FromUcx(ucp_ep_create(ucx_->worker(), &params, &endpoint), "accept sender");
-  if (!made.ok()) return LogWarning(Describe(made));
+  PB_ASSIGN_OR_RETURN(const ucp_ep_h endpoint,
+                      ucx_->EndpointTo(sender, &UcxReceiver::OnEndpointError, this));
   endpoints_.insert(endpoint);
+  return absl::OkStatus();
 }
 
 void UcxReceiver::OnEndpointError(void* self, ucp_ep_h endpoint, ucs_status_t status) {
@@ -164,6 +146,7 @@ void UcxReceiver::OnEndpointError(void* self, ucp_ep_h endpoint, ucs_status_t st
   static_cast<UcxReceiver*>(self)->broken_.insert(endpoint);
 }
 
+/// Closed by force, which UCX does only to endpoints of ours: others it closes itself.
 void UcxReceiver::CloseBroken() {
   while (!broken_.empty()) {
     const ucp_ep_h endpoint = *broken_.begin();
@@ -199,6 +182,9 @@ ucs_status_t UcxReceiver::Begin(std::span<const std::byte> header, void* payload
     decoded = absl::InvalidArgumentError(
         "receive shard: only host memory can be written from another node");
   }
+  if (decoded.ok() && (!has_endpoint || !endpoints_.contains(param->reply_ep))) {
+    decoded = absl::PermissionDeniedError("receive shard: its sender did not introduce itself");
+  }
   if (!decoded.ok()) {
     LogWarning(Describe(decoded.status()));
     ring_.CountRefusal();
@@ -216,7 +202,7 @@ ucs_status_t UcxReceiver::Begin(std::span<const std::byte> header, void* payload
   transfer->header = *decoded;
   transfer->bytes = *window;
   transfer->begun_ns = SteadyNowNs();
-  transfer->endpoint = has_endpoint ? param->reply_ep : nullptr;
+  transfer->endpoint = param->reply_ep;
   if ((param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0) {
     return Receive(std::move(transfer), payload);
   }

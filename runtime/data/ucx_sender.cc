@@ -31,7 +31,8 @@ struct Parcel {
 
 /// One Send, owned by its caller, who waits until `done`.
 struct Shipment {
-  std::string address;
+  std::string address;  ///< of the trainer's UCX worker, in text
+  StreamSecret secret{};
   std::vector<Parcel> parcels;
   std::int64_t deadline_ms = 0;
   ucp_ep_h endpoint = nullptr;
@@ -44,6 +45,12 @@ struct Shipment {
   std::condition_variable done_changed;
   bool done = false;  ///< guarded by done_mu
   Status status;      ///< guarded by done_mu
+};
+
+/// A trainer this side is connected to.
+struct Trainer {
+  ucp_ep_h endpoint = nullptr;
+  std::vector<std::byte> hello;  ///< UCX may read it until the endpoint is closed
 };
 
 class UcxSender final : public RemoteSender {
@@ -64,7 +71,8 @@ class UcxSender final : public RemoteSender {
   int WaitMs() const;
   void Begin(Shipment* shipment);
   Status Start(Parcel& parcel);
-  StatusOr<ucp_ep_h> EndpointTo(const std::string& address);
+  StatusOr<ucp_ep_h> EndpointTo(const Shipment& shipment);
+  Status Introduce(const Trainer& trainer);
   void CloseBroken();
   void EndLate();
   void Finish(Shipment* shipment, Status status);
@@ -72,7 +80,7 @@ class UcxSender final : public RemoteSender {
 
   const Options options_;
   std::unique_ptr<UcxWorker> ucx_;
-  std::map<std::string, ucp_ep_h> endpoints_;
+  std::map<std::string, Trainer> trainers_;  ///< by address
   std::set<ucp_ep_h> broken_;  ///< to be closed outside UCX's callbacks
   std::set<Shipment*> running_;
   std::atomic<bool> stopping_ = false;
@@ -99,6 +107,7 @@ Status UcxSender::Send(const RemoteTarget& target, ShardHeader header, Payload p
   PB_RETURN_IF_ERROR(SealHeader(header, payload));
   Shipment shipment;
   PB_ASSIGN_OR_RETURN(shipment.address, AddressUnder(kUcxScheme, target.address));
+  shipment.secret = target.secret;
   shipment.deadline_ms = SteadyNowMs() + options_.timeout_ms;
   shipment.parcels.resize(payload.size());
   for (std::size_t i = 0; i < payload.size(); ++i) {
@@ -116,21 +125,21 @@ Status UcxSender::Send(const RemoteTarget& target, ShardHeader header, Payload p
 
 void UcxSender::Forget(const std::string& address) {
   ucx_->Post([this, address] {
-    const auto it = endpoints_.find(address.substr(std::min(address.size(), kUcxScheme.size())));
-    if (it != endpoints_.end()) broken_.insert(it->second);
+    const auto it = trainers_.find(address.substr(std::min(address.size(), kUcxScheme.size())));
+    if (it != trainers_.end()) broken_.insert(it->second.endpoint);
   });
 }
 
 void UcxSender::Run() {
   while (!stopping_ || !running_.empty()) {
     if (stopping_) {
-      for (const auto& [address, endpoint] : endpoints_) broken_.insert(endpoint);
+      for (const auto& [address, trainer] : trainers_) broken_.insert(trainer.endpoint);
     }
     CloseBroken();
     ucx_->Turn(broken_.empty() ? WaitMs() : 0);
     EndLate();
   }
-  for (const auto& [address, endpoint] : endpoints_) broken_.insert(endpoint);
+  for (const auto& [address, trainer] : trainers_) broken_.insert(trainer.endpoint);
   CloseBroken();
 }
 
@@ -144,28 +153,37 @@ int UcxSender::WaitMs() const {
   return static_cast<int>(std::clamp<std::int64_t>(until - SteadyNowMs(), 0, 60'000));
 }
 
-StatusOr<ucp_ep_h> UcxSender::EndpointTo(const std::string& address) {
-  if (const auto it = endpoints_.find(address); it != endpoints_.end()) return it->second;
-  PB_ASSIGN_OR_RETURN(const SocketAddress to, ParseSocketAddress(address));
-  ucp_ep_params_t params{};
-  params.field_mask = UCP_EP_PARAM_FIELD_FLAGS | UCP_EP_PARAM_FIELD_SOCK_ADDR |
-                      UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
-  params.flags = UCP_EP_PARAMS_FLAGS_CLIENT_SERVER;
-  params.sockaddr.addr = reinterpret_cast<const sockaddr*>(to.storage);
-  params.sockaddr.addrlen = to.length;
-  params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
-  params.err_handler.cb = &UcxSender::OnEndpointError;
-  params.err_handler.arg = this;
-  ucp_ep_h endpoint = nullptr;
-  PB_RETURN_IF_ERROR(
-      FromUcx(ucp_ep_create(ucx_->worker(), &params, &endpoint), "connect to trainer"));
-  endpoints_[address] = endpoint;
-  return endpoint;
+StatusOr<ucp_ep_h> UcxSender::EndpointTo(const Shipment& shipment) {
+  const auto it = trainers_.find(shipment.address);
+  if (it != trainers_.end()) return it->second.endpoint;
+  PB_ASSIGN_OR_RETURN(const std::vector<std::byte> to, ParseUcxAddress(shipment.address));
+  PB_ASSIGN_OR_RETURN(const ucp_ep_h endpoint,
+                      ucx_->EndpointTo(to, &UcxSender::OnEndpointError, this));
+  Trainer& trainer = trainers_[shipment.address];
+  trainer = {endpoint, EncodeHello(ucx_->address(), shipment.secret)};
+  Status introduced = Introduce(trainer);
+  if (introduced.ok()) return endpoint;
+  broken_.insert(endpoint);
+  return introduced;
+}
+
+/// Tells the trainer where this side is, before the first shard: messages of one endpoint stay in
+/// order.
+Status UcxSender::Introduce(const Trainer& trainer) {
+  ucp_request_param_t param{};
+  param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+  param.memory_type = UCS_MEMORY_TYPE_HOST;
+  param.flags = UCP_AM_SEND_FLAG_EAGER;
+  void* request = ucp_am_send_nbx(trainer.endpoint, kHelloMessageId, nullptr, 0,
+                                  trainer.hello.data(), trainer.hello.size(), &param);
+  if (UCS_PTR_IS_ERR(request)) return FromUcx(UCS_PTR_STATUS(request), "introduce this sender");
+  if (request != nullptr) ucp_request_free(request);  // whether it arrived shows with the shard
+  return absl::OkStatus();
 }
 
 void UcxSender::Begin(Shipment* shipment) {
   if (stopping_) return Finish(shipment, absl::CancelledError("the sender stops"));
-  auto endpoint = EndpointTo(shipment->address);
+  auto endpoint = EndpointTo(*shipment);
   if (!endpoint.ok()) return Finish(shipment, endpoint.status());
   shipment->endpoint = *endpoint;
   running_.insert(shipment);
@@ -213,9 +231,12 @@ void UcxSender::CloseBroken() {
   while (!broken_.empty()) {
     const ucp_ep_h endpoint = *broken_.begin();
     broken_.erase(broken_.begin());
-    const auto known = std::erase_if(
-        endpoints_, [endpoint](const auto& entry) { return entry.second == endpoint; });
-    if (known > 0) ucx_->CloseByForce(endpoint);
+    const auto known =
+        std::find_if(trainers_.begin(), trainers_.end(),
+                     [endpoint](const auto& entry) { return entry.second.endpoint == endpoint; });
+    if (known == trainers_.end()) continue;
+    ucx_->CloseByForce(endpoint);
+    trainers_.erase(known);  // its hello was read until now
   }
 }
 
@@ -249,8 +270,9 @@ void UcxSender::Finish(Shipment* shipment, Status status) {
 Status UcxSender::CheckTransport(ucp_ep_h endpoint) {
   const std::lock_guard lock(transport_mu_);
   if (!transport_.empty()) return absl::OkStatus();
-  const bool alive = std::any_of(endpoints_.begin(), endpoints_.end(),
-                                 [endpoint](const auto& e) { return e.second == endpoint; });
+  const bool alive = std::any_of(trainers_.begin(), trainers_.end(), [endpoint](const auto& entry) {
+    return entry.second.endpoint == endpoint;
+  });
   if (!alive || broken_.contains(endpoint)) return absl::OkStatus();
   PB_ASSIGN_OR_RETURN(transport_, ucx_->TransportOf(endpoint));
   return absl::OkStatus();

@@ -13,6 +13,8 @@
 #include <ucs/debug/debug.h>
 #include <ucs/debug/log_def.h>
 
+#include "absl/strings/escaping.h"
+#include "runtime/base/hash.h"
 #include "runtime/base/log.h"
 #include "runtime/data/ucx_quiet.h"
 
@@ -34,17 +36,14 @@ struct ConfigDeleter {
   void operator()(ucp_config_t* config) const { ucp_config_release(config); }
 };
 
-StatusOr<std::unique_ptr<ucp_config_t, ConfigDeleter>> MakeConfig(const TransportLimits& limits,
-                                                                  const Network& network) {
+StatusOr<std::unique_ptr<ucp_config_t, ConfigDeleter>> MakeConfig(const TransportLimits& limits) {
   ucp_config_t* raw = nullptr;
   const ucs_status_t read = ucp_config_read(nullptr, nullptr, &raw);
   if (read != UCS_OK) return FromUcx(read, "read ucx config");
   std::unique_ptr<ucp_config_t, ConfigDeleter> config(raw);
-  const char* connect_by = network.rdma_over_tcp ? "tcp" : "rdmacm";
   const std::pair<const char*, std::string> required[] = {
       {"TLS", limits.transports},
       {"NET_DEVICES", limits.devices},
-      {"SOCKADDR_TLS_PRIORITY", connect_by},
       {"KEEPALIVE_INTERVAL", "2s"},
       {"MEMTYPE_CACHE", "n"},
   };
@@ -91,7 +90,7 @@ StatusOr<std::unique_ptr<UcxWorker>> UcxWorker::Open(const Network& network) {
   KeepUcxQuiet();
   auto made = std::unique_ptr<UcxWorker>(new UcxWorker());
   PB_ASSIGN_OR_RETURN(made->limits_, LimitsOf(network));
-  PB_ASSIGN_OR_RETURN(const auto config, MakeConfig(made->limits_, network));
+  PB_ASSIGN_OR_RETURN(const auto config, MakeConfig(made->limits_));
   ucp_params_t params{};
   params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_MT_WORKERS_SHARED;
   params.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
@@ -106,7 +105,48 @@ StatusOr<std::unique_ptr<UcxWorker>> UcxWorker::Open(const Network& network) {
                              "make ucx worker"));
   PB_RETURN_IF_ERROR(
       FromUcx(ucp_worker_get_efd(made->worker_, &made->event_fd_), "get ucx event descriptor"));
+  PB_RETURN_IF_ERROR(made->ReadAddress());
   return made;
+}
+
+Status UcxWorker::ReadAddress() {
+  ucp_address_t* own = nullptr;
+  std::size_t size = 0;
+  PB_RETURN_IF_ERROR(FromUcx(ucp_worker_get_address(worker_, &own, &size), "read ucx address"));
+  const auto* bytes = reinterpret_cast<const std::byte*>(own);
+  address_.assign(bytes, bytes + size);
+  ucp_worker_release_address(worker_, own);
+  if (size <= kMaxUcxAddressBytes) return absl::OkStatus();
+  return absl::InternalError(StrCat("read ucx address: it has ", size, " bytes"));
+}
+
+std::string UcxWorker::AddressText() const {
+  const std::string_view bytes = AsText(address_);
+  return absl::BytesToHexString({bytes.data(), bytes.size()});
+}
+
+StatusOr<ucp_ep_h> UcxWorker::EndpointTo(std::span<const std::byte> address,
+                                         ucp_err_handler_cb_t on_error, void* arg) {
+  ucp_ep_params_t params{};
+  params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
+                      UCP_EP_PARAM_FIELD_ERR_HANDLER;
+  params.address = reinterpret_cast<const ucp_address_t*>(address.data());
+  params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
+  params.err_handler.cb = on_error;
+  params.err_handler.arg = arg;
+  ucp_ep_h endpoint = nullptr;
+  PB_RETURN_IF_ERROR(FromUcx(ucp_ep_create(worker_, &params, &endpoint), "connect"));
+  return endpoint;
+}
+
+StatusOr<std::vector<std::byte>> ParseUcxAddress(std::string_view hex) {
+  const bool is_hex = hex.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+  if (!is_hex || hex.empty() || hex.size() % 2 != 0 || hex.size() > 2 * kMaxUcxAddressBytes) {
+    return absl::InvalidArgumentError("parse address: not the address of a UCX worker");
+  }
+  const std::string bytes = absl::HexStringToBytes({hex.data(), hex.size()});
+  const auto parsed = std::as_bytes(std::span(bytes));
+  return std::vector<std::byte>(parsed.begin(), parsed.end());
 }
 
 UcxWorker::~UcxWorker() {

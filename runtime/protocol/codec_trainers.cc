@@ -8,7 +8,7 @@ void Write(Writing&, const TrainerEndpoint& m, wire::TrainerEndpoint::Builder b)
   b.setHostIdentity(AsText(m.host_identity));
   b.setNode(AsText(m.node));
   b.setSocketName(AsText(m.socket_name));
-  b.setUcxAddress(AsText(m.ucx_address));
+  b.setRemoteAddress(AsText(m.remote_address));
   b.setStreamSecret(AsData(m.stream_secret));
 }
 void Read(Reading& in, wire::TrainerEndpoint::Reader r, TrainerEndpoint& m) {
@@ -16,7 +16,7 @@ void Read(Reading& in, wire::TrainerEndpoint::Reader r, TrainerEndpoint& m) {
   Read(in, r.getHostIdentity(), m.host_identity);
   Read(in, r.getNode(), m.node);
   Read(in, r.getSocketName(), m.socket_name);
-  Read(in, r.getUcxAddress(), m.ucx_address);
+  Read(in, r.getRemoteAddress(), m.remote_address);
   Read(in, r.getStreamSecret(), m.stream_secret);
 }
 

@@ -181,7 +181,7 @@ struct TrainerEndpoint {
   std::string node;
   std::string
       socket_name;  ///< abstract Unix socket (without the leading NUL) that hands out the ring
-  std::string ucx_address;    ///< for workers of other nodes: "tls://ip:port/incarnation" or
+  std::string remote_address;    ///< for workers of other nodes: "tls://ip:port/incarnation" or
                               ///< "ucx://ip:port"; empty: nothing comes from other nodes
   std::string stream_secret;  ///< 32 bytes; shown by every peer that wants to write
   bool operator==(const TrainerEndpoint&) const = default;

@@ -327,7 +327,7 @@ struct TrainerEndpoint {
   hostIdentity @1 :Text;
   node @2 :Text;
   socketName @3 :Text;      # abstract Unix socket (without the leading NUL) that hands out the ring
-  ucxAddress @4 :Text;      # for workers of other nodes: "tls://ip:port/incarnation" of the trainer, or
+  remoteAddress @4 :Text;      # for workers of other nodes: "tls://ip:port/incarnation" of the trainer, or
                             # "ucx://ip:port"; empty: nothing comes from other nodes
   streamSecret @5 :Data;    # 32 bytes, shown by every peer that wants to write
 }

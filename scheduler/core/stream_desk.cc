@@ -143,7 +143,7 @@ Status StreamDesk::CheckHost(const protocol::TrainerEndpoint& endpoint, JobId st
   const bool stranger = std::any_of(nodes.begin(), nodes.end(), [&](const auto& entry) {
     return DifferInUserOnly(entry.second.host_identity, host);
   });
-  if (!stranger || at_home || !endpoint.ucx_address.empty()) return absl::OkStatus();
+  if (!stranger || at_home || !endpoint.remote_address.empty()) return absl::OkStatus();
   return absl::FailedPreconditionError(
       StrCat("attach trainer: stream ", stream,
              ": the cluster's workers on this machine run as another user, and users share no "

@@ -88,7 +88,7 @@ bool StreamDispatch::MayMake(Worker& worker, const Stream& stream, const Trainer
                              bool solo) {
   if (!MakesItsBytes(worker, stream)) return false;
   if (solo && (!worker.tasks.empty() || !worker.shards.empty())) return false;
-  if (!roster_.IsLocal(worker, trainer.endpoint) && trainer.endpoint.ucx_address.empty())
+  if (!roster_.IsLocal(worker, trainer.endpoint) && trainer.endpoint.remote_address.empty())
     return false;
   if (worker.barred.count({stream.job, trainer.rank}) != 0) return false;
   return roster_.NodeHasRoom(worker, ShardNeed(worker));
@@ -118,7 +118,7 @@ Worker* StreamDispatch::PickWorker(const Stream& stream, const Trainer& trainer,
       }
     }
   }
-  if (!trainer.endpoint.ucx_address.empty()) {
+  if (!trainer.endpoint.remote_address.empty()) {
     for (const auto& open : roster_.open_for_shards()) {
       if (Worker* worker = look(open)) return worker;
     }
@@ -170,7 +170,7 @@ bool StreamDispatch::IsStarved(const Stream& stream) const {
                        [&](const Worker& worker) {
                          return IsThere(worker) && MakesItsBytes(worker, stream) &&
                                 (roster_.IsLocal(worker, trainer.endpoint) ||
-                                 !trainer.endpoint.ucx_address.empty());
+                                 !trainer.endpoint.remote_address.empty());
                        });
   };
   return std::any_of(stream.trainers.begin(), stream.trainers.end(), [&](const auto& entry) {

@@ -179,7 +179,7 @@ void World::Attach(SimTrainer& trainer) {
   attach.trainer_incarnation = trainer.incarnation;
   attach.pid = 1;
   attach.endpoint.host_identity = StrCat("host-node", trainer.actor.node);
-  attach.endpoint.ucx_address = "there";
+  attach.endpoint.remote_address = "there";
   attach.first_epoch = trainer.next.epoch;
   attach.first_batch = trainer.next.batch;
   if (trainer.table != nullptr) {

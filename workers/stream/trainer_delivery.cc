@@ -131,14 +131,14 @@ StatusOr<std::unique_ptr<ShardWindow>> TrainerDelivery::OpenMapped(
 StatusOr<std::unique_ptr<ShardWindow>> TrainerDelivery::OpenRemote(
     const protocol::TrainerEndpoint& trainer, const StreamContext& context,
     const protocol::ShardLease& lease) {
-  if (trainer.ucx_address.empty()) {
+  if (trainer.remote_address.empty()) {
     return absl::UnavailableError(StrCat("open window: stream ", lease.stream, " rank ",
                                          lease.shard.rank,
                                          ": the trainer takes nothing from other nodes"));
   }
-  StatusOr<data::RemoteSender*> sender = SenderTo(trainer.ucx_address);
+  StatusOr<data::RemoteSender*> sender = SenderTo(trainer.remote_address);
   if (!sender.ok()) return Undeliverable(sender.status());
-  data::RemoteTarget target{trainer.ucx_address, {}, lease.stream, lease.shard.rank};
+  data::RemoteTarget target{trainer.remote_address, {}, lease.stream, lease.shard.rank};
   PB_ASSIGN_OR_RETURN(target.secret, data::StreamSecretFromText(trainer.stream_secret));
   PB_ASSIGN_OR_RETURN(const SlotLayout layout,
                       SlotLayout::Of(context.layout(), lease.grant.count, false));

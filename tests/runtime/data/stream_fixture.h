@@ -158,6 +158,12 @@ class ChildProcess {
     Tell(text.size());
     EXPECT_EQ(write(to_, text.data(), text.size()), static_cast<ssize_t>(text.size()));
   }
+  /// What the child said up to a new line.
+  std::string HearLine() const {
+    std::string line;
+    for (char c = Hear(); c != '\n' && c != '\0'; c = Hear()) line.push_back(c);
+    return line;
+  }
   /// Waits for one byte from the child; 0 when it is gone.
   char Hear() const {
     char c = 0;
@@ -184,6 +190,12 @@ inline std::string AwaitText(int in) {
 /// The child's side of Hear.
 inline void Say(int out, char c) {
   if (write(out, &c, 1) != 1) _exit(92);
+}
+
+/// The child's side of HearLine.
+inline void SayLine(int out, const std::string& line) {
+  for (const char c : line) Say(out, c);
+  Say(out, '\n');
 }
 
 }  // namespace patchbay::data::testing

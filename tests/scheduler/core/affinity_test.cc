@@ -56,7 +56,7 @@ class ImageAffinity : public testing::Test {
     attach.stream = job;
     attach.trainer_incarnation = 5;
     attach.endpoint.host_identity = "host";
-    attach.endpoint.ucx_address = ucx;
+    attach.endpoint.remote_address = ucx;
     for (std::uint32_t i = 0; i < slots; ++i)
       attach.slots.push_back({i, 1, SlotState::kFree, 0, 0, {}});
     rig.Tell(CoreRig::kTrainer0, attach);

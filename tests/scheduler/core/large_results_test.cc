@@ -251,7 +251,7 @@ TEST_F(LargeResult, PlanOfAHundredThousandImagesReachesTrainersAndWorkers) {
   const Json root = ParseJson(plan, "plan").value();
   EXPECT_TRUE(text == root["plan"].get<std::string>());
   EXPECT_TRUE(ParseJson(manifest, "manifest").value() == root["manifest"]);
-  attach.endpoint.ucx_address = "now there";
+  attach.endpoint.remote_address = "now there";
   rig.Tell(CoreRig::kTrainer0, attach);
   const auto* told = rig.FindFor<protocol::StreamDescribed>(CoreRig::kWorker0);
   ASSERT_NE(told, nullptr);

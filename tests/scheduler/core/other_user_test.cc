@@ -30,12 +30,12 @@ class OtherUser : public testing::Test {
     rig.Tell(CoreRig::kAgent, hello);
   }
   /// What the attach was refused with; empty when it was not.
-  std::string Attach(const std::string& host_identity, const std::string& ucx_address = "") {
+  std::string Attach(const std::string& host_identity, const std::string& remote_address = "") {
     protocol::AttachTrainer attach;
     attach.stream = job;
     attach.trainer_incarnation = 5;
     attach.endpoint.host_identity = host_identity;
-    attach.endpoint.ucx_address = ucx_address;
+    attach.endpoint.remote_address = remote_address;
     attach.slots.push_back({0, 1, protocol::SlotState::kFree, 0, 0, {}});
     rig.Tell(CoreRig::kTrainer0, attach);
     const auto* failed = rig.FindFor<protocol::RequestFailed>(CoreRig::kTrainer0);
