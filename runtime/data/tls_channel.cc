@@ -13,13 +13,14 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include "runtime/data/socket_bio.h"
+
 namespace patchbay::data {
 namespace {
 
 constexpr std::size_t kRecordBytes = SSL3_RT_MAX_PLAIN_LENGTH;
-constexpr std::size_t kReadBufferBytes = 128 << 10;  ///< of a connection; one system call fills it
-constexpr std::size_t kWriteAtOnce = 1 << 20;        ///< looks for Shut between
-constexpr unsigned char kSuiteId[] = {0x13, 0x01};   ///< kTlsSuite
+constexpr std::size_t kWriteAtOnce = 1 << 20;       ///< looks for Shut between
+constexpr unsigned char kSuiteId[] = {0x13, 0x01};  ///< kTlsSuite
 
 std::string TakeTlsErrors() {
   std::string text;
@@ -29,47 +30,6 @@ std::string TakeTlsErrors() {
   }
   return text.empty() ? "the connection ended" : text;
 }
-
-// ---------------------------------------------------------------- bytes: sockets without SIGPIPE
-
-int WriteBytes(BIO* bio, const char* bytes, int size) {
-  BIO_clear_retry_flags(bio);
-  const int fd = static_cast<int>(reinterpret_cast<std::intptr_t>(BIO_get_data(bio)));
-  const ssize_t sent = send(fd, bytes, static_cast<std::size_t>(size), MSG_NOSIGNAL);
-  if (sent < 0 && (errno == EAGAIN || errno == EINTR)) BIO_set_retry_write(bio);
-  return static_cast<int>(sent);
-}
-
-int ReadBytes(BIO* bio, char* bytes, int size) {
-  BIO_clear_retry_flags(bio);
-  const int fd = static_cast<int>(reinterpret_cast<std::intptr_t>(BIO_get_data(bio)));
-  const ssize_t got = recv(fd, bytes, static_cast<std::size_t>(size), 0);
-  if (got < 0 && (errno == EAGAIN || errno == EINTR)) BIO_set_retry_read(bio);
-  return static_cast<int>(got);
-}
-
-long Control(BIO*, int command, long, void*) { return command == BIO_CTRL_FLUSH ? 1 : 0; }
-
-BIO_METHOD* MakeSocketMethod() {
-  BIO_METHOD* const method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "patchbay");
-  if (method == nullptr) return nullptr;
-  BIO_meth_set_write(method, &WriteBytes);
-  BIO_meth_set_read(method, &ReadBytes);
-  BIO_meth_set_ctrl(method, &Control);
-  return method;
-}
-
-/// Immutable once made, and made once in a process.
-BIO* MakeSocketBio(int fd) {
-  static BIO_METHOD* const method = MakeSocketMethod();
-  BIO* const bio = method == nullptr ? nullptr : BIO_new(method);
-  if (bio == nullptr) return nullptr;
-  BIO_set_data(bio, reinterpret_cast<void*>(static_cast<std::intptr_t>(fd)));
-  BIO_set_init(bio, 1);
-  return bio;
-}
-
-// ---------------------------------------------------------------- keys
 
 const TlsKey& KeyOf(SSL* ssl) {
   return *static_cast<const TlsKey*>(SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl)));
@@ -110,8 +70,6 @@ bool Configure(SSL_CTX* ctx, TlsContext::Side side) {
   SSL_CTX_set_options(ctx, SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
   SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
   SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-  SSL_CTX_set_read_ahead(ctx, 1);
-  SSL_CTX_set_default_read_buffer_len(ctx, kReadBufferBytes);
   // No authority is trusted, so that a peer with a certificate instead of the key is refused.
   SSL_CTX_set_verify(ctx, side == TlsContext::Side::kSender ? SSL_VERIFY_PEER : SSL_VERIFY_NONE,
                      nullptr);
@@ -229,6 +187,20 @@ Status TlsChannel::Write(std::span<const std::byte> bytes, std::int64_t deadline
     } else {
       PB_RETURN_IF_ERROR(Await(sent, "write over tls", deadline_ms));
     }
+  }
+  return Flush(deadline_ms);
+}
+
+/// Sends what the BIO still holds.
+Status TlsChannel::Flush(std::int64_t deadline_ms) {
+  BIO* const bio = SSL_get_wbio(ssl_);
+  while (BIO_flush(bio) != 1) {
+    if (!BIO_should_retry(bio)) {
+      return absl::UnavailableError(StrCat("write over tls: ", std::strerror(errno)));
+    }
+    PB_RETURN_IF_ERROR(
+        Annotate(AwaitSocket(socket_.get(), POLLOUT, deadline_ms), "write over tls"));
+    if (shut_) return absl::UnavailableError("write over tls: the connection was ended here");
   }
   return absl::OkStatus();
 }

@@ -62,6 +62,7 @@ class TlsChannel {
   /// not seal; Unavailable when the connection ended, however it did: an end that the peer
   /// announced proves no more than another. After an error the connection is of no use.
   Status Read(std::span<std::byte> out, std::int64_t deadline_ms);
+  /// The kernel has all of it when this returns.
   Status Write(std::span<const std::byte> bytes, std::int64_t deadline_ms);
 
   /// Ends the connection: what waits in it fails, what runs leaves its buffer at the next record.
@@ -81,6 +82,7 @@ class TlsChannel {
         records_per_key_(records_per_key) {}
   Status Await(int result, const char* doing, std::int64_t deadline_ms);
   Status RenewKey(std::size_t bytes);
+  Status Flush(std::int64_t deadline_ms);
 
   const std::shared_ptr<const TlsContext> context_;
   const UniqueFd socket_;
