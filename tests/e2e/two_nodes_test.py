@@ -2,6 +2,7 @@
 network joins them. They share a file system, as a site's nodes do."""
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -23,6 +24,33 @@ while True:
     frame = tap.recv(1 << 17)
     sys.stdout.buffer.write(struct.pack("<I", len(frame)) + frame)
     sys.stdout.buffer.flush()
+"""
+# Carries frames between two interfaces: each is late, some are lost, and after SIGUSR1 all are. Offloaded frames keep
+# their header (PACKET_VNET_HDR), so that they may be larger than what the link carries.
+RELAY = """
+import collections, random, select, signal, socket, sys, time
+lost, late_s = float(sys.argv[3]), float(sys.argv[4])
+is_cut, rng, queue = [], random.Random(1), collections.deque()
+signal.signal(signal.SIGUSR1, lambda *_: is_cut.append(True))
+sockets = []
+for name in sys.argv[1:3]:
+    one = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+    one.setsockopt(263, 15, 1)
+    one.bind((name, 0))
+    sockets.append(one)
+print("relaying", file=sys.stderr, flush=True)
+while True:
+    wait = max(0, queue[0][0] - time.monotonic()) if queue else None
+    for one in select.select(sockets, [], [], wait)[0]:
+        frame, origin = one.recvfrom(1 << 17)
+        if origin[2] != socket.PACKET_OUTGOING and not is_cut and rng.random() >= lost:
+            queue.append((time.monotonic() + late_s, sockets[one is sockets[0]], frame))
+    while queue and queue[0][0] <= time.monotonic():
+        _, to, frame = queue.popleft()
+        try:
+            to.send(frame)
+        except OSError:
+            pass  # one more that is lost
 """
 
 
@@ -55,6 +83,24 @@ class TwoNodes(harness.Case):
         for name, link, address in ((self.first, "pb-c", FIRST_BESIDE), (self.second, "pb-d", SECOND_BESIDE)):
             ip("-n", name, "address", "add", address + "/24", "dev", link)
             ip("-n", name, "link", "set", link, "up")
+
+    def join_by_relay(self, lost, late_s):
+        """A second link between the nodes that loses frames and delays the others; the process that carries them."""
+        middle = "pbm-" + str(os.getpid())
+        ip("netns", "add", middle)
+        self.addCleanup(ip, "netns", "del", middle)
+        for name, link, end, address in ((self.first, "pb-c", "pb-m", FIRST_BESIDE), (self.second, "pb-d", "pb-n", SECOND_BESIDE)):
+            ip("-n", name, "link", "add", link, "type", "veth", "peer", "name", end, "netns", middle)
+            ip("-n", name, "address", "add", address + "/24", "dev", link)
+            ip("-n", name, "link", "set", link, "up")
+            ip("-n", middle, "link", "set", end, "up")
+        relay = subprocess.Popen(["ip", "netns", "exec", middle, sys.executable, "-c", RELAY, "pb-m", "pb-n", str(lost), str(late_s)],
+                                 stderr=subprocess.PIPE)
+        self.addCleanup(relay.wait)
+        self.addCleanup(relay.stderr.close)
+        self.addCleanup(relay.kill)
+        self.assertEqual(relay.stderr.readline().strip(), b"relaying")
+        return relay
 
     def cut_beside(self):
         """Frames of the second node on that link go to nobody, silently."""
@@ -195,6 +241,21 @@ class TwoNodes(harness.Case):
         result = json.loads(self.done(trainer))
         self.assertEqual(result["digest"], reference)
         self.assertGreater(result["remote_bytes"], 0, "the second node delivered before")
+
+    def test_loss_delay_and_then_a_partition_of_the_data_network_change_nothing(self):
+        run = self.run_file(self.store([self.slide()]), meta=True, patch=64)
+        reference = self.json("stream", run, "--batches", 40, "--digest")["digest"]
+        relay = self.join_by_relay(lost=0.02, late_s=0.01)
+        self.cluster()
+        saved = self.folder / "saved"
+        trainer = self.start("stream", run, "--batches", 40, "--digest", "--json", "--step-ms", 40, "--save", saved,
+                             "--data-listen", FIRST_BESIDE, prefix=self.in_first())
+        wait_until(lambda: saved.exists() and len(list(saved.glob("*-image.npy"))) >= 12, "12 batches")
+        relay.send_signal(signal.SIGUSR1)
+        result = json.loads(self.done(trainer))
+        self.assertEqual(result["digest"], reference)
+        self.assertGreater(result["remote_bytes"], 0, "the second node delivered before")
+        self.assertIn("cannot deliver to rank 0", self.command("logs", result["job"]).stdout)
 
     def test_a_trainer_that_one_node_cannot_reach_is_served_by_the_others_and_named_in_the_log(self):
         run = self.run_file(self.store([self.slide()]), meta=True)
