@@ -1,4 +1,4 @@
-// patchbay status: nodes, workers and jobs of the cluster.
+// patchbay status: nodes, workers and jobs of the cluster, and peers that trainers turned away.
 #include "runtime/base/strings.h"
 #include "runtime/cli/cluster_access.h"
 #include "runtime/cli/commands.h"
@@ -23,12 +23,36 @@ Json WorkerToJson(const protocol::WorkerRow& worker) {
           {"shards_done", worker.shards_done}};
 }
 
+Json DroppedToJson(const protocol::PeersDropped& trainer,
+                   const protocol::PeersDropped::Item& peer) {
+  return {{"job", trainer.stream}, {"rank", trainer.rank}, {"address", peer.address},
+          {"reason", peer.reason}, {"times", peer.times},  {"last_at", peer.last_at}};
+}
+
 Json ClusterToJson(const protocol::ClusterDescribed& cluster) {
   Json nodes = Json::array(), workers = Json::array(), jobs = Json::array();
+  Json dropped = Json::array();
   for (const protocol::NodeRow& node : cluster.nodes) nodes.push_back(NodeToJson(node));
   for (const protocol::WorkerRow& worker : cluster.workers) workers.push_back(WorkerToJson(worker));
   for (const protocol::JobRow& job : cluster.jobs) jobs.push_back(JobToJson(job));
-  return {{"nodes", nodes}, {"workers", workers}, {"jobs", jobs}};
+  for (const protocol::PeersDropped& trainer : cluster.peers_dropped) {
+    for (const auto& peer : trainer.items) dropped.push_back(DroppedToJson(trainer, peer));
+  }
+  return {{"nodes", nodes}, {"workers", workers}, {"jobs", jobs}, {"dropped_peers", dropped}};
+}
+
+/// Nothing when no trainer turned anybody away.
+void SayDropped(Terminal& terminal, const std::vector<protocol::PeersDropped>& trainers) {
+  std::vector<std::vector<std::string>> rows = {{"dropped peer", "job", "rank", "times", "reason"}};
+  for (const protocol::PeersDropped& trainer : trainers) {
+    for (const auto& peer : trainer.items) {
+      rows.push_back({peer.address, StrCat(trainer.stream), StrCat(trainer.rank),
+                      StrCat(peer.times), peer.reason});
+    }
+  }
+  if (rows.size() == 1) return;
+  terminal.Say("");
+  for (const std::string& line : FormatTable(rows)) terminal.Say(line);
 }
 
 void SayCluster(Terminal& terminal, const protocol::ClusterDescribed& cluster) {
@@ -49,6 +73,7 @@ void SayCluster(Terminal& terminal, const protocol::ClusterDescribed& cluster) {
   for (const std::string& line : FormatTable(workers)) terminal.Say(line);
   terminal.Say("");
   for (const std::string& line : JobTable(cluster.jobs)) terminal.Say(line);
+  SayDropped(terminal, cluster.peers_dropped);
 }
 
 class StatusCommand final : public Command {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include <unistd.h>
 
@@ -86,6 +87,7 @@ class TrainerStream final : public Stream {
   void OnFence(const protocol::FenceShard& fence);
   void Attach();
   void Heartbeat();
+  void TellDroppedPeers();
   void SchedulerAway(TimeMs away_ms);
   void Flush();
   template <typename Message, typename Item>
@@ -116,6 +118,7 @@ class TrainerStream final : public Stream {
   bool attach_pending_ = false;  ///< an AttachTrainer waits for its answer
   bool gate_timer_set_ = false;
   std::uint32_t scheduler_incarnation_ = 0;
+  std::vector<protocol::PeersDropped::Item> told_dropped_;
   TimeMs away_since_ = -1;   ///< the scheduler's; -1 = it is there
   TimeMs said_away_at_ = 0;  ///< 0 = not since it went away
 
@@ -332,6 +335,7 @@ void TrainerStream::OnLost(const Status& why) {
 /// answer stays in the outbox.
 void TrainerStream::Attach() {
   attached_ = false;
+  told_dropped_.clear();
   if (attach_pending_) return;
   attach_pending_ = true;
   session_->Request(AttachCommand(), 0, [this](StatusOr<Body> answer) {
@@ -352,9 +356,25 @@ void TrainerStream::Heartbeat() {
   const data::RingStats stats = core_->ring().stats();
   if (session_->connected()) {
     session_->Tell(protocol::Heartbeat{stats.shards_counted}).IgnoreError();
+    TellDroppedPeers();
   } else if (away_since_ >= 0) {
     SchedulerAway(loop_->NowMs() - away_since_);
   }
+}
+
+/// Whom the data path turned away, when that changed since this scheduler was told.
+void TrainerStream::TellDroppedPeers() {
+  if (receiver_ == nullptr || !attached_) return;
+  protocol::PeersDropped dropped;
+  dropped.stream = options_.job;
+  dropped.rank = options_.rank;
+  for (data::DroppedPeer& peer : receiver_->dropped_peers()) {
+    if (dropped.items.size() == protocol::kMaxDroppedPeers) break;
+    dropped.items.push_back(
+        {std::move(peer.address), std::move(peer.reason), peer.times, peer.last_at});
+  }
+  if (dropped.items == told_dropped_) return;
+  if (session_->Tell(dropped).ok()) told_dropped_ = std::move(dropped.items);
 }
 
 /// Says how long the stream still waits, or ends it.
@@ -488,6 +508,7 @@ Status TrainerStream::Detach() {
   auto answered = std::make_shared<std::promise<Status>>();
   loop_->Post([this, answered] {
     Flush();
+    TellDroppedPeers();
     session_->Request(protocol::DetachTrainer{options_.job, options_.rank}, kDetachTimeoutMs,
                       [answered](StatusOr<Body> answer) { answered->set_value(answer.status()); });
   });

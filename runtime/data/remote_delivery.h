@@ -7,8 +7,10 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "runtime/base/status.h"
+#include "runtime/data/dropped_peers.h"
 #include "runtime/data/network_policy.h"
 #include "runtime/data/ring.h"
 #include "runtime/data/shard_header.h"
@@ -17,7 +19,8 @@
 
 namespace patchbay::data {
 
-/// What a trainer's address begins with, by transport: "tls://10.0.0.7:4711/INCARNATION".
+/// What a trainer's address begins with, by transport: "tls://10.0.0.7:4711/INCARNATION",
+/// "ucx://HEX".
 inline constexpr std::string_view kTlsScheme = "tls://", kUcxScheme = "ucx://";
 
 /// Trainer side. Receives on threads of its own.
@@ -39,8 +42,9 @@ class RemoteReceiver {
   /// Ends what runs, waits until every range is given back, joins the threads.
   virtual ~RemoteReceiver() = default;
 
-  /// For TrainerEndpoint::remote_address: scheme, numeric address and port, and over TLS the
-  /// trainer's incarnation, which is part of the key.
+  /// For TrainerEndpoint::remote_address: what follows kTlsScheme is the numeric address and port
+  /// and the trainer's incarnation, which is part of the key; what follows kUcxScheme names a UCX
+  /// worker and is no address that anybody could connect a socket to.
   virtual const std::string& address() const = 0;
   /// The shard is fenced up to `lease`: ends the connection a running transfer of it comes over.
   /// True when none runs (any more): the receiving thread has left the range. Thread-safe, does
@@ -50,6 +54,8 @@ class RemoteReceiver {
   virtual std::uint64_t bytes_counted() const = 0;
   /// Connections that were dropped: no proof of the key, or bytes that were no shard.
   virtual std::uint64_t connections_dropped() const = 0;
+  /// Whose connections those were, and whose shards were refused because their lease is void.
+  virtual std::vector<DroppedPeer> dropped_peers() const = 0;
   /// What carries the shards, for reports: "tls/TLS_AES_128_GCM_SHA256", "rc/mlx5_0"; empty before
   /// the first.
   virtual std::string Transport() const = 0;

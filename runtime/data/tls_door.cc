@@ -22,8 +22,9 @@ constexpr std::int64_t kFullPauseMs = 100;  ///< until a descriptor may be free 
 
 StatusOr<std::unique_ptr<TlsDoor>> TlsDoor::Open(const Options& options,
                                                  std::shared_ptr<const TlsContext> context,
-                                                 Admit admit) {
-  std::unique_ptr<TlsDoor> door(new TlsDoor(options, std::move(context), std::move(admit)));
+                                                 Admit admit, DroppedPeers& dropped) {
+  std::unique_ptr<TlsDoor> door(
+      new TlsDoor(options, std::move(context), std::move(admit), dropped));
   PB_ASSIGN_OR_RETURN(door->listener_, ListenTcp(options.address, options.ports, &door->address_));
   door->stop_ = UniqueFd(eventfd(0, EFD_CLOEXEC));
   if (!door->stop_.valid()) return FromErrno("open", "event descriptor", errno);
@@ -80,10 +81,12 @@ void TlsDoor::AcceptWaiting() {
     if (absl::IsNotFound(socket.status())) return;
     if (absl::IsResourceExhausted(socket.status())) is_full_ = true;
     if (!socket.ok()) return;
+    std::string peer = PeerAddress(socket->get());
     auto channel = TlsChannel::Make(context_, *std::move(socket));
     if (!channel.ok()) return LogWarning(Describe(channel.status()));
     if (unproven_.size() >= kMaxUnproven) Drop(unproven_.begin(), "too many wait to prove the key");
-    unproven_.push_back({*std::move(channel), SteadyNowMs() + options_.proof_deadline_ms, 0});
+    const std::int64_t deadline_ms = SteadyNowMs() + options_.proof_deadline_ms;
+    unproven_.push_back({*std::move(channel), std::move(peer), deadline_ms, 0});
   }
 }
 
@@ -99,10 +102,10 @@ void TlsDoor::Step(std::list<Unproven>::iterator at) {
 
 /// A scan must not fill the log: the 1st, 2nd, 4th, 8th ... is told.
 void TlsDoor::Drop(std::list<Unproven>::iterator at, std::string_view cause) {
-  const std::uint64_t count = ++dropped_;
+  const std::string& peer = at->peer;
+  const std::uint64_t count = dropped_.Count(peer, cause);
   if (std::has_single_bit(count)) {
-    LogWarning(StrCat("dropped a connection from ", PeerAddress(at->channel->socket()), ": ", cause,
-                      " (", count, " so far)"));
+    LogWarning(StrCat("dropped a connection from ", peer, ": ", cause, " (", count, " so far)"));
   }
   unproven_.erase(at);
 }

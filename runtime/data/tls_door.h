@@ -2,7 +2,6 @@
 // the threads that receive.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <list>
@@ -12,6 +11,7 @@
 
 #include "runtime/base/file.h"
 #include "runtime/base/status.h"
+#include "runtime/data/dropped_peers.h"
 #include "runtime/data/tls_channel.h"
 
 namespace patchbay::data {
@@ -32,25 +32,29 @@ class TlsDoor {
   };
   /// Called on the door's thread; takes the connection, or lets it go.
   using Admit = std::function<void(std::unique_ptr<TlsChannel>)>;
+  /// `dropped` takes those that ended without a proof; it must outlive the door.
   static StatusOr<std::unique_ptr<TlsDoor>> Open(const Options& options,
                                                  std::shared_ptr<const TlsContext> context,
-                                                 Admit admit);
+                                                 Admit admit, DroppedPeers& dropped);
   /// Closes what is unproven and joins the thread.
   ~TlsDoor();
 
   /// "ip:port".
   const std::string& address() const { return address_; }
-  /// Connections that ended without a proof.
-  std::uint64_t dropped() const { return dropped_; }
 
  private:
   struct Unproven {
     std::unique_ptr<TlsChannel> channel;
+    std::string peer;  ///< its address, asked for while it was surely there
     std::int64_t deadline_ms = 0;
     short wait_events = 0;
   };
-  TlsDoor(const Options& options, std::shared_ptr<const TlsContext> context, Admit admit)
-      : options_(options), context_(std::move(context)), admit_(std::move(admit)) {}
+  TlsDoor(const Options& options, std::shared_ptr<const TlsContext> context, Admit admit,
+          DroppedPeers& dropped)
+      : options_(options),
+        context_(std::move(context)),
+        admit_(std::move(admit)),
+        dropped_(dropped) {}
   void Run();
   bool Wait();
   void AcceptWaiting();
@@ -60,12 +64,12 @@ class TlsDoor {
   const Options options_;
   const std::shared_ptr<const TlsContext> context_;
   const Admit admit_;
+  DroppedPeers& dropped_;
   std::string address_;
   UniqueFd listener_;
   UniqueFd stop_;
   std::list<Unproven> unproven_;  ///< the oldest first
   bool is_full_ = false;          ///< the process had no descriptor left
-  std::atomic<std::uint64_t> dropped_ = 0;
   std::thread thread_;
 };
 

@@ -14,6 +14,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/hash.h"
 #include "runtime/base/log.h"
+#include "runtime/data/dropped_peers.h"
 #include "runtime/data/remote_transports.h"
 #include "runtime/data/remote_wire.h"
 #include "runtime/data/tls_door.h"
@@ -33,7 +34,8 @@ class TlsReceiver final : public RemoteReceiver {
   const std::string& address() const override { return address_; }
   bool EndTransfer(const ShardId& shard, const LeaseNumber& lease) override;
   std::uint64_t bytes_counted() const override { return bytes_counted_; }
-  std::uint64_t connections_dropped() const override { return door_->dropped() + dropped_; }
+  std::uint64_t connections_dropped() const override { return dropped_.total(); }
+  std::vector<DroppedPeer> dropped_peers() const override;
   std::string Transport() const override;
 
  private:
@@ -41,6 +43,7 @@ class TlsReceiver final : public RemoteReceiver {
   /// A connection whose peer has proven the key, and its thread.
   struct Sender {
     std::unique_ptr<TlsChannel> channel;
+    std::string peer;                      ///< its address
     std::optional<ShardHeader> receiving;  ///< guarded by mu_
     bool ended = false;                    ///< guarded by mu_; the channel is gone then
     std::thread thread;
@@ -61,7 +64,8 @@ class TlsReceiver final : public RemoteReceiver {
   const Options options_;
   std::string address_;
   std::atomic<std::uint64_t> bytes_counted_ = 0;
-  std::atomic<std::uint64_t> dropped_ = 0;
+  DroppedPeers dropped_;  ///< connections
+  DroppedPeers refused_;  ///< shards, of senders that stay
   std::atomic<bool> has_received_ = false;
   mutable std::mutex mu_;
   std::list<Sender> senders_;  ///< guarded by mu_; a channel is its thread's, but for Shut
@@ -88,11 +92,18 @@ Status TlsReceiver::Open() {
   door.ports = options_.network.ports;
   door.proof_deadline_ms = options_.proof_deadline_ms;
   PB_ASSIGN_OR_RETURN(
-      door_, TlsDoor::Open(door, std::move(context), [this](std::unique_ptr<TlsChannel> channel) {
-        Admit(std::move(channel));
-      }));
+      door_,
+      TlsDoor::Open(
+          door, std::move(context),
+          [this](std::unique_ptr<TlsChannel> channel) { Admit(std::move(channel)); }, dropped_));
   address_ = StrCat(kTlsScheme, door_->address(), "/", options_.trainer.incarnation);
   return absl::OkStatus();
+}
+
+std::vector<DroppedPeer> TlsReceiver::dropped_peers() const {
+  std::vector<DroppedPeer> peers = dropped_.List();
+  for (DroppedPeer& peer : refused_.List()) peers.push_back(std::move(peer));
+  return peers;
 }
 
 std::string TlsReceiver::Transport() const {
@@ -104,6 +115,7 @@ void TlsReceiver::Admit(std::unique_ptr<TlsChannel> channel) {
   const std::lock_guard lock(mu_);
   if (senders_.size() >= kMaxSenders) return LogWarning("too many senders: one was let go");
   Sender& sender = senders_.emplace_back();
+  sender.peer = PeerAddress(channel->socket());
   sender.channel = std::move(channel);
   try {
     sender.thread = std::thread([this, &sender] { Serve(sender); });
@@ -130,8 +142,8 @@ void TlsReceiver::Serve(Sender& sender) {
   while (status.ok()) status = ReceiveShard(sender);
   LogDebug(StrCat("a sender's connection ended: ", MessageOf(status)));
   if (!absl::IsUnavailable(status)) {  // what it sent, or how slowly, was wrong
-    ++dropped_;
-    LogWarning(StrCat("dropped a sender's connection: ", MessageOf(status)));
+    dropped_.Count(sender.peer, MessageOf(status));
+    LogWarning(StrCat("dropped the connection of sender ", sender.peer, ": ", MessageOf(status)));
   }
   const std::lock_guard lock(mu_);
   sender.channel.reset();  // closes
@@ -158,6 +170,7 @@ Status TlsReceiver::ReceiveShard(Sender& sender) {
   SetReceiving(sender, std::nullopt);
   PB_RETURN_IF_ERROR(connection);
   if (!outcome.ok()) LogDebug(Describe(outcome));
+  if (absl::IsFailedPrecondition(outcome)) refused_.Count(sender.peer, "the lease was void");
   has_received_ = true;
   return channel.Write(EncodeShardAnswer(header.lease, outcome), deadline_ms);
 }

@@ -19,6 +19,7 @@ namespace patchbay::data {
 namespace {
 
 constexpr std::size_t kMaxConnections = 1024;
+constexpr std::string_view kRdmaPeer = "a peer on the RDMA fabric";  ///< UCX does not name it
 
 class UcxReceiver;
 
@@ -40,7 +41,8 @@ class UcxReceiver final : public RemoteReceiver {
   const std::string& address() const override { return address_; }
   bool EndTransfer(const ShardId& shard, const LeaseNumber& lease) override;
   std::uint64_t bytes_counted() const override { return bytes_counted_; }
-  std::uint64_t connections_dropped() const override { return dropped_; }
+  std::uint64_t connections_dropped() const override { return dropped_.total(); }
+  std::vector<DroppedPeer> dropped_peers() const override { return dropped_.List(); }
   std::string Transport() const override;
 
  private:
@@ -69,11 +71,11 @@ class UcxReceiver final : public RemoteReceiver {
   std::string address_;
   std::unique_ptr<UcxWorker> ucx_;
   std::set<ucp_ep_h> endpoints_;  ///< to senders that have shown the stream's secret
-  std::set<ucp_ep_h> broken_;  ///< to be closed outside UCX's callbacks
+  std::set<ucp_ep_h> broken_;     ///< to be closed outside UCX's callbacks
   std::set<Transfer*> transfers_;
   std::atomic<bool> stopping_ = false;
   std::atomic<std::uint64_t> bytes_counted_ = 0;
-  std::atomic<std::uint64_t> dropped_ = 0;
+  DroppedPeers dropped_;
   mutable std::mutex transport_mu_;
   std::string transport_;  ///< guarded by transport_mu_
   std::thread thread_;
@@ -122,7 +124,7 @@ ucs_status_t UcxReceiver::OnHello(void* self, const void*, std::size_t, void* pa
   auto* receiver = static_cast<UcxReceiver*>(self);
   const Status admitted = receiver->Admit({static_cast<const std::byte*>(payload), payload_bytes});
   if (!admitted.ok()) {
-    ++receiver->dropped_;
+    receiver->dropped_.Count(kRdmaPeer, MessageOf(admitted));
     LogWarning(Describe(admitted));
   }
   return UCS_OK;  // shards of who was not admitted are refused
@@ -188,7 +190,7 @@ ucs_status_t UcxReceiver::Begin(std::span<const std::byte> header, void* payload
   if (!decoded.ok()) {
     LogWarning(Describe(decoded.status()));
     ring_.CountRefusal();
-    ++dropped_;
+    dropped_.Count(kRdmaPeer, MessageOf(decoded.status()));
     if (has_endpoint) broken_.insert(param->reply_ep);
     return UCS_ERR_REJECTED;
   }

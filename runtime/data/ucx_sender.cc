@@ -81,7 +81,7 @@ class UcxSender final : public RemoteSender {
   const Options options_;
   std::unique_ptr<UcxWorker> ucx_;
   std::map<std::string, Trainer> trainers_;  ///< by address
-  std::set<ucp_ep_h> broken_;  ///< to be closed outside UCX's callbacks
+  std::set<ucp_ep_h> broken_;                ///< to be closed outside UCX's callbacks
   std::set<Shipment*> running_;
   std::atomic<bool> stopping_ = false;
   mutable std::mutex transport_mu_;

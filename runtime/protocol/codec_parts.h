@@ -101,7 +101,8 @@ class Reading {
   X(ShutDown, SHUT_DOWN)                 \
   X(ShuttingDown, SHUTTING_DOWN)         \
   X(PutResultPart, PUT_RESULT_PART)      \
-  X(ResultPartKept, RESULT_PART_KEPT)
+  X(ResultPartKept, RESULT_PART_KEPT)    \
+  X(PeersDropped, PEERS_DROPPED)
 
 #define PATCHBAY_DECLARE_BODY(Type, CONSTANT)                     \
   void Write(Writing& out, const Type& m, wire::Type::Builder b); \
@@ -130,6 +131,7 @@ PATCHBAY_DECLARE_PART(TasksFinished::Item, wire::TasksFinished::Item)
 PATCHBAY_DECLARE_PART(ShardsReturned::Item, wire::ShardsReturned::Item)
 PATCHBAY_DECLARE_PART(SlotRow, wire::SlotRow)
 PATCHBAY_DECLARE_PART(ShardsCounted::Item, wire::ShardsCounted::Item)
+PATCHBAY_DECLARE_PART(PeersDropped::Item, wire::PeersDropped::Item)
 PATCHBAY_DECLARE_PART(FailedTask, wire::FailedTask)
 PATCHBAY_DECLARE_PART(JobRow, wire::JobRow)
 PATCHBAY_DECLARE_PART(LogsFetched::Line, wire::LogsFetched::Line)

@@ -102,6 +102,30 @@ void Read(Reading& in, wire::ShardsCounted::Reader r, ShardsCounted& m) {
   ReadEach(in, r.getItems(), m.items);
 }
 
+void Write(Writing&, const PeersDropped::Item& m, wire::PeersDropped::Item::Builder b) {
+  b.setAddress(AsText(m.address));
+  b.setReason(AsText(m.reason));
+  b.setTimes(m.times);
+  b.setLastAt(m.last_at);
+}
+void Read(Reading& in, wire::PeersDropped::Item::Reader r, PeersDropped::Item& m) {
+  Read(in, r.getAddress(), m.address);
+  Read(in, r.getReason(), m.reason);
+  m.times = r.getTimes();
+  m.last_at = r.getLastAt();
+}
+
+void Write(Writing& out, const PeersDropped& m, wire::PeersDropped::Builder b) {
+  b.setStream(m.stream);
+  b.setRank(m.rank);
+  WriteStructs(out, m.items, [&](unsigned n) { return b.initItems(n); });
+}
+void Read(Reading& in, wire::PeersDropped::Reader r, PeersDropped& m) {
+  m.stream = r.getStream();
+  m.rank = r.getRank();
+  ReadEach(in, r.getItems(), m.items);
+}
+
 void Write(Writing& out, const FenceShard& m, wire::FenceShard::Builder b) {
   b.setStream(m.stream);
   Write(out, m.lease, b.initLease());

@@ -188,11 +188,13 @@ void Write(Writing& out, const ClusterDescribed& m, wire::ClusterDescribed::Buil
   WriteStructs(out, m.nodes, [&](unsigned n) { return b.initNodes(n); });
   WriteStructs(out, m.workers, [&](unsigned n) { return b.initWorkers(n); });
   WriteStructs(out, m.jobs, [&](unsigned n) { return b.initJobs(n); });
+  WriteStructs(out, m.peers_dropped, [&](unsigned n) { return b.initPeersDropped(n); });
 }
 void Read(Reading& in, wire::ClusterDescribed::Reader r, ClusterDescribed& m) {
   ReadEach(in, r.getNodes(), m.nodes);
   ReadEach(in, r.getWorkers(), m.workers);
   ReadEach(in, r.getJobs(), m.jobs);
+  ReadEach(in, r.getPeersDropped(), m.peers_dropped);
 }
 
 void Write(Writing&, const DescribeCluster&, wire::DescribeCluster::Builder) {}

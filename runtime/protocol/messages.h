@@ -20,6 +20,7 @@ inline constexpr std::size_t kMaxMessageBytes =
     8u << 20;  ///< a result of 1 MiB and its inputs fit with room
 /// What of a result one message carries; the rest went before it, or comes with the next.
 inline constexpr std::size_t kMaxInlineResultBytes = 1u << 20;
+inline constexpr std::size_t kMaxDroppedPeers = 32;  ///< named by one trainer
 inline constexpr std::size_t kMaxResultBytes = 32u << 20;
 inline constexpr std::size_t kMaxTaskInputBytes = 128u << 20;  ///< results a task may depend on
 /// As the index of a task in FetchResult: the job's last one, whose result is a stream's plan.
@@ -181,8 +182,9 @@ struct TrainerEndpoint {
   std::string node;
   std::string
       socket_name;  ///< abstract Unix socket (without the leading NUL) that hands out the ring
-  std::string remote_address;    ///< for workers of other nodes: "tls://ip:port/incarnation" or
-                              ///< "ucx://ip:port"; empty: nothing comes from other nodes
+  /// For workers of other nodes: "tls://ip:port/incarnation" of the trainer, or "ucx://" and the
+  /// address of its UCX worker in hex digits; empty: nothing comes from other nodes.
+  std::string remote_address;
   std::string stream_secret;  ///< 32 bytes; shown by every peer that wants to write
   bool operator==(const TrainerEndpoint&) const = default;
 };
@@ -326,6 +328,21 @@ struct ShardsCounted {
   std::uint32_t rank = 0;
   std::vector<Item> items;
 };
+/// Whose connections and shards a trainer's data path dropped since it attached, and why: the whole
+/// list, again when it changed.
+struct PeersDropped {
+  struct Item {
+    std::string address;  ///< numeric, without a port: connections of one host count together
+    std::string reason;
+    std::uint64_t times = 0;
+    std::int64_t last_at = 0;  ///< seconds since 1970
+    bool operator==(const Item&) const = default;
+  };
+  std::uint64_t stream = 0;
+  std::uint32_t rank = 0;
+  std::vector<Item> items;  ///< at most kMaxDroppedPeers
+  bool operator==(const PeersDropped&) const = default;
+};
 /// Scheduler to trainer: this lease is void. Accept nothing more under it; report when its holder
 /// can no longer write.
 struct FenceShard {
@@ -456,6 +473,7 @@ struct ClusterDescribed {
   std::vector<NodeRow> nodes;
   std::vector<WorkerRow> workers;
   std::vector<JobRow> jobs;
+  std::vector<PeersDropped> peers_dropped;  ///< of streams the asker may see, as last reported
 };
 /// Operator: read the key table again; sessions of revoked keys end.
 struct ReloadKeys {};
@@ -466,16 +484,15 @@ struct ShuttingDown {};
 
 // ---------------------------------------------------------------- the envelope
 
-using Body =
-    std::variant<Heartbeat, HeartbeatSeen, RequestFailed, RegisterAgent, AgentRegistered,
-                 RegisterWorker, WorkerRegistered, LeasesGranted, LeasesRevoked, FetchStream,
-                 StreamDescribed, RenewLeases, LeasesRenewed, TasksFinished, TasksCommitted,
-                 ShardsReturned, WorkerExited, WorkerExitSeen, KillWorker, Drain, Drained,
-                 AttachTrainer, TrainerAttached, AnnounceSlots, ShardsCounted, FenceShard,
-                 ShardFenced, StreamFailed, DetachTrainer, TrainerDetached, SubmitJob, JobSubmitted,
-                 DescribeJobs, JobsDescribed, FetchResult, ResultFetched, CancelJob, JobCancelled,
-                 RetryJob, JobRetried, FetchLogs, LogsFetched, DescribeCluster, ClusterDescribed,
-                 ReloadKeys, KeysReloaded, ShutDown, ShuttingDown, PutResultPart, ResultPartKept>;
+using Body = std::variant<
+    Heartbeat, HeartbeatSeen, RequestFailed, RegisterAgent, AgentRegistered, RegisterWorker,
+    WorkerRegistered, LeasesGranted, LeasesRevoked, FetchStream, StreamDescribed, RenewLeases,
+    LeasesRenewed, TasksFinished, TasksCommitted, ShardsReturned, WorkerExited, WorkerExitSeen,
+    KillWorker, Drain, Drained, AttachTrainer, TrainerAttached, AnnounceSlots, ShardsCounted,
+    FenceShard, ShardFenced, StreamFailed, DetachTrainer, TrainerDetached, SubmitJob, JobSubmitted,
+    DescribeJobs, JobsDescribed, FetchResult, ResultFetched, CancelJob, JobCancelled, RetryJob,
+    JobRetried, FetchLogs, LogsFetched, DescribeCluster, ClusterDescribed, ReloadKeys, KeysReloaded,
+    ShutDown, ShuttingDown, PutResultPart, ResultPartKept, PeersDropped>;
 
 /// One message. request_id pairs a command with its fact; 0 = unasked. A command repeated with the
 /// same (sender_incarnation, request_id) has the effect of one.

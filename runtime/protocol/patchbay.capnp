@@ -56,6 +56,7 @@
 #              child that ends, KillWorker at once.
 #   trainer    AttachTrainer at every connection with its slot table, Heartbeat, AnnounceSlots as
 #              slots come back, ShardsCounted, ShardFenced for every FenceShard, DetachTrainer.
+#              PeersDropped is for people; nothing depends on it.
 
 @0xb6c1a54e0f5d7a31;
 
@@ -128,6 +129,8 @@ struct Envelope {
     # results that one message does not carry
     putResultPart @51 :PutResultPart;         # [worker]
     resultPartKept @52 :ResultPartKept;       # [scheduler]
+    # of trainers: who was turned away from their data path
+    peersDropped @53 :PeersDropped;           # [user, as a trainer]
   }
 }
 
@@ -327,8 +330,9 @@ struct TrainerEndpoint {
   hostIdentity @1 :Text;
   node @2 :Text;
   socketName @3 :Text;      # abstract Unix socket (without the leading NUL) that hands out the ring
-  remoteAddress @4 :Text;      # for workers of other nodes: "tls://ip:port/incarnation" of the trainer, or
-                            # "ucx://ip:port"; empty: nothing comes from other nodes
+  remoteAddress @4 :Text;   # for workers of other nodes: "tls://ip:port/incarnation" of the trainer, or
+                            # "ucx://" and the address of its UCX worker in hex digits; empty: nothing
+                            # comes from other nodes
   streamSecret @5 :Data;    # 32 bytes, shown by every peer that wants to write
 }
 
@@ -475,6 +479,20 @@ struct ShardsCounted {
   struct Item {
     lease @0 :LeaseNumber;
     shard @1 :ShardId;
+  }
+}
+
+# Whose connections and shards the trainer's data path dropped since it attached, and why: the whole
+# list, again when it changed. Told to users by ClusterDescribed.
+struct PeersDropped {
+  stream @0 :UInt64;
+  rank @1 :UInt32;
+  items @2 :List(Item);           # at most 32
+  struct Item {
+    address @0 :Text;             # numeric, without a port
+    reason @1 :Text;
+    times @2 :UInt64;
+    lastAt @3 :Int64;             # seconds since 1970
   }
 }
 
@@ -632,6 +650,7 @@ struct ClusterDescribed {
   nodes @0 :List(NodeRow);
   workers @1 :List(WorkerRow);
   jobs @2 :List(JobRow);
+  peersDropped @3 :List(PeersDropped);  # of streams the asker may see
 }
 
 # Read the key table again; sessions of keys that are revoked or gone end at once.

@@ -245,6 +245,11 @@ void JobDesk::On(const Request& request, protocol::DescribeCluster&&) {
     if (worker.state != WorkerState::kGone) described.workers.push_back(RowOf(worker));
   }
   described.jobs = RecentRows(*request.identity, 0);
+  for (const auto& [key, report] : streams_.dropped_peers().reports()) {
+    const Job* job = table_.Find(key.first);
+    if (job != nullptr && MaySee(*request.identity, *job))
+      described.peers_dropped.push_back(report);
+  }
   gate_.Answer(request, std::move(described));
 }
 

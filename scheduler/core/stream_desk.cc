@@ -258,6 +258,11 @@ void StreamDesk::On(const Request& request, protocol::ShardsCounted&& message) {
   slots_.CutGrants(stream, *trainer);
 }
 
+void StreamDesk::On(const Request& request, protocol::PeersDropped&& message) {
+  if (TrainerOf(request, message.stream, message.rank) == nullptr) return;
+  dropped_peers_.Take(std::move(message));
+}
+
 void StreamDesk::On(const Request& request, protocol::ShardFenced&& message) {
   Trainer* trainer = TrainerOf(request, message.stream, message.shard.rank);
   if (trainer == nullptr) return;

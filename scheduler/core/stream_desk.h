@@ -14,6 +14,7 @@
 #include "scheduler/core/stream_dispatch.h"
 #include "scheduler/core/trainer_slots.h"
 #include "scheduler/core/worker_fate.h"
+#include "scheduler/state/dropped_peers.h"
 
 namespace patchbay::scheduler {
 
@@ -30,8 +31,9 @@ struct StreamParts {
   WorkerFate& fate;
 };
 
-/// Takes the messages about streams. It owns no table: it checks who speaks, opens and ends streams
-/// in the stream book, and hands what is said of slots and shards on.
+/// Takes the messages about streams. It owns no table but that of dropped peers: it checks who
+/// speaks, opens and ends streams in the stream book, and hands what is said of slots and shards
+/// on.
 class StreamDesk {
  public:
   StreamDesk(const Turn& turn, const CoreOptions& options, JournalGate& gate, JobLogs& logs,
@@ -41,10 +43,12 @@ class StreamDesk {
   void On(const Request& request, protocol::AnnounceSlots&& message);
   void On(const Request& request, protocol::ShardsCounted&& message);
   void On(const Request& request, protocol::ShardFenced&& message);
+  void On(const Request& request, protocol::PeersDropped&& message);
   void On(const Request& request, protocol::DetachTrainer&& message);
   void On(const Request& request, protocol::FetchStream&& message);
   void On(const Request& request, protocol::ShardsReturned&& message);
 
+  const DroppedPeers& dropped_peers() const { return dropped_peers_; }
   /// The stream of a running job whose plan is there; opens it. A plan that cannot be read fails
   /// the job.
   StatusOr<Stream*> Open(JobId id);
@@ -93,6 +97,7 @@ class StreamDesk {
   TrainerSlots& slots_;
   StreamDispatch& dispatch_;
   WorkerFate& fate_;
+  DroppedPeers dropped_peers_;
 };
 
 }  // namespace patchbay::scheduler

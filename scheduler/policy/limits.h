@@ -55,4 +55,7 @@ inline constexpr std::uint32_t kMaxShardAttempts = 16;
 
 // Streams.
 inline constexpr std::size_t kMaxStreams = 256;
+inline constexpr std::size_t kMaxTrainersWithDrops = 64;  ///< that dropped peers; then the oldest
+                                                          ///< job's are forgotten
+inline constexpr std::size_t kMaxPeerTextBytes = 160;     ///< an address or a reason; longer is cut
 }  // namespace patchbay::scheduler

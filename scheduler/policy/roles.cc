@@ -27,6 +27,7 @@ struct AllowedRoles {
   unsigned operator()(const AnnounceSlots&) const { return kTrainers; }
   unsigned operator()(const ShardsCounted&) const { return kTrainers; }
   unsigned operator()(const ShardFenced&) const { return kTrainers; }
+  unsigned operator()(const PeersDropped&) const { return kTrainers; }
   unsigned operator()(const DetachTrainer&) const { return kTrainers; }
   unsigned operator()(const SubmitJob&) const { return kUsers; }
   unsigned operator()(const DescribeJobs&) const { return kUsers; }

@@ -99,7 +99,18 @@ class Strangers(harness.Case):
         self.assertGreater(result["remote_bytes"], 0)
         self.assertGreater(result["connections_dropped"], STRANGERS // 8, "they came while the stream ran")
         self.assertEqual(harness.processes(cluster.pid), before, "a process was lost")
-        self.assertEqual(self.command("status").returncode, 0)
+        self.names_them(result["connections_dropped"])
+
+    def names_them(self, dropped):
+        """`status` says who was turned away, why and how often."""
+        rows = self.json("status")["dropped_peers"]
+        self.assertTrue(rows)
+        self.assertEqual({(row["address"], row["rank"]) for row in rows}, {("127.0.0.1", 0)})
+        self.assertGreaterEqual(sum(row["times"] for row in rows), dropped, rows)
+        self.assertTrue(all(row["reason"].isprintable() and row["last_at"] > 0 for row in rows), rows)
+        shown = self.command("status").stdout
+        for row in rows:
+            self.assertIn(row["reason"], shown)
 
 
 if __name__ == "__main__":

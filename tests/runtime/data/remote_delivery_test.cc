@@ -20,8 +20,8 @@
 #include "gtest/gtest.h"
 #include "runtime/base/hash.h"
 #include "runtime/data/remote_wire.h"
-#include "runtime/data/tcp_socket.h"
 #include "runtime/data/ring_server.h"
+#include "runtime/data/tcp_socket.h"
 #include "tests/runtime/data/stream_fixture.h"
 
 namespace patchbay::data {

@@ -226,6 +226,11 @@ TEST_F(TlsDelivery, ACrowdThatHoldsConnectionsOpenKeepsNoSenderOut) {
   for (std::size_t i = 0; i < 3 * kMaxUnproven; ++i) crowd.push_back(Connect());
   ExpectTheStreamGoesOn();
   EXPECT_GE(receiver_->connections_dropped(), 2 * kMaxUnproven);
+  const std::vector<DroppedPeer> named = receiver_->dropped_peers();
+  ASSERT_FALSE(named.empty());
+  EXPECT_EQ(named[0].address, "127.0.0.1");
+  EXPECT_NE(named[0].reason.find("too many"), std::string::npos) << named[0].reason;
+  EXPECT_GE(named[0].times, kMaxUnproven);
 }
 
 /// A relay that keeps what the sender said.
@@ -445,12 +450,15 @@ TEST(TlsDoor, ListensInTheRangeOfPortsAndOverIpv6) {
   TlsDoor::Options options;
   options.address = "127.0.0.1";
   options.ports = {port, port};
-  const auto none = TlsDoor::Open(options, *context, [](auto) {});
+  DroppedPeers dropped;
+  const auto none = TlsDoor::Open(
+      options, *context, [](auto) {}, dropped);
   EXPECT_TRUE(absl::IsResourceExhausted(none.status())) << none.status();
   EXPECT_NE(none.status().message().find(StrCat(port)), std::string::npos);
   options = {};
   options.address = "::1";
-  const auto v6 = TlsDoor::Open(options, *context, [](auto) {});
+  const auto v6 = TlsDoor::Open(
+      options, *context, [](auto) {}, dropped);
   if (!v6.ok()) GTEST_SKIP() << "this machine has no IPv6: " << v6.status();
   EXPECT_TRUE((*v6)->address().starts_with("[::1]:")) << (*v6)->address();
   EXPECT_TRUE(ConnectTcp((*v6)->address(), Soon()).ok());
