@@ -139,14 +139,14 @@ std::string_view Chain::cpu_path() const {
   return rows_ == nullptr ? "values" : rows_->PathName();
 }
 
-Status Chain::CheckFit(const plan::MacenkoFit* fit) const {
-  if (!needs_fit() || fit != nullptr) return absl::OkStatus();
+Status Chain::CheckFit(const ImageColours& colours) const {
+  if (!needs_fit() || colours.macenko != nullptr) return absl::OkStatus();
   return absl::InvalidArgumentError(
       "run ops: stain_normalize: the image has no stain fit; ingest it into a store");
 }
 
 Status Chain::Run(const ConstTensorView& source, const DrawKey& key, std::span<std::byte> out,
-                  std::vector<std::byte>& scratch, const plan::MacenkoFit* fit,
+                  std::vector<std::byte>& scratch, const ImageColours& colours,
                   const plan::VolumeFacts* facts) const {
   if (needs_facts() && facts == nullptr) {
     return absl::InvalidArgumentError("run ops: the volume's spacing and statistics are not known");
@@ -163,14 +163,14 @@ Status Chain::Run(const ConstTensorView& source, const DrawKey& key, std::span<s
         StrCat("run ops: expected a source of ", expected.ToString(), " x ", options_.channels, " ",
                NameOf(options_.source_dtype), " and ", patch_bytes(), " bytes of output"));
   }
-  PB_RETURN_IF_ERROR(CheckFit(fit));
+  PB_RETURN_IF_ERROR(CheckFit(colours));
   if (is_volume()) {
     RunVolume(deep, key, known, out, scratch);
     return absl::OkStatus();
   }
   const PatchGeometry geometry = DrawGeometry(key);
   PatchColour colour;
-  if (loops_ != nullptr) colour = DrawColour(key, fit);
+  if (loops_ != nullptr) colour = DrawColour(key, colours);
   const std::int64_t slice_bytes = options_.patch.y * options_.patch.x *
                                    static_cast<std::int64_t>(SizeOf(options_.dtype)) *
                                    (options_.layout == OutputLayout::kNchw ? 1 : options_.channels);

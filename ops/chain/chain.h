@@ -25,6 +25,7 @@
 #include "ops/chain/float_rows.h"
 #include "ops/chain/geometry_program.h"
 #include "ops/chain/volume_pass.h"
+#include "ops/colour/image_colours.h"
 #include "runtime/base/box.h"
 #include "runtime/base/dtype.h"
 #include "runtime/base/extent.h"
@@ -91,14 +92,14 @@ class Chain {
   /// key.
   PatchGeometry DrawGeometry(const DrawKey& key) const { return geometry_.Draw(key); }
   WindowMap DrawWindow(const DrawKey& key) const { return geometry_.Draw(key).window; }
-  /// What the colour ops of one patch come to: a pure function of the key and the image's fit.
-  PatchColour DrawColour(const DrawKey& key, const plan::MacenkoFit* fit = nullptr) const {
-    return colour_.Draw(key, fit);
+  /// What the colour ops of one patch come to: a pure function of the key and the image's colours.
+  PatchColour DrawColour(const DrawKey& key, const ImageColours& colours = {}) const {
+    return colour_.Draw(key, colours);
   }
   /// Run needs the stain fit of the patch's image.
   bool needs_fit() const { return colour_.needs_fit(); }
   /// InvalidArgument when that fit is missing.
-  Status CheckFit(const plan::MacenkoFit* fit) const;
+  Status CheckFit(const ImageColours& colours) const;
 
   /// Of a volume chain, instead of both.
   VolumeGeometry DrawVolume(const DrawKey& key, const plan::VolumeFacts& facts) const {
@@ -111,11 +112,11 @@ class Chain {
   /// The whole chain on the CPU, one pass: `source` is (depth, height, width, channels) of
   /// SourceExtent(), or without the depth of 1, in source_dtype with any strides; `out` receives
   /// exactly patch_bytes() in the declared layout, each byte written once. `scratch` belongs to the
-  /// calling thread and is resized as needed. `fit` is that of the patch's image; null where
-  /// needs_fit is false, and so are `facts` where needs_facts is. InvalidArgument when shapes or
-  /// sizes do not fit, or a fit or facts are missing.
+  /// calling thread and is resized as needed. `colours` are those of the patch's image; without
+  /// a fit where needs_fit is false. `facts` may be null where needs_facts is false.
+  /// InvalidArgument when shapes or sizes do not fit, or a fit or facts are missing.
   Status Run(const ConstTensorView& source, const DrawKey& key, std::span<std::byte> out,
-             std::vector<std::byte>& scratch, const plan::MacenkoFit* fit = nullptr,
+             std::vector<std::byte>& scratch, const ImageColours& colours = {},
              const plan::VolumeFacts* facts = nullptr) const;
 
   /// The geometry of the patch alone, on labels of its source box: `labels` is (height, width, 1)

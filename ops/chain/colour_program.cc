@@ -55,6 +55,12 @@ Status ColourProgram::Add(const plan::OpStep& step) {
   const std::uint32_t occurrence = plan::Occurrence(step);
   needs_pixels_ = needs_pixels_ || needs.rgb || needs.neighbours || needs.random;
   switch (step.op) {
+    case plan::OpNumber::kIccToSrgb:
+      if (source_ != DType::kUint8) {
+        return plan::WrongOp(step.key, StrCat("needs images of uint8, not ", NameOf(source_)));
+      }
+      converts_icc_ = true;
+      break;
     case plan::OpNumber::kStainNormalize:
       stain_ = plan::StainNormalizeOptions::FromJson(step.options);
       if (stain_->reference != plan::kDefaultReference && stain_->reference_fit.empty()) {
@@ -124,9 +130,10 @@ OdStep ColourProgram::DrawOd(const DrawKey& key, const plan::MacenkoFit* fit) co
   return step;
 }
 
-PatchColour ColourProgram::Draw(const DrawKey& key, const plan::MacenkoFit* fit) const {
+PatchColour ColourProgram::Draw(const DrawKey& key, const ImageColours& colours) const {
   PatchColour colour;
-  const OdStep od = DrawOd(key, fit);
+  if (converts_icc_) colour.icc = colours.icc;
+  const OdStep od = DrawOd(key, colours.macenko);
   if (stain_ || !od.IsIdentity()) {
     colour.od = OdMapOf(od, stain_ ? plan::kStainWhite : 255.0, white_);
   }

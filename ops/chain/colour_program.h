@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ops/colour/color_jitter.h"
+#include "ops/colour/image_colours.h"
 #include "ops/colour/od_program.h"
 #include "ops/intensity/cast_math.h"
 #include "ops/intensity/drawn_op.h"
@@ -22,6 +23,7 @@ namespace patchbay::ops {
 
 /// What the colour ops of one patch come to, in the order in which they are applied.
 struct PatchColour {
+  const IccLookup* icc = nullptr;  ///< null: colours stay
   std::optional<OdMap> od;
   std::optional<ColorJitter> jitter;
   PatchBlur blur;
@@ -47,9 +49,11 @@ class ColourProgram {
   bool needs_planes() const { return color_jitter_.has_value() || blur_.has_value(); }
   /// Whether Draw needs the fit of the patch's image.
   bool needs_fit() const { return stain_.has_value(); }
+  /// Whether the ICC lookup of the patch's image is used, where it has one.
+  bool converts_icc() const { return converts_icc_; }
 
-  /// A pure function of the key and the fit. `fit` may be null unless needs_fit.
-  PatchColour Draw(const DrawKey& key, const plan::MacenkoFit* fit) const;
+  /// A pure function of the key and the image's colours. They may lack a fit unless needs_fit.
+  PatchColour Draw(const DrawKey& key, const ImageColours& colours) const;
 
   /// normalize as value * slope + offset, rounded once: one entry a channel; empty: values stay.
   const std::vector<float>& slopes() const { return slopes_; }
@@ -65,6 +69,7 @@ class ColourProgram {
   DType source_ = DType::kUint8;
   double white_ = 255;
   bool needs_pixels_ = false;
+  bool converts_icc_ = false;
   std::optional<plan::StainNormalizeOptions> stain_;
   std::vector<DrawnOp<plan::StainJitterOptions>> stain_jitters_;
   std::vector<DrawnOp<plan::HedJitterOptions>> hed_jitters_;

@@ -100,6 +100,9 @@ StatusOr<DeviceChain> DeviceChain::Create(const Chain& chain, memory::GpuStream 
     return absl::UnimplementedError(
         "compile ops for a GPU: a chain of volumes is made on CPUs only");
   }
+  if (chain.colour().converts_icc()) {
+    return absl::UnimplementedError("compile ops for a GPU: icc_to_srgb is made on CPUs only");
+  }
   DeviceChain device;
   device.chain_ = std::make_unique<const Chain>(chain);
   const std::vector<ValueStep> steps = StepsOf(chain.value_steps());
@@ -131,7 +134,7 @@ Status DeviceChain::Check(const DevicePatch& patch) const {
       misaligned(patch.d_out, options.dtype) || misaligned(patch.d_source, options.source_dtype)) {
     return absl::InvalidArgumentError("launch ops: a patch has no memory, or is misaligned");
   }
-  return chain_->CheckFit(patch.fit);
+  return chain_->CheckFit(patch.colours);
 }
 
 SliceShape DeviceChain::Shape() const {
@@ -213,7 +216,7 @@ Status DeviceChain::LaunchMoved(std::span<const DevicePatch> patches, DeviceRoom
 void DeviceChain::AddSlices(const DevicePatch& patch, std::vector<FloatSlice>& slices) const {
   FloatSlice slice;
   slice.geometry = chain_->DrawGeometry(patch.key);
-  SetColour(chain_->DrawColour(patch.key, patch.fit), slice);
+  SetColour(chain_->DrawColour(patch.key, patch.colours), slice);
   for (std::int64_t z = 0; z < chain_->options().patch.z; ++z) {
     slice.d_source = patch.d_source + static_cast<std::uint64_t>(z) * SliceSourceBytes();
     slice.d_out = patch.d_out + static_cast<std::uint64_t>(z) * SliceBytes();

@@ -13,7 +13,6 @@
 #include "runtime/base/status.h"
 #include "runtime/memory/device_block.h"
 #include "runtime/memory/gpu.h"
-#include "runtime/plan/ops/stain_fit.h"
 
 namespace patchbay::ops {
 
@@ -23,7 +22,7 @@ struct DevicePatch {
   const std::byte* d_source = nullptr;
   std::byte* d_out = nullptr;  ///< patch_bytes(), aligned to the element
   DrawKey key;
-  const plan::MacenkoFit* fit = nullptr;  ///< as Chain::Run takes it; read during the call
+  ImageColours colours;  ///< as Chain::Run takes them; read during the call
 };
 
 /// The labels of one patch on the GPU.

@@ -149,6 +149,9 @@ class FloatPass {
       }
     }
     const PatchColour& colour = *job_.colour;
+    if (colour.icc != nullptr) {
+      colour.icc->Apply(rows.Row(0), rows.Row(1), rows.Row(2), rows.width);
+    }
     if (colour.od) loops_.map_od(*colour.od, rows);
     if (colour.jitter) Jitter(0, before_mean_, 0, rows);
   }

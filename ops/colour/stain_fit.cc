@@ -42,22 +42,31 @@ double OdOf(double intensity, const StainFitOptions& options) {
   return -std::log(std::clamp(intensity, 1.0, plan::kStainWhite) / plan::kStainWhite);
 }
 
-std::vector<Sample> SamplesOf(const StainHistogram& histogram, const StainFitOptions& options) {
+/// Red, green and blue of a colour of the histogram, in grey levels.
+Vector LevelsOf(const StainHistogram& histogram, std::uint32_t colour,
+                const StainFitOptions& options) {
   const std::uint32_t mask = (1u << histogram.bits) - 1;
-  std::vector<double> od(mask + 1);
-  for (std::uint32_t code = 0; code <= mask; ++code) {
-    od[code] = OdOf(histogram.IntensityOf(code), options);
-  }
+  const Vector levels = {histogram.IntensityOf(colour >> (2 * histogram.bits)),
+                         histogram.IntensityOf((colour >> histogram.bits) & mask),
+                         histogram.IntensityOf(colour & mask)};
+  if (options.to_srgb == nullptr) return levels;
+  float shown[3];
+  std::transform(levels.begin(), levels.end(), shown,
+                 [](double v) { return static_cast<float>(v); });
+  options.to_srgb->Apply(&shown[0], &shown[1], &shown[2], 1);
+  return {shown[0], shown[1], shown[2]};
+}
+
+std::vector<Sample> SamplesOf(const StainHistogram& histogram, const StainFitOptions& options) {
   std::vector<Sample> samples;
   for (const StainHistogram::Entry& entry : histogram.entries) {
-    const std::uint32_t r = entry.colour >> (2 * histogram.bits);
-    const std::uint32_t g = (entry.colour >> histogram.bits) & mask, b = entry.colour & mask;
-    Sample sample{.od = {od[r], od[g], od[b]}, .pixels = entry.pixels};
+    const Vector levels = LevelsOf(histogram, entry.colour, options);
+    Sample sample{.pixels = entry.pixels};
+    for (std::size_t c = 0; c < 3; ++c) sample.od[c] = OdOf(levels[c], options);
     const auto [least, most] = std::minmax_element(sample.od.begin(), sample.od.end());
     sample.is_tissue = (options.every_channel ? *least : *most) > options.tissue_od;
     if (!sample.is_tissue && !options.concentrations_of_all) continue;
-    sample.lab =
-        LabOf(histogram.IntensityOf(r), histogram.IntensityOf(g), histogram.IntensityOf(b));
+    sample.lab = LabOf(levels[0], levels[1], levels[2]);
     samples.push_back(sample);
   }
   return samples;

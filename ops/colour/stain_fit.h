@@ -12,6 +12,7 @@
 
 #include <cstdint>
 
+#include "ops/colour/icc_lookup.h"
 #include "ops/colour/stain_histogram.h"
 #include "runtime/plan/ops/stain_fit.h"
 
@@ -29,6 +30,8 @@ struct StainFitOptions {
   bool concentrations_of_all = false;
   /// Density as histolab has it: -ln((I + 1) / kStainWhite), below 0 for what is brighter.
   bool plus_one = false;
+  /// What the counted colours are shown as before anything else; null: as they are.
+  const IccLookup* to_srgb = nullptr;
 };
 
 /// A fit that fails says so in its fallback and carries the shipped numbers: never an error.

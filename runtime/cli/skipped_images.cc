@@ -26,6 +26,10 @@ void ReportSkipped(Terminal& terminal, const client::Skipped& skipped) {
                          skipped.without_stain[i].reason,
                          "): it is normalised with the shipped numbers"));
   }
+  for (std::size_t i = 0; i < std::min(skipped.without_icc.size(), kSkippedSaid); ++i) {
+    terminal.Note(StrCat(skipped.without_icc[i].path, ": icc_to_srgb: ",
+                         skipped.without_icc[i].reason, ": its colours are taken for sRGB"));
+  }
 }
 
 Json ToJson(const client::Skipped& skipped) {
@@ -36,6 +40,9 @@ Json ToJson(const client::Skipped& skipped) {
   Json value = {{"count", skipped.count}, {"images", std::move(list)}};
   for (const client::SkippedImage& image : skipped.without_stain) {
     value["without_stain"].push_back({{"path", image.path}, {"reason", image.reason}});
+  }
+  for (const client::SkippedImage& image : skipped.without_icc) {
+    value["without_icc"].push_back({{"path", image.path}, {"reason", image.reason}});
   }
   return value;
 }

@@ -44,6 +44,7 @@ Skipped SkippedImages(const Json& plan) {
   if (count.ok() && *count > 0) skipped.count = static_cast<std::uint64_t>(*count);
   skipped.images = NamedImages(*found, "images");
   skipped.without_stain = NamedImages(*found, "without_stain");
+  skipped.without_icc = NamedImages(*found, "without_icc");
   return skipped;
 }
 

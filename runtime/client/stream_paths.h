@@ -25,6 +25,8 @@ struct Skipped {
   std::vector<SkippedImage> images;  ///< the first ones, when they are very many
   /// Images that are there, but whose stains could not be fitted, and why.
   std::vector<SkippedImage> without_stain;
+  /// Images that are there, but keep their colours under icc_to_srgb, and why.
+  std::vector<SkippedImage> without_icc;
 };
 
 /// Those that the plan names.

@@ -9,6 +9,7 @@
 #include "runtime/base/strings.h"
 #include "runtime/plan/byte_versions.h"
 #include "runtime/plan/grid.h"
+#include "runtime/plan/image_icc.h"
 #include "runtime/plan/image_labels.h"
 #include "runtime/plan/image_sampling.h"
 #include "runtime/plan/image_stains.h"
@@ -307,6 +308,7 @@ StatusOr<Plan> Plan::Build(const RunConfig& config, std::vector<PlannedImage> im
     if (!sampled.ok()) return Bad(i, MessageOf(sampled));
   }
   PB_RETURN_IF_ERROR(CheckNumerics(config));
+  PB_RETURN_IF_ERROR(SettleIcc(config, images));
   PB_RETURN_IF_ERROR(SettleStains(config, images));
   PB_RETURN_IF_ERROR(SettleVolumes(config, images));
   PB_RETURN_IF_ERROR(SettleLabels(config, images));
@@ -337,6 +339,7 @@ StatusOr<Plan> Plan::Build(const RunConfig& config, std::vector<PlannedImage> im
   if (Json labels = LabelsToJson(config, plan.images_); !labels.is_null()) {
     text["labels"] = std::move(labels);
   }
+  if (Json icc = IccToJson(config, plan.images_); !icc.is_null()) text["icc"] = std::move(icc);
   if (Json stains = StainsToJson(config, plan.images_); !stains.is_null()) {
     text["stains"] = std::move(stains);
   }
@@ -381,6 +384,7 @@ StatusOr<Plan> Plan::Parse(std::string_view text) {
   PB_RETURN_IF_ERROR(LabelsFromJson(config, value.value("labels", Json()), images));
   PB_RETURN_IF_ERROR(SampledFromJson(value, images));
   PB_RETURN_IF_ERROR(ReadViews(value, images));
+  PB_RETURN_IF_ERROR(IccFromJson(config, value.value("icc", Json()), images));
   PB_RETURN_IF_ERROR(StainsFromJson(config, value.value("stains", Json()), images));
   PB_RETURN_IF_ERROR(VolumesFromJson(config, value.value("volumes", Json()), images));
   PB_ASSIGN_OR_RETURN(Plan plan, Build(config, std::move(images)));

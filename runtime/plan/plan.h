@@ -15,6 +15,7 @@
 #include "runtime/base/status.h"
 #include "runtime/plan/image_draw.h"
 #include "runtime/plan/listed_positions.h"
+#include "runtime/plan/ops/icc_to_srgb.h"
 #include "runtime/plan/ops/stain_fit.h"
 #include "runtime/plan/ops/volume_facts.h"
 #include "runtime/plan/places.h"
@@ -47,6 +48,7 @@ struct PlannedImage {
   /// What its colours come to, under stain_normalize the one its profile needs.
   std::optional<MacenkoFit> macenko = std::nullopt;
   std::optional<ReinhardFit> reinhard = std::nullopt;
+  std::optional<ImageIcc> icc = std::nullopt;  ///< under icc_to_srgb
   std::optional<VolumeFacts> volume =
       std::nullopt;  ///< where the ops need its spacing or statistics
   std::optional<ImageLabels> labels = std::nullopt;  ///< of the config's label set
@@ -100,9 +102,9 @@ struct PatchSource {
 class Plan {
  public:
   /// `config` must carry numerics. InvalidArgument when there is no image, an image is empty or
-  /// fails CheckPatchOf or SettleStains, the images differ in channels or dtype, the fill is no
-  /// value of their type, or numerics other than cpu are asked of volumes or of other types than
-  /// uint8.
+  /// fails CheckPatchOf, SettleIcc or SettleStains, the images differ in channels or dtype, the
+  /// fill is no value of their type, or numerics other than cpu are asked of volumes or of other
+  /// types than uint8.
   static StatusOr<Plan> Build(const RunConfig& config, std::vector<PlannedImage> images);
 
   /// From canonical text that arrived from elsewhere. InvalidArgument unless it is exactly what

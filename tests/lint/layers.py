@@ -53,7 +53,7 @@ DOORS = {
     r"nanobind/|Python\.h": ["runtime/python"],
     r"sqlite3": ["scheduler/journal"],
     r"prometheus/": ["scheduler"],
-    r"tiff|jpeglib\.h|jerror\.h|turbojpeg|openjpeg|openslide|dcmtk/|nifti": ["workers/sources"],
+    r"tiff|jpeglib\.h|jerror\.h|turbojpeg|openjpeg|openslide|lcms2|dcmtk/|nifti": ["workers/sources"],
     r"cairo|freetype|ft2build|fontconfig": ["workers/plots"],
     r"pugixml": ["workers/annotations"],
     r"gtest/|gmock/|benchmark/": ["tests"],

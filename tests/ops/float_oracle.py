@@ -7,6 +7,7 @@ writes FOLDER/source.raw (height x width x 3 uint8) and FOLDER/<case>.raw (heigh
 """
 import json
 import sys
+import warnings
 
 import numpy as np
 from scipy import ndimage
@@ -60,6 +61,17 @@ def stain_normalize(x, case):
     amount = np.linalg.pinv(he) @ od
     amount *= (np.array(case["reference"][6:]) / np.array(case["fit"][6:]))[:, None]
     return np.minimum(240 * np.exp(-ref @ amount), 255).T.reshape(x.shape)
+
+
+def reinhard(x, case):
+    """skimage's L*a*b*: a line a channel where it is tissue, any channel's optical density above 0.345."""
+    lab = color.rgb2lab(x / 255)
+    fit, ref = (np.array(case[k]).reshape(2, 3) for k in ("fit", "reference"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # colours beyond sRGB are clipped
+        shown = 255 * color.lab2rgb((lab - fit[0]) * (ref[1] / fit[1]) + ref[0])
+    is_tissue = x.min(axis=-1) < 240 * np.exp(-0.345)
+    return np.where(is_tissue[..., None], shown, x)
 
 
 def hed_jitter(x, case):

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "ops/colour/icc_lookup.h"
 #include "runtime/base/box.h"
 #include "runtime/base/dtype.h"
 #include "runtime/base/extent.h"
@@ -68,6 +69,9 @@ class ImageSource {
   /// What it keeps in memory beside the shared caches, roughly: what an image cache counts.
   virtual std::size_t MemoryBytes() const { return std::size_t{1} << 20; }
   virtual std::unique_ptr<DecodeScratch> MakeScratch() const = 0;
+  /// What the ICC profile of the image makes of its colours; null without a profile. Read and made
+  /// anew at every call. InvalidArgument when the profile is damaged or not of RGB.
+  virtual StatusOr<std::shared_ptr<const ops::IccLookup>> ToSrgb() const { return nullptr; }
 
   /// I/O only: the bytes of every piece that `box` (level pixels; may reach past the image)
   /// touches.

@@ -10,7 +10,10 @@
 #include <tiffio.h>
 
 #include "runtime/base/strings.h"
+#include "runtime/zarr/file_byte_store.h"
+#include "workers/sources/icc_profile.h"
 #include "workers/sources/pixel_copy.h"
+#include "workers/sources/tiff_index.h"
 
 namespace patchbay::workers {
 namespace {
@@ -85,6 +88,15 @@ class OpenSlideImage final : public ImageSource {
   std::size_t MemoryBytes() const override { return std::size_t{32} << 20; }
   std::unique_ptr<DecodeScratch> MakeScratch() const override {
     return std::make_unique<OpenSlideScratch>();
+  }
+
+  /// OpenSlide gives profiles from version 4 on: here that of the first directory of a TIFF is
+  /// read, which is where scanners put it.
+  StatusOr<std::shared_ptr<const ops::IccLookup>> ToSrgb() const override {
+    PB_ASSIGN_OR_RETURN(const auto file, zarr::OpenStoredFile(path_));
+    const auto index = TiffIndex::Read(file);
+    if (!index.ok()) return nullptr;
+    return LookupOfTiff(*file, index->directories().front());
   }
 
   Status Fetch(int level, const Box& box, EncodedPatch& out) const override {

@@ -19,7 +19,7 @@ constexpr std::uint16_t kTagSubfile = 254, kTagWidth = 256, kTagHeight = 257, kT
                         kTagResolutionUnit = 296, kTagPredictor = 317, kTagTileWidth = 322,
                         kTagTileHeight = 323, kTagTileOffsets = 324, kTagTileCounts = 325,
                         kTagSubIfds = 330, kTagSampleFormat = 339, kTagJpegTables = 347,
-                        kTagImageDepth = 32997;
+                        kTagImageDepth = 32997, kTagIccProfile = 34675;
 constexpr std::size_t kMaxSubDirectories = 64;
 constexpr std::uint64_t kMaxSamples = 64;
 
@@ -245,6 +245,7 @@ Status TiffIndex::Interpret(TiffDirectory& d) const {
   }
   PB_ASSIGN_OR_RETURN(d.x_resolution, Rational(d, kTagXResolution));
   PB_ASSIGN_OR_RETURN(d.y_resolution, Rational(d, kTagYResolution));
+  if (const TiffEntry* profile = FindEntry(d, kTagIccProfile)) d.icc_profile = *profile;
   return absl::OkStatus();
 }
 

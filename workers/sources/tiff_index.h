@@ -62,6 +62,7 @@ struct TiffDirectory {
   std::uint32_t orientation = 1;                     ///< 1: row 0 on top, column 0 on the left
   std::optional<double> x_resolution, y_resolution;  ///< pixels per resolution_unit
   std::uint32_t resolution_unit = 2;                 ///< 2 inch, 3 centimetre
+  std::optional<TiffEntry> icc_profile;              ///< tag 34675
 
   bool reduced() const { return (subfile & 1u) != 0; }
   bool mask() const { return (subfile & 4u) != 0; }

@@ -6,6 +6,7 @@
 #include "runtime/base/strings.h"
 #include "runtime/zarr/file_byte_store.h"
 #include "workers/sources/flat_codecs.h"
+#include "workers/sources/icc_profile.h"
 #include "workers/sources/jpeg2000_decoder.h"
 #include "workers/sources/jpeg_decoder.h"
 #include "workers/sources/pixel_copy.h"
@@ -54,6 +55,7 @@ class TiffImage final : public ImageSource {
   std::unique_ptr<DecodeScratch> MakeScratch() const override {
     return std::make_unique<TiffScratch>();
   }
+  StatusOr<std::shared_ptr<const ops::IccLookup>> ToSrgb() const override;
   Status Fetch(int level, const Box& box, EncodedPatch& out) const override;
   Status Decode(const EncodedPatch& patch, const TensorView& view, double fill,
                 DecodeScratch& scratch) const override;
@@ -90,6 +92,12 @@ StatusOr<std::shared_ptr<const zarr::StoredBytes>> TiffImage::OpenFile() const {
   if (file != nullptr && file->stamp() == stamp_) return file;
   return absl::DataLossError(
       StrCat("read slide: ", store_->NameOf(""), ": it changed since it was opened, or is gone"));
+}
+
+/// Profiles have megabytes and are seldom wanted: the directory keeps no more than where it lies.
+StatusOr<std::shared_ptr<const ops::IccLookup>> TiffImage::ToSrgb() const {
+  PB_ASSIGN_OR_RETURN(const auto file, OpenFile());
+  return LookupOfTiff(*file, pyramid_.levels.front().directory);
 }
 
 Status TiffImage::Fetch(int level, const Box& box, EncodedPatch& out) const {

@@ -6,6 +6,7 @@
 
 #include "runtime/base/element.h"
 #include "runtime/base/strings.h"
+#include "runtime/plan/ops/icc_to_srgb.h"
 #include "runtime/zarr/array.h"
 #include "runtime/zarr/file_byte_store.h"
 #include "runtime/zarr/ngff.h"
@@ -68,8 +69,11 @@ void FillAround(const TensorView& out, const Box& inside, const std::byte* eleme
 
 class ZarrImage : public ImageSource {
  public:
-  ZarrImage(ImageLayout layout, AxisRoles roles, std::vector<zarr::Array> levels)
-      : layout_(std::move(layout)), roles_(roles), levels_(std::move(levels)) {}
+  ZarrImage(std::string path, ImageLayout layout, AxisRoles roles, std::vector<zarr::Array> levels)
+      : path_(std::move(path)),
+        layout_(std::move(layout)),
+        roles_(roles),
+        levels_(std::move(levels)) {}
 
   const ImageLayout& layout() const override { return layout_; }
   std::size_t MemoryBytes() const override {
@@ -80,6 +84,7 @@ class ZarrImage : public ImageSource {
   std::unique_ptr<DecodeScratch> MakeScratch() const override {
     return std::make_unique<ZarrScratch>();
   }
+  StatusOr<std::shared_ptr<const ops::IccLookup>> ToSrgb() const override;
   Status Fetch(int level, const Box& box, EncodedPatch& out) const override;
   Status Decode(const EncodedPatch& patch, const TensorView& view, double fill,
                 DecodeScratch& scratch) const override;
@@ -92,10 +97,24 @@ class ZarrImage : public ImageSource {
   zarr::Region RegionOf(int level, const Box& clipped) const;
   TensorView ArrayView(int level, const Box& clipped, const Box& box, const TensorView& out) const;
 
+  std::string path_;
   ImageLayout layout_;
   AxisRoles roles_;
   std::vector<zarr::Array> levels_;
 };
+
+/// As ingest made it of the slide's profile.
+StatusOr<std::shared_ptr<const ops::IccLookup>> ZarrImage::ToSrgb() const {
+  PB_ASSIGN_OR_RETURN(const zarr::GroupMetadata group, zarr::ReadGroupMetadata(path_));
+  const Json own = group.attributes.value("patchbay", Json::object());
+  if (!own.is_object() || !own.contains(plan::kIccToSrgb)) return nullptr;
+  const Json& recorded = own[plan::kIccToSrgb];
+  if (recorded.is_object() && recorded.contains("fallback")) {
+    return absl::InvalidArgumentError("read ICC lookup: the slide's profile could not be used");
+  }
+  PB_ASSIGN_OR_RETURN(ops::IccLookup lookup, ops::IccLookup::FromJson(recorded));
+  return std::make_shared<const ops::IccLookup>(std::move(lookup));
+}
 
 Status ZarrImage::CheckBox(int level, const Box& box) const {
   if (level < 0 || static_cast<std::size_t>(level) >= levels_.size()) {
@@ -359,7 +378,7 @@ StatusOr<std::unique_ptr<ImageSource>> OpenZarrImage(const std::string& path,
     return absl::DataLossError(StrCat("open image: ", path, "/zarr.json: ", MessageOf(status)));
   }
   return std::unique_ptr<ImageSource>(
-      std::make_unique<ZarrImage>(std::move(layout), roles, std::move(arrays)));
+      std::make_unique<ZarrImage>(path, std::move(layout), roles, std::move(arrays)));
 }
 
 }  // namespace patchbay::workers

@@ -17,4 +17,12 @@ ops::ChainOptions ChainOptionsOf(const plan::Plan& plan) {
   return options;
 }
 
+ops::ImageColours ColoursOf(const plan::PlannedImage& image, const ops::IccLookup* icc) {
+  ops::ImageColours colours;
+  if (image.macenko) colours.macenko = &*image.macenko;
+  if (image.reinhard) colours.reinhard = &*image.reinhard;
+  colours.icc = icc;
+  return colours;
+}
+
 }  // namespace patchbay::workers

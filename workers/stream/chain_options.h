@@ -8,4 +8,8 @@ namespace patchbay::workers {
 
 ops::ChainOptions ChainOptionsOf(const plan::Plan& plan);
 
+/// What the chain is told of an image's colours; `icc` is the lookup that the plan names, or null.
+/// A view of both.
+ops::ImageColours ColoursOf(const plan::PlannedImage& image, const ops::IccLookup* icc);
+
 }  // namespace patchbay::workers

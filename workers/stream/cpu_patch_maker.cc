@@ -2,6 +2,7 @@
 #include <utility>
 #include <vector>
 
+#include "workers/stream/chain_options.h"
 #include "workers/stream/label_arrays.h"
 #include "workers/stream/making_timer.h"
 #include "workers/stream/patch_arrays.h"
@@ -46,15 +47,16 @@ class CpuPatchMaker final : public PatchMaker {
       std::memset(out.data(), 0, out.size());
       return absl::OkStatus();
     }
-    const StreamContext& context = patch.job->context();
+    StreamContext& context = patch.job->context();
     tile_.resize(TileDecoder::TileBytes(context, patch.spec));
     PB_RETURN_IF_ERROR(decoder_.Decode(patch, view, tile_));
     if (!patch.job->Wanted()) return absl::OkStatus();
     const ops::Chain& chain = context.chain();
     const TensorView source = TileDecoder::TileView(context, patch.spec, tile_);
-    const auto& fit = context.plan().images()[patch.spec.image].macenko;
+    PB_ASSIGN_OR_RETURN(const auto icc, context.ToSrgb(patch.spec.image));
+    const auto& image = context.plan().images()[patch.spec.image];
     const plan::VolumeFacts facts = context.plan().FactsOf(patch.spec.image);
-    return chain.Run(source, patch.spec.key, out, chain_scratch_, fit.has_value() ? &*fit : nullptr,
+    return chain.Run(source, patch.spec.key, out, chain_scratch_, ColoursOf(image, icc.get()),
                      &facts);
   }
 

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "workers/stream/chain_options.h"
 #include "workers/stream/patch_arrays.h"
 
 namespace patchbay::workers {
@@ -114,9 +115,8 @@ Status GpuLane::AddImages(const FetchedPatch& patch, std::size_t tile,
       PB_RETURN_IF_ERROR(FitDevice(d_patches_, capacity_ * views_ * patch_stride_));
       d_out = d_patches_.d_data() + (tile + view) * patch_stride_;
     }
-    const auto& fit = plan.images()[patch.spec.image].macenko;
     launch.push_back({d_tiles_.d_data() + (tile + view) * tile_stride_, d_out, patch.spec.key,
-                      fit ? &*fit : nullptr});
+                      ColoursOf(plan.images()[patch.spec.image], nullptr)});
   }
   return absl::OkStatus();
 }

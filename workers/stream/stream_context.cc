@@ -1,5 +1,6 @@
 #include "workers/stream/stream_context.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "runtime/base/json.h"
@@ -73,6 +74,32 @@ StatusOr<std::shared_ptr<const ImageSource>> StreamContext::Labels(std::uint32_t
                     level < layout.levels.size() && layout.levels[level].size == planned.size;
   if (fits) return labels;
   return absl::DataLossError(StrCat("open labels: image ", index, ": not of the image's size"));
+}
+
+StatusOr<std::shared_ptr<const ops::IccLookup>> StreamContext::ToSrgb(std::uint32_t index) {
+  const std::optional<plan::ImageIcc>& icc = plan_.images()[index].icc;
+  if (!icc || icc->fallback != plan::IccFallback::kNone) return nullptr;
+  {
+    const std::lock_guard lock(lookups_mu_);
+    const auto found = std::find_if(lookups_.begin(), lookups_.end(), [&](const auto& lookup) {
+      return lookup->digest() == icc->lookup;
+    });
+    if (found != lookups_.end()) {
+      lookups_.splice(lookups_.begin(), lookups_, found);
+      return *found;
+    }
+  }
+  PB_ASSIGN_OR_RETURN(const auto image, Image(index));
+  const auto lookup = image->ToSrgb();
+  if (!lookup.ok() || *lookup == nullptr || (*lookup)->digest() != icc->lookup) {
+    return absl::DataLossError(
+        StrCat("open stream: image ", index,
+               ": its ICC profile gives other colours than where the stream was planned"));
+  }
+  const std::lock_guard lock(lookups_mu_);
+  lookups_.push_front(*lookup);
+  if (lookups_.size() > kMaxIccLookups) lookups_.pop_back();
+  return *lookup;
 }
 
 StatusOr<std::string> StreamContext::CheckedPath(std::uint32_t index) {

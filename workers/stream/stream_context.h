@@ -24,6 +24,8 @@ namespace patchbay::workers {
 
 /// Of the places that sampling draws from; larger means fewer indexes read again.
 inline constexpr std::size_t kMaxPlacesBytes = std::size_t{64} << 20;
+/// Kept of those used last; slides of one scanner share one. Each takes 0.8 MB.
+inline constexpr std::size_t kMaxIccLookups = 32;
 
 /// Everything a worker keeps of one stream. Immutable but for what it remembers about its images;
 /// thread-safe; shared by the shards that are being made.
@@ -50,6 +52,9 @@ class StreamContext {
   /// when what lies there changed since it was planned, as far as its stamp shows (see
   /// planned_images.h); looked at whenever the image is opened.
   StatusOr<std::shared_ptr<const ImageSource>> Image(std::uint32_t index);
+  /// The lookup to sRGB that the plan names for image `index`; null without icc_to_srgb, and for an
+  /// image that keeps its colours. DataLoss when the image gives another one here.
+  StatusOr<std::shared_ptr<const ops::IccLookup>> ToSrgb(std::uint32_t index);
   /// Whether patches need label images read.
   bool has_labels() const {
     const plan::LabelsConfig& labels = plan_.config().labels;
@@ -88,6 +93,9 @@ class StreamContext {
   std::unordered_map<std::uint32_t, decltype(places_)::iterator>
       places_of_;                 // guarded by places_mu_
   std::size_t places_bytes_ = 0;  // guarded by places_mu_
+  std::mutex lookups_mu_;
+  /// Newest first, at most kMaxIccLookups.
+  std::list<std::shared_ptr<const ops::IccLookup>> lookups_;  // guarded by lookups_mu_
 };
 
 }  // namespace patchbay::workers

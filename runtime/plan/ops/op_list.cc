@@ -18,6 +18,7 @@
 #include "runtime/plan/ops/gaussian_blur.h"
 #include "runtime/plan/ops/gaussian_noise.h"
 #include "runtime/plan/ops/hed_jitter.h"
+#include "runtime/plan/ops/icc_to_srgb.h"
 #include "runtime/plan/ops/low_resolution.h"
 #include "runtime/plan/ops/normalize.h"
 #include "runtime/plan/ops/rotate90.h"
@@ -45,6 +46,7 @@ std::vector<OpRow> OpRows() {
           {OpNumber::kRotate90, Rotate90Options::Keys()},
           {OpNumber::kAffine, AffineOptions::Keys()},
           {OpNumber::kElastic, ElasticOptions::Keys()},
+          {OpNumber::kIccToSrgb, IccToSrgbOptions::Keys()},
           {OpNumber::kStainNormalize, StainNormalizeOptions::Keys()},
           {OpNumber::kStainJitter, StainJitterOptions::Keys()},
           {OpNumber::kHedJitter, HedJitterOptions::Keys()},

@@ -26,7 +26,7 @@ enum class OpNumber : std::uint8_t {
   kCast = 5,
   kAffine = 6,
   kElastic = 7,
-  kIccToSrgb = 8,  ///< kept for icc_to_srgb; no config may name it yet
+  kIccToSrgb = 8,
   kStainNormalize = 9,
   kStainJitter = 10,
   kHedJitter = 11,

@@ -19,7 +19,7 @@ struct CraftedImage {
   std::uint32_t subfile = 0;
   std::uint16_t orientation = 1;
   bool places_as_strips = false;  ///< the tiles' places stand under the tags of strips
-  std::string description, tables;
+  std::string description, tables, icc_profile;
   std::vector<std::string> pieces;
 };
 
@@ -70,6 +70,7 @@ inline Status WriteTiff(const std::string& path, const std::vector<CraftedImage>
     if (!image.places_as_strips) f.Offsets(324, offsets);
     if (!image.places_as_strips) f.Offsets(325, sizes);
     if (!image.tables.empty()) f.Bytes(347, image.tables);
+    if (!image.icc_profile.empty()) f.Bytes(34675, image.icc_profile);
     writer.AddDirectory(std::move(f));
   }
   return writer.Commit();

@@ -6,6 +6,7 @@
 #include "ops/colour/stain_fit.h"
 #include "runtime/base/file.h"
 #include "runtime/base/strings.h"
+#include "runtime/plan/ops/icc_to_srgb.h"
 #include "runtime/zarr/publish.h"
 #include "runtime/zarr/verify.h"
 #include "workers/jobs/ingest/check.h"
@@ -46,10 +47,11 @@ Status RestoreMetadata(const std::string& store, const zarr::ImageStoreSpec& spe
   return zarr::DraftStoreMetadata(store, spec, roots);
 }
 
-/// What the colours of the whole slide come to; null for a slide without colours.
-StatusOr<Json> StainOf(TaskContext& context, const IngestSlide& slide,
-                       const std::string& slide_key) {
-  if (!HasColours(slide.store)) return Json();
+/// What the colours of the whole slide come to, and what its ICC profile makes of them: nothing for
+/// a slide without colours.
+Status AddColours(TaskContext& context, const IngestSlide& slide, const std::string& slide_key,
+                  Json& attributes) {
+  if (!HasColours(slide.store)) return absl::OkStatus();
   ops::StainCounter whole;
   for (const zarr::ShardPlace& place : ShardPlaces(slide)) {
     if (place.level != 0) break;
@@ -58,7 +60,19 @@ StatusOr<Json> StainOf(TaskContext& context, const IngestSlide& slide,
     context.AddProgress();
     PB_RETURN_IF_ERROR(context.CheckCancelled());
   }
-  return plan::ToJson(ops::Rounded(ops::FitStains(whole.Take())));
+  const ops::StainHistogram counts = whole.Take();
+  attributes["stain"] = plan::ToJson(ops::Rounded(ops::FitStains(counts)));
+  const auto lookup = slide.source->ToSrgb();
+  if (absl::IsInvalidArgument(lookup.status())) {
+    attributes[plan::kIccToSrgb] = {{"fallback", plan::NameOf(plan::IccFallback::kUnusable)}};
+    return absl::OkStatus();
+  }
+  if (!lookup.ok() || *lookup == nullptr) return lookup.status();
+  ops::StainFitOptions options;
+  options.to_srgb = lookup->get();
+  attributes[plan::kIccToSrgb] = (*lookup)->ToJson();
+  attributes["stain_srgb"] = plan::ToJson(ops::Rounded(ops::FitStains(counts, options)));
+  return absl::OkStatus();
 }
 
 Status WriteAndPublish(TaskContext& context, const IngestSlide& slide, const std::string& name,
@@ -70,8 +84,7 @@ Status WriteAndPublish(TaskContext& context, const IngestSlide& slide, const std
                       ConfirmShards(context, slide, outcome.slide_key, reported));
   outcome.absent_pieces = shards.absent_pieces;
   spec.attributes["absent_tiles"] = outcome.absent_pieces;
-  PB_ASSIGN_OR_RETURN(Json stain, StainOf(context, slide, outcome.slide_key));
-  if (!stain.is_null()) spec.attributes["stain"] = std::move(stain);
+  PB_RETURN_IF_ERROR(AddColours(context, slide, outcome.slide_key, spec.attributes));
   PB_ASSIGN_OR_RETURN(const zarr::StoreRoots roots, zarr::CombineRoots(spec, shards.records));
   const std::string staged = slide.folders.Store(outcome.slide_key);
   PB_RETURN_IF_ERROR(zarr::DraftStoreMetadata(staged, spec, roots));

@@ -33,6 +33,7 @@ std::string OpenPayload(const plan::RunConfig& config, std::size_t first, std::s
   if (!config.mpp.empty()) payload["magnification"] = plan::ToJson(plan::MagnificationOf(config));
   if (config.spacing) payload["spacing"] = plan::ToJson(plan::WantedSpacingOf(config));
   if (plan::FindStainNormalize(config.preprocess, config.augment)) payload["stain"] = true;
+  if (plan::FindIccToSrgb(config.preprocess, config.augment)) payload["icc"] = true;
   const plan::VolumeNeeds volume = plan::VolumeNeedsOf(config);
   if (volume.Any()) payload["volume"] = plan::ToJson(volume);
   return DumpJson(payload);

@@ -32,6 +32,7 @@ Json ToJson(const ImageRow& row) {
   if (image.macenko && image.reinhard) {
     more["stain"] = plan::ToJson(plan::StainFit{*image.macenko, *image.reinhard});
   }
+  if (image.icc) more["icc"] = plan::ToJson(*image.icc);
   if (row.mpp) more["mpp"] = *row.mpp;
   if (image.volume) more["volume"] = plan::ToJson(*image.volume);
   if (!more.empty()) value.push_back(std::move(more));
@@ -82,6 +83,9 @@ Status TakeMore(Json& row, ImageRow& taken) {
   }
   if (more.contains("views")) {
     PB_ASSIGN_OR_RETURN(image.views, plan::ViewsFromJson(more["views"]));
+  }
+  if (more.contains("icc")) {
+    PB_ASSIGN_OR_RETURN(image.icc, plan::ImageIccFromJson(more["icc"]));
   }
   if (more.contains("mpp")) {
     PB_ASSIGN_OR_RETURN(taken.mpp, JsonDouble(more, "mpp", "image row"));

@@ -188,6 +188,17 @@ Json WithoutStain(const plan::Plan& plan, const DatasetImages& joined) {
   return named;
 }
 
+/// The first images that keep their colours under icc_to_srgb: [[path, why], ...].
+Json WithoutIcc(const plan::Plan& plan, const DatasetImages& joined) {
+  Json named = Json::array();
+  for (std::size_t i = 0; i < plan.images().size() && named.size() < kMaxSkippedNamed; ++i) {
+    const std::optional<plan::ImageIcc>& icc = plan.images()[i].icc;
+    if (!icc || icc->fallback == plan::IccFallback::kNone) continue;
+    named.push_back({joined.where.paths[i], plan::NameOf(icc->fallback)});
+  }
+  return named;
+}
+
 /// One number where all images have it, else one an image; null = not known.
 Json MppsToJson(const std::vector<std::optional<double>>& mpps) {
   Json list = Json::array();
@@ -247,6 +258,8 @@ StatusOr<TaskOutput> RunStreamJoin(TaskContext& context) {
   planned.skipped = {{"count", joined.skipped}, {"images", std::move(joined.skipped_named)}};
   Json without_stain = WithoutStain(made, joined);
   if (!without_stain.empty()) planned.skipped["without_stain"] = std::move(without_stain);
+  Json without_icc = WithoutIcc(made, joined);
+  if (!without_icc.empty()) planned.skipped["without_icc"] = std::move(without_icc);
   TaskOutput output;
   output.result = EncodePlannedStream(planned);
   if (output.result.size() > protocol::kMaxResultBytes) {

@@ -1,6 +1,7 @@
 // One group of a dataset's images: opened and hashed.
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -32,7 +33,7 @@ struct Group {
   std::size_t level = 0;
   plan::Magnification magnification;
   std::optional<plan::WantedSpacing> spacing;
-  bool needs_stain = false;
+  bool needs_stain = false, needs_icc = false;
   plan::VolumeNeeds volume;
   bool skip_bad = false;
   std::optional<ListedRows> table;         ///< all of its rows
@@ -61,6 +62,7 @@ StatusOr<Group> GroupOf(TaskContext& context) {
     PB_ASSIGN_OR_RETURN(group.spacing, plan::WantedSpacingFromJson(context.payload["spacing"]));
   }
   group.needs_stain = context.payload.contains("stain");
+  group.needs_icc = context.payload.contains("icc");
   if (context.payload.contains("volume")) {
     PB_ASSIGN_OR_RETURN(group.volume, plan::VolumeNeedsFromJson(context.payload["volume"]));
   }
@@ -108,11 +110,29 @@ Status CannotUse(const std::string& path, std::string_view why) {
   return absl::InvalidArgumentError(StrCat("plan stream: ", path, ": ", why));
 }
 
-Status AddStain(const std::string& path, plan::PlannedImage& planned) {
-  const StatusOr<plan::StainFit> fit = StainFitOfStore(path);
+Status AddStain(const std::string& path, StainColours colours, plan::PlannedImage& planned) {
+  const StatusOr<plan::StainFit> fit = StainFitOfStore(path, colours);
   if (!fit.ok()) return CannotUse(path, MessageOf(fit.status()));
   planned.macenko = fit->macenko;
   planned.reinhard = fit->reinhard;
+  return absl::OkStatus();
+}
+
+/// An image that has no usable profile is flagged, not refused: the config says what becomes of it.
+Status AddIcc(const std::string& path, plan::PlannedImage& planned) {
+  PB_ASSIGN_OR_RETURN(const std::unique_ptr<ImageSource> image, OpenImage(path));
+  const auto lookup = image->ToSrgb();
+  planned.icc = plan::ImageIcc{};
+  if (absl::IsInvalidArgument(lookup.status())) {
+    planned.icc->fallback = plan::IccFallback::kUnusable;
+    return absl::OkStatus();
+  }
+  if (!lookup.ok()) return Annotate(lookup.status(), StrCat("plan stream: ", path));
+  if (*lookup == nullptr) {
+    planned.icc->fallback = plan::IccFallback::kNoProfile;
+  } else {
+    planned.icc->lookup = (*lookup)->digest();
+  }
   return absl::OkStatus();
 }
 
@@ -195,7 +215,11 @@ StatusOr<plan::PlannedImage> PlanImage(const OpenedImage& opened, const Group& g
   }
   if (group.spacing) PB_RETURN_IF_ERROR(AddSpacing(group, layout, path, planned));
   if (group.needs_stain) {
-    PB_RETURN_IF_ERROR(AddStain(opened.path.empty() ? path : opened.path, planned));
+    const auto colours = group.needs_icc ? StainColours::kSrgb : StainColours::kDevice;
+    PB_RETURN_IF_ERROR(AddStain(opened.path.empty() ? path : opened.path, colours, planned));
+  }
+  if (group.needs_icc) {
+    PB_RETURN_IF_ERROR(AddIcc(opened.path.empty() ? path : opened.path, planned));
   }
   if (group.volume.Any()) {
     PB_RETURN_IF_ERROR(AddFacts(group, layout, opened.path.empty() ? path : opened.path, planned));

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 
 #include "ops/colour/stain_fit.h"
 #include "ops/colour/stain_histogram.h"
+#include "runtime/plan/ops/icc_to_srgb.h"
 #include "runtime/plan/ops/stain_normalize.h"
 #include "workers/access/stamps.h"
 #include "workers/jobs/task/find_images.h"
@@ -59,10 +61,21 @@ StatusOr<Json> CohortReference(const std::vector<plan::PlannedImage>& images,
   return MediansOf(fits, has_vectors);
 }
 
+/// What ingest recorded of a store; null if it is none, or has no fit. A slide without a usable
+/// profile has no fit of its own in sRGB: its colours stay.
+Json RecordedFit(const std::string& path, StainColours colours) {
+  if (colours == StainColours::kSrgb) {
+    Json recorded = RecordedAttribute(path, "stain_srgb");
+    if (!recorded.is_null()) return recorded;
+  }
+  return RecordedAttribute(path, "stain");
+}
+
 /// The colours of the picture's finest level, all of their bits.
-StatusOr<plan::StainFit> FitOfPicture(TaskContext& context, const std::string& path) {
+StatusOr<plan::StainFit> FitOfPicture(TaskContext& context, const std::string& path,
+                                      StainColours wanted) {
   PB_ASSIGN_OR_RETURN(const std::unique_ptr<ImageSource> image, OpenImage(path));
-  const Json recorded = RecordedAttribute(path, "stain");
+  const Json recorded = RecordedFit(path, wanted);
   if (!recorded.is_null()) return plan::StainFitFromJson(recorded);
   const Extent size = image->layout().levels.front().size;
   if (image->layout().channels != 3 || image->layout().dtype != DType::kUint8 || size.z != 1) {
@@ -87,15 +100,22 @@ StatusOr<plan::StainFit> FitOfPicture(TaskContext& context, const std::string& p
     context.AddProgress();
     PB_RETURN_IF_ERROR(context.CheckCancelled());
   }
-  return ops::Rounded(ops::FitStains(colours.Take()));
+  ops::StainFitOptions options;
+  std::shared_ptr<const ops::IccLookup> lookup;
+  if (wanted == StainColours::kSrgb) {
+    PB_ASSIGN_OR_RETURN(lookup, image->ToSrgb());
+    options.to_srgb = lookup.get();
+  }
+  return ops::Rounded(ops::FitStains(colours.Take(), options));
 }
 
-StatusOr<Json> PictureReference(TaskContext& context, plan::StainProfile profile) {
+StatusOr<Json> PictureReference(TaskContext& context, plan::StainProfile profile,
+                                StainColours colours) {
   PB_ASSIGN_OR_RETURN(const std::string listed,
                       JsonString(context.manifest, "stain_reference", "stream manifest"));
   context.names.AddImage(listed, "the stain reference");
   PB_ASSIGN_OR_RETURN(const std::string path, context.MayRead(listed));
-  PB_ASSIGN_OR_RETURN(const plan::StainFit fit, FitOfPicture(context, path));
+  PB_ASSIGN_OR_RETURN(const plan::StainFit fit, FitOfPicture(context, path, colours));
   const bool is_reinhard = profile == plan::StainProfile::kReinhard;
   const plan::StainFallback fallback = is_reinhard ? fit.reinhard.fallback : fit.macenko.fallback;
   if (fallback != plan::StainFallback::kNone) {
@@ -112,7 +132,8 @@ Status SettleStainReference(TaskContext& context, plan::RunConfig& config,
   if (!normalize || normalize->reference == plan::kDefaultReference) return absl::OkStatus();
   const bool is_cohort = normalize->reference == plan::kCohortReference;
   PB_ASSIGN_OR_RETURN(const Json values, is_cohort ? CohortReference(images, normalize->profile)
-                                                   : PictureReference(context, normalize->profile));
+                                                   : PictureReference(context, normalize->profile,
+                                                                      StainColoursOf(config)));
   plan::SettleStainReference(config.preprocess, config.augment, values);
   return absl::OkStatus();
 }
@@ -126,7 +147,7 @@ StatusOr<Json> CohortReferenceOf(TaskContext& context, const plan::RunConfig& co
                                  const std::vector<TrainingImage>& images) {
   std::vector<plan::PlannedImage> fitted;
   for (const TrainingImage& image : images) {
-    const StatusOr<plan::StainFit> fit = StainFitOfStore(image.path);
+    const StatusOr<plan::StainFit> fit = StainFitOfStore(image.path, StainColoursOf(config));
     if (!fit.ok()) return Annotate(fit.status(), StrCat("lock: ", image.path));
     plan::PlannedImage& row = fitted.emplace_back();
     row.macenko = fit->macenko;
@@ -137,13 +158,18 @@ StatusOr<Json> CohortReferenceOf(TaskContext& context, const plan::RunConfig& co
                          plan::FindStainNormalize(config.preprocess, config.augment)->profile);
 }
 
-StatusOr<plan::StainFit> StainFitOfStore(const std::string& path) {
+StainColours StainColoursOf(const plan::RunConfig& config) {
+  return plan::FindIccToSrgb(config.preprocess, config.augment) ? StainColours::kSrgb
+                                                                : StainColours::kDevice;
+}
+
+StatusOr<plan::StainFit> StainFitOfStore(const std::string& path, StainColours colours) {
   if (!IsStore(path)) {
     return absl::InvalidArgumentError(
         "stain_normalize needs what ingest learns from every pixel: `patchbay ingest` the slide "
         "and name its store");
   }
-  const Json recorded = RecordedAttribute(path, "stain");
+  const Json recorded = RecordedFit(path, colours);
   if (!recorded.is_null()) return plan::StainFitFromJson(recorded);
   return absl::InvalidArgumentError(
       "stain_normalize: the store has no stain fit (made by an earlier version or not of RGB): "

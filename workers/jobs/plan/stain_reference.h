@@ -21,9 +21,13 @@ bool NeedsCohortReference(const plan::RunConfig& config);
 StatusOr<Json> CohortReferenceOf(TaskContext& context, const plan::RunConfig& config,
                                  const std::vector<TrainingImage>& images);
 
+/// Which colours are fitted: those of the scanner, or under icc_to_srgb those that come of them.
+enum class StainColours : bool { kDevice, kSrgb };
+StainColours StainColoursOf(const plan::RunConfig& config);
+
 /// The fit that ingest left in an image's store; InvalidArgument for a slide, and for a store
 /// without one, says what to do. Fitting a slide here would read all of it, at every start.
-StatusOr<plan::StainFit> StainFitOfStore(const std::string& path);
+StatusOr<plan::StainFit> StainFitOfStore(const std::string& path, StainColours colours);
 
 /// Why an image's colours could not be fitted for the profile of the config; kNone for those that
 /// could, and without stain_normalize.

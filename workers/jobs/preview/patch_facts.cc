@@ -8,6 +8,7 @@
 #include "runtime/base/strings.h"
 #include "runtime/plan/class_table.h"
 #include "workers/plots/axes.h"
+#include "workers/stream/chain_options.h"
 #include "workers/stream/label_arrays.h"
 
 namespace patchbay::workers {
@@ -113,7 +114,7 @@ void AddDraws(const plan::Plan& plan, const ops::Chain& chain, const plan::Patch
     AddGeometry(chain.DrawGeometry(spec.key), card);
     const auto& fit = plan.images()[spec.image].macenko;
     if (fit.has_value()) AddFit(*fit, card);
-    AddColour(chain.DrawColour(spec.key, fit.has_value() ? &*fit : nullptr), card);
+    AddColour(chain.DrawColour(spec.key, ColoursOf(plan.images()[spec.image], nullptr)), card);
   }
   card.facts.push_back(
       StrCat("seed ", spec.key.seed, ", epoch ", spec.key.epoch, ", ordinal ", spec.key.ordinal));

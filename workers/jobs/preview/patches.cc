@@ -131,10 +131,14 @@ class Darkroom {
                          const ImageSource& image) {
     PB_ASSIGN_OR_RETURN(const TensorView tile, Tile(chain, spec, view, image));
     std::vector<std::byte> out(chain.patch_bytes()), scratch;
-    const auto& fit = plan_.images()[spec.image].macenko;
+    const plan::PlannedImage& planned = plan_.images()[spec.image];
+    std::shared_ptr<const ops::IccLookup> icc;
+    if (planned.icc && planned.icc->fallback == plan::IccFallback::kNone) {
+      PB_ASSIGN_OR_RETURN(icc, image.ToSrgb());
+    }
     const plan::VolumeFacts facts = plan_.FactsOf(spec.image);
     PB_RETURN_IF_ERROR(
-        chain.Run(tile, spec.key, out, scratch, fit.has_value() ? &*fit : nullptr, &facts));
+        chain.Run(tile, spec.key, out, scratch, ColoursOf(planned, icc.get()), &facts));
     const Extent& size = chain.options().patch;
     const TensorView patch = ContiguousView<4>(out.data(), chain.options().dtype,
                                                {size.z, size.y, size.x, tile.shape[3]});

@@ -1,0 +1,22 @@
+// What the colour ops know of the image that a patch is of.
+#pragma once
+
+#include "ops/colour/icc_lookup.h"
+#include "runtime/plan/ops/stain_fit.h"
+
+namespace patchbay::ops {
+
+/// A view: what it points to outlives the call it is given to.
+struct ImageColours {
+  ImageColours() = default;
+  /// Of an image with a Macenko fit alone.
+  ImageColours(const plan::MacenkoFit* macenko)  // NOLINT(google-explicit-constructor)
+      : macenko(macenko) {}
+
+  const plan::MacenkoFit* macenko = nullptr;    ///< for stain_normalize: macenko/cucim
+  const plan::ReinhardFit* reinhard = nullptr;  ///< for stain_normalize: reinhard
+  /// For icc_to_srgb; null: the image has no profile, its colours are sRGB as they are.
+  const IccLookup* icc = nullptr;
+};
+
+}  // namespace patchbay::ops

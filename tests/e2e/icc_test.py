@@ -1,0 +1,115 @@
+"""icc_to_srgb: from a slide's profile to batches, from the store and from the slide; what has none is named."""
+import struct
+
+import harness
+
+SIDE, TILE = 512, 256
+OWNER = "scanner of Dr Jane Doe"
+
+
+def profile(gamma):
+    """An ICC profile (version 2): the primaries of sRGB, one gamma, and a text that says whose it is."""
+    def fixed(*values):
+        return b"".join(struct.pack(">i", round(v * 65536)) for v in values)
+
+    text = OWNER.encode() + b"\0"
+    curve = b"curv" + bytes(4) + struct.pack(">IH", 1, round(gamma * 256)) + bytes(2)
+    tags = {b"desc": b"desc" + bytes(4) + struct.pack(">I", len(text)) + text + bytes(79),
+            b"cprt": b"text" + bytes(4) + text,
+            b"wtpt": b"XYZ " + bytes(4) + fixed(0.9642, 1, 0.8249),
+            b"rXYZ": b"XYZ " + bytes(4) + fixed(0.4360, 0.2225, 0.0139),
+            b"gXYZ": b"XYZ " + bytes(4) + fixed(0.3851, 0.7169, 0.0971),
+            b"bXYZ": b"XYZ " + bytes(4) + fixed(0.1431, 0.0606, 0.7141),
+            b"rTRC": curve, b"gTRC": curve, b"bTRC": curve}
+    table, body, at = struct.pack(">I", len(tags)), b"", 132 + 12 * len(tags)
+    for name, value in tags.items():
+        value += bytes(-len(value) % 4)
+        table += name + struct.pack(">II", at + len(body), len(value))
+        body += value
+    head = struct.pack(">I4sI4s4s4s", 132 + 12 * len(tags) + len(body), bytes(4), 0x02100000, b"scnr", b"RGB ", b"XYZ ")
+    head += bytes(12) + b"acsp" + bytes(28) + fixed(0.9642, 1, 0.8249)
+    return head.ljust(128, b"\0") + table + body
+
+
+def tiff(path, icc):
+    """A slide of SIDE x SIDE pixels in uncompressed tiles."""
+    entries, data = [], bytearray(struct.pack("<2sHI", b"II", 42, 0))
+
+    def put(value):
+        data.extend(value)
+        return len(data) - len(value)
+
+    offsets = []
+    for row in range(0, SIDE, TILE):
+        for column in range(0, SIDE, TILE):
+            offsets.append(put(bytes(v for y in range(TILE) for x in range(TILE)
+                                     for v in (60 + (column + x) // 4, 50 + (row + y) // 4, 90 + (x + y) // 5))))
+    sizes = [TILE * TILE * 3] * len(offsets)
+    for tag, kind, values in ((256, 4, [SIDE]), (257, 4, [SIDE]), (258, 3, [8, 8, 8]), (259, 3, [1]), (262, 3, [2]),
+                              (277, 3, [3]), (322, 4, [TILE]), (323, 4, [TILE]), (324, 4, offsets), (325, 4, sizes),
+                              (34675, 7, icc)):
+        if not values:
+            continue
+        packed = values if kind == 7 else b"".join(struct.pack("<H" if kind == 3 else "<I", v) for v in values)
+        where = packed.ljust(4, b"\0") if len(packed) <= 4 else struct.pack("<I", put(packed))
+        entries.append(struct.pack("<HHI", tag, kind, len(values)) + where)
+    data.extend(bytes(len(data) % 2))
+    struct.pack_into("<I", data, 4, len(data))
+    data.extend(struct.pack("<H", len(entries)) + b"".join(entries) + bytes(4))
+    path.write_bytes(data)
+    return path
+
+
+class Icc(harness.Case):
+    def setUp(self):
+        super().setUp()
+        self.scanned = tiff(self.folder / "scanned.tif", profile(1.8))
+        self.plain = tiff(self.folder / "plain.tif", b"")
+        self.broken = tiff(self.folder / "broken.tif", b"no profile at all")
+
+    def run_over(self, dataset, name, options="{}"):
+        text = self.run_file(dataset, name=name).read_text()
+        path = self.folder / name
+        path.write_text(text.replace("preprocess: [", f"preprocess: [{{icc_to_srgb: {options}}}, ")
+                        .replace("order: shuffled", "order: sequential"))
+        return path
+
+    def test_a_profile_becomes_colours_and_nothing_else(self):
+        stores = self.store([self.scanned])
+        store = next(stores.glob("*.zarr"))
+        said = self.json("inspect", store)
+        self.assertEqual((said["icc_to_srgb"]["grid"], len(said["icc_to_srgb"]["sha256"])), (33, 64))
+        self.assertNotEqual(said["stain_srgb"], said["stain"])
+        for path in store.rglob("*"):
+            if path.is_file():
+                self.assertNotIn(b"Doe", path.read_bytes())
+        self.assertEqual(self.command("verify", store).returncode, 0)
+        before = self.json("stream", self.run_file(stores, name="without.yaml"), "--digest")["digest"]
+        shown = self.json("stream", self.run_over(stores, "stores.yaml"), "--digest")
+        self.assertNotEqual(shown["digest"], before)
+        self.assertNotIn("without_icc", shown["skipped"])
+        straight = self.json("stream", self.run_over(self.scanned, "slide.yaml"), "--digest", "--cpus", 2)
+        self.assertEqual(straight["digest"], shown["digest"])
+
+    def test_what_has_no_profile_is_named_or_refused(self):
+        stores = self.store([self.scanned, self.plain, self.broken])
+        result = self.command("config", "check", self.run_over(stores, "keep.yaml"))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("no_profile: its colours are taken for sRGB", result.stderr)
+        self.assertIn("unusable_profile: its colours are taken for sRGB", result.stderr)
+        refused = self.command("stream", self.run_over(stores, "refuse.yaml", "{missing: refuse}"), "--digest")
+        self.assertEqual(refused.returncode, 1, refused.stderr)
+        self.assertIn("icc_to_srgb", refused.stderr)
+        self.assertIn("_profile", refused.stderr)
+        typed = self.command("config", "check", self.run_over(stores, "typed.yaml", "{missing: skip}"))
+        self.assertEqual(typed.returncode, 2, typed.stderr)
+        self.assertIn("preprocess[0].icc_to_srgb.missing", typed.stderr)
+        run = self.run_over(stores, "cuda.yaml")
+        run.write_text(run.read_text().replace("numerics: cpu", "numerics: cuda"))
+        cuda = self.command("config", "check", run)
+        self.assertNotEqual(cuda.returncode, 0)
+        self.assertIn("icc_to_srgb", cuda.stderr)
+
+
+if __name__ == "__main__":
+    harness.main()

@@ -1,0 +1,113 @@
+#include "workers/sources/icc_profile.h"
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <lcms2.h>
+
+#include "runtime/base/strings.h"
+
+namespace patchbay::workers {
+namespace {
+
+struct CloseContext {
+  void operator()(cmsContext context) const { cmsDeleteContext(context); }
+};
+struct CloseProfile {
+  void operator()(void* profile) const { cmsCloseProfile(profile); }
+};
+struct CloseTransform {
+  void operator()(void* transform) const { cmsDeleteTransform(transform); }
+};
+using Context = std::unique_ptr<std::remove_pointer_t<cmsContext>, CloseContext>;
+using Profile = std::unique_ptr<void, CloseProfile>;
+using Transform = std::unique_ptr<void, CloseTransform>;
+
+constexpr std::uint16_t kTiffByte = 1, kTiffUndefined = 7;
+
+Status Unusable(std::string_view cause) {
+  return absl::InvalidArgumentError(StrCat("read ICC profile: ", cause));
+}
+
+/// Without it the library would say nothing either; what it could say may hold texts of the
+/// profile.
+void KeepQuiet(cmsContext, cmsUInt32Number, const char*) {}
+
+/// A scanner's profile says what its colours look like. Others (printers, links, named colours)
+/// are no property of a picture.
+bool DescribesPictures(cmsHPROFILE profile) {
+  switch (cmsGetDeviceClass(profile)) {
+    case cmsSigInputClass:
+    case cmsSigDisplayClass:
+    case cmsSigColorSpaceClass:
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// The device colours of every node, 0 to 1, blue fastest.
+std::vector<float> Nodes() {
+  std::vector<float> nodes;
+  nodes.reserve(3 * ops::kIccNodes);
+  const auto at = [](int i) { return static_cast<float>(i) / (ops::kIccGrid - 1); };
+  for (int r = 0; r < ops::kIccGrid; ++r) {
+    for (int g = 0; g < ops::kIccGrid; ++g) {
+      for (int b = 0; b < ops::kIccGrid; ++b) nodes.insert(nodes.end(), {at(r), at(g), at(b)});
+    }
+  }
+  return nodes;
+}
+
+}  // namespace
+
+StatusOr<ops::IccLookup> LookupOfIccProfile(std::string_view profile) {
+  if (profile.size() > kMaxIccProfileBytes) {
+    return Unusable(StrCat(profile.size(), " bytes, at most ", kMaxIccProfileBytes));
+  }
+  const Context context(cmsCreateContext(nullptr, nullptr));
+  if (context == nullptr) return absl::ResourceExhaustedError("read ICC profile: no memory");
+  cmsSetLogErrorHandlerTHR(context.get(), KeepQuiet);
+  const Profile from(cmsOpenProfileFromMemTHR(context.get(), profile.data(),
+                                              static_cast<cmsUInt32Number>(profile.size())));
+  if (from == nullptr) return Unusable("not a profile");
+  if (cmsGetColorSpace(from.get()) != cmsSigRgbData) return Unusable("not of RGB");
+  if (!DescribesPictures(from.get())) return Unusable("not of a scanner, display or colour space");
+  const Profile to(cmsCreate_sRGBProfileTHR(context.get()));
+  // In floating point the library does not clip to what sRGB can show.
+  const Transform transform(cmsCreateTransformTHR(context.get(), from.get(), TYPE_RGB_FLT, to.get(),
+                                                  TYPE_RGB_FLT, INTENT_RELATIVE_COLORIMETRIC,
+                                                  cmsFLAGS_NOOPTIMIZE | cmsFLAGS_NOCACHE));
+  if (transform == nullptr) return Unusable("it does not lead to sRGB");
+  const std::vector<float> nodes = Nodes();
+  std::vector<float> shown(nodes.size());
+  cmsDoTransform(transform.get(), nodes.data(), shown.data(),
+                 static_cast<cmsUInt32Number>(ops::kIccNodes));
+  std::vector<double> levels(shown.begin(), shown.end());
+  for (double& level : levels) level *= 255;
+  auto lookup = ops::IccLookup::FromLevels(levels);
+  return lookup.ok() ? std::move(lookup) : Unusable("it does not lead to sRGB");
+}
+
+StatusOr<SharedLookup> LookupOfTiff(const zarr::StoredBytes& file, const TiffDirectory& directory) {
+  if (!directory.icc_profile) return nullptr;
+  const TiffEntry& entry = *directory.icc_profile;
+  if (entry.type != kTiffByte && entry.type != kTiffUndefined) return Unusable("not bytes");
+  if (entry.count > kMaxIccProfileBytes) {
+    return Unusable(StrCat(entry.count, " bytes, at most ", kMaxIccProfileBytes));
+  }
+  if (entry.offset > file.size_bytes() || entry.count > file.size_bytes() - entry.offset) {
+    return Unusable("it lies past the end of the file");
+  }
+  std::string profile(entry.count, '\0');
+  PB_RETURN_IF_ERROR(file.Read(entry.offset, std::as_writable_bytes(std::span(profile)), "slide"));
+  PB_ASSIGN_OR_RETURN(ops::IccLookup lookup, LookupOfIccProfile(profile));
+  return std::make_shared<const ops::IccLookup>(std::move(lookup));
+}
+
+}  // namespace patchbay::workers
