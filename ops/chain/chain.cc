@@ -140,7 +140,7 @@ std::string_view Chain::cpu_path() const {
 }
 
 Status Chain::CheckFit(const ImageColours& colours) const {
-  if (!needs_fit() || colours.macenko != nullptr) return absl::OkStatus();
+  if (colour_.HasFit(colours)) return absl::OkStatus();
   return absl::InvalidArgumentError(
       "run ops: stain_normalize: the image has no stain fit; ingest it into a store");
 }

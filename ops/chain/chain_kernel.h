@@ -77,7 +77,8 @@ struct FloatSlice {
   unsigned long long grey_sum = 0;  ///< of the whole slice, in steps of 2^-16: kernels add it up
   std::int64_t rows_before = 0;     ///< finished rows of the slices before this one
   PatchGeometry geometry;
-  bool maps_od = false, jitters = false;
+  bool maps_lab = false, maps_od = false, jitters = false;
+  LabMap lab;
   OdMap od;
   ColorJitter jitter;
   int before_mean = kColorSteps;  ///< steps of the jitter before the first that needs the mean

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ops/colour/reinhard.h"
 #include "ops/intensity/cast.h"
 #include "ops/intensity/normalize.h"
 #include "runtime/base/strings.h"
@@ -66,9 +67,7 @@ Status ColourProgram::Add(const plan::OpStep& step) {
       if (stain_->reference != plan::kDefaultReference && stain_->reference_fit.empty()) {
         return plan::WrongOp(step.key, StrCat("reference: '", stain_->reference, "': not fitted"));
       }
-      if (stain_->profile == plan::StainProfile::kMacenkoCucim) break;
-      return plan::WrongOp(step.key, StrCat("profile: ", plan::NameOf(stain_->profile),
-                                            ": only macenko/cucim is applied to patches so far"));
+      break;
     case plan::OpNumber::kStainJitter:
       stain_jitters_.push_back({occurrence, plan::StainJitterOptions::FromJson(step.options)});
       break;
@@ -116,10 +115,19 @@ Status ColourProgram::AddNormalize(const plan::OpStep& step) {
   return absl::OkStatus();
 }
 
+bool ColourProgram::MapsOd() const {
+  return stain_ && stain_->profile == plan::StainProfile::kMacenkoCucim;
+}
+
+bool ColourProgram::HasFit(const ImageColours& colours) const {
+  if (!stain_) return true;
+  return MapsOd() ? colours.macenko != nullptr : colours.reinhard != nullptr;
+}
+
 OdStep ColourProgram::DrawOd(const DrawKey& key, const plan::MacenkoFit* fit) const {
-  const plan::MacenkoFit reference = stain_ ? stain_->MacenkoReference() : plan::DefaultMacenko();
+  const plan::MacenkoFit reference = MapsOd() ? stain_->MacenkoReference() : plan::DefaultMacenko();
   OdStep step;
-  if (stain_ && fit != nullptr) step = StainNormalizeStep(*fit, reference);
+  if (MapsOd() && fit != nullptr) step = StainNormalizeStep(*fit, reference);
   for (const auto& jitter : stain_jitters_) {
     const DrawKey own = OwnKey(key, jitter.occurrence);
     step = DrawStainJitter(jitter.options, reference, own).After(step);
@@ -134,8 +142,11 @@ PatchColour ColourProgram::Draw(const DrawKey& key, const ImageColours& colours)
   PatchColour colour;
   if (converts_icc_) colour.icc = colours.icc;
   const OdStep od = DrawOd(key, colours.macenko);
-  if (stain_ || !od.IsIdentity()) {
-    colour.od = OdMapOf(od, stain_ ? plan::kStainWhite : 255.0, white_);
+  if (MapsOd() || !od.IsIdentity()) {
+    colour.od = OdMapOf(od, MapsOd() ? plan::kStainWhite : 255.0, white_);
+  }
+  if (stain_ && !MapsOd() && colours.reinhard != nullptr) {
+    colour.lab = LabMapOf(*colours.reinhard, stain_->ReinhardReference(), white_);
   }
   if (color_jitter_) {
     colour.jitter = DrawColorJitter(color_jitter_->options, OwnKey(key, color_jitter_->occurrence));

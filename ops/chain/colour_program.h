@@ -24,6 +24,7 @@ namespace patchbay::ops {
 /// What the colour ops of one patch come to, in the order in which they are applied.
 struct PatchColour {
   const IccLookup* icc = nullptr;  ///< null: colours stay
+  std::optional<LabMap> lab;
   std::optional<OdMap> od;
   std::optional<ColorJitter> jitter;
   PatchBlur blur;
@@ -47,8 +48,9 @@ class ColourProgram {
   bool needs_pixels() const { return needs_pixels_; }
   /// Whether a patch may need its neighbours or its mean: it is kept in between.
   bool needs_planes() const { return color_jitter_.has_value() || blur_.has_value(); }
-  /// Whether Draw needs the fit of the patch's image.
+  /// Whether Draw needs the fit of the patch's image: the one of the profile.
   bool needs_fit() const { return stain_.has_value(); }
+  bool HasFit(const ImageColours& colours) const;
   /// Whether the ICC lookup of the patch's image is used, where it has one.
   bool converts_icc() const { return converts_icc_; }
 
@@ -63,6 +65,7 @@ class ColourProgram {
 
  private:
   Status AddNormalize(const plan::OpStep& step);
+  bool MapsOd() const;
   OdStep DrawOd(const DrawKey& key, const plan::MacenkoFit* fit) const;
 
   int channels_ = 3;

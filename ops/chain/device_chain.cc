@@ -52,6 +52,8 @@ std::vector<ValueStep> StepsOf(const ValueSteps& steps) {
 }
 
 void SetColour(const PatchColour& colour, FloatSlice& slice) {
+  slice.maps_lab = colour.lab.has_value();
+  if (colour.lab) slice.lab = *colour.lab;
   slice.maps_od = colour.od.has_value();
   if (colour.od) slice.od = *colour.od;
   slice.jitters = colour.jitter.has_value();

@@ -22,7 +22,7 @@ struct DevicePatch {
   const std::byte* d_source = nullptr;
   std::byte* d_out = nullptr;  ///< patch_bytes(), aligned to the element
   DrawKey key;
-  ImageColours colours;  ///< as Chain::Run takes them; read during the call
+  ImageColours colours = {};  ///< as Chain::Run takes them; read during the call
 };
 
 /// The labels of one patch on the GPU.

@@ -6,6 +6,7 @@
 #include "ops/chain/float_pixels.cuh"
 #include "ops/colour/color_jitter_math.h"
 #include "ops/colour/od_map_math.h"
+#include "ops/colour/reinhard_math.h"
 #include "ops/intensity/gaussian_noise_math.h"
 #include "runtime/memory/kernel_launch.cuh"
 
@@ -131,6 +132,7 @@ template <int kTogether>
 __device__ void Colour(const FloatLaunch& launch, const FloatSlice& slice,
                        DeviceLanes (&value)[kTogether]) {
   if constexpr (kTogether == 3) {
+    if (slice.maps_lab) MapLab(slice.lab, value);
     if (slice.maps_od) MapOd(slice.od, value);
     if (slice.jitters) Jitter(slice.jitter, 0, slice.before_mean, 0, launch.white, value);
   }

@@ -8,6 +8,7 @@
 #include "ops/chain/scalar_lanes.h"
 #include "ops/colour/color_jitter_math.h"
 #include "ops/colour/od_map_math.h"
+#include "ops/colour/reinhard_math.h"
 #include "ops/geometry/elastic_math.h"
 #include "ops/geometry/sample_math.h"
 #include "ops/intensity/gaussian_noise_math.h"
@@ -136,6 +137,16 @@ void LoopMapOd(const OdMap& map, const FloatRows& rows) {
 }
 
 template <typename V>
+void LoopMapLab(const LabMap& map, const FloatRows& rows) {
+  for (std::int64_t j = 0; j < rows.width; j += V::kLanes) {
+    V rgb[3];
+    LoadPixel(rows, j, rgb);
+    MapLab(map, rgb);
+    for (int c = 0; c < 3; ++c) rgb[c].Store(rows.Row(c) + j);
+  }
+}
+
+template <typename V>
 void LoopJitter(const ColorJitter& jitter, int first, int last, float mean, float white,
                 const FloatRows& rows) {
   const V to_one = V::All(1.0f / white), back = V::All(white);
@@ -253,10 +264,19 @@ void LoopStore(const FloatRows& rows, const RowTarget& target) {
 
 template <typename V>
 constexpr RowLoops LoopsOf(const char* name) {
-  return {name,          &LoopPlaces<V>,        &LoopGatherRgb<V>,
-          &LoopWiden<V>, &LoopSplineColumns<V>, &LoopDisplace<V>,
-          &LoopMapOd<V>, &LoopJitter<V>,        &LoopGreySum<V>,
-          &LoopWeigh<V>, &LoopAddNoise<V>,      &LoopScale<V>,
+  return {name,
+          &LoopPlaces<V>,
+          &LoopGatherRgb<V>,
+          &LoopWiden<V>,
+          &LoopSplineColumns<V>,
+          &LoopDisplace<V>,
+          &LoopMapLab<V>,
+          &LoopMapOd<V>,
+          &LoopJitter<V>,
+          &LoopGreySum<V>,
+          &LoopWeigh<V>,
+          &LoopAddNoise<V>,
+          &LoopScale<V>,
           &LoopStore<V>};
 }
 

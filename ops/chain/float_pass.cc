@@ -152,6 +152,7 @@ class FloatPass {
     if (colour.icc != nullptr) {
       colour.icc->Apply(rows.Row(0), rows.Row(1), rows.Row(2), rows.width);
     }
+    if (colour.lab) loops_.map_lab(*colour.lab, rows);
     if (colour.od) loops_.map_od(*colour.od, rows);
     if (colour.jitter) Jitter(0, before_mean_, 0, rows);
   }

@@ -66,6 +66,7 @@ struct RowLoops {
   /// Displacements of row `row` along one axis. `field` has points x points.
   void (*displace)(const PatchGeometry& geometry, const float* field, const SplineColumns& columns,
                    std::int64_t row, float* out);
+  void (*map_lab)(const LabMap& map, const FloatRows& rows);
   void (*map_od)(const OdMap& map, const FloatRows& rows);
   /// Steps [first, last) of the jitter. `scale` takes values to 0..1 before, and back after.
   void (*jitter)(const ColorJitter& jitter, int first, int last, float mean, float white,

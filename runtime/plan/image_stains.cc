@@ -61,7 +61,7 @@ Status SettleStains(const RunConfig& config, std::vector<PlannedImage>& images) 
           StrCat("plan: image ", i, ": stain_normalize needs three channels of uint8, it has ",
                  image.channels, " of ", patchbay::NameOf(image.dtype)));
     }
-    if (!image.macenko && !image.reinhard) {
+    if (use_reinhard ? !image.reinhard : !image.macenko) {
       return absl::InvalidArgumentError(StrCat("plan: image ", i, ": it has no stain fit"));
     }
   }

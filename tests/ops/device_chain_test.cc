@@ -19,12 +19,12 @@ std::vector<std::byte> SourceBytes(const Chain& chain) {
 }
 
 std::vector<std::byte> OnCpu(const Chain& chain, std::vector<std::byte> source, const DrawKey& key,
-                             const plan::MacenkoFit* fit) {
+                             const ImageColours& colours) {
   const Extent size = chain.source_extent();
   const auto view = ContiguousView<4>(source.data(), chain.options().source_dtype,
                                       {size.z, size.y, size.x, chain.options().channels});
   std::vector<std::byte> out(chain.patch_bytes()), scratch;
-  const Status status = chain.Run(view, key, out, scratch, fit);
+  const Status status = chain.Run(view, key, out, scratch, colours);
   EXPECT_TRUE(status.ok()) << status;
   return out;
 }
@@ -45,6 +45,9 @@ void ExpectBitsOfTheCpu(const ChainOptions& options, std::uint64_t seed, std::si
   const auto device = DeviceChain::Create(*chain, stream->get());
   ASSERT_TRUE(device.ok()) << device.status();
   const plan::MacenkoFit fit = OtherFit();
+  const plan::ReinhardFit reinhard = OtherReinhard();
+  ImageColours colours = &fit;
+  colours.reinhard = &reinhard;
   const auto source = SourceBytes(*chain);
   const std::size_t stride = (chain->patch_bytes() + kGap + 63) / 64 * 64;
   std::vector<std::byte> expected(patches * stride, std::byte{0xC3}), made = expected;
@@ -55,10 +58,10 @@ void ExpectBitsOfTheCpu(const ChainOptions& options, std::uint64_t seed, std::si
   ASSERT_TRUE(memory::CopyToDevice(d_out->d_data(), made, stream->get()).ok());
   std::vector<DevicePatch> batch;
   for (std::size_t i = 0; i < patches; ++i) {
-    const auto on_cpu = OnCpu(*chain, source, KeyOf(seed, i), &fit);
+    const auto on_cpu = OnCpu(*chain, source, KeyOf(seed, i), colours);
     std::copy(on_cpu.begin(), on_cpu.end(),
               expected.begin() + static_cast<std::ptrdiff_t>(i * stride));
-    batch.push_back({d_source->d_data(), d_out->d_data() + i * stride, KeyOf(seed, i), &fit});
+    batch.push_back({d_source->d_data(), d_out->d_data() + i * stride, KeyOf(seed, i), colours});
   }
   DeviceRoom room;
   ASSERT_TRUE(device->Begin(room, patches).ok());
@@ -85,6 +88,19 @@ TEST(DeviceChainOnGpu, EachOpHasTheBitsOfTheCpu) {
       ExpectBitsOfTheCpu(options, cases, 3);
       ++cases;
     }
+  }
+}
+
+TEST(DeviceChainOnGpu, ReinhardHasTheBitsOfTheCpu) {
+  PB_NEED_GPU();
+  for (std::uint64_t seed = 0; seed < 4; ++seed) {
+    ChainOptions options;
+    options.patch = Flat(17, 140);
+    options.dtype = kPatchTypes[seed];
+    options.source_dtype = seed % 2 == 0 ? DType::kUint8 : DType::kUint16;
+    options.preprocess = Json::array({ReinhardStep()});
+    if (seed > 1) options.augment = Json::array({FloatSteps()[0], FloatSteps()[4]});
+    ExpectBitsOfTheCpu(options, seed, 2);
   }
 }
 

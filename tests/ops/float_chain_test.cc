@@ -25,9 +25,12 @@ std::vector<std::byte> RunGuarded(const Chain& chain, const ConstTensorView& sou
   constexpr std::size_t kGuard = 256;
   constexpr std::byte kMark{0xC3};
   const plan::MacenkoFit fit = OtherFit();
+  const plan::ReinhardFit reinhard = OtherReinhard();
+  ImageColours colours = &fit;
+  colours.reinhard = &reinhard;
   std::vector<std::byte> memory(chain.patch_bytes() + 2 * kGuard, kMark), scratch;
   const Status status =
-      chain.Run(source, key, std::span(memory).subspan(kGuard, chain.patch_bytes()), scratch, &fit);
+      chain.Run(source, key, std::span(memory).subspan(kGuard, chain.patch_bytes()), scratch, colours);
   EXPECT_TRUE(status.ok()) << status;
   for (std::size_t i = 0; i < kGuard; ++i) {
     EXPECT_EQ(memory[i], kMark) << "written before the output";
@@ -79,6 +82,41 @@ TEST(FloatChain, EachOpGivesTheSameBitsAtEveryWidth) {
     }
   }
   EXPECT_GE(cases, 144);
+}
+
+TEST(FloatChain, ReinhardGivesTheSameBitsAtEveryWidth) {
+  for (const DType dtype : {DType::kUint8, DType::kUint16, DType::kFloat32}) {
+    ChainOptions options;
+    options.patch = Flat(19, 45);
+    options.source_dtype = dtype;
+    options.preprocess = Json::array({ReinhardStep()});
+    for (const char* more : {"[]", R"([{"hed_jitter": {"p": 1}}, {"gaussian_blur": {"p": 1}}])"}) {
+      options.augment = Json::parse(more);
+      ExpectOneResult(options, 3, 5, 2);
+    }
+  }
+}
+
+TEST(FloatChain, ReinhardToItsOwnNumbersChangesHardlyAnything) {
+  ChainOptions options;
+  options.patch = Flat(32, 64);
+  Json step = ReinhardStep();
+  step["stain_normalize"]["reference_fit"] = plan::ValuesOf(OtherReinhard());
+  options.preprocess = Json::array({step});
+  const auto chain = Chain::Compile(options);
+  ASSERT_TRUE(chain.ok()) << chain.status();
+  const Spaced source = NoiseSource(*chain);
+  const auto made = RunGuarded(*chain, source.view, {});
+  for (std::int64_t i = 0; i < 32 * 64; ++i) {
+    for (std::int64_t c = 0; c < 3; ++c) {
+      float value;
+      std::memcpy(&value, made.data() + 4 * (c * 32 * 64 + i), 4);
+      const std::byte* at = source.view.data + i / 64 * source.view.stride_bytes[0] +
+                            i % 64 * source.view.stride_bytes[1] + c * source.view.stride_bytes[2];
+      // skimage's curve has a step of 2e-6 where its line ends, and its matrices are rounded.
+      ASSERT_NEAR(value, std::to_integer<int>(*at), 0.02) << i << " " << c;
+    }
+  }
 }
 
 TEST(FloatChain, RandomChainsGiveTheSameBitsAtEveryWidth) {
@@ -235,6 +273,12 @@ TEST(FloatChain, AStainNormalizeWithoutAFitIsRefusedNotGuessed) {
   const Spaced source = NoiseSource(*chain);
   std::vector<std::byte> out(chain->patch_bytes()), scratch;
   EXPECT_NE(chain->Run(source.view, {}, out, scratch).message().find("no stain fit"),
+            std::string_view::npos);
+  options.preprocess = Json::array({ReinhardStep()});
+  const auto reinhard = Chain::Compile(options);
+  ASSERT_TRUE(reinhard.ok()) << reinhard.status();
+  const plan::MacenkoFit fit = OtherFit();
+  EXPECT_NE(reinhard->Run(source.view, {}, out, scratch, &fit).message().find("no stain fit"),
             std::string_view::npos);
 }
 

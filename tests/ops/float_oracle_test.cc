@@ -36,6 +36,8 @@ plan::MacenkoFit ImageFit() {
   return fit;
 }
 
+plan::ReinhardFit ImageReinhard() { return {.mean = {61, 28, -20}, .std = {14, 9, 6}}; }
+
 DrawKey OwnKey(const Json& step, const DrawKey& key) {
   DrawKey own = key;
   own.op_occurrence = plan::Occurrence(plan::OrderOps(Json::array(), Json::array({step}))->at(0));
@@ -70,6 +72,10 @@ Json DrawnOf(const std::string& op, const Json& o, const DrawKey& own) {
     request["points"] = field.points;
     request["dy"] = std::vector<float>(field.dy, field.dy + count);
     request["dx"] = std::vector<float>(field.dx, field.dx + count);
+  } else if (op == "stain_normalize" && o["profile"] == "reinhard") {
+    request["op"] = "reinhard";
+    request["fit"] = plan::ValuesOf(ImageReinhard());
+    request["reference"] = plan::ValuesOf(plan::DefaultReinhard());
   } else if (op == "stain_normalize") {
     request["fit"] = plan::ValuesOf(ImageFit());
     request["reference"] = plan::ValuesOf(plan::DefaultMacenko());
@@ -99,7 +105,8 @@ Json DrawnOf(const std::string& op, const Json& o, const DrawKey& own) {
 
 std::vector<Case> AllCases(std::uint64_t draws) {
   // Sampling: coordinates in float are within 3e-5 px at this size, and noise rises by 255 a pixel.
-  // Optical density: log2 and exp2 are within 3e-7, times the matrix. Hue divides by the spread of
+  // Optical density: log2 and exp2 are within 3e-7, times the matrix. L*a*b*: five powers, and
+  // colours beyond sRGB, which are steep. Hue divides by the spread of
   // a pixel's channels. Noise: 1e-5 of a deviation of 20.
   const std::pair<Json, double> steps[] = {
       {Json::parse(R"({"affine": {"p": 1, "degrees": [-180, 180], "scale": [0.6, 1.7],
@@ -110,6 +117,7 @@ std::vector<Case> AllCases(std::uint64_t draws) {
       {Json::parse(R"({"elastic": {"p": 1, "points": 8, "amplitude": 9}})"), 0.025},
       {Json::parse(R"({"elastic": {"p": 1, "points": 5, "amplitude": 20}})"), 0.025},
       {Json::parse(R"({"stain_normalize": {}})"), 2e-3},
+      {Json::parse(R"({"stain_normalize": {"profile": "reinhard"}})"), 1e-2},
       {Json::parse(R"({"stain_jitter": {"p": 1, "alpha": 0.2, "beta": 0.2}})"), 2e-3},
       {Json::parse(R"({"hed_jitter": {"p": 1, "alpha": 0.2, "beta": 0.2}})"), 2e-3},
       {Json::parse(R"({"color_jitter": {"p": 1, "brightness": [0.7, 1.3], "contrast": [0.6, 1.4],
@@ -142,8 +150,11 @@ void ExpectClose(const Case& c, const TensorView& source, const std::string& exp
   const auto chain = Chain::Compile(options);
   ASSERT_TRUE(chain.ok()) << chain.status();
   const plan::MacenkoFit fit = ImageFit();
+  const plan::ReinhardFit reinhard = ImageReinhard();
+  ImageColours colours = &fit;
+  colours.reinhard = &reinhard;
   std::vector<std::byte> out(chain->patch_bytes()), scratch;
-  ASSERT_TRUE(chain->Run(source, c.key, out, scratch, &fit).ok());
+  ASSERT_TRUE(chain->Run(source, c.key, out, scratch, colours).ok());
   const std::size_t count = out.size() / sizeof(float);
   ASSERT_EQ(expected.size(), count * sizeof(double));
   double worst = 0;
