@@ -29,8 +29,8 @@ std::vector<std::byte> RunGuarded(const Chain& chain, const ConstTensorView& sou
   ImageColours colours = &fit;
   colours.reinhard = &reinhard;
   std::vector<std::byte> memory(chain.patch_bytes() + 2 * kGuard, kMark), scratch;
-  const Status status =
-      chain.Run(source, key, std::span(memory).subspan(kGuard, chain.patch_bytes()), scratch, colours);
+  const Status status = chain.Run(
+      source, key, std::span(memory).subspan(kGuard, chain.patch_bytes()), scratch, colours);
   EXPECT_TRUE(status.ok()) << status;
   for (std::size_t i = 0; i < kGuard; ++i) {
     EXPECT_EQ(memory[i], kMark) << "written before the output";

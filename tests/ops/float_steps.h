@@ -36,6 +36,8 @@ inline plan::MacenkoFit OtherFit() {
 inline plan::ReinhardFit OtherReinhard() { return {.mean = {61, 28, -20}, .std = {14, 9, 6}}; }
 
 /// stain_normalize in L*a*b*: a chain has room for one stain_normalize.
-inline Json ReinhardStep() { return Json::parse(R"({"stain_normalize": {"profile": "reinhard"}})"); }
+inline Json ReinhardStep() {
+  return Json::parse(R"({"stain_normalize": {"profile": "reinhard"}})");
+}
 
 }  // namespace patchbay::ops
