@@ -1,6 +1,7 @@
 #include "ops/chain/colour_program.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "ops/colour/reinhard.h"
 #include "ops/intensity/cast.h"
@@ -32,6 +33,22 @@ DrawKey OwnKey(const DrawKey& key, std::uint32_t occurrence) {
   return own;
 }
 
+template <typename Options>
+DrawnOp<Options> DrawnOpOf(const plan::OpStep& step) {
+  return {plan::Occurrence(step), Options::FromJson(step.options)};
+}
+
+Status OnlyBytes(const plan::OpStep& step, DType source) {
+  return plan::WrongOp(step.key, StrCat("needs images of uint8, not ", NameOf(source)));
+}
+
+Status CheckFitted(const plan::OpStep& step, const plan::StainNormalizeOptions& stain) {
+  if (stain.reference == plan::kDefaultReference || !stain.reference_fit.empty()) {
+    return absl::OkStatus();
+  }
+  return plan::WrongOp(step.key, StrCat("reference: '", stain.reference, "': not fitted"));
+}
+
 }  // namespace
 
 int PatchColour::StepsBeforeMean() const {
@@ -53,47 +70,60 @@ Status ColourProgram::Add(const plan::OpStep& step) {
   if (needs.rgb && source_ == DType::kInt16) {
     return plan::WrongOp(step.key, "needs images of uint8, uint16 or float32 (0 to 1), not int16");
   }
-  const std::uint32_t occurrence = plan::Occurrence(step);
   needs_pixels_ = needs_pixels_ || needs.rgb || needs.neighbours || needs.random;
-  switch (step.op) {
-    case plan::OpNumber::kIccToSrgb:
-      if (source_ != DType::kUint8) {
-        return plan::WrongOp(step.key, StrCat("needs images of uint8, not ", NameOf(source_)));
-      }
-      converts_icc_ = true;
-      break;
-    case plan::OpNumber::kStainNormalize:
-      stain_ = plan::StainNormalizeOptions::FromJson(step.options);
-      if (stain_->reference != plan::kDefaultReference && stain_->reference_fit.empty()) {
-        return plan::WrongOp(step.key, StrCat("reference: '", stain_->reference, "': not fitted"));
-      }
-      break;
-    case plan::OpNumber::kStainJitter:
-      stain_jitters_.push_back({occurrence, plan::StainJitterOptions::FromJson(step.options)});
-      break;
-    case plan::OpNumber::kHedJitter:
-      hed_jitters_.push_back({occurrence, plan::HedJitterOptions::FromJson(step.options)});
-      break;
-    case plan::OpNumber::kColorJitter:
-      color_jitter_ = {occurrence, plan::ColorJitterOptions::FromJson(step.options)};
-      break;
-    case plan::OpNumber::kGaussianBlur:
-      blur_ = {occurrence, plan::GaussianBlurOptions::FromJson(step.options)};
-      break;
-    case plan::OpNumber::kGaussianNoise:
-      noise_ = {occurrence, plan::GaussianNoiseOptions::FromJson(step.options)};
-      break;
-    case plan::OpNumber::kNormalize:
-      return AddNormalize(step);
-    case plan::OpNumber::kCast: {
-      const DType dtype = plan::CastOptions::FromJson(step.options).dtype;
-      PB_ASSIGN_OR_RETURN(casts_.emplace_back(), CastTarget(dtype));
-      break;
-    }
-    default:
-      return absl::InternalError(StrCat("compile ops: ", step.key, ": it moves pixels"));
-  }
-  return absl::OkStatus();
+  using plan::OpNumber;
+  static constexpr struct {
+    OpNumber op;
+    Status (*add)(ColourProgram& program, const plan::OpStep& step);
+  } kOps[] = {
+      {OpNumber::kIccToSrgb,
+       [](ColourProgram& p, const plan::OpStep& s) {
+         p.converts_icc_ = true;
+         return p.source_ == DType::kUint8 ? absl::OkStatus() : OnlyBytes(s, p.source_);
+       }},
+      {OpNumber::kStainNormalize,
+       [](ColourProgram& p, const plan::OpStep& s) {
+         p.stain_ = plan::StainNormalizeOptions::FromJson(s.options);
+         return CheckFitted(s, *p.stain_);
+       }},
+      {OpNumber::kStainJitter,
+       [](ColourProgram& p, const plan::OpStep& s) {
+         p.stain_jitters_.push_back(DrawnOpOf<plan::StainJitterOptions>(s));
+         return absl::OkStatus();
+       }},
+      {OpNumber::kHedJitter,
+       [](ColourProgram& p, const plan::OpStep& s) {
+         p.hed_jitters_.push_back(DrawnOpOf<plan::HedJitterOptions>(s));
+         return absl::OkStatus();
+       }},
+      {OpNumber::kColorJitter,
+       [](ColourProgram& p, const plan::OpStep& s) {
+         p.color_jitter_ = DrawnOpOf<plan::ColorJitterOptions>(s);
+         return absl::OkStatus();
+       }},
+      {OpNumber::kGaussianBlur,
+       [](ColourProgram& p, const plan::OpStep& s) {
+         p.blur_ = DrawnOpOf<plan::GaussianBlurOptions>(s);
+         return absl::OkStatus();
+       }},
+      {OpNumber::kGaussianNoise,
+       [](ColourProgram& p, const plan::OpStep& s) {
+         p.noise_ = DrawnOpOf<plan::GaussianNoiseOptions>(s);
+         return absl::OkStatus();
+       }},
+      {OpNumber::kNormalize,
+       [](ColourProgram& p, const plan::OpStep& s) { return p.AddNormalize(s); }},
+      {OpNumber::kCast,
+       [](ColourProgram& p, const plan::OpStep& s) -> Status {
+         const DType dtype = plan::CastOptions::FromJson(s.options).dtype;
+         PB_ASSIGN_OR_RETURN(p.casts_.emplace_back(), CastTarget(dtype));
+         return absl::OkStatus();
+       }},
+  };
+  const auto* row = std::find_if(std::begin(kOps), std::end(kOps),
+                                 [&step](const auto& each) { return each.op == step.op; });
+  if (row != std::end(kOps)) return row->add(*this, step);
+  return absl::InternalError(StrCat("compile ops: ", step.key, ": it moves pixels"));
 }
 
 Status ColourProgram::AddNormalize(const plan::OpStep& step) {

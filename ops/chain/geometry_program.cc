@@ -1,6 +1,7 @@
 #include "ops/chain/geometry_program.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace patchbay::ops {
 namespace {
@@ -49,27 +50,33 @@ AffineMap InFloat(const PlaceMap& map) {
 }  // namespace
 
 void GeometryProgram::Add(const plan::OpStep& step) {
-  const std::uint32_t occurrence = plan::Occurrence(step);
-  if (step.op == plan::OpNumber::kFlip) {
-    steps_.push_back({occurrence, plan::FlipOptions::FromJson(step.options)});
-  } else if (step.op == plan::OpNumber::kRotate90) {
-    steps_.push_back({occurrence, plan::Rotate90Options{}});
-  } else if (step.op == plan::OpNumber::kCrop) {
-    const auto crop = plan::CropOptions::FromJson(step.options);
-    margin_y_ += crop.margin_y;
-    margin_x_ += crop.margin_x;
-    steps_.push_back({occurrence, crop});
-  } else if (step.op == plan::OpNumber::kAffine) {
-    const auto affine = plan::AffineOptions::FromJson(step.options);
-    steps_.push_back({occurrence, affine});
-    samples_between_ = true;
-    border_ = affine.border;
-  } else if (step.op == plan::OpNumber::kElastic) {
-    const auto elastic = plan::ElasticOptions::FromJson(step.options);
-    steps_.push_back({occurrence, elastic});
-    samples_between_ = true;
-    border_ = elastic.border;
+  using plan::OpNumber;
+  static constexpr struct {
+    OpNumber op;
+    decltype(Step::op) (*read)(const Json& options);
+  } kOps[] = {
+      {OpNumber::kFlip,
+       [](const Json& o) -> decltype(Step::op) { return plan::FlipOptions::FromJson(o); }},
+      {OpNumber::kRotate90,
+       [](const Json&) -> decltype(Step::op) { return plan::Rotate90Options{}; }},
+      {OpNumber::kCrop,
+       [](const Json& o) -> decltype(Step::op) { return plan::CropOptions::FromJson(o); }},
+      {OpNumber::kAffine,
+       [](const Json& o) -> decltype(Step::op) { return plan::AffineOptions::FromJson(o); }},
+      {OpNumber::kElastic,
+       [](const Json& o) -> decltype(Step::op) { return plan::ElasticOptions::FromJson(o); }},
+  };
+  const auto* row = std::find_if(std::begin(kOps), std::end(kOps),
+                                 [&step](const auto& each) { return each.op == step.op; });
+  if (row == std::end(kOps)) return;
+  const Step& added = steps_.emplace_back(Step{plan::Occurrence(step), row->read(step.options)});
+  if (const auto* crop = std::get_if<plan::CropOptions>(&added.op)) {
+    margin_y_ += crop->margin_y;
+    margin_x_ += crop->margin_x;
   }
+  if (!plan::NeedsOf(step.op).between) return;
+  samples_between_ = true;
+  border_ = plan::BorderOf(step.options);
 }
 
 PatchGeometry GeometryProgram::Draw(const DrawKey& key) const {

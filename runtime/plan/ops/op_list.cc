@@ -1,6 +1,7 @@
 #include "runtime/plan/ops/op_list.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <utility>
 
@@ -64,6 +65,36 @@ std::vector<OpRow> OpRows() {
           {OpNumber::kCast, CastOptions::Keys()}};
 }
 
+struct NeedsRow {
+  OpNumber op;
+  OpNeeds needs;
+};
+
+/// What each op asks of its chain; one that is not here asks nothing.
+constexpr NeedsRow kNeeds[] = {
+    {OpNumber::kCrop, {.moves = true, .random = true}},
+    {OpNumber::kFlip, {.moves = true, .random = true}},
+    {OpNumber::kRotate90, {.moves = true, .random = true}},
+    {OpNumber::kAffine, {.moves = true, .between = true, .random = true}},
+    {OpNumber::kElastic, {.moves = true, .between = true, .random = true, .once = true}},
+    {OpNumber::kIccToSrgb, {.rgb = true, .once = true, .cpu_only = true}},
+    {OpNumber::kStainNormalize, {.rgb = true, .once = true}},
+    {OpNumber::kStainJitter, {.rgb = true, .random = true}},
+    {OpNumber::kHedJitter, {.rgb = true, .random = true}},
+    {OpNumber::kColorJitter, {.rgb = true, .statistics = true, .random = true, .once = true}},
+    {OpNumber::kGaussianBlur, {.neighbours = true, .random = true, .once = true}},
+    {OpNumber::kGaussianNoise, {.random = true, .once = true}},
+    {OpNumber::kWindow, {.once = true, .volume = true, .cpu_only = true}},
+    {OpNumber::kCtNormalize, {.once = true, .volume = true, .cpu_only = true}},
+    {OpNumber::kZscore, {.once = true, .volume = true, .cpu_only = true}},
+    {OpNumber::kBrightness, {.random = true, .once = true, .volume = true, .cpu_only = true}},
+    {OpNumber::kContrast,
+     {.statistics = true, .random = true, .once = true, .volume = true, .cpu_only = true}},
+    {OpNumber::kLowResolution,
+     {.neighbours = true, .random = true, .once = true, .volume = true, .cpu_only = true}},
+    {OpNumber::kGamma, {.statistics = true, .random = true, .volume = true, .cpu_only = true}},
+};
+
 std::size_t PlaceOf(const std::vector<OpRow>& rows, const std::string& name) {
   const auto is_it = [&name](const OpRow& row) { return row.keys.name == name; };
   return static_cast<std::size_t>(std::find_if(rows.begin(), rows.end(), is_it) - rows.begin());
@@ -121,45 +152,9 @@ Status WrongOp(std::string_view key, std::string_view cause) {
 }
 
 OpNeeds NeedsOf(OpNumber op) {
-  switch (op) {
-    case OpNumber::kCrop:
-    case OpNumber::kFlip:
-    case OpNumber::kRotate90:
-      return {.moves = true, .random = true};
-    case OpNumber::kAffine:
-      return {.moves = true, .between = true, .random = true};
-    case OpNumber::kElastic:
-      return {.moves = true, .between = true, .random = true, .once = true};
-    case OpNumber::kIccToSrgb:
-      return {.rgb = true, .once = true, .cpu_only = true};
-    case OpNumber::kStainNormalize:
-      return {.rgb = true, .once = true};
-    case OpNumber::kStainJitter:
-    case OpNumber::kHedJitter:
-      return {.rgb = true, .random = true};
-    case OpNumber::kColorJitter:
-      return {.rgb = true, .statistics = true, .random = true, .once = true};
-    case OpNumber::kGaussianBlur:
-      return {.neighbours = true, .random = true, .once = true};
-    case OpNumber::kGaussianNoise:
-      return {.random = true, .once = true};
-    case OpNumber::kWindow:
-    case OpNumber::kCtNormalize:
-    case OpNumber::kZscore:
-      return {.once = true, .volume = true, .cpu_only = true};
-    case OpNumber::kBrightness:
-      return {.random = true, .once = true, .volume = true, .cpu_only = true};
-    case OpNumber::kContrast:
-      return {.statistics = true, .random = true, .once = true, .volume = true, .cpu_only = true};
-    case OpNumber::kLowResolution:
-      return {.neighbours = true, .random = true, .once = true, .volume = true, .cpu_only = true};
-    case OpNumber::kGamma:
-      return {.statistics = true, .random = true, .volume = true, .cpu_only = true};
-    case OpNumber::kNormalize:
-    case OpNumber::kCast:
-      break;
-  }
-  return {};
+  const auto* row = std::find_if(std::begin(kNeeds), std::end(kNeeds),
+                                 [op](const NeedsRow& each) { return each.op == op; });
+  return row != std::end(kNeeds) ? row->needs : OpNeeds{};
 }
 
 std::uint32_t Occurrence(const OpStep& step) {

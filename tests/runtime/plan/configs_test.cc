@@ -1,6 +1,7 @@
 // Everything in configs/ runs, and its page lists every key there is.
 #include <algorithm>
 #include <filesystem>
+#include <sstream>
 
 #include <gtest/gtest.h>
 
@@ -105,6 +106,50 @@ TEST(Configs, ThePagesListEveryKeyAsTheCodeHasIt) {
       config::DocumentKeys({.name = "ops", .type = config::KeyType::kMap, .members = OpKeys()});
   EXPECT_NE(pages.find(run), std::string::npos) << "a page should hold\n" << run;
   EXPECT_NE(pages.find(ops), std::string::npos) << "a page should hold\n" << ops;
+}
+
+/// Columns of the table's rows, first to last, without the header.
+std::vector<std::vector<std::string>> RowsOfTable(const std::string& page) {
+  std::vector<std::vector<std::string>> rows;
+  std::istringstream lines(page);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.rfind("| `", 0) != 0) continue;
+    auto& columns = rows.emplace_back();
+    std::istringstream parts(line.substr(2));
+    for (std::string part; std::getline(parts, part, '|');) {
+      const std::size_t end = part.find_last_not_of(' ');
+      const std::size_t begin = std::min(part.find_first_not_of(' '), end);
+      columns.push_back(end == std::string::npos ? "" : part.substr(begin, end + 1 - begin));
+    }
+  }
+  return rows;
+}
+
+TEST(Configs, ThePageOfOpsHasARowForEachInItsPlaceWithItsDevices) {
+  const auto page = ReadFile(PATCHBAY_CONFIGS "/../ops/ops.md", 1 << 20);
+  ASSERT_TRUE(page.ok()) << page.status();
+  const auto rows = RowsOfTable(*page);
+  const std::vector<config::Key> keys = OpKeys();
+  ASSERT_EQ(rows.size(), keys.size());
+  const Json required = {
+      {"crop", {{"margin", {1, 1}}}},
+      {"elastic", {{"amplitude", 1}}},
+      {"window", {{"range", {-150, 250}}}},
+      {"ct_normalize", {{"lower", -90}, {"upper", 200}, {"mean", 40}, {"std", 30}}},
+      {"cast", {{"dtype", "float16"}}}};
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    SCOPED_TRACE(keys[i].name);
+    ASSERT_EQ(rows[i].size(), 6u);
+    EXPECT_EQ(rows[i][0], StrCat("`", keys[i].name, "`"));
+    for (const std::string& column : rows[i]) EXPECT_NE(column, "");
+    const Json step = {{keys[i].name, required.value(keys[i].name, Json::object())}};
+    const auto steps = OrderOps(Json::array({step}), Json::array());
+    ASSERT_TRUE(steps.ok()) << steps.status();
+    const OpNeeds needs = NeedsOf(steps->front().op);
+    EXPECT_EQ(rows[i][3], needs.cpu_only ? "CPU" : "CPU, CUDA");
+    EXPECT_EQ(rows[i][2].rfind("rgb", 0) == 0, needs.rgb) << rows[i][2];
+    EXPECT_EQ(rows[i][2] == "volumes", needs.volume) << rows[i][2];
+  }
 }
 
 TEST(Configs, EveryKeyPrintedWithItsDefaultSaysNothingNew) {
