@@ -2,12 +2,14 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/last_words.h"
 #include "runtime/base/log.h"
 #include "runtime/base/standard_streams.h"
 #include "runtime/cli/command_table.h"
 #include "runtime/client/environment.h"
 
 int main(int argc, char** argv, char** variables) {
+  patchbay::ExplainTermination();
   patchbay::OpenClosedStandardStreams();
   patchbay::InitLogging("patchbay", patchbay::LogSeverity::kWarning);
   const std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);

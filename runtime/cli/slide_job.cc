@@ -125,6 +125,15 @@ std::string WithPaths(std::string text, const SlideOrder& order) {
 }
 
 StatusOr<JobId> SubmitSlides(Session& session, client::Cluster& cluster, SlideOrder& order) {
+  if (!cluster.embedded()) {
+    const auto jobs = cluster.client().DescribeAllJobs();
+    if (!jobs.ok()) return cluster.Explain(jobs.status());
+    if (const auto job = JobToJoin(session.environment, *jobs, order)) {
+      session.terminal.Note(
+          StrCat("job ", *job, " of an earlier command does the same and goes on: ", "joining it"));
+      return *job;
+    }
+  }
   order.manifest["run"] = Hex64(RandomU64());
   if (cluster.embedded()) {  // the job ends with this command: others may see that it has
     const auto stamp = ThisPid();
@@ -180,8 +189,13 @@ StatusOr<protocol::JobRow> WatchSlides(Session& session, client::Cluster& cluste
     return absl::CancelledError(
         StrCat("interrupted, but everything was finished: see ", order.out));
   }
-  return absl::CancelledError(StrCat("interrupted: what is unfinished stays in ", order.out, "/",
-                                     order.staging, "; run the same command to continue"));
+  const std::string staging = StrCat(order.out, "/", order.staging);
+  std::error_code error;
+  return absl::CancelledError(
+      std::filesystem::is_directory(staging, error)
+          ? StrCat("interrupted: what is unfinished stays in ", staging,
+                   "; run the same command to continue")
+          : StrCat("interrupted: nothing is kept in ", order.out, "; run the same command again"));
 }
 
 StatusOr<Json> SummaryOf(client::Client& client, JobId job) {

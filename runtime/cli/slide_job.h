@@ -48,7 +48,8 @@ StatusOr<SlideOrder> OrderSlides(const std::string& kind, const std::vector<std:
                                  const std::string& out);
 
 /// Completes the manifest: which run of the command it is, and whether the job ends with it. An
-/// order that is left to a cluster is recorded (recorded_order.h).
+/// order that is left to a cluster is recorded (recorded_order.h). There, the job of an earlier
+/// command that has ended is the answer if it goes on and was asked for the same.
 StatusOr<JobId> SubmitSlides(Session& session, client::Cluster& cluster, SlideOrder& order);
 
 /// What the finished root task says of the order, if it has finished.

@@ -457,18 +457,19 @@ void BatchDispatch::Adopt(Worker& worker, const protocol::HeldLease& held) {
   roster_.Reassign(worker);
 }
 
-void BatchDispatch::Blame(const TaskId& id, bool alone) {
+void BatchDispatch::Blame(const TaskId& id, bool alone, WorkerEnd end) {
   Task& task = *table_.Find(id);
   if (IsEnded(task.state)) return;
   task.suspect = true;
   if (!alone) return;
-  ++task.solo_deaths;
-  logs_.Add(id.job, StrCat("task ", id.index, ": its worker died, ", int{task.solo_deaths}, " of ",
-                           kMaxSoloDeaths));
-  if (task.solo_deaths < kMaxSoloDeaths) return;
+  task.solo_deaths.Add(end);
+  logs_.Add(id.job, StrCat("task ", id.index, ": its worker ",
+                           end == WorkerEnd::kKilled ? "was killed" : "died", ", ",
+                           task.solo_deaths.total(), " so far"));
+  if (!task.solo_deaths.TooMany()) return;
   Fail(id,
        {static_cast<std::int32_t>(absl::StatusCode::kInternal),
-        StrCat("run task: ", id.ToString(), ": ended ", kMaxSoloDeaths, " workers")},
+        StrCat("run task: ", id.ToString(), ": ended ", task.solo_deaths.total(), " workers")},
        true);
 }
 

@@ -14,6 +14,7 @@
 #include "scheduler/policy/affinity.h"
 #include "scheduler/policy/pace.h"
 #include "scheduler/policy/ready_queue.h"
+#include "scheduler/policy/solo_deaths.h"
 
 namespace patchbay::scheduler {
 
@@ -55,7 +56,7 @@ class BatchDispatch {
   /// The worker lost the lease on the way: its task joins the queue again.
   void TakeBack(const LeaseNumber& number);
   /// A worker died holding the task's lease; `alone`: and nothing else.
-  void Blame(const TaskId& id, bool alone);
+  void Blame(const TaskId& id, bool alone, WorkerEnd end);
   /// A task leased by a former incarnation goes on under its old number, if it may.
   void Adopt(Worker& worker, const protocol::HeldLease& held);
 

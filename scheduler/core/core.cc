@@ -27,6 +27,8 @@ Status Core::Replay(std::uint64_t sequence, std::string_view record) {
   return parts_->gate.Replay(sequence, record);
 }
 
+void Core::SkipLost(std::uint64_t records) { parts_->gate.SkipLost(records); }
+
 void Core::Start(Instant now, Actions& out) {
   parts_->Handle(now, out, [&] { parts_->Start(); });
 }

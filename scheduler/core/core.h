@@ -109,7 +109,7 @@ struct CoreGauges {
 /// Not thread-safe: one thread owns it. Every method that takes `Actions&` appends to it.
 ///
 /// Life: construct; LoadSnapshot (if the journal has one); Replay every later record in order;
-/// Start once; then events. Until Start no other method than those may be called.
+/// SkipLost; Start once; then events. Until Start no other method than those may be called.
 class Core {
  public:
   explicit Core(const CoreOptions& options = {});
@@ -123,6 +123,9 @@ class Core {
   /// One journalled record; sequences must follow one another. DataLoss when it is damaged or does
   /// not fit what came before.
   Status Replay(std::uint64_t sequence, std::string_view record);
+  /// So many records that came after those replayed are known to be lost: numbers of jobs and
+  /// incarnations that they may have used are not given again. Not a record: keep the snapshot.
+  void SkipLost(std::uint64_t records);
   /// Opens for business under the next incarnation (a record: nothing is leased before it is
   /// durable).
   void Start(Instant now, Actions& out);

@@ -39,6 +39,8 @@ Status JournalGate::Replay(std::uint64_t sequence, std::string_view record) {
   return absl::OkStatus();
 }
 
+void JournalGate::SkipLost(std::uint64_t records) { table_.SkipLost(records); }
+
 void JournalGate::Start() {
   Emit(StartRecord{table_.incarnation() + 1});
   start_ = last_;

@@ -35,6 +35,8 @@ class JournalGate {
 
   Status LoadSnapshot(std::uint64_t sequence, std::string_view snapshot);
   Status Replay(std::uint64_t sequence, std::string_view record);
+  /// As Core::SkipLost.
+  void SkipLost(std::uint64_t records);
   /// Opens the next incarnation: nothing is leased before its record is durable.
   void Start();
 

@@ -98,14 +98,14 @@ void ShardLeases::Resolve(LeaseNumber number) {
   shard->lease = {};
   shard->state = ShardState::kPending;
   trainer->pending.insert({PositionOf(lease.shard), lease.shard.shard});
-  const bool poisonous = shard->solo_deaths >= kMaxSoloDeaths;
+  const SoloDeaths deaths = shard->solo_deaths;
   LeaveRestingIfClear(*trainer, lease.grant.slot);
-  if (!poisonous) return;
+  if (!deaths.TooMany()) return;
   streams_.EndLater(
       {lease.stream,
        JobState::kFailed,
        {static_cast<std::int32_t>(absl::StatusCode::kInternal),
-        StrCat("make shard ", lease.shard.ToString(), ": ended ", kMaxSoloDeaths, " workers")}});
+        StrCat("make shard ", lease.shard.ToString(), ": ended ", deaths.total(), " workers")}});
 }
 
 void ShardLeases::Count(Trainer& trainer, const ShardId& id, const LeaseNumber* lease) {

@@ -5,6 +5,14 @@
 #include "scheduler/policy/limits.h"
 
 namespace patchbay::scheduler {
+namespace {
+
+/// What was held by a worker that is being killed has been dealt with.
+WorkerEnd EndUnlessCondemned(const Worker& worker, WorkerEnd end) {
+  return worker.state == WorkerState::kCondemned ? WorkerEnd::kUnrelated : end;
+}
+
+}  // namespace
 
 void WorkerDesk::LookAgain() {
   batch_.LookAgain();
@@ -64,7 +72,7 @@ void WorkerDesk::AgentRestarted(Node& node, std::uint64_t agent_incarnation) {
   for (const auto& [index, id] : node.workers) {
     Worker& worker = roster_.at(id);
     if (worker.state != WorkerState::kGone && worker.agent_incarnation != agent_incarnation) {
-      fate_.Dead(worker, false);
+      fate_.Dead(worker, WorkerEnd::kUnrelated);
     }
   }
   for (const WorkerPlace& place : recovery_.OfOtherAgents(node.name, agent_incarnation)) {
@@ -100,7 +108,7 @@ void WorkerDesk::On(const Request& request, protocol::RegisterWorker&& message) 
                         absl::AbortedError("register worker: its leases expired; it is to end"));
   }
   if (worker.state != WorkerState::kGone && worker.incarnation != message.worker_incarnation) {
-    fate_.Dead(worker, worker.state != WorkerState::kCondemned);
+    fate_.Dead(worker, EndUnlessCondemned(worker, WorkerEnd::kKilled));
   }
   const bool moved = worker.peer != request.peer;
   worker.peer = request.peer;
@@ -240,7 +248,7 @@ void WorkerDesk::On(const Request& request, protocol::WorkerExited&& message) {
     // Its registration may still be on the way, on another connection.
     Worker& worker = roster_.PlaceOn(node, message.index);
     if (worker.state != WorkerState::kGone && worker.incarnation == message.worker_incarnation) {
-      fate_.Dead(worker, worker.state != WorkerState::kCondemned);
+      fate_.Dead(worker, EndUnlessCondemned(worker, EndOf(message.wait_status)));
     } else if (!Contains(worker.dead_incarnations, message.worker_incarnation)) {
       Remember(worker.dead_incarnations, message.worker_incarnation);
     }

@@ -22,14 +22,14 @@ void Remember(std::deque<std::uint64_t>& incarnations, std::uint64_t one) {
   if (incarnations.size() > kMaxDeadIncarnations) incarnations.pop_front();
 }
 
-void WorkerFate::Dead(Worker& worker, bool counts) {
+void WorkerFate::Dead(Worker& worker, WorkerEnd end) {
   std::vector<LeaseNumber> held(worker.tasks.begin(), worker.tasks.end());
   held.insert(held.end(), worker.shards.begin(), worker.shards.end());
   Remember(worker.dead_incarnations, worker.incarnation);
   worker.state = WorkerState::kGone;
   worker.peer = 0;
   roster_.ReleaseDead(worker);
-  if (!held.empty()) Blame(held, counts);
+  if (!held.empty()) Blame(held, end);
   gate_.Emit(WorkerGoneRecord{worker.node, worker.index});
   recovery_.AccountFor({worker.node, worker.index});
   roster_.Reassign(worker);
@@ -37,22 +37,23 @@ void WorkerFate::Dead(Worker& worker, bool counts) {
 }
 
 /// Takes the leases back from a worker that is dead or condemned, and says what that means for what
-/// it ran: nothing unless `counts`; a death if it was one lease alone; else all are suspects.
-void WorkerFate::Blame(const std::vector<LeaseNumber>& held, bool counts) {
+/// it ran: nothing if it was unrelated; a death if it was one lease alone; else all are suspects.
+void WorkerFate::Blame(const std::vector<LeaseNumber>& held, WorkerEnd end) {
+  const bool counts = end != WorkerEnd::kUnrelated;
   const bool alone = held.size() == 1;
   for (const LeaseNumber& number : held) {
     Lease& lease = book_.At(number);
     if (lease.is_shard) {
       if (Shard* shard = shards_.FindShard(lease); shard != nullptr && counts) {
         shard->suspect = true;
-        shard->solo_deaths += alone ? 1 : 0;
+        if (alone) shard->solo_deaths.Add(end);
       }
       shards_.Fence(lease, lease.worker_pid);
       continue;
     }
     const TaskId task = lease.task;
     batch_.DropLease(number);
-    if (counts) batch_.Blame(task, alone);
+    if (counts) batch_.Blame(task, alone, end);
     batch_.Enqueue(task);
   }
 }
@@ -74,7 +75,7 @@ void WorkerFate::Tick() {
     node.registered = false;
     node.agent = 0;
     for (const auto& [index, id] : node.workers) {
-      if (roster_.at(id).state != WorkerState::kGone) Dead(roster_.at(id), false);
+      if (roster_.at(id).state != WorkerState::kGone) Dead(roster_.at(id), WorkerEnd::kUnrelated);
     }
   }
 }
@@ -104,7 +105,8 @@ void WorkerFate::Condemn(Worker& worker) {
   worker.state = WorkerState::kCondemned;
   std::vector<LeaseNumber> held(worker.tasks.begin(), worker.tasks.end());
   held.insert(held.end(), worker.shards.begin(), worker.shards.end());
-  Blame(held, turn_.now - worker.last_seen < options_.suspect_ms);
+  const bool talks = turn_.now - worker.last_seen < options_.suspect_ms;
+  Blame(held, talks ? WorkerEnd::kCrashed : WorkerEnd::kUnrelated);
   if (roster_.reserved() == worker.id) roster_.Unreserve();
   roster_.Reassign(worker);
   SendKill(worker);

@@ -9,6 +9,7 @@
 #include "scheduler/core/recovery.h"
 #include "scheduler/core/shard_leases.h"
 #include "scheduler/core/worker_roster.h"
+#include "scheduler/policy/solo_deaths.h"
 
 namespace patchbay::scheduler {
 
@@ -28,9 +29,8 @@ class WorkerFate {
         batch_(batch),
         shards_(shards) {}
 
-  /// The process has ended: what it held is to be made again. `counts`: its death says something
-  /// about what it ran.
-  void Dead(Worker& worker, bool counts);
+  /// The process has ended: what it held is to be made again.
+  void Dead(Worker& worker, WorkerEnd end);
   /// A lease of it is void although it lives: it is to be killed.
   void Condemn(Worker& worker);
   /// Answers Drain once nothing is held any more.
@@ -43,7 +43,7 @@ class WorkerFate {
   Status Check() const;
 
  private:
-  void Blame(const std::vector<LeaseNumber>& held, bool counts);
+  void Blame(const std::vector<LeaseNumber>& held, WorkerEnd end);
   void ExpireLeases(Worker& worker);
   void SendKill(Worker& worker);
 

@@ -23,11 +23,13 @@ constexpr char kSchema[] =
     "CREATE TABLE IF NOT EXISTS records(sequence INTEGER PRIMARY KEY, bytes BLOB NOT NULL);"
     "CREATE TABLE IF NOT EXISTS snapshot(sequence INTEGER PRIMARY KEY, bytes BLOB NOT NULL);";
 
-Status FromSqlite(int code, std::string_view doing, const char* text) {
-  const std::string message = StrCat(doing, ": journal: ", text == nullptr ? "unknown" : text);
+Status FromSqlite(int code, std::string_view doing, const std::string& path, const char* text) {
+  const std::string message =
+      StrCat(doing, " journal: ", path, ": ", text == nullptr ? "unknown" : text);
   switch (code & 0xFF) {
     case SQLITE_FULL:
-      return absl::ResourceExhaustedError(message);
+      return absl::ResourceExhaustedError(
+          StrCat(message, ": free space there; nothing that was acknowledged is lost"));
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
       return absl::UnavailableError(StrCat(message, " (another scheduler uses it)"));
@@ -89,8 +91,8 @@ StatusOr<std::unique_ptr<Database>> Database::Open(const std::string& path,
   sqlite3* handle = nullptr;
   const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX;
   const int code = sqlite3_open_v2(path.c_str(), &handle, flags, nullptr);
-  std::unique_ptr<Database> database(new Database(handle));
-  if (code != SQLITE_OK) return FromSqlite(code, "open", sqlite3_errstr(code));
+  std::unique_ptr<Database> database(new Database(path, handle));
+  if (code != SQLITE_OK) return FromSqlite(code, "open", path, sqlite3_errstr(code));
   sqlite3_extended_result_codes(handle, 1);
   PB_RETURN_IF_ERROR(database->Run(kSchema));
   PB_RETURN_IF_ERROR(database->Run("BEGIN EXCLUSIVE; COMMIT;"));
@@ -115,7 +117,7 @@ Database::~Database() {
 }
 
 Status Database::Error(std::string_view doing) const {
-  return FromSqlite(sqlite3_extended_errcode(handle_), doing, sqlite3_errmsg(handle_));
+  return FromSqlite(sqlite3_extended_errcode(handle_), doing, path_, sqlite3_errmsg(handle_));
 }
 
 Status Database::Run(const char* sql) {

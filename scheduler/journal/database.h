@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "runtime/base/status.h"
 
@@ -37,13 +38,14 @@ class Database {
   Status ReadRecords(const OnRow& row);
 
  private:
-  explicit Database(sqlite3* handle) : handle_(handle) {}
+  Database(std::string path, sqlite3* handle) : path_(std::move(path)), handle_(handle) {}
   Status Prepare();
   Status Run(const char* sql);
   Status RunOnce(sqlite3_stmt* statement, std::uint64_t sequence, std::string_view bytes);
   Status ReadAll(const char* sql, const OnRow& row);
   Status Error(std::string_view doing) const;
 
+  std::string path_;
   sqlite3* handle_;
   sqlite3_stmt* insert_ = nullptr;
   sqlite3_stmt* insert_snapshot_ = nullptr;

@@ -4,10 +4,12 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <utility>
 
 #include "scheduler/journal/database.h"
+#include "scheduler/journal/high_mark.h"
 
 namespace patchbay::scheduler {
 namespace {
@@ -25,6 +27,8 @@ struct Snapshot {
 struct Journal::Store {
   JournalOptions options;
   std::unique_ptr<Database> database;
+  std::optional<HighMark> mark;
+  std::uint64_t records_lost = 0;
   OnDurable on_durable;
   std::atomic<std::uint64_t> since_snapshot{0};
   std::thread writer;
@@ -48,6 +52,7 @@ StatusOr<std::unique_ptr<Journal>> Journal::Open(const JournalOptions& options) 
   auto store = std::make_unique<Store>();
   store->options = options;
   PB_ASSIGN_OR_RETURN(store->database, Database::Open(options.path, options.file_bytes_max));
+  PB_ASSIGN_OR_RETURN(store->mark, HighMark::Open(StrCat(options.path, ".mark")));
   return std::unique_ptr<Journal>(new Journal(std::move(store)));
 }
 
@@ -72,8 +77,20 @@ Status Journal::ReplayInto(Core& core) {
         return core.Replay(sequence, bytes);
       }));
   store_->since_snapshot = count;
+  const std::uint64_t marked = store_->mark->sequence(), last = core.last_sequence();
+  if (last >= marked) return absl::OkStatus();
+  if (last == 0) {
+    return absl::DataLossError(
+        StrCat("open journal: ", store_->options.path, ": it holds nothing, but ", marked,
+               " records were written to it: put it and its -wal file back, or remove ",
+               store_->mark->path(), " to start without those jobs"));
+  }
+  store_->records_lost = marked - last;
+  core.SkipLost(store_->records_lost);
   return absl::OkStatus();
 }
+
+std::uint64_t Journal::records_lost() const { return store_->records_lost; }
 
 void Journal::Start(OnDurable on_durable) {
   store_->on_durable = std::move(on_durable);
@@ -127,6 +144,7 @@ Status Journal::Store::WriteGroup(const std::deque<JournalRecord>& group) {
     PB_RETURN_IF_ERROR(database->Insert(record.sequence, record.bytes));
   }
   PB_RETURN_IF_ERROR(database->Commit());
+  PB_RETURN_IF_ERROR(mark->Set(group.back().sequence));
   since_snapshot += group.size();
   return absl::OkStatus();
 }

@@ -38,8 +38,12 @@ class Journal {
   ~Journal();
 
   /// The snapshot (if any) and every record after it, in order; then core.last_sequence() is the
-  /// journal's.
+  /// journal's. A journal that ends before its mark (see HighMark) is replayed as far as it goes:
+  /// then records_lost() says how many are missing, and the core gives none of their numbers again.
+  /// DataLoss when nothing at all is left of it.
   Status ReplayInto(Core& core);
+  /// Known after ReplayInto; the server tells the user, and compacts so that it stays known.
+  std::uint64_t records_lost() const;
 
   void Start(OnDurable on_durable);
   /// Takes the records over; returns at once unless the queue is full. Sequences must follow.

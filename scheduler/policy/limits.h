@@ -50,7 +50,8 @@ inline constexpr std::uint32_t kMaxShardDepth = 8;
 
 // Retries.
 inline constexpr std::uint32_t kMaxTaskAttempts = 5;
-inline constexpr std::uint32_t kMaxSoloDeaths = 3;
+inline constexpr std::uint32_t kMaxSoloDeaths = 3;  ///< crashes
+inline constexpr std::uint32_t kMaxSoloEnds = 12;   ///< crashes, SIGKILL and unseen ends together
 inline constexpr std::uint32_t kMaxShardAttempts = 16;
 
 // Streams.

@@ -12,6 +12,7 @@
 
 #include <sys/resource.h>
 
+#include "runtime/base/last_words.h"
 #include "runtime/base/log.h"
 #include "runtime/base/oom_score.h"
 #include "runtime/base/standard_streams.h"
@@ -128,6 +129,7 @@ int Run(const CommandLine& line) {
 }  // namespace patchbay::scheduler
 
 int main(int argc, char** argv) {
+  patchbay::ExplainTermination();
   patchbay::OpenClosedStandardStreams();
   patchbay::RaiseOomScore(patchbay::kOomScoreOfSchedulers);
   const auto line =

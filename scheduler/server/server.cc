@@ -127,11 +127,18 @@ Status CoreServer::OpenJournal() {
   options.path = StrCat(options_.state_folder, "/journal.db");
   PB_ASSIGN_OR_RETURN(journal_, Journal::Open(options));
   PB_RETURN_IF_ERROR(journal_->ReplayInto(core_));
+  const std::uint64_t lost = journal_->records_lost(), kept = core_.last_sequence();
   journal_->Start([this, alive = alive_](const Status& status, std::uint64_t sequence) {
     loop_.Post([this, alive, status, sequence] {
       if (*alive) OnDurable(status, sequence);
     });
   });
+  if (lost == 0) return absl::OkStatus();
+  LogError(
+      StrCat("journal: ", options.path, ": the last ", lost, " of ", kept + lost,
+             " records are lost, its write-ahead log was cut: jobs that were submitted since are "
+             "unknown, others go on from what is left; run the same commands again"));
+  journal_->Compact(kept, core_.EncodeSnapshot());
   return absl::OkStatus();
 }
 

@@ -44,7 +44,8 @@ void JobTable::Reopen(Task& task) {
   task.state = TaskState::kWaiting;
   task.result_dropped = false;
   std::string().swap(task.result);
-  task.attempts = task.solo_deaths = 0;
+  task.attempts = 0;
+  task.solo_deaths = {};
 }
 
 /// Its spawner will spawn it anew: nothing of it counts or is kept.

@@ -1,6 +1,7 @@
 #include "scheduler/state/job_table.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "scheduler/policy/limits.h"
 
@@ -119,6 +120,12 @@ Status JobTable::ApplyBody(StartRecord&& r, std::int64_t, Effects&) {
   if (r.incarnation <= incarnation_) return Misfit("incarnation went back", 0);
   incarnation_ = r.incarnation;
   return absl::OkStatus();
+}
+
+void JobTable::SkipLost(std::uint64_t records) {
+  const std::uint64_t room = std::numeric_limits<std::uint32_t>::max() / 2 - incarnation_ / 2;
+  incarnation_ += static_cast<std::uint32_t>(std::min(records, room));
+  next_job_ += records;
 }
 
 Status JobTable::ApplyBody(SubmitRecord&& r, std::int64_t at, Effects& effects) {

@@ -18,6 +18,7 @@
 #include "runtime/base/ids.h"
 #include "runtime/base/status.h"
 #include "runtime/protocol/messages.h"
+#include "scheduler/policy/solo_deaths.h"
 #include "scheduler/state/records.h"
 
 namespace patchbay::scheduler {
@@ -51,7 +52,7 @@ struct Task {
   std::uint32_t queue_stamp = 0;    ///< which entry of the ready queue is the valid one
   TimeMs retry_at = 0;              ///< not before
   std::uint8_t attempts = 0;        ///< outcomes that asked for a retry
-  std::uint8_t solo_deaths = 0;     ///< workers that died running it alone
+  SoloDeaths solo_deaths;           ///< workers that died running it alone
   bool suspect = false;             ///< a worker died holding it among others: run it alone
   LeaseNumber lease;                ///< while kLeased
 
@@ -151,6 +152,8 @@ class JobTable {
   const std::map<JobId, Job>& jobs() const { return jobs_; }
   std::map<JobId, Job>& mutable_jobs() { return jobs_; }
   JobId next_job() const { return next_job_; }
+  /// So many records are lost: passes over the numbers of jobs and incarnations they may have used.
+  void SkipLost(std::uint64_t records);
   std::uint32_t incarnation() const { return incarnation_; }
   const std::map<WorkerPlace, KnownWorker>& known_workers() const { return known_workers_; }
   std::size_t open_jobs() const { return jobs_.size() - finished_.size(); }

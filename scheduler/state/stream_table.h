@@ -19,6 +19,7 @@
 #include "runtime/stream/numerics.h"
 #include "runtime/stream/position.h"
 #include "runtime/stream/stream_geometry.h"
+#include "scheduler/policy/solo_deaths.h"
 
 namespace patchbay::scheduler {
 
@@ -33,7 +34,8 @@ enum class ShardState : std::uint8_t {
 struct Shard {
   ShardState state = ShardState::kPending;
   LeaseNumber lease;  ///< while kLeased
-  std::uint8_t attempts = 0, solo_deaths = 0;
+  std::uint8_t attempts = 0;
+  SoloDeaths solo_deaths;
   bool suspect = false;
 };
 

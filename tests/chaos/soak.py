@@ -79,12 +79,9 @@ class Soak(harness.Case):
         self.hits, self.gaps, self.counts = Hits(), collections.defaultdict(list), collections.Counter()
         self.trainer, self.stop, self.failures = None, threading.Event(), []
         self.source = self.slide(size="2600x2200", seed=5)
-        self.run_config = self.run_file(self.store([self.source]), patch=64, batch=8)
+        self.run_config = self.run_file(self.store([self.source]), patch=32, batch=8)
         self.expected = self.undisturbed()
-        self.cluster = self.up(options.cpus, *self.listen())
-
-    def listen(self):
-        return ["--listen", f"127.0.0.1:{20_000 + os.getpid() % 20_000}"]
+        self.cluster = self.up(options.cpus)
 
     def undisturbed(self):
         saved = self.folder / "expected"
@@ -130,7 +127,7 @@ class Soak(harness.Case):
     def start_again(self):
         self.cluster.wait(60)
         self.lost_logs()
-        self.cluster = self.up(self.options.cpus, *self.listen())
+        self.cluster = self.up(self.options.cpus)
 
     def lost_logs(self):
         """Counts what parents called frozen, before the log goes with its cluster."""

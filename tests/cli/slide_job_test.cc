@@ -4,6 +4,8 @@
 #include <filesystem>
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "runtime/base/hash.h"
 #include "runtime/base/strings.h"
@@ -71,6 +73,40 @@ TEST_F(RecordedOrderTest, ComesBackForItsJobAloneAndOnlyItsOwnerReadsIt) {
   other = job_;
   other.kind = "stream";
   EXPECT_FALSE(RecordedOrder(environment_, other).has_value());
+}
+
+/// Runs in a process of its own, which has ended when this returns.
+template <typename Work>
+void InAnotherProcess(const Work& work) {
+  const pid_t child = fork();
+  if (child == 0) _exit(work() ? 0 : 1);
+  int wait_status = 0;
+  ASSERT_EQ(waitpid(child, &wait_status, 0), child);
+  ASSERT_EQ(wait_status, 0);
+}
+
+TEST_F(RecordedOrderTest, ACommandJoinsTheJobOfTheSameCommandThatHasEnded) {
+  job_.state = protocol::JobState::kRunning;
+  SlideOrder order = Order();
+  order.payload = {{"chunk", 512}};
+  order.manifest = {{"sources", order.sources}, {"out", order.out}};
+  EXPECT_FALSE(JobToJoin(environment_, {job_}, order).has_value()) << "nothing is recorded";
+  InAnotherProcess([&] {
+    SlideOrder of_run = order;
+    of_run.manifest["run"] = "0123";
+    return RecordOrder(environment_, job_, of_run).ok();
+  });
+  SlideOrder other = order;
+  other.payload["chunk"] = 256;
+  EXPECT_FALSE(JobToJoin(environment_, {job_}, other).has_value()) << "another setting";
+  other = order;
+  other.manifest["sources"] = {"/data/slides/c.svs"};
+  EXPECT_FALSE(JobToJoin(environment_, {job_}, other).has_value()) << "another source";
+  protocol::JobRow ended = job_;
+  ended.state = protocol::JobState::kDone;
+  EXPECT_FALSE(JobToJoin(environment_, {ended}, order).has_value());
+  EXPECT_EQ(JobToJoin(environment_, {ended, job_}, order), job_.job);
+  EXPECT_FALSE(JobToJoin(environment_, {job_}, order).has_value()) << "this command lives";
 }
 
 }  // namespace

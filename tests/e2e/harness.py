@@ -81,6 +81,22 @@ def processes(root_pid):
 class Case(unittest.TestCase):
     """A test with a folder, a PATCHBAY_HOME in it and a check that nothing is left."""
 
+    @classmethod
+    def setUpClass(cls):
+        cls.kept = pathlib.Path(tempfile.mkdtemp(prefix="patchbay-e2e-kept-"))  # for all tests of the class
+        cls.addClassCleanup(shutil.rmtree, cls.kept, ignore_errors=True)
+        cls.made = {}
+
+    def once(self, what, make):
+        """make() for the first test of the class that asks; the others get what it got."""
+        if what not in self.made:
+            self.made[what] = make()
+        return self.made[what]
+
+    def keep(self, path):
+        """Moves a file or folder to where all tests of the class find it."""
+        return pathlib.Path(shutil.move(path, self.kept / pathlib.Path(path).name))
+
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="patchbay-e2e-"))
         self.home = self.folder / "home"

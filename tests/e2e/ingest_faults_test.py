@@ -10,7 +10,7 @@ from harness import wait_until
 class IngestFaults(harness.Case):
     def setUp(self):
         super().setUp()
-        self.source = self.slide(size="4600x4000", seed=3)
+        self.source = self.once("slide", lambda: self.keep(self.slide(size="4600x4000", seed=3)))
 
     def ingest(self, out):
         return ["ingest", self.source, "--out", out, "--chunk", 256, "--shard", 512, "--codec", "zstd", "--codec-level",
@@ -23,6 +23,9 @@ class IngestFaults(harness.Case):
         return row["digest"], row["pixel_digest"]
 
     def reference(self):
+        return self.once("roots", self.undisturbed)
+
+    def undisturbed(self):
         out = self.folder / "reference"
         self.assertEqual(self.command(*self.ingest(out)).returncode, 0)
         self.assertEqual(sorted(p.name for p in out.iterdir() if p.name.startswith(".")), [])
@@ -74,6 +77,22 @@ class IngestFaults(harness.Case):
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(self.roots(out), reference)
         self.assertFalse((out / ".patchbay-ingest").exists())
+
+    def test_killed_command_leaves_a_job_that_the_next_one_joins(self):
+        reference = self.reference()
+        cluster = self.up(1)
+        out = self.folder / "out"
+        words = [*self.ingest(out), "--cluster", self.home / "operator.key"]
+        first = self.start(*words)
+        self.staged(out, 2)
+        first.kill()
+        first.wait()
+        result = self.command(*words)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("job 1 of an earlier command does the same and goes on: joining it", result.stderr)
+        self.assertEqual([job["job"] for job in self.json("jobs")["jobs"]], [1])
+        self.assertEqual(self.roots(out), reference)
+        self.down(cluster)
 
     def test_interrupt_leaves_only_the_staging_folder_and_says_so(self):
         out = self.folder / "out"

@@ -1,6 +1,8 @@
 // The world itself. Private to tests/sim.
 #pragma once
 
+#include <csignal>
+
 #include "tests/sim/sim_audit.h"
 #include "tests/sim/sim_world.h"
 
@@ -76,7 +78,7 @@ class World {
   void AgentLoop(SimAgent& agent);
   void AgentReceive(SimAgent& agent, Body&& body, std::uint64_t request);
   void StartWorker(SimAgent& agent, SimWorker& worker);
-  void KillWorkerProcess(SimAgent& agent, SimWorker& worker, bool report);
+  void KillWorkerProcess(SimAgent& agent, SimWorker& worker, bool report, int signal = SIGKILL);
   void CrashAgent(SimAgent& agent);
   void WorkerLoop(SimAgent& agent, SimWorker& worker);
   void WorkerReceive(SimAgent& agent, SimWorker& worker, Body&& body);

@@ -104,8 +104,8 @@ void World::StartWorker(SimAgent& agent, SimWorker& worker) {
   WorkerLoop(agent, worker);
 }
 
-/// SIGKILL, also while frozen. `report`: its agent lives and sees it.
-void World::KillWorkerProcess(SimAgent& agent, SimWorker& worker, bool report) {
+/// By a signal, also while frozen. `report`: its agent lives and sees it.
+void World::KillWorkerProcess(SimAgent& agent, SimWorker& worker, bool report, int signal) {
   if (!worker.actor.alive || worker.pid == 0) return;
   Note(StrCat("process ", worker.pid, " dies"));
   const std::int64_t pid = worker.pid;
@@ -115,8 +115,8 @@ void World::KillWorkerProcess(SimAgent& agent, SimWorker& worker, bool report) {
   live_pids_.erase(pid);
   ProcessEnded(pid);
   if (!report || !agent.actor.alive) return;
-  AtActor(agent.actor, now_ + dice_.Between(1, 20), [this, &agent, &worker, incarnation] {
-    agent.exits[incarnation] = {agent.name, worker.index, incarnation, 9};
+  AtActor(agent.actor, now_ + dice_.Between(1, 20), [this, &agent, &worker, incarnation, signal] {
+    agent.exits[incarnation] = {agent.name, worker.index, incarnation, signal};
     ToScheduler(agent.actor, agent.exits[incarnation], incarnation);
   });
   AtActor(agent.actor, now_ + dice_.Between(50, 500),
@@ -242,7 +242,7 @@ void World::RunNext(SimAgent& agent, SimWorker& worker) {
     return AtActor(worker.actor, now_ + dice_.Between(1, 50), [this, &agent, &worker, lease] {
       if (worker.running != lease.lease) return;
       Hit("poison task");
-      KillWorkerProcess(agent, worker, true);
+      KillWorkerProcess(agent, worker, true, SIGSEGV);
     });
   }
   if (lease.payload == "hang") {

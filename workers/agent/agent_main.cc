@@ -5,6 +5,7 @@
 #include "runtime/base/executable.h"
 #include "runtime/base/file.h"
 #include "runtime/base/host_identity.h"
+#include "runtime/base/last_words.h"
 #include "runtime/base/log.h"
 #include "runtime/base/oom_score.h"
 #include "runtime/base/standard_streams.h"
@@ -94,6 +95,7 @@ int ExitOf(const Status& outcome) {
 }  // namespace patchbay::workers
 
 int main(int argc, char** argv) {
+  patchbay::ExplainTermination();
   patchbay::OpenClosedStandardStreams();
   patchbay::RaiseOomScore(patchbay::kOomScoreOfAgents);
   using namespace patchbay::workers;

@@ -9,6 +9,7 @@
 #include "runtime/base/available_memory.h"
 #include "runtime/base/hash.h"
 #include "runtime/base/host_identity.h"
+#include "runtime/base/last_words.h"
 #include "runtime/base/log.h"
 #include "runtime/base/oom_score.h"
 #include "runtime/base/standard_streams.h"
@@ -122,6 +123,7 @@ Status Serve(const std::vector<std::string>& words) {
 }  // namespace patchbay::workers
 
 int main(int argc, char** argv) {
+  patchbay::ExplainTermination();
   patchbay::OpenClosedStandardStreams();
   patchbay::RaiseOomScore(patchbay::kOomScoreOfWorkers);
   using namespace patchbay::workers;

@@ -1,6 +1,7 @@
 // A core with hand-cranked time and a journal that is durable when the test says so.
 #pragma once
 
+#include <csignal>
 #include <string>
 #include <utility>
 #include <vector>
@@ -108,8 +109,9 @@ class CoreRig {
         {lease.lease, lease.task, std::move(outcome), std::move(result), std::move(spawned), 0, 0});
     Tell(worker, finished);
   }
-  void Exited(std::uint32_t index, std::uint64_t incarnation) {
-    Tell(kAgent, protocol::WorkerExited{"node", index, incarnation, 9});
+  /// By SIGSEGV, unless another signal is named.
+  void Exited(std::uint32_t index, std::uint64_t incarnation, int signal = SIGSEGV) {
+    Tell(kAgent, protocol::WorkerExited{"node", index, incarnation, signal});
   }
   protocol::JobRow Row(JobId job) {
     Tell(kOps, protocol::DescribeJobs{{job}, 0});

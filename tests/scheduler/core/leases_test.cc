@@ -1,5 +1,7 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "scheduler/policy/limits.h"
 #include "tests/scheduler/core/core_rig.h"
 
 namespace patchbay::scheduler {
@@ -74,6 +76,18 @@ TEST_F(Leased, ThreeSoloDeathsQuarantineTheTask) {
   const protocol::JobRow row = rig.Row(job);
   EXPECT_EQ(row.state, JobState::kFailed);
   ASSERT_EQ(row.failed.size(), 1u);
+}
+
+TEST_F(Leased, ATaskWhoseWorkersAreKilledFromOutsideIsGivenUpMuchLater) {
+  for (std::uint64_t life = 0; life < kMaxSoloEnds; ++life) {
+    ASSERT_EQ(rig.Row(job).state, JobState::kRunning) << "after " << life << " kills";
+    rig.Exited(0, 100 + 10 * life, SIGKILL);
+    rig.AddWorker(0, 110 + 10 * life);
+  }
+  const protocol::JobRow row = rig.Row(job);
+  EXPECT_EQ(row.state, JobState::kFailed);
+  ASSERT_EQ(row.failed.size(), 1u);
+  EXPECT_THAT(row.failed[0].outcome.message, testing::HasSubstr("ended 12 workers"));
 }
 
 TEST_F(Leased, AmongOthersACrashOnlyMakesSuspectsThatRunAlone) {

@@ -209,6 +209,70 @@ TEST_F(JournalTest, DamagedFileIsRefused) {
   EXPECT_TRUE(absl::IsDataLoss(Journal::Open(options).status()));
 }
 
+TEST_F(JournalTest, ACutWriteAheadLogGivesItsPrefixAndSaysWhatIsLost) {
+  Durable durable;
+  auto journal = Journal::Open(options);
+  ASSERT_TRUE(journal.ok()) << journal.status();
+  (*journal)->Start([&](const Status& s, std::uint64_t n) { durable.Tell(s, n); });
+  for (std::uint64_t n = 1; n <= 40; ++n) {
+    (*journal)->Append({Submission(n)});
+    durable.WaitFor(n);
+  }
+  const std::string copy = folder + "/copy";  // as a scheduler that was killed leaves it
+  std::filesystem::create_directory(copy);
+  for (const char* end : {"", "-wal", ".mark"}) {
+    std::filesystem::copy_file(options.path + end, copy + "/journal.db" + end);
+  }
+  options.path = copy + "/journal.db";
+  std::filesystem::resize_file(options.path + "-wal",
+                               std::filesystem::file_size(options.path + "-wal") * 2 / 3);
+  Core core;
+  auto opened = Journal::Open(options);
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  ASSERT_TRUE((*opened)->ReplayInto(core).ok());
+  EXPECT_GT(core.last_sequence(), 10u);
+  EXPECT_LT(core.last_sequence(), 40u);
+  EXPECT_EQ((*opened)->records_lost(), 40 - core.last_sequence());
+  Core whole;
+  for (std::uint64_t n = 1; n <= core.last_sequence(); ++n) {
+    ASSERT_TRUE(whole.Replay(n, Submission(n).bytes).ok());
+  }
+  EXPECT_NE(core.EncodeSnapshot(), whole.EncodeSnapshot())
+      << "numbers of lost jobs are passed over";
+  Actions actions;
+  core.Start({}, actions);
+  EXPECT_EQ(core.incarnation(), (*opened)->records_lost() + 1);
+}
+
+TEST_F(JournalTest, AnEmptyJournalThatHeldJobsIsRefused) {
+  Write(1, 30);
+  std::filesystem::remove(options.path);
+  std::filesystem::remove(options.path + "-wal");
+  Core core;
+  {
+    auto journal = Journal::Open(options);
+    ASSERT_TRUE(journal.ok()) << journal.status();
+    const Status refused = (*journal)->ReplayInto(core);
+    EXPECT_TRUE(absl::IsDataLoss(refused)) << refused;
+    EXPECT_NE(MessageOf(refused).find("30 records"), std::string::npos) << refused;
+  }
+  std::filesystem::remove(options.path + ".mark");
+  auto journal = Journal::Open(options);
+  ASSERT_TRUE(journal.ok());
+  EXPECT_TRUE((*journal)->ReplayInto(core).ok());
+  EXPECT_EQ(core.last_sequence(), 0u);
+}
+
+TEST_F(JournalTest, AMarkThatIsNoneIsRefusedByName) {
+  Write(1, 3);
+  for (const std::string text : {"3\n", "x0000000000000000003\n", "99999999999999999999\n"}) {
+    std::ofstream(options.path + ".mark") << text;
+    const Status refused = Journal::Open(options).status();
+    EXPECT_TRUE(absl::IsDataLoss(refused)) << text << refused;
+    EXPECT_NE(MessageOf(refused).find("journal.db.mark"), std::string::npos) << refused;
+  }
+}
+
 TEST_F(JournalTest, MissingRecordIsDataLoss) {
   Write(1, 5);
   Write(7, 8);

@@ -5,6 +5,7 @@
 #include "scheduler/policy/ready_queue.h"
 #include "scheduler/policy/resources.h"
 #include "scheduler/policy/retry.h"
+#include "scheduler/policy/solo_deaths.h"
 
 namespace patchbay::scheduler {
 namespace {
@@ -24,6 +25,28 @@ TEST(Retry, BackOffDoublesUpToItsLimit) {
   EXPECT_EQ(BackOff(1, 500, 30'000), 500);
   EXPECT_EQ(BackOff(3, 500, 30'000), 2'000);
   EXPECT_EQ(BackOff(200, 500, 30'000), 30'000);
+}
+
+TEST(SoloDeaths, SigkillSaysLessThanACrash) {
+  EXPECT_EQ(EndOf(SIGKILL), WorkerEnd::kKilled);
+  for (const int status : {SIGSEGV, SIGABRT | 0x80, SIGBUS, SIGXCPU, 1 << 8, 0}) {
+    EXPECT_EQ(EndOf(status), WorkerEnd::kCrashed) << status;
+  }
+  SoloDeaths deaths;
+  deaths.Add(WorkerEnd::kUnrelated);
+  for (std::uint32_t i = 0; i + 1 < kMaxSoloEnds; ++i) {
+    EXPECT_FALSE(deaths.TooMany()) << i;
+    deaths.Add(WorkerEnd::kKilled);
+  }
+  EXPECT_FALSE(deaths.TooMany());
+  deaths.Add(WorkerEnd::kCrashed);
+  EXPECT_TRUE(deaths.TooMany()) << "in all";
+  SoloDeaths crashes;
+  for (std::uint32_t i = 0; i < kMaxSoloDeaths; ++i) {
+    EXPECT_FALSE(crashes.TooMany()) << i;
+    crashes.Add(WorkerEnd::kCrashed);
+  }
+  EXPECT_TRUE(crashes.TooMany());
 }
 
 TEST(Pace, QueueDepthFollowsMeasuredTime) {

@@ -1,0 +1,40 @@
+// How often a worker died of a task or shard that it ran alone, and when that is too often.
+#pragma once
+
+#include <csignal>
+#include <cstdint>
+
+#include <sys/wait.h>
+
+#include "scheduler/policy/limits.h"
+
+namespace patchbay::scheduler {
+
+/// What the end of a worker says about what it ran.
+enum class WorkerEnd : std::uint8_t {
+  kUnrelated,  ///< nothing: its agent or node ended, or was silent
+  kKilled,   ///< little: SIGKILL, or nobody saw how. The kernel that needs memory sends it, but so
+             ///< does the agent to a frozen process, and an administrator
+  kCrashed,  ///< much: any other signal or exit code, or stuck in what it ran
+};
+
+/// `wait_status`: as waitpid gives it.
+inline WorkerEnd EndOf(std::int32_t wait_status) {
+  return WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGKILL ? WorkerEnd::kKilled
+                                                                      : WorkerEnd::kCrashed;
+}
+
+/// Ends of workers that ran nothing else.
+struct SoloDeaths {
+  std::uint8_t crashed = 0, killed = 0;
+
+  void Add(WorkerEnd end) {
+    if (end == WorkerEnd::kCrashed) ++crashed;
+    if (end == WorkerEnd::kKilled) ++killed;
+  }
+  std::uint32_t total() const { return crashed + std::uint32_t{killed}; }
+  /// It is not run again: kMaxSoloDeaths crashes, or kMaxSoloEnds ends of any kind.
+  bool TooMany() const { return crashed >= kMaxSoloDeaths || total() >= kMaxSoloEnds; }
+};
+
+}  // namespace patchbay::scheduler
