@@ -24,6 +24,7 @@ class SlideJobTest : public testing::Test {
     context_.manifest = {{"out", out_.string()}};
     context_.payload = {{"job_key", kKey}, {"slide", 1}};
     context_.rights.write = {out_.string()};
+    context_.signals = &signals_;
     manifest_.sources = {"/slides/a.svs", "/slides/b.svs"};
     manifest_.pseudonym_key = "00ff";
   }
@@ -32,6 +33,7 @@ class SlideJobTest : public testing::Test {
   SlideJobFolders Folders() { return SlideJobFoldersOf(context_, "measure").value(); }
 
   fs::path out_;
+  TaskSignals signals_;
   TaskContext context_;
   SlideJobManifest manifest_;
 };
@@ -108,11 +110,11 @@ TEST_F(SlideJobTest, RemovesItsFolderAndLeavesAnotherJobsAlone) {
   another.job_key = std::string(kJobKeyDigits, 'f');
   ASSERT_TRUE(SaveSlideJobManifest(mine, manifest_, {}).ok());
   ASSERT_TRUE(SaveSlideJobManifest(another, manifest_, {}).ok());
-  RemoveJobFolder(mine);
-  RemoveJobFolder(mine);
+  RemoveJobFolder(context_, mine);
+  RemoveJobFolder(context_, mine);
   EXPECT_FALSE(fs::exists(mine.Job()));
   EXPECT_TRUE(fs::exists(another.Job()));
-  RemoveJobFolder(another);
+  RemoveJobFolder(context_, another);
   EXPECT_TRUE(fs::is_empty(out_));
 }
 
@@ -131,10 +133,10 @@ TEST_F(SlideJobTest, AFolderThatAnotherRunOwnsStaysUntilThatOneRemovesIt) {
   for (const SlideJobFolders& run : {mine, twin}) {
     ASSERT_TRUE(SaveSlideJobManifest(run, manifest_, {}).ok());
   }
-  RemoveJobFolder(mine);
-  RemoveJobFolder(mine);
+  RemoveJobFolder(context_, mine);
+  RemoveJobFolder(context_, mine);
   EXPECT_TRUE(fs::exists(mine.Job() + "/manifest.json"));
-  RemoveJobFolder(twin);
+  RemoveJobFolder(context_, twin);
   EXPECT_TRUE(fs::is_empty(out_));
 }
 
@@ -144,7 +146,7 @@ TEST_F(SlideJobTest, AFolderIsRemovedWhereTheOtherRunsCommandWasKilled) {
   killed.command = ToJson(EndedCommand());
   ASSERT_TRUE(SaveSlideJobManifest(killed, manifest_, {}).ok());
   ASSERT_TRUE(SaveSlideJobManifest(Folders(), manifest_, {}).ok());
-  RemoveJobFolder(Folders());
+  RemoveJobFolder(context_, Folders());
   EXPECT_TRUE(fs::is_empty(out_));
 }
 
@@ -156,10 +158,10 @@ TEST_F(SlideJobTest, ARunThatLeftTheFolderForARetryDoesNotKeepItAndOwnsItAgainIn
   EXPECT_TRUE(fs::exists(left.Job() + "/manifest.json"));
   ASSERT_TRUE(SaveSlideJobManifest(Folders(), manifest_, {}).ok());
   OwnJobFolder(left);
-  RemoveJobFolder(Folders());
+  RemoveJobFolder(context_, Folders());
   EXPECT_TRUE(fs::exists(left.Job()));
   LeaveJobFolder(left);
-  RemoveJobFolder(Folders());
+  RemoveJobFolder(context_, Folders());
   EXPECT_TRUE(fs::is_empty(out_));
   OwnJobFolder(left);
   EXPECT_FALSE(fs::exists(left.Root()));
@@ -181,7 +183,7 @@ TEST_F(SlideJobTest, OrphansAreTheFoldersWhoseOwnersHaveAllEnded) {
   PidStamp elsewhere = EndedCommand();
   elsewhere.host += "0";
   const auto on_another_machine = with_owner('e', ToJson(elsewhere));
-  RemoveOrphanedJobFolders(Folders());
+  RemoveOrphanedJobFolders(context_, Folders());
   EXPECT_FALSE(fs::exists(killed.Job()));
   for (const SlideJobFolders& kept : {living, of_a_cluster, for_a_retry, on_another_machine}) {
     EXPECT_TRUE(fs::exists(kept.Job())) << kept.job_key;
@@ -195,6 +197,18 @@ TEST_F(SlideJobTest, RefusesARunThatIsNotANumberOfItsOwn) {
               absl::StatusCode::kInvalidArgument)
         << run;
   }
+}
+
+TEST_F(SlideJobTest, RemovingAFilePerSlideReportsProgressForEach) {
+  constexpr int kSlides = 300;
+  ASSERT_TRUE(SaveSlideJobManifest(Folders(), manifest_, Json::object()).ok());
+  for (int i = 0; i < kSlides; ++i) {
+    std::ofstream(StrCat(Folders().Job(), "/slides/", i, ".json")) << "{}";
+  }
+  const std::uint64_t before = signals_.progress;
+  RemoveJobFolder(context_, Folders());
+  EXPECT_FALSE(fs::exists(Folders().Job()));
+  EXPECT_GE(signals_.progress - before, static_cast<std::uint64_t>(kSlides));
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "workers/jobs/ingest/publish.h"
 #include "workers/jobs/ingest/slide.h"
 #include "workers/jobs/ingest/tissue_set.h"
+#include "workers/jobs/task/folder_tree.h"
 #include "workers/jobs/task/result_file.h"
 #include "workers/jobs/task/slide_tasks.h"
 
@@ -116,8 +117,7 @@ StatusOr<TaskOutput> Finalise(TaskContext& context) {
     if (!there) PB_RETURN_IF_ERROR(WriteAndPublish(context, slide, name, outcome));
   }
   PB_RETURN_IF_ERROR(SaveOutcome(slide.folders, slide.index, outcome));
-  std::error_code ignored;
-  std::filesystem::remove_all(slide.folders.Staging(outcome.slide_key), ignored);
+  RemoveTree(context, slide.folders.Staging(outcome.slide_key)).IgnoreError();
   TaskOutput output;
   AddTissueTask(slide.folders, slide.manifest.settings, slide.index, name, output);
   output.result = DumpJson({{"slide", slide.index},
@@ -139,8 +139,7 @@ StatusOr<TaskOutput> Summarise(TaskContext& context) {
     context.AddProgress();
     if (!outcome.ok() || outcome->store.empty()) {
       missing.push_back(i);
-      std::error_code ignored;
-      if (outcome.ok()) std::filesystem::remove_all(folders.Staging(outcome->slide_key), ignored);
+      if (outcome.ok()) RemoveTree(context, folders.Staging(outcome->slide_key)).IgnoreError();
       continue;
     }
     stores.push_back({{"name", outcome->store},

@@ -13,6 +13,7 @@
 #include "workers/jobs/ingest/staging.h"
 #include "workers/jobs/ingest/volume.h"
 #include "workers/jobs/task/find_images.h"
+#include "workers/jobs/task/folder_tree.h"
 #include "workers/jobs/task/identity.h"
 #include "workers/jobs/task/slide_tasks.h"
 
@@ -40,20 +41,6 @@ std::uint64_t RawBytes(const std::string& path, const IngestSettings& settings) 
       bytes += static_cast<std::uint64_t>(level.size.Pixels()) *
                static_cast<std::uint64_t>(layout.channels) * SizeOf(layout.dtype);
     }
-  }
-  return bytes;
-}
-
-/// Bytes of all files in a folder; what cannot be seen counts nothing.
-std::uint64_t BytesBelow(TaskContext& context, const std::string& folder) {
-  std::uint64_t bytes = 0;
-  std::error_code error;
-  for (fs::recursive_directory_iterator it(folder, error), end; !error && it != end;
-       it.increment(error)) {
-    std::error_code ignored;
-    const std::uintmax_t size = it->is_regular_file(ignored) ? it->file_size(ignored) : 0;
-    if (!ignored) bytes += size;
-    context.AddProgress();
   }
   return bytes;
 }
@@ -218,7 +205,7 @@ StatusOr<TaskOutput> Plan(TaskContext& context) {
   for (const auto& [index, volume] : sources.volumes) {
     PB_RETURN_IF_ERROR(SavePlannedVolume(folders, static_cast<std::int64_t>(index), volume));
   }
-  RemoveOrphanedJobFolders(folders);
+  RemoveOrphanedJobFolders(context, folders);
   return PlannedSlides(folders, manifest.sources.size(),
                        {{"estimated_bytes", space.estimated_bytes},
                         {"free_bytes", space.free_bytes},

@@ -6,6 +6,7 @@
 #include "runtime/zarr/opened_store.h"
 #include "runtime/zarr/store_tree.h"
 #include "runtime/zarr/verify.h"
+#include "workers/jobs/task/folder_tree.h"
 #include "workers/jobs/task/store_attributes.h"
 
 namespace patchbay::workers {
@@ -55,8 +56,7 @@ StatusOr<std::string> PublishedStore(TaskContext& context) {
                       AdoptFinishedStore(context, folders, name, manifest.settings, outcome));
   if (!there) return std::string();
   // A task that was late may have made a part of it again.
-  std::error_code ignored;
-  std::filesystem::remove_all(folders.Staging(outcome.slide_key), ignored);
+  RemoveTree(context, folders.Staging(outcome.slide_key)).IgnoreError();
   return name;
 }
 

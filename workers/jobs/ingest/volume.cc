@@ -19,6 +19,7 @@
 #include "workers/jobs/ingest/ingest.h"
 #include "workers/jobs/ingest/publish.h"
 #include "workers/jobs/ingest/volume_spacing.h"
+#include "workers/jobs/task/folder_tree.h"
 #include "workers/jobs/task/identity.h"
 #include "workers/jobs/task/image_digest.h"
 #include "workers/jobs/task/volume_writer.h"
@@ -245,8 +246,7 @@ StatusOr<TaskOutput> MakeVolume(TaskContext& context) {
     output.progress_bytes = volume.voxels.size();
   }
   PB_RETURN_IF_ERROR(SaveOutcome(folders, work.index, outcome));
-  std::error_code ignored;
-  std::filesystem::remove_all(folders.Staging(outcome.slide_key), ignored);
+  RemoveTree(context, folders.Staging(outcome.slide_key)).IgnoreError();
   output.result = DumpJson({{"slide", work.index},
                             {"store", outcome.store},
                             {"digest", outcome.digest},

@@ -8,6 +8,7 @@
 #include "runtime/base/file_lock.h"
 #include "runtime/base/strings.h"
 #include "runtime/zarr/label_sets.h"
+#include "workers/jobs/task/folder_tree.h"
 
 namespace patchbay::workers {
 namespace {
@@ -28,7 +29,7 @@ StatusOr<LabelsFolder> LabelsFolder::Open(TaskContext& context, const std::strin
     context.AddProgress();
     return context.CheckCancelled();
   }));
-  PB_RETURN_IF_ERROR(out.Clear());
+  PB_RETURN_IF_ERROR(RemoveTree(context, StrCat(out.path_, "/", zarr::kLabelStagingFolder)));
   return out;
 }
 

@@ -10,6 +10,7 @@
 #include "workers/jobs/labels/labels.h"
 #include "workers/jobs/labels/labels_folder.h"
 #include "workers/jobs/task/find_images.h"
+#include "workers/jobs/task/folder_tree.h"
 
 namespace patchbay::workers {
 namespace {
@@ -33,23 +34,12 @@ StatusOr<PruneRequest> RequestOf(const TaskContext& context) {
   return request;
 }
 
-std::uint64_t BytesBelow(const std::string& folder) {
-  std::uint64_t bytes = 0;
-  std::error_code error, ignored;
-  for (fs::recursive_directory_iterator it(folder, error), end; !error && it != end;
-       it.increment(error)) {
-    if (it->is_regular_file(ignored)) bytes += it->file_size(ignored);
-  }
-  return bytes;
-}
-
 /// Renamed first: a reader finds a revision whole or not at all.
-Status Remove(const LabelsFolder& folder, const std::string& revision) {
+Status Remove(TaskContext& context, const LabelsFolder& folder, const std::string& revision) {
   std::error_code error;
   fs::create_directories(fs::path(folder.Staging()).parent_path(), error);
   if (!error) fs::rename(folder.Of(revision), folder.Staging(), error);
-  if (!error) fs::remove_all(folder.Staging(), error);
-  if (!error) return absl::OkStatus();
+  if (!error) return RemoveTree(context, folder.Staging());
   return absl::InternalError(StrCat(kWhat, ": ", folder.Of(revision), ": ", error.message()));
 }
 
@@ -78,8 +68,8 @@ StatusOr<Json> PruneStore(TaskContext& context, const PruneRequest& request,
     const bool stays = request.kept.contains(revision);
     report[stays ? "kept" : "removed"].push_back(revision);
     if (stays) continue;
-    bytes += BytesBelow(StrCat(store, "/", zarr::kLabelsFolder, "/", revision));
-    if (!request.dry_run) PB_RETURN_IF_ERROR(Remove(*folder, revision));
+    bytes += BytesBelow(context, StrCat(store, "/", zarr::kLabelsFolder, "/", revision));
+    if (!request.dry_run) PB_RETURN_IF_ERROR(Remove(context, *folder, revision));
     context.AddProgress();
   }
   report["bytes"] = bytes;

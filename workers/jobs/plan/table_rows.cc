@@ -26,6 +26,7 @@ StatusOr<StoresByContent> StoresIn(TaskContext& context, const std::string& name
   std::error_code error;
   std::vector<std::string> names;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    context.AddProgress();
     names.push_back(it->path().filename().string());
   }
   if (error) {

@@ -66,6 +66,7 @@ class ImageList {
       return options_.stores ? AddReadable(path) : absl::OkStatus();
     };
     visitor.file = [this](const std::string& path, const fs::file_status& status) {
+      context_.AddProgress();
       return AddFile(path, status);
     };
     visitor.locked = [this](const std::string& path, int error) {

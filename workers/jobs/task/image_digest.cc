@@ -70,6 +70,7 @@ StatusOr<Digest> FolderDigest(TaskContext& context, const std::string& folder) {
   };
   for (fs::recursive_directory_iterator it(folder, error), end; !error && it != end;
        it.increment(error)) {
+    context.AddProgress();
     if (it->is_regular_file(error)) names.push_back(it->path().lexically_relative(folder).string());
     if (is_metadata(it->path().filename().string()) &&
         it->file_size(error) > zarr::kMaxMetadataBytes && !error) {

@@ -12,6 +12,7 @@
 #include "runtime/base/strings.h"
 #include "workers/access/planned_images.h"
 #include "workers/jobs/task/find_images.h"
+#include "workers/jobs/task/folder_tree.h"
 
 namespace patchbay::workers {
 namespace {
@@ -155,23 +156,23 @@ void LeaveJobFolder(const SlideJobFolders& folders) {
   std::filesystem::remove(folders.OwnerFile(), ignored);
 }
 
-void RemoveJobFolder(const SlideJobFolders& folders) {
+void RemoveJobFolder(TaskContext& context, const SlideJobFolders& folders) {
   const OutputLock lock(folders.out);
   std::error_code ignored;
   std::filesystem::remove(folders.OwnerFile(), ignored);
   if (OwnersOf(folders.Job()).living > 0) return;
-  std::filesystem::remove_all(folders.Job(), ignored);
+  RemoveTree(context, folders.Job()).IgnoreError();
   std::filesystem::remove(folders.Root(), ignored);  // where no other job has one
 }
 
-void RemoveOrphanedJobFolders(const SlideJobFolders& folders) {
+void RemoveOrphanedJobFolders(TaskContext& context, const SlideJobFolders& folders) {
   const OutputLock lock(folders.out);
-  std::error_code error, ignored;
+  std::error_code error;
   for (std::filesystem::directory_iterator it(folders.Root(), error), end; !error && it != end;
        it.increment(error)) {
     const Owners owners = OwnersOf(it->path().string());
     if (it->path() == folders.Job() || owners.all == 0 || owners.living > 0) continue;
-    std::filesystem::remove_all(it->path(), ignored);
+    RemoveTree(context, it->path().string()).IgnoreError();
   }
 }
 

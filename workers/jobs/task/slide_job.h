@@ -79,9 +79,9 @@ void LeaveJobFolder(const SlideJobFolders& folders);
 
 /// What "<job>.clean" does; harmless to repeat. The folder stays while another run owns it, unless
 /// the command of that one is seen to have ended.
-void RemoveJobFolder(const SlideJobFolders& folders);
+void RemoveJobFolder(TaskContext& context, const SlideJobFolders& folders);
 
 /// Removes the folders of jobs with other keys whose owners are all seen to have ended.
-void RemoveOrphanedJobFolders(const SlideJobFolders& folders);
+void RemoveOrphanedJobFolders(TaskContext& context, const SlideJobFolders& folders);
 
 }  // namespace patchbay::workers

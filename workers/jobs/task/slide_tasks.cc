@@ -51,9 +51,9 @@ TaskOutput Summarised(const SlideJobFolders& folders, std::string result, bool i
   return output;
 }
 
-StatusOr<TaskOutput> CleanSlideJob(const TaskContext& context, const std::string& job) {
+StatusOr<TaskOutput> CleanSlideJob(TaskContext& context, const std::string& job) {
   PB_ASSIGN_OR_RETURN(const SlideJobFolders folders, SlideJobFoldersOf(context, job));
-  RemoveJobFolder(folders);
+  RemoveJobFolder(context, folders);
   return TaskOutput{};
 }
 

@@ -37,6 +37,6 @@ TaskOutput PlannedSlides(const SlideJobFolders& folders, std::size_t slides,
 TaskOutput Summarised(const SlideJobFolders& folders, std::string result, bool is_whole);
 
 /// "<job>.clean".
-StatusOr<TaskOutput> CleanSlideJob(const TaskContext& context, const std::string& job);
+StatusOr<TaskOutput> CleanSlideJob(TaskContext& context, const std::string& job);
 
 }  // namespace patchbay::workers

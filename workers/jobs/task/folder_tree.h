@@ -1,0 +1,20 @@
+// Loops over everything below a folder that a task may spend long in: they report progress.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "workers/jobs/task/task.h"
+
+namespace patchbay::workers {
+
+/// Removes a file or link, or a folder and all below it; links are not followed. One step of
+/// progress for every entry. OK when nothing is there; else the first error, and what could be
+/// removed is gone all the same.
+Status RemoveTree(TaskContext& context, const std::string& path);
+
+/// Bytes of all files below a folder; what cannot be seen counts nothing. One step of progress for
+/// every entry.
+std::uint64_t BytesBelow(TaskContext& context, const std::string& folder);
+
+}  // namespace patchbay::workers
