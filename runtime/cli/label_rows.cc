@@ -40,7 +40,7 @@ StatusOr<std::string> StoreOf(const plan::CohortTable& table, const plan::Cohort
   const std::string& content = table.Cell(row, "content_hash");
   if (content.empty()) {
     return table.Wrong(row, "content_hash",
-                       "empty, and the row's path is no store: `patchbay scan` fills it in");
+                       "empty, and the row's path is no store: `patchbay scan --hash` fills it in");
   }
   const auto found = stores.find(content);
   if (found != stores.end()) return found->second;

@@ -36,6 +36,13 @@ std::vector<LabelledRow> ResultsOf(client::Client& client, const protocol::JobRo
   return results;
 }
 
+/// Why there is no set, with the file or store that it is about.
+std::string Located(const LabelledRow& row) {
+  const std::string& subject = row.file.empty() ? row.store : row.file;
+  const bool names_it = row.reason.find(subject) != std::string::npos;
+  return names_it ? row.reason : StrCat(subject, ": ", row.reason);
+}
+
 }  // namespace
 
 StatusOr<LabelledRows> RunLabelsJob(Session& session, OwnClusterArguments& own,
@@ -100,7 +107,7 @@ ExitCode EndLabelsJob(Session& session, const LabelledRows& results,
     Json named = {{"store", row.store}};
     if (!row.file.empty()) named["file"] = row.file;
     if (row.report.is_null()) {
-      session.terminal.Error(row.reason);
+      session.terminal.Error(Located(row));
       named["reason"] = row.reason;
       failed.push_back(std::move(named));
       continue;

@@ -3,10 +3,13 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "runtime/base/hash.h"
 #include "runtime/base/status.h"
 #include "runtime/base/strings.h"
+#include "runtime/plan/varint.h"
 
 namespace patchbay::plan {
 
@@ -31,6 +34,28 @@ inline StatusOr<std::string_view> CheckedBody(std::string_view text, std::string
     return absl::DataLossError(StrCat(what, ": its checksum differs"));
   }
   return text.substr(mark.size());
+}
+
+/// All that is left of `text`: how many classes there are, at most `most`, and then each as `take`
+/// takes it off the front, a StatusOr of Class. Their values rise. Messages as of CheckedBody.
+template <typename Class, typename Take>
+StatusOr<std::vector<Class>> TakeClasses(std::string_view text, std::uint64_t most,
+                                         std::string_view what, const Take& take) {
+  std::vector<Class> classes;
+  std::uint64_t count = 0;
+  if (!TakeVarint(text, most, count)) {
+    return absl::InvalidArgumentError(StrCat(what, ": too many classes"));
+  }
+  for (std::uint64_t i = 0; i < count; ++i) {
+    PB_ASSIGN_OR_RETURN(Class one, take(text));
+    if (!classes.empty() && classes.back().value >= one.value) {
+      return absl::InvalidArgumentError(
+          StrCat(what, ": classes that are not in the order of their values"));
+    }
+    classes.push_back(std::move(one));
+  }
+  if (text.empty()) return classes;
+  return absl::InvalidArgumentError(StrCat(what, ": more than its classes"));
 }
 
 }  // namespace patchbay::plan

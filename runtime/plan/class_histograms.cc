@@ -80,17 +80,9 @@ std::string EncodeClassHistograms(const ClassHistograms& histograms) {
 
 StatusOr<ClassHistograms> DecodeClassHistograms(std::string_view text) {
   PB_ASSIGN_OR_RETURN(text, CheckedBody(text, kMark, kMaxClassHistogramsBytes, kWhat));
-  std::uint64_t classes = 0;
-  if (!TakeVarint(text, kMaxIndexClasses, classes)) return Malformed("too many classes");
   ClassHistograms histograms;
-  for (std::uint64_t i = 0; i < classes; ++i) {
-    PB_ASSIGN_OR_RETURN(ClassHistogram one, TakeClass(text));
-    if (!histograms.classes.empty() && histograms.classes.back().value >= one.value) {
-      return Malformed("classes that are not in the order of their values");
-    }
-    histograms.classes.push_back(std::move(one));
-  }
-  if (!text.empty()) return Malformed("more than histograms");
+  PB_ASSIGN_OR_RETURN(histograms.classes,
+                      TakeClasses<ClassHistogram>(text, kMaxIndexClasses, kWhat, TakeClass));
   return histograms;
 }
 

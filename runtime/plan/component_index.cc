@@ -55,17 +55,12 @@ std::string EncodeComponentIndex(const ComponentIndex& index) {
 StatusOr<ComponentIndex> DecodeComponentIndex(std::string_view text) {
   PB_ASSIGN_OR_RETURN(text, CheckedBody(text, kMark, kMaxComponentIndexBytes, kWhat));
   ComponentIndex index;
-  std::uint64_t classes = 0;
   PB_ASSIGN_OR_RETURN(index.size, TakeExtent(text));
-  if (!TakeVarint(text, kMaxIndexClasses, classes)) return Malformed("too many classes");
-  for (std::uint64_t i = 0; i < classes; ++i) {
-    PB_ASSIGN_OR_RETURN(ClassComponents one, TakeClass(text, index.size));
-    if (!index.classes.empty() && index.classes.back().value >= one.value) {
-      return Malformed("classes that are not in the order of their values");
-    }
-    index.classes.push_back(std::move(one));
-  }
-  if (!text.empty()) return Malformed("more than an index");
+  PB_ASSIGN_OR_RETURN(
+      index.classes,
+      TakeClasses<ClassComponents>(text, kMaxIndexClasses, kWhat, [&index](std::string_view& rest) {
+        return TakeClass(rest, index.size);
+      }));
   return index;
 }
 

@@ -110,17 +110,11 @@ std::string EncodePositionIndex(const PositionIndex& index) {
 StatusOr<PositionIndex> DecodePositionIndex(std::string_view text) {
   PB_ASSIGN_OR_RETURN(text, CheckedBody(text, kMark, kMaxPositionIndexBytes, kWhat));
   PositionIndex index;
-  std::uint64_t classes = 0;
   PB_ASSIGN_OR_RETURN(index.size, TakeExtent(text));
-  if (!TakeVarint(text, kMaxIndexClasses, classes)) return Malformed("too many classes");
-  for (std::uint64_t i = 0; i < classes; ++i) {
-    PB_ASSIGN_OR_RETURN(ClassCells one, TakeClass(text, index.size));
-    if (!index.classes.empty() && index.classes.back().value >= one.value) {
-      return Malformed("classes that are not in the order of their values");
-    }
-    index.classes.push_back(std::move(one));
-  }
-  if (!text.empty()) return Malformed("more than an index");
+  PB_ASSIGN_OR_RETURN(index.classes, TakeClasses<ClassCells>(text, kMaxIndexClasses, kWhat,
+                                                             [&index](std::string_view& rest) {
+                                                               return TakeClass(rest, index.size);
+                                                             }));
   return index;
 }
 

@@ -108,6 +108,10 @@ class CtLock(harness.Case):
         self.assertIn("for another window", self.refused("stream", "run.yaml", "--split", "val"))
         (self.folder / "some.yaml").write_text(CONFIG.format(window="[0, 1]") + "      lower: 3\n", encoding="utf-8")
         self.assertIn("upper: missing", self.refused("lock", "some.yaml"))
+        other = "sampling: {positions: random, patches_per_epoch: 8, oversample_foreground: 0.5, foreground: {classes: [absent]}}"
+        (self.folder / "absent.yaml").write_text(
+            CONFIG.format(window="[0, 1]").replace("sampling: {order: sequential}", other), encoding="utf-8")
+        self.assertIn("no training image has a class 'absent'", self.refused("lock", "absent.yaml"))
         # A corrected mask changes the statistics, and the lock says so.
         self.config()
         (self.folder / "p0.nii").write_bytes((self.folder / "p0.nii").read_bytes()[:352] + b"\0" * 64 * 60 * 16)

@@ -225,6 +225,10 @@ class Labels(harness.Case):
         self.assertEqual([len(found[k]) for k in ("imported", "failed")], [1, 1])
         self.assertEqual(found["imported"][0]["classes"][1]["pixels"], 1600)
         self.assertIn("parse json", found["failed"][0]["reason"])
+        self.assertIn("b.geojson: ", self.command(*words).stderr)
+        unhashed = self.folder / "unhashed.csv"
+        unhashed.write_text(f"path,content_hash,annotation\n{slides[0].name},,a.geojson\n")
+        self.assertIn("`patchbay scan --hash`", self.command("labels", "import", unhashed, *words[3:]).stderr)
         table.write_text(table.read_text().replace(f"{digests[2]},", f"{digests[2]},a.geojson"))
         self.assertIn("`patchbay ingest` makes it", self.command(*words).stderr)
 
@@ -242,12 +246,21 @@ class Labels(harness.Case):
                             "another slide's")):
             bad.write_text(text)
             if says:
-                self.assertIn(says, self.refused(store, bad))
-                self.assertIn(str(bad), self.refused(store, bad) + str(bad))
+                said = self.refused(store, bad)
+                self.assertIn(says, said)
+                self.assertIn(str(bad), said)
         small = self.slide("small.svs", size="512x512", seed=3)
         self.assertIn("512 x 512 pixels", self.refused(store, small))
         self.assertIn("values that the class table does not have", self.refused(store, slide))
         self.assertFalse((store / "labels").exists())
+        self.assertTrue(self.json("verify", store)["clean"])
+        # What a killed import leaves is no part of the store, and the next import clears it.
+        left = store / "labels/.staging/set/0/c/0/0"
+        left.parent.mkdir(parents=True)
+        left.write_bytes(b"half")
+        self.assertTrue(self.json("verify", store)["clean"])
+        self.importing(store, self.geojson)
+        self.assertFalse((store / "labels/.staging").exists())
         self.assertTrue(self.json("verify", store)["clean"])
         for words, says in ((("--set", "A b"), "a name is"), (("--classes", "none.yaml"), "none.yaml")):
             base = {"--set": "x", "--classes": "classes.yaml"} | {words[0]: words[1]}

@@ -45,7 +45,8 @@ StatusOr<plan::ClassHistograms> HistogramsOf(const zarr::OpenedLabelSet& set,
   return plan::DecodeClassHistograms(*text);
 }
 
-Status AddImage(const plan::RunConfig& config, const TrainingImage& image, plan::HuHistogram& sum) {
+Status AddImage(const plan::RunConfig& config, const TrainingImage& image,
+                plan::ClassHistograms& sum) {
   const std::string& name = config.labels.set;
   const auto locked = image.sets.find(name);
   if (locked == image.sets.end()) {
@@ -54,13 +55,18 @@ Status AddImage(const plan::RunConfig& config, const TrainingImage& image, plan:
   PB_ASSIGN_OR_RETURN(const zarr::OpenedLabelSet set,
                       zarr::OpenLabelRevision(image.path, name, locked->second));
   PB_ASSIGN_OR_RETURN(const plan::ClassHistograms histograms, HistogramsOf(set, name));
-  for (const std::string& one : ForegroundClasses(config, histograms)) {
-    const plan::ClassHistogram* found = histograms.Find(one);
-    if (found == nullptr)
-      return Refuse(StrCat("the label set '", name, "' has no class '", one, "'"));
+  return sum.Merge(histograms);
+}
+
+StatusOr<plan::HuHistogram> ForegroundIn(const plan::RunConfig& config,
+                                         const plan::ClassHistograms& all) {
+  plan::HuHistogram sum;
+  for (const std::string& one : ForegroundClasses(config, all)) {
+    const plan::ClassHistogram* found = all.Find(one);
+    if (found == nullptr) return Refuse(StrCat("no training image has a class '", one, "'"));
     for (const auto& [hu, count] : found->counts) sum[hu] += count;
   }
-  return absl::OkStatus();
+  return sum;
 }
 
 }  // namespace
@@ -76,13 +82,14 @@ StatusOr<Json> ForegroundOf(TaskContext& context, const plan::RunConfig& config,
         StrCat("lock: key '", plan::AwaitingCtNormalize(config.preprocess, config.augment),
                "': its numbers are those of the foreground of labels.set, which is missing"));
   }
-  plan::HuHistogram sum;
+  plan::ClassHistograms all;
   for (const TrainingImage& image : images) {
-    const Status added = AddImage(config, image, sum);
+    const Status added = AddImage(config, image, all);
     if (!added.ok()) return Annotate(added, image.path);
     context.AddProgress();
     PB_RETURN_IF_ERROR(context.CheckCancelled());
   }
+  PB_ASSIGN_OR_RETURN(const plan::HuHistogram sum, ForegroundIn(config, all));
   const auto window = plan::FindWindow(config.preprocess, config.augment);
   const auto found = plan::StatisticsOf(sum, window);
   if (!found) return Refuse("no voxel of the training images is foreground");
