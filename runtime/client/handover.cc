@@ -73,6 +73,11 @@ void RingHandover::End() {
   WakeWord(shared_->released);
   taker_.join();
   releaser_.join();
+  // Whoever still waits on this ring, as after a failed attempt to open another in its place.
+  if (shared_->failed.load() == 0) {
+    Fail(absl::UnavailableError(
+        "next batch: the client process has left this stream: attach again with the last state"));
+  }
 }
 
 RetiredRing RingHandover::Retire() {

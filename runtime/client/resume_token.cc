@@ -69,7 +69,8 @@ StatusOr<ResumeToken> ParseResumeToken(std::string_view text) {
   std::uint64_t epoch = 0, global_size = 0;
   if (!ReadNumber(parts[1], kMaxEpoch, epoch) ||
       !ReadNumber(parts[2], std::numeric_limits<std::uint64_t>::max(), token.next.batch) ||
-      !ReadNumber(parts[3], std::numeric_limits<std::uint32_t>::max(), global_size)) {
+      !ReadNumber(parts[3], std::numeric_limits<std::uint32_t>::max(), global_size) ||
+      global_size == 0) {
     return NotAToken();
   }
   token.next.epoch = static_cast<std::uint32_t>(epoch);
@@ -102,6 +103,20 @@ Status CheckResume(const ResumeToken& token, const Digest& plan, const PlanSecti
              plan.Hex().substr(0, 12),
              "): ", differ.empty() ? std::string("its text") : StrJoin(differ, " and "),
              differ.size() > 1 ? " differ" : " differs"));
+}
+
+Status CheckPosition(const ResumeToken& token, const StreamGeometry& geometry) {
+  if (token.global_size != geometry.global_batch) {
+    return absl::FailedPreconditionError(StrCat("resume: the token counts batches of ",
+                                                token.global_size, " patches, the run's have ",
+                                                geometry.global_batch));
+  }
+  const std::uint64_t batches = BatchesPerEpoch(geometry);
+  if (token.next.batch >= batches) {
+    return absl::FailedPreconditionError(
+        StrCat("resume: the token names batch ", token.next.batch, ": an epoch has ", batches));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace patchbay::client

@@ -8,6 +8,7 @@
 #include "runtime/base/hash.h"
 #include "runtime/base/status.h"
 #include "runtime/stream/position.h"
+#include "runtime/stream/stream_geometry.h"
 
 namespace patchbay::client {
 
@@ -36,5 +37,9 @@ StatusOr<ResumeToken> ParseResumeToken(std::string_view text);
 
 /// FailedPrecondition when the token is of another plan, naming the section that differs.
 Status CheckResume(const ResumeToken& token, const Digest& plan, const PlanSections& sections);
+
+/// FailedPrecondition when the token's position is none of the plan's, as only an altered token's
+/// is.
+Status CheckPosition(const ResumeToken& token, const StreamGeometry& geometry);
 
 }  // namespace patchbay::client

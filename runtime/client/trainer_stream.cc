@@ -200,9 +200,9 @@ Status TrainerStream::FetchPlan(std::int64_t deadline_ms) {
           return absl::InvalidArgumentError(StrCat("the stream is for ", plan_.geometry.world_size,
                                                    " ranks, not ", options_.world_size));
         }
-        return options_.resume.has_value()
-                   ? CheckResume(*options_.resume, plan_.digest, plan_.sections)
-                   : absl::OkStatus();
+        if (!options_.resume.has_value()) return absl::OkStatus();
+        PB_RETURN_IF_ERROR(CheckResume(*options_.resume, plan_.digest, plan_.sections));
+        return CheckPosition(*options_.resume, plan_.geometry);
       }
       case protocol::TaskState::kFailed:
       case protocol::TaskState::kCancelled:

@@ -77,6 +77,37 @@ class Torch(torch_case.TorchCase):
             assert all(isinstance(value, (int, float)) for value in logged.values()), "figures only"
             """), WANDB_SILENT="true", HOME=str(self.folder)))
 
+    def test_a_data_module_has_two_splits_and_the_state_of_training(self):
+        """What a Lightning trainer asks of it, in its order, over a played base class."""
+        other = next(self.store([self.slide("b.svs", size="700x600", seed=2)], out="other").glob("*.ome.zarr"))
+        store = next((self.folder / "stores").glob("*.ome.zarr"))
+        (self.folder / "split.csv").write_text(f"path,use\n{store},train\n{other},val\n", encoding="utf-8")
+        self.run_file("split.csv", name="split.yaml", batch=8, split_column="use")
+        self.run_program("""
+            import sys, torch, types
+            base = type("LightningDataModule", (), {"__init__": lambda self: None})
+            sys.modules["lightning"], sys.modules["lightning.pytorch"] = types.SimpleNamespace(), None
+            sys.modules["pytorch_lightning"] = types.SimpleNamespace(LightningDataModule=base)
+            from patchbay.torch import data_module
+            def images(loader, count=10**6):
+                return [batch["image"].clone() for _, batch in zip(range(count), loader)]
+            data = data_module("split.yaml", cpus=1)
+            assert isinstance(data, base) and data.state_dict() == {}, "nothing is attached before a loader is asked for"
+            whole, held_out = images(data.train_dataloader()), images(data.val_dataloader())
+            assert len(whole) == len(data.train_dataloader()) != len(held_out) and whole[0].shape == (8, 3, 128, 128)
+            data.teardown("fit")
+            cut = data_module("split.yaml", cpus=1)
+            first = images(cut.train_dataloader(), 2)
+            cut.teardown("fit")
+            again, state = data_module("split.yaml", cpus=1), cut.state_dict()
+            again.load_state_dict(state)  # before the loader is asked for, as from a checkpoint
+            rest = images(again.train_dataloader())
+            assert len(first + rest) == len(whole) and all(map(torch.equal, first + rest, whole))
+            assert all(map(torch.equal, held_out, images(again.val_dataloader())))
+            again.teardown("fit")
+            assert data_module("split.yaml", val=None).val_dataloader() == []
+            """)
+
     def train(self, out, port):
         launch = {"TORCHELASTIC_RUN_ID": self.folder.name + out, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port),
                   "WORLD_SIZE": "2"}

@@ -84,7 +84,7 @@ def data_module(config, *, train="train", val="val", **arguments):
             return [] if val is None else loader(self._set(val))
 
         def state_dict(self):
-            return self.sets[train].state_dict() if train in self.sets else {}
+            return self.sets[train].state_dict() if train in self.sets else self.state or {}
 
         def load_state_dict(self, state):
             self.state = state or None
@@ -92,6 +92,7 @@ def data_module(config, *, train="train", val="val", **arguments):
                 self.sets[train].load_state_dict(state)
 
         def teardown(self, stage):
+            self.state = self.state_dict() or None  # a checkpoint may be written after training
             for each in self.sets.values():
                 each.close()
             self.sets = {}

@@ -48,16 +48,30 @@ TEST(ResumeToken, NamesTheSectionThatDiffers) {
               testing::EndsWith("): its labels differs"));
 }
 
+TEST(ResumeToken, NamesAPositionThatThePlanDoesNotHave) {
+  StreamGeometry geometry;
+  geometry.patches_per_epoch = 640;
+  geometry.global_batch = 64;
+  EXPECT_TRUE(CheckPosition(TokenOf(kPlan, {3, 9}), geometry).ok());
+  EXPECT_THAT(CheckPosition(TokenOf(kPlan, {3, 10}), geometry).message(),
+              testing::EndsWith("names batch 10: an epoch has 10"));
+  geometry.global_batch = 32;
+  const Status other = CheckPosition(TokenOf(kPlan, {3, 9}), geometry);
+  EXPECT_TRUE(absl::IsFailedPrecondition(other));
+  EXPECT_THAT(other.message(), testing::EndsWith("batches of 64 patches, the run's have 32"));
+}
+
 TEST(ResumeToken, RefusesGarbage) {
   const std::string good = TokenOf(kPlan).Text();
-  std::string epoch = good, digits = good, digest = good;
+  std::string epoch = good, digits = good, digest = good, size = good;
+  size.replace(good.find(":64:"), 4, ":0:");
   epoch.replace(good.find(":3:"), 3, ":65536:");
   digits.replace(good.find(":3:"), 3, ":03:");
   digest[digest.size() - 1] = 'g';
   for (const std::string& bad :
        {std::string(), std::string("patchbay-resume-2"), good + ":1", good + "x",
-        good.substr(0, good.rfind(':')), "x" + good, epoch, digits, digest, std::string(5000, ':'),
-        std::string("patchbay-resume-1:aa:1:0:0")}) {
+        good.substr(0, good.rfind(':')), "x" + good, epoch, digits, digest, size,
+        std::string(5000, ':'), std::string("patchbay-resume-1:aa:1:0:0")}) {
     EXPECT_TRUE(absl::IsInvalidArgument(ParseResumeToken(bad).status())) << bad;
   }
 }
