@@ -1,0 +1,174 @@
+// The chain on a GPU beside the copy of as many bytes, and copies between host and device: one line
+// of JSON a figure, of the median of rounds. No data is needed.
+//
+// usage: patchbay-bench-gpu [PATCHES [SIDE]]    (256 patches of 512 x 512)
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <vector>
+
+#include "ops/chain/device_chain.h"
+#include "runtime/base/strings.h"
+#include "runtime/memory/device_block.h"
+#include "runtime/memory/device_copy.h"
+#include "runtime/memory/gpu.h"
+
+namespace patchbay::ops {
+namespace {
+
+constexpr int kRounds = 9, kLaunchesOfRound = 4;
+constexpr char kLight[] = R"([{"flip": {}}, {"rotate90": {}},
+  {"normalize": {"mean": [0.7, 0.55, 0.7], "std": [0.2, 0.2, 0.2]}}])";
+constexpr char kFull[] = R"([{"affine": {"p": 1, "degrees": [-15, 15], "scale": [0.9, 1.1]}},
+  {"stain_normalize": {}}, {"hed_jitter": {"p": 1}},
+  {"normalize": {"mean": [0.7, 0.55, 0.7], "std": [0.2, 0.2, 0.2]}}])";
+constexpr char kElasticNoise[] = R"([{"affine": {"p": 1, "degrees": [-15, 15]}},
+  {"elastic": {"p": 1, "points": 8, "amplitude": 10}}, {"stain_normalize": {}},
+  {"hed_jitter": {"p": 1}}, {"gaussian_noise": {"p": 1, "std": [0.01, 0.02]}},
+  {"normalize": {"mean": [0.7, 0.55, 0.7], "std": [0.2, 0.2, 0.2]}}])";
+constexpr char kBlurContrast[] = R"([{"color_jitter": {"p": 1, "contrast": [0.8, 1.2]}},
+  {"gaussian_blur": {"p": 1, "sigma": [1, 1]}},
+  {"normalize": {"mean": [0.7, 0.55, 0.7], "std": [0.2, 0.2, 0.2]}}])";
+
+/// Device memory of one batch: sources and finished patches.
+struct Batch {
+  std::int64_t patches = 0, side = 0;
+  memory::OwnedGpuStream stream;
+  memory::DeviceBlock d_sources, d_patches;
+
+  std::uint64_t SourceBytes() const { return static_cast<std::uint64_t>(side * side * 3); }
+  std::uint64_t PatchBytes() const { return 2 * SourceBytes(); }
+};
+
+StatusOr<Batch> MakeBatch(std::int64_t patches, std::int64_t side) {
+  Batch batch{patches, side, {}, {}, {}};
+  const auto count = static_cast<std::uint64_t>(patches);
+  PB_ASSIGN_OR_RETURN(batch.stream, memory::OwnedGpuStream::Create());
+  PB_ASSIGN_OR_RETURN(batch.d_sources, memory::DeviceBlock::Allocate(count * batch.SourceBytes()));
+  PB_ASSIGN_OR_RETURN(batch.d_patches, memory::DeviceBlock::Allocate(count * batch.PatchBytes()));
+  std::vector<std::byte> source(batch.SourceBytes());
+  std::uint32_t state = 1;
+  for (std::byte& value : source) {
+    state = state * 1664525u + 1013904223u;
+    value = static_cast<std::byte>(state >> 24);
+  }
+  for (std::uint64_t i = 0; i < count; ++i) {
+    PB_RETURN_IF_ERROR(memory::CopyToDevice(batch.d_sources.d_data() + i * batch.SourceBytes(),
+                                            source, batch.stream.get()));
+  }
+  PB_RETURN_IF_ERROR(batch.stream.WaitSync());
+  return batch;
+}
+
+/// Seconds that one call of `queue` takes the GPU: the median of rounds of several calls.
+StatusOr<double> Seconds(memory::GpuStream stream, const memory::OwnedGpuStream& owner,
+                         const std::function<Status(memory::GpuStream)>& queue) {
+  std::vector<double> rounds;
+  for (int round = -1; round < kRounds; ++round) {  // the first warms up
+    const auto begin = std::chrono::steady_clock::now();
+    for (int i = 0; i < kLaunchesOfRound; ++i) PB_RETURN_IF_ERROR(queue(stream));
+    PB_RETURN_IF_ERROR(owner.WaitSync());
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+    if (round >= 0) rounds.push_back(took.count() / kLaunchesOfRound);
+  }
+  std::nth_element(rounds.begin(), rounds.begin() + kRounds / 2, rounds.end());
+  return rounds[kRounds / 2];
+}
+
+void Print(std::string_view what, double seconds, std::uint64_t bytes, double beside_copy) {
+  std::printf("%s\n", DumpJson(Json{{"what", what},
+                                    {"ms", seconds * 1e3},
+                                    {"bytes", bytes},
+                                    {"gb_per_s", static_cast<double>(bytes) / seconds / 1e9},
+                                    {"times_the_copy", beside_copy}})
+                          .c_str());
+  std::fflush(stdout);
+}
+
+/// One batch through a chain, beside a copy that reads and writes as many bytes in all.
+Status MeasureChain(std::string_view name, const char* list, Batch& batch, double copy_seconds) {
+  ChainOptions options;
+  options.patch.y = options.patch.x = batch.side;
+  options.dtype = DType::kFloat16;
+  options.augment = *ParseJson(list, "ops");
+  PB_ASSIGN_OR_RETURN(const Chain chain, Chain::Compile(options));
+  PB_ASSIGN_OR_RETURN(const DeviceChain device, DeviceChain::Create(chain, batch.stream.get()));
+  const plan::MacenkoFit fit = plan::DefaultMacenko();
+  std::vector<DevicePatch> patches;
+  for (std::uint64_t i = 0; i < static_cast<std::uint64_t>(batch.patches); ++i) {
+    patches.push_back({batch.d_sources.d_data() + i * batch.SourceBytes(),
+                       batch.d_patches.d_data() + i * batch.PatchBytes(),
+                       {1, 0, i, 0, DrawStream::kParameters},
+                       &fit});
+  }
+  DeviceRoom room;
+  PB_ASSIGN_OR_RETURN(
+      const double seconds,
+      Seconds(batch.stream.get(), batch.stream, [&](memory::GpuStream stream) -> Status {
+        PB_RETURN_IF_ERROR(batch.stream.WaitSync());  // the room is one batch's
+        PB_RETURN_IF_ERROR(device.Begin(room, patches.size()));
+        return device.Launch(patches, room, stream);
+      }));
+  Print(name, seconds, batch.d_sources.size_bytes() + batch.d_patches.size_bytes(),
+        seconds / copy_seconds);
+  return absl::OkStatus();
+}
+
+Status MeasureCopies(Batch& batch) {
+  PB_ASSIGN_OR_RETURN(auto pinned, memory::PinnedBuffer::Allocate(batch.d_sources.size_bytes()));
+  const std::uint64_t bytes = batch.d_sources.size_bytes();
+  PB_ASSIGN_OR_RETURN(
+      const double up, Seconds(batch.stream.get(), batch.stream, [&](memory::GpuStream stream) {
+        return memory::CopyToDevice(batch.d_sources.d_data(), pinned.bytes(), stream);
+      }));
+  Print("host to device, pinned", up, bytes, 0);
+  PB_ASSIGN_OR_RETURN(const double down,
+                      Seconds(batch.stream.get(), batch.stream, [&](memory::GpuStream stream) {
+                        return memory::CopyToHost(pinned.bytes(), batch.d_sources.d_data(), stream);
+                      }));
+  Print("device to host, pinned", down, bytes, 0);
+  return absl::OkStatus();
+}
+
+Status Measure(std::int64_t count, std::int64_t side) {
+  PB_RETURN_IF_ERROR(memory::SelectGpu(0));
+  PB_ASSIGN_OR_RETURN(Batch batch, MakeBatch(count, side));
+  // A chain reads one byte and writes two: a copy of 1.5 moves as many.
+  const std::uint64_t half = batch.d_sources.size_bytes() + batch.d_sources.size_bytes() / 2;
+  PB_ASSIGN_OR_RETURN(auto d_from, memory::DeviceBlock::Allocate(half));
+  PB_RETURN_IF_ERROR(memory::FillDevice(d_from.d_data(), 1, half, batch.stream.get()));
+  PB_ASSIGN_OR_RETURN(
+      const double copy, Seconds(batch.stream.get(), batch.stream, [&](memory::GpuStream stream) {
+        return memory::CopyOnDevice(batch.d_patches.d_data(), d_from.d_data(), half, stream);
+      }));
+  Print("copy on the device (floor)", copy, 2 * half, 1);
+  PB_RETURN_IF_ERROR(MeasureChain("chain, light", kLight, batch, copy));
+  PB_RETURN_IF_ERROR(MeasureChain("chain, full", kFull, batch, copy));
+  PB_RETURN_IF_ERROR(
+      MeasureChain("chain, full with elastic and noise", kElasticNoise, batch, copy));
+  PB_RETURN_IF_ERROR(MeasureChain("chain, contrast and blur", kBlurContrast, batch, copy));
+  return MeasureCopies(batch);
+}
+
+}  // namespace
+}  // namespace patchbay::ops
+
+int main(int argc, char** argv) {
+  std::string reason;
+  if (patchbay::memory::ListGpus(&reason).empty()) {
+    std::fprintf(stderr, "patchbay-bench-gpu: nothing measured: %s\n", reason.c_str());
+    return 1;
+  }
+  const std::int64_t patches = argc > 1 ? std::atoll(argv[1]) : 256;
+  const std::int64_t side = argc > 2 ? std::atoll(argv[2]) : 512;
+  if (patches < 1 || patches > 4096 || side < 16 || side > 4096) {
+    std::fprintf(stderr, "usage: patchbay-bench-gpu [PATCHES (1 to 4096) [SIDE (16 to 4096)]]\n");
+    return 2;
+  }
+  const patchbay::Status measured = patchbay::ops::Measure(patches, side);
+  if (measured.ok()) return 0;
+  std::fprintf(stderr, "patchbay-bench-gpu: %s\n", patchbay::Describe(measured).c_str());
+  return 1;
+}
