@@ -94,6 +94,10 @@ class ModuleCase(harness.Case):
 class Trainer(ModuleCase):
     def test_an_epoch_has_the_bytes_of_the_command(self):
         expected = self.json("stream", self.run_yaml, "--digest", "--set", "batch.tail=pad")
+        shares = expected["breakdown"]
+        self.assertEqual(set(shares), {"storage", "decode", "transform", "transfer", "trainer"})
+        self.assertAlmostEqual(sum(share["fraction"] for share in shares.values()), 1, places=9)
+        self.assertGreater(shares["decode"]["s_per_batch"], 0)
         said = self.run_program("""
             stream = patchbay.attach("run.yaml", overrides={"batch.tail": "pad"}, cpus=1)
             assert stream.epoch == 0
