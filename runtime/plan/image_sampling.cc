@@ -1,6 +1,8 @@
 #include "runtime/plan/image_sampling.h"
 
 #include <algorithm>
+#include <limits>
+#include <utility>
 
 #include "runtime/base/strings.h"
 #include "runtime/plan/class_table.h"
@@ -9,6 +11,7 @@ namespace patchbay::plan {
 namespace {
 
 constexpr std::uint64_t kMaxIndexedPixels = std::uint64_t{1} << 44;  ///< of one image
+constexpr std::uint64_t kMaxGroup = std::numeric_limits<std::uint32_t>::max();
 
 /// Sets of places that an image has.
 std::size_t SetsOf(const RunConfig& config, const PlannedImage& image) {
@@ -21,38 +24,57 @@ std::size_t SetsOf(const RunConfig& config, const PlannedImage& image) {
   return 1 + classes;
 }
 
-/// The members `name` of `value`, one list an image; absent = none.
-StatusOr<const Json*> ListsOf(const Json& value, const char* name, std::size_t images) {
-  static const Json kNone = Json::array();
-  if (!value.is_object() || !value.contains(name)) return &kNone;
-  const Json& lists = value[name];
-  const auto is_list = [](const Json& list) { return list.is_array(); };
-  if (lists.is_array() && lists.size() == images &&
-      std::all_of(lists.begin(), lists.end(), is_list)) {
-    return &lists;
-  }
-  return absl::InvalidArgumentError(StrCat("plan: ", name, ": not a list an image"));
-}
-
-/// {"indexes", "counts"} of every image.
-Json PlacesToJson(const std::vector<PlannedImage>& images) {
-  Json indexes = Json::array(), places = Json::array();
+/// A list an image, of the members of one of its lists as `put` writes them.
+template <typename T, typename Put>
+Json ListsOf(const std::vector<PlannedImage>& images, std::vector<T> PlannedImage::*list,
+             const Put& put) {
+  Json lists = Json::array();
   for (const PlannedImage& image : images) {
-    Json digests = Json::array(), counts = Json::array();
-    for (const Digest& digest : image.indexes) digests.push_back(digest.Hex());
-    for (const PlaceCount& count : image.places) {
-      counts.push_back({count.places, count.pixels_each});
-    }
-    indexes.push_back(std::move(digests));
-    places.push_back(std::move(counts));
+    Json& one = lists.emplace_back(Json::array());
+    for (const T& member : image.*list) one.push_back(put(member));
   }
-  return {{"indexes", std::move(indexes)}, {"counts", std::move(places)}};
+  return lists;
 }
 
-Json GroupsToJson(const std::vector<PlannedImage>& images) {
-  Json groups = Json::array();
-  for (const PlannedImage& image : images) groups.push_back(image.groups);
-  return groups;
+/// Adds what ListsOf gave, the member `name` of `value`; absent = none. `take` gives a StatusOr of
+/// a member.
+template <typename T, typename Take>
+Status AddLists(const Json& value, const char* name, std::vector<T> PlannedImage::*list,
+                const Take& take, std::vector<PlannedImage>& images) {
+  if (!value.is_object() || !value.contains(name)) return absl::OkStatus();
+  const Json& lists = value[name];
+  const auto is_list = [](const Json& one) { return one.is_array(); };
+  if (!lists.is_array() || lists.size() != images.size() ||
+      !std::all_of(lists.begin(), lists.end(), is_list)) {
+    return absl::InvalidArgumentError(StrCat("plan: ", name, ": not a list an image"));
+  }
+  for (std::size_t i = 0; i < images.size(); ++i) {
+    for (const Json& member : lists[i]) {
+      StatusOr<T> taken = take(member);
+      if (!taken.ok()) return Annotate(taken.status(), StrCat("plan: ", name, " of image ", i));
+      (images[i].*list).push_back(*std::move(taken));
+    }
+  }
+  return absl::OkStatus();
+}
+
+StatusOr<std::uint32_t> TakeGroup(const Json& group) {
+  if (group.is_number_unsigned() && group.get<std::uint64_t>() <= kMaxGroup) {
+    return static_cast<std::uint32_t>(group.get<std::uint64_t>());
+  }
+  return absl::InvalidArgumentError("not the number of a group");
+}
+
+StatusOr<Digest> TakeDigest(const Json& digest) {
+  if (digest.is_string()) return Digest::FromHex(digest.get_ref<const std::string&>());
+  return absl::InvalidArgumentError("not a digest");
+}
+
+StatusOr<PlaceCount> TakeCount(const Json& count) {
+  const bool is_pair = count.is_array() && count.size() == 2 && count[0].is_number_unsigned() &&
+                       count[1].is_number_unsigned();
+  if (is_pair) return PlaceCount{count[0].get<std::uint64_t>(), count[1].get<std::uint64_t>()};
+  return absl::InvalidArgumentError("not places and the pixels of each");
 }
 
 Json ListedToJson(const std::vector<PlannedImage>& images) {
@@ -109,39 +131,26 @@ Status CheckSampled(const RunConfig& config, const PlannedImage& image) {
 
 Json SampledToJson(const RunConfig& config, const std::vector<PlannedImage>& images) {
   Json text = Json::object();
-  if (NeedsPlaces(config)) text["places"] = PlacesToJson(images);
-  if (!config.weight_by.empty()) text["groups"] = GroupsToJson(images);
+  if (NeedsPlaces(config)) {
+    text["places"]["indexes"] = ListsOf(images, &PlannedImage::indexes,
+                                        [](const Digest& digest) { return Json(digest.Hex()); });
+    text["places"]["counts"] = ListsOf(images, &PlannedImage::places, [](const PlaceCount& count) {
+      return Json{count.places, count.pixels_each};
+    });
+  }
+  if (!config.weight_by.empty()) {
+    text["groups"] =
+        ListsOf(images, &PlannedImage::groups, [](std::uint32_t group) { return Json(group); });
+  }
   if (config.positions == Positions::kListed) text["positions"] = ListedToJson(images);
   return text;
 }
 
 Status SampledFromJson(const Json& plan, std::vector<PlannedImage>& images) {
-  const Json sets = plan.value("places", Json());
-  PB_ASSIGN_OR_RETURN(const Json* groups, ListsOf(plan, "groups", images.size()));
-  PB_ASSIGN_OR_RETURN(const Json* indexes, ListsOf(sets, "indexes", images.size()));
-  PB_ASSIGN_OR_RETURN(const Json* places, ListsOf(sets, "counts", images.size()));
-  const auto wrong = [] { return absl::InvalidArgumentError("plan: places of another form"); };
-  for (std::size_t i = 0; i < groups->size(); ++i) {
-    for (const Json& group : (*groups)[i]) {
-      if (!group.is_number_unsigned()) return wrong();
-      images[i].groups.push_back(group.get<std::uint32_t>());
-    }
-  }
-  for (std::size_t i = 0; i < indexes->size(); ++i) {
-    for (const Json& digest : (*indexes)[i]) {
-      if (!digest.is_string()) return wrong();
-      PB_ASSIGN_OR_RETURN(images[i].indexes.emplace_back(),
-                          Digest::FromHex(digest.get_ref<const std::string&>()));
-    }
-  }
-  for (std::size_t i = 0; i < places->size(); ++i) {
-    for (const Json& count : (*places)[i]) {
-      const bool whole = count.is_array() && count.size() == 2 && count[0].is_number_unsigned() &&
-                         count[1].is_number_unsigned();
-      if (!whole) return wrong();
-      images[i].places.push_back({count[0].get<std::uint64_t>(), count[1].get<std::uint64_t>()});
-    }
-  }
+  const Json places = plan.value("places", Json());
+  PB_RETURN_IF_ERROR(AddLists(plan, "groups", &PlannedImage::groups, TakeGroup, images));
+  PB_RETURN_IF_ERROR(AddLists(places, "indexes", &PlannedImage::indexes, TakeDigest, images));
+  PB_RETURN_IF_ERROR(AddLists(places, "counts", &PlannedImage::places, TakeCount, images));
   return ListedFromJson(plan, images);
 }
 
