@@ -92,10 +92,10 @@ Status VolumeProgram::Add(const plan::OpStep& step) {
       blur_ = {occurrence, plan::GaussianBlurOptions::FromJson(options)};
       break;
     case plan::OpNumber::kBrightness:
-      brightness_ = {occurrence, plan::BrightnessOptions::FromJson(options)};
+      brightness_ = {occurrence, plan::FactorOptions::FromJson(options)};
       break;
     case plan::OpNumber::kContrast:
-      contrast_ = {occurrence, plan::ContrastOptions::FromJson(options)};
+      contrast_ = {occurrence, plan::FactorOptions::FromJson(options)};
       break;
     case plan::OpNumber::kLowResolution:
       low_resolution_ = {occurrence, plan::LowResolutionOptions::FromJson(options)};

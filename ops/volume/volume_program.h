@@ -13,9 +13,8 @@
 #include "ops/volume/tone.h"
 #include "ops/volume/volume_geometry.h"
 #include "runtime/base/status.h"
-#include "runtime/plan/ops/brightness.h"
-#include "runtime/plan/ops/contrast.h"
 #include "runtime/plan/ops/ct_normalize.h"
+#include "runtime/plan/ops/factor.h"
 #include "runtime/plan/ops/gamma.h"
 #include "runtime/plan/ops/gaussian_blur.h"
 #include "runtime/plan/ops/gaussian_noise.h"
@@ -73,8 +72,8 @@ class VolumeProgram {
   Tone tone_;
   std::optional<DrawnOp<plan::GaussianNoiseOptions>> noise_;
   std::optional<DrawnOp<plan::GaussianBlurOptions>> blur_;
-  std::optional<DrawnOp<plan::BrightnessOptions>> brightness_;
-  std::optional<DrawnOp<plan::ContrastOptions>> contrast_;
+  std::optional<DrawnOp<plan::FactorOptions>> brightness_;
+  std::optional<DrawnOp<plan::FactorOptions>> contrast_;
   std::optional<DrawnOp<plan::LowResolutionOptions>> low_resolution_;
   std::vector<DrawnOp<plan::GammaOptions>> gammas_;
   std::vector<CastTo> casts_;

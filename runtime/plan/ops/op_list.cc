@@ -7,13 +7,12 @@
 
 #include "runtime/base/strings.h"
 #include "runtime/plan/ops/affine.h"
-#include "runtime/plan/ops/brightness.h"
 #include "runtime/plan/ops/cast.h"
 #include "runtime/plan/ops/color_jitter.h"
-#include "runtime/plan/ops/contrast.h"
 #include "runtime/plan/ops/crop.h"
 #include "runtime/plan/ops/ct_normalize.h"
 #include "runtime/plan/ops/elastic.h"
+#include "runtime/plan/ops/factor.h"
 #include "runtime/plan/ops/flip.h"
 #include "runtime/plan/ops/gamma.h"
 #include "runtime/plan/ops/gaussian_blur.h"
@@ -57,8 +56,8 @@ std::vector<OpRow> OpRows() {
           {OpNumber::kZscore, ZscoreOptions::Keys()},
           {OpNumber::kGaussianBlur, GaussianBlurOptions::Keys()},
           {OpNumber::kGaussianNoise, GaussianNoiseOptions::Keys()},
-          {OpNumber::kBrightness, BrightnessOptions::Keys()},
-          {OpNumber::kContrast, ContrastOptions::Keys()},
+          {OpNumber::kBrightness, FactorOptions::BrightnessKeys()},
+          {OpNumber::kContrast, FactorOptions::ContrastKeys()},
           {OpNumber::kLowResolution, LowResolutionOptions::Keys()},
           {OpNumber::kGamma, GammaOptions::Keys()},
           {OpNumber::kNormalize, NormalizeOptions::Keys()},

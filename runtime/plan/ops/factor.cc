@@ -1,0 +1,36 @@
+#include "runtime/plan/ops/factor.h"
+
+#include <utility>
+
+namespace patchbay::plan {
+namespace {
+
+config::Key KeysOf(std::string name, std::string help, std::string factor_help) {
+  return {
+      .name = std::move(name),
+      .type = config::KeyType::kMap,
+      .help = std::move(help),
+      .members = {ProbabilityKey(),
+                  RangeKey({.name = "factor", .min = 0, .max = 10, .help = std::move(factor_help)},
+                           FactorOptions{}.factor)}};
+}
+
+}  // namespace
+
+config::Key FactorOptions::BrightnessKeys() {
+  return KeysOf("brightness", "multiplies the values; volumes",
+                "factor; half of the draws below 1 where the range has 1 inside");
+}
+
+config::Key FactorOptions::ContrastKeys() {
+  return KeysOf("contrast",
+                "moves the values away from the patch's mean or towards it, within its least and "
+                "largest value; volumes",
+                "factor about the mean; half of the draws below 1 where the range has 1 inside");
+}
+
+FactorOptions FactorOptions::FromJson(const Json& options) {
+  return {options["p"].get<double>(), RangeOf(options, "factor")};
+}
+
+}  // namespace patchbay::plan
