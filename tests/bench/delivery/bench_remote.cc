@@ -73,7 +73,8 @@ double CpuSeconds(int who) {
 }
 
 /// Runs `trainer(out)` in a process of its own, which first says a line to `out`, and
-/// `senders(line)` here; kTotalBytes go from one to the other.
+/// `senders(line)` here; kTotalBytes go from one to the other. `out` has no reader any more once
+/// the senders are done.
 template <typename Trainer, typename Senders>
 Cost Measure(const Trainer& trainer, const Senders& senders) {
   std::array<int, 2> up{};
@@ -82,6 +83,7 @@ Cost Measure(const Trainer& trainer, const Senders& senders) {
   const pid_t pid = fork();
   if (pid == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    close(up[0]);
     trainer(up[1]);
     _exit(0);
   }
@@ -90,9 +92,9 @@ Cost Measure(const Trainer& trainer, const Senders& senders) {
   for (char c = 0; read(up[0], &c, 1) == 1 && c != '\n';) line.push_back(c);
   const std::int64_t start_ns = SteadyNowNs();
   senders(line);
+  close(up[0]);
   waitpid(pid, nullptr, 0);  // it ends once all is there
   const double seconds = 1e-9 * static_cast<double>(SteadyNowNs() - start_ns);
-  close(up[0]);
   const double cpu =
       CpuSeconds(RUSAGE_SELF) - own_before + CpuSeconds(RUSAGE_CHILDREN) - ended_before;
   const double gigabytes = 1e-9 * static_cast<double>(kTotalBytes);
@@ -175,6 +177,8 @@ std::uint64_t Batches() { return kTotalBytes / (kShards * kShardBytes); }
     const TakenBatch batch = OrDie(ring->Next(kPatience));
     ring->Release(*batch.slot, batch.generation);
   }
+  pollfd senders{out, 0, 0};
+  poll(&senders, 1, -1);  // the last of them still waits for its answer
   _exit(0);
 }
 
