@@ -8,6 +8,9 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "runtime/base/confined_open.h"
+#include "runtime/base/file_names.h"
+#include "runtime/base/folder_scope.h"
 #include "runtime/base/hash.h"
 
 namespace patchbay {
@@ -18,6 +21,9 @@ void UniqueFd::Close() {
 }
 
 StatusOr<UniqueFd> OpenFile(const std::string& path, int flags, unsigned mode) {
+  const bool is_write = (flags & O_ACCMODE) != O_RDONLY || (flags & O_CREAT) != 0;
+  PB_ASSIGN_OR_RETURN(const std::string folder, ConfiningFolder(path, is_write));
+  if (!folder.empty()) return OpenConfined(folder, path, flags, mode);
   const int fd = open(path.c_str(), flags | O_CLOEXEC, mode);
   if (fd < 0) return FromErrno("open", path, errno);
   return UniqueFd(fd);
@@ -85,12 +91,12 @@ Status WriteAndRename(const std::string& path, std::span<const std::byte> bytes,
     PB_ASSIGN_OR_RETURN(UniqueFd fd, OpenFile(temporary, O_WRONLY | O_CREAT | O_EXCL, mode));
     PB_RETURN_IF_ERROR(WriteAt(fd.get(), 0, bytes, path));
     if (durably && fsync(fd.get()) != 0) return FromErrno("fsync", path, errno);
-    if (rename(temporary.c_str(), path.c_str()) != 0) return FromErrno("rename", path, errno);
+    PB_RETURN_IF_ERROR(RenameFile(temporary, path));
     if (!durably) return absl::OkStatus();
     return SyncDirectory(std::filesystem::path(path).parent_path().string());
   };
   Status status = write();
-  if (!status.ok()) unlink(temporary.c_str());
+  if (!status.ok()) RemoveFile(temporary).IgnoreError();
   return status;
 }
 
@@ -108,13 +114,15 @@ Status MakeDirectories(const std::string& path, unsigned mode) {
   std::string partial;
   for (const auto& part : std::filesystem::path(path)) {
     partial = partial.empty() ? part.string() : (std::filesystem::path(partial) / part).string();
-    if (mkdir(partial.c_str(), mode) != 0 && errno != EEXIST)
-      return FromErrno("mkdir", partial, errno);
+    struct stat st {};
+    // What is there need not be writable; whether it is where it seems is checked at the end.
+    if (stat(partial.c_str(), &st) == 0) continue;
+    const Status made = MakeDirectory(partial, mode);
+    if (!made.ok() && !absl::IsAlreadyExists(made)) return made;
   }
-  struct stat st {};
-  if (stat(path.c_str(), &st) != 0) return FromErrno("mkdir", path, errno);
-  if (!S_ISDIR(st.st_mode)) return FromErrno("mkdir", path, ENOTDIR);
-  return absl::OkStatus();
+  auto made = OpenFile(path, O_PATH | O_DIRECTORY);
+  if (made.ok() || !absl::IsNotFound(made.status())) return made.status();
+  return FromErrno("mkdir", path, ENOTDIR);
 }
 
 StatusOr<std::uint64_t> FreeBytes(const std::string& path) {

@@ -10,7 +10,10 @@
 namespace patchbay::zarr {
 
 FileByteStore::FileByteStore(std::string root, std::shared_ptr<FileCache> files)
-    : root_(std::move(root)), files_(std::move(files)), owner_(files_->AddOwner()) {}
+    : root_(std::move(root)),
+      files_(std::move(files)),
+      owner_(files_->AddOwner()),
+      folders_(FolderScope::Current()) {}
 
 FileByteStore::~FileByteStore() { files_->Forget(owner_); }
 
@@ -19,6 +22,7 @@ std::string FileByteStore::NameOf(std::string_view key) const {
 }
 
 StatusOr<std::shared_ptr<const StoredBytes>> FileByteStore::Open(std::string_view key) {
+  const FolderScope scope(folders_);
   return files_->Open(owner_, NameOf(key));
 }
 

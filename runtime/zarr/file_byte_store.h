@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/base/folder_scope.h"
 #include "runtime/base/status.h"
 #include "runtime/zarr/byte_store.h"
 #include "runtime/zarr/file_cache.h"
@@ -14,7 +15,8 @@
 namespace patchbay::zarr {
 
 /// The regular files below `root`; the empty key is `root` itself. A file that was closed to make
-/// room and is opened again may be another one by then: its stamp tells.
+/// room and is opened again may be another one by then: its stamp tells. Whichever thread opens a
+/// file, it is confined as the one that made the store was (see runtime/base/folder_scope.h).
 class FileByteStore final : public ByteStore {
  public:
   FileByteStore(std::string root, std::shared_ptr<FileCache> files);
@@ -30,6 +32,7 @@ class FileByteStore final : public ByteStore {
   const std::string root_;
   const std::shared_ptr<FileCache> files_;
   const std::uint64_t owner_;
+  const std::shared_ptr<const AllowedFolders> folders_;
 };
 
 /// One file, which stays open as long as somebody holds it; NotFound when there is none.

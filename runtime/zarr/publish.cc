@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <cstdio>
 #include <filesystem>
 #include <mutex>
 #include <system_error>
@@ -15,6 +14,8 @@
 #include <unistd.h>
 
 #include "runtime/base/file.h"
+#include "runtime/base/file_names.h"
+#include "runtime/base/folder_scope.h"
 
 namespace patchbay::zarr {
 namespace {
@@ -34,7 +35,8 @@ Status SyncEach(const std::vector<std::string>& paths, Status (*sync)(const std:
   std::atomic<std::size_t> next{0};
   std::mutex first_mu;
   Status first;  // guarded by first_mu
-  const auto work = [&] {
+  const auto work = [&, folders = FolderScope::Current()] {
+    const FolderScope scope(folders);
     for (std::size_t i = next++; i < paths.size(); i = next++) {
       const Status status = sync(paths[i]);
       const std::lock_guard lock(first_mu);
@@ -95,17 +97,11 @@ Status PublishStore(const std::string& staging, const std::string& target) {
     return absl::AlreadyExistsError(StrCat("publish store: ", target, ": already exists"));
   }
   PB_RETURN_IF_ERROR(SyncTree(staging));
-  // The kernel refuses an existing target in the same step, whoever made it meanwhile.
-  if (renameat2(AT_FDCWD, staging.c_str(), AT_FDCWD, target.c_str(), RENAME_NOREPLACE) != 0) {
-    if (errno == EEXIST) {
-      return absl::AlreadyExistsError(StrCat("publish store: ", target, ": already exists"));
-    }
-    if (errno != EINVAL) return FromErrno("publish store", target, errno);
-    // A file system without the flag: rename still refuses a folder that is not empty.
-    if (rename(staging.c_str(), target.c_str()) != 0) {
-      return FromErrno("publish store", target, errno);
-    }
+  const Status renamed = RenameToNew(staging, target);
+  if (absl::IsAlreadyExists(renamed)) {
+    return absl::AlreadyExistsError(StrCat("publish store: ", target, ": already exists"));
   }
+  PB_RETURN_IF_ERROR(renamed);
   PB_RETURN_IF_ERROR(SyncDirectory(ParentOf(target)));
   return SyncDirectory(ParentOf(staging));
 }

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "runtime/base/file.h"
+#include "runtime/base/folder_scope.h"
 #include "runtime/base/strings.h"
 #include "runtime/zarr/label_sets.h"
 #include "runtime/zarr/opened_store.h"
@@ -38,7 +39,8 @@ std::vector<ShardFindings> CheckAll(const OpenedStore& store, const std::vector<
   std::atomic<std::size_t> next{0};
   std::mutex mu;
   std::int64_t done = 0;  // guarded by mu
-  const auto work = [&] {
+  const auto work = [&, folders = FolderScope::Current()] {
+    const FolderScope scope(folders);
     ShardChecker checker(store);
     for (std::size_t i = next++; i < places.size(); i = next++) {
       findings[i] = checker.Check(places[i]);

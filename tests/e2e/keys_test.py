@@ -113,6 +113,32 @@ class Keys(harness.Case):
         result = self.command("ingest", inside / "link.svs", "--out", inside / "out", "--cluster", key)
         self.assertNotEqual(result.returncode, 0)
 
+    def test_links_in_the_keys_folders_lead_a_job_nowhere_else(self):
+        outside = self.store([self.slide("o.svs", "900x700", seed=2)], "outside")
+        inside = self.folder / "inside"
+        inside.mkdir()
+        store = next(self.store([self.slide("i.svs", "900x700")], "inside/stores").glob("*.ome.zarr"))
+        self.up(1)
+        key = self.new_key("ann", "submitter", "--read", inside, "--write", inside)
+        run = self.run_file(store)
+        words = ["stream", run, "--batches", 2, "--digest", "--cluster", key]
+        self.assertEqual(self.command(*words).returncode, 0)
+        shards = store / "0" / "c"
+        shards.rename(inside / "moved")
+        os.symlink(next(outside.glob("*.ome.zarr")) / "0" / "c", shards)
+        refused = self.command(*words)
+        self.assertEqual(refused.returncode, 1, refused.stdout)
+        self.assertIn("leads out of", refused.stderr)
+        before = sorted(outside.rglob("*"))
+        out = inside / "out"
+        out.mkdir()
+        os.symlink(outside, out / ".patchbay-ingest")
+        (self.folder / "i.svs").rename(inside / "i.svs")
+        refused = self.command("ingest", inside / "i.svs", "--out", out, "--cluster", key)
+        self.assertNotEqual(refused.returncode, 0)
+        self.assertIn("leads out of", refused.stderr)
+        self.assertEqual(sorted(outside.rglob("*")), before)
+
     def test_trainer_key_may_not_submit_and_submitter_may_not_stop_the_cluster(self):
         slide = self.slide(size="800x600")
         self.up(1)

@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
+#include <utility>
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -21,6 +22,16 @@ bool IsBelow(const std::string& path, const std::string& folder) {
   if (folder == "/") return true;
   return path.compare(0, folder.size(), folder) == 0 &&
          (path.size() == folder.size() || path[folder.size()] == '/');
+}
+
+/// Those of `folders` that can be named without links.
+std::vector<std::string> Canonical(const std::vector<std::string>& folders) {
+  std::vector<std::string> canonical;
+  for (const std::string& folder : folders) {
+    StatusOr<std::string> path = CanonicalPath(folder);
+    if (path.ok()) canonical.push_back(*std::move(path));
+  }
+  return canonical;
 }
 
 std::string ListOf(const std::vector<std::string>& folders) {
@@ -52,6 +63,13 @@ StatusOr<std::string> CanonicalPath(const std::string& path) {
     existing.resize(slash == 0 ? 1 : slash);
   }
   return Refused(path, "too many folders that do not exist");
+}
+
+std::shared_ptr<const AllowedFolders> AllowedFoldersOf(const PathRights& rights,
+                                                       const std::string& own) {
+  AllowedFolders folders{Canonical(rights.read), Canonical(rights.write)};
+  if (!own.empty()) folders.write.push_back(own);
+  return std::make_shared<const AllowedFolders>(std::move(folders));
 }
 
 StatusOr<std::string> PathAllowed(const PathRights& rights, Access access,

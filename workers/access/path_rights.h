@@ -2,9 +2,11 @@
 // paths so that neither ".." nor a symbolic link leads out of them.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "runtime/base/folder_scope.h"
 #include "runtime/base/status.h"
 
 namespace patchbay::workers {
@@ -17,6 +19,12 @@ struct PathRights {
   static PathRights All() { return {{"/"}, {"/"}}; }
 };
 
+/// What confines a thread that works under these rights (runtime/base/folder_scope.h): their
+/// folders by canonical paths, and `own`, a folder of this program in which it writes all the same
+/// (empty: none).
+std::shared_ptr<const AllowedFolders> AllowedFoldersOf(const PathRights& rights,
+                                                       const std::string& own = {});
+
 enum class Access { kRead, kWrite };
 
 /// The absolute path with every symbolic link of its existing part resolved. The rest (what does
@@ -24,8 +32,9 @@ enum class Access { kRead, kWrite };
 StatusOr<std::string> CanonicalPath(const std::string& path);
 
 /// CanonicalPath(path) when it lies in one of the folders for `access`; use the returned path for
-/// the access itself. PermissionDenied names the path and the key's folders. A folder that is
-/// writable is not readable by that alone.
+/// the access itself, in a FolderScope of AllowedFoldersOf(rights), so that a link that is put in
+/// its way meanwhile leads nowhere. PermissionDenied names the path and the key's folders. A folder
+/// that is writable is not readable by that alone.
 StatusOr<std::string> PathAllowed(const PathRights& rights, Access access, const std::string& path);
 
 }  // namespace patchbay::workers

@@ -63,7 +63,8 @@ class TaskRunner {
   std::thread thread_;
 };
 
-/// Runs a leased task here and now; the outcome as a worker reports it.
+/// Runs a leased task here and now, confined to the folders of its rights; the outcome as a worker
+/// reports it.
 protocol::TasksFinished::Item RunLeasedTask(const protocol::TaskLease& lease, TaskContext& context);
 
 /// A status as it travels, and back.

@@ -1,12 +1,15 @@
 #include "workers/sources/folder_walk.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <set>
 #include <utility>
 #include <vector>
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
+#include "runtime/base/file.h"
 #include "runtime/base/strings.h"
 
 namespace patchbay::workers {
@@ -27,6 +30,9 @@ class Walk {
     if (stat(folder.c_str(), &st) == 0 && !walked_.emplace(st.st_dev, st.st_ino).second) {
       return absl::OkStatus();
     }
+    // A link to a folder that the task may not read: its names are not for the task.
+    const Status opened = OpenFile(folder, O_RDONLY | O_DIRECTORY).status();
+    if (absl::IsPermissionDenied(opened)) return visitor_.locked(folder, EACCES);
     std::error_code error;
     std::vector<std::string> names;
     for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {

@@ -21,7 +21,8 @@ struct FolderVisitor {
   std::function<Status(const std::string& path)> store;
   /// Anything else but a folder, with its status, links followed.
   std::function<Status(const std::string& path, const std::filesystem::file_status& status)> file;
-  /// A folder that cannot be listed, and errno.
+  /// A folder that cannot be listed, or that a link leads to from where the thread is confined to
+  /// (runtime/base/folder_scope.h), and errno.
   std::function<Status(const std::string& path, int error)> locked;
   /// After every folder.
   std::function<Status()> done;

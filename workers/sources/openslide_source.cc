@@ -2,13 +2,17 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
 #include <mutex>
 #include <utility>
 #include <vector>
 
+#include <fcntl.h>
 #include <openslide/openslide.h>
 #include <tiffio.h>
 
+#include "runtime/base/file.h"
+#include "runtime/base/folder_scope.h"
 #include "runtime/base/strings.h"
 #include "runtime/zarr/file_byte_store.h"
 #include "workers/sources/icc_profile.h"
@@ -39,8 +43,33 @@ void SilenceLibtiff() {
   (void)is_silent;
 }
 
+/// The folder in which OpenSlide opens more files for this one; empty: it opens no other.
+std::string FolderOfParts(const std::string& path) {
+  const std::filesystem::path file(path);
+  const std::string extension = file.extension().string();
+  if (extension == ".mrxs") return std::filesystem::path(file).replace_extension().string();
+  const bool has_beside = extension == ".vms" || extension == ".vmu";
+  return has_beside ? file.parent_path().string() : std::string();
+}
+
+/// OpenSlide opens by name and follows links, so all that it may open is opened here first,
+/// confined as the thread is. What is put there between this and its own open goes unseen (README).
+Status CheckNames(const std::string& path) {
+  PB_ASSIGN_OR_RETURN(const std::string confined, ConfiningFolder(path, false));
+  if (confined.empty()) return absl::OkStatus();
+  PB_RETURN_IF_ERROR(OpenFile(path, O_RDONLY | O_NONBLOCK).status());
+  const std::string parts = FolderOfParts(path);
+  std::error_code error;
+  for (std::filesystem::directory_iterator it(parts, error), end; !error && it != end;
+       it.increment(error)) {
+    PB_RETURN_IF_ERROR(OpenFile(it->path().string(), O_RDONLY | O_NONBLOCK).status());
+  }
+  return absl::OkStatus();
+}
+
 StatusOr<Handle> OpenHandle(const std::string& path) {
   SilenceLibtiff();
+  PB_RETURN_IF_ERROR(CheckNames(path));
   Handle handle(openslide_open(path.c_str()), [](openslide_t* h) {
     if (h != nullptr) openslide_close(h);
   });
@@ -146,6 +175,7 @@ class OpenSlideImage final : public ImageSource {
   StatusOr<Handle> Usable() const {
     const std::lock_guard lock(handle_mu_);
     if (handle_ == nullptr) {
+      const FolderScope scope(folders_);
       PB_ASSIGN_OR_RETURN(handle_, OpenHandle(path_));
     }
     return handle_;
@@ -157,6 +187,7 @@ class OpenSlideImage final : public ImageSource {
 
   std::string path_;
   ImageLayout layout_;
+  const std::shared_ptr<const AllowedFolders> folders_ = FolderScope::Current();
   mutable std::mutex handle_mu_;
   mutable Handle handle_;  // guarded by handle_mu_
 };
@@ -198,6 +229,7 @@ StatusOr<ImageLayout> ReadLayout(openslide_t* handle, const std::string& path) {
 
 std::optional<std::string> OpenSlideVendor(const std::string& path) {
   SilenceLibtiff();
+  if (!CheckNames(path).ok()) return std::nullopt;
   const char* vendor = openslide_detect_vendor(path.c_str());
   if (vendor == nullptr) return std::nullopt;
   return std::string(vendor);

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "runtime/base/file_names.h"
 #include "runtime/base/hash.h"
 #include "runtime/base/strings.h"
 
@@ -76,7 +77,7 @@ TiffWriter::TiffWriter(TiffWriter&& other) noexcept
       directories_(std::move(other.directories_)) {}
 
 TiffWriter::~TiffWriter() {
-  if (!partial_path_.empty()) unlink(partial_path_.c_str());
+  if (!partial_path_.empty()) RemoveFile(partial_path_).IgnoreError();
 }
 
 StatusOr<TiffWriter> TiffWriter::Create(const std::string& path, bool is_big) {
@@ -145,7 +146,7 @@ Status TiffWriter::Commit() {
     PB_ASSIGN_OR_RETURN(link_at, WriteDirectory(fields, link_at));
   }
   if (fsync(fd_.get()) != 0) return FromErrno("sync", path_, errno);
-  if (rename(partial_path_.c_str(), path_.c_str()) != 0) return FromErrno("rename", path_, errno);
+  PB_RETURN_IF_ERROR(RenameFile(partial_path_, path_));
   partial_path_.clear();
   const std::filesystem::path folder = std::filesystem::path(path_).parent_path();
   return SyncDirectory(folder.empty() ? "." : folder.string());

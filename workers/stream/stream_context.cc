@@ -32,6 +32,7 @@ StatusOr<std::shared_ptr<StreamContext>> StreamContext::Build(
   context->stream_ = described.stream;
   context->geometry_ = geometry;
   context->rights_.read = described.read_prefixes;
+  context->folders_ = AllowedFoldersOf(context->rights_);
   context->checked_paths_.resize(where.paths.size());
   context->where_ = std::move(where);
   context->trainers_ = described.trainers;
@@ -47,17 +48,20 @@ StatusOr<const protocol::TrainerEndpoint*> StreamContext::TrainerOf(std::uint32_
 }
 
 StatusOr<std::shared_ptr<const ImageSource>> StreamContext::Image(std::uint32_t index) {
+  const FolderScope scope(folders_);
   PB_ASSIGN_OR_RETURN(const std::string path, CheckedPath(index));
   // The digest tells two stores apart that were at this path, the stamp two slides.
   const std::string stamp =
       where_.stamps[index].empty() ? plan_.images()[index].digest.Hex() : where_.stamps[index];
-  PB_ASSIGN_OR_RETURN(std::shared_ptr<const ImageSource> image,
-                      images_.Get(path, stamp, [&] { return CheckUnchanged(index, path); }));
+  PB_ASSIGN_OR_RETURN(
+      std::shared_ptr<const ImageSource> image,
+      images_.Get(path, StampBelow(path, stamp), [&] { return CheckUnchanged(index, path); }));
   PB_RETURN_IF_ERROR(CheckAsPlanned(index, image->layout()));
   return image;
 }
 
 StatusOr<std::shared_ptr<const ImageSource>> StreamContext::Labels(std::uint32_t index) {
+  const FolderScope scope(folders_);
   PB_ASSIGN_OR_RETURN(const std::string store, CheckedPath(index));
   const plan::PlannedImage& planned = plan_.images()[index];
   const Digest& digest = planned.labels->digest;
@@ -65,7 +69,7 @@ StatusOr<std::shared_ptr<const ImageSource>> StreamContext::Labels(std::uint32_t
   const std::string path =
       StrCat(store, "/", zarr::kLabelsFolder, "/", zarr::RevisionName(set, digest));
   PB_ASSIGN_OR_RETURN(std::shared_ptr<const ImageSource> labels,
-                      images_.Get(path, digest.Hex(), [&] {
+                      images_.Get(path, StampBelow(path, digest.Hex()), [&] {
                         return zarr::OpenLabelRevision(store, set, digest).status();
                       }));
   const ImageLayout& layout = labels->layout();
@@ -117,6 +121,11 @@ StatusOr<std::string> StreamContext::CheckedPath(std::uint32_t index) {
   return path;
 }
 
+std::string StreamContext::StampBelow(const std::string& path, const std::string& stamp) const {
+  const auto folder = folders_->Around(path, false);
+  return folder.ok() ? StrCat(stamp, "|", *folder) : stamp;
+}
+
 Status StreamContext::CheckUnchanged(std::uint32_t index, const std::string& path) const {
   if (where_.stamps[index].empty()) {  // a store that records its digest
     if (RecordedDigest(path) == plan_.images()[index].digest) return absl::OkStatus();
@@ -145,6 +154,7 @@ StatusOr<StreamContext::SharedPlaces> StreamContext::Places(std::uint32_t index)
       return found->second->second;
     }
   }
+  const FolderScope scope(folders_);
   PB_ASSIGN_OR_RETURN(const std::string path, CheckedPath(index));
   const plan::PlannedImage& planned = plan_.images()[index];
   StatusOr<LoadedPlaces> loaded = LoadPlaces(plan_.config(), planned, path,

@@ -71,6 +71,9 @@ class StreamContext {
       : plan_(std::move(plan)), chain_(std::move(chain)), images_(images) {}
 
   StatusOr<std::string> CheckedPath(std::uint32_t index);
+  /// A stamp for the cache of images: streams of other keys do not get what was opened below this
+  /// one's folder, whose links may lead them elsewhere.
+  std::string StampBelow(const std::string& path, const std::string& stamp) const;
   Status CheckUnchanged(std::uint32_t index, const std::string& path) const;
   Status CheckAsPlanned(std::uint32_t index, const ImageLayout& layout) const;
 
@@ -83,6 +86,7 @@ class StreamContext {
   ops::Chain chain_;
   ImageCache& images_;
   PathRights rights_;
+  std::shared_ptr<const AllowedFolders> folders_;  ///< of rights_: confines all that is opened
   PlannedImages where_;
   std::vector<protocol::TrainerEndpoint> trainers_;
   std::mutex checked_mu_;

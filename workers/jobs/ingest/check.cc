@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "runtime/base/file.h"
+#include "runtime/base/file_names.h"
 #include "runtime/base/strings.h"
 #include "workers/jobs/ingest/ingest.h"
 #include "workers/jobs/ingest/publish.h"
@@ -115,7 +116,7 @@ StatusOr<timespec> FileSystemTime(const TaskContext& context, const std::string&
   PB_ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(path, O_WRONLY | O_CREAT | O_EXCL, 0600));
   struct stat st {};
   const int failed = fstat(fd.get(), &st) == 0 ? 0 : errno;
-  unlink(path.c_str());
+  RemoveFile(path).IgnoreError();
   if (failed != 0) return FromErrno("stat", path, failed);
   return st.st_ctim;
 }

@@ -1,10 +1,10 @@
 // The end of a slide and the end of the job: every shard as its check read it back, one rename,
 // then nothing of the work left behind.
 #include <algorithm>
-#include <filesystem>
 
 #include "ops/colour/stain_fit.h"
 #include "runtime/base/file.h"
+#include "runtime/base/file_names.h"
 #include "runtime/base/strings.h"
 #include "runtime/plan/ops/icc_to_srgb.h"
 #include "runtime/zarr/publish.h"
@@ -160,9 +160,8 @@ StatusOr<TaskOutput> Summarise(TaskContext& context) {
       {"stores", stores}, {"missing", missing}, {"without_tissue", without_tissue}};
   PB_ASSIGN_OR_RETURN(std::string result, InlineOrFile(context, folders.out, DumpJson(summary)));
   const bool is_whole = missing.empty() && without_tissue.empty();
-  std::error_code ignored;
   if (is_whole) {  // of before a retry
-    std::filesystem::remove(folders.out + "/failed.csv", ignored);
+    RemoveFile(folders.out + "/failed.csv").IgnoreError();
   }
   return Summarised(folders, std::move(result), is_whole);
 }

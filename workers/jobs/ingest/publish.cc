@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "runtime/base/file.h"
+#include "runtime/base/file_names.h"
 #include "runtime/zarr/opened_store.h"
 #include "runtime/zarr/store_tree.h"
 #include "runtime/zarr/verify.h"

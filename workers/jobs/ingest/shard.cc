@@ -4,11 +4,10 @@
 #include <future>
 #include <memory>
 
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include "runtime/base/direct_file.h"
 #include "runtime/base/file.h"
+#include "runtime/base/file_names.h"
+#include "runtime/base/folder_scope.h"
 #include "runtime/base/strings.h"
 #include "runtime/zarr/shard_encoder.h"
 #include "workers/jobs/ingest/check.h"
@@ -24,10 +23,6 @@ namespace {
 constexpr auto kBesideIfPossible = std::launch::async | std::launch::deferred;
 constexpr std::size_t kMaxPieceBytes = std::size_t{1} << 30;
 
-Status Rename(const std::string& from, const std::string& to) {
-  return rename(from.c_str(), to.c_str()) == 0 ? absl::OkStatus() : FromErrno("rename", to, errno);
-}
-
 /// The shard's file into the store, whose folder is still to be synced.
 Status MoveIntoStore(const TaskContext& context, const LeaseFolder& lease,
                      const std::string& target, const zarr::EncodedShard& shard) {
@@ -35,7 +30,7 @@ Status MoveIntoStore(const TaskContext& context, const LeaseFolder& lease,
   PB_RETURN_IF_ERROR(CreateFileDirectly(written, shard.bytes, 0644));
   PB_RETURN_IF_ERROR(MakeDirectories(std::filesystem::path(target).parent_path().string()));
   PB_RETURN_IF_ERROR(context.CheckCancelled());
-  return Rename(written, target);
+  return RenameFile(written, target);
 }
 
 /// What is committed beside a shard's bytes.
@@ -58,12 +53,12 @@ StatusOr<Digest> CommitShard(const TaskContext& context, const IngestFolders& fo
   if (has_file) PB_RETURN_IF_ERROR(MoveIntoStore(context, *lease, target, shard));
   if (!papers.colours.empty()) {
     PB_RETURN_IF_ERROR(CreateFileDirectly(lease->File("colours"), papers.colours, 0600));
-    PB_RETURN_IF_ERROR(
-        Rename(lease->File("colours"), folders.Colours(slide_key, RecordName(shard.record.place))));
+    PB_RETURN_IF_ERROR(RenameFile(lease->File("colours"),
+                                  folders.Colours(slide_key, RecordName(shard.record.place))));
     PB_RETURN_IF_ERROR(SyncDirectory(StrCat(folders.Staging(slide_key), "/colours")));
   }
   PB_RETURN_IF_ERROR(CreateFileDirectly(lease->File("record"), AsBytes(papers.record), 0600));
-  PB_RETURN_IF_ERROR(Rename(lease->File("record"), record_path));
+  PB_RETURN_IF_ERROR(RenameFile(lease->File("record"), record_path));
   PB_RETURN_IF_ERROR(SyncDirectory(std::filesystem::path(record_path).parent_path().string()));
   if (has_file) {
     PB_RETURN_IF_ERROR(SyncDirectory(std::filesystem::path(target).parent_path().string()));
@@ -90,7 +85,10 @@ class ShardInWork {
     PB_ASSIGN_OR_RETURN(const zarr::EncodedShard shard, Encode(encoder));
     colours_ = pixels_.TakeColours();
     // The disk takes the shard while the coarser levels are made.
-    auto committing = std::async(kBesideIfPossible, [&] { return Commit(shard); });
+    auto committing = std::async(kBesideIfPossible, [&, folders = FolderScope::Current()] {
+      const FolderScope scope(folders);
+      return Commit(shard);
+    });
     PB_ASSIGN_OR_RETURN(const auto pieces, encoder.EncodeCoarser());
     for (const zarr::ShardPiece& piece : pieces) {
       PB_RETURN_IF_ERROR(
@@ -123,7 +121,7 @@ class ShardInWork {
 
   /// Once it is committed.
   void RemovePieces() const {
-    for (const std::string& path : PiecePaths()) unlink(path.c_str());
+    for (const std::string& path : PiecePaths()) RemoveFile(path).IgnoreError();
   }
 
   /// Pixels that were encoded.
@@ -228,11 +226,13 @@ StatusOr<TaskOutput> JoinShards(TaskContext& context) {
     auto shard = std::make_shared<ShardInWork>(context, order.slide, order.slide_key, place);
     PB_ASSIGN_OR_RETURN(zarr::EncodedShard joined, shard->Join());
     raw_pixels += shard->raw_pixels();
-    committing.push_back(std::async(kBesideIfPossible, [shard, bytes = std::move(joined)]() {
-      StatusOr<Digest> committed = shard->Commit(bytes);
-      if (committed.ok()) shard->RemovePieces();
-      return committed;
-    }));
+    committing.push_back(std::async(
+        kBesideIfPossible, [shard, bytes = std::move(joined), folders = FolderScope::Current()]() {
+          const FolderScope scope(folders);
+          StatusOr<Digest> committed = shard->Commit(bytes);
+          if (committed.ok()) shard->RemovePieces();
+          return committed;
+        }));
   }
   std::vector<Digest> done;
   for (auto& future : committing) {

@@ -11,6 +11,7 @@
 #include "runtime/base/csv.h"
 #include "runtime/base/file.h"
 #include "runtime/base/file_lock.h"
+#include "runtime/base/file_names.h"
 #include "runtime/base/strings.h"
 #include "workers/access/path_names.h"
 
@@ -120,14 +121,11 @@ StatusOr<std::unique_ptr<LeaseFolder>> LeaseFolder::Make(const TaskContext& cont
   std::unique_ptr<LeaseFolder> folder(
       new LeaseFolder(StrCat(staging, "/", context.lease.incarnation, "-", context.lease.counter,
                              "-", Hex64(RandomU64()))));
-  if (mkdir(folder->path_.c_str(), 0700) != 0) return FromErrno("mkdir", folder->path_, errno);
+  PB_RETURN_IF_ERROR(MakeDirectory(folder->path_, 0700));
   return folder;
 }
 
-LeaseFolder::~LeaseFolder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
+LeaseFolder::~LeaseFolder() { RemoveTree(path_).IgnoreError(); }
 
 StatusOr<std::string> StoreName(const IngestManifest& manifest, const std::string& source_path,
                                 const Digest& source) {

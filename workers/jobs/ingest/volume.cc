@@ -12,6 +12,7 @@
 #include "runtime/base/available_memory.h"
 #include "runtime/base/csv.h"
 #include "runtime/base/file.h"
+#include "runtime/base/file_names.h"
 #include "runtime/base/strings.h"
 #include "runtime/plan/body_histogram.h"
 #include "runtime/zarr/publish.h"

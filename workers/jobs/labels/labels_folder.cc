@@ -1,19 +1,17 @@
 #include "workers/jobs/labels/labels_folder.h"
 
 #include <chrono>
-#include <filesystem>
 
 #include <fcntl.h>
 
 #include "runtime/base/file_lock.h"
+#include "runtime/base/file_names.h"
 #include "runtime/base/strings.h"
 #include "runtime/zarr/label_sets.h"
 #include "workers/jobs/task/folder_tree.h"
 
 namespace patchbay::workers {
 namespace {
-
-namespace fs = std::filesystem;
 
 /// For the task before this one in the same store.
 constexpr std::chrono::milliseconds kLockLimit{120'000};
@@ -36,8 +34,7 @@ StatusOr<LabelsFolder> LabelsFolder::Open(TaskContext& context, const std::strin
 LabelsFolder::~LabelsFolder() {
   if (!fd_.valid()) return;
   Clear().IgnoreError();
-  std::error_code ignored;
-  fs::remove(path_, ignored);  // only where nothing was imported
+  RemoveFile(path_).IgnoreError();  // only where nothing was imported
 }
 
 std::string LabelsFolder::Staging() const {
@@ -49,10 +46,7 @@ std::string LabelsFolder::Of(const std::string& revision) const {
 }
 
 Status LabelsFolder::Clear() const {
-  std::error_code error;
-  fs::remove_all(StrCat(path_, "/", zarr::kLabelStagingFolder), error);
-  if (!error) return absl::OkStatus();
-  return absl::InternalError(StrCat("labels: ", path_, ": ", error.message()));
+  return RemoveTree(StrCat(path_, "/", zarr::kLabelStagingFolder));
 }
 
 }  // namespace patchbay::workers

@@ -4,6 +4,7 @@
 #include <optional>
 #include <set>
 
+#include "runtime/base/file_names.h"
 #include "runtime/base/strings.h"
 #include "runtime/zarr/label_sets.h"
 #include "workers/access/planned_images.h"
@@ -36,11 +37,9 @@ StatusOr<PruneRequest> RequestOf(const TaskContext& context) {
 
 /// Renamed first: a reader finds a revision whole or not at all.
 Status Remove(TaskContext& context, const LabelsFolder& folder, const std::string& revision) {
-  std::error_code error;
-  fs::create_directories(fs::path(folder.Staging()).parent_path(), error);
-  if (!error) fs::rename(folder.Of(revision), folder.Staging(), error);
-  if (!error) return RemoveTree(context, folder.Staging());
-  return absl::InternalError(StrCat(kWhat, ": ", folder.Of(revision), ": ", error.message()));
+  PB_RETURN_IF_ERROR(MakeDirectories(fs::path(folder.Staging()).parent_path().string()));
+  PB_RETURN_IF_ERROR(RenameFile(folder.Of(revision), folder.Staging()));
+  return RemoveTree(context, folder.Staging());
 }
 
 /// {"store", "removed": [revision], "kept": [revision], "bytes"}. Current revisions are neither.

@@ -1,10 +1,10 @@
 // One image: can it be measured, where do its frames lie, and which tasks measure them.
-#include <filesystem>
 
 #include <fcntl.h>
 
 #include "runtime/base/available_memory.h"
 #include "runtime/base/file.h"
+#include "runtime/base/file_names.h"
 #include "runtime/base/strings.h"
 #include "workers/jobs/spectra/engine.h"
 #include "workers/jobs/spectra/grid.h"
@@ -23,16 +23,15 @@ constexpr std::uint64_t kMergeWeight = 512u << 10;
 
 /// True when an earlier run finished the slide as it is now. What is left of other runs goes.
 StatusOr<bool> AdoptFinishedSlide(const SpectraTask& task, const std::string& stamp) {
-  std::error_code ignored;
-  std::filesystem::remove(task.folders.FailureFile(task.slide), ignored);
+  RemoveFile(task.folders.FailureFile(task.slide)).IgnoreError();
   const auto finished = LoadSlideSpectra(task.folders, task.slide, task.manifest.settings.spectral);
   if (finished.ok() && finished->stamp == stamp) {
     PB_RETURN_IF_ERROR(WriteFileDurably(task.folders.AdoptedFile(task.slide), {}, 0600));
     return true;
   }
   // One that is not there may appear meanwhile: another run of the command may be at work.
-  if (finished.ok()) std::filesystem::remove(task.folders.SlideFile(task.slide), ignored);
-  std::filesystem::remove(task.folders.AdoptedFile(task.slide), ignored);
+  if (finished.ok()) RemoveFile(task.folders.SlideFile(task.slide)).IgnoreError();
+  RemoveFile(task.folders.AdoptedFile(task.slide)).IgnoreError();
   return false;
 }
 

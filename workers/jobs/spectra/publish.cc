@@ -7,6 +7,7 @@
 
 #include "runtime/base/csv.h"
 #include "runtime/base/file.h"
+#include "runtime/base/file_names.h"
 #include "runtime/base/strings.h"
 #include "workers/jobs/spectra/figures.h"
 #include "workers/plots/spectra_plots.h"
@@ -67,8 +68,9 @@ std::string ManifestCsv(const SpectraManifest& manifest,
 StatusOr<std::vector<std::string>> PublishPlots(TaskContext& context, const SpectraFolders& folders,
                                                 const Json& document) {
   PB_ASSIGN_OR_RETURN(const std::vector<PlotFile> plots, DrawSpectraPlots(document));
-  std::error_code ignored;
-  for (const char* name : kPlots) fs::remove(StrCat(folders.out, "/", name), ignored);
+  for (const char* name : kPlots) {
+    RemoveFile(StrCat(folders.out, "/", name)).IgnoreError();  // writing names what it is
+  }
   std::vector<std::string> names;
   for (const PlotFile& plot : plots) {
     PB_RETURN_IF_ERROR(WriteFileDurably(StrCat(folders.out, "/", plot.name), AsBytes(plot.png)));

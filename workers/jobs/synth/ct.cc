@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "runtime/base/file.h"
+#include "runtime/base/file_names.h"
 #include "runtime/base/hash.h"
 #include "runtime/base/strings.h"
 #include "workers/jobs/synth/abdomen.h"
@@ -384,17 +385,17 @@ StatusOr<std::int64_t> SynthCt(const std::string& folder, const SynthCtOptions& 
   Series series(options);
   series.Apply(options.fault);
   StatusOr<std::int64_t> written = series.Write(staging, progress);
-  if (written.ok() && rename(staging.c_str(), folder.c_str()) != 0) {
-    written = FromErrno("rename", folder, errno);
+  if (const Status renamed = written.ok() ? RenameFile(staging, folder) : absl::OkStatus();
+      !renamed.ok()) {
+    written = renamed;
   }
   const Status mask = written.ok() ? WriteLesions(options) : absl::OkStatus();
   if (written.ok() && mask.ok()) return written;
-  std::error_code error;
   if (!mask.ok()) {
-    std::filesystem::remove_all(folder, error);
+    RemoveTree(folder).IgnoreError();
     return mask;
   }
-  std::filesystem::remove_all(staging, error);
+  RemoveTree(staging).IgnoreError();
   return written;
 }
 

@@ -1,10 +1,9 @@
 #include "workers/jobs/synth/volume.h"
 
-#include <filesystem>
-
 #include <sys/stat.h>
 
 #include "runtime/base/file.h"
+#include "runtime/base/file_names.h"
 #include "runtime/base/hash.h"
 #include "runtime/base/strings.h"
 #include "runtime/zarr/image_store.h"
@@ -81,8 +80,7 @@ Status SynthVolume(const std::string& path, const SynthVolumeOptions& options,
   Status status = WriteVolumeStore(staging, SpecOf(options), row, progress).status();
   if (status.ok()) status = zarr::PublishStore(staging, path);
   if (status.ok()) return status;
-  std::error_code error;
-  std::filesystem::remove_all(staging, error);
+  RemoveTree(staging).IgnoreError();
   return status;
 }
 

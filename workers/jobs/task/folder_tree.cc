@@ -3,33 +3,32 @@
 #include <filesystem>
 #include <system_error>
 
+#include "runtime/base/file_names.h"
+
 namespace patchbay::workers {
 namespace {
 
 namespace fs = std::filesystem;
 
 /// Returns the first error, and goes on after it.
-std::error_code Remove(TaskContext& context, const fs::path& path) {
-  std::error_code first, error;
+Status Remove(TaskContext& context, const fs::path& path) {
+  Status first;
+  std::error_code error;
   if (fs::is_directory(fs::symlink_status(path, error))) {
     for (fs::directory_iterator it(path, error), end; !error && it != end; it.increment(error)) {
-      const std::error_code below = Remove(context, it->path());
-      if (!first) first = below;
+      const Status below = Remove(context, it->path());
+      if (first.ok()) first = below;
     }
-    if (!first) first = error;
+    if (first.ok() && error) first = FromErrno("remove", path.string(), error.value());
   }
-  fs::remove(path, error);
+  const Status removed = RemoveFile(path.string());
   context.AddProgress();
-  return first ? first : error;
+  return first.ok() ? removed : first;
 }
 
 }  // namespace
 
-Status RemoveTree(TaskContext& context, const std::string& path) {
-  const std::error_code error = Remove(context, path);
-  if (!error || error == std::errc::no_such_file_or_directory) return absl::OkStatus();
-  return FromErrno("remove", path, error.value());
-}
+Status RemoveTree(TaskContext& context, const std::string& path) { return Remove(context, path); }
 
 std::uint64_t BytesBelow(TaskContext& context, const std::string& folder) {
   std::uint64_t bytes = 0;

@@ -8,6 +8,7 @@
 
 #include "runtime/base/file.h"
 #include "runtime/base/file_lock.h"
+#include "runtime/base/file_names.h"
 #include "runtime/base/pid_stamp.h"
 #include "runtime/base/strings.h"
 #include "workers/access/planned_images.h"
@@ -152,17 +153,15 @@ void OwnJobFolder(const SlideJobFolders& folders) {
 
 void LeaveJobFolder(const SlideJobFolders& folders) {
   const OutputLock lock(folders.out);
-  std::error_code ignored;
-  std::filesystem::remove(folders.OwnerFile(), ignored);
+  RemoveFile(folders.OwnerFile()).IgnoreError();
 }
 
 void RemoveJobFolder(TaskContext& context, const SlideJobFolders& folders) {
   const OutputLock lock(folders.out);
-  std::error_code ignored;
-  std::filesystem::remove(folders.OwnerFile(), ignored);
+  RemoveFile(folders.OwnerFile()).IgnoreError();
   if (OwnersOf(folders.Job()).living > 0) return;
   RemoveTree(context, folders.Job()).IgnoreError();
-  std::filesystem::remove(folders.Root(), ignored);  // where no other job has one
+  RemoveFile(folders.Root()).IgnoreError();  // where no other job has one
 }
 
 void RemoveOrphanedJobFolders(TaskContext& context, const SlideJobFolders& folders) {

@@ -218,8 +218,9 @@ bool LooksLikeDicom(const std::string& path) {
 }
 
 StatusOr<DicomFile> ReadDicomFile(const std::string& path) {
+  PB_ASSIGN_OR_RETURN(const DicomName opened, DicomName::OpenToRead(path));
   DcmFileFormat format;
-  const Status loaded = LoadDicom(path, DicomExtent::kHeader, kMaxValueBytes, format);
+  const Status loaded = LoadDicom(opened, DicomExtent::kHeader, kMaxValueBytes, format);
   if (!loaded.ok()) return Refuse(MessageOf(loaded));
   DcmItem& item = *format.getDataset();
   DicomFile file;

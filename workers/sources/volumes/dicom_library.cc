@@ -1,5 +1,6 @@
 #include "workers/sources/volumes/dicom_library.h"
 
+#include <cerrno>
 #include <mutex>
 
 #include <dcmtk/config/osconfig.h>
@@ -14,6 +15,8 @@
 #include <dcmtk/dcmjpeg/djdecode.h>
 #include <dcmtk/dcmjpls/djdecode.h>
 #include <dcmtk/oflog/oflog.h>
+#include <fcntl.h>
+#include <sys/stat.h>
 
 #include "runtime/base/strings.h"
 
@@ -105,10 +108,25 @@ void StartDicomLibrary() {
   std::call_once(once, Start);
 }
 
-Status LoadDicom(const std::string& path, DicomExtent extent, std::uint32_t max_value_bytes,
+StatusOr<DicomName> DicomName::OpenToRead(const std::string& path) {
+  PB_ASSIGN_OR_RETURN(UniqueFd fd, OpenFile(path, O_RDONLY | O_NONBLOCK));
+  struct stat st {};
+  if (fstat(fd.get(), &st) != 0) return FromErrno("stat", path, errno);
+  if (S_ISREG(st.st_mode)) return DicomName(std::move(fd));
+  return absl::FailedPreconditionError(StrCat("read dicom: ", path, ": not a regular file"));
+}
+
+StatusOr<DicomName> DicomName::OpenToWrite(const std::string& path) {
+  PB_ASSIGN_OR_RETURN(UniqueFd fd, OpenFile(path, O_WRONLY | O_CREAT | O_TRUNC));
+  return DicomName(std::move(fd));
+}
+
+std::string DicomName::name() const { return StrCat("/proc/self/fd/", fd_.get()); }
+
+Status LoadDicom(const DicomName& file, DicomExtent extent, std::uint32_t max_value_bytes,
                  DcmFileFormat& format) {
   StartDicomLibrary();
-  GuardedStream stream(path);
+  GuardedStream stream(file.name());
   OFCondition loaded = stream.status();
   if (loaded.good()) {
     format.setReadMode(ERM_autoDetect);

@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 
+#include "runtime/base/file.h"
 #include "runtime/base/status.h"
 
 class DcmFileFormat;
@@ -15,14 +17,33 @@ namespace patchbay::workers {
 /// the tags that are read to the dictionary where DCMTK's own is not installed.
 void StartDicomLibrary();
 
+/// A DICOM file held open under a name that leads to it whatever happens to its path: DCMTK opens
+/// by name.
+class DicomName {
+ public:
+  /// FailedPrecondition for anything but a regular file.
+  static StatusOr<DicomName> OpenToRead(const std::string& path);
+  /// Made, or emptied.
+  static StatusOr<DicomName> OpenToWrite(const std::string& path);
+
+  /// Valid as long as this lives.
+  std::string name() const;
+
+ private:
+  explicit DicomName(UniqueFd fd) : fd_(std::move(fd)) {}
+
+  UniqueFd fd_;
+};
+
 /// How much of a file is parsed.
 enum class DicomExtent { kHeader, kAll };  ///< kHeader: what comes before the pixels
 
-/// Parses a file; values longer than `max_value_bytes` stay in it. InvalidArgument for what DCMTK
+/// Parses a file; values longer than `max_value_bytes` stay in it, and are read only as long as
+/// `file` lives. InvalidArgument for what DCMTK
 /// does not read, and for sequences nested so deep that reading them would take more than
 /// kMaxParseStackBytes of the calling thread's stack: several hundred levels. Messages hold no
 /// path.
-Status LoadDicom(const std::string& path, DicomExtent extent, std::uint32_t max_value_bytes,
+Status LoadDicom(const DicomName& file, DicomExtent extent, std::uint32_t max_value_bytes,
                  DcmFileFormat& format);
 inline constexpr std::uintptr_t kMaxParseStackBytes = std::uintptr_t{256} << 10;
 

@@ -48,6 +48,9 @@ Status CheckFormat(const DicomFile& f) {
 }  // namespace
 
 struct DicomPixels::Opened {
+  explicit Opened(DicomName opened) : name(std::move(opened)) {}
+
+  const DicomName name;  ///< DCMTK opens it again for large values
   DcmFileFormat format;
   DcmPixelData* pixels = nullptr;
   DcmFileCache cache;
@@ -60,8 +63,9 @@ DicomPixels::~DicomPixels() = default;
 
 StatusOr<std::unique_ptr<DicomPixels>> DicomPixels::Open(const DicomFile& file) {
   PB_RETURN_IF_ERROR(CheckFormat(file));
-  auto opened = std::make_unique<Opened>();
-  const Status loaded = LoadDicom(file.path, DicomExtent::kAll, kMaxValueBytes, opened->format);
+  PB_ASSIGN_OR_RETURN(DicomName name, DicomName::OpenToRead(file.path));
+  auto opened = std::make_unique<Opened>(std::move(name));
+  const Status loaded = LoadDicom(opened->name, DicomExtent::kAll, kMaxValueBytes, opened->format);
   if (!loaded.ok()) return Damaged(MessageOf(loaded));
   DcmElement* element = nullptr;
   if (opened->format.getDataset()->findAndGetElement(DCM_PixelData, element).bad() ||

@@ -111,8 +111,9 @@ Status CheckKind(DcmItem& item, const DicomFile& file) {
 }
 
 StatusOr<Segments> ReadSegments(const DicomFile& file) {
+  PB_ASSIGN_OR_RETURN(const DicomName opened, DicomName::OpenToRead(file.path));
   DcmFileFormat format;
-  const Status loaded = LoadDicom(file.path, DicomExtent::kAll, kMaxValueBytes, format);
+  const Status loaded = LoadDicom(opened, DicomExtent::kAll, kMaxValueBytes, format);
   if (!loaded.ok()) return absl::DataLossError(StrCat("read dicom seg: ", MessageOf(loaded)));
   DcmDataset& dataset = *format.getDataset();
   PB_RETURN_IF_ERROR(CheckKind(dataset, file));

@@ -121,7 +121,8 @@ Status WriteDicom(const std::string& path, const WrittenFile& file) {
   for (const auto& [tag, text] : file.texts) Put(item, tag.first, tag.second, text);
   const E_TransferSyntax syntax = DcmXfer(file.transfer_syntax.c_str()).getXfer();
   PB_RETURN_IF_ERROR(Encode(item, syntax));
-  const OFCondition saved = format.saveFile(OFFilename(path.c_str()), syntax);
+  PB_ASSIGN_OR_RETURN(const DicomName opened, DicomName::OpenToWrite(path));
+  const OFCondition saved = format.saveFile(OFFilename(opened.name().c_str()), syntax);
   if (saved.good()) return absl::OkStatus();
   return absl::InternalError(StrCat("write dicom: ", path, ": ", saved.text()));
 }
