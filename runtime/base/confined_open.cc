@@ -71,7 +71,7 @@ Opened Walk(int folder, std::string_view below, int flags, unsigned mode) {
 }
 
 /// Found out once, when the kernel first refuses a name as it does where the call is unknown.
-bool HasOpenat2(Opened refused) {
+bool KernelConfines(Opened refused) {
   static std::atomic<bool> is_missing{false};
   if (is_missing.load(std::memory_order_relaxed)) return false;
   if ((refused == -ENOSYS || refused == -EPERM) && !Answers()) is_missing.store(true);
@@ -104,8 +104,8 @@ StatusOr<UniqueFd> OpenConfined(const std::string& folder, const std::string& pa
   if (!root.valid()) return FromErrno("open", folder, errno);
   const std::string name = Below(folder, path);
   Opened opened = -ENOSYS;
-  if (HasOpenat2(0)) opened = OpenBeneath(root.get(), name.c_str(), flags | O_CLOEXEC, mode);
-  if (opened < 0 && !HasOpenat2(opened)) {
+  if (KernelConfines(0)) opened = OpenBeneath(root.get(), name.c_str(), flags | O_CLOEXEC, mode);
+  if (opened < 0 && !KernelConfines(opened)) {
     opened = Walk(root.get(), name, flags | O_CLOEXEC, mode);
   }
   if (opened < 0) return Refusal(-opened, folder, path);

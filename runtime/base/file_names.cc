@@ -60,7 +60,7 @@ Status RenameFile(const std::string& from, const std::string& to) {
   return FromErrno("rename", to, errno);
 }
 
-Status RenameToNew(const std::string& from, const std::string& to) {
+Status RenameUnlessTaken(const std::string& from, const std::string& to) {
   PB_ASSIGN_OR_RETURN(const NameInFolder source, OpenNameToWrite(from));
   PB_ASSIGN_OR_RETURN(const NameInFolder target, OpenNameToWrite(to));
   // The kernel refuses a name that is taken in the same step, whoever took it meanwhile.

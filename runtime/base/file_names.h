@@ -13,7 +13,7 @@ namespace patchbay {
 /// rename(2): the new name's file, if there is one, is replaced.
 Status RenameFile(const std::string& from, const std::string& to);
 /// The same, but AlreadyExists where the new name is taken, in one step where the file system can.
-Status RenameToNew(const std::string& from, const std::string& to);
+Status RenameUnlessTaken(const std::string& from, const std::string& to);
 
 /// mkdir: AlreadyExists when there is something of that name.
 Status MakeDirectory(const std::string& path, unsigned mode = 0755);

@@ -203,6 +203,7 @@ const std::vector<CommandEntry>& CommandTable() {
       {"key new", "make a key file", &MakeKeyAdd, kKeyNote},
       {"key list", "list all keys", &MakeKeyList},
       {"key revoke", "revoke a key", &MakeKeyRevoke},
+      {"key pseudonym", "share pseudonyms", &MakeKeyPseudonym, kKeyPseudonymNote},
       {"jobs", "list all jobs", &MakeJobs},
       {"job", "show one job: progress, what failed and why", &MakeJob},
       {"wait", "wait for a job and show its progress", &MakeWait},

@@ -204,6 +204,7 @@ StatusOr<IngestReport> ReportOf(client::Client& client, const protocol::JobRow& 
   if (order.slides.empty()) order.slides = SlidesOfStores(summary, order.out);
   PB_ASSIGN_OR_RETURN(IngestReport report, MakeIngestReport(job, summary, order.slides));
   report.passed_over = order.passed_over;
+  report.has_pseudonyms = order.manifest.contains("pseudonym_key");
   return report;
 }
 

@@ -150,6 +150,12 @@ void SayReport(Terminal& terminal, const IngestReport& report) {
   terminal.Say(StrCat("in ", HumanSeconds(report.seconds), ", into ", report.out));
   terminal.Say(
       "Lossless pixels take more room than the slide: 5 to 12 times a JPEG slide is normal.");
+  if (report.has_pseudonyms) {
+    terminal.Say(
+        "Names are pseudonyms of this PATCHBAY_HOME: another home names the same slides "
+        "otherwise,\n"
+        "unless it shares the key (`patchbay key pseudonym export`).");
+  }
   SayFailed(terminal, report, report.failed.size() + report.stores.size() - report.without_tissue);
 }
 

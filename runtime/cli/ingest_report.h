@@ -25,6 +25,7 @@ struct IngestReport : SlideReport {
   std::vector<IngestedStore> stores;  ///< each once
   std::size_t without_tissue = 0;     ///< of `failed`: slides that have a store
   Json passed_over = Json::object();  ///< kind -> files in the folders that are no sources
+  bool has_pseudonyms = false;        ///< the stores are named by this home's key
 };
 
 /// From the job's last row and the result of its summary task. `sources` are the files in the order

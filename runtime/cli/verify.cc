@@ -1,9 +1,10 @@
-// patchbay verify STORE: every byte read, every checksum and both roots compared.
+// patchbay verify STORE...: every byte read, every checksum and both roots compared.
 #include "runtime/zarr/verify.h"
 
 #include "runtime/base/clock.h"
 #include "runtime/base/strings.h"
 #include "runtime/cli/commands.h"
+#include "runtime/cli/stores_in.h"
 #include "runtime/client/cluster.h"
 #include "runtime/client/paths.h"
 
@@ -30,37 +31,84 @@ std::string Verdict(const zarr::VerifyReport& report) {
   return "damaged: every chunk reads, but the digests are not the recorded ones";
 }
 
+void Say(Terminal& terminal, const zarr::VerifyReport& report) {
+  for (const std::string& fault : report.bad) terminal.Note(fault);
+  for (const zarr::VerifyReport::Level& level : report.levels) {
+    if (level.missing_count + level.surplus_count > 0) terminal.Say(LevelText(level));
+  }
+  terminal.Say(StrCat(report.shards, " zarr shards, ", report.chunks, " chunks, ",
+                      HumanBytes(report.stored_bytes)));
+  terminal.Say(Verdict(report));
+}
+
 class VerifyCommand final : public Command {
  public:
   std::vector<Argument> Arguments() override {
-    return {{"STORE", "", "a store's folder", &path_, true}};
+    return {{"STORE", "", "a store, or a folder of stores", &named_, true}};
   }
-
-  StatusOr<ExitCode> Run(Session& session) override {
-    PB_ASSIGN_OR_RETURN(const std::string path, client::AbsolutePath(path_));
-    zarr::VerifyOptions options;
-    options.threads = static_cast<int>(client::UsableCores());
-    std::int64_t shown_ns = SteadyNowNs();
-    PB_ASSIGN_OR_RETURN(const zarr::VerifyReport report,
-                        zarr::VerifyStore(path, options, [&](std::int64_t done, std::int64_t all) {
-                          if (SteadyNowNs() - shown_ns < kShowEveryNs) return;
-                          shown_ns = SteadyNowNs();
-                          session.terminal.Progress(StrCat("verify ", done, "/", all, " shards"));
-                        }));
-    for (const std::string& fault : report.bad) session.terminal.Note(fault);
-    for (const zarr::VerifyReport::Level& level : report.levels) {
-      if (level.missing_count + level.surplus_count > 0) session.terminal.Say(LevelText(level));
-    }
-    session.terminal.Say(StrCat(report.shards, " zarr shards, ", report.chunks, " chunks, ",
-                                HumanBytes(report.stored_bytes)));
-    session.terminal.Say(Verdict(report));
-    session.terminal.Result(zarr::ToJson(report));
-    return report.Clean() ? ExitCode::kDone : ExitCode::kFailed;
-  }
+  StatusOr<ExitCode> Run(Session& session) override;
 
  private:
-  std::string path_;
+  StatusOr<zarr::VerifyReport> Verify(Terminal& terminal, const std::string& path,
+                                      const std::string& place);
+  ExitCode VerifyEach(Terminal& terminal, const std::vector<std::string>& stores);
+
+  std::vector<std::string> named_;
+  std::int64_t shown_ns_ = SteadyNowNs();
 };
+
+StatusOr<zarr::VerifyReport> VerifyCommand::Verify(Terminal& terminal, const std::string& path,
+                                                   const std::string& place) {
+  zarr::VerifyOptions options;
+  options.threads = static_cast<int>(client::UsableCores());
+  return zarr::VerifyStore(path, options, [&](std::int64_t done, std::int64_t all) {
+    if (SteadyNowNs() - shown_ns_ < kShowEveryNs) return;
+    shown_ns_ = SteadyNowNs();
+    terminal.Progress(StrCat("verify ", place, done, "/", all, " shards"));
+  });
+}
+
+/// One after another; a store that is damaged, or is none, does not keep the others from being
+/// read.
+ExitCode VerifyCommand::VerifyEach(Terminal& terminal, const std::vector<std::string>& stores) {
+  Json rows = Json::array();
+  std::size_t clean = 0;
+  for (std::size_t i = 0; i < stores.size(); ++i) {
+    terminal.Say(stores[i]);
+    const auto report =
+        Verify(terminal, stores[i], StrCat("store ", i + 1, "/", stores.size(), ", "));
+    Json row = report.ok() ? zarr::ToJson(*report) : Json::object();
+    row["path"] = stores[i];
+    if (report.ok()) {
+      Say(terminal, *report);
+    } else {
+      terminal.Note(MessageOf(report.status()));
+      row["clean"] = false;
+      row["error"] = MessageOf(report.status());
+    }
+    clean += report.ok() && report->Clean() ? 1 : 0;
+    rows.push_back(std::move(row));
+  }
+  const std::size_t others = stores.size() - clean;
+  terminal.Say(StrCat("clean: ", clean, " of ", stores.size(), " stores"));
+  terminal.Result({{"stores", std::move(rows)}, {"clean", others == 0}});
+  return others == 0 ? ExitCode::kDone : ExitCode::kFailed;
+}
+
+StatusOr<ExitCode> VerifyCommand::Run(Session& session) {
+  std::vector<std::string> stores;
+  for (const std::string& named : named_) {
+    PB_ASSIGN_OR_RETURN(const std::string path, client::AbsolutePath(named));
+    PB_ASSIGN_OR_RETURN(const std::vector<std::string> found, StoresIn(path));
+    stores.insert(stores.end(), found.begin(), found.end());
+  }
+  PB_ASSIGN_OR_RETURN(const std::string first, client::AbsolutePath(named_[0]));
+  if (named_.size() > 1 || stores[0] != first) return VerifyEach(session.terminal, stores);
+  PB_ASSIGN_OR_RETURN(const zarr::VerifyReport report, Verify(session.terminal, first, ""));
+  Say(session.terminal, report);
+  session.terminal.Result(zarr::ToJson(report));
+  return report.Clean() ? ExitCode::kDone : ExitCode::kFailed;
+}
 
 }  // namespace
 

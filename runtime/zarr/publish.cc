@@ -97,7 +97,7 @@ Status PublishStore(const std::string& staging, const std::string& target) {
     return absl::AlreadyExistsError(StrCat("publish store: ", target, ": already exists"));
   }
   PB_RETURN_IF_ERROR(SyncTree(staging));
-  const Status renamed = RenameToNew(staging, target);
+  const Status renamed = RenameUnlessTaken(staging, target);
   if (absl::IsAlreadyExists(renamed)) {
     return absl::AlreadyExistsError(StrCat("publish store: ", target, ": already exists"));
   }

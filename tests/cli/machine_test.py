@@ -75,6 +75,27 @@ class Keys(program.Case):
         listed = self.json("key", "list")["keys"]
         self.assertEqual([(k["name"], k["role"], k["state"]) for k in listed], [("ann", "submitter", "valid")])
 
+    def test_a_pseudonym_key_is_shared_between_homes(self):
+        exported = self.json("key", "pseudonym", "export", "shared")["path"]
+        key = (self.folder / "shared").read_text()
+        self.assertRegex(key, "^[0-9a-f]{64}\n$")
+        self.assertEqual((self.folder / "shared").stat().st_mode & 0o777, 0o600)
+        self.assertIn("already there", self.expect(1, "key", "pseudonym", "export", exported).stderr)
+        self.json("key", "pseudonym", "import", "shared")  # it has this one
+        other = "0" * 63 + "1"
+        (self.folder / "other").write_text(other)
+        self.assertIn("--force", self.expect(1, "key", "pseudonym", "import", "other").stderr)
+        self.json("key", "pseudonym", "export", "kept")
+        self.assertEqual((self.folder / "kept").read_text(), key)
+        self.json("key", "pseudonym", "import", "other", "--force")
+        self.json("key", "pseudonym", "export", "now")
+        self.assertEqual((self.folder / "now").read_text(), other + "\n")
+        for wrong in ("", "xyz", other[1:], other + "0", other + "\n" + other):
+            (self.folder / "wrong").write_text(wrong)
+            self.assertIn("64 hex digits", self.expect(1, "key", "pseudonym", "import", "wrong", "--force").stderr)
+        self.expect(2, "key", "pseudonym", "show", "x")
+        self.expect(2, "key", "pseudonym", "export", "x", "--force")
+
     def test_a_taken_name_is_refused_and_the_file_kept(self):
         self.json("key", "new", "ann", "--role", "submitter")
         before = (self.folder / "ann.key").read_bytes()

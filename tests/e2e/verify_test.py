@@ -91,6 +91,25 @@ class Verify(harness.Case):
         self.assertEqual(len(bad), 1)
         self.assertIn("zarr.json: metadata was changed", bad[0])
 
+    def test_several_stores_and_folders_of_them_are_read_one_after_another(self):
+        (self.damaged() / "1/zarr.json").unlink()
+        deep = self.folder / "out/more/c.ome.zarr"
+        shutil.copytree(self.good, deep)
+        os.symlink(self.at, self.folder / "out/linked")  # not followed
+        (self.folder / "out/more/.hidden").mkdir()
+        shutil.copytree(self.at, self.folder / "out/more/.hidden/d.ome.zarr")
+        clean = self.json("verify", self.folder / "out")
+        self.assertEqual([row["path"] for row in clean["stores"]], [str(self.good), str(deep)])
+        self.assertTrue(clean["clean"])
+        mixed = self.json("verify", self.at, deep, expect=1)
+        self.assertEqual([row["clean"] for row in mixed["stores"]], [False, True])
+        self.assertIn("damaged/1/zarr.json", mixed["stores"][0]["error"])
+        result = self.command("verify", self.at, deep)
+        self.assertIn("clean: 1 of 2 stores\n", result.stdout)
+        self.assertIn("damaged/1/zarr.json", result.stderr)
+        (self.folder / "empty").mkdir()
+        self.assertIn("empty: ", self.command("verify", self.folder / "empty").stderr)
+
     def test_missing_metadata_is_named(self):
         for change in (lambda p: p.unlink(), lambda p: (p.unlink(), os.mkfifo(p))):
             change(self.damaged() / "1/zarr.json")

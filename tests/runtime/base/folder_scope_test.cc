@@ -105,7 +105,7 @@ TEST_F(FolderScopeTest, WritingStaysInTheFoldersToWrite) {
   EXPECT_TRUE(denied(MakeDirectories(At("write/out"))));
   EXPECT_TRUE(denied(MakeDirectory(At("write/out/a"))));
   EXPECT_TRUE(denied(RenameFile(At("write/below/new"), At("write/out/new"))));
-  EXPECT_TRUE(denied(RenameToNew(At("write/below/new"), At("write/out/new"))));
+  EXPECT_TRUE(denied(RenameUnlessTaken(At("write/below/new"), At("write/out/new"))));
   EXPECT_TRUE(denied(RenameFile(At("write/out/below"), At("write/taken"))));
   EXPECT_TRUE(denied(RemoveFile(At("write/out/below/f"))));
   EXPECT_TRUE(denied(RemoveTree(At("write/out/below"))));
@@ -118,8 +118,8 @@ TEST_F(FolderScopeTest, TreesAreMadeMovedAndRemovedWithTheirLinks) {
   EXPECT_TRUE(MakeDirectories(At("write/a/b/c")).ok());
   EXPECT_TRUE(MakeDirectories(At("write/a/b/c")).ok());
   EXPECT_EQ(MakeDirectory(At("write/a")).code(), StatusCode::kAlreadyExists);
-  EXPECT_EQ(RenameToNew(At("write/a"), At("write/below")).code(), StatusCode::kAlreadyExists);
-  EXPECT_TRUE(RenameToNew(At("write/a"), At("write/z")).ok());
+  EXPECT_EQ(RenameUnlessTaken(At("write/a"), At("write/below")).code(), StatusCode::kAlreadyExists);
+  EXPECT_TRUE(RenameUnlessTaken(At("write/a"), At("write/z")).ok());
   Link(At("secret"), "write/z/b/out");
   EXPECT_FALSE(RemoveFile(At("write/z")).ok());  // not empty
   EXPECT_TRUE(RemoveTree(At("write/z")).ok());

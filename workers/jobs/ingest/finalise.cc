@@ -1,6 +1,7 @@
 // The end of a slide and the end of the job: every shard as its check read it back, one rename,
 // then nothing of the work left behind.
 #include <algorithm>
+#include <filesystem>
 
 #include "ops/colour/stain_fit.h"
 #include "runtime/base/file.h"
