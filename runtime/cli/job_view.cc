@@ -102,7 +102,7 @@ ExitCode ExitOf(const protocol::JobRow& job) {
 std::string JobProgress::Text(const protocol::JobRow& job, std::string done,
                               double elapsed_s) const {
   if (done.empty()) done = StrCat("tasks ", job.tasks_done, "/", job.tasks_total);
-  std::string text = StrCat(job.kind, " ", Percent(Share(job)), "  ", done);
+  std::string text = StrCat(job.kind, " ", Percent(most_share_), "  ", done);
   if (job.tasks_failed > 0) text += StrCat("  failed ", job.tasks_failed);
   if (elapsed_s < kRateAfterSeconds || job.weight_done <= first_weight_) return text;
   const double bytes_per_s = static_cast<double>(job.progress_bytes - first_bytes_) / elapsed_s;
@@ -120,7 +120,8 @@ void JobProgress::Show(const protocol::JobRow& job, const std::function<std::str
     first_weight_ = job.weight_done;
     first_bytes_ = job.progress_bytes;
   }
-  const int tenth = static_cast<int>(Share(job) * 10);
+  most_share_ = std::max(most_share_, Share(job));
+  const int tenth = static_cast<int>(most_share_ * 10);
   const std::int64_t every = terminal_.live() ? kRedrawEveryNs : kLineEveryNs;
   const bool new_tenth = !terminal_.live() && tenth != shown_tenth_;
   if (shown_ns_ != 0 && now - shown_ns_ < every && !new_tenth) return;

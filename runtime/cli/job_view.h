@@ -23,7 +23,8 @@ Argument JobArgument(std::int64_t& job);
 ExitCode ExitOf(const protocol::JobRow& job);
 
 /// Shows a job's progress, rate and time left: redrawn on a terminal, elsewhere a line when a tenth
-/// of the work is done, and at least every ten seconds.
+/// of the work is done, and at least every ten seconds. The share that is done never falls: it
+/// stands while a job finds more to do.
 class JobProgress {
  public:
   explicit JobProgress(Terminal& terminal) : terminal_(terminal) {}
@@ -36,6 +37,7 @@ class JobProgress {
   Terminal& terminal_;
   std::int64_t started_ns_ = 0, shown_ns_ = 0;
   std::uint64_t first_weight_ = 0, first_bytes_ = 0;
+  double most_share_ = 0;  ///< of the work that was done
   int shown_tenth_ = -1;
 };
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "runtime/base/strings.h"
@@ -18,6 +19,20 @@ bool Write(std::FILE* file, std::string_view text) {
   return std::fwrite(text.data(), 1, text.size(), file) == text.size() && std::fflush(file) == 0;
 }
 
+/// Of the terminal that stderr is; wide where it does not say.
+std::size_t Columns() {
+  winsize size{};
+  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col < 2) return 1000;
+  return size.ws_col;
+}
+
+bool IsControl(std::string_view text, std::size_t at) {
+  const auto c = static_cast<unsigned char>(text[at]);
+  const auto before = at > 0 ? static_cast<unsigned char>(text[at - 1]) : 0;
+  const bool is_c1 = c >= 0x80 && c < 0xA0 && before == 0xC2;  // U+0080 to U+009F
+  return (c < 0x20 && c != '\n' && c != '\t') || c == 0x7F || is_c1;
+}
+
 std::string Pad(const std::string& cell, std::size_t width, bool right) {
   const std::string space(width > cell.size() ? width - cell.size() : 0, ' ');
   return right ? space + cell : cell + space;
@@ -25,12 +40,13 @@ std::string Pad(const std::string& cell, std::size_t width, bool right) {
 
 }  // namespace
 
-Terminal::Terminal(bool json) : json_(json), live_(isatty(STDERR_FILENO) == 1) {}
+Terminal::Terminal(bool json)
+    : json_(json), live_(isatty(STDERR_FILENO) == 1), shown_(isatty(STDOUT_FILENO) == 1) {}
 
 void Terminal::Say(std::string_view line) {
   if (json_) return;
   EndProgress();
-  WriteResult(StrCat(line, "\n"));
+  WriteResult(StrCat(shown_ ? Printable(line) : std::string(line), "\n"));
 }
 
 void Terminal::Result(const Json& object) {
@@ -45,7 +61,7 @@ void Terminal::WriteResult(std::string_view text) {
 
 void Terminal::Note(std::string_view line) {
   EndProgress();
-  Write(stderr, StrCat(line, "\n"));
+  Write(stderr, StrCat(live_ ? Printable(line) : std::string(line), "\n"));
 }
 
 void Terminal::Error(std::string_view text) { Note(StrCat("patchbay: ", text)); }
@@ -55,13 +71,39 @@ void Terminal::Progress(std::string_view text) {
     Write(stderr, StrCat(text, "\n"));
     return;
   }
-  Write(stderr, StrCat(kClearLine, text));
+  const std::string line = Printable(text);
+  Write(stderr, StrCat(kClearLine, FirstColumns(line, Columns() - 1)));
   drawn_ = true;
 }
 
 void Terminal::EndProgress() {
   if (drawn_) Write(stderr, "\n");
   drawn_ = false;
+}
+
+std::string Printable(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (!IsControl(text, i)) {
+      out += text[i];
+      continue;
+    }
+    const auto c = static_cast<unsigned char>(text[i]);
+    if (c >= 0x80) out.pop_back();  // the first of its two bytes
+    char escaped[8];
+    std::snprintf(escaped, sizeof(escaped), "\\x%02x", c);
+    out += escaped;
+  }
+  return out;
+}
+
+std::string_view FirstColumns(std::string_view text, std::size_t columns) {
+  std::size_t at = 0;
+  for (; at < text.size(); ++at) {
+    const bool begins = (static_cast<unsigned char>(text[at]) & 0xC0) != 0x80;
+    if (begins && columns-- == 0) break;
+  }
+  return text.substr(0, at);
 }
 
 std::vector<std::string> FormatTable(const std::vector<std::vector<std::string>>& rows,

@@ -30,7 +30,7 @@ class Terminal {
   void Error(std::string_view text);
 
   /// The newest state of something that takes long. On a terminal it redraws one line; elsewhere
-  /// it is a line of its own, and the caller decides how often.
+  /// it is a line of its own, and the caller decides how often. Cut where the terminal is narrower.
   void Progress(std::string_view text);
   /// Ends the redrawn line, if there is one.
   void EndProgress();
@@ -42,10 +42,18 @@ class Terminal {
   void WriteResult(std::string_view text);
 
   bool json_;
-  bool live_;
+  bool live_;   ///< stderr is a terminal
+  bool shown_;  ///< stdout is one
   bool drawn_ = false;
   Status written_;
 };
+
+/// `text` with what would steer a terminal as "\x1b": control characters but the end of a line and
+/// the tab. A file's name may hold any.
+std::string Printable(std::string_view text);
+
+/// What of `text` fits into so many columns, each character of UTF-8 taking one.
+std::string_view FirstColumns(std::string_view text, std::size_t columns);
 
 /// Columns as wide as their widest cell; the first row is the heading. Cells of `right` columns
 /// are aligned right.

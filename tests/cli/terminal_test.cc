@@ -16,6 +16,25 @@ TEST(FormatTable, AlignsColumnsAndLeavesNoTrailingSpace) {
   EXPECT_EQ(lines, (std::vector<std::string>{"name  bytes  x", "a         1"}));
 }
 
+TEST(Printable, ShowsWhatWouldSteerATerminal) {
+  EXPECT_EQ(Printable("a\tb\nc\xc3\xa4"), "a\tb\nc\xc3\xa4");
+  EXPECT_EQ(Printable("\x1b[2J.svs\r\x7f"), "\\x1b[2J.svs\\x0d\\x7f");
+  EXPECT_EQ(Printable(std::string_view("a\0b", 3)), "a\\x00b");
+  EXPECT_EQ(Printable("x\xc2\x9b"
+                      "31m"),
+            "x\\x9b31m");                                                // CSI in one character
+  EXPECT_EQ(Printable("\xe2\x82\x80\xc2\xa0"), "\xe2\x82\x80\xc2\xa0");  // no C1 controls
+}
+
+TEST(FirstColumns, CutsBetweenCharacters) {
+  EXPECT_EQ(FirstColumns("abc", 5), "abc");
+  EXPECT_EQ(FirstColumns("abc", 3), "abc");
+  EXPECT_EQ(FirstColumns("abc", 2), "ab");
+  EXPECT_EQ(FirstColumns("\xc3\xa4\xc3\xb6x", 1), "\xc3\xa4");
+  EXPECT_EQ(FirstColumns("\xc3\xa4\xc3\xb6x", 2), "\xc3\xa4\xc3\xb6");
+  EXPECT_EQ(FirstColumns("x", 0), "");
+}
+
 TEST(HumanSeconds, ReadsAsPeopleSayIt) {
   EXPECT_EQ(HumanSeconds(0.26), "0.3 s");
   EXPECT_EQ(HumanSeconds(42.4), "42 s");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <set>
 #include <span>
 
@@ -231,7 +232,9 @@ Status TiffIndex::Interpret(TiffDirectory& d) const {
   PB_RETURN_IF_ERROR(read_side(kTagHeight, d.height));
   if (const TiffEntry* bits = FindEntry(d, kTagBits)) {
     PB_ASSIGN_OR_RETURN(auto values, Integers(*bits, kMaxSamples));
-    for (std::uint64_t v : values) d.bits = v == values[0] ? static_cast<std::uint32_t>(v) : 0;
+    const bool is_one =
+        std::adjacent_find(values.begin(), values.end(), std::not_equal_to<>()) == values.end();
+    if (!values.empty()) d.bits = is_one ? static_cast<std::uint32_t>(values[0]) : 0;
   }
   d.tiled = FindEntry(d, kTagTileWidth) != nullptr;
   if (d.tiled) {

@@ -77,6 +77,7 @@ Status CheckGeometry(const TiffDirectory& d) {
 }
 
 Status CheckSamples(const TiffDirectory& d) {
+  if (d.bits == 0) return NotRead("channels of different bits per sample are not supported");
   if (d.bits != 8) return NotRead(StrCat(d.bits, " bits per sample: only 8 are supported"));
   if (d.sample_format != 1) {
     return NotRead(

@@ -18,7 +18,8 @@ struct CraftedImage {
   std::uint16_t compression = 1, photometric = 2, samples = 3, bits = 8, predictor = 1, planar = 1;
   std::uint32_t subfile = 0;
   std::uint16_t orientation = 1;
-  bool places_as_strips = false;  ///< the tiles' places stand under the tags of strips
+  std::vector<std::uint16_t> bits_each;  ///< of each sample, where they differ
+  bool places_as_strips = false;         ///< the tiles' places stand under the tags of strips
   std::string description, tables, icc_profile;
   std::vector<std::string> pieces;
 };
@@ -55,7 +56,8 @@ inline Status WriteTiff(const std::string& path, const std::vector<CraftedImage>
     f.Long(254, image.subfile);
     f.Long(256, image.width);
     f.Long(257, image.height);
-    f.Short(258, std::vector<std::uint16_t>(image.samples, image.bits));
+    const std::vector<std::uint16_t> alike(image.samples, image.bits);
+    f.Short(258, image.bits_each.empty() ? alike : image.bits_each);
     f.Short(259, {image.compression});
     f.Short(262, {image.photometric});
     if (!image.description.empty()) f.Text(270, image.description);

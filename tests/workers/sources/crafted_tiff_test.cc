@@ -272,6 +272,12 @@ TEST_F(CraftedTiff, LayoutsWeDoNotReadSaySo) {
   deep.bits = 16;
   ExpectRefused(Open({deep}), absl::StatusCode::kUnimplemented,
                 "16 bits per sample: only 8 are supported");
+  for (const std::vector<std::uint16_t>& mixed :
+       {std::vector<std::uint16_t>{8, 4, 8}, {8, 8, 16}, {4, 8, 8}}) {
+    CraftedImage image = Flat();
+    image.bits_each = mixed;
+    ExpectRefused(Open({image}), absl::StatusCode::kUnimplemented, "different bits per sample");
+  }
   CraftedImage palette = Flat();
   palette.photometric = 3;
   ExpectRefused(Open({palette}), absl::StatusCode::kUnimplemented, "photometric interpretation 3");

@@ -46,7 +46,7 @@ std::string LabelsFolder::Of(const std::string& revision) const {
 }
 
 Status LabelsFolder::Clear() const {
-  return RemoveTree(StrCat(path_, "/", zarr::kLabelStagingFolder));
+  return patchbay::RemoveTree(StrCat(path_, "/", zarr::kLabelStagingFolder));
 }
 
 }  // namespace patchbay::workers
