@@ -1,7 +1,6 @@
 # Decides whether CUDA is built in and says why. Sets PATCHBAY_CUDA_API (0 or 1): whether sources call the CUDA
 # runtime, which is either NVIDIA's or, with PATCHBAY_CUDA=EMULATED, the device that the CPU plays
 # (tests/emulated_cuda).
-set(PATCHBAY_HAVE_CUDA 0)
 set(PATCHBAY_CUDA_API 0)
 if(PATCHBAY_CUDA STREQUAL "OFF")
   set(reason "PATCHBAY_CUDA=OFF")
@@ -31,13 +30,11 @@ else()
     set(PATCHBAY_CUDA_RUNTIME patchbay_emulated_cuda)
     set(reason "emulated on the CPU; kernels compiled by: ${reason}")
   elseif(CMAKE_CUDA_COMPILER)
-    set(PATCHBAY_HAVE_CUDA 1)
     set(PATCHBAY_CUDA_API 1)
     set(PATCHBAY_CUDA_RUNTIME CUDA::cudart_static)
   endif()
 endif()
 message(STATUS "patchbay: CUDA ${PATCHBAY_CUDA_API} (${reason})")
-add_compile_definitions(PATCHBAY_HAVE_CUDA=${PATCHBAY_HAVE_CUDA})
 
 # patchbay_calls_cuda(TARGET): its sources include the CUDA runtime's headers. PATCHBAY_CUDA_API is defined for them.
 function(patchbay_calls_cuda target)
