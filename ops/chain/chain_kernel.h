@@ -1,4 +1,4 @@
-// What the chain's kernels take, as plain values. A kernel makes slices: flat patches, or planes of
+// What the chain's kernels take, as plain values. A kernel makes slices: 2-D patches, or planes of
 // a deeper one. Their parameters lie in device memory. A part of chain.
 #pragma once
 

@@ -280,7 +280,7 @@ Status DeviceChain::LaunchInFloat(std::span<const DevicePatch> patches, DeviceRo
 Status DeviceChain::LaunchLabels(std::span<const DeviceLabels> labels, DeviceRoom& room,
                                  memory::GpuStream stream) const {
   if (chain_->options().patch.z != 1) {
-    return absl::InvalidArgumentError("launch labels: only of flat patches");
+    return absl::InvalidArgumentError("launch labels: for 2-D patches only");
   }
   if (labels.empty()) return absl::OkStatus();
   std::vector<FloatSlice> slices(labels.size());

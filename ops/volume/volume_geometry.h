@@ -31,7 +31,7 @@ struct VolumeTurn {
 std::optional<VolumeTurn> DrawTurn(const plan::AffineOptions& options, const DrawKey& key);
 
 /// Words 0 to 2 of the key's first block decide z, y and x, or for a flip without axes words 0 and
-/// 1 x and y, as in a flat image.
+/// 1 x and y, as in a 2-D image.
 void DrawMirrors(const plan::FlipOptions& options, const DrawKey& key, bool (&mirrored)[3]);
 
 /// Block (z points + y) points + x of the key's field stream has the moves of that control point

@@ -109,7 +109,7 @@ Status VolumeProgram::Add(const plan::OpStep& step) {
       break;
     }
     default:
-      return plan::WrongOp(step.key, "of flat images");
+      return plan::WrongOp(step.key, "for 2-D images");
   }
   return absl::OkStatus();
 }

@@ -19,7 +19,7 @@ enum class LengthUnit : std::uint8_t {
 
 /// The UDUNITS name: "micrometer", "millimeter", ...
 std::string_view NameOf(LengthUnit unit);
-/// nullopt for a name that is no length of the list.
+/// nullopt for a name that is not a length of the list.
 std::optional<LengthUnit> LengthUnitFromName(std::string_view name);
 /// Micrometres in one unit.
 double MicrometresIn(LengthUnit unit);
@@ -42,7 +42,7 @@ struct Spacing {
   std::optional<double> MeanMpp() const;
 };
 
-/// The spacing of a flat image in micrometres per pixel.
+/// The spacing of a 2-D image in micrometres per pixel.
 Spacing SpacingOfMpp(std::optional<double> y, std::optional<double> x);
 
 }  // namespace patchbay

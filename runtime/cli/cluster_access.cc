@@ -6,11 +6,12 @@
 namespace patchbay::cli {
 
 void OwnClusterArguments::AddTo(std::vector<Argument>& arguments) {
-  Argument count{"--cpus", "N", "CPU workers of its own cluster (default: cores)", &cpus};
+  Argument count{"--cpus", "N", "CPU workers of the embedded cluster (default: cores)", &cpus};
   count.min = 1;
   count.max = client::kMaxCpuWorkers;
   arguments.push_back(count);
-  arguments.push_back({"--gpus", "LIST", "GPUs of its own cluster: auto, none or UUIDs", &gpus});
+  arguments.push_back(
+      {"--gpus", "LIST", "GPUs of the embedded cluster: auto, none or UUIDs", &gpus});
 }
 
 client::ClusterOptions ClusterOptionsOf(const Session& session, const OwnClusterArguments* own) {

@@ -103,14 +103,13 @@ std::vector<Argument> IngestCommand::Arguments() {
                         &volume_chunk_};
   volume_chunk.min = 32;
   volume_chunk.max = 128;
-  Argument geometry{"--geometry", "", "slices at unequal steps or tilted: refuse (default)",
-                    &geometry_};
+  Argument geometry{"--geometry", "", "uneven or tilted slices; default refuse", &geometry_};
   geometry.choices = {"refuse", "resample", "accept"};
-  Argument order{"--spacing-order", "N", "of --spacing: 0 nearest, 1 linear, 3 cubic (default 3)",
+  Argument order{"--spacing-order", "N", "interpolation: 0 nearest, 1 linear, 3 cubic (default 3)",
                  &spacing_order_};
   order.min = 0;
   order.max = 3;
-  Argument orientation{"--orientation", "", "axes of volumes: z, y, x to S, P, L, or the file's",
+  Argument orientation{"--orientation", "", "axes of volumes: S, P, L (canonical), or the file's",
                        &orientation_};
   orientation.choices = {"canonical", "source"};
   Argument tissue{"--tissue", "", "find the tissue of slides too, as `labels tissue` does",
@@ -120,7 +119,7 @@ std::vector<Argument> IngestCommand::Arguments() {
       {"SOURCE", "", "slides, CT series, NIfTI, NRRD, MHA; folders of them; or one table",
        &sources_, true},
       {"--out", "DIR", "the folder for the stores", &out_, true},
-      {"--where", "CONDITION", "of a table: such rows, as 'thickness_mm<=3'", &where_},
+      {"--where", "CONDITION", "take only these rows of a table: 'thickness_mm<=3'", &where_},
       chunk,
       shard,
       codec,
@@ -130,12 +129,11 @@ std::vector<Argument> IngestCommand::Arguments() {
       volume_chunk,
       geometry,
       orientation,
-      {"--spacing", "Z,Y,X", "resample volumes to these millimetres (default: as they are)",
-       &spacing_},
+      {"--spacing", "Z,Y,X", "resample volumes to this spacing in mm (default: keep)", &spacing_},
       order,
       tissue,
       {"--keep-names", "", "name stores after their files, not by pseudonym", &keep_names_},
-      {"--detach", "", "do not wait; print the job's number", &detach_}};
+      {"--detach", "", "submit, print the job's number and return", &detach_}};
   own_.AddTo(arguments);
   return arguments;
 }
@@ -227,7 +225,7 @@ StatusOr<ExitCode> EndIngest(Session& session, client::Cluster& cluster, SlideOr
 }
 
 const char kIngestNote[] =
-    "Exit code 3: some or all sources failed; DIR/failed.csv says why. A store appears under its\n"
+    "Exit code 3: some or all sources failed: see DIR/failed.csv. A store appears under its\n"
     "name once it is whole: after a kill, run the command again. Label images are never opened.\n";
 
 std::unique_ptr<Command> MakeIngest() { return std::make_unique<IngestCommand>(); }

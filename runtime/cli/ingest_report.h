@@ -24,7 +24,7 @@ struct IngestedStore {
 struct IngestReport : SlideReport {
   std::vector<IngestedStore> stores;  ///< each once
   std::size_t without_tissue = 0;     ///< of `failed`: slides that have a store
-  Json passed_over = Json::object();  ///< kind -> files in the folders that are no sources
+  Json passed_over = Json::object();  ///< kind -> files in the folders that are not sources
   bool has_pseudonyms = false;        ///< the stores are named by this home's key
 };
 

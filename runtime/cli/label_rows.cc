@@ -39,8 +39,9 @@ StatusOr<std::string> StoreOf(const plan::CohortTable& table, const plan::Cohort
   if (client::IsStore(own.string())) return own.string();
   const std::string& content = table.Cell(row, "content_hash");
   if (content.empty()) {
-    return table.Wrong(row, "content_hash",
-                       "empty, and the row's path is no store: `patchbay scan --hash` fills it in");
+    return table.Wrong(
+        row, "content_hash",
+        "empty, and the row's path is not a store: `patchbay scan --hash` fills it in");
   }
   const auto found = stores.find(content);
   if (found != stores.end()) return found->second;

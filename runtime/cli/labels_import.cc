@@ -71,7 +71,7 @@ class LabelsImportCommand final : public Command {
         {"--stores", "DIR", "of a table: the folder with the rows' stores", &stores_},
         {"--set", "NAME", "the label set: one for each reader and purpose", &set_, true},
         {"--classes", "CLASSES.yaml", "the class table", &classes_, true},
-        {"--site", "NAME", "whose mask values the file has (the table's `from`)", &site_},
+        {"--site", "NAME", "site whose mask values apply (the table's `from`)", &site_},
         {"--dry-run", "", "write nothing; show the area of each class", &dry_run_}};
     own_.AddTo(arguments);
     return arguments;

@@ -36,9 +36,9 @@ class LabelsPruneCommand final : public Command {
     return {{"STORE|COHORT", "", "stores, folders of them, or a table of slides", &paths_, true},
             {"--stores", "DIR", "of a table: the folder with the rows' stores", &stores_},
             {"--set", "NAME", "only revisions of this label set", &set_},
-            {"--lock", "RUN.lock", "a lock whose revisions stay; repeatable", &locks_},
+            {"--lock", "RUN.lock", "keep the revisions of this lock; repeatable", &locks_},
             {"--no-lock", "", "says that no run is locked to these stores", &no_lock_},
-            {"--dry-run", "", "removes nothing, says what it would", &dry_run_}};
+            {"--dry-run", "", "show what would be removed", &dry_run_}};
   }
 
   StatusOr<ExitCode> Run(Session& session) override {
@@ -51,7 +51,7 @@ class LabelsPruneCommand final : public Command {
     const bool has_table = std::any_of(paths_.begin(), paths_.end(), plan::NamesTable);
     if (!has_table && !stores_.empty()) return UsageError("--stores goes with a table of slides");
     if (!set_.empty() && !zarr::IsSetName(set_)) {
-      return UsageError(StrCat("--set: '", set_, "' is no name of a label set"));
+      return UsageError(StrCat("--set: '", set_, "' is not a name of a label set"));
     }
     PB_ASSIGN_OR_RETURN(const std::set<std::string> kept, RevisionsOf(locks_));
     PB_ASSIGN_OR_RETURN(const LabelRows rows, StoreRowsOf(paths_, stores_));

@@ -35,9 +35,10 @@ void SayTissue(Terminal& terminal, const LabelledRow& row) {
 class LabelsTissueCommand final : public Command {
  public:
   std::vector<Argument> Arguments() override {
-    Argument profile{"--profile", "",
-                     StrCat("how tissue is told from background (default ", kDefaultProfile, ")"),
-                     &profile_};
+    Argument profile{
+        "--profile", "",
+        StrCat("how to separate tissue from background (default ", kDefaultProfile, ")"),
+        &profile_};
     profile.choices = {"clam", "tiatoolbox", "histolab"};
     std::vector<Argument> arguments = {
         {"STORE|COHORT", "", "stores, folders of them, or a table of slides", &paths_, true},

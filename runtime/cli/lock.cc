@@ -37,7 +37,7 @@ class LockCommand final : public Command {
  public:
   std::vector<Argument> Arguments() override {
     return {{"RUN.yaml", "", "a run config", &path_, true},
-            {"--update", "", "replaces a lock that is there", &update_}};
+            {"--update", "", "replace an existing lock", &update_}};
   }
 
   StatusOr<ExitCode> Run(Session& session) override {
@@ -55,7 +55,7 @@ class LockCommand final : public Command {
       if (!difference.Empty() && !update_) {
         return absl::FailedPreconditionError(StrCat(
             lock_path, ": the data differ (", difference.Summary(),
-            "); streams take what the lock has, `patchbay lock --update` takes the data of now"));
+            "); streams take what the lock has, `patchbay lock --update` takes the current data"));
       }
     }
     if (text.size() > plan::kMaxLockBytes) {

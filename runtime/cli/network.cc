@@ -11,8 +11,7 @@
 namespace patchbay::cli {
 
 Argument PolicyArgument(std::string& policy) {
-  Argument argument{"--data-policy", "", "what carries batches between nodes (default tls)",
-                    &policy};
+  Argument argument{"--data-policy", "", "transport between nodes (default tls)", &policy};
   argument.choices = {"tls", "rdma"};
   return argument;
 }

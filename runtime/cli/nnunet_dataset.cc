@@ -53,7 +53,7 @@ Status CheckChannels(const std::string& file, const Json& dataset) {
 /// {"liver": 1} as nnU-Net v2 has it, or {"1": "liver"} as the Decathlon.
 StatusOr<std::vector<NnunetClass>> ReadClasses(const std::string& file, const Json& dataset) {
   const Json labels = dataset.value("labels", Json());
-  if (!labels.is_object() || labels.empty()) return Wrong(file, "labels", "no map of classes");
+  if (!labels.is_object() || labels.empty()) return Wrong(file, "labels", "not a map of classes");
   std::vector<NnunetClass> classes;
   for (const auto& [key, value] : labels.items()) {
     const std::string at = StrCat("labels.", key);
@@ -98,7 +98,7 @@ Status AddListed(const std::string& file, const Json& listed, NnunetDataset& dat
   for (const auto& [key, entry] : listed.items()) {
     const std::string at =
         StrCat(listed.is_array() ? "training[" : "dataset.", key, listed.is_array() ? "]" : "");
-    if (!entry.is_object()) return Wrong(file, at, "no map with image and label");
+    if (!entry.is_object()) return Wrong(file, at, "not a map with image and label");
     Json image = entry.value("image", Json());
     if (entry.contains("images")) {
       if (!entry["images"].is_array() || entry["images"].size() != 1) {
@@ -158,7 +158,7 @@ Status ReadFolds(NnunetDataset& dataset) {
   if (absl::IsNotFound(text.status())) return absl::OkStatus();
   PB_RETURN_IF_ERROR(text.status());
   PB_ASSIGN_OR_RETURN(const Json folds, ParseJson(*text, file, kMaxDatasetBytes));
-  if (!folds.is_array()) return Wrong(file, "0", "no list of folds");
+  if (!folds.is_array()) return Wrong(file, "0", "not a list of folds");
   std::map<std::string, std::size_t> index;
   for (std::size_t i = 0; i < dataset.cases.size(); ++i) index[dataset.cases[i].name] = i;
   for (std::size_t fold = 0; fold < folds.size(); ++fold) {
@@ -166,7 +166,7 @@ Status ReadFolds(NnunetDataset& dataset) {
     for (const char* split : {"train", "val"}) {
       const std::string key = StrCat(fold, ".", split);
       const Json names = folds[fold].is_object() ? folds[fold].value(split, Json()) : Json();
-      if (!names.is_array()) return Wrong(file, key, "no list of cases");
+      if (!names.is_array()) return Wrong(file, key, "not a list of cases");
       for (const Json& name : names) {
         const auto found = name.is_string() ? index.find(name.get<std::string>()) : index.end();
         if (found == index.end()) {
@@ -208,7 +208,7 @@ StatusOr<NnunetDataset> ReadNnunetDataset(const std::string& path) {
   const std::string file = StrCat(dataset.folder, "/", kFileName);
   PB_ASSIGN_OR_RETURN(const std::string text, ReadFile(file, kMaxDatasetBytes));
   PB_ASSIGN_OR_RETURN(const Json json, ParseJson(text, file, kMaxDatasetBytes));
-  if (!json.is_object()) return Wrong(file, "labels", "the file is no map");
+  if (!json.is_object()) return Wrong(file, "labels", "the file is not a map");
   PB_RETURN_IF_ERROR(CheckChannels(file, json));
   PB_ASSIGN_OR_RETURN(dataset.classes, ReadClasses(file, json));
   const Json training = json.value("training", Json()), listed = json.value("dataset", Json());

@@ -19,7 +19,7 @@ std::vector<Argument> NodeArguments::Arguments() {
   count.min = 0;
   count.max = client::kMaxCpuWorkers;
   return {count,
-          {"--gpus", "LIST", "auto, none or UUIDs joined by commas (default auto)", &gpus},
+          {"--gpus", "LIST", "auto, none, or UUIDs separated by commas (default auto)", &gpus},
           {"--state", "DIR", "folder for journal and caches (default: in PATCHBAY_HOME)", &state},
           PolicyArgument(data_policy)};
 }

@@ -27,13 +27,12 @@ class PreviewCommand final : public Command {
                      &patches_};
     patches.min = 1;
     patches.max = kMaxPatches;
-    return {
-        {"PATH", "", "one RUN.yaml; or stores, slides and folders of them", &paths_, true},
-        {"--out", "FILE", "the PNG file to write", &out_, true},
-        patches,
-        {"--labels", "SET", "of volumes: the label set to lay over (default: the first)", &labels_},
-        SetArgument(set_),
-        SplitArgument(split_)};
+    return {{"PATH", "", "one RUN.yaml; or stores, slides and folders of them", &paths_, true},
+            {"--out", "FILE", "the PNG file to write", &out_, true},
+            patches,
+            {"--labels", "SET", "label set drawn over volumes (default: the first)", &labels_},
+            SetArgument(set_),
+            SplitArgument(split_)};
   }
 
   StatusOr<ExitCode> Run(Session& session) override {
@@ -42,7 +41,7 @@ class PreviewCommand final : public Command {
     std::size_t configs = 0;
     for (const std::string& path : paths_) configs += IsRunConfig(path) ? 1 : 0;
     if (configs != 0 && paths_.size() != 1) {
-      return UsageError("preview: a run config stands alone: give one RUN.yaml, or images");
+      return UsageError("preview: give one RUN.yaml, or images, not both");
     }
     if (configs == 1 && !labels_.empty()) return UsageError("preview: --labels is for volumes");
     PB_ASSIGN_OR_RETURN(Json result, configs == 1 ? OfRun(session.terminal, out) : OfImages(out));

@@ -69,7 +69,7 @@ StatusOr<bool> RowFilter::Takes(const plan::CohortTable& table, const plan::Coho
     const std::optional<double> number = NumberOf(cell);
     if (!number && !cell.empty()) {
       return table.Wrong(row, one.column,
-                         StrCat("'", cell, "': no number, which --where compares it as"));
+                         StrCat("'", cell, "': not a number, but --where compares it with one"));
     }
     takes = takes && number && Holds(*number, one.comparison, one.number);
   }

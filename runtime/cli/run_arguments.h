@@ -10,13 +10,12 @@ namespace patchbay::cli {
 
 /// --set KEY=VALUE, any number of times.
 inline Argument SetArgument(std::vector<std::string>& overrides) {
-  return {"--set", "KEY=VALUE", "a config key's value instead of the file's; repeatable",
-          &overrides};
+  return {"--set", "KEY=VALUE", "override a key of the config; repeatable", &overrides};
 }
 
 /// --split NAME.
 inline Argument SplitArgument(std::string& split) {
-  return {"--split", "NAME", "the images of one split of the table (default: all)", &split};
+  return {"--split", "NAME", "stream one split of the table (default: all rows)", &split};
 }
 
 }  // namespace patchbay::cli

@@ -98,12 +98,12 @@ class ScanCommand final : public Command {
     return {
         {"SOURCE", "", "slides, stores, CT, folders of them; or one nnU-Net or MSD dataset",
          &sources_, true},
-        {"--out", "TABLE.csv", "the table to write; it must not be there yet", &out_, true},
+        {"--out", "TABLE.csv", "the table to write; must not exist", &out_, true},
         {"--id-pattern", "REGEX",
          "fills patient_id with its first group (or what it matches) in each path, case_id with "
          "its second",
          &pattern_},
-        {"--hash", "", "read all slides for content_hash (default: headers only)", &hash_}};
+        {"--hash", "", "read whole slides to fill content_hash (default: headers only)", &hash_}};
   }
   StatusOr<ExitCode> Run(Session& session) override;
 

@@ -104,7 +104,7 @@ class OpenCommand {
     std::vector<std::string> texts;
     if (!command_.contains(key)) return texts;
     for (const Json& text : command_[key]) {
-      if (!text.is_string()) return absl::InvalidArgumentError(StrCat("open: ", key, ": no text"));
+      if (!text.is_string()) return absl::InvalidArgumentError(StrCat("open: ", key, ": not text"));
       texts.push_back(text.get<std::string>());
     }
     return texts;

@@ -49,7 +49,7 @@ std::vector<Argument> SpectraCommand::Arguments() {
   Argument hop{"--hop", "PX", "distance between frames, even (default: half a frame)", &hop_};
   hop.min = 2;
   hop.max = plan::kMaxSpectralFrame;
-  Argument strip{"--strip", "PX", "rows of pixels read at a time (default 1024)", &strip_};
+  Argument strip{"--strip", "PX", "rows of pixels read at once (default 1024)", &strip_};
   strip.min = kMinStrip;
   strip.max = kMaxStrip;
   std::vector<Argument> arguments = {
@@ -68,9 +68,9 @@ std::vector<Argument> SpectraCommand::Arguments() {
        &skip_damaged_},
       {"--coefficients", "", "also write the mean of every coefficient as .npy files",
        &coefficients_},
-      Choice("--numerics", "whose rounding is used (default: what the cluster offers)", numerics_,
+      Choice("--numerics", "whose rounding to use (default: what the cluster offers)", numerics_,
              {"cpu", "cuda"}),
-      {"--detach", "", "do not wait; print the job's number", &detach_}};
+      {"--detach", "", "submit, print the job's number and return", &detach_}};
   own_.AddTo(arguments);
   return arguments;
 }

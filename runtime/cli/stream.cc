@@ -162,19 +162,19 @@ std::vector<Argument> StreamCommand::Arguments() {
   Argument epoch{"--epoch", "E", "the epoch to start with (default 0)", &epoch_};
   epoch.min = 0;
   epoch.max = 65535;
-  Argument batches{"--batches", "N", "how many, past epochs' ends too (default: one epoch)",
+  Argument batches{"--batches", "N", "how many batches, across epochs (default: one epoch)",
                    &batches_};
   batches.min = 1;
-  Argument step{"--step-ms", "T", "pretend to train that long on each batch", &step_ms_};
+  Argument step{"--step-ms", "T", "simulate a training step of T ms per batch", &step_ms_};
   step.min = 0;
   step.max = 3'600'000;
   Argument world{"--world-size", "W", "ranks that share every batch (default 1)", &world_size_};
   world.min = 1;
   world.max = kMaxWorldSize;
-  Argument rank{"--rank", "R", "which of them this is, from 0 (default 0)", &rank_};
+  Argument rank{"--rank", "R", "rank of this process, from 0 (default 0)", &rank_};
   rank.min = 0;
   rank.max = kMaxWorldSize - 1;
-  Argument job{"--job", "ID", "a rank of a stream job that was submitted before", &job_};
+  Argument job{"--job", "ID", "attach to a stream job submitted earlier", &job_};
   job.min = 1;
   std::vector<Argument> arguments = {
       {"RUN.yaml", "", "the run config", &path_, true},
@@ -182,17 +182,17 @@ std::vector<Argument> StreamCommand::Arguments() {
       SplitArgument(split_),
       world,
       rank,
-      {"--name", "NAME", "ranks that give the same name are one run", &name_},
+      {"--name", "NAME", "ranks that use the same name form one run", &name_},
       job,
-      {"--resume", "TOKEN", "go on where the resume_token of an earlier result points", &resume_},
+      {"--resume", "TOKEN", "continue from the resume_token of an earlier result", &resume_},
       epoch,
       batches,
       step,
-      {"--digest", "", "SHA-256 of all patches in order, padding left out (slower)", &digest_},
-      {"--save", "DIR", "write every batch, one .npy file an array", &save_},
-      {"--force", "", "save among the batches of an earlier run", &force_},
+      {"--digest", "", "print the SHA-256 of all patches, in order (slower)", &digest_},
+      {"--save", "DIR", "write every batch, one .npy file per array", &save_},
+      {"--force", "", "let --save write into a folder that has batches", &force_},
       PolicyArgument(data_policy_),
-      {"--data-listen", "IP", "where workers of other nodes connect (default: as the cluster)",
+      {"--data-listen", "IP", "address other nodes connect to (default: the cluster's)",
        &data_listen_}};
   own_.AddTo(arguments);
   return arguments;

@@ -10,7 +10,7 @@
 namespace patchbay::client {
 
 /// What a store of ours says its pixels are: the SHA-256 of what it was made from, and its pixel
-/// digest; "" where it does not say, and for what is no store or cannot be read.
+/// digest; "" where it does not say, and for what is not a store or cannot be read.
 struct StoreContent {
   std::string source, pixels;
 };

@@ -27,7 +27,7 @@ Status CheckNumerics(Client& client, const plan::RunConfig& config) {
   }
   return absl::FailedPreconditionError(
       "stream: numerics cuda: no node of the cluster has a GPU worker; run it where one has "
-      "(patchbay doctor says what this machine offers), or say numerics: cpu, whose bits differ");
+      "(patchbay doctor says what this machine offers), or set numerics: cpu, whose bits differ");
 }
 
 Status CheckOptions(const RunOptions& options) {

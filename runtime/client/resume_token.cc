@@ -15,7 +15,7 @@ constexpr std::string_view kMark = "patchbay-resume-2";
 constexpr std::size_t kMaxTokenBytes = 1024;
 
 Status NotAToken() {
-  return absl::InvalidArgumentError("resume: this is no resume token of a stream");
+  return absl::InvalidArgumentError("resume: this is not a resume token of a stream");
 }
 
 std::vector<std::string_view> Split(std::string_view text) {

@@ -19,7 +19,7 @@ struct PlanSections {
   bool operator==(const PlanSections&) const = default;
 };
 
-/// From a plan's text. InvalidArgument when it is no plan.
+/// From a plan's text. InvalidArgument when it is not a plan.
 StatusOr<PlanSections> SectionsOf(std::string_view plan_text);
 
 /// A position in a plan. Knows nothing of ranks, workers or hosts.

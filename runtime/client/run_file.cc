@@ -182,7 +182,7 @@ Status TakeColumns(RunFile& run) {
   if ((weighs || labels) && !run.table) {
     return run.Locate(absl::InvalidArgumentError(
         StrCat("key '", weighs ? "sampling.weight_by" : "labels.label.column",
-               "': the dataset is no table")));
+               "': the dataset is not a table")));
   }
   if (weighs) {
     auto groups = plan::GroupsOf(*run.table, run.config, run.rows);

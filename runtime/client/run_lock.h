@@ -16,7 +16,7 @@ namespace patchbay::client {
 /// "x/run.lock" of "x/run.yaml".
 std::string LockPathOf(const std::string& config_path);
 
-/// The lock of a run; nothing where there is none. InvalidArgument for a file that is no lock;
+/// The lock of a run; nothing where there is none. InvalidArgument for a file that is not a lock;
 /// FailedPrecondition when it is of other keys than the config's.
 StatusOr<std::optional<plan::RunLock>> ReadLock(const std::string& config_path,
                                                 const plan::LockedKeys& keys);

@@ -119,7 +119,7 @@ struct StreamStats {
   double first_batch_s = 0;   ///< how long the first Next took
   std::uint64_t shards_refused = 0, shards_corrupt = 0, batches_moved = 0;
   std::uint64_t remote_bytes = 0;
-  std::uint64_t connections_dropped = 0;  ///< that proved no key, or sent what is no shard
+  std::uint64_t connections_dropped = 0;  ///< that proved no key, or sent what is not a shard
   StageTotals stages;                     ///< of the shards that are in; see stream_breakdown.h
 };
 

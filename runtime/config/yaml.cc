@@ -264,10 +264,10 @@ std::string InPlainWords(const std::string& said) {
       {"end of map flow not found", "'{' is not closed"},
       {"end of sequence flow not found", "'[' is not closed"},
       {"illegal tab when looking for indentation", "tabs may not indent: use spaces"},
-      {"end of map not found", "a key that is indented otherwise than those before it"},
-      {"end of sequence not found", "a list item that is indented otherwise than those before it"},
-      {"illegal map value", "a value where none may stand: quote text that contains ': '"},
-      {"unknown token", "an unexpected character; quote text that begins with it"},
+      {"end of map not found", "a key is indented differently from those before it"},
+      {"end of sequence not found", "a list item is indented differently from those before it"},
+      {"illegal map value", "a value is not allowed here: quote text that contains ': '"},
+      {"unknown token", "unexpected character; quote text that begins with it"},
   };
   for (const auto& [theirs, ours] : kWords) {
     if (said == theirs) return std::string(ours);

@@ -335,7 +335,7 @@ Status RouterSocket::Send(PeerId peer, std::span<const std::byte> bytes) {
     return absl::NotFoundError("send: peer: disconnected");
   }
   Forget(peer, /*cut=*/true, /*tell=*/true);
-  return absl::ResourceExhaustedError("send: peer: disconnected: it does not read what it is sent");
+  return absl::ResourceExhaustedError("send: peer: disconnected: it does not read its messages");
 }
 
 void RouterSocket::Disconnect(PeerId peer) { Forget(peer, /*cut=*/true, /*tell=*/false); }

@@ -108,7 +108,7 @@ Status CheckNetwork(const Network& network) {
   const auto address = ParseSocketAddress(JoinHostPort(network.address, 0));
   if (!address.ok()) return refuse(" is not a numeric address");
   if (network.address == "0.0.0.0" || network.address == "::") {
-    return refuse(" is no address that other nodes could connect to: name one of this node's");
+    return refuse(" is not an address that other nodes could connect to: name one of this node's");
   }
   if (IsPrivateAddress(network.address) || network.is_named) return absl::OkStatus();
   return refuse(" is public: name the address to listen on with --data-listen");

@@ -47,8 +47,8 @@ struct TransportLimits {
 /// RDMA device.
 StatusOr<TransportLimits> LimitsOf(const Network& network);
 
-/// Whether a trainer may listen there: FailedPrecondition for policy kNone, for what is no numeric
-/// address or a wildcard, and for a public address nobody named.
+/// Whether a trainer may listen there: FailedPrecondition for policy kNone, for what is not a
+/// numeric address or a wildcard, and for a public address nobody named.
 Status CheckNetwork(const Network& network);
 
 }  // namespace patchbay::data

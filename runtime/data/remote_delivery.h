@@ -44,7 +44,7 @@ class RemoteReceiver {
 
   /// For TrainerEndpoint::remote_address: what follows kTlsScheme is the numeric address and port
   /// and the trainer's incarnation, which is part of the key; what follows kUcxScheme names a UCX
-  /// worker and is no address that anybody could connect a socket to.
+  /// worker and is not an address that anybody could connect a socket to.
   virtual const std::string& address() const = 0;
   /// The shard is fenced up to `lease`: ends the connection a running transfer of it comes over.
   /// True when none runs (any more): the receiving thread has left the range. Thread-safe, does

@@ -39,7 +39,7 @@ std::vector<std::byte> Begin(Kind kind, std::size_t size_bytes) {
 Status CheckPrefix(std::span<const std::byte> bytes, Kind kind, std::size_t size_bytes) {
   if (bytes.size() != size_bytes || LoadLittle<std::uint32_t>(bytes.data()) != kMagic ||
       LoadLittle<std::uint16_t>(bytes.data() + 6) != static_cast<std::uint16_t>(kind)) {
-    return absl::InvalidArgumentError("read ring greeting: it is not the message expected");
+    return absl::InvalidArgumentError("read ring greeting: unexpected message");
   }
   if (const auto v = LoadLittle<std::uint16_t>(bytes.data() + 4); v != kVersion) {
     return absl::InvalidArgumentError(

@@ -20,7 +20,7 @@ struct RingBytes {
   std::uint64_t device = 0;  ///< 0 for host slots
 };
 
-/// InvalidArgument when that is no size a ring may have.
+/// InvalidArgument when that is not a size a ring may have.
 StatusOr<RingBytes> RingBytesOf(const SlotLayout& layout, std::uint32_t slots);
 
 class RingMemory {

@@ -70,7 +70,7 @@ StatusOr<BodyHistogram> BodyHistogram::FromJson(const Json& value) {
   PB_ASSIGN_OR_RETURN(const std::string text, JsonString(value, "counts", kWhat));
   PB_ASSIGN_OR_RETURN(const std::string bytes, FromBase64(text));
   if (first < kLeastHu || first >= kLeastHu + static_cast<std::int64_t>(kBins)) {
-    return Wrong(StrCat("first: ", first, " is no int16"));
+    return Wrong(StrCat("first: ", first, " is not an int16"));
   }
   BodyHistogram histogram;
   std::string_view rest = bytes;

@@ -111,7 +111,7 @@ StatusOr<CellSet> CellSet::DecodeFrom(std::string_view& text, const Extent& size
   constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max();
   std::uint64_t step = 0, count = 0;
   if (!TakeVarint(text, kMaxStep, step) || !std::has_single_bit(step)) {
-    return Malformed("the step is no power of two");
+    return Malformed("the step is not a power of two");
   }
   if (!TakeVarint(text, kMaxRuns, count)) return Malformed("too many runs, or cut short");
   CellSet set(static_cast<std::uint32_t>(step));

@@ -217,8 +217,8 @@ Status FindBackground(ClassTable& table) {
   if (table.Find(table.background) != nullptr) return absl::OkStatus();
   return absl::InvalidArgumentError(
       table.background.empty()
-          ? std::string("background: name the class of pixels that no annotation covers")
-          : StrCat("background: '", table.background, "' is no class of the table"));
+          ? std::string("background: name the class of the pixels that no annotation covers")
+          : StrCat("background: '", table.background, "' is not a class of the table"));
 }
 
 Status Finish(ClassTable& table) {

@@ -124,7 +124,7 @@ StatusOr<std::size_t> CheckSplits(const CohortTable& table, const RunConfig& con
     return WrongKey("split_column",
                     StrCat("column '", config.split_column, "' of ", table.source,
                            splits.empty() ? " is empty" : StrCat(" has one value, ", splits[0]),
-                           ": these are no splits"));
+                           ": these are not splits"));
   }
   for (const auto& [name, overrides] : config.splits.items()) {
     if (std::find(splits.begin(), splits.end(), name) != splits.end()) continue;
@@ -194,9 +194,9 @@ StatusOr<std::vector<std::int64_t>> LabelsOf(const CohortTable& table, const Run
     const std::string& cell = row.cells[column];
     const auto value = cell.empty() ? std::int64_t{kIgnoreClass} : IntegerOf(cell);
     if (!value) {
-      return table.Wrong(
-          row, name,
-          StrCat("'", cell, "' is no integer; ", kKey, " takes the number of a class, or nothing"));
+      return table.Wrong(row, name,
+                         StrCat("'", cell, "' is not an integer; ", kKey,
+                                " takes the number of a class, or nothing"));
     }
     labels.push_back(*value);
   }

@@ -19,10 +19,10 @@ using CohortRows = std::vector<std::size_t>;
 
 /// The rows that `where` leaves and, unless `split` is "", those of the split. InvalidArgument:
 /// - naming a key of the config: a column that is not there, a split column with one value, an
-///   entry of `splits` that is no value of the column;
+///   entry of `splits` that is not a value of the column;
 /// - naming a row: a patient_id or a content_hash in two splits (rows without a split are in none),
 ///   a content_hash in two rows;
-/// - no row is left, or `split` is no value of the column.
+/// - no row is left, or `split` is not a value of the column.
 StatusOr<CohortRows> SelectRows(const CohortTable& table, const RunConfig& config,
                                 std::string_view split);
 
@@ -35,7 +35,7 @@ StatusOr<std::vector<std::vector<std::uint32_t>>> GroupsOf(const CohortTable& ta
 
 /// Of each of `rows`, the integer in the column labels.label.column, kIgnoreClass where the cell is
 /// empty. InvalidArgument naming the key of a column that is not there or is empty in every row of
-/// the table, or the row of a cell that is no integer; "3.0", as some tools write 3, is one.
+/// the table, or the row of a cell that is not an integer; "3.0", as some tools write 3, is one.
 StatusOr<std::vector<std::int64_t>> LabelsOf(const CohortTable& table, const RunConfig& config,
                                              const CohortRows& rows);
 

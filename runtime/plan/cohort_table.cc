@@ -56,7 +56,7 @@ Status TakeRow(CsvLine&& line, CohortTable& table) {
     if (row.cells.back().empty()) continue;
     return WrongLine(table.source, row.line,
                      StrCat(row.cells.size(), " cells under ", table.columns.size(),
-                            " columns; a cell that holds the separator stands in quotes"));
+                            " columns; quote a cell that contains the separator"));
   }
   row.cells.resize(table.columns.size());
   const std::string& path = table.Cell(row, "path");
@@ -68,7 +68,8 @@ Status TakeRow(CsvLine&& line, CohortTable& table) {
   if (hash_column) row.cells[*hash_column] = Lower(row.cells[*hash_column]);
   const std::string& hash = table.Cell(row, "content_hash");
   if (!hash.empty() && !Digest::FromHex(hash).ok()) {
-    return table.Wrong(row, "content_hash", StrCat("'", hash, "' is no SHA-256 (64 hex digits)"));
+    return table.Wrong(row, "content_hash",
+                       StrCat("'", hash, "' is not a SHA-256 (64 hex digits)"));
   }
   if (table.rows.size() >= kMaxPlanImages) {
     return WrongLine(table.source, row.line, StrCat("more than ", kMaxPlanImages, " rows"));
@@ -84,7 +85,7 @@ Status CheckUnique(const CohortTable& table) {
     const auto [same_path, new_path] = paths.emplace(path, &row);
     if (!new_path) {
       return table.Wrong(row, "path",
-                         StrCat("'", path, "' stands in line ", same_path->second->line,
+                         StrCat("'", path, "' is already in line ", same_path->second->line,
                                 " too; a slide has one row"));
     }
     const auto [same_id, new_id] = ids.emplace(row.slide_id, &row);

@@ -42,7 +42,7 @@ std::string StemOf(std::string_view path);
 /// Reads a table with separators ',' ';' or tab (whichever its first line has most of), a byte
 /// order mark or none, and quotes. InvalidArgument with file and line: no column `path`, a column
 /// named twice, a cell too many, an empty path, a slide_id or a path that stands in two rows, a
-/// content_hash that is no SHA-256, text that is not UTF-8.
+/// content_hash that is not a SHA-256, text that is not UTF-8.
 StatusOr<CohortTable> ParseCohortTable(std::string_view text, std::string_view source);
 
 }  // namespace patchbay::plan

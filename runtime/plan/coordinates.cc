@@ -114,7 +114,7 @@ Status TakeLine(const std::vector<std::string>& cells, const std::array<std::siz
     const auto pixel = PixelOf(text);
     if (!pixel) {
       return wrong(column,
-                   StrCat("'", text, "' is no whole number of pixels from 0 to 2147483647"));
+                   StrCat("'", text, "' is not a whole number of pixels from 0 to 2147483647"));
     }
     (column == 1 ? place.x : place.y) = *pixel;
   }

@@ -12,7 +12,7 @@ Status SettleValues(const RunConfig& config, std::vector<PlannedImage>& images) 
       images[i].label.reset();
     } else if (!images[i].label) {
       return absl::InvalidArgumentError(StrCat(
-          "plan: image ", i, ": key 'labels.label.column': no label; the dataset is no table"));
+          "plan: image ", i, ": key 'labels.label.column': no label; the dataset is not a table"));
     }
   }
   return absl::OkStatus();

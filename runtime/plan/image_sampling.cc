@@ -90,7 +90,7 @@ Status ListedFromJson(const Json& plan, std::vector<PlannedImage>& images) {
     return absl::InvalidArgumentError("plan: positions: not one text an image");
   }
   for (std::size_t i = 0; i < images.size(); ++i) {
-    if (!listed[i].is_string()) return absl::InvalidArgumentError("plan: positions: no text");
+    if (!listed[i].is_string()) return absl::InvalidArgumentError("plan: positions: not text");
     PB_ASSIGN_OR_RETURN(images[i].listed, DecodePositions(listed[i].get_ref<const std::string&>()));
   }
   return absl::OkStatus();
@@ -110,7 +110,7 @@ Status CheckSampled(const RunConfig& config, const PlannedImage& image) {
       (config.tissue_fraction ? 1 : 0) + (by_class ? 1 : 0) + (by_component ? 1 : 0);
   const std::size_t sets = indexes == 0 ? 0 : SetsOf(config, image);
   if (image.groups.size() != config.weight_by.size()) {
-    return absl::InvalidArgumentError("key 'sampling.weight_by': the dataset is no table");
+    return absl::InvalidArgumentError("key 'sampling.weight_by': the dataset is not a table");
   }
   const auto too_many = [](const PlaceCount& count) {
     return count.pixels_each == 0 || count.places > kMaxIndexedPixels / count.pixels_each;

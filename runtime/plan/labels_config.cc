@@ -47,7 +47,7 @@ Status CheckKeys(const Json& labels) {
     return absl::InvalidArgumentError("label.min_fraction: needs rule: majority or any");
   }
   if (labels.value("mask", false) || has_rule || has_column) return absl::OkStatus();
-  return absl::InvalidArgumentError("neither mask: true nor label.rule: nothing would be read");
+  return absl::InvalidArgumentError("needs mask: true or label.rule, or nothing would be read");
 }
 
 Key LabelKey() {
@@ -156,7 +156,7 @@ Status CheckLabels(const LabelsConfig& labels, const LabelClasses& classes) {
     if (std::find(names.begin(), names.end(), name) != names.end()) continue;
     const std::string nearest = Nearest(name, names);
     return absl::InvalidArgumentError(
-        StrCat("key 'labels.label.classes': '", name, "' is no class of the set ", labels.set,
+        StrCat("key 'labels.label.classes': '", name, "' is not a class of the set ", labels.set,
                nearest.empty() ? StrCat(" (it has ", StrJoin(names, ", "), ")")
                                : StrCat(": did you mean '", nearest, "'?")));
   }

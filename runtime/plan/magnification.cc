@@ -182,7 +182,7 @@ StatusOr<std::vector<PlannedView>> ChooseViews(const Magnification& magnificatio
   }
   const double mpp_y = spacing.y->Micrometres(), mpp_x = spacing.x->Micrometres();
   if (levels.empty() || levels[0].z != 1) {
-    return Wrong("is for flat images");
+    return Wrong("is for 2-D images");
   }
   std::vector<PlannedView> views;
   for (const double wanted : magnification.mpp) {

@@ -30,7 +30,7 @@ Status Refused(std::string_view cause) {
 }
 
 /// The class of a mask of tissue; nullptr where there is background only. InvalidArgument for an
-/// index that is no mask.
+/// index that is not a mask.
 StatusOr<const ClassCells*> TissueOf(const PositionIndex& index, const RunConfig& config) {
   const ClassCells* found = nullptr;
   int classes = 0;

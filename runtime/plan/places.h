@@ -50,7 +50,7 @@ struct PlaceIndexes {
   const ComponentIndex* components = nullptr;  ///< under foreground.by: component
 };
 
-/// The set that is no class under sampling.foreground: patches anywhere.
+/// The set that is not a class under sampling.foreground: patches anywhere.
 inline constexpr std::size_t kAnywhere = 0;
 
 /// Sets of places: one, or one for each class of class_weights in their order; under foreground

@@ -366,7 +366,8 @@ StatusOr<Plan> Plan::Parse(std::string_view text) {
         "plan: made by code of versions ", DumpJson(*versions), ", this is ", ByteVersionsText()));
   }
   PB_ASSIGN_OR_RETURN(const Json* config_value, JsonMember(value, "config", "plan"));
-  if (!config_value->is_object()) return absl::InvalidArgumentError("plan: config is no object");
+  if (!config_value->is_object())
+    return absl::InvalidArgumentError("plan: config is not an object");
   Json with_dataset = *config_value;
   with_dataset["dataset"] = Json::array({"-"});
   PB_ASSIGN_OR_RETURN(const RunConfig config, RunConfigFromJson(with_dataset));

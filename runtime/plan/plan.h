@@ -75,7 +75,7 @@ struct PlannedImage {
 Extent SourceOf(const RunConfig& config, const PlannedImage& image);
 
 /// Whether patches as the config has them can be cut from such an image: a volume needs a size of
-/// three values, a flat image a depth of 1. InvalidArgument names the key.
+/// three values, a 2-D image a depth of 1. InvalidArgument names the key.
 Status CheckPatchOf(const RunConfig& config, const PlannedImage& image);
 
 /// One patch, as a value: what to read, and the numbers its transforms are drawn from.
@@ -103,7 +103,7 @@ class Plan {
  public:
   /// `config` must carry numerics. InvalidArgument when there is no image, an image is empty or
   /// fails CheckPatchOf, SettleIcc or SettleStains, the images differ in channels or dtype, the
-  /// fill is no value of their type, or numerics other than cpu are asked of volumes or of other
+  /// fill is not a value of their type, or numerics other than cpu are asked of volumes or of other
   /// types than uint8.
   static StatusOr<Plan> Build(const RunConfig& config, std::vector<PlannedImage> images);
 

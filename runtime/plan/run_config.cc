@@ -67,7 +67,7 @@ Key OnBadImageKey() {
           .fallback = "fail",
           .choices = Choices(kOnBadImage),
           .help =
-              "an image that is damaged or cannot be read ends the run, or is left out and "
+              "a damaged or unreadable image ends the run, or is left out and "
               "reported"};
 }
 
@@ -77,7 +77,7 @@ Status CheckMpp(const Json& patch) {
     return absl::InvalidArgumentError("mpp and level exclude each other");
   }
   if (patch["size"].size() != 2) {
-    return absl::InvalidArgumentError("mpp is for flat images: a size of [y, x]");
+    return absl::InvalidArgumentError("mpp is for 2-D images: a size of [y, x]");
   }
   return absl::OkStatus();
 }
@@ -165,7 +165,8 @@ Key PatchKeys() {
                   {.name = "mixed_mpp",
                    .type = KeyType::kBool,
                    .fallback = false,
-                   .help = "whether images of different um/px at patch.level are taken or refused"},
+                   .help =
+                       "accept images of different um/px at patch.level, instead of refusing them"},
                   {.name = "fill",
                    .type = KeyType::kFloat,
                    .help = "value of every channel outside the image, before any op, of the "
@@ -209,7 +210,8 @@ Key BatchKeys() {
             .unit = "patches",
             .min = 1,
             .max = kMaxGlobalBatch,
-            .help = "instead: patches of one rank; times the ranks of the first submission it is "
+            .help = "patches of one rank, instead of global_size: times the ranks of the first "
+                    "submission it is "
                     "global_size, and stays that when the run is resumed"},
            {.name = "dtype",
             .type = KeyType::kChoice,
@@ -275,7 +277,7 @@ std::vector<Key> TableKeys() {
   sampling.help = "of this split, in place of the config's";
   batch.optional = true;
   for (Key& key : batch.members) key.fallback = nullptr;
-  batch.help = "of this split: these keys in place of the config's";
+  batch.help = "keys that replace the config's for this split";
   return {
       {.name = "stores",
        .type = KeyType::kString,
@@ -306,7 +308,7 @@ std::optional<KeyFault> FindFault(const Json& value) {
   const bool table = dataset.size() == 1 && NamesTable(dataset[0].get_ref<const std::string&>());
   for (const char* key : {"stores", "where", "split_column", "splits"}) {
     if (value.contains(key) && !table) {
-      return KeyFault{key, "the dataset is no table (a .csv or .tsv file)"};
+      return KeyFault{key, "the dataset is not a table (a .csv or .tsv file)"};
     }
   }
   if (value.contains("splits") && !value.contains("split_column")) {
@@ -395,13 +397,13 @@ Key RunConfigKeys() {
           {.name = "numerics",
            .type = KeyType::kChoice,
            .choices = Choices(kAllNumerics),
-           .help = "which implementation of the ops makes the bytes; if omitted: what the cluster "
+           .help = "which implementation of the ops is used; if omitted: what the cluster "
                    "has, recorded in the plan"},
           {.name = "seed",
            .type = KeyType::kInt,
            .fallback = 0,
            .min = 0,
-           .help = "of every random number of the run"},
+           .help = "seed of every random number of the run"},
           PatchKeys(),
           LabelsKey(),
           SamplingKeys(),

@@ -19,7 +19,7 @@ inline constexpr std::size_t kMaxLockBytes = std::size_t{64} << 20;
 /// One image of a lock.
 struct LockedImage {
   std::string slide_id;
-  std::string path;                          ///< absolute; only where the dataset is no table
+  std::string path;                          ///< absolute; only where the dataset is not a table
   Digest digest;                             ///< PlannedImage::digest
   std::map<std::string, std::string> cells;  ///< of the row, in RunLock::columns
   std::map<std::string, Digest> sets;        ///< label set -> revision; without those it lacks

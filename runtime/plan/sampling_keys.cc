@@ -144,7 +144,8 @@ std::vector<Key> CountKeys() {
        .type = KeyType::kInt,
        .min = 1,
        .max = static_cast<double>(kMaxPatchesPerEpoch),
-       .help = "at most so many patches of one image in an epoch, others in each; where images "
+       .help = "at most this many patches of one image in an epoch, different ones in each epoch; "
+               "where images "
                "are drawn by weight, on average"},
       {.name = "stride",
        .type = KeyType::kIntList,

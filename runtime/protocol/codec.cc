@@ -161,7 +161,7 @@ namespace {
 Status CheckFrame(std::span<const std::byte> bytes) {
   if (bytes.size() > kMaxMessageBytes) return Malformed("larger than the limit");
   if (bytes.size() < kWordBytes || bytes.size() % kWordBytes != 0) {
-    return Malformed("its length is not that of whole words");
+    return Malformed("its length is not a multiple of the word size");
   }
   std::uint32_t last_segment = 0;
   std::memcpy(&last_segment, bytes.data(), sizeof last_segment);
@@ -214,9 +214,9 @@ StatusOr<Envelope> Decoder::Decode(std::span<const std::byte> bytes) {
     if (absl::IsFailedPrecondition(status)) scratch_->refused_request_id = envelope.request_id;
     PB_RETURN_IF_ERROR(status);
   } catch (const kj::Exception&) {
-    return Malformed("it is not well-formed");
+    return Malformed("malformed message");
   } catch (const std::exception&) {
-    return Malformed("it is not well-formed");
+    return Malformed("malformed message");
   }
   return envelope;
 }

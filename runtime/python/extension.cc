@@ -101,7 +101,7 @@ void CheckArrays(const RingDescription& ring, std::uint64_t capacity) {
                                      : ring.device.has_value() ? ring.device->slot_bytes
                                                                : 0;
     if (array.offset > slot_bytes || bytes > slot_bytes - array.offset) {
-      throw nb::value_error("open ring: an array lies outside its slot");
+      throw nb::value_error("open ring: an array is outside its slot");
     }
   }
 }

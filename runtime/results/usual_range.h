@@ -20,8 +20,8 @@ struct UsualRange {
 
 /// 3.5 robust standard deviations around the median: of the median absolute deviation or of the
 /// distance between the quartiles, whichever is larger, and of 0.1 dB at least. So what more than a
-/// quarter of the slides share (another scanner, another magnification) is no outlier, and a cohort
-/// of near equals stays quiet. {0, 0} of no value.
+/// quarter of the slides share (another scanner, another magnification) is not an outlier, and a
+/// cohort of near equals stays quiet. {0, 0} of no value.
 UsualRange UsualRangeOf(std::vector<double> values_db);
 
 /// The value at `share` (0 to 1) of the values, between neighbours linear; 0 of none. Sorts them.

@@ -11,7 +11,7 @@ namespace patchbay::zarr {
 /// up; a float32 mean is computed in double and rounded once. Both views are (depth, height, width,
 /// channels), uint8, uint16, int16 or float32, channels interleaved (stride of axis 3 is the
 /// element, of axis 2 the pixel); rows and slices may have any stride. `out` must be ceil(in / 2)
-/// on every axis, so a flat image stays one. Pure, so a shard can be built piecewise from even
+/// on every axis, so a 2-D image stays one. Pure, so a shard can be built piecewise from even
 /// offsets with the same result as at once.
 Status DownsampleByTwo(const ConstTensorView& in, const TensorView& out);
 

@@ -47,7 +47,7 @@ Status CheckShapes(const ImageStoreSettings& s) {
   PB_RETURN_IF_ERROR(CheckSide("y", s.chunk.y, s.shard.y, kMinChunkSide));
   PB_RETURN_IF_ERROR(CheckSide("x", s.chunk.x, s.shard.x, kMinChunkSide));
   if (s.axes == StoreAxes::kCyx && s.shard.z != 1) {
-    return Refuse("shard", StrCat(s.shard.z, " slices of a flat image"));
+    return Refuse("shard", StrCat(s.shard.z, " slices of a 2-D image"));
   }
   if (s.chunk.Pixels() > kMaxChunkBytes / s.PixelBytes()) {
     return Refuse("chunk",

@@ -28,7 +28,7 @@ enum class StoreCodec : std::uint8_t { kBloscZstd, kBloscLz4, kZstd };
 std::string_view NameOf(StoreCodec codec);
 StatusOr<StoreCodec> StoreCodecFromName(std::string_view name);
 
-/// The axes of a store's arrays: channels of a flat image, interleaved in every chunk, or the
+/// The axes of a store's arrays: channels of a 2-D image, interleaved in every chunk, or the
 /// slices of a volume of one channel.
 enum class StoreAxes : std::uint8_t { kCyx, kZyx };
 
@@ -78,7 +78,7 @@ struct ShardPlace {
 Extent ShardGridOf(const ImageStoreSettings& settings, const Extent& level);
 /// Inner chunks of a level along each axis.
 Extent ChunkGridOf(const ImageStoreSettings& settings, const Extent& level);
-/// "0/c/0/3/1": the shard's file below the store's folder. A flat image's first index is that of
+/// "0/c/0/3/1": the shard's file below the store's folder. A 2-D image's first index is that of
 /// its channels, a volume's that of its slices.
 std::string ShardFileName(const ShardPlace& place);
 

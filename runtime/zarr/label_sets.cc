@@ -17,7 +17,7 @@ constexpr std::size_t kMaxDocumentBytes = 16u << 20;
 
 std::string LabelsOf(const std::string& store) { return StrCat(store, "/", kLabelsFolder); }
 
-/// "gleason" of "gleason.1f0c..."; "" for what is no revision's name.
+/// "gleason" of "gleason.1f0c..."; "" for what is not a revision's name.
 std::string_view SetOf(std::string_view revision) {
   const std::size_t dot = revision.rfind('.');
   if (dot == std::string_view::npos || !IsSetName(revision.substr(0, dot))) return {};
@@ -68,7 +68,7 @@ StatusOr<std::vector<LabelSet>> ReadLabelSets(const std::string& store) {
     const std::string_view set = SetOf(revision);
     if (set.empty()) {
       return absl::InvalidArgumentError(
-          StrCat("read label sets: ", path, ": '", revision, "' is no revision of a set"));
+          StrCat("read label sets: ", path, ": '", revision, "' is not a revision of a set"));
     }
     sets.push_back({std::string(set), revision});
   }

@@ -285,7 +285,7 @@ StatusOr<EncodedShard> ShardEncoder::Encode(const ShardRows& rows) {
       const std::int64_t height = band.shape[1];
       const bool is_whole = y + height == size.y || height % settings_.chunk.y == 0;
       if (height <= 0 || y + height > size.y || !is_whole || band.shape[0] != slices) {
-        return absl::InternalError("encode shard: rows that are no whole chunks");
+        return absl::InternalError("encode shard: rows that are not whole chunks");
       }
       TensorView half;
       if (!areas_.empty()) {

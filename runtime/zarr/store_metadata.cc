@@ -162,7 +162,7 @@ Status CheckLevel(const ImageStoreSettings& settings, const Extent& level) {
     return Refuse(StrCat("a level of ", level.ToString(), " pixels"));
   }
   if (settings.axes == StoreAxes::kCyx && level.z != 1) {
-    return Refuse(StrCat("a flat image of ", level.z, " slices"));
+    return Refuse(StrCat("a 2-D image of ", level.z, " slices"));
   }
   const Extent chunks = ChunkGridOf(settings, level);
   if (chunks.y > kMaxChunksPerLevel / chunks.x ||

@@ -11,7 +11,7 @@ bool MaySee(const PeerIdentity& identity, const Job& job) {
 Job* VisibleJob(JournalGate& gate, const Request& request, JobId id) {
   Job* job = gate.table().Find(id);
   if (job != nullptr && MaySee(*request.identity, *job)) return job;
-  gate.Refuse(request, absl::NotFoundError(StrCat("find job: ", id, ": there is no such job")));
+  gate.Refuse(request, absl::NotFoundError(StrCat("find job: ", id, ": no such job")));
   return nullptr;
 }
 

@@ -7,7 +7,7 @@ namespace patchbay::scheduler {
 
 /// An operator sees every job, anybody else those submitted with the same key.
 bool MaySee(const PeerIdentity& identity, const Job& job);
-/// Null, and refused, when there is no such job or the peer may not see it.
+/// Null, and refused, when no such job or the peer may not see it.
 Job* VisibleJob(JournalGate& gate, const Request& request, JobId id);
 /// What one message carries of the task's result from `offset` on.
 protocol::ResultFetched PieceOf(const TaskId& id, const Task& task, std::uint64_t offset);

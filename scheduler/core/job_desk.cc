@@ -152,9 +152,8 @@ void JobDesk::On(const Request& request, protocol::FetchResult&& message) {
     message.task.index = static_cast<std::uint32_t>(job->tasks.size() - 1);
   }
   if (message.task.index >= job->tasks.size()) {
-    return gate_.Refuse(
-        request, absl::NotFoundError(
-                     StrCat("fetch result: ", message.task.ToString(), ": there is no such task")));
+    return gate_.Refuse(request, absl::NotFoundError(StrCat(
+                                     "fetch result: ", message.task.ToString(), ": no such task")));
   }
   const Task& task = job->tasks[message.task.index];
   if (task.result_dropped) {

@@ -64,7 +64,7 @@ Trainer* StreamDesk::TrainerOf(const Request& request, JobId stream, std::uint32
 StatusOr<Stream*> StreamDesk::Open(JobId id) {
   const Job* job = table_.Find(id);
   if (job == nullptr || !job->IsStream()) {
-    return absl::NotFoundError(StrCat("open stream: ", id, ": there is no such stream job"));
+    return absl::NotFoundError(StrCat("open stream: ", id, ": no such stream job"));
   }
   if (IsEnded(job->state)) {
     return absl::FailedPreconditionError(StrCat("open stream: ", id, ": the job has ended"));

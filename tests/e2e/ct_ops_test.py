@@ -103,7 +103,7 @@ class CtOps(harness.Case):
         self.refused(self.run_of(store, "lock.yaml", grid, "ct_normalize: {}"), "lock.yaml:9", "`patchbay lock`")
         self.refused(self.run_of(store, "two.yaml", grid, "normalize: {}", "augment: [{ct_normalize: {lower: 0, upper: 1, mean: 0, std: 1}}]\n"),
                      "at most one of ct_normalize, zscore and normalize")
-        self.refused(self.run_of(store, "axes.yaml", grid, "flip: {axes: [w]}"), "axes.yaml:9", "'w' is no axis")
+        self.refused(self.run_of(store, "axes.yaml", grid, "flip: {axes: [w]}"), "axes.yaml:9", "'w' is not an axis")
         self.refused(self.run_of(store, "fold.yaml", grid, "elastic: {points: 8, amplitude_mm: 9}"), "folds the patch")
 
 

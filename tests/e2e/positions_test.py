@@ -83,7 +83,7 @@ class Positions(harness.Case):
         for places, heading, cause in (
                 ([(a, 900, 0)], "slide_id,x,y", "the table's place x 900, y 0 is not in the slide"),
                 ([(a, 1, 2), ("other", 1, 2)], "slide_id,x,y", "coords.csv:3: column 'slide_id': 'other' is in no row of cohort.csv"),
-                ([(a, -4, 2)], "slide_id,x,y", "coords.csv:2: column 'x': '-4' is no whole number"),
+                ([(a, -4, 2)], "slide_id,x,y", "coords.csv:2: column 'x': '-4' is not a whole number"),
                 ([(a, 1, 2)], "slide,x,y", "coords.csv:1: no column 'slide_id'")):
             self.places(*places, heading=heading)
             refused = self.command("stream", self.config())

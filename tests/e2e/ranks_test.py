@@ -83,7 +83,7 @@ class Ranks(harness.Case):
         self.assert_usage("rank 2 of 2 ranks", "--world-size", 2, "--rank", 2, "--name", "a")
         self.assert_usage("several ranks need what they have in common", "--world-size", 2)
         self.assert_usage("exclude each other", "--name", "a", "--job", 3)
-        self.assert_usage("this is no resume token", "--resume", "abc")
+        self.assert_usage("this is not a resume token", "--resume", "abc")
         self.assert_usage("expected KEY=VALUE", "--set", "batch")
         self.assert_usage("unknown key 'batch.globalsize' (did you mean 'global_size'?)", "--set", "batch.globalsize=3")
         self.assert_usage("global_size and per_rank exclude each other", "--set", "batch.per_rank=3")

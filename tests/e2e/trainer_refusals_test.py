@@ -47,7 +47,7 @@ class Refusals(trainer_test.ModuleCase):
             text = raised(lambda: patchbay.status(cluster="nothere.key"), patchbay.NotFoundError)
             assert "nothere.key" in text, text
             text = raised(lambda: patchbay.wait(99), patchbay.NotFoundError)
-            assert "99: there is no such job" in text, text
+            assert "99: no such job" in text, text
             raised(lambda: patchbay.submit("stream", "a.svs"), patchbay.ConfigError)
             text = raised(lambda: patchbay.submit("ingest", "a.svs", outt="x"), patchbay.ConfigError)
             assert "--outt" in text, text

@@ -197,7 +197,7 @@ class Trainer(ModuleCase):
                 return dict(state, token=":".join(parts.get(f"at{i}", word) for i, word in enumerate(words)))
             for bad, text in ((altered(at3="0"), ""), (altered(at2="3", at3="7"), "batches of 7 patches, the run's have 16"),
                               (altered(at2=str(len(stream))), f"an epoch has {len(stream)}"), (altered(at1="65536"), ""),
-                              (altered(at1="\u0663"), "no state of a stream"), (altered(at4="0" * 64), "its text differs"),
+                              (altered(at1="\u0663"), "not a state of a stream"), (altered(at4="0" * 64), "its text differs"),
                               (altered(at2=str(1 << 64)), ""), (altered(at2="3", at3="7", at4="0" * 64), "another plan")):
                 assert text in raised(lambda: stream.load_state_dict(bad), patchbay.StateError), bad
             for bad in (altered(at2=str(len(stream))), altered(at2="3", at3="7")):

@@ -224,19 +224,19 @@ TEST(VolumeChain, WhatCannotBeIsRefusedByKey) {
   EXPECT_THAT(Refusal(R"({"zscore": {}}, {"normalize": {}})"),
               HasSubstr("excludes augment[0].zscore: at most one of"));
   EXPECT_THAT(Refusal(window + R"({"crop": {"margin": [1, 1]}})"),
-              HasSubstr("key 'augment[1].crop': of flat images"));
+              HasSubstr("key 'augment[1].crop': for 2-D images"));
   EXPECT_THAT(Refusal(window + R"({"hed_jitter": {}})"),
-              HasSubstr("key 'augment[1].hed_jitter': of flat images"));
-  EXPECT_THAT(Refusal(R"({"flip": {"axes": ["q"]}})"), HasSubstr("'q' is no axis"));
+              HasSubstr("key 'augment[1].hed_jitter': for 2-D images"));
+  EXPECT_THAT(Refusal(R"({"flip": {"axes": ["q"]}})"), HasSubstr("'q' is not an axis"));
   EXPECT_THAT(Refusal(R"({"flip": {"axes": ["z", "z"]}})"), HasSubstr("'z' twice"));
   EXPECT_THAT(Refusal(R"({"flip": {"axes": ["z"], "vertical": 0}})"),
               HasSubstr("axes excludes horizontal and vertical"));
   EXPECT_THAT(Refusal(R"({"affine": {"shear": [0, 5]}})"),
-              HasSubstr("shear: of flat patches only"));
+              HasSubstr("shear: for 2-D patches only"));
   EXPECT_THAT(Refusal(R"({"affine": {"translate": [0.1, 0]}})"),
-              HasSubstr("translate: of flat patches only"));
+              HasSubstr("translate: for 2-D patches only"));
   EXPECT_THAT(Refusal(R"({"affine": {"border": "edge"}})"),
-              HasSubstr("border: of flat patches only"));
+              HasSubstr("border: for 2-D patches only"));
   EXPECT_THAT(Refusal(R"({"elastic": {}})"), HasSubstr("one of amplitude (px) and amplitude_mm"));
   EXPECT_THAT(Refusal(R"({"elastic": {"amplitude": 1, "amplitude_mm": 1}})"),
               HasSubstr("one of amplitude (px) and amplitude_mm"));

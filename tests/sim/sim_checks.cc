@@ -93,7 +93,7 @@ void World::CheckWorkerSend(const Actor& actor, std::uint64_t request, const Bod
 void World::CheckGrants(const Actor& actor, const LeasesGranted& granted) {
   if (granted.tasks.size() > 512 || granted.shards.size() > 8) Violation("I11: lease burst");
   const SimWorker* worker = WorkerOf(actor.id);
-  if (worker == nullptr) return Violation("I1: leases for somebody who is no worker");
+  if (worker == nullptr) return Violation("I1: leases for somebody who is not a worker");
   const Holder holder{worker->incarnation, worker->capacity};
   for (const ShardLease& lease : granted.shards) {
     ring_of_[lease.lease] = attached_[{lease.stream, lease.shard.rank}];

@@ -57,7 +57,7 @@ StatusOr<std::string> StampOf(const std::string& path) {
     if (file.ok()) stamp += StrCat(stamp.empty() ? "" : " ", *file);
   }
   if (!stamp.empty()) return stamp;
-  return absl::NotFoundError(StrCat("stat: ", path, ": it is no store any more"));
+  return absl::NotFoundError(StrCat("stat: ", path, ": it is no longer a store"));
 }
 
 }  // namespace patchbay::workers

@@ -6,9 +6,9 @@ namespace patchbay::workers {
 
 Status AnnotationLimits::Add(const Vertex& vertex) {
   const bool is_near = std::abs(vertex.x) <= kMaxCoordinate && std::abs(vertex.y) <= kMaxCoordinate;
-  if (!is_near) {  // also where one is no number
+  if (!is_near) {  // also where one is not a number
     return absl::InvalidArgumentError(
-        StrCat("coordinate (", vertex.x, ", ", vertex.y, ") is no pixel of a slide"));
+        StrCat("coordinate (", vertex.x, ", ", vertex.y, ") is not a pixel of a slide"));
   }
   if (++vertices_ <= kMaxVertices) return absl::OkStatus();
   return absl::InvalidArgumentError(StrCat("more than ", kMaxVertices, " vertices"));

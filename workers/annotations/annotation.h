@@ -14,7 +14,7 @@ namespace patchbay::workers {
 
 /// Largest file that is read.
 inline constexpr std::size_t kMaxAnnotationBytes = std::size_t{1} << 30;
-/// Coordinates further out are no pixel of any slide.
+/// Coordinates further out are not a pixel of any slide.
 inline constexpr double kMaxCoordinate = 4e6;
 inline constexpr std::size_t kMaxOutlines = 2'000'000;
 inline constexpr std::size_t kMaxVertices = 50'000'000;

@@ -140,7 +140,7 @@ class GeoJsonReader {
   }
 
   StatusOr<Ring> ReadRing(const Json& list) {
-    if (!list.is_array()) return Refuse("a ring that is no list of points");
+    if (!list.is_array()) return Refuse("a ring that is not a list of points");
     Ring ring;
     for (const Json& point : list) {
       if (!point.is_array() || point.size() < 2 || !point[0].is_number() || !point[1].is_number()) {

@@ -14,7 +14,7 @@ namespace patchbay::workers {
 class Flags {
  public:
   /// InvalidArgument with the nearest name for an unknown flag, for one without a value or given
-  /// twice, and for a word that is no flag. `known` are names without the dashes.
+  /// twice, and for a word that is not a flag. `known` are names without the dashes.
   static StatusOr<Flags> Parse(const std::vector<std::string>& words,
                                const std::vector<std::string>& known);
 

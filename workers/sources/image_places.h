@@ -27,7 +27,7 @@ PlaceRevisions RevisionsOfIndexes(const plan::RunConfig& config,
                                   const std::vector<Digest>& indexes);
 
 /// Of an image whose level is chosen. FailedPrecondition when the image has no such
-/// revision; says what to do. InvalidArgument and DataLoss for a file that is no index.
+/// revision; says what to do. InvalidArgument and DataLoss for a file that is not an index.
 StatusOr<LoadedPlaces> LoadPlaces(const plan::RunConfig& config, const plan::PlannedImage& image,
                                   const std::string& store, const PlaceRevisions& revisions);
 

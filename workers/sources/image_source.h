@@ -80,7 +80,7 @@ class ImageSource {
   /// CPU only: the pixels of patch.box into `out`, shape (depth, height, width, channels), or
   /// without the depth where the box is one slice deep; any strides, dtype layout().dtype. Pixels
   /// outside the image and absent pieces get `fill` in every channel. InvalidArgument for a fill
-  /// that is no value of the type; DataLoss names level, row and column.
+  /// that is not a value of the type; DataLoss names level, row and column.
   virtual Status Decode(const EncodedPatch& patch, const TensorView& out, double fill,
                         DecodeScratch& scratch) const = 0;
 };

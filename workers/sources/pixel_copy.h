@@ -13,7 +13,7 @@ namespace patchbay::workers {
 /// without its depth of 1.
 StatusOr<TensorView> FlatPatchView(const TensorView& out, const Box& box, int channels);
 
-/// InvalidArgument for a fill that is no uint8.
+/// InvalidArgument for a fill that is not a uint8.
 StatusOr<std::uint8_t> FillByte(double fill);
 
 /// InvalidArgument unless the box is 2-D, not empty, and within limits that keep sums of its

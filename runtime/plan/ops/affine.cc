@@ -11,7 +11,7 @@ config::Key BorderKey() {
           .choices = {"reflect101", "reflect", "edge"},
           .help =
               "beyond the box that is read (the patch and crop.margin): mirrored about its "
-              "outer pixels, about its edges, or its outer pixels repeated; flat patches only"};
+              "outer pixels, about its edges, or its outer pixels repeated; 2-D patches only"};
 }
 
 Border BorderOf(const Json& options) {
@@ -35,7 +35,7 @@ config::Key AffineOptions::Keys() {
                     .unit = "degrees",
                     .min = -360,
                     .max = 360,
-                    .help = "angle, clockwise as displayed; of volumes one about each axis"},
+                    .help = "angle, clockwise as displayed; for volumes one about each axis"},
                    defaults.degrees),
           RangeKey({.name = "scale",
                     .min = kMinAffineScale,
@@ -46,7 +46,7 @@ config::Key AffineOptions::Keys() {
                     .unit = "degrees",
                     .min = -kMaxShearDegrees,
                     .max = kMaxShearDegrees,
-                    .help = "angle of shear along x; flat patches only"},
+                    .help = "angle of shear along x; 2-D patches only"},
                    defaults.shear),
           {.name = "translate",
            .type = KeyType::kFloatList,
@@ -55,8 +55,7 @@ config::Key AffineOptions::Keys() {
            .max = 1,
            .min_items = 2,
            .max_items = 2,
-           .help =
-               "largest shift along y and x, as a share of the patch's side; flat patches only"},
+           .help = "largest shift along y and x, as a share of the patch's side; 2-D patches only"},
           BorderKey()}};
 }
 

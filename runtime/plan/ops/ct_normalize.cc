@@ -51,8 +51,7 @@ config::Key CtNormalizeOptions::Keys() {
           "(clipped - mean) / std with the numbers of the training set's foreground, as "
           "nnU-Net does for CT: given, or those of the lock; volumes; not with zscore or "
           "normalize",
-      .members = {Number("lower", "what is below becomes this"),
-                  Number("upper", "what is above becomes this"),
+      .members = {Number("lower", "lower clip bound"), Number("upper", "upper clip bound"),
                   Number("mean", "of the foreground"), Number("std", "of the foreground; above 0")},
       .check = CheckTable};
 }

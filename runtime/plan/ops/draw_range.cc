@@ -22,7 +22,7 @@ config::Key ProbabilityKey() {
           .fallback = kDefaultProbability,
           .min = 0,
           .max = 1,
-          .help = "share of the patches that the op changes"};
+          .help = "probability that the op is applied to a patch"};
 }
 
 config::Key RangeKey(config::Key key, const DrawRange& fallback) {

@@ -20,14 +20,14 @@ config::Key ElasticOptions::Keys() {
   return {
       .name = "elastic",
       .type = KeyType::kMap,
-      .help = "bends the patch by a cubic B-spline, linear between pixels",
+      .help = "deforms the patch by a cubic B-spline, with linear interpolation",
       .members = {ProbabilityKey(),
                   {.name = "points",
                    .type = KeyType::kInt,
                    .fallback = defaults.points,
                    .min = kMinElasticPoints,
                    .max = kMaxElasticPoints,
-                   .help = "control points along each axis; the outer two of each end stay"},
+                   .help = "control points along each axis; the outer two at each end stay fixed"},
                   {.name = "amplitude",
                    .type = KeyType::kFloat,
                    .unit = "px",
@@ -40,7 +40,7 @@ config::Key ElasticOptions::Keys() {
                    .unit = "mm",
                    .min = 1e-3,
                    .max = 4096,
-                   .help = "of volumes, instead of amplitude"},
+                   .help = "for volumes, instead of amplitude"},
                   BorderKey()},
       .check = CheckTable};
 }

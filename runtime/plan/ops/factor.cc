@@ -18,15 +18,15 @@ config::Key KeysOf(std::string name, std::string help, std::string factor_help) 
 }  // namespace
 
 config::Key FactorOptions::BrightnessKeys() {
-  return KeysOf("brightness", "multiplies the values; volumes",
-                "factor; half of the draws below 1 where the range has 1 inside");
+  return KeysOf("brightness", "multiplies the values; volumes only",
+                "factor; half of the draws are below 1 if the range contains 1");
 }
 
 config::Key FactorOptions::ContrastKeys() {
   return KeysOf("contrast",
                 "moves the values away from the patch's mean or towards it, within its least and "
                 "largest value; volumes",
-                "factor about the mean; half of the draws below 1 where the range has 1 inside");
+                "factor about the mean; half of the draws are below 1 if the range contains 1");
 }
 
 FactorOptions FactorOptions::FromJson(const Json& options) {

@@ -13,7 +13,7 @@ Status CheckAxes(const Json& axes) {
   for (const Json& axis : axes) {
     const auto& name = axis.get_ref<const std::string&>();
     if (name != "z" && name != "y" && name != "x") {
-      return absl::InvalidArgumentError(StrCat("'", name, "' is no axis: expected z, y and x"));
+      return absl::InvalidArgumentError(StrCat("'", name, "' is not an axis: expected z, y and x"));
     }
     if (seen.find(name) != std::string::npos) {
       return absl::InvalidArgumentError(StrCat("'", name, "' twice"));
@@ -34,28 +34,30 @@ Status CheckTable(const Json& options) {
 
 config::Key FlipOptions::Keys() {
   const FlipOptions defaults;
-  return {.name = "flip",
-          .type = config::KeyType::kMap,
-          .help = "mirrors the patch",
-          .members = {{.name = "horizontal",
-                       .type = config::KeyType::kFloat,
-                       .fallback = defaults.horizontal,
-                       .min = 0,
-                       .max = 1,
-                       .help = "probability of mirroring left-right"},
-                      {.name = "vertical",
-                       .type = config::KeyType::kFloat,
-                       .fallback = defaults.vertical,
-                       .min = 0,
-                       .max = 1,
-                       .help = "probability of mirroring top-bottom"},
-                      {.name = "axes",
-                       .type = config::KeyType::kStringList,
-                       .fallback = Json::array(),
-                       .max_items = 3,
-                       .help = "of volumes, instead of the two: z, y, x, each with probability 0.5",
-                       .check = CheckAxes}},
-          .check = CheckTable};
+  return {
+      .name = "flip",
+      .type = config::KeyType::kMap,
+      .help = "mirrors the patch",
+      .members = {{.name = "horizontal",
+                   .type = config::KeyType::kFloat,
+                   .fallback = defaults.horizontal,
+                   .min = 0,
+                   .max = 1,
+                   .help = "probability of mirroring left-right"},
+                  {.name = "vertical",
+                   .type = config::KeyType::kFloat,
+                   .fallback = defaults.vertical,
+                   .min = 0,
+                   .max = 1,
+                   .help = "probability of mirroring top-bottom"},
+                  {.name = "axes",
+                   .type = config::KeyType::kStringList,
+                   .fallback = Json::array(),
+                   .max_items = 3,
+                   .help =
+                       "for volumes, instead of the two above: z, y, x, each with probability 0.5",
+                   .check = CheckAxes}},
+      .check = CheckTable};
 }
 
 FlipOptions FlipOptions::FromJson(const Json& options) {

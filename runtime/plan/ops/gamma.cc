@@ -20,11 +20,11 @@ config::Key GammaOptions::Keys() {
                       {.name = "retain_stats",
                        .type = KeyType::kBool,
                        .fallback = defaults.retain_stats,
-                       .help = "mean and standard deviation of the patch stay as they were"},
+                       .help = "keep the patch's mean and standard deviation"},
                       {.name = "invert",
                        .type = KeyType::kBool,
                        .fallback = defaults.invert,
-                       .help = "of the negated values, negated again"}}};
+                       .help = "applied to the negated values, then negated back"}}};
 }
 
 GammaOptions GammaOptions::FromJson(const Json& options) {

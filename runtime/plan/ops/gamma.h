@@ -11,7 +11,7 @@ struct GammaOptions {
   double p = kDefaultProbability;
   DrawRange gamma = {0.7, 1.5};  ///< the exponent, drawn around 1, see DrawnAroundOne
   bool retain_stats = false;     ///< mean and deviation become those from before
-  bool invert = false;           ///< of the negated values, negated again
+  bool invert = false;           ///< applied to the negated values, then negated back
 
   static config::Key Keys();
   /// From a value that passed Keys().

@@ -4,14 +4,15 @@ namespace patchbay::plan {
 
 config::Key LowResolutionOptions::Keys() {
   const LowResolutionOptions defaults;
-  return {.name = "low_resolution",
-          .type = config::KeyType::kMap,
-          .help = "samples the patch down by the nearest voxel, then up again trilinearly; volumes",
-          .members = {ProbabilityKey(), RangeKey({.name = "zoom",
-                                                  .min = kMinLowResolutionZoom,
-                                                  .max = 1,
-                                                  .help = "of each side, in between"},
-                                                 defaults.zoom)}};
+  return {
+      .name = "low_resolution",
+      .type = config::KeyType::kMap,
+      .help = "downsamples the patch by nearest voxel, then upsamples it trilinearly; volumes only",
+      .members = {ProbabilityKey(), RangeKey({.name = "zoom",
+                                              .min = kMinLowResolutionZoom,
+                                              .max = 1,
+                                              .help = "factor of each side"},
+                                             defaults.zoom)}};
 }
 
 LowResolutionOptions LowResolutionOptions::FromJson(const Json& options) {

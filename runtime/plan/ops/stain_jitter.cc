@@ -18,7 +18,7 @@ config::Key BetaKey(double fallback) {
           .unit = "natural OD",
           .min = 0,
           .max = 2,
-          .help = "and raised by -beta to beta"};
+          .help = "and shifted by -beta to beta"};
 }
 
 config::Key StainJitterOptions::Keys() {

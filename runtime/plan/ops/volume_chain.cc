@@ -23,10 +23,10 @@ bool WorksInDepth(OpNumber op) {
 
 Status CheckAffine(const OpStep& step) {
   const auto affine = AffineOptions::FromJson(step.options);
-  if (!affine.shear.Always(0)) return WrongOp(step.key, "shear: of flat patches only");
+  if (!affine.shear.Always(0)) return WrongOp(step.key, "shear: for 2-D patches only");
   if (affine.translate_y == 0 && affine.translate_x == 0) return absl::OkStatus();
   return WrongOp(step.key,
-                 "translate: of flat patches only; sampling.positions: random moves patches");
+                 "translate: for 2-D patches only; sampling.positions: random moves patches");
 }
 
 Status CheckElastic(const OpStep& step, const Extent& patch) {
@@ -38,11 +38,11 @@ Status CheckElastic(const OpStep& step, const Extent& patch) {
 Status CheckStep(const OpStep& step, const Extent& patch) {
   const OpNeeds needs = NeedsOf(step.op);
   if (needs.rgb || step.op == OpNumber::kCrop || step.op == OpNumber::kRotate90) {
-    return WrongOp(step.key, "of flat images; another step makes this chain one of volumes");
+    return WrongOp(step.key, "for 2-D images; another step makes this chain one for volumes");
   }
   if (needs.between && BorderOf(step.options) != Border::kReflect101) {
     return WrongOp(step.key,
-                   "border: of flat patches only; a volume is read as far as it is moved, "
+                   "border: for 2-D patches only; a volume is read as far as it is moved, "
                    "and patch.fill lies outside");
   }
   if (step.op == OpNumber::kAffine) return CheckAffine(step);

@@ -17,19 +17,20 @@ Status CheckTable(const Json& options) {
 }  // namespace
 
 config::Key WindowOptions::Keys() {
-  return {.name = "window",
-          .type = config::KeyType::kMap,
-          .help = "a range of Hounsfield units becomes 0 to 1, what lies outside 0 or 1; volumes",
-          .members = {{.name = "range",
-                       .type = config::KeyType::kFloatList,
-                       .required = true,
-                       .unit = "HU",
-                       .min = -kMaxWindowBound,
-                       .max = kMaxWindowBound,
-                       .min_items = 2,
-                       .max_items = 2,
-                       .help = "what becomes 0 and what becomes 1"}},
-          .check = CheckTable};
+  return {
+      .name = "window",
+      .type = config::KeyType::kMap,
+      .help = "maps a range of Hounsfield units to 0..1 and clamps what lies outside; volumes only",
+      .members = {{.name = "range",
+                   .type = config::KeyType::kFloatList,
+                   .required = true,
+                   .unit = "HU",
+                   .min = -kMaxWindowBound,
+                   .max = kMaxWindowBound,
+                   .min_items = 2,
+                   .max_items = 2,
+                   .help = "the values that become 0 and 1"}},
+      .check = CheckTable};
 }
 
 WindowOptions WindowOptions::FromJson(const Json& options) {

@@ -17,7 +17,7 @@ class Token:
     def __init__(self, text):
         match = _TOKEN.fullmatch(text) if isinstance(text, str) and len(text) <= _MAX_TOKEN_BYTES else None
         if match is None or int(match[2]) > _MAX_EPOCH or int(match[4]) == 0:
-            raise errors.StateError("load state: this is no state of a stream: damaged, truncated, or of another version")
+            raise errors.StateError("load state: this is not a state of a stream: damaged, truncated, or of another version")
         self.mark, self.epoch, self.batch, self.global_size = match[1], int(match[2]), int(match[3]), int(match[4])
         self.digests = match[5][1:].split(":")
 
@@ -43,5 +43,5 @@ def pack(token_text):
 def unpack(state):
     """The token of what state_dict() gave."""
     if not isinstance(state, dict) or "token" not in state or state.get("version") != VERSION:
-        raise errors.StateError("load state: this is no state of a stream: pass what state_dict() gave")
+        raise errors.StateError("load state: this is not a state of a stream: pass what state_dict() gave")
     return Token(state["token"])

@@ -26,7 +26,7 @@ def submit(kind, *sources, cluster=None, **options):
 def wait(job, cluster=None):
     """Waits until a job has ended; its result as a dict, as `patchbay wait --json` prints it.
 
-    A job of which some images failed has a result that names them. Raises NotFoundError for a number that is no job,
+    A job of which some images failed has a result that names them. Raises NotFoundError for a number that is not a job,
     ClusterError when the cluster is gone, and the class that fits when the whole job failed.
     """
     return _programs.run_json("wait", int(job), cluster=cluster, expect=(0, 3))

@@ -29,7 +29,7 @@ def attach(config, *, split=None, device=None, rank=None, world_size=None, clust
     rank, world_size: which part of every batch; None = torch.distributed's, else RANK and WORLD_SIZE, else 0 of 1.
     cluster: path of a key file; None = PATCHBAY_CLUSTER, else the cluster that `patchbay up` runs here, else an embedded
         one, shared by the ranks of one launch (or by the streams of this process), which ends with the last of them.
-    name: ranks that give the same name are one run; None = the launch (torchrun's variables) says it.
+    name: ranks that use the same name form one run; None = the launch (torchrun's variables) says it.
     overrides: {"batch.prefetch": 4, ...}: values instead of the config's; recorded in the plan.
     state: what state_dict() gave: the stream begins there.
     cpus: CPU workers of an embedded cluster; None = the cores this process may use.

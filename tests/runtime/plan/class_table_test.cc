@@ -64,7 +64,7 @@ TEST(ClassTable, WhatIsWrongIsSaidWithItsLine) {
            {"classes: [{name: a, value: 1, from: x}]", "from"},
            {"classes: [{name: a, value: 1, from: 2}, {name: b, value: 2, from: 2}]", "is both"},
            {"classes: [{name: a, value: 1}]\nexhaustive: true", "background"},
-           {"classes: [{name: a, value: 1}]\nexhaustive: true\nbackground: b", "no class"},
+           {"classes: [{name: a, value: 1}]\nexhaustive: true\nbackground: b", "not a class"},
            {"classes: [{name: a, value: 1}]\nbackground: a", "needs exhaustive"},
            {"classes: [{name: a, value: 1}]\nexhaustiv: true", "did you mean"},
            {"classes: [{name: a, value: 0}]\nexhaustive: true\nregion_of_interest: r",

@@ -60,11 +60,11 @@ TEST(CohortTable, RefusalsNameLineAndColumn) {
   EXPECT_EQ(TableError("path,a,a\nx,1,2\n"), "t.csv:1: two columns are named 'a'");
   EXPECT_EQ(TableError("path,,a\nx,1,2\n"), "t.csv:1: column 2 has no name");
   EXPECT_EQ(TableError("path,a\nx,1,2\n"),
-            "t.csv:2: 3 cells under 2 columns; a cell that holds the separator stands in quotes");
+            "t.csv:2: 3 cells under 2 columns; quote a cell that contains the separator");
   EXPECT_EQ(TableError("path,a\n,1\n"), "t.csv:2: column 'path': it is empty");
   EXPECT_EQ(TableError("path,a\nx,\"1\n"), "t.csv:2: a quote that nothing closes");
   EXPECT_EQ(TableError("path,a\nx,1\nx,2\n"),
-            "t.csv:3: column 'path': 'x' stands in line 2 too; a slide has one row");
+            "t.csv:3: column 'path': 'x' is already in line 2 too; a slide has one row");
   EXPECT_EQ(TableError("path,slide_id\nx,1\ny,1\n"),
             "t.csv:3: column 'slide_id': the slide_id '1' is that of line 2 too");
   EXPECT_EQ(TableError("path\nx/1.svs\ny/1.tif\n"),
@@ -72,7 +72,7 @@ TEST(CohortTable, RefusalsNameLineAndColumn) {
             "that tells them apart");
   EXPECT_EQ(TableError("path,slide_id\nx,\n"), "t.csv:2: column 'slide_id': it is empty");
   EXPECT_EQ(TableError("path,content_hash\nx,abc\n"),
-            "t.csv:2: column 'content_hash': 'abc' is no SHA-256 (64 hex digits)");
+            "t.csv:2: column 'content_hash': 'abc' is not a SHA-256 (64 hex digits)");
   EXPECT_EQ(TableError("path\nx\nM\xFCller.svs\n"),
             "t.csv:3: the text is not UTF-8; save it as CSV UTF-8");
   EXPECT_EQ(TableError(std::string_view("\xFF\xFEp\0", 4)),
@@ -125,7 +125,7 @@ TEST(Cohort, TheLabelsOfAColumnAreIntegers) {
   for (const char* wrong : {"high", "3.5", "3+3", "4.", "0x1", "9223372036854775808", "1e3"}) {
     EXPECT_EQ(Labels(StrCat("a,3\nb,", wrong, "\n")),
               StrCat("t.csv:3: column 'isup': '", wrong,
-                     "' is no integer; labels.label.column "
+                     "' is not an integer; labels.label.column "
                      "takes the number of a class, or nothing"));
   }
   EXPECT_EQ(Labels("a,\nb,\n"), "key 'labels.label.column': column 'isup' of t.csv is empty");
@@ -173,7 +173,7 @@ std::string ConfigError(std::string_view yaml) {
 
 TEST(Cohort, KeysOfATableNeedATable) {
   EXPECT_EQ(ConfigError("dataset: stores/\npatch: {size: [8, 8]}\nwhere: {a: b}\n"),
-            "run.yaml:3: key 'where': the dataset is no table (a .csv or .tsv file)");
+            "run.yaml:3: key 'where': the dataset is not a table (a .csv or .tsv file)");
   EXPECT_EQ(ConfigError("dataset: t.csv\npatch: {size: [8, 8]}\nsplits: {val: }\n"),
             "run.yaml:3: key 'splits': there is no split_column");
   EXPECT_EQ(ConfigError("dataset: t.csv\npatch: {size: [8, 8]}\nsplit_column: f\nwhere:\n  f: x\n"),

@@ -44,10 +44,10 @@ TEST(Coordinates, RefusalsNameLineAndColumn) {
   for (const char* bad : {"-1", "1.5", "x", "", "2147483648", "1e3", "1.", "nan", "0x10"}) {
     EXPECT_EQ(TableError(StrCat("slide_id,x,y\n\nA,1,", bad, "\n")),
               StrCat("c.csv:3: column 'y': '", bad,
-                     "' is no whole number of pixels from 0 to 2147483647"));
+                     "' is not a whole number of pixels from 0 to 2147483647"));
   }
   EXPECT_EQ(TableError("slide_id,x,y\nA,1\n"),
-            "c.csv:2: column 'y': '' is no whole number of pixels from 0 to 2147483647");
+            "c.csv:2: column 'y': '' is not a whole number of pixels from 0 to 2147483647");
   EXPECT_EQ(TableError("slide_id,x,y\nM\xFCller,1,2\n"),
             "c.csv:2: the text is not UTF-8; save it as CSV UTF-8");
 }

@@ -1,4 +1,4 @@
-// What a lock holds, how two differ, and every text that is no lock.
+// What a lock holds, how two differ, and every text that is not a lock.
 #include "runtime/plan/run_lock.h"
 
 #include <gtest/gtest.h>

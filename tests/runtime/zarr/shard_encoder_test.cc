@@ -116,7 +116,7 @@ TEST(ShardEncoder, CoarserLevelsOfAVolumeAreTheSameAsEachByItself) {
   settings.dtype = DType::kFloat32;
   settings.codec = StoreCodec::kBloscLz4;
   ExpectColumnsEqualLevels(settings, MakeVolume<float>(DType::kFloat32, {33, 65, 20}, 8));
-  settings.shard.z = 8;  // one chunk deep: half of it is no whole chunk
+  settings.shard.z = 8;  // one chunk deep: half of it is not a whole chunk
   EXPECT_EQ(CoarserLevels(settings), 0);
 }
 

@@ -219,7 +219,7 @@ TEST(ImageWriter, SettingsOutOfRangeAreRefusedByName) {
   refused([](auto& s) { s.dtype = DType::kFloat64; }, "dtype");
   refused([](auto& s) { s.fill_value = 256; }, "fill_value");
   refused([](auto& s) { s.fill_value = 1.5; }, "fill_value");
-  refused([](auto& s) { s.shard.z = 2; }, "slices of a flat image");
+  refused([](auto& s) { s.shard.z = 2; }, "slices of a 2-D image");
   refused([](auto& s) { s.axes = StoreAxes::kZyx; }, "channels");
   const auto volume = [&](auto change, const char* name) {
     refused(

@@ -108,7 +108,7 @@ TEST(AnnotationFiles, WhatIsNoneIsRefusedAndSaysWhy) {
           {Feature(Polygon("[]"), "{}"), "feature 0: a polygon without rings"},
           {Feature(Polygon("[[[0,0],[1,1]]]"), "{}"), "a ring of 2 points"},
           {Feature(Polygon(R"([[["a",0],[1,1],[2,2]]])"), "{}"), "not [x, y]"},
-          {Feature(Polygon("[[[1e300,0],[1,1],[2,2]]]"), "{}"), "no pixel of a slide"},
+          {Feature(Polygon("[[[1e300,0],[1,1],[2,2]]]"), "{}"), "not a pixel of a slide"},
           {Feature(R"({"type":"Circle"})", "{}"), "type 'Circle'"},
           {"<html></html>", "XML of <html>"},
           {"<Annotations><Annotation>", "not XML"},

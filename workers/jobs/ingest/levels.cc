@@ -103,7 +103,7 @@ StatusOr<std::vector<OutputLevel>> PlanLevels(const ImageLayout& source,
   if (source.levels.front().size.z != 1) {
     return absl::UnimplementedError(StrCat("plan levels: a volume of ",
                                            source.levels.front().size.z,
-                                           " slices: only flat images are ingested so far"));
+                                           " slices: only 2-D images are ingested so far"));
   }
   std::vector<OutputLevel> levels = LevelsOf(source, settings.chunk, Gaps::kKept);
   const Spacing spacing = SpacingOf(source, settings);

@@ -10,8 +10,8 @@
 
 namespace patchbay::workers {
 
-/// `voxels` are size.Pixels() values, x fastest; values that are no class are passed over. Time and
-/// memory go by the runs of equal voxels along x.
+/// `voxels` are size.Pixels() values, x fastest; values that are not a class are passed over. Time
+/// and memory go by the runs of equal voxels along x.
 plan::ComponentIndex FindComponents(const plan::ClassTable& classes,
                                     std::span<const std::uint8_t> voxels, const Extent& size);
 

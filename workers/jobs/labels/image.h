@@ -30,8 +30,8 @@ struct LabelledImage {
   double ScaleX() const { return static_cast<double>(levels[0].x) / static_cast<double>(source.x); }
 };
 
-/// InvalidArgument for what is no store of an ingest (the message says how to make one), and for a
-/// volume whose store does not say where it lies.
+/// InvalidArgument for what is not a store of an ingest (the message says how to make one), and for
+/// a volume whose store does not say where it lies.
 StatusOr<LabelledImage> OpenLabelledImage(const std::string& store);
 
 /// InvalidArgument for a volume; `doing` begins the message.

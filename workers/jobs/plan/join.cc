@@ -127,7 +127,7 @@ Status TakeGroups(const TaskContext& context, const plan::RunConfig& config,
   if (config.weight_by.empty()) return absl::OkStatus();
   const auto wrong = [] {
     return absl::InvalidArgumentError(
-        "plan stream: key 'sampling.weight_by': the dataset is no table");
+        "plan stream: key 'sampling.weight_by': the dataset is not a table");
   };
   const Json table = context.manifest.value("table", Json());
   if (!table.is_object() || !table.contains("groups") || !table["groups"].is_array()) {
@@ -150,7 +150,7 @@ Status TakeLabels(const TaskContext& context, const plan::RunConfig& config,
   if (config.labels.column.empty()) return absl::OkStatus();
   const auto wrong = [] {
     return absl::InvalidArgumentError(
-        "plan stream: key 'labels.label.column': the dataset is no table");
+        "plan stream: key 'labels.label.column': the dataset is not a table");
   };
   const Json table = context.manifest.value("table", Json());
   if (!table.is_object() || !table.contains("labels") || !table["labels"].is_array()) {

@@ -90,7 +90,7 @@ StatusOr<std::string> SpectraStamp(const std::string& path) {
   PB_ASSIGN_OR_RETURN(std::string stamp, StampOf(path));
   if (!stamp.empty()) return stamp;
   const auto digest = RecordedDigest(path);
-  if (!digest) return absl::NotFoundError(StrCat("stat: ", path, ": it is no store any more"));
+  if (!digest) return absl::NotFoundError(StrCat("stat: ", path, ": it is no longer a store"));
   return digest->Hex();
 }
 

@@ -47,8 +47,8 @@ struct DicomFile {
 /// or 2. Looks at a few bytes.
 bool LooksLikeDicom(const std::string& path);
 
-/// Reads everything before the pixels. InvalidArgument for what is no DICOM or contradicts itself.
-/// Messages hold no path and no value of a field that may name a patient.
+/// Reads everything before the pixels. InvalidArgument for what is not a DICOM or contradicts
+/// itself. Messages hold no path and no value of a field that may name a patient.
 StatusOr<DicomFile> ReadDicomFile(const std::string& path);
 
 }  // namespace patchbay::workers

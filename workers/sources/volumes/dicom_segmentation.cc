@@ -97,7 +97,7 @@ Status ReadBits(DcmDataset& dataset, const DicomFile& file, Segments& out) {
 /// Whether it is a segmentation that is read, before its frames are looked at.
 Status CheckKind(DcmItem& item, const DicomFile& file) {
   if (file.sop_class != kSegmentationClass) {
-    return Refuse("a DICOM file that is no segmentation (SEG); of DICOM, labels come as SEG");
+    return Refuse("a DICOM file that is not a segmentation (SEG); of DICOM, labels come as SEG");
   }
   const std::string type = DicomText(item, 0x0062, 0x0001);
   if (type != "BINARY") {

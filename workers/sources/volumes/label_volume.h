@@ -30,7 +30,7 @@ struct LabelVolume {
 };
 
 /// NIfTI, NRRD, MetaImage, .seg.nrrd of 3D Slicer, binary DICOM SEG. InvalidArgument: what is no
-/// volume, has values that are no whole numbers of 0 to 255, or more than kMaxSegments segments;
+/// volume, has values that are not whole numbers of 0 to 255, or more than kMaxSegments segments;
 /// Unimplemented: a fractional DICOM SEG. Messages hold no path.
 StatusOr<LabelVolume> ReadLabelVolume(const std::string& path, const VolumeProgress& progress);
 

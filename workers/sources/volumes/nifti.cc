@@ -177,7 +177,7 @@ StatusOr<Affine> GeometryOf(const Header& h, GeometryPolicy policy, Volume& volu
   for (std::size_t row = 0; row < 3; ++row) {
     for (double& value : ras[row]) {
       value *= unit;
-      if (!std::isfinite(value)) return Refuse(StrCat("the ", from, " holds what is no number"));
+      if (!std::isfinite(value)) return Refuse(StrCat("the ", from, " holds what is not a number"));
     }
   }
   const Affine affine = FromRas(ras);

@@ -92,7 +92,7 @@ Status ReadRawVoxels(const std::string& path, const RawVoxels& raw, const Volume
                      Volume& volume) {
   PB_RETURN_IF_ERROR(CheckVolumeSize(raw.size, "read volume"));
   if (!std::isfinite(raw.slope) || !std::isfinite(raw.intercept) || raw.slope == 0) {
-    return absl::InvalidArgumentError("read volume: the scale of the values is no number");
+    return absl::InvalidArgumentError("read volume: the scale of the values is not a number");
   }
   volume.size = raw.size;
   const bool is_integer = raw.stored != DType::kFloat32 && raw.stored != DType::kFloat64;

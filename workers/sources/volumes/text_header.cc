@@ -229,7 +229,7 @@ StatusOr<TextHeader> ReadNrrdHeader(const std::string& path) {
   return absl::InvalidArgumentError("read nrrd: not an NRRD file");
 }
 
-/// The header of one layer, and how many there are: a first axis that is no place is taken off.
+/// The header of one layer, and how many there are: a first axis that is not a place is taken off.
 StatusOr<std::int64_t> TakeLayers(TextHeader& header) {
   if (Field(header, "dimension") == "3") return 1;
   if (Field(header, "dimension") != "4") {
@@ -240,7 +240,7 @@ StatusOr<std::int64_t> TakeLayers(TextHeader& header) {
   if (!directions.starts_with("none") || !(sides[0] >= 1 && sides[0] <= kMaxReadSide) ||
       sides[0] != std::floor(sides[0])) {
     return absl::UnimplementedError(
-        "read nrrd: four axes, of which the first is no list of layers");
+        "read nrrd: four axes, of which the first is not a list of layers");
   }
   directions.erase(0, 4);
   header.fields["sizes"] = StrCat(sides[1], " ", sides[2], " ", sides[3]);
