@@ -85,7 +85,7 @@ Status CheckNumerics(const RunConfig& config) {
 
 Status CheckFill(double fill, DType dtype) {
   if (ElementOf(fill, dtype)) return absl::OkStatus();
-  return absl::InvalidArgumentError(StrCat("plan: key 'patch.fill': ", fill, " is no ",
+  return absl::InvalidArgumentError(StrCat("plan: key 'patch.fill': ", fill, " is not a value of ",
                                            patchbay::NameOf(dtype), " (", RangeOf(dtype), ")"));
 }
 

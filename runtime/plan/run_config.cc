@@ -139,8 +139,8 @@ Key PatchKeys() {
                    .fallback = RunConfig{}.mpp_tolerance,
                    .min = 0,
                    .max = 0.5,
-                   .help = "a level so near is taken as it is; otherwise the next finer one is "
-                           "averaged"},
+                   .help = "relative difference up to which a level is used as it is; otherwise "
+                           "the next finer one is averaged"},
                   {.name = "spacing",
                    .type = KeyType::kFloatList,
                    .unit = "mm",
@@ -148,15 +148,15 @@ Key PatchKeys() {
                    .max = kMaxSpacingMm,
                    .min_items = 3,
                    .max_items = 3,
-                   .help = "of volumes, instead of a level: [z, y, x] from voxel to voxel of a "
-                           "patch"},
+                   .help =
+                       "for volumes, instead of a level: [z, y, x] from voxel to voxel of a patch"},
                   {.name = "spacing_tolerance",
                    .type = KeyType::kFloat,
                    .fallback = RunConfig{}.spacing_tolerance,
                    .min = 0,
                    .max = 0.5,
-                   .help = "a level so near along all axes is taken as it is; otherwise patches "
-                           "are resampled"},
+                   .help = "relative difference along all axes up to which a level is used as it "
+                           "is; otherwise patches are resampled"},
                   {.name = "upsample",
                    .type = KeyType::kBool,
                    .fallback = false,

@@ -222,7 +222,7 @@ Key SamplingKeys() {
                   {.name = "positions",
                    .type = KeyType::kString,
                    .fallback = kGrid,
-                   .help = "grid: from the origin, covers every pixel; random: places drawn anew "
+                   .help = "grid: from the origin, covers every pixel; random: places drawn afresh "
                            "for every patch of every epoch; or a table (.csv, .tsv) of slide_id, x "
                            "and y at level 0",
                    .check = CheckPositions}},

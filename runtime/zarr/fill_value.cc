@@ -11,8 +11,8 @@ namespace patchbay::zarr {
 namespace {
 
 Status Refuse(const Json& value, DType dtype, std::string_view what) {
-  return absl::InvalidArgumentError(
-      StrCat("read metadata: ", what, ": fill_value ", DumpJson(value), " is no ", NameOf(dtype)));
+  return absl::InvalidArgumentError(StrCat("read metadata: ", what, ": fill_value ",
+                                           DumpJson(value), " is not a value of ", NameOf(dtype)));
 }
 
 template <typename T>

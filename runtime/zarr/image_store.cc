@@ -112,8 +112,8 @@ Status Validate(const ImageStoreSettings& s) {
     return Refuse("blosc_block_bytes", StrCat(s.blosc_block_bytes, " is not 4096 to 16777216"));
   }
   if (!ElementOf(s.fill_value, s.dtype)) {
-    return Refuse("fill_value", StrCat(s.fill_value, " is no ", patchbay::NameOf(s.dtype), " (",
-                                       RangeOf(s.dtype), ")"));
+    return Refuse("fill_value", StrCat(s.fill_value, " is not a value of ",
+                                       patchbay::NameOf(s.dtype), " (", RangeOf(s.dtype), ")"));
   }
   return absl::OkStatus();
 }

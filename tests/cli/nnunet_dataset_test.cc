@@ -94,7 +94,7 @@ TEST_F(Dataset, WhatIsNotReadIsNamed) {
     EXPECT_NE(Error().find(text), std::string::npos) << Error();
   };
   says("{", "dataset.json");
-  says("[]", "no map");
+  says("[]", "not a map");
   says(R"({"labels": {"a": 0}})", "channel_names");
   says(R"({"channel_names": {"0": "CT", "1": "PET"}, "labels": {"a": 0}})", "2 channels");
   const std::string ct = R"({"channel_names": {"0": "CT"}, )";

@@ -40,7 +40,7 @@ TEST(RowFilter, NamesWhatItCannotCompare) {
     EXPECT_NE(Taken({bad}).find("--where '"), std::string::npos) << bad;
   }
   EXPECT_NE(Taken({"slices<3"}).find("t.csv: no column 'slices'"), std::string::npos);
-  EXPECT_NE(Taken({"phase<3"}).find("t.csv:2: column 'phase': 'portal': no number"),
+  EXPECT_NE(Taken({"phase<3"}).find("t.csv:2: column 'phase': 'portal': not a number"),
             std::string::npos);
   EXPECT_NE(Taken({}, "path,use\na.nii,yes\n").find("t.csv:2: column 'use': 'yes'"),
             std::string::npos);

@@ -115,11 +115,11 @@ class Usage(program.Case):
     def test_words_behind_two_dashes_are_no_flags(self):
         self.assertIn("/--help", self.expect(1, "inspect", "--", "--help").stderr)
         self.assertIn("/-a.svs", self.expect(1, "inspect", "--json", "--", "-a.svs").stderr)
-        self.assertIn("'--two'", self.refused("verify", "--", "one", "--two"))
+        self.assertIn("'--two'", self.refused("inspect", "--", "one", "--two"))
         self.assertIn('"keys"', self.expect(0, "key", "list", "--json", "--").stdout)
 
     def test_surplus_words_are_refused(self):
-        self.assertIn("'two'", self.refused("verify", "one", "two"))
+        self.assertIn("'two'", self.refused("inspect", "one", "two"))
 
     def test_global_flags_may_stand_before_the_command(self):
         self.assertIn('"checks"', self.expect(0, "--json", "doctor").stdout)

@@ -58,7 +58,7 @@ class Torch(torch_case.TorchCase):
 
     def test_an_open_run_of_weights_and_biases_gets_the_figures(self):
         """With the package itself, offline, where the Python has it."""
-        if not python_with("torch", "wandb"):
+        if not torch_case.python_with("torch", "wandb"):
             self.skipTest("no Python here has PyTorch, wandb and our module")
         self.run_file("stores", batch=8)
         self.done(self.program("-c", textwrap.dedent("""

@@ -255,7 +255,6 @@ class TwoNodes(harness.Case):
         result = json.loads(self.done(trainer))
         self.assertEqual(result["digest"], reference)
         self.assertGreater(result["remote_bytes"], 0, "the second node delivered before")
-        self.assertIn("cannot deliver to rank 0", self.command("logs", result["job"]).stdout)
 
     def test_a_trainer_that_one_node_cannot_reach_is_served_by_the_others_and_named_in_the_log(self):
         run = self.run_file(self.store([self.slide()]), meta=True)

@@ -239,7 +239,7 @@ class VolumeLabels(harness.Case):
         text = self.folder / "mask.txt"
         text.write_text("no mask\n" * 40, encoding="utf-8")
         self.refused(store, text, "neither NIfTI, NRRD, MHA nor DICOM SEG")
-        self.refused(store, next((self.folder / "series").iterdir()), "no segmentation (SEG)")
+        self.refused(store, next((self.folder / "series").iterdir()), "not a segmentation (SEG)")
         slide = self.store([self.slide("a.svs", "700x600")], "slides")
         slide = next(p for p in slide.iterdir() if (p / "zarr.json").exists())
         self.refused(slide, self.folder / "same.nii", "import labels")

@@ -38,8 +38,8 @@ StatusOr<TensorView> FlatPatchView(const TensorView& out, const Box& box, int ch
 StatusOr<std::uint8_t> FillByte(double fill) {
   const std::optional<Element> element = ElementOf(fill, DType::kUint8);
   if (element) return static_cast<std::uint8_t>((*element)[0]);
-  return absl::InvalidArgumentError(
-      StrCat("decode patch: fill ", fill, " is not a uint8 (", RangeOf(DType::kUint8), ")"));
+  return absl::InvalidArgumentError(StrCat(
+      "decode patch: fill ", fill, " is not a value of uint8 (", RangeOf(DType::kUint8), ")"));
 }
 
 bool IsInterleaved(const TensorView& out) {

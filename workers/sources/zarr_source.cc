@@ -239,7 +239,7 @@ Status ZarrImage::Decode(const EncodedPatch& patch, const TensorView& view, doub
   }
   const std::optional<Element> element = ElementOf(fill, out.dtype);
   if (!element) {
-    return absl::InvalidArgumentError(StrCat("decode patch: fill ", fill, " is no ",
+    return absl::InvalidArgumentError(StrCat("decode patch: fill ", fill, " is not a value of ",
                                              NameOf(out.dtype), " (", RangeOf(out.dtype), ")"));
   }
   const Box clipped = Clip(patch.level, box);

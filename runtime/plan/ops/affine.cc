@@ -27,8 +27,8 @@ config::Key AffineOptions::Keys() {
       .name = "affine",
       .type = KeyType::kMap,
       .help =
-          "turns, scales, shears and shifts about the centre, linear between pixels; volumes turn "
-          "about each axis, in millimetres",
+          "rotates, scales, shears and shifts about the centre, with linear interpolation; volumes "
+          "rotate about each axis, in millimetres",
       .members = {
           ProbabilityKey(),
           RangeKey({.name = "degrees",

@@ -33,8 +33,8 @@ config::Key ElasticOptions::Keys() {
                    .unit = "px",
                    .min = 0,
                    .max = 4096,
-                   .help = "a control point moves by up to that along every axis; less than half "
-                           "the distance between them"},
+                   .help = "largest displacement of a control point along each axis; less than "
+                           "half the distance between points"},
                   {.name = "amplitude_mm",
                    .type = KeyType::kFloat,
                    .unit = "mm",

@@ -23,10 +23,10 @@ config::Key FactorOptions::BrightnessKeys() {
 }
 
 config::Key FactorOptions::ContrastKeys() {
-  return KeysOf("contrast",
-                "moves the values away from the patch's mean or towards it, within its least and "
-                "largest value; volumes",
-                "factor about the mean; half of the draws are below 1 if the range contains 1");
+  return KeysOf(
+      "contrast",
+      "scales the values about the patch's mean, clamped to the patch's own range; volumes only",
+      "factor about the mean; half of the draws are below 1 if the range contains 1");
 }
 
 FactorOptions FactorOptions::FromJson(const Json& options) {

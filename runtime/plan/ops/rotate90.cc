@@ -6,7 +6,7 @@ config::Key Rotate90Options::Keys() {
   return {.name = "rotate90",
           .type = config::KeyType::kMap,
           .help =
-              "turns the patch by 0, 90, 180 or 270 degrees, each equally likely; square "
+              "rotates the patch by 0, 90, 180 or 270 degrees, each equally likely; square "
               "patches only"};
 }
 

@@ -1,4 +1,4 @@
-// rotate90: turns the patch by 0, 90, 180 or 270 degrees, each equally likely. No options; the
+// rotate90: rotates the patch by 0, 90, 180 or 270 degrees, each equally likely. No options; the
 // patch must be square (CheckOps).
 #pragma once
 

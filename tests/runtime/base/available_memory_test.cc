@@ -176,7 +176,9 @@ TEST(AvailableMemory, ALimitOfTheAddressSpaceCounts) {
                   mapped_pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)) + 1024 * kMiB;
               const rlimit limit{bytes, bytes};
               if (setrlimit(RLIMIT_AS, &limit) != 0) return 1;
-              return AvailableMemory().bytes <= 1024 * kMiB ? 0 : 2;
+              return AvailableMemory().bytes <= 1100 * kMiB
+                         ? 0
+                         : 2;  // what was mapped may be less by now
             }),
             0);
 }

@@ -144,7 +144,7 @@ TEST(Cohort, RefusesWhatIsNotThere) {
             "split 'vali': column 'fold_0' of t.csv has train, val (did you mean 'val'?)");
   EXPECT_EQ(Selected("", "val"), "split 'val': the config has no split_column");
   EXPECT_EQ(Selected("split_column: fold_0\nwhere: {site: A}", ""),
-            "key 'split_column': column 'fold_0' of t.csv has one value, train: these are no "
+            "key 'split_column': column 'fold_0' of t.csv has one value, train: these are not "
             "splits");
   EXPECT_EQ(Selected("split_column: fold_0\nsplits: {vall: {batch: {tail: pad}}}", "train"),
             "key 'splits.vall': column 'fold_0' of t.csv has train, val (did you mean 'val'?)");

@@ -115,9 +115,10 @@ TEST(Plan, WhatDoesNotFitTheAxesOrTheTypeIsRefusedByKey) {
   RunConfig fill = VolumeConfig();
   fill.fill = -32769;
   EXPECT_EQ(error(fill, Volume()),
-            "plan: key 'patch.fill': -32769 is not an int16 (-32768 to 32767)");
+            "plan: key 'patch.fill': -32769 is not a value of int16 (-32768 to 32767)");
   fill.fill = 0.5;
-  EXPECT_EQ(error(fill, Volume()), "plan: key 'patch.fill': 0.5 is not an int16 (-32768 to 32767)");
+  EXPECT_EQ(error(fill, Volume()),
+            "plan: key 'patch.fill': 0.5 is not a value of int16 (-32768 to 32767)");
   const PlannedImage other{Sha256Of("b"), "zarr", {70, 200, 64}, 1, DType::kFloat32};
   EXPECT_THAT(std::string(MessageOf(Plan::Build(VolumeConfig(), {Volume(), other}).status())),
               testing::HasSubstr("1 channels of float32, but image 0 has 1 of int16"));
