@@ -190,7 +190,9 @@ void ExpectNumpyAgrees(const Image& image) {
   const std::string command = StrCat("'", PythonPath(), "' '", PATCHBAY_SPECTRAL_ORACLE, "' '",
                                      request_path, "' '", folder.path(), "' >'", log, "' 2>&1");
   if (std::system(command.c_str()) != 0) {
-    GTEST_SKIP() << "NumPy, Pillow or tifffile is missing: " << *ReadFile(log, 1 << 20);
+    const std::string said = *ReadFile(log, 1 << 20);
+    ASSERT_NE(said.find("ModuleNotFoundError"), std::string::npos) << said;
+    GTEST_SKIP() << "NumPy, Pillow or tifffile is missing: " << said;
   }
   const std::vector<std::uint8_t> rgb = ReadBytes(folder.path() + "/rgb.raw");
   std::vector<std::uint8_t> grey(rgb.size() / 3);

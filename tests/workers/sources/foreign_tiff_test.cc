@@ -6,26 +6,26 @@
 #include <gtest/gtest.h>
 
 #include "tests/workers/sources/crafted_tiff.h"
+#include "tests/workers/sources/python_oracle.h"
 #include "workers/sources/openslide_source.h"
 
 namespace patchbay::workers {
 namespace {
 
-std::string PythonPath() {
-  const char* python = std::getenv("PATCHBAY_PYTHON");
-  return python != nullptr ? python : PATCHBAY_SOURCE_DIR "/.venv/bin/python";
-}
+/// Has the files that tifffile wrote; skips where Python or a package is missing.
+class ForeignTiff : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!HasPackages("numpy, tifffile, imagecodecs")) {
+      GTEST_SKIP() << "no Python with tifffile and imagecodecs at PATCHBAY_PYTHON";
+    }
+    ASSERT_TRUE(RunScript("tifffile_writer.py", folder.path()));
+  }
 
-/// False where Python or tifffile is missing.
-bool WriteForeignFiles(const TemporaryFolder& folder) {
-  const std::string script = PATCHBAY_SOURCE_DIR "/tests/workers/sources/tifffile_writer.py";
-  return std::filesystem::exists(PythonPath()) &&
-         std::system(StrCat(PythonPath(), " ", script, " ", folder.path()).c_str()) == 0;
-}
+  const TemporaryFolder folder;
+};
 
-TEST(ForeignTiff, EveryLevelHoldsThePixelsThatWereWritten) {
-  TemporaryFolder folder;
-  if (!WriteForeignFiles(folder)) GTEST_SKIP() << "no Python with tifffile at PATCHBAY_PYTHON";
+TEST_F(ForeignTiff, EveryLevelHoldsThePixelsThatWereWritten) {
   int files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
     if (entry.path().extension() != ".tif") continue;
@@ -51,9 +51,7 @@ TEST(ForeignTiff, EveryLevelHoldsThePixelsThatWereWritten) {
   EXPECT_EQ(files, 11);
 }
 
-TEST(ForeignTiff, SubsampledAperioCropsEqualOpenSlidePixelForPixel) {
-  TemporaryFolder folder;
-  if (!WriteForeignFiles(folder)) GTEST_SKIP() << "no Python with tifffile at PATCHBAY_PYTHON";
+TEST_F(ForeignTiff, SubsampledAperioCropsEqualOpenSlidePixelForPixel) {
   for (const char* name : {"aperio_422.svs", "aperio_420.svs", "aperio_444.svs"}) {
     SCOPED_TRACE(name);
     const auto image = OpenImage(folder.File(name));
@@ -73,9 +71,7 @@ TEST(ForeignTiff, SubsampledAperioCropsEqualOpenSlidePixelForPixel) {
   }
 }
 
-TEST(ForeignTiff, JpegCropsOfAnyPlaceEqualThoseOfTheWhole) {
-  TemporaryFolder folder;
-  if (!WriteForeignFiles(folder)) GTEST_SKIP() << "no Python with tifffile at PATCHBAY_PYTHON";
+TEST_F(ForeignTiff, JpegCropsOfAnyPlaceEqualThoseOfTheWhole) {
   for (const char* name : {"grey_jpeg.jpegtif", "rgb_jpeg.jpegtif"}) {
     const auto image = OpenImage(folder.File(name));
     ASSERT_TRUE(image.ok()) << Describe(image.status());
@@ -100,9 +96,7 @@ TEST(ForeignTiff, JpegCropsOfAnyPlaceEqualThoseOfTheWhole) {
   }
 }
 
-TEST(OpenSlideSource, TakesTheTiffsOfVendorsItKnows) {
-  TemporaryFolder folder;
-  if (!WriteForeignFiles(folder)) GTEST_SKIP() << "no Python with tifffile at PATCHBAY_PYTHON";
+TEST_F(ForeignTiff, OpenSlideTakesThoseOfVendorsItKnows) {
   const auto image = OpenImage(folder.File("trestle.scan"));
   ASSERT_TRUE(image.ok()) << Describe(image.status());
   EXPECT_EQ((*image)->layout().kind, "openslide:trestle");

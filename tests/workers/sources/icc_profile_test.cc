@@ -12,6 +12,7 @@
 #include "runtime/base/file.h"
 #include "tests/workers/sources/crafted_tiff.h"
 #include "tests/workers/sources/icc_fixtures.h"
+#include "tests/workers/sources/python_oracle.h"
 #include "workers/sources/openslide_source.h"
 
 namespace patchbay::workers {
@@ -106,6 +107,9 @@ TEST(IccProfile, SrgbStaysAsItIs) {
 
 TEST(IccProfile, RealSlideIsShownAsPillowShowsIt) {
   if (TestDataFolder().empty()) GTEST_SKIP() << "PATCHBAY_TEST_DATA is not set";
+  if (!HasPackages("numpy, PIL.ImageCms")) {
+    GTEST_SKIP() << "no Python with Pillow and its Little CMS at PATCHBAY_PYTHON";
+  }
   const std::string slide = TestDataFolder() + "/wsi/luna-1065626-ihc-j2k33003.svs";
   const auto image = OpenImage(slide);
   ASSERT_TRUE(image.ok()) << image.status();
@@ -128,12 +132,8 @@ TEST(IccProfile, RealSlideIsShownAsPillowShowsIt) {
   const std::string raw(pixels.begin(), pixels.end());
   std::ofstream(folder.File("profile"), std::ios::binary) << profile;
   std::ofstream(folder.File("pixels"), std::ios::binary) << raw;
-  const char* python = std::getenv("PATCHBAY_PYTHON");
-  const std::string command =
-      StrCat(python != nullptr ? python : PATCHBAY_SOURCE_DIR "/.venv/bin/python",
-             " " PATCHBAY_SOURCE_DIR "/tests/workers/sources/icc_oracle.py ",
-             folder.File("profile"), " ", folder.File("pixels"), " ", folder.File("out"));
-  if (std::system(command.c_str()) != 0) GTEST_SKIP() << "no Pillow with Little CMS";
+  ASSERT_TRUE(RunScript("icc_oracle.py", StrCat(folder.File("profile"), " ", folder.File("pixels"),
+                                                " ", folder.File("out"))));
   const auto expected = ReadFile(folder.File("out"), raw.size());
   ASSERT_TRUE(expected.ok()) << expected.status();
   const std::vector<std::uint8_t> shown(expected->begin(), expected->end());

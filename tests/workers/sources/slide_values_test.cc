@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/workers/sources/python_oracle.h"
 #include "tests/workers/sources/slide_fixtures.h"
 #include "workers/sources/openslide_source.h"
 #include "workers/sources/tiff_source.h"
@@ -125,11 +126,6 @@ struct LayoutCase {
 
 class TiffVariant : public testing::TestWithParam<LayoutCase> {};
 
-std::string PythonPath() {
-  const char* python = std::getenv("PATCHBAY_PYTHON");
-  return python != nullptr ? python : PATCHBAY_SOURCE_DIR "/.venv/bin/python";
-}
-
 TEST_P(TiffVariant, EqualsTifffileWhole) {
   SKIP_WITHOUT_DATA();
   const LayoutCase& c = GetParam();
@@ -142,14 +138,13 @@ TEST_P(TiffVariant, EqualsTifffileWhole) {
   ASSERT_EQ(layout.levels.size(), c.levels);
   EXPECT_EQ(layout.levels[0].size.y, c.height);
   EXPECT_EQ(layout.levels[0].size.x, c.width);
-  if (!std::filesystem::exists(PythonPath())) GTEST_SKIP() << "no Python at PATCHBAY_PYTHON";
-  TemporaryFolder folder;
-  std::string command =
-      StrCat(PythonPath(), " " PATCHBAY_SOURCE_DIR "/tests/workers/sources/tifffile_oracle.py ",
-             path, " ", folder.path());
-  for (int page : c.pages) command += StrCat(" ", page);
-  if (std::system((command + " 2>/dev/null").c_str()) != 0)
-    GTEST_SKIP() << "tifffile is not installed";
+  if (!HasPackages("numpy, tifffile, imagecodecs")) {
+    GTEST_SKIP() << "no Python with tifffile and imagecodecs at PATCHBAY_PYTHON";
+  }
+  const TemporaryFolder folder;
+  std::string arguments = StrCat(path, " ", folder.path());
+  for (int page : c.pages) arguments += StrCat(" ", page);
+  ASSERT_TRUE(RunScript("tifffile_oracle.py", arguments));
   PatchReader reader(**image);
   for (std::size_t n = 0; n < c.pages.size(); ++n) {
     const LevelLayout& level = layout.levels[n];
