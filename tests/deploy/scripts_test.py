@@ -71,11 +71,23 @@ class Summary(Case):
             paths.append(self.folder / f"{i}.xml")
             paths[-1].write_text(text)
         done = subprocess.run(["python3", "-B", ROOT / "deploy/test_summary.py", *paths], capture_output=True, text=True)
-        return done.stdout.splitlines()[-1], done.returncode
+        self.said = done.stdout.splitlines()
+        return self.said[-1], done.returncode
 
     def test_the_last_line_counts_and_the_exit_code_follows(self):
         self.assertEqual(self.summary(PASSED, SKIPPED), ("1 passed, 0 failed, 1 skipped", 0))
         self.assertEqual(self.summary(PASSED, FAILED), ("1 passed, 1 failed, 0 skipped", 1))
+
+    def test_the_end_of_what_a_failed_test_printed_stands_above_its_name(self):
+        lines = "\n".join(f"line {i}" for i in range(100))
+        ctest = f'<testsuite><testcase name="slow" status="fail"><system-out>{lines}</system-out></testcase></testsuite>'
+        self.assertEqual(self.summary(PASSED, ctest), ("1 passed, 1 failed, 0 skipped", 1))
+        self.assertEqual(self.said[:2] + self.said[-4:-1], ["the end of slow:", "  line 40", "  line 98", "  line 99", "failed: slow"])
+
+    def test_an_unknown_argument_of_the_test_command_is_refused_before_anything_is_set_up(self):
+        done = subprocess.run([ROOT / "deploy/test", "--al"], capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stdout), (1, "0 passed, 1 failed, 0 skipped\n"))
+        self.assertIn("usage: deploy/test [--all]", done.stderr)
 
     def test_a_report_cut_short_is_a_failure(self):
         self.assertEqual(self.summary(PASSED, "<testsuite>"), ("1 passed, 1 failed, 0 skipped", 1))
