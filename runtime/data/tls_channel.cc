@@ -152,7 +152,7 @@ Status TlsChannel::AwaitInput(std::int64_t deadline_ms) {
 Status TlsChannel::Read(std::span<std::byte> out, std::int64_t deadline_ms) {
   while (!out.empty()) {
     if (shut_) return absl::UnavailableError("read from sender: the connection was ended here");
-    if (SteadyNowMs() > deadline_ms) return absl::DeadlineExceededError("read from sender");
+    if (SteadyNowMs() > deadline_ms) return absl::DeadlineExceededError("read over tls: too slow");
     ERR_clear_error();
     const auto wanted = static_cast<int>(std::min<std::size_t>(out.size(), INT_MAX));
     const int got = SSL_read(ssl_, out.data(), wanted);
@@ -164,6 +164,8 @@ Status TlsChannel::Read(std::span<std::byte> out, std::int64_t deadline_ms) {
   }
   return absl::OkStatus();
 }
+
+bool TlsChannel::HoldsPartOfARecord() const { return SSL_has_pending(ssl_) == 1; }
 
 Status TlsChannel::RenewKey(std::size_t bytes) {
   records_ += (bytes + kRecordBytes - 1) / kRecordBytes;

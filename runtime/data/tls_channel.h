@@ -62,12 +62,15 @@ class TlsChannel {
   /// not seal; Unavailable when the connection ended, however it did: an end that the peer
   /// announced proves no more than another. After an error the connection is of no use.
   Status Read(std::span<std::byte> out, std::int64_t deadline_ms);
+  /// After a Read that failed: whether the beginning of a record had come.
+  bool HoldsPartOfARecord() const;
   /// The kernel has all of it when this returns.
   Status Write(std::span<const std::byte> bytes, std::int64_t deadline_ms);
 
   /// Ends the connection: what waits in it fails, what runs leaves its buffer at the next record.
   /// Thread-safe.
   void Shut();
+  bool IsShut() const { return shut_; }
   /// The peer has gone, as far as the kernel has heard.
   bool PeerGone() const;
   int socket() const { return socket_.get(); }

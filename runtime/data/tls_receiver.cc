@@ -25,6 +25,13 @@ namespace {
 constexpr std::size_t kMaxSenders = 1024;
 constexpr std::size_t kDropBytes = 16 << 10;  ///< of a refused shard, at once
 
+/// What ended the reading of a shard. Without this, a connection that ends inside one would read
+/// like one that ends between two.
+Status WhyItEnded(const TlsChannel& channel, Status ended) {
+  if (!absl::IsUnavailable(ended) || channel.IsShut()) return ended;
+  return absl::AbortedError("the connection ended inside a shard");
+}
+
 class TlsReceiver final : public RemoteReceiver {
  public:
   TlsReceiver(Ring& ring, const Options& options) : ring_(ring), options_(options) {}
@@ -53,6 +60,8 @@ class TlsReceiver final : public RemoteReceiver {
   void JoinEnded();
   void Serve(Sender& sender);
   Status ReceiveShard(Sender& sender);
+  Status ReadShard(Sender& sender, const ShardHeader& header, std::int64_t deadline_ms,
+                   Status* connection);
   StatusOr<ShardHeader> ReadHeader(TlsChannel& channel, std::int64_t deadline_ms) const;
   StatusOr<Ranges> BeginAll(ShardHeader header);
   StatusOr<bool> ReadRanges(TlsChannel& channel, ShardHeader header, const Ranges& ranges,
@@ -113,14 +122,19 @@ std::string TlsReceiver::Transport() const {
 void TlsReceiver::Admit(std::unique_ptr<TlsChannel> channel) {
   JoinEnded();
   const std::lock_guard lock(mu_);
-  if (senders_.size() >= kMaxSenders) return LogWarning("too many senders: one was let go");
+  std::string peer = PeerAddress(channel->socket());
+  if (senders_.size() >= kMaxSenders) {
+    dropped_.Count(peer, "too many senders");
+    return LogWarning(StrCat("let go of sender ", peer, ": too many senders"));
+  }
   Sender& sender = senders_.emplace_back();
-  sender.peer = PeerAddress(channel->socket());
+  sender.peer = std::move(peer);
   sender.channel = std::move(channel);
   try {
     sender.thread = std::thread([this, &sender] { Serve(sender); });
   } catch (const std::system_error& error) {
-    LogWarning(StrCat("a sender was let go: no thread for it: ", error.what()));
+    dropped_.Count(sender.peer, "no thread is left for it");
+    LogWarning(StrCat("let go of sender ", sender.peer, ": no thread for it: ", error.what()));
     senders_.pop_back();
   }
 }
@@ -156,29 +170,41 @@ Status TlsReceiver::ReceiveShard(Sender& sender) {
   PB_RETURN_IF_ERROR(channel.AwaitInput(kNoDeadline));
   const std::int64_t deadline_ms = SteadyNowMs() + options_.shard_deadline_ms;
   PB_ASSIGN_OR_RETURN(const ShardHeader header, ReadHeader(channel, deadline_ms));
+  Status connection;
+  const Status outcome = ReadShard(sender, header, deadline_ms, &connection);
+  PB_RETURN_IF_ERROR(WhyItEnded(channel, connection));
+  if (!outcome.ok()) LogDebug(Describe(outcome));
+  if (absl::IsFailedPrecondition(outcome)) refused_.Count(sender.peer, "the lease was void");
+  if (absl::IsDataLoss(outcome)) refused_.Count(sender.peer, "a shard's checksum was wrong");
+  has_received_ = true;
+  return channel.Write(EncodeShardAnswer(header.lease, outcome), deadline_ms);
+}
+
+/// The shard's ranges into the slot, or nowhere when it is refused. What became of the shard;
+/// `connection` says whether the connection can go on.
+Status TlsReceiver::ReadShard(Sender& sender, const ShardHeader& header, std::int64_t deadline_ms,
+                              Status* connection) {
   SetReceiving(sender, header);  // before the range is taken: a fence must find it
   const StatusOr<Ranges> ranges = BeginAll(header);
   Status outcome = ranges.status();
-  Status connection;
   if (ranges.ok()) {
-    const auto counted = ReadRanges(channel, header, *ranges, deadline_ms, &connection);
+    const auto counted = ReadRanges(*sender.channel, header, *ranges, deadline_ms, connection);
     outcome = counted.status();
     if (counted.ok() && *counted) bytes_counted_ += ring_.layout().BytesOf(header.grant.count);
   } else {
-    connection = DropPayload(channel, header, deadline_ms);
+    *connection = DropPayload(*sender.channel, header, deadline_ms);
   }
   SetReceiving(sender, std::nullopt);
-  PB_RETURN_IF_ERROR(connection);
-  if (!outcome.ok()) LogDebug(Describe(outcome));
-  if (absl::IsFailedPrecondition(outcome)) refused_.Count(sender.peer, "the lease was void");
-  has_received_ = true;
-  return channel.Write(EncodeShardAnswer(header.lease, outcome), deadline_ms);
+  return outcome;
 }
 
 /// A header that this stream can have; a connection that sends another is of no use.
 StatusOr<ShardHeader> TlsReceiver::ReadHeader(TlsChannel& channel, std::int64_t deadline_ms) const {
   std::array<std::byte, kShardHeaderBytes> bytes;
-  PB_RETURN_IF_ERROR(channel.Read(bytes, deadline_ms));
+  Status begun = channel.Read(std::span(bytes).first<1>(), deadline_ms);
+  if (channel.HoldsPartOfARecord()) begun = WhyItEnded(channel, std::move(begun));
+  PB_RETURN_IF_ERROR(begun);
+  PB_RETURN_IF_ERROR(WhyItEnded(channel, channel.Read(std::span(bytes).subspan<1>(), deadline_ms)));
   StatusOr<ShardHeader> header = DecodeShardHeader(bytes, options_.secret);
   if (header.ok()) {
     const std::uint32_t capacity = Capacity(ring_.options().geometry);

@@ -8,6 +8,8 @@
 #include <thread>
 #include <vector>
 
+#include <fcntl.h>
+#include <openssl/ssl.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -84,6 +86,21 @@ class TlsDelivery : public ::testing::Test {
         return nullptr;
     }
   }
+  /// Over a connection of its own that then ends, with close_notify when `announced`.
+  void SendAndEnd(std::span<const std::byte> bytes, bool announced) const {
+    auto context =
+        TlsContext::Make(TlsContext::Side::kSender, *DeriveTlsKey(SecretOf(1), kTrainer));
+    const UniqueFd socket = Connect();
+    fcntl(socket.get(), F_SETFL, fcntl(socket.get(), F_GETFL) & ~O_NONBLOCK);
+    const std::unique_ptr<SSL, decltype(&SSL_free)> ssl(SSL_new((*context)->ctx()), &SSL_free);
+    SSL_set_fd(ssl.get(), socket.get());
+    ASSERT_EQ(SSL_connect(ssl.get()), 1);
+    ASSERT_EQ(SSL_write(ssl.get(), bytes.data(), static_cast<int>(bytes.size())),
+              static_cast<int>(bytes.size()));
+    if (announced) {
+      EXPECT_EQ(SSL_shutdown(ssl.get()), 0) << "sent, and not answered yet";
+    }
+  }
   static std::vector<std::byte> MessageOf(ShardHeader header, int value) {
     std::vector<std::byte> bytes(kShardHeaderBytes);
     for (std::size_t i = 0; i < header.arrays; ++i) {
@@ -107,6 +124,15 @@ class TlsDelivery : public ::testing::Test {
       std::this_thread::yield();
     }
     EXPECT_EQ(receiver_->connections_dropped(), count);
+  }
+  /// How often a peer of this address was turned away for a reason that contains `reason`.
+  std::uint64_t TimesNamed(std::string_view reason) const {
+    std::uint64_t times = 0;
+    for (const DroppedPeer& peer : receiver_->dropped_peers()) {
+      EXPECT_EQ(peer.address, "127.0.0.1");
+      if (peer.reason.find(reason) != std::string::npos) times += peer.times;
+    }
+    return times;
   }
   /// A whole batch from an honest sender: what happened before has changed nothing.
   void ExpectTheStreamGoesOn() {
@@ -193,6 +219,7 @@ TEST_F(TlsDelivery, WrongSecretStreamRankAndIncarnationAreRefused) {
     EXPECT_EQ(Prove(other), nullptr) << other.Text();
   }
   AwaitDropped(4);
+  EXPECT_EQ(TimesNamed("tls handshake"), 4u);
   ExpectTheStreamGoesOn();
 }
 
@@ -207,6 +234,7 @@ TEST_F(TlsDelivery, GarbageOnThePortIsDropped) {
     ReadUntilEnd(socket.get());
   }
   AwaitDropped(sent.size());
+  EXPECT_EQ(TimesNamed("tls handshake"), sent.size());
   ExpectTheStreamGoesOn();
 }
 
@@ -218,6 +246,7 @@ TEST_F(TlsDelivery, SilentConnectionsAreDroppedAfterTheirDeadline) {
   ReadUntilEnd(silent.get());
   ReadUntilEnd(dripping.get());
   AwaitDropped(2);
+  EXPECT_EQ(TimesNamed("not proven the key in time"), 2u);
   ExpectTheStreamGoesOn();
 }
 
@@ -292,6 +321,7 @@ TEST_F(TlsDelivery, TheWireShowsNoPixelAndAReplayedConnectionIsDropped) {
   send(replay.get(), heard.data(), heard.size(), MSG_NOSIGNAL);
   ReadUntilEnd(replay.get());
   AwaitDropped(1);
+  EXPECT_EQ(TimesNamed("tls handshake"), 1u);
   EXPECT_EQ(ring_->stats().shards_counted, counted);
   EXPECT_EQ(counted, 1u);
 }
@@ -306,21 +336,44 @@ TEST_F(TlsDelivery, FlippedBytesEndTheConnectionAndNothingCounts) {
   ReadUntilEnd(channel->socket());
   EXPECT_EQ(ring_->stats().shards_counted, 0u);
   AwaitDropped(1);
+  EXPECT_EQ(TimesNamed("read over tls: decryption failed"), 1u);
   ExpectTheStreamGoesOn();
 }
 
 TEST_F(TlsDelivery, AnEndInsideAShardVoidsItHoweverItIsAnnounced) {
   const ShardHeader header = HeaderOf({0, 0}, 0, 0, 1, 1);
   const std::vector<std::byte> message = MessageOf(header, 7);
+  std::uint64_t ended = 0;
   for (const std::size_t part : {std::size_t{10}, kShardHeaderBytes, message.size() - 1}) {
-    auto channel = Prove();
-    ASSERT_NE(channel, nullptr);
-    ASSERT_TRUE(channel->Write(std::span(message).first(part), Soon()).ok());
-    channel.reset();  // closes
-    while (ring_->Receiving(header.shard, header.lease)) std::this_thread::yield();
+    for (const bool announced : {false, true}) {
+      SendAndEnd(std::span(message).first(part), announced);
+      AwaitDropped(++ended);
+      EXPECT_FALSE(ring_->Receiving(header.shard, header.lease));
+    }
   }
+  EXPECT_EQ(TimesNamed("ended inside a shard"), ended);
   EXPECT_EQ(ring_->stats().shards_counted, 0u);
   ExpectTheStreamGoesOn();
+}
+
+TEST_F(TlsDelivery, ARecordThatIsCutShortVoidsItsShard) {
+  auto channel = Prove();
+  ASSERT_NE(channel, nullptr);
+  const std::string begun("\x17\x03\x03\x00\x80half", 9);
+  send(channel->socket(), begun.data(), begun.size(), MSG_NOSIGNAL);
+  channel.reset();  // closes
+  AwaitDropped(1);
+  EXPECT_EQ(TimesNamed("ended inside a shard"), 1u);
+  ExpectTheStreamGoesOn();
+}
+
+TEST_F(TlsDelivery, AnEndBetweenTwoShardsIsNobodysFault) {
+  for (const bool announced : {false, true}) {
+    const ShardHeader header = HeaderOf({0, 1}, announced, 1, 1, 1);
+    SendAndEnd(MessageOf(header, 7), announced);
+  }
+  while (ring_->stats().shards_counted < 2) std::this_thread::yield();
+  EXPECT_EQ(receiver_->connections_dropped(), 0u);
 }
 
 TEST_F(TlsDelivery, ASenderWhoseLeaseIsVoidIsToldAndItsConnectionGoesOn) {
@@ -339,6 +392,23 @@ TEST_F(TlsDelivery, ASenderWhoseLeaseIsVoidIsToldAndItsConnectionGoesOn) {
   EXPECT_TRUE(absl::IsAlreadyExists(AnswerOf(*channel, live))) << "it counts once";
   EXPECT_EQ(ring_->stats().shards_counted, 1u);
   EXPECT_EQ(receiver_->connections_dropped(), 0u);
+  EXPECT_EQ(TimesNamed("the lease was void"), 1u);
+}
+
+TEST_F(TlsDelivery, AShardWithAWrongChecksumDoesNotCountAndItsConnectionGoesOn) {
+  auto channel = Prove();
+  ASSERT_NE(channel, nullptr);
+  const ShardHeader header = HeaderOf({0, 0}, 0, 0, 1, 1);
+  std::vector<std::byte> message = MessageOf(header, 7);
+  message.back() ^= std::byte{1};
+  ASSERT_TRUE(channel->Write(message, Soon()).ok());
+  EXPECT_TRUE(absl::IsUnavailable(AnswerOf(*channel, header)));
+  EXPECT_EQ(TimesNamed("checksum"), 1u);
+  EXPECT_EQ(ring_->stats().shards_counted, 0u);
+  const ShardHeader again = HeaderOf({0, 0}, 0, 0, 1, 2);
+  ASSERT_TRUE(channel->Write(MessageOf(again, 7), Soon()).ok());
+  EXPECT_TRUE(AnswerOf(*channel, again).ok());
+  EXPECT_EQ(ring_->stats().shards_counted, 1u);
 }
 
 TEST_F(TlsDelivery, AHeaderThatDisagreesWithTheLayoutOrNeverEndsIsDropped) {
@@ -363,6 +433,8 @@ TEST_F(TlsDelivery, AHeaderThatDisagreesWithTheLayoutOrNeverEndsIsDropped) {
   }
   AwaitDropped(++dropped);
   EXPECT_EQ(ring_->stats().shards_refused, dropped);
+  EXPECT_EQ(TimesNamed("not of this stream's layout"), wrong.size());
+  EXPECT_EQ(TimesNamed("wrong magic number"), 1u);
   ExpectTheStreamGoesOn();
 }
 
@@ -379,6 +451,7 @@ TEST_F(TlsDelivery, AShardThatComesByteByByteIsDroppedAfterItsDeadline) {
     EXPECT_FALSE(ring_->Receiving(header.shard, header.lease)) << "the range is free again";
   }
   AwaitDropped(2);
+  EXPECT_EQ(TimesNamed("read over tls: "), 2u);
   ExpectTheStreamGoesOn();
 }
 
