@@ -149,11 +149,12 @@ Status TlsChannel::AwaitInput(std::int64_t deadline_ms) {
   return AwaitSocket(socket_.get(), POLLIN, deadline_ms);
 }
 
+// The deadline is looked at here and at each wait, not at each record.
 Status TlsChannel::Read(std::span<std::byte> out, std::int64_t deadline_ms) {
+  if (SteadyNowMs() > deadline_ms) return absl::DeadlineExceededError("read over tls: too slow");
+  ERR_clear_error();
   while (!out.empty()) {
     if (shut_) return absl::UnavailableError("read from sender: the connection was ended here");
-    if (SteadyNowMs() > deadline_ms) return absl::DeadlineExceededError("read over tls: too slow");
-    ERR_clear_error();
     const auto wanted = static_cast<int>(std::min<std::size_t>(out.size(), INT_MAX));
     const int got = SSL_read(ssl_, out.data(), wanted);
     if (got > 0) {

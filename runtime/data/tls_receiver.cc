@@ -23,6 +23,7 @@ namespace patchbay::data {
 namespace {
 
 constexpr std::size_t kMaxSenders = 1024;
+constexpr std::size_t kReadBytes = 64 << 10;  ///< between two steps of a checksum
 constexpr std::size_t kDropBytes = 16 << 10;  ///< of a refused shard, at once
 
 /// What ended the reading of a shard. Without this, a connection that ends inside one would read
@@ -237,6 +238,19 @@ StatusOr<TlsReceiver::Ranges> TlsReceiver::BeginAll(ShardHeader header) {
   return ranges;
 }
 
+/// Reads into the slot. The checksum is taken of what has just come: it is still in the cache, and
+/// the sender goes on meanwhile.
+Status ReadRange(TlsChannel& channel, std::span<std::byte> range, std::int64_t deadline_ms,
+                 std::uint32_t* crc32c) {
+  while (!range.empty()) {
+    const auto piece = range.first(std::min(range.size(), kReadBytes));
+    PB_RETURN_IF_ERROR(channel.Read(piece, deadline_ms));
+    *crc32c = Crc32c(piece, *crc32c);
+    range = range.subspan(piece.size());
+  }
+  return absl::OkStatus();
+}
+
 /// Reads into the slot and gives every range back, whatever happens. Whether the shard counted;
 /// `connection` says whether it can go on.
 StatusOr<bool> TlsReceiver::ReadRanges(TlsChannel& channel, ShardHeader header,
@@ -246,9 +260,10 @@ StatusOr<bool> TlsReceiver::ReadRanges(TlsChannel& channel, ShardHeader header,
   const std::int64_t begun_ns = SteadyNowNs();
   for (std::uint8_t i = 0; i < header.arrays; ++i) {
     header.array = i;
-    if (connection->ok()) *connection = channel.Read(ranges[i], deadline_ms);
+    std::uint32_t crc32c = 0;
+    if (connection->ok()) *connection = ReadRange(channel, ranges[i], deadline_ms, &crc32c);
     Status landed = *connection;
-    if (landed.ok() && Crc32c(ranges[i]) != header.crc32c[i]) {
+    if (landed.ok() && crc32c != header.crc32c[i]) {
       landed = absl::DataLossError(StrCat("receive shard: ", header.shard.ToString(), " array ",
                                           int{i}, ": crc32c mismatch"));
     }

@@ -3,12 +3,15 @@
 // ratios hold on a busy machine too.
 //
 //   build/release/bin/bench_remote
+//   build/release/bin/bench_remote 2     TLS from two senders alone, for a profiler
 #include <algorithm>
 #include <array>
+#include <condition_variable>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -31,6 +34,7 @@ namespace {
 
 constexpr std::uint64_t kStream = 1;
 constexpr std::uint32_t kShards = 8;  ///< of a batch: as many senders at once
+constexpr std::uint32_t kSlots = 2;
 constexpr std::size_t kShardBytes = 6 << 20;
 constexpr std::size_t kRecordBytes = 16 << 10;
 constexpr std::uint64_t kTotalBytes = std::uint64_t{1} << 30;
@@ -73,8 +77,8 @@ double CpuSeconds(int who) {
 }
 
 /// Runs `trainer(out)` in a process of its own, which first says a line to `out`, and
-/// `senders(line)` here; kTotalBytes go from one to the other. `out` has no reader any more once
-/// the senders are done.
+/// `senders(line, in)` here, where `in` is the other end of `out`; kTotalBytes go from one to the
+/// other. `out` has no reader any more once the senders are done.
 template <typename Trainer, typename Senders>
 Cost Measure(const Trainer& trainer, const Senders& senders) {
   std::array<int, 2> up{};
@@ -91,7 +95,7 @@ Cost Measure(const Trainer& trainer, const Senders& senders) {
   std::string line;
   for (char c = 0; read(up[0], &c, 1) == 1 && c != '\n';) line.push_back(c);
   const std::int64_t start_ns = SteadyNowNs();
-  senders(line);
+  senders(line, up[0]);
   close(up[0]);
   waitpid(pid, nullptr, 0);  // it ends once all is there
   const double seconds = 1e-9 * static_cast<double>(SteadyNowNs() - start_ns);
@@ -139,7 +143,7 @@ Cost PlainTcp() {
       if (got > 0) done += static_cast<std::uint64_t>(got);
     }
   };
-  return Measure(trainer, [](const std::string& address) {
+  return Measure(trainer, [](const std::string& address, int) {
     const UniqueFd to = OrDie(ConnectTcp(address, SteadyNowMs() + kPatience));
     const std::vector<char> made(kRecordBytes, 3);
     for (std::uint64_t done = 0; done < kTotalBytes;) {
@@ -156,7 +160,7 @@ SlotTableOptions TableOptions() {
   o.stream = kStream;
   o.geometry.patches_per_epoch = std::uint64_t{1} << 40;
   o.geometry.global_batch = kShards;
-  o.slots = 2;
+  o.slots = kSlots;
   o.spares = 0;
   return o;
 }
@@ -176,45 +180,91 @@ std::uint64_t Batches() { return kTotalBytes / (kShards * kShardBytes); }
   for (std::uint64_t i = 0; i < Batches(); ++i) {
     const TakenBatch batch = OrDie(ring->Next(kPatience));
     ring->Release(*batch.slot, batch.generation);
+    SayLine(out, "");
   }
   pollfd senders{out, 0, 0};
   poll(&senders, 1, -1);  // the last of them still waits for its answer
   _exit(0);
 }
 
-/// Sends every `senders`-th shard, until the trainer takes it: a slot may still be in use.
-void SendShards(NetworkPolicy policy, const std::string& address, std::uint32_t first,
-                std::uint32_t senders) {
+/// Batches that the trainer has given back: senders wait for a free slot, as the scheduler grants
+/// no other.
+class FreeSlots {
+ public:
+  /// A byte comes from `in` for each batch.
+  explicit FreeSlots(int in) : thread_([this, in] { Count(in); }) {}
+  ~FreeSlots() { thread_.join(); }
+
+  void Await(std::uint64_t batch) {
+    std::unique_lock lock(mu_);
+    changed_.wait(lock, [&] { return batch < released_ + kSlots; });
+  }
+
+ private:
+  void Count(int in) {
+    for (std::uint64_t i = 0; i < Batches(); ++i) {
+      char c = 0;
+      if (read(in, &c, 1) != 1) std::abort();
+      const std::lock_guard lock(mu_);
+      ++released_;
+      changed_.notify_all();
+    }
+  }
+
+  std::mutex mu_;
+  std::condition_variable changed_;
+  std::uint64_t released_ = 0;  ///< guarded by mu_
+  std::thread thread_;
+};
+
+/// Sends every `senders`-th shard.
+void SendShards(NetworkPolicy policy, const std::string& address, FreeSlots& slots,
+                std::uint32_t first, std::uint32_t senders) {
   const auto sender = OrDie(RemoteSender::Start({Loopback(policy), kPatience}));
   const std::vector<std::byte> made(kShardBytes, std::byte{3});
   const std::array payload = {std::span<const std::byte>(made)};
   for (std::uint64_t batch = 0; batch < Batches(); ++batch) {
+    slots.Await(batch);
     for (std::uint32_t shard = first; shard < kShards; shard += senders) {
       ShardHeader h;
       h.stream = kStream;
       h.shard = ShardId{0, batch, 0, shard};
-      h.grant = Grant{static_cast<std::uint32_t>(batch % 2), batch / 2 + 1, shard, 1};
+      h.grant = Grant{static_cast<std::uint32_t>(batch % kSlots), batch / kSlots + 1, shard, 1};
       h.lease = LeaseNumber{1, batch * kShards + shard + 1};
-      while (!sender->Send({address, Secret(), kStream, 0}, h, payload).ok()) ++h.lease.counter;
+      const Status sent = sender->Send({address, Secret(), kStream, 0}, h, payload);
+      if (!sent.ok()) OrDie(StatusOr<int>(sent));
     }
   }
 }
 
 Cost Remote(NetworkPolicy policy, std::uint32_t senders) {
-  return Measure([policy](int out) { Train(policy, out); },
-                 [policy, senders](const std::string& address) {
-                   std::vector<std::thread> threads;
-                   for (std::uint32_t i = 0; i < senders; ++i) {
-                     threads.emplace_back([=] { SendShards(policy, address, i, senders); });
-                   }
-                   for (std::thread& thread : threads) thread.join();
-                 });
+  return Measure(
+      [policy](int out) { Train(policy, out); },
+      [policy, senders](const std::string& address, int in) {
+        FreeSlots slots(in);
+        std::vector<std::thread> threads;
+        for (std::uint32_t i = 0; i < senders; ++i) {
+          threads.emplace_back([&, i] { SendShards(policy, address, slots, i, senders); });
+        }
+        for (std::thread& thread : threads) thread.join();
+      });
 }
 
 void Report(const char* name, const Cost& cost, double bound) {
   std::printf("%-28s %6.2f GB/s   %5.2f CPU s/GB   %4.2f of the bound\n", name,
               cost.gigabytes_a_second, cost.cpu_seconds_a_gigabyte,
               cost.gigabytes_a_second / bound);
+}
+
+int RunTls(std::uint32_t senders) {
+  if (senders == 0 || senders > kShards) {
+    std::fprintf(stderr, "bench_remote: expected 1 to %u senders\n", kShards);
+    return 2;
+  }
+  const Cost cost = Remote(NetworkPolicy::kTls, senders);
+  std::printf("TLS, %u sender(s) %6.2f GB/s   %5.2f CPU s/GB\n", senders, cost.gigabytes_a_second,
+              cost.cpu_seconds_a_gigabyte);
+  return 0;
 }
 
 int Run() {
@@ -235,4 +285,7 @@ int Run() {
 }  // namespace
 }  // namespace patchbay::data
 
-int main() { return patchbay::data::Run(); }
+int main(int argc, char** argv) {
+  if (argc < 2) return patchbay::data::Run();
+  return patchbay::data::RunTls(static_cast<std::uint32_t>(std::atoi(argv[1])));
+}
