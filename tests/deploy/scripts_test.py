@@ -58,10 +58,18 @@ class Setup(Case):
             (tools / name).unlink(missing_ok=True)
             (tools / name).write_text(f"#!/bin/bash\n{text}\n")
             (tools / name).chmod(0o755)
-        done = subprocess.run([ROOT / "deploy/setup"], env={"PATH": str(tools)}, capture_output=True, text=True)
-        self.assertNotEqual(done.returncode, 0)
-        self.assertIn("libzmq3-dev", done.stderr)
-        self.assertIn("root or sudo", done.stderr)
+        for purpose in ((), ("--tests",), ("--torch",)):
+            done = subprocess.run([ROOT / "deploy/setup", *purpose], env={"PATH": str(tools)}, capture_output=True, text=True)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("libzmq3-dev", done.stderr)
+            self.assertIn("root or sudo", done.stderr)
+            self.assertEqual("python3-torch" in done.stderr, purpose != (), "it is for tests alone")
+
+    def test_an_unknown_option_changes_nothing(self):
+        for script, code in (("setup", 2), ("test", 1)):
+            done = subprocess.run([ROOT / "deploy" / script, "--nothere"], capture_output=True, text=True)
+            self.assertEqual(done.returncode, code)
+            self.assertIn(f"deploy/{script} [", done.stderr)
 
 
 class Summary(Case):

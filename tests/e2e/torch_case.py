@@ -1,4 +1,5 @@
 """Programs with PyTorch and our module, for tests."""
+import functools
 import os
 import pathlib
 import subprocess
@@ -11,9 +12,14 @@ MODULE = harness.BIN.parent / "python"
 EXAMPLE = pathlib.Path(__file__).resolve().parents[2] / "configs/examples"
 
 
+# The one Python to use, which then has to have every package that a test needs.
+GIVEN = os.environ.get("PATCHBAY_TORCH")
+
+
+@functools.cache
 def python_with(*modules):
     """The first Python that has them beside our extension, which is for one version of Python; or None."""
-    for python in (harness.PYTHON, sys.executable, "/usr/bin/python3"):
+    for python in (GIVEN,) if GIVEN else (harness.PYTHON, sys.executable, "/usr/bin/python3"):
         looked = subprocess.run([python, "-c", "import patchbay, " + ", ".join(modules)], capture_output=True, check=False,
                                 env=os.environ | {"PYTHONPATH": str(MODULE)}) if pathlib.Path(python).exists() else None
         if looked is not None and looked.returncode == 0:
@@ -21,19 +27,24 @@ def python_with(*modules):
     return None
 
 
-PYTHON = python_with("torch")
-
-
 class TorchCase(harness.Case):
     def setUp(self):
         super().setUp()
-        if PYTHON is None:
-            self.skipTest("no Python here has both PyTorch and our module (Debian: apt-get install python3-torch)")
+        self.need()
+
+    def need(self, *packages):
+        """Skips the test where no Python has PyTorch and these packages; from here on its programs run with one that has."""
+        wanted = ("torch", *packages)
+        self.python = python_with(*wanted)
+        if self.python is None and GIVEN:
+            self.fail(f"{GIVEN} lacks one of {', '.join(wanted)}, or our module is for another Python")
+        if self.python is None:
+            self.skipTest(f"no Python here has our module and {', '.join(wanted)} (Debian: apt-get install python3-torch)")
 
     def program(self, *words, **env):
         log = self.folder / f"python-log-{len(list(self.folder.glob('python-log-*')))}"
         with open(log, "w", encoding="utf-8") as out:
-            process = subprocess.Popen([PYTHON, *map(str, words)], cwd=self.folder, stdin=subprocess.DEVNULL, stdout=out,
+            process = subprocess.Popen([self.python, *map(str, words)], cwd=self.folder, stdin=subprocess.DEVNULL, stdout=out,
                                        stderr=out, env=self.environment(PYTHONPATH=str(MODULE), OMP_NUM_THREADS="1", **env))
         process.log = log
         self.addCleanup(lambda: (process.kill(), process.wait()))

@@ -1,4 +1,5 @@
-"""With PyTorch, where a Python has it: tensors that are slots, the wrappers, and the example, killed and resumed on two ranks."""
+"""With PyTorch, where a Python has it: tensors that are slots, and the example and a user's loop, killed and resumed on two
+ranks."""
 import os
 import socket
 import textwrap
@@ -12,7 +13,7 @@ class Torch(torch_case.TorchCase):
         super().setUp()
         self.store([self.slide(size="1300x900")])
 
-    def test_tensors_are_slots_and_the_wrappers_hand_them_on(self):
+    def test_tensors_are_slots_and_the_dataset_hands_them_on(self):
         self.run_file("stores", batch=8)
         self.run_program("""
             import json, types, sys, torch, patchbay
@@ -54,58 +55,6 @@ class Torch(torch_case.TorchCase):
             assert abs(sum(lines[0][name + "_fraction"] for name in stages) - lines[0]["wait_fraction"]) < 1e-9, lines
             assert lines[0]["decode_s_per_batch"] > 0 == lines[1]["decode_s_per_batch"], lines
             assert lines[0]["batches"] == 1 and lines[0]["patches_per_s"] > 0 == lines[1]["patches_per_s"], lines
-            """)
-
-    def test_an_open_run_of_weights_and_biases_gets_the_figures(self):
-        """With the package itself, offline, where the Python has it."""
-        if not torch_case.python_with("torch", "wandb"):
-            self.skipTest("no Python here has PyTorch, wandb and our module")
-        self.run_file("stores", batch=8)
-        self.done(self.program("-c", textwrap.dedent("""
-            import wandb, patchbay
-            from patchbay.torch import FeedLog
-            stream = patchbay.attach("run.yaml", cpus=1)
-            feed = FeedLog(stream, "wandb", every_s=0)
-            run = wandb.init(mode="offline", project="test", dir=".")
-            for step, batch in enumerate(stream, 1):
-                feed(step)
-            logged = {key: value for key, value in dict(run.summary).items() if not key.startswith("_")}
-            run.finish()
-            stages = ("storage", "decode", "transform", "transfer", "trainer")
-            wanted = {f"patchbay/{name}_{figure}" for name in stages for figure in ("fraction", "s_per_batch")}
-            assert wanted <= set(logged) and all(key.startswith("patchbay/") for key in logged), logged
-            assert all(isinstance(value, (int, float)) for value in logged.values()), "figures only"
-            """), WANDB_SILENT="true", HOME=str(self.folder)))
-
-    def test_a_data_module_has_two_splits_and_the_state_of_training(self):
-        """What a Lightning trainer asks of it, in its order, over a played base class."""
-        other = next(self.store([self.slide("b.svs", size="700x600", seed=2)], out="other").glob("*.ome.zarr"))
-        store = next((self.folder / "stores").glob("*.ome.zarr"))
-        (self.folder / "split.csv").write_text(f"path,use\n{store},train\n{other},val\n", encoding="utf-8")
-        self.run_file("split.csv", name="split.yaml", batch=8, split_column="use")
-        self.run_program("""
-            import sys, torch, types
-            base = type("LightningDataModule", (), {"__init__": lambda self: None})
-            sys.modules["lightning"], sys.modules["lightning.pytorch"] = types.SimpleNamespace(), None
-            sys.modules["pytorch_lightning"] = types.SimpleNamespace(LightningDataModule=base)
-            from patchbay.torch import data_module
-            def images(loader, count=10**6):
-                return [batch["image"].clone() for _, batch in zip(range(count), loader)]
-            data = data_module("split.yaml", cpus=1)
-            assert isinstance(data, base) and data.state_dict() == {}, "nothing is attached before a loader is asked for"
-            whole, held_out = images(data.train_dataloader()), images(data.val_dataloader())
-            assert len(whole) == len(data.train_dataloader()) != len(held_out) and whole[0].shape == (8, 3, 128, 128)
-            data.teardown("fit")
-            cut = data_module("split.yaml", cpus=1)
-            first = images(cut.train_dataloader(), 2)
-            cut.teardown("fit")
-            again, state = data_module("split.yaml", cpus=1), cut.state_dict()
-            again.load_state_dict(state)  # before the loader is asked for, as from a checkpoint
-            rest = images(again.train_dataloader())
-            assert len(first + rest) == len(whole) and all(map(torch.equal, first + rest, whole))
-            assert all(map(torch.equal, held_out, images(again.val_dataloader())))
-            again.teardown("fit")
-            assert data_module("split.yaml", val=None).val_dataloader() == []
             """)
 
     def train(self, out, port):

@@ -73,6 +73,21 @@ class Refusals(trainer_test.ModuleCase):
         (self.folder / "go").touch()
         self.said(process)
 
+    def test_a_processor_without_the_instructions_is_named_before_anything_starts(self):
+        (self.folder / "cpuinfo").write_text("processor\t: 0\nflags\t\t: fpu sse2 bmi2\n", encoding="utf-8")
+        process = self.program("""
+            import pathlib
+            from patchbay import _programs
+            _programs.CPUINFO = pathlib.Path("cpuinfo")
+            for call in (lambda: patchbay.attach("run.yaml"), patchbay.status):
+                text = raised(call, patchbay.ProcessorError)
+                assert "lacks AVX2, FMA: run on a machine with" in text, text
+            _programs.main()
+            """)
+        _, err = process.communicate(timeout=harness.LIMIT_S)
+        self.assertEqual(process.returncode, 1)
+        self.assertRegex(err, r"^error: find program: this processor lacks AVX2, FMA: [^\n]*\n$")
+
     def test_a_client_program_that_is_missing_or_ends_at_once_is_named(self):
         broken = self.folder / "bin"
         broken.mkdir()
@@ -84,7 +99,7 @@ class Refusals(trainer_test.ModuleCase):
             raised(lambda: patchbay.attach("run.yaml"), patchbay.NotFoundError)
             os.environ["PATCHBAY_BIN"] = "bin"
             text = raised(lambda: patchbay.attach("run.yaml"), patchbay.ClusterError)
-            assert "AVX2" in text, text
+            assert "it has ended (exit code 132)" in text, text
             text = raised(patchbay.status, patchbay.ClusterError)
             assert "exit code 132" in text, text
             gc.collect()

@@ -10,12 +10,12 @@ pixels of the level.
 """
 from ._extension import Array, Batch
 from .errors import (AccessError, ClusterError, ConfigError, ConflictError, DataError, DeviceError, ForkError,
-                     InternalError, NotFoundError, PatchbayError, ResourceError, RingExhausted, StateError, StreamClosed,
-                     WaitTimeout)
+                     InternalError, NotFoundError, PatchbayError, ProcessorError, ResourceError, RingExhausted, StateError,
+                     StreamClosed, WaitTimeout)
 from .jobs import open_store, status, submit, wait
 from .stream import Images, Stream, attach
 
 __all__ = ["AccessError", "Array", "Batch", "ClusterError", "ConfigError", "ConflictError", "DataError", "DeviceError",
-           "ForkError", "Images", "InternalError", "NotFoundError", "PatchbayError", "ResourceError", "RingExhausted",
-           "StateError", "Stream", "StreamClosed", "WaitTimeout", "attach", "open_store", "status", "submit", "wait"]
+           "ForkError", "Images", "InternalError", "NotFoundError", "PatchbayError", "ProcessorError", "ResourceError",
+           "RingExhausted", "StateError", "Stream", "StreamClosed", "WaitTimeout", "attach", "open_store", "status", "submit", "wait"]
 __version__ = "0.1.0"

@@ -90,10 +90,13 @@ class Client:
         raise errors.of(answer.get("code", 13), answer.get("config", False), answer.get("text", "no reason given"))
 
     def _gone(self):
-        code = self._process.poll()
-        ended = "" if code is None else f" (signal {-code})" if code < 0 else f" (exit code {code})"
-        return errors.ClusterError(f"ask client process: it has ended{ended}: this processor may lack AVX2, or memory "
-                                   "ran out; attach again with the last state")
+        try:
+            code = self._process.wait(1)
+            ended = f"signal {-code}" if code < 0 else f"exit code {code}"
+        except subprocess.TimeoutExpired:
+            ended = "no exit code yet"
+        return errors.ClusterError(f"ask client process: it has ended ({ended}): it was killed, or memory ran out; attach again "
+                                   "with the last state")
 
     def close(self, *, outlived=False):
         """Leaves the stream and ends the process; what is left of it after a while is killed.

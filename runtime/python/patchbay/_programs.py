@@ -1,4 +1,5 @@
 """Where the programs of Patchbay are, and how they are run."""
+import functools
 import json
 import os
 import pathlib
@@ -6,6 +7,9 @@ import subprocess
 import sys
 
 from . import errors
+
+CPUINFO = pathlib.Path("/proc/cpuinfo")
+_INSTRUCTIONS = ("avx2", "bmi2", "fma")  # beyond x86-64 itself; what the programs are compiled for
 
 
 def _candidates():
@@ -18,8 +22,23 @@ def _candidates():
     yield package.parent.parent / "bin"  # a build folder
 
 
+@functools.cache
+def _check_processor():
+    """ProcessorError where the programs would end with an illegal instruction."""
+    try:
+        with open(CPUINFO, encoding="utf-8", errors="replace") as file:
+            flags = next((line.partition(":")[2].split() for line in file if line.startswith("flags")), _INSTRUCTIONS)
+    except OSError:  # no /proc: the end of the client process says it
+        return
+    missing = [name for name in _INSTRUCTIONS if name not in flags]
+    if missing:
+        raise errors.ProcessorError(f"find program: this processor lacks {', '.join(missing).upper()}: run on a machine with "
+                                    "AVX2, BMI2 and FMA (any server since 2013), or let a virtual machine show the host's processor")
+
+
 def program(name="patchbay"):
     """Path of a program. PATCHBAY_BIN names the folder; else they lie in the package."""
+    _check_processor()
     from . import _archive
     unpacked = None if os.environ.get("PATCHBAY_BIN") else _archive.folder()
     for folder in [unpacked / "bin"] if unpacked else _candidates():
@@ -31,7 +50,10 @@ def program(name="patchbay"):
 
 def main():
     """The command `patchbay` of an installed package."""
-    path = program()
+    try:
+        path = program()
+    except errors.PatchbayError as error:
+        sys.exit(f"error: {error}")
     os.execv(path, [path, *sys.argv[1:]])
 
 

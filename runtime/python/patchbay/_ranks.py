@@ -37,10 +37,12 @@ def find(rank, world_size):
     return rank, world_size
 
 
-def rendezvous():
-    """What the ranks of one launch have in common; "" unless torchrun's variables are all set."""
+def rendezvous(world_size):
+    """What the ranks of one launch have in common: torchrun's three variables, or for several ranks the address and port at
+    which they meet (a launch by Lightning or torch.multiprocessing has no more). "" where these are not set."""
     values = [os.environ.get(name, "") for name in _RENDEZVOUS]
-    return "" if "" in values else "".join(f"{len(value)}:{value};" for value in values)
+    missing = "" in values[1:] or (values[0] == "" and world_size == 1)
+    return "" if missing else "".join(f"{len(value)}:{value};" for value in values)
 
 
 def this_process():

@@ -40,6 +40,10 @@ class DeviceError(PatchbayError, RuntimeError):
     """A device that is not there, or that this build or cluster cannot deliver to."""
 
 
+class ProcessorError(PatchbayError, RuntimeError):
+    """The processor lacks instructions that the programs need. The message names them."""
+
+
 class ResourceError(PatchbayError, MemoryError):
     """Too little memory or disk for what was asked for."""
 

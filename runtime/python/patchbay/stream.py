@@ -29,7 +29,7 @@ def attach(config, *, split=None, device=None, rank=None, world_size=None, clust
     rank, world_size: which part of every batch; None = torch.distributed's, else RANK and WORLD_SIZE, else 0 of 1.
     cluster: path of a key file; None = PATCHBAY_CLUSTER, else the cluster that `patchbay up` runs here, else an embedded
         one, shared by the ranks of one launch (or by the streams of this process), which ends with the last of them.
-    name: ranks that use the same name form one run; None = the launch (torchrun's variables) says it.
+    name: ranks that use the same name form one run; None = the launch (torchrun's variables, or MASTER_ADDR and MASTER_PORT) says it.
     overrides: {"batch.prefetch": 4, ...}: values instead of the config's; recorded in the plan.
     state: what state_dict() gave: the stream begins there.
     cpus: CPU workers of an embedded cluster; None = the cores this process may use.
@@ -66,7 +66,7 @@ def _request(arguments):
             raise errors.ConfigError(f"attach: augment {arguments['augment']!r}: expected True, False or None")
         request["augment"] = arguments["augment"]
     if arguments["cluster"] is None:
-        request["share"] = _ranks.rendezvous() or _ranks.this_process()
+        request["share"] = _ranks.rendezvous(world_size) or _ranks.this_process()
     return request
 
 
@@ -78,9 +78,10 @@ def _shared_name(request, token):
         split = f"-{request['split']}" if request.get("split") else ""
         augment = {None: "", True: "-augmented", False: "-plain"}[request.get("augment")]
         return request["name"] + split + augment + place
-    if request["world_size"] == 1 or not _ranks.rendezvous():
+    launch = _ranks.rendezvous(request["world_size"])
+    if request["world_size"] == 1 or not launch:
         return ""
-    parts = [_ranks.rendezvous(), place] + [request.get(key) for key in ("file", "values", "overrides", "split", "augment")]
+    parts = [launch, place] + [request.get(key) for key in ("file", "values", "overrides", "split", "augment")]
     return "run-" + hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
 
