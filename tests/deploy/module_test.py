@@ -1,4 +1,5 @@
 """What a wheel carries: one version everywhere, and an archive that is unpacked once and whole, or not at all."""
+import importlib.machinery
 import importlib.util
 import io
 import pathlib
@@ -37,6 +38,24 @@ class Module(unittest.TestCase):
                 member.type, member.linkname = tarfile.SYMTYPE, link
                 tar.addfile(member)
         return path
+
+    def test_headers_that_debian_keeps_for_one_processor_are_found_alone(self):
+        loader = importlib.machinery.SourceFileLoader("wheel", str(ROOT / "deploy/wheel"))
+        wheel = importlib.util.module_from_spec(importlib.util.spec_from_loader("wheel", loader))
+        loader.exec_module(wheel)
+        include, work = self.folder / "include/python3.13", self.folder / "work"
+        include.mkdir(parents=True)
+        work.mkdir()
+        self.assertEqual(wheel.header_folders(work, include), [include])
+        of_processor = include.parent / "x86_64-linux-gnu/python3.13"
+        of_processor.mkdir(parents=True)
+        (of_processor / "pyconfig.h").touch()
+        (of_processor.parent / "sys").mkdir()  # the C library's, which zig brings itself
+        for _ in range(2):  # two Pythons of one version
+            first, shown = wheel.header_folders(work, include)
+            self.assertEqual(first, include)
+            self.assertTrue((shown / "x86_64-linux-gnu/python3.13/pyconfig.h").is_file())
+            self.assertEqual([p.name for p in (shown / "x86_64-linux-gnu").iterdir()], ["python3.13"])
 
     def test_one_version(self):
         version = re.search(r"project\(patchbay VERSION ([0-9.]+)", (ROOT / "CMakeLists.txt").read_text())[1]

@@ -39,7 +39,7 @@ class TorchCase(harness.Case):
         if self.python is None and GIVEN:
             self.fail(f"{GIVEN} lacks one of {', '.join(wanted)}, or our module is for another Python")
         if self.python is None:
-            self.skipTest(f"no Python here has our module and {', '.join(wanted)} (Debian: apt-get install python3-torch)")
+            self.skipTest(f"no Python here has our module and {', '.join(wanted)} (deploy/setup --tests brings PyTorch, --torch all)")
 
     def program(self, *words, **env):
         log = self.folder / f"python-log-{len(list(self.folder.glob('python-log-*')))}"

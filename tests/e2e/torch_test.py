@@ -1,7 +1,9 @@
 """With PyTorch, where a Python has it: tensors that are slots, and the example and a user's loop, killed and resumed on two
 ranks."""
 import os
+import re
 import socket
+import subprocess
 import textwrap
 
 import harness
@@ -56,6 +58,26 @@ class Torch(torch_case.TorchCase):
             assert lines[0]["decode_s_per_batch"] > 0 == lines[1]["decode_s_per_batch"], lines
             assert lines[0]["batches"] == 1 and lines[0]["patches_per_s"] > 0 == lines[1]["patches_per_s"], lines
             """)
+
+    def test_the_page_takes_a_user_from_nothing_to_a_loop(self):
+        """Its command blocks, its config and its loop, in their order, in an empty folder."""
+        page = (torch_case.EXAMPLE.parents[1] / "runtime/python/ATTACH.md").read_text(encoding="utf-8")
+        blocks = re.findall(r"^```(\w+)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)[:4]
+        self.assertEqual([language for language, _ in blocks], ["sh", "yaml", "sh", "python"])
+        empty = self.folder / "new"
+        empty.mkdir()
+        path = f"{harness.BIN}:{os.environ['PATH']}"
+        for language, text in blocks:
+            if language == "yaml":
+                (empty / "run.yaml").write_text(text, encoding="utf-8")
+                continue
+            command = ["bash", "-e", "-c", text] if language == "sh" else [self.python, "-c", text]
+            done = subprocess.run(command, cwd=empty, capture_output=True, text=True, timeout=harness.LIMIT_S, stdin=subprocess.DEVNULL,
+                                  env=self.environment(PATH=path, PYTHONPATH=str(torch_case.MODULE)))
+            self.assertEqual(done.returncode, 0, done.stderr[-4000:])
+        losses = [float(line.split()[1]) for line in done.stdout.splitlines()]
+        self.assertEqual(len(losses), 3)
+        self.assertLess(losses[2], losses[0], "it learns")
 
     def train(self, out, port):
         launch = {"TORCHELASTIC_RUN_ID": self.folder.name + out, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port),
