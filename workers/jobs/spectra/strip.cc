@@ -16,8 +16,10 @@
 namespace patchbay::workers {
 namespace {
 
-/// Frames between two signs of progress. Larger means slower to notice that a task was cancelled.
-constexpr std::int64_t kFramesAtOnce = 1024;
+/// Pixels of frames between two signs of progress: tens of milliseconds of one core for each
+/// channel. Larger means slower to notice that a task was cancelled, and a core that many share may
+/// show nothing for as long as a lease lasts.
+constexpr std::int64_t kFramePixelsAtOnce = std::int64_t{1} << 24;
 /// Frame columns that wait for their neighbours, so that transformed columns are shared and sums
 /// flushed once for all of them. Larger means pixels lie longer before they are measured.
 constexpr std::int64_t kColumnsAtOnce = 256;
@@ -187,9 +189,11 @@ class StripMeasure {
 
   /// Row by row and part by part, so that progress shows.
   Status AddFrames(const ops::FrameRange& range) {
+    const std::int64_t frame = order_.settings.spectral.frame;
+    const std::int64_t at_once = std::max<std::int64_t>(1, kFramePixelsAtOnce / (frame * frame));
     const std::int64_t columns =
-        std::clamp<std::int64_t>(range.column_end - range.column_begin, 1, kFramesAtOnce);
-    const std::int64_t rows = std::max<std::int64_t>(1, kFramesAtOnce / columns);
+        std::clamp<std::int64_t>(range.column_end - range.column_begin, 1, at_once);
+    const std::int64_t rows = std::max<std::int64_t>(1, at_once / columns);
     for (std::int64_t row = range.row_begin; row < range.row_end; row += rows) {
       for (std::int64_t column = range.column_begin; column < range.column_end; column += columns) {
         PB_RETURN_IF_ERROR(AddPart({row, std::min(row + rows, range.row_end), column,

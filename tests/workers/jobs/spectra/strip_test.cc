@@ -198,5 +198,23 @@ TEST(SpectraStrip, ARevokedTaskStops) {
             absl::StatusCode::kCancelled);
 }
 
+TEST(SpectraStrip, ShowsProgressAtLeastEveryFewHundredFrames) {
+  TemporaryFolder folder;
+  const std::string path = folder.File("a.tif");
+  // One tile: nothing else shows progress between the frames.
+  ASSERT_TRUE(WriteTiff(path, {PatternImage(800, 512, 1024, 1)}).ok());
+  const auto image = *OpenImage(path);
+  const SpectraSettings settings =
+      *ParseSpectraSettings(*ParseJson(R"({"frame": 256, "hop": 16})", "settings"));
+  const SpectraGrid grid = GridOf(image->layout().levels[0], settings.spectral);
+  TaskSignals signals;
+  TaskContext context;
+  context.threads = 1;
+  context.signals = &signals;
+  ASSERT_TRUE(MeasureStrip(context, {*image, settings, grid.All(), {}}).ok());
+  ASSERT_GT(grid.Frames(), 512);
+  EXPECT_GT(signals.progress, static_cast<std::uint64_t>(grid.Frames() / 256 + 1));
+}
+
 }  // namespace
 }  // namespace patchbay::workers
