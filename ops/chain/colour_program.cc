@@ -43,10 +43,17 @@ Status OnlyBytes(const plan::OpStep& step, DType source) {
 }
 
 Status CheckFitted(const plan::OpStep& step, const plan::StainNormalizeOptions& stain) {
-  if (stain.reference == plan::kDefaultReference || !stain.reference_fit.empty()) {
-    return absl::OkStatus();
+  const auto unsettled = stain.Unsettled();
+  if (!unsettled.empty()) {
+    return plan::WrongOp(step.key,
+                         StrCat("reference: '", unsettled.begin()->second, "': not fitted"));
   }
-  return plan::WrongOp(step.key, StrCat("reference: '", stain.reference, "': not fitted"));
+  for (std::size_t i = 0; i < stain.scanner_fits.size(); ++i) {
+    if (!stain.scanner_fits.contains(StrCat(i))) {
+      return plan::WrongOp(step.key, "scanner_fits: its scanners are not numbered");
+    }
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -82,10 +89,7 @@ Status ColourProgram::Add(const plan::OpStep& step) {
          return p.source_ == DType::kUint8 ? absl::OkStatus() : OnlyBytes(s, p.source_);
        }},
       {OpNumber::kStainNormalize,
-       [](ColourProgram& p, const plan::OpStep& s) {
-         p.stain_ = plan::StainNormalizeOptions::FromJson(s.options);
-         return CheckFitted(s, *p.stain_);
-       }},
+       [](ColourProgram& p, const plan::OpStep& s) { return p.AddStainNormalize(s); }},
       {OpNumber::kStainJitter,
        [](ColourProgram& p, const plan::OpStep& s) {
          p.stain_jitters_.push_back(DrawnOpOf<plan::StainJitterOptions>(s));
@@ -126,6 +130,17 @@ Status ColourProgram::Add(const plan::OpStep& step) {
   return absl::InternalError(StrCat("compile ops: ", step.key, ": it moves pixels"));
 }
 
+Status ColourProgram::AddStainNormalize(const plan::OpStep& step) {
+  stain_ = plan::StainNormalizeOptions::FromJson(step.options);
+  PB_RETURN_IF_ERROR(CheckFitted(step, *stain_));
+  if (stain_->profile == plan::StainProfile::kMacenkoCucim) {
+    macenko_references_ = stain_->MacenkoReferences();
+  } else {
+    reinhard_references_ = stain_->ReinhardReferences();
+  }
+  return absl::OkStatus();
+}
+
 Status ColourProgram::AddNormalize(const plan::OpStep& step) {
   const auto normalize = plan::NormalizeOptions::FromJson(step.options);
   const auto channels = NormalizeChannels(normalize, channels_);
@@ -145,17 +160,16 @@ Status ColourProgram::AddNormalize(const plan::OpStep& step) {
   return absl::OkStatus();
 }
 
-bool ColourProgram::MapsOd() const {
-  return stain_ && stain_->profile == plan::StainProfile::kMacenkoCucim;
-}
-
 bool ColourProgram::HasFit(const ImageColours& colours) const {
   if (!stain_) return true;
+  if (colours.stain_reference >= stain_->ReferenceCount()) return false;
   return MapsOd() ? colours.macenko != nullptr : colours.reinhard != nullptr;
 }
 
-OdStep ColourProgram::DrawOd(const DrawKey& key, const plan::MacenkoFit* fit) const {
-  const plan::MacenkoFit reference = MapsOd() ? stain_->MacenkoReference() : plan::DefaultMacenko();
+OdStep ColourProgram::DrawOd(const DrawKey& key, const ImageColours& colours) const {
+  const plan::MacenkoFit reference =
+      MapsOd() ? macenko_references_[colours.stain_reference] : plan::DefaultMacenko();
+  const plan::MacenkoFit* const fit = colours.macenko;
   OdStep step;
   if (MapsOd() && fit != nullptr) step = StainNormalizeStep(*fit, reference);
   for (const auto& jitter : stain_jitters_) {
@@ -171,12 +185,12 @@ OdStep ColourProgram::DrawOd(const DrawKey& key, const plan::MacenkoFit* fit) co
 PatchColour ColourProgram::Draw(const DrawKey& key, const ImageColours& colours) const {
   PatchColour colour;
   if (converts_icc_) colour.icc = colours.icc;
-  const OdStep od = DrawOd(key, colours.macenko);
+  const OdStep od = DrawOd(key, colours);
   if (MapsOd() || !od.IsIdentity()) {
     colour.od = OdMapOf(od, MapsOd() ? plan::kStainWhite : 255.0, white_);
   }
   if (stain_ && !MapsOd() && colours.reinhard != nullptr) {
-    colour.lab = LabMapOf(*colours.reinhard, stain_->ReinhardReference(), white_);
+    colour.lab = LabMapOf(*colours.reinhard, reinhard_references_[colours.stain_reference], white_);
   }
   if (color_jitter_) {
     colour.jitter = DrawColorJitter(color_jitter_->options, OwnKey(key, color_jitter_->occurrence));

@@ -48,7 +48,8 @@ class ColourProgram {
   bool needs_pixels() const { return needs_pixels_; }
   /// Whether a patch may need its neighbours or its mean: it is kept in between.
   bool needs_planes() const { return color_jitter_.has_value() || blur_.has_value(); }
-  /// Whether Draw needs the fit of the patch's image: the one of the profile.
+  /// Whether Draw needs the fit of the patch's image, the one of the profile, and a reference that
+  /// is there.
   bool needs_fit() const { return stain_.has_value(); }
   bool HasFit(const ImageColours& colours) const;
   /// Whether the ICC lookup of the patch's image is used, where it has one.
@@ -64,9 +65,10 @@ class ColourProgram {
   double white() const { return white_; }
 
  private:
+  Status AddStainNormalize(const plan::OpStep& step);
   Status AddNormalize(const plan::OpStep& step);
-  bool MapsOd() const;
-  OdStep DrawOd(const DrawKey& key, const plan::MacenkoFit* fit) const;
+  bool MapsOd() const { return !macenko_references_.empty(); }
+  OdStep DrawOd(const DrawKey& key, const ImageColours& colours) const;
 
   int channels_ = 3;
   DType source_ = DType::kUint8;
@@ -74,6 +76,8 @@ class ColourProgram {
   bool needs_pixels_ = false;
   bool converts_icc_ = false;
   std::optional<plan::StainNormalizeOptions> stain_;
+  std::vector<plan::MacenkoFit> macenko_references_;    ///< of stain_: macenko/cucim
+  std::vector<plan::ReinhardFit> reinhard_references_;  ///< of stain_: reinhard
   std::vector<DrawnOp<plan::StainJitterOptions>> stain_jitters_;
   std::vector<DrawnOp<plan::HedJitterOptions>> hed_jitters_;
   std::optional<DrawnOp<plan::ColorJitterOptions>> color_jitter_;

@@ -1,6 +1,8 @@
 // What the colour ops know of the image that a patch is of.
 #pragma once
 
+#include <cstdint>
+
 #include "ops/colour/icc_lookup.h"
 #include "runtime/plan/ops/stain_fit.h"
 
@@ -17,6 +19,8 @@ struct ImageColours {
   const plan::ReinhardFit* reinhard = nullptr;  ///< for stain_normalize: reinhard
   /// For icc_to_srgb; null: the image has no profile, its colours are sRGB as they are.
   const IccLookup* icc = nullptr;
+  /// For stain_normalize: which of its references the image is mapped to.
+  std::uint32_t stain_reference = 0;
 };
 
 }  // namespace patchbay::ops

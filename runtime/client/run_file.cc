@@ -12,6 +12,7 @@
 #include "runtime/client/run_lock.h"
 #include "runtime/plan/coordinates.h"
 #include "runtime/plan/ops/ct_normalize.h"
+#include "runtime/plan/ops/op_key.h"
 #include "runtime/plan/ops/op_list.h"
 #include "runtime/plan/ops/stain_normalize.h"
 
@@ -210,8 +211,10 @@ bool IsConfigFault(const Status& status) { return status.GetPayload(kFaultPayloa
 Json RunFile::Payload() const {
   plan::RunConfig without_paths = config;
   without_paths.dataset = {kInManifest};
-  if (!stain_reference.empty()) {
-    plan::SetStainReference(without_paths.preprocess, without_paths.augment, kTileReference);
+  plan::NumberScanners(without_paths.preprocess, without_paths.augment, scanners.names);
+  for (const auto& [scanner, picture] : stain_references) {
+    plan::SetStainReference(without_paths.preprocess, without_paths.augment, scanner,
+                            kTileReference);
   }
   if (config.positions == plan::Positions::kListed) {
     without_paths.positions_table = plan::kListedPositions;
@@ -235,7 +238,7 @@ std::vector<std::string> RunFile::Datasets() const {
 
 Json RunFile::Manifest() const {
   Json manifest = {{"images", Datasets()}};
-  if (!stain_reference.empty()) manifest["stain_reference"] = stain_reference;
+  if (!stain_references.empty()) manifest["stain_references"] = stain_references;
   if (!table && !lock) return manifest;
   const std::size_t root_bytes = Datasets()[0].size();
   Json paths = Json::array(), contents = Json::array();
@@ -248,6 +251,7 @@ Json RunFile::Manifest() const {
       {"paths", std::move(paths)}, {"contents", std::move(contents)}, {"stores", config.stores}};
   if (!config.weight_by.empty()) manifest["table"]["groups"] = groups;
   if (!config.labels.column.empty()) manifest["table"]["labels"] = labels;
+  if (!scanners.of_rows.empty()) manifest["table"]["scanners"] = scanners.of_rows;
   if (!positions.empty()) manifest["table"]["positions"] = positions;
   if (lock) manifest["table"]["pins"] = PinsOf(*lock, locked);
   return manifest;
@@ -271,6 +275,30 @@ Status RunFile::Locate(const Status& status) const {
 }
 
 namespace {
+
+/// Which rows stain_normalize maps to which reference, and the paths of the pictures among them.
+Status TakeReferences(RunFile& run) {
+  Json preprocess = run.config.preprocess, augment = run.config.augment;
+  const auto normalize = plan::FindStainNormalize(preprocess, augment);
+  if (!normalize) return absl::OkStatus();
+  if (normalize->IsByScanner() && !run.table) {
+    return run.Locate(plan::WrongOp(
+        StrCat(plan::KeyOfOp(preprocess, augment, plan::kStainNormalize), ".scanners"),
+        "the dataset is not a table (`patchbay scan` makes one), which says what "
+        "scanner each slide is of"));
+  }
+  if (normalize->IsByScanner()) {
+    auto scanners = plan::ScannersOf(*run.table, run.config, run.rows);
+    if (!scanners.ok()) return AsConfigFault(run.Locate(scanners.status()));
+    run.scanners = *std::move(scanners);
+  }
+  plan::NumberScanners(preprocess, augment, run.scanners.names);
+  for (const auto& [scanner, name] : plan::FindStainNormalize(preprocess, augment)->Unsettled()) {
+    if (!plan::IsPictureReference(name)) continue;
+    PB_ASSIGN_OR_RETURN(run.stain_references[scanner], AbsolutePath(name));
+  }
+  return absl::OkStatus();
+}
 
 /// No op waits for numbers that only a lock has.
 Status CheckSettled(const plan::RunConfig& config) {
@@ -305,10 +333,7 @@ StatusOr<RunFile> ReadRun(const RunSource& source) {
   }
   if (run.lock) PB_RETURN_IF_ERROR(ApplyStatistics(run.lock->statistics, run.config));
   if (!source.for_lock) PB_RETURN_IF_ERROR(run.Locate(CheckSettled(run.config)));
-  const auto normalize = plan::FindStainNormalize(run.config.preprocess, run.config.augment);
-  if (normalize && normalize->IsPicture()) {
-    PB_ASSIGN_OR_RETURN(run.stain_reference, AbsolutePath(normalize->reference));
-  }
+  PB_RETURN_IF_ERROR(TakeReferences(run));
   return run;
 }
 

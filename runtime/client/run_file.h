@@ -2,6 +2,7 @@
 // absolute.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -46,13 +47,15 @@ struct RunFile {
   std::optional<plan::RunLock> lock;
   std::vector<std::size_t> locked;  ///< of each image: which of lock->images
   std::size_t unlocked_rows = 0;    ///< rows of the table that the lock has not
-  std::string stain_reference;      ///< the absolute path of a reference picture; empty without one
+  plan::RowScanners scanners;       ///< of the rows, where stain_normalize goes by them
+  /// Absolute paths of reference pictures, by the scanner that the payload names ("" without any).
+  std::map<std::string, std::string> stain_references;
 
   /// What a stream job's root task is given; names no path.
   Json Payload() const;
   /// {"images": paths}. Of a table: {"images": [the folder its images share], "table": {"paths"
   /// below it, "contents": digits of the SHA-256 or "", "stores": folder or ""[, "groups"][,
-  /// "labels"]}}. With a reference picture also "stain_reference".
+  /// "labels"][, "scanners"]}}. With reference pictures also "stain_references".
   Json Manifest() const;
 
   /// What "dataset N" stands for in errors of its tasks: Manifest's "images".

@@ -92,10 +92,9 @@ Json PinsOf(const plan::RunLock& lock, const std::vector<std::size_t>& locked) {
 }
 
 Status ApplyStatistics(const Json& statistics, plan::RunConfig& config) {
-  const auto normalize = plan::FindStainNormalize(config.preprocess, config.augment);
   const auto found = statistics.find(std::string(plan::kStainReference));
-  if (normalize && normalize->reference == plan::kCohortReference && found != statistics.end()) {
-    plan::SettleStainReference(config.preprocess, config.augment, *found);
+  if (found != statistics.end()) {
+    plan::SettleCohortReferences(config.preprocess, config.augment, *found);
   }
   return ApplyForeground(statistics, config);
 }

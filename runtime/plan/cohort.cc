@@ -8,6 +8,8 @@
 
 #include "runtime/base/strings.h"
 #include "runtime/plan/class_table.h"
+#include "runtime/plan/ops/op_key.h"
+#include "runtime/plan/ops/stain_normalize.h"
 
 namespace patchbay::plan {
 namespace {
@@ -203,6 +205,39 @@ StatusOr<std::vector<std::int64_t>> LabelsOf(const CohortTable& table, const Run
   const auto has_label = [&](const CohortRow& row) { return !row.cells[column].empty(); };
   if (std::any_of(table.rows.begin(), table.rows.end(), has_label)) return labels;
   return WrongKey(kKey, StrCat("column '", name, "' of ", table.source, " is empty"));
+}
+
+StatusOr<RowScanners> ScannersOf(const CohortTable& table, const RunConfig& config,
+                                 const CohortRows& rows) {
+  const auto normalize = *FindStainNormalize(config.preprocess, config.augment);
+  const std::string key = KeyOfOp(config.preprocess, config.augment, kStainNormalize);
+  const std::string& name = normalize.scanner_column;
+  PB_ASSIGN_OR_RETURN(const std::size_t column,
+                      ColumnOf(table, name, StrCat(key, ".scanner_column")));
+  std::vector<std::string> listed;
+  for (const Json* const map : {&normalize.scanners, &normalize.scanner_fits}) {
+    for (const auto& [scanner, reference] : map->items()) listed.push_back(scanner);
+  }
+  const auto is_listed = [&](const std::string& scanner) {
+    return std::find(listed.begin(), listed.end(), scanner) != listed.end();
+  };
+  RowScanners found;
+  for (const std::size_t number : rows) {
+    const CohortRow& row = table.rows[number];
+    const std::string& cell = row.cells[column];
+    const std::string scanner = is_listed(cell) ? cell : std::string(kOtherScanners);
+    if (!is_listed(scanner)) {
+      const std::string what = cell.empty()
+                                   ? std::string("no scanner is named")
+                                   : StrCat("the scanner '", cell, "' is not in ", key, ".scanners",
+                                            Hint(cell, listed), "; list it there");
+      return table.Wrong(row, name, StrCat(what, ", or give `", kOtherScanners, "` a reference"));
+    }
+    const auto entry = std::find(found.names.begin(), found.names.end(), scanner);
+    found.of_rows.push_back(static_cast<std::uint32_t>(entry - found.names.begin()));
+    if (entry == found.names.end()) found.names.push_back(scanner);
+  }
+  return found;
 }
 
 }  // namespace patchbay::plan

@@ -39,4 +39,14 @@ StatusOr<std::vector<std::vector<std::uint32_t>>> GroupsOf(const CohortTable& ta
 StatusOr<std::vector<std::int64_t>> LabelsOf(const CohortTable& table, const RunConfig& config,
                                              const CohortRows& rows);
 
+/// Which scanner of stain_normalize each of some rows has.
+struct RowScanners {
+  std::vector<std::string> names;      ///< entries of the config that rows have, as they come
+  std::vector<std::uint32_t> of_rows;  ///< of each row: one of `names`
+};
+/// InvalidArgument naming the key of a column that is not there, or the row of a scanner that the
+/// config does not list. Requires stain_normalize by scanner.
+StatusOr<RowScanners> ScannersOf(const CohortTable& table, const RunConfig& config,
+                                 const CohortRows& rows);
+
 }  // namespace patchbay::plan

@@ -16,8 +16,9 @@ std::optional<StainNormalizeOptions> NormalizeOf(const RunConfig& config) {
 }
 
 template <typename Fit>
-Json RowOf(const Fit& fit) {
+Json RowOf(const Fit& fit, const StainNormalizeOptions& normalize, const PlannedImage& image) {
   Json row = ValuesOf(fit);
+  if (normalize.IsByScanner()) row.push_back(image.stain_reference);
   if (fit.fallback != StainFallback::kNone) row.push_back(NameOf(fit.fallback));
   return row;
 }
@@ -31,9 +32,23 @@ StatusOr<StainFallback> TakeFallback(Json& row) {
   return *fallback;
 }
 
-Status ReadRow(StainProfile profile, Json row, PlannedImage& image) {
+/// Takes the number of the image's reference off the end of a row.
+StatusOr<std::uint32_t> TakeReference(Json& row) {
+  if (!row.is_array() || row.empty() || !row.back().is_number_unsigned() ||
+      row.back().get<std::uint64_t>() >= kMaxScanners) {
+    return absl::InvalidArgumentError("plan: stains: no number of a reference");
+  }
+  const auto number = row.back().get<std::uint32_t>();
+  row.erase(row.size() - 1);
+  return number;
+}
+
+Status ReadRow(const StainNormalizeOptions& normalize, Json row, PlannedImage& image) {
   PB_ASSIGN_OR_RETURN(const StainFallback fallback, TakeFallback(row));
-  if (profile == StainProfile::kReinhard) {
+  if (normalize.IsByScanner()) {
+    PB_ASSIGN_OR_RETURN(image.stain_reference, TakeReference(row));
+  }
+  if (normalize.profile == StainProfile::kReinhard) {
     PB_ASSIGN_OR_RETURN(image.reinhard, ReinhardFromValues(row));
     image.reinhard->fallback = fallback;
   } else {
@@ -47,7 +62,7 @@ Status ReadRow(StainProfile profile, Json row, PlannedImage& image) {
 
 Status SettleStains(const RunConfig& config, std::vector<PlannedImage>& images) {
   const auto normalize = NormalizeOf(config);
-  if (normalize && normalize->reference != kDefaultReference) {
+  if (normalize && !normalize->Unsettled().empty()) {
     return absl::InvalidArgumentError("plan: stain_normalize: its reference is not decided");
   }
   const bool use_reinhard = normalize && normalize->profile == StainProfile::kReinhard;
@@ -55,7 +70,12 @@ Status SettleStains(const RunConfig& config, std::vector<PlannedImage>& images) 
     PlannedImage& image = images[i];
     if (!use_reinhard) image.reinhard.reset();
     if (use_reinhard || !normalize) image.macenko.reset();
+    if (!normalize || !normalize->IsByScanner()) image.stain_reference = 0;
     if (!normalize) continue;
+    if (image.stain_reference >= normalize->ReferenceCount()) {
+      return absl::InvalidArgumentError(
+          StrCat("plan: image ", i, ": stain_normalize has no reference ", image.stain_reference));
+    }
     if (image.channels != kColours || image.dtype != DType::kUint8) {
       return absl::InvalidArgumentError(
           StrCat("plan: image ", i, ": stain_normalize needs three channels of uint8, it has ",
@@ -73,8 +93,9 @@ Json StainsToJson(const RunConfig& config, const std::vector<PlannedImage>& imag
   if (!normalize) return nullptr;
   Json rows = Json::array();
   for (const PlannedImage& image : images) {
-    rows.push_back(normalize->profile == StainProfile::kReinhard ? RowOf(*image.reinhard)
-                                                                 : RowOf(*image.macenko));
+    rows.push_back(normalize->profile == StainProfile::kReinhard
+                       ? RowOf(*image.reinhard, *normalize, image)
+                       : RowOf(*image.macenko, *normalize, image));
   }
   return rows;
 }
@@ -87,7 +108,7 @@ Status StainsFromJson(const RunConfig& config, const Json& rows,
     return absl::InvalidArgumentError("plan: stains: not one row an image");
   }
   for (std::size_t i = 0; i < images.size(); ++i) {
-    PB_RETURN_IF_ERROR(ReadRow(normalize->profile, rows[i], images[i]));
+    PB_RETURN_IF_ERROR(ReadRow(*normalize, rows[i], images[i]));
   }
   return absl::OkStatus();
 }

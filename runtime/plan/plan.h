@@ -48,6 +48,7 @@ struct PlannedImage {
   /// What its colours come to, under stain_normalize the one its profile needs.
   std::optional<MacenkoFit> macenko = std::nullopt;
   std::optional<ReinhardFit> reinhard = std::nullopt;
+  std::uint32_t stain_reference = 0;           ///< of stain_normalize's references, by scanner
   std::optional<ImageIcc> icc = std::nullopt;  ///< under icc_to_srgb
   std::optional<VolumeFacts> volume =
       std::nullopt;  ///< where the ops need its spacing or statistics

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "runtime/base/strings.h"
+#include "runtime/plan/ops/stain_normalize.h"
 
 namespace patchbay::plan {
 namespace {
@@ -104,6 +105,8 @@ StatusOr<LockedKeys> LockedKeysOf(const RunConfig& config) {
     for (const auto& [column, values] : config.where) columns.insert(column);
     if (!config.split_column.empty()) columns.insert(config.split_column);
     if (!config.labels.column.empty()) columns.insert(config.labels.column);
+    const auto normalize = FindStainNormalize(config.preprocess, config.augment);
+    if (normalize && normalize->IsByScanner()) columns.insert(normalize->scanner_column);
     keys.columns.assign(columns.begin(), columns.end());
   } else {
     keys.dataset = config.dataset;
@@ -119,7 +122,9 @@ std::string_view DifferingKey(const LockedKeys& a, const LockedKeys& b) {
   if (a.where != b.where) return "where";
   if (a.split_column != b.split_column) return "split_column";
   if (a.sets != b.sets) return "labels.set or sampling.tissue.set";
-  return a.columns != b.columns ? "sampling.weight_by or labels.label.column" : "";
+  return a.columns != b.columns
+             ? "sampling.weight_by, labels.label.column or stain_normalize.scanner_column"
+             : "";
 }
 
 std::string LockText(const RunLock& lock) {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Streams augmented 512x512 batches beside PyTorch's DataLoader, in turns, on the same cores, and prints the ratios.
 
-  PYTHON tests/bench/augmented_peers.py --slide BIG.svs [--rounds 3] [--batches 24] [--bin build/release/bin]
+  PYTHON tests/bench/augmented_peers.py --slide BIG.svs [--rounds 5] [--limit-s 170] [--bin build/release/bin]
 
 PYTHON has torch, openslide (openslide-bin 4), OpenCV, scikit-image and Pillow. Every patch is turned and scaled, bent by a
 B-spline (borders mirrored), normalised to the reference stains with a fit that is given, HED-jittered, made noisy and
@@ -11,6 +11,9 @@ normalised. Peers, two DataLoader workers, OpenCV on one thread in each:
 each over the slide (openslide) and over JPEG tiles cut beforehand and held in memory (jpeg).
 Ours, two workers, float16: the same ops from the zstd store of the slide. The floor is the same stream without them:
 reading, decoding, normalising and delivering.
+
+Each round runs all six once. Rounds go on until there are --rounds of them or --limit-s has passed: the round that would
+pass it is stopped and left out. Ratios are medians of the ratios within a round, so that load hits both sides alike.
 """
 import argparse
 import io
@@ -22,6 +25,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 from stream_peers import BATCH, MEAN, SIDE, STD, tiles_per_second
 
@@ -144,32 +148,45 @@ def peer(source, chain, slide, batches):
     return loader(lambda: numpy.asarray(Image.open(io.BytesIO(random.choice(tiles))).convert("RGB")), chain, batches)
 
 
-def ours(patchbay, folder, stores, augmented, batches):
+def ours(patchbay, folder, stores, augmented, batches, limit_s):
     run = folder / f"run{augmented}.yaml"
     stain = "{stain_normalize: {}}, " if augmented else ""
     run.write_text(RUN.format(stores=stores, stain=stain, augment=AUGMENT if augmented else "[]"))
     result = subprocess.run([patchbay, "stream", run, "--batches", str(batches), "--cpus", "2", "--json"], check=True,
-                            capture_output=True, text=True)
+                            capture_output=True, text=True, timeout=limit_s)
     return json.loads(result.stdout)["patches_per_s"]
 
 
-def report(rates, median):
-    print(f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
-    for name, values in rates.items():
-        print(f"{name:18} {median[name]:8.1f} tiles/s   (of {len(values)}: {min(values):.1f} to {max(values):.1f})")
-    for source in ("openslide", "jpeg"):
-        for chain, goal in (("usual", 12), ("fused", 4)):
-            name = f"{source} {chain}"
-            print(f"ours / {name}: {median['ours'] / median[name]:.1f}x   (goal {goal}x)")
-    print(f"ours / floor: {median['ours'] / median['floor']:.2f}")
+def report(rounds):
+    print(f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors, {len(rounds)} rounds")
+    for name in rounds[0]:
+        values = [rates[name] for rates in rounds]
+        print(f"{name:18} {statistics.median(values):8.1f} tiles/s   ({min(values):.1f} to {max(values):.1f})")
+    for name, goal in (("openslide usual", 12), ("jpeg usual", 12), ("openslide fused", 4), ("jpeg fused", 4), ("floor", None)):
+        ratio = statistics.median(rates["ours"] / rates[name] for rates in rounds)
+        print(f"ours / {name}: {ratio:.2f}x" + (f"   (goal {goal}x)" if goal else ""))
+
+
+def whole_rounds(runs, wanted, limit_s):
+    """Up to `wanted` rounds of every run within the limit; SystemExit where not even one fits."""
+    end, rounds = time.monotonic() + limit_s, []
+    try:
+        while len(rounds) < wanted:
+            rounds.append({name: run(max(1, end - time.monotonic())) for name, run in runs.items()})
+    except subprocess.TimeoutExpired as late:
+        if not rounds:
+            sys.exit(f"augmented_peers: no round ended within {limit_s:.0f} s ({' '.join(map(str, late.cmd))}): "
+                     "make --batches smaller, or --limit-s larger")
+    return rounds
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--slide", required=True)
     parser.add_argument("--store", help="folder of the slide's stores; made when absent")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--batches", type=int, default=24, help="of ours; the peers make a quarter")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--limit-s", type=float, default=170, help="of all rounds; ingest comes before")
+    parser.add_argument("--batches", type=int, default=48, help="of ours; the peers make a sixteenth")
     parser.add_argument("--bin", default="build/release/bin")
     parser.add_argument("--peer", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -184,19 +201,17 @@ def main():
         if not options.store:
             subprocess.run([patchbay, "ingest", options.slide, "--out", stores], check=True, stdout=sys.stderr)
 
-        def of_peer(*names):
-            words = [sys.executable, __file__, "--slide", options.slide, "--batches", str(max(2, options.batches // 4))]
-            return float(subprocess.run([*words, "--peer", *names], check=True, capture_output=True, text=True).stdout)
+        def of_peer(names, limit_s):
+            words = [sys.executable, __file__, "--slide", options.slide, "--batches", str(max(2, options.batches // 16)),
+                     "--peer", *names]
+            return float(subprocess.run(words, check=True, capture_output=True, text=True, timeout=limit_s).stdout)
 
-        runs = {f"{source} {chain}": (lambda s=source, c=chain: of_peer(s, c))
+        runs = {f"{source} {chain}": (lambda limit_s, names=(source, chain): of_peer(names, limit_s))
                 for source in ("openslide", "jpeg") for chain in ("usual", "fused")}
-        runs["ours"] = lambda: ours(patchbay, folder, stores, True, options.batches * 4)
-        runs["floor"] = lambda: ours(patchbay, folder, stores, False, options.batches * 4)
-        rates = {name: [] for name in runs}
-        for _ in range(options.rounds):
-            for name, run in runs.items():
-                rates[name].append(run())
-    report(rates, {name: statistics.median(values) for name, values in rates.items()})
+        for name, augmented in (("ours", True), ("floor", False)):
+            runs[name] = lambda limit_s, a=augmented: ours(patchbay, folder, stores, a, options.batches, limit_s)
+        rounds = whole_rounds(runs, options.rounds, options.limit_s)
+    report(rounds)
 
 
 if __name__ == "__main__":

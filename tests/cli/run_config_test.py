@@ -45,6 +45,25 @@ class RunConfig(program.Case):
                 self.assertIn(said, self.expect(2, "stream", self.write(text)).stderr)
         self.assert_nothing_left()
 
+    def test_wrong_options_of_ops_are_refused_by_line_and_key_before_an_image_is_opened(self):
+        for ops, said in (("affine: {degrees: [15, -15]}", "augment[0].affine"), ("affine: {p: 1.5}", "augment[0].affine.p"),
+                          ("affine: {scale: [0, 1]}", "augment[0].affine.scale"),
+                          ("elastic: {points: 8, amplitude: 100}", "augment[0].elastic"),
+                          ("elastic: {points: 4, amplitude: 1}", "augment[0].elastic.points"),
+                          ("hed_jitter: {alpha: -0.1}", "augment[0].hed_jitter.alpha"),
+                          ("stain_jitter: {p: -1}", "augment[0].stain_jitter.p"),
+                          ("color_jitter: {hue: [0.2, -0.2]}", "augment[0].color_jitter"),
+                          ("gaussian_noise: {std: [0.5, 0.1]}", "augment[0].gaussian_noise"),
+                          ("gaussian_blur: {sigma: [2, 1]}", "augment[0].gaussian_blur"),
+                          ("stain_normalize: {profile: vahadane}", "augment[0].stain_normalize.profile")):
+            with self.subTest(ops=ops):
+                text = self.expect(2, "config", "check", self.write(GOOD.replace("flip: {}", ops))).stderr
+                self.assertIn("run.yaml:8", text)
+                self.assertIn(said, text)
+        split = self.expect(2, "config", "check", self.write(GOOD), "--split", "val").stderr
+        self.assertIn("split 'val': the config has no split_column", split)
+        self.assert_nothing_left()
+
     def test_check_and_stream_refuse_alike_what_cannot_be_streamed(self):
         self.expect(0, "synth", "slide", "slide.svs", "--size", "600x500", "--seed", 3)
         for old, new, said in (("size: 16,", "size: 100,", "run.yaml:6: plan stream: key 'batch.global_size': an epoch has 20"),

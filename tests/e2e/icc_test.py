@@ -31,8 +31,8 @@ def profile(gamma):
     return head.ljust(128, b"\0") + table + body
 
 
-def tiff(path, icc):
-    """A slide of SIDE x SIDE pixels in uncompressed tiles."""
+def tiff(path, icc, blank=False, channels=3):
+    """A slide of SIDE x SIDE pixels in uncompressed tiles; it does not state its resolution."""
     entries, data = [], bytearray(struct.pack("<2sHI", b"II", 42, 0))
 
     def put(value):
@@ -42,11 +42,12 @@ def tiff(path, icc):
     offsets = []
     for row in range(0, SIDE, TILE):
         for column in range(0, SIDE, TILE):
-            offsets.append(put(bytes(v for y in range(TILE) for x in range(TILE)
-                                     for v in (60 + (column + x) // 4, 50 + (row + y) // 4, 90 + (x + y) // 5))))
-    sizes = [TILE * TILE * 3] * len(offsets)
-    for tag, kind, values in ((256, 4, [SIDE]), (257, 4, [SIDE]), (258, 3, [8, 8, 8]), (259, 3, [1]), (262, 3, [2]),
-                              (277, 3, [3]), (322, 4, [TILE]), (323, 4, [TILE]), (324, 4, offsets), (325, 4, sizes),
+            offsets.append(put(bytes(255 if blank else v for y in range(TILE) for x in range(TILE)
+                                     for v in (60 + (column + x) // 4, 50 + (row + y) // 4, 90 + (x + y) // 5)[:channels])))
+    sizes = [TILE * TILE * channels] * len(offsets)
+    for tag, kind, values in ((256, 4, [SIDE]), (257, 4, [SIDE]), (258, 3, [8] * channels), (259, 3, [1]),
+                              (262, 3, [2 if channels == 3 else 1]),
+                              (277, 3, [channels]), (322, 4, [TILE]), (323, 4, [TILE]), (324, 4, offsets), (325, 4, sizes),
                               (34675, 7, icc)):
         if not values:
             continue
@@ -91,6 +92,37 @@ class Icc(harness.Case):
         straight = self.json("stream", self.run_over(self.scanned, "slide.yaml"), "--digest", "--cpus", 2)
         self.assertEqual(straight["digest"], shown["digest"])
 
+    def test_images_that_an_op_cannot_take_are_refused_by_file_line_and_key(self):
+        grey = tiff(self.folder / "grey.tif", b"", channels=1)
+        blank = tiff(self.folder / "blank.tif", b"", blank=True)
+        stores = self.store([blank])
+        for dataset, old, new, code, *parts in (
+                (grey, "preprocess: [", "preprocess: [icc_to_srgb, ", 2, "run.yaml:7", "grey.tif", "preprocess[0].icc_to_srgb",
+                 "three channels of uint8, the image has 1 of uint8"),
+                (grey, "flip: {}", "hed_jitter", 2, "run.yaml:8", "augment[0].hed_jitter", "the images have 1 channel"),
+                (self.plain, "preprocess: [", "preprocess: [stain_normalize, ", 2, "run.yaml:7", "plain.tif",
+                 "preprocess[0].stain_normalize", "patchbay ingest"),
+                (self.plain, "level: 0", "mpp: [0.5]", 2, "run.yaml:4", "plain.tif", "patch.mpp"),
+                (stores, "preprocess: [", "preprocess: [stain_normalize: {reference: cohort}, ", 2, "run.yaml:7",
+                 "preprocess[0].stain_normalize.reference", "none of the images has a stain fit"),
+                (stores, "preprocess: [", "preprocess: [stain_normalize, ", 0, "no stain fit (too_few_pixels)")):
+            run = self.run_file(dataset)
+            text = run.read_text()
+            if new.count("icc") or dataset == grey:
+                text = text.replace("mean: [0.7, 0.55, 0.7], std: [0.2, 0.2, 0.2]", "mean: [0.7], std: [0.2]")
+            self.assertIn(old, text)
+            run.write_text(text.replace(old, new))
+            with self.subTest(op=new, dataset=dataset.name):
+                said = self.command("config", "check", run)
+                self.assertEqual(said.returncode, code, said.stderr)
+                for part in parts:
+                    self.assertIn(part, said.stderr)
+        slide = self.slide(size="512x512")
+        below = self.command("config", "check", self.run_file(slide), "--set", "patch={size: [128, 128], mpp: [0.1]}")
+        self.assertEqual(below.returncode, 2, below.stderr)
+        self.assertIn("patch.mpp", below.stderr)
+        self.assertIn("a.svs", below.stderr)
+
     def test_what_has_no_profile_is_named_or_refused(self):
         stores = self.store([self.scanned, self.plain, self.broken])
         result = self.command("config", "check", self.run_over(stores, "keep.yaml"))
@@ -98,8 +130,8 @@ class Icc(harness.Case):
         self.assertIn("no_profile: its colours are taken for sRGB", result.stderr)
         self.assertIn("unusable_profile: its colours are taken for sRGB", result.stderr)
         refused = self.command("stream", self.run_over(stores, "refuse.yaml", "{missing: refuse}"), "--digest")
-        self.assertEqual(refused.returncode, 1, refused.stderr)
-        self.assertIn("icc_to_srgb", refused.stderr)
+        self.assertEqual(refused.returncode, 2, refused.stderr)
+        self.assertRegex(refused.stderr, r"refuse.yaml:7: plan stream: \S+.zarr: key 'preprocess\[0\].icc_to_srgb.missing'")
         self.assertIn("_profile", refused.stderr)
         typed = self.command("config", "check", self.run_over(stores, "typed.yaml", "{missing: skip}"))
         self.assertEqual(typed.returncode, 2, typed.stderr)

@@ -282,5 +282,105 @@ TEST(FloatChain, AStainNormalizeWithoutAFitIsRefusedNotGuessed) {
             std::string_view::npos);
 }
 
+/// A patch of noise as a chain makes it of those steps.
+std::vector<std::byte> MadeOf(const Json& steps, const ImageColours& colours) {
+  ChainOptions options;
+  options.patch = Flat(9, 33);
+  options.augment = steps;
+  const auto chain = Chain::Compile(options);
+  EXPECT_TRUE(chain.ok()) << chain.status();
+  std::vector<std::byte> out(chain->patch_bytes()), scratch;
+  const Status run = chain->Run(NoiseSource(*chain).view, {}, out, scratch, colours);
+  EXPECT_TRUE(run.ok()) << run;
+  return out;
+}
+
+TEST(FloatChain, EachImageIsMappedToTheReferenceItNames) {
+  const plan::MacenkoFit fit = OtherFit();
+  const plan::MacenkoFit far = {.stains = {{{0.6, 0.8, 0}, {0, 0.96, 0.28}}},
+                                .max_concentrations = {2.5, 0.4}};
+  const plan::ReinhardFit lab = OtherReinhard(), bright = {.mean = {80, 5, 5}, .std = {5, 3, 4}};
+  const Json references[][2] = {{plan::ValuesOf(plan::DefaultMacenko()), plan::ValuesOf(far)},
+                                {plan::ValuesOf(plan::DefaultReinhard()), plan::ValuesOf(bright)}};
+  const char* const profiles[] = {"macenko/cucim", "reinhard"};
+  for (std::size_t p = 0; p < 2; ++p) {
+    Json step = {{"profile", profiles[p]},
+                 {"scanner_fits", {{"0", references[p][0]}, {"1", references[p][1]}}}};
+    ImageColours colours = &fit;
+    colours.reinhard = &lab;
+    std::vector<std::vector<std::byte>> made;
+    for (colours.stain_reference = 0; colours.stain_reference < 2; ++colours.stain_reference) {
+      ImageColours alone = colours;
+      alone.stain_reference = 0;
+      const Json single = {{"profile", profiles[p]},
+                           {"reference_fit", references[p][colours.stain_reference]}};
+      made.push_back(MadeOf(Json::array({{{"stain_normalize", step}}}), colours));
+      EXPECT_EQ(made.back(), MadeOf(Json::array({{{"stain_normalize", single}}}), alone));
+    }
+    EXPECT_NE(made[0], made[1]);
+    ChainOptions options;
+    options.patch = Flat(9, 33);
+    options.augment = Json::array({{{"stain_normalize", step}}});
+    const auto chain = Chain::Compile(options);
+    std::vector<std::byte> out(chain->patch_bytes()), scratch;
+    EXPECT_FALSE(chain->Run(NoiseSource(*chain).view, {}, out, scratch, colours).ok());  // a third
+  }
+  ChainOptions named;
+  named.patch = Flat(9, 33);
+  EXPECT_NE(RefusalOf(R"([{"stain_normalize": {"scanners": {"at2": "default"}}}])", named)
+                .find("'default': not fitted"),
+            std::string::npos);
+  EXPECT_NE(RefusalOf(StrCat(R"([{"stain_normalize": {"scanner_fits": {"at2": )",
+                             DumpJson(references[0][0]), "}}}]")
+                          .c_str(),
+                      named)
+                .find("not numbered"),
+            std::string::npos);
+}
+
+TEST(FloatChain, StainJitterGoesByTheReferencesStainsAndUnderReinhardByTheShippedOnes) {
+  const plan::MacenkoFit fit = OtherFit();
+  const plan::ReinhardFit lab = OtherReinhard();
+  ImageColours colours = &fit;
+  colours.reinhard = &lab;
+  const Json jitter = Json::parse(R"({"stain_jitter": {"p": 1}})");
+  // What L*a*b* is mapped to and from says nothing of stains: the jitter is drawn in the same basis
+  // as without stain_normalize.
+  const ColourProgram alone = [&] {
+    ColourProgram program(3, DType::kUint8);
+    EXPECT_TRUE(program.Add(plan::OrderOps(Json::array(), Json::array({jitter}))->at(0)).ok());
+    return program;
+  }();
+  const auto with = [&](const Json& normalize) {
+    ColourProgram program(3, DType::kUint8);
+    const auto steps =
+        plan::OrderOps(Json::array({{{"stain_normalize", normalize}}}), Json::array({jitter}));
+    for (const plan::OpStep& step : *steps) EXPECT_TRUE(program.Add(step).ok());
+    return program.Draw({}, colours).od;
+  };
+  const auto reinhard = with({{"profile", "reinhard"}});
+  const auto plain = alone.Draw({}, colours).od;
+  ASSERT_TRUE(reinhard.has_value() && plain.has_value());
+  const auto same = [](const OdMap& a, const OdMap& b) {
+    return std::memcmp(&a, &b, sizeof a) == 0;
+  };
+  EXPECT_TRUE(same(*reinhard, *plain));
+  // Under Macenko it goes by the reference that the image is mapped to.
+  const plan::MacenkoFit basis = {.stains = {{{0.6, 0.8, 0}, {0, 0.96, 0.28}}},
+                                  .max_concentrations = {2, 1}};
+  const auto macenko = with({{"reference_fit", plan::ValuesOf(basis)}});
+  ASSERT_TRUE(macenko.has_value());
+  const plan::OpStep step = plan::OrderOps(Json::array(), Json::array({jitter}))->at(0);
+  DrawKey own;
+  own.op_occurrence = plan::Occurrence(step);
+  const auto expected = [&](const plan::MacenkoFit& stains) {
+    const auto options = plan::StainJitterOptions::FromJson(step.options);
+    return OdMapOf(DrawStainJitter(options, stains, own).After(StainNormalizeStep(fit, basis)),
+                   plan::kStainWhite, 255);
+  };
+  EXPECT_TRUE(same(*macenko, expected(basis)));
+  EXPECT_FALSE(same(*macenko, expected(plan::DefaultMacenko())));
+}
+
 }  // namespace
 }  // namespace patchbay::ops

@@ -22,6 +22,7 @@ ops::ImageColours ColoursOf(const plan::PlannedImage& image, const ops::IccLooku
   if (image.macenko) colours.macenko = &*image.macenko;
   if (image.reinhard) colours.reinhard = &*image.reinhard;
   colours.icc = icc;
+  colours.stain_reference = image.stain_reference;
   return colours;
 }
 

@@ -212,5 +212,35 @@ TEST(Cohort, ASplitReplacesSamplingMergesBatchAndAugmentsTrainAlone) {
             "run.yaml:4: unknown key 'splits.val.seed' (known: sampling, batch)");
 }
 
+TEST(Scanners, RowsAreOfListedScannersOrOfTheOthers) {
+  const auto table = Read("path,device\na.svs,at2\nb.svs,s360\nc.svs,at2\nd.svs,\n");
+  ASSERT_TRUE(table.ok()) << table.status();
+  const auto config_of = [](const char* options) {
+    return *RunConfigFromJson(
+        {{"dataset", {"t.csv"}},
+         {"patch", {{"size", {64, 64}}}},
+         {"batch", {{"global_size", 4}}},
+         {"preprocess", Json::array({{{"stain_normalize", Json::parse(options)}}})}});
+  };
+  const auto found = ScannersOf(
+      *table, config_of(R"({"scanners": {"other": "default", "at2": "x.zarr", "z": "cohort"},
+                               "scanner_column": "device"})"),
+      {1, 2, 3, 0});
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(found->names, (std::vector<std::string>{"other", "at2"}));
+  EXPECT_EQ(found->of_rows, (std::vector<std::uint32_t>{0, 1, 0, 1}));
+  const auto refusal = [&](const char* options, CohortRows rows) {
+    return std::string(MessageOf(ScannersOf(*table, config_of(options), rows).status()));
+  };
+  EXPECT_EQ(refusal(R"({"scanners": {"at3": "default"}, "scanner_column": "device"})", {0}),
+            "t.csv:2: column 'device': the scanner 'at2' is not in "
+            "preprocess[0].stain_normalize.scanners (did you mean 'at3'?); list it there, or give "
+            "`other` a reference");
+  EXPECT_EQ(refusal(R"({"scanners": {"at2": "default"}, "scanner_column": "device"})", {0, 3}),
+            "t.csv:5: column 'device': no scanner is named, or give `other` a reference");
+  EXPECT_EQ(refusal(R"({"scanners": {"at2": "default"}})", {0}),
+            "key 'preprocess[0].stain_normalize.scanner_column': t.csv has no column 'scanner'");
+}
+
 }  // namespace
 }  // namespace patchbay::plan

@@ -48,6 +48,37 @@ TEST(ImageColours, ReinhardNeedsItsOwnFitAndCarriesNoOther) {
   EXPECT_NE(Refusal(R"([{"stain_normalize": {}}])", image).find("no stain fit"), std::string::npos);
 }
 
+TEST(ImageColours, ImagesNameTheReferenceOfTheirScanner) {
+  const std::string numbers = DumpJson(ValuesOf(DefaultMacenko()));
+  const std::string by_scanner =
+      R"([{"stain_normalize": {"scanner_fits": {"0": )" + numbers + R"(, "1": )" + numbers + "}}}]";
+  PlannedImage image = ImageOf();
+  image.macenko = DefaultMacenko();
+  image.stain_reference = 1;
+  const auto plan = Plan::Build(ConfigOf(by_scanner.c_str()), {image});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  const auto again = Plan::Parse(plan->Text());
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->images()[0].stain_reference, 1u);
+  EXPECT_EQ(again->digest(), plan->digest());
+  image.macenko->fallback = StainFallback::kOneStain;
+  const auto flagged = Plan::Parse(Plan::Build(ConfigOf(by_scanner.c_str()), {image})->Text());
+  EXPECT_EQ(flagged->images()[0].macenko->fallback, StainFallback::kOneStain);
+  EXPECT_EQ(flagged->images()[0].stain_reference, 1u);
+  image.stain_reference = 0;
+  image.macenko->fallback = StainFallback::kNone;
+  EXPECT_NE(Plan::Build(ConfigOf(by_scanner.c_str()), {image})->digest(), plan->digest());
+  image.stain_reference = 2;
+  EXPECT_NE(Refusal(by_scanner.c_str(), image).find("no reference 2"), std::string::npos);
+  EXPECT_NE(Refusal(R"([{"stain_normalize": {"scanners": {"0": "default"}}}])", image)
+                .find("not decided"),
+            std::string::npos);
+  // Without scanners the number says nothing, and is not part of the text.
+  const auto single = Plan::Build(ConfigOf(R"([{"stain_normalize": {}}])"), {image});
+  ASSERT_TRUE(single.ok()) << single.status();
+  EXPECT_EQ(single->images()[0].stain_reference, 0u);
+}
+
 TEST(ImageColours, IccLookupsAreNamedByTheirDigest) {
   PlannedImage image = ImageOf();
   const char* const op = R"([{"icc_to_srgb": {}}])";

@@ -4,6 +4,7 @@
 
 #include "runtime/base/strings.h"
 #include "runtime/config/key_table.h"
+#include "runtime/plan/ops/op_key.h"
 
 namespace patchbay::plan {
 namespace {
@@ -21,7 +22,7 @@ TEST(StainNormalize, SilentOptionsMeanTheShippedMacenkoReference) {
   ASSERT_TRUE(checked.ok()) << checked.status();
   const auto options = StainNormalizeOptions::FromJson(*checked);
   EXPECT_EQ(options.profile, StainProfile::kMacenkoCucim);
-  EXPECT_EQ(options.MacenkoReference(), DefaultMacenko());
+  EXPECT_EQ(options.MacenkoReferences().at(0), DefaultMacenko());
   EXPECT_TRUE(MacenkoFromValues(ValuesOf(DefaultMacenko())).ok());
   EXPECT_TRUE(ReinhardFromValues(ValuesOf(DefaultReinhard())).ok());
 }
@@ -29,7 +30,7 @@ TEST(StainNormalize, SilentOptionsMeanTheShippedMacenkoReference) {
 TEST(StainNormalize, ReferenceMayBeNumbers) {
   const auto checked = Checked({{"reference_fit", {0.6, 0.8, 0.0, 0.0, 1.0, 0.0, 2.0, 1.0}}});
   ASSERT_TRUE(checked.ok()) << checked.status();
-  const MacenkoFit fit = StainNormalizeOptions::FromJson(*checked).MacenkoReference();
+  const MacenkoFit fit = StainNormalizeOptions::FromJson(*checked).MacenkoReferences().at(0);
   EXPECT_EQ(fit.stains[0][1], 0.8);
   EXPECT_EQ(fit.max_concentrations[0], 2.0);
 }
@@ -58,12 +59,55 @@ TEST(StainNormalize, SettledReferenceReplacesItsName) {
   Json preprocess = Json::array();
   preprocess.push_back({{"stain_normalize", *Checked({{"reference", "cohort"}})}});
   Json augment = Json::array();
-  SettleStainReference(preprocess, augment, ValuesOf(DefaultMacenko()));
+  SettleStainReference(preprocess, augment, "", ValuesOf(DefaultMacenko()));
   const auto found = FindStainNormalize(preprocess, augment);
   ASSERT_TRUE(found.has_value());
   EXPECT_EQ(found->reference, "default");
-  EXPECT_EQ(found->MacenkoReference(), DefaultMacenko());
+  EXPECT_EQ(found->MacenkoReferences().at(0), DefaultMacenko());
   EXPECT_FALSE(FindStainNormalize(Json::array(), Json::array()).has_value());
+}
+
+TEST(StainNormalize, ScannersAreSettledAndNumbered) {
+  const Json numbers = ValuesOf(DefaultMacenko());
+  const auto checked = Checked({{"scanners", {{"at2", "cohort"}, {"s360", "default"}}},
+                                {"scanner_fits", {{"vs200", numbers}}},
+                                {"scanner_column", "device"}});
+  ASSERT_TRUE(checked.ok()) << checked.status();
+  Json preprocess = Json::array(), augment = Json::array();
+  augment.push_back({{"stain_normalize", *checked}});
+  EXPECT_EQ(KeyOfOp(preprocess, augment, kStainNormalize), "augment[0].stain_normalize");
+  EXPECT_TRUE(FindStainNormalize(preprocess, augment)->NeedsCohort());
+  EXPECT_EQ(FindStainNormalize(preprocess, augment)->Unsettled().size(), 2u);
+  NumberScanners(preprocess, augment, {"vs200", "at2"});  // no slide is of the third
+  Json medians = numbers;
+  medians[6] = 1.5;
+  SettleCohortReferences(preprocess, augment, medians);
+  const auto settled = *FindStainNormalize(preprocess, augment);
+  EXPECT_TRUE(settled.Unsettled().empty());
+  EXPECT_EQ(settled.scanner_column, "scanner");
+  ASSERT_EQ(settled.ReferenceCount(), 2u);
+  EXPECT_EQ(settled.MacenkoReferences()[0], DefaultMacenko());
+  EXPECT_EQ(settled.MacenkoReferences()[1].max_concentrations[0], 1.5);
+}
+
+TEST(StainNormalize, WrongScannersAreRefusedByName) {
+  const std::string fits = R"("scanner_fits": {"a": [0.6, 0.8, 0, 0, 1, 0, 2, 1]})";
+  std::string many;
+  for (std::size_t i = 0; i <= kMaxScanners; ++i)
+    many += StrCat(i == 0 ? "" : ",", "\"s", i, "\": \"x\"");
+  const std::pair<std::string, const char*> cases[] = {
+      {R"("scanners": {"a": ""})", "scanners.a: an empty path"},
+      {StrCat("\"scanners\": {", many, "}"), "more than 64"},
+      {StrCat(R"("scanners": {"a": "cohort"}, )", fits), "'a' is in scanner_fits too"},
+      {R"("scanners": {"a": "cohort"}, "reference": "cohort")", "exclude reference"},
+      {StrCat(fits, R"(, "reference_fit": [0.6, 0.8, 0, 0, 1, 0, 2, 1])"), "exclude reference"},
+      {R"("scanner_fits": {"a": [1, 2]})", "scanner_fits.a: stain fit: expected 8 numbers"},
+      {StrCat(R"("profile": "reinhard", )", fits), "expected 6 numbers"},
+      {R"("scanner_column": "")", "scanner_column: an empty name"}};
+  for (const auto& [options, cause] : cases) {
+    const std::string said = Refusal(Json::parse(StrCat("{", options, "}")));
+    EXPECT_NE(said.find(cause), std::string::npos) << options << ": " << said;
+  }
 }
 
 TEST(StainFit, ComesBackFromJsonAsItWas) {

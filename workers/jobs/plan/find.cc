@@ -5,6 +5,8 @@
 
 #include "runtime/base/strings.h"
 #include "runtime/plan/image_volumes.h"
+#include "runtime/plan/ops/icc_to_srgb.h"
+#include "runtime/plan/ops/op_key.h"
 #include "runtime/plan/ops/stain_normalize.h"
 #include "runtime/plan/places.h"
 #include "workers/access/planned_images.h"
@@ -32,7 +34,8 @@ std::string OpenPayload(const plan::RunConfig& config, std::size_t first, std::s
   if (plan::NeedsPlaces(config)) payload["config"] = plan::ToJson(config);
   if (!config.mpp.empty()) payload["magnification"] = plan::ToJson(plan::MagnificationOf(config));
   if (config.spacing) payload["spacing"] = plan::ToJson(plan::WantedSpacingOf(config));
-  if (plan::FindStainNormalize(config.preprocess, config.augment)) payload["stain"] = true;
+  const std::string stain = plan::KeyOfOp(config.preprocess, config.augment, plan::kStainNormalize);
+  if (!stain.empty()) payload["stain"] = stain;
   if (plan::FindIccToSrgb(config.preprocess, config.augment)) payload["icc"] = true;
   const plan::VolumeNeeds volume = plan::VolumeNeedsOf(config);
   if (volume.Any()) payload["volume"] = plan::ToJson(volume);

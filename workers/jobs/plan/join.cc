@@ -9,6 +9,9 @@
 
 #include "ops/chain/chain.h"
 #include "runtime/plan/byte_versions.h"
+#include "runtime/plan/ops/icc_to_srgb.h"
+#include "runtime/plan/ops/op_key.h"
+#include "runtime/plan/ops/stain_normalize.h"
 #include "runtime/plan/plan.h"
 #include "runtime/stream/planned_stream.h"
 #include "workers/access/planned_images.h"
@@ -121,48 +124,60 @@ Status CheckMpps(TaskContext& context, const plan::RunConfig& config, const Data
              "true}"));
 }
 
+/// Hands each image what the manifest's table has for its row in the list `name`. InvalidArgument
+/// when there is none, or `take` returns false.
+template <typename Take>
+Status TakeColumn(const TaskContext& context, DatasetImages& joined, const char* name,
+                  std::string_view key, const Take& take) {
+  const Json table = context.manifest.value("table", Json::object());
+  const Json list = table.is_object() ? table.value(name, Json()) : Json();
+  for (std::size_t i = 0; i < joined.images.size(); ++i) {
+    const std::size_t row = joined.numbers[i];
+    if (list.is_array() && row < list.size() && take(list[row], joined.images[i])) continue;
+    return absl::InvalidArgumentError(
+        StrCat("plan stream: key '", key, "': the dataset is not a table"));
+  }
+  return absl::OkStatus();
+}
+
 /// What the table's columns of sampling.weight_by say of each image, as numbers.
 Status TakeGroups(const TaskContext& context, const plan::RunConfig& config,
                   DatasetImages& joined) {
   if (config.weight_by.empty()) return absl::OkStatus();
-  const auto wrong = [] {
-    return absl::InvalidArgumentError(
-        "plan stream: key 'sampling.weight_by': the dataset is not a table");
-  };
-  const Json table = context.manifest.value("table", Json());
-  if (!table.is_object() || !table.contains("groups") || !table["groups"].is_array()) {
-    return wrong();
-  }
-  for (std::size_t i = 0; i < joined.images.size(); ++i) {
-    const std::size_t row = joined.numbers[i];
-    if (row >= table["groups"].size() || !table["groups"][row].is_array()) return wrong();
-    for (const Json& group : table["groups"][row]) {
-      if (!group.is_number_unsigned()) return wrong();
-      joined.images[i].groups.push_back(group.get<std::uint32_t>());
-    }
-  }
-  return absl::OkStatus();
+  return TakeColumn(context, joined, "groups", "sampling.weight_by",
+                    [](const Json& groups, plan::PlannedImage& image) {
+                      if (!groups.is_array()) return false;
+                      for (const Json& group : groups) {
+                        if (!group.is_number_unsigned()) return false;
+                        image.groups.push_back(group.get<std::uint32_t>());
+                      }
+                      return true;
+                    });
 }
 
 /// The label that the table's column labels.label.column gives each image.
 Status TakeLabels(const TaskContext& context, const plan::RunConfig& config,
                   DatasetImages& joined) {
   if (config.labels.column.empty()) return absl::OkStatus();
-  const auto wrong = [] {
-    return absl::InvalidArgumentError(
-        "plan stream: key 'labels.label.column': the dataset is not a table");
-  };
-  const Json table = context.manifest.value("table", Json());
-  if (!table.is_object() || !table.contains("labels") || !table["labels"].is_array()) {
-    return wrong();
-  }
-  const Json& labels = table["labels"];
-  for (std::size_t i = 0; i < joined.images.size(); ++i) {
-    const std::size_t row = joined.numbers[i];
-    if (row >= labels.size() || !labels[row].is_number_integer()) return wrong();
-    joined.images[i].label = labels[row].get<std::int64_t>();
-  }
-  return absl::OkStatus();
+  return TakeColumn(context, joined, "labels", "labels.label.column",
+                    [](const Json& label, plan::PlannedImage& image) {
+                      if (!label.is_number_integer()) return false;
+                      image.label = label.get<std::int64_t>();
+                      return true;
+                    });
+}
+
+/// Which of stain_normalize's references each image is mapped to, where they go by scanner.
+Status TakeScanners(const TaskContext& context, const plan::RunConfig& config,
+                    DatasetImages& joined) {
+  const auto normalize = plan::FindStainNormalize(config.preprocess, config.augment);
+  if (!normalize || !normalize->IsByScanner()) return absl::OkStatus();
+  return TakeColumn(context, joined, "scanners", "stain_normalize.scanners",
+                    [](const Json& number, plan::PlannedImage& image) {
+                      if (!number.is_number_unsigned()) return false;
+                      image.stain_reference = number.get<std::uint32_t>();
+                      return true;
+                    });
 }
 
 /// Patches as the config has them can be cut from every image.
@@ -173,6 +188,38 @@ Status CheckPatches(TaskContext& context, const plan::RunConfig& config,
     if (fits.ok()) continue;
     context.names.AddImage(joined.where.paths[i], StrCat("image ", joined.numbers[i]));
     return Annotate(fits, StrCat("plan stream: ", joined.where.paths[i]));
+  }
+  return absl::OkStatus();
+}
+
+/// Whether the images, which are alike, are of the type that every op of colours by image needs.
+Status CheckColours(TaskContext& context, const plan::RunConfig& config,
+                    const DatasetImages& joined) {
+  const plan::PlannedImage& first = joined.images.front();
+  if (first.channels == 3 && first.dtype == DType::kUint8) return absl::OkStatus();
+  for (const std::string_view op : {plan::kIccToSrgb, plan::kStainNormalize}) {
+    const std::string key = plan::KeyOfOp(config.preprocess, config.augment, op);
+    if (key.empty()) continue;
+    context.names.AddImage(joined.where.paths[0], StrCat("image ", joined.numbers[0]));
+    return absl::InvalidArgumentError(StrCat("plan stream: ", joined.where.paths[0], ": key '", key,
+                                             "': it needs three channels of uint8, the image has ",
+                                             first.channels, " of ", NameOf(first.dtype)));
+  }
+  return absl::OkStatus();
+}
+
+/// Which images icc_to_srgb would leave as they are, where the config refuses that.
+Status CheckIcc(TaskContext& context, const plan::RunConfig& config, const DatasetImages& joined) {
+  const auto icc = plan::FindIccToSrgb(config.preprocess, config.augment);
+  if (!icc || !icc->refuses_missing) return absl::OkStatus();
+  for (std::size_t i = 0; i < joined.images.size(); ++i) {
+    const std::optional<plan::ImageIcc>& found = joined.images[i].icc;
+    if (!found || found->fallback == plan::IccFallback::kNone) continue;
+    context.names.AddImage(joined.where.paths[i], StrCat("image ", joined.numbers[i]));
+    return absl::InvalidArgumentError(
+        StrCat("plan stream: ", joined.where.paths[i], ": key '",
+               plan::KeyOfOp(config.preprocess, config.augment, plan::kIccToSrgb), ".missing': ",
+               plan::NameOf(found->fallback), "; `missing: keep` takes its colours as they are"));
   }
   return absl::OkStatus();
 }
@@ -237,7 +284,10 @@ StatusOr<TaskOutput> RunStreamJoin(TaskContext& context) {
   PB_RETURN_IF_ERROR(CheckMpps(context, request.config, joined));
   PB_RETURN_IF_ERROR(TakeGroups(context, request.config, joined));
   PB_RETURN_IF_ERROR(TakeLabels(context, request.config, joined));
-  PB_RETURN_IF_ERROR(SettleStainReference(context, request.config, joined.images));
+  PB_RETURN_IF_ERROR(TakeScanners(context, request.config, joined));
+  PB_RETURN_IF_ERROR(CheckColours(context, request.config, joined));
+  PB_RETURN_IF_ERROR(CheckIcc(context, request.config, joined));
+  PB_RETURN_IF_ERROR(SettleStainReferences(context, request.config, joined.images));
   PB_ASSIGN_OR_RETURN(const plan::Plan made,
                       plan::Plan::Build(request.config, std::move(joined.images)));
   PB_ASSIGN_OR_RETURN(const StreamGeometry geometry, made.Geometry(request.world_size));

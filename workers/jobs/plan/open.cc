@@ -33,7 +33,8 @@ struct Group {
   std::size_t level = 0;
   plan::Magnification magnification;
   std::optional<plan::WantedSpacing> spacing;
-  bool needs_stain = false, needs_icc = false;
+  std::string stain_key;  ///< of stain_normalize; empty without it
+  bool needs_icc = false;
   plan::VolumeNeeds volume;
   bool skip_bad = false;
   std::optional<ListedRows> table;         ///< all of its rows
@@ -61,7 +62,9 @@ StatusOr<Group> GroupOf(TaskContext& context) {
   if (context.payload.contains("spacing")) {
     PB_ASSIGN_OR_RETURN(group.spacing, plan::WantedSpacingFromJson(context.payload["spacing"]));
   }
-  group.needs_stain = context.payload.contains("stain");
+  if (context.payload.contains("stain")) {
+    PB_ASSIGN_OR_RETURN(group.stain_key, JsonString(context.payload, "stain", kWhat));
+  }
   group.needs_icc = context.payload.contains("icc");
   if (context.payload.contains("volume")) {
     PB_ASSIGN_OR_RETURN(group.volume, plan::VolumeNeedsFromJson(context.payload["volume"]));
@@ -110,9 +113,12 @@ Status CannotUse(const std::string& path, std::string_view why) {
   return absl::InvalidArgumentError(StrCat("plan stream: ", path, ": ", why));
 }
 
-Status AddStain(const std::string& path, StainColours colours, plan::PlannedImage& planned) {
+Status AddStain(const std::string& path, const Group& group, plan::PlannedImage& planned) {
+  const auto colours = group.needs_icc ? StainColours::kSrgb : StainColours::kDevice;
   const StatusOr<plan::StainFit> fit = StainFitOfStore(path, colours);
-  if (!fit.ok()) return CannotUse(path, MessageOf(fit.status()));
+  if (!fit.ok()) {
+    return CannotUse(path, StrCat("key '", group.stain_key, "': ", MessageOf(fit.status())));
+  }
   planned.macenko = fit->macenko;
   planned.reinhard = fit->reinhard;
   return absl::OkStatus();
@@ -214,9 +220,8 @@ StatusOr<plan::PlannedImage> PlanImage(const OpenedImage& opened, const Group& g
     PB_RETURN_IF_ERROR(AddViews(group, layout, path, planned));
   }
   if (group.spacing) PB_RETURN_IF_ERROR(AddSpacing(group, layout, path, planned));
-  if (group.needs_stain) {
-    const auto colours = group.needs_icc ? StainColours::kSrgb : StainColours::kDevice;
-    PB_RETURN_IF_ERROR(AddStain(opened.path.empty() ? path : opened.path, colours, planned));
+  if (!group.stain_key.empty()) {
+    PB_RETURN_IF_ERROR(AddStain(opened.path.empty() ? path : opened.path, group, planned));
   }
   if (group.needs_icc) {
     PB_RETURN_IF_ERROR(AddIcc(opened.path.empty() ? path : opened.path, planned));

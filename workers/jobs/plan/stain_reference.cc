@@ -7,6 +7,7 @@
 #include "ops/colour/stain_fit.h"
 #include "ops/colour/stain_histogram.h"
 #include "runtime/plan/ops/icc_to_srgb.h"
+#include "runtime/plan/ops/op_key.h"
 #include "runtime/plan/ops/stain_normalize.h"
 #include "workers/access/stamps.h"
 #include "workers/jobs/task/find_images.h"
@@ -19,7 +20,18 @@ constexpr std::int64_t kMaxPicturePixels = std::int64_t{1} << 26;
 constexpr std::int64_t kBandRows = 256;
 
 Status NoReference(std::string_view cause) {
-  return absl::InvalidArgumentError(StrCat("plan stream: stain_normalize: reference: ", cause));
+  return absl::InvalidArgumentError(std::string(cause));
+}
+
+/// An error whose cure is another reference, as one of the config's key; others as they are.
+Status AtKey(const plan::RunConfig& config, const std::string& scanner, const Status& status) {
+  if (!absl::IsInvalidArgument(status) && !absl::IsNotFound(status) &&
+      !absl::IsPermissionDenied(status) && !absl::IsDataLoss(status)) {
+    return status;
+  }
+  return absl::InvalidArgumentError(StrCat(
+      "plan stream: key '", plan::KeyOfOp(config.preprocess, config.augment, plan::kStainNormalize),
+      scanner.empty() ? ".reference" : ".scanners", "': ", MessageOf(status)));
 }
 
 double Median(std::vector<double> values) {
@@ -59,6 +71,11 @@ StatusOr<Json> CohortReference(const std::vector<plan::PlannedImage>& images,
   }
   if (fits.empty()) return NoReference("cohort: none of the images has a stain fit of its own");
   return MediansOf(fits, has_vectors);
+}
+
+Json ShippedReference(plan::StainProfile profile) {
+  return profile == plan::StainProfile::kReinhard ? plan::ValuesOf(plan::DefaultReinhard())
+                                                  : plan::ValuesOf(plan::DefaultMacenko());
 }
 
 /// What ingest recorded of a store; null if it is none, or has no fit. A slide without a usable
@@ -110,9 +127,10 @@ StatusOr<plan::StainFit> FitOfPicture(TaskContext& context, const std::string& p
 }
 
 StatusOr<Json> PictureReference(TaskContext& context, plan::StainProfile profile,
-                                StainColours colours) {
-  PB_ASSIGN_OR_RETURN(const std::string listed,
-                      JsonString(context.manifest, "stain_reference", "stream manifest"));
+                                StainColours colours, const std::string& scanner) {
+  constexpr std::string_view kWhat = "stream manifest";
+  PB_ASSIGN_OR_RETURN(const Json* paths, JsonMember(context.manifest, "stain_references", kWhat));
+  PB_ASSIGN_OR_RETURN(const std::string listed, JsonString(*paths, scanner.c_str(), kWhat));
   context.names.AddImage(listed, "the stain reference");
   PB_ASSIGN_OR_RETURN(const std::string path, context.MayRead(listed));
   PB_ASSIGN_OR_RETURN(const plan::StainFit fit, FitOfPicture(context, path, colours));
@@ -126,21 +144,32 @@ StatusOr<Json> PictureReference(TaskContext& context, plan::StainProfile profile
 
 }  // namespace
 
-Status SettleStainReference(TaskContext& context, plan::RunConfig& config,
-                            const std::vector<plan::PlannedImage>& images) {
+Status SettleStainReferences(TaskContext& context, plan::RunConfig& config,
+                             const std::vector<plan::PlannedImage>& images) {
   const auto normalize = plan::FindStainNormalize(config.preprocess, config.augment);
-  if (!normalize || normalize->reference == plan::kDefaultReference) return absl::OkStatus();
-  const bool is_cohort = normalize->reference == plan::kCohortReference;
-  PB_ASSIGN_OR_RETURN(const Json values, is_cohort ? CohortReference(images, normalize->profile)
-                                                   : PictureReference(context, normalize->profile,
-                                                                      StainColoursOf(config)));
-  plan::SettleStainReference(config.preprocess, config.augment, values);
+  if (!normalize) return absl::OkStatus();
+  if (normalize->NeedsCohort()) {
+    const StatusOr<Json> medians = CohortReference(images, normalize->profile);
+    if (!medians.ok()) {
+      return AtKey(config, normalize->IsByScanner() ? "cohort" : "", medians.status());
+    }
+    plan::SettleCohortReferences(config.preprocess, config.augment, *medians);
+  }
+  for (const auto& [scanner, name] : normalize->Unsettled()) {
+    if (name == plan::kCohortReference) continue;
+    StatusOr<Json> fit = ShippedReference(normalize->profile);
+    if (plan::IsPictureReference(name)) {
+      fit = PictureReference(context, normalize->profile, StainColoursOf(config), scanner);
+    }
+    if (!fit.ok()) return AtKey(config, scanner, fit.status());
+    plan::SettleStainReference(config.preprocess, config.augment, scanner, *fit);
+  }
   return absl::OkStatus();
 }
 
 bool NeedsCohortReference(const plan::RunConfig& config) {
   const auto normalize = plan::FindStainNormalize(config.preprocess, config.augment);
-  return normalize && normalize->reference == plan::kCohortReference;
+  return normalize && normalize->NeedsCohort();
 }
 
 StatusOr<Json> CohortReferenceOf(TaskContext& context, const plan::RunConfig& config,
@@ -154,8 +183,10 @@ StatusOr<Json> CohortReferenceOf(TaskContext& context, const plan::RunConfig& co
     row.reinhard = fit->reinhard;
     context.AddProgress();
   }
-  return CohortReference(fitted,
-                         plan::FindStainNormalize(config.preprocess, config.augment)->profile);
+  const auto normalize = plan::FindStainNormalize(config.preprocess, config.augment);
+  const StatusOr<Json> medians = CohortReference(fitted, normalize->profile);
+  if (!medians.ok()) return Annotate(medians.status(), "lock: stain_normalize");
+  return medians;
 }
 
 StainColours StainColoursOf(const plan::RunConfig& config) {

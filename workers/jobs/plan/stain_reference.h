@@ -10,10 +10,11 @@
 
 namespace patchbay::workers {
 
-/// Replaces a reference that is a cohort or a picture by its numbers. A picture's path is the
-/// manifest's "stain_reference". InvalidArgument when it has none.
-Status SettleStainReference(TaskContext& context, plan::RunConfig& config,
-                            const std::vector<plan::PlannedImage>& images);
+/// Replaces references that are a cohort or a picture, and all that go by scanner, by their
+/// numbers. A picture's path is in the manifest's "stain_references", {scanner or "": path}.
+/// InvalidArgument when it has none.
+Status SettleStainReferences(TaskContext& context, plan::RunConfig& config,
+                             const std::vector<plan::PlannedImage>& images);
 
 /// The provider of statistics (statistics.h) kStainReference: what the reference "cohort" of
 /// stain_normalize comes to over those images.

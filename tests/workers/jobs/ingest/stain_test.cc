@@ -83,13 +83,13 @@ TEST_F(IngestStain, FitIsThatOfAllPixelsHoweverTheStoreIsCutAndMade) {
 TEST_F(IngestStain, PlanningTakesTheStoresFitAndRefusesWhatHasNone) {
   MakeSlide("a.svs", 600, 2);
   const std::string store = Ingested("a.svs", settings_, 1);
-  const auto opened = Open(store, {{"stain", true}});
+  const auto opened = Open(store, {{"stain", "preprocess[0].stain_normalize"}});
   ASSERT_TRUE(opened.ok()) << opened.status();
   const auto rows = ImageRowsFromJson(*ParseJson(opened->result, "rows"));
   ASSERT_TRUE(rows.ok()) << rows.status();
   EXPECT_EQ(*(*rows)[0].image.macenko,
             plan::StainFitFromJson(RecordedAttribute(store, "stain"))->macenko);
-  const Status slide = Open(Path("a.svs"), {{"stain", true}}).status();
+  const Status slide = Open(Path("a.svs"), {{"stain", "preprocess[0].stain_normalize"}}).status();
   EXPECT_NE(slide.message().find("patchbay ingest"), std::string::npos) << slide;
   EXPECT_TRUE(Open(Path("a.svs"), Json::object()).ok());
 }
