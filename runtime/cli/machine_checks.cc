@@ -183,8 +183,9 @@ Check CheckKernel() {
 Check CheckNetworkInterfaces() {
   const bool rdma = std::filesystem::exists("/sys/class/infiniband");
   return Ok("network",
-            rdma ? "TCP, and RDMA devices: `--data-policy rdma` has not been measured on any"
-                 : "TCP: batches from other nodes come by TLS");
+            rdma
+                ? "TCP, and RDMA devices: `--data-policy rdma` has not been measured on any"
+                : "TCP: batches from other nodes come by TLS; no RDMA device (rdma is unmeasured)");
 }
 
 Check CheckPrograms() {

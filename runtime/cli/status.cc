@@ -1,4 +1,4 @@
-// patchbay status: nodes, workers and jobs of the cluster, and peers that trainers turned away.
+// patchbay status: nodes, workers and jobs of the cluster, and peers that it turned away.
 #include "runtime/base/strings.h"
 #include "runtime/cli/cluster_access.h"
 #include "runtime/cli/commands.h"
@@ -23,10 +23,17 @@ Json WorkerToJson(const protocol::WorkerRow& worker) {
           {"shards_done", worker.shards_done}};
 }
 
+constexpr JobId kScheduler = 0;  ///< in place of a job: who was turned away from its own port
+
 Json DroppedToJson(const protocol::PeersDropped& trainer,
                    const protocol::PeersDropped::Item& peer) {
-  return {{"job", trainer.stream}, {"rank", trainer.rank}, {"address", peer.address},
-          {"reason", peer.reason}, {"times", peer.times},  {"last_at", peer.last_at}};
+  const bool own = trainer.stream == kScheduler;
+  return {{"job", own ? Json() : Json(trainer.stream)},
+          {"rank", own ? Json() : Json(trainer.rank)},
+          {"address", peer.address},
+          {"reason", peer.reason},
+          {"times", peer.times},
+          {"last_at", peer.last_at}};
 }
 
 Json ClusterToJson(const protocol::ClusterDescribed& cluster) {
@@ -41,13 +48,14 @@ Json ClusterToJson(const protocol::ClusterDescribed& cluster) {
   return {{"nodes", nodes}, {"workers", workers}, {"jobs", jobs}, {"dropped_peers", dropped}};
 }
 
-/// Nothing when no trainer turned anybody away.
+/// Nothing when nobody was turned away.
 void SayDropped(Terminal& terminal, const std::vector<protocol::PeersDropped>& trainers) {
   std::vector<std::vector<std::string>> rows = {{"dropped peer", "job", "rank", "times", "reason"}};
   for (const protocol::PeersDropped& trainer : trainers) {
     for (const auto& peer : trainer.items) {
-      rows.push_back({peer.address, StrCat(trainer.stream), StrCat(trainer.rank),
-                      StrCat(peer.times), peer.reason});
+      const bool own = trainer.stream == kScheduler;
+      rows.push_back({peer.address, own ? "-" : StrCat(trainer.stream),
+                      own ? "-" : StrCat(trainer.rank), StrCat(peer.times), peer.reason});
     }
   }
   if (rows.size() == 1) return;

@@ -368,7 +368,7 @@ void TrainerStream::TellDroppedPeers() {
   protocol::PeersDropped dropped;
   dropped.stream = options_.job;
   dropped.rank = options_.rank;
-  for (data::DroppedPeer& peer : receiver_->dropped_peers()) {
+  for (DroppedPeer& peer : receiver_->dropped_peers()) {
     if (dropped.items.size() == protocol::kMaxDroppedPeers) break;
     dropped.items.push_back(
         {std::move(peer.address), std::move(peer.reason), peer.times, peer.last_at});

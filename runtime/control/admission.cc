@@ -41,16 +41,24 @@ std::string ToZ85(const zmq::message_t& key) {
   return text.data();
 }
 
+/// The peer's address for DroppedPeers. Of a Unix socket ZeroMQ gives ":uid:gid:pid".
+std::string PlaceOf(std::string_view address) {
+  if (address.empty() || address.front() == ':') return "this machine";
+  return StrCat("[", address, "]");
+}
+
 }  // namespace
 
 Admission::Admission(zmq::socket_t requests, zmq::socket_t stop_sender, zmq::socket_t stop_receiver,
-                     KeyTable keys)
+                     KeyTable keys, DroppedPeers& dropped)
     : requests_(std::move(requests)),
       stop_sender_(std::move(stop_sender)),
       stop_receiver_(std::move(stop_receiver)),
-      keys_(std::move(keys)) {}
+      keys_(std::move(keys)),
+      dropped_(dropped) {}
 
-StatusOr<std::unique_ptr<Admission>> Admission::Start(zmq::context_t& context, KeyTable keys) {
+StatusOr<std::unique_ptr<Admission>> Admission::Start(zmq::context_t& context, KeyTable keys,
+                                                      DroppedPeers& dropped) {
   try {
     zmq::socket_t requests(context, zmq::socket_type::rep);
     requests.set(zmq::sockopt::linger, 0);
@@ -61,7 +69,8 @@ StatusOr<std::unique_ptr<Admission>> Admission::Start(zmq::context_t& context, K
     stop_sender.set(zmq::sockopt::linger, 0);
     stop_sender.connect(kStopAddress);
     std::unique_ptr<Admission> admission(new Admission(std::move(requests), std::move(stop_sender),
-                                                       std::move(stop_receiver), std::move(keys)));
+                                                       std::move(stop_receiver), std::move(keys),
+                                                       dropped));
     admission->thread_ = std::thread([raw = admission.get()] { raw->Run(); });
     return admission;
   } catch (const zmq::error_t& error) {
@@ -86,10 +95,12 @@ void Admission::ReplaceKeys(KeyTable keys) {
   keys_ = std::move(keys);
 }
 
-std::string Admission::NameOf(const std::string& public_key) {
+StatusOr<std::string> Admission::NameOf(const std::string& public_key) {
   const std::lock_guard lock(keys_mu_);
   const KnownKey* key = keys_.FindByPublicKey(public_key);
-  return key == nullptr || key->revoked ? "" : key->name;
+  if (key == nullptr) return absl::PermissionDeniedError("its key is not known");
+  if (!key->revoked) return key->name;
+  return absl::PermissionDeniedError(StrCat("its key, ", key->name, ", was revoked"));
 }
 
 bool Admission::AnswerOne() {
@@ -99,15 +110,16 @@ bool Admission::AnswerOne() {
   const auto text = [&](std::size_t i) {
     return i < frames.size() ? frames[i].to_string_view() : std::string_view();
   };
-  std::string name;
+  StatusOr<std::string> name = absl::PermissionDeniedError("it has no CURVE key");
   if (frames.size() == 7 && text(0) == "1.0" && text(2) == kZapDomain && text(5) == "CURVE" &&
       frames[6].size() == 32) {
     name = NameOf(ToZ85(frames[6]));
   }
-  if (name.empty()) {
-    SendFrames(requests_, {"1.0", text(1), "400", "key is not known or was revoked", "", ""});
+  if (name.ok()) {
+    SendFrames(requests_, {"1.0", text(1), "200", "OK", *name, ""});
   } else {
-    SendFrames(requests_, {"1.0", text(1), "200", "OK", name, ""});
+    dropped_.Count(PlaceOf(text(3)), MessageOf(name.status()));
+    SendFrames(requests_, {"1.0", text(1), "400", "key is not known or was revoked", "", ""});
   }
   return true;
 }

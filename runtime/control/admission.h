@@ -8,6 +8,7 @@
 
 #include <zmq.hpp>
 
+#include "runtime/base/dropped_peers.h"
 #include "runtime/base/status.h"
 #include "runtime/control/key_table.h"
 
@@ -19,8 +20,10 @@ inline constexpr char kZapDomain[] = "patchbay";
 /// is known and not revoked is let in; the key's name becomes the connection's User-Id.
 class Admission {
  public:
-  /// Starts the thread; it answers before Start returns.
-  static StatusOr<std::unique_ptr<Admission>> Start(zmq::context_t& context, KeyTable keys);
+  /// Starts the thread; it answers before Start returns. `dropped` takes those that are refused; it
+  /// must outlive the admission.
+  static StatusOr<std::unique_ptr<Admission>> Start(zmq::context_t& context, KeyTable keys,
+                                                    DroppedPeers& dropped);
   ~Admission();
 
   void ReplaceKeys(KeyTable keys);
@@ -29,17 +32,18 @@ class Admission {
 
  private:
   Admission(zmq::socket_t requests, zmq::socket_t stop_sender, zmq::socket_t stop_receiver,
-            KeyTable keys);
+            KeyTable keys, DroppedPeers& dropped);
   void Run();
   /// Answers one request; false when nothing was waiting.
   bool AnswerOne();
-  /// The key's name, or "" to refuse.
-  std::string NameOf(const std::string& public_key);
+  /// The key's name; PermissionDenied says why it is refused.
+  StatusOr<std::string> NameOf(const std::string& public_key);
 
   zmq::socket_t requests_;  // the thread's, once it runs
   zmq::socket_t stop_sender_, stop_receiver_;
   std::mutex keys_mu_;
   KeyTable keys_;  // guarded by keys_mu_
+  DroppedPeers& dropped_;
   std::thread thread_;
 };
 

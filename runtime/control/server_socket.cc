@@ -61,6 +61,7 @@ class RouterSocket final : public ServerSocket {
   }
   const std::string& address() const override { return address_; }
   Counters counters() const override { return counters_; }
+  std::vector<DroppedPeer> dropped_peers() const override { return dropped_.List(); }
 
  private:
   Status Configure(const Address& address);
@@ -81,6 +82,7 @@ class RouterSocket final : public ServerSocket {
   Options options_;
   Callbacks callbacks_;
   zmq::context_t context_{1};
+  DroppedPeers dropped_;
   std::unique_ptr<Admission> admission_;
   zmq::socket_t socket_;
   std::unique_ptr<ConnectionMonitor> monitor_;
@@ -145,7 +147,7 @@ Status RouterSocket::Open(const Address& address, KeyTable keys) {
   keys_ = keys;
   try {
     // The admission thread answers before anything can connect.
-    PB_ASSIGN_OR_RETURN(admission_, Admission::Start(context_, std::move(keys)));
+    PB_ASSIGN_OR_RETURN(admission_, Admission::Start(context_, std::move(keys), dropped_));
     PB_RETURN_IF_ERROR(Configure(address));
     return WatchSockets();
   } catch (const zmq::error_t& error) {
@@ -267,6 +269,7 @@ void RouterSocket::Apply(const std::vector<ConnectionEvent>& events) {
       case ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL:
       case ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL:
         ++counters_.failed_handshakes;
+        dropped_.Count("unknown", "it speaks no CURVE, or did not finish the handshake");
         break;
       case ZMQ_EVENT_DISCONNECTED: {
         const bool taken_again = std::any_of(events.begin() + static_cast<std::ptrdiff_t>(i),

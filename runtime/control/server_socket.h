@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/dropped_peers.h"
 #include "runtime/base/status.h"
 #include "runtime/control/event_loop.h"
 #include "runtime/control/key_table.h"
@@ -69,6 +70,8 @@ class ServerSocket {
   /// With the port that was chosen.
   virtual const std::string& address() const = 0;
   virtual Counters counters() const = 0;
+  /// Whom the handshake turned away, by address where ZeroMQ tells it.
+  virtual std::vector<DroppedPeer> dropped_peers() const = 0;
 };
 
 }  // namespace patchbay::control

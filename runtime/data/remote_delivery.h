@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/dropped_peers.h"
 #include "runtime/base/status.h"
-#include "runtime/data/dropped_peers.h"
 #include "runtime/data/network_policy.h"
 #include "runtime/data/ring.h"
 #include "runtime/data/shard_header.h"

@@ -9,9 +9,9 @@
 #include <string>
 #include <thread>
 
+#include "runtime/base/dropped_peers.h"
 #include "runtime/base/file.h"
 #include "runtime/base/status.h"
-#include "runtime/data/dropped_peers.h"
 #include "runtime/data/tls_channel.h"
 
 namespace patchbay::data {

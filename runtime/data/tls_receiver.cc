@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/dropped_peers.h"
 #include "runtime/base/hash.h"
 #include "runtime/base/log.h"
-#include "runtime/data/dropped_peers.h"
 #include "runtime/data/remote_transports.h"
 #include "runtime/data/remote_wire.h"
 #include "runtime/data/tls_door.h"

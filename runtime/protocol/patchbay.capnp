@@ -483,7 +483,8 @@ struct ShardsCounted {
 }
 
 # Whose connections and shards the trainer's data path dropped since it attached, and why: the whole
-# list, again when it changed. Told to users by ClusterDescribed.
+# list, again when it changed. Told to users by ClusterDescribed; there stream 0 is the scheduler's own
+# port, for operators.
 struct PeersDropped {
   stream @0 :UInt64;
   rank @1 :UInt32;

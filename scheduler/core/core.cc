@@ -47,6 +47,10 @@ void Core::KeysRevoked(const std::vector<std::string>& names, Instant now, Actio
   });
 }
 
+void Core::PeersDropped(std::vector<protocol::PeersDropped::Item>&& items) {
+  parts_->stream_desk.TakeOwnDropped(std::move(items));
+}
+
 void Core::Receive(PeerId peer, protocol::Envelope&& message, Instant now, Actions& out) {
   parts_->Handle(now, out, [&] { parts_->Receive(peer, std::move(message)); });
 }

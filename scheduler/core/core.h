@@ -136,6 +136,8 @@ class Core {
   void PeerGone(PeerId peer, Instant now, Actions& out);
   /// The keys were revoked: streams that were submitted with them end, for no trainer may come.
   void KeysRevoked(const std::vector<std::string>& names, Instant now, Actions& out);
+  /// Whom the port that peers come in by turned away so far: told to operators with the cluster.
+  void PeersDropped(std::vector<protocol::PeersDropped::Item>&& items);
   /// A message of a joined peer. Answers to requests (request_id != 0) carry the same request_id.
   void Receive(PeerId peer, protocol::Envelope&& message, Instant now, Actions& out);
   /// Call every 50 to 200 ms.

@@ -249,6 +249,10 @@ void JobDesk::On(const Request& request, protocol::DescribeCluster&&) {
     if (job != nullptr && MaySee(*request.identity, *job))
       described.peers_dropped.push_back(report);
   }
+  const protocol::PeersDropped& own = streams_.dropped_peers().own();
+  if (request.identity->role == Role::kOperator && !own.items.empty()) {
+    described.peers_dropped.push_back(own);
+  }
   gate_.Answer(request, std::move(described));
 }
 

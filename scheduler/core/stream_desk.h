@@ -49,6 +49,9 @@ class StreamDesk {
   void On(const Request& request, protocol::ShardsReturned&& message);
 
   const DroppedPeers& dropped_peers() const { return dropped_peers_; }
+  void TakeOwnDropped(std::vector<protocol::PeersDropped::Item>&& items) {
+    dropped_peers_.TakeOwn(std::move(items));
+  }
   /// The stream of a running job whose plan is there; opens it. A plan that cannot be read fails
   /// the job.
   StatusOr<Stream*> Open(JobId id);

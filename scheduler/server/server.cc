@@ -76,6 +76,8 @@ class CoreServer final : public Server {
   void Send(PeerId peer, std::uint64_t request_id, protocol::Body&& body);
   void Refuse(PeerId peer, std::uint64_t request_id, const Status& why);
   void Drop(const control::Peer& peer, const Status& why);
+  /// Whom the socket turned away, to the core.
+  void TellDropped();
   void ServeHostRequest(const HostRequest& request);
   Status ReloadKeys();
   void CompactIfLarge();
@@ -167,8 +169,17 @@ void CoreServer::OnMessage(const control::Peer& peer, std::span<const std::byte>
   }
   if (AnswerAgain(peer, *message)) return;
   if (std::holds_alternative<protocol::RegisterAgent>(message->body)) agents_.insert(peer.id);
+  if (std::holds_alternative<protocol::DescribeCluster>(message->body)) TellDropped();
   core_.Receive(peer.id, *std::move(message), Now(), actions_);
   CarryOut(actions_);
+}
+
+void CoreServer::TellDropped() {
+  std::vector<protocol::PeersDropped::Item> items;
+  for (DroppedPeer& peer : socket_->dropped_peers()) {
+    items.push_back({std::move(peer.address), std::move(peer.reason), peer.times, peer.last_at});
+  }
+  core_.PeersDropped(std::move(items));
 }
 
 void CoreServer::Drop(const control::Peer& peer, const Status& why) {

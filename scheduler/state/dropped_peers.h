@@ -1,9 +1,11 @@
-// Whom the trainers turned away from their data paths, for people to see. Not journalled.
+// Whom the trainers turned away from their data paths, and this scheduler from its own port, for
+// people to see. Not journalled.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <utility>
+#include <vector>
 
 #include "runtime/base/ids.h"
 #include "runtime/protocol/messages.h"
@@ -20,8 +22,13 @@ class DroppedPeers {
   using Reports = std::map<std::pair<JobId, std::uint32_t>, protocol::PeersDropped>;
   const Reports& reports() const { return reports_; }
 
+  /// Whom this scheduler's own port turned away: a report of stream 0.
+  void TakeOwn(std::vector<protocol::PeersDropped::Item>&& items) { own_.items = std::move(items); }
+  const protocol::PeersDropped& own() const { return own_; }
+
  private:
   Reports reports_;
+  protocol::PeersDropped own_;
 };
 
 }  // namespace patchbay::scheduler

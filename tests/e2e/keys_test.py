@@ -24,6 +24,12 @@ class Keys(harness.Case):
         revoked = self.command("jobs", "--cluster", key)
         self.assertEqual(revoked.returncode, 1)
         self.assertIn("revoked", revoked.stderr)
+        rows = {(row["address"], row["reason"]): row for row in self.json("status")["dropped_peers"]}
+        self.assertIn(("127.0.0.1", "its key, ann, was revoked"), rows)
+        row = rows["127.0.0.1", "its key, ann, was revoked"]
+        self.assertEqual((row["job"], row["rank"]), (None, None))
+        self.assertGreater(row["times"], 0)
+        self.assertIn("its key, ann, was revoked", self.command("status").stdout)
         stranger_home = self.folder / "stranger"
         stranger = harness.subprocess.run([str(harness.BIN / "patchbay"), "key", "new", "eve", "--role", "operator"],
                                           cwd=self.folder, env=self.environment(PATCHBAY_HOME=str(stranger_home)),

@@ -11,6 +11,7 @@ import harness
 from harness import wait_until
 
 FIRST, SECOND = "10.77.0.1", "10.77.0.2"
+FIRST_V6, SECOND_V6 = "fd77::1", "fd77::2"
 FIRST_BESIDE, SECOND_BESIDE = "10.78.0.1", "10.78.0.2"  # of a second link
 CAPTURED_BYTES_MAX = 256 << 20
 # Writes what passes an interface to stdout until it is ended: the bytes of each frame after its length.
@@ -118,18 +119,19 @@ class TwoNodes(harness.Case):
         return subprocess.run(self.in_first(str(harness.BIN / "patchbay"), *map(str, words)), cwd=self.folder, text=True,
                               capture_output=True, env=self.environment(), timeout=harness.LIMIT_S * 3, **options)
 
-    def cluster(self, cpus=1):
+    def cluster(self, cpus=1, host=FIRST, first_cpus=None):
         """Both nodes up: the first with the scheduler."""
-        up = self.start("up", "--cpus", cpus, "--listen", f"tcp://{FIRST}:7678", "--state", self.folder / "state1",
+        first_cpus = cpus if first_cpus is None else first_cpus
+        up = self.start("up", "--cpus", first_cpus, "--listen", f"tcp://{host}:7678", "--state", self.folder / "state1",
                         prefix=self.in_first())
-        self.await_workers(up, cpus)
+        self.await_workers(up, first_cpus)
         made = self.command("key", "new", "second", "--role", "worker", "--read", self.folder, "--write", self.folder)
         self.assertEqual(made.returncode, 0, made.stderr)
         key = self.folder / "second.key"
         self.assertTrue(key.exists(), made.stdout + made.stderr)
         join = self.start("join", "--key", key, "--cpus", cpus, "--state", self.folder / "state2",
                           prefix=self.in_second(), PATCHBAY_HOME=str(self.folder / "home2"))
-        self.await_workers(up, 2 * cpus)
+        self.await_workers(up, first_cpus + cpus)
         return up, join
 
     def shards_by_node(self):
@@ -227,6 +229,19 @@ class TwoNodes(harness.Case):
         for start in range(len(raw) % patch + patch // 2, len(raw) - 32, patch):
             if len(set(raw[start:start + 32])) >= 8:
                 yield raw[start:start + 32]
+
+    def test_over_ipv6_a_stream_made_on_the_other_node_alone_is_the_same(self):
+        run = self.run_file(self.store([self.slide(size="800x600")]), patch=64)
+        reference = self.json("stream", run, "--digest")["digest"]
+        for name, link, address in ((self.first, "pb-a", FIRST_V6), (self.second, "pb-b", SECOND_V6)):
+            try:
+                ip("-n", name, "address", "add", address + "/64", "dev", link, "nodad")
+            except subprocess.CalledProcessError as error:
+                self.skipTest(f"this machine has no IPv6: {error}")
+        self.cluster(host=f"[{FIRST_V6}]", first_cpus=0)
+        result = self.json("stream", run, "--digest")
+        self.assertEqual(result["digest"], reference)
+        self.assertGreater(result["remote_bytes"], 0)
 
     def test_a_partition_of_the_data_network_alone_changes_nothing(self):
         run = self.run_file(self.store([self.slide()]), meta=True)

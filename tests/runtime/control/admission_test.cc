@@ -12,7 +12,15 @@
 namespace patchbay::control {
 namespace {
 
-using AdmissionToTheServer = ControlFixture;
+class AdmissionToTheServer : public ControlFixture {
+ protected:
+  std::uint64_t TimesDropped(std::string_view address, std::string_view reason) const {
+    for (const DroppedPeer& peer : server_->dropped_peers()) {
+      if (peer.address == address && peer.reason == reason) return peer.times;
+    }
+    return 0;
+  }
+};
 
 /// A key nobody knows.
 KeyFile Stranger() {
@@ -47,6 +55,7 @@ TEST_F(AdmissionToTheServer, UnknownKeyIsRefusedAndSaid) {
   EXPECT_TRUE(received_.empty());
   EXPECT_EQ(server_->counters().accepted, 0u);
   EXPECT_GE(server_->counters().refused_keys, 1u);
+  EXPECT_GE(TimesDropped("127.0.0.1", "its key is not known"), 1u);
 }
 
 TEST_F(AdmissionToTheServer, HundredsOfWrongKeysAreAllRefused) {
@@ -86,6 +95,7 @@ TEST_F(AdmissionToTheServer, RevokedKeyIsRefused) {
   const auto session = Open(key);
   EXPECT_TRUE(Wait([&] { return absl::IsPermissionDenied(session->state()); }));
   EXPECT_EQ(server_->counters().accepted, 0u);
+  EXPECT_GE(TimesDropped("127.0.0.1", "its key, ann, was revoked"), 1u);
 }
 
 TEST_F(AdmissionToTheServer, RevocationCutsTheLiveSessionAndNoOther) {
@@ -166,6 +176,7 @@ TEST_F(AdmissionToTheServer, PeersWithoutCurveGetNothing) {
     for (int i = 0; i < 10; ++i) peer->send(zmq::str_buffer("hello"), zmq::send_flags::dontwait);
   }
   ASSERT_TRUE(Wait([&] { return server_->counters().failed_handshakes >= 2; }));
+  EXPECT_GE(TimesDropped("unknown", "it speaks no CURVE, or did not finish the handshake"), 2u);
   EXPECT_TRUE(Ask(*Open(key), protocol::Heartbeat{}).ok());
   EXPECT_EQ(received_.size(), 1u);
   EXPECT_EQ(server_->counters().accepted, 1u);

@@ -1,4 +1,4 @@
-// Whom a trainer turned away, as the scheduler tells it to those who may see the stream.
+// Whom a trainer or the scheduler turned away, as told to those who may see it.
 #include <gtest/gtest.h>
 
 #include "scheduler/policy/limits.h"
@@ -57,6 +57,17 @@ TEST_F(DroppedPeersOfTrainers, AreTakenFromTheTrainerAlone) {
   Report({{"10.0.0.7", "no key", 3, 1000}}, kStranger);
   EXPECT_NE(rig.FindFor<protocol::RequestFailed>(kStranger), nullptr);
   EXPECT_TRUE(SeenBy(CoreRig::kOps).empty());
+}
+
+TEST_F(DroppedPeersOfTrainers, OfTheSchedulersOwnPortAreShownToOperatorsAlone) {
+  rig.core().PeersDropped({{"10.0.0.9", "its key is not known", 7, 1003}});
+  const auto seen = SeenBy(CoreRig::kOps);
+  ASSERT_EQ(seen.size(), 1u);
+  EXPECT_EQ(seen[0].stream, 0u);
+  ASSERT_EQ(seen[0].items.size(), 1u);
+  EXPECT_EQ(seen[0].items[0],
+            (protocol::PeersDropped::Item{"10.0.0.9", "its key is not known", 7, 1003}));
+  EXPECT_TRUE(SeenBy(kStranger).empty());
 }
 
 TEST_F(DroppedPeersOfTrainers, AreCutAndCleaned) {

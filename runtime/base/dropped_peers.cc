@@ -1,9 +1,9 @@
-#include "runtime/data/dropped_peers.h"
+#include "runtime/base/dropped_peers.h"
 
 #include <algorithm>
 #include <ctime>
 
-namespace patchbay::data {
+namespace patchbay {
 namespace {
 
 /// "10.0.0.7" of "10.0.0.7:4711", "fd00::1" of "[fd00::1]:4711".
@@ -51,4 +51,4 @@ std::uint64_t DroppedPeers::total() const {
   return total_;
 }
 
-}  // namespace patchbay::data
+}  // namespace patchbay

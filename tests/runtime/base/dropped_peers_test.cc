@@ -1,10 +1,10 @@
-// Whom a trainer turned away is named, counted, and bounded.
-#include "runtime/data/dropped_peers.h"
+// Whom a port turned away is named, counted, and bounded.
+#include "runtime/base/dropped_peers.h"
 
 #include "gtest/gtest.h"
 #include "runtime/base/strings.h"
 
-namespace patchbay::data {
+namespace patchbay {
 namespace {
 
 TEST(DroppedPeers, CountConnectionsOfOneHostAndReasonTogether) {
@@ -43,4 +43,4 @@ TEST(DroppedPeers, AreARowForManyOnceTheListIsFull) {
 }
 
 }  // namespace
-}  // namespace patchbay::data
+}  // namespace patchbay

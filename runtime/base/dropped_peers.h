@@ -1,4 +1,4 @@
-// Whom a trainer's data path turned away, and why: bounded whatever strangers do.
+// Whom a port of ours turned away, and why: bounded whatever strangers do.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace patchbay::data {
+namespace patchbay {
 
 /// Address and reason pairs that are told apart; the rest is one row.
 inline constexpr std::size_t kMaxPeersNamed = 31;
@@ -37,4 +37,4 @@ class DroppedPeers {
   std::uint64_t total_ = 0;         ///< guarded by mu_
 };
 
-}  // namespace patchbay::data
+}  // namespace patchbay
