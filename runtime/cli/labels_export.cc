@@ -13,18 +13,23 @@ class LabelsExportCommand final : public Command {
   std::vector<Argument> Arguments() override {
     Argument to{"--to", "", "outlines (default) or a mask of the slide's size", &to_};
     to.choices = {"geojson", "tiff"};
+    Argument origin{"--origin", "", "where (0, 0) is, as for `labels import`; default bounds",
+                    &origin_};
+    origin.choices = {"slide", "bounds"};
     return {{"STORE", "", "a store with label sets", &store_, true},
             {"--set", "NAME", "the label set", &set_, true},
             {"--out", "FILE", "the file to write", &out_, true},
-            to};
+            to,
+            origin};
   }
 
   StatusOr<ExitCode> Run(Session& session) override {
     const InterruptScope interrupts;
     PB_ASSIGN_OR_RETURN(const std::string store, client::AbsolutePath(store_));
     PB_ASSIGN_OR_RETURN(const std::string out, client::AbsolutePath(out_));
-    PB_ASSIGN_OR_RETURN(Json result, RunWorkerOp("labels.export", {{"set", set_}, {"to", to_}},
-                                                 {{"images", {store}}, {"out", out}}));
+    PB_ASSIGN_OR_RETURN(
+        Json result, RunWorkerOp("labels.export", {{"set", set_}, {"to", to_}, {"origin", origin_}},
+                                 {{"images", {store}}, {"out", out}}));
     const std::string what =
         to_ == "tiff" ? std::string("mask") : StrCat(result.value("outlines", 0), " outlines");
     session.terminal.Say(StrCat(out_, ": ", what, " of ", set_, ", ",
@@ -35,13 +40,16 @@ class LabelsExportCommand final : public Command {
   }
 
  private:
-  std::string store_, set_, out_, to_ = "geojson";
+  std::string store_, set_, out_, to_ = "geojson", origin_ = "bounds";
 };
 
 }  // namespace
 
 const char kLabelsExportNote[] =
-    "Coordinates are pixels of the slide's finest level. Lines run midway between pixels: no\n"
+    "Coordinates are pixels of the slide's finest level, from the corner of its scanned area "
+    "(that\n"
+    "of the slide, where all of it was scanned) or with --origin slide from the slide's. Lines run "
+    "midway between pixels: no\n"
     "further than half a pixel from those that were imported, and importing them again gives the\n"
     "same pixels. A mask is a tiled TIFF of the values of the set, 255 = ignored.\n";
 

@@ -20,6 +20,13 @@ std::string Count(const Json& report, const char* key, const char* text) {
   return count == 0 ? std::string() : StrCat(", ", count, " ", text);
 }
 
+/// Says that coordinates counted from the scanned area, or nothing.
+std::string MovedText(const Json& report) {
+  const Json offset = report.value("offset", Json());
+  if (!offset.is_array() || offset.size() != 2 || offset == Json({0, 0})) return "";
+  return StrCat(", moved by the scanned area's origin ", DumpJson(offset));
+}
+
 void SayVolume(Terminal& terminal, const Json& report) {
   terminal.Say(StrCat(report.value("grid", "") == "same" ? "on the image's grid"
                                                          : "resampled onto the image's grid",
@@ -52,18 +59,21 @@ void SayRow(Terminal& terminal, const LabelledRow& row) {
     outlines += one.value("outlines", std::int64_t{0});
   }
   SayRevision(terminal, row);
-  terminal.Say(StrCat(outlines, " outlines",
-                      Count(report, "clipped", "clipped at the slide's edge"),
-                      Count(report, "outside", "outside the slide, left out"),
-                      Count(report, "skipped", "skipped by the class table"),
-                      Count(report, "without_area", "without area, left out"),
-                      Count(report, "self_crossing", "cross themselves (filled even-odd)")));
+  terminal.Say(StrCat(
+      outlines, " outlines", Count(report, "clipped", "clipped at the slide's edge"),
+      Count(report, "outside", "outside the slide, left out"),
+      Count(report, "skipped", "skipped by the class table"),
+      Count(report, "without_area", "without area, left out"),
+      Count(report, "self_crossing", "cross themselves (filled even-odd)"), MovedText(report)));
   SayClasses(terminal, report);
 }
 
 class LabelsImportCommand final : public Command {
  public:
   std::vector<Argument> Arguments() override {
+    Argument origin{"--origin", "", "where (0, 0) is: the slide's corner or its scanned area's",
+                    &origin_};
+    origin.choices = {"auto", "slide", "bounds"};
     std::vector<Argument> arguments = {
         {"STORE|COHORT", "", "a store, or a table with a column `annotation`", &store_, true},
         {"FILE", "", "GeoJSON, ASAP or ImageScope XML, TIFF mask; NIfTI, NRRD, MHA, DICOM SEG",
@@ -72,6 +82,7 @@ class LabelsImportCommand final : public Command {
         {"--set", "NAME", "the label set: one for each reader and purpose", &set_, true},
         {"--classes", "CLASSES.yaml", "the class table", &classes_, true},
         {"--site", "NAME", "site whose mask values apply (the table's `from`)", &site_},
+        origin,
         {"--dry-run", "", "write nothing; show the area of each class", &dry_run_}};
     own_.AddTo(arguments);
     return arguments;
@@ -83,7 +94,7 @@ class LabelsImportCommand final : public Command {
   StatusOr<LabelRows> Rows() const;
   StatusOr<Json> Payload(const LabelRows& rows) const;
 
-  std::string store_, file_, stores_, set_, classes_, site_;
+  std::string store_, file_, stores_, set_, classes_, site_, origin_ = "auto";
   bool dry_run_ = false;
   OwnClusterArguments own_;
 };
@@ -107,6 +118,7 @@ StatusOr<Json> LabelsImportCommand::Payload(const LabelRows& rows) const {
   return Json{{"set", set_},
               {"classes", plan::ToJson(*table)},
               {"sites", rows.sites},
+              {"origin", origin_},
               {"dry_run", dry_run_}};
 }
 
@@ -128,6 +140,8 @@ const char kLabelsImportNote[] =
     "The set becomes a label image below STORE/labels, with as many levels as the image. A new\n"
     "revision takes the place of an old one once it is complete and durable; old ones stay for\n"
     "the runs that name them. Where outlines overlap, the class further down the table wins.\n"
+    "On slides of which a part was scanned (MIRAX, Leica), GeoJSON counts from the scanned area,\n"
+    "as QuPath does, and other formats from the slide's corner; --origin says otherwise.\n"
     "Exit code 1: nothing was imported, and the store is as it was.\n";
 
 std::unique_ptr<Command> MakeLabelsImport() { return std::make_unique<LabelsImportCommand>(); }

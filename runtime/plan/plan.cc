@@ -262,6 +262,10 @@ BatchLayout LayoutOf(const RunConfig& config, int channels) {
   for (ArrayLayout& array : LabelArrays(config)) layout.arrays.push_back(std::move(array));
   if (config.meta) {
     for (ArrayLayout& array : MetaArrays()) layout.arrays.push_back(std::move(array));
+    const bool is_by_image = config.order == Order::kSequential && !DrawsImages(config);
+    if (is_by_image) {
+      layout.arrays.push_back({"last_of_image", DType::kUint8, {}, ArrayMemory::kHost});
+    }
   }
   return layout;
 }

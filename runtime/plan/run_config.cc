@@ -241,7 +241,7 @@ Key BatchKeys() {
             .type = KeyType::kBool,
             .fallback = false,
             .help = "adds the arrays ordinal, image_index, level and box, which say where each "
-                    "patch came from"}},
+                    "patch came from; in sequential order also last_of_image"}},
       .check = CheckBatch};
 }
 

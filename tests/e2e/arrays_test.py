@@ -42,6 +42,14 @@ n = max(ordinals) + 1
 if sorted(set(ordinals)) != list(range(n)):
     wrong.append("ordinals have gaps")
 again = ordinals[n:]
+# In sequential order a mark says that an image is complete: nowhere else, and never on padding.
+rows = [(int(o), int(i), int(m)) for path in sorted(grid.glob("*-last_of_image.npy"))
+        for o, i, m in zip(*(numpy.load(str(path).replace("last_of_image", a)) for a in ("ordinal", "image_index", "last_of_image")))]
+of = dict(row[:2] for row in rows if row[0] >= 0)
+if any(m != int(o >= 0 and of.get(o + 1) != i) for o, i, m in rows) or sum(m for _, _, m in rows[:n]) != 2:
+    wrong.append("marks of the last patches")
+if list(other.glob("*-last_of_image.npy")):
+    wrong.append("marks where patches of images are mixed")
 if tail == "wrap" and (not again or again != list(range(len(again)))):
     wrong.append(f"wrapped ordinals {again}")
 if tail == "pad" and again:

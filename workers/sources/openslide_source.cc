@@ -1,9 +1,11 @@
 #include "workers/sources/openslide_source.h"
 
+#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <mutex>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -90,6 +92,34 @@ std::optional<double> PositiveProperty(openslide_t* handle, const char* name) {
   const double value = std::strtod(text, &end);
   if (end == text || !std::isfinite(value) || value <= 0) return std::nullopt;
   return value;
+}
+
+std::optional<std::int64_t> CountProperty(openslide_t* handle, const char* name) {
+  const char* text = openslide_get_property_value(handle, name);
+  if (text == nullptr) return std::nullopt;
+  const std::string_view digits(text);
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  const bool is_count = error == std::errc() && end == digits.data() + digits.size() && value >= 0;
+  if (!is_count) return std::nullopt;
+  return value;
+}
+
+/// The area that the file says was scanned; nullopt where it is all of level 0 or not a part of it.
+std::optional<Box> BoundsOf(openslide_t* handle) {
+  Extent size;
+  openslide_get_level0_dimensions(handle, &size.x, &size.y);
+  const auto y = CountProperty(handle, OPENSLIDE_PROPERTY_NAME_BOUNDS_Y);
+  const auto x = CountProperty(handle, OPENSLIDE_PROPERTY_NAME_BOUNDS_X);
+  const auto height = CountProperty(handle, OPENSLIDE_PROPERTY_NAME_BOUNDS_HEIGHT);
+  const auto width = CountProperty(handle, OPENSLIDE_PROPERTY_NAME_BOUNDS_WIDTH);
+  if (!y || !x || !height || !width) return std::nullopt;
+  const bool is_part = *y < size.y &&
+                       *x<size.x&& * height <= size.y - *y&& * width <= size.x - *x&& * height> 0 &&
+                       *width > 0;
+  const Box bounds = Box2D(*y, *x, *height, *width);
+  if (!is_part || bounds == WholeOf(size)) return std::nullopt;
+  return bounds;
 }
 
 /// Premultiplied ARGB over a grey of `fill`.
@@ -233,6 +263,11 @@ std::optional<std::string> OpenSlideVendor(const std::string& path) {
   const char* vendor = openslide_detect_vendor(path.c_str());
   if (vendor == nullptr) return std::nullopt;
   return std::string(vendor);
+}
+
+StatusOr<std::optional<Box>> ScannedAreaOf(const std::string& path) {
+  PB_ASSIGN_OR_RETURN(const Handle handle, OpenHandle(path));
+  return BoundsOf(handle.get());
 }
 
 StatusOr<std::unique_ptr<ImageSource>> OpenOpenSlideImage(const std::string& path) {

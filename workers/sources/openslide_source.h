@@ -12,6 +12,10 @@ namespace patchbay::workers {
 /// The vendor OpenSlide names for this file ("mirax", "hamamatsu", "leica", ...), or nullopt.
 std::optional<std::string> OpenSlideVendor(const std::string& path);
 
+/// Where the scanned area lies in level 0, where a slide of OpenOpenSlideImage says that it is only
+/// a part of it; nullopt otherwise.
+StatusOr<std::optional<Box>> ScannedAreaOf(const std::string& path);
+
 /// Opens through OpenSlide, kind "openslide:<vendor>". Fetch only notes the box; reading and
 /// decoding both happen in Decode. A level whose downsample is not a whole number is resampled by
 /// OpenSlide, as everywhere that library is used.

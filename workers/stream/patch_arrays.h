@@ -18,7 +18,7 @@ std::byte* DevicePlaceOf(const FetchedPatch& patch, std::size_t array);
 
 /// Writes the arrays that say where the patch came from, which lie in host memory: ordinal,
 /// image_index and level are -1 and box is 0 for padding. Of a wrapped tail, the ordinal is that of
-/// the patch used again.
+/// the patch used again. last_of_image is 1 for an image's last patch of the epoch, 0 otherwise.
 void WriteMetaArrays(const FetchedPatch& patch);
 
 }  // namespace patchbay::workers

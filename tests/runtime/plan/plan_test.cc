@@ -358,6 +358,9 @@ TEST(Plan, ItsLayoutIsTheImageAndWhatTheConfigAsksFor) {
   EXPECT_EQ(*LayoutOfPlan(plan.Text()), plan.layout()) << "a trainer reads it from the text";
   EXPECT_NE(plan.digest(), plain.digest());
   EXPECT_TRUE(Plan::Parse(plan.Text()).ok());
+  config.order = Order::kSequential;
+  const ArrayLayout last = Built(config).layout().arrays.back();
+  EXPECT_EQ(last, (ArrayLayout{"last_of_image", DType::kUint8, {}, ArrayMemory::kHost}));
 }
 
 TEST(Plan, WhatCannotBeStreamedIsRefusedByKeyAndLimit) {

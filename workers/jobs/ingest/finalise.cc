@@ -18,6 +18,7 @@
 #include "workers/jobs/task/folder_tree.h"
 #include "workers/jobs/task/result_file.h"
 #include "workers/jobs/task/slide_tasks.h"
+#include "workers/sources/openslide_source.h"
 
 namespace patchbay::workers {
 namespace {
@@ -77,6 +78,14 @@ Status AddColours(TaskContext& context, const IngestSlide& slide, const std::str
   return absl::OkStatus();
 }
 
+/// Annotations of such slides may count from the area's corner (labels/origin.h).
+Status AddScannedArea(const IngestSlide& slide, Json& attributes) {
+  if (!slide.source->layout().kind.starts_with("openslide:")) return absl::OkStatus();
+  PB_ASSIGN_OR_RETURN(const std::optional<Box> area, ScannedAreaOf(slide.path));
+  if (area) attributes["source_bounds"] = {area->y, area->x, area->height, area->width};
+  return absl::OkStatus();
+}
+
 Status WriteAndPublish(TaskContext& context, const IngestSlide& slide, const std::string& name,
                        SlideOutcome& outcome) {
   PB_ASSIGN_OR_RETURN(const Digest source, Digest::FromHex(outcome.source_sha256));
@@ -85,6 +94,7 @@ Status WriteAndPublish(TaskContext& context, const IngestSlide& slide, const std
   PB_ASSIGN_OR_RETURN(const StagedShards shards,
                       ConfirmShards(context, slide, outcome.slide_key, reported));
   outcome.absent_pieces = shards.absent_pieces;
+  PB_RETURN_IF_ERROR(AddScannedArea(slide, spec.attributes));
   spec.attributes["absent_tiles"] = outcome.absent_pieces;
   PB_RETURN_IF_ERROR(AddColours(context, slide, outcome.slide_key, spec.attributes));
   PB_ASSIGN_OR_RETURN(const zarr::StoreRoots roots, zarr::CombineRoots(spec, shards.records));

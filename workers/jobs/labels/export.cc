@@ -8,6 +8,7 @@
 #include "workers/jobs/labels/export_mask.h"
 #include "workers/jobs/labels/labels.h"
 #include "workers/jobs/labels/opened_labels.h"
+#include "workers/jobs/labels/origin.h"
 
 namespace patchbay::workers {
 namespace {
@@ -31,17 +32,20 @@ StatusOr<std::vector<TracedPolygon>> Trace(TaskContext& context, const OpenedLab
   return tracer.Finish();
 }
 
-void PutRing(const Ring& ring, const LabelledImage& image, std::string& out) {
+/// `from`: where the file's coordinates begin on the slide.
+void PutRing(const Ring& ring, const LabelledImage& image, const Point& from, std::string& out) {
   const double y = 1 / image.ScaleY(), x = 1 / image.ScaleX();
+  const auto top = static_cast<double>(from.y), left = static_cast<double>(from.x);
   out += "[";
   for (std::size_t i = 0; i <= ring.size(); ++i) {  // closed: the first vertex again
     const Vertex& v = ring[i % ring.size()];
-    out += StrCat(i == 0 ? "" : ",", "[", v.x * x, ",", v.y * y, "]");
+    out += StrCat(i == 0 ? "" : ",", "[", v.x * x - left, ",", v.y * y - top, "]");
   }
   out += "]";
 }
 
-std::string GeoJsonOf(const OpenedLabels& labels, const std::vector<TracedPolygon>& polygons) {
+std::string GeoJsonOf(const OpenedLabels& labels, const std::vector<TracedPolygon>& polygons,
+                      const Point& from) {
   std::array<std::string, 256> names;
   for (const plan::LabelClass& one : labels.classes.classes) {
     names[static_cast<std::size_t>(one.value)] = one.name;
@@ -57,7 +61,7 @@ std::string GeoJsonOf(const OpenedLabels& labels, const std::vector<TracedPolygo
                   R"(,"geometry":{"type":"Polygon","coordinates":[)");
     for (std::size_t r = 0; r < polygon.rings.size(); ++r) {
       if (r > 0) out += ",";
-      PutRing(polygon.rings[r], labels.image, out);
+      PutRing(polygon.rings[r], labels.image, from, out);
     }
     out += "]}}";
   }
@@ -66,11 +70,17 @@ std::string GeoJsonOf(const OpenedLabels& labels, const std::vector<TracedPolygo
 
 StatusOr<Json> ExportOutlines(TaskContext& context, const OpenedLabels& labels,
                               const std::string& path) {
+  PB_ASSIGN_OR_RETURN(const std::string named,
+                      JsonString(context.payload, "origin", "export labels"));
+  PB_ASSIGN_OR_RETURN(const Origin origin, OriginOf(named));
+  const Point from = OffsetOf(origin, labels.image, "geojson");
   PB_ASSIGN_OR_RETURN(const std::vector<TracedPolygon> polygons, Trace(context, labels));
-  const std::string text = GeoJsonOf(labels, polygons);
+  const std::string text = GeoJsonOf(labels, polygons, from);
   context.AddProgress();
   PB_RETURN_IF_ERROR(WriteFileDurably(path, AsBytes(text)));
-  return Json{{"outlines", polygons.size()}, {"bytes", text.size()}};
+  return Json{{"outlines", polygons.size()},
+              {"bytes", text.size()},
+              {"offset", Json::array({from.x, from.y})}};
 }
 
 StatusOr<TaskOutput> Export(TaskContext& context) {

@@ -1,5 +1,8 @@
 #include "workers/jobs/labels/image.h"
 
+#include <algorithm>
+#include <array>
+
 #include "runtime/base/json.h"
 #include "runtime/base/strings.h"
 #include "runtime/zarr/opened_store.h"
@@ -37,6 +40,30 @@ Status FindSource(const Json& patchbay, LabelledImage& image) {
   return Refuse(image.store,
                 "made with --mpp by an earlier version, which did not record the slide's size: "
                 "ingest the slide again");
+}
+
+/// The scanned area of the slide; `image.source` is known.
+Status FindBounds(const Json& patchbay, LabelledImage& image) {
+  image.bounds = WholeOf(image.source);
+  const Json area = patchbay.value("source_bounds", Json());
+  if (area.is_null()) return absl::OkStatus();
+  const bool is_box = area.is_array() && area.size() == 4 &&
+                      std::all_of(area.begin(), area.end(),
+                                  [](const Json& one) { return one.is_number_unsigned(); });
+  if (!is_box) return Refuse(image.store, "source_bounds is wrong");
+  std::array<std::int64_t, 4> found{};  // y, x, height, width
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const auto value = area[i].get<std::uint64_t>();
+    const auto side = static_cast<std::uint64_t>(i % 2 == 0 ? image.source.y : image.source.x);
+    if (value > side) return Refuse(image.store, "source_bounds is wrong");
+    found[i] = static_cast<std::int64_t>(value);
+  }
+  const Box bounds = Box2D(found[0], found[1], found[2], found[3]);
+  if (bounds.Empty() || !image.bounds.Contains(bounds)) {
+    return Refuse(image.store, "source_bounds is wrong");
+  }
+  image.bounds = bounds;
+  return absl::OkStatus();
 }
 
 /// Where the volume lies; its labels have its levels, which are halved one after another.
@@ -88,6 +115,7 @@ StatusOr<LabelledImage> OpenLabelledImage(const std::string& store) {
     return image;
   }
   PB_RETURN_IF_ERROR(FindSource(PatchbayOf(*opened), image));
+  PB_RETURN_IF_ERROR(FindBounds(PatchbayOf(*opened), image));
   return image;
 }
 

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/base/box.h"
 #include "runtime/base/extent.h"
 #include "runtime/base/spacing.h"
 #include "runtime/base/status.h"
@@ -19,6 +20,7 @@ struct LabelledImage {
   /// The slide it was made from, in the pixels that annotations are drawn in; level 0 unless the
   /// ingest left finer levels out.
   Extent source;
+  Box bounds;  ///< the scanned area of `source`, in its pixels; all of it unless the file says so
   std::string pixel_digest;
   bool is_volume = false;
   /// Of a volume: where its voxels lie, and under the pseudonym key its frame of reference; ""

@@ -57,7 +57,7 @@ StatusOr<std::string> FirstBytesOf(const std::string& path) {
 
 StatusOr<Source> OpenSource(TaskContext& context, const LabelsRequest& request,
                             const ImportRow& row) {
-  const RasterRequest drawing{row.image, request.classes, row.site};
+  const RasterRequest drawing{row.image, request.classes, row.site, request.origin};
   if (request.tissue) {
     Source found;
     PB_ASSIGN_OR_RETURN(found.drawing, DrawTissue(context, row.image, *request.tissue));
@@ -111,6 +111,7 @@ Json ReportJson(const LabelsRequest& request, const ImportRow& row,
   json["outside"] = report.outside;
   json["clipped"] = report.clipped;
   json["self_crossing"] = report.self_crossing;
+  json["offset"] = {report.offset.x, report.offset.y};
   return json;
 }
 

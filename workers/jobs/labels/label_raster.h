@@ -10,6 +10,7 @@
 #include "runtime/plan/class_table.h"
 #include "runtime/zarr/label_writer.h"
 #include "workers/jobs/labels/image.h"
+#include "workers/jobs/labels/origin.h"
 
 namespace patchbay::workers {
 
@@ -22,6 +23,7 @@ struct RasterReport {
   std::int64_t outside = 0;            ///< wholly outside the slide, left out
   std::int64_t clipped = 0;            ///< in part outside the slide
   std::int64_t self_crossing = 0;      ///< filled by the even-odd rule
+  Point offset;                        ///< what was added to coordinates (origin.h)
   Json tissue;                         ///< of a set of tissue: how it was found, and what
 };
 
@@ -43,6 +45,7 @@ struct RasterRequest {
   const LabelledImage& image;
   const plan::ClassTable& classes;
   std::string site;
+  Origin origin = Origin::kByFormat;
 };
 
 /// Outlines, scaled to the store's finest level and painted in the table's order. `text` is the

@@ -71,10 +71,26 @@ struct Reach {
   }
 };
 
-void Scale(Polygon& polygon, double y, double x) {
+/// Calls `change(vertex)` for every vertex.
+template <typename Change>
+void ForEachVertex(Polygon& polygon, Change&& change) {
   for (auto* rings : {&polygon.rings, &polygon.cutouts}) {
     for (Ring& ring : *rings) {
-      for (Vertex& v : ring) v = {v.x * x, v.y * y};
+      for (Vertex& v : ring) change(v);
+    }
+  }
+}
+
+void Scale(Polygon& polygon, double y, double x) {
+  ForEachVertex(polygon, [&](Vertex& v) { v = {v.x * x, v.y * y}; });
+}
+
+void Move(std::vector<Outline>& outlines, const Point& by) {
+  if (by == Point()) return;
+  const auto y = static_cast<double>(by.y), x = static_cast<double>(by.x);
+  for (Outline& outline : outlines) {
+    for (Polygon& polygon : outline.polygons) {
+      ForEachVertex(polygon, [&](Vertex& v) { v = {v.x + x, v.y + y}; });
     }
   }
 }
@@ -137,6 +153,8 @@ class OutlineRaster final : public LabelRaster {
   OutlineRaster(const RasterRequest& request, Annotations annotations) {
     report_.format = annotations.format;
     report_.without_area = annotations.without_area;
+    report_.offset = OffsetOf(request.origin, request.image, annotations.format);
+    Move(annotations.outlines, report_.offset);
     PaintOrder order(request, report_);
     for (Outline& outline : annotations.outlines) order.Add(outline);
     const plan::ClassTable& table = request.classes;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/plan/class_table.h"
+#include "workers/jobs/labels/origin.h"
 #include "workers/jobs/labels/tissue.h"
 #include "workers/jobs/task/task.h"
 
@@ -20,6 +21,7 @@ struct LabelsRequest {
   std::optional<TissueProfile> tissue;  ///< there are no annotations: tissue is looked for
   plan::ClassTable classes;
   bool dry_run = false;
+  Origin origin = Origin::kByFormat;     ///< of the annotations' coordinates
   std::vector<std::string> sites;        ///< one per row, may be empty texts
   std::vector<std::string> stores;       ///< as they were named
   std::vector<std::string> annotations;  ///< likewise; none for tissue

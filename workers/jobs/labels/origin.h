@@ -1,0 +1,25 @@
+// Where the coordinates of annotations begin, on slides whose scanned area is not the whole image.
+#pragma once
+
+#include <string_view>
+
+#include "runtime/base/status.h"
+#include "workers/jobs/labels/image.h"
+
+namespace patchbay::workers {
+
+enum class Origin {
+  kByFormat,  ///< of GeoJSON the scanned area's, as QuPath draws; of other formats the slide's
+  kSlide,     ///< the corner of the slide's finest level
+  kBounds,    ///< the corner of its scanned area
+};
+
+/// "auto", "slide" or "bounds"; InvalidArgument for anything else.
+StatusOr<Origin> OriginOf(std::string_view name);
+
+/// What is added to coordinates of a file of that format ("geojson", "asap", "imagescope") so that
+/// they are the slide's; (0, 0) where the whole slide was scanned. Pixels of the slide's finest
+/// level.
+Point OffsetOf(Origin origin, const LabelledImage& image, std::string_view format);
+
+}  // namespace patchbay::workers
