@@ -6,9 +6,27 @@
 #pragma clang diagnostic ignored "-Weverything"
 #endif
 
+#include <array>
+#include <atomic>
+#include <cstdio>
 #include <cstdlib>
 
 namespace patchbay::test {
+
+/// More than there are in the tables.
+inline constexpr int kMostMutants = 4096;
+
+/// Adds a mutant whose place the program came to, once, to the file that PATCHBAY_MUTANTS_REACHED
+/// names.
+inline void RecordReached(int number) {
+  static const char* const path = std::getenv("PATCHBAY_MUTANTS_REACHED");
+  static std::array<std::atomic<bool>, kMostMutants> reached{};
+  if (path == nullptr || reached[static_cast<unsigned>(number)].exchange(true)) return;
+  if (std::FILE* file = std::fopen(path, "a"); file != nullptr) {
+    std::fprintf(file, "%d\n", number);
+    std::fclose(file);
+  }
+}
 
 /// Whether PATCHBAY_MUTANT names this one. Read once; 0 and nothing are the code as it is.
 inline bool IsMutant(int number) {
@@ -16,6 +34,7 @@ inline bool IsMutant(int number) {
     const char* text = std::getenv("PATCHBAY_MUTANT");
     return text == nullptr ? 0 : std::atoi(text);
   }();
+  if (chosen == 0) RecordReached(number);
   return chosen == number;
 }
 

@@ -72,6 +72,22 @@ TEST(Pace, AHeavierTaskIsExpectedToTakeAsMuchLonger) {
   EXPECT_EQ(pace.EstimateUs("light", 7), 5'000);
 }
 
+TEST(Pace, ManyTasksAtOnceCountForMoreThanOne) {
+  const auto after = [](std::uint32_t count) {
+    TaskPace pace;
+    pace.Measure("op", 800, 1, 1);
+    pace.Measure("op", 0, count, count);
+    return pace.EstimateUs("op", 1);
+  };
+  EXPECT_EQ(after(3), 700) << "an eighth";
+  EXPECT_EQ(after(4), 400) << "a half";
+}
+
+TEST(Pace, AQueueIsFilledToItsTargetAndNoFurther) {
+  EXPECT_TRUE(QueueHasRoom(1, kQueueTargetUs - 10, 10));
+  EXPECT_FALSE(QueueHasRoom(1, kQueueTargetUs - 9, 10));
+}
+
 TEST(Pace, MeasuredOpsAreBounded) {
   TaskPace pace;
   for (std::size_t i = 0; i < kMaxMeasuredOps + 10; ++i) pace.Measure(StrCat("op", i), 5, 1, 1);
@@ -124,6 +140,21 @@ TEST(ReadyQueue, OfAJobsTasksTheLeastNeedGoesFirstAndOfAnOlderJobAnyNeed) {
     order.push_back(queue.Pop(*lane).task);
   }
   EXPECT_EQ(order, (std::vector<TaskId>{{1, 1}, {1, 0}, {2, 0}}));
+}
+
+TEST(ReadyQueue, CountsItsTasksAndHowOftenTheFirstWasPassedOver) {
+  ReadyQueue queue;
+  for (std::uint32_t i = 0; i < 4; ++i) queue.Push({0, 1}, {1, 0, 0}, {{1, i}, 1});
+  EXPECT_EQ(queue.size(), 4u);
+  ReadyQueue::Lane& lane = *queue.Best([](const Resources&) { return true; });
+  EXPECT_EQ(queue.Pop(lane, 2).task, (TaskId{1, 2}));
+  EXPECT_EQ(queue.Pop(lane, 2).task, (TaskId{1, 3}));
+  EXPECT_EQ(ReadyQueue::Head(lane).passed_over, 2u);
+  EXPECT_EQ(queue.size(), 2u);
+  EXPECT_EQ(queue.Pop(lane).task, (TaskId{1, 0}));
+  EXPECT_EQ(ReadyQueue::Head(lane).passed_over, 0u);
+  queue.Pop(lane);
+  EXPECT_EQ(queue.size(), 0u);
 }
 
 TEST(ReadyQueue, RefusesMoreShapesThanItsLimit) {
