@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <map>
 
 #include "runtime/base/strings.h"
 
@@ -13,6 +14,7 @@ using results::SpectraDefinition;
 using results::SpectraDocument;
 using results::SpectraHistogram;
 using results::SpectraPart;
+using results::SpectraSlide;
 
 constexpr int kQuantiles = 1000;  ///< compared at 1/1000 to 999/1000
 
@@ -74,20 +76,38 @@ std::vector<std::pair<const char*, std::string>> Members(const SpectraDefinition
           {"step_db", StrCat(d.step_db)}};
 }
 
+/// Slides by origin; null where several share one.
+std::map<std::string, const SpectraSlide*> ByOrigin(const SpectraDocument& document) {
+  std::map<std::string, const SpectraSlide*> slides;
+  for (const SpectraSlide& slide : document.slides) {
+    const auto [at, is_new] = slides.emplace(slide.origin, &slide);
+    if (!is_new) at->second = nullptr;
+  }
+  return slides;
+}
+
+/// Pairs what has the same id, and of the rest a slide with the one store that was made from it.
 void MatchSlides(const SpectraDocument& a, const SpectraDocument& b,
                  SpectraComparison& comparison) {
-  std::size_t i = 0, k = 0;
-  while (i < a.slides.size() || k < b.slides.size()) {
-    if (k == b.slides.size() || (i < a.slides.size() && a.slides[i].id < b.slides[k].id)) {
-      comparison.only_a.push_back(a.slides[i++].id);
-    } else if (i == a.slides.size() || b.slides[k].id < a.slides[i].id) {
-      comparison.only_b.push_back(b.slides[k++].id);
-    } else {
-      comparison.slides.push_back({a.slides[i].id, Difference(a.slides[i].part, b.slides[k].part)});
-      ++i;
-      ++k;
+  const auto origins_a = ByOrigin(a), origins_b = ByOrigin(b);
+  std::map<std::string, const SpectraSlide*> left;
+  for (const SpectraSlide& slide : b.slides) left.emplace(slide.id, &slide);
+  for (const SpectraSlide& slide : a.slides) {
+    auto other = left.find(slide.id);
+    const auto origin = origins_b.find(slide.origin);
+    if (other == left.end() && origin != origins_b.end() && origin->second != nullptr &&
+        origins_a.at(slide.origin) != nullptr) {
+      other = left.find(origin->second->id);
     }
+    if (other == left.end()) {
+      comparison.only_a.push_back(slide.id);
+      continue;
+    }
+    comparison.slides.push_back(
+        {slide.id, other->second->id, Difference(slide.part, other->second->part)});
+    left.erase(other);
   }
+  for (const auto& [id, slide] : left) comparison.only_b.push_back(id);
 }
 
 Json PairToJson(const FigurePair& pair) {
@@ -171,6 +191,7 @@ Json ToJson(const SpectraComparison& comparison) {
   for (const SlideDifference& slide : comparison.slides) {
     slides.push_back(DifferenceToJson(slide.difference));
     slides.back()["id"] = slide.id;
+    slides.back()["id_b"] = slide.id_b;
   }
   json["slides"] = slides;
   json["only_a"] = comparison.only_a;

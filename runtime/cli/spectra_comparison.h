@@ -39,13 +39,13 @@ struct SpectraDifference {
 };
 
 struct SlideDifference {
-  std::string id;
+  std::string id, id_b;  ///< in A and in B: of a slide and a store made from it they differ
   SpectraDifference difference;
 };
 
 struct SpectraComparison {
   SpectraDifference cohort;
-  std::vector<SlideDifference> slides;  ///< in both, by id
+  std::vector<SlideDifference> slides;  ///< in both, by the id in A
   std::vector<std::string> only_a, only_b;
   std::vector<std::string> remarks;  ///< what differs in the definitions without being refused
 };

@@ -189,6 +189,9 @@ StatusOr<SpectraSlide> ParseSlide(const Json& json, const SpectraDefinition& def
   SpectraSlide slide;
   PB_ASSIGN_OR_RETURN(const Json* id, JsonMember(json, "id", what));
   PB_ASSIGN_OR_RETURN(slide.id, Text(*id, kMaxIdBytes, StrCat(what, ": id")));
+  // Documents of earlier versions do not say.
+  const Json origin = json.value("origin", *id);
+  PB_ASSIGN_OR_RETURN(slide.origin, Text(origin, kMaxIdBytes, StrCat(what, ": origin")));
   PB_ASSIGN_OR_RETURN(slide.part, ParsePart(json, definition, what));
   PB_ASSIGN_OR_RETURN(const bool outlier, JsonBool(json, "outlier", what));
   PB_ASSIGN_OR_RETURN(const Json* reasons, List(json, "outlier_reasons", kMaxReasons, what));

@@ -71,6 +71,7 @@ struct SpectraPart {
 
 struct SpectraSlide {
   std::string id;
+  std::string origin;  ///< id of the slide that a store was made from; of a slide its own id
   SpectraPart part;
   std::vector<std::string> outlier_reasons;  ///< empty: no outlier
 };

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "runtime/base/strings.h"
 #include "tests/runtime/results/spectra_documents.h"
 
 namespace patchbay::cli {
@@ -107,6 +108,28 @@ TEST(SpectraComparison, SlidesAreMatchedByTheirIds) {
   ASSERT_EQ(comparison.slides.size(), 2u);
   EXPECT_EQ(comparison.slides[1].id, "0000000000000002");
   EXPECT_TRUE(comparison.slides[1].difference.identical);
+}
+
+TEST(SpectraComparison, ASlideIsPairedWithTheOneStoreMadeFromIt) {
+  Json slides = MadeDocument(2), stores = MadeDocument(2);
+  for (int i = 0; i < 2; ++i) {
+    slides["slides"][i]["origin"] = slides["slides"][i]["id"];
+    stores["slides"][i]["origin"] = slides["slides"][i]["id"];
+    stores["slides"][i]["id"] = StrCat("f", i);
+  }
+  const SpectraComparison paired = Compared(slides, stores);
+  ASSERT_EQ(paired.slides.size(), 2u);
+  EXPECT_EQ(paired.slides[1].id, "0000000000000001");
+  EXPECT_EQ(paired.slides[1].id_b, "f1");
+  EXPECT_EQ(ToJson(paired)["slides"][0]["id_b"], "f0");
+  EXPECT_TRUE(paired.only_a.empty() && paired.only_b.empty());
+
+  // Of two stores of one slide neither is preferred; nor of a slide and its store on one side.
+  stores["slides"][1]["origin"] = slides["slides"][0]["id"];
+  const SpectraComparison unclear = Compared(slides, stores);
+  EXPECT_TRUE(unclear.slides.empty());
+  EXPECT_THAT(unclear.only_b, ElementsAre("f0", "f1"));
+  EXPECT_TRUE(Compared(stores, slides).slides.empty());
 }
 
 TEST(SpectraComparison, OtherDefinitionsAreRefusedByName) {

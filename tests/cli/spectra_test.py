@@ -186,6 +186,16 @@ class Analysis(program.Case):
         forced = self.json("spectra-diff", "fewer/spectra.json", "hann/spectra.json", "--force", code=1)
         self.assertEqual(forced["remarks"], ["window is rect in A and hann in B"])
 
+    def test_diff_pairs_a_slide_with_the_store_made_from_it(self):
+        self.analyse()
+        self.expect(0, "ingest", self.slides, "--out", "stores")
+        stores = sorted((self.folder / "stores").glob("*.ome.zarr"))
+        self.expect(0, "spectra", *stores, "--out", "of-stores")
+        diff = self.json("spectra-diff", "out/spectra.json", "of-stores/spectra.json")
+        self.assertEqual((diff["only_a"], diff["only_b"], diff["identical"]), ([], [], True))
+        self.assertEqual([s["id"] for s in diff["slides"]], [p.name.split(".")[0] for p in stores])
+        self.assertTrue(all(s["id"] != s["id_b"] and s["identical"] for s in diff["slides"]))
+
     def test_an_interrupt_leaves_only_the_staging_folder_and_the_command_goes_on(self):
         # Of one size: after a small one a worker is given several at a time, and these end together.
         large = self.folder / "large"

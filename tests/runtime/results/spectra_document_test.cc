@@ -46,6 +46,19 @@ TEST(SpectraDocument, SlidesAreSortedByIdWhateverTheFileDoes) {
   EXPECT_EQ(document->slides[0].id, "0000000000000000");
 }
 
+TEST(SpectraDocument, TheOriginOfASlideThatDoesNotSayIsItself) {
+  Json json = MadeDocument(2);
+  json["slides"][1]["origin"] = "0123456789abcdef";
+  const auto document = ParseSpectraDocument(json, "a.json");
+  ASSERT_TRUE(document.ok()) << document.status();
+  EXPECT_EQ(document->slides[0].origin, document->slides[0].id);
+  EXPECT_EQ(document->slides[1].origin, "0123456789abcdef");
+  for (const Json& wrong : {Json(7), Json(), Json(std::string(10'000, 'x'))}) {
+    json["slides"][1]["origin"] = wrong;
+    EXPECT_THAT(Refusal(json), HasSubstr("origin"));
+  }
+}
+
 TEST(SpectraDocument, ChannelsAreReadWhereTheyAreMeasured) {
   DocumentOptions options;
   options.rgb = true;

@@ -87,6 +87,7 @@ StatusOr<Json> SlideFigures(const SlideSpectra& slide, const plan::SpectralOptio
   level.size = Flat(slide.height, slide.width);
   const SpectraRemainder remainder = RemainderOf(GridOf(level, options));
   json["id"] = slide.id;
+  json["origin"] = slide.origin;
   json["width"] = slide.width;
   json["height"] = slide.height;
   json["remainder"] = {{"right", remainder.right}, {"bottom", remainder.bottom}};

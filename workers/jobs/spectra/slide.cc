@@ -134,7 +134,7 @@ StatusOr<TaskOutput> Name(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const SlideName name, NameOfSlide(context, task));
   PB_RETURN_IF_ERROR(CheckSpectraStamp(task, stamp));
   TaskOutput output;
-  output.result = DumpJson({{"digest", name.digest}, {"id", name.id}});
+  output.result = DumpJson({{"digest", name.digest}, {"id", name.id}, {"origin", name.origin}});
   return output;
 }
 
@@ -144,6 +144,7 @@ StatusOr<SlideName> NameFrom(const std::string& input) {
   SlideName name;
   PB_ASSIGN_OR_RETURN(name.digest, JsonString(json, "digest", kWhat));
   PB_ASSIGN_OR_RETURN(name.id, JsonString(json, "id", kWhat));
+  PB_ASSIGN_OR_RETURN(name.origin, JsonString(json, "origin", kWhat));
   return name;
 }
 
@@ -159,6 +160,7 @@ StatusOr<TaskOutput> Slide(TaskContext& context) {
   PB_RETURN_IF_ERROR(CheckSpectraStamp(task, slide.stamp));
   slide.digest = name.digest;
   slide.id = name.id;
+  slide.origin = name.origin;
   slide.height = image.grid.height;
   slide.width = image.grid.width;
   slide.channels = image.source->layout().channels;

@@ -21,7 +21,7 @@ StatusOr<TaskOutput> RunSpectraOpen(TaskContext& context);
 /// hash or ""}. Result: StripResult (strip_result.h).
 StatusOr<TaskOutput> RunSpectraStrip(TaskContext& context);
 
-/// Payload: {"job_key", "slide", "stamp"}. Result: {"digest", "id"} of the slide's file.
+/// Payload: {"job_key", "slide", "stamp"}. Result: {"digest", "id", "origin"} of the slide's file.
 StatusOr<TaskOutput> RunSpectraName(TaskContext& context);
 
 /// Payload: {"job_key", "slide", "stamp"}; inputs: the strips' results in order, then

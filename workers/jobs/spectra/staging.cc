@@ -11,6 +11,7 @@
 #include "workers/access/stamps.h"
 #include "workers/jobs/task/find_images.h"
 #include "workers/jobs/task/image_digest.h"
+#include "workers/jobs/task/store_attributes.h"
 
 namespace patchbay::workers {
 namespace {
@@ -106,11 +107,14 @@ StatusOr<SlideName> NameOfSlide(TaskContext& context, const SpectraTask& task) {
   SlideName name;
   name.digest = digest.Hex();
   name.id = PseudonymOf(task.manifest, digest);
+  const StatusOr<Digest> source = Digest::FromHex(SourceDigestOf(task.path));
+  name.origin = source.ok() ? PseudonymOf(task.manifest, *source) : name.id;
   return name;
 }
 
 Status SaveSlideSpectra(const SpectraFolders& folders, std::int64_t slide, const SlideSpectra& s) {
   const Json json = {{"id", s.id},
+                     {"origin", s.origin},
                      {"digest", s.digest},
                      {"stamp", s.stamp},
                      {"height", s.height},
@@ -131,6 +135,7 @@ StatusOr<SlideSpectra> LoadSlideSpectra(const SpectraFolders& folders, std::int6
   PB_ASSIGN_OR_RETURN(const Json json, ParseJson(text, kWhat));
   SlideSpectra s;
   PB_ASSIGN_OR_RETURN(s.id, JsonString(json, "id", kWhat));
+  PB_ASSIGN_OR_RETURN(s.origin, JsonString(json, "origin", kWhat));
   PB_ASSIGN_OR_RETURN(s.digest, JsonString(json, "digest", kWhat));
   PB_ASSIGN_OR_RETURN(s.stamp, JsonString(json, "stamp", kWhat));
   PB_ASSIGN_OR_RETURN(s.height, JsonInt(json, "height", kWhat));

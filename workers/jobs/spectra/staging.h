@@ -58,16 +58,17 @@ StatusOr<std::string> SpectraStamp(const std::string& path);
 Status CheckSpectraStamp(const SpectraTask& task, const std::string& stamp);
 
 /// What names a slide in results: its content's digest, and the pseudonym that ingest gives the
-/// same file. Reads the whole file unless the node remembers it.
+/// same file; `origin` is the id of what a store was made from, of anything else its own. Reads the
+/// whole file unless the node remembers it.
 struct SlideName {
-  std::string id, digest;  ///< hex
+  std::string id, origin, digest;  ///< hex
 };
 StatusOr<SlideName> NameOfSlide(TaskContext& context, const SpectraTask& task);
 
 /// One finished slide, for the summary and for later runs.
 struct SlideSpectra {
-  std::string id;      ///< pseudonym
-  std::string digest;  ///< of the source, hex
+  std::string id, origin;  ///< pseudonyms, as in SlideName
+  std::string digest;      ///< of the source, hex
   std::string stamp;
   std::int64_t height = 0, width = 0;
   int channels = 0;  ///< of the image
