@@ -52,6 +52,7 @@ extern const char kLabelsImportNote[];
 extern const char kLabelsPruneNote[];
 extern const char kLabelsTissueNote[];
 extern const char kLockNote[];
+extern const char kSeenClustersNote[];
 extern const char kSpectraDiffNote[];
 extern const char kSpectraNote[];
 extern const char kStreamNote[];

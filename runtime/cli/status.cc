@@ -1,8 +1,8 @@
-// patchbay status: nodes, workers and jobs of the cluster, and peers that it turned away.
+// patchbay status: nodes, workers and jobs of the clusters here, and peers that they turned away.
 #include "runtime/base/strings.h"
-#include "runtime/cli/cluster_access.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/job_view.h"
+#include "runtime/cli/seen_clusters.h"
 
 namespace patchbay::cli {
 namespace {
@@ -89,10 +89,17 @@ class StatusCommand final : public Command {
   std::vector<Argument> Arguments() override { return {}; }
 
   StatusOr<ExitCode> Run(Session& session) override {
-    PB_ASSIGN_OR_RETURN(client::Cluster cluster, OpenCluster(session, nullptr));
-    PB_ASSIGN_OR_RETURN(const protocol::ClusterDescribed state, cluster.client().DescribeCluster());
-    SayCluster(session.terminal, state);
-    session.terminal.Result(ClusterToJson(state));
+    Json result = ClusterToJson({}), embedded = Json::array();
+    PB_RETURN_IF_ERROR(
+        LookAtClusters(session, [&](client::Client& client, const std::string& key_file) -> Status {
+          PB_ASSIGN_OR_RETURN(const protocol::ClusterDescribed state, client.DescribeCluster());
+          SayEmbedded(session.terminal, key_file);
+          SayCluster(session.terminal, state);
+          AddCluster(ClusterToJson(state), key_file, result, embedded);
+          return absl::OkStatus();
+        }));
+    result["embedded"] = embedded;
+    session.terminal.Result(result);
     return ExitCode::kDone;
   }
 };

@@ -1,5 +1,6 @@
 #include "runtime/client/temporary_folder.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 
@@ -32,13 +33,28 @@ UniqueFd TryLock(const std::string& folder) {
   return lock;
 }
 
-void RemoveAbandoned(const std::string& parent) {
+/// By name.
+std::vector<std::string> OwnFolders(const std::string& parent) {
+  std::vector<std::string> folders;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(parent, error)) {
     const std::string path = entry.path().string();
-    if (entry.path().filename().string().rfind(NamePrefix(), 0) != 0 || !IsOwnFolder(path)) {
-      continue;
+    if (entry.path().filename().string().rfind(NamePrefix(), 0) == 0 && IsOwnFolder(path)) {
+      folders.push_back(path);
     }
+  }
+  std::sort(folders.begin(), folders.end());
+  return folders;
+}
+
+/// Looks without making the file, and lets go at once.
+bool IsHeld(const std::string& folder) {
+  const UniqueFd lock(open((folder + "/lock").c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  return lock.valid() && flock(lock.get(), LOCK_SH | LOCK_NB) != 0;
+}
+
+void RemoveAbandoned(const std::string& parent) {
+  for (const std::string& path : OwnFolders(parent)) {
     const UniqueFd lock = TryLock(path);
     std::error_code ignored;
     if (lock.valid()) std::filesystem::remove_all(path, ignored);
@@ -58,6 +74,12 @@ StatusOr<TemporaryFolder> TemporaryFolder::Create(const std::string& parent) {
     return TemporaryFolder(std::move(path), std::move(lock));
   }
   return absl::InternalError(StrCat("make a private folder: ", parent, ": cannot lock one"));
+}
+
+std::vector<std::string> FoldersInUse(const std::string& parent) {
+  std::vector<std::string> folders = OwnFolders(parent);
+  std::erase_if(folders, [](const std::string& folder) { return !IsHeld(folder); });
+  return folders;
 }
 
 void RemoveFolder(const std::string& path) {

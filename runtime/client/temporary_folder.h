@@ -3,6 +3,7 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "runtime/base/file.h"
 #include "runtime/base/status.h"
@@ -34,5 +35,9 @@ class TemporaryFolder {
   std::string path_;
   UniqueFd lock_;
 };
+
+/// Those below `parent` of this user that somebody holds, by name: in each a cluster runs, starts
+/// or ends. A folder that cannot be listed has none.
+std::vector<std::string> FoldersInUse(const std::string& parent);
 
 }  // namespace patchbay::client

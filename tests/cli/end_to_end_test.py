@@ -101,6 +101,19 @@ class Embedded(program.Case):
         self.assertEqual((header["descr"], header["shape"]), ("<f2", (16, 3, 128, 128)))
         self.assertEqual(len(content) % 64, 0)
 
+    def status_and_jobs_see_it(self):
+        """The embedded cluster of a running command, whose key file other commands take."""
+        state = self.json("status")
+        self.assertEqual((state["nodes"], state["workers"], state["jobs"]), ([], [], []))
+        (mine,) = state["embedded"]
+        self.assertEqual([job["kind"] for job in mine["jobs"]], ["stream"])
+        self.assertEqual(len(mine["nodes"]), 1)
+        (jobs,) = self.json("jobs")["embedded"]
+        self.assertEqual((jobs["key_file"], jobs["jobs"][0]["state"]), (mine["key_file"], "running"))
+        self.assertIn(f"--cluster {mine['key_file']}", self.expect(0, "jobs").stdout)
+        named = self.json("jobs", "--cluster", mine["key_file"])
+        self.assertEqual((len(named["jobs"]), named["embedded"]), (1, []))
+
     def test_interrupt_and_kill_leave_no_process_and_no_folder(self):
         run = self.run_file("slide.svs")
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
@@ -113,6 +126,8 @@ class Embedded(program.Case):
                 while not (saved.exists() and any(saved.iterdir())) and process.poll() is None:
                     os.sched_yield()
                 self.assertIsNone(process.poll(), "it ended by itself")
+                if number == signal.SIGINT:
+                    self.status_and_jobs_see_it()
                 process.send_signal(number)
                 said = process.stdout.read()  # ends when the last process that holds it has
                 self.assertEqual("resume token    patchbay-resume-" in said, number != signal.SIGKILL, said)
@@ -123,6 +138,7 @@ class Embedded(program.Case):
                         break
                     os.sched_yield()
                 self.assert_nothing_left()
+        self.assertIn("no cluster is running", self.expect(1, "status").stderr)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,30 @@
+// The clusters that commands which only look at things see.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "runtime/base/json.h"
+#include "runtime/base/status.h"
+#include "runtime/cli/command.h"
+#include "runtime/client/client.h"
+
+namespace patchbay::cli {
+
+/// What is done with a cluster. `embedded`: the key file of the embedded cluster it is; "" for the
+/// one that was named or that `patchbay up` runs.
+using LookAtCluster = std::function<Status(client::Client& client, const std::string& embedded)>;
+
+/// Calls `look` for the cluster that the session names; or else for the one that runs from this
+/// home and for every embedded one of this user, by name. One of the latter that starts or ends
+/// just now is passed over with a note. FailedPrecondition when there is none. Call it under an
+/// InterruptScope.
+Status LookAtClusters(const Session& session, const LookAtCluster& look);
+
+/// The heading above what is said of an embedded cluster; nothing for "".
+void SayEmbedded(Terminal& terminal, const std::string& key_file);
+/// Puts what a cluster says into the result for programs: an embedded one into its list, with its
+/// "key_file"; the other is the result.
+void AddCluster(Json cluster, const std::string& key_file, Json& result, Json& embedded);
+
+}  // namespace patchbay::cli
