@@ -152,6 +152,45 @@ class Trainer(ModuleCase):
             stream.close()
             """)
 
+    def test_threads_and_notebooks_take_batches_and_others_run_while_one_waits(self):
+        self.run_program("""
+            import asyncio, io, threading
+            stream = patchbay.attach("run.yaml", cpus=1)
+            begin, found = stream.state_dict(), []
+
+            def take():
+                stream.load_state_dict(begin)
+                found.append(digest(stream))
+
+            async def cell():  # a notebook's: in a running loop, with a stdout that is no file
+                kept, sys.stdout = sys.stdout, io.StringIO()
+                take()
+                sys.stdout = kept
+
+            take()
+            thread = threading.Thread(target=take)
+            thread.start()
+            thread.join()
+            asyncio.run(cell())
+            assert found[0] == found[1] == found[2], found
+            loop, ended, ticks = iter(stream), threading.Event(), []
+
+            def tick():
+                while not ended.wait(0.001):
+                    ticks.append(time.monotonic())
+
+            held = [next(loop) for _ in range(4)]  # every slot, as one that accumulates gradients may hold them
+            clock = threading.Thread(target=tick)
+            clock.start()
+            raised(lambda: next(loop), patchbay.RingExhausted)  # waits for two seconds
+            ended.set()
+            clock.join()
+            assert len(ticks) > 50, f"the interpreter's lock was held: {len(ticks)} ticks in two seconds"
+            assert [batch.index for batch in held] == [0, 1, 2, 3]
+            del held
+            assert next(loop).index == 4, "it goes on"
+            """)
+
     def test_a_run_cut_anywhere_goes_on_with_the_bytes_of_an_uncut_one(self):
         self.run_program("""
             stream = patchbay.attach("run.yaml", cpus=1)
@@ -253,6 +292,13 @@ class Trainer(ModuleCase):
                 place[rank] += size
         self.assertEqual(together, expected)
         self.assertEqual(place, [len(half) for half in halves])
+        # Their scheduler is gone; one rank with two workers goes on from the same state.
+        self.run_program("""
+            with open("alone", "wb") as out:
+                for batch in patchbay.attach("run.yaml", cpus=2, rank=0, world_size=1, state=json.load(open(sys.argv[1]))):
+                    out.write(b"".join(patches(batch)))
+            """, states[0])
+        self.assertEqual((self.folder / "alone").read_bytes(), expected[2 * 16 * 32:])
         self.nothing_left()
 
     def test_streams_of_one_process_share_a_cluster_which_ends_with_the_last(self):
