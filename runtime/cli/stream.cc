@@ -27,6 +27,7 @@ namespace patchbay::cli {
 namespace {
 
 constexpr std::int64_t kNextSliceMs = 200;  ///< between looks for Ctrl-C
+constexpr std::int64_t kLookAtLogNs = 3'000'000'000;
 constexpr std::int64_t kRedrawEveryNs = 200'000'000;
 
 /// What came out of a stream.
@@ -236,13 +237,40 @@ Status StreamCommand::Use(const client::Batch& batch, client::StreamDigest& dige
   return absl::OkStatus();
 }
 
+/// Says what the job's log has to say while a batch is long in coming: a trainer that no node can
+/// reach would else wait in silence until its stream fails.
+class LongWait {
+ public:
+  LongWait(client::Run& run, Terminal& terminal) : run_(run), terminal_(terminal) {}
+
+  void Look() {
+    if (SteadyNowNs() < look_ns_) return;
+    look_ns_ = SteadyNowNs() + kLookAtLogNs;
+    const auto lines = run_.cluster->client().FetchLogs(run_.job, read_);
+    if (!lines.ok()) return;
+    for (const protocol::LogsFetched::Line& line : *lines) {
+      read_ = line.sequence;
+      if (line.at >= since_) terminal_.Note(StrCat("waiting for a batch: ", line.text));
+    }
+  }
+
+ private:
+  client::Run& run_;
+  Terminal& terminal_;
+  const std::int64_t since_ = WallClockSeconds();
+  std::int64_t look_ns_ = SteadyNowNs() + kLookAtLogNs;
+  std::uint64_t read_ = 0;  ///< lines, by sequence
+};
+
 /// The next batch; Cancelled when interrupted, Unavailable when its own cluster has ended.
-StatusOr<client::Batch> TakeNext(client::Run& run) {
+StatusOr<client::Batch> TakeNext(client::Run& run, Terminal& terminal) {
+  LongWait wait(run, terminal);
   while (true) {
     StatusOr<client::Batch> batch = run.stream->Next(kNextSliceMs);
     if (!absl::IsDeadlineExceeded(batch.status())) return batch;
     PB_RETURN_IF_ERROR(run.cluster->Alive());
     if (Interrupted()) return absl::CancelledError("stream: interrupted");
+    wait.Look();
   }
 }
 
@@ -255,7 +283,7 @@ Status StreamCommand::TakeBatches(Session& session, client::Run& run, StreamResu
   std::int64_t shown_ns = SteadyNowNs();
   for (std::uint64_t taken = 1; taken <= wanted; ++taken) {
     if (Interrupted()) return absl::CancelledError("stream: interrupted");
-    PB_ASSIGN_OR_RETURN(const client::Batch batch, TakeNext(run));
+    PB_ASSIGN_OR_RETURN(const client::Batch batch, TakeNext(run, terminal));
     PB_RETURN_IF_ERROR(Use(batch, digest));
     result.counted.Add(batch);
     const bool due = terminal.live() ? SteadyNowNs() - shown_ns > kRedrawEveryNs

@@ -2,6 +2,7 @@
 network joins them. They share a file system, as a site's nodes do."""
 import json
 import os
+import pathlib
 import signal
 import subprocess
 import sys
@@ -243,6 +244,23 @@ class TwoNodes(harness.Case):
         self.assertEqual(result["digest"], reference)
         self.assertGreater(result["remote_bytes"], 0)
 
+    def test_a_frozen_trainer_stops_its_senders_and_not_the_cluster(self):
+        run = self.run_file(self.store([self.slide()]), meta=True)
+        reference = self.json("stream", run, "--batches", 30, "--digest")["digest"]
+        self.cluster(first_cpus=0)
+        saved = self.folder / "saved"
+        frozen = self.start("stream", run, "--batches", 30, "--digest", "--json", "--step-ms", 20, "--save", saved,
+                            prefix=self.in_first())
+        wait_until(lambda: saved.exists() and len(list(saved.glob("*-image.npy"))) >= 6, "6 batches")
+        frozen.send_signal(signal.SIGSTOP)
+        other = self.json("stream", run, "--batches", 30, "--digest")
+        self.assertEqual(other["digest"], reference)
+        self.assertIsNone(frozen.poll())
+        frozen.send_signal(signal.SIGCONT)
+        result = json.loads(self.done(frozen))
+        self.assertEqual(result["digest"], reference)
+        self.assertGreater(result["remote_bytes"], 0)
+
     def test_a_partition_of_the_data_network_alone_changes_nothing(self):
         run = self.run_file(self.store([self.slide()]), meta=True)
         reference = self.json("stream", run, "--batches", 40, "--digest")["digest"]
@@ -284,6 +302,18 @@ class TwoNodes(harness.Case):
         self.assertIn("cannot deliver to rank 0", logs)
         self.assertIn(f"{FIRST_BESIDE}:", logs)
         self.assertIn("must be open", logs)
+
+    def test_a_trainer_that_no_node_can_reach_says_so_while_it_waits(self):
+        run = self.run_file(self.slide(size="800x600"), patch=64)
+        self.join_beside()
+        self.cut_beside()
+        self.cluster(first_cpus=0)
+        waiting = self.start("stream", run, "--batches", 1, "--data-listen", FIRST_BESIDE, prefix=self.in_first())
+        told = pathlib.Path(waiting.log)
+        wait_until(lambda: "cannot deliver to rank 0" in told.read_text(encoding="utf-8"), "word of why it waits")
+        self.assertIn("waiting for a batch", told.read_text(encoding="utf-8"))
+        self.assertIn("must be open", told.read_text(encoding="utf-8"))
+        self.assertIn(f"{FIRST_BESIDE}:", told.read_text(encoding="utf-8"))
 
     def test_doctor_tests_the_direction_that_must_be_open(self):
         self.cluster()

@@ -130,6 +130,30 @@ TEST_F(Streaming, FailedDeliveryBarsThatPairForAWhile) {
   EXPECT_EQ(rig.FindFor<protocol::LeasesGranted>(CoreRig::kWorker0), nullptr);
 }
 
+TEST_F(Streaming, AStreamThatNobodyCanDeliverToEndsWithTheReason) {
+  Attach(5, 1);
+  const std::vector<PeerId> alive = {CoreRig::kAgent, CoreRig::kWorker0, CoreRig::kTrainer0};
+  const protocol::StreamFailed* failed = nullptr;
+  std::vector<protocol::ShardLease> shards = rig.Shards();
+  for (int seconds = 0; failed == nullptr && seconds < 200; ++seconds) {
+    for (const protocol::ShardLease& lease : shards) {
+      Return(lease, absl::StatusCode::kUnavailable);
+      failed = rig.FindFor<protocol::StreamFailed>(CoreRig::kTrainer0);
+      if (failed != nullptr) break;
+      const auto* fence = rig.FindFor<protocol::FenceShard>(CoreRig::kTrainer0);
+      if (fence == nullptr) continue;
+      const protocol::FenceShard copy = *fence;
+      Fenced(copy, copy.grant.slot);
+    }
+    if (failed != nullptr) break;
+    rig.Pass(1'000, alive);
+    shards = rig.Shards();
+  }
+  ASSERT_NE(failed, nullptr) << "it waits for ever";
+  EXPECT_EQ(failed->outcome.code, static_cast<int>(absl::StatusCode::kUnavailable));
+  EXPECT_NE(failed->outcome.message.find("why"), std::string::npos) << failed->outcome.message;
+}
+
 TEST_F(Streaming, DeliveredButNotCountedIsFencedAfterAWhile) {
   Attach(5, 1);
   Return(rig.Shards().at(0));
