@@ -67,6 +67,36 @@ TEST(RingOffer, RefusesRingsThatCannotBe) {
   EXPECT_FALSE(refused([](RingOffer&) {}));
 }
 
+TEST(RingOffer, RefusesSlotsThatTheLimitAloneForbids) {
+  RingOffer on_host = Sample();
+  on_host.device.reset();
+  on_host.device_stride = 0;
+  on_host.slots = kMaxRingSlots;
+  EXPECT_TRUE(Through(on_host).ok());
+  on_host.slots = kMaxRingSlots + 1;
+  EXPECT_TRUE(absl::IsInvalidArgument(Through(on_host).status()));
+  RingOffer small = Sample();
+  small.slots = 4;
+  EXPECT_TRUE(absl::IsInvalidArgument(Through(small).status())) << "the device block is of 5";
+}
+
+TEST(Greeting, RefusesOtherSizesAndVersions) {
+  const std::vector<std::byte> good = EncodeChallenge(Challenge{Nonce{std::byte{3}}});
+  ASSERT_TRUE(DecodeChallenge(good).ok());
+  for (const int more : {-1, 1, 100}) {
+    std::vector<std::byte> bytes = good;
+    bytes.resize(static_cast<std::size_t>(static_cast<int>(good.size()) + more));
+    EXPECT_TRUE(absl::IsInvalidArgument(DecodeChallenge(bytes).status())) << more;
+  }
+  for (const int version : {0, 1, 3, 255}) {
+    std::vector<std::byte> bytes = good;
+    bytes[4] = static_cast<std::byte>(version);
+    EXPECT_NE(
+        MessageOf(DecodeChallenge(bytes).status()).find(StrCat("version ", version, ", not 2")),
+        std::string_view::npos);
+  }
+}
+
 TEST(RingOffer, RefusesEveryFlippedBit) {
   const Nonce nonce{};
   const auto good = EncodeRingOffer(Sample(), nonce, SecretOf(1));

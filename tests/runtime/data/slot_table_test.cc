@@ -246,6 +246,72 @@ TEST(SlotTable, RefusesImpossibleStreams) {
   EXPECT_TRUE(refused([](auto& o) { o.first.batch = 3; }));
 }
 
+TEST(SlotTable, SaysWhatDoesNotFit) {
+  SlotTable table = Make();
+  const auto refusal = [&](const ShardHeader& header) {
+    return std::string(MessageOf(table.Admit(header)));
+  };
+  EXPECT_NE(refusal(HeaderOf({0, 0}, 2, 0, 1, 1)).find("no such shard"), std::string::npos);
+  // Four slots from batch 0 of epoch 0 on: batch 0 of epoch 1 is within, batch 1 is not.
+  EXPECT_EQ(refusal(HeaderOf({1, 0}, 0, 0, 1, 1)), "");
+  EXPECT_NE(refusal(HeaderOf({1, 1}, 0, 0, 1, 1)).find("beyond the ring"), std::string::npos);
+}
+
+TEST(SlotTable, AnOlderFenceTakesNothingBackFromANewer) {
+  SlotTable table = Make();
+  const ShardId shard{0, 0, 0, 0};
+  ASSERT_TRUE(table.Fence(shard, LeaseNumber{1, 5}));
+  ASSERT_TRUE(table.Fence(shard, LeaseNumber{1, 3}));
+  EXPECT_TRUE(absl::IsFailedPrecondition(table.Admit(HeaderOf({0, 0}, 0, 0, 1, 4))));
+  EXPECT_TRUE(absl::IsFailedPrecondition(table.Admit(HeaderOf({0, 0}, 0, 0, 1, 5))));
+}
+
+TEST(SlotTable, OnlyTheGenerationInUseIsReleased) {
+  SlotTable table = Make();
+  Fill(table, {0, 0}, 0, 1);
+  table.Take({0, 0});
+  for (const std::uint64_t generation : {0, 2, 100}) EXPECT_FALSE(table.Release(0, generation));
+  EXPECT_EQ(table.Report(0).phase, SlotPhase::kInUse);
+  EXPECT_TRUE(table.Release(0, 1));
+}
+
+TEST(SlotTable, ADeadGrantEvacuatesNothing) {
+  SlotTable table = Make();
+  Fill(table, {0, 0}, 0, 1);
+  table.Take({0, 0});
+  ASSERT_TRUE(table.Release(0, 1));
+  const ShardHeader dead = HeaderOf({0, 1}, 0, 0, 1, 5);
+  ASSERT_TRUE(table.Fence(dead.shard, dead.lease));
+  const auto evacuation = table.Evacuate(dead.shard, dead.grant);
+  ASSERT_TRUE(evacuation.ok()) << evacuation.status();
+  EXPECT_FALSE(evacuation->resting_slot.has_value());
+  EXPECT_EQ(table.SparesLeft(), 1u);
+}
+
+TEST(SlotTable, AProofForASlotThatDoesNotRestCountsForNothing) {
+  SlotTable table = Make();
+  table.ProveGone(0);
+  const ShardHeader lost = HeaderOf({0, 0}, 1, 0, 1, 2);
+  ASSERT_TRUE(table.Fence(lost.shard, lost.lease));
+  ASSERT_TRUE(table.Evacuate(lost.shard, lost.grant).ok());
+  Fill(table, {0, 0}, 3, 1);
+  table.Take({0, 0});
+  EXPECT_EQ(table.Report(0).phase, SlotPhase::kResting);
+  table.ProveGone(0);
+  EXPECT_EQ(table.Report(0).phase, SlotPhase::kSpare);
+}
+
+TEST(SlotTable, WhatFailedBeforeItsOthersBeganVoidsThemToo) {
+  SlotTable table = Make();
+  ShardHeader first = HeaderOf({0, 0}, 0, 0, 1, 1), second = first;
+  first.array = 0;
+  second.array = 1;
+  ASSERT_TRUE(table.BeginReceive(first).ok());
+  EXPECT_FALSE(table.EndReceive(first, false));
+  EXPECT_TRUE(absl::IsFailedPrecondition(table.BeginReceive(second)));
+  EXPECT_FALSE(table.Receiving(first.shard, first.lease));
+}
+
 /// A random walk over everything a scheduler, workers and a trainer may do, right and wrong.
 ShardHeader ArrayOf(ShardHeader header, std::uint8_t array) {
   header.array = array;
