@@ -63,7 +63,8 @@ def visit(port, rng, held):
 @harness.unittest.skipUnless(os.geteuid() == 0, "becoming another user needs root")
 class Strangers(harness.Case):
     def test_strangers_on_every_port_change_nothing(self):
-        run = self.run_file(self.slide(size="1600x1200"), patch=64)
+        ports = range(20000 + os.getpid() % 9000, 30000)
+        run = self.run_file(self.slide(size="1600x1200"), patch=64, data=f"{{ports: {ports[0]}-{ports[-1]}}}")
         self.folder.chmod(0o755)
         cluster = self.up(2)
         theirs = self.folder / "bob"
@@ -87,6 +88,7 @@ class Strangers(harness.Case):
                    "2 batches")
         scheduler, data = listening_ports(before), listening_ports([trainer.pid])
         self.assertTrue(scheduler and data, (scheduler, data))
+        self.assertTrue(all(port in ports for port in data), (data, ports))
         rng, held = random.Random(1), []
         for i in range(STRANGERS):
             visit((scheduler + data)[i % len(scheduler + data)], rng, held)
