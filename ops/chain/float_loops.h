@@ -126,22 +126,13 @@ PB_LANE_CODE void LoadPixel(const FloatRows& rows, std::int64_t j, V (&rgb)[3]) 
   for (int c = 0; c < 3; ++c) rgb[c] = V::Load(rows.Row(c) + j);
 }
 
-template <typename V>
-void LoopMapOd(const OdMap& map, const FloatRows& rows) {
+/// `Apply` to every pixel of a row.
+template <typename V, typename Map, void (*Apply)(const Map&, V (&)[3])>
+void LoopMap(const Map& map, const FloatRows& rows) {
   for (std::int64_t j = 0; j < rows.width; j += V::kLanes) {
     V rgb[3];
     LoadPixel(rows, j, rgb);
-    MapOd(map, rgb);
-    for (int c = 0; c < 3; ++c) rgb[c].Store(rows.Row(c) + j);
-  }
-}
-
-template <typename V>
-void LoopMapLab(const LabMap& map, const FloatRows& rows) {
-  for (std::int64_t j = 0; j < rows.width; j += V::kLanes) {
-    V rgb[3];
-    LoadPixel(rows, j, rgb);
-    MapLab(map, rgb);
+    Apply(map, rgb);
     for (int c = 0; c < 3; ++c) rgb[c].Store(rows.Row(c) + j);
   }
 }
@@ -270,8 +261,8 @@ constexpr RowLoops LoopsOf(const char* name) {
           &LoopWiden<V>,
           &LoopSplineColumns<V>,
           &LoopDisplace<V>,
-          &LoopMapLab<V>,
-          &LoopMapOd<V>,
+          &LoopMap<V, LabMap, MapLab<V>>,
+          &LoopMap<V, OdMap, MapOd<V>>,
           &LoopJitter<V>,
           &LoopGreySum<V>,
           &LoopWeigh<V>,

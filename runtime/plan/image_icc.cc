@@ -3,12 +3,11 @@
 #include <optional>
 
 #include "runtime/base/strings.h"
+#include "runtime/plan/image_colours.h"
 #include "runtime/plan/ops/icc_to_srgb.h"
 
 namespace patchbay::plan {
 namespace {
-
-constexpr int kColours = 3;
 
 std::optional<IccToSrgbOptions> IccOf(const RunConfig& config) {
   return FindIccToSrgb(config.preprocess, config.augment);
@@ -28,10 +27,7 @@ Status SettleIcc(const RunConfig& config, std::vector<PlannedImage>& images) {
       image.icc.reset();
       continue;
     }
-    if (image.channels != kColours || image.dtype != DType::kUint8) {
-      return Bad(i, StrCat("it needs three channels of uint8, the image has ", image.channels,
-                           " of ", patchbay::NameOf(image.dtype)));
-    }
+    if (const std::string wrong = WrongColours(image); !wrong.empty()) return Bad(i, wrong);
     if (!image.icc) return Bad(i, "the image was not looked at for a profile");
     if (icc->refuses_missing && image.icc->fallback != IccFallback::kNone) {
       return Bad(i, StrCat(NameOf(image.icc->fallback),
@@ -50,9 +46,7 @@ Json IccToJson(const RunConfig& config, const std::vector<PlannedImage>& images)
 
 Status IccFromJson(const RunConfig& config, const Json& rows, std::vector<PlannedImage>& images) {
   if (!IccOf(config)) return absl::OkStatus();
-  if (!rows.is_array() || rows.size() != images.size()) {
-    return absl::InvalidArgumentError("plan: icc: not one row an image");
-  }
+  PB_RETURN_IF_ERROR(CheckRowsOf("icc", rows, images));
   for (std::size_t i = 0; i < images.size(); ++i) {
     PB_ASSIGN_OR_RETURN(images[i].icc, ImageIccFromJson(rows[i]));
   }

@@ -4,12 +4,11 @@
 #include <string>
 
 #include "runtime/base/strings.h"
+#include "runtime/plan/image_colours.h"
 #include "runtime/plan/ops/stain_normalize.h"
 
 namespace patchbay::plan {
 namespace {
-
-constexpr int kColours = 3;
 
 std::optional<StainNormalizeOptions> NormalizeOf(const RunConfig& config) {
   return FindStainNormalize(config.preprocess, config.augment);
@@ -76,10 +75,8 @@ Status SettleStains(const RunConfig& config, std::vector<PlannedImage>& images) 
       return absl::InvalidArgumentError(
           StrCat("plan: image ", i, ": stain_normalize has no reference ", image.stain_reference));
     }
-    if (image.channels != kColours || image.dtype != DType::kUint8) {
-      return absl::InvalidArgumentError(
-          StrCat("plan: image ", i, ": stain_normalize needs three channels of uint8, it has ",
-                 image.channels, " of ", patchbay::NameOf(image.dtype)));
+    if (const std::string wrong = WrongColours(image); !wrong.empty()) {
+      return absl::InvalidArgumentError(StrCat("plan: image ", i, ": stain_normalize: ", wrong));
     }
     if (use_reinhard ? !image.reinhard : !image.macenko) {
       return absl::InvalidArgumentError(StrCat("plan: image ", i, ": it has no stain fit"));
@@ -104,9 +101,7 @@ Status StainsFromJson(const RunConfig& config, const Json& rows,
                       std::vector<PlannedImage>& images) {
   const auto normalize = NormalizeOf(config);
   if (!normalize) return absl::OkStatus();
-  if (!rows.is_array() || rows.size() != images.size()) {
-    return absl::InvalidArgumentError("plan: stains: not one row an image");
-  }
+  PB_RETURN_IF_ERROR(CheckRowsOf("stains", rows, images));
   for (std::size_t i = 0; i < images.size(); ++i) {
     PB_RETURN_IF_ERROR(ReadRow(*normalize, rows[i], images[i]));
   }

@@ -1,22 +1,28 @@
 // The least time an ingest's encoder needs: every chunk of a finished store, compressed again on N
 // threads with the settings it was written with, and nothing else timed: by blosc_compress_ctx, and
-// by the ingest's own encoder.
+// by the ingest's own encoder. Beside them what ingest does for the colours of a slide: the counts
+// of the finest level, a file of them for every zarr shard, their sum and the fits.
 //
 //   encoder_floor STORE [THREADS]      one JSON object: chunks, raw_bytes, blosc and ours with
-//                                      seconds and bytes
+//                                      seconds and bytes; colours with seconds of processor time
+//                                      and pixels
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <functional>
 #include <iostream>
 #include <memory>
 #include <span>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include <blosc.h>
 
+#include "ops/colour/stain_fit.h"
+#include "ops/colour/stain_histogram.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
@@ -97,15 +103,90 @@ Encoder OwnEncoder(const zarr::ImageStoreSettings& settings) {
   };
 }
 
+/// Processor time of this thread: what others run meanwhile does not count.
+std::int64_t ThreadNs() {
+  timespec now{};
+  PB_CHECK(::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now) == 0);
+  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+/// Counts the colours of the finest level as ingest does: a histogram, serialised, for each zarr
+/// shard's worth of chunks.
+class ColourCounts {
+ public:
+  ColourCounts(const zarr::Array& finest, std::int64_t side, std::int64_t chunks_per_shard)
+      : finest_(finest), side_(side), chunks_per_shard_(chunks_per_shard) {}
+
+  void Add(const Job& job, std::vector<std::byte>& raw) {
+    if (job.array != &finest_) return;
+    const auto& shape = finest_.metadata().shape;
+    const std::int64_t height = std::min(side_, shape[1] - job.chunk[1] * side_);
+    const std::int64_t width = std::min(side_, shape[2] - job.chunk[2] * side_);
+    TensorView view = ContiguousView<3>(raw.data(), DType::kUint8, {height, width, 3});
+    view.stride_bytes[0] = side_ * 3;
+    const std::int64_t start = ThreadNs();
+    PB_CHECK(counter_.Add(view).ok());
+    pixels_ += height * width;
+    if (++chunks_ % chunks_per_shard_ == 0) TakeShard();
+    spent_ns_ += ThreadNs() - start;
+  }
+
+  /// The chunks after the last whole shard.
+  void Finish() {
+    const std::int64_t start = ThreadNs();
+    TakeShard();
+    spent_ns_ += ThreadNs() - start;
+  }
+
+  const std::vector<std::string>& files() const { return files_; }
+  std::int64_t spent_ns() const { return spent_ns_; }
+  std::int64_t pixels() const { return pixels_; }
+
+ private:
+  void TakeShard() {
+    const std::vector<std::byte> file = ops::SerialiseHistogram(counter_.Take());
+    files_.emplace_back(reinterpret_cast<const char*>(file.data()), file.size());
+  }
+
+  const zarr::Array& finest_;
+  const std::int64_t side_, chunks_per_shard_;
+  ops::StainCounter counter_;
+  std::vector<std::string> files_;
+  std::int64_t chunks_ = 0, pixels_ = 0, spent_ns_ = 0;
+};
+
+/// What the counts of all threads took together, with their sum and its fits.
+Json ColoursToJson(const std::vector<std::unique_ptr<ColourCounts>>& counts) {
+  const std::int64_t start = ThreadNs();
+  ops::StainCounter whole;
+  std::int64_t pixels = 0, spent_ns = 0;
+  for (const auto& own : counts) {
+    for (const std::string& file : own->files()) {
+      const auto histogram = ops::ParseHistogram(file);
+      PB_CHECK(histogram.ok() && whole.Add(*histogram).ok());
+    }
+    pixels += own->pixels();
+    spent_ns += own->spent_ns();
+  }
+  const ops::StainHistogram sum = whole.Take();
+  PB_CHECK(sum.Pixels() == static_cast<std::uint64_t>(pixels));
+  const plan::StainFit fit = ops::FitStains(sum);
+  spent_ns += ThreadNs() - start;
+  return {{"seconds", static_cast<double>(spent_ns) * 1e-9},
+          {"pixels", pixels},
+          {"tissue_pixels", fit.tissue_pixels}};
+}
+
 /// Takes jobs until none is left; what each encoder spent, in their order.
 std::vector<Spent> Encode(const std::vector<Job>& jobs, std::atomic<std::size_t>& next,
-                          const zarr::ImageStoreSettings& settings) {
+                          const zarr::ImageStoreSettings& settings, ColourCounts& colours) {
   const Encoder encoders[] = {BloscEncoder(settings), OwnEncoder(settings)};
   std::vector<std::byte> raw(static_cast<std::size_t>(settings.chunk.y * settings.chunk.y * 3));
   std::vector<std::byte> out;
   std::vector<Spent> spent(std::size(encoders));
   for (std::size_t i = next++; i < jobs.size(); i = next++) {
     ReadChunk(jobs[i], settings.chunk.y, raw);
+    colours.Add(jobs[i], raw);
     if (std::all_of(raw.begin(), raw.end(), [](std::byte b) { return b == std::byte{255}; })) {
       continue;  // background is not stored
     }
@@ -115,6 +196,7 @@ std::vector<Spent> Encode(const std::vector<Job>& jobs, std::atomic<std::size_t>
       spent[e].ns += SteadyNowNs() - start;
     }
   }
+  colours.Finish();
   return spent;
 }
 
@@ -141,13 +223,20 @@ int Run(const std::string& store, int threads) {
   std::atomic<std::size_t> next{0};
   std::vector<std::vector<Spent>> spent(static_cast<std::size_t>(threads));
   std::vector<std::thread> running;
-  for (auto& own : spent) running.emplace_back([&] { own = Encode(jobs, next, settings); });
+  const std::int64_t in_shard = plan["shard"].get<std::int64_t>() / settings.chunk.y;
+  std::vector<std::unique_ptr<ColourCounts>> colours;
+  for (auto& own : spent) {
+    ColourCounts& counts = *colours.emplace_back(
+        std::make_unique<ColourCounts>(arrays->front(), settings.chunk.y, in_shard * in_shard));
+    running.emplace_back([&] { own = Encode(jobs, next, settings, counts); });
+  }
   for (std::thread& thread : running) thread.join();
   const std::int64_t side = settings.chunk.y;
   std::cout << DumpJson({{"chunks", jobs.size()},
                          {"raw_bytes", static_cast<std::int64_t>(jobs.size()) * side * side * 3},
                          {"blosc", Sum(spent, 0)},
-                         {"ours", Sum(spent, 1)}})
+                         {"ours", Sum(spent, 1)},
+                         {"colours", ColoursToJson(colours)}})
             << "\n";
   return 0;
 }
