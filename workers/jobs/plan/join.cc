@@ -9,6 +9,7 @@
 
 #include "ops/chain/chain.h"
 #include "runtime/plan/byte_versions.h"
+#include "runtime/plan/image_colours.h"
 #include "runtime/plan/ops/icc_to_srgb.h"
 #include "runtime/plan/ops/op_key.h"
 #include "runtime/plan/ops/stain_normalize.h"
@@ -195,15 +196,14 @@ Status CheckPatches(TaskContext& context, const plan::RunConfig& config,
 /// Whether the images, which are alike, are of the type that every op of colours by image needs.
 Status CheckColours(TaskContext& context, const plan::RunConfig& config,
                     const DatasetImages& joined) {
-  const plan::PlannedImage& first = joined.images.front();
-  if (first.channels == 3 && first.dtype == DType::kUint8) return absl::OkStatus();
+  const std::string wrong = plan::WrongColours(joined.images.front());
+  if (wrong.empty()) return absl::OkStatus();
   for (const std::string_view op : {plan::kIccToSrgb, plan::kStainNormalize}) {
     const std::string key = plan::KeyOfOp(config.preprocess, config.augment, op);
     if (key.empty()) continue;
     context.names.AddImage(joined.where.paths[0], StrCat("image ", joined.numbers[0]));
-    return absl::InvalidArgumentError(StrCat("plan stream: ", joined.where.paths[0], ": key '", key,
-                                             "': it needs three channels of uint8, the image has ",
-                                             first.channels, " of ", NameOf(first.dtype)));
+    return absl::InvalidArgumentError(
+        StrCat("plan stream: ", joined.where.paths[0], ": key '", key, "': ", wrong));
   }
   return absl::OkStatus();
 }
