@@ -410,7 +410,17 @@ class Trainer(ModuleCase):
                 assert text in said, said
             refused(patchbay.ConfigError, "rank 2 of 2 ranks", rank=2, world_size=2)
             refused(patchbay.ConfigError, "go together", rank=0)
-            refused(patchbay.ConfigError, "a name or a job", rank=0, world_size=2)
+            for rank in ("0", 0.5, None):
+                refused(patchbay.ConfigError, "find rank", rank=rank, world_size=2)
+            refused(patchbay.ConfigError, "give all of them one `name`", rank=0, world_size=2)
+            for name in ("config", "cluster", "split", "name", "data_listen"):
+                refused(patchbay.ConfigError, f"attach: {name} 7: expected a text or a path", **{name: 7})
+            for values in ({"seed": float("nan")}, {"seed": object()}, {"dataset": [{1, 2}]}):
+                refused(patchbay.ConfigError, "as a run config has", config=values)
+                refused(patchbay.ConfigError, "as a run config has", overrides=values)
+            refused(patchbay.ConfigError, "overrides ['seed=1']: expected a dict", overrides=["seed=1"])
+            refused(patchbay.ConfigError, "write the config to a file", config={"dataset": "x" * 70000})
+            refused(patchbay.ConfigError, "more than 65536", name="x" * 70000)
             refused(patchbay.ConfigError, "did you mean 'global_size'", overrides={"batch.globalsize": 3})
             refused(patchbay.ConfigError, "split", split="nothere")
             refused(patchbay.ConfigError, "dataset", config={"patch": {"size": [64, 64]}})

@@ -58,8 +58,12 @@ class Client:
                 raise
 
     def _send(self, command):
+        message = json.dumps(command).encode()
+        if len(message) > _MESSAGE_BYTES:
+            raise errors.ConfigError(f"ask client process: the config and the arguments take {len(message)} bytes, more than "
+                                     f"{_MESSAGE_BYTES}: write the config to a file, and long lists to tables")
         try:
-            self._link.send(json.dumps(command).encode())
+            self._link.send(message)
         except OSError as error:
             raise self._gone() from error
 

@@ -1,4 +1,5 @@
 """Which rank of how many this process is, and what the ranks of one launch have in common."""
+import operator
 import os
 import sys
 
@@ -31,7 +32,10 @@ def find(rank, world_size):
     if (rank is None) != (world_size is None):
         raise errors.ConfigError("find rank: rank and world_size go together: give both, or neither")
     found = (rank, world_size) if rank is not None else _distributed() or _environment() or (0, 1)
-    rank, world_size = map(int, found)
+    try:
+        rank, world_size = map(operator.index, found)
+    except TypeError as error:
+        raise errors.ConfigError(f"find rank: rank {found[0]!r} of {found[1]!r} ranks: whole numbers are expected") from error
     if not 0 <= rank < world_size:
         raise errors.ConfigError(f"find rank: rank {rank} of {world_size} ranks: ranks count from 0 to world_size - 1")
     return rank, world_size

@@ -1,14 +1,12 @@
 """Streams: attach(), and what it gives."""
 import atexit
 import collections.abc
-import hashlib
-import json
 import operator
 import os
 import warnings
 import weakref
 
-from . import _breakdown, _client, _cuda, _ranks, _state, errors
+from . import _breakdown, _client, _cuda, _request, _state, errors
 from ._extension import Batch, open_ring
 
 collections.abc.Mapping.register(Batch)
@@ -41,48 +39,7 @@ def attach(config, *, split=None, device=None, rank=None, world_size=None, clust
     Raises ConfigError, StateError, NotFoundError, AccessError, DataError, ConflictError, ClusterError, DeviceError,
     ResourceError (patchbay.errors), each saying what to do.
     """
-    return Stream(_request(locals()), state)
-
-
-def _request(arguments):
-    """What the client process is asked for, from attach()'s arguments."""
-    rank, world_size = _ranks.find(arguments["rank"], arguments["world_size"])
-    request = {"rank": rank, "world_size": world_size}
-    device = _cuda.find(arguments["device"])
-    if device is not None:
-        request["ordinal"], request["device"] = device
-    config = arguments["config"]
-    if isinstance(config, collections.abc.Mapping):
-        request["values"] = dict(config)
-    else:
-        request["file"] = os.fspath(config)
-    if arguments["overrides"]:
-        request["overrides"] = [f"{key}={json.dumps(value)}" for key, value in arguments["overrides"].items()]
-    for key in ("split", "cluster", "cpus", "data_policy", "data_listen", "name"):
-        if arguments[key] is not None:
-            request[key] = arguments[key] if key == "cpus" else os.fspath(arguments[key])
-    if arguments["augment"] is not None:
-        if not isinstance(arguments["augment"], bool):
-            raise errors.ConfigError(f"attach: augment {arguments['augment']!r}: expected True, False or None")
-        request["augment"] = arguments["augment"]
-    if arguments["cluster"] is None:
-        request["share"] = _ranks.rendezvous(world_size) or _ranks.this_process()
-    return request
-
-
-def _shared_name(request, token):
-    """The name under which ranks meet: of the same config and split, at the same position. Another position is another
-    run of the same plan: bytes depend on the plan alone."""
-    place = "" if token is None else f"@{token.epoch}.{token.batch}"
-    if request.get("name"):
-        split = f"-{request['split']}" if request.get("split") else ""
-        augment = {None: "", True: "-augmented", False: "-plain"}[request.get("augment")]
-        return request["name"] + split + augment + place
-    launch = _ranks.rendezvous(request["world_size"])
-    if request["world_size"] == 1 or not launch:
-        return ""
-    parts = [launch, place] + [request.get(key) for key in ("file", "values", "overrides", "split", "augment")]
-    return "run-" + hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
+    return Stream(_request.of(locals()), state)
 
 
 def _check_shares(description):
@@ -153,7 +110,7 @@ class Stream:
             raise
 
     def _open_at(self, token):
-        request = dict(self._request, op="open", name=_shared_name(self._request, token))
+        request = dict(self._request, op="open", name=_request.shared_name(self._request, token))
         if token is not None:
             request["resume_token"] = token.text_at(token.epoch, token.batch)
         description, control = self._client.ask(**request)
