@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cstring>
 #include <deque>
+#include <future>
 #include <map>
 #include <memory>
 #include <span>
 
 #include "runtime/base/file.h"
+#include "runtime/base/folder_scope.h"
 #include "runtime/base/runs.h"
 #include "runtime/base/strings.h"
 #include "runtime/zarr/chunk_encoder.h"
@@ -259,8 +261,9 @@ class Pyramid {
     }
   }
 
-  Status AddFinest(std::int64_t index, const LabelChunk& finest, const AfterLabelRow& after_row) {
-    LevelRows& level = *levels_[0];
+  /// Row `index` of level 0, its pixels counted. Touches nothing that AddFinest does.
+  StatusOr<ChunkRow> MakeFinest(std::int64_t index, const LabelChunk& finest) {
+    const LevelRows& level = *levels_[0];
     ChunkRow row{index, {}};
     std::unique_ptr<std::uint8_t[]> pixels;
     for (std::int64_t x = 0; x < level.grid().x; ++x) {
@@ -271,8 +274,12 @@ class Pyramid {
       row.cells.push_back(value ? LabelCell{*value, nullptr} : CellOf(pixels, height, width));
       Tally(row.cells.back(), height, width, out_.pixels);
     }
-    PB_RETURN_IF_ERROR(after_row(index, row.cells));
-    PB_RETURN_IF_ERROR(level.Add(std::move(row)));
+    return row;
+  }
+
+  /// Encodes a row of level 0, and of the levels above what can be made of it.
+  Status AddFinest(ChunkRow row) {
+    PB_RETURN_IF_ERROR(levels_[0]->Add(std::move(row)));
     return BuildAbove(0);
   }
 
@@ -406,6 +413,31 @@ class Pyramid {
   std::vector<std::uint8_t> gathered_;
 };
 
+/// Encodes rows on a thread of its own, one at a time, in their order and confined as the thread
+/// that made it. Where no thread can be had, the work is done by the next call.
+class RowEncoding {
+ public:
+  explicit RowEncoding(Pyramid& pyramid) : pyramid_(pyramid) {}
+
+  /// Waits for the row before; its error is returned, and `row` is dropped then.
+  Status Begin(ChunkRow row) {
+    PB_RETURN_IF_ERROR(Finish());
+    begun_ = std::async(std::launch::async | std::launch::deferred,
+                        [this, row = std::move(row)]() mutable {
+                          const FolderScope scope(folders_);
+                          return pyramid_.AddFinest(std::move(row));
+                        });
+    return absl::OkStatus();
+  }
+  /// Waits for what was begun.
+  Status Finish() { return begun_.valid() ? begun_.get() : absl::OkStatus(); }
+
+ private:
+  Pyramid& pyramid_;
+  const std::shared_ptr<const AllowedFolders> folders_ = FolderScope::Current();
+  std::future<Status> begun_;  ///< its destructor waits
+};
+
 Status CheckLevels(const std::vector<Extent>& levels) {
   for (std::size_t i = 0; i < levels.size(); ++i) {
     if (levels[i].Empty() || levels[i].z != 1 || (i > 0 && !levels[i - 1].Covers(levels[i]))) {
@@ -442,9 +474,13 @@ StatusOr<LabelShards> WriteLabelShards(const std::string& folder, const std::vec
   const ImageStoreSettings settings = LabelSettings();
   LabelShards out;
   Pyramid pyramid(folder, settings, levels, out);
-  for (std::int64_t row = 0; row < pyramid.rows(); ++row) {
-    PB_RETURN_IF_ERROR(pyramid.AddFinest(row, finest, after_row));
+  RowEncoding encoding(pyramid);
+  for (std::int64_t index = 0; index < pyramid.rows(); ++index) {
+    PB_ASSIGN_OR_RETURN(ChunkRow row, pyramid.MakeFinest(index, finest));
+    PB_RETURN_IF_ERROR(after_row(index, row.cells));
+    PB_RETURN_IF_ERROR(encoding.Begin(std::move(row)));
   }
+  PB_RETURN_IF_ERROR(encoding.Finish());
   return out;
 }
 

@@ -47,7 +47,8 @@ struct LabelShards {
 /// Writes the shards of all `levels` (finest first, each no larger than the one before) below
 /// `folder`; durable once PublishStore has synced it. A pixel of a coarser level is the commonest
 /// value among those of the level before that it covers, of several the smallest. Deterministic.
-/// Errors of `finest` end the work.
+/// Errors of `finest` end the work. `finest` and `after_row` are called on the caller's thread; a
+/// second one encodes the row before meanwhile.
 StatusOr<LabelShards> WriteLabelShards(const std::string& folder, const std::vector<Extent>& levels,
                                        const LabelChunk& finest, const AfterLabelRow& after_row);
 

@@ -66,7 +66,7 @@ def write_run(work, name, stores, patches):
     (work / f"{name}.csv").write_text("path,slide_id,site,fold\n" + "\n".join(rows) + "\n")
     path = work / f"{name}.yaml"
     path.write_text(
-        f"dataset: {name}.csv\nseed: 7\npatch: {{size: [256, 256]}}\nlabels: {{set: drawn, mask: true}}\n"
+        f"dataset: {work}/{name}.csv\nseed: 7\npatch: {{size: [256, 256]}}\nlabels: {{set: drawn, mask: true}}\n"
         f"sampling: {{positions: random, patches_per_epoch: {patches}, tissue: {{min_fraction: 0.1}}, "
         "class_weights: {benign: 0.5, tumour: 0.5}, weight_by: [site]}\n"
         "batch: {global_size: 64, dtype: uint8, tail: drop}\n")
@@ -88,8 +88,12 @@ def memory_bytes(mark):
 
 
 def planned(options, path):
+    """As measured."""
+    return measured([str(options.bin / "patchbay"), "stream", str(path), "--batches", "1", "--cpus", "2", "--json"])
+
+
+def measured(words):
     """(seconds of the whole command, bytes of its processes at most)."""
-    words = [str(options.bin / "patchbay"), "stream", str(path), "--batches", "1", "--cpus", "2", "--json"]
     mark = f"planning-{uuid.uuid4()}"
     begun, most = time.perf_counter(), 0
     with tempfile.TemporaryFile("w+") as log:
