@@ -5,8 +5,8 @@
 
 One slide is made and ingested with its tissue, and 1,000 outlines of two classes are imported; the further stores are
 copies of it whose files are hard links and whose digests differ, in a cohort table with sites and a split. The command
-streams one batch by tissue, class weights and masks: what it takes is taken again over two stores and subtracted, so that
-the rest is the planning of the others. Memory is that of all processes at their fullest, shared pages counted once.
+streams one batch by tissue, class weights and masks, whose patches are of as many images. What that takes over 200 of the
+stores is subtracted: the rest is the planning of the others. Memory is that of all processes at their fullest, shared pages counted once.
 """
 import argparse
 import hashlib
@@ -24,6 +24,7 @@ from many_stores import copy_store, run
 
 CLASSES = "classes: [{name: benign, value: 0}, {name: tumour, value: 1}]\n"
 OUTLINES = 1000
+FEW = 200  # stores; a batch has fewer patches
 CORNERS = 24
 
 
@@ -111,7 +112,7 @@ def measured(words):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin", type=pathlib.Path, required=True)
-    parser.add_argument("--stores", type=int, default=1000)
+    parser.add_argument("--stores", type=int, default=1000, help=f"more than {FEW}")
     parser.add_argument("--patches-per-store", type=int, default=1000)
     parser.add_argument("--side", type=int, default=8192)
     options = parser.parse_args()
@@ -121,12 +122,12 @@ def main():
         store = make_store(options, work)
         for number in range(options.stores):
             copy_of(store, work / "many" / f"{number:05}.ome.zarr", number)
-        few_s, few_bytes = planned(options, write_run(work, "few", 2, 2 * options.patches_per_store))
+        few_s, few_bytes = planned(options, write_run(work, "few", FEW, FEW * options.patches_per_store))
         patches = options.stores * options.patches_per_store
         many_s, many_bytes = planned(options, write_run(work, "all", options.stores, patches))
         print(f"{options.stores} stores, {patches} patches: {many_s - few_s:.1f} s of planning ({many_s:.1f} s whole "
-              f"command, {few_s:.1f} s over 2 stores), {many_bytes / 2**20:.0f} MiB at most "
-              f"({few_bytes / 2**20:.0f} over 2 stores)")
+              f"command, {few_s:.1f} s over {FEW} stores), {many_bytes / 2**20:.0f} MiB at most "
+              f"({few_bytes / 2**20:.0f} over {FEW} stores)")
 
 
 if __name__ == "__main__":
