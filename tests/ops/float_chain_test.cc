@@ -1,6 +1,8 @@
 // Chains that work in float: every width of register gives the same bits, identity parameters
 // change none, labels follow, and what cannot be is refused. The formulas are held against NumPy,
 // SciPy and scikit-image by float_oracle_test.cc.
+#include <array>
+#include <cmath>
 #include <cstring>
 
 #include <gtest/gtest.h>
@@ -380,6 +382,72 @@ TEST(FloatChain, StainJitterGoesByTheReferencesStainsAndUnderReinhardByTheShippe
   };
   EXPECT_TRUE(same(*macenko, expected(basis)));
   EXPECT_FALSE(same(*macenko, expected(plan::DefaultMacenko())));
+}
+
+/// float32 values of a patch of one colour, planar, as one op makes it.
+std::vector<float> MadeOfColour(const char* step, std::array<int, 3> colour, const Extent& patch) {
+  ChainOptions options;
+  options.patch = patch;
+  options.augment = Json::array({Json::parse(step)});
+  const auto chain = Chain::Compile(options);
+  EXPECT_TRUE(chain.ok()) << chain.status();
+  Spaced source(DType::kUint8, {patch.y, patch.x, 3}, 0, 0);
+  for (std::size_t i = 0; i < source.memory.size(); ++i) {
+    source.memory[i] = static_cast<std::byte>(colour[i % 3]);
+  }
+  const plan::MacenkoFit fit = OtherFit();
+  const plan::ReinhardFit lab = OtherReinhard();
+  ImageColours colours = &fit;
+  colours.reinhard = &lab;
+  std::vector<std::byte> out(chain->patch_bytes()), scratch;
+  EXPECT_TRUE(chain->Run(source.view, {}, out, scratch, colours).ok());
+  std::vector<float> values(out.size() / sizeof(float));
+  std::memcpy(values.data(), out.data(), out.size());
+  for (const float value : values) EXPECT_TRUE(std::isfinite(value)) << step;
+  return values;
+}
+
+TEST(FloatChain, FlatColoursAndTheSmallestPatchesAreDefined) {
+  const Extent sizes[] = {Flat(1, 1), Flat(1, 7), Flat(7, 1), Flat(2, 17)};
+  for (const Extent& size : sizes) {
+    const auto one = static_cast<std::size_t>(size.Pixels());
+    for (const int grey : {0, 1, 128, 239, 241, 255}) {
+      const std::array<int, 3> colour = {grey, grey, grey};
+      SCOPED_TRACE(StrCat(size.ToString(), " of ", grey));
+      const auto all_are = [&](const char* step, double wanted, double tolerance) {
+        for (const float value : MadeOfColour(step, colour, size)) {
+          ASSERT_NEAR(value, wanted, tolerance) << step;
+        }
+      };
+      // Whatever is sampled, mirrored or averaged of one colour is that colour.
+      for (const char* border : {"reflect101", "reflect", "edge"}) {
+        all_are(StrCat(R"({"affine": {"p": 1, "degrees": [-180, 180], "scale": [0.1, 10],
+                       "translate": [1, 1], "border": ")",
+                       border, R"("}})")
+                    .c_str(),
+                grey, 1e-4);
+      }
+      all_are(R"({"gaussian_blur": {"p": 1, "sigma": [16, 16]}})", grey, 1e-3);
+      // Grey has no hue and no saturation to change; its contrast is about itself. The tolerance is
+      // that of the oracle.
+      all_are(R"({"color_jitter": {"p": 1, "hue": [-0.5, 0.5], "saturation": [0, 10],
+                 "contrast": [0, 2]}})",
+              grey, 5e-3);
+      all_are(R"({"color_jitter": {"p": 1, "brightness": [0, 0]}})", 0, 0);
+      // Above the fit's white there is no stain: it becomes that white.
+      const auto stained = MadeOfColour(R"({"stain_normalize": {}})", colour, size);
+      if (grey >= 240) EXPECT_NEAR(stained[0], 240, 1e-3);
+      MadeOfColour(R"({"stain_normalize": {"profile": "reinhard"}})", colour, size);
+      MadeOfColour(R"({"stain_jitter": {"p": 1, "alpha": 1, "beta": 2}})", colour, size);
+      MadeOfColour(R"({"hed_jitter": {"p": 1, "alpha": 1, "beta": 2}})", colour, size);
+      EXPECT_EQ(MadeOfColour(R"({"gaussian_noise": {"p": 1, "std": [1, 1]}})", colour, size).size(),
+                3 * one);
+    }
+    const auto pale =
+        MadeOfColour(R"({"color_jitter": {"p": 1, "saturation": [0, 0]}})", {200, 30, 90}, size);
+    EXPECT_NEAR(pale[0], pale[one], 1e-3);
+    EXPECT_NEAR(pale[0], pale[2 * one], 1e-3);
+  }
 }
 
 }  // namespace
