@@ -19,6 +19,7 @@ constexpr double kFractionUnits = 1e9;  ///< decimal, so that 0.6 of 100 pixels 
 
 /// `value` pixels of an axis of `from`, in one of `to`.
 std::int64_t Scaled(std::int64_t value, std::int64_t from, std::int64_t to) {
+  if (from == to) return value;  // level 0: no long division for each of millions of places
   const __int128 product = static_cast<__int128>(value) * to;
   // Towards minus infinity: a patch that reaches out to the left keeps its size.
   const __int128 quotient = product / from;
