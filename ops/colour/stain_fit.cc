@@ -22,6 +22,7 @@ constexpr double kAnglePercentile = 1, kConcentrationPercentile = 99;
 constexpr double kLeastSpread = 1e-9;
 constexpr double kLeastStainDifference = 1e-6, kLeastConcentration = 1e-6, kLeastDeviation = 1e-6;
 constexpr int kJacobiSweeps = 32;
+constexpr std::size_t kColoursAtOnce = 1 << 16;  ///< between two signs of progress
 constexpr double kDecimals = 1e9;
 
 /// A colour that occurs.
@@ -57,9 +58,12 @@ Vector LevelsOf(const StainHistogram& histogram, std::uint32_t colour,
   return {shown[0], shown[1], shown[2]};
 }
 
-std::vector<Sample> SamplesOf(const StainHistogram& histogram, const StainFitOptions& options) {
+std::vector<Sample> SamplesOf(const StainHistogram& histogram, const StainFitOptions& options,
+                              const std::function<void()>& progress) {
   std::vector<Sample> samples;
+  std::size_t seen = 0;
   for (const StainHistogram::Entry& entry : histogram.entries) {
+    if (seen++ % kColoursAtOnce == 0) progress();
     const Vector levels = LevelsOf(histogram, entry.colour, options);
     Sample sample{.pixels = entry.pixels};
     for (std::size_t c = 0; c < 3; ++c) sample.od[c] = OdOf(levels[c], options);
@@ -193,18 +197,21 @@ MacenkoFit FallBack(StainFallback why) {
 }
 
 /// Concentrations over `all`, the rest over `samples`.
-MacenkoFit FitMacenko(const std::vector<Sample>& samples, const std::vector<Sample>& all) {
+MacenkoFit FitMacenko(const std::vector<Sample>& samples, const std::vector<Sample>& all,
+                      const std::function<void()>& progress) {
   const Moments moments = MomentsOf(samples, [](const Sample& s) { return s.od; });
   const Eigen eigen = EigenOf(moments.products);
   if (!(eigen.values[1] > kLeastSpread * eigen.values[0]))
     return FallBack(StainFallback::kOneStain);
   MacenkoFit fit;
+  progress();
   fit.stains = StainsOf(samples, eigen);
   const auto& [h, e] = fit.stains;
   if (h[0] - e[0] < kLeastStainDifference) return FallBack(StainFallback::kOneStain);
   const double cosine = Dot(h, e), determinant = 1 - cosine * cosine;
   for (std::size_t i = 0; i < 2; ++i) {
     const Vector &own = fit.stains[i], &other = fit.stains[1 - i];
+    progress();
     fit.max_concentrations[i] =
         PercentileOf(Sorted(all,
                             [&, cosine](const Sample& s) {
@@ -257,8 +264,9 @@ std::array<double, 3> LabOf(double red, double green, double blue) {
   return {116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])};
 }
 
-StainFit FitStains(const StainHistogram& histogram, const StainFitOptions& options) {
-  const std::vector<Sample> all = SamplesOf(histogram, options);
+StainFit FitStains(const StainHistogram& histogram, const StainFitOptions& options,
+                   const std::function<void()>& progress) {
+  const std::vector<Sample> all = SamplesOf(histogram, options, progress);
   std::vector<Sample> tissue;
   std::copy_if(all.begin(), all.end(), std::back_inserter(tissue),
                [](const Sample& sample) { return sample.is_tissue; });
@@ -270,7 +278,8 @@ StainFit FitStains(const StainHistogram& histogram, const StainFitOptions& optio
     fit.reinhard = FallBackReinhard(StainFallback::kTooFewPixels);
     return fit;
   }
-  fit.macenko = FitMacenko(tissue, all);
+  fit.macenko = FitMacenko(tissue, all, progress);
+  progress();
   fit.reinhard = FitReinhard(tissue);
   return fit;
 }

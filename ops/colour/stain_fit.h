@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "ops/colour/icc_lookup.h"
 #include "ops/colour/stain_histogram.h"
@@ -35,7 +36,10 @@ struct StainFitOptions {
 };
 
 /// A fit that fails says so in its fallback and carries the shipped numbers: never an error.
-plan::StainFit FitStains(const StainHistogram& histogram, const StainFitOptions& options = {});
+/// `progress` is called on this thread between its steps: millions of colours take seconds.
+plan::StainFit FitStains(
+    const StainHistogram& histogram, const StainFitOptions& options = {},
+    const std::function<void()>& progress = [] {});
 
 /// Its numbers to nine decimals: what different C libraries agree on, for whoever stores a fit.
 plan::StainFit Rounded(const plan::StainFit& fit);

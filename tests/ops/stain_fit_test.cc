@@ -113,6 +113,15 @@ TEST(StainFit, ImagesWithoutStainsFallBackAndSayWhy) {
   EXPECT_EQ(FitStains({}).macenko.fallback, StainFallback::kTooFewPixels);
 }
 
+TEST(StainFit, ShowsProgressWhileItGoesThroughManyColours) {
+  const StainHistogram colours = HistogramOf(Noise(300'000, 3), 1'000, kMaxColourBits);
+  std::size_t shown = 0;
+  const StainFit fit = FitStains(colours, {}, [&shown] { ++shown; });
+  EXPECT_EQ(fit.macenko.fallback, StainFallback::kNone);
+  EXPECT_GE(shown, colours.entries.size() / (1 << 16) + 4) << "the colours, then each sort";
+  EXPECT_EQ(fit, FitStains(colours));
+}
+
 TEST(StainFit, KnownMixtureIsFoundAgain) {
   const plan::MacenkoFit truth = plan::DefaultMacenko();
   Pixels pixels;

@@ -64,7 +64,8 @@ Status AddColours(TaskContext& context, const IngestSlide& slide, const std::str
     PB_RETURN_IF_ERROR(context.CheckCancelled());
   }
   const ops::StainHistogram counts = whole.Take();
-  attributes["stain"] = plan::ToJson(ops::Rounded(ops::FitStains(counts)));
+  const auto progress = [&context] { context.AddProgress(); };
+  attributes["stain"] = plan::ToJson(ops::Rounded(ops::FitStains(counts, {}, progress)));
   const auto lookup = slide.source->ToSrgb();
   if (absl::IsInvalidArgument(lookup.status())) {
     attributes[plan::kIccToSrgb] = {{"fallback", plan::NameOf(plan::IccFallback::kUnusable)}};
@@ -74,7 +75,7 @@ Status AddColours(TaskContext& context, const IngestSlide& slide, const std::str
   ops::StainFitOptions options;
   options.to_srgb = lookup->get();
   attributes[plan::kIccToSrgb] = (*lookup)->ToJson();
-  attributes["stain_srgb"] = plan::ToJson(ops::Rounded(ops::FitStains(counts, options)));
+  attributes["stain_srgb"] = plan::ToJson(ops::Rounded(ops::FitStains(counts, options, progress)));
   return absl::OkStatus();
 }
 

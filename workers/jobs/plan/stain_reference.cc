@@ -123,7 +123,8 @@ StatusOr<plan::StainFit> FitOfPicture(TaskContext& context, const std::string& p
     PB_ASSIGN_OR_RETURN(lookup, image->ToSrgb());
     options.to_srgb = lookup.get();
   }
-  return ops::Rounded(ops::FitStains(colours.Take(), options));
+  return ops::Rounded(
+      ops::FitStains(colours.Take(), options, [&context] { context.AddProgress(); }));
 }
 
 StatusOr<Json> PictureReference(TaskContext& context, plan::StainProfile profile,
