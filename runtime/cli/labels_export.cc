@@ -48,10 +48,11 @@ class LabelsExportCommand final : public Command {
 const char kLabelsExportNote[] =
     "Coordinates are pixels of the slide's finest level, from the corner of its scanned area "
     "(that\n"
-    "of the slide, where all of it was scanned) or with --origin slide from the slide's. Lines run "
-    "midway between pixels: no\n"
-    "further than half a pixel from those that were imported, and importing them again gives the\n"
-    "same pixels. A mask is a tiled TIFF of the values of the set, 255 = ignored.\n";
+    "of the slide, where all of it was scanned) or with --origin slide from the slide's. Lines "
+    "run\n"
+    "midway between pixels: no further than half a pixel from those that were imported, and\n"
+    "importing them again gives the same pixels. A mask is a tiled TIFF of the values of the set,\n"
+    "255 = ignored.\n";
 
 std::unique_ptr<Command> MakeLabelsExport() { return std::make_unique<LabelsExportCommand>(); }
 
