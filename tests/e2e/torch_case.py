@@ -47,8 +47,18 @@ class TorchCase(harness.Case):
             process = subprocess.Popen([self.python, *map(str, words)], cwd=self.folder, stdin=subprocess.DEVNULL, stdout=out,
                                        stderr=out, env=self.environment(PYTHONPATH=str(MODULE), OMP_NUM_THREADS="1", **env))
         process.log = log
-        self.addCleanup(lambda: (process.kill(), process.wait()))
+        self.addCleanup(self.end, process)
         return process
+
+    @staticmethod
+    def end(process):
+        """Asks first: torchrun ends the ranks that it started, which outlive a torchrun that is killed."""
+        process.terminate()
+        try:
+            process.wait(timeout=30)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
 
     def done(self, process, expect=0):
         self.assertEqual(process.wait(timeout=harness.LIMIT_S), expect, process.log.read_text()[-4000:])

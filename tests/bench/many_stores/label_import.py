@@ -3,16 +3,15 @@
 
     label_import.py --bin BIN [--side 100000] [--rounds 3]
 
-The store is that of a small slide whose levels are said to be larger: their chunks are background, which takes no files. Each
-round writes another set; memory is that of all processes at their fullest.
+The store is that of a small slide whose levels are said to be larger: their chunks are background, which takes no files. One
+worker. Each round writes another set; memory is that of all processes at their fullest.
 """
-import argparse
 import json
 import pathlib
 import shutil
 import tempfile
 
-from many_stores import run
+from many_stores import options_of, run
 from planning import CLASSES, measured, write_outlines
 
 
@@ -34,12 +33,7 @@ def make_store(options, work):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bin", type=pathlib.Path, required=True)
-    parser.add_argument("--side", type=int, default=100_000)
-    parser.add_argument("--rounds", type=int, default=3)
-    options = parser.parse_args()
-    options.bin = options.bin.absolute()
+    options = options_of(__doc__, side=100_000, rounds=3)
     with tempfile.TemporaryDirectory(dir=".") as folder:
         work = pathlib.Path(folder).absolute()
         store = make_store(options, work)

@@ -84,26 +84,37 @@ def rate(options, path):
     return patches / (seconds(options, path, 3) - seconds(options, path, 1))
 
 
+def options_of(description, *paths, **numbers):
+    """The command line: these paths, --bin as an absolute path, and the numbers, given with their defaults."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name in paths:
+        parser.add_argument(name, type=pathlib.Path)
+    parser.add_argument("--bin", type=lambda text: pathlib.Path(text).absolute(), required=True)
+    for name, default in numbers.items():
+        parser.add_argument("--" + name.replace("_", "-"), type=int, default=default)
+    return parser.parse_args()
+
+
+def compare(what, baseline, measured, rounds):
+    """Prints both rates of every round, taken in turns, and the median of their ratios."""
+    ratios = []
+    for _ in range(rounds):
+        without, with_it = baseline(), measured()
+        ratios.append(with_it / without)
+        print(what.format(without, with_it) + f": {ratios[-1]:.3f}", flush=True)
+    print(f"median ratio {statistics.median(ratios):.3f}")
+
+
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("slide", type=pathlib.Path)
-    parser.add_argument("--bin", type=pathlib.Path, required=True)
-    parser.add_argument("--stores", type=int, default=1000)
-    parser.add_argument("--patches", type=int, default=40_000, help="of an epoch")
-    parser.add_argument("--rounds", type=int, default=3)
-    options = parser.parse_args()
+    options = options_of(__doc__, "slide", stores=1000, patches=40_000, rounds=3)
     with tempfile.TemporaryDirectory(dir=".") as folder:
         work = pathlib.Path(folder).absolute()
         first = make_stores(options, work)
         print(f"{options.stores} stores of {chunks_of(first)} inner chunks each")
         one = config(work, "one", first, options.patches)
         many = config(work, "many", work / "many", options.patches)
-        ratios = []
-        for _ in range(options.rounds):
-            alone, among = rate(options, one), rate(options, many)
-            ratios.append(among / alone)
-            print(f"one store {alone:.0f} patches/s, {options.stores} stores {among:.0f}: {ratios[-1]:.3f}")
-        print(f"median ratio {statistics.median(ratios):.3f}")
+        compare("one store {:.0f} patches/s, " + str(options.stores) + " stores {:.0f}", lambda: rate(options, one),
+                lambda: rate(options, many), options.rounds)
 
 
 if __name__ == "__main__":

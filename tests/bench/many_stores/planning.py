@@ -8,7 +8,6 @@ copies of it whose files are hard links and whose digests differ, in a cohort ta
 streams one batch by tissue, class weights and masks, whose patches are of as many images. What that takes over 200 of the
 stores is subtracted: the rest is the planning of the others. Memory is that of all processes at their fullest, shared pages counted once.
 """
-import argparse
 import hashlib
 import json
 import os
@@ -20,7 +19,7 @@ import tempfile
 import time
 import uuid
 
-from many_stores import copy_store, run
+from many_stores import copy_store, options_of, run
 
 CLASSES = "classes: [{name: benign, value: 0}, {name: tumour, value: 1}]\n"
 OUTLINES = 1000
@@ -110,13 +109,9 @@ def measured(words):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bin", type=pathlib.Path, required=True)
-    parser.add_argument("--stores", type=int, default=1000, help=f"more than {FEW}")
-    parser.add_argument("--patches-per-store", type=int, default=1000)
-    parser.add_argument("--side", type=int, default=8192)
-    options = parser.parse_args()
-    options.bin = options.bin.absolute()
+    options = options_of(__doc__, stores=1000, patches_per_store=1000, side=8192)
+    if options.stores <= FEW:
+        sys.exit(f"--stores {options.stores}: more than {FEW} are needed")
     with tempfile.TemporaryDirectory(dir=".") as folder:
         work = pathlib.Path(folder).absolute()
         store = make_store(options, work)

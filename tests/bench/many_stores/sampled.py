@@ -6,12 +6,10 @@
 Both streams draw as many random patches of 256 x 256 from the same store to uint8; the first epoch, which opens it, is left
 out of the rate. The store has its tissue and 1,000 outlines of two classes.
 """
-import argparse
 import pathlib
-import statistics
 import tempfile
 
-from many_stores import BATCH, PATCH, rate
+from many_stores import BATCH, PATCH, compare, options_of, rate
 from planning import make_store
 
 SAMPLED = ("labels: {set: drawn, mask: true, label: {rule: majority, min_fraction: 0.2}}\n",
@@ -27,24 +25,14 @@ def config(work, name, store, patches, labels, sampling):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bin", type=pathlib.Path, required=True)
-    parser.add_argument("--side", type=int, default=16384)
-    parser.add_argument("--patches", type=int, default=20_000, help="of an epoch")
-    parser.add_argument("--rounds", type=int, default=3)
-    options = parser.parse_args()
-    options.bin = options.bin.absolute()
+    options = options_of(__doc__, side=16384, patches=20_000, rounds=3)
     with tempfile.TemporaryDirectory(dir=".") as folder:
         work = pathlib.Path(folder).absolute()
         store = make_store(options, work)
         plain = config(work, "plain", store, options.patches, "", "")
         sampled = config(work, "sampled", store, options.patches, *SAMPLED)
-        ratios = []
-        for _ in range(options.rounds):
-            without, with_all = rate(options, plain), rate(options, sampled)
-            ratios.append(with_all / without)
-            print(f"without {without:.0f} patches/s, with tissue, class weights and masks {with_all:.0f}: {ratios[-1]:.3f}")
-        print(f"median ratio {statistics.median(ratios):.3f}")
+        compare("without {:.0f} patches/s, with tissue, class weights and masks {:.0f}", lambda: rate(options, plain),
+                lambda: rate(options, sampled), options.rounds)
 
 
 if __name__ == "__main__":

@@ -1,34 +1,17 @@
 // TIFF directories byte by byte: every limit at its bound, every damage by its words.
 #include "workers/sources/tiff_index.h"
 
-#include <cstring>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "runtime/base/strings.h"
+#include "tests/runtime/zarr/bytes_in_memory.h"
 
 namespace patchbay::workers {
 namespace {
 
 using testing::HasSubstr;
-
-class BytesInMemory final : public zarr::StoredBytes {
- public:
-  explicit BytesInMemory(std::string bytes) : bytes_(std::move(bytes)) {}
-  std::uint64_t size_bytes() const override { return bytes_.size(); }
-  std::string_view stamp() const override { return "memory"; }
-  Status Read(std::uint64_t offset, std::span<std::byte> out, std::string_view) const override {
-    if (offset > bytes_.size() || out.size() > bytes_.size() - offset) {
-      return absl::InternalError("read beyond the end");
-    }
-    std::memcpy(out.data(), bytes_.data() + offset, out.size());
-    return absl::OkStatus();
-  }
-
- private:
-  std::string bytes_;
-};
+using zarr::BytesInMemory;
 
 std::string Little(std::uint64_t value, int bytes) {
   std::string text;
