@@ -88,9 +88,7 @@ constexpr const char* kSeriesColumns[] = {"study",    "slices", "thickness_mm", 
 bool IsSeries(const Json& row) { return row.value("is_series", false); }
 
 /// Whether something is there that cannot be read; a series that is no volume can be.
-bool IsBad(const Json& row) {
-  return !IsSeries(row) && TextOf(row, "verdict") != "ok" && TextOf(row, "verdict") != "unchecked";
-}
+bool IsBad(const Json& row) { return !IsSeries(row) && TextOf(row, "verdict") != "ok"; }
 
 class ScanCommand final : public Command {
  public:

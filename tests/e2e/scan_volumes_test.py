@@ -1,5 +1,6 @@
 """`scan` lists the series of a tree of DICOM, and its table makes the stores of those that are chosen."""
 import csv
+import gzip
 import json
 import shutil
 import struct
@@ -89,6 +90,51 @@ class ScanVolumes(harness.Case):
                        "patch: {size: [8, 24, 24]}\nbatch: {global_size: 1}\n", encoding="utf-8")
         streamed = self.json("stream", run, "--digest", "--gpus", "none", "--cpus", 1)
         self.assertEqual(streamed["patches"], 2)
+
+    def files_of_volumes(self):
+        """A folder of NIfTI, NRRD and MHA: one grid three times, and what is wrong with others."""
+        folder = self.folder / "files"
+        folder.mkdir()
+        made = self.command("synth", "ct", self.folder / "p", "--size", "8x24x32", "--step", 2.5, "--pixel", 0.75, "--lesions",
+                            folder / "good.nii")
+        self.assertEqual(made.returncode, 0, made.stderr)
+        good = (folder / "good.nii").read_bytes()
+        voxels = good[352:]
+
+        def changed(name, *fields):
+            data = bytearray(good)
+            for offset, form, *values in fields:
+                struct.pack_into(form, data, offset, *values)
+            (folder / name).write_bytes(data)
+
+        changed("times.nii", (40, "<8h", 4, 32, 24, 4, 2, 1, 1, 1))
+        changed("nowhere.nii", (254, "<h", 0))
+        changed("skewed.nii", (284, "<f", 0.5))
+        (folder / "cut.nii").write_bytes(good[:1000])
+        (folder / "good.nii.gz").write_bytes(gzip.compress(good))
+        (folder / "good.nrrd").write_bytes(
+            b"NRRD0004\ntype: uchar\ndimension: 3\nsizes: 32 24 8\nspace: LPS\nspace origin: (0,0,0)\nencoding: raw\n"
+            b"space directions: (0.75,0,0) (0,0.75,0) (0,0,2.5)\n\n" + voxels)
+        (folder / "good.mha").write_bytes(
+            b"ObjectType = Image\nNDims = 3\nBinaryData = True\nTransformMatrix = 1 0 0 0 0 1 0 1 0\nOffset = 0 0 0\n"
+            b"ElementSpacing = 0.75 0.75 2.5\nDimSize = 32 24 8\nElementType = MET_UCHAR\nElementDataFile = LOCAL\n" + voxels)
+
+    def test_volumes_in_files_are_judged_by_their_headers(self):
+        self.files_of_volumes()
+        seen = self.scan(self.folder / "files", "files.csv", expect=3)
+        self.assertEqual((seen["rows"], seen["series"], seen["not_uniform"], seen["unreadable"]), (8, 7, 3, 1))
+        rows = {row["path"].rsplit("/", 1)[1]: row for row in self.rows("files.csv")}
+        for name in ("good.nii", "good.nii.gz", "good.nrrd", "good.mha"):
+            row = rows[name]
+            self.assertEqual([row[key] for key in ("verdict", "slices", "height", "width", "step_mm", "pixel_mm", "reason")],
+                             ["uniform", "8", "24", "32", "2.5", "0.75", ""], name)
+            self.assertEqual(row["orientation"], "coronal" if name == "good.mha" else "axial", name)
+        for name, reason in (("times.nii", "axis 4 of 2"), ("nowhere.nii", "--geometry accept"), ("skewed.nii", "skewed")):
+            self.assertEqual(rows[name]["verdict"], "not-a-volume")
+            self.assertIn(reason, rows[name]["reason"])
+        self.assertIn("ends before its voxels", rows["cut.nii"]["verdict"])
+        done = self.json("ingest", "files.csv", "--where", "verdict=uniform", "--out", "stores")
+        self.assertEqual(len(done["stores"]), 4)
 
     def test_a_series_that_is_not_there_is_refused_by_name(self):
         refused = self.command("ingest", f"{self.root}/first#0123456789abcdef", "--out", "stores")

@@ -1,12 +1,14 @@
-// The chain of a CT alone: one thread, 96 x 96 x 96 voxels of int16 to float16, at nnU-Net's
-// probabilities and with every transform on every patch. Sources are made beforehand, a box for
-// each draw.
+// The chain of a CT alone: one thread, 96 x 96 x 96 voxels of int16 to float16 and their labels, at
+// nnU-Net's probabilities and with every transform on every patch. Sources are made beforehand, a
+// box for each draw. Resampling of a whole volume by cubic B-splines, on one thread and on two.
 #include <algorithm>
+#include <thread>
 #include <vector>
 
 #include <benchmark/benchmark.h>
 
 #include "ops/chain/chain.h"
+#include "ops/geometry/resample.h"
 #include "runtime/base/strings.h"
 
 namespace patchbay::ops {
@@ -40,6 +42,23 @@ StatusOr<Chain> ChainOf(const char* augment, CpuLevel level) {
   return Chain::Compile(options);
 }
 
+/// Voxels that differ from their neighbours, -1024 to 3071.
+template <typename T>
+std::vector<T> NoiseOf(std::int64_t voxels) {
+  std::vector<T> values(static_cast<std::size_t>(voxels));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = static_cast<T>(static_cast<std::int64_t>(i * 2654435761u >> 20 & 4095) - 1024);
+  }
+  return values;
+}
+
+/// `source` as a patch's box of this size.
+template <typename T>
+TensorView BoxOf(std::vector<T>& source, DType dtype, const Extent& size) {
+  return ContiguousView<4>(reinterpret_cast<std::byte*>(source.data()), dtype,
+                           {size.z, size.y, size.x, std::int64_t{1}});
+}
+
 void BM_Volume(benchmark::State& state, const char* augment, CpuLevel level) {
   const auto chain = ChainOf(augment, level);
   if (!chain.ok()) return state.SkipWithError(std::string(chain.status().message()).c_str());
@@ -48,20 +67,18 @@ void BM_Volume(benchmark::State& state, const char* augment, CpuLevel level) {
   for (std::uint64_t i = 0; i < kDraws; ++i) {
     most = std::max(most, chain->SourceExtent(KeyOf(i), facts).Pixels());
   }
-  std::vector<std::int16_t> source(static_cast<std::size_t>(most));
-  for (std::size_t i = 0; i < source.size(); ++i) {
-    source[i] =
-        static_cast<std::int16_t>(static_cast<std::int64_t>(i * 2654435761u >> 20 & 4095) - 1024);
-  }
+  auto source = NoiseOf<std::int16_t>(most);
+  std::vector<std::uint8_t> labels(static_cast<std::size_t>(most), 1);
+  std::vector<std::uint8_t> label_out(static_cast<std::size_t>(chain->options().patch.Pixels()));
   std::vector<std::byte> out(chain->patch_bytes()), scratch;
   std::uint64_t ordinal = 0;
   for (auto _ : state) {
     const DrawKey key = KeyOf(ordinal++ % kDraws);
     const Extent size = chain->SourceExtent(key, facts);
-    const TensorView view =
-        ContiguousView<4>(reinterpret_cast<std::byte*>(source.data()), DType::kInt16,
-                          {size.z, size.y, size.x, std::int64_t{1}});
-    if (!chain->Run(view, key, out, scratch, nullptr, &facts).ok()) {
+    const TensorView voxels = BoxOf(source, DType::kInt16, size);
+    if (!chain->Run(voxels, key, out, scratch, {}, &facts).ok() ||
+        !chain->RunLabels(BoxOf(labels, DType::kUint8, size), key, label_out, scratch, facts)
+             .ok()) {
       state.SkipWithError("the chain failed");
     }
   }
@@ -70,6 +87,35 @@ void BM_Volume(benchmark::State& state, const char* augment, CpuLevel level) {
       benchmark::Counter(static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
 }
 
+/// 60 x 256 x 256 to 100 x 171 x 171: slices of 5 mm and pixels of 1 mm to 3 and 1.5.
+void BM_ResampleCubic(benchmark::State& state) {
+  const Extent from{60, 256, 256}, to{100, 171, 171};
+  const auto resample = Resample::Make(from, to, 3);
+  if (!resample.ok()) return state.SkipWithError(std::string(resample.status().message()).c_str());
+  const auto in = NoiseOf<float>(from.Pixels());
+  std::vector<float> planes(static_cast<std::size_t>(from.z * to.y * to.x));
+  std::vector<float> out(static_cast<std::size_t>(to.Pixels()));
+  const auto threads = state.range(0);
+  const auto on_threads = [threads](std::int64_t count, const auto& part) {
+    std::vector<std::jthread> running;
+    for (std::int64_t i = 1; i < threads; ++i) {
+      const std::int64_t first = count * i / threads;
+      running.emplace_back(part, first, count * (i + 1) / threads - first);
+    }
+    part(0, count / threads);
+  };
+  for (auto _ : state) {
+    on_threads(from.z, [&](std::int64_t first, std::int64_t count) {
+      resample->Planes(in.data(), first, count, planes.data());
+    });
+    on_threads(to.y, [&](std::int64_t first, std::int64_t count) {
+      resample->Rows(planes.data(), first, count, out.data());
+    });
+    benchmark::DoNotOptimize(out.data());
+  }
+}
+
+BENCHMARK(BM_ResampleCubic)->Arg(1)->Arg(2)->UseRealTime()->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(BM_Volume, preprocess, "[]", CpuLevel::kBest)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(BM_Volume, nnunet, kNnunet, CpuLevel::kBest)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(BM_Volume, nnunet_avx2, kNnunet, CpuLevel::kAvx2)->Unit(benchmark::kMillisecond);

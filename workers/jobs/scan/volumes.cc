@@ -29,9 +29,9 @@ std::string FolderAbove(const std::vector<std::string>& files) {
   return folder;
 }
 
-std::string OrientationOf(const DicomFrame& frame) {
-  if (!frame.row || !frame.column) return "";
-  const Vec3 normal = Cross(*frame.row, *frame.column);
+/// Of the plane of a row and a column, in LPS.
+std::string OrientationOf(const Vec3& row, const Vec3& column) {
+  const Vec3 normal = Cross(row, column);
   const double length = Norm(normal);
   if (!(length > 0)) return "";
   if (std::abs(normal.z) >= kLeastAlong * length) return "axial";
@@ -72,7 +72,30 @@ void DescribeSeries(const DicomSeries& series, const std::string& key, Json& row
   row["pixel_mm"] = Rounded(frame.row_step);
   row["kernel"] = first.facts.value("kernel", "");
   row["contrast"] = first.facts.value("contrast", false) ? "yes" : "no";
-  row["orientation"] = OrientationOf(frame);
+  row["orientation"] =
+      frame.row && frame.column ? OrientationOf(*frame.row, *frame.column) : std::string();
+}
+
+/// Of a NIfTI, NRRD or MetaImage. DataLoss for a file that is cut or damaged.
+Status DescribeFile(const FoundVolume& volume, Json& row) {
+  row["is_series"] = true;
+  const auto header = ReadVolumeHeader(volume.format, volume.files.front());
+  if (absl::IsDataLoss(header.status())) return header.status();
+  row["verdict"] = NameOf(header.ok() ? Verdict::kUniform : Verdict::kNotAVolume);
+  if (!header.ok()) {
+    row["reason"] = MessageOf(header.status());
+    return absl::OkStatus();
+  }
+  const auto& [file, raw] = *header;
+  row["slices"] = raw.size.z;
+  row["height"] = raw.size.y;
+  row["width"] = raw.size.x;
+  row["step_mm"] = Rounded(Norm(file.affine.z));
+  row["pixel_mm"] = Rounded(Norm(file.affine.y));
+  row["orientation"] = OrientationOf(file.affine.x, file.affine.y);
+  row["estimated_bytes"] =
+      static_cast<std::uint64_t>(static_cast<double>(2 * raw.size.Pixels()) * kBytesOfStore);
+  return absl::OkStatus();
 }
 
 StatusOr<Json> RowOf(TaskContext& context, const FoundVolume& volume,
@@ -83,7 +106,6 @@ StatusOr<Json> RowOf(TaskContext& context, const FoundVolume& volume,
   };
   Json row = {{"path", volume.files.front()},
               {"kind", NameOf(volume.format)},
-              {"verdict", "unchecked"},
               {"reason", ""},
               {"source_bytes", BytesOf(volume.files)},
               {"estimated_bytes",
@@ -96,6 +118,8 @@ StatusOr<Json> RowOf(TaskContext& context, const FoundVolume& volume,
     if (volume.files.size() > 1) {
       row["path"] = StrCat(FolderAbove(volume.files), pseudonym.empty() ? "" : "#", pseudonym);
     }
+  } else {
+    PB_RETURN_IF_ERROR(DescribeFile(volume, row));
   }
   if (!options.hash) return row;
   PB_ASSIGN_OR_RETURN(const Digest digest, DigestOfFiles(context, volume.files));

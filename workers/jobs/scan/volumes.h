@@ -15,12 +15,12 @@ struct ScanVolumesOptions {
 
 /// Rows of the volumes of a file or folder; a DICOMDIR stands for its folder. Each has "path" (of a
 /// series of several files their folder and its pseudonym, see SplitSeriesPath), "verdict"
-/// (Judge's; of other formats "unchecked", as only reading them whole tells), "reason", "kind",
-/// "source_bytes", "estimated_bytes", "content_hash" or "", and a series also "is_series",
-/// "patient", "study", "series", "slices", "height", "width", "thickness_mm", "step_mm",
-/// "pixel_mm", "kernel", "contrast" ("yes", "no") and "orientation" ("axial", "coronal",
-/// "sagittal", "oblique"), as far as its header says. Files that look like volumes and are none
-/// have "path" and a verdict alone.
+/// (Judge's; of other formats "uniform", or "not-a-volume" for what ReadVolumeHeader refuses),
+/// "reason", "kind", "source_bytes", "estimated_bytes", "content_hash" or "", "is_series",
+/// "slices", "height", "width", "step_mm", "pixel_mm" and "orientation" ("axial", "coronal",
+/// "sagittal", "oblique"), and a DICOM series also "patient", "study", "series", "thickness_mm",
+/// "kernel" and "contrast" ("yes", "no"), as far as the header says. Files that look like volumes
+/// and are none, or are cut, have "path" and a verdict alone.
 StatusOr<Json> ScanVolumes(TaskContext& context, const std::string& path,
                            const ScanVolumesOptions& options);
 

@@ -47,7 +47,7 @@ constexpr Ellipsoid kOrgans[] = {
 };
 /// Where lesions may lie, and how large they are.
 constexpr int kTumours = 3, kPolyps = 5;
-constexpr int kTumourHu = 45, kPolypHu = 135;
+constexpr int kTumourHu = -25, kPolypHu = 220;
 constexpr Ellipsoid kSpine{0, 1350, 0, 100000, 560, 640, 190};
 /// Bowel loops lie on a coarse grid of cells; some hold gas.
 constexpr std::int64_t kCell = 700;
@@ -97,7 +97,7 @@ AbdomenField::Lesion AbdomenField::LesionOf(std::int64_t z, std::int64_t y, std:
   for (int i = 0; i < kTumours + kPolyps; ++i) {
     const std::uint64_t bits = Mix(seed_ * 0x51ed2701u + static_cast<std::uint64_t>(i));
     const bool is_polyp = i >= kTumours;
-    const std::int64_t r = is_polyp ? between(bits >> 48, 170, 260) : between(bits >> 48, 330, 620);
+    const std::int64_t r = is_polyp ? between(bits >> 48, 300, 460) : between(bits >> 48, 330, 620);
     const Ellipsoid one = is_polyp ? Ellipsoid{between(bits, -2600, 2600),
                                                between(bits >> 16, -1500, 0),
                                                between(bits >> 32, -700, 700),

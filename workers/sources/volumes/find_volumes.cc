@@ -129,6 +129,13 @@ Status Sort(const std::string& named, const std::vector<std::string>& files,
   return absl::OkStatus();
 }
 
+StatusOr<RawVolume> HeaderOf(VolumeFormat format, const std::string& path, GeometryPolicy policy) {
+  if (format == VolumeFormat::kNifti) return ReadNiftiHeader(path, policy);
+  if (format == VolumeFormat::kNrrd) return ReadNrrdVolumeHeader(path, policy);
+  if (format == VolumeFormat::kMetaImage) return ReadMetaImageHeader(path, policy);
+  return absl::InvalidArgumentError("read volume: no volume of a known format");
+}
+
 }  // namespace
 
 VolumeFormat FormatOf(const std::string& path) {
@@ -194,18 +201,21 @@ StatusOr<DicomSeries> OpenSeries(const std::vector<std::string>& files,
                                            " series; they changed since they were listed"));
 }
 
+StatusOr<RawVolume> ReadVolumeHeader(VolumeFormat format, const std::string& path) {
+  PB_ASSIGN_OR_RETURN(RawVolume header, HeaderOf(format, path, GeometryPolicy::kRefuse));
+  PB_RETURN_IF_ERROR(CheckRawVoxels(path, header.raw));
+  return header;
+}
+
 StatusOr<Volume> ReadVolume(VolumeFormat format, const std::vector<std::string>& files,
                             const ReadVolumeOptions& options, const VolumeProgress& progress) {
   StatusOr<Volume> volume = absl::InvalidArgumentError("read volume: no volume of a known format");
   if (format == VolumeFormat::kDicom) {
     PB_ASSIGN_OR_RETURN(const DicomSeries series, OpenSeries(files, progress));
     volume = ReadDicomVolume(series, Judge(series), options.geometry, progress);
-  } else if (files.size() == 1 && format == VolumeFormat::kNifti) {
-    volume = ReadNifti(files[0], options.geometry, progress);
-  } else if (files.size() == 1 && format == VolumeFormat::kNrrd) {
-    volume = ReadNrrd(files[0], options.geometry, progress);
-  } else if (files.size() == 1 && format == VolumeFormat::kMetaImage) {
-    volume = ReadMetaImage(files[0], options.geometry, progress);
+  } else if (files.size() == 1) {
+    PB_ASSIGN_OR_RETURN(RawVolume header, HeaderOf(format, files[0], options.geometry));
+    volume = ReadRawVolume(files[0], std::move(header), progress);
   }
   if (!volume.ok()) return volume;
   volume->facts["source_orientation"] = OrientationOf(volume->affine);

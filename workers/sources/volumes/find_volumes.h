@@ -8,6 +8,7 @@
 
 #include "workers/sources/volumes/dicom_series.h"
 #include "workers/sources/volumes/dicom_volume.h"
+#include "workers/sources/volumes/raw_voxels.h"
 #include "workers/sources/volumes/volume.h"
 
 namespace patchbay::workers {
@@ -48,6 +49,12 @@ StatusOr<FoundVolumes> FindVolumes(const std::string& path, const MayRead& may_r
 /// The series of these files. InvalidArgument when they are not of one.
 StatusOr<DicomSeries> OpenSeries(const std::vector<std::string>& files,
                                  const VolumeProgress& progress);
+
+/// Of a NIfTI, NRRD or MetaImage file, from its header: its size, its place under
+/// GeometryPolicy::kRefuse with the axes as the file has them, and the type of its voxels, which
+/// the file is long enough for. What ReadVolume refuses for its header it refuses with the same
+/// words.
+StatusOr<RawVolume> ReadVolumeHeader(VolumeFormat format, const std::string& path);
 
 struct ReadVolumeOptions {
   GeometryPolicy geometry = GeometryPolicy::kRefuse;

@@ -195,12 +195,11 @@ StatusOr<Affine> GeometryOf(const Header& h, GeometryPolicy policy, Volume& volu
 
 }  // namespace
 
-StatusOr<Volume> ReadNifti(const std::string& path, GeometryPolicy policy,
-                           const VolumeProgress& progress) {
+StatusOr<RawVolume> ReadNiftiHeader(const std::string& path, GeometryPolicy policy) {
   PB_ASSIGN_OR_RETURN(const Header h, Header::Read(path));
-  Volume volume;
-  volume.kind = "nifti";
-  RawVoxels raw;
+  RawVolume header;
+  header.volume.kind = "nifti";
+  RawVoxels& raw = header.raw;
   raw.packing = h.packing;
   raw.is_big_endian = h.is_swapped;
   PB_ASSIGN_OR_RETURN(raw.size, SizeOfImage(h));
@@ -216,10 +215,8 @@ StatusOr<Volume> ReadNifti(const std::string& path, GeometryPolicy policy,
     raw.slope = slope;
     raw.intercept = intercept;
   }
-  PB_ASSIGN_OR_RETURN(volume.affine, GeometryOf(h, policy, volume));
-  PB_RETURN_IF_ERROR(ReadRawVoxels(path, raw, progress, volume));
-  volume.facts["stored_type"] = NameOf(raw.stored);
-  return volume;
+  PB_ASSIGN_OR_RETURN(header.volume.affine, GeometryOf(h, policy, header.volume));
+  return header;
 }
 
 Status WriteNiftiMask(const std::string& path, const Extent& size, const Affine& affine,

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "workers/sources/volumes/dicom_volume.h"
+#include "workers/sources/volumes/raw_voxels.h"
 #include "workers/sources/volumes/volume.h"
 
 namespace patchbay::workers {
@@ -13,8 +14,7 @@ namespace patchbay::workers {
 /// Geometry by sform, else qform, else pixdim: the last says nothing about left and right, so it
 /// takes kAccept. InvalidArgument for a skewed sform and what is malformed, Unimplemented for 4-D,
 /// colour and complex voxels, DataLoss for a file that ends early.
-StatusOr<Volume> ReadNifti(const std::string& path, GeometryPolicy policy,
-                           const VolumeProgress& progress);
+StatusOr<RawVolume> ReadNiftiHeader(const std::string& path, GeometryPolicy policy);
 
 /// An uncompressed NIfTI-1 file of uint8 classes, with its geometry as sform. `values` are
 /// size.Pixels(), x fastest. Sides of up to 32,767.

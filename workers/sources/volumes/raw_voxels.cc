@@ -68,15 +68,10 @@ StatusOr<bool> ReadAs(DType dtype, const std::string& path, const RawVoxels& raw
                       const VolumeProgress& progress, Volume& volume) {
   PB_ASSIGN_OR_RETURN(ByteStream stream, ByteStream::Open(path, raw.offset, raw.packing));
   const auto plane = static_cast<std::size_t>(raw.size.y * raw.size.x);
-  const std::size_t slice_bytes = plane * SizeOf(raw.stored);
-  if (raw.inflated_offset + static_cast<std::uint64_t>(raw.size.z) * slice_bytes >
-      stream.MostLeft()) {
-    return absl::DataLossError("read volume: the file ends before its voxels do");
-  }
   PB_RETURN_IF_ERROR(stream.Skip(raw.inflated_offset));
   volume.dtype = dtype;
   PB_RETURN_IF_ERROR(AllocateVoxels(volume));
-  std::vector<std::byte> slice(slice_bytes);
+  std::vector<std::byte> slice(plane * SizeOf(raw.stored));
   for (std::int64_t z = 0; z < raw.size.z; ++z) {
     PB_RETURN_IF_ERROR(stream.Read(slice));
     const std::size_t begin = static_cast<std::size_t>(z) * plane;
@@ -88,19 +83,31 @@ StatusOr<bool> ReadAs(DType dtype, const std::string& path, const RawVoxels& raw
 
 }  // namespace
 
-Status ReadRawVoxels(const std::string& path, const RawVoxels& raw, const VolumeProgress& progress,
-                     Volume& volume) {
+Status CheckRawVoxels(const std::string& path, const RawVoxels& raw) {
   PB_RETURN_IF_ERROR(CheckVolumeSize(raw.size, "read volume"));
   if (!std::isfinite(raw.slope) || !std::isfinite(raw.intercept) || raw.slope == 0) {
     return absl::InvalidArgumentError("read volume: the scale of the values is not a number");
   }
+  PB_ASSIGN_OR_RETURN(const ByteStream stream, ByteStream::Open(path, raw.offset, raw.packing));
+  const auto bytes = static_cast<std::uint64_t>(raw.size.Pixels()) * SizeOf(raw.stored);
+  if (raw.inflated_offset + bytes <= stream.MostLeft()) return absl::OkStatus();
+  return absl::DataLossError("read volume: the file ends before its voxels do");
+}
+
+StatusOr<Volume> ReadRawVolume(const std::string& path, RawVolume header,
+                               const VolumeProgress& progress) {
+  const RawVoxels& raw = header.raw;
+  Volume& volume = header.volume;
+  PB_RETURN_IF_ERROR(CheckRawVoxels(path, raw));
   volume.size = raw.size;
+  volume.facts["stored_type"] = NameOf(raw.stored);
   const bool is_integer = raw.stored != DType::kFloat32 && raw.stored != DType::kFloat64;
   if (is_integer && IsWhole(raw.slope) && IsWhole(raw.intercept)) {
     PB_ASSIGN_OR_RETURN(const bool fits, ReadAs(DType::kInt16, path, raw, progress, volume));
-    if (fits) return absl::OkStatus();
+    if (fits) return std::move(volume);
   }
-  return ReadAs(DType::kFloat32, path, raw, progress, volume).status();
+  PB_RETURN_IF_ERROR(ReadAs(DType::kFloat32, path, raw, progress, volume).status());
+  return std::move(volume);
 }
 
 }  // namespace patchbay::workers

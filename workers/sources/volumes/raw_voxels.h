@@ -20,10 +20,19 @@ struct RawVoxels {
   ByteStream::Packing packing = ByteStream::Packing::kNone;
 };
 
-/// Reads into volume.size, dtype and voxels: int16 where the source holds integers, slope and
-/// intercept are whole and every value fits, else float32. What the header promises is held against
-/// the file's size before memory is spent.
-Status ReadRawVoxels(const std::string& path, const RawVoxels& raw, const VolumeProgress& progress,
-                     Volume& volume);
+/// What the header of a file says: of `volume` all but the voxels and their type.
+struct RawVolume {
+  Volume volume;
+  RawVoxels raw;
+};
+
+/// Without reading voxels: DataLoss for a file that cannot hold what the header promises,
+/// InvalidArgument for a size or a scale of values that cannot be.
+Status CheckRawVoxels(const std::string& path, const RawVoxels& raw);
+
+/// Reads the voxels: int16 where the source holds integers, slope and intercept are whole and every
+/// value fits, else float32. CheckRawVoxels goes before memory is spent.
+StatusOr<Volume> ReadRawVolume(const std::string& path, RawVolume header,
+                               const VolumeProgress& progress);
 
 }  // namespace patchbay::workers

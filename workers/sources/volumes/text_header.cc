@@ -276,20 +276,17 @@ StatusOr<NrrdSegment> SegmentOf(const TextHeader& header, std::size_t number, st
 
 }  // namespace
 
-StatusOr<Volume> ReadNrrd(const std::string& path, GeometryPolicy policy,
-                          const VolumeProgress& progress) {
+StatusOr<RawVolume> ReadNrrdVolumeHeader(const std::string& path, GeometryPolicy policy) {
   PB_ASSIGN_OR_RETURN(const TextHeader header, ReadNrrdHeader(path));
   if (Field(header, "dimension") != "3") {
     return absl::UnimplementedError("read nrrd: the file does not have three axes");
   }
-  Volume volume;
-  volume.kind = "nrrd";
-  PB_ASSIGN_OR_RETURN(RawVoxels raw, RawOf(header));
-  PB_RETURN_IF_ERROR(SetSize(header, "sizes", raw.size));
-  PB_RETURN_IF_ERROR(SetNrrdGeometry(header, policy, volume));
-  PB_RETURN_IF_ERROR(ReadRawVoxels(path, raw, progress, volume));
-  volume.facts["stored_type"] = NameOf(raw.stored);
-  return volume;
+  RawVolume found;
+  found.volume.kind = "nrrd";
+  PB_ASSIGN_OR_RETURN(found.raw, RawOf(header));
+  PB_RETURN_IF_ERROR(SetSize(header, "sizes", found.raw.size));
+  PB_RETURN_IF_ERROR(SetNrrdGeometry(header, policy, found.volume));
+  return found;
 }
 
 StatusOr<bool> HasNrrdSegments(const std::string& path) {
@@ -304,16 +301,16 @@ StatusOr<SegmentedNrrd> ReadSegmentedNrrd(const std::string& path, const VolumeP
   for (std::size_t i = 0; header.fields.contains(StrCat("segment", i, "_name")); ++i) {
     PB_ASSIGN_OR_RETURN(out.segments.emplace_back(), SegmentOf(header, i, out.layers));
   }
-  PB_ASSIGN_OR_RETURN(RawVoxels raw, RawOf(header));
-  PB_RETURN_IF_ERROR(SetSize(header, "sizes", raw.size));
-  raw.size.x *= out.layers;
-  PB_RETURN_IF_ERROR(SetNrrdGeometry(header, GeometryPolicy::kRefuse, out.volume));
-  PB_RETURN_IF_ERROR(ReadRawVoxels(path, raw, progress, out.volume));
+  RawVolume found;
+  PB_ASSIGN_OR_RETURN(found.raw, RawOf(header));
+  PB_RETURN_IF_ERROR(SetSize(header, "sizes", found.raw.size));
+  found.raw.size.x *= out.layers;
+  PB_RETURN_IF_ERROR(SetNrrdGeometry(header, GeometryPolicy::kRefuse, found.volume));
+  PB_ASSIGN_OR_RETURN(out.volume, ReadRawVolume(path, std::move(found), progress));
   return out;
 }
 
-StatusOr<Volume> ReadMetaImage(const std::string& path, GeometryPolicy policy,
-                               const VolumeProgress& progress) {
+StatusOr<RawVolume> ReadMetaImageHeader(const std::string& path, GeometryPolicy policy) {
   PB_ASSIGN_OR_RETURN(const TextHeader header, ReadHeader(path, '=', "elementdatafile"));
   if (Field(header, "ndims") != "3") {
     return absl::UnimplementedError("read metaimage: the file does not have three axes");
@@ -328,19 +325,17 @@ StatusOr<Volume> ReadMetaImage(const std::string& path, GeometryPolicy policy,
   if (Lower(Field(header, "binarydata")) == "false") {
     return absl::UnimplementedError("read metaimage: voxels as text");
   }
-  Volume volume;
-  volume.kind = "mha";
-  RawVoxels raw;
+  RawVolume found;
+  found.volume.kind = "mha";
+  RawVoxels& raw = found.raw;
   PB_RETURN_IF_ERROR(SetSize(header, "dimsize", raw.size));
   PB_ASSIGN_OR_RETURN(raw.stored, TypeNamed(MetaTypes(), Field(header, "elementtype")));
   if (IsTrue(Field(header, "compresseddata"))) raw.packing = ByteStream::Packing::kDeflated;
   raw.is_big_endian = IsTrue(Field(header, "binarydatabyteordermsb")) ||
                       IsTrue(Field(header, "elementbyteordermsb"));
   raw.offset = header.size_bytes;
-  PB_RETURN_IF_ERROR(SetMetaGeometry(header, policy, volume));
-  PB_RETURN_IF_ERROR(ReadRawVoxels(path, raw, progress, volume));
-  volume.facts["stored_type"] = NameOf(raw.stored);
-  return volume;
+  PB_RETURN_IF_ERROR(SetMetaGeometry(header, policy, found.volume));
+  return found;
 }
 
 }  // namespace patchbay::workers

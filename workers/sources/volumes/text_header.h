@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "workers/sources/volumes/dicom_volume.h"
+#include "workers/sources/volumes/raw_voxels.h"
 #include "workers/sources/volumes/volume.h"
 
 namespace patchbay::workers {
@@ -13,8 +14,7 @@ namespace patchbay::workers {
 /// NRRD with its voxels attached: raw or gzip, three axes, a patient space (LPS or RAS). Without a
 /// space it takes kAccept, as NIfTI without orientation. InvalidArgument for skewed axes and what
 /// is malformed, Unimplemented for detached voxels, other encodings and further axes.
-StatusOr<Volume> ReadNrrd(const std::string& path, GeometryPolicy policy,
-                          const VolumeProgress& progress);
+StatusOr<RawVolume> ReadNrrdVolumeHeader(const std::string& path, GeometryPolicy policy);
 
 /// A segment of a .seg.nrrd as 3D Slicer writes it: the voxels of one value in one layer.
 struct NrrdSegment {
@@ -35,7 +35,6 @@ StatusOr<bool> HasNrrdSegments(const std::string& path);
 StatusOr<SegmentedNrrd> ReadSegmentedNrrd(const std::string& path, const VolumeProgress& progress);
 
 /// MetaImage with ElementDataFile = LOCAL, raw or compressed. The same rules.
-StatusOr<Volume> ReadMetaImage(const std::string& path, GeometryPolicy policy,
-                               const VolumeProgress& progress);
+StatusOr<RawVolume> ReadMetaImageHeader(const std::string& path, GeometryPolicy policy);
 
 }  // namespace patchbay::workers
