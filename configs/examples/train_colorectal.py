@@ -1,14 +1,14 @@
 """Trains a small 3-D U-Net to segment lesions in CT, with validation by Dice, checkpoints and resume. Runs alone or under
-torchrun (gloo, CPU); a few minutes on two cores. The phantoms have tumours in the liver and polyps at the bowel's wall:
+torchrun (gloo, CPU); about a minute on one core. The phantoms have tumours in the liver and polyps at the bowel's wall:
 
-    for i in 0 1 2; do
-      patchbay synth ct p$i --size 64x112x112 --step 0.9 --pixel 0.9 --seed $i --lesions p$i.nii
-      patchbay ingest p$i --out stores/p$i
-    done
     echo path,patient_id,fold_0,annotation > colon.csv
-    for i in 0 1 2; do echo $(ls -d stores/p$i/*.ome.zarr),p$i,$([ $i = 2 ] && echo val || echo train),p$i.nii; done >> colon.csv
+    for i in 0 1 2 3 4 5 6 7; do
+      patchbay synth ct p$i --size 32x64x64 --step 1.5 --pixel 1.4 --seed $i --lesions p$i.nii
+      patchbay ingest p$i --out stores/p$i
+      echo $(ls -d stores/p$i/*.ome.zarr),p$i,$([ $i -ge 6 ] && echo val || echo train),p$i.nii >> colon.csv
+    done
     patchbay labels import colon.csv --set lesions --classes configs/classes/lesions.yaml
-    python train_colorectal.py configs/examples/colorectal.yaml --epochs 3
+    python train_colorectal.py configs/examples/colorectal.yaml
 
 Stop it whenever you like: it goes on from last.pt.
 """
@@ -23,13 +23,14 @@ import patchbay
 
 CLASSES = ("background", "tumour", "polyp")
 IGNORE = 255
+LEARNING_RATE = 1e-2
 
 
 def block(channels_in, channels):
     return torch.nn.Sequential(
-        torch.nn.Conv3d(channels_in, channels, 3, padding=1), torch.nn.InstanceNorm3d(channels, affine=True),
+        torch.nn.Conv3d(channels_in, channels, 3, padding=1), torch.nn.BatchNorm3d(channels),
         torch.nn.LeakyReLU(0.01), torch.nn.Conv3d(channels, channels, 3, padding=1),
-        torch.nn.InstanceNorm3d(channels, affine=True), torch.nn.LeakyReLU(0.01))
+        torch.nn.BatchNorm3d(channels), torch.nn.LeakyReLU(0.01))
 
 
 class UNet(torch.nn.Module):
@@ -41,6 +42,8 @@ class UNet(torch.nn.Module):
         self.bottom = block(2 * width, 4 * width)
         self.up = torch.nn.ModuleList([block(6 * width, 2 * width), block(3 * width, width)])
         self.head = torch.nn.Conv3d(width, len(CLASSES), 1)
+        with torch.no_grad():
+            self.head.bias.zero_()[0] = 4  # nearly all voxels are background: not the first thing to learn
 
     def forward(self, x):
         kept = []
@@ -94,7 +97,8 @@ def validate(model, stream):
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("config")
-    parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--epochs", type=int, default=4)
+    parser.add_argument("--seed", type=int, default=0, help="of the network's first weights")
     parser.add_argument("--checkpoint", default="last.pt")
     parser.add_argument("--save-every", type=int, default=10, help="steps between checkpoints")
     parser.add_argument("--cpus", type=int, help="CPU workers of an embedded cluster")
@@ -113,10 +117,10 @@ def main():
     if ranks > 1:
         dist.init_process_group("gloo")
     first = int(os.environ.get("RANK", "0")) == 0
-    torch.manual_seed(0)
+    torch.manual_seed(args.seed)
     torch.set_num_threads(1)
     net = UNet()
-    optimiser = torch.optim.AdamW(net.parameters(), 5e-3)
+    optimiser = torch.optim.AdamW(net.parameters(), LEARNING_RATE)
     last = torch.load(args.checkpoint) if os.path.exists(args.checkpoint) else None
     train = patchbay.attach(args.config, split="train", state=last and last["data"], cpus=args.cpus)
     val = patchbay.attach(args.config, split="val", cpus=args.cpus)
@@ -127,6 +131,8 @@ def main():
         step = last["step"]
     model = torch.nn.parallel.DistributedDataParallel(net) if ranks > 1 else net
     while train.epoch < args.epochs:
+        for group in optimiser.param_groups:
+            group["lr"] = LEARNING_RATE * (1 - train.epoch / args.epochs) ** 0.9
         for batch in train:
             loss = loss_of(model, *tensors_of(batch))
             optimiser.zero_grad()

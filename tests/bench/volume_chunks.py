@@ -19,23 +19,26 @@ PATCH = 96
 READS = 150
 
 
-def nifti(voxels):
-    """NIfTI-1, int16, 1 mm, RAS axes as the canonical order turns them."""
+def nifti(voxels, spacing=(1, 1, 1)):
+    """NIfTI-1 of (z, y, x) voxels, uint8, int16 or float32, `spacing` in mm, RAS axes as the canonical order turns them."""
+    z, y, x = spacing
+    code = {"uint8": 2, "int16": 4, "float32": 16}[str(voxels.dtype)]
     header = bytearray(352)
     struct.pack_into("<i", header, 0, 348)
     struct.pack_into("<8h", header, 40, 3, *voxels.shape[::-1], 1, 1, 1, 1)
-    struct.pack_into("<hh", header, 70, 4, 16)
-    struct.pack_into("<8f", header, 76, 1, 1, 1, 1, 1, 1, 1, 1)
+    struct.pack_into("<hh", header, 70, code, 8 * voxels.itemsize)
+    struct.pack_into("<8f", header, 76, 1, x, y, z, 1, 1, 1, 1)
     struct.pack_into("<f", header, 108, 352)
     header[123] = 2
     struct.pack_into("<h", header, 254, 1)
-    struct.pack_into("<12f", header, 280, -1, 0, 0, 0, 0, -1, 0, 0, 0, 0, 1, 0)
+    struct.pack_into("<12f", header, 280, -x, 0, 0, 0, 0, -y, 0, 0, 0, 0, z, 0)
     header[344:348] = b"n+1\0"
-    return bytes(header) + voxels.astype("<i2").tobytes()
+    return bytes(header) + voxels.tobytes()
 
 
-def ingest(patchbay, source, out, chunk):
-    subprocess.run([patchbay, "ingest", source, "--out", out, "--volume-chunk", str(chunk)], check=True,
+def ingest(patchbay, source, out, chunk=32, *more):
+    """The path of the one store that is made in the folder `out`."""
+    subprocess.run([patchbay, "ingest", str(source), "--out", str(out), "--volume-chunk", str(chunk), *more], check=True,
                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     return next(pathlib.Path(out).glob("*.ome.zarr"))
 

@@ -27,6 +27,19 @@ constexpr char kAlways[] = R"([{"flip": {"axes": ["z", "y", "x"]}},
   {"gaussian_noise": {"p": 1, "std": [0, 0.1]}}, {"gaussian_blur": {"p": 1}},
   {"brightness": {"p": 1}}, {"contrast": {"p": 1}}, {"low_resolution": {"p": 1}},
   {"gamma": {"p": 1, "invert": true, "retain_stats": true}}, {"gamma": {"p": 1, "retain_stats": true}}])";
+// configs/colorectal.yaml
+constexpr char kColorectal[] = R"([{"flip": {"axes": ["z", "y", "x"]}},
+  {"affine": {"p": 0.2, "degrees": [-30, 30], "scale": [0.7, 1.4]}},
+  {"elastic": {"p": 0.2, "points": 7, "amplitude": 5}},
+  {"gaussian_noise": {"p": 0.1, "std": [0, 0.1]}}, {"gaussian_blur": {"p": 0.2, "sigma": [0.5, 1.0]}},
+  {"brightness": {"p": 0.15}}, {"contrast": {"p": 0.15}}, {"low_resolution": {"p": 0.25}},
+  {"gamma": {"p": 0.3, "retain_stats": true}}])";
+constexpr char kColorectalAlways[] = R"([{"flip": {"axes": ["z", "y", "x"]}},
+  {"affine": {"p": 1, "degrees": [-30, 30], "scale": [0.7, 1.4]}},
+  {"elastic": {"p": 1, "points": 7, "amplitude": 5}},
+  {"gaussian_noise": {"p": 1, "std": [0, 0.1]}}, {"gaussian_blur": {"p": 1, "sigma": [0.5, 1.0]}},
+  {"brightness": {"p": 1}}, {"contrast": {"p": 1}}, {"low_resolution": {"p": 1}},
+  {"gamma": {"p": 1, "retain_stats": true}}])";
 
 DrawKey KeyOf(std::uint64_t ordinal) { return {1, 0, ordinal, 0, DrawStream::kParameters}; }
 
@@ -120,6 +133,10 @@ BENCHMARK_CAPTURE(BM_Volume, preprocess, "[]", CpuLevel::kBest)->Unit(benchmark:
 BENCHMARK_CAPTURE(BM_Volume, nnunet, kNnunet, CpuLevel::kBest)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(BM_Volume, nnunet_avx2, kNnunet, CpuLevel::kAvx2)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(BM_Volume, always, kAlways, CpuLevel::kBest)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(BM_Volume, colorectal, kColorectal, CpuLevel::kBest)
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(BM_Volume, colorectal_always, kColorectalAlways, CpuLevel::kBest)
+    ->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(BM_Volume, always_avx2, kAlways, CpuLevel::kAvx2)->Unit(benchmark::kMillisecond);
 
 }  // namespace

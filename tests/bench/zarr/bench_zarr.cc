@@ -3,7 +3,6 @@
 //
 //   bench_zarr make SLIDE STORE zstd|lz4     a store of 8192 x 8192 pixels, the slide repeated
 //   bench_zarr run STORE SECONDS             one JSON object: reads per CPU second
-#include <ctime>
 #include <filesystem>
 #include <functional>
 #include <iostream>
@@ -17,35 +16,18 @@
 #include "runtime/zarr/file_byte_store.h"
 #include "runtime/zarr/image_store.h"
 #include "runtime/zarr/shard_index.h"
+#include "tests/bench/zarr/cpu_rounds.h"
 #include "workers/sources/image_source.h"
 #include "workers/sources/zarr_source.h"
 
 namespace patchbay {
 namespace {
 
+using bench::Case;
+using bench::Places;
+
 constexpr std::int64_t kSide = 8192, kTile = 512, kShard = 4096;
 constexpr std::int64_t kGrid = kSide / kTile;
-/// One thread, warm: rounds of all cases are interleaved so that a disturbance hits them alike.
-constexpr int kRounds = 8;
-
-double CpuSeconds() {
-  timespec t{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
-}
-
-/// A small sequence of places that every case walks alike.
-class Places {
- public:
-  std::int64_t Next(std::int64_t below) {
-    state_ = state_ * 6364136223846793005u + 1442695040888963407u;
-    return static_cast<std::int64_t>((state_ >> 33) % static_cast<std::uint64_t>(below));
-  }
-
- private:
-  std::uint64_t state_ = 7678;
-};
-
 Status Make(const std::string& slide, const std::string& store, const std::string& codec) {
   PB_ASSIGN_OR_RETURN(const auto image, workers::OpenImage(slide));
   const auto& level = image->layout().levels[0];
@@ -114,27 +96,6 @@ class Floor {
   std::vector<std::byte> bytes_;
 };
 
-struct Case {
-  const char* name;
-  std::function<Status(Places&)> read;
-  int batch = 16;
-  double cpu_seconds = 0;
-  std::int64_t reads = 0;
-  Places places = {};
-};
-
-Status Measure(Case& c, double seconds) {
-  const double start = CpuSeconds();
-  double now = start;
-  std::int64_t reads = 0;
-  for (; now - start < seconds; now = CpuSeconds()) {
-    for (int i = 0; i < c.batch; ++i, ++reads) PB_RETURN_IF_ERROR(c.read(c.places));
-  }
-  c.cpu_seconds += now - start;
-  c.reads += reads;
-  return absl::OkStatus();
-}
-
 /// Shards per CPU second at zstd-5: the whole of EncodeShard (checksums, both digests, index), and
 /// Blosc alone.
 void AddEncoders(const std::vector<std::byte>& tiles, const zarr::ImageStoreSettings& settings,
@@ -200,17 +161,8 @@ Status Run(const std::string& store, double seconds) {
   zarr::ImageStoreSettings settings;
   settings.shard = Flat(2 * kTile, 2 * kTile);
   AddEncoders(tiles, settings, cases);
-  for (int round = 0; round <= kRounds; ++round) {
-    for (Case& c : cases) PB_RETURN_IF_ERROR(Measure(c, seconds / kRounds));
-    if (round > 0) continue;  // the first warms the page cache and the buffers
-    for (Case& c : cases) c.cpu_seconds = 0, c.reads = 0;
-  }
-  std::cout << "{";
-  for (const Case& c : cases) {
-    std::cout << (&c == &cases[0] ? "" : ", ") << '"' << c.name
-              << "\": " << static_cast<double>(c.reads) / c.cpu_seconds;
-  }
-  std::cout << "}\n";
+  PB_RETURN_IF_ERROR(bench::MeasureAll(cases, seconds));
+  bench::Print(cases);
   return absl::OkStatus();
 }
 
