@@ -1,0 +1,62 @@
+// Texts that people write or hand on: YAML and key files.
+#include <cstdlib>
+
+#include "runtime/base/hash.h"
+#include "runtime/config/yaml.h"
+#include "runtime/control/keys.h"
+#include "tests/fuzz/fuzz_target.h"
+
+namespace patchbay::fuzz {
+namespace {
+
+std::size_t NodesOf(const config::YamlNode& node) {
+  std::size_t count = 1;
+  for (const auto& item : node.items) count += NodesOf(item);
+  for (const auto& member : node.members) count += NodesOf(member.value);
+  return count;
+}
+
+bool ReadYaml(std::span<const std::byte> bytes) {
+  const auto node = config::ParseYaml(AsText(bytes), "fuzz.yaml");
+  if (!node.ok()) return false;
+  if (NodesOf(*node) > config::kMaxYamlNodes) std::abort();
+  (void)config::YamlToJson(*node);
+  (void)config::MergeYaml(*node, *node);
+  return true;
+}
+
+std::vector<std::string> YamlSeeds() {
+  return {
+      "dataset: cohort.csv\nseed: 7\npatch: {size: [512, 512], mpp: [0.5, 1.0]}\naugment:\n"
+      "  - flip\n  - affine: {p: 0.5, degrees: [-15, 15]}\n",
+      "a: &x [1, 'two', \"three\\n\", ~, 1e3]\nb: *x\nc: |\n  text\n  more\n# end\n"};
+}
+
+bool ReadKey(std::span<const std::byte> bytes) {
+  const auto key = control::ParseKeyFile(AsText(bytes));
+  if (!key.ok()) return false;
+  // What is read is what was written.
+  const auto again = control::ParseKeyFile(control::FormatKeyFile(*key));
+  if (!again.ok() || again->name != key->name || again->read != key->read) std::abort();
+  return true;
+}
+
+std::vector<std::string> KeySeeds() {
+  control::KeyFile key;
+  key.name = "ann";
+  key.role = control::Role::kTrainer;
+  key.address = "tcp://10.0.0.7:7678";
+  key.pair = control::KeyPair::Generate();
+  key.server_key = key.pair.public_key;
+  key.read = {"/data", "/more"};
+  key.write = {"/out"};
+  return {control::FormatKeyFile(key)};
+}
+
+}  // namespace
+
+std::vector<FuzzTarget> TextTargets() {
+  return {{"yaml", ReadYaml, YamlSeeds}, {"key_file", ReadKey, KeySeeds}};
+}
+
+}  // namespace patchbay::fuzz
