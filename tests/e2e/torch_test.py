@@ -159,8 +159,11 @@ class Torch(torch_case.TorchCase):
         with socket.socket() as free:  # --standalone would give both launches the port 29400
             free.bind(("127.0.0.1", 0))
             meeting = f"127.0.0.1:{free.getsockname()[1]}"
+        # PyTorch 2.15 gives ranks that it starts again the store of those that died, whose addresses stand in it, and they wait
+        # for these for ever, also without our module; a store for each start is what it had before.
         return self.program("-m", "torch.distributed.run", "--rdzv_backend=c10d", f"--rdzv_endpoint={meeting}", f"--rdzv_id={name}",
-                            "--nproc_per_node=2", "--max_restarts=1", *outputs, "loop.py", name, stop)
+                            "--nproc_per_node=2", "--max_restarts=1", *outputs, "loop.py", name, stop,
+                            TORCH_DISABLE_SHARE_RDZV_TCP_STORE="1")
 
     def cohort(self):
         """Two slides to train on and one to validate with, each with a grade."""
