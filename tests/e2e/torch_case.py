@@ -61,7 +61,11 @@ class TorchCase(harness.Case):
             process.wait()
 
     def done(self, process, expect=0):
-        self.assertEqual(process.wait(timeout=harness.LIMIT_S), expect, process.log.read_text()[-4000:])
+        try:
+            code = process.wait(timeout=harness.LIMIT_S)
+        except subprocess.TimeoutExpired:
+            code = f"still running after {harness.LIMIT_S} s"
+        self.assertEqual(code, expect, process.log.read_text()[-4000:])
         return process.log.read_text()
 
     def run_program(self, text):
