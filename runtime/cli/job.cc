@@ -1,4 +1,5 @@
-// patchbay job ID: one job, and what failed in it.
+// patchbay job ID: one job, how far it is, and what failed in it.
+#include <ctime>
 #include <optional>
 #include <utility>
 
@@ -7,6 +8,7 @@
 #include "runtime/cli/commands.h"
 #include "runtime/cli/job_view.h"
 #include "runtime/cli/recorded_order.h"
+#include "runtime/cli/slides_done.h"
 
 namespace patchbay::cli {
 namespace {
@@ -23,6 +25,7 @@ class JobCommand final : public Command {
     std::optional<SlideOrder> order = RecordedOrder(session.environment, job);
     if (order.has_value()) LearnPlan(cluster.client(), job.job, *order);
     Json row = JobToJson(job);
+    if (job.state == protocol::JobState::kRunning) SayProgress(session, job, order, row);
     for (Json& failed : row["failed"]) {
       auto reason = failed["reason"].get<std::string>();
       if (order.has_value()) reason = WithPaths(std::move(reason), *order);
@@ -35,6 +38,22 @@ class JobCommand final : public Command {
   }
 
  private:
+  /// One line, and the same in `row`. Rates are means since the job was submitted.
+  static void SayProgress(Session& session, const protocol::JobRow& job,
+                          const std::optional<SlideOrder>& order, Json& row) {
+    SlidesDone slides;
+    const std::string done = order.has_value() ? slides.Text(*order) : std::string();
+    if (!done.empty()) {
+      row["slides"] = {{"done", slides.done()}, {"found", order->slide_count}};
+    }
+    const auto elapsed_s = static_cast<double>(std::time(nullptr) - job.submitted_at);
+    const JobPace pace = PaceOf(job, {}, elapsed_s);
+    if (pace.bytes_per_s > 0) row["bytes_per_s"] = pace.bytes_per_s;
+    if (pace.seconds_left >= 0) row["seconds_left"] = pace.seconds_left;
+    session.terminal.Say(StrCat(ProgressText(job, Share(job), done, pace), "  ",
+                                HumanBytes(job.progress_bytes), " of pixels done"));
+  }
+
   std::int64_t job_ = 0;
 };
 

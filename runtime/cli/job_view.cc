@@ -14,11 +14,6 @@ constexpr double kRateAfterSeconds = 0.5;     ///< before that a rate says nothi
 constexpr double kLeastTimeLeft = 0.1;        ///< seconds; below that it is the next line's
 constexpr double kTimeLeftAfterShare = 0.01;  ///< before that the time left says nothing
 
-double Share(const protocol::JobRow& job) {
-  if (job.weight_total == 0) return 0;
-  return static_cast<double>(job.weight_done) / static_cast<double>(job.weight_total);
-}
-
 std::string LocalTime(std::int64_t seconds) {
   if (seconds == 0) return "-";
   const auto at = static_cast<std::time_t>(seconds);
@@ -32,6 +27,11 @@ std::string LocalTime(std::int64_t seconds) {
 std::string Percent(double share) { return Fixed(100 * share, 0) + " %"; }
 
 }  // namespace
+
+double Share(const protocol::JobRow& job) {
+  if (job.weight_total == 0) return 0;
+  return static_cast<double>(job.weight_done) / static_cast<double>(job.weight_total);
+}
 
 const char* JobStateName(protocol::JobState state) {
   switch (state) {
@@ -99,26 +99,32 @@ ExitCode ExitOf(const protocol::JobRow& job) {
   }
 }
 
-std::string JobProgress::Text(const protocol::JobRow& job, std::string done,
-                              double elapsed_s) const {
+JobPace PaceOf(const protocol::JobRow& job, const protocol::JobRow& before, double elapsed_s) {
+  JobPace pace;
+  if (elapsed_s < kRateAfterSeconds || job.weight_done <= before.weight_done) return pace;
+  pace.bytes_per_s = static_cast<double>(job.progress_bytes - before.progress_bytes) / elapsed_s;
+  if (job.weight_done == job.weight_total || Share(job) < kTimeLeftAfterShare) return pace;
+  const double weight_per_s = static_cast<double>(job.weight_done - before.weight_done) / elapsed_s;
+  pace.seconds_left = static_cast<double>(job.weight_total - job.weight_done) / weight_per_s;
+  return pace;
+}
+
+std::string ProgressText(const protocol::JobRow& job, double share, std::string done,
+                         const JobPace& pace) {
   if (done.empty()) done = StrCat("tasks ", job.tasks_done, "/", job.tasks_total);
-  std::string text = StrCat(job.kind, " ", Percent(most_share_), "  ", done);
+  std::string text = StrCat(job.kind, " ", Percent(share), "  ", done);
   if (job.tasks_failed > 0) text += StrCat("  failed ", job.tasks_failed);
-  if (elapsed_s < kRateAfterSeconds || job.weight_done <= first_weight_) return text;
-  const double bytes_per_s = static_cast<double>(job.progress_bytes - first_bytes_) / elapsed_s;
-  const double weight_per_s = static_cast<double>(job.weight_done - first_weight_) / elapsed_s;
-  if (bytes_per_s > 0) text += StrCat("  ", MegabytesPerSecond(bytes_per_s), " of pixels");
-  if (job.weight_done == job.weight_total || Share(job) < kTimeLeftAfterShare) return text;
-  const double left = static_cast<double>(job.weight_total - job.weight_done) / weight_per_s;
-  return left < kLeastTimeLeft ? text : StrCat(text, "  ", HumanSeconds(left), " left");
+  if (pace.bytes_per_s > 0)
+    text += StrCat("  ", MegabytesPerSecond(pace.bytes_per_s), " of pixels");
+  if (pace.seconds_left < kLeastTimeLeft) return text;
+  return StrCat(text, "  ", HumanSeconds(pace.seconds_left), " left");
 }
 
 void JobProgress::Show(const protocol::JobRow& job, const std::function<std::string()>& done) {
   const std::int64_t now = SteadyNowNs();
   if (started_ns_ == 0) {
     started_ns_ = now;
-    first_weight_ = job.weight_done;
-    first_bytes_ = job.progress_bytes;
+    first_ = job;
   }
   most_share_ = std::max(most_share_, Share(job));
   const int tenth = static_cast<int>(most_share_ * 10);
@@ -127,8 +133,8 @@ void JobProgress::Show(const protocol::JobRow& job, const std::function<std::str
   if (shown_ns_ != 0 && now - shown_ns_ < every && !new_tenth) return;
   shown_ns_ = now;
   shown_tenth_ = tenth;
-  terminal_.Progress(
-      Text(job, done ? done() : std::string(), static_cast<double>(now - started_ns_) * 1e-9));
+  const JobPace pace = PaceOf(job, first_, static_cast<double>(now - started_ns_) * 1e-9);
+  terminal_.Progress(ProgressText(job, most_share_, done ? done() : std::string(), pace));
 }
 
 }  // namespace patchbay::cli

@@ -13,6 +13,7 @@
 #include "runtime/cli/interrupt.h"
 #include "runtime/cli/job_view.h"
 #include "runtime/cli/recorded_order.h"
+#include "runtime/cli/slides_done.h"
 #include "runtime/cli/worker_run.h"
 #include "runtime/client/paths.h"
 
@@ -165,10 +166,11 @@ ExitCode Detach(Terminal& terminal, JobId job) {
 }
 
 StatusOr<protocol::JobRow> WatchSlides(Session& session, client::Cluster& cluster, JobId job,
-                                       SlideOrder& order, const SlidesDoneText& done) {
+                                       SlideOrder& order) {
   JobProgress progress(session.terminal);
+  SlidesDone done;
   const auto watch = [&](const protocol::JobRow& seen) {
-    progress.Show(seen, [&] { return done ? done(order) : std::string(); });
+    progress.Show(seen, [&] { return done.Text(order); });
     if (!order.work.empty() || seen.tasks_done == 0) return;
     LearnPlan(cluster.client(), job, order);
     if (order.estimated_bytes <= order.free_bytes) return;

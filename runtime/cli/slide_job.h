@@ -61,14 +61,11 @@ std::string WithPaths(std::string text, const SlideOrder& order);
 /// The end of a command that does not wait.
 ExitCode Detach(Terminal& terminal, JobId job);
 
-/// What is done of how much ("slides 3/12"); "" = tasks, which an empty function says too.
-using SlidesDoneText = std::function<std::string(const SlideOrder&)>;
-
 /// Shows progress until the job has ended. Interrupted, a job of an embedded cluster is cancelled
 /// and its error says what stays; one of another cluster goes on, and the error says how to find
 /// it.
 StatusOr<protocol::JobRow> WatchSlides(Session& session, client::Cluster& cluster, JobId job,
-                                       SlideOrder& order, const SlidesDoneText& done = {});
+                                       SlideOrder& order);
 
 /// The result of the job's summary task.
 StatusOr<Json> SummaryOf(client::Client& client, JobId job);

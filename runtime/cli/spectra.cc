@@ -109,34 +109,6 @@ StatusOr<SlideOrder> SpectraCommand::Order(const Session& session) const {
   return order;
 }
 
-std::int64_t FilesIn(const std::string& folder) {
-  std::error_code error;
-  auto it = std::filesystem::directory_iterator(folder, error);
-  std::int64_t files = 0;
-  while (!error && it != std::filesystem::directory_iterator()) {
-    if (it->path().extension() == ".json") ++files;
-    it.increment(error);
-  }
-  return files;
-}
-
-/// How many slides are done, from what the job leaves in its folder.
-class SlidesDone {
- public:
-  /// "slides 3/12"; "" when that is not to be seen from here. What was seen stays when the job has
-  /// removed its folder.
-  std::string Text(const SlideOrder& order) {
-    std::error_code error;
-    if (order.work.empty() || !std::filesystem::exists(order.work, error)) return seen_;
-    const std::int64_t done = FilesIn(order.work + "/slides") + FilesIn(order.work + "/failures");
-    seen_ = StrCat("slides ", std::min(done, order.slide_count), "/", order.slide_count);
-    return seen_;
-  }
-
- private:
-  std::string seen_;
-};
-
 /// The files in the order of slide numbers, from the table that the job leaves beside its results.
 std::vector<std::string> SlidesOf(const SlideOrder& order) {
   std::vector<std::string> slides;
@@ -167,10 +139,7 @@ StatusOr<ExitCode> SpectraCommand::Run(Session& session) {
   }
   PB_ASSIGN_OR_RETURN(const JobId job, SubmitSlides(session, cluster, order));
   if (detach_) return Detach(session.terminal, job);
-  SlidesDone done;
-  PB_ASSIGN_OR_RETURN(const protocol::JobRow row,
-                      WatchSlides(session, cluster, job, order,
-                                  [&](const SlideOrder& known) { return done.Text(known); }));
+  PB_ASSIGN_OR_RETURN(const protocol::JobRow row, WatchSlides(session, cluster, job, order));
   return EndSpectra(session, cluster, order, row, nullptr);
 }
 

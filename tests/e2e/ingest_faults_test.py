@@ -12,8 +12,8 @@ class IngestFaults(harness.Case):
         super().setUp()
         self.source = self.once("slide", lambda: self.keep(self.slide(size="4600x4000", seed=3)))
 
-    def ingest(self, out):
-        return ["ingest", self.source, "--out", out, "--chunk", 256, "--shard", 512, "--codec", "zstd", "--codec-level",
+    def ingest(self, out, source=None):
+        return ["ingest", source or self.source, "--out", out, "--chunk", 256, "--shard", 512, "--codec", "zstd", "--codec-level",
                 6]
 
     def roots(self, out):
@@ -92,6 +92,29 @@ class IngestFaults(harness.Case):
         self.assertIn("job 1 of an earlier command does the same and goes on: joining it", result.stderr)
         self.assertEqual([job["job"] for job in self.json("jobs")["jobs"]], [1])
         self.assertEqual(self.roots(out), reference)
+        self.down(cluster)
+
+    def test_a_running_job_says_how_far_it_is(self):
+        many = self.folder / "many"
+        many.mkdir()
+        self.slide("many/a.svs", size="700x600", seed=70)
+        (many / "b.svs").symlink_to(self.source)  # seconds of work behind a moment's
+        cluster = self.up(1)
+        out = self.folder / "out"
+        self.assertEqual(self.command(*self.ingest(out, many), "--detach").returncode, 0)
+
+        def first_done():
+            row = self.json("job", 1)
+            return row if row.get("slides", {}).get("done") else None
+
+        row = wait_until(first_done, "a slide that is done of a job that is not")
+        text = self.command("job", 1).stdout
+        self.assertEqual((row["state"], row["slides"]), ("running", {"done": 1, "found": 2}))
+        self.assertEqual(len(list(out.glob("*.ome.zarr"))), 1)
+        self.assertGreaterEqual(row["progress_bytes"], 700 * 600 * 3)
+        self.assertRegex(text, r"(?m)^ingest \d+ %  slides 1/2  .* of pixels done$")
+        self.assertEqual(self.command("wait", 1).returncode, 0)
+        self.assertNotIn("slides", self.json("job", 1))
         self.down(cluster)
 
     def test_interrupt_leaves_only_the_staging_folder_and_says_so(self):
