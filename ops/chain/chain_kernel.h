@@ -7,6 +7,7 @@
 
 #include "ops/chain/patch_geometry.h"
 #include "ops/colour/colour_maps.h"
+#include "ops/colour/icc_to_srgb_math.h"
 #include "ops/intensity/cast_math.h"
 #include "ops/intensity/gaussian_blur_math.h"
 #include "ops/intensity/normalize_math.h"
@@ -77,6 +78,7 @@ struct FloatSlice {
   unsigned long long grey_sum = 0;  ///< of the whole slice, in steps of 2^-16: kernels add it up
   std::int64_t rows_before = 0;     ///< finished rows of the slices before this one
   PatchGeometry geometry;
+  const IccNode* d_icc = nullptr;  ///< nodes of the image's lookup; null: colours stay
   bool maps_lab = false, maps_od = false, jitters = false;
   LabMap lab;
   OdMap od;
@@ -96,6 +98,7 @@ struct FloatLaunch {
   int count = 0;
   bool any_mean = false, any_blur = false;  ///< of its slices
   float white = 255;
+  int icc_grid = 2;  ///< nodes along each axis of lookups
   bool scales = false;
   float slope[kMaxKernelChannels] = {}, offset[kMaxKernelChannels] = {};
   int casts = 0;

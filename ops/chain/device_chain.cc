@@ -73,6 +73,7 @@ std::span<const std::byte> BytesOf(const std::vector<Slice>& slices) {
 
 Status DeviceRoom::Begin(std::size_t parameter_bytes, std::uint64_t plane_bytes) {
   used_ = 0;
+  if (lookups_.size() > kRoomLookups) lookups_.resize(kRoomLookups);
   if (h_parameters_.bytes().size() < parameter_bytes) {
     PB_ASSIGN_OR_RETURN(h_parameters_, memory::PinnedBuffer::Allocate(parameter_bytes));
     PB_ASSIGN_OR_RETURN(d_parameters_, memory::DeviceBlock::Allocate(parameter_bytes));
@@ -97,13 +98,26 @@ StatusOr<std::byte*> DeviceRoom::Upload(std::span<const std::byte> parameters,
   return d_part;
 }
 
+StatusOr<const IccNode*> DeviceRoom::Upload(const IccLookup& lookup, memory::GpuStream stream) {
+  const auto found = std::find_if(lookups_.begin(), lookups_.end(), [&lookup](const auto& kept) {
+    return kept.first == lookup.digest();
+  });
+  if (found != lookups_.end()) {
+    lookups_.splice(lookups_.begin(), lookups_, found);
+  } else {
+    const auto bytes = std::as_bytes(lookup.nodes());
+    PB_ASSIGN_OR_RETURN(auto d_nodes, memory::DeviceBlock::Allocate(bytes.size()));
+    // Copies from memory that is not pinned are staged during the call.
+    PB_RETURN_IF_ERROR(memory::CopyToDevice(d_nodes.d_data(), bytes, stream));
+    lookups_.emplace_front(lookup.digest(), std::move(d_nodes));
+  }
+  return reinterpret_cast<const IccNode*>(lookups_.front().second.d_data());
+}
+
 StatusOr<DeviceChain> DeviceChain::Create(const Chain& chain, memory::GpuStream stream) {
   if (chain.is_volume()) {
     return absl::UnimplementedError(
         "compile ops for a GPU: a chain of volumes is made on CPUs only");
-  }
-  if (chain.colour().converts_icc()) {
-    return absl::UnimplementedError("compile ops for a GPU: icc_to_srgb is made on CPUs only");
   }
   DeviceChain device;
   device.chain_ = std::make_unique<const Chain>(chain);
@@ -215,16 +229,22 @@ Status DeviceChain::LaunchMoved(std::span<const DevicePatch> patches, DeviceRoom
   return absl::OkStatus();
 }
 
-void DeviceChain::AddSlices(const DevicePatch& patch, std::vector<FloatSlice>& slices) const {
+Status DeviceChain::AddSlices(const DevicePatch& patch, DeviceRoom& room, memory::GpuStream stream,
+                              std::vector<FloatSlice>& slices) const {
   FloatSlice slice;
   slice.geometry = chain_->DrawGeometry(patch.key);
-  SetColour(chain_->DrawColour(patch.key, patch.colours), slice);
+  const PatchColour colour = chain_->DrawColour(patch.key, patch.colours);
+  SetColour(colour, slice);
+  if (colour.icc != nullptr) {
+    PB_ASSIGN_OR_RETURN(slice.d_icc, room.Upload(*colour.icc, stream));
+  }
   for (std::int64_t z = 0; z < chain_->options().patch.z; ++z) {
     slice.d_source = patch.d_source + static_cast<std::uint64_t>(z) * SliceSourceBytes();
     slice.d_out = patch.d_out + static_cast<std::uint64_t>(z) * SliceBytes();
     slice.rows_before = z * chain_->options().patch.y;
     slices.push_back(slice);
   }
+  return absl::OkStatus();
 }
 
 FloatLaunch DeviceChain::Program() const {
@@ -232,6 +252,7 @@ FloatLaunch DeviceChain::Program() const {
   FloatLaunch launch;
   launch.shape = Shape();
   launch.white = static_cast<float>(colour.white());
+  launch.icc_grid = kIccGrid;
   launch.scales = !colour.slopes().empty();
   std::copy(colour.slopes().begin(), colour.slopes().end(), launch.slope);
   std::copy(colour.offsets().begin(), colour.offsets().end(), launch.offset);
@@ -243,7 +264,9 @@ FloatLaunch DeviceChain::Program() const {
 Status DeviceChain::LaunchInFloat(std::span<const DevicePatch> patches, DeviceRoom& room,
                                   memory::GpuStream stream) const {
   std::vector<FloatSlice> slices;
-  for (const DevicePatch& patch : patches) AddSlices(patch, slices);
+  for (const DevicePatch& patch : patches) {
+    PB_RETURN_IF_ERROR(AddSlices(patch, room, stream, slices));
+  }
   // A launch ends where its slices or its scratch do; the next one uses the scratch after it.
   std::vector<std::size_t> ends;
   const int planes_max = PlanesAtOnce();

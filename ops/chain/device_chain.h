@@ -4,8 +4,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <list>
 #include <memory>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "ops/chain/chain.h"
 #include "ops/chain/chain_kernel.h"
@@ -15,6 +18,10 @@
 #include "runtime/memory/gpu.h"
 
 namespace patchbay::ops {
+
+/// Colour lookups that a room keeps from one launch to the next, 0.6 MB each; slides of one scanner
+/// share one.
+inline constexpr std::size_t kRoomLookups = 32;
 
 /// One patch of a batch on the GPU.
 struct DevicePatch {
@@ -32,19 +39,23 @@ struct DeviceLabels {
   DrawKey key;
 };
 
-/// What launches need beside their patches: parameters on their way to the GPU, and scratch. Of one
-/// thread; what was launched from it must have ended before DeviceChain::Begin. Move-only.
+/// What launches need beside their patches: parameters on their way to the GPU, scratch, and the
+/// colour lookups of images. Of one thread; what was launched from it must have ended before
+/// DeviceChain::Begin. Move-only.
 class DeviceRoom {
  public:
   /// Makes room; allocates only where there was never so much.
   Status Begin(std::size_t parameter_bytes, std::uint64_t plane_bytes);
   /// Queues the copy of parameters, and says where they will be. Internal above what Begin said.
   StatusOr<std::byte*> Upload(std::span<const std::byte> parameters, memory::GpuStream stream);
+  /// The nodes of a lookup on the GPU; queues their copy where they are not there yet.
+  StatusOr<const IccNode*> Upload(const IccLookup& lookup, memory::GpuStream stream);
   std::byte* d_planes() const { return d_planes_.d_data(); }
 
  private:
   memory::PinnedBuffer h_parameters_;
   memory::DeviceBlock d_parameters_, d_planes_;
+  std::list<std::pair<Digest, memory::DeviceBlock>> lookups_;  ///< used last first
   std::size_t used_ = 0;
 };
 
@@ -75,7 +86,8 @@ class DeviceChain {
   int PlanesAtOnce() const;
   Status LaunchMoved(std::span<const DevicePatch> patches, DeviceRoom& room,
                      memory::GpuStream stream) const;
-  void AddSlices(const DevicePatch& patch, std::vector<FloatSlice>& slices) const;
+  Status AddSlices(const DevicePatch& patch, DeviceRoom& room, memory::GpuStream stream,
+                   std::vector<FloatSlice>& slices) const;
   FloatLaunch Program() const;
   Status LaunchInFloat(std::span<const DevicePatch> patches, DeviceRoom& room,
                        memory::GpuStream stream) const;

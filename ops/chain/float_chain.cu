@@ -82,6 +82,13 @@ __device__ void Jitter(const ColorJitter& jitter, int first, int last, float mea
   for (DeviceLanes& x : rgb) x = x * back;
 }
 
+__device__ void ToSrgb(const IccNode* d_nodes, int grid, DeviceLanes (&rgb)[3]) {
+  float level[3] = {rgb[0].v, rgb[1].v, rgb[2].v};
+  const auto product = [](float a, float b) { return RoundedProduct::Of(a, b); };
+  DeviceToSrgb(d_nodes, grid, product, level);
+  for (int c = 0; c < 3; ++c) rgb[c] = {level[c]};
+}
+
 __device__ std::uint32_t GreySteps(const DeviceLanes (&rgb)[3], float white) {
   const DeviceLanes to_one{1.0f / white};
   DeviceLanes unit[3];
@@ -132,6 +139,7 @@ template <int kTogether>
 __device__ void Colour(const FloatLaunch& launch, const FloatSlice& slice,
                        DeviceLanes (&value)[kTogether]) {
   if constexpr (kTogether == 3) {
+    if (slice.d_icc != nullptr) ToSrgb(slice.d_icc, launch.icc_grid, value);
     if (slice.maps_lab) MapLab(slice.lab, value);
     if (slice.maps_od) MapOd(slice.od, value);
     if (slice.jitters) Jitter(slice.jitter, 0, slice.before_mean, 0, launch.white, value);

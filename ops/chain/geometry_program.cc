@@ -110,8 +110,9 @@ PatchGeometry GeometryProgram::Draw(const DrawKey& key) const {
   geometry.fold_x = FoldOf(border_, patch_.x + 2 * margin_x_);
   if (geometry.elastic.points != 0) {
     const int points = geometry.elastic.points;
+    // An axis of one pixel has nothing to bend.
     const auto inverse = [points](std::int64_t side) {
-      return static_cast<float>(1 / plan::ElasticSpacing(points, side));
+      return side == 1 ? 0.0f : static_cast<float>(1 / plan::ElasticSpacing(points, side));
     };
     geometry.inverse_spacing_y = inverse(height);
     geometry.inverse_spacing_x = inverse(width);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ops/colour/icc_to_srgb_math.h"
 #include "runtime/base/base64.h"
 #include "runtime/base/strings.h"
 
@@ -24,12 +23,12 @@ StatusOr<IccLookup> IccLookup::FromBytes(std::string_view bytes) {
   IccLookup lookup;
   lookup.bytes_ = std::string(bytes);
   lookup.digest_ = Sha256Of(bytes);
-  lookup.nodes_.assign(4 * kIccNodes, 0.0f);
+  lookup.nodes_.assign(kIccNodes, {});
   for (std::size_t i = 0; i < 3 * kIccNodes; ++i) {
     const auto low = static_cast<std::uint8_t>(bytes[kValueBytes * i]);
     const auto high = static_cast<std::uint8_t>(bytes[kValueBytes * i + 1]);
     const auto value = static_cast<std::int16_t>(static_cast<std::uint16_t>(low | (high << 8)));
-    lookup.nodes_[i / 3 * 4 + i % 3] = static_cast<float>(value) / kIccSteps;
+    lookup.nodes_[i / 3].rgb[i % 3] = static_cast<float>(value) / kIccSteps;
   }
   return lookup;
 }
@@ -67,9 +66,11 @@ Json IccLookup::ToJson() const {
 }
 
 void IccLookup::Apply(float* red, float* green, float* blue, std::int64_t width) const {
+  // Translation units of the CPU do not fuse products with sums.
+  const auto product = [](float a, float b) { return a * b; };
   for (std::int64_t j = 0; j < width; ++j) {
     float rgb[3] = {red[j], green[j], blue[j]};
-    DeviceToSrgb(nodes(), kIccGrid, rgb);
+    DeviceToSrgb(nodes_.data(), kIccGrid, product, rgb);
     red[j] = rgb[0];
     green[j] = rgb[1];
     blue[j] = rgb[2];

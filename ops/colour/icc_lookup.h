@@ -4,10 +4,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "ops/colour/icc_to_srgb_math.h"
 #include "runtime/base/hash.h"
 #include "runtime/base/json.h"
 #include "runtime/base/status.h"
@@ -20,7 +22,7 @@ inline constexpr std::size_t kIccNodes = std::size_t{kIccGrid} * kIccGrid * kIcc
 /// Steps of a stored value in one grey level of 255.
 inline constexpr int kIccSteps = 32;
 
-/// A value; 575 KB. Its values are not clipped to what sRGB can show: clipping after the
+/// A value; 790 KB. Its values are not clipped to what sRGB can show: clipping after the
 /// interpolation keeps colours near the edge of sRGB right.
 class IccLookup {
  public:
@@ -36,8 +38,8 @@ class IccLookup {
   /// SHA-256 of the 16-bit values.
   const Digest& digest() const { return digest_; }
 
-  /// Node after node: sRGB levels of red, green, blue, and 0.
-  const float* nodes() const { return nodes_.data(); }
+  /// sRGB levels: kIccNodes of them, blue fastest.
+  std::span<const IccNode> nodes() const { return nodes_; }
   /// `width` pixels of device levels (0 to 255), a row a channel, become sRGB levels within
   /// 0 to 255. Tetrahedral interpolation; the same bits on every CPU.
   void Apply(float* red, float* green, float* blue, std::int64_t width) const;
@@ -47,7 +49,7 @@ class IccLookup {
   static StatusOr<IccLookup> FromBytes(std::string_view bytes);
 
   std::string bytes_;
-  std::vector<float> nodes_;
+  std::vector<IccNode> nodes_;
   Digest digest_;
 };
 

@@ -3,6 +3,7 @@
 #include "ops/chain/device_chain.h"
 
 #include <cstring>
+#include <numeric>
 
 #include <gtest/gtest.h>
 
@@ -33,21 +34,42 @@ DrawKey KeyOf(std::uint64_t seed, std::uint64_t ordinal) {
   return {seed, 1, ordinal, 0, DrawStream::kParameters};
 }
 
+/// A lookup of random nodes, some beyond what sRGB shows.
+IccLookup RandomLookup(std::uint64_t seed) {
+  std::vector<double> levels;
+  for (std::uint32_t i = 0; levels.size() < 3 * kIccNodes; ++i) {
+    const std::uint32_t word = Draw(KeyOf(seed, 0), i).word[0];
+    for (const int shift : {0, 8, 16}) levels.push_back((word >> shift & 0xFF) * 1.6 - 70);
+  }
+  return *IccLookup::FromLevels(levels);
+}
+
+/// What an image has for any op of colour; the other one has no profile.
+struct TwoImages {
+  plan::MacenkoFit fit = OtherFit();
+  plan::ReinhardFit reinhard = OtherReinhard();
+  IccLookup icc = RandomLookup(3);
+
+  ImageColours Of(std::size_t patch) const {
+    ImageColours colours = &fit;
+    colours.reinhard = &reinhard;
+    if (patch % 3 != 2) colours.icc = &icc;
+    return colours;
+  }
+};
+
 /// One launch of `patches` patches against the CPU's, with marks around each of them.
 void ExpectBitsOfTheCpu(const ChainOptions& options, std::uint64_t seed, std::size_t patches) {
   constexpr std::size_t kGap = 64;
-  SCOPED_TRACE(StrCat("seed ", seed, " ", DumpJson(options.augment), " ",
-                      NameOf(options.source_dtype), " to ", NameOf(options.dtype), " ",
+  SCOPED_TRACE(StrCat("seed ", seed, " ", DumpJson(options.preprocess), DumpJson(options.augment),
+                      " ", NameOf(options.source_dtype), " to ", NameOf(options.dtype), " ",
                       options.patch.ToString(), " x ", options.channels));
   const auto chain = Chain::Compile(options);
   ASSERT_TRUE(chain.ok()) << chain.status();
   auto stream = memory::OwnedGpuStream::Create();
   const auto device = DeviceChain::Create(*chain, stream->get());
   ASSERT_TRUE(device.ok()) << device.status();
-  const plan::MacenkoFit fit = OtherFit();
-  const plan::ReinhardFit reinhard = OtherReinhard();
-  ImageColours colours = &fit;
-  colours.reinhard = &reinhard;
+  static const TwoImages images;
   const auto source = SourceBytes(*chain);
   const std::size_t stride = (chain->patch_bytes() + kGap + 63) / 64 * 64;
   std::vector<std::byte> expected(patches * stride, std::byte{0xC3}), made = expected;
@@ -58,6 +80,7 @@ void ExpectBitsOfTheCpu(const ChainOptions& options, std::uint64_t seed, std::si
   ASSERT_TRUE(memory::CopyToDevice(d_out->d_data(), made, stream->get()).ok());
   std::vector<DevicePatch> batch;
   for (std::size_t i = 0; i < patches; ++i) {
+    const ImageColours colours = images.Of(i);
     const auto on_cpu = OnCpu(*chain, source, KeyOf(seed, i), colours);
     std::copy(on_cpu.begin(), on_cpu.end(),
               expected.begin() + static_cast<std::ptrdiff_t>(i * stride));
@@ -72,35 +95,89 @@ void ExpectBitsOfTheCpu(const ChainOptions& options, std::uint64_t seed, std::si
   ASSERT_EQ(made, expected);
 }
 
-TEST(DeviceChainOnGpu, EachOpHasTheBitsOfTheCpu) {
-  PB_NEED_GPU();
-  constexpr DType kSources[] = {DType::kUint8, DType::kUint16, DType::kFloat32};
+/// At least 200 draws of a chain of one, with every type of output and the smallest patches.
+void ExpectBitsOfTheCpuOfOp(const Json& step, std::span<const DType> sources) {
+  constexpr std::int64_t kHeights[] = {1, 7, 16, 2, 34}, kWidths[] = {19, 1, 64, 5, 130, 17, 3};
+  constexpr std::size_t kDraws = 204;
+  // Smaller ones would fold under elastic, whose axes of one pixel stay.
+  const auto side = [&step](std::int64_t pixels) {
+    return step.contains("elastic") && pixels > 1 ? std::max<std::int64_t>(pixels, 5) : pixels;
+  };
   std::uint64_t cases = 0;
-  for (const Json& step : FloatSteps()) {
-    for (const DType source : kSources) {
-      ChainOptions options;
-      options.source_dtype = source;
-      options.dtype = kPatchTypes[cases % 4];
-      options.patch = Flat(7 + static_cast<std::int64_t>(cases) % 4 * 9,
-                           5 + static_cast<std::int64_t>(cases) % 7 * 27);
-      options.layout = cases % 2 != 0 ? OutputLayout::kNhwc : OutputLayout::kNchw;
-      options.augment = Json::array({step});
-      ExpectBitsOfTheCpu(options, cases, 3);
-      ++cases;
+  for (const DType source : sources) {
+    for (const DType dtype : kPatchTypes) {
+      for (const OutputLayout layout : {OutputLayout::kNchw, OutputLayout::kNhwc}) {
+        ChainOptions options;
+        options.source_dtype = source;
+        options.dtype = dtype;
+        options.patch = Flat(side(kHeights[cases % 5]), side(kWidths[cases % 7]));
+        options.layout = layout;
+        options.augment = Json::array({step});
+        ExpectBitsOfTheCpu(options, cases,
+                           (kDraws + 8 * sources.size() - 1) / (8 * sources.size()));
+        ++cases;
+      }
     }
   }
 }
 
-TEST(DeviceChainOnGpu, ReinhardHasTheBitsOfTheCpu) {
+TEST(DeviceChainOnGpu, EachOpHasTheBitsOfTheCpu) {
   PB_NEED_GPU();
-  for (std::uint64_t seed = 0; seed < 4; ++seed) {
+  constexpr DType kSources[] = {DType::kUint8, DType::kUint16, DType::kFloat32};
+  for (const Json& step : FloatSteps()) ExpectBitsOfTheCpuOfOp(step, kSources);
+  ExpectBitsOfTheCpuOfOp(ReinhardStep(), kSources);
+  ExpectBitsOfTheCpuOfOp(IccStep(), {kSources, 1});
+}
+
+TEST(DeviceChainOnGpu, ColoursOfTheProfileComeBeforeAnyOther) {
+  PB_NEED_GPU();
+  const auto steps = FloatSteps();
+  for (const Json& colour : {steps[2], ReinhardStep()}) {
     ChainOptions options;
     options.patch = Flat(17, 140);
-    options.dtype = kPatchTypes[seed];
-    options.source_dtype = seed % 2 == 0 ? DType::kUint8 : DType::kUint16;
-    options.preprocess = Json::array({ReinhardStep()});
-    if (seed > 1) options.augment = Json::array({FloatSteps()[0], FloatSteps()[4]});
-    ExpectBitsOfTheCpu(options, seed, 2);
+    options.preprocess = Json::array({colour, IccStep()});
+    options.augment = Json::array({steps[0], steps[4], steps[5], steps[6]});
+    ExpectBitsOfTheCpu(options, 1, 5);
+  }
+}
+
+TEST(DeviceChainOnGpu, ARoomTakesAnyNumberOfLookups) {
+  PB_NEED_GPU();
+  ChainOptions options;
+  options.patch = Flat(2, 3);
+  options.dtype = DType::kFloat32;
+  options.preprocess = Json::array({IccStep()});
+  const auto chain = Chain::Compile(options);
+  auto stream = memory::OwnedGpuStream::Create();
+  const auto device = DeviceChain::Create(*chain, stream->get());
+  const auto source = SourceBytes(*chain);
+  const std::size_t bytes = chain->patch_bytes();
+  auto d_source = memory::DeviceBlock::Allocate(source.size());
+  auto d_out = memory::DeviceBlock::Allocate((kRoomLookups + 2) * bytes);
+  ASSERT_TRUE(chain.ok() && device.ok() && d_source.ok() && d_out.ok());
+  ASSERT_TRUE(memory::CopyToDevice(d_source->d_data(), source, stream->get()).ok());
+  // More than it keeps, then one that it gave up, one that it kept and one it never had.
+  std::vector<IccLookup> lookups;
+  for (std::size_t i = 0; i < kRoomLookups + 3; ++i) lookups.push_back(RandomLookup(i));
+  std::vector<std::size_t> first(kRoomLookups + 2);
+  std::iota(first.begin(), first.end(), std::size_t{0});
+  DeviceRoom room;
+  for (const auto& used : {first, {0, kRoomLookups + 1, kRoomLookups + 2}}) {
+    ASSERT_TRUE(device->Begin(room, used.size()).ok());
+    std::vector<DevicePatch> batch;
+    std::vector<std::byte> expected;
+    for (std::size_t i = 0; i < used.size(); ++i) {
+      ImageColours colours;
+      colours.icc = &lookups[used[i]];
+      batch.push_back({d_source->d_data(), d_out->d_data() + i * bytes, KeyOf(1, i), colours});
+      const auto on_cpu = OnCpu(*chain, source, KeyOf(1, i), colours);
+      expected.insert(expected.end(), on_cpu.begin(), on_cpu.end());
+    }
+    ASSERT_TRUE(device->Launch(batch, room, stream->get()).ok());
+    std::vector<std::byte> made(expected.size());
+    ASSERT_TRUE(memory::CopyToHost(made, d_out->d_data(), stream->get()).ok());
+    ASSERT_TRUE(stream->WaitSync().ok());
+    EXPECT_EQ(made, expected);
   }
 }
 

@@ -427,6 +427,7 @@ TEST(FloatChain, FlatColoursAndTheSmallestPatchesAreDefined) {
                     .c_str(),
                 grey, 1e-4);
       }
+      all_are(R"({"elastic": {"p": 1, "points": 5, "amplitude": 0.01}})", grey, 1e-4);
       all_are(R"({"gaussian_blur": {"p": 1, "sigma": [16, 16]}})", grey, 1e-3);
       // Grey has no hue and no saturation to change; its contrast is about itself. The tolerance is
       // that of the oracle.

@@ -35,6 +35,9 @@ inline plan::MacenkoFit OtherFit() {
 
 inline plan::ReinhardFit OtherReinhard() { return {.mean = {61, 28, -20}, .std = {14, 9, 6}}; }
 
+/// icc_to_srgb: of uint8 alone.
+inline Json IccStep() { return Json::parse(R"({"icc_to_srgb": {}})"); }
+
 /// stain_normalize in L*a*b*: a chain has room for one stain_normalize.
 inline Json ReinhardStep() {
   return Json::parse(R"({"stain_normalize": {"profile": "reinhard"}})");

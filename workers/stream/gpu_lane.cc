@@ -53,6 +53,7 @@ Status GpuLane::Begin(const StreamContext& context) {
       kLaneBytesMax / (std::max(tile_stride_, patch_stride_) * views_), 1, kLanePatchesMax);
   tiles_ = 0;
   first_tile_.clear();
+  lookups_.clear();
   PB_RETURN_IF_ERROR(FitPinned(h_tiles_, capacity_ * views_ * tile_stride_));
   PB_RETURN_IF_ERROR(FitDevice(d_tiles_, capacity_ * views_ * tile_stride_));
   return FitPinned(h_labels_, capacity_ * label_stride_);
@@ -61,6 +62,10 @@ Status GpuLane::Begin(const StreamContext& context) {
 Status GpuLane::Stage(const FetchedPatch& patch, TileDecoder& decoder, LabelArrays& labels) {
   PB_CHECK(patches_.size() < capacity_);
   WriteMetaArrays(patch);
+  lookups_.resize(patches_.size() + 1);
+  if (!patch.spec.pad) {
+    PB_ASSIGN_OR_RETURN(lookups_.back(), patch.job->context().ToSrgb(patch.spec.image));
+  }
   PB_RETURN_IF_ERROR(StageLabels(patch, decoder, labels));
   for (std::size_t view = 0; view < views_; ++view) {
     if (!patch.spec.pad) {
@@ -100,8 +105,9 @@ void GpuLane::Add(std::unique_ptr<FetchedPatch> patch) {
   patches_.push_back(std::move(patch));
 }
 
-Status GpuLane::AddImages(const FetchedPatch& patch, std::size_t tile,
-                          std::vector<ops::DevicePatch>& launch) {
+Status GpuLane::AddImages(std::size_t index, std::vector<ops::DevicePatch>& launch) {
+  const FetchedPatch& patch = *patches_[index];
+  const std::size_t tile = first_tile_[index];
   const plan::Plan& plan = patch.job->context().plan();
   const std::uint64_t patch_bytes = patch.job->context().chain().patch_bytes();
   for (std::size_t view = 0; view < views_; ++view) {
@@ -116,7 +122,7 @@ Status GpuLane::AddImages(const FetchedPatch& patch, std::size_t tile,
       d_out = d_patches_.d_data() + (tile + view) * patch_stride_;
     }
     launch.push_back({d_tiles_.d_data() + (tile + view) * tile_stride_, d_out, patch.spec.key,
-                      ColoursOf(plan.images()[patch.spec.image], nullptr)});
+                      ColoursOf(plan.images()[patch.spec.image], lookups_[index].get())});
   }
   return absl::OkStatus();
 }
@@ -155,7 +161,7 @@ Status GpuLane::Launch(const ops::DeviceChain& chain) {
   std::vector<ops::DevicePatch> launch;
   for (std::size_t i = 0; i < patches_.size(); ++i) {
     if (!patches_[i]->job->Wanted()) continue;
-    PB_RETURN_IF_ERROR(AddImages(*patches_[i], first_tile_[i], launch));
+    PB_RETURN_IF_ERROR(AddImages(i, launch));
     if (label_stride_ != 0) PB_RETURN_IF_ERROR(QueueLabels(*patches_[i], i));
   }
   PB_RETURN_IF_ERROR(chain.Begin(room_, capacity_ * views_));

@@ -56,8 +56,7 @@ class GpuLane {
 
  private:
   Status StageLabels(const FetchedPatch& patch, TileDecoder& decoder, LabelArrays& labels);
-  Status AddImages(const FetchedPatch& patch, std::size_t tile,
-                   std::vector<ops::DevicePatch>& launch);
+  Status AddImages(std::size_t index, std::vector<ops::DevicePatch>& launch);
   Status QueueLabels(const FetchedPatch& patch, std::size_t index);
   Status QueueToHost(const FetchedPatch& patch, std::size_t tile);
 
@@ -70,6 +69,8 @@ class GpuLane {
   std::size_t tile_bytes_ = 0, tile_stride_ = 0, patch_stride_ = 0, label_stride_ = 0;
   std::size_t tiles_ = 0;  ///< of the patches that are there; padding has none
   std::vector<std::size_t> first_tile_;
+  /// Under icc_to_srgb, of each patch and of the one that is staged; null: its colours stay.
+  std::vector<std::shared_ptr<const ops::IccLookup>> lookups_;
   std::vector<std::unique_ptr<FetchedPatch>> patches_;
 };
 

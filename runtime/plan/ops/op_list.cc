@@ -76,7 +76,7 @@ constexpr NeedsRow kNeeds[] = {
     {OpNumber::kRotate90, {.moves = true, .random = true}},
     {OpNumber::kAffine, {.moves = true, .between = true, .random = true}},
     {OpNumber::kElastic, {.moves = true, .between = true, .random = true, .once = true}},
-    {OpNumber::kIccToSrgb, {.rgb = true, .once = true, .cpu_only = true}},
+    {OpNumber::kIccToSrgb, {.rgb = true, .once = true}},
     {OpNumber::kStainNormalize, {.rgb = true, .once = true}},
     {OpNumber::kStainJitter, {.rgb = true, .random = true}},
     {OpNumber::kHedJitter, {.rgb = true, .random = true}},
