@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include <immintrin.h>
+
 #include "runtime/base/strings.h"
 
 namespace patchbay::ops {
@@ -13,6 +15,59 @@ constexpr int kVarintBits = 7;
 constexpr std::uint64_t kMaxCounted = std::numeric_limits<std::uint32_t>::max();
 
 std::size_t ColoursOf(int bits) { return std::size_t{1} << (3 * bits); }
+
+/// Pixels whose colours are made at once.
+constexpr std::int64_t kTogether = 8;
+/// Pixels that are read with them: 28 bytes of 30.
+constexpr std::int64_t kRead = kTogether + 2;
+
+/// The colours of pixels of three bytes.
+class Codes {
+ public:
+  explicit Codes(int bits)
+      : bits_(bits),
+        drop_(_mm_cvtsi32_si128(8 - bits)),
+        once_(_mm_cvtsi32_si128(bits)),
+        twice_(_mm_cvtsi32_si128(2 * bits)),
+        code_(_mm256_set1_epi32((1 << bits) - 1)) {}
+
+  std::uint32_t Of(const std::uint8_t* p) const {
+    const int drop = 8 - bits_;
+    const std::uint32_t r = p[0] >> drop, g = p[1] >> drop, b = p[2] >> drop;
+    return (((r << bits_) | g) << bits_) | b;
+  }
+  /// Those of kTogether pixels; kRead can be read.
+  __m256i OfEight(const std::uint8_t* p) const {
+    const auto* at = reinterpret_cast<const __m128i*>(p);
+    const auto* next = reinterpret_cast<const __m128i*>(p + 12);
+    const __m256i apart = _mm256_setr_epi8(0, 1, 2, -1, 3, 4, 5, -1, 6, 7, 8, -1, 9, 10, 11, -1,  //
+                                           0, 1, 2, -1, 3, 4, 5, -1, 6, 7, 8, -1, 9, 10, 11, -1);
+    const __m256i pixels = _mm256_shuffle_epi8(_mm256_loadu2_m128i(next, at), apart);  // red lowest
+    const __m256i kept = _mm256_srl_epi32(pixels, drop_);
+    const __m256i red = _mm256_sll_epi32(_mm256_and_si256(kept, code_), twice_);
+    const __m256i green = _mm256_and_si256(_mm256_srli_epi32(kept, 8), code_);
+    const __m256i blue = _mm256_and_si256(_mm256_srli_epi32(kept, 16), code_);
+    return _mm256_or_si256(_mm256_or_si256(red, _mm256_sll_epi32(green, once_)), blue);
+  }
+
+ private:
+  const int bits_;
+  const __m128i drop_, once_, twice_;
+  const __m256i code_;
+};
+
+/// Those that are not 0, with their places.
+template <typename Count>
+std::vector<StainHistogram::Entry> EntriesOf(std::span<const Count> counts) {
+  std::vector<StainHistogram::Entry> entries;
+  const auto none = std::count(counts.begin(), counts.end(), Count{0});
+  entries.reserve(counts.size() - static_cast<std::size_t>(none));
+  for (std::size_t colour = 0; colour < counts.size(); ++colour) {
+    if (counts[colour] == 0) continue;
+    entries.push_back({static_cast<std::uint32_t>(colour), counts[colour]});
+  }
+  return entries;
+}
 
 void PutVarint(std::uint64_t value, std::vector<std::byte>& out) {
   for (; value >> kVarintBits != 0; value >>= kVarintBits) {
@@ -54,7 +109,7 @@ Status StainCounter::Add(const ConstTensorView& view) {
       view.stride_bytes[3] != 1 || view.stride_bytes[2] != 3) {
     return absl::InvalidArgumentError("count colours: expected interleaved pixels of RGB uint8");
   }
-  if (counts_ == nullptr) counts_ = std::make_unique<std::uint32_t[]>(2 * ColoursOf(bits_));
+  if (counts_ == nullptr) counts_ = std::make_unique<std::uint32_t[]>(ColoursOf(bits_));
   for (std::int64_t z = 0; z < view.shape[0]; ++z) {
     for (std::int64_t y = 0; y < view.shape[1]; ++y) {
       const std::byte* row = view.data + z * view.stride_bytes[0] + y * view.stride_bytes[1];
@@ -67,26 +122,30 @@ Status StainCounter::Add(const ConstTensorView& view) {
 }
 
 void StainCounter::AddRow(const std::uint8_t* p, std::int64_t count) {
-  const int drop = 8 - bits_, bits = bits_;
+  const Codes codes(bits_);
   std::uint32_t* const counts = counts_.get();
-  const auto colour = [drop, bits](const std::uint8_t* pixel) {
-    const std::uint32_t r = pixel[0] >> drop, g = pixel[1] >> drop, b = pixel[2] >> drop;
-    return static_cast<std::size_t>((((r << bits) | g) << bits) | b);
-  };
+  alignas(32) std::uint32_t code[kTogether];
   std::int64_t i = 0;
-  for (; i + 2 <= count; i += 2, p += 6) {
-    ++counts[2 * colour(p)];
-    ++counts[2 * colour(p + 3) + 1];
+  for (; i + kRead <= count; i += kTogether, p += 3 * kTogether) {
+    const __m256i eight = codes.OfEight(p);
+    _mm256_store_si256(reinterpret_cast<__m256i*>(code), eight);
+    // Counts of one colour wait for one another, and in the background all are of one.
+    const __m256i first = _mm256_broadcastd_epi32(_mm256_castsi256_si128(eight));
+    if (_mm256_movemask_epi8(_mm256_cmpeq_epi32(eight, first)) == -1) {
+      counts[code[0]] += kTogether;
+    } else {
+      for (const std::uint32_t one : code) ++counts[one];
+    }
   }
-  if (i < count) ++counts[2 * colour(p)];
+  for (; i < count; ++i, p += 3) ++counts[codes.Of(p)];
 }
 
 void StainCounter::Fold() {
   folded_.resize(ColoursOf(bits_));
   for (std::size_t colour = 0; counts_ != nullptr && colour < folded_.size(); ++colour) {
-    folded_[colour] += std::uint64_t{counts_[2 * colour]} + counts_[2 * colour + 1];
+    folded_[colour] += counts_[colour];
   }
-  if (counts_ != nullptr) std::fill_n(counts_.get(), 2 * ColoursOf(bits_), 0u);
+  if (counts_ != nullptr) std::fill_n(counts_.get(), ColoursOf(bits_), 0u);
   counted_ = 0;
 }
 
@@ -101,14 +160,12 @@ Status StainCounter::Add(const StainHistogram& other) {
 }
 
 StainHistogram StainCounter::Take() {
+  if (!folded_.empty()) Fold();
   StainHistogram histogram{.bits = bits_, .entries = {}};
-  const std::size_t colours = ColoursOf(bits_);
-  for (std::size_t colour = 0; colour < colours; ++colour) {
-    std::uint64_t pixels = folded_.empty() ? 0 : folded_[colour];
-    if (counts_ != nullptr) {
-      pixels += std::uint64_t{counts_[2 * colour]} + counts_[2 * colour + 1];
-    }
-    if (pixels != 0) histogram.entries.push_back({static_cast<std::uint32_t>(colour), pixels});
+  if (!folded_.empty()) {
+    histogram.entries = EntriesOf(std::span<const std::uint64_t>(folded_));
+  } else if (counts_ != nullptr) {
+    histogram.entries = EntriesOf(std::span<const std::uint32_t>(counts_.get(), ColoursOf(bits_)));
   }
   counts_.reset();
   folded_.clear();

@@ -38,7 +38,7 @@ struct StainHistogram {
   bool operator==(const StainHistogram&) const = default;
 };
 
-/// Counts colours. 16 MiB for 7 bits. Not thread-safe; move-only.
+/// Counts colours. 8 MiB for 7 bits. Not thread-safe; move-only.
 class StainCounter {
  public:
   explicit StainCounter(int bits = kSlideColourBits);
@@ -55,10 +55,9 @@ class StainCounter {
   void Fold();
 
   const int bits_;
-  /// Two counts a colour, for even and odd pixels: equal neighbours do not wait for one another.
-  std::unique_ptr<std::uint32_t[]> counts_;
-  std::uint64_t counted_ = 0;          ///< pixels in counts_
-  std::vector<std::uint64_t> folded_;  ///< by colour; empty until needed
+  std::unique_ptr<std::uint32_t[]> counts_;  ///< by colour; null until needed
+  std::uint64_t counted_ = 0;                ///< pixels in counts_
+  std::vector<std::uint64_t> folded_;        ///< by colour; empty until needed
 };
 
 /// A histogram as a file of its own, with a checksum's place left to who stores it.

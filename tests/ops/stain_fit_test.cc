@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 
 #include <gtest/gtest.h>
 
@@ -71,6 +72,28 @@ TEST(StainHistogram, EveryColourIsCountedWhereItBelongs) {
   EXPECT_EQ(histogram.entries[1], (StainHistogram::Entry{(3u << 14) | (3u << 7) | 3u, 2}));
   EXPECT_EQ(histogram.entries[2], (StainHistogram::Entry{(127u << 14) | 64u, 2}));
   EXPECT_EQ(histogram.IntensityOf(127), 254.5);
+}
+
+TEST(StainHistogram, RowsOfAnyLengthAndBitsAreCountedPixelByPixel) {
+  for (int bits = 1; bits <= kMaxColourBits; ++bits) {
+    for (const std::size_t width : {1, 7, 9, 10, 18, 31, 64}) {
+      SCOPED_TRACE(StrCat(bits, " bits, ", width, " wide"));
+      Pixels pixels = Noise(3 * width, static_cast<std::uint64_t>(bits));
+      std::fill_n(pixels.begin(), width, pixels.back());  // a run of greys, and one of a colour
+      for (std::size_t i = 3; i < 3 * width; ++i) pixels[3 * width + i] = pixels[3 * width + i - 3];
+      std::map<std::uint32_t, std::uint64_t> expected;
+      for (std::size_t i = 0; i < pixels.size(); i += 3) {
+        std::uint32_t colour = 0;
+        for (std::size_t c = 0; c < 3; ++c) colour = colour << bits | pixels[i + c] >> (8 - bits);
+        ++expected[colour];
+      }
+      const StainHistogram histogram = HistogramOf(pixels, static_cast<std::int64_t>(width), bits);
+      ASSERT_EQ(histogram.entries.size(), expected.size());
+      for (const StainHistogram::Entry& entry : histogram.entries) {
+        ASSERT_EQ(entry.pixels, expected[entry.colour]) << entry.colour;
+      }
+    }
+  }
 }
 
 TEST(StainHistogram, DamagedBytesAreRefused) {
