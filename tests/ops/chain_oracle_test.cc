@@ -1,37 +1,17 @@
 // The chain against NumPy, on noise and on stained tissue.
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 
 #include <gtest/gtest.h>
 
 #include "ops/chain/chain.h"
-#include "runtime/base/file.h"
 #include "tests/contract/op_contract.h"
+#include "tests/ops/python_oracle.h"
 
 namespace patchbay::ops {
 namespace {
 
 constexpr std::int64_t kSide = 101;
-
-std::string PythonPath() {
-  const char* given = std::getenv("PATCHBAY_PYTHON");
-  return given != nullptr ? given : PATCHBAY_DEFAULT_PYTHON;
-}
-
-/// A folder that goes away with the test.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "patchbay-ops-XXXXXX").string();
-    path_ = ::mkdtemp(pattern.data());
-  }
-  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 /// One chain and the draw key under which NumPy is told what it drew.
 struct Case {
@@ -85,31 +65,18 @@ std::vector<Case> AllCases() {
 }
 
 void ExpectNumpyAgrees(const Json& image) {
-  if (!std::filesystem::exists(PythonPath())) {
-    GTEST_SKIP() << "no Python at " << PythonPath() << " (PATCHBAY_PYTHON)";
-  }
-  const TemporaryFolder folder;
+  const PythonOracle oracle(PATCHBAY_OPS_ORACLE, "numpy, PIL");
+  if (!oracle.missing().empty()) GTEST_SKIP() << oracle.missing();
   const std::vector<Case> cases = AllCases();
   Json request = {{"image", image}, {"size", kSide}, {"cases", Json::array()}};
   for (const Case& c : cases) request["cases"].push_back(c.request);
-  const std::string request_path = folder.path() + "/request.json";
-  std::ofstream(request_path) << DumpJson(request);
-  const std::string log = folder.path() + "/log";
-  const std::string command = StrCat("'", PythonPath(), "' '", PATCHBAY_OPS_ORACLE, "' '",
-                                     request_path, "' '", folder.path(), "' >'", log, "' 2>&1");
-  if (std::system(command.c_str()) != 0) {
-    const std::string said = *ReadFile(log, 1 << 20);
-    ASSERT_NE(said.find("ModuleNotFoundError"), std::string::npos) << said;
-    GTEST_SKIP() << "NumPy or Pillow is missing: " << said;
-  }
-  auto raw = ReadFile(folder.path() + "/source.raw", 1 << 20);
-  ASSERT_TRUE(raw.ok());
-  ASSERT_EQ(raw->size(), static_cast<std::size_t>(kSide * kSide * 3));
-  const TensorView source = ContiguousView<3>(reinterpret_cast<std::byte*>(raw->data()),
-                                              DType::kUint8, {kSide, kSide, 3});
+  oracle.Ask(request);
+  std::string raw = oracle.Read("source.raw");
+  ASSERT_EQ(raw.size(), static_cast<std::size_t>(kSide * kSide * 3));
+  const TensorView source =
+      ContiguousView<3>(reinterpret_cast<std::byte*>(raw.data()), DType::kUint8, {kSide, kSide, 3});
   for (std::size_t i = 0; i < cases.size(); ++i) {
-    const auto expected = ReadFile(StrCat(folder.path(), "/", i, ".raw"), 1 << 22);
-    ASSERT_TRUE(expected.ok());
+    const std::string expected = oracle.Read(StrCat(i, ".raw"));
     for (const CpuLevel level : {CpuLevel::kTable, CpuLevel::kAvx2, CpuLevel::kBest}) {
       ChainOptions options = cases[i].options;
       options.cpu_level = level;
@@ -117,8 +84,8 @@ void ExpectNumpyAgrees(const Json& image) {
       ASSERT_TRUE(chain.ok());
       std::vector<std::byte> out(chain->patch_bytes()), scratch;
       ASSERT_TRUE(chain->Run(source, cases[i].key, out, scratch).ok());
-      ASSERT_EQ(out.size(), expected->size());
-      EXPECT_EQ(std::memcmp(out.data(), expected->data(), out.size()), 0)
+      ASSERT_EQ(out.size(), expected.size());
+      EXPECT_EQ(std::memcmp(out.data(), expected.data(), out.size()), 0)
           << DumpJson(cases[i].request) << " path " << chain->cpu_path();
     }
   }

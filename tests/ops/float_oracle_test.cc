@@ -5,7 +5,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 
 #include <gtest/gtest.h>
 
@@ -14,8 +13,8 @@
 #include "ops/geometry/affine.h"
 #include "ops/intensity/gaussian_blur.h"
 #include "ops/intensity/gaussian_noise.h"
-#include "runtime/base/file.h"
 #include "tests/contract/op_contract.h"
+#include "tests/ops/python_oracle.h"
 
 namespace patchbay::ops {
 namespace {
@@ -150,11 +149,6 @@ std::vector<Case> AllCases(const Trial& trial) {
   return cases;
 }
 
-std::string PythonPath() {
-  const char* given = std::getenv("PATCHBAY_PYTHON");
-  return given != nullptr ? given : PATCHBAY_DEFAULT_PYTHON;
-}
-
 void ExpectClose(const Case& c, const TensorView& source, const std::string& expected) {
   ChainOptions options;
   options.patch = Flat(source.shape[0], source.shape[1]);
@@ -182,36 +176,22 @@ void ExpectClose(const Case& c, const TensorView& source, const std::string& exp
 }
 
 void ExpectPythonAgrees(const Trial& trial) {
-  if (!std::filesystem::exists(PythonPath())) {
-    GTEST_SKIP() << "no Python at " << PythonPath() << " (PATCHBAY_PYTHON)";
-  }
-  std::string folder = (std::filesystem::temp_directory_path() / "patchbay-ops-XXXXXX").string();
-  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  const PythonOracle oracle(PATCHBAY_FLOAT_ORACLE, "numpy, scipy, skimage, PIL");
+  if (!oracle.missing().empty()) GTEST_SKIP() << oracle.missing();
   const std::vector<Case> cases = AllCases(trial);
   Json request = {{"image", trial.image},
                   {"height", trial.height},
                   {"width", trial.width},
                   {"cases", Json::array()}};
   for (const Case& c : cases) request["cases"].push_back(c.request);
-  std::ofstream(folder + "/request.json") << DumpJson(request);
-  const std::string command = StrCat("'", PythonPath(), "' '", PATCHBAY_FLOAT_ORACLE, "' '", folder,
-                                     "/request.json' '", folder, "' >'", folder, "/log' 2>&1");
-  if (std::system(command.c_str()) != 0) {
-    const std::string log = *ReadFile(folder + "/log", 1 << 20);
-    std::filesystem::remove_all(folder);
-    ASSERT_NE(log.find("ModuleNotFoundError"), std::string::npos) << log;
-    GTEST_SKIP() << "NumPy, SciPy, scikit-image or Pillow is missing: " << log;
-  }
-  auto raw = ReadFile(folder + "/source.raw", 1 << 20);
-  ASSERT_TRUE(raw.ok() && raw->size() == static_cast<std::size_t>(trial.height * trial.width * 3));
-  const TensorView source = ContiguousView<3>(reinterpret_cast<std::byte*>(raw->data()),
+  oracle.Ask(request);
+  std::string raw = oracle.Read("source.raw");
+  ASSERT_EQ(raw.size(), static_cast<std::size_t>(trial.height * trial.width * 3));
+  const TensorView source = ContiguousView<3>(reinterpret_cast<std::byte*>(raw.data()),
                                               DType::kUint8, {trial.height, trial.width, 3});
   for (std::size_t i = 0; i < cases.size(); ++i) {
-    const auto expected = ReadFile(StrCat(folder, "/", i, ".raw"), 1 << 22);
-    ASSERT_TRUE(expected.ok());
-    ExpectClose(cases[i], source, *expected);
+    ExpectClose(cases[i], source, oracle.Read(StrCat(i, ".raw")));
   }
-  std::filesystem::remove_all(folder);
 }
 
 TEST(FloatOracle, PythonAgreesOnNoise) { ExpectPythonAgrees({nullptr, 33, 51, 200}); }

@@ -3,16 +3,14 @@
 
 #include <array>
 #include <cmath>
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <random>
 
 #include <gtest/gtest.h>
 
-#include "runtime/base/file.h"
 #include "runtime/base/hash.h"
 #include "runtime/base/strings.h"
+#include "tests/ops/python_oracle.h"
 
 namespace patchbay::ops {
 namespace {
@@ -42,41 +40,31 @@ std::vector<float> Resampled(const std::vector<float>& in, const Extent& from, c
   return out;
 }
 
-bool HasScipy() {
-  return std::system(
-             StrCat("'", PATCHBAY_DEFAULT_PYTHON, "' -c 'import scipy' >/dev/null 2>&1").c_str()) ==
-         0;
-}
-
 /// The largest difference from SciPy in double precision, for the orders 0, 1 and 3.
-std::array<double, 3> WorstAgainstScipy(const Extent& from, const Extent& to) {
+std::array<double, 3> WorstAgainstScipy(const PythonOracle& oracle, const Extent& from,
+                                        const Extent& to) {
   const std::vector<float> in = Noise(from, 5);
-  std::string pattern = (std::filesystem::temp_directory_path() / "resample-XXXXXX").string();
-  const std::string folder = ::mkdtemp(pattern.data());
-  std::ofstream(folder + "/in.raw", std::ios::binary)
+  std::ofstream(oracle.PathOf("in.raw"), std::ios::binary)
       .write(reinterpret_cast<const char*>(in.data()),
              static_cast<std::streamsize>(in.size() * sizeof(float)));
-  const std::string command =
-      StrCat("'", PATCHBAY_DEFAULT_PYTHON, "' '", PATCHBAY_RESAMPLE_ORACLE, "' '", folder, "' ",
-             from.z, " ", from.y, " ", from.x, " ", to.z, " ", to.y, " ", to.x);
-  EXPECT_EQ(std::system(command.c_str()), 0);
+  oracle.Ask({{"from", {from.z, from.y, from.x}}, {"to", {to.z, to.y, to.x}}});
   std::array<double, 3> worst{};
   for (std::size_t o = 0; o < 3; ++o) {
     const int order = o == 2 ? 3 : static_cast<int>(o);
-    const auto bytes = ReadFile(StrCat(folder, "/out", order, ".raw"), 1u << 28);
+    const std::string bytes = oracle.Read(StrCat("out", order, ".raw"));
     const std::vector<float> out = Resampled(in, from, to, order);
-    if (!bytes.ok() || bytes->size() != out.size() * sizeof(double)) return {1e9, 1e9, 1e9};
-    const auto* expected = reinterpret_cast<const double*>(bytes->data());
+    if (bytes.size() != out.size() * sizeof(double)) return {1e9, 1e9, 1e9};
+    const auto* expected = reinterpret_cast<const double*>(bytes.data());
     for (std::size_t i = 0; i < out.size(); ++i) {
       worst[o] = std::max(worst[o], std::abs(static_cast<double>(out[i]) - expected[i]));
     }
   }
-  std::filesystem::remove_all(folder);
   return worst;
 }
 
 TEST(Resample, AgreesWithScipy) {
-  if (!HasScipy()) GTEST_SKIP() << "no Python with SciPy";
+  const PythonOracle oracle(PATCHBAY_RESAMPLE_ORACLE, "numpy, scipy");
+  if (!oracle.missing().empty()) GTEST_SKIP() << oracle.missing();
   // float32 sums of values up to 4,000: far below the 0.05 HU that is promised.
   constexpr double kTolerance = 0.005;
   const std::pair<Extent, Extent> grids[] = {{{12, 40, 37}, {20, 27, 25}},
@@ -84,7 +72,7 @@ TEST(Resample, AgreesWithScipy) {
                                              {{30, 21, 22}, {7, 21, 44}},
                                              {{2, 3, 5}, {6, 9, 4}}};
   for (const auto& [from, to] : grids) {
-    const auto [nearest, linear, cubic] = WorstAgainstScipy(from, to);
+    const auto [nearest, linear, cubic] = WorstAgainstScipy(oracle, from, to);
     EXPECT_EQ(nearest, 0) << from.ToString();
     EXPECT_LT(linear, kTolerance) << from.ToString();
     EXPECT_LT(cubic, kTolerance) << from.ToString();

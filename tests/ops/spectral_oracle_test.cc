@@ -4,38 +4,17 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 
 #include <gtest/gtest.h>
 
 #include "ops/spectral/spectral_device.h"
 #include "ops/spectral/spectral_frames.h"
-#include "runtime/base/file.h"
 #include "runtime/memory/gpu.h"
+#include "tests/ops/python_oracle.h"
 #include "tests/ops/spectral_emulation.h"
 
 namespace patchbay::ops {
 namespace {
-
-std::string PythonPath() {
-  const char* given = std::getenv("PATCHBAY_PYTHON");
-  return given != nullptr ? given : PATCHBAY_DEFAULT_PYTHON;
-}
-
-/// A folder that goes away with the test.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string pattern =
-        (std::filesystem::temp_directory_path() / "patchbay-spectral-XXXXXX").string();
-    path_ = ::mkdtemp(pattern.data());
-  }
-  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 struct Place {
   std::int64_t row, column;
@@ -94,11 +73,9 @@ Json RequestOf(const Image& image, const std::vector<Case>& cases) {
   return request;
 }
 
-std::vector<std::uint8_t> ReadBytes(const std::string& path) {
-  const auto bytes = ReadFile(path, 1 << 28);
-  EXPECT_TRUE(bytes.ok()) << path;
-  return bytes.ok() ? std::vector<std::uint8_t>(bytes->begin(), bytes->end())
-                    : std::vector<std::uint8_t>();
+std::vector<std::uint8_t> ReadBytes(const PythonOracle& oracle, const std::string& name) {
+  const std::string bytes = oracle.Read(name);
+  return {bytes.begin(), bytes.end()};
 }
 
 SpectralPlane PlaneOf(const Image& image, const std::vector<std::uint8_t>& grey) {
@@ -179,32 +156,19 @@ void ExpectSameCoefficients(const Case& c, SpectralFrames& frames, const Spectra
 }
 
 void ExpectNumpyAgrees(const Image& image) {
-  if (!std::filesystem::exists(PythonPath())) {
-    GTEST_SKIP() << "no Python at " << PythonPath() << " (PATCHBAY_PYTHON)";
-  }
-  const TemporaryFolder folder;
+  const PythonOracle oracle(PATCHBAY_SPECTRAL_ORACLE, "numpy, PIL, tifffile");
+  if (!oracle.missing().empty()) GTEST_SKIP() << oracle.missing();
   const std::vector<Case> cases = AllCases(image);
-  const std::string request_path = folder.path() + "/request.json";
-  std::ofstream(request_path) << DumpJson(RequestOf(image, cases));
-  const std::string log = folder.path() + "/log";
-  const std::string command = StrCat("'", PythonPath(), "' '", PATCHBAY_SPECTRAL_ORACLE, "' '",
-                                     request_path, "' '", folder.path(), "' >'", log, "' 2>&1");
-  if (std::system(command.c_str()) != 0) {
-    const std::string said = *ReadFile(log, 1 << 20);
-    ASSERT_NE(said.find("ModuleNotFoundError"), std::string::npos) << said;
-    GTEST_SKIP() << "NumPy, Pillow or tifffile is missing: " << said;
-  }
-  const std::vector<std::uint8_t> rgb = ReadBytes(folder.path() + "/rgb.raw");
+  oracle.Ask(RequestOf(image, cases));
+  const std::vector<std::uint8_t> rgb = ReadBytes(oracle, "rgb.raw");
   std::vector<std::uint8_t> grey(rgb.size() / 3);
   GreyOfRgb(rgb.data(), static_cast<std::int64_t>(grey.size()), grey.data());
-  ASSERT_EQ(grey, ReadBytes(folder.path() + "/grey.raw"));
+  ASSERT_EQ(grey, ReadBytes(oracle, "grey.raw"));
   const SpectralPlane plane = PlaneOf(image, grey);
   for (std::size_t i = 0; i < cases.size(); ++i) {
     SCOPED_TRACE(DumpJson(ToJson(cases[i].options)));
-    const auto text = ReadFile(StrCat(folder.path(), "/", i, ".json"), 1 << 22);
-    ASSERT_TRUE(text.ok());
-    const auto expected = ParseJson(*text, "oracle");
-    ASSERT_TRUE(expected.ok());
+    const Json expected = oracle.ReadJson(StrCat(i, ".json"));
+    ASSERT_FALSE(expected.is_null());
     plan::SpectralOptions options = cases[i].options;
     options.coefficients = false;
     const FrameRange all{0, plan::FramesAlong(image.height, options), 0,
@@ -214,9 +178,9 @@ void ExpectNumpyAgrees(const Image& image) {
       SpectralSums sums(options);
       ASSERT_TRUE(frames->Add(plane, all, {}, sums).ok());
       ASSERT_TRUE(frames->Finish().ok());
-      ExpectSameStatistics(sums, *expected);
+      ExpectSameStatistics(sums, expected);
     }
-    const std::vector<std::uint8_t> raw = ReadBytes(StrCat(folder.path(), "/", i, ".raw"));
+    const std::vector<std::uint8_t> raw = ReadBytes(oracle, StrCat(i, ".raw"));
     for (const auto& [name, frames] : Counters(cases[i].options)) {
       SCOPED_TRACE(name);
       ExpectSameCoefficients(cases[i], *frames, plane, raw);

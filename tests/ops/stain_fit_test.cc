@@ -6,15 +6,14 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <map>
 
 #include <gtest/gtest.h>
 
-#include "runtime/base/file.h"
 #include "runtime/base/hash.h"
 #include "runtime/base/random.h"
 #include "runtime/base/strings.h"
+#include "tests/ops/python_oracle.h"
 
 namespace patchbay::ops {
 namespace {
@@ -179,10 +178,8 @@ struct Case {
 /// Runs NumPy over the pictures. Empty when there is no data or no NumPy.
 std::vector<Case> Answered(std::vector<Case> cases) {
   const char* data = std::getenv("PATCHBAY_TEST_DATA");
-  const std::string python = PATCHBAY_DEFAULT_PYTHON;
-  if (data == nullptr || !std::filesystem::exists(python)) return {};
-  std::string pattern = (std::filesystem::temp_directory_path() / "patchbay-stain-XXXXXX").string();
-  const std::string folder = ::mkdtemp(pattern.data());
+  const PythonOracle oracle(PATCHBAY_STAIN_ORACLE, "numpy, PIL");
+  if (data == nullptr || !oracle.missing().empty()) return {};
   Json request = Json::array();
   for (const Case& c : cases) {
     const std::string path = StrCat(data, "/stain/", c.image);
@@ -192,19 +189,14 @@ std::vector<Case> Answered(std::vector<Case> cases) {
                        {"every_channel", c.options.every_channel},
                        {"of_all", c.options.concentrations_of_all}});
   }
-  std::ofstream(folder + "/request.json") << DumpJson(request);
-  const std::string command = StrCat("'", python, "' '", PATCHBAY_STAIN_ORACLE, "' '", folder,
-                                     "/request.json' '", folder, "' >'", folder, "/log' 2>&1");
-  EXPECT_EQ(std::system(command.c_str()), 0) << *ReadFile(folder + "/log", 1 << 20);
-  const auto answers = ParseJson(*ReadFile(folder + "/answer.json", 1 << 20), "answer");
-  EXPECT_TRUE(answers.ok());
-  for (std::size_t i = 0; answers.ok() && i < cases.size(); ++i) {
-    cases[i].answer = (*answers)[i];
+  oracle.Ask(request);
+  const Json answers = oracle.ReadJson("answer.json");
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    cases[i].answer = answers[i];
     cases[i].width = cases[i].answer["shape"][1].get<std::int64_t>();
-    const auto raw = ReadFile(StrCat(folder, "/image", i, ".raw"), 1 << 28);
-    if (raw.ok()) cases[i].pixels.assign(raw->begin(), raw->end());
+    const std::string raw = oracle.Read(StrCat("image", i, ".raw"));
+    cases[i].pixels.assign(raw.begin(), raw.end());
   }
-  std::filesystem::remove_all(folder);
   return cases;
 }
 

@@ -1,28 +1,15 @@
 // tissue_mask against OpenCV, on slides, a marked thumbnail and noise.
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 
 #include <gtest/gtest.h>
 
 #include "ops/tissue/tissue_mask.h"
-#include "runtime/base/file.h"
 #include "runtime/base/tensor_view.h"
+#include "tests/ops/python_oracle.h"
 
 namespace patchbay::ops {
 namespace {
-
-/// A Python that has OpenCV, or "".
-std::string PythonWithOpencv() {
-  std::vector<std::string> candidates = {PATCHBAY_DEFAULT_PYTHON, "/usr/bin/python3"};
-  if (const char* given = std::getenv("PATCHBAY_PYTHON"))
-    candidates.insert(candidates.begin(), given);
-  for (const std::string& python : candidates) {
-    const std::string command = StrCat("'", python, "' -c 'import cv2, numpy' >/dev/null 2>&1");
-    if (std::filesystem::exists(python) && std::system(command.c_str()) == 0) return python;
-  }
-  return "";
-}
 
 struct Case {
   std::size_t image = 0;
@@ -57,31 +44,24 @@ std::vector<Case> CasesOf(std::size_t image) {
 
 /// Runs the oracle and compares every mask, pixel by pixel.
 void ExpectOpencvAgrees(const Json& images, std::int64_t* tissue_pixels) {
-  const std::string python = PythonWithOpencv();
-  if (python.empty()) GTEST_SKIP() << "no Python with OpenCV (Debian: python3-opencv)";
-  std::string pattern =
-      (std::filesystem::temp_directory_path() / "patchbay-tissue-XXXXXX").string();
-  const std::string folder = ::mkdtemp(pattern.data());
+  const PythonOracle oracle(PATCHBAY_TISSUE_ORACLE, "numpy, cv2");
+  if (!oracle.missing().empty()) GTEST_SKIP() << oracle.missing();
   std::vector<Case> cases;
   Json request = {{"images", images}, {"cases", Json::array()}};
   for (std::size_t i = 0; i < images.size(); ++i) {
     for (const Case& c : CasesOf(i)) cases.push_back(c);
   }
   for (const Case& c : cases) request["cases"].push_back(c.Request());
-  std::ofstream(folder + "/request.json") << DumpJson(request);
-  const std::string command = StrCat("'", python, "' '", PATCHBAY_TISSUE_ORACLE, "' '", folder,
-                                     "/request.json' '", folder, "' >'", folder, "/log' 2>&1");
-  ASSERT_EQ(std::system(command.c_str()), 0) << *ReadFile(folder + "/log", 1 << 20);
-  const auto answer = ParseJson(*ReadFile(folder + "/answer.json", 1 << 20), "answer");
-  ASSERT_TRUE(answer.ok());
+  oracle.Ask(request);
+  const Json answer = oracle.ReadJson("answer.json");
+  ASSERT_FALSE(answer.is_null());
   for (std::size_t i = 0; i < cases.size(); ++i) {
     const Case& c = cases[i];
-    const Json& shape = (*answer)["shapes"][c.image];
-    auto pixels = ReadFile(StrCat(folder, "/image", c.image, ".raw"), 1 << 28);
-    const auto expected = ReadFile(StrCat(folder, "/mask", i, ".raw"), 1 << 26);
-    ASSERT_TRUE(pixels.ok() && expected.ok());
+    const Json& shape = answer["shapes"][c.image];
+    std::string pixels = oracle.Read(StrCat("image", c.image, ".raw"));
+    const std::string expected = oracle.Read(StrCat("mask", i, ".raw"));
     const TensorView view =
-        ContiguousView<3>(reinterpret_cast<std::byte*>(pixels->data()), DType::kUint8,
+        ContiguousView<3>(reinterpret_cast<std::byte*>(pixels.data()), DType::kUint8,
                           {shape[0].get<std::int64_t>(), shape[1].get<std::int64_t>(), 3});
     TissueMaskOptions options = c.options;  // microns of a thumbnail of 1 micron a pixel
     options.close_um = 2.0 * static_cast<double>(c.close_radius);
@@ -90,16 +70,15 @@ void ExpectOpencvAgrees(const Json& images, std::int64_t* tissue_pixels) {
     const auto mask = MakeTissueMask(view, 1.0, options);
     ASSERT_TRUE(mask.ok()) << mask.status();
     *tissue_pixels += mask->tissue_pixels;
-    ASSERT_EQ(mask->pixels.size(), expected->size());
+    ASSERT_EQ(mask->pixels.size(), expected.size());
     std::size_t different = 0;
-    for (std::size_t p = 0; p < expected->size(); ++p) {
-      different += mask->pixels[p] != static_cast<std::uint8_t>((*expected)[p]);
+    for (std::size_t p = 0; p < expected.size(); ++p) {
+      different += mask->pixels[p] != static_cast<std::uint8_t>(expected[p]);
     }
     EXPECT_EQ(different, 0u) << DumpJson(c.Request()) << " image " << DumpJson(images[c.image])
                              << " threshold " << mask->threshold << " OpenCV "
-                             << DumpJson((*answer)["opencv"]);
+                             << DumpJson(answer["opencv"]);
   }
-  std::filesystem::remove_all(folder);
 }
 
 TEST(TissueOracle, OpencvAgreesOnNoiseOfEveryShape) {

@@ -2,17 +2,14 @@
 // cut from an image of noise as a stream cuts them: the box that the drawn transform asks for,
 // patch.fill outside.
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 
 #include <gtest/gtest.h>
 
 #include "ops/chain/chain.h"
 #include "ops/volume/body_mask.h"
-#include "runtime/base/file.h"
 #include "tests/contract/op_contract.h"
+#include "tests/ops/python_oracle.h"
 
 namespace patchbay::ops {
 namespace {
@@ -217,47 +214,21 @@ void ExpectClose(const Case& c, const std::vector<std::int16_t>& image, const do
   EXPECT_LE(worst, c.op->tolerance) << c.op->steps << " ordinal " << c.key.ordinal;
 }
 
-std::string PythonPath() {
-  const char* given = std::getenv("PATCHBAY_PYTHON");
-  return given != nullptr ? given : PATCHBAY_DEFAULT_PYTHON;
-}
-
-/// Runs the oracle in a folder of its own; empty, and the test skipped, without Python or SciPy.
 class VolumeOracle : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (!std::filesystem::exists(PythonPath())) {
-      GTEST_SKIP() << "no Python at " << PythonPath() << " (PATCHBAY_PYTHON)";
-    }
-    folder_ = (std::filesystem::temp_directory_path() / "patchbay-volume-XXXXXX").string();
-    ASSERT_NE(::mkdtemp(folder_.data()), nullptr);
-  }
-  void TearDown() override {
-    if (!folder_.empty()) std::filesystem::remove_all(folder_);
-  }
-
-  void Ask(const Json& request) {
-    std::ofstream(folder_ + "/request.json") << DumpJson(request);
-    const std::string command =
-        StrCat("'", PythonPath(), "' '", PATCHBAY_VOLUME_ORACLE, "' '", folder_, "/request.json' '",
-               folder_, "' >'", folder_, "/log' 2>&1");
-    if (std::system(command.c_str()) == 0) return;
-    const std::string log = *ReadFile(folder_ + "/log", 1 << 20);
-    ASSERT_NE(log.find("ModuleNotFoundError"), std::string::npos) << log;
-    GTEST_SKIP() << "NumPy or SciPy is missing: " << log;
+    if (!oracle_.missing().empty()) GTEST_SKIP() << oracle_.missing();
   }
 
   template <typename T>
-  std::vector<T> Read(const std::string& name) {
-    const auto text = ReadFile(folder_ + "/" + name, std::size_t{1} << 30);
-    EXPECT_TRUE(text.ok());
-    std::vector<T> values(text->size() / sizeof(T));
-    std::memcpy(values.data(), text->data(), text->size());
+  std::vector<T> Read(const std::string& name) const {
+    const std::string text = oracle_.Read(name);
+    std::vector<T> values(text.size() / sizeof(T));
+    std::memcpy(values.data(), text.data(), values.size() * sizeof(T));
     return values;
   }
 
- private:
-  std::string folder_;
+  const PythonOracle oracle_{PATCHBAY_VOLUME_ORACLE, "numpy, scipy"};
 };
 
 TEST_F(VolumeOracle, NumPyAndSciPyMakeTheSamePatches) {
@@ -269,8 +240,8 @@ TEST_F(VolumeOracle, NumPyAndSciPyMakeTheSamePatches) {
     ASSERT_TRUE(chain.ok()) << chain.status();
     request["cases"].push_back(RequestOf(*chain, c));
   }
-  Ask(request);
-  if (IsSkipped() || HasFatalFailure()) return;
+  oracle_.Ask(request);
+  if (HasFatalFailure()) return;
   const auto image = Read<std::int16_t>("image.raw");
   const auto expected = Read<double>("expected.raw");
   const std::size_t voxels = 8 * 10 * 19;
@@ -290,8 +261,8 @@ TEST_F(VolumeOracle, SciPyFindsTheSameBodies) {
   }
   request["cases"].push_back(RequestOf(*ChainOf(Ops()[0]), CasesOf({Ops()[0]}, 1)[0]));
   request["shape"] = AxesOf(kImage);
-  Ask(request);
-  if (IsSkipped() || HasFatalFailure()) return;
+  oracle_.Ask(request);
+  if (HasFatalFailure()) return;
   const auto bytes = Read<std::uint8_t>("body.raw");
   const std::uint8_t* at = bytes.data();
   std::size_t bodies = 0;
