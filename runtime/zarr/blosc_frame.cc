@@ -1,5 +1,6 @@
 #include "runtime/zarr/blosc_frame.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include <blosc.h>
@@ -7,6 +8,7 @@
 #include <zstd.h>
 
 #include "runtime/base/strings.h"
+#include "runtime/zarr/unshuffle.h"
 
 namespace patchbay::zarr {
 namespace {
@@ -71,7 +73,8 @@ StatusOr<BloscFrame> BloscFrame::Parse(std::span<const std::byte> bytes,
   }
   f.blocks = (f.nbytes + f.block_bytes - 1) / f.block_bytes;
   f.stored = (flags & kStored) != 0;
-  f.shuffled = (flags & kBitShuffle) != 0 || ((flags & kByteShuffle) != 0 && f.type_bytes > 1);
+  f.bit_shuffled = (flags & kBitShuffle) != 0;
+  f.shuffled = !f.stored && (flags & kByteShuffle) != 0 && f.type_bytes > 1;
   f.split = (flags & kNotSplit) == 0 && f.type_bytes <= kMaxSplits &&
             f.block_bytes / static_cast<std::size_t>(f.type_bytes) >= kMinSplitBytes;
   f.codec = static_cast<int>(flags >> 5);
@@ -87,12 +90,24 @@ StatusOr<BloscFrame> BloscFrame::Parse(std::span<const std::byte> bytes,
   return f;
 }
 
-Status BloscFrame::DecodeBlock(std::size_t block, ZSTD_DCtx_s* zstd, std::byte* out) const {
+Status BloscFrame::DecodeBlock(std::size_t block, BlockScratch& scratch, std::byte* out) const {
   const std::size_t size = BlockSize(block);
   if (stored) {
     std::memcpy(out, bytes.data() + kHeaderBytes + block * block_bytes, size);
     return absl::OkStatus();
   }
+  if (!shuffled) return DecodePlanes(block, scratch.zstd, out);
+  scratch.planes.resize(std::max(scratch.planes.size(), block_bytes));
+  PB_RETURN_IF_ERROR(DecodePlanes(block, scratch.zstd, scratch.planes.data()));
+  const auto element = static_cast<std::size_t>(type_bytes);
+  const std::size_t elements = size / element, whole = elements * element;
+  Unshuffle(scratch.planes.data(), elements, element, 0, elements, out);
+  std::memcpy(out + whole, scratch.planes.data() + whole, size - whole);
+  return absl::OkStatus();
+}
+
+Status BloscFrame::DecodePlanes(std::size_t block, ZSTD_DCtx_s* zstd, std::byte* out) const {
+  const std::size_t size = BlockSize(block);
   std::size_t at = Load32(bytes.data() + kHeaderBytes + 4 * block);
   const bool short_block = size < block_bytes;
   const std::size_t streams = split && !short_block ? static_cast<std::size_t>(type_bytes) : 1;
@@ -113,11 +128,11 @@ Status BloscFrame::DecodeBlock(std::size_t block, ZSTD_DCtx_s* zstd, std::byte* 
   return absl::OkStatus();
 }
 
-Status BloscFrame::DecodeAll(ZSTD_DCtx_s* zstd, std::byte* out) const {
+Status BloscFrame::DecodeAll(BlockScratch& scratch, std::byte* out) const {
   if (nbytes == 0) return absl::OkStatus();
   if (BlockWise()) {
     for (std::size_t b = 0; b < blocks; ++b) {
-      PB_RETURN_IF_ERROR(DecodeBlock(b, zstd, out + b * block_bytes));
+      PB_RETURN_IF_ERROR(DecodeBlock(b, scratch, out + b * block_bytes));
     }
     return absl::OkStatus();
   }

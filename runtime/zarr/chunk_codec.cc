@@ -9,6 +9,7 @@
 #include "runtime/zarr/blosc_frame.h"
 #include "runtime/zarr/strided_copy.h"
 #include "runtime/zarr/typed_stages.h"
+#include "runtime/zarr/unshuffle.h"
 
 namespace patchbay::zarr {
 namespace {
@@ -73,6 +74,29 @@ std::vector<bool> NeededBlocks(const BloscFrame& frame, const Placement& place) 
   return needed;
 }
 
+/// One block of elements whose bytes are apart goes to the target line by line, without a buffer of
+/// elements.
+bool IsOneBlockOfPlanes(const BloscFrame& frame, const CopyPlan& plan) {
+  const auto size = static_cast<std::int64_t>(plan.element_bytes);
+  const auto last = static_cast<std::size_t>(std::max(plan.rank, 1) - 1);
+  return frame.BlockWise() && frame.shuffled && frame.blocks == 1 && plan.rank > 0 &&
+         frame.type_bytes == size && plan.from_stride[last] == size && plan.to_stride[last] == size;
+}
+
+Status DecodePlanesInto(const BloscFrame& frame, const Placement& place, std::byte* to,
+                        BlockScratch& scratch) {
+  scratch.planes.resize(std::max(scratch.planes.size(), frame.nbytes));
+  PB_RETURN_IF_ERROR(frame.DecodePlanes(0, scratch.zstd, scratch.planes.data()));
+  const CopyPlan& plan = place.plan;
+  const std::size_t size = plan.element_bytes, elements = frame.nbytes / size;
+  const auto line = static_cast<std::size_t>(plan.shape[static_cast<std::size_t>(plan.rank - 1)]);
+  ForEachLine(plan, [&](std::int64_t from_offset, std::int64_t to_offset) {
+    const std::size_t first = (place.begin + static_cast<std::size_t>(from_offset)) / size;
+    Unshuffle(scratch.planes.data(), elements, size, first, line, to + to_offset);
+  });
+  return absl::OkStatus();
+}
+
 /// The wanted bytes are one run of the chunk and of the target: whole blocks go straight there.
 Status DecodeRun(const BloscFrame& frame, const Placement& place, std::byte* to,
                  ChunkScratch::State& scratch) {
@@ -81,11 +105,11 @@ Status DecodeRun(const BloscFrame& frame, const Placement& place, std::byte* to,
     const std::size_t end = begin + frame.BlockSize(b);
     if (begin >= place.end) break;
     if (begin >= place.begin && end <= place.end) {
-      PB_RETURN_IF_ERROR(frame.DecodeBlock(b, scratch.zstd, to + (begin - place.begin)));
+      PB_RETURN_IF_ERROR(frame.DecodeBlock(b, scratch.blocks, to + (begin - place.begin)));
       continue;
     }
     scratch.buffers[0].resize(std::max(scratch.buffers[0].size(), frame.block_bytes));
-    PB_RETURN_IF_ERROR(frame.DecodeBlock(b, scratch.zstd, scratch.buffers[0].data()));
+    PB_RETURN_IF_ERROR(frame.DecodeBlock(b, scratch.blocks, scratch.buffers[0].data()));
     const std::size_t first = std::max(begin, place.begin);
     const std::size_t last = std::min(end, place.end);
     std::memcpy(to + (first - place.begin), scratch.buffers[0].data() + (first - begin),
@@ -98,9 +122,12 @@ Status DecodeBlosc(Bytes payload, std::size_t flat_bytes, const Placement& place
                    ChunkScratch::State& scratch) {
   PB_ASSIGN_OR_RETURN(const BloscFrame frame, BloscFrame::Parse(payload, flat_bytes));
   const bool one_run = place.plan.IsOneRun();
+  if (IsOneBlockOfPlanes(frame, place.plan)) {
+    return DecodePlanesInto(frame, place, to, scratch.blocks);
+  }
   if (frame.BlockWise() && one_run) return DecodeRun(frame, place, to, scratch);
   const bool whole = place.end - place.begin == flat_bytes;
-  if (one_run && whole) return frame.DecodeAll(scratch.zstd, to);
+  if (one_run && whole) return frame.DecodeAll(scratch.blocks, to);
 
   std::vector<std::byte>& buffer = scratch.buffers[0];
   buffer.resize(std::max(buffer.size(), flat_bytes));
@@ -108,7 +135,8 @@ Status DecodeBlosc(Bytes payload, std::size_t flat_bytes, const Placement& place
     const std::vector<bool> needed = NeededBlocks(frame, place);
     for (std::size_t b = 0; b < frame.blocks; ++b) {
       if (!needed[b]) continue;
-      PB_RETURN_IF_ERROR(frame.DecodeBlock(b, scratch.zstd, buffer.data() + b * frame.block_bytes));
+      PB_RETURN_IF_ERROR(
+          frame.DecodeBlock(b, scratch.blocks, buffer.data() + b * frame.block_bytes));
     }
   } else {
     const auto size = static_cast<std::size_t>(frame.type_bytes);
@@ -117,7 +145,7 @@ Status DecodeBlosc(Bytes payload, std::size_t flat_bytes, const Placement& place
     // Item-wise decoding allocates and works block by block: only worth it for a real part.
     const bool part = flat_bytes % size == 0 && (end - begin) < flat_bytes / 4 * 3;
     PB_RETURN_IF_ERROR(part ? frame.DecodeItems(begin, end, buffer.data() + begin)
-                            : frame.DecodeAll(scratch.zstd, buffer.data()));
+                            : frame.DecodeAll(scratch.blocks, buffer.data()));
   }
   CopyStrided(place.plan, buffer.data() + place.begin, to);
   return absl::OkStatus();
@@ -125,8 +153,8 @@ Status DecodeBlosc(Bytes payload, std::size_t flat_bytes, const Placement& place
 
 }  // namespace
 
-ChunkScratch::State::State() : zstd(ZSTD_createDCtx()) {}
-ChunkScratch::State::~State() { ZSTD_freeDCtx(zstd); }
+ChunkScratch::State::State() { blocks.zstd = ZSTD_createDCtx(); }
+ChunkScratch::State::~State() { ZSTD_freeDCtx(blocks.zstd); }
 ChunkScratch::ChunkScratch() : state_(std::make_unique<State>()) {}
 ChunkScratch::~ChunkScratch() = default;
 ChunkScratch::ChunkScratch(ChunkScratch&&) noexcept = default;
@@ -151,15 +179,15 @@ Status DecodeChunkInto(const ArrayMetadata& array, Bytes stored, const ChunkTarg
     }
     if (innermost && plain && codec.kind == CodecKind::kZstd && place.plan.IsOneRun() &&
         place.end - place.begin == flat_bytes) {
-      const std::size_t n =
-          ZSTD_decompressDCtx(scratch.zstd, target.to, flat_bytes, payload.data(), payload.size());
+      const std::size_t n = ZSTD_decompressDCtx(scratch.blocks.zstd, target.to, flat_bytes,
+                                                payload.data(), payload.size());
       if (ZSTD_isError(n)) {
         return absl::DataLossError(StrCat("zstd: ", ZSTD_getErrorName(n)));
       }
       if (n == flat_bytes) return absl::OkStatus();
     }
     const std::size_t bound = innermost ? flat_bytes : flat_bytes + flat_bytes / 2 + 65536;
-    PB_ASSIGN_OR_RETURN(const Bytes out, DecodeStage(codec, payload, bound, scratch.zstd,
+    PB_ASSIGN_OR_RETURN(const Bytes out, DecodeStage(codec, payload, bound, scratch.blocks,
                                                      scratch.buffers[next_buffer]));
     if (out.data() == scratch.buffers[next_buffer].data()) next_buffer = 1 - next_buffer;
     payload = out;

@@ -9,16 +9,15 @@
 #include "runtime/base/status.h"
 #include "runtime/base/tensor_view.h"
 #include "runtime/zarr/array.h"
+#include "runtime/zarr/blosc_frame.h"
 #include "runtime/zarr/metadata.h"
-
-struct ZSTD_DCtx_s;
 
 namespace patchbay::zarr {
 
 struct ChunkScratch::State {
   State();
   ~State();
-  ZSTD_DCtx_s* zstd = nullptr;
+  BlockScratch blocks;                ///< its context is owned here
   std::vector<std::byte> buffers[2];  ///< codec stages alternate between them
 };
 
@@ -39,9 +38,9 @@ Status DecodeChunkInto(const ArrayMetadata& array, std::span<const std::byte> st
 void FillChunk(const ArrayMetadata& array, const ChunkTarget& target);
 
 /// One byte stage of the chain: checksums are checked and cut off, compressed bytes expanded to at
-/// most `max_bytes`. The result is `in` itself or lies in `buffer`.
+/// most `max_bytes`. The result is `in` itself or lies in `buffer`, which `blocks` is apart from.
 StatusOr<std::span<const std::byte>> DecodeStage(const Codec& codec, std::span<const std::byte> in,
-                                                 std::size_t max_bytes, ZSTD_DCtx_s* zstd,
+                                                 std::size_t max_bytes, BlockScratch& blocks,
                                                  std::vector<std::byte>& buffer);
 
 }  // namespace patchbay::zarr

@@ -75,7 +75,7 @@ StatusOr<Bytes> CheckSum(const Codec& codec, Bytes in) {
   return content;
 }
 
-StatusOr<Bytes> Blosc(Bytes in, std::size_t max_bytes, ZSTD_DCtx_s* zstd,
+StatusOr<Bytes> Blosc(Bytes in, std::size_t max_bytes, BlockScratch& blocks,
                       std::vector<std::byte>& buffer) {
   const std::size_t claimed = in.size() >= 16 ? Load32(in.data() + 4) : 0;
   if (claimed > max_bytes) {
@@ -83,7 +83,7 @@ StatusOr<Bytes> Blosc(Bytes in, std::size_t max_bytes, ZSTD_DCtx_s* zstd,
   }
   PB_ASSIGN_OR_RETURN(const BloscFrame frame, BloscFrame::Parse(in, claimed));
   buffer.resize(claimed);
-  PB_RETURN_IF_ERROR(frame.DecodeAll(zstd, buffer.data()));
+  PB_RETURN_IF_ERROR(frame.DecodeAll(blocks, buffer.data()));
   return Bytes(buffer);
 }
 
@@ -157,13 +157,13 @@ StatusOr<Bytes> Unshuffle(const Codec& codec, Bytes in, std::vector<std::byte>& 
 }  // namespace
 
 StatusOr<std::span<const std::byte>> DecodeStage(const Codec& codec, std::span<const std::byte> in,
-                                                 std::size_t max_bytes, ZSTD_DCtx_s* zstd,
+                                                 std::size_t max_bytes, BlockScratch& blocks,
                                                  std::vector<std::byte>& buffer) {
   switch (codec.kind) {
     case CodecKind::kBlosc:
-      return Blosc(in, max_bytes, zstd, buffer);
+      return Blosc(in, max_bytes, blocks, buffer);
     case CodecKind::kZstd:
-      return Zstd(in, max_bytes, zstd, buffer);
+      return Zstd(in, max_bytes, blocks.zstd, buffer);
     case CodecKind::kGzip:
       return Inflate(in, max_bytes, buffer);
     case CodecKind::kLz4:

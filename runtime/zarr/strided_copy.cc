@@ -28,28 +28,6 @@ Line LineOf(std::size_t element_bytes) {
   }
 }
 
-/// Walks all axes but the last, calling `visit(from offset, to offset)` for each line.
-template <typename Visit>
-void ForEachLine(const CopyPlan& plan, const Visit& visit) {
-  std::array<std::int64_t, kMaxRank> at{};
-  std::int64_t from = 0, to = 0;
-  const int outer = plan.rank - 1;
-  while (true) {
-    visit(from, to);
-    int axis = outer - 1;
-    for (; axis >= 0; --axis) {
-      const auto a = static_cast<std::size_t>(axis);
-      from += plan.from_stride[a];
-      to += plan.to_stride[a];
-      if (++at[a] < plan.shape[a]) break;
-      from -= plan.from_stride[a] * plan.shape[a];
-      to -= plan.to_stride[a] * plan.shape[a];
-      at[a] = 0;
-    }
-    if (axis < 0) return;
-  }
-}
-
 }  // namespace
 
 void CopyPlan::Simplify() {

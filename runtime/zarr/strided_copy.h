@@ -25,6 +25,29 @@ struct CopyPlan {
   std::int64_t Elements() const;
 };
 
+/// Walks all axes of a simplified plan but the last, calling `visit(from offset, to offset)` for
+/// each line. Of a plan with an axis or more.
+template <typename Visit>
+void ForEachLine(const CopyPlan& plan, const Visit& visit) {
+  std::array<std::int64_t, kMaxRank> at{};
+  std::int64_t from = 0, to = 0;
+  const int outer = plan.rank - 1;
+  while (true) {
+    visit(from, to);
+    int axis = outer - 1;
+    for (; axis >= 0; --axis) {
+      const auto a = static_cast<std::size_t>(axis);
+      from += plan.from_stride[a];
+      to += plan.to_stride[a];
+      if (++at[a] < plan.shape[a]) break;
+      from -= plan.from_stride[a] * plan.shape[a];
+      to -= plan.to_stride[a] * plan.shape[a];
+      at[a] = 0;
+    }
+    if (axis < 0) return;
+  }
+}
+
 /// Runs a simplified plan. The memories must not overlap.
 void CopyStrided(const CopyPlan& plan, const std::byte* from, std::byte* to);
 

@@ -82,7 +82,7 @@ StatusOr<std::string> Decode(CodecKind kind, const std::string& encoded) {
   std::vector<std::byte> buffer;
   const std::size_t size = ChunkBytes().size();
   PB_ASSIGN_OR_RETURN(const auto bytes,
-                      DecodeStage(codec, AsBytes(encoded), size, scratch.state().zstd, buffer));
+                      DecodeStage(codec, AsBytes(encoded), size, scratch.state().blocks, buffer));
   if (bytes.size() != size) return absl::DataLossError("another size");
   return std::string(AsText(bytes));
 }

@@ -13,6 +13,7 @@
 #include "runtime/base/strings.h"
 #include "runtime/zarr/blosc_frame.h"
 #include "runtime/zarr/chunk_codec.h"
+#include "runtime/zarr/unshuffle.h"
 
 namespace patchbay::zarr {
 namespace {
@@ -31,7 +32,7 @@ class Stage {
     // On the heap and of its exact size, so that a sanitizer sees every byte beyond.
     const std::vector<char> exact(in.begin(), in.end());
     PB_ASSIGN_OR_RETURN(const auto out, DecodeStage(codec, std::as_bytes(std::span(exact)),
-                                                    max_bytes, scratch_.zstd, buffer_));
+                                                    max_bytes, scratch_.blocks, buffer_));
     return std::string(AsText(out));
   }
   std::string Refusal(CodecKind kind, const std::string& in, std::size_t max_bytes) {
@@ -175,7 +176,7 @@ std::string FrameRefusal(const std::string& frame, std::size_t expected) {
   const auto parsed = BloscFrame::Parse(std::as_bytes(std::span(exact)), expected);
   std::vector<std::byte> out(expected);
   const Status status =
-      parsed.ok() ? parsed->DecodeAll(stage.scratch().zstd, out.data()) : parsed.status();
+      parsed.ok() ? parsed->DecodeAll(stage.scratch().blocks, out.data()) : parsed.status();
   EXPECT_FALSE(status.ok());
   return std::string(MessageOf(status));
 }
@@ -228,16 +229,18 @@ TEST(BloscFrameBytes, StoredFramesHaveTheirExactSize) {
   }
 }
 
-TEST(BloscFrameBytes, SplitBlocksReadAsBloscWritesThem) {
-  for (const std::size_t type_bytes : {1u, 2u, 15u, 16u, 17u}) {
+TEST(BloscFrameBytes, SplitAndShuffledBlocksReadAsBloscWritesThem) {
+  for (const std::size_t type_bytes : {1u, 2u, 3u, 4u, 8u, 15u, 16u, 17u}) {
     for (const std::size_t elements : {127u, 128u, 129u, 400u}) {
       const std::size_t block = type_bytes * elements;
-      std::string raw(3 * block + 5 * type_bytes, '\0');
+      std::string raw(3 * block + 5 * type_bytes + type_bytes / 2, '\0');
       for (std::size_t i = 0; i < raw.size(); ++i)
         raw[i] = static_cast<char>(i / 40 + i % type_bytes);
-      for (const char* name : {"lz4", "zstd"}) {
+      for (int kind = 0; kind < 6; ++kind) {
+        const char* name = kind % 2 == 0 ? "lz4" : "zstd";
+        constexpr int kShuffles[] = {BLOSC_NOSHUFFLE, BLOSC_SHUFFLE, BLOSC_BITSHUFFLE};
         std::string frame(raw.size() + BLOSC_MAX_OVERHEAD, '\0');
-        const int n = blosc_compress_ctx(5, BLOSC_NOSHUFFLE, type_bytes, raw.size(), raw.data(),
+        const int n = blosc_compress_ctx(5, kShuffles[kind / 2], type_bytes, raw.size(), raw.data(),
                                          frame.data(), frame.size(), name, block, 1);
         ASSERT_GT(n, 0);
         Stage stage;
@@ -247,6 +250,24 @@ TEST(BloscFrameBytes, SplitBlocksReadAsBloscWritesThem) {
                                   << elements;
         EXPECT_TRUE(*decoded == raw) << name << " " << type_bytes << " " << elements;
       }
+    }
+  }
+}
+
+TEST(Unshuffle, AnyRunOfElementsIsPutTogetherAndNothingElseIsTouched) {
+  constexpr std::size_t kElements = 150;
+  for (const std::size_t size : {2u, 3u, 4u}) {
+    std::vector<std::byte> planes(kElements * size);
+    for (std::size_t i = 0; i < planes.size(); ++i)
+      planes[i] = static_cast<std::byte>(i * 37 % 251);
+    for (std::size_t count = 0; count <= 100; ++count) {
+      const std::size_t first = count % 7;
+      std::vector<std::byte> out(count * size + 1, std::byte{255});
+      Unshuffle(planes.data(), kElements, size, first, count, out.data());
+      for (std::size_t i = 0; i < count * size; ++i) {
+        ASSERT_EQ(out[i], planes[i % size * kElements + first + i / size]) << size << " " << count;
+      }
+      ASSERT_EQ(out.back(), std::byte{255}) << size << " " << count;
     }
   }
 }
