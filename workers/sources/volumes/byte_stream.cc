@@ -14,7 +14,7 @@ namespace {
 
 /// Deflate cannot do better than 1032 to 1.
 constexpr std::uint64_t kMostInflation = 1032;
-constexpr int kZlibOrGzip = 15 + 32;
+constexpr int kZlibOrGzip = 15 + 32, kRaw = -15;
 
 Status Cut() { return absl::DataLossError("read volume: the file ends before its voxels do"); }
 
@@ -76,8 +76,9 @@ StatusOr<ByteStream> ByteStream::Open(const std::string& path, std::uint64_t off
   state->size = static_cast<std::uint64_t>(st.st_size);
   state->at = std::min(offset, state->size);
   state->packing = packing;
-  if (packing == Packing::kDeflated) {
-    if (inflateInit2(&state->inflater, kZlibOrGzip) != Z_OK) {
+  if (packing != Packing::kNone) {
+    const int window = packing == Packing::kDeflated ? kZlibOrGzip : kRaw;
+    if (inflateInit2(&state->inflater, window) != Z_OK) {
       return absl::ResourceExhaustedError("read volume: no memory to inflate");
     }
     state->is_started = true;
@@ -95,7 +96,7 @@ StatusOr<ByteStream::Packing> ByteStream::PackingOf(const std::string& path) {
 }
 
 Status ByteStream::Read(std::span<std::byte> out) {
-  if (state_->packing == Packing::kDeflated) return state_->Inflate(out);
+  if (state_->packing != Packing::kNone) return state_->Inflate(out);
   if (out.size() > state_->size - state_->at) return Cut();
   PB_RETURN_IF_ERROR(ReadAt(state_->fd.get(), state_->at, out, "file"));
   state_->at += out.size();

@@ -16,9 +16,10 @@ namespace patchbay::workers {
 /// Reads forward only, and never more than it is asked for. Not thread-safe.
 class ByteStream {
  public:
-  enum class Packing { kNone, kDeflated };
+  enum class Packing { kNone, kDeflated, kRawDeflated };
 
-  /// `path` must be a regular file. Deflated: zlib or gzip, as the bytes themselves say.
+  /// `path` must be a regular file. Deflated: zlib or gzip, as the bytes themselves say; raw:
+  /// without a header, as in deflated DICOM.
   static StatusOr<ByteStream> Open(const std::string& path, std::uint64_t offset, Packing packing);
   /// kDeflated for a file that begins like gzip.
   static StatusOr<Packing> PackingOf(const std::string& path);

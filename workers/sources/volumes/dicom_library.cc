@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <mutex>
+#include <vector>
 
 #include <dcmtk/config/osconfig.h>
 #include <dcmtk/dcmdata/dcdeftag.h>
@@ -10,15 +11,19 @@
 #include <dcmtk/dcmdata/dcfilefo.h>
 #include <dcmtk/dcmdata/dcistrmf.h>
 #include <dcmtk/dcmdata/dcitem.h>
+#include <dcmtk/dcmdata/dcmetinf.h>
 #include <dcmtk/dcmdata/dcobject.h>
 #include <dcmtk/dcmdata/dcrledrg.h>
+#include <dcmtk/dcmdata/dcxfer.h>
 #include <dcmtk/dcmjpeg/djdecode.h>
 #include <dcmtk/dcmjpls/djdecode.h>
 #include <dcmtk/oflog/oflog.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "runtime/base/available_memory.h"
 #include "runtime/base/strings.h"
+#include "workers/sources/volumes/byte_stream.h"
 
 namespace patchbay::workers {
 namespace {
@@ -101,6 +106,41 @@ class GuardedStream final : public DcmInputFileStream {
   bool too_deep_ = false;
 };
 
+/// Where a file's deflated data set begins; 0 where it is not deflated, or its meta header cannot
+/// be read.
+std::uint64_t DeflatedFrom(const DicomName& file) {
+  GuardedStream stream(file.name());
+  DcmFileFormat format;
+  format.setReadMode(ERM_metaOnly);
+  format.transferInit();
+  const OFCondition read = format.readUntilTag(stream);
+  format.transferEnd();
+  OFString syntax;
+  if (read.bad() || format.getMetaInfo()->findAndGetOFString(DCM_TransferSyntaxUID, syntax).bad()) {
+    return 0;
+  }
+  const bool is_deflated = DcmXfer(syntax.c_str()).getStreamCompression() == ESC_zlib;
+  return is_deflated ? static_cast<std::uint64_t>(stream.tell()) : 0;
+}
+
+/// DCMTK keeps all of a deflated data set: it has to be small enough.
+Status CheckInflated(const DicomName& file) {
+  const std::uint64_t offset = DeflatedFrom(file);
+  if (offset == 0) return absl::OkStatus();
+  PB_ASSIGN_OR_RETURN(ByteStream stream,
+                      ByteStream::Open(file.name(), offset, ByteStream::Packing::kRawDeflated));
+  std::vector<std::byte> part(std::size_t{1} << 18);
+  std::uint64_t bytes = part.size();  // counts the part at which it ends
+  while (stream.Read(part).ok()) {
+    bytes += part.size();
+    if (bytes > kMaxInflatedDicomBytes) {
+      return absl::InvalidArgumentError(StrCat("its deflated data set inflates to more than ",
+                                               kMaxInflatedDicomBytes >> 20, " MiB"));
+    }
+  }
+  return CheckMemoryFits("read dicom", bytes, AvailableMemory());
+}
+
 }  // namespace
 
 void StartDicomLibrary() {
@@ -126,6 +166,7 @@ std::string DicomName::name() const { return StrCat("/proc/self/fd/", fd_.get())
 Status LoadDicom(const DicomName& file, DicomExtent extent, std::uint32_t max_value_bytes,
                  DcmFileFormat& format) {
   StartDicomLibrary();
+  PB_RETURN_IF_ERROR(CheckInflated(file));
   GuardedStream stream(file.name());
   OFCondition loaded = stream.status();
   if (loaded.good()) {

@@ -40,11 +40,13 @@ enum class DicomExtent { kHeader, kAll };  ///< kHeader: what comes before the p
 
 /// Parses a file; values longer than `max_value_bytes` stay in it, and are read only as long as
 /// `file` lives. InvalidArgument for what DCMTK
-/// does not read, and for sequences nested so deep that reading them would take more than
-/// kMaxParseStackBytes of the calling thread's stack: several hundred levels. Messages hold no
-/// path.
+/// does not read, for sequences nested so deep that reading them would take more than
+/// kMaxParseStackBytes of the calling thread's stack (several hundred levels), and for a deflated
+/// data set of more than kMaxInflatedDicomBytes, which DCMTK would inflate into memory;
+/// ResourceExhausted where a smaller one does not fit. Messages hold no path.
 Status LoadDicom(const DicomName& file, DicomExtent extent, std::uint32_t max_value_bytes,
                  DcmFileFormat& format);
+inline constexpr std::uint64_t kMaxInflatedDicomBytes = std::uint64_t{1} << 30;
 inline constexpr std::uintptr_t kMaxParseStackBytes = std::uintptr_t{256} << 10;
 
 /// Text of an element without the padding of its ends; "" where it is absent. Values of several

@@ -1,9 +1,11 @@
 // NIfTI, NRRD and MetaImage files made here: what they say is read, what they promise is checked.
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <zlib.h>
 
 #include "tests/workers/sources/slide_fixtures.h"
 #include "tests/workers/sources/volumes/volume_fixtures.h"
@@ -216,6 +218,49 @@ std::string NestedDicom(std::size_t depth) {
   bytes += text(0x0040, 0xA043, "SH", "x");
   for (std::size_t i = 0; i < depth; ++i) bytes += close;
   return bytes;
+}
+
+/// A deflated data set of `mebibytes` of private zeros: a kilobyte each.
+std::string DeflatedDicom(std::size_t mebibytes) {
+  const auto deflated = [](const std::string& raw, int flush) {
+    z_stream stream{};
+    deflateInit2(&stream, 9, Z_DEFLATED, -15, 8, Z_DEFAULT_STRATEGY);
+    std::string out(raw.size() / 500 + 100, '\0');
+    stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(raw.data()));
+    stream.avail_in = static_cast<uInt>(raw.size());
+    stream.next_out = reinterpret_cast<Bytef*>(out.data());
+    stream.avail_out = static_cast<uInt>(out.size());
+    deflate(&stream, flush);
+    out.resize(out.size() - stream.avail_out);
+    deflateEnd(&stream);
+    return out;
+  };
+  const std::string modality("\x08\0\x60\0CS\x02\0CT", 10);
+  const std::string mebibyte =
+      std::string("\x09\0\x10\x10OB\0\0\0\0\x10\0", 12) + std::string(std::size_t{1} << 20, '\0');
+  const std::string syntax(
+      "\x02\0\x10\0UI\x16\0"
+      "1.2.840.10008.1.2.1.99",
+      30);
+  std::string bytes(128, '\0');
+  bytes += "DICM" + std::string("\x02\0\0\0UL\x04\0\x1e\0\0\0", 12) + syntax;
+  bytes += deflated(modality, Z_FULL_FLUSH);
+  const std::string part = deflated(mebibyte, Z_FULL_FLUSH);
+  for (std::size_t i = 0; i < mebibytes; ++i) bytes += part;
+  return bytes + deflated("", Z_FINISH);
+}
+
+TEST(CraftedDicom, DeflatedDataIsMeasuredBeforeItIsInflated) {
+  TemporaryFolder folder;
+  const std::string path = folder.File("deflated.dcm");
+  std::ofstream(path, std::ios::binary) << DeflatedDicom(3);
+  const auto good = ReadDicomFile(path);
+  ASSERT_TRUE(good.ok()) << good.status();
+  EXPECT_EQ(good->modality, "CT");
+  std::ofstream(path, std::ios::binary) << DeflatedDicom(1100);
+  EXPECT_LT(std::filesystem::file_size(path), std::size_t{4} << 20);
+  EXPECT_THAT(std::string(ReadDicomFile(path).status().message()),
+              HasSubstr("inflates to more than 1024 MiB"));
 }
 
 TEST(CraftedDicom, SequencesNestedWithoutEndAreRefusedNotFollowed) {
