@@ -5,9 +5,17 @@
 #include <fstream>
 #include <string>
 
+#include <unistd.h>
+
 #include "tests/fuzz/fuzz_target.h"
 
 namespace {
+
+/// libFuzzer takes an ordinary exit for a finding.
+[[noreturn]] void End(int code) {
+  std::fflush(nullptr);
+  _exit(code);
+}
 
 const patchbay::fuzz::FuzzTarget& Chosen() {
   static const patchbay::fuzz::FuzzTarget chosen = [] {
@@ -16,7 +24,7 @@ const patchbay::fuzz::FuzzTarget& Chosen() {
       if (name != nullptr && target.name == name) return target;
       if (name == nullptr) std::printf("%s\n", std::string(target.name).c_str());
     }
-    std::exit(name == nullptr ? 0 : 2);
+    End(name == nullptr ? 0 : 2);
   }();
   return chosen;
 }
@@ -31,7 +39,7 @@ extern "C" int LLVMFuzzerInitialize(int*, char***) {
   for (const std::string& seed : target.seeds()) {
     std::ofstream(std::string(folder) + "/seed-" + std::to_string(n++), std::ios::binary) << seed;
   }
-  std::exit(0);
+  End(0);
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char* bytes, std::size_t size) {

@@ -103,6 +103,27 @@ TEST_F(Streaming, VoidRangeIsLeasedAgainOnlyAfterTheTrainerFenced) {
   EXPECT_GT(rig.Shards()[0].lease, copy.lease);
 }
 
+TEST_F(Streaming, ADeliveredShardThatCountsByAnOlderLeaseIsFencedForTheNewerOne) {
+  rig.AddWorker(1);
+  Attach(5, 1);
+  const auto shards = rig.Shards();
+  rig.Exited(0, 100);
+  const protocol::FenceShard fence = *rig.FindFor<protocol::FenceShard>(CoreRig::kTrainer0);
+  Return(shards[0].shard == fence.shard ? shards[1] : shards[0], absl::StatusCode::kOk, 1);
+  Fenced(fence, 0);
+  ASSERT_EQ(rig.Shards().size(), 1u);
+  const protocol::ShardLease newer = rig.Shards()[0];
+  Return(newer, absl::StatusCode::kOk, 1);
+  EXPECT_EQ(rig.Find<protocol::FenceShard>(), nullptr);
+  protocol::ShardLease older = newer;
+  older.lease = fence.lease;
+  Count(older);
+  const auto* again = rig.FindFor<protocol::FenceShard>(CoreRig::kTrainer0);
+  ASSERT_NE(again, nullptr) << "the newer one's bytes may still come";
+  EXPECT_EQ(again->lease, newer.lease);
+  EXPECT_EQ(again->worker_pid, 0);
+}
+
 TEST_F(Streaming, GrantsFollowABatchToItsSpareSlot) {
   rig.AddWorker(1);
   Attach(5, 1);
