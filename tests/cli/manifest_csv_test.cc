@@ -26,6 +26,13 @@ TEST(ManifestCsv, QuotedPathsAreReadAndAMissingTableIsEmpty) {
   EXPECT_EQ(sources.at("b.ome.zarr"), "/data/with \"quotes\", and\r\nlines.svs");
   EXPECT_EQ(ReadManifestCsv(folder, "source_sha256", "store").at("11"), "b.ome.zarr");
   EXPECT_TRUE(ReadManifestCsv(folder, "store", "path").empty()) << "a column that is not there";
+  EXPECT_TRUE(ReadManifestCsv(folder, "path", "source").empty());
+  const std::string ragged = "store,source\r\nshort\r\na,/a.svs,more\r\nb,/b.svs\r\n";
+  ASSERT_TRUE(WriteFileDurably(folder + "/manifest.csv", AsBytes(ragged)).ok());
+  const std::map<std::string, std::string> whole = {{"a", "/a.svs"}, {"b", "/b.svs"}};
+  EXPECT_EQ(ReadManifestCsv(folder, "store", "source"), whole) << "a row without its cell";
+  // A longer row does not make a column of what the heading lacks.
+  EXPECT_TRUE(ReadManifestCsv(folder, "store", "more").empty());
   std::filesystem::remove_all(folder);
 }
 

@@ -43,5 +43,29 @@ TEST(PseudonymKey, CommandsThatStartAtOnceAgreeOnTheFirstKey) {
   }
 }
 
+TEST(PseudonymKey, AnotherOneIsImportedOnlyWhereItIsAskedForTwice) {
+  const fs::path folder =
+      fs::canonical(fs::temp_directory_path()) / ("pseudonym_" + Hex64(RandomU64()));
+  client::Environment ours, theirs;
+  ours.home = folder / "ours";
+  theirs.home = folder / "theirs";
+  for (const auto& home : {ours.home, theirs.home}) {
+    fs::create_directories(home);
+    fs::permissions(home, fs::perms::owner_all);
+  }
+  const std::string key = PseudonymKey(ours).value_or("none");
+  const std::string file = (folder / "key.txt").string();
+  ASSERT_TRUE(ExportPseudonymKey(theirs, file).ok());
+  EXPECT_EQ(ExportPseudonymKey(theirs, file).code(), absl::StatusCode::kAlreadyExists);
+  const Status refused = ImportPseudonymKey(ours, file, false);
+  EXPECT_EQ(refused.code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_NE(MessageOf(refused).find("--force"), std::string_view::npos) << refused;
+  EXPECT_EQ(PseudonymKey(ours).value_or("none"), key);
+  EXPECT_TRUE(ImportPseudonymKey(theirs, file, false).ok()) << "its own one";
+  EXPECT_TRUE(ImportPseudonymKey(ours, file, true).ok());
+  EXPECT_EQ(PseudonymKey(ours).value_or("none"), PseudonymKey(theirs).value_or("other"));
+  fs::remove_all(folder);
+}
+
 }  // namespace
 }  // namespace patchbay::cli

@@ -31,17 +31,21 @@ TEST(RowFilter, TakesWhatMeetsAllConditions) {
   EXPECT_EQ(Taken({"thickness_mm<3"}), "a");
   EXPECT_EQ(Taken({"thickness_mm>=3", "phase=portal"}), "b");
   EXPECT_EQ(Taken({"thickness_mm>1.5", "phase!=portal"}), "d");
+  EXPECT_EQ(Taken({"thickness_mm>3"}), "b") << "without its bound";
   EXPECT_EQ(Taken({"phase=venous"}), "");
 }
 
 TEST(RowFilter, NamesWhatItCannotCompare) {
-  for (const char* bad : {"thickness_mm", "<=3", "thickness_mm<=thin", "thickness_mm<=", "a=<3",
-                          "phase==portal", ""}) {
+  for (const char* bad : {"thickness_mm", "<=3", "thickness_mm<=thin",
+                          "thickness_mm<=", "thickness_mm<=3mm", "a=<3", "phase==portal", ""}) {
     EXPECT_NE(Taken({bad}).find("--where '"), std::string::npos) << bad;
   }
   EXPECT_NE(Taken({"slices<3"}).find("t.csv: no column 'slices'"), std::string::npos);
   EXPECT_NE(Taken({"phase<3"}).find("t.csv:2: column 'phase': 'portal': not a number"),
             std::string::npos);
+  EXPECT_NE(
+      Taken({"thickness_mm<3"}, "path,thickness_mm\na.nii,1.5 mm\n").find("'1.5 mm': not a number"),
+      std::string::npos);
   EXPECT_NE(Taken({}, "path,use\na.nii,yes\n").find("t.csv:2: column 'use': 'yes'"),
             std::string::npos);
 }

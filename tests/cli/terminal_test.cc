@@ -39,6 +39,8 @@ TEST(HumanSeconds, ReadsAsPeopleSayIt) {
   EXPECT_EQ(HumanSeconds(0.26), "0.3 s");
   EXPECT_EQ(HumanSeconds(42.4), "42 s");
   EXPECT_EQ(HumanSeconds(245), "4:05");
+  EXPECT_EQ(HumanSeconds(3599), "59:59");
+  EXPECT_EQ(HumanSeconds(3600), "1:00:00");
   EXPECT_EQ(HumanSeconds(3723), "1:02:03");
   EXPECT_EQ(HumanSeconds(-1), "?");
 }

@@ -268,6 +268,10 @@ StatusOr<std::vector<TiffDirectory>> TiffIndex::ReadSubDirectories(
 
 StatusOr<TiffPieces> TiffIndex::ReadPieces(const TiffDirectory& directory) const {
   const auto planes = directory.planar == 2 ? std::uint64_t{directory.samples} : 1;
+  if (directory.height < 1 || directory.width < 1 || directory.piece_height < 1 ||
+      directory.piece_width < 1 || planes == 0) {
+    return Malformed("an image whose sides, tiles or samples are 0");
+  }
   const auto rows = static_cast<std::uint64_t>(directory.PieceRows());
   const auto columns = static_cast<std::uint64_t>(directory.PieceColumns());
   if (rows > kMaxTiffPieces || columns > kMaxTiffPieces ||

@@ -42,6 +42,30 @@ TEST(KeyText, AnythingButFortyCharactersOfZ85IsRefused) {
   }
 }
 
+TEST(KeyText, OneCharacterOfAnotherAlphabetIsRefusedWhereverItStands) {
+  const std::string good = std::string(40, '0');
+  for (std::size_t at = 0; at < good.size(); ++at) {
+    for (const char c :
+         {'"', '\'', ',', ';', '_', '`', '|', '~', '\\', ' ', '\n', '\x7f', '\xff'}) {
+      std::string bad = good;
+      bad[at] = c;
+      EXPECT_FALSE(CheckKeyText(bad, "k").ok()) << at << " " << static_cast<int>(c);
+    }
+  }
+}
+
+TEST(KeyName, OfSixtyFourCharactersThatIsNoHiddenFileAndNoFlag) {
+  for (const std::string& good :
+       {std::string("a"), std::string("a.b-c_D9"), std::string(64, 'x')}) {
+    EXPECT_TRUE(CheckKeyName(good).ok()) << good;
+  }
+  for (const std::string& bad :
+       {std::string(), std::string(65, 'x'), std::string(".ann"), std::string("-ann"),
+        std::string("a/b"), std::string("a b"), std::string("a\0b", 3), std::string("\xc3\xa4")}) {
+    EXPECT_EQ(CheckKeyName(bad).code(), absl::StatusCode::kInvalidArgument) << bad;
+  }
+}
+
 TEST(KeyFile, ComesBackAsItWasWritten) {
   const ScratchFolder folder;
   const KeyFile key = Example();
@@ -124,10 +148,21 @@ TEST(KeyFile, WrongFieldsAreRefusedByName) {
 }
 
 TEST(Prefix, MustBeAbsoluteAndNormal) {
-  for (const char* good : {"/", "/a", "/a/b c", "/a..b"}) EXPECT_TRUE(CheckPrefix(good).ok());
-  for (const char* bad : {"", "a", "/a/", "//a", "/a/./b", "/..", "/a/.."}) {
+  const std::string longest = "/" + std::string(4095, 'a');
+  for (const std::string& good : {std::string("/"), std::string("/a"), std::string("/a/b c"),
+                                  std::string("/a..b"), longest}) {
+    EXPECT_TRUE(CheckPrefix(good).ok()) << good;
+  }
+  for (const std::string& bad :
+       {std::string(), std::string("a"), std::string("/a/"), std::string("//a"),
+        std::string("/a/."), std::string("/a/./b"), std::string("/.."), std::string("/a/.."),
+        std::string("/a/../b"), std::string("/a\0b", 4), longest + "a"}) {
     EXPECT_FALSE(CheckPrefix(bad).ok()) << bad;
   }
+}
+
+TEST(Prefix, ThatEndsWithASlashIsToldSo) {
+  EXPECT_NE(MessageOf(CheckPrefix("/a/")).find("must not end with '/'"), std::string_view::npos);
 }
 
 TEST(Home, MakesItsFoldersForTheOwnerAlone) {

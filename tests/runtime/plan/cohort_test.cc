@@ -73,6 +73,23 @@ TEST(CohortTable, RefusalsNameLineAndColumn) {
   EXPECT_EQ(TableError("path,slide_id\nx,\n"), "t.csv:2: column 'slide_id': it is empty");
   EXPECT_EQ(TableError("path,content_hash\nx,abc\n"),
             "t.csv:2: column 'content_hash': 'abc' is not a SHA-256 (64 hex digits)");
+  EXPECT_EQ(TableError("path\nx\nM\xC3\xBCller \xE2\x82\xAC \xF0\x9F\xA7\xAC \x7F.svs\n"), "");
+  for (const std::string_view bad :
+       {std::string_view("\xC0\x80"), std::string_view("\xC1\xBF"),
+        std::string_view("\xF5\x80\x80\x80"), std::string_view("\xFF\xBF\xBF\xBF"),
+        std::string_view("\x80"), std::string_view("\xC3("), std::string_view("\xE2\x82("),
+        std::string_view("\xE2(\xAC"), std::string_view("a\0b", 3)}) {
+    EXPECT_EQ(TableError(StrCat("path\nx\n", bad, "\n")),
+              "t.csv:3: the text is not UTF-8; save it as CSV UTF-8");
+  }
+  for (const char* cut : {"\xC3", "\xE2\x82", "\xF0\x9F\xA7"}) {
+    // Exactly as long as its bytes: what lies behind the text belongs to nobody.
+    const std::string text = StrCat("path\nx\n", cut);
+    EXPECT_EQ(TableError(std::string_view(text)),
+              "t.csv:3: the text is not UTF-8; save it as CSV UTF-8");
+    EXPECT_EQ(TableError(std::string_view(StrCat(text, "\x80\x80")).substr(0, text.size())),
+              "t.csv:3: the text is not UTF-8; save it as CSV UTF-8");
+  }
   EXPECT_EQ(TableError("path\nx\nM\xFCller.svs\n"),
             "t.csv:3: the text is not UTF-8; save it as CSV UTF-8");
   EXPECT_EQ(TableError(std::string_view("\xFF\xFEp\0", 4)),

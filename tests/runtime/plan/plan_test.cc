@@ -478,6 +478,20 @@ TEST(Permutation, IsABijectionForEverySmallRange) {
   }
 }
 
+/// Positions in resume tokens mean places of this order: it never changes.
+TEST(Permutation, OrdersOfPowersOfTwoAndTheirNeighboursStay) {
+  const auto order = [](std::uint64_t n) {
+    std::vector<std::uint64_t> places;
+    for (std::uint64_t i = 0; i < n; ++i) places.push_back(Permute({42, 1}, n, i));
+    return places;
+  };
+  using Places = std::vector<std::uint64_t>;
+  EXPECT_EQ(order(1), (Places{0}));
+  EXPECT_EQ(order(7), (Places{5, 4, 6, 1, 0, 2, 3}));
+  EXPECT_EQ(order(8), (Places{5, 4, 6, 1, 0, 7, 3, 2}));
+  EXPECT_EQ(order(9), (Places{7, 5, 2, 1, 6, 4, 3, 8, 0}));
+}
+
 TEST(Permutation, IsABijectionOfAMillionWithoutATable) {
   constexpr std::uint64_t kN = 1'000'003;
   std::vector<bool> seen(kN);
