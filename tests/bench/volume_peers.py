@@ -84,7 +84,7 @@ def nnunet_chain(always):
             step.transform.p_per_channel = 1
         elif hasattr(step, "p_rotation"):
             step.p_rotation = step.p_scaling = 1
-    return lambda image, labels: chain(image=image, segmentation=labels)
+    return chain
 
 
 class Composition:
@@ -129,9 +129,9 @@ class Composition:
         y = ((x - low) / max(spread, 1e-7)) ** self.random.uniform(0.7, 1.5) * spread + low
         return (y - y.mean()) / max(y.std(), 1e-7) * std + mean
 
-    def __call__(self, image, labels):
+    def __call__(self, image, segmentation):
         from scipy import ndimage
-        x, labels = self.moved(image[0].numpy(), labels[0].numpy())
+        x, labels = self.moved(image[0].numpy(), segmentation[0].numpy())
         steps = ((0.1, lambda: x + self.random.normal(0, self.random.uniform(0, 0.1), PATCH).astype(x.dtype)),
                  (0.2, lambda: ndimage.gaussian_filter(x, self.random.uniform(0.5, 1))),
                  (0.15, lambda: x * numpy.float32(self.random.uniform(0.75, 1.25))), (0.15, lambda: self.contrast(x)),
@@ -150,10 +150,10 @@ def peer_rate(chain, seconds):
     image = torch.from_numpy(noise((1, 154, 154, 154), numpy.float32) / 1000)
     labels = torch.zeros(image.shape, dtype=torch.int16)
     labels[:, 60:90, 60:90, 60:90] = 1
-    chain(image, labels)
+    chain(image=image, segmentation=labels)
     start, made = time.process_time(), 0
     while time.process_time() - start < seconds:
-        chain(image, labels)
+        chain(image=image, segmentation=labels)
         made += 1
     return made / (time.process_time() - start)
 
