@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
@@ -16,6 +17,7 @@
 #include "runtime/python/dlpack.h"
 #include "runtime/python/ring_mapping.h"
 #include "runtime/python/ring_waiter.h"
+#include "runtime/python/stream_loop.h"
 
 namespace nb = nanobind;
 using nb::literals::operator""_a;
@@ -136,7 +138,7 @@ std::vector<CudaStream> ConsumerStreams(int device) {
 }
 
 /// Descriptors stay the caller's; `description` is what the client process said.
-std::unique_ptr<RingWaiter> OpenRing(int control_fd, int ring_fd, int link_fd,
+std::shared_ptr<RingWaiter> OpenRing(int control_fd, int ring_fd, int link_fd,
                                      const nb::dict& description, int device) {
   RingDescription ring;
   ring.ring_bytes = nb::cast<std::uint64_t>(description["ring_bytes"]);
@@ -152,7 +154,7 @@ std::unique_ptr<RingWaiter> OpenRing(int control_fd, int ring_fd, int link_fd,
   ring.link_fd = fcntl(link_fd, F_DUPFD_CLOEXEC, 0);
   ring.control_fd = fcntl(control_fd, F_DUPFD_CLOEXEC, 0);
   ring.ring_fd = fcntl(ring_fd, F_DUPFD_CLOEXEC, 0);
-  return std::make_unique<RingWaiter>(RingMapping::Open(ring));
+  return std::make_shared<RingWaiter>(RingMapping::Open(ring));
 }
 
 int GetBuffer(PyObject* self, Py_buffer* view, int flags) {
@@ -306,6 +308,22 @@ void BindRing(nb::module_& m) {
       "\"GPU-...\" of a CUDA device of this process. RuntimeError without a driver or device.");
 }
 
+void BindLoop(nb::module_& m) {
+  nb::class_<StreamPosition>(m, "Position")
+      .def(nb::init<>())
+      .def("move", &StreamPosition::Move, "ring"_a, "epoch"_a, "batch"_a, "length"_a,
+           "From now on batches come from `ring`, the first one as (epoch, batch).")
+      .def("end_loops", [](StreamPosition& p) { p.BeginLoop(); })
+      .def_prop_ro("epoch", &StreamPosition::epoch)
+      .def_prop_ro("batch", &StreamPosition::batch)
+      .def_rw("looks_for_device", &StreamPosition::looks_for_device);
+  nb::class_<StreamLoop>(m, "Loop", "One loop over one epoch of a stream.")
+      .def(nb::init<nb::object, std::shared_ptr<StreamPosition>>(), "stream"_a, "position"_a)
+      .def("__iter__", [](nb::handle self) { return nb::borrow(self); })
+      .def("__next__", [](StreamLoop& loop) { return std::make_unique<Batch>(loop.Next()); })
+      .def("__len__", [](const StreamLoop& loop) { return nb::len(loop.stream()); });
+}
+
 }  // namespace
 }  // namespace patchbay::python
 
@@ -316,4 +334,5 @@ NB_MODULE(_extension, m) {
   patchbay::python::BindArray(m);
   patchbay::python::BindBatch(m);
   patchbay::python::BindRing(m);
+  patchbay::python::BindLoop(m);
 }

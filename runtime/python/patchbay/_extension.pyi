@@ -119,3 +119,34 @@ def device_uuid(device: int) -> str:
     """
     "GPU-..." of a CUDA device of this process. RuntimeError without a driver or device.
     """
+
+class Position:
+    def __init__(self) -> None: ...
+
+    def move(self, ring: Ring, epoch: int, batch: int, length: int) -> None:
+        """From now on batches come from `ring`, the first one as (epoch, batch)."""
+
+    def end_loops(self) -> None: ...
+
+    @property
+    def epoch(self) -> int: ...
+
+    @property
+    def batch(self) -> int: ...
+
+    @property
+    def looks_for_device(self) -> bool: ...
+
+    @looks_for_device.setter
+    def looks_for_device(self, arg: bool, /) -> None: ...
+
+class Loop:
+    """One loop over one epoch of a stream."""
+
+    def __init__(self, stream: object, position: Position) -> None: ...
+
+    def __iter__(self) -> object: ...
+
+    def __next__(self) -> Batch: ...
+
+    def __len__(self) -> int: ...

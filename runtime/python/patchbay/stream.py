@@ -7,7 +7,7 @@ import warnings
 import weakref
 
 from . import _breakdown, _client, _cuda, _request, _state, errors
-from ._extension import Batch, open_ring
+from ._extension import Batch, Loop, Position, open_ring
 
 collections.abc.Mapping.register(Batch)
 
@@ -88,8 +88,8 @@ class Stream:
     """
 
     def __init__(self, request, state=None):
-        self._closed, self._ring, self._iteration, self._resumed, self._opens = True, None, 0, False, 0
-        self._device, self._locks_pages = request.pop("ordinal", None), True
+        self._closed, self._ring, self._position, self._resumed, self._opens = True, None, Position(), False, 0
+        self._device = request.pop("ordinal", None)
         self._request, self._client = request, _client.Client()
         self._closed = False
         try:
@@ -123,7 +123,7 @@ class Stream:
             description["arrays"] = [(a["name"], a["dtype"], a["shape"], a["offset"], a["on_device"])
                                      for a in description["arrays"]]
             self._ring = open_ring(control, ring, self._client.fileno(), description, self._device or 0)
-            self._locks_pages = self._device is None
+            self._position.looks_for_device = self._device is None
         except (RuntimeError, ValueError) as error:
             if isinstance(error, errors.PatchbayError):
                 raise
@@ -135,12 +135,13 @@ class Stream:
         self._description = description
         self._length = description["batches_per_epoch"]
         self._token = _state.Token(description["resume_token"])
-        self._epoch, self._batch = (0, 0) if token is None else (token.epoch, token.batch)
-        self._resumed = self._batch > 0
+        epoch, batch = (0, 0) if token is None else (token.epoch, token.batch)
+        self._position.move(self._ring, epoch, batch, self._length)
+        self._resumed = batch > 0
         self._opens += 1
         self._images = Images(self._client, description["images"])
-        if self._batch >= self._length:
-            raise errors.StateError(f"load state: batch {self._batch}: an epoch has {self._length}")
+        if batch >= self._length:
+            raise errors.StateError(f"load state: batch {batch}: an epoch has {self._length}")
 
     def _check_open(self):
         if self._closed:
@@ -153,7 +154,7 @@ class Stream:
     @property
     def epoch(self):
         """The epoch that is being streamed, or comes next; from 0."""
-        return self._epoch
+        return self._position.epoch
 
     @property
     def images(self):
@@ -167,35 +168,32 @@ class Stream:
 
     def __iter__(self):
         self._check_open()
-        if self._batch > 0 and not self._resumed:  # the loop before was left early
-            self._open(_state.Token(self._token.text_at(self._epoch + 1, 0)))
+        if self._position.batch > 0 and not self._resumed:  # the loop before was left early
+            self._open(_state.Token(self._token.text_at(self._position.epoch + 1, 0)))
         self._resumed = False
-        self._iteration += 1
-        return _Epoch(self, self._iteration)
+        return Loop(self, self._position)
 
-    def _lock_pages(self, device):
-        """Once the program uses CUDA: copies to the device run beside it, and slots wait for them."""
-        self._locks_pages = False
+    def _look_for_device(self):
+        """Once the program uses CUDA, the ring is page-locked: copies to the device run beside it, and slots wait for them.
+        Called by the loop before each batch until then, where torch is imported."""
+        device = _cuda.device_in_use()
+        if device is None:
+            return
+        self._position.looks_for_device = False
         try:
             self._ring.use_device(device)
         except RuntimeError as error:
-            warnings.warn(f"patchbay: {error}: copies to the device are slower", ResourceWarning, stacklevel=4)
+            warnings.warn(f"patchbay: {error}: copies to the device are slower", ResourceWarning, stacklevel=2)
 
-    def _next(self):
-        if self._locks_pages and (device := _cuda.device_in_use()) is not None:
-            self._lock_pages(device)
-        batch = self._ring.next()
-        self._batch += 1
-        if self._batch == self._length:
-            self._epoch, self._batch = self._epoch + 1, 0
-        return batch
+    def _token_here(self):
+        return self._token.text_at(self._position.epoch, self._position.batch)
 
     def state_dict(self):
         """The first batch not handed out yet, and the plan it belongs to: under 1 KiB, values str and int.
 
         Knows nothing of ranks or workers: any rank's state serves any number of them.
         """
-        return _state.pack(self._token.text_at(self._epoch, self._batch))
+        return _state.pack(self._token_here())
 
     def load_state_dict(self, state):
         """Goes on where `state` was taken; the next loop finishes the interrupted epoch.
@@ -208,15 +206,15 @@ class Stream:
             token.check_same_plan(self._token)
             if token.batch >= self._length:
                 raise errors.StateError(f"load state: batch {token.batch}: an epoch has {self._length}")
-        if (token.epoch, token.batch) != (self._epoch, self._batch):
-            before = self._token.text_at(self._epoch, self._batch)
+        if (token.epoch, token.batch) != (self._position.epoch, self._position.batch):
+            before = self._token_here()
             try:
                 self._open(token)
             except errors.StateError:  # the client process has left the stream for it
                 self._open(_state.Token(before))
                 raise
-            self._iteration += 1
-        self._resumed = self._batch > 0
+            self._position.end_loops()
+        self._resumed = self._position.batch > 0
 
     def stats(self):
         """Of this stream since attach, the last load_state_dict or the last loop left early (`opens` counts these):
@@ -259,30 +257,7 @@ class Stream:
 
     def __repr__(self):
         return (f"<patchbay stream of job {self._description['job']}: rank {self._request['rank']} of "
-                f"{self._request['world_size']}, epoch {self._epoch}, {self._length} batches an epoch>")
-
-
-class _Epoch:
-    """One loop over a stream."""
-
-    __slots__ = ("_stream", "_number", "_epoch")
-
-    def __init__(self, stream, number):
-        self._stream, self._number, self._epoch = stream, number, stream.epoch
-
-    def __iter__(self):
-        return self
-
-    def __next__(self):
-        stream = self._stream
-        if stream._iteration != self._number:
-            raise errors.PatchbayError("next batch: another loop over this stream has begun, or its state was loaded")
-        if stream._epoch != self._epoch:
-            raise StopIteration
-        return stream._next()
-
-    def __len__(self):
-        return len(self._stream)
+                f"{self._request['world_size']}, epoch {self.epoch}, {self._length} batches an epoch>")
 
 
 def _close_all():
