@@ -106,9 +106,9 @@ std::string Elements() {
   return out;
 }
 
-ZSTD_DCtx* Zstd() {
-  static ZSTD_DCtx* const context = ZSTD_createDCtx();
-  return context;
+BlockScratch& Scratch() {
+  static BlockScratch scratch{ZSTD_createDCtx(), {}};
+  return scratch;
 }
 
 bool ReadBlosc(std::span<const std::byte> bytes) {
@@ -118,13 +118,13 @@ bool ReadBlosc(std::span<const std::byte> bytes) {
   if (frame->BlockWise()) {
     for (std::size_t block = 0; block < frame->blocks; ++block) {
       std::vector<std::byte> one(frame->BlockSize(block));
-      (void)frame->DecodeBlock(block, Zstd(), one.data());
+      (void)frame->DecodeBlock(block, Scratch(), one.data());
     }
   }
   const std::size_t items = kChunkBytes / static_cast<std::size_t>(frame->type_bytes);
   const auto type = static_cast<std::size_t>(frame->type_bytes);
   (void)frame->DecodeItems(items / 3 * type, items / 2 * type, out.data());
-  return frame->DecodeAll(Zstd(), out.data()).ok();
+  return frame->DecodeAll(Scratch(), out.data()).ok();
 }
 
 std::string BloscOf(const char* codec, int shuffle, std::size_t type_bytes, std::size_t block) {
@@ -140,7 +140,8 @@ std::string BloscOf(const char* codec, int shuffle, std::size_t type_bytes, std:
 std::vector<std::string> BloscSeeds() {
   return {BloscOf("zstd", BLOSC_NOSHUFFLE, 1, 1024), BloscOf("lz4", BLOSC_NOSHUFFLE, 1, 1024),
           BloscOf("lz4", BLOSC_NOSHUFFLE, 4, 4096),  BloscOf("zstd", BLOSC_SHUFFLE, 2, 1024),
-          BloscOf("blosclz", BLOSC_SHUFFLE, 4, 0),   BloscOf("zlib", BLOSC_BITSHUFFLE, 2, 0)};
+          BloscOf("lz4", BLOSC_SHUFFLE, 4, 512),     BloscOf("blosclz", BLOSC_SHUFFLE, 4, 0),
+          BloscOf("zlib", BLOSC_BITSHUFFLE, 2, 0)};
 }
 
 constexpr std::array kStages = {CodecKind::kZstd, CodecKind::kGzip, CodecKind::kLz4,
@@ -151,7 +152,7 @@ bool ReadStage(std::span<const std::byte> bytes) {
   Codec codec;
   codec.kind = kStages[variant.index];
   std::vector<std::byte> buffer;
-  const auto decoded = DecodeStage(codec, variant.bytes, kChunkBytes, Zstd(), buffer);
+  const auto decoded = DecodeStage(codec, variant.bytes, kChunkBytes, Scratch(), buffer);
   if (!decoded.ok()) return false;
   if (codec.kind != CodecKind::kFletcher32 && decoded->size() > kChunkBytes) std::abort();
   return true;
