@@ -87,6 +87,16 @@ class MemoryLimits(harness.Case):
         self.assertIn("(use a smaller --shard)", result.stdout + result.stderr)
         self.assertEqual(list((self.folder / "out").glob("*.ome.zarr")), [])
 
+    def test_spectra_whose_strips_do_not_fit_are_refused_with_the_figures(self):
+        slide = self.slide(size="900x700")
+        words = ("spectra", slide, "--cpus", 1, "--out")
+        result = self.inside(192 * MIB, *words, self.folder / "small")
+        self.assertEqual(result.returncode, 3, result.stderr)
+        self.assertRegex(result.stderr, r"a strip: 256\.0 MiB needed, [0-9.]+ MiB available \(.*patchbay-test-.*\)")
+        self.assertIn("1 of 1 failed", result.stderr)
+        result = self.inside(512 * MIB, *words, self.folder / "enough")
+        self.assertEqual(result.returncode, 0, result.stderr)
+
     def test_metadata_of_a_tebibyte_is_refused_at_once(self):
         store = self.folder / "a.zarr"
         store.mkdir()

@@ -31,6 +31,7 @@ TEST(KeyPair, IsNewEachTimeAndFitsTogether) {
   EXPECT_TRUE(CheckKeyPair(a).ok());
   EXPECT_NE(a.public_key, b.public_key);
   EXPECT_FALSE(CheckKeyPair({a.public_key, b.secret_key}).ok());
+  EXPECT_FALSE(CheckKeyPair({b.public_key, a.secret_key}).ok());
 }
 
 TEST(KeyText, AnythingButFortyCharactersOfZ85IsRefused) {
