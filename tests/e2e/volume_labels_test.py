@@ -275,6 +275,28 @@ class VolumeLabels(harness.Case):
             for value, (voxels, mean) in organs.items():
                 self.assertEqual(found[str(value)][0], voxels)
                 self.assertAlmostEqual(found[str(value)][1], mean, delta=0.05)
+            self.organs_in_augmented_patches(store, {value: mean for value, (_, mean) in organs.items()})
+
+    def organs_in_augmented_patches(self, store, means):
+        """Cut around the organs, turned by 15 degrees about every axis, shrunk by a fifth and mirrored."""
+        run = self.folder / f"{store.stem}.yaml"
+        run.write_text(f"dataset: {store}\nnumerics: cpu\nseed: 7678\npatch: {{size: [12, 48, 48]}}\n"
+                       "labels: {set: organs, mask: true}\n"
+                       "sampling: {positions: random, patches_per_epoch: 24, oversample_foreground: 1}\n"
+                       "batch: {global_size: 8, dtype: float32}\n"
+                       "augment:\n  - flip: {axes: [z, y, x]}\n"
+                       "  - affine: {p: 1, degrees: [15, 15], scale: [1.2, 1.2]}\n", encoding="utf-8")
+        saved = self.folder / f"saved-{store.stem}"
+        self.json("stream", run, "--gpus", "none", "--cpus", 1, "--save", saved)
+        look = ("import json, pathlib, sys, numpy\n"
+                "parts = [[numpy.load(p) for p in sorted(pathlib.Path(sys.argv[1]).glob(f'*-{a}.npy'))] for a in ('image', 'mask')]\n"
+                "hu, mask = (numpy.concatenate(part) for part in parts)\n"
+                "print(json.dumps({v: [int((mask == v).sum()), float(hu[:, 0][mask == v].mean())] for v in (5, 1)}))")
+        found = json.loads(self.run_python(look, saved))
+        for value, mean in means.items():
+            self.assertGreater(found[str(value)][0], 20000)
+            # Other voxels of the organ than all of it, and its edges mixed with fat and lung.
+            self.assertAlmostEqual(found[str(value)][1], mean, delta=10)
 
     def test_a_dicom_seg_is_the_mask_of_its_series(self):
         data = harness.DATA / "ct/seg-dcmqi"
