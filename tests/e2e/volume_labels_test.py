@@ -191,6 +191,7 @@ class VolumeLabels(harness.Case):
             self.assertEqual(self.run_python(LOOK, store, row["revision"], self.folder / "classes.npy"), "ok", name)
             if name == "two.seg.nrrd":  # bone lies within soft; the table has it further down, the file first
                 self.assertGreater(row["overlapping_voxels"], 1000)
+        self.segments_kept_apart(store)
         part = self.imported(store, self.folder / "part.nii.gz")
         self.assertEqual((part["grid"], part["covered_voxels"]), ("same", 15 * 100 * 102))
         turned = self.imported(store, self.folder / "turned.nii.gz")
@@ -203,6 +204,21 @@ class VolumeLabels(harness.Case):
         histograms = store / "labels" / turned["revision"] / "histograms.index"
         histograms.write_bytes(histograms.read_bytes()[:-1] + b"x")
         self.assertNotEqual(self.command("verify", store).returncode, 0)
+
+    def segments_kept_apart(self, store):
+        """Of a file whose segments overlap each in a set of its own, whole: the tables skip the other one."""
+        look = ("import sys, numpy\n"
+                "classes = numpy.load(sys.argv[1])\n"
+                "for value in (1, 2):\n"
+                "    numpy.save(f'{sys.argv[2]}/only{value}.npy', numpy.where(classes >= value, value, 0).astype(numpy.uint8))")
+        self.run_python(look, self.folder / "classes.npy", self.folder)
+        for value, kept, other in ((1, "soft", "Cortical bone"), (2, "bone", "soft")):
+            table = self.folder / f"only-{kept}.yaml"
+            lines = [line for line in TABLE.splitlines() if "name:" not in line or kept in line or "background" in line]
+            table.write_text("\n".join(lines) + f"\nskip: [{other}]\n", encoding="utf-8")
+            row = self.imported(store, self.folder / "two.seg.nrrd", kept, table)
+            self.assertEqual(row["overlapping_voxels"], 0)
+            self.assertEqual(self.run_python(LOOK, store, row["revision"], self.folder / f"only{value}.npy"), "ok", kept)
 
     def test_a_preview_shows_three_slices_with_the_labels(self):
         store = self.phantom()
