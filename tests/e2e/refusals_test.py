@@ -66,18 +66,22 @@ class Refusals(harness.Case):
 
     def test_config_errors_name_file_line_and_key(self):
         run = self.run_file("stores")
-        for text, line, words in (("batches: {}", 9, ("batches", "batch")), ("seed: many", 9, ("seed",)),
-                                  ("patch: {size: [0, 512]}", 9, ("size",)),
-                                  ("batch: {global_size: 0}", 9, ("global_size",)),
-                                  ("augment: [{flop: {}}]", 9, ("flop", "flip")),
-                                  ("preprocess: [{normalize: {scale: 255, mean: [0.5], std: [0.0]}}]", 9, ("std",))):
+        for text, line, words in (("batches: {}", 9, ("batches", "batch")), ("seed: many", 8, ("seed",)),
+                                  ("patch: {size: [0, 512]}", 8, ("size",)),
+                                  ("batch: {global_size: 0}", 8, ("global_size",)),
+                                  ("augment: [{flop: {}}]", 8, ("flop", "flip")),
+                                  ("augment: [flip, {affine: {degrees: [15, -15]}}]", 8,
+                                   ("augment[1].affine.degrees", "the low bound is above")),
+                                  ("augment: [{hed_jitter: {p: 1.5}}]", 8, ("augment[0].hed_jitter.p", "out of range (0..1)")),
+                                  ("augment: [{elastic: {amplitude: 20}}]", 8, ("augment[0].elastic", "folds the patch")),
+                                  ("preprocess: [{normalize: {scale: 255, mean: [0.5], std: [0.0]}}]", 8, ("std",))):
             key = text.split(":")[0]
             kept = [row for row in run.read_text().splitlines() if not row.startswith(key + ":")]
             bad = self.folder / "bad.yaml"
             bad.write_text("\n".join(kept + [text]) + "\n", encoding="utf-8")
             result = self.command("config", "check", bad)
             self.assertIn(result.returncode, (1, 2), text)
-            self.assertIn("bad.yaml", result.stderr, text)
+            self.assertIn(f"bad.yaml:{line}: ", result.stderr, text)
             for word in words:
                 self.assertIn(word, result.stderr, text)
 

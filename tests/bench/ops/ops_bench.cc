@@ -1,5 +1,6 @@
 // The transform chain alone: one thread, a 512 x 512 x 3 patch into a ring that no cache holds; and
 // a tissue mask of a large thumbnail, stain fits and resampling.
+#include <cmath>
 #include <vector>
 
 #include <benchmark/benchmark.h>
@@ -55,6 +56,19 @@ void BM_Chain(benchmark::State& state, DType dtype, OutputLayout layout, CpuLeve
       static_cast<double>(state.iterations()) * kSide * kSide / 1e6, benchmark::Counter::kIsRate);
 }
 
+/// What a scanner's profile of gamma 1.8 comes to, nearly.
+IccLookup SomeLookup() {
+  std::vector<double> levels;
+  for (std::size_t node = 0; node < kIccNodes; ++node) {
+    const std::size_t at[] = {node / (kIccGrid * kIccGrid), node / kIccGrid % kIccGrid,
+                              node % kIccGrid};
+    for (const std::size_t a : at) {
+      levels.push_back(255 * std::pow(static_cast<double>(a) / (kIccGrid - 1), 1.8 / 2.2));
+    }
+  }
+  return *IccLookup::FromLevels(levels);
+}
+
 /// The chains that training on slides runs; `list` is an augment list whose every op acts (p: 1).
 void BM_Float(benchmark::State& state, const char* list, CpuLevel level) {
   ChainOptions options;
@@ -71,13 +85,16 @@ void BM_Float(benchmark::State& state, const char* list, CpuLevel level) {
   }
   const TensorView view = ContiguousView<3>(source->data(), DType::kUint8, {kSide, kSide, 3});
   const plan::MacenkoFit fit = plan::DefaultMacenko();
+  const IccLookup icc = SomeLookup();
+  ImageColours colours = &fit;
+  colours.icc = &icc;
   std::vector<std::byte> scratch;
   std::uint64_t ordinal = 0;
   for (auto _ : state) {
     const auto out =
         ring->bytes().subspan(ordinal % kRingPatches * chain->patch_bytes(), chain->patch_bytes());
     const Status status =
-        chain->Run(view, {1, 0, ordinal++, 0, DrawStream::kParameters}, out, scratch, &fit);
+        chain->Run(view, {1, 0, ordinal++, 0, DrawStream::kParameters}, out, scratch, colours);
     if (!status.ok()) state.SkipWithError("the chain failed");
   }
   state.SetLabel(std::string(chain->cpu_path()));
@@ -106,6 +123,9 @@ BENCHMARK_CAPTURE(BM_Float, and_elastic_noise, kFullList, CpuLevel::kBest);
 BENCHMARK_CAPTURE(BM_Float, and_elastic_noise_avx2, kFullList, CpuLevel::kAvx2);
 BENCHMARK_CAPTURE(BM_Float, affine, "[" PB_AFFINE "]", CpuLevel::kBest);
 BENCHMARK_CAPTURE(BM_Float, elastic, "[" PB_ELASTIC "]", CpuLevel::kBest);
+BENCHMARK_CAPTURE(BM_Float, rotate90, R"([{"rotate90": {}}])", CpuLevel::kBest);
+BENCHMARK_CAPTURE(BM_Float, cast, R"([{"cast": {"dtype": "bfloat16"}}])", CpuLevel::kBest);
+BENCHMARK_CAPTURE(BM_Float, icc_to_srgb, R"([{"icc_to_srgb": {}}])", CpuLevel::kBest);
 BENCHMARK_CAPTURE(BM_Float, stain_normalize, "[" PB_STAIN "]", CpuLevel::kBest);
 BENCHMARK_CAPTURE(BM_Float, stain_jitter, R"([{"stain_jitter": {"p": 1}}])", CpuLevel::kBest);
 BENCHMARK_CAPTURE(BM_Float, hed_jitter, "[" PB_HED "]", CpuLevel::kBest);
