@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <numeric>
+#include <optional>
 
 #include <gtest/gtest.h>
 
@@ -58,8 +59,10 @@ struct TwoImages {
   }
 };
 
-/// One launch of `patches` patches against the CPU's, with marks around each of them.
-void ExpectBitsOfTheCpu(const ChainOptions& options, std::uint64_t seed, std::size_t patches) {
+/// One launch of `patches` patches against the CPU's, with marks around each of them; of noise, or
+/// of one byte.
+void ExpectBitsOfTheCpu(const ChainOptions& options, std::uint64_t seed, std::size_t patches,
+                        std::optional<std::byte> flat = std::nullopt) {
   constexpr std::size_t kGap = 64;
   SCOPED_TRACE(StrCat("seed ", seed, " ", DumpJson(options.preprocess), DumpJson(options.augment),
                       " ", NameOf(options.source_dtype), " to ", NameOf(options.dtype), " ",
@@ -70,7 +73,8 @@ void ExpectBitsOfTheCpu(const ChainOptions& options, std::uint64_t seed, std::si
   const auto device = DeviceChain::Create(*chain, stream->get());
   ASSERT_TRUE(device.ok()) << device.status();
   static const TwoImages images;
-  const auto source = SourceBytes(*chain);
+  auto source = SourceBytes(*chain);
+  if (flat) std::fill(source.begin(), source.end(), *flat);
   const std::size_t stride = (chain->patch_bytes() + kGap + 63) / 64 * 64;
   std::vector<std::byte> expected(patches * stride, std::byte{0xC3}), made = expected;
   auto d_source = memory::DeviceBlock::Allocate(source.size());
@@ -127,6 +131,24 @@ TEST(DeviceChainOnGpu, EachOpHasTheBitsOfTheCpu) {
   for (const Json& step : FloatSteps()) ExpectBitsOfTheCpuOfOp(step, kSources);
   ExpectBitsOfTheCpuOfOp(ReinhardStep(), kSources);
   ExpectBitsOfTheCpuOfOp(IccStep(), {kSources, 1});
+}
+
+TEST(DeviceChainOnGpu, BlackWhiteAndGreyHaveTheBitsOfTheCpu) {
+  PB_NEED_GPU();
+  std::vector<Json> steps = FloatSteps();
+  steps.push_back(ReinhardStep());
+  steps.push_back(IccStep());
+  steps.push_back(Json::parse(R"({"hed_jitter": {"p": 1, "alpha": 0, "beta": 0}})"));
+  steps.push_back(Json::parse(R"({"color_jitter": {"p": 1, "brightness": [0, 0]}})"));
+  for (const Json& step : steps) {
+    for (const int grey : {0, 1, 128, 239, 241, 255}) {
+      ChainOptions options;
+      options.patch = Flat(6, 21);
+      options.dtype = kPatchTypes[static_cast<std::size_t>(grey) % 4];
+      options.augment = Json::array({step});
+      ExpectBitsOfTheCpu(options, 2, 2, static_cast<std::byte>(grey));
+    }
+  }
 }
 
 TEST(DeviceChainOnGpu, ColoursOfTheProfileComeBeforeAnyOther) {
