@@ -28,7 +28,7 @@ StatusOr<IccLookup> IccLookup::FromBytes(std::string_view bytes) {
     const auto low = static_cast<std::uint8_t>(bytes[kValueBytes * i]);
     const auto high = static_cast<std::uint8_t>(bytes[kValueBytes * i + 1]);
     const auto value = static_cast<std::int16_t>(static_cast<std::uint16_t>(low | (high << 8)));
-    lookup.nodes_[i / 3].rgb[i % 3] = static_cast<float>(value) / kIccSteps;
+    lookup.nodes_[i / 3].level[i % 3] = static_cast<float>(value) / kIccSteps;
   }
   return lookup;
 }

@@ -43,7 +43,7 @@ std::array<double, 3> Expected(const IccLookup& lookup, const std::array<double,
     return double{
         lookup
             .nodes()[static_cast<std::size_t>((cell[0] * kIccGrid + cell[1]) * kIccGrid + cell[2])]
-            .rgb[c]};
+            .level[c]};
   };
   std::array<double, 3> shown = {node(0), node(1), node(2)};
   for (const int axis : order) {
