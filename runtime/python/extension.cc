@@ -193,7 +193,8 @@ void BindArray(nb::module_& m) {
       .def_prop_ro(
           "dtype", [](const BatchArray& a) { return std::string(a.description().type->name); },
           "Element type by NumPy's name; \"bfloat16\" has no NumPy type.")
-      .def_prop_ro("shape", &ShapeOf, "(patches, ...), as in user documentation: (N, C, H, W).")
+      .def_prop_ro("shape", &ShapeOf, nb::sig("def shape(self) -> tuple[int, ...]"),
+                   "(patches, ...), as in user documentation: (N, C, H, W).")
       .def_prop_ro("ndim", [](const BatchArray& a) { return a.shape().size(); })
       .def_prop_ro("nbytes", [](const BatchArray& a) { return a.Elements() * a.ElementBytes(); })
       .def_prop_ro(
@@ -216,6 +217,7 @@ void BindArray(nb::module_& m) {
       .def(
           "__dlpack_device__",
           [](const BatchArray& a) { return nb::make_tuple(a.Device().first, a.Device().second); },
+          nb::sig("def __dlpack_device__(self) -> tuple[int, int]"),
           "DLPack's (type, id): (1, 0) host memory, (2, n) CUDA device n.")
       .def(
           "__dlpack__",
@@ -252,21 +254,25 @@ void BindBatch(nb::module_& m) {
           "Patches before the padding of a last batch (tail: pad), which comes at the end.")
       .def("release", &Batch::Release,
            "As `del`: the batch is empty then. Arrays and tensors made before keep the slot.")
-      .def("keys", &Batch::Names)
-      .def("values",
-           [](const Batch& b) {
-             nb::list values;
-             for (const auto& array : b.arrays()) values.append(b.Array(array.name));
-             return values;
-           })
-      .def("items",
-           [](const Batch& b) {
-             nb::list items;
-             for (const auto& array : b.arrays()) {
-               items.append(nb::make_tuple(array.name, b.Array(array.name)));
-             }
-             return items;
-           })
+      .def("keys", &Batch::Names, nb::sig("def keys(self) -> list[str]"))
+      .def(
+          "values",
+          [](const Batch& b) {
+            nb::list values;
+            for (const auto& array : b.arrays()) values.append(b.Array(array.name));
+            return values;
+          },
+          nb::sig("def values(self) -> list[Array]"))
+      .def(
+          "items",
+          [](const Batch& b) {
+            nb::list items;
+            for (const auto& array : b.arrays()) {
+              items.append(nb::make_tuple(array.name, b.Array(array.name)));
+            }
+            return items;
+          },
+          nb::sig("def items(self) -> list[tuple[str, Array]]"))
       .def(
           "get",
           [](const Batch& b, const std::string& name, nb::object silent) {
@@ -278,7 +284,9 @@ void BindBatch(nb::module_& m) {
            [](const Batch& b, nb::handle name) {
              return nb::isinstance<nb::str>(name) && b.Has(nb::cast<std::string>(name));
            })
-      .def("__iter__", [](const Batch& b) { return nb::object(b.Names().attr("__iter__")()); })
+      .def(
+          "__iter__", [](const Batch& b) { return nb::object(b.Names().attr("__iter__")()); },
+          nb::sig("def __iter__(self) -> collections.abc.Iterator[str]"))
       .def("__len__", [](const Batch& b) { return b.arrays().size(); })
       .def("__repr__", [](const Batch& b) {
         return "<patchbay batch " + std::to_string(b.entry().epoch) + "/" +
@@ -319,7 +327,9 @@ void BindLoop(nb::module_& m) {
       .def_rw("looks_for_device", &StreamPosition::looks_for_device);
   nb::class_<StreamLoop>(m, "Loop", "One loop over one epoch of a stream.")
       .def(nb::init<nb::object, std::shared_ptr<StreamPosition>>(), "stream"_a, "position"_a)
-      .def("__iter__", [](nb::handle self) { return nb::borrow(self); })
+      .def(
+          "__iter__", [](nb::handle self) { return nb::borrow(self); },
+          nb::sig("def __iter__(self) -> Loop"))
       .def("__next__", [](StreamLoop& loop) { return std::make_unique<Batch>(loop.Next()); })
       .def("__len__", [](const StreamLoop& loop) { return nb::len(loop.stream()); });
 }

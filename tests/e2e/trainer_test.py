@@ -1,4 +1,6 @@
 """The Python module, in programs as a user writes them: bytes, slots, resume, ranks, and what is left behind."""
+import ast
+import importlib.util
 import os
 import pathlib
 import signal
@@ -9,6 +11,7 @@ import textwrap
 import harness
 
 MODULE = harness.BIN.parent / "python"
+PAGES = pathlib.Path(__file__).resolve().parents[2] / "runtime/python"
 # What the programs below share: digests as `patchbay stream --digest` defines them.
 PRELUDE = """
 import hashlib, json, os, signal, sys, time
@@ -397,10 +400,23 @@ class Trainer(ModuleCase):
                        env=self.environment(PYTHONPATH=str(MODULE)))
         self.assertEqual(out.read_text(), (MODULE / "patchbay/_extension.pyi").read_text(), "make them again, as here")
 
+    def test_every_public_function_has_types(self):
+        sys.dont_write_bytecode = True
+        spec = importlib.util.spec_from_file_location("api_page", PAGES / "api_page.py")
+        api_page = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(api_page)
+        found = [node for _, node in api_page.exported()] + list(api_page.definitions(api_page.tree_of("torch.py")).values())
+        members = [inner for node in found if isinstance(node, ast.ClassDef) for inner in api_page.definitions(node).values()]
+        functions = [node for node in found + members if isinstance(node, ast.FunctionDef)]
+        self.assertGreater(len(functions), 40)
+        for each in functions:
+            given = [one for one in each.args.posonlyargs + each.args.args + each.args.kwonlyargs if one.arg != "self"]
+            self.assertIsNotNone(each.returns, f"{each.name}: what it returns")
+            self.assertEqual([one.arg for one in given if one.annotation is None], [], each.name)
+
     def test_the_page_of_the_api_is_made_from_the_docstrings(self):
-        folder = pathlib.Path(__file__).resolve().parents[2] / "runtime/python"
-        said = subprocess.run([sys.executable, "-B", folder / "api_page.py"], capture_output=True, text=True, check=True)
-        self.assertEqual((folder / "API.md").read_text(encoding="utf-8"), said.stdout, "make it again: its head says how")
+        said = subprocess.run([sys.executable, "-B", PAGES / "api_page.py"], capture_output=True, text=True, check=True)
+        self.assertEqual((PAGES / "API.md").read_text(encoding="utf-8"), said.stdout, "make it again: its head says how")
 
     def test_bad_arguments_are_named(self):
         self.run_program("""

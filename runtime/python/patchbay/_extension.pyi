@@ -1,5 +1,6 @@
 """Rings that a client process of Patchbay handed over."""
 
+from collections.abc import Iterator
 
 
 class Array:
@@ -18,7 +19,7 @@ class Array:
         """Element type by NumPy's name; "bfloat16" has no NumPy type."""
 
     @property
-    def shape(self) -> object:
+    def shape(self) -> tuple[int, ...]:
         """(patches, ...), as in user documentation: (N, C, H, W)."""
 
     @property
@@ -43,7 +44,7 @@ class Array:
 
     def __getitem__(self, arg: object, /) -> object: ...
 
-    def __dlpack_device__(self) -> tuple:
+    def __dlpack_device__(self) -> tuple[int, int]:
         """DLPack's (type, id): (1, 0) host memory, (2, n) CUDA device n."""
 
     def __dlpack__(self, *, stream: object | None = None, max_version: object | None = None, dl_device: object | None = None, copy: object | None = None) -> object:
@@ -83,11 +84,11 @@ class Batch:
         As `del`: the batch is empty then. Arrays and tensors made before keep the slot.
         """
 
-    def keys(self) -> list: ...
+    def keys(self) -> list[str]: ...
 
-    def values(self) -> list: ...
+    def values(self) -> list[Array]: ...
 
-    def items(self) -> list: ...
+    def items(self) -> list[tuple[str, Array]]: ...
 
     def get(self, name: str, default: object | None = None) -> object: ...
 
@@ -95,7 +96,7 @@ class Batch:
 
     def __contains__(self, arg: object, /) -> bool: ...
 
-    def __iter__(self) -> object: ...
+    def __iter__(self) -> Iterator[str]: ...
 
     def __len__(self) -> int: ...
 
@@ -145,7 +146,7 @@ class Loop:
 
     def __init__(self, stream: object, position: Position) -> None: ...
 
-    def __iter__(self) -> object: ...
+    def __iter__(self) -> Loop: ...
 
     def __next__(self) -> Batch: ...
 

@@ -1,10 +1,14 @@
 """Jobs of a cluster: submit, wait, status; and stores."""
+from __future__ import annotations
+
 import os
+from typing import Any
 
 from . import _programs, errors
 
 
-def submit(kind, *sources, cluster=None, **options):
+def submit(kind: str, *sources: str | os.PathLike[str], cluster: str | os.PathLike[str] | None = None,
+           **options: Any) -> int:
     """Submits a job that goes on without this process; returns its number, an int.
 
     kind: "ingest" or "spectra". sources: slides, stores or folders. options: the command's flags by name, as
@@ -23,7 +27,7 @@ def submit(kind, *sources, cluster=None, **options):
     return int(_programs.run_json(*words, cluster=cluster)["job"])
 
 
-def wait(job, cluster=None):
+def wait(job: int, cluster: str | os.PathLike[str] | None = None) -> dict[str, Any]:
     """Waits until a job has ended; its result as a dict, as `patchbay wait --json` prints it.
 
     A job of which some images failed has a result that names them. Raises NotFoundError for a number that is not a job,
@@ -32,7 +36,7 @@ def wait(job, cluster=None):
     return _programs.run_json("wait", int(job), cluster=cluster, expect=(0, 3))
 
 
-def status(cluster=None):
+def status(cluster: str | os.PathLike[str] | None = None) -> dict[str, Any]:
     """Nodes, workers and jobs of a cluster, as a dict, as `patchbay status --json` prints it.
 
     Raises NotFoundError for a key file that is not there, ClusterError without a cluster.
@@ -40,7 +44,7 @@ def status(cluster=None):
     return _programs.run_json("status", cluster=cluster)
 
 
-def open_store(path):
+def open_store(path: str | os.PathLike[str]) -> list[Any]:
     """The levels of an OME-Zarr store as a list of array-likes (shape, dtype, slicing), finest first.
 
     Axes are (c, y, x), uint8 RGB, for a slide and (z, y, x) for a volume, whatever the order on disk. It needs the package

@@ -1,10 +1,13 @@
 """Streams: attach(), and what it gives."""
+from __future__ import annotations
+
 import atexit
 import collections.abc
 import operator
 import os
 import warnings
 import weakref
+from typing import Any
 
 from . import _breakdown, _client, _cuda, _request, _state, errors
 from ._extension import Batch, Loop, Position, open_ring
@@ -15,8 +18,11 @@ _FIELDS = ("slide_id", "patient_id", "site", "split", "mpp", "affine", "path")
 _open_streams = weakref.WeakSet()
 
 
-def attach(config, *, split=None, device=None, rank=None, world_size=None, cluster=None, name=None, overrides=None,
-           state=None, cpus=None, data_policy=None, data_listen=None, augment=None):
+def attach(config: str | os.PathLike[str] | collections.abc.Mapping[str, Any], *, split: str | None = None, device: object = None,
+           rank: int | None = None, world_size: int | None = None, cluster: str | os.PathLike[str] | None = None,
+           name: str | None = None, overrides: collections.abc.Mapping[str, Any] | None = None,
+           state: collections.abc.Mapping[str, Any] | None = None, cpus: int | None = None, data_policy: str | None = None,
+           data_listen: str | None = None, augment: bool | None = None) -> Stream:
     """Opens a run and returns its stream; waits until its images are planned.
 
     config: path of a run config, or the same as a dict. Relative paths of its dataset are relative to the current folder.
@@ -50,20 +56,21 @@ def _check_shares(description):
                                  f"as much as the others: choose a multiple of {ranks}, batch.per_rank, or tail: keep")
 
 
-class Images(collections.abc.Sequence):
+class Images(collections.abc.Sequence[dict[str, Any]]):
     """The images of a stream, as `image_index` counts them. Fetched as they are asked for.
 
     Each is a dict with slide_id, patient_id, site, split, mpp, affine and path; what is not known is None.
     images[-1], the image of a padding patch, is an empty record.
     """
 
-    def __init__(self, client, count):
-        self._client, self._count, self._rows = client, count, {}
+    def __init__(self, client: _client.Client, count: int) -> None:
+        self._client, self._count = client, count
+        self._rows: dict[int, dict[str, Any]] = {}
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self._count
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: int) -> dict[str, Any]:  # type: ignore[override]
         index = operator.index(index)
         if index == -1:
             return dict.fromkeys(_FIELDS)
@@ -147,26 +154,26 @@ class Stream:
         if self._closed:
             raise errors.StreamClosed("the stream is closed: attach again")
 
-    def __len__(self):
+    def __len__(self) -> int:
         """Batches of an epoch; the same for every rank."""
         return self._length
 
     @property
-    def epoch(self):
+    def epoch(self) -> int:
         """The epoch that is being streamed, or comes next; from 0."""
         return self._position.epoch
 
     @property
-    def images(self):
+    def images(self) -> Images:
         """The images that `image_index` names: see Images."""
         return self._images
 
     @property
-    def description(self):
+    def description(self) -> dict[str, Any]:
         """What the run came to: a dict of counts, arrays and digests."""
         return {key: value for key, value in self._description.items() if key not in ("ok", "resume_token", "device")}
 
-    def __iter__(self):
+    def __iter__(self) -> collections.abc.Iterator[Batch]:
         self._check_open()
         if self._position.batch > 0 and not self._resumed:  # the loop before was left early
             self._open(_state.Token(self._token.text_at(self._position.epoch + 1, 0)))
@@ -188,14 +195,14 @@ class Stream:
     def _token_here(self):
         return self._token.text_at(self._position.epoch, self._position.batch)
 
-    def state_dict(self):
+    def state_dict(self) -> dict[str, Any]:
         """The first batch not handed out yet, and the plan it belongs to: under 1 KiB, values str and int.
 
         Knows nothing of ranks or workers: any rank's state serves any number of them.
         """
         return _state.pack(self._token_here())
 
-    def load_state_dict(self, state):
+    def load_state_dict(self, state: collections.abc.Mapping[str, Any]) -> None:
         """Goes on where `state` was taken; the next loop finishes the interrupted epoch.
 
         StateError when it is of another run, naming what differs, or no state at all; the stream is as before then.
@@ -216,7 +223,7 @@ class Stream:
             self._position.end_loops()
         self._resumed = self._position.batch > 0
 
-    def stats(self):
+    def stats(self) -> dict[str, Any]:
         """Of this stream since attach, the last load_state_dict or the last loop left early (`opens` counts these):
 
         batches, patches, bytes; wall_s, wait_s (in taking batches), stall_fraction (of the time from the second batch on
@@ -236,7 +243,7 @@ class Stream:
                                            stats["stall_fraction"], stats["wall_s"] - stats["wait_s"])
         return stats
 
-    def close(self):
+    def close(self) -> None:
         """Leaves the stream; an embedded cluster ends with its last one. Tensors stay readable. May be called again."""
         if self._closed:
             return
@@ -245,17 +252,17 @@ class Stream:
             self._ring.close()
         self._client.close(outlived=self._device is not None)
 
-    def __enter__(self):
+    def __enter__(self) -> Stream:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __del__(self):
         if not self._closed:
             self.close()
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return (f"<patchbay stream of job {self._description['job']}: rank {self._request['rank']} of "
                 f"{self._request['world_size']}, epoch {self.epoch}, {self._length} batches an epoch>")
 

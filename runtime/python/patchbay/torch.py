@@ -2,18 +2,24 @@
 
 Nothing here is imported by `import patchbay`; torch, lightning, wandb and TensorBoard are imported when they are used.
 """
+from __future__ import annotations
+
+import collections.abc
 import json
+import os
 import time
 import warnings
+from typing import Any
 
 import torch
 from torch.utils import data
 
 from . import _breakdown, errors
+from ._extension import Batch
 from .stream import Stream, attach
 
 
-def tensors(batch):
+def tensors(batch: Batch) -> dict[str, torch.Tensor]:
     """{name: tensor} of a batch: the slot itself, no copy."""
     return {name: torch.from_dlpack(array) for name, array in batch.items()}
 
@@ -26,36 +32,37 @@ class IterableDataset(data.IterableDataset):
     loader wants it. Arguments as patchbay.attach; or one Stream.
     """
 
-    def __init__(self, config, **arguments):
+    def __init__(self, config: Stream | str | os.PathLike[str] | collections.abc.Mapping[str, Any], **arguments: Any) -> None:
         super().__init__()
         self.stream = config if isinstance(config, Stream) else attach(config, **arguments)
 
-    def __iter__(self):
+    def __iter__(self) -> collections.abc.Iterator[dict[str, torch.Tensor]]:
         worker = data.get_worker_info()
         if worker is not None:
             raise errors.ForkError("iterate dataset: a stream cannot be used in a DataLoader's worker: use "
                                    "num_workers=0; patches are made in other processes anyway")
         return map(tensors, self.stream)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.stream)
 
-    def state_dict(self):
+    def state_dict(self) -> dict[str, Any]:
         return self.stream.state_dict()
 
-    def load_state_dict(self, state):
+    def load_state_dict(self, state: collections.abc.Mapping[str, Any]) -> None:
         self.stream.load_state_dict(state)
 
-    def close(self):
+    def close(self) -> None:
         self.stream.close()
 
 
-def loader(dataset):
+def loader(dataset: IterableDataset) -> data.DataLoader:
     """The DataLoader that an IterableDataset is meant for."""
     return data.DataLoader(dataset, batch_size=None, num_workers=0)
 
 
-def data_module(config, *, train="train", val="val", **arguments):
+def data_module(config: str | os.PathLike[str] | collections.abc.Mapping[str, Any], *, train: str | None = "train",
+                val: str | None = "val", **arguments: Any) -> Any:
     """A LightningDataModule over two splits of a config; None for a split that is not wanted.
 
     Its state, in Lightning's checkpoints, is that of the training stream. Train with
@@ -108,15 +115,15 @@ class FeedLog:
     Call it once a step; it logs every `every_s` seconds.
     """
 
-    def __init__(self, stream, *sinks, every_s=10.0, prefix="patchbay/"):
+    def __init__(self, stream: Stream, *sinks: Any, every_s: float = 10.0, prefix: str = "patchbay/") -> None:
         self._stream, self._sinks, self._every_s, self._prefix = stream, sinks, every_s, prefix
         self._seen, self._time, self._warned = stream.stats(), time.monotonic(), False
 
-    def __call__(self, step):
+    def __call__(self, step: int) -> None:
         if time.monotonic() - self._time >= self._every_s:
             self.log(step)
 
-    def figures(self):
+    def figures(self) -> dict[str, float]:
         """Since the last look: rates; shares of the time: wait (for batches), by stage of the workers, and trainer
         (everything else); and what each took a batch. Stream.stats says what the stages are."""
         now, stats = time.monotonic(), self._stream.stats()
@@ -134,7 +141,7 @@ class FeedLog:
                 "stall_fraction": stats["stall_fraction"],
                 **{f"{name}_{figure}": value for name, share in shares.items() for figure, value in share.items()}}
 
-    def log(self, step):
+    def log(self, step: int) -> dict[str, float]:
         """Logs now; returns the figures."""
         figures = self.figures()
         for sink in self._sinks:
