@@ -13,6 +13,25 @@ namespace {
 
 constexpr std::int64_t kSlack = 64;  ///< elements a whole vector may reach past the end of a row
 
+/// Whole pixels of one byte: a finished row is a run of the source, forwards, backwards or down a
+/// column.
+void MoveLabels(const Strided& source, const WindowMap& window, std::uint8_t* out) {
+  const std::int64_t width = window.out_width;
+  const auto at = [&](std::int64_t i, std::int64_t j) {
+    const PixelPlace place = SourceOf(window, i, j);
+    return reinterpret_cast<const std::uint8_t*>(source.At(place.y, place.x, 0));
+  };
+  for (std::int64_t i = 0; i < window.out_height; ++i, out += width) {
+    const std::uint8_t* first = at(i, 0);
+    const std::ptrdiff_t step = width > 1 ? at(i, 1) - first : 1;
+    if (step == 1) {
+      std::memcpy(out, first, static_cast<std::size_t>(width));
+    } else {
+      for (std::int64_t j = 0; j < width; ++j) out[j] = first[j * step];
+    }
+  }
+}
+
 /// Finished rows as places of the source: what the image and its labels share.
 class RowPlaces {
  public:
@@ -261,22 +280,16 @@ void RunNearestPass(const RowLoops& loops, const Strided& source, const PatchGeo
                     std::uint8_t* out, std::vector<std::byte>& scratch) {
   const WindowMap& window = geometry.window;
   const std::int64_t width = window.out_width;
+  if (geometry.whole_pixels) return MoveLabels(source, window, out);
   RowPlaces places(loops, source, geometry, width);
   Carver carver(scratch);
   places.Reserve(carver);
   carver.Fit();
   places.Begin(carver);
   for (std::int64_t i = 0; i < window.out_height; ++i, out += width) {
-    if (!geometry.whole_pixels) {
-      const GatherJob& job = places.At(i, DType::kUint8);
-      loops.places(job, places.stride());
-      GatherNearest(job, width, out);
-      continue;
-    }
-    for (std::int64_t j = 0; j < width; ++j) {
-      const PixelPlace place = SourceOf(window, i, j);
-      out[j] = std::to_integer<std::uint8_t>(*source.At(place.y, place.x, 0));
-    }
+    const GatherJob& job = places.At(i, DType::kUint8);
+    loops.places(job, places.stride());
+    GatherNearest(job, width, out);
   }
 }
 

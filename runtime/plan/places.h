@@ -37,7 +37,8 @@ class TissueArea {
  private:
   std::uint64_t UpTo(std::int64_t y, std::int64_t x) const;
 
-  std::int64_t step_, rows_, columns_;
+  int shift_;  ///< the mask's step is 1 << shift_
+  std::int64_t rows_, columns_;
   std::vector<std::uint32_t> sums_;  ///< cells above and left, (rows + 1) x (columns + 1)
 };
 

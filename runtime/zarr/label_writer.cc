@@ -27,6 +27,7 @@ constexpr int kCodecLevel = 1;
 struct ChunkRow {
   std::int64_t index = 0;
   std::vector<LabelCell> cells;
+  std::vector<Digest> digests;  ///< of the chunks that have pixels, by column
 };
 
 /// The rows of a level that are still needed, and the zarr shards they go into.
@@ -40,7 +41,8 @@ class LevelRows {
         size_(size),
         grid_(ChunkGridOf(settings, size)),
         encoder_(settings),
-        hasher_(settings),
+        row_hasher_(settings),
+        constant_hasher_(settings),
         out_(out) {}
 
   const Extent& size() const { return size_; }
@@ -56,14 +58,30 @@ class LevelRows {
     return std::min(settings_.chunk.x, size_.x - column * settings_.chunk.x);
   }
 
+  /// Of each chunk that has pixels. Touches nothing that Add does.
+  void Hash(ChunkRow& row) {
+    std::vector<ConstTensorView> views;
+    std::vector<std::size_t> places;
+    for (std::size_t x = 0; x < row.cells.size(); ++x) {
+      if (row.cells[x].pixels == nullptr) continue;
+      views.push_back(ViewOf(row.cells[x].pixels.get(), HeightOf(row.index),
+                             WidthOf(static_cast<std::int64_t>(x))));
+      places.push_back(x);
+    }
+    const std::vector<Digest> found =
+        row_hasher_.HashEach(views, std::vector<bool>(views.size(), false));
+    row.digests.assign(row.cells.size(), {});
+    for (std::size_t i = 0; i < places.size(); ++i) row.digests[places[i]] = found[i];
+  }
+
+  /// Encodes a row whose digests are there.
   Status Add(ChunkRow row) {
     const Extent per_shard = settings_.ChunksPerShard();
     const std::int64_t shards = (grid_.x + per_shard.x - 1) / per_shard.x;
     if (row.index % per_shard.y == 0) Begin(row.index, shards);
-    const std::vector<Digest> digests = HashOf(row);
     for (std::int64_t x = 0; x < grid_.x; ++x) {
       ShardPiece& piece = pieces_[static_cast<std::size_t>(x / per_shard.x)];
-      PB_RETURN_IF_ERROR(Encode(row, x, digests[static_cast<std::size_t>(x)], piece));
+      PB_RETURN_IF_ERROR(Encode(row, x, piece));
     }
     const bool is_last = row.index + 1 == grid_.y;
     if (is_last || (row.index + 1) % per_shard.y == 0) PB_RETURN_IF_ERROR(WriteShards());
@@ -127,23 +145,6 @@ class LevelRows {
     return view;
   }
 
-  /// Of each chunk that has pixels.
-  std::vector<Digest> HashOf(const ChunkRow& row) {
-    std::vector<Digest> digests(row.cells.size());
-    std::vector<ConstTensorView> views;
-    std::vector<std::size_t> places;
-    for (std::size_t x = 0; x < row.cells.size(); ++x) {
-      if (row.cells[x].pixels == nullptr) continue;
-      views.push_back(ViewOf(row.cells[x].pixels.get(), HeightOf(row.index),
-                             WidthOf(static_cast<std::int64_t>(x))));
-      places.push_back(x);
-    }
-    const std::vector<Digest> found =
-        hasher_.HashEach(views, std::vector<bool>(views.size(), false));
-    for (std::size_t i = 0; i < places.size(); ++i) digests[places[i]] = found[i];
-    return digests;
-  }
-
   StatusOr<const Constant*> ConstantOf(std::uint8_t value, std::int64_t height,
                                        std::int64_t width) {
     const std::array<std::int64_t, 3> key = {value, height, width};
@@ -152,20 +153,20 @@ class LevelRows {
     const std::vector<std::uint8_t> pixels(static_cast<std::size_t>(kChunkSide * kChunkSide),
                                            value);
     Constant constant;
-    constant.pixels = hasher_.Hash(ViewOf(pixels.data(), height, width), false);
+    constant.pixels = constant_hasher_.Hash(ViewOf(pixels.data(), height, width), false);
     if (value != kIgnoreLabel) {
       PB_RETURN_IF_ERROR(EncodeRaw(pixels.data(), height, width, constant.bytes));
     }
     return &constants_.emplace(key, std::move(constant)).first->second;
   }
 
-  /// Chunk `x` of the row; `digest` is that of its pixels, if it has any.
-  Status Encode(const ChunkRow& row, std::int64_t x, const Digest& digest, ShardPiece& piece) {
+  /// Chunk `x` of the row.
+  Status Encode(const ChunkRow& row, std::int64_t x, ShardPiece& piece) {
     const LabelCell& cell = row.cells[static_cast<std::size_t>(x)];
     const std::int64_t height = HeightOf(row.index), width = WidthOf(x);
     EncodedChunk chunk;
     chunk.offset = piece.bytes.size();
-    chunk.pixels = digest;
+    chunk.pixels = row.digests[static_cast<std::size_t>(x)];
     if (cell.pixels == nullptr) {
       PB_ASSIGN_OR_RETURN(const Constant* constant, ConstantOf(cell.value, height, width));
       piece.bytes.insert(piece.bytes.end(), constant->bytes.begin(), constant->bytes.end());
@@ -200,7 +201,7 @@ class LevelRows {
   const int level_;
   const Extent size_, grid_;
   ChunkEncoder encoder_;
-  PixelHasher hasher_;
+  PixelHasher row_hasher_, constant_hasher_;  ///< of Hash; of Add
   LabelShards& out_;
   std::deque<ChunkRow> kept_;
   std::vector<ShardPiece> pieces_;  ///< of the row of shards that is being made
@@ -237,16 +238,9 @@ void Tally(const LabelCell& cell, std::int64_t height, std::int64_t width,
     out[cell.value] += static_cast<std::uint64_t>(height * width);
     return;
   }
-  std::array<std::uint64_t, 256> counts{};
   for (std::int64_t y = 0; y < height; ++y) {
-    const std::uint8_t* row = cell.pixels.get() + y * kChunkSide;
-    for (std::int64_t x = 0; x < width;) {
-      const std::int64_t run = RunLength(row + x, width - x);
-      counts[row[x]] += static_cast<std::uint64_t>(run);
-      x += run;
-    }
+    CountValues(cell.pixels.get() + y * kChunkSide, width, out);
   }
-  for (std::size_t v = 0; v < counts.size(); ++v) out[v] += counts[v];
 }
 
 /// Makes rows of every level as soon as the rows below them are there.
@@ -261,10 +255,11 @@ class Pyramid {
     }
   }
 
-  /// Row `index` of level 0, its pixels counted. Touches nothing that AddFinest does.
+  /// Row `index` of level 0, its pixels counted and hashed: about half of the work of a row, so
+  /// that neither thread waits long. Touches nothing that AddFinest does.
   StatusOr<ChunkRow> MakeFinest(std::int64_t index, const LabelChunk& finest) {
-    const LevelRows& level = *levels_[0];
-    ChunkRow row{index, {}};
+    LevelRows& level = *levels_[0];
+    ChunkRow row{index, {}, {}};
     std::unique_ptr<std::uint8_t[]> pixels;
     for (std::int64_t x = 0; x < level.grid().x; ++x) {
       if (pixels == nullptr) pixels = RoomForChunk();
@@ -274,6 +269,7 @@ class Pyramid {
       row.cells.push_back(value ? LabelCell{*value, nullptr} : CellOf(pixels, height, width));
       Tally(row.cells.back(), height, width, out_.pixels);
     }
+    level.Hash(row);
     return row;
   }
 
@@ -299,7 +295,9 @@ class Pyramid {
       const std::int64_t end = rows.End(row * kChunkSide + above.HeightOf(row) - 1);
       const bool has_all = below.rows_done() * kChunkSide >= std::min(end, below.size().y);
       if (!has_all) break;
-      PB_RETURN_IF_ERROR(above.Add(Coarser(below, above, row)));
+      ChunkRow coarser = Coarser(below, above, row);
+      above.Hash(coarser);
+      PB_RETURN_IF_ERROR(above.Add(std::move(coarser)));
       below.Forget(rows.Begin((row + 1) * kChunkSide));
       PB_RETURN_IF_ERROR(BuildAbove(level + 1));
     }
@@ -308,7 +306,7 @@ class Pyramid {
 
   ChunkRow Coarser(const LevelRows& below, const LevelRows& above, std::int64_t index) {
     const Footprints covers{{below.size().y, above.size().y}, {below.size().x, above.size().x}};
-    ChunkRow out{index, {}};
+    ChunkRow out{index, {}, {}};
     const std::int64_t top = index * kChunkSide, height = above.HeightOf(index);
     for (std::int64_t x = 0; x < above.grid().x; ++x) {
       const std::int64_t left = x * kChunkSide, width = above.WidthOf(x);

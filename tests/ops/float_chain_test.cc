@@ -231,6 +231,29 @@ TEST(FloatChain, LabelsGoWhereThePixelsGo) {
             absl::StatusCode::kInvalidArgument);
 }
 
+TEST(FloatChain, LabelsOfWholePixelsAreTheImagesPixels) {
+  ChainOptions options;
+  options.patch = Flat(57, 57);
+  options.dtype = DType::kUint8;
+  options.channels = 1;
+  options.augment =
+      Json::parse(R"([{"crop": {"margin": [6, 6]}}, {"flip": {}}, {"rotate90": {}}])");
+  const auto chain = Chain::Compile(options);
+  ASSERT_TRUE(chain.ok()) << chain.status();
+  Spaced noise(DType::kUint8, {69, 69, 1}, 0, 0);
+  for (std::int64_t i = 0; i < 69 * 69; ++i) {
+    *noise.At(i / 69, i % 69, 0) = static_cast<std::byte>(i * i % 251);
+  }
+  std::vector<std::uint8_t> labels(57 * 57);
+  std::vector<std::byte> image(57 * 57), scratch;
+  for (std::uint64_t ordinal = 0; ordinal < 40; ++ordinal) {
+    const DrawKey key{3, 0, ordinal, 0, DrawStream::kParameters};
+    ASSERT_TRUE(chain->Run(noise.view, key, image, scratch).ok());
+    ASSERT_TRUE(chain->RunLabels(noise.view, key, labels, scratch).ok());
+    ASSERT_EQ(std::memcmp(image.data(), labels.data(), image.size()), 0) << "ordinal " << ordinal;
+  }
+}
+
 std::string RefusalOf(const char* list, ChainOptions options = {}) {
   if (options.patch.Empty()) options.patch = Flat(64, 64);
   options.augment = Json::parse(list);

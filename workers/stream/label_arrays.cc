@@ -3,6 +3,7 @@
 #include <array>
 #include <cstring>
 
+#include "runtime/base/runs.h"
 #include "runtime/plan/class_table.h"
 #include "workers/stream/patch_arrays.h"
 
@@ -15,7 +16,7 @@ std::int64_t LabelOfMask(const plan::RunConfig& config, const plan::LabelClasses
     return mask[static_cast<std::size_t>(IndexOf(patch, {patch.z / 2, patch.y / 2, patch.x / 2}))];
   }
   std::array<std::uint32_t, 256> pixels{};
-  for (const std::uint8_t value : mask) ++pixels[value];
+  CountValues(mask.data(), static_cast<std::int64_t>(mask.size()), pixels);
   return plan::ClassOfPatch(config.labels, classes, pixels);
 }
 
