@@ -1,4 +1,6 @@
 // Work goes where it is warm, and nobody waits for that.
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "tests/scheduler/core/core_rig.h"
@@ -79,6 +81,14 @@ TEST_F(ImageAffinity, ConsecutiveShardsOfAnImageGoToOneWorkerWhileItKeepsUp) {
   Attach(2);
   EXPECT_EQ(GivenTo(CoreRig::kWorker0), (Patches{0, 4}));
   EXPECT_EQ(GivenTo(CoreRig::kWorker0 + 1), (Patches{8, 12}));
+}
+
+TEST_F(ImageAffinity, TheNextImageIsReadBeforeTheLastOfThisOneIsDone) {
+  Open(2);
+  Attach(2);
+  // Patches 0 to 9 are of the first image; none of them is done.
+  const Patches other = GivenTo(CoreRig::kWorker0 + 1);
+  EXPECT_TRUE(std::any_of(other.begin(), other.end(), [](auto first) { return first >= 10; }));
 }
 
 TEST_F(ImageAffinity, LeavesNobodyIdle) {
