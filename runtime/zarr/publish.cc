@@ -31,7 +31,8 @@ Status SyncFile(const std::string& path) {
 }
 
 /// All of `paths`, a few at a time: the disk takes one flush for several that wait.
-Status SyncEach(const std::vector<std::string>& paths, Status (*sync)(const std::string&)) {
+Status SyncEach(const std::vector<std::string>& paths, Status (*sync)(const std::string&),
+                const std::function<void()>& progress) {
   std::atomic<std::size_t> next{0};
   std::mutex first_mu;
   Status first;  // guarded by first_mu
@@ -39,6 +40,7 @@ Status SyncEach(const std::vector<std::string>& paths, Status (*sync)(const std:
     const FolderScope scope(folders);
     for (std::size_t i = next++; i < paths.size(); i = next++) {
       const Status status = sync(paths[i]);
+      progress();
       const std::lock_guard lock(first_mu);
       if (first.ok()) first = status;
     }
@@ -57,7 +59,7 @@ Status SyncEach(const std::vector<std::string>& paths, Status (*sync)(const std:
 }
 
 /// Files first, then the folders that hold them, so that a durable name never precedes its content.
-Status SyncTree(const std::string& root) {
+Status SyncTree(const std::string& root, const std::function<void()>& progress) {
   std::error_code error;
   std::vector<std::string> folders = {root}, files;
   for (auto it = fs::recursive_directory_iterator(root, error);
@@ -76,8 +78,8 @@ Status SyncTree(const std::string& root) {
   if (error) {
     return absl::InternalError(StrCat("publish store: ", root, ": ", error.message()));
   }
-  PB_RETURN_IF_ERROR(SyncEach(files, SyncFile));
-  return SyncEach(folders, SyncDirectory);
+  PB_RETURN_IF_ERROR(SyncEach(files, SyncFile, progress));
+  return SyncEach(folders, SyncDirectory, progress);
 }
 
 /// The folder a path lies in, "." for a bare name; trailing slashes do not count.
@@ -89,14 +91,15 @@ std::string ParentOf(std::string path) {
 
 }  // namespace
 
-Status PublishStore(const std::string& staging, const std::string& target) {
+Status PublishStore(const std::string& staging, const std::string& target,
+                    const std::function<void()>& progress) {
   struct stat st {};
   if (stat(staging.c_str(), &st) != 0) return FromErrno("publish store", staging, errno);
   if (!S_ISDIR(st.st_mode)) return FromErrno("publish store", staging, ENOTDIR);
   if (lstat(target.c_str(), &st) == 0) {
     return absl::AlreadyExistsError(StrCat("publish store: ", target, ": already exists"));
   }
-  PB_RETURN_IF_ERROR(SyncTree(staging));
+  PB_RETURN_IF_ERROR(SyncTree(staging, progress));
   const Status renamed = RenameUnlessTaken(staging, target);
   if (absl::IsAlreadyExists(renamed)) {
     return absl::AlreadyExistsError(StrCat("publish store: ", target, ": already exists"));

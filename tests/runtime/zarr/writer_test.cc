@@ -372,19 +372,19 @@ TEST(PublishStore, MovesACompleteStoreToItsNameAndRefusesATakenOne) {
   const TempFolder folder;
   WriteText(folder / "staging/s/zarr.json", "{}");
   WriteText(folder / "staging/s/0/c/0/0/0", "abc");
-  ASSERT_TRUE(PublishStore(folder / "staging/s", folder / "s").ok());
+  ASSERT_TRUE(PublishStore(folder / "staging/s", folder / "s", [] {}).ok());
   EXPECT_EQ(ReadText(folder / "s/0/c/0/0/0"), "abc");
   EXPECT_FALSE(std::filesystem::exists(folder / "staging/s"));
   WriteText(folder / "staging/s/zarr.json", "{}");
-  const Status taken = PublishStore(folder / "staging/s", folder / "s");
+  const Status taken = PublishStore(folder / "staging/s", folder / "s", [] {});
   EXPECT_TRUE(absl::IsAlreadyExists(taken)) << taken;
   EXPECT_TRUE(std::filesystem::exists(folder / "staging/s/zarr.json"));
   EXPECT_EQ(ReadText(folder / "s/0/c/0/0/0"), "abc");
   std::filesystem::create_directories(folder / "empty");
-  EXPECT_TRUE(absl::IsAlreadyExists(PublishStore(folder / "staging/s", folder / "empty")));
-  EXPECT_TRUE(absl::IsNotFound(PublishStore(folder / "none", folder / "t")));
+  EXPECT_TRUE(absl::IsAlreadyExists(PublishStore(folder / "staging/s", folder / "empty", [] {})));
+  EXPECT_TRUE(absl::IsNotFound(PublishStore(folder / "none", folder / "t", [] {})));
   std::filesystem::create_symlink("/etc", folder / "staging/s/link");
-  EXPECT_TRUE(absl::IsFailedPrecondition(PublishStore(folder / "staging/s", folder / "t")));
+  EXPECT_TRUE(absl::IsFailedPrecondition(PublishStore(folder / "staging/s", folder / "t", [] {})));
   EXPECT_FALSE(std::filesystem::exists(folder / "t"));
 }
 

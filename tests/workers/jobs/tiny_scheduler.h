@@ -31,6 +31,9 @@ class TinyScheduler {
   int stop_after = 0;
   /// Called with a task's op right before it is run.
   std::function<void(const std::string&)> before_each;
+  /// Around every run of a task, also a repeated one: with its signals, then with its op.
+  std::function<void(const TaskSignals&)> before_attempt;
+  std::function<void(const std::string&)> after_attempt;
 
   void Submit(const std::string& op, const Json& payload) {
     protocol::TaskSpec root;
@@ -110,7 +113,10 @@ class TinyScheduler {
     context.manifest = manifest_;
     context.rights = PathRights::All();
     context.signals = &signals;
-    return RunTask(spec.op, context);
+    if (before_attempt) before_attempt(signals);
+    StatusOr<TaskOutput> output = RunTask(spec.op, context);
+    if (after_attempt) after_attempt(spec.op);
+    return output;
   }
 
   void RunOne(std::size_t index, bool twice) {

@@ -104,7 +104,7 @@ Status WriteAndPublish(TaskContext& context, const IngestSlide& slide, const std
   context.AddProgress();
   PB_RETURN_IF_ERROR(context.CheckCancelled());
   const std::string target = StrCat(slide.folders.out, "/", name);
-  PB_RETURN_IF_ERROR(zarr::PublishStore(staged, target));
+  PB_RETURN_IF_ERROR(zarr::PublishStore(staged, target, [&context] { context.AddProgress(); }));
   PB_RETURN_IF_ERROR(RestoreMetadata(target, spec, roots));
   outcome.digest = roots.bytes.Hex();
   outcome.pixel_digest = roots.pixels.Hex();

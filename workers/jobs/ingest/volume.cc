@@ -208,7 +208,8 @@ Status WriteAndPublish(TaskContext& context, const IngestFolders& folders, const
   PB_ASSIGN_OR_RETURN(const bool there,
                       AdoptFinishedStore(context, folders, name, work.manifest.settings, outcome));
   if (there) return absl::OkStatus();
-  PB_RETURN_IF_ERROR(zarr::PublishStore(store, StrCat(folders.out, "/", name)));
+  PB_RETURN_IF_ERROR(zarr::PublishStore(store, StrCat(folders.out, "/", name),
+                                        [&context] { context.AddProgress(); }));
   outcome.digest = written.roots.bytes.Hex();
   outcome.pixel_digest = written.roots.pixels.Hex();
   outcome.stored_bytes = written.stored_bytes;

@@ -174,7 +174,8 @@ StatusOr<TaskOutput> Import(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const zarr::StoreRoots roots, zarr::CombineRoots(spec, shards.records));
   const std::string revision = zarr::RevisionName(request.set, roots.bytes);
   PB_RETURN_IF_ERROR(zarr::DraftStoreMetadata(folder.Staging(), spec, roots));
-  PB_ASSIGN_OR_RETURN(const bool was_there, PublishRevision(folder, request, row, roots.bytes));
+  PB_ASSIGN_OR_RETURN(const bool was_there,
+                      PublishRevision(context, folder, request, row, roots.bytes));
   Json report = ReportJson(request, row, shards.pixels, source.drawing->report());
   report["digest"] = roots.bytes.Hex();
   report["revision"] = revision;

@@ -57,10 +57,12 @@ zarr::ImageStoreSpec RevisionSpec(const LabelsRequest& request, const ImportRow&
   return spec;
 }
 
-StatusOr<bool> PublishRevision(const LabelsFolder& folder, const LabelsRequest& request,
-                               const ImportRow& row, const Digest& digest) {
+StatusOr<bool> PublishRevision(TaskContext& context, const LabelsFolder& folder,
+                               const LabelsRequest& request, const ImportRow& row,
+                               const Digest& digest) {
   const std::string revision = zarr::RevisionName(request.set, digest);
-  const Status published = zarr::PublishStore(folder.Staging(), folder.Of(revision));
+  const Status published = zarr::PublishStore(folder.Staging(), folder.Of(revision),
+                                              [&context] { context.AddProgress(); });
   const bool was_there = absl::IsAlreadyExists(published);
   if (was_there) {
     PB_RETURN_IF_ERROR(zarr::OpenLabelRevision(row.image.store, request.set, digest).status());

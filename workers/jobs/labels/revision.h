@@ -29,7 +29,8 @@ zarr::ImageStoreSpec RevisionSpec(const LabelsRequest& request, const ImportRow&
 
 /// What lies in the folder's Staging, metadata included, as a revision of the row's set, the
 /// current one; `digest` is its byte root. True when it was there before.
-StatusOr<bool> PublishRevision(const LabelsFolder& folder, const LabelsRequest& request,
-                               const ImportRow& row, const Digest& digest);
+StatusOr<bool> PublishRevision(TaskContext& context, const LabelsFolder& folder,
+                               const LabelsRequest& request, const ImportRow& row,
+                               const Digest& digest);
 
 }  // namespace patchbay::workers

@@ -253,7 +253,7 @@ StatusOr<TaskOutput> ImportVolume(TaskContext& context, const LabelsRequest& req
       const WrittenVolume written,
       Write(context, folder, SpecOf(request, row, labels, file, files), labels, files));
   PB_ASSIGN_OR_RETURN(const bool was_there,
-                      PublishRevision(folder, request, row, written.roots.bytes));
+                      PublishRevision(context, folder, request, row, written.roots.bytes));
   report["digest"] = written.roots.bytes.Hex();
   report["revision"] = zarr::RevisionName(request.set, written.roots.bytes);
   report["already_there"] = was_there;

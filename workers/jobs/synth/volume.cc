@@ -78,7 +78,7 @@ Status SynthVolume(const std::string& path, const SynthVolumeOptions& options,
     for (std::int64_t x = 0; x < count; ++x) voxels[x] = field.At({at.z, at.y, at.x + x});
   };
   Status status = WriteVolumeStore(staging, SpecOf(options), row, progress).status();
-  if (status.ok()) status = zarr::PublishStore(staging, path);
+  if (status.ok()) status = zarr::PublishStore(staging, path, [] {});
   if (status.ok()) return status;
   RemoveTree(staging).IgnoreError();
   return status;

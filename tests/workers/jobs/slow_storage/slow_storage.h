@@ -1,0 +1,27 @@
+// Storage that takes long, without waiting for it: the test binary's own read, write, open, ... add
+// to a clock that only they move. A lease is renewed where the task's progress moves; what matters
+// is the longest time between.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+namespace patchbay::workers {
+
+/// Of every operation, and of its bytes besides: a loaded server behind a network file system.
+inline constexpr std::int64_t kOperationMs = 50;
+inline constexpr std::int64_t kBytesPerMs = 10'000;
+
+/// Counts from Begin to End; one at a time, from any thread.
+class SlowStorage {
+ public:
+  /// `progress` is the task's counter.
+  static void Begin(const std::atomic<std::uint64_t>* progress);
+  /// The longest time without progress, in ms of the storage's clock.
+  static std::int64_t End();
+  /// Operations between Begin and End.
+  static std::int64_t operations();
+};
+
+}  // namespace patchbay::workers
