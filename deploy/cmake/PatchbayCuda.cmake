@@ -4,6 +4,16 @@
 set(PATCHBAY_CUDA_API 0)
 if(PATCHBAY_CUDA STREQUAL "OFF")
   set(reason "PATCHBAY_CUDA=OFF")
+elseif(PATCHBAY_CUDA_BY_CLANG)
+  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang" OR NOT EXISTS "${PATCHBAY_CUDA_BY_CLANG}/bin/ptxas")
+    message(FATAL_ERROR "PATCHBAY_CUDA_BY_CLANG=${PATCHBAY_CUDA_BY_CLANG}: wants Clang as the compiler and a folder of deploy/gpu_kit/cuda12")
+  endif()
+  set(PATCHBAY_CUDA_API 1)
+  set(PATCHBAY_CUDA_RUNTIME patchbay_cuda_by_clang)
+  add_library(patchbay_cuda_by_clang INTERFACE)
+  target_include_directories(patchbay_cuda_by_clang SYSTEM INTERFACE ${PATCHBAY_CUDA_BY_CLANG}/include)
+  target_link_libraries(patchbay_cuda_by_clang INTERFACE ${PATCHBAY_CUDA_BY_CLANG}/lib/libcudart_static.a dl rt pthread)
+  set(reason "${CMAKE_CXX_COMPILER} with ${PATCHBAY_CUDA_BY_CLANG}, sm ${PATCHBAY_CUDA_ARCHS}")
 else()
   # Where kernels are emulated they are compiled by nvcc as well, but for builds that are to be quick or sanitized.
   set(wants_nvcc 1)
@@ -49,4 +59,24 @@ endfunction()
 function(patchbay_emulated_kernels)
   set_source_files_properties(${ARGN} PROPERTIES LANGUAGE CXX SKIP_PRECOMPILE_HEADERS ON
     COMPILE_OPTIONS "-xc++;-O2;-Wno-unknown-pragmas;-fsanitize=alignment;-fsanitize-undefined-trap-on-error")
+endfunction()
+
+# patchbay_clang_kernels(FILE.cu...): of the current folder; Clang makes code of every architecture, and PTX of the last.
+function(patchbay_clang_kernels)
+  list(GET PATCHBAY_CUDA_ARCHS -1 last)
+  set(options -xcuda --cuda-path=${PATCHBAY_CUDA_BY_CLANG} -Wno-unknown-cuda-version -g0 --no-cuda-include-ptx=all
+    --cuda-include-ptx=sm_${last})
+  foreach(arch ${PATCHBAY_CUDA_ARCHS})
+    list(APPEND options --cuda-gpu-arch=sm_${arch})
+  endforeach()
+  set_source_files_properties(${ARGN} PROPERTIES LANGUAGE CXX SKIP_PRECOMPILE_HEADERS ON COMPILE_OPTIONS "${options}")
+endfunction()
+
+# patchbay_kernels(FILE.cu...): of the current folder; for whatever compiles kernels in this build.
+function(patchbay_kernels)
+  if(PATCHBAY_CUDA STREQUAL "EMULATED")
+    patchbay_emulated_kernels(${ARGN})
+  elseif(PATCHBAY_CUDA_BY_CLANG)
+    patchbay_clang_kernels(${ARGN})
+  endif()
 endfunction()

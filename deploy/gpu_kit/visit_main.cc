@@ -1,9 +1,11 @@
 // ./visit of the archive that deploy/bundle --gpu-kit makes: every GPU test on this machine's GPU,
-// then streams whose bytes must be those of the CPU, then the benchmarks; at most 8 minutes.
+// then streams whose bytes must be those of the CPU, then the benchmarks, those of torch and Kornia
+// where the machine's python3 has torch; at most 8 minutes.
 //   visit [--rehearse] [FOLDER]   FOLDER receives visit.json and what each program said; default:
 //                                 report; --rehearse: benchmarks of a few small patches and some of
 //                                 the tests, for a GPU that the CPU plays
 // Static, so that it runs on any Linux. Exit code 0 when everything passed, 1 otherwise.
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -17,73 +19,18 @@
 #include <unistd.h>
 
 #include "deploy/gpu_kit/run_step.h"
+#include "deploy/gpu_kit/visit_steps.h"
 
 namespace patchbay::gpu_kit {
 namespace {
 
 constexpr double kVisitSeconds = 480;
-constexpr char kLeftOut[] = "-";  ///< Step::rehearsed of what has no small form
-
-enum class Shows { kTests, kDigest, kFigures, kNothing };
-
-struct Step {
-  const char* name = "";
-  std::vector<std::string> words;  ///< the first is a program of bin/
-  double limit_s = 0;
-  Shows shows = Shows::kNothing;
-  std::vector<std::string> rehearsed = {};  ///< instead of all words but the first; empty: the same
-};
-
+constexpr int kNothingToMeasureWith = 3;  ///< exit code of torch_figures.py without torch or a GPU
 struct Outcome {
   std::string name, result, note;
   double seconds = 0;
   std::vector<std::string> figures;  ///< lines of JSON
 };
-
-const std::vector<Step>& Steps() {
-  // Without those that start themselves again through a shell: the streams below have as many
-  // processes on the GPU.
-  static const std::string filter =
-      "--gtest_filter=*OnGpu*-OnGpu.AnotherProcessWritesIntoAnExportedBlock:"
-      "DeviceRingOnGpu.IsNotFreedWhileAWorkerHasItOpen:"
-      "GpuPatchMakerOnGpu.CopiesOfOneLaneOverlapKernelsOfAnother";
-  static const std::vector<Step> steps = {
-      {"doctor", {"patchbay", "doctor"}, 20, Shows::kNothing},
-      {"tests of memory", {"runtime_memory_test", filter}, 60, Shows::kTests},
-      {"tests of ops",
-       {"ops_test", filter},
-       180,
-       Shows::kTests,
-       {"--gtest_filter=DeviceChainOnGpu.LabelsGoWhereThePixelsGo:SpectralOnGpu."
-        "RefusesAsTheCpuDoes"}},
-      {"tests of rings", {"runtime_data_test", filter}, 60, Shows::kTests},
-      {"tests of a worker's lanes", {"workers_pipeline_test", filter}, 120, Shows::kTests},
-      {"make a slide",
-       {"patchbay", "synth", "slide", "a.svs", "--size", "3000x2000", "--force"},
-       60,
-       Shows::kNothing},
-      {"ingest", {"patchbay", "ingest", "a.svs", "--out", "stores"}, 90, Shows::kNothing},
-      {"stream: CPU workers, host slots",
-       {"patchbay-test-gpu-trainer", "cpu.yaml", "6", "none", "host"},
-       60,
-       Shows::kDigest},
-      {"stream: CPU workers, device slots",
-       {"patchbay-test-gpu-trainer", "cpu.yaml", "6", "none", "0"},
-       60,
-       Shows::kDigest},
-      {"stream: GPU worker, host slots",
-       {"patchbay-test-gpu-trainer", "cuda.yaml", "6", "auto", "host"},
-       60,
-       Shows::kDigest},
-      {"stream: GPU worker, device slots",
-       {"patchbay-test-gpu-trainer", "cuda.yaml", "6", "auto", "0"},
-       60,
-       Shows::kDigest},
-      {"chain and copies", {"patchbay-bench-gpu"}, 120, Shows::kFigures, {"2", "128"}},
-      {"spectra", {"patchbay-bench-spectra-gpu"}, 120, Shows::kNothing, {kLeftOut}},
-  };
-  return steps;
-}
 
 [[noreturn]] void End(const std::string& why) {
   std::fprintf(stderr, "visit: %s\n", why.c_str());
@@ -99,12 +46,18 @@ void Write(const std::string& path, const std::string& text) {
   }
 }
 
-std::string RunConfig(const std::string& numerics) {
-  return "dataset: stores\nnumerics: " + numerics +
-         "\nseed: 3\npatch: {size: [256, 256], level: 0}\n"
-         "batch: {global_size: 16, dtype: float16, tail: pad}\n"
-         "augment: [flip, {affine: {p: 1, degrees: [-15, 15]}}, {hed_jitter: {p: 1}}, "
-         "{gaussian_noise: {p: 1, std: [0.01, 0.02]}}]\n";
+/// The text of a small file; empty without one.
+std::string Read(const std::string& path) {
+  std::string text;
+  if (std::FILE* file = std::fopen(path.c_str(), "rb")) {
+    char buffer[4096];
+    for (std::size_t got; (got = std::fread(buffer, 1, sizeof(buffer), file)) > 0;) {
+      text.append(buffer, got);
+    }
+    std::fclose(file);
+  }
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return text;
 }
 
 /// The number before " test" on the line that begins with `mark`; 0 without one.
@@ -124,8 +77,30 @@ std::vector<std::string> LinesOf(const std::string& text, std::string_view begin
   return lines;
 }
 
+/// The number that follows `mark`, as it stands there; empty without one.
+std::string NumberAfter(const std::string& text, const char* mark) {
+  const std::size_t at = text.find(mark);
+  if (at == std::string::npos) return "";
+  const std::size_t begin = at + std::strlen(mark);
+  return text.substr(begin, text.find_first_not_of("0123456789.eE+-", begin) - begin);
+}
+
+std::string Quoted(const std::string& text) {
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') quoted += '\\';
+    if (static_cast<unsigned char>(c) >= ' ') quoted += c;
+  }
+  return quoted + '"';
+}
+
 void Judge(const Step& step, const Finished& finished, std::string& digest, Outcome& outcome) {
   outcome.result = finished.exit_code == 0 ? "passed" : "failed";
+  if (step.words[0] == kPython && finished.exit_code == kNothingToMeasureWith) {
+    outcome.result = "left out";
+    outcome.note = finished.output.substr(0, finished.output.find('\n'));
+    return;
+  }
   if (finished.exit_code < 0) outcome.note = "killed, or at its limit";
   if (step.shows == Shows::kTests) {
     const int passed = CountAfter(finished.output, "[  PASSED  ] ");
@@ -141,20 +116,20 @@ void Judge(const Step& step, const Finished& finished, std::string& digest, Outc
   } else if (step.shows == Shows::kFigures) {
     outcome.figures = LinesOf(finished.output, "{");
     if (outcome.figures.empty()) outcome.result = "failed";
+  } else if (step.shows == Shows::kSpectra && finished.exit_code == 0) {
+    const std::string seconds = NumberAfter(finished.output, "\"seconds\":");
+    const std::string bytes = NumberAfter(finished.output, "\"pixel_bytes\":");
+    outcome.figures = {"{\"what\": " + Quoted(step.name) +
+                       ", \"ms\": " + std::to_string(std::atof(seconds.c_str()) * 1e3) +
+                       ", \"bytes\": " + bytes + "}"};
+    if (seconds.empty() || bytes.empty()) outcome.result = "failed";
   }
 }
 
-std::string Quoted(const std::string& text) {
-  std::string quoted = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') quoted += '\\';
-    if (static_cast<unsigned char>(c) >= ' ') quoted += c;
-  }
-  return quoted + '"';
-}
-
-std::string JsonOf(const std::vector<Outcome>& outcomes) {
-  std::string text = "{\"steps\": [";
+/// `kernels`: JSON of what each kernel takes; empty where the kernels are not CUDA's.
+std::string JsonOf(const std::vector<Outcome>& outcomes, const std::string& kernels) {
+  std::string text =
+      "{\"device_code\": " + (kernels.empty() ? "null" : kernels) + ",\n\"steps\": [";
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
     const Outcome& outcome = outcomes[i];
     text += std::string(i == 0 ? "" : ",") + "\n {\"name\": " + Quoted(outcome.name) +
@@ -172,31 +147,63 @@ std::string LogName(std::size_t index) {
   return std::string(index < 9 ? "0" : "") + std::to_string(index + 1) + ".log";
 }
 
-std::vector<std::string> WordsOf(const Step& step, const std::string& root, bool rehearsal) {
+/// The first program of that name on the PATH; empty without one.
+std::string OnPath(const std::string& name) {
+  const char* path = std::getenv("PATH");
+  const std::string folders = path == nullptr ? "" : path;
+  for (std::size_t at = 0; at < folders.size();) {
+    const std::size_t end = std::min(folders.find(':', at), folders.size());
+    const std::string file = folders.substr(at, end - at) + "/" + name;
+    if (file[0] == '/' && access(file.c_str(), X_OK) == 0) return file;
+    at = end + 1;
+  }
+  return "";
+}
+
+/// What is run; empty: why not is in `outcome`.
+std::vector<std::string> WordsOf(const Step& step, const std::string& root, bool rehearsal,
+                                 Outcome& outcome) {
   std::vector<std::string> words = step.words;
-  words[0] = root + "/bin/" + words[0];
   if (rehearsal && !step.rehearsed.empty()) {
     words.resize(1);
     words.insert(words.end(), step.rehearsed.begin(), step.rehearsed.end());
   }
+  outcome.result = "left out";
+  outcome.note = "not a part of a rehearsal";
+  if (words.back() == kLeftOut) return {};
+  if (words[0] != kPython) {
+    words[0] = root + "/bin/" + words[0];
+    return words;
+  }
+  outcome.note = "no python3 on this machine";
+  words[0] = OnPath(kPython);
+  if (words[0].empty()) return {};
+  words[1] = root + "/python/" + words[1];
   return words;
 }
 
 std::vector<Outcome> RunAll(const std::string& root, const std::string& report, bool rehearsal) {
   std::vector<Outcome> outcomes;
   std::string digest;
+  std::vector<std::string> logs;
+  std::size_t torch_log = 0;
   const double end = SecondsNow() + kVisitSeconds;
   for (std::size_t i = 0; i < Steps().size(); ++i) {
     const Step& step = Steps()[i];
-    Outcome outcome{step.name, "not run", "the visit's time is over", 0, {}};
+    Outcome outcome{step.name, "", "", 0, {}};
     const double left = end - SecondsNow();
-    const std::vector<std::string> words = WordsOf(step, root, rehearsal);
-    if (words.back() == kLeftOut) {
-      outcome.result = "left out";
-      outcome.note = "not a part of a rehearsal";
-    } else if (left > 1) {
-      const Finished finished = RunStep(words, report, report + "/" + LogName(i),
-                                        left < step.limit_s ? left : step.limit_s);
+    std::vector<std::string> words = WordsOf(step, root, rehearsal, outcome);
+    std::string& log = logs.emplace_back(LogName(i));
+    for (std::string& word : words) {
+      if (word == kTorchLog) word = logs[torch_log];
+    }
+    if (step.words[0] == kPython) torch_log = i;
+    if (!words.empty() && left <= 1) {
+      outcome.result = "not run";
+      outcome.note = "the visit's time is over";
+    } else if (!words.empty()) {
+      const Finished finished =
+          RunStep(words, report, report + "/" + log, left < step.limit_s ? left : step.limit_s);
       outcome.note.clear();
       outcome.seconds = finished.seconds;
       Judge(step, finished, digest, outcome);
@@ -224,10 +231,11 @@ int Main(int argc, char** argv) {
   if (realpath(wanted.c_str(), absolute) == nullptr) End(wanted + ": " + std::strerror(errno));
   const std::string report = absolute;
   setenv("PATCHBAY_HOME", (report + "/home").c_str(), 1);
-  Write(report + "/cpu.yaml", RunConfig("cpu"));
-  Write(report + "/cuda.yaml", RunConfig("cuda"));
+  setenv("PYTHONPATH", (root + "/python").c_str(), 1);
+  setenv("PYTHONDONTWRITEBYTECODE", "1", 1);
+  for (const RunFile& file : RunFiles()) Write(report + "/" + file.name, file.text);
   const std::vector<Outcome> outcomes = RunAll(root, report, rehearsal);
-  Write(report + "/visit.json", JsonOf(outcomes));
+  Write(report + "/visit.json", JsonOf(outcomes, Read(root + "/kernels.json")));
   int failed = 0;
   for (const Outcome& outcome : outcomes)
     failed += outcome.result == "failed" || outcome.result == "not run" ? 1 : 0;

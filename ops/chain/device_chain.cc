@@ -225,6 +225,7 @@ Status DeviceChain::LaunchMoved(std::span<const DevicePatch> patches, DeviceRoom
       error = LaunchValues({Shape(), d_slices + first, count, d_steps, steps}, stream);
     }
     PB_RETURN_IF_ERROR(LaunchOutcome("ops", error));
+    room.CountKernels(1);
   }
   return absl::OkStatus();
 }
@@ -296,6 +297,7 @@ Status DeviceChain::LaunchInFloat(std::span<const DevicePatch> patches, DeviceRo
       launch.any_blur = launch.any_blur || slices[first].blur_radius != 0;
     }
     PB_RETURN_IF_ERROR(LaunchOutcome("ops", LaunchFloat(launch, stream)));
+    room.CountKernels(1 + (launch.any_mean ? 1 : 0) + (launch.any_blur ? 2 : 0));
   }
   return absl::OkStatus();
 }
@@ -322,6 +324,7 @@ Status DeviceChain::LaunchLabels(std::span<const DeviceLabels> labels, DeviceRoo
     launch.d_slices = reinterpret_cast<const FloatSlice*>(d_bytes) + first;
     launch.count = static_cast<int>(std::min<std::size_t>(kLaunchSlices, slices.size() - first));
     PB_RETURN_IF_ERROR(LaunchOutcome("labels", ops::LaunchLabels(launch, stream)));
+    room.CountKernels(1);
   }
   return absl::OkStatus();
 }

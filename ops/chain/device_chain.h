@@ -51,12 +51,16 @@ class DeviceRoom {
   /// The nodes of a lookup on the GPU; queues their copy where they are not there yet.
   StatusOr<const IccNode*> Upload(const IccLookup& lookup, memory::GpuStream stream);
   std::byte* d_planes() const { return d_planes_.d_data(); }
+  /// Kernels queued from it since it was made.
+  std::uint64_t kernels() const { return kernels_; }
+  void CountKernels(int queued) { kernels_ += static_cast<std::uint64_t>(queued); }
 
  private:
   memory::PinnedBuffer h_parameters_;
   memory::DeviceBlock d_parameters_, d_planes_;
   std::list<std::pair<Digest, memory::DeviceBlock>> lookups_;  ///< used last first
   std::size_t used_ = 0;
+  std::uint64_t kernels_ = 0;
 };
 
 /// A compiled chain on one GPU. Move-only.

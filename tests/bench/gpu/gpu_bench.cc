@@ -1,12 +1,10 @@
-// The chain on a GPU beside the copy of as many bytes, and copies between host and device: one line
-// of JSON a figure, of the median of rounds. No data is needed.
+// The chain on a GPU beside the copy of as many bytes, copies between host and device, and writes
+// into a block of another process: one line of JSON a figure, of the median of rounds. No data is
+// needed.
 //
 // usage: patchbay-bench-gpu [PATCHES [SIDE]]    (256 patches of 512 x 512)
-#include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <functional>
 #include <vector>
 
 #include "ops/chain/device_chain.h"
@@ -14,11 +12,12 @@
 #include "runtime/memory/device_block.h"
 #include "runtime/memory/device_copy.h"
 #include "runtime/memory/gpu.h"
+#include "tests/bench/gpu/median_seconds.h"
+#include "tests/bench/gpu/other_process.h"
 
 namespace patchbay::ops {
 namespace {
 
-constexpr int kRounds = 9, kLaunchesOfRound = 4;
 constexpr char kLight[] = R"([{"flip": {}}, {"rotate90": {}},
   {"normalize": {"mean": [0.7, 0.55, 0.7], "std": [0.2, 0.2, 0.2]}}])";
 constexpr char kFull[] = R"([{"affine": {"p": 1, "degrees": [-15, 15], "scale": [0.9, 1.1]}},
@@ -62,27 +61,16 @@ StatusOr<Batch> MakeBatch(std::int64_t patches, std::int64_t side) {
   return batch;
 }
 
-/// Seconds that one call of `queue` takes the GPU: the median of rounds of several calls.
-StatusOr<double> Seconds(memory::GpuStream stream, const memory::OwnedGpuStream& owner,
-                         const std::function<Status(memory::GpuStream)>& queue) {
-  std::vector<double> rounds;
-  for (int round = -1; round < kRounds; ++round) {  // the first warms up
-    const auto begin = std::chrono::steady_clock::now();
-    for (int i = 0; i < kLaunchesOfRound; ++i) PB_RETURN_IF_ERROR(queue(stream));
-    PB_RETURN_IF_ERROR(owner.WaitSync());
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-    if (round >= 0) rounds.push_back(took.count() / kLaunchesOfRound);
-  }
-  std::nth_element(rounds.begin(), rounds.begin() + kRounds / 2, rounds.end());
-  return rounds[kRounds / 2];
-}
-
-void Print(std::string_view what, double seconds, std::uint64_t bytes, double beside_copy) {
+/// What it took beside a copy on the device that reads and writes as many bytes; 0: there is none.
+/// `kernels`: launched for it; none where the copy engine does it.
+void Print(std::string_view what, double seconds, std::uint64_t bytes, double beside_copy,
+           std::uint64_t kernels = 0) {
   std::printf("%s\n", DumpJson(Json{{"what", what},
                                     {"ms", seconds * 1e3},
                                     {"bytes", bytes},
                                     {"gb_per_s", static_cast<double>(bytes) / seconds / 1e9},
-                                    {"times_the_copy", beside_copy}})
+                                    {"times_the_copy", beside_copy},
+                                    {"kernels", kernels}})
                           .c_str());
   std::fflush(stdout);
 }
@@ -104,15 +92,18 @@ Status MeasureChain(std::string_view name, const char* list, Batch& batch, doubl
                        &fit});
   }
   DeviceRoom room;
-  PB_ASSIGN_OR_RETURN(
-      const double seconds,
-      Seconds(batch.stream.get(), batch.stream, [&](memory::GpuStream stream) -> Status {
-        PB_RETURN_IF_ERROR(batch.stream.WaitSync());  // the room is one batch's
-        PB_RETURN_IF_ERROR(device.Begin(room, patches.size()));
-        return device.Launch(patches, room, stream);
-      }));
+  PB_ASSIGN_OR_RETURN(const double seconds,
+                      bench::MedianSeconds(batch.stream, [&](memory::GpuStream stream) -> Status {
+                        PB_RETURN_IF_ERROR(batch.stream.WaitSync());  // the room is one batch's
+                        PB_RETURN_IF_ERROR(device.Begin(room, patches.size()));
+                        return device.Launch(patches, room, stream);
+                      }));
+  const std::uint64_t kernels = room.kernels();
+  PB_RETURN_IF_ERROR(device.Begin(room, patches.size()));
+  PB_RETURN_IF_ERROR(device.Launch(patches, room, batch.stream.get()));
+  PB_RETURN_IF_ERROR(batch.stream.WaitSync());
   Print(name, seconds, batch.d_sources.size_bytes() + batch.d_patches.size_bytes(),
-        seconds / copy_seconds);
+        seconds / copy_seconds, room.kernels() - kernels);
   return absl::OkStatus();
 }
 
@@ -120,19 +111,33 @@ Status MeasureCopies(Batch& batch) {
   PB_ASSIGN_OR_RETURN(auto pinned, memory::PinnedBuffer::Allocate(batch.d_sources.size_bytes()));
   const std::uint64_t bytes = batch.d_sources.size_bytes();
   PB_ASSIGN_OR_RETURN(
-      const double up, Seconds(batch.stream.get(), batch.stream, [&](memory::GpuStream stream) {
+      const double up, bench::MedianSeconds(batch.stream, [&](memory::GpuStream stream) {
         return memory::CopyToDevice(batch.d_sources.d_data(), pinned.bytes(), stream);
       }));
   Print("host to device, pinned", up, bytes, 0);
   PB_ASSIGN_OR_RETURN(const double down,
-                      Seconds(batch.stream.get(), batch.stream, [&](memory::GpuStream stream) {
+                      bench::MedianSeconds(batch.stream, [&](memory::GpuStream stream) {
                         return memory::CopyToHost(pinned.bytes(), batch.d_sources.d_data(), stream);
                       }));
   Print("device to host, pinned", down, bytes, 0);
   return absl::OkStatus();
 }
 
-Status Measure(std::int64_t count, std::int64_t side) {
+/// Another process copies into a block of this one, beside the same copy within one process.
+Status MeasureShared(Batch& batch, bench::OtherProcess& other) {
+  const std::uint64_t bytes = batch.d_sources.size_bytes();
+  PB_ASSIGN_OR_RETURN(const auto d_slot, memory::DeviceBlock::Allocate(bytes));
+  PB_ASSIGN_OR_RETURN(
+      const double own, bench::MedianSeconds(batch.stream, [&](memory::GpuStream stream) {
+        return memory::CopyOnDevice(d_slot.d_data(), batch.d_sources.d_data(), bytes, stream);
+      }));
+  PB_ASSIGN_OR_RETURN(const double shared, other.SecondsOfAWrite(d_slot));
+  Print("copy into a slot, one process", own, 2 * bytes, 1);
+  Print("copy into another process's slot (IPC)", shared, 2 * bytes, shared / own);
+  return absl::OkStatus();
+}
+
+Status Measure(std::int64_t count, std::int64_t side, bench::OtherProcess& other) {
   PB_RETURN_IF_ERROR(memory::SelectGpu(0));
   PB_ASSIGN_OR_RETURN(Batch batch, MakeBatch(count, side));
   // A chain reads one byte and writes two: a copy of 1.5 moves as many.
@@ -140,7 +145,7 @@ Status Measure(std::int64_t count, std::int64_t side) {
   PB_ASSIGN_OR_RETURN(auto d_from, memory::DeviceBlock::Allocate(half));
   PB_RETURN_IF_ERROR(memory::FillDevice(d_from.d_data(), 1, half, batch.stream.get()));
   PB_ASSIGN_OR_RETURN(
-      const double copy, Seconds(batch.stream.get(), batch.stream, [&](memory::GpuStream stream) {
+      const double copy, bench::MedianSeconds(batch.stream, [&](memory::GpuStream stream) {
         return memory::CopyOnDevice(batch.d_patches.d_data(), d_from.d_data(), half, stream);
       }));
   Print("copy on the device (floor)", copy, 2 * half, 1);
@@ -149,13 +154,15 @@ Status Measure(std::int64_t count, std::int64_t side) {
   PB_RETURN_IF_ERROR(
       MeasureChain("chain, full with elastic and noise", kElasticNoise, batch, copy));
   PB_RETURN_IF_ERROR(MeasureChain("chain, contrast and blur", kBlurContrast, batch, copy));
-  return MeasureCopies(batch);
+  PB_RETURN_IF_ERROR(MeasureCopies(batch));
+  return MeasureShared(batch, other);
 }
 
 }  // namespace
 }  // namespace patchbay::ops
 
 int main(int argc, char** argv) {
+  patchbay::bench::OtherProcess other;
   std::string reason;
   if (patchbay::memory::ListGpus(&reason).empty()) {
     std::fprintf(stderr, "patchbay-bench-gpu: nothing measured: %s\n", reason.c_str());
@@ -167,7 +174,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: patchbay-bench-gpu [PATCHES (1 to 4096) [SIDE (16 to 4096)]]\n");
     return 2;
   }
-  const patchbay::Status measured = patchbay::ops::Measure(patches, side);
+  const patchbay::Status measured = patchbay::ops::Measure(patches, side, other);
   if (measured.ok()) return 0;
   std::fprintf(stderr, "patchbay-bench-gpu: %s\n", patchbay::Describe(measured).c_str());
   return 1;

@@ -1,6 +1,6 @@
 // spectral on a GPU: its kernels alone, from pixels in the GPU's memory to a tally, and the whole
 // way from pixels in the host's memory to statistics. Pixels of the image are counted, not of
-// frames: at hop 128 every pixel lies in four frames.
+// frames: at hop 128 every pixel lies in four frames. One line of JSON a figure.
 //
 // usage: patchbay-bench-spectra-gpu [GPU]
 #include <chrono>
@@ -38,6 +38,11 @@ std::string NameOfCase(const plan::SpectralOptions& options, bool rgb) {
   return StrCat(NameOf(options.window), " ", NameOf(options.prefilter), " ",
                 NameOf(options.channel), rgb ? " from RGB" : " from a plane",
                 options.coefficients ? " coefficients" : "");
+}
+
+void Print(const Json& figure) {
+  std::printf("%s\n", DumpJson(figure).c_str());
+  std::fflush(stdout);
 }
 
 void Fill(std::span<std::byte> pixels) {
@@ -138,10 +143,13 @@ Status MeasureKernels(const plan::SpectralOptions& options, bool rgb) {
   PB_ASSIGN_OR_RETURN(const double columns_s, timed(false, true));
   PB_ASSIGN_OR_RETURN(const double both_s, timed(true, true));
   const double count = static_cast<double>(batch.wanted.size());
-  std::printf(
-      "kernels alone, %-38s %7.2f Gpx/s  %6.2f M frames/s  (rows %5.0f us, columns %5.0f us)\n",
-      NameOfCase(options, rgb).c_str(), count * options.hop * options.hop / both_s / 1e9,
-      count / both_s / 1e6, rows_s * 1e6, columns_s * 1e6);
+  Print(Json{{"what", "spectra, kernels alone: " + NameOfCase(options, rgb)},
+             {"ms", both_s * 1e3},
+             {"rows_ms", rows_s * 1e3},
+             {"columns_ms", columns_s * 1e3},
+             {"bytes", batch.height * batch.width * pixel_bytes},
+             {"gpx_per_s", count * options.hop * options.hop / both_s / 1e9},
+             {"frames_per_s", count / both_s}});
   return absl::OkStatus();
 }
 
@@ -177,8 +185,10 @@ Status MeasureWhole(const plan::SpectralOptions& options, bool rgb, int gpu,
       return absl::InternalError("frames were lost");
     }
   }
-  std::printf("host to statistics, %-33s %7.2f Gpx/s  %6.2f GB/s of raw RGB\n",
-              NameOfCase(options, rgb).c_str(), best, 3 * best);
+  Print(Json{{"what", "spectra, host memory to statistics: " + NameOfCase(options, rgb)},
+             {"ms", static_cast<double>(kImageHeight * kImageWidth) / best / 1e6},
+             {"bytes", static_cast<std::int64_t>(image.size())},
+             {"gpx_per_s", best}});
   return absl::OkStatus();
 }
 
@@ -215,7 +225,7 @@ int Main(int argc, char** argv) {
   }
   const int gpu = argc > 1 ? std::atoi(argv[1]) : 0;
   for (const auto& one : gpus) {
-    if (one.index == gpu) std::printf("%s\n", one.name.c_str());
+    if (one.index == gpu) std::fprintf(stderr, "%s\n", one.name.c_str());
   }
   const Status measured = Measure(gpu);
   if (measured.ok()) return 0;

@@ -1,0 +1,40 @@
+// What a visit runs, in its order.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace patchbay::gpu_kit {
+
+constexpr char kLeftOut[] = "-";       ///< Step::rehearsed of what has no small form
+constexpr char kPython[] = "python3";  ///< instead of a program of bin/: the machine's own
+constexpr char kTorchLog[] =
+    "TORCH_FIGURES";  ///< stands for the file with what kPython's step said
+
+enum class Shows {
+  kTests,    ///< GoogleTest's closing lines
+  kDigest,   ///< 64 hexadecimal digits, the same from every such step
+  kFigures,  ///< a line of JSON a figure
+  kSpectra,  ///< the JSON of `patchbay spectra`
+  kNothing
+};
+
+struct Step {
+  const char* name = "";
+  std::vector<std::string> words;  ///< the first is a program of bin/, or kPython
+  double limit_s = 0;
+  Shows shows = Shows::kNothing;
+  std::vector<std::string> rehearsed = {};  ///< instead of all words but the first; empty: the same
+};
+
+const std::vector<Step>& Steps();
+
+struct RunFile {
+  const char* name = "";
+  std::string text;
+};
+
+/// Run configs that the steps name; they lie in the report's folder.
+std::vector<RunFile> RunFiles();
+
+}  // namespace patchbay::gpu_kit
