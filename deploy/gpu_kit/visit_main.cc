@@ -116,6 +116,12 @@ void Judge(const Step& step, const Finished& finished, std::string& digest, Outc
   } else if (step.shows == Shows::kFigures) {
     outcome.figures = LinesOf(finished.output, "{");
     if (outcome.figures.empty()) outcome.result = "failed";
+  } else if (step.shows == Shows::kMachine) {
+    const std::vector<std::string> lacks = LinesOf(finished.output, "lacks  gpu ");
+    if (!lacks.empty()) {
+      outcome.result = "failed";
+      outcome.note = lacks[0].substr(lacks[0].find_first_not_of(' ', std::strlen("lacks  gpu ")));
+    }
   } else if (step.shows == Shows::kSpectra && finished.exit_code == 0) {
     const std::string seconds = NumberAfter(finished.output, "\"seconds\":");
     const std::string bytes = NumberAfter(finished.output, "\"pixel_bytes\":");
@@ -187,6 +193,7 @@ std::vector<Outcome> RunAll(const std::string& root, const std::string& report, 
   std::string digest;
   std::vector<std::string> logs;
   std::size_t torch_log = 0;
+  bool has_gpu = true;
   const double end = SecondsNow() + kVisitSeconds;
   for (std::size_t i = 0; i < Steps().size(); ++i) {
     const Step& step = Steps()[i];
@@ -198,15 +205,16 @@ std::vector<Outcome> RunAll(const std::string& root, const std::string& report, 
       if (word == kTorchLog) word = logs[torch_log];
     }
     if (step.words[0] == kPython) torch_log = i;
-    if (!words.empty() && left <= 1) {
+    if (!words.empty() && (left <= 1 || !has_gpu)) {
       outcome.result = "not run";
-      outcome.note = "the visit's time is over";
+      outcome.note = has_gpu ? "the visit's time is over" : "there is no GPU to run it on";
     } else if (!words.empty()) {
       const Finished finished =
           RunStep(words, report, report + "/" + log, left < step.limit_s ? left : step.limit_s);
       outcome.note.clear();
       outcome.seconds = finished.seconds;
       Judge(step, finished, digest, outcome);
+      if (step.shows == Shows::kMachine) has_gpu = outcome.result == "passed";
     }
     std::printf("%-9s %-36s %6.1f s  %s\n", outcome.result.c_str(), step.name, outcome.seconds,
                 outcome.note.c_str());

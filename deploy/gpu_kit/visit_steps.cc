@@ -27,7 +27,7 @@ const std::vector<Step>& Steps() {
       "DeviceRingOnGpu.IsNotFreedWhileAWorkerHasItOpen:"
       "GpuPatchMakerOnGpu.CopiesOfOneLaneOverlapKernelsOfAnother";
   static const std::vector<Step> steps = {
-      {"doctor", {"patchbay", "doctor"}, 20, Shows::kNothing},
+      {"doctor", {"patchbay", "doctor"}, 20, Shows::kMachine},
       {"tests of memory", {"runtime_memory_test", filter}, 60, Shows::kTests},
       {"tests of ops",
        {"ops_test", filter},
@@ -66,7 +66,8 @@ const std::vector<Step>& Steps() {
        Shows::kFigures,
        {kLeftOut}},
       {"spectra of a store, GPU worker",
-       {"patchbay", "spectra", "stores", "--out", "spectra", "--numerics", "cuda", "--json"},
+       {"patchbay", "spectra", "stores", "--out", "spectra", "--numerics", "cuda", "--gpus", "auto",
+        "--json"},
        60,
        Shows::kSpectra},
       {"torch and Kornia", {kPython, "torch_figures.py"}, 150, Shows::kFigures, {kLeftOut}},

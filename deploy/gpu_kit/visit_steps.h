@@ -15,6 +15,7 @@ enum class Shows {
   kTests,    ///< GoogleTest's closing lines
   kDigest,   ///< 64 hexadecimal digits, the same from every such step
   kFigures,  ///< a line of JSON a figure
+  kMachine,  ///< of `patchbay doctor`; without a GPU nothing else is run
   kSpectra,  ///< the JSON of `patchbay spectra`
   kNothing
 };
