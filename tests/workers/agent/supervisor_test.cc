@@ -171,6 +171,23 @@ TEST_F(SupervisorTest, RestartsWhatExitsWithTwoAfterItWasReady) {
   EXPECT_EQ(Said().substr(0, 10), "start only");
 }
 
+TEST_F(SupervisorTest, DoesNotRestartWhatHasGivenUpAlsoAfterItWasReady) {
+  Start({Script("only", "echo start only $$ >&$OUT; echo ready >&$2; exit 3")});
+  EXPECT_EQ(Said().substr(0, 10), "start only");
+  EXPECT_EQ(ExitCode(), kExitCannotStart);
+  EXPECT_EQ(Ready(), "only ready");
+  EXPECT_EQ(Ready(), "ready");
+  EXPECT_EQ(Ready(), "failed only: it has given up");
+}
+
+TEST_F(SupervisorTest, ReadyIsSaidOnceHoweverOftenAProgramSaysIt) {
+  Start({Script("only", "echo ready >&$2; echo ready again >&$2; exit 3")});
+  EXPECT_EQ(ExitCode(), kExitCannotStart);
+  EXPECT_EQ(Ready(), "only ready");
+  EXPECT_EQ(Ready(), "ready");
+  EXPECT_EQ(Ready(), "failed only: it has given up");
+}
+
 TEST_F(SupervisorTest, EndsWhenAProgramEndsOnPurpose) {
   Start({Script("first", kServe),
          Script("second", "echo start second $$ >&$OUT; echo ready >&$2; exit 0")});
