@@ -12,8 +12,8 @@ namespace patchbay::ops {
 struct ImageColours {
   ImageColours() = default;
   /// Of an image with a Macenko fit alone.
-  ImageColours(const plan::MacenkoFit* macenko)  // NOLINT(google-explicit-constructor)
-      : macenko(macenko) {}
+  ImageColours(const plan::MacenkoFit* fit)  // NOLINT(google-explicit-constructor)
+      : macenko(fit) {}
 
   const plan::MacenkoFit* macenko = nullptr;    ///< for stain_normalize: macenko/cucim
   const plan::ReinhardFit* reinhard = nullptr;  ///< for stain_normalize: reinhard

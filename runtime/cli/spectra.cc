@@ -25,6 +25,9 @@ class SpectraCommand final : public Command {
  private:
   Status CheckFrames() const;
   StatusOr<SlideOrder> Order(const Session& session) const;
+  /// Whose bits the job makes: those asked for, which somebody must be able to make, or the
+  /// cluster's.
+  Status SettleNumerics(client::Cluster& cluster, SlideOrder& order) const;
 
   std::vector<std::string> sources_;
   std::string out_, profile_ = "default";
@@ -128,15 +131,22 @@ StatusOr<SpectraReport> ReportOf(client::Client& client, const protocol::JobRow&
   return MakeSpectraReport(job, summary, order.slides);
 }
 
+Status SpectraCommand::SettleNumerics(client::Cluster& cluster, SlideOrder& order) const {
+  if (numerics_ == "cuda") {
+    return cluster.Explain(client::CheckGpuWorkers(cluster.client(), "spectra"));
+  }
+  if (!numerics_.empty()) return absl::OkStatus();
+  const StatusOr<std::string> numerics = client::ClusterNumerics(cluster.client());
+  if (!numerics.ok()) return cluster.Explain(numerics.status());
+  order.payload["numerics"] = *numerics;
+  return absl::OkStatus();
+}
+
 StatusOr<ExitCode> SpectraCommand::Run(Session& session) {
   const InterruptScope interrupts;
   PB_ASSIGN_OR_RETURN(SlideOrder order, Order(session));
   PB_ASSIGN_OR_RETURN(client::Cluster cluster, OpenCluster(session, detach_ ? nullptr : &own_));
-  if (numerics_.empty()) {
-    const StatusOr<std::string> numerics = client::ClusterNumerics(cluster.client());
-    if (!numerics.ok()) return cluster.Explain(numerics.status());
-    order.payload["numerics"] = *numerics;
-  }
+  PB_RETURN_IF_ERROR(SettleNumerics(cluster, order));
   PB_ASSIGN_OR_RETURN(const JobId job, SubmitSlides(session, cluster, order));
   if (detach_) return Detach(session.terminal, job);
   PB_ASSIGN_OR_RETURN(const protocol::JobRow row, WatchSlides(session, cluster, job, order));

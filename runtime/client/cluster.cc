@@ -109,6 +109,20 @@ StatusOr<std::string> ClusterNumerics(Client& client) {
   return std::string("cpu");
 }
 
+Status CheckGpuWorkers(Client& client, std::string_view job) {
+  PB_ASSIGN_OR_RETURN(const protocol::ClusterDescribed cluster, client.DescribeCluster());
+  const auto has_gpu = [](const protocol::NodeRow& node) { return !node.gpus.empty(); };
+  // A scheduler that has just started may not know its nodes yet: it is left to it.
+  if (cluster.nodes.empty() || std::any_of(cluster.nodes.begin(), cluster.nodes.end(), has_gpu)) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(
+      StrCat(job,
+             ": numerics cuda: no node of the cluster has a GPU worker; run it where one has "
+             "(patchbay doctor says what this machine offers), or ask for numerics cpu, whose bits "
+             "differ"));
+}
+
 std::int64_t UsableCores() {
   cpu_set_t set;
   CPU_ZERO(&set);

@@ -54,6 +54,9 @@ inline constexpr char kNodeKeyName[] = "node", kOperatorKeyName[] = "operator";
 std::string OperatorKeyPath(const Environment& environment);
 /// "cuda" when the cluster has GPU workers, else "cpu": what a job that names no numerics gets.
 StatusOr<std::string> ClusterNumerics(Client& client);
+/// Refuses numerics cuda where nobody makes its bits, before images are read: the job would wait
+/// for a GPU worker. `job`: what the message begins with.
+Status CheckGpuWorkers(Client& client, std::string_view job);
 /// Cores that this process may use: its affinity, and its cgroup's quota.
 std::int64_t UsableCores();
 

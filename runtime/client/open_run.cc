@@ -15,21 +15,6 @@ namespace {
 
 constexpr std::int64_t kWatchEveryNs = 200'000'000;
 
-/// Before images are read for a plan whose bits nobody here makes: the scheduler would say it
-/// after.
-Status CheckNumerics(Client& client, const plan::RunConfig& config) {
-  if (config.numerics != Numerics::kCuda) return absl::OkStatus();
-  PB_ASSIGN_OR_RETURN(const protocol::ClusterDescribed cluster, client.DescribeCluster());
-  const auto has_gpu = [](const protocol::NodeRow& node) { return !node.gpus.empty(); };
-  // A scheduler that has just started may not know its nodes yet: it is left to it.
-  if (cluster.nodes.empty() || std::any_of(cluster.nodes.begin(), cluster.nodes.end(), has_gpu)) {
-    return absl::OkStatus();
-  }
-  return absl::FailedPreconditionError(
-      "stream: numerics cuda: no node of the cluster has a GPU worker; run it where one has "
-      "(patchbay doctor says what this machine offers), or set numerics: cpu, whose bits differ");
-}
-
 Status CheckOptions(const RunOptions& options) {
   const auto refuse = [](std::string_view cause) {
     return ConfigFault(StrCat("open run: ", cause));
@@ -110,7 +95,9 @@ class Opening {
 
   Status Attach() {
     Client& client = run_.cluster->client();
-    PB_RETURN_IF_ERROR(CheckNumerics(client, run_.file.config));
+    if (run_.file.config.numerics == Numerics::kCuda) {
+      PB_RETURN_IF_ERROR(CheckGpuWorkers(client, "stream"));
+    }
     run_.job = options_.job;
     if (run_.job == 0) PB_RETURN_IF_ERROR(Submit(client));
     PB_RETURN_IF_ERROR(WaitForPlan(client));

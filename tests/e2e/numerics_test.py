@@ -26,6 +26,12 @@ class Numerics(harness.Case):
         self.assertIn("numerics cuda: no node of the cluster has a GPU worker", result.stderr)
         self.assertEqual(result.stdout, "")
 
+    def test_spectra_by_cuda_without_a_gpu_are_refused_at_once(self):
+        result = self.command("spectra", self.stores, "--out", self.folder / "spectra", "--numerics", "cuda", "--gpus", "none", "--cpus", 1)
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertIn("spectra: numerics cuda: no node of the cluster has a GPU worker", result.stderr)
+        self.assertFalse((self.folder / "spectra").exists())
+
     def test_strict_and_silence_get_what_the_cluster_has(self):
         digests = set()
         for numerics in ("cpu", "strict", None):

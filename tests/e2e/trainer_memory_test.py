@@ -23,7 +23,9 @@ class TrainerMemory(harness.Case):
         found = json.loads(done.stdout)
         # Beside the ring lie the words that both processes share, 28 KiB. What the processes have for themselves does not grow with
         # the ring; of this one, 468 MiB, 5 % is what they are allowed.
-        self.assertGreaterEqual(found["ring_bytes"], found["stated_bytes"], found)
+        # A kernel that looks for cold pages takes some of the ring out of a process's map for a while, though it frees none: 25 were
+        # seen missing.
+        self.assertGreater(found["ring_bytes"], 0.99 * found["stated_bytes"], found)
         self.assertLess(found["ring_bytes"] - found["stated_bytes"], 64 << 10, found)
         self.assertLessEqual(found["ratio"], 1.05, found)
         self.assertLess(found["grown_bytes"], 0.01 * found["stated_bytes"], found)
