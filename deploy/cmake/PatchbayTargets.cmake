@@ -63,8 +63,8 @@ endfunction()
 
 # patchbay_tests(NAME LABELS l... DEPS d... [TIMEOUT s])
 #   One test binary of every *_test.cc in the current folder; each TEST is a CTest test. With the label gpu, suites
-#   named ...OnGpu need a GPU: where it is emulated they run on two devices, twice, each time by another seed, and three
-#   times more with the label long, which tests named ...OfALargeImage... have too: `deploy/test` leaves these out.
+#   named ...OnGpu need a GPU: where it is emulated they run on two devices, five times, each time by another seed. Those
+#   named ...OfALargeImage... have the label long: `deploy/test` leaves these out.
 function(patchbay_tests name)
   cmake_parse_arguments(arg "" "TIMEOUT" "LABELS;DEPS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*_test.cc)
@@ -95,9 +95,8 @@ function(patchbay_tests name)
     foreach(seed 2 3 4 5)
       add_test(NAME emulated.${name}.seed${seed} COMMAND ${env} PATCHBAY_EMULATED_GPU_SEED=${seed}
         $<TARGET_FILE:${name}> --gtest_brief=1 "--gtest_filter=*OnGpu.*-*OfALargeImage*")
-      set_tests_properties(emulated.${name}.seed${seed} PROPERTIES LABELS "long" TIMEOUT 300)
+      set_tests_properties(emulated.${name}.seed${seed} PROPERTIES LABELS "gpu" TIMEOUT 300)
     endforeach()
-    set_tests_properties(emulated.${name}.seed2 PROPERTIES LABELS "gpu")
   else()
     gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST
       PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})
