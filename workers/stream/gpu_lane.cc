@@ -1,6 +1,7 @@
 #include "workers/stream/gpu_lane.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <utility>
 
@@ -15,12 +16,14 @@ std::size_t RoundUp(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
 
 Status FitPinned(memory::PinnedBuffer& buffer, std::size_t bytes) {
   if (buffer.bytes().size() >= bytes) return absl::OkStatus();
+  buffer = memory::PinnedBuffer();
   PB_ASSIGN_OR_RETURN(buffer, memory::PinnedBuffer::Allocate(bytes));
   return absl::OkStatus();
 }
 
 Status FitDevice(memory::DeviceBlock& block, std::size_t bytes) {
   if (block.size_bytes() >= bytes) return absl::OkStatus();
+  block = memory::DeviceBlock();
   PB_ASSIGN_OR_RETURN(block, memory::DeviceBlock::Allocate(bytes));
   return absl::OkStatus();
 }
@@ -36,41 +39,77 @@ std::size_t LabelBytes(const BatchLayout& layout) {
 
 }  // namespace
 
-Status GpuLane::Open() {
+Status GpuLane::Open(std::size_t bytes_max) {
+  bytes_max_ = bytes_max;
   PB_ASSIGN_OR_RETURN(stream_, memory::OwnedGpuStream::Create());
   PB_ASSIGN_OR_RETURN(made_, memory::GpuEvent::Create());
   return absl::OkStatus();
 }
 
-Status GpuLane::Begin(const StreamContext& context) {
-  PB_CHECK(patches_.empty());
+StatusOr<std::size_t> GpuLane::Begin(std::span<const std::unique_ptr<FetchedPatch>> patches) {
+  PB_CHECK(patches_.empty() && !patches.empty());
+  const StreamContext& context = patches.front()->job->context();
   views_ = context.plan().views();
-  tile_bytes_ = TileDecoder::TileBytes(context);
-  tile_stride_ = RoundUp(tile_bytes_);
   patch_stride_ = RoundUp(context.chain().patch_bytes());
   label_stride_ = RoundUp(LabelBytes(context.layout()));
-  capacity_ = std::clamp<std::size_t>(
-      kLaneBytesMax / (std::max(tile_stride_, patch_stride_) * views_), 1, kLanePatchesMax);
-  tiles_ = 0;
-  first_tile_.clear();
-  lookups_.clear();
-  PB_RETURN_IF_ERROR(FitPinned(h_tiles_, capacity_ * views_ * tile_stride_));
-  PB_RETURN_IF_ERROR(FitDevice(d_tiles_, capacity_ * views_ * tile_stride_));
-  return FitPinned(h_labels_, capacity_ * label_stride_);
+  capacity_ = std::clamp<std::size_t>(bytes_max_ / (patch_stride_ * views_), 1, kLanePatchesMax);
+  tile_bytes_ = images_ = 0;
+  std::size_t bytes = 0;
+  const std::size_t count = CountFitting(patches, bytes);
+  PB_RETURN_IF_ERROR(FitTiles(*patches.front(), bytes));
+  PB_RETURN_IF_ERROR(FitPinned(h_labels_, capacity_ * label_stride_));
+  return count;
+}
+
+GpuLane::Tile GpuLane::TileOf(const FetchedPatch& patch) {
+  if (patch.spec.pad) return {};
+  const std::size_t bytes = TileDecoder::TileBytes(patch.job->context(), patch.spec);
+  return {bytes, RoundUp(bytes)};
+}
+
+std::size_t GpuLane::CountFitting(std::span<const std::unique_ptr<FetchedPatch>> patches,
+                                  std::size_t& tile_bytes) const {
+  std::size_t count = 0;
+  for (const auto& patch : patches) {
+    const std::size_t more = TileOf(*patch).stride * views_;
+    if (count == capacity_ || (count != 0 && tile_bytes + more > bytes_max_)) break;
+    tile_bytes += more;
+    ++count;
+  }
+  return count;
+}
+
+/// Room for `bytes` of tiles; more at once, so that later patches find it. Source boxes of volumes
+/// differ: theirs is as large as a lane may be, and doubled for one that is larger still.
+Status GpuLane::FitTiles(const FetchedPatch& first, std::size_t bytes) {
+  const StreamContext& context = first.job->context();
+  std::size_t room = bytes_max_;
+  if (context.chain().is_volume()) {
+    bytes = std::bit_ceil(bytes);
+  } else {
+    room = std::min(room, capacity_ * views_ * RoundUp(TileDecoder::TileBytes(context)));
+  }
+  room = std::max(room, bytes);
+  Status fits = FitPinned(h_tiles_, room);
+  if (fits.ok()) fits = FitDevice(d_tiles_, room);
+  return Annotate(
+      fits, StrCat("image ", first.spec.image, ": read ",
+                   TileDecoder::TileExtent(context, first.spec).ToString(), " pixels for a patch"));
 }
 
 Status GpuLane::Stage(const FetchedPatch& patch, TileDecoder& decoder, LabelArrays& labels) {
   PB_CHECK(patches_.size() < capacity_);
   WriteMetaArrays(patch);
-  lookups_.resize(patches_.size() + 1);
+  lookup_ = nullptr;
   if (!patch.spec.pad) {
-    PB_ASSIGN_OR_RETURN(lookups_.back(), patch.job->context().ToSrgb(patch.spec.image));
+    PB_ASSIGN_OR_RETURN(lookup_, patch.job->context().ToSrgb(patch.spec.image));
   }
   PB_RETURN_IF_ERROR(StageLabels(patch, decoder, labels));
+  const Tile tile = TileOf(patch);
   for (std::size_t view = 0; view < views_; ++view) {
     if (!patch.spec.pad) {
-      const std::size_t at = (tiles_ + view) * tile_stride_;
-      PB_RETURN_IF_ERROR(decoder.Decode(patch, view, h_tiles_.bytes().subspan(at, tile_bytes_)));
+      const std::size_t at = tile_bytes_ + view * tile.stride;
+      PB_RETURN_IF_ERROR(decoder.Decode(patch, view, h_tiles_.bytes().subspan(at, tile.bytes)));
     } else if (DevicePlaceOf(patch, kImageArray + view) == nullptr) {
       const std::span<std::byte> place = HostPlaceOf(patch, kImageArray + view);
       std::memset(place.data(), 0, place.size());
@@ -96,20 +135,23 @@ Status GpuLane::StageLabels(const FetchedPatch& patch, TileDecoder& decoder, Lab
 
 void GpuLane::Charge(std::int64_t ns) const {
   const auto patches = static_cast<std::int64_t>(patches_.size());
-  for (const auto& patch : patches_) patch->job->spent.transform_ns += ns / patches;
+  for (const Staged& staged : patches_) staged.patch->job->spent.transform_ns += ns / patches;
 }
 
 void GpuLane::Add(std::unique_ptr<FetchedPatch> patch) {
-  first_tile_.push_back(tiles_);
-  if (!patch->spec.pad) tiles_ += views_;
-  patches_.push_back(std::move(patch));
+  const std::size_t begin = tile_bytes_, images = images_;
+  if (!patch->spec.pad) {
+    tile_bytes_ += views_ * TileOf(*patch).stride;
+    images_ += views_;
+  }
+  patches_.push_back({std::move(patch), begin, images, std::move(lookup_)});
 }
 
-Status GpuLane::AddImages(std::size_t index, std::vector<ops::DevicePatch>& launch) {
-  const FetchedPatch& patch = *patches_[index];
-  const std::size_t tile = first_tile_[index];
+Status GpuLane::AddImages(const Staged& staged, std::vector<ops::DevicePatch>& launch) {
+  const FetchedPatch& patch = *staged.patch;
   const plan::Plan& plan = patch.job->context().plan();
   const std::uint64_t patch_bytes = patch.job->context().chain().patch_bytes();
+  const std::size_t stride = TileOf(patch).stride;
   for (std::size_t view = 0; view < views_; ++view) {
     std::byte* d_out = DevicePlaceOf(patch, kImageArray + view);
     if (patch.spec.pad) {
@@ -119,10 +161,10 @@ Status GpuLane::AddImages(std::size_t index, std::vector<ops::DevicePatch>& laun
     }
     if (d_out == nullptr) {
       PB_RETURN_IF_ERROR(FitDevice(d_patches_, capacity_ * views_ * patch_stride_));
-      d_out = d_patches_.d_data() + (tile + view) * patch_stride_;
+      d_out = d_patches_.d_data() + (staged.images + view) * patch_stride_;
     }
-    launch.push_back({d_tiles_.d_data() + (tile + view) * tile_stride_, d_out, patch.spec.key,
-                      ColoursOf(plan.images()[patch.spec.image], lookups_[index].get())});
+    launch.push_back({d_tiles_.d_data() + staged.begin + view * stride, d_out, patch.spec.key,
+                      ColoursOf(plan.images()[patch.spec.image], staged.lookup.get())});
   }
   return absl::OkStatus();
 }
@@ -141,11 +183,12 @@ Status GpuLane::QueueLabels(const FetchedPatch& patch, std::size_t index) {
   return absl::OkStatus();
 }
 
-Status GpuLane::QueueToHost(const FetchedPatch& patch, std::size_t tile) {
+Status GpuLane::QueueToHost(const Staged& staged) {
+  const FetchedPatch& patch = *staged.patch;
   if (patch.spec.pad) return absl::OkStatus();
   for (std::size_t view = 0; view < views_; ++view) {
     if (DevicePlaceOf(patch, kImageArray + view) != nullptr) continue;
-    const std::byte* d_patch = d_patches_.d_data() + (tile + view) * patch_stride_;
+    const std::byte* d_patch = d_patches_.d_data() + (staged.images + view) * patch_stride_;
     PB_RETURN_IF_ERROR(
         memory::CopyToHost(HostPlaceOf(patch, kImageArray + view), d_patch, stream_.get()));
   }
@@ -154,21 +197,22 @@ Status GpuLane::QueueToHost(const FetchedPatch& patch, std::size_t tile) {
 
 Status GpuLane::Launch(const ops::DeviceChain& chain) {
   if (patches_.empty()) return absl::OkStatus();
-  if (tiles_ != 0) {
-    PB_RETURN_IF_ERROR(memory::CopyToDevice(
-        d_tiles_.d_data(), h_tiles_.bytes().first(tiles_ * tile_stride_), stream_.get()));
+  if (tile_bytes_ != 0) {
+    PB_RETURN_IF_ERROR(memory::CopyToDevice(d_tiles_.d_data(), h_tiles_.bytes().first(tile_bytes_),
+                                            stream_.get()));
   }
   std::vector<ops::DevicePatch> launch;
   for (std::size_t i = 0; i < patches_.size(); ++i) {
-    if (!patches_[i]->job->Wanted()) continue;
-    PB_RETURN_IF_ERROR(AddImages(i, launch));
-    if (label_stride_ != 0) PB_RETURN_IF_ERROR(QueueLabels(*patches_[i], i));
+    const FetchedPatch& patch = *patches_[i].patch;
+    if (!patch.job->Wanted()) continue;
+    PB_RETURN_IF_ERROR(AddImages(patches_[i], launch));
+    if (label_stride_ != 0) PB_RETURN_IF_ERROR(QueueLabels(patch, i));
   }
   PB_RETURN_IF_ERROR(chain.Begin(room_, capacity_ * views_));
   PB_RETURN_IF_ERROR(chain.Launch(launch, room_, stream_.get()));
-  for (std::size_t i = 0; i < patches_.size(); ++i) {
-    if (!patches_[i]->job->Wanted()) continue;
-    PB_RETURN_IF_ERROR(QueueToHost(*patches_[i], first_tile_[i]));
+  for (const Staged& staged : patches_) {
+    if (!staged.patch->job->Wanted()) continue;
+    PB_RETURN_IF_ERROR(QueueToHost(staged));
   }
   return made_.Record(stream_.get());
 }
@@ -177,6 +221,11 @@ Status GpuLane::WaitSync() const { return made_.WaitSync(); }
 
 Status GpuLane::WaitForAllSync() const { return stream_.WaitSync(); }
 
-std::vector<std::unique_ptr<FetchedPatch>> GpuLane::Take() { return std::exchange(patches_, {}); }
+std::vector<std::unique_ptr<FetchedPatch>> GpuLane::Take() {
+  std::vector<std::unique_ptr<FetchedPatch>> patches;
+  for (Staged& staged : patches_) patches.push_back(std::move(staged.patch));
+  patches_.clear();
+  return patches;
+}
 
 }  // namespace patchbay::workers

@@ -12,29 +12,26 @@
 #include "runtime/memory/device_block.h"
 #include "runtime/memory/gpu.h"
 #include "workers/stream/label_arrays.h"
+#include "workers/stream/patch_maker.h"
 #include "workers/stream/patch_reader.h"
 #include "workers/stream/tile_decoder.h"
 
 namespace patchbay::workers {
 
-/// Patches of one lane; fewer where they are large.
-inline constexpr std::size_t kLanePatchesMax = 64;
-/// Bytes of a lane's tiles, and of its finished patches: larger means larger launches, and more
-/// pinned and device memory.
-inline constexpr std::size_t kLaneBytesMax = std::size_t{64} << 20;
-
 /// The memory and the CUDA stream of some patches. One thread; its GPU is selected. Allocates for
-/// the first patches of a stream and not again.
+/// the first patches of a stream and not again, but for a patch of a volume whose source box alone
+/// is larger than a lane.
 class GpuLane {
  public:
-  Status Open();
+  /// `bytes_max`: of its tiles, and of its finished patches, unless one patch alone has more.
+  Status Open(std::size_t bytes_max);
 
-  /// Readies an empty lane for patches of a stream.
-  Status Begin(const StreamContext& context);
-  /// How many patches of it fit.
-  std::size_t capacity() const { return capacity_; }
+  /// Readies an empty lane for the first of `patches`, at least one, all of one stream; returns how
+  /// many fit. ResourceExhausted names the image where one does not.
+  StatusOr<std::size_t> Begin(std::span<const std::unique_ptr<FetchedPatch>> patches);
 
-  /// Decodes a patch into the lane and writes its arrays that lie in host memory. Queues nothing.
+  /// Decodes one of those patches into the lane and writes its arrays that lie in host memory.
+  /// Queues nothing.
   Status Stage(const FetchedPatch& patch, TileDecoder& decoder, LabelArrays& labels);
   /// The lane's, after it was staged.
   void Add(std::unique_ptr<FetchedPatch> patch);
@@ -55,23 +52,37 @@ class GpuLane {
   memory::GpuStream stream() const { return stream_.get(); }
 
  private:
+  /// Of one of the patch's views.
+  struct Tile {
+    std::size_t bytes = 0, stride = 0;
+  };
+  struct Staged {
+    std::unique_ptr<FetchedPatch> patch;
+    std::size_t begin = 0;   ///< of its first tile, in bytes
+    std::size_t images = 0;  ///< of the patches before it; padding has none
+    /// Under icc_to_srgb; null: its colours stay.
+    std::shared_ptr<const ops::IccLookup> lookup;
+  };
+
+  static Tile TileOf(const FetchedPatch& patch);
+  std::size_t CountFitting(std::span<const std::unique_ptr<FetchedPatch>> patches,
+                           std::size_t& tile_bytes) const;
+  Status FitTiles(const FetchedPatch& first, std::size_t bytes);
   Status StageLabels(const FetchedPatch& patch, TileDecoder& decoder, LabelArrays& labels);
-  Status AddImages(std::size_t index, std::vector<ops::DevicePatch>& launch);
+  Status AddImages(const Staged& staged, std::vector<ops::DevicePatch>& launch);
   Status QueueLabels(const FetchedPatch& patch, std::size_t index);
-  Status QueueToHost(const FetchedPatch& patch, std::size_t tile);
+  Status QueueToHost(const Staged& staged);
 
   memory::OwnedGpuStream stream_;
   memory::GpuEvent made_;
   memory::PinnedBuffer h_tiles_, h_labels_;
   memory::DeviceBlock d_tiles_, d_patches_;
   ops::DeviceRoom room_;
-  std::size_t capacity_ = 0, views_ = 0;
-  std::size_t tile_bytes_ = 0, tile_stride_ = 0, patch_stride_ = 0, label_stride_ = 0;
-  std::size_t tiles_ = 0;  ///< of the patches that are there; padding has none
-  std::vector<std::size_t> first_tile_;
-  /// Under icc_to_srgb, of each patch and of the one that is staged; null: its colours stay.
-  std::vector<std::shared_ptr<const ops::IccLookup>> lookups_;
-  std::vector<std::unique_ptr<FetchedPatch>> patches_;
+  std::size_t bytes_max_ = 0, capacity_ = 0, views_ = 0;
+  std::size_t patch_stride_ = 0, label_stride_ = 0;
+  std::size_t tile_bytes_ = 0, images_ = 0;       ///< of the patches that are there
+  std::shared_ptr<const ops::IccLookup> lookup_;  ///< of the patch that is staged
+  std::vector<Staged> patches_;
 };
 
 }  // namespace patchbay::workers

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <utility>
 #include <vector>
@@ -20,10 +21,10 @@ class GpuPatchMaker final : public PatchMaker {
   explicit GpuPatchMaker(PatchEnded ended) : ended_(std::move(ended)) {}
   ~GpuPatchMaker() override { Flush(); }
 
-  Status Open(const std::string& gpu_uuid) {
+  Status Open(const std::string& gpu_uuid, std::size_t lane_bytes) {
     PB_ASSIGN_OR_RETURN(const int index, memory::GpuIndexOf(gpu_uuid));
     PB_RETURN_IF_ERROR(memory::SelectGpu(index));
-    for (GpuLane& lane : lanes_) PB_RETURN_IF_ERROR(lane.Open());
+    for (GpuLane& lane : lanes_) PB_RETURN_IF_ERROR(lane.Open(lane_bytes));
     return absl::OkStatus();
   }
 
@@ -45,22 +46,22 @@ class GpuPatchMaker final : public PatchMaker {
     Retire(lane);
     const StreamContext& context = patches.front()->job->context();
     const StatusOr<const ops::DeviceChain*> chain = ChainOf(context);
-    const Status ready = chain.ok() ? lane.Begin(context) : chain.status();
-    if (!ready.ok()) {
-      ended_(std::move(patches.front()), ready);
+    const auto other = [&context](const auto& patch) { return &patch->job->context() != &context; };
+    const auto end = std::find_if(patches.begin(), patches.end(), other);
+    const StatusOr<std::size_t> taken =
+        chain.ok() ? lane.Begin(std::span(patches.begin(), end)) : chain.status();
+    if (!taken.ok()) {
+      ended_(std::move(patches.front()), taken.status());
       return 1;
     }
-    // A context may end with the last of its patches: each is asked before it is given away.
-    std::size_t taken = 0;
-    while (taken < patches.size() && taken < lane.capacity() &&
-           &patches[taken]->job->context() == &context) {
-      StageOne(lane, std::move(patches[taken++]));
+    for (std::unique_ptr<FetchedPatch>& patch : patches.first(*taken)) {
+      StageOne(lane, std::move(patch));
     }
     const std::int64_t begun_ns = SteadyNowNs();
     const Status launched = lane.Launch(**chain);
     lane.Charge(SteadyNowNs() - begun_ns);
     if (!launched.ok()) End(lane, launched);
-    return taken;
+    return *taken;
   }
 
   void StageOne(GpuLane& lane, std::unique_ptr<FetchedPatch> patch) {
@@ -118,9 +119,9 @@ class GpuPatchMaker final : public PatchMaker {
 }  // namespace
 
 StatusOr<std::unique_ptr<PatchMaker>> MakeGpuPatchMaker(const std::string& gpu_uuid,
-                                                        PatchEnded ended) {
+                                                        PatchEnded ended, std::size_t lane_bytes) {
   auto maker = std::make_unique<GpuPatchMaker>(std::move(ended));
-  PB_RETURN_IF_ERROR(maker->Open(gpu_uuid));
+  PB_RETURN_IF_ERROR(maker->Open(gpu_uuid, lane_bytes));
   return std::unique_ptr<PatchMaker>(std::move(maker));
 }
 

@@ -14,6 +14,12 @@ namespace patchbay::workers {
 /// Called once for every patch given to a maker, from the maker's thread.
 using PatchEnded = std::function<void(std::unique_ptr<FetchedPatch> patch, const Status& status)>;
 
+/// Patches of one lane of a GPU; fewer where they are large.
+inline constexpr std::size_t kLanePatchesMax = 64;
+/// Bytes of a lane's tiles, and of its finished patches: larger means larger launches, and more
+/// pinned and device memory.
+inline constexpr std::size_t kLaneBytesMax = std::size_t{64} << 20;
+
 /// Belongs to one thread.
 class PatchMaker {
  public:
@@ -35,9 +41,10 @@ using PatchMakerFactory = std::function<StatusOr<std::unique_ptr<PatchMaker>>(Pa
 std::unique_ptr<PatchMaker> MakeCpuPatchMaker(PatchEnded ended);
 
 /// Decodes into pinned memory and runs the chain on the GPU of that UUID: up to kLanePatchesMax
-/// patches of a stream a launch, while the next ones are decoded.
+/// patches of a stream a launch, as far as `lane_bytes` go, while the next ones are decoded.
 /// Unimplemented in a build without CUDA, NotFound when the process does not see the GPU.
 StatusOr<std::unique_ptr<PatchMaker>> MakeGpuPatchMaker(const std::string& gpu_uuid,
-                                                        PatchEnded ended);
+                                                        PatchEnded ended,
+                                                        std::size_t lane_bytes = kLaneBytesMax);
 
 }  // namespace patchbay::workers

@@ -186,17 +186,22 @@ class FakeStream {
   ~FakeStream() { std::filesystem::remove_all(folder); }
 
   void Describe(Tail tail, bool meta = false, std::uint32_t batch = kBatch) {
+    plan::PlannedImage image;
+    image.kind = "fake";
+    image.size = Flat(kFakeHeight, kFakeWidth);
     const std::string yaml = StrCat(
         "dataset: fake\nnumerics: cpu\nseed: 11\npatch: {size: [", kPatchSide, ", ", kPatchSide,
         "]}\nbatch: {global_size: ", batch, ", dtype: float32, tail: ", NameOf(tail),
         ", meta: ", meta ? "true" : "false",
         "}\npreprocess: [{normalize: {scale: 255, mean: [0.5, 0.5, 0.5], std: [0.2, 0.2, 0.2]}}]\n"
         "augment: [{flip: {}}]\n");
+    Describe(yaml, image);
+  }
+
+  /// A run over one image, which `open_image` opens.
+  void Describe(const std::string& yaml, const plan::PlannedImage& image) {
     const StatusOr<plan::RunConfig> config = plan::ParseRunConfig(yaml, "test");
     ASSERT_TRUE(config.ok()) << config.status();
-    plan::PlannedImage image;
-    image.kind = "fake";
-    image.size = Flat(kFakeHeight, kFakeWidth);
     const StatusOr<plan::Plan> plan = plan::Plan::Build(*config, {image});
     ASSERT_TRUE(plan.ok()) << plan.status();
     described.stream = 9;
@@ -266,12 +271,15 @@ class FakeStream {
       std::filesystem::canonical(std::filesystem::temp_directory_path()) /
       StrCat("fake_stream_", Hex64(RandomU64()));
   FakeHooks hooks;
+  std::function<std::unique_ptr<ImageSource>()> open_image = [this] {
+    return std::make_unique<FakeImage>(hooks);
+  };
   FakeDelivery delivery;
   Endings endings;
   protocol::StreamDescribed described;
   StreamGeometry geometry;
   ImageCache images{4, [this](const std::string&) -> StatusOr<std::unique_ptr<ImageSource>> {
-                      return std::unique_ptr<ImageSource>(std::make_unique<FakeImage>(hooks));
+                      return open_image();
                     }};
 
  private:
