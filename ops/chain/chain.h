@@ -101,6 +101,8 @@ class Chain {
   /// InvalidArgument when that fit is missing.
   Status CheckFit(const ImageColours& colours) const;
 
+  /// What a volume chain has in common for all patches.
+  const VolumeProgram& volume() const { return *volume_; }
   /// Of a volume chain, instead of both.
   VolumeGeometry DrawVolume(const DrawKey& key, const plan::VolumeFacts& facts) const {
     return volume_->DrawGeometry(key, facts);

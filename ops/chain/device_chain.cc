@@ -1,9 +1,9 @@
 #include "ops/chain/device_chain.h"
 
 #include <algorithm>
-#include <cstring>
 #include <vector>
 
+#include "ops/chain/device_volume.h"
 #include "ops/geometry/pixels.h"
 #include "ops/intensity/cast.h"
 #include "runtime/base/strings.h"
@@ -14,27 +14,6 @@ namespace {
 
 static_assert(kMaxKernelChannels >= kMaxChannels);
 static_assert(kMaxKernelSteps >= static_cast<int>(plan::kMaxOps));
-
-/// Scratch of one lane; larger means fewer launches of chains that blur or turn contrast.
-constexpr std::uint64_t kPlaneBytesMax = std::uint64_t{64} << 20;
-constexpr std::size_t kAlignment = 256;
-
-std::size_t RoundedUp(std::size_t bytes) {
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-}
-
-SourceType TypeOf(DType dtype) {
-  switch (dtype) {
-    case DType::kUint16:
-      return SourceType::kUint16;
-    case DType::kInt16:
-      return SourceType::kInt16;
-    case DType::kFloat32:
-      return SourceType::kFloat32;
-    default:
-      return SourceType::kUint8;
-  }
-}
 
 std::vector<ValueStep> StepsOf(const ValueSteps& steps) {
   std::vector<ValueStep> made;
@@ -71,54 +50,7 @@ std::span<const std::byte> BytesOf(const std::vector<Slice>& slices) {
 
 }  // namespace
 
-Status DeviceRoom::Begin(std::size_t parameter_bytes, std::uint64_t plane_bytes) {
-  used_ = 0;
-  if (lookups_.size() > kRoomLookups) lookups_.resize(kRoomLookups);
-  if (h_parameters_.bytes().size() < parameter_bytes) {
-    PB_ASSIGN_OR_RETURN(h_parameters_, memory::PinnedBuffer::Allocate(parameter_bytes));
-    PB_ASSIGN_OR_RETURN(d_parameters_, memory::DeviceBlock::Allocate(parameter_bytes));
-  }
-  if (d_planes_.size_bytes() < plane_bytes) {
-    PB_ASSIGN_OR_RETURN(d_planes_, memory::DeviceBlock::Allocate(plane_bytes));
-  }
-  return absl::OkStatus();
-}
-
-StatusOr<std::byte*> DeviceRoom::Upload(std::span<const std::byte> parameters,
-                                        memory::GpuStream stream) {
-  if (used_ + parameters.size() > h_parameters_.bytes().size()) {
-    return absl::InternalError(StrCat("launch ops: ", parameters.size(),
-                                      " bytes of parameters: more than there is room for"));
-  }
-  const std::span<std::byte> h_part = h_parameters_.bytes().subspan(used_, parameters.size());
-  std::byte* const d_part = d_parameters_.d_data() + used_;
-  used_ += RoundedUp(parameters.size());
-  std::memcpy(h_part.data(), parameters.data(), parameters.size());
-  PB_RETURN_IF_ERROR(memory::CopyToDevice(d_part, h_part, stream));
-  return d_part;
-}
-
-StatusOr<const IccNode*> DeviceRoom::Upload(const IccLookup& lookup, memory::GpuStream stream) {
-  const auto found = std::find_if(lookups_.begin(), lookups_.end(), [&lookup](const auto& kept) {
-    return kept.first == lookup.digest();
-  });
-  if (found != lookups_.end()) {
-    lookups_.splice(lookups_.begin(), lookups_, found);
-  } else {
-    const auto bytes = std::as_bytes(lookup.nodes());
-    PB_ASSIGN_OR_RETURN(auto d_nodes, memory::DeviceBlock::Allocate(bytes.size()));
-    // Copies from memory that is not pinned are staged during the call.
-    PB_RETURN_IF_ERROR(memory::CopyToDevice(d_nodes.d_data(), bytes, stream));
-    lookups_.emplace_front(lookup.digest(), std::move(d_nodes));
-  }
-  return reinterpret_cast<const IccNode*>(lookups_.front().second.d_data());
-}
-
 StatusOr<DeviceChain> DeviceChain::Create(const Chain& chain, memory::GpuStream stream) {
-  if (chain.is_volume()) {
-    return absl::UnimplementedError(
-        "compile ops for a GPU: a chain of volumes is made on CPUs only");
-  }
   DeviceChain device;
   device.chain_ = std::make_unique<const Chain>(chain);
   const std::vector<ValueStep> steps = StepsOf(chain.value_steps());
@@ -132,10 +64,18 @@ StatusOr<DeviceChain> DeviceChain::Create(const Chain& chain, memory::GpuStream 
 }
 
 Status DeviceChain::Begin(DeviceRoom& room, std::size_t patches) const {
+  if (chain_->is_volume()) {
+    // Images and labels, each in two uploads.
+    const std::size_t parameters =
+        2 * (patches * VolumeParameterBytes(*chain_) + 2 * kDeviceAlignment);
+    return room.Begin(parameters, VolumePlaneBytes(*chain_, patches));
+  }
   const auto depth = static_cast<std::size_t>(chain_->options().patch.z);
   const std::size_t slice_bytes = chain_->in_float() ? sizeof(FloatSlice) : sizeof(MovedSlice);
-  const std::size_t images = RoundedUp(patches * depth * slice_bytes) + patches * kAlignment;
-  const std::size_t labels = RoundedUp(patches * sizeof(FloatSlice)) + patches * kAlignment;
+  const std::size_t images =
+      AlignedForDevice(patches * depth * slice_bytes) + patches * kDeviceAlignment;
+  const std::size_t labels =
+      AlignedForDevice(patches * sizeof(FloatSlice)) + patches * kDeviceAlignment;
   const bool needs_planes = chain_->in_float() && chain_->colour().needs_planes();
   const int planes = needs_planes ? PlanesAtOnce() : 0;
   return room.Begin(images + labels, static_cast<std::uint64_t>(planes) * PlaneBytes());
@@ -164,7 +104,7 @@ SliceShape DeviceChain::Shape() const {
   shape.channels = options.channels;
   shape.planar = options.layout == OutputLayout::kNchw;
   shape.to = *CastTarget(options.dtype);
-  shape.source = TypeOf(options.source_dtype);
+  shape.source = SourceTypeOf(options.source_dtype);
   return shape;
 }
 
@@ -183,8 +123,8 @@ std::uint64_t DeviceChain::SliceBytes() const {
 
 std::uint64_t DeviceChain::PlaneBytes() const {
   const SliceShape shape = Shape();
-  return RoundedUp(static_cast<std::size_t>(2 * shape.channels * shape.height * shape.width) *
-                   sizeof(float));
+  return AlignedForDevice(
+      static_cast<std::size_t>(2 * shape.channels * shape.height * shape.width) * sizeof(float));
 }
 
 int DeviceChain::PlanesAtOnce() const {
@@ -196,6 +136,13 @@ Status DeviceChain::Launch(std::span<const DevicePatch> patches, DeviceRoom& roo
                            memory::GpuStream stream) const {
   for (const DevicePatch& patch : patches) PB_RETURN_IF_ERROR(Check(patch));
   if (patches.empty()) return absl::OkStatus();
+  if (chain_->is_volume()) {
+    std::vector<VolumeItem> items;
+    for (const DevicePatch& patch : patches) {
+      items.push_back({patch.d_source, patch.d_out, patch.key, patch.facts});
+    }
+    return LaunchVolumePatches(*chain_, items, room, stream);
+  }
   return chain_->in_float() ? LaunchInFloat(patches, room, stream)
                             : LaunchMoved(patches, room, stream);
 }
@@ -304,15 +251,24 @@ Status DeviceChain::LaunchInFloat(std::span<const DevicePatch> patches, DeviceRo
 
 Status DeviceChain::LaunchLabels(std::span<const DeviceLabels> labels, DeviceRoom& room,
                                  memory::GpuStream stream) const {
-  if (chain_->options().patch.z != 1) {
-    return absl::InvalidArgumentError("launch labels: for 2-D patches only");
+  if (chain_->options().patch.z != 1 && !chain_->is_volume()) {
+    return absl::InvalidArgumentError("launch labels: for 2-D patches and chains of volumes only");
   }
-  if (labels.empty()) return absl::OkStatus();
-  std::vector<FloatSlice> slices(labels.size());
-  for (std::size_t i = 0; i < labels.size(); ++i) {
-    if (labels[i].d_source == nullptr || labels[i].d_out == nullptr) {
+  for (const DeviceLabels& label : labels) {
+    if (label.d_source == nullptr || label.d_out == nullptr) {
       return absl::InvalidArgumentError("launch labels: a patch has no memory");
     }
+  }
+  if (labels.empty()) return absl::OkStatus();
+  if (chain_->is_volume()) {
+    std::vector<VolumeItem> items;
+    for (const DeviceLabels& label : labels) {
+      items.push_back({label.d_source, label.d_out, label.key, label.facts});
+    }
+    return LaunchVolumeMasks(*chain_, items, room, stream);
+  }
+  std::vector<FloatSlice> slices(labels.size());
+  for (std::size_t i = 0; i < labels.size(); ++i) {
     slices[i].d_source = labels[i].d_source;
     slices[i].d_out = labels[i].d_out;
     slices[i].geometry = chain_->DrawGeometry(labels[i].key);

@@ -77,17 +77,7 @@ __device__ inline void StoreElement(const SliceShape& shape, std::byte* d_out, s
   const std::int64_t pixel = i * shape.width + j;
   const std::int64_t at =
       shape.planar ? channel * shape.channel_elements + pixel : pixel * shape.channels + channel;
-  const std::uint32_t bits = CastBits(value, shape.to);
-  switch (shape.to) {
-    case CastTo::kUint8:
-      reinterpret_cast<std::uint8_t*>(d_out)[at] = static_cast<std::uint8_t>(bits);
-      break;
-    case CastTo::kFloat32:
-      reinterpret_cast<std::uint32_t*>(d_out)[at] = bits;
-      break;
-    default:
-      reinterpret_cast<std::uint16_t*>(d_out)[at] = static_cast<std::uint16_t>(bits);
-  }
+  StoreAs(shape.to, d_out, at, value);
 }
 
 }  // namespace patchbay::ops

@@ -15,6 +15,7 @@ namespace patchbay::ops {
 /// once instead of twice; translation units of the CPU are built without that.
 struct PlainProduct {
   static PB_LANE_CODE float Of(float a, float b) { return a * b; }
+  static PB_LANE_CODE double Of(double a, double b) { return a * b; }
 };
 
 template <typename Multiply>

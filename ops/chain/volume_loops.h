@@ -103,27 +103,19 @@ void LoopTone(const Tone& tone, std::int64_t width, float* row) {
 
 template <typename V>
 void LoopLine(const LineWithin& line, std::int64_t width, float* row) {
-  const V k = V::All(line.slope), d = V::All(line.offset), least = V::All(line.least),
-          most = V::All(line.most);
-  for (std::int64_t j = 0; j < width; j += V::kLanes) {
-    Min(Max(FusedAdd(V::Load(row + j), k, d), least), most).Store(row + j);
-  }
+  for (std::int64_t j = 0; j < width; j += V::kLanes) Lined(line, V::Load(row + j)).Store(row + j);
 }
 
 template <typename V>
 void LoopPower(const PowerCurve& curve, std::int64_t width, float* row) {
-  const V least = V::All(curve.least), inverse = V::All(curve.inverse),
-          exponent = V::All(curve.exponent), range = V::All(curve.range);
-  for (std::int64_t j = 0; j < width; j += V::kLanes) {
-    const V part = (V::Load(row + j) - least) * inverse;
-    FusedAdd(Powered(part, exponent), range, least).Store(row + j);
-  }
+  for (std::int64_t j = 0; j < width; j += V::kLanes)
+    Curved(curve, V::Load(row + j)).Store(row + j);
 }
 
 /// Column j of a row adds to sum j mod 16, whatever the width of a register.
 template <typename V>
-void LoopSums(const float* row, std::int64_t width, float shift, PatchSums& sums) {
-  constexpr int kSums = 16, kRegisters = kSums / V::kLanes;
+PatchSums LoopSums(const float* row, std::int64_t width, float shift) {
+  constexpr int kSums = kSumLanes, kRegisters = kSums / V::kLanes;
   V sum[kRegisters], square[kRegisters], least[kRegisters], most[kRegisters];
   for (int r = 0; r < kRegisters; ++r) {
     sum[r] = square[r] = V::All(0.0f);
@@ -153,12 +145,7 @@ void LoopSums(const float* row, std::int64_t width, float shift, PatchSums& sums
     lane[2][k] = Min(ScalarLanes{lane[2][k]}, v).v;
     lane[3][k] = Max(ScalarLanes{lane[3][k]}, v).v;
   }
-  for (int k = 0; k < kSums; ++k) {
-    sums.sum += double{lane[0][k]};
-    sums.squares += double{lane[1][k]};
-    sums.least = Min(ScalarLanes{lane[2][k]}, ScalarLanes{sums.least}).v;
-    sums.most = Max(ScalarLanes{lane[3][k]}, ScalarLanes{sums.most}).v;
-  }
+  return JoinedLanes(lane[0], lane[1], lane[2], lane[3]);
 }
 
 template <typename V>

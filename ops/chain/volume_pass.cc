@@ -2,25 +2,16 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstring>
-#include <limits>
 
 #include "ops/chain/chain_rows.h"
 #include "ops/chain/float_pass.h"
+#include "ops/chain/scalar_lanes.h"
 #include "ops/chain/volume_gather.h"
 #include "ops/geometry/resample.h"
 
 namespace patchbay::ops {
 namespace {
-
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr double kLeastRange = 1e-7;  ///< of values and deviations that are divided by
-
-struct PatchStats {
-  double mean = 0, std = 0;
-  float least = 0, most = 0;
-};
 
 class VolumePass {
  public:
@@ -93,7 +84,7 @@ class VolumePass {
       loops_.rows->add_noise(drawn.noise, i, rows);
     }
     if (drawn.brightness == 1) return;
-    loops_.volume->line({drawn.brightness, 0, -kInfinity, kInfinity}, job_.patch.x, row_);
+    loops_.volume->line(FreeLine(drawn.brightness, 0), job_.patch.x, row_);
   }
 
   void Blur() const {
@@ -130,14 +121,24 @@ class VolumePass {
 
   PatchStats Stats() const {
     const float shift = *Row(0);
-    PatchSums sums{0, 0, shift, shift};
-    for (std::int64_t i = 0; i < Rows(); ++i) {
-      loops_.volume->sums(Row(i), job_.patch.x, shift, sums);
+    PatchSums patch;
+    for (std::int64_t z = 0; z < job_.patch.z; ++z) {
+      const PatchSums slice = SliceSums(z * job_.patch.y, shift);
+      if (z == 0) {
+        patch = slice;
+      } else {
+        Join(patch, slice);
+      }
     }
-    const auto n = static_cast<double>(job_.patch.Pixels());
-    const double mean = sums.sum / n;
-    const double squares = std::max(0.0, sums.squares - sums.sum * mean);
-    return {shift + mean, n > 1 ? std::sqrt(squares / (n - 1)) : 0, sums.least, sums.most};
+    return StatsOf<PlainProduct>(patch, shift, static_cast<double>(job_.patch.Pixels()));
+  }
+
+  PatchSums SliceSums(std::int64_t first_row, float shift) const {
+    PatchSums slice = loops_.volume->sums(Row(first_row), job_.patch.x, shift);
+    for (std::int64_t y = 1; y < job_.patch.y; ++y) {
+      Join(slice, loops_.volume->sums(Row(first_row + y), job_.patch.x, shift));
+    }
+    return slice;
   }
 
   void Line(const LineWithin& line) const {
@@ -145,11 +146,8 @@ class VolumePass {
   }
 
   void Contrast() const {
-    const double factor = job_.intensity->contrast;
-    if (factor == 1) return;
-    const PatchStats stats = Stats();
-    Line({static_cast<float>(factor), static_cast<float>(stats.mean * (1 - factor)), stats.least,
-          stats.most});
+    const float factor = job_.intensity->contrast;
+    if (factor != 1) Line(ContrastLine(Stats(), factor));
   }
 
   /// Down to the nearest voxel, up again between voxels.
@@ -173,20 +171,14 @@ class VolumePass {
   }
 
   void Gamma(const DrawnGamma& gamma) const {
-    const float sign = gamma.invert ? -1.0f : 1.0f;
-    if (gamma.invert) Line({-1, 0, -kInfinity, kInfinity});
+    if (gamma.invert) Line(FreeLine(-1, 0));
     const PatchStats before = Stats();
-    const double range = double{before.most} - double{before.least};
-    const PowerCurve curve{before.least, static_cast<float>(1 / std::max(range, kLeastRange)),
-                           static_cast<float>(gamma.exponent), static_cast<float>(range)};
+    const PowerCurve curve = CurveOf(before, static_cast<float>(gamma.exponent));
     for (std::int64_t i = 0; i < Rows(); ++i) loops_.volume->power(curve, job_.patch.x, Row(i));
     if (gamma.retain_stats) {
-      const PatchStats after = Stats();
-      const double slope = before.std / std::max(after.std, kLeastRange);
-      Line({sign * static_cast<float>(slope),
-            sign * static_cast<float>(before.mean - after.mean * slope), -kInfinity, kInfinity});
+      Line(RetainingLine<PlainProduct>(before, Stats(), gamma.invert ? -1.0f : 1.0f));
     } else if (gamma.invert) {
-      Line({-1, 0, -kInfinity, kInfinity});
+      Line(FreeLine(-1, 0));
     }
   }
 

@@ -8,6 +8,7 @@
 #include "ops/chain/float_rows.h"
 #include "ops/volume/tone.h"
 #include "ops/volume/volume_map.h"
+#include "ops/volume/volume_stats.h"
 #include "runtime/base/dtype.h"
 #include "runtime/base/extent.h"
 
@@ -29,22 +30,6 @@ struct VoxelRow {
   std::int64_t width = 0;
 };
 
-/// Sums that do not depend on the width of registers.
-struct PatchSums {
-  double sum = 0, squares = 0;  ///< of values less the shift
-  float least = 0, most = 0;
-};
-
-/// value -> value slope + offset, within least and most.
-struct LineWithin {
-  float slope = 1, offset = 0, least = 0, most = 0;
-};
-
-/// gamma: ((x - least) inverse)^exponent range + least.
-struct PowerCurve {
-  float least = 0, inverse = 1, exponent = 1, range = 1;
-};
-
 /// One variant of the loops. Rows have room for whole vectors past their width.
 struct VolumeLoops {
   /// `out` has room for a whole vector past the row.
@@ -52,7 +37,7 @@ struct VolumeLoops {
   /// The nearest voxel of a block of uint8, halves upwards.
   void (*nearest)(const VoxelRow& row, std::uint8_t* out);
   void (*tone)(const Tone& tone, std::int64_t width, float* row);
-  void (*sums)(const float* row, std::int64_t width, float shift, PatchSums& sums);
+  PatchSums (*sums)(const float* row, std::int64_t width, float shift);  ///< of a row alone
   void (*line)(const LineWithin& line, std::int64_t width, float* row);
   void (*power)(const PowerCurve& curve, std::int64_t width, float* row);
   /// The spline along a row through `at_row`, as columns say.

@@ -184,4 +184,19 @@ void Resample::Rows(const float* planes, std::int64_t first, std::int64_t count,
   }
 }
 
+std::vector<CoarseTap> CoarseTaps(std::int64_t samples, std::int64_t coarse) {
+  const Resample::Axis down = AxisOf(samples, coarse, 0), up = AxisOf(coarse, samples, 1);
+  const auto sample_of = [&](std::int64_t at) {
+    const auto i = static_cast<std::size_t>(std::clamp<std::int64_t>(at, 0, coarse - 1));
+    return static_cast<std::int32_t>(
+        std::clamp<std::int64_t>(down.first[i] - kMargin, 0, samples - 1));
+  };
+  std::vector<CoarseTap> taps;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(samples); ++i) {
+    const std::int64_t at = up.first[i] - kMargin;
+    taps.push_back({sample_of(at), sample_of(at + 1), up.weight[2 * i], up.weight[2 * i + 1]});
+  }
+  return taps;
+}
+
 }  // namespace patchbay::ops

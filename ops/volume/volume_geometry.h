@@ -59,6 +59,9 @@ class VolumeMoves {
   /// more than kMaxSourceVoxels.
   Status CheckImage(const plan::VolumeFacts& facts) const;
 
+  /// Control points of elastic along each axis; 0 without it.
+  int points() const { return elastic_ ? elastic_->options.points : 0; }
+
  private:
   plan::PerAxis AmplitudeOf(const plan::VolumeFacts& facts) const;
 

@@ -6,6 +6,7 @@
 #include "ops/lanes/float_math.h"
 #include "ops/volume/tone.h"
 #include "ops/volume/volume_map.h"
+#include "ops/volume/volume_stats.h"
 
 namespace patchbay::ops {
 
@@ -38,6 +39,18 @@ PB_LANE_CODE V Toned(const Tone& tone, V x) {
 template <typename V>
 PB_LANE_CODE V Powered(V x, V exponent) {
   return BinaryPower(exponent * BinaryLog(Max(x, V::All(0x1p-126f))));
+}
+
+template <typename V>
+PB_LANE_CODE V Lined(const LineWithin& line, V x) {
+  x = FusedAdd(x, V::All(line.slope), V::All(line.offset));
+  return Min(Max(x, V::All(line.least)), V::All(line.most));
+}
+
+template <typename V>
+PB_LANE_CODE V Curved(const PowerCurve& curve, V x) {
+  const V part = (x - V::All(curve.least)) * V::All(curve.inverse);
+  return FusedAdd(Powered(part, V::All(curve.exponent)), V::All(curve.range), V::All(curve.least));
 }
 
 }  // namespace patchbay::ops

@@ -114,6 +114,11 @@ Status VolumeProgram::Add(const plan::OpStep& step) {
   return absl::OkStatus();
 }
 
+bool VolumeProgram::retains_stats() const {
+  return std::any_of(gammas_.begin(), gammas_.end(),
+                     [](const auto& gamma) { return gamma.options.retain_stats; });
+}
+
 VolumeIntensity VolumeProgram::DrawIntensity(const DrawKey& key,
                                              const plan::VolumeFacts& facts) const {
   VolumeIntensity drawn;

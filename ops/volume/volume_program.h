@@ -62,6 +62,10 @@ class VolumeProgram {
   const std::vector<CastTo>& casts() const { return casts_; }
   /// Whether Draw needs an image's own facts; otherwise any will do.
   bool needs_facts() const { return needs_facts_; }
+  /// Whether a patch may need its neighbours or the whole of itself.
+  bool may_need_planes() const { return blur_ || contrast_ || low_resolution_ || !gammas_.empty(); }
+  /// Whether a gamma keeps mean and deviation.
+  bool retains_stats() const;
 
  private:
   Status Add(const plan::OpStep& step);

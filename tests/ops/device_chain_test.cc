@@ -239,19 +239,6 @@ TEST(DeviceChainOnGpu, OtherChannelsTypesAndDepthsToo) {
   }
 }
 
-TEST(DeviceChainOnGpu, ChainsOfVolumesAreRefused) {
-  PB_NEED_GPU();
-  auto stream = memory::OwnedGpuStream::Create();
-  ASSERT_TRUE(stream.ok()) << stream.status();
-  ChainOptions options;
-  options.channels = 1;
-  options.patch = {3, 11, 37};
-  options.augment = Json::array({FloatSteps()[6]});
-  const auto chain = Chain::Compile(options);
-  ASSERT_TRUE(chain.ok()) << chain.status();
-  EXPECT_TRUE(absl::IsUnimplemented(DeviceChain::Create(*chain, stream->get()).status()));
-}
-
 TEST(DeviceChainOnGpu, MorePatchesThanOneLaunchTakes) {
   PB_NEED_GPU();
   ChainOptions options;

@@ -8,45 +8,10 @@
 
 #include "ops/chain/chain.h"
 #include "tests/contract/op_contract.h"
+#include "tests/ops/volume_steps.h"
 
 namespace patchbay::ops {
 namespace {
-
-constexpr DType kSourceTypes[] = {DType::kUint8, DType::kUint16, DType::kInt16, DType::kFloat32};
-
-/// Each changes every patch.
-std::vector<std::string> Steps() {
-  return {R"({"window": {"range": [20, 180]}})",
-          R"({"zscore": {}})",
-          R"({"flip": {"axes": ["z", "y", "x"]}})",
-          R"({"affine": {"p": 1, "degrees": [-40, 40], "scale": [0.7, 1.4]}})",
-          R"({"elastic": {"p": 1, "points": 5, "amplitude": 0.2}})",
-          R"({"gaussian_noise": {"p": 1, "std": [0.01, 0.1]}})",
-          R"({"gaussian_blur": {"p": 1, "sigma": [0.4, 1.2]}})",
-          R"({"brightness": {"p": 1}})",
-          R"({"contrast": {"p": 1}})",
-          R"({"low_resolution": {"p": 1}})",
-          R"({"gamma": {"p": 1, "retain_stats": true}})",
-          R"({"gamma": {"p": 1, "invert": true}})",
-          R"({"cast": {"dtype": "bfloat16"}})"};
-}
-
-ChainOptions OptionsOf(const std::string& steps, const Extent& patch, DType source) {
-  ChainOptions options;
-  options.patch = patch;
-  options.channels = 1;
-  options.source_dtype = source;
-  options.augment = *ParseJson("[" + steps + "]", "steps");
-  return options;
-}
-
-plan::VolumeFacts Facts() {
-  plan::VolumeFacts facts;
-  facts.spacing = {1.5, 0.8, 0.8};
-  facts.mean = 0.4;
-  facts.std = 0.3;
-  return facts;
-}
 
 /// Noise with gaps between voxels, rows and slices.
 struct Voxels {
@@ -79,7 +44,7 @@ std::vector<std::byte> Made(const Chain& chain, const TensorView& source, const 
   constexpr std::size_t kGuard = 256;
   constexpr std::byte kMark{0xC3};
   std::vector<std::byte> memory(chain.patch_bytes() + 2 * kGuard, kMark), scratch;
-  const plan::VolumeFacts facts = Facts();
+  const plan::VolumeFacts facts = VolumeStepFacts();
   const Status status =
       chain.Run(source, key, std::span(memory).subspan(kGuard, chain.patch_bytes()), scratch,
                 nullptr, &facts);
@@ -98,7 +63,7 @@ void ExpectOneResult(ChainOptions options, std::uint64_t ordinal) {
     const auto chain = Chain::Compile(options);
     ASSERT_TRUE(chain.ok()) << chain.status();
     ASSERT_TRUE(chain->is_volume());
-    const Extent size = chain->SourceExtent(Key(ordinal), Facts());
+    const Extent size = chain->SourceExtent(Key(ordinal), VolumeStepFacts());
     const Voxels source(size, options.source_dtype, 0), gapped(size, options.source_dtype, 2);
     const auto memory = source.memory;
     const auto made = Made(*chain, source.view, Key(ordinal));
@@ -112,12 +77,12 @@ void ExpectOneResult(ChainOptions options, std::uint64_t ordinal) {
 TEST(VolumeChain, EveryWidthOfRegisterGivesTheSameBits) {
   constexpr std::int64_t kSides[][3] = {{2, 3, 5}, {9, 7, 33}, {4, 6, 130}, {12, 16, 16}};
   std::uint64_t ordinal = 0;
-  for (const auto& step : Steps()) {
+  for (const auto& step : VolumeSteps()) {
     for (const auto& side : kSides) {
-      for (const DType source : kSourceTypes) {
+      for (const DType source : kVolumeSourceTypes) {
         ++ordinal;
         SCOPED_TRACE(StrCat(step, " ", side[2], " ", NameOf(source)));
-        ChainOptions options = OptionsOf(step, {side[0], side[1], side[2]}, source);
+        ChainOptions options = VolumeStepOptions(step, {side[0], side[1], side[2]}, source);
         options.preprocess = *ParseJson(R"([{"window": {"range": [0, 255]}}])", "steps");
         if (step.find("window") != std::string::npos) options.preprocess = Json::array();
         options.dtype = kPatchTypes[ordinal % 4];
@@ -132,9 +97,9 @@ TEST(VolumeChain, EveryWidthOfRegisterGivesTheSameBits) {
 
 TEST(VolumeChain, WholeChainsGiveTheSameBits) {
   std::string all;
-  for (const auto& step : Steps()) all += (all.empty() ? "" : ",") + step;
+  for (const auto& step : VolumeSteps()) all += (all.empty() ? "" : ",") + step;
   for (std::uint64_t ordinal = 0; ordinal < 8; ++ordinal) {
-    ExpectOneResult(OptionsOf(all, {11, 13, 37}, kSourceTypes[ordinal % 4]), ordinal);
+    ExpectOneResult(VolumeStepOptions(all, {11, 13, 37}, kVolumeSourceTypes[ordinal % 4]), ordinal);
     if (HasFatalFailure()) return;
   }
 }
@@ -145,10 +110,10 @@ TEST(VolumeChain, WhatDoesNothingChangesNoBit) {
          {"gaussian_noise": {"p": 0}}, {"gaussian_blur": {"p": 1, "sigma": [0, 0]}},
          {"brightness": {"p": 1, "factor": [1, 1]}}, {"contrast": {"p": 1, "factor": [1, 1]}},
          {"low_resolution": {"p": 1, "zoom": [1, 1]}}, {"gamma": {"p": 0}})";
-  const auto chain = Chain::Compile(OptionsOf(idle, {12, 13, 14}, DType::kInt16));
+  const auto chain = Chain::Compile(VolumeStepOptions(idle, {12, 13, 14}, DType::kInt16));
   ASSERT_TRUE(chain.ok()) << chain.status();
   const Voxels source({12, 13, 14}, DType::kInt16, 0);
-  ASSERT_EQ(chain->SourceBox(BoxAt({3, 4, 5}, {12, 13, 14}), Key(1), Facts()),
+  ASSERT_EQ(chain->SourceBox(BoxAt({3, 4, 5}, {12, 13, 14}), Key(1), VolumeStepFacts()),
             BoxAt({3, 4, 5}, {12, 13, 14}));
   const auto made = Made(*chain, source.view, Key(1));
   for (std::size_t i = 0; i < source.memory.size() / 2; ++i) {
@@ -161,8 +126,8 @@ TEST(VolumeChain, WhatDoesNothingChangesNoBit) {
 }
 
 TEST(VolumeChain, NotANumberIsTheWindowsLowEnd) {
-  const auto chain =
-      Chain::Compile(OptionsOf(R"({"window": {"range": [-10, 10]}})", {2, 2, 2}, DType::kFloat32));
+  const auto chain = Chain::Compile(
+      VolumeStepOptions(R"({"window": {"range": [-10, 10]}})", {2, 2, 2}, DType::kFloat32));
   float values[] = {NAN, -INFINITY, INFINITY, -3024, 0, 10, -10, 5};
   const TensorView view = ContiguousView<4>(reinterpret_cast<std::byte*>(values), DType::kFloat32,
                                             {2, 2, 2, std::int64_t{1}});
@@ -179,10 +144,10 @@ TEST(VolumeChain, LabelsGoWhereVoxelsGo) {
          {"affine": {"p": 1, "degrees": [-90, 90], "scale": [0.8, 1.3]}})";
   for (std::uint64_t ordinal = 0; ordinal < 20; ++ordinal) {
     for (const CpuLevel level : kCpuLevels) {
-      ChainOptions options = OptionsOf(moves, {10, 11, 35}, DType::kUint8);
+      ChainOptions options = VolumeStepOptions(moves, {10, 11, 35}, DType::kUint8);
       options.cpu_level = level;
       const auto chain = Chain::Compile(options);
-      const Extent size = chain->SourceExtent(Key(ordinal), Facts());
+      const Extent size = chain->SourceExtent(Key(ordinal), VolumeStepFacts());
       // Halves along x: what is sampled is more or less than the middle as the nearest label is 1
       // or 0.
       Voxels source(size, DType::kUint8, 0);
@@ -192,7 +157,8 @@ TEST(VolumeChain, LabelsGoWhereVoxelsGo) {
       }
       std::vector<std::uint8_t> labels(10 * 11 * 35);
       std::vector<std::byte> scratch;
-      ASSERT_TRUE(chain->RunLabels(source.view, Key(ordinal), labels, scratch, Facts()).ok());
+      ASSERT_TRUE(
+          chain->RunLabels(source.view, Key(ordinal), labels, scratch, VolumeStepFacts()).ok());
       const auto made = Made(*chain, source.view, Key(ordinal));
       for (std::size_t i = 0; i < labels.size(); ++i) {
         float value;
@@ -204,7 +170,7 @@ TEST(VolumeChain, LabelsGoWhereVoxelsGo) {
 }
 
 std::string Refusal(const std::string& steps, const Extent& patch = {8, 16, 16}, int channels = 1) {
-  ChainOptions options = OptionsOf(steps, patch, DType::kInt16);
+  ChainOptions options = VolumeStepOptions(steps, patch, DType::kInt16);
   options.channels = channels;
   return std::string(Chain::Compile(options).status().message());
 }
@@ -247,15 +213,15 @@ TEST(VolumeChain, WhatCannotBeIsRefusedByKey) {
 }
 
 TEST(VolumeChain, ImagesThatCannotGiveAPatchAreRefused) {
-  const auto elastic = Chain::Compile(
-      OptionsOf(R"({"elastic": {"points": 5, "amplitude_mm": 4}})", {16, 32, 32}, DType::kInt16));
+  const auto elastic = Chain::Compile(VolumeStepOptions(
+      R"({"elastic": {"points": 5, "amplitude_mm": 4}})", {16, 32, 32}, DType::kInt16));
   ASSERT_TRUE(elastic.ok()) << elastic.status();
   plan::VolumeFacts facts;
   facts.spacing = {2, 2, 2};
   EXPECT_TRUE(elastic->CheckImage(facts).ok()) << elastic->CheckImage(facts);
   facts.spacing = {0.5, 2, 2};
   EXPECT_THAT(std::string(elastic->CheckImage(facts).message()), testing::HasSubstr("folds"));
-  const auto affine = Chain::Compile(OptionsOf(
+  const auto affine = Chain::Compile(VolumeStepOptions(
       R"({"affine": {"degrees": [-90, 90], "scale": [0.1, 1]}})", {256, 256, 256}, DType::kInt16));
   EXPECT_THAT(std::string(affine->CheckImage({}).message()),
               testing::HasSubstr("voxels read, turned and scaled: more than"));
@@ -273,7 +239,7 @@ TEST(VolumeChain, ARotationKeepsMillimetres) {
   // A quarter turn about x of voxels twice as deep as they are high: z of the source runs half as
   // far.
   const auto chain = Chain::Compile(
-      OptionsOf(R"({"affine": {"p": 1, "degrees": [90, 90]}})", {9, 9, 9}, DType::kInt16));
+      VolumeStepOptions(R"({"affine": {"p": 1, "degrees": [90, 90]}})", {9, 9, 9}, DType::kInt16));
   plan::VolumeFacts facts;
   facts.spacing = {2, 1, 1};
   const Box box = chain->SourceBox(BoxAt({0, 0, 0}, {9, 9, 9}), Key(0), facts);

@@ -223,9 +223,14 @@ template <typename T>
 T __ldg(const T* at) {
   return *at;
 }
-/// A product that the compiler cannot fuse with an addition.
+/// Products that the compiler cannot fuse with an addition.
 inline float __fmul_rn(float a, float b) {
   float product = a * b;
+  __asm__("" : "+x"(product));
+  return product;
+}
+inline double __dmul_rn(double a, double b) {
+  double product = a * b;
   __asm__("" : "+x"(product));
   return product;
 }

@@ -1,0 +1,58 @@
+#include "ops/chain/device_room.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/base/strings.h"
+
+namespace patchbay::ops {
+
+Status DeviceRoom::Begin(std::size_t parameter_bytes, std::uint64_t plane_bytes) {
+  used_ = 0;
+  outgrown_.clear();
+  if (lookups_.size() > kRoomLookups) lookups_.resize(kRoomLookups);
+  if (h_parameters_.bytes().size() < parameter_bytes) {
+    PB_ASSIGN_OR_RETURN(h_parameters_, memory::PinnedBuffer::Allocate(parameter_bytes));
+    PB_ASSIGN_OR_RETURN(d_parameters_, memory::DeviceBlock::Allocate(parameter_bytes));
+  }
+  return FitPlanes(plane_bytes);
+}
+
+Status DeviceRoom::FitPlanes(std::uint64_t plane_bytes) {
+  if (d_planes_.size_bytes() >= plane_bytes) return absl::OkStatus();
+  PB_ASSIGN_OR_RETURN(auto d_planes, memory::DeviceBlock::Allocate(plane_bytes));
+  outgrown_.push_back(std::exchange(d_planes_, std::move(d_planes)));
+  return absl::OkStatus();
+}
+
+StatusOr<std::byte*> DeviceRoom::Upload(std::span<const std::byte> parameters,
+                                        memory::GpuStream stream) {
+  if (used_ + parameters.size() > h_parameters_.bytes().size()) {
+    return absl::InternalError(StrCat("launch ops: ", parameters.size(),
+                                      " bytes of parameters: more than there is room for"));
+  }
+  const std::span<std::byte> h_part = h_parameters_.bytes().subspan(used_, parameters.size());
+  std::byte* const d_part = d_parameters_.d_data() + used_;
+  used_ += AlignedForDevice(parameters.size());
+  std::memcpy(h_part.data(), parameters.data(), parameters.size());
+  PB_RETURN_IF_ERROR(memory::CopyToDevice(d_part, h_part, stream));
+  return d_part;
+}
+
+StatusOr<const IccNode*> DeviceRoom::Upload(const IccLookup& lookup, memory::GpuStream stream) {
+  const auto found = std::find_if(lookups_.begin(), lookups_.end(), [&lookup](const auto& kept) {
+    return kept.first == lookup.digest();
+  });
+  if (found != lookups_.end()) {
+    lookups_.splice(lookups_.begin(), lookups_, found);
+  } else {
+    const auto bytes = std::as_bytes(lookup.nodes());
+    PB_ASSIGN_OR_RETURN(auto d_nodes, memory::DeviceBlock::Allocate(bytes.size()));
+    // Copies from memory that is not pinned are staged during the call.
+    PB_RETURN_IF_ERROR(memory::CopyToDevice(d_nodes.d_data(), bytes, stream));
+    lookups_.emplace_front(lookup.digest(), std::move(d_nodes));
+  }
+  return reinterpret_cast<const IccNode*>(lookups_.front().second.d_data());
+}
+
+}  // namespace patchbay::ops

@@ -1,0 +1,60 @@
+// The memory of a GPU that launches share. A part of chain.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "ops/colour/icc_lookup.h"
+#include "runtime/base/hash.h"
+#include "runtime/base/status.h"
+#include "runtime/memory/device_block.h"
+#include "runtime/memory/gpu.h"
+
+namespace patchbay::ops {
+
+/// Parts of blocks are aligned as blocks are.
+inline constexpr std::size_t kDeviceAlignment = 256;
+constexpr std::size_t AlignedForDevice(std::size_t bytes) {
+  return (bytes + kDeviceAlignment - 1) / kDeviceAlignment * kDeviceAlignment;
+}
+
+/// Scratch of one lane; larger means fewer launches of chains that need it.
+inline constexpr std::uint64_t kPlaneBytesMax = std::uint64_t{64} << 20;
+
+/// Colour lookups that a room keeps from one launch to the next, 0.6 MB each; slides of one scanner
+/// share one.
+inline constexpr std::size_t kRoomLookups = 32;
+
+/// What launches need beside their patches: parameters on their way to the GPU, scratch, and the
+/// colour lookups of images. Of one thread; what was launched from it must have ended before
+/// Begin. Move-only.
+class DeviceRoom {
+ public:
+  /// Makes room; allocates only where there was never so much.
+  Status Begin(std::size_t parameter_bytes, std::uint64_t plane_bytes);
+  /// Scratch for launches that need more than Begin could know; what was queued keeps its own.
+  Status FitPlanes(std::uint64_t plane_bytes);
+  /// Queues the copy of parameters, and says where they will be. Internal above what Begin said.
+  StatusOr<std::byte*> Upload(std::span<const std::byte> parameters, memory::GpuStream stream);
+  /// The nodes of a lookup on the GPU; queues their copy where they are not there yet.
+  StatusOr<const IccNode*> Upload(const IccLookup& lookup, memory::GpuStream stream);
+  std::byte* d_planes() const { return d_planes_.d_data(); }
+  std::uint64_t plane_bytes() const { return d_planes_.size_bytes(); }
+  /// Kernels queued from it since it was made.
+  std::uint64_t kernels() const { return kernels_; }
+  void CountKernels(int queued) { kernels_ += static_cast<std::uint64_t>(queued); }
+
+ private:
+  memory::PinnedBuffer h_parameters_;
+  memory::DeviceBlock d_parameters_, d_planes_;
+  std::vector<memory::DeviceBlock> outgrown_;                  ///< until the next Begin
+  std::list<std::pair<Digest, memory::DeviceBlock>> lookups_;  ///< used last first
+  std::size_t used_ = 0;
+  std::uint64_t kernels_ = 0;
+};
+
+}  // namespace patchbay::ops

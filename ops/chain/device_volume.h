@@ -1,0 +1,30 @@
+// The launches that make the patches of a chain of volumes. A part of chain.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "ops/chain/chain.h"
+#include "ops/chain/device_room.h"
+#include "ops/chain/drawn_volume.h"
+#include "runtime/base/status.h"
+#include "runtime/memory/gpu.h"
+
+namespace patchbay::ops {
+
+/// The scratch of `patches` patches whose sources are not smoothed: a part of what a room keeps.
+std::uint64_t VolumePlaneBytes(const Chain& chain, std::size_t patches);
+
+/// Queues everything that makes `patches`. One launch takes as many as its scratch has room for, at
+/// most kLaunchSlices.
+Status LaunchVolumePatches(const Chain& chain, std::span<const VolumeItem> patches,
+                           DeviceRoom& room, memory::GpuStream stream);
+/// The geometry alone, on labels of uint8.
+Status LaunchVolumeMasks(const Chain& chain, std::span<const VolumeItem> labels, DeviceRoom& room,
+                         memory::GpuStream stream);
+
+/// The kernels' name of a type of sources.
+SourceType SourceTypeOf(DType dtype);
+
+}  // namespace patchbay::ops

@@ -1,0 +1,218 @@
+// Chains of volumes on a GPU: the bits of the CPU whatever the ops, types and sides, for patches
+// whose sources differ in size and for more than a launch takes; labels likewise.
+#include <cstring>
+
+#include <gtest/gtest.h>
+
+#include "ops/chain/device_chain.h"
+#include "tests/contract/op_contract.h"
+#include "tests/ops/volume_steps.h"
+
+namespace patchbay::ops {
+namespace {
+
+constexpr std::size_t kGap = 64;
+
+DrawKey KeyOf(std::uint64_t ordinal) { return {17, 1, ordinal, 0, DrawStream::kParameters}; }
+
+/// Facts of two images: one of the patch's own spacing, one that is read finer along two axes.
+plan::VolumeFacts FactsOf(const ChainOptions& options, std::size_t patch) {
+  plan::VolumeFacts facts = VolumeStepFacts();
+  if (options.to_spacing && patch % 2 == 1) facts.step = {1, 2.2, 1.6};
+  return facts;
+}
+
+TensorView ViewOf(std::vector<std::byte>& voxels, DType dtype, const Extent& size) {
+  return ContiguousView<4>(voxels.data(), dtype, {size.z, size.y, size.x, std::int64_t{1}});
+}
+
+std::size_t Aligned(std::size_t bytes) { return (bytes + kGap + 255) / 256 * 256; }
+
+/// A batch, made on both devices from the same sources; between its parts are marks.
+class Batch {
+ public:
+  Batch(const ChainOptions& options, std::size_t patches, std::uint64_t first, bool of_labels)
+      : of_labels_(of_labels),
+        dtype_(of_labels ? DType::kUint8 : options.source_dtype),
+        chain_(*Chain::Compile(options)) {
+    bytes_ = of_labels ? static_cast<std::size_t>(options.patch.Pixels()) : chain_.patch_bytes();
+    for (std::size_t i = 0; i < patches; ++i) {
+      keys_.push_back(KeyOf(first + i));
+      facts_.push_back(FactsOf(options, i));
+      const Extent size = chain_.SourceExtent(keys_[i], facts_[i]);
+      places_.push_back(sources_.size());
+      auto noise = NoiseBytes(static_cast<std::size_t>(size.Pixels()), dtype_, first + i);
+      sources_.insert(sources_.end(), noise.begin(), noise.end());
+      sources_.resize(Aligned(sources_.size()), std::byte{0x5A});
+      MakeOnCpu(i, size, noise);
+    }
+  }
+
+  void ExpectTheSameOnTheGpu(DeviceRoom& room) const {
+    auto stream = memory::OwnedGpuStream::Create();
+    const auto device = DeviceChain::Create(chain_, stream->get());
+    ASSERT_TRUE(device.ok()) << device.status();
+    std::vector<std::byte> made(expected_.size(), std::byte{0xC3});
+    auto d_sources = memory::DeviceBlock::Allocate(sources_.size());
+    auto d_out = memory::DeviceBlock::Allocate(made.size());
+    ASSERT_TRUE(d_sources.ok() && d_out.ok());
+    ASSERT_TRUE(memory::CopyToDevice(d_sources->d_data(), sources_, stream->get()).ok());
+    ASSERT_TRUE(memory::CopyToDevice(d_out->d_data(), made, stream->get()).ok());
+    ASSERT_TRUE(device->Begin(room, keys_.size()).ok());
+    const Status launched = Launch(*device, d_sources->d_data(), d_out->d_data(), room, *stream);
+    ASSERT_TRUE(launched.ok()) << launched;
+    ASSERT_TRUE(memory::CopyToHost(made, d_out->d_data(), stream->get()).ok());
+    ASSERT_TRUE(stream->WaitSync().ok());
+    for (std::size_t i = 0; i < keys_.size(); ++i) {
+      const std::size_t at = i * Aligned(bytes_);
+      ASSERT_EQ(std::memcmp(made.data() + at, expected_.data() + at, Aligned(bytes_)), 0)
+          << "patch " << i;
+    }
+  }
+
+ private:
+  void MakeOnCpu(std::size_t i, const Extent& size, std::vector<std::byte>& voxels) {
+    const std::size_t at = expected_.size();
+    expected_.resize(at + Aligned(bytes_), std::byte{0xC3});
+    const auto out = std::span(expected_).subspan(at, bytes_);
+    const auto view = ViewOf(voxels, dtype_, size);
+    std::vector<std::byte> scratch;
+    const Status status =
+        of_labels_ ? chain_.RunLabels(view, keys_[i],
+                                      {reinterpret_cast<std::uint8_t*>(out.data()), out.size()},
+                                      scratch, facts_[i])
+                   : chain_.Run(view, keys_[i], out, scratch, nullptr, &facts_[i]);
+    ASSERT_TRUE(status.ok()) << status;
+  }
+
+  Status Launch(const DeviceChain& device, const std::byte* d_sources, std::byte* d_out,
+                DeviceRoom& room, const memory::OwnedGpuStream& stream) const {
+    std::vector<DevicePatch> patches;
+    std::vector<DeviceLabels> labels;
+    for (std::size_t i = 0; i < keys_.size(); ++i) {
+      const std::byte* d_source = d_sources + places_[i];
+      std::byte* d_made = d_out + i * Aligned(bytes_);
+      patches.push_back({d_source, d_made, keys_[i], {}, facts_[i]});
+      labels.push_back({d_source, d_made, keys_[i], facts_[i]});
+    }
+    return of_labels_ ? device.LaunchLabels(labels, room, stream.get())
+                      : device.Launch(patches, room, stream.get());
+  }
+
+  const bool of_labels_;
+  const DType dtype_;
+  const Chain chain_;
+  std::size_t bytes_ = 0;  ///< of a finished patch
+  std::vector<DrawKey> keys_;
+  std::vector<plan::VolumeFacts> facts_;
+  std::vector<std::size_t> places_;  ///< of the sources
+  std::vector<std::byte> sources_, expected_;
+};
+
+/// In two launches of one room.
+void ExpectBitsOfTheCpu(const ChainOptions& options, std::size_t patches, std::uint64_t first,
+                        bool of_labels = false) {
+  SCOPED_TRACE(StrCat("draws from ", first, " ", DumpJson(options.augment), " ",
+                      NameOf(options.source_dtype), " to ", NameOf(options.dtype), " ",
+                      options.patch.ToString()));
+  DeviceRoom room;
+  Batch(options, patches, first, of_labels).ExpectTheSameOnTheGpu(room);
+  Batch(options, 1, first + patches, of_labels).ExpectTheSameOnTheGpu(room);
+}
+
+bool Has(const std::string& step, const char* op) { return step.find(op) != std::string::npos; }
+
+TEST(DeviceVolumeOnGpu, EachOpHasTheBitsOfTheCpu) {
+  PB_NEED_GPU();
+  constexpr std::int64_t kSides[][3] = {{4, 3, 5}, {9, 7, 33}, {5, 6, 130}, {1, 9, 17}, {7, 1, 1}};
+  std::uint64_t cases = 0;
+  for (const auto& step : VolumeSteps()) {
+    for (const DType source : kVolumeSourceTypes) {
+      for (const auto& side : kSides) {
+        ++cases;
+        // Control points lie closer than an amplitude reaches in slices of three rows.
+        if (Has(step, "elastic") && (side[1] == 3)) continue;
+        ChainOptions options = VolumeStepOptions(step, {side[0], side[1], side[2]}, source);
+        if (!Has(step, "window")) {
+          options.preprocess = *ParseJson(R"([{"window": {"range": [0, 255]}}])", "steps");
+        }
+        options.dtype = kPatchTypes[cases % 4];
+        ExpectBitsOfTheCpu(options, 9, 100 * cases);
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
+TEST(DeviceVolumeOnGpu, WholeChainsHaveTheBitsOfTheCpu) {
+  PB_NEED_GPU();
+  std::string all;
+  for (const auto& step : VolumeSteps()) all += (all.empty() ? "" : ",") + step;
+  for (std::uint64_t round = 0; round < 8; ++round) {
+    ChainOptions options = VolumeStepOptions(all, {6, 13, 37}, kVolumeSourceTypes[round % 4]);
+    options.to_spacing = round >= 4;
+    options.dtype = kPatchTypes[round % 4];
+    ExpectBitsOfTheCpu(options, 5, 1000 * round);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST(DeviceVolumeOnGpu, PatchesThatDrawOpsAndSomeThatDoNotShareALaunch) {
+  PB_NEED_GPU();
+  ChainOptions options = VolumeStepOptions(
+      R"({"affine": {"p": 0.5, "degrees": [-40, 40]}}, {"gaussian_blur": {"p": 0.4}},
+         {"contrast": {"p": 0.4}}, {"low_resolution": {"p": 0.4}},
+         {"gamma": {"p": 0.5, "retain_stats": true, "invert": true}}, {"gamma": {"p": 0.5}})",
+      {5, 6, 21}, DType::kInt16);
+  options.dtype = DType::kFloat32;
+  options.to_spacing = true;
+  ExpectBitsOfTheCpu(options, kLaunchSlices + 3, 1);
+}
+
+TEST(DeviceVolumeOnGpu, PatchesThatTheScratchDoesNotHoldAtOnceGoOneByOne) {
+  PB_NEED_GPU();
+  // 13 MB for two of them, 45 MB for the one that is smoothed: more than the scratch holds at once.
+  ChainOptions options =
+      VolumeStepOptions(R"({"contrast": {"p": 1}})", {40, 200, 200}, DType::kUint8);
+  options.to_spacing = true;
+  ExpectBitsOfTheCpu(options, 3, 1);
+}
+
+TEST(DeviceVolumeOnGpu, LabelsHaveTheBytesOfTheCpu) {
+  PB_NEED_GPU();
+  for (const std::string& moves : {std::string(R"({"flip": {"axes": ["z", "y", "x"]}})"),
+                                   VolumeSteps()[3], VolumeSteps()[3] + "," + VolumeSteps()[4]}) {
+    ChainOptions options = VolumeStepOptions(moves, {6, 11, 37}, DType::kInt16);
+    options.to_spacing = true;
+    ExpectBitsOfTheCpu(options, kLaunchSlices + 3, 7, true);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST(DeviceVolumeOnGpu, PatchesWithoutMemoryAreRefused) {
+  PB_NEED_GPU();
+  const auto chain = Chain::Compile(VolumeStepOptions(VolumeSteps()[3], {4, 5, 6}, DType::kInt16));
+  auto stream = memory::OwnedGpuStream::Create();
+  const auto device = DeviceChain::Create(*chain, stream->get());
+  auto d_block = memory::DeviceBlock::Allocate(4096);
+  ASSERT_TRUE(device.ok() && d_block.ok());
+  DeviceRoom room;
+  ASSERT_TRUE(device->Begin(room, 1).ok());
+  std::byte* const d_data = d_block->d_data();
+  const auto launched = [&](const std::byte* d_source, std::byte* d_out) {
+    const DevicePatch patch{d_source, d_out, KeyOf(1)};
+    return device->Launch({&patch, 1}, room, stream->get()).code();
+  };
+  EXPECT_EQ(launched(nullptr, d_data), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(launched(d_data, nullptr), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(launched(d_data + 1, d_data), absl::StatusCode::kInvalidArgument);
+  const auto labelled = [&](const std::byte* d_source, std::byte* d_out) {
+    const DeviceLabels labels{d_source, d_out, KeyOf(1)};
+    return device->LaunchLabels({&labels, 1}, room, stream->get()).code();
+  };
+  EXPECT_EQ(labelled(nullptr, d_data), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(labelled(d_data, nullptr), absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace patchbay::ops
