@@ -87,13 +87,8 @@ Status DecodePlanesInto(const BloscFrame& frame, const Placement& place, std::by
                         BlockScratch& scratch) {
   scratch.planes.resize(std::max(scratch.planes.size(), frame.nbytes));
   PB_RETURN_IF_ERROR(frame.DecodePlanes(0, scratch.zstd, scratch.planes.data()));
-  const CopyPlan& plan = place.plan;
-  const std::size_t size = plan.element_bytes, elements = frame.nbytes / size;
-  const auto line = static_cast<std::size_t>(plan.shape[static_cast<std::size_t>(plan.rank - 1)]);
-  ForEachLine(plan, [&](std::int64_t from_offset, std::int64_t to_offset) {
-    const std::size_t first = (place.begin + static_cast<std::size_t>(from_offset)) / size;
-    Unshuffle(scratch.planes.data(), elements, size, first, line, to + to_offset);
-  });
+  const std::size_t size = place.plan.element_bytes;
+  UnshuffleBox(place.plan, scratch.planes.data(), frame.nbytes / size, place.begin / size, to);
   return absl::OkStatus();
 }
 

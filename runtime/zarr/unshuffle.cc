@@ -14,7 +14,15 @@ void Put(std::byte* to, __m256i lanes) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), lanes);
 }
 
-/// Sixteen elements of two bytes, and eight.
+/// Thirty-two elements of two bytes.
+void UnshuffleLanes(const std::byte* low, const std::byte* high, std::byte* out) {
+  const __m256i a = At(low), b = At(high);
+  const __m256i even = _mm256_unpacklo_epi8(a, b), odd = _mm256_unpackhi_epi8(a, b);
+  Put(out, _mm256_permute2x128_si256(even, odd, 0x20));
+  Put(out + kLanes, _mm256_permute2x128_si256(even, odd, 0x31));
+}
+
+/// Sixteen of them, and eight.
 void UnshuffleSixteen(const std::byte* low, const std::byte* high, std::byte* out) {
   const auto at = [](const std::byte* from) {
     return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
@@ -31,14 +39,11 @@ void UnshuffleEight(const std::byte* low, const std::byte* high, std::byte* out)
 }
 
 /// Elements of two bytes, all of them where there are eight or more; how many that were.
-std::size_t UnshufflePairs(const std::byte* low, const std::byte* high, std::size_t count,
-                           std::byte* out) {
+inline std::size_t UnshufflePairs(const std::byte* low, const std::byte* high, std::size_t count,
+                                  std::byte* out) {
   std::size_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {
-    const __m256i a = At(low + i), b = At(high + i);
-    const __m256i even = _mm256_unpacklo_epi8(a, b), odd = _mm256_unpackhi_epi8(a, b);
-    Put(out + 2 * i, _mm256_permute2x128_si256(even, odd, 0x20));
-    Put(out + 2 * i + kLanes, _mm256_permute2x128_si256(even, odd, 0x31));
+    UnshuffleLanes(low + i, high + i, out + 2 * i);
   }
   if (i + 16 <= count) {
     UnshuffleSixteen(low + i, high + i, out + 2 * i);
@@ -85,6 +90,30 @@ void Unshuffle(const std::byte* planes, std::size_t elements, std::size_t elemen
     for (std::size_t b = 0; b < element_bytes; ++b) {
       out[i * element_bytes + b] = from[b * elements + i];
     }
+  }
+}
+
+void UnshuffleBox(const CopyPlan& plan, const std::byte* planes, std::size_t elements,
+                  std::size_t first, std::byte* out) {
+  const std::size_t size = plan.element_bytes;
+  const auto count = static_cast<std::size_t>(plan.shape[static_cast<std::size_t>(plan.rank - 1)]);
+  const auto copy = [&](const auto& line) {
+    ForEachLine(plan, [&](std::int64_t from, std::int64_t to) {
+      // The lines of a box lie too far apart for the processor to see the next one coming: ask for
+      // the line one step further along the slowest axis.
+      const std::byte* next = out + to + plan.to_stride[0];
+      __builtin_prefetch(next, 1);
+      __builtin_prefetch(next + count * size - 1, 1);
+      line(first + static_cast<std::size_t>(from) / size, out + to);
+    });
+  };
+  const std::byte* high = planes + elements;
+  if (size == 2 && count == kLanes) {
+    copy([&](std::size_t at, std::byte* to) { UnshuffleLanes(planes + at, high + at, to); });
+  } else if (size == 2 && count >= 8) {
+    copy([&](std::size_t at, std::byte* to) { UnshufflePairs(planes + at, high + at, count, to); });
+  } else {
+    copy([&](std::size_t at, std::byte* to) { Unshuffle(planes, elements, size, at, count, to); });
   }
 }
 

@@ -272,6 +272,36 @@ TEST(Unshuffle, AnyRunOfElementsIsPutTogetherAndNothingElseIsTouched) {
   }
 }
 
+TEST(Unshuffle, ABoxIsPutTogetherInPlaceAndNothingElseIsTouched) {
+  constexpr std::int64_t kSlices = 3, kRows = 2, kColumns = 70, kGap = 3;
+  constexpr auto kElements = static_cast<std::size_t>(kSlices * kRows * kColumns);
+  for (const std::size_t size : {2u, 3u, 4u}) {
+    const auto bytes = static_cast<std::int64_t>(size);
+    std::vector<std::byte> planes(kElements * size);
+    for (std::size_t i = 0; i < planes.size(); ++i) planes[i] = static_cast<std::byte>(i % 241);
+    for (const std::int64_t count : {1, 7, 8, 31, 32, 33, 64, 66}) {
+      const std::int64_t row = count + kGap;  // of the destination, in elements
+      const CopyPlan plan{3,
+                          size,
+                          {kSlices, kRows, count},
+                          {kRows * kColumns * bytes, kColumns * bytes, bytes},
+                          {kRows * row * bytes, row * bytes, bytes}};
+      std::vector<std::byte> out(static_cast<std::size_t>(kSlices * kRows * row) * size,
+                                 std::byte{255});
+      constexpr std::size_t kFirst = 4;
+      UnshuffleBox(plan, planes.data(), kElements, kFirst, out.data());
+      for (std::size_t i = 0; i < out.size(); ++i) {
+        const auto element = static_cast<std::int64_t>(i / size);
+        const auto from =
+            kFirst + static_cast<std::size_t>(element / row * kColumns + element % row);
+        const std::byte expected =
+            element % row < count ? planes[i % size * kElements + from] : std::byte{255};
+        ASSERT_EQ(out[i], expected) << size << " bytes, lines of " << count << ", byte " << i;
+      }
+    }
+  }
+}
+
 /// A chunk of 100 bytes under one codec, or none.
 Status DecodeChunk(const std::vector<Codec>& codecs, const std::string& stored) {
   ArrayMetadata array;
