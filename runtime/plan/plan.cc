@@ -73,16 +73,6 @@ std::uint64_t PatchesThere(const RunConfig& config, const PlannedImage& image) {
   return image.places[0].places == 0 ? 0 : GridCount(config, image);
 }
 
-/// Ops without a kernel are not made where the bits are to be those of a GPU.
-Status CheckNumerics(const RunConfig& config) {
-  const std::string cpu_only =
-      CpuOnlyOp(config.preprocess, config.augment, config.patch, config.spacing.has_value());
-  if (config.numerics == Numerics::kCpu || cpu_only.empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError(StrCat("plan: key 'numerics': ", NameOf(*config.numerics),
-                                           ": what '", cpu_only,
-                                           "' asks for is made on CPUs only; set numerics: cpu"));
-}
-
 Status CheckFill(double fill, DType dtype) {
   if (ElementOf(fill, dtype)) return absl::OkStatus();
   return absl::InvalidArgumentError(StrCat("plan: key 'patch.fill': ", fill, " is not a value of ",
@@ -311,7 +301,6 @@ StatusOr<Plan> Plan::Build(const RunConfig& config, std::vector<PlannedImage> im
     const Status sampled = CheckSampled(config, images[i]);
     if (!sampled.ok()) return Bad(i, MessageOf(sampled));
   }
-  PB_RETURN_IF_ERROR(CheckNumerics(config));
   PB_RETURN_IF_ERROR(SettleIcc(config, images));
   PB_RETURN_IF_ERROR(SettleStains(config, images));
   PB_RETURN_IF_ERROR(SettleVolumes(config, images));

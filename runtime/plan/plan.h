@@ -103,9 +103,8 @@ struct PatchSource {
 class Plan {
  public:
   /// `config` must carry numerics. InvalidArgument when there is no image, an image is empty or
-  /// fails CheckPatchOf, SettleIcc or SettleStains, the images differ in channels or dtype, the
-  /// fill is not a value of their type, or numerics other than cpu are asked of volumes or of other
-  /// types than uint8.
+  /// fails CheckPatchOf, SettleIcc or SettleStains, the images differ in channels or dtype, or the
+  /// fill is not a value of their type.
   static StatusOr<Plan> Build(const RunConfig& config, std::vector<PlannedImage> images);
 
   /// From canonical text that arrived from elsewhere. InvalidArgument unless it is exactly what

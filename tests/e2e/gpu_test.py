@@ -32,15 +32,13 @@ def emulated():
 
 
 @unittest.skipUnless(emulated(), "this build plays no CUDA device")
-class Gpu(harness.Case):
+class GpuCase(harness.Case):
+    """A test with so many devices and a trainer on one of them."""
     devices, seed, more = 1, 1, {}
 
     def environment(self, **more):
         return super().environment(PATCHBAY_EMULATED_GPUS=str(self.devices), PATCHBAY_EMULATED_GPU_SEED=str(self.seed),
                                    **self.more, **more)
-
-    def stores(self):
-        return self.store([self.slide(size="1200x1000")])
 
     def trainer(self, run, gpus, slots, *more):
         return subprocess.Popen([TRAINER, run, "6", gpus, slots, *more], cwd=self.folder, env=self.environment(),
@@ -51,6 +49,17 @@ class Gpu(harness.Case):
         out, err = process.communicate(timeout=harness.LIMIT_S)
         self.assertEqual(process.returncode, 0, err[-4000:])
         return out.strip()
+
+    def gpu_workers(self, process):
+        def serving():
+            pids = [pid for pid, name in harness.processes(process.pid).items() if name == "patchbay-worker"]
+            return [pid for pid in pids if b"--gpu" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()]
+        return wait_until(serving, "a GPU worker")
+
+
+class Gpu(GpuCase):
+    def stores(self):
+        return self.store([self.slide(size="1200x1000")])
 
     def config(self, stores, numerics):
         run = self.run_file(stores, name=f"{numerics}.yaml", meta=True)
@@ -117,12 +126,6 @@ class Gpu(harness.Case):
         go.write_text("")
         out, err = process.communicate(timeout=harness.LIMIT_S)
         self.assertEqual((process.returncode, out.strip()), (0, expected), err[-4000:])
-
-    def gpu_workers(self, process):
-        def serving():
-            pids = [pid for pid, name in harness.processes(process.pid).items() if name == "patchbay-worker"]
-            return [pid for pid in pids if b"--gpu" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()]
-        return wait_until(serving, "a GPU worker")
 
     def test_a_lost_device_ends_its_worker_and_not_the_run(self):
         stores = self.stores()

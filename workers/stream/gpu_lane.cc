@@ -164,7 +164,8 @@ Status GpuLane::AddImages(const Staged& staged, std::vector<ops::DevicePatch>& l
       d_out = d_patches_.d_data() + (staged.images + view) * patch_stride_;
     }
     launch.push_back({d_tiles_.d_data() + staged.begin + view * stride, d_out, patch.spec.key,
-                      ColoursOf(plan.images()[patch.spec.image], staged.lookup.get())});
+                      ColoursOf(plan.images()[patch.spec.image], staged.lookup.get()),
+                      plan.FactsOf(patch.spec.image)});
   }
   return absl::OkStatus();
 }

@@ -16,6 +16,14 @@ namespace {
 constexpr std::size_t kLanes = 2;      ///< one is filled while the other is on the GPU
 constexpr std::size_t kChainsMax = 4;  ///< streams whose tables stay on the GPU
 
+Status WithAdvice(const Status& status) {
+  if (!absl::IsResourceExhausted(status)) return status;
+  return absl::ResourceExhaustedError(
+      StrCat(MessageOf(status),
+             ": a GPU worker has no room for such patches: make patch.size smaller, or set "
+             "numerics: cpu"));
+}
+
 class GpuPatchMaker final : public PatchMaker {
  public:
   explicit GpuPatchMaker(PatchEnded ended) : ended_(std::move(ended)) {}
@@ -51,7 +59,7 @@ class GpuPatchMaker final : public PatchMaker {
     const StatusOr<std::size_t> taken =
         chain.ok() ? lane.Begin(std::span(patches.begin(), end)) : chain.status();
     if (!taken.ok()) {
-      ended_(std::move(patches.front()), taken.status());
+      ended_(std::move(patches.front()), WithAdvice(taken.status()));
       return 1;
     }
     for (std::unique_ptr<FetchedPatch>& patch : patches.first(*taken)) {
@@ -60,7 +68,7 @@ class GpuPatchMaker final : public PatchMaker {
     const std::int64_t begun_ns = SteadyNowNs();
     const Status launched = lane.Launch(**chain);
     lane.Charge(SteadyNowNs() - begun_ns);
-    if (!launched.ok()) End(lane, launched);
+    if (!launched.ok()) End(lane, WithAdvice(launched));
     return *taken;
   }
 

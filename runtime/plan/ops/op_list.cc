@@ -83,15 +83,13 @@ constexpr NeedsRow kNeeds[] = {
     {OpNumber::kColorJitter, {.rgb = true, .statistics = true, .random = true, .once = true}},
     {OpNumber::kGaussianBlur, {.neighbours = true, .random = true, .once = true}},
     {OpNumber::kGaussianNoise, {.random = true, .once = true}},
-    {OpNumber::kWindow, {.once = true, .volume = true, .cpu_only = true}},
-    {OpNumber::kCtNormalize, {.once = true, .volume = true, .cpu_only = true}},
-    {OpNumber::kZscore, {.once = true, .volume = true, .cpu_only = true}},
-    {OpNumber::kBrightness, {.random = true, .once = true, .volume = true, .cpu_only = true}},
-    {OpNumber::kContrast,
-     {.statistics = true, .random = true, .once = true, .volume = true, .cpu_only = true}},
-    {OpNumber::kLowResolution,
-     {.neighbours = true, .random = true, .once = true, .volume = true, .cpu_only = true}},
-    {OpNumber::kGamma, {.statistics = true, .random = true, .volume = true, .cpu_only = true}},
+    {OpNumber::kWindow, {.once = true, .volume = true}},
+    {OpNumber::kCtNormalize, {.once = true, .volume = true}},
+    {OpNumber::kZscore, {.once = true, .volume = true}},
+    {OpNumber::kBrightness, {.random = true, .once = true, .volume = true}},
+    {OpNumber::kContrast, {.statistics = true, .random = true, .once = true, .volume = true}},
+    {OpNumber::kLowResolution, {.neighbours = true, .random = true, .once = true, .volume = true}},
+    {OpNumber::kGamma, {.statistics = true, .random = true, .volume = true}},
 };
 
 std::size_t PlaceOf(const std::vector<OpRow>& rows, const std::string& name) {
@@ -217,16 +215,6 @@ Status CheckOps(const Json& preprocess, const Json& augment, const Extent& patch
     if (!fits.ok()) return WrongOp(step.key, MessageOf(fits));
   }
   return absl::OkStatus();
-}
-
-std::string CpuOnlyOp(const Json& preprocess, const Json& augment, const Extent& patch,
-                      bool to_spacing) {
-  const auto steps = OrderOps(preprocess, augment);
-  if (!steps.ok()) return "";
-  for (const OpStep& step : *steps) {
-    if (NeedsOf(step.op).cpu_only || IsVolumeChain(*steps, patch, to_spacing)) return step.key;
-  }
-  return to_spacing ? "patch.spacing" : "";
 }
 
 }  // namespace patchbay::plan

@@ -52,7 +52,6 @@ struct OpNeeds {
   bool random = false;      ///< draws numbers for each patch
   bool once = false;        ///< may be named once
   bool volume = false;      ///< of volumes alone
-  bool cpu_only = false;    ///< no other numerics than cpu
 };
 OpNeeds NeedsOf(OpNumber op);
 
@@ -84,11 +83,6 @@ Json InFixedOrder(const Json& steps);
 /// patch.spacing, which makes any list a volume's. Errors as OrderOps.
 Status CheckOps(const Json& preprocess, const Json& augment, const Extent& patch,
                 bool to_spacing = false);
-
-/// The first op of both lists that only CPUs make on such a patch ("augment[0].affine"); empty when
-/// there is none. "patch.spacing" where that alone is. Requires lists that passed CheckOps.
-std::string CpuOnlyOp(const Json& preprocess, const Json& augment, const Extent& patch,
-                      bool to_spacing = false);
 
 /// "check ops: key 'augment[0].flip': <cause>".
 Status WrongOp(std::string_view key, std::string_view cause);

@@ -146,7 +146,7 @@ TEST(Configs, ThePageOfOpsHasARowForEachInItsPlaceWithItsDevices) {
     const auto steps = OrderOps(Json::array({step}), Json::array());
     ASSERT_TRUE(steps.ok()) << steps.status();
     const OpNeeds needs = NeedsOf(steps->front().op);
-    EXPECT_EQ(rows[i][3], needs.cpu_only ? "CPU" : "CPU, CUDA");
+    EXPECT_EQ(rows[i][3], "CPU, CUDA");
     EXPECT_EQ(rows[i][2].rfind("rgb", 0) == 0, needs.rgb) << rows[i][2];
     EXPECT_EQ(rows[i][2] == "volumes", needs.volume) << rows[i][2];
   }

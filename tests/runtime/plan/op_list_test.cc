@@ -111,14 +111,5 @@ TEST(OpList, WhatIsWrongForEveryImageIsSaidBeforeOneIsOpen) {
   EXPECT_FALSE(OrderOps(many, Json::array()).ok());
 }
 
-TEST(OpList, VolumesAreMadeOnCpusOnly) {
-  const Json none = Json::array(), blur = Steps(R"([{"gaussian_blur":{}}])");
-  EXPECT_EQ(CpuOnlyOp(none, blur, Flat(8, 8)), "");
-  EXPECT_EQ(CpuOnlyOp(none, blur, {4, 8, 8}), "augment[0].gaussian_blur");
-  const Json flips = Steps(R"([{"flip":{}},{"flip":{"axes":["x"]}}])");
-  EXPECT_EQ(CpuOnlyOp(Steps(R"([{"normalize":{}}])"), none, {4, 8, 8}), "");
-  EXPECT_EQ(CpuOnlyOp(none, flips, Flat(8, 8)), "augment[0].flip");
-}
-
 }  // namespace
 }  // namespace patchbay::plan

@@ -109,6 +109,8 @@ TEST(Plan, WhatDoesNotFitTheAxesOrTheTypeIsRefusedByKey) {
     RunConfig on_gpus = VolumeConfig();
     on_gpus.numerics = numerics;
     EXPECT_EQ(error(on_gpus, Volume()), "");
+    on_gpus.augment = Json::parse(R"([{"flip": {"axes": ["z"]}}, {"gamma": {}}])");
+    EXPECT_EQ(error(on_gpus, Volume()), "") << "a chain of volumes";
     flat.numerics = numerics;
     EXPECT_EQ(error(flat, {Sha256Of("a"), "zarr", Flat(250, 120), 1, DType::kUint16}), "");
   }

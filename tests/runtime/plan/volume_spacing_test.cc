@@ -157,7 +157,6 @@ TEST(VolumeSpacing, AnyListOfOpsIsAVolumesUnderASpacing) {
   const auto list = ParseJson(R"([{"rotate90": {}}])", "ops").value();
   EXPECT_FALSE(CheckOps(Json::array(), list, {8, 8, 8}, true).ok());
   EXPECT_TRUE(CheckOps(Json::array(), list, {8, 8, 8}).ok());
-  EXPECT_EQ(CpuOnlyOp(Json::array(), Json::array(), {8, 8, 8}, true), "patch.spacing");
 }
 
 TEST(VolumeSpacing, WhatIsAskedReadsBackFromItsPayload) {
