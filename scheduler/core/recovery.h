@@ -31,9 +31,10 @@ class Recovery {
 
   /// `next_job`: the first that this incarnation will accept.
   void Begin(const std::map<WorkerPlace, KnownWorker>& known, JobId next_job);
-  /// A former incarnation accepted the job, and may have told its trainers what nobody here knows.
+  /// A former incarnation accepted the job, and may have told its trainers what nobody here knows:
+  /// its leases may be about, were it as shards that ended workers have sent.
   bool IsFromBefore(JobId job) const { return job < next_job_; }
-  /// A former incarnation's leases may be about.
+  /// The journal knew workers, whose nodes may be coming back.
   bool had_workers() const { return had_workers_; }
   /// Two lease times have passed.
   bool IsOver() const { return turn_.now >= until_; }

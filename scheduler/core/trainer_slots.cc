@@ -112,7 +112,7 @@ void TrainerSlots::TakeFilling(Stream& stream, Trainer& trainer, const SlotRow& 
     if (known != trainer.slots.end() && !spare) return;
     trainer.slots[row.slot] = {row.generation, SlotState::kFilling, at, 0, 0, false};
     if (!(at < trainer.next)) trainer.named.insert(at);
-    OpenFilling(stream, trainer, at, row.slot, recovery_.had_workers());
+    OpenFilling(stream, trainer, at, row.slot, recovery_.IsFromBefore(stream.job));
     filling = trainer.filling.find(at);
   }
   if (filling->second.slot != row.slot || trainer.slots[row.slot].generation != row.generation) {

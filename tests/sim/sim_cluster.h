@@ -83,6 +83,7 @@ class World {
   void WorkerLoop(SimAgent& agent, SimWorker& worker);
   void WorkerReceive(SimAgent& agent, SimWorker& worker, Body&& body);
   void Register(SimWorker& worker);
+  void DropFormer(SimWorker& worker);
   void TakeLeases(SimWorker& worker, LeasesGranted&& granted);
   void DropLeases(SimWorker& worker, const std::vector<LeaseNumber>& revoked);
   void RunNext(SimAgent& agent, SimWorker& worker);

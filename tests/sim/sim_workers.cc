@@ -91,7 +91,7 @@ void World::StartWorker(SimAgent& agent, SimWorker& worker) {
   worker.agent_incarnation = agent.incarnation;
   worker.pid = next_pid_++;
   live_pids_.insert(worker.pid);
-  worker.scheduler_incarnation = 0;
+  worker.scheduler_incarnation = worker.newest_scheduler = 0;
   worker.tasks.clear();
   worker.shards.clear();
   worker.running = {};
@@ -148,6 +148,8 @@ void World::Register(SimWorker& worker) {
   for (const ShardLease& lease : worker.shards) {
     hello.held.push_back({lease.lease, true, {}, lease.stream, lease.shard});
   }
+  worker.offered.clear();
+  for (const auto& held : hello.held) worker.offered.insert(held.lease);
   ToScheduler(worker.actor, hello, 1);
 }
 
@@ -172,7 +174,9 @@ void World::WorkerLoop(SimAgent& agent, SimWorker& worker) {
 
 void World::WorkerReceive(SimAgent& agent, SimWorker& worker, Body&& body) {
   if (const auto* registered = std::get_if<protocol::WorkerRegistered>(&body)) {
-    worker.scheduler_incarnation = registered->scheduler_incarnation;
+    worker.scheduler_incarnation = worker.newest_scheduler = registered->scheduler_incarnation;
+    DropFormer(worker);
+    RunNext(agent, worker);
   } else if (const auto* seen = std::get_if<protocol::HeartbeatSeen>(&body)) {
     if (seen->scheduler_incarnation != worker.scheduler_incarnation) {
       worker.scheduler_incarnation = 0;
@@ -196,7 +200,25 @@ void World::WorkerReceive(SimAgent& agent, SimWorker& worker, Body&& body) {
   }
 }
 
+/// As workers/process does: what a former scheduler granted late is void.
+void World::DropFormer(SimWorker& worker) {
+  std::vector<LeaseNumber> late;
+  const auto look = [&](const LeaseNumber& lease) {
+    if (lease.incarnation < worker.newest_scheduler && worker.offered.count(lease) == 0) {
+      late.push_back(lease);
+    }
+  };
+  for (const TaskLease& lease : worker.tasks) look(lease.lease);
+  for (const ShardLease& lease : worker.shards) look(lease.lease);
+  DropLeases(worker, late);
+}
+
 void World::TakeLeases(SimWorker& worker, LeasesGranted&& granted) {
+  const auto former = [&](const auto& lease) {
+    return lease.lease.incarnation < worker.newest_scheduler;
+  };
+  std::erase_if(granted.tasks, former);
+  std::erase_if(granted.shards, former);
   for (TaskLease& lease : granted.tasks) {
     if (worker.seen.insert(lease.lease).second) worker.tasks.push_back(std::move(lease));
   }

@@ -100,6 +100,8 @@ struct SimWorker {
   std::uint64_t incarnation = 0, agent_incarnation = 0;
   std::int64_t pid = 0;
   std::uint32_t scheduler_incarnation = 0;  ///< 0 = not registered
+  std::uint32_t newest_scheduler = 0;       ///< that it has registered with
+  std::set<LeaseNumber> offered;            ///< when it registered last
   std::deque<TaskLease> tasks;
   std::deque<ShardLease> shards;
   LeaseNumber running;  ///< {0, 0} = idle

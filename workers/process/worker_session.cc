@@ -95,22 +95,33 @@ void WorkerSession::Register() {
   offer.numerics = options_.numerics;
   offer.byte_versions = plan::ByteVersionsText();
   offer.capacity = options_.capacity;
-  for (const auto& [number, held] : held_) offer.held.push_back(held.lease);
-  session_->Request(std::move(offer), kRetryMs * 10, [this](StatusOr<protocol::Body> answer) {
-    registering_ = false;
-    const auto* registered =
-        answer.ok() ? std::get_if<protocol::WorkerRegistered>(&*answer) : nullptr;
-    if (registered == nullptr) {
-      LogWarning(StrCat("register worker: ", MessageOf(answer.status())));
-      register_again_ = loop_.After(kRetryMs, [this] {
-        if (session_->connected()) Register();
-      });
-      return;
-    }
-    scheduler_incarnation_ = registered->scheduler_incarnation;
-    LogInfo(StrCat("registered with scheduler incarnation ", scheduler_incarnation_));
-    SendFinished();
-  });
+  std::set<LeaseNumber> offered;
+  for (const auto& [number, held] : held_) {
+    offer.held.push_back(held.lease);
+    offered.insert(number);
+  }
+  session_->Request(std::move(offer), kRetryMs * 10,
+                    [this, offered = std::move(offered)](StatusOr<protocol::Body> answer) {
+                      OnRegistered(offered, std::move(answer));
+                    });
+}
+
+void WorkerSession::OnRegistered(const std::set<LeaseNumber>& offered,
+                                 StatusOr<protocol::Body> answer) {
+  registering_ = false;
+  const auto* registered =
+      answer.ok() ? std::get_if<protocol::WorkerRegistered>(&*answer) : nullptr;
+  if (registered == nullptr) {
+    LogWarning(StrCat("register worker: ", MessageOf(answer.status())));
+    register_again_ = loop_.After(kRetryMs, [this] {
+      if (session_->connected()) Register();
+    });
+    return;
+  }
+  scheduler_incarnation_ = registered->scheduler_incarnation;
+  LogInfo(StrCat("registered with scheduler incarnation ", scheduler_incarnation_));
+  DropFormer(offered);
+  SendFinished();
 }
 
 void WorkerSession::OnFact(protocol::Body body) {
@@ -129,9 +140,23 @@ void WorkerSession::OnFact(protocol::Body body) {
   }
 }
 
+/// What a former scheduler granted while this one was told what is held: it does not know of that.
+void WorkerSession::DropFormer(const std::set<LeaseNumber>& offered) {
+  std::vector<LeaseNumber> late;
+  for (const auto& [number, held] : held_) {
+    if (IsFormer(number) && !offered.contains(number)) late.push_back(number);
+  }
+  for (const LeaseNumber& lease : late) Revoke(lease);
+}
+
+/// A grant that arrives after its scheduler has ended is void.
 void WorkerSession::OnGranted(protocol::LeasesGranted granted) {
-  for (protocol::TaskLease& lease : granted.tasks) TakeTask(std::move(lease));
-  for (const protocol::ShardLease& lease : granted.shards) TakeShard(lease);
+  for (protocol::TaskLease& lease : granted.tasks) {
+    if (!IsFormer(lease.lease)) TakeTask(std::move(lease));
+  }
+  for (const protocol::ShardLease& lease : granted.shards) {
+    if (!IsFormer(lease.lease)) TakeShard(lease);
+  }
 }
 
 void WorkerSession::TakeTask(protocol::TaskLease lease) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -66,8 +67,13 @@ class WorkerSession {
   Status Start();
 
   void Register();
+  void OnRegistered(const std::set<LeaseNumber>& offered, StatusOr<protocol::Body> answer);
   void OnFact(protocol::Body body);
+  void DropFormer(const std::set<LeaseNumber>& offered);
   void OnGranted(protocol::LeasesGranted granted);
+  bool IsFormer(const LeaseNumber& lease) const {
+    return lease.incarnation < scheduler_incarnation_;
+  }
   void TakeTask(protocol::TaskLease lease);
   void FetchInputs(std::shared_ptr<protocol::TaskLease> lease);
   void OnInputFetched(std::shared_ptr<protocol::TaskLease> lease, StatusOr<protocol::Body> answer);

@@ -562,7 +562,29 @@ TEST_F(Streaming, AWorkerWhoseHostIsUnknownMayBeOnAny) {
   EXPECT_TRUE(bare.Shards().empty());
   bare.Exited(0, 100);
   bare.Pass(2'000, alive);
-  EXPECT_NE(bare.FindFor<protocol::FenceShard>(CoreRig::kTrainer0), nullptr);
+  EXPECT_FALSE(bare.Shards().empty());
+}
+
+TEST_F(Streaming, WhatEndedWorkersOfAFormerSchedulerHaveSentMayStillArrive) {
+  Attach();
+  const auto sent = rig.Shards();
+  ASSERT_EQ(sent.size(), 2u);
+  rig.Exited(0, 100);
+  rig.Restart();  // the journal knows no worker any more
+  rig.AddAgent();
+  rig.AddWorker(0, 200);
+  rig.Join(CoreRig::kTrainer0, Role::kOperator, "ops");
+  Attach(5, 1);
+  EXPECT_TRUE(rig.Shards().empty()) << "leased before the trainer refuses what is under way";
+  const auto* fence = rig.FindFor<protocol::FenceShard>(CoreRig::kTrainer0);
+  ASSERT_NE(fence, nullptr);
+  EXPECT_GT(fence->lease, sent[1].lease);
+  for (const auto& lease : sent) {
+    protocol::FenceShard of_shard = *fence;
+    of_shard.shard = lease.shard;
+    Fenced(of_shard, 0);
+  }
+  EXPECT_EQ(rig.Shards().size(), 2u);
 }
 
 }  // namespace
