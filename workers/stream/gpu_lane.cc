@@ -54,11 +54,10 @@ StatusOr<std::size_t> GpuLane::Begin(std::span<const std::unique_ptr<FetchedPatc
   label_stride_ = RoundUp(LabelBytes(context.layout()));
   capacity_ = std::clamp<std::size_t>(bytes_max_ / (patch_stride_ * views_), 1, kLanePatchesMax);
   tile_bytes_ = images_ = 0;
-  std::size_t bytes = 0;
-  const std::size_t count = CountFitting(patches, bytes);
-  PB_RETURN_IF_ERROR(FitTiles(*patches.front(), bytes));
+  const Fitting fitting = FirstThatFit(patches);
+  PB_RETURN_IF_ERROR(FitTiles(*patches.front(), fitting));
   PB_RETURN_IF_ERROR(FitPinned(h_labels_, capacity_ * label_stride_));
-  return count;
+  return fitting.count;
 }
 
 GpuLane::Tile GpuLane::TileOf(const FetchedPatch& patch) {
@@ -67,29 +66,31 @@ GpuLane::Tile GpuLane::TileOf(const FetchedPatch& patch) {
   return {bytes, RoundUp(bytes)};
 }
 
-std::size_t GpuLane::CountFitting(std::span<const std::unique_ptr<FetchedPatch>> patches,
-                                  std::size_t& tile_bytes) const {
-  std::size_t count = 0;
+GpuLane::Fitting GpuLane::FirstThatFit(
+    std::span<const std::unique_ptr<FetchedPatch>> patches) const {
+  Fitting fitting;
   for (const auto& patch : patches) {
     const std::size_t more = TileOf(*patch).stride * views_;
-    if (count == capacity_ || (count != 0 && tile_bytes + more > bytes_max_)) break;
-    tile_bytes += more;
-    ++count;
+    const bool is_full = fitting.count == capacity_ || fitting.tile_bytes + more > bytes_max_;
+    if (fitting.count != 0 && is_full) break;
+    fitting.tile_bytes += more;
+    fitting.largest = std::max(fitting.largest, more);
+    ++fitting.count;
   }
-  return count;
+  return fitting;
 }
 
-/// Room for `bytes` of tiles; more at once, so that later patches find it. Source boxes of volumes
-/// differ: theirs is as large as a lane may be, and doubled for one that is larger still.
-Status GpuLane::FitTiles(const FetchedPatch& first, std::size_t bytes) {
+/// Room for those tiles; more at once, so that later patches find it. Source boxes of volumes
+/// differ: theirs is that of a lane full of patches twice as large, and doubled when one is larger
+/// than a lane.
+Status GpuLane::FitTiles(const FetchedPatch& first, const Fitting& fitting) {
   const StreamContext& context = first.job->context();
-  std::size_t room = bytes_max_;
-  if (context.chain().is_volume()) {
-    bytes = std::bit_ceil(bytes);
-  } else {
-    room = std::min(room, capacity_ * views_ * RoundUp(TileDecoder::TileBytes(context)));
-  }
-  room = std::max(room, bytes);
+  const bool is_volume = context.chain().is_volume();
+  const std::size_t patch_bytes =
+      is_volume ? 2 * fitting.largest : views_ * RoundUp(TileDecoder::TileBytes(context));
+  const std::size_t room =
+      std::max(std::min(bytes_max_, capacity_ * patch_bytes),
+               is_volume ? std::bit_ceil(fitting.tile_bytes) : fitting.tile_bytes);
   Status fits = FitPinned(h_tiles_, room);
   if (fits.ok()) fits = FitDevice(d_tiles_, room);
   return Annotate(

@@ -64,10 +64,15 @@ class GpuLane {
     std::shared_ptr<const ops::IccLookup> lookup;
   };
 
+  /// The first patches of a span.
+  struct Fitting {
+    std::size_t count = 0;
+    std::size_t tile_bytes = 0, largest = 0;  ///< of all; of the largest patch
+  };
+
   static Tile TileOf(const FetchedPatch& patch);
-  std::size_t CountFitting(std::span<const std::unique_ptr<FetchedPatch>> patches,
-                           std::size_t& tile_bytes) const;
-  Status FitTiles(const FetchedPatch& first, std::size_t bytes);
+  Fitting FirstThatFit(std::span<const std::unique_ptr<FetchedPatch>> patches) const;
+  Status FitTiles(const FetchedPatch& first, const Fitting& fitting);
   Status StageLabels(const FetchedPatch& patch, TileDecoder& decoder, LabelArrays& labels);
   Status AddImages(const Staged& staged, std::vector<ops::DevicePatch>& launch);
   Status QueueLabels(const FetchedPatch& patch, std::size_t index);
