@@ -148,8 +148,10 @@ void SayReport(Terminal& terminal, const IngestReport& report) {
     terminal.Say(line);
   }
   terminal.Say(StrCat("in ", HumanSeconds(report.seconds), ", into ", report.out));
-  terminal.Say(
-      "Lossless pixels take more room than the slide: 5 to 12 times a JPEG slide is normal.");
+  if (stored_bytes > source_bytes) {
+    terminal.Say(
+        "Lossless pixels take more room than the slide: 5 to 12 times a JPEG slide is normal.");
+  }
   if (report.has_pseudonyms) {
     terminal.Say(
         "Names are pseudonyms of this PATCHBAY_HOME: another home names the same slides "

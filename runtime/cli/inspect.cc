@@ -1,4 +1,6 @@
 // patchbay inspect STORE|SLIDE: what it holds.
+#include <cstdio>
+
 #include "runtime/base/strings.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/interrupt.h"
@@ -11,6 +13,11 @@ namespace {
 
 std::string TextOf(const Json& value) {
   if (value.is_string()) return value.get<std::string>();
+  if (value.is_number_float()) {
+    char text[32];
+    std::snprintf(text, sizeof(text), "%.6g", value.get<double>());
+    return text;
+  }
   return value.is_null() ? "unknown" : DumpJson(value);
 }
 
@@ -53,6 +60,12 @@ void SayImage(Terminal& terminal, const Json& image) {
   for (const std::string& line : FormatTable(rows)) terminal.Say(line);
 }
 
+/// "-1024 to 3071, mean -942.554".
+std::string RangeText(const Json& range) {
+  return StrCat(TextOf(Member(range, "min")), " to ", TextOf(Member(range, "max")), ", mean ",
+                TextOf(Member(range, "mean")));
+}
+
 /// One row of what lies below a folder, or of a file.
 void SayVolume(Terminal& terminal, const Json& volume) {
   terminal.Say(TextOf(Member(volume, "name")));
@@ -64,21 +77,17 @@ void SayVolume(Terminal& terminal, const Json& volume) {
   if (volume.contains("verdict")) say("verdict       ", TextOf(Member(volume, "reason")));
   if (volume.contains("error")) say("cannot read   ", TextOf(Member(volume, "error")));
   if (!volume.contains("shape")) return;
-  const Json range = Member(volume, "value_range");
   say("voxels        ",
       StrCat(TextOf(Member(volume, "shape")), " of ", TextOf(Member(volume, "dtype"))));
   say("spacing       ", SpacingText(Member(volume, "spacing")));
   say("orientation   ", TextOf(Member(volume, "orientation")));
-  say("HU            ", StrCat(TextOf(Member(range, "min")), " to ", TextOf(Member(range, "max")),
-                               ", mean ", TextOf(Member(range, "mean"))));
+  say("HU            ", RangeText(Member(volume, "value_range")));
 }
 
 /// What an ingested volume's store says beyond its levels.
 void SayGeometry(Terminal& terminal, const Json& image) {
-  const Json range = Member(image, "value_range");
   terminal.Say(StrCat("orientation   ", TextOf(Member(image, "orientation"))));
-  terminal.Say(StrCat("HU            ", TextOf(Member(range, "min")), " to ",
-                      TextOf(Member(range, "max")), ", mean ", TextOf(Member(range, "mean"))));
+  terminal.Say(StrCat("HU            ", RangeText(Member(image, "value_range"))));
   const Json verdict = Member(Member(image, "acquisition"), "verdict");
   if (verdict.is_string()) terminal.Say(StrCat("verdict       ", TextOf(verdict)));
 }

@@ -67,6 +67,21 @@ class ScanVolumes(harness.Case):
         self.assertNotIn("PHANTOM", text)            # neither the patient's name nor an identifier
         self.assertNotIn("1.2.826.0", text)
         self.assertEqual((self.folder / "all.csv").stat().st_mode & 0o777, 0o600)
+        self.inspected_alike()
+
+    def inspected_alike(self):
+        """`inspect` judges each series as `scan` does, and says what it holds."""
+        told = {row["name"].rsplit("/", 1)[1].split("#")[0]: row for row in self.json("inspect", self.root / "second")["volumes"]}
+        tilted = told["second"]
+        self.assertEqual((tilted["verdict"], tilted["shape"], tilted["dtype"]), ("tilted", [8, 24, 24], "int16"))
+        self.assertEqual(tilted["orientation"], "LPS")
+        self.assertEqual([round(axis["value"], 6) for axis in tilted["spacing"]][1:], [0.78125, 0.78125])
+        self.assertLess(tilted["value_range"]["min"], -900)
+        text = self.command("inspect", self.root / "first").stdout
+        self.assertEqual(text.count("verdict       uniform"), 2)
+        self.assertEqual(text.count("spacing       z 2.5 millimeter, y 0.78125 millimeter, x 0.78125 millimeter"), 2)
+        self.assertRegex(text, r"HU            -?\d+ to \d+, mean -?[\d.]{1,8}\n")
+        self.assertIn("not-a-volume: ", self.command("inspect", self.root / "third").stdout)
 
     def test_a_dicomdir_stands_for_its_folder(self):
         (self.root / "damaged.dcm").unlink()

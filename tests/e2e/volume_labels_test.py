@@ -281,6 +281,8 @@ class VolumeLabels(harness.Case):
             made = self.command("ingest", image, "--out", out)
             self.assertEqual(made.returncode, 0, made.stderr)
             store = next(p for p in out.iterdir() if (p / "zarr.json").exists())
+            if image.is_dir():
+                self.ends_lie_where_the_files_say(store, image)
             row = self.imported(store, mask, "organs", table)
             self.assertEqual(row["grid"], "same")
             look = ("import json, sys, numpy, zarr\n"
@@ -292,6 +294,23 @@ class VolumeLabels(harness.Case):
                 self.assertEqual(found[str(value)][0], voxels)
                 self.assertAlmostEqual(found[str(value)][1], mean, delta=0.05)
             self.organs_in_augmented_patches(store, {value: mean for value, (_, mean) in organs.items()})
+
+    def ends_lie_where_the_files_say(self, store, series):
+        """The first and the last slice's first voxel through the stored affine, beside ImagePositionPatient of the files."""
+        said = []
+        for path in series.iterdir():
+            text = path.read_bytes()
+            at = text.index(b"\x20\x00\x32\x00DS")
+            length = struct.unpack_from("<H", text, at + 6)[0]
+            said.append([float(number) for number in text[at + 8:at + 8 + length].split(b"\\")])
+        said.sort(key=lambda position: position[2])
+        own = json.loads((store / "zarr.json").read_text())["attributes"]["patchbay"]
+        for name, sign in (("affine_lps", 1), ("affine_ras", -1)):
+            for k, (x, y, z) in ((0, said[0]), (len(said) - 1, said[-1])):
+                found = [row[2] * k + row[3] for row in own[name][:3]]
+                for a, b in zip(found, (sign * x, sign * y, z)):
+                    self.assertAlmostEqual(a, b, delta=1e-6)
+        self.assertEqual(own["slice_table"]["positions_lps_mm"], said)
 
     def organs_in_augmented_patches(self, store, means):
         """Cut around the organs, turned by 15 degrees about every axis, shrunk by a fifth and mirrored."""

@@ -111,6 +111,29 @@ TEST_F(VolumeIngest, ASecondRunFindsTheStoreAndOtherSettingsAreAnotherStore) {
   EXPECT_THAT(Ingest({"ct"}, {{"orientation", "source"}}).FailedOps(), Contains("ingest.open"));
 }
 
+TEST_F(VolumeIngest, AxesMayStayTheSources) {
+  MakeSeries("ct", "flipped-rows");
+  ASSERT_THAT(Ingest({"ct"}, {{"orientation", "source"}}).Failures(), testing::IsEmpty());
+  const auto canonical = ReadCanonical(Path("ct"));
+  ASSERT_TRUE(canonical.ok()) << canonical.status();
+  const std::vector<std::byte> found = Voxels(Stores()[0]);
+  EXPECT_NE(Attributes(Stores()[0])["orientation"], "LPS");
+  ASSERT_EQ(found.size(), canonical->voxels.size());
+  EXPECT_NE(found, canonical->voxels);
+  // Columns to anterior, so that the normal of the slices, by which they are ordered, is inferior.
+  const Extent size = canonical->size;
+  const auto row_bytes = static_cast<std::size_t>(size.x) * 2;
+  for (std::int64_t z = 0; z < size.z; ++z) {
+    for (std::int64_t y = 0; y < size.y; ++y) {
+      const auto row = [&](std::int64_t slice, std::int64_t at) {
+        return static_cast<std::size_t>(slice * size.y + at) * row_bytes;
+      };
+      const std::byte* turned = &canonical->voxels[row(size.z - 1 - z, size.y - 1 - y)];
+      ASSERT_EQ(std::memcmp(&found[row(z, y)], turned, row_bytes), 0) << z << " " << y;
+    }
+  }
+}
+
 TEST_F(VolumeIngest, SeriesOfAStudyShareItsPseudonym) {
   MakeSeries("ct", "two-series");
   ASSERT_THAT(Ingest({"ct"}).Failures(), testing::IsEmpty());

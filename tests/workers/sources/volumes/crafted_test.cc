@@ -3,12 +3,15 @@
 #include <filesystem>
 #include <fstream>
 
+#include <dcmtk/config/osconfig.h>
+#include <dcmtk/dcmdata/dctk.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <zlib.h>
 
 #include "tests/workers/sources/slide_fixtures.h"
 #include "tests/workers/sources/volumes/volume_fixtures.h"
+#include "workers/sources/volumes/dicom_writer.h"
 
 namespace patchbay::workers {
 namespace {
@@ -82,6 +85,40 @@ TEST(CraftedNifti, SlopesAndUnitsCount) {
       ReadCanonical(CraftedNifti().Put<std::uint8_t>(123, 1).Write(folder.File("c.nii")));
   ASSERT_TRUE(metres.ok());
   EXPECT_EQ(metres->affine.x.x, 4000);
+}
+
+TEST(CraftedNifti, GeometryIsTheSformsThenTheQformsThenTheSides) {
+  TemporaryFolder folder;
+  // Steps of 4, 3, 2 mm; a third of a turn about (1, 1, 1), which takes x to y, y to z and z to x.
+  CraftedNifti file;
+  const float pixdim[] = {1, 4, 3, 2}, quaternion[] = {0.5f, 0.5f, 0.5f}, offset[] = {-10, -20, 30};
+  for (std::size_t i = 0; i < 4; ++i) file.Put<float>(76 + 4 * i, pixdim[i]);
+  for (std::size_t i = 0; i < 3; ++i) file.Put<float>(256 + 4 * i, quaternion[i]);
+  for (std::size_t i = 0; i < 3; ++i) file.Put<float>(268 + 4 * i, offset[i]);
+  const auto ras = [&](GeometryPolicy policy = GeometryPolicy::kRefuse) {
+    ReadVolumeOptions options;
+    options.geometry = policy;
+    options.is_canonical = false;
+    const std::string path = file.Write(folder.File("a.nii"));
+    const auto volume = ReadVolume(VolumeFormat::kNifti, {path}, options, nullptr);
+    EXPECT_TRUE(volume.ok()) << volume.status();
+    return volume.ok() ? RasOf(volume->affine) : Matrix4{};
+  };
+  const auto expect = [](const Matrix4& found, const Matrix4& expected, const char* what) {
+    for (std::size_t i = 0; i < 3; ++i) {
+      for (std::size_t j = 0; j < 4; ++j) {
+        EXPECT_NEAR(found[i][j], expected[i][j], 1e-5) << what << " " << i << " " << j;
+      }
+    }
+  };
+  file.Put<std::int16_t>(252, 1);
+  expect(ras(), {{{4, 0, 0, -10}, {0, 3, 0, -20}, {0, 0, 2, 30}}}, "sform first");
+  file.Put<std::int16_t>(254, 0);
+  expect(ras(), {{{0, 0, 2, -10}, {4, 0, 0, -20}, {0, 3, 0, 30}}}, "qform");
+  file.Put<float>(76, -1);  // the third axis the other way
+  expect(ras(), {{{0, 0, -2, -10}, {4, 0, 0, -20}, {0, 3, 0, 30}}}, "qform, left-handed");
+  file.Put<std::int16_t>(252, 0);
+  expect(ras(GeometryPolicy::kAccept), {{{4, 0, 0, 0}, {0, 3, 0, 0}, {0, 0, 2, 0}}}, "pixdim");
 }
 
 TEST(CraftedNifti, WhatIsWrongIsSaid) {
@@ -274,6 +311,83 @@ TEST(CraftedDicom, SequencesNestedWithoutEndAreRefusedNotFollowed) {
   for (const std::size_t depth : {5'000, 200'000}) {
     EXPECT_THAT(std::string(read(depth).status().message()), HasSubstr("nested too deep")) << depth;
   }
+}
+
+/// Stored values of 16 bits that stand for no measurement.
+struct Padding {
+  std::uint16_t value = 0;
+  std::optional<std::uint16_t> limit;
+};
+
+Status PutPadding(const std::string& path, const Padding& padding, bool is_signed) {
+  DcmFileFormat format;
+  if (format.loadFile(OFFilename(path.c_str())).bad()) return absl::InternalError(path);
+  const auto put = [&](Uint16 element, std::uint16_t value) {
+    const DcmTag tag(0x0028, element, DcmVR(is_signed ? EVR_SS : EVR_US));
+    DcmItem& item = *format.getDataset();
+    return (is_signed ? item.putAndInsertSint16(tag, static_cast<Sint16>(value))
+                      : item.putAndInsertUint16(tag, value))
+        .good();
+  };
+  const bool is_put = put(0x0120, padding.value) && (!padding.limit || put(0x0121, *padding.limit));
+  const OFCondition saved = format.saveFile(OFFilename(path.c_str()), EXS_LittleEndianExplicit);
+  return is_put && saved.good() ? absl::OkStatus() : absl::InternalError(path);
+}
+
+/// Two slices of 4 x 4 voxels of 1000, but for the first ones of each.
+StatusOr<Volume> Padded(const std::vector<std::uint16_t>& first, double intercept,
+                        const Padding& padding, bool is_signed = false) {
+  TemporaryFolder folder;
+  for (int k = 0; k < 2; ++k) {
+    WrittenSlice slice;
+    slice.rows = slice.columns = 4;
+    slice.values.assign(16, 1000);
+    std::copy(first.begin(), first.end(), slice.values.begin());
+    slice.position = {0, 0, 2.0 * k};
+    slice.intercept = intercept;
+    WrittenFile file;
+    file.is_signed = is_signed;
+    file.frames = {slice};
+    file.texts = {{{0x0008, 0x0016}, "1.2.840.10008.5.1.4.1.1.2"},
+                  {{0x0008, 0x0060}, "CT"},
+                  {{0x0008, 0x0008}, "ORIGINAL\\PRIMARY\\AXIAL"},
+                  {{0x0018, 0x0060}, "120"},
+                  {{0x0020, 0x000d}, "1.2.3"},
+                  {{0x0020, 0x000e}, "1.2.3.4"}};
+    const std::string path = folder.File(StrCat(k, ".dcm"));
+    PB_RETURN_IF_ERROR(WriteDicom(path, file));
+    PB_RETURN_IF_ERROR(PutPadding(path, padding, is_signed));
+  }
+  return ReadCanonical(folder.path());
+}
+
+TEST(CraftedDicom, PaddingIsAValueOrARangeThatInt16MayNotHold) {
+  const auto log = [](const Volume& volume) {
+    for (const Json& step : volume.log) {
+      if (step["step"] == "stored values to HU") return step;
+    }
+    return Json();
+  };
+  const auto one = Padded({0, 0, 24, 0}, -1024, {0, {}});
+  ASSERT_TRUE(one.ok()) << one.status();
+  EXPECT_EQ(one->dtype, DType::kInt16);
+  EXPECT_EQ(ValueOf(*one, 0), -1024);  // what slope and intercept give it
+  EXPECT_EQ(log(*one)["padding_voxels"], 6);
+  const auto range = Padded({63536, 63540, 63541, 1000}, -1024, {63536, 63540});
+  ASSERT_TRUE(range.ok()) << range.status();
+  EXPECT_EQ(range->dtype, DType::kFloat32) << "63541 is no padding, and no int16";
+  EXPECT_EQ(log(*range)["padding_voxels"], 4);
+  EXPECT_EQ(ValueOf(*range, 2), 63541 - 1024);
+  const auto beyond = Padded({63536, 63536, 1000, 0}, -1024, {63536, {}});
+  ASSERT_TRUE(beyond.ok()) << beyond.status();
+  EXPECT_EQ(beyond->dtype, DType::kInt16);
+  EXPECT_EQ(ValueOf(*beyond, 0), -32768);
+  EXPECT_EQ(ValueOf(*beyond, 2), -24);
+  EXPECT_EQ(log(*beyond)["padding_without_an_int16_value"], 4);
+  const auto signed_one = Padded({63536, 1000, 1000, 1000}, 0, {63536, {}}, true);
+  ASSERT_TRUE(signed_one.ok()) << signed_one.status();
+  EXPECT_EQ(ValueOf(*signed_one, 0), -2000);
+  EXPECT_EQ(log(*signed_one)["padding_voxels"], 2);
 }
 
 }  // namespace
