@@ -36,8 +36,8 @@ Scratch ScratchOf(const Extent& patch, std::uint64_t smoothed_voxels, bool in_pl
 }
 
 Scratch ScratchOf(const Extent& patch, const DrawnVolume& drawn) {
-  const Extent& source = drawn.volume.geometry.source;
-  const auto voxels = static_cast<std::uint64_t>(drawn.smooths ? source.Pixels() : 0);
+  const auto voxels =
+      static_cast<std::uint64_t>(drawn.smooths ? drawn.volume.geometry.source.Voxels() : 0);
   return ScratchOf(patch, voxels, drawn.in_planes, static_cast<std::size_t>(drawn.volume.gammas));
 }
 
@@ -60,7 +60,7 @@ void Place(const Scratch& scratch, std::byte* d_at, DrawnVolume& drawn) {
 
 VolumeLaunch LaunchOf(const Chain& chain) {
   VolumeLaunch launch;
-  launch.patch = chain.options().patch;
+  launch.patch = DeviceExtentOf(chain.options().patch);
   launch.source = SourceTypeOf(chain.options().source_dtype);
   launch.to = *CastTarget(chain.options().dtype);
   const auto& casts = chain.volume().casts();
@@ -78,7 +78,7 @@ void Count(const DrawnVolume& drawn, VolumeLaunch& launch) {
   launch.contrasts |= volume.contrast != 1;
   launch.coarse |= drawn.taps != 0;
   launch.gammas = std::max(launch.gammas, volume.gammas);
-  if (drawn.smooths) launch.voxels = std::max(launch.voxels, volume.geometry.source.Pixels());
+  if (drawn.smooths) launch.voxels = std::max(launch.voxels, volume.geometry.source.Voxels());
 }
 
 /// Ends of the launches: where the next patch finds no room in the scratch, or there are enough.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "ops/geometry/resample.h"
 #include "ops/intensity/gaussian_blur.h"
 #include "runtime/plan/ops/op_list.h"
 
@@ -19,7 +20,7 @@ void SetGeometry(const VolumeGeometry& from, const VolumeItem& item, DeviceLists
                  DrawnVolume& drawn) {
   DeviceGeometry& to = drawn.volume.geometry;
   to.d_source = item.d_source;
-  to.source = from.source.Shape();
+  to.source = DeviceExtentOf(from.source.Shape());
   to.whole_voxels = from.whole_voxels;
   std::copy(from.mirrored, from.mirrored + 3, to.mirrored);
   to.map = from.map;

@@ -17,6 +17,9 @@
 
 namespace patchbay::ops {
 
+/// `size` as kernels take it.
+inline DeviceExtent DeviceExtentOf(const Extent& size) { return {size.z, size.y, size.x}; }
+
 /// One patch or its labels.
 struct VolumeItem {
   const std::byte* d_source = nullptr;  ///< contiguous (z, y, x) of Chain::SourceExtent

@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(kThreads) VolumeSumsKernel(VolumeLaunch launch
   if (!moment.IsOf(volume)) return;
   const DeviceLanes shift = ValueAt(volume, moment, 0);
   const int lane = static_cast<int>(threadIdx.x) % kSumLanes;
-  const std::int64_t rows = launch.Rows(), width = launch.patch.x;
+  const std::int64_t rows = launch.patch.Rows(), width = launch.patch.x;
   for (std::int64_t first = std::int64_t{blockIdx.x} * kRowsAtOnce; first < rows;
        first += std::int64_t{gridDim.x} * kRowsAtOnce) {
     const std::int64_t row = first + threadIdx.x / kSumLanes;
@@ -84,7 +84,8 @@ __global__ void __launch_bounds__(kThreads) VolumeSumsKernel(VolumeLaunch launch
 __device__ void Conclude(const VolumeLaunch& launch, const DeviceVolume& volume,
                          const Moment& moment, const PatchSums& sums) {
   const float shift = ValueAt(volume, moment, 0).v;
-  const auto stats = StatsOf<RoundedProduct>(sums, shift, static_cast<double>(launch.Voxels()));
+  const auto stats =
+      StatsOf<RoundedProduct>(sums, shift, static_cast<double>(launch.patch.Voxels()));
   if (moment.of_contrast) {
     volume.d_lines[0] = ContrastLine(stats, volume.contrast);
     return;
@@ -123,8 +124,8 @@ __global__ void __launch_bounds__(kThreads) VolumeTotalKernel(VolumeLaunch launc
 template <typename Make>
 __device__ void ForEachVoxel(const VolumeLaunch& launch, const Make& make) {
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * kThreads;
-  for (std::int64_t at = std::int64_t{blockIdx.x} * kThreads + threadIdx.x; at < launch.Voxels();
-       at += step) {
+  for (std::int64_t at = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+       at < launch.patch.Voxels(); at += step) {
     make(at);
   }
 }
@@ -133,7 +134,7 @@ __device__ void ForEachVoxel(const VolumeLaunch& launch, const Make& make) {
 __global__ void __launch_bounds__(kThreads) VolumeCoarseKernel(VolumeLaunch launch) {
   const DeviceVolume& volume = launch.d_volumes[blockIdx.y];
   if (volume.d_taps == nullptr) return;
-  const Extent& patch = launch.patch;
+  const DeviceExtent& patch = launch.patch;
   const float* const d_from = volume.d_blurred();
   const auto blend = [](const CoarseTap& tap, DeviceLanes a, DeviceLanes b) {
     return a * DeviceLanes{tap.first_part} + b * DeviceLanes{tap.second_part};
@@ -184,11 +185,12 @@ memory::KernelShape ShapeOf(const VolumeLaunch& launch, std::int64_t blocks) {
 }
 
 memory::KernelShape VoxelsOf(const VolumeLaunch& launch) {
-  return ShapeOf(launch, (launch.Voxels() + kThreads - 1) / kThreads);
+  return ShapeOf(launch, (launch.patch.Voxels() + kThreads - 1) / kThreads);
 }
 
 cudaError_t LaunchSums(const VolumeLaunch& launch, const Moment& moment, cudaStream_t stream) {
-  const memory::KernelShape rows = ShapeOf(launch, (launch.Rows() + kRowsAtOnce - 1) / kRowsAtOnce);
+  const memory::KernelShape rows =
+      ShapeOf(launch, (launch.patch.Rows() + kRowsAtOnce - 1) / kRowsAtOnce);
   const cudaError_t error = memory::LaunchKernel(rows, stream, VolumeSumsKernel, launch, moment);
   if (error != cudaSuccess) return error;
   const memory::KernelShape patches{dim3(static_cast<unsigned>(launch.count)), kThreads, 0};

@@ -6,14 +6,21 @@
 #include <cstdint>
 
 #include "ops/chain/chain_kernel.h"
-#include "ops/geometry/resample.h"
+#include "ops/geometry/coarse_tap.h"
 #include "ops/intensity/patch_noise.h"
 #include "ops/volume/tone.h"
-#include "ops/volume/volume_map.h"
 #include "ops/volume/volume_stats.h"
-#include "runtime/base/extent.h"
+#include "ops/volume/voxel_map.h"
 
 namespace patchbay::ops {
+
+/// An Extent as kernels take it: they are compiled as C++17, which Extent is too new for.
+struct DeviceExtent {
+  std::int64_t z = 1, y = 0, x = 0;
+
+  PB_HOST_DEVICE std::int64_t Rows() const { return z * y; }
+  PB_HOST_DEVICE std::int64_t Voxels() const { return Rows() * x; }
+};
 
 /// A Gaussian along one axis; radius 0: none.
 struct DeviceBlur {
@@ -32,7 +39,7 @@ struct DeviceGamma {
 /// Where the voxels of a patch come from.
 struct DeviceGeometry {
   const std::byte* d_source = nullptr;  ///< (z, y, x) of `source`, contiguous
-  Extent source;
+  DeviceExtent source;
   bool whole_voxels = true;
   bool mirrored[3] = {};
   VoxelMap map;
@@ -78,7 +85,7 @@ struct DeviceVolume {
 
 /// A launch of up to kLaunchSlices patches.
 struct VolumeLaunch {
-  Extent patch;
+  DeviceExtent patch;
   SourceType source = SourceType::kInt16;
   CastTo to = CastTo::kFloat32;
   int casts = 0;
@@ -90,9 +97,6 @@ struct VolumeLaunch {
   int gammas = 0;           ///< the most
   bool retains = false;     ///< any gamma
   std::int64_t voxels = 0;  ///< of the largest source that is smoothed
-
-  PB_HOST_DEVICE std::int64_t Rows() const { return patch.z * patch.y; }
-  PB_HOST_DEVICE std::int64_t Voxels() const { return Rows() * patch.x; }
 };
 
 /// Each queues its kernels and returns CUDA's error number; none synchronises. The values of

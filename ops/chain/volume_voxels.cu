@@ -35,7 +35,7 @@ __device__ void ForEachRun(const VolumeLaunch& launch, const DeviceGeometry& geo
                            const Make& make) {
   __shared__ RowOfPoints sm_points[kRowsAtOnce];
   const std::int64_t groups = (launch.patch.x + kNoiseGroup - 1) / kNoiseGroup;
-  Tile tile{groups, 0, launch.Rows() * groups * kNoiseLanes};
+  Tile tile{groups, 0, launch.patch.Rows() * groups * kNoiseLanes};
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * kThreads;
   for (tile.first_run = std::int64_t{blockIdx.x} * kThreads; tile.first_run < tile.runs;
        tile.first_run += step) {
@@ -139,11 +139,11 @@ __global__ void __launch_bounds__(kThreads) VolumeLabelsKernel(VolumeLaunch laun
 /// Values along axis 0, 1 or 2 (z, y, x) of (z, y, x) of `size`; an axis of radius 0 or of one
 /// sample is copied.
 template <typename T>
-__device__ void BlurAlong(int axis, const DeviceBlur& blur, const Extent& size, const T* from,
+__device__ void BlurAlong(int axis, const DeviceBlur& blur, const DeviceExtent& size, const T* from,
                           float* to) {
   const std::int64_t stride = axis == 0 ? size.y * size.x : axis == 1 ? size.x : 1;
   const std::int64_t count = axis == 0 ? size.z : axis == 1 ? size.y : size.x;
-  const std::int64_t voxels = size.z * size.y * size.x;
+  const std::int64_t voxels = size.Voxels();
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * kThreads;
   for (std::int64_t at = std::int64_t{blockIdx.x} * kThreads + threadIdx.x; at < voxels;
        at += step) {
@@ -182,7 +182,7 @@ memory::KernelShape ShapeOf(const VolumeLaunch& launch, std::int64_t threads) {
 }
 
 std::int64_t RunsOf(const VolumeLaunch& launch) {
-  return launch.Rows() * ((launch.patch.x + kNoiseGroup - 1) / kNoiseGroup) * kNoiseLanes;
+  return launch.patch.Rows() * ((launch.patch.x + kNoiseGroup - 1) / kNoiseGroup) * kNoiseLanes;
 }
 
 template <typename Source>
@@ -215,8 +215,8 @@ cudaError_t LaunchGatherOfType(const VolumeLaunch& launch, cudaStream_t stream) 
 int LaunchVolumeVoxels(const VolumeLaunch& launch, CUstream_st* stream) {
   cudaError_t error = LaunchGatherOfType(launch, stream);
   for (int axis = 2; launch.blurs && axis >= 0 && error == cudaSuccess; --axis) {
-    error = memory::LaunchKernel(ShapeOf(launch, launch.Voxels()), stream, VolumeBlurKernel, launch,
-                                 axis);
+    error = memory::LaunchKernel(ShapeOf(launch, launch.patch.Voxels()), stream, VolumeBlurKernel,
+                                 launch, axis);
   }
   return static_cast<int>(error);
 }

@@ -53,8 +53,9 @@ __device__ inline VoxelPlace PlaceOf(const DeviceGeometry& geometry, const RowOf
 }
 
 /// Voxel (z, y, x) of a patch whose voxels move as they are, in its source.
-__device__ inline std::int64_t MirroredVoxel(const DeviceGeometry& geometry, const Extent& patch,
-                                             std::int64_t z, std::int64_t y, std::int64_t x) {
+__device__ inline std::int64_t MirroredVoxel(const DeviceGeometry& geometry,
+                                             const DeviceExtent& patch, std::int64_t z,
+                                             std::int64_t y, std::int64_t x) {
   if (geometry.mirrored[0]) z = patch.z - 1 - z;
   if (geometry.mirrored[1]) y = patch.y - 1 - y;
   if (geometry.mirrored[2]) x = patch.x - 1 - x;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "ops/geometry/coarse_tap.h"
 #include "runtime/base/extent.h"
 #include "runtime/base/status.h"
 
@@ -49,12 +50,7 @@ class Resample {
   Axis z_, y_, x_;
 };
 
-/// The two samples of an axis that sample i becomes, and their parts, when the axis is taken down
-/// to fewer samples by order 0 and up again by order 1.
-struct CoarseTap {
-  std::int32_t first = 0, second = 0;
-  float first_part = 1, second_part = 0;
-};
+/// The taps of each of `samples` samples.
 std::vector<CoarseTap> CoarseTaps(std::int64_t samples, std::int64_t coarse);
 
 }  // namespace patchbay::ops

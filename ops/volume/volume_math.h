@@ -5,8 +5,8 @@
 #include "ops/geometry/sample_math.h"
 #include "ops/lanes/float_math.h"
 #include "ops/volume/tone.h"
-#include "ops/volume/volume_map.h"
 #include "ops/volume/volume_stats.h"
+#include "ops/volume/voxel_map.h"
 
 namespace patchbay::ops {
 
