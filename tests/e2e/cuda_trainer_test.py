@@ -116,6 +116,35 @@ class CudaTrainer(trainer_test.ModuleCase):
             self.assertEqual(said, expected, pace)
             self.nothing_left()
 
+    def test_ct_patches_of_gpu_workers_are_handed_out_with_five_axes(self):
+        made = self.command("synth", "volume", "ct.ome.zarr", "--size", "24x64x48")
+        self.assertEqual(made.returncode, 0, made.stderr)
+        (self.folder / "run.yaml").write_text(textwrap.dedent("""
+            dataset: ct.ome.zarr
+            numerics: strict
+            seed: 3
+            patch: {size: [6, 14, 12]}
+            sampling: {positions: random, patches_per_epoch: 12}
+            batch: {global_size: 4, dtype: float16, tail: keep}
+            preprocess: [{window: {range: [-150, 250]}}]
+            augment: [{flip: {axes: [z, y, x]}}, {affine: {p: 0.5, degrees: [-30, 30]}}, {gamma: {p: 0.5}}]
+            """))
+        expected = self.run_program(HOST_DIGEST)
+        (self.folder / "run.yaml").write_text((self.folder / "run.yaml").read_text().replace("strict", "cuda"))
+        said = self.consumer("""
+            stream_of, outs = patchbay.attach("run.yaml", device="cuda", cpus=1), []
+            for _ in range(2):
+                for batch in stream_of:
+                    taken = Taken(batch["image"])
+                    assert taken.shape == batch["image"].shape == (4, 1, 6, 14, 12), taken.shape
+                    assert taken.tensor.device_type == 2
+                    outs.append(taken.queue_copy_out(stream))
+                    del batch, taken
+            print(copied(outs))
+            """)
+        self.assertEqual(said, expected)
+        self.nothing_left()
+
     def test_a_stream_named_to_dlpack_holds_the_slot_too(self):
         expected = self.run_program(HOST_DIGEST)
         said = self.consumer("""

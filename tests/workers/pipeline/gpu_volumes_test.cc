@@ -68,7 +68,7 @@ numerics: cpu
 seed: 11
 patch: {size: [5, 9, 14], fill: -1024}
 sampling: {positions: random, patches_per_epoch: 24}
-batch: {global_size: 10, dtype: float32, tail: pad, meta: true}
+batch: {global_size: 10, dtype: float16, tail: pad, meta: true}
 preprocess: [{window: {range: [-150, 250]}}, {zscore: {over: body}}]
 augment: [{flip: {axes: [z, y, x]}}, {affine: {p: 0.5, degrees: [-30, 30], scale: [0.7, 1.4]}},
           {elastic: {p: 0.4, points: 7, amplitude: 0.3}}, {gaussian_noise: {p: 0.5, std: [0, 0.1]}},
@@ -136,7 +136,7 @@ TEST(GpuVolumesOnGpu, ALaneThatIsSmallerThanABoxGrowsForIt) {
 TEST(GpuVolumesOnGpu, DISABLED_MakeThreeEpochsOfVolumes) {
   VolumeStream stream;
   Ended ended;
-  const auto maker = MakerOfFirstGpu(ended.Count(), 4096);
+  const auto maker = MakerOfFirstGpu(ended.Count(), 8192);
   for (int i = 0; i < 3; ++i) {
     Epoch epoch(stream, false);
     epoch.Run(*maker, 10);
@@ -155,6 +155,10 @@ TEST(GpuVolumesOnGpu, ALaneThatHasSeenItsLargestBoxAllocatesNothing) {
   ASSERT_NE(last, lines.rend());
   EXPECT_GT(last - lines.rbegin(), static_cast<std::ptrdiff_t>(lines.size()) / 2)
       << "the first epoch of three shows every box";
+  const auto ups =
+      std::count_if(lines.begin(), lines.end(), [](const Ran& ran) { return ran.kind == "up"; });
+  // Three a launch: 15 launches would do for the patches, 45 do for their boxes.
+  EXPECT_GT(ups, 90) << "lanes took more than their bytes";
 }
 
 }  // namespace
