@@ -119,8 +119,7 @@ Status CheckGpuWorkers(Client& client, std::string_view job) {
   return absl::FailedPreconditionError(
       StrCat(job,
              ": numerics cuda: no node of the cluster has a GPU worker; run it where one has "
-             "(patchbay doctor says what this machine offers), or ask for numerics cpu, whose bits "
-             "differ"));
+             "(patchbay doctor says what this machine offers), or ask for numerics cpu"));
 }
 
 std::int64_t UsableCores() {
