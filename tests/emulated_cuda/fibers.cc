@@ -68,6 +68,11 @@ struct Fiber {
   unsigned mask = 0;
   std::uint64_t value = 0;  ///< what it gives to the others it meets, then what it got
   int lane_from = 0;
+  /// What ThreadSanitizer knows a wait by: one of two in turn, so that those who go on later do not
+  /// follow what this one does next.
+  char waited[2] = {};
+  unsigned waits_begun = 0;
+  std::array<void*, kWarp> met{};  ///< the waits of those that it met at a barrier of its warp
 #if defined(PATCHBAY_EMULATED_ASAN)
   void* fake_stack = nullptr;
 #endif
@@ -95,7 +100,9 @@ struct Room {
   std::size_t threads = 0, ended = 0;
   std::byte* shared = nullptr;     ///< kSharedOptinBytes, then a guard page
   std::byte* shared_at = nullptr;  ///< the block's, up to the guard page
-  char meeting = 0;                ///< what ThreadSanitizer knows barriers by
+  /// What ThreadSanitizer knows the begin and end of a block by, and its barriers in turn.
+  char begun = 0, done = 0, barrier[2] = {};
+  unsigned barriers = 0;
 
   Room() = default;
   Room(const Room&) = delete;
@@ -118,10 +125,15 @@ Room& TheRoom() {
 }
 __thread Room* running_room = nullptr;
 
-[[maybe_unused]] void Synchronised([[maybe_unused]] Room& room) {
+/// What came before a Release at `at` comes before what follows an Acquire there.
+void Release([[maybe_unused]] void* at) {
 #if defined(PATCHBAY_EMULATED_TSAN)
-  __tsan_acquire(&room.meeting);
-  __tsan_release(&room.meeting);
+  __tsan_release(at);
+#endif
+}
+void Acquire([[maybe_unused]] void* at) {
+#if defined(PATCHBAY_EMULATED_TSAN)
+  if (at != nullptr) __tsan_acquire(at);
 #endif
 }
 
@@ -150,9 +162,9 @@ void FiberMain() {
   __sanitizer_finish_switch_fiber(nullptr, &bottom, &size);
   room.scheduler.stack = static_cast<std::byte*>(const_cast<void*>(bottom));
 #endif
-  Synchronised(room);
+  Acquire(&room.begun);
   (*room.grid->run)();
-  Synchronised(room);
+  Release(&room.done);
   self.ended = true;
   SwitchTo(room, self, room.scheduler, true);
   __builtin_unreachable();
@@ -178,6 +190,7 @@ void Prepare(Fiber& fiber) {
   fiber.stack_pointer = top;
   fiber.ended = false;
   fiber.waits = Meeting::kNone;
+  fiber.met.fill(nullptr);
 }
 
 std::string Text(const uint3& at) {
@@ -264,6 +277,10 @@ void MeetWarp(Room& room, Fiber& last, std::vector<Fiber*>& ready) {
   }
   for (Fiber* lane : lanes) {
     if (lane == nullptr) continue;
+    for (std::size_t i = 0; i < kWarp; ++i) {
+      Fiber* const other = lanes[i];
+      lane->met[i] = other == nullptr ? nullptr : &other->waited[(other->waits_begun - 1) % 2];
+    }
     lane->waits = Meeting::kNone;
     ready.push_back(lane);
   }
@@ -290,6 +307,7 @@ void MeetBlock(Room& room, std::vector<Fiber*>& ready) {
     fiber.value = count;
     ready.push_back(&fiber);
   }
+  ++room.barriers;
 }
 
 void RunBlock(Room& room) {
@@ -321,9 +339,13 @@ void Wait(Meeting meeting, Site site, unsigned mask, std::uint64_t value, int la
   self.mask = mask;
   self.value = value;
   self.lane_from = lane;
-  Synchronised(room);
+  const unsigned barriers = room.barriers;
+  Release(meeting == Meeting::kBarrier ? &room.barrier[barriers % 2]
+                                       : &self.waited[self.waits_begun++ % 2]);
   SwitchTo(room, self, room.scheduler, false);
-  Synchronised(room);
+  if (meeting == Meeting::kBarrier) Acquire(&room.barrier[barriers % 2]);
+  if (meeting != Meeting::kWarp) return;  // votes and shuffles order nothing
+  for (void* const wait : self.met) Acquire(wait);
 }
 
 }  // namespace
@@ -337,7 +359,6 @@ void RunGrid(const Grid& grid) {
 #if defined(PATCHBAY_EMULATED_TSAN)
   room.scheduler.tsan = __tsan_get_current_fiber();
 #endif
-  Synchronised(room);
   const std::size_t blocks = std::size_t{grid.size.x} * grid.size.y * grid.size.z;
   const bool backwards = OneIn(2);
   const std::size_t start = Roll() % blocks;
@@ -358,9 +379,11 @@ void RunGrid(const Grid& grid) {
       room.fibers[i]->place = {{x, y, z}, block, grid.block, grid.size};
     }
     std::memset(room.shared_at, static_cast<int>(Roll() % 255 + 1), grid.shared_bytes);
+    // Shared memory is another for each block, and lies at one place: blocks follow each other.
+    Release(&room.begun);
     RunBlock(room);
+    Acquire(&room.done);
   }
-  Synchronised(room);
   running_room = nullptr;
 }
 

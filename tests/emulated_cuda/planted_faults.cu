@@ -1,6 +1,6 @@
-// Programs with one fault each, and the same without it: `planted_faults NAME broken|whole`. Exits
-// with 0 when it computed what it should have and nothing was reported. planted_faults_test.py runs
-// them.
+// Programs with one fault each, and the same without it: `planted_faults NAME broken|whole`;
+// without a name it lists them, with --threads those that ThreadSanitizer alone sees. Exits with 0
+// when it computed what it should have and nothing was reported. planted_faults_test.py runs them.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -115,6 +115,55 @@ bool Holds(const std::vector<int>& made, const Expected& expected) {
 }
 bool CountsUp(const std::vector<int>& made, int from = 0) {
   return Holds(made, [from](int i) { return from + i; });
+}
+
+/// All threads count to one place: the emulated device never interrupts them.
+__global__ void CountSharedKernel(int* d_out, bool broken) {
+  int* sm_count = DynamicShared<int>();
+  if (threadIdx.x == 0) *sm_count = 0;
+  __syncthreads();
+  if (broken) {
+    *sm_count += 1;
+  } else {
+    atomicAdd(sm_count, 1);
+  }
+  __syncthreads();
+  d_out[threadIdx.x] = *sm_count;
+}
+__global__ void CountGlobalKernel(int* d_count, bool broken) {
+  if (broken) {
+    *d_count += 1;
+  } else {
+    atomicAdd(d_count, 1);
+  }
+}
+/// A shuffle waits for the warp and orders no memory.
+__global__ void SwapKernel(int* d_out, bool broken) {
+  int* sm_values = DynamicShared<int>();
+  const int t = static_cast<int>(threadIdx.x);
+  sm_values[t] = t;
+  __shfl_sync(0xFFFFFFFFu, t, 0);
+  if (!broken) __syncwarp();
+  d_out[t] = sm_values[t ^ 1];
+}
+
+bool LostUpdateShared(bool broken) {
+  int* d_out = Device();
+  Must(LaunchKernel({1, kCount, kBytes}, nullptr, CountSharedKernel, d_out, broken), "launch");
+  return Holds(Fetched(d_out, nullptr), [](int) { return kCount; });
+}
+
+bool LostUpdateGlobal(bool broken) {
+  int* d_out = Device();
+  Must(cudaMemsetAsync(d_out, 0, kBytes, nullptr), "clear");
+  Must(LaunchKernel({1, kCount}, nullptr, CountGlobalKernel, d_out, broken), "launch");
+  return Holds(Fetched(d_out, nullptr), [](int i) { return i == 0 ? kCount : 0; });
+}
+
+bool ShuffleAsBarrier(bool broken) {
+  int* d_out = Device();
+  Must(LaunchKernel({1, kCount, kBytes}, nullptr, SwapKernel, d_out, broken), "launch");
+  return Holds(Fetched(d_out, nullptr), [](int i) { return i ^ 1; });
 }
 
 bool MissingBarrier(bool broken) {
@@ -355,18 +404,36 @@ constexpr Fault kFaults[] = {
     {"ipc_in_one_process", IpcInOneProcess},
 };
 
+/// What ThreadSanitizer alone sees.
+constexpr Fault kFaultsOfThreads[] = {
+    {"lost_update_shared", LostUpdateShared},
+    {"lost_update_global", LostUpdateGlobal},
+    {"shuffle_as_barrier", ShuffleAsBarrier},
+};
+
+template <typename Faults>
+const Fault* Find(const Faults& faults, const char* name) {
+  for (const Fault& fault : faults) {
+    if (std::strcmp(fault.name, name) == 0) return &fault;
+  }
+  return nullptr;
+}
+
+template <typename Faults>
+int List(const Faults& faults) {
+  for (const Fault& fault : faults) std::printf("%s\n", fault.name);
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc == 1) {
-    for (const Fault& fault : kFaults) std::printf("%s\n", fault.name);
-    return 0;
-  }
-  for (const Fault& fault : kFaults) {
-    if (std::strcmp(fault.name, argv[1]) != 0) continue;
-    if (fault.run(argc > 2 && std::strcmp(argv[2], "broken") == 0)) return 0;
-    std::fprintf(stderr, "wrong values\n");
-    return 1;
-  }
-  return 4;
+  if (argc == 1) return List(kFaults);
+  if (std::strcmp(argv[1], "--threads") == 0) return List(kFaultsOfThreads);
+  const Fault* fault = Find(kFaults, argv[1]);
+  if (fault == nullptr) fault = Find(kFaultsOfThreads, argv[1]);
+  if (fault == nullptr) return 4;
+  if (fault->run(argc > 2 && std::strcmp(argv[2], "broken") == 0)) return 0;
+  std::fprintf(stderr, "wrong values\n");
+  return 1;
 }

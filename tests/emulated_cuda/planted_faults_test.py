@@ -16,8 +16,12 @@ def run(name, state, seed):
     return subprocess.run([PROGRAM, name, state], env=env, capture_output=True, text=True, timeout=60, check=False)
 
 
+def names(*flags):
+    return subprocess.run([PROGRAM, *flags], capture_output=True, text=True, check=True).stdout.split()
+
+
 class PlantedFaults(unittest.TestCase):
-    names = subprocess.run([PROGRAM], capture_output=True, text=True, check=True).stdout.split()
+    names = names()
 
     def test_each_is_found(self):
         for name in self.names:
@@ -38,8 +42,22 @@ class PlantedFaults(unittest.TestCase):
         self.assertRegex(text, r"kernel .*HalfBarrierKernel, block \(0, 0, 0\).*planted_faults\.cu:\d+")
 
     def test_the_page_lists_them_all(self):
-        listed = re.findall(r"^\| `([a-z_]+)` \|", README.read_text(encoding="utf-8"), re.MULTILINE)
-        self.assertEqual(listed, self.names)
+        rows = re.findall(r"^\| (`[a-z_`, ]+`) \|", README.read_text(encoding="utf-8"), re.MULTILINE)
+        listed = [name for row in rows for name in re.findall(r"[a-z_]+", row)]
+        self.assertEqual(listed, self.names + names("--threads"))
+
+
+class FaultsOfThreads(unittest.TestCase):
+    """In a build with ThreadSanitizer."""
+
+    def test_they_alone_are_found(self):
+        for name in names("--threads"):
+            with self.subTest(name):
+                broken = run(name, "broken", 1)
+                self.assertNotEqual(broken.returncode, 0)
+                self.assertIn("data race", broken.stderr)
+                whole = run(name, "whole", 1)
+                self.assertEqual(whole.returncode, 0, whole.stderr)
 
 
 if __name__ == "__main__":
