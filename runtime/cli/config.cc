@@ -1,5 +1,6 @@
 // patchbay config print|check RUN.yaml.
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "runtime/base/strings.h"
@@ -109,6 +110,29 @@ std::string TextOfMpps(const Json& mpps) {
                 unknown == 0 ? "" : StrCat(" (", unknown, " images do not say)"));
 }
 
+/// What a pixel or voxel of a patch measures; nothing for volumes at their own spacing.
+void AddResolution(const plan::Plan& made, const Json& manifest, Json& found) {
+  found["mpp"] = manifest.value("mpp", Json());
+  const std::optional<plan::PerAxis>& mm = made.config().spacing;
+  if (mm) found["spacing_mm"] = {mm->z, mm->y, mm->x};
+  found["volumes"] = std::any_of(made.images().begin(), made.images().end(),
+                                 [](const auto& image) { return image.size.z > 1; });
+}
+
+void SayResolution(Terminal& terminal, const Json& found) {
+  if (found.contains("spacing_mm")) {
+    std::string text;
+    for (const Json& mm : found["spacing_mm"]) {
+      text += StrCat(text.empty() ? "" : " x ", mm.get<double>());
+    }
+    terminal.Say(StrCat("spacing            ", text, " mm (z, y, x)"));
+  } else if (!found["volumes"].get<bool>()) {
+    terminal.Say(StrCat("resolution         ", TextOfMpps(found["mpp"])));
+  } else {
+    terminal.Say("spacing            each volume's own");
+  }
+}
+
 StatusOr<Checked> Check(const client::RunFile& run) {
   PB_ASSIGN_OR_RETURN(const Json result, RunWorkerOp("stream.plan", run.Payload(), run.Manifest()));
   PB_ASSIGN_OR_RETURN(const std::string text, JsonString(result, "plan", "stream plan"));
@@ -132,7 +156,7 @@ StatusOr<Checked> Check(const client::RunFile& run) {
   PB_ASSIGN_OR_RETURN(const std::vector<client::ImageRecord> records,
                       client::RecordsOf(run, result, client::PlannedPaths(DumpJson(result))));
   checked.found.update(CountImages(made, records));
-  checked.found["mpp"] = result["manifest"].value("mpp", Json());
+  AddResolution(made, result["manifest"], checked.found);
   return checked;
 }
 
@@ -164,7 +188,7 @@ class ConfigCheckCommand final : public Command {
     for (const auto& [name, pixels] : classes.items()) {
       terminal.Say(StrCat("  pixels of class  ", name, ": ", pixels.get<std::uint64_t>()));
     }
-    terminal.Say(StrCat("resolution         ", TextOfMpps(found["mpp"])));
+    SayResolution(terminal, found);
     terminal.Say(StrCat("patches per epoch  ", number("patches")));
     terminal.Say(StrCat("batches per epoch  ", number("batches_per_epoch")));
     terminal.Say(StrCat("bytes per batch    ", HumanBytes(number("batch_bytes"))));

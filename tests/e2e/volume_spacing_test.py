@@ -100,6 +100,10 @@ class VolumeSpacing(harness.Case):
         for asked, more in (([3.1, 1.1, 0.9], ""), ([1, 1.3, 0.8], ", upsample: true")):
             saved = self.stream(store, f"spacing: {asked}{more}", grid)
             self.assertGreater(self.look(saved, store, asked)["seen"], 15)
+        run = self.folder / "own.yaml"
+        for patch, said in (("spacing: [2.5, 1.1, 0.9]", "2.5 x 1.1 x 0.9 mm (z, y, x)"), ("fill: -1024", "each volume's own")):
+            run.write_text(CONFIG.format(store=store, patch=patch, sampling=grid), encoding="utf-8")
+            self.assertIn(f"spacing            {said}\n", self.command("config", "check", run).stdout)
         centred = ("{positions: random, patches_per_epoch: 60, oversample_foreground: 0.5, "
                    "foreground: {by: component, classes: [tumour, polyp]}}")
         seen = self.look(self.stream(store, "spacing: [2.5, 1.1, 0.9]", centred), store, [2.5, 1.1, 0.9])
