@@ -1,9 +1,9 @@
-"""Registers, spills and occupancy of every kernel by the compiler's report, and the bytes a pixel costs at least.
+"""Registers, spills and occupancy of every kernel by the compiler's report, and the bytes a pixel or voxel costs at least.
 
     python3 tests/bench/gpu_kernels.py [--nvcc NVCC] [--arch 80 --arch 90] [--reports FOLDER]
 
 Prints a Markdown table. With FOLDER the compiler's reports stay there, and those that lie there are not made again. No
-GPU is needed. Kernels for colour images of uint8 with float16 planes; other types differ by a few registers.
+GPU is needed. Kernels for colour images of uint8 and volumes of int16 with float16 planes; other types differ by a few registers.
 """
 import argparse
 import concurrent.futures
@@ -13,12 +13,12 @@ import subprocess
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-SOURCES = ("chain/chain", "chain/values", "chain/float_chain", "spectral/spectral")
+SOURCES = ("chain/chain", "chain/values", "chain/float_chain", "chain/volume_voxels", "chain/volume_curves", "spectral/spectral")
 OPTIONS = ["-std=c++17", "-O3", "-fmad=false", "-prec-div=true", "-prec-sqrt=true", "-ftz=false"]  # as in ops/CMakeLists.txt
 REGISTERS, WARPS, BLOCKS = 65_536, 64, 32  # of a multiprocessor, sm_80 and sm_90 alike
 SHARED = {80: 164 << 10, 90: 228 << 10}
 THREADS = 256
-# Kernel: dynamic shared bytes of a block or the type that has its size, bytes read and written a pixel (three channels), what that is.
+# Kernel: dynamic shared bytes of a block or the type that has its size, bytes read and written a pixel (three channels) or voxel, what that is.
 KERNELS = {
     "TableKernel<unsigned short>": (3_072, 3 + 6, "light chain: flips, turns, normalize, cast"),
     "ValuesKernel<short>": (0, 6 + 6, "the same of int16 sources"),
@@ -27,6 +27,15 @@ KERNELS = {
     "ContrastKernel": (0, 12 + 6, "jitter about the mean grey; 12 + 12 before a blur"),
     "BlurRowsKernel": (0, 12 + 12, "blur, first half"),
     "BlurColumnsKernel": (0, 12 + 6, "blur, second half"),
+    "VolumeSmoothKernel<short>": (0, 4 + 4, "volumes: smoothing before a coarser spacing, a voxel of the box and axis; 2 + 4 along x"),
+    "VolumeGatherKernel<short>": (0, 2 + 2, "volumes: chain in one pass; 2 + 4 where another kernel follows"),
+    "VolumeLabelsKernel": (0, 1 + 1, "volumes: mask"),
+    "VolumeBlurKernel": (0, 4 + 4, "volumes: blur, an axis"),
+    "VolumeSumsKernel": (0, 4, "volumes: sums of rows, for contrast and twice for gamma with kept statistics"),
+    "VolumeTotalKernel": (0, None, "volumes: sums of patches"),
+    "VolumeCoarseKernel": (0, 4 + 4, "volumes: low_resolution"),
+    "VolumePowerKernel": (0, 4 + 4, "volumes: power of a gamma"),
+    "VolumeFinishKernel": (0, 4 + 2, "volumes: to the slot, where any of the five before ran"),
     "RowsKernel<false>": ("RowsShared<false>", None, "spectra: rows"),
     "RowsKernel<true>": ("RowsShared<true>", None, "spectra: rows, prefiltered"),
     "ColumnsKernel<false>": ("ColumnsShared", None, "spectra: columns, statistics"),
@@ -104,7 +113,7 @@ def main():
             for report in pool.map(lambda source, arch=arch: report_of(asked.nvcc, source, arch, folder), SOURCES):
                 found[arch].update(kernels_of(report))
         sizes = sizes_of(folder)
-    print("| kernel | bytes a pixel | " + " | ".join(f"sm_{arch}: registers, spilled, occupancy" for arch in archs) + " | does |")
+    print("| kernel | bytes a pixel or voxel | " + " | ".join(f"sm_{arch}: registers, spilled, occupancy" for arch in archs) + " | does |")
     print("| --- | --- |" + " --- |" * len(archs) + " --- |")
     for kernel, (dynamic, moved, does) in KERNELS.items():
         cells = []

@@ -55,11 +55,13 @@ class GpuKit(unittest.TestCase):
         self.assertEqual({step["name"] for step in steps if step["result"] == "left out"},
                          {"spectra: kernels, and from host memory", "torch and Kornia"})
         figures = [figure for step in steps for figure in step["figures"]]
-        self.assertEqual(len(figures), 11)
+        self.assertEqual(len(figures), 14)
         self.assertTrue(all(figure["ms"] > 0 and figure["bytes"] > 0 for figure in figures))
-        kernels = {figure["what"]: figure["kernels"] for figure in figures if figure["what"].startswith("chain, ")}
+        kernels = {figure["what"]: figure["kernels"] for figure in figures if figure["what"].startswith(("chain, ", "volumes "))}
         self.assertEqual(kernels, {"chain, light": 1, "chain, full": 1, "chain, full with elastic and noise": 1,
-                                   "chain, contrast and blur": 4})
+                                   "chain, contrast and blur": 4, "volumes and labels, one pass": 2,
+                                   "volumes and labels, affine, elastic, noise, gamma": 8,
+                                   "volumes and labels, configs/colorectal.yaml": 9})
         step = next(figure for figure in figures if figure["what"].startswith("step on a stream"))
         self.assertTrue(0 < step["gpu_busy_with_steps"] <= 1 and 0 <= step["stall"] <= 1, step)
         self.assertEqual(len({step["note"] for step in steps if step["name"].startswith("stream")}), 1)

@@ -1,19 +1,22 @@
-// The chain on a GPU beside the copy of as many bytes, copies between host and device, and writes
-// into a block of another process: one line of JSON a figure, of the median of rounds. No data is
-// needed.
+// Chains on a GPU beside the copy of as many bytes, of slides and of volumes; copies between host
+// and device, and writes into a block of another process: one line of JSON a figure, of the median
+// of rounds. No data is needed.
 //
 // usage: patchbay-bench-gpu [PATCHES [SIDE]]    (256 patches of 512 x 512)
+// Volumes: a quarter of the patches, at most 64, of 3/16 of the side, 24 to 96.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <vector>
 
 #include "ops/chain/device_chain.h"
-#include "runtime/base/strings.h"
 #include "runtime/memory/device_block.h"
 #include "runtime/memory/device_copy.h"
 #include "runtime/memory/gpu.h"
+#include "tests/bench/gpu/figure.h"
 #include "tests/bench/gpu/median_seconds.h"
 #include "tests/bench/gpu/other_process.h"
+#include "tests/bench/gpu/volume_cases.h"
 
 namespace patchbay::ops {
 namespace {
@@ -61,20 +64,6 @@ StatusOr<Batch> MakeBatch(std::int64_t patches, std::int64_t side) {
   return batch;
 }
 
-/// What it took beside a copy on the device that reads and writes as many bytes; 0: there is none.
-/// `kernels`: launched for it; none where the copy engine does it.
-void Print(std::string_view what, double seconds, std::uint64_t bytes, double beside_copy,
-           std::uint64_t kernels = 0) {
-  std::printf("%s\n", DumpJson(Json{{"what", what},
-                                    {"ms", seconds * 1e3},
-                                    {"bytes", bytes},
-                                    {"gb_per_s", static_cast<double>(bytes) / seconds / 1e9},
-                                    {"times_the_copy", beside_copy},
-                                    {"kernels", kernels}})
-                          .c_str());
-  std::fflush(stdout);
-}
-
 /// One batch through a chain, beside a copy that reads and writes as many bytes in all.
 Status MeasureChain(std::string_view name, const char* list, Batch& batch, double copy_seconds) {
   ChainOptions options;
@@ -102,8 +91,8 @@ Status MeasureChain(std::string_view name, const char* list, Batch& batch, doubl
   PB_RETURN_IF_ERROR(device.Begin(room, patches.size()));
   PB_RETURN_IF_ERROR(device.Launch(patches, room, batch.stream.get()));
   PB_RETURN_IF_ERROR(batch.stream.WaitSync());
-  Print(name, seconds, batch.d_sources.size_bytes() + batch.d_patches.size_bytes(),
-        seconds / copy_seconds, room.kernels() - kernels);
+  bench::PrintFigure(name, seconds, batch.d_sources.size_bytes() + batch.d_patches.size_bytes(),
+                     seconds / copy_seconds, room.kernels() - kernels);
   return absl::OkStatus();
 }
 
@@ -114,12 +103,12 @@ Status MeasureCopies(Batch& batch) {
       const double up, bench::MedianSeconds(batch.stream, [&](memory::GpuStream stream) {
         return memory::CopyToDevice(batch.d_sources.d_data(), pinned.bytes(), stream);
       }));
-  Print("host to device, pinned", up, bytes, 0);
+  bench::PrintFigure("host to device, pinned", up, bytes, 0);
   PB_ASSIGN_OR_RETURN(const double down,
                       bench::MedianSeconds(batch.stream, [&](memory::GpuStream stream) {
                         return memory::CopyToHost(pinned.bytes(), batch.d_sources.d_data(), stream);
                       }));
-  Print("device to host, pinned", down, bytes, 0);
+  bench::PrintFigure("device to host, pinned", down, bytes, 0);
   return absl::OkStatus();
 }
 
@@ -132,8 +121,8 @@ Status MeasureShared(Batch& batch, bench::OtherProcess& other) {
         return memory::CopyOnDevice(d_slot.d_data(), batch.d_sources.d_data(), bytes, stream);
       }));
   PB_ASSIGN_OR_RETURN(const double shared, other.SecondsOfAWrite(d_slot));
-  Print("copy into a slot, one process", own, 2 * bytes, 1);
-  Print("copy into another process's slot (IPC)", shared, 2 * bytes, shared / own);
+  bench::PrintFigure("copy into a slot, one process", own, 2 * bytes, 1);
+  bench::PrintFigure("copy into another process's slot (IPC)", shared, 2 * bytes, shared / own);
   return absl::OkStatus();
 }
 
@@ -148,12 +137,15 @@ Status Measure(std::int64_t count, std::int64_t side, bench::OtherProcess& other
       const double copy, bench::MedianSeconds(batch.stream, [&](memory::GpuStream stream) {
         return memory::CopyOnDevice(batch.d_patches.d_data(), d_from.d_data(), half, stream);
       }));
-  Print("copy on the device (floor)", copy, 2 * half, 1);
+  bench::PrintFigure("copy on the device (floor)", copy, 2 * half, 1);
   PB_RETURN_IF_ERROR(MeasureChain("chain, light", kLight, batch, copy));
   PB_RETURN_IF_ERROR(MeasureChain("chain, full", kFull, batch, copy));
   PB_RETURN_IF_ERROR(
       MeasureChain("chain, full with elastic and noise", kElasticNoise, batch, copy));
   PB_RETURN_IF_ERROR(MeasureChain("chain, contrast and blur", kBlurContrast, batch, copy));
+  // 64 volumes of 96 x 96 x 96 beside 256 patches of 512 x 512; no more, for the GPU's memory.
+  PB_RETURN_IF_ERROR(bench::MeasureVolumes(std::clamp<std::int64_t>(count / 4, 1, 64),
+                                           std::clamp<std::int64_t>(side * 3 / 16, 24, 96)));
   PB_RETURN_IF_ERROR(MeasureCopies(batch));
   return MeasureShared(batch, other);
 }
