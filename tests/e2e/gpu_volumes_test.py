@@ -76,8 +76,12 @@ class GpuVolumes(gpu_test.GpuCase):
         go.write_text("")
         out, err = process.communicate(timeout=harness.LIMIT_S)
         self.assertEqual((process.returncode, out.strip()), (0, images), err[-4000:])
-        self.more = {"PATCHBAY_EMULATED_GPU_LOST_AFTER": "60"}  # in every process: each worker makes a part
+        ran = self.folder / "ran"
+        ran.mkdir()
+        self.more = {"PATCHBAY_EMULATED_GPU_LOST_AFTER": "60",  # in every process: each worker makes a part
+                     "PATCHBAY_EMULATED_GPU_TIMELINE": str(ran)}
         self.assertEqual(self.digest(self.config("cuda"), "auto", "host"), images)
+        self.assertGreater(sum("kernel" in one.read_text() for one in ran.iterdir()), 1, "no device was lost")
 
     def test_a_device_without_room_for_the_boxes_is_named_with_image_and_size(self):
         self.more = {"PATCHBAY_EMULATED_GPU_BYTES": "100000"}
