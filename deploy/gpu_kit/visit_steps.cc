@@ -25,7 +25,8 @@ const std::vector<Step>& Steps() {
   static const std::string filter =
       "--gtest_filter=*OnGpu*-OnGpu.AnotherProcessWritesIntoAnExportedBlock:"
       "DeviceRingOnGpu.IsNotFreedWhileAWorkerHasItOpen:"
-      "GpuPatchMakerOnGpu.CopiesOfOneLaneOverlapKernelsOfAnother";
+      "GpuPatchMakerOnGpu.CopiesOfOneLaneOverlapKernelsOfAnother:"
+      "GpuVolumesOnGpu.ALaneThatHasSeenItsLargestBoxAllocatesNothing";
   static const std::vector<Step> steps = {
       {"doctor", {"patchbay", "doctor"}, 20, Shows::kMachine},
       {"tests of memory", {"runtime_memory_test", filter}, 60, Shows::kTests},

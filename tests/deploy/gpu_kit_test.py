@@ -55,7 +55,7 @@ class GpuKit(unittest.TestCase):
         self.assertEqual({step["name"] for step in steps if step["result"] == "left out"},
                          {"spectra: kernels, and from host memory", "torch and Kornia"})
         figures = [figure for step in steps for figure in step["figures"]]
-        self.assertEqual(len(figures), 14)
+        self.assertEqual(len(figures), 15)
         self.assertTrue(all(figure["ms"] > 0 and figure["bytes"] > 0 for figure in figures))
         kernels = {figure["what"]: figure["kernels"] for figure in figures if figure["what"].startswith(("chain, ", "volumes "))}
         self.assertEqual(kernels, {"chain, light": 1, "chain, full": 1, "chain, full with elastic and noise": 1,
