@@ -62,6 +62,7 @@ struct Fiber {
   void* stack_pointer = nullptr;
   void* memory = nullptr;      ///< its guard page, then its stack
   std::byte* stack = nullptr;  ///< its lowest usable byte
+  std::size_t stack_bytes = kStackBytes;
   bool ended = false;
   Meeting waits = Meeting::kNone;
   Site site{};
@@ -141,7 +142,7 @@ void SwitchTo(Room& room, Fiber& from, Fiber& to, [[maybe_unused]] bool for_good
   room.running = &to;
   running_place = &to == &room.scheduler ? nullptr : &to.place;
 #if defined(PATCHBAY_EMULATED_ASAN)
-  __sanitizer_start_switch_fiber(for_good ? nullptr : &from.fake_stack, to.stack, kStackBytes);
+  __sanitizer_start_switch_fiber(for_good ? nullptr : &from.fake_stack, to.stack, to.stack_bytes);
 #endif
 #if defined(PATCHBAY_EMULATED_TSAN)
   // No order comes from the switch: only barriers make one.
@@ -158,8 +159,7 @@ void FiberMain() {
   Fiber& self = *room.running;
 #if defined(PATCHBAY_EMULATED_ASAN)
   const void* bottom = nullptr;
-  std::size_t size = 0;
-  __sanitizer_finish_switch_fiber(nullptr, &bottom, &size);
+  __sanitizer_finish_switch_fiber(nullptr, &bottom, &room.scheduler.stack_bytes);
   room.scheduler.stack = static_cast<std::byte*>(const_cast<void*>(bottom));
 #endif
   Acquire(&room.begun);

@@ -1,6 +1,7 @@
 // Programs with one fault each, and the same without it: `planted_faults NAME broken|whole`;
-// without a name it lists them, with --threads those that ThreadSanitizer alone sees. Exits with 0
-// when it computed what it should have and nothing was reported. planted_faults_test.py runs them.
+// without a name it lists them, with --threads or --addresses those that a sanitizer alone sees.
+// Exits with 0 when it computed what it should have and nothing was reported.
+// planted_faults_test.py runs them.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -164,6 +165,38 @@ bool ShuffleAsBarrier(bool broken) {
   int* d_out = Device();
   Must(LaunchKernel({1, kCount, kBytes}, nullptr, SwapKernel, d_out, broken), "launch");
   return Holds(Fetched(d_out, nullptr), [](int i) { return i ^ 1; });
+}
+
+__device__ int Sum(const int* values, int count) {
+  int sum = 0;
+  for (int i = 0; i < count; ++i) sum += values[i];
+  return sum;
+}
+/// What lies behind an array of a thread or of the block is read, and not used.
+__global__ void LocalSumKernel(int* d_out, int count) {
+  const int values[4] = {1, 2, 3, 4};
+  const int sum = Sum(values, count);
+  d_out[threadIdx.x] = count == 4 ? sum : 10;
+}
+__global__ void StaticSumKernel(int* d_out, int count) {
+  __shared__ int sm_values[kCount];
+  sm_values[threadIdx.x] = 1;
+  __syncthreads();
+  const int sum = Sum(sm_values, count);
+  d_out[threadIdx.x] = count == kCount ? sum : kCount;
+}
+
+bool LocalOverrun(bool broken) {
+  int* d_out = Device();
+  Must(LaunchKernel({1, kCount}, nullptr, LocalSumKernel, d_out, broken ? 5 : 4), "launch");
+  return Holds(Fetched(d_out, nullptr), [](int) { return 10; });
+}
+
+bool StaticSharedOverrun(bool broken) {
+  int* d_out = Device();
+  const int count = broken ? kCount + 1 : kCount;
+  Must(LaunchKernel({1, kCount}, nullptr, StaticSumKernel, d_out, count), "launch");
+  return Holds(Fetched(d_out, nullptr), [](int) { return kCount; });
 }
 
 bool MissingBarrier(bool broken) {
@@ -411,6 +444,12 @@ constexpr Fault kFaultsOfThreads[] = {
     {"shuffle_as_barrier", ShuffleAsBarrier},
 };
 
+/// What AddressSanitizer alone sees.
+constexpr Fault kFaultsOfAddresses[] = {
+    {"local_overrun", LocalOverrun},
+    {"static_shared_overrun", StaticSharedOverrun},
+};
+
 template <typename Faults>
 const Fault* Find(const Faults& faults, const char* name) {
   for (const Fault& fault : faults) {
@@ -430,8 +469,10 @@ int List(const Faults& faults) {
 int main(int argc, char** argv) {
   if (argc == 1) return List(kFaults);
   if (std::strcmp(argv[1], "--threads") == 0) return List(kFaultsOfThreads);
+  if (std::strcmp(argv[1], "--addresses") == 0) return List(kFaultsOfAddresses);
   const Fault* fault = Find(kFaults, argv[1]);
   if (fault == nullptr) fault = Find(kFaultsOfThreads, argv[1]);
+  if (fault == nullptr) fault = Find(kFaultsOfAddresses, argv[1]);
   if (fault == nullptr) return 4;
   if (fault->run(argc > 2 && std::strcmp(argv[2], "broken") == 0)) return 0;
   std::fprintf(stderr, "wrong values\n");

@@ -44,20 +44,31 @@ class PlantedFaults(unittest.TestCase):
     def test_the_page_lists_them_all(self):
         rows = re.findall(r"^\| (`[a-z_`, ]+`) \|", README.read_text(encoding="utf-8"), re.MULTILINE)
         listed = [name for row in rows for name in re.findall(r"[a-z_]+", row)]
-        self.assertEqual(listed, self.names + names("--threads"))
+        self.assertEqual(listed, self.names + names("--threads") + names("--addresses"))
 
 
 class FaultsOfThreads(unittest.TestCase):
     """In a build with ThreadSanitizer."""
+    flag, report = "--threads", "data race"
 
     def test_they_alone_are_found(self):
-        for name in names("--threads"):
+        for name in names(self.flag):
             with self.subTest(name):
                 broken = run(name, "broken", 1)
                 self.assertNotEqual(broken.returncode, 0)
-                self.assertIn("data race", broken.stderr)
+                self.assertIn(self.report, broken.stderr)
                 whole = run(name, "whole", 1)
-                self.assertEqual(whole.returncode, 0, whole.stderr)
+                self.assertEqual((whole.returncode, whole.stderr), (0, ""))
+
+
+class FaultsOfAddresses(FaultsOfThreads):
+    """In a build with AddressSanitizer."""
+    flag, report = "--addresses", "buffer-overflow"
+
+    def test_the_stacks_of_fibers_are_known(self):
+        """A process that is left from the host's stack after a kernel has run there says nothing of it."""
+        whole = run("ipc_after_free", "whole", 1)
+        self.assertEqual((whole.returncode, whole.stderr), (0, ""))
 
 
 if __name__ == "__main__":
