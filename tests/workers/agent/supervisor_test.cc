@@ -2,6 +2,9 @@
 #include "workers/agent/supervisor.h"
 
 #include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <string>
 
 #include <fcntl.h>
@@ -117,6 +120,39 @@ TEST_F(SupervisorTest, RestartsAProgramThatIsKilled) {
   const std::string again = Said();
   EXPECT_EQ(again.substr(0, 10), "start only");
   EXPECT_NE(PidOf(again), first);
+}
+
+TEST_F(SupervisorTest, RestartsTheSecondOfTwoAndLeavesNoDescriptorBehind) {
+  Start({Script("first", kServe), Script("second", kServe)});
+  Said();
+  pid_t second = PidOf(Said());
+  while (Ready() != "ready") {
+  }
+  const auto open_now = [&] {
+    const std::string folder = "/proc/" + std::to_string(supervisor_) + "/fd";
+    return std::distance(std::filesystem::directory_iterator(folder), {});
+  };
+  const auto before = open_now();
+  for (int i = 0; i < 2; ++i) {
+    kill(second, SIGKILL);
+    const std::string again = Said();
+    ASSERT_EQ(again.substr(0, 12), "start second");
+    second = PidOf(again);
+  }
+  EXPECT_LE(open_now(), before + 1);  // the newest pipe's other end may be open still
+}
+
+TEST_F(SupervisorTest, AdoptsWhatAProgramLeavesBehind) {
+  Start({Script("only", std::string("LEFT=$(sleep 60 >&- 2>&- & echo $!); "
+                                    "echo left $LEFT >&$OUT; ") +
+                            kServe)});
+  const pid_t left = PidOf(Said());
+  std::ifstream stat("/proc/" + std::to_string(left) + "/stat");
+  std::string number, name, state;
+  pid_t parent = 0;
+  stat >> number >> name >> state >> parent;
+  EXPECT_EQ(parent, supervisor_);
+  kill(left, SIGKILL);
 }
 
 TEST_F(SupervisorTest, ReplacesAProgramThatFreezes) {
