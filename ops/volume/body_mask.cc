@@ -10,7 +10,7 @@ using Mask = std::vector<std::uint8_t>;
 
 /// A voxel and its six neighbours: the least of them (erosion) or the most (dilation). Outside: 0.
 template <typename Pick>
-Mask OverBall(const Mask& in, const Extent& size, Pick pick) {
+StatusOr<Mask> OverBall(const Mask& in, const Extent& size, const SliceDone& done, Pick pick) {
   Mask out(in.size());
   const std::int64_t row = size.x, slice = size.x * size.y;
   std::size_t i = 0;
@@ -26,6 +26,7 @@ Mask OverBall(const Mask& in, const Extent& size, Pick pick) {
         out[i] = pick(pick(in[i], along_x), pick(along_y, along_z));
       }
     }
+    if (done) PB_RETURN_IF_ERROR(done());
   }
   return out;
 }
@@ -99,12 +100,13 @@ void JoinRows(Runs& all, std::int64_t one, std::int64_t other) {
 }
 
 /// Leaves the largest 6-connected piece; of equal ones that with the first voxel.
-void KeepLargest(Mask& mask, const Extent& size, std::size_t count) {
+Status KeepLargest(Mask& mask, const Extent& size, std::size_t count, const SliceDone& done) {
   Runs all = RunsOf(mask, size, count);
   std::vector<Run>& runs = all.runs;
   for (std::int64_t i = 0; i < size.z * size.y; ++i) {
     if (i % size.y > 0) JoinRows(all, i, i - 1);
     if (i >= size.y) JoinRows(all, i, i - size.y);
+    if (done && i % size.y == 0) PB_RETURN_IF_ERROR(done());
   }
   std::uint32_t largest = 0;
   for (std::uint32_t i = 0; i < runs.size(); ++i) {
@@ -122,6 +124,7 @@ void KeepLargest(Mask& mask, const Extent& size, std::size_t count) {
                 std::uint8_t{1});
     }
   }
+  return absl::OkStatus();
 }
 
 /// What the air around a slice does not reach, 4-connected, is inside.
@@ -155,14 +158,16 @@ void FillSlice(std::uint8_t* slice, std::int64_t height, std::int64_t width, Mas
 }  // namespace
 
 StatusOr<std::vector<std::uint8_t>> BodyMask(std::span<const std::int16_t> hu, const Extent& size,
-                                             const MayTakeMemory& may_take) {
+                                             const MayTakeMemory& may_take,
+                                             const SliceDone& slice_done) {
   const auto least = [](std::uint8_t a, std::uint8_t b) { return std::min(a, b); };
   const auto most = [](std::uint8_t a, std::uint8_t b) { return std::max(a, b); };
   if (may_take) PB_RETURN_IF_ERROR(may_take(3 * hu.size()));
   Mask mask(hu.size());
   std::transform(hu.begin(), hu.end(), mask.begin(),
                  [](std::int16_t v) { return static_cast<std::uint8_t>(v > kBodyAboveHu); });
-  mask = OverBall(OverBall(mask, size, least), size, most);
+  PB_ASSIGN_OR_RETURN(mask, OverBall(mask, size, slice_done, least));
+  PB_ASSIGN_OR_RETURN(mask, OverBall(mask, size, slice_done, most));
   if (mask.empty()) return mask;
   const std::size_t runs = CountRuns(mask, size);
   const auto slice = static_cast<std::size_t>(size.y * size.x);
@@ -171,11 +176,12 @@ StatusOr<std::vector<std::uint8_t>> BodyMask(std::span<const std::int16_t> hu, c
     PB_RETURN_IF_ERROR(may_take(std::max(runs * sizeof(Run) + rows * sizeof(std::size_t),
                                          slice * (1 + sizeof(std::int64_t)))));
   }
-  KeepLargest(mask, size, runs);
+  PB_RETURN_IF_ERROR(KeepLargest(mask, size, runs, slice_done));
   Mask outside;
   std::vector<std::int64_t> open;
   for (std::int64_t z = 0; z < size.z; ++z) {
     FillSlice(mask.data() + z * size.y * size.x, size.y, size.x, outside, open);
+    if (slice_done) PB_RETURN_IF_ERROR(slice_done());
   }
   return mask;
 }

@@ -20,11 +20,15 @@ inline constexpr int kBodyAboveHu = -500;
 /// are free again; an error ends the work.
 using MayTakeMemory = std::function<Status(std::uint64_t bytes)>;
 
+/// Called a few times for every slice; an error ends the work.
+using SliceDone = std::function<Status()>;
+
 /// One byte a voxel, 1: body. `hu` is (z, y, x) of `size`, slices axial. Without a body all 0.
 /// Takes three bytes a voxel while the mask is opened; then, beside one byte a voxel, 16 bytes for
 /// every run of body in a row (of a patient one for some hundred voxels, at most one for two), and
 /// nine bytes a pixel of one slice. `may_take` is asked before either; its errors are returned.
 StatusOr<std::vector<std::uint8_t>> BodyMask(std::span<const std::int16_t> hu, const Extent& size,
-                                             const MayTakeMemory& may_take = {});
+                                             const MayTakeMemory& may_take = {},
+                                             const SliceDone& slice_done = {});
 
 }  // namespace patchbay::ops

@@ -62,9 +62,10 @@ StatusOr<zarr::VerifyReport> VerifyCommand::Verify(Terminal& terminal, const std
   zarr::VerifyOptions options;
   options.threads = static_cast<int>(client::UsableCores());
   return zarr::VerifyStore(path, options, [&](std::int64_t done, std::int64_t all) {
-    if (SteadyNowNs() - shown_ns_ < kShowEveryNs) return;
+    if (SteadyNowNs() - shown_ns_ < kShowEveryNs) return absl::OkStatus();
     shown_ns_ = SteadyNowNs();
     terminal.Progress(StrCat("verify ", place, done, "/", all, " shards"));
+    return absl::OkStatus();
   });
 }
 

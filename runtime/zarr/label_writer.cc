@@ -30,12 +30,18 @@ struct ChunkRow {
   std::vector<Digest> digests;  ///< of the chunks that have pixels, by column
 };
 
+/// Where shards go, and who is told of each.
+struct ShardTarget {
+  const std::string& folder;
+  const std::function<void()>& after_shard;
+};
+
 /// The rows of a level that are still needed, and the zarr shards they go into.
 class LevelRows {
  public:
-  LevelRows(const std::string& folder, const ImageStoreSettings& settings, int level, Extent size,
+  LevelRows(const ShardTarget& target, const ImageStoreSettings& settings, int level, Extent size,
             LabelShards& out)
-      : folder_(folder),
+      : target_(target),
         settings_(settings),
         level_(level),
         size_(size),
@@ -187,16 +193,17 @@ class LevelRows {
                           AssembleShard(settings_, size_, place, std::span(&piece, 1)));
       out_.stored_bytes += shard.record.size_bytes;
       if (!shard.bytes.empty()) {
-        const std::string file = StrCat(folder_, "/", ShardFileName(place));
+        const std::string file = StrCat(target_.folder, "/", ShardFileName(place));
         PB_RETURN_IF_ERROR(MakeDirectories(file.substr(0, file.rfind('/'))));
         PB_RETURN_IF_ERROR(ReplaceFile(file, shard.bytes));
+        if (target_.after_shard) target_.after_shard();
       }
       out_.records.push_back(std::move(shard.record));
     }
     return absl::OkStatus();
   }
 
-  const std::string& folder_;
+  const ShardTarget target_;
   const ImageStoreSettings& settings_;
   const int level_;
   const Extent size_, grid_;
@@ -246,12 +253,12 @@ void Tally(const LabelCell& cell, std::int64_t height, std::int64_t width,
 /// Makes rows of every level as soon as the rows below them are there.
 class Pyramid {
  public:
-  Pyramid(const std::string& folder, const ImageStoreSettings& settings,
+  Pyramid(const ShardTarget& target, const ImageStoreSettings& settings,
           const std::vector<Extent>& levels, LabelShards& out)
       : out_(out) {
     for (std::size_t i = 0; i < levels.size(); ++i) {
       levels_.push_back(
-          std::make_unique<LevelRows>(folder, settings, static_cast<int>(i), levels[i], out));
+          std::make_unique<LevelRows>(target, settings, static_cast<int>(i), levels[i], out));
     }
   }
 
@@ -467,11 +474,12 @@ ImageStoreSettings VolumeLabelSettings() {
 }
 
 StatusOr<LabelShards> WriteLabelShards(const std::string& folder, const std::vector<Extent>& levels,
-                                       const LabelChunk& finest, const AfterLabelRow& after_row) {
+                                       const LabelChunk& finest, const AfterLabelRow& after_row,
+                                       const std::function<void()>& after_shard) {
   PB_RETURN_IF_ERROR(CheckLevels(levels));
   const ImageStoreSettings settings = LabelSettings();
   LabelShards out;
-  Pyramid pyramid(folder, settings, levels, out);
+  Pyramid pyramid({folder, after_shard}, settings, levels, out);
   RowEncoding encoding(pyramid);
   for (std::int64_t index = 0; index < pyramid.rows(); ++index) {
     PB_ASSIGN_OR_RETURN(ChunkRow row, pyramid.MakeFinest(index, finest));

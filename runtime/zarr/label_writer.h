@@ -49,8 +49,10 @@ struct LabelShards {
 /// value among those of the level before that it covers, of several the smallest. Deterministic.
 /// Errors of `finest` end the work. `finest` and `after_row` are called on the caller's thread; a
 /// second one encodes the row before meanwhile.
+/// `after_shard` is called after every file, on either thread.
 StatusOr<LabelShards> WriteLabelShards(const std::string& folder, const std::vector<Extent>& levels,
-                                       const LabelChunk& finest, const AfterLabelRow& after_row);
+                                       const LabelChunk& finest, const AfterLabelRow& after_row,
+                                       const std::function<void()>& after_shard = {});
 
 /// What WriteLabelShards would find at level 0, without writing anything.
 StatusOr<std::array<std::uint64_t, 256>> CountLabels(const Extent& level, const LabelChunk& finest,

@@ -33,12 +33,14 @@ std::vector<ShardPlace> PlacesOf(const OpenedStore& store) {
   return places;
 }
 
-std::vector<ShardFindings> CheckAll(const OpenedStore& store, const std::vector<ShardPlace>& places,
-                                    int threads, const VerifyProgress& progress) {
+StatusOr<std::vector<ShardFindings>> CheckAll(const OpenedStore& store,
+                                              const std::vector<ShardPlace>& places, int threads,
+                                              const VerifyProgress& progress) {
   std::vector<ShardFindings> findings(places.size());
   std::atomic<std::size_t> next{0};
   std::mutex mu;
   std::int64_t done = 0;  // guarded by mu
+  Status go_on;           // guarded by mu
   const auto work = [&, folders = FolderScope::Current()] {
     const FolderScope scope(folders);
     ShardChecker checker(store);
@@ -46,13 +48,15 @@ std::vector<ShardFindings> CheckAll(const OpenedStore& store, const std::vector<
       findings[i] = checker.Check(places[i]);
       const std::lock_guard lock(mu);
       ++done;
-      if (progress) progress(done, static_cast<std::int64_t>(places.size()));
+      if (progress && go_on.ok()) go_on = progress(done, static_cast<std::int64_t>(places.size()));
+      if (!go_on.ok()) return;
     }
   };
   std::vector<std::thread> others;
   for (int t = 1; t < threads; ++t) others.emplace_back(work);
   work();
   for (std::thread& thread : others) thread.join();
+  PB_RETURN_IF_ERROR(go_on);
   return findings;
 }
 
@@ -215,8 +219,9 @@ Status VerifyLabels(const std::string& store, const VerifyOptions& options,
     fault(StrCat(kLabelsFolder, "/", name, ": not a label set"));
   }
   for (const std::string& name : folders.revisions) {
-    AddLabels(name, VerifyStore(StrCat(store, "/", kLabelsFolder, "/", name), options, progress),
-              options.max_listed, report);
+    const auto own = VerifyStore(StrCat(store, "/", kLabelsFolder, "/", name), options, progress);
+    if (absl::IsCancelled(own.status())) return own.status();
+    AddLabels(name, own, options.max_listed, report);
   }
   const StatusOr<std::vector<LabelSet>> sets = ReadLabelSets(store);
   if (!sets.ok()) {
@@ -237,8 +242,9 @@ StatusOr<VerifyReport> VerifyStore(const std::string& store, const VerifyOptions
                                    const VerifyProgress& progress) {
   PB_ASSIGN_OR_RETURN(const OpenedStore opened, OpenStore(store));
   const std::vector<ShardPlace> places = PlacesOf(opened);
-  const auto findings =
-      CheckAll(opened, places, std::clamp(options.threads, 1, kMaxThreads), progress);
+  PB_ASSIGN_OR_RETURN(
+      const std::vector<ShardFindings> findings,
+      CheckAll(opened, places, std::clamp(options.threads, 1, kMaxThreads), progress));
   VerifyReport report;
   report.recorded = opened.recorded;
   report.computed = Combine(opened, findings);

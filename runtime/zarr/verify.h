@@ -57,8 +57,8 @@ struct VerifyReport {
 Json ToJson(const VerifyReport& report);
 
 /// (shards done, shards in all). Called from the calling thread or a worker thread, never from two
-/// at once.
-using VerifyProgress = std::function<void(std::int64_t done, std::int64_t total)>;
+/// at once. Its error ends the work.
+using VerifyProgress = std::function<Status(std::int64_t done, std::int64_t total)>;
 
 /// Reads every shard, checks every checksum, decodes every chunk and recomputes both roots; holds
 /// what is there against the list of shard files, where the store has one. Bad content is

@@ -46,5 +46,19 @@ TEST(BodyMask, EndsWhereMemoryIsRefused) {
   }
 }
 
+TEST(BodyMask, ReportsEverySliceAndEndsWhereItIsToldTo) {
+  int calls = 0;
+  const auto count = [&calls] { return ++calls, absl::OkStatus(); };
+  ASSERT_TRUE(BodyMask(Block(), kSize, {}, count).ok());
+  EXPECT_EQ(calls, 4 * kSize.z) << "eroded, dilated, joined, filled";
+  for (int last = 1; last <= calls; last += 20) {
+    int left = last;
+    const auto body = BodyMask(Block(), kSize, {}, [&left] {
+      return --left > 0 ? absl::OkStatus() : absl::CancelledError("enough");
+    });
+    EXPECT_TRUE(absl::IsCancelled(body.status())) << last;
+  }
+}
+
 }  // namespace
 }  // namespace patchbay::ops

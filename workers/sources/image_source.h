@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -44,6 +45,9 @@ struct EncodedPiece {
   int plane = 0;  ///< the channel, where a file stores each channel apart; otherwise 0
 };
 
+/// Called on the fetching thread after everything that is read; its error ends the fetch.
+using AfterPiece = std::function<Status()>;
+
 /// What the read stage hands to decode. Reused from patch to patch so that its memory is allocated
 /// once; `bytes` never shrinks, the pieces say which part of it is theirs.
 struct EncodedPatch {
@@ -51,6 +55,7 @@ struct EncodedPatch {
   Box box;
   std::vector<EncodedPiece> pieces;
   std::vector<std::byte> bytes;
+  AfterPiece after_piece = {};  ///< set by who fetches; kept from fetch to fetch
 };
 
 /// Per-thread decoder state (libjpeg objects, scratch tiles). Made by the source that uses it.

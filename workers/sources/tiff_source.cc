@@ -183,6 +183,7 @@ Status TiffImage::ReadPieces(const zarr::StoredBytes& file, EncodedPatch& out) c
     PB_RETURN_IF_ERROR(
         Annotate(file.Read(run_begin, std::span(out.bytes).subspan(filled, run_bytes), "slide"),
                  Where("read tile", out.level, out.pieces[first])));
+    if (out.after_piece) PB_RETURN_IF_ERROR(out.after_piece());
     for (; first < last; ++first) out.pieces[first].begin += filled - run_begin;
     filled += run_bytes;
   }

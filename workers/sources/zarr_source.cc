@@ -217,6 +217,7 @@ Status ZarrImage::Fetch(int level, const Box& box, EncodedPatch& out) const {
     PB_ASSIGN_OR_RETURN(
         const zarr::FetchedChunk fetched,
         levels_[static_cast<std::size_t>(level)].FetchChunk(chunk, out.bytes, used));
+    if (out.after_piece) PB_RETURN_IF_ERROR(out.after_piece());
     used += fetched.size_bytes;
     const Point place{roles_.z < 0 ? 0 : chunk[static_cast<std::size_t>(roles_.z)],
                       chunk[static_cast<std::size_t>(roles_.y)],

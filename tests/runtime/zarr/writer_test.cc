@@ -262,12 +262,29 @@ TEST(VerifyStore, FindsAFreshStoreCleanWithAnyNumberOfThreads) {
         VerifyStore(folder / "s", {.threads = threads}, [&](std::int64_t done, std::int64_t all) {
           last = done;
           total = all;
+          return absl::OkStatus();
         });
     ASSERT_TRUE(report.ok()) << report.status();
     EXPECT_TRUE(report->Clean()) << (report->bad.empty() ? "" : report->bad[0]);
     EXPECT_EQ(report->computed, roots);
     EXPECT_EQ(last, total);
     EXPECT_EQ(report->chunks, 5 * 5 + 3 * 3);
+  }
+}
+
+TEST(VerifyStore, EndsWhereItsProgressSaysSo) {
+  const ImageStoreSpec spec = SmallSpec();
+  const TempFolder folder;
+  WriteStore(folder / "s", spec, ImagesOf(spec));
+  for (const int threads : {1, 2}) {
+    std::int64_t most = 0;
+    const auto report =
+        VerifyStore(folder / "s", {.threads = threads}, [&](std::int64_t done, std::int64_t) {
+          most = done;
+          return done < 2 ? absl::OkStatus() : absl::CancelledError("enough");
+        });
+    EXPECT_TRUE(absl::IsCancelled(report.status())) << report.status();
+    EXPECT_EQ(most, 2);
   }
 }
 

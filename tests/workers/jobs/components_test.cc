@@ -58,7 +58,7 @@ TEST(Components, AreThoseOfAFloodFill) {
       v = random() % rare == 0 ? static_cast<std::uint8_t>(1 + random() % 2)
                                : (random() % 2 == 0 ? 0 : 255);
     }
-    const plan::ComponentIndex index = FindComponents(Table(), voxels, size);
+    const plan::ComponentIndex index = FindComponents(Table(), voxels, size, {}).value();
     ASSERT_EQ(index.classes.size(), 2u);
     for (const plan::ClassComponents& one : index.classes) {
       const auto expected = Flooded(voxels, size, one.value);
@@ -82,11 +82,27 @@ TEST(Components, NoiseIsNotIndexed) {
     voxels[static_cast<std::size_t>(i)] = p.z % 2 + p.y % 2 + p.x % 2 == 0 ? 1 : 0;
   }
   voxels.back() = 2;
-  const plan::ComponentIndex index = FindComponents(Table(), voxels, size);
+  const plan::ComponentIndex index = FindComponents(Table(), voxels, size, {}).value();
   static_assert(32 * 32 * 128 > plan::kMaxComponents);
   EXPECT_FALSE(index.Find("a")->is_indexed);
   EXPECT_TRUE(index.Find("a")->components.empty());
   EXPECT_EQ(index.Find("b")->components.size(), 1u);
+}
+
+TEST(Components, ReportEverySliceAndEndWhereTheyAreToldTo) {
+  const Extent size{9, 4, 5};
+  const std::vector<std::uint8_t> voxels(static_cast<std::size_t>(size.Pixels()), 1);
+  int calls = 0;
+  const auto count = [&calls] { return ++calls, absl::OkStatus(); };
+  ASSERT_TRUE(FindComponents(Table(), voxels, size, count).ok());
+  EXPECT_GE(calls, 2 * size.z) << "to find runs, and to join them";
+  for (const int last : {1, 10, calls}) {
+    int left = last;
+    const auto index = FindComponents(Table(), voxels, size, [&left] {
+      return --left > 0 ? absl::OkStatus() : absl::CancelledError("enough");
+    });
+    EXPECT_TRUE(absl::IsCancelled(index.status())) << last;
+  }
 }
 
 }  // namespace

@@ -88,7 +88,18 @@ void LevelReader::CountAbsentAgain(std::int64_t y) {
 
 Status LevelReader::ReadStored(int stored, const Box& box, const TensorView& out) {
   PB_ASSIGN_OR_RETURN(const zarr::Array array, zarr::Array::Open(StrCat(store_path_, "/", stored)));
-  return array.ReadRegion(zarr::RegionOf(slide_.store, box), zarr::AlongAxes(slide_.store, out));
+  const std::int64_t side = slide_.store.chunk.y;
+  for (std::int64_t y = 0, height = 0; y < box.height; y += height) {
+    height = std::min(side - (box.y + y) % side, box.height - y);  // to the end of a chunk row
+    const Box rows = Box2D(box.y + y, box.x, height, box.width);
+    TensorView part = out;
+    part.data += y * out.stride_bytes[1];
+    part.shape[1] = rows.height;
+    PB_RETURN_IF_ERROR(
+        array.ReadRegion(zarr::RegionOf(slide_.store, rows), zarr::AlongAxes(slide_.store, part)));
+    PB_RETURN_IF_ERROR(StepOf(context_));
+  }
+  return absl::OkStatus();
 }
 
 ShardPixels::ShardPixels(TaskContext& context, const IngestSlide& slide, LevelReader& reader,

@@ -8,6 +8,7 @@
 
 #include "ops/colour/stain_histogram.h"
 #include "workers/jobs/ingest/slide.h"
+#include "workers/jobs/task/progress.h"
 
 namespace patchbay::workers {
 
@@ -28,7 +29,9 @@ class LevelReader {
  public:
   /// All of it outlives the reader.
   LevelReader(TaskContext& context, const IngestSlide& slide, const std::string& slide_key)
-      : context_(context), slide_(slide), store_path_(slide.folders.Store(slide_key)) {}
+      : context_(context), slide_(slide), store_path_(slide.folders.Store(slide_key)) {
+    encoded_.after_piece = ProgressOf(context);
+  }
 
   /// `box` lies inside the level; `out` has its shape. Absent source tiles are the store's fill
   /// value. A level made together with finer ones is averaged from the finest of them, which is

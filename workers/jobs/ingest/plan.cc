@@ -15,6 +15,7 @@
 #include "workers/jobs/task/find_images.h"
 #include "workers/jobs/task/folder_tree.h"
 #include "workers/jobs/task/identity.h"
+#include "workers/jobs/task/progress.h"
 #include "workers/jobs/task/slide_tasks.h"
 
 namespace patchbay::workers {
@@ -204,6 +205,7 @@ StatusOr<TaskOutput> Plan(TaskContext& context) {
   PB_RETURN_IF_ERROR(SaveManifest(folders, manifest));
   for (const auto& [index, volume] : sources.volumes) {
     PB_RETURN_IF_ERROR(SavePlannedVolume(folders, static_cast<std::int64_t>(index), volume));
+    PB_RETURN_IF_ERROR(StepOf(context));
   }
   RemoveOrphanedJobFolders(context, folders);
   return PlannedSlides(folders, manifest.sources.size(),

@@ -42,7 +42,7 @@ struct ShardPapers {
 /// Content first, then the names of the files, the record's last: after success all of it survives
 /// a power cut. A record without its files, which a cut in between may leave, is no committed
 /// shard. Returns the SHA-256 of the record's text.
-StatusOr<Digest> CommitShard(const TaskContext& context, const IngestFolders& folders,
+StatusOr<Digest> CommitShard(TaskContext& context, const IngestFolders& folders,
                              const std::string& slide_key, const zarr::EncodedShard& shard,
                              const ShardPapers& papers) {
   PB_ASSIGN_OR_RETURN(const auto lease, LeaseFolder::Make(context, folders.Staging(slide_key)));
@@ -51,6 +51,7 @@ StatusOr<Digest> CommitShard(const TaskContext& context, const IngestFolders& fo
   const std::string record_path = folders.Record(slide_key, RecordName(shard.record.place));
   const bool has_file = shard.record.size_bytes > 0;
   if (has_file) PB_RETURN_IF_ERROR(MoveIntoStore(context, *lease, target, shard));
+  context.AddProgress();
   if (!papers.colours.empty()) {
     PB_RETURN_IF_ERROR(CreateFileDirectly(lease->File("colours"), papers.colours, 0600));
     PB_RETURN_IF_ERROR(RenameFile(lease->File("colours"),
@@ -63,6 +64,7 @@ StatusOr<Digest> CommitShard(const TaskContext& context, const IngestFolders& fo
   if (has_file) {
     PB_RETURN_IF_ERROR(SyncDirectory(std::filesystem::path(target).parent_path().string()));
   }
+  context.AddProgress();
   return Sha256Of(papers.record);
 }
 
@@ -121,7 +123,10 @@ class ShardInWork {
 
   /// Once it is committed.
   void RemovePieces() const {
-    for (const std::string& path : PiecePaths()) RemoveFile(path).IgnoreError();
+    for (const std::string& path : PiecePaths()) {
+      RemoveFile(path).IgnoreError();
+      context_.AddProgress();
+    }
   }
 
   /// Pixels that were encoded.

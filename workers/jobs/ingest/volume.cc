@@ -23,6 +23,7 @@
 #include "workers/jobs/task/folder_tree.h"
 #include "workers/jobs/task/identity.h"
 #include "workers/jobs/task/image_digest.h"
+#include "workers/jobs/task/progress.h"
 #include "workers/jobs/task/volume_writer.h"
 
 namespace patchbay::workers {
@@ -33,23 +34,6 @@ constexpr std::size_t kMaxVolumeFileBytes = 64u << 20;
 constexpr std::size_t kMaxVerdictsBytes = 256u << 20;
 constexpr std::string_view kVerdictsHeader = "source,verdict,reason,slices,files\r\n";
 constexpr double kFillHu = -1024;
-
-VolumeProgress ProgressOf(TaskContext& context) {
-  return [&context] {
-    context.AddProgress();
-    return context.CheckCancelled();
-  };
-}
-
-std::uint64_t BytesOf(const std::vector<std::string>& files) {
-  std::uint64_t bytes = 0;
-  for (const std::string& file : files) {
-    std::error_code error;
-    const std::uintmax_t size = std::filesystem::file_size(file, error);
-    if (!error) bytes += size;
-  }
-  return bytes;
-}
 
 /// Under keep_names after the file, or after the folder and the content: a folder has many series.
 StatusOr<std::string> NameOfStore(const IngestManifest& manifest, const std::string& source,
@@ -140,14 +124,14 @@ zarr::ImageStoreSettings StoreSettings(const IngestSettings& settings, DType dty
 }
 
 /// Of what lies in the body: what zscore is taken from. ResourceExhausted without the memory.
-StatusOr<plan::BodyHistogram> BodyHistogramOf(const Volume& volume) {
+StatusOr<plan::BodyHistogram> BodyHistogramOf(TaskContext& context, const Volume& volume) {
   const std::span hu(reinterpret_cast<const std::int16_t*>(volume.voxels.data()),
                      static_cast<std::size_t>(volume.size.Pixels()));
   const auto may_take = [](std::uint64_t bytes) {
     return CheckMemoryFits("find the body", bytes, AvailableMemory());
   };
   PB_ASSIGN_OR_RETURN(const std::vector<std::uint8_t> body,
-                      ops::BodyMask(hu, volume.size, may_take));
+                      ops::BodyMask(hu, volume.size, may_take, ProgressOf(context)));
   plan::BodyHistogram histogram;
   for (std::size_t i = 0; i < hu.size(); ++i) {
     if (body[i] != 0) histogram.Add(hu[i]);
@@ -155,8 +139,8 @@ StatusOr<plan::BodyHistogram> BodyHistogramOf(const Volume& volume) {
   return histogram;
 }
 
-StatusOr<zarr::ImageStoreSpec> SpecOf(const VolumeInWork& work, const Volume& volume,
-                                      const SlideOutcome& outcome) {
+StatusOr<zarr::ImageStoreSpec> SpecOf(TaskContext& context, const VolumeInWork& work,
+                                      const Volume& volume, const SlideOutcome& outcome) {
   const IngestSettings& settings = work.manifest.settings;
   zarr::ImageStoreSpec spec;
   spec.settings = StoreSettings(settings, volume.dtype);
@@ -176,7 +160,7 @@ StatusOr<zarr::ImageStoreSpec> SpecOf(const VolumeInWork& work, const Volume& vo
   const ValueRange range = RangeOf(volume);
   a["value_range"] = {{"min", range.min}, {"max", range.max}, {"mean", range.mean}};
   if (volume.dtype == DType::kInt16) {
-    PB_ASSIGN_OR_RETURN(const plan::BodyHistogram histogram, BodyHistogramOf(volume));
+    PB_ASSIGN_OR_RETURN(const plan::BodyHistogram histogram, BodyHistogramOf(context, volume));
     a["body_histogram"] = histogram.ToJson();
   }
   if (!volume.slice_positions.empty()) a["slice_table"] = SliceTable(volume);
@@ -200,7 +184,7 @@ Status WriteAndPublish(TaskContext& context, const IngestFolders& folders, const
     context.AddProgress();
     return context.CheckCancelled().ok();
   };
-  PB_ASSIGN_OR_RETURN(const zarr::ImageStoreSpec spec, SpecOf(work, volume, outcome));
+  PB_ASSIGN_OR_RETURN(const zarr::ImageStoreSpec spec, SpecOf(context, work, volume, outcome));
   PB_RETURN_IF_ERROR(zarr::Validate(spec.settings));
   const std::string store = lease->File("store");
   PB_ASSIGN_OR_RETURN(const WrittenVolume written, WriteVolumeStore(store, spec, row, done));
@@ -267,7 +251,7 @@ Status SavePlannedVolume(const IngestFolders& folders, std::int64_t slide,
   return ReplaceFile(folders.VolumeFile(slide), AsBytes(DumpJson(json)), 0600);
 }
 
-StatusOr<std::optional<PlannedVolume>> PlannedVolumeOf(const TaskContext& context,
+StatusOr<std::optional<PlannedVolume>> PlannedVolumeOf(TaskContext& context,
                                                        const IngestFolders& folders) {
   constexpr std::string_view kWhat = "planned volume";
   PB_ASSIGN_OR_RETURN(const std::int64_t slide, JsonInt(context.payload, "slide", kWhat));
@@ -282,6 +266,7 @@ StatusOr<std::optional<PlannedVolume>> PlannedVolumeOf(const TaskContext& contex
   for (const std::string& file : files) {
     PB_ASSIGN_OR_RETURN(std::string path, context.MayRead(file));
     volume.files.push_back(std::move(path));
+    PB_RETURN_IF_ERROR(StepOf(context));
   }
   return std::optional(std::move(volume));
 }
@@ -293,7 +278,7 @@ StatusOr<TaskOutput> OpenVolume(TaskContext& context, const IngestFolders& folde
   PB_ASSIGN_OR_RETURN(const Digest source, DigestOfFiles(context, volume.files));
   SlideOutcome outcome;
   outcome.source_sha256 = source.Hex();
-  outcome.source_bytes = BytesOf(volume.files);
+  outcome.source_bytes = BytesOfFiles(context, volume.files);
   PB_ASSIGN_OR_RETURN(const std::string name, NameOfStore(work.manifest, work.Source(), source));
   outcome.slide_key = SlideKey(source, work.manifest.settings, name);
   PB_ASSIGN_OR_RETURN(const bool there,

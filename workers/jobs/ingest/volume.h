@@ -23,7 +23,7 @@ Status SavePlannedVolume(const IngestFolders& folders, std::int64_t slide,
                          const PlannedVolume& volume);
 
 /// Of the payload's "slide"; nothing for a slide. Its files are canonical and may be read.
-StatusOr<std::optional<PlannedVolume>> PlannedVolumeOf(const TaskContext& context,
+StatusOr<std::optional<PlannedVolume>> PlannedVolumeOf(TaskContext& context,
                                                        const IngestFolders& folders);
 
 /// ingest.open of a volume: judges it, writes the verdict to OUT/verdicts.csv (owner-only), and

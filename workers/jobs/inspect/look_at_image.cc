@@ -7,6 +7,7 @@
 #include "workers/access/planned_images.h"
 #include "workers/jobs/task/find_images.h"
 #include "workers/jobs/task/image_digest.h"
+#include "workers/jobs/task/progress.h"
 #include "workers/sources/image_source.h"
 #include "workers/sources/volumes/find_volumes.h"
 
@@ -74,10 +75,7 @@ void DescribeVoxels(const Volume& volume, Json& row) {
 }
 
 StatusOr<Json> InspectVolume(TaskContext& context, const FoundVolume& found) {
-  const auto progress = [&context] {
-    context.AddProgress();
-    return context.CheckCancelled();
-  };
+  const VolumeProgress progress = ProgressOf(context);
   Json row = {
       {"name", found.name}, {"format", NameOf(found.format)}, {"files", found.files.size()}};
   ReadVolumeOptions options;
@@ -101,7 +99,7 @@ StatusOr<Json> InspectVolume(TaskContext& context, const FoundVolume& found) {
 /// {"volumes": one row each}; null where there is none.
 StatusOr<Json> InspectVolumes(TaskContext& context, const std::string& path) {
   const auto may_read = [&context](const std::string& file) { return context.MayRead(file); };
-  PB_ASSIGN_OR_RETURN(const FoundVolumes found, FindVolumes(path, may_read, nullptr));
+  PB_ASSIGN_OR_RETURN(const FoundVolumes found, FindVolumes(path, may_read, ProgressOf(context)));
   if (found.volumes.empty()) return Json(nullptr);
   Json rows = Json::array();
   for (const FoundVolume& volume : found.volumes) {
@@ -140,7 +138,7 @@ StatusOr<TaskOutput> RunVerify(TaskContext& context) {
     }
     options.threads = static_cast<int>(threads);
   }
-  const auto progress = [&context](std::int64_t, std::int64_t) { context.AddProgress(); };
+  const auto progress = [&context](std::int64_t, std::int64_t) { return StepOf(context); };
   PB_ASSIGN_OR_RETURN(const zarr::VerifyReport report, zarr::VerifyStore(path, options, progress));
   TaskOutput output;
   output.result = DumpJson(zarr::ToJson(report));

@@ -8,6 +8,8 @@
 namespace patchbay::workers {
 namespace {
 
+constexpr std::size_t kRunsAtOnce = std::size_t{1} << 20;  ///< between two calls of progress
+
 /// Classes that are indexed, by value; ignored ones left out.
 std::vector<plan::LabelClass> ByValue(const plan::ClassTable& table) {
   std::vector<plan::LabelClass> classes = table.classes;
@@ -25,24 +27,27 @@ struct Run {
 /// Runs in row order, and where each row of the volume begins among them.
 class Runs {
  public:
-  Runs(std::span<const std::uint8_t> voxels, const Extent& size,
-       const std::array<bool, 256>& is_class)
-      : size_(size) {
+  explicit Runs(const Extent& size) : size_(size) {}
+
+  Status Find(std::span<const std::uint8_t> voxels, const std::array<bool, 256>& is_class,
+              const VolumeProgress& progress) {
     const std::uint8_t* row = voxels.data();
-    for (std::int64_t z = 0; z < size.z; ++z) {
-      for (std::int64_t y = 0; y < size.y; ++y, row += size.x) {
+    for (std::int64_t z = 0; z < size_.z; ++z) {
+      for (std::int64_t y = 0; y < size_.y; ++y, row += size_.x) {
         begins_.push_back(runs_.size());
         AddRow(row, static_cast<std::uint32_t>(z), static_cast<std::uint32_t>(y), is_class);
       }
+      if (progress) PB_RETURN_IF_ERROR(progress());
     }
     begins_.push_back(runs_.size());
     for (std::size_t i = 0; i < runs_.size(); ++i) parent_.push_back(i);
+    return absl::OkStatus();
   }
 
   const std::vector<Run>& all() const { return runs_; }
 
   /// Joins every run with those of its value that touch it.
-  void Join() {
+  Status Join(const VolumeProgress& progress) {
     for (std::int64_t z = 0; z < size_.z; ++z) {
       for (std::int64_t y = 0; y < size_.y; ++y) {
         if (y > 0) JoinRows({z, y, 0}, {z, y - 1, 0});
@@ -51,7 +56,9 @@ class Runs {
           JoinRows({z, y, 0}, {z - 1, above, 0});
         }
       }
+      if (progress) PB_RETURN_IF_ERROR(progress());
     }
+    return absl::OkStatus();
   }
 
   /// The first run of a run's component, in row order.
@@ -114,8 +121,9 @@ class Runs {
 
 }  // namespace
 
-plan::ComponentIndex FindComponents(const plan::ClassTable& classes,
-                                    std::span<const std::uint8_t> voxels, const Extent& size) {
+StatusOr<plan::ComponentIndex> FindComponents(const plan::ClassTable& classes,
+                                              std::span<const std::uint8_t> voxels,
+                                              const Extent& size, const VolumeProgress& progress) {
   plan::ComponentIndex index;
   index.size = size;
   std::array<bool, 256> is_class{};
@@ -126,10 +134,12 @@ plan::ComponentIndex FindComponents(const plan::ClassTable& classes,
     place[value] = index.classes.size();
     index.classes.push_back({static_cast<std::uint8_t>(one.value), one.name, true, {}});
   }
-  Runs runs(voxels, size, is_class);
-  runs.Join();
+  Runs runs(size);
+  PB_RETURN_IF_ERROR(runs.Find(voxels, is_class, progress));
+  PB_RETURN_IF_ERROR(runs.Join(progress));
   std::vector<std::size_t> number(runs.all().size());  // of a component, where a run is its first
   for (std::size_t i = 0; i < runs.all().size(); ++i) {
+    if (progress && i % kRunsAtOnce == 0) PB_RETURN_IF_ERROR(progress());
     const Run& run = runs.all()[i];
     plan::ClassComponents& own = index.classes[place[run.value]];
     if (!own.is_indexed) continue;

@@ -7,12 +7,15 @@
 #include "runtime/base/extent.h"
 #include "runtime/plan/class_table.h"
 #include "runtime/plan/component_index.h"
+#include "workers/sources/volumes/volume.h"
 
 namespace patchbay::workers {
 
 /// `voxels` are size.Pixels() values, x fastest; values that are not a class are passed over. Time
-/// and memory go by the runs of equal voxels along x.
-plan::ComponentIndex FindComponents(const plan::ClassTable& classes,
-                                    std::span<const std::uint8_t> voxels, const Extent& size);
+/// and memory go by the runs of equal voxels along x. `progress` is called a few times for every
+/// slice; its error ends the work.
+StatusOr<plan::ComponentIndex> FindComponents(const plan::ClassTable& classes,
+                                              std::span<const std::uint8_t> voxels,
+                                              const Extent& size, const VolumeProgress& progress);
 
 }  // namespace patchbay::workers

@@ -9,6 +9,7 @@
 #include "workers/jobs/labels/labels.h"
 #include "workers/jobs/labels/opened_labels.h"
 #include "workers/jobs/labels/origin.h"
+#include "workers/jobs/task/progress.h"
 
 namespace patchbay::workers {
 namespace {
@@ -18,7 +19,7 @@ constexpr std::int64_t kRowsAtOnce = 512;
 
 StatusOr<std::vector<TracedPolygon>> Trace(TaskContext& context, const OpenedLabels& labels) {
   const Extent size = labels.image.levels[0];
-  PB_ASSIGN_OR_RETURN(LabelRowReader reader, LabelRowReader::Open(labels));
+  PB_ASSIGN_OR_RETURN(LabelRowReader reader, LabelRowReader::Open(labels, ProgressOf(context)));
   OutlineTracer tracer(size.x, zarr::kIgnoreLabel);
   for (std::int64_t y = 0; y < size.y; y += kRowsAtOnce) {
     const std::int64_t height = std::min(kRowsAtOnce, size.y - y);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "workers/jobs/task/progress.h"
 #include "workers/sources/mask_tiff.h"
 
 namespace patchbay::workers {
@@ -11,7 +12,7 @@ namespace patchbay::workers {
 StatusOr<std::uint64_t> ExportMask(TaskContext& context, const OpenedLabels& labels,
                                    const std::string& path) {
   const Extent &size = labels.image.levels[0], &source = labels.image.source;
-  PB_ASSIGN_OR_RETURN(LabelRowReader reader, LabelRowReader::Open(labels));
+  PB_ASSIGN_OR_RETURN(LabelRowReader reader, LabelRowReader::Open(labels, ProgressOf(context)));
   PB_ASSIGN_OR_RETURN(MaskTiff tiff, MaskTiff::Create(path, source));
   std::vector<std::uint8_t> band;
   for (std::int64_t y = 0; y < source.y; y += MaskTiff::kTile) {

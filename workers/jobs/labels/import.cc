@@ -15,6 +15,7 @@
 #include "workers/jobs/labels/request.h"
 #include "workers/jobs/labels/revision.h"
 #include "workers/jobs/labels/volume_import.h"
+#include "workers/jobs/task/progress.h"
 
 namespace patchbay::workers {
 namespace {
@@ -57,7 +58,8 @@ StatusOr<std::string> FirstBytesOf(const std::string& path) {
 
 StatusOr<Source> OpenSource(TaskContext& context, const LabelsRequest& request,
                             const ImportRow& row) {
-  const RasterRequest drawing{row.image, request.classes, row.site, request.origin};
+  const RasterRequest drawing{row.image, request.classes, row.site, request.origin,
+                              ProgressOf(context)};
   if (request.tissue) {
     Source found;
     PB_ASSIGN_OR_RETURN(found.drawing, DrawTissue(context, row.image, *request.tissue));
@@ -165,7 +167,8 @@ StatusOr<TaskOutput> Import(TaskContext& context) {
     return after_row();
   };
   PB_ASSIGN_OR_RETURN(const zarr::LabelShards shards,
-                      zarr::WriteLabelShards(folder.Staging(), row.image.levels, chunk, index_row));
+                      zarr::WriteLabelShards(folder.Staging(), row.image.levels, chunk, index_row,
+                                             [&context] { context.AddProgress(); }));
   PB_RETURN_IF_ERROR(source.drawing->Finish());
   const std::string index = plan::EncodePositionIndex(positions.Finish(shards.pixels));
   PB_RETURN_IF_ERROR(

@@ -11,6 +11,7 @@
 #include "runtime/zarr/label_writer.h"
 #include "workers/jobs/labels/image.h"
 #include "workers/jobs/labels/origin.h"
+#include "workers/sources/image_source.h"
 
 namespace patchbay::workers {
 
@@ -46,6 +47,7 @@ struct RasterRequest {
   const plan::ClassTable& classes;
   std::string site;
   Origin origin = Origin::kByFormat;
+  AfterPiece after_piece;  ///< of what is read of a mask
 };
 
 /// Outlines, scaled to the store's finest level and painted in the table's order. `text` is the

@@ -17,10 +17,11 @@ Status Refuse(std::string_view cause) {
 class MaskRaster final : public LabelRaster {
  public:
   MaskRaster(std::unique_ptr<ImageSource> source, int level,
-             const std::vector<std::optional<int>>& values, const plan::ClassTable& table)
+             const std::vector<std::optional<int>>& values, const RasterRequest& request)
       : source_(std::move(source)), level_(level), scratch_(source_->MakeScratch()) {
+    fetched_.after_piece = request.after_piece;
     report_.format = "mask";
-    report_.outlines.assign(table.classes.size(), 0);
+    report_.outlines.assign(request.classes.classes.size(), 0);
     for (std::size_t v = 0; v < values.size(); ++v) {
       is_known_[v] = values[v].has_value();
       values_[v] = static_cast<std::uint8_t>(values[v].value_or(zarr::kIgnoreLabel));
@@ -94,7 +95,7 @@ StatusOr<std::unique_ptr<LabelRaster>> DrawMask(const RasterRequest& request,
   PB_ASSIGN_OR_RETURN(const int level, LevelOf(layout, request.image));
   PB_ASSIGN_OR_RETURN(const auto values, plan::MaskValues(request.classes, request.site));
   return std::unique_ptr<LabelRaster>(
-      std::make_unique<MaskRaster>(std::move(*source), level, values, request.classes));
+      std::make_unique<MaskRaster>(std::move(*source), level, values, request));
 }
 
 }  // namespace patchbay::workers

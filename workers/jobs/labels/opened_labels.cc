@@ -22,7 +22,7 @@ StatusOr<OpenedLabels> OpenLabels(TaskContext& context) {
   return out;
 }
 
-StatusOr<LabelRowReader> LabelRowReader::Open(const OpenedLabels& labels) {
+StatusOr<LabelRowReader> LabelRowReader::Open(const OpenedLabels& labels, AfterPiece after_piece) {
   LabelRowReader reader;
   PB_ASSIGN_OR_RETURN(reader.source_, OpenImage(labels.set.path));
   const ImageLayout& layout = reader.source_->layout();
@@ -32,6 +32,7 @@ StatusOr<LabelRowReader> LabelRowReader::Open(const OpenedLabels& labels) {
   }
   reader.scratch_ = reader.source_->MakeScratch();
   reader.width_ = size.x;
+  reader.fetched_.after_piece = std::move(after_piece);
   return reader;
 }
 

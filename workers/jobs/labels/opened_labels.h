@@ -28,7 +28,7 @@ StatusOr<OpenedLabels> OpenLabels(TaskContext& context);
 class LabelRowReader {
  public:
   /// DataLoss for a label image that is not of its store's image.
-  static StatusOr<LabelRowReader> Open(const OpenedLabels& labels);
+  static StatusOr<LabelRowReader> Open(const OpenedLabels& labels, AfterPiece after_piece);
   /// The rows from `y` on; valid until the next call.
   StatusOr<const std::uint8_t*> Read(std::int64_t y, std::int64_t height);
 

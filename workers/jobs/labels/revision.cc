@@ -8,6 +8,7 @@
 #include "runtime/base/strings.h"
 #include "runtime/zarr/label_sets.h"
 #include "runtime/zarr/publish.h"
+#include "workers/jobs/task/progress.h"
 
 namespace patchbay::workers {
 namespace {
@@ -30,7 +31,7 @@ StatusOr<Digest> HashFile(TaskContext& context, const std::string& path) {
     PB_RETURN_IF_ERROR(ReadAt(fd.get(), at, part, path));
     hash.Update(part);
     at += part.size(), left -= part.size();
-    context.AddProgress();
+    PB_RETURN_IF_ERROR(StepOf(context));
   }
   return hash.Finish();
 }

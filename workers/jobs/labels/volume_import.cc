@@ -19,6 +19,7 @@
 #include "workers/jobs/labels/position_builder.h"
 #include "workers/jobs/labels/volume_classes.h"
 #include "workers/jobs/labels/volume_grid.h"
+#include "workers/jobs/task/progress.h"
 #include "workers/jobs/task/volume_writer.h"
 #include "workers/sources/image_source.h"
 
@@ -75,10 +76,7 @@ Status CheckPlaced(const plan::ClassTable& table, const std::vector<std::uint8_t
 
 StatusOr<VolumeLabels> ReadOntoImage(TaskContext& context, const LabelsRequest& request,
                                      const ImportRow& row) {
-  const VolumeProgress progress = [&context] {
-    context.AddProgress();
-    return context.CheckCancelled();
-  };
+  const VolumeProgress progress = ProgressOf(context);
   PB_ASSIGN_OR_RETURN(LabelVolume file, ReadLabelVolume(row.file, progress));
   VolumeLabels labels;
   labels.format = file.format;
@@ -99,12 +97,13 @@ StatusOr<VolumeLabels> ReadOntoImage(TaskContext& context, const LabelsRequest& 
   return labels;
 }
 
-std::string PositionsOf(const LabelsRequest& request, const Extent& size,
-                        const VolumeLabels& labels) {
+StatusOr<std::string> PositionsOf(const LabelsRequest& request, const Extent& size,
+                                  const VolumeLabels& labels, const VolumeProgress& progress) {
   PositionBuilder builder(request.classes, size);
   const std::uint8_t* at = labels.voxels.data();
   for (std::int64_t z = 0; z < size.z; ++z) {
     for (std::int64_t y = 0; y < size.y; ++y, at += size.x) builder.AddVoxels(z, y, at);
+    PB_RETURN_IF_ERROR(progress());
   }
   return plan::EncodePositionIndex(builder.Finish(labels.counts));
 }
@@ -136,6 +135,7 @@ StatusOr<plan::ClassHistograms> HistogramsOf(TaskContext& context, const LabelsR
   const Extent size = row.image.levels[0];
   const auto scratch = source->MakeScratch();
   EncodedPatch fetched;
+  fetched.after_piece = ProgressOf(context);
   std::vector<std::byte> slices;
   std::vector<std::vector<std::uint64_t>> counts(256);
   for (std::int64_t z = 0; z < size.z; z += kSlicesAtOnce) {
@@ -148,8 +148,7 @@ StatusOr<plan::ClassHistograms> HistogramsOf(TaskContext& context, const LabelsR
     const std::uint8_t* at = labels.voxels.data() + z * size.y * size.x;
     dtype == DType::kInt16 ? Tally<std::int16_t>(slices, at, counts)
                            : Tally<float>(slices, at, counts);
-    context.AddProgress();
-    PB_RETURN_IF_ERROR(context.CheckCancelled());
+    PB_RETURN_IF_ERROR(StepOf(context));
   }
   plan::ClassHistograms histograms;
   for (const plan::LabelClass& one : request.classes.classes) {
@@ -236,7 +235,9 @@ StatusOr<TaskOutput> ImportVolume(TaskContext& context, const LabelsRequest& req
   PB_ASSIGN_OR_RETURN(const Digest file, HashFile(context, row.file));
   PB_ASSIGN_OR_RETURN(const VolumeLabels labels, ReadOntoImage(context, request, row));
   const Extent size = row.image.levels[0];
-  const plan::ComponentIndex components = FindComponents(request.classes, labels.voxels, size);
+  const VolumeProgress progress = ProgressOf(context);
+  PB_ASSIGN_OR_RETURN(const plan::ComponentIndex components,
+                      FindComponents(request.classes, labels.voxels, size, progress));
   TaskOutput output;
   Json report = ReportJson(request, row, labels, components);
   if (request.dry_run) {
@@ -245,7 +246,8 @@ StatusOr<TaskOutput> ImportVolume(TaskContext& context, const LabelsRequest& req
   }
   PB_ASSIGN_OR_RETURN(const plan::ClassHistograms histograms,
                       HistogramsOf(context, request, row, labels));
-  const IndexFiles files = {{plan::kPositionIndexFile, PositionsOf(request, size, labels)},
+  PB_ASSIGN_OR_RETURN(std::string positions, PositionsOf(request, size, labels, progress));
+  const IndexFiles files = {{plan::kPositionIndexFile, std::move(positions)},
                             {plan::kComponentIndexFile, plan::EncodeComponentIndex(components)},
                             {plan::kClassHistogramsFile, plan::EncodeClassHistograms(histograms)}};
   PB_ASSIGN_OR_RETURN(const LabelsFolder folder, LabelsFolder::Open(context, row.image.store));

@@ -11,6 +11,7 @@
 #include "runtime/plan/ops/stain_normalize.h"
 #include "workers/access/stamps.h"
 #include "workers/jobs/task/find_images.h"
+#include "workers/jobs/task/progress.h"
 #include "workers/sources/image_source.h"
 
 namespace patchbay::workers {
@@ -105,6 +106,7 @@ StatusOr<plan::StainFit> FitOfPicture(TaskContext& context, const std::string& p
   ops::StainCounter colours(ops::kMaxColourBits);
   const auto scratch = image->MakeScratch();
   EncodedPatch encoded;
+  encoded.after_piece = ProgressOf(context);
   std::vector<std::byte> pixels;
   for (std::int64_t y = 0; y < size.y; y += kBandRows) {
     const Box band = Box2D(y, 0, std::min(kBandRows, size.y - y), size.x);

@@ -8,6 +8,7 @@
 #include "runtime/base/strings.h"
 #include "workers/access/planned_images.h"
 #include "workers/jobs/task/find_images.h"
+#include "workers/jobs/task/progress.h"
 #include "workers/jobs/task/store_attributes.h"
 
 namespace patchbay::workers {
@@ -41,8 +42,7 @@ StatusOr<StoresByContent> StoresIn(TaskContext& context, const std::string& name
     if (content.size() == kContentDigits && !stores.emplace(content, path).second) {
       doubles.insert(content);
     }
-    context.AddProgress();
-    PB_RETURN_IF_ERROR(context.CheckCancelled());
+    PB_RETURN_IF_ERROR(StepOf(context));
   }
   return stores;
 }
@@ -76,6 +76,7 @@ StatusOr<std::vector<std::string>> ListRows(TaskContext& context, ListedRows& li
   }
   bool all_known = true;
   for (std::size_t i = 0; i < paths.size(); ++i) {
+    PB_RETURN_IF_ERROR(StepOf(context));
     const std::string& content = listed.contents[i];
     all_known = all_known && !content.empty();
     const auto store = stores.find(content);

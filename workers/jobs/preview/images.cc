@@ -13,6 +13,7 @@
 #include "workers/jobs/preview/preview.h"
 #include "workers/jobs/preview/volumes.h"
 #include "workers/jobs/task/find_images.h"
+#include "workers/jobs/task/progress.h"
 #include "workers/plots/axes.h"
 #include "workers/sources/image_source.h"
 
@@ -42,7 +43,7 @@ struct Thumbnail {
   std::optional<double> mpp;
 };
 
-StatusOr<Thumbnail> ThumbnailOf(const ImageSource& image) {
+StatusOr<Thumbnail> ThumbnailOf(const ImageSource& image, const AfterPiece& after_piece) {
   const ImageLayout& layout = image.layout();
   const std::size_t level = ThumbnailLevel(layout);
   const Extent size = layout.levels[level].size;
@@ -58,6 +59,7 @@ StatusOr<Thumbnail> ThumbnailOf(const ImageSource& image) {
   const TensorView view = ContiguousView<3>(thumbnail.bytes.data(), layout.dtype,
                                             {size.y, size.x, std::int64_t{layout.channels}});
   EncodedPatch encoded;
+  encoded.after_piece = after_piece;
   PB_RETURN_IF_ERROR(image.Fetch(static_cast<int>(level), middle, encoded));
   PB_RETURN_IF_ERROR(image.Decode(encoded, view, 0, *image.MakeScratch()));
   thumbnail.view = view;
@@ -128,27 +130,29 @@ struct Cards {
   std::size_t Count() const { return slides.size() + volumes.size(); }
 };
 
-StatusOr<ImageCard> SlideCardOf(const std::string& path, const ImageSource& image) {
+StatusOr<ImageCard> SlideCardOf(const std::string& path, const ImageSource& image,
+                                const AfterPiece& after_piece) {
   ImageCard card;
   card.name = std::filesystem::path(path).filename().string();
-  PB_ASSIGN_OR_RETURN(const Thumbnail thumbnail, ThumbnailOf(image));
+  PB_ASSIGN_OR_RETURN(const Thumbnail thumbnail, ThumbnailOf(image, after_piece));
   card.thumbnail = PictureOf(thumbnail.view);
   AddFacts(image.layout(), card);
   PB_ASSIGN_OR_RETURN(const bool has_tissue,
-                      AddLabelOutlines(path, thumbnail.level, thumbnail.size, card));
+                      AddLabelOutlines(path, {thumbnail.level, thumbnail.size, after_piece}, card));
   if (!has_tissue) AddTissue(thumbnail, card);
   AddStains(RecordedAttribute(path, "stain"), card);
   return card;
 }
 
-Status AddCard(const std::string& path, const std::string& set, Cards& cards) {
+Status AddCard(const std::string& path, const std::string& set, const AfterPiece& after_piece,
+               Cards& cards) {
   PB_ASSIGN_OR_RETURN(const std::unique_ptr<ImageSource> image, OpenImage(path));
   if (image->layout().levels[0].size.z > 1) {
-    PB_ASSIGN_OR_RETURN(PatchCard card, VolumeCardOf(path, *image, set));
+    PB_ASSIGN_OR_RETURN(PatchCard card, VolumeCardOf(path, *image, set, after_piece));
     cards.volumes.push_back(std::move(card));
   } else {
     if (!set.empty()) return absl::InvalidArgumentError("--labels: it is for volumes");
-    PB_ASSIGN_OR_RETURN(ImageCard card, SlideCardOf(path, *image));
+    PB_ASSIGN_OR_RETURN(ImageCard card, SlideCardOf(path, *image, after_piece));
     cards.slides.push_back(std::move(card));
   }
   if (cards.slides.empty() || cards.volumes.empty()) return absl::OkStatus();
@@ -177,7 +181,8 @@ StatusOr<TaskOutput> RunPreviewImages(TaskContext& context) {
     context.AddProgress();
     context.names.AddImage(path, StrCat("image ", cards.Count()));
     PB_ASSIGN_OR_RETURN(const std::string allowed, context.MayRead(path));
-    const Status added = AddCard(allowed, context.payload.value("labels", ""), cards);
+    const Status added =
+        AddCard(allowed, context.payload.value("labels", ""), ProgressOf(context), cards);
     if (!added.ok()) return Annotate(added, StrCat("preview: ", path));
   }
   PB_ASSIGN_OR_RETURN(const std::string png, SheetOf(cards));

@@ -15,11 +15,11 @@ namespace {
 
 constexpr std::string_view kTissueSet = "tissue", kBackground = "background";
 
-StatusOr<std::vector<std::uint8_t>> LabelsAt(const std::string& path, int level,
-                                             const Extent& size) {
+StatusOr<std::vector<std::uint8_t>> LabelsAt(const std::string& path, const ShownLevel& shown) {
+  const Extent& size = shown.size;
   PB_ASSIGN_OR_RETURN(const std::unique_ptr<ImageSource> labels, OpenImage(path));
   const ImageLayout& layout = labels->layout();
-  const auto index = static_cast<std::size_t>(level);
+  const auto index = static_cast<std::size_t>(shown.level);
   if (layout.dtype != DType::kUint8 || layout.channels != 1 || index >= layout.levels.size() ||
       layout.levels[index].size != size) {
     return absl::InvalidArgumentError("it does not have the image's levels; import it again");
@@ -28,8 +28,9 @@ StatusOr<std::vector<std::uint8_t>> LabelsAt(const std::string& path, int level,
   const TensorView view = ContiguousView<3>(reinterpret_cast<std::byte*>(pixels.data()),
                                             DType::kUint8, {size.y, size.x, std::int64_t{1}});
   EncodedPatch encoded;
+  encoded.after_piece = shown.after_piece;
   const Box middle = BoxAt({size.z / 2, 0, 0}, {1, size.y, size.x});
-  PB_RETURN_IF_ERROR(labels->Fetch(level, middle, encoded));
+  PB_RETURN_IF_ERROR(labels->Fetch(shown.level, middle, encoded));
   PB_RETURN_IF_ERROR(labels->Decode(encoded, view, plan::kIgnoreClass, *labels->MakeScratch()));
   return pixels;
 }
@@ -51,13 +52,13 @@ void AddClass(const plan::LabelClass& one, const std::string& set,
   card.areas.push_back(std::move(area));
 }
 
-Status AddSet(const std::string& store, const std::string& set, int level, const Extent& size,
+Status AddSet(const std::string& store, const std::string& set, const ShownLevel& shown,
               ImageCard& card) {
   PB_ASSIGN_OR_RETURN(const zarr::OpenedLabelSet opened, zarr::OpenLabelSet(store, set));
   PB_ASSIGN_OR_RETURN(const plan::ClassTable table,
                       plan::ClassTableFromJson(opened.attributes.value("classes", Json()),
                                                StrCat("label set ", set)));
-  PB_ASSIGN_OR_RETURN(const std::vector<std::uint8_t> labels, LabelsAt(opened.path, level, size));
+  PB_ASSIGN_OR_RETURN(const std::vector<std::uint8_t> labels, LabelsAt(opened.path, shown));
   const std::size_t drawn = card.classes.size();
   for (const plan::LabelClass& one : table.classes) {
     if (one.value == plan::kIgnoreClass || one.name == kBackground) continue;
@@ -69,8 +70,7 @@ Status AddSet(const std::string& store, const std::string& set, int level, const
 
 }  // namespace
 
-StatusOr<bool> AddLabelOutlines(const std::string& path, int level, const Extent& size,
-                                ImageCard& card) {
+StatusOr<bool> AddLabelOutlines(const std::string& path, const ShownLevel& shown, ImageCard& card) {
   if (!IsStore(path)) return false;
   PB_ASSIGN_OR_RETURN(std::vector<zarr::LabelSet> sets, zarr::ReadLabelSets(path));
   // The tissue below the classes.
@@ -81,7 +81,7 @@ StatusOr<bool> AddLabelOutlines(const std::string& path, int level, const Extent
       card.facts.push_back(StrCat("and ", sets.size() - i, " more label sets"));
       break;
     }
-    PB_RETURN_IF_ERROR(Annotate(AddSet(path, sets[i].name, level, size, card),
+    PB_RETURN_IF_ERROR(Annotate(AddSet(path, sets[i].name, shown, card),
                                 StrCat("label set '", sets[i].name, "'")));
   }
   return !sets.empty() && sets.front().name == kTissueSet;

@@ -7,16 +7,23 @@
 #include "runtime/base/extent.h"
 #include "runtime/base/status.h"
 #include "workers/plots/preview_sheet.h"
+#include "workers/sources/image_source.h"
 
 namespace patchbay::workers {
 
 /// Sets whose classes are outlined; the others are named alone.
 inline constexpr std::size_t kMaxSetsDrawn = 4;
 
-/// Adds what the current label sets of the store at `path` have at its level `level` of `size`
-/// pixels: an area a class, its colour and share of the picture. Nothing for what has no label
-/// sets. DataLoss and InvalidArgument name the set. @return whether one of them is the set `tissue`
-StatusOr<bool> AddLabelOutlines(const std::string& path, int level, const Extent& size,
-                                ImageCard& card);
+/// The level of an image that its card shows.
+struct ShownLevel {
+  int level = 0;
+  Extent size;
+  AfterPiece after_piece;  ///< of what is read of it
+};
+
+/// Adds what the current label sets of the store at `path` have at its level `shown`: an area a
+/// class, its colour and share of the picture. Nothing for what has no label sets. DataLoss and
+/// InvalidArgument name the set. @return whether one of them is the set `tissue`
+StatusOr<bool> AddLabelOutlines(const std::string& path, const ShownLevel& shown, ImageCard& card);
 
 }  // namespace patchbay::workers

@@ -14,6 +14,7 @@
 #include "workers/jobs/preview/patch_facts.h"
 #include "workers/jobs/preview/pictures.h"
 #include "workers/jobs/preview/preview.h"
+#include "workers/jobs/task/progress.h"
 #include "workers/sources/image_places.h"
 #include "workers/sources/image_source.h"
 #include "workers/stream/chain_options.h"
@@ -52,8 +53,10 @@ struct OpenedImage {
 /// Makes the pictures of patches, one after another.
 class Darkroom {
  public:
-  Darkroom(const plan::Plan& plan, ops::Chain plain, ops::Chain whole)
-      : plan_(plan), plain_(std::move(plain)), whole_(std::move(whole)) {}
+  Darkroom(const plan::Plan& plan, ops::Chain plain, ops::Chain whole, AfterPiece after_piece)
+      : plan_(plan), plain_(std::move(plain)), whole_(std::move(whole)) {
+    encoded_.after_piece = std::move(after_piece);
+  }
 
   StatusOr<PatchCard> CardOf(std::uint64_t ordinal, const plan::PatchSpec& spec,
                              const OpenedImage& image) {
@@ -238,7 +241,7 @@ StatusOr<TaskOutput> RunPreviewPatches(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const std::string target, context.MayWrite(out));
   PB_ASSIGN_OR_RETURN(ops::Chain plain, ChainOf(plan, false));
   PB_ASSIGN_OR_RETURN(ops::Chain whole, ChainOf(plan, true));
-  Darkroom darkroom(plan, std::move(plain), std::move(whole));
+  Darkroom darkroom(plan, std::move(plain), std::move(whole), ProgressOf(context));
   std::map<std::uint32_t, OpenedImage> images;
   std::vector<PatchCard> cards;
   const std::uint64_t count = std::min<std::uint64_t>(asked, plan.patches_per_epoch());

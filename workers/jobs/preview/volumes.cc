@@ -49,7 +49,7 @@ StatusOr<int> LevelOf(const ImageLayout& layout) {
       "preview: its coarsest level is too large: `patchbay ingest` the volume again");
 }
 
-StatusOr<LevelVoxels> Read(const ImageSource& image, int level) {
+StatusOr<LevelVoxels> Read(const ImageSource& image, int level, const AfterPiece& after_piece) {
   const ImageLayout& layout = image.layout();
   if (layout.channels != 1)
     return absl::InvalidArgumentError("preview: a volume of several channels");
@@ -58,6 +58,7 @@ StatusOr<LevelVoxels> Read(const ImageSource& image, int level) {
   voxels.dtype = layout.dtype;
   voxels.bytes.resize(static_cast<std::size_t>(voxels.size.Pixels()) * SizeOf(layout.dtype));
   EncodedPatch encoded;
+  encoded.after_piece = after_piece;
   PB_RETURN_IF_ERROR(image.Fetch(level, BoxAt({}, voxels.size), encoded));
   const TensorView view =
       ContiguousView<4>(voxels.bytes.data(), layout.dtype,
@@ -73,7 +74,8 @@ struct Overlay {
 };
 
 StatusOr<std::optional<Overlay>> OverlayOf(const std::string& path, const std::string& set,
-                                           int level, const Extent& size) {
+                                           int level, const Extent& size,
+                                           const AfterPiece& after_piece) {
   PB_ASSIGN_OR_RETURN(const std::vector<zarr::LabelSet> sets, zarr::ReadLabelSets(path));
   if (set.empty() && sets.empty()) return std::optional<Overlay>();
   const std::string name = set.empty() ? sets.front().name : set;
@@ -89,7 +91,7 @@ StatusOr<std::optional<Overlay>> OverlayOf(const std::string& path, const std::s
   if (!fits)
     return absl::DataLossError(StrCat("preview: label set '", name, "': not of its image"));
   Overlay overlay;
-  PB_ASSIGN_OR_RETURN(overlay.voxels, Read(*source, level));
+  PB_ASSIGN_OR_RETURN(overlay.voxels, Read(*source, level, after_piece));
   overlay.text = StrCat("labels: ", name);
   return std::optional(std::move(overlay));
 }
@@ -163,11 +165,11 @@ double StepOf(const std::optional<AxisSpacing>& spacing) {
 }  // namespace
 
 StatusOr<PatchCard> VolumeCardOf(const std::string& path, const ImageSource& image,
-                                 const std::string& set) {
+                                 const std::string& set, const AfterPiece& after_piece) {
   const ImageLayout& layout = image.layout();
   PB_ASSIGN_OR_RETURN(const int level, LevelOf(layout));
-  PB_ASSIGN_OR_RETURN(const LevelVoxels voxels, Read(image, level));
-  PB_ASSIGN_OR_RETURN(const auto overlay, OverlayOf(path, set, level, voxels.size));
+  PB_ASSIGN_OR_RETURN(const LevelVoxels voxels, Read(image, level, after_piece));
+  PB_ASSIGN_OR_RETURN(const auto overlay, OverlayOf(path, set, level, voxels.size, after_piece));
   const Voxel middle = MiddleOf(voxels.size, overlay);
   const Spacing& s = layout.spacing;
   const std::array<double, 3> steps = {StepOf(s.z), StepOf(s.y), StepOf(s.x)};

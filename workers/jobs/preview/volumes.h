@@ -14,6 +14,6 @@ namespace patchbay::workers {
 /// voxels as large as their spacing. `set` is the label set to lay over; "": the first there is, if
 /// any. InvalidArgument: the store has no such set.
 StatusOr<PatchCard> VolumeCardOf(const std::string& path, const ImageSource& image,
-                                 const std::string& set);
+                                 const std::string& set, const AfterPiece& after_piece);
 
 }  // namespace patchbay::workers

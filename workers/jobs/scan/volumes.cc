@@ -6,8 +6,10 @@
 #include <utility>
 
 #include "runtime/base/strings.h"
+#include "workers/jobs/task/folder_tree.h"
 #include "workers/jobs/task/identity.h"
 #include "workers/jobs/task/image_digest.h"
+#include "workers/jobs/task/progress.h"
 #include "workers/sources/volumes/find_volumes.h"
 
 namespace patchbay::workers {
@@ -41,16 +43,6 @@ std::string OrientationOf(const Vec3& row, const Vec3& column) {
 
 /// As many digits as a header gives, without those of binary fractions.
 Json Rounded(double mm) { return mm > 0 ? Json(std::round(mm * 1e4) / 1e4) : Json(); }
-
-std::uint64_t BytesOf(const std::vector<std::string>& files) {
-  std::uint64_t bytes = 0;
-  for (const std::string& file : files) {
-    std::error_code error;
-    const std::uintmax_t size = fs::file_size(file, error);
-    if (!error) bytes += size;
-  }
-  return bytes;
-}
 
 void DescribeSeries(const DicomSeries& series, const std::string& key, Json& row) {
   const Judgement judgement = Judge(series);
@@ -100,19 +92,15 @@ Status DescribeFile(const FoundVolume& volume, Json& row) {
 
 StatusOr<Json> RowOf(TaskContext& context, const FoundVolume& volume,
                      const ScanVolumesOptions& options) {
-  const auto progress = [&context] {
-    context.AddProgress();
-    return context.CheckCancelled();
-  };
   Json row = {{"path", volume.files.front()},
               {"kind", NameOf(volume.format)},
               {"reason", ""},
-              {"source_bytes", BytesOf(volume.files)},
+              {"source_bytes", BytesOfFiles(context, volume.files)},
               {"estimated_bytes",
                static_cast<std::uint64_t>(static_cast<double>(volume.voxel_bytes) * kBytesOfStore)},
               {"content_hash", ""}};
   if (volume.format == VolumeFormat::kDicom) {
-    PB_ASSIGN_OR_RETURN(const DicomSeries series, OpenSeries(volume.files, progress));
+    PB_ASSIGN_OR_RETURN(const DicomSeries series, OpenSeries(volume.files, ProgressOf(context)));
     DescribeSeries(series, options.pseudonym_key, row);
     const std::string pseudonym = row.value("series", "");
     if (volume.files.size() > 1) {
@@ -132,11 +120,7 @@ StatusOr<Json> RowOf(TaskContext& context, const FoundVolume& volume,
 StatusOr<Json> ScanVolumes(TaskContext& context, const std::string& path,
                            const ScanVolumesOptions& options) {
   const auto may_read = [&context](const std::string& file) { return context.MayRead(file); };
-  const auto progress = [&context] {
-    context.AddProgress();
-    return context.CheckCancelled();
-  };
-  PB_ASSIGN_OR_RETURN(const FoundVolumes found, FindVolumes(path, may_read, progress));
+  PB_ASSIGN_OR_RETURN(const FoundVolumes found, FindVolumes(path, may_read, ProgressOf(context)));
   Json rows = Json::array();
   for (const FoundVolume& volume : found.volumes) {
     StatusOr<Json> row = RowOf(context, volume, options);

@@ -7,6 +7,8 @@
 #include <unordered_set>
 #include <utility>
 
+#include "workers/jobs/task/progress.h"
+
 namespace patchbay::workers {
 namespace {
 
@@ -123,7 +125,10 @@ StatusOr<std::vector<std::string>> FindImages(TaskContext& context,
                                               const std::vector<std::string>& named,
                                               const FindImagesOptions& options) {
   ImageList images(context, options);
-  for (const std::string& path : named) PB_RETURN_IF_ERROR(images.AddNamed(path));
+  for (const std::string& path : named) {
+    PB_RETURN_IF_ERROR(StepOf(context));
+    PB_RETURN_IF_ERROR(images.AddNamed(path));
+  }
   std::vector<std::string> paths = images.Take();
   if (paths.empty()) return absl::InvalidArgumentError("find images: the dataset is empty");
   return paths;

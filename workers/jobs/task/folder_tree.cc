@@ -43,4 +43,15 @@ std::uint64_t BytesBelow(TaskContext& context, const std::string& folder) {
   return bytes;
 }
 
+std::uint64_t BytesOfFiles(TaskContext& context, const std::vector<std::string>& files) {
+  std::uint64_t bytes = 0;
+  for (const std::string& file : files) {
+    std::error_code error;
+    const std::uintmax_t size = fs::file_size(file, error);
+    if (!error) bytes += size;
+    context.AddProgress();
+  }
+  return bytes;
+}
+
 }  // namespace patchbay::workers

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "workers/jobs/task/task.h"
 
@@ -16,5 +17,8 @@ Status RemoveTree(TaskContext& context, const std::string& path);
 /// Bytes of all files below a folder; what cannot be seen counts nothing. One step of progress for
 /// every entry.
 std::uint64_t BytesBelow(TaskContext& context, const std::string& folder);
+
+/// Bytes of these files; what cannot be seen counts nothing. One step of progress for each.
+std::uint64_t BytesOfFiles(TaskContext& context, const std::vector<std::string>& files);
 
 }  // namespace patchbay::workers

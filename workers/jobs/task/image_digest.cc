@@ -10,6 +10,7 @@
 #include "runtime/base/file.h"
 #include "runtime/zarr/metadata.h"
 #include "workers/access/stamps.h"
+#include "workers/jobs/task/progress.h"
 #include "workers/sources/digest_cache.h"
 
 namespace patchbay::workers {
@@ -47,8 +48,7 @@ StatusOr<Digest> FileDigest(TaskContext& context, const std::string& path) {
     const std::uint64_t take = std::min<std::uint64_t>(block.size(), before.size_bytes - at);
     PB_RETURN_IF_ERROR(ReadAt(fd.get(), at, std::span(block).first(take), path));
     hash.Update(std::span<const std::byte>(block).first(take));
-    context.AddProgress();
-    PB_RETURN_IF_ERROR(context.CheckCancelled());
+    PB_RETURN_IF_ERROR(StepOf(context));
   }
   PB_ASSIGN_OR_RETURN(const FileIdentity after, IdentityOf(fd.get(), path));
   if (before != after) {
@@ -70,7 +70,7 @@ StatusOr<Digest> FolderDigest(TaskContext& context, const std::string& folder) {
   };
   for (fs::recursive_directory_iterator it(folder, error), end; !error && it != end;
        it.increment(error)) {
-    context.AddProgress();
+    PB_RETURN_IF_ERROR(StepOf(context));
     if (it->is_regular_file(error)) names.push_back(it->path().lexically_relative(folder).string());
     if (is_metadata(it->path().filename().string()) &&
         it->file_size(error) > zarr::kMaxMetadataBytes && !error) {
@@ -88,6 +88,7 @@ StatusOr<Digest> FolderDigest(TaskContext& context, const std::string& folder) {
   Sha256 hash;
   for (const std::string& name : names) {
     PB_ASSIGN_OR_RETURN(const Digest digest, FileDigest(context, StrCat(folder, "/", name)));
+    PB_RETURN_IF_ERROR(StepOf(context));
     hash.Update(StrCat(name.size(), ":", name, ":", digest.Hex(), "\n"));
   }
   return hash.Finish();
@@ -101,6 +102,7 @@ StatusOr<Digest> DigestOfFiles(TaskContext& context, const std::vector<std::stri
     PB_ASSIGN_OR_RETURN(const Digest digest, FileDigest(context, file));
     if (files.size() == 1) return digest;
     digests.push_back(digest.Hex());
+    PB_RETURN_IF_ERROR(StepOf(context));
   }
   std::sort(digests.begin(), digests.end());
   return Sha256Of(StrJoin(digests, "\n"));

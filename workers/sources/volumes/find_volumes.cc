@@ -67,6 +67,7 @@ class Search {
       return absl::InvalidArgumentError(
           StrCat("find volumes: more than ", kMaxVolumeFiles, " files; name fewer folders"));
     }
+    if (progress_) PB_RETURN_IF_ERROR(progress_());
     const auto canonical = may_read_(path);
     (canonical.ok() ? files_ : refused_).push_back(canonical.ok() ? *canonical : path);
     return absl::OkStatus();
@@ -219,6 +220,7 @@ StatusOr<Volume> ReadVolume(VolumeFormat format, const std::vector<std::string>&
   }
   if (!volume.ok()) return volume;
   volume->facts["source_orientation"] = OrientationOf(volume->affine);
+  if (progress) PB_RETURN_IF_ERROR(progress());
   if (options.is_canonical) Reorder(*volume, CanonicalOrder(volume->affine));
   return volume;
 }

@@ -1,4 +1,4 @@
-// Storage that takes long, without waiting for it: the test binary's own read, write, open, ... add
+// Storage that takes long, without waiting for it: the test binary's own read, write, stat, ... add
 // to a clock that only they move. A lease is renewed where the task's progress moves; what matters
 // is the longest time between.
 #pragma once
@@ -12,6 +12,10 @@ namespace patchbay::workers {
 /// Of every operation, and of its bytes besides: a loaded server behind a network file system.
 inline constexpr std::int64_t kOperationMs = 50;
 inline constexpr std::int64_t kBytesPerMs = 10'000;
+/// Of what asks for a name alone: open, stat, realpath.
+inline constexpr std::int64_t kLookupMs = 10;
+/// A tenth of the lease that the scheduler gives (CoreOptions::lease_ms is 10 s).
+inline constexpr std::int64_t kShortLeaseMs = 1000;
 
 /// Counts from Begin to End; one at a time, from any thread.
 class SlowStorage {

@@ -1,0 +1,102 @@
+// Planning streams, locking runs and looking at images on slow storage.
+#include <filesystem>
+#include <utility>
+
+#include "runtime/plan/run_config.h"
+#include "tests/workers/jobs/slow_storage/slow_job.h"
+#include "tests/workers/jobs/spectra/fixtures.h"
+#include "workers/jobs/synth/ct.h"
+
+namespace patchbay::workers {
+namespace {
+
+namespace fs = std::filesystem;
+
+class SlowStreams : public SlowJob {
+ protected:
+  /// A run without a table, sampled by classes and tissue.
+  static Json Config(const std::string& more) {
+    const auto config = plan::ParseRunConfig(
+        StrCat("dataset: x\npatch: {size: [64, 64]}\nbatch: {global_size: 4}\n", more), "test");
+    EXPECT_TRUE(config.ok()) << config.status();
+    return plan::ToJson(*config);
+  }
+
+  /// Stores of one slide with tissue, which are one content: as a folder has them.
+  std::vector<std::string> MakeStores() {
+    EXPECT_TRUE(WriteTiff(Path("a.tif"), {PatternImage(300, 400)}).ok());
+    Json settings = settings_;
+    settings["tissue"] = "clam";
+    settings["shard"] = 128;
+    TinyScheduler ingest(Manifest({"a.tif"}), 1);
+    ingest.Submit("ingest.plan", settings);
+    ingest.Run();
+    for (const Status& failure : ingest.Failures()) ADD_FAILURE() << Describe(failure);
+    return Copies(Store());
+  }
+  /// As a cohort table names them, with a folder in which their stores are looked for.
+  Json Table(const std::vector<std::string>& stores) const {
+    Json paths = Json::array();
+    for (int i = 0; i < kVeryMany; ++i) {
+      paths.push_back(fs::path(stores[static_cast<std::size_t>(i) % stores.size()])
+                          .lexically_relative(folder_)
+                          .string());
+    }
+    return {{"images", {folder_ + "/"}},
+            {"table",
+             {{"paths", paths},
+              {"contents", std::vector<std::string>(kVeryMany)},
+              {"stores", Path("many")}}}};
+  }
+  std::string FirstResult(const TinyScheduler& job, const std::string& op, const char* key) {
+    return job.ResultOf(op)[key].get<std::string>();
+  }
+};
+
+TEST_F(SlowStreams, PlannedLockedAndShownKeepTheirLeases) {
+  const std::vector<std::string> stores = MakeStores();
+  const Json config = Config(
+      "labels: {set: tissue, mask: true}\nsampling: {order: shuffled, tissue: {min_fraction: "
+      "0.1}}\n");
+  const TinyScheduler job = Run("stream.plan", config, {{"images", stores}});
+  const Json planned = job.ResultOf("stream.join");
+  ASSERT_TRUE(planned.is_object());
+  Run("stream.plan", config, {{"images", {Path("many")}}});
+  Run("lock.images", {{"config", config}, {"sets", {"tissue"}}}, {{"images", {Path("many")}}});
+  Json manifest = planned["manifest"];
+  manifest["out"] = Path("patches.png");
+  Run("preview.patches", {{"plan", planned["plan"]}, {"patches", 16}}, manifest);
+  ExpectLeasesHold(kStreamOps);
+}
+
+TEST_F(SlowStreams, OfTablesKeepTheirLeases) {
+  const Json manifest = Table(MakeStores());
+  Run("lock.images", {{"config", Config("")}, {"sets", {"tissue"}}}, manifest);
+  ExpectLeasesHold({"lock.images"});
+}
+
+TEST_F(SlowStreams, LooksAtImagesKeepTheirLeases) {
+  const std::vector<std::string> stores = MakeStores();
+  SynthCtOptions series;
+  series.size = {kVeryMany, 32, 32};
+  ASSERT_TRUE(SynthCt(Path("ct"), series).ok());
+  for (const bool hash : {false, true}) {
+    Run("scan", {{"hash", hash}}, {{"images", {Path("many"), Path("a.tif"), Path("ct")}}});
+  }
+  for (const std::string& path : {stores[0], Path("a.tif"), Path("ct")}) {
+    Run("inspect", Json::object(), {{"images", {path}}});
+  }
+  Run("verify", Json::object(), {{"images", {stores[0]}}});
+  Run("preview.images", Json::object(), {{"images", stores}, {"out", Path("sheet.png")}});
+  ExpectLeasesHold(kLookOps);
+}
+
+TEST_F(SlowStreams, SyntheticImagesKeepTheirLeases) {
+  Run("synth.slide", {{"width", 2000}, {"height", 700}}, {{"out", Path("s.svs")}});
+  Run("synth.ct", {{"size", {kVeryMany, 32, 32}}}, {{"out", Path("ct")}});
+  Run("synth.volume", {{"size", {64, 128, 128}}}, {{"out", Path("v.ome.zarr")}});
+  ExpectLeasesHold(kSynthOps);
+}
+
+}  // namespace
+}  // namespace patchbay::workers
