@@ -39,6 +39,7 @@ TEST(EventLoop, PeriodicTimerMayCancelItself) {
   id = loop->Every(1, [&] {
     if (++ran == 3) loop->Cancel(id);
   });
+  ASSERT_TRUE(loop->RunUntil([&] { return ran == 3; }, kPatienceMs));
   bool later = false;
   loop->After(30, [&] { later = true; });
   EXPECT_TRUE(loop->RunUntil([&] { return later; }, kPatienceMs));
