@@ -18,12 +18,14 @@ inline constexpr char kComponentIndexFile[] = "components.index";
 inline constexpr std::size_t kMaxComponentIndexBytes = std::size_t{256} << 20;
 /// Of one class. More are noise, or no things: such a class is not indexed.
 inline constexpr std::size_t kMaxComponents = std::size_t{1} << 16;
+/// Of one class, in all its components: runs of voxels along x.
+inline constexpr std::size_t kMaxComponentRuns = CellSet::kMaxRuns;
 
 /// Voxels of one class that touch by a face, an edge or a corner are one component.
 struct ClassComponents {
   std::uint8_t value = 0;
   std::string name;
-  bool is_indexed = true;           ///< false: more than kMaxComponents, none is kept
+  bool is_indexed = true;           ///< false: too many components or runs, none is kept
   std::vector<CellSet> components;  ///< of step 1, by their first voxel in row order
 
   bool operator==(const ClassComponents&) const = default;

@@ -333,8 +333,8 @@ Status ImagePlaces::AddForeground(const Foreground& foreground, const PlaceIndex
     }
     const ClassComponents* parts = indexes.components->Find(name);
     if (parts == nullptr || !parts->is_indexed) {
-      return Refused(StrCat(kKey, "'", name, "': more than ", kMaxComponents,
-                            " components: sample it by voxel"));
+      return Refused(StrCat(kKey, "'", name, "': more than ", kMaxComponents, " components, or ",
+                            kMaxComponentRuns, " runs of voxels: sample it by voxel"));
     }
     add(CellSet(1));
     components_.back() = parts->components;

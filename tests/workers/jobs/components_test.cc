@@ -5,6 +5,7 @@
 #include <random>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace patchbay::workers {
@@ -58,7 +59,7 @@ TEST(Components, AreThoseOfAFloodFill) {
       v = random() % rare == 0 ? static_cast<std::uint8_t>(1 + random() % 2)
                                : (random() % 2 == 0 ? 0 : 255);
     }
-    const plan::ComponentIndex index = FindComponents(Table(), voxels, size, {}).value();
+    const plan::ComponentIndex index = FindComponents(Table(), voxels, size, {}, {}).value();
     ASSERT_EQ(index.classes.size(), 2u);
     for (const plan::ClassComponents& one : index.classes) {
       const auto expected = Flooded(voxels, size, one.value);
@@ -82,11 +83,37 @@ TEST(Components, NoiseIsNotIndexed) {
     voxels[static_cast<std::size_t>(i)] = p.z % 2 + p.y % 2 + p.x % 2 == 0 ? 1 : 0;
   }
   voxels.back() = 2;
-  const plan::ComponentIndex index = FindComponents(Table(), voxels, size, {}).value();
+  const plan::ComponentIndex index = FindComponents(Table(), voxels, size, {}, {}).value();
   static_assert(32 * 32 * 128 > plan::kMaxComponents);
   EXPECT_FALSE(index.Find("a")->is_indexed);
   EXPECT_TRUE(index.Find("a")->components.empty());
   EXPECT_EQ(index.Find("b")->components.size(), 1u);
+}
+
+/// Every other voxel of the first class, but the last one of the second.
+std::vector<std::uint8_t> Checkered(const Extent& size) {
+  std::vector<std::uint8_t> voxels(static_cast<std::size_t>(size.Pixels()));
+  for (std::size_t i = 0; i < voxels.size(); i += 2) voxels[i] = 1;
+  voxels.back() = 2;
+  return voxels;
+}
+
+TEST(Components, AClassOfTooManyRunsTakesNoMemory) {
+  const Extent size{1, 4, (static_cast<std::int64_t>(plan::kMaxComponentRuns) + 4) / 2};
+  const MemoryRoom room{1 << 20, "the test"};
+  const plan::ComponentIndex index =
+      FindComponents(Table(), Checkered(size), size, room, {}).value();
+  EXPECT_FALSE(index.Find("a")->is_indexed);
+  EXPECT_EQ(index.Find("b")->components.size(), 1u);
+}
+
+TEST(Components, MoreRunsThanMemoryIsThereForAreRefused) {
+  const Extent size{16, 16, 256};
+  const auto index = FindComponents(Table(), Checkered(size), size, {1 << 20, "the test"}, {});
+  ASSERT_TRUE(absl::IsResourceExhausted(index.status())) << index.status();
+  EXPECT_THAT(
+      std::string(index.status().message()),
+      testing::AllOf(testing::HasSubstr("find components"), testing::HasSubstr("the test")));
 }
 
 TEST(Components, ReportEverySliceAndEndWhereTheyAreToldTo) {
@@ -94,11 +121,11 @@ TEST(Components, ReportEverySliceAndEndWhereTheyAreToldTo) {
   const std::vector<std::uint8_t> voxels(static_cast<std::size_t>(size.Pixels()), 1);
   int calls = 0;
   const auto count = [&calls] { return ++calls, absl::OkStatus(); };
-  ASSERT_TRUE(FindComponents(Table(), voxels, size, count).ok());
-  EXPECT_GE(calls, 2 * size.z) << "to find runs, and to join them";
+  ASSERT_TRUE(FindComponents(Table(), voxels, size, {}, count).ok());
+  EXPECT_GE(calls, 3 * size.z) << "to count runs, to find and to join them";
   for (const int last : {1, 10, calls}) {
     int left = last;
-    const auto index = FindComponents(Table(), voxels, size, [&left] {
+    const auto index = FindComponents(Table(), voxels, size, {}, [&left] {
       return --left > 0 ? absl::OkStatus() : absl::CancelledError("enough");
     });
     EXPECT_TRUE(absl::IsCancelled(index.status())) << last;

@@ -2,13 +2,20 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <utility>
 #include <vector>
+
+#include "runtime/base/runs.h"
 
 namespace patchbay::workers {
 namespace {
 
 constexpr std::size_t kRunsAtOnce = std::size_t{1} << 20;  ///< between two calls of progress
+
+/// Of a run while components are found: the run, its parent and number, and its copy in a CellSet
+/// that has grown by doubling.
+constexpr std::uint64_t kBytesPerRun = 20 + 8 + 8 + 2 * 24;
 
 /// Classes that are indexed, by value; ignored ones left out.
 std::vector<plan::LabelClass> ByValue(const plan::ClassTable& table) {
@@ -19,6 +26,33 @@ std::vector<plan::LabelClass> ByValue(const plan::ClassTable& table) {
   return classes;
 }
 
+/// Calls visit(x, end, value) for every run of equal values of a row.
+template <typename Visit>
+void ForEachRun(std::span<const std::uint8_t> row, const Visit& visit) {
+  for (std::size_t x = 0; x < row.size();) {
+    const auto left = static_cast<std::int64_t>(row.size() - x);
+    const std::size_t end = x + static_cast<std::size_t>(RunLength(row.data() + x, left));
+    visit(x, end, row[x]);
+    x = end;
+  }
+}
+
+/// How many runs every value has.
+StatusOr<std::array<std::uint64_t, 256>> CountRuns(std::span<const std::uint8_t> voxels,
+                                                   const Extent& size,
+                                                   const VolumeProgress& progress) {
+  std::array<std::uint64_t, 256> counts{};
+  const auto width = static_cast<std::size_t>(size.x);
+  for (std::int64_t z = 0; z < size.z; ++z) {
+    for (std::int64_t y = 0; y < size.y; ++y, voxels = voxels.subspan(width)) {
+      ForEachRun(voxels.first(width),
+                 [&](std::size_t, std::size_t, std::uint8_t value) { ++counts[value]; });
+    }
+    if (progress) PB_RETURN_IF_ERROR(progress());
+  }
+  return counts;
+}
+
 struct Run {
   plan::CellRun cells;
   std::uint8_t value = 0;
@@ -27,20 +61,23 @@ struct Run {
 /// Runs in row order, and where each row of the volume begins among them.
 class Runs {
  public:
-  explicit Runs(const Extent& size) : size_(size) {}
+  Runs(const Extent& size, std::uint64_t count) : size_(size) {
+    runs_.reserve(static_cast<std::size_t>(count));
+  }
 
   Status Find(std::span<const std::uint8_t> voxels, const std::array<bool, 256>& is_class,
               const VolumeProgress& progress) {
-    const std::uint8_t* row = voxels.data();
+    const auto width = static_cast<std::size_t>(size_.x);
     for (std::int64_t z = 0; z < size_.z; ++z) {
-      for (std::int64_t y = 0; y < size_.y; ++y, row += size_.x) {
+      for (std::int64_t y = 0; y < size_.y; ++y, voxels = voxels.subspan(width)) {
         begins_.push_back(runs_.size());
-        AddRow(row, static_cast<std::uint32_t>(z), static_cast<std::uint32_t>(y), is_class);
+        AddRow(voxels.first(width), {z, y, 0}, is_class);
       }
       if (progress) PB_RETURN_IF_ERROR(progress());
     }
     begins_.push_back(runs_.size());
-    for (std::size_t i = 0; i < runs_.size(); ++i) parent_.push_back(i);
+    parent_.resize(runs_.size());
+    std::iota(parent_.begin(), parent_.end(), std::size_t{0});
     return absl::OkStatus();
   }
 
@@ -68,17 +105,14 @@ class Runs {
   }
 
  private:
-  void AddRow(const std::uint8_t* row, std::uint32_t z, std::uint32_t y,
+  void AddRow(std::span<const std::uint8_t> row, const Point& at,
               const std::array<bool, 256>& is_class) {
-    for (std::int64_t x = 0; x < size_.x;) {
-      std::int64_t end = x + 1;
-      while (end < size_.x && row[end] == row[x]) ++end;
-      if (is_class[row[x]]) {
-        runs_.push_back(
-            {{z, y, static_cast<std::uint32_t>(x), static_cast<std::uint32_t>(end - x)}, row[x]});
-      }
-      x = end;
-    }
+    ForEachRun(row, [&](std::size_t x, std::size_t end, std::uint8_t value) {
+      if (!is_class[value]) return;
+      const plan::CellRun cells{static_cast<std::uint32_t>(at.z), static_cast<std::uint32_t>(at.y),
+                                static_cast<std::uint32_t>(x), static_cast<std::uint32_t>(end - x)};
+      runs_.push_back({cells, value});
+    });
   }
 
   std::size_t BeginOf(const Point& row) const {
@@ -119,24 +153,9 @@ class Runs {
   std::vector<std::size_t> begins_, parent_;
 };
 
-}  // namespace
-
-StatusOr<plan::ComponentIndex> FindComponents(const plan::ClassTable& classes,
-                                              std::span<const std::uint8_t> voxels,
-                                              const Extent& size, const VolumeProgress& progress) {
-  plan::ComponentIndex index;
-  index.size = size;
-  std::array<bool, 256> is_class{};
-  std::array<std::size_t, 256> place{};
-  for (const plan::LabelClass& one : ByValue(classes)) {
-    const auto value = static_cast<std::size_t>(one.value);
-    is_class[value] = true;
-    place[value] = index.classes.size();
-    index.classes.push_back({static_cast<std::uint8_t>(one.value), one.name, true, {}});
-  }
-  Runs runs(size);
-  PB_RETURN_IF_ERROR(runs.Find(voxels, is_class, progress));
-  PB_RETURN_IF_ERROR(runs.Join(progress));
+/// Sorts the runs of each class into its components.
+Status Collect(Runs& runs, const std::array<std::size_t, 256>& place,
+               const VolumeProgress& progress, plan::ComponentIndex& index) {
   std::vector<std::size_t> number(runs.all().size());  // of a component, where a run is its first
   for (std::size_t i = 0; i < runs.all().size(); ++i) {
     if (progress && i % kRunsAtOnce == 0) PB_RETURN_IF_ERROR(progress());
@@ -148,11 +167,38 @@ StatusOr<plan::ComponentIndex> FindComponents(const plan::ClassTable& classes,
       number[i] = own.components.size();
       own.components.emplace_back(1);
     }
-    // Row order holds within a component, so only kMaxRuns can refuse.
-    own.is_indexed = own.components.size() <= plan::kMaxComponents &&
-                     own.components[number[root]].Append(run.cells).ok();
+    own.is_indexed = own.components.size() <= plan::kMaxComponents;
+    // Row order holds within a component, and the class has few enough runs.
+    if (own.is_indexed) PB_RETURN_IF_ERROR(own.components[number[root]].Append(run.cells));
     if (!own.is_indexed) own.components.clear();
   }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+StatusOr<plan::ComponentIndex> FindComponents(const plan::ClassTable& classes,
+                                              std::span<const std::uint8_t> voxels,
+                                              const Extent& size, const MemoryRoom& room,
+                                              const VolumeProgress& progress) {
+  PB_ASSIGN_OR_RETURN(const auto counts, CountRuns(voxels, size, progress));
+  plan::ComponentIndex index;
+  index.size = size;
+  std::array<bool, 256> is_class{};
+  std::array<std::size_t, 256> place{};
+  std::uint64_t count = 0;
+  for (const plan::LabelClass& one : ByValue(classes)) {
+    const auto value = static_cast<std::size_t>(one.value);
+    is_class[value] = counts[value] <= plan::kMaxComponentRuns;
+    count += is_class[value] ? counts[value] : 0;
+    place[value] = index.classes.size();
+    index.classes.push_back({static_cast<std::uint8_t>(one.value), one.name, is_class[value], {}});
+  }
+  PB_RETURN_IF_ERROR(CheckMemoryFits("find components", count * kBytesPerRun, room));
+  Runs runs(size, count);
+  PB_RETURN_IF_ERROR(runs.Find(voxels, is_class, progress));
+  PB_RETURN_IF_ERROR(runs.Join(progress));
+  PB_RETURN_IF_ERROR(Collect(runs, place, progress, index));
   return index;
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 
+#include "runtime/base/available_memory.h"
 #include "runtime/base/extent.h"
 #include "runtime/plan/class_table.h"
 #include "runtime/plan/component_index.h"
@@ -12,10 +13,11 @@
 namespace patchbay::workers {
 
 /// `voxels` are size.Pixels() values, x fastest; values that are not a class are passed over. Time
-/// and memory go by the runs of equal voxels along x. `progress` is called a few times for every
-/// slice; its error ends the work.
+/// and memory go by the runs of equal voxels along x: ResourceExhausted before `room` is exceeded.
+/// `progress` is called a few times for every slice; its error ends the work.
 StatusOr<plan::ComponentIndex> FindComponents(const plan::ClassTable& classes,
                                               std::span<const std::uint8_t> voxels,
-                                              const Extent& size, const VolumeProgress& progress);
+                                              const Extent& size, const MemoryRoom& room,
+                                              const VolumeProgress& progress);
 
 }  // namespace patchbay::workers

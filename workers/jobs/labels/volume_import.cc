@@ -236,8 +236,9 @@ StatusOr<TaskOutput> ImportVolume(TaskContext& context, const LabelsRequest& req
   PB_ASSIGN_OR_RETURN(const VolumeLabels labels, ReadOntoImage(context, request, row));
   const Extent size = row.image.levels[0];
   const VolumeProgress progress = ProgressOf(context);
-  PB_ASSIGN_OR_RETURN(const plan::ComponentIndex components,
-                      FindComponents(request.classes, labels.voxels, size, progress));
+  PB_ASSIGN_OR_RETURN(
+      const plan::ComponentIndex components,
+      FindComponents(request.classes, labels.voxels, size, AvailableMemory(), progress));
   TaskOutput output;
   Json report = ReportJson(request, row, labels, components);
   if (request.dry_run) {
