@@ -193,8 +193,9 @@ class Launcher {
     bool killed = false;
     while (supervisor_ > 0 && !supervisor_ended_) {
       if (NowMs() >= kill_at && !killed) {
-        // A second SIGTERM makes the supervisor kill what is left, bury it and end.
-        kill(supervisor_, SIGTERM);
+        // The second signal makes the supervisor kill what is left, bury it and end. Another
+        // number: two of one that wait together are one.
+        kill(supervisor_, SIGINT);
         killed = true;
       }
       // Frozen. All of its processes die with it, or with one that does.

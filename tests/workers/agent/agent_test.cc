@@ -5,12 +5,11 @@
 #include <cstdlib>
 #include <set>
 
-#include <poll.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/workers/agent/played_scheduler.h"
+#include "tests/workers/agent/watched_process.h"
 #include "workers/process/child_process.h"
 
 namespace patchbay::workers {
@@ -43,14 +42,6 @@ class AgentTest : public testing::Test {
     waitpid(process_, &wait_status, 0);
     process_ = 0;
     return WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : -1;
-  }
-  static bool EndsSoon(std::int64_t pid) {
-    const int fd = static_cast<int>(syscall(SYS_pidfd_open, static_cast<pid_t>(pid), 0));
-    if (fd < 0) return true;
-    pollfd wait{fd, POLLIN, 0};
-    const bool ended = poll(&wait, 1, static_cast<int>(kPatience)) == 1;
-    close(fd);
-    return ended;
   }
   protocol::LeasesGranted Grant(std::uint64_t number, const std::string& payload) const {
     protocol::TaskLease lease;
@@ -107,7 +98,7 @@ TEST_F(AgentTest, KillsAFrozenWorkerWhenToldTo) {
   scheduler_.Send(agent, protocol::KillWorker{worker.index, worker.worker_incarnation});
   const auto exited = scheduler_.Expect<protocol::WorkerExited>().second;
   EXPECT_EQ(exited.worker_incarnation, worker.worker_incarnation);
-  EXPECT_TRUE(EndsSoon(worker.pid));
+  EXPECT_TRUE(EndsSoon(static_cast<pid_t>(worker.pid)));
 }
 
 TEST_F(AgentTest, ReplacesAFrozenWorkerUnasked) {
@@ -200,8 +191,8 @@ TEST_F(AgentTest, ItsDeathTakesTheWorkersAlong) {
   scheduler_.ExpectAgent();
   const auto first = scheduler_.ExpectWorker().second, second = scheduler_.ExpectWorker().second;
   kill(process_, SIGKILL);
-  EXPECT_TRUE(EndsSoon(first.pid));
-  EXPECT_TRUE(EndsSoon(second.pid));
+  EXPECT_TRUE(EndsSoon(static_cast<pid_t>(first.pid)));
+  EXPECT_TRUE(EndsSoon(static_cast<pid_t>(second.pid)));
 }
 
 TEST_F(AgentTest, CannotStartWithWrongFlags) {

@@ -3,21 +3,18 @@
 
 #include <csignal>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <string>
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <poll.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/workers/agent/watched_process.h"
+
 namespace patchbay::workers {
 namespace {
-
-constexpr int kPatienceMs = 30'000;
 
 /// Says its name and pid, is ready, and waits to be told to end.
 constexpr const char* kServe =
@@ -58,33 +55,13 @@ class SupervisorTest : public testing::Test {
     _exit(RunSupervisor(options));
   }
 
-  static std::string ReadLine(int fd) {
-    std::string line;
-    pollfd wait{fd, POLLIN, 0};
-    for (char c = 0; poll(&wait, 1, kPatienceMs) > 0 && read(fd, &c, 1) == 1 && c != '\n';) {
-      line += c;
-    }
-    return line;
-  }
   std::string Said() const { return ReadLine(out_[0]); }
   std::string Ready() const { return ReadLine(ready_[0]); }
-  /// "start NAME PID" -> PID.
-  static pid_t PidOf(const std::string& line) {
-    return static_cast<pid_t>(std::stol(line.substr(line.rfind(' '))));
-  }
   int ExitCode() {
     int wait_status = -1;
     waitpid(supervisor_, &wait_status, 0);
     supervisor_ = 0;
     return WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : -1;
-  }
-  static bool EndsSoon(pid_t pid) {
-    const int fd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
-    if (fd < 0) return true;
-    pollfd wait{fd, POLLIN, 0};
-    const bool ended = poll(&wait, 1, kPatienceMs) == 1;
-    close(fd);
-    return ended;
   }
 
   int out_[2], idle_[2], ready_[2];
@@ -147,11 +124,7 @@ TEST_F(SupervisorTest, AdoptsWhatAProgramLeavesBehind) {
                                     "echo left $LEFT >&$OUT; ") +
                             kServe)});
   const pid_t left = PidOf(Said());
-  std::ifstream stat("/proc/" + std::to_string(left) + "/stat");
-  std::string number, name, state;
-  pid_t parent = 0;
-  stat >> number >> name >> state >> parent;
-  EXPECT_EQ(parent, supervisor_);
+  EXPECT_EQ(ParentOf(left), supervisor_);
   kill(left, SIGKILL);
 }
 
@@ -222,6 +195,14 @@ TEST_F(SupervisorTest, ReadyIsSaidOnceHoweverOftenAProgramSaysIt) {
   EXPECT_EQ(Ready(), "only ready");
   EXPECT_EQ(Ready(), "ready");
   EXPECT_EQ(Ready(), "failed only: it has given up");
+}
+
+TEST_F(SupervisorTest, KeepsOnlySoMuchOfALine) {
+  constexpr std::size_t kLineMax = 4096;
+  Start({Script("only", "echo ready $(head -c 6000 /dev/zero | tr '\\0' x) >&$2; exit 3")});
+  EXPECT_EQ(ExitCode(), kExitCannotStart);
+  EXPECT_EQ(Ready().size(), std::string("only ").size() + kLineMax);
+  EXPECT_EQ(Ready(), "ready");
 }
 
 TEST_F(SupervisorTest, EndsWhenAProgramEndsOnPurpose) {
