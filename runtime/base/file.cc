@@ -12,6 +12,7 @@
 #include "runtime/base/file_names.h"
 #include "runtime/base/folder_scope.h"
 #include "runtime/base/hash.h"
+#include "runtime/base/temporary_file.h"
 
 namespace patchbay {
 
@@ -86,17 +87,16 @@ namespace {
 
 Status WriteAndRename(const std::string& path, std::span<const std::byte> bytes, unsigned mode,
                       bool durably) {
-  const std::string temporary = StrCat(path, ".", Hex64(RandomU64()), ".tmp");
+  PB_ASSIGN_OR_RETURN(const TemporaryFile file, CreateBeside(path, ".tmp", mode));
   const auto write = [&]() -> Status {
-    PB_ASSIGN_OR_RETURN(UniqueFd fd, OpenFile(temporary, O_WRONLY | O_CREAT | O_EXCL, mode));
-    PB_RETURN_IF_ERROR(WriteAt(fd.get(), 0, bytes, path));
-    if (durably && fsync(fd.get()) != 0) return FromErrno("fsync", path, errno);
-    PB_RETURN_IF_ERROR(RenameFile(temporary, path));
+    PB_RETURN_IF_ERROR(WriteAt(file.fd.get(), 0, bytes, path));
+    if (durably && fsync(file.fd.get()) != 0) return FromErrno("fsync", path, errno);
+    PB_RETURN_IF_ERROR(RenameFile(file.path, path));
     if (!durably) return absl::OkStatus();
     return SyncDirectory(std::filesystem::path(path).parent_path().string());
   };
   Status status = write();
-  if (!status.ok()) RemoveFile(temporary).IgnoreError();
+  if (!status.ok()) RemoveFile(file.path).IgnoreError();
   return status;
 }
 

@@ -91,10 +91,19 @@ std::vector<std::string> Surplus(const CLI::App& app) {
   return words;
 }
 
+/// Refuses what is none of the argument's choices.
+CLI::Validator OneOf(const Argument& argument) {
+  const auto refusal = [choices = argument.choices](const std::string& text) -> std::string {
+    if (std::find(choices.begin(), choices.end(), text) != choices.end()) return "";
+    return StrCat("expected one of ", StrJoin(choices, ", "), ", not '", text, "'");
+  };
+  return CLI::Validator(refusal, "");
+}
+
 void Add(CLI::App& app, const Argument& argument) {
   CLI::Option* option = std::visit(Adder{app, argument}, argument.target);
   if (argument.required) option->required();
-  if (!argument.choices.empty()) option->check(CLI::IsMember(argument.choices));
+  if (!argument.choices.empty()) option->check(OneOf(argument));
 }
 
 }  // namespace

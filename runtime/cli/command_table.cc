@@ -63,7 +63,7 @@ Found FindCommand(const std::vector<std::string>& words) {
   return {};
 }
 
-/// "unknown command 'stat': did you mean 'status'?", or the second words when the first is right.
+/// "unknown command 'stat': did you mean 'status'?", or the commands of a first word that is right.
 std::string UnknownCommand(const std::vector<std::string>& words) {
   std::vector<std::string> first_words, whole, seconds;
   for (const CommandEntry& entry : CommandTable()) {
@@ -73,8 +73,10 @@ std::string UnknownCommand(const std::vector<std::string>& words) {
     if (name.size() == 2 && name[0] == words[0]) seconds.push_back(entry.name);
   }
   if (!seconds.empty()) {
-    const std::string typed = words.size() > 1 ? words[0] + " " + words[1] : words[0];
-    return StrCat("unknown command '", typed, "': one of ", StrJoin(seconds, ", "));
+    if (words.size() == 1)
+      return StrCat("'", words[0], "' needs a second word: one of ", StrJoin(seconds, ", "));
+    return StrCat("unknown command '", words[0], " ", words[1], "': one of ",
+                  StrJoin(seconds, ", "));
   }
   const std::string nearest = Nearest(words[0], first_words);
   return StrCat("unknown command '", words[0], "'",
@@ -266,7 +268,12 @@ int RunCommandLine(std::vector<std::string> words, const client::Environment& en
       terminal.Say(StrCat("patchbay ", PATCHBAY_VERSION));
       return CodeOf(ExitCode::kDone, terminal);
     }
-    terminal.Note(OverviewText());
+    if (words.empty()) {
+      terminal.Note(OverviewText());
+    } else {
+      terminal.Error(StrCat("no command is given: '", words[0], "' is none"));
+      terminal.Note("see: patchbay --help");
+    }
     return static_cast<int>(ExitCode::kUsage);
   }
   const Found found = FindCommand(words);

@@ -3,6 +3,7 @@
 #include <optional>
 #include <vector>
 
+#include "runtime/base/counted.h"
 #include "runtime/base/strings.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/interrupt.h"
@@ -106,8 +107,9 @@ std::string TextOfMpps(const Json& mpps) {
   if (known.empty()) return "not known";
   const auto [low, high] = std::minmax_element(known.begin(), known.end());
   const std::size_t unknown = list.size() - known.size();
-  return StrCat(*low, *low < *high ? StrCat(" to ", *high) : "", " um/px",
-                unknown == 0 ? "" : StrCat(" (", unknown, " images do not say)"));
+  return StrCat(
+      *low, *low < *high ? StrCat(" to ", *high) : "", " um/px",
+      unknown == 0 ? "" : StrCat(" (", Counted(unknown, "image does", "images do"), " not say)"));
 }
 
 /// What a pixel or voxel of a patch measures; nothing for volumes at their own spacing.

@@ -29,6 +29,12 @@ std::optional<std::int64_t> SlideOf(const std::string& label) {
   return slide;
 }
 
+/// A reason that stands behind its source: "open image: SOURCE: cause" without the source.
+std::string BehindSource(std::string reason, const std::string& source) {
+  const std::size_t at = reason.find(StrCat(": ", source, ": "));
+  return at == std::string::npos ? reason : reason.erase(at, source.size() + 2);
+}
+
 }  // namespace
 
 std::string SourceName(const std::vector<std::string>& sources, std::int64_t slide) {
@@ -52,7 +58,8 @@ void SayFailed(Terminal& terminal, const SlideReport& report, std::size_t slides
   // Without a file for the list all of it is here.
   const std::size_t shown = report.listed.ok() ? std::min(failed.size(), kMaxShown) : failed.size();
   for (std::size_t i = 0; i < shown; ++i) {
-    terminal.Note(StrCat("failed: ", failed[i].source, ": ", failed[i].reason));
+    const auto& [source, reason] = failed[i];
+    terminal.Note(StrCat("failed: ", source, ": ", BehindSource(reason, source)));
   }
   if (failed.size() > shown) terminal.Note(StrCat("... and ", failed.size() - shown, " more"));
   if (failed.empty()) return;

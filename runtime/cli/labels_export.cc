@@ -1,7 +1,9 @@
 // patchbay labels export STORE --set NAME --out FILE: a label set back to outlines or a mask.
+#include "runtime/base/counted.h"
 #include "runtime/base/strings.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/interrupt.h"
+#include "runtime/cli/overwriting.h"
 #include "runtime/cli/worker_run.h"
 #include "runtime/client/paths.h"
 
@@ -19,6 +21,7 @@ class LabelsExportCommand final : public Command {
     return {{"STORE", "", "a store with label sets", &store_, true},
             {"--set", "NAME", "the label set", &set_, true},
             {"--out", "FILE", "the file to write", &out_, true},
+            ForceArgument(force_),
             to,
             origin};
   }
@@ -27,11 +30,13 @@ class LabelsExportCommand final : public Command {
     const InterruptScope interrupts;
     PB_ASSIGN_OR_RETURN(const std::string store, client::AbsolutePath(store_));
     PB_ASSIGN_OR_RETURN(const std::string out, client::AbsolutePath(out_));
+    PB_RETURN_IF_ERROR(CheckNothingThere("labels export", out, out_, force_));
     PB_ASSIGN_OR_RETURN(
         Json result, RunWorkerOp("labels.export", {{"set", set_}, {"to", to_}, {"origin", origin_}},
                                  {{"images", {store}}, {"out", out}}));
-    const std::string what =
-        to_ == "tiff" ? std::string("mask") : StrCat(result.value("outlines", 0), " outlines");
+    const std::string what = to_ == "tiff"
+                                 ? std::string("mask")
+                                 : Counted(result.value("outlines", std::uint64_t{0}), "outline");
     session.terminal.Say(StrCat(out_, ": ", what, " of ", set_, ", ",
                                 HumanBytes(result.value("bytes", std::uint64_t{0}))));
     result["path"] = out;
@@ -41,6 +46,7 @@ class LabelsExportCommand final : public Command {
 
  private:
   std::string store_, set_, out_, to_ = "geojson", origin_ = "bounds";
+  bool force_ = false;
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "runtime/cli/labels_job.h"
 
+#include "runtime/base/counted.h"
 #include "runtime/base/strings.h"
 #include "runtime/cli/interrupt.h"
 #include "runtime/cli/job_view.h"
@@ -50,7 +51,7 @@ StatusOr<LabelledRows> RunLabelsJob(Session& session, OwnClusterArguments& own,
                                     const std::string& command) {
   protocol::SubmitJob submission;
   submission.kind = "labels";
-  submission.name = StrCat("labels of ", rows.stores.size(), " stores");
+  submission.name = StrCat("labels of ", Counted(rows.stores.size(), "store"));
   submission.root.op = "labels.plan";
   submission.root.label = "plan";
   submission.root.payload = DumpJson(order.payload);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <set>
 
+#include "runtime/base/counted.h"
 #include "runtime/base/file.h"
 #include "runtime/base/strings.h"
 #include "runtime/cli/commands.h"
@@ -73,8 +74,9 @@ class LabelsPruneCommand final : public Command {
       kept += store["kept"].size();
       bytes += store["bytes"].get<std::uint64_t>();
     }
-    terminal.Say(StrCat(dry_run_ ? "would remove " : "removed ", removed, " revisions, ",
-                        HumanBytes(bytes), "; ", kept, " stay for locks"));
+    terminal.Say(StrCat(dry_run_ ? "would remove " : "removed ", Counted(removed, "revision"), ", ",
+                        HumanBytes(bytes), "; ",
+                        Counted(kept, "stays for a lock", "stay for locks")));
     Json object = result;
     object["removed"] = removed;
     object["kept"] = kept;

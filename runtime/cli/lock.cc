@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "runtime/base/counted.h"
 #include "runtime/base/file.h"
 #include "runtime/base/strings.h"
 #include "runtime/cli/commands.h"
@@ -65,7 +66,7 @@ class LockCommand final : public Command {
     }
     if (result["written"] == true) {
       PB_RETURN_IF_ERROR(WriteFileDurably(lock_path, AsBytes(text)));
-      session.terminal.Say(StrCat(lock_path, ": pins ", now.images.size(), " images",
+      session.terminal.Say(StrCat(lock_path, ": pins ", Counted(now.images.size(), "image"),
                                   now.keys.sets.empty() ? "" : ", label sets ",
                                   StrJoin(now.keys.sets, ", ")));
     }

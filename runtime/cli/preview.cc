@@ -2,6 +2,7 @@
 #include "runtime/base/strings.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/interrupt.h"
+#include "runtime/cli/overwriting.h"
 #include "runtime/cli/run_arguments.h"
 #include "runtime/cli/skipped_images.h"
 #include "runtime/cli/worker_run.h"
@@ -29,6 +30,7 @@ class PreviewCommand final : public Command {
     patches.max = kMaxPatches;
     return {{"PATH", "", "one RUN.yaml; or stores, slides and folders of them", &paths_, true},
             {"--out", "FILE", "the PNG file to write", &out_, true},
+            ForceArgument(force_),
             patches,
             {"--labels", "SET", "label set drawn over volumes (default: the first)", &labels_},
             SetArgument(set_),
@@ -44,6 +46,7 @@ class PreviewCommand final : public Command {
       return UsageError("preview: give one RUN.yaml, or images, not both");
     }
     if (configs == 1 && !labels_.empty()) return UsageError("preview: --labels is for volumes");
+    PB_RETURN_IF_ERROR(CheckNothingThere("preview", out, out_, force_));
     PB_ASSIGN_OR_RETURN(Json result, configs == 1 ? OfRun(session.terminal, out) : OfImages(out));
     result["out"] = out;
     session.terminal.Say(
@@ -81,6 +84,7 @@ class PreviewCommand final : public Command {
   std::string out_, split_, labels_;
   std::vector<std::string> set_;
   std::int64_t patches_ = kDefaultPatches;
+  bool force_ = false;
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
 // patchbay retry ID: failed, cancelled and quarantined tasks run again.
+#include "runtime/base/counted.h"
 #include "runtime/base/strings.h"
 #include "runtime/cli/cluster_access.h"
 #include "runtime/cli/commands.h"
@@ -15,9 +16,8 @@ class RetryCommand final : public Command {
     PB_ASSIGN_OR_RETURN(client::Cluster cluster, OpenCluster(session, nullptr));
     PB_ASSIGN_OR_RETURN(const std::uint64_t tasks,
                         cluster.client().RetryJob(static_cast<JobId>(job_)));
-    const std::string again = tasks == 0   ? "nothing to retry: none of its tasks failed"
-                              : tasks == 1 ? "1 task runs again"
-                                           : StrCat(tasks, " tasks run again");
+    const std::string again = tasks == 0 ? "nothing to retry: none of its tasks failed"
+                                         : Counted(tasks, "task runs", "tasks run") + " again";
     session.terminal.Say(StrCat("job ", job_, ": ", again));
     session.terminal.Result({{"job", job_}, {"tasks", tasks}});
     return ExitCode::kDone;

@@ -7,6 +7,7 @@
 #include <regex>
 #include <utility>
 
+#include "runtime/base/counted.h"
 #include "runtime/base/csv.h"
 #include "runtime/base/file.h"
 #include "runtime/base/hash.h"
@@ -199,8 +200,9 @@ StatusOr<ExitCode> ScanCommand::ScanDataset(Session& session, const std::string&
   PB_RETURN_IF_ERROR(WriteFileDurably(classes_file, AsBytes(classes), 0644));
   // Its paths may name patients.
   PB_RETURN_IF_ERROR(WriteFileDurably(out, AsBytes(table), 0600));
-  session.terminal.Say(StrCat(out_, ": ", dataset.cases.size(), " rows, ", dataset.folds.size(),
-                              " folds; classes in ", classes_file));
+  session.terminal.Say(StrCat(out_, ": ", Counted(dataset.cases.size(), "row"), ", ",
+                              Counted(dataset.folds.size(), "fold"), "; classes in ",
+                              classes_file));
   session.terminal.Result({{"table", out},
                            {"rows", dataset.cases.size()},
                            {"folds", dataset.folds.size()},
@@ -232,15 +234,14 @@ StatusOr<ExitCode> ScanCommand::Run(Session& session) {
   // Its paths may name patients.
   PB_RETURN_IF_ERROR(WriteFileDurably(out, AsBytes(text), 0600));
   Terminal& terminal = session.terminal;
-  terminal.Say(StrCat(out_, ": ", images->size(), " rows",
+  terminal.Say(StrCat(out_, ": ", Counted(images->size(), "row"),
                       bad_ == 0 ? ""
-                                : StrCat(", ", bad_,
-                                         " of images that cannot be read (column "
-                                         "verdict)")));
+                                : StrCat(", ", Counted(bad_, "of an image", "of images"),
+                                         " that cannot be read (column verdict)")));
   if (series_ != 0) {
     terminal.Say(StrCat(series_, " CT series, ", other_series_,
-                        " of them not uniform (columns verdict and reason); phase and use are "
-                        "yours to fill in"));
+                        " not uniform (columns verdict and reason); phase and use are yours to "
+                        "fill in"));
   }
   if (without_id_ != 0) {
     terminal.Note(StrCat("the pattern does not match ", without_id_,

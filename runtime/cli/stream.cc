@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/counted.h"
 #include "runtime/base/file.h"
 #include "runtime/base/strings.h"
 #include "runtime/cli/batch_files.h"
@@ -110,7 +111,8 @@ void SayResult(Terminal& terminal, const StreamResult& result) {
   const client::StreamStats& stats = result.stats;
   const double seconds = std::max(stats.wall_s, 1e-9);
   terminal.Say(StrCat("batches         ", stats.batches, " (", result.batches_per_epoch,
-                      " an epoch), ", stats.patches, " patches in ", HumanSeconds(seconds)));
+                      " an epoch), ", Counted(stats.patches, "patch", "patches"), " in ",
+                      HumanSeconds(seconds)));
   terminal.Say(StrCat(
       "throughput      ", Fixed(static_cast<double>(stats.patches) / seconds, 1), " patches/s, ",
       HumanBytes(static_cast<std::uint64_t>(static_cast<double>(stats.bytes) / seconds)), "/s"));
@@ -134,7 +136,7 @@ std::string PlanningProgress(const protocol::JobRow& row) {
   const std::uint64_t beside = 2;
   const std::uint64_t images = std::max(row.weight_total, beside) - beside;
   const std::uint64_t done = row.weight_done == 0 ? 0 : row.weight_done - 1;
-  return StrCat("planning: ", std::min(done, images), " of ", images, " images");
+  return StrCat("planning: ", std::min(done, images), " of ", Counted(images, "image"));
 }
 
 class StreamCommand final : public Command {

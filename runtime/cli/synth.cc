@@ -8,6 +8,7 @@
 #include "runtime/base/strings.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/interrupt.h"
+#include "runtime/cli/overwriting.h"
 #include "runtime/cli/worker_run.h"
 #include "runtime/client/cluster.h"
 #include "runtime/client/paths.h"
@@ -37,16 +38,6 @@ StatusOr<std::pair<std::int64_t, std::int64_t>> ParseSlideSize(const std::string
   return UsageError(StrCat("--size: expected WxH in pixels, such as 6000x4500, not '", text, "'"));
 }
 
-/// That nothing is overwritten which the user did not mean.
-Status CheckNothingThere(const std::string& path, const std::string& typed, bool force) {
-  std::error_code error;
-  if (force || !std::filesystem::exists(std::filesystem::symlink_status(path, error))) {
-    return absl::OkStatus();
-  }
-  return absl::AlreadyExistsError(
-      StrCat("make slide: ", typed, ": it exists; give another name, or --force to replace it"));
-}
-
 class SynthSlideCommand final : public Command {
  public:
   std::vector<Argument> Arguments() override {
@@ -55,14 +46,14 @@ class SynthSlideCommand final : public Command {
     return {{"OUT.svs", "", "the file to write", &path_, true},
             {"--size", "WxH", "pixels of level 0 (default 8192x8192)", &size_},
             seed,
-            {"--force", "", "replace a file of that name", &force_}};
+            ForceArgument(force_)};
   }
 
   StatusOr<ExitCode> Run(Session& session) override {
     const InterruptScope interrupts;
     PB_ASSIGN_OR_RETURN(const auto size, ParseSlideSize(size_));
     PB_ASSIGN_OR_RETURN(const std::string path, client::AbsolutePath(path_));
-    PB_RETURN_IF_ERROR(CheckNothingThere(path, path_, force_));
+    PB_RETURN_IF_ERROR(CheckNothingThere("make slide", path, path_, force_));
     const Json payload = {{"width", size.first},
                           {"height", size.second},
                           {"seed", seed_},

@@ -2,6 +2,7 @@
 #include "runtime/zarr/verify.h"
 
 #include "runtime/base/clock.h"
+#include "runtime/base/counted.h"
 #include "runtime/base/strings.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/stores_in.h"
@@ -36,8 +37,8 @@ void Say(Terminal& terminal, const zarr::VerifyReport& report) {
   for (const zarr::VerifyReport::Level& level : report.levels) {
     if (level.missing_count + level.surplus_count > 0) terminal.Say(LevelText(level));
   }
-  terminal.Say(StrCat(report.shards, " zarr shards, ", report.chunks, " chunks, ",
-                      HumanBytes(report.stored_bytes)));
+  terminal.Say(StrCat(Counted(report.shards, "zarr shard"), ", ", Counted(report.chunks, "chunk"),
+                      ", ", HumanBytes(report.stored_bytes)));
   terminal.Say(Verdict(report));
 }
 
@@ -91,7 +92,7 @@ ExitCode VerifyCommand::VerifyEach(Terminal& terminal, const std::vector<std::st
     rows.push_back(std::move(row));
   }
   const std::size_t others = stores.size() - clean;
-  terminal.Say(StrCat("clean: ", clean, " of ", stores.size(), " stores"));
+  terminal.Say(StrCat("clean: ", clean, " of ", Counted(stores.size(), "store")));
   terminal.Result({{"stores", std::move(rows)}, {"clean", others == 0}});
   return others == 0 ? ExitCode::kDone : ExitCode::kFailed;
 }

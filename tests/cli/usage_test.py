@@ -49,6 +49,10 @@ class Usage(program.Case):
         self.expect(0, "synth", "slide", "a.svs", "--size", "500x600", "--force")
         self.assertNotEqual((self.folder / "a.svs").read_bytes(), before)
         (self.folder / "run.yaml").write_text("dataset: a.svs\npatch: {size: [100, 100]}\n")
+        for words in (("preview", "a.svs"), ("labels", "export", "a.ome.zarr", "--set", "s")):
+            self.assertIn("run.yaml: it exists", self.expect(1, *words, "--out", "run.yaml").stderr)
+        self.expect(0, "preview", "a.svs", "--out", "a.png")
+        self.expect(0, "preview", "a.svs", "--out", "a.png", "--force")
         (self.folder / "saved").mkdir()
         (self.folder / "saved/epoch-0000-batch-000007-image.npy").touch()
         self.assertIn("--force", self.expect(1, "stream", "run.yaml", "--save", "saved").stderr)
@@ -57,13 +61,17 @@ class Usage(program.Case):
     def test_no_command_is_a_usage_error_that_shows_the_overview(self):
         self.assertIn("usage: patchbay COMMAND", self.refused())
 
+    def test_a_folder_that_is_not_there_is_said_of_the_file_that_was_asked_for(self):
+        self.assertIn("no/where.svs: there is no such folder", self.expect(1, "synth", "slide", "no/where.svs").stderr)
+
     def test_unknown_command_names_the_nearest(self):
         self.assertIn("did you mean 'status'", self.refused("stauts"))
         self.assertNotIn("did you mean", self.refused("qwertyuiop"))
 
     def test_unknown_second_word_lists_the_known_ones(self):
         self.assertIn("key new, key list, key revoke", self.refused("key", "nwe"))
-        self.assertIn("config print, config check", self.refused("config"))
+        self.assertIn("'config' needs a second word: one of config print, config check", self.refused("config"))
+        self.assertIn("'--frob' is none", self.refused("--frob"))
 
     def test_unknown_flag_names_the_nearest(self):
         self.assertIn("did you mean '--chunk'", self.refused("ingest", "a.svs", "--out", "o", "--chunck", "512"))
@@ -74,7 +82,8 @@ class Usage(program.Case):
         self.assertIn("SOURCE", self.refused("ingest", "--out", "o"))
         self.assertIn("--batches", self.refused("stream", "run.yaml", "--batches", "many"))
         self.assertIn("--batches", self.refused("stream", "run.yaml", "--batches", "0"))
-        self.assertIn("--codec", self.refused("ingest", "a.svs", "--out", "o", "--codec", "gzip"))
+        self.assertRegex(self.refused("ingest", "a.svs", "--out", "o", "--codec", "gzip"),
+                         "--codec: expected one of .*, not 'gzip'")
         self.assertIn("--shard", self.refused("ingest", "a.svs", "--out", "o", "--chunk", "300"))
         self.assertIn("WxH", self.refused("synth", "slide", "o.svs", "--size", "12by34"))
         for size in ("12x34", "12x34x56x78", "12x34x", "0x34x56", "axbxc"):

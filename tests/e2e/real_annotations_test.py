@@ -102,7 +102,7 @@ class RealAnnotations(harness.Case):
                 store = self.store(str(number), width, height)
                 made = self.json("labels", "import", store, NOTES / name, "--set", "s", "--classes", "classes.yaml")["imported"][0]
                 self.assertEqual(made["clipped"], clipped)
-                self.json("labels", "export", store, "--set", "s", "--out", "back.geojson")
+                self.json("labels", "export", store, "--set", "s", "--out", "back.geojson", "--force")
                 pixels = next(c["pixels"] for c in made["classes"] if c["value"] == 1)
                 look = subprocess.run([harness.PYTHON, "-c", LOOK, store / "labels" / made["revision"], NOTES / name,
                                        self.folder / "back.geojson", str(pixels)], text=True, capture_output=True, check=False)

@@ -87,7 +87,7 @@ class ScannedArea(harness.Case):
             with self.subTest(file=file):
                 self.assertEqual(self.pixels(store, self.importing(store, file, *words)), pixels)
         for words, corner in (((), [50, 100]), (("--origin", "slide"), there[:2])):
-            self.json("labels", "export", store, "--set", "t", "--out", "back.geojson", *words)
+            self.json("labels", "export", store, "--set", "t", "--out", "back.geojson", "--force", *words)
             ring = json.loads((self.folder / "back.geojson").read_text())["features"][0]["geometry"]["coordinates"][0]
             self.assertEqual([min(v[0] for v in ring), min(v[1] for v in ring)], corner)
         self.assertIn("--origin", self.command("labels", "export", store, "--set", "t", "--out", "x", "--origin", "else").stderr)

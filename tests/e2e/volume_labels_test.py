@@ -227,7 +227,7 @@ class VolumeLabels(harness.Case):
                  "green, blue = p[..., 1] - p[..., 2] > 50, p[..., 2] - p[..., 0] > 50\n"
                  "print(int(green.sum()), int(blue.sum()))")
         def tinted(*words):
-            done = self.command("preview", store, "--out", self.folder / "sheet.png", *words)
+            done = self.command("preview", store, "--out", self.folder / "sheet.png", "--force", *words)
             self.assertEqual(done.returncode, 0, done.stderr)
             return [int(n) for n in self.run_python(count, self.folder / "sheet.png").split()]
         plain = tinted()

@@ -4,6 +4,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -38,6 +39,18 @@ bool HasZarrMetadata(const std::string& folder) {
   struct stat st {};
   for (const char* name : {"zarr.json", ".zattrs", ".zgroup", ".zarray"}) {
     if (stat(StrCat(folder, "/", name).c_str(), &st) == 0) return true;
+  }
+  return false;
+}
+
+/// Whether stores lie in a folder, among its first few thousand names.
+bool HoldsStores(const std::string& folder) {
+  constexpr int kMaxNames = 4096;
+  std::error_code error;
+  std::filesystem::directory_iterator at(folder, error);
+  for (int i = 0; i < kMaxNames && !error && at != std::filesystem::directory_iterator(); ++i) {
+    if (HasZarrMetadata(at->path().string())) return true;
+    at.increment(error);
   }
   return false;
 }
@@ -77,8 +90,10 @@ StatusOr<std::unique_ptr<ImageSource>> OpenImage(const std::string& path,
   if (fstat(fd.get(), &st) != 0) return FromErrno("stat", path, errno);
   if (S_ISDIR(st.st_mode)) {
     if (HasZarrMetadata(path)) return OpenZarrImage(path, caches);
-    return absl::InvalidArgumentError(
-        StrCat("open image: ", path, ": a folder without Zarr metadata"));
+    return absl::InvalidArgumentError(StrCat("open image: ", path,
+                                             HoldsStores(path)
+                                                 ? ": a folder of stores: name one of them"
+                                                 : ": a folder without Zarr metadata"));
   }
   if (!S_ISREG(st.st_mode)) {
     return absl::InvalidArgumentError(StrCat("open image: ", path, ": not a file or folder"));

@@ -9,6 +9,7 @@
 #include "runtime/base/file_names.h"
 #include "runtime/base/hash.h"
 #include "runtime/base/strings.h"
+#include "runtime/base/temporary_file.h"
 
 namespace patchbay::workers {
 namespace {
@@ -81,10 +82,9 @@ TiffWriter::~TiffWriter() {
 }
 
 StatusOr<TiffWriter> TiffWriter::Create(const std::string& path, bool is_big) {
-  const std::string partial = StrCat(path, ".", Hex64(RandomU64()), ".partial");
-  PB_ASSIGN_OR_RETURN(UniqueFd fd, OpenFile(partial, O_RDWR | O_CREAT | O_EXCL));
-  TiffWriter writer(path, std::move(fd), is_big);
-  writer.partial_path_ = partial;
+  PB_ASSIGN_OR_RETURN(TemporaryFile file, CreateBeside(path, ".partial"));
+  TiffWriter writer(path, std::move(file.fd), is_big);
+  writer.partial_path_ = std::move(file.path);
   return writer;
 }
 

@@ -9,6 +9,7 @@
 #include "workers/jobs/plan/statistics.h"
 #include "workers/jobs/plan/stream_plan.h"
 #include "workers/jobs/plan/table_rows.h"
+#include "workers/jobs/task/about_path.h"
 #include "workers/jobs/task/find_images.h"
 
 namespace patchbay::workers {
@@ -45,7 +46,7 @@ StatusOr<Locked> LockImage(TaskContext& context, const Listed& listed, std::size
   const std::string& path = listed.paths[number];
   const StatusOr<OpenedImage> opened =
       OpenForPlan(context, listed.table ? &*listed.table : nullptr, path, number);
-  if (!opened.ok()) return Annotate(opened.status(), StrCat("lock: ", path));
+  if (!opened.ok()) return AboutPath(opened.status(), "lock", path);
   Locked locked;
   locked.image.path = opened->path.empty() ? path : opened->path;
   locked.json = {
@@ -54,7 +55,7 @@ StatusOr<Locked> LockImage(TaskContext& context, const Listed& listed, std::size
     if (!IsStore(locked.image.path)) break;
     const StatusOr<zarr::OpenedLabelSet> revision = zarr::OpenLabelSet(locked.image.path, set);
     if (absl::IsNotFound(revision.status())) continue;
-    if (!revision.ok()) return Annotate(revision.status(), StrCat("lock: ", path));
+    if (!revision.ok()) return AboutPath(revision.status(), "lock", path);
     locked.json["sets"][set] = revision->digest.Hex();
     locked.image.sets[set] = revision->digest;
   }

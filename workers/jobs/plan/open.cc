@@ -18,11 +18,14 @@
 #include "workers/jobs/plan/stain_reference.h"
 #include "workers/jobs/plan/stream_plan.h"
 #include "workers/jobs/plan/table_rows.h"
+#include "workers/jobs/task/about_path.h"
 #include "workers/sources/image_places.h"
 #include "workers/sources/image_source.h"
 
 namespace patchbay::workers {
 namespace {
+
+constexpr std::string_view kDoing = "plan stream";
 
 constexpr std::string_view kWhat = "stream.open";
 constexpr std::size_t kMaxFaultBytes = 512;
@@ -110,7 +113,8 @@ bool IsFault(const Status& status) {
 }
 
 Status CannotUse(const std::string& path, std::string_view why) {
-  return absl::InvalidArgumentError(StrCat("plan stream: ", path, ": ", why));
+  return AboutPath(absl::InvalidArgumentError(absl::string_view(why.data(), why.size())), kDoing,
+                   path);
 }
 
 Status AddStain(const std::string& path, const Group& group, plan::PlannedImage& planned) {
@@ -133,7 +137,7 @@ Status AddIcc(const std::string& path, plan::PlannedImage& planned) {
     planned.icc->fallback = plan::IccFallback::kUnusable;
     return absl::OkStatus();
   }
-  if (!lookup.ok()) return Annotate(lookup.status(), StrCat("plan stream: ", path));
+  if (!lookup.ok()) return AboutPath(lookup.status(), kDoing, path);
   if (*lookup == nullptr) {
     planned.icc->fallback = plan::IccFallback::kNoProfile;
   } else {
@@ -266,7 +270,7 @@ Status AddSets(const Group& group, std::size_t number, const std::string& path, 
   }
   if (!group.sampled) return absl::OkStatus();
   const auto places = LoadPlaces(*group.sampled, row.image, store, revisions);
-  if (!places.ok()) return Annotate(places.status(), StrCat("plan stream: ", path));
+  if (!places.ok()) return AboutPath(places.status(), kDoing, path);
   row.image.indexes = places->indexes;
   row.image.places = places->places.Counts();
   return absl::OkStatus();
@@ -291,7 +295,7 @@ StatusOr<ImageRow> RowOf(TaskContext& context, const Group& group, std::size_t a
     }
     return row;
   }
-  const Status status = Annotate(opened.status(), StrCat("plan stream: ", path));
+  const Status status = AboutPath(opened.status(), kDoing, path);
   // A run that is locked has all of its images or does not start.
   if (!group.skip_bad || group.pins || !IsFault(status)) return status;
   row.fault = std::string(MessageOf(opened.status())).substr(0, kMaxFaultBytes);

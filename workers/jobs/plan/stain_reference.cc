@@ -10,6 +10,7 @@
 #include "runtime/plan/ops/op_key.h"
 #include "runtime/plan/ops/stain_normalize.h"
 #include "workers/access/stamps.h"
+#include "workers/jobs/task/about_path.h"
 #include "workers/jobs/task/find_images.h"
 #include "workers/jobs/task/progress.h"
 #include "workers/sources/image_source.h"
@@ -180,7 +181,7 @@ StatusOr<Json> CohortReferenceOf(TaskContext& context, const plan::RunConfig& co
   std::vector<plan::PlannedImage> fitted;
   for (const TrainingImage& image : images) {
     const StatusOr<plan::StainFit> fit = StainFitOfStore(image.path, StainColoursOf(config));
-    if (!fit.ok()) return Annotate(fit.status(), StrCat("lock: ", image.path));
+    if (!fit.ok()) return AboutPath(fit.status(), "lock", image.path);
     plan::PlannedImage& row = fitted.emplace_back();
     row.macenko = fit->macenko;
     row.reinhard = fit->reinhard;

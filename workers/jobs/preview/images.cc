@@ -12,6 +12,7 @@
 #include "workers/jobs/preview/pictures.h"
 #include "workers/jobs/preview/preview.h"
 #include "workers/jobs/preview/volumes.h"
+#include "workers/jobs/task/about_path.h"
 #include "workers/jobs/task/find_images.h"
 #include "workers/jobs/task/progress.h"
 #include "workers/plots/axes.h"
@@ -183,7 +184,7 @@ StatusOr<TaskOutput> RunPreviewImages(TaskContext& context) {
     PB_ASSIGN_OR_RETURN(const std::string allowed, context.MayRead(path));
     const Status added =
         AddCard(allowed, context.payload.value("labels", ""), ProgressOf(context), cards);
-    if (!added.ok()) return Annotate(added, StrCat("preview: ", path));
+    if (!added.ok()) return AboutPath(added, "preview", path);
   }
   PB_ASSIGN_OR_RETURN(const std::string png, SheetOf(cards));
   PB_ASSIGN_OR_RETURN(const std::uint64_t bytes, WriteSheet(target, png));

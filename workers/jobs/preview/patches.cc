@@ -14,6 +14,7 @@
 #include "workers/jobs/preview/patch_facts.h"
 #include "workers/jobs/preview/pictures.h"
 #include "workers/jobs/preview/preview.h"
+#include "workers/jobs/task/about_path.h"
 #include "workers/jobs/task/progress.h"
 #include "workers/sources/image_places.h"
 #include "workers/sources/image_source.h"
@@ -254,7 +255,7 @@ StatusOr<TaskOutput> RunPreviewPatches(TaskContext& context) {
     if (image.source == nullptr) {
       StatusOr<OpenedImage> opened = Open(context, plan, from.image, where.paths[from.image]);
       if (!opened.ok()) {
-        return Annotate(opened.status(), StrCat("preview: ", where.paths[from.image]));
+        return AboutPath(opened.status(), "preview", where.paths[from.image]);
       }
       image = *std::move(opened);
     }

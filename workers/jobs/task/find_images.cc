@@ -54,9 +54,10 @@ class ImageList {
     const std::size_t before = found_;
     PB_RETURN_IF_ERROR(AddFolder(path));
     if (found_ > before) return absl::OkStatus();
-    return absl::NotFoundError(StrCat("find images: ", path, ": ",
-                                      options_.stores ? "neither a store nor a slide" : "no slide",
-                                      " in this folder"));
+    const std::string_view missing = options_.stores ? "neither a store nor a slide in this folder"
+                                     : stores_ == 0  ? "no slide in this folder"
+                                                     : "stores in this folder, but no slide";
+    return absl::NotFoundError(StrCat("find images: ", path, ": ", missing));
   }
 
   std::vector<std::string> Take() { return std::move(paths_); }
@@ -65,6 +66,7 @@ class ImageList {
   Status AddFolder(const std::string& folder) {
     FolderVisitor visitor;
     visitor.store = [this](const std::string& path) {
+      ++stores_;
       return options_.stores ? AddReadable(path) : absl::OkStatus();
     };
     visitor.file = [this](const std::string& path, const fs::file_status& status) {
@@ -109,6 +111,7 @@ class ImageList {
   std::vector<std::string> paths_;
   std::unordered_set<std::string> seen_;
   std::size_t found_ = 0;  ///< those that were there before too
+  std::size_t stores_ = 0;
 };
 
 }  // namespace
