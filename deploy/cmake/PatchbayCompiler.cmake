@@ -31,8 +31,9 @@ if(PATCHBAY_WERROR)
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Werror>)
 endif()
 if(PATCHBAY_SANITIZE)
+  # A report of undefined behaviour ends the program, as one of an address does: else no test fails by it.
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${PATCHBAY_SANITIZE}>
-    $<$<COMPILE_LANGUAGE:CXX>:-fno-omit-frame-pointer>)
+    $<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize-recover=undefined> $<$<COMPILE_LANGUAGE:CXX>:-fno-omit-frame-pointer>)
   add_link_options(-fsanitize=${PATCHBAY_SANITIZE})
 endif()
 

@@ -106,9 +106,11 @@ TestImage MakeVolume(DType dtype, const Extent& size, std::uint64_t seed) {
     const bool background = (at.z / 20 + at.y / 30 + at.x / 40) % 3 == 2;
     const auto noise = static_cast<double>(Mix(seed ^ static_cast<std::uint64_t>(i)) % 97) - 48;
     const double inside = static_cast<double>(3 * at.z - 2 * at.y + at.x) + noise / 4;
-    const auto value = static_cast<T>(background            ? (std::is_signed_v<T> ? -1024 : 0)
-                                      : std::is_signed_v<T> ? inside
-                                                            : inside + 2000);
+    const double wanted = background            ? (std::is_signed_v<T> ? -1024 : 0)
+                          : std::is_signed_v<T> ? inside
+                                                : inside + 2000;
+    using Whole = std::conditional_t<std::is_integral_v<T>, std::int64_t, T>;  // wraps around
+    const auto value = static_cast<T>(static_cast<Whole>(wanted));
     std::memcpy(out.bytes.data() + static_cast<std::size_t>(i) * sizeof(T), &value, sizeof(T));
   }
   return out;
