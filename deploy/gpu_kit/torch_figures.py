@@ -124,25 +124,45 @@ def resnet50(torch, classes=1000):
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, classes))
 
 
-def measure_step(torch, asked):
-    """A training step of ResNet-50 on one cached batch, in bfloat16 on a GPU."""
-    model = resnet50(torch).to(asked.device, memory_format=torch.channels_last)
-    parameters = sum(parameter.numel() for parameter in model.parameters())
-    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3, momentum=0.9)
-    batch = torch.rand(asked.step_batch, 3, asked.side, asked.side, device=asked.device).half()
-    target = torch.randint(0, 1000, (asked.step_batch,), device=asked.device)
+class TrainingStep:
+    """Training steps of a ResNet-50, in bfloat16 on a GPU: call it with a batch (N, 3, H, W) on the device."""
 
-    def step():
-        optimizer.zero_grad(set_to_none=True)
-        with torch.autocast(asked.device, dtype=torch.bfloat16, enabled=asked.device == "cuda"):  # a CPU may emulate it
+    def __init__(self, torch, device, batch_size):
+        self.torch, self.device = torch, device
+        self.model = resnet50(torch).to(device, memory_format=torch.channels_last)
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=1e-3, momentum=0.9)
+        self.target = torch.randint(0, 1000, (batch_size,), device=device)
+
+    def __call__(self, batch):
+        torch = self.torch
+        self.optimizer.zero_grad(set_to_none=True)
+        with torch.autocast(self.device, dtype=torch.bfloat16, enabled=self.device == "cuda"):  # a CPU may emulate it
             image = batch.float().contiguous(memory_format=torch.channels_last)
-            loss = torch.nn.functional.cross_entropy(model(image), target)
+            loss = torch.nn.functional.cross_entropy(self.model(image), self.target)
         loss.backward()
-        optimizer.step()
+        self.optimizer.step()
 
-    taken = seconds(torch, asked.device, step, asked.rounds) * 1e3
+
+def measure_step(torch, asked):
+    """A training step of ResNet-50 on one cached batch."""
+    step = TrainingStep(torch, asked.device, asked.step_batch)
+    batch = torch.rand(asked.step_batch, 3, asked.side, asked.side, device=asked.device).half()
+    taken = seconds(torch, asked.device, lambda: step(batch), asked.rounds) * 1e3
     say("ResNet-50 step on a cached batch", ms=taken, step_ms=taken, bytes=batch.numel() * 2, patches=asked.step_batch,
-        parameters=parameters)
+        parameters=sum(parameter.numel() for parameter in step.model.parameters()))
+
+
+def usable_torch(program, device):
+    """torch; exit code 3 where this Python has none, or it finds no such device."""
+    try:
+        import torch
+    except ImportError as error:
+        print(f"{program}: {error}", file=sys.stderr)
+        sys.exit(3)
+    if device == "cuda" and not torch.cuda.is_available():
+        print(f"{program}: torch {torch.__version__} finds no CUDA device", file=sys.stderr)
+        sys.exit(3)
+    return torch
 
 
 def main():
@@ -153,14 +173,7 @@ def main():
     parser.add_argument("--step-batch", type=int, default=32, help="0: no training step")
     parser.add_argument("--rounds", type=int, default=9)
     asked = parser.parse_args()
-    try:
-        import torch
-    except ImportError as error:
-        print(f"torch_figures: {error}", file=sys.stderr)
-        sys.exit(3)
-    if asked.device == "cuda" and not torch.cuda.is_available():
-        print(f"torch_figures: torch {torch.__version__} finds no CUDA device", file=sys.stderr)
-        sys.exit(3)
+    torch = usable_torch("torch_figures", asked.device)
     say("torch", version=torch.__version__, device=torch.cuda.get_device_name() if asked.device == "cuda" else "cpu")
     if asked.step_batch:
         measure_step(torch, asked)

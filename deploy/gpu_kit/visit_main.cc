@@ -25,7 +25,7 @@ namespace patchbay::gpu_kit {
 namespace {
 
 constexpr double kVisitSeconds = 480;
-constexpr int kNothingToMeasureWith = 3;  ///< exit code of torch_figures.py without torch or a GPU
+constexpr int kNothingToMeasureWith = 3;  ///< exit code of kPython's steps without torch or a GPU
 struct Outcome {
   std::string name, result, note;
   double seconds = 0;
@@ -240,6 +240,7 @@ int Main(int argc, char** argv) {
   const std::string report = absolute;
   setenv("PATCHBAY_HOME", (report + "/home").c_str(), 1);
   setenv("PYTHONPATH", (root + "/python").c_str(), 1);
+  setenv("PATCHBAY_BIN", (root + "/bin").c_str(), 1);  // the module's programs
   setenv("PYTHONDONTWRITEBYTECODE", "1", 1);
   for (const RunFile& file : RunFiles()) Write(report + "/" + file.name, file.text);
   const std::vector<Outcome> outcomes = RunAll(root, report, rehearsal);

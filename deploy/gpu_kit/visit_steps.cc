@@ -81,6 +81,11 @@ const std::vector<Step>& Steps() {
        60,
        Shows::kFigures,
        {"cuda.yaml", "2", "0"}},
+      {"a worker and torch's training on one GPU",
+       {kPython, "torch_stream.py", "step.yaml"},
+       90,
+       Shows::kFigures,
+       {kLeftOut}},
   };
   return steps;
 }

@@ -9,7 +9,7 @@ namespace patchbay::gpu_kit {
 constexpr char kLeftOut[] = "-";       ///< Step::rehearsed of what has no small form
 constexpr char kPython[] = "python3";  ///< instead of a program of bin/: the machine's own
 constexpr char kTorchLog[] =
-    "TORCH_FIGURES";  ///< stands for the file with what kPython's step said
+    "TORCH_FIGURES";  ///< stands for the file with what the last kPython's step before it said
 
 enum class Shows {
   kTests,    ///< GoogleTest's closing lines

@@ -53,7 +53,7 @@ class GpuKit(unittest.TestCase):
         steps = json.loads((self.root / "tmp/report/visit.json").read_text())["steps"]
         self.assertEqual({step["result"] for step in steps}, {"passed", "left out"})
         self.assertEqual({step["name"] for step in steps if step["result"] == "left out"},
-                         {"spectra: kernels, and from host memory", "torch and Kornia"})
+                         {"spectra: kernels, and from host memory", "torch and Kornia", "a worker and torch's training on one GPU"})
         figures = [figure for step in steps for figure in step["figures"]]
         self.assertEqual(len(figures), 15)
         self.assertTrue(all(figure["ms"] > 0 and figure["bytes"] > 0 for figure in figures))
@@ -75,9 +75,55 @@ class GpuKit(unittest.TestCase):
         self.assertEqual(self.visit("--what").returncode, 2)
 
 
+NVML = """struct used { unsigned gpu, memory; };
+int nvmlInit_v2(void) { return 0; }
+int nvmlDeviceGetHandleByUUID(const char* uuid, void** device) { *device = (void*)uuid; return 0; }
+int nvmlDeviceGetUtilizationRates(void* device, struct used* u) { u->gpu = 40; u->memory = 0; return device ? 0 : 2; }
+"""
+RUN = """dataset: a.svs
+numerics: cpu
+patch: {size: [32, 32]}
+batch: {global_size: 2, dtype: float16, tail: drop}
+"""
+
+
 class Figures(unittest.TestCase):
-    def run_python(self, *words):
-        return subprocess.run([*words], capture_output=True, text=True, timeout=120, check=False)
+    def run_python(self, *words, **env):
+        return subprocess.run([*words], capture_output=True, text=True, timeout=120, check=False, env=dict(os.environ, **env))
+
+    def folder(self):
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="patchbay-figures-"))
+        self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
+        return folder
+
+    def test_training_on_a_stream_is_measured_where_torch_and_the_module_are(self):
+        script, folder = ROOT / "deploy/gpu_kit/torch_stream.py", self.folder()
+        words = (folder / "run.yaml", "--device", "cpu", "--steps", "1", "--warm-up", "1")
+        without = self.run_python("/usr/bin/python3", "-B", "-S", script, *words)
+        self.assertEqual((without.returncode, without.stderr), (3, "torch_stream: No module named 'torch'\n"))
+        if self.run_python("/usr/bin/python3", "-c", "import torch").returncode != 0:
+            self.skipTest("/usr/bin/python3 has no torch")
+        without = self.run_python("/usr/bin/python3", "-B", script, *words, PYTHONPATH="")
+        self.assertEqual(without.returncode, 3, without.stderr)
+        self.assertRegex(without.stderr, "torch_stream: no module for Python 3.*: No module named 'patchbay'")
+        module = BIN.parent / "python"
+        if not list(module.glob("patchbay/_extension*.so")):
+            self.skipTest("this build has no Python module")
+        (folder / "run.yaml").write_text(RUN.replace("a.svs", str(folder / "a.svs")))
+        subprocess.run([BIN / "patchbay", "synth", "slide", folder / "a.svs", "--size", "300x300"], check=True, capture_output=True)
+        (folder / "nvml.c").write_text(NVML)
+        subprocess.run(["cc", "-shared", "-fPIC", "-o", folder / "libnvidia-ml.so.1", folder / "nvml.c"], check=True)
+        done = self.run_python("/usr/bin/python3", "-B", script, *words, PYTHONPATH=str(module), PATCHBAY_BIN=str(BIN),
+                               PATCHBAY_HOME=str(folder / "home"), LD_LIBRARY_PATH=str(folder))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        said = json.loads(done.stdout)
+        self.assertEqual((said["patches"], said["bytes"], said["gpu_busy_nvml"]), (2, 2 * 3 * 32 * 32 * 2, 0.4), said)
+        self.assertTrue(said["ms"] > 0 and said["cached_ms"] > 0 and 0 <= said["stall"] < 1, said)
+
+    def test_without_nvml_no_figure_is_made_up(self):
+        look = "import torch_stream; b = torch_stream.BusyGpu('x'); b.start(); print(b.figures())"
+        done = self.run_python("/usr/bin/python3", "-B", "-c", look, PYTHONPATH=str(ROOT / "deploy/gpu_kit"))
+        self.assertIn("'gpu_busy_nvml': None", done.stdout, done.stderr)
 
     def test_torch_is_measured_where_it_is(self):
         script = ROOT / "deploy/gpu_kit/torch_figures.py"
