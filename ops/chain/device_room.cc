@@ -12,8 +12,9 @@ Status DeviceRoom::Begin(std::size_t parameter_bytes, std::uint64_t plane_bytes)
   outgrown_.clear();
   if (lookups_.size() > kRoomLookups) lookups_.resize(kRoomLookups);
   if (h_parameters_.bytes().size() < parameter_bytes) {
-    PB_ASSIGN_OR_RETURN(h_parameters_, memory::PinnedBuffer::Allocate(parameter_bytes));
+    PB_ASSIGN_OR_RETURN(auto h_parameters, memory::PinnedBuffer::Allocate(parameter_bytes));
     PB_ASSIGN_OR_RETURN(d_parameters_, memory::DeviceBlock::Allocate(parameter_bytes));
+    h_parameters_ = std::move(h_parameters);  // its size says that both are there
   }
   return FitPlanes(plane_bytes);
 }

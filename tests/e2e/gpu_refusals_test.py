@@ -120,6 +120,12 @@ class GpuRefusals(harness.Case):
         refused = self.trainer(stores, gpus="auto", slots="host", numerics="cuda", PATCHBAY_EMULATED_GPU_BYTES="1000000")
         self.assertEqual((refused.returncode, refused.stdout), (1, ""), refused.stderr)
         self.says("patches that do not fit", "stream", refused.stderr)
+        process = self.start("up", "--cpus", 1, "--gpus", "0", "--state", self.folder / "small",
+                             PATCHBAY_EMULATED_GPU_BYTES="13000000")
+        self.await_workers(process, 2)
+        self.assertEqual(self.trainer(stores, slots="host", numerics="cuda").stdout, expected)
+        self.says("room for one lane of patches, not for two", "up", self.log(process))
+        self.down(process)
         self.fault("no_ipc", PATCHBAY_EMULATED_GPUS="2")
         process = self.up(1, "--gpus", "0")
         self.await_workers(process, 2)

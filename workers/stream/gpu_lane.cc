@@ -223,6 +223,15 @@ Status GpuLane::WaitSync() const { return made_.WaitSync(); }
 
 Status GpuLane::WaitForAllSync() const { return stream_.WaitSync(); }
 
+void GpuLane::Free() {
+  PB_CHECK(patches_.empty());
+  h_tiles_ = memory::PinnedBuffer();
+  h_labels_ = memory::PinnedBuffer();
+  d_tiles_ = memory::DeviceBlock();
+  d_patches_ = memory::DeviceBlock();
+  room_ = ops::DeviceRoom();
+}
+
 std::vector<std::unique_ptr<FetchedPatch>> GpuLane::Take() {
   std::vector<std::unique_ptr<FetchedPatch>> patches;
   for (Staged& staged : patches_) patches.push_back(std::move(staged.patch));

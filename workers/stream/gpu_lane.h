@@ -48,6 +48,9 @@ class GpuLane {
   /// The patches, which leave the lane empty. Call after WaitSync.
   std::vector<std::unique_ptr<FetchedPatch>> Take();
 
+  /// Gives back the memory of an empty lane; the next Begin takes it again.
+  void Free();
+
   bool empty() const { return patches_.empty(); }
   memory::GpuStream stream() const { return stream_.get(); }
 

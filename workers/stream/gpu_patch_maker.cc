@@ -5,6 +5,7 @@
 
 #include "ops/chain/device_chain.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/log.h"
 #include "runtime/memory/gpu.h"
 #include "workers/stream/gpu_lane.h"
 #include "workers/stream/making_timer.h"
@@ -50,14 +51,15 @@ class GpuPatchMaker final : public PatchMaker {
   /// As many of the first patches as are of one stream and fit a lane; returns their number.
   std::size_t MakeSome(std::span<std::unique_ptr<FetchedPatch>> patches) {
     GpuLane& lane = lanes_[next_];
-    next_ = (next_ + 1) % kLanes;
+    if (has_room_for_all_) next_ = (next_ + 1) % kLanes;
     Retire(lane);
     const StreamContext& context = patches.front()->job->context();
     const StatusOr<const ops::DeviceChain*> chain = ChainOf(context);
     const auto other = [&context](const auto& patch) { return &patch->job->context() != &context; };
     const auto end = std::find_if(patches.begin(), patches.end(), other);
-    const StatusOr<std::size_t> taken =
-        chain.ok() ? lane.Begin(std::span(patches.begin(), end)) : chain.status();
+    const std::span of_stream(patches.begin(), end);
+    StatusOr<std::size_t> taken = chain.ok() ? lane.Begin(of_stream) : chain.status();
+    if (chain.ok() && FreesOthers(lane, taken.status())) taken = lane.Begin(of_stream);
     if (!taken.ok()) {
       ended_(std::move(patches.front()), WithAdvice(taken.status()));
       return 1;
@@ -66,10 +68,29 @@ class GpuPatchMaker final : public PatchMaker {
       StageOne(lane, std::move(patch));
     }
     const std::int64_t begun_ns = SteadyNowNs();
-    const Status launched = lane.Launch(**chain);
+    Status launched = lane.Launch(**chain);
+    if (FreesOthers(lane, launched)) launched = lane.Launch(**chain);
     lane.Charge(SteadyNowNs() - begun_ns);
     if (!launched.ok()) End(lane, WithAdvice(launched));
     return *taken;
+  }
+
+  /// Where the GPU has no room for all lanes, one is enough: whether others gave theirs back to
+  /// `lane`, which from then on is the only one.
+  bool FreesOthers(GpuLane& lane, const Status& failure) {
+    if (!absl::IsResourceExhausted(failure) || !has_room_for_all_) return false;
+    LogWarning(StrCat(MessageOf(failure),
+                      ": the GPU has room for one lane of patches: from here on copies do not "
+                      "overlap kernels"));
+    has_room_for_all_ = false;
+    (void)lane.WaitForAllSync();  // what was queued before the failure
+    for (GpuLane& other : lanes_) {
+      if (&other == &lane) continue;
+      Retire(other);
+      other.Free();
+    }
+    next_ = static_cast<std::size_t>(&lane - lanes_.data());
+    return true;
   }
 
   void StageOne(GpuLane& lane, std::unique_ptr<FetchedPatch> patch) {
@@ -122,6 +143,7 @@ class GpuPatchMaker final : public PatchMaker {
   std::vector<std::pair<Digest, std::unique_ptr<const ops::DeviceChain>>> chains_;
   std::array<GpuLane, kLanes> lanes_;
   std::size_t next_ = 0;
+  bool has_room_for_all_ = true;  ///< false: lanes_[next_] alone is used
 };
 
 }  // namespace

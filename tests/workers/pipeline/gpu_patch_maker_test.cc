@@ -46,6 +46,34 @@ TEST(GpuPatchMakerOnGpu, AFailedOrRevokedPatchCostsTheOthersNothing) {
   EXPECT_TRUE(std::all_of(revoked.begin(), revoked.end(), is_marked)) << "nothing was written";
 }
 
+std::uint64_t FreeBytes() { return memory::RoomOf(0)->free_bytes; }
+
+TEST(GpuPatchMakerOnGpu, WhereTheGpuHasRoomForOneLaneOneIsUsed) {
+  if (std::getenv("PATCHBAY_EMULATED_GPUS") == nullptr) GTEST_SKIP() << "others use a real GPU";
+  FakeStream stream(Tail::kPad, true, kUnevenBatch);
+  std::uint64_t of_both = 0;
+  const auto run = [&](std::size_t expected) {
+    Epoch epoch(stream, false);
+    Ended ended;
+    const std::uint64_t before = FreeBytes();
+    const auto maker = MakerOfFirstGpu(ended.Count());
+    epoch.Run(*maker, 7);
+    if (of_both == 0) of_both = before - FreeBytes();
+    EXPECT_EQ(ended.well, expected);
+    for (const auto& job : epoch.jobs) {
+      if (expected == 0) break;
+      EXPECT_TRUE(epoch.WindowOf(*job).Image() == stream.Expected(*epoch.context, job->lease()));
+    }
+  };
+  run(30);
+  ASSERT_GT(of_both, 0u);
+  for (const std::uint64_t percent : {90u, 20u}) {
+    const auto filler = memory::DeviceBlock::Allocate(FreeBytes() - of_both * percent / 100);
+    ASSERT_TRUE(filler.ok()) << filler.status();
+    run(percent == 20 ? 0 : 30);
+  }
+}
+
 /// What TimelineOf runs.
 TEST(GpuPatchMakerOnGpu, DISABLED_MakeAnEpochThreePatchesAtATime) {
   FakeStream stream(Tail::kPad, true, kUnevenBatch);
