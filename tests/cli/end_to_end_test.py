@@ -91,10 +91,10 @@ class Embedded(program.Case):
         self.assertFalse((self.folder / "stores" / "failed.csv").exists())
 
     def test_batches_stream_from_the_slide_itself(self):
-        result = self.json("stream", self.run_file("slide.svs"), "--batches", 3, "--save", "saved")
+        result = self.json("stream", self.run_file("slide.svs"), "--epoch", 2, "--batches", 3, "--save", "saved")
         self.assertEqual(result["patches"], 48)
         files = sorted((self.folder / "saved").iterdir())
-        self.assertEqual([f.name for f in files], [f"epoch-0000-batch-{i:06}-image.npy" for i in range(3)])
+        self.assertEqual([f.name for f in files], [f"epoch-0002-batch-{i:06}-image.npy" for i in range(3)])
         content = files[0].read_bytes()
         self.assertEqual(content[:8], b"\x93NUMPY\x01\x00")
         header = eval(content[10:10 + struct.unpack("<H", content[8:10])[0]])

@@ -19,7 +19,8 @@ class Case(unittest.TestCase):
         self.temporary.mkdir()
 
     def environment(self, **more):
-        env = {k: v for k, v in os.environ.items() if not k.startswith("PATCHBAY_") and k != "XDG_RUNTIME_DIR"}
+        env = {k: v for k, v in os.environ.items() if not k.startswith("PATCHBAY_") and k != "XDG_RUNTIME_DIR"
+               or k.startswith("PATCHBAY_MUTANT")}  # of tests/mutants
         return env | {"PATCHBAY_HOME": str(self.folder / "home"), "TMPDIR": str(self.temporary)} | more
 
     def run_program(self, *words, **more):

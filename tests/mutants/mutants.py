@@ -132,13 +132,18 @@ def versions(members, text, begin, end):
     return f" {out} "
 
 
-def load(folder, areas):
-    """All mutants of the areas (all tables when empty), numbered from 1 in the tables' order."""
-    tables = sorted(pathlib.Path(folder).glob("*.mutants"))
-    unknown = set(areas) - {t.stem for t in tables}
-    if unknown:
-        raise TableError(f"no table for {', '.join(sorted(unknown))}: there are {', '.join(t.stem for t in tables)}")
-    mutants = [m for t in tables for m in parse(t)]
+def load(folder):
+    """All mutants, numbered from 1 in the tables' order."""
+    mutants = [m for table in sorted(pathlib.Path(folder).glob("*.mutants")) for m in parse(table)]
     for number, mutant in enumerate(mutants, 1):
         mutant.number = number
+    return mutants
+
+
+def of_areas(mutants, areas):
+    """Those of the areas; all when there is none."""
+    known = {m.area for m in mutants}
+    unknown = set(areas) - known
+    if unknown:
+        raise TableError(f"no table for {', '.join(sorted(unknown))}: there are {', '.join(sorted(known))}")
     return [m for m in mutants if not areas or m.area in areas]

@@ -51,6 +51,16 @@ class Streaming : public testing::Test {
     fenced.row = {slot, generation, SlotState::kFilling, fence.shard.epoch, fence.shard.batch, {}};
     rig.Tell(CoreRig::kTrainer0, fenced);
   }
+  /// Each makes a shard of the first batch; the other's is delivered. What the trainer is to fence.
+  protocol::FenceShard LoseOneOfTwoWorkers() {
+    rig.AddWorker(1);
+    Attach(5, 1);
+    const auto shards = rig.Shards();
+    rig.Exited(0, 100);
+    const protocol::FenceShard fence = *rig.FindFor<protocol::FenceShard>(CoreRig::kTrainer0);
+    Return(shards[0].shard == fence.shard ? shards[1] : shards[0], absl::StatusCode::kOk, 1);
+    return fence;
+  }
   CoreRig rig;
   JobId job = 0;
 };
@@ -104,12 +114,7 @@ TEST_F(Streaming, VoidRangeIsLeasedAgainOnlyAfterTheTrainerFenced) {
 }
 
 TEST_F(Streaming, ADeliveredShardThatCountsByAnOlderLeaseIsFencedForTheNewerOne) {
-  rig.AddWorker(1);
-  Attach(5, 1);
-  const auto shards = rig.Shards();
-  rig.Exited(0, 100);
-  const protocol::FenceShard fence = *rig.FindFor<protocol::FenceShard>(CoreRig::kTrainer0);
-  Return(shards[0].shard == fence.shard ? shards[1] : shards[0], absl::StatusCode::kOk, 1);
+  const protocol::FenceShard fence = LoseOneOfTwoWorkers();
   Fenced(fence, 0);
   ASSERT_EQ(rig.Shards().size(), 1u);
   const protocol::ShardLease newer = rig.Shards()[0];
@@ -125,12 +130,7 @@ TEST_F(Streaming, ADeliveredShardThatCountsByAnOlderLeaseIsFencedForTheNewerOne)
 }
 
 TEST_F(Streaming, GrantsFollowABatchToItsSpareSlot) {
-  rig.AddWorker(1);
-  Attach(5, 1);
-  const auto shards = rig.Shards();
-  rig.Exited(0, 100);
-  const protocol::FenceShard fence = *rig.FindFor<protocol::FenceShard>(CoreRig::kTrainer0);
-  Return(shards[0].shard == fence.shard ? shards[1] : shards[0], absl::StatusCode::kOk, 1);
+  const protocol::FenceShard fence = LoseOneOfTwoWorkers();
   Fenced(fence, 7, 3);
   ASSERT_EQ(rig.Shards().size(), 1u);
   EXPECT_EQ(rig.Shards()[0].grant.slot, 7u);
