@@ -83,6 +83,55 @@ TEST_F(SessionOverSockets, DeadlineIsSaid) {
   EXPECT_NE(MessageOf(answer.status()).find("no answer in 0.3 s"), std::string_view::npos);
 }
 
+TEST_F(SessionOverSockets, ARequestWithoutADeadlineWaitsForItsAnswer) {
+  const KeyFile key = MakeKey("ann");
+  StartServer();
+  const auto session = Open(key);
+  int answers = 0;
+  session->Request(protocol::Heartbeat{1}, 0, [&](auto answer) {
+    EXPECT_TRUE(answer.ok());
+    ++answers;
+  });
+  const auto other = Ask(*session, protocol::Heartbeat{2}, 300);
+  EXPECT_EQ(other.status().code(), absl::StatusCode::kDeadlineExceeded);
+  ASSERT_FALSE(received_.empty());
+  EXPECT_EQ(answers, 0);
+  const auto request = protocol::Decode(AsBytes(received_[0].bytes));
+  const auto reply =
+      protocol::Encode({.request_id = request->request_id, .body = protocol::HeartbeatSeen{7}});
+  EXPECT_TRUE(server_->Send(received_[0].peer.id, AsBytes(*reply)).ok());
+  EXPECT_TRUE(Wait([&] { return answers == 1; }));
+}
+
+TEST_F(SessionOverSockets, ARefusalWithoutACodeIsNoSuccess) {
+  const KeyFile key = MakeKey("ann");
+  StartServer();
+  for (const std::int32_t code : {0, -1, 17}) {
+    answer_ = [&](const Peer& peer, std::span<const std::byte> bytes) {
+      const auto reply = protocol::Encode({.request_id = protocol::Decode(bytes)->request_id,
+                                           .body = protocol::RequestFailed{{code, "why"}}});
+      EXPECT_TRUE(server_->Send(peer.id, AsBytes(*reply)).ok());
+    };
+    const auto answer = Ask(*Open(key), protocol::Heartbeat{});
+    EXPECT_EQ(answer.status().code(), absl::StatusCode::kInternal) << code;
+  }
+}
+
+TEST_F(SessionOverSockets, SoManyRequestsWaitAndNoMore) {
+  const KeyFile key = MakeKey("ann");
+  StartServer();
+  const auto session = Open(key);
+  std::size_t refused = 0;
+  for (std::size_t i = 0; i < kMaxPendingRequests; ++i) {
+    session->Request(protocol::Heartbeat{}, 0, [&](auto) { ++refused; });
+  }
+  Status last;
+  session->Request(protocol::Heartbeat{}, 0, [&](auto answer) { last = answer.status(); });
+  EXPECT_TRUE(Wait([&] { return !last.ok(); }));
+  EXPECT_EQ(last.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(refused, 0u);
+}
+
 TEST_F(SessionOverSockets, AnswerOfAnotherVersionIsAnError) {
   const KeyFile key = MakeKey("ann");
   StartServer();

@@ -60,13 +60,19 @@ TEST(ShardHeader, RefusesEveryFlippedBit) {
   }
 }
 
-TEST(ShardHeader, RefusesImpossibleArraysThoughTheProofIsRight) {
+TEST(ShardHeader, RefusesImpossibleArraysAndLandingsThoughTheProofIsRight) {
   const auto refused = [](auto change) {
     ShardHeader header = Sample();
     change(header);
     return absl::IsInvalidArgument(DecodeShardHeader(Encoded(header), SecretOf(1)).status());
   };
   EXPECT_TRUE(refused([](ShardHeader& h) { h.arrays = 0; }));
+  EXPECT_TRUE(refused([](ShardHeader& h) {
+    h.arrays = 0;
+    h.array = kEveryArray;
+    h.crc32c = {};
+  }));
+  EXPECT_TRUE(refused([](ShardHeader& h) { h.landing = static_cast<Landing>(2); }));
   EXPECT_TRUE(refused([](ShardHeader& h) { h.arrays = kMaxArrays + 1; }));
   EXPECT_TRUE(refused([](ShardHeader& h) { h.array = 3; }));
   EXPECT_TRUE(refused([](ShardHeader& h) { h.array = kEveryArray - 1; }));

@@ -104,6 +104,18 @@ TEST(PositionIndex, EveryCutAndEveryFlippedByteIsRefused) {
   }
 }
 
+TEST(PositionIndex, RefusesWhatNoWriterWritesThoughItsChecksumIsRight) {
+  for (const Extent& size : {Extent{0, 100, 90}, Extent{1, 0, 90}, Extent{1, 100, 0}}) {
+    const auto index = DecodePositionIndex(EncodePositionIndex({size, {}}));
+    EXPECT_EQ(MessageOf(index.status()), "read position index: the size of the image");
+  }
+  for (const ClassCells& one :
+       {ClassCells{1, "benign", 7, SetOf({})}, ClassCells{1, "benign", 0, SetOf({{0, 0, 0}})}}) {
+    const auto index = DecodePositionIndex(EncodePositionIndex({{1, 100, 90}, {one}}));
+    EXPECT_EQ(MessageOf(index.status()), "read position index: pixels without cells");
+  }
+}
+
 TEST(PositionIndex, JoinsPartsOfOneImage) {
   PositionIndex whole = Example();
   PositionIndex part{

@@ -89,6 +89,7 @@ TEST(RunLock, TextsThatAreNoLockAreRefused) {
   EXPECT_PRED2(says, ParseError("[]"), "no lock of a run");
   EXPECT_PRED2(says, ParseError(good.substr(0, good.size() / 2)), "run.lock");
   EXPECT_PRED2(says, with("\"version\": 1", "\"version\": 2"), "another version");
+  EXPECT_PRED2(says, with("\"version\": 1", "\"version\": 0"), "another version");
   EXPECT_PRED2(says, with("\"version\": 1", "\"version\": \"1\""), "another version");
   EXPECT_PRED2(says, with("\"columns\":[", "\"columns\":[7,"), "key 'columns'");
   EXPECT_PRED2(says, with("{\"use\":[\"1\"]}", "{\"use\":1}"), "key 'where'");

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "scheduler/policy/limits.h"
 #include "tests/scheduler/core/core_rig.h"
 
 namespace patchbay::scheduler {
@@ -262,6 +263,104 @@ TEST_F(Streaming, OnlyTheSubmittersKeyMayAttach) {
             static_cast<int>(absl::StatusCode::kPermissionDenied));
 }
 
+TEST_F(Streaming, AnotherConnectionCannotSpeakForARank) {
+  Attach(5, 1);
+  const auto shards = rig.Shards();
+  rig.Join(CoreRig::kTrainer0 + 1, Role::kOperator, "ops");
+  protocol::AnnounceSlots slots;
+  slots.stream = job;
+  slots.slots.push_back({1, 1, SlotState::kFree, 0, 0, {}});
+  protocol::ShardsCounted counted;
+  counted.stream = job;
+  counted.items.push_back({shards[0].lease, shards[0].shard});
+  protocol::ShardFenced fenced;
+  fenced.stream = job;
+  fenced.shard = shards[0].shard;
+  for (const Body& body :
+       {Body(slots), Body(counted), Body(fenced), Body(protocol::DetachTrainer{job, 0})}) {
+    rig.Tell(CoreRig::kTrainer0 + 1, body);
+    const auto* refused = rig.Find<protocol::RequestFailed>();
+    ASSERT_NE(refused, nullptr) << body.index();
+    EXPECT_EQ(refused->outcome.code, static_cast<int>(absl::StatusCode::kFailedPrecondition));
+    EXPECT_TRUE(rig.Shards().empty());
+  }
+  EXPECT_EQ(rig.Row(job).state, JobState::kRunning);
+  Return(shards[0]);
+  Count(shards[0]);
+  EXPECT_EQ(rig.Find<protocol::RequestFailed>(), nullptr) << "its own still can";
+}
+
+TEST_F(Streaming, AShardOfAnotherRankIsNotCounted) {
+  Attach(5, 1);
+  protocol::ShardLease other = rig.Shards().at(0);
+  Return(other);
+  other.shard.rank = 1;
+  Count(other);
+  EXPECT_EQ(rig.Find<protocol::RequestFailed>(), nullptr);
+  EXPECT_EQ(rig.Row(job).state, JobState::kRunning);
+  rig.Pass(6'000, {CoreRig::kAgent, CoreRig::kTrainer0});
+  EXPECT_NE(rig.FindFor<protocol::FenceShard>(CoreRig::kTrainer0), nullptr) << "not counted yet";
+}
+
+TEST_F(Streaming, EveryFormerProcessOfARankStaysOut) {
+  for (const std::uint64_t incarnation : {5, 6, 7}) Attach(incarnation);
+  for (const std::uint64_t incarnation : {5, 6}) {
+    Attach(incarnation);
+    ASSERT_NE(rig.Find<protocol::RequestFailed>(), nullptr) << incarnation;
+    EXPECT_EQ(rig.Find<protocol::RequestFailed>()->outcome.code,
+              static_cast<int>(absl::StatusCode::kAborted));
+  }
+}
+
+TEST_F(Streaming, ARingHasSoManySlotsAndNoMore) {
+  Attach(5, kMaxRingSlots + 1);
+  ASSERT_NE(rig.Find<protocol::RequestFailed>(), nullptr);
+  protocol::AttachTrainer attach;
+  attach.stream = job;
+  attach.trainer_incarnation = 5;
+  attach.endpoint.host_identity = "host";
+  for (std::uint32_t i = 0; i < kMaxRingSlots; ++i)
+    attach.slots.push_back({i, 1, SlotState::kFull, i / 3, i % 3, {}});
+  rig.Tell(CoreRig::kTrainer0, attach);
+  EXPECT_NE(rig.Find<protocol::TrainerAttached>(), nullptr);
+  protocol::AnnounceSlots more;
+  more.stream = job;
+  more.slots.push_back({kMaxRingSlots, 1, SlotState::kFree, 0, 0, {}});
+  rig.Tell(CoreRig::kTrainer0, more);
+  EXPECT_TRUE(rig.Shards().empty()) << "a slot beyond those it attached with";
+  more.slots[0] = {0, 2, SlotState::kFree, 0, 0, {}};
+  rig.Tell(CoreRig::kTrainer0, more);
+  EXPECT_FALSE(rig.Shards().empty()) << "one of them";
+}
+
+TEST_F(Streaming, ASlotHoldsNoBatchBehindTheEpochsLast) {
+  rig.AddWorker(1);
+  Attach(5, 1);
+  protocol::AnnounceSlots slots;
+  slots.stream = job;
+  slots.slots.push_back({1, 1, SlotState::kFilling, 0, 3, {}});
+  rig.Tell(CoreRig::kTrainer0, slots);
+  EXPECT_TRUE(rig.Shards().empty());
+  slots.slots[0].batch = 2;
+  rig.Tell(CoreRig::kTrainer0, slots);
+  ASSERT_FALSE(rig.Shards().empty());
+  EXPECT_EQ(rig.Shards()[0].shard, (ShardId{0, 2, 0, 0}));
+}
+
+TEST_F(Streaming, SoManyAreOpenAndNoMore) {
+  Attach(5, 0);
+  for (std::size_t i = 1; i <= kMaxStreams; ++i) {
+    job = rig.Submit(StrCat("key ", i), "stream");
+    ASSERT_FALSE(rig.Granted().empty()) << i;
+    rig.Finish(CoreRig::kWorker0, rig.Granted().at(0), {}, {}, kPlan);
+    Attach(5, 0);
+    ASSERT_EQ(rig.Find<protocol::TrainerAttached>() != nullptr, i < kMaxStreams) << i;
+  }
+  EXPECT_EQ(rig.Find<protocol::RequestFailed>()->outcome.code,
+            static_cast<int>(absl::StatusCode::kFailedPrecondition));
+  EXPECT_EQ(rig.Row(job).state, JobState::kFailed);
+}
+
 TEST_F(Streaming, EndsWhenItsKeyIsRevokedAndNoOther) {
   Attach();
   rig.Join(60, Role::kSubmitter, "ann");
@@ -292,12 +391,19 @@ TEST_F(Streaming, RefusesATrainerWhoseEpochsAreUsedUp) {
   const auto* failed = rig.FindFor<protocol::RequestFailed>(CoreRig::kTrainer0);
   ASSERT_NE(failed, nullptr);
   EXPECT_NE(failed->outcome.message.find("epoch 65536 is past"), std::string::npos);
+  attach.first_epoch = kMaxEpoch;
+  rig.Tell(CoreRig::kTrainer0, attach);
+  EXPECT_NE(rig.Find<protocol::TrainerAttached>(), nullptr);
 }
 
-TEST_F(Streaming, PlanOutsideTheLimitsFailsTheJob) {
-  const JobId bad = rig.Submit("bad", "stream");
-  rig.Finish(CoreRig::kWorker0, rig.Granted().at(0), {}, {}, R"({"plan":"p","geometry":{}})");
-  EXPECT_EQ(rig.Row(bad).state, JobState::kFailed);
+TEST_F(Streaming, PlanOutsideTheLimitsOrForOtherRanksFailsTheJob) {
+  std::string two_ranks = kPlan;
+  two_ranks.replace(two_ranks.find("world_size\":1"), 13, "world_size\":2");
+  for (const std::string& plan : {std::string(R"({"plan":"p","geometry":{}})"), two_ranks}) {
+    const JobId bad = rig.Submit(plan, "stream");
+    rig.Finish(CoreRig::kWorker0, rig.Granted().at(0), {}, {}, plan);
+    EXPECT_EQ(rig.Row(bad).state, JobState::kFailed) << plan;
+  }
 }
 
 TEST_F(Streaming, AfterARestartOlderLeasesAreFencedBeforeTheFirstGrant) {

@@ -186,6 +186,26 @@ TEST_F(AgentTest, DrainsOnSigtermAndLetsARunningTaskFinish) {
   EXPECT_EQ(ExitCode(), kExitDone);
 }
 
+TEST_F(AgentTest, ADrainKillsWhatStillRunsAfterItsTimeOrAtASecondSignal) {
+  for (const bool second_signal : {false, true}) {
+    Start("patchbay-agent",
+          {"--cpus", "1", "--gpus", "none", "--drain-ms", second_signal ? "3600000" : "100"});
+    scheduler_.ExpectAgent();
+    const control::PeerId worker = scheduler_.ExpectWorker().first;
+    scheduler_.Send(worker, Grant(1, R"({"spin_ms": 3600000})"));
+    kill(process_, SIGTERM);
+    for (int i = 0; i < 2; ++i) {
+      const auto [peer, drain] = scheduler_.Expect<protocol::Drain>();
+      scheduler_.Answer(peer, protocol::Drained{});
+    }
+    if (second_signal) kill(process_, SIGTERM);
+    const auto [agent, exited] = scheduler_.Expect<protocol::WorkerExited>();
+    EXPECT_TRUE(WIFSIGNALED(exited.wait_status) && WTERMSIG(exited.wait_status) == SIGKILL);
+    scheduler_.Answer(agent, protocol::WorkerExitSeen{});
+    EXPECT_EQ(ExitCode(), kExitDone);
+  }
+}
+
 TEST_F(AgentTest, ItsDeathTakesTheWorkersAlong) {
   StartAgent("2");
   scheduler_.ExpectAgent();

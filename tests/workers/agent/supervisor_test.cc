@@ -1,13 +1,16 @@
 // The supervisor with shell scripts for programs: restarts, orderly stops, and nothing left behind.
 #include "workers/agent/supervisor.h"
 
+#include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <functional>
 #include <iterator>
 #include <string>
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -48,6 +51,7 @@ class SupervisorTest : public testing::Test {
   void Start(std::vector<SupervisedProgram> programs, long stop_ms = kPatienceMs) {
     supervisor_ = fork();
     if (supervisor_ != 0) return;
+    before_();
     SupervisorOptions options;
     options.programs = std::move(programs);
     options.ready_fd = ready_[1];
@@ -66,6 +70,8 @@ class SupervisorTest : public testing::Test {
 
   int out_[2], idle_[2], ready_[2];
   pid_t supervisor_ = 0;
+  /// In the supervisor's process, before it begins.
+  std::function<void()> before_ = [] {};
 };
 
 TEST_F(SupervisorTest, StartsProgramsInOrderAndSaysWhenAllAreReady) {
@@ -77,6 +83,32 @@ TEST_F(SupervisorTest, StartsProgramsInOrderAndSaysWhenAllAreReady) {
   EXPECT_EQ(Ready(), "ready");
 }
 
+TEST_F(SupervisorTest, StartsNothingBeforeTheOneBeforeIsReady) {
+  Start({Script("first", std::string("echo start first $$ >&$OUT; read -t 0.3 line <&$IDLE; "
+                                     "echo is almost ready >&$OUT; ") +
+                             kServe),
+         Script("second", kServe)});
+  EXPECT_EQ(Said().substr(0, 11), "start first");
+  EXPECT_EQ(Said(), "is almost ready");
+}
+
+TEST_F(SupervisorTest, GivesEachProgramAGroupOfItsOwn) {
+  Start({Script("only", kServe)});
+  const pid_t pid = PidOf(Said());
+  EXPECT_EQ(getpgid(pid), pid);
+}
+
+TEST_F(SupervisorTest, HalfALineOfALifeThatEndedIsForgotten) {
+  Start({Script("only",
+                "echo start only $$ >&$OUT; read word <&$IDLE; "
+                "[ $word = half ] && printf rea >&$2 && exit 1; echo ready >&$2; exit 3")});
+  Said();
+  ASSERT_EQ(write(idle_[1], "half\n", 5), 5);
+  Said();
+  ASSERT_EQ(write(idle_[1], "whole\n", 6), 6);
+  EXPECT_EQ(Ready(), "only ready");
+}
+
 TEST_F(SupervisorTest, StopsProgramsInReverseOrderOnSigterm) {
   Start({Script("first", kServe), Script("second", kServe)});
   Said(), Said();
@@ -86,6 +118,30 @@ TEST_F(SupervisorTest, StopsProgramsInReverseOrderOnSigterm) {
   EXPECT_EQ(Said(), "stop second");
   EXPECT_EQ(Said(), "stop first");
   EXPECT_EQ(ExitCode(), kExitDone);
+}
+
+TEST_F(SupervisorTest, StopsOnEveryOneOfItsSignals) {
+  for (const int signal_number : {SIGINT, SIGHUP}) {
+    Start({Script("only", kServe)});
+    Said();
+    while (Ready() != "ready") {
+    }
+    kill(supervisor_, signal_number);
+    EXPECT_EQ(Said(), "stop only");
+    EXPECT_EQ(ExitCode(), kExitDone);
+  }
+}
+
+TEST_F(SupervisorTest, SaysThatItHasNoDescriptorForAProgram) {
+  before_ = [] {
+    const int next = dup(0);
+    close(next);
+    const rlimit limit{static_cast<rlim_t>(next) + 2, static_cast<rlim_t>(next) + 2};
+    setrlimit(RLIMIT_NOFILE, &limit);
+  };
+  Start({Script("only", kServe)});
+  EXPECT_EQ(Ready(), "failed only: no pipe: too many open files");
+  EXPECT_EQ(ExitCode(), kExitFailed);
 }
 
 TEST_F(SupervisorTest, RestartsAProgramThatIsKilled) {
@@ -128,16 +184,42 @@ TEST_F(SupervisorTest, AdoptsWhatAProgramLeavesBehind) {
   kill(left, SIGKILL);
 }
 
-TEST_F(SupervisorTest, ReplacesAProgramThatFreezes) {
+TEST_F(SupervisorTest, ReplacesAProgramThatFreezesAtOnceAsItHadLived) {
+  int said[2];
+  ASSERT_EQ(pipe(said), 0);
+  before_ = [&] { dup2(said[1], STDERR_FILENO); };
   Start({Script("only", kBeat)});
   const pid_t first = PidOf(Said());
   while (Ready() != "ready") {
   }
   kill(first, SIGSTOP);
+  EXPECT_EQ(ReadLine(said[0]), "supervisor: only does not respond, killing it");
+  EXPECT_EQ(ReadLine(said[0]),
+            "supervisor: only ended with signal 9 (Killed), starting it again in 0 ms");
   const std::string again = Said();
   EXPECT_EQ(again.substr(0, 10), "start only");
   EXPECT_NE(PidOf(again), first);
   EXPECT_TRUE(EndsSoon(first));
+  close(said[0]), close(said[1]);
+}
+
+TEST_F(SupervisorTest, AProgramThatStartsAgainHasAsLongForItsFirstHeartbeat) {
+  Start({Script("only",
+                "echo start only $$ >&$OUT; read word <&$IDLE; "
+                "[ $word = beat ] && echo >&$2 && echo ready >&$2 && exit 1; "
+                "read -t 2 line <&$IDLE; echo still here >&$OUT; read line <&$IDLE")});
+  Said();
+  ASSERT_EQ(write(idle_[1], "beat\nnone\n", 10), 10);
+  EXPECT_EQ(Said().substr(0, 10), "start only");
+  EXPECT_EQ(Said(), "still here");
+}
+
+TEST_F(SupervisorTest, AProgramThatClosedItsPipeIsEndingNotFrozen) {
+  Start({Script("only",
+                "echo >&$2; echo ready >&$2; eval \"exec $2>&-\"; read -t 2 line <&$IDLE; "
+                "echo ended by itself >&$OUT")});
+  EXPECT_EQ(Said(), "ended by itself");
+  EXPECT_EQ(ExitCode(), kExitDone);
 }
 
 TEST_F(SupervisorTest, AFrozenProgramDoesNotHoldUpTheStop) {
@@ -168,8 +250,11 @@ TEST_F(SupervisorTest, ReportsAProgramThatIsNotThere) {
 }
 
 TEST_F(SupervisorTest, GivesUpOnWhatCrashesBeforeItIsEverReady) {
+  const auto begun = std::chrono::steady_clock::now();
   Start({Script("bad", "echo start bad $$ >&$OUT; exit 1")});
   for (int i = 0; i < 5; ++i) EXPECT_EQ(Said().substr(0, 9), "start bad");
+  EXPECT_GE(std::chrono::steady_clock::now() - begun,
+            std::chrono::milliseconds((1 + 2 + 4 + 8) * RestartDelay::kFirstRestartDelayMs));
   EXPECT_EQ(Ready(), "failed bad: exit code 1");
   EXPECT_EQ(ExitCode(), kExitFailed);
 }

@@ -12,6 +12,8 @@
 #include "tests/workers/sources/slide_fixtures.h"
 #include "tests/workers/sources/volumes/volume_fixtures.h"
 #include "workers/sources/volumes/dicom_writer.h"
+#include "workers/sources/volumes/nifti.h"
+#include "workers/sources/volumes/raw_voxels.h"
 
 namespace patchbay::workers {
 namespace {
@@ -148,6 +150,69 @@ TEST(CraftedNifti, WhatIsWrongIsSaid) {
   EXPECT_THAT(refusal(CraftedNifti().Put<float>(108, 3e9f)), HasSubstr("voxels at byte"));
   EXPECT_THAT(refusal(CraftedNifti().Put<float>(112, std::numeric_limits<float>::infinity())),
               HasSubstr("scale"));
+  EXPECT_THAT(refusal(CraftedNifti().Put<std::int16_t>(40, 0)), HasSubstr("0 axes"));
+  EXPECT_THAT(refusal(CraftedNifti().Put<std::int16_t>(40, 8)), HasSubstr("8 axes"));
+  EXPECT_THAT(refusal(CraftedNifti().Put<std::int16_t>(40, 4).Put<std::int16_t>(48, 2)),
+              HasSubstr("axis 4 of 2"));
+  EXPECT_THAT(refusal(CraftedNifti().SetSform({4, 0.0045f, 0, 0, 0, 3, 0, 0, 0, 0, 2, 0})),
+              HasSubstr("skewed"));
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_THAT(refusal(CraftedNifti().SetSform({4, 0, 0, nan, 0, 3, 0, 0, 0, 0, 2, 0})),
+              HasSubstr("not a number"));
+  CraftedNifti turned;
+  turned.Put<std::int16_t>(254, 0).Put<std::int16_t>(252, 1).Put<float>(256, 0.8f);
+  EXPECT_THAT(refusal(turned.Put<float>(260, 0.8f)), HasSubstr("longer than 1"));
+  CraftedNifti second;  // NIfTI-2, whose header is longer
+  second.Cut(800).Put<std::int32_t>(0, 540).Put<std::int32_t>(4, 0x00322b6e);
+  second.Put<std::int16_t>(12, 4).Put<std::int64_t>(168, 539);
+  for (std::size_t i = 0; i < 8; ++i) {
+    second.Put<std::int64_t>(16 + 8 * i, std::array{3, 5, 4, 3, 1, 1, 1, 1}[i]);
+  }
+  EXPECT_THAT(refusal(second), HasSubstr("voxels at byte 539"));
+}
+
+TEST(CraftedNifti, VoxelsAreInt16WhereverThatHoldsThem) {
+  TemporaryFolder folder;
+  const auto type_of = [&](const CraftedNifti& file) {
+    const auto volume = ReadCanonical(file.Write(folder.File("a.nii")));
+    EXPECT_TRUE(volume.ok()) << volume.status();
+    return volume.ok() ? volume->dtype : DType::kUint8;
+  };
+  const auto unsigned_with = [](std::uint16_t value) {
+    return CraftedNifti().Put<std::int16_t>(70, 512).Put<std::uint16_t>(352, value);
+  };
+  EXPECT_EQ(type_of(unsigned_with(32767)), DType::kInt16);
+  EXPECT_EQ(type_of(unsigned_with(32768)), DType::kFloat32);
+  CraftedNifti zeros;
+  for (std::size_t i = 0; i < 60; ++i) zeros.Put<std::int16_t>(352 + 2 * i, 0);
+  EXPECT_EQ(type_of(zeros.Put<float>(112, 2)), DType::kInt16);
+  EXPECT_EQ(type_of(zeros.Put<float>(112, 2e6f)), DType::kFloat32) << "a scale that is no HU's";
+}
+
+TEST(CraftedNifti, ReadingReportsEverySliceAndStopsWhenToldTo) {
+  TemporaryFolder folder;
+  const std::string path = CraftedNifti().Write(folder.File("a.nii"));
+  int slices = 0;
+  const auto read = [&](int stop_at) {
+    slices = 0;
+    return ReadVolume(VolumeFormat::kNifti, {path}, {}, [&]() -> Status {
+      return ++slices == stop_at ? absl::CancelledError("told to") : absl::OkStatus();
+    });
+  };
+  EXPECT_TRUE(read(0).ok());
+  EXPECT_GE(slices, 3);
+  EXPECT_TRUE(absl::IsCancelled(read(2).status()));
+  EXPECT_EQ(slices, 2);
+}
+
+TEST(CraftedNifti, AFileThatIsTooShortIsSeenByItsHeaderAlone) {
+  TemporaryFolder folder;
+  const std::string path = CraftedNifti().Cut(352 + 119).Write(folder.File("a.nii"));
+  const auto header = ReadNiftiHeader(path, GeometryPolicy::kRefuse);
+  ASSERT_TRUE(header.ok()) << header.status();
+  EXPECT_TRUE(absl::IsDataLoss(CheckRawVoxels(path, header->raw)));
+  CraftedNifti().Write(path);
+  EXPECT_TRUE(CheckRawVoxels(path, header->raw).ok());
 }
 
 std::string WriteText(const TemporaryFolder& folder, const std::string& name, std::string header,
