@@ -69,6 +69,30 @@ class Surroundings(harness.Case):
                 self.assertRegex(done.stderr, "No space left|disk is full")
                 self.assertTrue(done.stderr.startswith("patchbay: run a cluster for this command: "), done.stderr)
 
+    @harness.unittest.skipUnless(os.geteuid() == 0, "mounting a small disk needs root")
+    def test_cluster_whose_disk_fills_names_it_and_goes_on_when_there_is_room(self):
+        slides = [self.slide("a.svs", size="900x700"), self.slide("b.svs", size="800x700", seed=2)]
+        disk = self.small_disk("3m")
+        cluster = self.start("up", "--cpus", 1, "--state", disk)
+        self.await_workers(cluster, 1)
+        before = self.json("ingest", slides[0], "--out", self.folder / "before")
+        with open(disk / "filler", "wb", buffering=0) as filler:
+            try:
+                while True:
+                    filler.write(bytes(4096))
+            except OSError:
+                pass
+        ingest = self.start("ingest", slides[1], "--out", self.folder / "after")
+        said = rf"write journal: {disk}/scheduler/journal.db: database or disk is full: free space there; nothing that was acknowledged is lost"
+        wait_until(lambda: said in pathlib.Path(cluster.log).read_text(encoding="utf-8"), "the disk is named")
+        self.assertIsNone(ingest.poll())
+        (disk / "filler").unlink()
+        self.done(ingest)
+        self.assertEqual([row["state"] for row in self.json("jobs")["jobs"]], ["done", "done"])
+        self.assertEqual(len(list((self.folder / "after").glob("*.ome.zarr"))), 1)
+        self.assertEqual(before["stores"][0]["digest"], self.json("ingest", slides[0], "--out", self.folder / "again")["stores"][0]["digest"])
+        self.down(cluster)
+
     def test_config_of_many_long_paths_is_checked(self):
         slide = self.slide(size="300x300")
         deep = self.folder.joinpath(*["a" * 200] * 14)
