@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """How long a stream stands still when one process is killed or frozen: each kind alone, one after the other.
 
-    PATCHBAY_BIN=BUILD/bin tests/chaos/gaps.py [--rounds N]
+    PATCHBAY_BIN=BUILD/bin tests/chaos/gaps.py [--rounds N] [--gpu]
     PATCHBAY_BIN=BUILD/bin tests/chaos/gaps.py --alarms MINUTES [--load N]
 
 The first prints a table: the largest gap between two batches around each hit, beside the same time without a hit and
-the goal. The second streams beside N busy loops and counts who was called frozen though nobody was. Exit status 1 when
+the goal; with --gpu the worker is one of a GPU, which PATCHBAY_EMULATED_GPUS=1 plays. The second streams beside N busy loops and counts who was called frozen though nobody was. Exit status 1 when
 a gap is above its goal, an alarm was false, or a stream ended."""
 import argparse
 import contextlib
@@ -27,6 +27,7 @@ from soak import LOST  # noqa: E402
 GOALS = {("nobody", "hit"): None, ("patchbay-worker", "kill"): 0.5, ("patchbay-agent", "kill"): 0.5,
          ("patchbay-scheduler", "kill"): 0.5, ("patchbay-worker", "freeze"): 3, ("patchbay-agent", "freeze"): 3,
          ("patchbay-scheduler", "freeze"): 3}
+GPU_GOALS = {("nobody", "hit"): None, ("patchbay-worker", "kill"): 3, ("patchbay-worker", "freeze"): 3}
 SAYS_SO_S = 3  # a stream whose supervisor was killed
 NO_LONGER_YOUNG_S = 1.2  # who dies younger is started with a delay
 SAYS_SO = re.compile(r"no scheduler for \d+ s")
@@ -36,14 +37,22 @@ NEVER = 10**6  # batches
 class Gaps(harness.Case):
     """One cluster and one trainer, slow enough that the ring is short of time: a batch each 10 ms."""
 
-    def prepare(self, step_ms=10):
-        self.seen, self.streams = 0, 0
+    def environment(self, **more):
+        played = {name: value for name, value in os.environ.items() if name.startswith("PATCHBAY_EMULATED_")}
+        return super().environment(**{**played, **more})
+
+    def prepare(self, gpu=False, step_ms=10):
+        self.gpu, self.streams = gpu, 0
         self.run_config = self.run_file(self.store([self.slide(size="2600x2200", seed=5)]), patch=32, batch=2)
+        if gpu:
+            text = self.run_config.read_text(encoding="utf-8")
+            self.run_config.write_text(text.replace("numerics: cpu", "numerics: cuda"), encoding="utf-8")
         self.step_ms = step_ms
         self.start_all()
 
     def start_all(self):
-        self.cluster = self.up(2)
+        self.cluster = self.up(1, "--gpus", "auto") if self.gpu else self.up(2)
+        self.await_workers(self.cluster, 2)
         self.streams += 1
         self.saved = self.folder / f"saved-{self.streams}"
         self.trainer = self.start("stream", self.run_config, "--cluster", self.home / "operator.key", "--batches", NEVER,
@@ -71,7 +80,7 @@ class Gaps(harness.Case):
         before = self.taken()[-1:]
         hit = time.time()
         if program != "nobody":
-            victim = self.pids(self.cluster, program)[0]
+            victim = self.victim(program)
             count = len(self.pids(self.cluster, program))
             self.kill(victim, signal.SIGSTOP if how == "freeze" else signal.SIGKILL)
             harness.wait_until(lambda: victim not in self.pids(self.cluster, program)
@@ -79,6 +88,12 @@ class Gaps(harness.Case):
         time.sleep(NO_LONGER_YOUNG_S)
         times = before + harness.wait_until(lambda: self.taken(), f"a batch after {program} {how}", 60)
         return max(b - a for a, b in zip(times, times[1:]) if b > hit)
+
+    def victim(self, program):
+        """One of that program; of workers that of the GPU, if there is one."""
+        pids = self.pids(self.cluster, program)
+        words = {pid: pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0") for pid in pids}
+        return next((pid for pid in pids if b"--gpu" in words[pid]), pids[0])
 
     def supervisor_killed(self):
         """Seconds from the kill until the stream says so; both are started again."""
@@ -94,12 +109,14 @@ class Gaps(harness.Case):
 
     def table(self, rounds):
         """Kinds take turns, so that slow minutes of the machine fall on all of them."""
-        found = {kind: [] for kind in GOALS}
+        goals = GPU_GOALS if self.gpu else GOALS
+        found = {kind: [] for kind in goals}
         for _ in range(rounds):
             for kind, gaps in found.items():
                 gaps.append(self.gap(*kind))
-        rows = [(f"{program} {how}", gaps, GOALS[program, how]) for (program, how), gaps in found.items()]
-        rows.append(("supervisor kill: said", [self.supervisor_killed() for _ in range(rounds)], SAYS_SO_S))
+        rows = [(f"{program} {how}", gaps, goals[program, how]) for (program, how), gaps in found.items()]
+        if not self.gpu:
+            rows.append(("supervisor kill: said", [self.supervisor_killed() for _ in range(rounds)], SAYS_SO_S))
         print("| hit | n | median s | largest s | goal s | above |\n| --- | --- | --- | --- | --- | --- |")
         missed = 0
         for name, gaps, goal in rows:
@@ -128,13 +145,14 @@ class Gaps(harness.Case):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=20, help="hits of each kind; default: 20")
+    parser.add_argument("--gpu", action="store_true", help="the worker of a GPU")
     parser.add_argument("--alarms", type=float, metavar="MINUTES", help="count false alarms instead")
     parser.add_argument("--load", type=int, default=16, help="busy loops beside it; default: 16")
     options = parser.parse_args()
     gaps = Gaps()
     gaps.setUp()
     try:
-        gaps.prepare()
+        gaps.prepare(options.gpu)
         return gaps.alarms(options.alarms, options.load) if options.alarms else gaps.table(options.rounds)
     finally:
         gaps.doCleanups()

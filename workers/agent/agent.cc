@@ -125,8 +125,10 @@ void Agent::OnRegistered(const protocol::AgentRegistered& registered) {
                  options_.worker_memory_bytes == 0
                      ? std::string("without a memory limit")
                      : StrCat("limited to ", HumanBytes(options_.worker_memory_bytes))));
-  if (options_.cpus == 0 && options_.gpus.empty()) {
-    LogWarning("this node has no workers and makes nothing (--cpus, --gpus)");
+  if (options_.cpus == 0) {
+    LogWarning(options_.gpus.empty()
+                   ? "this node has no workers and makes nothing (--cpus, --gpus)"
+                   : "this node has no CPU workers: other nodes must plan its streams (--cpus)");
   }
   if (std::exchange(registered_once_, true)) return;
   for (Worker& worker : workers_) StartWorker(worker);
