@@ -5,6 +5,7 @@
 #include <csignal>
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,6 +24,14 @@ constexpr TimeMs kRegisterTimeoutMs = 5'000;
 constexpr TimeMs kRefusedMs = 10'000;    ///< refused for so long, it is refused for good
 constexpr int kStartAttemptsMax = 3;     ///< of each worker, before any of them ever started
 constexpr TimeMs kExitReportMs = 5'000;  ///< while draining, how long an answer is waited for
+
+/// Libraries abort where no address is left for a thread, and do not say what would help.
+std::string AddressSpaceAdvice() {
+  struct rlimit limit {};
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return "";
+  return StrCat("; addresses are limited to ", HumanBytes(limit.rlim_cur),
+                " here: if that is the cause, raise it (ulimit -v)");
+}
 
 }  // namespace
 
@@ -259,7 +268,7 @@ void Agent::OnExit(Worker& worker, int wait_status) {
   if (NoneCanStart()) {
     return End(absl::FailedPreconditionError(
         StrCat("start workers: none can start, the last one ended with ",
-               DescribeWaitStatus(wait_status), ": what it said is above")));
+               DescribeWaitStatus(wait_status), ": what it said is above", AddressSpaceAdvice())));
   }
   if (LeavesOut(worker)) return;
   const long delay_ms = worker.delay.Next(loop_.NowMs() - worker.started_ms);
