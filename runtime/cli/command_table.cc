@@ -90,7 +90,8 @@ std::string HelpLine(const std::string& left, const std::string& right) {
   return StrCat(line, right, "\n");
 }
 
-/// What `patchbay key --help` shows: the commands of that first word; "" when it has none.
+/// What `patchbay key --help` shows: the commands of that first word, and for `config` every key of
+/// a run config; "" when it has none.
 std::string GroupHelp(const std::vector<std::string>& words) {
   if (words.size() > 1 && words[1].rfind('-', 0) != 0) return "";
   std::vector<std::string> seconds;
@@ -102,8 +103,9 @@ std::string GroupHelp(const std::vector<std::string>& words) {
     text += HelpLine(entry.name, entry.summary);
   }
   if (seconds.empty()) return "";
-  return StrCat("usage: patchbay ", words[0], " ", StrJoin(seconds, "|"), " [arguments] [flags]\n",
+  text = StrCat("usage: patchbay ", words[0], " ", StrJoin(seconds, "|"), " [arguments] [flags]\n",
                 text, "see: patchbay ", words[0], " ", seconds[0], " --help");
+  return words[0] == "config" ? StrCat(text, "\n\n", KeyPage()) : text;
 }
 
 std::string ArgumentLeft(const Argument& argument) {

@@ -56,6 +56,10 @@ extern const char kSeenClustersNote[];
 extern const char kSpectraDiffNote[];
 extern const char kSpectraNote[];
 extern const char kStreamNote[];
+
+/// Every key of a run config with its meaning and default, as YAML with comments.
+std::string KeyPage();
+
 extern const char kUpNote[];
 
 }  // namespace patchbay::cli

@@ -48,9 +48,7 @@ class ConfigPrintCommand final : public Command {
     if (!set_.empty() || !split_.empty()) {
       return UsageError("--set and --split are about a run config: name its file");
     }
-    std::string yaml = config::YamlOfKeys(plan::RunConfigKeys());
-    yaml.pop_back();
-    terminal.Say(yaml);
+    terminal.Say(KeyPage());
     return ExitCode::kDone;
   }
 
@@ -216,6 +214,12 @@ class ConfigCheckCommand final : public Command {
 };
 
 }  // namespace
+
+std::string KeyPage() {
+  std::string yaml = config::YamlOfKeys(plan::RunConfigKeys());
+  yaml.pop_back();  // the terminal ends the line
+  return yaml;
+}
 
 std::unique_ptr<Command> MakeConfigPrint() { return std::make_unique<ConfigPrintCommand>(); }
 std::unique_ptr<Command> MakeConfigCheck() { return std::make_unique<ConfigCheckCommand>(); }

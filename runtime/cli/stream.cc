@@ -367,7 +367,9 @@ StatusOr<ExitCode> StreamCommand::Run(Session& session) {
 const char kStreamNote[] =
     "The bytes depend on the config, the epoch and the images alone: the digest is the same on "
     "any\n"
-    "number of workers and nodes, and whatever was killed on the way.\n";
+    "number of workers and nodes, and whatever was killed on the way. `patchbay help config` "
+    "shows\n"
+    "every key of RUN.yaml with its default.\n";
 
 std::unique_ptr<Command> MakeStream() { return std::make_unique<StreamCommand>(); }
 

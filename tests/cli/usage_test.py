@@ -38,6 +38,10 @@ class Usage(program.Case):
         self.assertEqual(self.expect(0, "stream", "-h").stdout, stream)
         self.assertEqual(self.expect(0, "help", "stream").stdout, stream)
         self.assertIn("key new", self.expect(0, "help", "key").stdout)
+        keys = self.expect(0, "help", "config").stdout
+        self.assertIn("config check", keys)
+        self.assertTrue(keys.endswith(self.expect(0, "config", "print").stdout))
+        self.assertIn("patchbay help config", stream)
         self.assertIn("unknown command", self.refused("help", "stauts"))
         self.assertRegex(self.expect(0, "--version").stdout, r"^patchbay \d+\.\d+\.\d+\n$")
 
