@@ -258,14 +258,28 @@ Json ScalarToJson(const YamlNode& node) {
   return text;
 }
 
+constexpr std::string_view kTabsIndent = "tabs may not indent: use spaces";
+
+/// Whether tabs stand before the text of a line, which is counted from 0.
+bool IndentsWithTab(std::string_view text, int line) {
+  for (; line > 0; --line) {
+    const std::size_t end = text.find('\n');
+    if (end == std::string_view::npos) return false;
+    text.remove_prefix(end + 1);
+  }
+  const std::string_view blank = text.substr(0, text.find_first_not_of(" \t"));
+  return blank.find('\t') != std::string_view::npos;
+}
+
 /// What yaml-cpp says of the mistakes that people make most, said so that they see which it is.
 std::string InPlainWords(const std::string& said) {
   constexpr std::pair<std::string_view, std::string_view> kWords[] = {
       {"end of map flow not found", "'{' is not closed"},
       {"end of sequence flow not found", "'[' is not closed"},
-      {"illegal tab when looking for indentation", "tabs may not indent: use spaces"},
+      {"illegal tab when looking for indentation", kTabsIndent},
       {"end of map not found", "a key is indented differently from those before it"},
       {"end of sequence not found", "a list item is indented differently from those before it"},
+      {"illegal block entry", "a list item is not allowed here: begin it on a line of its own"},
       {"illegal map value", "a value is not allowed here: quote text that contains ': '"},
       {"unknown token", "unexpected character; quote text that begins with it"},
   };
@@ -318,6 +332,10 @@ StatusOr<YamlNode> ParseYaml(std::string_view text, std::string_view source) {
   } catch (const Refusal& refusal) {
     return Malformed(source, refusal.line, refusal.cause);
   } catch (const YAML::Exception& error) {
+    // Of a tab where only spaces count, the parser says what is missing after it.
+    if (error.msg.starts_with("illegal ") && IndentsWithTab(text, error.mark.line)) {
+      return Malformed(source, error.mark.line + 1, kTabsIndent);
+    }
     return Malformed(source, error.mark.line + 1, InPlainWords(error.msg));
   } catch (const std::exception& error) {
     return Malformed(source, 1, error.what());

@@ -48,6 +48,10 @@ TEST(Yaml, RefusesMalformedTextWithItsLine) {
   EXPECT_EQ(ErrorOf("a: 1\nb: {c: 1\n"), "f.yaml:3: '{' is not closed");
   EXPECT_EQ(ErrorOf("a: [1, 2\n"), "f.yaml:2: '[' is not closed");
   EXPECT_EQ(ErrorOf("a: 1\n\tb: 2\n"), "f.yaml:2: tabs may not indent: use spaces");
+  EXPECT_EQ(ErrorOf("a:\n\t- b\n"), "f.yaml:2: tabs may not indent: use spaces");
+  EXPECT_EQ(ErrorOf("a:\n  b: 1\n \t- c\n"), "f.yaml:3: tabs may not indent: use spaces");
+  EXPECT_EQ(ErrorOf("a: - b\n"),
+            "f.yaml:1: a list item is not allowed here: begin it on a line of its own");
   EXPECT_NE(ErrorOf("a: &x {b: 1}\nc:\n  <<: *x\n").find("merge keys"), std::string::npos);
 }
 

@@ -35,12 +35,17 @@ constexpr std::size_t kMaxVerdictsBytes = 256u << 20;
 constexpr std::string_view kVerdictsHeader = "source,verdict,reason,slices,files\r\n";
 constexpr double kFillHu = -1024;
 
+/// The "#" before the series in a source that names a folder and a series; npos otherwise.
+std::size_t SeriesMark(const std::string& source) {
+  return std::filesystem::exists(source) ? std::string::npos : source.rfind('#');
+}
+
 /// Under keep_names after the file, or after the folder and the content: a folder has many series.
 StatusOr<std::string> NameOfStore(const IngestManifest& manifest, const std::string& source,
                                   const Digest& digest) {
   std::string name = std::filesystem::path(source).filename().string();
-  const std::size_t series = source.rfind('#');
-  if (series != std::string::npos && !std::filesystem::exists(source)) {
+  const std::size_t series = SeriesMark(source);
+  if (series != std::string::npos) {
     name = StrCat(std::filesystem::path(source.substr(0, series)).filename().string(), "-",
                   digest.Hex().substr(0, 8));
   }
@@ -52,9 +57,10 @@ StatusOr<std::string> NameOfStore(const IngestManifest& manifest, const std::str
 
 Status WriteVerdict(const IngestFolders& folders, const std::string& source,
                     const DicomSeries& series, const Judgement& judgement) {
+  const std::string folder = source.substr(0, SeriesMark(source));
   std::string files;
   for (const SliceRef& slice : judgement.at_fault) {
-    files += StrCat(files.empty() ? "" : "; ", series.NameOf(slice));
+    files += StrCat(files.empty() ? "" : "; ", series.NameOf(slice, folder));
   }
   const OutputLock lock(folders.out);
   const std::string path = folders.out + "/verdicts.csv";

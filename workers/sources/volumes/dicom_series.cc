@@ -269,9 +269,12 @@ std::string_view NameOf(Verdict verdict) {
   return kNames[static_cast<std::size_t>(verdict)];
 }
 
-std::string DicomSeries::NameOf(const SliceRef& slice) const {
+std::string DicomSeries::NameOf(const SliceRef& slice, const std::string& folder) const {
   const DicomFile& file = FileOf(slice);
-  const std::string name = std::filesystem::path(file.path).filename().string();
+  const std::filesystem::path path(file.path);
+  const std::filesystem::path below = path.lexically_relative(folder);
+  const bool is_below = !below.empty() && *below.begin() != ".." && *below.begin() != ".";
+  const std::string name = (is_below ? below : path.filename()).string();
   return file.frames.size() > 1 ? StrCat(name, " frame ", slice.frame) : name;
 }
 

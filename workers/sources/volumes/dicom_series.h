@@ -37,8 +37,8 @@ struct DicomSeries {
   const DicomFrame& FrameOf(const SliceRef& slice) const {
     return files[slice.file].frames[slice.frame];
   }
-  /// "IM0007.dcm", "enhanced.dcm frame 12".
-  std::string NameOf(const SliceRef& slice) const;
+  /// "IM0007.dcm", "enhanced.dcm frame 12"; with the path below `folder` where the file lies in it.
+  std::string NameOf(const SliceRef& slice, const std::string& folder = "") const;
 };
 
 struct Judgement {

@@ -162,6 +162,17 @@ TEST_F(VolumeIngest, ARefusedSeriesFailsAloneAndLeavesNothing) {
   EXPECT_EQ(st.st_mode & 0777, 0600u);
 }
 
+TEST_F(VolumeIngest, VerdictsNameFilesByTheirPathsBelowTheFolder) {
+  MakeSeries("study/portal", "missing-slice");
+  MakeSeries("study/late", "missing-slice", 2);
+  ASSERT_EQ(Ingest({"study"}).Failures().size(), 2u);
+  const auto verdicts = ReadFile(out_ + "/verdicts.csv", 1u << 20);
+  ASSERT_TRUE(verdicts.ok());
+  for (const char* folder : {"portal", "late"}) {
+    EXPECT_THAT(*verdicts, testing::ContainsRegex(StrCat(",", folder, "/IM1[0-9]+\\.dcm")));
+  }
+}
+
 TEST_F(VolumeIngest, PoliciesAreRecorded) {
   MakeSeries("tilt", "tilt");
   ASSERT_THAT(Ingest({"tilt"}, {{"geometry", "resample"}}).Failures(), testing::IsEmpty());
