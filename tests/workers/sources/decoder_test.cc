@@ -1,7 +1,10 @@
 // The decoders by themselves, on streams made here.
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include <gtest/gtest.h>
+#include <jpeglib.h>
 #include <openjpeg.h>
 
 #include "tests/workers/sources/crafted_tiff.h"
@@ -173,6 +176,73 @@ TEST(JpegDecoder, EveryCutOfTheStreamIsDataLoss) {
               absl::StatusCode::kDataLoss)
         << "cut at " << cut << " of " << bytes.size();
   }
+}
+
+/// A progressive gray JPEG of 16 x 24 pixels in so many scans: each coefficient by itself, bit by
+/// bit. At least 2, at most 190.
+std::string JpegInScans(int scans) {
+  jpeg_compress_struct cinfo;
+  jpeg_error_mgr errors;
+  cinfo.err = jpeg_std_error(&errors);
+  jpeg_create_compress(&cinfo);
+  unsigned char* bytes = nullptr;
+  unsigned long size = 0;
+  jpeg_mem_dest(&cinfo, &bytes, &size);
+  cinfo.image_width = 16;
+  cinfo.image_height = 24;
+  cinfo.input_components = 1;
+  cinfo.in_color_space = JCS_GRAYSCALE;
+  jpeg_set_defaults(&cinfo);
+  std::vector<jpeg_scan_info> script = {{1, {0}, 0, 0, 0, 0}};
+  for (int k = 1; k < 64; ++k) {
+    for (int bit = 2; bit >= 0; --bit)
+      script.push_back({1, {0}, k, k, bit == 2 ? 0 : bit + 1, bit});
+  }
+  cinfo.scan_info = script.data();
+  cinfo.num_scans = scans;
+  jpeg_start_compress(&cinfo, TRUE);
+  for (int y = 0; y < 24; ++y) {
+    JSAMPLE row[16];
+    for (int x = 0; x < 16; ++x) row[x] = static_cast<JSAMPLE>((x * 37 + y * 91) % 256);
+    JSAMPROW rows = row;
+    jpeg_write_scanlines(&cinfo, &rows, 1);
+  }
+  jpeg_finish_compress(&cinfo);
+  jpeg_destroy_compress(&cinfo);
+  std::string out(reinterpret_cast<const char*>(bytes), size);
+  std::free(bytes);
+  return out;
+}
+
+Status DecodeGray(const std::string& jpeg, int height, int height_max) {
+  JpegPiece piece;
+  piece.bytes = AsBytes(jpeg);
+  piece.width = 16;
+  piece.height = height;
+  piece.height_max = height_max;
+  piece.components = 1;
+  std::vector<std::uint8_t> out(16 * 24);
+  return JpegDecoder().Decode(piece, {0, 0, height, 16}, out.data(), 16);
+}
+
+TEST(JpegDecoder, ReadsSoManyScansAndNoMore) {
+  EXPECT_EQ(DecodeGray(JpegInScans(128), 24, 24), absl::OkStatus());
+  const Status more = DecodeGray(JpegInScans(129), 24, 24);
+  EXPECT_TRUE(absl::IsDataLoss(more)) << more;
+  EXPECT_NE(MessageOf(more).find("more than 128 scans"), std::string_view::npos) << more;
+}
+
+TEST(JpegDecoder, TheLastStripMayHaveMoreRowsButNotFewerNorTooMany) {
+  const std::string jpeg = JpegInScans(2);
+  EXPECT_EQ(DecodeGray(jpeg, 20, 24), absl::OkStatus());
+  EXPECT_TRUE(absl::IsDataLoss(DecodeGray(jpeg, 20, 23)));
+  JpegPiece piece;
+  piece.bytes = AsBytes(jpeg);
+  piece.width = 16;
+  piece.height = piece.height_max = 25;
+  piece.components = 1;
+  std::vector<std::uint8_t> out(16 * 25);
+  EXPECT_TRUE(absl::IsDataLoss(JpegDecoder().Decode(piece, {0, 0, 25, 16}, out.data(), 16)));
 }
 
 TEST(FlatCodecs, LzwStringsThatNameThemselvesDecode) {
