@@ -35,6 +35,16 @@ TEST(SlideJob, AWorkersTextGetsItsPathsBack) {
             "find images: /data/slides: no slide in this folder");
   EXPECT_EQ(WithPaths("slide 4: not finished, LAYOUT/x", Order()),
             "slide 4: not finished, LAYOUT/x");
+  EXPECT_EQ(WithPaths("OUTLIER: OUT: full", Order()), "OUTLIER: /data/out: full");
+}
+
+TEST(SlideJob, ASourceThatIsNotThereIsRefusedByItsName) {
+  const std::string here = fs::canonical(fs::temp_directory_path()).string();
+  EXPECT_TRUE(OrderSlides("ingest", {here}, here + "/out").ok());
+  const auto order = OrderSlides("ingest", {here, here + "/no such slide.svs"}, here + "/out");
+  EXPECT_EQ(order.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(MessageOf(order.status()),
+            StrCat("ingest: ", here, "/no such slide.svs: no such file or folder"));
 }
 
 class RecordedOrderTest : public testing::Test {

@@ -161,6 +161,21 @@ TEST_F(LostPixels, AListOfAnotherStoreIsRefused) {
   EXPECT_TRUE(absl::IsDataLoss(OpenZarrImage(store_).status()));
 }
 
+TEST_F(LostPixels, SealsAreOnePerShard) {
+  auto array = zarr::Array::Open(At("0"));
+  ASSERT_TRUE(array.ok()) << array.status();
+  std::size_t shards = 1;
+  for (int i = 0; i < array->metadata().rank(); ++i) {
+    shards *= static_cast<std::size_t>(array->metadata().ShardGrid(i));
+  }
+  const auto expect = [&](std::size_t seals) {
+    return array->ExpectFiles(std::vector<bool>(shards, true), std::vector<std::uint32_t>(seals));
+  };
+  EXPECT_TRUE(absl::IsInvalidArgument(expect(shards - 1)));
+  EXPECT_TRUE(absl::IsInvalidArgument(expect(shards + 1)));
+  EXPECT_EQ(expect(shards), absl::OkStatus());
+}
+
 TEST(ExpectFiles, IsOneEntryPerShardAndHoldsForUnshardedArraysToo) {
   const zarr::TempFolder folder;
   WriteText(folder / "a/.zarray",

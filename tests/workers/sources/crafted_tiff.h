@@ -17,7 +17,7 @@ struct CraftedImage {
   std::uint32_t width = 64, height = 64, tile = 16;
   std::uint16_t compression = 1, photometric = 2, samples = 3, bits = 8, predictor = 1, planar = 1;
   std::uint32_t subfile = 0;
-  std::uint16_t orientation = 1;
+  std::uint16_t orientation = 1, fill_order = 1;
   std::vector<std::uint16_t> bits_each;  ///< of each sample, where they differ
   bool places_as_strips = false;         ///< the tiles' places stand under the tags of strips
   std::string description, tables, icc_profile;
@@ -60,6 +60,7 @@ inline Status WriteTiff(const std::string& path, const std::vector<CraftedImage>
     f.Short(258, image.bits_each.empty() ? alike : image.bits_each);
     f.Short(259, {image.compression});
     f.Short(262, {image.photometric});
+    if (image.fill_order != 1) f.Short(266, {image.fill_order});
     if (!image.description.empty()) f.Text(270, image.description);
     if (image.places_as_strips) f.Offsets(273, offsets);
     if (image.orientation != 1) f.Short(274, {image.orientation});

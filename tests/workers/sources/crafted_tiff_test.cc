@@ -289,6 +289,10 @@ TEST_F(CraftedTiff, LayoutsWeDoNotReadSaySo) {
   alpha.samples = 4;
   ExpectRefused(Open({alpha}), absl::StatusCode::kUnimplemented,
                 "4 samples per pixel: 1 or 3 are supported");
+  CraftedImage reversed = Flat();
+  reversed.fill_order = 2;
+  ExpectRefused(Open({reversed}), absl::StatusCode::kUnimplemented,
+                "reversed bits in bytes (fill order) are not supported");
   CraftedImage planar = Flat();
   planar.planar = 231;
   ExpectRefused(Open({planar}), absl::StatusCode::kInvalidArgument,
