@@ -1,6 +1,7 @@
 // patchbay inspect STORE|SLIDE: what it holds.
 #include <cstdio>
 
+#include "runtime/base/counted.h"
 #include "runtime/base/strings.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/interrupt.h"
@@ -73,7 +74,7 @@ void SayVolume(Terminal& terminal, const Json& volume) {
     terminal.Say(StrCat("  ", label, text));
   };
   say("kind          ",
-      StrCat(TextOf(Member(volume, "format")), ", ", TextOf(Member(volume, "files")), " files"));
+      StrCat(TextOf(Member(volume, "format")), ", ", Counted(volume.value("files", 0u), "file")));
   if (volume.contains("verdict")) say("verdict       ", TextOf(Member(volume, "reason")));
   if (volume.contains("error")) say("cannot read   ", TextOf(Member(volume, "error")));
   if (!volume.contains("shape")) return;
@@ -82,6 +83,15 @@ void SayVolume(Terminal& terminal, const Json& volume) {
   say("spacing       ", SpacingText(Member(volume, "spacing")));
   say("orientation   ", TextOf(Member(volume, "orientation")));
   say("HU            ", RangeText(Member(volume, "value_range")));
+}
+
+/// kFailed where each volume is damaged, kSomeFailed where some are; a series that is refused for
+/// its verdict is none of them.
+ExitCode ExitOf(const Json& volumes) {
+  std::size_t damaged = 0;
+  for (const Json& volume : volumes) damaged += volume.value("damaged", false) ? 1 : 0;
+  if (damaged == 0) return ExitCode::kDone;
+  return damaged == volumes.size() ? ExitCode::kFailed : ExitCode::kSomeFailed;
 }
 
 /// What an ingested volume's store says beyond its levels.
@@ -110,7 +120,7 @@ class InspectCommand final : public Command {
       if (image.contains("affine_lps")) SayGeometry(session.terminal, image);
     }
     session.terminal.Result(image);
-    return ExitCode::kDone;
+    return image.contains("volumes") ? ExitOf(image["volumes"]) : ExitCode::kDone;
   }
 
  private:

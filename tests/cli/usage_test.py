@@ -156,6 +156,20 @@ class Usage(program.Case):
         self.assertIn("nothing.yaml", self.expect(1, "stream", "nothing.yaml").stderr)
         self.assertIn("nothing.svs", self.expect(1, "inspect", "nothing.svs").stderr)
 
+    def test_volumes_that_cannot_be_read_fail_an_inspection(self):
+        study = self.folder / "study"
+        study.mkdir()
+        for name in ("a.dcm", "b.nii"):
+            (study / name).write_bytes(b"neither")
+        said = self.expect(1, "inspect", study / "b.nii").stderr
+        self.assertIn("b.nii: not the DICOM or NIfTI file that its name says", said)
+        said = self.expect(1, "inspect", study).stderr
+        self.assertIn("a.dcm: not the DICOM or NIfTI file that its name says; 1 other file likewise", said)
+        (self.folder / "cut.nrrd").write_bytes(b"NRRD0004\ndimension: 3\n")
+        said = self.expect(1, "inspect", self.folder / "cut.nrrd").stdout
+        self.assertIn("nrrd, 1 file\n", said)
+        self.assertIn("cannot read   read volume: the header does not end", said)
+
 
 if __name__ == "__main__":
     program.main()

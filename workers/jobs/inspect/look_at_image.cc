@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "runtime/base/counted.h"
 #include "runtime/base/strings.h"
 #include "runtime/zarr/verify.h"
 #include "workers/access/planned_images.h"
@@ -80,11 +81,13 @@ StatusOr<Json> InspectVolume(TaskContext& context, const FoundVolume& found) {
       {"name", found.name}, {"format", NameOf(found.format)}, {"files", found.files.size()}};
   ReadVolumeOptions options;
   options.geometry = GeometryPolicy::kAccept;
+  bool is_refused = false;
   if (found.format == VolumeFormat::kDicom) {
     PB_ASSIGN_OR_RETURN(const DicomSeries series, OpenSeries(found.files, progress));
     const Judgement judgement = Judge(series);
     row["verdict"] = NameOf(judgement.verdict);
     row["reason"] = ToString(series, judgement);
+    is_refused = !CheckGeometry(judgement, options.geometry).ok();
   }
   const auto volume = ReadVolume(found.format, found.files, options, progress);
   if (absl::IsCancelled(volume.status())) return volume.status();
@@ -92,14 +95,21 @@ StatusOr<Json> InspectVolume(TaskContext& context, const FoundVolume& found) {
     DescribeVoxels(*volume, row);
   } else {
     row["error"] = MessageOf(volume.status());
+    row["damaged"] = !is_refused;
   }
   return row;
 }
 
-/// {"volumes": one row each}; null where there is none.
+/// {"volumes": one row each}; null where there is none, InvalidArgument where names promise one.
 StatusOr<Json> InspectVolumes(TaskContext& context, const std::string& path) {
   const auto may_read = [&context](const std::string& file) { return context.MayRead(file); };
   PB_ASSIGN_OR_RETURN(const FoundVolumes found, FindVolumes(path, may_read, ProgressOf(context)));
+  if (found.volumes.empty() && !found.unreadable.empty()) {
+    const std::size_t others = found.unreadable.size() - 1;
+    return absl::InvalidArgumentError(
+        StrCat("inspect: ", found.unreadable[0], ": not the DICOM or NIfTI file that its name says",
+               others == 0 ? "" : StrCat("; ", Counted(others, "other file"), " likewise")));
+  }
   if (found.volumes.empty()) return Json(nullptr);
   Json rows = Json::array();
   for (const FoundVolume& volume : found.volumes) {

@@ -296,7 +296,7 @@ Status CheckOptions(const SynthCtOptions& o) {
   std::vector<std::string> names;
   for (const SynthFault& fault : SynthFaults()) names.emplace_back(fault.name);
   if (std::find(names.begin(), names.end(), o.fault) != names.end()) return absl::OkStatus();
-  return Refuse(StrCat("fault '", o.fault, "': none of ", StrJoin(names, ", ")));
+  return Refuse(StrCat("fault '", o.fault, "': not one of ", StrJoin(names, ", ")));
 }
 
 }  // namespace
