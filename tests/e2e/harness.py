@@ -165,6 +165,19 @@ class Case(unittest.TestCase):
         self.assertEqual(self.command("down", "--force").returncode, 0)
         process.wait(timeout=60)
 
+    def small_disk(self, size):
+        """A folder that holds no more than that; skips where none can be made. `resize` gives it more room."""
+        disk = self.folder / f"disk-{size}"
+        disk.mkdir()
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", disk], capture_output=True, text=True, check=False)
+        if mounted.returncode != 0:
+            self.skipTest(f"this machine, or this user, mounts no tmpfs: {mounted.stderr}")
+        self.addCleanup(subprocess.run, ["umount", "-l", disk], check=False)
+        return disk
+
+    def resize(self, disk, size):
+        subprocess.run(["mount", "-o", f"remount,size={size}", disk], check=True)
+
     def slide(self, name="a.svs", size="3000x2500", seed=1):
         path = self.folder / name
         result = self.command("synth", "slide", path, "--size", size, "--seed", seed, "--force")

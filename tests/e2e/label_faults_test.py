@@ -78,6 +78,21 @@ class LabelFaults(harness.Case):
         self.assertIn(found, ([first], [second]))
         self.assertEqual((self.sets(store), self.staged(store)), ([second], []))
 
+    def test_a_full_disk_is_an_error_that_leaves_nothing_and_more_room_lets_it_go_on(self):
+        whole = self.fresh("whole")
+        revision = self.imported(whole, "a.geojson")
+        bytes_of_store = sum((f.stat().st_size + 4095) // 4096 * 4096 for f in whole.rglob("*") if "labels" not in f.parts)
+        disk = self.small_disk(bytes_of_store + (40 << 10))
+        store = disk / "a.ome.zarr"
+        shutil.copytree(whole, store, ignore=shutil.ignore_patterns("labels"))
+        result = self.command(*self.words(store, "a.geojson"))
+        self.assertEqual(result.returncode, 1, result.stdout)
+        self.assertIn("No space left", result.stderr)
+        self.assertEqual((self.sets(store), self.staged(store)), ([], []))
+        self.assertEqual(self.command("verify", store).returncode, 0)
+        self.resize(disk, "200m")
+        self.assertEqual(self.imported(store, "a.geojson"), revision)
+
     def test_a_task_whose_worker_is_killed_is_made_again(self):
         store = self.fresh("again")
         for words in (self.words(store, "a.geojson"), ("labels", "tissue", store, "--cpus", 1)):

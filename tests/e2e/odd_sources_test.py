@@ -4,7 +4,6 @@ import json
 import os
 import pathlib
 import shutil
-import subprocess
 
 import harness
 
@@ -110,18 +109,13 @@ class OddSources(harness.Case):
             bad.write_bytes(b"no slide")
         self.down(cluster)
 
-    @harness.unittest.skipUnless(os.geteuid() == 0, "mounting a small disk needs root")
     def test_a_disk_that_may_be_too_small_is_warned_of_and_one_that_is_refused(self):
         slide = self.slide(size="3000x2500", seed=5)
-        disk = self.folder / "disk"
-        disk.mkdir()
-        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=11m", "tmpfs", disk], capture_output=True, check=False).returncode:
-            self.skipTest("this machine mounts no tmpfs")
-        self.addCleanup(subprocess.run, ["umount", "-l", disk], check=False)
+        disk = self.small_disk("11m")
         words = ["ingest", slide, "--out", disk / "out", "--chunk", 256, "--shard", 512]
         self.assertRegex(self.command(*words).stderr, r"warning: about 1[0-9.]+ MiB will be written and 1[0-9.]+ MiB are free")
         shutil.rmtree(disk / "out")
-        subprocess.run(["mount", "-o", "remount,size=3m", disk], check=True)
+        self.resize(disk, "3m")
         result = self.command(*words)
         self.assertEqual(result.returncode, 1)
         self.assertRegex(result.stderr, r"about 1[0-9.]+ MiB will be written, at least [0-9.]+ MiB, and [0-9.]+ MiB are free")

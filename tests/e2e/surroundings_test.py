@@ -8,16 +8,6 @@ from harness import wait_until
 
 
 class Surroundings(harness.Case):
-    def small_disk(self, size):
-        """A folder that holds no more than that; skips where none can be made."""
-        disk = self.folder / f"disk-{size}"
-        disk.mkdir()
-        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", disk], capture_output=True, check=False)
-        if mounted.returncode != 0:
-            self.skipTest(f"this machine mounts no tmpfs: {mounted.stderr.decode()}")
-        self.addCleanup(subprocess.run, ["umount", "-l", disk], check=False)
-        return disk
-
     def test_closed_standard_streams_are_no_files_of_ours(self):
         slide = self.slide(size="900x700")
         out = self.folder / "out"
@@ -47,7 +37,6 @@ class Surroundings(harness.Case):
         self.assertIn("has ended: its supervisor", pathlib.Path(stream.log).read_text(encoding="utf-8"))
         self.assertEqual(list((self.folder / "tmp").iterdir()), [])
 
-    @harness.unittest.skipUnless(os.geteuid() == 0, "mounting a small disk needs root")
     def test_batch_that_finds_no_room_leaves_no_part_of_it(self):
         run = self.run_file(self.slide(size="900x700"))
         disk = self.small_disk("4m")
@@ -57,7 +46,6 @@ class Surroundings(harness.Case):
         self.assertTrue(list(disk.glob("*.npy")))
         self.assertEqual(list(disk.glob("*.partial")), [])
 
-    @harness.unittest.skipUnless(os.geteuid() == 0, "mounting a small disk needs root")
     def test_cluster_that_finds_no_room_says_so(self):
         run = self.run_file(self.slide(size="900x700"))
         for size in ("8k", "40k", "90k", "100k"):
@@ -69,7 +57,6 @@ class Surroundings(harness.Case):
                 self.assertRegex(done.stderr, "No space left|disk is full")
                 self.assertTrue(done.stderr.startswith("patchbay: run a cluster for this command: "), done.stderr)
 
-    @harness.unittest.skipUnless(os.geteuid() == 0, "mounting a small disk needs root")
     def test_cluster_whose_disk_fills_names_it_and_goes_on_when_there_is_room(self):
         slides = [self.slide("a.svs", size="900x700"), self.slide("b.svs", size="800x700", seed=2)]
         disk = self.small_disk("3m")
