@@ -7,6 +7,7 @@
 #include <map>
 #include <numbers>
 
+#include "runtime/base/counted.h"
 #include "runtime/base/strings.h"
 
 namespace patchbay::workers {
@@ -169,7 +170,7 @@ bool FindDuplicates(Judgement& j) {
   if (pairs == 0) return false;
   const std::size_t places = j.order.size() - pairs;
   j.verdict = Verdict::kDuplicate;
-  j.reason = StrCat(j.order.size(), " slices at ", places, " places");
+  j.reason = StrCat(j.order.size(), " slices at ", Counted(places, "place"));
   if (places > 1 && j.order.size() % places == 0 && j.order.size() / places > 1) {
     j.reason += StrCat(", ", j.order.size() / places,
                        " at each: a copy of every slice, or a series over time");
@@ -195,7 +196,8 @@ bool FindTilt(const DicomSeries& series, Judgement& j) {
   }
   if (!j.at_fault.empty()) {
     j.verdict = Verdict::kVariable;
-    j.reason = StrCat(j.at_fault.size(), " slices are shifted against the others");
+    j.reason =
+        StrCat(Counted(j.at_fault.size(), "slice is", "slices are"), " shifted against the others");
     return true;
   }
   const double across = std::hypot(along_row, along_column);
@@ -304,8 +306,8 @@ Judgement Judge(const DicomSeries& series) {
   }
   if (!judgement.at_fault.empty()) {
     return Say(Verdict::kNotAVolume,
-               StrCat(judgement.at_fault.size(),
-                      " slices without a position, orthonormal axes or pixel spacing"),
+               StrCat(Counted(judgement.at_fault.size(), "slice"),
+                      " without a position, orthonormal axes or pixel spacing"),
                judgement.at_fault);
   }
   if (slices.size() < 2) return Say(Verdict::kNotAVolume, "a single slice", slices);

@@ -47,6 +47,7 @@ TEST(SynthCt, EveryFaultGetsItsVerdict) {
     if (judgement.verdict == Verdict::kUniform) continue;
     EXPECT_FALSE(judgement.reason.empty()) << fault.name;
     EXPECT_THAT(judgement.reason, Not(HasSubstr(".dcm"))) << fault.name;
+    EXPECT_THAT(judgement.reason, Not(testing::ContainsRegex("(^| )1 (slices|places|files)")));
     const auto refused = ReadDicomVolume(series[0], judgement, GeometryPolicy::kRefuse, nullptr);
     EXPECT_EQ(refused.status().code(), absl::StatusCode::kFailedPrecondition) << fault.name;
     EXPECT_THAT(refused.status().message(), HasSubstr(std::string(fault.says)));
