@@ -80,6 +80,14 @@ TEST(FileCache, HasOneBoundForAllStoresAndClosesWhatAStoreLeaves) {
   EXPECT_EQ(OpenBelow(folder / "s0"), 0);
 }
 
+TEST(FileByteStore, AFileThatCannotBeOpenedIsNotOneThatIsNotThere) {
+  const TempFolder folder;
+  std::filesystem::create_symlink("loop", folder / "loop");
+  FileByteStore store(folder / "", std::make_shared<FileCache>(1));
+  EXPECT_FALSE(store.Open("loop").ok());
+  EXPECT_TRUE(store.Open("none").ok());
+}
+
 TEST(FileCache, GivesAStoreThatIsOpenedLaterTheFilesThatAreThereThen) {
   const TempFolder folder;
   WriteText(folder / "s/a", "old");
