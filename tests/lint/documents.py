@@ -1,5 +1,5 @@
 """READMEs: the one at the root has at most 150 lines, every folder with code has one of at most 80, and
-what they link to exists."""
+what they link to exists. Limits that pages state are those of the code."""
 import pathlib
 import re
 
@@ -10,6 +10,19 @@ FOLDER_LINES = 80
 LINK = re.compile(r"\]\(([^)#:]+)(#[^)]*)?\)")
 # Folders whose page covers what lies below them.
 ONE_PAGE = ("scheduler", "deploy")
+# A page, what it says of a limit, and the line of code that sets it.
+LIMITS = [
+    ("configs/README.md", "at most 100,000 images", "runtime/plan/plan.h", "kMaxPlanImages = 100'000;"),
+    ("configs/README.md", "at most 100,000 images", "workers/jobs/task/find_images.h", "kMaxDatasetImages = 100'000;"),
+    ("configs/README.md", "is at most 32 MiB", "runtime/protocol/messages.h", "kMaxResultBytes = 32u << 20;"),
+    ("configs/sampling.md", "a plan has at most 32 MiB", "runtime/protocol/messages.h", "kMaxResultBytes = 32u << 20;"),
+    ("configs/stain.md", "at most 2^26 pixels", "workers/jobs/plan/stain_reference.cc",
+     "kMaxPicturePixels = std::int64_t{1} << 26;"),
+    ("configs/ct.md", "deflated files of more than 1 GiB", "workers/sources/volumes/dicom_library.h",
+     "kMaxInflatedDicomBytes = std::uint64_t{1} << 30;"),
+    ("configs/ct.md", "more than 2^28 voxels of some volume", "ops/volume/volume_geometry.h",
+     "kMaxSourceVoxels = std::int64_t{1} << 28;"),
+]
 
 
 def page_of(folder):
@@ -37,5 +50,13 @@ def page_faults():
                 yield f"{file}: links to {target}, which is not there"
 
 
+def untrue_limits():
+    for page, said, file, line in LIMITS:
+        if said not in sources.read(page):
+            yield f"{page}: no longer says \"{said}\": change LIMITS of tests/lint/documents.py with it"
+        if line not in sources.read(file):
+            yield f"{page}: says \"{said}\", but {file} no longer has \"{line}\""
+
+
 if __name__ == "__main__":
-    sources.finish(list(missing_pages()) + list(page_faults()))
+    sources.finish(list(missing_pages()) + list(page_faults()) + list(untrue_limits()))
