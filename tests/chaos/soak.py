@@ -31,6 +31,7 @@ FAULTS = {("patchbay-worker", "kill"): 4, ("patchbay-worker", "freeze"): 3, ("pa
           ("patchbay-agent", "freeze"): 2, ("patchbay-scheduler", "kill"): 2, ("patchbay-scheduler", "freeze"): 2,
           ("patchbay-supervisor", "freeze"): 1, ("patchbay-supervisor", "kill"): 1, ("trainer", "freeze"): 1,
           ("trainer", "kill"): 1}
+LONG_S = 3  # the goal for one process that is frozen
 FROZEN_S = 2
 STREAM_LIMIT_S = 300
 LOST = re.compile(r"(?:killing worker \d+: it does not respond|does not respond, killing it)")
@@ -71,13 +72,22 @@ class Hits:
         return found
 
 
+    def long_gaps(self, times):
+        """Gaps above LONG_S, with the hits from a second before until their end: "7.01 s: scheduler kill -0.20, ..."."""
+        for a, b in zip(times, times[1:]):
+            if b - a > LONG_S * 1e9:
+                inside = [f"{program.removeprefix('patchbay-')} {how} {(hit - a) / 1e9:+.2f}"
+                          for hit, program, how in self.at if a - 10**9 < hit < b]
+                yield f"{(b - a) / 1e9:.2f} s: {', '.join(inside) or 'no hit'}"
+
+
 class Soak(harness.Case):
     """One cluster, one trainer after the other, and a thread that does the damage."""
 
     def prepare(self, options):
         self.options, self.random = options, random.Random(options.seed)
         self.hits, self.gaps, self.counts = Hits(), collections.defaultdict(list), collections.Counter()
-        self.trainer, self.stop, self.failures = None, threading.Event(), []
+        self.trainer, self.stop, self.failures, self.long = None, threading.Event(), [], []
         self.source = self.slide(size="2600x2200", seed=5)
         self.run_config = self.run_file(self.store([self.source]), patch=32, batch=8)
         self.expected = self.undisturbed()
@@ -158,6 +168,7 @@ class Soak(harness.Case):
             if digest != self.expected[name]:
                 self.counts["wrong batches"] += 1
                 self.failures.append(f"stream {number}: {name} is wrong")
+        self.long += self.hits.long_gaps(times)
         for kind, found in self.hits.gaps(times).items():
             self.gaps[kind] += found
         shutil.rmtree(saved, ignore_errors=True)
@@ -195,7 +206,7 @@ class Soak(harness.Case):
                                      "largest_s": round(max(found), 2)}
                 for (program, how), found in sorted(self.gaps.items())}
         print(json.dumps({"seed": self.options.seed, "hits": len(self.hits.at)} | counts |
-                         {"gaps": gaps, "failures": self.failures}, indent=2))
+                         {"gaps": gaps, "long gaps": self.long, "failures": self.failures}, indent=2))
         return 1 if self.failures else 0
 
 
