@@ -11,6 +11,7 @@
 
 #include "runtime/base/strings.h"
 #include "workers/sources/interleave.h"
+#include "workers/sources/jpeg_errors.h"
 
 namespace patchbay::workers {
 namespace {
@@ -36,28 +37,14 @@ bool MeansDamage(int message) {
   }
 }
 
-struct ErrorExit {
-  jpeg_error_mgr base;  // first: libjpeg hands back a pointer to it
-  std::jmp_buf jump;
-  char message[JMSG_LENGTH_MAX];
-};
-
-void OnError(j_common_ptr cinfo) {
-  auto* exit = reinterpret_cast<ErrorExit*>(cinfo->err);
-  exit->base.format_message(cinfo, exit->message);
-  std::longjmp(exit->jump, 1);
-}
-
 void OnMessage(j_common_ptr cinfo, int level) {
-  if (level < 0 && MeansDamage(cinfo->err->msg_code)) OnError(cinfo);
+  if (level < 0 && MeansDamage(cinfo->err->msg_code)) JpegErrors::Jump(cinfo);
 }
-
-void OnPrint(j_common_ptr) {}
 
 void OnProgress(j_common_ptr cinfo) {
   auto* decompress = reinterpret_cast<j_decompress_ptr>(cinfo);
   if (decompress->input_scan_number <= kMaxScans) return;
-  auto* exit = reinterpret_cast<ErrorExit*>(cinfo->err);
+  auto* exit = reinterpret_cast<JpegErrors*>(cinfo->err);
   std::snprintf(exit->message, sizeof exit->message, "more than %d scans", kMaxScans);
   std::longjmp(exit->jump, 1);
 }
@@ -66,7 +53,7 @@ void OnProgress(j_common_ptr cinfo) {
 
 struct JpegDecoder::State {
   jpeg_decompress_struct cinfo;
-  ErrorExit error;
+  JpegErrors error;
   jpeg_progress_mgr progress;
   std::vector<std::uint8_t> row;
 
@@ -79,10 +66,8 @@ struct JpegDecoder::State {
 
 JpegDecoder::JpegDecoder() : state_(std::make_unique<State>()) {
   State& s = *state_;
-  s.cinfo.err = jpeg_std_error(&s.error.base);
-  s.error.base.error_exit = OnError;
+  s.cinfo.err = s.error.Open();
   s.error.base.emit_message = OnMessage;
-  s.error.base.output_message = OnPrint;
   // Fails only when out of memory or built against another libjpeg.
   if (setjmp(s.error.jump) != 0) CheckFailed(__FILE__, __LINE__, "jpeg_create_decompress");
   jpeg_create_decompress(&s.cinfo);

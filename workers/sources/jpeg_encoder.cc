@@ -7,29 +7,14 @@
 #include <jpeglib.h>
 
 #include "runtime/base/strings.h"
+#include "workers/sources/jpeg_errors.h"
 
 namespace patchbay::workers {
-namespace {
-
-struct ErrorExit {
-  jpeg_error_mgr base;  // first: libjpeg hands back a pointer to it
-  std::jmp_buf jump;
-  char message[JMSG_LENGTH_MAX];
-};
-
-void OnError(j_common_ptr cinfo) {
-  auto* exit = reinterpret_cast<ErrorExit*>(cinfo->err);
-  exit->base.format_message(cinfo, exit->message);
-  std::longjmp(exit->jump, 1);
-}
-
-void OnPrint(j_common_ptr) {}
-
-}  // namespace
+namespace {}  // namespace
 
 struct JpegEncoder::State {
   jpeg_compress_struct cinfo;
-  ErrorExit error;
+  JpegErrors error;
   int quality = 0;
   unsigned char* buffer = nullptr;  // grown by libjpeg with malloc
   unsigned long size = 0;
@@ -72,9 +57,7 @@ struct JpegEncoder::State {
 JpegEncoder::JpegEncoder(int quality) : state_(std::make_unique<State>()) {
   State& s = *state_;
   s.quality = quality;
-  s.cinfo.err = jpeg_std_error(&s.error.base);
-  s.error.base.error_exit = OnError;
-  s.error.base.output_message = OnPrint;
+  s.cinfo.err = s.error.Open();
   // Fails only when out of memory or built against another libjpeg.
   if (setjmp(s.error.jump) != 0) CheckFailed(__FILE__, __LINE__, "jpeg_create_compress");
   jpeg_create_compress(&s.cinfo);

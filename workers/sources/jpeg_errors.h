@@ -1,0 +1,33 @@
+// Errors of libjpeg, which ends a call by a jump. Only what calls libjpeg includes this.
+#pragma once
+
+#include <csetjmp>
+#include <cstdio>
+
+#include <jpeglib.h>
+
+namespace patchbay::workers {
+
+/// Where a call of libjpeg goes on after an error, and what the error was. Whoever calls sets
+/// `jump`.
+struct JpegErrors {
+  jpeg_error_mgr base;  // first: libjpeg hands back a pointer to it
+  std::jmp_buf jump;
+  char message[JMSG_LENGTH_MAX];
+
+  /// The manager for a libjpeg object: errors jump, nothing is printed.
+  jpeg_error_mgr* Open() {
+    jpeg_std_error(&base);
+    base.error_exit = Jump;
+    base.output_message = [](j_common_ptr) {};
+    return &base;
+  }
+
+  [[noreturn]] static void Jump(j_common_ptr object) {
+    auto* errors = reinterpret_cast<JpegErrors*>(object->err);
+    errors->base.format_message(object, errors->message);
+    std::longjmp(errors->jump, 1);
+  }
+};
+
+}  // namespace patchbay::workers
