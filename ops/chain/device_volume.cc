@@ -1,6 +1,7 @@
 #include "ops/chain/device_volume.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "ops/geometry/pixels.h"
@@ -101,14 +102,23 @@ std::vector<std::size_t> PlaceAll(const Extent& patch, std::span<DrawnVolume> dr
   return ends;
 }
 
+/// Scratch for those patches, and where some are smoothed, whose sources differ in size, for later
+/// launches too: that of a launch full of patches twice as large, and doubled when one patch has
+/// more than scratch holds at once. The patches alone decide where the GPU has no room for more.
 Status FitScratch(const Extent& patch, std::span<const DrawnVolume> drawn, DeviceRoom& room) {
   std::uint64_t largest = 0, all = 0;
+  bool smooths = false;
   for (const DrawnVolume& one : drawn) {
     const std::uint64_t bytes = ScratchOf(patch, one).Total();
     largest = std::max(largest, bytes);
     all += bytes;
+    smooths |= one.smooths;
   }
-  return room.FitPlanes(std::max(largest, std::min(all, kPlaneBytesMax)));
+  const std::uint64_t needed = std::max(largest, std::min(all, kPlaneBytesMax));
+  if (!smooths || room.plane_bytes() >= needed) return room.FitPlanes(needed);
+  const std::uint64_t of_full_launch = std::min(kPlaneBytesMax, 2 * largest * kLaunchSlices);
+  const Status fits = room.FitPlanes(std::max(std::bit_ceil(largest), of_full_launch));
+  return absl::IsResourceExhausted(fits) ? room.FitPlanes(needed) : fits;
 }
 
 StatusOr<const DeviceVolume*> UploadAll(std::span<const DrawnVolume> drawn, DeviceRoom& room,
@@ -151,9 +161,14 @@ int KernelsOf(const VolumeLaunch& launch) {
 }
 
 std::uint64_t VolumePlaneBytes(const Chain& chain, std::size_t patches) {
-  if (!chain.volume().may_need_planes()) return 0;
-  const std::uint64_t one = ScratchOf(chain.options().patch, 0, true, plan::kMaxOps).Total();
-  return std::max(one,
+  constexpr std::uint64_t kSmoothedVoxels = 8;  // of a source, for each of its patch
+  const Extent& patch = chain.options().patch;
+  const bool in_planes = chain.volume().may_need_planes();
+  const std::uint64_t smoothed =
+      chain.options().to_spacing ? kSmoothedVoxels * static_cast<std::uint64_t>(patch.Pixels()) : 0;
+  const std::uint64_t unsmoothed = ScratchOf(patch, 0, in_planes, plan::kMaxOps).Total();
+  const std::uint64_t one = ScratchOf(patch, smoothed, in_planes, plan::kMaxOps).Total();
+  return std::max(unsmoothed,
                   std::min(kPlaneBytesMax, one * std::min<std::size_t>(patches, kLaunchSlices)));
 }
 

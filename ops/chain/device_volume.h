@@ -13,7 +13,9 @@
 
 namespace patchbay::ops {
 
-/// The scratch of `patches` patches whose sources are not smoothed: a part of what a room keeps.
+/// The scratch of `patches` patches, at most kPlaneBytesMax unless one alone needs more: a part of
+/// what a room keeps. Sources that may be smoothed are taken to have eight times the voxels of
+/// their patch; the room grows at the launch of larger ones.
 std::uint64_t VolumePlaneBytes(const Chain& chain, std::size_t patches);
 
 /// Queues everything that makes `patches`. One launch takes as many as its scratch has room for, at

@@ -1,7 +1,9 @@
 // Chains of volumes on a GPU: the bits of the CPU whatever the ops, types and sides, for patches
 // whose sources differ in size and for more than a launch takes; labels likewise.
+#include <cstdlib>
 #include <cstring>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "ops/chain/device_chain.h"
@@ -198,6 +200,57 @@ TEST(DeviceVolumeOnGpu, PatchesThatTheScratchDoesNotHoldAtOnceGoOneByOne) {
       VolumeStepOptions(R"({"contrast": {"p": 1}})", {40, 200, 200}, DType::kUint8);
   options.to_spacing = true;
   ExpectBitsOfTheCpu(options, 3, 1);
+}
+
+/// Scratch of a room: after its Begin, then after each of 8 launches of one patch whose source is
+/// `first` to `last` times as fine along each axis. The GPU then has `left_bytes`, 0: all of it.
+std::vector<std::uint64_t> ScratchWhileBoxesGrow(double first, double last,
+                                                 std::uint64_t left_bytes = 0) {
+  constexpr int kLaunches = 8;
+  ChainOptions options = VolumeStepOptions(VolumeSteps()[0], {6, 11, 17}, DType::kInt16);
+  options.to_spacing = true;
+  const auto chain = Chain::Compile(options);
+  auto stream = memory::OwnedGpuStream::Create();
+  const auto device = DeviceChain::Create(*chain, stream->get());
+  auto d_out = memory::DeviceBlock::Allocate(chain->patch_bytes());
+  DeviceRoom room;
+  EXPECT_TRUE(device->Begin(room, 4).ok());
+  std::vector<std::uint64_t> bytes = {room.plane_bytes()};
+  memory::DeviceBlock filler;
+  if (left_bytes != 0) {
+    filler = *memory::DeviceBlock::Allocate(memory::RoomOf(0)->free_bytes - left_bytes);
+  }
+  for (int i = 0; i < kLaunches; ++i) {
+    const double step = first + (last - first) * i / (kLaunches - 1);
+    plan::VolumeFacts facts = VolumeStepFacts();
+    facts.step = {step, step, step};
+    const auto voxels = static_cast<std::size_t>(chain->SourceExtent(KeyOf(1), facts).Pixels());
+    const auto d_source = memory::DeviceBlock::Allocate(2 * voxels);
+    const DevicePatch patch{d_source->d_data(), d_out->d_data(), KeyOf(1), {}, facts};
+    EXPECT_TRUE(device->Begin(room, 4).ok());
+    EXPECT_TRUE(memory::FillDevice(d_source->d_data(), 0, 2 * voxels, stream->get()).ok());
+    EXPECT_TRUE(device->Launch({&patch, 1}, room, stream->get()).ok());
+    EXPECT_TRUE(stream->WaitSync().ok());
+    bytes.push_back(room.plane_bytes());
+  }
+  return bytes;
+}
+
+TEST(DeviceVolumeOnGpu, ScratchOfSmoothedSourcesIsTakenOnceThoughTheyGrow) {
+  PB_NEED_GPU();
+  const auto known = ScratchWhileBoxesGrow(1.1, 1.6);
+  EXPECT_THAT(known, testing::Each(known.front())) << "Begin takes enough";
+  const auto finer = ScratchWhileBoxesGrow(4, 5);
+  EXPECT_LT(finer[0], finer[1]) << "more than Begin can know";
+  EXPECT_THAT(std::vector(finer.begin() + 1, finer.end()), testing::Each(finer[1]));
+}
+
+TEST(DeviceVolumeOnGpu, WhereThereIsNoRoomForLaterLaunchesScratchIsThatOfThisOne) {
+  if (std::getenv("PATCHBAY_EMULATED_GPUS") == nullptr) GTEST_SKIP() << "others use a real GPU";
+  constexpr std::uint64_t kLeftBytes = 8'000'000;
+  const auto bytes = ScratchWhileBoxesGrow(4, 5, kLeftBytes);
+  EXPECT_LT(bytes[0], bytes[1]);
+  EXPECT_THAT(bytes, testing::Each(testing::Lt(kLeftBytes)));
 }
 
 TEST(DeviceVolumeOnGpu, LabelsHaveTheBytesOfTheCpu) {
