@@ -19,8 +19,9 @@
 namespace patchbay::workers {
 
 /// The memory and the CUDA stream of some patches. One thread; its GPU is selected. Allocates for
-/// the first patches of a stream and not again, but for a patch of a volume whose source box alone
-/// is larger than a lane.
+/// the first patches of a stream and not again, but for patches of volumes: where a source box
+/// alone is larger than a lane, and where one to be smoothed has more than eight times its patch's
+/// voxels and scratch never held one as large.
 class GpuLane {
  public:
   /// `bytes_max`: of its tiles, and of its finished patches, unless one patch alone has more.
