@@ -126,7 +126,6 @@ class TasksOfSlide {
                StrCat("level ", place.level, " shard ", place.at.y, ",", place.at.x,
                       count > 1 ? " and on" : ""));
     if (joins) task.resources.cpu_millis = kEndingCpuMillis;
-    task.resources.memory_bytes = ShardMemoryBytes(slide_, place.level);  // one after another
     std::set<std::uint32_t> parents;
     task.weight = 0;
     for (std::size_t i = first; i < first + count; ++i) {

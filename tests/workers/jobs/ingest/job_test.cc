@@ -64,22 +64,6 @@ std::vector<std::string> Below(const std::string& folder) {
   return names;
 }
 
-TEST(IngestJob, ShardsAskForTheMemoryThatTheyTake) {
-  TemporaryFolder folder;
-  MakeSlide(folder.path("a.svs"), 1300, 1);
-  for (const std::uint64_t side : {512u, 1024u}) {
-    TinyScheduler job(ManifestFor({folder.path("a.svs")}, folder.path(StrCat("out", side))), 1);
-    Json settings = kSmall;
-    settings["shard"] = side;
-    job.Submit("ingest.plan", settings);
-    job.Run();
-    const std::vector<std::uint64_t> bytes = job.MemoryOf("ingest.shard");
-    ASSERT_FALSE(bytes.empty());
-    for (const std::uint64_t one : bytes) EXPECT_GT(one, side * side * 3) << side;
-    EXPECT_EQ(bytes.front(), side * side * 3 / 2 * 5 + (96u << 20)) << "as workers/README.md says";
-  }
-}
-
 TEST(IngestJob, StoreHoldsTheSlidesPixelsAndNothingElseIsLeft) {
   TemporaryFolder folder;
   MakeSlide(folder.path("a.svs"), 1300, 1);
