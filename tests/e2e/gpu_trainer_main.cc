@@ -5,7 +5,6 @@
 // With PAUSE_FILE it says "first" after the first batch and goes on once the file is there.
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <string>
@@ -24,10 +23,13 @@ namespace {
 namespace client = patchbay::client;
 namespace memory = patchbay::memory;
 
+/// Leaves through main, so that the stream and its threads end before the program does.
+struct Failed {};
+
 void Must(const patchbay::Status& status) {
   if (status.ok()) return;
   std::fprintf(stderr, "%s\n", status.ToString().c_str());
-  std::exit(1);
+  throw Failed();
 }
 template <typename T>
 T Must(patchbay::StatusOr<T> value) {
@@ -59,10 +61,7 @@ memory::PinnedBuffer Copied(client::Batch& batch, memory::GpuStream stream) {
   return copy;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  if (argc < 5) return 2;
+int Train(int argc, char** argv) {
   const std::string slots = argv[4];
   client::RunOptions options;
   options.source.file = argv[1];
@@ -89,4 +88,12 @@ int main(int argc, char** argv) {
   for (const auto& copy : taken) all.insert(all.end(), copy.bytes().begin(), copy.bytes().end());
   std::printf("%s\n", patchbay::Sha256Of(all).Hex().c_str());
   return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  return argc < 5 ? 2 : Train(argc, argv);
+} catch (const Failed&) {
+  return 1;
 }
