@@ -15,7 +15,6 @@ namespace {
 constexpr std::size_t kMaxTextBytes = std::size_t{1} << 20;
 /// v1 says "no limit" with the largest multiple of a page that its counters hold.
 constexpr std::uint64_t kNoGroupLimit = std::uint64_t{1} << 60;
-constexpr std::uint64_t kCapIpcLock = std::uint64_t{1} << 14;
 
 /// A file of /proc or /sys, which has no size; empty when it cannot be read.
 std::string ReadText(const std::string& path) {
@@ -224,21 +223,6 @@ MemoryRoom MemoryLimit(const std::string& root) {
     TakeSmaller(room, group.limit, group.limit_file);
   }
   return room;
-}
-
-MemoryRoom LockableMemory() {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return {};
-  const std::string status = ReadText("/proc/self/status");
-  if (const std::size_t at = status.find("\nCapEff:\t"); at != std::string::npos) {
-    const char* digits = status.data() + at + 9;
-    std::uint64_t capabilities = 0;
-    std::from_chars(digits, status.data() + status.size(), capabilities, 16);
-    if ((capabilities & kCapIpcLock) != 0) return {};
-  }
-  const std::uint64_t locked = MemoryFieldIn(status, "VmLck").value_or(0);
-  return {limit.rlim_cur - std::min<std::uint64_t>(limit.rlim_cur, locked),
-          "RLIMIT_MEMLOCK (ulimit -l)"};
 }
 
 Status CheckMemoryFits(std::string_view doing, std::uint64_t bytes, const MemoryRoom& room) {

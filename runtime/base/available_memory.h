@@ -18,7 +18,7 @@ struct MemoryRoom {
   std::string limit = "no limit";
 };
 
-/// A value in kB of /proc/meminfo or /proc/self/status, in bytes: "MemAvailable", "VmLck".
+/// A value in kB of a text such as /proc/meminfo, in bytes: "MemAvailable".
 std::optional<std::uint64_t> MemoryFieldIn(std::string_view text, std::string_view field);
 
 /// The control groups of a process that count memory, out of /proc/self/cgroup. Empty: none.
@@ -51,9 +51,6 @@ MemoryRoom AvailableMemory(const std::string& root = "");
 
 /// The most that may be in use at once by this process and what shares its limits.
 MemoryRoom MemoryLimit(const std::string& root = "");
-
-/// What may still be locked (RLIMIT_MEMLOCK); no limit for a process with CAP_IPC_LOCK.
-MemoryRoom LockableMemory();
 
 /// Out of a hundred bytes available, as many may be asked for at once: others need some too.
 inline constexpr std::uint64_t kMemoryUsePercent = 90;

@@ -96,8 +96,7 @@ void MemfdBlock::Release() {
   fd_.Close();
 }
 
-StatusOr<MemfdBlock> MemfdBlock::Create(std::string_view label, std::uint64_t size_bytes,
-                                        const MemfdOptions& options) {
+StatusOr<MemfdBlock> MemfdBlock::Create(std::string_view label, std::uint64_t size_bytes) {
   PB_RETURN_IF_ERROR(CheckSize(size_bytes));
   MemfdBlock block;
   block.fd_ = UniqueFd(::memfd_create(std::string(label).c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
@@ -110,22 +109,9 @@ StatusOr<MemfdBlock> MemfdBlock::Create(std::string_view label, std::uint64_t si
   }
   PB_ASSIGN_OR_RETURN(block.data_, MapShared(block.fd_.get(), size_bytes));
   block.size_bytes_ = size_bytes;
-  if (options.huge_pages) {
-    // Advice only: shmem huge pages depend on the kernel's setting.
-    (void)::madvise(block.data_, static_cast<std::size_t>(size_bytes), MADV_HUGEPAGE);
-  }
-  if (options.prefault) {
-    PB_RETURN_IF_ERROR(Prefault(block.fd_.get(), block.data_, size_bytes));
-  }
-  if (options.lock && size_bytes > LockableMemory().bytes) {
-    return absl::ResourceExhaustedError(StrCat("lock shared block in memory: ", size_bytes,
-                                               " bytes: ", LockableMemory().bytes,
-                                               " may be locked (", LockableMemory().limit, ")"));
-  }
-  if (options.lock && ::mlock(block.data_, static_cast<std::size_t>(size_bytes)) != 0) {
-    const int error = errno == EPERM || errno == EAGAIN ? ENOMEM : errno;
-    return FromErrno("lock shared block in memory", StrCat(size_bytes, " bytes"), error);
-  }
+  // Advice only: shmem huge pages depend on the kernel's setting.
+  (void)::madvise(block.data_, static_cast<std::size_t>(size_bytes), MADV_HUGEPAGE);
+  PB_RETURN_IF_ERROR(Prefault(block.fd_.get(), block.data_, size_bytes));
   return block;
 }
 

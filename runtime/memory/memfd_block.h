@@ -16,15 +16,6 @@ namespace patchbay::memory {
 /// No single block is larger: a size beyond it is a broken or hostile request.
 inline constexpr std::uint64_t kMaxBlockBytes = std::uint64_t{1} << 40;
 
-struct MemfdOptions {
-  /// Touch every page now, so that lack of memory is an error here and not a SIGBUS later.
-  bool prefault = true;
-  /// Ask for transparent huge pages where the kernel gives them to shared memory.
-  bool huge_pages = true;
-  /// mlock the mapping; ResourceExhausted when RLIMIT_MEMLOCK forbids it.
-  bool lock = false;
-};
-
 /// A shared mapping of a whole memfd. Move-only; unmaps and closes when destroyed, which does not
 /// take the memory from other processes that mapped it.
 class MemfdBlock {
@@ -36,9 +27,9 @@ class MemfdBlock {
 
   /// A new zeroed block whose size can never change again (F_SEAL_SHRINK, F_SEAL_GROW,
   /// F_SEAL_SEAL). `label` shows in /proc/<pid>/maps only. ResourceExhausted when the memory is not
-  /// there: blocks of some size are looked for before each piece that is taken.
-  static StatusOr<MemfdBlock> Create(std::string_view label, std::uint64_t size_bytes,
-                                     const MemfdOptions& options = {});
+  /// there: blocks of some size are looked for before each piece that is taken, and every page is
+  /// touched, so that a lack is an error here and not a SIGBUS later.
+  static StatusOr<MemfdBlock> Create(std::string_view label, std::uint64_t size_bytes);
 
   /// Maps a descriptor received from a peer. InvalidArgument unless it is a memfd of exactly
   /// `size_bytes` whose size is sealed (an unsealed peer could shrink it and crash us).

@@ -89,7 +89,11 @@ std::vector<protocol::TaskSpec> TasksFor(const SpectraTask& task, const SpectraI
 Status CheckStripFits(const SpectraSettings& settings) {
   const std::uint64_t bytes = SpectraResources(settings).memory_bytes;
   const Status fits = CheckMemoryFits("measure spectra: a strip", bytes, MemoryLimit());
-  return fits.ok() ? fits : absl::FailedPreconditionError(StrCat(MessageOf(fits)));
+  return fits.ok() ? fits
+                   : absl::FailedPreconditionError(
+                         StrCat(MessageOf(fits),
+                                ": give the process more memory, or measure it on "
+                                "a node that has it"));
 }
 
 StatusOr<TaskOutput> Open(TaskContext& context) {
