@@ -246,6 +246,7 @@ TEST(DeviceVolumeOnGpu, ScratchOfSmoothedSourcesIsTakenOnceThoughTheyGrow) {
 }
 
 TEST(DeviceVolumeOnGpu, WhereThereIsNoRoomForLaterLaunchesScratchIsThatOfThisOne) {
+  PB_NEED_GPU();
   if (std::getenv("PATCHBAY_EMULATED_GPUS") == nullptr) GTEST_SKIP() << "others use a real GPU";
   constexpr std::uint64_t kLeftBytes = 8'000'000;
   const auto bytes = ScratchWhileBoxesGrow(4, 5, kLeftBytes);

@@ -109,6 +109,13 @@ inline std::unique_ptr<PatchMaker> MakerOfFirstGpu(PatchEnded ended,
     if (memory::ListGpus().empty()) GTEST_SKIP() << "no GPU is here"; \
   } while (false)
 
+/// For what only the emulated device shows, and what would disturb others on a real one.
+#define PB_NEED_EMULATED_GPU()                                                                  \
+  do {                                                                                          \
+    PB_NEED_GPU();                                                                              \
+    if (std::getenv("PATCHBAY_EMULATED_GPUS") == nullptr) GTEST_SKIP() << "a real GPU is here"; \
+  } while (false)
+
 /// Lines "stream number kind" in the order in which they ran.
 struct Ran {
   std::string stream;

@@ -49,7 +49,7 @@ TEST(GpuPatchMakerOnGpu, AFailedOrRevokedPatchCostsTheOthersNothing) {
 std::uint64_t FreeBytes() { return memory::RoomOf(0)->free_bytes; }
 
 TEST(GpuPatchMakerOnGpu, WhereTheGpuHasRoomForOneLaneOneIsUsed) {
-  if (std::getenv("PATCHBAY_EMULATED_GPUS") == nullptr) GTEST_SKIP() << "others use a real GPU";
+  PB_NEED_EMULATED_GPU();
   FakeStream stream(Tail::kPad, true, kUnevenBatch);
   std::uint64_t of_both = 0;
   const auto run = [&](std::size_t expected) {
@@ -94,7 +94,7 @@ bool CopyUpOvertakesAKernel(const std::vector<Ran>& lines) {
 }
 
 TEST(GpuPatchMakerOnGpu, CopiesOfOneLaneOverlapKernelsOfAnother) {
-  if (std::getenv("PATCHBAY_EMULATED_GPUS") == nullptr) GTEST_SKIP() << "needs the emulated device";
+  PB_NEED_EMULATED_GPU();
   const std::filesystem::path folder =
       std::filesystem::temp_directory_path() / StrCat("lanes_", Hex64(RandomU64()));
   bool overlapped = false;

@@ -145,7 +145,7 @@ TEST(GpuVolumesOnGpu, DISABLED_MakeThreeEpochsOfVolumes) {
 }
 
 TEST(GpuVolumesOnGpu, ALaneThatHasSeenItsLargestBoxAllocatesNothing) {
-  if (std::getenv("PATCHBAY_EMULATED_GPUS") == nullptr) GTEST_SKIP() << "needs the emulated device";
+  PB_NEED_EMULATED_GPU();
   const std::filesystem::path folder =
       std::filesystem::temp_directory_path() / StrCat("volumes_", Hex64(RandomU64()));
   const std::vector<Ran> lines = TimelineOf("MakeThreeEpochsOfVolumes", folder, "1");
