@@ -1,7 +1,6 @@
 // The maker on a GPU: patches of many shards in one launch have the bytes of the CPU, copies of one
 // lane overlap kernels of another, and nothing is allocated once it has begun.
 #include <algorithm>
-#include <cstdlib>
 
 #include <gtest/gtest.h>
 
