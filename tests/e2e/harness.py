@@ -17,7 +17,7 @@ import unittest
 
 # The Python of the oracles: other packages' readers.
 PYTHON = os.environ.get("PATCHBAY_PYTHON", str(pathlib.Path(__file__).resolve().parents[2] / ".venv/bin/python"))
-BIN = pathlib.Path(os.environ["PATCHBAY_BIN"])
+BIN = pathlib.Path(os.environ["PATCHBAY_BIN"]).absolute()
 DATA = pathlib.Path(os.environ.get("PATCHBAY_TEST_DATA", "../shared/data"))
 LIMIT_S = 120
 
