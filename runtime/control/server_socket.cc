@@ -10,6 +10,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "runtime/control/address.h"
 #include "runtime/control/admission.h"
+#include "runtime/control/unread_bytes.h"
 #include "runtime/control/zmq_events.h"
 
 namespace patchbay::control {
@@ -18,6 +19,8 @@ namespace {
 constexpr std::size_t kMessagesAtOnce = 256;
 constexpr int kCloseLingerMs = 500;
 constexpr int kBacklog = 1024;
+/// Of one peer, read by ZeroMQ and not yet by us: each may have kMaxMessageBytes.
+constexpr int kReceivedMessagesMax = 64;
 // Stable in the library, but zmq.h shows it only together with the draft API.
 constexpr int kZapEnforceDomain = 93;
 constexpr int kMonitoredEvents = ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_DISCONNECTED |
@@ -45,7 +48,10 @@ struct Connection {
 class RouterSocket final : public ServerSocket {
  public:
   RouterSocket(EventLoop& loop, Options options, Callbacks callbacks)
-      : loop_(loop), options_(std::move(options)), callbacks_(std::move(callbacks)) {}
+      : loop_(loop),
+        options_(std::move(options)),
+        callbacks_(std::move(callbacks)),
+        unread_(options_.unread_bytes_max) {}
   ~RouterSocket() override;
 
   Status Open(const Address& address, KeyTable keys);
@@ -96,6 +102,7 @@ class RouterSocket final : public ServerSocket {
   absl::flat_hash_map<std::string, PeerId> by_routing_id_;
   absl::flat_hash_map<int, PeerId> by_fd_;
   std::vector<PeerId> gone_;  ///< on_gone is still to be called
+  UnreadBytes unread_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   Counters counters_;
 };
@@ -112,6 +119,7 @@ RouterSocket::~RouterSocket() {
 Status RouterSocket::Configure(const Address& address) {
   socket_ = zmq::socket_t(context_, zmq::socket_type::router);
   SetSharedOptions(socket_, address);
+  socket_.set(zmq::sockopt::rcvhwm, kReceivedMessagesMax);
   socket_.set(zmq::sockopt::linger, 0);
   socket_.set(zmq::sockopt::backlog, kBacklog);
   socket_.set(zmq::sockopt::router_mandatory, true);
@@ -307,6 +315,7 @@ void RouterSocket::Forget(PeerId peer, bool cut, bool tell) {
     by_fd_.erase(owner);
   }
   connections_.erase(it);
+  unread_.Forget(peer);
   if (!tell) return;
   gone_.push_back(peer);
   if (gone_.size() == 1) {
@@ -323,6 +332,10 @@ void RouterSocket::TellGone() {
   }
 }
 
+Status DoesNotRead() {
+  return absl::ResourceExhaustedError("send: peer: disconnected: it does not read its messages");
+}
+
 Status RouterSocket::Send(PeerId peer, std::span<const std::byte> bytes) {
   const auto it = connections_.find(peer);
   if (it == connections_.end()) return absl::NotFoundError("send: peer: disconnected");
@@ -330,7 +343,9 @@ Status RouterSocket::Send(PeerId peer, std::span<const std::byte> bytes) {
   try {
     if (socket_.send(zmq::buffer(id), zmq::send_flags::sndmore | zmq::send_flags::dontwait)) {
       socket_.send(zmq::buffer(bytes.data(), bytes.size()), zmq::send_flags::dontwait);
-      return absl::OkStatus();
+      const PeerId cut = unread_.Add(peer, it->second.fd, bytes.size());
+      if (cut != 0) Forget(cut, /*cut=*/true, /*tell=*/true);
+      return cut == peer ? DoesNotRead() : absl::OkStatus();
     }
   } catch (const zmq::error_t&) {
     // EHOSTUNREACH: disconnected, and the monitor has not said so yet.
@@ -338,7 +353,7 @@ Status RouterSocket::Send(PeerId peer, std::span<const std::byte> bytes) {
     return absl::NotFoundError("send: peer: disconnected");
   }
   Forget(peer, /*cut=*/true, /*tell=*/true);
-  return absl::ResourceExhaustedError("send: peer: disconnected: it does not read its messages");
+  return DoesNotRead();
 }
 
 void RouterSocket::Disconnect(PeerId peer) { Forget(peer, /*cut=*/true, /*tell=*/false); }

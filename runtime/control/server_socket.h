@@ -34,6 +34,8 @@ class ServerSocket {
     KeyPair pair;               ///< the server's own
     bool allow_public = false;  ///< the user named a public address on purpose
     std::uint32_t peers_max = 4096;
+    /// What may wait for all peers together; above it the one that has read least is cut.
+    std::uint64_t unread_bytes_max = 256u << 20;
   };
   struct Callbacks {
     /// The bytes are valid during the call.
@@ -55,7 +57,8 @@ class ServerSocket {
                                                       KeyTable keys, Callbacks callbacks);
   virtual ~ServerSocket() = default;
 
-  /// Never blocks. NotFound when the peer is gone; a peer whose queue is full is cut.
+  /// Never blocks. NotFound when the peer is gone; a peer whose queue is full is cut
+  /// (ResourceExhausted).
   virtual Status Send(PeerId peer, std::span<const std::byte> bytes) = 0;
   /// Ends the session; on_gone is not called for it.
   virtual void Disconnect(PeerId peer) = 0;

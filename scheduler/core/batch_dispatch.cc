@@ -7,6 +7,7 @@
 
 #include "scheduler/core/job_access.h"
 #include "scheduler/policy/limits.h"
+#include "scheduler/policy/open_bytes.h"
 #include "scheduler/policy/retry.h"
 
 namespace patchbay::scheduler {
@@ -51,21 +52,26 @@ void BatchDispatch::KeepPart(const Request& request, Worker& worker,
   if (lease == nullptr || lease->is_shard || lease->worker != worker.id) {
     return gate_.Refuse(request, absl::NotFoundError("put result part: the lease is not held"));
   }
-  std::string& kept = lease->result_parts;
+  const std::size_t kept = lease->result_parts.size();
   worker.progress_at = turn_.now;
   lease->deadline = turn_.now + options_.lease_ms;
   // Said twice, it is kept once.
-  const bool repeated = message.offset < kept.size();
-  if (message.offset > kept.size()) {
+  const bool repeated = message.offset < kept;
+  if (message.offset > kept) {
     return gate_.Refuse(request, absl::FailedPreconditionError("put result part: one is missing"));
   }
   if (message.bytes.size() > protocol::kMaxInlineResultBytes ||
-      kept.size() + message.bytes.size() > protocol::kMaxResultBytes) {
+      kept + message.bytes.size() > protocol::kMaxResultBytes) {
     return gate_.Refuse(request,
                         absl::InvalidArgumentError("put result part: the result is too large"));
   }
-  if (!repeated) kept += message.bytes;
-  gate_.Answer(request, protocol::ResultPartKept{kept.size()});
+  if (!repeated) {
+    if (const Status fits = CheckRoom("put result part", message.bytes.size()); !fits.ok()) {
+      return gate_.Refuse(request, fits);
+    }
+    book_.KeepPart(*lease, message.bytes);
+  }
+  gate_.Answer(request, protocol::ResultPartKept{lease->result_parts.size()});
 }
 
 Status BatchDispatch::JoinParts(TasksFinished::Item& item) {
@@ -75,7 +81,7 @@ Status BatchDispatch::JoinParts(TasksFinished::Item& item) {
     return absl::UnavailableError(
         StrCat("commit task: ", item.task.ToString(), ": the first parts of its result are lost"));
   }
-  std::string whole = std::move(lease->result_parts);
+  std::string whole = book_.TakeParts(*lease);
   whole += item.result;
   item.result = std::move(whole);
   item.result_offset = 0;
@@ -137,14 +143,18 @@ Status BatchDispatch::CheckCommit(const Job& job, const TasksFinished::Item& ite
                                              ": the result is larger than ",
                                              protocol::kMaxResultBytes, " bytes"));
   }
-  if (job.size_bytes + item.result.size() > kMaxJobBytes) {
-    return absl::FailedPreconditionError(
-        StrCat("commit task: ", item.task.ToString(), ": the job keeps too many bytes"));
-  }
+  std::uint64_t bytes = item.result.size();
+  for (const protocol::TaskSpec& spec : item.spawned) bytes += TaskBytes(spec);
+  PB_RETURN_IF_ERROR(CheckRoom(StrCat("commit task: ", item.task.ToString()), bytes));
   for (std::size_t i = 0; i < item.spawned.size(); ++i) {
     PB_RETURN_IF_ERROR(JobTable::CheckSpec(item.spawned[i], &job, static_cast<std::uint32_t>(i)));
   }
   return absl::OkStatus();
+}
+
+Status BatchDispatch::CheckRoom(std::string_view doing, std::uint64_t bytes) const {
+  return CheckOpenBytes(doing, table_.open_bytes() + book_.part_bytes(), bytes,
+                        options_.open_bytes_max);
 }
 
 void BatchDispatch::Commit(const TaskId& id, TasksFinished::Item&& item) {

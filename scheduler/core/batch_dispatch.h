@@ -79,6 +79,8 @@ class BatchDispatch {
   void FinishItem(Worker& worker, protocol::TasksFinished::Item&& item);
   void Commit(const TaskId& id, protocol::TasksFinished::Item&& item);
   Status CheckCommit(const Job& job, const protocol::TasksFinished::Item& item) const;
+  /// ResourceExhausted unless open jobs may hold so many bytes more.
+  Status CheckRoom(std::string_view doing, std::uint64_t bytes) const;
   void FailAttempt(const TaskId& id, protocol::Outcome&& outcome);
   void Fail(const TaskId& id, protocol::Outcome&& outcome, bool quarantined);
   void PushReady(const TaskId& id, Task& task);

@@ -217,6 +217,7 @@ Status StreamBook::Check(const LeaseBook& book, const JobTable& table) const {
 Status Core::Parts::Check() const {
   const JobTable& table = gate.table();
   PB_RETURN_IF_ERROR(gate.Check());
+  PB_RETURN_IF_ERROR(table.CheckBytes());
   PB_RETURN_IF_ERROR(logs.Check([&](JobId job) { return table.Find(job) != nullptr; }));
   PB_RETURN_IF_ERROR(roster.Check());
   PB_RETURN_IF_ERROR(peers.Check());

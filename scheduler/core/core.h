@@ -13,6 +13,7 @@
 #include "runtime/base/hash.h"
 #include "runtime/base/status.h"
 #include "runtime/protocol/messages.h"
+#include "scheduler/policy/limits.h"
 #include "scheduler/policy/roles.h"
 
 namespace patchbay::scheduler {
@@ -68,7 +69,8 @@ struct Actions {
   void Clear();
 };
 
-/// Times in milliseconds. The defaults are the contract; the simulator varies them.
+/// Times in milliseconds. The defaults are the contract; the simulator varies them. What the
+/// journal holds does not depend on them.
 struct CoreOptions {
   /// A lease that shows no progress for so long is void and its worker is killed.
   TimeMs lease_ms = 10'000;
@@ -97,6 +99,8 @@ struct CoreOptions {
   TimeMs retry_max_ms = 30'000;
   /// Agents and trainers are told to send heartbeats at this interval.
   std::uint32_t heartbeat_ms = 500;
+  /// What open jobs may hold in memory, with the parts of results that are on their way.
+  std::uint64_t open_bytes_max = kMaxOpenBytes;
 };
 
 /// Numbers for metrics and back-pressure; all are O(1) to read.

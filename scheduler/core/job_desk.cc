@@ -7,6 +7,7 @@
 #include "scheduler/core/job_access.h"
 #include "scheduler/policy/join.h"
 #include "scheduler/policy/limits.h"
+#include "scheduler/policy/open_bytes.h"
 
 namespace patchbay::scheduler {
 namespace {
@@ -82,6 +83,10 @@ void JobDesk::On(const Request& request, protocol::SubmitJob&& message) {
       return gate_.Refuse(request,
                           absl::ResourceExhaustedError("submit job: too many jobs are open"));
     }
+    const std::uint64_t bytes = sizeof(Job) + message.manifest.size() + TaskBytes(message.root);
+    if (const Status fits = CheckRoom("submit job", bytes); !fits.ok()) {
+      return gate_.Refuse(request, fits);
+    }
     id = table_.next_job();
     gate_.Emit(SubmitRecord{id, identity.key_name, std::move(message.submission_key),
                             std::move(message.kind), std::move(message.name),
@@ -90,6 +95,11 @@ void JobDesk::On(const Request& request, protocol::SubmitJob&& message) {
     logs_.Add(id, "job submitted");
   }
   gate_.Answer(request, protocol::JobSubmitted{id});
+}
+
+Status JobDesk::CheckRoom(std::string_view doing, std::uint64_t bytes) const {
+  return CheckOpenBytes(doing, table_.open_bytes() + book_.part_bytes(), bytes,
+                        options_.open_bytes_max / kSubmitShare);
 }
 
 protocol::JobRow JobDesk::Row(const Job& job, std::size_t failed_max) const {
@@ -192,7 +202,10 @@ void JobDesk::On(const Request& request, protocol::RetryJob&& message) {
   const bool ended_stream = job->IsStream() && job->state == JobState::kFailed;
   const bool any = job->tasks_failed + job->tasks_cancelled != 0 || ended_stream;
   if (!asked_again && !any) return gate_.Answer(request, protocol::JobRetried{0});
+  const std::uint64_t reopened = IsEnded(job->state) ? job->size_bytes : 0;
   if (!asked_again) {
+    const Status fits = CheckRoom(StrCat("retry job: ", message.job), reopened);
+    if (!fits.ok()) return gate_.Refuse(request, fits);
     gate_.Emit(RetryRecord{message.job, request.sender_incarnation, request.request_id,
                            book_.LastNumber()});
     logs_.Add(message.job, StrCat("job retried: ", job->last_retry.tasks, " tasks"));

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "scheduler/core/job_logs.h"
@@ -37,6 +39,8 @@ class JobDesk {
   void On(const Request& request, protocol::ShutDown&& message);
 
  private:
+  /// ResourceExhausted unless what is submitted may take so many bytes more.
+  Status CheckRoom(std::string_view doing, std::uint64_t bytes) const;
   protocol::JobRow Row(const Job& job, std::size_t failed_max) const;
   /// Newest first, as many as a reply holds; only those older than `before` unless that is 0.
   std::vector<protocol::JobRow> RecentRows(const PeerIdentity& identity, JobId before) const;

@@ -10,7 +10,23 @@ void JobLogs::Add(JobId job, std::string text) {
   JobLog& log = logs_[job];
   if (text.size() > kMaxLogLineBytes) text.resize(kMaxLogLineBytes);
   log.lines.push_back({log.next_sequence++, turn_.wall, std::move(text)});
-  if (log.lines.size() > kMaxLogLines) log.lines.pop_front();
+  bytes_ += BytesOf(log.lines.back());
+  if (log.lines.size() > kMaxLogLines) DropFirst(log);
+  for (auto oldest = logs_.begin(); bytes_ > kMaxLogBytes; ++oldest) {
+    while (!oldest->second.lines.empty()) DropFirst(oldest->second);
+  }
+}
+
+void JobLogs::DropFirst(JobLog& log) {
+  bytes_ -= BytesOf(log.lines.front());
+  log.lines.pop_front();
+}
+
+void JobLogs::Forget(JobId job) {
+  const auto log = logs_.find(job);
+  if (log == logs_.end()) return;
+  while (!log->second.lines.empty()) DropFirst(log->second);
+  logs_.erase(log);
 }
 
 std::vector<JobLogs::Line> JobLogs::After(JobId job, std::uint64_t after) const {
@@ -21,6 +37,15 @@ std::vector<JobLogs::Line> JobLogs::After(JobId job, std::uint64_t after) const 
     if (line.sequence > after) lines.push_back(line);
   }
   return lines;
+}
+
+Status JobLogs::CheckBytes() const {
+  std::size_t bytes = 0;
+  for (const auto& [job, log] : logs_) {
+    for (const Line& line : log.lines) bytes += BytesOf(line);
+  }
+  return bytes == bytes_ && bytes <= kMaxLogBytes ? absl::OkStatus()
+                                                  : Broken("the logs' bytes are counted wrongly");
 }
 
 Status JobLogs::CheckLines(const std::deque<Line>& lines, std::uint64_t next_sequence) {

@@ -11,7 +11,7 @@
 namespace patchbay::scheduler {
 
 /// Invariants: at most kMaxLogLines lines a job, of at most kMaxLogLineBytes each, numbered
-/// without a gap; no lines of a job that the table has forgotten.
+/// without a gap; at most kMaxLogBytes in all; no lines of a job that the table has forgotten.
 class JobLogs {
  public:
   using Line = protocol::LogsFetched::Line;
@@ -21,11 +21,12 @@ class JobLogs {
   void Add(JobId job, std::string text);
   /// Those with a sequence above `after`, oldest first.
   std::vector<Line> After(JobId job, std::uint64_t after) const;
-  void Forget(JobId job) { logs_.erase(job); }
+  void Forget(JobId job);
 
   /// `is_known` says whether the table has the job.
   template <typename IsKnown>
   Status Check(const IsKnown& is_known) const {
+    PB_RETURN_IF_ERROR(CheckBytes());
     for (const auto& [job, log] : logs_) {
       if (!is_known(job)) return Broken(StrCat("there are log lines of job ", job, ", not it"));
       PB_RETURN_IF_ERROR(CheckLines(log.lines, log.next_sequence));
@@ -39,9 +40,13 @@ class JobLogs {
     std::uint64_t next_sequence = 1;
   };
   static Status CheckLines(const std::deque<Line>& lines, std::uint64_t next_sequence);
+  Status CheckBytes() const;
+  static std::size_t BytesOf(const Line& line) { return sizeof(Line) + line.text.size(); }
+  void DropFirst(JobLog& log);
 
   const Turn& turn_;
   std::map<JobId, JobLog> logs_;
+  std::size_t bytes_ = 0;  ///< of all lines
 };
 
 }  // namespace patchbay::scheduler

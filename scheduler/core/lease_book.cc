@@ -1,5 +1,7 @@
 #include "scheduler/core/lease_book.h"
 
+#include <utility>
+
 #include "scheduler/policy/limits.h"
 
 namespace patchbay::scheduler {
@@ -12,6 +14,23 @@ Lease* LeaseBook::Find(const LeaseNumber& number) {
 const Lease* LeaseBook::Find(const LeaseNumber& number) const {
   const auto it = leases_.find(number);
   return it == leases_.end() ? nullptr : &it->second;
+}
+
+void LeaseBook::Erase(const LeaseNumber& number) {
+  const auto it = leases_.find(number);
+  if (it == leases_.end()) return;
+  part_bytes_ -= it->second.result_parts.size();
+  leases_.erase(it);
+}
+
+void LeaseBook::KeepPart(Lease& lease, std::string_view bytes) {
+  lease.result_parts += bytes;
+  part_bytes_ += bytes.size();
+}
+
+std::string LeaseBook::TakeParts(Lease& lease) {
+  part_bytes_ -= lease.result_parts.size();
+  return std::exchange(lease.result_parts, {});
 }
 
 void LeaseBook::Grant(WorkerId worker, protocol::TaskLease&& lease, std::size_t bytes) {

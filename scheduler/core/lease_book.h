@@ -3,6 +3,8 @@
 #pragma once
 
 #include <map>
+#include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -20,7 +22,8 @@ struct LeaseHash {
 };
 
 /// Invariants: a number is given once; a lease is filed under its own number; a batch lease is held
-/// by its worker, and its task knows it; nothing is left to be said between events. Who may have a
+/// by its worker, and its task knows it; part_bytes() is what the leases have of results; nothing
+/// is left to be said between events. Who may have a
 /// lease, and what its end means, is for the dispatch parts to say.
 class LeaseBook {
  public:
@@ -37,7 +40,12 @@ class LeaseBook {
   Lease& At(const LeaseNumber& number) { return leases_.at(number); }
   const Lease& At(const LeaseNumber& number) const { return leases_.at(number); }
   void Add(const Lease& lease) { leases_.emplace(lease.number, lease); }
-  void Erase(const LeaseNumber& number) { leases_.erase(number); }
+  void Erase(const LeaseNumber& number);
+  /// The next piece of a result that is too large for one message.
+  void KeepPart(Lease& lease, std::string_view bytes);
+  /// All pieces of it so far, which the book then no longer has.
+  std::string TakeParts(Lease& lease);
+  std::uint64_t part_bytes() const { return part_bytes_; }
   const Leases& leases() const { return leases_; }
 
   /// The worker is told at the end of the event that the lease is void.
@@ -58,6 +66,7 @@ class LeaseBook {
   WorkerRoster& roster_;
   Leases leases_;
   std::uint64_t counter_ = 0;
+  std::uint64_t part_bytes_ = 0;  ///< of all leases
   std::map<WorkerId, protocol::LeasesGranted> grants_;
   std::map<WorkerId, std::size_t> grant_bytes_;
   std::map<WorkerId, std::vector<LeaseNumber>> revokes_;

@@ -22,6 +22,12 @@ struct Snapshot {
   std::string bytes;
 };
 
+std::uint64_t BytesOf(const std::deque<JournalRecord>& group) {
+  std::uint64_t bytes = 0;
+  for (const JournalRecord& record : group) bytes += record.bytes.size();
+  return bytes;
+}
+
 }  // namespace
 
 struct Journal::Store {
@@ -30,7 +36,7 @@ struct Journal::Store {
   std::optional<HighMark> mark;
   std::uint64_t records_lost = 0;
   OnDurable on_durable;
-  std::atomic<std::uint64_t> since_snapshot{0};
+  std::atomic<std::uint64_t> since_snapshot{0}, waiting_bytes{0};
   std::thread writer;
 
   std::mutex mu;  // guards everything below
@@ -104,7 +110,10 @@ void Journal::Append(std::vector<JournalRecord> records) {
     return store_->failed || store_->queue.size() < store_->options.queue_records_max;
   });
   if (store_->failed) return;
-  for (JournalRecord& record : records) store_->queue.push_back(std::move(record));
+  for (JournalRecord& record : records) {
+    store_->waiting_bytes += record.bytes.size();
+    store_->queue.push_back(std::move(record));
+  }
   lock.unlock();
   store_->changed.notify_all();
 }
@@ -118,6 +127,8 @@ void Journal::Compact(std::uint64_t sequence, std::string snapshot) {
   }
   store_->changed.notify_all();
 }
+
+std::uint64_t Journal::waiting_bytes() const { return store_->waiting_bytes; }
 
 std::uint64_t Journal::records_since_snapshot() const { return store_->since_snapshot; }
 
@@ -173,6 +184,7 @@ void Journal::Store::Write() {
       changed.notify_all();
       return on_durable(status, 0);
     }
+    waiting_bytes -= BytesOf(group);
     if (!group.empty()) on_durable(status, group.back().sequence);
     group.clear();
     snapshot.clear();

@@ -17,15 +17,21 @@ inline constexpr std::uint64_t kMaxTaskWeight = 1ull << 44;
 
 // Jobs.
 inline constexpr std::size_t kMaxOpenJobs = 10'000;
-inline constexpr std::size_t kMaxFinishedJobs = 1'000;  ///< the oldest is forgotten
-inline constexpr std::uint64_t kMaxFinishedBytes = 1ull << 30;
+inline constexpr std::size_t kMaxFinishedJobs = 1'000;            ///< the oldest is forgotten
+inline constexpr std::uint64_t kMaxFinishedBytes = 256ull << 20;  ///< as kMaxOpenBytes counts
 inline constexpr std::size_t kMaxTasksPerJob = 2'000'000;
-inline constexpr std::uint64_t kMaxJobBytes = 4ull << 30;  ///< specs and results of one job
+/// What all open jobs hold in memory: specs, results, failures. The server lowers it to an eighth
+/// of the memory that there is. Submissions may take half, so that what was taken can end.
+inline constexpr std::uint64_t kMaxOpenBytes = 4ull << 30;
+inline constexpr std::uint64_t kSubmitShare = 2;
+/// What a task costs beside its texts: entries of groups, queues and indexes.
+inline constexpr std::uint64_t kTaskOverheadBytes = 256;
 inline constexpr std::size_t kMaxFailedListed = 1'000;
 inline constexpr std::size_t kMaxJobsDescribed = 200;   ///< newest first, per reply
 inline constexpr std::size_t kMaxFailedDescribed = 50;  ///< per job when several are described
 inline constexpr std::size_t kMaxLogLines = 200;        ///< per job
 inline constexpr std::size_t kMaxLogLineBytes = 512;
+inline constexpr std::size_t kMaxLogBytes = 64u << 20;  ///< of all; the oldest job's go first
 
 // The cluster.
 inline constexpr std::size_t kMaxNodes = 1'024;

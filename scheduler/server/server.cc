@@ -1,5 +1,6 @@
 #include "scheduler/server/server.h"
 
+#include <algorithm>
 #include <atomic>
 #include <map>
 #include <set>
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "runtime/base/available_memory.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/hash.h"
 #include "runtime/base/log.h"
@@ -23,6 +25,11 @@ namespace {
 constexpr TimeMs kTickMs = 100;
 /// Records on their way to the disk at which peers have to wait.
 constexpr std::uint64_t kUndurableRecordsMax = 50'000;
+/// And of their bytes.
+constexpr std::uint64_t kWaitingBytesMax = 64u << 20;
+/// Of the memory that there is, open jobs may hold one part in so many, and so may what peers do
+/// not read: a snapshot is a copy, and ended jobs and the node's other processes need theirs.
+constexpr std::uint64_t kMemoryShare = 8;
 /// A shutdown waits so long for agents to drain.
 constexpr TimeMs kDrainMaxMs = 45'000;
 constexpr TimeMs kStopDelayMs = 50;  ///< for the last answers to leave
@@ -42,10 +49,15 @@ Role ToCoreRole(control::Role role) {
   PB_CHECK(false);
 }
 
+CoreOptions WithinMemory(CoreOptions options) {
+  options.open_bytes_max = std::min(options.open_bytes_max, MemoryLimit().bytes / kMemoryShare);
+  return options;
+}
+
 class CoreServer final : public Server {
  public:
   CoreServer(control::EventLoop& loop, ServerOptions options)
-      : loop_(loop), options_(std::move(options)), core_(options_.core) {}
+      : loop_(loop), options_(std::move(options)), core_(WithinMemory(options_.core)) {}
   ~CoreServer() override;
 
   Status Open();
@@ -148,6 +160,7 @@ Status CoreServer::OpenSocket() {
   control::ServerSocket::Options options;
   options.address = options_.address;
   options.allow_public = options_.allow_public;
+  options.unread_bytes_max = std::min(options.unread_bytes_max, MemoryLimit().bytes / kMemoryShare);
   PB_ASSIGN_OR_RETURN(options.pair, control::ReadServerKey(options_.server_key_file));
   PB_ASSIGN_OR_RETURN(auto keys, control::KeyTable::Load(options_.keys_folder));
   PB_ASSIGN_OR_RETURN(
@@ -238,7 +251,8 @@ void CoreServer::CarryOut(Actions& actions) {
   const auto requests = std::exchange(actions.host_requests, {});
   actions.Clear();
   for (const auto& request : requests) ServeHostRequest(request);
-  socket_->Pause(core_.gauges().undurable_records > kUndurableRecordsMax);
+  socket_->Pause(core_.gauges().undurable_records > kUndurableRecordsMax ||
+                 journal_->waiting_bytes() > kWaitingBytesMax);
 }
 
 void CoreServer::Send(PeerId peer, std::uint64_t request_id, protocol::Body&& body) {

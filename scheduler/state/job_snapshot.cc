@@ -191,7 +191,9 @@ Status JobTable::DecodeJob(WireReader& in, std::uint64_t version) {
 
 /// Whatever was derived before is forgotten; whether a group failed is not.
 void JobTable::RebuildDerived(Job& job) {
-  job.size_bytes = sizeof(Job) + job.manifest.size();
+  Shrink(job, job.size_bytes);
+  Grow(job, sizeof(Job) + job.manifest.size());
+  for (const auto& [task, outcome] : job.failures) Grow(job, outcome.message.size());
   job.weight_total = job.weight_done = 0;
   job.tasks_done = job.tasks_failed = job.tasks_cancelled = job.tasks_superseded = 0;
   job.summaries.clear();
@@ -210,8 +212,7 @@ void JobTable::RebuildDerived(Job& job) {
 void JobTable::AddDerived(Job& job, std::uint32_t index) {
   const Task& task = job.tasks[index];
   const protocol::TaskSpec& spec = task.spec;
-  job.size_bytes += sizeof(Task) + spec.op.size() + spec.payload.size() + spec.label.size() +
-                    4 * spec.depends_on.size() + task.result.size();
+  Grow(job, TaskBytes(spec) + task.result.size());
   TaskGroup& group = job.groups[spec.group];
   if (task.superseded) {
     ++job.tasks_superseded;

@@ -8,11 +8,6 @@
 namespace patchbay::scheduler {
 namespace {
 
-std::uint64_t SpecBytes(const protocol::TaskSpec& spec) {
-  return sizeof(Task) + spec.op.size() + spec.payload.size() + spec.label.size() +
-         4 * spec.depends_on.size();
-}
-
 /// Whether `dependency`, as it stands, no longer holds `task` up.
 bool Satisfies(const Task& dependency, const Task& task) {
   return dependency.state == TaskState::kDone ||
@@ -39,6 +34,11 @@ JobState EndState(const Job& job) {
 }
 
 }  // namespace
+
+std::uint64_t TaskBytes(const protocol::TaskSpec& spec) {
+  return sizeof(Task) + kTaskOverheadBytes + spec.op.size() + spec.payload.size() +
+         spec.label.size() + 4 * spec.depends_on.size();
+}
 
 bool IsEnded(TaskState state) {
   return state == TaskState::kDone || state == TaskState::kFailed ||
@@ -147,7 +147,7 @@ Status JobTable::ApplyBody(SubmitRecord&& r, std::int64_t at, Effects& effects) 
   job.priority = r.priority;
   job.world_size = r.world_size;
   job.submitted_at = at;
-  job.size_bytes = sizeof(Job) + job.manifest.size();
+  Grow(job, sizeof(Job) + job.manifest.size());
   AddTask(job, std::move(r.root), kNoTask);
   effects.runnable.push_back({job.id, 0});
   ForgetOldest(effects);
@@ -163,7 +163,7 @@ Status JobTable::ApplyBody(CommitRecord&& r, std::int64_t at, Effects& effects) 
   }
   job.state = JobState::kRunning;
   job.progress_bytes += r.progress_bytes;
-  job.size_bytes += r.result.size();
+  Grow(job, r.result.size());
   task->result = std::move(r.result);
   if (!r.spawned.empty()) AddSpawned(job, r.task.index, std::move(r.spawned), effects);
   ReleaseInputs(job, job.tasks[r.task.index]);
@@ -180,6 +180,7 @@ Status JobTable::ApplyBody(FailRecord&& r, std::int64_t at, Effects& effects) {
   Job& job = *Find(r.task.job);
   job.state = JobState::kRunning;
   if (job.failures.size() < kMaxFailedListed) {
+    Grow(job, r.outcome.message.size());
     job.failures.emplace(r.task.index, std::move(r.outcome));
   }
   EndTask(job, r.task.index, r.quarantined ? TaskState::kQuarantined : TaskState::kFailed, effects);
@@ -231,7 +232,7 @@ void JobTable::AddTask(Job& job, protocol::TaskSpec&& spec, std::uint32_t spawne
   if (spawned_by != kNoTask && job.tasks[spawned_by].spec.group == spec.group) {
     ++job.tasks[spawned_by].group_children;
   }
-  job.size_bytes += SpecBytes(spec);
+  Grow(job, TaskBytes(spec));
   job.weight_total += spec.weight;
   TaskGroup& group = job.groups[spec.group];
   if (spec.group != 0) group.members.push_back(index);
@@ -282,8 +283,18 @@ void JobTable::AddSpawned(Job& job, std::uint32_t by, std::vector<protocol::Task
   }
 }
 
+void JobTable::Grow(Job& job, std::uint64_t bytes) {
+  job.size_bytes += bytes;
+  total_bytes_ += bytes;
+}
+
+void JobTable::Shrink(Job& job, std::uint64_t bytes) {
+  job.size_bytes -= bytes;
+  total_bytes_ -= bytes;
+}
+
 void JobTable::DropResult(Job& job, Task& task) {
-  job.size_bytes -= task.result.size();
+  Shrink(job, task.result.size());
   std::string().swap(task.result);
   task.result_dropped = true;
 }
@@ -297,7 +308,7 @@ void JobTable::ReleaseInputs(Job& job, Task& task) {
     Task& dependency = job.tasks[on];
     if (--dependency.consumers_open == 0 && on != 0) DropResult(job, dependency);
   }
-  job.size_bytes -= task.spec.payload.size() + 4 * task.spec.depends_on.size();
+  Shrink(job, task.spec.payload.size() + 4 * task.spec.depends_on.size());
   std::string().swap(task.spec.payload);
   std::vector<std::uint32_t>().swap(task.spec.depends_on);
 }
@@ -383,6 +394,17 @@ void JobTable::Finish(Job& job, JobState state, std::int64_t at, Effects& effect
   ForgetOldest(effects);
 }
 
+Status JobTable::CheckBytes() const {
+  std::uint64_t open = 0, finished = 0;
+  for (const auto& [id, job] : jobs_) {
+    (job.finish_order == 0 ? open : finished) += job.size_bytes;
+  }
+  if (open == open_bytes() && finished == finished_bytes_) return absl::OkStatus();
+  return absl::InternalError(StrCat("job table: open jobs hold ", open, " bytes, not ",
+                                    open_bytes(), "; ended ones ", finished, ", not ",
+                                    finished_bytes_));
+}
+
 void JobTable::ForgetOldest(Effects& effects) {
   while (finished_.size() > 1 &&
          (finished_.size() > kMaxFinishedJobs || finished_bytes_ > kMaxFinishedBytes)) {
@@ -390,6 +412,7 @@ void JobTable::ForgetOldest(Effects& effects) {
     const Job& job = jobs_.at(id);
     finished_.erase(finished_.begin());
     finished_bytes_ -= job.size_bytes;
+    total_bytes_ -= job.size_bytes;
     submissions_.erase({job.submitter, job.submission_key});
     by_id_.erase(id);
     jobs_.erase(id);

@@ -33,6 +33,9 @@ bool IsEnded(JobState state);
 
 inline constexpr std::uint32_t kNoTask = UINT32_MAX;
 
+/// What a task takes in memory before it has a result.
+std::uint64_t TaskBytes(const protocol::TaskSpec& spec);
+
 /// One unit of work. States and who moves them: scheduler/README.md.
 struct Task {
   protocol::TaskSpec spec;  ///< payload and depends_on are dropped when it is done
@@ -91,7 +94,8 @@ struct Job {
   // Derived from the above.
   std::map<std::uint32_t, TaskGroup> groups;  ///< group 0 (the job) has no member list
   std::uint64_t tasks_done = 0, tasks_failed = 0, tasks_cancelled = 0, tasks_superseded = 0;
-  std::uint64_t weight_total = 0, weight_done = 0, size_bytes = 0;
+  std::uint64_t weight_total = 0, weight_done = 0;
+  std::uint64_t size_bytes = 0;          ///< in memory, about: manifest, specs, results, failures
   std::vector<std::uint32_t> summaries;  ///< tasks that wait for all others
   std::uint64_t summaries_open = 0;
 
@@ -157,6 +161,10 @@ class JobTable {
   std::uint32_t incarnation() const { return incarnation_; }
   const std::map<WorkerPlace, KnownWorker>& known_workers() const { return known_workers_; }
   std::size_t open_jobs() const { return jobs_.size() - finished_.size(); }
+  /// What all open jobs hold: the sum of their size_bytes.
+  std::uint64_t open_bytes() const { return total_bytes_ - finished_bytes_; }
+  /// Holds those sums against the jobs. Slow: for tests and the simulator.
+  Status CheckBytes() const;
 
   /// Everything durable, canonical: equal states give equal bytes.
   std::string Encode() const;
@@ -189,7 +197,9 @@ class JobTable {
   void Finish(Job& job, JobState state, std::int64_t at, Effects& effects);
   void ForgetOldest(Effects& effects);
   void Link(Job& job, std::uint32_t index);
-  static void DropResult(Job& job, Task& task);
+  void DropResult(Job& job, Task& task);
+  void Grow(Job& job, std::uint64_t bytes);
+  void Shrink(Job& job, std::uint64_t bytes);
   Status DecodeJob(class WireReader& in, std::uint64_t version);
   void RebuildDerived(Job& job);
   void AddDerived(Job& job, std::uint32_t index);
@@ -198,7 +208,7 @@ class JobTable {
   std::unordered_map<JobId, Job*> by_id_;
   std::map<std::pair<std::string, std::string>, JobId> submissions_;
   std::set<std::pair<std::uint64_t, JobId>> finished_;  ///< (finish_order, job)
-  std::uint64_t finished_bytes_ = 0;
+  std::uint64_t total_bytes_ = 0, finished_bytes_ = 0;
   std::map<WorkerPlace, KnownWorker> known_workers_;
   std::vector<std::uint32_t> just_ended_;  ///< scratch of Settle
   JobId next_job_ = 1;

@@ -1,6 +1,7 @@
 """What asks for more memory than there is, inside a control group of its own: refused by name, nothing killed."""
 import os
 import pathlib
+import re
 import subprocess
 
 import harness
@@ -125,6 +126,10 @@ class MemoryLimits(harness.Case):
             for pid in self.pids(stream, program):
                 wait_until(lambda pid=pid, wanted=wanted: score(pid) == max(own, wanted), f"the score of {program}", 20)
         self.assertTrue(all(self.pids(stream, program) for program in least))
+        for program, most in {"patchbay-agent": 64 * MIB, "patchbay-supervisor": 16 * MIB}.items():
+            for pid in self.pids(stream, program):
+                status = pathlib.Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+                self.assertLess(int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) << 10, most, program)
 
 
 if __name__ == "__main__":

@@ -22,6 +22,23 @@ LIMITS = [
      "kMaxInflatedDicomBytes = std::uint64_t{1} << 30;"),
     ("configs/ct.md", "more than 2^28 voxels of some volume", "ops/volume/volume_geometry.h",
      "kMaxSourceVoxels = std::int64_t{1} << 28;"),
+    ("configs/ct.md", "up to 65,536 of a class", "runtime/plan/component_index.h", "kMaxComponents = std::size_t{1} << 16;"),
+    ("configs/ct.md", "with 8,388,608 runs of voxels", "runtime/plan/cell_set.h", "kMaxRuns = std::size_t{1} << 23;"),
+    ("configs/ct.md", "up to 64 MiB of boxes go through the GPU at once", "workers/stream/patch_maker.h",
+     "kLaneBytesMax = std::size_t{64} << 20;"),
+    ("configs/sampling.md", "At most 10,000,000 in all", "runtime/plan/listed_positions.h",
+     "kMaxListedPositions = 10'000'000;"),
+    ("configs/stain.md", "up to 16 MiB", "workers/sources/icc_profile.h",
+     "kMaxIccProfileBytes = std::size_t{16} << 20;"),
+    ("workers/README.md", "open jobs, an eighth of its memory (at most 4 GiB)", "scheduler/policy/limits.h",
+     "kMaxOpenBytes = 4ull << 30;"),
+    ("workers/README.md", "open jobs, an eighth of its memory", "scheduler/server/server.cc", "kMemoryShare = 8;"),
+    ("workers/README.md", "ended jobs, 256 MiB", "scheduler/policy/limits.h", "kMaxFinishedBytes = 256ull << 20;"),
+    ("workers/README.md", "log lines and records not yet on disk, 64 MiB each", "scheduler/policy/limits.h",
+     "kMaxLogBytes = 64u << 20;"),
+    ("workers/README.md", "log lines and records not yet on disk, 64 MiB each", "scheduler/server/server.cc",
+     "kWaitingBytesMax = 64u << 20;"),
+    ("workers/README.md", "an eighth (256 MiB)", "runtime/control/server_socket.h", "unread_bytes_max = 256u << 20;"),
 ]
 
 

@@ -318,6 +318,33 @@ TEST_F(AdmissionToTheServer, PeerThatDoesNotReadIsCut) {
   EXPECT_EQ(server_->counters().cut_peers, 1u);
 }
 
+TEST_F(AdmissionToTheServer, WhatPeersDoNotReadIsBoundedInBytesAndWhoReadsStays) {
+  constexpr std::uint64_t kMost = 16 << 20;
+  const KeyFile ann = MakeKey("ann"), bob = MakeKey("bob");
+  StartServer(kMost);
+  zmq::socket_t anns = RawCurveDealer(ann), bobs = RawCurveDealer(bob);
+  anns.set(zmq::sockopt::rcvhwm, 1);
+  for (zmq::socket_t* socket : {&anns, &bobs}) {
+    socket->connect(address_);
+    socket->send(zmq::str_buffer("hello"), zmq::send_flags::none);
+  }
+  ASSERT_TRUE(Wait([&] { return received_.size() == 2; }));
+  const std::size_t anns_place = received_[0].peer.key_name == "ann" ? 0 : 1;
+  const PeerId ann_id = received_[anns_place].peer.id, bob_id = received_[1 - anns_place].peer.id;
+  const std::string large(1 << 20, 'x');
+  std::uint64_t sent = 0;
+  while (server_->Send(ann_id, AsBytes(large)).ok() && sent < 8 * kMost) {
+    sent += large.size();
+    ASSERT_TRUE(server_->Send(bob_id, AsBytes(large)).ok());
+    zmq::message_t read;
+    ASSERT_TRUE(bobs.recv(read).has_value());
+  }
+  EXPECT_GE(sent, kMost / 2);
+  EXPECT_LT(sent, 2 * kMost) << "the limit and what the kernel's buffers took";
+  EXPECT_TRUE(Wait([&] { return gone_ == std::vector<PeerId>{ann_id}; }));
+  EXPECT_TRUE(server_->Send(bob_id, AsBytes(large)).ok());
+}
+
 TEST_F(AdmissionToTheServer, PausedServerReadsLaterWhatWasSent) {
   const KeyFile ann = MakeKey("ann");
   StartServer();

@@ -14,7 +14,8 @@ using protocol::Body;
 
 class CoreRig {
  public:
-  explicit CoreRig(bool sync = true) : core_(std::make_unique<Core>()), sync_(sync) {
+  explicit CoreRig(bool sync = true, const CoreOptions& options = {})
+      : options_(options), core_(std::make_unique<Core>(options)), sync_(sync) {
     Actions actions;
     core_->Start(At(), actions);
     Take(std::move(actions));
@@ -165,7 +166,7 @@ class CoreRig {
   }
   /// The scheduler dies and starts again from what is durable.
   void Restart() {
-    core_ = std::make_unique<Core>();
+    core_ = std::make_unique<Core>(options_);
     for (const JournalRecord& record : disk_) {
       replayed_ = core_->Replay(record.sequence, record.bytes);
       if (!replayed_.ok()) return;
@@ -195,6 +196,7 @@ class CoreRig {
     Sync();
   }
 
+  const CoreOptions options_;
   std::unique_ptr<Core> core_;
   const bool sync_;
   TimeMs now_ = 1000;

@@ -33,6 +33,8 @@ class SchedulerProcess {
   std::string state_folder() const { return folder_.Path("state"); }
   const std::string& address() const { return address_; }
   void set_address(std::string address) { address_ = std::move(address); }
+  /// The cgroup.procs of a control group that it runs in from its next start on.
+  void set_group(std::string procs) { group_ = std::move(procs); }
   pid_t pid() const { return pid_; }
 
   control::Home Home() const { return *control::Home::Open(home_folder()); }
@@ -109,6 +111,10 @@ class SchedulerProcess {
     const pid_t child = fork();
     if (child != 0) return child;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (!group_.empty()) {
+      const int procs = open(group_.c_str(), O_WRONLY | O_CLOEXEC);
+      if (write(procs, "0", 1) != 1) _exit(127);
+    }
     fcntl(inherited, F_SETFD, 0);
     const int error_fd = open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
     dup2(error_fd, STDERR_FILENO);
@@ -117,7 +123,7 @@ class SchedulerProcess {
   }
 
   control::ScratchFolder folder_;
-  std::string address_;
+  std::string address_, group_;
   pid_t pid_ = 0;
 };
 

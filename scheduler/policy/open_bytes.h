@@ -1,0 +1,16 @@
+// What open jobs may hold in the scheduler's memory.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "runtime/base/status.h"
+
+namespace patchbay::scheduler {
+
+/// ResourceExhausted "<doing>: ..." unless `held` and `more` fit into `most`: with both figures,
+/// and what to do.
+Status CheckOpenBytes(std::string_view doing, std::uint64_t held, std::uint64_t more,
+                      std::uint64_t most);
+
+}  // namespace patchbay::scheduler
