@@ -1,9 +1,9 @@
 #include "runtime/base/json.h"
 
-#include <array>
 #include <utility>
 
 #include "runtime/base/strings.h"
+#include "runtime/base/utf8.h"
 
 namespace patchbay {
 namespace {
@@ -36,39 +36,10 @@ constexpr std::string_view kHexDigits = "0123456789abcdef";
 /// How a zero byte looks in JSON, and whatever DumpJson escapes with one.
 constexpr std::string_view kZeroInText = "\\u0000";
 
-/// A lead byte of UTF-8: how many bytes its character has, and what the second one may be.
-struct Utf8Lead {
-  unsigned char first, last;
-  std::size_t length;
-  unsigned char second_min, second_max;
-};
-constexpr std::array kUtf8Leads = {
-    Utf8Lead{0x01, 0x7F, 1, 0, 0},       Utf8Lead{0xC2, 0xDF, 2, 0x80, 0xBF},
-    Utf8Lead{0xE0, 0xE0, 3, 0xA0, 0xBF}, Utf8Lead{0xE1, 0xEC, 3, 0x80, 0xBF},
-    Utf8Lead{0xED, 0xED, 3, 0x80, 0x9F}, Utf8Lead{0xEE, 0xEF, 3, 0x80, 0xBF},
-    Utf8Lead{0xF0, 0xF0, 4, 0x90, 0xBF}, Utf8Lead{0xF1, 0xF3, 4, 0x80, 0xBF},
-    Utf8Lead{0xF4, 0xF4, 4, 0x80, 0x8F}};
-
-/// Bytes of the character that `text` begins with; 0 for a zero byte and what is not UTF-8.
-std::size_t CharacterLength(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  for (const Utf8Lead& lead : kUtf8Leads) {
-    if (byte(0) < lead.first || byte(0) > lead.last) continue;
-    if (text.size() < lead.length) return 0;
-    for (std::size_t i = 1; i < lead.length; ++i) {
-      const unsigned char min = i == 1 ? lead.second_min : 0x80;
-      const unsigned char max = i == 1 ? lead.second_max : 0xBF;
-      if (byte(i) < min || byte(i) > max) return 0;
-    }
-    return lead.length;
-  }
-  return 0;
-}
-
 std::string Escaped(std::string_view text) {
   std::string out;
   while (!text.empty()) {
-    const std::size_t length = CharacterLength(text);
+    const std::size_t length = Utf8Length(text);
     if (length > 0) {
       out.append(text.substr(0, length));
     } else {

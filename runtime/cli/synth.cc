@@ -146,14 +146,16 @@ class SynthCtCommand final : public Command {
       }
       manifest["lesions"] = mask;
     }
-    PB_ASSIGN_OR_RETURN(const Json made, RunWorkerOp("synth.ct", payload, manifest));
+    const auto made = RunWorkerOp("synth.ct", payload, manifest);
+    if (absl::IsInvalidArgument(made.status())) return AsUsageError(made.status());
+    PB_RETURN_IF_ERROR(made.status());
     session.terminal.Say(
-        StrCat(path_, ": ", DumpJson(made.value("files", Json())), " DICOM files of a phantom"));
+        StrCat(path_, ": ", DumpJson(made->value("files", Json())), " DICOM files of a phantom"));
     session.terminal.Result({{"path", path},
                              {"size", size},
                              {"seed", seed_},
                              {"fault", fault_},
-                             {"files", made.value("files", Json())}});
+                             {"files", made->value("files", Json())}});
     return ExitCode::kDone;
   }
 

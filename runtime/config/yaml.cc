@@ -15,6 +15,7 @@
 
 #include "runtime/base/file.h"
 #include "runtime/base/strings.h"
+#include "runtime/base/utf8.h"
 
 namespace patchbay::config {
 namespace {
@@ -217,6 +218,26 @@ bool BracketsTooDeep(std::string_view text) {
   return false;
 }
 
+/// InvalidArgument with the line of the first byte that is not UTF-8: yaml-cpp would put another in
+/// its place, and a path would name no file. What begins as UTF-16 or UTF-32 is yaml-cpp's to read.
+Status CheckUtf8(std::string_view text, std::string_view source) {
+  if (!text.empty() && (text[0] == '\xFE' || text[0] == '\xFF' || text[0] == '\0')) {
+    return absl::OkStatus();
+  }
+  int line = 1;
+  while (!text.empty()) {
+    const std::size_t length = Utf8Length(text);
+    if (length == 0) {
+      const int byte = static_cast<unsigned char>(text[0]);
+      return Malformed(source, line,
+                       StrCat("byte ", byte, " is not UTF-8 here: save the file as UTF-8"));
+    }
+    line += text[0] == '\n' ? 1 : 0;
+    text.remove_prefix(length);
+  }
+  return absl::OkStatus();
+}
+
 std::optional<Json> Number(std::string_view text) {
   std::string digits;
   for (const char c : text) {
@@ -312,6 +333,7 @@ StatusOr<YamlNode> ParseYaml(std::string_view text, std::string_view source) {
     return absl::InvalidArgumentError(
         StrCat("read config: ", source, ": nested deeper than ", kMaxYamlDepth));
   }
+  PB_RETURN_IF_ERROR(CheckUtf8(text, source));
   auto name = std::make_shared<const std::string>(source);
   try {
     std::istringstream stream{std::string(text)};

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """How long a stream stands still when one process is killed or frozen: each kind alone, one after the other.
 
-    PATCHBAY_BIN=BUILD/bin tests/chaos/gaps.py [--rounds N] [--gpu]
+    PATCHBAY_BIN=BUILD/bin tests/chaos/gaps.py [--rounds N] [--gpu] [--records N]
     PATCHBAY_BIN=BUILD/bin tests/chaos/gaps.py --alarms MINUTES [--load N]
 
 The first prints a table: the largest gap between two batches around each hit, beside the same time without a hit and
-the goal; with --gpu the worker is one of a GPU, which PATCHBAY_EMULATED_GPUS=1 plays. The second streams beside N busy loops and counts who was called frozen though nobody was. Exit status 1 when
-a gap is above its goal, an alarm was false, or a stream ended."""
+the goal; with --gpu the worker is one of a GPU, which PATCHBAY_EMULATED_GPUS=1 plays; with --records the scheduler's
+journal holds so many tasks before. The second streams beside N busy loops and counts who was called frozen though nobody
+was. Exit status 1 when a gap is above its goal, an alarm was false, or a stream ended."""
 import argparse
 import contextlib
 import json
@@ -41,8 +42,8 @@ class Gaps(harness.Case):
         played = {name: value for name, value in os.environ.items() if name.startswith("PATCHBAY_EMULATED_")}
         return super().environment(**{**played, **more})
 
-    def prepare(self, gpu=False, step_ms=10):
-        self.gpu, self.streams = gpu, 0
+    def prepare(self, gpu=False, records=0, step_ms=10):
+        self.gpu, self.records, self.streams = gpu, records, 0
         self.run_config = self.run_file(self.store([self.slide(size="2600x2200", seed=5)]), patch=32, batch=2)
         if gpu:
             text = self.run_config.read_text(encoding="utf-8")
@@ -53,6 +54,8 @@ class Gaps(harness.Case):
     def start_all(self):
         self.cluster = self.up(1, "--gpus", "auto") if self.gpu else self.up(2)
         self.await_workers(self.cluster, 2)
+        if self.records and not self.streams:
+            subprocess.run([harness.BIN / "patchbay-bench-noop-job", self.home / "operator.key", str(self.records)], check=True)
         self.streams += 1
         self.saved = self.folder / f"saved-{self.streams}"
         self.trainer = self.start("stream", self.run_config, "--cluster", self.home / "operator.key", "--batches", NEVER,
@@ -146,13 +149,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=20, help="hits of each kind; default: 20")
     parser.add_argument("--gpu", action="store_true", help="the worker of a GPU")
+    parser.add_argument("--records", type=int, default=0, help="tasks in the journal before the first hit; default: 0")
     parser.add_argument("--alarms", type=float, metavar="MINUTES", help="count false alarms instead")
     parser.add_argument("--load", type=int, default=16, help="busy loops beside it; default: 16")
     options = parser.parse_args()
     gaps = Gaps()
     gaps.setUp()
     try:
-        gaps.prepare(options.gpu)
+        gaps.prepare(options.gpu, options.records)
         return gaps.alarms(options.alarms, options.load) if options.alarms else gaps.table(options.rounds)
     finally:
         gaps.doCleanups()

@@ -56,6 +56,12 @@ class Refusals(harness.Case):
         store = disk / "out" / self.stores(disk / "out")[0]
         self.assertEqual(self.command("verify", store).returncode, 0)
 
+    def test_phantom_with_a_fault_that_there_is_not_is_a_mistake_of_the_command_line(self):
+        result = self.command("synth", "ct", self.folder / "p", "--fault", "tilted")
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertIn("fault 'tilted': not one of", result.stderr)
+        self.assertFalse((self.folder / "p").exists())
+
     def test_config_errors_name_file_line_and_key(self):
         run = self.run_file("stores")
         for text, line, words in (("batches: {}", 9, ("batches", "batch")), ("seed: many", 8, ("seed",)),

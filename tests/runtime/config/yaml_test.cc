@@ -52,6 +52,9 @@ TEST(Yaml, RefusesMalformedTextWithItsLine) {
   EXPECT_EQ(ErrorOf("a:\n  b: 1\n \t- c\n"), "f.yaml:3: tabs may not indent: use spaces");
   EXPECT_EQ(ErrorOf("a: - b\n"),
             "f.yaml:1: a list item is not allowed here: begin it on a line of its own");
+  EXPECT_EQ(ErrorOf("a: 1\nb: M\xFCller\n"),
+            "f.yaml:2: byte 252 is not UTF-8 here: save the file as UTF-8");
+  EXPECT_TRUE(ParseYaml("a: M\xC3\xBCller\n", "f.yaml").ok());
   EXPECT_NE(ErrorOf("a: &x {b: 1}\nc:\n  <<: *x\n").find("merge keys"), std::string::npos);
 }
 
