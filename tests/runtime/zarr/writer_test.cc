@@ -288,6 +288,27 @@ TEST(VerifyStore, EndsWhereItsProgressSaysSo) {
   }
 }
 
+TEST(VerifyStore, EndsInALabelSetToo) {
+  const ImageStoreSpec spec = SmallSpec();
+  const TempFolder folder;
+  const std::string store = folder / "s";
+  WriteStore(store, spec, ImagesOf(spec));
+  WriteStore(store + "/labels/cells.0123456789abcdef", spec, ImagesOf(spec));
+  int calls = 0;
+  const auto count = [&](std::int64_t, std::int64_t) {
+    ++calls;
+    return absl::OkStatus();
+  };
+  ASSERT_TRUE(VerifyStore(store, {.threads = 1}, count).ok());
+  const int of_image = calls / 2;
+  calls = 0;
+  const auto report = VerifyStore(store, {.threads = 1}, [&](std::int64_t, std::int64_t) {
+    return ++calls <= of_image + 2 ? absl::OkStatus() : absl::CancelledError("enough");
+  });
+  EXPECT_TRUE(absl::IsCancelled(report.status())) << report.status();
+  EXPECT_EQ(calls, of_image + 3);
+}
+
 TEST(VerifyStore, NamesEveryAlteredChunk) {
   const ImageStoreSpec spec = SmallSpec();
   const TempFolder folder;

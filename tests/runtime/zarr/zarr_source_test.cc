@@ -187,6 +187,29 @@ TEST(ZarrImage, OpensForeignStoresOfBothVersionsAndAxisOrders) {
   EXPECT_EQ((*image)->layout().levels.size(), 3u);
 }
 
+TEST(ZarrImage, RefusesAListOfShardsThatIsOfOtherLevels) {
+  const TempFolder folder;
+  ImageStoreSpec spec;
+  spec.settings.chunk = Flat(64, 64);
+  spec.settings.shard = Flat(128, 128);
+  spec.levels = {Flat(300, 200), Flat(150, 100)};
+  std::vector<TestImage> images;
+  for (const Extent& l : spec.levels) images.push_back(MakeImage(DType::kUint8, l.y, l.x, 3, 5));
+  const std::string store = folder / "s", root = store + "/zarr.json";
+  zarr::WriteStore(store, spec, images);
+  ASSERT_TRUE(OpenZarrImage(store).ok());
+  const Json good = *ParseJson(zarr::ReadText(root), "root");
+  for (const bool longer : {false, true}) {
+    Json document = good;
+    Json& list = document["attributes"]["patchbay"]["shards"];
+    longer ? list.push_back(list[1]) : list.erase(1);
+    zarr::WriteText(root, document.dump());
+    const auto image = OpenZarrImage(store);
+    EXPECT_TRUE(absl::IsDataLoss(image.status())) << image.status();
+    EXPECT_NE(MessageOf(image.status()).find("not a list of 2 levels"), std::string_view::npos);
+  }
+}
+
 TEST(ZarrImage, RefusesAFolderThatIsNoImage) {
   const TempFolder folder;
   EXPECT_FALSE(OpenZarrImage(folder.path()).ok());
