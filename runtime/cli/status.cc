@@ -1,4 +1,6 @@
 // patchbay status: nodes, workers and jobs of the clusters here, and peers that they turned away.
+#include <algorithm>
+
 #include "runtime/base/strings.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/job_view.h"
@@ -7,10 +9,15 @@
 namespace patchbay::cli {
 namespace {
 
+/// A node offers a core for every GPU beside those of its CPU workers.
+std::uint64_t CpuWorkers(const protocol::NodeRow& node) {
+  return node.cpus - std::min<std::uint64_t>(node.cpus, node.gpus.size());
+}
+
 Json NodeToJson(const protocol::NodeRow& node) {
   Json gpus = Json::array();
   for (const protocol::Gpu& gpu : node.gpus) gpus.push_back(gpu.name);
-  return {{"name", node.node}, {"cpus", node.cpus}, {"gpus", gpus}, {"state", node.state}};
+  return {{"name", node.node}, {"cpus", CpuWorkers(node)}, {"gpus", gpus}, {"state", node.state}};
 }
 
 Json WorkerToJson(const protocol::WorkerRow& worker) {
@@ -66,8 +73,8 @@ void SayDropped(Terminal& terminal, const std::vector<protocol::PeersDropped>& t
 void SayCluster(Terminal& terminal, const protocol::ClusterDescribed& cluster) {
   std::vector<std::vector<std::string>> nodes = {{"node", "state", "cpus", "gpus", "workers"}};
   for (const protocol::NodeRow& node : cluster.nodes) {
-    nodes.push_back(
-        {node.node, node.state, StrCat(node.cpus), StrCat(node.gpus.size()), StrCat(node.workers)});
+    nodes.push_back({node.node, node.state, StrCat(CpuWorkers(node)), StrCat(node.gpus.size()),
+                     StrCat(node.workers)});
   }
   std::vector<std::vector<std::string>> workers = {
       {"worker", "state", "pid", "leases", "tasks", "shards"}};

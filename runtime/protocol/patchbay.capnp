@@ -239,7 +239,7 @@ struct Gpu {
 struct RegisterAgent {
   node @0 :Text;             # binds this node name to the key until the agent is forgotten
   hostIdentity @1 :Text;     # boot id, namespaces and user; equal = mapped delivery is possible
-  cpus @2 :UInt32;
+  cpus @2 :UInt32;           # cores that work may take: one for each CPU worker, one for each GPU
   memoryBytes @3 :UInt64;
   gpus @4 :List(Gpu);
   agentIncarnation @5 :UInt64;

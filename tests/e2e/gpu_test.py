@@ -66,6 +66,14 @@ class Gpu(GpuCase):
         run.write_text(run.read_text().replace("numerics: cpu", f"numerics: {numerics}"), encoding="utf-8")
         return run
 
+    def timeline(self, name):
+        """What makes every process list there what its device runs."""
+        (self.folder / name).mkdir()
+        return {"PATCHBAY_EMULATED_GPU_TIMELINE": str(self.folder / name)}
+
+    def with_kernels(self, name):
+        return sum("kernel" in one.read_text() for one in (self.folder / name).iterdir())
+
     def test_the_machine_and_the_cluster_show_their_gpus(self):
         self.devices = 2
         said = self.command("doctor")
@@ -90,6 +98,18 @@ class Gpu(GpuCase):
                 self.assertEqual(self.digest(cuda, "auto", "0"), expected, "a GPU worker, device slots")
         self.devices = 2
         self.assertEqual(self.digest(strict, "auto", "1"), expected, "all workers of two GPUs")
+        self.more = self.timeline("both")
+        self.assertEqual(self.digest(cuda, "auto", "1"), expected, "two GPU workers")
+        self.assertEqual(self.with_kernels("both"), 2, "processes that ran kernels")
+
+    def test_a_cluster_of_gpu_workers_alone_plans_and_makes_all(self):
+        stores = self.stores()
+        expected = self.json("stream", self.config(stores, "cpu"), "--digest", "--cpus", 1, "--gpus", "none")["digest"]
+        cluster = self.up(0, "--gpus", "auto")
+        self.await_workers(cluster, 1)
+        made = self.json("stream", self.config(stores, "cuda"), "--digest", "--cluster", self.home / "operator.key")
+        self.assertEqual(made["digest"], expected)
+        self.down(cluster)
 
     def labelled(self):
         """Stores with the labels `red`."""
@@ -130,18 +150,24 @@ class Gpu(GpuCase):
     def test_a_lost_device_ends_its_worker_and_not_the_run(self):
         stores = self.stores()
         expected = self.digest(self.config(stores, "cpu"), "none", "host")
-        self.more = {"PATCHBAY_EMULATED_GPU_LOST_AFTER": "100"}  # in every process: each worker makes a part
+        self.more = {"PATCHBAY_EMULATED_GPU_LOST_AFTER": "100", **self.timeline("ran")}  # in every process: each makes a part
         self.assertEqual(self.digest(self.config(stores, "cuda"), "auto", "host"), expected)
+        self.assertGreater(self.with_kernels("ran"), 1, "no device was lost")
 
     def test_spectra_have_the_same_bytes_on_any_number_of_devices(self):
-        stores = self.stores()
+        stores = self.store([self.slide(f"{seed}.svs", size="900x700", seed=seed) for seed in range(6)])
         made = {}
         for self.devices in (1, 2, 4):
             out = self.folder / f"spectra-{self.devices}"
-            done = self.command("spectra", stores, "--out", out, "--numerics", "cuda", "--cpus", 1)
+            self.more = self.timeline(f"ran-{self.devices}")
+            cluster = self.up(1, "--gpus", "auto")
+            self.await_workers(cluster, 1 + self.devices)
+            done = self.command("spectra", stores, "--out", out, "--numerics", "cuda", "--cluster", self.home / "operator.key")
             self.assertEqual(done.returncode, 0, done.stderr[-4000:])
+            self.down(cluster)
             document = json.loads((out / "spectra.json").read_text())
             made[self.devices] = json.dumps([document["slides"], document["definition"]], sort_keys=True)
+            self.assertGreaterEqual(self.with_kernels(f"ran-{self.devices}"), min(self.devices, 2), "devices that had a part")
         self.assertEqual(made[1], made[2])
         self.assertEqual(made[1], made[4])
 

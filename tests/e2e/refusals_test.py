@@ -56,6 +56,37 @@ class Refusals(harness.Case):
         store = disk / "out" / self.stores(disk / "out")[0]
         self.assertEqual(self.command("verify", store).returncode, 0)
 
+    def test_every_hostile_volume_is_refused_by_name_and_verdict(self):
+        out = self.folder / "out"
+        result = self.command("ingest", self.hostile("dicom"), self.hostile("nifti"), "--out", out)
+        self.assertEqual(result.returncode, 3, result.stderr[-3000:])
+        self.assertEqual(self.stores(out), [])
+        with open(out / "failed.csv", encoding="utf-8") as file:
+            failed = {row["source"].removeprefix(str(harness.DATA.resolve())): row["reason"] for row in csv.DictReader(file)}
+        series = [reason for source, reason in failed.items() if source.startswith("/hostile/dicom#")]
+        self.assertEqual(len(series), 2, failed)
+        self.assertTrue(all("read series: not-ct: modality not CT" in reason for reason in series), failed)
+        self.assertIn("the file cannot be read", failed["/hostile/dicom/no_meta.dcm"])
+        self.assertIn("not a NIfTI file", failed["/hostile/nifti/not-nifti.nii"])
+        self.assertEqual(len(failed), 4)
+        self.assertIn("passed over: 6 dcm", result.stdout)
+        verdicts = (out / "verdicts.csv").read_text(encoding="utf-8")
+        for name in ("emri_small_jpeg_2k_lossless_too_short.dcm frame 0", "MR_truncated.dcm"):
+            self.assertIn(name, verdicts)
+
+    def test_truncated_slice_is_named_in_the_verdicts(self):
+        made = self.command("synth", "ct", self.folder / "p", "--fault", "truncated", "--size", "8x32x32")
+        self.assertEqual(made.returncode, 0, made.stderr)
+        out = self.folder / "out"
+        result = self.command("ingest", self.folder / "p", "--out", out)
+        self.assertEqual(result.returncode, 3, result.stderr)
+        self.assertRegex(result.stderr, r"slice 5 of 8: read dicom pixels: .*; .*verdicts\.csv names the file")
+        with open(out / "verdicts.csv", encoding="utf-8", newline="") as file:
+            (row,) = csv.DictReader(file)
+        sizes = {path.name: path.stat().st_size for path in (self.folder / "p").iterdir()}
+        self.assertEqual((row["verdict"], row["files"]), ("not-a-volume", min(sizes, key=sizes.get)))
+        self.assertEqual(self.stores(out), [])
+
     def test_phantom_with_a_fault_that_there_is_not_is_a_mistake_of_the_command_line(self):
         result = self.command("synth", "ct", self.folder / "p", "--fault", "tilted")
         self.assertEqual(result.returncode, 2, result.stderr)

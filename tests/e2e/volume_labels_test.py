@@ -296,7 +296,7 @@ class VolumeLabels(harness.Case):
             self.organs_in_augmented_patches(store, {value: mean for value, (_, mean) in organs.items()})
 
     def ends_lie_where_the_files_say(self, store, series):
-        """The first and the last slice's first voxel through the stored affine, beside ImagePositionPatient of the files."""
+        """The first and last slice's first voxel, and the last voxel, through the stored affine, beside what the files say."""
         said = []
         for path in series.iterdir():
             text = path.read_bytes()
@@ -305,9 +305,16 @@ class VolumeLabels(harness.Case):
             said.append([float(number) for number in text[at + 8:at + 8 + length].split(b"\\")])
         said.sort(key=lambda position: position[2])
         own = json.loads((store / "zarr.json").read_text())["attributes"]["patchbay"]
-        for name, sign in (("affine_lps", 1), ("affine_ras", -1)):
-            for k, (x, y, z) in ((0, said[0]), (len(said) - 1, said[-1])):
-                found = [row[2] * k + row[3] for row in own[name][:3]]
+        at = text.index(b"\x28\x00\x30\x00DS")
+        length = struct.unpack_from("<H", text, at + 6)[0]
+        y_mm, x_mm = (float(number) for number in text[at + 8:at + 8 + length].split(b"\\"))
+        depth, rows, columns = json.loads((store / "0/zarr.json").read_text())["shape"][-3:]
+        self.assertEqual(depth, len(said))
+        ends = [((0, 0, 0), said[0]), ((0, 0, depth - 1), said[-1])]  # axial: rows along x, columns along y
+        for (i, j, k), (x, y, z) in [*ends, ((columns - 1, rows - 1, depth - 1),
+                                             (said[-1][0] + (columns - 1) * x_mm, said[-1][1] + (rows - 1) * y_mm, said[-1][2]))]:
+            for name, sign in (("affine_lps", 1), ("affine_ras", -1)):
+                found = [row[0] * i + row[1] * j + row[2] * k + row[3] for row in own[name][:3]]
                 for a, b in zip(found, (sign * x, sign * y, z)):
                     self.assertAlmostEqual(a, b, delta=1e-6)
         self.assertEqual(own["slice_table"]["positions_lps_mm"], said)

@@ -107,7 +107,8 @@ void Agent::Register() {
   protocol::RegisterAgent offer;
   offer.node = options_.key.name;
   offer.host_identity = options_.host_identity;
-  offer.cpus = options_.cpus;
+  // A GPU's worker has a core beside those of the CPU workers: no GPU waits for one of them.
+  offer.cpus = options_.cpus + static_cast<std::uint32_t>(options_.gpus.size());
   offer.memory_bytes = options_.memory_bytes;
   offer.gpus = options_.gpus;
   offer.agent_incarnation = incarnation_;
@@ -134,10 +135,8 @@ void Agent::OnRegistered(const protocol::AgentRegistered& registered) {
                  options_.worker_memory_bytes == 0
                      ? std::string("without a memory limit")
                      : StrCat("limited to ", HumanBytes(options_.worker_memory_bytes))));
-  if (options_.cpus == 0) {
-    LogWarning(options_.gpus.empty()
-                   ? "this node has no workers and makes nothing (--cpus, --gpus)"
-                   : "this node has no CPU workers: other nodes must plan its streams (--cpus)");
+  if (workers_.empty()) {
+    LogWarning("this node has no workers and makes nothing (--cpus, --gpus)");
   }
   if (std::exchange(registered_once_, true)) return;
   for (Worker& worker : workers_) StartWorker(worker);

@@ -21,7 +21,8 @@ namespace patchbay::workers {
 /// The memory and the CUDA stream of some patches. One thread; its GPU is selected. Allocates for
 /// the first patches of a stream and not again, but for patches of volumes: where a source box
 /// alone is larger than a lane, and where one to be smoothed has more than eight times its patch's
-/// voxels and scratch never held one as large.
+/// voxels and scratch never held one as large; and for the colour profile of an image that no lane
+/// had before.
 class GpuLane {
  public:
   /// `bytes_max`: of its tiles, and of its finished patches, unless one patch alone has more.

@@ -25,6 +25,7 @@
 #include "workers/jobs/task/image_digest.h"
 #include "workers/jobs/task/progress.h"
 #include "workers/jobs/task/volume_writer.h"
+#include "workers/sources/volumes/dicom_volume.h"
 
 namespace patchbay::workers {
 namespace {
@@ -108,6 +109,21 @@ Status JudgeVolume(TaskContext& context, const IngestFolders& folders, const Vol
   if (fits.ok()) return fits;
   return absl::FailedPreconditionError(
       StrCat(MessageOf(fits), "; OUT/verdicts.csv names the files"));
+}
+
+/// The failure, with the file named in the verdicts where it is about one slice of a series.
+Status NameTheSlice(TaskContext& context, const IngestFolders& folders, const VolumeInWork& work,
+                    const PlannedVolume& volume, const Status& failure) {
+  const auto slice = SliceAtFault(failure);
+  if (!slice) return failure;
+  PB_ASSIGN_OR_RETURN(const DicomSeries series, OpenSeries(volume.files, ProgressOf(context)));
+  Judgement judgement = Judge(series);
+  if (*slice >= judgement.order.size()) return failure;
+  judgement.verdict = Verdict::kNotAVolume;
+  judgement.reason = std::string(MessageOf(failure));
+  judgement.at_fault = {judgement.order[*slice]};
+  PB_RETURN_IF_ERROR(WriteVerdict(folders, work.Source(), series, judgement));
+  return Status(failure.code(), StrCat(MessageOf(failure), "; OUT/verdicts.csv names the file"));
 }
 
 Json SliceTable(const Volume& volume) {
@@ -222,8 +238,10 @@ StatusOr<TaskOutput> MakeVolume(TaskContext& context) {
     ReadVolumeOptions options;
     PB_ASSIGN_OR_RETURN(options.geometry, GeometryPolicyFromName(work.manifest.settings.geometry));
     options.is_canonical = work.manifest.settings.orientation == "canonical";
-    PB_ASSIGN_OR_RETURN(Volume volume,
-                        ReadVolume(planned->format, planned->files, options, ProgressOf(context)));
+    StatusOr<Volume> read =
+        ReadVolume(planned->format, planned->files, options, ProgressOf(context));
+    if (!read.ok()) return NameTheSlice(context, folders, work, *planned, read.status());
+    Volume volume = *std::move(read);
     // What was hashed is what was read.
     PB_ASSIGN_OR_RETURN(const Digest after, DigestOfFiles(context, planned->files));
     if (after != source) {

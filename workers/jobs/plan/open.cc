@@ -147,13 +147,18 @@ Status AddIcc(const std::string& path, plan::PlannedImage& planned) {
 }
 
 /// Of the windowed values over the body, as ingest counted it.
-StatusOr<plan::MeanAndDeviation> BodyStatistics(const plan::VolumeNeeds& needs,
+StatusOr<plan::MeanAndDeviation> BodyStatistics(const plan::VolumeNeeds& needs, DType dtype,
                                                 const std::string& path) {
   const Json recorded = RecordedAttribute(path, "body_histogram");
+  if (recorded.is_null() && dtype != DType::kInt16) {
+    return CannotUse(path, StrCat("zscore: it is of ", NameOf(dtype),
+                                  ", and the body is counted of int16 alone: use `ct_normalize` or "
+                                  "`normalize`, or leave it out with `where`"));
+  }
   if (recorded.is_null()) {
     return CannotUse(path,
-                     "zscore: no body histogram (a store made by an earlier version, not of int16, "
-                     "or no store): `patchbay ingest` the volume again, into another folder");
+                     "zscore: no body histogram (a store made by an earlier version, or no store): "
+                     "`patchbay ingest` the volume again, into another folder");
   }
   PB_ASSIGN_OR_RETURN(const auto histogram, plan::BodyHistogram::FromJson(recorded));
   const auto statistics = histogram.Statistics(needs.window);
@@ -170,7 +175,7 @@ Status AddFacts(const Group& group, const ImageLayout& layout, const std::string
     facts.spacing = *mm;
   }
   if (group.volume.facts.body) {
-    PB_ASSIGN_OR_RETURN(const auto statistics, BodyStatistics(group.volume, path));
+    PB_ASSIGN_OR_RETURN(const auto statistics, BodyStatistics(group.volume, layout.dtype, path));
     facts.mean = statistics.mean;
     facts.std = statistics.std;
   }

@@ -15,6 +15,7 @@ namespace patchbay::workers {
 namespace {
 
 constexpr double kLowestPlausibleHu = -200;
+constexpr char kSlicePayload[] = "patchbay/slice";
 
 bool IsWhole(double value) { return value == std::floor(value) && std::abs(value) < 1e6; }
 
@@ -43,7 +44,11 @@ class SliceReader {
     for (std::size_t k = 0; k < order.size(); ++k) {
       const SliceRef& slice = order[k];
       const Status read = Read(slice, k * pixels);
-      if (!read.ok()) return Annotate(read, StrCat("slice ", k, " of ", order.size()));
+      if (!read.ok()) {
+        Status failed = Annotate(read, StrCat("slice ", k + 1, " of ", order.size()));
+        failed.SetPayload(kSlicePayload, absl::Cord(absl::string_view(std::to_string(k))));
+        return failed;
+      }
       if (progress_) PB_RETURN_IF_ERROR(progress_());
     }
     return absl::OkStatus();
@@ -180,6 +185,12 @@ Status CheckGeometry(const Judgement& judgement, GeometryPolicy policy) {
       return absl::FailedPreconditionError(
           StrCat("read series: ", NameOf(judgement.verdict), ": ", judgement.reason));
   }
+}
+
+std::optional<std::size_t> SliceAtFault(const Status& status) {
+  const auto slice = status.GetPayload(kSlicePayload);
+  if (!slice) return std::nullopt;
+  return std::stoul(std::string(*slice));
 }
 
 StatusOr<Volume> ReadDicomVolume(const DicomSeries& series, const Judgement& judgement,

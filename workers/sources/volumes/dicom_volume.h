@@ -1,6 +1,8 @@
 // A judged series into voxels.
 #pragma once
 
+#include <cstddef>
+#include <optional>
 #include <string_view>
 
 #include "workers/sources/volumes/dicom_series.h"
@@ -31,5 +33,9 @@ Status CheckGeometry(const Judgement& judgement, GeometryPolicy policy);
 /// policy does not cover.
 StatusOr<Volume> ReadDicomVolume(const DicomSeries& series, const Judgement& judgement,
                                  GeometryPolicy policy, const VolumeProgress& progress);
+
+/// The place in the judged order of the slice that a failure of ReadDicomVolume is about, if it is
+/// about one.
+std::optional<std::size_t> SliceAtFault(const Status& status);
 
 }  // namespace patchbay::workers
