@@ -222,17 +222,23 @@ StatusOr<NnunetDataset> ReadNnunetDataset(const std::string& path) {
   return dataset;
 }
 
-std::string CohortTableOf(const NnunetDataset& dataset, const std::string& folder) {
+std::string CohortTableOf(const NnunetDataset& dataset, const std::string& folder,
+                          const ContentHashes& hashes) {
   const auto path_of = [&](const std::string& name) {
     const std::string whole = StrCat(dataset.folder, "/", name);
     return whole.starts_with(folder) ? whole.substr(folder.size()) : whole;
   };
   std::vector<std::string> header = {"path", "slide_id", "patient_id", "annotation"};
+  if (!hashes.empty()) header.push_back("content_hash");
   for (std::size_t i = 0; i < dataset.folds.size(); ++i) header.push_back(StrCat("fold_", i));
   std::string text = CsvRow(header);
   for (std::size_t i = 0; i < dataset.cases.size(); ++i) {
     const NnunetCase& one = dataset.cases[i];
     std::vector<std::string> cells = {path_of(one.image), one.name, one.name, path_of(one.label)};
+    if (!hashes.empty()) {
+      const auto hash = hashes.find(one.image);
+      cells.push_back(hash == hashes.end() ? "" : hash->second);
+    }
     for (const auto& fold : dataset.folds) cells.push_back(fold[i]);
     for (std::string& cell : cells) cell = CsvField(cell);
     text += CsvRow(cells);

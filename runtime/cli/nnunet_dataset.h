@@ -1,6 +1,7 @@
 // A dataset as nnU-Net v2 or the Medical Segmentation Decathlon lays it out, as a table of images.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -35,9 +36,13 @@ bool NamesNnunetDataset(const std::string& path);
 /// outside the folder, a fold with a case that is not there.
 StatusOr<NnunetDataset> ReadNnunetDataset(const std::string& path);
 
-/// A cohort table: path, slide_id, patient_id, annotation, fold_0 and on. Paths are relative to
-/// `folder` (which ends in '/') where they lie below it.
-std::string CohortTableOf(const NnunetDataset& dataset, const std::string& folder);
+/// Content hashes of images by their paths.
+using ContentHashes = std::map<std::string, std::string>;
+
+/// A cohort table: path, slide_id, patient_id, annotation, content_hash where any are known, fold_0
+/// and on. Paths are relative to `folder` (which ends in '/') where they lie below it.
+std::string CohortTableOf(const NnunetDataset& dataset, const std::string& folder,
+                          const ContentHashes& hashes = {});
 
 /// A class table for `labels import`.
 StatusOr<std::string> ClassTableOf(const NnunetDataset& dataset);

@@ -110,6 +110,7 @@ class ScanCommand final : public Command {
   StatusOr<std::string> Table(const Json& images, const std::string& folder);
   StatusOr<ExitCode> ScanDataset(Session& session, const std::string& path,
                                  const std::string& out) const;
+  StatusOr<ContentHashes> HashesOf(Session& session, const NnunetDataset& dataset) const;
   Ids IdsIn(const std::string& path) const;
   Status CheckArguments();
 
@@ -185,10 +186,30 @@ StatusOr<std::string> ScanCommand::Table(const Json& images, const std::string& 
   return text;
 }
 
+/// Of every image, when they are asked for.
+StatusOr<ContentHashes> ScanCommand::HashesOf(Session& session,
+                                              const NnunetDataset& dataset) const {
+  ContentHashes hashes;
+  if (!hash_) return hashes;
+  Json images = Json::array();
+  for (const NnunetCase& one : dataset.cases) {
+    images.push_back(StrCat(dataset.folder, "/", one.image));
+  }
+  PB_ASSIGN_OR_RETURN(const std::string key, PseudonymKey(session.environment));
+  PB_ASSIGN_OR_RETURN(const Json result,
+                      RunWorkerOp("scan", {{"hash", true}},
+                                  {{"images", std::move(images)}, {"pseudonym_key", key}}));
+  PB_ASSIGN_OR_RETURN(const Json* rows, JsonMember(result, "images", "scan"));
+  for (const Json& row : *rows) {
+    hashes[TextOf(row, "path").substr(dataset.folder.size() + 1)] = TextOf(row, "content_hash");
+  }
+  return hashes;
+}
+
 /// The table and, beside it, the class table.
 StatusOr<ExitCode> ScanCommand::ScanDataset(Session& session, const std::string& path,
                                             const std::string& out) const {
-  if (hash_ || regex_) return UsageError("--hash and --id-pattern are not for a dataset.json");
+  if (regex_) return UsageError("--id-pattern is not for a dataset.json");
   PB_ASSIGN_OR_RETURN(const NnunetDataset dataset, ReadNnunetDataset(path));
   PB_ASSIGN_OR_RETURN(const std::string classes, ClassTableOf(dataset));
   const std::string classes_file = out.substr(0, out.rfind('.')) + ".classes.yaml";
@@ -196,7 +217,8 @@ StatusOr<ExitCode> ScanCommand::ScanDataset(Session& session, const std::string&
   if (std::filesystem::exists(classes_file, error)) {
     return absl::AlreadyExistsError(StrCat("scan: ", classes_file, ": it is there already"));
   }
-  const std::string table = CohortTableOf(dataset, out.substr(0, out.rfind('/') + 1));
+  PB_ASSIGN_OR_RETURN(const ContentHashes hashes, HashesOf(session, dataset));
+  const std::string table = CohortTableOf(dataset, out.substr(0, out.rfind('/') + 1), hashes);
   PB_RETURN_IF_ERROR(WriteFileDurably(classes_file, AsBytes(classes), 0644));
   // Its paths may name patients.
   PB_RETURN_IF_ERROR(WriteFileDurably(out, AsBytes(table), 0600));

@@ -138,21 +138,26 @@ class Gpu(GpuCase):
         self.devices = 1
         stores = self.stores()
         expected = self.digest(self.config(stores, "cpu"), "none", "host")
-        go = self.folder / "go"
-        process = self.trainer(self.config(stores, "cuda"), "auto", "0", go)
-        self.assertEqual(process.stdout.readline(), "first\n")
-        for pid in self.gpu_workers(process):
-            self.kill(pid)
-        go.write_text("")
-        out, err = process.communicate(timeout=harness.LIMIT_S)
-        self.assertEqual((process.returncode, out.strip()), (0, expected), err[-4000:])
+        for self.seed in SEEDS:
+            with self.subTest(seed=self.seed):
+                go = self.folder / f"go-{self.seed}"
+                process = self.trainer(self.config(stores, "cuda"), "auto", "0", go)
+                self.assertEqual(process.stdout.readline(), "first\n")
+                for pid in self.gpu_workers(process):
+                    self.kill(pid)
+                go.write_text("")
+                out, err = process.communicate(timeout=harness.LIMIT_S)
+                self.assertEqual((process.returncode, out.strip()), (0, expected), err[-4000:])
 
     def test_a_lost_device_ends_its_worker_and_not_the_run(self):
         stores = self.stores()
         expected = self.digest(self.config(stores, "cpu"), "none", "host")
-        self.more = {"PATCHBAY_EMULATED_GPU_LOST_AFTER": "100", **self.timeline("ran")}  # in every process: each makes a part
-        self.assertEqual(self.digest(self.config(stores, "cuda"), "auto", "host"), expected)
-        self.assertGreater(self.with_kernels("ran"), 1, "no device was lost")
+        for self.seed in SEEDS:
+            with self.subTest(seed=self.seed):
+                ran = f"ran-{self.seed}"  # in every process: each makes a part
+                self.more = {"PATCHBAY_EMULATED_GPU_LOST_AFTER": "100", **self.timeline(ran)}
+                self.assertEqual(self.digest(self.config(stores, "cuda"), "auto", "host"), expected)
+                self.assertGreater(self.with_kernels(ran), 1, "no device was lost")
 
     def test_spectra_have_the_same_bytes_on_any_number_of_devices(self):
         stores = self.store([self.slide(f"{seed}.svs", size="900x700", seed=seed) for seed in range(6)])

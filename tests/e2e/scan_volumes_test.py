@@ -1,4 +1,5 @@
 """`scan` lists the series of a tree of DICOM, and its table makes the stores of those that are chosen."""
+import array
 import csv
 import gzip
 import json
@@ -105,6 +106,47 @@ class ScanVolumes(harness.Case):
                        "patch: {size: [8, 24, 24]}\nbatch: {global_size: 1}\n", encoding="utf-8")
         streamed = self.json("stream", run, "--digest", "--gpus", "none", "--cpus", 1)
         self.assertEqual(streamed["patches"], 2)
+
+    def nnunet_dataset(self):
+        """Two cases in nnU-Net's folders: a phantom's masks, and Hounsfield units made of them."""
+        dataset = self.folder / "Dataset007_Polyps"
+        for part in ("imagesTr", "labelsTr"):
+            (dataset / part).mkdir(parents=True)
+        for case, seed in (("case_1", 3), ("case_2", 4)):
+            mask = self.folder / f"{case}.nii"
+            made = self.command("synth", "ct", self.folder / case, "--size", "8x48x40", "--seed", seed, "--lesions", mask)
+            self.assertEqual(made.returncode, 0, made.stderr)
+            data = mask.read_bytes()
+            head, voxels = bytearray(data[:352]), data[352:]
+            struct.pack_into("<2h", head, 70, 4, 16)  # int16
+            units = array.array("h", [60 * value - (1000 if i % 40 < 4 else 0) for i, value in enumerate(voxels)]).tobytes()
+            (dataset / f"labelsTr/{case}.nii.gz").write_bytes(gzip.compress(data))
+            (dataset / f"imagesTr/{case}_0000.nii.gz").write_bytes(gzip.compress(bytes(head) + units))
+            (dataset / f"imagesTr/._{case}_0000.nii.gz").write_bytes(b"left by another system")
+        (dataset / "dataset.json").write_text(json.dumps({
+            "channel_names": {"0": "CT"}, "labels": {"background": 0, "tumour": 1, "polyp": 2}, "numTraining": 2,
+            "file_ending": ".nii.gz"}), encoding="utf-8")
+        (dataset / "splits_final.json").write_text('[{"train": ["case_1"], "val": ["case_2"]}]', encoding="utf-8")
+        return dataset
+
+    def test_a_dataset_of_nnunet_becomes_stores_with_labels_and_folds(self):
+        scanned = self.json("scan", self.nnunet_dataset(), "--hash", "--out", "cohort.csv")
+        self.assertEqual((scanned["rows"], scanned["folds"]), (2, 1))
+        self.assertEqual([(row["slide_id"], row["fold_0"]) for row in self.rows("cohort.csv")],
+                         [("case_1", "train"), ("case_2", "val")])
+        done = self.json("ingest", "cohort.csv", "--out", "stores")
+        self.assertEqual(len(done["stores"]), 2)
+        self.json("labels", "import", "cohort.csv", "--stores", "stores", "--set", "lesions", "--classes", "cohort.classes.yaml")
+        for split in ("train", "val"):
+            run = self.folder / f"{split}.yaml"
+            run.write_text("dataset: cohort.csv\nstores: stores\nsplit_column: fold_0\nnumerics: cpu\npatch: {size: [8, 48, 40]}\n"
+                           "batch: {global_size: 1}\nlabels: {set: lesions, mask: true}\n", encoding="utf-8")
+            saved = self.folder / split
+            streamed = self.json("stream", run, "--split", split, "--save", saved, "--gpus", "none", "--cpus", 1)
+            self.assertEqual(streamed["patches"], 1)
+            (mask,) = saved.glob("*-mask.npy")
+            expected = gzip.decompress((self.folder / f"Dataset007_Polyps/labelsTr/case_{1 + (split == 'val')}.nii.gz").read_bytes())
+            self.assertEqual(sorted(mask.read_bytes()[-8 * 48 * 40:]), sorted(expected[352:]))
 
     def files_of_volumes(self):
         """A folder of NIfTI, NRRD and MHA: one grid three times, and what is wrong with others."""
