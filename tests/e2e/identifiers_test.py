@@ -71,6 +71,9 @@ def plant(path, part, parts):
     return len(there) - len(kept)
 
 
+LESIONS = pathlib.Path(__file__).resolve().parents[2] / "configs/classes/lesions.yaml"
+
+
 class Identifiers(harness.Case):
     def everything_below(self, *folders):
         for folder in folders:
@@ -112,6 +115,37 @@ class Identifiers(harness.Case):
         self.down(cluster)
         outputs.append(pathlib.Path(cluster.log).read_text(encoding="utf-8"))
         self.assertClean([self.folder / name for name in ("stores", "refused", "named", "state", "home")], outputs)
+
+    def test_identifiers_reach_no_table_label_or_picture(self):
+        mask = self.folder / "mask.nii"
+        made = self.command("synth", "ct", self.folder / "p", "--size", "16x48x48", "--lesions", mask)
+        self.assertEqual(made.returncode, 0, made.stderr)
+        files = sorted((self.folder / "p").iterdir())
+        for i, path in enumerate(files):
+            plant(path, i, len(files))
+        data = bytearray(mask.read_bytes())
+        for at, size in ((14, 18), (148, 80), (228, 24), (328, 16)):  # db_name, descrip, aux_file, intent_name
+            data[at:at + size] = WORD.ljust(size, b"\0")[:size]
+        mask.write_bytes(data)
+        outputs = []
+
+        def run(*words):
+            done = self.command(*words)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            outputs.extend((done.stdout, done.stderr))
+
+        run("ingest", self.folder / "p", "--out", self.folder / "stores")
+        (store,) = (self.folder / "stores").glob("*.ome.zarr")
+        run("labels", "import", store, mask, "--set", "lesions", "--classes", LESIONS)
+        run("scan", self.folder / "p", "--hash", "--out", "table.csv")
+        outputs.append((self.folder / "table.csv").read_text(encoding="utf-8"))
+        run("inspect", store, "--json")
+        run("preview", store, "--out", self.folder / "stores/picture.png")
+        data[70:72] = b"\x7f\0"  # a type that there is not
+        mask.write_bytes(data)
+        refused = self.command("labels", "import", store, mask, "--set", "lesions", "--classes", LESIONS)
+        self.assertNotEqual(refused.returncode, 0)
+        self.assertClean([self.folder / "stores", self.home], [*outputs, refused.stdout, refused.stderr])
 
     def test_a_planted_word_would_be_found(self):
         (self.folder / "stores").mkdir()
