@@ -17,6 +17,7 @@ constexpr std::uint64_t kMostInflation = 1032;
 constexpr int kZlibOrGzip = 15 + 32, kRaw = -15;
 
 Status Cut() { return absl::DataLossError("read volume: the file ends before its voxels do"); }
+Status Damaged() { return absl::DataLossError("read volume: the compressed bytes are damaged"); }
 
 }  // namespace
 
@@ -54,10 +55,22 @@ struct ByteStream::State {
       out = out.subspan(take - inflater.avail_out);
       if (result == Z_STREAM_END) is_ended = true;
       if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR) {
-        return absl::DataLossError("read volume: the compressed bytes are damaged");
+        return Damaged();
       }
     }
     return absl::OkStatus();
+  }
+
+  /// One step towards the end: so many bytes came that nobody asked for.
+  StatusOr<std::uint64_t> PassOver() {
+    if (inflater.avail_in == 0) PB_RETURN_IF_ERROR(Refill());
+    std::array<Bytef, 1u << 16> passed;
+    inflater.next_out = passed.data();
+    inflater.avail_out = static_cast<uInt>(passed.size());
+    const int result = inflate(&inflater, Z_NO_FLUSH);
+    is_ended = result == Z_STREAM_END;
+    if (result != Z_OK && !is_ended && result != Z_BUF_ERROR) return Damaged();
+    return passed.size() - inflater.avail_out;
   }
 };
 
@@ -115,6 +128,19 @@ Status ByteStream::Skip(std::uint64_t bytes) {
         static_cast<std::size_t>(std::min<std::uint64_t>(bytes, scratch.size())));
     PB_RETURN_IF_ERROR(Read(part));
     bytes -= part.size();
+  }
+  return absl::OkStatus();
+}
+
+Status ByteStream::ReadToEnd(const std::function<Status()>& go_on) {
+  if (state_->packing == Packing::kNone) return absl::OkStatus();
+  for (std::uint64_t passed = 0; !state_->is_ended;) {
+    PB_ASSIGN_OR_RETURN(const std::uint64_t more, state_->PassOver());
+    passed += more;
+    if (passed >= kMostAfterVoxels) {
+      return absl::DataLossError("read volume: far more bytes follow its voxels");
+    }
+    if (go_on && passed % (std::uint64_t{64} << 20) < more) PB_RETURN_IF_ERROR(go_on());
   }
   return absl::OkStatus();
 }

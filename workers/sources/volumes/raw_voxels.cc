@@ -78,6 +78,7 @@ StatusOr<bool> ReadAs(DType dtype, const std::string& path, const RawVoxels& raw
     if (!ConvertSlice(slice.data(), plane, raw, volume, begin)) return false;
     if (progress) PB_RETURN_IF_ERROR(progress());
   }
+  PB_RETURN_IF_ERROR(stream.ReadToEnd(progress));
   return true;
 }
 

@@ -73,6 +73,50 @@ TEST(CraftedNifti, RasBecomesLpsAndVoxelsKeepTheirPlaces) {
   EXPECT_EQ(RasOf(volume->affine)[0][3], -10 + 4 * 4);
 }
 
+std::string Gzipped(const std::string& raw, int level) {
+  std::string out(raw.size() * 2 + 1024, '\0');
+  z_stream stream{};
+  EXPECT_EQ(deflateInit2(&stream, level, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(raw.data()));
+  stream.avail_in = static_cast<uInt>(raw.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
+  out.resize(stream.total_out);
+  deflateEnd(&stream);
+  return out;
+}
+
+TEST(CraftedNifti, NoFlippedBitOfACompressedVolumeBecomesAnotherVolume) {
+  TemporaryFolder folder;
+  const std::string raw = *ReadFile(CraftedNifti().Write(folder.File("a.nii")), 1 << 20);
+  const std::string path = folder.File("a.nii.gz");
+  for (const int level : {0, 9}) {  // stored as it is, where only the checksum sees it; and packed
+    const std::string whole = Gzipped(raw, level);
+    ASSERT_TRUE(WriteFileDurably(path, AsBytes(whole)).ok());
+    const auto volume = ReadCanonical(path);
+    ASSERT_TRUE(volume.ok()) << volume.status();
+    int refused = 0, bits = 0;
+    for (std::size_t at = 10; at < whole.size(); ++at) {
+      for (int bit = 0; bit < 8; bit += 3) {
+        std::string flipped = whole;
+        flipped[at] = static_cast<char>(flipped[at] ^ (1 << bit));
+        ASSERT_TRUE(std::ofstream(path, std::ios::binary) << flipped << std::flush);
+        const auto other = ReadCanonical(path);
+        ASSERT_TRUE(!other.ok() || other->voxels == volume->voxels) << at << " " << bit;
+        refused += other.ok() ? 0 : 1;
+        ++bits;
+      }
+    }
+    EXPECT_GE(refused, bits - 4) << "padding between blocks alone holds nothing";
+    for (std::size_t cut = 1; cut <= 8; ++cut) {
+      ASSERT_TRUE(std::ofstream(path, std::ios::binary)
+                  << whole.substr(0, whole.size() - cut) << std::flush);
+      EXPECT_FALSE(ReadCanonical(path).ok()) << "without the last " << cut << " bytes";
+    }
+  }
+}
+
 TEST(CraftedNifti, SlopesAndUnitsCount) {
   TemporaryFolder folder;
   const auto scaled = ReadCanonical(
