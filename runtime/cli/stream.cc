@@ -356,7 +356,8 @@ StatusOr<ExitCode> StreamCommand::Run(Session& session) {
   SayResult(session.terminal, *result);
   if (result->interrupted) {
     run->Abandon();
-    return absl::CancelledError("stream: interrupted; --resume with the token above goes on");
+    return absl::CancelledError(
+        StrCat("stream: interrupted; it goes on with --resume ", result->resume_token));
   }
   session.terminal.Result(ToJson(*result));
   return ExitCode::kDone;

@@ -120,7 +120,8 @@ class Embedded(program.Case):
             with self.subTest(signal=number):
                 saved = self.folder / f"saved-{number}"
                 process = subprocess.Popen([str(program.BIN / "patchbay"), "stream", str(run), "--batches", "100000",
-                                            "--step-ms", "20", "--save", str(saved)], env=self.environment(),
+                                            "--step-ms", "20", "--save", str(saved),
+                                            *["--json"] * (number == signal.SIGTERM)], env=self.environment(),
                                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                            cwd=self.folder)
                 while not (saved.exists() and any(saved.iterdir())) and process.poll() is None:
@@ -130,7 +131,8 @@ class Embedded(program.Case):
                     self.status_and_jobs_see_it()
                 process.send_signal(number)
                 said = process.stdout.read()  # ends when the last process that holds it has
-                self.assertEqual("resume token    patchbay-resume-" in said, number != signal.SIGKILL, said)
+                self.assertEqual("--resume patchbay-resume-" in said, number != signal.SIGKILL, said)
+                self.assertEqual("resume token    patchbay-resume-" in said, number == signal.SIGINT, said)
                 self.assertNotEqual(process.wait(), 0)
                 process.stdout.close()
                 for _ in range(10_000_000):

@@ -1,10 +1,12 @@
 #include "workers/sources/openslide_source.h"
 
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <mutex>
+#include <sstream>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -25,6 +27,7 @@ namespace patchbay::workers {
 namespace {
 
 constexpr int kMaxLevels = 32;
+constexpr std::size_t kMaxIndexBytes = std::size_t{4} << 20;  ///< OpenSlide takes a quarter
 constexpr std::int64_t kMaxSide = std::int64_t{1} << 26;
 constexpr std::int64_t kMaxPatchPixels = std::int64_t{1} << 28;
 
@@ -45,13 +48,42 @@ void SilenceLibtiff() {
   (void)is_silent;
 }
 
-/// The folder in which OpenSlide opens more files for this one; empty: it opens no other.
-std::string FolderOfParts(const std::string& path) {
+/// Where the other files lie that OpenSlide opens for one, and which file names them.
+struct Parts {
+  std::string folder, index;
+};
+
+/// Empty where it opens no other. Hamamatsu's text files are known by what they hold: OpenSlide
+/// asks for no extension.
+Parts PartsOf(const std::string& path) {
   const std::filesystem::path file(path);
-  const std::string extension = file.extension().string();
-  if (extension == ".mrxs") return std::filesystem::path(file).replace_extension().string();
-  const bool has_beside = extension == ".vms" || extension == ".vmu";
-  return has_beside ? file.parent_path().string() : std::string();
+  if (file.extension() == ".mrxs") {
+    const std::string folder = std::filesystem::path(file).replace_extension().string();
+    return {folder, folder + "/Slidedat.ini"};
+  }
+  const auto text = ReadFile(path, kMaxIndexBytes);
+  const bool has_beside =
+      text.ok() && text->find("Virtual Microscope Specimen") != std::string::npos;
+  return has_beside ? Parts{file.parent_path().string(), path} : Parts();
+}
+
+/// PermissionDenied when a line such as "FILE_0=../other/Data.dat" names a file elsewhere:
+/// OpenSlide puts the folder before what stands there, whatever it is.
+Status CheckIndexOfParts(const std::string& index) {
+  const auto text = ReadFile(index, kMaxIndexBytes);
+  if (absl::IsNotFound(text.status())) return absl::OkStatus();
+  PB_RETURN_IF_ERROR(text.status());
+  std::istringstream lines(*text);
+  for (std::string line; std::getline(lines, line, '\n');) {
+    const std::size_t equals = line.find('=');
+    if (equals == std::string::npos || line.find('/', equals) == std::string::npos) continue;
+    std::string key = line.substr(0, equals);
+    for (char& c : key) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    if (key.find("file") == std::string::npos && key.find("image") == std::string::npos) continue;
+    return absl::PermissionDeniedError(
+        StrCat("open slide: ", index, ": it names a file in another folder"));
+  }
+  return absl::OkStatus();
 }
 
 /// OpenSlide opens by name and follows links, so all that it may open is opened here first,
@@ -60,9 +92,10 @@ Status CheckNames(const std::string& path) {
   PB_ASSIGN_OR_RETURN(const std::string confined, ConfiningFolder(path, false));
   if (confined.empty()) return absl::OkStatus();
   PB_RETURN_IF_ERROR(OpenFile(path, O_RDONLY | O_NONBLOCK).status());
-  const std::string parts = FolderOfParts(path);
+  const Parts parts = PartsOf(path);
+  if (!parts.index.empty()) PB_RETURN_IF_ERROR(CheckIndexOfParts(parts.index));
   std::error_code error;
-  for (std::filesystem::directory_iterator it(parts, error), end; !error && it != end;
+  for (std::filesystem::directory_iterator it(parts.folder, error), end; !error && it != end;
        it.increment(error)) {
     PB_RETURN_IF_ERROR(OpenFile(it->path().string(), O_RDONLY | O_NONBLOCK).status());
   }

@@ -1,11 +1,13 @@
 // The readers against what others read in the same files.
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "runtime/base/folder_scope.h"
 #include "tests/workers/sources/python_oracle.h"
 #include "tests/workers/sources/slide_fixtures.h"
 #include "workers/sources/openslide_source.h"
@@ -51,6 +53,37 @@ INSTANTIATE_TEST_SUITE_P(
                     MeanCase{"luna-1065626-ihc-j2k33003.svs", 1, {241.935, 242.304, 241.782}, 0.03},
                     MeanCase{"CropBreastSlide-pyramid.tiff", 0, {180.331, 158.870, 208.180}, 6e-4},
                     MeanCase{"tiff-variants/boxes.tiff", 0, {159.089, 163.509, 191.502}, 6e-4}));
+
+TEST(SlideParts, AnIndexThatNamesAFileInAnotherFolderIsRefusedToAConfinedThread) {
+  TemporaryFolder folder;
+  const std::string mirax = folder.File("a.mrxs"), specimen = folder.File("b.txt");
+  std::filesystem::create_directories(folder.File("a"));
+  const auto put = [](const std::string& path, std::string_view text) {
+    std::ofstream(path) << text;
+  };
+  const auto code = [&](const std::string& path) {
+    const FolderScope scope(std::make_shared<const AllowedFolders>(
+        AllowedFolders{{std::filesystem::canonical(folder.File(".")).string()}, {}}));
+    return OpenOpenSlideImage(std::filesystem::canonical(path).string()).status().code();
+  };
+  put(mirax, "mirax");
+  for (const auto& [index, expected] :
+       {std::pair{"[DATAFILE]\r\nFILE_0 = ../../secret/Data0000.dat\r\n",
+                  absl::StatusCode::kPermissionDenied},
+        {"[HIERARCHICAL]\nINDEXFILE=/etc/passwd\n", absl::StatusCode::kPermissionDenied},
+        {"[DATAFILE]\nFILE_0=Data0000.dat\n[GENERAL]\nDATE=1/2/2012\n",
+         absl::StatusCode::kInvalidArgument}}) {
+    put(folder.File("a/Slidedat.ini"), index);
+    EXPECT_EQ(code(mirax), expected) << index;
+  }
+  for (const auto& [key, expected] :
+       {std::pair{"ImageFile(1,0)=../secret/x.jpg", absl::StatusCode::kPermissionDenied},
+        {"MapFile=/etc/x.jpg", absl::StatusCode::kPermissionDenied},
+        {"CreatedDate=1/2/2012", absl::StatusCode::kInvalidArgument}}) {
+    put(specimen, StrCat("[Virtual Microscope Specimen]\n", key, "\n"));
+    EXPECT_EQ(code(specimen), expected) << key;
+  }
+}
 
 /// Crops of every level against OpenSlide, edges included.
 void ExpectOpenSlidePixels(const std::string& path, int level, std::uint64_t crops,
