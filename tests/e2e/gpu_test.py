@@ -129,6 +129,9 @@ class Gpu(GpuCase):
             run = self.folder / f"{numerics}.yaml"
             run.write_text(FLOAT_RUN.format(stores=stores, numerics=numerics), encoding="utf-8")
             made[numerics] = self.json("stream", run, "--digest", "--gpus", gpus, "--cpus", 1)["digest"]
+        for self.seed in SEEDS:
+            again = self.json("stream", self.folder / "cuda.yaml", "--digest", "--gpus", "auto", "--cpus", 1)
+            self.assertEqual(again["digest"], made["cpu"], f"seed {self.seed}")
         self.assertEqual(made["cuda"], made["cpu"])
         self.assertEqual(made["strict"], made["cpu"])
         self.assertEqual(self.digest(self.folder / "cuda.yaml", "auto", "0"),

@@ -52,7 +52,8 @@ class GpuVolumes(gpu_test.GpuCase):
     def test_slots_workers_and_devices_change_no_byte(self):
         (whole, _), images = self.expected()
         arrays = whole["digest"]
-        self.assertEqual(self.stream("cuda")["digest"], arrays, "images, masks and where they lie")
+        for self.seed in gpu_test.SEEDS:
+            self.assertEqual(self.stream("cuda")["digest"], arrays, f"images, masks and where they lie; seed {self.seed}")
         self.assertEqual(self.digest(self.config("cuda"), "auto", "0"), images, "device slots")
         self.assertEqual(self.digest(self.config("cpu"), "none", "0"), images, "CPU workers, by pinned staging")
         self.devices, self.seed = 2, 2
