@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <thread>
@@ -247,6 +249,15 @@ TEST_F(OnGpu, DISABLED_FillAnImportedBlock) {
   auto stream = OwnedGpuStream::Create();
   ASSERT_TRUE(FillDevice(block->d_data(), 0x5A, 4096, stream->get()).ok());
   ASSERT_TRUE(stream->WaitSync().ok());
+  if (std::getenv("PATCHBAY_TEST_DIES") != nullptr) ::raise(SIGKILL);
+}
+
+/// What runs FillAnImportedBlock in a process of its own.
+std::string CommandToFill(const DeviceBlockHandle& handle) {
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe");
+  return StrCat("PATCHBAY_TEST_IPC=", HexOf(handle.ipc), " exec '", self,
+                "' --gtest_also_run_disabled_tests "
+                "--gtest_filter=OnGpu.DISABLED_FillAnImportedBlock");
 }
 
 TEST_F(OnGpu, AnotherProcessWritesIntoAnExportedBlock) {
@@ -254,11 +265,7 @@ TEST_F(OnGpu, AnotherProcessWritesIntoAnExportedBlock) {
   ASSERT_TRUE(block.ok());
   const auto handle = block->Export();
   ASSERT_TRUE(handle.ok()) << handle.status();
-  const std::string self = std::filesystem::read_symlink("/proc/self/exe");
-  const std::string command =
-      StrCat("PATCHBAY_TEST_IPC=", HexOf(handle->ipc), " '", self,
-             "' --gtest_also_run_disabled_tests --gtest_filter=OnGpu.DISABLED_FillAnImportedBlock");
-  ASSERT_EQ(std::system(command.c_str()), 0);
+  ASSERT_EQ(std::system(CommandToFill(*handle).c_str()), 0);
   auto stream = OwnedGpuStream::Create();
   std::vector<std::byte> made(4096);
   ASSERT_TRUE(CopyToHost(made, block->d_data(), stream->get()).ok());
@@ -281,6 +288,31 @@ TEST_F(OnGpu, AProcessHasLeftOnceItIsNoLongerListed) {
   const GpuProcesses processes = GpuProcesses::Of(ListGpus()[0].uuid);
   EXPECT_FALSE(processes.HasLeft(::getpid(), 10 * kDriverGraceMs)) << "it uses the GPU";
   EXPECT_TRUE(processes.HasLeft(1, 0)) << "it never did";
+}
+
+TEST_F(OnGpu, AKilledProcessIsListedForAWhileAndThenHasLeft) {
+  if (std::getenv("PATCHBAY_EMULATED_GPUS") == nullptr) GTEST_SKIP() << "a real GPU is here";
+  const GpuProcesses processes = GpuProcesses::Of(ListGpus()[0].uuid);
+  bool was_listed = false;
+  for (int i = 0; i < 3; ++i) {
+    auto block = DeviceBlock::Allocate(4096);
+    ASSERT_TRUE(block.ok());
+    const auto handle = block->Export();
+    ASSERT_TRUE(handle.ok()) << handle.status();
+    const std::string command = StrCat("export PATCHBAY_TEST_DIES=1; ", CommandToFill(*handle));
+    const pid_t child = ::fork();
+    if (child == 0) ::_exit(::execl("/bin/sh", "sh", "-c", command.c_str(), nullptr));
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFSIGNALED(status));
+    was_listed = was_listed || !processes.HasLeft(child, 10 * kDriverGraceMs);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (!processes.HasLeft(child, 0)) {
+      ASSERT_LT(std::chrono::steady_clock::now(), end) << "it never leaves";
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+  }
+  EXPECT_TRUE(was_listed) << "a death alone is taken for the end of its writes";
 }
 
 TEST_F(OnGpu, TooMuchMemoryIsResourceExhausted) {
