@@ -200,8 +200,19 @@ StatusOr<ContentHashes> ScanCommand::HashesOf(Session& session,
                       RunWorkerOp("scan", {{"hash", true}},
                                   {{"images", std::move(images)}, {"pseudonym_key", key}}));
   PB_ASSIGN_OR_RETURN(const Json* rows, JsonMember(result, "images", "scan"));
-  for (const Json& row : *rows) {
-    hashes[TextOf(row, "path").substr(dataset.folder.size() + 1)] = TextOf(row, "content_hash");
+  // The rows name what was read: links on the way to the dataset are resolved.
+  std::error_code error;
+  const std::string folder = std::filesystem::weakly_canonical(dataset.folder, error).string();
+  ContentHashes found;
+  for (const Json& row : *rows) found[TextOf(row, "path")] = TextOf(row, "content_hash");
+  for (const NnunetCase& one : dataset.cases) {
+    std::string& hash = hashes[one.image];
+    for (const std::string& above : {dataset.folder, folder}) {
+      if (hash.empty()) hash = found[StrCat(above, "/", one.image)];
+    }
+    if (hash.empty()) {
+      return absl::DataLossError(StrCat("scan: ", one.image, ": it cannot be read"));
+    }
   }
   return hashes;
 }

@@ -204,7 +204,8 @@ void JobDesk::On(const Request& request, protocol::RetryJob&& message) {
   if (!asked_again && !any) return gate_.Answer(request, protocol::JobRetried{0});
   const std::uint64_t reopened = IsEnded(job->state) ? job->size_bytes : 0;
   if (!asked_again) {
-    const Status fits = CheckRoom(StrCat("retry job: ", message.job), reopened);
+    const Status fits =
+        reopened == 0 ? absl::OkStatus() : CheckRoom(StrCat("retry job: ", message.job), reopened);
     if (!fits.ok()) return gate_.Refuse(request, fits);
     gate_.Emit(RetryRecord{message.job, request.sender_incarnation, request.request_id,
                            book_.LastNumber()});

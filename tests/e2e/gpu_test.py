@@ -56,6 +56,25 @@ class GpuCase(harness.Case):
             return [pid for pid in pids if b"--gpu" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()]
         return wait_until(serving, "a GPU worker")
 
+    def timeline(self, name):
+        """What makes every process list there what its device runs."""
+        (self.folder / name).mkdir()
+        return {"PATCHBAY_EMULATED_GPU_TIMELINE": str(self.folder / name)}
+
+    def with_kernels(self, name):
+        return sum("kernel" in one.read_text() for one in (self.folder / name).iterdir())
+
+    def digest_though_killed(self, run, go):
+        """Of a trainer whose GPU workers are killed after its first batch."""
+        process = self.trainer(run, "auto", "0", go)
+        self.assertEqual(process.stdout.readline(), "first\n")
+        for pid in self.gpu_workers(process):
+            self.kill(pid)
+        go.write_text("")
+        out, err = process.communicate(timeout=harness.LIMIT_S)
+        self.assertEqual(process.returncode, 0, err[-4000:])
+        return out.strip()
+
 
 class Gpu(GpuCase):
     def stores(self):
@@ -65,14 +84,6 @@ class Gpu(GpuCase):
         run = self.run_file(stores, name=f"{numerics}.yaml", meta=True)
         run.write_text(run.read_text().replace("numerics: cpu", f"numerics: {numerics}"), encoding="utf-8")
         return run
-
-    def timeline(self, name):
-        """What makes every process list there what its device runs."""
-        (self.folder / name).mkdir()
-        return {"PATCHBAY_EMULATED_GPU_TIMELINE": str(self.folder / name)}
-
-    def with_kernels(self, name):
-        return sum("kernel" in one.read_text() for one in (self.folder / name).iterdir())
 
     def test_the_machine_and_the_cluster_show_their_gpus(self):
         self.devices = 2
@@ -143,14 +154,8 @@ class Gpu(GpuCase):
         expected = self.digest(self.config(stores, "cpu"), "none", "host")
         for self.seed in SEEDS:
             with self.subTest(seed=self.seed):
-                go = self.folder / f"go-{self.seed}"
-                process = self.trainer(self.config(stores, "cuda"), "auto", "0", go)
-                self.assertEqual(process.stdout.readline(), "first\n")
-                for pid in self.gpu_workers(process):
-                    self.kill(pid)
-                go.write_text("")
-                out, err = process.communicate(timeout=harness.LIMIT_S)
-                self.assertEqual((process.returncode, out.strip()), (0, expected), err[-4000:])
+                made = self.digest_though_killed(self.config(stores, "cuda"), self.folder / f"go-{self.seed}")
+                self.assertEqual(made, expected)
 
     def test_a_lost_device_ends_its_worker_and_not_the_run(self):
         stores = self.stores()

@@ -69,20 +69,11 @@ class GpuVolumes(gpu_test.GpuCase):
 
     def test_a_killed_worker_and_a_lost_device_cost_time_alone(self):
         _, images = self.expected()
-        go = self.folder / "go"
-        process = self.trainer(self.config("cuda"), "auto", "0", go)
-        self.assertEqual(process.stdout.readline(), "first\n")
-        for pid in self.gpu_workers(process):
-            self.kill(pid)
-        go.write_text("")
-        out, err = process.communicate(timeout=harness.LIMIT_S)
-        self.assertEqual((process.returncode, out.strip()), (0, images), err[-4000:])
-        ran = self.folder / "ran"
-        ran.mkdir()
-        self.more = {"PATCHBAY_EMULATED_GPU_LOST_AFTER": "60",  # in every process: each worker makes a part
-                     "PATCHBAY_EMULATED_GPU_TIMELINE": str(ran)}
+        self.assertEqual(self.digest_though_killed(self.config("cuda"), self.folder / "go"), images)
+        # In every process: each worker makes a part.
+        self.more = {"PATCHBAY_EMULATED_GPU_LOST_AFTER": "60", **self.timeline("ran")}
         self.assertEqual(self.digest(self.config("cuda"), "auto", "host"), images)
-        self.assertGreater(sum("kernel" in one.read_text() for one in ran.iterdir()), 1, "no device was lost")
+        self.assertGreater(self.with_kernels("ran"), 1, "no device was lost")
 
     def test_a_device_without_room_for_the_boxes_is_named_with_image_and_size(self):
         self.more = {"PATCHBAY_EMULATED_GPU_BYTES": "100000"}

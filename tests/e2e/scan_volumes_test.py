@@ -130,7 +130,8 @@ class ScanVolumes(harness.Case):
         return dataset
 
     def test_a_dataset_of_nnunet_becomes_stores_with_labels_and_folds(self):
-        scanned = self.json("scan", self.nnunet_dataset(), "--hash", "--out", "cohort.csv")
+        (self.folder / "linked").symlink_to(self.nnunet_dataset())
+        scanned = self.json("scan", "linked", "--hash", "--out", "cohort.csv")
         self.assertEqual((scanned["rows"], scanned["folds"]), (2, 1))
         self.assertEqual([(row["slide_id"], row["fold_0"]) for row in self.rows("cohort.csv")],
                          [("case_1", "train"), ("case_2", "val")])
@@ -147,6 +148,12 @@ class ScanVolumes(harness.Case):
             (mask,) = saved.glob("*-mask.npy")
             expected = gzip.decompress((self.folder / f"Dataset007_Polyps/labelsTr/case_{1 + (split == 'val')}.nii.gz").read_bytes())
             self.assertEqual(sorted(mask.read_bytes()[-8 * 48 * 40:]), sorted(expected[352:]))
+
+        (self.folder / "Dataset007_Polyps/imagesTr/case_2_0000.nii.gz").write_bytes(b"no volume")
+        refused = self.command("scan", "linked", "--hash", "--out", "again.csv")
+        self.assertEqual(refused.returncode, 1, refused.stderr)
+        self.assertIn("case_2_0000.nii.gz: it cannot be read", refused.stderr)
+        self.assertFalse((self.folder / "again.csv").exists())
 
     def files_of_volumes(self):
         """A folder of NIfTI, NRRD and MHA: one grid three times, and what is wrong with others."""

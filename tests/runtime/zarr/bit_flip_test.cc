@@ -5,6 +5,7 @@
 #include <zstd.h>
 
 #include "runtime/zarr/chunk_codec.h"
+#include "tests/deflated.h"
 #include "tests/runtime/zarr/zarr_fixture.h"
 
 namespace patchbay::zarr {
@@ -15,21 +16,6 @@ std::string ChunkBytes() {
   for (std::uint64_t i = 0; i < 600; ++i) {
     out += static_cast<char>(i < 200 ? i / 9 : i < 400 ? Mix(i) : 255);
   }
-  return out;
-}
-
-/// Through zlib, with a header of zlib (15) or gzip (31).
-std::string Deflate(const std::string& raw, int window) {
-  z_stream stream{};
-  EXPECT_EQ(deflateInit2(&stream, 6, Z_DEFLATED, window, 8, Z_DEFAULT_STRATEGY), Z_OK);
-  std::string out(raw.size() * 2 + 64, '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(raw.data()));
-  stream.avail_in = static_cast<uInt>(raw.size());
-  stream.next_out = reinterpret_cast<Bytef*>(out.data());
-  stream.avail_out = static_cast<uInt>(out.size());
-  EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
-  out.resize(stream.total_out);
-  deflateEnd(&stream);
   return out;
 }
 

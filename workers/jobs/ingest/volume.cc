@@ -111,11 +111,11 @@ Status JudgeVolume(TaskContext& context, const IngestFolders& folders, const Vol
       StrCat(MessageOf(fits), "; OUT/verdicts.csv names the files"));
 }
 
-/// The failure, with the file named in the verdicts where it is about one slice of a series.
+/// The failure, with the file named in the verdicts where one slice of a series is damaged.
 Status NameTheSlice(TaskContext& context, const IngestFolders& folders, const VolumeInWork& work,
                     const PlannedVolume& volume, const Status& failure) {
   const auto slice = SliceAtFault(failure);
-  if (!slice) return failure;
+  if (!slice || !absl::IsDataLoss(failure)) return failure;
   PB_ASSIGN_OR_RETURN(const DicomSeries series, OpenSeries(volume.files, ProgressOf(context)));
   Judgement judgement = Judge(series);
   if (*slice >= judgement.order.size()) return failure;

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 #include <zlib.h>
 
+#include "tests/deflated.h"
 #include "tests/workers/sources/slide_fixtures.h"
 #include "tests/workers/sources/volumes/volume_fixtures.h"
 #include "workers/sources/volumes/dicom_writer.h"
@@ -73,26 +74,12 @@ TEST(CraftedNifti, RasBecomesLpsAndVoxelsKeepTheirPlaces) {
   EXPECT_EQ(RasOf(volume->affine)[0][3], -10 + 4 * 4);
 }
 
-std::string Gzipped(const std::string& raw, int level) {
-  std::string out(raw.size() * 2 + 1024, '\0');
-  z_stream stream{};
-  EXPECT_EQ(deflateInit2(&stream, level, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(raw.data()));
-  stream.avail_in = static_cast<uInt>(raw.size());
-  stream.next_out = reinterpret_cast<Bytef*>(out.data());
-  stream.avail_out = static_cast<uInt>(out.size());
-  EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
-  out.resize(stream.total_out);
-  deflateEnd(&stream);
-  return out;
-}
-
 TEST(CraftedNifti, NoFlippedBitOfACompressedVolumeBecomesAnotherVolume) {
   TemporaryFolder folder;
   const std::string raw = *ReadFile(CraftedNifti().Write(folder.File("a.nii")), 1 << 20);
   const std::string path = folder.File("a.nii.gz");
   for (const int level : {0, 9}) {  // stored as it is, where only the checksum sees it; and packed
-    const std::string whole = Gzipped(raw, level);
+    const std::string whole = Deflate(raw, 31, level);
     ASSERT_TRUE(WriteFileDurably(path, AsBytes(whole)).ok());
     const auto volume = ReadCanonical(path);
     ASSERT_TRUE(volume.ok()) << volume.status();
