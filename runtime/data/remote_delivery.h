@@ -3,6 +3,7 @@
 // completed proves nothing.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -23,6 +24,8 @@ namespace patchbay::data {
 /// "ucx://HEX".
 inline constexpr std::string_view kTlsScheme = "tls://", kUcxScheme = "ucx://";
 
+inline constexpr std::size_t kMaxSenders = 1024;  ///< connections a trainer takes shards over
+
 /// Trainer side. Receives on threads of its own.
 class RemoteReceiver {
  public:
@@ -35,6 +38,7 @@ class RemoteReceiver {
     /// Of one shard, from the first byte of its header to its answer (TLS); then its connection is
     /// dropped. Longer than a sender's.
     std::int64_t shard_deadline_ms = 15'000;
+    std::size_t senders_max = kMaxSenders;  ///< fewer only in tests
   };
   /// Listens at the network's address. FailedPrecondition when the network policy forbids it (see
   /// CheckNetwork, LimitsOf). `ring` must outlive the receiver.

@@ -53,7 +53,7 @@ struct Peer {
   bool let_go = false;                   ///< it hung up: it has closed the ring's memory before
 };
 
-/// A process that may not connect any more.
+/// A process that may not connect any more; without a watch it is known by its number for good.
 struct BarredPeer {
   pid_t pid = 0;
   ExitWatch exit;
@@ -121,6 +121,7 @@ class EpollRingServer final : public RingServer {
   std::uint64_t next_id_ = 1;
   std::atomic<std::uint32_t> peer_count_ = 0;
   bool asks_folders_ = false;
+  bool is_shut_ = false;  ///< more processes were fenced than `barred_` may hold
 
   std::mutex queue_mu_;
   std::deque<QueuedFence> queue_;  ///< guarded by queue_mu_
@@ -308,7 +309,7 @@ void EpollRingServer::Accept() {
   if (identified->uid != geteuid() && identified->uid != 0) {
     return LogWarning(StrCat("ring: a process of user ", identified->uid, " was refused"));
   }
-  if (peers_.size() >= kMaxPeers) return LogWarning("ring: too many worker processes");
+  if (peers_.size() >= options_.peers_max) return LogWarning("ring: too many worker processes");
   if (IsBarred(identified->pid)) return;
   auto exit = WatchPeer(socket.get(), *identified, options_.proof);
   if (!exit.ok()) return LogWarning(Describe(exit.status()));
@@ -394,18 +395,23 @@ void EpollRingServer::ForgetPeer(std::uint64_t id) {
 }
 
 bool EpollRingServer::IsBarred(pid_t pid) const {
-  return std::any_of(barred_.begin(), barred_.end(),
-                     [pid](const auto& entry) { return entry.second.pid == pid; });
+  return is_shut_ || std::any_of(barred_.begin(), barred_.end(),
+                                 [pid](const auto& entry) { return entry.second.pid == pid; });
 }
 
-/// A fenced process that has no mapping gets none for the rest of its life.
+/// A fenced process that has no mapping gets none for the rest of its life. When they are too many
+/// to remember, no process gets one any more.
 void EpollRingServer::Bar(pid_t pid) {
-  if (IsBarred(pid) || barred_.size() >= kMaxPeers) return;
+  if (IsBarred(pid)) return;
+  if (barred_.size() >= options_.peers_max) {
+    is_shut_ = true;
+    return LogWarning("ring: too many fenced worker processes: no further one is admitted");
+  }
   auto exit = ExitWatch::Of(pid, options_.proof);
-  if (!exit.ok()) return;
+  if (absl::IsNotFound(exit.status())) return;
   const std::uint64_t id = next_id_++;
-  if (!WatchExit(*exit, Source::kBarred, id).ok()) return;
-  barred_[id] = BarredPeer{pid, *std::move(exit)};
+  const bool watched = exit.ok() && WatchExit(*exit, Source::kBarred, id).ok();
+  barred_[id] = BarredPeer{pid, watched ? *std::move(exit) : ExitWatch()};
 }
 
 void EpollRingServer::DropLateGreetings() {

@@ -2,6 +2,7 @@
 // an abstract Unix socket, counts what they report, and fences them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -15,7 +16,7 @@
 namespace patchbay::data {
 
 inline constexpr std::int64_t kProofDeadlineMs = 2'000;  ///< then a fenced batch moves to a spare
-inline constexpr std::uint32_t kMaxPeers = 1024;         ///< worker processes per ring
+inline constexpr std::size_t kMaxPeers = 1024;           ///< worker processes per ring
 inline constexpr std::int64_t kGreetingDeadlineMs = 5'000;
 
 /// A request to make sure that the holder of `lease` can no longer write.
@@ -44,6 +45,8 @@ class RingServer {
     std::uint64_t stream = 0;
     std::int64_t proof_deadline_ms = kProofDeadlineMs;
     ExitProof proof = ExitProof::kPidfd;  ///< the best to use; a kernel may offer less
+    /// That are connected, and as many that were fenced before they were. Fewer only in tests.
+    std::size_t peers_max = kMaxPeers;
     /// For a remote holder: true once no transfer of the shard runs under that lease or an older
     /// one. Called from the server's thread about every 20 ms until it is true or the deadline
     /// passes.

@@ -311,7 +311,7 @@ void SlotTable::Take(Position at) {
 
 bool SlotTable::Release(std::uint32_t slot, std::uint64_t generation) {
   if (slot >= slots_.size()) return false;
-  Slot& s = slots_[slot];
+  Slot& s = slots_.at(slot);
   if (s.phase != SlotPhase::kInUse || s.generation != generation) return false;
   ++s.generation;
   s.transfers.clear();

@@ -22,7 +22,6 @@
 namespace patchbay::data {
 namespace {
 
-constexpr std::size_t kMaxSenders = 1024;
 constexpr std::size_t kReadBytes = 64 << 10;  ///< between two steps of a checksum
 constexpr std::size_t kDropBytes = 16 << 10;  ///< of a refused shard, at once
 
@@ -124,7 +123,7 @@ void TlsReceiver::Admit(std::unique_ptr<TlsChannel> channel) {
   JoinEnded();
   const std::lock_guard lock(mu_);
   std::string peer = PeerAddress(channel->socket());
-  if (senders_.size() >= kMaxSenders) {
+  if (senders_.size() >= options_.senders_max) {
     dropped_.Count(peer, "too many senders");
     return LogWarning(StrCat("let go of sender ", peer, ": too many senders"));
   }

@@ -18,7 +18,6 @@
 namespace patchbay::data {
 namespace {
 
-constexpr std::size_t kMaxConnections = 1024;
 constexpr std::string_view kRdmaPeer = "a peer on the RDMA fabric";  ///< UCX does not name it
 
 class UcxReceiver;
@@ -134,7 +133,7 @@ ucs_status_t UcxReceiver::OnHello(void* self, const void*, std::size_t, void* pa
 /// address takes it over: from then on we hear when it fails, and may close it.
 Status UcxReceiver::Admit(std::span<const std::byte> hello) {
   PB_ASSIGN_OR_RETURN(const auto sender, DecodeHello(hello, options_.secret));
-  if (endpoints_.size() >= kMaxConnections) {
+  if (endpoints_.size() >= options_.senders_max) {
     return absl::ResourceExhaustedError("admit sender: too many senders");
   }
   PB_ASSIGN_OR_RETURN(const ucp_ep_h endpoint,

@@ -131,7 +131,7 @@ TEST(DeviceRingOnGpu, IsNotFreedWhileAWorkerHasItOpen) {
              "--gtest_filter=DeviceRingOnGpu.DISABLED_WriteUntilToldToLetGo");
   int ended = -1;
   std::thread worker([&] { ended = std::system(command.c_str()); });
-  while ((*server)->PeerCount() == 0) std::this_thread::yield();
+  EXPECT_TRUE(Comes("worker", [&] { return (*server)->PeerCount() > 0; }));
   server->reset();
   ring.reset();
   worker.join();

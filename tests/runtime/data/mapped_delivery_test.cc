@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include "gtest/gtest.h"
@@ -20,8 +21,6 @@ namespace patchbay::data {
 namespace {
 
 using namespace testing;  // NOLINT: the fixture of this folder
-
-constexpr std::int64_t kPatience = 20'000;  // ms; only a failing test waits this long
 
 /// Collects what the server says about fences.
 class FenceLog {
@@ -57,11 +56,13 @@ struct Trainer {
   explicit Trainer(std::int64_t proof_deadline_ms = kPatience,
                    const SlotTableOptions& options = SmallOptions(),
                    ExitProof proof = ExitProof::kPidfd,
-                   std::function<bool(pid_t, std::int64_t)> left_device = nullptr) {
+                   std::function<bool(pid_t, std::int64_t)> left_device = nullptr,
+                   std::size_t peers_max = kMaxPeers) {
     ring = MakeRing(options);
     RingServer::Options o;
     o.proof = proof;
     o.left_device = std::move(left_device);
+    o.peers_max = peers_max;
     o.secret = SecretOf(1);
     o.stream = kStream;
     o.proof_deadline_ms = proof_deadline_ms;
@@ -86,6 +87,16 @@ MappedRing::Options WorkerOptions(const std::string& name, std::uint8_t secret =
   o.layout = SmallLayout();
   o.capacity = Capacity(SmallGeometry());
   return o;
+}
+
+/// Connects and greets nobody: whether the trainer challenges it, or ends the connection at once.
+bool IsChallenged(const std::string& name, UniqueFd* socket = nullptr) {
+  auto connected = ConnectAbstract(name, kPatience);
+  if (!connected.ok()) return false;
+  std::array<std::byte, kMaxGreetingBytes> buffer;
+  const auto size = ReceiveMessage(connected->get(), buffer);
+  if (socket != nullptr) *socket = std::move(*connected);
+  return size.ok() && *size > 0;
 }
 
 /// Writes `value` into the header's range and reports it.
@@ -262,6 +273,18 @@ TEST(MappedDelivery, AForgedReportOfAnAdmittedWorkerEndsItsConnection) {
   EXPECT_EQ(trainer.ring->stats().shards_counted, 0u);
 }
 
+TEST(MappedDelivery, TakesSoManyWorkersAndNoMore) {
+  Trainer trainer(kPatience, SmallOptions(), ExitProof::kPidfd, nullptr, 2);
+  const std::string& name = trainer.server->socket_name();
+  UniqueFd first, second, third;
+  EXPECT_TRUE(IsChallenged(name, &first));
+  EXPECT_TRUE(IsChallenged(name, &second));
+  EXPECT_FALSE(IsChallenged(name, &third));
+  first.Close();
+  EXPECT_TRUE(Comes("place of a worker that is gone", [&] { return IsChallenged(name, &third); }));
+  EXPECT_EQ(RingServer::Options().peers_max, 1024u);
+}
+
 TEST(MappedDelivery, WindowsStayInsideTheRing) {
   Trainer trainer;
   auto ring = MappedRing::Connect(WorkerOptions(trainer.server->socket_name()));
@@ -373,7 +396,8 @@ TEST_P(Fencing, AFrozenWorkerThatWakesNeverTouchesALiveSlot) {
   EXPECT_TRUE(AllPatchesAre(*batch, 7));
   EXPECT_EQ(trainer.ring->ReportAll()[0].phase, SlotPhase::kResting);
   zombie.Kill();
-  while (trainer.ring->ReportAll()[0].phase == SlotPhase::kResting) std::this_thread::yield();
+  ASSERT_TRUE(Comes("end of the slot's rest",
+                    [&] { return trainer.ring->ReportAll()[0].phase != SlotPhase::kResting; }));
   EXPECT_EQ(trainer.ring->ReportAll()[0].phase, SlotPhase::kSpare);
 }
 
@@ -387,7 +411,7 @@ TEST_P(Fencing, ReportsOfAFencedLeaseAreRefused) {
   worker.Tell(lost);
   ASSERT_EQ(worker.Hear(), 'r');
   ASSERT_TRUE(trainer.fences.Wait().has_value());
-  while (trainer.ring->stats().shards_refused == 0) std::this_thread::yield();
+  ASSERT_TRUE(Comes("refused shard", [&] { return trainer.ring->stats().shards_refused > 0; }));
   EXPECT_EQ(trainer.ring->stats().shards_counted, 0u);
 }
 
@@ -398,7 +422,7 @@ TEST_P(Fencing, AnswersAtOnceForAShardThatHadCounted) {
   ASSERT_EQ(worker.Hear(), 'c');
   const ShardHeader done = HeaderOf({0, 0}, 0, 0, 1, 1);
   worker.Tell(done);
-  while (trainer.ring->stats().shards_counted == 0) std::this_thread::yield();
+  ASSERT_TRUE(Comes("counted shard", [&] { return trainer.ring->stats().shards_counted > 0; }));
   trainer.server->Fence(trainer.Request(done, worker.pid()));
   const auto outcome = trainer.fences.Wait();
   ASSERT_TRUE(outcome.has_value());
@@ -412,6 +436,74 @@ TEST_P(Fencing, AProcessFencedBeforeItConnectedNeverGetsTheRing) {
   const auto outcome = trainer.fences.Wait();
   ASSERT_TRUE(outcome.has_value());
   EXPECT_TRUE(outcome->status.ok());
+  late.TellText(trainer.server->socket_name());
+  EXPECT_EQ(late.Join(), 3);
+}
+
+TEST_P(Fencing, AProcessFencedBeforeItConnectedIsNotEvenChallenged) {
+  ChildProcess late([](int in, int) { return IsChallenged(AwaitText(in)) ? 7 : 0; });
+  Trainer trainer(kPatience, SmallOptions(), GetParam());
+  trainer.server->Fence(trainer.Request(HeaderOf({0, 0}, 0, 0, 1, 1), late.pid()));
+  ASSERT_TRUE(trainer.fences.Wait().has_value());
+  late.TellText(trainer.server->socket_name());
+  EXPECT_EQ(late.Join(), 0);
+}
+
+TEST_P(Fencing, AProcessFencedBetweenChallengeAndProofNeverGetsTheRing) {
+  ChildProcess slow([](int in, int out) {
+    auto socket = ConnectAbstract(AwaitText(in), kPatience);
+    if (!socket.ok()) return 3;
+    std::array<std::byte, kMaxGreetingBytes> buffer;
+    auto size = ReceiveMessage(socket->get(), buffer);
+    if (!size.ok()) return 4;
+    const auto challenge = DecodeChallenge(std::span(buffer).first(*size));
+    if (!challenge.ok()) return 5;
+    Say(out, 'c');
+    Await<char>(in);
+    const auto hello = EncodeHello({kStream, Nonce{}}, challenge->nonce, SecretOf(1));
+    if (!SendMessage(socket->get(), hello).ok()) return 6;
+    size = ReceiveMessage(socket->get(), buffer);
+    return size.ok() && *size > 0 ? 7 : 0;
+  });
+  Trainer trainer(kPatience, SmallOptions(), GetParam());
+  slow.TellText(trainer.server->socket_name());
+  ASSERT_EQ(slow.Hear(), 'c');
+  trainer.server->Fence(trainer.Request(HeaderOf({0, 0}, 0, 0, 1, 1), slow.pid()));
+  ASSERT_TRUE(trainer.fences.Wait().has_value());
+  slow.Tell('x');
+  EXPECT_EQ(slow.Join(), 0);
+}
+
+TEST_P(Fencing, MoreFencedProcessesThanItRemembersShutTheRing) {
+  ChildProcess remembered(&RunWorker), forgotten(&RunWorker);
+  Trainer trainer(kPatience, SmallOptions(), GetParam(), nullptr, 1);
+  const std::string& name = trainer.server->socket_name();
+  const auto fence = [&](const ChildProcess& process) {
+    trainer.server->Fence(trainer.Request(HeaderOf({0, 0}, 0, 0, 1, 1), process.pid()));
+    return trainer.fences.Wait().has_value();
+  };
+  ASSERT_TRUE(fence(remembered));
+  EXPECT_TRUE(IsChallenged(name)) << "one is remembered: others may come";
+  ASSERT_TRUE(fence(forgotten));
+  EXPECT_FALSE(IsChallenged(name));
+  remembered.TellText(name);
+  EXPECT_EQ(remembered.Join(), 3);
+  forgotten.TellText(name);
+  EXPECT_EQ(forgotten.Join(), 3);
+}
+
+TEST_P(Fencing, AProcessThatCannotBeWatchedIsKeptOutAllTheSame) {
+  ChildProcess late(&RunWorker);
+  Trainer trainer(kPatience, SmallOptions(), GetParam());
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none_left{3, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none_left), 0);
+  trainer.server->Fence(trainer.Request(HeaderOf({0, 0}, 0, 0, 1, 1), late.pid()));
+  const bool fenced = trainer.fences.Wait().has_value();
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_TRUE(fenced);
+  EXPECT_TRUE(IsChallenged(trainer.server->socket_name())) << "others may come";
   late.TellText(trainer.server->socket_name());
   EXPECT_EQ(late.Join(), 3);
 }
@@ -490,7 +582,7 @@ TEST(MappedDelivery, ADeadProcessIsFencedOnceTheDeviceIsDoneWithIt) {
   ASSERT_EQ(worker.Hear(), 'w');
   trainer.server->Fence(trainer.Request(header, worker.pid()));
   worker.Kill();
-  while (asked < 3) std::this_thread::yield();
+  ASSERT_TRUE(Comes("third question to the device", [&] { return asked >= 3; }));
   EXPECT_EQ(trainer.server->PeerCount(), 1u) << "the device may still write for it";
   left = true;
   EXPECT_TRUE(trainer.fences.Wait().has_value());
@@ -524,7 +616,7 @@ TEST(MappedDelivery, AKilledTrainerLeavesNothingBehind) {
   auto ring = MappedRing::Connect(WorkerOptions(name));
   ASSERT_TRUE(ring.ok()) << ring.status();
   trainer.Kill();
-  while (!(*ring)->Closed()) std::this_thread::yield();
+  ASSERT_TRUE(Comes("end of the trainer", [&] { return (*ring)->Closed(); }));
   EXPECT_TRUE(absl::IsUnavailable((*ring)->ReportShardFinished(HeaderOf({0, 0}, 0, 0, 1, 1))));
   EXPECT_TRUE(absl::IsUnavailable(MappedRing::Connect(WorkerOptions(name)).status()));
   ring->reset();

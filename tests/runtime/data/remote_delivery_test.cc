@@ -29,7 +29,6 @@ namespace {
 
 using namespace testing;  // NOLINT: the fixture of this folder
 
-constexpr std::int64_t kPatience = 20'000;  // ms; only a failing test waits this long
 const TrainerIdentity kTrainer{kStream, 0, 5};
 const BatchLayout kBigLayout = SmallLayout(32 << 20);
 
@@ -77,9 +76,11 @@ SlotTableOptions BigOptions() {
 
 struct Node {
   explicit Node(NetworkPolicy policy, const SlotTableOptions& options = SmallOptions(),
-                const BatchLayout& layout = SmallLayout()) {
+                const BatchLayout& layout = SmallLayout(), std::size_t senders_max = kMaxSenders) {
     ring = MakeRing(options, layout);
-    auto started = RemoteReceiver::Start(*ring, {LoopbackOf(policy), SecretOf(1), kTrainer});
+    RemoteReceiver::Options receiving{LoopbackOf(policy), SecretOf(1), kTrainer};
+    receiving.senders_max = senders_max;
+    auto started = RemoteReceiver::Start(*ring, receiving);
     EXPECT_TRUE(started.ok()) << started.status();
     receiver = std::move(*started);
   }
@@ -169,7 +170,8 @@ TEST_P(RemoteDelivery, UsesAndReportsTheDeclaredTransportOnly) {
   const bool is_tls = GetParam() == NetworkPolicy::kTls;
   const std::string expected = is_tls ? "tls/TLS_AES_128_GCM_SHA256" : "tcp/lo";
   EXPECT_EQ(sender->Transport(), expected);
-  while (node.receiver->Transport().empty()) std::this_thread::yield();
+  ASSERT_TRUE(
+      Comes("transport of the receiver", [&] { return !node.receiver->Transport().empty(); }));
   EXPECT_EQ(node.receiver->Transport(), expected);
 }
 
@@ -188,7 +190,8 @@ TEST_P(RemoteDelivery, TakesNothingFromASenderWithoutTheSecret) {
   stranger.secret = SecretOf(2);
   EXPECT_FALSE(sender->Send(stranger, header, Payload(header, 9)).ok());
   EXPECT_EQ(node.ring->stats().shards_counted, 0u);
-  while (node.receiver->connections_dropped() == 0) std::this_thread::yield();
+  ASSERT_TRUE(
+      Comes("dropped connection", [&] { return node.receiver->connections_dropped() > 0; }));
   EXPECT_EQ(node.ring->memory().host()[0], std::byte{0}) << "not a byte was taken";
 }
 
@@ -218,12 +221,12 @@ TEST_P(RemoteDelivery, DoesNotCountAShardWhoseBytesAreNotTheSenders) {
   const Payload payload(header, 5);
   header.crc32c[1] = Crc32c(payload.arrays[1]) ^ 1;  // the first array is good
   sender->Send(node.target(), header, payload).IgnoreError();
-  while (node.ring->stats().shards_corrupt == 0) std::this_thread::yield();
+  ASSERT_TRUE(Comes("corrupt shard", [&] { return node.ring->stats().shards_corrupt > 0; }));
   EXPECT_EQ(node.ring->stats().shards_counted, 0u);
   header.crc32c[1] = 0;
   header.lease.counter = 2;
   EXPECT_TRUE(sender->Send(node.target(), header, payload).ok());
-  while (node.ring->stats().shards_counted == 0) std::this_thread::yield();
+  ASSERT_TRUE(Comes("counted shard", [&] { return node.ring->stats().shards_counted > 0; }));
 }
 
 TEST_P(RemoteDelivery, TakesNothingOfAStreamWithOtherArrays) {
@@ -251,12 +254,14 @@ TEST_P(RemoteDelivery, ASenderKilledInTheMiddleFreesItsRangeAndNothingCounts) {
   const ShardHeader header = HeaderOf({0, 0}, 0, 0, 1, 1, BigOptions().geometry);
   doomed.SendTo(GetParam(), node.receiver->address());
   doomed.Tell(header);
-  while (!node.ring->Receiving(header.shard, header.lease)) std::this_thread::yield();
+  ASSERT_TRUE(Comes("transfer that runs",
+                    [&] { return node.ring->Receiving(header.shard, header.lease); }));
   doomed.Stop();
   ASSERT_TRUE(node.ring->Receiving(header.shard, header.lease))
       << "the transfer was over too soon to interrupt";
   doomed.Kill();
-  while (node.ring->Receiving(header.shard, header.lease)) std::this_thread::yield();
+  ASSERT_TRUE(Comes("end of the dead sender's transfer",
+                    [&] { return !node.ring->Receiving(header.shard, header.lease); }));
   EXPECT_EQ(node.ring->stats().shards_counted, 0u);
   EXPECT_GE(node.ring->stats().receives_failed, 1u);
 
@@ -296,7 +301,8 @@ void FenceAFrozenSender(NetworkPolicy policy, const LeaseNumber& fence) {
   const ShardHeader header = HeaderOf({0, 0}, 0, 0, 1, 1, BigOptions().geometry);
   frozen.SendTo(policy, node.receiver->address());
   frozen.Tell(header);
-  while (!node.ring->Receiving(header.shard, header.lease)) std::this_thread::yield();
+  ASSERT_TRUE(Comes("transfer that runs",
+                    [&] { return node.ring->Receiving(header.shard, header.lease); }));
   frozen.Stop();
   ASSERT_TRUE(node.ring->Receiving(header.shard, header.lease))
       << "the transfer was over too soon to freeze";
@@ -444,6 +450,31 @@ TEST_P(RemoteDelivery, ManySendersShareOneTrainer) {
   for (std::uint32_t shard = 0; shard < 32; ++shard) {
     EXPECT_TRUE(PatchesAre(*batch, 2 * shard, 2, static_cast<int>(shard)));
   }
+}
+
+TEST_P(RemoteDelivery, TakesSoManySendersAndNoMore) {
+  Node node(GetParam(), SmallOptions(), SmallLayout(), 2);
+  auto first = MakeSender(), second = MakeSender();
+  const auto send = [&](RemoteSender& sender, const ShardHeader& h) {
+    return sender.Send(node.target(), h, Payload(h, 1));
+  };
+  EXPECT_TRUE(send(*first, HeaderOf({0, 0}, 0, 0, 1, 1)).ok());
+  EXPECT_TRUE(send(*second, HeaderOf({0, 0}, 1, 0, 1, 2)).ok());
+  const ShardHeader more = HeaderOf({0, 1}, 0, 1, 1, 3);
+  EXPECT_FALSE(send(*MakeSender(), more).ok());
+  const std::vector<DroppedPeer> dropped = node.receiver->dropped_peers();
+  EXPECT_TRUE(std::any_of(dropped.begin(), dropped.end(), [](const DroppedPeer& peer) {
+    return peer.reason.find("too many senders") != std::string::npos;
+  }));
+  EXPECT_EQ(node.ring->stats().shards_counted, 2u);
+  EXPECT_TRUE(send(*first, HeaderOf({0, 1}, 1, 1, 1, 4)).ok()) << "those before go on";
+  second.reset();
+  EXPECT_TRUE(
+      Comes("place of a sender that is gone", [&] { return send(*MakeSender(), more).ok(); }));
+}
+
+TEST(RemoteDeliveryStart, TakesAThousandSendersUnlessToldOtherwise) {
+  EXPECT_EQ(RemoteReceiver::Options().senders_max, 1024u);
 }
 
 }  // namespace

@@ -271,6 +271,7 @@ TEST(SlotTable, OnlyTheGenerationInUseIsReleased) {
   Fill(table, {0, 0}, 0, 1);
   table.Take({0, 0});
   for (const std::uint64_t generation : {0, 2, 100}) EXPECT_FALSE(table.Release(0, generation));
+  EXPECT_FALSE(table.Release(table.SlotCount(), 1)) << "just past the last";
   EXPECT_EQ(table.Report(0).phase, SlotPhase::kInUse);
   EXPECT_TRUE(table.Release(0, 1));
 }

@@ -9,6 +9,8 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -17,6 +19,7 @@
 #include <unistd.h>
 
 #include "gtest/gtest.h"
+#include "runtime/base/clock.h"
 #include "runtime/data/ring.h"
 #include "runtime/data/ring_memory.h"
 #include "runtime/data/shard_header.h"
@@ -25,6 +28,20 @@
 namespace patchbay::data::testing {
 
 inline constexpr std::uint64_t kStream = 77;
+inline constexpr std::int64_t kPatience = 20'000;  ///< ms; only a failing test waits this long
+
+/// Waits for what another thread or process does: ASSERT_TRUE(Comes("a refusal", [&] { ... })).
+template <typename Condition>
+::testing::AssertionResult Comes(std::string_view what, const Condition& has_come) {
+  const std::int64_t until_ns = SteadyNowNs() + kPatience * 1'000'000;
+  while (!has_come()) {
+    if (SteadyNowNs() >= until_ns) {
+      return ::testing::AssertionFailure() << "in " << kPatience / 1000 << " s came no " << what;
+    }
+    std::this_thread::yield();
+  }
+  return ::testing::AssertionSuccess();
+}
 
 inline constexpr std::int64_t kImageBytes = 1000;  ///< of a patch
 

@@ -28,7 +28,6 @@ namespace {
 
 using namespace testing;  // NOLINT: the fixture of this folder
 
-constexpr std::int64_t kPatience = 20'000;  // ms; only a failing test waits this long
 const TrainerIdentity kTrainer{kStream, 0, 5};
 
 std::int64_t Soon() { return SteadyNowMs() + kPatience; }
@@ -119,10 +118,8 @@ class TlsDelivery : public ::testing::Test {
     return DecodeShardAnswer(answer, header.lease);
   }
   void AwaitDropped(std::uint64_t count) const {
-    const std::int64_t until = Soon();
-    while (receiver_->connections_dropped() < count && SteadyNowMs() < until) {
-      std::this_thread::yield();
-    }
+    EXPECT_TRUE(Comes("further dropped connection",
+                      [&] { return receiver_->connections_dropped() >= count; }));
     EXPECT_EQ(receiver_->connections_dropped(), count);
   }
   /// How often a peer of this address was turned away for a reason that contains `reason`.
@@ -372,7 +369,7 @@ TEST_F(TlsDelivery, AnEndBetweenTwoShardsIsNobodysFault) {
     const ShardHeader header = HeaderOf({0, 1}, announced, 1, 1, 1);
     SendAndEnd(MessageOf(header, 7), announced);
   }
-  while (ring_->stats().shards_counted < 2) std::this_thread::yield();
+  ASSERT_TRUE(Comes("second counted shard", [&] { return ring_->stats().shards_counted >= 2; }));
   EXPECT_EQ(receiver_->connections_dropped(), 0u);
 }
 
@@ -461,7 +458,8 @@ TEST_F(TlsDelivery, ASlowShardBlocksItsOwnConnectionOnly) {
   ASSERT_NE(slow, nullptr);
   const std::vector<std::byte> message = MessageOf(header, 7);
   ASSERT_TRUE(slow->Write(std::span(message).first(kShardHeaderBytes + 5), Soon()).ok());
-  while (!ring_->Receiving(header.shard, header.lease)) std::this_thread::yield();
+  ASSERT_TRUE(
+      Comes("transfer that runs", [&] { return ring_->Receiving(header.shard, header.lease); }));
   ExpectTheStreamGoesOn();
   ASSERT_TRUE(slow->Write(std::span(message).subspan(kShardHeaderBytes + 5), Soon()).ok());
   EXPECT_TRUE(AnswerOf(*slow, header).ok());
