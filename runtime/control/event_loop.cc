@@ -40,7 +40,8 @@ struct Timer {
 struct EventLoop::State {
   UniqueFd epoll;
   UniqueFd wake;
-  SteadyClock clock;
+  SteadyClock steady;
+  const Clock* clock = &steady;
   Id last_id = 0;
   std::map<Id, std::shared_ptr<WatchEntry>> watches;
   std::vector<Id> sources;  ///< watches that can hold work their descriptor does not show
@@ -65,8 +66,9 @@ struct EventLoop::State {
 EventLoop::EventLoop(std::unique_ptr<State> state) : state_(std::move(state)) {}
 EventLoop::~EventLoop() = default;
 
-StatusOr<std::unique_ptr<EventLoop>> EventLoop::Open() {
+StatusOr<std::unique_ptr<EventLoop>> EventLoop::Open(const Clock* clock) {
   auto state = std::make_unique<State>();
+  if (clock != nullptr) state->clock = clock;
   state->epoll = UniqueFd(epoll_create1(EPOLL_CLOEXEC));
   state->wake = UniqueFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!state->epoll.valid() || !state->wake.valid()) {
@@ -166,7 +168,7 @@ void EventLoop::Stop() {
   state_->Wake();
 }
 
-TimeMs EventLoop::NowMs() const { return state_->clock.NowMs(); }
+TimeMs EventLoop::NowMs() const { return state_->clock->NowMs(); }
 
 void EventLoop::State::RunPosted() {
   std::vector<Callback> work;
@@ -178,7 +180,7 @@ void EventLoop::State::RunPosted() {
 }
 
 void EventLoop::State::RunTimers() {
-  const TimeMs now = clock.NowMs();
+  const TimeMs now = clock->NowMs();
   while (!due.empty() && due.begin()->first.first <= now) {
     const Id id = due.begin()->second;
     due.erase(due.begin());
@@ -215,7 +217,7 @@ TimeMs EventLoop::State::WaitMs(TimeMs timeout_ms) {
   }
   if (!due.empty()) {
     timeout_ms =
-        std::min(timeout_ms, std::max<TimeMs>(due.begin()->first.first - clock.NowMs(), 0));
+        std::min(timeout_ms, std::max<TimeMs>(due.begin()->first.first - clock->NowMs(), 0));
   }
   return std::min(timeout_ms, kLongestWaitMs);
 }

@@ -18,7 +18,9 @@ class EventLoop {
   using Callback = std::function<void()>;
   using Id = std::uint64_t;  ///< of a watch or timer; 0 is none; never reused
 
-  static StatusOr<std::unique_ptr<EventLoop>> Open();
+  /// `clock`, which its timers and NowMs go by, must outlive it; null: CLOCK_MONOTONIC. With a
+  /// clock that stands still, wait with RunOnce: RunUntil would never be late.
+  static StatusOr<std::unique_ptr<EventLoop>> Open(const Clock* clock = nullptr);
   ~EventLoop();
   EventLoop(const EventLoop&) = delete;
   EventLoop& operator=(const EventLoop&) = delete;

@@ -1,5 +1,6 @@
 #include "runtime/control/session.h"
 
+#include <algorithm>
 #include <csignal>
 
 #include <sys/prctl.h>
@@ -72,6 +73,58 @@ TEST_F(SessionOverSockets, UnansweredRequestIsRepeatedUnderItsNumber) {
   // The second and third answer of the same request are not for anybody.
   EXPECT_TRUE(Ask(*session, protocol::Heartbeat{6}).ok());
   EXPECT_EQ(answers, 1);
+}
+
+/// Time that a test moves.
+class MovedClock final : public Clock {
+ public:
+  TimeMs NowMs() const override { return now_ms_; }
+  void Move(TimeMs by_ms) { now_ms_ += by_ms; }
+
+ private:
+  TimeMs now_ms_ = 1'000;
+};
+
+TEST_F(SessionOverSockets, TheLongestPauseBetweenTwoRepeatsIsFiveSeconds) {
+  MovedClock clock;
+  const auto loop = *EventLoop::Open(&clock);
+  KeyFile key = MakeKey("ann");
+  StartServer();
+  key.address = address_;
+  const auto session = *Session::Open(*loop, key, {});
+  loop_->Every(1, [] {});  // two loops take turns in this thread
+  const auto wait = [&](auto done) {
+    return Wait([&] {
+      loop->RunOnce(0);
+      return done();
+    });
+  };
+  /// Requests that have come, when all that was sent is here.
+  const auto requests = [&] {
+    const std::size_t before = received_.size();
+    EXPECT_TRUE(session->Tell(protocol::HeartbeatSeen{}).ok());
+    const auto is_told = [](const Received& each) {
+      return std::holds_alternative<protocol::HeartbeatSeen>(
+          protocol::Decode(AsBytes(each.bytes))->body);
+    };
+    EXPECT_TRUE(wait([&] {
+      return std::any_of(received_.begin() + static_cast<std::ptrdiff_t>(before), received_.end(),
+                         is_told);
+    }));
+    return std::count_if(received_.begin(), received_.end(),
+                         [&](const Received& each) { return !is_told(each); });
+  };
+  ASSERT_TRUE(wait([&] { return session->connected(); }));
+  session->Request(protocol::Heartbeat{1}, 0, [](const auto&) {});
+  std::ptrdiff_t sent = 1;
+  for (const TimeMs pause_ms : {1'000, 2'000, 4'000, 5'000, 5'000}) {
+    clock.Move(pause_ms - 1);
+    loop->RunOnce(0);
+    EXPECT_EQ(requests(), sent) << pause_ms;
+    clock.Move(1);
+    loop->RunOnce(0);
+    EXPECT_EQ(requests(), ++sent) << pause_ms;
+  }
 }
 
 TEST_F(SessionOverSockets, DeadlineIsSaid) {
