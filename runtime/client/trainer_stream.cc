@@ -17,6 +17,7 @@
 #include "runtime/base/host_identity.h"
 #include "runtime/base/log.h"
 #include "runtime/client/client.h"
+#include "runtime/client/scheduler_away.h"
 #include "runtime/client/stream.h"
 #include "runtime/client/stream_plan.h"
 #include "runtime/client/stream_timer.h"
@@ -39,8 +40,6 @@ constexpr std::int64_t kReattachPauseMs = 500;
 constexpr std::int64_t kGatePollMs = 1;
 constexpr std::int64_t kGateGraceMs = 10'000;  ///< a consumer's device work at the end of a stream
 constexpr std::size_t kMostItemsPerMessage = 4096;
-constexpr TimeMs kSayAwayAfterMs = 1'000;  ///< a restart takes less
-constexpr TimeMs kSayAwayEveryMs = 10'000;
 
 /// Failures after which asking again is of no use.
 bool IsFinal(const Status& status) {
@@ -52,7 +51,8 @@ bool IsFinal(const Status& status) {
 
 class TrainerStream final : public Stream {
  public:
-  explicit TrainerStream(const StreamOptions& options) : options_(options) {}
+  explicit TrainerStream(const StreamOptions& options)
+      : options_(options), away_(StrCat("stream ", options.job), options.scheduler_grace_ms) {}
   ~TrainerStream() override;
 
   Status Open(const OpenSession& open);
@@ -88,7 +88,7 @@ class TrainerStream final : public Stream {
   void Attach();
   void Heartbeat();
   void TellDroppedPeers();
-  void SchedulerAway(TimeMs away_ms);
+  void LookForScheduler();
   void Flush();
   template <typename Message, typename Item>
   void TellInParts(Message message, std::vector<Item> Message::*list, std::vector<Item> items);
@@ -119,8 +119,8 @@ class TrainerStream final : public Stream {
   bool gate_timer_set_ = false;
   std::uint32_t scheduler_incarnation_ = 0;
   std::vector<protocol::PeersDropped::Item> told_dropped_;
-  TimeMs away_since_ = -1;   ///< the scheduler's; -1 = it is there
-  TimeMs said_away_at_ = 0;  ///< 0 = not since it went away
+  control::EventLoop::Id attach_again_ = 0;  ///< the one timer for it
+  SchedulerAway away_;
 
   bool detached_ = false;
   StreamTimer timer_;
@@ -317,16 +317,13 @@ Status TrainerStream::FirstAttach(std::int64_t deadline_ms) {
 // ---------------------------------------------------------------- the control thread
 
 void TrainerStream::OnConnected() {
-  away_since_ = -1;
-  if (std::exchange(said_away_at_, 0) != 0) {
-    LogWarning(StrCat("stream ", options_.job, ": the scheduler is back"));
-  }
+  if (const std::string back = away_.Back(); !back.empty()) LogWarning(back);
   if (set_up_) Attach();
 }
 
 void TrainerStream::OnLost(const Status& why) {
   attached_ = false;
-  if (away_since_ < 0) away_since_ = loop_->NowMs();
+  away_.Lost(loop_->NowMs());
   if (set_up_ && absl::IsPermissionDenied(why)) core_->ring().Fail(why);
 }
 
@@ -338,6 +335,7 @@ void TrainerStream::Attach() {
   told_dropped_.clear();
   if (attach_pending_) return;
   attach_pending_ = true;
+  loop_->Cancel(attach_again_);
   session_->Request(AttachCommand(), 0, [this](StatusOr<Body> answer) {
     attach_pending_ = false;
     Status status = answer.status();
@@ -346,7 +344,7 @@ void TrainerStream::Attach() {
     if (IsFinal(status)) {
       return core_->ring().Fail(Annotate(status, StrCat("attach to stream ", options_.job)));
     }
-    loop_->After(kReattachPauseMs, [this] {
+    attach_again_ = loop_->After(kReattachPauseMs, [this] {
       if (!attached_ && session_->connected()) Attach();
     });
   });
@@ -357,8 +355,8 @@ void TrainerStream::Heartbeat() {
   if (session_->connected()) {
     session_->Tell(protocol::Heartbeat{stats.shards_counted}).IgnoreError();
     TellDroppedPeers();
-  } else if (away_since_ >= 0) {
-    SchedulerAway(loop_->NowMs() - away_since_);
+  } else {
+    LookForScheduler();
   }
 }
 
@@ -378,16 +376,10 @@ void TrainerStream::TellDroppedPeers() {
 }
 
 /// Says how long the stream still waits, or ends it.
-void TrainerStream::SchedulerAway(TimeMs away_ms) {
-  const std::string gone = StrCat("stream ", options_.job, ": no scheduler for ", away_ms / 1000,
-                                  " s (", session_->state().message(), ")");
-  const TimeMs left_ms = options_.scheduler_grace_ms - away_ms;
-  if (left_ms < 0) return core_->ring().Fail(absl::UnavailableError(gone));
-  const TimeMs now = loop_->NowMs();
-  const bool due = said_away_at_ == 0 || now - said_away_at_ >= kSayAwayEveryMs;
-  if (away_ms < kSayAwayAfterMs || !due) return;
-  said_away_at_ = now;
-  LogWarning(StrCat(gone, ", the stream goes on waiting for ", left_ms / 1000, " s"));
+void TrainerStream::LookForScheduler() {
+  const StatusOr<std::string> said = away_.Look(loop_->NowMs(), session_->state());
+  if (!said.ok()) return core_->ring().Fail(said.status());
+  if (!said->empty()) LogWarning(*said);
 }
 
 void TrainerStream::OnFact(Body fact) {

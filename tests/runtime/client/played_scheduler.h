@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <map>
@@ -156,6 +157,26 @@ class PlayedScheduler {
       changed_.wait(lock);
     }
   }
+  /// Answers every AttachTrainer with this from now on.
+  void RefuseAttach(const Status& why) {
+    const std::lock_guard lock(mu_);
+    attach_error_ = why;
+  }
+  struct Heard {
+    std::uint64_t heartbeats = 0, attaches = 0;
+  };
+  Heard CountHeard() {
+    const std::lock_guard lock(mu_);
+    return counts_;
+  }
+  /// Waits for so many further heartbeats of the trainer.
+  void AwaitHeartbeats(std::uint64_t count) {
+    std::unique_lock lock(mu_);
+    EXPECT_TRUE(changed_.wait_for(
+        lock, std::chrono::seconds(20),
+        [this, until = counts_.heartbeats + count] { return counts_.heartbeats >= until; }))
+        << "a heartbeat did not come";
+  }
   std::uint64_t CountedTwice() {
     const std::lock_guard lock(mu_);
     return counted_twice_;
@@ -188,6 +209,8 @@ class PlayedScheduler {
   StatusOr<Body> Hear(const Body& body) {
     const std::lock_guard lock(mu_);
     if (!std::holds_alternative<protocol::Heartbeat>(body)) heard_.push_back(body);
+    if (std::holds_alternative<protocol::Heartbeat>(body)) ++counts_.heartbeats;
+    if (std::holds_alternative<protocol::AttachTrainer>(body)) ++counts_.attaches;
     changed_.notify_all();
     if (std::holds_alternative<protocol::FetchResult>(body)) return Body(result_);
     if (std::holds_alternative<protocol::DetachTrainer>(body))
@@ -323,6 +346,7 @@ class PlayedScheduler {
   std::set<ShardId> reported_, counted_;
   std::uint64_t counted_twice_ = 0;
   std::deque<Body> heard_;
+  Heard counts_;
   std::vector<std::thread> workers_;
 };
 

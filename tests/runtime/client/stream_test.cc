@@ -261,6 +261,23 @@ TEST(Stream, FailsWhenTheSchedulerStaysAway) {
   EXPECT_TRUE(absl::IsUnavailable(stream->Next(kPatience).status()));
 }
 
+TEST(Stream, AsksAgainOnceAtATimeHoweverOftenItWasRefused) {
+  PlayedScheduler scheduler;
+  StreamOptions options = Options();
+  options.heartbeat_ms = 5;
+  auto stream = Attach(scheduler, options);
+  ASSERT_NE(stream, nullptr);
+  scheduler.RefuseAttach(absl::UnavailableError("busy"));
+  for (int i = 0; i < 10; ++i) {
+    scheduler.Restart();
+    scheduler.AwaitHeartbeats(3);  // what would be ten pauses end one after another
+  }
+  const std::uint64_t before = scheduler.CountHeard().attaches;
+  EXPECT_GE(before, 11u);
+  scheduler.AwaitHeartbeats(200);  // two pauses
+  EXPECT_LE(scheduler.CountHeard().attaches - before, 3u);
+}
+
 TEST(Stream, RefusesAPlanThatIsNotTheSchedulers) {
   PlayedScheduler scheduler;
   scheduler.attached_.plan_digest = Sha256Of("another plan");
