@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -65,22 +66,23 @@ class PlayedScheduler {
   /// The next message of that kind, however many others come first (they stay).
   template <typename Message>
   std::pair<control::PeerId, Message> Expect() {
-    std::pair<control::PeerId, Message> found{};
-    const bool came = loop_->RunUntil(
-        [&] {
-          for (auto it = received_.begin(); it != received_.end(); ++it) {
-            if (auto* message = std::get_if<Message>(&it->second.body)) {
-              found = {it->first, std::move(*message)};
-              last_request_ = it->second.request_id;
-              received_.erase(it);
-              return true;
-            }
-          }
-          return false;
-        },
-        kPatience);
-    EXPECT_TRUE(came) << "the message did not come";
-    return found;
+    std::optional<std::pair<control::PeerId, Message>> found;
+    EXPECT_TRUE(RunUntil([&] { return (found = Take<Message>()).has_value(); }))
+        << "the message did not come";
+    return found.value_or(std::pair<control::PeerId, Message>());
+  }
+  /// The same, of those that are here.
+  template <typename Message>
+  std::optional<std::pair<control::PeerId, Message>> Take() {
+    for (auto it = received_.begin(); it != received_.end(); ++it) {
+      auto* const message = std::get_if<Message>(&it->second.body);
+      if (message == nullptr) continue;
+      std::pair<control::PeerId, Message> found{it->first, std::move(*message)};
+      last_request_ = it->second.request_id;
+      received_.erase(it);
+      return found;
+    }
+    return std::nullopt;
   }
 
   void Send(control::PeerId peer, protocol::Body body, std::uint64_t request_id = 0) {
@@ -98,6 +100,8 @@ class PlayedScheduler {
     Send(peer, std::move(body), last_request_);
   }
 
+  std::uint64_t last_request() const { return last_request_; }
+
   /// The agent or a worker registers and is told that it did.
   std::pair<control::PeerId, protocol::RegisterAgent> ExpectAgent() {
     auto message = Expect<protocol::RegisterAgent>();
@@ -111,6 +115,8 @@ class PlayedScheduler {
   }
 
   bool RunUntil(const std::function<bool()>& done) { return loop_->RunUntil(done, kPatience); }
+
+  control::EventLoop& loop() { return *loop_; }
 
   std::uint32_t incarnation = 1;
 
