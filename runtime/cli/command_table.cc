@@ -6,6 +6,7 @@
 #include "runtime/base/json.h"
 #include "runtime/base/strings.h"
 #include "runtime/cli/commands.h"
+#include "runtime/client/embedded_cluster.h"
 
 namespace patchbay::cli {
 namespace {
@@ -135,16 +136,24 @@ int CodeOf(ExitCode code, Terminal& terminal) {
 
 /// Why a command failed, for programs: the last line of stderr with --json.
 void NoteError(Terminal& terminal, const Status& status) {
-  if (!terminal.json()) return;
   const Json error = {{"code", static_cast<int>(status.code())},
                       {"text", std::string(MessageOf(status))}};
-  terminal.Note(DumpJson({{"error", error}}));
+  terminal.Failure({{"error", error}});
+}
+
+/// One line, and below it what the processes of a cluster said, if they are why.
+void SayError(Terminal& terminal, const Status& status) {
+  const std::string said = client::SaidBy(status);
+  std::string_view text = MessageOf(status);
+  if (!said.empty() && text.ends_with("\n" + said)) text.remove_suffix(said.size() + 1);
+  terminal.Error(text);
+  if (!said.empty()) terminal.NoteText(said);
 }
 
 int Finish(Terminal& terminal, const CommandEntry& entry, const StatusOr<ExitCode>& outcome) {
   terminal.EndProgress();
   if (outcome.ok()) return CodeOf(*outcome, terminal);
-  terminal.Error(MessageOf(outcome.status()));
+  SayError(terminal, outcome.status());
   const bool usage = IsUsageError(outcome.status());
   if (usage) terminal.Note(StrCat("see: patchbay ", entry.name, " --help"));
   NoteError(terminal, outcome.status());
@@ -263,7 +272,7 @@ int RunCommandLine(std::vector<std::string> words, const client::Environment& en
   Terminal terminal(false);
   if (!BringCommandForward(words)) {
     if (help) {
-      terminal.Say(OverviewText());
+      terminal.SayText(OverviewText());
       return CodeOf(ExitCode::kDone, terminal);
     }
     if (std::find(words.begin(), values, "--version") != values) {
@@ -271,7 +280,7 @@ int RunCommandLine(std::vector<std::string> words, const client::Environment& en
       return CodeOf(ExitCode::kDone, terminal);
     }
     if (words.empty()) {
-      terminal.Note(OverviewText());
+      terminal.NoteText(OverviewText());
     } else {
       terminal.Error(StrCat("no command is given: '", words[0], "' is none"));
       terminal.Note("see: patchbay --help");
@@ -282,7 +291,7 @@ int RunCommandLine(std::vector<std::string> words, const client::Environment& en
   if (found.entry == nullptr) {
     const std::string group = help ? GroupHelp(words) : "";
     if (!group.empty()) {
-      terminal.Say(group);
+      terminal.SayText(group);
       return CodeOf(ExitCode::kDone, terminal);
     }
     terminal.Error(UnknownCommand(words));
@@ -290,7 +299,7 @@ int RunCommandLine(std::vector<std::string> words, const client::Environment& en
     return static_cast<int>(ExitCode::kUsage);
   }
   if (help) {
-    terminal.Say(CommandHelp(*found.entry));
+    terminal.SayText(CommandHelp(*found.entry));
     return CodeOf(ExitCode::kDone, terminal);
   }
   words.erase(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(found.words));

@@ -38,7 +38,7 @@ class ConfigPrintCommand final : public Command {
     PB_ASSIGN_OR_RETURN(const client::RunFile run, client::ReadRun({path_, {}, set_, split_, {}}));
     const Json config = plan::ToJson(run.config);
     // JSON is YAML too: what is printed can be run.
-    session.terminal.Say(config.dump(kIndent, ' ', false, Json::error_handler_t::replace));
+    session.terminal.SayText(config.dump(kIndent, ' ', false, Json::error_handler_t::replace));
     session.terminal.Result(config);
     return ExitCode::kDone;
   }
@@ -48,7 +48,7 @@ class ConfigPrintCommand final : public Command {
     if (!set_.empty() || !split_.empty()) {
       return UsageError("--set and --split are about a run config: name its file");
     }
-    terminal.Say(KeyPage());
+    terminal.SayText(KeyPage());
     return ExitCode::kDone;
   }
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/printable.h"
 #include "runtime/base/strings.h"
 #include "runtime/cli/cluster_access.h"
 #include "runtime/cli/commands.h"
@@ -29,7 +30,7 @@ std::string RunningStreams(const std::vector<protocol::JobRow>& jobs) {
 /// Whether the user at the terminal says yes; false where nobody can be asked.
 bool Confirmed(const std::string& question) {
   if (isatty(STDIN_FILENO) == 0 || isatty(STDERR_FILENO) == 0) return false;
-  std::fprintf(stderr, "%s [y/N] ", question.c_str());
+  std::fprintf(stderr, "%s [y/N] ", Printable(question).c_str());
   const int answer = std::getchar();
   return answer == 'y' || answer == 'Y';
 }

@@ -153,7 +153,7 @@ void SayReport(Terminal& terminal, const IngestReport& report) {
         "Lossless pixels take more room than the slide: 5 to 12 times a JPEG slide is normal.");
   }
   if (report.has_pseudonyms) {
-    terminal.Say(
+    terminal.SayText(
         "Names are pseudonyms of this PATCHBAY_HOME: another home names the same slides "
         "otherwise,\n"
         "unless it shares the key (`patchbay key pseudonym export`).");

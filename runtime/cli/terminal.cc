@@ -8,6 +8,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "runtime/base/printable.h"
 #include "runtime/base/strings.h"
 
 namespace patchbay::cli {
@@ -26,11 +27,14 @@ std::size_t Columns() {
   return size.ws_col;
 }
 
-bool IsControl(std::string_view text, std::size_t at) {
-  const auto c = static_cast<unsigned char>(text[at]);
-  const auto before = at > 0 ? static_cast<unsigned char>(text[at - 1]) : 0;
-  const bool is_c1 = c >= 0x80 && c < 0xA0 && before == 0xC2;  // U+0080 to U+009F
-  return (c < 0x20 && c != '\n' && c != '\t') || c == 0x7F || is_c1;
+std::vector<std::string_view> LinesOf(std::string_view text) {
+  std::vector<std::string_view> lines;
+  while (true) {
+    const std::size_t end = text.find('\n');
+    lines.push_back(text.substr(0, end));
+    if (end == std::string_view::npos) return lines;
+    text.remove_prefix(end + 1);
+  }
 }
 
 std::string Pad(const std::string& cell, std::size_t width, bool right) {
@@ -40,13 +44,16 @@ std::string Pad(const std::string& cell, std::size_t width, bool right) {
 
 }  // namespace
 
-Terminal::Terminal(bool json)
-    : json_(json), live_(isatty(STDERR_FILENO) == 1), shown_(isatty(STDOUT_FILENO) == 1) {}
+Terminal::Terminal(bool json) : json_(json), live_(isatty(STDERR_FILENO) == 1) {}
 
 void Terminal::Say(std::string_view line) {
   if (json_) return;
   EndProgress();
-  WriteResult(StrCat(shown_ ? Printable(line) : std::string(line), "\n"));
+  WriteResult(StrCat(Printable(line), "\n"));
+}
+
+void Terminal::SayText(std::string_view text) {
+  for (const std::string_view line : LinesOf(text)) Say(line);
 }
 
 void Terminal::Result(const Json& object) {
@@ -59,19 +66,29 @@ void Terminal::WriteResult(std::string_view text) {
   }
 }
 
+void Terminal::Failure(const Json& object) {
+  if (!json_) return;
+  EndProgress();
+  Write(stderr, DumpJson(object) + "\n");
+}
+
 void Terminal::Note(std::string_view line) {
   EndProgress();
-  Write(stderr, StrCat(live_ ? Printable(line) : std::string(line), "\n"));
+  Write(stderr, StrCat(Printable(line), "\n"));
+}
+
+void Terminal::NoteText(std::string_view text) {
+  for (const std::string_view line : LinesOf(text)) Note(line);
 }
 
 void Terminal::Error(std::string_view text) { Note(StrCat("patchbay: ", text)); }
 
 void Terminal::Progress(std::string_view text) {
+  const std::string line = Printable(text);
   if (!live_) {
-    Write(stderr, StrCat(text, "\n"));
+    Write(stderr, StrCat(line, "\n"));
     return;
   }
-  const std::string line = Printable(text);
   Write(stderr, StrCat(kClearLine, FirstColumns(line, Columns() - 1)));
   drawn_ = true;
 }
@@ -79,22 +96,6 @@ void Terminal::Progress(std::string_view text) {
 void Terminal::EndProgress() {
   if (drawn_) Write(stderr, "\n");
   drawn_ = false;
-}
-
-std::string Printable(std::string_view text) {
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (!IsControl(text, i)) {
-      out += text[i];
-      continue;
-    }
-    const auto c = static_cast<unsigned char>(text[i]);
-    if (c >= 0x80) out.pop_back();  // the first of its two bytes
-    char escaped[8];
-    std::snprintf(escaped, sizeof(escaped), "\\x%02x", c);
-    out += escaped;
-  }
-  return out;
 }
 
 std::string_view FirstColumns(std::string_view text, std::size_t columns) {
@@ -108,13 +109,17 @@ std::string_view FirstColumns(std::string_view text, std::size_t columns) {
 
 std::vector<std::string> FormatTable(const std::vector<std::vector<std::string>>& rows,
                                      const std::vector<bool>& right) {
+  std::vector<std::vector<std::string>> shown = rows;
   std::vector<std::size_t> widths;
-  for (const auto& row : rows) {
+  for (auto& row : shown) {
     widths.resize(std::max(widths.size(), row.size()));
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      row[i] = Printable(row[i]);
+      widths[i] = std::max(widths[i], row[i].size());
+    }
   }
   std::vector<std::string> lines;
-  for (const auto& row : rows) {
+  for (const auto& row : shown) {
     std::string line;
     for (std::size_t i = 0; i < row.size(); ++i) {
       if (i > 0) line += "  ";

@@ -20,12 +20,19 @@ class Terminal {
   /// stderr is a terminal: progress may redraw its line.
   bool live() const { return live_; }
 
-  /// A line of a result for people (stdout).
+  /// A line of a result for people (stdout). As of every line here, its control characters are
+  /// shown as Printable has them: a name in it ends no line and begins none.
   void Say(std::string_view line);
+  /// The lines of a text that holds no name from outside: a help page, a config.
+  void SayText(std::string_view text);
   /// The result for programs (stdout), with --json only.
   void Result(const Json& object);
+  /// Why there is no result, for programs (stderr), with --json only.
+  void Failure(const Json& object);
   /// A line beside the result (stderr).
   void Note(std::string_view line);
+  /// The same of SayText.
+  void NoteText(std::string_view text);
   /// "patchbay: text" on stderr.
   void Error(std::string_view text);
 
@@ -42,21 +49,16 @@ class Terminal {
   void WriteResult(std::string_view text);
 
   bool json_;
-  bool live_;   ///< stderr is a terminal
-  bool shown_;  ///< stdout is one
+  bool live_;  ///< stderr is a terminal
   bool drawn_ = false;
   Status written_;
 };
 
-/// `text` with what would steer a terminal as "\x1b": control characters but the end of a line and
-/// the tab. A file's name may hold any.
-std::string Printable(std::string_view text);
-
 /// What of `text` fits into so many columns, each character of UTF-8 taking one.
 std::string_view FirstColumns(std::string_view text, std::size_t columns);
 
-/// Columns as wide as their widest cell; the first row is the heading. Cells of `right` columns
-/// are aligned right.
+/// Columns as wide as their widest cell, cells as Printable has them; the first row is the heading.
+/// Cells of `right` columns are aligned right.
 std::vector<std::string> FormatTable(const std::vector<std::vector<std::string>>& rows,
                                      const std::vector<bool>& right = {});
 

@@ -1,5 +1,6 @@
 #include "runtime/client/embedded_cluster.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <optional>
@@ -11,6 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "absl/strings/cord.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/hash.h"
 #include "runtime/base/strings.h"
@@ -30,6 +32,7 @@ constexpr int kShareAttempts = 40;
 constexpr std::size_t kMaxPeekedBytes = 1024;
 constexpr std::size_t kMaxShownLogBytes = 64 << 10;
 constexpr char kDoing[] = "run a cluster for this command";
+constexpr char kSaidPayload[] = "patchbay.client/said";
 constexpr char kHello[] = "folder ";
 constexpr char kLeave = 'L';  // as workers/agent/launcher.h has it
 
@@ -52,12 +55,13 @@ StatusOr<UniqueFd> ReserveLog(const std::string& path) {
 Status WhyNoCluster(const Status& error, const UniqueFd& log) {
   std::string said(kMaxShownLogBytes, '\0');
   const ssize_t got = pread(log.get(), said.data(), said.size(), 0);
-  std::string text = StrCat(kDoing, ": ", MessageOf(error));
-  if (got > 0 && !absl::IsCancelled(error)) {
-    text += "\n" + said.substr(0, static_cast<std::size_t>(got));
-  }
-  if (text.back() == '\n') text.pop_back();
-  return Status(error.code(), text);
+  said.resize(static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+  while (said.ends_with('\n')) said.pop_back();
+  const std::string text = StrCat(kDoing, ": ", MessageOf(error));
+  if (said.empty() || absl::IsCancelled(error)) return Status(error.code(), text);
+  Status why(error.code(), StrCat(text, "\n", said));
+  why.SetPayload(kSaidPayload, absl::Cord(said));
+  return why;
 }
 
 Status MakeKeys(const std::string& folder, const std::string& address) {
@@ -192,6 +196,11 @@ StatusOr<std::unique_ptr<EmbeddedCluster>> EmbeddedCluster::Join(const EmbeddedO
   const Status ready = cluster->AwaitReady(options);
   if (!ready.ok()) return ready;
   return cluster;
+}
+
+std::string SaidBy(const Status& status) {
+  const auto said = status.GetPayload(kSaidPayload);
+  return said.has_value() ? std::string(*said) : std::string();
 }
 
 StatusOr<std::unique_ptr<EmbeddedCluster>> EmbeddedCluster::Start(const EmbeddedOptions& options) {

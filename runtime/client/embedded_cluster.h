@@ -55,4 +55,8 @@ class EmbeddedCluster {
   std::string folder_;
 };
 
+/// What the processes of a cluster that did not start had to say, which stands below the first line
+/// of the error's text; "" of other errors, whose text is one line.
+std::string SaidBy(const Status& status);
+
 }  // namespace patchbay::client

@@ -16,14 +16,10 @@ TEST(FormatTable, AlignsColumnsAndLeavesNoTrailingSpace) {
   EXPECT_EQ(lines, (std::vector<std::string>{"name  bytes  x", "a         1"}));
 }
 
-TEST(Printable, ShowsWhatWouldSteerATerminal) {
-  EXPECT_EQ(Printable("a\tb\nc\xc3\xa4"), "a\tb\nc\xc3\xa4");
-  EXPECT_EQ(Printable("\x1b[2J.svs\r\x7f"), "\\x1b[2J.svs\\x0d\\x7f");
-  EXPECT_EQ(Printable(std::string_view("a\0b", 3)), "a\\x00b");
-  EXPECT_EQ(Printable("x\xc2\x9b"
-                      "31m"),
-            "x\\x9b31m");                                                // CSI in one character
-  EXPECT_EQ(Printable("\xe2\x82\x80\xc2\xa0"), "\xe2\x82\x80\xc2\xa0");  // no C1 controls
+TEST(FormatTable, ANameBeginsNoRowAndNoColumnOfItsOwn) {
+  const auto lines = FormatTable({{"name", "state"}, {"a\nb\tc", "bad"}, {"d", "ok"}});
+  EXPECT_EQ(lines, (std::vector<std::string>{"name         state", "a\\x0ab\\x09c  bad",
+                                             "d            ok"}));
 }
 
 TEST(FirstColumns, CutsBetweenCharacters) {

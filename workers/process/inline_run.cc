@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "runtime/base/json.h"
+#include "runtime/base/printable.h"
 #include "workers/jobs/task_table.h"
 #include "workers/process/child_process.h"
 #include "workers/process/flags.h"
@@ -58,7 +59,7 @@ StatusOr<InlineTask> ParseWords(const std::vector<std::string>& words) {
 }
 
 int Fail(const Status& status, int exit_code) {
-  std::fprintf(stderr, "patchbay-worker: %s\n", std::string(MessageOf(status)).c_str());
+  std::fprintf(stderr, "patchbay-worker: %s\n", Printable(MessageOf(status)).c_str());
   return exit_code;
 }
 

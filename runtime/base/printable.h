@@ -1,0 +1,13 @@
+// Text of unknown origin on one line of a terminal or a log.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace patchbay {
+
+/// `text` with its control characters as "\x1b": what would steer a terminal, and the ends of lines
+/// and tabs, with which a file's name could play a line or a column that nobody wrote.
+std::string Printable(std::string_view text);
+
+}  // namespace patchbay
