@@ -1,6 +1,7 @@
 #include "scheduler/journal/database.h"
 
 #include <cerrno>
+#include <vector>
 
 #include <fcntl.h>
 #include <sqlite3.h>
@@ -13,6 +14,8 @@ namespace patchbay::scheduler {
 namespace {
 
 constexpr std::uint64_t kPageBytes = 4096;
+/// A snapshot lies in pieces: SQLite takes no value of more than 1,000,000,000 bytes.
+constexpr std::size_t kPieceBytes = 16u << 20;
 constexpr char kSchema[] =
     "PRAGMA page_size=4096;"
     "PRAGMA locking_mode=EXCLUSIVE;"
@@ -21,7 +24,14 @@ constexpr char kSchema[] =
     "PRAGMA wal_autocheckpoint=4000;"
     "PRAGMA application_id=1346524489;"
     "CREATE TABLE IF NOT EXISTS records(sequence INTEGER PRIMARY KEY, bytes BLOB NOT NULL);"
-    "CREATE TABLE IF NOT EXISTS snapshot(sequence INTEGER PRIMARY KEY, bytes BLOB NOT NULL);";
+    "CREATE TABLE IF NOT EXISTS pieces(number INTEGER PRIMARY KEY, sequence INTEGER NOT NULL, "
+    "bytes BLOB NOT NULL);"
+    "CREATE TABLE IF NOT EXISTS seal(key_id TEXT NOT NULL);";
+
+/// What a row is sealed for: number 0 is a record, the others are pieces of the snapshot.
+std::uint64_t PlaceOf(std::uint64_t sequence, std::uint64_t number) {
+  return sequence << 16 | number;
+}
 
 Status FromSqlite(int code, std::string_view doing, const std::string& path, const char* text) {
   const std::string message =
@@ -81,8 +91,12 @@ Status CheckFileSystem(const std::string& folder) {
   }
 }
 
+Database::Database(std::string path, sqlite3* handle, std::string_view secret)
+    : path_(std::move(path)), handle_(handle), sealer_(secret, "journal") {}
+
 StatusOr<std::unique_ptr<Database>> Database::Open(const std::string& path,
-                                                   std::uint64_t file_bytes_max) {
+                                                   std::uint64_t file_bytes_max,
+                                                   std::string_view secret) {
   PB_RETURN_IF_ERROR(CheckFileSystem(std::string(FolderOf(path))));
   {
     PB_ASSIGN_OR_RETURN(const UniqueFd created, OpenFile(path, O_RDWR | O_CREAT, 0600));
@@ -91,7 +105,7 @@ StatusOr<std::unique_ptr<Database>> Database::Open(const std::string& path,
   sqlite3* handle = nullptr;
   const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX;
   const int code = sqlite3_open_v2(path.c_str(), &handle, flags, nullptr);
-  std::unique_ptr<Database> database(new Database(path, handle));
+  std::unique_ptr<Database> database(new Database(path, handle, secret));
   if (code != SQLITE_OK) return FromSqlite(code, "open", path, sqlite3_errstr(code));
   sqlite3_extended_result_codes(handle, 1);
   PB_RETURN_IF_ERROR(database->Run(kSchema));
@@ -106,13 +120,14 @@ StatusOr<std::unique_ptr<Database>> Database::Open(const std::string& path,
   const std::string pages = StrCat("PRAGMA max_page_count=", file_bytes_max / kPageBytes, ";");
   PB_RETURN_IF_ERROR(database->Run(pages.c_str()));
   PB_RETURN_IF_ERROR(database->Prepare());
+  PB_RETURN_IF_ERROR(database->TakeKey());
   PB_RETURN_IF_ERROR(SyncDirectory(std::string(FolderOf(path))));
   return database;
 }
 
 Database::~Database() {
   sqlite3_finalize(insert_);
-  sqlite3_finalize(insert_snapshot_);
+  sqlite3_finalize(insert_piece_);
   sqlite3_close(handle_);
 }
 
@@ -130,14 +145,66 @@ Status Database::Prepare() {
     return sqlite3_prepare_v3(handle_, sql, -1, SQLITE_PREPARE_PERSISTENT, statement, nullptr) ==
            SQLITE_OK;
   };
-  const bool ok = prepare("INSERT INTO records VALUES(?1, ?2)", &insert_) &&
-                  prepare("INSERT INTO snapshot VALUES(?1, ?2)", &insert_snapshot_);
+  const bool ok = prepare("INSERT INTO records VALUES(?2, ?3)", &insert_) &&
+                  prepare("INSERT INTO pieces VALUES(?1, ?2, ?3)", &insert_piece_);
   return ok ? absl::OkStatus() : Error("open");
 }
 
-Status Database::RunOnce(sqlite3_stmt* statement, std::uint64_t sequence, std::string_view bytes) {
-  sqlite3_bind_int64(statement, 1, static_cast<sqlite3_int64>(sequence));
-  sqlite3_bind_blob64(statement, 2, bytes.data(), bytes.size(), SQLITE_STATIC);
+Status Database::TakeKey() {
+  const std::string found = FirstText(handle_, "SELECT key_id FROM seal");
+  if (found == sealer_.key_id()) return absl::OkStatus();
+  if (!found.empty()) {
+    return absl::FailedPreconditionError(
+        StrCat("open journal: ", path_,
+               ": it was sealed with another server key: put that key back, or move the state "
+               "folder away to start without its jobs"));
+  }
+  PB_RETURN_IF_ERROR(Run("PRAGMA secure_delete=ON"));
+  PB_RETURN_IF_ERROR(Begin());
+  PB_RETURN_IF_ERROR(SealClearRows());
+  PB_RETURN_IF_ERROR(SealClearSnapshot());
+  PB_RETURN_IF_ERROR(Run(StrCat("INSERT INTO seal VALUES('", sealer_.key_id(), "')").c_str()));
+  PB_RETURN_IF_ERROR(Commit());
+  PB_RETURN_IF_ERROR(Run("PRAGMA secure_delete=OFF"));
+  return Checkpoint();
+}
+
+Status Database::SealClearRows() {
+  std::vector<std::uint64_t> sequences;
+  PB_RETURN_IF_ERROR(
+      ReadAll("SELECT sequence, x'' FROM records", [&](std::uint64_t sequence, std::string_view) {
+        sequences.push_back(sequence);
+        return absl::OkStatus();
+      }));
+  for (const std::uint64_t sequence : sequences) {
+    std::string bytes;
+    const std::string which = StrCat(" FROM records WHERE sequence = ", sequence);
+    PB_RETURN_IF_ERROR(ReadAll(StrCat("SELECT sequence, bytes", which).c_str(),
+                               [&](std::uint64_t, std::string_view clear) {
+                                 bytes = clear;
+                                 return absl::OkStatus();
+                               }));
+    PB_RETURN_IF_ERROR(Run(StrCat("DELETE", which).c_str()));
+    PB_RETURN_IF_ERROR(Insert(sequence, std::move(bytes)));
+  }
+  return absl::OkStatus();
+}
+
+Status Database::SealClearSnapshot() {
+  constexpr char kAsked[] = "SELECT count(*) FROM sqlite_master WHERE name = 'snapshot'";
+  if (FirstText(handle_, kAsked) == "0") return absl::OkStatus();
+  PB_RETURN_IF_ERROR(ReadAll("SELECT sequence, bytes FROM snapshot ORDER BY sequence DESC LIMIT 1",
+                             [&](std::uint64_t sequence, std::string_view snapshot) {
+                               return InsertPieces(sequence, snapshot);
+                             }));
+  return Run("DROP TABLE snapshot");
+}
+
+Status Database::RunOnce(sqlite3_stmt* statement, std::uint64_t key, std::uint64_t sequence,
+                         std::string_view bytes) {
+  sqlite3_bind_int64(statement, 1, static_cast<sqlite3_int64>(key));
+  sqlite3_bind_int64(statement, 2, static_cast<sqlite3_int64>(sequence));
+  sqlite3_bind_blob64(statement, 3, bytes.data(), bytes.size(), SQLITE_STATIC);
   const int code = sqlite3_step(statement);
   const Status status = code == SQLITE_DONE ? absl::OkStatus() : Error("write");
   sqlite3_reset(statement);
@@ -148,13 +215,25 @@ Status Database::RunOnce(sqlite3_stmt* statement, std::uint64_t sequence, std::s
 Status Database::Begin() { return Run("BEGIN IMMEDIATE"); }
 Status Database::Commit() { return Run("COMMIT"); }
 
-Status Database::Insert(std::uint64_t sequence, std::string_view record) {
-  return RunOnce(insert_, sequence, record);
+Status Database::Insert(std::uint64_t sequence, std::string record) {
+  sealer_.Seal(PlaceOf(sequence, 0), record);
+  return RunOnce(insert_, 0, sequence, record);
+}
+
+Status Database::InsertPieces(std::uint64_t sequence, std::string_view snapshot) {
+  std::uint64_t number = 0;
+  do {
+    std::string piece(snapshot.substr(0, kPieceBytes));
+    snapshot.remove_prefix(piece.size());
+    sealer_.Seal(PlaceOf(sequence, ++number), piece);
+    PB_RETURN_IF_ERROR(RunOnce(insert_piece_, number, sequence, piece));
+  } while (!snapshot.empty());
+  return absl::OkStatus();
 }
 
 Status Database::Replace(std::uint64_t sequence, std::string_view snapshot) {
-  PB_RETURN_IF_ERROR(Run("DELETE FROM snapshot"));
-  PB_RETURN_IF_ERROR(RunOnce(insert_snapshot_, sequence, snapshot));
+  PB_RETURN_IF_ERROR(Run("DELETE FROM pieces"));
+  PB_RETURN_IF_ERROR(InsertPieces(sequence, snapshot));
   return Run(StrCat("DELETE FROM records WHERE sequence <= ", sequence).c_str());
 }
 
@@ -176,12 +255,34 @@ Status Database::ReadAll(const char* sql, const OnRow& row) {
   return status;
 }
 
+Status Database::ReadSealed(const char* sql, bool pieces, const OnRow& row) {
+  std::uint64_t number = 0;
+  return ReadAll(sql, [&](std::uint64_t sequence, std::string_view sealed) -> Status {
+    if (pieces) ++number;
+    auto bytes = sealer_.Open(PlaceOf(sequence, number), sealed);
+    if (!bytes.ok()) {
+      return absl::DataLossError(StrCat("read journal: ", path_, ": record ", sequence,
+                                        pieces ? " of the snapshot: " : ": ",
+                                        MessageOf(bytes.status())));
+    }
+    return row(sequence, *bytes);
+  });
+}
+
 Status Database::ReadSnapshot(const OnRow& row) {
-  return ReadAll("SELECT sequence, bytes FROM snapshot ORDER BY sequence DESC LIMIT 1", row);
+  std::uint64_t sequence = 0;
+  std::string snapshot;
+  PB_RETURN_IF_ERROR(ReadSealed("SELECT sequence, bytes FROM pieces ORDER BY number", true,
+                                [&](std::uint64_t of, std::string_view piece) {
+                                  sequence = of;
+                                  snapshot += piece;
+                                  return absl::OkStatus();
+                                }));
+  return sequence == 0 ? absl::OkStatus() : row(sequence, snapshot);
 }
 
 Status Database::ReadRecords(const OnRow& row) {
-  return ReadAll("SELECT sequence, bytes FROM records ORDER BY sequence", row);
+  return ReadSealed("SELECT sequence, bytes FROM records ORDER BY sequence", false, row);
 }
 
 }  // namespace patchbay::scheduler

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "runtime/base/seal.h"
 #include "runtime/base/status.h"
 
 struct sqlite3;
@@ -15,17 +16,22 @@ struct sqlite3_stmt;
 
 namespace patchbay::scheduler {
 
-/// One connection: WAL, synchronous=FULL, locked exclusively. Used by one thread at a time.
+/// One connection: WAL, synchronous=FULL, locked exclusively. Used by one thread at a time. What it
+/// is given lies in the file sealed: names of sources are in there, and they can be patients'
+/// names.
 class Database {
  public:
+  /// FailedPrecondition when the file was sealed with another secret. What an earlier version wrote
+  /// in clear is sealed first.
   static StatusOr<std::unique_ptr<Database>> Open(const std::string& path,
-                                                  std::uint64_t file_bytes_max);
+                                                  std::uint64_t file_bytes_max,
+                                                  std::string_view secret);
   ~Database();
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
 
   Status Begin();
-  Status Insert(std::uint64_t sequence, std::string_view record);
+  Status Insert(std::uint64_t sequence, std::string record);
   /// Replaces the snapshot and forgets the records it covers.
   Status Replace(std::uint64_t sequence, std::string_view snapshot);
   /// On return with OK what was inserted survives a power cut.
@@ -34,21 +40,29 @@ class Database {
   Status Checkpoint();
 
   using OnRow = std::function<Status(std::uint64_t sequence, std::string_view bytes)>;
+  /// Calls once, or not at all when there is none.
   Status ReadSnapshot(const OnRow& row);
   Status ReadRecords(const OnRow& row);
 
  private:
-  Database(std::string path, sqlite3* handle) : path_(std::move(path)), handle_(handle) {}
+  Database(std::string path, sqlite3* handle, std::string_view secret);
   Status Prepare();
+  Status TakeKey();
+  Status SealClearRows();
+  Status SealClearSnapshot();
+  Status InsertPieces(std::uint64_t sequence, std::string_view snapshot);
   Status Run(const char* sql);
-  Status RunOnce(sqlite3_stmt* statement, std::uint64_t sequence, std::string_view bytes);
+  Status RunOnce(sqlite3_stmt* statement, std::uint64_t key, std::uint64_t sequence,
+                 std::string_view bytes);
   Status ReadAll(const char* sql, const OnRow& row);
+  Status ReadSealed(const char* sql, bool pieces, const OnRow& row);
   Status Error(std::string_view doing) const;
 
   std::string path_;
   sqlite3* handle_;
+  Sealer sealer_;
   sqlite3_stmt* insert_ = nullptr;
-  sqlite3_stmt* insert_snapshot_ = nullptr;
+  sqlite3_stmt* insert_piece_ = nullptr;
 };
 
 /// Unimplemented when the folder lies on a file system whose locks and syncs cannot be trusted.

@@ -57,7 +57,8 @@ Journal::Journal(std::unique_ptr<Store> store) : store_(std::move(store)) {}
 StatusOr<std::unique_ptr<Journal>> Journal::Open(const JournalOptions& options) {
   auto store = std::make_unique<Store>();
   store->options = options;
-  PB_ASSIGN_OR_RETURN(store->database, Database::Open(options.path, options.file_bytes_max));
+  PB_ASSIGN_OR_RETURN(store->database,
+                      Database::Open(options.path, options.file_bytes_max, options.secret));
   PB_ASSIGN_OR_RETURN(store->mark, HighMark::Open(StrCat(options.path, ".mark")));
   return std::unique_ptr<Journal>(new Journal(std::move(store)));
 }

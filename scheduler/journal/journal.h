@@ -1,5 +1,5 @@
 // The scheduler's memory across restarts: an append-only list of records and at most one snapshot,
-// in one SQLite file. What a record means is scheduler/state's business.
+// in one SQLite file, sealed. What a record means is scheduler/state's business.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,8 @@
 namespace patchbay::scheduler {
 
 struct JournalOptions {
-  std::string path;  ///< of the database; its folder must exist, owner-only
+  std::string path;    ///< of the database; its folder must exist, owner-only
+  std::string secret;  ///< only who has it reads the file: the server's secret key
   /// The file may grow to this. Larger means more room between compactions; when it is reached
   /// appends fail with ResourceExhausted as on a full disk.
   std::uint64_t file_bytes_max = 8ull << 30;
@@ -32,7 +33,8 @@ class Journal {
   using OnDurable = std::function<void(const Status& status, std::uint64_t sequence)>;
 
   /// Creates or opens the file (mode 0600), checks its integrity, takes the lock. Unimplemented on
-  /// a network file system, DataLoss when damaged, Unavailable when another process has it.
+  /// a network file system, DataLoss when damaged, Unavailable when another process has it,
+  /// FailedPrecondition when it is sealed with another secret.
   static StatusOr<std::unique_ptr<Journal>> Open(const JournalOptions& options);
   /// Writes what is queued, then closes.
   ~Journal();

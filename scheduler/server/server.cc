@@ -75,8 +75,8 @@ class CoreServer final : public Server {
   };
 
   Instant Now() const { return {loop_.NowMs(), WallClockSeconds()}; }
-  Status OpenJournal();
-  Status OpenSocket();
+  Status OpenJournal(const control::KeyPair& pair);
+  Status OpenSocket(control::KeyPair pair);
   void OnMessage(const control::Peer& peer, std::span<const std::byte> bytes);
   void OnGone(PeerId peer);
   void OnDurable(const Status& status, std::uint64_t sequence);
@@ -128,17 +128,19 @@ CoreServer::~CoreServer() {
 Status CoreServer::Open() {
   incarnation_ = RandomU64();
   PB_ASSIGN_OR_RETURN(lock_, TakeStateFolder(options_.state_folder));
-  PB_RETURN_IF_ERROR(OpenJournal());
-  PB_RETURN_IF_ERROR(OpenSocket());
+  PB_ASSIGN_OR_RETURN(control::KeyPair pair, control::ReadServerKey(options_.server_key_file));
+  PB_RETURN_IF_ERROR(OpenJournal(pair));
+  PB_RETURN_IF_ERROR(OpenSocket(std::move(pair)));
   core_.Start(Now(), actions_);
   CarryOut(actions_);
   timers_.push_back(loop_.Every(kTickMs, [this] { OnTick(); }));
   return absl::OkStatus();
 }
 
-Status CoreServer::OpenJournal() {
+Status CoreServer::OpenJournal(const control::KeyPair& pair) {
   JournalOptions options;
   options.path = StrCat(options_.state_folder, "/journal.db");
+  options.secret = pair.secret_key;
   PB_ASSIGN_OR_RETURN(journal_, Journal::Open(options));
   PB_RETURN_IF_ERROR(journal_->ReplayInto(core_));
   const std::uint64_t lost = journal_->records_lost(), kept = core_.last_sequence();
@@ -156,12 +158,12 @@ Status CoreServer::OpenJournal() {
   return absl::OkStatus();
 }
 
-Status CoreServer::OpenSocket() {
+Status CoreServer::OpenSocket(control::KeyPair pair) {
   control::ServerSocket::Options options;
   options.address = options_.address;
   options.allow_public = options_.allow_public;
   options.unread_bytes_max = std::min(options.unread_bytes_max, MemoryLimit().bytes / kMemoryShare);
-  PB_ASSIGN_OR_RETURN(options.pair, control::ReadServerKey(options_.server_key_file));
+  options.pair = std::move(pair);
   PB_ASSIGN_OR_RETURN(auto keys, control::KeyTable::Load(options_.keys_folder));
   PB_ASSIGN_OR_RETURN(
       socket_,

@@ -6,9 +6,12 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <mutex>
+#include <utility>
 
 #include <gtest/gtest.h>
+#include <sqlite3.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -62,6 +65,7 @@ class JournalTest : public testing::Test {
     ASSERT_NE(mkdtemp(name), nullptr);
     folder = name;
     options.path = folder + "/journal.db";
+    options.secret = "the server's secret key";
   }
   void TearDown() override { std::filesystem::remove_all(folder); }
 
@@ -81,6 +85,16 @@ class JournalTest : public testing::Test {
     for (std::uint64_t n = first; n <= last; ++n) (*journal)->Append({Submission(n)});
     durable.WaitFor(last);
     EXPECT_TRUE(durable.status.ok());
+  }
+  /// How many of the journal's files hold `text`.
+  int FilesWith(const std::string& text) const {
+    int count = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+      std::ifstream file(entry.path(), std::ios::binary);
+      const std::string bytes((std::istreambuf_iterator<char>(file)), {});
+      if (bytes.find(text) != std::string::npos) ++count;
+    }
+    return count;
   }
   std::string folder;
   JournalOptions options;
@@ -271,6 +285,140 @@ TEST_F(JournalTest, AMarkThatIsNoneIsRefusedByName) {
     EXPECT_TRUE(absl::IsDataLoss(refused)) << text << refused;
     EXPECT_NE(MessageOf(refused).find("journal.db.mark"), std::string::npos) << refused;
   }
+}
+
+/// A submission whose manifest names `source`, padded so that its bytes take several pages.
+JournalRecord SubmissionOf(std::uint64_t sequence, const std::string& source) {
+  SubmitRecord submit;
+  submit.job = sequence;
+  submit.submission_key = std::to_string(sequence);
+  submit.root.op = "op";
+  submit.manifest = std::string(20'000, 'm') + source + std::string(20'000, 'm');
+  return {sequence, EncodeRecord({1, submit})};
+}
+
+constexpr char kSource[] = "/slides/Anna_Example_1961.svs";
+
+TEST_F(JournalTest, NamesOfSourcesStandInNoFileOfIt) {
+  Core core;
+  {
+    Durable durable;
+    auto journal = Journal::Open(options);
+    ASSERT_TRUE(journal.ok()) << journal.status();
+    (*journal)->Start([&](const Status& s, std::uint64_t n) { durable.Tell(s, n); });
+    for (std::uint64_t n = 1; n <= 30; ++n) {
+      const JournalRecord record = SubmissionOf(n, kSource);
+      ASSERT_TRUE(core.Replay(n, record.bytes).ok());
+      (*journal)->Append({record});
+    }
+    durable.WaitFor(30);
+    EXPECT_EQ(FilesWith(kSource), 0) << "in the write-ahead log";
+    (*journal)->Compact(30, core.EncodeSnapshot());
+    (*journal)->Append({SubmissionOf(31, kSource)});
+    durable.WaitFor(31);
+    EXPECT_EQ(FilesWith(kSource), 0) << "in the snapshot";
+  }
+  EXPECT_EQ(FilesWith(kSource), 0) << "when it is closed";
+  Core again;
+  auto journal = Journal::Open(options);
+  ASSERT_TRUE(journal.ok()) << journal.status();
+  ASSERT_TRUE((*journal)->ReplayInto(again).ok());
+  EXPECT_EQ(again.last_sequence(), 31u);
+}
+
+TEST_F(JournalTest, ASnapshotOfSeveralPiecesComesBackWhole) {
+  Core core;
+  for (std::uint64_t n = 1; n <= 20; ++n) {
+    ASSERT_TRUE(core.Replay(n, Submission(n, 2'000'000).bytes).ok());
+  }
+  {
+    auto journal = Journal::Open(options);
+    ASSERT_TRUE(journal.ok()) << journal.status();
+    (*journal)->Start([](const Status&, std::uint64_t) {});
+    (*journal)->Compact(20, core.EncodeSnapshot());
+  }
+  Core after;
+  auto journal = Journal::Open(options);
+  ASSERT_TRUE((*journal)->ReplayInto(after).ok());
+  EXPECT_EQ(after.DurableStateHash(), core.DurableStateHash());
+}
+
+TEST_F(JournalTest, AnotherServersKeyIsRefusedAndTheFileStaysAsItIs) {
+  Write(1, 3);
+  const std::string right = std::exchange(options.secret, "another key");
+  const Status refused = Journal::Open(options).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+  EXPECT_NE(MessageOf(refused).find("another server key"), std::string::npos) << refused;
+  options.secret = right;
+  Core core;
+  auto journal = Journal::Open(options);
+  ASSERT_TRUE(journal.ok()) << journal.status();
+  EXPECT_TRUE((*journal)->ReplayInto(core).ok());
+  EXPECT_EQ(core.last_sequence(), 3u);
+}
+
+/// A database as the version before wrote it: in clear, the snapshot in one row.
+void WriteClear(const std::string& path, std::uint64_t snapshot_sequence,
+                const std::string& snapshot, const std::vector<JournalRecord>& records) {
+  sqlite3* handle = nullptr;
+  ASSERT_EQ(sqlite3_open(path.c_str(), &handle), SQLITE_OK);
+  const auto insert = [&](const char* sql, std::uint64_t sequence, const std::string& bytes) {
+    sqlite3_stmt* statement = nullptr;
+    ASSERT_EQ(sqlite3_prepare_v2(handle, sql, -1, &statement, nullptr), SQLITE_OK);
+    sqlite3_bind_int64(statement, 1, static_cast<sqlite3_int64>(sequence));
+    sqlite3_bind_blob64(statement, 2, bytes.data(), bytes.size(), SQLITE_TRANSIENT);
+    EXPECT_EQ(sqlite3_step(statement), SQLITE_DONE);
+    sqlite3_finalize(statement);
+  };
+  ASSERT_EQ(sqlite3_exec(handle,
+                         "PRAGMA page_size=4096;PRAGMA journal_mode=WAL;"
+                         "CREATE TABLE records(sequence INTEGER PRIMARY KEY, bytes BLOB NOT NULL);"
+                         "CREATE TABLE snapshot(sequence INTEGER PRIMARY KEY, bytes BLOB NOT NULL)",
+                         nullptr, nullptr, nullptr),
+            SQLITE_OK);
+  insert("INSERT INTO snapshot VALUES(?1, ?2)", snapshot_sequence, snapshot);
+  for (const JournalRecord& record : records) {
+    insert("INSERT INTO records VALUES(?1, ?2)", record.sequence, record.bytes);
+  }
+  sqlite3_close(handle);
+}
+
+TEST_F(JournalTest, WhatAnEarlierVersionWroteInClearIsSealedAndKept) {
+  Core before;
+  ASSERT_TRUE(before.Replay(1, SubmissionOf(1, kSource).bytes).ok());
+  const std::string snapshot = before.EncodeSnapshot();
+  const std::vector<JournalRecord> records = {SubmissionOf(2, kSource), SubmissionOf(3, kSource)};
+  for (const JournalRecord& record : records) {
+    ASSERT_TRUE(before.Replay(record.sequence, record.bytes).ok());
+  }
+  WriteClear(options.path, 1, snapshot, records);
+  ASSERT_GT(FilesWith(kSource), 0);
+  for (int opened = 1; opened <= 2; ++opened) {
+    Core after;
+    auto journal = Journal::Open(options);
+    ASSERT_TRUE(journal.ok()) << journal.status();
+    EXPECT_EQ(FilesWith(kSource), 0) << "opened " << opened;
+    ASSERT_TRUE((*journal)->ReplayInto(after).ok());
+    EXPECT_EQ(after.DurableStateHash(), before.DurableStateHash());
+  }
+}
+
+TEST_F(JournalTest, ARecordInAnothersPlaceIsDataLoss) {
+  Write(1, 3);
+  sqlite3* handle = nullptr;
+  ASSERT_EQ(sqlite3_open(options.path.c_str(), &handle), SQLITE_OK);
+  ASSERT_EQ(sqlite3_exec(handle,
+                         "UPDATE records SET bytes = (SELECT bytes FROM records WHERE sequence = 2)"
+                         " WHERE sequence = 3",
+                         nullptr, nullptr, nullptr),
+            SQLITE_OK);
+  sqlite3_close(handle);
+  Core core;
+  auto journal = Journal::Open(options);
+  ASSERT_TRUE(journal.ok()) << journal.status();
+  const Status read = (*journal)->ReplayInto(core);
+  EXPECT_TRUE(absl::IsDataLoss(read)) << read;
+  EXPECT_NE(MessageOf(read).find("record 3: "), std::string::npos) << read;
 }
 
 TEST_F(JournalTest, MissingRecordIsDataLoss) {
