@@ -68,7 +68,7 @@ std::uint32_t UsableCores() {
   return static_cast<std::uint32_t>(std::max(count, 1));
 }
 
-std::uint64_t UsableMemoryBytes() { return MemoryLimit().bytes; }
+std::uint64_t UsableMemoryBytes() { return MemoryLimit().bytes / 100 * kMemoryUsePercent; }
 
 StatusOr<ChosenGpus> ChooseGpus(const std::string& choice) {
   ChosenGpus chosen;

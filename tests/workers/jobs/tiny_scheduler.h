@@ -74,6 +74,14 @@ class TinyScheduler {
     return static_cast<std::size_t>(std::count_if(
         tasks_.begin(), tasks_.end(), [&](const Row& row) { return row.spec.op == op; }));
   }
+  /// The memory that each task of that op asks for, in the order they came.
+  std::vector<std::uint64_t> MemoryOf(std::string_view op) const {
+    std::vector<std::uint64_t> bytes;
+    for (const Row& row : tasks_) {
+      if (row.spec.op == op) bytes.push_back(row.spec.resources.memory_bytes);
+    }
+    return bytes;
+  }
 
  private:
   enum class State { kWaiting, kDone, kFailed, kCancelled };

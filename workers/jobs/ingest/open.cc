@@ -85,6 +85,7 @@ class TasksOfSlide {
                const std::vector<zarr::ShardPlace>& places)
       : slide_(slide),
         places_(places),
+        memory_bytes_(ShardTaskMemoryBytes(slide.store, MemoryLimit())),
         names_({{"job_key", slide.folders.job_key},
                 {"slide", slide.index},
                 {"slide_key", slide_key}}) {}
@@ -126,6 +127,7 @@ class TasksOfSlide {
                StrCat("level ", place.level, " shard ", place.at.y, ",", place.at.x,
                       count > 1 ? " and on" : ""));
     if (joins) task.resources.cpu_millis = kEndingCpuMillis;
+    task.resources.memory_bytes = memory_bytes_;
     std::set<std::uint32_t> parents;
     task.weight = 0;
     for (std::size_t i = first; i < first + count; ++i) {
@@ -154,6 +156,7 @@ class TasksOfSlide {
 
   const IngestSlide& slide_;
   const std::vector<zarr::ShardPlace>& places_;
+  const std::uint64_t memory_bytes_;
   const Json names_;
   std::vector<protocol::TaskSpec> tasks_;
   std::map<std::string, std::uint32_t> task_of_;  ///< by the shard's name

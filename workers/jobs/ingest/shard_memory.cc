@@ -10,16 +10,23 @@ namespace {
 /// Two bands of rows, tiles on their way, encoder contexts.
 constexpr std::uint64_t kBesideBytes = std::uint64_t{96} << 20;
 
+std::uint64_t MemoryBytesOf(const zarr::ImageStoreSettings& store, std::int64_t pixels) {
+  const std::uint64_t raw = static_cast<std::uint64_t>(pixels) *
+                            static_cast<std::uint64_t>(store.channels) * SizeOf(store.dtype);
+  return raw / 2 * 5 + kBesideBytes;
+}
+
 }  // namespace
 
 std::uint64_t ShardMemoryBytes(const IngestSlide& slide, int stored_level) {
   const Extent level = StoredSizes(slide.levels)[static_cast<std::size_t>(stored_level)];
   const zarr::ImageStoreSettings& store = slide.store;
-  const auto pixels = static_cast<std::uint64_t>(std::min(store.shard.y, level.y) *
-                                                 std::min(store.shard.x, level.x));
-  const std::uint64_t raw =
-      pixels * static_cast<std::uint64_t>(store.channels) * SizeOf(store.dtype);
-  return raw / 2 * 5 + kBesideBytes;
+  return MemoryBytesOf(store, std::min(store.shard.y, level.y) * std::min(store.shard.x, level.x));
+}
+
+std::uint64_t ShardTaskMemoryBytes(const zarr::ImageStoreSettings& store, const MemoryRoom& limit) {
+  return std::min(MemoryBytesOf(store, store.shard.y * store.shard.x),
+                  limit.bytes / 100 * kMemoryUsePercent);
 }
 
 Status CheckShardFits(const IngestSlide& slide, const MemoryRoom& limit) {

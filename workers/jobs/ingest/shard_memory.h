@@ -14,6 +14,12 @@ namespace patchbay::workers {
 /// levels, as pixels, encoded and serialised; bands of rows. A worker's own needs come on top.
 std::uint64_t ShardMemoryBytes(const IngestSlide& slide, int stored_level);
 
+/// What a task that makes shards asks the scheduler to keep free on its node: as much for every
+/// shard of a job's slides of one kind, since among needs that differ the least one goes first, and
+/// slides are to end one after another. At most what may be used of `limit`: where there is no
+/// more, they are made one at a time.
+std::uint64_t ShardTaskMemoryBytes(const zarr::ImageStoreSettings& store, const MemoryRoom& limit);
+
 /// InvalidArgument, naming --shard, when the slide's largest shard does not fit into `limit`
 /// (kMemoryUsePercent of it): no wait would make room for it.
 Status CheckShardFits(const IngestSlide& slide, const MemoryRoom& limit);

@@ -1,6 +1,7 @@
 #include "workers/jobs/ingest/volume.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <filesystem>
 #include <map>
@@ -266,12 +267,22 @@ StatusOr<TaskOutput> MakeVolume(TaskContext& context) {
   return output;
 }
 
+/// What a volume takes while it is read, brought to its spacing (in float) and written, about. A
+/// power of two: volumes of many sizes have few different needs. At most what may be used here.
+std::uint64_t TaskMemoryBytes(std::uint64_t voxel_bytes, bool resamples) {
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 50, kBeside = 64u << 20;
+  const std::uint64_t bytes = std::min(voxel_bytes, kMost) * (resamples ? 12 : 4) + kBeside;
+  return std::min(std::bit_ceil(bytes), MemoryLimit().bytes / 100 * kMemoryUsePercent);
+}
+
 }  // namespace
 
 Status SavePlannedVolume(const IngestFolders& folders, std::int64_t slide,
                          const PlannedVolume& volume) {
   PB_RETURN_IF_ERROR(MakeDirectories(folders.Job() + "/volumes", 0700));
-  const Json json = {{"format", NameOf(volume.format)}, {"files", volume.files}};
+  const Json json = {{"format", NameOf(volume.format)},
+                     {"files", volume.files},
+                     {"voxel_bytes", volume.voxel_bytes}};
   return ReplaceFile(folders.VolumeFile(slide), AsBytes(DumpJson(json)), 0600);
 }
 
@@ -286,6 +297,8 @@ StatusOr<std::optional<PlannedVolume>> PlannedVolumeOf(TaskContext& context,
   PlannedVolume volume;
   PB_ASSIGN_OR_RETURN(const std::string format, JsonString(json, "format", kWhat));
   PB_ASSIGN_OR_RETURN(volume.format, VolumeFormatFromName(format));
+  PB_ASSIGN_OR_RETURN(const std::int64_t bytes, JsonInt(json, "voxel_bytes", kWhat));
+  volume.voxel_bytes = static_cast<std::uint64_t>(std::max<std::int64_t>(bytes, 0));
   PB_ASSIGN_OR_RETURN(const std::vector<std::string> files, ManifestPaths(json, "files"));
   for (const std::string& file : files) {
     PB_ASSIGN_OR_RETURN(std::string path, context.MayRead(file));
@@ -317,6 +330,8 @@ StatusOr<TaskOutput> OpenVolume(TaskContext& context, const IngestFolders& folde
     task.group = static_cast<std::uint32_t>(work.index) + 1;
     task.label = StrCat("slide ", work.index, " volume");
     task.weight = std::max<std::uint64_t>(1, outcome.source_bytes);
+    task.resources.memory_bytes =
+        TaskMemoryBytes(volume.voxel_bytes, work.manifest.settings.spacing.has_value());
     output.spawned.push_back(std::move(task));
   }
   output.result = DumpJson({{"slide", work.index}, {"levels", 0}, {"shards", there ? 0 : 1}});

@@ -18,6 +18,7 @@
 #include "runtime/zarr/verify.h"
 #include "tests/workers/jobs/tiny_scheduler.h"
 #include "workers/jobs/ingest/ingest.h"
+#include "workers/jobs/ingest/shard_memory.h"
 #include "workers/jobs/synth/slide.h"
 #include "workers/jobs/task_table.h"
 #include "workers/sources/image_source.h"
@@ -62,6 +63,36 @@ std::vector<std::string> Below(const std::string& folder) {
     names.push_back(entry.path().filename().string());
   std::sort(names.begin(), names.end());
   return names;
+}
+
+TEST(IngestJob, ShardsAskForTheMemoryOfAWholeOneWhateverTheirSlide) {
+  TemporaryFolder folder;
+  MakeSlide(folder.path("a.svs"), 1300, 1);
+  MakeSlide(folder.path("b.svs"), 700, 2);
+  for (const std::uint64_t side : {512u, 1024u}) {
+    TinyScheduler job(
+        ManifestFor({folder.path("a.svs"), folder.path("b.svs")}, folder.path(StrCat("out", side))),
+        1);
+    Json settings = kSmall;
+    settings["shard"] = side;
+    job.Submit("ingest.plan", settings);
+    job.Run();
+    for (const Status& failure : job.Failures()) ADD_FAILURE() << Describe(failure);
+    const std::vector<std::uint64_t> bytes = job.MemoryOf("ingest.shard");
+    ASSERT_GT(bytes.size(), 2u);
+    for (const std::uint64_t one : bytes) {
+      EXPECT_EQ(one, side * side * 3 / 2 * 5 + (96u << 20)) << "as workers/README.md says";
+    }
+  }
+}
+
+TEST(IngestJob, AShardAsksForNoMoreThanTheNodeMayUse) {
+  constexpr std::uint64_t kGib = std::uint64_t{1} << 30;
+  zarr::ImageStoreSettings store;
+  store.shard = Flat(32'768, 32'768);
+  store.channels = 3;
+  EXPECT_EQ(ShardTaskMemoryBytes(store, {4 * kGib, ""}), 4 * kGib / 100 * kMemoryUsePercent);
+  EXPECT_EQ(ShardTaskMemoryBytes(store, {64 * kGib, ""}), 15 * kGib / 2 + (96u << 20));
 }
 
 TEST(IngestJob, StoreHoldsTheSlidesPixelsAndNothingElseIsLeft) {
