@@ -73,6 +73,9 @@ StatusOr<WorkerOptions> OptionsFromFlags(const Flags& flags) {
   const std::uint64_t fetched = options.capacity.gpus == 0 ? threads * 8 : 2 * kLanePatchesMax;
   PB_ASSIGN_OR_RETURN(options.pipeline.fetched_patches_max,
                       flags.Number("fetched-patches", fetched, 1, 65'536));
+  PB_ASSIGN_OR_RETURN(const std::uint64_t fetched_mib,
+                      flags.Number("fetched-mib", 256, 1, 1 << 20));
+  options.pipeline.fetched_bytes_max = fetched_mib << 20;
   PB_ASSIGN_OR_RETURN(options.read_caches.open_files_max,
                       flags.Number("open-files", OpenFilesMax(), 1, 1'000'000));
   PB_ASSIGN_OR_RETURN(const std::uint64_t image_mib, flags.Number("image-mib", 256, 1, 1 << 20));
@@ -92,8 +95,8 @@ Status Serve(const std::vector<std::string>& words) {
       const Flags flags,
       Flags::Parse(words,
                    {"key", "index", "agent-incarnation", "incarnation", "numerics", "gpu", "memory",
-                    "compute-threads", "fetched-patches", "open-files", "image-mib", "index-mib",
-                    "state", "data-policy", "data-address", "ready-fd"}));
+                    "compute-threads", "fetched-patches", "fetched-mib", "open-files", "image-mib",
+                    "index-mib", "state", "data-policy", "data-address", "ready-fd"}));
   PB_ASSIGN_OR_RETURN(WorkerOptions options, OptionsFromFlags(flags));
   PB_ASSIGN_OR_RETURN(const int ready_fd, ReadyFd(flags));
   InitLogging(StrCat("worker ", options.index), LogSeverity::kInfo);

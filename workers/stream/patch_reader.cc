@@ -2,7 +2,19 @@
 
 namespace patchbay::workers {
 
-Status ReadPatch(const std::shared_ptr<ShardJob>& job, std::uint32_t index, FetchedPatch& out) {
+std::size_t FetchedPatch::BufferBytes() const {
+  std::size_t bytes = encoded_labels.bytes.capacity();
+  for (const FetchedView& view : views) bytes += view.encoded.bytes.capacity();
+  return bytes;
+}
+
+void FetchedPatch::FreeBuffers() {
+  views.clear();
+  encoded_labels = {};
+}
+
+Status ReadPatch(const std::shared_ptr<ShardJob>& job, std::uint32_t index,
+                 const AfterPiece& after_piece, FetchedPatch& out) {
   out.job = job;
   out.index = index;
   out.image = out.labels = nullptr;
@@ -11,16 +23,20 @@ Status ReadPatch(const std::shared_ptr<ShardJob>& job, std::uint32_t index, Fetc
   PB_ASSIGN_OR_RETURN(out.spec, context.Spec(lease.shard.epoch, lease.first_ordinal + index));
   if (out.spec.pad) return absl::OkStatus();
   PB_ASSIGN_OR_RETURN(out.image, context.Image(out.spec.image));
+  PB_RETURN_IF_ERROR(after_piece());
   const std::string what = StrCat("image ", out.spec.image);
   out.views.resize(context.plan().views());
   for (std::size_t i = 0; i < out.views.size(); ++i) {
     FetchedView& view = out.views[i];
     view.window = WindowOf(context.plan(), context.chain(), out.spec, i);
+    view.encoded.after_piece = after_piece;
     PB_RETURN_IF_ERROR(
         Annotate(out.image->Fetch(view.window.level, view.window.box, view.encoded), what));
   }
   if (!context.has_labels()) return absl::OkStatus();
   PB_ASSIGN_OR_RETURN(out.labels, context.Labels(out.spec.image));
+  PB_RETURN_IF_ERROR(after_piece());
+  out.encoded_labels.after_piece = after_piece;
   const ViewWindow& window = out.views.front().window;
   return Annotate(out.labels->Fetch(window.level, window.box, out.encoded_labels), what);
 }

@@ -27,10 +27,17 @@ struct FetchedPatch {
   std::vector<FetchedView> views;  ///< the plan's views() of them; of padding, what was there
   std::shared_ptr<const ImageSource> labels;  ///< the image's label set; null without labels
   EncodedPatch encoded_labels;
+  std::size_t held_bytes = 0;  ///< BufferBytes() as the pipeline counts them; 0 = not counted
+
+  /// Of its buffers, whatever part of them the patch takes.
+  std::size_t BufferBytes() const;
+  void FreeBuffers();
 };
 
-/// Derives the spec of patch `index` of the job and fetches what it needs. I/O, no decoding. Errors
-/// name the image by its index in the plan.
-Status ReadPatch(const std::shared_ptr<ShardJob>& job, std::uint32_t index, FetchedPatch& out);
+/// Derives the spec of patch `index` of the job and fetches what it needs. I/O, no decoding.
+/// `after_piece` is called after everything that is read, an image that is opened included; its
+/// error ends the fetch. Errors name the image by its index in the plan.
+Status ReadPatch(const std::shared_ptr<ShardJob>& job, std::uint32_t index,
+                 const AfterPiece& after_piece, FetchedPatch& out);
 
 }  // namespace patchbay::workers

@@ -103,7 +103,7 @@ std::uint64_t Pipeline::ProgressOf(const LeaseNumber& lease) const {
   const std::lock_guard lock(jobs_mu_);
   const auto it = jobs_.find(lease);
   const std::uint64_t own = it == jobs_.end() ? 0 : it->second->progress.load();
-  return own != 0 ? own : patches_made();
+  return own != 0 ? own : steps_.load(std::memory_order_relaxed);
 }
 
 std::size_t Pipeline::shards_held() const {
@@ -117,7 +117,7 @@ void Pipeline::ReadLoop() {
 
 void Pipeline::ReadShard(const JobPtr& job) {
   // From its start on, a shard's progress is its own, continuing from where it waited.
-  job->progress.store(patches_made() + 1);
+  job->progress.store(steps_ + 1);
   Status status = job->Outcome();
   if (status.ok()) {
     StatusOr<std::unique_ptr<ShardWindow>> window = delivery_.Open(job->context(), job->lease());
@@ -126,17 +126,53 @@ void Pipeline::ReadShard(const JobPtr& job) {
   }
   if (!status.ok()) return End(job, status);
   for (std::uint32_t i = 0; i < job->lease().grant.count; ++i) {
-    PatchPtr patch = std::move(*free_patches_.Pop());
+    PatchPtr patch = TakeBuffer();
     patch->job = job;
-    const std::int64_t begun_ns = SteadyNowNs();
-    const Status read = job->Wanted() ? ReadPatch(job, i, *patch) : absl::OkStatus();
-    job->spent.storage_ns += SteadyNowNs() - begun_ns;
+    const Status read = job->Wanted() ? Read(job, i, *patch) : absl::OkStatus();
     if (!read.ok() || !job->Wanted()) {
       OnPatchEnded(std::move(patch), read);
     } else {
       fetched_.Push(std::move(patch));
     }
   }
+}
+
+Status Pipeline::Read(const JobPtr& job, std::uint32_t index, FetchedPatch& patch) {
+  const std::int64_t begun_ns = SteadyNowNs();
+  const AfterPiece after_piece = [this, of = job.get()]() -> Status {
+    steps_.fetch_add(1, std::memory_order_relaxed);
+    of->progress.fetch_add(1, std::memory_order_relaxed);
+    return of->Wanted() ? absl::OkStatus() : absl::CancelledError("read patch: not wanted");
+  };
+  const Status read = ReadPatch(job, index, after_piece, patch);
+  patch.held_bytes = patch.BufferBytes();
+  held_bytes_ += patch.held_bytes;
+  job->spent.storage_ns += SteadyNowNs() - begun_ns;
+  return read;
+}
+
+/// A buffer to read into. Waits while those that were read hold too much; with nothing but idle
+/// buffers left, nothing is held.
+Pipeline::PatchPtr Pipeline::TakeBuffer() {
+  PatchPtr patch = *free_patches_.Pop();
+  std::vector<PatchPtr> idle;
+  while (held_bytes_ >= options_.fetched_bytes_max &&
+         idle.size() + 1 < options_.fetched_patches_max) {
+    idle.push_back(std::move(patch));
+    patch = *free_patches_.Pop();
+  }
+  for (PatchPtr& one : idle) free_patches_.Push(std::move(one));
+  return patch;
+}
+
+/// Idle buffers keep their memory as long as all of them together may.
+void Pipeline::GiveBack(PatchPtr patch) {
+  patch->image = patch->labels = nullptr;
+  held_bytes_ -= std::exchange(patch->held_bytes, 0);
+  if (patch->BufferBytes() > options_.fetched_bytes_max / options_.fetched_patches_max) {
+    patch->FreeBuffers();
+  }
+  free_patches_.Push(std::move(patch));
 }
 
 void Pipeline::ComputeLoop(PatchMaker& maker) {
@@ -165,9 +201,9 @@ bool Pipeline::TakeReady(PatchMaker& maker, std::vector<PatchPtr>& ready) {
 void Pipeline::OnPatchEnded(PatchPtr patch, const Status& status) {
   const JobPtr job = std::exchange(patch->job, nullptr);
   const Status outcome = job->context().WithoutPath(status, patch->spec.image);
-  patch->image = patch->labels = nullptr;
-  free_patches_.Push(std::move(patch));
+  GiveBack(std::move(patch));
   patches_made_.fetch_add(1, std::memory_order_relaxed);
+  steps_.fetch_add(1, std::memory_order_relaxed);
   job->progress.fetch_add(1, std::memory_order_relaxed);
   if (job->EndPatch(outcome)) OnLastPatch(job);
 }

@@ -28,6 +28,8 @@ struct PipelineOptions {
   int compute_threads = 1;  ///< 1 for a CPU worker, which has one core; more feed a GPU
   /// Patches read ahead of the computing. Larger hides slower storage and costs their bytes.
   std::size_t fetched_patches_max = 8;
+  /// And of their bytes as they lie on storage: beyond it one patch at a time is read.
+  std::size_t fetched_bytes_max = std::size_t{256} << 20;
   std::size_t shards_max = 1024;  ///< leases held at once; a grant beyond is returned
 };
 
@@ -66,6 +68,9 @@ class Pipeline {
   Pipeline(const PipelineOptions& options, Delivery& delivery, ShardEnded ended);
   void ReadLoop();
   void ReadShard(const JobPtr& job);
+  Status Read(const JobPtr& job, std::uint32_t index, FetchedPatch& patch);
+  PatchPtr TakeBuffer();
+  void GiveBack(PatchPtr patch);
   void ComputeLoop(PatchMaker& maker);
   bool TakeReady(PatchMaker& maker, std::vector<PatchPtr>& ready);
   void DeliverLoop();
@@ -78,10 +83,12 @@ class Pipeline {
   Delivery& delivery_;
   const ShardEnded ended_;
   BoundedQueue<JobPtr> orders_;
-  BoundedQueue<PatchPtr> free_patches_;  ///< empty ones; their number is what bounds memory
+  BoundedQueue<PatchPtr> free_patches_;  ///< empty ones; what bounds memory, with held_bytes_
   BoundedQueue<PatchPtr> fetched_;
   BoundedQueue<JobPtr> finished_;  ///< to be delivered over the network
   std::atomic<std::uint64_t> patches_made_{0};
+  std::atomic<std::uint64_t> steps_{0};  ///< pieces read and patches made: what waits sees it move
+  std::atomic<std::size_t> held_bytes_{0};  ///< of patches that were read and not made yet
   mutable std::mutex jobs_mu_;
   std::map<LeaseNumber, JobPtr> jobs_;  // guarded by jobs_mu_
   std::vector<std::thread> threads_;

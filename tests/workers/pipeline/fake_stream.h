@@ -32,6 +32,8 @@ inline constexpr std::uint32_t kUnevenBatch = 10;  ///< does not divide an epoch
 struct FakeHooks {
   std::function<Status(const Box&)> on_fetch = [](const Box&) { return absl::OkStatus(); };
   std::function<Status(const Box&)> on_decode = [](const Box&) { return absl::OkStatus(); };
+  int pieces = 1;                 ///< that each patch is read in
+  std::size_t encoded_bytes = 0;  ///< that each patch takes on storage
 };
 
 inline std::uint8_t FakePixel(std::int64_t y, std::int64_t x, int c) {
@@ -51,7 +53,12 @@ class FakeImage final : public ImageSource {
   Status Fetch(int level, const Box& box, EncodedPatch& out) const override {
     out.level = level;
     out.box = box;
-    return hooks_.on_fetch(box);
+    out.bytes.resize(hooks_.encoded_bytes);
+    for (int i = 0; i < hooks_.pieces; ++i) {
+      PB_RETURN_IF_ERROR(hooks_.on_fetch(box));
+      PB_RETURN_IF_ERROR(out.after_piece());
+    }
+    return absl::OkStatus();
   }
   Status Decode(const EncodedPatch& patch, const TensorView& view, double fill,
                 DecodeScratch&) const override {

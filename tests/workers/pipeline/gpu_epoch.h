@@ -65,7 +65,9 @@ struct Epoch {
     job->window = std::make_unique<DeviceWindow>(*context, lease, on_device);
     for (std::uint32_t i = 0; i < lease.grant.count; ++i) {
       patches.push_back(std::make_unique<FetchedPatch>());
-      EXPECT_TRUE(ReadPatch(job, i, *patches.back()).ok());
+      EXPECT_TRUE(ReadPatch(
+                      job, i, [] { return absl::OkStatus(); }, *patches.back())
+                      .ok());
     }
     jobs.push_back(std::move(job));
   }

@@ -168,6 +168,114 @@ TEST(Pipeline, ReadsNoFurtherAheadThanItsLimit) {
   EXPECT_FALSE(read_too_far);
 }
 
+TEST(Pipeline, HoldsNoMoreBytesThanItsLimitAndOnePatch) {
+  FakeStream stream;
+  stream.hooks.encoded_bytes = 1000;
+  PipelineOptions options;
+  options.fetched_bytes_max = 2500;
+  Gate decode_may_go_on, limit_reached;
+  std::atomic<int> read{0}, made{0}, most_held{0};
+  stream.hooks.on_fetch = [&](const Box&) {
+    const int held = ++read - made;
+    if (held > most_held) most_held = held;
+    if (held == 3) limit_reached.Open();
+    return absl::OkStatus();
+  };
+  stream.hooks.on_decode = [&](const Box&) {
+    decode_may_go_on.Wait();
+    ++made;
+    return absl::OkStatus();
+  };
+  const auto context = stream.Context();
+  auto pipeline = stream.Start(options);
+  for (std::uint32_t shard = 0; shard < 6; ++shard) {
+    ASSERT_TRUE((*pipeline)->Submit(context, stream.Lease(0, shard)).ok());
+  }
+  limit_reached.Wait();
+  // The reader has every chance to run on: nothing but the bytes hold it.
+  for (int i = 0; i < 1000; ++i) std::this_thread::yield();
+  EXPECT_EQ(read, 3);
+  decode_may_go_on.Open();
+  for (std::uint32_t shard = 0; shard < 6; ++shard) {
+    EXPECT_TRUE(stream.endings.WaitFor(stream.Lease(0, shard).lease).ok());
+  }
+  EXPECT_EQ(most_held, 3);
+}
+
+TEST(Pipeline, APatchLargerThanTheLimitIsMadeAlone) {
+  FakeStream stream;
+  stream.hooks.encoded_bytes = 1000;
+  PipelineOptions options;
+  options.fetched_bytes_max = 10;
+  std::atomic<int> held{0}, most_held{0};
+  stream.hooks.on_fetch = [&](const Box&) {
+    most_held = std::max(most_held.load(), ++held);
+    return absl::OkStatus();
+  };
+  stream.hooks.on_decode = [&](const Box&) {
+    --held;
+    return absl::OkStatus();
+  };
+  const auto context = stream.Context();
+  auto pipeline = stream.Start(options);
+  for (std::uint32_t shard = 0; shard < 6; ++shard) {
+    ASSERT_TRUE((*pipeline)->Submit(context, stream.Lease(0, shard)).ok());
+  }
+  for (std::uint32_t shard = 0; shard < 6; ++shard) {
+    EXPECT_TRUE(stream.endings.WaitFor(stream.Lease(0, shard).lease).ok());
+  }
+  EXPECT_EQ(most_held, 1);
+}
+
+TEST(Pipeline, ProgressMovesWithEveryPieceOfAPatchAlsoOfShardsThatWait) {
+  FakeStream stream;
+  stream.hooks.pieces = 5;
+  const protocol::ShardLease first = stream.Lease(0, 0), second = stream.Lease(0, 1);
+  Pipeline* running = nullptr;
+  Gate both_are_there;
+  std::vector<std::uint64_t> of_first, of_second;
+  stream.hooks.on_fetch = [&](const Box&) {
+    both_are_there.Wait();
+    if (of_first.size() < 5) {
+      of_first.push_back(running->ProgressOf(first.lease));
+      of_second.push_back(running->ProgressOf(second.lease));
+    }
+    return absl::OkStatus();
+  };
+  const auto context = stream.Context();
+  auto pipeline = stream.Start();
+  running = pipeline->get();
+  ASSERT_TRUE((*pipeline)->Submit(context, first).ok());
+  ASSERT_TRUE((*pipeline)->Submit(context, second).ok());
+  both_are_there.Open();
+  EXPECT_TRUE(stream.endings.WaitFor(second.lease).ok());
+  for (std::size_t piece = 1; piece < 5; ++piece) {
+    EXPECT_GT(of_first[piece], of_first[piece - 1]) << piece;
+    EXPECT_GT(of_second[piece], of_second[piece - 1]) << piece;
+  }
+}
+
+TEST(Pipeline, ARevokedShardReadsNoFurtherPieceOfItsPatch) {
+  FakeStream stream;
+  stream.hooks.pieces = 100;
+  const protocol::ShardLease lease = stream.Lease(0, 0);
+  Pipeline* running = nullptr;
+  Gate started;
+  std::atomic<int> pieces{0};
+  stream.hooks.on_fetch = [&](const Box&) {
+    started.Wait();
+    if (++pieces == 3) running->Revoke(lease.lease);
+    return absl::OkStatus();
+  };
+  const auto context = stream.Context();
+  auto pipeline = stream.Start();
+  running = pipeline->get();
+  ASSERT_TRUE((*pipeline)->Submit(context, lease).ok());
+  started.Open();
+  EXPECT_TRUE(absl::IsCancelled(stream.endings.WaitFor(lease.lease)));
+  EXPECT_EQ(pieces, 3);
+}
+
 /// A stage that computes for that long.
 Status BusyFor(std::int64_t ns) {
   const std::int64_t until_ns = SteadyNowNs() + ns;
