@@ -28,8 +28,12 @@ std::size_t InputBytes(const Job& job, const Task& task) {
 /// What the lease of this task takes in a message, generously.
 std::size_t LeaseBytes(const Job& job, const Task& task) {
   const std::size_t inputs = InputBytes(job, task);
-  return 256 + task.spec.payload.size() + job.manifest.size() + 16 * task.spec.depends_on.size() +
-         (inputs > kMaxLeaseInputBytes ? 0 : inputs);
+  std::size_t bytes = 256 + task.spec.op.size() + task.spec.payload.size() + job.manifest.size() +
+                      job.submitter.size() + 16 * task.spec.depends_on.size();
+  for (const auto* prefixes : {&job.read_prefixes, &job.write_prefixes}) {
+    for (const std::string& prefix : *prefixes) bytes += 16 + prefix.size();
+  }
+  return bytes + (inputs > kMaxLeaseInputBytes ? 0 : inputs);
 }
 
 }  // namespace

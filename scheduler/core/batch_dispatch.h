@@ -53,6 +53,8 @@ class BatchDispatch {
   void Stop(const TaskId& id);
   /// The lease is over, however it ended. The caller says what becomes of the task.
   void DropLease(const LeaseNumber& number);
+  /// The job has ended. Nobody may ever have had room for what is queued of it.
+  void Forget(const Job& job) { ready_.Drop({job.priority, job.id}); }
   /// The worker lost the lease on the way: its task joins the queue again.
   void TakeBack(const LeaseNumber& number);
   /// A worker died holding the task's lease; `alone`: and nothing else.

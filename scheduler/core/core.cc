@@ -186,6 +186,7 @@ void Core::Parts::Apply(Effects& effects) {
   for (const JobId id : effects.ended) {
     const Job* job = gate.table().Find(id);
     if (job == nullptr) continue;
+    batch.Forget(*job);
     stream_desk.Close(*job);
     logs.Add(id, StrCat("job ended: ", job->tasks_done, " tasks done, ", job->tasks_failed,
                         " failed, ", job->tasks_cancelled, " cancelled"));

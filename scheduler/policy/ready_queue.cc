@@ -1,5 +1,7 @@
 #include "scheduler/policy/ready_queue.h"
 
+#include <iterator>
+
 #include "scheduler/policy/limits.h"
 
 namespace patchbay::scheduler {
@@ -31,6 +33,17 @@ ReadyTask ReadyQueue::Pop(Lane& lane, std::size_t at) {
   const Resources need = lane.need;
   if (lane.jobs.empty()) lanes_.erase(need);
   return task;
+}
+
+void ReadyQueue::Drop(const JobRank& rank) {
+  for (auto lane = lanes_.begin(); lane != lanes_.end();) {
+    auto& jobs = lane->second.jobs;
+    if (const auto job = jobs.find(rank); job != jobs.end()) {
+      size_ -= job->second.tasks.size();
+      jobs.erase(job);
+    }
+    lane = jobs.empty() ? lanes_.erase(lane) : std::next(lane);
+  }
 }
 
 }  // namespace patchbay::scheduler

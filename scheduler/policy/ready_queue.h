@@ -57,6 +57,8 @@ class ReadyQueue {
   }
   /// Removes entry `at` of the lane's best job; a lane that empties is gone.
   ReadyTask Pop(Lane& lane, std::size_t at = 0);
+  /// The job has ended: its entries go, and lanes that this empties.
+  void Drop(const JobRank& rank);
   /// The tasks of the lane's best job, in the order they became ready in.
   static const JobTasks& Head(const Lane& lane) { return lane.jobs.begin()->second; }
 

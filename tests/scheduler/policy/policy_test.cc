@@ -157,6 +157,21 @@ TEST(ReadyQueue, CountsItsTasksAndHowOftenTheFirstWasPassedOver) {
   EXPECT_EQ(queue.size(), 0u);
 }
 
+TEST(ReadyQueue, DropsTheTasksOfAJobWhateverTheyNeed) {
+  ReadyQueue queue;
+  queue.Push({5, 1}, {1, 0, 0}, {{1, 0}, 1});
+  queue.Push({5, 1}, {1, 0, 0}, {{1, 1}, 1});
+  queue.Push({5, 1}, {2, 0, 0}, {{1, 2}, 1});
+  queue.Push({5, 2}, {1, 0, 0}, {{2, 0}, 1});
+  queue.Drop({5, 3});
+  EXPECT_EQ(queue.size(), 4u);
+  queue.Drop({5, 1});
+  EXPECT_EQ(queue.size(), 1u);
+  ASSERT_EQ(queue.lanes(), 1u);
+  EXPECT_EQ(queue.Pop(*queue.Best([](const Resources&) { return true; })).task, (TaskId{2, 0}));
+  EXPECT_TRUE(queue.empty());
+}
+
 TEST(ReadyQueue, RefusesMoreShapesThanItsLimit) {
   ReadyQueue queue;
   for (std::uint32_t i = 0; i < kMaxResourceShapes; ++i) {
