@@ -61,6 +61,19 @@ std::string_view NameOf(WorkerState state) {
   }
 }
 
+/// Names failures as long as a message has room for them; the rows still say how many there are.
+void CutFailures(std::vector<protocol::JobRow>& rows) {
+  std::size_t bytes = 0;
+  for (protocol::JobRow& row : rows) {
+    const auto fits = [&](const protocol::FailedTask& task) {
+      bytes += sizeof(task) + task.label.size() + task.outcome.message.size();
+      return bytes <= kMaxFailedDescribedBytes;
+    };
+    row.failed.erase(std::find_if_not(row.failed.begin(), row.failed.end(), fits),
+                     row.failed.end());
+  }
+}
+
 }  // namespace
 
 void JobDesk::On(const Request& request, protocol::SubmitJob&& message) {
@@ -79,10 +92,6 @@ void JobDesk::On(const Request& request, protocol::SubmitJob&& message) {
     }
   }
   if (id == 0) {
-    if (table_.open_jobs() >= kMaxOpenJobs) {
-      return gate_.Refuse(request,
-                          absl::ResourceExhaustedError("submit job: too many jobs are open"));
-    }
     const std::uint64_t bytes = sizeof(Job) + message.manifest.size() + TaskBytes(message.root);
     if (const Status fits = CheckRoom("submit job", bytes); !fits.ok()) {
       return gate_.Refuse(request, fits);
@@ -98,6 +107,11 @@ void JobDesk::On(const Request& request, protocol::SubmitJob&& message) {
 }
 
 Status JobDesk::CheckRoom(std::string_view doing, std::uint64_t bytes) const {
+  if (table_.open_jobs() >= kMaxOpenJobs) {
+    return absl::ResourceExhaustedError(
+        StrCat(doing, ": ", kMaxOpenJobs,
+               " jobs are open: wait until some of them have ended, or cancel them"));
+  }
   return CheckOpenBytes(doing, table_.open_bytes() + book_.part_bytes(), bytes,
                         options_.open_bytes_max / kSubmitShare);
 }
@@ -136,6 +150,7 @@ std::vector<protocol::JobRow> JobDesk::RecentRows(const PeerIdentity& identity,
   for (; it != jobs.rend() && rows.size() < kMaxJobsDescribed; ++it) {
     if (MaySee(identity, it->second)) rows.push_back(Row(it->second, kMaxFailedDescribed));
   }
+  CutFailures(rows);
   return rows;
 }
 
@@ -151,6 +166,7 @@ void JobDesk::On(const Request& request, protocol::DescribeJobs&& message) {
       if (job == nullptr) return;
       described.jobs.push_back(Row(*job, failed));
     }
+    CutFailures(described.jobs);
   }
   gate_.Answer(request, std::move(described));
 }

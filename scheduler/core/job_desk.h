@@ -39,7 +39,7 @@ class JobDesk {
   void On(const Request& request, protocol::ShutDown&& message);
 
  private:
-  /// ResourceExhausted unless what is submitted may take so many bytes more.
+  /// ResourceExhausted unless one more job may be open, and so many bytes more are there for it.
   Status CheckRoom(std::string_view doing, std::uint64_t bytes) const;
   protocol::JobRow Row(const Job& job, std::size_t failed_max) const;
   /// Newest first, as many as a reply holds; only those older than `before` unless that is 0.

@@ -29,7 +29,8 @@ inline constexpr std::uint64_t kTaskOverheadBytes = 256;
 inline constexpr std::size_t kMaxFailedListed = 1'000;
 inline constexpr std::size_t kMaxJobsDescribed = 200;   ///< newest first, per reply
 inline constexpr std::size_t kMaxFailedDescribed = 50;  ///< per job when several are described
-inline constexpr std::size_t kMaxLogLines = 200;        ///< per job
+inline constexpr std::size_t kMaxFailedDescribedBytes = 4u << 20;  ///< per reply
+inline constexpr std::size_t kMaxLogLines = 200;                   ///< per job
 inline constexpr std::size_t kMaxLogLineBytes = 512;
 inline constexpr std::size_t kMaxLogBytes = 64u << 20;  ///< of all; the oldest job's go first
 
