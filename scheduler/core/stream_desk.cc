@@ -111,9 +111,9 @@ Status StreamDesk::CheckAttach(const Request& request, const protocol::AttachTra
   }
   PB_RETURN_IF_ERROR(CheckStart(message, stream));
   PB_RETURN_IF_ERROR(CheckHost(message.endpoint, stream.job));
-  const auto& dead = stream.dead_incarnations;
-  if (message.trainer_incarnation == 0 ||
-      std::find(dead.begin(), dead.end(), message.trainer_incarnation) != dead.end()) {
+  const auto dead = stream.dead_incarnations.find(message.rank);
+  if (message.trainer_incarnation == 0 || (dead != stream.dead_incarnations.end() &&
+                                           Contains(dead->second, message.trainer_incarnation))) {
     return absl::AbortedError(
         StrCat("attach trainer: stream ", stream.job, ": another process has rank ", message.rank,
                " now: give every process a rank of its own, or end the other"));
@@ -318,8 +318,7 @@ void StreamDesk::ForgetTrainer(Trainer& trainer) {
 void StreamDesk::DropTrainer(Stream& stream, std::uint32_t rank) {
   Trainer& trainer = stream.trainers.at(rank);
   shards_.Drop(trainer);
-  stream.dead_incarnations.push_back(trainer.incarnation);
-  if (stream.dead_incarnations.size() > kMaxDeadIncarnations) stream.dead_incarnations.pop_front();
+  Remember(stream.dead_incarnations[rank], trainer.incarnation);
   stream.trainers.erase(rank);
 }
 

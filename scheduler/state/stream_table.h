@@ -98,10 +98,11 @@ struct Stream {
   std::map<std::uint64_t, std::uint32_t> makers;  ///< image -> WorkerId that made its last shard
   std::deque<std::uint64_t> makers_order;         ///< images, the one known longest first
   std::map<std::uint32_t, Trainer> trainers;
-  std::deque<std::uint64_t> dead_incarnations;  ///< of trainers that were replaced
-  std::uint32_t leases = 0;                     ///< held by workers
-  TimeMs empty_since = 0;                       ///< no trainer since
-  TimeMs starved_since = 0;                     ///< nobody can make its shards since; 0 = not so
+  /// By rank, of trainers that were replaced.
+  std::map<std::uint32_t, std::deque<std::uint64_t>> dead_incarnations;
+  std::uint32_t leases = 0;  ///< held by workers
+  TimeMs empty_since = 0;    ///< no trainer since
+  TimeMs starved_since = 0;  ///< nobody can make its shards since; 0 = not so
 };
 
 /// Reads a stream's root result (see PlannedStream). InvalidArgument when it is malformed or for
