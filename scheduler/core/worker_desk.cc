@@ -12,7 +12,16 @@ WorkerEnd EndUnlessCondemned(const Worker& worker, WorkerEnd end) {
   return worker.state == WorkerState::kCondemned ? WorkerEnd::kUnrelated : end;
 }
 
+Status TooManyNodes(std::string_view doing, const std::string& node) {
+  return absl::ResourceExhaustedError(
+      StrCat(doing, ": ", node, ": there are ", kMaxNodes, " nodes already"));
+}
+
 }  // namespace
+
+bool WorkerDesk::IsOneNodeTooMany(const std::string& node) const {
+  return roster_.nodes().size() >= kMaxNodes && roster_.nodes().count(node) == 0;
+}
 
 void WorkerDesk::LookAgain() {
   batch_.LookAgain();
@@ -25,9 +34,7 @@ void WorkerDesk::On(const Request& request, protocol::RegisterAgent&& message) {
     return gate_.Refuse(request, absl::PermissionDeniedError(StrCat(
                                      "register agent: ", key, ": the key is for another node")));
   }
-  if (roster_.nodes().size() >= kMaxNodes && roster_.nodes().count(key) == 0) {
-    return gate_.Refuse(request, absl::ResourceExhaustedError("register agent: too many nodes"));
-  }
+  if (IsOneNodeTooMany(key)) return gate_.Refuse(request, TooManyNodes("register agent", key));
   Node& node = roster_.NodeNamed(key);
   if (Contains(node.dead_incarnations, message.agent_incarnation)) {
     return gate_.Refuse(request, absl::AbortedError("register agent: a newer agent has this node"));
@@ -87,9 +94,11 @@ void WorkerDesk::On(const Request& request, protocol::RegisterWorker&& message) 
     return gate_.Refuse(request, absl::PermissionDeniedError(StrCat(
                                      "register worker: ", key, ": the key is for another node")));
   }
-  const bool known = roster_.nodes().count(key) != 0;
-  if (message.index >= kMaxWorkersPerNode || (roster_.nodes().size() >= kMaxNodes && !known)) {
-    return gate_.Refuse(request, absl::ResourceExhaustedError("register worker: too many workers"));
+  if (IsOneNodeTooMany(key)) return gate_.Refuse(request, TooManyNodes("register worker", key));
+  if (message.index >= kMaxWorkersPerNode) {
+    return gate_.Refuse(request, absl::ResourceExhaustedError(StrCat(
+                                     "register worker: ", key, ": no place ", message.index,
+                                     ": a node has at most ", kMaxWorkersPerNode, " workers")));
   }
   Node& node = roster_.NodeNamed(key);
   Worker& worker = roster_.PlaceOn(node, message.index);

@@ -46,6 +46,8 @@ class WorkerDesk {
   void TickRecovery();
 
  private:
+  /// The node is not known, and no more are taken in.
+  bool IsOneNodeTooMany(const std::string& node) const;
   bool IsOnAnotherMachine(const Node& node, const protocol::RegisterAgent& message) const;
   void AgentRestarted(Node& node, std::uint64_t agent_incarnation);
   void StartWorker(Worker& worker, const protocol::RegisterWorker& message);
