@@ -147,6 +147,23 @@ class Identifiers(harness.Case):
         self.assertNotEqual(refused.returncode, 0)
         self.assertClean([self.folder / "stores", self.home], [*outputs, refused.stdout, refused.stderr])
 
+    def test_names_of_source_files_stand_in_no_file_of_the_scheduler(self):
+        cluster = self.up(1)
+        slide = self.slide(f"{WORD.decode()}.svs", size="900x700")
+        done = self.command("ingest", slide, "--out", self.folder / "stores")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        damaged = self.folder / f"{WORD.decode()}-2.svs"
+        damaged.write_bytes(slide.read_bytes()[:5000])
+        self.assertEqual(self.command("ingest", damaged, "--out", self.folder / "stores").returncode, 3)
+        for dataset in (slide, self.folder / "stores"):
+            self.json("stream", self.run_file(dataset), "--cluster", self.home / "operator.key")
+        for when in ("while it runs", "after its end"):
+            with self.subTest(when):
+                self.assertTrue((self.folder / "state/scheduler/journal.db").exists())
+                self.assertClean([self.folder / "state"], [])
+            if when == "while it runs":
+                self.down(cluster)
+
     def test_a_planted_word_would_be_found(self):
         (self.folder / "stores").mkdir()
         (self.folder / "stores" / "zarr.json").write_bytes(b"{" + planted((0x0010, 0x0010)))

@@ -6,6 +6,7 @@
 #include "tests/workers/jobs/slow_storage/slow_job.h"
 #include "tests/workers/jobs/spectra/fixtures.h"
 #include "workers/jobs/synth/ct.h"
+#include "workers/stream/patch_reader.h"
 
 namespace patchbay::workers {
 namespace {
@@ -89,6 +90,52 @@ TEST_F(SlowStreams, LooksAtImagesKeepTheirLeases) {
   Run("verify", Json::object(), {{"images", {stores[0]}}});
   Run("preview.images", Json::object(), {{"images", stores}, {"out", Path("sheet.png")}});
   ExpectLeasesHold(kLookOps);
+}
+
+/// The lease of the first patch of a planned stream of one rank.
+protocol::ShardLease FirstPatch(const protocol::StreamDescribed& described) {
+  protocol::ShardLease lease;
+  lease.stream = described.stream;
+  lease.shard = {0, 0, 0, 0};
+  lease.first_ordinal = ShardRun(described.geometry, 0, 0, 0).first_ordinal;
+  lease.grant.count = 1;
+  return lease;
+}
+
+TEST_F(SlowStreams, APatchOfManyChunksKeepsTheLeaseOfItsShard) {
+  Run("synth.volume", {{"size", {128, 256, 256}}}, {{"out", Path("v.ome.zarr")}});
+  const auto config = plan::ParseRunConfig(
+      "dataset: x\npatch: {size: [128, 256, 256]}\nbatch: {global_size: 1}\n", "test");
+  ASSERT_TRUE(config.ok()) << config.status();
+  const TinyScheduler job =
+      Run("stream.plan", plan::ToJson(*config), {{"images", {Path("v.ome.zarr")}}});
+  const Json planned = job.ResultOf("stream.join");
+  const auto made = plan::Plan::Parse(planned["plan"].get<std::string>());
+  ASSERT_TRUE(made.ok()) << made.status();
+  protocol::StreamDescribed described;
+  described.stream = 1;
+  described.plan = made->Text();
+  described.plan_digest = made->digest();
+  described.manifest = DumpJson(planned["manifest"]);
+  described.read_prefixes = {folder_};
+  described.geometry = *made->Geometry(1);
+  described.capacity = Capacity(described.geometry);
+  ImageCache images(std::size_t{1} << 30, [](const std::string& path) { return OpenImage(path); });
+  auto context = StreamContext::Build(described, images);
+  ASSERT_TRUE(context.ok()) << context.status();
+  const auto shard = std::make_shared<ShardJob>(*context, FirstPatch(described));
+  FetchedPatch patch;
+  SlowStorage::Begin(&shard->progress);
+  const Status read = ReadPatch(
+      shard, 0,
+      [&shard] {
+        ++shard->progress;
+        return absl::OkStatus();
+      },
+      patch);
+  EXPECT_LT(SlowStorage::End(), kShortLeaseMs) << "without progress for so many ms";
+  EXPECT_TRUE(read.ok()) << read;
+  EXPECT_GT(SlowStorage::operations() * kOperationMs, kShortLeaseMs) << "longer than the lease";
 }
 
 TEST_F(SlowStreams, SyntheticImagesKeepTheirLeases) {
