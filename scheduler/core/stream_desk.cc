@@ -28,6 +28,22 @@ bool IsHarmless(std::int32_t code) {
          status == absl::StatusCode::kAlreadyExists || status == absl::StatusCode::kCancelled;
 }
 
+/// What the endpoint takes in memory, and about that in StreamDescribed.
+std::size_t BytesOf(const protocol::TrainerEndpoint& endpoint) {
+  return sizeof(endpoint) + endpoint.host_identity.size() + endpoint.node.size() +
+         endpoint.socket_name.size() + endpoint.remote_address.size() +
+         endpoint.stream_secret.size();
+}
+
+/// Of all ranks, with this one in place of what its rank has.
+std::size_t EndpointBytes(const Stream& stream, const protocol::AttachTrainer& message) {
+  std::size_t bytes = BytesOf(message.endpoint);
+  for (const auto& [rank, trainer] : stream.trainers) {
+    bytes += rank == message.rank ? 0 : BytesOf(trainer.endpoint);
+  }
+  return bytes;
+}
+
 }  // namespace
 
 StreamDesk::StreamDesk(const Turn& turn, const CoreOptions& options, JournalGate& gate,
@@ -103,6 +119,10 @@ Status StreamDesk::CheckAttach(const Request& request, const protocol::AttachTra
                          stream.geometry.world_size, " ranks"));
   }
   if (message.slots.size() > kMaxRingSlots) return refuse("too many slots");
+  if (EndpointBytes(stream, message) > kMaxEndpointBytes) {
+    return refuse(
+        StrCat("the addresses of its ranks take more than ", kMaxEndpointBytes, " bytes"));
+  }
   if (message.first_epoch > kMaxEpoch) {
     return refuse(StrCat("epoch ", message.first_epoch, " is past the last one, ", kMaxEpoch));
   }

@@ -63,7 +63,8 @@ inline constexpr std::uint32_t kMaxShardAttempts = 16;
 
 // Streams.
 inline constexpr std::size_t kMaxStreams = 256;
-inline constexpr std::size_t kMaxTrainersWithDrops = 64;  ///< that dropped peers; then the oldest
-                                                          ///< job's are forgotten
-inline constexpr std::size_t kMaxPeerTextBytes = 160;     ///< an address or a reason; longer is cut
+inline constexpr std::size_t kMaxEndpointBytes = 5u << 20;  ///< of all ranks of one, in a message
+inline constexpr std::size_t kMaxTrainersWithDrops = 64;    ///< that dropped peers; then the oldest
+                                                            ///< job's are forgotten
+inline constexpr std::size_t kMaxPeerTextBytes = 160;  ///< an address or a reason; longer is cut
 }  // namespace patchbay::scheduler

@@ -1,6 +1,7 @@
 // Streams at the limits of what is tried again and of what is remembered.
 #include <gtest/gtest.h>
 
+#include "runtime/protocol/codec.h"
 #include "tests/scheduler/core/core_rig.h"
 
 namespace patchbay::scheduler {
@@ -44,6 +45,7 @@ class StreamBounds : public testing::Test {
     attach.world_size = ranks;
     attach.trainer_incarnation = incarnation;
     attach.endpoint.host_identity = "host";
+    attach.endpoint.remote_address = address;
     if (slots != 0) attach.slots.push_back({0, 1, SlotState::kFree, 0, 0, {}});
     rig.Tell(CoreRig::kTrainer0 + rank, attach);
     return rig.FindFor<protocol::TrainerAttached>(CoreRig::kTrainer0 + rank) != nullptr;
@@ -72,6 +74,7 @@ class StreamBounds : public testing::Test {
 
   CoreRig rig;
   JobId job = 0;
+  std::string address;          ///< of a trainer that attaches
   protocol::ShardLease lease_;  ///< the newest of the only shard
 };
 
@@ -128,6 +131,29 @@ TEST_F(StreamBounds, SoManyFormerProcessesOfEachRankStayOut) {
   EXPECT_FALSE(Attach(2, 1, 2));
   EXPECT_FALSE(Attach(kMaxDeadIncarnations + 1, 1, 2));
   EXPECT_TRUE(Attach(1, 1, 2)) << "longer ago than is remembered";
+}
+
+TEST_F(StreamBounds, TheAddressesOfAllRanksFitAMessage) {
+  constexpr std::size_t kMiB = 1 << 20;
+  Open(Plan(1, 2), 2);
+  address = std::string(kMaxEndpointBytes, 'a');
+  EXPECT_FALSE(Attach(5, 0, 2));
+  ASSERT_NE(rig.Find<protocol::RequestFailed>(), nullptr);
+  EXPECT_EQ(rig.Find<protocol::RequestFailed>()->outcome.message,
+            StrCat("attach trainer: stream ", job,
+                   ": the addresses of its ranks take more than 5242880 bytes"));
+  address = std::string(kMaxEndpointBytes - kMiB, 'a');
+  EXPECT_TRUE(Attach(5, 0, 2));
+  address = std::string(kMiB, 'a');
+  EXPECT_FALSE(Attach(6, 1, 2)) << "together they are too long";
+  address = std::string(kMiB - 1'000, 'a');
+  EXPECT_TRUE(Attach(6, 1, 2));
+  EXPECT_TRUE(Attach(7, 1, 2)) << "in place of the one before";
+  rig.Tell(CoreRig::kWorker0, protocol::FetchStream{job, 0});
+  const auto* described = rig.Find<protocol::StreamDescribed>();
+  ASSERT_NE(described, nullptr);
+  ASSERT_EQ(described->trainers.size(), 2u);
+  EXPECT_TRUE(protocol::Encode({protocol::kProtocolVersion, 1, 7, *described}).ok());
 }
 
 class ImageMakers : public StreamBounds {
