@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
+#include "absl/strings/numbers.h"
 #include "runtime/base/file.h"
 
 namespace patchbay::scheduler {
@@ -271,7 +272,11 @@ Status Database::ReadSealed(const char* sql, bool pieces, const OnRow& row) {
 
 Status Database::ReadSnapshot(const OnRow& row) {
   std::uint64_t sequence = 0;
+  std::size_t bytes = 0;
   std::string snapshot;
+  if (absl::SimpleAtoi(FirstText(handle_, "SELECT sum(length(bytes)) FROM pieces"), &bytes)) {
+    snapshot.reserve(bytes);  // it may take a good part of the memory there is: not twice over
+  }
   PB_RETURN_IF_ERROR(ReadSealed("SELECT sequence, bytes FROM pieces ORDER BY number", true,
                                 [&](std::uint64_t of, std::string_view piece) {
                                   sequence = of;

@@ -51,7 +51,11 @@ TEST(SchedulerStart, StateFolderIsForOneSchedulerAtATime) {
   EXPECT_NE(second.errors().find("another scheduler uses it"), std::string::npos)
       << second.errors();
   first.Kill();
-  EXPECT_EQ(second.Start({"--state", first.state_folder()}), 0) << second.errors();
+  EXPECT_EQ(second.Start({"--state", first.state_folder()}), kCannotStart);
+  EXPECT_NE(second.errors().find("sealed with another server key"), std::string::npos)
+      << second.errors();
+  EXPECT_EQ(second.Start({"--state", first.state_folder(), "--home", first.home_folder()}), 0)
+      << second.errors();
 }
 
 TEST(SchedulerStart, StateFolderOfOthersAndNoFolderAtAllAreRefused) {
