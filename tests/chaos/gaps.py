@@ -59,7 +59,7 @@ class Gaps(harness.Case):
         self.streams += 1
         self.saved = self.folder / f"saved-{self.streams}"
         self.trainer = self.start("stream", self.run_config, "--cluster", self.home / "operator.key", "--batches", NEVER,
-                                  "--step-ms", self.step_ms, "--save", self.saved)
+                                  "--step-ms", self.step_ms, "--save", self.saved, "--force")
         harness.wait_until(lambda: self.saved.exists() and self.taken(), "batches")
 
     def taken(self):

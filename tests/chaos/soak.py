@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Streams and ingests on a cluster whose processes are killed and frozen at random, and what became of them.
 
-    PATCHBAY_BIN=BUILD/bin tests/chaos/soak.py [--seed N] [--minutes M] [--every S] [--batches N]
+    PATCHBAY_BIN=BUILD/bin tests/chaos/soak.py [--seed N] [--minutes M] [--every S] [--batches N] [--embedded]
 
 Every batch of every stream is compared with the same batch of an undisturbed one, every store with an undisturbed
 one's digest. The report names the largest gap between two batches around each kind of fault. Exit status 1 when a
@@ -91,7 +91,9 @@ class Soak(harness.Case):
         self.source = self.slide(size="2600x2200", seed=5)
         self.run_config = self.run_file(self.store([self.source]), patch=32, batch=8)
         self.expected = self.undisturbed()
-        self.cluster = self.up(options.cpus)
+        self.cluster = None if options.embedded else self.up(options.cpus)
+        self.faults = {kind: weight for kind, weight in FAULTS.items()
+                       if not options.embedded or kind != ("patchbay-supervisor", "kill")}
 
     def undisturbed(self):
         saved = self.folder / "expected"
@@ -112,8 +114,8 @@ class Soak(harness.Case):
 
     def damage(self):
         while not self.stop.wait(self.random.expovariate(1 / self.options.every)):
-            program, how = self.random.choices(list(FAULTS), FAULTS.values())[0]
-            pids = [self.trainer.pid] if program == "trainer" and self.trainer else self.pids(self.cluster, program)
+            program, how = self.random.choices(list(self.faults), self.faults.values())[0]
+            pids = self.targets(program)
             if not pids:
                 continue
             pid = self.random.choice(pids)
@@ -126,6 +128,12 @@ class Soak(harness.Case):
                 self.wake(pid)
             if (program, how) == ("patchbay-supervisor", "kill"):
                 self.start_again()
+
+    def targets(self, program):
+        if self.trainer and program == "trainer":
+            return [self.trainer.pid]
+        owner = self.trainer if self.options.embedded else self.cluster
+        return self.pids(owner, program) if owner else []
 
     def wake(self, pid):
         self.stop.wait(FROZEN_S)
@@ -140,15 +148,16 @@ class Soak(harness.Case):
         self.cluster = self.up(self.options.cpus)
 
     def lost_logs(self):
-        """Counts what parents called frozen, before the log goes with its cluster."""
-        self.counts["called frozen"] += len(LOST.findall(pathlib.Path(self.cluster.log).read_text(encoding="utf-8")))
+        """Counts what parents called frozen, before the log goes with its cluster. An embedded one keeps none."""
+        if self.cluster:
+            self.counts["called frozen"] += len(LOST.findall(pathlib.Path(self.cluster.log).read_text(encoding="utf-8")))
 
     # ---------------------------------------------------------------- work
 
     def stream(self, number):
         saved = self.folder / f"stream-{number}"
-        self.trainer = self.start("stream", self.run_config, "--cluster", self.home / "operator.key", "--batches",
-                                  self.options.batches, "--save", saved, "--json")
+        where = ("--cpus", self.options.cpus) if self.options.embedded else ("--cluster", self.home / "operator.key")
+        self.trainer = self.start("stream", self.run_config, *where, "--batches", self.options.batches, "--save", saved, "--json")
         killed = lambda: any(who == "trainer" and how == "kill" for _, who, how in self.hits.at[before:])
         before = len(self.hits.at)
         try:
@@ -217,6 +226,8 @@ def main():
     parser.add_argument("--every", type=float, default=4, help="mean seconds between two faults; default: 4")
     parser.add_argument("--batches", type=int, default=400, help="of each stream; default: 400")
     parser.add_argument("--cpus", type=int, default=2, help="workers; default: 2")
+    parser.add_argument("--embedded", action="store_true", help="each stream opens a cluster of its own, which is hit; its supervisor "
+                        "is frozen and not killed, which ends the stream by design")
     options = parser.parse_args()
     soak = Soak()
     soak.setUp()
