@@ -152,6 +152,7 @@ StatusOr<Checked> Check(const client::RunFile& run) {
                    {"ring_slots", slots},
                    {"ring_bytes", ring_bytes},
                    {"plan_digest", made.digest().Hex()},
+                   {"passed_over", checked.skipped.passed_over},
                    {"skipped", ToJson(checked.skipped)}};
   PB_ASSIGN_OR_RETURN(const std::vector<client::ImageRecord> records,
                       client::RecordsOf(run, result, client::PlannedPaths(DumpJson(result))));
@@ -196,8 +197,8 @@ class ConfigCheckCommand final : public Command {
                         number("ring_slots"), " slots"));
     terminal.Say(StrCat("plan               ", found["plan_digest"].get<std::string>()));
     if (run.lock) {
-      PB_ASSIGN_OR_RETURN(const plan::RunLock now, LockNow(path_));
-      const plan::LockDifference difference = plan::DifferenceOf(*run.lock, now);
+      PB_ASSIGN_OR_RETURN(const CurrentLock now, LockNow(path_));
+      const plan::LockDifference difference = plan::DifferenceOf(*run.lock, now.lock);
       terminal.Say(StrCat(
           "lock               ", client::LockPathOf(path_), ": ",
           difference.Empty() ? "current" : difference.Summary() + " (`patchbay lock --update`)"));

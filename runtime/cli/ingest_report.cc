@@ -3,6 +3,7 @@
 #include <map>
 
 #include "runtime/base/strings.h"
+#include "runtime/cli/passed_over.h"
 
 namespace patchbay::cli {
 namespace {
@@ -34,17 +35,6 @@ void AddStore(IngestedStore store, std::map<std::string, std::size_t>& places,
   IngestedStore& first = stores[place->second];
   first.copies.push_back(std::move(store.source));
   first.already_there &= store.already_there;
-}
-
-/// "3 jpg, 1 other"; empty when there is none. What is not a number counts as none.
-std::string PassedOverText(const Json& passed_over, std::int64_t& files) {
-  std::string text;
-  for (const auto& [kind, count] : passed_over.items()) {
-    if (!count.is_number_integer()) continue;
-    files += count.get<std::int64_t>();
-    text += StrCat(text.empty() ? "" : ", ", count.get<std::int64_t>(), " ", kind);
-  }
-  return text;
 }
 
 std::string FileName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
@@ -122,9 +112,7 @@ Json ToJson(const IngestReport& report) {
 }
 
 void SayReport(Terminal& terminal, const IngestReport& report) {
-  std::int64_t files = 0;
-  const std::string kinds = PassedOverText(report.passed_over, files);
-  if (files > 0) terminal.Say(StrCat("not slides or volumes, passed over: ", kinds));
+  SayPassedOver(terminal, report.passed_over);
   if (report.stores.empty()) {
     terminal.Say("no slide was stored");
     SayFailed(terminal, report, report.failed.size());

@@ -5,6 +5,7 @@
 #include "runtime/base/strings.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/interrupt.h"
+#include "runtime/cli/passed_over.h"
 #include "runtime/cli/worker_run.h"
 #include "runtime/client/paths.h"
 #include "runtime/zarr/verify.h"
@@ -115,6 +116,7 @@ class InspectCommand final : public Command {
     PB_ASSIGN_OR_RETURN(const Json image, Inspect(path));
     if (image.contains("volumes")) {
       for (const Json& volume : image["volumes"]) SayVolume(session.terminal, volume);
+      SayPassedOver(session.terminal, PassedOverOf(image));
     } else {
       SayImage(session.terminal, image);
       if (image.contains("affine_lps")) SayGeometry(session.terminal, image);

@@ -67,16 +67,21 @@ StatusOr<std::vector<std::string>> StoresOfTable(const std::string& path,
   return found;
 }
 
-/// Stores below a folder, at any depth; hidden folders are passed over.
-StatusOr<std::vector<std::string>> StoresBelow(const std::string& folder) {
+/// Stores below a folder, at any depth; hidden folders are passed over, and other files counted.
+StatusOr<std::vector<std::string>> StoresBelow(const std::string& folder,
+                                               FilesByKind& passed_over) {
   std::vector<std::string> found;
   std::error_code error;
   for (fs::recursive_directory_iterator it(folder, error), end; !error && it != end;
        it.increment(error)) {
-    const bool is_hidden = it->path().filename().string().starts_with('.');
+    const std::string name = it->path().filename().string();
+    const bool is_hidden = name.starts_with('.');
     const bool is_store = !is_hidden && client::IsStore(it->path().string());
     if (is_store) found.push_back(it->path().string());
     if (is_hidden || is_store) it.disable_recursion_pending();
+    std::error_code ignored;
+    const bool is_other = !is_hidden && !it->is_directory(ignored) && !IsTableOfJobs(name);
+    if (is_other) ++passed_over[KindOfFile(name)];
   }
   if (error) return absl::NotFoundError(StrCat("labels: ", folder, ": ", error.message()));
   if (found.empty()) {
@@ -87,11 +92,14 @@ StatusOr<std::vector<std::string>> StoresBelow(const std::string& folder) {
   return found;
 }
 
-StatusOr<std::vector<std::string>> StoresAt(const std::string& path, const std::string& folder) {
+StatusOr<std::vector<std::string>> StoresAt(const std::string& path, const std::string& folder,
+                                            FilesByKind& passed_over) {
   if (plan::NamesTable(path)) return StoresOfTable(path, folder);
   std::error_code error;
   if (!fs::exists(path, error)) return NoSuch(path);
-  if (fs::is_directory(path, error) && !client::IsStore(path)) return StoresBelow(path);
+  if (fs::is_directory(path, error) && !client::IsStore(path)) {
+    return StoresBelow(path, passed_over);
+  }
   return std::vector<std::string>{path};
 }
 
@@ -102,7 +110,7 @@ StatusOr<LabelRows> StoreRowsOf(const std::vector<std::string>& paths,
   LabelRows rows;
   std::set<std::string> seen;
   for (const std::string& path : paths) {
-    PB_ASSIGN_OR_RETURN(const auto stores, StoresAt(path, stores_folder));
+    PB_ASSIGN_OR_RETURN(const auto stores, StoresAt(path, stores_folder, rows.passed_over));
     for (const std::string& store : stores) {
       PB_ASSIGN_OR_RETURN(std::string whole, client::AbsolutePath(store));
       if (seen.insert(whole).second) rows.stores.push_back(std::move(whole));

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/file_kind.h"
 #include "runtime/base/status.h"
 
 namespace patchbay::cli {
@@ -11,6 +12,7 @@ namespace patchbay::cli {
 /// One each, absolute paths.
 struct LabelRows {
   std::vector<std::string> stores, files, sites;
+  FilesByKind passed_over = {};  ///< in folders of stores that were named
 };
 
 /// The rows of the table that have an annotation: its file beside the table, its site, and of the

@@ -4,6 +4,7 @@
 #include "runtime/base/strings.h"
 #include "runtime/cli/interrupt.h"
 #include "runtime/cli/job_view.h"
+#include "runtime/cli/passed_over.h"
 #include "runtime/client/paths.h"
 
 namespace patchbay::cli {
@@ -75,7 +76,7 @@ StatusOr<LabelledRows> RunLabelsJob(Session& session, OwnClusterArguments& own,
                                            : StrCat("job ", *job, " continues on the cluster")));
   }
   if (!row.ok()) return cluster.Explain(row.status());
-  return LabelledRows{row->job, ResultsOf(cluster.client(), *row, rows)};
+  return LabelledRows{row->job, ResultsOf(cluster.client(), *row, rows), rows.passed_over};
 }
 
 void SayRevision(Terminal& terminal, const LabelledRow& row) {
@@ -104,6 +105,7 @@ void SayClasses(Terminal& terminal, const Json& report) {
 ExitCode EndLabelsJob(Session& session, const LabelledRows& results,
                       const std::function<void(Terminal&, const LabelledRow&)>& say) {
   Json made = Json::array(), failed = Json::array();
+  SayPassedOver(session.terminal, Json(results.passed_over));
   for (const LabelledRow& row : results.rows) {
     Json named = {{"store", row.store}};
     if (!row.file.empty()) named["file"] = row.file;
@@ -118,7 +120,10 @@ ExitCode EndLabelsJob(Session& session, const LabelledRows& results,
     report.update(named);
     made.push_back(std::move(report));
   }
-  session.terminal.Result({{"job", results.job}, {"imported", made}, {"failed", failed}});
+  session.terminal.Result({{"job", results.job},
+                           {"imported", made},
+                           {"failed", failed},
+                           {"passed_over", Json(results.passed_over)}});
   if (failed.empty()) return ExitCode::kDone;
   return made.empty() ? ExitCode::kFailed : ExitCode::kSomeFailed;
 }

@@ -22,6 +22,7 @@ struct LabelledRow {
 struct LabelledRows {
   JobId job;
   std::vector<LabelledRow> rows;  ///< in the rows' order
+  FilesByKind passed_over;        ///< of the rows
 };
 
 /// What the root task gets.

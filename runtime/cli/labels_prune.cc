@@ -8,6 +8,7 @@
 #include "runtime/cli/commands.h"
 #include "runtime/cli/interrupt.h"
 #include "runtime/cli/label_rows.h"
+#include "runtime/cli/passed_over.h"
 #include "runtime/cli/worker_run.h"
 #include "runtime/plan/cohort_table.h"
 #include "runtime/plan/run_lock.h"
@@ -59,11 +60,12 @@ class LabelsPruneCommand final : public Command {
     PB_ASSIGN_OR_RETURN(const Json result,
                         RunWorkerOp("labels.prune", {{"set", set_}, {"dry_run", dry_run_}},
                                     {{"images", rows.stores}, {"kept", kept}}));
-    return Report(session.terminal, result);
+    return Report(session.terminal, result, rows.passed_over);
   }
 
  private:
-  ExitCode Report(Terminal& terminal, const Json& result) const {
+  ExitCode Report(Terminal& terminal, const Json& result, const FilesByKind& passed_over) const {
+    SayPassedOver(terminal, Json(passed_over));
     std::uint64_t bytes = 0;
     std::size_t removed = 0, kept = 0;
     for (const Json& store : result["stores"]) {
@@ -82,6 +84,7 @@ class LabelsPruneCommand final : public Command {
     object["kept"] = kept;
     object["bytes"] = bytes;
     object["dry_run"] = dry_run_;
+    object["passed_over"] = passed_over;
     terminal.Result(object);
     return ExitCode::kDone;
   }

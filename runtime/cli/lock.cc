@@ -8,6 +8,9 @@
 #include "runtime/cli/commands.h"
 #include "runtime/cli/interrupt.h"
 #include "runtime/cli/lock_now.h"
+#include "runtime/cli/overwriting.h"
+#include "runtime/cli/passed_over.h"
+#include "runtime/client/paths.h"
 #include "runtime/client/run_lock.h"
 
 namespace patchbay::cli {
@@ -45,9 +48,14 @@ class LockCommand final : public Command {
     const InterruptScope interrupts;
     const std::string lock_path = client::LockPathOf(path_);
     PB_ASSIGN_OR_RETURN(const std::optional<plan::RunLock> before, Before(lock_path));
-    PB_ASSIGN_OR_RETURN(const plan::RunLock now, LockNow(path_));
+    PB_ASSIGN_OR_RETURN(const CurrentLock current, LockNow(path_));
+    const plan::RunLock& now = current.lock;
+    SayPassedOver(session.terminal, current.passed_over);
     const std::string text = plan::LockText(now);
-    Json result = {{"lock", lock_path}, {"images", now.images.size()}, {"written", true}};
+    Json result = {{"lock", lock_path},
+                   {"images", now.images.size()},
+                   {"passed_over", current.passed_over},
+                   {"written", true}};
     if (before) {
       const plan::LockDifference difference = plan::DifferenceOf(*before, now);
       result["difference"] = difference.ToJson();
@@ -65,7 +73,8 @@ class LockCommand final : public Command {
                                                  HumanBytes(plan::kMaxLockBytes)));
     }
     if (result["written"] == true) {
-      PB_RETURN_IF_ERROR(WriteFileDurably(lock_path, AsBytes(text)));
+      PB_ASSIGN_OR_RETURN(const std::string path, client::AbsolutePath(lock_path));
+      PB_RETURN_IF_ERROR(WriteFileDurably(path, AsBytes(text)));  // what a link leads to
       session.terminal.Say(StrCat(lock_path, ": pins ", Counted(now.images.size(), "image"),
                                   now.keys.sets.empty() ? "" : ", label sets ",
                                   StrJoin(now.keys.sets, ", ")));
@@ -78,7 +87,13 @@ class LockCommand final : public Command {
   /// The lock that is there. One that cannot be read is replaced only when asked.
   StatusOr<std::optional<plan::RunLock>> Before(const std::string& lock_path) const {
     const StatusOr<std::string> text = ReadFile(lock_path, plan::kMaxLockBytes);
-    if (absl::IsNotFound(text.status())) return std::optional<plan::RunLock>();
+    if (absl::IsNotFound(text.status()) && !IsThere(lock_path)) {
+      return std::optional<plan::RunLock>();
+    }
+    if (absl::IsNotFound(text.status())) {
+      return absl::AlreadyExistsError(
+          StrCat(lock_path, ": a link to a file that is not there: make it, or remove the link"));
+    }
     if (!text.ok()) return text.status();
     StatusOr<plan::RunLock> lock = plan::ParseRunLock(*text, lock_path);
     if (lock.ok()) return std::optional<plan::RunLock>(*std::move(lock));

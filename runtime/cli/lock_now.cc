@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "runtime/base/strings.h"
+#include "runtime/cli/passed_over.h"
 #include "runtime/cli/worker_run.h"
 #include "runtime/client/run_file.h"
 
@@ -55,7 +56,7 @@ StatusOr<plan::LockedImage> ImageOf(const client::RunFile& run, std::size_t numb
 
 }  // namespace
 
-StatusOr<plan::RunLock> LockNow(const std::string& config_path) {
+StatusOr<CurrentLock> LockNow(const std::string& config_path) {
   client::RunSource source;
   source.file = config_path;
   source.for_lock = true;
@@ -71,14 +72,16 @@ StatusOr<plan::RunLock> LockNow(const std::string& config_path) {
   if (run.table && images->size() != run.rows.size()) {
     return absl::InternalError(StrCat(kWhat, ": not one an image"));
   }
-  plan::RunLock lock;
+  CurrentLock current;
+  current.passed_over = PassedOverOf(*result);
+  plan::RunLock& lock = current.lock;
   lock.keys = run.lock_keys;
   lock.statistics = result->value("statistics", Json::object());
   for (std::size_t i = 0; i < images->size(); ++i) {
     PB_ASSIGN_OR_RETURN(plan::LockedImage image, ImageOf(run, i, (*images)[i]));
     lock.images.push_back(std::move(image));
   }
-  return lock;
+  return current;
 }
 
 }  // namespace patchbay::cli

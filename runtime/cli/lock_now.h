@@ -3,13 +3,19 @@
 
 #include <string>
 
+#include "runtime/base/json.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/run_lock.h"
 
 namespace patchbay::cli {
 
+struct CurrentLock {
+  plan::RunLock lock;
+  Json passed_over;  ///< kind -> files in the dataset's folders that are no images
+};
+
 /// Reads the config and its table, and has a worker open every image of all splits. An error for an
 /// image that cannot be read, whatever on_bad_image says.
-StatusOr<plan::RunLock> LockNow(const std::string& config_path);
+StatusOr<CurrentLock> LockNow(const std::string& config_path);
 
 }  // namespace patchbay::cli

@@ -10,12 +10,14 @@ Argument ForceArgument(bool& force) {
   return {"--force", "", "replace the file if it exists", &force};
 }
 
+bool IsThere(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::exists(std::filesystem::symlink_status(path, error));
+}
+
 Status CheckNothingThere(std::string_view doing, const std::string& path, const std::string& typed,
                          bool force) {
-  std::error_code error;
-  if (force || !std::filesystem::exists(std::filesystem::symlink_status(path, error))) {
-    return absl::OkStatus();
-  }
+  if (force || !IsThere(path)) return absl::OkStatus();
   return absl::AlreadyExistsError(
       StrCat(doing, ": ", typed, ": it exists; give another name, or --force to replace it"));
 }

@@ -11,8 +11,11 @@ namespace patchbay::cli {
 /// The flag --force of such a command.
 Argument ForceArgument(bool& force);
 
-/// AlreadyExists, naming `typed` and --force, where something is at `path` and `force` is false. A
-/// link counts, wherever it leads.
+/// Whether a file, a folder or a link of that name is there, wherever the link leads.
+bool IsThere(const std::string& path);
+
+/// AlreadyExists, naming `typed` and --force, where something is at `path` (IsThere) and `force` is
+/// false.
 Status CheckNothingThere(std::string_view doing, const std::string& path, const std::string& typed,
                          bool force);
 

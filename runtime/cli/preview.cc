@@ -3,6 +3,7 @@
 #include "runtime/cli/commands.h"
 #include "runtime/cli/interrupt.h"
 #include "runtime/cli/overwriting.h"
+#include "runtime/cli/passed_over.h"
 #include "runtime/cli/run_arguments.h"
 #include "runtime/cli/skipped_images.h"
 #include "runtime/cli/worker_run.h"
@@ -47,7 +48,8 @@ class PreviewCommand final : public Command {
     }
     if (configs == 1 && !labels_.empty()) return UsageError("preview: --labels is for volumes");
     PB_RETURN_IF_ERROR(CheckNothingThere("preview", out, out_, force_));
-    PB_ASSIGN_OR_RETURN(Json result, configs == 1 ? OfRun(session.terminal, out) : OfImages(out));
+    PB_ASSIGN_OR_RETURN(
+        Json result, configs == 1 ? OfRun(session.terminal, out) : OfImages(session.terminal, out));
     result["out"] = out;
     session.terminal.Say(
         StrCat("wrote ", out, ", ", HumanBytes(result["bytes"].get<std::uint64_t>())));
@@ -56,7 +58,7 @@ class PreviewCommand final : public Command {
   }
 
  private:
-  StatusOr<Json> OfImages(const std::string& out) const {
+  StatusOr<Json> OfImages(Terminal& terminal, const std::string& out) const {
     Json images = Json::array();
     for (const std::string& path : paths_) {
       PB_ASSIGN_OR_RETURN(const std::string absolute, client::AbsolutePath(path));
@@ -64,7 +66,10 @@ class PreviewCommand final : public Command {
     }
     Json payload = Json::object();
     if (!labels_.empty()) payload["labels"] = labels_;
-    return RunWorkerOp("preview.images", payload, {{"images", images}, {"out", out}});
+    PB_ASSIGN_OR_RETURN(Json result,
+                        RunWorkerOp("preview.images", payload, {{"images", images}, {"out", out}}));
+    SayPassedOver(terminal, PassedOverOf(result));
+    return result;
   }
 
   StatusOr<Json> OfRun(Terminal& terminal, const std::string& out) const {
@@ -72,12 +77,17 @@ class PreviewCommand final : public Command {
     PB_RETURN_IF_ERROR(run.Locate(plan::SettleBatch(run.config, 0, 1)));
     const StatusOr<Json> planned = RunWorkerOp("stream.plan", run.Payload(), run.Manifest());
     if (!planned.ok()) return run.Locate(planned.status());
-    ReportSkipped(terminal, client::SkippedImages(*planned));
+    const client::Skipped skipped = client::SkippedImages(*planned);
+    ReportSkipped(terminal, skipped);
     PB_ASSIGN_OR_RETURN(const std::string plan, JsonString(*planned, "plan", "stream plan"));
     PB_ASSIGN_OR_RETURN(const Json* where, JsonMember(*planned, "manifest", "stream plan"));
     Json manifest = *where;
     manifest["out"] = out;
-    return RunWorkerOp("preview.patches", {{"plan", plan}, {"patches", patches_}}, manifest);
+    PB_ASSIGN_OR_RETURN(
+        Json result,
+        RunWorkerOp("preview.patches", {{"plan", plan}, {"patches", patches_}}, manifest));
+    result["passed_over"] = skipped.passed_over;
+    return result;
   }
 
   std::vector<std::string> paths_;

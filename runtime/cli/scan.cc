@@ -16,6 +16,8 @@
 #include "runtime/cli/commands.h"
 #include "runtime/cli/interrupt.h"
 #include "runtime/cli/nnunet_dataset.h"
+#include "runtime/cli/overwriting.h"
+#include "runtime/cli/passed_over.h"
 #include "runtime/cli/pseudonym_key.h"
 #include "runtime/cli/worker_run.h"
 #include "runtime/client/paths.h"
@@ -123,8 +125,7 @@ class ScanCommand final : public Command {
 
 Status ScanCommand::CheckArguments() {
   if (!plan::NamesTable(out_)) return UsageError(StrCat("--out ", out_, ": not a .csv file"));
-  std::error_code error;
-  if (std::filesystem::exists(out_, error)) {
+  if (IsThere(out_)) {
     return absl::AlreadyExistsError(StrCat(
         "scan: ", out_, ": it is there already, and may hold columns of yours; name another file"));
   }
@@ -224,8 +225,7 @@ StatusOr<ExitCode> ScanCommand::ScanDataset(Session& session, const std::string&
   PB_ASSIGN_OR_RETURN(const NnunetDataset dataset, ReadNnunetDataset(path));
   PB_ASSIGN_OR_RETURN(const std::string classes, ClassTableOf(dataset));
   const std::string classes_file = out.substr(0, out.rfind('.')) + ".classes.yaml";
-  std::error_code error;
-  if (std::filesystem::exists(classes_file, error)) {
+  if (IsThere(classes_file)) {
     return absl::AlreadyExistsError(StrCat("scan: ", classes_file, ": it is there already"));
   }
   PB_ASSIGN_OR_RETURN(const ContentHashes hashes, HashesOf(session, dataset));
@@ -262,6 +262,7 @@ StatusOr<ExitCode> ScanCommand::Run(Session& session) {
   PB_ASSIGN_OR_RETURN(const Json result,
                       RunWorkerOp("scan", {{"hash", hash_}},
                                   {{"images", std::move(sources)}, {"pseudonym_key", key}}));
+  const Json passed_over = PassedOverOf(result);
   PB_ASSIGN_OR_RETURN(const Json* images, JsonMember(result, "images", "scan"));
   PB_ASSIGN_OR_RETURN(const std::string text, Table(*images, out.substr(0, out.rfind('/') + 1)));
   // Its paths may name patients.
@@ -276,6 +277,7 @@ StatusOr<ExitCode> ScanCommand::Run(Session& session) {
                         " not uniform (columns verdict and reason); phase and use are yours to "
                         "fill in"));
   }
+  SayPassedOver(terminal, passed_over);
   if (without_id_ != 0) {
     terminal.Note(StrCat("the pattern does not match ", without_id_,
                          " of the paths: they have no patient_id"));
@@ -285,6 +287,7 @@ StatusOr<ExitCode> ScanCommand::Run(Session& session) {
                    {"unreadable", bad_},
                    {"series", series_},
                    {"not_uniform", other_series_},
+                   {"passed_over", passed_over},
                    {"without_patient_id", without_id_}});
   return bad_ == 0 ? ExitCode::kDone : ExitCode::kSomeFailed;
 }

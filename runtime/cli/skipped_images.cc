@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "runtime/base/strings.h"
+#include "runtime/cli/passed_over.h"
 
 namespace patchbay::cli {
 namespace {
@@ -13,6 +14,7 @@ constexpr std::size_t kSkippedSaid = 20;
 }  // namespace
 
 void ReportSkipped(Terminal& terminal, const client::Skipped& skipped) {
+  SayPassedOver(terminal, skipped.passed_over);
   const std::size_t said = std::min(skipped.images.size(), kSkippedSaid);
   for (std::size_t i = 0; i < said; ++i) {
     terminal.Note(StrCat("skipped ", skipped.images[i].path, ": ", skipped.images[i].reason));

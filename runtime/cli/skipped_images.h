@@ -7,7 +7,7 @@
 
 namespace patchbay::cli {
 
-/// A note for each of the first.
+/// Files that are passed over, and a note for each of the first images.
 void ReportSkipped(Terminal& terminal, const client::Skipped& skipped);
 
 /// {"count", "images": [{"path", "reason"}, ...]}

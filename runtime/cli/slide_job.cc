@@ -12,6 +12,7 @@
 #include "runtime/base/strings.h"
 #include "runtime/cli/interrupt.h"
 #include "runtime/cli/job_view.h"
+#include "runtime/cli/passed_over.h"
 #include "runtime/cli/recorded_order.h"
 #include "runtime/cli/slides_done.h"
 #include "runtime/cli/worker_run.h"
@@ -110,7 +111,7 @@ void LearnPlan(client::Client& client, JobId job, SlideOrder& order) {
   };
   order.estimated_bytes = bytes("estimated_bytes");
   order.free_bytes = bytes("free_bytes");
-  if (result->contains("passed_over")) order.passed_over = (*result)["passed_over"];
+  order.passed_over = PassedOverOf(*result);
   const StatusOr<std::int64_t> slides = JsonInt(*result, "slides", what);
   if (slides.ok()) order.slide_count = *slides;
   order.job_key = *key;

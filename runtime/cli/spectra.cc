@@ -128,7 +128,9 @@ StatusOr<SpectraReport> ReportOf(client::Client& client, const protocol::JobRow&
                                  SlideOrder& order) {
   PB_ASSIGN_OR_RETURN(const Json summary, SummaryOf(client, job.job));
   order.slides = SlidesOf(order);
-  return MakeSpectraReport(job, summary, order.slides);
+  PB_ASSIGN_OR_RETURN(SpectraReport report, MakeSpectraReport(job, summary, order.slides));
+  report.passed_over = order.passed_over;
+  return report;
 }
 
 Status SpectraCommand::SettleNumerics(client::Cluster& cluster, SlideOrder& order) const {

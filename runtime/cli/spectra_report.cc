@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "runtime/base/strings.h"
+#include "runtime/cli/passed_over.h"
 
 namespace patchbay::cli {
 namespace {
@@ -174,10 +175,12 @@ Json ToJson(const SpectraReport& report) {
           {"slides", slides},
           {"failed", failed},
           {"duplicates", report.duplicates},
+          {"passed_over", report.passed_over},
           {"plots", plots}};
 }
 
 void SayReport(Terminal& terminal, const SpectraReport& report) {
+  SayPassedOver(terminal, report.passed_over);
   if (report.cohort.has_value()) {
     SayTable(terminal, report);
   } else {

@@ -45,6 +45,7 @@ struct MeasuredCohort {
 
 struct SpectraReport : SlideReport {
   Json definition;
+  Json passed_over = Json::object();     ///< kind -> files in the folders that are not sources
   std::optional<MeasuredCohort> cohort;  ///< without one no slide was measured
   std::vector<MeasuredSlide> slides;
   std::vector<std::string> duplicates;  ///< sources with the content of another

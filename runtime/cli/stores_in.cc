@@ -19,7 +19,13 @@ bool IsNode(const fs::path& folder) {
   return has("zarr.json") || has(".zgroup") || has(".zarray");
 }
 
-Status Search(const fs::path& folder, int depth, std::vector<std::string>& found) {
+/// What lies in a folder and the folders in it.
+struct Found {
+  std::vector<std::string> stores;
+  FilesByKind passed_over;
+};
+
+Status Search(const fs::path& folder, int depth, Found& found) {
   if (depth > kMaxDepth) {
     return absl::InvalidArgumentError(
         StrCat("find stores: ", folder.string(), ": nested deeper than ", kMaxDepth));
@@ -28,15 +34,18 @@ Status Search(const fs::path& folder, int depth, std::vector<std::string>& found
   std::vector<fs::path> folders;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
     std::error_code ignored;
-    const bool is_hidden = it->path().filename().string().starts_with('.');
+    const std::string name = it->path().filename().string();
+    if (name.starts_with('.')) continue;
     const bool is_folder = it->symlink_status(ignored).type() == fs::file_type::directory;
-    if (is_folder && !is_hidden) folders.push_back(it->path());
+    if (is_folder) folders.push_back(it->path());
+    const bool is_other = !is_folder && !it->is_directory(ignored) && !IsTableOfJobs(name);
+    if (is_other) ++found.passed_over[KindOfFile(name)];
   }
   if (error) return FromErrno("find stores", folder.string(), error.value());
   std::sort(folders.begin(), folders.end());
   for (const fs::path& below : folders) {
     if (IsNode(below)) {
-      found.push_back(below.string());
+      found.stores.push_back(below.string());
     } else {
       PB_RETURN_IF_ERROR(Search(below, depth + 1, found));
     }
@@ -46,13 +55,14 @@ Status Search(const fs::path& folder, int depth, std::vector<std::string>& found
 
 }  // namespace
 
-StatusOr<std::vector<std::string>> StoresIn(const std::string& path) {
+StatusOr<std::vector<std::string>> StoresIn(const std::string& path, FilesByKind& passed_over) {
   std::error_code error;
   if (!fs::is_directory(path, error) || IsNode(path)) return std::vector<std::string>{path};
-  std::vector<std::string> found;
+  Found found;
   PB_RETURN_IF_ERROR(Search(path, 0, found));
-  if (found.empty()) found.push_back(path);
-  return found;
+  for (const auto& [kind, files] : found.passed_over) passed_over[kind] += files;
+  if (found.stores.empty()) found.stores.push_back(path);
+  return found.stores;
 }
 
 }  // namespace patchbay::cli

@@ -5,6 +5,7 @@
 #include "runtime/base/counted.h"
 #include "runtime/base/strings.h"
 #include "runtime/cli/commands.h"
+#include "runtime/cli/passed_over.h"
 #include "runtime/cli/stores_in.h"
 #include "runtime/client/cluster.h"
 #include "runtime/client/paths.h"
@@ -52,7 +53,8 @@ class VerifyCommand final : public Command {
  private:
   StatusOr<zarr::VerifyReport> Verify(Terminal& terminal, const std::string& path,
                                       const std::string& place);
-  ExitCode VerifyEach(Terminal& terminal, const std::vector<std::string>& stores);
+  ExitCode VerifyEach(Terminal& terminal, const std::vector<std::string>& stores,
+                      const FilesByKind& passed_over);
 
   std::vector<std::string> named_;
   std::int64_t shown_ns_ = SteadyNowNs();
@@ -72,7 +74,8 @@ StatusOr<zarr::VerifyReport> VerifyCommand::Verify(Terminal& terminal, const std
 
 /// One after another; a store that is damaged, or is none, does not keep the others from being
 /// read.
-ExitCode VerifyCommand::VerifyEach(Terminal& terminal, const std::vector<std::string>& stores) {
+ExitCode VerifyCommand::VerifyEach(Terminal& terminal, const std::vector<std::string>& stores,
+                                   const FilesByKind& passed_over) {
   Json rows = Json::array();
   std::size_t clean = 0;
   for (std::size_t i = 0; i < stores.size(); ++i) {
@@ -93,19 +96,24 @@ ExitCode VerifyCommand::VerifyEach(Terminal& terminal, const std::vector<std::st
   }
   const std::size_t others = stores.size() - clean;
   terminal.Say(StrCat("clean: ", clean, " of ", Counted(stores.size(), "store")));
-  terminal.Result({{"stores", std::move(rows)}, {"clean", others == 0}});
+  SayPassedOver(terminal, Json(passed_over));
+  terminal.Result(
+      {{"stores", std::move(rows)}, {"passed_over", Json(passed_over)}, {"clean", others == 0}});
   return others == 0 ? ExitCode::kDone : ExitCode::kFailed;
 }
 
 StatusOr<ExitCode> VerifyCommand::Run(Session& session) {
   std::vector<std::string> stores;
+  FilesByKind passed_over;
   for (const std::string& named : named_) {
     PB_ASSIGN_OR_RETURN(const std::string path, client::AbsolutePath(named));
-    PB_ASSIGN_OR_RETURN(const std::vector<std::string> found, StoresIn(path));
+    PB_ASSIGN_OR_RETURN(const std::vector<std::string> found, StoresIn(path, passed_over));
     stores.insert(stores.end(), found.begin(), found.end());
   }
   PB_ASSIGN_OR_RETURN(const std::string first, client::AbsolutePath(named_[0]));
-  if (named_.size() > 1 || stores[0] != first) return VerifyEach(session.terminal, stores);
+  if (named_.size() > 1 || stores[0] != first) {
+    return VerifyEach(session.terminal, stores, passed_over);
+  }
   PB_ASSIGN_OR_RETURN(const zarr::VerifyReport report, Verify(session.terminal, first, ""));
   Say(session.terminal, report);
   session.terminal.Result(zarr::ToJson(report));

@@ -45,6 +45,8 @@ Skipped SkippedImages(const Json& plan) {
   skipped.images = NamedImages(*found, "images");
   skipped.without_stain = NamedImages(*found, "without_stain");
   skipped.without_icc = NamedImages(*found, "without_icc");
+  Json passed_over = found->is_object() ? found->value("passed_over", Json()) : Json();
+  if (passed_over.is_object()) skipped.passed_over = std::move(passed_over);
   return skipped;
 }
 
@@ -56,6 +58,7 @@ Status NamePaths(const Status& status, const std::vector<std::string>& datasets,
   if (NameNumbered(text, "image", images) && images.empty()) {
     text += " (`patchbay config check` of this run config names the image)";
   }
+  if (text == MessageOf(status)) return status;  // with what else it carries
   return Status(status.code(), text);
 }
 

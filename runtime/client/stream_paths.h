@@ -19,7 +19,7 @@ struct SkippedImage {
   std::string path, reason;
 };
 
-/// What on_bad_image: skip left out.
+/// What on_bad_image: skip left out, and what is no image.
 struct Skipped {
   std::uint64_t count = 0;
   std::vector<SkippedImage> images;  ///< the first ones, when they are very many
@@ -27,6 +27,8 @@ struct Skipped {
   std::vector<SkippedImage> without_stain;
   /// Images that are there, but keep their colours under icc_to_srgb, and why.
   std::vector<SkippedImage> without_icc;
+  /// Kind -> files in the dataset's folders that are no images.
+  Json passed_over = Json::object();
 };
 
 /// Those that the plan names.

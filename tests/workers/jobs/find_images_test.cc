@@ -59,6 +59,29 @@ TEST_F(FindImagesTest, WhatIsPassedOverIsCountedByKindAndKindsNameNobody) {
   EXPECT_EQ(passed_over, (FilesByKind{{"dcm", 1}, {"jpg", 2}, {"other", 2}}));
 }
 
+TEST_F(FindImagesTest, TablesOfJobsAreNotPassedOverWhereStoresAreWanted) {
+  const std::vector<std::string> tables = {"manifest.csv", "failed.csv", "verdicts.csv"};
+  for (const std::string& name : tables) File("d/" + name);
+  File("d/other.csv");
+  File("d/a.svs");
+  FilesByKind passed_over;
+  ASSERT_TRUE(FindImages(context_, {At("d")}, {.passed_over = &passed_over}).ok());
+  EXPECT_EQ(passed_over, (FilesByKind{{"csv", 1}}));
+  passed_over.clear();
+  ASSERT_TRUE(FindImages(context_, {At("d")}, {.stores = false, .passed_over = &passed_over}).ok());
+  EXPECT_EQ(passed_over, (FilesByKind{{"csv", 4}}));
+}
+
+TEST_F(FindImagesTest, AFolderWithoutImagesSaysWhatIsInIt) {
+  File("d/a.jpg");
+  File("d/below/b.jpg");
+  const auto found = FindImages(context_, {At("d")});
+  EXPECT_EQ(found.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_NE(found.status().message().find(" in this folder (passed over: 2 .jpg)"),
+            std::string::npos)
+      << found.status();
+}
+
 TEST_F(FindImagesTest, AFolderThatLinksLeadBackToIsSearchedOnce) {
   const std::string a = File("d/sub/a.svs"), b = File("d/b.svs");
   fs::create_directory_symlink("..", root_ / "d/sub/loop");

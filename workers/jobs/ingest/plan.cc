@@ -70,12 +70,7 @@ void AddVolumes(FoundVolumes found, FoundSources& sources, std::set<std::string>
 
 /// The search for slides passes over the files of volumes.
 void LeaveOutVolumes(FoundSources& sources) {
-  for (const auto& [place, volume] : sources.volumes) {
-    for (const std::string& file : volume.files) {
-      const auto kind = sources.passed_over.find(KindOfFile(file));
-      if (kind != sources.passed_over.end() && --kind->second == 0) sources.passed_over.erase(kind);
-    }
-  }
+  for (const auto& [place, volume] : sources.volumes) LeaveOut(volume.files, sources.passed_over);
 }
 
 /// Of the volumes of a folder the series of a pseudonym.

@@ -95,8 +95,12 @@ StatusOr<TaskOutput> RunStreamPlan(TaskContext& context) {
   } else {
     PB_ASSIGN_OR_RETURN(const std::vector<std::string> named,
                         ManifestPaths(context.manifest, "images"));
-    PB_ASSIGN_OR_RETURN(paths, FindImages(context, named, {.keep_unreadable = true}));
-    output.result = DumpJson(PathsToJson(paths));
+    FilesByKind passed_over;
+    PB_ASSIGN_OR_RETURN(
+        paths, FindImages(context, named, {.keep_unreadable = true, .passed_over = &passed_over}));
+    Json list = PathsToJson(paths);
+    list["passed_over"] = std::move(passed_over);
+    output.result = DumpJson(list);
   }
   if (output.result.size() > protocol::kMaxResultBytes) {
     return TooManyPaths(paths.size(), output.result.size());

@@ -42,6 +42,7 @@ struct DatasetImages {
   std::vector<std::size_t> numbers;  ///< of the images, in the list that the root task made
   std::size_t skipped = 0;
   Json skipped_named = Json::array();
+  Json passed_over;  ///< of folders, by kind; null for a table
 
   void Add(std::size_t number, ImageRow&& row, std::string&& path) {
     if (row.fault.empty()) {
@@ -62,6 +63,7 @@ StatusOr<DatasetImages> JoinImages(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const Json list, ParseJson(context.inputs[0], "list of images"));
   PB_ASSIGN_OR_RETURN(std::vector<std::string> paths, PathsFromJson(list));
   DatasetImages joined;
+  joined.passed_over = list.value("passed_over", Json());
   std::size_t at = 0;
   for (const std::string& input : std::span(context.inputs).subspan(1)) {
     PB_ASSIGN_OR_RETURN(const Json value, ParseJson(input, "opened images"));
@@ -306,6 +308,9 @@ StatusOr<TaskOutput> RunStreamJoin(TaskContext& context) {
     planned.images = ImageRuns::OfCounts(PatchesOfImages(made));
   }
   planned.skipped = {{"count", joined.skipped}, {"images", std::move(joined.skipped_named)}};
+  if (joined.passed_over.is_object() && !joined.passed_over.empty()) {
+    planned.skipped["passed_over"] = std::move(joined.passed_over);
+  }
   Json without_stain = WithoutStain(made, joined);
   if (!without_stain.empty()) planned.skipped["without_stain"] = std::move(without_stain);
   Json without_icc = WithoutIcc(made, joined);

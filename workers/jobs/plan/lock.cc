@@ -20,6 +20,7 @@ constexpr std::string_view kWhat = "lock images";
 /// The dataset's images, and of a table its rows.
 struct Listed {
   std::vector<std::string> paths;
+  FilesByKind passed_over;
   std::optional<ListedRows> table;
 };
 
@@ -31,7 +32,9 @@ StatusOr<Listed> ListImages(TaskContext& context) {
   }
   PB_ASSIGN_OR_RETURN(const std::vector<std::string> named,
                       ManifestPaths(context.manifest, "images"));
-  PB_ASSIGN_OR_RETURN(listed.paths, FindImages(context, named, {.keep_unreadable = true}));
+  PB_ASSIGN_OR_RETURN(
+      listed.paths,
+      FindImages(context, named, {.keep_unreadable = true, .passed_over = &listed.passed_over}));
   return listed;
 }
 
@@ -92,7 +95,9 @@ StatusOr<TaskOutput> RunLockImages(TaskContext& context) {
   }
   TaskOutput output;
   PB_ASSIGN_OR_RETURN(Json statistics, SumStatistics(context, config, training));
-  output.result = DumpJson({{"images", std::move(images)}, {"statistics", std::move(statistics)}});
+  output.result = DumpJson({{"images", std::move(images)},
+                            {"statistics", std::move(statistics)},
+                            {"passed_over", Json(listed.passed_over)}});
   return output;
 }
 

@@ -174,8 +174,10 @@ StatusOr<TaskOutput> RunPreviewImages(TaskContext& context) {
                       ManifestPaths(context.manifest, "images"));
   PB_ASSIGN_OR_RETURN(const std::string out, JsonString(context.manifest, "out", "manifest"));
   PB_ASSIGN_OR_RETURN(const std::string target, context.MayWrite(out));
-  PB_ASSIGN_OR_RETURN(const std::vector<std::string> paths,
-                      FindImages(context, named, {.most = kMaxPreviewCards}));
+  FilesByKind passed_over;
+  PB_ASSIGN_OR_RETURN(
+      const std::vector<std::string> paths,
+      FindImages(context, named, {.most = kMaxPreviewCards, .passed_over = &passed_over}));
   Cards cards;
   for (const std::string& path : paths) {
     PB_RETURN_IF_ERROR(context.CheckCancelled());
@@ -189,7 +191,8 @@ StatusOr<TaskOutput> RunPreviewImages(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const std::string png, SheetOf(cards));
   PB_ASSIGN_OR_RETURN(const std::uint64_t bytes, WriteSheet(target, png));
   TaskOutput output;
-  output.result = DumpJson({{"images", cards.Count()}, {"bytes", bytes}});
+  output.result =
+      DumpJson({{"images", cards.Count()}, {"bytes", bytes}, {"passed_over", Json(passed_over)}});
   return output;
 }
 

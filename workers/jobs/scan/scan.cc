@@ -65,28 +65,40 @@ Status AddSlides(TaskContext& context, const std::vector<std::string>& paths, bo
   return absl::OkStatus();
 }
 
-/// Volumes, then slides and stores, of one path. Each path once.
+/// The rows of all paths, each once.
+struct Scanned {
+  std::set<std::string> seen;
+  Json rows = Json::array();
+  FilesByKind passed_over;
+};
+
+/// Volumes, then slides and stores, of one path.
 Status AddPath(TaskContext& context, const std::string& path, const ScanVolumesOptions& options,
-               std::set<std::string>& seen, Json& rows) {
+               Scanned& scanned) {
+  std::set<std::string>& seen = scanned.seen;
   const auto volumes = ScanVolumes(context, path, options);
   if (absl::IsCancelled(volumes.status())) return volumes.status();
   const std::size_t before = seen.size();
   if (volumes.ok()) {
-    for (const Json& row : *volumes) {
-      if (seen.insert(row.value("path", "")).second) rows.push_back(row);
+    for (const Json& row : volumes->rows) {
+      if (seen.insert(row.value("path", "")).second) scanned.rows.push_back(row);
     }
   }
   const bool has_volumes = seen.size() > before;
   std::error_code error;
   if (has_volumes && !std::filesystem::is_directory(path, error)) return absl::OkStatus();
-  const auto found = FindImages(context, {path}, {.keep_unreadable = true});
+  FilesByKind passed_over;
+  const auto found =
+      FindImages(context, {path}, {.keep_unreadable = true, .passed_over = &passed_over});
+  if (volumes.ok()) LeaveOut(volumes->files, passed_over);
+  for (const auto& [kind, files] : passed_over) scanned.passed_over[kind] += files;
   if (!found.ok() && has_volumes && absl::IsNotFound(found.status())) return absl::OkStatus();
   PB_RETURN_IF_ERROR(found.status());
   std::vector<std::string> slides;
   for (const std::string& slide : *found) {
     if (seen.insert(slide).second) slides.push_back(slide);
   }
-  return AddSlides(context, slides, options.hash, rows);
+  return AddSlides(context, slides, options.hash, scanned.rows);
 }
 
 }  // namespace
@@ -97,13 +109,13 @@ StatusOr<TaskOutput> RunScan(TaskContext& context) {
   options.pseudonym_key = context.manifest.value("pseudonym_key", "");
   PB_ASSIGN_OR_RETURN(const std::vector<std::string> named,
                       ManifestPaths(context.manifest, "images"));
-  Json rows = Json::array();
-  std::set<std::string> seen;
+  Scanned scanned;
   for (const std::string& path : named) {
-    PB_RETURN_IF_ERROR(AddPath(context, path, options, seen, rows));
+    PB_RETURN_IF_ERROR(AddPath(context, path, options, scanned));
   }
   TaskOutput output;
-  output.result = DumpJson({{"images", std::move(rows)}});
+  output.result =
+      DumpJson({{"images", std::move(scanned.rows)}, {"passed_over", Json(scanned.passed_over)}});
   return output;
 }
 

@@ -117,22 +117,24 @@ StatusOr<Json> RowOf(TaskContext& context, const FoundVolume& volume,
 
 }  // namespace
 
-StatusOr<Json> ScanVolumes(TaskContext& context, const std::string& path,
-                           const ScanVolumesOptions& options) {
+StatusOr<ScannedVolumes> ScanVolumes(TaskContext& context, const std::string& path,
+                                     const ScanVolumesOptions& options) {
   const auto may_read = [&context](const std::string& file) { return context.MayRead(file); };
   PB_ASSIGN_OR_RETURN(const FoundVolumes found, FindVolumes(path, may_read, ProgressOf(context)));
-  Json rows = Json::array();
+  ScannedVolumes scanned;
   for (const FoundVolume& volume : found.volumes) {
     StatusOr<Json> row = RowOf(context, volume, options);
     if (absl::IsCancelled(row.status())) return row.status();
-    rows.push_back(
+    scanned.rows.push_back(
         row.ok() ? *std::move(row)
                  : Json{{"path", volume.files.front()}, {"verdict", MessageOf(row.status())}});
+    scanned.files.insert(scanned.files.end(), volume.files.begin(), volume.files.end());
   }
   for (const std::string& file : found.unreadable) {
-    rows.push_back({{"path", file}, {"verdict", "no volume that can be read"}});
+    scanned.rows.push_back({{"path", file}, {"verdict", "no volume that can be read"}});
+    scanned.files.push_back(file);
   }
-  return rows;
+  return scanned;
 }
 
 }  // namespace patchbay::workers

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "runtime/base/json.h"
 #include "workers/jobs/task/task.h"
@@ -13,6 +14,11 @@ struct ScanVolumesOptions {
   bool hash = false;          ///< all files are read for content_hash
 };
 
+struct ScannedVolumes {
+  Json rows = Json::array();
+  std::vector<std::string> files;  ///< that the rows are about
+};
+
 /// Rows of the volumes of a file or folder; a DICOMDIR stands for its folder. Each has "path" (of a
 /// series of several files their folder and its pseudonym, see SplitSeriesPath), "verdict"
 /// (Judge's; of other formats "uniform", or "not-a-volume" for what ReadVolumeHeader refuses),
@@ -21,7 +27,7 @@ struct ScanVolumesOptions {
 /// "sagittal", "oblique"), and a DICOM series also "patient", "study", "series", "thickness_mm",
 /// "kernel" and "contrast" ("yes", "no"), as far as the header says. Files that look like volumes
 /// and are none, or are cut, have "path" and a verdict alone.
-StatusOr<Json> ScanVolumes(TaskContext& context, const std::string& path,
-                           const ScanVolumesOptions& options);
+StatusOr<ScannedVolumes> ScanVolumes(TaskContext& context, const std::string& path,
+                                     const ScanVolumesOptions& options);
 
 }  // namespace patchbay::workers

@@ -49,14 +49,17 @@ StatusOr<TaskOutput> Plan(TaskContext& context) {
   }
   PB_ASSIGN_OR_RETURN(const std::vector<std::string> named,
                       ManifestPaths(context.manifest, "sources"));
-  PB_ASSIGN_OR_RETURN(manifest.sources,
-                      FindImages(context, named, {.most = kMaxSlides, .keep_unreadable = true}));
+  FilesByKind passed_over;
+  PB_ASSIGN_OR_RETURN(
+      manifest.sources,
+      FindImages(context, named,
+                 {.most = kMaxSlides, .keep_unreadable = true, .passed_over = &passed_over}));
   folders.job_key = SpectraJobKey(manifest);
   PB_RETURN_IF_ERROR(CheckOutIsFree(folders, manifest));
   PB_RETURN_IF_ERROR(MakeDirectories(folders.out));
   PB_RETURN_IF_ERROR(CheckSpace(folders, NeededBytes(manifest)));
   PB_RETURN_IF_ERROR(SaveSpectraManifest(folders, manifest));
-  return PlannedSlides(folders, manifest.sources.size());
+  return PlannedSlides(folders, manifest.sources.size(), {{"passed_over", Json(passed_over)}});
 }
 
 }  // namespace

@@ -17,11 +17,6 @@ namespace fs = std::filesystem;
 constexpr std::array<std::string_view, 11> kSlideExtensions = {
     ".svs", ".tif", ".tiff", ".btf", ".ndpi", ".scn", ".vms", ".vmu", ".bif", ".mrxs", ".svslide"};
 
-constexpr std::array<std::string_view, 28> kOtherExtensions = {
-    ".bmp",     ".csv", ".czi",  ".dcm", ".doc",  ".docx", ".geojson", ".gz",   ".html", ".ini",
-    ".isyntax", ".jp2", ".jpeg", ".jpg", ".json", ".mha",  ".nii",     ".nrrd", ".pdf",  ".png",
-    ".tar",     ".tsv", ".txt",  ".xls", ".xlsx", ".xml",  ".yaml",    ".zip"};
-
 std::string ExtensionOf(const fs::path& path) {
   std::string extension = path.extension().string();
   std::transform(extension.begin(), extension.end(), extension.begin(),
@@ -52,12 +47,19 @@ class ImageList {
       return absl::InvalidArgumentError(StrCat("find images: ", path, ": a store, not a slide"));
     }
     const std::size_t before = found_;
+    passed_over_.clear();
     PB_RETURN_IF_ERROR(AddFolder(path));
+    for (const auto& [kind, files] : passed_over_) {
+      if (options_.passed_over != nullptr) (*options_.passed_over)[kind] += files;
+    }
     if (found_ > before) return absl::OkStatus();
     const std::string_view missing = options_.stores ? "neither a store nor a slide in this folder"
                                      : stores_ == 0  ? "no slide in this folder"
                                                      : "stores in this folder, but no slide";
-    return absl::NotFoundError(StrCat("find images: ", path, ": ", missing));
+    const std::string others = TextOf(passed_over_);
+    return absl::NotFoundError(
+        StrCat("find images: ", path, ": ", missing,
+               others.empty() ? "" : StrCat(" (passed over: ", others, ")")));
   }
 
   std::vector<std::string> Take() { return std::move(paths_); }
@@ -86,7 +88,8 @@ class ImageList {
   Status AddFile(const std::string& path, const fs::file_status& status) {
     const bool is_file = fs::is_regular_file(status) || !fs::status_known(status);
     if (HasSlideExtension(path) && is_file) return AddReadable(path);
-    if (options_.passed_over) ++(*options_.passed_over)[KindOfFile(path)];
+    const bool is_own = options_.stores && IsTableOfJobs(fs::path(path).filename().string());
+    if (!is_own) ++passed_over_[KindOfFile(path)];
     return absl::OkStatus();
   }
 
@@ -110,19 +113,12 @@ class ImageList {
   const FindImagesOptions& options_;
   std::vector<std::string> paths_;
   std::unordered_set<std::string> seen_;
-  std::size_t found_ = 0;  ///< those that were there before too
+  FilesByKind passed_over_;  ///< of the folder that is named
+  std::size_t found_ = 0;    ///< those that were there before too
   std::size_t stores_ = 0;
 };
 
 }  // namespace
-
-std::string KindOfFile(const std::string& path) {
-  const std::string extension = ExtensionOf(path);
-  const auto is_it = [&](std::string_view known) { return known == extension; };
-  const bool is_known = std::any_of(kSlideExtensions.begin(), kSlideExtensions.end(), is_it) ||
-                        std::any_of(kOtherExtensions.begin(), kOtherExtensions.end(), is_it);
-  return is_known ? extension.substr(1) : "other";
-}
 
 StatusOr<std::vector<std::string>> FindImages(TaskContext& context,
                                               const std::vector<std::string>& named,

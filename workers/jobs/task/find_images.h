@@ -1,22 +1,16 @@
 // From what a user names as a dataset to the list of its images.
 #pragma once
 
-#include <map>
 #include <string>
 #include <vector>
 
+#include "runtime/base/file_kind.h"
 #include "workers/jobs/task/task.h"
 #include "workers/sources/folder_walk.h"
 
 namespace patchbay::workers {
 
 inline constexpr std::size_t kMaxDatasetImages = 100'000;
-
-/// "jpg", "xml"; "other" for what is not well known, since a name's end may say more than its kind.
-std::string KindOfFile(const std::string& path);
-
-/// Files by KindOfFile.
-using FilesByKind = std::map<std::string, std::int64_t>;
 
 struct FindImagesOptions {
   bool stores = true;  ///< false: slides only; stores in folders are passed over
@@ -25,7 +19,8 @@ struct FindImagesOptions {
   /// folders or in a circle) counts as an image under its own name: MayRead or opening it says why,
   /// and it fails alone. For those who ask MayRead of every path. Otherwise it is an error.
   bool keep_unreadable = false;
-  /// Counts the files in folders that are passed over for their names, if not null.
+  /// Counts the files in folders that are passed over for their names, if not null. Where stores
+  /// are wanted, the tables that jobs write beside them are not counted.
   FilesByKind* passed_over = nullptr;
 };
 
@@ -33,7 +28,8 @@ struct FindImagesOptions {
 /// for stores and for files with a slide's extension (names that begin with a dot are passed over).
 /// Canonical paths, each once, in the order named and by relative path within a folder: the order
 /// does not depend on where the dataset lies. A folder that links lead to twice, or into itself, is
-/// searched once. NotFound for what does not exist and for a folder without images;
+/// searched once. NotFound for what does not exist and for a folder without images, with what was
+/// passed over in it;
 /// PermissionDenied outside the key's folders; InvalidArgument for more than `most` and for a store
 /// that is named where only slides are wanted.
 StatusOr<std::vector<std::string>> FindImages(TaskContext& context,

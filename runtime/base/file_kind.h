@@ -1,0 +1,27 @@
+// What files are by the ends of their names, for those that say what they pass over.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace patchbay {
+
+/// "jpg", "xml"; "other" for what is not well known, since a name's end may say more than its kind.
+std::string KindOfFile(const std::string& path);
+
+/// Files by KindOfFile.
+using FilesByKind = std::map<std::string, std::int64_t>;
+
+/// "3 .dcm, 1 other"; "" when there is none.
+std::string TextOf(const FilesByKind& files);
+
+/// Whether jobs write a table of that name beside their stores.
+bool IsTableOfJobs(std::string_view name);
+
+/// Takes the kinds of these files off, as far as they were counted.
+void LeaveOut(const std::vector<std::string>& paths, FilesByKind& files);
+
+}  // namespace patchbay

@@ -1,0 +1,29 @@
+#include "runtime/cli/passed_over.h"
+
+#include <cstdint>
+
+#include "runtime/base/file_kind.h"
+#include "runtime/base/strings.h"
+
+namespace patchbay::cli {
+
+std::string PassedOverText(const Json& passed_over) {
+  FilesByKind files;
+  for (const auto& [kind, count] : passed_over.items()) {
+    if (count.is_number_integer()) files[kind] = count.get<std::int64_t>();
+  }
+  return TextOf(files);
+}
+
+void SayPassedOver(Terminal& terminal, const Json& passed_over) {
+  const std::string text = PassedOverText(passed_over);
+  if (!text.empty()) terminal.Say(StrCat("passed over: ", text));
+}
+
+Json PassedOverOf(const Json& result) {
+  const auto found = result.is_object() ? result.find("passed_over") : result.end();
+  if (!result.is_object() || found == result.end() || !found->is_object()) return Json::object();
+  return *found;
+}
+
+}  // namespace patchbay::cli
