@@ -140,8 +140,7 @@ class SynthCtCommand final : public Command {
     Json manifest = {{"out", path}};
     if (!lesions_.empty()) {
       PB_ASSIGN_OR_RETURN(const std::string mask, client::AbsolutePath(lesions_));
-      std::error_code error;
-      if (std::filesystem::exists(std::filesystem::symlink_status(mask, error))) {
+      if (IsThere(mask)) {
         return absl::AlreadyExistsError(StrCat("synth ct: ", lesions_, ": it exists"));
       }
       manifest["lesions"] = mask;
