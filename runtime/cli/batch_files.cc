@@ -1,17 +1,21 @@
 #include "runtime/cli/batch_files.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <span>
 #include <system_error>
+#include <utility>
+#include <vector>
 
-#include <fcntl.h>
-#include <stdio.h>
 #include <unistd.h>
 
+#include "runtime/base/counted.h"
 #include "runtime/base/file.h"
+#include "runtime/base/file_names.h"
 #include "runtime/base/hash.h"
 #include "runtime/base/strings.h"
+#include "runtime/base/temporary_file.h"
 
 namespace patchbay::cli {
 namespace {
@@ -43,6 +47,57 @@ std::string Padded(std::uint64_t number, std::size_t digits) {
   return text.size() < digits ? std::string(digits - text.size(), '0') + text : text;
 }
 
+bool IsBatchFile(const std::string& name) {
+  return name.starts_with("epoch-") && name.ends_with(".npy");
+}
+
+/// Of the file of an array of so many patches.
+std::uint64_t HeaderBytes(const ArrayLayout& array, std::uint32_t patches) {
+  TensorView tensor{};
+  tensor.rank = static_cast<int>(array.shape.size()) + 1;
+  tensor.shape[0] = patches;
+  std::copy(array.shape.begin(), array.shape.end(), tensor.shape.begin() + 1);
+  const StatusOr<std::string> header = NpyHeader(array.dtype, tensor);
+  return header.ok() ? header->size() : 0;
+}
+
+/// The arrays of a batch as files, which have names of their own until Name: those that it did not
+/// come to are removed.
+class UnnamedFiles {
+ public:
+  UnnamedFiles() = default;
+  UnnamedFiles(const UnnamedFiles&) = delete;
+  UnnamedFiles& operator=(const UnnamedFiles&) = delete;
+  ~UnnamedFiles() {
+    for (const auto& [partial, path] : files_) unlink(partial.c_str());
+  }
+
+  Status Add(const std::string& path, const client::BatchArray& array) {
+    const TensorView& tensor = array.tensor;
+    PB_ASSIGN_OR_RETURN(const std::string header, NpyHeader(tensor.dtype, tensor));
+    const std::span<const std::byte> bytes(
+        tensor.data, static_cast<std::size_t>(tensor.shape[0] * tensor.stride_bytes[0]));
+    PB_ASSIGN_OR_RETURN(TemporaryFile file, CreateBeside(path, ".partial"));
+    files_.emplace_back(file.path, path);
+    PB_RETURN_IF_ERROR(WriteAt(file.fd.get(), 0, AsBytes(header), path));
+    PB_RETURN_IF_ERROR(WriteAt(file.fd.get(), header.size(), bytes, path));
+    // Some file systems say only here that there was no room.
+    if (close(file.fd.release()) != 0) return FromErrno("save batch", path, errno);
+    return absl::OkStatus();
+  }
+
+  Status Name() {
+    for (; !files_.empty(); files_.pop_back()) {
+      const auto& [partial, path] = files_.back();
+      PB_RETURN_IF_ERROR(RenameFile(partial, path));
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  std::vector<std::pair<std::string, std::string>> files_;
+};
+
 }  // namespace
 
 StatusOr<std::string> NpyHeader(DType dtype, const TensorView& tensor) {
@@ -65,30 +120,12 @@ StatusOr<std::string> NpyHeader(DType dtype, const TensorView& tensor) {
   return header + text;
 }
 
-static Status SaveArray(const std::string& path, const client::BatchArray& array) {
-  const TensorView& tensor = array.tensor;
-  PB_ASSIGN_OR_RETURN(const std::string header, NpyHeader(tensor.dtype, tensor));
-  const std::span<const std::byte> bytes(
-      tensor.data, static_cast<std::size_t>(tensor.shape[0] * tensor.stride_bytes[0]));
-  const std::string partial = path + ".partial";
-  const auto write = [&]() -> Status {
-    PB_ASSIGN_OR_RETURN(const UniqueFd file, OpenFile(partial, O_WRONLY | O_CREAT | O_TRUNC));
-    PB_RETURN_IF_ERROR(WriteAt(file.get(), 0, AsBytes(header), path));
-    PB_RETURN_IF_ERROR(WriteAt(file.get(), header.size(), bytes, path));
-    if (rename(partial.c_str(), path.c_str()) != 0) return FromErrno("save batch", path, errno);
-    return absl::OkStatus();
-  };
-  const Status written = write();
-  if (!written.ok()) unlink(partial.c_str());
-  return written;
-}
-
 Status PrepareBatchFolder(const std::string& folder, bool force) {
   PB_RETURN_IF_ERROR(MakeDirectories(folder));
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
     const std::string name = entry.path().filename().string();
-    if (force || !name.starts_with("epoch-") || !name.ends_with(".npy")) continue;
+    if (force || !IsBatchFile(name)) continue;
     return absl::AlreadyExistsError(
         StrCat("save batches: ", folder, ": it holds batches (", name,
                "); give another folder, or --force to write among them"));
@@ -96,13 +133,42 @@ Status PrepareBatchFolder(const std::string& folder, bool force) {
   return error ? FromErrno("save batches", folder, error.value()) : absl::OkStatus();
 }
 
+std::uint64_t BytesOfBatches(const BatchLayout& layout, const StreamGeometry& geometry,
+                             std::uint32_t rank, const Position& first, std::uint64_t batches) {
+  const auto bytes_of = [&](std::uint32_t patches) {
+    std::uint64_t bytes = 0;
+    for (const ArrayLayout& array : layout.arrays) {
+      bytes += patches * array.PatchBytes() + HeaderBytes(array, patches);
+    }
+    return bytes;
+  };
+  const std::uint64_t per_epoch = BatchesPerEpoch(geometry);
+  const std::uint32_t usual = RankRun(geometry, 0, rank).count;
+  const std::uint32_t last = RankRun(geometry, per_epoch - 1, rank).count;
+  // A rank without patches in an epoch's last batch goes on to the next epoch.
+  const std::uint64_t lasts =
+      last == 0 ? 0 : (first.batch + batches) / per_epoch - first.batch / per_epoch;
+  return (batches - lasts) * bytes_of(usual) + lasts * bytes_of(last);
+}
+
+Status CheckSaveFits(const std::string& folder, std::uint64_t batches, std::uint64_t needed_bytes) {
+  PB_ASSIGN_OR_RETURN(const std::uint64_t free_bytes, FreeBytes(folder));
+  if (free_bytes >= needed_bytes) return absl::OkStatus();
+  return absl::FailedPreconditionError(StrCat(
+      "save batches: ", folder, ": ", Counted(batches, "batch takes", "batches take"), " ",
+      HumanBytes(needed_bytes), ", and ", HumanBytes(free_bytes),
+      " are free; give --save a folder with more room, or fewer --batches (or --force, where "
+      "files are taken away meanwhile)"));
+}
+
 Status SaveBatch(const std::string& folder, const client::Batch& batch) {
   const std::string stem =
       StrCat(folder, "/epoch-", Padded(batch.epoch(), 4), "-batch-", Padded(batch.index(), 6));
+  UnnamedFiles files;
   for (const client::BatchArray& array : batch.arrays()) {
-    PB_RETURN_IF_ERROR(SaveArray(StrCat(stem, "-", array.name, ".npy"), array));
+    PB_RETURN_IF_ERROR(files.Add(StrCat(stem, "-", array.name, ".npy"), array));
   }
-  return absl::OkStatus();
+  return files.Name();
 }
 
 }  // namespace patchbay::cli

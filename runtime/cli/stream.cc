@@ -20,6 +20,7 @@
 #include "runtime/cli/skipped_images.h"
 #include "runtime/client/open_run.h"
 #include "runtime/client/paths.h"
+#include "runtime/client/resume_token.h"
 #include "runtime/client/stream_breakdown.h"
 #include "runtime/client/stream_digest.h"
 #include "runtime/stream/limits.h"
@@ -149,6 +150,8 @@ class StreamCommand final : public Command {
   StatusOr<std::unique_ptr<client::Run>> Open(const Session& session);
   Status TakeBatches(Session& session, client::Run& run, StreamResult& result);
   Status Use(const client::Batch& batch, client::StreamDigest& digest) const;
+  std::uint64_t WantedBatches(const client::Stream& stream) const;
+  Status CheckRoom(const client::Stream& stream) const;
   StatusOr<StreamResult> Consume(Session& session, client::Run& run);
   StatusOr<Json> CountsOf(const client::Run& run, const RealisedCounts& counted) const;
 
@@ -194,7 +197,7 @@ std::vector<Argument> StreamCommand::Arguments() {
       step,
       {"--digest", "", "print the SHA-256 of all patches, in order (slower)", &digest_},
       {"--save", "DIR", "write every batch, one .npy file per array", &save_},
-      {"--force", "", "let --save write into a folder that has batches", &force_},
+      {"--force", "", "let --save write among earlier batches, or where room is short", &force_},
       PolicyArgument(data_policy_),
       {"--data-listen", "IP", "address other nodes connect to (default: the cluster's)",
        &data_listen_}};
@@ -231,6 +234,20 @@ StatusOr<std::unique_ptr<client::Run>> StreamCommand::Open(const Session& sessio
                " of the table that are not in the run's lock (`patchbay lock --update`)"));
   }
   return run;
+}
+
+std::uint64_t StreamCommand::WantedBatches(const client::Stream& stream) const {
+  return batches_.has_value() ? static_cast<std::uint64_t>(*batches_) : stream.batches_per_epoch();
+}
+
+/// Whether what --save is to write fits, as far as can be known before.
+Status StreamCommand::CheckRoom(const client::Stream& stream) const {
+  if (save_.empty() || force_) return absl::OkStatus();
+  PB_ASSIGN_OR_RETURN(const client::ResumeToken at, client::ParseResumeToken(stream.ResumeToken()));
+  const std::uint64_t batches = WantedBatches(stream);
+  const std::uint64_t bytes = BytesOfBatches(stream.layout(), stream.geometry(),
+                                             static_cast<std::uint32_t>(rank_), at.next, batches);
+  return CheckSaveFits(save_, batches, bytes);
 }
 
 Status StreamCommand::Use(const client::Batch& batch, client::StreamDigest& digest) const {
@@ -280,14 +297,18 @@ StatusOr<client::Batch> TakeNext(client::Run& run, Terminal& terminal) {
 Status StreamCommand::TakeBatches(Session& session, client::Run& run, StreamResult& result) {
   Terminal& terminal = session.terminal;
   client::Stream& stream = *run.stream;
-  const std::uint64_t wanted =
-      batches_.has_value() ? static_cast<std::uint64_t>(*batches_) : stream.batches_per_epoch();
+  const std::uint64_t wanted = WantedBatches(stream);
   client::StreamDigest digest;
   std::int64_t shown_ns = SteadyNowNs();
   for (std::uint64_t taken = 1; taken <= wanted; ++taken) {
     if (Interrupted()) return absl::CancelledError("stream: interrupted");
     PB_ASSIGN_OR_RETURN(const client::Batch batch, TakeNext(run, terminal));
-    PB_RETURN_IF_ERROR(Use(batch, digest));
+    if (const Status used = Use(batch, digest); !used.ok()) {
+      if (save_.empty()) return used;
+      return Status(
+          used.code(),
+          StrCat(MessageOf(used), "; saved before it: ", Counted(taken - 1, "batch", "batches")));
+    }
     result.counted.Add(batch);
     const bool due = terminal.live() ? SteadyNowNs() - shown_ns > kRedrawEveryNs
                                      : taken * 10 / wanted != (taken - 1) * 10 / wanted;
@@ -348,6 +369,10 @@ StatusOr<ExitCode> StreamCommand::Run(Session& session) {
     PB_RETURN_IF_ERROR(PrepareBatchFolder(save_, force_));
   }
   PB_ASSIGN_OR_RETURN(const std::unique_ptr<client::Run> run, Open(session));
+  if (const Status fits = CheckRoom(*run->stream); !fits.ok()) {
+    run->Abandon();
+    return fits;
+  }
   const StatusOr<StreamResult> result = Consume(session, *run);
   if (!result.ok()) {
     const Status why = run->Explain(result.status());

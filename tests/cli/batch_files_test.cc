@@ -46,5 +46,46 @@ TEST(PrepareBatchFolder, TakesNoFolderThatHoldsBatchesUnlessForced) {
   fs::remove_all(folder);
 }
 
+BatchLayout Layout() {
+  BatchLayout layout;
+  layout.arrays = {{"image", DType::kFloat16, {3, 8, 8}}, {"ordinal", DType::kInt64, {}}};
+  return layout;
+}
+
+/// Of files of so many patches: both headers have 128 bytes.
+std::uint64_t Files(std::uint64_t patches) { return 2 * 128 + patches * (3 * 8 * 8 * 2 + 8); }
+
+TEST(BytesOfBatches, CountTheShorterLastBatchOfEveryEpoch) {
+  const StreamGeometry geometry{.patches_per_epoch = 10, .global_batch = 4};
+  const auto bytes = [&](std::uint64_t batch, std::uint64_t batches) {
+    return BytesOfBatches(Layout(), geometry, 0, {0, batch}, batches);
+  };
+  EXPECT_EQ(bytes(0, 2), 2 * Files(4));
+  EXPECT_EQ(bytes(0, 3), 2 * Files(4) + Files(2));
+  EXPECT_EQ(bytes(2, 1), Files(2));
+  EXPECT_EQ(bytes(2, 5), 2 * Files(2) + 3 * Files(4));
+  EXPECT_EQ(bytes(0, 3'000'000'000), 2'000'000'000 * Files(4) + 1'000'000'000 * Files(2));
+}
+
+TEST(BytesOfBatches, CountTheRanksPartAlone) {
+  const StreamGeometry geometry{.patches_per_epoch = 9, .global_batch = 4, .world_size = 2};
+  EXPECT_EQ(BytesOfBatches(Layout(), geometry, 1, {0, 0}, 3), 2 * Files(2) + Files(1));
+  EXPECT_EQ(BytesOfBatches(Layout(), geometry, 0, {0, 0}, 3), 3 * Files(2)) << "none in the last";
+}
+
+TEST(CheckSaveFits, RefusesWhatIsMoreThanTheFreeSpaceAndNamesTheFlag) {
+  const fs::path folder = fs::temp_directory_path() / ("batches_" + Hex64(RandomU64()));
+  fs::create_directory(folder);
+  constexpr std::uint64_t kHuge = std::uint64_t{1} << 40;
+  const std::uint64_t free_bytes = fs::space(folder).available;
+  EXPECT_TRUE(CheckSaveFits(folder, 2, 1).ok());
+  const Status refused = CheckSaveFits(folder, 2, free_bytes + kHuge);
+  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
+  for (const char* word : {"2 batches take", "are free", "--save", "--batches"}) {
+    EXPECT_NE(refused.message().find(word), std::string::npos) << word;
+  }
+  fs::remove_all(folder);
+}
+
 }  // namespace
 }  // namespace patchbay::cli

@@ -120,7 +120,7 @@ class Embedded(program.Case):
             with self.subTest(signal=number):
                 saved = self.folder / f"saved-{number}"
                 process = subprocess.Popen([str(program.BIN / "patchbay"), "stream", str(run), "--batches", "100000",
-                                            "--step-ms", "20", "--save", str(saved),
+                                            "--step-ms", "20", "--save", str(saved), "--force",
                                             *["--json"] * (number == signal.SIGTERM)], env=self.environment(),
                                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                            cwd=self.folder)

@@ -13,7 +13,7 @@ class ChangedImages(harness.Case):
         """Streams `dataset` slowly, changes it in the middle, makes a new worker open it; the stream's stderr."""
         cluster = self.up(1)
         saved = self.folder / "saved"
-        trainer = self.start("stream", self.run_file(dataset), "--batches", 2000, "--step-ms", 20, "--save", saved)
+        trainer = self.start("stream", self.run_file(dataset), "--batches", 2000, "--step-ms", 20, "--save", saved, "--force")
         wait_until(lambda: saved.exists() and len(list(saved.iterdir())) >= 3, "3 batches")
         change()
         self.kill(self.pids(cluster, "patchbay-worker")[0])

@@ -20,7 +20,7 @@ class LostCluster(harness.Case):
 
     def test_stream_whose_supervisor_is_killed(self):
         saved = self.folder / "saved"
-        process = self.start("stream", self.run_file(self.slide()), "--batches", 5000, "--step-ms", 20, "--save", saved)
+        process = self.start("stream", self.run_file(self.slide()), "--batches", 5000, "--step-ms", 20, "--save", saved, "--force")
         wait_until(lambda: saved.exists() and any(saved.iterdir()), "a batch")
         self.ends_at_once(process)
 
@@ -42,7 +42,7 @@ class LostCluster(harness.Case):
         made = self.command("key", "new", "ann", "--role", "trainer", "--read", self.folder, "--out", key)
         self.assertEqual(made.returncode, 0, made.stderr)
         saved = self.folder / "saved"
-        process = self.start("stream", run, "--cluster", key, "--batches", 5000, "--step-ms", 20, "--save", saved)
+        process = self.start("stream", run, "--cluster", key, "--batches", 5000, "--step-ms", 20, "--save", saved, "--force")
         wait_until(lambda: saved.exists() and any(saved.iterdir()), "a batch")
         self.assertEqual(self.command("key", "revoke", "ann").returncode, 0)
         begun = time.monotonic()

@@ -1,6 +1,7 @@
 """What a command is started into: closed descriptors, full disks, a helper process that was killed."""
 import os
 import pathlib
+import shutil
 import subprocess
 
 import harness
@@ -30,21 +31,43 @@ class Surroundings(harness.Case):
     def test_command_whose_launcher_is_killed_says_so_and_leaves_nothing(self):
         run = self.run_file(self.slide(size="900x700"))
         saved = self.folder / "saved"
-        stream = self.start("stream", run, "--batches", 600, "--step-ms", 20, "--save", saved)
+        stream = self.start("stream", run, "--batches", 600, "--step-ms", 20, "--save", saved, "--force")
         wait_until(lambda: saved.exists() and any(saved.iterdir()), "a batch")
         self.kill(self.pids(stream, "patchbay-launcher")[0])
         self.done(stream, expect=1)
         self.assertIn("has ended: its supervisor", pathlib.Path(stream.log).read_text(encoding="utf-8"))
         self.assertEqual(list((self.folder / "tmp").iterdir()), [])
 
-    def test_batch_that_finds_no_room_leaves_no_part_of_it(self):
+    def test_batches_that_cannot_find_room_are_refused_before_the_first(self):
         run = self.run_file(self.slide(size="900x700"))
         disk = self.small_disk("4m")
         result = self.command("stream", run, "--batches", 50, "--save", disk)
         self.assertEqual(result.returncode, 1)
+        self.assertRegex(result.stderr, r"50 batches take [0-9.]+ MiB, and 4\.0 MiB are free; give --save a folder")
+        self.assertEqual(list(disk.iterdir()), [])
+        result = self.command("stream", run, "--batches", 50, "--save", disk, "--force")
         self.assertIn("No space left", result.stderr)
-        self.assertTrue(list(disk.glob("*.npy")))
-        self.assertEqual(list(disk.glob("*.partial")), [])
+        self.assertEqual(len(list(disk.iterdir())), 2)
+        shutil.rmtree(disk, ignore_errors=True)  # but for the mount point
+        self.assertEqual(self.command("stream", run, "--batches", 2, "--save", disk).returncode, 0)
+
+    def test_batch_that_finds_no_room_leaves_no_part_of_it(self):
+        run = self.run_file(self.slide(size="900x700"), meta=True)
+        disk = self.small_disk("64m")
+        stream = self.start("stream", run, "--batches", 40, "--step-ms", 50, "--save", disk)
+        wait_until(lambda: list(disk.glob("*-image.npy")), "a batch")
+        with self.assertRaises(OSError), open(disk / "others", "wb", buffering=0) as others:
+            while others.write(bytes(1 << 16)) == 1 << 16:
+                pass
+            raise OSError("short")
+        self.done(stream, expect=1)
+        said = pathlib.Path(stream.log).read_text(encoding="utf-8")
+        self.assertIn("No space left", said)
+        batches = {path.name.rsplit("-", 1)[0] for path in disk.glob("*.npy")}
+        self.assertIn(f"saved before it: {len(batches)} batch", said)
+        for batch in batches:
+            self.assertEqual(len(list(disk.glob(f"{batch}-*.npy"))), 5, batch)
+        self.assertEqual(len(list(disk.iterdir())), 5 * len(batches) + 1)
 
     def test_cluster_that_finds_no_room_says_so(self):
         run = self.run_file(self.slide(size="900x700"))
