@@ -12,6 +12,8 @@
 #include "runtime/cli/skipped_images.h"
 #include "runtime/cli/worker_run.h"
 #include "runtime/client/image_record.h"
+#include "runtime/client/memory_lock.h"
+#include "runtime/client/network.h"
 #include "runtime/client/run_file.h"
 #include "runtime/client/run_lock.h"
 #include "runtime/client/stream_paths.h"
@@ -161,6 +163,13 @@ StatusOr<Checked> Check(const client::RunFile& run) {
   return checked;
 }
 
+/// Where batches come over an RDMA device, a limit on locked memory that the ring does not fit.
+void NoteMemoryLock(Session& session, std::uint64_t ring_bytes) {
+  if (client::DeclaredPolicy(session.environment) != NameOf(data::NetworkPolicy::kRdma)) return;
+  const std::string advice = client::MemoryLockAdvice(ring_bytes, client::MemoryLockLimit());
+  if (!advice.empty()) session.terminal.Note(advice);
+}
+
 class ConfigCheckCommand final : public Command {
  public:
   std::vector<Argument> Arguments() override {
@@ -179,6 +188,7 @@ class ConfigCheckCommand final : public Command {
     Terminal& terminal = session.terminal;
     ReportSkipped(terminal, checked->skipped);
     for (const std::string& notice : run.notices) terminal.Note(notice);
+    NoteMemoryLock(session, number("ring_bytes"));
     terminal.Say(StrCat("images             ", number("images"), " (stores ", number("stores"),
                         ", slides ", number("slides"), ")"));
     const Json sites = found.value("patches_by_site", Json::object());

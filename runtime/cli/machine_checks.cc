@@ -281,9 +281,9 @@ Check CheckReach(const std::string& address) {
 std::vector<Check> CheckMachine(const client::Environment& environment) {
   std::vector<Check> checks = {CheckPrograms(), CheckInstructions(), CheckCores(),  CheckMemory(),
                                CheckGpu(),      CheckDriver(),       CheckKernel(), CheckIoUring()};
-  checks.push_back(
-      CheckLimit("memory lock", RLIMIT_MEMLOCK, 64u << 20,
-                 "RDMA and pinned staging need more: ulimit -l, or LimitMEMLOCK=", true));
+  checks.push_back(CheckLimit(
+      "memory lock", RLIMIT_MEMLOCK, 64u << 20,
+      "rings on an RDMA device (--data-policy rdma) need more: ulimit -l, or LimitMEMLOCK=", true));
   checks.push_back(CheckLimit("open files", RLIMIT_NOFILE, kWantedOpenFiles,
                               "many stores at once need more: ulimit -n", false));
   checks.push_back(CheckNetworkInterfaces());

@@ -46,6 +46,11 @@ StatusOr<std::string> AddressTowards(const std::string& host) {
 
 std::string PolicyPath(const Environment& environment) { return environment.home + "/data-policy"; }
 
+std::string DeclaredPolicy(const Environment& environment) {
+  const StatusOr<std::string> declared = ReadFile(PolicyPath(environment), kMaxPolicyBytes);
+  return declared.ok() ? *declared : std::string();
+}
+
 StatusOr<data::Network> NetworkTowards(const std::string& policy,
                                        const std::string& cluster_address) {
   data::Network network;
@@ -64,11 +69,8 @@ StatusOr<data::Network> NetworkTowards(const std::string& policy,
 StatusOr<data::Network> TrainerNetwork(const Environment& environment,
                                        const TrainerListening& listening,
                                        const std::string& cluster_address) {
-  std::string policy = listening.policy;
-  if (policy.empty()) {
-    const StatusOr<std::string> declared = ReadFile(PolicyPath(environment), kMaxPolicyBytes);
-    if (declared.ok()) policy = *declared;
-  }
+  const std::string policy =
+      listening.policy.empty() ? DeclaredPolicy(environment) : listening.policy;
   StatusOr<data::Network> network = NetworkTowards(policy, cluster_address);
   if (!network.ok() && listening.policy.empty()) {
     return Annotate(network.status(), PolicyPath(environment));

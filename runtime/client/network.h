@@ -12,6 +12,9 @@ namespace patchbay::client {
 /// Where `up` and `join` keep the declared policy for the trainers of this machine.
 std::string PolicyPath(const Environment& environment);
 
+/// The policy that is kept there; "" when none is.
+std::string DeclaredPolicy(const Environment& environment);
+
 /// The policy, TLS unless one is given, and the address from which this machine reaches the
 /// cluster's; kNone for a cluster on a Unix socket. InvalidArgument for a policy of another name.
 StatusOr<data::Network> NetworkTowards(const std::string& policy,

@@ -4,11 +4,14 @@
 #include <utility>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/log.h"
 #include "runtime/base/strings.h"
+#include "runtime/client/memory_lock.h"
 #include "runtime/client/network.h"
 #include "runtime/client/resume_token.h"
 #include "runtime/client/stream_paths.h"
 #include "runtime/control/keys.h"
+#include "runtime/plan/plan.h"
 
 namespace patchbay::client {
 namespace {
@@ -171,7 +174,20 @@ class Opening {
                                      run_.file.config.data_ports};
     PB_ASSIGN_OR_RETURN(options.network,
                         TrainerNetwork(options_.cluster.environment, listening, key.address));
+    if (options.network.policy == data::NetworkPolicy::kRdma) WarnOfMemoryLock();
     return Stream::Attach(options);
+  }
+
+  /// Said before the ring is registered: that may fail for it.
+  void WarnOfMemoryLock() const {
+    const StatusOr<plan::Plan> plan = plan::Plan::Parse(run_.plan);
+    if (!plan.ok()) return;
+    const StatusOr<StreamGeometry> geometry = plan->Geometry(options_.world_size);
+    if (!geometry.ok()) return;
+    const StatusOr<std::uint64_t> bytes =
+        plan::RingBytes(plan->layout(), *geometry, run_.file.config.prefetch);
+    const std::string advice = bytes.ok() ? MemoryLockAdvice(*bytes, MemoryLockLimit()) : "";
+    if (!advice.empty()) LogWarning(advice);
   }
 
   std::function<bool()> KeepWaiting() const {

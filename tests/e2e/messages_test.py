@@ -1,0 +1,84 @@
+"""What commands say: sentences that users act on, word for word."""
+import pathlib
+import re
+import shutil
+import struct
+
+import harness
+
+COMPRESSION = 259
+
+
+class Messages(harness.Case):
+    def test_an_array_of_a_store_is_refused_with_the_group_to_give(self):
+        store = next(self.store([self.slide(size="900x700")]).glob("*.ome.zarr"))
+        for words in (["inspect", store / "0"], ["verify", store / "0"],
+                      ["config", "check", self.run_file(store / "0")]):
+            with self.subTest(words=words):
+                result = self.command(*words)
+                self.assertEqual(result.returncode, 1, result.stdout)
+                self.assertIn("a Zarr array, not an OME-Zarr image: give the group above it", result.stderr)
+
+    def test_retry_of_a_job_that_did_well_says_that_there_is_nothing_to_retry(self):
+        self.up(1)
+        self.store([self.slide(size="900x700")])
+        result = self.command("retry", 1)
+        self.assertEqual((result.returncode, result.stdout),
+                         (0, "job 1: nothing to retry: none of its tasks failed\n"), result.stderr)
+
+    def test_stream_says_how_much_of_the_time_was_spent_waiting(self):
+        run = self.run_file(self.slide(size="900x700"))
+        result = self.command("stream", run, "--batches", 3)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        line, = (line for line in result.stdout.splitlines() if line.startswith("stall fraction"))
+        said = re.fullmatch(r"stall fraction +([0-9]+\.[0-9]{2}) % of the time was spent waiting \(from batch 2 on\)", line)
+        self.assertTrue(said, line)
+        self.assertLessEqual(float(said[1]), 100)
+
+    def test_a_level_that_the_images_do_not_have_is_refused_with_those_they_have(self):
+        large = self.slide("large.svs", size="6000x5000")
+        levels = len(self.json("inspect", large)["levels"])
+        self.assertGreater(levels, 1)
+        refused = self.command("config", "check", self.run_file(large), "--set", "patch.level=9")
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn(f"key 'patch.level': the image has levels 0 to {levels - 1}, not 9", refused.stderr)
+        volume = self.folder / "volume.ome.zarr"
+        self.assertEqual(self.command("synth", "volume", volume, "--size", "32x64x64").returncode, 0)
+        self.assertEqual(len(self.json("inspect", volume)["levels"]), 1)
+        refused = self.command("config", "check", self.run_file(volume), "--set", "patch.level=1")
+        self.assertIn("key 'patch.level': the image has level 0 alone, not 1", refused.stderr)
+
+    def test_tiles_of_a_codec_that_is_not_read_are_refused_with_its_name(self):
+        slide = self.slide(size="900x700")
+        data = bytearray(slide.read_bytes())
+        directory = struct.unpack_from("<I", data, 4)[0]
+        self.assertEqual(struct.unpack_from("<2sH", data), (b"II", 42))
+        entries = struct.unpack_from("<H", data, directory)[0]
+        found = [directory + 2 + 12 * i for i in range(entries)
+                 if struct.unpack_from("<H", data, directory + 2 + 12 * i)[0] == COMPRESSION]
+        for code, name in ((50001, "WebP (50001)"), (34925, "LZMA (34925)"), (64999, "64999")):
+            struct.pack_into("<H", data, found[0] + 8, code)
+            slide.write_bytes(data)
+            result = self.command("ingest", slide, "--out", f"out-{code}")
+            self.assertEqual(result.returncode, 3, result.stdout)
+            self.assertIn(f"compression {name} is not supported", result.stderr)
+
+    def test_a_limit_on_locked_memory_is_named_where_batches_come_over_rdma_and_nowhere_else(self):
+        if not shutil.which("setpriv"):
+            self.skipTest("without setpriv root may lock any amount")
+        run = self.run_file(self.slide(size="900x700"))
+        limited = ["prlimit", f"--memlock={64 << 10}", "setpriv", "--bounding-set", "-ipc_lock", "--inh-caps", "-ipc_lock"]
+        said = []
+        for policy in ("", "tls", "rdma"):
+            self.home.mkdir(exist_ok=True)
+            (self.home / "data-policy").write_text(policy, encoding="ascii")
+            process = self.start("config", "check", run, prefix=limited)
+            self.done(process)
+            said.append(pathlib.Path(process.log).read_text(encoding="utf-8"))
+        self.assertEqual(said[:2], ["", ""])
+        self.assertRegex(said[2], r"data policy rdma: the ring of [0-9.]+ MiB is registered with the device, and this process "
+                                  r"may lock 64\.0 KiB: raise that \(ulimit -l, or LimitMEMLOCK=\)")
+
+
+if __name__ == "__main__":
+    harness.main()
