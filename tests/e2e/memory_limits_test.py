@@ -94,6 +94,8 @@ class MemoryLimits(harness.Case):
         result = self.inside(192 * MIB, *words, self.folder / "small")
         self.assertEqual(result.returncode, 3, result.stderr)
         self.assertRegex(result.stderr, r"a strip: 256\.0 MiB needed, [0-9.]+ MiB available \(.*patchbay-test-.*\)")
+        self.assertIn("raise that limit to 285.0 MiB or more or measure it on a node that has more memory", result.stderr)
+        self.assertIn("--strip, --frame, --hop and --cpus change nothing in this", result.stderr)
         self.assertIn("1 of 1 failed", result.stderr)
         result = self.inside(512 * MIB, *words, self.folder / "enough")
         self.assertEqual(result.returncode, 0, result.stderr)

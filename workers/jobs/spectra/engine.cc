@@ -1,6 +1,7 @@
 #include "workers/jobs/spectra/engine.h"
 
 #include "ops/spectral/spectral_device.h"
+#include "runtime/base/strings.h"
 #include "runtime/memory/gpu.h"
 
 namespace patchbay::workers {
@@ -31,6 +32,19 @@ protocol::Resources SpectraResources(const SpectraSettings& settings) {
   resources.gpus = settings.numerics == "cuda" ? 1 : 0;
   resources.memory_bytes = settings.numerics == "cuda" ? 2 * kStripMemoryBytes : kStripMemoryBytes;
   return resources;
+}
+
+Status CheckStripMemory(const SpectraSettings& settings, const MemoryRoom& room) {
+  const std::uint64_t bytes = SpectraResources(settings).memory_bytes;
+  const Status fits = CheckMemoryFits("measure spectra: a strip", bytes, room);
+  if (fits.ok()) return fits;
+  constexpr std::uint64_t kMiB = 1 << 20;
+  const std::uint64_t enough = (bytes / kMemoryUsePercent * 100 / kMiB + 1) * kMiB;
+  return absl::FailedPreconditionError(
+      StrCat(MessageOf(fits), ": raise that limit to ", HumanBytes(enough), " or more",
+             settings.numerics == "cuda" ? ", give --numerics cpu, which takes half," : "",
+             " or measure it on a node that has more memory; --strip, --frame, --hop and --cpus "
+             "change nothing in this"));
 }
 
 }  // namespace patchbay::workers

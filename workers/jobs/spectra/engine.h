@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "ops/spectral/spectral_frames.h"
+#include "runtime/base/available_memory.h"
 #include "runtime/protocol/messages.h"
 #include "workers/jobs/spectra/grid.h"
 #include "workers/jobs/spectra/settings.h"
@@ -24,5 +25,9 @@ inline constexpr std::uint64_t kStripMemoryBytes = std::uint64_t{256} << 20;
 
 /// What a task that measures needs to be placed.
 protocol::Resources SpectraResources(const SpectraSettings& settings);
+
+/// FailedPrecondition unless what a strip takes fits into `room`; it says what would help, and what
+/// would not.
+Status CheckStripMemory(const SpectraSettings& settings, const MemoryRoom& room);
 
 }  // namespace patchbay::workers

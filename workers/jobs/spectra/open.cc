@@ -85,17 +85,6 @@ std::vector<protocol::TaskSpec> TasksFor(const SpectraTask& task, const SpectraI
   return tasks;
 }
 
-/// Below that, no wait would make room for a strip.
-Status CheckStripFits(const SpectraSettings& settings) {
-  const std::uint64_t bytes = SpectraResources(settings).memory_bytes;
-  const Status fits = CheckMemoryFits("measure spectra: a strip", bytes, MemoryLimit());
-  return fits.ok() ? fits
-                   : absl::FailedPreconditionError(
-                         StrCat(MessageOf(fits),
-                                ": give the process more memory, or measure it on "
-                                "a node that has it"));
-}
-
 StatusOr<TaskOutput> Open(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const SpectraFolders folders, SpectraFoldersOf(context));
   OwnJobFolder(folders);
@@ -106,7 +95,8 @@ StatusOr<TaskOutput> Open(TaskContext& context) {
   TaskOutput output;
   if (!adopted) {
     PB_ASSIGN_OR_RETURN(const SpectraImage image, OpenSpectraImage(task, stamp));
-    PB_RETURN_IF_ERROR(CheckStripFits(task.manifest.settings));
+    // Below that, no wait would make room for a strip.
+    PB_RETURN_IF_ERROR(CheckStripMemory(task.manifest.settings, MemoryLimit()));
     context.AddProgress();
     PB_ASSIGN_OR_RETURN(const std::string mask, SaveMask(context, task, image));
     output.spawned = TasksFor(task, image, mask);

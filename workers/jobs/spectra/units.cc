@@ -17,12 +17,17 @@ constexpr std::size_t kUnitsAhead = 2;
 /// ingest stores them.
 constexpr std::uint8_t kBrightfieldFill = 255, kDarkFill = 0;
 
+Status OutOfMemory(std::string_view doing) {
+  return absl::ResourceExhaustedError(
+      StrCat("spectra: ", doing, " tiles: out of memory: fewer workers (--cpus) leave each more"));
+}
+
 Status FetchUnit(const ImageSource& source, SpectraUnit& unit) {
   if (!unit.wanted) return absl::OkStatus();
   try {
     return source.Fetch(0, unit.box, unit.encoded);
   } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError("spectra: read tiles: out of memory");
+    return OutOfMemory("read");
   }
 }
 
@@ -33,7 +38,7 @@ void DecodeUnit(UnitDecoder& decoder, const SpectraGrid& grid, SpectraUnit& unit
     unit.planes->Hold(unit.box);
     unit.decoded = decoder.Decode(unit, *unit.planes, unit.damaged);
   } catch (const std::bad_alloc&) {
-    unit.decoded = absl::ResourceExhaustedError("spectra: decode tiles: out of memory");
+    unit.decoded = OutOfMemory("decode");
   }
 }
 
