@@ -13,8 +13,8 @@
 namespace patchbay::cli {
 
 /// Writes DIR/epoch-0000-batch-000000-ARRAY.npy for each array (NumPy format 1.0, C order; bfloat16
-/// as |V2, which ml_dtypes reads). They get their names when all of them are complete; after an
-/// error nothing of the batch is there that was not there before.
+/// as |V2, which ml_dtypes reads). They get their names when all of them are complete: a batch for
+/// which there is no room leaves none of them.
 Status SaveBatch(const std::string& folder, const client::Batch& batch);
 
 /// Makes the folder. AlreadyExists when it holds batches of an earlier run, unless `force`: those

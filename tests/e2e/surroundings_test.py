@@ -69,6 +69,16 @@ class Surroundings(harness.Case):
             self.assertEqual(len(list(disk.glob(f"{batch}-*.npy"))), 5, batch)
         self.assertEqual(len(list(disk.iterdir())), 5 * len(batches) + 1)
 
+    def test_batch_of_which_only_the_first_array_finds_room_leaves_none_of_it(self):
+        run = self.run_file(self.slide(size="900x700"), meta=True)
+        disk, page = self.small_disk("2m"), 4096
+        image_pages = (16 * 3 * 128 * 128 * 2) // page + 1  # and its header
+        (disk / "others").write_bytes(bytes((2 << 20) - image_pages * page))
+        result = self.command("stream", run, "--batches", 1, "--save", disk, "--force")
+        self.assertEqual(result.returncode, 1)
+        self.assertRegex(result.stderr, r"epoch-0000-batch-000000-ordinal\.npy: No space left on device; saved before it: 0 batches")
+        self.assertEqual([path.name for path in disk.iterdir()], ["others"])
+
     def test_cluster_that_finds_no_room_says_so(self):
         run = self.run_file(self.slide(size="900x700"))
         for size in ("8k", "40k", "90k", "100k"):
