@@ -318,7 +318,7 @@ void EpollRingServer::Accept() {
   peer.pid = identified->pid;
   peer.exit = *std::move(exit);
   peer.socket = std::move(socket);
-  peer.greeting_deadline_ms = NowMs() + kGreetingDeadlineMs;
+  peer.greeting_deadline_ms = NowMs() + options_.greeting_deadline_ms;
   FillRandom(peer.nonce);
   Status status = Watch(peer.socket.get(), Source::kSocket, id);
   if (status.ok()) status = WatchExit(peer.exit, Source::kExit, id);

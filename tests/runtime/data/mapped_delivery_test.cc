@@ -1,7 +1,9 @@
 // Mapped delivery between real processes: what a worker writes arrives, and what must not arrive
 // does not, whatever the worker does.
 #include <algorithm>
+#include <array>
 #include <condition_variable>
+#include <future>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -475,26 +477,29 @@ TEST_P(Fencing, AProcessFencedBetweenChallengeAndProofNeverGetsTheRing) {
 }
 
 TEST_P(Fencing, MoreFencedProcessesThanItRemembersShutTheRing) {
-  ChildProcess remembered(&RunWorker), forgotten(&RunWorker);
-  Trainer trainer(kPatience, SmallOptions(), GetParam(), nullptr, 1);
+  ChildProcess first(&RunWorker), second(&RunWorker), forgotten(&RunWorker);
+  Trainer trainer(kPatience, SmallOptions(), GetParam(), nullptr, 2);
   const std::string& name = trainer.server->socket_name();
   const auto fence = [&](const ChildProcess& process) {
     trainer.server->Fence(trainer.Request(HeaderOf({0, 0}, 0, 0, 1, 1), process.pid()));
     return trainer.fences.Wait().has_value();
   };
-  ASSERT_TRUE(fence(remembered));
-  EXPECT_TRUE(IsChallenged(name)) << "one is remembered: others may come";
+  ASSERT_TRUE(fence(first));
+  ASSERT_TRUE(fence(second));
+  EXPECT_TRUE(IsChallenged(name)) << "two are remembered: others may come";
   ASSERT_TRUE(fence(forgotten));
   EXPECT_FALSE(IsChallenged(name));
-  remembered.TellText(name);
-  EXPECT_EQ(remembered.Join(), 3);
-  forgotten.TellText(name);
-  EXPECT_EQ(forgotten.Join(), 3);
+  for (ChildProcess* process : {&first, &second, &forgotten}) {
+    process->TellText(name);
+    EXPECT_EQ(process->Join(), 3);
+  }
 }
 
 TEST_P(Fencing, AProcessThatCannotBeWatchedIsKeptOutAllTheSame) {
-  ChildProcess late(&RunWorker);
+  ChildProcess late(&RunWorker), other(&RunWorker);
   Trainer trainer(kPatience, SmallOptions(), GetParam());
+  trainer.server->Fence(trainer.Request(HeaderOf({0, 0}, 0, 0, 1, 1), other.pid()));
+  ASSERT_TRUE(trainer.fences.Wait().has_value());
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
   const rlimit none_left{3, before.rlim_max};
@@ -600,6 +605,89 @@ TEST(MappedDelivery, WhatAKilledWorkerReportedStillCounts) {
   ASSERT_EQ(worker.Hear(), 'r');
   worker.Kill();
   EXPECT_TRUE(trainer.ring->Next(kPatience).ok());
+}
+
+TEST(MappedDelivery, WhatADeadWorkerReportedIsReadInTurnsToItsEnd) {
+  ChildProcess worker([](int in, int out) {
+    auto ring = MappedRing::Connect(WorkerOptions(AwaitText(in)));
+    if (!ring.ok()) return 3;
+    Say(out, 'c');
+    Await<char>(in);
+    // More than is read at a turn.
+    const ShardHeader dead = HeaderOf({0, 0}, 0, 0, 9, 1), good = HeaderOf({0, 0}, 0, 0, 1, 1);
+    for (int i = 0; i < 70; ++i) {
+      if (!(*ring)->ReportShardFinished(dead).ok()) return 4;
+    }
+    return (*ring)->ReportShardFinished(good).ok() ? 0 : 5;
+  });
+  auto ring = MakeRing(SmallOptions());
+  std::promise<void> is_busy, go_on;
+  RingServer::Options options;
+  options.secret = SecretOf(1);
+  options.stream = kStream;
+  options.fenced = [&](const FenceOutcome&) {
+    is_busy.set_value();
+    go_on.get_future().wait();
+  };
+  const auto server = RingServer::Start(*ring, options);
+  ASSERT_TRUE(server.ok()) << server.status();
+  worker.TellText((*server)->socket_name());
+  EXPECT_EQ(worker.Hear(), 'c');
+  const ShardHeader fenced = HeaderOf({0, 1}, 0, 1, 1, 2);
+  (*server)->Fence({fenced.shard, fenced.lease, 0, fenced.grant});
+  is_busy.get_future().wait();
+  worker.Tell('x');
+  EXPECT_EQ(worker.Join(), 0);
+  go_on.set_value();
+  EXPECT_TRUE(Comes("last report", [&] { return ring->stats().shards_counted == 1; }));
+  EXPECT_EQ(ring->stats().shards_refused, 70u);
+}
+
+TEST(MappedDelivery, AProcessThatGreetsNobodyIsLetGoAfterItsDeadline) {
+  auto ring = MakeRing(SmallOptions());
+  RingServer::Options options;
+  options.greeting_deadline_ms = 20;
+  const auto server = RingServer::Start(*ring, options);
+  ASSERT_TRUE(server.ok()) << server.status();
+  UniqueFd silent;
+  ASSERT_TRUE(IsChallenged((*server)->socket_name(), &silent));
+  std::array<std::byte, kMaxGreetingBytes> buffer;
+  const auto end = ReceiveMessage(silent.get(), buffer);
+  EXPECT_TRUE(end.ok() && *end == 0) << end.status();
+}
+
+TEST(MappedDelivery, AWorkerShowsNothingToASocketOfAnotherUser) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to become another user";
+  ChildProcess impostor([](int in, int out) {
+    if (setuid(65534) != 0) return 9;
+    std::string name;
+    auto listener = ListenAbstract("patchbay-impostor", &name);
+    if (!listener.ok()) return 8;
+    fcntl(listener->get(), F_SETFL, 0);
+    SayLine(out, name);
+    UniqueFd socket(accept(listener->get(), nullptr, nullptr));
+    SendMessage(socket.get(), EncodeChallenge({})).IgnoreError();
+    Await<char>(in);  // the worker has given up
+    std::array<std::byte, kMaxGreetingBytes> buffer;
+    const auto hello = ReceiveMessage(socket.get(), buffer);
+    return hello.ok() && *hello > 0 ? 7 : 0;
+  });
+  MappedRing::Options options = WorkerOptions(impostor.HearLine());
+  options.timeout_ms = 200;
+  const auto ring = MappedRing::Connect(options);
+  EXPECT_TRUE(absl::IsPermissionDenied(ring.status())) << ring.status();
+  impostor.Tell('x');
+  EXPECT_EQ(impostor.Join(), 0);
+}
+
+TEST(MappedDelivery, ATrainerThatDoesNotAnswerIsUnavailable) {
+  std::string name;
+  const auto listener = ListenAbstract("patchbay-frozen", &name);
+  ASSERT_TRUE(listener.ok());
+  MappedRing::Options options = WorkerOptions(name);
+  options.timeout_ms = 20;
+  const auto ring = MappedRing::Connect(options);
+  EXPECT_TRUE(absl::IsUnavailable(ring.status())) << ring.status();
 }
 
 TEST(MappedDelivery, AKilledTrainerLeavesNothingBehind) {

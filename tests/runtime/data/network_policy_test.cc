@@ -78,6 +78,11 @@ TEST(NetworkPolicy, KnowsPrivateAddresses) {
         "169.254.1.1", "::1", "fd00::1", "fe80::1"}) {
     EXPECT_TRUE(IsPrivateAddress(address)) << address;
   }
+  for (const char* address :
+       {"8.8.8.8", "11.0.0.1", "172.15.255.255", "172.32.0.1", "192.169.0.1", "100.63.255.255",
+        "100.128.0.1", "169.255.0.1", "2001:db8::1", "::", "trainer"}) {
+    EXPECT_FALSE(IsPrivateAddress(address)) << address;
+  }
 }
 
 }  // namespace

@@ -80,6 +80,7 @@ struct Node {
     ring = MakeRing(options, layout);
     RemoteReceiver::Options receiving{LoopbackOf(policy), SecretOf(1), kTrainer};
     receiving.senders_max = senders_max;
+    receiving.shard_deadline_ms = 10 * kPatience;  // nothing here ends by it
     auto started = RemoteReceiver::Start(*ring, receiving);
     EXPECT_TRUE(started.ok()) << started.status();
     receiver = std::move(*started);
@@ -471,6 +472,53 @@ TEST_P(RemoteDelivery, TakesSoManySendersAndNoMore) {
   second.reset();
   EXPECT_TRUE(
       Comes("place of a sender that is gone", [&] { return send(*MakeSender(), more).ok(); }));
+}
+
+TEST_P(RemoteDelivery, ForgettingATrainerClosesItsConnectionAndNoOther) {
+  Node gone(GetParam(), SmallOptions(), SmallLayout(), 1);
+  Node stays(GetParam(), SmallOptions(), SmallLayout(), 1);
+  const auto send = [](RemoteSender& sender, const Node& node, std::uint32_t shard) {
+    const ShardHeader h = HeaderOf({0, 0}, shard, 0, 1, shard + 1);
+    return sender.Send(node.target(), h, Payload(h, 1)).ok();
+  };
+  auto sender = MakeSender();
+  ASSERT_TRUE(send(*sender, gone, 0));
+  ASSERT_TRUE(send(*sender, stays, 0));
+  EXPECT_FALSE(send(*MakeSender(), gone, 1)) << "its one place is taken";
+  sender->Forget(gone.target().address);
+  EXPECT_TRUE(Comes("free place", [&] { return send(*MakeSender(), gone, 1); }));
+  EXPECT_FALSE(send(*MakeSender(), stays, 1)) << "its one place is still taken";
+}
+
+TEST(TlsSenderLinks, AreKeptToSixtyFourTrainers) {
+  constexpr NetworkPolicy kTls = NetworkPolicy::kTls;
+  Node node(kTls, SmallOptions(), SmallLayout(), 1);
+  const auto send = [&](RemoteSender& sender, std::uint32_t shard) {
+    const ShardHeader h = HeaderOf({0, 0}, shard, 0, 1, shard + 1);
+    return sender.Send(node.target(), h, Payload(h, 1)).ok();
+  };
+  auto sender = MakeSender(kTls);
+  ASSERT_TRUE(send(*sender, 0));
+  const auto turn_to_another = [&](std::uint32_t rank) {
+    const ShardHeader h = HeaderOf({0, 0}, 0, 0, 1, 1);
+    const RemoteTarget nobody{"tls://127.0.0.1:1/5", SecretOf(1), kStream, rank};
+    EXPECT_FALSE(sender->Send(nobody, h, Payload(h, 1)).ok());
+  };
+  for (std::uint32_t rank = 1; rank < 64; ++rank) turn_to_another(rank);
+  EXPECT_FALSE(send(*MakeSender(kTls), 1)) << "the first of 64 is kept";
+  turn_to_another(64);
+  EXPECT_TRUE(Comes("end of the least lately used", [&] { return send(*MakeSender(kTls), 1); }));
+}
+
+TEST(UcxDelivery, TakesNothingOfAPayloadThatIsSmallerThanItsGrant) {
+  Node node(NetworkPolicy::kRdma);
+  auto sender = MakeSender(NetworkPolicy::kRdma);
+  const ShardHeader header = HeaderOf({0, 0}, 0, 0, 1, 1);
+  ShardHeader half = header;
+  half.grant.count = 1;
+  EXPECT_FALSE(sender->Send(node.target(), header, Payload(half, 9)).ok());
+  EXPECT_GE(node.ring->stats().shards_refused, 1u);
+  EXPECT_EQ(node.ring->memory().host()[0], std::byte{0}) << "not a byte was taken";
 }
 
 TEST(RemoteDeliveryStart, TakesAThousandSendersUnlessToldOtherwise) {

@@ -485,6 +485,26 @@ TEST_F(TlsDelivery, KeysChangeWhileAStreamRuns) {
   ExpectTheStreamGoesOn();
 }
 
+TEST_F(TlsDelivery, ATrainerThatIsBackAtItsAddressIsReachedAtOnce) {
+  auto sender = RemoteSender::Start({Loopback(), kPatience});
+  const RemoteTarget target{receiver_->address(), SecretOf(1), kStream, 0};
+  const auto send = [&](std::uint32_t shard) {
+    const ShardHeader header = HeaderOf({0, 1}, shard, 1, 1, shard + 1);
+    const std::vector<std::byte> image(header.grant.count * kImageBytes),
+        ordinal(header.grant.count * 8);
+    const std::array<std::span<const std::byte>, 2> payload = {image, ordinal};
+    return (*sender)->Send(target, header, payload);
+  };
+  ASSERT_TRUE(send(0).ok());
+  receiver_.reset();
+  RemoteReceiver::Options again{Loopback(), SecretOf(1), kTrainer};
+  const auto port = static_cast<std::uint16_t>(std::stoi(address_.substr(address_.find(':') + 1)));
+  again.network.ports = {port, port};
+  receiver_ = std::move(*RemoteReceiver::Start(*ring_, again));
+  const Status sent = send(1);
+  EXPECT_TRUE(sent.ok()) << sent;
+}
+
 /// A machine in the middle without the key: it has a certificate instead.
 TEST(TlsSender, SendsNothingToAPeerThatDoesNotKnowTheKey) {
   std::string address;
