@@ -131,6 +131,65 @@ TEST_F(AdmissionToTheServer, ChangedRoleEndsTheSessionUntilItComesBackWithTheNew
   EXPECT_EQ(received_.back().peer.role, Role::kTrainer);
 }
 
+TEST_F(AdmissionToTheServer, ChangedFoldersOrAnotherPairUnderItsNameEndTheSession) {
+  const KeyFile key = MakeKey("ann");
+  StartServer();
+  AnswerEverything();
+  const auto session = Open(key);
+  ASSERT_TRUE(Ask(*session, protocol::Heartbeat{}).ok());
+  known_[0].read = {"/data"};
+  server_->ReplaceKeys(Table());
+  ASSERT_TRUE(Wait([&] { return gone_.size() == 1; }));
+  ASSERT_TRUE(Ask(*session, protocol::Heartbeat{}).ok());
+  EXPECT_EQ(received_.back().peer.read_prefixes, std::vector<std::string>{"/data"});
+  known_[0].write = {"/out"};
+  server_->ReplaceKeys(Table());
+  ASSERT_TRUE(Wait([&] { return gone_.size() == 2; }));
+  ASSERT_TRUE(Ask(*session, protocol::Heartbeat{}).ok());
+  EXPECT_EQ(received_.back().peer.write_prefixes, std::vector<std::string>{"/out"});
+  server_->ReplaceKeys(Table());
+  ASSERT_TRUE(Ask(*session, protocol::Heartbeat{}).ok());
+  EXPECT_EQ(gone_.size(), 2u) << "nothing changed";
+  known_[0].public_key = KeyPair::Generate().public_key;
+  server_->ReplaceKeys(Table());
+  EXPECT_TRUE(Wait([&] { return gone_.size() == 3; }));
+  EXPECT_TRUE(Wait([&] { return absl::IsPermissionDenied(session->state()); }));
+}
+
+TEST_F(AdmissionToTheServer, TakesSoManyPeersAndNoMore) {
+  const KeyFile ann = MakeKey("ann"), bob = MakeKey("bob"), eve = MakeKey("eve");
+  StartServer(ServerSocket::Options().unread_bytes_max, 2);
+  AnswerEverything();
+  auto anns = Open(ann);
+  const auto bobs = Open(bob), eves = Open(eve);
+  ASSERT_TRUE(Ask(*anns, protocol::Heartbeat{}).ok());
+  ASSERT_TRUE(Ask(*bobs, protocol::Heartbeat{}).ok());
+  EXPECT_FALSE(Ask(*eves, protocol::Heartbeat{}, 300).ok());
+  EXPECT_GE(server_->counters().cut_peers, 1u);
+  EXPECT_EQ(received_.size(), 2u);
+  anns.reset();
+  EXPECT_TRUE(Ask(*eves, protocol::Heartbeat{}).ok()) << "a place is free";
+}
+
+TEST_F(AdmissionToTheServer, AHandshakeThatEndsWithoutAWordThreeTimesIsAnotherServer) {
+  StartServer();
+  std::vector<absl::StatusCode> lost;
+  const auto socket = ClientSocket::Connect(
+      *loop_,
+      {.address = address_,
+       .server_key = KeyPair::Generate().public_key,
+       .pair = KeyPair::Generate()},
+      {.on_message = [](auto) {},
+       .on_connected = [] {},
+       .on_lost = [&lost](const Status& why) { lost.push_back(why.code()); }});
+  ASSERT_TRUE(socket.ok()) << Describe(socket.status());
+  ASSERT_TRUE(Wait([&] { return lost.size() >= 4; }));
+  using absl::StatusCode;
+  EXPECT_EQ(lost, (std::vector<StatusCode>{StatusCode::kUnavailable, StatusCode::kUnavailable,
+                                           StatusCode::kPermissionDenied,
+                                           StatusCode::kPermissionDenied}));
+}
+
 TEST_F(AdmissionToTheServer, WrongServerKeyIsSaid) {
   KeyFile key = MakeKey("ann");
   StartServer();

@@ -47,16 +47,21 @@ class ControlFixture : public testing::Test {
 
   KeyTable Table() { return *KeyTable::Of(known_); }
 
-  void StartServer(std::uint64_t unread_bytes_max = ServerSocket::Options().unread_bytes_max) {
-    auto server = ServerSocket::Bind(
-        *loop_, {.address = address_, .pair = server_pair_, .unread_bytes_max = unread_bytes_max},
-        Table(),
-        {.on_message =
-             [this](const Peer& peer, std::span<const std::byte> bytes) {
-               received_.push_back({peer, std::string(AsText(bytes))});
-               if (answer_) answer_(peer, bytes);
-             },
-         .on_gone = [this](PeerId peer) { gone_.push_back(peer); }});
+  void StartServer(std::uint64_t unread_bytes_max = ServerSocket::Options().unread_bytes_max,
+                   std::uint32_t peers_max = ServerSocket::Options().peers_max) {
+    auto server =
+        ServerSocket::Bind(*loop_,
+                           {.address = address_,
+                            .pair = server_pair_,
+                            .peers_max = peers_max,
+                            .unread_bytes_max = unread_bytes_max},
+                           Table(),
+                           {.on_message =
+                                [this](const Peer& peer, std::span<const std::byte> bytes) {
+                                  received_.push_back({peer, std::string(AsText(bytes))});
+                                  if (answer_) answer_(peer, bytes);
+                                },
+                            .on_gone = [this](PeerId peer) { gone_.push_back(peer); }});
     ASSERT_TRUE(server.ok()) << Describe(server.status());
     server_ = *std::move(server);
     address_ = server_->address();

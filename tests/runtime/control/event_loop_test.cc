@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "runtime/base/file.h"
+#include "tests/runtime/control/moved_clock.h"
 
 namespace patchbay::control {
 namespace {
@@ -44,6 +45,31 @@ TEST(EventLoop, PeriodicTimerMayCancelItself) {
   loop->After(30, [&] { later = true; });
   EXPECT_TRUE(loop->RunUntil([&] { return later; }, kPatienceMs));
   EXPECT_EQ(ran, 3);
+}
+
+TEST(EventLoop, ALateLoopDoesNotCatchUpWithABurst) {
+  MovedClock clock;
+  const auto loop = *EventLoop::Open(&clock);
+  int ran = 0;
+  loop->Every(10, [&] { ++ran; });
+  clock.Move(1'000);
+  loop->RunOnce(0);
+  EXPECT_EQ(ran, 1);
+  clock.Move(1);
+  loop->RunOnce(0);
+  EXPECT_EQ(ran, 2);
+}
+
+TEST(EventLoop, APeriodOfNothingIsAMillisecond) {
+  MovedClock clock;
+  const auto loop = *EventLoop::Open(&clock);
+  int ran = 0;
+  loop->Every(0, [&] { ++ran; });
+  for (int expected = 1; expected <= 3; ++expected) {
+    clock.Move(1);
+    loop->RunOnce(0);
+    EXPECT_EQ(ran, expected);
+  }
 }
 
 TEST(EventLoop, CallsForReadableDescriptorsUntilCancelled) {

@@ -248,6 +248,16 @@ TEST(Home, KeyWhoseFileCannotBeWrittenTakesNoName) {
   EXPECT_EQ(ReadKeyFile(path)->name, "bob");
 }
 
+TEST(Home, KeyThatIsNotInTheTableLeavesNoFile) {
+  const ScratchFolder folder;
+  const auto home = Home::Open(folder.Path("home"));
+  ASSERT_TRUE(home.ok());
+  std::filesystem::remove(home->KeysFolder());
+  const std::string path = folder.Path("bob.key");
+  EXPECT_FALSE(home->NewKey({.name = "bob", .address = "ipc://@x", .path = path}).ok());
+  EXPECT_FALSE(std::filesystem::exists(path));
+}
+
 TEST(Home, RenewedKeyTakesThePlaceOfTheOneBefore) {
   const ScratchFolder folder;
   const auto home = Home::Open(folder.Path("home"));
@@ -277,6 +287,42 @@ TEST(KeyTable, OneBadFileFailsTheLoadByName) {
   const auto table = home->LoadKeys();
   EXPECT_EQ(table.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_NE(MessageOf(table.status()).find("bob"), std::string_view::npos);
+}
+
+TEST(KeyTable, FileWithAKeyOrAFolderThatCannotBeIsRefused) {
+  const ScratchFolder folder;
+  const auto home = Home::Open(folder.Path("home"));
+  ASSERT_TRUE(home.ok());
+  const std::string path = StrCat(home->KeysFolder(), "/bob.yaml");
+  const std::string key = StrCat("public_key: '", KeyPair::Generate().public_key, "'\n");
+  const auto loads = [&](const std::string& rest) {
+    const std::string text = StrCat("name: bob\nrole: worker\n", rest);
+    EXPECT_TRUE(WriteFileDurably(path, AsBytes(text), 0600).ok());
+    return home->LoadKeys().ok();
+  };
+  EXPECT_TRUE(loads(key));
+  EXPECT_FALSE(loads("public_key: short\n"));
+  EXPECT_FALSE(loads(StrCat(key, "read: [data]\n")));
+  EXPECT_FALSE(loads(StrCat(key, "write: [/data/../x]\n")));
+}
+
+TEST(KeyTable, HiddenFilesAreNotKeys) {
+  const ScratchFolder folder;
+  const auto home = Home::Open(folder.Path("home"));
+  ASSERT_TRUE(home.ok());
+  const std::string left = StrCat(home->KeysFolder(), "/.bob.yaml");  // by an editor
+  ASSERT_TRUE(WriteFileDurably(left, AsBytes("half a li"), 0600).ok());
+  EXPECT_TRUE(home->LoadKeys().ok());
+}
+
+TEST(KeyTable, HoldsTenThousandKeysAndNoMore) {
+  std::vector<KnownKey> keys;
+  for (std::size_t i = 0; i < kMaxKeys; ++i) {
+    keys.push_back({.name = StrCat("n", i), .public_key = StrCat("k", i)});
+  }
+  EXPECT_TRUE(KeyTable::Of(keys).ok());
+  keys.push_back({.name = "one", .public_key = "more"});
+  EXPECT_EQ(KeyTable::Of(keys).status().code(), absl::StatusCode::kResourceExhausted);
 }
 
 TEST(KeyTable, FileUnderAnotherNameIsRefused) {
@@ -309,9 +355,14 @@ TEST(Address, IsNumericOrAnAbstractSocket) {
        {"", "127.0.0.1:1", "tcp://localhost:1", "tcp://127.0.0.1", "tcp://1.2.3:4",
         "tcp://127.0.0.1:65536", "tcp://127.0.0.1:-1", "tcp://127.0.0.1:", "ipc:///tmp/x",
         "ipc://@", "ipc://@a/b", "udp://127.0.0.1:1", "tcp://127.0.0.1:1;tcp://8.8.8.8:1",
-        "tcp://eth0:1", "tcp://*:1"}) {
+        "tcp://eth0:1", "tcp://*:1", "tcp://127.0.0.1:80x", "tcp://127.0.0.1:8 "}) {
     EXPECT_EQ(ParseAddress(bad).status().code(), absl::StatusCode::kInvalidArgument) << bad;
   }
+}
+
+TEST(Address, OfASocketHasNinetyCharactersAtMost) {
+  EXPECT_TRUE(ParseAddress(StrCat("ipc://@", std::string(90, 'x'))).ok());
+  EXPECT_FALSE(ParseAddress(StrCat("ipc://@", std::string(91, 'x'))).ok());
 }
 
 TEST(Address, KnowsWhatIsPrivate) {

@@ -54,6 +54,14 @@ TEST_F(ParentPipeTest, SendsEmptyLinesAsLongAsTheLoopRunsAndNoneBefore) {
   EXPECT_EQ(std::count(said_.begin(), said_.end(), '\n'), static_cast<int>(said_.size()));
 }
 
+TEST_F(ParentPipeTest, PassesThePipeToNoChild) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const UniqueFd read_end(ends[0]);
+  const ParentPipe inherited(*loop_, ends[1]);
+  EXPECT_NE(fcntl(ends[1], F_GETFD) & FD_CLOEXEC, 0);
+}
+
 TEST_F(ParentPipeTest, ClosesThePipeAndStopsWithIt) {
   pipe_.reset();
   Said();

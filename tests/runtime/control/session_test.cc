@@ -1,12 +1,12 @@
 #include "runtime/control/session.h"
 
-#include <algorithm>
 #include <csignal>
 
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "runtime/control/client_socket.h"
 #include "tests/runtime/control/control_fixture.h"
 
 namespace patchbay::control {
@@ -73,58 +73,6 @@ TEST_F(SessionOverSockets, UnansweredRequestIsRepeatedUnderItsNumber) {
   // The second and third answer of the same request are not for anybody.
   EXPECT_TRUE(Ask(*session, protocol::Heartbeat{6}).ok());
   EXPECT_EQ(answers, 1);
-}
-
-/// Time that a test moves.
-class MovedClock final : public Clock {
- public:
-  TimeMs NowMs() const override { return now_ms_; }
-  void Move(TimeMs by_ms) { now_ms_ += by_ms; }
-
- private:
-  TimeMs now_ms_ = 1'000;
-};
-
-TEST_F(SessionOverSockets, TheLongestPauseBetweenTwoRepeatsIsFiveSeconds) {
-  MovedClock clock;
-  const auto loop = *EventLoop::Open(&clock);
-  KeyFile key = MakeKey("ann");
-  StartServer();
-  key.address = address_;
-  const auto session = *Session::Open(*loop, key, {});
-  loop_->Every(1, [] {});  // two loops take turns in this thread
-  const auto wait = [&](auto done) {
-    return Wait([&] {
-      loop->RunOnce(0);
-      return done();
-    });
-  };
-  /// Requests that have come, when all that was sent is here.
-  const auto requests = [&] {
-    const std::size_t before = received_.size();
-    EXPECT_TRUE(session->Tell(protocol::HeartbeatSeen{}).ok());
-    const auto is_told = [](const Received& each) {
-      return std::holds_alternative<protocol::HeartbeatSeen>(
-          protocol::Decode(AsBytes(each.bytes))->body);
-    };
-    EXPECT_TRUE(wait([&] {
-      return std::any_of(received_.begin() + static_cast<std::ptrdiff_t>(before), received_.end(),
-                         is_told);
-    }));
-    return std::count_if(received_.begin(), received_.end(),
-                         [&](const Received& each) { return !is_told(each); });
-  };
-  ASSERT_TRUE(wait([&] { return session->connected(); }));
-  session->Request(protocol::Heartbeat{1}, 0, [](const auto&) {});
-  std::ptrdiff_t sent = 1;
-  for (const TimeMs pause_ms : {1'000, 2'000, 4'000, 5'000, 5'000}) {
-    clock.Move(pause_ms - 1);
-    loop->RunOnce(0);
-    EXPECT_EQ(requests(), sent) << pause_ms;
-    clock.Move(1);
-    loop->RunOnce(0);
-    EXPECT_EQ(requests(), ++sent) << pause_ms;
-  }
 }
 
 TEST_F(SessionOverSockets, DeadlineIsSaid) {
@@ -224,6 +172,31 @@ TEST_F(SessionOverSockets, FactsNobodyAskedForArriveToo) {
   ASSERT_TRUE(server_->Send(received_[0].peer.id, AsBytes(*fact)).ok());
   ASSERT_TRUE(Wait([&] { return !facts.empty(); }));
   EXPECT_EQ(std::get<protocol::KillWorker>(facts[0]).index, 3u);
+}
+
+TEST_F(SessionOverSockets, ThatNothingListensIsSaidOnce) {
+  const KeyFile key = MakeKey("ann");
+  address_ = "tcp://127.0.0.1:1";
+  int losses = 0;
+  const auto session =
+      Open(key, {.on_connected = {}, .on_lost = [&](const Status&) { ++losses; }, .on_fact = {}});
+  ASSERT_TRUE(Wait([&] { return losses > 0; }));
+  bool later = false;  // after further tries
+  loop_->After(400, [&] { later = true; });
+  ASSERT_TRUE(Wait([&] { return later; }));
+  EXPECT_EQ(losses, 1);
+}
+
+TEST(ClientSocket, ConnectsToNoPublicAddressAndToNoPortThatIsNotNamed) {
+  const auto loop = *EventLoop::Open();
+  const auto connect = [&](const std::string& address) {
+    const KeyPair pair = KeyPair::Generate();
+    const ClientSocket::Options options = {
+        .address = address, .server_key = pair.public_key, .pair = pair};
+    return ClientSocket::Connect(*loop, options, {}).status().code();
+  };
+  EXPECT_EQ(connect("tcp://8.8.8.8:7678"), absl::StatusCode::kPermissionDenied);
+  EXPECT_EQ(connect("tcp://127.0.0.1:*"), absl::StatusCode::kInvalidArgument);
 }
 
 TEST_F(SessionOverSockets, SendingWhileNotConnectedIsUnavailable) {
@@ -329,6 +302,29 @@ TEST_F(SessionOverSockets, RequestClientAsksAndWaits) {
   user.join();
   ASSERT_TRUE(answer.ok()) << Describe(answer.status());
   EXPECT_EQ(answer->scheduler_incarnation, 7u);
+}
+
+TEST_F(SessionOverSockets, RequestClientStopsWaitingWhenItsKeyIsRevoked) {
+  KeyFile key = MakeKey("ann");
+  StartServer();
+  key.address = address_;
+  answer_ = [this](const Peer&, std::span<const std::byte>) {
+    loop_->Post([this] {
+      known_[0].revoked = true;
+      server_->ReplaceKeys(Table());
+    });
+  };
+  StatusOr<protocol::Body> answer = absl::UnknownError("");
+  std::thread user([&] {
+    const auto client = RequestClient::Open(key, kPatienceMs);
+    ASSERT_TRUE(client.ok()) << Describe(client.status());
+    TimeMs looks = kPatienceMs / RequestClient::kLookEveryMs;
+    answer = (*client)->Call(protocol::Heartbeat{}, 0, [&looks] { return --looks > 0; });
+    loop_->Stop();
+  });
+  loop_->Run();
+  user.join();
+  EXPECT_TRUE(absl::IsPermissionDenied(answer.status())) << Describe(answer.status());
 }
 
 TEST_F(SessionOverSockets, RequestClientSaysThatNothingAnswers) {

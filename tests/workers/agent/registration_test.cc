@@ -4,6 +4,7 @@
 #include <string>
 
 #include "runtime/control/keys.h"
+#include "tests/runtime/control/moved_clock.h"
 #include "tests/workers/agent/played_scheduler.h"
 #include "workers/agent/agent.h"
 #include "workers/process/worker_session.h"
@@ -13,15 +14,6 @@ namespace {
 
 constexpr TimeMs kPauseMs = 500;  ///< between a refusal and the next try
 constexpr TimeMs kStepMs = 50;
-
-class MovedClock final : public Clock {
- public:
-  TimeMs NowMs() const override { return now_ms_; }
-  void Move(TimeMs by_ms) { now_ms_ += by_ms; }
-
- private:
-  TimeMs now_ms_ = 1'000;
-};
 
 /// An agent without workers, and what it answers at once.
 struct AgentSide {
