@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 #include <sys/resource.h>
 #include <unistd.h>
@@ -221,6 +222,17 @@ MemoryRoom MemoryLimit(const std::string& root) {
   }
   for (const LimitedGroup& group : LimitedGroups(root)) {
     TakeSmaller(room, group.limit, group.limit_file);
+  }
+  return room;
+}
+
+MemoryRoom OwnMemoryLimit() {
+  MemoryRoom room = MemoryLimit();
+  for (const auto& [resource, name] : {std::pair(RLIMIT_AS, "RLIMIT_AS (ulimit -v)"),
+                                       std::pair(RLIMIT_DATA, "RLIMIT_DATA (ulimit -d)")}) {
+    rlimit limit{};
+    if (getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) continue;
+    TakeSmaller(room, limit.rlim_cur, name);
   }
   return room;
 }

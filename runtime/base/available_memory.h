@@ -52,6 +52,9 @@ MemoryRoom AvailableMemory(const std::string& root = "");
 /// The most that may be in use at once by this process and what shares its limits.
 MemoryRoom MemoryLimit(const std::string& root = "");
 
+/// MemoryLimit, and what this process alone may have (RLIMIT_AS, RLIMIT_DATA).
+MemoryRoom OwnMemoryLimit();
+
 /// Out of a hundred bytes available, as many may be asked for at once: others need some too.
 inline constexpr std::uint64_t kMemoryUsePercent = 90;
 

@@ -104,7 +104,7 @@ Status Serve(const std::vector<std::string>& words) {
   KeepFreedMemory();
   PB_RETURN_IF_ERROR(LimitMemory(options.capacity.memory_bytes));
   // Without a limit of its own it may use what its node has; tasks say what they need of it.
-  if (options.capacity.memory_bytes == 0) options.capacity.memory_bytes = MemoryLimit().bytes;
+  if (options.capacity.memory_bytes == 0) options.capacity.memory_bytes = OwnMemoryLimit().bytes;
   PB_ASSIGN_OR_RETURN(const std::unique_ptr<control::EventLoop> loop, control::EventLoop::Open());
   WorkerSession* session = nullptr;
   PB_RETURN_IF_ERROR(loop->WatchSignals({SIGTERM, SIGINT},

@@ -1,6 +1,7 @@
 // The memory that is available, out of what kernels write about it.
 #include "runtime/base/available_memory.h"
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -197,6 +198,20 @@ TEST(OomScore, IsRaisedAndNeverLowered) {
               return score() == std::max(before, 900) ? 0 : 2;
             }),
             0);
+}
+
+TEST(OwnMemoryLimit, IsLessWhereTheProcessMayHaveLess) {
+  for (const auto resource : {RLIMIT_DATA, RLIMIT_AS}) {
+    const auto limited = [resource] {
+      const rlimit limit{4096 * kMiB, 4096 * kMiB};
+      setrlimit(resource, &limit);
+      const MemoryRoom own = OwnMemoryLimit();
+      const bool is_named = own.limit.find("ulimit") != std::string::npos;
+      std::exit(own.bytes == 4096 * kMiB && is_named ? 0 : 1);
+    };
+    EXPECT_EXIT(limited(), testing::ExitedWithCode(0), "");
+  }
+  EXPECT_LE(OwnMemoryLimit().bytes, MemoryLimit().bytes);
 }
 
 }  // namespace

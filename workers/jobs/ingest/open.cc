@@ -85,7 +85,7 @@ class TasksOfSlide {
                const std::vector<zarr::ShardPlace>& places)
       : slide_(slide),
         places_(places),
-        memory_bytes_(ShardTaskMemoryBytes(slide.store, MemoryLimit())),
+        memory_bytes_(ShardTaskMemoryBytes(slide.store, OwnMemoryLimit())),
         names_({{"job_key", slide.folders.job_key},
                 {"slide", slide.index},
                 {"slide_key", slide_key}}) {}
@@ -186,7 +186,7 @@ StatusOr<TaskOutput> OpenSlide(TaskContext& context) {
   if (volume) return OpenVolume(context, folders, *volume);
   PB_ASSIGN_OR_RETURN(const IngestSlide slide, OpenIngestSlide(context));
   context.AddProgress();
-  PB_RETURN_IF_ERROR(CheckShardFits(slide, MemoryLimit()));
+  PB_RETURN_IF_ERROR(CheckShardFits(slide, OwnMemoryLimit()));
   PB_ASSIGN_OR_RETURN(const Digest source,
                       DigestCache(context.state_folder).DigestOf(slide.path, [&context] {
                         context.AddProgress();

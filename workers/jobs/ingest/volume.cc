@@ -272,7 +272,7 @@ StatusOr<TaskOutput> MakeVolume(TaskContext& context) {
 std::uint64_t TaskMemoryBytes(std::uint64_t voxel_bytes, bool resamples) {
   constexpr std::uint64_t kMost = std::uint64_t{1} << 50, kBeside = 64u << 20;
   const std::uint64_t bytes = std::min(voxel_bytes, kMost) * (resamples ? 12 : 4) + kBeside;
-  return std::min(std::bit_ceil(bytes), MemoryLimit().bytes / 100 * kMemoryUsePercent);
+  return std::min(std::bit_ceil(bytes), OwnMemoryLimit().bytes / 100 * kMemoryUsePercent);
 }
 
 }  // namespace

@@ -96,7 +96,7 @@ StatusOr<TaskOutput> Open(TaskContext& context) {
   if (!adopted) {
     PB_ASSIGN_OR_RETURN(const SpectraImage image, OpenSpectraImage(task, stamp));
     // Below that, no wait would make room for a strip.
-    PB_RETURN_IF_ERROR(CheckStripMemory(task.manifest.settings, MemoryLimit()));
+    PB_RETURN_IF_ERROR(CheckStripMemory(task.manifest.settings, OwnMemoryLimit()));
     context.AddProgress();
     PB_ASSIGN_OR_RETURN(const std::string mask, SaveMask(context, task, image));
     output.spawned = TasksFor(task, image, mask);
