@@ -155,13 +155,23 @@ StatusOr<Image> DecodeStream(std::span<const std::byte> bytes, const Check& chec
   const bool has_header = opj_read_header(stream.get(), codec.get(), &header) != OPJ_FALSE;
   Image image(header, &opj_image_destroy);
   if (!has_header || image == nullptr) return Corrupt(complaints.First());
-  PB_RETURN_IF_ERROR(check(*image));
+  PB_RETURN_IF_ERROR(check(*image, codec.get()));
   if (opj_decode(codec.get(), stream.get(), image.get()) == OPJ_FALSE ||
       opj_end_decompress(codec.get(), stream.get()) == OPJ_FALSE) {
     return Corrupt(complaints.First());
   }
   if (!complaints.warning.empty()) return Corrupt(complaints.warning);
   return image;
+}
+
+/// What the main header says of its components.
+bool IsReversible(opj_codec_t* codec) {
+  opj_codestream_info_v2_t* info = opj_get_cstr_info(codec);
+  const opj_tccp_info_t* component =
+      info == nullptr ? nullptr : info->m_default_tile_info.tccp_info;
+  const bool is_reversible = component != nullptr && component->qmfbid == 1;
+  opj_destroy_cstr_info(&info);
+  return is_reversible;
 }
 
 Status CheckGrey(const opj_image_t& image, const GreyJpeg2000& wanted) {
@@ -180,7 +190,8 @@ Status CheckGrey(const opj_image_t& image, const GreyJpeg2000& wanted) {
 
 Status DecodeJpeg2000(std::span<const std::byte> bytes, int width, int height, bool is_ycbcr,
                       std::uint8_t* rgb) {
-  PB_ASSIGN_OR_RETURN(const Image image, DecodeStream(bytes, [&](const opj_image_t& header) {
+  PB_ASSIGN_OR_RETURN(const Image image,
+                      DecodeStream(bytes, [&](const opj_image_t& header, opj_codec_t*) {
                         return CheckShape(header, width, height);
                       }));
   for (OPJ_UINT32 i = 0; i < 3; ++i) {
@@ -195,7 +206,9 @@ Status DecodeJpeg2000(std::span<const std::byte> bytes, int width, int height, b
 }
 
 Status DecodeGreyJpeg2000(std::span<const std::byte> bytes, GreyJpeg2000& out) {
-  PB_ASSIGN_OR_RETURN(const Image image, DecodeStream(bytes, [&](const opj_image_t& header) {
+  PB_ASSIGN_OR_RETURN(const Image image,
+                      DecodeStream(bytes, [&](const opj_image_t& header, opj_codec_t* codec) {
+                        out.is_reversible = IsReversible(codec);
                         return CheckGrey(header, out);
                       }));
   const opj_image_comp_t& c = image->comps[0];

@@ -145,6 +145,15 @@ Status ByteStream::ReadToEnd(const std::function<Status()>& go_on) {
   return absl::OkStatus();
 }
 
+StatusOr<bool> ByteStream::IsAtEnd() {
+  State& s = *state_;
+  const std::uint64_t left = s.inflater.avail_in + (s.size - s.at);
+  if (!s.is_ended || left > 1) return false;
+  if (left == 0) return true;
+  if (s.inflater.avail_in == 0) PB_RETURN_IF_ERROR(s.Refill());
+  return *s.inflater.next_in == 0;
+}
+
 std::uint64_t ByteStream::MostLeft() const {
   const std::uint64_t left = state_->size - state_->at + state_->inflater.avail_in;
   return state_->packing == Packing::kNone ? left : (left + 1) * kMostInflation;

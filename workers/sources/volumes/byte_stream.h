@@ -38,6 +38,9 @@ class ByteStream {
   Status ReadToEnd(const std::function<Status()>& go_on);
   static constexpr std::uint64_t kMostAfterVoxels = std::uint64_t{1} << 30;
 
+  /// Of deflated bytes: whether their end was read, and at most one zero follows it in the file.
+  StatusOr<bool> IsAtEnd();
+
   /// At most so many bytes can still come: what a header promises is held against it before memory
   /// is spent.
   std::uint64_t MostLeft() const;

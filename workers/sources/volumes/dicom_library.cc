@@ -138,6 +138,8 @@ Status CheckInflated(const DicomName& file) {
                                                kMaxInflatedDicomBytes >> 20, " MiB"));
     }
   }
+  PB_ASSIGN_OR_RETURN(const bool is_whole, stream.IsAtEnd());
+  if (!is_whole) return absl::DataLossError("its deflated data set is damaged or cut short");
   return CheckMemoryFits("read dicom", bytes, AvailableMemory());
 }
 

@@ -43,7 +43,8 @@ enum class DicomExtent { kHeader, kAll };  ///< kHeader: what comes before the p
 /// does not read, for sequences nested so deep that reading them would take more than
 /// kMaxParseStackBytes of the calling thread's stack (several hundred levels), and for a deflated
 /// data set of more than kMaxInflatedDicomBytes, which DCMTK would inflate into memory;
-/// ResourceExhausted where a smaller one does not fit. Messages hold no path.
+/// ResourceExhausted where a smaller one does not fit; DataLoss for one that is damaged so that its
+/// end is not found, or is not the end of the file. Messages hold no path.
 Status LoadDicom(const DicomName& file, DicomExtent extent, std::uint32_t max_value_bytes,
                  DcmFileFormat& format);
 inline constexpr std::uint64_t kMaxInflatedDicomBytes = std::uint64_t{1} << 30;

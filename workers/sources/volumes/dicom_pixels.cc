@@ -1,25 +1,34 @@
 #include "workers/sources/volumes/dicom_pixels.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
-#include <set>
+#include <optional>
 
 #include <dcmtk/config/osconfig.h>
 #include <dcmtk/dcmdata/dcfcache.h>
 #include <dcmtk/dcmdata/dcpixseq.h>
-#include <dcmtk/dcmdata/dcpxitem.h>
 #include <dcmtk/dcmdata/dctk.h>
 #include <sys/stat.h>
 
 #include "runtime/base/strings.h"
 #include "workers/sources/jpeg2000_decoder.h"
+#include "workers/sources/volumes/dicom_codecs.h"
+#include "workers/sources/volumes/dicom_frames.h"
 #include "workers/sources/volumes/dicom_library.h"
+#include "workers/sources/volumes/jpeg_markers.h"
 
 namespace patchbay::workers {
 namespace {
 
 constexpr Uint32 kMaxValueBytes = 4096;
-constexpr std::string_view kJpeg2000[] = {"1.2.840.10008.1.2.4.90", "1.2.840.10008.1.2.4.91"};
+constexpr std::string_view kLosslessJpeg2000 = "1.2.840.10008.1.2.4.90";
+constexpr std::string_view kRle = "1.2.840.10008.1.2.5";
+constexpr std::string_view kJpegSyntaxes[] = {"1.2.840.10008.1.2.4.50", "1.2.840.10008.1.2.4.51",
+                                              "1.2.840.10008.1.2.4.53", "1.2.840.10008.1.2.4.55",
+                                              "1.2.840.10008.1.2.4.57", "1.2.840.10008.1.2.4.70"};
+constexpr std::string_view kJpegLsSyntaxes[] = {"1.2.840.10008.1.2.4.80", "1.2.840.10008.1.2.4.81"};
+constexpr std::string_view kJpeg2000Syntaxes[] = {kLosslessJpeg2000, "1.2.840.10008.1.2.4.91"};
 
 Status Damaged(std::string_view cause) {
   return absl::DataLossError(StrCat("read dicom pixels: ", cause));
@@ -45,6 +54,33 @@ Status CheckFormat(const DicomFile& f) {
   return absl::OkStatus();
 }
 
+bool IsOneOf(std::string_view syntax, std::span<const std::string_view> syntaxes) {
+  return std::find(syntaxes.begin(), syntaxes.end(), syntax) != syntaxes.end();
+}
+
+/// Pixels that are not compressed: as many bytes as the frames have. Less than a row more may be
+/// padding.
+Status CheckPlainLength(const DicomFile& file, std::uint64_t length) {
+  const auto row = static_cast<std::uint64_t>(file.columns * file.bits_allocated / 8);
+  const std::uint64_t wanted = row * static_cast<std::uint64_t>(file.rows) * file.frames.size();
+  if (length >= wanted && length - wanted < std::max<std::uint64_t>(row, 2)) {
+    return absl::OkStatus();
+  }
+  return Damaged(StrCat(length, " bytes of pixels where ", wanted, " are promised"));
+}
+
+DicomFrameShape ShapeOf(const DicomFile& f) {
+  return {f.transfer_syntax, f.rows, f.columns, f.bits_allocated, f.is_signed};
+}
+
+/// A codestream ends with its end marker, and padding.
+Status CheckJpeg2000End(std::span<const std::byte> stream) {
+  constexpr std::array kEnd = {std::byte{0xff}, std::byte{0xd9}};
+  const auto end = std::find_end(stream.begin(), stream.end(), kEnd.begin(), kEnd.end());
+  if (end != stream.end() && IsPadding({end + 2, stream.end()})) return absl::OkStatus();
+  return absl::DataLossError("jpeg 2000: it does not end with an end marker");
+}
+
 }  // namespace
 
 struct DicomPixels::Opened {
@@ -54,8 +90,21 @@ struct DicomPixels::Opened {
   DcmFileFormat format;
   DcmPixelData* pixels = nullptr;
   DcmFileCache cache;
-  Uint32 next_fragment = 0;
+  std::optional<DicomFrames> frames;  ///< of compressed pixels
+
+  Status PlaceFrames(std::size_t count);
 };
+
+Status DicomPixels::Opened::PlaceFrames(std::size_t count) {
+  DcmPixelSequence* sequence = nullptr;
+  const E_TransferSyntax syntax = format.getDataset()->getOriginalXfer();
+  if (pixels->getEncapsulatedRepresentation(syntax, nullptr, sequence).bad() ||
+      sequence == nullptr) {
+    return Damaged("no compressed frames");
+  }
+  PB_ASSIGN_OR_RETURN(frames, DicomFrames::Place(*sequence, count));
+  return absl::OkStatus();
+}
 
 DicomPixels::DicomPixels(const DicomFile& file, std::unique_ptr<Opened> opened)
     : file_(file), opened_(std::move(opened)) {}
@@ -71,6 +120,11 @@ StatusOr<std::unique_ptr<DicomPixels>> DicomPixels::Open(const DicomFile& file) 
   if (opened->format.getDataset()->findAndGetElement(DCM_PixelData, element).bad() ||
       (opened->pixels = dynamic_cast<DcmPixelData*>(element)) == nullptr) {
     return Damaged("there are no pixels");
+  }
+  if (DcmXfer(opened->format.getDataset()->getOriginalXfer()).isEncapsulated()) {
+    PB_RETURN_IF_ERROR(opened->PlaceFrames(file.frames.size()));
+  } else {
+    PB_RETURN_IF_ERROR(CheckPlainLength(file, element->getLengthField()));
   }
   return std::unique_ptr<DicomPixels>(new DicomPixels(file, std::move(opened)));
 }
@@ -88,12 +142,45 @@ Status DicomPixels::Read(std::size_t frame, std::span<std::int32_t> out) {
       out.size() != static_cast<std::size_t>(file_.rows * file_.columns)) {
     return absl::InternalError("read dicom pixels: no such frame");
   }
-  const bool is_jpeg2000 = std::find(std::begin(kJpeg2000), std::end(kJpeg2000),
-                                     file_.transfer_syntax) != std::end(kJpeg2000);
-  return is_jpeg2000 ? ReadJpeg2000(frame, out) : ReadOther(frame, out);
+  if (!opened_->frames) return ReadByDcmtk(frame, 0, out);
+  PB_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes, opened_->frames->Read(frame));
+  const std::string& syntax = file_.transfer_syntax;
+  if (IsOneOf(syntax, kJpegLsSyntaxes)) {
+    PB_RETURN_IF_ERROR(Annotate(CheckDicomJpegLs(bytes, ShapeOf(file_)), StrCat("frame ", frame)));
+    return ReadByDcmtk(frame, opened_->frames->FirstFragment(frame) + 1, out);
+  }
+  const Status read =
+      IsOneOf(syntax, kJpeg2000Syntaxes) ? ReadJpeg2000(bytes, out) : Decode(bytes, out);
+  return Annotate(read, StrCat("frame ", frame));
 }
 
-Status DicomPixels::ReadOther(std::size_t frame, std::span<std::int32_t> out) {
+Status DicomPixels::Decode(std::span<const std::byte> bytes, std::span<std::int32_t> out) {
+  const auto sample_bytes = static_cast<std::size_t>(file_.bits_allocated / 8);
+  std::vector<std::byte> samples(out.size() * sample_bytes);
+  const std::string& syntax = file_.transfer_syntax;
+  if (syntax == kRle) {
+    PB_RETURN_IF_ERROR(DecodeDicomRle(bytes, ShapeOf(file_), samples));
+  } else if (IsOneOf(syntax, kJpegSyntaxes)) {
+    PB_RETURN_IF_ERROR(DecodeDicomJpeg(bytes, ShapeOf(file_), samples));
+  } else {
+    return absl::UnimplementedError("read dicom pixels: a transfer syntax that is not read");
+  }
+  PutStored(samples, 0, out);
+  return absl::OkStatus();
+}
+
+void DicomPixels::PutStored(std::span<const std::byte> samples, int shift,
+                            std::span<std::int32_t> out) const {
+  const auto sample_bytes = static_cast<std::size_t>(file_.bits_allocated / 8);
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    std::uint32_t bits = 0;
+    std::memcpy(&bits, samples.data() + i * sample_bytes, sample_bytes);
+    out[i] = StoredValue(bits, shift);
+  }
+}
+
+Status DicomPixels::ReadByDcmtk(std::size_t frame, std::size_t fragment,
+                                std::span<std::int32_t> out) {
   const auto sample_bytes = static_cast<std::size_t>(file_.bits_allocated / 8);
   Uint32 size = 0;
   DcmDataset* dataset = opened_->format.getDataset();
@@ -106,46 +193,24 @@ Status DicomPixels::ReadOther(std::size_t frame, std::span<std::int32_t> out) {
   }
   std::vector<std::byte> bytes(size + size % 2);
   OFString colours;
-  if (frame == 0) opened_->next_fragment = 0;
+  auto next = static_cast<Uint32>(fragment);
   const OFCondition read = opened_->pixels->getUncompressedFrame(
-      dataset, static_cast<Uint32>(frame), opened_->next_fragment, bytes.data(),
-      static_cast<Uint32>(bytes.size()), colours, &opened_->cache);
+      dataset, static_cast<Uint32>(frame), next, bytes.data(), static_cast<Uint32>(bytes.size()),
+      colours, &opened_->cache);
   if (read.bad()) return Damaged(StrCat("frame ", frame, ": ", read.text()));
   const DcmXfer syntax(dataset->getOriginalXfer());
   const int shift = syntax.isEncapsulated() ? 0 : file_.high_bit + 1 - file_.bits_stored;
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    std::uint32_t bits = 0;
-    std::memcpy(&bits, bytes.data() + i * sample_bytes, sample_bytes);
-    out[i] = StoredValue(bits, shift);
-  }
+  PutStored(bytes, shift, out);
   return absl::OkStatus();
 }
 
-/// The fragments of one frame put together. One fragment a frame, or all of a single frame.
-Status DicomPixels::ReadJpeg2000(std::size_t frame, std::span<std::int32_t> out) {
-  DcmPixelSequence* sequence = nullptr;
-  const E_TransferSyntax syntax = opened_->format.getDataset()->getOriginalXfer();
-  if (opened_->pixels->getEncapsulatedRepresentation(syntax, nullptr, sequence).bad() ||
-      sequence == nullptr || sequence->card() < 2) {
-    return Damaged("no compressed frames");
-  }
-  const std::size_t fragments = sequence->card() - 1, frames = file_.frames.size();
-  if (frames != 1 && fragments != frames) {
-    return Damaged(StrCat(fragments, " fragments of ", frames, " JPEG 2000 frames"));
-  }
-  std::vector<std::byte> stream;
-  for (std::size_t i = 0; i < (frames == 1 ? fragments : 1); ++i) {
-    DcmPixelItem* item = nullptr;
-    Uint8* bytes = nullptr;
-    if (sequence->getItem(item, static_cast<unsigned long>(1 + frame + i)).bad() ||
-        item->getUint8Array(bytes).bad() || bytes == nullptr) {
-      return Damaged(StrCat("frame ", frame, ": its bytes are not there"));
-    }
-    const auto* begin = reinterpret_cast<const std::byte*>(bytes);
-    stream.insert(stream.end(), begin, begin + item->getLength());
-  }
+Status DicomPixels::ReadJpeg2000(std::span<const std::byte> bytes, std::span<std::int32_t> out) {
+  PB_RETURN_IF_ERROR(CheckJpeg2000End(bytes));
   GreyJpeg2000 image{file_.rows, file_.columns, out, file_.bits_stored};
-  PB_RETURN_IF_ERROR(Annotate(DecodeGreyJpeg2000(stream, image), StrCat("frame ", frame)));
+  PB_RETURN_IF_ERROR(DecodeGreyJpeg2000(bytes, image));
+  if (file_.transfer_syntax == kLosslessJpeg2000 && !image.is_reversible) {
+    return absl::DataLossError("jpeg 2000: a lossy image in a lossless transfer syntax");
+  }
   sign_differs_ |= image.is_signed != file_.is_signed;
   for (std::int32_t& value : out) value = StoredValue(static_cast<std::uint32_t>(value), 0);
   return absl::OkStatus();

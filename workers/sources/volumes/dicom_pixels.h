@@ -15,7 +15,8 @@ namespace patchbay::workers {
 class DicomPixels {
  public:
   /// Unimplemented for pixels that are not 8 or 16 bit grey; InvalidArgument for bits that do not
-  /// fit together; DataLoss for a file that ends early. Messages hold no path.
+  /// fit together; DataLoss for a file that ends early, and for pixels of another length than its
+  /// frames or another offset table than its fragments. Messages hold no path.
   static StatusOr<std::unique_ptr<DicomPixels>> Open(const DicomFile& file);
   ~DicomPixels();
 
@@ -29,8 +30,10 @@ class DicomPixels {
  private:
   struct Opened;
   DicomPixels(const DicomFile& file, std::unique_ptr<Opened> opened);
-  Status ReadJpeg2000(std::size_t frame, std::span<std::int32_t> out);
-  Status ReadOther(std::size_t frame, std::span<std::int32_t> out);
+  Status ReadByDcmtk(std::size_t frame, std::size_t fragment, std::span<std::int32_t> out);
+  Status Decode(std::span<const std::byte> bytes, std::span<std::int32_t> out);
+  Status ReadJpeg2000(std::span<const std::byte> bytes, std::span<std::int32_t> out);
+  void PutStored(std::span<const std::byte> samples, int shift, std::span<std::int32_t> out) const;
   std::int32_t StoredValue(std::uint32_t bits, int shift) const;
 
   const DicomFile& file_;

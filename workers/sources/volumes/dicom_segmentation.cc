@@ -86,9 +86,18 @@ Status ReadBits(DcmDataset& dataset, const DicomFile& file, Segments& out) {
   const Uint8* bytes = nullptr;
   unsigned long count = 0;
   const auto bits = static_cast<std::uint64_t>(file.rows * file.columns) * file.frames.size();
+  if (DcmXfer(dataset.getOriginalXfer()).isEncapsulated()) {
+    return absl::UnimplementedError(
+        "read dicom seg: compressed frames, which are not read; export it uncompressed");
+  }
   const bool is_there = dataset.findAndGetUint8Array(DCM_PixelData, bytes, &count).good();
   if (!is_there || bytes == nullptr || count < (bits + 7) / 8) {
     return absl::DataLossError("read dicom seg: fewer bits than its frames have");
+  }
+  // Less than a row more may be padding, to an even number of bytes at least.
+  if (const std::uint64_t surplus = count - (bits + 7) / 8;
+      surplus > 1 && surplus >= static_cast<std::uint64_t>(file.columns + 7) / 8) {
+    return absl::DataLossError("read dicom seg: more bits than its frames have");
   }
   out.bits.assign(bytes, bytes + (bits + 7) / 8);
   return absl::OkStatus();

@@ -2,6 +2,8 @@
 #include <functional>
 
 #include <dcmtk/config/osconfig.h>
+#include <dcmtk/dcmdata/dcpixseq.h>
+#include <dcmtk/dcmdata/dcpxitem.h>
 #include <dcmtk/dcmdata/dctk.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -88,10 +90,10 @@ class CraftedSeg {
     return *this;
   }
 
-  StatusOr<LabelVolume> Read() {
+  StatusOr<LabelVolume> Read(E_TransferSyntax syntax = EXS_LittleEndianExplicit) {
     const TemporaryFolder folder;
     const std::string path = folder.File("seg.dcm");
-    const OFCondition saved = format_.saveFile(OFFilename(path.c_str()), EXS_LittleEndianExplicit);
+    const OFCondition saved = format_.saveFile(OFFilename(path.c_str()), syntax);
     if (saved.bad()) return absl::InternalError(saved.text());
     return ReadDicomSegmentation(path, nullptr);
   }
@@ -164,6 +166,23 @@ TEST(CraftedSegmentation, WhatIsNoSetOfSegmentsOnOneGridIsRefused) {
   EXPECT_THAT(item([](DcmItem& i) { PutWord(i, 0x0028, 0x0010, 300); }), HasSubstr("fewer bits"));
   EXPECT_THAT(item([](DcmItem& i) { Put(i, 0x0008, 0x0016, "1.2.840.10008.5.1.4.1.1.2"); }),
               HasSubstr("not a segmentation (SEG)"));
+  EXPECT_THAT(item([](DcmItem& i) { PutWord(i, 0x0028, 0x0010, 1); }), HasSubstr("more bits"));
+}
+
+TEST(CraftedSegmentation, CompressedFramesAreNotReadAndNotCalledDamaged) {
+  const auto compress = [](DcmItem& item) {
+    auto* sequence = new DcmPixelSequence(DcmTag(DCM_PixelData, EVR_OB));
+    for (const Uint32 size : {0u, 64u}) {
+      auto* bytes = new DcmPixelItem(DcmTag(DCM_PixelItemTag, EVR_OB));
+      bytes->putUint8Array(std::vector<Uint8>(64).data(), size);
+      sequence->insert(bytes);
+    }
+    auto* pixels = new DcmPixelData(DCM_PixelData);
+    pixels->putOriginalRepresentation(EXS_RLELossless, nullptr, sequence);
+    item.insert(pixels, true);
+  };
+  const auto labels = CraftedSeg({FrameOf(1, 30, 2)}).Change(compress).Read(EXS_RLELossless);
+  EXPECT_TRUE(absl::IsUnimplemented(labels.status())) << labels.status();
 }
 
 }  // namespace
