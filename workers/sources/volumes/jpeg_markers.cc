@@ -95,6 +95,7 @@ class Walk {
     if (out_.process >= 0) return Damaged("two frame headers");
     out_.process = marker == kSof55 ? kJpegLs : marker - 0xc0;
     out_.precision = segment.Byte();
+    if (out_.precision > 16) return Damaged(StrCat("samples of ", out_.precision, " bits"));
     out_.rows = segment.Word();
     out_.columns = segment.Word();
     out_.components = segment.Byte();

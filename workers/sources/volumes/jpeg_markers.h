@@ -33,8 +33,8 @@ struct JpegMarkers {
 };
 
 /// Walks the markers from the first to the last byte. DataLoss where they do not follow one
-/// another, where the end is missing, and where more than padding comes after it. `bytes` must
-/// outlive the result.
+/// another, where samples have more than 16 bits, where the end is missing, and where more than
+/// padding comes after it. `bytes` must outlive the result.
 StatusOr<JpegMarkers> ReadJpegMarkers(std::span<const std::byte> bytes);
 
 /// Whether bytes after the end of an image may stand there: zeros, or one byte that makes a

@@ -226,6 +226,7 @@ TEST(DamagedPixels, AJpegThatIsNotWhatTheDataSetSaysIsRefused) {
   EXPECT_THAT(with(frame + 6, 23), HasSubstr("24 x 23 pixels"));
   EXPECT_THAT(with(frame + 8, 32), HasSubstr("32 x 24 pixels"));
   EXPECT_THAT(with(frame + 4, 8), HasSubstr("samples of 8 bits"));
+  EXPECT_THAT(with(frame + 4, 'x'), HasSubstr("samples of 120 bits"));
   EXPECT_THAT(with(frame + 4, 12), HasSubstr("values of more than 12 bits"));
   EXPECT_THAT(with(frame + 1, '\xc1'), HasSubstr("not of its transfer syntax"));
   EXPECT_THAT(with(scan + 7, 2), HasSubstr("not of its transfer syntax")) << "another predictor";
