@@ -29,6 +29,26 @@ class LostShards(harness.Case):
         self.damaged("0/c")
         self.assertRegex(self.stream(), f"{self.at}/0/c/0/[012]/[012]: missing")
 
+    def test_a_store_that_was_mended_streams_from_a_cluster_that_refused_it(self):
+        cluster = self.up(1)
+
+        def stream(expect):
+            result = self.command("stream", self.run_file(self.at.parent), "--digest", "--cluster", self.home / "operator.key")
+            self.assertEqual(result.returncode, expect, result.stderr[-4000:])
+            return result.stderr
+        shard = self.at / "0/c/0/1/2"
+        self.damaged("0/c/0/1/2")
+        self.assertIn(f"{shard}: missing", stream(1))
+        self.damaged("0/c/0/1/2")
+        content = bytearray((self.good / "0/c/0/1/2").read_bytes())
+        content[100:164] = bytes(64)
+        shard.write_bytes(content)
+        self.assertIn("crc32c mismatch", stream(1))
+        shutil.rmtree(self.at)  # what is there now has the names of what was there
+        shutil.copytree(self.good, self.at)
+        stream(0)
+        self.down(cluster)
+
     def test_stream_names_a_lost_level_and_so_does_config_check(self):
         self.damaged("1")
         self.assertIn(f"{self.at}/1: missing", self.stream())

@@ -3,16 +3,32 @@
 #include <iterator>
 
 namespace patchbay::workers {
+namespace {
+
+std::string KeyOf(const std::string& path, const std::string& stamp) { return stamp + '\0' + path; }
+
+}  // namespace
 
 StatusOr<std::shared_ptr<const ImageSource>> ImageCache::Get(const std::string& path,
                                                              const std::string& stamp,
                                                              const std::function<Status()>& check) {
-  const std::string key = stamp + '\0' + path;
+  const std::string key = KeyOf(path, stamp);
   if (auto image = Find(key)) return image;
   if (check) PB_RETURN_IF_ERROR(check());
   PB_ASSIGN_OR_RETURN(std::shared_ptr<const ImageSource> opened, open_(path));
   if (check) PB_RETURN_IF_ERROR(check());
   return Keep(key, std::move(opened));
+}
+
+void ImageCache::Forget(const std::string& path, const std::string& stamp,
+                        const ImageSource* image) {
+  std::list<Entry> dropped;  // closed without the lock
+  const std::lock_guard lock(mu_);
+  const auto it = by_key_.find(KeyOf(path, stamp));
+  if (it == by_key_.end() || it->second->image.get() != image) return;
+  bytes_ -= it->second->bytes;
+  dropped.splice(dropped.begin(), entries_, it->second);
+  by_key_.erase(it);
 }
 
 std::size_t ImageCache::size() const {

@@ -37,6 +37,9 @@ class ImageCache {
                                                    const std::string& stamp = {},
                                                    const std::function<Status()>& check = {});
 
+  /// The next Get opens it anew, unless that has happened since `image` was given.
+  void Forget(const std::string& path, const std::string& stamp, const ImageSource* image);
+
   std::size_t size() const;
   /// Of all images in it.
   std::size_t bytes() const;

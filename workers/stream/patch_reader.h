@@ -27,7 +27,8 @@ struct FetchedPatch {
   std::vector<FetchedView> views;  ///< the plan's views() of them; of padding, what was there
   std::shared_ptr<const ImageSource> labels;  ///< the image's label set; null without labels
   EncodedPatch encoded_labels;
-  std::size_t held_bytes = 0;  ///< BufferBytes() as the pipeline counts them; 0 = not counted
+  bool is_second_read = false;  ///< the first one's bytes were damaged
+  std::size_t held_bytes = 0;   ///< BufferBytes() as the pipeline counts them; 0 = not counted
 
   /// Of its buffers, whatever part of them the patch takes.
   std::size_t BufferBytes() const;

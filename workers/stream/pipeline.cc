@@ -128,6 +128,7 @@ void Pipeline::ReadShard(const JobPtr& job) {
   for (std::uint32_t i = 0; i < job->lease().grant.count; ++i) {
     PatchPtr patch = TakeBuffer();
     patch->job = job;
+    patch->is_second_read = false;
     const Status read = job->Wanted() ? Read(job, i, *patch) : absl::OkStatus();
     if (!read.ok() || !job->Wanted()) {
       OnPatchEnded(std::move(patch), read);
@@ -198,7 +199,18 @@ bool Pipeline::TakeReady(PatchMaker& maker, std::vector<PatchPtr>& ready) {
   return !ready.empty();
 }
 
+/// Once for a patch of damaged bytes. What was read comes from files that have been open for a
+/// while; others may lie there by now: a store that was damaged and is mended keeps its name.
+bool Pipeline::ReadAgain(FetchedPatch& patch) {
+  if (patch.is_second_read || !patch.job->Wanted()) return false;
+  patch.job->context().Forget(patch.spec.image, patch.image.get(), patch.labels.get());
+  held_bytes_ -= std::exchange(patch.held_bytes, 0);
+  patch.is_second_read = true;
+  return Read(patch.job, patch.index, patch).ok();
+}
+
 void Pipeline::OnPatchEnded(PatchPtr patch, const Status& status) {
+  if (absl::IsDataLoss(status) && ReadAgain(*patch) && fetched_.TryPush(patch)) return;
   const JobPtr job = std::exchange(patch->job, nullptr);
   const Status outcome = job->context().WithoutPath(status, patch->spec.image);
   GiveBack(std::move(patch));

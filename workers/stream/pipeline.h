@@ -69,6 +69,7 @@ class Pipeline {
   void ReadLoop();
   void ReadShard(const JobPtr& job);
   Status Read(const JobPtr& job, std::uint32_t index, FetchedPatch& patch);
+  bool ReadAgain(FetchedPatch& patch);
   PatchPtr TakeBuffer();
   void GiveBack(PatchPtr patch);
   void ComputeLoop(PatchMaker& maker);

@@ -50,12 +50,9 @@ StatusOr<const protocol::TrainerEndpoint*> StreamContext::TrainerOf(std::uint32_
 StatusOr<std::shared_ptr<const ImageSource>> StreamContext::Image(std::uint32_t index) {
   const FolderScope scope(folders_);
   PB_ASSIGN_OR_RETURN(const std::string path, CheckedPath(index));
-  // The digest tells two stores apart that were at this path, the stamp two slides.
-  const std::string stamp =
-      where_.stamps[index].empty() ? plan_.images()[index].digest.Hex() : where_.stamps[index];
   PB_ASSIGN_OR_RETURN(
       std::shared_ptr<const ImageSource> image,
-      images_.Get(path, StampBelow(path, stamp), [&] { return CheckUnchanged(index, path); }));
+      images_.Get(path, ImageStamp(index, path), [&] { return CheckUnchanged(index, path); }));
   PB_RETURN_IF_ERROR(CheckAsPlanned(index, image->layout()));
   return image;
 }
@@ -66,8 +63,7 @@ StatusOr<std::shared_ptr<const ImageSource>> StreamContext::Labels(std::uint32_t
   const plan::PlannedImage& planned = plan_.images()[index];
   const Digest& digest = planned.labels->digest;
   const std::string& set = plan_.config().labels.set;
-  const std::string path =
-      StrCat(store, "/", zarr::kLabelsFolder, "/", zarr::RevisionName(set, digest));
+  const std::string path = LabelsPath(index, store);
   PB_ASSIGN_OR_RETURN(std::shared_ptr<const ImageSource> labels,
                       images_.Get(path, StampBelow(path, digest.Hex()), [&] {
                         return zarr::OpenLabelRevision(store, set, digest).status();
@@ -78,6 +74,28 @@ StatusOr<std::shared_ptr<const ImageSource>> StreamContext::Labels(std::uint32_t
                     level < layout.levels.size() && layout.levels[level].size == planned.size;
   if (fits) return labels;
   return absl::DataLossError(StrCat("open labels: image ", index, ": not of the image's size"));
+}
+
+void StreamContext::Forget(std::uint32_t index, const ImageSource* image,
+                           const ImageSource* labels) {
+  const auto path = CheckedPath(index);
+  if (!path.ok()) return;
+  images_.Forget(*path, ImageStamp(index, *path), image);
+  if (labels == nullptr) return;
+  const std::string set = LabelsPath(index, *path);
+  images_.Forget(set, StampBelow(set, plan_.images()[index].labels->digest.Hex()), labels);
+}
+
+/// The digest tells two stores apart that were at this path, the stamp two slides.
+std::string StreamContext::ImageStamp(std::uint32_t index, const std::string& path) const {
+  const std::string& stamp = where_.stamps[index];
+  return StampBelow(path, stamp.empty() ? plan_.images()[index].digest.Hex() : stamp);
+}
+
+std::string StreamContext::LabelsPath(std::uint32_t index, const std::string& store) const {
+  return StrCat(
+      store, "/", zarr::kLabelsFolder, "/",
+      zarr::RevisionName(plan_.config().labels.set, plan_.images()[index].labels->digest));
 }
 
 StatusOr<std::shared_ptr<const ops::IccLookup>> StreamContext::ToSrgb(std::uint32_t index) {

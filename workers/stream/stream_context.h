@@ -63,6 +63,9 @@ class StreamContext {
   /// The revision of the label set that the plan names for image `index`, open. NotFound when it
   /// was pruned, DataLoss when it is another.
   StatusOr<std::shared_ptr<const ImageSource>> Labels(std::uint32_t index);
+  /// What was opened of image `index` could not be read or decoded: what lies there now is opened
+  /// when it is wanted next, since it may have been mended. Null: none.
+  void Forget(std::uint32_t index, const ImageSource* image, const ImageSource* labels);
   /// An error about image `index` as it may travel: the image's path becomes "image N".
   Status WithoutPath(const Status& status, std::uint32_t index) const;
 
@@ -71,6 +74,8 @@ class StreamContext {
       : plan_(std::move(plan)), chain_(std::move(chain)), images_(images) {}
 
   StatusOr<std::string> CheckedPath(std::uint32_t index);
+  std::string ImageStamp(std::uint32_t index, const std::string& path) const;
+  std::string LabelsPath(std::uint32_t index, const std::string& store) const;
   /// A stamp for the cache of images: streams of other keys do not get what was opened below this
   /// one's folder, whose links may lead them elsewhere.
   std::string StampBelow(const std::string& path, const std::string& stamp) const;

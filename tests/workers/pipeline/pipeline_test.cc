@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <optional>
 #include <thread>
+#include <vector>
 
 #include "runtime/base/clock.h"
 #include "tests/workers/pipeline/fake_stream.h"
@@ -303,10 +305,12 @@ TEST(Pipeline, SaysWithAShardWhatItsStagesTook) {
 
 TEST(Pipeline, ReportsBadInputOnceAndMakesTheOtherShards) {
   FakeStream stream;
-  std::atomic<int> calls{0};
-  stream.hooks.on_decode = [&](const Box&) -> Status {
-    return ++calls == 1 ? absl::DataLossError("decode tile: level 0 row 1 column 2: bad code")
-                        : absl::OkStatus();
+  std::optional<Box> bad;  // the first patch: one thread decodes
+  stream.hooks.on_decode = [&](const Box& box) -> Status {
+    if (!bad) bad = box;
+    return box.y == bad->y && box.x == bad->x
+               ? absl::DataLossError("decode tile: level 0 row 1 column 2: bad code")
+               : absl::OkStatus();
   };
   const auto context = stream.Context();
   auto pipeline = stream.Start();
@@ -317,6 +321,44 @@ TEST(Pipeline, ReportsBadInputOnceAndMakesTheOtherShards) {
   EXPECT_EQ(MessageOf(first), "image 0: decode tile: level 0 row 1 column 2: bad code");
   EXPECT_TRUE(stream.endings.WaitFor(stream.Lease(0, 1).lease).ok());
   EXPECT_EQ(stream.delivery.delivered().size(), 1u);
+}
+
+TEST(Pipeline, APatchOfDamagedBytesIsReadOnceMoreFromWhatLiesThereNow) {
+  FakeStream stream;
+  std::atomic<int> opened{0}, decoded{0};
+  stream.open_image = [&] {
+    ++opened;
+    return std::make_unique<FakeImage>(stream.hooks);
+  };
+  stream.hooks.on_decode = [&](const Box&) {
+    return ++decoded == 2 ? absl::DataLossError("decode: damaged") : absl::OkStatus();
+  };
+  const auto context = stream.Context();
+  const protocol::ShardLease lease = stream.Lease(0, 0);
+  ASSERT_GT(lease.grant.count, 1u);
+  auto pipeline = stream.Start();
+  ASSERT_TRUE((*pipeline)->Submit(context, lease).ok());
+  EXPECT_TRUE(stream.endings.WaitFor(lease.lease).ok());
+  EXPECT_EQ(opened, 2);
+  EXPECT_EQ(decoded, static_cast<int>(lease.grant.count) + 1);
+  const auto delivered = stream.delivery.delivered();
+  ASSERT_EQ(delivered.size(), 1u);
+  EXPECT_EQ(delivered[0].bytes, stream.Expected(*context, lease));
+}
+
+TEST(Pipeline, APatchWhoseBytesStayDamagedFailsItsShardOnce) {
+  FakeStream stream;
+  std::atomic<int> decoded{0};
+  stream.hooks.on_decode = [&](const Box&) {
+    ++decoded;
+    return absl::DataLossError("decode: damaged");
+  };
+  protocol::ShardLease lease = stream.Lease(0, 0);
+  lease.grant.count = 1;
+  auto pipeline = stream.Start();
+  ASSERT_TRUE((*pipeline)->Submit(stream.Context(), lease).ok());
+  EXPECT_TRUE(absl::IsDataLoss(stream.endings.WaitFor(lease.lease)));
+  EXPECT_EQ(decoded, 2);
 }
 
 TEST(Pipeline, ReportsAFailedReadAndReadsNothingMoreOfThatShard) {
@@ -331,7 +373,7 @@ TEST(Pipeline, ReportsAFailedReadAndReadsNothingMoreOfThatShard) {
   auto pipeline = stream.Start();
   ASSERT_TRUE((*pipeline)->Submit(stream.Context(), whole_batch).ok());
   EXPECT_EQ(stream.endings.WaitFor(whole_batch.lease).code(), absl::StatusCode::kDataLoss);
-  EXPECT_EQ(fetches.load(), 1);
+  EXPECT_EQ(fetches.load(), 2) << "the one patch, once more";
   EXPECT_TRUE(stream.delivery.delivered().empty());
 }
 

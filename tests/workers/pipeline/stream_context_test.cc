@@ -196,6 +196,29 @@ TEST(ImageCache, KeepsAFewImagesHoweverLargeTheyAre) {
   EXPECT_EQ(cache.size(), ImageCache::kImagesMin);
 }
 
+TEST(ImageCache, OpensAnewWhatItWasToldToForget) {
+  int opened = 0;
+  FakeHooks hooks;
+  ImageCache cache(1, [&](const std::string&) -> StatusOr<std::unique_ptr<ImageSource>> {
+    ++opened;
+    return std::unique_ptr<ImageSource>(std::make_unique<FakeImage>(hooks));
+  });
+  const auto held = cache.Get("/a", "now");
+  ASSERT_TRUE(cache.Get("/a", "before").ok());
+  cache.Forget("/a", "now", nullptr);
+  EXPECT_EQ(cache.size(), 2u) << "another than the one that is there";
+  cache.Forget("/a", "now", held->get());
+  cache.Forget("/a", "now", held->get());
+  cache.Forget("/b", "", held->get());
+  EXPECT_EQ(cache.size(), 1u);
+  EXPECT_EQ((*held)->layout().kind, "fake") << "who holds it keeps it";
+  ASSERT_TRUE(cache.Get("/a", "before").ok());
+  EXPECT_EQ(opened, 2);
+  EXPECT_NE(*cache.Get("/a", "now"), *held);
+  EXPECT_EQ(opened, 3);
+  EXPECT_EQ(cache.size(), 2u);
+}
+
 TEST(ImageCache, RemembersNoFailure) {
   bool fail = true;
   FakeHooks hooks;
