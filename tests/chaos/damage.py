@@ -13,6 +13,7 @@ import gzip
 import json
 import pathlib
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -25,6 +26,8 @@ CODECS = ("deflate", "lzw", "packbits", "zstd", "jpeg", "jpeg2000")
 # 1.4.5 and 1.5 differ by a pixel in 2 of 300 tiles.
 OWN_READING = ("jpeg", "jpeg2000", "zstd")
 LIMIT = ("timeout", "120", "prlimit", f"--as={24 << 30}")
+# What a cluster's log says of a worker that did not end by itself.
+LOST = re.compile(r"killing worker .*|worker \d+ ended with .*")
 DIED = ("signal ", "Segmentation", "terminate called", "AddressSanitizer", "Check failed", "internal error")
 
 WRITE = r"""
@@ -173,6 +176,7 @@ class Damage(harness.Case):
         """One file of a store damaged: `verify` always sees it; a stream gives the same bytes or refuses."""
         store = next(self.store([self.slide(size="900x700")]).glob("*.ome.zarr"))
         files = sorted(p.relative_to(store) for p in store.rglob("*") if p.is_file())
+        self.cluster = self.up(1)
         expected = self.digest(store.parent)
         for number in range(self.options.stores):
             name = self.random.choice(files)
@@ -184,6 +188,10 @@ class Damage(harness.Case):
             if not same_content(name, content, damaged):
                 self.judge_store(number, name, folder, expected)
             shutil.rmtree(folder)
+        self.down(self.cluster)
+        lost = LOST.findall(pathlib.Path(self.cluster.log).read_text(encoding="utf-8"))
+        self.counts["workers lost"] = len(lost)
+        self.failures += [f"cluster: {line}" for line in lost]
 
     def judge_store(self, number, name, folder, expected):
         image = next(folder.glob("*.ome.zarr"))
@@ -195,13 +203,15 @@ class Damage(harness.Case):
             self.failures.append(f"store {number}: verify is content with {name}")
         elif not any(str(word) in verified.stderr + verified.stdout for word in (image.name, name, name.name + ":")):
             self.failures.append(f"store {number}: verify names no file: {verified.stderr[-300:]}")
+        if number % 4 == 1:
+            self.limited("spectra", image, "--out", folder / "spectra", "--cluster", self.home / "operator.key")
         digest = self.digest(folder)
         if digest not in (None, expected):
             self.failures.append(f"store {number}: another digest, {name}")
 
     def digest(self, folder):
         run = self.run_file(folder, patch=64, batch=8)
-        done = self.limited("stream", run, "--digest", "--json", "--cpus", 1)
+        done = self.limited("stream", run, "--digest", "--json", "--cluster", self.home / "operator.key")
         if done.returncode != 0 and ".ome.zarr" not in done.stderr and str(folder) not in done.stderr:
             self.failures.append(f"stream names no file: {done.stderr[-300:]}")
         return json.loads(done.stdout)["digest"] if done.returncode == 0 else None
