@@ -50,6 +50,8 @@ class World {
   void Flush();
   void EveryMean(TimeMs mean, std::function<void()> what);
   void PlanFaults();
+  void FreezeWorker();
+  void SweepWorkers();
   void DrawCapacity(SimWorker& worker, bool largest);
   void DrawNode(SimAgent& agent);
   void DrawJob(std::uint64_t number);

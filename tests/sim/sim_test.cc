@@ -7,8 +7,8 @@
 namespace patchbay::sim {
 namespace {
 
-constexpr std::uint64_t kSeeds = 1200;
-constexpr std::uint64_t kLeanSeeds = 60;
+constexpr std::uint64_t kSeeds = 700;
+constexpr std::uint64_t kLeanSeeds = 450;
 constexpr std::uint64_t kLargeSeeds = 4;
 /// The scheduler ends at every record of these, one run a record.
 constexpr std::uint64_t kSeedsCutAtEveryRecord[] = {3, 8, 18};

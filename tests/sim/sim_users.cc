@@ -57,7 +57,7 @@ void World::SubmitLoop(SimJob& job) {
     }
     Command(job);
   }
-  At(now_ + 1000, [this, &job] { SubmitLoop(job); });
+  At(now_ + faults_.command_ms, [this, &job] { SubmitLoop(job); });
 }
 
 void World::ClientReceive(Body&& body, std::uint64_t request) {
@@ -74,6 +74,7 @@ void World::ClientReceive(Body&& body, std::uint64_t request) {
     if (job.cancel_at == 0 || job.cancelled) return;
     job.cancelled = true;
     ++job.commands;
+    if (!healed_ && faults_.tried_again != 0 && job.kind != "stream") job.retry = true;
   } else if (std::holds_alternative<protocol::JobRetried>(body)) {
     SimJob& job = jobs_.at(number);
     if (!job.retry) return;
@@ -83,6 +84,9 @@ void World::ClientReceive(Body&& body, std::uint64_t request) {
     job.cancel_at = 0;
     job.cancelled = false;
     job.state = protocol::JobState::kRunning;
+    if (!healed_ && faults_.tried_again != 0 && dice_.Chance(faults_.tried_again)) {
+      job.cancel_at = now_ + dice_.Between(1, 4 * faults_.command_ms);
+    }
   } else if (const auto* described = std::get_if<protocol::JobsDescribed>(&body)) {
     SimJob& job = jobs_.at(number);
     const bool old = request < kDescribeRequest + job.commands * kRequestsPerKind;
@@ -361,8 +365,8 @@ void World::OnFence(SimTrainer& trainer, const protocol::FenceShard& fence) {
   if (fence.worker_pid == 0 || !ProcessLives(fence.worker_pid)) {
     return AnswerFence(trainer, fence, false);
   }
-  if (faults_.scheduler_crash_ms != 0 && !healed_ && dice_.Chance(0.3)) {
-    At(now_ + dice_.Between(1, 1900), [this] {
+  if (faults_.scheduler_crash_ms != 0 && !healed_ && dice_.Chance(faults_.crash_while_fencing)) {
+    At(now_ + dice_.Between(1, faults_.fence_crash_ms), [this] {
       Hit("scheduler crash while a fence waits for proof");
       CrashScheduler();
     });

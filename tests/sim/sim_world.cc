@@ -47,19 +47,39 @@ void World::DrawFaults() {
 
 /// One of the combinations that found what 100,000 seeds of the others found once or twice.
 void World::LeanFaults() {
-  const std::uint64_t which = dice_.Below(3);
+  const std::uint64_t which = dice_.Below(5);
+  if (which == 1 || which == 2) faults_ = {};  // nothing else must hold them up
   faults_.scheduler_crash_ms = dice_.Between(2000, 8000);
+  faults_.streams = 0.9;
   if (which == 0) {  // cancelled and tried again, while the journal lags and after restarts
     faults_.disk_ms = dice_.Between(100, 600);
-    faults_.cancelled = faults_.tried_again = 0.6;
-  } else if (which == 1) {  // a fence waits for proof while the scheduler restarts
-    faults_.freeze_ms = dice_.Between(300, 2000);
-    faults_.agent_freezes_too = 0.8;
-    faults_.delay_max_ms = dice_.Between(2, 100);
-  } else {  // what is revoked does not hear of it
-    faults_.reconnect_ms = dice_.Between(100, 800);
-    faults_.partition_ms = dice_.Between(1000, 5000);
-    faults_.cancelled = 0.4;
+    faults_.cancelled = faults_.tried_again = 0.8;
+    faults_.streams = 0.1;
+  } else if (which == 1) {  // a batch is completed while its fence waits, and moved then
+    faults_.nodes_least = 2;
+    faults_.batches = 400;
+    faults_.delay_max_ms = dice_.Between(2, 30);
+    faults_.freeze_ms = dice_.Between(6000, 12'000);
+    faults_.frozen_ms = 10'000;  // a lease time: condemned, it is back before the trainer moves on
+    faults_.freezes_busy = true;
+    faults_.agent_freezes_too = 1;
+    faults_.scheduler_crash_ms = 20'000;
+    faults_.crash_while_fencing = 0.8;
+    faults_.fence_crash_ms = faults_.away_ms = 300;
+  } else if (which == 2) {  // a worker does not hear that its task was cancelled, and is retried
+    faults_.reconnect_ms = dice_.Between(50, 400);
+    faults_.command_ms = 100;
+    faults_.cancelled = faults_.tried_again = 0.9;
+    faults_.scheduler_crash_ms = 0;
+    faults_.heavy = 0.8;
+    faults_.streams = 0.1;
+  } else if (which == 3) {  // what ended workers sent arrives under the next scheduler
+    faults_.sweep_ms = dice_.Between(2000, 8000);
+    faults_.disk_ms = 1;
+  } else {  // what the scheduler granted arrives when the next one has the worker
+    faults_.scheduler_crash_ms = dice_.Between(1000, 4000);
+    faults_.away_ms = 100;
+    faults_.delay_max_ms = dice_.Between(200, 1000);
   }
 }
 
@@ -67,7 +87,8 @@ void World::BuildCluster() {
   const auto count = [&](std::uint64_t small, std::uint64_t large) {
     return 1 + dice_.Below(options_.large ? large : small);
   };
-  const std::uint64_t nodes = options_.large ? 16 + dice_.Below(16) : count(4, 4);
+  const std::uint64_t nodes =
+      options_.large ? 16 + dice_.Below(16) : std::max(faults_.nodes_least, count(4, 4));
   for (std::uint64_t n = 0; n < nodes; ++n) {
     auto agent = std::make_unique<SimAgent>();
     agent->name = StrCat("node", n);
@@ -128,11 +149,11 @@ void World::DrawJob(std::uint64_t number) {
   job.key = StrCat("job", number);
   job.number = number;
   job.priority = static_cast<std::int32_t>(dice_.Below(3));
-  if (dice_.Chance(faults_.cancelled)) job.cancel_at = dice_.Between(1, 30'000);
-  if (dice_.Chance(0.5)) {
+  if (dice_.Chance(faults_.cancelled)) job.cancel_at = dice_.Between(1, 30 * faults_.command_ms);
+  if (dice_.Chance(faults_.streams)) {
     job.kind = "stream";
     job.world_size = static_cast<std::uint32_t>(1 + dice_.Below(4));
-    job.wanted_batches = 5 + dice_.Below(30);
+    job.wanted_batches = 5 + dice_.Below(faults_.batches);
     job.payload = "plan";
     job.numerics = any_cuda_ && dice_.Chance(0.3) ? "cuda" : dice_.Chance(0.3) ? "strict" : "cpu";
     if (dice_.Chance(0.06)) {
@@ -142,10 +163,11 @@ void World::DrawJob(std::uint64_t number) {
   } else {
     static const char* const kKinds[] = {"noop", "noop",   "work", "work",  "flaky",
                                          "bad",  "poison", "hang", "cured", "slide"};
-    const std::string kind = kKinds[dice_.Below(10)];
+    const bool heavy = faults_.heavy != 0 && dice_.Chance(faults_.heavy);
+    const std::string kind = heavy ? "work" : kKinds[dice_.Below(10)];
     job.kind = "batch";
     const std::uint64_t most = kind == "noop" ? 400 : 40;
-    const bool mixed = dice_.Chance(0.5);
+    const bool mixed = heavy || dice_.Chance(0.5);
     job.payload = StrCat("fan ", 2 + dice_.Below(options_.large ? most * 4 : most), " ", kind, " ",
                          mixed ? 1 + dice_.Below(100) : 0);
     if (kind == "bad" || kind == "poison" || kind == "hang") {
@@ -321,7 +343,7 @@ void World::CrashScheduler() {
     snapshot_sequence_ = disk_.back().sequence;
     snapshot_ = shadow_->EncodeSnapshot();
   }
-  At(now_ + dice_.Between(10, 3000), [this] {
+  At(now_ + dice_.Between(10, faults_.away_ms), [this] {
     if (core_ == nullptr) StartScheduler();
   });
 }
@@ -388,6 +410,34 @@ void World::EveryMean(TimeMs mean, std::function<void()> what) {
   });
 }
 
+void World::FreezeWorker() {
+  const auto any = [this](const auto& all) { return all[dice_.Below(all.size())].get(); };
+  Hit("worker frozen");
+  SimAgent* node = any(agents_);
+  const TimeMs lasts = faults_.frozen_ms != 0
+                           ? dice_.Between(faults_.frozen_ms, faults_.frozen_ms + 1000)
+                           : dice_.Between(100, dice_.Chance(0.5) ? 2000 : 40000);
+  SimWorker* worker = any(node->workers);
+  for (int tries = 0; faults_.freezes_busy && worker->shards.empty() && tries < 50; ++tries) {
+    node = any(agents_);
+    worker = any(node->workers);
+  }
+  worker->actor.frozen_until = now_ + lasts;
+  if (dice_.Chance(faults_.agent_freezes_too)) {  // it cannot kill it before it writes again
+    Hit("agent frozen longer than its worker");
+    node->actor.frozen_until = now_ + lasts + dice_.Between(1, 3000);
+  }
+}
+
+/// All at once, and the scheduler before it knows others.
+void World::SweepWorkers() {
+  Hit("all workers end, then the scheduler");
+  for (auto& agent : agents_) {
+    for (auto& worker : agent->workers) KillWorkerProcess(*agent, *worker, true);
+  }
+  At(now_ + dice_.Between(10, 300), [this] { CrashScheduler(); });
+}
+
 void World::PlanFaults() {
   const auto agent = [this]() -> SimAgent& { return *agents_[dice_.Below(agents_.size())]; };
   const auto worker = [this](SimAgent& of) -> SimWorker& {
@@ -403,6 +453,7 @@ void World::PlanFaults() {
     CrashAgent(agent());
   });
   EveryMean(faults_.scheduler_crash_ms, [this] { CrashScheduler(); });
+  EveryMean(faults_.sweep_ms, [this] { SweepWorkers(); });
   EveryMean(faults_.trainer_crash_ms, [this] {
     if (trainers_.empty()) return;
     SimTrainer& trainer = trainers_[dice_.Below(trainers_.size())];
@@ -410,17 +461,7 @@ void World::PlanFaults() {
     Hit("trainer crash");
     NewTrainerProcess(trainer);
   });
-  EveryMean(faults_.freeze_ms, [=, this] {
-    SimAgent& of = agent();
-    Hit("worker frozen");
-    const TimeMs thaws = now_ + dice_.Between(100, dice_.Chance(0.5) ? 2000 : 40000);
-    worker(of).actor.frozen_until = thaws;
-    if (dice_.Chance(
-            faults_.agent_freezes_too)) {  // its agent cannot kill it before it writes again
-      Hit("agent frozen longer than its worker");
-      of.actor.frozen_until = thaws + dice_.Between(1, 3000);
-    }
-  });
+  EveryMean(faults_.freeze_ms, [this] { FreezeWorker(); });
   EveryMean(faults_.freeze_ms * 3, [this] {
     if (trainers_.empty()) return;
     Hit("trainer frozen");

@@ -50,9 +50,21 @@ struct Faults {
   TimeMs trainer_crash_ms = 0, freeze_ms = 0, partition_ms = 0, reconnect_ms = 0;
   double delivery_failure = 0;
   TimeMs disk_ms = 2;
-  double agent_freezes_too = 0.3;  ///< when its worker does
-  double cancelled = 0.15;         ///< of the jobs
-  double tried_again = 0;          ///< of the batch jobs, whatever they ended as
+  TimeMs away_ms = 3000;             ///< the scheduler after a crash, at most
+  TimeMs sweep_ms = 0;               ///< mean until all workers end at once, then the scheduler
+  TimeMs frozen_ms = 0;              ///< or up to 1 s longer; 0 = drawn anew each time
+  bool freezes_busy = false;         ///< workers that have shards, where there are any
+  double agent_freezes_too = 0.3;    ///< when its worker does
+  double crash_while_fencing = 0.3;  ///< of the scheduler, when a fence waits for proof
+  TimeMs fence_crash_ms = 1900;      ///< within so long
+  double cancelled = 0.15;           ///< of the jobs
+  double tried_again = 0;            ///< of the batch jobs, whatever they ended as
+  TimeMs command_ms = 1000;          ///< between what a client asks of a job
+  // What there is for them to meet.
+  std::uint64_t nodes_least = 1;
+  double streams = 0.5;        ///< of the jobs
+  std::uint64_t batches = 30;  ///< spread of what a trainer wants
+  double heavy = 0;            ///< of the batch jobs: tasks that take a while, of all sizes
 };
 
 /// How often each fault happened, for the coverage table.
