@@ -1,4 +1,5 @@
 // patchbay job ID: one job, how far it is, and what failed in it.
+#include <algorithm>
 #include <ctime>
 #include <optional>
 #include <utility>
@@ -50,8 +51,7 @@ class JobCommand final : public Command {
     const JobPace pace = PaceOf(job, {}, elapsed_s);
     if (pace.bytes_per_s > 0) row["bytes_per_s"] = pace.bytes_per_s;
     if (pace.seconds_left >= 0) row["seconds_left"] = pace.seconds_left;
-    session.terminal.Say(StrCat(ProgressText(job, Share(job), done, pace), "  ",
-                                HumanBytes(job.progress_bytes), " of pixels done"));
+    session.terminal.Say(ProgressText(job, std::min(Share(job), kMostBeforeDone), done, pace));
   }
 
   std::int64_t job_ = 0;

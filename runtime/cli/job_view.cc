@@ -1,18 +1,15 @@
 #include "runtime/cli/job_view.h"
 
-#include <algorithm>
+#include <cmath>
 #include <ctime>
 
 #include "runtime/base/strings.h"
+#include "runtime/client/client.h"
 
 namespace patchbay::cli {
 namespace {
 
-constexpr std::int64_t kLineEveryNs = 10'000'000'000;
-constexpr std::int64_t kRedrawEveryNs = 200'000'000;
-constexpr double kRateAfterSeconds = 0.5;     ///< before that a rate says nothing
-constexpr double kLeastTimeLeft = 0.1;        ///< seconds; below that it is the next line's
-constexpr double kTimeLeftAfterShare = 0.01;  ///< before that the time left says nothing
+constexpr double kLeastTimeLeft = 0.1;  ///< seconds; below that it is the next line's
 
 std::string LocalTime(std::int64_t seconds) {
   if (seconds == 0) return "-";
@@ -24,7 +21,7 @@ std::string LocalTime(std::int64_t seconds) {
   return text;
 }
 
-std::string Percent(double share) { return Fixed(100 * share, 0) + " %"; }
+std::string Percent(double share) { return Fixed(std::floor(100 * share), 0) + " %"; }
 
 }  // namespace
 
@@ -99,42 +96,23 @@ ExitCode ExitOf(const protocol::JobRow& job) {
   }
 }
 
-JobPace PaceOf(const protocol::JobRow& job, const protocol::JobRow& before, double elapsed_s) {
-  JobPace pace;
-  if (elapsed_s < kRateAfterSeconds || job.weight_done <= before.weight_done) return pace;
-  pace.bytes_per_s = static_cast<double>(job.progress_bytes - before.progress_bytes) / elapsed_s;
-  if (job.weight_done == job.weight_total || Share(job) < kTimeLeftAfterShare) return pace;
-  const double weight_per_s = static_cast<double>(job.weight_done - before.weight_done) / elapsed_s;
-  pace.seconds_left = static_cast<double>(job.weight_total - job.weight_done) / weight_per_s;
-  return pace;
-}
-
 std::string ProgressText(const protocol::JobRow& job, double share, std::string done,
                          const JobPace& pace) {
   if (done.empty()) done = StrCat("tasks ", job.tasks_done, "/", job.tasks_total);
   std::string text = StrCat(job.kind, " ", Percent(share), "  ", done);
   if (job.tasks_failed > 0) text += StrCat("  failed ", job.tasks_failed);
-  if (pace.bytes_per_s > 0)
-    text += StrCat("  ", MegabytesPerSecond(pace.bytes_per_s), " of pixels");
+  if (job.progress_bytes > 0) text += StrCat("  ", HumanBytes(job.progress_bytes), " of pixels");
+  if (pace.bytes_per_s > 0) text += "  " + MegabytesPerSecond(pace.bytes_per_s);
   if (pace.seconds_left < kLeastTimeLeft) return text;
   return StrCat(text, "  ", HumanSeconds(pace.seconds_left), " left");
 }
 
 void JobProgress::Show(const protocol::JobRow& job, const std::function<std::string()>& done) {
   const std::int64_t now = SteadyNowNs();
-  if (started_ns_ == 0) {
-    started_ns_ = now;
-    first_ = job;
-  }
-  most_share_ = std::max(most_share_, Share(job));
-  const int tenth = static_cast<int>(most_share_ * 10);
-  const std::int64_t every = terminal_.live() ? kRedrawEveryNs : kLineEveryNs;
-  const bool new_tenth = !terminal_.live() && tenth != shown_tenth_;
-  if (shown_ns_ != 0 && now - shown_ns_ < every && !new_tenth) return;
-  shown_ns_ = now;
-  shown_tenth_ = tenth;
-  const JobPace pace = PaceOf(job, first_, static_cast<double>(now - started_ns_) * 1e-9);
-  terminal_.Progress(ProgressText(job, most_share_, done ? done() : std::string(), pace));
+  const double share = share_.Look(job);
+  const JobPace pace = pace_.Look(job, static_cast<double>(now) * 1e-9);
+  if (!lines_.Due(share, now) && !client::HasEnded(job.state)) return;
+  terminal_.Progress(ProgressText(job, share, done ? done() : std::string(), pace));
 }
 
 }  // namespace patchbay::cli

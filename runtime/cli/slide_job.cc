@@ -12,6 +12,7 @@
 #include "runtime/base/strings.h"
 #include "runtime/cli/interrupt.h"
 #include "runtime/cli/job_view.h"
+#include "runtime/cli/overwriting.h"
 #include "runtime/cli/passed_over.h"
 #include "runtime/cli/recorded_order.h"
 #include "runtime/cli/slides_done.h"
@@ -79,6 +80,7 @@ StatusOr<SlideOrder> OrderSlides(const std::string& kind, const std::vector<std:
   order.staging = ".patchbay-" + kind;
   order.started_ns = SteadyNowNs();
   PB_ASSIGN_OR_RETURN(order.out, client::AbsolutePath(out));
+  PB_RETURN_IF_ERROR(CheckOutsideStores(kind, order.out, out));
   bool files_only = true;
   for (const std::string& source : sources) {
     PB_ASSIGN_OR_RETURN(const std::string path, client::AbsolutePath(source));
@@ -171,9 +173,12 @@ StatusOr<protocol::JobRow> WatchSlides(Session& session, client::Cluster& cluste
   JobProgress progress(session.terminal);
   SlidesDone done;
   const auto watch = [&](const protocol::JobRow& seen) {
-    progress.Show(seen, [&] { return done.Text(order); });
-    if (!order.work.empty() || seen.tasks_done == 0) return;
-    LearnPlan(cluster.client(), job, order);
+    const bool is_planned = order.work.empty() && seen.tasks_done != 0;
+    if (is_planned) LearnPlan(cluster.client(), job, order);
+    progress.Show(seen, [&] {
+      return seen.state == protocol::JobState::kDone ? done.TextOfDone(order) : done.Text(order);
+    });
+    if (!is_planned) return;
     if (order.estimated_bytes <= order.free_bytes) return;
     session.terminal.Note(StrCat("warning: about ", HumanBytes(order.estimated_bytes),
                                  " will be written and ", HumanBytes(order.free_bytes),

@@ -71,4 +71,10 @@ std::string SlidesDone::Text(const SlideOrder& order) {
   return seen_;
 }
 
+std::string SlidesDone::TextOfDone(const SlideOrder& order) {
+  if (order.work.empty()) return seen_;
+  done_ = order.slide_count;
+  return seen_ = StrCat("slides ", done_, "/", order.slide_count);
+}
+
 }  // namespace patchbay::cli

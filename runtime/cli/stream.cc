@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 
 #include "runtime/base/clock.h"
 #include "runtime/base/counted.h"
@@ -14,7 +15,9 @@
 #include "runtime/cli/commands.h"
 #include "runtime/cli/interrupt.h"
 #include "runtime/cli/network.h"
+#include "runtime/cli/overwriting.h"
 #include "runtime/cli/peak_memory.h"
+#include "runtime/cli/progress_lines.h"
 #include "runtime/cli/realised_counts.h"
 #include "runtime/cli/run_arguments.h"
 #include "runtime/cli/skipped_images.h"
@@ -30,7 +33,7 @@ namespace {
 
 constexpr std::int64_t kNextSliceMs = 200;  ///< between looks for Ctrl-C
 constexpr std::int64_t kLookAtLogNs = 3'000'000'000;
-constexpr std::int64_t kRedrawEveryNs = 200'000'000;
+constexpr std::int64_t kLineEveryNs = 30'000'000'000;
 
 /// What came out of a stream.
 struct StreamResult {
@@ -162,6 +165,7 @@ class StreamCommand final : public Command {
   std::optional<std::int64_t> batches_;
   std::int64_t step_ms_ = 0;
   bool digest_ = false, force_ = false;
+  std::optional<BatchFolder> saved_;  ///< with --save
   OwnClusterArguments own_;
 };
 
@@ -252,7 +256,7 @@ Status StreamCommand::CheckRoom(const client::Stream& stream) const {
 
 Status StreamCommand::Use(const client::Batch& batch, client::StreamDigest& digest) const {
   if (digest_) PB_RETURN_IF_ERROR(digest.Add(batch));
-  if (!save_.empty()) PB_RETURN_IF_ERROR(SaveBatch(save_, batch));
+  if (saved_) PB_RETURN_IF_ERROR(saved_->Save(batch));
   if (step_ms_ > 0) PauseMs(step_ms_);
   return absl::OkStatus();
 }
@@ -282,8 +286,44 @@ class LongWait {
   std::uint64_t read_ = 0;  ///< lines, by sequence
 };
 
+/// Shows how far a stream is, also while a batch is long in coming.
+class StreamProgress {
+ public:
+  StreamProgress(Terminal& terminal, const client::Stream& stream, std::uint64_t wanted)
+      : terminal_(terminal),
+        stream_(stream),
+        wanted_(wanted),
+        lines_(terminal.live(), kLineEveryNs) {
+    (void)lines_.Due(0, SteadyNowNs());  // there is nothing to show yet
+  }
+
+  void Taken(const client::Batch& batch) {
+    ++taken_;
+    epoch_ = batch.epoch();
+    Look();
+  }
+
+  void Look() {
+    const double share = static_cast<double>(taken_) / static_cast<double>(wanted_);
+    if (!lines_.Due(share, SteadyNowNs())) return;
+    const client::StreamStats stats = stream_.stats();
+    terminal_.Progress(
+        StrCat("batch ", taken_, "/", wanted_, "  epoch ", epoch_, "  ",
+               Fixed(static_cast<double>(stats.patches) / std::max(stats.wall_s, 1e-9), 0),
+               " patches/s  stall ", Fixed(100 * stats.stall_fraction, 1), " %"));
+  }
+
+ private:
+  Terminal& terminal_;
+  const client::Stream& stream_;
+  const std::uint64_t wanted_;
+  ProgressLines lines_;
+  std::uint64_t taken_ = 0;
+  std::uint32_t epoch_ = 0;
+};
+
 /// The next batch; Cancelled when interrupted, Unavailable when its own cluster has ended.
-StatusOr<client::Batch> TakeNext(client::Run& run, Terminal& terminal) {
+StatusOr<client::Batch> TakeNext(client::Run& run, Terminal& terminal, StreamProgress& progress) {
   LongWait wait(run, terminal);
   while (true) {
     StatusOr<client::Batch> batch = run.stream->Next(kNextSliceMs);
@@ -291,6 +331,7 @@ StatusOr<client::Batch> TakeNext(client::Run& run, Terminal& terminal) {
     PB_RETURN_IF_ERROR(run.cluster->Alive());
     if (Interrupted()) return absl::CancelledError("stream: interrupted");
     wait.Look();
+    if (!terminal.live()) progress.Look();
   }
 }
 
@@ -299,10 +340,10 @@ Status StreamCommand::TakeBatches(Session& session, client::Run& run, StreamResu
   client::Stream& stream = *run.stream;
   const std::uint64_t wanted = WantedBatches(stream);
   client::StreamDigest digest;
-  std::int64_t shown_ns = SteadyNowNs();
+  StreamProgress progress(terminal, stream, wanted);
   for (std::uint64_t taken = 1; taken <= wanted; ++taken) {
     if (Interrupted()) return absl::CancelledError("stream: interrupted");
-    PB_ASSIGN_OR_RETURN(const client::Batch batch, TakeNext(run, terminal));
+    PB_ASSIGN_OR_RETURN(const client::Batch batch, TakeNext(run, terminal, progress));
     if (const Status used = Use(batch, digest); !used.ok()) {
       if (save_.empty()) return used;
       return Status(
@@ -310,15 +351,7 @@ Status StreamCommand::TakeBatches(Session& session, client::Run& run, StreamResu
           StrCat(MessageOf(used), "; saved before it: ", Counted(taken - 1, "batch", "batches")));
     }
     result.counted.Add(batch);
-    const bool due = terminal.live() ? SteadyNowNs() - shown_ns > kRedrawEveryNs
-                                     : taken * 10 / wanted != (taken - 1) * 10 / wanted;
-    if (!due) continue;
-    shown_ns = SteadyNowNs();
-    const client::StreamStats stats = stream.stats();
-    terminal.Progress(
-        StrCat("batch ", taken, "/", wanted, "  epoch ", batch.epoch(), "  ",
-               Fixed(static_cast<double>(stats.patches) / std::max(stats.wall_s, 1e-9), 0),
-               " patches/s  stall ", Fixed(100 * stats.stall_fraction, 1), " %"));
+    progress.Taken(batch);
   }
   terminal.EndProgress();
   if (digest_) result.digest = digest.Finish().Hex();
@@ -363,10 +396,15 @@ StatusOr<StreamResult> StreamCommand::Consume(Session& session, client::Run& run
 
 StatusOr<ExitCode> StreamCommand::Run(Session& session) {
   const InterruptScope interrupts;
+  PB_RETURN_IF_ERROR(CheckGpus(own_.gpus));
   if (!save_.empty()) {
     PB_RETURN_IF_ERROR(client::ReadRun({path_, {}, set_, split_, {}}).status());
+    const std::string typed = save_;
     PB_ASSIGN_OR_RETURN(save_, client::AbsolutePath(save_));
-    PB_RETURN_IF_ERROR(PrepareBatchFolder(save_, force_));
+    PB_RETURN_IF_ERROR(CheckOutsideStores("save batches", save_, typed));
+    const BatchFolderOptions part{static_cast<std::uint32_t>(rank_),
+                                  static_cast<std::uint32_t>(world_size_), force_};
+    PB_ASSIGN_OR_RETURN(saved_, BatchFolder::Open(save_, part));
   }
   PB_ASSIGN_OR_RETURN(const std::unique_ptr<client::Run> run, Open(session));
   if (const Status fits = CheckRoom(*run->stream); !fits.ok()) {

@@ -57,5 +57,15 @@ TEST_F(SlidesOfAJob, TheCountNeverFallsBack) {
   EXPECT_EQ(done_.Text(order_), "slides 2/2");
 }
 
+TEST_F(SlidesOfAJob, OfAJobThatIsDoneAllSlidesAreDoneWhateverWasSeenLast) {
+  order_.kind = "ingest";
+  EXPECT_EQ(done_.Text(order_), "slides 0/2");
+  fs::remove_all(order_.work);
+  EXPECT_EQ(done_.TextOfDone(order_), "slides 2/2");
+  EXPECT_EQ(done_.done(), 2);
+  order_.work = "";
+  EXPECT_EQ(SlidesDone().TextOfDone(order_), "") << "not known which";
+}
+
 }  // namespace
 }  // namespace patchbay::cli
