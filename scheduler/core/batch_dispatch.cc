@@ -208,18 +208,24 @@ void BatchDispatch::Enqueue(const TaskId& id) {
 
 void BatchDispatch::PushReady(const TaskId& id, Task& task) {
   const ReadyTask entry{id, ++task.queue_stamp, task.spec.group};
+  const Job& job = *table_.Find(id.job);
   task.lease = {};
+  task.state = TaskState::kReady;
   if (task.suspect) {
-    task.state = TaskState::kReady;
     solo_.push_back(entry);
-  } else if (ready_.Push({table_.Find(id.job)->priority, id.job}, task.spec.resources, entry)) {
-    task.state = TaskState::kReady;
-  } else {
-    task.state = TaskState::kWaiting;
-    task.retry_at = turn_.now + options_.retry_ms;
-    delayed_.insert({task.retry_at, id});
+  } else if (!ready_.Push({job.priority, job.id}, job.submitter, task.spec.resources, entry) &&
+             told_to_wait_.insert(job.id).second) {
+    logs_.Add(job.id, StrCat("tasks wait: others of key ", job.submitter, " are ready with ",
+                             kMaxResourceShapes, " different needs of CPUs, GPUs and memory, as ",
+                             "many as one key may have: let them run, or cancel their jobs"));
   }
   look_at_all_ = true;
+}
+
+void BatchDispatch::Forget(const Job& job) {
+  ready_.Drop({job.priority, job.id}, job.submitter);
+  told_to_wait_.erase(job.id);
+  look_at_all_ = true;  // what waited aside for it may be queued now
 }
 
 bool BatchDispatch::Valid(const ReadyTask& entry) {
@@ -390,9 +396,11 @@ void BatchDispatch::DropLease(const LeaseNumber& number) {
   if (worker.tasks.empty()) worker.solo = worker.solo && !worker.shards.empty();
 }
 
-/// Suspects run alone: on an idle worker, or on one that is kept free until it is idle.
+/// Suspects run alone: on an idle worker, or on one that is kept free until it is idle. One that no
+/// worker there could run goes behind the others.
 void BatchDispatch::DispatchSolo() {
-  for (std::size_t left = solo_.size(); left != 0; --left) {
+  std::size_t unmet = 0;
+  for (std::size_t left = solo_.size(); left != 0 && unmet < kMaxSoloUnmet; --left) {
     const ReadyTask entry = solo_.front();
     solo_.pop_front();
     if (!Valid(entry)) continue;
@@ -408,9 +416,14 @@ void BatchDispatch::DispatchSolo() {
       }
       if (next == nullptr || worker.tasks.size() < next->tasks.size()) next = &worker;
     }
+    if (chosen == nullptr && next == nullptr) {
+      solo_.push_back(entry);
+      ++unmet;
+      continue;
+    }
     if (chosen == nullptr) {
       solo_.push_front(entry);
-      if (roster_.reserved() == kNoWorker && next != nullptr) roster_.Reserve(*next);
+      if (roster_.reserved() == kNoWorker) roster_.Reserve(*next);
       return;
     }
     roster_.Unreserve();

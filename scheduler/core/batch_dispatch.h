@@ -54,7 +54,7 @@ class BatchDispatch {
   /// The lease is over, however it ended. The caller says what becomes of the task.
   void DropLease(const LeaseNumber& number);
   /// The job has ended. Nobody may ever have had room for what is queued of it.
-  void Forget(const Job& job) { ready_.Drop({job.priority, job.id}); }
+  void Forget(const Job& job);
   /// The worker lost the lease on the way: its task joins the queue again.
   void TakeBack(const LeaseNumber& number);
   /// A worker died holding the task's lease; `alone`: and nothing else.
@@ -104,6 +104,7 @@ class BatchDispatch {
   ReadyQueue ready_;
   std::deque<ReadyTask> solo_;
   std::set<std::pair<TimeMs, TaskId>> delayed_;  ///< waiting for their next attempt
+  std::set<JobId> told_to_wait_;                 ///< jobs whose log says that tasks wait aside
   bool look_at_all_ = false;
   TaskPace pace_;
   Counts counts_;

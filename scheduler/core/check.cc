@@ -110,10 +110,11 @@ Status WorkerRoster::CheckWorker(const Worker& worker) const {
 }
 
 Status WorkerRoster::Check() const {
-  std::size_t for_tasks = 0, for_shards = 0;
+  std::size_t for_tasks = 0, for_shards = 0, listed = 0;
   for (WorkerId id = 0; id < workers_.size(); ++id) {
     if (workers_[id].id != id) return Broken("a worker is filed under another's id");
     PB_RETURN_IF_ERROR(CheckWorker(workers_[id]));
+    listed += workers_[id].node.empty() ? 0 : 1;
     for_tasks += IsOpenForTasks(id) ? 1 : 0;
     for_shards += IsOpenForShards(id) ? 1 : 0;
   }
@@ -121,8 +122,18 @@ Status WorkerRoster::Check() const {
       for_shards != shard_open_[0].size() + shard_open_[1].size()) {
     return Broken("a worker is open under two loads");
   }
-  for (const auto& [name, node] : nodes_) PB_RETURN_IF_ERROR(CheckNode(node));
-  return absl::OkStatus();
+  if (listed != places()) return Broken("a worker of a forgotten node is in use, or lost");
+  std::size_t on_hosts = 0;
+  for (const auto& [host, names] : hosts_) {
+    on_hosts += names.size();
+    if (names.empty()) return Broken("a host is known on which there is no node");
+  }
+  for (const auto& [name, node] : nodes_) {
+    PB_RETURN_IF_ERROR(CheckNode(node));
+    const auto host = hosts_.find(node.host_identity);
+    on_hosts -= host != hosts_.end() && host->second.count(name) != 0 ? 1 : 0;
+  }
+  return on_hosts == 0 ? absl::OkStatus() : Broken("a host lists a node that is not on it");
 }
 
 Status Peers::Check() const {
@@ -144,6 +155,7 @@ Status Peers::Check() const {
 }
 
 Status BatchDispatch::Check() const {
+  PB_RETURN_IF_ERROR(ready_.Check());
   std::map<JobId, std::uint64_t> running;
   for (const auto& [number, lease] : book_.leases()) {
     if (lease.is_shard) continue;

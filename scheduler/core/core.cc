@@ -200,7 +200,7 @@ CoreGauges Core::Parts::Gauges() const {
   gauges.jobs = gate.table().jobs().size();
   gauges.tasks_ready = batch.queued();
   gauges.leases = book.leases().size();
-  gauges.workers = roster.workers().size();
+  gauges.workers = roster.places();
   gauges.streams = streams.streams().size();
   gauges.undurable_records = gate.last_sequence() - gate.durable();
   gauges.tasks_committed = batch.counts().committed;

@@ -44,8 +44,9 @@ Worker* Peers::WorkerOf(const Request& request) {
 Node* Peers::NodeOf(PeerId peer) {
   const std::string& name = peers_.at(peer).agent_of;
   if (name.empty()) return nullptr;
-  Node& node = roster_.nodes().at(name);
-  return node.agent == peer ? &node : nullptr;
+  const auto node = roster_.nodes().find(name);
+  if (node == roster_.nodes().end()) return nullptr;  // forgotten
+  return node->second.agent == peer ? &node->second : nullptr;
 }
 
 bool Peers::Heard(PeerId peer) {

@@ -1,5 +1,6 @@
 #include "scheduler/core/worker_desk.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "scheduler/policy/limits.h"
@@ -12,6 +13,14 @@ WorkerEnd EndUnlessCondemned(const Worker& worker, WorkerEnd end) {
   return worker.state == WorkerState::kCondemned ? WorkerEnd::kUnrelated : end;
 }
 
+std::size_t TextBytes(const protocol::RegisterAgent& message) {
+  std::size_t bytes = message.host_identity.size() + message.host_name.size();
+  for (const protocol::Gpu& gpu : message.gpus) {
+    bytes += sizeof(gpu) + gpu.uuid.size() + gpu.name.size();
+  }
+  return bytes;
+}
+
 Status TooManyNodes(std::string_view doing, const std::string& node) {
   return absl::ResourceExhaustedError(
       StrCat(doing, ": ", node, ": there are ", kMaxNodes, " nodes already"));
@@ -19,8 +28,30 @@ Status TooManyNodes(std::string_view doing, const std::string& node) {
 
 }  // namespace
 
-bool WorkerDesk::IsOneNodeTooMany(const std::string& node) const {
-  return roster_.nodes().size() >= kMaxNodes && roster_.nodes().count(node) == 0;
+bool WorkerDesk::HasRoomFor(const std::string& node) {
+  if (roster_.nodes().size() < kMaxNodes || roster_.nodes().count(node) != 0) return true;
+  std::set<WorkerId> held_from;
+  for (const auto& [number, lease] : book_.leases()) held_from.insert(lease.worker);
+  const Node* longest = nullptr;
+  for (const auto& [name, one] : roster_.nodes()) {
+    const bool longer = longest == nullptr || one.last_seen < longest->last_seen;
+    if (longer && HoldsNothing(one, held_from)) longest = &one;
+  }
+  if (longest == nullptr) return false;
+  roster_.Forget(std::string(longest->name));
+  return true;
+}
+
+bool WorkerDesk::HoldsNothing(const Node& node, const std::set<WorkerId>& held_from) const {
+  if (node.registered || node.agent != 0) return false;
+  const auto& known = gate_.table().known_workers();
+  const auto first = known.lower_bound({node.name, 0});
+  if (first != known.end() && first->first.first == node.name) return false;
+  return std::all_of(node.workers.begin(), node.workers.end(), [&](const auto& place) {
+    const Worker& worker = roster_.at(place.second);
+    return worker.state == WorkerState::kGone && worker.known_sequence <= gate_.durable() &&
+           held_from.count(worker.id) == 0;
+  });
 }
 
 void WorkerDesk::LookAgain() {
@@ -34,7 +65,12 @@ void WorkerDesk::On(const Request& request, protocol::RegisterAgent&& message) {
     return gate_.Refuse(request, absl::PermissionDeniedError(StrCat(
                                      "register agent: ", key, ": the key is for another node")));
   }
-  if (IsOneNodeTooMany(key)) return gate_.Refuse(request, TooManyNodes("register agent", key));
+  if (const std::size_t bytes = TextBytes(message); bytes > kMaxNodeTextBytes) {
+    return gate_.Refuse(request, absl::InvalidArgumentError(
+                                     StrCat("register agent: ", key, ": its host and GPUs take ",
+                                            bytes, " bytes, more than ", kMaxNodeTextBytes)));
+  }
+  if (!HasRoomFor(key)) return gate_.Refuse(request, TooManyNodes("register agent", key));
   Node& node = roster_.NodeNamed(key);
   if (Contains(node.dead_incarnations, message.agent_incarnation)) {
     return gate_.Refuse(request, absl::AbortedError("register agent: a newer agent has this node"));
@@ -94,7 +130,13 @@ void WorkerDesk::On(const Request& request, protocol::RegisterWorker&& message) 
     return gate_.Refuse(request, absl::PermissionDeniedError(StrCat(
                                      "register worker: ", key, ": the key is for another node")));
   }
-  if (IsOneNodeTooMany(key)) return gate_.Refuse(request, TooManyNodes("register worker", key));
+  if (message.byte_versions.size() > kMaxNameBytes) {
+    return gate_.Refuse(
+        request, absl::InvalidArgumentError(
+                     StrCat("register worker: ", key, ": the versions of its code take ",
+                            message.byte_versions.size(), " bytes, more than ", kMaxNameBytes)));
+  }
+  if (!HasRoomFor(key)) return gate_.Refuse(request, TooManyNodes("register worker", key));
   if (message.index >= kMaxWorkersPerNode) {
     return gate_.Refuse(request, absl::ResourceExhaustedError(StrCat(
                                      "register worker: ", key, ": no place ", message.index,
@@ -104,6 +146,7 @@ void WorkerDesk::On(const Request& request, protocol::RegisterWorker&& message) 
   Worker& worker = roster_.PlaceOn(node, message.index);
   if (message.worker_incarnation == 0 ||
       Contains(worker.dead_incarnations, message.worker_incarnation) ||
+      Contains(node.dead_workers, message.worker_incarnation) ||
       Contains(node.dead_incarnations, message.agent_incarnation)) {
     // It outlived a silence of its node: its end makes room for the next.
     if (node.registered) {

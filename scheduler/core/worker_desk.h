@@ -46,8 +46,11 @@ class WorkerDesk {
   void TickRecovery();
 
  private:
-  /// The node is not known, and no more are taken in.
-  bool IsOneNodeTooMany(const std::string& node) const;
+  /// The node is known or may be taken in; another that left may have to be forgotten for it.
+  bool HasRoomFor(const std::string& node);
+  /// Nobody of the node is there, or may be: it has left, every process that the journal knew has
+  /// ended, and no lease of them can still be written under. `held_from`: the workers with leases.
+  bool HoldsNothing(const Node& node, const std::set<WorkerId>& held_from) const;
   bool IsOnAnotherMachine(const Node& node, const protocol::RegisterAgent& message) const;
   void AgentRestarted(Node& node, std::uint64_t agent_incarnation);
   void StartWorker(Worker& worker, const protocol::RegisterWorker& message);

@@ -18,17 +18,32 @@ Resources ShardNeed(const Worker& worker) {
 }
 
 Node& WorkerRoster::NodeNamed(const std::string& name) {
-  Node& node = nodes_[name];
-  node.name = name;
-  return node;
+  const auto [it, fresh] = nodes_.try_emplace(name);
+  it->second.name = name;
+  if (fresh) Recall(it->second);
+  return it->second;
+}
+
+void WorkerRoster::Recall(Node& node) {
+  const auto former = std::find_if(forgotten_.begin(), forgotten_.end(),
+                                   [&](const Forgotten& one) { return one.name == node.name; });
+  if (former == forgotten_.end()) return;
+  node.dead_incarnations = std::move(former->agents);
+  node.dead_workers = std::move(former->workers);
+  forgotten_.erase(former);
 }
 
 Worker& WorkerRoster::PlaceOn(Node& node, std::uint32_t index) {
   const auto it = node.workers.find(index);
   if (it != node.workers.end()) return workers_[it->second];
-  const auto id = static_cast<WorkerId>(workers_.size());
-  Worker& worker = workers_.emplace_back();
-  open_keys_.emplace_back();
+  if (unused_.empty()) {
+    unused_.push_back(static_cast<WorkerId>(workers_.size()));
+    workers_.emplace_back();
+    open_keys_.emplace_back();
+  }
+  const WorkerId id = unused_.back();
+  unused_.pop_back();
+  Worker& worker = workers_[id];
   worker.id = id;
   worker.node = node.name;
   worker.index = index;
@@ -36,8 +51,34 @@ Worker& WorkerRoster::PlaceOn(Node& node, std::uint32_t index) {
   return worker;
 }
 
+void WorkerRoster::Forget(const std::string& name) {
+  const auto node = nodes_.find(name);
+  LeaveHost(node->second);
+  Forgotten former{name, std::move(node->second.dead_incarnations),
+                   std::move(node->second.dead_workers)};
+  for (const auto& [index, id] : node->second.workers) {
+    // Those before the last one of a place had ended when it began.
+    if (workers_[id].incarnation != 0) former.workers.push_back(workers_[id].incarnation);
+    workers_[id] = Worker{};
+    workers_[id].id = id;
+    freed_.erase(id);
+    unused_.push_back(id);
+  }
+  nodes_.erase(node);
+  while (former.workers.size() > kMaxWorkersPerNode) former.workers.pop_front();
+  forgotten_.push_back(std::move(former));
+  if (forgotten_.size() > kMaxForgottenNodes) forgotten_.pop_front();
+}
+
+void WorkerRoster::LeaveHost(const Node& node) {
+  const auto host = hosts_.find(node.host_identity);
+  if (host == hosts_.end()) return;
+  host->second.erase(node.name);
+  if (host->second.empty()) hosts_.erase(host);
+}
+
 void WorkerRoster::SetHost(Node& node, std::string&& host_identity) {
-  hosts_[node.host_identity].erase(node.name);
+  LeaveHost(node);
   node.host_identity = std::move(host_identity);
   hosts_[node.host_identity].insert(node.name);
 }
@@ -59,9 +100,9 @@ bool WorkerRoster::IsSuspect(const Worker& worker) const {
 }
 
 bool WorkerRoster::CanLease(const Worker& worker) const {
+  if (worker.state != WorkerState::kUp || worker.peer == 0) return false;
   const Node& node = nodes_.at(worker.node);
-  return worker.state == WorkerState::kUp && worker.peer != 0 &&
-         worker.known_sequence <= gate_.durable() && node.registered && node.agent != 0 &&
+  return worker.known_sequence <= gate_.durable() && node.registered && node.agent != 0 &&
          !node.draining && node.agent_incarnation == worker.agent_incarnation && !IsSuspect(worker);
 }
 

@@ -21,11 +21,11 @@ using OpenWorkers = std::set<std::pair<std::uint32_t, WorkerId>>;
 /// What making a shard occupies of the worker's node.
 Resources ShardNeed(const Worker& worker);
 
-/// Invariants: a worker's id is its index and its node lists it; it fits itself what it occupies,
-/// and a node what its workers occupy; a worker that is unheard goes on occupying what it did; a
-/// worker without leases has nothing queued, a dead one has no leases, one with a suspect has
-/// nothing beside it; a worker is in the open sets exactly under what it holds; at most one is
-/// reserved; queues are bounded.
+/// Invariants: a worker's id is its index and its node lists it, unless that is forgotten; it fits
+/// itself what it occupies, and a node what its workers occupy; a worker that is unheard goes on
+/// occupying what it did; a worker without leases has nothing queued, a dead one has no leases, one
+/// with a suspect has nothing beside it; a worker is in the open sets exactly under what it holds;
+/// at most one is reserved; queues are bounded.
 class WorkerRoster {
  public:
   WorkerRoster(const Turn& turn, const CoreOptions& options, JournalGate& gate)
@@ -37,13 +37,18 @@ class WorkerRoster {
   const std::deque<Worker>& workers() const { return workers_; }
   std::map<std::string, Node>& nodes() { return nodes_; }
   const std::map<std::string, Node>& nodes() const { return nodes_; }
+  /// Places on nodes, whether a process fills them or not.
+  std::size_t places() const { return workers_.size() - unused_.size(); }
   Node& NodeOf(const Worker& worker) { return nodes_.at(worker.node); }
   /// Adds it if need be; the caller minds kMaxNodes.
   Node& NodeNamed(const std::string& name);
   /// The place on the node, whichever process fills it; adds it if need be.
   Worker& PlaceOn(Node& node, std::uint32_t index);
+  /// The node has left and holds nothing: nobody may name its workers any more, whose ids are given
+  /// to others.
+  void Forget(const std::string& name);
   void SetHost(Node& node, std::string&& host_identity);
-  /// Names of the nodes of that host; null when none ever was.
+  /// Names of the nodes of that host; null when there is none.
   const std::set<std::string>* NodesOnHost(const std::string& host_identity) const;
   /// The worker shares memory with the trainer.
   bool IsLocal(const Worker& worker, const protocol::TrainerEndpoint& trainer) const;
@@ -89,6 +94,14 @@ class WorkerRoster {
     std::uint32_t task = kNotOpen, shard = kNotOpen;
     int kind = 0;
   };
+  /// Who of a forgotten node was declared dead, which need not be so: they stay out if it comes
+  /// back.
+  struct Forgotten {
+    std::string name;
+    std::deque<std::uint64_t> agents, workers;
+  };
+  void Recall(Node& node);
+  void LeaveHost(const Node& node);
   /// What its leases need; of one that is unheard, also what it held before.
   Resources Occupied(const Worker& worker) const;
   Status CheckWorker(const Worker& worker) const;
@@ -99,7 +112,9 @@ class WorkerRoster {
   JournalGate& gate_;
   std::map<std::string, Node> nodes_;
   std::map<std::string, std::set<std::string>> hosts_;  ///< node names by host identity
-  std::deque<Worker> workers_;
+  std::deque<Worker> workers_;       ///< those of forgotten nodes are gone, and of node ""
+  std::vector<WorkerId> unused_;     ///< ids of those
+  std::deque<Forgotten> forgotten_;  ///< at most kMaxForgottenNodes, the oldest first
   OpenWorkers task_open_, shard_open_[2];
   std::vector<OpenKeys> open_keys_;  ///< of each worker
   std::set<WorkerId> freed_;

@@ -35,19 +35,24 @@ inline constexpr std::size_t kMaxLogLineBytes = 512;
 inline constexpr std::size_t kMaxLogBytes = 64u << 20;  ///< of all; the oldest job's go first
 
 // The cluster.
-inline constexpr std::size_t kMaxNodes = 1'024;
+inline constexpr std::size_t kMaxNodes = 1'024;           ///< who left longest ago makes room
+inline constexpr std::size_t kMaxForgottenNodes = 1'024;  ///< whose dead processes are known
+/// Host and GPUs of one, as its agent names them.
+inline constexpr std::size_t kMaxNodeTextBytes = 8'192;
 inline constexpr std::size_t kMaxWorkersPerNode = 1'024;
 inline constexpr std::size_t kMaxPeers = 16'384;
 inline constexpr std::size_t kMaxDeadIncarnations = 64;  ///< remembered per node, worker and rank
-inline constexpr std::size_t kMaxResourceShapes = 64;    ///< distinct resource requests at a time
+/// Distinct resource requests among the tasks that one key has queued; those past it wait aside.
+inline constexpr std::size_t kMaxResourceShapes = 64;
 
 // Dispatch.
 inline constexpr std::uint32_t kMaxQueueDepth = 512;  ///< batch tasks leased to one worker
 inline constexpr std::int64_t kQueueTargetUs =
     100'000;  ///< work queued at one worker: ten round trips
 inline constexpr std::int64_t kUnknownTaskUs = 1'000'000;  ///< an op that was never measured
-inline constexpr std::size_t kMaxMeasuredOps = 256;
-inline constexpr std::size_t kAffinityHead = 8;      ///< tasks a worker may choose among
+inline constexpr std::size_t kMaxMeasuredOps = 256;        ///< the longest unmeasured makes room
+inline constexpr std::size_t kMaxSoloUnmet = 64;  ///< suspects nobody could run, looked at at once
+inline constexpr std::size_t kAffinityHead = 8;   ///< tasks a worker may choose among
 inline constexpr std::uint32_t kMaxPassedOver = 64;  ///< times, then the first goes
 inline constexpr std::size_t kMaxMakersKnown = 64;   ///< images of a stream whose maker is known
 inline constexpr std::size_t kMaxLeaseMessageBytes = 5u << 20;

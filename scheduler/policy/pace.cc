@@ -23,22 +23,30 @@ void TaskPace::Measure(const std::string& op, std::int64_t total_us, std::uint32
                        std::uint64_t weight) {
   if (count == 0) return;
   const Average sample = {std::max<std::int64_t>(total_us, 0) / count,
-                          static_cast<double>(weight) / count};
+                          static_cast<double>(weight) / count, ++measurements_};
   const auto it = averages_.find(op);
   if (it == averages_.end()) {
-    if (averages_.size() < kMaxMeasuredOps) averages_.emplace(op, sample);
+    if (averages_.size() >= kMaxMeasuredOps) averages_.erase(LongestUnmeasured());
+    averages_.emplace(op, sample);
     return;
   }
   const std::int64_t share = count >= 4 ? 4 : 1;
   Average& average = it->second;
+  average.measured = sample.measured;
   average.us = Blend(average.us, sample.us, share);
   average.weight += (sample.weight - average.weight) * static_cast<double>(share) / 8;
+}
+
+TaskPace::Averages::iterator TaskPace::LongestUnmeasured() {
+  return std::min_element(averages_.begin(), averages_.end(), [](const auto& a, const auto& b) {
+    return a.second.measured < b.second.measured;
+  });
 }
 
 std::int64_t TaskPace::EstimateUs(const std::string& op, std::uint64_t weight) const {
   const auto it = averages_.find(op);
   if (it == averages_.end()) return kUnknownTaskUs;
-  const auto& [us, usual] = it->second;
+  const auto& [us, usual, measured] = it->second;
   if (usual <= 0 || static_cast<double>(weight) <= usual) return us;
   const double scaled = static_cast<double>(us) * (static_cast<double>(weight) / usual);
   return static_cast<std::int64_t>(std::min(scaled, static_cast<double>(kLongestEstimateUs)));

@@ -10,7 +10,8 @@ namespace patchbay::scheduler {
 /// Moving averages of the time one task of each op takes at a worker, and of its weight.
 class TaskPace {
  public:
-  /// `count` tasks of the op, of that weight together, took `total_us`.
+  /// `count` tasks of the op, of that weight together, took `total_us`. Past kMaxMeasuredOps the op
+  /// that was not measured for longest is forgotten.
   void Measure(const std::string& op, std::int64_t total_us, std::uint32_t count,
                std::uint64_t weight);
   /// For a task of that weight: one heavier than the average takes as much longer, so that a worker
@@ -22,8 +23,13 @@ class TaskPace {
   struct Average {
     std::int64_t us = 0;
     double weight = 0;
+    std::uint64_t measured = 0;  ///< which measurement was its last
   };
-  std::unordered_map<std::string, Average> averages_;
+  using Averages = std::unordered_map<std::string, Average>;
+  Averages::iterator LongestUnmeasured();
+
+  Averages averages_;
+  std::uint64_t measurements_ = 0;
 };
 
 /// Whether a worker with `queued` tasks that take `queued_us` may be given one more of

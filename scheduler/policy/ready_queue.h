@@ -6,9 +6,12 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/base/ids.h"
+#include "runtime/base/status.h"
 #include "scheduler/policy/resources.h"
 
 namespace patchbay::scheduler {
@@ -30,20 +33,33 @@ struct JobRank {
 };
 
 /// One lane per distinct resource request, so that a task nobody has room for holds up only its
-/// like. Push and pop cost O(log jobs); lanes are at most kMaxResourceShapes.
+/// like. A key has tasks in at most kMaxResourceShapes lanes; its further ones wait aside, in the
+/// order of their jobs, until one of its lanes has none of its tasks left, and others of their need
+/// may go first meanwhile. So a key whose needs nobody can meet holds up itself alone. Push and pop
+/// cost O(log jobs), Best O(lanes).
 class ReadyQueue {
+ private:
+  /// The tasks of one key.
+  struct Owner {
+    std::map<Resources, std::size_t, ResourcesLess> jobs;  ///< with tasks in the lane of that need
+    std::map<JobRank, std::deque<std::pair<Resources, ReadyTask>>> aside;
+  };
+  using Owners = std::map<std::string, Owner>;
+
  public:
   struct JobTasks {
     std::deque<ReadyTask> tasks;
     std::uint32_t passed_over = 0;  ///< times a later task went before the first
+    Owners::iterator owner;
   };
   struct Lane {
     Resources need;
     std::map<JobRank, JobTasks> jobs;
   };
 
-  /// False when the lanes are used up by other needs: the caller keeps the task and tries later.
-  bool Push(const JobRank& rank, const Resources& need, const ReadyTask& task);
+  /// `key`: the job's submitter. False when the task waits aside.
+  bool Push(const JobRank& rank, const std::string& key, const Resources& need,
+            const ReadyTask& task);
 
   /// The best rank among the lanes whose need satisfies `fits`, or null.
   template <typename Fits>
@@ -57,18 +73,29 @@ class ReadyQueue {
   }
   /// Removes entry `at` of the lane's best job; a lane that empties is gone.
   ReadyTask Pop(Lane& lane, std::size_t at = 0);
-  /// The job has ended: its entries go, and lanes that this empties.
-  void Drop(const JobRank& rank);
+  /// The job, of that key, has ended: its entries go, and lanes that this empties.
+  void Drop(const JobRank& rank, const std::string& key);
   /// The tasks of the lane's best job, in the order they became ready in.
   static const JobTasks& Head(const Lane& lane) { return lane.jobs.begin()->second; }
 
   bool empty() const { return lanes_.empty(); }
   std::size_t lanes() const { return lanes_.size(); }
-  /// Entries, stale ones included.
+  /// Entries, stale ones and those aside included.
   std::uint64_t size() const { return size_; }
+  /// Holds lanes, keys and counts against each other. Slow: for tests and the simulator.
+  Status Check() const;
 
  private:
+  using JobInLane = std::map<JobRank, JobTasks>::iterator;
+
+  static bool MayJoin(const Owner& owner, const Resources& need);
+  void Join(Owners::iterator owner, const JobRank& rank, const Resources& need,
+            const ReadyTask& task);
+  void Leave(Lane& lane, JobInLane job);
+  void TakeAside(Owners::iterator owner);
+
   std::map<Resources, Lane, ResourcesLess> lanes_;
+  Owners owners_;
   std::uint64_t size_ = 0;
 };
 

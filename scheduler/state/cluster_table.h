@@ -82,6 +82,7 @@ struct Node {
   bool refused = false;  ///< a worker was passed over because the node was full
   std::map<std::uint32_t, WorkerId> workers;
   std::deque<std::uint64_t> dead_incarnations;
+  std::deque<std::uint64_t> dead_workers;  ///< incarnations from before the node was forgotten
   /// Workers that may be given shards, by load; [numerics class].
   std::set<std::pair<std::uint32_t, WorkerId>> shard_open[2];
 };

@@ -156,7 +156,7 @@ TEST_F(LeaseBounds, TheFirstTaskIsPassedOverSoOftenAndNoMore) {
 /// A need that no worker here has room for, different from number to number.
 protocol::Resources NobodyHas(std::uint32_t number) { return {1'000, 1 + number, 0}; }
 
-TEST_F(LeaseBounds, ATaskPastTheDistinctNeedsThatAreQueuedRunsOnceThereIsRoom) {
+TEST_F(LeaseBounds, ATaskPastTheDistinctNeedsThatItsKeyMayQueueRunsOnceThereIsRoom) {
   std::vector<JobId> jobs;
   for (std::uint32_t i = 0; i < kMaxResourceShapes; ++i) {
     jobs.push_back(Submit(StrCat("key ", i), NobodyHas(i)));
@@ -166,9 +166,51 @@ TEST_F(LeaseBounds, ATaskPastTheDistinctNeedsThatAreQueuedRunsOnceThereIsRoom) {
   rig.Pass(2'000);
   EXPECT_EQ(Only(), "0 tasks");
   Cancel(jobs[7]);
-  rig.Pass(2'000);
   ASSERT_EQ(rig.Granted().size(), 1u);
   EXPECT_EQ(rig.Granted()[0].task.job, last);
+}
+
+TEST_F(LeaseBounds, NeedsOfOneKeyThatNobodyCanMeetHoldUpNoOtherKey) {
+  constexpr PeerId kAnn = 70;
+  rig.Join(kAnn, Role::kSubmitter, "ann");
+  for (std::uint32_t i = 0; i < 2 * kMaxResourceShapes; ++i) {
+    ASSERT_NE(Submit(StrCat("key ", i), NobodyHas(i), 0, kAnn), 0u);
+  }
+  const JobId other = Submit("other");
+  ASSERT_EQ(rig.Granted().size(), 1u);
+  EXPECT_EQ(rig.Granted()[0].task.job, other);
+}
+
+TEST_F(LeaseBounds, TheLogOfAJobSaysOnceThatItWaitsForOtherNeedsOfItsKey) {
+  for (std::uint32_t i = 0; i < kMaxResourceShapes; ++i) {
+    Submit(StrCat("key ", i), NobodyHas(i));
+  }
+  const JobId last = Submit("last");
+  rig.Pass(5'000);
+  rig.Tell(CoreRig::kOps, protocol::FetchLogs{last, 0});
+  const auto* logs = rig.Find<protocol::LogsFetched>();
+  ASSERT_NE(logs, nullptr);
+  ASSERT_EQ(logs->lines.size(), 2u);
+  EXPECT_EQ(logs->lines[1].text,
+            "tasks wait: others of key ops are ready with 64 different needs of CPUs, GPUs and "
+            "memory, as many as one key may have: let them run, or cancel their jobs");
+}
+
+TEST_F(LeaseBounds, ASuspectThatNobodyHasRoomForHoldsUpNoOther) {
+  rig.AddAgent(4, 1, 1);
+  rig.AddGpuWorker(1);
+  const JobId needs_gpu = Submit("gpu", {1'000, 1, 0});
+  ASSERT_EQ(rig.Granted().size(), 1u);
+  const JobId other = Submit("cpu");
+  ASSERT_EQ(rig.Granted().size(), 1u);
+  rig.Exited(1, 101);
+  rig.Exited(0, 100);
+  rig.AddWorker(0, 200);
+  ASSERT_EQ(rig.Granted().size(), 1u) << "it waits behind one that needs a GPU";
+  EXPECT_EQ(rig.Granted()[0].task.job, other);
+  rig.AddWorker(1, 200, {}, true);
+  ASSERT_EQ(rig.Granted().size(), 1u);
+  EXPECT_EQ(rig.Granted()[0].task.job, needs_gpu);
 }
 
 TEST_F(LeaseBounds, CancelledJobsThatNobodyHadRoomForLeaveNothingQueued) {

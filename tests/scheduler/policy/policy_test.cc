@@ -1,3 +1,9 @@
+#include <map>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
 #include <gtest/gtest.h>
 
 #include "scheduler/policy/limits.h"
@@ -88,10 +94,18 @@ TEST(Pace, AQueueIsFilledToItsTargetAndNoFurther) {
   EXPECT_FALSE(QueueHasRoom(1, kQueueTargetUs - 9, 10));
 }
 
-TEST(Pace, MeasuredOpsAreBounded) {
+TEST(Pace, TheOpThatWasNotMeasuredForLongestIsForgotten) {
   TaskPace pace;
-  for (std::size_t i = 0; i < kMaxMeasuredOps + 10; ++i) pace.Measure(StrCat("op", i), 5, 1, 1);
-  EXPECT_EQ(pace.EstimateUs(StrCat("op", kMaxMeasuredOps + 5), 1), kUnknownTaskUs);
+  for (std::size_t i = 0; i < kMaxMeasuredOps; ++i) pace.Measure(StrCat("op", i), 5, 1, 1);
+  pace.Measure("op0", 5, 1, 1);
+  EXPECT_EQ(pace.EstimateUs("op1", 1), 5);
+  pace.Measure("another", 7, 1, 1);
+  EXPECT_EQ(pace.EstimateUs("another", 1), 7);
+  EXPECT_EQ(pace.EstimateUs("op0", 1), 5);
+  EXPECT_EQ(pace.EstimateUs("op1", 1), kUnknownTaskUs);
+  for (std::size_t i = 2; i < kMaxMeasuredOps; ++i) {
+    EXPECT_EQ(pace.EstimateUs(StrCat("op", i), 1), 5) << i;
+  }
 }
 
 TEST(Pace, ShortShardsAreQueuedDeeperWithinTheLimit) {
@@ -118,10 +132,10 @@ TEST(Resources, WorkerOccupiesTheLargestOfItsTasks) {
 TEST(ReadyQueue, OrdersByPriorityThenJobThenArrival) {
   ReadyQueue queue;
   const Resources need{1, 0, 0};
-  queue.Push({0, 1}, need, {{1, 0}, 1});
-  queue.Push({5, 3}, need, {{3, 0}, 1});
-  queue.Push({5, 2}, need, {{2, 0}, 1});
-  queue.Push({5, 2}, need, {{2, 1}, 1});
+  queue.Push({0, 1}, "ann", need, {{1, 0}, 1});
+  queue.Push({5, 3}, "ann", need, {{3, 0}, 1});
+  queue.Push({5, 2}, "ann", need, {{2, 0}, 1});
+  queue.Push({5, 2}, "ann", need, {{2, 1}, 1});
   std::vector<TaskId> order;
   while (auto* lane = queue.Best([](const Resources&) { return true; })) {
     order.push_back(queue.Pop(*lane).task);
@@ -132,9 +146,9 @@ TEST(ReadyQueue, OrdersByPriorityThenJobThenArrival) {
 
 TEST(ReadyQueue, OfAJobsTasksTheLeastNeedGoesFirstAndOfAnOlderJobAnyNeed) {
   ReadyQueue queue;
-  queue.Push({0, 1}, {1000, 0, 0}, {{1, 0}, 1});
-  queue.Push({0, 1}, {500, 0, 0}, {{1, 1}, 1});
-  queue.Push({0, 2}, {250, 0, 0}, {{2, 0}, 1});
+  queue.Push({0, 1}, "ann", {1000, 0, 0}, {{1, 0}, 1});
+  queue.Push({0, 1}, "ann", {500, 0, 0}, {{1, 1}, 1});
+  queue.Push({0, 2}, "ann", {250, 0, 0}, {{2, 0}, 1});
   std::vector<TaskId> order;
   while (auto* lane = queue.Best([](const Resources&) { return true; })) {
     order.push_back(queue.Pop(*lane).task);
@@ -144,7 +158,7 @@ TEST(ReadyQueue, OfAJobsTasksTheLeastNeedGoesFirstAndOfAnOlderJobAnyNeed) {
 
 TEST(ReadyQueue, CountsItsTasksAndHowOftenTheFirstWasPassedOver) {
   ReadyQueue queue;
-  for (std::uint32_t i = 0; i < 4; ++i) queue.Push({0, 1}, {1, 0, 0}, {{1, i}, 1});
+  for (std::uint32_t i = 0; i < 4; ++i) queue.Push({0, 1}, "ann", {1, 0, 0}, {{1, i}, 1});
   EXPECT_EQ(queue.size(), 4u);
   ReadyQueue::Lane& lane = *queue.Best([](const Resources&) { return true; });
   EXPECT_EQ(queue.Pop(lane, 2).task, (TaskId{1, 2}));
@@ -159,25 +173,120 @@ TEST(ReadyQueue, CountsItsTasksAndHowOftenTheFirstWasPassedOver) {
 
 TEST(ReadyQueue, DropsTheTasksOfAJobWhateverTheyNeed) {
   ReadyQueue queue;
-  queue.Push({5, 1}, {1, 0, 0}, {{1, 0}, 1});
-  queue.Push({5, 1}, {1, 0, 0}, {{1, 1}, 1});
-  queue.Push({5, 1}, {2, 0, 0}, {{1, 2}, 1});
-  queue.Push({5, 2}, {1, 0, 0}, {{2, 0}, 1});
-  queue.Drop({5, 3});
+  queue.Push({5, 1}, "ann", {1, 0, 0}, {{1, 0}, 1});
+  queue.Push({5, 1}, "ann", {1, 0, 0}, {{1, 1}, 1});
+  queue.Push({5, 1}, "ann", {2, 0, 0}, {{1, 2}, 1});
+  queue.Push({5, 2}, "ann", {1, 0, 0}, {{2, 0}, 1});
+  queue.Drop({5, 3}, "ann");
   EXPECT_EQ(queue.size(), 4u);
-  queue.Drop({5, 1});
+  queue.Drop({5, 1}, "ann");
   EXPECT_EQ(queue.size(), 1u);
   ASSERT_EQ(queue.lanes(), 1u);
   EXPECT_EQ(queue.Pop(*queue.Best([](const Resources&) { return true; })).task, (TaskId{2, 0}));
   EXPECT_TRUE(queue.empty());
 }
 
-TEST(ReadyQueue, RefusesMoreShapesThanItsLimit) {
-  ReadyQueue queue;
-  for (std::uint32_t i = 0; i < kMaxResourceShapes; ++i) {
-    EXPECT_TRUE(queue.Push({0, 1}, {i, 0, 0}, {{1, i}, 1}));
+/// A need unlike those of other numbers.
+Resources Need(std::uint32_t number) { return {1 + number, 0, 0}; }
+
+bool Any(const Resources&) { return true; }
+
+class NeedsOfOneKey : public testing::Test {
+ protected:
+  ~NeedsOfOneKey() override { EXPECT_EQ(queue.Check(), absl::OkStatus()); }
+
+  /// Job and task have the number; the need may be another's.
+  bool Push(std::uint32_t number, const std::string& key = "ann") {
+    return queue.Push({0, number}, key, Need(number), {{number, 0}, 1});
   }
-  EXPECT_FALSE(queue.Push({0, 1}, {99999, 0, 0}, {{1, 0}, 1}));
+  void Fill() {
+    for (std::uint32_t i = 0; i < kMaxResourceShapes; ++i) ASSERT_TRUE(Push(i)) << i;
+  }
+  /// The job of the task that was next for a worker that may run those of that need alone; 0 when
+  /// there was none.
+  JobId Pop(const Resources& only) {
+    ReadyQueue::Lane* lane = queue.Best([&](const Resources& need) { return need == only; });
+    return lane == nullptr ? 0 : queue.Pop(*lane).task.job;
+  }
+
+  ReadyQueue queue;
+};
+
+TEST_F(NeedsOfOneKey, WaitAsidePastTheLimitUntilOneOfItsLanesIsEmpty) {
+  Fill();
+  EXPECT_FALSE(Push(200));
+  EXPECT_FALSE(Push(100)) << "an older job, of another need";
+  EXPECT_EQ(queue.lanes(), kMaxResourceShapes);
+  EXPECT_EQ(queue.size(), kMaxResourceShapes + 2);
+  EXPECT_EQ(Pop(Need(100)), 0u);
+  EXPECT_TRUE(queue.Push({0, 300}, "ann", Need(7), {{300, 0}, 1})) << "a need that has a lane";
+  EXPECT_EQ(Pop(Need(7)), 7u);
+  EXPECT_EQ(Pop(Need(100)), 0u) << "the lane has another of its tasks";
+  EXPECT_EQ(Pop(Need(7)), 300u);
+  EXPECT_EQ(Pop(Need(200)), 0u);
+  EXPECT_EQ(Pop(Need(100)), 100u);
+  EXPECT_EQ(Pop(Need(200)), 200u);
+}
+
+TEST_F(NeedsOfOneKey, HoldUpNoOtherKey) {
+  Fill();
+  for (std::uint32_t i = 0; i < kMaxResourceShapes; ++i) EXPECT_TRUE(Push(1'000 + i, "ben")) << i;
+  EXPECT_FALSE(Push(100));
+  EXPECT_FALSE(Push(1'100, "ben"));
+  EXPECT_EQ(Pop(Need(1'003)), 1'003u);
+  EXPECT_EQ(Pop(Need(1'100)), 1'100u);
+  EXPECT_EQ(Pop(Need(100)), 0u) << "the room was the other's";
+}
+
+TEST_F(NeedsOfOneKey, LeaveALaneThatOthersGoOnUsing) {
+  Fill();
+  EXPECT_FALSE(Push(100));
+  EXPECT_TRUE(queue.Push({0, 500}, "ben", Need(7), {{500, 0}, 1}));
+  EXPECT_EQ(Pop(Need(7)), 7u);
+  EXPECT_EQ(Pop(Need(100)), 100u);
+  EXPECT_EQ(Pop(Need(7)), 500u);
+}
+
+TEST_F(NeedsOfOneKey, GoWithTheirJobFromLanesAndFromAside) {
+  Fill();
+  EXPECT_FALSE(Push(100));
+  EXPECT_FALSE(Push(200));
+  queue.Drop({0, 100}, "ann");
+  EXPECT_EQ(queue.size(), kMaxResourceShapes + 1);
+  queue.Drop({0, 7}, "ann");
+  EXPECT_EQ(queue.size(), kMaxResourceShapes);
+  EXPECT_EQ(Pop(Need(100)), 0u);
+  EXPECT_EQ(Pop(Need(200)), 200u);
+}
+
+TEST_F(NeedsOfOneKey, AreAllRunOnceWhateverComesAndGoes) {
+  std::mt19937 random(1);
+  std::set<JobId> queued;
+  std::map<JobId, std::string> keys;
+  for (std::uint32_t number = 1; number < 20'000; ++number) {
+    const std::uint32_t draw = random() % 16;
+    if (draw < 10) {
+      const std::string key = StrCat("key ", random() % 3);
+      queue.Push({static_cast<std::int32_t>(random() % 2), number}, key, Need(random() % 150),
+                 {{number, 0}, 1});
+      queued.insert(number);
+      keys[number] = key;
+    } else if (draw == 10 && !queued.empty()) {
+      const auto chosen = queued.lower_bound(random() % number);
+      if (chosen == queued.end()) continue;
+      for (const std::int32_t priority : {0, 1}) queue.Drop({priority, *chosen}, keys[*chosen]);
+      queued.erase(chosen);
+    } else if (ReadyQueue::Lane* lane = queue.Best(Any)) {
+      EXPECT_EQ(queued.erase(queue.Pop(*lane).task.job), 1u);
+    }
+    ASSERT_EQ(queue.size(), queued.size()) << number;
+    if (number % 64 == 0) ASSERT_EQ(queue.Check(), absl::OkStatus()) << number;
+  }
+  EXPECT_GT(queue.size(), 3 * kMaxResourceShapes) << "nothing waited aside";
+  while (ReadyQueue::Lane* lane = queue.Best(Any)) {
+    EXPECT_EQ(queued.erase(queue.Pop(*lane).task.job), 1u);
+  }
+  EXPECT_TRUE(queued.empty());
 }
 
 }  // namespace
