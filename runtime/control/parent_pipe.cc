@@ -1,5 +1,7 @@
 #include "runtime/control/parent_pipe.h"
 
+#include <algorithm>
+
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -26,6 +28,13 @@ ParentPipe::~ParentPipe() {
 
 void ParentPipe::TellReady(std::string_view what) {
   if (fd_ >= 0) Write(what.empty() ? std::string("ready\n") : StrCat("ready ", what, "\n"));
+}
+
+void ParentPipe::TellFailed(std::string_view why) {
+  if (fd_ < 0) return;
+  std::string line(why);
+  std::replace(line.begin(), line.end(), '\n', ' ');
+  Write(StrCat("failed ", line, "\n"));
 }
 
 void ParentPipe::Write(std::string_view text) const {

@@ -1,5 +1,5 @@
 // What a program says to whoever started it, over the pipe that it was passed as --ready-fd: the
-// line "ready ...", and an empty line for each heartbeat.
+// line "ready ...", an empty line for each heartbeat, and "failed ..." before it gives up.
 #pragma once
 
 #include <string_view>
@@ -24,6 +24,8 @@ class ParentPipe {
 
   /// Says "ready", or "ready `what`".
   void TellReady(std::string_view what = {});
+  /// Says "failed `why`", in one line: the program is about to end for it.
+  void TellFailed(std::string_view why);
 
  private:
   void Write(std::string_view text) const;

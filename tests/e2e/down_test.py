@@ -32,8 +32,8 @@ class Down(harness.Case):
                 process = self.start("stream", self.run_config, "--batches", 1, "--cpus", 1, prefix=limited)
                 self.done(process, expect=1)
                 said = pathlib.Path(process.log).read_text(encoding="utf-8")
-                self.assertIn("raise it (ulimit -v)", said)
                 first = next(line for line in said.splitlines() if line.startswith("patchbay: "))
+                self.assertIn("raise it (ulimit -v)", first, "the reason comes first, the log below it")
                 self.assertNotIn("\\x0a", first, "what the processes said stands below, on lines of its own")
 
     def test_down_ends_running_streams_only_when_told_to(self):

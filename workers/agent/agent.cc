@@ -22,6 +22,7 @@ constexpr TimeMs kHeartbeatMs = 500;
 constexpr TimeMs kRetryMs = 500;
 constexpr TimeMs kRegisterTimeoutMs = 5'000;
 constexpr TimeMs kRefusedMs = 10'000;    ///< refused for so long, it is refused for good
+constexpr TimeMs kSayAgainMs = 30'000;   ///< the same refusal in the log
 constexpr int kStartAttemptsMax = 3;     ///< of each worker, before any of them ever started
 constexpr TimeMs kExitReportMs = 5'000;  ///< while draining, how long an answer is waited for
 
@@ -29,8 +30,8 @@ constexpr TimeMs kExitReportMs = 5'000;  ///< while draining, how long an answer
 std::string AddressSpaceAdvice() {
   struct rlimit limit {};
   if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return "";
-  return StrCat("; addresses are limited to ", HumanBytes(limit.rlim_cur),
-                " here: if that is the cause, raise it (ulimit -v)");
+  return StrCat("the limit on addresses, ", HumanBytes(limit.rlim_cur),
+                ", may be too low: raise it (ulimit -v); ");
 }
 
 }  // namespace
@@ -56,7 +57,11 @@ StatusOr<std::unique_ptr<Agent>> Agent::Open(control::EventLoop& loop,
 }
 
 Agent::Agent(control::EventLoop& loop, const AgentOptions& options)
-    : loop_(loop), options_(options), parent_(loop, options.ready_fd), incarnation_(RandomU64()) {
+    : loop_(loop),
+      options_(options),
+      parent_(loop, options.ready_fd),
+      claim_(loop, options.key, options.host_identity),
+      incarnation_(RandomU64()) {
   for (std::uint32_t i = 0; i < options.cpus; ++i) workers_.emplace_back().index = i;
   for (const protocol::Gpu& gpu : options.gpus) {
     Worker& worker = workers_.emplace_back();
@@ -96,14 +101,16 @@ bool Agent::RefusedForLong() {
 }
 
 void Agent::End(Status why) {
+  if (!absl::IsAborted(why)) parent_.TellFailed(MessageOf(why));
   outcome_ = std::move(why);
   loop_.Stop();
 }
 
 void Agent::Register() {
   if (registering_) return;
-  registering_ = true;
   loop_.Cancel(register_again_);
+  if (const Status claimed = claim_.Take(); !claimed.ok()) return OnRefused(claimed);
+  registering_ = true;
   protocol::RegisterAgent offer;
   offer.node = options_.key.name;
   offer.host_identity = options_.host_identity;
@@ -119,17 +126,26 @@ void Agent::Register() {
         answer.ok() ? std::get_if<protocol::AgentRegistered>(&*answer) : nullptr;
     if (registered != nullptr) return OnRegistered(*registered);
     if (absl::IsAborted(answer.status())) return End(answer.status());  // another one took over
-    if (absl::IsAlreadyExists(answer.status()) && RefusedForLong()) return End(answer.status());
-    LogWarning(StrCat("register node: ", MessageOf(answer.status())));
-    register_again_ = loop_.After(kRetryMs, [this] {
-      if (session_->connected()) Register();
-    });
+    OnRefused(answer.status());
+  });
+}
+
+void Agent::OnRefused(const Status& why) {
+  if (absl::IsAlreadyExists(why) && RefusedForLong()) return End(why);
+  if (refusal_said_ != MessageOf(why) || loop_.NowMs() - refusal_said_at_ >= kSayAgainMs) {
+    refusal_said_ = MessageOf(why);
+    refusal_said_at_ = loop_.NowMs();
+    LogWarning(StrCat("this node is not registered yet: ", refusal_said_));
+  }
+  register_again_ = loop_.After(kRetryMs, [this] {
+    if (session_->connected()) Register();
   });
 }
 
 void Agent::OnRegistered(const protocol::AgentRegistered& registered) {
   scheduler_incarnation_ = registered.scheduler_incarnation;
   refused_since_ = -1;
+  refusal_said_.clear();
   LogInfo(StrCat("node registered with scheduler incarnation ", scheduler_incarnation_, ", ",
                  options_.cpus, " CPU and ", options_.gpus.size(), " GPU workers, each ",
                  options_.worker_memory_bytes == 0
@@ -266,8 +282,8 @@ void Agent::OnExit(Worker& worker, int wait_status) {
   ++worker.failed_starts;
   if (NoneCanStart()) {
     return End(absl::FailedPreconditionError(
-        StrCat("start workers: none can start, the last one ended with ",
-               DescribeWaitStatus(wait_status), ": what it said is above", AddressSpaceAdvice())));
+        StrCat("start workers: none can start: ", AddressSpaceAdvice(), "the last one ended with ",
+               DescribeWaitStatus(wait_status), ", what it said is in the log")));
   }
   if (LeavesOut(worker)) return;
   const long delay_ms = worker.delay.Next(loop_.NowMs() - worker.started_ms);

@@ -14,6 +14,7 @@
 #include "runtime/control/parent_pipe.h"
 #include "runtime/control/session.h"
 #include "runtime/protocol/messages.h"
+#include "workers/agent/key_claim.h"
 #include "workers/process/child_process.h"
 
 namespace patchbay::workers {
@@ -46,8 +47,9 @@ class Agent {
   /// Call on SIGCHLD.
   void Reap();
   /// Not OK once the loop was stopped. PermissionDenied: the cluster refuses the node's key, or
-  /// another cluster has its address. AlreadyExists: the key is in use on another machine. Aborted:
-  /// a newer agent has this node. FailedPrecondition: none of its workers can start.
+  /// another cluster has its address. AlreadyExists: the key is in use on another machine, or by
+  /// another agent on this one. Aborted: a newer agent has this node. FailedPrecondition: none of
+  /// its workers can start.
   const Status& outcome() const { return outcome_; }
 
  private:
@@ -57,6 +59,8 @@ class Agent {
   Status Start();
   void Register();
   void OnLost(const Status& why);
+  /// Ends the agent when it was refused for too long, otherwise asks again in a while.
+  void OnRefused(const Status& why);
   /// Since it was first refused; a registration starts that over.
   bool RefusedForLong();
   void End(Status why);
@@ -79,12 +83,15 @@ class Agent {
   control::EventLoop& loop_;
   AgentOptions options_;
   control::ParentPipe parent_;
+  KeyClaim claim_;
   const std::uint64_t incarnation_;
   std::vector<Worker> workers_;
   std::unique_ptr<control::Session> session_;
   std::uint32_t scheduler_incarnation_ = 0;
   int reports_pending_ = 0;  ///< WorkerExited without an answer yet
   TimeMs refused_since_ = -1;
+  std::string refusal_said_;  ///< the last one in the log
+  TimeMs refusal_said_at_ = 0;
   Status outcome_;
   control::EventLoop::Id register_again_ = 0;  ///< the one timer for it
   bool registering_ = false, registered_once_ = false, draining_ = false;

@@ -20,8 +20,9 @@
 namespace patchbay::workers {
 namespace {
 
-constexpr int kStartAttemptsMax = 5;      ///< crashes before the first "ready"
-constexpr std::size_t kLineMax = 4096;    ///< bytes that are kept of what a program says
+constexpr int kStartAttemptsMax = 5;    ///< crashes before the first "ready"
+constexpr std::size_t kLineMax = 4096;  ///< bytes that are kept of what a program says
+constexpr std::string_view kFailed = "failed ";
 constexpr long kReapAfterKillMs = 5'000;  ///< for the kernel to end what was killed
 
 long NowMs() {
@@ -36,6 +37,7 @@ struct Child {
   pid_t pid = 0;           ///< 0: not running
   int pipe = -1;           ///< read end: its lines
   std::string line;        ///< as far as it came
+  std::string why;         ///< it is about to give up, as it said
   bool was_ready = false;  ///< once, in any life
   int failed_starts = 0;
   long started_ms = 0;
@@ -99,6 +101,7 @@ class Supervisor {
     }
     child.pipe = ends[0];
     child.line.clear();
+    child.why.clear();
     child.pid = pid;
     child.started_ms = NowMs();
     child.heartbeats.Start(child.started_ms);
@@ -131,7 +134,7 @@ class Supervisor {
     KillLost();
   }
 
-  /// "ready ...", and an empty line for each heartbeat.
+  /// "ready ...", an empty line for each heartbeat, "failed ..." before it gives up.
   void ReadLines(Child& child) {
     char buffer[256];
     ssize_t got = 0;
@@ -149,6 +152,10 @@ class Supervisor {
   }
 
   void OnLine(Child& child) {
+    if (child.line.compare(0, kFailed.size(), kFailed) == 0) {
+      child.why = child.line.substr(kFailed.size());
+      return;
+    }
     if (child.line.compare(0, 5, "ready") != 0 || child.was_ready) return;
     child.was_ready = true;
     Tell(child.program->name + " " + child.line + "\n");
@@ -195,7 +202,7 @@ class Supervisor {
     }
     if (code == kExitGivenUp) {
       exit_code_ = kExitCannotStart;
-      return Fail(child, "it has given up");
+      return Fail(child, child.why.empty() ? "it has given up" : child.why);
     }
     if (!child.was_ready &&
         (code == kExitCannotStart || ++child.failed_starts >= kStartAttemptsMax)) {

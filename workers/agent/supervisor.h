@@ -18,7 +18,8 @@ struct SupervisedProgram {
 struct SupervisorOptions {
   std::vector<SupervisedProgram> programs;  ///< started in this order, stopped in the reverse one
   /// Lines for whoever started the supervisor: "<program> <line the program wrote>" for each
-  /// program, then "ready" or "failed <program>: <why>". -1: nobody listens.
+  /// program, then "ready" or "failed <program>: <why>", in its own words where it wrote "failed
+  /// <why>" before it gave up. -1: nobody listens.
   int ready_fd = -1;
   long stop_ms = 30'000;  ///< what all programs together have for an orderly stop before SIGKILL
 };

@@ -43,6 +43,15 @@ class AgentTest : public testing::Test {
     process_ = 0;
     return WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : -1;
   }
+  /// The same, while the scheduler hears and answers others.
+  int ExitCodeWhileServing() {
+    siginfo_t ended{};
+    EXPECT_TRUE(scheduler_.RunUntil([&] {
+      return waitid(P_PID, static_cast<id_t>(process_), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+             ended.si_pid == process_;
+    }));
+    return ExitCode();
+  }
   protocol::LeasesGranted Grant(std::uint64_t number, const std::string& payload) const {
     protocol::TaskLease lease;
     lease.lease = {scheduler_.incarnation, number};
@@ -139,6 +148,36 @@ TEST_F(AgentTest, MakesRoomForANewerAgentOfItsNode) {
   refused.outcome = {static_cast<std::int32_t>(absl::StatusCode::kAborted), "a newer agent"};
   scheduler_.Answer(agent, refused);
   EXPECT_EQ(ExitCode(), kExitFailed);  // what its supervisor starts next has a number of its own
+}
+
+TEST_F(AgentTest, LeavesANodeToTheAgentOfThisMachineThatHasItsKey) {
+  StartAgent("1");
+  const auto first = scheduler_.ExpectAgent().second;
+  scheduler_.ExpectWorker();
+  const pid_t holder = process_;
+  testing::internal::CaptureStderr();
+  StartAgent("1");
+  const int exit_code = ExitCodeWhileServing();
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(exit_code, kExitGivenUp);
+  const std::string why =
+      StrCat("the key node is in use by another node on this machine (pid ", holder, ")");
+  const std::size_t waiting = said.find("not registered yet: register node: " + why);
+  ASSERT_NE(waiting, std::string::npos) << said;
+  EXPECT_EQ(said.find("not registered yet", waiting + 1), std::string::npos) << said;
+  EXPECT_NE(said.find("patchbay-agent: register node: " + why), std::string::npos) << said;
+  EXPECT_FALSE(scheduler_.Take<protocol::RegisterAgent>().has_value());
+  process_ = holder;
+}
+
+TEST_F(AgentTest, TakesOverAsSoonAsTheAgentBeforeItHasDied) {
+  StartAgent("1");
+  const auto first = scheduler_.ExpectAgent().second;
+  const pid_t holder = std::exchange(process_, 0);
+  StartAgent("1");
+  kill(holder, SIGKILL);
+  waitpid(holder, nullptr, 0);
+  EXPECT_NE(scheduler_.ExpectAgent().second.agent_incarnation, first.agent_incarnation);
 }
 
 TEST_F(AgentTest, AsksAgainOnceAtATimeWhenItsKeyIsInUseElsewhere) {

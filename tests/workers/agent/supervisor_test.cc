@@ -274,6 +274,14 @@ TEST_F(SupervisorTest, DoesNotRestartWhatHasGivenUpAlsoAfterItWasReady) {
   EXPECT_EQ(Ready(), "failed only: it has given up");
 }
 
+TEST_F(SupervisorTest, PassesOnWhyAProgramHasGivenUp) {
+  Start({Script("only", "echo ready >&$2; echo failed no worker can start >&$2; exit 3")});
+  EXPECT_EQ(ExitCode(), kExitCannotStart);
+  EXPECT_EQ(Ready(), "only ready");
+  EXPECT_EQ(Ready(), "ready");
+  EXPECT_EQ(Ready(), "failed only: no worker can start");
+}
+
 TEST_F(SupervisorTest, ReadyIsSaidOnceHoweverOftenAProgramSaysIt) {
   Start({Script("only", "echo ready >&$2; echo ready again >&$2; exit 3")});
   EXPECT_EQ(ExitCode(), kExitCannotStart);
