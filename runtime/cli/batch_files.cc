@@ -4,14 +4,16 @@
 #include <cerrno>
 #include <filesystem>
 #include <span>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include "runtime/base/counted.h"
-#include "runtime/base/file.h"
 #include "runtime/base/file_names.h"
 #include "runtime/base/hash.h"
 #include "runtime/base/strings.h"
@@ -47,8 +49,25 @@ std::string Padded(std::uint64_t number, std::size_t digits) {
   return text.size() < digits ? std::string(digits - text.size(), '0') + text : text;
 }
 
-bool IsBatchFile(const std::string& name) {
-  return name.starts_with("epoch-") && name.ends_with(".npy");
+constexpr std::string_view kRankMark = "-rank-";
+
+/// Whether a file is a batch that this rank would write, or one of a stream without ranks. Those of
+/// the other ranks are theirs.
+bool IsBatchFile(const std::string& name, const BatchFolderOptions& options) {
+  if (!name.starts_with("epoch-") || !name.ends_with(".npy")) return false;
+  return options.world_size == 1 || name.find(kRankMark) == std::string::npos ||
+         name.find(StrCat(kRankMark, options.rank, "-")) != std::string::npos;
+}
+
+/// Held until it is closed: by the ranks of a stream together, else by one stream alone. Where the
+/// file system has no locks there is none.
+StatusOr<UniqueFd> LockFolder(const std::string& folder, bool together) {
+  PB_ASSIGN_OR_RETURN(UniqueFd fd, OpenFile(folder, O_RDONLY | O_DIRECTORY));
+  if (flock(fd.get(), (together ? LOCK_SH : LOCK_EX) | LOCK_NB) == 0 || errno != EWOULDBLOCK) {
+    return fd;
+  }
+  return absl::FailedPreconditionError(
+      StrCat("save batches: ", folder, ": another stream saves there now; give another folder"));
 }
 
 /// Of the file of an array of so many patches.
@@ -86,10 +105,15 @@ class UnnamedFiles {
     return absl::OkStatus();
   }
 
-  Status Name() {
+  Status Name(bool replace) {
     for (; !files_.empty(); files_.pop_back()) {
       const auto& [partial, path] = files_.back();
-      PB_RETURN_IF_ERROR(RenameFile(partial, path));
+      const Status named = replace ? RenameFile(partial, path) : RenameUnlessTaken(partial, path);
+      if (absl::IsAlreadyExists(named)) {
+        return absl::AlreadyExistsError(
+            StrCat("save batch: ", path, ": it exists, and is not of this stream"));
+      }
+      PB_RETURN_IF_ERROR(named);
     }
     return absl::OkStatus();
   }
@@ -120,17 +144,20 @@ StatusOr<std::string> NpyHeader(DType dtype, const TensorView& tensor) {
   return header + text;
 }
 
-Status PrepareBatchFolder(const std::string& folder, bool force) {
+StatusOr<BatchFolder> BatchFolder::Open(const std::string& folder,
+                                        const BatchFolderOptions& options) {
   PB_RETURN_IF_ERROR(MakeDirectories(folder));
+  PB_ASSIGN_OR_RETURN(UniqueFd lock, LockFolder(folder, options.world_size > 1));
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
     const std::string name = entry.path().filename().string();
-    if (force || !IsBatchFile(name)) continue;
+    if (options.force || !IsBatchFile(name, options)) continue;
     return absl::AlreadyExistsError(
         StrCat("save batches: ", folder, ": it holds batches (", name,
                "); give another folder, or --force to write among them"));
   }
-  return error ? FromErrno("save batches", folder, error.value()) : absl::OkStatus();
+  if (error) return FromErrno("save batches", folder, error.value());
+  return BatchFolder(folder, options, std::move(lock));
 }
 
 std::uint64_t BytesOfBatches(const BatchLayout& layout, const StreamGeometry& geometry,
@@ -161,14 +188,18 @@ Status CheckSaveFits(const std::string& folder, std::uint64_t batches, std::uint
       "files are taken away meanwhile)"));
 }
 
-Status SaveBatch(const std::string& folder, const client::Batch& batch) {
-  const std::string stem =
-      StrCat(folder, "/epoch-", Padded(batch.epoch(), 4), "-batch-", Padded(batch.index(), 6));
+std::string BatchFolder::NameOf(const Position& position) const {
+  const std::string rank = options_.world_size > 1 ? StrCat(kRankMark, options_.rank) : "";
+  return StrCat("epoch-", Padded(position.epoch, 4), "-batch-", Padded(position.batch, 6), rank);
+}
+
+Status BatchFolder::Save(const client::Batch& batch) const {
+  const std::string stem = StrCat(folder_, "/", NameOf({batch.epoch(), batch.index()}));
   UnnamedFiles files;
   for (const client::BatchArray& array : batch.arrays()) {
     PB_RETURN_IF_ERROR(files.Add(StrCat(stem, "-", array.name, ".npy"), array));
   }
-  return files.Name();
+  return files.Name(options_.force);
 }
 
 }  // namespace patchbay::cli

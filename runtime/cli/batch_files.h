@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 
+#include "runtime/base/file.h"
 #include "runtime/base/status.h"
 #include "runtime/client/stream.h"
 #include "runtime/stream/batch_layout.h"
@@ -12,14 +14,38 @@
 
 namespace patchbay::cli {
 
-/// Writes DIR/epoch-0000-batch-000000-ARRAY.npy for each array (NumPy format 1.0, C order; bfloat16
-/// as |V2, which ml_dtypes reads). They get their names when all of them are complete: a batch for
-/// which there is no room leaves none of them.
-Status SaveBatch(const std::string& folder, const client::Batch& batch);
+/// Which part of the batches is saved, and what is done about others that are there.
+struct BatchFolderOptions {
+  std::uint32_t rank = 0, world_size = 1;
+  bool force = false;  ///< write among the batches of an earlier run, and replace those
+};
 
-/// Makes the folder. AlreadyExists when it holds batches of an earlier run, unless `force`: those
-/// that are not written again would be taken for this run's.
-Status PrepareBatchFolder(const std::string& folder, bool force);
+/// The folder that one stream, or one rank of it, saves batches to. While it lives no other stream
+/// opens the folder; ranks share it, and their files carry the rank.
+class BatchFolder {
+ public:
+  /// Makes the folder. AlreadyExists when it holds batches of an earlier run, of this rank or of a
+  /// stream without ranks, unless forced: those that are not written again would be taken for this
+  /// run's. FailedPrecondition while another stream saves there.
+  static StatusOr<BatchFolder> Open(const std::string& folder, const BatchFolderOptions& options);
+
+  /// Writes epoch-0000-batch-000000-ARRAY.npy for each array, with -rank-R before the array where
+  /// there are several ranks (NumPy format 1.0, C order; bfloat16 as |V2, which ml_dtypes reads).
+  /// They get their names when all of them are complete: a batch for which there is no room leaves
+  /// none of them. AlreadyExists when a name is taken, unless forced.
+  Status Save(const client::Batch& batch) const;
+
+  /// Without the array: "epoch-0000-batch-000000" or "epoch-0000-batch-000000-rank-3".
+  std::string NameOf(const Position& position) const;
+
+ private:
+  BatchFolder(std::string folder, const BatchFolderOptions& options, UniqueFd lock)
+      : folder_(std::move(folder)), options_(options), lock_(std::move(lock)) {}
+
+  std::string folder_;
+  BatchFolderOptions options_;
+  UniqueFd lock_;
+};
 
 /// Bytes of the files of so many batches from `first` on, of the rank's part.
 std::uint64_t BytesOfBatches(const BatchLayout& layout, const StreamGeometry& geometry,

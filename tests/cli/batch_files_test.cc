@@ -34,16 +34,61 @@ TEST(NpyHeader, EndsAtTheNextMultipleOf64Bytes) {
   EXPECT_TRUE(was_exact);
 }
 
-TEST(PrepareBatchFolder, TakesNoFolderThatHoldsBatchesUnlessForced) {
-  const fs::path folder = fs::temp_directory_path() / ("batches_" + Hex64(RandomU64()));
-  EXPECT_TRUE(PrepareBatchFolder(folder, false).ok());
-  std::ofstream(folder / "notes.npy");
-  std::ofstream(folder / "epoch-notes.txt");
-  EXPECT_TRUE(PrepareBatchFolder(folder, false).ok());
-  std::ofstream(folder / "epoch-0000-batch-000007-image.npy");
-  EXPECT_EQ(PrepareBatchFolder(folder, false).code(), absl::StatusCode::kAlreadyExists);
-  EXPECT_TRUE(PrepareBatchFolder(folder, true).ok());
-  fs::remove_all(folder);
+/// A folder of its own for a test, removed behind it.
+class SavedBatches : public ::testing::Test {
+ protected:
+  ~SavedBatches() override { fs::remove_all(folder_); }
+
+  Status Opens(const BatchFolderOptions& options) const {
+    return BatchFolder::Open(folder_, options).status();
+  }
+
+  const fs::path folder_ = fs::temp_directory_path() / ("batches_" + Hex64(RandomU64()));
+};
+
+TEST_F(SavedBatches, GoToNoFolderThatHoldsBatchesUnlessForced) {
+  EXPECT_TRUE(Opens({}).ok());
+  std::ofstream(folder_ / "notes.npy");
+  std::ofstream(folder_ / "epoch-notes.txt");
+  EXPECT_TRUE(Opens({}).ok());
+  std::ofstream(folder_ / "epoch-0000-batch-000007-image.npy");
+  EXPECT_EQ(Opens({}).code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(Opens({.rank = 1, .world_size = 2}).code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_TRUE(Opens({.force = true}).ok());
+}
+
+TEST_F(SavedBatches, CarryTheRankWhereThereAreSeveral) {
+  const auto name = [&](const BatchFolderOptions& options) {
+    const auto folder = BatchFolder::Open(folder_, options);
+    return folder.ok() ? folder->NameOf({2, 17}) : std::string(folder.status().message());
+  };
+  EXPECT_EQ(name({}), "epoch-0002-batch-000017");
+  EXPECT_EQ(name({.rank = 0, .world_size = 2}), "epoch-0002-batch-000017-rank-0");
+  EXPECT_EQ(name({.rank = 11, .world_size = 16}), "epoch-0002-batch-000017-rank-11");
+}
+
+TEST_F(SavedBatches, OfOtherRanksAreInNobodysWayAndOfTheSameRankAre) {
+  EXPECT_TRUE(Opens({}).ok());
+  std::ofstream(folder_ / "epoch-0000-batch-000007-rank-1-image.npy");
+  EXPECT_TRUE(Opens({.rank = 0, .world_size = 12}).ok());
+  EXPECT_TRUE(Opens({.rank = 11, .world_size = 12}).ok());
+  EXPECT_EQ(Opens({.rank = 1, .world_size = 12}).code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(Opens({}).code(), absl::StatusCode::kAlreadyExists);
+}
+
+TEST_F(SavedBatches, AreOfOneStreamAtATimeButOfAllItsRanks) {
+  constexpr auto kTaken = absl::StatusCode::kFailedPrecondition;
+  {
+    const auto one = BatchFolder::Open(folder_, {});
+    ASSERT_TRUE(one.ok()) << one.status();
+    EXPECT_EQ(Opens({}).code(), kTaken);
+    EXPECT_EQ(Opens({.force = true}).code(), kTaken);
+    EXPECT_EQ(Opens({.rank = 1, .world_size = 2}).code(), kTaken);
+  }
+  const auto rank = BatchFolder::Open(folder_, {.rank = 0, .world_size = 2});
+  ASSERT_TRUE(rank.ok()) << rank.status();
+  EXPECT_TRUE(Opens({.rank = 1, .world_size = 2}).ok());
+  EXPECT_EQ(Opens({}).code(), kTaken);
 }
 
 BatchLayout Layout() {

@@ -8,12 +8,12 @@ import harness
 
 
 
-def patches(folder):
-    """{(epoch, batch): bytes of the batch's images} of what one rank saved."""
+def patches(folder, rank=None):
+    """{(epoch, batch): bytes of the batch's images} of what one rank saved; of that rank where they share the folder."""
     found = {}
-    for path in pathlib.Path(folder).glob("*.npy"):
-        epoch, batch, array = re.fullmatch(r"epoch-(\d+)-batch-(\d+)(.*)\.npy", path.name).groups()
-        if array in ("", "-image", ".image", "_image"):
+    for path in pathlib.Path(folder).glob("*-image.npy"):
+        epoch, batch, saved_by = re.fullmatch(r"epoch-(\d+)-batch-(\d+)(?:-rank-(\d+))?-image\.npy", path.name).groups()
+        if rank is None or saved_by == str(rank):
             content = path.read_bytes()
             found[int(epoch), int(batch)] = content[content.index(b"\n") + 1:]  # behind the header
     return found
@@ -53,6 +53,36 @@ class Ranks(harness.Case):
             self.assertEqual({result["plan_digest"] for result in results}, {alone[0]["plan_digest"]})
             self.assertEqual(sum(result["patches"] for result in results), alone[0]["patches"])
         self.down(cluster)
+
+    def test_ranks_that_save_to_one_folder_lose_nothing(self):
+        cluster = self.up(2)
+        apart, _ = self.stream("apart", "--batches", 4, ranks=2)
+        saved = self.folder / "saved"
+        words = ["stream", self.run_yaml, "--world-size", 2, "--name", "shared", "--batches", 4, "--save", saved]
+        running = [self.start(*words, "--rank", rank) for rank in range(2)]
+        for process in running:
+            self.done(process)
+        for rank in range(2):
+            self.assertEqual(patches(saved, rank), patches(apart[rank]))
+        again = self.command(*words, "--rank", 0)
+        self.assertEqual(again.returncode, 1, again.stderr)
+        self.assertIn("it holds batches", again.stderr)
+        self.down(cluster)
+
+    def test_a_second_stream_into_a_folder_is_refused_and_a_name_that_is_taken_stays_taken(self):
+        saved = self.folder / "saved"
+        words = ["stream", self.run_yaml, "--save", saved]
+        first = self.start(*words, "--batches", 400, "--step-ms", 20)
+        harness.wait_until(lambda: list(saved.glob("*-image.npy")), "the first batch")
+        second = self.command(*words, "--batches", 1, "--force")
+        self.assertEqual(second.returncode, 1, second.stderr)
+        self.assertIn("another stream saves there now", second.stderr)
+        foreign = saved / "epoch-0001-batch-000000-image.npy"
+        foreign.write_bytes(b"of somebody else")
+        self.done(first, expect=1)
+        said = pathlib.Path(first.log).read_text(encoding="utf-8")
+        self.assertIn(f"{foreign}: it exists, and is not of this stream", said)
+        self.assertEqual(foreign.read_bytes(), b"of somebody else")
 
     def test_a_run_cut_and_resumed_with_other_ranks_and_workers_gives_the_bytes_of_an_uncut_one(self):
         whole, result = self.stream("whole", "--batches", 7, "--cpus", 2)
