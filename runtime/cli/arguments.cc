@@ -100,31 +100,97 @@ CLI::Validator OneOf(const Argument& argument) {
   return CLI::Validator(refusal, "");
 }
 
-void Add(CLI::App& app, const Argument& argument) {
+CLI::Option* Add(CLI::App& app, const Argument& argument) {
   CLI::Option* option = std::visit(Adder{app, argument}, argument.target);
   if (argument.required) option->required();
   if (!argument.choices.empty()) option->check(OneOf(argument));
+  return option;
+}
+
+/// What a flag is to be given: "a folder", "a number", "a value (NAME)".
+std::string Wanted(const Argument& argument) {
+  if (!argument.choices.empty()) return StrCat("one of ", StrJoin(argument.choices, ", "));
+  if (!std::holds_alternative<std::string*>(argument.target) &&
+      !std::holds_alternative<std::vector<std::string>*>(argument.target)) {
+    return "a number";
+  }
+  if (argument.value == "DIR") return "a folder";
+  const bool is_file = argument.value == "FILE" || argument.value.find('.') != std::string::npos;
+  return is_file ? "a file" : StrCat("a value (", argument.value, ")");
+}
+
+/// A flag without its value, or given more often than it is taken; CLI11's text begins with it.
+Status WrongCount(const std::vector<Argument>& arguments, const std::string& text) {
+  for (const Argument& argument : arguments) {
+    if (!text.starts_with(argument.name + ":")) continue;
+    const bool is_repeated = text.find("received") != std::string::npos;
+    return absl::InvalidArgumentError(
+        is_repeated ? StrCat(argument.name, " is given ",
+                             text.ends_with("received 2") ? "twice" : "more than twice")
+                    : StrCat(argument.name, " needs ", Wanted(argument)));
+  }
+  return absl::InvalidArgumentError(text);
+}
+
+/// Refuses text that is empty: as a name or path it would count as not given.
+Status CheckNotEmpty(const Argument& argument, const CLI::Option& option) {
+  const std::vector<std::string>& given = option.results();
+  if (argument.IsSwitch() || std::find(given.begin(), given.end(), "") == given.end()) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(StrCat(argument.name, " is empty"));
+}
+
+/// "--out=" and "--out --json": CLI11 would take whatever word is next for the value.
+Status CheckNextWords(const std::vector<Argument>& arguments,
+                      const std::vector<std::string>& words) {
+  const auto flag = [&](const std::string& word) {
+    return std::find_if(arguments.begin(), arguments.end(), [&](const Argument& argument) {
+      return argument.IsFlag() && argument.name == word;
+    });
+  };
+  for (std::size_t i = 0; i < words.size() && words[i] != "--"; ++i) {
+    if (words[i].ends_with('=') &&
+        flag(words[i].substr(0, words[i].size() - 1)) != arguments.end()) {
+      return absl::InvalidArgumentError(
+          StrCat(words[i].substr(0, words[i].size() - 1), " is empty"));
+    }
+    const auto found = flag(words[i]);
+    if (found == arguments.end() || found->IsSwitch() || i + 1 == words.size()) continue;
+    if (flag(words[i + 1]) != arguments.end()) {
+      return absl::InvalidArgumentError(StrCat(found->name, " needs ", Wanted(*found)));
+    }
+    ++i;  // the value
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
 
 Status ParseArguments(const std::vector<Argument>& arguments, std::vector<std::string> words) {
+  PB_RETURN_IF_ERROR(CheckNextWords(arguments, words));
   CLI::App app;
   app.set_help_flag();
   app.allow_extras();
   std::reverse(words.begin(), words.end());  // the order CLI11 takes them in
+  std::vector<const CLI::Option*> options;
   try {
-    for (const Argument& argument : arguments) Add(app, argument);
+    for (const Argument& argument : arguments) options.push_back(Add(app, argument));
     app.parse(words);
   } catch (const CLI::RequiredError& error) {
     const std::vector<std::string> surplus = Surplus(app);
     if (!surplus.empty()) return Unknown(surplus.front(), arguments);
     return absl::InvalidArgumentError(error.what());
+  } catch (const CLI::ArgumentMismatch& error) {
+    return WrongCount(arguments, error.what());
   } catch (const CLI::Error& error) {
     return absl::InvalidArgumentError(error.what());
   }
   const std::vector<std::string> surplus = Surplus(app);
   if (!surplus.empty()) return Unknown(surplus.front(), arguments);
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    PB_RETURN_IF_ERROR(CheckNotEmpty(arguments[i], *options[i]));
+  }
   return absl::OkStatus();
 }
 

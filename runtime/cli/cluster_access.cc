@@ -1,9 +1,17 @@
 #include "runtime/cli/cluster_access.h"
 
+#include <regex>
+
+#include "runtime/base/strings.h"
 #include "runtime/cli/interrupt.h"
 #include "runtime/client/node_settings.h"
 
 namespace patchbay::cli {
+namespace {
+
+constexpr std::size_t kMaxGpusBytes = 4096;
+
+}  // namespace
 
 void OwnClusterArguments::AddTo(std::vector<Argument>& arguments) {
   Argument count{"--cpus", "N", "CPU workers of the embedded cluster (default: cores)", &cpus};
@@ -12,6 +20,13 @@ void OwnClusterArguments::AddTo(std::vector<Argument>& arguments) {
   arguments.push_back(count);
   arguments.push_back(
       {"--gpus", "LIST", "GPUs of the embedded cluster: auto, none or UUIDs", &gpus});
+}
+
+Status CheckGpus(const std::string& list) {
+  static const std::regex kGpus(
+      "auto|none|(GPU-[0-9a-fA-F-]+|[0-9]+)(,(GPU-[0-9a-fA-F-]+|[0-9]+))*");
+  if (list.size() <= kMaxGpusBytes && std::regex_match(list, kGpus)) return absl::OkStatus();
+  return UsageError(StrCat("--gpus: expected auto, none or UUIDs, not '", list, "'"));
 }
 
 client::ClusterOptions ClusterOptionsOf(const Session& session, const OwnClusterArguments* own) {
@@ -28,6 +43,7 @@ client::ClusterOptions ClusterOptionsOf(const Session& session, const OwnCluster
 }
 
 StatusOr<client::Cluster> OpenCluster(const Session& session, const OwnClusterArguments* own) {
+  if (own != nullptr) PB_RETURN_IF_ERROR(CheckGpus(own->gpus));
   return client::Cluster::Open(ClusterOptionsOf(session, own));
 }
 

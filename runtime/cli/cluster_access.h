@@ -20,6 +20,10 @@ struct OwnClusterArguments {
   void AddTo(std::vector<Argument>& arguments);
 };
 
+/// A usage error unless the value of --gpus is auto, none, or UUIDs and indices of GPUs, whether
+/// there are such or not.
+Status CheckGpus(const std::string& list);
+
 /// --cluster or what client::Cluster::Open finds; an embedded one only with `own`.
 client::ClusterOptions ClusterOptionsOf(const Session& session, const OwnClusterArguments* own);
 /// Call it under an InterruptScope.

@@ -244,6 +244,7 @@ std::string OverviewText() {
     }
     text += HelpLine(left, right);
   }
+  text += HelpLine("help COMMAND", "explain a command, as `patchbay COMMAND --help` does");
   return text +
          "Without --cluster or PATCHBAY_CLUSTER, commands use the cluster that `up` runs on this\n"
          "machine. Where there is none, ingest, stream, spectra and labels start one and stop it.";

@@ -2,6 +2,7 @@
 
 #include "runtime/base/file.h"
 #include "runtime/base/strings.h"
+#include "runtime/cli/cluster_access.h"
 #include "runtime/cli/interrupt.h"
 #include "runtime/cli/network.h"
 #include "runtime/client/cluster.h"
@@ -27,6 +28,7 @@ std::vector<Argument> NodeArguments::Arguments() {
 StatusOr<NodeSettings> NodeArguments::Settings(const std::string& agent_state,
                                                const std::string& key,
                                                const std::string& address) const {
+  PB_RETURN_IF_ERROR(CheckGpus(gpus));
   NodeSettings settings;
   settings.node_key = key;
   settings.state = agent_state;

@@ -69,6 +69,9 @@ StatusOr<data::Network> NetworkTowards(const std::string& policy,
 StatusOr<data::Network> TrainerNetwork(const Environment& environment,
                                        const TrainerListening& listening,
                                        const std::string& cluster_address) {
+  if (!listening.address.empty()) {  // wrong is wrong, also where no other node connects
+    PB_RETURN_IF_ERROR(Annotate(data::InterfaceOf(listening.address).status(), "--data-listen"));
+  }
   const std::string policy =
       listening.policy.empty() ? DeclaredPolicy(environment) : listening.policy;
   StatusOr<data::Network> network = NetworkTowards(policy, cluster_address);
@@ -78,7 +81,6 @@ StatusOr<data::Network> TrainerNetwork(const Environment& environment,
   if (!network.ok() || network->policy == data::NetworkPolicy::kNone) return network;
   PB_ASSIGN_OR_RETURN(network->ports, ParsePortRange(listening.ports));
   if (!listening.address.empty()) {
-    PB_RETURN_IF_ERROR(Annotate(data::InterfaceOf(listening.address).status(), "--data-listen"));
     network->address = listening.address;
     network->is_named = true;
   } else if (!data::IsPrivateAddress(network->address)) {

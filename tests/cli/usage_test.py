@@ -20,6 +20,7 @@ class Usage(program.Case):
         for command in COMMANDS:
             for word in command.split():
                 self.assertIn(word, text)
+        self.assertRegex(text, r"(?m)^  help COMMAND ")
 
     def test_every_command_explains_itself_on_a_screen(self):
         for command in COMMANDS:
@@ -94,6 +95,37 @@ class Usage(program.Case):
             self.assertIn("ZxYxX", self.refused("synth", "volume", "o.ome.zarr", "--size", size))
         self.assertIn("ID", self.refused("job", "0"))
         self.assertIn("--role", self.refused("key", "new", "ann"))
+
+    def test_empty_values_are_refused_and_not_taken_for_none(self):
+        (self.folder / "run.yaml").write_text("dataset: a.svs\npatch: {size: [100, 100]}\n")
+        for flag in ("--save", "--resume", "--split", "--cluster", "--name", "--gpus", "--data-listen"):
+            self.assertIn(f"{flag} is empty", self.refused("stream", "run.yaml", flag, ""))
+            self.assertIn(f"{flag} is empty", self.refused("stream", f"{flag}=", "run.yaml"))
+        for words, name in ((["ingest", "a.svs", "--out", ""], "--out"), (["ingest", "", "--out", "o"], "SOURCE"),
+                            (["labels", "prune", "a.ome.zarr", "--lock", ""], "--lock")):
+            self.assertIn(f"{name} is empty", self.refused(*words))
+
+    def test_flags_without_a_value_say_what_they_need_and_repeated_ones_that_they_are(self):
+        for words, needs in ((["ingest", "a.svs", "--out"], "--out needs a folder"),
+                             (["ingest", "a.svs", "--out", "--json"], "--out needs a folder"),
+                             (["preview", "a.svs", "--out"], "--out needs a file"),
+                             (["stream", "run.yaml", "--batches"], "--batches needs a number"),
+                             (["stream", "run.yaml", "--name"], "--name needs a value (NAME)"),
+                             (["ingest", "a.svs", "--out", "o", "--codec"], "--codec needs one of zstd, lz4"),
+                             (["ingest", "a.svs", "--out", "o", "--out", "p"], "--out is given twice"),
+                             (["stream", "run.yaml", "--epoch", 1, "--epoch", 2, "--epoch", 3],
+                              "--epoch is given more than twice")):
+            self.assertIn(f"patchbay: {needs}\n", self.refused(*words))
+
+    def test_gpus_that_are_no_list_are_refused_before_anything_starts(self):
+        for slide in ("a.svs", "run.yaml"):
+            (self.folder / slide).touch()
+        for words in (["ingest", "a.svs", "--out", "o"], ["spectra", "a.svs", "--out", "o"], ["stream", "run.yaml"],
+                      ["up"]):
+            for value in ("all", "auto,0", "0,", "GPU-xyz"):
+                said = self.refused(*words, "--gpus", value)
+                self.assertIn(f"patchbay: --gpus: expected auto, none or UUIDs, not '{value}'\n", said)
+                self.assertLessEqual(len(said.splitlines()), 2, said)
 
     def test_limits_of_stores_are_in_the_help_and_are_held_before_a_cluster_starts(self):
         text = self.expect(0, "ingest", "--help").stdout
