@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "runtime/base/strings.h"
+#include "runtime/client/paths.h"
 
 namespace patchbay::cli {
 
@@ -15,8 +16,21 @@ bool IsThere(const std::string& path) {
   return std::filesystem::exists(std::filesystem::symlink_status(path, error));
 }
 
+Status CheckOutsideStores(std::string_view doing, const std::string& path,
+                          const std::string& typed) {
+  std::string store;  // the outermost: the levels of one are arrays, which look like stores
+  for (std::filesystem::path at = path; at != at.parent_path(); at = at.parent_path()) {
+    if (client::IsStore(at.string())) store = at.string();
+  }
+  if (store.empty()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      StrCat(doing, ": ", typed, ": it is or lies in the store ", store,
+             ", which other files would damage; give a path outside of it"));
+}
+
 Status CheckNothingThere(std::string_view doing, const std::string& path, const std::string& typed,
                          bool force) {
+  PB_RETURN_IF_ERROR(CheckOutsideStores(doing, path, typed));
   if (force || !IsThere(path)) return absl::OkStatus();
   return absl::AlreadyExistsError(
       StrCat(doing, ": ", typed, ": it exists; give another name, or --force to replace it"));

@@ -1,4 +1,4 @@
-// What a command that writes one file does about a file that is there.
+// What a command that writes does about what is there.
 #pragma once
 
 #include <string>
@@ -14,8 +14,13 @@ Argument ForceArgument(bool& force);
 /// Whether a file, a folder or a link of that name is there, wherever the link leads.
 bool IsThere(const std::string& path);
 
+/// FailedPrecondition, naming `typed` and the store, where `path`, which is absolute, is a store or
+/// lies in one: a file more would damage it.
+Status CheckOutsideStores(std::string_view doing, const std::string& path,
+                          const std::string& typed);
+
 /// AlreadyExists, naming `typed` and --force, where something is at `path` (IsThere) and `force` is
-/// false.
+/// false; and CheckOutsideStores.
 Status CheckNothingThere(std::string_view doing, const std::string& path, const std::string& typed,
                          bool force);
 

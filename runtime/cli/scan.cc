@@ -252,6 +252,7 @@ StatusOr<ExitCode> ScanCommand::Run(Session& session) {
     sources.push_back(path);
   }
   PB_ASSIGN_OR_RETURN(const std::string out, client::AbsolutePath(out_));
+  PB_RETURN_IF_ERROR(CheckOutsideStores("scan", out, out_));
   for (const Json& source : sources) {
     const auto& path = source.get_ref<const std::string&>();
     if (!NamesNnunetDataset(path)) continue;

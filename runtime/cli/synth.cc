@@ -97,6 +97,8 @@ class SynthVolumeCommand final : public Command {
           StrCat("--size: expected ZxYxX in voxels, such as 128x512x512, not '", size_, "'"));
     }
     PB_ASSIGN_OR_RETURN(const std::string path, client::AbsolutePath(path_));
+    const std::string folder = std::filesystem::path(path).parent_path().string();
+    PB_RETURN_IF_ERROR(CheckOutsideStores("synth volume", folder, path_));
     const Json payload = {{"size", size}, {"seed", static_cast<std::uint64_t>(seed_)}};
     PB_RETURN_IF_ERROR(RunWorkerOp("synth.volume", payload, {{"out", path}}).status());
     session.terminal.Say(
@@ -134,6 +136,7 @@ class SynthCtCommand final : public Command {
       return UsageError(StrCat("--size: expected ZxYxX, such as 24x128x128, not '", size_, "'"));
     }
     PB_ASSIGN_OR_RETURN(const std::string path, client::AbsolutePath(path_));
+    PB_RETURN_IF_ERROR(CheckOutsideStores("synth ct", path, path_));
     Json payload = {{"size", size}, {"seed", static_cast<std::uint64_t>(seed_)}, {"fault", fault_}};
     if (step_mm_) payload["step_mm"] = *step_mm_;
     if (pixel_mm_) payload["pixel_mm"] = *pixel_mm_;
