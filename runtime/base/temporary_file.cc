@@ -18,7 +18,15 @@ StatusOr<TemporaryFile> CreateBeside(const std::string& path, std::string_view s
   if (absl::IsNotFound(opened.status())) {
     return absl::NotFoundError(StrCat("write: ", path, ": there is no such folder"));
   }
-  PB_ASSIGN_OR_RETURN(file.fd, std::move(opened));
+  if (!opened.ok()) {
+    std::string_view cause = MessageOf(opened.status());
+    if (const auto at = cause.find(file.path); at != std::string_view::npos) {
+      cause.remove_prefix(at + file.path.size());
+      while (cause.starts_with(':') || cause.starts_with(' ')) cause.remove_prefix(1);
+    }
+    return Status(opened.status().code(), StrCat("write: ", path, ": ", cause));
+  }
+  file.fd = *std::move(opened);
   return file;
 }
 

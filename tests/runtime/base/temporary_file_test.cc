@@ -23,6 +23,9 @@ TEST(TemporaryFile, IsNotNamedByErrors) {
   const auto file = CreateBeside(path, ".part");
   ASSERT_TRUE(absl::IsNotFound(file.status()));
   EXPECT_EQ(MessageOf(file.status()), StrCat("write: ", path, ": there is no such folder"));
+  const std::string too_long = StrCat(testing::TempDir(), std::string(250, 'a'));
+  EXPECT_EQ(MessageOf(CreateBeside(too_long, ".part").status()),
+            StrCat("write: ", too_long, ": File name too long"));
 }
 
 }  // namespace
