@@ -56,6 +56,46 @@ class Embedded(program.Case):
         self.assertNotIn("digest", self.json("stream", run, "--batches", 2))
         self.assert_nothing_left()
 
+    def test_tables_of_the_user_are_not_replaced(self):
+        out = self.folder / "stores"
+        out.mkdir()
+        for name in ("manifest.csv", "verdicts.csv", "failed.csv"):
+            mine = out / name
+            mine.write_text("patient,slide\n1,slide.svs\n")
+            said = self.expect(1, "ingest", self.slide, "--out", out).stderr
+            self.assertIn(f"{mine}: exists and is not a table of Patchbay's: move it away", said)
+            self.assertEqual(mine.read_text(), "patient,slide\n1,slide.svs\n")
+            self.assertEqual([path.name for path in out.iterdir()], [name], "refused before work begins")
+            mine.unlink()
+        (out / "failed.csv").write_text("mine\n")
+        self.assertIn("failed.csv: exists", self.expect(1, "spectra", self.slide, "--out", out).stderr)
+        (out / "failed.csv").write_text("source,reason\na.svs,an earlier failure\n")
+        self.ingest()
+        self.assertFalse((out / "failed.csv").exists(), "ours is")
+        self.ingest()
+
+    def test_nothing_is_written_into_a_store(self):
+        store = self.folder / "stores" / self.ingest()["stores"][0]["name"]
+        run = self.run_file("stores/")
+        other = self.folder / "other.svs"
+        self.expect(0, "synth", "slide", other, "--size", "600x500")
+        for inside in (store, store / "0", store / "new"):
+            for words in (["ingest", other, "--out", inside], ["spectra", other, "--out", inside],
+                          ["stream", run, "--batches", 1, "--save", inside], ["preview", other, "--out", inside / "a.png"],
+                          ["scan", other, "--out", inside / "a.csv"], ["synth", "slide", inside / "a.svs", "--force"],
+                          ["synth", "ct", inside / "ct"], ["synth", "volume", inside / "a.ome.zarr"],
+                          ["labels", "export", store, "--set", "s", "--out", inside / "a.geojson"]):
+                with self.subTest(words=words):
+                    said = self.expect(1, *words).stderr
+                    self.assertIn(f"lies in the store {store}, which other files would damage", said)
+        self.assertTrue(self.json("verify", store)["clean"])
+
+    def test_an_address_to_listen_on_that_is_none_is_refused_without_other_nodes_too(self):
+        run = self.run_file(self.slide)
+        said = self.expect(1, "stream", run, "--batches", 1, "--data-listen", "abc").stderr
+        self.assertIn("--data-listen: ", said)
+        self.assertIn("abc", said)
+
     def test_the_second_ingest_finds_the_store_there(self):
         first = self.ingest()
         second = self.ingest()

@@ -15,6 +15,7 @@
 #include "workers/jobs/task/find_images.h"
 #include "workers/jobs/task/folder_tree.h"
 #include "workers/jobs/task/identity.h"
+#include "workers/jobs/task/own_table.h"
 #include "workers/jobs/task/progress.h"
 #include "workers/jobs/task/slide_tasks.h"
 
@@ -177,8 +178,19 @@ StatusOr<Space> CheckSpace(TaskContext& context, const IngestFolders& folders,
              HumanBytes(space.free_bytes), " are free"));
 }
 
+/// The tables that the job, or its command at the end, replaces or removes.
+Status CheckTables(const IngestFolders& folders) {
+  const auto check = [&](const char* name, std::string_view header) {
+    return CheckOwnTable("ingest", StrCat(folders.out, "/", name), header);
+  };
+  PB_RETURN_IF_ERROR(check("manifest.csv", kManifestHeader));
+  PB_RETURN_IF_ERROR(check("verdicts.csv", kVerdictsHeader));
+  return check("failed.csv", kFailedHeader);
+}
+
 StatusOr<TaskOutput> Plan(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(IngestFolders folders, FoldersOf(context));
+  PB_RETURN_IF_ERROR(CheckTables(folders));
   IngestManifest manifest;
   PB_ASSIGN_OR_RETURN(manifest.settings, ParseIngestSettings(context.payload));
   if (context.manifest.contains("pseudonym_key")) {

@@ -14,6 +14,7 @@
 #include "runtime/base/file_names.h"
 #include "runtime/base/strings.h"
 #include "workers/access/path_names.h"
+#include "workers/jobs/task/own_table.h"
 
 namespace patchbay::workers {
 namespace {
@@ -25,7 +26,6 @@ constexpr int kStoreFormat = 5;
 /// Publishing syncs a whole store: minutes on a slow disk. A holder that is frozen loses its lease,
 /// and with that its life and the lock.
 constexpr std::chrono::minutes kLockLimit{5};
-constexpr std::string_view kCsvHeader = "store,source,source_sha256,digest,pixel_digest\r\n";
 
 /// Rows of an existing manifest by store name. The store name never needs quotes.
 /// The columns store and source: copies of a slide have one store and a row each.
@@ -183,7 +183,7 @@ Status UpdateManifestCsv(const IngestFolders& folders, const IngestManifest& man
                                    ",", o.digest, ",", o.pixel_digest, "\r\n");
     rows[RowKey(row)] = row;
   }
-  std::string text(kCsvHeader);
+  std::string text(kManifestHeader);
   for (const auto& [key, row] : rows) text += row;
   return WriteFileDurably(path, AsBytes(text), 0600);
 }

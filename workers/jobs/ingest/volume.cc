@@ -24,6 +24,7 @@
 #include "workers/jobs/task/folder_tree.h"
 #include "workers/jobs/task/identity.h"
 #include "workers/jobs/task/image_digest.h"
+#include "workers/jobs/task/own_table.h"
 #include "workers/jobs/task/progress.h"
 #include "workers/jobs/task/volume_writer.h"
 #include "workers/sources/volumes/dicom_volume.h"
@@ -34,7 +35,6 @@ namespace {
 constexpr std::int64_t kShardSide = 256;
 constexpr std::size_t kMaxVolumeFileBytes = 64u << 20;
 constexpr std::size_t kMaxVerdictsBytes = 256u << 20;
-constexpr std::string_view kVerdictsHeader = "source,verdict,reason,slices,files\r\n";
 constexpr double kFillHu = -1024;
 
 /// The "#" before the series in a source that names a folder and a series; npos otherwise.

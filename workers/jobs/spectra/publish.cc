@@ -10,6 +10,7 @@
 #include "runtime/base/file_names.h"
 #include "runtime/base/strings.h"
 #include "workers/jobs/spectra/figures.h"
+#include "workers/jobs/task/own_table.h"
 #include "workers/plots/spectra_plots.h"
 
 namespace patchbay::workers {
@@ -85,6 +86,7 @@ StatusOr<std::vector<std::string>> PublishPlots(TaskContext& context, const Spec
 Status CheckOutIsFree(const SpectraFolders& folders, const SpectraManifest& manifest) {
   if (Exists(folders.PublishingFile())) return absl::OkStatus();
   const auto in_out = [&](const char* name) { return StrCat(folders.out, "/", name); };
+  PB_RETURN_IF_ERROR(CheckOwnTable("spectra", in_out("failed.csv"), kFailedHeader));
   for (const char* name : kNames) {
     if (!Exists(in_out(name))) continue;
     if (HasDefinition(in_out(kDocument), manifest.settings.Definition()) &&
