@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <string_view>
 
+#include "runtime/base/counted.h"
 #include "runtime/base/strings.h"
 
 namespace patchbay {
@@ -21,6 +22,13 @@ constexpr std::array<std::string_view, 39> kKnown = {
 
 constexpr std::array<std::string_view, 3> kTables = {"manifest.csv", "failed.csv", "verdicts.csv"};
 
+constexpr std::array<std::string_view, 5> kNoFiles = {"dangling link", "device", "FIFO", "link",
+                                                      "socket"};
+
+bool IsNoFile(std::string_view kind) {
+  return std::find(kNoFiles.begin(), kNoFiles.end(), kind) != kNoFiles.end();
+}
+
 }  // namespace
 
 std::string KindOfFile(const std::string& path) {
@@ -35,7 +43,10 @@ std::string TextOf(const FilesByKind& files) {
   std::string text;
   for (const auto& [kind, count] : files) {
     if (count <= 0) continue;
-    text += StrCat(text.empty() ? "" : ", ", count, kind == kOther ? " " : " .", kind);
+    if (!text.empty()) text += ", ";
+    const bool is_other = kind == kOther;
+    text += IsNoFile(kind) ? Counted(static_cast<std::uint64_t>(count), kind)
+                           : StrCat(count, is_other ? " " : " .", kind);
   }
   return text;
 }

@@ -12,10 +12,11 @@ namespace patchbay {
 /// "jpg", "xml"; "other" for what is not well known, since a name's end may say more than its kind.
 std::string KindOfFile(const std::string& path);
 
-/// Files by KindOfFile.
+/// Files by KindOfFile; what is no file as "FIFO", "socket", "device", "link" (to one that counts
+/// already), "dangling link".
 using FilesByKind = std::map<std::string, std::int64_t>;
 
-/// "3 .dcm, 1 other"; "" when there is none.
+/// "2 links, 3 .dcm, 1 other"; "" when there is none.
 std::string TextOf(const FilesByKind& files);
 
 /// Whether jobs write a table of that name beside their stores.

@@ -59,6 +59,36 @@ TEST_F(FindImagesTest, WhatIsPassedOverIsCountedByKindAndKindsNameNobody) {
   EXPECT_EQ(passed_over, (FilesByKind{{"dcm", 1}, {"jpg", 2}, {"other", 2}}));
 }
 
+TEST_F(FindImagesTest, ALinkBesideItsImageIsPassedOverAsALinkWhicheverIsMetFirst) {
+  File("d/b.svs");
+  File("elsewhere/e.svs");
+  fs::create_symlink(At("d/b.svs"), At("d/a_link.svs"));  // met before it
+  fs::create_symlink("b.svs", At("d/c_link.svs"));        // and after it
+  fs::create_symlink(At("elsewhere/e.svs"), At("d/only_by_link.svs"));
+  FilesByKind passed_over;
+  const auto found = FindImages(context_, {At("d")}, {.passed_over = &passed_over});
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(*found, (Paths{At("d/b.svs"), At("elsewhere/e.svs")}));
+  EXPECT_EQ(passed_over, (FilesByKind{{"link", 2}}));
+}
+
+TEST_F(FindImagesTest, WhatIsNoFileIsPassedOverAsWhatItIsWhateverItsName) {
+  File("d/a.svs");
+  ASSERT_EQ(mkfifo(At("d/b.svs").c_str(), 0600), 0);
+  fs::create_symlink(At("gone.svs"), At("d/c.svs"));
+  fs::create_symlink("/dev/null", At("d/d.txt"));
+  FilesByKind passed_over;
+  ASSERT_TRUE(FindImages(context_, {At("d")}, {.passed_over = &passed_over}).ok());
+  EXPECT_EQ(passed_over, (FilesByKind{{"FIFO", 1}, {"dangling link", 1}, {"device", 1}}));
+}
+
+TEST_F(FindImagesTest, AnImageThatIsNamedAndInANamedFolderIsNoLink) {
+  File("d/a.svs");
+  FilesByKind passed_over;
+  ASSERT_TRUE(FindImages(context_, {At("d/a.svs"), At("d")}, {.passed_over = &passed_over}).ok());
+  EXPECT_EQ(passed_over, FilesByKind());
+}
+
 TEST_F(FindImagesTest, TablesOfJobsAreNotPassedOverWhereStoresAreWanted) {
   const std::vector<std::string> tables = {"manifest.csv", "failed.csv", "verdicts.csv"};
   for (const std::string& name : tables) File("d/" + name);

@@ -30,6 +30,20 @@ bool HasSlideExtension(const fs::path& path) {
          kSlideExtensions.end();
 }
 
+/// What an entry that is no file is, in the words of runtime/base/file_kind.h.
+std::string KindOfEntry(const fs::file_status& status) {
+  switch (status.type()) {
+    case fs::file_type::fifo:
+      return "FIFO";
+    case fs::file_type::socket:
+      return "socket";
+    case fs::file_type::not_found:
+      return "dangling link";
+    default:
+      return "device";
+  }
+}
+
 /// The images found so far, each once.
 class ImageList {
  public:
@@ -88,6 +102,10 @@ class ImageList {
   Status AddFile(const std::string& path, const fs::file_status& status) {
     const bool is_file = fs::is_regular_file(status) || !fs::status_known(status);
     if (HasSlideExtension(path) && is_file) return AddReadable(path);
+    if (!is_file) {
+      ++passed_over_[KindOfEntry(status)];
+      return absl::OkStatus();
+    }
     const bool is_own = options_.stores && IsTableOfJobs(fs::path(path).filename().string());
     if (!is_own) ++passed_over_[KindOfFile(path)];
     return absl::OkStatus();
@@ -95,8 +113,19 @@ class ImageList {
 
   Status AddReadable(const std::string& path) {
     const auto canonical = context_.MayRead(path);
-    if (canonical.ok()) return Add(*canonical);
+    if (canonical.ok()) return AddOnce(path, *canonical);
     return options_.keep_unreadable ? Add(path) : canonical.status();
+  }
+
+  /// A link to an image of the folder and that image are one, whichever is met first; the link is
+  /// said to be passed over.
+  Status AddOnce(const std::string& path, const std::string& canonical) {
+    std::error_code error;
+    const bool is_link = fs::is_symlink(fs::symlink_status(path, error));
+    const bool is_again = seen_.contains(canonical);
+    if (is_again && (is_link || through_links_.erase(canonical) > 0)) ++passed_over_["link"];
+    if (!is_again && is_link) through_links_.insert(canonical);
+    return Add(canonical);
   }
 
   Status Add(const std::string& path) {
@@ -113,8 +142,9 @@ class ImageList {
   const FindImagesOptions& options_;
   std::vector<std::string> paths_;
   std::unordered_set<std::string> seen_;
-  FilesByKind passed_over_;  ///< of the folder that is named
-  std::size_t found_ = 0;    ///< those that were there before too
+  std::unordered_set<std::string> through_links_;  ///< of those, met only by links so far
+  FilesByKind passed_over_;                        ///< of the folder that is named
+  std::size_t found_ = 0;                          ///< those that were there before too
   std::size_t stores_ = 0;
 };
 
