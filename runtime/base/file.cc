@@ -8,6 +8,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "runtime/base/byte_limit.h"
 #include "runtime/base/confined_open.h"
 #include "runtime/base/file_names.h"
 #include "runtime/base/folder_scope.h"
@@ -69,8 +70,8 @@ StatusOr<std::string> ReadFile(const std::string& path, std::size_t max_bytes) {
     return absl::FailedPreconditionError(StrCat("read: ", path, ": a pipe, not a file"));
   }
   if (static_cast<std::uint64_t>(st.st_size) > max_bytes) {
-    return absl::InvalidArgumentError(
-        StrCat("read: ", path, ": ", st.st_size, " bytes, more than ", max_bytes));
+    return absl::InvalidArgumentError(StrCat(
+        "read: ", path, ": ", BytesBeyond(static_cast<std::uint64_t>(st.st_size), max_bytes)));
   }
   std::string text(static_cast<std::size_t>(st.st_size), '\0');
   PB_RETURN_IF_ERROR(ReadAt(fd.get(), 0, std::as_writable_bytes(std::span(text)), path));

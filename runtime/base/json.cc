@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "runtime/base/byte_limit.h"
+#include "runtime/base/json_error.h"
 #include "runtime/base/strings.h"
 #include "runtime/base/utf8.h"
 
@@ -92,7 +94,7 @@ std::string DumpPlain(const Json& value) {
 StatusOr<Json> ParseJson(std::string_view text, std::string_view what, std::size_t max_bytes) {
   if (text.size() > max_bytes) {
     return absl::InvalidArgumentError(
-        StrCat("parse json: ", what, ": ", text.size(), " bytes, more than ", max_bytes));
+        StrCat("parse json: ", what, ": ", BytesBeyond(text.size(), max_bytes)));
   }
   if (TooDeep(text)) {
     return absl::InvalidArgumentError(
@@ -103,7 +105,7 @@ StatusOr<Json> ParseJson(std::string_view text, std::string_view what, std::size
     if (text.find(kZeroInText) == std::string_view::npos) return value;
     return WithTexts(value, Unescaped);
   } catch (const Json::exception& error) {
-    return absl::InvalidArgumentError(StrCat("parse json: ", what, ": ", error.what()));
+    return absl::InvalidArgumentError(StrCat("parse json: ", what, ": ", JsonFaultOf(text, error)));
   }
 }
 

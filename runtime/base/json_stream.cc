@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "runtime/base/json_error.h"
 #include "runtime/base/strings.h"
 
 namespace patchbay {
@@ -32,7 +33,7 @@ StatusOr<Json> ParseJsonTaking(std::string_view text, std::string_view what,
   } catch (const Stopped& stopped) {
     return stopped.status;
   } catch (const Json::exception& error) {
-    return absl::InvalidArgumentError(StrCat("parse json: ", what, ": ", error.what()));
+    return absl::InvalidArgumentError(StrCat("parse json: ", what, ": ", JsonFaultOf(text, error)));
   }
 }
 

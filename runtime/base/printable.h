@@ -7,7 +7,8 @@
 namespace patchbay {
 
 /// `text` with its control characters as "\x1b": what would steer a terminal, and the ends of lines
-/// and tabs, with which a file's name could play a line or a column that nobody wrote.
+/// and tabs, with which a file's name could play a line or a column that nobody wrote. Those of
+/// Unicode that turn the direction of text, or end a line, as "\u202e".
 std::string Printable(std::string_view text);
 
 }  // namespace patchbay

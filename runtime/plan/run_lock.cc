@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "runtime/base/json_error.h"
 #include "runtime/base/strings.h"
 #include "runtime/plan/ops/stain_normalize.h"
 
@@ -143,7 +144,7 @@ StatusOr<RunLock> ParseRunLock(std::string_view text, std::string_view source) {
         StrCat("read lock: ", source, ": ", cause, "; `patchbay lock --update` writes a new one"));
   };
   const StatusOr<Json> value = ParseJson(text, source, kMaxLockBytes);
-  if (!value.ok()) return wrong(MessageOf(value.status()));
+  if (!value.ok()) return wrong(StrCat(JsonCause(value.status(), source), ", so no lock of a run"));
   if (!value->is_object() || !value->contains("version")) return wrong("no lock of a run");
   if ((*value)["version"] != kLockVersion) return wrong("a lock of another version");
   RunLock lock;

@@ -6,6 +6,7 @@
 
 #include "absl/numeric/int128.h"
 #include "runtime/base/file.h"
+#include "runtime/base/json_error.h"
 #include "runtime/base/strings.h"
 
 namespace patchbay::results {
@@ -270,8 +271,12 @@ StatusOr<SpectraDocument> ParseSpectraDocument(const Json& document, std::string
 
 StatusOr<SpectraDocument> ReadSpectraDocument(const std::string& path) {
   PB_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxSpectraBytes));
-  PB_ASSIGN_OR_RETURN(const Json document, ParseJson(text, path, kMaxSpectraBytes));
-  return ParseSpectraDocument(document, path);
+  const StatusOr<Json> document = ParseJson(text, path, kMaxSpectraBytes);
+  if (!document.ok()) {
+    return Wrong(
+        path, StrCat("not a result of `patchbay spectra`: ", JsonCause(document.status(), path)));
+  }
+  return ParseSpectraDocument(*document, path);
 }
 
 }  // namespace patchbay::results

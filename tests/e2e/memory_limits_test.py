@@ -114,7 +114,7 @@ class MemoryLimits(harness.Case):
             with self.subTest(words=words):
                 result = self.inside(1024 * MIB, *words)
                 self.assertNotEqual(result.returncode, 0)
-                self.assertIn("1099511627776 bytes, more than", result.stdout + result.stderr)
+                self.assertIn("1.0 TiB, more than", result.stdout + result.stderr)
 
     def test_own_processes_go_first_when_memory_runs_out(self):
         run = self.run_file(self.slide(size="900x700"))

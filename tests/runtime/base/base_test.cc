@@ -146,7 +146,7 @@ TEST(Files, AFileLargerThanItsLimitIsNeverReadAndNeverTriedAgain) {
   EXPECT_TRUE(ReadFile(path, 10).ok());
   const auto text = ReadFile(path, 9);
   EXPECT_EQ(text.status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(MessageOf(text.status()), StrCat("read: ", path, ": 10 bytes, more than 9"));
+  EXPECT_EQ(MessageOf(text.status()), StrCat("read: ", path, ": 10 B, more than 9 B"));
   std::filesystem::remove(path);
 }
 

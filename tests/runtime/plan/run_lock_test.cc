@@ -86,6 +86,9 @@ TEST(RunLock, TextsThatAreNoLockAreRefused) {
            error.find("`patchbay lock --update`") != std::string::npos;
   };
   EXPECT_PRED2(says, ParseError(""), "run.lock");
+  EXPECT_EQ(ParseError("dataset: a\n"),
+            "read lock: run.lock: not JSON (line 1, column 1), so no lock of a run; `patchbay lock "
+            "--update` writes a new one");
   EXPECT_PRED2(says, ParseError("[]"), "no lock of a run");
   EXPECT_PRED2(says, ParseError(good.substr(0, good.size() / 2)), "run.lock");
   EXPECT_PRED2(says, with("\"version\": 1", "\"version\": 2"), "another version");

@@ -176,6 +176,10 @@ TEST(SpectraDocument, AFileThatIsNoJsonOrNotThereIsRefused) {
               absl::StatusCode::kInvalidArgument)
         << text;
   }
+  const std::string csv = folder + "/a.csv";
+  ASSERT_TRUE(WriteFileDurably(csv, AsBytes(std::string_view("slide,score\n"))).ok());
+  EXPECT_EQ(MessageOf(ReadSpectraDocument(csv).status()),
+            StrCat(csv, ": not a result of `patchbay spectra`: not JSON (line 1, column 1)"));
   std::filesystem::remove_all(folder);
 }
 
