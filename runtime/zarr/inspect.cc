@@ -4,6 +4,7 @@
 
 #include "runtime/base/spacing.h"
 #include "runtime/base/strings.h"
+#include "runtime/zarr/level_downsample.h"
 #include "runtime/zarr/metadata.h"
 #include "runtime/zarr/ngff.h"
 #include "runtime/zarr/verify.h"
@@ -60,14 +61,16 @@ Json AxisNames(const Multiscales& multiscales) {
   return names;
 }
 
-double DownsampleOf(const Multiscales& multiscales, const std::vector<std::int64_t>& finest,
+double DownsampleOf(const Multiscales& multiscales, const NgffLevel& level,
+                    const std::vector<std::int64_t>& finest,
                     const std::vector<std::int64_t>& shape) {
+  const std::vector<double>& first = multiscales.levels.front().scale;
   double sum = 0;
   int axes = 0;
   for (const char* name : {"y", "x"}) {
     const auto axis = AxisNamed(multiscales, name);
     if (!axis || *axis >= shape.size() || *axis >= finest.size() || shape[*axis] == 0) continue;
-    sum += static_cast<double>(finest[*axis]) / static_cast<double>(shape[*axis]);
+    sum += DownsampleAlong(finest[*axis], shape[*axis], level.scale[*axis] / first[*axis]);
     ++axes;
   }
   return axes == 0 ? 1.0 : sum / axes;
@@ -102,7 +105,7 @@ StatusOr<Json> InspectStore(const std::string& store) {
     }
     levels.push_back({{"shape", array.shape},
                       {"chunk", array.chunk_shape},
-                      {"downsample", DownsampleOf(multiscales, finest, array.shape)}});
+                      {"downsample", DownsampleOf(multiscales, level, finest, array.shape)}});
   }
   Json row = {{"digest", Said(group.attributes, "digest")},
               {"pixel_digest", Said(group.attributes, "pixel_digest")},
@@ -115,8 +118,9 @@ StatusOr<Json> InspectStore(const std::string& store) {
               {"levels", levels},
               {"spacing", SpacingJson(multiscales)},
               {"mpp", MppOf(multiscales)}};
-  for (const char* key : {"affine_lps", "affine_ras", "orientation", "acquisition", "value_range",
-                          "slice_table", "stain", "stain_srgb", "icc_to_srgb", "transform_log"}) {
+  for (const char* key :
+       {"mpp_assumed", "affine_lps", "affine_ras", "orientation", "acquisition", "value_range",
+        "slice_table", "stain", "stain_srgb", "icc_to_srgb", "transform_log"}) {
     Json said = Said(group.attributes, key);
     if (said.is_object()) said.erase("values");  // of a lookup: the digest tells which
     if (!said.is_null()) row[key] = said;

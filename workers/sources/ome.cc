@@ -4,6 +4,8 @@
 #include <cmath>
 #include <utility>
 
+#include "workers/sources/mpp_limits.h"
+
 namespace patchbay::workers {
 namespace {
 
@@ -54,8 +56,10 @@ std::optional<double> SizeOf(std::string_view pixels, std::string_view size,
   const auto read = std::from_chars(text->data(), text->data() + text->size(), value);
   const bool is_whole = read.ec == std::errc() && read.ptr == text->data() + text->size();
   const auto unit = MicrometresOf(Attribute(pixels, size_unit).value_or("um"));
-  if (!is_whole || !unit || !std::isfinite(value) || value <= 0) return std::nullopt;
-  return value * *unit;
+  if (!is_whole || !unit || !std::isfinite(value)) return std::nullopt;
+  const double um = value * *unit;
+  if (um < kSmallestMpp || um > kLargestMpp) return std::nullopt;
+  return um;
 }
 
 }  // namespace

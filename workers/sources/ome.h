@@ -8,7 +8,8 @@ namespace patchbay::workers {
 
 struct OmeDescription {
   /// PhysicalSizeX and PhysicalSizeY of the first image, micrometres per pixel; absent when not
-  /// stated, or stated in a unit that is not a length (`pixel`, `reference frame`).
+  /// stated, stated in a unit that is not a length (`pixel`, `reference frame`), or outside what a
+  /// microscope's pixels measure (`mpp_limits.h`).
   std::optional<double> mpp_y, mpp_x;
 };
 

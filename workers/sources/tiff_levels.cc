@@ -8,6 +8,7 @@
 #include "runtime/base/strings.h"
 #include "workers/sources/aperio.h"
 #include "workers/sources/flat_codecs.h"
+#include "workers/sources/mpp_limits.h"
 #include "workers/sources/ome.h"
 
 namespace patchbay::workers {
@@ -51,6 +52,10 @@ Status CheckGeometry(const TiffDirectory& d) {
       d.piece_height > kMaxTiffSide) {
     return Malformed(StrCat("tiles or strips of ", d.piece_width, " x ", d.piece_height,
                             " pixels: 1 to ", kMaxTiffSide, " a side are supported"));
+  }
+  if (d.orientation < 1 || d.orientation > 8) {
+    return NotRead(StrCat("orientation ", d.orientation,
+                          ": there are orientations 1 to 8, and only 1 is supported"));
   }
   if (d.orientation != 1) {
     return NotRead(StrCat("orientation ", d.orientation,
@@ -264,10 +269,10 @@ LevelLayout LayoutOf(const TiffDirectory& d, const TiffDirectory& full) {
 void SetMppFromResolution(const TiffDirectory& d, ImageLayout& layout) {
   if (d.resolution_unit != 2 && d.resolution_unit != 3) return;
   const double unit_um = d.resolution_unit == 3 ? 10000.0 : 25400.0;
-  constexpr double kLargestMpp = 50;
   const auto to_mpp = [&](const std::optional<double>& resolution) -> std::optional<double> {
-    if (!resolution.has_value() || unit_um / *resolution > kLargestMpp) return std::nullopt;
-    return unit_um / *resolution;
+    if (!resolution.has_value()) return std::nullopt;
+    const double um = unit_um / *resolution;
+    return um >= kSmallestMpp && um <= kLargestMpp ? std::optional(um) : std::nullopt;
   };
   const Spacing spacing = SpacingOfMpp(to_mpp(d.y_resolution), to_mpp(d.x_resolution));
   if (spacing.MeanMpp()) layout.spacing = spacing;

@@ -9,6 +9,7 @@
 #include "runtime/plan/ops/icc_to_srgb.h"
 #include "runtime/zarr/array.h"
 #include "runtime/zarr/file_byte_store.h"
+#include "runtime/zarr/level_downsample.h"
 #include "runtime/zarr/ngff.h"
 #include "runtime/zarr/shard_list.h"
 #include "runtime/zarr/strided_copy.h"
@@ -321,14 +322,6 @@ StatusOr<zarr::Array> OpenLevel(std::shared_ptr<zarr::ByteStore> store, const st
       StrCat("open image: ", name, ": missing, although the store's metadata names this level"));
 }
 
-/// What the metadata states, as long as the shapes bear it out: an average of two has exactly twice
-/// its parent's pixel size, although its shape is rounded up.
-double DownsampleAlong(std::int64_t finest, std::int64_t side, double stated) {
-  const double ratio = static_cast<double>(finest) / static_cast<double>(side);
-  return std::abs(static_cast<double>(finest) / stated - static_cast<double>(side)) < 1.0 ? stated
-                                                                                          : ratio;
-}
-
 /// Of level 0; nothing where the axis or its unit is missing.
 std::optional<AxisSpacing> SpacingAlong(const zarr::Multiscales& multiscales, int axis) {
   if (axis < 0) return std::nullopt;
@@ -368,7 +361,8 @@ StatusOr<std::unique_ptr<ImageSource>> OpenZarrImage(const std::string& path,
     const Extent finest = layout.levels.empty() ? size.size : layout.levels.front().size;
     const auto along = [&](int axis, std::int64_t first, std::int64_t side) {
       const auto a = static_cast<std::size_t>(axis);
-      return DownsampleAlong(first, side, level.scale[a] / multiscales.levels.front().scale[a]);
+      return zarr::DownsampleAlong(first, side,
+                                   level.scale[a] / multiscales.levels.front().scale[a]);
     };
     size.downsample =
         (along(roles.y, finest.y, size.size.y) + along(roles.x, finest.x, size.size.x)) / 2;

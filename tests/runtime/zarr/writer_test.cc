@@ -406,6 +406,25 @@ TEST(InspectStore, SaysWhatTheCommandPrints) {
   EXPECT_EQ((*foreign)["mpp"], Json({0.004, 0.03}));
 }
 
+TEST(InspectStore, DownsamplesAreThoseOfTheMetadata) {
+  ImageStoreSpec spec = SmallSpec();
+  spec.downsamples = {{1, 1}, {2, 2}};
+  const TempFolder folder;
+  WriteStore(folder / "s", spec, ImagesOf(spec));
+  const auto json = InspectStore(folder / "s");
+  ASSERT_TRUE(json.ok()) << json.status();
+  EXPECT_EQ((*json)["levels"][0]["downsample"], 1.0);
+  EXPECT_EQ((*json)["levels"][1]["downsample"], 2.0);  // of 301 x 270 pixels it has 151 x 135
+  Json without = Json::parse(ReadText(folder / "s/zarr.json"));
+  for (Json& level : without["attributes"]["ome"]["multiscales"][0]["datasets"]) {
+    level["coordinateTransformations"][0]["scale"] = {1, 1, 1};
+  }
+  WriteText(folder / "s/zarr.json", without.dump());
+  const auto shapes = InspectStore(folder / "s");
+  ASSERT_TRUE(shapes.ok()) << shapes.status();
+  EXPECT_NEAR((*shapes)["levels"][1]["downsample"].get<double>(), 1.997, 0.001);
+}
+
 TEST(PublishStore, MovesACompleteStoreToItsNameAndRefusesATakenOne) {
   const TempFolder folder;
   WriteText(folder / "staging/s/zarr.json", "{}");

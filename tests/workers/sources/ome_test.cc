@@ -18,17 +18,26 @@ std::string Ome(const std::string& pixels) {
 }
 
 TEST(Ome, EveryLengthUnitBecomesMicrometres) {
-  const std::pair<const char*, double> units[] = {
-      {"\u00B5m", 0.5}, {"\u03BCm", 0.5}, {"&#181;m", 0.5}, {"um", 0.5},      {"nm", 5e-4},
-      {"mm", 500},      {"cm", 5000},     {"m", 5e5},       {"\u00C5", 5e-5}, {"in", 12700},
+  const std::pair<const char*, const char*> units[] = {
+      {"\u00B5m", "0.5"},
+      {"\u03BCm", "0.5"},
+      {"&#181;m", "0.5"},
+      {"um", "0.5"},
+      {"nm", "500"},
+      {"mm", "0.0005"},
+      {"cm", "0.00005"},
+      {"m", "5e-7"},
+      {"\u00C5", "5000"},
+      {"pm", "5e5"},
+      {"in", "1.968503937007874e-5"},
   };
-  for (const auto& [unit, um] : units) {
+  for (const auto& [unit, size] : units) {
     const OmeDescription said = ParseOmeDescription(
-        Ome(StrCat("PhysicalSizeXUnit='", unit, "' PhysicalSizeX = \"0.5\" PhysicalSizeY=\"0.5\" ",
-                   "PhysicalSizeYUnit=\"", unit, "\"")));
+        Ome(StrCat("PhysicalSizeXUnit='", unit, "' PhysicalSizeX = \"", size, "\" PhysicalSizeY=\"",
+                   size, "\" PhysicalSizeYUnit=\"", unit, "\"")));
     ASSERT_TRUE(said.mpp_x && said.mpp_y) << unit;
-    EXPECT_DOUBLE_EQ(*said.mpp_x, um) << unit;
-    EXPECT_DOUBLE_EQ(*said.mpp_y, um) << unit;
+    EXPECT_NEAR(*said.mpp_x, 0.5, 1e-12) << unit;
+    EXPECT_NEAR(*said.mpp_y, 0.5, 1e-12) << unit;
   }
 }
 
@@ -42,7 +51,9 @@ TEST(Ome, WhatIsNoLengthIsAbsent) {
   for (const char* pixels :
        {"", "PhysicalSizeX=\"\"", "PhysicalSizeX=\"-1\"", "PhysicalSizeX=\"nan\"",
         "PhysicalSizeX=\"inf\"", "PhysicalSizeX=\"0\"", "PhysicalSizeX=\"1px\"", "PhysicalSizeX=1",
-        "PhysicalSizeX=\"1", "PhysicalSizeX", "XPhysicalSizeX=\"1\"",
+        "PhysicalSizeX=\"1", "PhysicalSizeX", "XPhysicalSizeX=\"1\"", "PhysicalSizeX=\"1e-300\"",
+        "PhysicalSizeX=\"9e99\"", "PhysicalSizeX=\"50.1\"", "PhysicalSizeX=\"0.0009\"",
+        "PhysicalSizeX=\"1\" PhysicalSizeXUnit=\"cm\"",
         "PhysicalSizeX=\"1\" PhysicalSizeXUnit=\"pixel\"",
         "PhysicalSizeX=\"1\" PhysicalSizeXUnit=\"reference frame\""}) {
     EXPECT_EQ(ParseOmeDescription(Ome(pixels)).mpp_x, std::nullopt) << pixels;
