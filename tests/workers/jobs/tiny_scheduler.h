@@ -75,6 +75,14 @@ class TinyScheduler {
         tasks_.begin(), tasks_.end(), [&](const Row& row) { return row.spec.op == op; }));
   }
   /// The memory that each task of that op asks for, in the order they came.
+  /// Of all tasks of an op together.
+  std::uint64_t WeightOf(std::string_view op) const {
+    std::uint64_t weight = 0;
+    for (const Row& row : tasks_) {
+      if (row.spec.op == op) weight += row.spec.weight;
+    }
+    return weight;
+  }
   std::vector<std::uint64_t> MemoryOf(std::string_view op) const {
     std::vector<std::uint64_t> bytes;
     for (const Row& row : tasks_) {

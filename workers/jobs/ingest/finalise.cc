@@ -108,7 +108,7 @@ Status WriteAndPublish(TaskContext& context, const IngestSlide& slide, const std
   PB_RETURN_IF_ERROR(RestoreMetadata(target, spec, roots));
   outcome.digest = roots.bytes.Hex();
   outcome.pixel_digest = roots.pixels.Hex();
-  for (const zarr::ShardRecord& record : shards.records) outcome.stored_bytes += record.size_bytes;
+  outcome.stored_bytes = StoredBytesOf(context, target);
   outcome.store = name;
   return absl::OkStatus();
 }

@@ -24,6 +24,8 @@ namespace {
 constexpr std::size_t kMaxShardTasks = 15'000;
 /// Larger means fewer tasks and more of them waiting for one worker at the end of a slide.
 constexpr std::size_t kShardsPerJoin = 4;
+/// How much longer it takes to make shards than to read them back (measured: about 5).
+constexpr std::uint64_t kMakingPerChecking = 5;
 static_assert(kShardsPerJoin <= kShardsPerCheck);
 /// What must be committed before a shard can be made: the shards below it of its column's finest
 /// level, or for one of that level the at most four it averages, if it is not from the source.
@@ -136,6 +138,7 @@ class TasksOfSlide {
       }
       task.weight += WeightOf(slide_, places_[i]);
     }
+    unchecked_weight_ += task.weight;
     task.depends_on.assign(parents.begin(), parents.end());
     const std::uint32_t number = Add(std::move(task));
     for (std::size_t i = first; i < first + count; ++i) task_of_[RecordName(places_[i])] = number;
@@ -148,6 +151,8 @@ class TasksOfSlide {
         TaskOf(slide_, "ingest.check", PayloadOf(unchecked_, end - unchecked_),
                StrCat("check of shards ", unchecked_, " to ", end - 1));
     check.resources.cpu_millis = kEndingCpuMillis;
+    check.weight = std::max<std::uint64_t>(1, unchecked_weight_ / kMakingPerChecking);
+    unchecked_weight_ = 0;
     check.depends_on = std::move(makers_);
     makers_.clear();
     unchecked_ = end;
@@ -161,7 +166,8 @@ class TasksOfSlide {
   std::vector<protocol::TaskSpec> tasks_;
   std::map<std::string, std::uint32_t> task_of_;  ///< by the shard's name
   std::size_t unchecked_ = 0;                     ///< the first shard no check has been added for
-  std::vector<std::uint32_t> makers_;             ///< of the shards from there on
+  std::uint64_t unchecked_weight_ = 0;            ///< of the shards from there on
+  std::vector<std::uint32_t> makers_;             ///< the tasks of these
   std::vector<std::uint32_t> checks_;
 };
 

@@ -1,9 +1,12 @@
 #include "workers/jobs/ingest/publish.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "runtime/base/file.h"
 #include "runtime/base/file_names.h"
+#include "runtime/base/strings.h"
+#include "runtime/zarr/label_sets.h"
 #include "runtime/zarr/opened_store.h"
 #include "runtime/zarr/store_tree.h"
 #include "runtime/zarr/verify.h"
@@ -81,10 +84,15 @@ StatusOr<bool> AdoptFinishedStore(TaskContext& context, const IngestFolders& fol
   constexpr std::string_view kWhat = "inspect";
   PB_ASSIGN_OR_RETURN(outcome.digest, JsonString(row, "digest", kWhat));
   PB_ASSIGN_OR_RETURN(outcome.pixel_digest, JsonString(row, "pixel_digest", kWhat));
-  PB_ASSIGN_OR_RETURN(outcome.stored_bytes, JsonCount(row, "stored_bytes", kWhat));
+  outcome.stored_bytes = StoredBytesOf(context, target);
   outcome.store = name;
   outcome.already_there = true;
   return true;
+}
+
+std::uint64_t StoredBytesOf(TaskContext& context, const std::string& store) {
+  const std::uint64_t all = BytesBelow(context, store);
+  return all - std::min(all, BytesBelow(context, StrCat(store, "/", zarr::kLabelsFolder)));
 }
 
 StatusOr<TaskOutput> UnlessPublished(TaskContext& context, StatusOr<TaskOutput> output) {

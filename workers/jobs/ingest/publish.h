@@ -1,6 +1,7 @@
 // The last steps of a slide, and recognising that they were taken before.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "workers/jobs/ingest/staging.h"
@@ -15,6 +16,9 @@ namespace patchbay::workers {
 StatusOr<bool> AdoptFinishedStore(TaskContext& context, const IngestFolders& folders,
                                   const std::string& name, const IngestSettings& settings,
                                   SlideOutcome& outcome);
+
+/// Bytes of a store as ingest makes it, its metadata too; sets of labels in it are not counted.
+std::uint64_t StoredBytesOf(TaskContext& context, const std::string& store);
 
 /// For a task of a slide that failed: OK when another slide of this or another job, with the same
 /// content and settings, has published the store meanwhile and with that taken the staging folder

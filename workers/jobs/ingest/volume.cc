@@ -219,7 +219,7 @@ Status WriteAndPublish(TaskContext& context, const IngestFolders& folders, const
                                         [&context] { context.AddProgress(); }));
   outcome.digest = written.roots.bytes.Hex();
   outcome.pixel_digest = written.roots.pixels.Hex();
-  outcome.stored_bytes = written.stored_bytes;
+  outcome.stored_bytes = StoredBytesOf(context, StrCat(folders.out, "/", name));
   outcome.store = name;
   return absl::OkStatus();
 }

@@ -65,6 +65,14 @@ std::vector<std::string> Below(const std::string& folder) {
   return names;
 }
 
+std::uint64_t BytesBelow(const std::string& folder) {
+  std::uint64_t bytes = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    if (entry.is_regular_file()) bytes += entry.file_size();
+  }
+  return bytes;
+}
+
 TEST(IngestJob, ShardsAskForTheMemoryOfAWholeOneWhateverTheirSlide) {
   TemporaryFolder folder;
   MakeSlide(folder.path("a.svs"), 1300, 1);
@@ -84,6 +92,18 @@ TEST(IngestJob, ShardsAskForTheMemoryOfAWholeOneWhateverTheirSlide) {
       EXPECT_EQ(one, side * side * 3 / 2 * 5 + (96u << 20)) << "as workers/README.md says";
     }
   }
+}
+
+TEST(IngestJob, ReadingBackIsAFifthOfTheWorkThatMakesAStore) {
+  TemporaryFolder folder;
+  MakeSlide(folder.path("a.svs"), 1300, 1);
+  TinyScheduler job(ManifestFor({folder.path("a.svs")}, folder.path("out")), 1);
+  job.Submit("ingest.plan", kSmall);
+  job.Run();
+  const std::uint64_t making = job.WeightOf("ingest.shard") + job.WeightOf("ingest.join");
+  EXPECT_GT(making, 1'000'000u);
+  EXPECT_NEAR(static_cast<double>(job.WeightOf("ingest.check")), static_cast<double>(making) / 5,
+              static_cast<double>(making) / 100);
 }
 
 TEST(IngestJob, AShardAsksForNoMoreThanTheNodeMayUse) {
@@ -167,6 +187,10 @@ TEST(IngestJob, SecondIngestOfTheSameSlideWritesNothing) {
   EXPECT_EQ(second.CountOf("ingest.shard"), 0u);
   const Json again = second.ResultOf("ingest.summary");
   EXPECT_EQ(again["stores"][0]["digest"], once["stores"][0]["digest"]);
+  EXPECT_EQ(again["stores"][0]["stored_bytes"], once["stores"][0]["stored_bytes"]);
+  EXPECT_EQ(once["stores"][0]["stored_bytes"],
+            BytesBelow(folder.path("out/" + once["stores"][0]["name"].get<std::string>())))
+      << "metadata too";
   EXPECT_TRUE(again["stores"][0]["already_there"]);
   EXPECT_EQ(fs::last_write_time(folder.path("out/" + once["stores"][0]["name"].get<std::string>())),
             written);

@@ -104,10 +104,13 @@ TEST_F(VolumeIngest, StoresTheVoxelsAndWhereTheyLie) {
 
 TEST_F(VolumeIngest, ASecondRunFindsTheStoreAndOtherSettingsAreAnotherStore) {
   MakeSeries("ct");
-  ASSERT_THAT(Ingest({"ct"}).Failures(), testing::IsEmpty());
+  const TinyScheduler first = Ingest({"ct"});
+  ASSERT_THAT(first.Failures(), testing::IsEmpty());
   const TinyScheduler again = Ingest({"ct"});
   ASSERT_THAT(again.Failures(), testing::IsEmpty());
   EXPECT_EQ(again.CountOf("ingest.volume"), 0u);
+  EXPECT_EQ(again.ResultOf("ingest.summary")["stores"][0]["stored_bytes"],
+            first.ResultOf("ingest.summary")["stores"][0]["stored_bytes"]);
   EXPECT_THAT(Ingest({"ct"}, {{"orientation", "source"}}).FailedOps(), Contains("ingest.open"));
 }
 
