@@ -14,6 +14,7 @@
 #include "runtime/zarr/file_byte_store.h"
 #include "workers/sources/aperio.h"
 #include "workers/sources/openslide_source.h"
+#include "workers/sources/source_extent.h"
 #include "workers/sources/tiff_index.h"
 #include "workers/sources/tiff_source.h"
 #include "workers/sources/zarr_source.h"
@@ -76,6 +77,8 @@ StatusOr<std::unique_ptr<ImageSource>> OpenTiff(const std::string& path,
   const auto index = TiffIndex::Read(std::move(file));
   if (index.ok() && IsAperio(*index)) return OpenTiffImage(path, caches);
   if ((index.ok() || may_stretch) && NeedsOpenSlide(OpenSlideVendor(path))) {
+    // Offsets of a stretched file have lost their upper halves.
+    if (index.ok() && (index->big() || !may_stretch)) PB_RETURN_IF_ERROR(CheckTiffExtent(*index));
     return OpenOpenSlideImage(path);
   }
   return OpenTiffImage(path, caches);

@@ -10,6 +10,7 @@
 #include "workers/sources/jpeg2000_decoder.h"
 #include "workers/sources/jpeg_decoder.h"
 #include "workers/sources/pixel_copy.h"
+#include "workers/sources/source_extent.h"
 #include "workers/sources/tiff_levels.h"
 
 namespace patchbay::workers {
@@ -305,6 +306,18 @@ Status TiffImage::DecodeWhole(const TiffLevel& level, std::span<const std::byte>
   return absl::OkStatus();
 }
 
+/// Looks at all directories only where the levels, whose pieces are known, do not do.
+Status CheckExtent(const TiffIndex& index, const TiffPyramid& pyramid) {
+  std::uint64_t end = 0;
+  for (const TiffLevel& level : pyramid.levels) {
+    if (level.pieces.size() == 0) continue;
+    const TiffPiece last = level.pieces.At(level.pieces.size() - 1);
+    end = std::max(end, last.offset + last.size_bytes);
+  }
+  if (CheckFileExtent(index.file_bytes(), end).ok()) return absl::OkStatus();
+  return CheckTiffExtent(index);
+}
+
 }  // namespace
 
 StatusOr<std::unique_ptr<ImageSource>> OpenTiffImage(const std::string& path,
@@ -316,6 +329,8 @@ StatusOr<std::unique_ptr<ImageSource>> OpenTiffImage(const std::string& path,
   if (!index.ok()) return Annotate(index.status(), StrCat("open slide: ", path));
   auto pyramid = FindTiffPyramid(*index);
   if (!pyramid.ok()) return Annotate(pyramid.status(), StrCat("open slide: ", path));
+  const Status extent = CheckExtent(*index, *pyramid);
+  if (!extent.ok()) return Annotate(extent, StrCat("open slide: ", path));
   return std::unique_ptr<ImageSource>(
       std::make_unique<TiffImage>(store, *file, *std::move(pyramid)));
 }

@@ -2,11 +2,13 @@
 #include "tests/workers/sources/crafted_tiff.h"
 
 #include <cstring>
+#include <filesystem>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <zlib.h>
 
+#include "workers/sources/source_extent.h"
 #include "workers/sources/tiff_source.h"
 
 namespace patchbay::workers {
@@ -51,6 +53,30 @@ TEST_F(CraftedTiff, ClassicAndBigFilesReadAlike) {
     ASSERT_TRUE(pixels.ok()) << Describe(pixels.status());
     EXPECT_THAT(**pixels, testing::Each(FlatValue(6)));
   }
+}
+
+TEST_F(CraftedTiff, AFileThatGoesOnFarBeyondWhatItsDirectoriesNameIsRefusedWithBothSizes) {
+  for (const bool is_big : {false, true}) {
+    ASSERT_TRUE(Open({Flat()}, is_big).ok());
+    const std::uint64_t written = std::filesystem::file_size(path_);
+    std::filesystem::resize_file(path_, written + kMaxUnnamedBytes);
+    EXPECT_TRUE(OpenImage(path_).ok()) << "some slack is for what writers add";
+    std::filesystem::resize_file(path_, std::uint64_t{1} << 30);  // a hole
+    const auto image = OpenImage(path_);
+    ExpectRefused(image, absl::StatusCode::kInvalidArgument,
+                  "the file has 1073741824 bytes (1.0 GiB), its headers name the first ");
+  }
+}
+
+TEST_F(CraftedTiff, WhatAnyDirectoryNamesCountsForTheLengthOfItsFile) {
+  CraftedImage label = Flat();
+  label.width = label.tile = 6000;  // a tile of 108 MB, no level of the image before
+  label.height = 3000;
+  label.subfile = 1;
+  label.pieces.clear();
+  FillFlat(label);
+  const auto image = Open({Flat(), label});
+  EXPECT_TRUE(image.ok()) << Describe(image.status());
 }
 
 TEST_F(CraftedTiff, TilesWhosePlacesStandUnderTheTagsOfStripsAreRead) {

@@ -1,5 +1,6 @@
 #include "workers/jobs/spectra/staging.h"
 
+#include <filesystem>
 #include <utility>
 
 #include "runtime/base/base64.h"
@@ -12,6 +13,7 @@
 #include "workers/jobs/task/find_images.h"
 #include "workers/jobs/task/image_digest.h"
 #include "workers/jobs/task/store_attributes.h"
+#include "workers/sources/image_source.h"
 
 namespace patchbay::workers {
 namespace {
@@ -22,6 +24,8 @@ constexpr std::size_t kMaxArrayBytes = std::size_t{256} << 20;
 /// Raised when the same sources and settings would give other sums, so that nothing old is adopted.
 constexpr int kSpectraFormat = 1;
 constexpr std::size_t kHashDigits = 64;
+/// Hashed within seconds, also where the headers of a slide do not tell how long it is.
+constexpr std::uintmax_t kMaxUnopenedBytes = std::uintmax_t{4} << 30;
 
 bool IsHash(const std::string& text) {
   return text.size() == kHashDigits &&
@@ -35,13 +39,23 @@ std::string Canonical(const SpectraSettings& settings) {
   return DumpJson(json);
 }
 
+/// Whether the size of a slide that failed bounds its hash: a hole of terabytes does not open.
+bool CanBeNamed(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) return true;
+  const std::uintmax_t size_bytes = std::filesystem::file_size(path, error);
+  return !error && (size_bytes <= kMaxUnopenedBytes || OpenImage(path).ok());
+}
+
 Status LeaveFailure(TaskContext& context, const std::string& reason) {
   PB_ASSIGN_OR_RETURN(const SpectraTask task, OpenSpectraTask(context));
   Json failure = {{"reason", reason}};
-  const auto name = NameOfSlide(context, task);
-  if (name.ok()) {
-    failure["id"] = name->id;
-    failure["digest"] = name->digest;
+  if (CanBeNamed(task.path)) {
+    const auto name = NameOfSlide(context, task);
+    if (name.ok()) {
+      failure["id"] = name->id;
+      failure["digest"] = name->digest;
+    }
   }
   return WriteFileDurably(task.folders.FailureFile(task.slide), AsBytes(DumpJson(failure)), 0600);
 }

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 
 #include <dcmtk/config/osconfig.h>
 #include <dcmtk/dcmdata/dctk.h>
@@ -13,6 +14,7 @@
 
 #include "runtime/base/file.h"
 #include "runtime/base/strings.h"
+#include "workers/sources/source_extent.h"
 #include "workers/sources/volumes/dicom_library.h"
 
 namespace patchbay::workers {
@@ -197,6 +199,18 @@ Status CheckPixelFormat(const DicomFile& file) {
   return absl::OkStatus();
 }
 
+/// Compressed frames have fewer bytes than their pixels; what else a file may hold is small.
+Status CheckExtent(const DicomFile& file) {
+  std::error_code error;
+  const std::uintmax_t file_bytes = std::filesystem::file_size(file.path, error);
+  if (error) return FromErrno("read dicom", file.path, error.value());
+  const auto samples = static_cast<std::uint64_t>(file.rows * file.columns) * file.frames.size() *
+                       static_cast<std::uint64_t>(std::max(file.samples, 1));
+  const auto bytes_each = static_cast<std::uint64_t>(std::max(file.bits_allocated, 8) + 7) / 8;
+  const Status extent = CheckFileExtent(file_bytes, samples * bytes_each);
+  return extent.ok() ? extent : Refuse(MessageOf(extent));
+}
+
 }  // namespace
 
 bool LooksLikeDicom(const std::string& path) {
@@ -241,7 +255,10 @@ StatusOr<DicomFile> ReadDicomFile(const std::string& path) {
   }
   ReadPixelFormat(item, file);
   PB_RETURN_IF_ERROR(CheckPixelFormat(file));
-  if (file.HasPixels()) PB_RETURN_IF_ERROR(ReadFrames(item, file));
+  if (file.HasPixels()) {
+    PB_RETURN_IF_ERROR(ReadFrames(item, file));
+    PB_RETURN_IF_ERROR(CheckExtent(file));
+  }
   ReadFacts(item, file);
   return file;
 }

@@ -3,9 +3,11 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <limits>
 
 #include "runtime/base/strings.h"
+#include "workers/sources/source_extent.h"
 
 namespace patchbay::workers {
 namespace {
@@ -91,8 +93,13 @@ Status CheckRawVoxels(const std::string& path, const RawVoxels& raw) {
   }
   PB_ASSIGN_OR_RETURN(const ByteStream stream, ByteStream::Open(path, raw.offset, raw.packing));
   const auto bytes = static_cast<std::uint64_t>(raw.size.Pixels()) * SizeOf(raw.stored);
-  if (raw.inflated_offset + bytes <= stream.MostLeft()) return absl::OkStatus();
-  return absl::DataLossError("read volume: the file ends before its voxels do");
+  if (raw.inflated_offset + bytes > stream.MostLeft()) {
+    return absl::DataLossError("read volume: the file ends before its voxels do");
+  }
+  std::error_code error;
+  const std::uintmax_t file_bytes = std::filesystem::file_size(path, error);
+  if (error) return FromErrno("read volume", path, error.value());
+  return CheckFileExtent(file_bytes, raw.offset + raw.inflated_offset + bytes);
 }
 
 StatusOr<Volume> ReadRawVolume(const std::string& path, RawVolume header,

@@ -61,6 +61,15 @@ TEST(SpectraRefusals, AFileThatIsNoSlide) {
             HmacSha256(AsBytes("00ff"), Sha256Of("not a slide").Hex()).Hex().substr(0, 16));
 }
 
+TEST(SpectraRefusals, AFileThatIsAHoleBehindItsSlideIsNotHashed) {
+  Cohort cohort;
+  ASSERT_TRUE(WriteTiff(cohort.File("1.tif"), {PatternImage(500, 400)}).ok());
+  fs::resize_file(cohort.File("1.tif"), std::uint64_t{8} << 30);
+  ExpectRefusal(cohort.OnlyFailure(), absl::StatusCode::kInvalidArgument,
+                "the file has 8589934592 bytes (8.0 GiB), its headers name the first");
+  EXPECT_TRUE(DocumentIn(cohort.out())["failed"][0]["id"].is_null());
+}
+
 TEST(SpectraRefusals, ADamagedTileIsNamedByLevelRowAndColumn) {
   Cohort cohort;
   CraftedImage image = PatternImage(700, 900, 100);

@@ -246,6 +246,20 @@ TEST(CraftedNifti, AFileThatIsTooShortIsSeenByItsHeaderAlone) {
   EXPECT_TRUE(CheckRawVoxels(path, header->raw).ok());
 }
 
+TEST(CraftedNifti, AFileThatGoesOnFarBeyondItsVoxelsIsRefusedWithBothSizes) {
+  TemporaryFolder folder;
+  const std::string path = CraftedNifti().Write(folder.File("a.nii"));
+  const auto header = ReadNiftiHeader(path, GeometryPolicy::kRefuse);
+  ASSERT_TRUE(header.ok()) << header.status();
+  std::filesystem::resize_file(path, 1 << 20);
+  EXPECT_TRUE(CheckRawVoxels(path, header->raw).ok());
+  std::filesystem::resize_file(path, std::uint64_t{1} << 30);  // a hole
+  const Status refused = CheckRawVoxels(path, header->raw);
+  EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
+  EXPECT_THAT(MessageOf(refused),
+              HasSubstr("the file has 1073741824 bytes (1.0 GiB), its headers"));
+}
+
 std::string WriteText(const TemporaryFolder& folder, const std::string& name, std::string header,
                       std::size_t voxels = 60) {
   for (std::size_t i = 0; i < voxels; ++i) header += {static_cast<char>(i), '\0'};
@@ -394,6 +408,19 @@ TEST(CraftedDicom, DeflatedDataIsMeasuredBeforeItIsInflated) {
   EXPECT_LT(std::filesystem::file_size(path), std::size_t{4} << 20);
   EXPECT_THAT(std::string(ReadDicomFile(path).status().message()),
               HasSubstr("inflates to more than 1024 MiB"));
+}
+
+TEST(CraftedDicom, AFileThatGoesOnFarBeyondItsPixelsIsRefusedWithBothSizes) {
+  TemporaryFolder folder;
+  const std::string path = folder.File("a.dcm");
+  WrittenFile file;
+  file.frames = {WrittenSlice{4, 4, std::vector<std::uint16_t>(16, 1000), {}}};
+  ASSERT_TRUE(WriteDicom(path, file).ok());
+  std::filesystem::resize_file(path, 1 << 20);
+  EXPECT_TRUE(ReadDicomFile(path).ok());
+  std::filesystem::resize_file(path, std::uint64_t{1} << 30);  // a hole
+  EXPECT_THAT(std::string(ReadDicomFile(path).status().message()),
+              HasSubstr("the file has 1073741824 bytes (1.0 GiB), its headers name the first 32 "));
 }
 
 TEST(CraftedDicom, SequencesNestedWithoutEndAreRefusedNotFollowed) {

@@ -1,0 +1,22 @@
+// How long a file may be for what its headers say: a source is hashed whole, and one that ends in a
+// hole of terabytes would be hashed for hours.
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/base/status.h"
+#include "workers/sources/tiff_index.h"
+
+namespace patchbay::workers {
+
+/// Larger means that more may follow what the headers name: data of writers that is named nowhere.
+inline constexpr std::uint64_t kMaxUnnamedBytes = std::uint64_t{64} << 20;
+
+/// InvalidArgument for a file of more than twice `named_bytes`, which its headers name, and
+/// kMaxUnnamedBytes.
+Status CheckFileExtent(std::uint64_t file_bytes, std::uint64_t named_bytes);
+
+/// The same of a TIFF, with all its directories, their values and their tiles or strips.
+Status CheckTiffExtent(const TiffIndex& index);
+
+}  // namespace patchbay::workers
