@@ -14,6 +14,53 @@ std::size_t EndOfSubject(const std::string& text, std::size_t at) {
   return std::min(text.find(": ", at), text.size());
 }
 
+/// The parts of a path, without empty ones.
+std::vector<std::string_view> PartsOf(std::string_view path) {
+  std::vector<std::string_view> parts;
+  while (!path.empty()) {
+    const std::size_t end = std::min(path.find('/'), path.size());
+    if (end > 0) parts.push_back(path.substr(0, end));
+    path.remove_prefix(std::min(end + 1, path.size()));
+  }
+  return parts;
+}
+
+bool IsStoreName(std::string_view part) {
+  constexpr std::string_view kEnd = ".zarr";
+  return part.size() >= kEnd.size() && part.substr(part.size() - kEnd.size()) == kEnd;
+}
+
+/// A name inside a store that the format gives, or that we do.
+bool IsFixed(std::string_view part) {
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  return part == "zarr.json" || part == "c" || part == "labels" ||
+         std::all_of(part.begin(), part.end(), is_digit);
+}
+
+/// What takes the place of `rest`, a path below `path` that begins with '/': "/...", and of what
+/// lies inside a store the names that are fixed: "/.../0/zarr.json". Label sets have their names
+/// from people.
+std::string RestShown(std::string_view path, std::string_view rest) {
+  constexpr std::string_view kHidden = "/...";
+  bool in_store = IsStoreName(path.substr(path.rfind('/') + 1)), in_labels = false;
+  std::string shown(in_store ? "" : kHidden);
+  bool hid = !in_store;  // last
+  for (const std::string_view part : PartsOf(rest)) {
+    if (!in_store) {
+      in_store = IsStoreName(part);
+      continue;
+    }
+    const std::size_t chunk = std::min(part.find(" chunk ("), part.size());  // not of the path
+    const std::string_view name = part.substr(0, chunk);
+    const bool shows = IsFixed(name) && (!in_labels || name == "zarr.json");
+    if (shows) shown += StrCat("/", part);
+    if (!shows && !hid) shown += kHidden;
+    hid = !shows;
+    in_labels = name == "labels";
+  }
+  return shown;
+}
+
 void AddList(const Json& manifest, const char* key, std::string_view name, PathNames& names) {
   const auto list = manifest.find(key);
   if (list == manifest.end() || !list->is_array()) return;
@@ -62,8 +109,9 @@ std::string PathNames::Hide(std::string text) const {
       std::size_t end = at + row->path.size();
       std::string name = row->name;
       if (row->hides_rest && end < text.size() && text[end] == '/') {
+        const std::size_t rest = end;
         end = EndOfSubject(text, end);
-        name += "/...";
+        name += RestShown(row->path, std::string_view(text).substr(rest, end - rest));
       }
       text.replace(at, end - at, name);
       at += name.size();
