@@ -7,6 +7,7 @@
 #include "ops/geometry/pixels.h"
 #include "ops/tissue/mask_filters.h"
 #include "ops/tissue/tissue_mask_math.h"
+#include "runtime/base/counted.h"
 #include "runtime/base/strings.h"
 
 namespace patchbay::ops {
@@ -258,9 +259,9 @@ StatusOr<TissueMask> MakeTissueMask(const ConstTensorView& thumbnail, std::optio
   PB_RETURN_IF_ERROR(Validate(options));
   PB_ASSIGN_OR_RETURN(const Strided image, AsInput(thumbnail));
   if (thumbnail.dtype != DType::kUint8 || (image.channels != 3 && image.channels != 4)) {
-    return absl::InvalidArgumentError(StrCat(kWhat, ": thumbnail: ", image.channels,
-                                             " channels of ", NameOf(thumbnail.dtype),
-                                             ": expected 3 or 4 of uint8"));
+    return absl::InvalidArgumentError(StrCat(
+        kWhat, ": thumbnail: ", Counted(static_cast<std::uint64_t>(image.channels), "channel"),
+        " of ", NameOf(thumbnail.dtype), ": expected 3 or 4 of uint8"));
   }
   if (image.height > kMaxTissuePixels / image.width) {
     return absl::InvalidArgumentError(StrCat(kWhat, ": thumbnail: ", image.height, " x ",

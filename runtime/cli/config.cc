@@ -112,9 +112,18 @@ std::string TextOfMpps(const Json& mpps) {
       unknown == 0 ? "" : StrCat(" (", Counted(unknown, "image does", "images do"), " not say)"));
 }
 
+/// How many of the images have it from `ingest --assume-mpp`.
+std::string TextOfAssumed(const Json& found) {
+  const auto assumed = found.value("mpp_assumed", std::uint64_t{0});
+  if (assumed == 0) return "";
+  if (assumed == found.value("images", std::uint64_t{0})) return " (assumed)";
+  return StrCat(" (", Counted(assumed, "image"), ": assumed)");
+}
+
 /// What a pixel or voxel of a patch measures; nothing for volumes at their own spacing.
 void AddResolution(const plan::Plan& made, const Json& manifest, Json& found) {
   found["mpp"] = manifest.value("mpp", Json());
+  if (manifest.contains("mpp_assumed")) found["mpp_assumed"] = manifest["mpp_assumed"];
   const std::optional<plan::PerAxis>& mm = made.config().spacing;
   if (mm) found["spacing_mm"] = {mm->z, mm->y, mm->x};
   found["volumes"] = std::any_of(made.images().begin(), made.images().end(),
@@ -129,7 +138,7 @@ void SayResolution(Terminal& terminal, const Json& found) {
     }
     terminal.Say(StrCat("spacing            ", text, " mm (z, y, x)"));
   } else if (!found["volumes"].get<bool>()) {
-    terminal.Say(StrCat("resolution         ", TextOfMpps(found["mpp"])));
+    terminal.Say(StrCat("resolution         ", TextOfMpps(found["mpp"]), TextOfAssumed(found)));
   } else {
     terminal.Say("spacing            each volume's own");
   }

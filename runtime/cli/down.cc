@@ -17,14 +17,14 @@ namespace {
 constexpr TimeMs kStopLimitMs = 60'000;
 constexpr long kLookEveryMs = 50;
 
-/// "3 (run.yaml of ann), 4": those that are streamed from now.
-std::string RunningStreams(const std::vector<protocol::JobRow>& jobs) {
+/// "3 of ann": those that are streamed from now.
+std::vector<std::string> RunningStreams(const std::vector<protocol::JobRow>& jobs) {
   std::vector<std::string> streams;
   for (const protocol::JobRow& job : jobs) {
     if (job.kind != "stream" || client::HasEnded(job.state)) continue;
     streams.push_back(StrCat(job.job, " of ", job.submitter));
   }
-  return StrJoin(streams, ", ");
+  return streams;
 }
 
 /// Whether the user at the terminal says yes; false where nobody can be asked.
@@ -65,13 +65,16 @@ class DownCommand final : public Command {
   Status AskAboutStreams(client::Client& client) const {
     if (force_) return absl::OkStatus();
     PB_ASSIGN_OR_RETURN(const std::vector<protocol::JobRow> jobs, client.DescribeAllJobs());
-    const std::string streams = RunningStreams(jobs);
-    if (streams.empty() || Confirmed(StrCat("streams are running (jobs ", streams, "): stop?"))) {
-      return absl::OkStatus();
-    }
-    return absl::FailedPreconditionError(
-        StrCat("down: streams are running (jobs ", streams,
-               "): end or `patchbay cancel` them first, or stop them with --force"));
+    const std::vector<std::string> streams = RunningStreams(jobs);
+    if (streams.empty()) return absl::OkStatus();
+    const bool is_one = streams.size() == 1;
+    const std::string running =
+        StrCat(is_one ? "a stream is running (job " : "streams are running (jobs ",
+               StrJoin(streams, ", "), ")");
+    if (Confirmed(StrCat(running, ": stop?"))) return absl::OkStatus();
+    const char* which = is_one ? "it" : "them";
+    return absl::FailedPreconditionError(StrCat("down: ", running, ": end or `patchbay cancel` ",
+                                                which, " first, or stop ", which, " with --force"));
   }
 
   bool force_ = false;

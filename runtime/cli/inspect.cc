@@ -45,7 +45,8 @@ void SayImage(Terminal& terminal, const Json& image) {
   terminal.Say(StrCat("kind          ", TextOf(Member(source, "kind"))));
   terminal.Say(StrCat("source bytes  ", TextOf(Member(source, "bytes"))));
   terminal.Say(StrCat("stored bytes  ", TextOf(Member(image, "stored_bytes"))));
-  terminal.Say(StrCat("um per pixel  ", TextOf(Member(image, "mpp"))));
+  terminal.Say(StrCat("um per pixel  ", TextOf(Member(image, "mpp")),
+                      image.contains("mpp_assumed") ? " (assumed)" : ""));
   if (image.contains("spacing")) {
     terminal.Say(StrCat("axes          ", TextOf(Member(image, "axes")), " of ",
                         TextOf(Member(image, "dtype"))));

@@ -24,7 +24,9 @@ class JoinCommand final : public Command {
   StatusOr<ExitCode> Run(Session& session) override {
     const InterruptScope interrupts;
     PB_ASSIGN_OR_RETURN(const std::string path, client::AbsolutePath(key_));
-    PB_ASSIGN_OR_RETURN(const control::KeyFile key, control::ReadKeyFile(path));
+    const StatusOr<control::KeyFile> read = control::ReadKeyFile(path);
+    if (!read.ok()) return Annotate(read.status(), "join: --key");
+    const control::KeyFile& key = *read;
     if (key.role != control::Role::kWorker) {
       return absl::PermissionDeniedError(StrCat("join: ", key_, ": a key of role ",
                                                 control::RoleName(key.role),

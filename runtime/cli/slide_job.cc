@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/counted.h"
 #include "runtime/base/file.h"
 #include "runtime/base/hash.h"
 #include "runtime/base/pid_stamp.h"
@@ -145,7 +146,7 @@ StatusOr<JobId> SubmitSlides(Session& session, client::Cluster& cluster, SlideOr
   }
   protocol::SubmitJob submission;
   submission.kind = order.kind;
-  submission.name = StrCat(order.kind, " of ", order.sources.size(), " sources");
+  submission.name = StrCat(order.kind, " of ", Counted(order.sources.size(), "source"));
   submission.root.op = order.kind + ".plan";
   submission.root.label = "plan";
   submission.root.payload = DumpJson(order.payload);

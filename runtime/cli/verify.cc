@@ -28,7 +28,7 @@ std::string LevelText(const zarr::VerifyReport::Level& level) {
 /// In words, for the last line.
 std::string Verdict(const zarr::VerifyReport& report) {
   if (report.Clean()) return "clean: every chunk and both digests are as they were written";
-  if (report.faults > 0) return StrCat("damaged: ", report.faults, " faults");
+  if (report.faults > 0) return StrCat("damaged: ", Counted(report.faults, "fault"));
   if (!report.recorded.has_value()) return "readable, but it records no digests to compare with";
   return "damaged: every chunk reads, but the digests are not the recorded ones";
 }

@@ -1,6 +1,7 @@
 #include "runtime/client/cluster.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <fstream>
 #include <utility>
 
@@ -90,6 +91,10 @@ StatusOr<Cluster> Cluster::Open(const ClusterOptions& options) {
   std::function<bool()> keep_waiting;
   if (cluster.embedded()) {
     keep_waiting = [embedded = cluster.embedded_.get()] { return embedded->Alive().ok(); };
+  }
+  if (!here && !cluster.embedded() && access(cluster.key_file_.c_str(), F_OK) != 0) {
+    return FromErrno("find cluster", StrCat(cluster.key_file_, " (--cluster or PATCHBAY_CLUSTER)"),
+                     errno);
   }
   PB_ASSIGN_OR_RETURN(Client client, Client::Connect(cluster.key_file_, std::move(keep_waiting)));
   cluster.client_ = std::make_unique<Client>(std::move(client));

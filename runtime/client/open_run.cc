@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/counted.h"
 #include "runtime/base/log.h"
 #include "runtime/base/strings.h"
 #include "runtime/client/memory_lock.h"
@@ -23,8 +24,8 @@ Status CheckOptions(const RunOptions& options) {
     return ConfigFault(StrCat("open run: ", cause));
   };
   if (options.world_size < 1 || options.rank >= options.world_size) {
-    return refuse(
-        StrCat("rank ", options.rank, " of ", options.world_size, " ranks: ranks count from 0"));
+    return refuse(StrCat("rank ", options.rank, " of ", Counted(options.world_size, "rank"),
+                         ": ranks count from 0"));
   }
   if (options.job != 0 && !options.name.empty())
     return refuse("a name and a job exclude each other");
@@ -102,10 +103,21 @@ class Opening {
       PB_RETURN_IF_ERROR(CheckGpuWorkers(client, "stream"));
     }
     run_.job = options_.job;
-    if (run_.job == 0) PB_RETURN_IF_ERROR(Submit(client));
+    if (run_.job == 0) {
+      PB_RETURN_IF_ERROR(Submit(client));
+    } else {
+      PB_RETURN_IF_ERROR(CheckIsStream(client));
+    }
     PB_RETURN_IF_ERROR(WaitForPlan(client));
     PB_ASSIGN_OR_RETURN(run_.stream, AttachStream());
     return absl::OkStatus();
+  }
+
+  Status CheckIsStream(Client& client) const {
+    const StatusOr<protocol::JobRow> row = client.DescribeJob(run_.job);
+    if (!row.ok() || row->kind == "stream") return absl::OkStatus();  // attaching says why not
+    return absl::InvalidArgumentError(
+        StrCat("open run: job ", run_.job, " is of kind '", row->kind, "', not a stream"));
   }
 
   /// When the images cannot be planned, Run::images is the list in which the error counts.
@@ -122,6 +134,10 @@ class Opening {
     const StatusOr<std::string> planned =
         client.WaitForResult({run_.job, protocol::kLastTask}, keep_waiting);
     if (!planned.ok()) {
+      const auto& user = options_.cluster.keep_waiting;
+      if (absl::IsCancelled(planned.status()) && user && !user()) {
+        return absl::CancelledError("open run: interrupted while planning");
+      }
       const auto listed = client.FetchResult({run_.job, 0});
       if (listed.ok()) run_.images = PlannedPaths(listed->result);
       return planned.status();

@@ -68,6 +68,12 @@ StatusOr<config::YamlNode> OverrideOf(const std::string& text) {
   return node;
 }
 
+/// `status` with the file and the line of `key` before it.
+Status AtKey(const RunFile& run, const std::string& key, const Status& status) {
+  const int line = config::LineOf(run.yaml, key);
+  return Annotate(status, StrCat(run.path, line > 0 ? StrCat(":", line) : "", ": key '", key, "'"));
+}
+
 /// The config as written, with overrides, checked.
 Status ReadConfig(const RunSource& source, RunFile& run) {
   run.path = source.values.has_value() ? "config" : source.file;
@@ -98,7 +104,7 @@ Status CheckContents(const plan::CohortTable& table, const plan::RunConfig& conf
 Status ReadTable(const std::string& split, RunFile& run) {
   const std::string& path = run.config.dataset[0];
   const StatusOr<std::string> text = ReadFile(path, plan::kMaxCohortBytes);
-  if (!text.ok()) return Annotate(text.status(), "read table");
+  if (!text.ok()) return AtKey(run, "dataset", Annotate(text.status(), "read table"));
   StatusOr<plan::CohortTable> table = plan::ParseCohortTable(*text, path);
   if (!table.ok()) return AsConfigFault(table.status());
   for (const plan::CohortRow& row : table->rows) run.slide_ids.insert(row.slide_id);
@@ -155,7 +161,9 @@ Status TakePositions(RunFile& run) {
         "table too (`patchbay scan` makes one)"));
   }
   const StatusOr<std::string> text = ReadFile(path, plan::kMaxCoordinatesBytes);
-  if (!text.ok()) return Annotate(text.status(), "read table of places");
+  if (!text.ok()) {
+    return AtKey(run, "sampling.positions", Annotate(text.status(), "read table of places"));
+  }
   StatusOr<plan::Coordinates> read = plan::ParseCoordinates(*text, path);
   if (!read.ok()) return AsConfigFault(read.status());
   for (const auto& [id, slide] : read->slides) {
@@ -258,9 +266,10 @@ Json RunFile::Manifest() const {
 }
 
 Status RunFile::Locate(const Status& status) const {
-  constexpr std::string_view kMark = "key '";
-  if (!absl::IsInvalidArgument(status) || IsConfigFault(status)) return status;
+  constexpr std::string_view kMark = "key '", kFinding = "find images: ";
   const std::string text(MessageOf(status));
+  if (text.rfind(kFinding, 0) == 0) return AtKey(*this, "dataset", status);
+  if (!absl::IsInvalidArgument(status) || IsConfigFault(status)) return status;
   const std::size_t mark = text.find(kMark);
   if (mark == std::string::npos) return status;
   const std::size_t begin = mark + kMark.size();

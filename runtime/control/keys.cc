@@ -183,7 +183,8 @@ Status WriteKeyFile(const std::string& path, const KeyFile& key, bool replace) {
   PB_RETURN_IF_ERROR(CheckKeyFile(key));
   struct stat status;
   if (!replace && lstat(path.c_str(), &status) == 0) {
-    return absl::AlreadyExistsError(StrCat("write key file: ", path, ": it exists"));
+    return absl::AlreadyExistsError(
+        StrCat("write key file: ", path, ": it exists; give another name"));
   }
   return WriteFileDurably(path, AsBytes(FormatKeyFile(key)), 0600);
 }

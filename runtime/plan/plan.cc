@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "runtime/base/counted.h"
 #include "runtime/base/element.h"
 #include "runtime/base/json.h"
 #include "runtime/base/strings.h"
@@ -46,9 +47,9 @@ Status CheckImage(const PlannedImage& image, const PlannedImage& first, std::siz
   }
   if (image.channels != first.channels || image.dtype != first.dtype) {
     return Bad(index,
-               StrCat(image.channels, " channels of ", patchbay::NameOf(image.dtype),
-                      ", but image 0 has ", first.channels, " of ", patchbay::NameOf(first.dtype),
-                      "; the images of one stream must be alike"));
+               StrCat(Counted(static_cast<std::uint64_t>(image.channels), "channel"), " of ",
+                      patchbay::NameOf(image.dtype), ", but image 0 has ", first.channels, " of ",
+                      patchbay::NameOf(first.dtype), "; the images of one stream must be alike"));
   }
   if (image.kind.empty() || image.kind.size() > kMaxKindBytes) {
     return Bad(index, "its kind is empty or too long");
@@ -275,8 +276,9 @@ Status CheckCut(const StreamGeometry& g, std::uint64_t patch_bytes) {
                           g.global_batch, ": with tail: drop an epoch has no batch"));
   }
   if (PatchesInBatch(g, 0) < g.world_size) {
-    return TooMuch("batch.global_size", StrCat("an epoch has ", g.patches_per_epoch,
-                                               " patches, fewer than ", g.world_size, " ranks"));
+    return TooMuch("batch.global_size",
+                   StrCat("an epoch has ", Counted(g.patches_per_epoch, "patch", "patches"),
+                          ", fewer than ", Counted(g.world_size, "rank")));
   }
   return absl::OkStatus();
 }

@@ -41,7 +41,7 @@ class Down(harness.Case):
         trainer = self.trainer(5000)
         refused = self.command("down")
         self.assertEqual(refused.returncode, 1)
-        self.assertIn("streams are running (jobs 1 of operator)", refused.stderr)
+        self.assertIn("a stream is running (job 1 of operator): end or `patchbay cancel` it first", refused.stderr)
         self.assertIn("--force", refused.stderr)
         self.assertIsNone(trainer.poll())
         self.assertEqual(self.command("down", "--force").returncode, 0)

@@ -67,7 +67,7 @@ class IngestTissue(harness.Case):
         self.assertEqual([s["name"] for s in made["stores"]], ["a.ome.zarr", "grey.ome.zarr"])
         self.assertEqual([f["source"].split("/")[-1] for f in made["failed"]], ["grey.tif"])
         self.assertIn("no set of tissue", made["failed"][0]["reason"])
-        self.assertIn("1 channels of uint8", made["failed"][0]["reason"])
+        self.assertIn("1 channel of uint8", made["failed"][0]["reason"])
         with open(self.folder / "stores/failed.csv", newline="") as listed:
             self.assertEqual(len(list(csv.DictReader(listed))), 1)
         self.assertFalse((self.folder / "stores/grey.ome.zarr/labels").exists())

@@ -1,4 +1,5 @@
 """What commands say: sentences that users act on, word for word."""
+import json
 import pathlib
 import re
 import shutil
@@ -62,6 +63,56 @@ class Messages(harness.Case):
             result = self.command("ingest", slide, "--out", f"out-{code}")
             self.assertEqual(result.returncode, 3, result.stdout)
             self.assertIn(f"compression {name} is not supported", result.stderr)
+
+    def test_a_damaged_metadata_file_of_a_store_is_named(self):
+        store = next(self.store([self.slide(size="900x700")]).glob("*.ome.zarr"))
+        whole = {name: (store / name).read_bytes() for name in ("zarr.json", "0/zarr.json")}
+        for dataset in (store, store.parent):
+            run = self.run_file(dataset)
+            for name, data in whole.items():
+                with self.subTest(name=name, dataset=dataset):
+                    (store / name).write_bytes(b"")
+                    said = self.command("stream", run, "--batches", 1).stderr
+                    (store / name).write_bytes(data)
+                    self.assertRegex(said, rf"(\.zarr|/\.\.\.)/{name}: not JSON: it is empty")
+                    self.assertNotIn("json.exception", said)
+
+    def test_what_is_no_result_or_no_lock_is_called_that(self):
+        table = self.folder / "a.csv"
+        table.write_text("slide,score\n")
+        said = self.command("spectra-diff", table, table).stderr
+        self.assertIn("a.csv: not a result of `patchbay spectra`: not JSON (line 1, column 1)", said)
+        run = self.run_file(self.folder)
+        pathlib.Path(run).with_suffix(".lock").write_text("a: 1\n")
+        said = self.command("config", "check", run).stderr
+        self.assertIn("run.lock: not JSON (line 1, column 1), so no lock of a run", said)
+
+    def test_an_assumed_size_of_pixels_is_called_that(self):
+        store = next(self.store([self.slide(size="900x700")]).glob("*.ome.zarr"))
+        run = self.run_file(store)
+        self.assertNotIn("assumed", self.command("inspect", store).stdout + self.command("config", "check", run).stdout)
+        root = json.loads((store / "zarr.json").read_text())
+        root["attributes"]["patchbay"]["mpp_assumed"] = 0.5
+        (store / "zarr.json").write_text(json.dumps(root))
+        self.assertIn("(assumed)", self.command("inspect", store).stdout)
+        self.assertRegex(self.command("config", "check", run).stdout, r"resolution .*um/px \(assumed\)")
+
+    def test_errors_of_the_dataset_name_file_line_and_key(self):
+        run = self.run_file("/nope")
+        for words in (["config", "check", run], ["stream", run, "--batches", 1]):
+            said = self.command(*words)
+            self.assertIn(f"{run}:1: key 'dataset': find images: /nope: No such file or directory", said.stderr)
+
+    def test_a_key_file_that_is_not_there_is_named_with_its_flag(self):
+        said = self.command("status", "--cluster", "nokey").stderr
+        self.assertIn("nokey (--cluster or PATCHBAY_CLUSTER): No such file or directory", said)
+        self.assertRegex(self.command("join", "--key", "nokey").stderr, r"join: --key: .*nokey: No such file or directory")
+
+    def test_a_job_that_is_no_stream_is_called_that(self):
+        self.up(1)
+        run = self.run_file(self.store([self.slide(size="900x700")]))
+        said = self.command("stream", run, "--job", 1, "--batches", 1).stderr
+        self.assertIn("job 1 is of kind 'ingest', not a stream", said)
 
     def test_a_limit_on_locked_memory_is_named_where_batches_come_over_rdma_and_nowhere_else(self):
         if not shutil.which("setpriv"):

@@ -123,7 +123,7 @@ TEST(Plan, WhatDoesNotFitTheAxesOrTheTypeIsRefusedByKey) {
             "plan: key 'patch.fill': 0.5 is not a value of int16 (-32768 to 32767)");
   const PlannedImage other{Sha256Of("b"), "zarr", {70, 200, 64}, 1, DType::kFloat32};
   EXPECT_THAT(std::string(MessageOf(Plan::Build(VolumeConfig(), {Volume(), other}).status())),
-              testing::HasSubstr("1 channels of float32, but image 0 has 1 of int16"));
+              testing::HasSubstr("1 channel of float32, but image 0 has 1 of int16"));
 }
 
 TEST(Plan, TheDefaultFillIsThatOfTheImages) {

@@ -1,6 +1,7 @@
 #include <array>
 #include <cstring>
 
+#include "runtime/base/counted.h"
 #include "runtime/base/strings.h"
 #include "workers/jobs/labels/label_raster.h"
 #include "workers/sources/image_source.h"
@@ -89,8 +90,8 @@ StatusOr<std::unique_ptr<LabelRaster>> DrawMask(const RasterRequest& request,
   if (!source.ok()) return Refuse(MessageOf(source.status()));
   const ImageLayout& layout = (*source)->layout();
   if (layout.dtype != DType::kUint8 || layout.channels > kMaxMaskChannels) {
-    return Refuse(StrCat(layout.channels, " channels of ", NameOf(layout.dtype),
-                         ": its values are not 8-bit classes"));
+    return Refuse(StrCat(Counted(static_cast<std::uint64_t>(layout.channels), "channel"), " of ",
+                         NameOf(layout.dtype), ": its values are not 8-bit classes"));
   }
   PB_ASSIGN_OR_RETURN(const int level, LevelOf(layout, request.image));
   PB_ASSIGN_OR_RETURN(const auto values, plan::MaskValues(request.classes, request.site));

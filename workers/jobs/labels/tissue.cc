@@ -4,6 +4,7 @@
 #include <cstring>
 #include <vector>
 
+#include "runtime/base/counted.h"
 #include "runtime/base/strings.h"
 #include "workers/jobs/labels/label_raster.h"
 #include "workers/jobs/task/tissue_picture.h"
@@ -78,9 +79,10 @@ class TissueRaster final : public LabelRaster {
 
 Status CheckColours(const LabelledImage& image, const ImageLayout& layout) {
   if (layout.dtype == DType::kUint8 && layout.channels == 3) return absl::OkStatus();
-  return absl::InvalidArgumentError(StrCat("label tissue: ", image.store, ": ", layout.channels,
-                                           " channels of ", NameOf(layout.dtype),
-                                           ": tissue is found by the colours of an RGB slide"));
+  return absl::InvalidArgumentError(
+      StrCat("label tissue: ", image.store, ": ",
+             Counted(static_cast<std::uint64_t>(layout.channels), "channel"), " of ",
+             NameOf(layout.dtype), ": tissue is found by the colours of an RGB slide"));
 }
 
 }  // namespace

@@ -34,6 +34,7 @@ Json ToJson(const ImageRow& row) {
   }
   if (image.icc) more["icc"] = plan::ToJson(*image.icc);
   if (row.mpp) more["mpp"] = *row.mpp;
+  if (row.mpp_assumed) more["mpp_assumed"] = true;
   if (image.volume) more["volume"] = plan::ToJson(*image.volume);
   if (!more.empty()) value.push_back(std::move(more));
   return value;
@@ -89,6 +90,9 @@ Status TakeMore(Json& row, ImageRow& taken) {
   }
   if (more.contains("mpp")) {
     PB_ASSIGN_OR_RETURN(taken.mpp, JsonDouble(more, "mpp", "image row"));
+  }
+  if (more.contains("mpp_assumed")) {
+    PB_ASSIGN_OR_RETURN(taken.mpp_assumed, JsonBool(more, "mpp_assumed", "image row"));
   }
   if (more.contains("volume")) {
     PB_ASSIGN_OR_RETURN(image.volume, plan::VolumeFactsFromJson(more["volume"]));

@@ -18,7 +18,8 @@ struct ImageRow {
   std::string path;   ///< not empty: the image is the store here, not what is listed
   /// um/px of what becomes `image`: of the level, or what patch.mpp comes to. Absent: not known.
   std::optional<double> mpp;
-  std::string fault;  ///< not empty: why it is left out; the rest says nothing then
+  bool mpp_assumed = false;  ///< the store has it from `ingest --assume-mpp`, not from its slide
+  std::string fault;         ///< not empty: why it is left out; the rest says nothing then
 };
 
 Json ToJson(const std::vector<ImageRow>& rows);

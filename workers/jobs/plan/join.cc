@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ops/chain/chain.h"
+#include "runtime/base/counted.h"
 #include "runtime/plan/byte_versions.h"
 #include "runtime/plan/image_colours.h"
 #include "runtime/plan/ops/icc_to_srgb.h"
@@ -39,6 +40,7 @@ struct DatasetImages {
   std::vector<plan::PlannedImage> images;
   PlannedImages where;
   std::vector<std::optional<double>> mpps;
+  std::size_t mpps_assumed = 0;
   std::vector<std::size_t> numbers;  ///< of the images, in the list that the root task made
   std::size_t skipped = 0;
   Json skipped_named = Json::array();
@@ -50,6 +52,7 @@ struct DatasetImages {
       if (!row.path.empty()) path = std::move(row.path);
       images.push_back(std::move(row.image));
       mpps.push_back(row.mpp);
+      mpps_assumed += row.mpp_assumed ? 1 : 0;
       where.paths.push_back(std::move(path));
       where.stamps.push_back(std::move(row.stamp));
     } else if (++skipped <= kMaxSkippedNamed) {
@@ -95,10 +98,10 @@ Status CheckAlike(TaskContext& context, const DatasetImages& joined) {
     if (image.channels == first.channels && image.dtype == first.dtype) continue;
     context.names.AddImage(joined.where.paths[i], StrCat("image ", joined.numbers[i]));
     context.names.AddImage(joined.where.paths[0], StrCat("image ", joined.numbers[0]));
-    return absl::InvalidArgumentError(StrCat("plan stream: ", joined.where.paths[i], ": ",
-                                             image.channels, " channels of ", NameOf(image.dtype),
-                                             ", but ", joined.where.paths[0], " has ",
-                                             first.channels, " of ", NameOf(first.dtype)));
+    return absl::InvalidArgumentError(StrCat(
+        "plan stream: key 'dataset': ", joined.where.paths[i], ": ",
+        Counted(static_cast<std::uint64_t>(image.channels), "channel"), " of ", NameOf(image.dtype),
+        ", but ", joined.where.paths[0], " has ", first.channels, " of ", NameOf(first.dtype)));
   }
   return absl::OkStatus();
 }
@@ -299,6 +302,7 @@ StatusOr<TaskOutput> RunStreamJoin(TaskContext& context) {
   planned.plan = made.Text();
   planned.manifest = ToManifest(joined.where);
   planned.manifest["mpp"] = MppsToJson(joined.mpps);
+  if (joined.mpps_assumed > 0) planned.manifest["mpp_assumed"] = joined.mpps_assumed;
   if (IsTable(context.manifest)) planned.manifest["rows"] = std::move(joined.numbers);
   planned.geometry = geometry;
   planned.numerics = *made.config().numerics;

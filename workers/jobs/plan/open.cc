@@ -19,6 +19,7 @@
 #include "workers/jobs/plan/stream_plan.h"
 #include "workers/jobs/plan/table_rows.h"
 #include "workers/jobs/task/about_path.h"
+#include "workers/jobs/task/store_attributes.h"
 #include "workers/sources/image_places.h"
 #include "workers/sources/image_source.h"
 
@@ -292,6 +293,8 @@ StatusOr<ImageRow> RowOf(TaskContext& context, const Group& group, std::size_t a
     row.path = opened->path;
     PB_ASSIGN_OR_RETURN(row.image, PlanImage(*opened, group, path));
     row.mpp = MppOf(opened->layout, group, row.image);
+    row.mpp_assumed =
+        row.mpp && PatchbayAttributes(row.path.empty() ? path : row.path).contains("mpp_assumed");
     PB_RETURN_IF_ERROR(AddSets(group, number, path, row));
     if (!group.positions.empty()) {
       auto placed = PlacesAtLevel(group.positions[number], opened->layout, row.image);

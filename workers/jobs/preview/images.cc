@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "ops/tissue/tissue_mask.h"
+#include "runtime/base/counted.h"
 #include "runtime/base/strings.h"
 #include "runtime/plan/ops/stain_fit.h"
 #include "workers/access/planned_images.h"
@@ -119,8 +120,8 @@ void AddFacts(const ImageLayout& layout, ImageCard& card) {
   card.facts.push_back(StrCat(size.x, " x ", size.y, " px, ", layout.levels.size(), " levels"));
   const auto mpp = layout.spacing.MeanMpp();
   card.facts.push_back(mpp ? StrCat(Digits(*mpp, 4), " um/px") : std::string("um/px unknown"));
-  card.facts.push_back(
-      StrCat(layout.channels, " channels of ", NameOf(layout.dtype), ", ", layout.kind));
+  card.facts.push_back(StrCat(Counted(static_cast<std::uint64_t>(layout.channels), "channel"),
+                              " of ", NameOf(layout.dtype), ", ", layout.kind));
 }
 
 /// Of one sheet: slides or volumes, never both.

@@ -93,9 +93,9 @@ Status CheckOutIsFree(const SpectraFolders& folders, const SpectraManifest& mani
         ListsSources(in_out(kManifest), manifest.sources)) {
       return absl::OkStatus();
     }
-    return absl::AlreadyExistsError(
-        StrCat("spectra: ", in_out(name),
-               ": exists and was not made from these sources with these settings"));
+    return absl::AlreadyExistsError(StrCat(
+        "spectra: ", in_out(name),
+        ": exists and was not made from these sources with these settings; give another name"));
   }
   return absl::OkStatus();
 }
