@@ -92,6 +92,7 @@ void World::StartWorker(SimAgent& agent, SimWorker& worker) {
   worker.pid = next_pid_++;
   live_pids_.insert(worker.pid);
   worker.scheduler_incarnation = worker.newest_scheduler = 0;
+  worker.early = {};
   worker.tasks.clear();
   worker.shards.clear();
   worker.running = {};
@@ -176,6 +177,7 @@ void World::WorkerReceive(SimAgent& agent, SimWorker& worker, Body&& body) {
   if (const auto* registered = std::get_if<protocol::WorkerRegistered>(&body)) {
     worker.scheduler_incarnation = worker.newest_scheduler = registered->scheduler_incarnation;
     DropFormer(worker);
+    TakeLeases(worker, std::exchange(worker.early, {}));
     RunNext(agent, worker);
   } else if (const auto* seen = std::get_if<protocol::HeartbeatSeen>(&body)) {
     if (seen->scheduler_incarnation != worker.scheduler_incarnation) {
@@ -214,6 +216,11 @@ void World::DropFormer(SimWorker& worker) {
 }
 
 void World::TakeLeases(SimWorker& worker, LeasesGranted&& granted) {
+  if (worker.scheduler_incarnation == 0) {
+    for (TaskLease& lease : granted.tasks) worker.early.tasks.push_back(std::move(lease));
+    for (ShardLease& lease : granted.shards) worker.early.shards.push_back(lease);
+    return;
+  }
   const auto former = [&](const auto& lease) {
     return lease.lease.incarnation < worker.newest_scheduler;
   };

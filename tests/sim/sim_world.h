@@ -114,6 +114,7 @@ struct SimWorker {
   std::uint32_t scheduler_incarnation = 0;  ///< 0 = not registered
   std::uint32_t newest_scheduler = 0;       ///< that it has registered with
   std::set<LeaseNumber> offered;            ///< when it registered last
+  protocol::LeasesGranted early;            ///< came since, before the answer
   std::deque<TaskLease> tasks;
   std::deque<ShardLease> shards;
   LeaseNumber running;  ///< {0, 0} = idle

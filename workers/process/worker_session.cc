@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
 #include <utility>
 
 #include <unistd.h>
@@ -85,6 +86,7 @@ Status WorkerSession::Start() {
 void WorkerSession::Register() {
   if (registering_) return;
   registering_ = true;
+  registered_ = false;
   loop_.Cancel(register_again_);
   protocol::RegisterWorker offer;
   offer.node = options_.node;
@@ -118,9 +120,11 @@ void WorkerSession::OnRegistered(const std::set<LeaseNumber>& offered,
     });
     return;
   }
+  registered_ = true;
   scheduler_incarnation_ = registered->scheduler_incarnation;
   LogInfo(StrCat("registered with scheduler incarnation ", scheduler_incarnation_));
   DropFormer(offered);
+  OnGranted(std::exchange(early_, {}));
   SendFinished();
 }
 
@@ -151,6 +155,11 @@ void WorkerSession::DropFormer(const std::set<LeaseNumber>& offered) {
 
 /// A grant that arrives after its scheduler has ended is void.
 void WorkerSession::OnGranted(protocol::LeasesGranted granted) {
+  if (!registered_) {
+    std::move(granted.tasks.begin(), granted.tasks.end(), std::back_inserter(early_.tasks));
+    std::move(granted.shards.begin(), granted.shards.end(), std::back_inserter(early_.shards));
+    return;
+  }
   for (protocol::TaskLease& lease : granted.tasks) {
     if (!IsFormer(lease.lease)) TakeTask(std::move(lease));
   }
@@ -298,7 +307,18 @@ void WorkerSession::ForgetIdleStreams() {
   }
 }
 
+/// Returned, so that the scheduler need not wait until the lease has expired.
+void WorkerSession::RevokeEarly(const LeaseNumber& lease) {
+  std::erase_if(early_.tasks, [&](const auto& early) { return early.lease == lease; });
+  std::erase_if(early_.shards, [&](const protocol::ShardLease& early) {
+    if (early.lease != lease) return false;
+    ReturnShard(lease, early.stream, early.shard, absl::CancelledError("revoked"));
+    return true;
+  });
+}
+
 void WorkerSession::Revoke(const LeaseNumber& lease) {
+  RevokeEarly(lease);
   const auto it = held_.find(lease);
   if (it == held_.end()) return;
   if (!it->second.lease.is_shard) {
@@ -308,11 +328,13 @@ void WorkerSession::Revoke(const LeaseNumber& lease) {
     StopWhenEmpty();
     return;
   }
-  Stream& stream = streams_[it->second.lease.stream];
-  const std::size_t waiting = std::erase_if(
-      stream.waiting, [&](const protocol::ShardLease& shard) { return shard.lease == lease; });
+  const protocol::HeldLease held = it->second.lease;
+  const std::size_t waiting =
+      std::erase_if(streams_[held.stream].waiting,
+                    [&](const protocol::ShardLease& shard) { return shard.lease == lease; });
   if (waiting > 0) {
     held_.erase(it);
+    ReturnShard(lease, held.stream, held.shard, absl::CancelledError("revoked"));
     StopWhenEmpty();
   } else {
     pipeline_->Revoke(lease);
@@ -327,6 +349,9 @@ void WorkerSession::Renew() {
     // A finished task waits for the scheduler itself: its holder has nothing left to move.
     renew.items.push_back({number, held.finished ? ++finished_progress_ : progress});
   }
+  for (const auto& early : early_.tasks) renew.items.push_back({early.lease, ++finished_progress_});
+  for (const auto& early : early_.shards)
+    renew.items.push_back({early.lease, ++finished_progress_});
   if (renew.items.empty() || !session_->connected()) return;
   session_->Request(std::move(renew), kRenewMs * 2, [this](StatusOr<protocol::Body> answer) {
     if (!answer.ok()) return;
@@ -417,12 +442,17 @@ void WorkerSession::OnFinishedAnswer(std::vector<protocol::TasksFinished::Item> 
 void WorkerSession::OnShardEnded(const protocol::ShardLease& lease, const Status& status) {
   if (held_.erase(lease.lease) == 0) return;
   if (!status.ok()) EndIfGpuIsLost();
+  ReturnShard(lease.lease, lease.stream, lease.shard, status);
+  StopWhenEmpty();
+}
+
+void WorkerSession::ReturnShard(const LeaseNumber& lease, std::uint64_t stream,
+                                const ShardId& shard, const Status& status) {
   protocol::ShardsReturned returned;
-  returned.items.push_back({lease.lease, lease.stream, lease.shard, OutcomeOf(status)});
+  returned.items.push_back({lease, stream, shard, OutcomeOf(status)});
   // Not connected: the scheduler learns from the next registration that the lease is not held.
   const Status sent = session_->Tell(returned);
   if (!sent.ok()) LogDebug(StrCat("return shard: ", MessageOf(sent)));
-  StopWhenEmpty();
 }
 
 /// What failed on a GPU that takes no more calls is not reported: the worker's death says enough,

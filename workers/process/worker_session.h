@@ -86,6 +86,9 @@ class WorkerSession {
   bool TakeText(Stream& stream, const protocol::StreamDescribed& described);
   void ForgetIdleStreams();
   void Revoke(const LeaseNumber& lease);
+  void RevokeEarly(const LeaseNumber& lease);
+  void ReturnShard(const LeaseNumber& lease, std::uint64_t stream, const ShardId& shard,
+                   const Status& status);
   void Renew();
   void OnTaskEnded(protocol::TasksFinished::Item item);
   void PutParts(std::shared_ptr<protocol::TasksFinished::Item> item, std::size_t offset);
@@ -105,7 +108,10 @@ class WorkerSession {
   std::uint64_t finished_progress_ = 0;
   std::uint32_t scheduler_incarnation_ = 0;
   control::EventLoop::Id register_again_ = 0;  ///< the one timer for it
-  bool registering_ = false, draining_ = false, leases_end_ = false;
+  bool registering_ = false, registered_ = false, draining_ = false, leases_end_ = false;
+  /// What came while a scheduler was told what is held, which does not name it: that scheduler's
+  /// own when it has answered, void when a former one's.
+  protocol::LeasesGranted early_;
   std::unique_ptr<ImageCache> images_;
   std::unique_ptr<TrainerDelivery> delivery_;
   std::unique_ptr<Pipeline> pipeline_;

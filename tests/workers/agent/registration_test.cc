@@ -1,7 +1,10 @@
 // Agent and worker ask to be registered once at a time: however often they were refused and
 // connected again, one timer starts the next try. Both run in the test's process, on its clock.
 #include <memory>
+#include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "runtime/control/keys.h"
 #include "tests/runtime/control/moved_clock.h"
@@ -29,7 +32,9 @@ struct AgentSide {
     return protocol::AgentRegistered{incarnation, 500};
   }
   using Reply = protocol::WorkerExited;
-  static protocol::Body Ask(std::uint64_t number) { return protocol::KillWorker{7, number}; }
+  static std::vector<protocol::Body> Ask(std::uint64_t number) {
+    return {protocol::KillWorker{7, number}};
+  }
   static std::uint64_t NumberOf(const Reply& reply) { return reply.worker_incarnation; }
 };
 
@@ -44,17 +49,21 @@ struct WorkerSide {
   static protocol::Body Registered(std::uint32_t incarnation) {
     return protocol::WorkerRegistered{incarnation, 10'000};
   }
-  using Reply = protocol::FetchStream;
-  /// A shard of a stream that it has to ask about.
-  static protocol::Body Ask(std::uint64_t number) {
+  static protocol::LeasesGranted Shard(const LeaseNumber& lease, std::uint64_t stream) {
     protocol::LeasesGranted granted;
-    protocol::ShardLease& lease = granted.shards.emplace_back();
-    lease.lease = {1'000, number};
-    lease.stream = number;
-    lease.grant.count = 1;
+    granted.shards.emplace_back();
+    granted.shards[0].lease = lease;
+    granted.shards[0].stream = stream;
+    granted.shards[0].grant.count = 1;
     return granted;
   }
-  static std::uint64_t NumberOf(const Reply& reply) { return reply.stream; }
+  using Reply = protocol::ShardsReturned;
+  /// A shard that it has to give back.
+  static std::vector<protocol::Body> Ask(std::uint64_t number) {
+    const LeaseNumber lease{1'000, number};
+    return {Shard(lease, number), protocol::LeasesRevoked{{lease}}};
+  }
+  static std::uint64_t NumberOf(const Reply& reply) { return reply.items[0].lease.counter; }
 };
 
 template <typename Side>
@@ -89,10 +98,10 @@ class Registration : public testing::Test {
   }
   /// Until the other side has read all that was sent to it, and what it sent is here.
   void Settle(control::PeerId to) {
-    scheduler_.Send(to, Side::Ask(++asked_));
+    for (protocol::Body& body : Side::Ask(++asked_)) scheduler_.Send(to, std::move(body));
     RunUntil([&] {
       const auto reply = scheduler_.template Take<typename Side::Reply>();
-      if (reply.has_value()) scheduler_.Answer(to, Refusal());
+      if (reply.has_value() && scheduler_.last_request() != 0) scheduler_.Answer(to, Refusal());
       return reply.has_value() && Side::NumberOf(reply->second) == asked_;
     });
   }
@@ -166,6 +175,25 @@ TYPED_TEST(Registration, IsNotAskedForAgainWhileAnAnswerIsAwaited) {
   this->scheduler_.Send(from, this->Refusal(), request);
   this->Settle(from);
   EXPECT_EQ(this->CountOffers(from, 2 * kPauseMs), 2);
+}
+
+using WorkerRegistration = Registration<WorkerSide>;
+
+TEST_F(WorkerRegistration, WhatIsGrantedBeforeTheAnswerIsBegunWhenItIsTheAnswerersOwn) {
+  const control::PeerId from = ExpectOffer();
+  const std::uint64_t request = scheduler_.last_request();
+  scheduler_.Send(from, WorkerSide::Shard({1, 7}, 101));  // by a scheduler that has ended
+  scheduler_.Send(from, WorkerSide::Shard({2, 7}, 102));
+  Settle(from);
+  EXPECT_FALSE(scheduler_.Take<protocol::FetchStream>().has_value()) << "begun too early";
+  scheduler_.Send(from, protocol::WorkerRegistered{2, 10'000}, request);
+  Settle(from);
+  std::set<std::uint64_t> asked_about;
+  while (const auto asked = scheduler_.Take<protocol::FetchStream>()) {
+    asked_about.insert(asked->second.stream);
+  }
+  EXPECT_TRUE(asked_about.contains(102));
+  EXPECT_FALSE(asked_about.contains(101));
 }
 
 }  // namespace
