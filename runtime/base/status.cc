@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include <sys/resource.h>
+
 namespace patchbay {
 namespace {
 
@@ -22,6 +24,7 @@ absl::StatusCode CodeOf(int error_number) {
       return absl::StatusCode::kPermissionDenied;
     case ENOSPC:
     case EDQUOT:
+    case EFBIG:
     case EMFILE:
     case ENFILE:
     case ENOMEM:
@@ -36,11 +39,20 @@ absl::StatusCode CodeOf(int error_number) {
   }
 }
 
+std::string TextOf(int error_number) {
+  std::string text = std::strerror(error_number);
+  struct rlimit limit {};
+  if (error_number == EFBIG && getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
+      limit.rlim_cur != RLIM_INFINITY) {
+    text += StrCat(": files are limited to ", limit.rlim_cur, " bytes: raise it (ulimit -f)");
+  }
+  return text;
+}
+
 }  // namespace
 
 Status FromErrno(std::string_view doing, std::string_view subject, int error_number) {
-  return Status(CodeOf(error_number),
-                StrCat(doing, ": ", subject, ": ", std::strerror(error_number)));
+  return Status(CodeOf(error_number), StrCat(doing, ": ", subject, ": ", TextOf(error_number)));
 }
 
 void CheckFailed(const char* file, int line, const char* condition) {

@@ -137,7 +137,8 @@ Status RouterSocket::Configure(const Address& address) {
   } catch (const zmq::error_t& error) {
     const std::string shown = StrCat("listen: ", address.ToString(), ": ");
     if (error.num() == EADDRINUSE) {
-      return absl::AlreadyExistsError(StrCat(shown, "another process is listening there"));
+      return absl::AlreadyExistsError(StrCat(
+          shown, "another process is listening there: give another --listen, or `patchbay down`"));
     }
     if (error.num() == EACCES) {
       return absl::PermissionDeniedError(StrCat(shown, "not allowed to use this port"));

@@ -5,9 +5,11 @@
 
 #include <fcntl.h>
 #include <sqlite3.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "runtime/base/file.h"
 
@@ -34,6 +36,31 @@ std::uint64_t PlaceOf(std::uint64_t sequence, std::uint64_t number) {
   return sequence << 16 | number;
 }
 
+/// `found` is what SQLite says of it, in lines; that it names a page is all that helps a user.
+Status Damaged(const std::string& path, std::string_view found) {
+  constexpr std::string_view kPage = "page ";
+  std::string where;
+  std::size_t digit = absl::AsciiStrToLower(std::string(found)).find(kPage);
+  if (digit != std::string::npos) {
+    for (digit += kPage.size(); digit < found.size() && absl::ascii_isdigit(found[digit]);
+         ++digit) {
+      where += found[digit];
+    }
+  }
+  if (!where.empty()) where = StrCat(" (page ", where, ")");
+  return absl::DataLossError(
+      StrCat("open journal: ", path, ": damaged", where,
+             ": put a copy of it back, or move the folder away to start without its jobs"));
+}
+
+/// SQLite does not say which error of the system it met.
+std::string FileLimitAdvice() {
+  struct rlimit limit {};
+  if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return "";
+  return StrCat("; files are limited to ", limit.rlim_cur,
+                " bytes here: if that is the cause, raise it (ulimit -f)");
+}
+
 Status FromSqlite(int code, std::string_view doing, const std::string& path, const char* text) {
   const std::string message =
       StrCat(doing, " journal: ", path, ": ", text == nullptr ? "unknown" : text);
@@ -46,7 +73,9 @@ Status FromSqlite(int code, std::string_view doing, const std::string& path, con
       return absl::UnavailableError(StrCat(message, " (another scheduler uses it)"));
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
-      return absl::DataLossError(message);
+      return Damaged(path, text == nullptr ? "" : text);
+    case SQLITE_IOERR:
+      return absl::InternalError(message + FileLimitAdvice());
     default:
       return absl::InternalError(message);
   }
@@ -112,9 +141,7 @@ StatusOr<std::unique_ptr<Database>> Database::Open(const std::string& path,
   PB_RETURN_IF_ERROR(database->Run(kSchema));
   PB_RETURN_IF_ERROR(database->Run("BEGIN EXCLUSIVE; COMMIT;"));
   const std::string found = FirstText(handle, "PRAGMA integrity_check(1)");
-  if (found != "ok") {
-    return absl::DataLossError(StrCat("open journal: ", path, ": damaged: ", found));
-  }
+  if (found != "ok") return Damaged(path, found);
   if (FirstText(handle, "PRAGMA journal_mode") != "wal") {
     return absl::InternalError(StrCat("open journal: ", path, ": no write-ahead log here"));
   }

@@ -12,6 +12,7 @@
 
 #include <sys/resource.h>
 
+#include "runtime/base/file_limit.h"
 #include "runtime/base/last_words.h"
 #include "runtime/base/log.h"
 #include "runtime/base/oom_score.h"
@@ -131,6 +132,7 @@ int Run(const CommandLine& line) {
 int main(int argc, char** argv) {
   patchbay::ExplainTermination();
   patchbay::OpenClosedStandardStreams();
+  patchbay::ReportFileLimitAsError();
   patchbay::RaiseOomScore(patchbay::kOomScoreOfSchedulers);
   const auto line =
       patchbay::scheduler::ParseCommandLine(std::vector<std::string>(argv + 1, argv + argc));

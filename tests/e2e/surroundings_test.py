@@ -51,6 +51,27 @@ class Surroundings(harness.Case):
         shutil.rmtree(disk, ignore_errors=True)  # but for the mount point
         self.assertEqual(self.command("stream", run, "--batches", 2, "--save", disk).returncode, 0)
 
+    def test_file_beyond_the_limit_on_sizes_is_an_error_that_names_the_limit(self):
+        slide = self.slide(size="900x700")
+        run = self.run_file(slide)
+        saved, stores = self.folder / "saved", self.folder / "stores"
+        for words in (["stream", run, "--batches", 2, "--save", saved], ["ingest", slide, "--out", stores]):
+            process = self.start(*words, prefix=["prlimit", "--fsize=102400"])
+            self.assertIn(process.wait(harness.LIMIT_S), (1, 3))
+            said = pathlib.Path(process.log).read_text(encoding="utf-8")
+            self.assertIn("File too large: files are limited to 102400 bytes: raise it (ulimit -f)", said, words)
+        self.assertEqual(list(saved.glob("*.npy")), [])
+        self.assertEqual(list(stores.glob("*.ome.zarr")), [])
+
+    def test_journal_beyond_the_limit_on_sizes_names_the_limit(self):
+        log = self.folder / "up.log"
+        with open(log, "w", encoding="utf-8") as sink:
+            refused = subprocess.run(["prlimit", "--fsize=16384", harness.BIN / "patchbay", "up", "--cpus", "1", "--gpus",
+                                      "none", "--listen", f"tcp://127.0.0.1:{harness.free_port()}"], stderr=sink,
+                                     cwd=self.folder, env=self.environment(), timeout=harness.LIMIT_S, check=False)
+        self.assertEqual(refused.returncode, 1)
+        self.assertIn("raise it (ulimit -f)", log.read_text(encoding="utf-8"))
+
     def test_batch_that_finds_no_room_leaves_no_part_of_it(self):
         run = self.run_file(self.slide(size="900x700"), meta=True)
         disk = self.small_disk("64m")

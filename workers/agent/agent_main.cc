@@ -4,6 +4,7 @@
 
 #include "runtime/base/executable.h"
 #include "runtime/base/file.h"
+#include "runtime/base/file_limit.h"
 #include "runtime/base/host_identity.h"
 #include "runtime/base/last_words.h"
 #include "runtime/base/log.h"
@@ -97,6 +98,7 @@ int ExitOf(const Status& outcome) {
 int main(int argc, char** argv) {
   patchbay::ExplainTermination();
   patchbay::OpenClosedStandardStreams();
+  patchbay::ReportFileLimitAsError();
   patchbay::RaiseOomScore(patchbay::kOomScoreOfAgents);
   using namespace patchbay::workers;
   const patchbay::Status status = Serve({argv + 1, argv + argc});

@@ -1,6 +1,7 @@
 // patchbay-launcher --owner PID --link N --folder DIR [...] -- SUPERVISOR...
 #include <cstdio>
 
+#include "runtime/base/file_limit.h"
 #include "runtime/base/oom_score.h"
 #include "runtime/base/standard_streams.h"
 #include "workers/agent/launcher.h"
@@ -8,6 +9,7 @@
 
 int main(int argc, char** argv) {
   patchbay::OpenClosedStandardStreams();
+  patchbay::ReportFileLimitAsError();
   patchbay::RaiseOomScore(patchbay::kOomScoreOfSupervisors);
   patchbay::workers::LauncherOptions options;
   std::string error;

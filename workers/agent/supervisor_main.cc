@@ -4,12 +4,14 @@
 
 #include <fcntl.h>
 
+#include "runtime/base/file_limit.h"
 #include "runtime/base/oom_score.h"
 #include "runtime/base/standard_streams.h"
 #include "workers/agent/supervisor.h"
 
 int main(int argc, char** argv) {
   patchbay::OpenClosedStandardStreams();
+  patchbay::ReportFileLimitAsError();
   patchbay::RaiseOomScore(patchbay::kOomScoreOfSupervisors);
   patchbay::workers::SupervisorOptions options;
   std::string error;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "runtime/base/available_memory.h"
+#include "runtime/base/file_limit.h"
 #include "runtime/base/hash.h"
 #include "runtime/base/host_identity.h"
 #include "runtime/base/last_words.h"
@@ -128,6 +129,7 @@ Status Serve(const std::vector<std::string>& words) {
 int main(int argc, char** argv) {
   patchbay::ExplainTermination();
   patchbay::OpenClosedStandardStreams();
+  patchbay::ReportFileLimitAsError();
   patchbay::RaiseOomScore(patchbay::kOomScoreOfWorkers);
   using namespace patchbay::workers;
   std::vector<std::string> words(argv + 1, argv + argc);

@@ -220,7 +220,19 @@ TEST_F(JournalTest, DamagedFileIsRefused) {
     file.seekp(4096 + 8);
     file << std::string(3000, 'x');
   }
-  EXPECT_TRUE(absl::IsDataLoss(Journal::Open(options).status()));
+  const Status refused = Journal::Open(options).status();
+  EXPECT_TRUE(absl::IsDataLoss(refused));
+  EXPECT_EQ(refused.message(), StrCat("open journal: ", options.path,
+                                      ": damaged (page 2): put a copy of it back, or "
+                                      "move the folder away to start without its jobs"));
+}
+
+TEST_F(JournalTest, AFileThatIsNoJournalIsRefusedInOneLine) {
+  std::ofstream(options.path) << std::string(8192, 'x');
+  EXPECT_EQ(Journal::Open(options).status().message(),
+            StrCat("open journal: ", options.path,
+                   ": damaged: put a copy of it back, or move the "
+                   "folder away to start without its jobs"));
 }
 
 TEST_F(JournalTest, ACutWriteAheadLogGivesItsPrefixAndSaysWhatIsLost) {

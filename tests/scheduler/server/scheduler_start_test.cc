@@ -40,7 +40,9 @@ TEST(SchedulerStart, AddressInUseIsSaid) {
   ASSERT_EQ(first.Start(), 0);
   second.set_address(first.address());
   EXPECT_EQ(second.Start(), kCannotStart);
-  EXPECT_NE(second.errors().find("another process is listening there"), std::string::npos)
+  EXPECT_NE(second.errors().find("another process is listening there: give another --listen, or "
+                                 "`patchbay down`"),
+            std::string::npos)
       << second.errors();
 }
 
