@@ -213,8 +213,6 @@ void StreamDesk::AttachFresh(Stream& stream, const protocol::AttachTrainer& mess
   trainer.incarnation = message.trainer_incarnation;
   trainer.pid = message.pid;
   trainer.next = {message.first_epoch, message.first_batch};
-  if (recovery_.IsFromBefore(stream.job))
-    trainer.batches_to_fence = static_cast<std::uint32_t>(message.slots.size());
 }
 
 void StreamDesk::DescribeToWorkers(const Stream& stream) {

@@ -37,6 +37,9 @@ bool TrainerSlots::BoundLate(const Trainer& trainer, const SlotRow& row) const {
 void TrainerSlots::TakeRow(Stream& stream, Trainer& trainer, const SlotRow& row) {
   if (trainer.slots.count(row.slot) == 0 && trainer.slots.size() >= kMaxRingSlots) return;
   if (row.state != SlotState::kFree && row.batch >= BatchesPerEpoch(stream.geometry)) return;
+  // Not what the attach names: one that was asked before there was a ring may arrive here late.
+  const bool first_heard = trainer.slots.count(row.slot) == 0;
+  if (first_heard && recovery_.IsFromBefore(stream.job)) ++trainer.batches_to_fence;
   if (BoundLate(trainer, row)) ForgetSlot(trainer, row.slot);
   const bool fresh = trainer.slots.count(row.slot) == 0;
   switch (row.state) {

@@ -425,6 +425,21 @@ TEST_F(Streaming, AfterARestartOlderLeasesAreFencedBeforeTheFirstGrant) {
   EXPECT_EQ(rig.Shards().size(), 2u);
 }
 
+TEST_F(Streaming, AfterARestartOlderLeasesAreFencedThoughTheAttachNamedNoSlots) {
+  Attach(5, 1);
+  rig.Restart();
+  rig.AddAgent();
+  rig.AddWorker();
+  rig.Join(CoreRig::kTrainer0, Role::kOperator, "ops");
+  Attach(5, 0);  // asked for before there was a ring, and late
+  protocol::AnnounceSlots ring;
+  ring.stream = job;
+  ring.slots.push_back({0, 1, SlotState::kFree, 0, 0, {}});
+  rig.Tell(CoreRig::kTrainer0, ring);
+  EXPECT_TRUE(rig.Shards().empty());
+  EXPECT_NE(rig.FindFor<protocol::FenceShard>(CoreRig::kTrainer0), nullptr);
+}
+
 TEST_F(Streaming, SlotsThatAFormerSchedulerBoundTheOtherWayRoundChangePlaces) {
   Attach(5, 2);
   rig.Restart();
