@@ -9,8 +9,8 @@ StatusOr<std::string> ReadObject(ByteStore& store, std::string_view key, std::si
   PB_ASSIGN_OR_RETURN(const std::shared_ptr<const StoredBytes> object, store.Open(key));
   if (object == nullptr) return absl::NotFoundError(StrCat("read: ", name, ": no such object"));
   if (object->size_bytes() > max_bytes) {
-    return absl::InvalidArgumentError(StrCat("read: ", name, ": ", object->size_bytes(),
-                                             " bytes, more than the ", max_bytes,
+    return absl::InvalidArgumentError(StrCat("read: ", name, ": ", HumanBytes(object->size_bytes()),
+                                             ", more than the ", HumanBytes(max_bytes),
                                              " that are read"));
   }
   std::string text(object->size_bytes(), '\0');

@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import shutil
+import subprocess
 
 import harness
 
@@ -70,7 +71,12 @@ class OddSources(harness.Case):
 
     def test_failures_that_no_file_can_list_are_all_on_the_terminal(self):
         out = self.folder / "out"
-        (out / "failed.csv/full").mkdir(parents=True)
+        out.mkdir()
+        listed = out / "failed.csv"  # of an earlier run; nothing takes the name of what is mounted there
+        listed.write_text("source,reason\r\n", encoding="utf-8")
+        if subprocess.run(["mount", "--bind", listed, listed], capture_output=True, check=False).returncode != 0:
+            self.skipTest("this machine, or this user, mounts no files")
+        self.addCleanup(subprocess.run, ["umount", "-l", listed], check=False)
         names = [f"bad{i:02}.svs" for i in range(25)]
         for name in names:
             (self.folder / name).write_bytes(b"no slide")
