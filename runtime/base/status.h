@@ -21,8 +21,8 @@ inline Status Annotate(const Status& status, std::string_view context) {
 }
 
 /// FromErrno("open", path, errno): NotFound for ENOENT, PermissionDenied for EACCES/EPERM,
-/// ResourceExhausted for ENOSPC/EDQUOT/EMFILE/ENOMEM, otherwise Internal; text "open: path:
-/// strerror".
+/// ResourceExhausted for ENOSPC/EDQUOT/EFBIG/EMFILE/ENOMEM, otherwise Internal; text "open:
+/// path: strerror".
 Status FromErrno(std::string_view doing, std::string_view subject, int error_number);
 
 }  // namespace patchbay

@@ -136,6 +136,21 @@ TEST(Pipeline, ReadsTheNextShardWhileThisOneIsComputed) {
   EXPECT_TRUE(stream.endings.WaitFor(second.lease).ok());
 }
 
+constexpr std::uint32_t kShardsOfABatch = 6;
+
+void SubmitFirstBatch(FakeStream& stream, const std::shared_ptr<StreamContext>& context,
+                      Pipeline& pipeline) {
+  for (std::uint32_t shard = 0; shard < kShardsOfABatch; ++shard) {
+    ASSERT_TRUE(pipeline.Submit(context, stream.Lease(0, shard)).ok());
+  }
+}
+
+void ExpectFirstBatchMade(FakeStream& stream) {
+  for (std::uint32_t shard = 0; shard < kShardsOfABatch; ++shard) {
+    EXPECT_TRUE(stream.endings.WaitFor(stream.Lease(0, shard).lease).ok());
+  }
+}
+
 TEST(Pipeline, ReadsNoFurtherAheadThanItsLimit) {
   FakeStream stream;
   PipelineOptions options;
@@ -155,18 +170,14 @@ TEST(Pipeline, ReadsNoFurtherAheadThanItsLimit) {
   };
   const auto context = stream.Context();
   auto pipeline = stream.Start(options);
-  for (std::uint32_t shard = 0; shard < 6; ++shard) {
-    ASSERT_TRUE((*pipeline)->Submit(context, stream.Lease(0, shard)).ok());
-  }
+  SubmitFirstBatch(stream, context, **pipeline);
   limit_reached.Wait();
   // The reader has every chance to run on: nothing but the limit holds it.
   for (int i = 0; i < 1000; ++i) std::this_thread::yield();
   EXPECT_EQ(fetched.load(), 3u);
   decoding_blocked = false;
   decode_may_go_on.Open();
-  for (std::uint32_t shard = 0; shard < 6; ++shard) {
-    EXPECT_TRUE(stream.endings.WaitFor(stream.Lease(0, shard).lease).ok());
-  }
+  ExpectFirstBatchMade(stream);
   EXPECT_FALSE(read_too_far);
 }
 
@@ -190,17 +201,13 @@ TEST(Pipeline, HoldsNoMoreBytesThanItsLimitAndOnePatch) {
   };
   const auto context = stream.Context();
   auto pipeline = stream.Start(options);
-  for (std::uint32_t shard = 0; shard < 6; ++shard) {
-    ASSERT_TRUE((*pipeline)->Submit(context, stream.Lease(0, shard)).ok());
-  }
+  SubmitFirstBatch(stream, context, **pipeline);
   limit_reached.Wait();
   // The reader has every chance to run on: nothing but the bytes hold it.
   for (int i = 0; i < 1000; ++i) std::this_thread::yield();
   EXPECT_EQ(read, 3);
   decode_may_go_on.Open();
-  for (std::uint32_t shard = 0; shard < 6; ++shard) {
-    EXPECT_TRUE(stream.endings.WaitFor(stream.Lease(0, shard).lease).ok());
-  }
+  ExpectFirstBatchMade(stream);
   EXPECT_EQ(most_held, 3);
 }
 
@@ -220,12 +227,8 @@ TEST(Pipeline, APatchLargerThanTheLimitIsMadeAlone) {
   };
   const auto context = stream.Context();
   auto pipeline = stream.Start(options);
-  for (std::uint32_t shard = 0; shard < 6; ++shard) {
-    ASSERT_TRUE((*pipeline)->Submit(context, stream.Lease(0, shard)).ok());
-  }
-  for (std::uint32_t shard = 0; shard < 6; ++shard) {
-    EXPECT_TRUE(stream.endings.WaitFor(stream.Lease(0, shard).lease).ok());
-  }
+  SubmitFirstBatch(stream, context, **pipeline);
+  ExpectFirstBatchMade(stream);
   EXPECT_EQ(most_held, 1);
 }
 

@@ -5,9 +5,9 @@
 
 #include <gtest/gtest.h>
 #include <jpeglib.h>
-#include <openjpeg.h>
 
 #include "tests/workers/sources/crafted_tiff.h"
+#include "tests/workers/sources/jpeg2000_writer.h"
 #include "workers/sources/flat_codecs.h"
 #include "workers/sources/jpeg2000_decoder.h"
 #include "workers/sources/jpeg_decoder.h"
@@ -28,27 +28,6 @@ std::vector<std::uint8_t> Gradient(int width, int height) {
   return rgb;
 }
 
-struct MemoryWriter {
-  std::string bytes;
-  std::size_t at = 0;
-};
-
-OPJ_SIZE_T WriteMemory(void* data, OPJ_SIZE_T size, void* user) {
-  auto* out = static_cast<MemoryWriter*>(user);
-  if (out->bytes.size() < out->at + size) out->bytes.resize(out->at + size);
-  std::memcpy(out->bytes.data() + out->at, data, size);
-  out->at += size;
-  return size;
-}
-OPJ_OFF_T SkipOutput(OPJ_OFF_T size, void* user) {
-  static_cast<MemoryWriter*>(user)->at += static_cast<std::size_t>(size);
-  return size;
-}
-OPJ_BOOL SeekOutput(OPJ_OFF_T to, void* user) {
-  static_cast<MemoryWriter*>(user)->at = static_cast<std::size_t>(to);
-  return OPJ_TRUE;
-}
-
 /// A lossless raw codestream with the colour transform inside; `style` adds markers before (2) and
 /// in (4) every packet.
 std::string EncodeJpeg2000(const std::vector<std::uint8_t>& rgb, int width, int height,
@@ -64,28 +43,10 @@ std::string EncodeJpeg2000(const std::vector<std::uint8_t>& rgb, int width, int 
   image->x1 = static_cast<OPJ_UINT32>(width);
   image->y1 = static_cast<OPJ_UINT32>(height);
   for (std::size_t i = 0; i < rgb.size(); ++i) image->comps[i % 3].data[i / 3] = rgb[i];
-  opj_cparameters_t parameters;
-  opj_set_default_encoder_parameters(&parameters);
+  opj_cparameters_t parameters = Jpeg2000Parameters();
   parameters.tcp_mct = 1;
-  parameters.tcp_numlayers = 1;
-  parameters.cp_disto_alloc = 1;
-  parameters.numresolution = 3;
   parameters.csty |= style;
-  opj_codec_t* codec = opj_create_compress(OPJ_CODEC_J2K);
-  opj_stream_t* stream = opj_stream_create(1 << 16, OPJ_FALSE);
-  MemoryWriter out;
-  opj_stream_set_user_data(stream, &out, nullptr);
-  opj_stream_set_write_function(stream, WriteMemory);
-  opj_stream_set_skip_function(stream, SkipOutput);
-  opj_stream_set_seek_function(stream, SeekOutput);
-  EXPECT_TRUE(opj_setup_encoder(codec, &parameters, image));
-  EXPECT_TRUE(opj_start_compress(codec, image, stream));
-  EXPECT_TRUE(opj_encode(codec, stream));
-  EXPECT_TRUE(opj_end_compress(codec, stream));
-  opj_stream_destroy(stream);
-  opj_destroy_codec(codec);
-  opj_image_destroy(image);
-  return out.bytes;
+  return CompressJpeg2000(image, parameters);
 }
 
 TEST(Jpeg2000Decoder, RgbTilesOfASlideAreExact) {

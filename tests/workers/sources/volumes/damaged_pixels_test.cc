@@ -18,8 +18,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <jpeglib.h>
-#include <openjpeg.h>
 
+#include "tests/workers/sources/jpeg2000_writer.h"
 #include "tests/workers/sources/slide_fixtures.h"
 #include "tests/workers/sources/volumes/volume_fixtures.h"
 #include "workers/sources/volumes/dicom_frames.h"
@@ -402,29 +402,6 @@ TEST(DamagedPixels, ADeflatedDataSetEndsWhereItsFileDoes) {
   }
 }
 
-struct Written {
-  std::string bytes;
-  std::size_t at = 0;
-};
-
-OPJ_SIZE_T WriteBytes(void* from, OPJ_SIZE_T size, void* user) {
-  auto* out = static_cast<Written*>(user);
-  out->bytes.resize(std::max(out->bytes.size(), out->at + size));
-  std::memcpy(out->bytes.data() + out->at, from, size);
-  out->at += size;
-  return size;
-}
-
-OPJ_OFF_T SkipBytes(OPJ_OFF_T size, void* user) {
-  static_cast<Written*>(user)->at += static_cast<std::size_t>(size);
-  return size;
-}
-
-OPJ_BOOL SeekBytes(OPJ_OFF_T place, void* user) {
-  static_cast<Written*>(user)->at = static_cast<std::size_t>(place);
-  return OPJ_TRUE;
-}
-
 std::string EncodeJpeg2000(bool is_lossy) {
   opj_image_cmptparm_t part{};
   part.dx = part.dy = 1;
@@ -434,27 +411,9 @@ std::string EncodeJpeg2000(bool is_lossy) {
   image->x1 = image->y1 = kSide;
   const auto values = Discs(1, 12);
   std::copy(values.begin(), values.end(), image->comps[0].data);
-  opj_cparameters_t parameters;
-  opj_set_default_encoder_parameters(&parameters);
-  parameters.tcp_numlayers = 1;
-  parameters.cp_disto_alloc = 1;
-  parameters.numresolution = 3;
+  opj_cparameters_t parameters = Jpeg2000Parameters();
   parameters.irreversible = is_lossy ? 1 : 0;
-  opj_codec_t* codec = opj_create_compress(OPJ_CODEC_J2K);
-  opj_stream_t* stream = opj_stream_create(1 << 16, OPJ_FALSE);
-  Written out;
-  opj_stream_set_user_data(stream, &out, nullptr);
-  opj_stream_set_write_function(stream, WriteBytes);
-  opj_stream_set_skip_function(stream, SkipBytes);
-  opj_stream_set_seek_function(stream, SeekBytes);
-  EXPECT_TRUE(opj_setup_encoder(codec, &parameters, image));
-  EXPECT_TRUE(opj_start_compress(codec, image, stream));
-  EXPECT_TRUE(opj_encode(codec, stream));
-  EXPECT_TRUE(opj_end_compress(codec, stream));
-  opj_stream_destroy(stream);
-  opj_destroy_codec(codec);
-  opj_image_destroy(image);
-  return out.bytes;
+  return CompressJpeg2000(image, parameters);
 }
 
 TEST(DamagedPixels, AJpeg2000FrameEndsWithItsMarkerAndIsAsLosslessAsItsSyntax) {
