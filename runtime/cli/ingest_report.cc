@@ -18,6 +18,9 @@ StatusOr<IngestedStore> ParseStore(const Json& row, const std::vector<std::strin
   PB_ASSIGN_OR_RETURN(store.digest, JsonString(row, "digest", kWhat));
   PB_ASSIGN_OR_RETURN(store.pixel_digest, JsonString(row, "pixel_digest", kWhat));
   PB_ASSIGN_OR_RETURN(store.already_there, JsonBool(row, "already_there", kWhat));
+  for (const Json& warning : row.value("warnings", Json::array())) {
+    if (warning.is_string()) store.warnings.push_back(warning.get<std::string>());
+  }
   store.source = SourceName(sources, source);
   return store;
 }
@@ -93,7 +96,8 @@ Json ToJson(const IngestReport& report) {
                       {"digest", store.digest},
                       {"pixel_digest", store.pixel_digest},
                       {"already_there", store.already_there},
-                      {"copies", store.copies}});
+                      {"copies", store.copies},
+                      {"warnings", store.warnings}});
   }
   for (const FailedSource& failure : report.failed) {
     failed.push_back({{"source", failure.source}, {"reason", failure.reason}});
@@ -126,6 +130,9 @@ void SayReport(Terminal& terminal, const IngestReport& report) {
     rows.push_back({store.name, HumanBytes(store.source_bytes), HumanBytes(store.stored_bytes),
                     Ratio(store.stored_bytes, store.source_bytes),
                     FileName(store.source) + (store.already_there ? " (already there)" : "")});
+    for (const std::string& warning : store.warnings) {
+      terminal.Note(StrCat("warning: ", store.source, ": ", warning));
+    }
     for (const std::string& copy : store.copies) {
       rows.push_back({"", "", "", "", StrCat(FileName(copy), " (a copy)")});
     }

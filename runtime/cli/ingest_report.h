@@ -18,7 +18,8 @@ struct IngestedStore {
   std::uint64_t source_bytes = 0, stored_bytes = 0;
   std::string digest, pixel_digest;
   bool already_there = false;
-  std::vector<std::string> copies;  ///< further sources of the same content
+  std::vector<std::string> copies;    ///< further sources of the same content
+  std::vector<std::string> warnings;  ///< of its voxels, as the store holds them
 };
 
 struct IngestReport : SlideReport {

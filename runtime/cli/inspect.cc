@@ -102,6 +102,9 @@ void SayGeometry(Terminal& terminal, const Json& image) {
   terminal.Say(StrCat("HU            ", RangeText(Member(image, "value_range"))));
   const Json verdict = Member(Member(image, "acquisition"), "verdict");
   if (verdict.is_string()) terminal.Say(StrCat("verdict       ", TextOf(verdict)));
+  for (const Json& warning : image.value("warnings", Json::array())) {
+    terminal.Say(StrCat("warning       ", TextOf(warning)));
+  }
 }
 
 class InspectCommand final : public Command {

@@ -47,6 +47,14 @@ TEST(IngestReport, CopiesOfASlideStandUnderTheirStoreAndCountOnce) {
   EXPECT_EQ(json["source_bytes"], 10);
 }
 
+TEST(IngestReport, WarningsStandWithTheirStore) {
+  Json summary = Summary();
+  summary["stores"][0]["warnings"] = {"12 voxels are NaN", 7};
+  const auto report = MakeIngestReport({}, summary, {"/a.nii", "/b.nii"});
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(ToJson(*report)["stores"][0]["warnings"], Json({"12 voxels are NaN"}));
+}
+
 TEST(IngestReport, CallsSlidesByNumberWhenTheirNamesAreUnknown) {
   const auto report = MakeIngestReport(RowWithFailure("plan"), Summary(), {});
   ASSERT_TRUE(report.ok());

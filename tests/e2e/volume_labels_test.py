@@ -381,6 +381,33 @@ class VolumeLabels(harness.Case):
         cut.write_bytes(text[:-3000])
         self.refused(store, cut, "dicom")
 
+    def test_a_seg_may_have_any_frame_of_reference_of_the_image(self):
+        data = harness.DATA / "ct/seg-dcmqi"
+        if not data.is_dir():
+            self.skipTest("PATCHBAY_TEST_DATA: no real data")
+        seg = (data / "liver.dcm").read_bytes()
+        frame = self.frame_of(seg)
+        series = self.folder / "series"
+        series.mkdir()
+        for i, path in enumerate(sorted(data.glob("0*.dcm"))):  # the second keeps the segmentation's
+            own = frame if i == 1 else frame[:-1] + b"%d" % i
+            self.assertEqual(path.read_bytes().count(frame), 1)
+            (series / path.name).write_bytes(path.read_bytes().replace(frame, own))
+        made = self.command("ingest", series, "--out", self.folder / "stores")
+        self.assertEqual(made.returncode, 0, made.stderr)
+        self.assertIn("warning: ", made.stderr)
+        self.assertIn("every slice has a frame of reference of its own", made.stderr)
+        store = next(p for p in (self.folder / "stores").iterdir() if (p / "zarr.json").exists())
+        self.assertIn("warning       every slice has", self.command("inspect", store).stdout)
+        self.assertTrue(self.json("verify", store)["clean"])
+        self.classes.write_text("classes:\n  - {name: background, value: 0}\n"
+                                "  - {name: organ, value: 1, aliases: ['Liver']}\n"
+                                "exhaustive: true\nbackground: background\n", encoding="utf-8")
+        self.assertEqual(self.imported(store, data / "liver.dcm", "liver")["frame_of_reference"], "matches")
+        other = self.folder / "other.dcm"
+        other.write_bytes(seg.replace(frame, frame[:-1] + b"7"))
+        self.refused(store, other, "another frame of reference")
+
     def frame_of(self, text):
         """The value of (0020,0052) in an explicit little-endian file."""
         at = text.index(b"\x20\x00\x52\x00UI")

@@ -18,6 +18,7 @@
 #include "workers/jobs/task/folder_tree.h"
 #include "workers/jobs/task/result_file.h"
 #include "workers/jobs/task/slide_tasks.h"
+#include "workers/jobs/task/store_attributes.h"
 #include "workers/sources/openslide_source.h"
 
 namespace patchbay::workers {
@@ -141,6 +142,17 @@ StatusOr<TaskOutput> Finalise(TaskContext& context) {
   return output;
 }
 
+/// The warnings that a store of a volume holds; none of another's that says something else there.
+std::vector<std::string> WarningsOf(const std::string& store) {
+  std::vector<std::string> warnings;
+  const Json listed = PatchbayAttributes(store).value("warnings", Json::array());
+  if (!listed.is_array()) return warnings;
+  for (const Json& one : listed) {
+    if (one.is_string()) warnings.push_back(one.get<std::string>());
+  }
+  return warnings;
+}
+
 StatusOr<TaskOutput> Summarise(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const IngestFolders folders, FoldersOf(context));
   PB_ASSIGN_OR_RETURN(const IngestManifest manifest, LoadManifest(folders));
@@ -162,6 +174,9 @@ StatusOr<TaskOutput> Summarise(TaskContext& context) {
                       {"pixel_digest", outcome->pixel_digest},
                       {"already_there", outcome->already_there}});
     const bool is_slide = !std::filesystem::exists(folders.VolumeFile(i));
+    if (!is_slide) {
+      stores.back()["warnings"] = WarningsOf(StrCat(folders.out, "/", outcome->store));
+    }
     if (is_slide && LacksTissue(folders, manifest.settings, outcome->store)) {
       without_tissue.push_back(i);
     }

@@ -180,6 +180,7 @@ StatusOr<zarr::ImageStoreSpec> SpecOf(TaskContext& context, const VolumeInWork& 
   a["transform_log"] = volume.log;
   a["acquisition"] = volume.facts;
   a["deid_profile"] = "allow-list";
+  if (!volume.warnings.empty()) a["warnings"] = volume.warnings;
   const ValueRange range = RangeOf(volume);
   a["value_range"] = {{"min", range.min}, {"max", range.max}, {"mean", range.mean}};
   if (volume.dtype == DType::kInt16) {

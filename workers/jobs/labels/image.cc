@@ -76,7 +76,9 @@ Status FindPlace(const Json& patchbay, LabelledImage& image) {
   const Json identity = patchbay.value("identity", Json());
   if (identity.is_object()) {
     const Json frame = identity.value("frame_of_reference", Json());
-    if (frame.is_string()) image.frame_of_reference = frame.get<std::string>();
+    for (const Json& one : frame.is_array() ? frame : Json::array({frame})) {
+      if (one.is_string()) image.frames_of_reference.push_back(one.get<std::string>());
+    }
   }
   for (std::size_t i = 1; i < image.levels.size(); ++i) {
     if (image.levels[i] == HalfOf(image.levels[i - 1])) continue;

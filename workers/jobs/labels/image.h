@@ -23,10 +23,10 @@ struct LabelledImage {
   Box bounds;  ///< the scanned area of `source`, in its pixels; all of it unless the file says so
   std::string pixel_digest;
   bool is_volume = false;
-  /// Of a volume: where its voxels lie, and under the pseudonym key its frame of reference; ""
+  /// Of a volume: where its voxels lie, and under the pseudonym key its frames of reference; empty
   /// where the store does not say.
   Affine affine;
-  std::string frame_of_reference;
+  std::vector<std::string> frames_of_reference;
 
   double ScaleY() const { return static_cast<double>(levels[0].y) / static_cast<double>(source.y); }
   double ScaleX() const { return static_cast<double>(levels[0].x) / static_cast<double>(source.x); }

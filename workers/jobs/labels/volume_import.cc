@@ -19,6 +19,7 @@
 #include "workers/jobs/labels/position_builder.h"
 #include "workers/jobs/labels/volume_classes.h"
 #include "workers/jobs/labels/volume_grid.h"
+#include "workers/jobs/task/identity.h"
 #include "workers/jobs/task/progress.h"
 #include "workers/jobs/task/volume_writer.h"
 #include "workers/sources/image_source.h"
@@ -26,7 +27,6 @@
 namespace patchbay::workers {
 namespace {
 
-constexpr std::size_t kIdentityDigits = 16;
 constexpr std::int64_t kSlicesAtOnce = 32;
 
 Status Refuse(std::string_view cause) {
@@ -44,18 +44,15 @@ struct VolumeLabels {
   std::string frame_of_reference;  ///< "matches", or "unknown" where either side says nothing
 };
 
-/// A segmentation of another scan of the patient, or of another patient, has another frame of
-/// reference. The store has it under the pseudonym key only.
+/// A segmentation of another scan of the patient, or of another patient, has a frame of reference
+/// that no slice of the image has. The store has them under the pseudonym key only.
 StatusOr<std::string> CheckFrame(const TaskContext& context, const LabelledImage& image,
                                  const std::string& frame) {
   const std::string key = context.manifest.value("pseudonym_key", "");
-  if (frame.empty() || image.frame_of_reference.empty() || key.empty()) {
-    return std::string("unknown");
-  }
-  const std::string hashed = HmacSha256(AsBytes(key), StrCat("frame_of_reference\n", frame))
-                                 .Hex()
-                                 .substr(0, kIdentityDigits);
-  if (hashed == image.frame_of_reference) return std::string("matches");
+  const std::vector<std::string>& known = image.frames_of_reference;
+  if (frame.empty() || known.empty() || key.empty()) return std::string("unknown");
+  const std::string hashed = PseudonymOf(key, "frame_of_reference", frame);
+  if (std::find(known.begin(), known.end(), hashed) != known.end()) return std::string("matches");
   return Refuse(
       "the segmentation has another frame of reference than the image: it is of another scan");
 }

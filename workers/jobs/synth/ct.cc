@@ -234,6 +234,11 @@ class Series {
     if (fault == "frame-of-reference") {
       files_[Middle()].texts[{0x0020, 0x0052}] = StrCat(kRoot, "4.", o_.seed);
     }
+    if (fault == "frame-a-slice") {  // as LIDC-IDRI has them
+      for (std::size_t i = 0; i < files_.size(); ++i) {
+        files_[i].texts[{0x0020, 0x0052}] = StrCat(kRoot, "4.", o_.seed, ".", i + 1);
+      }
+    }
     if (fault == "mixed-kernel") files_[Middle()].texts[{0x0018, 0x1210}] = "BONE";
     if (fault == "two-series") {
       const std::size_t count = files_.size();
@@ -316,6 +321,7 @@ const std::vector<SynthFault>& SynthFaults() {
       {"mixed-size", "mixed"},
       {"mixed-kernel", "mixed"},
       {"frame-of-reference", "mixed"},
+      {"frame-a-slice", "uniform"},
       {"localiser-among", "mixed"},
       {"no-rescale", "mixed"},
       {"flipped-rows", "uniform"},

@@ -1,5 +1,7 @@
 #include "workers/jobs/task/identity.h"
 
+#include <utility>
+
 #include "runtime/base/hash.h"
 #include "runtime/base/series_path.h"
 #include "runtime/base/strings.h"
@@ -20,7 +22,16 @@ Json IdentityOf(const std::string& key, const SourceIdentity& identity) {
   add("patient", identity.patient);
   add("study", identity.study);
   add("series", identity.series);
-  add("frame_of_reference", identity.frame_of_reference);
+  Json frames = Json::array();
+  for (const std::string& frame : identity.frames_of_reference) {
+    const std::string pseudonym = PseudonymOf(key, "frame_of_reference", frame);
+    if (!pseudonym.empty()) frames.push_back(pseudonym);
+  }
+  if (frames.size() == 1) {
+    json["frame_of_reference"] = frames[0];
+  } else if (!frames.empty()) {
+    json["frame_of_reference"] = std::move(frames);
+  }
   return json;
 }
 

@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <map>
 #include <numbers>
+#include <set>
+#include <utility>
 
 #include "runtime/base/counted.h"
 #include "runtime/base/strings.h"
@@ -18,7 +20,11 @@ constexpr double kTiltDegrees = 0.1;
 /// Of a slice's place across the stack, against the line through the first and the last, in pixels.
 constexpr double kShiftPixels = 0.1;
 constexpr double kCosineTolerance = 1e-4, kSpacingTolerance = 1e-4;
+/// Of a slice's corners, against the grid of a series whose slices share no frame of reference.
+constexpr double kGridToleranceMm = 0.01;
 constexpr std::size_t kMaxNamed = 8;
+/// Kinds of slices that are told apart in a series that is mixed.
+constexpr std::size_t kMaxKinds = 1024;
 constexpr std::string_view kCtClasses[] = {
     "1.2.840.10008.5.1.4.1.1.2", "1.2.840.10008.5.1.4.1.1.2.1", "1.2.840.10008.5.1.4.1.1.2.2"};
 constexpr std::string_view kScreenTypes[] = {"LOCALIZER", "SCOUT", "SCREEN SAVE", "DOSE_INFO",
@@ -86,8 +92,10 @@ bool HasGeometry(const DicomFrame& frame) {
 
 bool IsNear(double a, double b) { return std::abs(a - b) <= kSpacingTolerance * std::abs(b); }
 
-/// What two slices must share to be of one stack; "" when they do.
-std::string DifferenceOf(const DicomSeries& series, const SliceRef& a, const SliceRef& b) {
+/// What two slices must share to be of one stack, but for the frame of reference where each slice
+/// has its own; "" when they do.
+std::string DifferenceOf(const DicomSeries& series, const SliceRef& a, const SliceRef& b,
+                         bool each_has_its_frame) {
   const DicomFile &f = series.FileOf(a), &g = series.FileOf(b);
   const DicomFrame &s = series.FrameOf(a), &t = series.FrameOf(b);
   if (f.rows != g.rows || f.columns != g.columns) return "size";
@@ -98,37 +106,79 @@ std::string DifferenceOf(const DicomSeries& series, const SliceRef& a, const Sli
       Dot(*s.column, *t.column) < 1 - kCosineTolerance) {
     return "orientation";
   }
-  if (f.frame_of_reference != g.frame_of_reference) return "frame of reference";
+  if (!each_has_its_frame && f.frame_of_reference != g.frame_of_reference) {
+    return "frame of reference";
+  }
   if (f.kernel != g.kernel) return "reconstruction kernel";
   return "";
 }
 
-/// kMixed when the slices are not alike; the smaller groups are at fault.
-Judgement JudgeAlike(const DicomSeries& series, const std::vector<SliceRef>& slices) {
-  std::vector<std::vector<SliceRef>> groups;
-  std::string difference;
+/// A frame of reference for every slice, as some archives leave them: none of them says anything.
+bool EachHasItsFrame(const DicomSeries& series, const std::vector<SliceRef>& slices) {
+  std::set<std::string> seen;
+  return std::all_of(slices.begin(), slices.end(), [&](const SliceRef& slice) {
+    const std::string& frame = series.FileOf(slice).frame_of_reference;
+    return !frame.empty() && seen.insert(frame).second;
+  });
+}
+
+/// The slices that are not of the commonest kind.
+struct OddSlices {
+  std::vector<SliceRef> slices;
+  std::vector<std::pair<std::string, std::size_t>> differences;  ///< and how many slices have each
+};
+
+OddSlices FindOddSlices(const DicomSeries& series, const std::vector<SliceRef>& slices,
+                        bool each_has_its_frame) {
+  const auto difference = [&](const SliceRef& a, const SliceRef& b) {
+    return DifferenceOf(series, a, b, each_has_its_frame);
+  };
+  std::vector<std::vector<SliceRef>> kinds;
+  std::vector<SliceRef> unlike;  // all of these, once there are kMaxKinds
   for (const SliceRef& slice : slices) {
-    const auto own = std::find_if(groups.begin(), groups.end(), [&](const auto& group) {
-      const std::string differs = DifferenceOf(series, slice, group.front());
-      if (!differs.empty() && difference.empty()) difference = differs;
-      return differs.empty();
+    const auto own = std::find_if(kinds.begin(), kinds.end(), [&](const auto& kind) {
+      return difference(slice, kind.front()).empty();
     });
-    if (own != groups.end()) {
+    if (own != kinds.end()) {
       own->push_back(slice);
-    } else if (groups.size() < 64) {
-      groups.push_back({slice});
+    } else if (kinds.size() < kMaxKinds) {
+      kinds.push_back({slice});
+    } else {
+      unlike.push_back(slice);
     }
   }
-  if (groups.size() == 1) return Say(Verdict::kUniform, "");
-  std::stable_sort(groups.begin(), groups.end(),
+  std::stable_sort(kinds.begin(), kinds.end(),
                    [](const auto& a, const auto& b) { return a.size() > b.size(); });
-  std::vector<SliceRef> others;
-  for (std::size_t i = 1; i < groups.size(); ++i) {
-    others.insert(others.end(), groups[i].begin(), groups[i].end());
+  OddSlices odd;
+  for (std::size_t i = 1; i < kinds.size(); ++i) {
+    odd.slices.insert(odd.slices.end(), kinds[i].begin(), kinds[i].end());
   }
-  return Say(Verdict::kMixed,
-             StrCat(others.size(), " of ", slices.size(), " slices differ in ", difference),
-             std::move(others));
+  odd.slices.insert(odd.slices.end(), unlike.begin(), unlike.end());
+  for (const SliceRef& slice : odd.slices) {
+    const std::string name = difference(slice, kinds.front().front());
+    const auto counted = std::find_if(odd.differences.begin(), odd.differences.end(),
+                                      [&](const auto& one) { return one.first == name; });
+    if (counted != odd.differences.end()) {
+      ++counted->second;
+    } else {
+      odd.differences.emplace_back(name, 1);
+    }
+  }
+  return odd;
+}
+
+/// kMixed when the slices are not alike; all but those of the commonest kind are at fault.
+Judgement JudgeAlike(const DicomSeries& series, const std::vector<SliceRef>& slices,
+                     bool each_has_its_frame) {
+  OddSlices odd = FindOddSlices(series, slices, each_has_its_frame);
+  if (odd.slices.empty()) return Say(Verdict::kUniform, "");
+  std::string reason;
+  for (const auto& [difference, count] : odd.differences) {
+    reason += reason.empty() ? StrCat(count, " of ", slices.size(), " slices ",
+                                      count == 1 ? "differs" : "differ", " in ", difference)
+                             : StrCat(", ", count, " in ", difference);
+  }
+  return Say(Verdict::kMixed, std::move(reason), std::move(odd.slices));
 }
 
 Vec3 NormalOf(const DicomFrame& frame) {
@@ -242,6 +292,56 @@ void JudgeSteps(Judgement& j) {
   }
 }
 
+/// A corner of a slice: `right` and `down` are 0 or 1.
+Vec3 CornerOf(const DicomSeries& series, const SliceRef& slice, int right, int down) {
+  const DicomFile& file = series.FileOf(slice);
+  const DicomFrame& frame = series.FrameOf(slice);
+  return *frame.position +
+         *frame.row * (frame.column_step * static_cast<double>(right * (file.columns - 1))) +
+         *frame.column * (frame.row_step * static_cast<double>(down * (file.rows - 1)));
+}
+
+/// The slices of which a corner is not where the grid through the first and the last has it,
+/// counting the places of missing slices.
+std::vector<SliceRef> OffTheGrid(const DicomSeries& series, const Judgement& j) {
+  std::vector<double> steps = {0};
+  for (std::size_t i = 1; i < j.order.size(); ++i) {
+    const double times = std::round((j.places_mm[i] - j.places_mm[i - 1]) / j.step_mm);
+    steps.push_back(steps.back() + std::max(times, 1.0));
+  }
+  const SliceRef &first = j.order.front(), &last = j.order.back();
+  std::vector<SliceRef> off;
+  for (std::size_t i = 0; i < j.order.size(); ++i) {
+    const double part = steps[i] / steps.back();
+    double farthest = 0;
+    for (const auto& [right, down] : {std::pair{0, 0}, {0, 1}, {1, 0}, {1, 1}}) {
+      const Vec3 start = CornerOf(series, first, right, down);
+      const Vec3 way = *series.FrameOf(last).position - *series.FrameOf(first).position;
+      const Vec3 found = CornerOf(series, j.order[i], right, down);
+      farthest = std::max(farthest, Norm(found - start - way * part));
+    }
+    if (farthest > kGridToleranceMm) off.push_back(j.order[i]);
+  }
+  return off;
+}
+
+/// Only a common grid speaks for slices that share no frame of reference: then the reason says so,
+/// whatever the verdict, else they are mixed.
+void JudgeFrames(const DicomSeries& series, Judgement& j) {
+  std::vector<SliceRef> off = OffTheGrid(series, j);
+  const std::string own = "every slice has a frame of reference of its own";
+  if (!off.empty()) {
+    j.verdict = Verdict::kMixed;
+    j.reason = StrCat(own, ", and ", off.size(), " of ", j.order.size(), " slices ",
+                      off.size() == 1 ? "lies" : "lie", " more than ", kGridToleranceMm,
+                      " mm off the grid of the others");
+    j.at_fault = std::move(off);
+    return;
+  }
+  j.warning = StrCat(own, ", all on one grid to ", kGridToleranceMm, " mm");
+  j.reason += StrCat(j.reason.empty() ? "" : "; ", j.warning);
+}
+
 Judgement JudgeFiles(const DicomSeries& series, std::vector<SliceRef>& slices) {
   Judgement worst = Say(Verdict::kUniform, "");
   bool has_other = false;
@@ -311,12 +411,14 @@ Judgement Judge(const DicomSeries& series) {
                judgement.at_fault);
   }
   if (slices.size() < 2) return Say(Verdict::kNotAVolume, "a single slice", slices);
-  judgement = JudgeAlike(series, slices);
+  const bool each_has_its_frame = EachHasItsFrame(series, slices);
+  judgement = JudgeAlike(series, slices, each_has_its_frame);
   if (judgement.verdict != Verdict::kUniform) return judgement;
   Order(series, slices, judgement);
   if (FindDuplicates(judgement)) return judgement;
   const bool is_shifted = FindTilt(series, judgement) && judgement.verdict == Verdict::kVariable;
   if (!is_shifted) JudgeSteps(judgement);
+  if (each_has_its_frame) JudgeFrames(series, judgement);
   return judgement;
 }
 

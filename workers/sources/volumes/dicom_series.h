@@ -43,7 +43,10 @@ struct DicomSeries {
 
 struct Judgement {
   Verdict verdict = Verdict::kNotAVolume;
-  std::string reason;              ///< in numbers and positions; no name of a file
+  /// In numbers and positions; no name of a file. Of kUniform: what the user should know all the
+  /// same, mostly nothing.
+  std::string reason;
+  std::string warning;             ///< the part of the reason that a user of the voxels should know
   std::vector<SliceRef> at_fault;  ///< the slices that the reason is about
   std::vector<SliceRef> order;     ///< along the slice normal, as far as there is one
   std::vector<double> places_mm;   ///< of `order`, along the normal
@@ -57,7 +60,8 @@ struct Judgement {
 std::vector<DicomSeries> GroupSeries(std::vector<DicomFile> files);
 
 /// Steps count as equal within the larger of 0.01 mm and 1 % of the commonest; a tilt is one from
-/// 0.1 degrees on.
+/// 0.1 degrees on. Slices of different frames of reference are kMixed, unless every slice has its
+/// own and the corners of all lie on one grid to 0.01 mm; the reason says so then.
 Judgement Judge(const DicomSeries& series);
 
 /// "gap: slices missing at 33.107 mm (IM-0010.dcm)": the verdict, its reason and the files, by name

@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <set>
 
 #include "runtime/base/strings.h"
 #include "workers/sources/volumes/dicom_pixels.h"
@@ -133,6 +134,17 @@ Status CheckPlausible(const DicomSeries& series, const Volume& volume) {
              kLowestPlausibleHu, ": these are not Hounsfield units"));
 }
 
+/// The frames of reference, each once.
+std::vector<std::string> FramesOf(const DicomSeries& series, const Judgement& judgement) {
+  std::vector<std::string> frames;
+  std::set<std::string> seen;
+  for (const SliceRef& slice : judgement.order) {
+    const std::string& frame = series.FileOf(slice).frame_of_reference;
+    if (!frame.empty() && seen.insert(frame).second) frames.push_back(frame);
+  }
+  return frames;
+}
+
 Json FactsOf(const DicomSeries& series, const Judgement& judgement) {
   Json facts = series.FileOf(judgement.order.front()).facts;
   facts["verdict"] = NameOf(judgement.verdict);
@@ -202,9 +214,10 @@ StatusOr<Volume> ReadDicomVolume(const DicomSeries& series, const Judgement& jud
   volume.size = {static_cast<std::int64_t>(judgement.order.size()), file.rows, file.columns};
   PB_RETURN_IF_ERROR(CheckVolumeSize(volume.size, "read series"));
   volume.affine = AffineOf(series, judgement);
-  volume.identity = {file.patient, file.study, file.series, file.frame_of_reference};
+  volume.identity = {file.patient, file.study, file.series, FramesOf(series, judgement)};
   volume.facts = FactsOf(series, judgement);
   volume.log.push_back(OrderLog(judgement, policy));
+  if (!judgement.warning.empty()) volume.warnings.push_back(judgement.warning);
   for (const SliceRef& slice : judgement.order) {
     volume.slice_positions.push_back(*series.FrameOf(slice).position);
   }

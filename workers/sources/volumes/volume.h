@@ -23,7 +23,9 @@ inline constexpr std::int64_t kMaxReadVoxels = std::int64_t{1} << 31;
 
 /// What identifies the patient in a source. Never written anywhere but through a keyed hash.
 struct SourceIdentity {
-  std::string patient, study, series, frame_of_reference;
+  std::string patient, study, series;
+  /// One, or one of every slice, in the slices' order.
+  std::vector<std::string> frames_of_reference;
 };
 
 struct Volume {
@@ -37,6 +39,7 @@ struct Volume {
   char slice_axis = 'z';
   Json facts = Json::object();  ///< allow-listed fields of the source
   Json log = Json::array();     ///< what was done to the voxels, in order
+  std::vector<std::string> warnings;
   SourceIdentity identity;
 
   TensorView View();

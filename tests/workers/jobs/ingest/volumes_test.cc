@@ -147,6 +147,35 @@ TEST_F(VolumeIngest, SeriesOfAStudyShareItsPseudonym) {
   EXPECT_NE(a["series"], b["series"]);
 }
 
+TEST_F(VolumeIngest, AFrameOfReferenceForEverySliceIsRecordedAsAWarning) {
+  MakeSeries("ct", "frame-a-slice");
+  MakeSeries("plain", "none", 2);
+  const TinyScheduler scheduler = Ingest({"ct", "plain"});
+  ASSERT_THAT(scheduler.Failures(), testing::IsEmpty());
+  const Json stores = scheduler.ResultOf("ingest.summary")["stores"];
+  ASSERT_EQ(stores.size(), 2u);
+  const Json said = Attributes(stores[0]["name"].get<std::string>());
+  ASSERT_EQ(said["warnings"].size(), 1u);
+  EXPECT_THAT(said["warnings"][0].get<std::string>(), HasSubstr("a frame of reference of its own"));
+  EXPECT_EQ(stores[0]["warnings"], said["warnings"]);
+  const Json frames = said["identity"]["frame_of_reference"];
+  ASSERT_EQ(frames.size(), 12u);
+  for (const Json& frame : frames) {
+    EXPECT_THAT(frame.get<std::string>(), testing::MatchesRegex("[0-9a-f]{16}"));
+    EXPECT_EQ(std::count(frames.begin(), frames.end(), frame), 1);
+  }
+  const Json plain = Attributes(stores[1]["name"].get<std::string>());
+  EXPECT_FALSE(plain.contains("warnings"));
+  EXPECT_TRUE(plain["identity"]["frame_of_reference"].is_string());
+  EXPECT_EQ(stores[1]["warnings"], Json::array());
+  const auto verdicts = ReadFile(out_ + "/verdicts.csv", 1u << 20);
+  ASSERT_TRUE(verdicts.ok());
+  EXPECT_THAT(*verdicts, HasSubstr(",uniform,\"every slice has a frame of reference of its own"));
+  // A second run says it of the store that is there.
+  EXPECT_EQ(Ingest({"ct", "plain"}).ResultOf("ingest.summary")["stores"][0]["warnings"],
+            said["warnings"]);
+}
+
 TEST_F(VolumeIngest, ARefusedSeriesFailsAloneAndLeavesNothing) {
   MakeSeries("good");
   MakeSeries("gap", "missing-slice", 2);

@@ -1,0 +1,139 @@
+// Verdicts over slices that are made here: what counts as alike, and whether the sentences count
+// right.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "runtime/base/strings.h"
+#include "workers/sources/volumes/dicom_series.h"
+
+namespace patchbay::workers {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr double kStepMm = 2.5;
+
+/// Slices of CT at equal steps, each in a file of its own.
+DicomSeries Stack(std::size_t slices) {
+  DicomSeries series;
+  for (std::size_t i = 0; i < slices; ++i) {
+    DicomFile file;
+    file.path = StrCat("/ct/", 1000 + i, ".dcm");
+    file.modality = "CT";
+    file.series = "1.2.3";
+    file.frame_of_reference = "1.2.4";
+    file.kernel = "SOFT";
+    file.rows = 400;
+    file.columns = 500;
+    DicomFrame frame;
+    frame.position = Vec3{-100, -80, kStepMm * static_cast<double>(i)};
+    frame.row = Vec3{1, 0, 0};
+    frame.column = Vec3{0, 1, 0};
+    frame.row_step = frame.column_step = 0.7;
+    frame.has_rescale = true;
+    file.frames = {frame};
+    series.files.push_back(file);
+  }
+  return series;
+}
+
+DicomSeries StackOfFrames(std::size_t slices) {
+  DicomSeries series = Stack(slices);
+  for (std::size_t i = 0; i < slices; ++i) {
+    series.files[i].frame_of_reference = StrCat("1.2.5.", i);
+  }
+  return series;
+}
+
+DicomFrame& Slice(DicomSeries& series, std::size_t i) { return series.files[i].frames[0]; }
+
+TEST(JudgeSeries, AFrameOfReferenceForEverySliceOfOneGridIsAWarning) {
+  const Judgement judgement = Judge(StackOfFrames(28));
+  EXPECT_EQ(judgement.verdict, Verdict::kUniform) << judgement.reason;
+  EXPECT_THAT(judgement.warning, HasSubstr("every slice has a frame of reference of its own"));
+  EXPECT_EQ(judgement.reason, judgement.warning);
+  EXPECT_THAT(judgement.at_fault, IsEmpty());
+  EXPECT_EQ(judgement.order.size(), 28u);
+  EXPECT_THAT(Judge(Stack(28)).warning + Judge(Stack(28)).reason, IsEmpty());
+}
+
+TEST(JudgeSeries, TheGridOfSuchASeriesIsHeldToAHundredthOfAMillimetre) {
+  const auto judged = [](auto change) {
+    DicomSeries series = StackOfFrames(12);
+    change(Slice(series, 5));
+    const Judgement judgement = Judge(series);
+    // With a frame of reference in common each of these is of equal steps.
+    DicomSeries common = Stack(12);
+    change(Slice(common, 5));
+    EXPECT_EQ(Judge(common).verdict, Verdict::kUniform);
+    if (judgement.verdict == Verdict::kMixed) {
+      EXPECT_THAT(judgement.reason, HasSubstr("1 of 12 slices lies more than 0.01 mm off"));
+      EXPECT_EQ(judgement.at_fault.size(), 1u);
+      EXPECT_EQ(judgement.at_fault[0].file, 5u);
+    }
+    return judgement.verdict;
+  };
+  EXPECT_EQ(judged([](DicomFrame& s) { s.position->z += 0.009; }), Verdict::kUniform);
+  EXPECT_EQ(judged([](DicomFrame& s) { s.position->z += 0.011; }), Verdict::kMixed);
+  EXPECT_EQ(judged([](DicomFrame& s) { s.position->y += 0.011; }), Verdict::kMixed);
+  // At the far corner: 499 columns of 2e-5 mm are 0.01 mm, 399 rows of 3e-5 mm are 0.012 mm.
+  EXPECT_EQ(judged([](DicomFrame& s) { s.column_step += 1.9e-5; }), Verdict::kUniform);
+  EXPECT_EQ(judged([](DicomFrame& s) { s.column_step += 2.1e-5; }), Verdict::kMixed);
+  EXPECT_EQ(judged([](DicomFrame& s) { s.row_step += 3e-5; }), Verdict::kMixed);
+  // 279 mm turned by 5e-5 are 0.014 mm.
+  EXPECT_EQ(judged([](DicomFrame& s) { s.column = Vec3{0, 1, 5e-5}; }), Verdict::kMixed);
+}
+
+TEST(JudgeSeries, MissingAndTiltedSlicesOfSuchASeriesKeepTheirVerdict) {
+  DicomSeries gap = StackOfFrames(12);
+  gap.files.erase(gap.files.begin() + 5, gap.files.begin() + 7);
+  const Judgement missing = Judge(gap);
+  EXPECT_EQ(missing.verdict, Verdict::kGap);
+  EXPECT_THAT(missing.reason, HasSubstr("slices missing: 2 before 17.5"));
+  EXPECT_THAT(missing.reason, HasSubstr(missing.warning));
+  EXPECT_FALSE(missing.warning.empty());
+  DicomSeries tilted = StackOfFrames(12);
+  for (std::size_t i = 0; i < 12; ++i) Slice(tilted, i).position->y += static_cast<double>(i);
+  EXPECT_EQ(Judge(tilted).verdict, Verdict::kTilted);
+  DicomSeries uneven = StackOfFrames(12);
+  Slice(uneven, 11).position->z += 1;
+  EXPECT_EQ(Judge(uneven).verdict, Verdict::kMixed);
+  DicomSeries twice = StackOfFrames(12);
+  Slice(twice, 3).position = Slice(twice, 4).position;
+  EXPECT_EQ(Judge(twice).verdict, Verdict::kDuplicate);
+}
+
+TEST(JudgeSeries, FramesOfReferenceThatSomeSlicesShareOrLackAreMixed) {
+  DicomSeries halves = Stack(12);
+  for (std::size_t i = 6; i < 12; ++i) halves.files[i].frame_of_reference = "1.2.9";
+  EXPECT_EQ(Judge(halves).verdict, Verdict::kMixed);
+  EXPECT_EQ(Judge(halves).reason, "6 of 12 slices differ in frame of reference");
+  DicomSeries pair = StackOfFrames(12);
+  pair.files[7].frame_of_reference = pair.files[2].frame_of_reference;
+  EXPECT_EQ(Judge(pair).reason, "10 of 12 slices differ in frame of reference");
+  DicomSeries lacking = StackOfFrames(12);
+  lacking.files[3].frame_of_reference = "";
+  EXPECT_EQ(Judge(lacking).reason, "11 of 12 slices differ in frame of reference");
+}
+
+TEST(JudgeSeries, TheSentenceCountsTheSlicesOfEachDifference) {
+  DicomSeries one = Stack(12);
+  one.files[4].kernel = "";
+  EXPECT_EQ(Judge(one).reason, "1 of 12 slices differs in reconstruction kernel");
+  EXPECT_EQ(Judge(one).at_fault.size(), 1u);
+  DicomSeries three = Stack(12);
+  three.files[1].kernel = "BONE";
+  three.files[6].kernel = "LUNG";
+  three.files[9].rows = 200;
+  EXPECT_EQ(Judge(three).reason, "2 of 12 slices differ in reconstruction kernel, 1 in size");
+  EXPECT_EQ(Judge(three).at_fault.size(), 3u);
+  // More kinds than are told apart: all are counted.
+  DicomSeries many = Stack(200);
+  for (std::size_t i = 0; i < 190; ++i) many.files[i].kernel = StrCat("K", i);
+  EXPECT_EQ(Judge(many).reason, "190 of 200 slices differ in reconstruction kernel");
+  EXPECT_EQ(Judge(many).at_fault.size(), 190u);
+}
+
+}  // namespace
+}  // namespace patchbay::workers
