@@ -72,14 +72,14 @@ StatusOr<Chain> Chain::Compile(const ChainOptions& options) {
   }
   PB_RETURN_IF_ERROR(CheckPatch(options.patch));
   PB_RETURN_IF_ERROR(
-      plan::CheckOps(options.preprocess, options.augment, options.patch, options.to_spacing));
+      plan::CheckOps(options.preprocess, options.augment, options.patch, options.kind));
   PB_ASSIGN_OR_RETURN(const std::vector<plan::OpStep> steps,
                       plan::OrderOps(options.preprocess, options.augment));
   Chain chain;
   chain.options_ = options;
   chain.geometry_ = GeometryProgram(options.patch);
   chain.colour_ = ColourProgram(options.channels, options.source_dtype);
-  if (plan::IsVolumeChain(steps, options.patch, options.to_spacing)) {
+  if (plan::IsVolumeChain(steps, options.patch, options.kind)) {
     PB_RETURN_IF_ERROR(CompileVolume(steps, chain));
     return chain;
   }

@@ -49,8 +49,8 @@ struct ChainOptions {
   /// a deeper one, alike in all.
   Extent patch;
   int channels = 3;
-  /// Patches are resampled to a spacing (plan::VolumeFacts::step): a chain of volumes in any case.
-  bool to_spacing = false;
+  /// Under kResampled (plan::VolumeFacts::step) a chain of volumes in any case.
+  plan::PatchKind kind = plan::PatchKind::kPlane;
   /// uint8, by tables where ops allow it, uint16, int16 or float32.
   DType source_dtype = DType::kUint8;
   DType dtype = DType::kFloat32;  ///< uint8, float16, bfloat16, float32

@@ -16,10 +16,11 @@ Status Chain::CompileVolume(const std::vector<plan::OpStep>& steps, Chain& chain
     const auto& named = first == steps.end() ? steps.begin() : first;
     return plan::WrongOp(
         named == steps.end() ? "patch.spacing" : named->key,
-        StrCat("needs images of one channel; these have ", chain.options_.channels));
+        StrCat("needs images of one channel; these have ", chain.options_.channels,
+               chain.options_.patch.z == 1 ? "; of 2-D images patch.size is [y, x]" : ""));
   }
   PB_ASSIGN_OR_RETURN(VolumeProgram program,
-                      VolumeProgram::Make(steps, chain.options_.patch, chain.options_.to_spacing));
+                      VolumeProgram::Make(steps, chain.options_.patch, chain.options_.kind));
   chain.volume_ = std::make_shared<const VolumeProgram>(std::move(program));
   chain.loops_ = &LoopsAt(chain.options_.cpu_level);
   return absl::OkStatus();

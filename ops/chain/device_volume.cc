@@ -165,7 +165,7 @@ std::uint64_t VolumePlaneBytes(const Chain& chain, std::size_t patches) {
   const Extent& patch = chain.options().patch;
   const bool in_planes = chain.volume().may_need_planes();
   const std::uint64_t smoothed =
-      chain.options().to_spacing ? kSmoothedVoxels * static_cast<std::uint64_t>(patch.Pixels()) : 0;
+      chain.options().kind == plan::PatchKind::kResampled ? kSmoothedVoxels * static_cast<std::uint64_t>(patch.Pixels()) : 0;
   const std::uint64_t unsmoothed = ScratchOf(patch, 0, in_planes, plan::kMaxOps).Total();
   const std::uint64_t one = ScratchOf(patch, smoothed, in_planes, plan::kMaxOps).Total();
   return std::max(unsmoothed,

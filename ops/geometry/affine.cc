@@ -22,7 +22,7 @@ PlaceMap DrawAffine(const plan::AffineOptions& options, const DrawKey& key, std:
                     std::int64_t width) {
   const PhiloxBlock linear = Draw(key, 0), shift = Draw(key, 1);
   if (!(UniformFloat(linear.word[0]) < options.p)) return {};
-  const SineAndCosine turn = FixedSinCos(Drawn(options.degrees, linear.word[1]));
+  const SineAndCosine turn = FixedSinCos(Drawn(options.degrees[0], linear.word[1]));
   const double scale = Drawn(options.scale, linear.word[2]);
   const SineAndCosine shear = FixedSinCos(Drawn(options.shear, linear.word[3]));
   const auto h = static_cast<double>(height), w = static_cast<double>(width);

@@ -45,7 +45,7 @@ Matrix MatrixOf(const VolumeTurn& turn, const plan::PerAxis& spacing) {
                      Product(Turned(1, turn.degrees[1]), Turned(2, turn.degrees[2])));
   const auto mm = ArrayOf(spacing);
   for (std::size_t i = 0; i < 3; ++i) {
-    for (std::size_t j = 0; j < 3; ++j) m[i][j] *= mm[j] / mm[i] / turn.scale;
+    for (std::size_t j = 0; j < 3; ++j) m[i][j] *= mm[j] / mm[i] / turn.scale[i];
   }
   return m;
 }
@@ -107,12 +107,18 @@ void RangeAlong(const Placed& placed, std::size_t axis, const Extent& patch,
 
 }  // namespace
 
-std::optional<VolumeTurn> DrawTurn(const plan::AffineOptions& options, const DrawKey& key) {
+std::optional<VolumeTurn> DrawTurn(const plan::AffineOptions& options, const DrawKey& key,
+                                   const Extent& patch) {
   const PhiloxBlock block = Draw(key, 0);
   if (!(UniformFloat(block.word[0]) < options.p)) return std::nullopt;
   VolumeTurn turn;
-  for (std::size_t a = 0; a < 3; ++a) turn.degrees[a] = Drawn(options.degrees, block.word[1 + a]);
-  turn.scale = Drawn(options.scale, Draw(key, 1).word[0]);
+  const auto side = ArrayOf(patch);
+  const double scale = Drawn(options.scale, Draw(key, 1).word[0]);
+  for (std::size_t a = 0; a < 3; ++a) {
+    const bool turns = side[(a + 1) % 3] > 1 && side[(a + 2) % 3] > 1;
+    if (turns) turn.degrees[a] = Drawn(options.degrees[a], block.word[1 + a]);
+    if (side[a] > 1) turn.scale[a] = scale;
+  }
   return turn;
 }
 
@@ -188,7 +194,7 @@ VolumeGeometry VolumeMoves::Draw(const DrawKey& key, const plan::VolumeFacts& fa
   Matrix m = kIdentity;
   bool between = facts.step != plan::PerAxis{};
   for (const auto& affine : affines_) {
-    const auto turn = DrawTurn(affine.options, KeyOf(key, affine.occurrence));
+    const auto turn = DrawTurn(affine.options, KeyOf(key, affine.occurrence), patch_);
     if (turn) m = Product(m, MatrixOf(*turn, facts.spacing));
     between = between || (turn && m != kIdentity);
   }
@@ -240,6 +246,7 @@ Status VolumeMoves::CheckImage(const plan::VolumeFacts& facts) const {
   const auto mm = ArrayOf(facts.spacing), step = ArrayOf(facts.step), reach = ArrayOf(amplitude);
   double squares = 0, shrink = 1;
   for (std::size_t a = 0; a < 3; ++a) {
+    if (side[a] == 1) continue;
     const double half = (static_cast<double>(side[a]) / 2 + reach[a]) * mm[a];
     squares += half * half;
   }
@@ -247,7 +254,7 @@ Status VolumeMoves::CheckImage(const plan::VolumeFacts& facts) const {
   double voxels = 1;
   for (std::size_t a = 0; a < 3; ++a) {
     const double own = static_cast<double>(side[a]) + 2 * reach[a];
-    const double turned = affines_.empty() ? own : 2 * std::sqrt(squares) * shrink / mm[a];
+    const double turned = affines_.empty() || side[a] == 1 ? own : 2 * std::sqrt(squares) * shrink / mm[a];
     voxels *= turned * step[a] + 4 + 6 * SmoothOf(step[a]);
   }
   if (voxels <= static_cast<double>(kMaxSourceVoxels)) return absl::OkStatus();

@@ -19,16 +19,17 @@
 namespace patchbay::ops {
 
 /// What affine draws for a volume. Source = centre + T (place - centre) in millimetres, (z, y, x)
-/// order, T = Bz By Bx / scale, where each B turns the plane of the two other axes, first axis
-/// before second, by [[cos, -sin], [sin, cos]].
+/// order, T = diag(1 / scale) Bz By Bx, where each B turns the plane of the two other axes, first
+/// axis before second, by [[cos, -sin], [sin, cos]].
 struct VolumeTurn {
-  double degrees[3] = {};  ///< about z, y, x
-  double scale = 1;
+  double degrees[3] = {};       ///< about z, y, x; 0 where an axis that it turns has one voxel
+  double scale[3] = {1, 1, 1};  ///< one factor; 1 along axes of one voxel
 };
 
 /// Word 0 of the key's first block: whether; words 1 to 3: the angles; word 0 of the second: the
-/// scale.
-std::optional<VolumeTurn> DrawTurn(const plan::AffineOptions& options, const DrawKey& key);
+/// scale. A patch of one slice stays in it, along any axis.
+std::optional<VolumeTurn> DrawTurn(const plan::AffineOptions& options, const DrawKey& key,
+                                   const Extent& patch);
 
 /// Words 0 to 2 of the key's first block decide z, y and x, or for a flip without axes words 0 and
 /// 1 x and y, as in a 2-D image.

@@ -44,11 +44,11 @@ double DrawnAroundOne(const plan::DrawRange& range, std::uint32_t word) {
 }
 
 StatusOr<VolumeProgram> VolumeProgram::Make(const std::vector<plan::OpStep>& steps,
-                                            const Extent& patch, bool to_spacing) {
+                                            const Extent& patch, plan::PatchKind kind) {
   VolumeProgram program;
   program.patch_ = patch;
   program.moves_ = VolumeMoves(patch);
-  const plan::FactsNeeded needed = plan::FactsNeededBy(steps, patch, to_spacing);
+  const plan::FactsNeeded needed = plan::FactsNeededBy(steps, patch, kind);
   program.needs_facts_ = needed.spacing || needed.body;
   for (const plan::OpStep& step : steps) PB_RETURN_IF_ERROR(program.Add(step));
   return program;

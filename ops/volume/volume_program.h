@@ -48,9 +48,8 @@ double DrawnAroundOne(const plan::DrawRange& range, std::uint32_t word);
 class VolumeProgram {
  public:
   /// Of steps that passed plan::CheckVolumeChain. InvalidArgument names the key.
-  /// `to_spacing`: the facts of an image say how far its voxels are apart, and the patch's.
   static StatusOr<VolumeProgram> Make(const std::vector<plan::OpStep>& steps, const Extent& patch,
-                                      bool to_spacing = false);
+                                      plan::PatchKind kind = plan::PatchKind::kPlane);
 
   const VolumeMoves& moves() const { return moves_; }
   VolumeGeometry DrawGeometry(const DrawKey& key, const plan::VolumeFacts& facts) const {

@@ -334,7 +334,7 @@ StatusOr<RunFile> ReadRun(const RunSource& source) {
   if (!config.ok()) return run.Locate(config.status());
   run.config = *std::move(config);
   const Status ops = plan::CheckOps(run.config.preprocess, run.config.augment, run.config.patch,
-                                    run.config.spacing.has_value());
+                                    plan::PatchKindOf(run.config));
   if (!ops.ok()) return run.Locate(ops);
   if (!source.for_lock) PB_RETURN_IF_ERROR(TakeColumns(run));
   if (!run.config.stores.empty()) {

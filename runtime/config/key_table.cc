@@ -138,7 +138,26 @@ StatusOr<Json> ChoiceValue(const YamlNode& node, const std::string& path, const 
                StrCat("expected one of ", StrJoin(key.choices, ", "), ", got ", Shown(node), hint));
 }
 
+StatusOr<Json> ListValue(const YamlNode& node, const std::string& path, const Key& key);
+
+/// [[1, 2], [3, 4], ...]: key.rows lists, each as the key says.
+StatusOr<Json> RowsValue(const YamlNode& node, const std::string& path, const Key& key) {
+  if (node.items.size() != key.rows) {
+    return Wrong(node, path, StrCat("expected ", key.rows, " lists, got ", node.items.size()));
+  }
+  Key one = key;
+  one.rows = 0;
+  Json rows = Json::array();
+  for (const YamlNode& row : node.items) {
+    PB_ASSIGN_OR_RETURN(rows.emplace_back(), ListValue(row, path, one));
+  }
+  return rows;
+}
+
 StatusOr<Json> ListValue(const YamlNode& node, const std::string& path, const Key& key) {
+  if (key.rows > 0 && !node.items.empty() && node.items[0].kind == YamlNode::Kind::kList) {
+    return RowsValue(node, path, key);
+  }
   const KeyType item_type = key.type == KeyType::kIntList     ? KeyType::kInt
                             : key.type == KeyType::kFloatList ? KeyType::kFloat
                                                               : KeyType::kString;
@@ -335,7 +354,7 @@ std::string TypeLabel(const Key& key) {
     case KeyType::kIntList:
       return "list of int";
     case KeyType::kFloatList:
-      return "list of float";
+      return key.rows > 0 ? StrCat("list of float, or ", key.rows, " of them") : "list of float";
     case KeyType::kStringList:
       return "text or list of text";
     case KeyType::kSteps:

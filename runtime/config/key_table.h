@@ -43,6 +43,7 @@ struct Key {
   double max = std::numeric_limits<double>::infinity();
   std::size_t min_items = 0;  ///< of a list
   std::size_t max_items = 10'000;
+  std::size_t rows = 0;  ///< of a kFloatList: so many lists in a list will do as well; 0 = none
   std::vector<std::string> choices = {};
   std::string help = {};  ///< one sentence, lower case, no full stop
   std::vector<Key> members = {};

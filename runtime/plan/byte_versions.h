@@ -8,7 +8,7 @@
 
 namespace patchbay::plan {
 
-inline constexpr int kOpsVersion = 1;       ///< of ops/: formulas, order, draws
+inline constexpr int kOpsVersion = 2;       ///< of ops/: formulas, order, draws
 inline constexpr int kDecodersVersion = 1;  ///< of workers/sources: what a slide's tile decodes to
 inline constexpr int kFormatsVersion = 1;   ///< of the layout of a batch in its slot
 

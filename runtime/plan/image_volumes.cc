@@ -18,7 +18,7 @@ VolumeNeeds VolumeNeedsOf(const RunConfig& config) {
   VolumeNeeds needs;
   const auto steps = OrderOps(config.preprocess, config.augment);
   if (!steps.ok()) return needs;
-  needs.facts = FactsNeededBy(*steps, config.patch, config.spacing.has_value());
+  needs.facts = FactsNeededBy(*steps, config.patch, PatchKindOf(config));
   if (!needs.facts.body) return needs;
   for (const OpStep& step : *steps) {
     if (step.op == OpNumber::kWindow) needs.window = WindowOptions::FromJson(step.options);

@@ -517,6 +517,11 @@ Magnification MagnificationOf(const RunConfig& config) {
   return {config.mpp, config.mpp_tolerance, config.upsample, config.patch};
 }
 
+PatchKind PatchKindOf(const RunConfig& config) {
+  if (config.spacing) return PatchKind::kResampled;
+  return config.has_depth ? PatchKind::kVolume : PatchKind::kPlane;
+}
+
 WantedSpacing WantedSpacingOf(const RunConfig& config) {
   return {*config.spacing, config.spacing_tolerance, config.upsample, config.patch};
 }

@@ -15,6 +15,7 @@
 #include "runtime/config/key_table.h"
 #include "runtime/plan/labels_config.h"
 #include "runtime/plan/magnification.h"
+#include "runtime/plan/ops/op_list.h"
 #include "runtime/plan/volume_spacing.h"
 #include "runtime/stream/limits.h"
 #include "runtime/stream/numerics.h"
@@ -105,6 +106,7 @@ inline constexpr char kListedPositions[] = "listed.csv";
 bool HasTable(const RunConfig& config);
 /// What patch.mpp and its companions ask for; without an mpp, nothing.
 Magnification MagnificationOf(const RunConfig& config);
+PatchKind PatchKindOf(const RunConfig& config);
 /// What patch.spacing asks for. Requires one.
 WantedSpacing WantedSpacingOf(const RunConfig& config);
 

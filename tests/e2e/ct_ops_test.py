@@ -59,6 +59,18 @@ print("ok", len(patches))
 """
 
 
+# Arguments: folders of saved batches: windowed over all of int16's CT range, and normalised to the same. Prints "ok".
+SAME = r"""
+import pathlib, sys
+import numpy
+read = lambda folder: numpy.concatenate([numpy.load(f) for f in sorted(pathlib.Path(folder).rglob("*image*.npy"))])
+windowed, plain = map(read, sys.argv[1:])
+assert windowed.shape == plain.shape == (12, 1, 1, 32, 32), (windowed.shape, plain.shape)
+assert plain.std() > 0.02 and abs(windowed - plain).max() < 1e-5, (plain.std(), abs(windowed - plain).max())
+print("ok")
+"""
+
+
 class CtOps(harness.Case):
     def ingested(self):
         made = self.command("synth", "ct", self.folder / "dicom", "--size", "24x96x80")
@@ -93,6 +105,23 @@ class CtOps(harness.Case):
                                 capture_output=True, check=False)
         self.assertEqual(looked.returncode, 0, looked.stderr)
         self.assertRegex(looked.stdout, "^ok ")
+
+    def test_a_patch_of_one_slice_is_turned_alike_with_a_window_and_without(self):
+        store = self.ingested()
+        more = "augment: [{affine: {p: 1, degrees: [-40, 40], scale: [0.7, 1.4]}}, {elastic: {p: 1, points: 5, amplitude: 3}}]\n"
+        text = CONFIG.format(dataset=store, size=[1, 32, 32], sampling="{positions: random, patches_per_epoch: 12}",
+                             normalise="normalize: {scale: 4095, mean: [-0.25006105], std: [1]}") + more
+        for name, text in (("plain", text.replace("  - window: {range: [-150, 250]}\n", "")),
+                           ("windowed", text.replace("[-150, 250]", "[-1024, 3071]").replace(
+                               "normalize: {scale: 4095, mean: [-0.25006105], std: [1]}", "brightness: {p: 0}"))):
+            (self.folder / f"{name}.yaml").write_text(text, encoding="utf-8")
+            self.json("stream", self.folder / f"{name}.yaml", "--digest", "--gpus", "none", "--cpus", 1, "--save", self.folder / name)
+        if not harness.oracles("numpy"):
+            self.skipTest("needs PATCHBAY_PYTHON with NumPy")
+        looked = subprocess.run([harness.PYTHON, "-c", SAME, self.folder / "windowed", self.folder / "plain"], text=True,
+                                capture_output=True, check=False)
+        self.assertEqual(looked.returncode, 0, looked.stderr)
+        self.assertRegex(looked.stdout, "^ok")
 
     def test_what_cannot_be_is_refused_by_key(self):
         store = self.folder / "old.ome.zarr"

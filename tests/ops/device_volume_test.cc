@@ -20,7 +20,7 @@ DrawKey KeyOf(std::uint64_t ordinal) { return {17, 1, ordinal, 0, DrawStream::kP
 /// Facts of two images: one of the patch's own spacing, one that is read finer along two axes.
 plan::VolumeFacts FactsOf(const ChainOptions& options, std::size_t patch) {
   plan::VolumeFacts facts = VolumeStepFacts();
-  if (options.to_spacing && patch % 2 == 1) facts.step = {1, 2.2, 1.6};
+  if (options.kind == plan::PatchKind::kResampled && patch % 2 == 1) facts.step = {1, 2.2, 1.6};
   return facts;
 }
 
@@ -166,7 +166,7 @@ TEST(DeviceVolumeOnGpu, WholeChainsHaveTheBitsOfTheCpu) {
   for (const auto& step : VolumeSteps()) all += (all.empty() ? "" : ",") + step;
   for (std::uint64_t round = 0; round < 8; ++round) {
     ChainOptions options = VolumeStepOptions(all, {6, 13, 37}, kVolumeSourceTypes[round % 4]);
-    options.to_spacing = round >= 4;
+    if (round >= 4) options.kind = plan::PatchKind::kResampled;
     options.dtype = kPatchTypes[round % 4];
     ExpectBitsOfTheCpu(options, 5, 1000 * round);
     if (HasFatalFailure()) return;
@@ -181,7 +181,7 @@ TEST(DeviceVolumeOnGpu, PatchesThatDrawOpsAndSomeThatDoNotShareALaunch) {
          {"gamma": {"p": 0.5, "retain_stats": true, "invert": true}}, {"gamma": {"p": 0.5}})",
       {5, 6, 21}, DType::kInt16);
   options.dtype = DType::kFloat32;
-  options.to_spacing = true;
+  options.kind = plan::PatchKind::kResampled;
   ExpectBitsOfTheCpu(options, kLaunchSlices + 3, 1);
 }
 
@@ -198,7 +198,7 @@ TEST(DeviceVolumeOnGpu, PatchesThatTheScratchDoesNotHoldAtOnceGoOneByOne) {
   // 13 MB for two of them, 45 MB for the one that is smoothed: more than the scratch holds at once.
   ChainOptions options =
       VolumeStepOptions(R"({"contrast": {"p": 1}})", {40, 200, 200}, DType::kUint8);
-  options.to_spacing = true;
+  options.kind = plan::PatchKind::kResampled;
   ExpectBitsOfTheCpu(options, 3, 1);
 }
 
@@ -208,7 +208,7 @@ std::vector<std::uint64_t> ScratchWhileBoxesGrow(double first, double last,
                                                  std::uint64_t left_bytes = 0) {
   constexpr int kLaunches = 8;
   ChainOptions options = VolumeStepOptions(VolumeSteps()[0], {6, 11, 17}, DType::kInt16);
-  options.to_spacing = true;
+  options.kind = plan::PatchKind::kResampled;
   const auto chain = Chain::Compile(options);
   auto stream = memory::OwnedGpuStream::Create();
   const auto device = DeviceChain::Create(*chain, stream->get());
@@ -259,7 +259,7 @@ TEST(DeviceVolumeOnGpu, LabelsHaveTheBytesOfTheCpu) {
   for (const std::string& moves : {std::string(R"({"flip": {"axes": ["z", "y", "x"]}})"),
                                    VolumeSteps()[3], VolumeSteps()[3] + "," + VolumeSteps()[4]}) {
     ChainOptions options = VolumeStepOptions(moves, {6, 11, 37}, DType::kInt16);
-    options.to_spacing = true;
+    options.kind = plan::PatchKind::kResampled;
     ExpectBitsOfTheCpu(options, kLaunchSlices + 3, 7, Voxels::kLabels);
     if (HasFatalFailure()) return;
   }

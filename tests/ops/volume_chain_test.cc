@@ -197,12 +197,11 @@ TEST(VolumeChain, WhatCannotBeIsRefusedByKey) {
   EXPECT_THAT(Refusal(R"({"flip": {"axes": ["z", "z"]}})"), HasSubstr("'z' twice"));
   EXPECT_THAT(Refusal(R"({"flip": {"axes": ["z"], "vertical": 0}})"),
               HasSubstr("axes excludes horizontal and vertical"));
-  EXPECT_THAT(Refusal(R"({"affine": {"shear": [0, 5]}})"),
-              HasSubstr("shear: for 2-D patches only"));
+  EXPECT_THAT(Refusal(R"({"affine": {"shear": [0, 5]}})"), HasSubstr("shear: for 2-D images only"));
   EXPECT_THAT(Refusal(R"({"affine": {"translate": [0.1, 0]}})"),
-              HasSubstr("translate: for 2-D patches only"));
+              HasSubstr("translate: for 2-D images only"));
   EXPECT_THAT(Refusal(R"({"affine": {"border": "edge"}})"),
-              HasSubstr("border: for 2-D patches only"));
+              HasSubstr("border: for 2-D images only"));
   EXPECT_THAT(Refusal(R"({"elastic": {}})"), HasSubstr("one of amplitude (px) and amplitude_mm"));
   EXPECT_THAT(Refusal(R"({"elastic": {"amplitude": 1, "amplitude_mm": 1}})"),
               HasSubstr("one of amplitude (px) and amplitude_mm"));

@@ -25,7 +25,7 @@ def turned(axis, degrees):
 
 
 def spline_basis(pixels, points):
-    at = np.arange(pixels) * (points - 3) / (pixels - 1)
+    at = np.arange(pixels) * (points - 3) / max(pixels - 1, 1)
     knots = np.arange(-3, points + 1, dtype=float)
     return np.stack([BSpline(knots, np.eye(points)[k], 3)(at) for k in range(points)], axis=-1)
 
@@ -42,7 +42,7 @@ def places(case):
     m = np.eye(3)
     for turn in case["turns"]:
         b = turned(0, turn["degrees"][0]) @ turned(1, turn["degrees"][1]) @ turned(2, turn["degrees"][2])
-        m = m @ (np.diag(1 / mm) @ b @ np.diag(mm) / turn["scale"])
+        m = m @ (np.diag(1 / mm) @ b @ np.diag(mm) / np.array(turn["scale"])[:, None])
     m = np.diag([-1.0 if flip else 1.0 for flip in case["mirrored"]]) @ m
     source = np.maximum(1, np.floor(patch * step + 0.5))
     offset = (source - 1) / 2 - np.diag(step) @ m @ ((patch - 1) / 2)

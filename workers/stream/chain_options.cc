@@ -9,7 +9,7 @@ ops::ChainOptions ChainOptionsOf(const plan::Plan& plan) {
   options.augment = config.augment;
   options.patch = config.patch;
   options.channels = plan.channels();
-  options.to_spacing = config.spacing.has_value();
+  options.kind = plan::PatchKindOf(config);
   options.source_dtype = plan.images().front().dtype;
   options.dtype = config.dtype;
   options.layout =

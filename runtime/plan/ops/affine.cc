@@ -11,7 +11,7 @@ config::Key BorderKey() {
           .choices = {"reflect101", "reflect", "edge"},
           .help =
               "beyond the box that is read (the patch and crop.margin): mirrored about its "
-              "outer pixels, about its edges, or its outer pixels repeated; 2-D patches only"};
+              "outer pixels, about its edges, or its outer pixels repeated; not of volumes"};
 }
 
 Border BorderOf(const Json& options) {
@@ -28,15 +28,17 @@ config::Key AffineOptions::Keys() {
       .type = KeyType::kMap,
       .help =
           "rotates, scales, shears and shifts about the centre, with linear interpolation; volumes "
-          "rotate about each axis, in millimetres",
+          "rotate about each axis, in millimetres, and patches of one slice stay in it",
       .members = {
           ProbabilityKey(),
           RangeKey({.name = "degrees",
                     .unit = "degrees",
                     .min = -360,
                     .max = 360,
-                    .help = "angle, clockwise as displayed; for volumes one about each axis"},
-                   defaults.degrees),
+                    .rows = 3,
+                    .help = "angle, clockwise as displayed; for volumes one about each axis: a "
+                            "range for all, or [[low, high], ...] for z, y, x"},
+                   defaults.degrees[0]),
           RangeKey({.name = "scale",
                     .min = kMinAffineScale,
                     .max = kMaxAffineScale,
@@ -46,7 +48,7 @@ config::Key AffineOptions::Keys() {
                     .unit = "degrees",
                     .min = -kMaxShearDegrees,
                     .max = kMaxShearDegrees,
-                    .help = "angle of shear along x; 2-D patches only"},
+                    .help = "angle of shear along x; not of volumes"},
                    defaults.shear),
           {.name = "translate",
            .type = KeyType::kFloatList,
@@ -55,14 +57,14 @@ config::Key AffineOptions::Keys() {
            .max = 1,
            .min_items = 2,
            .max_items = 2,
-           .help = "largest shift along y and x, as a share of the patch's side; 2-D patches only"},
+           .help = "largest shift along y and x, as a share of the patch's side; not of volumes"},
           BorderKey()}};
 }
 
 AffineOptions AffineOptions::FromJson(const Json& options) {
   AffineOptions affine;
   affine.p = options["p"].get<double>();
-  affine.degrees = RangeOf(options, "degrees");
+  affine.degrees = RangesOf(options, "degrees");
   affine.scale = RangeOf(options, "scale");
   affine.shear = RangeOf(options, "shear");
   affine.translate_y = options["translate"][0].get<double>();

@@ -1,6 +1,7 @@
 // affine: turns, scales, shears and shifts the patch about its centre, as one linear map.
 #pragma once
 
+#include <array>
 #include <string_view>
 
 #include "runtime/base/json.h"
@@ -21,12 +22,16 @@ inline constexpr double kMinAffineScale = 0.1, kMaxAffineScale = 10, kMaxShearDe
 
 struct AffineOptions {
   double p = kDefaultProbability;
-  DrawRange degrees;         ///< clockwise as displayed; of volumes about each axis
+  /// Clockwise as displayed; of volumes about z, y and x. One range in the config is all three.
+  std::array<DrawRange, 3> degrees;
   DrawRange scale = {1, 1};  ///< larger means larger objects
   DrawRange shear;           ///< degrees, along x
   /// Largest shift along y and x, as a share of the patch's side.
   double translate_y = 0, translate_x = 0;
   Border border = Border::kReflect101;
+
+  /// The axes do not share one range.
+  bool HasOneRangeAnAxis() const { return degrees[1] != degrees[0] || degrees[2] != degrees[0]; }
 
   static config::Key Keys();
   /// From a value that passed Keys().

@@ -8,11 +8,17 @@ namespace patchbay::plan {
 namespace {
 
 Status CheckRange(const Json& range) {
+  if (range[0].is_array()) {
+    for (const Json& row : range) PB_RETURN_IF_ERROR(CheckRange(row));
+    return absl::OkStatus();
+  }
   const double low = range[0].get<double>(), high = range[1].get<double>();
   if (low <= high) return absl::OkStatus();
   return absl::InvalidArgumentError(
       StrCat("[", low, ", ", high, "]: the low bound is above the high one"));
 }
+
+DrawRange AsRange(const Json& range) { return {range[0].get<double>(), range[1].get<double>()}; }
 
 }  // namespace
 
@@ -33,9 +39,12 @@ config::Key RangeKey(config::Key key, const DrawRange& fallback) {
   return key;
 }
 
-DrawRange RangeOf(const Json& options, const char* name) {
-  const Json& range = options[name];
-  return {range[0].get<double>(), range[1].get<double>()};
+DrawRange RangeOf(const Json& options, const char* name) { return AsRange(options[name]); }
+
+std::array<DrawRange, 3> RangesOf(const Json& options, const char* name) {
+  const Json& ranges = options[name];
+  if (!ranges[0].is_array()) return {AsRange(ranges), AsRange(ranges), AsRange(ranges)};
+  return {AsRange(ranges[0]), AsRange(ranges[1]), AsRange(ranges[2])};
 }
 
 }  // namespace patchbay::plan

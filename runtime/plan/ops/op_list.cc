@@ -134,6 +134,9 @@ Status CheckShape(const OpStep& step, const Extent& patch) {
   if (step.op == OpNumber::kRotate90 && patch.y != patch.x) {
     return WrongOp(step.key, StrCat("needs a square patch, got ", patch.y, " x ", patch.x));
   }
+  if (step.op == OpNumber::kAffine && AffineOptions::FromJson(step.options).HasOneRangeAnAxis()) {
+    return WrongOp(step.key, "degrees: a range for each axis is for volumes; give [low, high]");
+  }
   if (step.op != OpNumber::kElastic) return absl::OkStatus();
   const auto elastic = ElasticOptions::FromJson(step.options);
   const Status folds = CheckFolding(elastic, {std::min(patch.y, patch.x)});
@@ -198,10 +201,10 @@ Json InFixedOrder(const Json& steps) {
   return sorted;
 }
 
-Status CheckOps(const Json& preprocess, const Json& augment, const Extent& patch, bool to_spacing) {
+Status CheckOps(const Json& preprocess, const Json& augment, const Extent& patch, PatchKind kind) {
   PB_ASSIGN_OR_RETURN(const std::vector<OpStep> steps, OrderOps(preprocess, augment));
   PB_RETURN_IF_ERROR(CheckTogether(steps));
-  if (IsVolumeChain(steps, patch, to_spacing)) return CheckVolumeChain(steps, patch);
+  if (IsVolumeChain(steps, patch, kind)) return CheckVolumeChain(steps, patch);
   std::size_t channels = 1;
   for (const OpStep& step : steps) {
     PB_RETURN_IF_ERROR(CheckShape(step, patch));

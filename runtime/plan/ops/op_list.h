@@ -63,6 +63,13 @@ struct OpStep {
   Json options;           ///< checked, every one present
 };
 
+/// How patches lie in their images, by the config alone.
+enum class PatchKind : std::uint8_t {
+  kPlane,      ///< patch.size is [y, x]
+  kVolume,     ///< [z, y, x]: of volumes, one slice or several
+  kResampled,  ///< the same, brought to patch.spacing
+};
+
 /// DrawKey::op_occurrence of a step.
 std::uint32_t Occurrence(const OpStep& step);
 
@@ -79,10 +86,9 @@ Json InFixedOrder(const Json& steps);
 
 /// What is wrong with the ops whatever the images are: lists of different lengths, rotate90 on a
 /// patch that is not square, an elastic that folds, two uses of an op that may be named once,
-/// borders that differ, ops of slides beside ops of volumes. `to_spacing`: patches are brought to
-/// patch.spacing, which makes any list a volume's. Errors as OrderOps.
+/// borders that differ, ops of slides beside ops of volumes. Errors as OrderOps.
 Status CheckOps(const Json& preprocess, const Json& augment, const Extent& patch,
-                bool to_spacing = false);
+                PatchKind kind = PatchKind::kPlane);
 
 /// "check ops: key 'augment[0].flip': <cause>".
 Status WrongOp(std::string_view key, std::string_view cause);

@@ -15,7 +15,7 @@ bool IsNormaliser(OpNumber op) {
   return op == OpNumber::kNormalize || op == OpNumber::kCtNormalize || op == OpNumber::kZscore;
 }
 
-/// On a patch of several slices these work along z too.
+/// On a patch with three axes these are a volume's.
 bool WorksInDepth(OpNumber op) {
   return op == OpNumber::kAffine || op == OpNumber::kElastic || op == OpNumber::kGaussianBlur ||
          op == OpNumber::kGaussianNoise;
@@ -23,10 +23,10 @@ bool WorksInDepth(OpNumber op) {
 
 Status CheckAffine(const OpStep& step) {
   const auto affine = AffineOptions::FromJson(step.options);
-  if (!affine.shear.Always(0)) return WrongOp(step.key, "shear: for 2-D patches only");
+  if (!affine.shear.Always(0)) return WrongOp(step.key, "shear: for 2-D images only");
   if (affine.translate_y == 0 && affine.translate_x == 0) return absl::OkStatus();
   return WrongOp(step.key,
-                 "translate: for 2-D patches only; sampling.positions: random moves patches");
+                 "translate: for 2-D images only; sampling.positions: random moves patches");
 }
 
 Status CheckElastic(const OpStep& step, const Extent& patch) {
@@ -42,7 +42,7 @@ Status CheckStep(const OpStep& step, const Extent& patch) {
   }
   if (needs.between && BorderOf(step.options) != Border::kReflect101) {
     return WrongOp(step.key,
-                   "border: for 2-D patches only; a volume is read as far as it is moved, "
+                   "border: for 2-D images only; a volume is read as far as it is moved, "
                    "and patch.fill lies outside");
   }
   if (step.op == OpNumber::kAffine) return CheckAffine(step);
@@ -62,10 +62,12 @@ bool IsVolumeStep(const OpStep& step) {
   return NeedsOf(step.op).volume;
 }
 
-bool IsVolumeChain(const std::vector<OpStep>& steps, const Extent& patch, bool to_spacing) {
-  return to_spacing || std::any_of(steps.begin(), steps.end(), [&patch](const OpStep& step) {
-           return IsVolumeStep(step) || (patch.z > 1 && WorksInDepth(step.op));
-         });
+bool IsVolumeChain(const std::vector<OpStep>& steps, const Extent& patch, PatchKind kind) {
+  if (kind == PatchKind::kResampled) return true;
+  const bool has_depth = kind == PatchKind::kVolume || patch.z > 1;
+  return std::any_of(steps.begin(), steps.end(), [has_depth](const OpStep& step) {
+    return IsVolumeStep(step) || (has_depth && WorksInDepth(step.op));
+  });
 }
 
 Status CheckVolumeChain(const std::vector<OpStep>& steps, const Extent& patch) {
@@ -82,10 +84,10 @@ Status CheckVolumeChain(const std::vector<OpStep>& steps, const Extent& patch) {
   return absl::OkStatus();
 }
 
-FactsNeeded FactsNeededBy(const std::vector<OpStep>& steps, const Extent& patch, bool to_spacing) {
+FactsNeeded FactsNeededBy(const std::vector<OpStep>& steps, const Extent& patch, PatchKind kind) {
   FactsNeeded needed;
-  if (!IsVolumeChain(steps, patch, to_spacing)) return needed;
-  needed.spacing = to_spacing;
+  if (!IsVolumeChain(steps, patch, kind)) return needed;
+  needed.spacing = kind == PatchKind::kResampled;
   for (const OpStep& step : steps) {
     needed.body = needed.body || step.op == OpNumber::kZscore;
     needed.spacing = needed.spacing || step.op == OpNumber::kAffine ||

@@ -14,8 +14,10 @@ bool IsVolumeStep(const OpStep& step);
 
 /// Whether the steps work on the patch as a volume: one of them does, or patches are brought to a
 /// spacing. Otherwise each of its slices is an image, and ops that move whole pixels or look at
-/// single values treat all slices alike.
-bool IsVolumeChain(const std::vector<OpStep>& steps, const Extent& patch, bool to_spacing = false);
+/// single values treat all slices alike. An op that samples between pixels is a volume's wherever
+/// patches have three axes, so that no other op changes its geometry.
+bool IsVolumeChain(const std::vector<OpStep>& steps, const Extent& patch,
+                   PatchKind kind = PatchKind::kPlane);
 
 /// InvalidArgument for what a volume chain cannot have: ops of slides, two normalisers, shear,
 /// borders. Names the key.
@@ -27,6 +29,6 @@ struct FactsNeeded {
   bool body = false;     ///< zscore
 };
 FactsNeeded FactsNeededBy(const std::vector<OpStep>& steps, const Extent& patch,
-                          bool to_spacing = false);
+                          PatchKind kind = PatchKind::kPlane);
 
 }  // namespace patchbay::plan

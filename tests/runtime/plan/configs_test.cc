@@ -67,7 +67,7 @@ void ExpectRuns(RunConfig config) {
   options.patch = config.patch;
   options.dtype = config.dtype;
   options.channels = plan->channels();
-  options.to_spacing = config.spacing.has_value();
+  options.kind = PatchKindOf(config);
   options.source_dtype = plan->images().front().dtype;
   EXPECT_TRUE(ops::Chain::Compile(options).ok());
 }

@@ -152,10 +152,10 @@ TEST(VolumeSpacing, APlanWhosePatchesAreNotThoseOfTheSpacingIsRefused) {
 }
 
 TEST(VolumeSpacing, AnyListOfOpsIsAVolumesUnderASpacing) {
-  EXPECT_TRUE(IsVolumeChain({}, {48, 96, 64}, true));
+  EXPECT_TRUE(IsVolumeChain({}, {48, 96, 64}, PatchKind::kResampled));
   EXPECT_FALSE(IsVolumeChain({}, {48, 96, 64}));
   const auto list = ParseJson(R"([{"rotate90": {}}])", "ops").value();
-  EXPECT_FALSE(CheckOps(Json::array(), list, {8, 8, 8}, true).ok());
+  EXPECT_FALSE(CheckOps(Json::array(), list, {8, 8, 8}, PatchKind::kResampled).ok());
   EXPECT_TRUE(CheckOps(Json::array(), list, {8, 8, 8}).ok());
 }
 
