@@ -383,7 +383,7 @@ struct SubmitJob {
   TaskSpec root;
   std::string
       manifest;  ///< JSON with the paths; owner's eyes only, not journalled in clear in logs
-  std::int32_t priority = 0;     ///< higher first, then submission order
+  std::int32_t priority = 0;     ///< -100..100, above 0 for operators; higher first, then the older
   std::uint32_t world_size = 1;  ///< ranks, for stream jobs
   /// Where the submitter has an open stream job of this name, that job is the answer; it is refused
   /// when this submission differs from it.

@@ -539,7 +539,8 @@ struct SubmitJob {
   name @2 :Text;            # shown to people; no PHI
   root @3 :TaskSpec;
   manifest @4 :Data;        # JSON with the paths; shown to nobody but this job's workers
-  priority @5 :Int32;       # higher first, then submission order
+  priority @5 :Int32;       # higher first, then submission order: -100 to 100, above 0 for operators
+                            # only; refused otherwise
   worldSize @6 :UInt32;     # ranks that will attach; 1 for jobs that are no stream
   join @7 :Bool;            # an open stream job of this submitter and name is the answer; refused when
                             # it has another config, dataset, start or number of ranks. One step: ranks

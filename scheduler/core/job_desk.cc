@@ -12,6 +12,19 @@
 namespace patchbay::scheduler {
 namespace {
 
+/// Jobs of all users are ordered by it.
+Status CheckPriority(const PeerIdentity& identity, std::int32_t priority) {
+  if (priority < -kMostPriority || priority > kMostPriority) {
+    return absl::InvalidArgumentError(StrCat("submit job: the priority ", priority, " is not in -",
+                                             kMostPriority, "..", kMostPriority));
+  }
+  if (priority > 0 && identity.role != Role::kOperator) {
+    return absl::PermissionDeniedError(
+        StrCat("submit job: priority ", priority, ": above 0 is for operators: ask for 0 or less"));
+  }
+  return absl::OkStatus();
+}
+
 Status CheckSubmit(const PeerIdentity& identity, const protocol::SubmitJob& message) {
   const auto refuse = [&](std::string_view cause) {
     return absl::InvalidArgumentError(StrCat("submit job: ", cause));
@@ -33,6 +46,7 @@ Status CheckSubmit(const PeerIdentity& identity, const protocol::SubmitJob& mess
   if (message.world_size < 1 || message.world_size > kMaxWorldSize) {
     return refuse("the world size is out of range");
   }
+  PB_RETURN_IF_ERROR(CheckPriority(identity, message.priority));
   return JobTable::CheckSpec(message.root, nullptr, 0);
 }
 

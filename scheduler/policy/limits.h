@@ -14,6 +14,7 @@ inline constexpr std::size_t kMaxManifestBytes = 2u << 20;
 inline constexpr std::size_t kMaxOutcomeBytes = 2048;  ///< longer texts are cut
 inline constexpr std::size_t kMaxDependencies = 1u << 16;
 inline constexpr std::uint64_t kMaxTaskWeight = 1ull << 44;
+inline constexpr std::int32_t kMostPriority = 100;  ///< of a job; its negative is the least
 
 // Jobs.
 inline constexpr std::size_t kMaxOpenJobs = 10'000;

@@ -98,6 +98,40 @@ TEST_F(JobBounds, EveryLimitOfASubmissionIsMetExactly) {
   EXPECT_EQ(rig.core().gauges().jobs, cases.size());
 }
 
+TEST_F(JobBounds, APriorityIsInItsRangeAndAboveZeroAnOperators) {
+  constexpr PeerId kAnn = 90, kTom = 91;
+  rig.Join(kAnn, Role::kSubmitter, "ann");
+  rig.Join(kTom, Role::kTrainer, "tom");
+  std::uint64_t taken = 0;
+  const auto submit = [&](PeerId peer, std::int32_t priority) {
+    protocol::SubmitJob job = Submission();
+    job.submission_key = StrCat(peer, " ", priority);
+    job.kind = "stream";
+    job.priority = priority;
+    rig.Tell(peer, job);
+    taken += rig.Find<protocol::JobSubmitted>() != nullptr ? 1 : 0;
+    return Code();
+  };
+  for (const PeerId peer : {CoreRig::kOps, kAnn, kTom}) {
+    for (const std::int32_t priority : {-100, -1, 0}) {
+      EXPECT_EQ(submit(peer, priority), absl::StatusCode::kOk) << Refusal();
+    }
+    for (const std::int32_t priority : {INT32_MIN, -101, 101, INT32_MAX}) {
+      EXPECT_EQ(submit(peer, priority), absl::StatusCode::kInvalidArgument) << priority;
+      EXPECT_EQ(Refusal(), StrCat("submit job: the priority ", priority, " is not in -100..100"));
+    }
+  }
+  for (const std::int32_t priority : {1, 100}) {
+    EXPECT_EQ(submit(CoreRig::kOps, priority), absl::StatusCode::kOk) << Refusal();
+    EXPECT_EQ(submit(kAnn, priority), absl::StatusCode::kPermissionDenied);
+    EXPECT_EQ(submit(kTom, priority), absl::StatusCode::kPermissionDenied);
+    EXPECT_EQ(Refusal(), StrCat("submit job: priority ", priority,
+                                ": above 0 is for operators: ask for 0 or less"));
+  }
+  EXPECT_EQ(rig.core().gauges().jobs, taken);
+  EXPECT_EQ(taken, 3u * 3 + 2);
+}
+
 TEST_F(JobBounds, WhatASubmissionMustSayIsNotEmpty) {
   std::vector<protocol::SubmitJob> empty(4, Submission());
   empty[0].submission_key = "";

@@ -92,6 +92,26 @@ TEST_F(SchedulerPeers, JobsOfOthersCannotBeCancelled) {
   EXPECT_TRUE(anns->Call(protocol::CancelJob{job->job}, kPatienceMs).ok());
 }
 
+TEST_F(SchedulerPeers, AClientOfOnesOwnCannotPutItsJobBeforeAllOthers) {
+  const auto op = process_.NewKey("op", control::Role::kOperator);
+  const auto ann = process_.NewKey("ann", control::Role::kSubmitter);
+  ASSERT_EQ(process_.Start(), 0);
+  const auto operators = Connect(op), anns = Connect(ann);
+  protocol::SubmitJob job = Job("a");
+  job.priority = INT32_MAX;
+  EXPECT_EQ(anns->Call(job, kPatienceMs).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(operators->Call(job, kPatienceMs).status().code(), absl::StatusCode::kInvalidArgument);
+  job.priority = 1;
+  EXPECT_EQ(anns->Call(job, kPatienceMs).status().code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_TRUE(operators->CallFor<protocol::JobSubmitted>(job, kPatienceMs).ok());
+  job.priority = -100;
+  EXPECT_TRUE(anns->CallFor<protocol::JobSubmitted>(job, kPatienceMs).ok());
+  const auto described =
+      operators->CallFor<protocol::JobsDescribed>(protocol::DescribeJobs{}, kPatienceMs);
+  ASSERT_TRUE(described.ok());
+  EXPECT_EQ(described->jobs.size(), 2u) << "what was refused left nothing";
+}
+
 TEST_F(SchedulerPeers, SameSubmissionIsTheSameJobAlsoAfterKillMinusNine) {
   const auto key = process_.NewKey("ann", control::Role::kSubmitter);
   ASSERT_EQ(process_.Start(), 0);
