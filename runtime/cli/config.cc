@@ -10,6 +10,7 @@
 #include "runtime/cli/lock_now.h"
 #include "runtime/cli/run_arguments.h"
 #include "runtime/cli/skipped_images.h"
+#include "runtime/cli/split_report.h"
 #include "runtime/cli/worker_run.h"
 #include "runtime/client/image_record.h"
 #include "runtime/client/memory_lock.h"
@@ -37,7 +38,8 @@ class ConfigPrintCommand final : public Command {
 
   StatusOr<ExitCode> Run(Session& session) override {
     if (path_.empty()) return PrintKeys(session.terminal);
-    PB_ASSIGN_OR_RETURN(const client::RunFile run, client::ReadRun({path_, {}, set_, split_, {}}));
+    PB_ASSIGN_OR_RETURN(const client::RunFile run,
+                        client::ReadRun({.file = path_, .overrides = set_, .split = split_}));
     const Json config = plan::ToJson(run.config);
     // JSON is YAML too: what is printed can be run.
     session.terminal.SayText(config.dump(kIndent, ' ', false, Json::error_handler_t::replace));
@@ -144,7 +146,7 @@ void SayResolution(Terminal& terminal, const Json& found) {
   }
 }
 
-StatusOr<Checked> Check(const client::RunFile& run) {
+StatusOr<Checked> Check(client::RunFile& run) {
   PB_ASSIGN_OR_RETURN(const Json result, RunWorkerOp("stream.plan", run.Payload(), run.Manifest()));
   PB_ASSIGN_OR_RETURN(const std::string text, JsonString(result, "plan", "stream plan"));
   PB_ASSIGN_OR_RETURN(const plan::Plan made, plan::Plan::Parse(text));
@@ -165,8 +167,10 @@ StatusOr<Checked> Check(const client::RunFile& run) {
                    {"plan_digest", made.digest().Hex()},
                    {"passed_over", checked.skipped.passed_over},
                    {"skipped", ToJson(checked.skipped)}};
+  const std::vector<std::string> paths = client::PlannedPaths(DumpJson(result));
   PB_ASSIGN_OR_RETURN(const std::vector<client::ImageRecord> records,
-                      client::RecordsOf(run, result, client::PlannedPaths(DumpJson(result))));
+                      client::RecordsOf(run, result, paths));
+  PB_RETURN_IF_ERROR(run.AddPlanned(result, paths));
   checked.found.update(CountImages(made, records));
   AddResolution(made, result["manifest"], checked.found);
   return checked;
@@ -188,7 +192,8 @@ class ConfigCheckCommand final : public Command {
 
   StatusOr<ExitCode> Run(Session& session) override {
     const InterruptScope interrupts;
-    PB_ASSIGN_OR_RETURN(client::RunFile run, client::ReadRun({path_, {}, set_, split_, {}}));
+    PB_ASSIGN_OR_RETURN(client::RunFile run,
+                        client::ReadRun({.file = path_, .overrides = set_, .split = split_}));
     PB_RETURN_IF_ERROR(run.Locate(plan::SettleBatch(run.config, 0, 1)));
     const StatusOr<Checked> checked = Check(run);
     if (!checked.ok()) return run.Locate(checked.status());
@@ -198,6 +203,9 @@ class ConfigCheckCommand final : public Command {
     ReportSkipped(terminal, checked->skipped);
     for (const std::string& notice : run.notices) terminal.Note(notice);
     NoteMemoryLock(session, number("ring_bytes"));
+    if (Json splits = ReportSplits(terminal, run); !splits.is_null()) {
+      found["splits"] = std::move(splits);
+    }
     terminal.Say(StrCat("images             ", number("images"), " (stores ", number("stores"),
                         ", slides ", number("slides"), ")"));
     const Json sites = found.value("patches_by_site", Json::object());

@@ -10,6 +10,7 @@
 #include "runtime/cli/lock_now.h"
 #include "runtime/cli/overwriting.h"
 #include "runtime/cli/passed_over.h"
+#include "runtime/cli/split_report.h"
 #include "runtime/client/paths.h"
 #include "runtime/client/run_lock.h"
 
@@ -51,11 +52,13 @@ class LockCommand final : public Command {
     PB_ASSIGN_OR_RETURN(const CurrentLock current, LockNow(path_));
     const plan::RunLock& now = current.lock;
     SayPassedOver(session.terminal, current.passed_over);
+    const Json splits = ReportSplits(session.terminal, current.run);
     const std::string text = plan::LockText(now);
     Json result = {{"lock", lock_path},
                    {"images", now.images.size()},
                    {"passed_over", current.passed_over},
                    {"written", true}};
+    if (!splits.is_null()) result["splits"] = splits;
     if (before) {
       const plan::LockDifference difference = plan::DifferenceOf(*before, now);
       result["difference"] = difference.ToJson();

@@ -5,22 +5,31 @@
 #include "runtime/base/strings.h"
 #include "runtime/cli/passed_over.h"
 #include "runtime/cli/worker_run.h"
-#include "runtime/client/run_file.h"
+#include "runtime/plan/run_config.h"
 
 namespace patchbay::cli {
 namespace {
 
 constexpr std::string_view kWhat = "result of lock.images";
 
-/// Which images are summed over: those of the split "train", or null for all.
-Json TrainingOf(const client::RunFile& run) {
-  if (run.lock_keys.split_column.empty() || !run.table) return nullptr;
+/// Which images are summed over: those of splits to train on, or null for all.
+StatusOr<Json> TrainingOf(const client::RunFile& run) {
+  if (!run.census) return Json();
   Json training = Json::array();
+  bool is_any = false;
   for (const std::size_t row : run.rows) {
-    training.push_back(run.table->Cell(run.table->rows[row], run.lock_keys.split_column) ==
-                       plan::kTrainSplit);
+    const std::string& split = run.table->Cell(run.table->rows[row], run.lock_keys.split_column);
+    const auto found = run.census->splits.find(split);
+    const bool trains =
+        found != run.census->splits.end() && found->second.role == plan::SplitRole::kTrain;
+    is_any = is_any || trains;
+    training.push_back(trains);
   }
-  return training;
+  if (is_any || !plan::SumsTraining(run.config)) return training;
+  return run.Locate(absl::InvalidArgumentError(StrCat(
+      "key 'split_column': the lock's statistics are of the splits to train on, and none of ",
+      "column '", run.lock_keys.split_column,
+      "' has that role: say `splits: {NAME: {role: train}}`")));
 }
 
 /// The row of a table, or the path of an image of another dataset.
@@ -60,11 +69,10 @@ StatusOr<CurrentLock> LockNow(const std::string& config_path) {
   client::RunSource source;
   source.file = config_path;
   source.for_lock = true;
-  PB_ASSIGN_OR_RETURN(const client::RunFile run, client::ReadRun(source));
+  PB_ASSIGN_OR_RETURN(client::RunFile run, client::ReadRun(source));
   Json manifest = run.Manifest();
-  if (Json training = TrainingOf(run); !training.is_null()) {
-    manifest["training"] = std::move(training);
-  }
+  PB_ASSIGN_OR_RETURN(Json training, TrainingOf(run));
+  if (!training.is_null()) manifest["training"] = std::move(training);
   const StatusOr<Json> result = RunWorkerOp(
       "lock.images", {{"config", run.Payload()}, {"sets", run.lock_keys.sets}}, manifest);
   if (!result.ok()) return run.Locate(result.status());
@@ -79,8 +87,11 @@ StatusOr<CurrentLock> LockNow(const std::string& config_path) {
   lock.statistics = result->value("statistics", Json::object());
   for (std::size_t i = 0; i < images->size(); ++i) {
     PB_ASSIGN_OR_RETURN(plan::LockedImage image, ImageOf(run, i, (*images)[i]));
+    PB_ASSIGN_OR_RETURN(const std::string path, JsonString((*images)[i], "path", kWhat));
+    PB_RETURN_IF_ERROR(run.AddContent(i, image.digest, path));
     lock.images.push_back(std::move(image));
   }
+  current.run = std::move(run);
   return current;
 }
 

@@ -5,13 +5,15 @@
 
 #include "runtime/base/json.h"
 #include "runtime/base/status.h"
+#include "runtime/client/run_file.h"
 #include "runtime/plan/run_lock.h"
 
 namespace patchbay::cli {
 
 struct CurrentLock {
   plan::RunLock lock;
-  Json passed_over;  ///< kind -> files in the dataset's folders that are no images
+  client::RunFile run;  ///< as it was read, the contents of its images included
+  Json passed_over;     ///< kind -> files in the dataset's folders that are no images
 };
 
 /// Reads the config and its table, and has a worker open every image of all splits. An error for an

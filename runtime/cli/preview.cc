@@ -73,7 +73,8 @@ class PreviewCommand final : public Command {
   }
 
   StatusOr<Json> OfRun(Terminal& terminal, const std::string& out) const {
-    PB_ASSIGN_OR_RETURN(client::RunFile run, client::ReadRun({paths_[0], {}, set_, split_, {}}));
+    PB_ASSIGN_OR_RETURN(client::RunFile run,
+                        client::ReadRun({.file = paths_[0], .overrides = set_, .split = split_}));
     PB_RETURN_IF_ERROR(run.Locate(plan::SettleBatch(run.config, 0, 1)));
     const StatusOr<Json> planned = RunWorkerOp("stream.plan", run.Payload(), run.Manifest());
     if (!planned.ok()) return run.Locate(planned.status());

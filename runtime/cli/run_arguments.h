@@ -15,7 +15,7 @@ inline Argument SetArgument(std::vector<std::string>& overrides) {
 
 /// --split NAME.
 inline Argument SplitArgument(std::string& split) {
-  return {"--split", "NAME", "stream one split of the table (default: all rows)", &split};
+  return {"--split", "NAME", "one split of the table; all = every row, not augmented", &split};
 }
 
 }  // namespace patchbay::cli

@@ -21,6 +21,7 @@
 #include "runtime/cli/realised_counts.h"
 #include "runtime/cli/run_arguments.h"
 #include "runtime/cli/skipped_images.h"
+#include "runtime/cli/split_report.h"
 #include "runtime/client/open_run.h"
 #include "runtime/client/paths.h"
 #include "runtime/client/resume_token.h"
@@ -166,6 +167,7 @@ class StreamCommand final : public Command {
   std::int64_t step_ms_ = 0;
   bool digest_ = false, force_ = false;
   std::optional<BatchFolder> saved_;  ///< with --save
+  Json splits_;                       ///< ReportSplits
   OwnClusterArguments own_;
 };
 
@@ -237,6 +239,7 @@ StatusOr<std::unique_ptr<client::Run>> StreamCommand::Open(const Session& sessio
         StrCat("rows left out        ", others,
                " of the table that are not in the run's lock (`patchbay lock --update`)"));
   }
+  splits_ = ReportSplits(terminal, (*run)->file);
   return run;
 }
 
@@ -398,7 +401,9 @@ StatusOr<ExitCode> StreamCommand::Run(Session& session) {
   const InterruptScope interrupts;
   PB_RETURN_IF_ERROR(CheckGpus(own_.gpus));
   if (!save_.empty()) {
-    PB_RETURN_IF_ERROR(client::ReadRun({path_, {}, set_, split_, {}}).status());
+    const client::RunSource source{
+        .file = path_, .overrides = set_, .split = split_, .streams = true};
+    PB_RETURN_IF_ERROR(client::ReadRun(source).status());
     const std::string typed = save_;
     PB_ASSIGN_OR_RETURN(save_, client::AbsolutePath(save_));
     PB_RETURN_IF_ERROR(CheckOutsideStores("save batches", save_, typed));
@@ -423,7 +428,9 @@ StatusOr<ExitCode> StreamCommand::Run(Session& session) {
     return absl::CancelledError(
         StrCat("stream: interrupted; it goes on with --resume ", result->resume_token));
   }
-  session.terminal.Result(ToJson(*result));
+  Json json = ToJson(*result);
+  if (!splits_.is_null()) json["splits"] = splits_;
+  session.terminal.Result(json);
   return ExitCode::kDone;
 }
 

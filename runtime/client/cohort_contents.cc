@@ -24,7 +24,7 @@ Status SameContent(const plan::CohortTable& table, const plan::CohortRow& row,
   return table.Wrong(
       row, "path",
       StrCat("the content is in the split '", split, "' here and in '", other, "' in line ",
-             first.line, ", so that one split knows the other; put both rows into one"));
+             first.line, ", so that one split knows the other; keep one of the rows"));
 }
 
 }  // namespace
@@ -44,9 +44,25 @@ StoreContent ContentOfStore(const std::string& path) {
   return {member("source_sha256"), member("pixel_digest")};
 }
 
-Status CheckContentsApart(const plan::CohortTable& table, const plan::CohortRows& rows,
-                          const std::string& split_column, const std::string& folder) {
-  std::unordered_map<std::string, const plan::CohortRow*> seen;
+const plan::CohortRow* CohortContents::Enter(const plan::CohortTable& table, std::size_t row,
+                                             const std::string& content) {
+  const auto split = [&](std::size_t number) -> const std::string& {
+    return table.Cell(table.rows[number], split_column_);
+  };
+  if (!split(row).empty()) compared_.insert(row);
+  const auto [at, is_new] = rows_.emplace(content, row);
+  if (is_new || at->second == row) return nullptr;
+  const plan::CohortRow* first = &table.rows[at->second];
+  if (split(at->second).empty()) at->second = row;
+  return first;
+}
+
+StatusOr<CohortContents> CohortContents::Of(const plan::CohortTable& table,
+                                            const plan::CohortRows& rows,
+                                            const std::string& split_column,
+                                            const std::string& folder) {
+  CohortContents contents;
+  contents.split_column_ = split_column;
   for (const std::size_t number : rows) {
     const plan::CohortRow& row = table.rows[number];
     const std::string& listed = table.Cell(row, "path");
@@ -56,10 +72,25 @@ Status CheckContentsApart(const plan::CohortTable& table, const plan::CohortRows
     if (content.source.empty()) content.source = table.Cell(row, "content_hash");
     for (const std::string& key : {content.source, content.pixels}) {
       if (key.empty()) continue;
-      const auto [first, is_new] = seen.emplace(key, &row);
-      if (!is_new && first->second != &row) {
-        return SameContent(table, row, *first->second, split_column);
-      }
+      const plan::CohortRow* const first = contents.Enter(table, number, key);
+      if (first != nullptr) return SameContent(table, row, *first, split_column);
+    }
+  }
+  return contents;
+}
+
+Status CohortContents::Add(const plan::CohortTable& table, std::size_t row, const Digest& digest,
+                           const std::string& store) {
+  if (split_column_.empty()) return absl::OkStatus();
+  const std::string& split = table.Cell(table.rows[row], split_column_);
+  const StoreContent content = store.empty() ? StoreContent() : ContentOfStore(store);
+  for (const std::string& key : {digest.Hex(), content.source, content.pixels}) {
+    if (key.empty()) continue;
+    const plan::CohortRow* const first = Enter(table, row, key);
+    if (first == nullptr || split.empty()) continue;
+    const std::string& other = table.Cell(*first, split_column_);
+    if (!other.empty() && other != split) {
+      return SameContent(table, table.rows[row], *first, split_column_);
     }
   }
   return absl::OkStatus();

@@ -1,9 +1,13 @@
-// Whether the rows of a table are different slides, told by what their stores were made from.
+// Whether the rows of a table are different slides, told by what is known of their contents.
 #pragma once
 
+#include <cstddef>
+#include <set>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
+#include "runtime/base/hash.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/cohort.h"
 
@@ -16,10 +20,32 @@ struct StoreContent {
 };
 StoreContent ContentOfStore(const std::string& path);
 
-/// Rows whose paths are stores are told apart by those, other rows by content_hash. InvalidArgument
-/// naming the lines of two rows of one content, and their splits where they differ (`split_column`
-/// is "" without splits). Slides without content_hash are not looked into. `folder` is the table's.
-Status CheckContentsApart(const plan::CohortTable& table, const plan::CohortRows& rows,
-                          const std::string& split_column, const std::string& folder);
+/// Which row of a table has which content, as far as it is known.
+class CohortContents {
+ public:
+  /// Rows whose paths are stores are known by those, other rows by content_hash. InvalidArgument
+  /// naming the lines of two rows of one content, and their splits where they differ
+  /// (`split_column` is "" without splits). Slides without content_hash are not looked into.
+  /// `folder` is the table's.
+  static StatusOr<CohortContents> Of(const plan::CohortTable& table, const plan::CohortRows& rows,
+                                     const std::string& split_column, const std::string& folder);
+
+  /// What reading the image of a row came to; `store` is what was read in place of the row's path,
+  /// or "". InvalidArgument when a row of another split has that content.
+  Status Add(const plan::CohortTable& table, std::size_t row, const Digest& digest,
+             const std::string& store);
+
+  /// Rows in a split whose content is known, and so was compared.
+  std::size_t compared() const { return compared_.size(); }
+
+ private:
+  /// The row that has `content` already, or null.
+  const plan::CohortRow* Enter(const plan::CohortTable& table, std::size_t row,
+                               const std::string& content);
+
+  std::string split_column_;
+  std::unordered_map<std::string, std::size_t> rows_;  ///< of each content, one in a split if any
+  std::set<std::size_t> compared_;
+};
 
 }  // namespace patchbay::client

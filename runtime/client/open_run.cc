@@ -55,6 +55,7 @@ class Opening {
     RunSource source = options_.source;
     source.split = options_.split;
     source.augment = options_.augment;
+    source.streams = true;
     PB_ASSIGN_OR_RETURN(run_.file, ReadRun(source));
     PB_RETURN_IF_ERROR(SettleBatch());
     PB_RETURN_IF_ERROR(OpenCluster());
@@ -147,7 +148,7 @@ class Opening {
     run_.skipped = SkippedImages(plan);
     PB_ASSIGN_OR_RETURN(run_.plan, JsonString(plan, "plan", "stream plan"));
     PB_ASSIGN_OR_RETURN(run_.records, RecordsOf(run_.file, plan, run_.images));
-    return absl::OkStatus();
+    return run_.file.AddPlanned(plan, run_.images);
   }
 
   Status Submit(Client& client) {

@@ -22,8 +22,8 @@ struct RunOptions {
   ClusterOptions cluster;
   std::shared_ptr<Cluster> open_cluster;  ///< instead of opening one
 
-  std::string split;            ///< of the config's split_column; "" = all images
-  std::optional<bool> augment;  ///< instead of: for the split "train", or without a split
+  std::string split;            ///< of the config's split_column, or plan::kAllSplits
+  std::optional<bool> augment;  ///< instead of what the split's role says
   std::uint32_t rank = 0, world_size = 1;
   /// Ranks that give the same name are one run: the first submits it, the others join it while it
   /// runs. "" with one rank: a run of its own; with several, what their launch has in common

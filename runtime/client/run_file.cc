@@ -15,6 +15,7 @@
 #include "runtime/plan/ops/op_key.h"
 #include "runtime/plan/ops/op_list.h"
 #include "runtime/plan/ops/stain_normalize.h"
+#include "runtime/plan/plan.h"
 
 namespace patchbay::client {
 namespace {
@@ -92,16 +93,41 @@ Status ReadConfig(const RunSource& source, RunFile& run) {
   return absl::OkStatus();
 }
 
-/// No two rows, of whatever splits, are one slide.
-Status CheckContents(const plan::CohortTable& table, const plan::RunConfig& config,
-                     const std::string& folder) {
-  const StatusOr<plan::CohortRows> all = plan::SelectRows(table, config, "");
-  if (!all.ok()) return AsConfigFault(all.status());
-  return AsConfigFault(CheckContentsApart(table, *all, config.split_column, folder));
+/// No two rows, of whatever splits, are one slide, as far as the table, the stores that it names
+/// and the lock say.
+Status CheckContents(const plan::CohortTable& table, const std::string& folder, RunFile& run) {
+  const StatusOr<plan::CohortRows> all = plan::SelectRows(table, run.config, "");
+  if (!all.ok()) return AsConfigFault(run.Locate(all.status()));
+  const std::string& column = run.config.split_column;
+  if (!column.empty()) run.census = plan::CensusOf(table, run.config, *all);
+  StatusOr<CohortContents> contents = CohortContents::Of(table, *all, column, folder);
+  if (!contents.ok()) return AsConfigFault(contents.status());
+  run.known_contents = *std::move(contents);
+  if (!run.lock) return absl::OkStatus();
+  for (const std::size_t row : *all) {
+    PB_RETURN_IF_ERROR(
+        AsConfigFault(run.known_contents.Add(table, row, run.lock->images[row].digest, "")));
+  }
+  return absl::OkStatus();
+}
+
+/// A table with splits is streamed by one of them, or with all.
+Status UnnamedSplit(const plan::SplitCensus& splits) {
+  constexpr std::size_t kMostNamed = 10;
+  std::vector<std::string> names;
+  for (const auto& [name, split] : splits.splits) {
+    if (names.size() < kMostNamed) names.push_back(name);
+  }
+  return absl::InvalidArgumentError(
+      StrCat("key 'split_column': a table with splits is streamed by split: name one of ",
+             StrJoin(names, ", "), splits.splits.size() > names.size() ? ", ..." : "",
+             " (--split, or split= in Python), or `", plan::kAllSplits,
+             "`, which is every row without augmentation"));
 }
 
 /// Reads the table; the rows that the config and the split leave become the images.
-Status ReadTable(const std::string& split, RunFile& run) {
+Status ReadTable(const RunSource& source, RunFile& run) {
+  const std::string& split = source.split;
   const std::string& path = run.config.dataset[0];
   const StatusOr<std::string> text = ReadFile(path, plan::kMaxCohortBytes);
   if (!text.ok()) return AtKey(run, "dataset", Annotate(text.status(), "read table"));
@@ -109,13 +135,20 @@ Status ReadTable(const std::string& split, RunFile& run) {
   if (!table.ok()) return AsConfigFault(table.status());
   for (const plan::CohortRow& row : table->rows) run.slide_ids.insert(row.slide_id);
   if (run.lock) {
-    PB_ASSIGN_OR_RETURN(run.unlocked_rows, KeepLockedRows(*run.lock, *table));
+    const StatusOr<std::size_t> before = plan::CountRows(*table, run.config);
+    if (!before.ok()) return AsConfigFault(run.Locate(before.status()));
+    PB_RETURN_IF_ERROR(KeepLockedRows(*run.lock, *table));
+    PB_ASSIGN_OR_RETURN(const std::size_t kept, plan::CountRows(*table, run.config));
+    run.unlocked_rows = *before - kept;
   }
   const StatusOr<plan::CohortRows> rows = plan::SelectRows(*table, run.config, split);
   if (!rows.ok()) return AsConfigFault(run.Locate(rows.status()));
   PB_ASSIGN_OR_RETURN(const std::string absolute, AbsolutePath(path));
   const std::string folder = absolute.substr(0, absolute.rfind('/') + 1);
-  PB_RETURN_IF_ERROR(CheckContents(*table, run.config, folder));
+  PB_RETURN_IF_ERROR(CheckContents(*table, folder, run));
+  if (source.streams && split.empty() && run.census) {
+    return AsConfigFault(run.Locate(UnnamedSplit(*run.census)));
+  }
   std::unordered_map<std::string, const plan::CohortRow*> seen;
   for (const std::size_t number : *rows) {
     const plan::CohortRow& row = table->rows[number];
@@ -134,10 +167,10 @@ Status ReadTable(const std::string& split, RunFile& run) {
   return absl::OkStatus();
 }
 
-Status FindImages(const std::string& split, RunFile& run) {
-  if (plan::HasTable(run.config)) return ReadTable(split, run);
-  if (!split.empty()) {
-    return ConfigFault(StrCat("split '", split, "': the config has no split_column"));
+Status FindImages(const RunSource& source, RunFile& run) {
+  if (plan::HasTable(run.config)) return ReadTable(source, run);
+  if (!source.split.empty()) {
+    return ConfigFault(StrCat("split '", source.split, "': the config has no split_column"));
   }
   if (run.lock) {
     for (const plan::LockedImage& image : run.lock->images) {
@@ -215,6 +248,27 @@ Status ConfigFault(std::string_view text) {
 }
 
 bool IsConfigFault(const Status& status) { return status.GetPayload(kFaultPayload).has_value(); }
+
+Status RunFile::AddContent(std::size_t i, const Digest& digest, const std::string& read_from) {
+  if (!census) return absl::OkStatus();
+  const std::string store = read_from == images[i] ? "" : read_from;
+  return AsConfigFault(known_contents.Add(*table, rows[i], digest, store));
+}
+
+Status RunFile::AddPlanned(const Json& planned, const std::vector<std::string>& paths) {
+  if (!census) return absl::OkStatus();
+  PB_ASSIGN_OR_RETURN(const std::string text, JsonString(planned, "plan", "stream plan"));
+  PB_ASSIGN_OR_RETURN(const plan::Plan made, plan::Plan::Parse(text));
+  const Json& numbers = planned["manifest"]["rows"];
+  if (made.images().size() != paths.size() || numbers.size() != paths.size()) {
+    return absl::InternalError("open run: the plan has not one image a row");
+  }
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    PB_RETURN_IF_ERROR(
+        AddContent(numbers[i].get<std::size_t>(), made.images()[i].digest, paths[i]));
+  }
+  return absl::OkStatus();
+}
 
 Json RunFile::Payload() const {
   plan::RunConfig without_paths = config;
@@ -329,7 +383,7 @@ StatusOr<RunFile> ReadRun(const RunSource& source) {
   if (!source.for_lock && !source.values) {
     PB_ASSIGN_OR_RETURN(run.lock, ReadLock(source.file, run.lock_keys));
   }
-  PB_RETURN_IF_ERROR(FindImages(source.split, run));
+  PB_RETURN_IF_ERROR(FindImages(source, run));
   StatusOr<plan::RunConfig> config = plan::ForSplit(run.config, source.split, source.augment);
   if (!config.ok()) return run.Locate(config.status());
   run.config = *std::move(config);

@@ -10,6 +10,7 @@
 
 #include "runtime/base/json.h"
 #include "runtime/base/status.h"
+#include "runtime/client/cohort_contents.h"
 #include "runtime/config/yaml.h"
 #include "runtime/plan/cohort.h"
 #include "runtime/plan/run_config.h"
@@ -19,12 +20,15 @@ namespace patchbay::client {
 
 /// Where a run config comes from.
 struct RunSource {
-  std::string file;            ///< path of a run.yaml
-  std::optional<Json> values;  ///< the same as values, instead of a file
+  std::string file;                 ///< path of a run.yaml
+  std::optional<Json> values = {};  ///< the same as values, instead of a file
   /// "batch.prefetch=4": a key with dots and its value as YAML; later ones win, null = the default.
-  std::vector<std::string> overrides;
-  std::string split;            ///< of the config's split_column; "" = all images
-  std::optional<bool> augment;  ///< instead of: for the split "train", or without a split
+  std::vector<std::string> overrides = {};
+  /// Of the config's split_column, or plan::kAllSplits; "" = all images, which of a table with
+  /// splits is refused where they are to be streamed.
+  std::string split = {};
+  std::optional<bool> augment = {};  ///< instead of what the split's role says
+  bool streams = false;              ///< what is read will be streamed
   /// Reads what a lock pins: the rows of all splits as they are now, whatever RUN.lock has.
   bool for_lock = false;
 };
@@ -36,6 +40,8 @@ struct RunFile {
   std::vector<std::string> images;  ///< the dataset's entries, or its rows' paths; absolute
   /// Of a dataset that is a table: it stays with the user, and so does every column but the paths.
   std::optional<plan::CohortTable> table;
+  std::optional<plan::SplitCensus> census;         ///< of a table that has splits
+  CohortContents known_contents;                   ///< of the rows of all splits
   std::set<std::string> slide_ids;                 ///< of all rows of the file
   plan::CohortRows rows;                           ///< those of `table` whose paths `images` are
   std::vector<std::vector<std::uint32_t>> groups;  ///< of each row: plan::GroupsOf
@@ -46,10 +52,16 @@ struct RunFile {
   /// What lies beside the file as RUN.lock: the images are then those of the lock, in its order.
   std::optional<plan::RunLock> lock;
   std::vector<std::size_t> locked;  ///< of each image: which of lock->images
-  std::size_t unlocked_rows = 0;    ///< rows of the table that the lock has not
+  std::size_t unlocked_rows = 0;    ///< rows that `where` leaves and the lock has not
   plan::RowScanners scanners;       ///< of the rows, where stain_normalize goes by them
   /// Absolute paths of reference pictures, by the scanner that the payload names ("" without any).
   std::map<std::string, std::string> stain_references;
+
+  /// Takes what the image of `rows`[i] came to, read from that path. A config fault naming the
+  /// lines of two rows of one content in two splits.
+  Status AddContent(std::size_t i, const Digest& digest, const std::string& read_from);
+  /// The same of every image of a planned stream, for which RecordsOf was OK with these paths.
+  Status AddPlanned(const Json& planned, const std::vector<std::string>& paths);
 
   /// What a stream job's root task is given; names no path.
   Json Payload() const;

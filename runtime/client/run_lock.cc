@@ -50,7 +50,7 @@ StatusOr<std::optional<plan::RunLock>> ReadLock(const std::string& config_path,
       StrCat(path, ": the config's ", key, " is not the lock's", kCure));
 }
 
-StatusOr<std::size_t> KeepLockedRows(const plan::RunLock& lock, plan::CohortTable& table) {
+Status KeepLockedRows(const plan::RunLock& lock, plan::CohortTable& table) {
   std::unordered_map<std::string_view, const plan::CohortRow*> by_id;
   for (const plan::CohortRow& row : table.rows) by_id[row.slide_id] = &row;
   std::vector<plan::CohortRow> kept;
@@ -72,9 +72,8 @@ StatusOr<std::size_t> KeepLockedRows(const plan::RunLock& lock, plan::CohortTabl
     }
     kept.push_back(*found->second);
   }
-  const std::size_t others = table.rows.size() - kept.size();
   table.rows = std::move(kept);
-  return others;
+  return absl::OkStatus();
 }
 
 Json PinsOf(const plan::RunLock& lock, const std::vector<std::size_t>& locked) {

@@ -21,10 +21,9 @@ std::string LockPathOf(const std::string& config_path);
 StatusOr<std::optional<plan::RunLock>> ReadLock(const std::string& config_path,
                                                 const plan::LockedKeys& keys);
 
-/// Leaves the rows of the lock in the table, in the lock's order; returns how many others there
-/// were. FailedPrecondition naming file, line and column: a row is gone, or has another cell in a
-/// column that the run goes by.
-StatusOr<std::size_t> KeepLockedRows(const plan::RunLock& lock, plan::CohortTable& table);
+/// Leaves the rows of the lock in the table, in the lock's order. FailedPrecondition naming file,
+/// line and column: a row is gone, or has another cell in a column that the run goes by.
+Status KeepLockedRows(const plan::RunLock& lock, plan::CohortTable& table);
 
 /// What travels to the tasks that open images: {"images": [digest], "sets": {name: [digest, or ""
 /// for an image without]}} of the images that `locked` numbers.

@@ -6,15 +6,18 @@
 #include <optional>
 #include <set>
 
+#include "runtime/base/counted.h"
 #include "runtime/base/strings.h"
 #include "runtime/plan/class_table.h"
 #include "runtime/plan/ops/op_key.h"
 #include "runtime/plan/ops/stain_normalize.h"
+#include "runtime/plan/table_text.h"
 
 namespace patchbay::plan {
 namespace {
 
 constexpr std::size_t kMaxValuesNamed = 10;
+constexpr char kPatientColumn[] = "patient_id";
 
 Status WrongKey(std::string_view key, std::string_view cause) {
   return absl::InvalidArgumentError(StrCat("key '", key, "': ", cause));
@@ -50,6 +53,30 @@ StatusOr<CohortRows> RowsWhere(const CohortTable& table, const RunConfig& config
   return rows;
 }
 
+/// Splits that differ only in case are one that is misspelt; kAllSplits is taken.
+Status CheckSpelling(const CohortTable& table, const RunConfig& config, const CohortRows& rows,
+                     std::size_t column) {
+  std::map<std::string, const CohortRow*> seen;
+  for (const std::size_t number : rows) {
+    const CohortRow& row = table.rows[number];
+    const std::string& split = row.cells[column];
+    if (split.empty()) continue;
+    const std::string lower = LowerCase(split);
+    if (lower == kAllSplits) {
+      return table.Wrong(row, config.split_column,
+                         StrCat("'", split,
+                                "' stands for every row of the table where a split is "
+                                "asked for; give the split another name"));
+    }
+    const CohortRow* first = seen.emplace(lower, &row).first->second;
+    if (first->cells[column] == split) continue;
+    return table.Wrong(row, config.split_column,
+                       StrCat("the split '", split, "' and '", first->cells[column], "' in line ",
+                              first->line, " differ only in case; spell them alike"));
+  }
+  return absl::OkStatus();
+}
+
 std::vector<std::string> SplitsOf(const CohortTable& table, const CohortRows& rows,
                                   std::size_t column) {
   std::set<std::string> values;
@@ -67,7 +94,7 @@ std::string Named(const std::vector<std::string>& values) {
 
 /// No value of `column` in the rows of two splits.
 Status CheckApart(const CohortTable& table, const CohortRows& rows, std::size_t split_column,
-                  const std::string& column, std::string_view what) {
+                  std::string_view column, std::string_view what) {
   const auto at = table.Column(column);
   if (!at) return absl::OkStatus();
   std::map<std::string_view, const CohortRow*> seen;
@@ -84,6 +111,58 @@ Status CheckApart(const CohortTable& table, const CohortRows& rows, std::size_t 
                               "other; put both rows into one"));
   }
   return absl::OkStatus();
+}
+
+/// A column that may be patient_id under another name; "" for none.
+std::string PatientLike(const CohortTable& table) {
+  for (const std::string& name : table.columns) {
+    const std::string lower = LowerCase(name);
+    if (lower.find("patient") != std::string::npos || lower.find("subject") != std::string::npos) {
+      return name;
+    }
+  }
+  return Nearest(kPatientColumn, table.columns);
+}
+
+/// The first two ids of two splits that differ only in case.
+void AddCaseNotice(const CohortTable& table, const RunConfig& config, const CohortRows& rows,
+                   SplitCensus& census) {
+  std::map<std::string, const CohortRow*> seen;
+  for (const std::size_t number : rows) {
+    const CohortRow& row = table.rows[number];
+    const std::string &id = table.Cell(row, kPatientColumn),
+                      &split = table.Cell(row, config.split_column);
+    if (id.empty() || split.empty()) continue;
+    const CohortRow* first = seen.emplace(LowerCase(id), &row).first->second;
+    const std::string &other = table.Cell(*first, kPatientColumn),
+                      &other_split = table.Cell(*first, config.split_column);
+    if (other == id || other_split == split) continue;
+    census.notices.push_back(StrCat(
+        table.source, ":", row.line, ": column '", kPatientColumn, "': '", id, "' in the split '",
+        split, "' and '", other, "' in '", other_split, "' in line ", first->line,
+        " differ only in case and count as two patients; spell them alike if they are one"));
+    return;
+  }
+}
+
+/// Which patients could not be compared.
+void AddPatientNotices(const CohortTable& table, const RunConfig& config, const CohortRows& rows,
+                       SplitCensus& census) {
+  const auto say = [&](std::string_view what) {
+    census.notices.push_back(
+        StrCat(table.source, ": ", what, ", so patients may be in several splits"));
+  };
+  if (!table.Column(kPatientColumn)) {
+    const std::string near = PatientLike(table);
+    say(StrCat("no column '", kPatientColumn, "'",
+               near.empty() ? "" : StrCat(" (is it '", near, "'?)"), ": none were compared"));
+  } else if (census.with_patient == 0) {
+    say(StrCat("column '", kPatientColumn, "' is empty: none were compared"));
+  } else if (census.with_patient < census.rows) {
+    say(StrCat("column '", kPatientColumn, "' is empty in ", census.rows - census.with_patient,
+               " of ", census.rows, " rows: these were not compared"));
+  }
+  AddCaseNotice(table, config, rows, census);
 }
 
 /// A slide has one row among those that are taken.
@@ -121,6 +200,7 @@ StatusOr<std::size_t> CheckSplits(const CohortTable& table, const RunConfig& con
                                   const CohortRows& rows, std::vector<std::string>& splits) {
   PB_ASSIGN_OR_RETURN(const std::size_t column,
                       ColumnOf(table, config.split_column, "split_column"));
+  PB_RETURN_IF_ERROR(CheckSpelling(table, config, rows, column));
   splits = SplitsOf(table, rows, column);
   if (splits.size() < 2) {
     return WrongKey("split_column",
@@ -134,7 +214,7 @@ StatusOr<std::size_t> CheckSplits(const CohortTable& table, const RunConfig& con
                     StrCat("column '", config.split_column, "' of ", table.source, " has ",
                            Named(splits), Hint(name, splits)));
   }
-  PB_RETURN_IF_ERROR(CheckApart(table, rows, column, "patient_id", "the patient"));
+  PB_RETURN_IF_ERROR(CheckApart(table, rows, column, kPatientColumn, "the patient"));
   PB_RETURN_IF_ERROR(CheckApart(table, rows, column, "content_hash", "the content"));
   return column;
 }
@@ -153,17 +233,46 @@ StatusOr<CohortRows> SelectRows(const CohortTable& table, const RunConfig& confi
   std::vector<std::string> splits;
   PB_ASSIGN_OR_RETURN(const std::size_t column, CheckSplits(table, config, rows, splits));
   PB_RETURN_IF_ERROR(CheckContents(table, rows));
-  if (split.empty()) return rows;
+  if (split.empty() || split == kAllSplits) return rows;
   if (std::find(splits.begin(), splits.end(), split) == splits.end()) {
     return absl::InvalidArgumentError(StrCat("split '", split, "': column '", config.split_column,
                                              "' of ", table.source, " has ", Named(splits),
                                              Hint(std::string(split), splits)));
   }
-  rows.erase(
-      std::remove_if(rows.begin(), rows.end(),
-                     [&](std::size_t row) { return table.rows[row].cells[column] != split; }),
-      rows.end());
+  std::erase_if(rows, [&](std::size_t row) { return table.rows[row].cells[column] != split; });
   return rows;
+}
+
+StatusOr<std::size_t> CountRows(const CohortTable& table, const RunConfig& config) {
+  PB_ASSIGN_OR_RETURN(const CohortRows rows, RowsWhere(table, config));
+  return rows.size();
+}
+
+SplitCensus CensusOf(const CohortTable& table, const RunConfig& config, const CohortRows& rows) {
+  SplitCensus census;
+  const CohortRow* first_without = nullptr;
+  for (const std::size_t number : rows) {
+    const CohortRow& row = table.rows[number];
+    const std::string& split = table.Cell(row, config.split_column);
+    if (split.empty()) {
+      if (census.without_split++ == 0) first_without = &row;
+      continue;
+    }
+    ++census.rows;
+    census.with_patient += table.Cell(row, kPatientColumn).empty() ? 0 : 1;
+    SplitCensus::Split& of = census.splits[split];
+    if (of.rows++ == 0) of.role = RoleOf(config, split);
+  }
+  if (first_without != nullptr) {
+    const bool is_one = census.without_split == 1;
+    census.notices.push_back(StrCat(
+        table.source, ":", first_without->line, ": column '", config.split_column, "': it is empty",
+        is_one ? "" : StrCat(", as in ", census.without_split - 1, " more"),
+        is_one ? ": the row is" : ": the rows are", " in no split; only `all` has ",
+        is_one ? "it" : "them"));
+  }
+  AddPatientNotices(table, config, rows, census);
+  return census;
 }
 
 StatusOr<std::vector<std::vector<std::uint32_t>>> GroupsOf(const CohortTable& table,

@@ -4,6 +4,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,14 +19,35 @@ namespace patchbay::plan {
 /// Row numbers of CohortTable::rows, in the table's order.
 using CohortRows = std::vector<std::size_t>;
 
-/// The rows that `where` leaves and, unless `split` is "", those of the split. InvalidArgument:
+/// The rows that `where` leaves and, unless `split` is "" or kAllSplits, those of the split.
+/// InvalidArgument:
 /// - naming a key of the config: a column that is not there, a split column with one value, an
 ///   entry of `splits` that is not a value of the column;
 /// - naming a row: a patient_id or a content_hash in two splits (rows without a split are in none),
-///   a content_hash in two rows;
+///   a content_hash in two rows, a split called kAllSplits, two that differ only in case;
 /// - no row is left, or `split` is not a value of the column.
 StatusOr<CohortRows> SelectRows(const CohortTable& table, const RunConfig& config,
                                 std::string_view split);
+
+/// How many rows `where` leaves, nothing being compared.
+StatusOr<std::size_t> CountRows(const CohortTable& table, const RunConfig& config);
+
+/// What splits there are, and which rows their patients were compared by.
+struct SplitCensus {
+  struct Split {
+    std::size_t rows = 0;
+    std::optional<SplitRole> role;
+  };
+  std::map<std::string, Split> splits;
+  std::size_t rows = 0;           ///< in a split
+  std::size_t without_split = 0;  ///< their cell is empty
+  std::size_t with_patient = 0;   ///< of the rows in a split, those with a patient_id
+  /// Rows without a split or a patient, a column patient_id that is not there, ids that differ only
+  /// in case: one sentence each.
+  std::vector<std::string> notices;
+};
+/// Of `rows`, which SelectRows gave for all splits. Requires config.split_column.
+SplitCensus CensusOf(const CohortTable& table, const RunConfig& config, const CohortRows& rows);
 
 /// Of each of `rows`, one number for every column of sampling.weight_by: which of the column's
 /// values it has, among those of the column before; counted from 0 as they come. InvalidArgument

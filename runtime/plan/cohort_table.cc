@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <unordered_map>
 #include <utility>
 
@@ -18,12 +17,6 @@ namespace {
 constexpr std::array<std::string_view, 10> kEndings = {
     ".ome.zarr", ".ome.tiff", ".ome.tif", ".nii.gz", ".zarr",
     ".svs",      ".tiff",     ".tif",     ".nii",    ".ndpi"};
-
-std::string Lower(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return lower;
-}
 
 /// Names of the columns. Empty ones at the end of the line, as spreadsheets leave them, are none.
 Status TakeColumns(const CsvLine& heading, CohortTable& table) {
@@ -58,14 +51,19 @@ Status TakeRow(CsvLine&& line, CohortTable& table) {
                      StrCat(row.cells.size(), " cells under ", table.columns.size(),
                             " columns; quote a cell that contains the separator"));
   }
-  row.cells.resize(table.columns.size());
+  if (row.cells.size() < table.columns.size()) {
+    return table.Wrong(
+        row, table.columns[row.cells.size()],
+        StrCat("the line ends before it, with ", row.cells.size(), " of ", table.columns.size(),
+               " cells; write the separator of an empty cell too"));
+  }
   const std::string& path = table.Cell(row, "path");
   if (path.empty()) return table.Wrong(row, "path", "it is empty");
   const bool named = table.Column("slide_id").has_value();
   row.slide_id = named ? table.Cell(row, "slide_id") : StemOf(path);
   if (row.slide_id.empty()) return table.Wrong(row, named ? "slide_id" : "path", "it is empty");
   const auto hash_column = table.Column("content_hash");
-  if (hash_column) row.cells[*hash_column] = Lower(row.cells[*hash_column]);
+  if (hash_column) row.cells[*hash_column] = LowerCase(row.cells[*hash_column]);
   const std::string& hash = table.Cell(row, "content_hash");
   if (!hash.empty() && !Digest::FromHex(hash).ok()) {
     return table.Wrong(row, "content_hash",
@@ -119,14 +117,14 @@ Status CohortTable::Wrong(const CohortRow& row, std::string_view column,
 }
 
 bool NamesTable(std::string_view path) {
-  const std::string lower = Lower(path);
+  const std::string lower = LowerCase(path);
   return lower.ends_with(".csv") || lower.ends_with(".tsv");
 }
 
 std::string StemOf(std::string_view path) {
   while (path.ends_with('/')) path.remove_suffix(1);
   const std::string_view name = path.substr(path.rfind('/') + 1);
-  const std::string lower = Lower(name);
+  const std::string lower = LowerCase(name);
   for (const std::string_view ending : kEndings) {
     if (lower.ends_with(ending)) return std::string(name.substr(0, name.size() - ending.size()));
   }

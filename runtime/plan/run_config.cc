@@ -30,6 +30,14 @@ constexpr Named<Layout> kLayouts[] = {{"nchw", Layout::kNchw}, {"nhwc", Layout::
 constexpr Named<OnBadImage> kOnBadImage[] = {{"fail", OnBadImage::kFail},
                                              {"skip", OnBadImage::kSkip}};
 
+constexpr Named<SplitRole> kRoles[] = {{"train", SplitRole::kTrain},
+                                       {"evaluate", SplitRole::kEvaluate}};
+/// Splits that need not state their role.
+constexpr Named<SplitRole> kUsualSplits[] = {
+    {"train", SplitRole::kTrain},    {"val", SplitRole::kEvaluate},
+    {"valid", SplitRole::kEvaluate}, {"validation", SplitRole::kEvaluate},
+    {"test", SplitRole::kEvaluate},  {"tune", SplitRole::kEvaluate}};
+
 template <typename Value, std::size_t N>
 std::string_view NameIn(const Named<Value> (&rows)[N], Value value) {
   for (const auto& row : rows) {
@@ -292,11 +300,17 @@ std::vector<Key> TableKeys() {
        .help = "of a table: the column that says which split a row belongs to"},
       {.name = "splits",
        .type = KeyType::kNamed,
-       .help = "what differs in a split: sampling replaces the config's, batch is merged "
-               "into it",
+       .help = "what a split is for, and what differs in it: sampling replaces the config's, batch "
+               "is merged into it",
        .members = {{.name = "",
                     .type = KeyType::kMap,
-                    .members = {std::move(sampling), std::move(batch)}}}}};
+                    .members = {{.name = "role",
+                                 .type = KeyType::kChoice,
+                                 .choices = Choices(kRoles),
+                                 .help = "whether augment applies; if omitted: train for the split "
+                                         "train, evaluate for val, valid, validation, test, tune"},
+                                std::move(sampling),
+                                std::move(batch)}}}}};
 }
 
 using KeyFault = SamplingFault;
@@ -319,6 +333,18 @@ std::optional<KeyFault> FindFault(const Json& value) {
   if (!value["where"].contains(column)) return std::nullopt;
   return KeyFault{StrCat("where.", column),
                   "this is the split column; ask for the split instead (--split)"};
+}
+
+/// Whether a split is augmented; `asked` overrides its role.
+StatusOr<bool> Augments(const RunConfig& config, const std::string& split,
+                        std::optional<bool> asked) {
+  if (asked) return *asked;
+  if (split.empty()) return true;
+  if (split == kAllSplits || config.augment.empty()) return false;
+  if (const auto role = RoleOf(config, split)) return *role == SplitRole::kTrain;
+  return absl::InvalidArgumentError(
+      StrCat("key 'augment': it applies to splits whose role is train, and the split '", split,
+             "' has none: say `splits: {", split, ": {role: train}}`, or `role: evaluate`"));
 }
 
 Json SizeJson(const RunConfig& config) {
@@ -411,8 +437,8 @@ Key RunConfigKeys() {
           NetworkKeys(),
           StepsKey("preprocess", "ops applied to every patch; their order is fixed"),
           StepsKey("augment",
-                   "ops applied to the split train, or where no split is asked for; one "
-                   "chain with those of preprocess")}};
+                   "ops applied to splits whose role is train, and to datasets without splits; "
+                   "one chain with those of preprocess")}};
   std::vector<Key> table = TableKeys();
   run.members.insert(run.members.begin() + 1, std::make_move_iterator(table.begin()),
                      std::make_move_iterator(table.end()));
@@ -446,8 +472,20 @@ StatusOr<RunConfig> RunConfigFromJson(const Json& value) {
   return absl::InvalidArgumentError(StrCat("run config: key '", fault->key, "': ", fault->cause));
 }
 
+std::optional<SplitRole> RoleOf(const RunConfig& config, std::string_view split) {
+  const auto stated = config.splits.find(std::string(split));
+  if (stated != config.splits.end() && stated->contains("role")) {
+    return ValueIn(kRoles, (*stated)["role"]);
+  }
+  for (const auto& usual : kUsualSplits) {
+    if (usual.name == split) return usual.value;
+  }
+  return std::nullopt;
+}
+
 StatusOr<RunConfig> ForSplit(const RunConfig& config, const std::string& split,
                              std::optional<bool> augmented) {
+  PB_ASSIGN_OR_RETURN(const bool augments, Augments(config, split, augmented));
   Json value = ToJson(config);
   value.erase("splits");
   const auto found = config.splits.find(split);
@@ -459,7 +497,7 @@ StatusOr<RunConfig> ForSplit(const RunConfig& config, const std::string& split,
     if (batch.contains("per_rank")) value["batch"].erase("global_size");
     value["batch"].update(batch);
   }
-  if (!augmented.value_or(split.empty() || split == kTrainSplit)) value["augment"] = Json::array();
+  if (!augments) value["augment"] = Json::array();
   return RunConfigFromJson(value);
 }
 
@@ -529,5 +567,6 @@ WantedSpacing WantedSpacingOf(const RunConfig& config) {
 std::string_view NameOf(Order order) { return NameIn(kOrders, order); }
 std::string_view NameOf(Layout layout) { return NameIn(kLayouts, layout); }
 std::string_view NameOf(OnBadImage choice) { return NameIn(kOnBadImage, choice); }
+std::string_view NameOf(SplitRole role) { return NameIn(kRoles, role); }
 
 }  // namespace patchbay::plan

@@ -47,8 +47,10 @@ inline constexpr std::int64_t kMaxPatchSide = 16'384;
 /// Of a patch: a plane of the longest sides.
 inline constexpr std::int64_t kMaxPatchPixels = kMaxPatchSide * kMaxPatchSide;
 inline constexpr std::uint32_t kMaxPrefetch = 64;
-/// The split whose patches are augmented.
-inline constexpr char kTrainSplit[] = "train";
+/// Names every row of a table with splits, those in none too; no split may be called so.
+inline constexpr char kAllSplits[] = "all";
+/// Patches to train on are augmented, those to evaluate with are not.
+enum class SplitRole : std::uint8_t { kTrain, kEvaluate };
 
 /// A run.yaml with every default filled in.
 struct RunConfig {
@@ -57,7 +59,7 @@ struct RunConfig {
   std::string stores;                                     ///< folder of the rows' stores; "" = none
   std::map<std::string, std::vector<std::string>> where;  ///< column -> values of the rows taken
   std::string split_column;
-  Json splits = Json::object();  ///< {split: {"sampling": whole, "batch": what differs}}
+  Json splits = Json::object();  ///< {split: {"role", "sampling": whole, "batch": what differs}}
   OnBadImage on_bad_image = OnBadImage::kFail;  ///< while planning; no part of the plan
   std::optional<Numerics> numerics;  ///< absent = what the cluster has; the planner fills it in
   std::uint64_t seed = 0;
@@ -128,9 +130,14 @@ Json ToJson(const RunConfig& config);
 /// it is.
 Status SettleBatch(RunConfig& config, std::uint32_t before, std::uint32_t world_size);
 
-/// What the config says for one split, "" for all images: its own `sampling` in place of the
-/// config's, its `batch` merged into the config's, `splits` gone. `augment` is kept for the split
-/// "train" and for "", or as `augmented` says. InvalidArgument names the key that cannot be so.
+/// The role that `splits` states, else that of the usual names (train; val, valid, validation,
+/// test, tune); others have none.
+std::optional<SplitRole> RoleOf(const RunConfig& config, std::string_view split);
+
+/// What the config says for one split: its own `sampling` in place of the config's, its `batch`
+/// merged into the config's, `splits` gone. "" and kAllSplits keep the config's. `augment` is kept
+/// for "" and for splits to train on, or as `augmented` says. InvalidArgument names the key that
+/// cannot be so, or `augment` where a role has to decide and there is none.
 StatusOr<RunConfig> ForSplit(const RunConfig& config, const std::string& split,
                              std::optional<bool> augmented = std::nullopt);
 
@@ -140,6 +147,7 @@ StatusOr<RunConfig> RunConfigFromJson(const Json& value);
 std::string_view NameOf(Order order);
 std::string_view NameOf(Layout layout);
 std::string_view NameOf(OnBadImage choice);
+std::string_view NameOf(SplitRole role);
 std::string_view NameOf(ForegroundProfile profile);
 
 }  // namespace patchbay::plan

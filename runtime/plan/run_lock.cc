@@ -7,6 +7,7 @@
 
 #include "runtime/base/json_error.h"
 #include "runtime/base/strings.h"
+#include "runtime/plan/ops/ct_normalize.h"
 #include "runtime/plan/ops/stain_normalize.h"
 
 namespace patchbay::plan {
@@ -22,11 +23,13 @@ void AddSampled(const RunConfig& config, std::set<std::string>& columns,
 }
 
 Json KeysToJson(const LockedKeys& keys) {
-  return {{"dataset", keys.dataset},
-          {"where", keys.where},
-          {"split_column", keys.split_column},
-          {"columns", keys.columns},
-          {"sets", keys.sets}};
+  Json value = {{"dataset", keys.dataset},
+                {"where", keys.where},
+                {"split_column", keys.split_column},
+                {"columns", keys.columns},
+                {"sets", keys.sets}};
+  if (!keys.roles.empty()) value["roles"] = keys.roles;
+  return value;
 }
 
 Json ImageToJson(const LockedImage& image) {
@@ -56,6 +59,9 @@ StatusOr<LockedKeys> KeysFromJson(const Json& value) {
   if (!where.is_object() || !std::all_of(where.begin(), where.end(), is_list)) {
     return wrong("where");
   }
+  const Json roles = value.value("roles", Json::object());
+  if (!roles.is_object() || !IsTexts(roles)) return wrong("roles");
+  roles.get_to(keys.roles);
   value["dataset"].get_to(keys.dataset);
   value["columns"].get_to(keys.columns);
   value["sets"].get_to(keys.sets);
@@ -92,14 +98,22 @@ std::string Many(std::string_view sign, std::size_t count, std::string_view what
 
 }  // namespace
 
+bool SumsTraining(const RunConfig& config) {
+  const auto normalize = FindStainNormalize(config.preprocess, config.augment);
+  return (normalize && normalize->NeedsCohort()) ||
+         !AwaitingCtNormalize(config.preprocess, config.augment).empty();
+}
+
 StatusOr<LockedKeys> LockedKeysOf(const RunConfig& config) {
   LockedKeys keys;
   std::set<std::string> columns, sets;
   if (!config.labels.set.empty()) sets.insert(config.labels.set);
   AddSampled(config, columns, sets);
   for (const auto& [name, overrides] : config.splits.items()) {
-    PB_ASSIGN_OR_RETURN(const RunConfig split, ForSplit(config, name));
+    PB_ASSIGN_OR_RETURN(const RunConfig split, ForSplit(config, name, true));
     AddSampled(split, columns, sets);
+    const auto role = RoleOf(config, name);
+    if (overrides.contains("role") && SumsTraining(config)) keys.roles[name] = NameOf(*role);
   }
   if (HasTable(config)) {
     columns.insert("patient_id");
@@ -123,6 +137,7 @@ std::string_view DifferingKey(const LockedKeys& a, const LockedKeys& b) {
   if (a.where != b.where) return "where";
   if (a.split_column != b.split_column) return "split_column";
   if (a.sets != b.sets) return "labels.set or sampling.tissue.set";
+  if (a.roles != b.roles) return "splits (a role)";
   return a.columns != b.columns
              ? "sampling.weight_by, labels.label.column or stain_normalize.scanner_column"
              : "";

@@ -36,6 +36,8 @@ struct LockedKeys {
   std::string split_column;
   std::vector<std::string> columns;  ///< of the table: those that the run goes by; sorted
   std::vector<std::string> sets;     ///< label sets that the run reads; sorted
+  /// Roles that `splits` states, where statistics are summed over the splits to train on.
+  std::map<std::string, std::string> roles = {};
 
   bool operator==(const LockedKeys&) const = default;
 };
@@ -46,6 +48,8 @@ struct RunLock {
   std::vector<LockedImage> images;   ///< of all splits, in the plan's order
 };
 
+/// Whether a lock of `config` (before ForSplit) has numbers of the images to train on.
+bool SumsTraining(const RunConfig& config);
 /// What `config` (before ForSplit) asks a lock to pin. An error of ForSplit.
 StatusOr<LockedKeys> LockedKeysOf(const RunConfig& config);
 /// The key of the config in which two locks differ first ("where", "labels.set"), "" for none.

@@ -1,6 +1,7 @@
 #include "runtime/plan/table_text.h"
 
 #include <algorithm>
+#include <array>
 #include <string>
 
 #include "runtime/base/strings.h"
@@ -9,6 +10,10 @@ namespace patchbay::plan {
 namespace {
 
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+/// Around cells: those of ASCII, no-break, narrow no-break, ideographic, and two without a width.
+constexpr std::array<std::string_view, 11> kSpaces = {
+    " ",        "\t",           "\r",           "\n",           "\v",          "\f",
+    "\xC2\xA0", "\xE2\x80\xAF", "\xE3\x80\x80", "\xE2\x80\x8B", "\xEF\xBB\xBF"};
 constexpr std::string_view kSeparators = ",;\t";  ///< the first wins where counts are equal
 
 /// The place of the first byte that is not UTF-8, or npos.
@@ -62,10 +67,20 @@ Status WrongLine(std::string_view source, int line, std::string_view cause) {
 }
 
 std::string_view TrimmedCell(std::string_view cell) {
-  constexpr std::string_view kSpace = " \t\r\n";
-  const std::size_t first = cell.find_first_not_of(kSpace);
-  if (first == std::string_view::npos) return {};
-  return cell.substr(first, cell.find_last_not_of(kSpace) - first + 1);
+  const auto trim = [&cell](std::string_view space) {
+    const std::size_t size = cell.size();
+    if (cell.starts_with(space)) cell.remove_prefix(space.size());
+    if (cell.ends_with(space)) cell.remove_suffix(space.size());
+    return cell.size() < size;
+  };
+  while (!cell.empty() && std::any_of(kSpaces.begin(), kSpaces.end(), trim)) continue;
+  return cell;
+}
+
+std::string LowerCase(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return lower;
 }
 
 StatusOr<TableText> OpenTableText(std::string_view text, std::string_view source) {

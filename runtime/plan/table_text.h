@@ -1,6 +1,7 @@
 // The text of a table as spreadsheets write it, before its rows are read.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "runtime/base/status.h"
@@ -20,7 +21,10 @@ StatusOr<TableText> OpenTableText(std::string_view text, std::string_view source
 /// "coords.csv:12: cause".
 Status WrongLine(std::string_view source, int line, std::string_view cause);
 
-/// A cell without the spaces around it.
+/// A cell without the spaces around it, those that do not break or have no width included.
 std::string_view TrimmedCell(std::string_view cell);
+
+/// The text with A to Z as a to z; other letters stay.
+std::string LowerCase(std::string_view text);
 
 }  // namespace patchbay::plan

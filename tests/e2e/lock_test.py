@@ -55,7 +55,7 @@ class Lock(harness.Case):
         return self.json("labels", "import", "cohort.csv", "--stores", "stores", "--set", "mine", "--classes", "classes.yaml")
 
     def digest(self):
-        return self.json("stream", "run.yaml", "--digest")["digest"]
+        return self.json("stream", "run.yaml", "--split", "all", "--digest")["digest"]
 
     def test_a_lock_holds_while_the_cohort_grows(self):
         made = self.json("lock", "run.yaml")
@@ -100,7 +100,7 @@ class Lock(harness.Case):
         for row in self.rows:
             row["fold"] = "val" if row["fold"] == "train" else "train"
         self.table(2)
-        moved = self.command("stream", "run.yaml")
+        moved = self.command("stream", "run.yaml", "--split", "all")
         self.assertEqual(moved.returncode, 1)
         self.assertIn("cohort.csv:2: column 'fold': it is 'val', 'train' in the run's lock", moved.stderr)
         for row in self.rows:
@@ -113,7 +113,7 @@ class Lock(harness.Case):
             listed = json.loads((revision.parent / "zarr.json").read_text())["attributes"]["ome"]["labels"]
             if revision.name not in listed:
                 shutil.rmtree(revision)
-        gone = self.command("stream", "run.yaml")
+        gone = self.command("stream", "run.yaml", "--split", "all")
         self.assertNotEqual(gone.returncode, 0)
         self.assertIn("is gone: it was pruned, or the store was made again; `patchbay lock --update`", gone.stderr)
         self.json("lock", "run.yaml", "--update")
@@ -122,7 +122,7 @@ class Lock(harness.Case):
         subprocess.run(["rm", "-rf", str(stores)], check=True)
         self.json("ingest", "cohort.csv", "--out", "stores", "--codec-level", "1")
         self.labels()
-        other = self.command("stream", "run.yaml")
+        other = self.command("stream", "run.yaml", "--split", "all")
         self.assertEqual(other.returncode, 1)
         self.assertIn("it was changed, replaced or made again; `patchbay lock --update`", other.stderr)
 

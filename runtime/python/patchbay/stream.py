@@ -26,7 +26,7 @@ def attach(config: str | os.PathLike[str] | collections.abc.Mapping[str, Any], *
     """Opens a run and returns its stream; waits until its images are planned.
 
     config: path of a run config, or the same as a dict. Relative paths of its dataset are relative to the current folder.
-    split: one of the config's splits; None = the whole dataset.
+    split: one of the splits of the config's table, or "all": every row, not augmented. None = the whole dataset, where it has none.
     device: None or "cpu": batches lie in host memory, which is page-locked where the program uses CUDA through torch.
         "cuda", "cuda:N" or a torch.device: `image`, `mask` and `label` lie on that device, ready when the batch is; the
         metadata stays in host memory.
@@ -39,8 +39,8 @@ def attach(config: str | os.PathLike[str] | collections.abc.Mapping[str, Any], *
     cpus: CPU workers of an embedded cluster; None = the cores this process may use.
     data_policy: what carries batches from other nodes, "tls" or "rdma"; None = what was declared here, else "tls".
     data_listen: address of this machine for workers of other nodes; None = the one from which it reaches the cluster.
-    augment: True or False, whether the config's `augment` runs; None = for the split "train", and where no split is asked
-        for. Part of the plan.
+    augment: True or False, whether the config's `augment` runs; None = for a split whose role is train, and where there
+        are no splits. Part of the plan.
 
     Raises ConfigError, StateError, NotFoundError, AccessError, DataError, ConflictError, ClusterError, DeviceError,
     ResourceError (patchbay.errors), each saying what to do.

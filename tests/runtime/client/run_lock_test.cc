@@ -79,6 +79,19 @@ TEST_F(LockedRun, RowsThatComeLaterBreakNothing) {
   EXPECT_EQ(run->unlocked_rows, 2u);
 }
 
+TEST_F(LockedRun, RowsThatWhereLeavesOutAreNotCounted) {
+  const std::string table = "path,slide_id,fold,use\nb.svs,B,val,1\nc.svs,C,train,1\n";
+  lock_.keys.where = {{"use", {"1"}}};
+  lock_.keys.columns = {"fold", "patient_id", "use"};
+  for (plan::LockedImage& image : lock_.images) image.cells["use"] = "1";
+  Write("t.csv", StrCat(table, "d.svs,D,train,0\ne.svs,E,val,0\n"));
+  const auto run = Read("train", {"where={use: 1}"});
+  ASSERT_TRUE(run.ok()) << run.status();
+  EXPECT_EQ(run->unlocked_rows, 0u);
+  Write("t.csv", StrCat(table, "d.svs,D,train,0\ne.svs,E,val,1\n"));
+  EXPECT_EQ(Read("train", {"where={use: 1}"})->unlocked_rows, 1u);
+}
+
 TEST_F(LockedRun, RefusesWhatDiffersByLineAndColumn) {
   Write("t.csv", "path,slide_id,fold\nb.svs,B,train\nc.svs,C,train\nd.svs,D,val\n");
   EXPECT_EQ(Error(), StrCat((root_ / "t.csv").string(),

@@ -43,6 +43,16 @@ TEST(CohortTable, ReadsWhatSpreadsheetsWrite) {
   }
 }
 
+TEST(CohortTable, SpacesOfEveryKindAroundACellAreTrimmed) {
+  const auto table = Read(
+      "path,patient_id\na.svs,\xC2\xA0P 1\xE2\x80\xAF\t\nb.svs,\xE2\x80\x8BP 1 \xEF\xBB\xBF\v\n"
+      "c.svs,\xC2\xA0\xE3\x80\x80\n");
+  ASSERT_TRUE(table.ok()) << table.status();
+  EXPECT_EQ(table->Cell(table->rows[0], "patient_id"), "P 1");
+  EXPECT_EQ(table->Cell(table->rows[1], "patient_id"), "P 1");
+  EXPECT_EQ(table->Cell(table->rows[2], "patient_id"), "");
+}
+
 TEST(CohortTable, TheStemLeavesTheEndingsAway) {
   EXPECT_EQ(StemOf("/x/CMU-1.2-Region.SVS"), "CMU-1.2-Region");
   EXPECT_EQ(StemOf("s.ome.tif"), "s");
@@ -61,6 +71,12 @@ TEST(CohortTable, RefusalsNameLineAndColumn) {
   EXPECT_EQ(TableError("path,,a\nx,1,2\n"), "t.csv:1: column 2 has no name");
   EXPECT_EQ(TableError("path,a\nx,1,2\n"),
             "t.csv:2: 3 cells under 2 columns; quote a cell that contains the separator");
+  EXPECT_EQ(TableError("path,a,b\nx,1,2\n\ny,1\n"),
+            "t.csv:4: column 'b': the line ends before it, with 2 of 3 cells; write the separator "
+            "of an empty cell too");
+  EXPECT_EQ(TableError("path;a;b;;\nx\n"),
+            "t.csv:2: column 'a': the line ends before it, with 1 of 3 cells; write the separator "
+            "of an empty cell too");
   EXPECT_EQ(TableError("path,a\n,1\n"), "t.csv:2: column 'path': it is empty");
   EXPECT_EQ(TableError("path,a\nx,\"1\n"), "t.csv:2: a quote that nothing closes");
   EXPECT_EQ(TableError("path,a\nx,1\nx,2\n"),
@@ -122,6 +138,96 @@ TEST(Cohort, TakesTheRowsOfTheColumnsAndTheSplit) {
   EXPECT_EQ(Selected("split_column: fold_0", ""), "0 1 2 3 ");
   EXPECT_EQ(Selected("split_column: fold_0", "train"), "0 1 ");
   EXPECT_EQ(Selected("split_column: fold_0", "val"), "2 ");
+  EXPECT_EQ(Selected("split_column: fold_0", "all"), "0 1 2 3 ");
+  EXPECT_EQ(Selected("split_column: fold_0\nwhere: {site: B, slide_id: [1, 4, 3, 001]}", "all"),
+            "key 'split_column': column 'fold_0' of t.csv has one value, val: these are not "
+            "splits");
+}
+
+TEST(Cohort, CountsTheRowsThatWhereLeaves) {
+  const auto table = Read(kTable);
+  const auto count = [&](std::string_view config) {
+    const auto rows = CountRows(*table, ConfigOf(config));
+    return rows.ok() ? StrCat(*rows) : std::string(MessageOf(rows.status()));
+  };
+  EXPECT_EQ(count("split_column: fold_0"), "4");
+  EXPECT_EQ(count("split_column: fold_0\nwhere: {site: B}"), "2");
+  EXPECT_EQ(count("where: {site: C}"), "key 'where.site': no row of t.csv is left with 'C'");
+}
+
+TEST(Cohort, SplitsThatDifferOnlyInCaseOrAreCalledAllAreRefusedByLine) {
+  const std::string_view rows = "path,f\na.svs,train\nb.svs,val\nc.svs,\nd.svs,Val\n";
+  for (const char* split : {"", "all", "train", "val"}) {
+    EXPECT_EQ(Selected("split_column: f", split, rows),
+              "t.csv:5: column 'f': the split 'Val' and 'val' in line 3 differ only in case; spell "
+              "them alike");
+  }
+  for (const char* name : {"all", "ALL"}) {
+    EXPECT_EQ(Selected("split_column: f", "train", StrCat("path,f\na,train\nb,", name, "\n")),
+              StrCat("t.csv:3: column 'f': '", name,
+                     "' stands for every row of the table where a split is asked for; give the "
+                     "split another name"));
+  }
+  EXPECT_EQ(Selected("split_column: f\nsplits: {all: {role: train}}", "train",
+                     "path,f\na,train\nb,val\n"),
+            "key 'splits.all': column 'f' of t.csv has train, val (did you mean 'val'?)");
+}
+
+/// What CensusOf finds in the rows, one notice a line.
+std::string Notices(std::string_view text, std::string_view config = "split_column: f") {
+  const auto table = Read(text);
+  EXPECT_TRUE(table.ok()) << table.status();
+  const RunConfig run = ConfigOf(config);
+  const auto rows = SelectRows(*table, run, "");
+  EXPECT_TRUE(rows.ok()) << rows.status();
+  return StrJoin(CensusOf(*table, run, *rows).notices, "\n");
+}
+
+TEST(Cohort, ACensusCountsWhatSplitsHaveAndWhatWasCompared) {
+  const auto table =
+      Read("path,patient_id,f,use\na,P1,train,1\nb,,train,1\nc,P2,hold,1\nd,P3,,1\ne,P4,,0\n");
+  const RunConfig config = ConfigOf("split_column: f\nwhere: {use: 1}");
+  const SplitCensus census = CensusOf(*table, config, *SelectRows(*table, config, ""));
+  EXPECT_EQ(census.splits.size(), 2u);
+  EXPECT_EQ(census.splits.at("train").rows, 2u);
+  EXPECT_EQ(census.splits.at("train").role, SplitRole::kTrain);
+  EXPECT_EQ(census.splits.at("hold").rows, 1u);
+  EXPECT_EQ(census.splits.at("hold").role, std::nullopt);
+  EXPECT_EQ(census.rows, 3u);
+  EXPECT_EQ(census.with_patient, 2u);
+  EXPECT_EQ(census.without_split, 1u);
+}
+
+TEST(Cohort, WhatWasNotComparedIsNoticed) {
+  EXPECT_EQ(Notices("path,patient_id,f\na,P1,x\nb,P2,y\n"), "");
+  EXPECT_EQ(Notices("path,patient_id,f\na,P1,x\nb,P2,y\nc,P3,\nd,P3,\n"),
+            "t.csv:4: column 'f': it is empty, as in 1 more: the rows are in no split; only `all` "
+            "has them");
+  EXPECT_EQ(Notices("path,patient_id,f\na,P1,x\nb,P2,y\nc,P1,\n"),
+            "t.csv:4: column 'f': it is empty: the row is in no split; only `all` has it");
+  EXPECT_EQ(Notices("path,f\na,x\nb,y\n"),
+            "t.csv: no column 'patient_id': none were compared, so patients may be in several "
+            "splits");
+  for (const char* near : {"patient", "Subject ID", "PatientID", "patientid", "patient-id"}) {
+    EXPECT_EQ(Notices(StrCat("path,", near, ",f\na,P1,x\nb,P1,y\n")),
+              StrCat("t.csv: no column 'patient_id' (is it '", near,
+                     "'?): none were compared, so patients may be in several splits"));
+  }
+  EXPECT_EQ(
+      Notices("path,patient_id,f\na,,x\nb, ,y\nc,P1,\n"),
+      "t.csv:4: column 'f': it is empty: the row is in no split; only `all` has it\n"
+      "t.csv: column 'patient_id' is empty: none were compared, so patients may be in several "
+      "splits");
+  EXPECT_EQ(Notices("path,patient_id,f\na,P1,x\nb,,y\n"),
+            "t.csv: column 'patient_id' is empty in 1 of 2 rows: these were not compared, so "
+            "patients may be in several splits");
+}
+
+TEST(Cohort, PatientsThatDifferOnlyInCaseAreNoticedAcrossSplits) {
+  EXPECT_EQ(Notices("path,patient_id,f\na,p1,x\nb,P1,x\nc,P2,y\n"), "");
+  EXPECT_EQ(Notices("path,patient_id,f\na,p1,x\nb,P2,y\nc, P1,y\n"),
+            "t.csv:4: column 'patient_id': 'P1' in the split 'y' and 'p1' in 'x' in line 2 differ "
+            "only in case and count as two patients; spell them alike if they are one");
 }
 
 /// The labels of all rows, or the error.
@@ -200,7 +306,7 @@ TEST(Cohort, KeysOfATableNeedATable) {
             "run.yaml:1: key 'dataset': a table stands alone: put the other images into it");
 }
 
-TEST(Cohort, ASplitReplacesSamplingMergesBatchAndAugmentsTrainAlone) {
+TEST(Cohort, ASplitReplacesSamplingAndMergesBatch) {
   const RunConfig config = ConfigOf(
       "split_column: fold_0\n"
       "sampling: {positions: random, patches_per_epoch: 100}\n"
@@ -226,7 +332,46 @@ TEST(Cohort, ASplitReplacesSamplingMergesBatchAndAugmentsTrainAlone) {
   EXPECT_EQ(ForSplit(config, "")->augment.size(), 1u);
   EXPECT_EQ(ConfigError("dataset: t.csv\npatch: {size: [8, 8]}\nsplit_column: f\n"
                         "splits: {val: {seed: 3}}\n"),
-            "run.yaml:4: unknown key 'splits.val.seed' (known: sampling, batch)");
+            "run.yaml:4: unknown key 'splits.val.seed' (known: role, sampling, batch)");
+}
+
+/// Whether a split of a config with `augment` is augmented, or the error.
+std::string Augmented(std::string_view config, const std::string& split,
+                      std::optional<bool> asked = std::nullopt) {
+  const auto run = ForSplit(ConfigOf(config), split, asked);
+  return run.ok() ? (run->augment.empty() ? "no" : "yes") : std::string(MessageOf(run.status()));
+}
+
+TEST(Cohort, AugmentationFollowsTheRole) {
+  const std::string config = "split_column: f\naugment: [flip]\n";
+  EXPECT_EQ(Augmented(config, ""), "yes");
+  EXPECT_EQ(Augmented(config, "all"), "no");
+  EXPECT_EQ(Augmented(config, "all", true), "yes");
+  EXPECT_EQ(Augmented(config, "train"), "yes");
+  for (const char* usual : {"val", "valid", "validation", "test", "tune"}) {
+    EXPECT_EQ(Augmented(config, usual), "no");
+    EXPECT_EQ(Augmented(config, usual, true), "yes");
+  }
+  for (const std::string other : {"training", "Train", "Val", "holdout", "0", "eval", "dev"}) {
+    EXPECT_EQ(
+        Augmented(config, other),
+        StrCat("key 'augment': it applies to splits whose role is train, and the split '", other,
+               "' has none: say `splits: {", other, ": {role: train}}`, or `role: evaluate`"));
+    EXPECT_EQ(Augmented(config, other, true), "yes");
+    EXPECT_EQ(Augmented(config, other, false), "no");
+    EXPECT_EQ(Augmented("split_column: f\n", other), "no");
+    EXPECT_EQ(Augmented(StrCat(config, "splits: {'", other, "': {role: train}}"), other), "yes");
+    EXPECT_EQ(Augmented(StrCat(config, "splits: {'", other, "': {role: evaluate}}"), other), "no");
+  }
+  // Stated before usual.
+  EXPECT_EQ(Augmented(config + "splits: {train: {role: evaluate}, val: {role: train}}", "train"),
+            "no");
+  EXPECT_EQ(Augmented(config + "splits: {train: {role: evaluate}, val: {role: train}}", "val"),
+            "yes");
+  EXPECT_EQ(ConfigError("dataset: t.csv\npatch: {size: [8, 8]}\nsplit_column: f\nsplits:\n"
+                        "  a: {role: tain}\n"),
+            "run.yaml:5: key 'splits.a.role': expected one of train, evaluate, got 'tain' (did you "
+            "mean 'train'?)");
 }
 
 TEST(Scanners, RowsAreOfListedScannersOrOfTheOthers) {

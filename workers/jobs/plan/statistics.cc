@@ -24,8 +24,8 @@ StatusOr<Json> SumStatistics(TaskContext& context, const plan::RunConfig& config
     if (!provider.is_needed(config)) continue;
     if (images.empty()) {
       return absl::InvalidArgumentError(StrCat("lock: ", provider.name,
-                                               ": no image is in the split 'train', over whose "
-                                               "images it is summed"));
+                                               ": no image is in a split whose role is train, "
+                                               "over whose images it is summed"));
     }
     PB_ASSIGN_OR_RETURN(sums[std::string(provider.name)], provider.sum(context, config, images));
   }

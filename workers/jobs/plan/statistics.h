@@ -26,9 +26,9 @@ struct StatisticsProvider {
   std::string_view name;
   /// Whether a run of that config goes by it; others' locks do not have it.
   bool (*is_needed)(const plan::RunConfig& config);
-  /// Over all images of the split "train" (of all, where there are no splits), in the lock's order.
-  /// Deterministic. Reads what ingest and labels import left in the stores, never all pixels.
-  /// InvalidArgument naming the image that lacks it; AddProgress for each.
+  /// Over all images of splits to train on (of all, where there are no splits), in the lock's
+  /// order. Deterministic. Reads what ingest and labels import left in the stores, never all
+  /// pixels. InvalidArgument naming the image that lacks it; AddProgress for each.
   StatusOr<Json> (*sum)(TaskContext& context, const plan::RunConfig& config,
                         const std::vector<TrainingImage>& images);
 };
