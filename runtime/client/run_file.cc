@@ -1,6 +1,7 @@
 #include "runtime/client/run_file.h"
 
 #include <algorithm>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
@@ -185,6 +186,26 @@ Status FindImages(const RunSource& source, RunFile& run) {
   return absl::OkStatus();
 }
 
+/// Hands the rows that are taken their places, and notes in what order the table has them.
+void PlaceRows(const plan::Coordinates& read, RunFile& run) {
+  std::vector<std::optional<std::uint32_t>> row_of_slide(read.slides.size());
+  for (const std::size_t row : run.rows) {
+    const auto slide = read.slides.find(run.table->rows[row].slide_id);
+    const bool is_listed = slide != read.slides.end();
+    if (is_listed) {
+      row_of_slide[slide->second.number] = static_cast<std::uint32_t>(run.positions.size());
+    }
+    run.positions.push_back(
+        plan::EncodePositions(is_listed ? slide->second.places : std::vector<plan::PlanePoint>()));
+  }
+  std::vector<plan::ListedRun> order;
+  for (const plan::ListedRun& places : read.order) {
+    const auto row = row_of_slide[places.image];
+    if (row) plan::AppendListed(*row, places.places, order);
+  }
+  run.positions_order = plan::EncodeListedRuns(order);
+}
+
 /// The places that a table lists for the rows that are taken.
 Status TakePositions(RunFile& run) {
   const std::string& path = run.config.positions_table;
@@ -204,11 +225,7 @@ Status TakePositions(RunFile& run) {
     return ConfigFault(StrCat(path, ":", slide.line, ": column 'slide_id': '", id,
                               "' is in no row of ", run.table->source));
   }
-  for (const std::size_t row : run.rows) {
-    const auto slide = read->slides.find(run.table->rows[row].slide_id);
-    run.positions.push_back(plan::EncodePositions(
-        slide == read->slides.end() ? std::vector<plan::PlanePoint>() : slide->second.places));
-  }
+  PlaceRows(*read, run);
   if (!read->ignored.empty()) {
     run.notices.push_back(
         StrCat(path, ": columns not read: ", StrJoin(read->ignored, ", "),
@@ -314,7 +331,12 @@ Json RunFile::Manifest() const {
   if (!config.weight_by.empty()) manifest["table"]["groups"] = groups;
   if (!config.labels.column.empty()) manifest["table"]["labels"] = labels;
   if (!scanners.of_rows.empty()) manifest["table"]["scanners"] = scanners.of_rows;
-  if (!positions.empty()) manifest["table"]["positions"] = positions;
+  if (!positions.empty()) {
+    manifest["table"]["positions"] = positions;
+    if (config.order == plan::Order::kSequential) {
+      manifest["table"]["positions_order"] = positions_order;
+    }
+  }
   if (lock) manifest["table"]["pins"] = PinsOf(*lock, locked);
   return manifest;
 }

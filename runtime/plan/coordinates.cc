@@ -119,8 +119,12 @@ Status TakeLine(const std::vector<std::string>& cells, const std::array<std::siz
     (column == 1 ? place.x : place.y) = *pixel;
   }
   const auto [slide, is_new] = out.slides.try_emplace(id);
-  if (is_new) slide->second.line = line;
+  if (is_new) {
+    slide->second.line = line;
+    slide->second.number = static_cast<std::uint32_t>(out.slides.size() - 1);
+  }
   slide->second.places.push_back(place);
+  AppendListed(slide->second.number, 1, out.order);
   return absl::OkStatus();
 }
 

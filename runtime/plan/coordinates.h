@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "runtime/base/status.h"
+#include "runtime/plan/listed_order.h"
 #include "runtime/plan/listed_positions.h"
 
 namespace patchbay::plan {
@@ -16,11 +18,13 @@ inline constexpr std::size_t kMaxCoordinatesBytes = std::size_t{512} << 20;
 
 struct SlidePlaces {
   int line = 0;                    ///< of the first of them
+  std::uint32_t number = 0;        ///< of the slides, as the table comes to them
   std::vector<PlanePoint> places;  ///< upper left pixels of level 0, in the table's order
 };
 
 struct Coordinates {
   std::map<std::string, SlidePlaces> slides;  ///< by slide_id
+  std::vector<ListedRun> order;               ///< of all places, by SlidePlaces::number
   std::vector<std::string> ignored;           ///< further columns
 };
 

@@ -1,6 +1,7 @@
 #include "runtime/plan/plan.h"
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -285,7 +286,8 @@ Status CheckCut(const StreamGeometry& g, std::uint64_t patch_bytes) {
 
 }  // namespace
 
-StatusOr<Plan> Plan::Build(const RunConfig& config, std::vector<PlannedImage> images) {
+StatusOr<Plan> Plan::Build(const RunConfig& config, std::vector<PlannedImage> images,
+                           const std::vector<ListedRun>& order) {
   if (!config.numerics) {
     return absl::InvalidArgumentError("plan: numerics are not decided");
   }
@@ -321,6 +323,7 @@ StatusOr<Plan> Plan::Build(const RunConfig& config, std::vector<PlannedImage> im
   plan.config_.on_bad_image = RunConfig{}.on_bad_image;
   plan.config_.mixed_mpp = RunConfig{}.mixed_mpp;
   PB_RETURN_IF_ERROR(plan.Count(images));
+  PB_RETURN_IF_ERROR(plan.Arrange(images, order));
   plan.images_ = std::move(images);
   PB_RETURN_IF_ERROR(CheckFill(plan.fill(), plan.images_.front().dtype));
   plan.layout_ = LayoutOf(config, plan.images_.front().channels);
@@ -342,6 +345,7 @@ StatusOr<Plan> Plan::Build(const RunConfig& config, std::vector<PlannedImage> im
     text["volumes"] = std::move(volumes);
   }
   text.update(SampledToJson(config, plan.images_));
+  if (plan.listed_) text["positions_order"] = plan.listed_->Text();
   if (!config.mpp.empty() || config.spacing) text["views"] = ViewsToJson(plan.images_);
   plan.text_ = DumpJson(text);
   plan.digest_ = Sha256Of(plan.text_);
@@ -383,7 +387,12 @@ StatusOr<Plan> Plan::Parse(std::string_view text) {
   PB_RETURN_IF_ERROR(IccFromJson(config, value.value("icc", Json()), images));
   PB_RETURN_IF_ERROR(StainsFromJson(config, value.value("stains", Json()), images));
   PB_RETURN_IF_ERROR(VolumesFromJson(config, value.value("volumes", Json()), images));
-  PB_ASSIGN_OR_RETURN(Plan plan, Build(config, std::move(images)));
+  std::vector<ListedRun> order;
+  if (value.contains("positions_order")) {
+    PB_ASSIGN_OR_RETURN(const std::string runs, JsonString(value, "positions_order", "plan"));
+    PB_ASSIGN_OR_RETURN(order, DecodeListedRuns(runs));
+  }
+  PB_ASSIGN_OR_RETURN(Plan plan, Build(config, std::move(images), order));
   if (plan.text_ != text) {
     return absl::InvalidArgumentError("plan: text is not canonical (altered, or of another build)");
   }
@@ -442,6 +451,32 @@ Status Plan::Count(const std::vector<PlannedImage>& images) {
   return absl::OkStatus();
 }
 
+Status Plan::Arrange(const std::vector<PlannedImage>& images, const std::vector<ListedRun>& order) {
+  if (config_.positions != Positions::kListed || config_.order != Order::kSequential) {
+    if (order.empty()) return absl::OkStatus();
+    return absl::InvalidArgumentError("plan: an order of positions that its epochs do not follow");
+  }
+  std::vector<ListedOrder::Count> counts;
+  for (std::size_t i = 0; i < images.size(); ++i) {
+    counts.push_back({images[i].listed.size(), cumulative_[i + 1] - cumulative_[i]});
+  }
+  PB_ASSIGN_OR_RETURN(listed_, ListedOrder::Of(order, counts, config_.seed));
+  return absl::OkStatus();
+}
+
+bool Plan::IsLastOfImage(const PatchSpec& spec) const {
+  if (spec.pad) return false;
+  if (listed_) return listed_->LastOf(spec.image) == spec.key.ordinal;
+  return spec.key.ordinal + 1 == cumulative_[spec.image + 1];
+}
+
+std::vector<std::uint64_t> Plan::ImageRunLengths() const {
+  if (listed_) return listed_->RunLengths();
+  std::vector<std::uint64_t> lengths(cumulative_.begin() + 1, cumulative_.end());
+  std::adjacent_difference(lengths.begin(), lengths.end(), lengths.begin());
+  return lengths;
+}
+
 StatusOr<PatchSource> Plan::SourceOf(std::uint32_t epoch, std::uint64_t ordinal) const {
   const std::uint64_t n = patches_per_epoch();
   if (epoch > kMaxEpoch) {
@@ -458,6 +493,12 @@ StatusOr<PatchSource> Plan::SourceOf(std::uint32_t epoch, std::uint64_t ordinal)
       DrawKey{config_.seed, epoch, past_end ? ordinal % n : ordinal, 0, DrawStream::kParameters};
   source.pad = past_end && config_.tail == Tail::kPad;
   if (source.pad) return source;
+  if (listed_) {
+    const ListedOrder::Place place = listed_->At(source.key.ordinal);
+    source.image = place.image;
+    source.number = place.number;
+    return source;
+  }
   if (draw_) {
     const ImageDraw::Pick pick = draw_->Draw(source.key);
     source.image = pick.image;

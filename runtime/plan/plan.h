@@ -14,6 +14,7 @@
 #include "runtime/base/random.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/image_draw.h"
+#include "runtime/plan/listed_order.h"
 #include "runtime/plan/listed_positions.h"
 #include "runtime/plan/ops/icc_to_srgb.h"
 #include "runtime/plan/ops/stain_fit.h"
@@ -104,8 +105,10 @@ class Plan {
  public:
   /// `config` must carry numerics. InvalidArgument when there is no image, an image is empty or
   /// fails CheckPatchOf, SettleIcc or SettleStains, the images differ in channels or dtype, or the
-  /// fill is not a value of their type.
-  static StatusOr<Plan> Build(const RunConfig& config, std::vector<PlannedImage> images);
+  /// fill is not a value of their type. `order` is that of the table of places, by number of the
+  /// image; only a sequential epoch of such a table has one, without it goes image by image.
+  static StatusOr<Plan> Build(const RunConfig& config, std::vector<PlannedImage> images,
+                              const std::vector<ListedRun>& order = {});
 
   /// From canonical text that arrived from elsewhere. InvalidArgument unless it is exactly what
   /// Text() of some plan gives.
@@ -122,6 +125,10 @@ class Plan {
   /// Patches of one epoch from images [0, i): size images + 1.
   const std::vector<std::uint64_t>& cumulative_patches() const { return cumulative_; }
   std::uint64_t patches_per_epoch() const { return cumulative_.back(); }
+  /// Whether no later patch of its epoch is of the same image: of a sequential epoch.
+  bool IsLastOfImage(const PatchSpec& spec) const;
+  /// How many patches of one image follow one another in a sequential epoch, run by run.
+  std::vector<std::uint64_t> ImageRunLengths() const;
   /// The arrays of a batch, "image" first.
   const BatchLayout& layout() const { return layout_; }
   int channels() const { return images_.front().channels; }
@@ -156,12 +163,14 @@ class Plan {
  private:
   Plan() = default;
   Status Count(const std::vector<PlannedImage>& images);
+  Status Arrange(const std::vector<PlannedImage>& images, const std::vector<ListedRun>& order);
   std::uint64_t NumberOf(const PatchSource& source) const;
 
   RunConfig config_;
   std::vector<PlannedImage> images_;
   std::vector<std::uint64_t> cumulative_;
-  std::optional<ImageDraw> draw_;  ///< where images are drawn by weight
+  std::optional<ImageDraw> draw_;      ///< where images are drawn by weight
+  std::optional<ListedOrder> listed_;  ///< where a table's places do not come image by image
   BatchLayout layout_;
   std::string text_;
   Digest digest_;

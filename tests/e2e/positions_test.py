@@ -68,13 +68,18 @@ class Positions(harness.Case):
     def test_a_table_s_places_are_the_patches(self):
         a, b = self.ids
         self.places((a, 10, 20), (b, 0, 0), (a, 899, 699), (a, "128.0", 4))
-        expected = [(0, 10, 20), (0, 899, 699), (0, 128, 4), (1, 0, 0)]
+        expected = [(0, 10, 20), (1, 0, 0), (0, 899, 699), (0, 128, 4)]
         self.assertEqual(self.boxes(self.config()), expected)
         self.assertEqual(self.counts, {"slides": {a: 3, b: 1}, "sites": {"north": 3, "south": 1}})
         split = self.config(more="split_column: fold")
         self.assertEqual(self.boxes(split, "--split", "val"), [(0, 0, 0)])
         store = next((self.folder / "stores").glob("*.zarr"))
         width = json.loads((store / "1/zarr.json").read_text())["shape"][-1]
+        self.places((b, 7, 8), (a, 10, 20), (b, 7, 8), (b, 64, 0), (a, 0, 1))
+        self.assertEqual(self.boxes(self.config()), [(1, 7, 8), (0, 10, 20), (1, 7, 8), (1, 64, 0), (0, 0, 1)])
+        split = self.config(more="split_column: fold")
+        self.assertEqual(self.boxes(split, "--split", "train"), [(0, 10, 20), (0, 0, 1)])
+        self.places((a, 10, 20), (b, 0, 0))
         scaled = self.boxes(self.config(level=1))
         self.assertEqual(scaled[0], (0, int(10 * width / 900 + 0.5), int(20 * width / 900 + 0.5)))
 

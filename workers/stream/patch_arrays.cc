@@ -21,11 +21,6 @@ std::array<std::int64_t, 6> BoxValues(const plan::PatchSpec& spec) {
   return {box.z, box.y, box.x, box.depth, box.height, box.width};
 }
 
-/// Whether the epoch has no further patch of its image: of a plan that goes image by image.
-bool IsLastOfImage(const plan::Plan& plan, const plan::PatchSpec& spec) {
-  return !spec.pad && spec.key.ordinal + 1 == plan.cumulative_patches()[spec.image + 1];
-}
-
 }  // namespace
 
 std::span<std::byte> HostPlaceOf(const FetchedPatch& patch, std::size_t array) {
@@ -53,7 +48,7 @@ void WriteMetaArrays(const FetchedPatch& patch) {
     } else if (name == "box") {
       Store(patch, i, BoxValues(spec));
     } else if (name == "last_of_image") {
-      Store(patch, i, static_cast<std::uint8_t>(IsLastOfImage(patch.job->context().plan(), spec)));
+      Store(patch, i, static_cast<std::uint8_t>(patch.job->context().plan().IsLastOfImage(spec)));
     }
   }
 }

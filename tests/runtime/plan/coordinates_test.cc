@@ -1,6 +1,8 @@
 // Tables of places: what they may look like, what is refused, and how a plan takes them.
 #include "runtime/plan/coordinates.h"
 
+#include <algorithm>
+#include <functional>
 #include <map>
 
 #include <gtest/gtest.h>
@@ -30,8 +32,18 @@ TEST(Coordinates, ReadsTheTablesOfOtherPrograms) {
     ASSERT_TRUE(read.ok()) << read.status();
     ASSERT_EQ(read->slides.size(), 1u);
     EXPECT_EQ(read->slides.at("A").places, expected);
+    EXPECT_EQ(read->order, (std::vector<ListedRun>{{0, 2}}));
     EXPECT_EQ(read->ignored.size(), text.find("level") == std::string::npos ? 0u : 2u);
   }
+}
+
+TEST(Coordinates, KeepTheOrderOfSlidesThatAlternate) {
+  const auto read =
+      ParseCoordinates("slide_id,x,y\nB,1,0\nB,2,0\nA,3,0\nB,4,0\nC,5,0\nA,6,0\n", "c.csv");
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->slides.at("B").number, 0u);
+  EXPECT_EQ(read->slides.at("A").number, 1u);
+  EXPECT_EQ(read->order, (std::vector<ListedRun>{{0, 2}, {1, 1}, {0, 1}, {2, 1}, {1, 1}}));
 }
 
 TEST(Coordinates, RefusalsNameLineAndColumn) {
@@ -118,6 +130,115 @@ TEST_F(ListedPlan, HasEachPlaceOnceInOrder) {
   ASSERT_TRUE(parsed.ok()) << parsed.status();
   EXPECT_EQ(parsed->digest(), made->digest());
   EXPECT_EQ(made->Text().find("my/c.csv"), std::string::npos);
+}
+
+/// Image and y of every patch of an epoch.
+std::vector<std::pair<std::uint32_t, std::int64_t>> EpochOf(const Plan& plan, std::uint32_t epoch) {
+  std::vector<std::pair<std::uint32_t, std::int64_t>> patches;
+  for (std::uint64_t i = 0; i < plan.patches_per_epoch(); ++i) {
+    const auto spec = plan.DeriveSpec(epoch, i);
+    EXPECT_TRUE(spec.ok()) << spec.status();
+    patches.emplace_back(spec->image, spec->box.y);
+  }
+  return patches;
+}
+
+TEST_F(ListedPlan, SequentialEpochsGoByTheTableWhereImagesAlternate) {
+  const auto made = Plan::Build(Config(", order: sequential"), Images(), {{0, 1}, {2, 1}, {0, 2}});
+  ASSERT_TRUE(made.ok()) << made.status();
+  const std::vector<std::pair<std::uint32_t, std::int64_t>> expected = {
+      {0, 0}, {2, 5}, {0, 999}, {0, 10}};
+  for (const std::uint32_t epoch : {0u, 7u}) EXPECT_EQ(EpochOf(*made, epoch), expected);
+  std::vector<bool> last;
+  for (std::uint64_t i = 0; i < 4; ++i)
+    last.push_back(made->IsLastOfImage(*made->DeriveSpec(0, i)));
+  EXPECT_EQ(last, (std::vector<bool>{false, true, false, true}));
+  EXPECT_EQ(made->ImageRunLengths(), (std::vector<std::uint64_t>{1, 1, 2}));
+  const auto parsed = Plan::Parse(made->Text());
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(EpochOf(*parsed, 1), expected);
+  // Shares of images and their number stay those of the images.
+  EXPECT_EQ(made->cumulative_patches(), (std::vector<std::uint64_t>{0, 3, 3, 4}));
+}
+
+TEST_F(ListedPlan, AnOrderThatIsImageByImageChangesNoPlan) {
+  const RunConfig config = Config(", order: sequential");
+  const auto plain = Plan::Build(config, Images());
+  const auto ordered = Plan::Build(config, Images(), {{0, 3}, {2, 1}});
+  const auto backwards = Plan::Build(config, Images(), {{2, 1}, {0, 3}});
+  ASSERT_TRUE(plain.ok() && ordered.ok() && backwards.ok());
+  EXPECT_EQ(plain->digest(), ordered->digest());
+  EXPECT_EQ(plain->Text().find("positions_order"), std::string::npos);
+  EXPECT_NE(plain->digest(), backwards->digest());
+  EXPECT_EQ(EpochOf(*backwards, 0).front(), (std::pair<std::uint32_t, std::int64_t>{2, 5}));
+}
+
+TEST_F(ListedPlan, PlacesThatALimitLeavesComeInTheTablesOrder) {
+  std::vector<PlannedImage> images = Images();
+  images[0].listed.clear();
+  std::vector<ListedRun> order;
+  for (std::int32_t i = 0; i < 500; ++i) {
+    images[0].listed.push_back({i, 1});
+    AppendListed(0, 1, order);
+    if (i == 250) AppendListed(2, 1, order);
+  }
+  for (const auto& runs : {order, std::vector<ListedRun>()}) {
+    const auto made = Plan::Build(Config(", order: sequential, max_per_slide: 40"), images, runs);
+    ASSERT_TRUE(made.ok()) << made.status();
+    const auto epoch = EpochOf(*made, 0);
+    ASSERT_EQ(epoch.size(), 41u);
+    EXPECT_EQ(epoch, EpochOf(*made, 1));
+    std::vector<std::int64_t> rows;
+    for (const auto& [image, y] : epoch) {
+      if (image == 0) rows.push_back(y);
+    }
+    EXPECT_EQ(std::adjacent_find(rows.begin(), rows.end(), std::greater_equal<>()), rows.end());
+    EXPECT_GT(rows.back(), 250);
+    EXPECT_LT(rows.front(), 250);
+    const auto other =
+        std::find(epoch.begin(), epoch.end(), std::pair<std::uint32_t, std::int64_t>{2, 5});
+    ASSERT_NE(other, epoch.end());
+    if (runs.empty()) {
+      EXPECT_EQ(other + 1, epoch.end());
+    } else {
+      EXPECT_LE((other - 1)->second, 250);
+      EXPECT_GT((other + 1)->second, 250);
+    }
+    EXPECT_TRUE(Plan::Parse(made->Text()).ok());
+  }
+}
+
+TEST_F(ListedPlan, RefusesAnOrderThatIsNotOfItsPlaces) {
+  const auto error = [](const std::string& sampling, const std::vector<ListedRun>& order) {
+    return std::string(MessageOf(Plan::Build(Config(sampling), Images(), order).status()));
+  };
+  const std::string sequential = ", order: sequential";
+  for (const std::vector<ListedRun>& order : {std::vector<ListedRun>{{0, 3}},
+                                              {{0, 4}},
+                                              {{2, 1}, {0, 2}},
+                                              {{2, 2}, {0, 3}},
+                                              {{2, 1}, {0, 3}, {1, 1}}}) {
+    EXPECT_EQ(error(sequential, order), "order of positions: not every place of the images once");
+  }
+  EXPECT_EQ(error(sequential, {{3, 4}}), "order of positions: an image that is not there");
+  EXPECT_EQ(error("", {{2, 1}, {0, 3}}),
+            "plan: an order of positions that its epochs do not follow");
+}
+
+TEST(ListedRuns, ComeBackFromTheirTextAndNothingElseDoes) {
+  const std::vector<ListedRun> runs = {{0, 1}, {100'000, 300}, {0, 9'999'699}};
+  const auto read = DecodeListedRuns(EncodeListedRuns(runs));
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(*read, runs);
+  EXPECT_TRUE(DecodeListedRuns("")->empty());
+  const auto refuses = [](const std::vector<ListedRun>& wrong) {
+    return !DecodeListedRuns(EncodeListedRuns(wrong)).ok();
+  };
+  EXPECT_TRUE(refuses({{0, 0}}));
+  EXPECT_TRUE(refuses({{4, 1}, {4, 1}}));
+  EXPECT_TRUE(refuses({{0, 1}, {1, 10'000'000}}));
+  EXPECT_FALSE(DecodeListedRuns(Base64Of("\x01")).ok());
+  EXPECT_FALSE(DecodeListedRuns("?").ok());
 }
 
 TEST_F(ListedPlan, OtherPlacesAreAnotherPlan) {

@@ -143,6 +143,35 @@ TEST_F(TablePlanTest, TheLabelsOfAColumnGoWithTheirRows) {
   EXPECT_EQ(plan->images()[0].label, 4);
 }
 
+TEST_F(TablePlanTest, TheOrderOfATableOfPlacesIsThatOfTheRowsThatAreLeft) {
+  fs::copy(root_ / "slides/Jane Doe.svs", root_ / "slides/b.svs");
+  context_.payload["on_bad_image"] = "skip";
+  context_.payload["sampling"] = {{"positions", "listed.csv"}, {"order", "sequential"}};
+  context_.manifest =
+      Manifest({{"slides/none.svs", ""}, {"slides/Jane Doe.svs", ""}, {"slides/b.svs", ""}});
+  const std::vector<plan::PlanePoint> one = {{0, 5}}, two = {{0, 1}, {0, 2}};
+  Json& table = context_.manifest["table"];
+  table["positions"] = {plan::EncodePositions(one), plan::EncodePositions(two),
+                        plan::EncodePositions(one)};
+  EXPECT_EQ(MessageOf(RunJobHere("stream.plan", context_).status()),
+            "stream manifest: table: key 'positions_order' is missing");
+  const std::vector<plan::ListedRun> order = {{1, 1}, {0, 1}, {2, 1}, {1, 1}};
+  table["positions_order"] = plan::EncodeListedRuns(order);
+  const auto result = RunJobHere("stream.plan", context_);
+  ASSERT_TRUE(result.ok()) << result.status();
+  const auto planned = DecodePlannedStream(*result);
+  ASSERT_TRUE(planned.ok()) << planned.status();
+  const auto plan = plan::Plan::Parse(planned->plan);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  std::string epoch;
+  for (std::uint64_t i = 0; i < plan->patches_per_epoch(); ++i) {
+    const auto spec = plan->DeriveSpec(0, i);
+    ASSERT_TRUE(spec.ok()) << spec.status();
+    epoch += StrCat(spec->image, ":", spec->box.x, " ");
+  }
+  EXPECT_EQ(epoch, "0:1 1:5 0:2 ");
+}
+
 TEST_F(TablePlanTest, NamesNoPathWhereItsErrorTravels) {
   const auto travels = [&](const Json& manifest) {
     protocol::TaskLease lease;

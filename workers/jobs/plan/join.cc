@@ -1,7 +1,6 @@
 // The plan of a stream, from what opening its images came to.
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <optional>
 #include <span>
 #include <utility>
@@ -18,6 +17,7 @@
 #include "runtime/stream/planned_stream.h"
 #include "workers/access/planned_images.h"
 #include "workers/jobs/plan/image_row.h"
+#include "workers/jobs/plan/listed_places.h"
 #include "workers/jobs/plan/plan_request.h"
 #include "workers/jobs/plan/stain_reference.h"
 #include "workers/jobs/plan/stream_plan.h"
@@ -26,14 +26,6 @@
 
 namespace patchbay::workers {
 namespace {
-
-/// How many patches of an epoch each image has.
-std::vector<std::uint64_t> PatchesOfImages(const plan::Plan& plan) {
-  const std::vector<std::uint64_t>& ends = plan.cumulative_patches();
-  std::vector<std::uint64_t> counts(ends.begin() + 1, ends.end());
-  std::adjacent_difference(counts.begin(), counts.end(), counts.begin());
-  return counts;
-}
 
 /// The images of a dataset, and those that are left out.
 struct DatasetImages {
@@ -293,8 +285,10 @@ StatusOr<TaskOutput> RunStreamJoin(TaskContext& context) {
   PB_RETURN_IF_ERROR(CheckColours(context, request.config, joined));
   PB_RETURN_IF_ERROR(CheckIcc(context, request.config, joined));
   PB_RETURN_IF_ERROR(SettleStainReferences(context, request.config, joined.images));
+  PB_ASSIGN_OR_RETURN(const std::vector<plan::ListedRun> order,
+                      ListedOrderOf(context.manifest, request.config, joined.numbers));
   PB_ASSIGN_OR_RETURN(const plan::Plan made,
-                      plan::Plan::Build(request.config, std::move(joined.images)));
+                      plan::Plan::Build(request.config, std::move(joined.images), order));
   PB_ASSIGN_OR_RETURN(const StreamGeometry geometry, made.Geometry(request.world_size));
   PB_RETURN_IF_ERROR(plan::RingBytes(made.layout(), geometry, request.config.prefetch).status());
   PB_RETURN_IF_ERROR(CheckChain(made, joined));
@@ -309,7 +303,7 @@ StatusOr<TaskOutput> RunStreamJoin(TaskContext& context) {
   planned.byte_versions = plan::ByteVersionsText();
   planned.start = request.start;
   if (made.config().order == plan::Order::kSequential) {
-    planned.images = ImageRuns::OfCounts(PatchesOfImages(made));
+    planned.images = ImageRuns::OfCounts(made.ImageRunLengths());
   }
   planned.skipped = {{"count", joined.skipped}, {"images", std::move(joined.skipped_named)}};
   if (joined.passed_over.is_object() && !joined.passed_over.empty()) {

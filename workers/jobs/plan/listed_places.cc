@@ -24,6 +24,25 @@ StatusOr<std::vector<std::string>> ListedPositionsOf(const Json& manifest, std::
   return absl::InvalidArgumentError("stream manifest: positions: not one text an image");
 }
 
+StatusOr<std::vector<plan::ListedRun>> ListedOrderOf(const Json& manifest,
+                                                     const plan::RunConfig& config,
+                                                     std::span<const std::size_t> rows) {
+  const bool is_asked =
+      config.positions == plan::Positions::kListed && config.order == plan::Order::kSequential;
+  if (!is_asked) return std::vector<plan::ListedRun>();
+  constexpr std::string_view kWhat = "stream manifest: table";
+  PB_ASSIGN_OR_RETURN(const Json* table, JsonMember(manifest, "table", kWhat));
+  PB_ASSIGN_OR_RETURN(const std::string text, JsonString(*table, "positions_order", kWhat));
+  PB_ASSIGN_OR_RETURN(const std::vector<plan::ListedRun> by_row, plan::DecodeListedRuns(text));
+  std::vector<plan::ListedRun> order;
+  for (const plan::ListedRun& run : by_row) {
+    const auto at = std::lower_bound(rows.begin(), rows.end(), run.image);
+    if (at == rows.end() || *at != run.image) continue;
+    plan::AppendListed(static_cast<std::uint32_t>(at - rows.begin()), run.places, order);
+  }
+  return order;
+}
+
 StatusOr<std::vector<plan::PlanePoint>> PlacesAtLevel(const std::string& positions,
                                                       const ImageLayout& layout,
                                                       const plan::PlannedImage& image) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,13 @@ namespace patchbay::workers {
 /// manifest["table"]["positions"]: one text an image (plan::EncodePositions), or nothing.
 /// InvalidArgument unless it has `count`.
 StatusOr<std::vector<std::string>> ListedPositionsOf(const Json& manifest, std::size_t count);
+
+/// manifest["table"]["positions_order"] (plan::EncodeListedRuns, by row), by number of the plan's
+/// images: `rows` are theirs, rising; what the table lists for others is left out. Nothing unless
+/// `config` asks for the table's order; InvalidArgument when the manifest lacks it then.
+StatusOr<std::vector<plan::ListedRun>> ListedOrderOf(const Json& manifest,
+                                                     const plan::RunConfig& config,
+                                                     std::span<const std::size_t> rows);
 
 /// Rounded to the nearest pixel of the planned image's level. InvalidArgument naming the first
 /// place that is not in the image.
