@@ -168,6 +168,7 @@ class StreamCommand final : public Command {
   bool digest_ = false, force_ = false;
   std::optional<BatchFolder> saved_;  ///< with --save
   Json splits_;                       ///< ReportSplits
+  std::string position_;              ///< after the last batch that was used, as a resume token
   OwnClusterArguments own_;
 };
 
@@ -328,14 +329,17 @@ class StreamProgress {
 /// The next batch; Cancelled when interrupted, Unavailable when its own cluster has ended.
 StatusOr<client::Batch> TakeNext(client::Run& run, Terminal& terminal, StreamProgress& progress) {
   LongWait wait(run, terminal);
-  while (true) {
+  while (!Interrupted()) {
     StatusOr<client::Batch> batch = run.stream->Next(kNextSliceMs);
+    if (batch.ok()) return batch;
+    // A signal may go to all processes: the others are then gone before this one is done.
+    if (Interrupted()) break;
     if (!absl::IsDeadlineExceeded(batch.status())) return batch;
     PB_RETURN_IF_ERROR(run.cluster->Alive());
-    if (Interrupted()) return absl::CancelledError("stream: interrupted");
     wait.Look();
     if (!terminal.live()) progress.Look();
   }
+  return absl::CancelledError("stream: interrupted");
 }
 
 Status StreamCommand::TakeBatches(Session& session, client::Run& run, StreamResult& result) {
@@ -345,7 +349,6 @@ Status StreamCommand::TakeBatches(Session& session, client::Run& run, StreamResu
   client::StreamDigest digest;
   StreamProgress progress(terminal, stream, wanted);
   for (std::uint64_t taken = 1; taken <= wanted; ++taken) {
-    if (Interrupted()) return absl::CancelledError("stream: interrupted");
     PB_ASSIGN_OR_RETURN(const client::Batch batch, TakeNext(run, terminal, progress));
     if (const Status used = Use(batch, digest); !used.ok()) {
       if (save_.empty()) return used;
@@ -354,6 +357,7 @@ Status StreamCommand::TakeBatches(Session& session, client::Run& run, StreamResu
           StrCat(MessageOf(used), "; saved before it: ", Counted(taken - 1, "batch", "batches")));
     }
     result.counted.Add(batch);
+    position_ = stream.ResumeToken();
     progress.Taken(batch);
   }
   terminal.EndProgress();
@@ -389,10 +393,11 @@ StatusOr<StreamResult> StreamCommand::Consume(Session& session, client::Run& run
   result.plan_digest = stream.plan_digest().Hex();
   result.resume_token = stream.ResumeToken();
   PB_ASSIGN_OR_RETURN(result.counts, CountsOf(run, result.counted));
-  PB_ASSIGN_OR_RETURN(const protocol::ClusterDescribed state,
-                      run.cluster->client().DescribeCluster());
-  result.workers = state.workers.size();
-  result.peak_rss_bytes = PeakMemory(state);
+  const StatusOr<protocol::ClusterDescribed> state = run.cluster->client().DescribeCluster();
+  if (!state.ok() && result.interrupted) return result;  // the scheduler may have ended, too
+  PB_RETURN_IF_ERROR(state.status());
+  result.workers = state->workers.size();
+  result.peak_rss_bytes = PeakMemory(*state);
   if (!result.interrupted) PB_RETURN_IF_ERROR(run.stream->Detach());
   return result;
 }
@@ -420,6 +425,7 @@ StatusOr<ExitCode> StreamCommand::Run(Session& session) {
   if (!result.ok()) {
     const Status why = run->Explain(result.status());
     run->Abandon();
+    if (!position_.empty()) session.terminal.Note(StrCat("it goes on with --resume ", position_));
     return why;
   }
   SayResult(session.terminal, *result);

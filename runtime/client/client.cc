@@ -37,7 +37,7 @@ Status ToStatus(const protocol::Outcome& outcome) {
 StatusOr<Client> Client::Connect(const std::string& key_file, std::function<bool()> keep_waiting) {
   PB_ASSIGN_OR_RETURN(const control::KeyFile key, control::ReadKeyFile(key_file));
   PB_ASSIGN_OR_RETURN(std::unique_ptr<control::RequestClient> opened,
-                      control::RequestClient::Open(key, kRequestTimeoutMs));
+                      control::RequestClient::Open(key, kRequestTimeoutMs, keep_waiting));
   // A child made by fork() has neither the thread nor the right to the sockets: there it only
   // leaks.
   const pid_t owner = getpid();

@@ -19,8 +19,8 @@ inline constexpr std::int64_t kPollMs = 100;  ///< between looks at a job that i
 /// Not thread-safe: one thread, or a lock around it.
 class Client {
  public:
-  /// `key_file` names the cluster and proves who asks: a path, or /proc/self/fd/N. Whoever waits
-  /// for an answer gives up (Cancelled) once `keep_waiting` says no.
+  /// `key_file` names the cluster and proves who asks: a path, or /proc/self/fd/N. Waits, this one
+  /// included, end with Cancelled soon after `keep_waiting` says no (RequestClient::Call).
   static StatusOr<Client> Connect(const std::string& key_file,
                                   std::function<bool()> keep_waiting = {});
   /// Over another way of asking; tests play the scheduler with it.

@@ -88,15 +88,14 @@ StatusOr<Cluster> Cluster::Open(const ClusterOptions& options) {
     return absl::FailedPreconditionError(
         "no cluster is running here: start one with `patchbay up`, or name one with --cluster");
   }
-  std::function<bool()> keep_waiting;
-  if (cluster.embedded()) {
-    keep_waiting = [embedded = cluster.embedded_.get()] { return embedded->Alive().ok(); };
-  }
+  const auto keep_waiting = [embedded = cluster.embedded_.get(), ask = options.keep_waiting] {
+    return (embedded == nullptr || embedded->Alive().ok()) && (!ask || ask());
+  };
   if (!here && !cluster.embedded() && access(cluster.key_file_.c_str(), F_OK) != 0) {
     return FromErrno("find cluster", StrCat(cluster.key_file_, " (--cluster or PATCHBAY_CLUSTER)"),
                      errno);
   }
-  PB_ASSIGN_OR_RETURN(Client client, Client::Connect(cluster.key_file_, std::move(keep_waiting)));
+  PB_ASSIGN_OR_RETURN(Client client, Client::Connect(cluster.key_file_, keep_waiting));
   cluster.client_ = std::make_unique<Client>(std::move(client));
   return cluster;
 }

@@ -22,6 +22,8 @@ class SchedulerAway {
   void Lost(TimeMs now_ms);
   /// The line to log that it is there again; empty when its absence was not spoken of.
   std::string Back();
+  /// Since when; 0 while it is there.
+  TimeMs AwayMs(TimeMs now_ms) const { return since_ms_ < 0 ? 0 : now_ms - since_ms_; }
   /// While it is away: the line to log, with the time that is left; empty when none is due.
   /// Unavailable once the grace is over. `why` is what the connection is waiting for.
   StatusOr<std::string> Look(TimeMs now_ms, const Status& why);

@@ -59,7 +59,8 @@ struct StreamOptions {
   std::string host_identity;  ///< of this node; empty = found out
   std::string node;           ///< its name in the cluster; empty = the host name
   std::int64_t attach_timeout_ms = 30'000;
-  /// Asked while attaching: once it says no, Attach ends with Cancelled.
+  /// Asked while attaching: once it says no, Attach ends with Cancelled. Asked while detaching, on
+  /// another thread: once it says no, the scheduler's answer is hardly waited for.
   std::function<bool()> keep_waiting;
   std::int64_t heartbeat_ms = 500;
   /// How long the stream goes on without a scheduler before it fails. Batches that workers were
@@ -141,7 +142,8 @@ class Stream {
   /// The next batch in order; waits for it. Past an epoch's last batch comes the next epoch's
   /// first. After the stream failed: why it failed.
   virtual StatusOr<Batch> Next(std::int64_t timeout_ms = -1) = 0;
-  /// Leaves the stream; when all ranks have, its job is done. Batches still held stay readable.
+  /// Leaves the stream; when all ranks have, its job is done. Batches still held stay readable. A
+  /// scheduler that is gone is not waited for: Unavailable.
   virtual Status Detach() = 0;
 
   virtual const StreamGeometry& geometry() const = 0;

@@ -18,4 +18,11 @@ StatusOr<StreamPlan> ParseStreamPlan(const std::string& result) {
   return plan;
 }
 
+std::uint32_t StreamPlan::RealPatches(Position at, std::uint32_t rank) const {
+  const PatchRun part = RankRun(geometry, at.batch, rank);
+  const std::uint64_t end = geometry.patches_per_epoch;
+  if (geometry.tail != Tail::kPad || part.first_ordinal + part.count <= end) return part.count;
+  return part.first_ordinal >= end ? 0 : static_cast<std::uint32_t>(end - part.first_ordinal);
+}
+
 }  // namespace patchbay::client

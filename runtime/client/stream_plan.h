@@ -2,6 +2,7 @@
 // that names it.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -19,6 +20,9 @@ struct StreamPlan {
   PlanSections sections;
   StreamGeometry geometry;
   std::shared_ptr<const BatchLayout> layout;
+
+  /// Patches of a rank's part of a batch; the rest of it is padding.
+  std::uint32_t RealPatches(Position at, std::uint32_t rank) const;
 };
 
 /// From the result of a stream's planning task. InvalidArgument when a part is missing or the parts

@@ -36,6 +36,7 @@ namespace {
 constexpr std::int64_t kPlanPollMs = 50;
 constexpr std::int64_t kLookEveryMs = 100;  ///< whether to go on waiting
 constexpr std::int64_t kDetachTimeoutMs = 5'000;
+constexpr std::int64_t kHurriedDetachMs = 300;  ///< for whoever was told to wait no longer
 constexpr std::int64_t kReattachPauseMs = 500;
 constexpr std::int64_t kGatePollMs = 1;
 constexpr std::int64_t kGateGraceMs = 10'000;  ///< a consumer's device work at the end of a stream
@@ -78,8 +79,6 @@ class TrainerStream final : public Stream {
   Status CheckAttached(const Body& answer);
   protocol::AttachTrainer AttachCommand() const;
 
-  std::uint32_t RealPatches(Position at) const;
-
   // On the control thread.
   void OnConnected();
   void OnLost(const Status& why);
@@ -89,6 +88,9 @@ class TrainerStream final : public Stream {
   void Heartbeat();
   void TellDroppedPeers();
   void LookForScheduler();
+  void BeginDetach();
+  void LookAtDetach(std::int64_t begun_ms);
+  void EndDetach(const Status& answer);
   void Flush();
   template <typename Message, typename Item>
   void TellInParts(Message message, std::vector<Item> Message::*list, std::vector<Item> items);
@@ -123,6 +125,8 @@ class TrainerStream final : public Stream {
   SchedulerAway away_;
 
   bool detached_ = false;
+  std::promise<Status> detach_answer_;      ///< set once, on the control thread
+  control::EventLoop::Id detach_look_ = 0;  ///< runs as long as the answer is waited for
   StreamTimer timer_;
   std::thread thread_;
 };
@@ -461,6 +465,32 @@ void TrainerStream::Flush() {
   for (const data::FenceOutcome& outcome : outbox.fenced) TellFenced(outcome);
 }
 
+void TrainerStream::BeginDetach() {
+  Flush();
+  TellDroppedPeers();
+  const std::int64_t begun_ms = loop_->NowMs();
+  detach_look_ = loop_->Every(kLookEveryMs, [this, begun_ms] { LookAtDetach(begun_ms); });
+  session_->Request(protocol::DetachTrainer{options_.job, options_.rank}, kDetachTimeoutMs,
+                    [this](const StatusOr<Body>& answer) { EndDetach(answer.status()); });
+  LookAtDetach(begun_ms);
+}
+
+/// A scheduler that was away for longer than a restart takes forgets this trainer by itself.
+void TrainerStream::LookAtDetach(std::int64_t begun_ms) {
+  const std::int64_t now_ms = loop_->NowMs();
+  if (!session_->connected() && away_.AwayMs(now_ms) >= kSayAwayAfterMs) {
+    return EndDetach(session_->state());
+  }
+  const bool hurry = options_.keep_waiting && !options_.keep_waiting();
+  if (hurry && now_ms - begun_ms >= kHurriedDetachMs) EndDetach(absl::CancelledError("given up"));
+}
+
+void TrainerStream::EndDetach(const Status& answer) {
+  if (detach_look_ == 0) return;
+  loop_->Cancel(std::exchange(detach_look_, 0));
+  detach_answer_.set_value(answer);
+}
+
 // ---------------------------------------------------------------- the user's thread
 
 StatusOr<Batch> TrainerStream::Next(std::int64_t timeout_ms) {
@@ -472,7 +502,7 @@ StatusOr<Batch> TrainerStream::Next(std::int64_t timeout_ms) {
   Batch batch;
   batch.at_ = taken->at;
   batch.count_ = taken->patches;
-  batch.real_count_ = RealPatches(taken->at);
+  batch.real_count_ = plan_.RealPatches(taken->at, options_.rank);
   batch.data_ = taken->arrays;
   batch.layout_ = plan_.layout;
   batch.on_device_ = options_.memory == SlotMemory::kDevice;
@@ -483,28 +513,14 @@ StatusOr<Batch> TrainerStream::Next(std::int64_t timeout_ms) {
   return batch;
 }
 
-/// The rest of the rank's part is padding.
-std::uint32_t TrainerStream::RealPatches(Position at) const {
-  const PatchRun part = RankRun(plan_.geometry, at.batch, options_.rank);
-  const std::uint64_t end = plan_.geometry.patches_per_epoch;
-  if (plan_.geometry.tail != Tail::kPad || part.first_ordinal + part.count <= end)
-    return part.count;
-  return part.first_ordinal >= end ? 0 : static_cast<std::uint32_t>(end - part.first_ordinal);
-}
-
 Status TrainerStream::Detach() {
   if (IsFork()) return OwnedElsewhere();
   if (std::exchange(detached_, true)) return absl::OkStatus();
   if (!set_up_ || !thread_.joinable()) return absl::OkStatus();
   timer_.Stop();
-  auto answered = std::make_shared<std::promise<Status>>();
-  loop_->Post([this, answered] {
-    Flush();
-    TellDroppedPeers();
-    session_->Request(protocol::DetachTrainer{options_.job, options_.rank}, kDetachTimeoutMs,
-                      [answered](StatusOr<Body> answer) { answered->set_value(answer.status()); });
-  });
-  const Status status = answered->get_future().get();
+  std::future<Status> answer = detach_answer_.get_future();
+  loop_->Post([this] { BeginDetach(); });
+  const Status status = answer.get();
   core_->ring().Fail(absl::FailedPreconditionError("next batch: the stream was detached"));
   return Annotate(status, StrCat("detach from stream ", options_.job));
 }

@@ -136,7 +136,7 @@ void EventLoop::Cancel(Id id) {
 }
 
 StatusOr<EventLoop::Id> EventLoop::WatchSignals(std::initializer_list<int> signals,
-                                                std::function<void(int)> on_signal) {
+                                                OnSignal on_signal) {
   sigset_t set;
   sigemptyset(&set);
   for (const int signal : signals) sigaddset(&set, signal);
@@ -150,7 +150,7 @@ StatusOr<EventLoop::Id> EventLoop::WatchSignals(std::initializer_list<int> signa
   return Watch(raw, [raw, on_signal = std::move(on_signal)] {
     signalfd_siginfo received;
     while (read(raw, &received, sizeof received) == sizeof received) {
-      on_signal(static_cast<int>(received.ssi_signo));
+      on_signal(static_cast<int>(received.ssi_signo), static_cast<pid_t>(received.ssi_pid));
     }
   });
 }

@@ -6,6 +6,8 @@
 #include <initializer_list>
 #include <memory>
 
+#include <sys/types.h>
+
 #include "runtime/base/clock.h"
 #include "runtime/base/status.h"
 
@@ -35,9 +37,10 @@ class EventLoop {
   Id Every(TimeMs period_ms, Callback each);
   /// Forgets a watch or timer; harmless for one that is gone. Allowed inside callbacks.
   void Cancel(Id id);
-  /// Calls `on_signal` for these signals, which are blocked in this thread and in threads started
-  /// after it: call it first thing in main.
-  StatusOr<Id> WatchSignals(std::initializer_list<int> signals, std::function<void(int)> on_signal);
+  /// Calls `on_signal` with the number of each of these signals and the process that sent it. They
+  /// are blocked in this thread and in threads started after it: call it first thing in main.
+  using OnSignal = std::function<void(int number, pid_t sender)>;
+  StatusOr<Id> WatchSignals(std::initializer_list<int> signals, OnSignal on_signal);
 
   /// From any thread: runs `work` on the loop's thread.
   void Post(Callback work);

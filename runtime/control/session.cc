@@ -208,43 +208,50 @@ RequestClient::RequestClient(std::unique_ptr<EventLoop> loop, std::unique_ptr<Se
 
 RequestClient::~RequestClient() { session_.reset(); }
 
-StatusOr<std::unique_ptr<RequestClient>> RequestClient::Open(const KeyFile& key,
-                                                             TimeMs timeout_ms) {
+StatusOr<std::unique_ptr<RequestClient>> RequestClient::Open(const KeyFile& key, TimeMs timeout_ms,
+                                                             const KeepWaiting& keep_waiting) {
   PB_ASSIGN_OR_RETURN(auto loop, EventLoop::Open());
   Status refused;
   PB_ASSIGN_OR_RETURN(
       auto session,
       Session::Open(*loop, key,
                     {.on_connected = {}, .on_lost = [](const Status&) {}, .on_fact = {}}));
-  auto* raw = session.get();
-  loop->RunUntil(
-      [&] {
-        return raw->connected() || raw->state().code() == absl::StatusCode::kPermissionDenied;
-      },
-      timeout_ms);
-  if (!raw->connected()) {
-    if (raw->state().code() == absl::StatusCode::kPermissionDenied) return raw->state();
-    return absl::UnavailableError(StrCat("connect: ", key.address, ": no answer in ",
-                                         static_cast<double>(timeout_ms) / 1000, " s"));
+  const TimeMs deadline_ms = loop->NowMs() + timeout_ms;
+  while (!session->connected()) {
+    if (absl::IsPermissionDenied(session->state())) return session->state();
+    if (loop->NowMs() >= deadline_ms) {
+      return absl::UnavailableError(StrCat("connect: ", key.address, ": no answer in ",
+                                           static_cast<double>(timeout_ms) / 1000, " s"));
+    }
+    if (keep_waiting && !keep_waiting()) {
+      return absl::CancelledError(StrCat("connect: ", key.address, ": interrupted"));
+    }
+    loop->RunOnce(std::min(kLookEveryMs, deadline_ms - loop->NowMs()));
   }
   return std::unique_ptr<RequestClient>(new RequestClient(std::move(loop), std::move(session)));
 }
 
 StatusOr<protocol::Body> RequestClient::Call(protocol::Body body, TimeMs timeout_ms,
-                                             const std::function<bool()>& keep_waiting) {
+                                             const KeepWaiting& keep_waiting) {
   // Shared, because whoever gives up is gone before the answer comes.
   const auto answer = std::make_shared<std::optional<StatusOr<protocol::Body>>>();
   session_->Request(std::move(body), timeout_ms, [answer](StatusOr<protocol::Body> received) {
     answer->emplace(std::move(received));
   });
   while (!answer->has_value()) {
-    if (keep_waiting && !keep_waiting()) return absl::CancelledError("request: given up");
+    if (!WaitsOn(keep_waiting)) return absl::CancelledError("request: interrupted");
     loop_->RunOnce(keep_waiting ? kLookEveryMs : 1000);
     // The key was revoked since: waiting would not help.
     const Status state = session_->state();
     if (!answer->has_value() && absl::IsPermissionDenied(state)) return state;
   }
   return std::move(**answer);
+}
+
+bool RequestClient::WaitsOn(const KeepWaiting& keep_waiting) {
+  if (!keep_waiting || keep_waiting()) return true;
+  if (last_words_until_ms_ < 0) last_words_until_ms_ = loop_->NowMs() + kLastWordsMs;
+  return session_->connected() && loop_->NowMs() < last_words_until_ms_;
 }
 
 }  // namespace patchbay::control

@@ -52,15 +52,22 @@ class Session {
 /// The same for a program that asks one thing at a time and waits: it runs a loop of its own.
 class RequestClient {
  public:
-  /// Connects and waits for the handshake. `connect: tcp://...: no answer in 5 s` (Unavailable) or
-  /// PermissionDenied `key is not known or was revoked`.
-  static StatusOr<std::unique_ptr<RequestClient>> Open(const KeyFile& key, TimeMs timeout_ms);
+  /// Asked about every kLookEveryMs while something is waited for; may be empty.
+  using KeepWaiting = std::function<bool()>;
+
+  /// Connects and waits for the handshake. `connect: tcp://...: no answer in 5 s` (Unavailable),
+  /// PermissionDenied `key is not known or was revoked`, or Cancelled once `keep_waiting` says no.
+  static StatusOr<std::unique_ptr<RequestClient>> Open(const KeyFile& key, TimeMs timeout_ms,
+                                                       const KeepWaiting& keep_waiting = {});
   ~RequestClient();
 
-  /// `keep_waiting` is asked about every kLookEveryMs; Cancelled once it says no.
+  /// Cancelled when there is no answer and `keep_waiting` says no. From its first no on, all calls
+  /// together wait kLastWordsMs more: a job can still be cancelled, and a scheduler that is gone
+  /// holds nobody up.
   StatusOr<protocol::Body> Call(protocol::Body body, TimeMs timeout_ms,
-                                const std::function<bool()>& keep_waiting = {});
+                                const KeepWaiting& keep_waiting = {});
   static constexpr TimeMs kLookEveryMs = 100;
+  static constexpr TimeMs kLastWordsMs = 400;
 
   /// Call and the fact that is its reply; Internal when the scheduler answered with another.
   template <typename Fact>
@@ -73,8 +80,11 @@ class RequestClient {
 
  private:
   RequestClient(std::unique_ptr<EventLoop> loop, std::unique_ptr<Session> session);
+  bool WaitsOn(const KeepWaiting& keep_waiting);
+
   std::unique_ptr<EventLoop> loop_;
   std::unique_ptr<Session> session_;
+  TimeMs last_words_until_ms_ = -1;  ///< -1: nobody has said no
 };
 
 }  // namespace patchbay::control

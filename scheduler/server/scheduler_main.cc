@@ -107,7 +107,7 @@ int Run(const CommandLine& line) {
   auto loop = control::EventLoop::Open();
   if (!loop.ok()) return CannotStart(loop.status());
   Server* running = nullptr;
-  const auto watch = (*loop)->WatchSignals({SIGTERM, SIGINT}, [&](int) {
+  const auto watch = (*loop)->WatchSignals({SIGTERM, SIGINT}, [&](int, pid_t) {
     LogInfo("stopping on a signal");
     if (running != nullptr) running->Stop();
   });

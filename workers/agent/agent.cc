@@ -24,7 +24,7 @@ constexpr TimeMs kRegisterTimeoutMs = 5'000;
 constexpr TimeMs kRefusedMs = 10'000;    ///< refused for so long, it is refused for good
 constexpr TimeMs kSayAgainMs = 30'000;   ///< the same refusal in the log
 constexpr int kStartAttemptsMax = 3;     ///< of each worker, before any of them ever started
-constexpr TimeMs kExitReportMs = 5'000;  ///< while draining, how long an answer is waited for
+constexpr TimeMs kExitReportMs = 2'000;  ///< while draining, how long an answer is waited for
 
 /// Libraries abort where no address is left for a thread, and do not say what would help.
 std::string AddressSpaceAdvice() {
@@ -88,6 +88,7 @@ Status Agent::Start() {
 
 void Agent::OnLost(const Status& why) {
   LogWarning(StrCat("the scheduler is not reachable: ", MessageOf(why)));
+  StopWhenEmpty();
   if (!absl::IsPermissionDenied(why)) {
     refused_since_ = -1;
     return;
@@ -163,7 +164,7 @@ void Agent::OnFact(protocol::Body body) {
   if (const auto* kill = std::get_if<protocol::KillWorker>(&body)) {
     Kill(*kill);
   } else if (std::holds_alternative<protocol::Drain>(body)) {
-    if (!draining_) Drain();
+    Drain();
   } else if (const auto* seen = std::get_if<protocol::HeartbeatSeen>(&body)) {
     if (scheduler_incarnation_ != 0 && seen->scheduler_incarnation != scheduler_incarnation_) {
       Register();
@@ -334,8 +335,13 @@ void Agent::Kill(const protocol::KillWorker& kill_worker) {
   ReportExit(exited);
 }
 
+void Agent::Stop(bool by_parent) {
+  if (++stops_[by_parent ? 1 : 0] > 1) return KillAll();
+  Drain();
+}
+
 void Agent::Drain() {
-  if (std::exchange(draining_, true)) return KillAll();
+  if (std::exchange(draining_, true)) return;
   LogInfo("draining");
   session_->Request(protocol::Drain{}, kRegisterTimeoutMs, [](const StatusOr<protocol::Body>&) {});
   for (const Worker& worker : workers_) {

@@ -2,6 +2,7 @@
 // told to. It does no task work, so that its loop is always free to do so.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -41,9 +42,10 @@ class Agent {
                                                const AgentOptions& options);
   ~Agent();
 
-  /// Tells the scheduler, lets the workers finish, stops the loop when the last one is gone. The
-  /// second call kills what is left.
-  void Drain();
+  /// On a signal to stop: tells the scheduler, lets the workers finish, stops the loop when the
+  /// last one is gone. The second call of one kind kills what is left; that of the other kind is
+  /// the same stop, where a signal goes to all processes and the parent passes it on.
+  void Stop(bool by_parent);
   /// Call on SIGCHLD.
   void Reap();
   /// Not OK once the loop was stopped. PermissionDenied: the cluster refuses the node's key, or
@@ -55,6 +57,7 @@ class Agent {
  private:
   struct Worker;
 
+  void Drain();
   Agent(control::EventLoop& loop, const AgentOptions& options);
   Status Start();
   void Register();
@@ -95,7 +98,8 @@ class Agent {
   Status outcome_;
   control::EventLoop::Id register_again_ = 0;  ///< the one timer for it
   bool registering_ = false, registered_once_ = false, draining_ = false;
-  bool any_started_ = false;  ///< a worker, once
+  bool any_started_ = false;    ///< a worker, once
+  std::array<int, 2> stops_{};  ///< of strangers, of the parent
 };
 
 }  // namespace patchbay::workers

@@ -2,6 +2,8 @@
 #include <csignal>
 #include <cstdio>
 
+#include <unistd.h>
+
 #include "runtime/base/executable.h"
 #include "runtime/base/file.h"
 #include "runtime/base/file_limit.h"
@@ -65,10 +67,10 @@ Status Serve(const std::vector<std::string>& words) {
   PB_ASSIGN_OR_RETURN(const std::unique_ptr<control::EventLoop> loop, control::EventLoop::Open());
   Agent* agent = nullptr;
   PB_RETURN_IF_ERROR(loop->WatchSignals({SIGTERM, SIGINT, SIGCHLD},
-                                        [&agent](int signal_number) {
+                                        [&agent](int signal_number, pid_t sender) {
                                           if (agent == nullptr) return;
                                           if (signal_number == SIGCHLD) return agent->Reap();
-                                          agent->Drain();
+                                          agent->Stop(sender == getppid());
                                         })
                          .status());
   PB_ASSIGN_OR_RETURN(const std::unique_ptr<Agent> opened, Agent::Open(*loop, options));

@@ -124,9 +124,10 @@ class Supervisor {
     poll(waits.data(), waits.size(), timeout_ms);
     signalfd_siginfo seen{};
     while (read(signal_fd_, &seen, sizeof(seen)) == sizeof(seen)) {
-      if (seen.ssi_signo != SIGCHLD) ++stop_signals_;
+      if (seen.ssi_signo == SIGCHLD) continue;
+      ++(static_cast<pid_t>(seen.ssi_pid) == getppid() ? parent_stops_ : other_stops_);
+      stopping_ = true;
     }
-    if (stop_signals_ > 0) stopping_ = true;
     for (Child& child : children_) {
       if (child.pipe >= 0) ReadLines(child);
     }
@@ -196,7 +197,7 @@ class Supervisor {
     if (stopping_) return;
     const bool exited = WIFEXITED(wait_status);
     const int code = exited ? WEXITSTATUS(wait_status) : -1;
-    if (code == kExitDone) {
+    if (code == kExitDone || WasToldToStop(wait_status)) {
       stopping_ = true;
       return;
     }
@@ -215,6 +216,12 @@ class Supervisor {
                  child.program->name.c_str(), DescribeWaitStatus(wait_status).c_str(), delay_ms);
   }
 
+  /// Before it could take the signal as an order: it had only just started.
+  static bool WasToldToStop(int wait_status) {
+    return WIFSIGNALED(wait_status) &&
+           (WTERMSIG(wait_status) == SIGTERM || WTERMSIG(wait_status) == SIGINT);
+  }
+
   void Fail(const Child& child, const std::string& why) {
     std::fprintf(stderr, "supervisor: %s cannot start: %s\n", child.program->name.c_str(),
                  why.c_str());
@@ -228,13 +235,16 @@ class Supervisor {
     if (write(options_.ready_fd, line.data(), line.size()) < 0) return;
   }
 
+  /// A stop arrives twice where a signal goes to all processes and the parent passes it on; only
+  /// the second one of the same kind is another.
+  bool MustHurry() const { return parent_stops_ > 1 || other_stops_ > 1; }
+
   /// The last started first: the agent drains while its scheduler still listens.
   void StopAll() {
     const long deadline_ms = NowMs() + options_.stop_ms;
-    const int signals_before = stop_signals_;
     for (auto child = children_.rbegin(); child != children_.rend(); ++child) {
       if (child->pid > 0) kill(child->pid, SIGTERM);
-      while (child->pid > 0 && NowMs() < deadline_ms && stop_signals_ == signals_before) {
+      while (child->pid > 0 && NowMs() < deadline_ms && !MustHurry()) {
         WaitForEvent(
             static_cast<int>(std::clamp(deadline_ms - NowMs(), 1L, HeartbeatWatch::kLookEveryMs)));
       }
@@ -255,7 +265,7 @@ class Supervisor {
   const SupervisorOptions& options_;
   std::vector<Child> children_;
   int signal_fd_ = -1;
-  int stop_signals_ = 0;
+  int parent_stops_ = 0, other_stops_ = 0;
   bool stopping_ = false;
   int exit_code_ = kExitDone;
 };

@@ -24,8 +24,9 @@ struct SupervisorOptions {
   long stop_ms = 30'000;  ///< what all programs together have for an orderly stop before SIGKILL
 };
 
-/// Keeps the programs running until SIGTERM or SIGINT (a second one kills at once), until one of
-/// them ends with exit code 0 (stopped or drained on purpose), or until one cannot start. A program
+/// Keeps the programs running until SIGTERM or SIGINT (a second one kills at once; one that the
+/// parent passes on is not the second), until one of them ends with exit code 0 (stopped or drained
+/// on purpose) or by one of these signals, or until one cannot start. A program
 /// that ends with kExitCannotStart before it was ever ready, or with kExitGivenUp at any time, has
 /// said why on stderr and is not started again. When this returns no child is left. Returns the
 /// exit code.

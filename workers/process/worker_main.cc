@@ -109,7 +109,7 @@ Status Serve(const std::vector<std::string>& words) {
   PB_ASSIGN_OR_RETURN(const std::unique_ptr<control::EventLoop> loop, control::EventLoop::Open());
   WorkerSession* session = nullptr;
   PB_RETURN_IF_ERROR(loop->WatchSignals({SIGTERM, SIGINT},
-                                        [&session](int) {
+                                        [&session](int, pid_t) {
                                           if (session != nullptr) session->Drain();
                                         })
                          .status());

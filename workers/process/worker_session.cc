@@ -468,11 +468,13 @@ void WorkerSession::EndIfGpuIsLost() {
 void WorkerSession::Drain() {
   if (std::exchange(draining_, true)) return;
   LogInfo(StrCat("draining, ", held_.size(), " leases to finish"));
-  const auto no_more_leases = [this](const StatusOr<protocol::Body>&) {
+  const auto no_more_leases = [this] {
     leases_end_ = true;
     StopWhenEmpty();
   };
-  session_->Request(protocol::Drain{}, kDrainAnswerMs, no_more_leases);
+  if (!session_->connected()) return no_more_leases();
+  session_->Request(protocol::Drain{}, kDrainAnswerMs,
+                    [no_more_leases](const StatusOr<protocol::Body>&) { no_more_leases(); });
 }
 
 void WorkerSession::StopWhenEmpty() {

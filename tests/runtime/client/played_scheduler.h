@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -137,6 +138,8 @@ class PlayedScheduler {
       callbacks_.on_connected();
     });
   }
+  /// Answers no request from now on.
+  void FallSilent() { silent_ = true; }
   void Lose(const Status& why) {
     const std::lock_guard lock(mu_);
     connected_ = false;
@@ -188,7 +191,7 @@ class PlayedScheduler {
     explicit PlayedSession(PlayedScheduler& scheduler) : scheduler_(scheduler) {}
     void Request(Body body, TimeMs, Answer answer) override {
       scheduler_.loop_->Post([this, body = std::move(body), answer = std::move(answer)] {
-        answer(scheduler_.Hear(body));
+        if (!scheduler_.silent_) answer(scheduler_.Hear(body));
       });
     }
     Status Tell(const Body& body) override {
@@ -331,6 +334,7 @@ class PlayedScheduler {
 
   const StreamGeometry geometry_;
   const std::uint32_t rank_;
+  std::atomic<bool> silent_ = false;
   mutable std::mutex mu_;  ///< guards everything below
   std::condition_variable changed_;
   control::EventLoop* loop_ = nullptr;

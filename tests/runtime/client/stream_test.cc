@@ -395,6 +395,27 @@ TEST(Batch, StaysReadableAfterTheStreamIsGone) {
   ExpectRightBytes(*batch, TestGeometry());
 }
 
+TEST(Stream, DetachingDoesNotWaitForASchedulerThatIsGone) {
+  PlayedScheduler scheduler;
+  auto stream = Attach(scheduler);
+  ASSERT_NE(stream, nullptr);
+  scheduler.FallSilent();
+  scheduler.Lose(absl::UnavailableError("it died"));
+  EXPECT_TRUE(absl::IsUnavailable(stream->Detach()));
+}
+
+TEST(Stream, DetachingHardlyWaitsOnceToldNotTo) {
+  PlayedScheduler scheduler;
+  StreamOptions options = Options();
+  std::atomic<bool> patient = true;
+  options.keep_waiting = [&patient] { return patient.load(); };
+  auto stream = Attach(scheduler, options);
+  ASSERT_NE(stream, nullptr);
+  scheduler.FallSilent();
+  patient = false;
+  EXPECT_TRUE(absl::IsCancelled(stream->Detach()));
+}
+
 TEST(StreamPlan, ReadsWhatThePlannerWrote) {
   const auto plan = ParseStreamPlan(PlanResult(TestGeometry()));
   ASSERT_TRUE(plan.ok()) << plan.status();

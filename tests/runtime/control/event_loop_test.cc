@@ -124,10 +124,13 @@ TEST(EventLoop, RunsWhatOtherThreadsPost) {
 TEST(EventLoop, HandsSignalsToTheLoop) {
   const auto loop = MakeLoop();
   int seen = 0;
-  ASSERT_TRUE(loop->WatchSignals({SIGUSR1}, [&](int signal) { seen = signal; }).ok());
+  pid_t by = 0;
+  const auto watch = [&](int signal, pid_t sender) { seen = signal, by = sender; };
+  ASSERT_TRUE(loop->WatchSignals({SIGUSR1}, watch).ok());
   ASSERT_EQ(raise(SIGUSR1), 0);
   EXPECT_TRUE(loop->RunUntil([&] { return seen != 0; }, kPatienceMs));
   EXPECT_EQ(seen, SIGUSR1);
+  EXPECT_EQ(by, getpid());
 }
 
 }  // namespace

@@ -327,6 +327,37 @@ TEST_F(SessionOverSockets, RequestClientStopsWaitingWhenItsKeyIsRevoked) {
   EXPECT_TRUE(absl::IsPermissionDenied(answer.status())) << Describe(answer.status());
 }
 
+TEST_F(SessionOverSockets, RequestClientHasAFewLastWordsOnceItIsToldToStop) {
+  KeyFile key = MakeKey("ann");
+  StartServer();
+  AnswerEverything();
+  key.address = address_;
+  const auto stopped = [] { return false; };
+  StatusOr<protocol::Body> answered = absl::UnknownError(""), silent = answered, later = answered;
+  std::thread user([&] {
+    const auto client = RequestClient::Open(key, kPatienceMs);
+    ASSERT_TRUE(client.ok()) << Describe(client.status());
+    answered = (*client)->Call(protocol::Heartbeat{}, kPatienceMs, stopped);
+    loop_->Post([this] { answer_ = nullptr; });
+    silent = (*client)->Call(protocol::Heartbeat{}, 0, stopped);
+    later = (*client)->Call(protocol::Heartbeat{}, 0, stopped);
+    loop_->Stop();
+  });
+  loop_->Run();
+  user.join();
+  EXPECT_TRUE(answered.ok()) << Describe(answered.status());
+  EXPECT_TRUE(absl::IsCancelled(silent.status())) << Describe(silent.status());
+  EXPECT_TRUE(absl::IsCancelled(later.status())) << Describe(later.status());
+}
+
+TEST_F(SessionOverSockets, RequestClientStopsConnectingOnceItIsToldTo) {
+  KeyFile key = MakeKey("ann");
+  key.address = "tcp://127.0.0.1:1";
+  const auto client = RequestClient::Open(key, kPatienceMs, [] { return false; });
+  EXPECT_TRUE(absl::IsCancelled(client.status()));
+  EXPECT_EQ(MessageOf(client.status()), "connect: tcp://127.0.0.1:1: interrupted");
+}
+
 TEST_F(SessionOverSockets, RequestClientSaysThatNothingAnswers) {
   KeyFile key = MakeKey("ann");
   key.address = "tcp://127.0.0.1:1";

@@ -215,6 +215,7 @@ TEST_F(AgentTest, DrainsOnSigtermAndLetsARunningTaskFinish) {
     const auto [peer, drain] = scheduler_.Expect<protocol::Drain>();
     scheduler_.Answer(peer, protocol::Drained{});
   }
+  KillAsAStranger(process_, SIGTERM);  // one signal to all, which the parent passed on before
   const auto [peer, finished] = scheduler_.Expect<protocol::TasksFinished>();
   ASSERT_EQ(finished.items.size(), 1u);
   EXPECT_EQ(finished.items[0].result, "finished");

@@ -120,6 +120,32 @@ TEST_F(SupervisorTest, StopsProgramsInReverseOrderOnSigterm) {
   EXPECT_EQ(ExitCode(), kExitDone);
 }
 
+TEST_F(SupervisorTest, AStopThatTheParentPassesOnIsNotTheSecond) {
+  Start({Script("only",
+                "echo start only $$ >&$OUT; "
+                "trap 'echo stop only >&$OUT; read word <&$IDLE; echo done >&$OUT; exit 0' TERM; "
+                "echo ready >&$2; while :; do read -t 1 line <&$IDLE; done")});
+  const pid_t pid = PidOf(Said());
+  while (Ready() != "ready") {
+  }
+  KillAsAStranger(supervisor_, SIGTERM);
+  EXPECT_EQ(Said(), "stop only");
+  kill(supervisor_, SIGTERM);
+  EXPECT_TRUE(TakesItsSignals(supervisor_));
+  EXPECT_EQ(kill(pid, 0), 0) << "it may go on";
+  ASSERT_EQ(write(idle_[1], "go\n", 3), 3);
+  EXPECT_EQ(Said(), "done");
+  EXPECT_EQ(ExitCode(), kExitDone);
+}
+
+TEST_F(SupervisorTest, AProgramThatASignalEndsBeforeItListensForOneIsStopped) {
+  for (const std::string number : {"TERM", "INT"}) {
+    Start({Script("only", "echo start only $$ >&$OUT; kill -" + number + " $$; sleep 60")});
+    Said();
+    EXPECT_EQ(ExitCode(), kExitDone);
+  }
+}
+
 TEST_F(SupervisorTest, StopsOnEveryOneOfItsSignals) {
   for (const int signal_number : {SIGINT, SIGHUP}) {
     Start({Script("only", kServe)});

@@ -5,8 +5,10 @@
 #include <string>
 
 #include <poll.h>
+#include <signal.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 namespace patchbay::workers {
@@ -44,6 +46,28 @@ inline bool EndsSoon(pid_t pid) {
   const bool ended = poll(&wait, 1, kPatienceMs) == 1;
   close(fd);
   return ended;
+}
+
+/// A signal from a process that is not the other one's parent.
+inline void KillAsAStranger(pid_t pid, int number) {
+  const pid_t stranger = fork();
+  if (stranger == 0) _exit(kill(pid, number));
+  int wait_status = -1;
+  waitpid(stranger, &wait_status, 0);
+}
+
+/// Whether the process takes what was sent to it within kPatienceMs.
+inline bool TakesItsSignals(pid_t pid) {
+  for (int looks = 0; looks < kPatienceMs; ++looks) {
+    std::ifstream status("/proc/" + std::to_string(pid) + "/status");
+    for (std::string word; status >> word;) {
+      if (word != "ShdPnd:") continue;
+      status >> word;
+      if (word.find_first_not_of('0') == std::string::npos) return true;
+    }
+    poll(nullptr, 0, 1);
+  }
+  return false;
 }
 
 }  // namespace patchbay::workers
