@@ -48,9 +48,23 @@ void SayVolume(Terminal& terminal, const Json& report) {
   }
 }
 
+/// Warns of voxels that lie outside the image.
+void SayLosses(Terminal& terminal, const LabelledRow& row) {
+  std::string lost;
+  for (const Json& one : row.report.value("classes", Json::array())) {
+    const auto voxels = one.value("lost_voxels", std::uint64_t{0});
+    if (voxels == 0) continue;
+    lost += StrCat(lost.empty() ? "" : ", ", voxels, " of ",
+                   one.value("drawn_voxels", std::uint64_t{0}), " of ", one.value("name", ""));
+  }
+  if (lost.empty()) return;
+  terminal.Note(StrCat("warning: ", row.file, ": voxels outside the image are lost: ", lost));
+}
+
 void SayRow(Terminal& terminal, const LabelledRow& row) {
   const Json& report = row.report;
   if (report.contains("grid")) {
+    SayLosses(terminal, row);
     SayRevision(terminal, row);
     return SayVolume(terminal, report);
   }
@@ -83,6 +97,7 @@ class LabelsImportCommand final : public Command {
         {"--classes", "CLASSES.yaml", "the class table", &classes_, true},
         {"--site", "NAME", "site whose mask values apply (the table's `from`)", &site_},
         origin,
+        {"--clip", "", "take masks that reach beyond a volume, however far; warned of", &clip_},
         {"--dry-run", "", "write nothing; show the area of each class", &dry_run_}};
     own_.AddTo(arguments);
     return arguments;
@@ -95,7 +110,7 @@ class LabelsImportCommand final : public Command {
   StatusOr<Json> Payload(const LabelRows& rows) const;
 
   std::string store_, file_, stores_, set_, classes_, site_, origin_ = "auto";
-  bool dry_run_ = false;
+  bool clip_ = false, dry_run_ = false;
   OwnClusterArguments own_;
 };
 
@@ -115,11 +130,9 @@ StatusOr<Json> LabelsImportCommand::Payload(const LabelRows& rows) const {
   if (!text.ok()) return text.status();
   const StatusOr<plan::ClassTable> table = plan::ParseClassTable(*text, classes_);
   if (!table.ok()) return AsUsageError(table.status());
-  return Json{{"set", set_},
-              {"classes", plan::ToJson(*table)},
-              {"sites", rows.sites},
-              {"origin", origin_},
-              {"dry_run", dry_run_}};
+  return Json{{"set", set_},         {"classes", plan::ToJson(*table)},
+              {"sites", rows.sites}, {"origin", origin_},
+              {"clip", clip_},       {"dry_run", dry_run_}};
 }
 
 StatusOr<ExitCode> LabelsImportCommand::Run(Session& session) {

@@ -316,7 +316,9 @@ StatusOr<std::vector<std::optional<int>>> MaskValues(const ClassTable& table,
     for (const LabelClass& one : table.classes)
       out[static_cast<std::size_t>(one.value)] = one.value;
   }
-  if (!out[kIgnoreClass]) out[kIgnoreClass] = kIgnoreClass;
+  const bool names_ignore = std::any_of(table.classes.begin(), table.classes.end(),
+                                        [](const auto& one) { return one.value == kIgnoreClass; });
+  if (!out[kIgnoreClass] && names_ignore) out[kIgnoreClass] = kIgnoreClass;
   if (!sites.empty() && !is_known) {
     return absl::InvalidArgumentError(StrCat(
         "class table: ",

@@ -57,8 +57,9 @@ NamedClass MeaningOf(const ClassTable& table, std::string_view name);
 std::vector<std::string> NamesOf(const ClassTable& table);
 
 /// What each value of a mask file becomes for images of `site`. Where the table has no `from`, the
-/// mask's values are the table's own. nullopt: not in the table. InvalidArgument for a site that
-/// the table does not name although it names others.
+/// mask's values are the table's own; kIgnoreClass is ignored if a class has that value. nullopt:
+/// not in the table. InvalidArgument for a site that the table does not name although it names
+/// others.
 StatusOr<std::vector<std::optional<int>>> MaskValues(const ClassTable& table,
                                                      std::string_view site);
 

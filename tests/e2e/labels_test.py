@@ -156,8 +156,20 @@ class Labels(harness.Case):
         self.assertEqual(digests[0], digests[1])
         self.json("labels", "export", store, "--set", "gleason", "--out", "back.tif", "--to", "tiff")
         (self.folder / "values.yaml").write_text(CLASSES.replace("skip:", "  - {name: unseen, value: 255}\nskip:"))
-        mask = self.json("labels", "import", store, "back.tif", "--set", "mask", "--classes", "values.yaml")["imported"][0]["revision"]
-        self.assertEqual(json.loads((store / "labels" / mask / "zarr.json").read_text())["attributes"]["patchbay"]["pixel_digest"], digests[0])
+        for table in ("classes.yaml", "values.yaml"):  # 255 of an exported mask is what nobody drew, whatever the table says
+            row = self.json("labels", "import", store, "back.tif", "--set", "mask", "--classes", table)["imported"][0]
+            said = json.loads((store / "labels" / row["revision"] / "zarr.json").read_text())["attributes"]["patchbay"]
+            self.assertEqual(said["pixel_digest"], digests[0])
+            self.assertGreater(row["ignored_pixels"], 1000)
+        self.assertEqual(row["classes"][3], {"name": "unseen", "value": 255, "outlines": 0, "pixels": 0, "area_mm2": 0.0})
+        mask = (self.folder / "back.tif").read_bytes()
+        self.assertEqual(mask.count(b"patchbay label set"), 1)
+        (self.folder / "foreign.tif").write_bytes(mask.replace(b"patchbay label set", b"somebody's own mask"[:18]))
+        refused = self.command("labels", "import", store, "foreign.tif", "--set", "no", "--classes", "classes.yaml")
+        self.assertEqual(refused.returncode, 1)
+        self.assertIn(f"does not have: 255 ({row['ignored_pixels']} pixels); 255 may be a class (`from: 255`)", refused.stderr)
+        foreign = self.json("labels", "import", store, "foreign.tif", "--set", "foreign", "--classes", "values.yaml")["imported"][0]
+        self.assertEqual(foreign["classes"][3]["pixels"], foreign["ignored_pixels"])
         self.assertIn("no set 'none'", self.command("labels", "export", store, "--set", "none", "--out", "x").stderr)
         index = store / "labels" / report["revision"] / "positions.index"
         index.write_bytes(index.read_bytes() + b"x")
@@ -170,7 +182,7 @@ class Labels(harness.Case):
         self.assertNotEqual(second["revision"], report["revision"])
         listed = json.loads((store / "labels" / "zarr.json").read_text())["attributes"]["ome"]["labels"]
         self.assertEqual([r for r in listed if r.startswith("gleason.")], [second["revision"]])
-        self.assertEqual(len(self.json("verify", store)["labels"]), 4)
+        self.assertEqual(len(self.json("verify", store)["labels"]), 6)
         shard = next(p for p in (store / "labels" / report["revision"] / "0").rglob("*") if p.is_file() and p.name != "zarr.json")
         whole = shard.read_bytes()
         shard.write_bytes(whole[:100] + bytes([whole[100] ^ 1]) + whole[101:])
@@ -179,6 +191,21 @@ class Labels(harness.Case):
         shard.write_bytes(whole)
         (store / "labels" / "strange").write_text("")
         self.assertIn("labels/strange", self.json("verify", store, expect=1)["bad"][0])
+
+    def test_classes_that_are_ignored_are_counted_apart_from_what_nobody_drew(self):
+        store = self.store_of(self.slide(size="1301x1111"))
+        (self.folder / "ignored.yaml").write_text(
+            CLASSES.replace("skip:", "  - {name: artefact, value: 255, aliases: [pen]}\n  - {name: blur, value: 255}\nskip:"))
+        square = lambda y, x, side: polygon([(x, y), (x + side, y), (x + side, y + side), (x, y + side)])
+        self.write([feature("Tumor", square(100, 100, 400)), feature("pen", square(450, 450, 100)),
+                    feature("pen", square(1000, 1250, 200)), feature("stroma", square(0, 0, 10))])
+        row = self.importing(store, self.geojson, classes="ignored.yaml")["imported"][0]
+        drawn = {one["name"]: one["pixels"] for one in row["classes"]}
+        pen = 100 * 100 + 51 * 111
+        self.assertEqual(drawn, {"benign": 0, "tumour": 400 * 400 - 50 * 50, "stroma": 100, "artefact": pen, "blur": 0})
+        self.assertEqual(row["ignored_pixels"], 1301 * 1111 - 400 * 400 + 50 * 50 - 100)
+        again = self.importing(store, self.geojson, "--dry-run", classes="ignored.yaml")["imported"][0]
+        self.assertEqual(again["classes"], row["classes"])
 
     @unittest.skipUnless((harness.DATA / "wsi/annotations").is_dir(), "no test data")
     def test_real_files(self):

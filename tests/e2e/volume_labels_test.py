@@ -64,6 +64,17 @@ nifti(folder / "unknown.nii.gz", classes + 3 * (classes == 2), ras)
 nifti(folder / "broken.nii.gz", classes * 0.5, ras, dtype=16)
 skewed = ras.copy(); skewed[0, 1] += 0.5
 nifti(folder / "skewed.nii.gz", classes, skewed)
+nifti(folder / "foreground.nii.gz", numpy.where(classes == 2, 255, 0), ras)
+# The image's grid and five columns more: 20,000 voxels of soft tissue on the image, 150 beside it; bone where asked.
+def wider(name, lost, bone):
+    mask = numpy.zeros((22, 130, 118 + 5), numpy.uint8)
+    mask[5:15, 20:40, 17:117] = 1
+    mask[5:15, 20:35, 119:119 + lost] = 1
+    mask[0, 0, bone] = 2
+    nifti(folder / name, mask, ras)
+wider("near.nii.gz", 1, slice(0, 3))
+wider("shifted.nii.gz", 2, slice(0, 3))
+wider("gone.nii.gz", 1, slice(119, 122))
 
 # A coarser grid, turned by some degrees: each voxel of the image takes what linear weights of one-hot classes say.
 turn = numpy.radians(7)
@@ -169,9 +180,9 @@ class VolumeLabels(harness.Case):
         self.run_python(MAKE, store, self.folder)
         return store
 
-    def imported(self, store, file, name="parts", classes=None, expect=0):
+    def imported(self, store, file, name="parts", classes=None, expect=0, clip=False):
         seen = self.json("labels", "import", store, file, "--set", name, "--classes", classes or self.classes,
-                         expect=expect)
+                         *["--clip"] * clip, expect=expect)
         return seen["imported"][0]
 
     def refused(self, store, file, *texts, classes=None):
@@ -194,11 +205,12 @@ class VolumeLabels(harness.Case):
         self.segments_kept_apart(store)
         part = self.imported(store, self.folder / "part.nii.gz")
         self.assertEqual((part["grid"], part["covered_voxels"]), ("same", 15 * 100 * 102))
-        turned = self.imported(store, self.folder / "turned.nii.gz")
+        self.assertEqual([one["lost_voxels"] for one in part["classes"]], [0, 0, 0])
+        turned = self.imported(store, self.folder / "turned.nii.gz", clip=True)
         self.assertEqual(turned["grid"], "resampled")
         self.assertEqual(self.run_python(LOOK, store, turned["revision"], self.folder / "turned.npy",
                                          self.folder / "turned_sure.npy"), "ok")
-        again = self.imported(store, self.folder / "turned.nii.gz")
+        again = self.imported(store, self.folder / "turned.nii.gz", clip=True)
         self.assertEqual((again["revision"], again["already_there"]), (turned["revision"], True))
         self.assertEqual(self.command("verify", store).returncode, 0)
         histograms = store / "labels" / turned["revision"] / "histograms.index"
@@ -219,6 +231,38 @@ class VolumeLabels(harness.Case):
             row = self.imported(store, self.folder / "two.seg.nrrd", kept, table)
             self.assertEqual(row["overlapping_voxels"], 0)
             self.assertEqual(self.run_python(LOOK, store, row["revision"], self.folder / f"only{value}.npy"), "ok", kept)
+
+    def test_voxels_outside_the_image_are_counted_and_not_lost_unasked(self):
+        store = self.phantom()
+        near = self.command("labels", "import", store, self.folder / "near.nii.gz", "--set", "near", "--classes", self.classes)
+        self.assertEqual(near.returncode, 0, near.stderr)
+        self.assertIn("near.nii.gz: voxels outside the image are lost: 150 of 20150 of soft\n", near.stderr)
+        self.refused(store, self.folder / "shifted.nii.gz", "'soft' loses 300 of 20300 voxels outside the image: ", "--clip")
+        self.refused(store, self.folder / "gone.nii.gz", "'bone' loses 3 of 3 voxels outside the image and has none on it")
+        for name, bone in (("shifted.nii.gz", 3), ("gone.nii.gz", 0)):
+            row = self.imported(store, self.folder / name, "clipped", clip=True)
+            self.assertEqual([one["voxels"] for one in row["classes"]][1:], [20000, bone])
+        self.assertEqual([one["lost_voxels"] for one in row["classes"]], [0, 150, 3])
+        self.refused(store, self.folder / "far.nii.gz", "outside the image")
+
+    def test_255_is_ignored_only_where_the_table_says_so(self):
+        store = self.phantom()
+        bone = self.imported(store, self.folder / "same.nii")["classes"][2]["voxels"]
+        self.refused(store, self.folder / "foreground.nii.gz", f"does not have: 255 ({bone} voxels); 255 may be a class (`from: 255`)")
+        table = self.folder / "table.yaml"
+        for line, counts, ignored in (("{name: bone, value: 2, from: 255}", [bone], 0),
+                                      ("{name: unclear, value: 255}", [bone], bone),
+                                      ("{name: unclear, value: 255, from: 255}\n  - {name: none, value: 255, from: 7}", [bone, 0], bone)):
+            table.write_text("classes:\n  - {name: background, value: 0, from: 0}\n"
+                             f"  - {line}\nexhaustive: true\nbackground: background\n", encoding="utf-8")
+            row = self.imported(store, self.folder / "foreground.nii.gz", "ignoring", table)
+            self.assertEqual([one["voxels"] for one in row["classes"]][1:], counts, line)
+            self.assertEqual(row["ignored_voxels"], ignored, line)
+        # What the mask does not reach is ignored and of no class.
+        table.write_text("classes:\n  - {name: soft, value: 1}\n  - {name: bone, value: 2}\n"
+                         "  - {name: rest, value: 0}\n  - {name: unclear, value: 255}\n", encoding="utf-8")
+        row = self.imported(store, self.folder / "part.nii.gz", "part", table)
+        self.assertEqual((row["classes"][3]["voxels"], row["ignored_voxels"]), (0, 22 * 130 * 118 - 15 * 100 * 102))
 
     def test_a_preview_shows_three_slices_with_the_labels(self):
         store = self.phantom()

@@ -7,15 +7,18 @@
 #include <zlib.h>
 
 #include "runtime/base/strings.h"
+#include "runtime/zarr/file_byte_store.h"
+#include "workers/sources/tiff_index.h"
 
 namespace patchbay::workers {
 namespace {
 
 // Tags and values of TIFF 6.0.
 constexpr std::uint16_t kWidth = 256, kHeight = 257, kBits = 258, kCompression = 259,
-                        kPhotometric = 262, kSamples = 277, kTileWidth = 322, kTileHeight = 323,
-                        kTileOffsets = 324, kTileBytes = 325;
+                        kPhotometric = 262, kDescription = 270, kSamples = 277, kTileWidth = 322,
+                        kTileHeight = 323, kTileOffsets = 324, kTileBytes = 325;
 constexpr std::uint16_t kDeflate = 8, kBlackIsZero = 1;
+constexpr std::string_view kExported = "patchbay label set: 255 is ignored";
 
 }  // namespace
 
@@ -53,6 +56,7 @@ StatusOr<std::uint64_t> MaskTiff::Commit() {
   fields.Short(kBits, {8});
   fields.Short(kCompression, {kDeflate});
   fields.Short(kPhotometric, {kBlackIsZero});
+  fields.Text(kDescription, kExported);
   fields.Short(kSamples, {1});
   fields.Long(kTileWidth, static_cast<std::uint32_t>(kTile));
   fields.Long(kTileHeight, static_cast<std::uint32_t>(kTile));
@@ -63,6 +67,15 @@ StatusOr<std::uint64_t> MaskTiff::Commit() {
   std::error_code error;
   const std::uintmax_t bytes = std::filesystem::file_size(path_, error);
   return error ? 0 : static_cast<std::uint64_t>(bytes);
+}
+
+bool IsExportedMask(const std::string& path) {
+  const auto file = zarr::OpenStoredFile(path);
+  if (!file.ok()) return false;
+  const auto index = TiffIndex::Read(*file);
+  if (!index.ok() || index->directories().empty()) return false;
+  const auto description = index->ReadDescription(index->directories().front());
+  return description.ok() && *description == kExported;
 }
 
 }  // namespace patchbay::workers

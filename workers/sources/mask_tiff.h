@@ -33,4 +33,8 @@ class MaskTiff {
   std::vector<std::uint64_t> offsets_, bytes_;
 };
 
+/// True for a TIFF that MaskTiff wrote, whose 255 is what nobody drew. False where it cannot be
+/// read.
+bool IsExportedMask(const std::string& path);
+
 }  // namespace patchbay::workers

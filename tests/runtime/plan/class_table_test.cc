@@ -47,6 +47,10 @@ TEST(ClassTable, MaskValuesAreThoseOfTheSite) {
   ASSERT_TRUE(plain.ok());
   EXPECT_EQ((*MaskValues(*plain, "anywhere"))[7], 7);
   EXPECT_EQ((*MaskValues(*plain, ""))[0], std::nullopt);
+  EXPECT_EQ((*MaskValues(*plain, ""))[255], std::nullopt) << "nobody says that 255 is ignored";
+  const auto foreground = ParseClassTable("classes: [{name: a, value: 7, from: 255}]", "t.yaml");
+  ASSERT_TRUE(foreground.ok());
+  EXPECT_EQ((*MaskValues(*foreground, ""))[255], 7);
 }
 
 TEST(ClassTable, WhatIsWrongIsSaidWithItsLine) {

@@ -9,6 +9,7 @@
 #include "runtime/zarr/label_sets.h"
 #include "runtime/zarr/label_writer.h"
 #include "workers/annotations/read_annotations.h"
+#include "workers/jobs/labels/class_values.h"
 #include "workers/jobs/labels/label_raster.h"
 #include "workers/jobs/labels/labels.h"
 #include "workers/jobs/labels/position_builder.h"
@@ -41,6 +42,12 @@ StatusOr<ImportRow> OpenRow(TaskContext& context, const LabelsRequest& request) 
   return out;
 }
 
+/// Of level 0.
+struct Pixels {
+  const std::array<std::uint64_t, 256>& by_value;
+  const IgnoredClasses& ignored;
+};
+
 struct Source {
   std::unique_ptr<LabelRaster> drawing;
   std::optional<Digest> digest;  ///< of the file, where there is one
@@ -56,10 +63,10 @@ StatusOr<std::string> FirstBytesOf(const std::string& path) {
   return text;
 }
 
+/// `classes`: the request's, in the values that are drawn.
 StatusOr<Source> OpenSource(TaskContext& context, const LabelsRequest& request,
-                            const ImportRow& row) {
-  const RasterRequest drawing{row.image, request.classes, row.site, request.origin,
-                              ProgressOf(context)};
+                            const plan::ClassTable& classes, const ImportRow& row) {
+  const RasterRequest drawing{row.image, classes, row.site, request.origin, ProgressOf(context)};
   if (request.tissue) {
     Source found;
     PB_ASSIGN_OR_RETURN(found.drawing, DrawTissue(context, row.image, *request.tissue));
@@ -80,15 +87,17 @@ StatusOr<Source> OpenSource(TaskContext& context, const LabelsRequest& request,
   return source;
 }
 
-/// Pixels and, where the spacing is known, square millimetres of each class.
-Json ClassesJson(const LabelsRequest& request, const LabelledImage& image,
-                 const std::array<std::uint64_t, 256>& pixels, const RasterReport& report) {
+/// Pixels and, where the spacing is known, square millimetres of each class. Of those that are
+/// ignored what was drawn.
+Json ClassesJson(const LabelsRequest& request, const LabelledImage& image, const Pixels& pixels,
+                 const RasterReport& report) {
   const auto& [z, y, x] = image.spacing;
   const double mm2 = y && x ? y->Micrometres() * x->Micrometres() * 1e-6 : 0;
   Json classes = Json::array();
   for (std::size_t i = 0; i < request.classes.classes.size(); ++i) {
     const plan::LabelClass& one = request.classes.classes[i];
-    const std::uint64_t count = pixels[static_cast<std::size_t>(one.value)];
+    const std::uint64_t count =
+        pixels.ignored.CountOf(i).value_or(pixels.by_value[static_cast<std::size_t>(one.value)]);
     classes.push_back({{"name", one.name},
                        {"value", one.value},
                        {"outlines", report.outlines[i]},
@@ -98,12 +107,12 @@ Json ClassesJson(const LabelsRequest& request, const LabelledImage& image,
   return classes;
 }
 
-Json ReportJson(const LabelsRequest& request, const ImportRow& row,
-                const std::array<std::uint64_t, 256>& pixels, const RasterReport& report) {
+Json ReportJson(const LabelsRequest& request, const ImportRow& row, const Pixels& pixels,
+                const RasterReport& report) {
   Json json = {{"set", request.set},
                {"format", report.format},
                {"classes", ClassesJson(request, row.image, pixels, report)},
-               {"ignored_pixels", pixels[zarr::kIgnoreLabel]}};
+               {"ignored_pixels", pixels.by_value[zarr::kIgnoreLabel]}};
   if (request.tissue) {
     json["tissue"] = report.tissue;
     return json;
@@ -138,14 +147,32 @@ zarr::ImageStoreSpec SpecOf(const LabelsRequest& request, const ImportRow& row,
   return spec;
 }
 
+/// A chunk as it is stored: classes that are ignored are 255.
+StatusOr<std::optional<std::uint8_t>> ResolvedChunk(LabelRaster& drawing, const Extent& level,
+                                                    const Point& at, IgnoredClasses& ignored,
+                                                    std::uint8_t* out) {
+  PB_ASSIGN_OR_RETURN(const std::optional<std::uint8_t> one, drawing.Chunk(at, out));
+  if (!ignored.any()) return one;
+  const std::int64_t side = zarr::LabelSettings().chunk.x;
+  const Box box = Intersect(Box2D(at.y * side, at.x * side, side, side), WholeOf(level));
+  if (one) {
+    return std::optional(ignored.Resolve(*one, static_cast<std::uint64_t>(box.Pixels())));
+  }
+  for (std::int64_t y = 0; y < box.height; ++y) {
+    ignored.Resolve(std::span(out + y * side, static_cast<std::size_t>(box.width)));
+  }
+  return one;
+}
+
 StatusOr<TaskOutput> Import(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const LabelsRequest request, LabelsRequestOf(context));
   PB_ASSIGN_OR_RETURN(const ImportRow row, OpenRow(context, request));
   if (request.tissue) PB_RETURN_IF_ERROR(CheckFlat(row.image, "label tissue"));
   if (row.image.is_volume) return ImportVolume(context, request, row);
-  PB_ASSIGN_OR_RETURN(const Source source, OpenSource(context, request, row));
+  IgnoredClasses ignored(request.classes);
+  PB_ASSIGN_OR_RETURN(const Source source, OpenSource(context, request, ignored.table(), row));
   const auto chunk = [&](const Point& at, std::uint8_t* out) {
-    return source.drawing->Chunk(at, out);
+    return ResolvedChunk(*source.drawing, row.image.levels[0], at, ignored, out);
   };
   const auto after_row = [&context] {
     context.AddProgress();
@@ -156,7 +183,7 @@ StatusOr<TaskOutput> Import(TaskContext& context) {
     PB_ASSIGN_OR_RETURN(const auto pixels,
                         zarr::CountLabels(row.image.levels[0], chunk, after_row));
     PB_RETURN_IF_ERROR(source.drawing->Finish());
-    output.result = DumpJson(ReportJson(request, row, pixels, source.drawing->report()));
+    output.result = DumpJson(ReportJson(request, row, {pixels, ignored}, source.drawing->report()));
     return output;
   }
   PB_ASSIGN_OR_RETURN(const LabelsFolder folder, LabelsFolder::Open(context, row.image.store));
@@ -179,7 +206,7 @@ StatusOr<TaskOutput> Import(TaskContext& context) {
   PB_RETURN_IF_ERROR(zarr::DraftStoreMetadata(folder.Staging(), spec, roots));
   PB_ASSIGN_OR_RETURN(const bool was_there,
                       PublishRevision(context, folder, request, row, roots.bytes));
-  Json report = ReportJson(request, row, shards.pixels, source.drawing->report());
+  Json report = ReportJson(request, row, {shards.pixels, ignored}, source.drawing->report());
   report["digest"] = roots.bytes.Hex();
   report["revision"] = revision;
   report["already_there"] = was_there;

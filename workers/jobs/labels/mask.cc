@@ -3,8 +3,10 @@
 
 #include "runtime/base/counted.h"
 #include "runtime/base/strings.h"
+#include "workers/jobs/labels/class_values.h"
 #include "workers/jobs/labels/label_raster.h"
 #include "workers/sources/image_source.h"
+#include "workers/sources/mask_tiff.h"
 
 namespace patchbay::workers {
 namespace {
@@ -17,15 +19,17 @@ Status Refuse(std::string_view cause) {
 
 class MaskRaster final : public LabelRaster {
  public:
-  MaskRaster(std::unique_ptr<ImageSource> source, int level,
-             const std::vector<std::optional<int>>& values, const RasterRequest& request)
-      : source_(std::move(source)), level_(level), scratch_(source_->MakeScratch()) {
+  MaskRaster(std::unique_ptr<ImageSource> source, int level, std::vector<std::optional<int>> values,
+             const RasterRequest& request)
+      : source_(std::move(source)),
+        level_(level),
+        scratch_(source_->MakeScratch()),
+        known_(std::move(values)) {
     fetched_.after_piece = request.after_piece;
     report_.format = "mask";
     report_.outlines.assign(request.classes.classes.size(), 0);
-    for (std::size_t v = 0; v < values.size(); ++v) {
-      is_known_[v] = values[v].has_value();
-      values_[v] = static_cast<std::uint8_t>(values[v].value_or(zarr::kIgnoreLabel));
+    for (std::size_t v = 0; v < known_.size(); ++v) {
+      values_[v] = static_cast<std::uint8_t>(known_[v].value_or(zarr::kIgnoreLabel));
     }
   }
 
@@ -50,24 +54,16 @@ class MaskRaster final : public LabelRaster {
     return std::optional<std::uint8_t>();
   }
 
-  Status Finish() override {
-    std::string unknown;
-    for (std::size_t v = 0; v < seen_.size(); ++v) {
-      if (seen_[v] == 0 || is_known_[v]) continue;
-      unknown += StrCat(unknown.empty() ? "" : ", ", v, " (", seen_[v], " pixels)");
-    }
-    if (unknown.empty()) return absl::OkStatus();
-    return Refuse(StrCat("values that the class table does not have: ", unknown));
-  }
+  Status Finish() override { return CheckMaskValues(seen_, known_, "pixels"); }
 
  private:
   std::unique_ptr<ImageSource> source_;
   const int level_;
   std::unique_ptr<DecodeScratch> scratch_;
+  const std::vector<std::optional<int>> known_;  ///< by value of the mask
   EncodedPatch fetched_;
   std::vector<std::byte> pixels_;
   std::array<std::uint8_t, 256> values_{};
-  std::array<bool, 256> is_known_{};
   std::array<std::uint64_t, 256> seen_{};
 };
 
@@ -94,9 +90,10 @@ StatusOr<std::unique_ptr<LabelRaster>> DrawMask(const RasterRequest& request,
                          NameOf(layout.dtype), ": its values are not 8-bit classes"));
   }
   PB_ASSIGN_OR_RETURN(const int level, LevelOf(layout, request.image));
-  PB_ASSIGN_OR_RETURN(const auto values, plan::MaskValues(request.classes, request.site));
+  PB_ASSIGN_OR_RETURN(auto values, plan::MaskValues(request.classes, request.site));
+  if (IsExportedMask(path)) values[zarr::kIgnoreLabel] = zarr::kIgnoreLabel;
   return std::unique_ptr<LabelRaster>(
-      std::make_unique<MaskRaster>(std::move(*source), level, values, request));
+      std::make_unique<MaskRaster>(std::move(*source), level, std::move(values), request));
 }
 
 }  // namespace patchbay::workers

@@ -33,6 +33,7 @@ Status TakeAnnotations(const TaskContext& context, LabelsRequest& request) {
   PB_ASSIGN_OR_RETURN(const Json* classes, JsonMember(context.payload, "classes", kWhat));
   PB_ASSIGN_OR_RETURN(request.classes, plan::ClassTableFromJson(*classes, "class table"));
   PB_ASSIGN_OR_RETURN(request.dry_run, JsonBool(context.payload, "dry_run", kWhat));
+  PB_ASSIGN_OR_RETURN(request.clip, JsonBool(context.payload, "clip", kWhat));
   PB_ASSIGN_OR_RETURN(const std::string origin, JsonString(context.payload, "origin", kWhat));
   PB_ASSIGN_OR_RETURN(request.origin, OriginOf(origin));
   PB_ASSIGN_OR_RETURN(request.sites, ManifestPaths(context.payload, "sites"));

@@ -5,6 +5,7 @@
 
 #include "runtime/base/available_memory.h"
 #include "runtime/base/strings.h"
+#include "workers/jobs/labels/class_values.h"
 
 namespace patchbay::workers {
 namespace {
@@ -21,14 +22,7 @@ StatusOr<VoxelClasses> ByValue(const plan::ClassTable& table, const std::string&
     ++seen[value];
     value = static_cast<std::uint8_t>(meaning[value].value_or(plan::kIgnoreClass));
   }
-  std::string unknown;
-  for (std::size_t v = 0; v < seen.size(); ++v) {
-    if (seen[v] == 0 || meaning[v]) continue;
-    unknown += StrCat(unknown.empty() ? "" : ", ", v, " (", seen[v], " voxels)");
-  }
-  if (!unknown.empty()) {
-    return Refuse(StrCat("mask: values that the class table does not have: ", unknown));
-  }
+  PB_RETURN_IF_ERROR(CheckMaskValues(seen, meaning, "voxels"));
   return VoxelClasses{std::move(labels.values), {}, 0};
 }
 

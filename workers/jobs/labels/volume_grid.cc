@@ -36,9 +36,10 @@ class GridMap {
 
   bool is_aligned() const { return is_aligned_; }
   Vec3 At(double x, double y, double z) const { return begin_ + x_ * x + y_ * y + z_ * z; }
-  bool Covers(const Vec3& at) const {
-    const auto within = [](double v, std::int64_t side) {
-      return v >= -0.5 && v < static_cast<double>(side) - 0.5;
+  /// `margin`: how far outside still counts, in voxels.
+  bool Covers(const Vec3& at, double margin = 0) const {
+    const auto within = [margin](double v, std::int64_t side) {
+      return v >= -0.5 - margin && v < static_cast<double>(side) - 0.5 + margin;
     };
     return within(at.x, size_.x) && within(at.y, size_.y) && within(at.z, size_.z);
   }
@@ -117,6 +118,25 @@ StatusOr<std::vector<std::uint8_t>> OntoGrid(std::span<const std::uint8_t> value
     if (progress) PB_RETURN_IF_ERROR(progress());
   }
   return out;
+}
+
+StatusOr<std::array<std::uint64_t, 256>> CountOutside(std::span<const std::uint8_t> values,
+                                                      const VoxelGrid& mask, const VoxelGrid& image,
+                                                      const VolumeProgress& progress) {
+  const GridMap map(image, mask);
+  std::array<std::uint64_t, 256> outside{};
+  const std::uint8_t* at = values.data();
+  for (std::int64_t z = 0; z < mask.size.z; ++z) {
+    for (std::int64_t y = 0; y < mask.size.y; ++y) {
+      for (std::int64_t x = 0; x < mask.size.x; ++x, ++at) {
+        const Vec3 place =
+            map.At(static_cast<double>(x), static_cast<double>(y), static_cast<double>(z));
+        if (!map.Covers(place, kAligned)) ++outside[*at];
+      }
+    }
+    if (progress) PB_RETURN_IF_ERROR(progress());
+  }
+  return outside;
 }
 
 }  // namespace patchbay::workers

@@ -1,6 +1,7 @@
 // Classes of one grid of voxels onto another that lies in the same patient.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -31,5 +32,11 @@ StatusOr<std::vector<std::uint8_t>> OntoGrid(std::span<const std::uint8_t> value
                                              const VoxelGrid& mask, const VoxelGrid& image,
                                              std::uint8_t outside, const VolumeProgress& progress,
                                              GridFit& fit);
+
+/// Voxels of each value of `mask` whose centres lie more than a hundredth of a voxel outside
+/// `image`. Errors of `progress`, called once a slice, end the work.
+StatusOr<std::array<std::uint64_t, 256>> CountOutside(std::span<const std::uint8_t> values,
+                                                      const VoxelGrid& mask, const VoxelGrid& image,
+                                                      const VolumeProgress& progress);
 
 }  // namespace patchbay::workers

@@ -14,6 +14,7 @@
 #include "runtime/plan/position_index.h"
 #include "runtime/zarr/label_sets.h"
 #include "runtime/zarr/label_writer.h"
+#include "workers/jobs/labels/class_values.h"
 #include "workers/jobs/labels/components.h"
 #include "workers/jobs/labels/labels.h"
 #include "workers/jobs/labels/position_builder.h"
@@ -28,14 +29,24 @@ namespace patchbay::workers {
 namespace {
 
 constexpr std::int64_t kSlicesAtOnce = 32;
+/// Of a class: more than this part outside the image is another scan's mask, or a shifted one.
+constexpr double kMostLost = 0.01;
 
 Status Refuse(std::string_view cause) {
   return absl::InvalidArgumentError(StrCat("import labels: ", cause));
 }
 
+/// Voxels of one class.
+struct ClassVoxels {
+  std::uint64_t drawn = 0;    ///< in the segmentation
+  std::uint64_t outside = 0;  ///< of them those that lie outside the image
+  std::uint64_t kept = 0;     ///< on the image's grid
+};
+
 /// The labels of a volume on its grid, and how they came to be.
 struct VolumeLabels {
   std::vector<std::uint8_t> voxels;  ///< x fastest
+  std::vector<ClassVoxels> classes;  ///< as the class table has them
   std::array<std::uint64_t, 256> counts{};
   std::string format;
   std::vector<std::string> skipped;
@@ -57,6 +68,11 @@ StatusOr<std::string> CheckFrame(const TaskContext& context, const LabelledImage
       "the segmentation has another frame of reference than the image: it is of another scan");
 }
 
+bool IsForeground(const plan::ClassTable& table, const plan::LabelClass& one) {
+  return one.value != plan::kIgnoreClass && one.name != table.background &&
+         one.name != plan::kBackgroundClass;
+}
+
 /// Something of the segmentation lies on the image.
 Status CheckPlaced(const plan::ClassTable& table, const std::vector<std::uint8_t>& drawn,
                    const VolumeLabels& labels) {
@@ -71,6 +87,44 @@ Status CheckPlaced(const plan::ClassTable& table, const std::vector<std::uint8_t
   return Refuse("nothing that the segmentation marks lies on the image");
 }
 
+/// 1 % and more of a class outside the image, or none of it on the image, for each such class; ""
+/// for none. What is background or ignored lies around most images.
+std::string LossesOf(const plan::ClassTable& table, const VolumeLabels& labels) {
+  std::string text;
+  for (std::size_t i = 0; i < table.classes.size(); ++i) {
+    const plan::LabelClass& one = table.classes[i];
+    const auto& [drawn, outside, kept] = labels.classes[i];
+    if (!IsForeground(table, one) || drawn == 0) continue;
+    const double part = static_cast<double>(outside) / static_cast<double>(drawn);
+    if (part <= kMostLost && kept > 0) continue;
+    text += StrCat(text.empty() ? "" : ", ", "'", one.name, "' loses ", outside, " of ", drawn,
+                   " voxels outside the image", kept == 0 ? " and has none on it" : "");
+  }
+  return text;
+}
+
+/// What each class has, and what of it there is room for. The values are those of `ignored`, and in
+/// the end the class table's.
+Status CountClasses(IgnoredClasses& ignored, const VoxelGrid& mask, const VoxelGrid& image,
+                    const VolumeProgress& progress, std::vector<std::uint8_t>& values,
+                    VolumeLabels& labels) {
+  std::array<std::uint64_t, 256> drawn{};
+  for (const std::uint8_t value : values) ++drawn[value];
+  PB_ASSIGN_OR_RETURN(const auto outside, CountOutside(values, mask, image, progress));
+  for (const plan::LabelClass& one : ignored.table().classes) {
+    const auto value = static_cast<std::size_t>(one.value);
+    labels.classes.push_back({drawn[value], outside[value], 0});
+  }
+  if (!ignored.any()) return absl::OkStatus();
+  GridFit fit;
+  PB_ASSIGN_OR_RETURN(
+      std::vector<std::uint8_t> told_apart,
+      OntoGrid(values, mask, image, UncoveredClass(ignored.table()), progress, fit));
+  ignored.Resolve(told_apart);
+  for (std::uint8_t& value : values) value = ignored.Resolve(value, 0);
+  return absl::OkStatus();
+}
+
 StatusOr<VolumeLabels> ReadOntoImage(TaskContext& context, const LabelsRequest& request,
                                      const ImportRow& row) {
   const VolumeProgress progress = ProgressOf(context);
@@ -80,18 +134,26 @@ StatusOr<VolumeLabels> ReadOntoImage(TaskContext& context, const LabelsRequest& 
   PB_ASSIGN_OR_RETURN(labels.frame_of_reference,
                       CheckFrame(context, row.image, file.frame_of_reference));
   const VoxelGrid mask{file.size, file.affine}, image{row.image.levels[0], row.image.affine};
+  IgnoredClasses ignored(request.classes);
   PB_ASSIGN_OR_RETURN(VoxelClasses classes,
-                      ClassesOf(request.classes, row.site, std::move(file), progress));
+                      ClassesOf(ignored.table(), row.site, std::move(file), progress));
   labels.skipped = std::move(classes.skipped);
   labels.overlapping = classes.overlapping;
   const auto voxels = static_cast<std::uint64_t>(image.size.Pixels());
   PB_RETURN_IF_ERROR(CheckMemoryFits("import labels", 2 * voxels, AvailableMemory()));
+  PB_RETURN_IF_ERROR(CountClasses(ignored, mask, image, progress, classes.values, labels));
   PB_ASSIGN_OR_RETURN(
       labels.voxels,
       OntoGrid(classes.values, mask, image, UncoveredClass(request.classes), progress, labels.fit));
   PB_RETURN_IF_ERROR(CheckPlaced(request.classes, classes.values, labels));
   for (const std::uint8_t value : labels.voxels) ++labels.counts[value];
-  return labels;
+  for (std::size_t i = 0; i < labels.classes.size(); ++i) {
+    const auto value = static_cast<std::size_t>(request.classes.classes[i].value);
+    labels.classes[i].kept = ignored.CountOf(i).value_or(labels.counts[value]);
+  }
+  const std::string losses = LossesOf(request.classes, labels);
+  if (losses.empty() || request.clip) return labels;
+  return Refuse(StrCat(losses, ": of another scan, or shifted; --clip imports what lies on it"));
 }
 
 StatusOr<std::string> PositionsOf(const LabelsRequest& request, const Extent& size,
@@ -186,12 +248,14 @@ Json ReportJson(const LabelsRequest& request, const ImportRow& row, const Volume
   const double ml = std::abs(Dot(Cross(a.x, a.y), a.z)) * 1e-3;
   Json classes = Json::array();
   for (const plan::LabelClass& one : request.classes.classes) {
-    const std::uint64_t count = labels.counts[static_cast<std::size_t>(one.value)];
+    const auto& [drawn, outside, count] = labels.classes[classes.size()];
     const plan::ClassComponents* parts = components.Find(one.name);
     classes.push_back(
         {{"name", one.name},
          {"value", one.value},
          {"voxels", count},
+         {"drawn_voxels", drawn},
+         {"lost_voxels", IsForeground(request.classes, one) ? outside : 0},
          {"volume_ml", static_cast<double>(count) * ml},
          {"components",
           parts != nullptr && parts->is_indexed ? Json(parts->components.size()) : Json()}});

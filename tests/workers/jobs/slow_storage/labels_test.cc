@@ -33,11 +33,8 @@ class SlowLabels : public SlowJob {
                             {{"name", "polyp"}, {"value", 2}}}},
                           {"exhaustive", true},
                           {"background", "background"}};
-    return {{"set", "areas"},
-            {"classes", classes},
-            {"sites", std::vector<std::string>(rows)},
-            {"dry_run", false},
-            {"origin", "auto"}};
+    return {{"set", "areas"}, {"classes", classes}, {"sites", std::vector<std::string>(rows)},
+            {"clip", false},  {"dry_run", false},   {"origin", "auto"}};
   }
   void Import(const std::vector<std::string>& stores, const std::vector<std::string>& files) {
     Json payload = Payload(stores.size());
