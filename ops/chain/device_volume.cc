@@ -164,8 +164,9 @@ std::uint64_t VolumePlaneBytes(const Chain& chain, std::size_t patches) {
   constexpr std::uint64_t kSmoothedVoxels = 8;  // of a source, for each of its patch
   const Extent& patch = chain.options().patch;
   const bool in_planes = chain.volume().may_need_planes();
-  const std::uint64_t smoothed =
-      chain.options().kind == plan::PatchKind::kResampled ? kSmoothedVoxels * static_cast<std::uint64_t>(patch.Pixels()) : 0;
+  const std::uint64_t smoothed = chain.options().kind == plan::PatchKind::kResampled
+                                     ? kSmoothedVoxels * static_cast<std::uint64_t>(patch.Pixels())
+                                     : 0;
   const std::uint64_t unsmoothed = ScratchOf(patch, 0, in_planes, plan::kMaxOps).Total();
   const std::uint64_t one = ScratchOf(patch, smoothed, in_planes, plan::kMaxOps).Total();
   return std::max(unsmoothed,

@@ -254,7 +254,8 @@ Status VolumeMoves::CheckImage(const plan::VolumeFacts& facts) const {
   double voxels = 1;
   for (std::size_t a = 0; a < 3; ++a) {
     const double own = static_cast<double>(side[a]) + 2 * reach[a];
-    const double turned = affines_.empty() || side[a] == 1 ? own : 2 * std::sqrt(squares) * shrink / mm[a];
+    const double turned =
+        affines_.empty() || side[a] == 1 ? own : 2 * std::sqrt(squares) * shrink / mm[a];
     voxels *= turned * step[a] + 4 + 6 * SmoothOf(step[a]);
   }
   if (voxels <= static_cast<double>(kMaxSourceVoxels)) return absl::OkStatus();
