@@ -21,19 +21,8 @@ Status Wrong(std::string_view cause) {
   return absl::InvalidArgumentError(StrCat("key 'patch.spacing': ", cause));
 }
 
-/// Voxels of the finest level along each axis that one of a level spans. Sides are rounded.
-PerAxis DownsampleOf(const Extent& finest, const Extent& level) {
-  const auto along = [](std::int64_t before, std::int64_t now) {
-    return std::max(1.0, std::round(static_cast<double>(before) / static_cast<double>(now)));
-  };
-  return {along(finest.z, level.z), along(finest.y, level.y), along(finest.x, level.x)};
-}
-
-/// A level of a volume.
-struct Level {
+struct Level : VolumeLevel {
   int index = 0;
-  Extent size;
-  PerAxis downsample;
   Axes mm;
 };
 
@@ -44,13 +33,12 @@ double DeviationOf(const Level& level, const Axes& wanted) {
   return most;
 }
 
-StatusOr<std::vector<Level>> LevelsOf(std::span<const Extent> sizes, const Spacing& spacing) {
+StatusOr<std::vector<Level>> LevelsOf(std::span<const VolumeLevel> listed, const Spacing& spacing) {
   std::vector<Level> levels;
-  for (const Extent& size : sizes) {
-    const StatusOr<PerAxis> mm = SpacingOfLevel(spacing, sizes.front(), size);
+  for (const VolumeLevel& level : listed) {
+    const StatusOr<PerAxis> mm = SpacingOfLevel(spacing, level);
     if (!mm.ok()) return Wrong(StrCat(MessageOf(mm.status()), "; use patch.level"));
-    levels.push_back(
-        {static_cast<int>(levels.size()), size, DownsampleOf(sizes.front(), size), AxesOf(*mm)});
+    levels.push_back({level, static_cast<int>(levels.size()), AxesOf(*mm)});
   }
   return levels;
 }
@@ -88,20 +76,19 @@ bool IsStep(const PerAxis& step) {
                      [](double s) { return s >= kMinStep && s <= kMaxStep; });
 }
 
-StatusOr<PerAxis> SpacingOfLevel(const Spacing& spacing, const Extent& finest,
-                                 const Extent& level) {
+StatusOr<PerAxis> SpacingOfLevel(const Spacing& spacing, const VolumeLevel& level) {
   if (!spacing.z || !spacing.y || !spacing.x) {
     return absl::InvalidArgumentError(
         "the image does not state a spacing in millimetres along z, y and x");
   }
-  const PerAxis down = DownsampleOf(finest, level);
+  const PerAxis& down = level.downsample;
   return PerAxis{spacing.z->Micrometres() / 1000 * down.z, spacing.y->Micrometres() / 1000 * down.y,
                  spacing.x->Micrometres() / 1000 * down.x};
 }
 
-StatusOr<ChosenSpacing> ChooseSpacing(const WantedSpacing& wanted, std::span<const Extent> sizes,
-                                      const Spacing& spacing) {
-  PB_ASSIGN_OR_RETURN(const std::vector<Level> levels, LevelsOf(sizes, spacing));
+StatusOr<ChosenSpacing> ChooseSpacing(const WantedSpacing& wanted,
+                                      std::span<const VolumeLevel> listed, const Spacing& spacing) {
+  PB_ASSIGN_OR_RETURN(const std::vector<Level> levels, LevelsOf(listed, spacing));
   const Axes mm = AxesOf(wanted.mm);
   const auto nearest = std::min_element(levels.begin(), levels.end(), [&](auto& a, auto& b) {
     return DeviationOf(a, mm) < DeviationOf(b, mm);

@@ -40,15 +40,21 @@ struct ChosenSpacing {
   PerAxis step;     ///< voxels of the level for one of a patch
 };
 
+/// A level of a volume.
+struct VolumeLevel {
+  Extent size;
+  PerAxis downsample;  ///< voxels of the finest level for one; whole numbers
+};
+
 /// The level within the tolerance along all axes that is nearest, as it is; else the coarsest that
 /// is along no axis coarser than both the spacing and the finest level, from which patches of
 /// exactly that spacing are resampled. InvalidArgument naming the key for a volume whose spacing is
 /// unknown, one that is coarser than asked without upsample, and steps out of kMinStep..kMaxStep.
-StatusOr<ChosenSpacing> ChooseSpacing(const WantedSpacing& wanted, std::span<const Extent> levels,
-                                      const Spacing& spacing);
+StatusOr<ChosenSpacing> ChooseSpacing(const WantedSpacing& wanted,
+                                      std::span<const VolumeLevel> levels, const Spacing& spacing);
 
-/// Millimetres from voxel to voxel of a level, one of a volume whose finest level has `finest`
-/// voxels. InvalidArgument where the volume does not state them.
-StatusOr<PerAxis> SpacingOfLevel(const Spacing& spacing, const Extent& finest, const Extent& level);
+/// Millimetres from voxel to voxel of a level; `spacing` is the finest's. InvalidArgument where the
+/// volume does not state them.
+StatusOr<PerAxis> SpacingOfLevel(const Spacing& spacing, const VolumeLevel& level);
 
 }  // namespace patchbay::plan

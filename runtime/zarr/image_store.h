@@ -154,8 +154,9 @@ struct StoreRoots {
 struct ImageStoreSpec {
   ImageStoreSettings settings;
   std::vector<Extent> levels;  ///< finest first
-  /// Of every level against level 0, (y, x); empty: the ratios of their shapes. A level that was
-  /// averaged has pixels of exactly twice its parent's size, although its shape is rounded up.
+  /// Of every level of a 2-D image against level 0, (y, x); empty: the ratios of their shapes. A
+  /// level that was averaged has pixels of exactly twice its parent's size, although its shape is
+  /// rounded up. Levels of a volume are halves, one after another.
   std::vector<std::array<double, 2>> downsamples;
   Spacing spacing;  ///< of level 0
   /// attributes.patchbay as the caller gives it. Only the keys of AllowedAttributes() pass; its

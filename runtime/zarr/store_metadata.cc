@@ -108,27 +108,49 @@ Json AxesOf(const ImageStoreSpec& spec) {
   return axes;
 }
 
+double Ratio(std::int64_t finer, std::int64_t coarser) {
+  return static_cast<double>(finer) / static_cast<double>(coarser);
+}
+
+/// Of a volume, whose levels are halved one after another: a side is rounded up, but the step from
+/// voxel to voxel doubles; where one voxel is left it stays.
+double HalvedAlong(const std::vector<Extent>& levels, std::size_t level,
+                   std::int64_t Extent::*side) {
+  double steps = 1;
+  for (std::size_t i = 1; i <= level; ++i) {
+    const std::int64_t finer = levels[i - 1].*side, coarser = levels[i].*side;
+    const bool is_half = coarser == HalfOf(levels[i - 1]).*side;
+    steps *= is_half ? (finer > 1 ? 2 : 1) : Ratio(finer, coarser);
+  }
+  return steps;
+}
+
 /// Against level 0.
 double DownsampleAlong(const ImageStoreSpec& spec, std::size_t level, std::int64_t Extent::*side) {
-  if (!spec.downsamples.empty() && side != &Extent::z) {
-    return spec.downsamples[level][side == &Extent::y ? 0 : 1];
-  }
-  return static_cast<double>(spec.levels.front().*side) /
-         static_cast<double>(spec.levels[level].*side);
+  if (spec.settings.axes == StoreAxes::kZyx) return HalvedAlong(spec.levels, level, side);
+  if (!spec.downsamples.empty()) return spec.downsamples[level][side == &Extent::y ? 0 : 1];
+  return Ratio(spec.levels.front().*side, spec.levels[level].*side);
 }
 
 Json DatasetsOf(const ImageStoreSpec& spec) {
   Json datasets = Json::array();
   for (std::size_t i = 0; i < spec.levels.size(); ++i) {
-    Json factors = Json::array();
-    if (spec.settings.axes == StoreAxes::kCyx) factors.push_back(1.0);
+    const bool is_volume = spec.settings.axes == StoreAxes::kZyx;
+    Json factors = Json::array(), shifts = Json::array();
+    if (!is_volume) factors.push_back(1.0);
     for (const SpaceAxis& along : SpaceAxesOf(spec)) {
       const double step = along.spacing ? along.spacing->value : 1.0;
-      factors.push_back(DownsampleAlong(spec, i, along.side) * step);
+      const double steps = DownsampleAlong(spec, i, along.side);
+      factors.push_back(steps * step);
+      shifts.push_back((steps - 1) / 2 * step);  // the first voxel's centre is that of its block
     }
-    const Json scale = {{"type", "scale"}, {"scale", std::move(factors)}};
+    Json transforms = Json::array();
+    transforms.push_back({{"type", "scale"}, {"scale", std::move(factors)}});
+    if (is_volume) {
+      transforms.push_back({{"type", "translation"}, {"translation", std::move(shifts)}});
+    }
     datasets.push_back(
-        {{"path", std::to_string(i)}, {"coordinateTransformations", Json::array({scale})}});
+        {{"path", std::to_string(i)}, {"coordinateTransformations", std::move(transforms)}});
   }
   return datasets;
 }

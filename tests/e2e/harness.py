@@ -10,6 +10,7 @@ import random
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -51,6 +52,25 @@ def oracles(*modules):
     """True when PYTHON can import them all."""
     return pathlib.Path(PYTHON).exists() and subprocess.run(
         [PYTHON, "-c", "import " + ", ".join(modules)], capture_output=True, check=False).returncode == 0
+
+
+def nifti(path, size, spacing, value, dtype="h", sides=(-1, -1, 1)):
+    """A NIfTI volume of (z, y, x) voxels, int16 or uint8 (dtype "B"): value(z, y, x). Its axes run to the left (-1) or right
+    along x, to posterior (-1) or anterior along y, to superior (1) or inferior along z."""
+    depth, height, width = size
+    header = bytearray(352)
+    struct.pack_into("<i", header, 0, 348)
+    struct.pack_into("<8h", header, 40, 3, width, height, depth, 1, 1, 1, 1)
+    struct.pack_into("<hh", header, 70, *{"h": (4, 16), "B": (2, 8)}[dtype])
+    struct.pack_into("<4f", header, 76, 1, *reversed(spacing))
+    struct.pack_into("<ff", header, 108, 352, 1)
+    header[123] = 2  # millimetres
+    struct.pack_into("<h", header, 254, 1)
+    for row, (side, step) in enumerate(zip(sides, reversed(spacing))):
+        struct.pack_into("<4f", header, 280 + 16 * row, *(side * step if row == column else 0 for column in range(4)))
+    header[344:348] = b"n+1\0"
+    voxels = [value(z, y, x) for z in range(depth) for y in range(height) for x in range(width)]
+    path.write_bytes(bytes(header) + struct.pack(f"<{len(voxels)}{dtype}", *voxels))
 
 
 def processes(root_pid):

@@ -2,6 +2,7 @@
 // the bytes of the next patch are fetched while this one is decoded.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -25,7 +26,9 @@ namespace patchbay::workers {
 struct LevelLayout {
   Extent size;              ///< pixels
   double downsample = 1.0;  ///< mean of the y and x ratios to level 0
-  Extent chunk;             ///< native tile or inner chunk; reads aligned to it are cheapest
+  /// Of a store: voxels of level 0 for one along z, y and x, as its metadata states them.
+  std::array<double, 3> steps = {1, 1, 1};
+  Extent chunk;  ///< native tile or inner chunk; reads aligned to it are cheapest
 };
 
 struct ImageLayout {

@@ -360,12 +360,14 @@ StatusOr<std::unique_ptr<ImageSource>> OpenZarrImage(const std::string& path,
     }
     const Extent finest = layout.levels.empty() ? size.size : layout.levels.front().size;
     const auto along = [&](int axis, std::int64_t first, std::int64_t side) {
+      if (axis < 0) return 1.0;
       const auto a = static_cast<std::size_t>(axis);
       return zarr::DownsampleAlong(first, side,
                                    level.scale[a] / multiscales.levels.front().scale[a]);
     };
-    size.downsample =
-        (along(roles.y, finest.y, size.size.y) + along(roles.x, finest.x, size.size.x)) / 2;
+    size.steps = {along(roles.z, finest.z, size.size.z), along(roles.y, finest.y, size.size.y),
+                  along(roles.x, finest.x, size.size.x)};
+    size.downsample = (size.steps[1] + size.steps[2]) / 2;
     layout.levels.push_back(size);
     arrays.push_back(std::move(array));
   }

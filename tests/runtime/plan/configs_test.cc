@@ -43,7 +43,8 @@ PlannedImage ImageFor(const RunConfig& config) {
     const Spacing mm = {AxisSpacing{0.9, LengthUnit::kMillimeter},
                         AxisSpacing{0.7, LengthUnit::kMillimeter},
                         AxisSpacing{0.7, LengthUnit::kMillimeter}};
-    const auto chosen = ChooseSpacing(WantedSpacingOf(config), std::vector{image.size}, mm);
+    const auto chosen =
+        ChooseSpacing(WantedSpacingOf(config), std::vector{VolumeLevel{image.size, {}}}, mm);
     EXPECT_TRUE(chosen.ok()) << chosen.status();
     image.views = {chosen->view};
     image.volume = VolumeFacts{chosen->spacing, chosen->step};

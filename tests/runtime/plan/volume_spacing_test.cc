@@ -10,7 +10,8 @@
 namespace patchbay::plan {
 namespace {
 
-const std::vector<Extent> kLevels = {{100, 401, 400}, {50, 201, 200}, {25, 101, 100}};
+const std::vector<VolumeLevel> kLevels = {
+    {{100, 401, 400}, {1, 1, 1}}, {{50, 201, 200}, {2, 2, 2}}, {{25, 101, 100}, {4, 4, 4}}};
 
 Spacing SpacingOf(double z, double y, double x) {
   const auto mm = [](double value) { return AxisSpacing{value, LengthUnit::kMillimeter}; };
@@ -34,7 +35,7 @@ TEST(VolumeSpacing, ALevelWithinToleranceAlongAllAxesIsTakenAsItIs) {
     const auto chosen = ChooseSpacing(Ask(mm, mm, mm), kLevels, SpacingOf(0.8, 0.75, 0.75));
     ASSERT_TRUE(chosen.ok()) << chosen.status();
     EXPECT_EQ(chosen->view.level, level);
-    EXPECT_EQ(chosen->view.size, kLevels[static_cast<std::size_t>(level)]);
+    EXPECT_EQ(chosen->view.size, kLevels[static_cast<std::size_t>(level)].size);
     EXPECT_EQ(chosen->view.source, Extent(48, 96, 64));
     EXPECT_EQ(chosen->step, PerAxis{});
     EXPECT_EQ(chosen->spacing.y, 0.75 * (1 << level));  // the volume's own

@@ -425,6 +425,44 @@ TEST(InspectStore, DownsamplesAreThoseOfTheMetadata) {
   EXPECT_NEAR((*shapes)["levels"][1]["downsample"].get<double>(), 1.997, 0.001);
 }
 
+/// The transforms of a kind, level by level.
+std::vector<std::vector<double>> TransformsOf(const ImageStoreSpec& spec, const char* kind) {
+  const auto documents = BuildMetadata(spec);
+  EXPECT_TRUE(documents.ok()) << documents.status();
+  const Json& root = documents->at("zarr.json");
+  std::vector<std::vector<double>> found;
+  for (const Json& level : root["attributes"]["ome"]["multiscales"][0]["datasets"]) {
+    for (const Json& transform : level["coordinateTransformations"]) {
+      if (transform["type"] == kind) found.push_back(transform[kind].get<std::vector<double>>());
+    }
+  }
+  return found;
+}
+
+TEST(BuildMetadata, LevelsOfAVolumeDoubleTheirStepsAndLieAtTheirCentres) {
+  const auto mm = [](double value) { return AxisSpacing{value, LengthUnit::kMillimeter}; };
+  ImageStoreSpec spec;
+  spec.settings = VolumeSettings(DType::kInt16);
+  spec.levels = {{12, 101, 1}, {6, 51, 1}, {3, 26, 1}, {2, 13, 1}, {1, 7, 1}, {1, 4, 1}};
+  spec.spacing = {mm(5), mm(3), mm(0.7)};
+  using Rows = std::vector<std::vector<double>>;
+  // Where one voxel is left, nothing is averaged any more.
+  EXPECT_EQ(
+      TransformsOf(spec, "scale"),
+      (Rows{
+          {5, 3, 0.7}, {10, 6, 0.7}, {20, 12, 0.7}, {40, 24, 0.7}, {80, 48, 0.7}, {80, 96, 0.7}}));
+  EXPECT_EQ(TransformsOf(spec, "translation"), (Rows{{0, 0, 0},
+                                                     {2.5, 1.5, 0},
+                                                     {7.5, 4.5, 0},
+                                                     {17.5, 10.5, 0},
+                                                     {37.5, 22.5, 0},
+                                                     {37.5, 46.5, 0}}));
+  // Levels of slides are as their scanner made them.
+  EXPECT_EQ(TransformsOf(SmallSpec(), "scale"),
+            (Rows{{1, 0.5, 0.5}, {1, 0.5 * 301 / 151, 0.5 * 2}}));
+  EXPECT_EQ(TransformsOf(SmallSpec(), "translation"), Rows());
+}
+
 TEST(PublishStore, MovesACompleteStoreToItsNameAndRefusesATakenOne) {
   const TempFolder folder;
   WriteText(folder / "staging/s/zarr.json", "{}");

@@ -167,11 +167,17 @@ StatusOr<plan::MeanAndDeviation> BodyStatistics(const plan::VolumeNeeds& needs, 
   return CannotUse(path, "zscore: no body was found in the volume: leave it out with `where`");
 }
 
+/// Sides of levels are rounded, and so are steps that are ratios of sides.
+plan::VolumeLevel VolumeLevelOf(const LevelLayout& level) {
+  const auto whole = [](double step) { return std::max(1.0, std::round(step)); };
+  return {level.size, {whole(level.steps[0]), whole(level.steps[1]), whole(level.steps[2])}};
+}
+
 Status AddFacts(const Group& group, const ImageLayout& layout, const std::string& path,
                 plan::PlannedImage& planned) {
   plan::VolumeFacts facts = planned.volume.value_or(plan::VolumeFacts{});
   if (group.volume.facts.spacing && !group.spacing) {
-    const auto mm = plan::SpacingOfLevel(layout.spacing, layout.levels[0].size, planned.size);
+    const auto mm = plan::SpacingOfLevel(layout.spacing, VolumeLevelOf(layout.levels[group.level]));
     if (!mm.ok()) return CannotUse(path, StrCat("affine and elastic: ", MessageOf(mm.status())));
     facts.spacing = *mm;
   }
@@ -198,9 +204,9 @@ Status AddViews(const Group& group, const ImageLayout& layout, const std::string
 /// The level and the voxels of it that become a patch of the spacing.
 Status AddSpacing(const Group& group, const ImageLayout& layout, const std::string& path,
                   plan::PlannedImage& planned) {
-  std::vector<Extent> sizes;
-  for (const LevelLayout& level : layout.levels) sizes.push_back(level.size);
-  const auto chosen = plan::ChooseSpacing(*group.spacing, sizes, layout.spacing);
+  std::vector<plan::VolumeLevel> levels;
+  for (const LevelLayout& level : layout.levels) levels.push_back(VolumeLevelOf(level));
+  const auto chosen = plan::ChooseSpacing(*group.spacing, levels, layout.spacing);
   if (!chosen.ok()) return CannotUse(path, MessageOf(chosen.status()));
   planned.views = {chosen->view};
   planned.size = chosen->view.size;
