@@ -174,6 +174,7 @@ Json PlanConfig(const RunConfig& config) {
   for (const char* key : kDatasetKeys) value.erase(key);
   value.erase("on_bad_image");
   value["patch"].erase("mixed_mpp");
+  value["patch"].erase("mixed_spacing");
   value["batch"].erase("prefetch");
   value.erase("data");
   for (const char* list : {"preprocess", "augment"}) value[list] = InFixedOrder(value[list]);
@@ -322,6 +323,7 @@ StatusOr<Plan> Plan::Build(const RunConfig& config, std::vector<PlannedImage> im
   plan.config_.data_ports.clear();
   plan.config_.on_bad_image = RunConfig{}.on_bad_image;
   plan.config_.mixed_mpp = RunConfig{}.mixed_mpp;
+  plan.config_.mixed_spacing = RunConfig{}.mixed_spacing;
   PB_RETURN_IF_ERROR(plan.Count(images));
   PB_RETURN_IF_ERROR(plan.Arrange(images, order));
   plan.images_ = std::move(images);

@@ -112,6 +112,12 @@ Status CheckPatch(const Json& patch) {
       StrCat("size: a patch of more than ", kMaxPatchPixels, " pixels"));
 }
 
+/// True or false, and false when the file is silent.
+Key OffKey(std::string name, std::string help) {
+  return {
+      .name = std::move(name), .type = KeyType::kBool, .fallback = false, .help = std::move(help)};
+}
+
 Key PatchKeys() {
   return {
       .name = "patch",
@@ -170,11 +176,12 @@ Key PatchKeys() {
                    .fallback = false,
                    .help = "whether an mpp or spacing below the finest level's is interpolated or "
                            "refused"},
-                  {.name = "mixed_mpp",
-                   .type = KeyType::kBool,
-                   .fallback = false,
-                   .help =
-                       "accept images of different um/px at patch.level, instead of refusing them"},
+                  OffKey("mixed_mpp",
+                         "accept images of different um/px at patch.level, instead of refusing "
+                         "them"),
+                  OffKey("mixed_spacing",
+                         "accept volumes of different spacings at patch.level, and of different "
+                         "orientations, instead of refusing them"),
                   {.name = "fill",
                    .type = KeyType::kFloat,
                    .help = "value of every channel outside the image, before any op, of the "
@@ -381,6 +388,7 @@ RunConfig FromChecked(const Json& value) {
   config.spacing_tolerance = patch["spacing_tolerance"].get<double>();
   config.upsample = patch["upsample"].get<bool>();
   config.mixed_mpp = patch["mixed_mpp"].get<bool>();
+  config.mixed_spacing = patch["mixed_spacing"].get<bool>();
   if (patch.contains("fill")) config.fill = patch["fill"].get<double>();
   ReadSampling(value["sampling"], config);
   const Json& batch = value["batch"];
@@ -512,7 +520,8 @@ Json ToJson(const RunConfig& config) {
                   {"mpp_tolerance", config.mpp_tolerance},
                   {"spacing_tolerance", config.spacing_tolerance},
                   {"upsample", config.upsample},
-                  {"mixed_mpp", config.mixed_mpp}}},
+                  {"mixed_mpp", config.mixed_mpp},
+                  {"mixed_spacing", config.mixed_spacing}}},
                 {"sampling", SamplingToJson(config)},
                 {"batch",
                  {{"dtype", patchbay::NameOf(config.dtype)},

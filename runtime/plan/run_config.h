@@ -74,6 +74,8 @@ struct RunConfig {
   double spacing_tolerance = 0.05;
   bool upsample = false;
   bool mixed_mpp = false;  ///< whether patch.level may mean different um/px
+  /// Whether patch.level may mean volumes of different spacings and orientations.
+  bool mixed_spacing = false;
   /// Every channel of a pixel outside the image; absent = Plan::fill() decides by the images.
   std::optional<double> fill;
   Order order = Order::kShuffled;

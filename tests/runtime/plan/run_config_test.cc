@@ -52,7 +52,7 @@ TEST(RunConfig, TheShortestFileHasDefaults) {
       DumpJson(ToJson(*config)),
       R"({"augment":[],"batch":{"dtype":"float32","global_size":32,"layout":"nchw",)"
       R"("meta":false,"prefetch":2,"tail":"keep"},"dataset":["stores/"],"on_bad_image":"fail",)"
-      R"("patch":{"level":0,"mixed_mpp":false,)"
+      R"("patch":{"level":0,"mixed_mpp":false,"mixed_spacing":false,)"
       R"("mpp":[],"mpp_tolerance":0.05,"size":[64,64],)"
       R"("spacing_tolerance":0.05,"upsample":false},"preprocess":[],)"
       R"("sampling":{"order":"shuffled","positions":"grid"},)"

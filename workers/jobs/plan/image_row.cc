@@ -35,6 +35,8 @@ Json ToJson(const ImageRow& row) {
   if (image.icc) more["icc"] = plan::ToJson(*image.icc);
   if (row.mpp) more["mpp"] = *row.mpp;
   if (row.mpp_assumed) more["mpp_assumed"] = true;
+  if (row.spacing) more["spacing"] = {row.spacing->z, row.spacing->y, row.spacing->x};
+  if (!row.orientation.empty()) more["orientation"] = row.orientation;
   if (image.volume) more["volume"] = plan::ToJson(*image.volume);
   if (!more.empty()) value.push_back(std::move(more));
   return value;
@@ -70,6 +72,13 @@ Status TakeLabels(const Json& value, plan::PlannedImage& image) {
   return absl::OkStatus();
 }
 
+StatusOr<plan::PerAxis> SpacingFromJson(const Json& mm) {
+  const bool whole = mm.is_array() && mm.size() == 3 && mm[0].is_number() && mm[1].is_number() &&
+                     mm[2].is_number();
+  if (!whole) return absl::InvalidArgumentError("read image row: spacing: not three numbers");
+  return plan::PerAxis{mm[0].get<double>(), mm[1].get<double>(), mm[2].get<double>()};
+}
+
 /// Takes what not every image has off the end of a row.
 Status TakeMore(Json& row, ImageRow& taken) {
   plan::PlannedImage& image = taken.image;
@@ -93,6 +102,12 @@ Status TakeMore(Json& row, ImageRow& taken) {
   }
   if (more.contains("mpp_assumed")) {
     PB_ASSIGN_OR_RETURN(taken.mpp_assumed, JsonBool(more, "mpp_assumed", "image row"));
+  }
+  if (more.contains("spacing")) {
+    PB_ASSIGN_OR_RETURN(taken.spacing, SpacingFromJson(more["spacing"]));
+  }
+  if (more.contains("orientation")) {
+    PB_ASSIGN_OR_RETURN(taken.orientation, JsonString(more, "orientation", "image row"));
   }
   if (more.contains("volume")) {
     PB_ASSIGN_OR_RETURN(image.volume, plan::VolumeFactsFromJson(more["volume"]));

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/base/json.h"
+#include "runtime/plan/ops/volume_facts.h"
 #include "runtime/plan/plan.h"
 
 namespace patchbay::workers {
@@ -19,7 +20,11 @@ struct ImageRow {
   /// um/px of what becomes `image`: of the level, or what patch.mpp comes to. Absent: not known.
   std::optional<double> mpp;
   bool mpp_assumed = false;  ///< the store has it from `ingest --assume-mpp`, not from its slide
-  std::string fault;         ///< not empty: why it is left out; the rest says nothing then
+  /// Of volumes that state them: mm from voxel to voxel of the level, and the sides their axes run
+  /// to.
+  std::optional<plan::PerAxis> spacing;
+  std::string orientation;
+  std::string fault;  ///< not empty: why it is left out; the rest says nothing then
 };
 
 Json ToJson(const std::vector<ImageRow>& rows);

@@ -1,5 +1,6 @@
 // The plan of a stream, from what opening its images came to.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <optional>
 #include <span>
@@ -32,6 +33,8 @@ struct DatasetImages {
   std::vector<plan::PlannedImage> images;
   PlannedImages where;
   std::vector<std::optional<double>> mpps;
+  std::vector<std::optional<plan::PerAxis>> spacings;
+  std::vector<std::string> orientations;
   std::size_t mpps_assumed = 0;
   std::vector<std::size_t> numbers;  ///< of the images, in the list that the root task made
   std::size_t skipped = 0;
@@ -44,6 +47,8 @@ struct DatasetImages {
       if (!row.path.empty()) path = std::move(row.path);
       images.push_back(std::move(row.image));
       mpps.push_back(row.mpp);
+      spacings.push_back(row.spacing);
+      orientations.push_back(std::move(row.orientation));
       mpps_assumed += row.mpp_assumed ? 1 : 0;
       where.paths.push_back(std::move(path));
       where.stamps.push_back(std::move(row.stamp));
@@ -120,6 +125,67 @@ Status CheckMpps(TaskContext& context, const plan::RunConfig& config, const Data
              " um/px, but that of ", coarse, " has ", high,
              "; ask for one resolution by patch.mpp, or take them all with patch: {mixed_mpp: "
              "true}"));
+}
+
+/// "plan stream: A: <of a>, but B has <of b>; <advice>", of two images by their place.
+Status Differing(TaskContext& context, const DatasetImages& joined,
+                 const std::array<std::size_t, 2>& images, const std::array<std::string, 2>& said,
+                 std::string_view advice) {
+  for (const std::size_t i : images) {
+    context.names.AddImage(joined.where.paths[i], StrCat("image ", joined.numbers[i]));
+  }
+  return absl::InvalidArgumentError(StrCat("plan stream: ", joined.where.paths[images[0]], ": ",
+                                           said[0], ", but ", joined.where.paths[images[1]],
+                                           " has ", said[1], "; ", advice));
+}
+
+std::string MmText(const plan::PerAxis& mm) {
+  const auto rounded = [](double v) { return std::round(v * 1e4) / 1e4; };
+  return StrCat(rounded(mm.z), " x ", rounded(mm.y), " x ", rounded(mm.x), " mm");
+}
+
+/// patch.level means one spacing of volumes, unless the config says otherwise; volumes that do not
+/// say theirs cannot be told.
+Status CheckSpacings(TaskContext& context, const plan::RunConfig& config,
+                     const DatasetImages& joined) {
+  if (config.mixed_spacing || config.spacing) return absl::OkStatus();
+  for (double plan::PerAxis::*axis : {&plan::PerAxis::z, &plan::PerAxis::y, &plan::PerAxis::x}) {
+    std::optional<std::size_t> least, most;
+    for (std::size_t i = 0; i < joined.spacings.size(); ++i) {
+      if (!joined.spacings[i]) continue;
+      if (!least || (*joined.spacings[i]).*axis < (*joined.spacings[*least]).*axis) least = i;
+      if (!most || (*joined.spacings[i]).*axis > (*joined.spacings[*most]).*axis) most = i;
+    }
+    if (!least) return absl::OkStatus();
+    const plan::PerAxis &low = *joined.spacings[*least], &high = *joined.spacings[*most];
+    if (high.*axis <= low.*axis * (1 + config.spacing_tolerance)) continue;
+    return Differing(
+        context, joined, {*least, *most},
+        {StrCat("key 'patch.spacing': level ", config.level, " has voxels of ", MmText(low)),
+         MmText(high)},
+        "ask for one spacing by patch.spacing, or take them all with patch: "
+        "{mixed_spacing: true}");
+  }
+  return absl::OkStatus();
+}
+
+/// Axes of volumes that run to other sides would mirror or swap what a model sees.
+Status CheckOrientations(TaskContext& context, const plan::RunConfig& config,
+                         const DatasetImages& joined) {
+  if (config.mixed_spacing) return absl::OkStatus();
+  std::optional<std::size_t> first;
+  for (std::size_t i = 0; i < joined.orientations.size(); ++i) {
+    const std::string& orientation = joined.orientations[i];
+    if (orientation.empty()) continue;
+    if (!first) first = i;
+    const std::string& other = joined.orientations[*first];
+    if (orientation == other) continue;
+    return Differing(context, joined, {*first, i},
+                     {StrCat("key 'dataset': the volume's axes run to ", other), orientation},
+                     "ingest them with one --orientation (canonical is the default), or take them "
+                     "all with patch: {mixed_spacing: true}");
+  }
+  return absl::OkStatus();
 }
 
 /// Hands each image what the manifest's table has for its row in the list `name`. InvalidArgument
@@ -279,6 +345,8 @@ StatusOr<TaskOutput> RunStreamJoin(TaskContext& context) {
   PB_RETURN_IF_ERROR(CheckAlike(context, joined));
   PB_RETURN_IF_ERROR(CheckPatches(context, request.config, joined));
   PB_RETURN_IF_ERROR(CheckMpps(context, request.config, joined));
+  PB_RETURN_IF_ERROR(CheckSpacings(context, request.config, joined));
+  PB_RETURN_IF_ERROR(CheckOrientations(context, request.config, joined));
   PB_RETURN_IF_ERROR(TakeGroups(context, request.config, joined));
   PB_RETURN_IF_ERROR(TakeLabels(context, request.config, joined));
   PB_RETURN_IF_ERROR(TakeScanners(context, request.config, joined));

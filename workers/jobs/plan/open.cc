@@ -259,6 +259,16 @@ std::optional<double> MppOf(const ImageLayout& layout, const Group& group,
          static_cast<double>(group.magnification.patch.x);
 }
 
+/// Of volumes: what join compares. Only a store of `ingest` states its orientation.
+void AddAxes(const ImageLayout& layout, const Group& group, const std::string& path,
+             ImageRow& row) {
+  const auto mm = plan::SpacingOfLevel(layout.spacing, VolumeLevelOf(layout.levels[group.level]));
+  if (!mm.ok()) return;
+  row.spacing = *mm;
+  const Json orientation = RecordedAttribute(path, "orientation");
+  if (orientation.is_string()) row.orientation = orientation.get<std::string>();
+}
+
 /// Labels and places, of the revisions that are current or that the run is locked to.
 Status AddSets(const Group& group, std::size_t number, const std::string& path, ImageRow& row) {
   const std::string& store = row.path.empty() ? path : row.path;
@@ -299,6 +309,7 @@ StatusOr<ImageRow> RowOf(TaskContext& context, const Group& group, std::size_t a
     row.path = opened->path;
     PB_ASSIGN_OR_RETURN(row.image, PlanImage(*opened, group, path));
     row.mpp = MppOf(opened->layout, group, row.image);
+    AddAxes(opened->layout, group, row.path.empty() ? path : row.path, row);
     row.mpp_assumed =
         row.mpp && PatchbayAttributes(row.path.empty() ? path : row.path).contains("mpp_assumed");
     PB_RETURN_IF_ERROR(AddSets(group, number, path, row));
