@@ -195,13 +195,13 @@ class ConfigCheckCommand final : public Command {
     PB_ASSIGN_OR_RETURN(client::RunFile run,
                         client::ReadRun({.file = path_, .overrides = set_, .split = split_}));
     PB_RETURN_IF_ERROR(run.Locate(plan::SettleBatch(run.config, 0, 1)));
+    for (const std::string& notice : run.notices) session.terminal.Note(notice);
     const StatusOr<Checked> checked = Check(run);
     if (!checked.ok()) return run.Locate(checked.status());
     Json found = checked->found;
     const auto number = [&found](const char* key) { return found[key].get<std::uint64_t>(); };
     Terminal& terminal = session.terminal;
     ReportSkipped(terminal, checked->skipped);
-    for (const std::string& notice : run.notices) terminal.Note(notice);
     NoteMemoryLock(session, number("ring_bytes"));
     if (Json splits = ReportSplits(terminal, run); !splits.is_null()) {
       found["splits"] = std::move(splits);

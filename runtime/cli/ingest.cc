@@ -21,7 +21,7 @@ namespace {
 constexpr std::size_t kMaxSlidesNamed = 100'000;
 // What the ingest task takes; said here, before a cluster starts.
 constexpr std::int64_t kMinChunkPx = 64, kMaxChunkPx = 4096, kMaxShardPx = 32768;
-constexpr double kMaxMpp = 999;
+constexpr double kMaxMpp = 999, kMaxAssumedMpp = 50;
 
 class IngestCommand final : public Command {
  public:
@@ -94,7 +94,8 @@ std::vector<Argument> IngestCommand::Arguments() {
   Argument mpp{"--mpp", "M", "um per pixel of the finest level (default: the slide's)", &mpp_};
   mpp.min = 1e-3;
   mpp.max = kMaxMpp;
-  Argument assume_mpp{"--assume-mpp", "M", "um per pixel of slides that do not state it; recorded",
+  Argument assume_mpp{"--assume-mpp", "M",
+                      "um per pixel of slides that do not state it, up to 50; recorded",
                       &assume_mpp_};
   assume_mpp.min = 1e-3;
   assume_mpp.max = kMaxMpp;
@@ -155,6 +156,11 @@ StatusOr<Json> ParseSpacing(const std::string& text) {
 StatusOr<SlideOrder> IngestCommand::Order(const Session& session) const {
   if (shard_ % chunk_ != 0) {
     return UsageError(StrCat("--shard ", shard_, " is not a multiple of --chunk ", chunk_));
+  }
+  if (assume_mpp_ && *assume_mpp_ > kMaxAssumedMpp) {
+    return UsageError(StrCat("--assume-mpp ", *assume_mpp_, ": more than ", kMaxAssumedMpp,
+                             " um per pixel; in nanometres it would be ", *assume_mpp_ / 1000,
+                             ", and 20x is about 0.5"));
   }
   Json spacing;
   if (!spacing_.empty()) {

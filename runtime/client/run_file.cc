@@ -17,6 +17,7 @@
 #include "runtime/plan/ops/op_list.h"
 #include "runtime/plan/ops/stain_normalize.h"
 #include "runtime/plan/plan.h"
+#include "runtime/plan/plausibility.h"
 
 namespace patchbay::client {
 namespace {
@@ -412,6 +413,10 @@ StatusOr<RunFile> ReadRun(const RunSource& source) {
   const Status ops = plan::CheckOps(run.config.preprocess, run.config.augment, run.config.patch,
                                     plan::PatchKindOf(run.config));
   if (!ops.ok()) return run.Locate(ops);
+  PB_RETURN_IF_ERROR(run.Locate(plan::CheckBatchType(run.config)));
+  if (std::string doubt = plan::DoubtfulMpp(run.config); !doubt.empty()) {
+    run.notices.push_back(StrCat(source.file, ": ", doubt));
+  }
   if (!source.for_lock) PB_RETURN_IF_ERROR(TakeColumns(run));
   if (!run.config.stores.empty()) {
     PB_ASSIGN_OR_RETURN(run.config.stores, AbsolutePath(run.config.stores));

@@ -46,8 +46,7 @@ Status CheckKeys(const Json& labels) {
   if (label.value("min_fraction", 0.0) > 0 && (!has_rule || label["rule"] == "center")) {
     return absl::InvalidArgumentError("label.min_fraction: needs rule: majority or any");
   }
-  if (labels.value("mask", false) || has_rule || has_column) return absl::OkStatus();
-  return absl::InvalidArgumentError("needs mask: true or label.rule, or nothing would be read");
+  return absl::OkStatus();
 }
 
 Key LabelKey() {

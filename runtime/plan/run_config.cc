@@ -8,6 +8,7 @@
 #include "runtime/base/strings.h"
 #include "runtime/plan/cohort_table.h"
 #include "runtime/plan/ops/op_list.h"
+#include "runtime/plan/plausibility.h"
 #include "runtime/plan/sampling_keys.h"
 
 namespace patchbay::plan {
@@ -455,7 +456,10 @@ Key RunConfigKeys() {
 
 StatusOr<RunConfig> RunConfigFromYaml(const config::YamlNode& node) {
   PB_ASSIGN_OR_RETURN(const Json value, config::Validate(node, RunConfigKeys()));
-  const auto fault = FindFault(value);
+  auto fault = FindFault(value);
+  if (!fault) {
+    if (auto idle = FindIdleKey(node, value)) fault = KeyFault{idle->key, idle->cause};
+  }
   if (!fault) return FromChecked(value);
   config::YamlNode at = node;
   at.line = config::LineOf(node, fault->key);

@@ -97,6 +97,27 @@ class Messages(harness.Case):
         self.assertIn("(assumed)", self.command("inspect", store).stdout)
         self.assertRegex(self.command("config", "check", run).stdout, r"resolution .*um/px \(assumed\)")
 
+    def test_numbers_that_cannot_be_meant_are_refused_with_those_that_were(self):
+        run = self.run_file(self.slide(size="900x700"))
+        def said(*words, code=2):
+            done = self.command("config", "check", run, *(word for value in words for word in ("--set", value)))
+            self.assertEqual(done.returncode, code, done.stderr)
+            return done.stderr
+        caffe = "preprocess=[{normalize: {mean: [123.675, 116.28, 103.53], std: [58.4, 57.1, 57.4]%s}}]"
+        self.assertIn("key 'preprocess[0].normalize': images of uint8: a mean or std of 123.675 with scale: 255", said(caffe % ""))
+        said(caffe % ", scale: 1", code=0)
+        self.assertIn("a mean of 0.5 with scale: 1", said("preprocess=[{normalize: {mean: [0.5], std: [0.2], scale: 1}}]"))
+        self.assertIn("key 'batch.dtype': uint8 rounds what preprocess[0].normalize makes",
+                      said("preprocess=[normalize]", "batch.dtype=uint8"))
+        self.assertIn("key 'augment[0].affine': changes nothing: give one of degrees", said("augment=[affine]"))
+        self.assertIn("key 'labels.set': nothing reads it", said("labels={set: x}"))
+        self.assertIn("patch.mpp: 20 is taken as um per pixel; of a magnification, 20x is about 0.5",
+                      said("patch.mpp=[20]", "patch.size=[16, 16]", code=0))
+        refused = self.command("ingest", self.slide(size="900x700"), "--out", "out", "--assume-mpp", 500)
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn("--assume-mpp 500: more than 50 um per pixel; in nanometres it would be 0.5", refused.stderr)
+        self.assertFalse((self.folder / "out").exists())
+
     def test_errors_of_the_dataset_name_file_line_and_key(self):
         run = self.run_file("/nope")
         for words in (["config", "check", run], ["stream", run, "--batches", 1]):

@@ -54,7 +54,7 @@ TEST(LabelKeys, AreReadAndComeBack) {
   EXPECT_EQ(RunConfigFromJson(ToJson(*column))->labels, column->labels);
   for (const auto& [text, says] : std::vector<std::pair<std::string, std::string>>{
            {"labels: {mask: true}", "name the label set"},
-           {"labels: {set: g}", "nothing would be read"},
+           {"labels: {set: g}", "nothing reads it"},
            {"labels: {mask: true, label: {column: c}}", "name the label set"},
            {"labels: {set: g, label: {column: c, rule: any}}", "exclude each other"},
            {"labels: {set: g, mask: true, label: {min_fraction: 0.5}}", "min_fraction"},

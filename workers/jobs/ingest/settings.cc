@@ -15,11 +15,14 @@ constexpr std::array kKeys = {"chunk",         "shard",        "codec",    "code
                               "keep_names",    "volume_chunk", "geometry", "orientation", "spacing",
                               "spacing_order", "assume_mpp",   "tissue"};
 constexpr std::array<std::int64_t, 5> kVolumeChunks = {32, 48, 64, 96, 128};
+/// um per pixel. A slide of more shows no tissue's structure: what is assumed was nanometres.
+constexpr double kMaxMpp = 1000, kMaxAssumedMpp = 50;
 constexpr std::int64_t kChunkMin = 64, kChunkMax = 4096, kShardMax = 32768;
 
-Status CheckMpp(std::string_view key, const std::optional<double>& mpp) {
-  if (!mpp || (*mpp > 0.0 && *mpp < 1000.0)) return absl::OkStatus();
-  return absl::InvalidArgumentError(StrCat(kWhat, ": ", key, ": ", *mpp, " is not in (0, 1000)"));
+Status CheckMpp(std::string_view key, const std::optional<double>& mpp, double most) {
+  if (!mpp || (*mpp > 0.0 && *mpp <= most)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      StrCat(kWhat, ": ", key, ": ", *mpp, " is not above 0 and up to ", most, " um per pixel"));
 }
 
 Status CheckRanges(const IngestSettings& s) {
@@ -62,8 +65,8 @@ Status CheckRanges(const IngestSettings& s) {
     return absl::InvalidArgumentError(
         StrCat(kWhat, ": tissue: '", s.tissue, "' is none of clam, tiatoolbox, histolab"));
   }
-  PB_RETURN_IF_ERROR(CheckMpp("mpp", s.mpp));
-  return CheckMpp("assume_mpp", s.assume_mpp);
+  PB_RETURN_IF_ERROR(CheckMpp("mpp", s.mpp, kMaxMpp));
+  return CheckMpp("assume_mpp", s.assume_mpp, kMaxAssumedMpp);
 }
 
 }  // namespace

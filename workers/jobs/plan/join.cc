@@ -15,6 +15,7 @@
 #include "runtime/plan/ops/op_key.h"
 #include "runtime/plan/ops/stain_normalize.h"
 #include "runtime/plan/plan.h"
+#include "runtime/plan/plausibility.h"
 #include "runtime/stream/planned_stream.h"
 #include "workers/access/planned_images.h"
 #include "workers/jobs/plan/image_row.h"
@@ -101,6 +102,11 @@ Status CheckAlike(TaskContext& context, const DatasetImages& joined) {
         ", but ", joined.where.paths[0], " has ", first.channels, " of ", NameOf(first.dtype)));
   }
   return absl::OkStatus();
+}
+
+Status CheckNumbers(const plan::RunConfig& config, const DatasetImages& joined) {
+  const Status fits = plan::CheckNormalize(config, joined.images.front().dtype);
+  return fits.ok() ? fits : Annotate(fits, "plan stream");
 }
 
 /// patch.level means one resolution, unless the config says otherwise. Images that do not say how
@@ -343,6 +349,7 @@ StatusOr<TaskOutput> RunStreamJoin(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(PlanRequest request, ParsePlanRequest(context.payload));
   PB_ASSIGN_OR_RETURN(DatasetImages joined, JoinImages(context));
   PB_RETURN_IF_ERROR(CheckAlike(context, joined));
+  PB_RETURN_IF_ERROR(CheckNumbers(request.config, joined));
   PB_RETURN_IF_ERROR(CheckPatches(context, request.config, joined));
   PB_RETURN_IF_ERROR(CheckMpps(context, request.config, joined));
   PB_RETURN_IF_ERROR(CheckSpacings(context, request.config, joined));

@@ -143,6 +143,8 @@ TEST(IngestSettingsText, UnknownKeysAndBadRangesAreRefused) {
   EXPECT_FALSE(ParseIngestSettings(Json{{"mpp", -1.0}}).ok());
   EXPECT_FALSE(ParseIngestSettings(Json{{"mpp", "0.5"}}).ok());
   EXPECT_FALSE(ParseIngestSettings(Json{{"assume_mpp", 0}}).ok());
+  EXPECT_TRUE(ParseIngestSettings(Json{{"assume_mpp", 50}}).ok());
+  EXPECT_FALSE(ParseIngestSettings(Json{{"assume_mpp", 500}}).ok()) << "nanometres";
 }
 
 TEST(IngestSettingsText, CanonicalIgnoresWhatDoesNotChangeBytes) {
