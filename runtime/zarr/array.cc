@@ -6,6 +6,7 @@
 #include "runtime/base/strings.h"
 #include "runtime/zarr/chunk_codec.h"
 #include "runtime/zarr/file_byte_store.h"
+#include "runtime/zarr/shard_list.h"
 
 namespace patchbay::zarr {
 namespace {
@@ -98,7 +99,7 @@ struct Array::State {
   std::uint64_t number = 0;  ///< among the arrays of `indexes`
   /// By the shard's number; empty: not known.
   std::vector<bool> has_file;
-  std::vector<std::uint32_t> seals;
+  std::vector<ShardMarks> marks;
 
   std::mutex mu;
   std::vector<std::pair<FetchedRegion, ChunkScratch>> spare;  // guarded by mu
@@ -120,7 +121,10 @@ struct Array::State {
     if (has_file.empty() || !has_file[place.shard_number]) return absl::OkStatus();
     return absl::NotFoundError("missing, although the store lists this file");
   }
-  StatusOr<std::shared_ptr<const ShardIndex>> IndexOf(const Place& place) const;
+  StatusOr<std::shared_ptr<const StampedIndex>> ReadIndexOf(const Place& place,
+                                                            const StoredBytes* file) const;
+  Status CheckReplaced(const Place& place, const StoredBytes* file) const;
+  Status FetchOnce(const Place& place, FetchedChunk& chunk, std::vector<std::byte>& bytes) const;
   Status FetchWhole(const Place& place, FetchedChunk& chunk, std::vector<std::byte>& bytes) const;
   Status FetchInner(const Place& place, FetchedChunk& chunk, std::vector<std::byte>& bytes) const;
   Status ReadInto(const StoredBytes& file, std::uint64_t offset, FetchedChunk& chunk,
@@ -141,19 +145,36 @@ Array::State::Place Array::State::Locate(const Coordinates& chunk) const {
   return place;
 }
 
-StatusOr<std::shared_ptr<const ShardIndex>> Array::State::IndexOf(const Place& place) const {
-  const CachedShard cached_as{number, place.shard_number};
-  if (auto cached = indexes->Find(cached_as)) return cached;
-  PB_ASSIGN_OR_RETURN(const std::shared_ptr<const StoredBytes> file, store->Open(KeyOf(place)));
-  auto index = std::make_shared<ShardIndex>();
+/// Of a shard without a file: empty.
+StatusOr<std::shared_ptr<const StampedIndex>> Array::State::ReadIndexOf(
+    const Place& place, const StoredBytes* file) const {
+  auto index = std::make_shared<StampedIndex>();
   if (file != nullptr) {
-    const std::uint32_t* seal = seals.empty() ? nullptr : &seals[place.shard_number];
-    PB_ASSIGN_OR_RETURN(*index, ReadIndex(metadata, *file, {FileOf(place), seal}));
+    const std::uint32_t* seal = marks.empty() ? nullptr : &marks[place.shard_number].seal;
+    PB_ASSIGN_OR_RETURN(index->entries, ReadIndex(metadata, *file, {FileOf(place), seal}));
+    index->stamp = file->stamp();
   } else {
     PB_RETURN_IF_ERROR(CheckAbsence(place));
   }
-  indexes->Insert(cached_as, index);
-  return std::shared_ptr<const ShardIndex>(std::move(index));
+  indexes->Insert({number, place.shard_number}, index);
+  return std::shared_ptr<const StampedIndex>(std::move(index));
+}
+
+/// Whether a shard whose index was read of another file, or of this one before it changed, may be
+/// read on. A seal alone would not tell: a file that is being overwritten has its index last.
+Status Array::State::CheckReplaced(const Place& place, const StoredBytes* file) const {
+  if (file == nullptr) {
+    PB_RETURN_IF_ERROR(CheckAbsence(place));
+    return absl::AbortedError("it is gone since its index was read");
+  }
+  if (marks.empty()) return absl::AbortedError("it changed since its index was read");
+  PB_ASSIGN_OR_RETURN(const Digest digest, DigestOf(*file, FileOf(place)));
+  const std::uint32_t found = FirstBitsOf(digest), listed = marks[place.shard_number].file_bits;
+  if (found == listed) return absl::OkStatus();
+  return absl::AbortedError(
+      StrCat("it changed since its index was read, to another than the store lists (its SHA-256 "
+             "begins with ",
+             HexOf(found), ", ", HexOf(listed), " listed)"));
 }
 
 /// The chunk's size_bytes bytes at `offset` to its `begin`.
@@ -177,16 +198,34 @@ Status Array::State::FetchWhole(const Place& place, FetchedChunk& chunk,
   return ReadInto(*file, 0, chunk, bytes);
 }
 
-Status Array::State::FetchInner(const Place& place, FetchedChunk& chunk,
-                                std::vector<std::byte>& bytes) const {
-  PB_ASSIGN_OR_RETURN(const std::shared_ptr<const ShardIndex> index, IndexOf(place));
-  chunk.absent = index->empty() || (*index)[place.chunk_in_shard].Absent();
+/// The bytes of a chunk are used only under the stamp its index was read under.
+Status Array::State::FetchOnce(const Place& place, FetchedChunk& chunk,
+                               std::vector<std::byte>& bytes) const {
+  const auto is_absent = [&](const StampedIndex& index) {
+    return index.entries.empty() || index.entries[place.chunk_in_shard].Absent();
+  };
+  std::shared_ptr<const StampedIndex> index = indexes->Find({number, place.shard_number});
+  chunk.absent = index != nullptr && is_absent(*index);
   if (chunk.absent) return absl::OkStatus();
-  const IndexEntry& entry = (*index)[place.chunk_in_shard];
   PB_ASSIGN_OR_RETURN(const std::shared_ptr<const StoredBytes> file, store->Open(KeyOf(place)));
-  if (file == nullptr) return absl::DataLossError("the shard's file has disappeared");
+  const bool is_same = index != nullptr && file != nullptr && index->stamp == file->stamp();
+  if (!is_same) {
+    if (index != nullptr) PB_RETURN_IF_ERROR(CheckReplaced(place, file.get()));
+    PB_ASSIGN_OR_RETURN(index, ReadIndexOf(place, file.get()));
+    chunk.absent = is_absent(*index);
+    if (chunk.absent) return absl::OkStatus();
+  }
+  const IndexEntry& entry = index->entries[place.chunk_in_shard];
   chunk.size_bytes = static_cast<std::size_t>(entry.size_bytes);
   return ReadInto(*file, entry.offset, chunk, bytes);
+}
+
+/// A shard that is known by its marks is opened anew when it changed: chmod changes no pixel.
+Status Array::State::FetchInner(const Place& place, FetchedChunk& chunk,
+                                std::vector<std::byte>& bytes) const {
+  const Status read = FetchOnce(place, chunk, bytes);
+  if (!absl::IsAborted(read) || marks.empty()) return read;
+  return FetchOnce(place, chunk, bytes);
 }
 
 Array::Array(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -212,7 +251,7 @@ StatusOr<Array> Array::Open(const std::string& path, const ArrayOptions& options
   return Open(std::make_shared<FileByteStore>(path, std::move(files)), "", options);
 }
 
-Status Array::ExpectFiles(std::vector<bool> has_file, std::vector<std::uint32_t> seals) {
+Status Array::ExpectFiles(std::vector<bool> has_file, std::vector<ShardMarks> marks) {
   std::size_t shards = 1;
   bool countable = true;
   for (int i = 0; i < state_->metadata.rank(); ++i) {
@@ -224,12 +263,12 @@ Status Array::ExpectFiles(std::vector<bool> has_file, std::vector<std::uint32_t>
         StrCat("open array: ", path(), ": not an array of ", has_file.size(), " shards"));
   }
   const bool can_be_sealed = state_->metadata.sharded && state_->metadata.index_at_end;
-  if (!seals.empty() && (!can_be_sealed || seals.size() != shards)) {
+  if (!marks.empty() && (!can_be_sealed || marks.size() != shards)) {
     return absl::InvalidArgumentError(
         StrCat("open array: ", path(), ": not an array whose shards are sealed"));
   }
   state_->has_file = std::move(has_file);
-  state_->seals = std::move(seals);
+  state_->marks = std::move(marks);
   return absl::OkStatus();
 }
 
@@ -238,10 +277,10 @@ std::string Array::path() const { return state_->store->NameOf(state_->key); }
 
 std::size_t Array::MemoryBytes() const {
   const ArrayMetadata& m = state_->metadata;
-  std::size_t bytes = sizeof(State) + state_->key.capacity() + m.fill.capacity() +
-                      state_->has_file.capacity() / 8 + 4 * state_->seals.capacity() +
-                      m.chain.codecs.capacity() * sizeof(Codec) + m.chain.order.capacity() * 4 +
-                      3 * m.shape.capacity() * sizeof(std::int64_t);
+  std::size_t bytes =
+      sizeof(State) + state_->key.capacity() + m.fill.capacity() + state_->has_file.capacity() / 8 +
+      sizeof(ShardMarks) * state_->marks.capacity() + m.chain.codecs.capacity() * sizeof(Codec) +
+      m.chain.order.capacity() * 4 + 3 * m.shape.capacity() * sizeof(std::int64_t);
   for (const std::string& name : m.dimension_names) bytes += sizeof(name) + name.capacity();
   return bytes;
 }

@@ -60,6 +60,12 @@ class ChunkScratch {
   std::unique_ptr<State> state_;
 };
 
+/// How a shard's file is known again.
+struct ShardMarks {
+  std::uint32_t seal = 0;       ///< found before its index
+  std::uint32_t file_bits = 0;  ///< the first of its SHA-256
+};
+
 /// What arrays share: the descriptors (inside the byte store) and indexes of a process.
 struct ArrayOptions {
   /// Decoded indexes; null: a cache of its own of kOwnIndexBytes.
@@ -73,7 +79,9 @@ inline constexpr std::size_t kOwnOpenFiles = 32;
 /// chunk costs exactly one pread.
 ///
 /// Errors name the store's folder, chunk key and inner chunk; DataLoss means the bytes on disk are
-/// wrong (checksum, truncation, impossible index) or a file of ExpectFiles is gone or another.
+/// wrong (checksum, truncation, impossible index) or a file of ExpectFiles is gone or another;
+/// Aborted that a file changed after it was opened or its index was read. A shard whose digest is
+/// expected is then read as a whole, and goes on if it is still that one.
 class Array {
  public:
   /// The array under the key `key` of a store. What it keeps is compact: attributes are dropped.
@@ -86,10 +94,10 @@ class Array {
   ~Array();
 
   /// Says which zarr shards have a file, row-major over the shard grid: one of them that is gone is
-  /// DataLoss from then on, no longer the fill value; with `seals`, so is one that holds another.
-  /// InvalidArgument: not one entry per shard, or seals for an array whose shards have none (their
-  /// index is not at the end). Call before other threads read.
-  Status ExpectFiles(std::vector<bool> has_file, std::vector<std::uint32_t> seals = {});
+  /// DataLoss from then on, no longer the fill value; with `marks`, so is one that holds another.
+  /// InvalidArgument: not one entry per shard, or marks for an array whose shards have no seals
+  /// (their index is not at the end). Call before other threads read.
+  Status ExpectFiles(std::vector<bool> has_file, std::vector<ShardMarks> marks = {});
 
   const ArrayMetadata& metadata() const;
   /// As errors name it.

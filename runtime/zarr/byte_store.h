@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/base/hash.h"
 #include "runtime/base/status.h"
 
 namespace patchbay::zarr {
@@ -21,10 +22,12 @@ class StoredBytes {
 
   virtual std::uint64_t size_bytes() const = 0;
   /// What differs when the content does, as far as the storage tells without reading it: a file's
-  /// size, inode and time of change. An object that was opened again is the same one as long as
-  /// its stamp is.
+  /// device, inode, size, mtime and ctime when it was opened. An object that was opened again is
+  /// the same one as long as its stamp is.
   virtual std::string_view stamp() const = 0;
-  /// Fills `out` from `offset`. DataLoss when the object ends before; `name` is for errors.
+  /// Fills `out` from `offset`. DataLoss when the object ends before; Aborted when it is no longer
+  /// what its stamp says: `out` holds nothing to go by, and the object has to be opened anew.
+  /// `name` is for errors.
   virtual Status Read(std::uint64_t offset, std::span<std::byte> out,
                       std::string_view name) const = 0;
 };
@@ -43,6 +46,9 @@ class ByteStore {
   /// The key as errors name it.
   virtual std::string NameOf(std::string_view key) const = 0;
 };
+
+/// SHA-256 of all of an object.
+StatusOr<Digest> DigestOf(const StoredBytes& object, std::string_view name);
 
 /// A whole object of at most `max_bytes` (InvalidArgument above); NotFound when there is none.
 StatusOr<std::string> ReadObject(ByteStore& store, std::string_view key, std::size_t max_bytes);

@@ -23,7 +23,14 @@ std::string FileByteStore::NameOf(std::string_view key) const {
 
 StatusOr<std::shared_ptr<const StoredBytes>> FileByteStore::Open(std::string_view key) {
   const FolderScope scope(folders_);
-  return files_->Open(owner_, NameOf(key));
+  const std::string name = NameOf(key);
+  PB_ASSIGN_OR_RETURN(std::shared_ptr<const CachedFile> file,
+                      files_->Open(owner_, name, [&](const FileIdentity& identity) {
+                        return expected_ == nullptr || expected_->Has(key, identity);
+                      }));
+  const bool is_gone = file == nullptr && expected_ != nullptr && expected_->Has(key);
+  if (is_gone) return absl::AbortedError(StrCat("open: ", name, ": it is gone"));
+  return std::shared_ptr<const StoredBytes>(std::move(file));
 }
 
 StatusOr<std::vector<std::string>> FileByteStore::List(std::string_view prefix) {

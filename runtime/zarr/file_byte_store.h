@@ -11,18 +11,24 @@
 #include "runtime/base/status.h"
 #include "runtime/zarr/byte_store.h"
 #include "runtime/zarr/file_cache.h"
+#include "runtime/zarr/store_files.h"
 
 namespace patchbay::zarr {
 
 /// The regular files below `root`; the empty key is `root` itself. A file that was closed to make
-/// room and is opened again may be another one by then: its stamp tells. Whichever thread opens a
-/// file, it is confined as the one that made the store was (see runtime/base/folder_scope.h).
+/// room, or that changed, and is opened again may be another one by then: its stamp tells.
+/// Whichever thread opens a file, it is confined as the one that made the store was (see
+/// runtime/base/folder_scope.h).
 class FileByteStore final : public ByteStore {
  public:
   FileByteStore(std::string root, std::shared_ptr<FileCache> files);
   ~FileByteStore() override;
   FileByteStore(const FileByteStore&) = delete;
   FileByteStore& operator=(const FileByteStore&) = delete;
+
+  /// From now on a file that is not as listed is Aborted: written, gone, or not there before. Call
+  /// before other threads read.
+  void Expect(std::shared_ptr<const StoreFiles> files) { expected_ = std::move(files); }
 
   StatusOr<std::shared_ptr<const StoredBytes>> Open(std::string_view key) override;
   StatusOr<std::vector<std::string>> List(std::string_view prefix) override;
@@ -33,6 +39,7 @@ class FileByteStore final : public ByteStore {
   const std::shared_ptr<FileCache> files_;
   const std::uint64_t owner_;
   const std::shared_ptr<const AllowedFolders> folders_;
+  std::shared_ptr<const StoreFiles> expected_;  ///< null: any file
 };
 
 /// One file, which stays open as long as somebody holds it; NotFound when there is none.

@@ -13,8 +13,6 @@
 namespace patchbay::zarr {
 namespace {
 
-constexpr std::size_t kHashBlockBytes = std::size_t{1} << 20;
-
 /// "0/c/0/1/2 chunk (0,3,1): cause" from a status of the reader.
 std::string FaultText(const OpenedStore& store, const Status& status) {
   std::string text(MessageOf(status));
@@ -22,18 +20,6 @@ std::string FaultText(const OpenedStore& store, const Status& status) {
     text.erase(0, at + store.path.size() + 1);
   }
   return text;
-}
-
-StatusOr<Digest> HashFile(const StoredBytes& file, const std::string& name) {
-  Sha256 hash;
-  std::vector<std::byte> block(kHashBlockBytes);
-  for (std::uint64_t at = 0; at < file.size_bytes(); at += block.size()) {
-    const auto part = std::span(block).first(
-        static_cast<std::size_t>(std::min<std::uint64_t>(block.size(), file.size_bytes() - at)));
-    PB_RETURN_IF_ERROR(file.Read(at, part, name));
-    hash.Update(part);
-  }
-  return hash.Finish();
 }
 
 /// Nothing larger is read: no number in a file decides how long a check takes.
@@ -116,7 +102,7 @@ bool ShardChecker::CheckFile(const StoredBytes& file, const std::string& name,
     out.bad.push_back(FaultText(store_, index.status()));
     return false;
   }
-  const auto digest = HashFile(file, StrCat(store_.path, "/", name));
+  const auto digest = DigestOf(file, StrCat(store_.path, "/", name));
   if (!digest.ok()) {
     out.bad.push_back(FaultText(store_, digest.status()));
     return false;

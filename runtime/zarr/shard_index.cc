@@ -14,8 +14,8 @@ constexpr std::size_t kChecksumBytes = 4;
 /// What an entry costs beside its index: list node, map node.
 constexpr std::size_t kCacheOverheadBytes = 128;
 
-std::size_t CostOf(const ShardIndex& index) {
-  return index.size() * sizeof(IndexEntry) + kCacheOverheadBytes;
+std::size_t CostOf(const StampedIndex& index) {
+  return index.entries.size() * sizeof(IndexEntry) + index.stamp.size() + kCacheOverheadBytes;
 }
 
 std::string Hex32(std::uint32_t value) { return Hex64(value).substr(8); }
@@ -93,7 +93,7 @@ std::size_t IndexCache::bytes() const {
   return bytes_;
 }
 
-std::shared_ptr<const ShardIndex> IndexCache::Find(const CachedShard& shard) {
+std::shared_ptr<const StampedIndex> IndexCache::Find(const CachedShard& shard) {
   const std::lock_guard lock(mu_);
   const auto found = by_shard_.find(shard);
   if (found == by_shard_.end()) return nullptr;
@@ -101,9 +101,12 @@ std::shared_ptr<const ShardIndex> IndexCache::Find(const CachedShard& shard) {
   return found->second->second;
 }
 
-void IndexCache::Insert(const CachedShard& shard, std::shared_ptr<const ShardIndex> index) {
+void IndexCache::Insert(const CachedShard& shard, std::shared_ptr<const StampedIndex> index) {
   const std::lock_guard lock(mu_);
-  if (by_shard_.contains(shard)) return;
+  if (const auto found = by_shard_.find(shard); found != by_shard_.end()) {
+    bytes_ -= CostOf(*found->second->second);
+    recent_.erase(found->second);
+  }
   bytes_ += CostOf(*index);
   recent_.emplace_front(shard, std::move(index));
   by_shard_[shard] = recent_.begin();

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -27,6 +28,12 @@ struct IndexEntry {
 
 /// Row-major over the shard's inner chunks; empty for a shard that has no file.
 using ShardIndex = std::vector<IndexEntry>;
+
+/// An index and the stamp of the file it was read from; empty for a shard that has none.
+struct StampedIndex {
+  ShardIndex entries;
+  std::string stamp;
+};
 
 /// Bytes of an encoded index.
 std::size_t IndexBytes(const ArrayMetadata& array);
@@ -61,8 +68,9 @@ class IndexCache {
 
   /// A name for an array that was opened.
   std::uint64_t AddArray();
-  std::shared_ptr<const ShardIndex> Find(const CachedShard& shard);
-  void Insert(const CachedShard& shard, std::shared_ptr<const ShardIndex> index);
+  std::shared_ptr<const StampedIndex> Find(const CachedShard& shard);
+  /// Takes the place of one that was read of another file.
+  void Insert(const CachedShard& shard, std::shared_ptr<const StampedIndex> index);
   std::size_t bytes() const;
 
  private:
@@ -71,7 +79,7 @@ class IndexCache {
       return s.array * 0x9E3779B97F4A7C15u + s.shard;
     }
   };
-  using Entry = std::pair<CachedShard, std::shared_ptr<const ShardIndex>>;
+  using Entry = std::pair<CachedShard, std::shared_ptr<const StampedIndex>>;
   using Recent = std::list<Entry>;
 
   const std::size_t max_bytes_;

@@ -149,6 +149,8 @@ StatusOr<std::vector<LevelFiles>> ShardListIn(const Json& root_document,
   return out;
 }
 
+bool HasShardList(const Json& attributes) { return ListIn(attributes) != nullptr; }
+
 Status ExpectListedFiles(const Json& attributes, std::vector<Array>& levels) {
   const Json* list = ListIn(attributes);
   if (list == nullptr) return absl::OkStatus();
@@ -160,12 +162,12 @@ Status ExpectListedFiles(const Json& attributes, std::vector<Array>& levels) {
     PB_ASSIGN_OR_RETURN(const Extent grid, GridOf(levels[l].metadata(), l));
     PB_ASSIGN_OR_RETURN(const LevelFiles level, ParseLevel((*list)[l], l, grid));
     std::vector<bool> has_file;
-    std::vector<std::uint32_t> seals;
+    std::vector<ShardMarks> marks;
     for (const auto& shard : level.shards) {
       has_file.push_back(shard.has_value());
-      seals.push_back(shard ? shard->seal : 0);
+      marks.push_back(shard ? ShardMarks{shard->seal, shard->first_bits} : ShardMarks{});
     }
-    PB_RETURN_IF_ERROR(levels[l].ExpectFiles(std::move(has_file), std::move(seals)));
+    PB_RETURN_IF_ERROR(levels[l].ExpectFiles(std::move(has_file), std::move(marks)));
   }
   return absl::OkStatus();
 }

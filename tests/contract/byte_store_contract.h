@@ -83,8 +83,9 @@ inline void ExpectByteStoreContract(const ByteStoreMaker& maker) {
   EXPECT_NE(std::string(before->stamp()), std::string(after->stamp()))
       << "replaced content of equal size has another stamp";
   std::string text(4, ' ');
-  ASSERT_TRUE(before->Read(0, std::as_writable_bytes(std::span(text)), "held").ok());
-  EXPECT_EQ(text, "more") << "what is open stays what it was";
+  const Status held = before->Read(0, std::as_writable_bytes(std::span(text)), "held");
+  EXPECT_TRUE(absl::IsAborted(held) || (held.ok() && text == "more"))
+      << "what is open is read as it was, or not at all: " << held << " " << text;
 }
 
 }  // namespace patchbay::zarr

@@ -91,7 +91,7 @@ std::size_t TiffImage::MemoryBytes() const {
 StatusOr<std::shared_ptr<const zarr::StoredBytes>> TiffImage::OpenFile() const {
   PB_ASSIGN_OR_RETURN(auto file, store_->Open(""));
   if (file != nullptr && file->stamp() == stamp_) return file;
-  return absl::DataLossError(
+  return absl::AbortedError(
       StrCat("read slide: ", store_->NameOf(""), ": it changed since it was opened, or is gone"));
 }
 

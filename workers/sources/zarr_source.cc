@@ -12,6 +12,7 @@
 #include "runtime/zarr/level_downsample.h"
 #include "runtime/zarr/ngff.h"
 #include "runtime/zarr/shard_list.h"
+#include "runtime/zarr/store_files.h"
 #include "runtime/zarr/strided_copy.h"
 
 namespace patchbay::workers {
@@ -70,15 +71,18 @@ void FillAround(const TensorView& out, const Box& inside, const std::byte* eleme
 
 class ZarrImage : public ImageSource {
  public:
-  ZarrImage(std::string path, ImageLayout layout, AxisRoles roles, std::vector<zarr::Array> levels)
+  ZarrImage(std::string path, ImageLayout layout, AxisRoles roles, std::vector<zarr::Array> levels,
+            std::size_t listed_bytes)
       : path_(std::move(path)),
         layout_(std::move(layout)),
         roles_(roles),
-        levels_(std::move(levels)) {}
+        levels_(std::move(levels)),
+        listed_bytes_(listed_bytes) {}
 
   const ImageLayout& layout() const override { return layout_; }
   std::size_t MemoryBytes() const override {
-    std::size_t bytes = sizeof(*this) + layout_.levels.capacity() * sizeof(LevelLayout);
+    std::size_t bytes =
+        sizeof(*this) + layout_.levels.capacity() * sizeof(LevelLayout) + listed_bytes_;
     for (const zarr::Array& level : levels_) bytes += sizeof(level) + level.MemoryBytes();
     return bytes;
   }
@@ -102,6 +106,7 @@ class ZarrImage : public ImageSource {
   ImageLayout layout_;
   AxisRoles roles_;
   std::vector<zarr::Array> levels_;
+  std::size_t listed_bytes_;  ///< of the list of its files, which their byte store has
 };
 
 /// As ingest made it of the slide's profile.
@@ -374,8 +379,14 @@ StatusOr<std::unique_ptr<ImageSource>> OpenZarrImage(const std::string& path,
   if (const Status status = zarr::ExpectListedFiles(group.attributes, arrays); !status.ok()) {
     return absl::DataLossError(StrCat("open image: ", path, "/zarr.json: ", MessageOf(status)));
   }
+  std::size_t listed_bytes = 0;
+  if (caches.keeps_listed_files && !zarr::HasShardList(group.attributes)) {
+    PB_ASSIGN_OR_RETURN(zarr::StoreFiles files, zarr::StoreFiles::List(path));
+    listed_bytes = files.MemoryBytes();
+    store->Expect(std::make_shared<const zarr::StoreFiles>(std::move(files)));
+  }
   return std::unique_ptr<ImageSource>(
-      std::make_unique<ZarrImage>(path, std::move(layout), roles, std::move(arrays)));
+      std::make_unique<ZarrImage>(path, std::move(layout), roles, std::move(arrays), listed_bytes));
 }
 
 }  // namespace patchbay::workers

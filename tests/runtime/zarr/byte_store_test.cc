@@ -9,15 +9,11 @@
 #include "runtime/zarr/file_byte_store.h"
 #include "runtime/zarr/shard_index.h"
 #include "tests/contract/byte_store_contract.h"
+#include "tests/runtime/control/moved_clock.h"
 #include "tests/runtime/zarr/zarr_fixture.h"
 
 namespace patchbay::zarr {
 namespace {
-
-void WriteText(const std::string& path, const std::string& text) {
-  std::filesystem::create_directories(std::filesystem::path(path).parent_path());
-  std::ofstream(path) << text;
-}
 
 /// Descriptors of this process on files below `folder`.
 int OpenBelow(const std::string& folder) {
@@ -98,7 +94,58 @@ TEST(FileCache, GivesAStoreThatIsOpenedLaterTheFilesThatAreThereThen) {
   std::filesystem::rename(folder / "t", folder / "s/a");
   FileByteStore after(folder / "s", files);
   EXPECT_EQ(Content(after, "a"), "new");
-  EXPECT_EQ(Content(before, "a"), "old");
+}
+
+TEST(CachedFile, GivesNoBytesOfAFileThatChangedAfterItWasOpened) {
+  const TempFolder folder;
+  const std::string path = folder / "a";
+  const std::vector<std::pair<std::function<void()>, std::string>> changes = {
+      {[&] { OverwriteInPlace(path, "NEWER"); }, "it was written or replaced"},
+      {[&] { std::filesystem::resize_file(path, 2); }, "it was written or replaced"},
+      {[&] { std::filesystem::rename(folder / "b", path); }, "ctime"},
+      {[&] { std::filesystem::remove(path); }, "ctime"},
+      {[&] { ASSERT_EQ(chmod(path.c_str(), 0400), 0); }, "permissions, owner or hard links"}};
+  for (const auto& [change, cause] : changes) {
+    WriteText(path, "older");
+    WriteText(folder / "b", "other");
+    FileByteStore store(folder.path(), std::make_shared<FileCache>(2));
+    const auto file = *store.Open("a");
+    std::string text(5, ' ');
+    const auto read = [&] { return file->Read(0, std::as_writable_bytes(std::span(text)), "a"); };
+    ASSERT_TRUE(read().ok());
+    AwaitNextTick(path);
+    change();
+    for (int twice = 0; twice < 2; ++twice) {
+      EXPECT_TRUE(absl::IsAborted(read())) << read();
+      EXPECT_NE(read().message().find(cause), std::string::npos) << read() << " " << cause;
+    }
+    const auto anew = store.Open("a");
+    ASSERT_TRUE(anew.ok());
+    EXPECT_NE(*anew, file) << "who asks again gets what lies there";
+    std::error_code ignored;
+    std::filesystem::permissions(path, std::filesystem::perms::owner_all, ignored);
+  }
+}
+
+TEST(FileCache, LooksAtAPathOnceASecondAndOpensWhatWasPutThere) {
+  const TempFolder folder;
+  MovedClock clock;
+  WriteText(folder / "s/a", "old");
+  std::filesystem::create_hard_link(folder / "s/a", folder / "kept");
+  const auto files = std::make_shared<FileCache>(5, clock);
+  FileByteStore store(folder / "s", files);
+  const auto first = *store.Open("a");
+  WriteText(folder / "t", "new");
+  std::filesystem::rename(folder / "t", folder / "s/a");
+  EXPECT_EQ(*store.Open("a"), first) << "no second has passed";
+  clock.Move(FileCache::kPathCheckMs);
+  EXPECT_EQ(Content(store, "a"), "new");
+  const auto second = *store.Open("a");
+  clock.Move(FileCache::kPathCheckMs);
+  EXPECT_EQ(*store.Open("a"), second) << "it is the one that lies there";
+  std::filesystem::remove(folder / "s/a");
+  clock.Move(FileCache::kPathCheckMs);
+  EXPECT_EQ(*store.Open("a"), nullptr);
 }
 
 TEST(IndexCache, HasOneBoundForAllArraysAndTellsThemApart) {
@@ -106,12 +153,20 @@ TEST(IndexCache, HasOneBoundForAllArraysAndTellsThemApart) {
   const std::uint64_t a = cache.AddArray(), b = cache.AddArray();
   ASSERT_NE(a, b);
   const auto index = [](std::uint64_t offset) {
-    return std::make_shared<const ShardIndex>(ShardIndex(100, IndexEntry{offset, 1}));
+    return std::make_shared<const StampedIndex>(
+        StampedIndex{ShardIndex(100, IndexEntry{offset, 1}), StrCat(offset)});
   };
   cache.Insert({a, 0}, index(1));
   cache.Insert({b, 0}, index(2));
-  EXPECT_EQ((*cache.Find({a, 0}))[0].offset, 1u);
-  EXPECT_EQ((*cache.Find({b, 0}))[0].offset, 2u);
+  const auto offset_of = [&](const CachedShard& shard) {
+    return cache.Find(shard)->entries[0].offset;
+  };
+  EXPECT_EQ(offset_of({a, 0}), 1u);
+  EXPECT_EQ(offset_of({b, 0}), 2u);
+  const std::size_t bytes = cache.bytes();
+  cache.Insert({a, 0}, index(3));
+  EXPECT_EQ(offset_of({a, 0}), 3u) << "of the file that lies there now";
+  EXPECT_EQ(cache.bytes(), bytes);
   for (std::uint64_t i = 1; i < 20; ++i) {
     cache.Insert({b, i}, index(i));
     ASSERT_NE(cache.Find({a, 0}), nullptr) << "used all the time";

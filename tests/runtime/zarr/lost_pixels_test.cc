@@ -168,8 +168,9 @@ TEST_F(LostPixels, SealsAreOnePerShard) {
   for (int i = 0; i < array->metadata().rank(); ++i) {
     shards *= static_cast<std::size_t>(array->metadata().ShardGrid(i));
   }
-  const auto expect = [&](std::size_t seals) {
-    return array->ExpectFiles(std::vector<bool>(shards, true), std::vector<std::uint32_t>(seals));
+  const auto expect = [&](std::size_t marks) {
+    return array->ExpectFiles(std::vector<bool>(shards, true),
+                              std::vector<zarr::ShardMarks>(marks));
   };
   EXPECT_TRUE(absl::IsInvalidArgument(expect(shards - 1)));
   EXPECT_TRUE(absl::IsInvalidArgument(expect(shards + 1)));
@@ -189,7 +190,7 @@ TEST(ExpectFiles, IsOneEntryPerShardAndHoldsForUnshardedArraysToo) {
   const auto all = ReadAll(*array);
   ASSERT_TRUE(all.ok()) << all.status();
   EXPECT_EQ((*all)[7], std::byte{9});
-  EXPECT_TRUE(absl::IsInvalidArgument(array->ExpectFiles({true, false}, {1, 2})));
+  EXPECT_TRUE(absl::IsInvalidArgument(array->ExpectFiles({true, false}, {{1, 1}, {2, 2}})));
   ASSERT_TRUE(array->ExpectFiles({true, false}).ok());
   EXPECT_EQ(*ReadAll(*array), *all);
   ASSERT_TRUE(array->ExpectFiles({false, true}).ok());

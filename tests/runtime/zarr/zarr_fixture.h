@@ -2,6 +2,7 @@
 // the Python oracle.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -12,10 +13,12 @@
 #include <type_traits>
 #include <vector>
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "runtime/base/file.h"
+#include "runtime/base/file_identity.h"
 #include "runtime/base/hash.h"
 #include "runtime/base/json.h"
 #include "runtime/base/tensor_view.h"
@@ -46,6 +49,24 @@ inline void WriteText(const std::string& path, std::string_view text) {
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   file << text;
   ASSERT_TRUE(file.flush().good()) << path;
+}
+
+/// Until a file that is written now has a later time than the one at `path`.
+inline void AwaitNextTick(const std::string& path) {
+  const auto last = IdentityAt(path);
+  ASSERT_TRUE(last.has_value()) << path;
+  const TempFolder elsewhere;
+  do {
+    WriteText(elsewhere / "tick", "");
+  } while (IdentityAt(elsewhere / "tick")->mtime_ns <= std::max(last->mtime_ns, last->ctime_ns));
+}
+
+/// Writes into a file as it lies there, at a later time than it was written before.
+inline void OverwriteInPlace(const std::string& path, std::string_view bytes) {
+  AwaitNextTick(path);
+  const auto fd = OpenFile(path, O_WRONLY);
+  ASSERT_TRUE(fd.ok() && WriteAt(fd->get(), 0, AsBytes(bytes), path).ok()) << path;
+  std::filesystem::resize_file(path, bytes.size());
 }
 
 inline std::string ReadText(const std::string& path) {

@@ -1,0 +1,41 @@
+// What tells apart the contents that a file's name had, without reading them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <sys/stat.h>
+
+namespace patchbay {
+
+/// Numbers and times that the file system keeps of a file. Compared for equality alone: its clock
+/// may be another than this machine's. Between nodes device, inode and ctime differ for one file.
+struct FileIdentity {
+  std::uint64_t device = 0, inode = 0, size_bytes = 0;
+  std::int64_t mtime_ns = 0, ctime_ns = 0;
+
+  bool operator==(const FileIdentity&) const = default;
+  /// Whether nothing shows that other bytes were written: size and mtime are the same.
+  bool LooksUnwritten(const FileIdentity& other) const {
+    return size_bytes == other.size_bytes && mtime_ns == other.mtime_ns;
+  }
+};
+
+inline FileIdentity IdentityOf(const struct stat& st) {
+  constexpr std::int64_t kNsPerSecond = 1'000'000'000;
+  return {.device = st.st_dev,
+          .inode = st.st_ino,
+          .size_bytes = static_cast<std::uint64_t>(st.st_size),
+          .mtime_ns = st.st_mtim.tv_sec * kNsPerSecond + st.st_mtim.tv_nsec,
+          .ctime_ns = st.st_ctim.tv_sec * kNsPerSecond + st.st_ctim.tv_nsec};
+}
+
+/// Of what lies at a path, links followed; nothing where that cannot be looked at.
+inline std::optional<FileIdentity> IdentityAt(const std::string& path) {
+  struct stat st {};
+  if (stat(path.c_str(), &st) != 0) return std::nullopt;
+  return IdentityOf(st);
+}
+
+}  // namespace patchbay
