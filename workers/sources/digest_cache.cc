@@ -15,24 +15,16 @@
 namespace patchbay::workers {
 namespace {
 
-constexpr std::string_view kRecordMark = "1 ";
+constexpr std::string_view kRecordMark = "2 ";
 constexpr std::size_t kMaxCacheBytes = 4u << 20;  ///< about 30,000 slides; past it, starts afresh
 constexpr std::size_t kReadBytes = 1u << 20;
 
-FileIdentity IdentityOf(const struct stat& st) {
-  FileIdentity id;
-  id.device = st.st_dev;
-  id.inode = st.st_ino;
-  id.size_bytes = static_cast<std::uint64_t>(st.st_size);
-  id.mtime_ns = st.st_mtim.tv_sec * 1'000'000'000 + st.st_mtim.tv_nsec;
-  return id;
-}
-
 std::string KeyText(const FileIdentity& id) {
-  return StrCat(kRecordMark, id.device, " ", id.inode, " ", id.size_bytes, " ", id.mtime_ns, " ");
+  return StrCat(kRecordMark, id.device, " ", id.inode, " ", id.size_bytes, " ", id.mtime_ns, " ",
+                id.ctime_ns, " ");
 }
 
-/// "1 device inode size mtime digest checksum\n"
+/// "2 device inode size mtime ctime digest checksum\n"
 std::string RecordText(const FileIdentity& id, const Digest& digest) {
   const std::string body = StrCat(KeyText(id), digest.Hex());
   return StrCat(body, " ", Crc32c(AsBytes(body)), "\n");

@@ -1,5 +1,5 @@
 // A slide's name in plans is the SHA-256 of its file. Hashing a slide costs seconds, so digests are
-// remembered by (device, inode, size, mtime in ns).
+// remembered by (device, inode, size, mtime and ctime in ns).
 #pragma once
 
 #include <cstdint>
@@ -7,18 +7,11 @@
 #include <optional>
 #include <string>
 
+#include "runtime/base/file_identity.h"
 #include "runtime/base/hash.h"
 #include "runtime/base/status.h"
 
 namespace patchbay::workers {
-
-/// What must be unchanged for a remembered digest to hold.
-struct FileIdentity {
-  std::uint64_t device = 0, inode = 0, size_bytes = 0;
-  std::int64_t mtime_ns = 0;
-
-  bool operator==(const FileIdentity&) const = default;
-};
 
 /// A file of remembered digests that any number of processes may share. Losing or damaging it costs
 /// time, never a wrong digest: each record carries a checksum and bad ones are ignored.

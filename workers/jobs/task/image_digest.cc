@@ -20,7 +20,6 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kHashBlockBytes = std::size_t{4} << 20;
 constexpr std::size_t kMaxStoreFiles = 10'000'000;
-constexpr std::int64_t kNsPerSecond = 1'000'000'000;
 
 StatusOr<FileIdentity> IdentityOf(int fd, const std::string& path) {
   struct stat st {};
@@ -28,12 +27,7 @@ StatusOr<FileIdentity> IdentityOf(int fd, const std::string& path) {
   if (!S_ISREG(st.st_mode)) {
     return absl::InvalidArgumentError(StrCat("hash: ", path, ": not a regular file"));
   }
-  FileIdentity identity;
-  identity.device = st.st_dev;
-  identity.inode = st.st_ino;
-  identity.size_bytes = static_cast<std::uint64_t>(st.st_size);
-  identity.mtime_ns = st.st_mtim.tv_sec * kNsPerSecond + st.st_mtim.tv_nsec;
-  return identity;
+  return patchbay::IdentityOf(st);
 }
 
 /// A task's lease ends without progress, so the hash of a large slide reports as it goes.
