@@ -10,6 +10,7 @@
 
 #include "runtime/base/strings.h"
 #include "runtime/zarr/metadata.h"
+#include "runtime/zarr/store_files.h"
 
 namespace patchbay::workers {
 namespace {
@@ -50,7 +51,12 @@ std::optional<Digest> RecordedDigest(const std::string& store) {
 StatusOr<std::string> StampOf(const std::string& path) {
   std::error_code error;
   if (!std::filesystem::is_directory(path, error)) return FileStamp(path);
-  if (RecordedDigest(path).has_value()) return std::string();
+  const bool has_digest = RecordedDigest(path).has_value();
+  if (has_digest && !RecordedAttribute(path, "shards").is_null()) return std::string();
+  const StatusOr<zarr::StoreFiles> files = zarr::StoreFiles::List(path);
+  if (files.ok()) return files->Stamp();
+  if (absl::IsUnavailable(files.status())) return files.status();
+  if (has_digest) return std::string();  // no image: nothing but the metadata can change
   std::string stamp;
   for (const char* name : {"zarr.json", ".zgroup", ".zattrs", ".zarray"}) {
     const auto file = FileStamp(StrCat(path, "/", name));

@@ -17,11 +17,12 @@ std::optional<Digest> RecordedDigest(const std::string& store);
 /// A member of a store's attributes.patchbay; null where there is none.
 Json RecordedAttribute(const std::string& store, const char* name);
 
-/// What is cheap to see of an image and differs when its content does: size and time of change of a
-/// slide's file or of the metadata of a store of another writer, which every node of a shared file
-/// system sees alike. For a store that records its own digest: empty, its digest is the stamp.
-/// Content that is replaced under the same size and time goes unseen, as does what changes in the
-/// files beside a slide that has several (MIRAX), or in a chunk of another writer's store.
+/// What is cheap to see of an image and differs when its content does: sizes and mtimes of a
+/// slide's files, or of the metadata and all chunks of a store of another writer, which every node
+/// of a shared file system sees alike. For a store that records its own digest and lists its
+/// shards: empty, its digest is the stamp and the list vouches for every shard. Content that is
+/// replaced under the same size and mtime goes unseen here; a worker that has the file open
+/// notices.
 StatusOr<std::string> StampOf(const std::string& path);
 
 }  // namespace patchbay::workers

@@ -1,5 +1,6 @@
 #include "workers/sources/openslide_source.h"
 
+#include <algorithm>
 #include <cctype>
 #include <charconv>
 #include <cmath>
@@ -16,9 +17,11 @@
 #include <tiffio.h>
 
 #include "runtime/base/file.h"
+#include "runtime/base/file_identity.h"
 #include "runtime/base/folder_scope.h"
 #include "runtime/base/strings.h"
 #include "runtime/zarr/file_byte_store.h"
+#include "runtime/zarr/file_cache.h"
 #include "workers/sources/icc_profile.h"
 #include "workers/sources/pixel_copy.h"
 #include "workers/sources/tiff_index.h"
@@ -102,6 +105,15 @@ Status CheckNames(const std::string& path) {
   return absl::OkStatus();
 }
 
+/// What lies at each of a slide's files; without a value where that cannot be looked at.
+using Identities = std::vector<std::optional<FileIdentity>>;
+
+Identities IdentitiesOf(const std::vector<std::string>& files) {
+  Identities out;
+  for (const std::string& file : files) out.push_back(IdentityAt(file));
+  return out;
+}
+
 StatusOr<Handle> OpenHandle(const std::string& path) {
   SilenceLibtiff();
   PB_RETURN_IF_ERROR(CheckNames(path));
@@ -172,8 +184,26 @@ void Flatten(const std::uint32_t* argb, const TensorView& out, std::uint8_t fill
 
 class OpenSlideImage final : public ImageSource {
  public:
-  OpenSlideImage(std::string path, Handle handle, ImageLayout layout)
-      : path_(std::move(path)), layout_(std::move(layout)), handle_(std::move(handle)) {}
+  /// `opened`: of `files`, before the handle was opened.
+  OpenSlideImage(std::vector<std::string> files, Identities opened, Handle handle,
+                 ImageLayout layout)
+      : path_(files.front()),
+        files_(std::move(files)),
+        opened_(std::move(opened)),
+        layout_(std::move(layout)),
+        handle_(std::move(handle)) {}
+
+  /// Aborted, naming the file, when one of them changed since it was opened.
+  Status CheckUnchanged() const {
+    for (std::size_t i = 0; i < files_.size(); ++i) {
+      const std::optional<FileIdentity> now = IdentityAt(files_[i]);
+      if (now == opened_[i]) continue;
+      return absl::AbortedError(
+          StrCat("read slide: ", files_[i], ": ",
+                 zarr::HowItChanged(opened_[i].value_or(FileIdentity()), now)));
+    }
+    return absl::OkStatus();
+  }
 
   const ImageLayout& layout() const override { return layout_; }
   /// OpenSlide's own cache of decoded tiles at its fullest.
@@ -223,9 +253,11 @@ class OpenSlideImage final : public ImageSource {
                           std::llround(static_cast<double>(patch.box.x) * scale),
                           std::llround(static_cast<double>(patch.box.y) * scale), patch.level,
                           patch.box.width, patch.box.height);
-    if (const char* error = openslide_get_error(handle.get()); error != nullptr) {
-      const std::string cause = error;
-      Drop(handle);
+    const char* error = openslide_get_error(handle.get());
+    const std::string cause = error != nullptr ? error : "";
+    if (error != nullptr) Drop(handle);
+    PB_RETURN_IF_ERROR(CheckUnchanged());
+    if (error != nullptr) {
       return absl::DataLossError(StrCat("read patch: level ", patch.level, " row ", patch.box.y,
                                         " column ", patch.box.x, ": openslide: ", cause));
     }
@@ -249,6 +281,8 @@ class OpenSlideImage final : public ImageSource {
   }
 
   std::string path_;
+  std::vector<std::string> files_;
+  Identities opened_;
   ImageLayout layout_;
   const std::shared_ptr<const AllowedFolders> folders_ = FolderScope::Current();
   mutable std::mutex handle_mu_;
@@ -298,16 +332,31 @@ std::optional<std::string> OpenSlideVendor(const std::string& path) {
   return std::string(vendor);
 }
 
+std::vector<std::string> SlideFiles(const std::string& path) {
+  std::vector<std::string> files = {path};
+  std::error_code error;
+  for (std::filesystem::directory_iterator it(PartsOf(path).folder, error), end;
+       !error && it != end; it.increment(error)) {
+    if (it->is_regular_file(error) && it->path() != path) files.push_back(it->path().string());
+  }
+  std::sort(files.begin() + 1, files.end());
+  return files;
+}
+
 StatusOr<std::optional<Box>> ScannedAreaOf(const std::string& path) {
   PB_ASSIGN_OR_RETURN(const Handle handle, OpenHandle(path));
   return BoundsOf(handle.get());
 }
 
 StatusOr<std::unique_ptr<ImageSource>> OpenOpenSlideImage(const std::string& path) {
+  std::vector<std::string> files = SlideFiles(path);
+  Identities opened = IdentitiesOf(files);
   PB_ASSIGN_OR_RETURN(Handle handle, OpenHandle(path));
   PB_ASSIGN_OR_RETURN(ImageLayout layout, ReadLayout(handle.get(), path));
-  return std::unique_ptr<ImageSource>(
-      std::make_unique<OpenSlideImage>(path, std::move(handle), std::move(layout)));
+  auto image = std::make_unique<OpenSlideImage>(std::move(files), std::move(opened),
+                                                std::move(handle), std::move(layout));
+  PB_RETURN_IF_ERROR(image->CheckUnchanged());
+  return std::unique_ptr<ImageSource>(std::move(image));
 }
 
 }  // namespace patchbay::workers

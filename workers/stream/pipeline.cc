@@ -138,14 +138,17 @@ void Pipeline::ReadShard(const JobPtr& job) {
   }
 }
 
-Status Pipeline::Read(const JobPtr& job, std::uint32_t index, FetchedPatch& patch) {
-  const std::int64_t begun_ns = SteadyNowNs();
-  const AfterPiece after_piece = [this, of = job.get()]() -> Status {
+AfterPiece Pipeline::CountStep(ShardJob& job) {
+  return [this, of = &job]() -> Status {
     steps_.fetch_add(1, std::memory_order_relaxed);
     of->progress.fetch_add(1, std::memory_order_relaxed);
     return of->Wanted() ? absl::OkStatus() : absl::CancelledError("read patch: not wanted");
   };
-  const Status read = ReadPatch(job, index, after_piece, patch);
+}
+
+Status Pipeline::Read(const JobPtr& job, std::uint32_t index, FetchedPatch& patch) {
+  const std::int64_t begun_ns = SteadyNowNs();
+  const Status read = ReadPatch(job, index, CountStep(*job), patch);
   patch.held_bytes = patch.BufferBytes();
   held_bytes_ += patch.held_bytes;
   job->spent.storage_ns += SteadyNowNs() - begun_ns;
@@ -200,19 +203,32 @@ bool Pipeline::TakeReady(PatchMaker& maker, std::vector<PatchPtr>& ready) {
 }
 
 /// Once for a patch of damaged bytes. What was read comes from files that have been open for a
-/// while; others may lie there by now: a store that was damaged and is mended keeps its name.
-bool Pipeline::ReadAgain(FetchedPatch& patch) {
-  if (patch.is_second_read || !patch.job->Wanted()) return false;
-  patch.job->context().Forget(patch.spec.image, patch.image.get(), patch.labels.get());
+/// while; others may lie there by now: a store that was damaged and is mended keeps its name. Files
+/// that changed under the reader are read on only if what lies there is what was planned.
+Status Pipeline::ReadAgain(FetchedPatch& patch, const Status& failed) {
+  const JobPtr& job = patch.job;
+  if (!job->Wanted()) return failed;
+  StreamContext& context = job->context();
+  if (absl::IsAborted(failed)) {
+    PB_RETURN_IF_ERROR(context.CheckContent(patch.spec.image, failed, CountStep(*job)));
+  }
+  if (patch.is_second_read) return failed;
+  context.Forget(patch.spec.image, patch.image.get(), patch.labels.get());
   held_bytes_ -= std::exchange(patch.held_bytes, 0);
   patch.is_second_read = true;
-  return Read(patch.job, patch.index, patch).ok();
+  return Read(job, patch.index, patch);
 }
 
 void Pipeline::OnPatchEnded(PatchPtr patch, const Status& status) {
-  if (absl::IsDataLoss(status) && ReadAgain(*patch) && fetched_.TryPush(patch)) return;
+  Status ended = status;
+  if (absl::IsDataLoss(status) || absl::IsAborted(status)) {
+    ended = ReadAgain(*patch, status);
+    if (ended.ok() && fetched_.TryPush(patch)) return;
+    // Damage that is still there is told as it was found first.
+    if (ended.ok()) ended = status;
+  }
   const JobPtr job = std::exchange(patch->job, nullptr);
-  const Status outcome = job->context().WithoutPath(status, patch->spec.image);
+  const Status outcome = job->context().WithoutPath(ended, patch->spec.image);
   GiveBack(std::move(patch));
   patches_made_.fetch_add(1, std::memory_order_relaxed);
   steps_.fetch_add(1, std::memory_order_relaxed);

@@ -69,7 +69,10 @@ class Pipeline {
   void ReadLoop();
   void ReadShard(const JobPtr& job);
   Status Read(const JobPtr& job, std::uint32_t index, FetchedPatch& patch);
-  bool ReadAgain(FetchedPatch& patch);
+  /// Moves the progress of a shard that is being worked on, and ends what is no longer wanted.
+  AfterPiece CountStep(ShardJob& job);
+  /// OK: the patch is to be made of what was read anew.
+  Status ReadAgain(FetchedPatch& patch, const Status& failed);
   PatchPtr TakeBuffer();
   void GiveBack(PatchPtr patch);
   void ComputeLoop(PatchMaker& maker);

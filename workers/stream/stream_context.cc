@@ -8,10 +8,19 @@
 #include "workers/access/path_names.h"
 #include "workers/access/stamps.h"
 #include "workers/jobs/task/image_digest.h"
+#include "workers/sources/digest_cache.h"
 #include "workers/sources/image_places.h"
+#include "workers/sources/openslide_source.h"
 #include "workers/stream/chain_options.h"
 
 namespace patchbay::workers {
+namespace {
+
+/// ImageLayout::kind, of slides the beginning.
+constexpr std::string_view kStoreKind = "zarr", kOpenSlideKind = "openslide:";
+
+}  // namespace
+
 StatusOr<std::shared_ptr<StreamContext>> StreamContext::Build(
     const protocol::StreamDescribed& described, ImageCache& images) {
   PB_ASSIGN_OR_RETURN(plan::Plan plan, plan::Plan::Parse(described.plan));
@@ -86,10 +95,36 @@ void StreamContext::Forget(std::uint32_t index, const ImageSource* image,
   images_.Forget(set, StampBelow(set, plan_.images()[index].labels->digest.Hex()), labels);
 }
 
-/// The digest tells two stores apart that were at this path, the stamp two slides.
+/// The digest tells two stores apart that were at this path, the stamp two slides. Nothing vouches
+/// for images of many files without a list of their digests but that they were not touched since
+/// they were opened: each stream opens them itself.
 std::string StreamContext::ImageStamp(std::uint32_t index, const std::string& path) const {
   const std::string& stamp = where_.stamps[index];
-  return StampBelow(path, stamp.empty() ? plan_.images()[index].digest.Hex() : stamp);
+  const plan::PlannedImage& planned = plan_.images()[index];
+  if (stamp.empty()) return StampBelow(path, planned.digest.Hex());
+  const bool is_shared = planned.kind != kStoreKind && !planned.kind.starts_with(kOpenSlideKind);
+  return StampBelow(path, is_shared ? stamp : StrCat(stamp, "|", stream_));
+}
+
+Status StreamContext::CheckContent(std::uint32_t index, const Status& aborted,
+                                   const AfterPiece& after_block) {
+  const FolderScope scope(folders_);
+  PB_ASSIGN_OR_RETURN(const std::string path, CheckedPath(index));
+  PB_RETURN_IF_ERROR(CheckUnchanged(index, path));
+  const std::string& kind = plan_.images()[index].kind;
+  const bool is_one_file =
+      kind != kStoreKind && (!kind.starts_with(kOpenSlideKind) || SlideFiles(path).size() == 1);
+  if (!is_one_file) return Changed(index, MessageOf(aborted));
+  const auto digest = DigestCache("").DigestOf(path, after_block);
+  if (!digest.ok() && !absl::IsFailedPrecondition(digest.status())) return digest.status();
+  if (digest.ok() && *digest == plan_.images()[index].digest) return absl::OkStatus();
+  return Changed(index, "its content (SHA-256) is another");
+}
+
+Status StreamContext::Changed(std::uint32_t index, std::string_view how) const {
+  return absl::DataLossError(StrCat("open stream: image ", index,
+                                    ": it changed since it was planned, or is gone (", how,
+                                    "); start the stream anew"));
 }
 
 std::string StreamContext::LabelsPath(std::uint32_t index, const std::string& store) const {
@@ -152,9 +187,8 @@ Status StreamContext::CheckUnchanged(std::uint32_t index, const std::string& pat
     if (!stamp.ok() && !absl::IsNotFound(stamp.status())) return stamp.status();
     if (stamp.ok() && *stamp == where_.stamps[index]) return absl::OkStatus();
   }
-  return absl::DataLossError(
-      StrCat("open stream: image ", index,
-             ": it changed since it was planned, or is gone; start the stream anew"));
+  return Changed(index, where_.stamps[index].empty() ? "the digest in its metadata is another"
+                                                     : "size or time of writing of its files");
 }
 
 StatusOr<plan::PatchSpec> StreamContext::Spec(std::uint32_t epoch, std::uint64_t ordinal) {

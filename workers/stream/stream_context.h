@@ -63,6 +63,10 @@ class StreamContext {
   /// The revision of the label set that the plan names for image `index`, open. NotFound when it
   /// was pruned, DataLoss when it is another.
   StatusOr<std::shared_ptr<const ImageSource>> Labels(std::uint32_t index);
+  /// Reading image `index` was Aborted: its files changed while they were open. OK when what lies
+  /// there now is shown to be what was planned, which for a slide takes reading all of it; DataLoss
+  /// that says how it changed otherwise, and always for stores that have no digest of their own.
+  Status CheckContent(std::uint32_t index, const Status& aborted, const AfterPiece& after_block);
   /// What was opened of image `index` could not be read or decoded: what lies there now is opened
   /// when it is wanted next, since it may have been mended. Null: none.
   void Forget(std::uint32_t index, const ImageSource* image, const ImageSource* labels);
@@ -80,6 +84,7 @@ class StreamContext {
   /// one's folder, whose links may lead them elsewhere.
   std::string StampBelow(const std::string& path, const std::string& stamp) const;
   Status CheckUnchanged(std::uint32_t index, const std::string& path) const;
+  Status Changed(std::uint32_t index, std::string_view how) const;
   Status CheckAsPlanned(std::uint32_t index, const ImageLayout& layout) const;
 
   using SharedPlaces = std::shared_ptr<const plan::ImagePlaces>;

@@ -196,6 +196,7 @@ class FakeStream {
     plan::PlannedImage image;
     image.kind = "fake";
     image.size = Flat(kFakeHeight, kFakeWidth);
+    image.digest = Sha256Of("an image");
     const std::string yaml = StrCat(
         "dataset: fake\nnumerics: cpu\nseed: 11\npatch: {size: [", kPatchSide, ", ", kPatchSide,
         "]}\nbatch: {global_size: ", batch, ", dtype: float32, tail: ", NameOf(tail),

@@ -364,6 +364,42 @@ TEST(Pipeline, APatchWhoseBytesStayDamagedFailsItsShardOnce) {
   EXPECT_EQ(decoded, 2);
 }
 
+TEST(Pipeline, APatchWhoseFileChangedIsReadOnceMoreIfTheFileStillHoldsWhatWasPlanned) {
+  for (const char* content : {"an image", "AN IMAGE"}) {
+    FakeStream stream;
+    const auto time = std::filesystem::last_write_time(stream.folder / "fake");
+    std::ofstream(stream.folder / "fake") << content;
+    std::filesystem::last_write_time(stream.folder / "fake", time);
+    std::atomic<int> fetches{0}, opened{0};
+    stream.open_image = [&] {
+      ++opened;
+      return std::make_unique<FakeImage>(stream.hooks);
+    };
+    stream.hooks.on_fetch = [&](const Box&) {
+      return ++fetches == 1 ? absl::AbortedError("read: its time of change is another")
+                            : absl::OkStatus();
+    };
+    const auto context = stream.Context();
+    const protocol::ShardLease lease = stream.Lease(0, 0);
+    auto pipeline = stream.Start();
+    ASSERT_TRUE((*pipeline)->Submit(context, lease).ok());
+    const Status ended = stream.endings.WaitFor(lease.lease);
+    if (content == std::string("an image")) {
+      EXPECT_TRUE(ended.ok()) << ended;
+      EXPECT_EQ(opened, 2);
+      const auto delivered = stream.delivery.delivered();
+      ASSERT_EQ(delivered.size(), 1u);
+      EXPECT_EQ(delivered[0].bytes, stream.Expected(*context, lease));
+    } else {
+      EXPECT_TRUE(absl::IsDataLoss(ended)) << ended;
+      EXPECT_NE(MessageOf(ended).find("image 0: it changed since it was planned"),
+                std::string::npos)
+          << ended;
+      EXPECT_TRUE(stream.delivery.delivered().empty());
+    }
+  }
+}
+
 TEST(Pipeline, ReportsAFailedReadAndReadsNothingMoreOfThatShard) {
   FakeStream stream;
   std::atomic<int> fetches{0};

@@ -149,6 +149,72 @@ TEST(StreamContext, RefusesAStoreWithAnotherDigest) {
   ExpectChanged(fresh.Context()->Image(0).status());
 }
 
+class ChangedImage : public testing::Test {
+ protected:
+  void Describe(const std::string& kind) {
+    plan::PlannedImage image;
+    image.kind = kind;
+    image.size = Flat(kFakeHeight, kFakeWidth);
+    image.digest = Sha256Of("an image");
+    stream_.Describe(StrCat("dataset: fake\nnumerics: cpu\nseed: 1\npatch: {size: [16, 16]}\n"
+                            "batch: {global_size: 4, dtype: uint8}\n"),
+                     image);
+  }
+  Status Check() const {
+    return stream_.Context()->CheckContent(
+        0, absl::AbortedError(StrCat("read: ", path_.string(), ": its permissions changed")),
+        [] { return absl::OkStatus(); });
+  }
+  void RewriteUnderItsFormerTime() const {
+    const auto time = std::filesystem::last_write_time(path_);
+    std::ofstream(path_) << "AN IMAGE";
+    std::filesystem::last_write_time(path_, time);
+  }
+
+  mutable FakeStream stream_;
+  const std::filesystem::path path_ = stream_.folder / "fake";
+};
+
+TEST_F(ChangedImage, IsReadOnWhereItsDigestShowsThatItIsTheSame) {
+  Describe("tiff");
+  EXPECT_EQ(Check(), absl::OkStatus());
+  RewriteUnderItsFormerTime();
+  ExpectChanged(Check());
+  EXPECT_NE(MessageOf(Check()).find("its content (SHA-256) is another"), std::string::npos);
+}
+
+TEST_F(ChangedImage, IsRefusedWhereNothingShowsThatItIsTheSame) {
+  Describe("zarr");
+  ExpectChanged(Check());
+  EXPECT_NE(MessageOf(Check()).find("its permissions changed"), std::string::npos) << "says how";
+}
+
+TEST_F(ChangedImage, IsRefusedByItsSizeAndTimeBeforeItIsRead) {
+  Describe("tiff");
+  const auto context = stream_.Context();
+  Touch(path_);
+  const Status status = context->CheckContent(
+      0, absl::AbortedError("read"), [] { return absl::InternalError("must not be read"); });
+  ExpectChanged(status);
+  EXPECT_NE(MessageOf(status).find("size or time of writing"), std::string::npos) << status;
+}
+
+TEST_F(ChangedImage, IsOpenedByEachStreamItselfWhereNothingShowsThatItIsTheSame) {
+  for (const char* kind : {"fake", "zarr", "openslide:mirax"}) {
+    Describe(kind);
+    int opened = 0;
+    ImageCache images(1, [&](const std::string&) -> StatusOr<std::unique_ptr<ImageSource>> {
+      ++opened;
+      return std::unique_ptr<ImageSource>(std::make_unique<FakeImage>(FakeHooks()));
+    });
+    for (const std::uint64_t number : {9u, 9u, 10u}) {
+      stream_.described.stream = number;
+      (void)(*StreamContext::Build(stream_.described, images))->Image(0);
+    }
+    EXPECT_EQ(opened, kind == std::string("fake") ? 1 : 2) << kind;
+  }
+}
+
 TEST(StreamContext, ErrorsThatTravelNameTheImageByItsNumber) {
   FakeStream stream;
   const std::string path = stream.folder / "fake";
