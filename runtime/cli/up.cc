@@ -101,6 +101,8 @@ class UpCommand final : public Command {
     const InterruptScope interrupts;
     PB_ASSIGN_OR_RETURN(const std::string listen, ListenAddress(listen_));
     PB_ASSIGN_OR_RETURN(const std::string address, OwnAddress(listen));
+    PB_ASSIGN_OR_RETURN(const control::Address place, control::ParseAddress(listen));
+    PB_RETURN_IF_ERROR(AsUsageError(control::CheckAddressFamilies(place)));
     if (address != listen && node_.data_policy == NameOf(data::NetworkPolicy::kRdma)) {
       return UsageError(
           "up: --data-policy rdma needs --listen with the one address the other nodes reach");

@@ -2,9 +2,15 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <charconv>
+#include <cstring>
+#include <vector>
 
 #include <arpa/inet.h>
+#include <sys/socket.h>
+
+#include "runtime/base/file.h"
 
 namespace patchbay::control {
 namespace {
@@ -82,6 +88,31 @@ std::string Address::ToString() const {
   const std::string shown_port = port == 0 ? "*" : StrCat(port);
   if (host.find(':') != std::string::npos) return StrCat("tcp://[", host, "]:", shown_port);
   return StrCat("tcp://", host, ":", shown_port);
+}
+
+Status CheckAddressFamilies(const Address& address) {
+  struct Family {
+    int number;
+    int type;
+    const char* name;
+  };
+  std::vector<Family> needed = {{AF_UNIX, SOCK_STREAM, "AF_UNIX"}};
+  if (address.kind == Address::Kind::kTcp) {
+    const bool is_v6 = address.host.find(':') != std::string::npos;
+    needed.push_back(is_v6 ? Family{AF_INET6, SOCK_STREAM, "AF_INET6"}
+                           : Family{AF_INET, SOCK_STREAM, "AF_INET"});
+    needed.push_back({AF_NETLINK, SOCK_RAW, "AF_NETLINK"});
+  }
+  for (const Family& family : needed) {
+    const UniqueFd probe(socket(family.number, family.type | SOCK_CLOEXEC, 0));
+    if (probe.valid() || (errno != EAFNOSUPPORT && errno != EPERM && errno != EACCES)) continue;
+    return absl::FailedPreconditionError(
+        StrCat("listen: ", address.ToString(), ": this process may not open ", family.name,
+               " sockets (", std::strerror(errno),
+               "): allow AF_UNIX, AF_INET, AF_INET6 and AF_NETLINK (RestrictAddressFamilies= of "
+               "the systemd unit, or the container's seccomp profile)"));
+  }
+  return absl::OkStatus();
 }
 
 bool IsPrivate(const Address& address) {

@@ -37,6 +37,13 @@ struct RawMessage {
   bool well_formed = false;
 };
 
+/// Whether the peer closed its end before it was known: a command that was stopped while it
+/// connected, or a look at whether the port is open. Nobody turned it away.
+bool LeftByItself(const ConnectionEvent& failure) {
+  return failure.event == ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL &&
+         (failure.value == EPIPE || failure.value == ECONNRESET);
+}
+
 struct Connection {
   Peer peer;
   std::string routing_id;
@@ -153,6 +160,7 @@ Status RouterSocket::Configure(const Address& address) {
 }
 
 Status RouterSocket::Open(const Address& address, KeyTable keys) {
+  PB_RETURN_IF_ERROR(CheckAddressFamilies(address));
   keys_ = keys;
   try {
     // The admission thread answers before anything can connect.
@@ -278,6 +286,7 @@ void RouterSocket::Apply(const std::vector<ConnectionEvent>& events) {
       case ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL:
       case ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL:
         ++counters_.failed_handshakes;
+        if (LeftByItself(events[i])) break;
         dropped_.Count("unknown", "it speaks no CURVE, or did not finish the handshake");
         break;
       case ZMQ_EVENT_DISCONNECTED: {

@@ -46,7 +46,7 @@ class ServerSocket {
   struct Counters {
     std::uint64_t accepted = 0;           ///< connections that passed the handshake
     std::uint64_t refused_keys = 0;       ///< handshakes with an unknown or revoked key
-    std::uint64_t failed_handshakes = 0;  ///< no CURVE, garbage, or never finished
+    std::uint64_t failed_handshakes = 0;  ///< no CURVE, garbage, never finished, or left
     std::uint64_t dropped_messages = 0;  ///< malformed at the transport or from a stolen routing id
     std::uint64_t cut_peers = 0;         ///< did not read what was sent to them, or revoked
   };

@@ -1,0 +1,70 @@
+"""Units with fewer rights: what a filter of system calls takes away is said, or not needed."""
+import pathlib
+import platform
+import socket
+import subprocess
+import sys
+import unittest
+
+import harness
+
+# Runs a command under a filter in which one system call fails, where an argument is, or has, a value:
+# CALL ARGUMENT VALUE ERRNO is|has -- COMMAND
+FILTER = """
+import ctypes, os, struct, sys
+call, argument, value, error = map(int, sys.argv[1:5])
+def step(code, if_true, if_false, k): return struct.pack("HBBI", code, if_true, if_false, k)
+RETURN, LOAD, IS, HAS = 0x06, 0x20, 0x15, 0x45
+steps = [step(LOAD, 0, 0, 0), step(IS, 0, 3, call), step(LOAD, 0, 0, 16 + 8 * argument),
+         step(IS if sys.argv[5] == "is" else HAS, 0, 1, value), step(RETURN, 0, 0, 0x00050000 | error), step(RETURN, 0, 0, 0x7fff0000)]
+class Program(ctypes.Structure): _fields_ = [("length", ctypes.c_ushort), ("steps", ctypes.c_char_p)]
+libc = ctypes.CDLL(None, use_errno=True)
+PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS, SECCOMP_MODE_FILTER = 22, 38, 2
+assert libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+program = Program(len(steps), b"".join(steps))
+assert libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(program)) == 0, os.strerror(ctypes.get_errno())
+os.execv(sys.argv[7], sys.argv[7:])
+"""
+SOCKET, MPROTECT, EPERM, EAFNOSUPPORT, PROT_EXEC = 41, 10, 1, 97, 4  # of x86-64
+
+
+def without_family(family, error=EAFNOSUPPORT):
+    """As RestrictAddressFamilies= without that one."""
+    return [sys.executable, "-c", FILTER, *map(str, (SOCKET, 0, int(family), error, "is")), "--"]
+
+
+WITHOUT_EXECUTABLE_PAGES = [sys.executable, "-c", FILTER, *map(str, (MPROTECT, 2, PROT_EXEC, EPERM, "has")), "--"]
+
+
+@unittest.skipUnless(platform.machine() == "x86_64", "the filters are written for x86-64")
+class Hardened(harness.Case):
+    def setUp(self):
+        super().setUp()
+        tried = subprocess.run([*without_family(socket.AF_NETLINK), "/bin/true"], capture_output=True, text=True, check=False)
+        if tried.returncode != 0:
+            self.skipTest(f"this machine lets no program filter its system calls: {tried.stderr}")
+
+    def test_a_node_without_an_address_family_says_so_and_ends(self):
+        for error in (EAFNOSUPPORT, EPERM):
+            for family in (socket.AF_NETLINK, socket.AF_INET, socket.AF_UNIX):
+                with self.subTest(family=family.name, error=error):
+                    up = self.start("up", "--cpus", 1, *self.listen, prefix=without_family(family, error))
+                    self.done(up, expect=2)
+                    said = pathlib.Path(up.log).read_text(encoding="utf-8")
+                    self.assertIn(f"this process may not open {family.name} sockets", said)
+                    self.assertIn("RestrictAddressFamilies=", said)
+                    self.assertNotIn("Aborted", said)
+
+    def test_a_stream_of_its_own_cluster_and_a_further_node_need_no_interfaces(self):
+        no_interfaces = without_family(socket.AF_NETLINK)
+        run = self.run_file(self.slide(size="1300x900"))
+        self.done(self.start("stream", run, "--batches", 2, "--cpus", 1, prefix=no_interfaces))
+        up = self.up(1)
+        self.command("key", "new", "second", "--role", "worker", "--out", self.folder / "second.key")
+        self.start("join", "--key", self.folder / "second.key", "--cpus", 1, prefix=no_interfaces, PATCHBAY_HOME=str(self.folder / "home2"))
+        self.await_workers(up, 2)
+        self.down(up)
+
+
+if __name__ == "__main__":
+    harness.main()
