@@ -1,17 +1,23 @@
 #include "runtime/client/resume_token.h"
 
+#include <algorithm>
 #include <charconv>
 #include <limits>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "runtime/base/json.h"
 #include "runtime/base/strings.h"
+#include "runtime/plan/ops/stain_normalize.h"
 
 namespace patchbay::client {
 namespace {
 
-constexpr std::string_view kMark = "patchbay-resume-2";
+constexpr std::string_view kMark = "patchbay-resume-3", kEarlierMark = "patchbay-resume-2";
+constexpr std::size_t kPlanPart = 4;  ///< of a token: the plan's digest; sections follow
+constexpr std::size_t kSectionDigits = 16, kDigestDigits = 64;
+constexpr std::size_t kEarlierSections = 4;
 constexpr std::size_t kMaxTokenBytes = 1024;
 
 Status NotAToken() {
@@ -33,38 +39,116 @@ bool ReadNumber(std::string_view text, std::uint64_t most, std::uint64_t& value)
   return error == std::errc() && end == text.data() + text.size() && value <= most;
 }
 
-Digest DigestOf(const Json& plan, std::initializer_list<const char*> keys) {
-  Json section = Json::object();
-  for (const char* key : keys) {
-    if (plan.contains(key)) section[key] = plan[key];
+/// What came to a plan from one input: the members of its text, less what TakeSettled takes out of
+/// `config`. Their order is that of a token.
+struct Section {
+  std::string_view name;
+  std::vector<const char*> members;
+  bool is_per_image = false;  ///< one entry an image: other images are other entries
+};
+
+constexpr char kReferences[] = "stain reference", kForeground[] = "ct_normalize";
+constexpr char kNumerics[] = "numerics";
+
+const std::vector<Section>& Sections() {
+  static const std::vector<Section> sections = {
+      {"its versions (another build of Patchbay made it)", {"version", "versions"}},
+      {"its config", {"config", "layout"}},
+      {"its numerics (of the config, or what the cluster has)", {kNumerics}},
+      {"its stain reference (the picture, or the slides of the cohort)", {kReferences}},
+      {"its numbers of ct_normalize (of the config, or the lock)", {kForeground}},
+      {"its images", {"images", "channels", "dtype"}},
+      {"its labels", {"labels"}},
+      {"its places of tissue and classes", {"places"}, true},
+      {"its columns of sampling.weight_by", {"groups"}, true},
+      {"its table of positions", {"positions"}, true},
+      {"its stain fits of the images", {"stains"}, true},
+      {"its colour profiles of the images", {"icc"}, true},
+      {"its spacing or statistics of the volumes", {"volumes"}, true},
+      {"its resolutions of the images", {"views"}, true}};
+  return sections;
+}
+/// Of Sections: the images that the entries of others are of.
+constexpr std::size_t kImages = 5;
+
+/// Takes `members` out of the options of every `op`; what they were.
+Json TakeOptions(Json& config, std::string_view op, std::initializer_list<const char*> members) {
+  Json taken = Json::array();
+  for (const char* list : {"preprocess", "augment"}) {
+    const auto steps = config.find(list);
+    if (steps == config.end()) continue;
+    for (Json& step : *steps) {
+      if (!step.contains(op)) continue;
+      Json& options = step[std::string(op)];
+      for (const char* member : members) {
+        taken.push_back(options.value(member, Json()));
+        options.erase(member);
+      }
+    }
   }
-  return Sha256Of(DumpJson(section));
+  return taken;
+}
+
+/// Moves what planning puts into a config out of it.
+void TakeSettled(Json& plan) {
+  if (!plan.contains("config") || !plan["config"].is_object()) return;
+  Json& config = plan["config"];
+  plan[kReferences] =
+      TakeOptions(config, plan::kStainNormalize, {"reference", "reference_fit", "scanner_fits"});
+  plan[kForeground] = TakeOptions(config, kForeground, {"lower", "upper", "mean", "std"});
+  plan[kNumerics] = config.value("numerics", Json());
+  config.erase("numerics");
+}
+
+std::string DigestOf(const Json& plan, const std::vector<const char*>& members) {
+  Json section = Json::object();
+  for (const char* member : members) {
+    if (plan.contains(member)) section[member] = plan[member];
+  }
+  return Sha256Of(DumpJson(section)).Hex().substr(0, kSectionDigits);
+}
+
+bool IsHex(std::string_view text, std::size_t digits) {
+  return text.size() == digits &&
+         text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+/// The digests behind that of the plan.
+StatusOr<PlanSections> SectionsFrom(std::span<const std::string_view> parts, bool is_earlier) {
+  if (parts.size() != (is_earlier ? kEarlierSections : Sections().size())) return NotAToken();
+  PlanSections sections;
+  for (const std::string_view part : parts) {
+    if (!IsHex(part, is_earlier ? kDigestDigits : kSectionDigits)) return NotAToken();
+    if (!is_earlier) sections.digests.emplace_back(part);
+  }
+  return sections;
 }
 
 }  // namespace
 
 StatusOr<PlanSections> SectionsOf(std::string_view plan_text) {
-  PB_ASSIGN_OR_RETURN(const Json plan, ParseJson(plan_text, "plan"));
+  PB_ASSIGN_OR_RETURN(Json plan, ParseJson(plan_text, "plan"));
   if (!plan.is_object()) return absl::InvalidArgumentError("plan: not an object");
-  return PlanSections{DigestOf(plan, {"config", "layout"}),
-                      DigestOf(plan, {"images", "channels", "dtype", "groups"}),
-                      DigestOf(plan, {"labels", "places"}),
-                      DigestOf(plan, {"version", "versions"})};
+  TakeSettled(plan);
+  PlanSections sections;
+  for (const Section& section : Sections()) {
+    sections.digests.push_back(DigestOf(plan, section.members));
+  }
+  return sections;
 }
 
 std::string ResumeToken::Text() const {
-  std::string text = StrCat(kMark, ":", next.epoch, ":", next.batch, ":", global_size);
-  for (const Digest& digest :
-       {plan, sections.config, sections.images, sections.labels, sections.versions}) {
-    text += ":" + digest.Hex();
-  }
+  std::string text =
+      StrCat(kMark, ":", next.epoch, ":", next.batch, ":", global_size, ":", plan.Hex());
+  for (const std::string& digest : sections.digests) text += ":" + digest;
   return text;
 }
 
 StatusOr<ResumeToken> ParseResumeToken(std::string_view text) {
   if (text.size() > kMaxTokenBytes) return NotAToken();
   const std::vector<std::string_view> parts = Split(text);
-  if (parts.size() != 9 || parts[0] != kMark) return NotAToken();
+  const bool is_earlier = parts[0] == kEarlierMark;
+  if (parts.size() < kPlanPart + 1 || (!is_earlier && parts[0] != kMark)) return NotAToken();
   ResumeToken token;
   std::uint64_t epoch = 0, global_size = 0;
   if (!ReadNumber(parts[1], kMaxEpoch, epoch) ||
@@ -75,33 +159,33 @@ StatusOr<ResumeToken> ParseResumeToken(std::string_view text) {
   }
   token.next.epoch = static_cast<std::uint32_t>(epoch);
   token.global_size = static_cast<std::uint32_t>(global_size);
-  Digest* const digests[] = {&token.plan, &token.sections.config, &token.sections.images,
-                             &token.sections.labels, &token.sections.versions};
-  for (std::size_t i = 0; i < std::size(digests); ++i) {
-    StatusOr<Digest> digest = Digest::FromHex(parts[4 + i]);
-    if (!digest.ok()) return NotAToken();
-    *digests[i] = *digest;
-  }
-  if (token.Text() != text) return NotAToken();
+  const StatusOr<Digest> plan = Digest::FromHex(parts[kPlanPart]);
+  if (!plan.ok()) return NotAToken();
+  token.plan = *plan;
+  // Numbers and digits in the one form that Text() has.
+  const std::string begin = token.Text().substr(kMark.size());
+  if (!text.substr(kMark.size()).starts_with(begin)) return NotAToken();
+  PB_ASSIGN_OR_RETURN(token.sections,
+                      SectionsFrom(std::span(parts).subspan(kPlanPart + 1), is_earlier));
   return token;
 }
 
 Status CheckResume(const ResumeToken& token, const Digest& plan, const PlanSections& sections) {
   if (token.plan == plan) return absl::OkStatus();
-  const PlanSections& then = token.sections;
-  const std::tuple<Digest, Digest, std::string_view> rows[] = {
-      {then.versions, sections.versions, "its versions (another build of Patchbay made it)"},
-      {then.config, sections.config, "its config"},
-      {then.images, sections.images, "its images"},
-      {then.labels, sections.labels, "its labels"}};
+  const std::vector<std::string>&then = token.sections.digests, &now = sections.digests;
   std::vector<std::string> differ;
-  for (const auto& [before, now, name] : rows) {
-    if (before != now) differ.emplace_back(name);
+  for (std::size_t i = 0; i < std::min(then.size(), now.size()); ++i) {
+    const bool follows = Sections()[i].is_per_image && then[kImages] != now[kImages];
+    if (then[i] != now[i] && !follows) differ.emplace_back(Sections()[i].name);
   }
+  const std::string_view unknown = then.empty()
+                                       ? "its text (an earlier version made the token, which does "
+                                         "not say of what)"
+                                       : "its text";
   return absl::FailedPreconditionError(
       StrCat("resume: the token is of another plan (", token.plan.Hex().substr(0, 12), ", not ",
              plan.Hex().substr(0, 12),
-             "): ", differ.empty() ? std::string("its text") : StrJoin(differ, " and "),
+             "): ", differ.empty() ? std::string(unknown) : StrJoin(differ, " and "),
              differ.size() > 1 ? " differ" : " differs"));
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "runtime/base/hash.h"
 #include "runtime/base/status.h"
@@ -12,10 +13,10 @@
 
 namespace patchbay::client {
 
-/// Digests of the parts of a plan's text: which of them differs is what a user can do something
-/// about.
+/// Digests of the parts of a plan's text, by what each came from: which of them differs is what a
+/// user can do something about.
 struct PlanSections {
-  Digest config, images, labels, versions;
+  std::vector<std::string> digests;  ///< 16 hex digits each; none in tokens of earlier versions
   bool operator==(const PlanSections&) const = default;
 };
 
@@ -32,10 +33,10 @@ struct ResumeToken {
   std::string Text() const;
 };
 
-/// InvalidArgument unless it is what Text() gives.
+/// InvalidArgument unless it is what Text() gives, here or in the version before.
 StatusOr<ResumeToken> ParseResumeToken(std::string_view text);
 
-/// FailedPrecondition when the token is of another plan, naming the section that differs.
+/// FailedPrecondition when the token is of another plan, naming the inputs that differ.
 Status CheckResume(const ResumeToken& token, const Digest& plan, const PlanSections& sections);
 
 /// FailedPrecondition when the token's position is none of the plan's, as only an altered token's

@@ -86,7 +86,7 @@ class Scanners(harness.Case):
         self.assertTrue(parts == {path.name: path.read_bytes() for path in (self.folder / "whole").glob("*.npy")})
         other = self.command("stream", self.config("scanners: {at2: other.zarr, s360: default}"), "--resume",
                              first["resume_token"])
-        self.assertIn("its config differs", other.stderr)
+        self.assertIn("its stain reference (the picture, or the slides of the cohort) differs", other.stderr)
         self.table(column="device")
         self.assertEqual(self.json("stream", self.config(TABLE + ", scanner_column: device"), "--digest")["digest"],
                          whole["digest"])
@@ -97,9 +97,11 @@ class Scanners(harness.Case):
     def test_a_lock_pins_scanners_and_the_cohort(self):
         free = self.digest(TABLE)
         self.json("lock", "run.yaml")
-        pinned = json.loads((self.folder / "run.lock").read_text())["statistics"]["stain_reference"]
+        pinned = json.loads((self.folder / "run.lock").read_text())["statistics"]
+        self.assertEqual(pinned["stain_reference:other.zarr"]["profile"], "macenko/cucim")
         shown = self.json("config", "print", "run.yaml")["preprocess"][0]["stain_normalize"]
-        self.assertEqual((shown["scanner_fits"], shown["scanners"]), ({"s360": pinned}, {"at2": "other.zarr"}))
+        fits = {"s360": pinned["stain_reference"], "at2": pinned["stain_reference:other.zarr"]["fit"]}
+        self.assertEqual((shown["scanner_fits"], shown["scanners"]), (fits, {}))
         self.assertEqual(self.json("stream", "run.yaml", "--digest")["digest"], free)
         self.table(("at2", "at2", "at2", "s360"))
         moved = self.command("stream", "run.yaml")

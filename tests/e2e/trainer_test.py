@@ -231,7 +231,7 @@ class Trainer(ModuleCase):
             assert "its config differs" in raised(lambda: patchbay.attach("run.yaml", state=other), patchbay.StateError)
             token = state["token"]
             for bad in (None, {}, {"version": 1}, {"version": 2, "token": token}, dict(state, token=token[:-1]),
-                        dict(state, token=7), dict(state, token=token.replace("resume-2", "resume-9")),
+                        dict(state, token=7), dict(state, token=token.replace("resume-3", "resume-9")),
                         dict(state, token=token + "0" * 2000), dict(state, token=token.replace(":0:0:", ":0:999:"))):
                 raised(lambda: stream.load_state_dict(bad), patchbay.StateError)
             words = token.split(":")

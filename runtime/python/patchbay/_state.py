@@ -6,34 +6,52 @@ from . import errors
 VERSION = 1
 _MAX_TOKEN_BYTES = 1024
 _MAX_EPOCH = 65535
-_TOKEN = re.compile(r"(patchbay-resume-2):([0-9]{1,5}):([0-9]{1,20}):([0-9]{1,10})((?::[0-9a-f]{64}){5})")
-_SECTIONS = ((4, "its versions (another build of Patchbay made it)"), (1, "its config"), (2, "its images"),
-             (3, "its labels"))
+_PLACE = r":([0-9]{1,5}):([0-9]{1,20}):([0-9]{1,10}):([0-9a-f]{64})"
+_TOKEN = re.compile(r"(patchbay-resume-3)" + _PLACE + r"((?::[0-9a-f]{16}){14})")
+_EARLIER = re.compile(r"(patchbay-resume-2)" + _PLACE + r"((?::[0-9a-f]{64}){4})")  # of version 0.1.0
+# What the digests behind that of the plan are of, and whether they are of each image.
+_SECTIONS = (("its versions (another build of Patchbay made it)", False), ("its config", False),
+             ("its numerics (of the config, or what the cluster has)", False),
+             ("its stain reference (the picture, or the slides of the cohort)", False),
+             ("its numbers of ct_normalize (of the config, or the lock)", False),
+             ("its images", False), ("its labels", False), ("its places of tissue and classes", True),
+             ("its columns of sampling.weight_by", True), ("its table of positions", True),
+             ("its stain fits of the images", True), ("its colour profiles of the images", True),
+             ("its spacing or statistics of the volumes", True), ("its resolutions of the images", True))
+_IMAGES = 5
 
 
 class Token:
     """A resume token, taken apart."""
 
     def __init__(self, text):
-        match = _TOKEN.fullmatch(text) if isinstance(text, str) and len(text) <= _MAX_TOKEN_BYTES else None
+        is_text = isinstance(text, str) and len(text) <= _MAX_TOKEN_BYTES
+        match = (_TOKEN.fullmatch(text) or _EARLIER.fullmatch(text)) if is_text else None
         if match is None or int(match[2]) > _MAX_EPOCH or int(match[4]) == 0:
             raise errors.StateError("load state: this is not a state of a stream: damaged, truncated, or of another version")
         self.mark, self.epoch, self.batch, self.global_size = match[1], int(match[2]), int(match[3]), int(match[4])
-        self.digests = match[5][1:].split(":")
+        self.plan, self.sections = match[5], match[6][1:].split(":")
 
     def text_at(self, epoch, batch):
-        return ":".join([self.mark, str(epoch), str(batch), str(self.global_size), *self.digests])
+        return ":".join([self.mark, str(epoch), str(batch), str(self.global_size), self.plan, *self.sections])
 
     def check_same_plan(self, other):
         """StateError naming what differs, when `other` is of another plan; or when only an altered token could be so."""
-        if self.digests[0] == other.digests[0]:
+        if self.plan == other.plan:
             if self.global_size != other.global_size:
                 raise errors.StateError(f"load state: it counts batches of {self.global_size} patches, the run's have "
                                         f"{other.global_size}: pass what state_dict() gave")
             return
-        differ = [name for index, name in _SECTIONS if self.digests[index] != other.digests[index]] or ["its text"]
+        differ = self._differing(other) if self.mark == other.mark else []
+        differ = differ or ["its text"]
         raise errors.StateError(f"load state: the state is of another run: {' and '.join(differ)} "
                                 f"differ{'' if len(differ) > 1 else 's'}: attach with what it was made with")
+
+    def _differing(self, other):
+        """Names of the inputs that differ. Where the images do, what is known of each of them does too, and is not named."""
+        rows = list(zip(_SECTIONS, self.sections, other.sections))
+        same_images = self.sections[_IMAGES] == other.sections[_IMAGES]
+        return [name for (name, is_per_image), then, now in rows if then != now and (same_images or not is_per_image)]
 
 
 def pack(token_text):

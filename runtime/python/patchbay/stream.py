@@ -209,7 +209,7 @@ class Stream:
         """
         self._check_open()
         token = _state.unpack(state)
-        if token.global_size == self._token.global_size or token.digests[0] == self._token.digests[0]:
+        if token.global_size == self._token.global_size or token.plan == self._token.plan:
             token.check_same_plan(self._token)
             if token.batch >= self._length:
                 raise errors.StateError(f"load state: batch {token.batch}: an epoch has {self._length}")

@@ -48,6 +48,90 @@ TEST(ResumeToken, NamesTheSectionThatDiffers) {
               testing::EndsWith("): its labels differs"));
 }
 
+/// A plan whose config has those lists of ops.
+std::string PlanWith(const std::string& preprocess, const std::string& more = "") {
+  return R"({"version":2,"config":{"seed":1,"numerics":"cpu","preprocess":[)" + preprocess +
+         R"(]},"images":[["aa"]])" + more + "}";
+}
+
+std::string RefusalOf(const std::string& before, const std::string& now) {
+  const ResumeToken then = TokenOf(before), other = TokenOf(now);
+  const Status status = CheckResume(then, other.plan, other.sections);
+  EXPECT_TRUE(absl::IsFailedPrecondition(status));
+  return std::string(status.message());
+}
+
+TEST(ResumeToken, NamesTheInputBehindTheNumbersThatDiffer) {
+  const auto stain = [](const char* options) {
+    return PlanWith(std::string(R"({"stain_normalize":{)") + options + "}}");
+  };
+  constexpr char kStain[] =
+      "): its stain reference (the picture, or the slides of the cohort) differs";
+  EXPECT_THAT(RefusalOf(stain(R"("reference_fit":[1,2])"), stain(R"("reference_fit":[1,3])")),
+              testing::EndsWith(kStain));
+  EXPECT_THAT(RefusalOf(stain(""), stain(R"("reference_fit":[1,3])")), testing::EndsWith(kStain));
+  EXPECT_THAT(RefusalOf(stain(R"("scanner_fits":{"0":[1]})"), stain(R"("scanner_fits":{"0":[2]})")),
+              testing::EndsWith(kStain));
+  EXPECT_THAT(RefusalOf(stain(R"("reference_fit":[1,2])"),
+                        stain(R"("profile":"reinhard","reference_fit":[1,2])")),
+              testing::EndsWith("): its config differs"));
+  const auto ct = [](const char* mean) {
+    return PlanWith(std::string(R"({"ct_normalize":{"lower":1,"mean":)") + mean + "}}");
+  };
+  EXPECT_THAT(
+      RefusalOf(ct("1"), ct("2")),
+      testing::EndsWith("): its numbers of ct_normalize (of the config, or the lock) differs"));
+  std::string cuda = PlanWith("");
+  cuda.replace(cuda.find("cpu"), 3, "cuda");
+  EXPECT_THAT(
+      RefusalOf(PlanWith(""), cuda),
+      testing::EndsWith("): its numerics (of the config, or what the cluster has) differs"));
+  EXPECT_THAT(RefusalOf(PlanWith(""), PlanWith(R"({"stain_normalize":{}})")),
+              testing::HasSubstr("): its config and its stain reference"));
+}
+
+TEST(ResumeToken, NamesTheMembersOfImagesUnlessTheImagesDiffer) {
+  const std::pair<const char*, const char*> members[] = {
+      {"places", "its places of tissue and classes"},
+      {"groups", "its columns of sampling.weight_by"},
+      {"positions", "its table of positions"},
+      {"stains", "its stain fits of the images"},
+      {"icc", "its colour profiles of the images"},
+      {"volumes", "its spacing or statistics of the volumes"},
+      {"views", "its resolutions of the images"}};
+  for (const auto& [member, name] : members) {
+    const auto with = [&](const char* value) {
+      return PlanWith("", std::string(",\"") + member + "\":[" + value + "]");
+    };
+    EXPECT_THAT(RefusalOf(with("1"), with("2")),
+                testing::EndsWith(std::string("): ") + name + " differs"));
+    std::string other = with("2");
+    other.replace(other.find("aa"), 2, "ab");
+    EXPECT_THAT(RefusalOf(with("1"), other), testing::EndsWith("): its images differs"));
+  }
+}
+
+TEST(ResumeToken, OfTheVersionBeforeServesItsPlanAndSaysLessOfOthers) {
+  const ResumeToken now = TokenOf(kPlan);
+  const std::string hex = now.plan.Hex(), rest = ":" + hex + ":" + hex + ":" + hex + ":" + hex;
+  const auto read = ParseResumeToken("patchbay-resume-2:3:2:64:" + hex + rest);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->next, now.next);
+  EXPECT_EQ(read->global_size, 64u);
+  EXPECT_TRUE(CheckResume(*read, now.plan, now.sections).ok());
+  EXPECT_THAT(
+      CheckResume(*read, Sha256Of("other"), now.sections).message(),
+      testing::EndsWith("its text (an earlier version made the token, which does not say of "
+                        "what) differs"));
+  for (const std::string& bad :
+       {"patchbay-resume-2:3:2:64:" + hex, "patchbay-resume-2:3:2:64:" + hex + rest + ":" + hex,
+        "patchbay-resume-2:3:02:64:" + hex + rest,
+        "patchbay-resume-2:3:2:64:" + hex + rest.substr(0, rest.size() - 1) + "G",
+        "patchbay-resume-3:3:2:64:" + hex + rest}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(ParseResumeToken(bad).status())) << bad;
+  }
+}
+
 TEST(ResumeToken, NamesAPositionThatThePlanDoesNotHave) {
   StreamGeometry geometry;
   geometry.patches_per_epoch = 640;
@@ -69,7 +153,7 @@ TEST(ResumeToken, RefusesGarbage) {
   digits.replace(good.find(":3:"), 3, ":03:");
   digest[digest.size() - 1] = 'g';
   for (const std::string& bad :
-       {std::string(), std::string("patchbay-resume-2"), good + ":1", good + "x",
+       {std::string(), std::string("patchbay-resume-3"), good + ":1", good + "x",
         good.substr(0, good.rfind(':')), "x" + good, epoch, digits, digest, size,
         std::string(5000, ':'), std::string("patchbay-resume-1:aa:1:0:0")}) {
     EXPECT_TRUE(absl::IsInvalidArgument(ParseResumeToken(bad).status())) << bad;
