@@ -51,6 +51,7 @@ struct Pixels {
 struct Source {
   std::unique_ptr<LabelRaster> drawing;
   std::optional<Digest> digest;  ///< of the file, where there is one
+  bool is_mask = false;          ///< its values, not names, say the classes
 };
 
 StatusOr<std::string> FirstBytesOf(const std::string& path) {
@@ -77,6 +78,7 @@ StatusOr<Source> OpenSource(TaskContext& context, const LabelsRequest& request,
   if (FormatOf(first) == AnnotationFormat::kTiff) {
     PB_ASSIGN_OR_RETURN(source.digest, HashFile(context, row.file));
     PB_ASSIGN_OR_RETURN(source.drawing, DrawMask(drawing, row.file));
+    source.is_mask = true;
     return source;
   }
   PB_ASSIGN_OR_RETURN(const std::string text, ReadFile(row.file, kMaxAnnotationBytes));
@@ -139,6 +141,7 @@ zarr::ImageStoreSpec SpecOf(const LabelsRequest& request, const ImportRow& row,
   zarr::ImageStoreSpec spec = RevisionSpec(request, row, written.pixels);
   spec.settings = zarr::LabelSettings();
   Json& labels = spec.attributes["labels"];
+  if (!source.is_mask) labels.erase("site");  // outlines are the same at every site
   labels["format"] = source.drawing->report().format;
   labels["source_size"] = {row.image.source.y, row.image.source.x};
   if (source.digest) labels["annotation_sha256"] = source.digest->Hex();

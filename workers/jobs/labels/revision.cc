@@ -1,5 +1,6 @@
 #include "workers/jobs/labels/revision.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include <fcntl.h>
@@ -17,6 +18,12 @@ namespace fs = std::filesystem;
 
 /// Rises when the same annotations would give other pixels.
 constexpr int kLabelRule = 1;
+
+/// Whether the table has values of masks that are that site's.
+bool MeansBySite(const plan::ClassTable& table, const std::string& site) {
+  const auto has_site = [&](const plan::LabelClass& one) { return one.from.contains(site); };
+  return !site.empty() && std::any_of(table.classes.begin(), table.classes.end(), has_site);
+}
 
 }  // namespace
 
@@ -52,7 +59,7 @@ zarr::ImageStoreSpec RevisionSpec(const LabelsRequest& request, const ImportRow&
                  {"rule", kLabelRule},
                  {"image_pixel_digest", row.image.pixel_digest},
                  {"pixels", std::move(counts)}};
-  if (!row.site.empty()) labels["site"] = row.site;
+  if (MeansBySite(request.classes, row.site)) labels["site"] = row.site;
   spec.attributes["labels"] = std::move(labels);
   spec.image_label = {{"properties", properties}, {"source", {{"image", "../../"}}}};
   return spec;

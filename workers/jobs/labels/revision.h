@@ -23,7 +23,8 @@ struct ImportRow {
 StatusOr<Digest> HashFile(TaskContext& context, const std::string& path);
 
 /// What every label image says of itself: its levels and spacing, the set and its classes with the
-/// `pixels` of each. The caller adds settings, and to attributes.labels where the labels are from.
+/// `pixels` of each, and the row's site where mask values mean what the table has for it. The
+/// caller adds settings, and to attributes.labels where the labels are from.
 zarr::ImageStoreSpec RevisionSpec(const LabelsRequest& request, const ImportRow& row,
                                   const std::array<std::uint64_t, 256>& pixels);
 
