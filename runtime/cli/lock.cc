@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <optional>
 
+#include <sys/stat.h>
+
 #include "runtime/base/counted.h"
 #include "runtime/base/file.h"
 #include "runtime/base/strings.h"
@@ -36,6 +38,19 @@ void SayDifference(Terminal& terminal, const std::string& path,
   SayNames(terminal, "relabelled:", difference.relabelled);
   SayNames(terminal, "other pixels:", difference.changed);
   SayNames(terminal, "other cells:", difference.moved);
+}
+
+/// A lock has the ids of patients, so a first one is its owner's alone; another keeps the mode of
+/// the one that is there.
+Status WriteLock(const std::string& path, const std::string& text) {
+  constexpr unsigned kOwnerOnly = 0600, kPermissions = 0777;
+  struct stat st {};
+  const bool is_there = stat(path.c_str(), &st) == 0;
+  const unsigned mode = is_there ? st.st_mode & kPermissions : kOwnerOnly;
+  PB_RETURN_IF_ERROR(WriteFileDurably(path, AsBytes(text), mode));
+  // The umask took of the mode what it takes of files that are made.
+  if (is_there && chmod(path.c_str(), mode) != 0) return FromErrno("chmod", path, errno);
+  return absl::OkStatus();
 }
 
 class LockCommand final : public Command {
@@ -77,7 +92,7 @@ class LockCommand final : public Command {
     }
     if (result["written"] == true) {
       PB_ASSIGN_OR_RETURN(const std::string path, client::AbsolutePath(lock_path));
-      PB_RETURN_IF_ERROR(WriteFileDurably(path, AsBytes(text)));  // what a link leads to
+      PB_RETURN_IF_ERROR(WriteLock(path, text));  // what a link leads to
       session.terminal.Say(StrCat(lock_path, ": pins ", Counted(now.images.size(), "image"),
                                   now.keys.sets.empty() ? "" : ", label sets ",
                                   StrJoin(now.keys.sets, ", ")));

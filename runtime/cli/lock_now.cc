@@ -1,10 +1,14 @@
 #include "runtime/cli/lock_now.h"
 
+#include <algorithm>
+#include <map>
 #include <utility>
+#include <vector>
 
 #include "runtime/base/strings.h"
 #include "runtime/cli/passed_over.h"
 #include "runtime/cli/worker_run.h"
+#include "runtime/plan/ops/stain_normalize.h"
 #include "runtime/plan/run_config.h"
 
 namespace patchbay::cli {
@@ -63,6 +67,24 @@ StatusOr<plan::LockedImage> ImageOf(const client::RunFile& run, std::size_t numb
   return image;
 }
 
+/// Enters what pictures came to, by the references of the config that name them.
+Status AddPictures(const client::RunFile& run, const Json& pictures, Json& statistics) {
+  const auto normalize = plan::FindStainNormalize(run.config.preprocess, run.config.augment);
+  if (!normalize) return absl::OkStatus();
+  const std::map<std::string, std::string> written = normalize->Unsettled();
+  const std::vector<std::string>& scanners = run.scanners.names;
+  for (std::size_t i = 0; i < std::max<std::size_t>(scanners.size(), 1); ++i) {
+    const auto found = pictures.find(scanners.empty() ? "" : StrCat(i));
+    if (found == pictures.end()) continue;
+    const auto reference = written.find(scanners.empty() ? "" : scanners[i]);
+    if (reference == written.end()) {
+      return absl::InternalError(StrCat(kWhat, ": a picture of no reference"));
+    }
+    statistics[plan::PictureStatistic(reference->second)] = *found;
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 StatusOr<CurrentLock> LockNow(const std::string& config_path) {
@@ -85,6 +107,7 @@ StatusOr<CurrentLock> LockNow(const std::string& config_path) {
   plan::RunLock& lock = current.lock;
   lock.keys = run.lock_keys;
   lock.statistics = result->value("statistics", Json::object());
+  PB_RETURN_IF_ERROR(AddPictures(run, result->value("pictures", Json::object()), lock.statistics));
   for (std::size_t i = 0; i < images->size(); ++i) {
     PB_ASSIGN_OR_RETURN(plan::LockedImage image, ImageOf(run, i, (*images)[i]));
     PB_ASSIGN_OR_RETURN(const std::string path, JsonString((*images)[i], "path", kWhat));

@@ -424,6 +424,7 @@ StatusOr<RunFile> ReadRun(const RunSource& source) {
   if (run.lock) PB_RETURN_IF_ERROR(ApplyStatistics(run.lock->statistics, run.config));
   if (!source.for_lock) PB_RETURN_IF_ERROR(run.Locate(CheckSettled(run.config)));
   PB_RETURN_IF_ERROR(TakeReferences(run));
+  if (run.lock) PB_RETURN_IF_ERROR(CheckPicturesPinned(run.stain_references));
   return run;
 }
 

@@ -6,6 +6,7 @@
 #include "runtime/base/file.h"
 #include "runtime/base/strings.h"
 #include "runtime/plan/ops/ct_normalize.h"
+#include "runtime/plan/ops/icc_to_srgb.h"
 #include "runtime/plan/ops/stain_normalize.h"
 #include "runtime/plan/ops/window.h"
 
@@ -26,6 +27,28 @@ Status ApplyForeground(const Json& statistics, plan::RunConfig& config) {
         StrCat("the run's lock has the numbers of ct_normalize for another window", kCure));
   }
   return plan::SettleCtNormalize(config.preprocess, config.augment, *found);
+}
+
+/// The numbers of pictures, which are of colours as the config has them fitted.
+Status ApplyPictures(const Json& statistics, plan::RunConfig& config) {
+  const auto normalize = plan::FindStainNormalize(config.preprocess, config.augment);
+  if (!normalize) return absl::OkStatus();
+  const bool to_srgb = plan::FindIccToSrgb(config.preprocess, config.augment).has_value();
+  for (const auto& [scanner, reference] : normalize->Unsettled()) {
+    const auto found = plan::IsPictureReference(reference)
+                           ? statistics.find(plan::PictureStatistic(reference))
+                           : statistics.end();
+    if (found == statistics.end()) continue;
+    if (!found->is_object() || found->value("profile", Json()) != NameOf(normalize->profile) ||
+        found->value("icc_to_srgb", Json()) != to_srgb) {
+      return absl::FailedPreconditionError(
+          StrCat("the run's lock has the numbers of the stain reference '", reference,
+                 "' for another profile, or other colours (icc_to_srgb)", kCure));
+    }
+    plan::SettleStainReference(config.preprocess, config.augment, scanner,
+                               found->value("fit", Json::array()));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -95,7 +118,14 @@ Status ApplyStatistics(const Json& statistics, plan::RunConfig& config) {
   if (found != statistics.end()) {
     plan::SettleCohortReferences(config.preprocess, config.augment, *found);
   }
+  PB_RETURN_IF_ERROR(ApplyPictures(statistics, config));
   return ApplyForeground(statistics, config);
+}
+
+Status CheckPicturesPinned(const std::map<std::string, std::string>& pictures) {
+  if (pictures.empty()) return absl::OkStatus();
+  return absl::FailedPreconditionError(StrCat(
+      "the run's lock has no numbers of the stain reference ", pictures.begin()->second, kCure));
 }
 
 }  // namespace patchbay::client

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,7 +31,9 @@ Status KeepLockedRows(const plan::RunLock& lock, plan::CohortTable& table);
 Json PinsOf(const plan::RunLock& lock, const std::vector<std::size_t>& locked);
 
 /// Puts the statistics that a lock has into the ops that go by them. FailedPrecondition for those
-/// of another window.
+/// of another window or stain profile.
 Status ApplyStatistics(const Json& statistics, plan::RunConfig& config);
+/// FailedPrecondition where one of `pictures`, references that no statistic stands for, is left.
+Status CheckPicturesPinned(const std::map<std::string, std::string>& pictures);
 
 }  // namespace patchbay::client

@@ -1,6 +1,7 @@
 """A locked run streams what it was locked to: slides that come later, labels that are imported again."""
 import csv
 import json
+import os
 import shutil
 import subprocess
 import unittest
@@ -137,6 +138,88 @@ class Lock(harness.Case):
         self.assertEqual(found["reference_fit"], reference)
         self.assertNotEqual(self.json("stream", "run.yaml", "--split", "val", "--digest")["digest"], free)
         self.assertEqual(self.json("stream", "run.yaml", "--split", "train", "--digest")["digest"], trained)
+
+    def test_a_lock_is_its_owner_s_alone_and_an_update_keeps_its_mode(self):
+        lock = self.folder / "run.lock"
+        before = os.umask(0o002)
+        self.addCleanup(os.umask, before)
+        self.json("lock", "run.yaml")
+        self.assertEqual(lock.stat().st_mode & 0o7777, 0o600)
+        for count, mode in ((3, 0o660), (2, 0o644), (3, 0o400)):
+            os.umask(0o077)
+            lock.chmod(mode)
+            self.table(count)
+            self.labels()
+            self.assertTrue(self.json("lock", "run.yaml", "--update")["written"])
+            self.assertEqual(lock.stat().st_mode & 0o7777, mode)
+        lock.unlink()
+        (self.folder / "shared").mkdir()
+        lock.symlink_to(self.folder / "shared/run.lock")
+        (self.folder / "shared/run.lock").touch(0o640)
+        (self.folder / "shared/run.lock").chmod(0o640)
+        self.json("lock", "run.yaml", "--update")
+        self.assertTrue(lock.is_symlink())
+        self.assertEqual((self.folder / "shared/run.lock").stat().st_mode & 0o7777, 0o640)
+
+    def test_a_picture_that_stains_go_by_is_pinned_and_a_resume_names_it(self):
+        target, cure = self.folder / "target.tif", "`patchbay lock --update` takes it as it is now"
+        config = CONFIG + "preprocess: [{stain_normalize: {reference: target.tif}}]\n"
+        (self.folder / "run.yaml").write_text(config)
+        shutil.copy(self.folder / "s1.svs", target)
+        streamed = self.json("stream", "run.yaml", "--split", "all", "--digest")
+        token = ("stream", "run.yaml", "--split", "all", "--resume", streamed["resume_token"])
+        self.assertEqual(self.command(*token).returncode, 0)
+        self.json("lock", "run.yaml")
+        self.assertEqual(self.digest(), streamed["digest"])
+        shutil.copy(self.folder / "s2.svs", target)
+        self.assertEqual(self.digest(), streamed["digest"])
+        self.assertEqual(self.command(*token).returncode, 0)
+        checked = self.json("config", "check", "run.yaml")["lock"]
+        self.assertEqual((checked["current"], checked["summary"]), (False, "other statistics (stain_reference:target.tif)"))
+        self.assertEqual(self.command("lock", "run.yaml").returncode, 1)
+        (self.folder / "run.yaml").write_text(config.replace("reference:", "profile: reinhard, reference:"))
+        other = self.command("stream", "run.yaml", "--split", "all")
+        self.assertEqual(other.returncode, 1)
+        self.assertIn("the numbers of the stain reference 'target.tif' for another profile, or other colours (icc_to_srgb); " + cure,
+                      other.stderr)
+        (self.folder / "run.yaml").write_text(config.replace("target.tif", "s2.svs"))
+        other = self.command("stream", "run.yaml", "--split", "all")
+        self.assertEqual(other.returncode, 1)
+        self.assertIn(f"the run's lock has no numbers of the stain reference {self.folder.resolve()}/s2.svs; {cure}", other.stderr)
+        (self.folder / "run.yaml").write_text(config)
+        self.json("lock", "run.yaml", "--update")
+        self.assertNotEqual(self.digest(), streamed["digest"])
+        # Without a lock the picture counts as it is, and a resume says that it changed.
+        (self.folder / "run.lock").unlink()
+        refused = self.command(*token)
+        self.assertEqual(refused.returncode, 1)
+        self.assertIn("its stain reference (the picture, or the slides of the cohort) differs", refused.stderr)
+        self.assertNotIn("its config", refused.stderr)
+
+    def test_equal_outlines_are_one_revision_whatever_the_site(self):
+        self.json("lock", "run.yaml")
+        for site in ("north", "south", ""):
+            for row in self.rows:
+                row["site"] = site
+            self.table(2)
+            self.labels()
+            self.assertEqual(self.json("lock", "run.yaml")["difference"]["summary"], "no difference")
+        revisions = [path.name for path in (self.folder / "stores").glob("*/labels/mine.*")]
+        self.assertEqual(len(revisions), 2)
+
+    def test_rows_that_where_leaves_out_are_no_rows_left_out(self):
+        (self.folder / "run.yaml").write_text(CONFIG + "where: {use: 1}\n")
+        for row in self.rows:
+            row["use"] = "1"
+        self.table(2)
+        self.json("lock", "run.yaml")
+        self.rows[2]["use"] = "0"
+        self.table(3)
+        self.assertNotIn("rows left out", self.command("stream", "run.yaml", "--split", "all").stderr)
+        self.rows[2]["use"] = "1"
+        self.table(3)
+        self.assertIn("rows left out        1 of the table that are not in the run's lock",
+                      self.command("stream", "run.yaml", "--split", "all").stderr)
 
     def test_a_dataset_without_a_table_and_damaged_locks(self):
         (self.folder / "plain.yaml").write_text("dataset: stores\npatch: {size: [64, 64]}\nbatch: {global_size: 8, dtype: uint8}\n")

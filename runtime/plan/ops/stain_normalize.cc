@@ -165,6 +165,10 @@ std::vector<ReinhardFit> StainNormalizeOptions::ReinhardReferences() const {
   return References(*this, DefaultReinhard(), ReinhardFromValues);
 }
 
+std::string PictureStatistic(std::string_view reference) {
+  return StrCat(kStainReference, ":", reference);
+}
+
 bool IsPictureReference(std::string_view reference) {
   return reference != kDefaultReference && reference != kCohortReference;
 }

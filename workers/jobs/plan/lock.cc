@@ -6,6 +6,7 @@
 #include "runtime/zarr/label_sets.h"
 #include "workers/access/planned_images.h"
 #include "workers/jobs/plan/open_image.h"
+#include "workers/jobs/plan/stain_reference.h"
 #include "workers/jobs/plan/statistics.h"
 #include "workers/jobs/plan/stream_plan.h"
 #include "workers/jobs/plan/table_rows.h"
@@ -95,8 +96,10 @@ StatusOr<TaskOutput> RunLockImages(TaskContext& context) {
   }
   TaskOutput output;
   PB_ASSIGN_OR_RETURN(Json statistics, SumStatistics(context, config, training));
+  PB_ASSIGN_OR_RETURN(Json pictures, PictureReferencesOf(context, config));
   output.result = DumpJson({{"images", std::move(images)},
                             {"statistics", std::move(statistics)},
+                            {"pictures", std::move(pictures)},
                             {"passed_over", Json(listed.passed_over)}});
   return output;
 }

@@ -171,6 +171,22 @@ Status SettleStainReferences(TaskContext& context, plan::RunConfig& config,
   return absl::OkStatus();
 }
 
+StatusOr<Json> PictureReferencesOf(TaskContext& context, const plan::RunConfig& config) {
+  Json pictures = Json::object();
+  const auto normalize = plan::FindStainNormalize(config.preprocess, config.augment);
+  if (!normalize) return pictures;
+  const StainColours colours = StainColoursOf(config);
+  for (const auto& [scanner, name] : normalize->Unsettled()) {
+    if (!plan::IsPictureReference(name)) continue;
+    const StatusOr<Json> fit = PictureReference(context, normalize->profile, colours, scanner);
+    if (!fit.ok()) return AtKey(config, scanner, fit.status());
+    pictures[scanner] = {{"profile", plan::NameOf(normalize->profile)},
+                         {"icc_to_srgb", colours == StainColours::kSrgb},
+                         {"fit", *fit}};
+  }
+  return pictures;
+}
+
 bool NeedsCohortReference(const plan::RunConfig& config) {
   const auto normalize = plan::FindStainNormalize(config.preprocess, config.augment);
   return normalize && normalize->NeedsCohort();

@@ -22,6 +22,10 @@ bool NeedsCohortReference(const plan::RunConfig& config);
 StatusOr<Json> CohortReferenceOf(TaskContext& context, const plan::RunConfig& config,
                                  const std::vector<TrainingImage>& images);
 
+/// For a lock: {scanner or "": {"profile", "icc_to_srgb", "fit"}} of the references that are
+/// pictures, whose paths are where SettleStainReferences has them from.
+StatusOr<Json> PictureReferencesOf(TaskContext& context, const plan::RunConfig& config);
+
 /// Which colours are fitted: those of the scanner, or under icc_to_srgb those that come of them.
 enum class StainColours : bool { kDevice, kSrgb };
 StainColours StainColoursOf(const plan::RunConfig& config);

@@ -35,8 +35,8 @@ StatusOr<TaskOutput> RunStreamJoin(TaskContext& context);
 
 /// What a lock pins (runtime/plan/run_lock.h). Payload: {"config", "sets": [label sets]}; manifest:
 /// as the root's, and optionally "training": [a bool an image]. Result: {"images": [{"path",
-/// "digest", "sets": {name: digest}}], "statistics": {name: value}}. Any image that cannot be read
-/// is an error.
+/// "digest", "sets": {name: digest}}], "statistics": {name: value}, "pictures":
+/// PictureReferencesOf}. Any image that cannot be read is an error.
 StatusOr<TaskOutput> RunLockImages(TaskContext& context);
 
 inline constexpr std::size_t kMaxSkippedNamed = 1'000;
