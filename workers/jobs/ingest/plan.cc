@@ -51,15 +51,24 @@ std::uint64_t RawBytes(const std::string& path, const IngestSettings& settings) 
 struct FoundSources {
   std::vector<std::string> names;
   std::map<std::size_t, PlannedVolume> volumes;  ///< by place in `names`
+  std::vector<std::string> dicom_slides;         ///< all files of DICOM slides
   FilesByKind passed_over;                       ///< files in folders that are none of them
 };
 
-/// A file that should be a volume and is none is one too: reading it says why.
+VolumeFormat FormatByName(const std::string& path) {
+  if (path.ends_with(".nii") || path.ends_with(".gz")) return VolumeFormat::kNifti;
+  return path.ends_with(".mhd") ? VolumeFormat::kMetaImage : VolumeFormat::kDicom;
+}
+
+/// A file that should be a volume and is none is one too, and a DICOM slide is a source: reading
+/// them says why they fail.
 void AddVolumes(FoundVolumes found, FoundSources& sources, std::set<std::string>& seen) {
   for (const std::string& path : found.unreadable) {
-    const bool is_nifti = path.ends_with(".nii") || path.ends_with(".gz");
-    found.volumes.push_back(
-        {path, is_nifti ? VolumeFormat::kNifti : VolumeFormat::kDicom, {path}, 0});
+    found.volumes.push_back({path, FormatByName(path), {path}, 0});
+  }
+  for (const std::vector<std::string>& slide : found.slides) {
+    if (seen.insert(slide.front()).second) sources.names.push_back(slide.front());
+    sources.dicom_slides.insert(sources.dicom_slides.end(), slide.begin(), slide.end());
   }
   for (FoundVolume& volume : found.volumes) {
     if (!seen.insert(volume.name).second) continue;
@@ -72,6 +81,7 @@ void AddVolumes(FoundVolumes found, FoundSources& sources, std::set<std::string>
 /// The search for slides passes over the files of volumes.
 void LeaveOutVolumes(FoundSources& sources) {
   for (const auto& [place, volume] : sources.volumes) LeaveOut(volume.files, sources.passed_over);
+  LeaveOut(sources.dicom_slides, sources.passed_over);
 }
 
 /// Of the volumes of a folder the series of a pseudonym.

@@ -112,13 +112,23 @@ Status JudgeVolume(TaskContext& context, const IngestFolders& folders, const Vol
       StrCat(MessageOf(fits), "; OUT/verdicts.csv names the files"));
 }
 
-/// The failure, with the file named in the verdicts where one slice of a series is damaged.
-Status NameTheSlice(TaskContext& context, const IngestFolders& folders, const VolumeInWork& work,
-                    const PlannedVolume& volume, const Status& failure) {
+/// The failure of reading a series, which the verdicts then hold: with the file named where one
+/// slice is damaged, and that it is no CT where only its voxels told.
+Status RecordFailure(TaskContext& context, const IngestFolders& folders, const VolumeInWork& work,
+                     const PlannedVolume& volume, const Status& failure) {
   const auto slice = SliceAtFault(failure);
-  if (!slice || !absl::IsDataLoss(failure)) return failure;
+  const bool is_damaged = slice && absl::IsDataLoss(failure);
+  const bool is_refused =
+      absl::IsFailedPrecondition(failure) && volume.format == VolumeFormat::kDicom;
+  if (!is_damaged && !is_refused) return failure;
   PB_ASSIGN_OR_RETURN(const DicomSeries series, OpenSeries(volume.files, ProgressOf(context)));
   Judgement judgement = Judge(series);
+  if (is_refused) {
+    judgement.verdict = Verdict::kNotCt;
+    judgement.reason = std::string(MessageOf(failure));
+    PB_RETURN_IF_ERROR(WriteVerdict(folders, work.Source(), series, judgement));
+    return failure;
+  }
   if (*slice >= judgement.order.size()) return failure;
   judgement.verdict = Verdict::kNotAVolume;
   judgement.reason = std::string(MessageOf(failure));
@@ -242,7 +252,7 @@ StatusOr<TaskOutput> MakeVolume(TaskContext& context) {
     options.is_canonical = work.manifest.settings.orientation == "canonical";
     StatusOr<Volume> read =
         ReadVolume(planned->format, planned->files, options, ProgressOf(context));
-    if (!read.ok()) return NameTheSlice(context, folders, work, *planned, read.status());
+    if (!read.ok()) return RecordFailure(context, folders, work, *planned, read.status());
     Volume volume = *std::move(read);
     // What was hashed is what was read.
     PB_ASSIGN_OR_RETURN(const Digest after, DigestOfFiles(context, planned->files));

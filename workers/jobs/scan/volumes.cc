@@ -19,6 +19,9 @@ namespace fs = std::filesystem;
 
 /// Typical voxels take half their room in a store.
 constexpr double kBytesOfStore = 0.5;
+/// A verdict of headers: only the voxels can tell whether it is one that `ingest` takes.
+constexpr std::string_view kUnsure = "unsure";
+constexpr std::string_view kDicomSlide = "DICOM whole-slide images are not read";
 /// Of the slice normal along an axis of the patient; a plane tilted by more is oblique.
 constexpr double kLeastAlong = 0.95;
 
@@ -49,8 +52,15 @@ void DescribeSeries(const DicomSeries& series, const std::string& key, Json& row
   const DicomFile& first = series.files.front();
   const DicomFrame& frame = first.frames.front();
   row["is_series"] = true;
-  row["verdict"] = NameOf(judgement.verdict);
+  const bool is_unsure =
+      judgement.verdict == Verdict::kUniform && !series.files.front().has_tube_voltage;
+  row["verdict"] = is_unsure ? kUnsure : NameOf(judgement.verdict);
   row["reason"] = judgement.reason;
+  if (is_unsure) {
+    row["reason"] = StrCat(judgement.reason, judgement.reason.empty() ? "" : "; ",
+                           "no tube voltage: ingest takes it if it has a value of ",
+                           kLeastPlausibleHu, " or less");
+  }
   row["patient"] = PseudonymOf(key, "patient", first.patient);
   row["study"] = PseudonymOf(key, "study", first.study);
   row["series"] = PseudonymOf(key, "series", first.series);
@@ -133,6 +143,10 @@ StatusOr<ScannedVolumes> ScanVolumes(TaskContext& context, const std::string& pa
   for (const std::string& file : found.unreadable) {
     scanned.rows.push_back({{"path", file}, {"verdict", "no volume that can be read"}});
     scanned.files.push_back(file);
+  }
+  for (const std::vector<std::string>& slide : found.slides) {
+    scanned.rows.push_back({{"path", slide.front()}, {"verdict", kDicomSlide}});
+    scanned.files.insert(scanned.files.end(), slide.begin(), slide.end());
   }
   return scanned;
 }

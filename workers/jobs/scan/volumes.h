@@ -21,12 +21,13 @@ struct ScannedVolumes {
 
 /// Rows of the volumes of a file or folder; a DICOMDIR stands for its folder. Each has "path" (of a
 /// series of several files their folder and its pseudonym, see SplitSeriesPath), "verdict"
-/// (Judge's; of other formats "uniform", or "not-a-volume" for what ReadVolumeHeader refuses),
-/// "reason", "kind", "source_bytes", "estimated_bytes", "content_hash" or "", "is_series",
-/// "slices", "height", "width", "step_mm", "pixel_mm" and "orientation" ("axial", "coronal",
-/// "sagittal", "oblique"), and a DICOM series also "patient", "study", "series", "thickness_mm",
-/// "kernel" and "contrast" ("yes", "no"), as far as the header says. Files that look like volumes
-/// and are none, or are cut, have "path" and a verdict alone.
+/// (Judge's, "unsure" for a uniform series without a tube voltage; of other formats "uniform", or
+/// "not-a-volume" for what ReadVolumeHeader refuses), "reason", "kind", "source_bytes",
+/// "estimated_bytes", "content_hash" or "", "is_series", "slices", "height", "width", "step_mm",
+/// "pixel_mm" and "orientation" ("axial", "coronal", "sagittal", "oblique"), and a DICOM series
+/// also "patient", "study", "series", "thickness_mm", "kernel" and "contrast" ("yes", "no"), as far
+/// as the header says. Files that look like volumes and are none, or are cut, and DICOM slides have
+/// "path" and a verdict alone.
 StatusOr<ScannedVolumes> ScanVolumes(TaskContext& context, const std::string& path,
                                      const ScanVolumesOptions& options);
 

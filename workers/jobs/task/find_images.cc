@@ -4,6 +4,7 @@
 #include <array>
 #include <cctype>
 #include <filesystem>
+#include <span>
 #include <unordered_set>
 #include <utility>
 
@@ -17,6 +18,10 @@ namespace fs = std::filesystem;
 constexpr std::array<std::string_view, 11> kSlideExtensions = {
     ".svs", ".tif", ".tiff", ".btf", ".ndpi", ".scn", ".vms", ".vmu", ".bif", ".mrxs", ".svslide"};
 
+/// Slides of formats that are not read.
+constexpr std::array<std::string_view, 5> kUnreadExtensions = {".czi", ".isyntax", ".lif",
+                                                               ".qptiff", ".vsi"};
+
 std::string ExtensionOf(const fs::path& path) {
   std::string extension = path.extension().string();
   std::transform(extension.begin(), extension.end(), extension.begin(),
@@ -24,10 +29,8 @@ std::string ExtensionOf(const fs::path& path) {
   return extension;
 }
 
-bool HasSlideExtension(const fs::path& path) {
-  const std::string extension = ExtensionOf(path);
-  return std::find(kSlideExtensions.begin(), kSlideExtensions.end(), extension) !=
-         kSlideExtensions.end();
+bool HasExtension(const fs::path& path, std::span<const std::string_view> extensions) {
+  return std::find(extensions.begin(), extensions.end(), ExtensionOf(path)) != extensions.end();
 }
 
 /// What an entry that is no file is, in the words of runtime/base/file_kind.h.
@@ -101,7 +104,9 @@ class ImageList {
 
   Status AddFile(const std::string& path, const fs::file_status& status) {
     const bool is_file = fs::is_regular_file(status) || !fs::status_known(status);
-    if (HasSlideExtension(path) && is_file) return AddReadable(path);
+    const bool is_slide = HasExtension(path, kSlideExtensions) ||
+                          (options_.keep_unreadable && HasExtension(path, kUnreadExtensions));
+    if (is_slide && is_file) return AddReadable(path);
     if (!is_file) {
       ++passed_over_[KindOfEntry(status)];
       return absl::OkStatus();

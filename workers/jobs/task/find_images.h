@@ -16,8 +16,9 @@ struct FindImagesOptions {
   bool stores = true;  ///< false: slides only; stores in folders are passed over
   std::size_t most = kMaxDatasetImages;
   /// What lies in a folder and may not be looked at (a locked folder, a link out of the key's
-  /// folders or in a circle) counts as an image under its own name: MayRead or opening it says why,
-  /// and it fails alone. For those who ask MayRead of every path. Otherwise it is an error.
+  /// folders or in a circle), and slides of formats that are not read, count as images under their
+  /// own names: MayRead or opening them says why, and each fails alone. For those who ask MayRead
+  /// of every path. Otherwise it is an error.
   bool keep_unreadable = false;
   /// Counts the files in folders that are passed over for their names, if not null. Where stores
   /// are wanted, the tables that jobs write beside them are not counted.

@@ -23,6 +23,8 @@ namespace {
 
 constexpr Uint32 kMaxValueBytes = 4096;
 constexpr std::string_view kLosslessJpeg2000 = "1.2.840.10008.1.2.4.90";
+constexpr std::string_view kPlainSyntaxes[] = {"1.2.840.10008.1.2", "1.2.840.10008.1.2.1",
+                                               "1.2.840.10008.1.2.2", "1.2.840.10008.1.2.1.99"};
 constexpr std::string_view kRle = "1.2.840.10008.1.2.5";
 constexpr std::string_view kJpegSyntaxes[] = {"1.2.840.10008.1.2.4.50", "1.2.840.10008.1.2.4.51",
                                               "1.2.840.10008.1.2.4.53", "1.2.840.10008.1.2.4.55",
@@ -32,26 +34,6 @@ constexpr std::string_view kJpeg2000Syntaxes[] = {kLosslessJpeg2000, "1.2.840.10
 
 Status Damaged(std::string_view cause) {
   return absl::DataLossError(StrCat("read dicom pixels: ", cause));
-}
-
-Status CheckFormat(const DicomFile& f) {
-  if (f.samples != 1 || f.photometric != "MONOCHROME2") {
-    return absl::UnimplementedError(
-        StrCat("read dicom pixels: ", f.samples, " samples a pixel, ",
-               f.photometric.empty() ? "no photometric interpretation" : "not MONOCHROME2",
-               "; only grey images are read"));
-  }
-  if (f.bits_allocated != 8 && f.bits_allocated != 16) {
-    return absl::UnimplementedError(
-        StrCat("read dicom pixels: ", f.bits_allocated, " bits allocated, neither 8 nor 16"));
-  }
-  if (f.bits_stored < 1 || f.bits_stored > f.bits_allocated || f.high_bit >= f.bits_allocated ||
-      f.high_bit < f.bits_stored - 1) {
-    return absl::InvalidArgumentError(StrCat("read dicom pixels: ", f.bits_stored,
-                                             " bits stored with high bit ", f.high_bit, " of ",
-                                             f.bits_allocated, " allocated"));
-  }
-  return absl::OkStatus();
 }
 
 bool IsOneOf(std::string_view syntax, std::span<const std::string_view> syntaxes) {
@@ -81,7 +63,40 @@ Status CheckJpeg2000End(std::span<const std::byte> stream) {
   return absl::DataLossError("jpeg 2000: it does not end with an end marker");
 }
 
+/// "MONOCHROME1", "3 samples a pixel, RGB".
+std::string SamplesOf(const DicomFile& f) {
+  constexpr std::string_view kNamed[] = {"MONOCHROME1",  "PALETTE COLOR", "RGB",    "YBR_FULL",
+                                         "YBR_FULL_422", "YBR_RCT",       "YBR_ICT"};
+  std::string text = f.samples == 1 ? "" : StrCat(f.samples, " samples a pixel, ");
+  if (f.photometric.empty()) return text + "no photometric interpretation";
+  return text + (IsOneOf(f.photometric, kNamed) ? f.photometric : std::string("not MONOCHROME2"));
+}
+
 }  // namespace
+
+Status CheckDicomPixelFormat(const DicomFile& f) {
+  if (f.samples != 1 || f.photometric != "MONOCHROME2") {
+    return absl::UnimplementedError(
+        StrCat("read dicom pixels: ", SamplesOf(f),
+               "; only grey images that are brighter for larger values (MONOCHROME2) are read"));
+  }
+  if (f.bits_allocated != 8 && f.bits_allocated != 16) {
+    return absl::UnimplementedError(
+        StrCat("read dicom pixels: ", f.bits_allocated, " bits allocated, neither 8 nor 16"));
+  }
+  if (f.bits_stored < 1 || f.bits_stored > f.bits_allocated || f.high_bit >= f.bits_allocated ||
+      f.high_bit < f.bits_stored - 1) {
+    return absl::InvalidArgumentError(StrCat("read dicom pixels: ", f.bits_stored,
+                                             " bits stored with high bit ", f.high_bit, " of ",
+                                             f.bits_allocated, " allocated"));
+  }
+  const std::string_view syntax = f.transfer_syntax;
+  if (IsOneOf(syntax, kPlainSyntaxes) || syntax == kRle || IsOneOf(syntax, kJpegSyntaxes) ||
+      IsOneOf(syntax, kJpegLsSyntaxes) || IsOneOf(syntax, kJpeg2000Syntaxes)) {
+    return absl::OkStatus();
+  }
+  return absl::UnimplementedError("read dicom pixels: a transfer syntax that is not read");
+}
 
 struct DicomPixels::Opened {
   explicit Opened(DicomName opened) : name(std::move(opened)) {}
@@ -111,7 +126,7 @@ DicomPixels::DicomPixels(const DicomFile& file, std::unique_ptr<Opened> opened)
 DicomPixels::~DicomPixels() = default;
 
 StatusOr<std::unique_ptr<DicomPixels>> DicomPixels::Open(const DicomFile& file) {
-  PB_RETURN_IF_ERROR(CheckFormat(file));
+  PB_RETURN_IF_ERROR(CheckDicomPixelFormat(file));
   PB_ASSIGN_OR_RETURN(DicomName name, DicomName::OpenToRead(file.path));
   auto opened = std::make_unique<Opened>(std::move(name));
   const Status loaded = LoadDicom(opened->name, DicomExtent::kAll, kMaxValueBytes, opened->format);

@@ -11,12 +11,15 @@
 
 namespace patchbay::workers {
 
+/// From the header alone: Unimplemented for pixels that are not 8 or 16 bit grey and for transfer
+/// syntaxes that are not read, InvalidArgument for bits that do not fit together.
+Status CheckDicomPixelFormat(const DicomFile& file);
+
 /// One opened file. Not thread-safe.
 class DicomPixels {
  public:
-  /// Unimplemented for pixels that are not 8 or 16 bit grey; InvalidArgument for bits that do not
-  /// fit together; DataLoss for a file that ends early, and for pixels of another length than its
-  /// frames or another offset table than its fragments. Messages hold no path.
+  /// CheckDicomPixelFormat's error; DataLoss for a file that ends early, and for pixels of another
+  /// length than its frames or another offset table than its fragments. Messages hold no path.
   static StatusOr<std::unique_ptr<DicomPixels>> Open(const DicomFile& file);
   ~DicomPixels();
 

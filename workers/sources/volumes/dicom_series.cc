@@ -11,6 +11,7 @@
 
 #include "runtime/base/counted.h"
 #include "runtime/base/strings.h"
+#include "workers/sources/volumes/dicom_pixels.h"
 
 namespace patchbay::workers {
 namespace {
@@ -79,7 +80,25 @@ Judgement JudgeFile(const DicomFile& file) {
   if (!file.rescale_type.empty() && file.rescale_type != "HU") {
     return Say(Verdict::kNotCt, "a rescale type that is not HU");
   }
+  const Status pixels = CheckDicomPixelFormat(file);
+  if (!pixels.ok()) return Say(Verdict::kNotAVolume, std::string(MessageOf(pixels)));
   return Say(Verdict::kUniform, "");
+}
+
+/// The least value that the bits of a frame can stand for.
+double LeastOf(const DicomFile& file, const DicomFrame& frame) {
+  const double all = std::ldexp(1.0, file.bits_stored), half = all / 2;
+  const double least = file.is_signed ? -half : 0, most = file.is_signed ? half - 1 : all - 1;
+  return std::min(frame.slope * least, frame.slope * most) + frame.intercept;
+}
+
+bool CanBeHounsfield(const DicomSeries& series) {
+  if (series.files.front().has_tube_voltage) return true;
+  return std::any_of(series.files.begin(), series.files.end(), [](const DicomFile& file) {
+    return std::any_of(file.frames.begin(), file.frames.end(), [&](const DicomFrame& frame) {
+      return LeastOf(file, frame) <= kLeastPlausibleHu;
+    });
+  });
 }
 
 bool HasGeometry(const DicomFrame& frame) {
@@ -401,6 +420,12 @@ Judgement Judge(const DicomSeries& series) {
   std::vector<SliceRef> slices;
   Judgement judgement = JudgeFiles(series, slices);
   if (judgement.verdict != Verdict::kUniform) return judgement;
+  if (!CanBeHounsfield(series)) {
+    return Say(Verdict::kNotCt,
+               StrCat("no tube voltage, and no stored value that is ", kLeastPlausibleHu,
+                      " or less: not Hounsfield units"),
+               slices);
+  }
   for (const SliceRef& slice : slices) {
     if (!HasGeometry(series.FrameOf(slice))) judgement.at_fault.push_back(slice);
   }

@@ -56,12 +56,17 @@ struct Judgement {
   double tilt_deg = 0;
 };
 
+/// Air, or padding, is in every CT: a series without a tube voltage must have a value of this or
+/// less.
+inline constexpr double kLeastPlausibleHu = -200;
+
 /// By SeriesInstanceUID, ordered by it; what holds no pixels is left out.
 std::vector<DicomSeries> GroupSeries(std::vector<DicomFile> files);
 
 /// Steps count as equal within the larger of 0.01 mm and 1 % of the commonest; a tilt is one from
 /// 0.1 degrees on. Slices of different frames of reference are kMixed, unless every slice has its
-/// own and the corners of all lie on one grid to 0.01 mm; the reason says so then.
+/// own and the corners of all lie on one grid to 0.01 mm; the reason says so then. From headers: a
+/// series without a tube voltage may turn out not to be CT once its voxels are read.
 Judgement Judge(const DicomSeries& series);
 
 /// "gap: slices missing at 33.107 mm (IM-0010.dcm)": the verdict, its reason and the files, by name

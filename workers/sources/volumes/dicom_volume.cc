@@ -15,7 +15,6 @@
 namespace patchbay::workers {
 namespace {
 
-constexpr double kLowestPlausibleHu = -200;
 constexpr char kSlicePayload[] = "patchbay/slice";
 
 bool IsWhole(double value) { return value == std::floor(value) && std::abs(value) < 1e6; }
@@ -127,11 +126,11 @@ Affine AffineOf(const DicomSeries& series, const Judgement& j) {
 /// A file may say CT and hold something else. Air, or padding, is in every CT.
 Status CheckPlausible(const DicomSeries& series, const Volume& volume) {
   const DicomFile& file = series.files.front();
-  if (file.has_tube_voltage || RangeOf(volume).min <= kLowestPlausibleHu) return absl::OkStatus();
+  if (file.has_tube_voltage || RangeOf(volume).min <= kLeastPlausibleHu) return absl::OkStatus();
   return absl::FailedPreconditionError(
       StrCat("read series: ", NameOf(Verdict::kNotCt),
              ": the file says CT, but there is no tube voltage and no value below ",
-             kLowestPlausibleHu, ": these are not Hounsfield units"));
+             kLeastPlausibleHu, ": these are not Hounsfield units"));
 }
 
 /// The frames of reference, each once.

@@ -56,7 +56,9 @@ class Search {
   std::vector<std::string> Refused() const {
     std::vector<std::string> refused;
     for (const std::string& path : refused_) {
-      if (EndsWith(path, {".dcm", ".nii", ".nii.gz", ".nrrd", ".mha"})) refused.push_back(path);
+      if (EndsWith(path, {".dcm", ".nii", ".nii.gz", ".nrrd", ".nhdr", ".mha", ".mhd"})) {
+        refused.push_back(path);
+      }
     }
     return refused;
   }
@@ -93,11 +95,12 @@ bool IsSegmentation(const DicomFile& file) {
 Status Sort(const std::string& named, const std::vector<std::string>& files,
             const VolumeProgress& progress, FoundVolumes& found) {
   std::vector<DicomFile> headers;
+  std::map<std::string, std::vector<std::string>> slides;  // by series, or by file without one
   for (const std::string& file : files) {
     if (progress) PB_RETURN_IF_ERROR(progress());
     const VolumeFormat format = FormatOf(file);
     if (format == VolumeFormat::kNone) {
-      if (EndsWith(file, {".dcm", ".nii", ".nii.gz"})) found.unreadable.push_back(file);
+      if (EndsWith(file, {".dcm", ".nii", ".nii.gz", ".mhd"})) found.unreadable.push_back(file);
       continue;
     }
     if (format != VolumeFormat::kDicom) {
@@ -112,8 +115,11 @@ Status Sort(const std::string& named, const std::vector<std::string>& files,
       ++found.other_dicom;
     } else if (header->sop_class != kSlideClass) {
       headers.push_back(*std::move(header));
+    } else {
+      slides[header->series.empty() ? file : header->series].push_back(file);
     }
   }
+  for (auto& [series, of_slide] : slides) found.slides.push_back(std::move(of_slide));
   for (const DicomSeries& series : GroupSeries(std::move(headers))) {
     FoundVolume volume;
     volume.format = VolumeFormat::kDicom;

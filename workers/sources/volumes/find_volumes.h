@@ -33,7 +33,9 @@ struct FoundVolume {
 struct FoundVolumes {
   std::vector<FoundVolume> volumes;
   std::size_t other_dicom = 0;  ///< without pixels: reports, plans, DICOMDIR; and segmentations
-  std::vector<std::string> unreadable;  ///< that look like DICOM, or have its ending, and are not
+  std::vector<std::string>
+      unreadable;  ///< that look like DICOM or have a volume's ending, and are not
+  std::vector<std::vector<std::string>> slides;  ///< the files of each DICOM slide: none is read
 };
 
 /// The canonical path of what may be read, or why it may not.
@@ -41,7 +43,8 @@ using MayRead = std::function<StatusOr<std::string>(const std::string&)>;
 
 /// All volumes below `path`: a file, or a folder that is searched with all in it but stores and
 /// names that begin with a dot. What may not be read is passed over, but for files with a volume's
-/// ending, which are unreadable. A DICOMDIR stands for its folder. Whole-slide DICOM is no volume.
+/// ending, which are unreadable. A DICOMDIR stands for its folder. Reports, plans, presentations
+/// and segmentations are passed over.
 /// Empty when there is none.
 StatusOr<FoundVolumes> FindVolumes(const std::string& path, const MayRead& may_read,
                                    const VolumeProgress& progress);

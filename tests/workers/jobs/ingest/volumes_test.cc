@@ -17,6 +17,7 @@
 #include "tests/workers/jobs/ingest/small_ingest.h"
 #include "tests/workers/sources/volumes/volume_fixtures.h"
 #include "workers/jobs/synth/ct.h"
+#include "workers/sources/volumes/dicom_writer.h"
 #include "workers/sources/zarr_source.h"
 
 namespace patchbay::workers {
@@ -192,6 +193,20 @@ TEST_F(VolumeIngest, ARefusedSeriesFailsAloneAndLeavesNothing) {
   struct stat st {};
   ASSERT_EQ(stat((out_ + "/verdicts.csv").c_str(), &st), 0);
   EXPECT_EQ(st.st_mode & 0777, 0600u);
+}
+
+TEST_F(VolumeIngest, AVerdictThatOnlyTheVoxelsGiveIsTheOneThatIsWritten) {
+  MakeSeries("ct", "signedness");
+  for (const auto& entry : std::filesystem::directory_iterator(Path("ct"))) {
+    ASSERT_TRUE(PutDicomText(entry.path().string(), 0x0018, 0x0060, ""));
+    ASSERT_TRUE(PutDicomText(entry.path().string(), 0x0028, 0x1052, "900"));
+  }
+  const TinyScheduler scheduler = Ingest({"ct"});
+  EXPECT_THAT(scheduler.FailedOps(), Contains("ingest.volume"));
+  const auto verdicts = ReadFile(out_ + "/verdicts.csv", 1u << 20);
+  ASSERT_TRUE(verdicts.ok());
+  EXPECT_THAT(*verdicts, HasSubstr(",not-ct,"));
+  EXPECT_THAT(*verdicts, Not(HasSubstr(",uniform,")));
 }
 
 TEST_F(VolumeIngest, VerdictsNameFilesByTheirPathsBelowTheFolder) {

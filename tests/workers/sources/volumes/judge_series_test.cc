@@ -24,6 +24,9 @@ DicomSeries Stack(std::size_t slices) {
     file.series = "1.2.3";
     file.frame_of_reference = "1.2.4";
     file.kernel = "SOFT";
+    file.transfer_syntax = "1.2.840.10008.1.2.1";
+    file.photometric = "MONOCHROME2";
+    file.has_tube_voltage = true;
     file.rows = 400;
     file.columns = 500;
     DicomFrame frame;
@@ -32,6 +35,7 @@ DicomSeries Stack(std::size_t slices) {
     frame.column = Vec3{0, 1, 0};
     frame.row_step = frame.column_step = 0.7;
     frame.has_rescale = true;
+    frame.intercept = -1024;
     file.frames = {frame};
     series.files.push_back(file);
   }
@@ -47,6 +51,58 @@ DicomSeries StackOfFrames(std::size_t slices) {
 }
 
 DicomFrame& Slice(DicomSeries& series, std::size_t i) { return series.files[i].frames[0]; }
+
+/// The verdict on a stack of which every file was changed.
+template <typename Change>
+Judgement Changed(Change change) {
+  DicomSeries series = Stack(6);
+  for (DicomFile& file : series.files) change(file);
+  return Judge(series);
+}
+
+TEST(JudgeSeries, PixelsThatTheHeaderSaysAreNotReadAreNoVolume) {
+  const auto refused = [](auto change, std::string_view reason) {
+    const Judgement judgement = Changed(change);
+    EXPECT_EQ(judgement.verdict, Verdict::kNotAVolume);
+    EXPECT_THAT(judgement.reason, HasSubstr(std::string(reason)));
+    EXPECT_EQ(judgement.at_fault.size(), 6u);
+  };
+  refused([](DicomFile& f) { f.samples = 3, f.photometric = "RGB"; }, "3 samples a pixel, RGB; ");
+  refused([](DicomFile& f) { f.photometric = "MONOCHROME1"; }, "pixels: MONOCHROME1; ");
+  refused([](DicomFile& f) { f.photometric = "JOHN"; }, "pixels: not MONOCHROME2; ");
+  refused([](DicomFile& f) { f.photometric = ""; }, "no photometric interpretation");
+  refused([](DicomFile& f) { f.bits_allocated = 32; }, "32 bits allocated");
+  refused([](DicomFile& f) { f.high_bit = 3; }, "high bit 3");
+  refused([](DicomFile& f) { f.transfer_syntax = "1.2.840.10008.1.2.4.201"; }, "transfer syntax");
+  DicomSeries one = Stack(6);
+  one.files[2].photometric = "MONOCHROME1";
+  EXPECT_EQ(Judge(one).verdict, Verdict::kMixed);
+  EXPECT_THAT(Judge(one).reason, HasSubstr("1 of 6 files: "));
+}
+
+TEST(JudgeSeries, WithoutATubeVoltageSomeValueMustBeAir) {
+  const auto verdict = [](int bits, bool is_signed, double slope, double intercept) {
+    return Changed([&](DicomFile& f) {
+             f.has_tube_voltage = false;
+             f.bits_stored = bits;
+             f.high_bit = bits - 1;
+             f.is_signed = is_signed;
+             f.frames[0].slope = slope;
+             f.frames[0].intercept = intercept;
+           })
+        .verdict;
+  };
+  EXPECT_EQ(verdict(12, false, 1, -1024), Verdict::kUniform);
+  EXPECT_EQ(verdict(12, false, 1, -200), Verdict::kUniform);
+  EXPECT_EQ(verdict(12, false, 1, -199), Verdict::kNotCt);
+  EXPECT_EQ(verdict(12, false, -1, 0), Verdict::kUniform);
+  EXPECT_EQ(verdict(12, true, 1, 0), Verdict::kUniform);
+  EXPECT_EQ(verdict(8, true, 1, 0), Verdict::kNotCt);
+  EXPECT_EQ(verdict(8, false, -1, 55), Verdict::kUniform);
+  EXPECT_EQ(verdict(8, false, -1, 56), Verdict::kNotCt);
+  EXPECT_EQ(Changed([](DicomFile& f) { f.frames[0].intercept = 0; }).verdict, Verdict::kUniform)
+      << "the voltage says that it is CT";
+}
 
 TEST(JudgeSeries, AFrameOfReferenceForEverySliceOfOneGridIsAWarning) {
   const Judgement judgement = Judge(StackOfFrames(28));
