@@ -21,7 +21,7 @@ namespace {
 constexpr std::size_t kMaxSlidesNamed = 100'000;
 // What the ingest task takes; said here, before a cluster starts.
 constexpr std::int64_t kMinChunkPx = 64, kMaxChunkPx = 4096, kMaxShardPx = 32768;
-constexpr double kMaxMpp = 999, kMaxAssumedMpp = 50;
+constexpr double kMaxMpp = 999, kMaxAssumedMpp = 50, kMaxNan = 1e6;
 
 class IngestCommand final : public Command {
  public:
@@ -40,6 +40,7 @@ class IngestCommand final : public Command {
   std::int64_t volume_chunk_ = 32;
   std::string geometry_ = "refuse", orientation_ = "canonical", spacing_;
   std::int64_t spacing_order_ = 3;
+  std::optional<double> nan_;
   std::string tissue_;
   bool keep_names_ = false, detach_ = false;
   OwnClusterArguments own_;
@@ -113,6 +114,10 @@ std::vector<Argument> IngestCommand::Arguments() {
   Argument orientation{"--orientation", "", "axes of volumes: S, P, L (canonical), or the file's",
                        &orientation_};
   orientation.choices = {"canonical", "source"};
+  Argument nan{"--nan", "VALUE", "in place of NaN and infinity (default: such volumes are refused)",
+               &nan_};
+  nan.min = -kMaxNan;
+  nan.max = kMaxNan;
   Argument tissue{"--tissue", "", "find the tissue of slides too, as `labels tissue` does",
                   &tissue_};
   tissue.choices = {"clam", "tiatoolbox", "histolab"};
@@ -132,6 +137,7 @@ std::vector<Argument> IngestCommand::Arguments() {
       orientation,
       {"--spacing", "Z,Y,X", "resample volumes to this spacing in mm (default: keep)", &spacing_},
       order,
+      nan,
       tissue,
       {"--keep-names", "", "name stores after their files, not by pseudonym", &keep_names_},
       {"--detach", "", "submit, print the job's number and return", &detach_}};
@@ -180,6 +186,7 @@ StatusOr<SlideOrder> IngestCommand::Order(const Session& session) const {
                    {"orientation", orientation_},
                    {"spacing", spacing},
                    {"spacing_order", spacing_order_},
+                   {"nan", nan_.has_value() ? Json(*nan_) : Json()},
                    {"tissue", tissue_}};
   PB_ASSIGN_OR_RETURN(const std::string key, PseudonymKey(session.environment));
   if (!keep_names_) order.manifest["pseudonym_key"] = key;

@@ -85,6 +85,7 @@ void SayVolume(Terminal& terminal, const Json& volume) {
   say("spacing       ", SpacingText(Member(volume, "spacing")));
   say("orientation   ", TextOf(Member(volume, "orientation")));
   say("HU            ", RangeText(Member(volume, "value_range")));
+  if (volume.contains("not_finite")) say("warning       ", TextOf(Member(volume, "not_finite")));
 }
 
 /// kFailed where each volume is damaged, kSomeFailed where some are; a series that is refused for

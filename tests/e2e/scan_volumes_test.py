@@ -200,6 +200,24 @@ class ScanVolumes(harness.Case):
         done = self.json("ingest", "files.csv", "--where", "verdict=uniform", "--out", "stores")
         self.assertEqual(len(done["stores"]), 4)
 
+    def test_nan_and_infinity_are_refused_unless_a_value_takes_their_places(self):
+        values = array.array("f", [float("nan"), float("inf"), *range(22)])
+        (self.folder / "odd.nrrd").write_bytes(
+            b"NRRD0004\ntype: float\ndimension: 3\nsizes: 4 3 2\nspace: LPS\nspace origin: (0,0,0)\nencoding: raw\nendian: little\n"
+            b"space directions: (1,0,0) (0,1,0) (0,0,1)\n\n" + values.tobytes())
+        counted = "1 NaN and 1 infinite of 24 voxels"
+        self.assertIn(f"warning       {counted}\n", self.command("inspect", "odd.nrrd").stdout)
+        refused = self.command("ingest", "odd.nrrd", "--out", "stores")
+        self.assertNotEqual(refused.returncode, 0)
+        self.assertIn(f"{counted}, the first at (z, y, x) = (0, 0, 0): --nan VALUE", refused.stderr)
+        taken = self.command("ingest", "odd.nrrd", "--nan", -1000, "--out", "stores")
+        self.assertEqual(taken.returncode, 0, taken.stderr)
+        self.assertIn(f"odd.nrrd: {counted} are -1000 here\n", taken.stderr)
+        store = next((self.folder / "stores").glob("*.zarr"))
+        self.assertEqual(self.json("inspect", store)["value_range"]["min"], -1000)
+        self.assertEqual(self.command("ingest", "odd.nrrd", "--nan", "nan", "--out", "more").returncode, 2)
+        self.assertEqual(self.command("ingest", "odd.nrrd", "--nan", 1e7, "--out", "more").returncode, 2)
+
     def test_a_series_that_is_not_there_is_refused_by_name(self):
         refused = self.command("ingest", f"{self.root}/first#0123456789abcdef", "--out", "stores")
         self.assertNotEqual(refused.returncode, 0)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <string_view>
 
 #include "runtime/base/strings.h"
@@ -13,10 +14,11 @@ namespace {
 constexpr std::string_view kWhat = "ingest settings";
 constexpr std::array kKeys = {"chunk",         "shard",        "codec",    "codec_level", "mpp",
                               "keep_names",    "volume_chunk", "geometry", "orientation", "spacing",
-                              "spacing_order", "assume_mpp",   "tissue"};
+                              "spacing_order", "assume_mpp",   "tissue",   "nan"};
 constexpr std::array<std::int64_t, 5> kVolumeChunks = {32, 48, 64, 96, 128};
 /// um per pixel. A slide of more shows no tissue's structure: what is assumed was nanometres.
 constexpr double kMaxMpp = 1000, kMaxAssumedMpp = 50;
+constexpr double kMostNan = 1e6;
 constexpr std::int64_t kChunkMin = 64, kChunkMax = 4096, kShardMax = 32768;
 
 Status CheckMpp(std::string_view key, const std::optional<double>& mpp, double most) {
@@ -65,6 +67,10 @@ Status CheckRanges(const IngestSettings& s) {
     return absl::InvalidArgumentError(
         StrCat(kWhat, ": tissue: '", s.tissue, "' is none of clam, tiatoolbox, histolab"));
   }
+  if (s.nan && !(std::abs(*s.nan) <= kMostNan)) {
+    return absl::InvalidArgumentError(
+        StrCat(kWhat, ": nan: ", *s.nan, " is not in ", -kMostNan, "..", kMostNan));
+  }
   PB_RETURN_IF_ERROR(CheckMpp("mpp", s.mpp, kMaxMpp));
   return CheckMpp("assume_mpp", s.assume_mpp, kMaxAssumedMpp);
 }
@@ -106,6 +112,7 @@ StatusOr<IngestSettings> ParseIngestSettings(const Json& payload) {
   PB_RETURN_IF_ERROR(ReadSetting(payload, "tissue", kWhat, s.tissue));
   PB_RETURN_IF_ERROR(ReadSetting(payload, "mpp", kWhat, s.mpp));
   PB_RETURN_IF_ERROR(ReadSetting(payload, "assume_mpp", kWhat, s.assume_mpp));
+  PB_RETURN_IF_ERROR(ReadSetting(payload, "nan", kWhat, s.nan));
   PB_RETURN_IF_ERROR(ReadSetting(payload, "volume_chunk", kWhat, s.volume_chunk));
   PB_RETURN_IF_ERROR(ReadSetting(payload, "geometry", kWhat, s.geometry));
   PB_RETURN_IF_ERROR(ReadSetting(payload, "orientation", kWhat, s.orientation));
@@ -127,6 +134,7 @@ Json ToJson(const IngestSettings& s) {
   // Left out at their defaults, so that the names of what was made before they were there hold.
   if (s.volume_chunk != kVolumeChunk) json["volume_chunk"] = s.volume_chunk;
   if (s.geometry != "refuse") json["geometry"] = s.geometry;
+  if (s.nan) json["nan"] = *s.nan;
   if (s.orientation != "canonical") json["orientation"] = s.orientation;
   if (s.spacing) {
     json["spacing"] = *s.spacing;

@@ -37,7 +37,9 @@ struct IngestSettings {
   /// Volumes are resampled to this spacing, millimetres along z, y, x; absent = as they are.
   std::optional<std::array<double, 3>> spacing;
   std::int64_t spacing_order = 3;  ///< 0 nearest, 1 linear, 3 cubic B-spline
-  bool keep_names = false;         ///< name stores after their files instead of by pseudonym
+  /// In place of NaN and infinity in a volume; absent = such a volume is refused.
+  std::optional<double> nan;
+  bool keep_names = false;  ///< name stores after their files instead of by pseudonym
   /// Profile by which stores of slides get a set of tissue ("clam", "tiatoolbox", "histolab"); ""
   /// for none.
   std::string tissue;

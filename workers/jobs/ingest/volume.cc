@@ -235,6 +235,21 @@ Status WriteAndPublish(TaskContext& context, const IngestFolders& folders, const
   return absl::OkStatus();
 }
 
+/// NaN and infinity spread through every resampling and into the trainer.
+Status ReplaceOrRefuse(const std::optional<double>& value, Volume& volume) {
+  const NonFiniteVoxels found = FindNonFinite(volume);
+  const std::string text = found.ToString(volume.size);
+  if (text.empty()) return absl::OkStatus();
+  if (value) {
+    ReplaceNonFinite(volume, static_cast<float>(*value));
+    return absl::OkStatus();
+  }
+  const Point at = CellAt(volume.size, static_cast<std::int64_t>(found.first));
+  return absl::InvalidArgumentError(StrCat("read volume: ", text, ", the first at (z, y, x) = (",
+                                           at.z, ", ", at.y, ", ", at.x,
+                                           "): --nan VALUE stores VALUE in their places"));
+}
+
 StatusOr<TaskOutput> MakeVolume(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const IngestFolders folders, FoldersOf(context));
   PB_ASSIGN_OR_RETURN(const VolumeInWork work, WorkOf(context, folders));
@@ -260,6 +275,7 @@ StatusOr<TaskOutput> MakeVolume(TaskContext& context) {
       return absl::FailedPreconditionError("ingest volume: its files changed while it was read");
     }
     const IngestSettings& settings = work.manifest.settings;
+    PB_RETURN_IF_ERROR(ReplaceOrRefuse(settings.nan, volume));
     if (settings.spacing) {
       PB_RETURN_IF_ERROR(ResampleTo(*settings.spacing, static_cast<int>(settings.spacing_order),
                                     ProgressOf(context), volume));

@@ -67,6 +67,8 @@ Json SpacingJson(const Volume& volume) {
 void DescribeVoxels(const Volume& volume, Json& row) {
   const ValueRange range = RangeOf(volume);
   row["value_range"] = {{"min", range.min}, {"max", range.max}, {"mean", range.mean}};
+  const std::string non_finite = FindNonFinite(volume).ToString(volume.size);
+  if (!non_finite.empty()) row["not_finite"] = non_finite;
   row["shape"] = {volume.size.z, volume.size.y, volume.size.x};
   row["dtype"] = NameOf(volume.dtype);
   row["spacing"] = SpacingJson(volume);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <span>
 
 #include "runtime/base/available_memory.h"
 #include "runtime/base/strings.h"
@@ -97,6 +98,41 @@ void Reorder(Volume& volume, const AxisOrder& order) {
     break;
   }
   volume.log.push_back({{"step", "reorder axes"}, {"axes", order.ToString()}});
+}
+
+std::string NonFiniteVoxels::ToString(const Extent& size) const {
+  if (nan + infinite == 0) return "";
+  return StrCat(nan == 0 ? "" : StrCat(nan, " NaN"), nan > 0 && infinite > 0 ? " and " : "",
+                infinite == 0 ? "" : StrCat(infinite, " infinite"), " of ", size.Pixels(),
+                " voxels");
+}
+
+NonFiniteVoxels FindNonFinite(const Volume& volume) {
+  NonFiniteVoxels found;
+  if (volume.dtype != DType::kFloat32) return found;
+  const std::span values(reinterpret_cast<const float*>(volume.voxels.data()),
+                         static_cast<std::size_t>(volume.size.Pixels()));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (std::isfinite(values[i])) continue;
+    if (found.nan + found.infinite == 0) found.first = i;
+    ++(std::isnan(values[i]) ? found.nan : found.infinite);
+  }
+  return found;
+}
+
+void ReplaceNonFinite(Volume& volume, float value) {
+  const NonFiniteVoxels found = FindNonFinite(volume);
+  if (found.nan + found.infinite == 0) return;
+  const std::span values(reinterpret_cast<float*>(volume.voxels.data()),
+                         static_cast<std::size_t>(volume.size.Pixels()));
+  for (float& one : values) {
+    if (!std::isfinite(one)) one = value;
+  }
+  volume.log.push_back({{"step", "replace NaN and infinity"},
+                        {"value", value},
+                        {"nan_voxels", found.nan},
+                        {"infinite_voxels", found.infinite}});
+  volume.warnings.push_back(StrCat(found.ToString(volume.size), " are ", value, " here"));
 }
 
 ValueRange RangeOf(const Volume& volume) {

@@ -58,6 +58,18 @@ Status AllocateVoxels(Volume& volume);
 /// Permutes and flips the axes, and the affine with them. Values stay as they are.
 void Reorder(Volume& volume, const AxisOrder& order);
 
+/// Voxels of float32 that are no numbers, or larger than any.
+struct NonFiniteVoxels {
+  std::uint64_t nan = 0, infinite = 0;
+  std::size_t first = 0;  ///< place of one of them, x fastest
+
+  /// "3 NaN and 1 infinite of 480 voxels"; "" where there is none.
+  std::string ToString(const Extent& size) const;
+};
+NonFiniteVoxels FindNonFinite(const Volume& volume);
+/// Puts `value` in their places. Both kinds are counted in the volume's log.
+void ReplaceNonFinite(Volume& volume, float value);
+
 struct ValueRange {
   double min = 0, max = 0, mean = 0;
 };

@@ -2,6 +2,7 @@
 // found anywhere.
 #include <cstring>
 #include <filesystem>
+#include <limits>
 
 #include <dcmtk/config/osconfig.h>
 #include <dcmtk/dcmdata/dcdicent.h>
@@ -259,6 +260,50 @@ TEST_F(VolumeIngest, SpacingIsMadeAndThePlaceStays) {
     }
   }
   EXPECT_LE(worst, 0.5);
+}
+
+/// A float NRRD of 2 x 3 x 4 voxels 0.5, 1.5, ... but for the first of `others`.
+void WriteFloats(const std::string& path, const std::vector<float>& others) {
+  std::vector<float> values;
+  for (int i = 0; i < 24; ++i) values.push_back(static_cast<float>(i) + 0.5f);
+  std::copy(others.begin(), others.end(), values.begin() + 5);
+  std::string text =
+      "NRRD0004\ntype: float\ndimension: 3\nsizes: 4 3 2\nspace: left-posterior-superior\n"
+      "space directions: (1,0,0) (0,1,0) (0,0,1)\nspace origin: (0,0,0)\nendian: little\n"
+      "encoding: raw\n\n";
+  text.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
+  ASSERT_TRUE(WriteFileDurably(path, AsBytes(text)).ok());
+}
+
+TEST_F(VolumeIngest, NanAndInfinityAreCountedAndNotStored) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const float infinity = std::numeric_limits<float>::infinity();
+  WriteFloats(Path("odd.nrrd"), {nan, -infinity, 7, nan});
+  WriteFloats(Path("plain.nrrd"), {});
+  const TinyScheduler refused = Ingest({"odd.nrrd", "plain.nrrd"});
+  ASSERT_EQ(refused.Failures().size(), 1u);
+  EXPECT_THAT(std::string(refused.Failures()[0].message()),
+              HasSubstr("2 NaN and 1 infinite of 24 voxels, the first at (z, y, x) = (0, 1, 1): "
+                        "--nan VALUE"));
+  ASSERT_EQ(Stores().size(), 1u);
+  EXPECT_FALSE(Attributes(Stores()[0]).contains("warnings"));
+  const std::string plain = Stores()[0];
+  const TinyScheduler taken = Ingest({"odd.nrrd"}, {{"nan", -1024.25}});
+  ASSERT_THAT(taken.Failures(), testing::IsEmpty());
+  const std::string store = Stores()[0] == plain ? Stores()[1] : Stores()[0];
+  const std::vector<std::byte> bytes = Voxels(store);
+  const auto* values = reinterpret_cast<const float*>(bytes.data());
+  for (int i = 0; i < 24; ++i) {
+    const bool is_odd = i == 5 || i == 6 || i == 8;
+    EXPECT_EQ(values[i], is_odd ? -1024.25f : i == 7 ? 7.0f : static_cast<float>(i) + 0.5f) << i;
+  }
+  const Json said = Attributes(store);
+  EXPECT_EQ(said["warnings"], Json({"2 NaN and 1 infinite of 24 voxels are -1024.25 here"}));
+  EXPECT_EQ(said["codec_plan"]["nan"], -1024.25);
+  EXPECT_THAT(DumpJson(said["transform_log"]), HasSubstr("\"infinite_voxels\":1,\"nan_voxels\":2"));
+  for (const Json& value : {Json(2e6), Json("x")}) {
+    EXPECT_FALSE(Ingest({"plain.nrrd"}, {{"nan", value}}).Failures().empty());
+  }
 }
 
 // Every attribute that takes text gets an identifier: a superset of the confidentiality profile.
