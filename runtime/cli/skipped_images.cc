@@ -32,6 +32,10 @@ void ReportSkipped(Terminal& terminal, const client::Skipped& skipped) {
     terminal.Note(StrCat(skipped.without_icc[i].path, ": icc_to_srgb: ",
                          skipped.without_icc[i].reason, ": its colours are taken for sRGB"));
   }
+  for (std::size_t i = 0; i < std::min(skipped.mpp_corrected.size(), kSkippedSaid); ++i) {
+    terminal.Note(StrCat(skipped.mpp_corrected[i].path, ": by the table's column mpp ",
+                         skipped.mpp_corrected[i].reason));
+  }
 }
 
 Json ToJson(const client::Skipped& skipped) {
@@ -45,6 +49,9 @@ Json ToJson(const client::Skipped& skipped) {
   }
   for (const client::SkippedImage& image : skipped.without_icc) {
     value["without_icc"].push_back({{"path", image.path}, {"reason", image.reason}});
+  }
+  for (const client::SkippedImage& image : skipped.mpp_corrected) {
+    value["mpp_corrected"].push_back({{"path", image.path}, {"reason", image.reason}});
   }
   return value;
 }

@@ -234,6 +234,19 @@ StatusOr<Json> DescribeRing(const Run& run) {
   return description;
 }
 
+/// Every member is there, null where it is not known: no column of the table stands for a fact.
+Json DescribeFacts(const results::ImageFacts& facts) {
+  Json sizes = Json::array();
+  for (const Extent& level : facts.levels) sizes.push_back({level.z, level.y, level.x});
+  const auto known = [](const auto& value) { return value ? Json(*value) : Json(); };
+  return {{"level_sizes", std::move(sizes)},
+          {"downsamples", facts.downsamples},
+          {"mpp", known(facts.mpp)},
+          {"stated_mpp", known(facts.mpp_corrected ? facts.stated_mpp : facts.mpp)},
+          {"spacing", known(facts.spacing_mm)},
+          {"affine", known(facts.affine)}};
+}
+
 Json DescribeImages(const Run& run, std::size_t first, std::size_t count) {
   Json rows = Json::array();
   const std::size_t end =
@@ -242,6 +255,7 @@ Json DescribeImages(const Run& run, std::size_t first, std::size_t count) {
     const ImageRecord& record = run.records[i];
     Json row = Json::object();
     for (const auto& [name, cell] : record.columns) row[name] = cell;
+    row.update(DescribeFacts(record.facts));
     row["path"] = run.images[i];
     row["slide_id"] = record.slide_id;
     if (!record.split.empty()) row["split"] = record.split;

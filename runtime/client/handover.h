@@ -74,7 +74,8 @@ class RingHandover {
 /// slot, the resume token of its position; for device slots also how to map the device's memory.
 StatusOr<Json> DescribeRing(const Run& run);
 
-/// Rows [first, first + count) of the run's images: path and slide_id.
+/// Rows [first, first + count) of the run's images: path, slide_id, the facts that the plan used
+/// and the table's other columns.
 Json DescribeImages(const Run& run, std::size_t first, std::size_t count);
 
 }  // namespace patchbay::client

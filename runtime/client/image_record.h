@@ -9,6 +9,7 @@
 #include "runtime/base/json.h"
 #include "runtime/base/status.h"
 #include "runtime/client/run_file.h"
+#include "runtime/results/image_facts.h"
 
 namespace patchbay::client {
 
@@ -18,12 +19,15 @@ struct ImageRecord {
   /// The row's other columns but its path, as they stand in the table: patient_id, site, ...
   std::vector<std::pair<std::string, std::string>> columns;
 
+  results::ImageFacts facts;  ///< that the plan used
+
   /// The cell, or "" where there is no such column.
   const std::string& Cell(std::string_view column) const;
 };
 
 /// One record an image of the plan, in its order. `planned` is the result of the planning job and
-/// `paths` are its images' (PlannedPaths). FailedPrecondition when the plan is of another table.
+/// `paths` are its images' (PlannedPaths). FailedPrecondition when the plan is of another table;
+/// InvalidArgument for facts that are none.
 StatusOr<std::vector<ImageRecord>> RecordsOf(const RunFile& run, const Json& planned,
                                              const std::vector<std::string>& paths);
 

@@ -18,6 +18,7 @@
 #include "runtime/plan/ops/stain_normalize.h"
 #include "runtime/plan/plan.h"
 #include "runtime/plan/plausibility.h"
+#include "runtime/plan/table_mpps.h"
 
 namespace patchbay::client {
 namespace {
@@ -238,6 +239,11 @@ Status TakePositions(RunFile& run) {
 /// What the config wants of the table's other columns, and of the table of places.
 Status TakeColumns(RunFile& run) {
   if (run.config.positions == plan::Positions::kListed) PB_RETURN_IF_ERROR(TakePositions(run));
+  if (run.table) {
+    auto mpps = plan::MppsOf(*run.table, run.rows);
+    if (!mpps.ok()) return AsConfigFault(mpps.status());
+    run.mpps = *std::move(mpps);
+  }
   const bool weighs = !run.config.weight_by.empty(), labels = !run.config.labels.column.empty();
   if ((weighs || labels) && !run.table) {
     return run.Locate(absl::InvalidArgumentError(
@@ -332,6 +338,9 @@ Json RunFile::Manifest() const {
   if (!config.weight_by.empty()) manifest["table"]["groups"] = groups;
   if (!config.labels.column.empty()) manifest["table"]["labels"] = labels;
   if (!scanners.of_rows.empty()) manifest["table"]["scanners"] = scanners.of_rows;
+  for (const std::optional<double>& mpp : mpps) {
+    manifest["table"]["mpps"].push_back(mpp ? Json(*mpp) : Json());
+  }
   if (!positions.empty()) {
     manifest["table"]["positions"] = positions;
     if (config.order == plan::Order::kSequential) {

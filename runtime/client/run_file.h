@@ -47,9 +47,10 @@ struct RunFile {
   std::vector<std::vector<std::uint32_t>> groups;  ///< of each row: plan::GroupsOf
   std::vector<std::int64_t> labels;                ///< of each row: plan::LabelsOf
   std::vector<std::string> positions;  ///< of each row under Positions::kListed: EncodePositions
-  std::string positions_order;         ///< plan::EncodeListedRuns, by number of the row in `rows`
-  std::vector<std::string> notices;    ///< what the user should know of the files that were read
-  plan::LockedKeys lock_keys;          ///< what a lock of the config pins
+  std::vector<std::optional<double>> mpps;  ///< of each row: plan::MppsOf
+  std::string positions_order;       ///< plan::EncodeListedRuns, by number of the row in `rows`
+  std::vector<std::string> notices;  ///< what the user should know of the files that were read
+  plan::LockedKeys lock_keys;        ///< what a lock of the config pins
   /// What lies beside the file as RUN.lock: the images are then those of the lock, in its order.
   std::optional<plan::RunLock> lock;
   std::vector<std::size_t> locked;  ///< of each image: which of lock->images
@@ -68,8 +69,8 @@ struct RunFile {
   Json Payload() const;
   /// {"images": paths}. Of a table: {"images": [the folder its images share], "table": {"paths"
   /// below it, "contents": digits of the SHA-256 or "", "stores": folder or ""[, "groups"][,
-  /// "labels"][, "scanners"][, "positions"][, "positions_order", where it is followed]}}. With
-  /// reference pictures also "stain_references".
+  /// "labels"][, "scanners"][, "positions"][, "positions_order", where it is followed][,
+  /// "mpps"]}}. With reference pictures also "stain_references".
   Json Manifest() const;
 
   /// What "dataset N" stands for in errors of its tasks: Manifest's "images".

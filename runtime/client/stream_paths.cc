@@ -45,6 +45,7 @@ Skipped SkippedImages(const Json& plan) {
   skipped.images = NamedImages(*found, "images");
   skipped.without_stain = NamedImages(*found, "without_stain");
   skipped.without_icc = NamedImages(*found, "without_icc");
+  skipped.mpp_corrected = NamedImages(*found, "mpp_corrected");
   Json passed_over = found->is_object() ? found->value("passed_over", Json()) : Json();
   if (passed_over.is_object()) skipped.passed_over = std::move(passed_over);
   return skipped;

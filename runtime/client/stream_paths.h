@@ -27,6 +27,8 @@ struct Skipped {
   std::vector<SkippedImage> without_stain;
   /// Images that are there, but keep their colours under icc_to_srgb, and why.
   std::vector<SkippedImage> without_icc;
+  /// Images that are there, at the um/px of the table's column `mpp`, and the file's.
+  std::vector<SkippedImage> mpp_corrected;
   /// Kind -> files in the dataset's folders that are no images.
   Json passed_over = Json::object();
 };

@@ -14,7 +14,8 @@ from ._extension import Batch, Loop, Position, open_ring
 
 collections.abc.Mapping.register(Batch)
 
-_FIELDS = ("slide_id", "patient_id", "site", "split", "mpp", "affine", "path")
+_FIELDS = ("slide_id", "patient_id", "site", "split", "mpp", "stated_mpp", "level_sizes", "downsamples", "spacing",
+           "affine", "path")
 _open_streams = weakref.WeakSet()
 
 
@@ -59,7 +60,12 @@ def _check_shares(description):
 class Images(collections.abc.Sequence[dict[str, Any]]):
     """The images of a stream, as `image_index` counts them. Fetched as they are asked for.
 
-    Each is a dict with slide_id, patient_id, site, split, mpp, affine and path; what is not known is None.
+    Each is a dict with slide_id, patient_id, site, split, path and the table's other columns, which are text, and with
+    what the plan used of the image. What is not known is None.
+    mpp: um per pixel of level 0, of slides; stated_mpp: what the file says of it, another where the table corrects it.
+    level_sizes: [z, y, x] of every level, the finest first; downsamples: of every level against level 0.
+    spacing: mm between voxels of level 0, [z, y, x], of volumes; affine: the rows of the matrix from voxel (x, y, z, 1)
+        of level 0 to millimetres in RAS.
     images[-1], the image of a padding patch, is an empty record.
     """
 

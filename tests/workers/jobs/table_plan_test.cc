@@ -172,6 +172,67 @@ TEST_F(TablePlanTest, TheOrderOfATableOfPlacesIsThatOfTheRowsThatAreLeft) {
   EXPECT_EQ(epoch, "0:1 1:5 0:2 ");
 }
 
+TEST_F(TablePlanTest, AnMppOfTheTableThatTheFileDoesNotSayIsUsedAndRecorded) {
+  const auto planned = [&](const Json& mpp) -> StatusOr<Json> {
+    context_.manifest = Manifest({{"slides/Jane Doe.svs", ""}});
+    context_.manifest["table"]["mpps"] = Json::array({mpp});
+    PB_ASSIGN_OR_RETURN(const std::string result, RunJobHere("stream.plan", context_));
+    return ParseJson(result, "result");
+  };
+  context_.payload["patch"]["mpp"] = {0.998};
+  const auto stated = planned(nullptr);
+  ASSERT_TRUE(stated.ok()) << stated.status();
+  const Json& facts = (*stated)["manifest"]["facts"][0];
+  EXPECT_EQ(facts["mpp"], 0.499);
+  EXPECT_EQ(facts["levels"][0], (Json{2967, 2220}));
+  EXPECT_FALSE(facts.contains("stated_mpp"));
+  for (const double same : {0.499, 0.49904, 0.49896}) {
+    const auto plan = planned(same);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    EXPECT_EQ((*plan)["plan"], (*stated)["plan"]);
+    EXPECT_EQ((*plan)["manifest"], (*stated)["manifest"]);
+    EXPECT_FALSE((*plan)["skipped"].contains("mpp_corrected"));
+  }
+  const auto corrected = planned(0.2495);
+  ASSERT_TRUE(corrected.ok()) << corrected.status();
+  const auto plan = plan::Plan::Parse((*corrected)["plan"].get<std::string>());
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->images()[0].views[0].source, (Extent{1, 32, 32}));
+  EXPECT_EQ((*corrected)["manifest"]["facts"][0]["mpp"], 0.2495);
+  EXPECT_EQ((*corrected)["manifest"]["facts"][0]["stated_mpp"], 0.499);
+  EXPECT_EQ((*corrected)["skipped"]["mpp_corrected"][0][1], "0.2495 um/px; the file says 0.499");
+  EXPECT_TRUE(planned(0.4991).ok());
+  EXPECT_TRUE((*planned(0.4991))["skipped"].contains("mpp_corrected"));
+}
+
+TEST_F(TablePlanTest, AnMppOfTheTableFillsInWhatTheFileDoesNotSay) {
+  fs::copy(data_ / "wsi/CropBreastSlide-pyramid.tiff", root_ / "slides/crop.tiff");
+  context_.payload["patch"]["mpp"] = {0.5};
+  const auto planned = [&](const Json& mpps) -> StatusOr<Json> {
+    context_.manifest = Manifest({{"slides/crop.tiff", ""}});
+    context_.manifest["table"]["mpps"] = mpps;
+    PB_ASSIGN_OR_RETURN(const std::string result, RunJobHere("stream.plan", context_));
+    return ParseJson(result, "result");
+  };
+  const auto filled = planned(Json::array({0.5}));
+  ASSERT_TRUE(filled.ok()) << filled.status();
+  EXPECT_EQ((*filled)["manifest"]["facts"][0]["mpp"], 0.5);
+  EXPECT_TRUE((*filled)["manifest"]["facts"][0]["stated_mpp"].is_null());
+  EXPECT_EQ((*filled)["skipped"]["mpp_corrected"][0][1], "0.5 um/px; the file says nothing");
+  const auto error = [&](const Json& mpps) {
+    return std::string(MessageOf(planned(mpps).status()));
+  };
+  for (const double wrong : {250.0, 50.1, 0.0009}) {
+    EXPECT_NE(error(Json::array({wrong}))
+                  .find(StrCat("the table's column 'mpp': ", wrong, ": not in 0.001..50")),
+              std::string::npos)
+        << error(Json::array({wrong}));
+  }
+  for (const Json& wrong : {Json{0.5, 0.5}, Json::array({0}), Json::array({"0.5"}), Json("0.5")}) {
+    EXPECT_NE(error(wrong).find("mpps: not one number or null an image"), std::string::npos);
+  }
+}
+
 TEST_F(TablePlanTest, NamesNoPathWhereItsErrorTravels) {
   const auto travels = [&](const Json& manifest) {
     protocol::TaskLease lease;

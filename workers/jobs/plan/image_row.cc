@@ -34,11 +34,12 @@ Json ToJson(const ImageRow& row) {
   }
   if (image.icc) more["icc"] = plan::ToJson(*image.icc);
   if (row.mpp) more["mpp"] = *row.mpp;
+  more["facts"] = results::ToJson(row.facts);
   if (row.mpp_assumed) more["mpp_assumed"] = true;
   if (row.spacing) more["spacing"] = {row.spacing->z, row.spacing->y, row.spacing->x};
   if (!row.orientation.empty()) more["orientation"] = row.orientation;
   if (image.volume) more["volume"] = plan::ToJson(*image.volume);
-  if (!more.empty()) value.push_back(std::move(more));
+  value.push_back(std::move(more));
   return value;
 }
 
@@ -100,6 +101,8 @@ Status TakeMore(Json& row, ImageRow& taken) {
   if (more.contains("mpp")) {
     PB_ASSIGN_OR_RETURN(taken.mpp, JsonDouble(more, "mpp", "image row"));
   }
+  PB_ASSIGN_OR_RETURN(const Json* facts, JsonMember(more, "facts", "image row"));
+  PB_ASSIGN_OR_RETURN(taken.facts, results::ImageFactsFromJson(*facts));
   if (more.contains("mpp_assumed")) {
     PB_ASSIGN_OR_RETURN(taken.mpp_assumed, JsonBool(more, "mpp_assumed", "image row"));
   }

@@ -9,6 +9,7 @@
 #include "runtime/base/json.h"
 #include "runtime/plan/ops/volume_facts.h"
 #include "runtime/plan/plan.h"
+#include "runtime/results/image_facts.h"
 
 namespace patchbay::workers {
 
@@ -19,6 +20,7 @@ struct ImageRow {
   std::string path;   ///< not empty: the image is the store here, not what is listed
   /// um/px of what becomes `image`: of the level, or what patch.mpp comes to. Absent: not known.
   std::optional<double> mpp;
+  results::ImageFacts facts;
   bool mpp_assumed = false;  ///< the store has it from `ingest --assume-mpp`, not from its slide
   /// Of volumes that state them: mm from voxel to voxel of the level, and the sides their axes run
   /// to.

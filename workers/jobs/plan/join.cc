@@ -29,6 +29,12 @@
 namespace patchbay::workers {
 namespace {
 
+std::string HowCorrected(const results::ImageFacts& facts) {
+  return StrCat(*facts.mpp, " um/px; ",
+                facts.stated_mpp ? StrCat("the file says ", *facts.stated_mpp)
+                                 : std::string("the file says nothing"));
+}
+
 /// The images of a dataset, and those that are left out.
 struct DatasetImages {
   std::vector<plan::PlannedImage> images;
@@ -37,7 +43,9 @@ struct DatasetImages {
   std::vector<std::optional<plan::PerAxis>> spacings;
   std::vector<std::string> orientations;
   std::size_t mpps_assumed = 0;
-  std::vector<std::size_t> numbers;  ///< of the images, in the list that the root task made
+  Json facts = Json::array();          ///< results::ImageFacts of each
+  Json mpp_corrected = Json::array();  ///< [[path, how], ...]: by the table
+  std::vector<std::size_t> numbers;    ///< of the images, in the list that the root task made
   std::size_t skipped = 0;
   Json skipped_named = Json::array();
   Json passed_over;  ///< of folders, by kind; null for a table
@@ -51,6 +59,10 @@ struct DatasetImages {
       spacings.push_back(row.spacing);
       orientations.push_back(std::move(row.orientation));
       mpps_assumed += row.mpp_assumed ? 1 : 0;
+      facts.push_back(results::ToJson(row.facts));
+      if (row.facts.mpp_corrected && mpp_corrected.size() < kMaxSkippedNamed) {
+        mpp_corrected.push_back({path, HowCorrected(row.facts)});
+      }
       where.paths.push_back(std::move(path));
       where.stamps.push_back(std::move(row.stamp));
     } else if (++skipped <= kMaxSkippedNamed) {
@@ -371,6 +383,7 @@ StatusOr<TaskOutput> RunStreamJoin(TaskContext& context) {
   planned.plan = made.Text();
   planned.manifest = ToManifest(joined.where);
   planned.manifest["mpp"] = MppsToJson(joined.mpps);
+  planned.manifest["facts"] = std::move(joined.facts);
   if (joined.mpps_assumed > 0) planned.manifest["mpp_assumed"] = joined.mpps_assumed;
   if (IsTable(context.manifest)) planned.manifest["rows"] = std::move(joined.numbers);
   planned.geometry = geometry;
@@ -383,6 +396,9 @@ StatusOr<TaskOutput> RunStreamJoin(TaskContext& context) {
   planned.skipped = {{"count", joined.skipped}, {"images", std::move(joined.skipped_named)}};
   if (joined.passed_over.is_object() && !joined.passed_over.empty()) {
     planned.skipped["passed_over"] = std::move(joined.passed_over);
+  }
+  if (!joined.mpp_corrected.empty()) {
+    planned.skipped["mpp_corrected"] = std::move(joined.mpp_corrected);
   }
   Json without_stain = WithoutStain(made, joined);
   if (!without_stain.empty()) planned.skipped["without_stain"] = std::move(without_stain);

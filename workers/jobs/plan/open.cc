@@ -10,6 +10,7 @@
 #include "runtime/plan/image_volumes.h"
 #include "workers/access/planned_images.h"
 #include "workers/access/stamps.h"
+#include "workers/jobs/plan/image_facts.h"
 #include "workers/jobs/plan/image_label_set.h"
 #include "workers/jobs/plan/image_pins.h"
 #include "workers/jobs/plan/image_row.h"
@@ -41,11 +42,12 @@ struct Group {
   bool needs_icc = false;
   plan::VolumeNeeds volume;
   bool skip_bad = false;
-  std::optional<ListedRows> table;         ///< all of its rows
-  std::vector<std::string> positions;      ///< of all images, where a table lists them
-  std::optional<ImagePins> pins;           ///< of all images, where the run is locked
-  std::string label_set;                   ///< "": the stream has no labels
-  std::optional<plan::RunConfig> sampled;  ///< where sampling needs places
+  std::optional<ListedRows> table;          ///< all of its rows
+  std::vector<std::string> positions;       ///< of all images, where a table lists them
+  std::vector<std::optional<double>> mpps;  ///< of all images, where a table has them
+  std::optional<ImagePins> pins;            ///< of all images, where the run is locked
+  std::string label_set;                    ///< "": the stream has no labels
+  std::optional<plan::RunConfig> sampled;   ///< where sampling needs places
 };
 
 StatusOr<Group> GroupOf(TaskContext& context) {
@@ -88,6 +90,7 @@ StatusOr<Group> GroupOf(TaskContext& context) {
     }
   }
   PB_ASSIGN_OR_RETURN(group.positions, ListedPositionsOf(context.manifest, paths.size()));
+  PB_ASSIGN_OR_RETURN(group.mpps, TableMppsOf(context.manifest, paths.size()));
   PB_ASSIGN_OR_RETURN(group.pins, PinsOf(context.manifest, paths.size()));
   if (context.payload.contains("config")) {
     PB_ASSIGN_OR_RETURN(group.sampled, plan::RunConfigFromJson(context.payload["config"]));
@@ -302,16 +305,21 @@ StatusOr<ImageRow> RowOf(TaskContext& context, const Group& group, std::size_t a
   ImageRow row;
   const std::string& path = group.paths[at];
   const std::size_t number = static_cast<std::size_t>(group.first) + at;
-  const StatusOr<OpenedImage> opened =
+  StatusOr<OpenedImage> opened =
       OpenForPlan(context, group.table ? &*group.table : nullptr, path, number);
   if (opened.ok()) {
     row.stamp = opened->stamp;
     row.path = opened->path;
+    const std::string& store = row.path.empty() ? path : row.path;
+    auto facts =
+        SettleFacts(store, group.mpps.empty() ? std::nullopt : group.mpps[number], opened->layout);
+    if (!facts.ok()) return CannotUse(path, MessageOf(facts.status()));
+    row.facts = *std::move(facts);
     PB_ASSIGN_OR_RETURN(row.image, PlanImage(*opened, group, path));
     row.mpp = MppOf(opened->layout, group, row.image);
     AddAxes(opened->layout, group, row.path.empty() ? path : row.path, row);
     row.mpp_assumed =
-        row.mpp && PatchbayAttributes(row.path.empty() ? path : row.path).contains("mpp_assumed");
+        row.mpp && !row.facts.mpp_corrected && PatchbayAttributes(store).contains("mpp_assumed");
     PB_RETURN_IF_ERROR(AddSets(group, number, path, row));
     if (!group.positions.empty()) {
       auto placed = PlacesAtLevel(group.positions[number], opened->layout, row.image);

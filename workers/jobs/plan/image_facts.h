@@ -1,0 +1,31 @@
+// What is known of an opened image, and what the user's table corrects of it.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/base/json.h"
+#include "runtime/base/status.h"
+#include "runtime/results/image_facts.h"
+#include "workers/sources/image_source.h"
+
+namespace patchbay::workers {
+
+/// um/px that a table may give an image: a correction outside of it is one in another unit.
+inline constexpr double kMinTableMpp = 0.001, kMaxTableMpp = 50;
+/// Relative difference up to which two um/px are the same.
+inline constexpr double kSameMpp = 1e-4;
+
+/// manifest["table"]["mpps"]: um/px or null, one an image, or nothing. InvalidArgument unless it
+/// has `count`.
+StatusOr<std::vector<std::optional<double>>> TableMppsOf(const Json& manifest, std::size_t count);
+
+/// The facts of the image at `path`. A `table_mpp` that is not what the file says takes its place
+/// in `layout` too, along both axes in proportion. InvalidArgument, naming the column, where it
+/// cannot be meant: for a volume, or out of bounds.
+StatusOr<results::ImageFacts> SettleFacts(const std::string& path, std::optional<double> table_mpp,
+                                          ImageLayout& layout);
+
+}  // namespace patchbay::workers
