@@ -33,7 +33,7 @@ class PreviewCommand final : public Command {
             {"--out", "FILE", "the PNG file to write", &out_, true},
             ForceArgument(force_),
             patches,
-            {"--labels", "SET", "label set drawn over volumes (default: the first)", &labels_},
+            {"--labels", "SET", "label set drawn over images (default: the first)", &labels_},
             SetArgument(set_),
             SplitArgument(split_)};
   }
@@ -46,7 +46,9 @@ class PreviewCommand final : public Command {
     if (configs != 0 && paths_.size() != 1) {
       return UsageError("preview: give one RUN.yaml, or images, not both");
     }
-    if (configs == 1 && !labels_.empty()) return UsageError("preview: --labels is for volumes");
+    if (configs == 1 && !labels_.empty()) {
+      return UsageError("preview: --labels is for images; a run shows its own labels.set");
+    }
     PB_RETURN_IF_ERROR(CheckNothingThere("preview", out, out_, force_));
     PB_ASSIGN_OR_RETURN(
         Json result, configs == 1 ? OfRun(session.terminal, out) : OfImages(session.terminal, out));
@@ -54,7 +56,7 @@ class PreviewCommand final : public Command {
     session.terminal.Say(
         StrCat("wrote ", out, ", ", HumanBytes(result["bytes"].get<std::uint64_t>())));
     session.terminal.Result(result);
-    return ExitCode::kDone;
+    return result.value("failed", Json::array()).empty() ? ExitCode::kDone : ExitCode::kSomeFailed;
   }
 
  private:
@@ -69,6 +71,11 @@ class PreviewCommand final : public Command {
     PB_ASSIGN_OR_RETURN(Json result,
                         RunWorkerOp("preview.images", payload, {{"images", images}, {"out", out}}));
     SayPassedOver(terminal, PassedOverOf(result));
+    for (Json& failed : result["failed"]) {
+      failed = {{"path", failed[0]}, {"reason", failed[1]}};
+      terminal.Note(StrCat("left out ", failed["path"].get<std::string>(), ": ",
+                           failed["reason"].get<std::string>()));
+    }
     return result;
   }
 

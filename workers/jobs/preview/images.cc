@@ -133,15 +133,15 @@ struct Cards {
 };
 
 StatusOr<ImageCard> SlideCardOf(const std::string& path, const ImageSource& image,
-                                const AfterPiece& after_piece) {
+                                const std::string& set, const AfterPiece& after_piece) {
   ImageCard card;
   card.name = std::filesystem::path(path).filename().string();
   PB_ASSIGN_OR_RETURN(const Thumbnail thumbnail, ThumbnailOf(image, after_piece));
   card.thumbnail = PictureOf(thumbnail.view);
   AddFacts(image.layout(), card);
-  PB_ASSIGN_OR_RETURN(const bool has_tissue,
-                      AddLabelOutlines(path, {thumbnail.level, thumbnail.size, after_piece}, card));
-  if (!has_tissue) AddTissue(thumbnail, card);
+  const ShownLevel shown{thumbnail.level, thumbnail.size, after_piece};
+  PB_ASSIGN_OR_RETURN(const bool has_tissue, AddLabelOutlines(path, set, shown, card));
+  if (!has_tissue && set.empty()) AddTissue(thumbnail, card);
   AddStains(RecordedAttribute(path, "stain"), card);
   return card;
 }
@@ -149,16 +149,25 @@ StatusOr<ImageCard> SlideCardOf(const std::string& path, const ImageSource& imag
 Status AddCard(const std::string& path, const std::string& set, const AfterPiece& after_piece,
                Cards& cards) {
   PB_ASSIGN_OR_RETURN(const std::unique_ptr<ImageSource> image, OpenImage(path));
-  if (image->layout().levels[0].size.z > 1) {
+  const bool is_volume = image->layout().levels[0].size.z > 1;
+  if (is_volume ? !cards.slides.empty() : !cards.volumes.empty()) {
+    return absl::InvalidArgumentError(is_volume
+                                          ? "a volume on a sheet of slides: preview it apart"
+                                          : "a slide on a sheet of volumes: preview it apart");
+  }
+  if (is_volume) {
     PB_ASSIGN_OR_RETURN(PatchCard card, VolumeCardOf(path, *image, set, after_piece));
     cards.volumes.push_back(std::move(card));
   } else {
-    if (!set.empty()) return absl::InvalidArgumentError("--labels: it is for volumes");
-    PB_ASSIGN_OR_RETURN(ImageCard card, SlideCardOf(path, *image, after_piece));
+    PB_ASSIGN_OR_RETURN(ImageCard card, SlideCardOf(path, *image, set, after_piece));
     cards.slides.push_back(std::move(card));
   }
-  if (cards.slides.empty() || cards.volumes.empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError("slides and volumes are not of one sheet: preview them apart");
+  return absl::OkStatus();
+}
+
+/// True where the other images can be shown all the same.
+bool IsOfOneImage(const Status& status) {
+  return !absl::IsCancelled(status) && !absl::IsInternal(status);
 }
 
 StatusOr<std::string> SheetOf(const Cards& cards) {
@@ -179,21 +188,30 @@ StatusOr<TaskOutput> RunPreviewImages(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(
       const std::vector<std::string> paths,
       FindImages(context, named, {.most = kMaxPreviewCards, .passed_over = &passed_over}));
+  const std::string set = context.payload.value("labels", "");
   Cards cards;
+  Status first_fault;
+  Json failed = Json::array();
   for (const std::string& path : paths) {
     PB_RETURN_IF_ERROR(context.CheckCancelled());
     context.AddProgress();
-    context.names.AddImage(path, StrCat("image ", cards.Count()));
-    PB_ASSIGN_OR_RETURN(const std::string allowed, context.MayRead(path));
+    context.names.AddImage(path, StrCat("image ", cards.Count() + failed.size()));
+    const StatusOr<std::string> allowed = context.MayRead(path);
     const Status added =
-        AddCard(allowed, context.payload.value("labels", ""), ProgressOf(context), cards);
-    if (!added.ok()) return AboutPath(added, "preview", path);
+        allowed.ok() ? AddCard(*allowed, set, ProgressOf(context), cards) : allowed.status();
+    if (added.ok()) continue;
+    if (!IsOfOneImage(added)) return AboutPath(added, "preview", path);
+    if (failed.empty()) first_fault = AboutPath(added, "preview", path);
+    failed.push_back({path, MessageOf(added)});
   }
+  if (cards.Count() == 0) return first_fault;
   PB_ASSIGN_OR_RETURN(const std::string png, SheetOf(cards));
   PB_ASSIGN_OR_RETURN(const std::uint64_t bytes, WriteSheet(target, png));
   TaskOutput output;
-  output.result =
-      DumpJson({{"images", cards.Count()}, {"bytes", bytes}, {"passed_over", Json(passed_over)}});
+  output.result = DumpJson({{"images", cards.Count()},
+                            {"failed", std::move(failed)},
+                            {"bytes", bytes},
+                            {"passed_over", Json(passed_over)}});
   return output;
 }
 

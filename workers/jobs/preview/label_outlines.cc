@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "runtime/base/counted.h"
 #include "runtime/base/strings.h"
 #include "runtime/plan/class_table.h"
 #include "runtime/zarr/label_sets.h"
@@ -70,15 +71,27 @@ Status AddSet(const std::string& store, const std::string& set, const ShownLevel
 
 }  // namespace
 
-StatusOr<bool> AddLabelOutlines(const std::string& path, const ShownLevel& shown, ImageCard& card) {
-  if (!IsStore(path)) return false;
+StatusOr<bool> AddLabelOutlines(const std::string& path, const std::string& only,
+                                const ShownLevel& shown, ImageCard& card) {
+  if (!IsStore(path)) {
+    if (only.empty()) return false;
+    return absl::NotFoundError(
+        "--labels: a slide has no label sets: ingest it, and preview its store");
+  }
+  if (!only.empty()) {
+    const Status found = zarr::OpenLabelSet(path, only).status();
+    if (!found.ok()) return Annotate(found, "--labels");
+    PB_RETURN_IF_ERROR(Annotate(AddSet(path, only, shown, card), StrCat("label set '", only, "'")));
+    return only == kTissueSet;
+  }
   PB_ASSIGN_OR_RETURN(std::vector<zarr::LabelSet> sets, zarr::ReadLabelSets(path));
   // The tissue below the classes.
   std::stable_partition(sets.begin(), sets.end(),
                         [](const zarr::LabelSet& set) { return set.name == kTissueSet; });
   for (std::size_t i = 0; i < sets.size(); ++i) {
     if (i >= kMaxSetsDrawn) {
-      card.facts.push_back(StrCat("and ", sets.size() - i, " more label sets"));
+      card.facts.push_back(
+          StrCat("and ", Counted(sets.size() - i, "more label set"), ": --labels SET draws one"));
       break;
     }
     PB_RETURN_IF_ERROR(Annotate(AddSet(path, sets[i].name, shown, card),

@@ -21,9 +21,11 @@ struct ShownLevel {
   AfterPiece after_piece;  ///< of what is read of it
 };
 
-/// Adds what the current label sets of the store at `path` have at its level `shown`: an area a
-/// class, its colour and share of the picture. Nothing for what has no label sets. DataLoss and
-/// InvalidArgument name the set. @return whether one of them is the set `tissue`
-StatusOr<bool> AddLabelOutlines(const std::string& path, const ShownLevel& shown, ImageCard& card);
+/// Adds what the current label sets of the store at `path`, or `only` one of them, have at its
+/// level `shown`: an area a class, its colour and share of the picture. Nothing for what has no
+/// label sets. DataLoss and InvalidArgument name the set; NotFound where the one set is not there.
+/// @return whether one of them is the set `tissue`
+StatusOr<bool> AddLabelOutlines(const std::string& path, const std::string& only,
+                                const ShownLevel& shown, ImageCard& card);
 
 }  // namespace patchbay::workers

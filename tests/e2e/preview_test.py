@@ -1,0 +1,74 @@
+"""Sheets of images: one that cannot be shown refuses no other, and a label set of a slide's store is drawn."""
+import struct
+import zlib
+
+import harness
+
+SQUARE = ('{"type":"Feature","properties":{"classification":"tumour"},"geometry":{"type":"Polygon","coordinates":'
+          '[[[100,100],[500,100],[500,400],[100,400],[100,100]]]}}')
+
+
+def picture(path):
+    """Width, height and rows of a PNG file, whatever its compression."""
+    data = path.read_bytes()
+    width, height = struct.unpack(">II", data[16:24])
+    at, packed = 8, b""
+    while at < len(data):
+        length, kind = struct.unpack(">I4s", data[at:at + 8])
+        packed += data[at + 8:at + 8 + length] if kind == b"IDAT" else b""
+        at += 12 + length
+    return width, height, zlib.decompress(packed)
+
+
+class Preview(harness.Case):
+    def test_one_image_refuses_no_sheet(self):
+        folder = self.folder / "slides"
+        folder.mkdir()
+        for name in ("a.svs", "c.svs"):
+            self.slide(f"slides/{name}", "900x700")
+        whole = (folder / "a.svs").read_bytes()
+        (folder / "b.svs").write_bytes(whole[:20000] + b"\0" * (len(whole) - 40000) + whole[-20000:])
+        alone = self.json("preview", folder / "a.svs", folder / "c.svs", "--out", "two.png")
+        self.assertEqual((alone["images"], alone["failed"]), (2, []))
+        said = self.json("preview", folder, "--out", "sheet.png", expect=3)
+        self.assertEqual(said["images"], 2)
+        self.assertEqual([failed["path"].split("/")[-1] for failed in said["failed"]], ["b.svs"])
+        self.assertEqual((self.folder / "sheet.png").read_bytes(), (self.folder / "two.png").read_bytes())
+        shown = self.command("preview", folder, "--out", "sheet.png", "--force")
+        self.assertRegex(shown.stderr, r"left out \S+b\.svs: \S")
+        refused = self.command("preview", folder / "b.svs", "--out", "none.png")
+        self.assertNotIn(refused.returncode, (0, 3))
+        self.assertIn("b.svs", refused.stderr)
+        self.assertFalse((self.folder / "none.png").exists())
+
+    def test_a_volume_among_slides_is_left_out(self):
+        self.slide("a.svs", "900x700")
+        self.assertEqual(self.command("synth", "ct", self.folder / "ct", "--size", "8x40x40").returncode, 0)
+        self.json("ingest", "ct", "--out", "volumes")
+        said = self.json("preview", "a.svs", "volumes", "--out", "sheet.png", expect=3)
+        self.assertEqual(said["images"], 1)
+        self.assertIn("a volume on a sheet of slides", said["failed"][0]["reason"])
+
+    def test_a_set_of_a_slide_is_drawn(self):
+        slide = self.slide("a.svs", "900x700")
+        self.json("ingest", slide, "--out", "stores", "--tissue", "clam")
+        (store,) = (self.folder / "stores").glob("*.zarr")
+        (self.folder / "a.geojson").write_text(SQUARE)
+        (self.folder / "classes.yaml").write_text("classes: [{value: 1, name: tumour}]\n")
+        for name in ("one", "two", "three", "four", "zeta"):
+            self.json("labels", "import", store, "a.geojson", "--set", name, "--classes", "classes.yaml")
+        for name in ("zeta", "tissue"):
+            self.json("preview", store, "--out", f"{name}.png", "--labels", name)
+        self.json("preview", store, "--out", "all.png")
+        sheets = [picture(self.folder / f"{name}.png") for name in ("zeta", "tissue", "all")]
+        self.assertEqual(len(set(sheets)), 3)
+        for image, cause in ((store, "no set 'absent' (it has four, one, three, tissue, two, zeta)"),
+                             (slide, "--labels: a slide has no label sets: ingest it")):
+            refused = self.command("preview", image, "--out", "none.png", "--labels", "absent")
+            self.assertNotEqual(refused.returncode, 0)
+            self.assertIn(cause, refused.stderr)
+            self.assertFalse((self.folder / "none.png").exists())
+
+
+if __name__ == "__main__":
+    harness.main()
