@@ -71,6 +71,7 @@ Json JobToJson(const protocol::JobRow& job) {
             {"running", job.tasks_running}}},
           {"progress", Share(job)},
           {"progress_bytes", job.progress_bytes},
+          {"waits_for", job.waits_for},
           {"failed", failed}};
 }
 

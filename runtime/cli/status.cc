@@ -88,6 +88,9 @@ void SayCluster(Terminal& terminal, const protocol::ClusterDescribed& cluster) {
   for (const std::string& line : FormatTable(workers)) terminal.Say(line);
   terminal.Say("");
   for (const std::string& line : JobTable(cluster.jobs)) terminal.Say(line);
+  for (const protocol::JobRow& job : cluster.jobs) {
+    if (!job.waits_for.empty()) terminal.Say(StrCat("job ", job.job, " waits for ", job.waits_for));
+  }
   SayDropped(terminal, cluster.peers_dropped);
 }
 

@@ -77,7 +77,7 @@ class TrainerStream final : public Stream {
   Status StartDelivery();
   Status FirstAttach(std::int64_t deadline_ms);
   Status CheckAttached(const Body& answer);
-  protocol::AttachTrainer AttachCommand() const;
+  protocol::AttachTrainer AttachCommand();
 
   // On the control thread.
   void OnConnected();
@@ -86,6 +86,7 @@ class TrainerStream final : public Stream {
   void OnFence(const protocol::FenceShard& fence);
   void Attach();
   void Heartbeat();
+  bool NamedHolderEnded() const;
   void TellDroppedPeers();
   void LookForScheduler();
   void BeginDetach();
@@ -115,9 +116,10 @@ class TrainerStream final : public Stream {
 
   std::unique_ptr<control::EventLoop> loop_;
   std::unique_ptr<control::Session> session_;
-  bool set_up_ = false;          ///< the first attach succeeded
-  bool attached_ = false;        ///< this connection knows us
-  bool attach_pending_ = false;  ///< an AttachTrainer waits for its answer
+  bool set_up_ = false;                      ///< the first attach succeeded
+  bool attached_ = false;                    ///< this connection knows us
+  bool attach_pending_ = false;              ///< an AttachTrainer waits for its answer
+  std::vector<std::int64_t> named_holders_;  ///< in the last AttachTrainer
   bool gate_timer_set_ = false;
   std::uint32_t scheduler_incarnation_ = 0;
   std::vector<protocol::PeersDropped::Item> told_dropped_;
@@ -282,7 +284,9 @@ Status TrainerStream::StartDelivery() {
   return absl::OkStatus();
 }
 
-protocol::AttachTrainer TrainerStream::AttachCommand() const {
+/// From now on until the answer nobody maps the ring: the processes that it names are all who may
+/// write under leases of a former scheduler.
+protocol::AttachTrainer TrainerStream::AttachCommand() {
   protocol::AttachTrainer attach;
   attach.stream = options_.job;
   attach.rank = options_.rank;
@@ -296,6 +300,7 @@ protocol::AttachTrainer TrainerStream::AttachCommand() const {
   for (const data::SlotReport& report : core_->ring().ReportAll()) {
     attach.slots.push_back(ToRow(report));
   }
+  attach.holders = named_holders_ = server_->StopAdmitting();
   return attach;
 }
 
@@ -307,6 +312,7 @@ Status TrainerStream::CheckAttached(const Body& answer) {
         "the scheduler streams another plan than the one that was fetched");
   }
   scheduler_incarnation_ = attached->scheduler_incarnation;
+  server_->AdmitSince(scheduler_incarnation_);
   attached_ = true;
   return absl::OkStatus();
 }
@@ -359,9 +365,18 @@ void TrainerStream::Heartbeat() {
   if (session_->connected()) {
     session_->Tell(protocol::Heartbeat{stats.shards_counted}).IgnoreError();
     TellDroppedPeers();
+    if (attached_ && NamedHolderEnded()) Attach();
   } else {
     LookForScheduler();
   }
+}
+
+/// The scheduler may be waiting for one of them, which nobody else saw end.
+bool TrainerStream::NamedHolderEnded() const {
+  const std::vector<std::int64_t> holders = server_->Holders();
+  return std::any_of(named_holders_.begin(), named_holders_.end(), [&](std::int64_t pid) {
+    return std::find(holders.begin(), holders.end(), pid) == holders.end();
+  });
 }
 
 /// Whom the data path turned away, when that changed since this scheduler was told.

@@ -45,6 +45,7 @@ StatusOr<std::unique_ptr<MappedRing>> MappedRing::Connect(const Options& options
     PB_ASSIGN_OR_RETURN(const Challenge challenge, DecodeChallenge(first));
     Hello hello;
     hello.stream = options.stream;
+    hello.incarnation = options.incarnation;
     FillRandom(hello.nonce);
     PB_RETURN_IF_ERROR(SendMessage(socket, EncodeHello(hello, challenge.nonce, options.secret)));
     UniqueFd memfd;

@@ -25,6 +25,8 @@ class MappedRing {
     std::string socket_name;  ///< TrainerEndpoint::socket_name
     StreamSecret secret{};
     std::uint64_t stream = 0;
+    /// Of the scheduler that granted the lease to write under: the oldest it may be.
+    std::uint32_t incarnation = 0;
     BatchLayout layout;
     std::uint32_t capacity = 0;  ///< most patches any rank's part has
     std::int64_t timeout_ms = 5'000;
@@ -33,6 +35,10 @@ class MappedRing {
   /// the other side runs under another user or does not know the secret, FailedPrecondition when
   /// its slots are laid out otherwise than layout and capacity say.
   static StatusOr<std::unique_ptr<MappedRing>> Connect(const Options& options);
+
+  /// Whether it may be written through under that lease: not under one of an earlier scheduler than
+  /// the one it was asked for under, of which the trainer has been told that it is void.
+  bool Covers(const LeaseNumber& lease) const { return lease.incarnation >= options_.incarnation; }
 
   /// The grant's bytes of each array, to be written in place; of an array on a device its staging
   /// memory. InvalidArgument when the grant lies outside the ring. Whether it is live only the

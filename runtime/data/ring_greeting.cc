@@ -12,7 +12,7 @@ namespace patchbay::data {
 namespace {
 
 constexpr std::uint32_t kMagic = 0x474e5250u;  // "PRNG" in memory order
-constexpr std::uint16_t kVersion = 2;
+constexpr std::uint16_t kVersion = 3;
 constexpr std::size_t kPrefixBytes = 8;
 constexpr std::size_t kProofBytes = 32;
 constexpr std::size_t kDigestBytes = 32;
@@ -22,7 +22,8 @@ constexpr std::size_t kIpcBytes = 64;
 enum class Kind : std::uint16_t { kChallenge = 1, kHello = 2, kRingOffer = 3 };
 
 constexpr std::size_t kChallengeBytes = kPrefixBytes + 32;
-constexpr std::size_t kHelloBytes = kPrefixBytes + 8 + 32 + kProofBytes;
+constexpr std::size_t kHelloNonceAt = kPrefixBytes + 8 + 4;
+constexpr std::size_t kHelloBytes = kHelloNonceAt + 32 + kProofBytes;
 constexpr std::size_t kOfferBytes =
     kPrefixBytes + 16 + 16 + kDigestBytes + 8 + kIpcBytes + kUuidBytes + kProofBytes;
 constexpr std::size_t kDeviceAt = 16 + 16 + kDigestBytes;  ///< its size, handle and UUID
@@ -88,7 +89,8 @@ std::vector<std::byte> EncodeHello(const Hello& hello, const Nonce& theirs,
                                    const StreamSecret& secret) {
   auto out = Begin(Kind::kHello, kHelloBytes);
   StoreLittle(out.data() + kPrefixBytes, hello.stream);
-  std::copy(hello.nonce.begin(), hello.nonce.end(), out.begin() + kPrefixBytes + 8);
+  StoreLittle(out.data() + kPrefixBytes + 8, hello.incarnation);
+  std::copy(hello.nonce.begin(), hello.nonce.end(), out.begin() + kHelloNonceAt);
   Seal(out, theirs, secret);
   return out;
 }
@@ -99,7 +101,8 @@ StatusOr<Hello> DecodeHello(std::span<const std::byte> bytes, const Nonce& ours,
   PB_RETURN_IF_ERROR(CheckSeal(bytes, ours, secret));
   Hello hello;
   hello.stream = LoadLittle<std::uint64_t>(bytes.data() + kPrefixBytes);
-  std::copy_n(bytes.data() + kPrefixBytes + 8, hello.nonce.size(), hello.nonce.begin());
+  hello.incarnation = LoadLittle<std::uint32_t>(bytes.data() + kPrefixBytes + 8);
+  std::copy_n(bytes.data() + kHelloNonceAt, hello.nonce.size(), hello.nonce.begin());
   return hello;
 }
 

@@ -2,7 +2,7 @@
 // ever sends the stream secret: each proves it over the other's nonce.
 //
 //   trainer  Challenge {nonce}
-//   worker   Hello {stream, nonce, proof}
+//   worker   Hello {stream, scheduler incarnation of its lease, nonce, proof}
 //   trainer  RingOffer {slots, capacity, strides, layout digest, device handle, proof} + the memfd
 #pragma once
 
@@ -29,6 +29,9 @@ struct Challenge {
 struct Hello {
   std::uint64_t stream = 0;
   Nonce nonce{};
+  /// Of the scheduler whose lease the worker asks for. Under an older one it writes nothing through
+  /// this mapping.
+  std::uint32_t incarnation = 0;
 };
 /// How the trainer's slots lie in its memory. A worker that computes others refuses.
 struct RingOffer {

@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cerrno>
 #include <deque>
 #include <map>
 #include <mutex>
+#include <optional>
+#include <set>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -48,6 +49,7 @@ struct Peer {
   UniqueFd socket;
   bool admitted = false;  ///< it was given the ring
   Nonce nonce{};
+  std::optional<Hello> waiting;  ///< it proved the secret while nobody is admitted
   std::int64_t greeting_deadline_ms = 0;
   std::optional<std::int64_t> ended_ms;  ///< it ended then; the device may not be done with it
   bool let_go = false;                   ///< it hung up: it has closed the ring's memory before
@@ -81,7 +83,9 @@ class EpollRingServer final : public RingServer {
   Status Open();
   const std::string& socket_name() const override { return name_; }
   void Fence(const FenceRequest& request) override;
-  std::uint32_t PeerCount() const override { return peer_count_; }
+  std::vector<std::int64_t> Holders() const override;
+  std::vector<std::int64_t> StopAdmitting() override;
+  void AdmitSince(std::uint32_t incarnation) override;
 
  private:
   void Run();
@@ -93,6 +97,9 @@ class EpollRingServer final : public RingServer {
   void Accept();
   void ReadPeer(std::uint64_t id);
   Status Greet(Peer& peer, std::span<const std::byte> message);
+  bool TakeIn(const Peer& peer, const Hello& hello, Status& refused);
+  Status Offer(Peer& peer, const Hello& hello);
+  void GreetWaiting();
   Status CountReport(std::span<const std::byte> message);
   void CloseSocket(std::uint64_t id, const Status& why);
   void ForgetPeer(std::uint64_t id);
@@ -119,9 +126,13 @@ class EpollRingServer final : public RingServer {
   std::map<std::uint64_t, BarredPeer> barred_;  ///< fenced before they connected
   std::vector<OpenFence> fences_;
   std::uint64_t next_id_ = 1;
-  std::atomic<std::uint32_t> peer_count_ = 0;
   bool asks_folders_ = false;
   bool is_shut_ = false;  ///< more processes were fenced than `barred_` may hold
+
+  mutable std::mutex holders_mu_;
+  std::multiset<pid_t> holders_;  ///< guarded by holders_mu_, as are the two below
+  bool admits_ = true;
+  std::uint32_t since_ = 0;  ///< the oldest incarnation whose leases it admits for
 
   std::mutex queue_mu_;
   std::deque<QueuedFence> queue_;  ///< guarded by queue_mu_
@@ -256,6 +267,7 @@ void EpollRingServer::Run() {
     for (int i = 0; i < n; ++i) Dispatch(events[static_cast<std::size_t>(i)].data.u64);
     AskFolders();
     AskDevice();
+    GreetWaiting();
     TakeFences();
     CheckFences();
     DropLateGreetings();
@@ -350,7 +362,32 @@ Status EpollRingServer::Greet(Peer& peer, std::span<const std::byte> message) {
   if (hello.stream != options_.stream) {
     return absl::InvalidArgumentError("greet worker: it asks for another stream");
   }
+  return Offer(peer, hello);
+}
+
+/// Whether the peer holds the ring from now on. Not so, and `refused` OK: it is to wait.
+bool EpollRingServer::TakeIn(const Peer& peer, const Hello& hello, Status& refused) {
+  const std::lock_guard lock(holders_mu_);
+  if (!admits_) return false;
+  if (hello.incarnation < since_) {
+    refused = absl::FailedPreconditionError(
+        StrCat("greet worker: its lease is of scheduler incarnation ", hello.incarnation,
+               ", the ring is filled under ", since_));
+    return false;
+  }
+  holders_.insert(peer.pid);
+  return true;
+}
+
+Status EpollRingServer::Offer(Peer& peer, const Hello& hello) {
   if (IsBarred(peer.pid)) return absl::FailedPreconditionError("greet worker: it is fenced");
+  Status refused;
+  if (!TakeIn(peer, hello, refused)) {
+    if (refused.ok()) peer.waiting = hello;
+    return refused;
+  }
+  peer.waiting.reset();
+  peer.admitted = true;
   RingOffer offer;
   offer.slots = ring_.SlotCount();
   offer.capacity = ring_.layout().capacity();
@@ -358,10 +395,42 @@ Status EpollRingServer::Greet(Peer& peer, std::span<const std::byte> message) {
   offer.device_stride = ring_.layout().device_stride();
   offer.layout = ring_.batch_layout().ToDigest();
   offer.device = ring_.memory().device_handle();
-  peer.admitted = true;
-  ++peer_count_;
   return SendMessage(peer.socket.get(), EncodeRingOffer(offer, hello.nonce, options_.secret),
                      ring_.memory().host_fd());
+}
+
+/// Those that asked while nobody was admitted.
+void EpollRingServer::GreetWaiting() {
+  std::vector<std::uint64_t> waiting;
+  for (const auto& [id, peer] : peers_) {
+    if (peer.waiting.has_value()) waiting.push_back(id);
+  }
+  for (const std::uint64_t id : waiting) {
+    Peer& peer = peers_.at(id);
+    const Hello hello = *peer.waiting;
+    const Status greeted = Offer(peer, hello);
+    if (!greeted.ok()) CloseSocket(id, greeted);
+  }
+}
+
+std::vector<std::int64_t> EpollRingServer::Holders() const {
+  const std::lock_guard lock(holders_mu_);
+  return {holders_.begin(), holders_.end()};
+}
+
+std::vector<std::int64_t> EpollRingServer::StopAdmitting() {
+  const std::lock_guard lock(holders_mu_);
+  admits_ = false;
+  return {holders_.begin(), holders_.end()};
+}
+
+void EpollRingServer::AdmitSince(std::uint32_t incarnation) {
+  {
+    const std::lock_guard lock(holders_mu_);
+    admits_ = true;
+    since_ = incarnation;
+  }
+  eventfd_write(wake_.get(), 1);
 }
 
 /// Only a message that no worker of this stream can have sent closes the connection; a refused
@@ -388,7 +457,10 @@ void EpollRingServer::ForgetPeer(std::uint64_t id) {
   ReadPeer(id);
   const auto again = peers_.find(id);
   if (again != peers_.end()) {
-    if (again->second.admitted) --peer_count_;
+    if (again->second.admitted) {
+      const std::lock_guard lock(holders_mu_);
+      holders_.erase(holders_.find(again->second.pid));
+    }
     peers_.erase(again);
   }
   for (OpenFence& fence : fences_) std::erase(fence.holders, id);

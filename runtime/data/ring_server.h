@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "runtime/base/status.h"
 #include "runtime/data/exit_watch.h"
@@ -35,9 +36,9 @@ struct FenceOutcome {
   Status status;   ///< ResourceExhausted, naming the process: the stream cannot go on
 };
 
-/// One thread of its own. Peers are admitted when their uid is the trainer's (or root) and they
-/// prove the stream secret; from then on they are watched until the kernel says they are dead,
-/// whatever happens to the socket.
+/// One thread of its own. Peers are admitted when their uid is the trainer's (or root), they prove
+/// the stream secret and their lease is not of a scheduler before AdmitSince's; from then on they
+/// are watched until the kernel says they are dead, whatever happens to the socket.
 class RingServer {
  public:
   struct Options {
@@ -71,8 +72,14 @@ class RingServer {
   /// Returns at once; Options::fenced has the outcome. From the return on nothing is counted under
   /// the lease.
   virtual void Fence(const FenceRequest& request) = 0;
-  /// Worker processes that hold the mapping and are not proven dead.
-  virtual std::uint32_t PeerCount() const = 0;
+  /// Worker processes that hold the mapping and are not proven dead. A process may be among them
+  /// twice.
+  virtual std::vector<std::int64_t> Holders() const = 0;
+  /// Holders, to whom none is added from now on: who asks for the ring waits for AdmitSince.
+  virtual std::vector<std::int64_t> StopAdmitting() = 0;
+  /// From now on a process is given the ring for leases of that scheduler incarnation and of later
+  /// ones. A server that was just started admits for any.
+  virtual void AdmitSince(std::uint32_t incarnation) = 0;
 };
 
 }  // namespace patchbay::data

@@ -47,6 +47,7 @@ void Write(Writing& out, const AttachTrainer& m, wire::AttachTrainer::Builder b)
   b.setPid(m.pid);
   Write(out, m.endpoint, b.initEndpoint());
   WriteStructs(out, m.slots, [&](unsigned n) { return b.initSlots(n); });
+  WriteNumbers(out, m.holders, [&](unsigned n) { return b.initHolders(n); });
 }
 void Read(Reading& in, wire::AttachTrainer::Reader r, AttachTrainer& m) {
   m.stream = r.getStream();
@@ -58,6 +59,7 @@ void Read(Reading& in, wire::AttachTrainer::Reader r, AttachTrainer& m) {
   m.pid = r.getPid();
   Read(in, r.getEndpoint(), m.endpoint);
   ReadEach(in, r.getSlots(), m.slots);
+  ReadNumbers(in, r.getHolders(), m.holders);
 }
 
 void Write(Writing& out, const TrainerAttached& m, wire::TrainerAttached::Builder b) {

@@ -55,6 +55,7 @@ void Write(Writing& out, const JobRow& m, wire::JobRow::Builder b) {
   b.setWeightDone(m.weight_done);
   b.setProgressBytes(m.progress_bytes);
   WriteStructs(out, m.failed, [&](unsigned n) { return b.initFailed(n); });
+  b.setWaitsFor(AsText(m.waits_for));
 }
 void Read(Reading& in, wire::JobRow::Reader r, JobRow& m) {
   m.job = r.getJob();
@@ -73,6 +74,7 @@ void Read(Reading& in, wire::JobRow::Reader r, JobRow& m) {
   m.weight_done = r.getWeightDone();
   m.progress_bytes = r.getProgressBytes();
   ReadEach(in, r.getFailed(), m.failed);
+  Read(in, r.getWaitsFor(), m.waits_for);
 }
 
 void Write(Writing& out, const DescribeJobs& m, wire::DescribeJobs::Builder b) {

@@ -78,6 +78,7 @@ void Write(Writing& out, const RegisterWorker& m, wire::RegisterWorker::Builder 
   Write(out, m.capacity, b.initCapacity());
   WriteStructs(out, m.held, [&](unsigned n) { return b.initHeld(n); });
   b.setByteVersions(AsText(m.byte_versions));
+  b.setHostIdentity(AsText(m.host_identity));
 }
 void Read(Reading& in, wire::RegisterWorker::Reader r, RegisterWorker& m) {
   Read(in, r.getNode(), m.node);
@@ -89,6 +90,7 @@ void Read(Reading& in, wire::RegisterWorker::Reader r, RegisterWorker& m) {
   Read(in, r.getCapacity(), m.capacity);
   ReadEach(in, r.getHeld(), m.held);
   Read(in, r.getByteVersions(), m.byte_versions);
+  Read(in, r.getHostIdentity(), m.host_identity);
 }
 
 void Write(Writing&, const WorkerRegistered& m, wire::WorkerRegistered::Builder b) {

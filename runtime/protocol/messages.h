@@ -131,6 +131,7 @@ struct RegisterWorker {
   std::vector<HeldLease> held;
   std::string
       byte_versions;  ///< of plan::ByteVersions; it makes shards of plans with the same only
+  std::string host_identity;  ///< of HostIdentity()
 };
 struct WorkerRegistered {
   std::uint32_t scheduler_incarnation = 0;
@@ -294,7 +295,7 @@ struct SlotRow {
 };
 
 /// One rank joins a stream at a position and announces its ring. Also sent, with what it holds,
-/// after a reconnect.
+/// after a reconnect, and when one of `holders` has ended.
 struct AttachTrainer {
   std::uint64_t stream = 0;  ///< the stream job's id
   std::uint32_t rank = 0;
@@ -305,6 +306,9 @@ struct AttachTrainer {
   std::int64_t pid = 0;
   TrainerEndpoint endpoint;
   std::vector<SlotRow> slots;
+  /// Worker processes that have the ring mapped and are not proven dead. Until the answer the ring
+  /// is handed to no other.
+  std::vector<std::int64_t> holders;
 };
 struct TrainerAttached {
   std::uint32_t scheduler_incarnation = 0;
@@ -408,6 +412,7 @@ struct JobRow {
   std::uint64_t tasks_total = 0, tasks_done = 0, tasks_failed = 0, tasks_running = 0;
   std::uint64_t weight_total = 0, weight_done = 0, progress_bytes = 0;
   std::vector<FailedTask> failed;  ///< at most 1000
+  std::string waits_for;           ///< whom its stream waits for; empty: nobody who can be named
   bool operator==(const JobRow&) const = default;
 };
 struct DescribeJobs {
@@ -453,7 +458,7 @@ struct LogsFetched {
   std::vector<Line> lines;
 };
 struct NodeRow {
-  std::string node, state;  ///< "up", "suspect", "draining"
+  std::string node, state;  ///< "up", "suspect", "draining", "away"
   std::uint32_t cpus = 0;
   std::vector<Gpu> gpus;
   std::uint32_t workers = 0;

@@ -276,6 +276,7 @@ struct RegisterWorker {
   held @7 :List(HeldLease);
   byteVersions @8 :Text;         # of the code that decides bytes; the geometry of a stream's plan names
                                  # those of its maker, and only workers with the same make its shards
+  hostIdentity @9 :Text;         # as RegisterAgent.hostIdentity, of this process
 }
 
 struct WorkerRegistered {
@@ -445,7 +446,10 @@ struct SlotRow {
   counted @5 :List(UInt32);       # shards that are in
 }
 
-# One rank joins a stream at a position and shows its ring. Repeated after every reconnection.
+# One rank joins a stream at a position and shows its ring. Repeated after every reconnection, and
+# when a process that it named has ended. From the message on until its answer the trainer hands its
+# ring to nobody; afterwards to no process that asks for a lease of an earlier scheduler than the one
+# that answered.
 struct AttachTrainer {
   stream @0 :UInt64;
   rank @1 :UInt32;
@@ -456,6 +460,9 @@ struct AttachTrainer {
   pid @6 :Int64;
   endpoint @7 :TrainerEndpoint;
   slots @8 :List(SlotRow);
+  holders @9 :List(Int64);        # worker processes that have the ring mapped and are not proven dead: a
+                                  # scheduler that has just started grants nothing into it before each of
+                                  # them has registered and dropped its older leases, or has ended
 }
 
 struct TrainerAttached {
@@ -574,6 +581,7 @@ struct JobRow {
   weightDone @13 :UInt64;
   progressBytes @14 :UInt64;
   failed @15 :List(FailedTask);   # at most 1000
+  waitsFor @16 :Text;         # whom the job's stream waits for; empty: nobody who can be named
 }
 
 struct DescribeJobs {
@@ -630,7 +638,7 @@ struct LogsFetched {
 
 struct NodeRow {
   node @0 :Text;
-  state @1 :Text;             # "up", "suspect", "draining"
+  state @1 :Text;             # "up", "suspect", "draining"; "away": not back since the scheduler started
   cpus @2 :UInt32;
   workers @3 :UInt32;
   gpus @4 :List(Gpu);

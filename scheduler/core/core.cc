@@ -77,7 +77,7 @@ Core::Parts::Parts(const CoreOptions& options_in)
       roster(turn, options, gate),
       peers(turn, gate, roster),
       book(gate, roster),
-      recovery(turn, options),
+      recovery(turn, options, roster),
       shards(turn, options, gate, roster, book, streams),
       slots(turn, gate, recovery, streams, shards),
       batch(turn, options, gate, logs, roster, book),
@@ -86,7 +86,7 @@ Core::Parts::Parts(const CoreOptions& options_in)
       worker_desk(turn, options, gate, peers, roster, book, recovery, batch, streams, fate),
       stream_desk(turn, options, gate, logs,
                   {peers, roster, book, recovery, streams, shards, slots, stream_dispatch, fate}),
-      job_desk(turn, options, gate, logs, roster, book, stream_desk) {}
+      job_desk(turn, options, gate, logs, roster, book, recovery, stream_desk) {}
 
 void Core::Parts::Begin(Instant at, Actions& actions) {
   turn.now = std::max(turn.now, at.steady_ms);
@@ -97,7 +97,7 @@ void Core::Parts::Begin(Instant at, Actions& actions) {
 void Core::Parts::Finish() {
   stream_desk.EndCollected();
   if (gate.IsOpen()) {
-    if (streams.changed() || recovery.changed()) stream_dispatch.Dispatch();
+    if (streams.changed()) stream_dispatch.Dispatch();
     batch.Dispatch();
   }
   book.SendCollected();

@@ -76,6 +76,9 @@ struct CoreOptions {
   TimeMs lease_ms = 10'000;
   /// An agent or worker silent for so long gets no new leases.
   TimeMs suspect_ms = 3'000;
+  /// A worker whose connection is gone and that was not heard for so long: others are given what it
+  /// held. Smaller: a dead node holds up less; larger: less is made twice after a short cut.
+  TimeMs lost_ms = 1'500;
   /// An agent silent for so long is no longer listed; what its workers held has long expired.
   TimeMs forget_node_ms = 60'000;
   /// A trainer silent for so long gets no new shards made.

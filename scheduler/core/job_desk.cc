@@ -149,6 +149,9 @@ protocol::JobRow JobDesk::Row(const Job& job, std::size_t failed_max) const {
   row.progress_bytes = job.progress_bytes;
   if (job.stream_outcome.code != 0)
     row.failed.push_back({{job.id, 0}, "stream", job.stream_outcome});
+  if (const Stream* stream = streams_.Find(job.id); stream != nullptr) {
+    row.waits_for = stream->waits_for;
+  }
   for (const auto& [index, outcome] : job.failures) {
     if (row.failed.size() >= failed_max) break;
     row.failed.push_back({{job.id, index}, job.tasks[index].spec.label, outcome});
@@ -283,6 +286,9 @@ void JobDesk::On(const Request& request, protocol::DescribeCluster&&) {
   protocol::ClusterDescribed described;
   for (const auto& [name, node] : roster_.nodes()) {
     if (node.registered) described.nodes.push_back(RowOf(node));
+  }
+  for (const std::string& name : recovery_.AwaitedNodes()) {
+    described.nodes.push_back({name, "away", 0, {}, 0});
   }
   for (const Worker& worker : roster_.workers()) {
     if (worker.state != WorkerState::kGone) described.workers.push_back(RowOf(worker));

@@ -18,7 +18,8 @@ namespace patchbay::scheduler {
 class JobDesk {
  public:
   JobDesk(const Turn& turn, const CoreOptions& options, JournalGate& gate, JobLogs& logs,
-          const WorkerRoster& roster, const LeaseBook& book, StreamDesk& streams)
+          const WorkerRoster& roster, const LeaseBook& book, const Recovery& recovery,
+          StreamDesk& streams)
       : turn_(turn),
         options_(options),
         gate_(gate),
@@ -26,6 +27,7 @@ class JobDesk {
         logs_(logs),
         roster_(roster),
         book_(book),
+        recovery_(recovery),
         streams_(streams) {}
 
   void On(const Request& request, protocol::SubmitJob&& message);
@@ -54,6 +56,7 @@ class JobDesk {
   JobLogs& logs_;
   const WorkerRoster& roster_;
   const LeaseBook& book_;
+  const Recovery& recovery_;
   StreamDesk& streams_;
 };
 

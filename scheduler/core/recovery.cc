@@ -7,26 +7,39 @@ namespace patchbay::scheduler {
 void Recovery::Begin(const std::map<WorkerPlace, KnownWorker>& known_workers, JobId next_job) {
   next_job_ = next_job;
   for (const auto& [place, known] : known_workers) {
-    Unaccounted& entry = unaccounted_[place];
-    entry.host_identity = known.host_identity;
-    entry.worker_incarnation = known.worker_incarnation;
-    entry.agent_incarnation = known.agent_incarnation;
+    unaccounted_[place] = {known.host_identity, known.pid, known.worker_incarnation,
+                           known.agent_incarnation};
   }
-  had_workers_ = !unaccounted_.empty();
-  until_ = turn_.now + 2 * options_.lease_ms;
-  kill_at_ = turn_.now + options_.lease_ms;
+  begun_ = turn_.now;
+  settle_at_ = turn_.now + options_.lease_ms;
 }
 
-bool Recovery::AllowsGrants(const std::string& host_identity) const {
-  if (unaccounted_.empty()) return true;
-  if (!IsOver()) return false;
-  return std::none_of(unaccounted_.begin(), unaccounted_.end(), [&](const auto& entry) {
-    const std::string& host = entry.second.host_identity;
-    return host.empty() || host == host_identity;
-  });
+bool Recovery::AllowsGrants(Trainer& trainer) const {
+  if (trainer.holders.empty()) return true;
+  const auto* here = roster_.NodesOnHost(trainer.endpoint.host_identity);
+  if (here == nullptr) return false;
+  for (const std::string& name : *here) {
+    for (const auto& [index, id] : roster_.nodes().at(name).workers) {
+      const Worker& worker = roster_.at(id);
+      const bool clear = worker.state != WorkerState::kGone && worker.former_shards.empty();
+      if (clear) trainer.holders.erase(worker.pid);
+    }
+  }
+  return trainer.holders.empty();
 }
 
-Unaccounted* Recovery::Find(const WorkerPlace& place) {
+std::string Recovery::NameHolder(const Trainer& trainer) const {
+  const std::int64_t pid = *trainer.holders.begin();
+  const std::string& host = trainer.endpoint.host_identity;
+  for (const auto& [place, entry] : unaccounted_) {
+    if (entry.pid == pid && (entry.host_identity.empty() || entry.host_identity == host)) {
+      return StrCat("worker process ", pid, " of node ", place.first);
+    }
+  }
+  return StrCat("worker process ", pid);
+}
+
+const Unaccounted* Recovery::Find(const WorkerPlace& place) const {
   const auto it = unaccounted_.find(place);
   return it == unaccounted_.end() ? nullptr : &it->second;
 }
@@ -43,17 +56,45 @@ std::vector<WorkerPlace> Recovery::OfOtherAgents(const std::string& node,
 }
 
 void Recovery::AccountFor(WorkerPlace place) {  // a copy: it may live in what is erased
-  if (unaccounted_.erase(place) != 0) changed_ = true;
+  unaccounted_.erase(place);
 }
 
-bool Recovery::KillIsDue() {
-  if (unaccounted_.empty() || turn_.now < kill_at_) return false;
-  kill_at_ = turn_.now + options_.resend_ms;
+bool Recovery::IsBack(const std::string& node) const {
+  const auto it = roster_.nodes().find(node);
+  return it != roster_.nodes().end() && it->second.registered;
+}
+
+std::set<std::string> Recovery::AwaitedNodes() const {
+  std::set<std::string> nodes;
+  if (turn_.now >= begun_ + options_.forget_node_ms) return nodes;
+  for (const auto& [place, entry] : unaccounted_) {
+    if (!IsBack(place.first)) nodes.insert(place.first);
+  }
+  return nodes;
+}
+
+std::vector<WorkerPlace> Recovery::Lost() const {
+  std::vector<WorkerPlace> places;
+  if (turn_.now < begun_ + options_.forget_node_ms) return places;
+  for (const auto& [place, entry] : unaccounted_) {
+    if (!IsBack(place.first)) places.push_back(place);
+  }
+  return places;
+}
+
+void Recovery::Lose(const WorkerPlace& place) {
+  lost_nodes_.insert(place.first);
+  AccountFor(place);
+}
+
+bool Recovery::SettlingIsDue() {
+  if (turn_.now < settle_at_) return false;
+  settle_at_ = turn_.now + options_.resend_ms;
   return true;
 }
 
 std::vector<TaskId> Recovery::TakeHeldBack() {
-  if (!unaccounted_.empty() && !IsOver()) return {};
+  if (!unaccounted_.empty() && turn_.now < begun_ + options_.suspect_ms) return {};
   return std::exchange(held_back_, {});
 }
 
@@ -64,9 +105,6 @@ Status Recovery::Check(const std::map<WorkerPlace, KnownWorker>& known_workers) 
         known->second.worker_incarnation != entry.worker_incarnation) {
       return Broken(StrCat("worker ", place.first, "/", place.second,
                            " is waited for, and the journal knows another or none"));
-    }
-    if (entry.registered && entry.shards.empty()) {
-      return Broken("a worker is back without shards and still waited for");
     }
   }
   return absl::OkStatus();

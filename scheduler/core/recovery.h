@@ -1,5 +1,5 @@
-// What a former incarnation of the scheduler may have left about: worker processes that hold its
-// leases. Private to scheduler/core.
+// What a former incarnation of the scheduler may have left about: worker processes that it knew,
+// and those that may write into rings under its leases. Private to scheduler/core.
 #pragma once
 
 #include <map>
@@ -8,54 +8,62 @@
 #include <utility>
 #include <vector>
 
-#include "scheduler/core/turn.h"
-#include "scheduler/state/cluster_table.h"
+#include "scheduler/core/worker_roster.h"
 #include "scheduler/state/job_table.h"
+#include "scheduler/state/stream_table.h"
 
 namespace patchbay::scheduler {
 
-/// A worker process of a former incarnation's journal, until it is known to hold nothing of it.
+/// A worker process of a former incarnation's journal, until it registers or is known to have
+/// ended.
 struct Unaccounted {
-  bool registered = false;  ///< it is back, and still holds `shards`
-  std::set<LeaseNumber> shards;
   std::string host_identity;
+  std::int64_t pid = 0;
   std::uint64_t worker_incarnation = 0, agent_incarnation = 0;
 };
 
-/// Invariants: who is unaccounted for is a worker the journal knows, as that process; who is back
-/// holds shards still; held-back tasks are let go once all are accounted for or two lease times are
-/// over.
+/// Invariants: who is unaccounted for is a worker the journal knows, as that process; held-back
+/// tasks are let go once all are accounted for or nodes had the time to come back that a silent
+/// worker is given.
 class Recovery {
  public:
-  Recovery(const Turn& turn, const CoreOptions& options) : turn_(turn), options_(options) {}
+  Recovery(const Turn& turn, const CoreOptions& options, const WorkerRoster& roster)
+      : turn_(turn), options_(options), roster_(roster) {}
 
   /// `next_job`: the first that this incarnation will accept.
   void Begin(const std::map<WorkerPlace, KnownWorker>& known, JobId next_job);
   /// A former incarnation accepted the job, and may have told its trainers what nobody here knows:
   /// its leases may be about, were it as shards that ended workers have sent.
   bool IsFromBefore(JobId job) const { return job < next_job_; }
-  /// The journal knew workers, whose nodes may be coming back.
-  bool had_workers() const { return had_workers_; }
   /// Two lease times have passed.
-  bool IsOver() const { return turn_.now >= until_; }
-  /// Grants are cut once no process of a former incarnation can write into the slots of a trainer
-  /// on that host: all are accounted for, or two lease times have passed and none of the missing is
-  /// on it. One that registered before its agent did may be on any.
-  bool AllowsGrants(const std::string& host_identity) const;
+  bool IsOver() const { return turn_.now >= begun_ + 2 * options_.lease_ms; }
+
+  /// Grants are cut once nobody writes into the trainer's slots under leases of a former
+  /// incarnation: each of Trainer::holders has ended, or has registered and dropped those leases.
+  /// Holders of whom that is known now are taken out.
+  bool AllowsGrants(Trainer& trainer) const;
+  /// The first of the trainer's holders, for people.
+  std::string NameHolder(const Trainer& trainer) const;
 
   /// Null when the place is accounted for.
-  Unaccounted* Find(const WorkerPlace& place);
+  const Unaccounted* Find(const WorkerPlace& place) const;
   const std::map<WorkerPlace, Unaccounted>& unaccounted() const { return unaccounted_; }
   /// Places of the node whose processes belong to another agent than that one.
   std::vector<WorkerPlace> OfOtherAgents(const std::string& node,
                                          std::uint64_t agent_incarnation) const;
-  /// That worker is dead, or holds nothing of a former incarnation any more.
+  /// That process is dead, or is back.
   void AccountFor(WorkerPlace place);
-  /// Grants may be cut that could not before; for the dispatch of shards to look at and clear.
-  bool changed() const { return changed_; }
-  void ClearChanged() { changed_ = false; }
-  /// True once each interval while somebody is missing: they are to be killed.
-  bool KillIsDue();
+  /// Nodes of unaccounted workers that have not registered and may yet: as long as a silent node is
+  /// listed.
+  std::set<std::string> AwaitedNodes() const;
+  /// Places of nodes that are awaited no longer; for the caller to journal and account for.
+  std::vector<WorkerPlace> Lost() const;
+  /// Nodes that did not come back in time.
+  const std::set<std::string>& lost_nodes() const { return lost_nodes_; }
+  void Lose(const WorkerPlace& place);
+  /// True once each interval: who is back is reminded of what it is to drop, and who is missing is
+  /// to be killed.
+  bool SettlingIsDue();
 
   /// A ready task of the former incarnation, whose holder may yet be heard of.
   void HoldBack(const TaskId& task) { held_back_.push_back(task); }
@@ -65,13 +73,16 @@ class Recovery {
   Status Check(const std::map<WorkerPlace, KnownWorker>& known) const;
 
  private:
+  bool IsBack(const std::string& node) const;
+
   const Turn& turn_;
   const CoreOptions& options_;
+  const WorkerRoster& roster_;
   std::map<WorkerPlace, Unaccounted> unaccounted_;
-  TimeMs until_ = 0, kill_at_ = 0;
+  std::set<std::string> lost_nodes_;
+  TimeMs begun_ = 0, settle_at_ = 0;
   std::vector<TaskId> held_back_;
   JobId next_job_ = 0;
-  bool had_workers_ = false, changed_ = false;
 };
 
 }  // namespace patchbay::scheduler

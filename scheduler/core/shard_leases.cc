@@ -45,6 +45,11 @@ void ShardLeases::Grant(Stream& stream, Trainer& trainer, const ShardId& id, Wor
   roster_.Reassign(worker);
 }
 
+bool ShardLeases::TrainerTalks(const Lease& lease) const {
+  const Trainer* trainer = streams_.Find(RankId{lease.stream, lease.shard.rank});
+  return trainer != nullptr && trainer->state == TrainerState::kAttached;
+}
+
 void ShardLeases::LeaveWorker(Lease& lease) {
   Worker& worker = roster_.at(lease.worker);
   if (worker.shards.erase(lease.number) == 0) return;

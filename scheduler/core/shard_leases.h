@@ -30,6 +30,8 @@ class ShardLeases {
   void Grant(Stream& stream, Trainer& trainer, const ShardId& id, Worker& worker);
   /// Null when the lease is not its shard's any more.
   Shard* FindShard(const Lease& lease) { return streams_.FindShard(lease); }
+  /// Its trainer is attached and was heard lately.
+  bool TrainerTalks(const Lease& lease) const;
   /// The worker says it delivered, or that it cannot.
   void Return(Lease& lease);
   /// The lease is void: the trainer is asked to make sure that nobody writes under it. `pid` = who

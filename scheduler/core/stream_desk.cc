@@ -28,6 +28,8 @@ bool IsHarmless(std::int32_t code) {
          status == absl::StatusCode::kAlreadyExists || status == absl::StatusCode::kCancelled;
 }
 
+constexpr TimeMs kSayWaitMs = 1'000;
+
 /// What the endpoint takes in memory, and about that in StreamDescribed.
 std::size_t BytesOf(const protocol::TrainerEndpoint& endpoint) {
   return sizeof(endpoint) + endpoint.host_identity.size() + endpoint.node.size() +
@@ -119,6 +121,7 @@ Status StreamDesk::CheckAttach(const Request& request, const protocol::AttachTra
                          stream.geometry.world_size, " ranks"));
   }
   if (message.slots.size() > kMaxRingSlots) return refuse("too many slots");
+  if (message.holders.size() > kMaxRingHolders) return refuse("too many processes have its ring");
   if (EndpointBytes(stream, message) > kMaxEndpointBytes) {
     return refuse(
         StrCat("the addresses of its ranks take more than ", kMaxEndpointBytes, " bytes"));
@@ -187,6 +190,10 @@ void StreamDesk::On(const Request& request, protocol::AttachTrainer&& message) {
   }
   Trainer& trainer = stream.trainers.at(message.rank);
   if (known) slots_.CatchUp(trainer, message);
+  if (known) {
+    const std::set<std::int64_t> named(message.holders.begin(), message.holders.end());
+    std::erase_if(trainer.holders, [&](std::int64_t pid) { return named.count(pid) == 0; });
+  }
   const bool moved = !known || !(trainer.endpoint == message.endpoint);
   trainer.endpoint = std::move(message.endpoint);
   trainer.endpoint.rank = message.rank;
@@ -213,6 +220,10 @@ void StreamDesk::AttachFresh(Stream& stream, const protocol::AttachTrainer& mess
   trainer.incarnation = message.trainer_incarnation;
   trainer.pid = message.pid;
   trainer.next = {message.first_epoch, message.first_batch};
+  for (Worker& worker : roster_.workers()) worker.barred.erase({stream.job, message.rank});
+  if (recovery_.IsFromBefore(stream.job)) {
+    trainer.holders.insert(message.holders.begin(), message.holders.end());
+  }
 }
 
 void StreamDesk::DescribeToWorkers(const Stream& stream) {
@@ -418,10 +429,25 @@ void StreamDesk::Tick() {
           {static_cast<std::int32_t>(absl::StatusCode::kCancelled), "stream: no trainer"});
       continue;
     }
+    TickWait(stream);
     if (const auto why = dispatch_.TickStarved(stream); why.has_value()) {
       End(id, JobState::kFailed, ToOutcome(*why));
     }
   }
+}
+
+/// Tells the job's log for whom the stream waits, once it is more than the moment of a restart.
+void StreamDesk::TickWait(Stream& stream) {
+  std::string now_for = dispatch_.WaitsFor(stream);
+  if (now_for != stream.waits_for) {
+    stream.waits_for = std::move(now_for);
+    stream.waits_since = turn_.now;
+  }
+  const bool due = !stream.waits_for.empty() && stream.waits_since != 0 &&
+                   turn_.now - stream.waits_since >= kSayWaitMs;
+  if (!due) return;
+  logs_.Add(stream.job, StrCat("the stream waits for ", stream.waits_for));
+  stream.waits_since = 0;  // said
 }
 
 void StreamDesk::TickTrainer(Stream& stream, Trainer& trainer) {
@@ -461,10 +487,7 @@ void StreamDesk::ReturnShard(Worker& worker, const protocol::ShardsReturned::Ite
     return shards_.Fence(*found, 0);
   }
   if (!own || !found->is_shard || found->phase != ShardPhase::kMaking) {
-    const WorkerPlace place{worker.node, worker.index};
-    Unaccounted* entry = recovery_.Find(place);
-    const bool erased = entry != nullptr && entry->shards.erase(item.lease) != 0;
-    if (erased && entry->shards.empty()) recovery_.AccountFor(place);
+    if (worker.former_shards.erase(item.lease) != 0) streams_.MarkChanged();
     return;
   }
   Lease& lease = *found;

@@ -52,6 +52,8 @@ class StreamDesk {
   void TakeOwnDropped(std::vector<protocol::PeersDropped::Item>&& items) {
     dropped_peers_.TakeOwn(std::move(items));
   }
+  /// Null when it is not open.
+  const Stream* Find(JobId job) { return streams_.Find(job); }
   /// The stream of a running job whose plan is there; opens it. A plan that cannot be read fails
   /// the job.
   StatusOr<Stream*> Open(JobId id);
@@ -84,6 +86,7 @@ class StreamDesk {
   void ForgetTrainer(Trainer& trainer);
   void DropTrainer(Stream& stream, std::uint32_t rank);
   void TickTrainer(Stream& stream, Trainer& trainer);
+  void TickWait(Stream& stream);
   void TickRevoking(Lease& lease);
 
   const Turn& turn_;

@@ -38,7 +38,6 @@ std::string KindOf(Numerics numerics) {
 
 void StreamDispatch::Dispatch() {
   streams_.ClearChanged();
-  recovery_.ClearChanged();
   std::vector<Stream*> active;
   for (auto& [id, stream] : streams_.streams()) active.push_back(&stream);
   const auto before = [](const Stream* a, const Stream* b) {
@@ -65,7 +64,7 @@ bool StreamDispatch::DispatchOne(Stream& stream) {
   for (auto& [rank, trainer] : stream.trainers) {
     // While a shard is unknown, the trainer may yet say that a batch lies in another slot.
     if (trainer.state == TrainerState::kAttached && NextPending(trainer) != nullptr &&
-        trainer.unknown.empty() && recovery_.AllowsGrants(trainer.endpoint.host_identity)) {
+        trainer.unknown.empty() && recovery_.AllowsGrants(trainer)) {
       waiting.push_back(&trainer);
     }
   }
@@ -84,13 +83,28 @@ bool StreamDispatch::DispatchOne(Stream& stream) {
   return false;
 }
 
+/// It could not deliver to the trainer lately. Where nobody else can make its shards, it is tried
+/// again soon: both may have been cut off together.
+bool StreamDispatch::IsKeptApart(const Worker& worker, const Stream& stream,
+                                 const Trainer& trainer) const {
+  const RankId rank{stream.job, trainer.rank};
+  const auto bar = worker.barred.find(rank);
+  if (bar == worker.barred.end()) return false;
+  if (turn_.now < bar->second - options_.bar_ms + options_.resend_ms) return true;
+  return std::any_of(roster_.workers().begin(), roster_.workers().end(), [&](const Worker& other) {
+    return other.barred.count(rank) == 0 && roster_.CanLease(other) &&
+           MakesItsBytes(other, stream) &&
+           (roster_.IsLocal(other, trainer.endpoint) || !trainer.endpoint.remote_address.empty());
+  });
+}
+
 bool StreamDispatch::MayMake(Worker& worker, const Stream& stream, const Trainer& trainer,
                              bool solo) {
   if (!MakesItsBytes(worker, stream)) return false;
   if (solo && (!worker.tasks.empty() || !worker.shards.empty())) return false;
   if (!roster_.IsLocal(worker, trainer.endpoint) && trainer.endpoint.remote_address.empty())
     return false;
-  if (worker.barred.count({stream.job, trainer.rank}) != 0) return false;
+  if (IsKeptApart(worker, stream, trainer)) return false;
   return roster_.NodeHasRoom(worker, ShardNeed(worker));
 }
 
@@ -179,14 +193,14 @@ bool StreamDispatch::IsStarved(const Stream& stream) const {
   });
 }
 
-/// The nodes are known, and none of them starts workers of that class.
-bool StreamDispatch::NoNodeOffers(Numerics numerics) const {
-  if (recovery_.had_workers() && !recovery_.IsOver())
+/// The nodes are known, and none of them starts workers of the stream's class.
+bool StreamDispatch::NoNodeOffers(const Stream& stream) const {
+  if (recovery_.IsFromBefore(stream.job) && !recovery_.IsOver())
     return false;  // nodes may still be coming back
   bool any_node = false;
   for (const auto& [name, node] : roster_.nodes()) {
     if (!node.registered) continue;
-    if (Offers(node, numerics)) return false;
+    if (Offers(node, stream.numerics)) return false;
     any_node = true;
   }
   return any_node;
@@ -220,7 +234,12 @@ Status StreamDispatch::WhyStarved(const Stream& stream) const {
                                          " has not answered for ",
                                          (turn_.now - node.last_seen) / 1000, " s"));
   }
-  if (NoNodeOffers(stream.numerics)) {
+  if (!recovery_.lost_nodes().empty()) {
+    return absl::UnavailableError(StrCat("make shards: no ", kind, " is left: node ",
+                                         *recovery_.lost_nodes().begin(),
+                                         " has not come back since the scheduler started"));
+  }
+  if (NoNodeOffers(stream)) {
     return absl::FailedPreconditionError(
         StrCat("make shards: numerics ", NameOf(stream.numerics), ": the cluster has no ", kind,
                "; patchbay doctor says on its nodes what they offer and lack"));
@@ -230,13 +249,28 @@ Status StreamDispatch::WhyStarved(const Stream& stream) const {
                                        " s; the nodes' logs say why"));
 }
 
+std::string StreamDispatch::WaitsFor(const Stream& stream) const {
+  for (const auto& [rank, trainer] : stream.trainers) {
+    if (trainer.state != TrainerState::kAttached || trainer.holders.empty()) continue;
+    return StrCat(recovery_.NameHolder(trainer), ", which has rank ", rank,
+                  "'s memory mapped: it may write there until it registers or ends");
+  }
+  if (!IsStarved(stream)) return "";
+  const std::string kind = KindOf(stream.numerics);
+  if (const auto awaited = recovery_.AwaitedNodes(); !awaited.empty()) {
+    return StrCat("a ", kind, ": node ", *awaited.begin(),
+                  " is not back since the scheduler started");
+  }
+  return StrCat("a ", kind, ": none is running");
+}
+
 std::optional<Status> StreamDispatch::TickStarved(Stream& stream) {
-  if (!IsStarved(stream)) {
+  if (!IsStarved(stream) || !recovery_.AwaitedNodes().empty()) {
     stream.starved_since = 0;
     return std::nullopt;
   }
   if (stream.starved_since == 0) stream.starved_since = turn_.now;
-  const TimeMs grace = NoNodeOffers(stream.numerics) ? options_.suspect_ms : options_.no_worker_ms;
+  const TimeMs grace = NoNodeOffers(stream) ? options_.suspect_ms : options_.no_worker_ms;
   if (turn_.now - stream.starved_since < grace) return std::nullopt;
   return WhyStarved(stream);
 }

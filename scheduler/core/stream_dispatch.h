@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "scheduler/core/recovery.h"
@@ -31,6 +32,9 @@ class StreamDispatch {
 
   /// Leases shards to workers that have room: streams by priority, then by who has least.
   void Dispatch();
+  /// Who has to come back, or to end, before the stream goes on, for people; empty when nobody can
+  /// be named.
+  std::string WaitsFor(const Stream& stream) const;
   /// Why the stream has waited too long for workers that do not exist; nothing while it has not.
   std::optional<Status> TickStarved(Stream& stream);
 
@@ -42,8 +46,9 @@ class StreamDispatch {
   Worker& Prefer(Stream& stream, const Trainer& trainer, const ShardId& id, Worker& least);
   bool StaysEvenWith(const Worker& worker, const Trainer& trainer) const;
   bool MayMake(Worker& worker, const Stream& stream, const Trainer& trainer, bool solo);
+  bool IsKeptApart(const Worker& worker, const Stream& stream, const Trainer& trainer) const;
   bool IsStarved(const Stream& stream) const;
-  bool NoNodeOffers(Numerics numerics) const;
+  bool NoNodeOffers(const Stream& stream) const;
   Status WhyStarved(const Stream& stream) const;
 
   const Turn& turn_;

@@ -161,9 +161,7 @@ void TrainerSlots::SendUnknownFence(const Stream& stream, Trainer& trainer, cons
 
 /// Binds free slots to the next batches.
 void TrainerSlots::CutGrants(Stream& stream, Trainer& trainer) {
-  if (trainer.state != TrainerState::kAttached ||
-      !recovery_.AllowsGrants(trainer.endpoint.host_identity))
-    return;
+  if (trainer.state != TrainerState::kAttached || !recovery_.AllowsGrants(trainer)) return;
   const auto held = [&](Position at) {
     if (trainer.filling.count(at) != 0) return true;
     return std::any_of(trainer.slots.begin(), trainer.slots.end(), [&](const auto& entry) {

@@ -136,6 +136,12 @@ void WorkerDesk::On(const Request& request, protocol::RegisterWorker&& message) 
                      StrCat("register worker: ", key, ": the versions of its code take ",
                             message.byte_versions.size(), " bytes, more than ", kMaxNameBytes)));
   }
+  if (message.host_identity.size() > kMaxNameBytes) {
+    return gate_.Refuse(
+        request, absl::InvalidArgumentError(
+                     StrCat("register worker: ", key, ": its host's identity takes ",
+                            message.host_identity.size(), " bytes, more than ", kMaxNameBytes)));
+  }
   if (!HasRoomFor(key)) return gate_.Refuse(request, TooManyNodes("register worker", key));
   if (message.index >= kMaxWorkersPerNode) {
     return gate_.Refuse(request, absl::ResourceExhaustedError(StrCat(
@@ -143,6 +149,9 @@ void WorkerDesk::On(const Request& request, protocol::RegisterWorker&& message) 
                                      ": a node has at most ", kMaxWorkersPerNode, " workers")));
   }
   Node& node = roster_.NodeNamed(key);
+  if (node.host_identity.empty() && !message.host_identity.empty()) {
+    roster_.SetHost(node, std::string(message.host_identity));
+  }
   Worker& worker = roster_.PlaceOn(node, message.index);
   if (message.worker_incarnation == 0 ||
       Contains(worker.dead_incarnations, message.worker_incarnation) ||
@@ -190,12 +199,7 @@ void WorkerDesk::StartWorker(Worker& worker, const protocol::RegisterWorker& mes
   worker.shard_pace = {};
   worker.busy_since = worker.shard_since = worker.progress_at = turn_.now;
   worker.drain_peer = 0;
-  const WorkerPlace place{worker.node, worker.index};
-  const auto known = gate_.table().known_workers().find(place);
-  const Unaccounted* entry = recovery_.Find(place);
-  if (entry != nullptr && entry->worker_incarnation != message.worker_incarnation) {
-    recovery_.AccountFor(place);
-  }
+  const auto known = gate_.table().known_workers().find({worker.node, worker.index});
   if (known == gate_.table().known_workers().end() ||
       known->second.worker_incarnation != message.worker_incarnation) {
     gate_.Emit(WorkerSeenRecord{worker.node, worker.index, worker.incarnation,
@@ -227,13 +231,8 @@ void WorkerDesk::Reoffer(Worker& worker, const std::vector<protocol::HeldLease>&
       if (named.count(number) == 0) batch_.TakeBack(number);
     }
   }
-  const WorkerPlace place{worker.node, worker.index};
-  Unaccounted* entry = recovery_.Find(place);
-  if (entry != nullptr && entry->worker_incarnation == worker.incarnation) {
-    entry->registered = true;
-    entry->shards = std::move(former_shards);
-    if (entry->shards.empty()) recovery_.AccountFor(place);
-  }
+  worker.former_shards = std::move(former_shards);
+  recovery_.AccountFor({worker.node, worker.index});
   roster_.Reassign(worker);
 }
 
@@ -254,12 +253,8 @@ void WorkerDesk::On(const Request& request, protocol::RenewLeases&& message) {
       worker->progress_at = turn_.now;
     }
   }
-  const WorkerPlace place{worker->node, worker->index};
-  Unaccounted* entry = recovery_.Find(place);
-  if (entry != nullptr && entry->registered) {
-    std::erase_if(entry->shards, [&](const LeaseNumber& lease) { return named.count(lease) == 0; });
-    if (entry->shards.empty()) recovery_.AccountFor(place);
-  }
+  std::erase_if(worker->former_shards,
+                [&](const LeaseNumber& lease) { return named.count(lease) == 0; });
   gate_.Answer(request, std::move(answer));
 }
 
@@ -308,22 +303,31 @@ void WorkerDesk::On(const Request& request, protocol::WorkerExited&& message) {
   gate_.Answer(request, protocol::WorkerExitSeen{});
 }
 
-/// Who is back is asked again to drop what it holds, as long as there is time; the others are
-/// killed.
-void WorkerDesk::SettleWith(const WorkerPlace& place, const Unaccounted& entry) {
+void WorkerDesk::Kill(const WorkerPlace& place, std::uint64_t worker_incarnation) {
   const auto node = roster_.nodes().find(place.first);
   if (node == roster_.nodes().end() || !node->second.registered) return;
-  if (entry.registered && !recovery_.IsOver()) {
-    const WorkerId worker = node->second.workers.at(place.second);
-    for (const LeaseNumber& shard : entry.shards) book_.Revoke(worker, shard);
-    return;
+  gate_.Send(node->second.agent, 0, protocol::KillWorker{place.second, worker_incarnation});
+}
+
+/// Who is back is asked again to drop what it holds of a former incarnation, as long as there is
+/// time; the others are killed.
+void WorkerDesk::Settle() {
+  for (const auto& [place, entry] : recovery_.unaccounted()) Kill(place, entry.worker_incarnation);
+  for (const Worker& worker : roster_.workers()) {
+    if (worker.former_shards.empty()) continue;
+    if (recovery_.IsOver()) {
+      Kill({worker.node, worker.index}, worker.incarnation);
+    } else {
+      for (const LeaseNumber& shard : worker.former_shards) book_.Revoke(worker.id, shard);
+    }
   }
-  gate_.Send(node->second.agent, 0, protocol::KillWorker{place.second, entry.worker_incarnation});
 }
 
 void WorkerDesk::TickRecovery() {
-  if (recovery_.KillIsDue()) {
-    for (const auto& [place, entry] : recovery_.unaccounted()) SettleWith(place, entry);
+  if (recovery_.SettlingIsDue()) Settle();
+  for (const WorkerPlace& place : recovery_.Lost()) {
+    gate_.Emit(WorkerGoneRecord{place.first, place.second});
+    recovery_.Lose(place);
   }
   for (const TaskId& id : recovery_.TakeHeldBack()) batch_.Enqueue(id);
 }

@@ -55,7 +55,8 @@ class WorkerDesk {
   void AgentRestarted(Node& node, std::uint64_t agent_incarnation);
   void StartWorker(Worker& worker, const protocol::RegisterWorker& message);
   void Reoffer(Worker& worker, const std::vector<protocol::HeldLease>& held, bool moved);
-  void SettleWith(const WorkerPlace& place, const Unaccounted& entry);
+  void Kill(const WorkerPlace& place, std::uint64_t worker_incarnation);
+  void Settle();
   /// More may be leased than before.
   void LookAgain();
 

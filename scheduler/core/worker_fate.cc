@@ -28,6 +28,7 @@ void WorkerFate::Dead(Worker& worker, WorkerEnd end) {
   Remember(worker.dead_incarnations, worker.incarnation);
   worker.state = WorkerState::kGone;
   worker.peer = 0;
+  worker.former_shards.clear();
   roster_.ReleaseDead(worker);
   if (!held.empty()) Blame(held, end);
   gate_.Emit(WorkerGoneRecord{worker.node, worker.index});
@@ -65,6 +66,7 @@ void WorkerFate::Tick() {
       if (turn_.now - worker.kill_sent >= options_.resend_ms) SendKill(worker);
     } else {
       ExpireLeases(worker);
+      TakeFromLost(worker);
     }
     std::erase_if(worker.barred, [&](const auto& bar) { return bar.second <= turn_.now; });
     roster_.Reindex(worker);
@@ -98,6 +100,23 @@ void WorkerFate::ExpireLeases(Worker& worker) {
   if (first <= turn_.now) Condemn(worker);
 }
 
+/// The process has ended, is frozen or cut off, and nobody can say which: others make what it held.
+/// A trainer of another host refuses what it may still send; one of its own host may be written to
+/// until it is dead.
+void WorkerFate::TakeFromLost(Worker& worker) {
+  const bool holds = !worker.tasks.empty() || !worker.shards.empty();
+  const bool lost = worker.peer == 0 && turn_.now - worker.last_seen >= options_.lost_ms;
+  if (!holds || !lost || worker.state == WorkerState::kCondemned) return;
+  const std::set<LeaseNumber> shards = worker.shards, tasks = worker.tasks;
+  for (const LeaseNumber& number : shards) {
+    Lease& lease = book_.At(number);
+    if (!shards_.TrainerTalks(lease)) continue;
+    if (lease.worker_pid != 0) return Condemn(worker);
+    shards_.Fence(lease, 0);
+  }
+  for (const LeaseNumber& number : tasks) batch_.TakeBack(number);
+}
+
 /// A lease expired. Whoever still talks is stuck in what it runs; whoever is silent is frozen or
 /// cut off, which says nothing about what it ran.
 void WorkerFate::Condemn(Worker& worker) {
@@ -105,7 +124,7 @@ void WorkerFate::Condemn(Worker& worker) {
   worker.state = WorkerState::kCondemned;
   std::vector<LeaseNumber> held(worker.tasks.begin(), worker.tasks.end());
   held.insert(held.end(), worker.shards.begin(), worker.shards.end());
-  const bool talks = turn_.now - worker.last_seen < options_.suspect_ms;
+  const bool talks = worker.peer != 0 && turn_.now - worker.last_seen < options_.suspect_ms;
   Blame(held, talks ? WorkerEnd::kCrashed : WorkerEnd::kUnrelated);
   if (roster_.reserved() == worker.id) roster_.Unreserve();
   roster_.Reassign(worker);

@@ -2,6 +2,7 @@
 // to scheduler/core.
 #pragma once
 
+#include <set>
 #include <vector>
 
 #include "scheduler/core/batch_dispatch.h"
@@ -45,6 +46,7 @@ class WorkerFate {
  private:
   void Blame(const std::vector<LeaseNumber>& held, WorkerEnd end);
   void ExpireLeases(Worker& worker);
+  void TakeFromLost(Worker& worker);
   void SendKill(Worker& worker);
 
   const Turn& turn_;

@@ -56,6 +56,7 @@ struct Worker {
   std::deque<std::uint64_t> dead_incarnations;
 
   std::set<LeaseNumber> tasks, shards;  ///< what it holds; tasks run in this order
+  std::set<LeaseNumber> former_shards;  ///< of a former scheduler, that it has not dropped yet
   Occupancy occupancy;
   ShardPace shard_pace;
   std::int64_t queued_us = 0;

@@ -80,6 +80,8 @@ struct Trainer {
   TimeMs failing_since = 0;           ///< deliveries fail and none counted since; 0 = not so
   Position next;                      ///< the first batch that was not given a slot yet
   std::set<Position> named;           ///< from `next` on, those its ring had when it attached
+  /// Processes that have its ring mapped and may write under leases of a former scheduler.
+  std::set<std::int64_t> holders;
   bool behind = false;  ///< its ring and this table disagree: it is asked to attach again
   std::uint32_t batches_to_fence = 0;  ///< a former scheduler may have leased so many from `next`
 };
@@ -103,6 +105,8 @@ struct Stream {
   std::uint32_t leases = 0;  ///< held by workers
   TimeMs empty_since = 0;    ///< no trainer since
   TimeMs starved_since = 0;  ///< nobody can make its shards since; 0 = not so
+  std::string waits_for;     ///< for people; empty = nobody who can be named
+  TimeMs waits_since = 0;
 };
 
 /// Reads a stream's root result (see PlannedStream). InvalidArgument when it is malformed or for

@@ -158,6 +158,7 @@ bool World::Excused(const SimJob& job) const {
   const auto says = [&](const std::string& text, const char* what) {
     return text.find(what) != std::string::npos;
   };
+  if (options_.ghosts) return says(job.reason, " workers");
   if (absences && (audit_.AnyQuarantined(job.id) || says(job.reason, " workers"))) return true;
   if (absences && says(job.reason, "make shards: ")) return true;
   return std::any_of(trainers_.begin(), trainers_.end(), [&](const SimTrainer& trainer) {

@@ -52,6 +52,7 @@ class World {
   void PlanFaults();
   void FreezeWorker();
   void SweepWorkers();
+  void WatchLinks();
   void DrawCapacity(SimWorker& worker, bool largest);
   void DrawNode(SimAgent& agent);
   void DrawJob(std::uint64_t number);
@@ -61,6 +62,15 @@ class World {
   bool Finished() const;
   scheduler::Instant Now() const { return {now_, 1'700'000'000 + now_ / 1000}; }
   TimeMs Delay() { return dice_.Between(0, faults_.delay_max_ms); }
+
+  // -- sim_ghosts.cc
+  void GhostFaults();
+  void Vanish();
+  void EndNode(SimAgent& agent, bool leaves);
+  void RebootHost(int host);
+  void CutHost(int host);
+  std::string HostOf(const Actor& actor) const;
+  void WatchWaits();
 
   // -- sim_checks.cc
   void CheckSend(const Actor& actor, std::uint64_t request, const Body& body);
@@ -91,6 +101,8 @@ class World {
   void RunNext(SimAgent& agent, SimWorker& worker);
   void FinishTask(SimAgent& agent, SimWorker& worker, const TaskLease& lease);
   void FinishShard(SimAgent& agent, SimWorker& worker, const ShardLease& lease);
+  enum class Mapping : std::uint8_t { kThere, kLater, kRefused };
+  Mapping MapRing(SimTrainer& trainer, SimWorker& worker, const ShardLease& lease);
   void ReturnShard(SimWorker& worker, const ShardLease& lease, absl::StatusCode code);
   void Report(SimWorker& worker, bool all);
   protocol::TasksFinished::Item Outcome(const TaskLease& lease);
@@ -141,9 +153,13 @@ class World {
   std::uint64_t next_order_ = 0, next_incarnation_ = 1;
   std::priority_queue<Event> queue_;
 
+  TimeMs vanished_at_ = 0;              ///< something ended last
+  std::map<int, std::uint32_t> boots_;  ///< of hosts
+
   // The scheduler's process and disk.
   std::unique_ptr<scheduler::Core> core_, shadow_;
   std::uint32_t scheduler_life_ = 0;
+  TimeMs scheduler_started_ = 0;
   bool crashed_at_record_ = false;
   std::vector<scheduler::JournalRecord> disk_, cache_;
   bool flushing_ = false;

@@ -1,5 +1,6 @@
 // patchbay_sim: runs seeds of the simulated cluster; replays one with --seed N --trace;
 // --stop ends at the first violation; --calm draws no faults; --lean those that once found a bug;
+// --ghosts ends everything at times, some of it for good;
 // --crash-at K ends the scheduler at record K.
 #include <chrono>
 #include <cstdio>
@@ -19,7 +20,7 @@ using patchbay::sim::RunSeed;
 struct Arguments {
   std::uint64_t first = 1, count = 1;
   std::uint64_t crash_at = 0;
-  bool trace = false, large = false, stop = false, calm = false, lean = false;
+  bool trace = false, large = false, stop = false, calm = false, lean = false, ghosts = false;
 };
 
 Arguments Parse(int argc, char** argv) {
@@ -32,6 +33,7 @@ Arguments Parse(int argc, char** argv) {
     if (word == "--crash-at" && more) arguments.crash_at = std::strtoull(argv[++i], nullptr, 10);
     if (word == "--calm") arguments.calm = true;
     if (word == "--lean") arguments.lean = true;
+    if (word == "--ghosts") arguments.ghosts = true;
     if (word == "--trace") arguments.trace = true;
     if (word == "--stop") arguments.stop = true;
     if (word == "--large") arguments.large = true;
@@ -52,6 +54,7 @@ int main(int argc, char** argv) {
     options.large = arguments.large;
     options.calm = arguments.calm;
     options.lean = arguments.lean;
+    options.ghosts = arguments.ghosts;
     options.crash_at_record = arguments.crash_at;
     const RunResult result = RunSeed(options);
     events += result.events;

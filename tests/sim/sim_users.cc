@@ -113,6 +113,7 @@ void World::StartTrainer(SimJob& job, std::uint32_t rank) {
   SimTrainer& trainer = trainers_.emplace_back();
   trainer.actor.identity = client_.identity;
   trainer.actor.node = static_cast<int>(dice_.Below(agents_.size()));
+  trainer.actor.host = agents_[static_cast<std::size_t>(trainer.actor.node)]->actor.host;
   trainer.stream = job.id;
   trainer.rank = rank;
   trainer.world_size = job.world_size;
@@ -121,8 +122,10 @@ void World::StartTrainer(SimJob& job, std::uint32_t rank) {
     trainer.step_ms = dice_.Between(200, 1500);
     trainer.wanted = std::min<std::uint64_t>(trainer.wanted, 15);
   }
-  trainer.actor.receive = [this, &trainer](Body&& body, std::uint64_t) {
-    TrainerReceive(trainer, std::move(body));
+  trainer.actor.receive = [this, &trainer](Body&& body, std::uint64_t request) {
+    // An answer comes on the connection that was asked on: that to an earlier attach is lost.
+    const bool answers = std::holds_alternative<protocol::TrainerAttached>(body);
+    if (!answers || request == trainer.attach_request) TrainerReceive(trainer, std::move(body));
   };
   Join(trainer.actor);
   NewTrainerProcess(trainer);
@@ -139,6 +142,10 @@ void World::NewTrainerProcess(SimTrainer& trainer) {
   trainer.memory.clear();
   trainer.taken.clear();
   trainer.proofs.clear();
+  trainer.holders.clear();
+  trainer.named_holders.clear();
+  trainer.admits = false;
+  trainer.attach_at = 0;
   const bool trained = trainer.consumed >= trainer.wanted;
   for (std::uint64_t back = trained ? 0 : dice_.Below(4); back != 0 && !trainer.history.empty();
        --back) {
@@ -182,7 +189,11 @@ void World::Attach(SimTrainer& trainer) {
   attach.world_size = trainer.world_size;
   attach.trainer_incarnation = trainer.incarnation;
   attach.pid = 1;
-  attach.endpoint.host_identity = StrCat("host-node", trainer.actor.node);
+  attach.endpoint.host_identity = HostOf(trainer.actor);
+  trainer.admits = false;
+  trainer.named_holders = trainer.holders;
+  attach.holders.assign(trainer.holders.begin(), trainer.holders.end());
+  trainer.attach_at = now_;
   attach.endpoint.remote_address = "there";
   attach.first_epoch = trainer.next.epoch;
   attach.first_batch = trainer.next.batch;
@@ -191,7 +202,7 @@ void World::Attach(SimTrainer& trainer) {
       attach.slots.push_back(RowOf(trainer, i));
     }
   }
-  ToScheduler(trainer.actor, attach, 1);
+  ToScheduler(trainer.actor, attach, ++trainer.attach_request);
 }
 
 void World::Announce(SimTrainer& trainer) {
@@ -216,7 +227,13 @@ void World::TrainerLoop(SimTrainer& trainer) {
   if (trainer.detached || !trainer.failure.empty()) return;
   if (trainer.consumed >= trainer.wanted) {
     ToScheduler(trainer.actor, protocol::DetachTrainer{trainer.stream, trainer.rank}, 9);
-  } else if (trainer.scheduler_incarnation == 0) {
+  } else if (trainer.scheduler_incarnation == 0 || !trainer.admits) {
+    const TimeMs patience = 2 * faults_.delay_max_ms + faults_.disk_ms;
+    if (trainer.attach_at == 0 || now_ - trainer.attach_at > patience) Attach(trainer);
+  } else if (trainer.named_holders != trainer.holders &&
+             !std::includes(trainer.holders.begin(), trainer.holders.end(),
+                            trainer.named_holders.begin(), trainer.named_holders.end())) {
+    Hit("attached again as a holder ended");
     Attach(trainer);
   } else {
     ToScheduler(trainer.actor, protocol::Heartbeat{});
@@ -229,6 +246,8 @@ void World::TrainerReceive(SimTrainer& trainer, Body&& body) {
   if (const auto* attached = std::get_if<protocol::TrainerAttached>(&body)) {
     const bool first = trainer.table == nullptr;
     trainer.scheduler_incarnation = attached->scheduler_incarnation;
+    trainer.admits = true;
+    trainer.admits_since = attached->scheduler_incarnation;
     if (!first) return;
     trainer.geometry = attached->geometry;
     data::SlotTableOptions ring;
@@ -288,6 +307,7 @@ void World::Step(SimTrainer& trainer) {
   trainer.next = table.next();
   if (trainer.next != before) trainer.history.push_back(before);
   if (trainer.next != before) Progressed();
+  if (trainer.next != before) trainer.progress_at = now_;
   if (trainer.history.size() > 3) trainer.history.pop_front();
   AtActor(trainer.actor, next, [this, &trainer] { Step(trainer); });
 }
@@ -333,6 +353,7 @@ void World::Arrive(SimTrainer& trainer, const ShardLease& lease) {
   const auto counted = trainer.table->Count(header);
   if (!counted.ok()) return CheckRefusal(trainer, lease);
   if (counted->move.has_value()) Move(trainer, *counted->move);
+  trainer.progress_at = now_;
   protocol::ShardsCounted message;
   message.stream = trainer.stream;
   message.rank = trainer.rank;
@@ -407,6 +428,7 @@ void World::AnswerFence(SimTrainer& trainer, const protocol::FenceShard& fence, 
 
 void World::ProcessEnded(std::int64_t pid) {
   for (SimTrainer& trainer : trainers_) {
+    trainer.holders.erase(pid);
     if (trainer.table == nullptr) continue;
     std::erase_if(trainer.proofs, [&](const auto& proof) {
       if (proof.first != pid) return false;

@@ -45,7 +45,7 @@ void World::AgentLoop(SimAgent& agent) {
   if (agent.scheduler_incarnation == 0) {
     protocol::RegisterAgent hello;
     hello.node = agent.name;
-    hello.host_identity = StrCat("host-", agent.name);
+    hello.host_identity = HostOf(agent.actor);
     hello.cpus = agent.capacity.cpu_millis / 1000;
     hello.memory_bytes = agent.capacity.memory_bytes;
     hello.gpus.resize(agent.capacity.gpus);
@@ -99,6 +99,8 @@ void World::StartWorker(SimAgent& agent, SimWorker& worker) {
   worker.hangs = false;
   worker.seen.clear();
   worker.finished.clear();
+  worker.rings.clear();
+  worker.mapping_since = 0;
   worker.actor.receive = [this, &agent, &worker](Body&& body, std::uint64_t) {
     WorkerReceive(agent, worker, std::move(body));
   };
@@ -129,7 +131,7 @@ void World::CrashAgent(SimAgent& agent) {
   agent.actor.alive = false;
   for (auto& worker : agent.workers) KillWorkerProcess(agent, *worker, false);
   At(now_ + dice_.Between(50, 5000), [this, &agent] {
-    if (!agent.actor.alive) StartAgent(agent);
+    if (!agent.actor.alive && !agent.gone) StartAgent(agent);
   });
 }
 
@@ -140,6 +142,7 @@ void World::Register(SimWorker& worker) {
   hello.agent_incarnation = worker.agent_incarnation;
   hello.worker_incarnation = worker.incarnation;
   hello.pid = worker.pid;
+  hello.host_identity = HostOf(worker.actor);
   hello.numerics = worker.numerics;
   hello.capacity = worker.capacity;
   for (const TaskLease& lease : worker.tasks)
@@ -394,19 +397,53 @@ void World::Report(SimWorker& worker, bool all) {
   ToScheduler(worker.actor, finished, 3);
 }
 
+/// As runtime/data does: while the trainer attaches who asks waits, and afterwards nobody is given
+/// the ring for a lease of a former scheduler. Nor does a worker use a mapping for an older lease
+/// than it was made for.
+World::Mapping World::MapRing(SimTrainer& trainer, SimWorker& worker, const ShardLease& lease) {
+  constexpr TimeMs kPatience = 5000;
+  const auto mapped = worker.rings.find(trainer.incarnation);
+  if (mapped != worker.rings.end()) {
+    worker.mapping_since = 0;
+    return lease.lease.incarnation < mapped->second ? Mapping::kRefused : Mapping::kThere;
+  }
+  if (!trainer.admits) {
+    if (worker.mapping_since == 0) worker.mapping_since = now_;
+    if (now_ - worker.mapping_since < kPatience) return Mapping::kLater;
+    worker.mapping_since = 0;
+    return Mapping::kRefused;
+  }
+  worker.mapping_since = 0;
+  if (lease.lease.incarnation < trainer.admits_since) {
+    Hit("ring refused for a former lease");
+    return Mapping::kRefused;
+  }
+  worker.rings[trainer.incarnation] = lease.lease.incarnation;
+  trainer.holders.insert(worker.pid);
+  return Mapping::kThere;
+}
+
 void World::FinishShard(SimAgent& agent, SimWorker& worker, const ShardLease& lease) {
-  worker.running = {};
-  std::erase_if(worker.shards, [&](const ShardLease& one) { return one.lease == lease.lease; });
   SimTrainer* trainer = FindTrainer(lease.stream, lease.shard.rank);
   const bool there = trainer != nullptr && trainer->actor.alive && trainer->table != nullptr &&
                      trainer->incarnation == ring_of_[lease.lease];
-  const bool local = there && trainer->actor.node == worker.actor.node;
+  const bool local = there && trainer->actor.host == worker.actor.host;
+  const Mapping mapping = local ? MapRing(*trainer, worker, lease) : Mapping::kThere;
+  if (mapping == Mapping::kLater) {
+    return AtActor(worker.actor, now_ + 20, [this, &agent, &worker, lease] {
+      if (worker.running == lease.lease) FinishShard(agent, worker, lease);
+    });
+  }
+  worker.running = {};
+  std::erase_if(worker.shards, [&](const ShardLease& one) { return one.lease == lease.lease; });
   const SimJob* job = FindJob(lease.stream);
   if (job != nullptr && job->bad_shard && lease.shard.batch == 1 && lease.shard.shard == 0) {
     Hit("shard with bad input");
     ReturnShard(worker, lease, absl::StatusCode::kDataLoss);
   } else if (!there) {
     ReturnShard(worker, lease, absl::StatusCode::kUnavailable);
+  } else if (mapping == Mapping::kRefused) {
+    ReturnShard(worker, lease, absl::StatusCode::kFailedPrecondition);
   } else if (local) {
     Write(*trainer, lease);
     AtActor(trainer->actor, now_ + dice_.Between(0, 2),

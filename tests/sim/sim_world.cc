@@ -43,6 +43,7 @@ void World::DrawFaults() {
   if (dice_.Chance(0.4)) faults_.delivery_failure = static_cast<double>(dice_.Below(300)) / 1000.0;
   faults_.disk_ms = dice_.Chance(0.5) ? 1 : dice_.Between(2, 300);
   if (options_.lean) LeanFaults();
+  if (options_.ghosts) GhostFaults();
 }
 
 /// One of the combinations that found what 100,000 seeds of the others found once or twice.
@@ -94,6 +95,7 @@ void World::BuildCluster() {
     agent->name = StrCat("node", n);
     agent->actor.identity = {scheduler::Role::kWorker, agent->name, {}, {}};
     agent->actor.node = static_cast<int>(n);
+    agent->actor.host = static_cast<int>(faults_.hosts == 0 ? n : n % faults_.hosts);
     const std::uint64_t workers = options_.large ? 8 : count(4, 8);
     for (std::uint64_t w = 0; w < workers; ++w) {
       auto worker = std::make_unique<SimWorker>();
@@ -101,6 +103,7 @@ void World::BuildCluster() {
       DrawCapacity(*worker, n == 0 && w == 0);
       worker->actor.identity = agent->actor.identity;
       worker->actor.node = static_cast<int>(n);
+      worker->actor.host = agent->actor.host;
       agent->workers.push_back(std::move(worker));
     }
     DrawNode(*agent);
@@ -121,7 +124,7 @@ void World::DrawCapacity(SimWorker& worker, bool largest) {
   worker.capacity = {kCpu[dice_.Below(4)], dice_.Chance(0.3) ? 1u : 0u,
                      (1ull << 28) << dice_.Below(3)};
   if (largest) worker.capacity = {4000, 1, 1ull << 30};
-  const bool cuda = !largest && worker.capacity.gpus != 0 && dice_.Chance(0.5);
+  const bool cuda = !options_.ghosts && !largest && worker.capacity.gpus != 0 && dice_.Chance(0.5);
   if (cuda) worker.numerics = Numerics::kCuda;
   any_cuda_ = any_cuda_ || cuda;
 }
@@ -156,7 +159,7 @@ void World::DrawJob(std::uint64_t number) {
     job.wanted_batches = 5 + dice_.Below(faults_.batches);
     job.payload = "plan";
     job.numerics = any_cuda_ && dice_.Chance(0.3) ? "cuda" : dice_.Chance(0.3) ? "strict" : "cpu";
-    if (dice_.Chance(0.06)) {
+    if (!options_.ghosts && dice_.Chance(0.06)) {
       job.bad_shard = true;
       job.expected = protocol::JobState::kFailed;
     }
@@ -298,6 +301,7 @@ void World::StartScheduler() {
   scheduler::CoreOptions core_options;
   core_ = std::make_unique<Core>(core_options);
   ++scheduler_life_;
+  scheduler_started_ = now_;
   audit_.SchedulerStarted();
   if (snapshot_sequence_ != 0) {
     Hit("restart from snapshot");
@@ -324,6 +328,7 @@ void World::TickLoop() {
     Actions ticked;
     core_->Tick(Now(), ticked);
     Perform(std::move(ticked));
+    WatchLinks();
     TickLoop();
   });
 }
@@ -438,7 +443,32 @@ void World::SweepWorkers() {
   At(now_ + dice_.Between(10, 300), [this] { CrashScheduler(); });
 }
 
+/// The transport notices what has ended at once, and who is mute after a while: the connection is
+/// gone for both sides.
+void World::WatchLinks() {
+  constexpr TimeMs kPatience = 1500;
+  std::vector<scheduler::PeerId> lost;
+  for (const auto& [peer, of] : peers_) {
+    const Actor& actor = *actors_.at(of.first);
+    const bool mute = actor.mute_since != 0 && now_ - actor.mute_since >= kPatience;
+    if (!actor.alive || mute || actor.connection != of.second) lost.push_back(peer);
+  }
+  for (const scheduler::PeerId peer : lost) {
+    const auto [id, connection] = peers_.at(peer);
+    Actor& actor = *actors_.at(id);
+    if (actor.connection == connection) ++actor.connection;
+    peers_.erase(peer);
+    const auto latest = peer_of_.find(id);
+    if (latest != peer_of_.end() && latest->second.first == peer) peer_of_.erase(latest);
+    Actions actions;
+    core_->PeerGone(peer, Now(), actions);
+    Perform(std::move(actions));
+    if (core_ == nullptr) return;
+  }
+}
+
 void World::PlanFaults() {
+  if (faults_.vanish_ms != 0) EveryMean(faults_.vanish_ms, [this] { Vanish(); });
   const auto agent = [this]() -> SimAgent& { return *agents_[dice_.Below(agents_.size())]; };
   const auto worker = [this](SimAgent& of) -> SimWorker& {
     return *of.workers[dice_.Below(of.workers.size())];
@@ -470,6 +500,7 @@ void World::PlanFaults() {
   EveryMean(faults_.partition_ms, [this] {
     const int node = static_cast<int>(dice_.Below(agents_.size()));
     Hit("partition");
+    if (options_.ghosts) return CutHost(agents_[static_cast<std::size_t>(node)]->actor.host);
     cut_.insert(node);
     At(now_ + dice_.Between(200, dice_.Chance(0.5) ? 2500 : 25000),
        [this, node] { cut_.erase(node); });
@@ -521,6 +552,7 @@ RunResult World::Run() {
     At(dice_.Between(0, 5000), [this, &job] { SubmitLoop(job); });
   }
   PlanFaults();
+  WatchWaits();
   At(heal_at_, [this] { Heal(); });
   while (!queue_.empty() && result_.violation.empty()) {
     const Event event = queue_.top();

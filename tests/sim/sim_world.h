@@ -65,6 +65,8 @@ struct Faults {
   double streams = 0.5;        ///< of the jobs
   std::uint64_t batches = 30;  ///< spread of what a trainer wants
   double heavy = 0;            ///< of the batch jobs: tasks that take a while, of all sizes
+  TimeMs vanish_ms = 0;        ///< mean until some of everything ends at once; some for good
+  std::uint64_t hosts = 0;     ///< that the nodes share; 0 = one each
 };
 
 /// How often each fault happened, for the coverage table.
@@ -79,10 +81,11 @@ struct RunResult {
 
 struct RunOptions {
   std::uint64_t seed = 1;
-  bool trace = false;  ///< every event on stderr
-  bool large = false;  ///< hundreds of workers
-  bool calm = false;   ///< nothing goes wrong but what follows
-  bool lean = false;   ///< what goes wrong leans towards what once found a bug
+  bool trace = false;   ///< every event on stderr
+  bool large = false;   ///< hundreds of workers
+  bool calm = false;    ///< nothing goes wrong but what follows
+  bool lean = false;    ///< what goes wrong leans towards what once found a bug
+  bool ghosts = false;  ///< everything ends, comes back or does not, and nothing else goes wrong
   /// The scheduler ends when it emits this record: after what it sent with it, before the disk has
   /// it. 0 = never.
   std::uint64_t crash_at_record = 0;
@@ -97,10 +100,13 @@ struct Actor {
   int id = 0;
   scheduler::PeerIdentity identity;
   int node = -1;  ///< for partitions; -1 = beside the scheduler
+  int host = -1;  ///< whose memory it shares
   bool alive = true;
   std::uint32_t life = 0;  ///< rises with every crash: events of an old life are dropped
   std::uint32_t connection = 0;
   TimeMs frozen_until = 0;
+  TimeMs mute_since = 0;  ///< frozen or cut off since; 0 = not so
+  TimeMs well_since = 0;  ///< it lives, and nothing keeps it from the scheduler
   std::function<void(Body&&, std::uint64_t request)> receive;
 };
 
@@ -120,6 +126,9 @@ struct SimWorker {
   LeaseNumber running;  ///< {0, 0} = idle
   std::uint64_t progress = 0;
   bool hangs = false;
+  /// By trainer incarnation: the scheduler incarnation of the lease it mapped the ring for.
+  std::map<std::uint64_t, std::uint32_t> rings;
+  TimeMs mapping_since = 0;  ///< it asks a trainer for its ring since; 0 = it does not
   std::set<LeaseNumber> seen;
   std::map<LeaseNumber, protocol::TasksFinished::Item> finished;
 };
@@ -131,6 +140,7 @@ struct SimAgent {
   std::uint64_t incarnation = 0;
   std::uint32_t scheduler_incarnation = 0;
   std::vector<std::unique_ptr<SimWorker>> workers;
+  bool gone = false;                                      ///< for good
   std::map<std::uint64_t, protocol::WorkerExited> exits;  ///< not yet seen by the scheduler
 };
 
@@ -145,6 +155,12 @@ struct SimTrainer {
   std::map<std::pair<std::uint32_t, std::uint64_t>, ShardId> memory;  ///< by slot and offset
   std::map<std::uint32_t, std::uint64_t> taken;                       ///< slot -> generation
   std::vector<std::pair<std::int64_t, std::uint32_t>> proofs;         ///< pid, resting slot
+  std::set<std::int64_t> holders, named_holders;  ///< of its ring; as the last attach said
+  bool admits = false;                            ///< hands the ring out
+  std::uint32_t admits_since = 0;                 ///< for leases of that scheduler and later ones
+  std::uint64_t attach_request = 0;               ///< the last one
+  TimeMs attach_at = 0;
+  TimeMs progress_at = 0;  ///< a shard or batch came last, or it wants none
   Position next;
   std::uint64_t consumed = 0, wanted = 0;
   std::deque<Position> history;  ///< positions of the last batches taken

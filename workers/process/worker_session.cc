@@ -96,6 +96,7 @@ void WorkerSession::Register() {
   offer.pid = getpid();
   offer.numerics = options_.numerics;
   offer.byte_versions = plan::ByteVersionsText();
+  offer.host_identity = options_.delivery.host_identity;
   offer.capacity = options_.capacity;
   std::set<LeaseNumber> offered;
   for (const auto& [number, held] : held_) {

@@ -122,8 +122,13 @@ StatusOr<std::unique_ptr<ShardWindow>> TrainerDelivery::Open(const StreamContext
 StatusOr<std::unique_ptr<ShardWindow>> TrainerDelivery::OpenMapped(
     const protocol::TrainerEndpoint& trainer, const StreamContext& context,
     const protocol::ShardLease& lease) {
-  StatusOr<std::shared_ptr<Ring>> ring = RingOf(trainer, context);
+  StatusOr<std::shared_ptr<Ring>> ring = RingOf(trainer, context, lease.lease.incarnation);
   if (!ring.ok()) return Undeliverable(ring.status());
+  if (!(*ring)->mapped->Covers(lease.lease)) {
+    return absl::FailedPreconditionError(
+        StrCat("open window: stream ", lease.stream, ": lease ", lease.lease.ToString(),
+               " is of an earlier scheduler than the trainer's ring was mapped under"));
+  }
   PB_ASSIGN_OR_RETURN(auto window, (*ring)->mapped->Window(lease.grant));
   return std::unique_ptr<ShardWindow>(new MappedWindow(*std::move(ring), lease, std::move(window)));
 }
@@ -153,7 +158,8 @@ void TrainerDelivery::DropClosedRings() {
 }
 
 StatusOr<std::shared_ptr<TrainerDelivery::Ring>> TrainerDelivery::RingOf(
-    const protocol::TrainerEndpoint& trainer, const StreamContext& context) {
+    const protocol::TrainerEndpoint& trainer, const StreamContext& context,
+    std::uint32_t incarnation) {
   const std::string name = StrCat(context.stream(), "/", trainer.socket_name);
   DropClosedRings();
   {
@@ -165,7 +171,7 @@ StatusOr<std::shared_ptr<TrainerDelivery::Ring>> TrainerDelivery::RingOf(
       return rings_.front().second;
     }
   }
-  PB_ASSIGN_OR_RETURN(std::shared_ptr<Ring> ring, ConnectRing(trainer, context));
+  PB_ASSIGN_OR_RETURN(std::shared_ptr<Ring> ring, ConnectRing(trainer, context, incarnation));
   const std::lock_guard lock(mu_);
   rings_.emplace_front(name, ring);
   if (rings_.size() > options_.rings_max) rings_.pop_back();
@@ -173,8 +179,10 @@ StatusOr<std::shared_ptr<TrainerDelivery::Ring>> TrainerDelivery::RingOf(
 }
 
 StatusOr<std::shared_ptr<TrainerDelivery::Ring>> TrainerDelivery::ConnectRing(
-    const protocol::TrainerEndpoint& trainer, const StreamContext& context) const {
+    const protocol::TrainerEndpoint& trainer, const StreamContext& context,
+    std::uint32_t incarnation) const {
   data::MappedRing::Options connect;
+  connect.incarnation = incarnation;
   connect.socket_name = trainer.socket_name;
   connect.stream = context.stream();
   connect.layout = context.layout();

@@ -51,9 +51,10 @@ class TrainerDelivery final : public Delivery {
                                                     const StreamContext& context,
                                                     const protocol::ShardLease& lease);
   StatusOr<std::shared_ptr<Ring>> RingOf(const protocol::TrainerEndpoint& trainer,
-                                         const StreamContext& context);
+                                         const StreamContext& context, std::uint32_t incarnation);
   StatusOr<std::shared_ptr<Ring>> ConnectRing(const protocol::TrainerEndpoint& trainer,
-                                              const StreamContext& context) const;
+                                              const StreamContext& context,
+                                              std::uint32_t incarnation) const;
   Status OpenForGpu(Ring& ring, const std::string& stream) const;
   StatusOr<data::RemoteSender*> SenderTo(const std::string& address);
 

@@ -131,7 +131,7 @@ TEST(DeviceRingOnGpu, IsNotFreedWhileAWorkerHasItOpen) {
              "--gtest_filter=DeviceRingOnGpu.DISABLED_WriteUntilToldToLetGo");
   int ended = -1;
   std::thread worker([&] { ended = std::system(command.c_str()); });
-  EXPECT_TRUE(Comes("worker", [&] { return (*server)->PeerCount() > 0; }));
+  EXPECT_TRUE(Comes("worker", [&] { return (*server)->Holders().size() > 0; }));
   server->reset();
   ring.reset();
   worker.join();

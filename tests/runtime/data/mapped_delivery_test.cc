@@ -177,7 +177,7 @@ TEST(MappedDelivery, RefusesAPeerWithoutTheSecret) {
   Trainer trainer;
   const auto ring = MappedRing::Connect(WorkerOptions(trainer.server->socket_name(), 2));
   EXPECT_TRUE(absl::IsPermissionDenied(ring.status())) << ring.status();
-  EXPECT_EQ(trainer.server->PeerCount(), 0u);
+  EXPECT_EQ(trainer.server->Holders().size(), 0u);
 }
 
 TEST(MappedDelivery, AWorkerRefusesATrainerWithoutTheSecret) {
@@ -549,7 +549,7 @@ TEST_P(Fencing, AClosedSocketIsNoProofWhileTheProcessLives) {
   Trainer trainer(50, SmallOptions(), GetParam());
   sneaky.TellText(trainer.server->socket_name());
   ASSERT_EQ(sneaky.Hear(), 'c');
-  EXPECT_EQ(trainer.server->PeerCount(), 1u);
+  EXPECT_EQ(trainer.server->Holders().size(), 1u);
   const ShardHeader lost = HeaderOf({0, 0}, 0, 0, 1, 1);
   trainer.server->Fence(trainer.Request(lost, sneaky.pid()));
   const auto outcome = trainer.fences.Wait();
@@ -588,10 +588,93 @@ TEST(MappedDelivery, ADeadProcessIsFencedOnceTheDeviceIsDoneWithIt) {
   trainer.server->Fence(trainer.Request(header, worker.pid()));
   worker.Kill();
   ASSERT_TRUE(Comes("third question to the device", [&] { return asked >= 3; }));
-  EXPECT_EQ(trainer.server->PeerCount(), 1u) << "the device may still write for it";
+  EXPECT_EQ(trainer.server->Holders().size(), 1u) << "the device may still write for it";
   left = true;
   EXPECT_TRUE(trainer.fences.Wait().has_value());
-  EXPECT_EQ(trainer.server->PeerCount(), 0u);
+  EXPECT_EQ(trainer.server->Holders().size(), 0u);
+}
+
+/// Maps the ring for a lease of that scheduler and says 'c'.
+template <std::uint32_t kIncarnation>
+int RunHolder(int in, int out) {
+  MappedRing::Options options = WorkerOptions(AwaitText(in));
+  options.incarnation = kIncarnation;
+  if (!MappedRing::Connect(options).ok()) return 3;
+  Say(out, 'c');
+  Await<char>(in);
+  return 0;
+}
+
+std::vector<std::int64_t> PidsOf(const ChildProcess& child) { return {child.pid()}; }
+
+TEST(RingHolders, AreTheProcessesThatHaveItMappedUntilTheyEnd) {
+  ChildProcess worker(&RunHolder<0>);
+  Trainer trainer;
+  EXPECT_TRUE(trainer.server->Holders().empty());
+  worker.TellText(trainer.server->socket_name());
+  ASSERT_EQ(worker.Hear(), 'c');
+  EXPECT_EQ(trainer.server->Holders(), PidsOf(worker));
+  EXPECT_EQ(trainer.server->StopAdmitting(), PidsOf(worker));
+  worker.Kill();
+  EXPECT_TRUE(Comes("its end", [&] { return trainer.server->Holders().empty(); }));
+}
+
+TEST(RingHolders, WhoAsksWhileNobodyIsAdmittedWaitsForTheNextScheduler) {
+  ChildProcess slow([](int in, int out) {
+    auto socket = ConnectAbstract(AwaitText(in), kPatience);
+    if (!socket.ok()) return 3;
+    std::array<std::byte, kMaxGreetingBytes> buffer;
+    auto size = ReceiveMessage(socket->get(), buffer);
+    if (!size.ok()) return 4;
+    const auto challenge = DecodeChallenge(std::span(buffer).first(*size));
+    if (!challenge.ok()) return 5;
+    Hello hello;
+    hello.stream = kStream;
+    hello.incarnation = 7;
+    const auto message = EncodeHello(hello, challenge->nonce, SecretOf(1));
+    if (!SendMessage(socket->get(), message).ok()) return 6;
+    Say(out, 'h');
+    size = ReceiveMessage(socket->get(), buffer);
+    Say(out, size.ok() && *size > 0 ? 'c' : 'r');
+    Await<char>(in);
+    return 0;
+  });
+  Trainer trainer;
+  trainer.server->StopAdmitting();
+  slow.TellText(trainer.server->socket_name());
+  ASSERT_EQ(slow.Hear(), 'h');
+  // Answered after the thread has read what came before.
+  trainer.server->Fence(trainer.Request(HeaderOf({0, 0}, 0, 0, 1, 1), 0));
+  ASSERT_TRUE(trainer.fences.Wait().has_value());
+  EXPECT_TRUE(trainer.server->Holders().empty());
+  trainer.server->AdmitSince(7);
+  EXPECT_EQ(slow.Hear(), 'c');
+  EXPECT_EQ(trainer.server->Holders(), PidsOf(slow));
+}
+
+TEST(RingHolders, NobodyMapsItForALeaseOfAnEarlierScheduler) {
+  ChildProcess former(&RunHolder<6>), present(&RunHolder<7>), later(&RunHolder<8>);
+  Trainer trainer;
+  trainer.server->StopAdmitting();
+  trainer.server->AdmitSince(7);
+  former.TellText(trainer.server->socket_name());
+  EXPECT_EQ(former.Join(), 3);
+  present.TellText(trainer.server->socket_name());
+  EXPECT_EQ(present.Hear(), 'c');
+  later.TellText(trainer.server->socket_name());
+  EXPECT_EQ(later.Hear(), 'c');
+  EXPECT_EQ(trainer.server->Holders().size(), 2u);
+}
+
+TEST(RingHolders, AMappingIsForLeasesOfItsSchedulerAndLaterOnes) {
+  Trainer trainer;
+  MappedRing::Options options = WorkerOptions(trainer.server->socket_name());
+  options.incarnation = 7;
+  const auto ring = MappedRing::Connect(options);
+  ASSERT_TRUE(ring.ok()) << ring.status();
+  EXPECT_FALSE((*ring)->Covers({6, 99}));
+  EXPECT_TRUE((*ring)->Covers({7, 1}));
+  EXPECT_TRUE((*ring)->Covers({8, 1}));
 }
 
 TEST(MappedDelivery, WhatAKilledWorkerReportedStillCounts) {

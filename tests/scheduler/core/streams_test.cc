@@ -23,13 +23,15 @@ class Streaming : public testing::Test {
     rig.Finish(CoreRig::kWorker0, rig.Granted().at(0), {}, {}, kPlan);
     rig.Join(CoreRig::kTrainer0, Role::kOperator, "ops");
   }
-  void Attach(std::uint64_t incarnation = 5, std::uint32_t slots = 2) {
+  void Attach(std::uint64_t incarnation = 5, std::uint32_t slots = 2,
+              const std::vector<std::int64_t>& holders = {}) {
     protocol::AttachTrainer attach;
     attach.stream = job;
     attach.trainer_incarnation = incarnation;
     attach.endpoint.host_identity = "host";
     for (std::uint32_t i = 0; i < slots; ++i)
       attach.slots.push_back({i, 1, SlotState::kFree, 0, 0, {}});
+    attach.holders = holders;
     rig.Tell(CoreRig::kTrainer0, attach);
   }
   void Count(const protocol::ShardLease& lease) {
@@ -496,47 +498,22 @@ TEST_F(Streaming, AfterARestartAnOldLeasesShardCountsOnceItsSlotIsKnown) {
   EXPECT_EQ(rig.core().CheckInvariants(), absl::OkStatus());
 }
 
-TEST_F(Streaming, AfterARestartNothingIsGrantedOnAHostWhereAnUnknownWorkerMayWrite) {
-  Attach(5, 1);
-  rig.AddWorker(1);
-  rig.Restart();
-  rig.AddAgent();
-  rig.AddWorker(1);
-  rig.Join(CoreRig::kTrainer0, Role::kOperator, "ops");
-  Attach(5, 1);
-  const std::vector<PeerId> alive = {CoreRig::kAgent, CoreRig::kWorker0 + 1, CoreRig::kTrainer0};
-  rig.Pass(60'000, alive);
-  EXPECT_TRUE(rig.Shards().empty());
-  EXPECT_EQ(rig.FindFor<protocol::FenceShard>(CoreRig::kTrainer0), nullptr);
-  const auto* kill = rig.FindFor<protocol::KillWorker>(CoreRig::kAgent);
-  ASSERT_NE(kill, nullptr) << "the frozen one is not killed";
-  EXPECT_EQ(kill->index, 0u);
-  EXPECT_EQ(kill->worker_incarnation, 100u);
-  rig.Exited(0, 100);
-  rig.Pass(1'000, alive);
-  const auto* fence = rig.FindFor<protocol::FenceShard>(CoreRig::kTrainer0);
-  ASSERT_NE(fence, nullptr) << "its death is the proof";
-  protocol::FenceShard copy = *fence;
-  Fenced(copy, 0);
-  copy.shard.shard ^= 1;
-  Fenced(copy, 0);
-  EXPECT_FALSE(rig.Shards().empty());
-}
-
 TEST_F(Streaming, ASlotThatALateShardBoundBeforeTheFirstGrantIsNotGranted) {
   Attach(5, 1);
   rig.Restart();
   rig.AddAgent();
   rig.Join(CoreRig::kTrainer0, Role::kOperator, "ops");
-  Attach(5, 1);
+  Attach(5, 1, {1000});
   protocol::AttachTrainer later;  // the old worker filled batch 0, and the trainer took it
   later.stream = job;
   later.trainer_incarnation = 5;
   later.endpoint.host_identity = "host";
   later.first_batch = 1;
   later.slots.push_back({0, 1, SlotState::kFull, 0, 0, {}});
+  later.holders = {1000};
   rig.Tell(CoreRig::kTrainer0, later);
-  rig.Exited(0, 100);
+  later.holders = {};
+  rig.Tell(CoreRig::kTrainer0, later);
   rig.Pass(1'000, {CoreRig::kAgent, CoreRig::kTrainer0});
   EXPECT_EQ(rig.FindFor<protocol::FenceShard>(CoreRig::kTrainer0), nullptr) << "it is in use";
   protocol::AnnounceSlots released;
@@ -658,32 +635,6 @@ TEST_F(Streaming, ASlotThatComesBackWhileALeasePointsIntoItIsNotGranted) {
   Fenced(copy, 0, 2);
   ASSERT_FALSE(rig.Shards().empty());
   EXPECT_EQ(rig.Shards()[0].grant.slot_generation, 2u);
-}
-
-TEST_F(Streaming, AWorkerWhoseHostIsUnknownMayBeOnAny) {
-  CoreRig bare;
-  bare.AddWorker(0);  // the agent has not registered, so the journal holds no host
-  bare.Restart();
-  bare.AddAgent();
-  bare.AddWorker(1);
-  const JobId stream = bare.Submit("key", "stream");
-  ASSERT_FALSE(bare.Granted().empty());
-  bare.Finish(CoreRig::kWorker0 + 1, bare.Granted().at(0), {}, {}, kPlan);
-  const std::vector<PeerId> alive = {CoreRig::kAgent, CoreRig::kWorker0 + 1, CoreRig::kTrainer0};
-  bare.Pass(40'000, alive);
-  bare.Join(CoreRig::kTrainer0, Role::kOperator, "ops");
-  protocol::AttachTrainer attach;
-  attach.stream = stream;
-  attach.trainer_incarnation = 5;
-  attach.endpoint.host_identity = "host";
-  attach.slots.push_back({0, 1, SlotState::kFree, 0, 0, {}});
-  bare.Tell(CoreRig::kTrainer0, attach);
-  bare.Pass(2'000, alive);
-  EXPECT_EQ(bare.FindFor<protocol::FenceShard>(CoreRig::kTrainer0), nullptr);
-  EXPECT_TRUE(bare.Shards().empty());
-  bare.Exited(0, 100);
-  bare.Pass(2'000, alive);
-  EXPECT_FALSE(bare.Shards().empty());
 }
 
 TEST_F(Streaming, WhatEndedWorkersOfAFormerSchedulerHaveSentMayStillArrive) {
