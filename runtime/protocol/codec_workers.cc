@@ -113,6 +113,7 @@ void Write(Writing& out, const TaskLease& m, wire::TaskLease::Builder b) {
   WriteTexts(out, m.read_prefixes, [&](unsigned n) { return b.initReadPrefixes(n); });
   WriteTexts(out, m.write_prefixes, [&](unsigned n) { return b.initWritePrefixes(n); });
   WriteNumbers(out, m.inputs_apart, [&](unsigned n) { return b.initInputsApart(n); });
+  b.setPlanning(m.planning);
 }
 void Read(Reading& in, wire::TaskLease::Reader r, TaskLease& m) {
   Read(in, r.getLease(), m.lease);
@@ -125,6 +126,7 @@ void Read(Reading& in, wire::TaskLease::Reader r, TaskLease& m) {
   ReadEach(in, r.getReadPrefixes(), m.read_prefixes);
   ReadEach(in, r.getWritePrefixes(), m.write_prefixes);
   ReadNumbers(in, r.getInputsApart(), m.inputs_apart);
+  m.planning = r.getPlanning();
 }
 
 void Write(Writing& out, const ShardLease& m, wire::ShardLease::Builder b) {

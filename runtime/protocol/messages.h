@@ -151,7 +151,8 @@ struct TaskLease {
   std::string manifest;   ///< the job's manifest (paths): for the worker's eyes, never logged
   std::string submitter;  ///< key name whose path prefixes bind this task
   std::vector<std::string> read_prefixes,
-      write_prefixes;  ///< of the submitter's key; empty = none allowed; "/" = all
+      write_prefixes;     ///< of the submitter's key; empty = none allowed; "/" = all
+  bool planning = false;  ///< for the worker's planning thread, which runs planning ops alone
 };
 /// The right to make one shard and write it where the grant says.
 struct ShardLease {
@@ -263,6 +264,8 @@ struct ShardsReturned {
   std::vector<Item> items;
 };
 
+/// Exit code of a worker whose planning thread crashed: what else it held is not suspected.
+inline constexpr int kPlanningCrashed = 86;
 /// The agent saw a worker's process end (waitpid).
 struct WorkerExited {
   std::string node;

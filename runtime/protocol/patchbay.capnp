@@ -297,6 +297,8 @@ struct TaskLease {
   writePrefixes @8 :List(Text);
   inputsApart @9 :List(UInt32);    # instead of inputs too large for one message: the tasks that they
                                    # are results of, to be fetched with FetchResult before it starts
+  planning @10 :Bool;              # of a stream's planning: runs in a thread of its own beside what else
+                                   # the worker has, one at a time; an op that plans nothing is refused
 }
 
 # The right to make one shard and write it where the grant says.
@@ -415,7 +417,8 @@ struct WorkerExited {
   node @0 :Text;
   index @1 :UInt32;
   workerIncarnation @2 :UInt64;   # 0 = it died before it registered
-  waitStatus @3 :Int32;           # as waitpid gives it
+  waitStatus @3 :Int32;           # as waitpid gives it. Exit code 86: the thread that plans crashed, so
+                                  # what the worker held beside it is not suspected
 }
 
 struct WorkerExitSeen {}

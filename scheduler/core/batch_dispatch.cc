@@ -92,21 +92,30 @@ Status BatchDispatch::JoinParts(TasksFinished::Item& item) {
   return absl::OkStatus();
 }
 
-/// Tasks run one after another, so the time since the queue was last seen working is theirs.
+/// Tasks of a lane run one after another, so the time since it was last seen working is theirs.
 void BatchDispatch::Measure(Worker& worker, const TasksFinished& message) {
-  std::uint32_t count = 0;
-  std::uint64_t weight = 0;
-  const std::string* op = nullptr;
+  struct {
+    std::uint32_t count = 0;
+    std::uint64_t weight = 0;
+    const std::string* op = nullptr;
+  } finished[2];
   for (const TasksFinished::Item& item : message.items) {
-    if (worker.tasks.count(item.lease) == 0) continue;
+    const Lease* lease = book_.Find(item.lease);
+    if (lease == nullptr || lease->is_shard || lease->worker != worker.id) continue;
     const Task* task = table_.Find(item.task);
     if (task == nullptr) continue;
-    ++count;
-    weight += task->spec.weight;
-    op = &task->spec.op;
+    auto& lane = finished[lease->planning ? 1 : 0];
+    ++lane.count;
+    lane.weight += task->spec.weight;
+    lane.op = &task->spec.op;
   }
-  if (count != 0) pace_.Measure(*op, (turn_.now - worker.busy_since) * 1000, count, weight);
-  worker.busy_since = turn_.now;
+  for (const bool planning : {false, true}) {
+    const auto& [count, weight, op] = finished[planning ? 1 : 0];
+    if (count == 0) continue;
+    LaneLoad& lane = worker.LaneOf(planning);
+    pace_.Measure(*op, (turn_.now - lane.busy_since) * 1000, count, weight);
+    lane.busy_since = turn_.now;
+  }
 }
 
 void BatchDispatch::FinishItem(Worker& worker, TasksFinished::Item&& item) {
@@ -211,9 +220,10 @@ void BatchDispatch::PushReady(const TaskId& id, Task& task) {
   const Job& job = *table_.Find(id.job);
   task.lease = {};
   task.state = TaskState::kReady;
+  ReadyQueue& queue = job.Plans(task) ? planning_ : ready_;
   if (task.suspect) {
     solo_.push_back(entry);
-  } else if (!ready_.Push({job.priority, job.id}, job.submitter, task.spec.resources, entry) &&
+  } else if (!queue.Push({job.priority, job.id}, job.submitter, task.spec.resources, entry) &&
              told_to_wait_.insert(job.id).second) {
     logs_.Add(job.id, StrCat("tasks wait: others of key ", job.submitter, " are ready with ",
                              kMaxResourceShapes, " different needs of CPUs, GPUs and memory, as ",
@@ -223,12 +233,14 @@ void BatchDispatch::PushReady(const TaskId& id, Task& task) {
 }
 
 void BatchDispatch::Forget(const Job& job) {
-  ready_.Drop({job.priority, job.id}, job.submitter);
+  for (ReadyQueue* queue : {&ready_, &planning_}) {
+    queue->Drop({job.priority, job.id}, job.submitter);
+  }
   told_to_wait_.erase(job.id);
   look_at_all_ = true;  // what waited aside for it may be queued now
 }
 
-bool BatchDispatch::Valid(const ReadyTask& entry) {
+bool BatchDispatch::Valid(const ReadyTask& entry) const {
   const Task* task = table_.Find(entry.task);
   return task != nullptr && task->state == TaskState::kReady && task->queue_stamp == entry.stamp;
 }
@@ -237,23 +249,40 @@ void BatchDispatch::Dispatch() {
   if (!look_at_all_ && !roster_.AnyFreed()) return;
   if (!solo_.empty()) DispatchSolo();
   const std::set<WorkerId> freed = roster_.TakeFreed();
+  DispatchLane(true, roster_.open_for_planning(), freed);
+  DispatchLane(false, roster_.open_for_tasks(), freed);
+  look_at_all_ = false;
+}
+
+void BatchDispatch::DispatchLane(bool planning, const OpenWorkers& open,
+                                 const std::set<WorkerId>& freed) {
+  const ReadyQueue& queue = planning ? planning_ : ready_;
+  if (queue.empty()) return;
   std::vector<WorkerId> candidates;
   if (look_at_all_) {
-    for (const auto& [load, id] : roster_.open_for_tasks()) candidates.push_back(id);
+    for (const auto& [load, id] : open) candidates.push_back(id);
   } else {
     for (const WorkerId id : freed) {
-      if (roster_.IsOpenForTasks(id)) candidates.push_back(id);
+      if (IsOpen(roster_.at(id), planning)) candidates.push_back(id);
     }
   }
-  look_at_all_ = false;
   // In rounds, so that few tasks spread over the workers and many fill them evenly.
-  while (!candidates.empty() && !ready_.empty()) {
+  while (!candidates.empty() && !queue.empty()) {
     std::vector<WorkerId> again;
     for (const WorkerId id : candidates) {
-      if (GrantNext(roster_.at(id))) again.push_back(id);
+      if (GrantNext(roster_.at(id), planning)) again.push_back(id);
     }
     candidates.swap(again);
   }
+}
+
+bool BatchDispatch::IsOpen(const Worker& worker, bool planning) const {
+  return planning ? roster_.IsOpenForPlanning(worker.id) : roster_.IsOpenForTasks(worker.id);
+}
+
+bool BatchDispatch::HasRoom(Worker& worker, const Resources& need, bool planning) {
+  if (!Fits(need, worker.capacity)) return false;
+  return planning ? roster_.HasRoomToPlan(worker, need) : roster_.NodeHasRoom(worker, need);
 }
 
 /// A task of a group that the worker or its node has worked on, when one is near the head.
@@ -278,25 +307,25 @@ Affinity BatchDispatch::AffinityOf(const ReadyTask& entry, const Worker& worker)
   return roster_.at(last).node == worker.node ? Affinity::kNode : Affinity::kElsewhere;
 }
 
-/// Leases the best task this worker has room for; false when there is none.
-bool BatchDispatch::GrantNext(Worker& worker) {
-  while (roster_.IsOpenForTasks(worker.id)) {
-    ReadyQueue::Lane* lane = ready_.Best([&](const Resources& need) {
-      return Fits(need, worker.capacity) && roster_.NodeHasRoom(worker, need);
-    });
+/// Leases the best task of the lane that this worker has room for; false when there is none.
+bool BatchDispatch::GrantNext(Worker& worker, bool planning) {
+  ReadyQueue& queue = planning ? planning_ : ready_;
+  while (IsOpen(worker, planning)) {
+    ReadyQueue::Lane* lane =
+        queue.Best([&](const Resources& need) { return HasRoom(worker, need, planning); });
     if (lane == nullptr) return false;
     const ReadyQueue::JobTasks& head = ReadyQueue::Head(*lane);
     const std::size_t at = ChooseTask(head, worker);
     const ReadyTask entry = head.tasks[at];
     if (!Valid(entry)) {
-      ready_.Pop(*lane, at);
+      queue.Pop(*lane, at);
       continue;
     }
     const protocol::TaskSpec& spec = table_.Find(entry.task)->spec;
     const std::int64_t estimate = pace_.EstimateUs(spec.op, spec.weight);
-    const auto queued = static_cast<std::uint32_t>(worker.tasks.size());
-    if (!QueueHasRoom(queued, worker.queued_us, estimate)) return false;
-    ready_.Pop(*lane, at);
+    const LaneLoad& load = worker.LaneOf(planning);
+    if (!QueueHasRoom(load.tasks, load.queued_us, estimate)) return false;
+    queue.Pop(*lane, at);
     const Job& job = *table_.Find(entry.task.job);
     const std::size_t inputs = InputBytes(job, job.tasks[entry.task.index]);
     if (inputs > protocol::kMaxTaskInputBytes) {
@@ -323,19 +352,22 @@ void BatchDispatch::LeaseTask(Worker& worker, const ReadyTask& entry) {
   lease.granted_at = turn_.now;
   lease.deadline = turn_.now + options_.lease_ms;
   lease.task = entry.task;
+  lease.planning = job.Plans(task);
   lease.estimate_us = pace_.EstimateUs(task.spec.op, task.spec.weight);
+  LaneLoad& lane = worker.LaneOf(lease.planning);
   task.state = TaskState::kLeased;
   task.lease = lease.number;
   if (job.state == JobState::kQueued) job.state = JobState::kRunning;
   ++job.tasks_running;
   if (task.spec.group != 0) job.groups[task.spec.group].last_worker = worker.id;
-  if (worker.tasks.empty()) worker.busy_since = turn_.now;
+  if (lane.tasks == 0) lane.busy_since = turn_.now;
   worker.next_expiry = worker.tasks.empty() && worker.shards.empty()
                            ? lease.deadline
                            : std::min(worker.next_expiry, lease.deadline);
   worker.tasks.insert(worker.tasks.end(), lease.number);
-  worker.occupancy.Add(task.spec.resources);
-  worker.queued_us += lease.estimate_us;
+  ++lane.tasks;
+  lane.occupancy.Add(task.spec.resources);
+  lane.queued_us += lease.estimate_us;
   book_.Grant(worker.id, Describe(lease), LeaseBytes(job, task));
   book_.Add(lease);
   roster_.Reassign(worker);
@@ -375,6 +407,7 @@ protocol::TaskLease BatchDispatch::Describe(const Lease& lease) const {
   granted.submitter = job.submitter;
   granted.read_prefixes = job.read_prefixes;
   granted.write_prefixes = job.write_prefixes;
+  granted.planning = lease.planning;
   return granted;
 }
 
@@ -391,8 +424,10 @@ void BatchDispatch::DropLease(const LeaseNumber& number) {
   --job->tasks_running;
   Worker& worker = roster_.at(lease.worker);
   worker.tasks.erase(lease.number);
-  worker.occupancy.Remove(task.spec.resources);
-  worker.queued_us -= lease.estimate_us;
+  LaneLoad& lane = worker.LaneOf(lease.planning);
+  --lane.tasks;
+  lane.occupancy.Remove(task.spec.resources);
+  lane.queued_us -= lease.estimate_us;
   if (worker.tasks.empty()) worker.solo = worker.solo && !worker.shards.empty();
 }
 
@@ -404,13 +439,15 @@ void BatchDispatch::DispatchSolo() {
     const ReadyTask entry = solo_.front();
     solo_.pop_front();
     if (!Valid(entry)) continue;
-    const Resources need = table_.Find(entry.task)->spec.resources;
+    const Task& task = *table_.Find(entry.task);
+    const Resources need = task.spec.resources;
+    const bool planning = table_.Find(entry.task.job)->Plans(task);
     Worker* chosen = nullptr;
     Worker* next = nullptr;
     for (Worker& worker : roster_.workers()) {
       if (!roster_.CanLease(worker) || worker.solo || !Fits(need, worker.capacity)) continue;
       const bool idle = worker.tasks.empty() && worker.shards.empty();
-      if (idle && roster_.NodeHasRoom(worker, need)) {
+      if (idle && HasRoom(worker, need, planning)) {
         chosen = &worker;
         break;
       }
@@ -454,7 +491,7 @@ void BatchDispatch::Tick() {
     delayed_.erase(delayed_.begin());
     Enqueue(id);
   }
-  look_at_all_ = look_at_all_ || !ready_.empty() || !solo_.empty();
+  look_at_all_ = look_at_all_ || !ready_.empty() || !planning_.empty() || !solo_.empty();
 }
 
 void BatchDispatch::Adopt(Worker& worker, const protocol::HeldLease& held) {
@@ -462,11 +499,14 @@ void BatchDispatch::Adopt(Worker& worker, const protocol::HeldLease& held) {
   if (task == nullptr || IsEnded(task->state) || task->lease != LeaseNumber{}) return;
   const Job& job = *table_.Find(held.task.job);
   if (held.lease <= job.void_leases) return;
-  if (!job.MayRun(*task) || worker.tasks.size() >= kMaxQueueDepth) return;
+  const bool planning = job.Plans(*task);
+  LaneLoad& lane = worker.LaneOf(planning);
+  if (!job.MayRun(*task) || lane.tasks >= kMaxQueueDepth) return;
   if (worker.solo || task->suspect) return;  // a suspect runs alone
-  if (!roster_.NodeHasRoom(worker, task->spec.resources)) return;
+  if (!HasRoom(worker, task->spec.resources, planning)) return;
   Lease lease;
   lease.number = held.lease;
+  lease.planning = planning;
   lease.worker = worker.id;
   lease.worker_incarnation = worker.incarnation;
   lease.granted_at = turn_.now;
@@ -478,8 +518,9 @@ void BatchDispatch::Adopt(Worker& worker, const protocol::HeldLease& held) {
   ++table_.Find(held.task.job)->tasks_running;
   if (worker.tasks.empty()) worker.next_expiry = lease.deadline;
   worker.tasks.insert(held.lease);
-  worker.occupancy.Add(task->spec.resources);
-  worker.queued_us += lease.estimate_us;
+  ++lane.tasks;
+  lane.occupancy.Add(task->spec.resources);
+  lane.queued_us += lease.estimate_us;
   book_.Add(lease);
   roster_.Reassign(worker);
 }

@@ -1,5 +1,5 @@
-// Batch dispatch: tasks from ready to leased to done, failed or tried again. Private to
-// scheduler/core.
+// Batch dispatch: tasks from ready to leased to done, failed or tried again, in two lanes: planning
+// and all else. Private to scheduler/core.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,8 @@ namespace patchbay::scheduler {
 /// time is in the list of delayed ones under that time; a leased task's lease is in the book, and
 /// what made it runnable is on disk; what
 /// a worker is given fits it and its node; a suspect is leased alone; a job's running tasks are its
-/// leased ones.
+/// leased ones; nothing waits to plan while a worker that has room for it plans nothing, whatever
+/// else it holds.
 class BatchDispatch {
  public:
   struct Counts {
@@ -69,7 +70,7 @@ class BatchDispatch {
   void Dispatch();
   void Tick();
 
-  std::uint64_t queued() const { return ready_.size() + solo_.size(); }
+  std::uint64_t queued() const { return ready_.size() + planning_.size() + solo_.size(); }
   const Counts& counts() const { return counts_; }
   Status Check() const;
 
@@ -87,11 +88,16 @@ class BatchDispatch {
   void Fail(const TaskId& id, protocol::Outcome&& outcome, bool quarantined);
   void PushReady(const TaskId& id, Task& task);
   void DispatchSolo();
-  bool GrantNext(Worker& worker);
+  /// Gives tasks of one lane to the workers that are open for it and either freed or all looked at.
+  void DispatchLane(bool planning, const OpenWorkers& open, const std::set<WorkerId>& freed);
+  bool IsOpen(const Worker& worker, bool planning) const;
+  bool HasRoom(Worker& worker, const Resources& need, bool planning);
+  bool GrantNext(Worker& worker, bool planning);
+  Status CheckPlanning() const;
   std::size_t ChooseTask(const ReadyQueue::JobTasks& tasks, const Worker& worker);
   Affinity AffinityOf(const ReadyTask& entry, const Worker& worker);
   void LeaseTask(Worker& worker, const ReadyTask& entry);
-  bool Valid(const ReadyTask& entry);
+  bool Valid(const ReadyTask& entry) const;
   protocol::TaskLease Describe(const Lease& lease) const;
 
   const Turn& turn_;
@@ -101,7 +107,7 @@ class BatchDispatch {
   JobLogs& logs_;
   WorkerRoster& roster_;
   LeaseBook& book_;
-  ReadyQueue ready_;
+  ReadyQueue ready_, planning_;  ///< all but planning; planning
   std::deque<ReadyTask> solo_;
   std::set<std::pair<TimeMs, TaskId>> delayed_;  ///< waiting for their next attempt
   std::set<JobId> told_to_wait_;                 ///< jobs whose log says that tasks wait aside

@@ -59,20 +59,45 @@ Status CheckFillings(const Trainer& trainer, const LeaseBook& book) {
   return absl::OkStatus();
 }
 
-/// A worker occupies the largest of what its leases need.
-Resources NeedOf(const Worker& worker, const JobTable& table, const LeaseBook& book) {
-  Resources most{0, 0, 0};
+/// A lane occupies the largest of what its leases need.
+struct LaneNeeds {
+  Resources work{0, 0, 0}, planning{0, 0, 0};
+  std::uint32_t works = 0, plans = 0;
+};
+
+LaneNeeds NeedsOf(const Worker& worker, const JobTable& table, const LeaseBook& book) {
+  LaneNeeds needs;
   for (const LeaseNumber& number : worker.tasks) {
-    const TaskId& id = book.At(number).task;
-    most = Largest(most, table.Find(id.job)->tasks[id.index].spec.resources);
+    const Lease& lease = book.At(number);
+    const Job& job = *table.Find(lease.task.job);
+    const Resources& need = job.tasks[lease.task.index].spec.resources;
+    Resources& most = lease.planning ? needs.planning : needs.work;
+    most = Largest(most, need);
+    ++(lease.planning ? needs.plans : needs.works);
   }
-  return worker.shards.empty() ? most : Largest(most, ShardNeed(worker));
+  if (!worker.shards.empty()) needs.work = Largest(needs.work, ShardNeed(worker));
+  return needs;
+}
+
+/// Memory of the worker that planning of that need would take.
+std::uint64_t BytesToPlan(const Worker& worker, const Resources& need) {
+  const std::uint64_t reserve =
+      std::min(worker.capacity.memory_bytes / kPlanningShare, kPlanningBytes);
+  return std::max(need.memory_bytes, reserve);
+}
+
+/// Whether what runs at the worker and on its node leaves memory to plan something of that need.
+bool LeavesRoomToPlan(const Worker& worker, const Node& node, const Resources& need) {
+  const std::uint64_t bytes = BytesToPlan(worker, need);
+  return bytes + worker.assigned.memory_bytes <= worker.capacity.memory_bytes &&
+         bytes + node.assigned.memory_bytes + node.planning_bytes <= node.capacity.memory_bytes;
 }
 
 }  // namespace
 
 Status WorkerRoster::CheckNode(const Node& node) const {
   Resources total{0, 0, 0};
+  std::uint64_t planning_bytes = 0;
   for (const auto& [index, id] : node.workers) {
     if (workers_[id].node != node.name || workers_[id].index != index) {
       return Broken(StrCat("node ", node.name, " lists a worker of another place"));
@@ -80,8 +105,12 @@ Status WorkerRoster::CheckNode(const Node& node) const {
     total.cpu_millis += workers_[id].assigned.cpu_millis;
     total.gpus += workers_[id].assigned.gpus;
     total.memory_bytes += workers_[id].assigned.memory_bytes;
+    planning_bytes += workers_[id].planning_bytes;
   }
-  if (!(total == node.assigned)) return Broken(StrCat("node ", node.name, " sums up wrongly"));
+  if (!(total == node.assigned) || planning_bytes != node.planning_bytes) {
+    return Broken(StrCat("node ", node.name, " sums up wrongly"));
+  }
+  total.memory_bytes += planning_bytes;
   if (node.registered && !Fits(total, node.capacity)) {
     return Broken(StrCat("node ", node.name, " is given more than it has"));
   }
@@ -90,35 +119,46 @@ Status WorkerRoster::CheckNode(const Node& node) const {
 
 Status WorkerRoster::CheckWorker(const Worker& worker) const {
   const bool idle = worker.tasks.empty() && worker.shards.empty();
-  if (!Fits(worker.assigned, worker.capacity)) return Broken("a worker is given too much");
-  if (idle && worker.queued_us != 0) return Broken("an idle worker has work queued");
+  Resources all = worker.assigned;
+  all.memory_bytes += worker.planning_bytes;
+  if (!Fits(all, worker.capacity)) return Broken("a worker is given too much");
+  if (idle && worker.work.queued_us + worker.planning.queued_us != 0) {
+    return Broken("an idle worker has work queued");
+  }
   if (worker.solo && worker.tasks.size() + worker.shards.size() > 1) {
     return Broken("a suspect does not run alone");
   }
-  if (worker.tasks.size() > kMaxQueueDepth || worker.shards.size() > kMaxShardDepth) {
+  if (worker.work.tasks > kMaxQueueDepth || worker.planning.tasks > kMaxQueueDepth ||
+      worker.work.tasks + worker.planning.tasks != worker.tasks.size() ||
+      worker.shards.size() > kMaxShardDepth) {
     return Broken("a worker's queue is too long");
   }
   if (worker.reserved != (worker.id == reserved_)) return Broken("another worker is reserved");
   const OpenKeys& keys = open_keys_[worker.id];
-  const bool by_tasks = keys.task == kNotOpen || (keys.task == worker.tasks.size() &&
+  const bool by_tasks = keys.task == kNotOpen || (keys.task == worker.work.tasks &&
                                                   task_open_.count({keys.task, worker.id}) != 0);
+  const bool by_plans =
+      keys.planning == kNotOpen || (keys.planning == worker.planning.tasks &&
+                                    planning_open_.count({keys.planning, worker.id}) != 0);
   const bool by_shards =
       keys.shard == kNotOpen || (keys.shard == worker.shards.size() &&
                                  shard_open_[keys.kind].count({keys.shard, worker.id}) != 0);
-  if (!by_tasks || !by_shards) return Broken(StrCat("worker ", worker.id, " is open as another"));
+  if (!by_tasks || !by_plans || !by_shards)
+    return Broken(StrCat("worker ", worker.id, " is open as another"));
   return absl::OkStatus();
 }
 
 Status WorkerRoster::Check() const {
-  std::size_t for_tasks = 0, for_shards = 0, listed = 0;
+  std::size_t for_tasks = 0, for_planning = 0, for_shards = 0, listed = 0;
   for (WorkerId id = 0; id < workers_.size(); ++id) {
     if (workers_[id].id != id) return Broken("a worker is filed under another's id");
     PB_RETURN_IF_ERROR(CheckWorker(workers_[id]));
     listed += workers_[id].node.empty() ? 0 : 1;
     for_tasks += IsOpenForTasks(id) ? 1 : 0;
+    for_planning += IsOpenForPlanning(id) ? 1 : 0;
     for_shards += IsOpenForShards(id) ? 1 : 0;
   }
-  if (for_tasks != task_open_.size() ||
+  if (for_tasks != task_open_.size() || for_planning != planning_open_.size() ||
       for_shards != shard_open_[0].size() + shard_open_[1].size()) {
     return Broken("a worker is open under two loads");
   }
@@ -156,10 +196,16 @@ Status Peers::Check() const {
 
 Status BatchDispatch::Check() const {
   PB_RETURN_IF_ERROR(ready_.Check());
+  PB_RETURN_IF_ERROR(planning_.Check());
+  PB_RETURN_IF_ERROR(CheckPlanning());
   std::map<JobId, std::uint64_t> running;
   for (const auto& [number, lease] : book_.leases()) {
     if (lease.is_shard) continue;
     ++running[lease.task.job];
+    const Job& job = *table_.Find(lease.task.job);
+    if (lease.planning != job.Plans(job.tasks[lease.task.index])) {
+      return Broken(StrCat("task ", lease.task.ToString(), " is in another's lane"));
+    }
     if (gate_.Holds(table_.Find(lease.task.job)->tasks[lease.task.index])) {
       return Broken(StrCat("task ", lease.task.ToString(), " is leased before it may run"));
     }
@@ -171,11 +217,34 @@ Status BatchDispatch::Check() const {
     }
   }
   for (const Worker& worker : roster_.workers()) {
-    const Resources need = NeedOf(worker, table_, book_);
-    const bool unheard = WorkerRoster::IsUnheard(worker) && Fits(need, worker.assigned);
-    if (!unheard && !(need == worker.assigned)) {
+    const LaneNeeds needs = NeedsOf(worker, table_, book_);
+    if (needs.works != worker.work.tasks || needs.plans != worker.planning.tasks) {
+      return Broken(StrCat("worker ", worker.id, " counts the tasks of its lanes wrongly"));
+    }
+    const std::uint64_t bytes = needs.plans == 0 ? 0 : BytesToPlan(worker, needs.planning);
+    const bool unheard = WorkerRoster::IsUnheard(worker) && Fits(needs.work, worker.assigned) &&
+                         bytes <= worker.planning_bytes;
+    if (!unheard && !(needs.work == worker.assigned && bytes == worker.planning_bytes)) {
       return Broken(StrCat("worker ", worker.id, " occupies something else than its leases need"));
     }
+  }
+  return absl::OkStatus();
+}
+
+/// No task waits to plan while a worker that has room for it plans nothing.
+Status BatchDispatch::CheckPlanning() const {
+  if (!gate_.IsOpen()) return absl::OkStatus();
+  for (const Worker& worker : roster_.workers()) {
+    if (worker.planning.tasks != 0 || !roster_.MayTakeMore(worker.id)) continue;
+    if (!roster_.CanLease(worker)) continue;
+    const Node& node = roster_.nodes().at(worker.node);
+    const ReadyTask* waits = planning_.FindEntry([&](const Resources& need,
+                                                     const ReadyTask& entry) {
+      return Fits(need, worker.capacity) && LeavesRoomToPlan(worker, node, need) && Valid(entry);
+    });
+    if (waits == nullptr) continue;
+    return Broken(StrCat("task ", waits->task.ToString(), " waits to plan while worker ", worker.id,
+                         " plans nothing"));
   }
   return absl::OkStatus();
 }

@@ -38,7 +38,7 @@ void ShardLeases::Grant(Stream& stream, Trainer& trainer, const ShardId& id, Wor
   if (worker.shards.empty()) worker.shard_since = turn_.now;
   worker.next_expiry = idle ? lease.deadline : std::min(worker.next_expiry, lease.deadline);
   worker.shards.insert(lease.number);
-  worker.occupancy.Add(ShardNeed(worker));
+  worker.work.occupancy.Add(ShardNeed(worker));
   book_.Grant(worker.id,
               protocol::ShardLease{lease.number, stream.job, id, run.first_ordinal, lease.grant});
   book_.Add(lease);
@@ -53,7 +53,7 @@ bool ShardLeases::TrainerTalks(const Lease& lease) const {
 void ShardLeases::LeaveWorker(Lease& lease) {
   Worker& worker = roster_.at(lease.worker);
   if (worker.shards.erase(lease.number) == 0) return;
-  worker.occupancy.Remove(ShardNeed(worker));
+  worker.work.occupancy.Remove(ShardNeed(worker));
   if (Stream* stream = streams_.Find(lease.stream); stream != nullptr) --stream->leases;
   streams_.MarkChanged();
   roster_.Reassign(worker);

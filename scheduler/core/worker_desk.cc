@@ -197,7 +197,8 @@ void WorkerDesk::StartWorker(Worker& worker, const protocol::RegisterWorker& mes
   worker.barred.clear();
   worker.streams_fetched.clear();
   worker.shard_pace = {};
-  worker.busy_since = worker.shard_since = worker.progress_at = turn_.now;
+  worker.work.busy_since = worker.planning.busy_since = turn_.now;
+  worker.shard_since = worker.progress_at = turn_.now;
   worker.drain_peer = 0;
   const auto known = gate_.table().known_workers().find({worker.node, worker.index});
   if (known == gate_.table().known_workers().end() ||
@@ -295,7 +296,8 @@ void WorkerDesk::On(const Request& request, protocol::WorkerExited&& message) {
     // Its registration may still be on the way, on another connection.
     Worker& worker = roster_.PlaceOn(node, message.index);
     if (worker.state != WorkerState::kGone && worker.incarnation == message.worker_incarnation) {
-      fate_.Dead(worker, EndUnlessCondemned(worker, EndOf(message.wait_status)));
+      fate_.Dead(worker, EndUnlessCondemned(worker, EndOf(message.wait_status)),
+                 SuspectsOf(message.wait_status));
     } else if (!Contains(worker.dead_incarnations, message.worker_incarnation)) {
       Remember(worker.dead_incarnations, message.worker_incarnation);
     }

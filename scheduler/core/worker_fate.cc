@@ -22,15 +22,13 @@ void Remember(std::deque<std::uint64_t>& incarnations, std::uint64_t one) {
   if (incarnations.size() > kMaxDeadIncarnations) incarnations.pop_front();
 }
 
-void WorkerFate::Dead(Worker& worker, WorkerEnd end) {
-  std::vector<LeaseNumber> held(worker.tasks.begin(), worker.tasks.end());
-  held.insert(held.end(), worker.shards.begin(), worker.shards.end());
+void WorkerFate::Dead(Worker& worker, WorkerEnd end, SuspectLane suspects) {
   Remember(worker.dead_incarnations, worker.incarnation);
   worker.state = WorkerState::kGone;
   worker.peer = 0;
   worker.former_shards.clear();
   roster_.ReleaseDead(worker);
-  if (!held.empty()) Blame(held, end);
+  Blame(worker, end, suspects);
   gate_.Emit(WorkerGoneRecord{worker.node, worker.index});
   recovery_.AccountFor({worker.node, worker.index});
   roster_.Reassign(worker);
@@ -38,12 +36,20 @@ void WorkerFate::Dead(Worker& worker, WorkerEnd end) {
 }
 
 /// Takes the leases back from a worker that is dead or condemned, and says what that means for what
-/// it ran: nothing if it was unrelated; a death if it was one lease alone; else all are suspects.
-void WorkerFate::Blame(const std::vector<LeaseNumber>& held, WorkerEnd end) {
-  const bool counts = end != WorkerEnd::kUnrelated;
+/// it ran: nothing if it was unrelated; a death if it was one lease alone; else all are suspects,
+/// or all of the lane it came from.
+void WorkerFate::Blame(Worker& worker, WorkerEnd end, SuspectLane suspects) {
+  std::vector<LeaseNumber> held(worker.tasks.begin(), worker.tasks.end());
+  held.insert(held.end(), worker.shards.begin(), worker.shards.end());
   const bool alone = held.size() == 1;
+  // A lane without leases ends no worker: whoever says so is not believed.
+  const bool planned = worker.planning.tasks != 0;
+  if (suspects == SuspectLane::kPlanning && !planned) suspects = SuspectLane::kAny;
   for (const LeaseNumber& number : held) {
     Lease& lease = book_.At(number);
+    const bool of_lane =
+        suspects == SuspectLane::kAny || lease.planning == (suspects == SuspectLane::kPlanning);
+    const bool counts = end != WorkerEnd::kUnrelated && of_lane;
     if (lease.is_shard) {
       if (Shard* shard = shards_.FindShard(lease); shard != nullptr && counts) {
         shard->suspect = true;
@@ -84,20 +90,27 @@ void WorkerFate::Tick() {
 
 void WorkerFate::ExpireLeases(Worker& worker) {
   if ((worker.tasks.empty() && worker.shards.empty()) || turn_.now < worker.next_expiry) return;
-  TimeMs first = INT64_MAX;
-  const auto look = [&](const LeaseNumber& number) {
-    const Lease& lease = book_.At(number);
-    TimeMs deadline = lease.deadline;
-    if (lease.progress == 0) {
-      const TimeMs most = lease.granted_at + kUnstartedLeases * options_.lease_ms;
-      deadline = std::max(deadline, std::min(worker.progress_at + options_.lease_ms, most));
-    }
-    first = std::min(first, deadline);
-  };
-  for (const LeaseNumber& number : worker.tasks) look(number);
-  for (const LeaseNumber& number : worker.shards) look(number);
-  worker.next_expiry = first;
-  if (first <= turn_.now) Condemn(worker);
+  TimeMs planning = INT64_MAX, others = INT64_MAX;
+  for (const LeaseNumber& number : worker.tasks) {
+    TimeMs& first = book_.At(number).planning ? planning : others;
+    first = std::min(first, ExpiryOf(worker, number));
+  }
+  for (const LeaseNumber& number : worker.shards) {
+    others = std::min(others, ExpiryOf(worker, number));
+  }
+  worker.next_expiry = std::min(planning, others);
+  if (worker.next_expiry > turn_.now) return;
+  const bool both = std::max(planning, others) <= turn_.now;
+  Condemn(worker, both                    ? SuspectLane::kAny
+                  : planning <= turn_.now ? SuspectLane::kPlanning
+                                          : SuspectLane::kAllButPlanning);
+}
+
+TimeMs WorkerFate::ExpiryOf(const Worker& worker, const LeaseNumber& number) const {
+  const Lease& lease = book_.At(number);
+  if (lease.progress != 0) return lease.deadline;
+  const TimeMs most = lease.granted_at + kUnstartedLeases * options_.lease_ms;
+  return std::max(lease.deadline, std::min(worker.progress_at + options_.lease_ms, most));
 }
 
 /// The process has ended, is frozen or cut off, and nobody can say which: others make what it held.
@@ -119,13 +132,11 @@ void WorkerFate::TakeFromLost(Worker& worker) {
 
 /// A lease expired. Whoever still talks is stuck in what it runs; whoever is silent is frozen or
 /// cut off, which says nothing about what it ran.
-void WorkerFate::Condemn(Worker& worker) {
+void WorkerFate::Condemn(Worker& worker, SuspectLane suspects) {
   ++leases_expired_;
   worker.state = WorkerState::kCondemned;
-  std::vector<LeaseNumber> held(worker.tasks.begin(), worker.tasks.end());
-  held.insert(held.end(), worker.shards.begin(), worker.shards.end());
   const bool talks = worker.peer != 0 && turn_.now - worker.last_seen < options_.suspect_ms;
-  Blame(held, talks ? WorkerEnd::kCrashed : WorkerEnd::kUnrelated);
+  Blame(worker, talks ? WorkerEnd::kCrashed : WorkerEnd::kUnrelated, suspects);
   if (roster_.reserved() == worker.id) roster_.Unreserve();
   roster_.Reassign(worker);
   SendKill(worker);

@@ -16,7 +16,7 @@ namespace patchbay::scheduler {
 
 /// Invariants: a condemned or dead worker holds no lease; a condemned one is killed again and again
 /// until its end is proven; a death counts against what ran alone, and makes suspects of what ran
-/// together.
+/// together; of the one lane alone that it came from, where that is known.
 class WorkerFate {
  public:
   WorkerFate(const Turn& turn, const CoreOptions& options, JournalGate& gate, WorkerRoster& roster,
@@ -30,10 +30,10 @@ class WorkerFate {
         batch_(batch),
         shards_(shards) {}
 
-  /// The process has ended: what it held is to be made again.
-  void Dead(Worker& worker, WorkerEnd end);
+  /// The process has ended: what it held is to be made again. `suspects`: where it came from.
+  void Dead(Worker& worker, WorkerEnd end, SuspectLane suspects = SuspectLane::kAny);
   /// A lease of it is void although it lives: it is to be killed.
-  void Condemn(Worker& worker);
+  void Condemn(Worker& worker) { Condemn(worker, SuspectLane::kAny); }
   /// Answers Drain once nothing is held any more.
   void FinishDrains(Worker& worker);
   void FinishNodeDrain(Node& node);
@@ -44,9 +44,11 @@ class WorkerFate {
   Status Check() const;
 
  private:
-  void Blame(const std::vector<LeaseNumber>& held, WorkerEnd end);
+  void Condemn(Worker& worker, SuspectLane suspects);
+  void Blame(Worker& worker, WorkerEnd end, SuspectLane suspects);
   void ExpireLeases(Worker& worker);
   void TakeFromLost(Worker& worker);
+  TimeMs ExpiryOf(const Worker& worker, const LeaseNumber& number) const;
   void SendKill(Worker& worker);
 
   const Turn& turn_;

@@ -1,12 +1,17 @@
 #include "scheduler/core/worker_roster.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "scheduler/policy/limits.h"
 #include "scheduler/policy/pace.h"
 
 namespace patchbay::scheduler {
 namespace {
+
+bool FitsBeside(std::uint64_t a, std::uint64_t b, std::uint64_t room) {
+  return a <= room && b <= room - a;
+}
 
 int ClassOf(Numerics numerics) { return numerics == Numerics::kCuda ? 1 : 0; }
 
@@ -114,7 +119,32 @@ bool WorkerRoster::NodeHasRoom(Worker& worker, const Resources& need) {
       node.assigned.cpu_millis - worker.assigned.cpu_millis + then.cpu_millis,
       node.assigned.gpus - worker.assigned.gpus + then.gpus,
       node.assigned.memory_bytes - worker.assigned.memory_bytes + then.memory_bytes};
-  if (Fits(total, node.capacity)) return true;
+  const bool more = need.memory_bytes > worker.assigned.memory_bytes;
+  const bool leaves =
+      !more ||
+      (FitsBeside(worker.planning_bytes, need.memory_bytes, worker.capacity.memory_bytes) &&
+       FitsBeside(KeptForPlanning(node, worker), total.memory_bytes, node.capacity.memory_bytes));
+  if (leaves && Fits(total, node.capacity)) return true;
+  node.refused = true;
+  return false;
+}
+
+std::uint64_t WorkerRoster::KeptForPlanning(const Node& node, const Worker& worker) {
+  if (node.assigned.memory_bytes == worker.assigned.memory_bytes) return node.planning_bytes;
+  return std::max(node.planning_bytes,
+                  PlanningReserve(node.capacity.memory_bytes, node.workers.size()));
+}
+
+bool WorkerRoster::HasRoomToPlan(Worker& worker, const Resources& need) {
+  Node& node = NodeOf(worker);
+  const std::uint64_t then = std::max(
+      {worker.planning_bytes, need.memory_bytes, PlanningReserve(worker.capacity.memory_bytes, 1)});
+  if (then == worker.planning_bytes) return true;
+  const std::uint64_t total = node.planning_bytes - worker.planning_bytes + then;
+  if (FitsBeside(then, worker.assigned.memory_bytes, worker.capacity.memory_bytes) &&
+      FitsBeside(total, node.assigned.memory_bytes, node.capacity.memory_bytes)) {
+    return true;
+  }
   node.refused = true;
   return false;
 }
@@ -123,9 +153,9 @@ void WorkerRoster::Reindex(Worker& worker) {
   OpenKeys& keys = open_keys_[worker.id];
   const int kind = ClassOf(worker.numerics);
   const bool may = CanLease(worker) && !worker.solo && !worker.reserved;
-  const auto queued = static_cast<std::uint32_t>(worker.tasks.size());
+  const std::uint32_t queued = worker.work.tasks;
   const auto shards = static_cast<std::uint32_t>(worker.shards.size());
-  const bool task_room = may && shards == 0 && QueueHasRoom(queued, worker.queued_us, 0);
+  const bool task_room = may && shards == 0 && QueueHasRoom(queued, worker.work.queued_us, 0);
   const bool shard_room = may && shards < worker.shard_pace.Depth();
   Node& node = NodeOf(worker);
   if (keys.task != kNotOpen) task_open_.erase({keys.task, worker.id});
@@ -133,11 +163,26 @@ void WorkerRoster::Reindex(Worker& worker) {
     shard_open_[keys.kind].erase({keys.shard, worker.id});
     node.shard_open[keys.kind].erase({keys.shard, worker.id});
   }
-  keys = {task_room ? queued : kNotOpen, shard_room ? shards : kNotOpen, kind};
+  keys.task = task_room ? queued : kNotOpen;
+  keys.shard = shard_room ? shards : kNotOpen;
+  keys.kind = kind;
+  ReindexPlanning(worker, may);
   if (task_room) task_open_.insert({queued, worker.id});
   if (!shard_room) return;
   shard_open_[kind].insert({shards, worker.id});
   node.shard_open[kind].insert({shards, worker.id});
+}
+
+/// Whatever else it holds: planning waits for its own lane alone.
+void WorkerRoster::ReindexPlanning(const Worker& worker, bool may) {
+  OpenKeys& keys = open_keys_[worker.id];
+  const LaneLoad& lane = worker.planning;
+  const bool room = may && QueueHasRoom(lane.tasks, lane.queued_us, 0);
+  keys.may = may;
+  const std::uint32_t before = std::exchange(keys.planning, room ? lane.tasks : kNotOpen);
+  if (before == keys.planning) return;
+  if (before != kNotOpen) planning_open_.erase({before, worker.id});
+  if (room) planning_open_.insert({lane.tasks, worker.id});
 }
 
 void WorkerRoster::ReindexNode(Node& node) {
@@ -145,21 +190,33 @@ void WorkerRoster::ReindexNode(Node& node) {
 }
 
 Resources WorkerRoster::Occupied(const Worker& worker) const {
-  const Resources held = worker.occupancy.Occupied();
+  const Resources held = worker.work.occupancy.Occupied();
   return IsUnheard(worker) ? Largest(worker.assigned, held) : held;
+}
+
+std::uint64_t WorkerRoster::PlanningBytes(const Worker& worker) const {
+  const std::uint64_t held = worker.planning.tasks == 0
+                                 ? 0
+                                 : std::max(worker.planning.occupancy.Occupied().memory_bytes,
+                                            PlanningReserve(worker.capacity.memory_bytes, 1));
+  return IsUnheard(worker) ? std::max(worker.planning_bytes, held) : held;
 }
 
 void WorkerRoster::Reassign(Worker& worker) {
   Node& node = NodeOf(worker);
   const Resources before = worker.assigned;
+  const std::uint64_t planned = worker.planning_bytes;
   worker.assigned = Occupied(worker);
+  worker.planning_bytes = PlanningBytes(worker);
+  node.planning_bytes += worker.planning_bytes - planned;
   node.assigned.cpu_millis += worker.assigned.cpu_millis - before.cpu_millis;
   node.assigned.gpus += worker.assigned.gpus - before.gpus;
   node.assigned.memory_bytes += worker.assigned.memory_bytes - before.memory_bytes;
   if (worker.tasks.empty() && worker.shards.empty()) worker.solo = false;
   Reindex(worker);
   freed_.insert(worker.id);
-  if (!node.refused || Fits(before, worker.assigned)) return;
+  const bool freed = !Fits(before, worker.assigned) || worker.planning_bytes < planned;
+  if (!node.refused || !freed) return;
   node.refused = false;
   for (const auto& [index, id] : node.workers) freed_.insert(id);
 }

@@ -22,10 +22,10 @@ using OpenWorkers = std::set<std::pair<std::uint32_t, WorkerId>>;
 Resources ShardNeed(const Worker& worker);
 
 /// Invariants: a worker's id is its index and its node lists it, unless that is forgotten; it fits
-/// itself what it occupies, and a node what its workers occupy; a worker that is unheard goes on
-/// occupying what it did; a worker without leases has nothing queued, a dead one has no leases, one
-/// with a suspect has nothing beside it; a worker is in the open sets exactly under what it holds;
-/// at most one is reserved; queues are bounded.
+/// itself what it occupies, and a node what its workers occupy, planning included; a worker that is
+/// unheard goes on occupying what it did; a worker without leases has nothing queued, a dead one
+/// has no leases, one with a suspect has nothing beside it; a worker is in the open sets exactly
+/// under what it holds; at most one is reserved; queues are bounded.
 class WorkerRoster {
  public:
   WorkerRoster(const Turn& turn, const CoreOptions& options, JournalGate& gate)
@@ -56,8 +56,14 @@ class WorkerRoster {
   /// Silent for too long: gets no new leases.
   bool IsSuspect(const Worker& worker) const;
   bool CanLease(const Worker& worker) const;
-  /// Whether the node can carry this worker at `need`.
+  /// Whether worker and node can carry this worker at `need` beside the planning of all, and what
+  /// memory is kept for that. A node that does nothing else may give all that its planning leaves.
   bool NodeHasRoom(Worker& worker, const Resources& need);
+  /// Whether they can carry planning of that need beside all else. Planning takes memory alone: it
+  /// shares the worker's cores.
+  bool HasRoomToPlan(Worker& worker, const Resources& need);
+  /// May be given leases, and has no suspect and none to wait for, as of its last Reindex.
+  bool MayTakeMore(WorkerId id) const { return open_keys_[id].may; }
   /// The process lives, and what it runs is not known: it is to be killed, or has no connection on
   /// which it could be told what to drop.
   static bool IsUnheard(const Worker& worker) {
@@ -77,9 +83,11 @@ class WorkerRoster {
   void ReleaseDead(Worker& worker);
 
   const OpenWorkers& open_for_tasks() const { return task_open_; }
+  const OpenWorkers& open_for_planning() const { return planning_open_; }
   /// [numerics class]
   const OpenWorkers (&open_for_shards() const)[2] { return shard_open_; }
   bool IsOpenForTasks(WorkerId id) const { return open_keys_[id].task != kNotOpen; }
+  bool IsOpenForPlanning(WorkerId id) const { return open_keys_[id].planning != kNotOpen; }
   bool IsOpenForShards(WorkerId id) const { return open_keys_[id].shard != kNotOpen; }
   bool AnyFreed() const { return !freed_.empty(); }
   /// Workers that became freer since they were taken last.
@@ -91,8 +99,9 @@ class WorkerRoster {
   static constexpr std::uint32_t kNotOpen = UINT32_MAX;
   /// Under which keys a worker is in the open sets.
   struct OpenKeys {
-    std::uint32_t task = kNotOpen, shard = kNotOpen;
+    std::uint32_t task = kNotOpen, shard = kNotOpen, planning = kNotOpen;
     int kind = 0;
+    bool may = false;
   };
   /// Who of a forgotten node was declared dead, which need not be so: they stay out if it comes
   /// back.
@@ -104,6 +113,11 @@ class WorkerRoster {
   void LeaveHost(const Node& node);
   /// What its leases need; of one that is unheard, also what it held before.
   Resources Occupied(const Worker& worker) const;
+  /// Memory that its planning takes, likewise.
+  std::uint64_t PlanningBytes(const Worker& worker) const;
+  /// Memory of the node that its batch tasks leave free, in the eyes of this worker.
+  static std::uint64_t KeptForPlanning(const Node& node, const Worker& worker);
+  void ReindexPlanning(const Worker& worker, bool may);
   Status CheckWorker(const Worker& worker) const;
   Status CheckNode(const Node& node) const;
 
@@ -115,7 +129,7 @@ class WorkerRoster {
   std::deque<Worker> workers_;       ///< those of forgotten nodes are gone, and of node ""
   std::vector<WorkerId> unused_;     ///< ids of those
   std::deque<Forgotten> forgotten_;  ///< at most kMaxForgottenNodes, the oldest first
-  OpenWorkers task_open_, shard_open_[2];
+  OpenWorkers task_open_, planning_open_, shard_open_[2];
   std::vector<OpenKeys> open_keys_;  ///< of each worker
   std::set<WorkerId> freed_;
   WorkerId reserved_ = kNoWorker;

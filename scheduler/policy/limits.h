@@ -52,6 +52,10 @@ inline constexpr std::int64_t kQueueTargetUs =
     100'000;  ///< work queued at one worker: ten round trips
 inline constexpr std::int64_t kUnknownTaskUs = 1'000'000;  ///< an op that was never measured
 inline constexpr std::size_t kMaxMeasuredOps = 256;        ///< the longest unmeasured makes room
+/// Memory that batch tasks leave to the planning of each worker; of a node or a small worker, at
+/// most one part of so many. Larger: longer lists can be planned, and less runs beside.
+inline constexpr std::uint64_t kPlanningBytes = 256ull << 20;
+inline constexpr std::uint64_t kPlanningShare = 8;
 inline constexpr std::size_t kMaxSoloUnmet = 64;  ///< suspects nobody could run, looked at at once
 inline constexpr std::size_t kAffinityHead = 8;   ///< tasks a worker may choose among
 inline constexpr std::uint32_t kMaxPassedOver = 64;  ///< times, then the first goes

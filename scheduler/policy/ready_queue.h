@@ -80,6 +80,19 @@ class ReadyQueue {
 
   bool empty() const { return lanes_.empty(); }
   std::size_t lanes() const { return lanes_.size(); }
+  /// The first entry that `wanted` takes, of those that do not wait aside, or null. Slow: for tests
+  /// and the simulator.
+  template <typename Wanted>
+  const ReadyTask* FindEntry(const Wanted& wanted) const {
+    for (const auto& [need, lane] : lanes_) {
+      for (const auto& [rank, job] : lane.jobs) {
+        for (const ReadyTask& entry : job.tasks) {
+          if (wanted(need, entry)) return &entry;
+        }
+      }
+    }
+    return nullptr;
+  }
   /// Entries, stale ones and those aside included.
   std::uint64_t size() const { return size_; }
   /// Holds lanes, keys and counts against each other. Slow: for tests and the simulator.

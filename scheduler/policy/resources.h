@@ -1,12 +1,15 @@
-// Arithmetic on resource requests. A worker runs its batch tasks one at a time in lease order, so
-// what it occupies is the largest of its leases in each dimension, not their sum.
+// Arithmetic on resource requests. A worker runs the batch tasks of a lane one at a time in lease
+// order, so what a lane occupies is the largest of its leases in each dimension, not their sum.
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <tuple>
 
 #include "runtime/protocol/messages.h"
+#include "scheduler/policy/limits.h"
 
 namespace patchbay::scheduler {
 
@@ -29,7 +32,12 @@ inline Resources Largest(const Resources& a, const Resources& b) {
           std::max(a.memory_bytes, b.memory_bytes)};
 }
 
-/// The leases of one worker by what they need. Few distinct needs, so Occupied is cheap.
+/// The part of so much memory that batch tasks leave free, so that `workers` can plan beside them.
+inline std::uint64_t PlanningReserve(std::uint64_t memory_bytes, std::size_t workers) {
+  return std::min(memory_bytes / kPlanningShare, workers * kPlanningBytes);
+}
+
+/// The leases of one lane by what they need. Few distinct needs, so Occupied is cheap.
 class Occupancy {
  public:
   void Add(const Resources& need) { ++counts_[need]; }

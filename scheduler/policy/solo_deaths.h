@@ -6,6 +6,7 @@
 
 #include <sys/wait.h>
 
+#include "runtime/protocol/messages.h"
 #include "scheduler/policy/limits.h"
 
 namespace patchbay::scheduler {
@@ -18,10 +19,19 @@ enum class WorkerEnd : std::uint8_t {
   kCrashed,  ///< much: any other signal or exit code, or stuck in what it ran
 };
 
+/// The lanes that an end says something about.
+enum class SuspectLane : std::uint8_t { kAny, kPlanning, kAllButPlanning };
+
 /// `wait_status`: as waitpid gives it.
 inline WorkerEnd EndOf(std::int32_t wait_status) {
   return WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGKILL ? WorkerEnd::kKilled
                                                                       : WorkerEnd::kCrashed;
+}
+
+inline SuspectLane SuspectsOf(std::int32_t wait_status) {
+  const bool planning =
+      WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == protocol::kPlanningCrashed;
+  return planning ? SuspectLane::kPlanning : SuspectLane::kAny;
 }
 
 /// Ends of workers that ran nothing else.

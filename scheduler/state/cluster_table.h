@@ -37,6 +37,14 @@ struct RankId {
   auto operator<=>(const RankId&) const = default;
 };
 
+/// The batch tasks that a worker holds for one of its two threads: planning, and all else.
+struct LaneLoad {
+  std::uint32_t tasks = 0;
+  std::int64_t queued_us = 0;
+  TimeMs busy_since = 0;
+  Occupancy occupancy;  ///< shards are among all else
+};
+
 struct Worker {
   WorkerId id = kNoWorker;
   std::string node;
@@ -46,21 +54,21 @@ struct Worker {
   std::int64_t pid = 0;
   Numerics numerics = Numerics::kCpu;
   std::string byte_versions;  ///< of its code; equal to those of a plan it makes shards of
-  protocol::Resources capacity{0, 0, 0}, assigned{0, 0, 0};
-  std::uint64_t peer = 0;            ///< 0 = not connected
-  std::uint64_t known_sequence = 0;  ///< the record that says it exists
+  protocol::Resources capacity{0, 0, 0}, assigned{0, 0, 0};  ///< beside its planning
+  std::uint64_t planning_bytes = 0;                          ///< of memory, for its planning
+  std::uint64_t peer = 0;                                    ///< 0 = not connected
+  std::uint64_t known_sequence = 0;                          ///< the record that says it exists
   TimeMs last_seen = 0;
   bool sends_heartbeats = false;
   TimeMs kill_sent = 0;
   std::uint64_t drain_peer = 0, drain_request = 0;
   std::deque<std::uint64_t> dead_incarnations;
 
-  std::set<LeaseNumber> tasks, shards;  ///< what it holds; tasks run in this order
+  std::set<LeaseNumber> tasks, shards;  ///< what it holds; tasks of a lane run in this order
   std::set<LeaseNumber> former_shards;  ///< of a former scheduler, that it has not dropped yet
-  Occupancy occupancy;
+  LaneLoad work, planning;
   ShardPace shard_pace;
-  std::int64_t queued_us = 0;
-  TimeMs busy_since = 0, shard_since = 0;
+  TimeMs shard_since = 0;
   TimeMs progress_at = 0;           ///< last sign that it works on something
   TimeMs next_expiry = 0;           ///< no lease of it expires before
   bool solo = false;                ///< holds one suspect and gets nothing beside it
@@ -68,6 +76,8 @@ struct Worker {
   std::map<RankId, TimeMs> barred;  ///< until
   std::set<JobId> streams_fetched;
   std::uint64_t tasks_done = 0, shards_done = 0;
+
+  LaneLoad& LaneOf(bool plans) { return plans ? planning : work; }
 };
 
 struct Node {
@@ -79,7 +89,8 @@ struct Node {
   TimeMs last_seen = 0;
   std::uint32_t cpus = 0;
   std::vector<protocol::Gpu> gpus;
-  protocol::Resources capacity{0, 0, 0}, assigned{0, 0, 0};
+  protocol::Resources capacity{0, 0, 0}, assigned{0, 0, 0};  ///< beside planning
+  std::uint64_t planning_bytes = 0;                          ///< of all its workers
   bool refused = false;  ///< a worker was passed over because the node was full
   std::map<std::uint32_t, WorkerId> workers;
   std::deque<std::uint64_t> dead_incarnations;
@@ -106,6 +117,7 @@ struct Lease {
   bool is_shard = false;
   // A batch task's.
   TaskId task;
+  bool planning = false;  ///< which of the worker's lanes it is in
   std::int64_t estimate_us = 0;
   std::string result_parts;  ///< what came before TasksFinished
   // A shard's.

@@ -103,6 +103,9 @@ struct Job {
   std::uint64_t tasks_running = 0;
 
   bool IsStream() const { return kind == "stream"; }
+  /// The task runs in the planning lane of its worker, beside what else that has: a stream's tasks
+  /// do nothing but plan it. No lane is promised a GPU twice.
+  bool Plans(const Task& task) const { return IsStream() && task.spec.resources.gpus == 0; }
   /// Of a stream: the result of its last task is the plan.
   bool PlanIsReady() const { return tasks.back().state == TaskState::kDone; }
   std::uint64_t CountedTasks() const { return tasks.size() - tasks_superseded; }

@@ -21,6 +21,11 @@ bool Within(const protocol::Resources& need, const protocol::Resources& room) {
          need.memory_bytes <= room.memory_bytes;
 }
 
+/// Whether the task is for the threads that plan.
+bool Plans(const ModelJob& job, const ModelTask& task) {
+  return job.kind == "stream" && task.spec.resources.gpus == 0;
+}
+
 /// Whether `one` may wait for `other` no longer.
 bool Satisfied(const ModelTask& one, const ModelTask& other) {
   return other.state == TaskState::kDone || (one.spec.after_failures && !other.IsOpen());
@@ -264,13 +269,18 @@ void Audit::FinishIfEnded(ModelJob& job) {
   }
 }
 
+std::set<std::pair<Audit::Rank, std::uint32_t>>& Audit::FreshLike(const ModelJob& job,
+                                                                  const ModelTask& task) {
+  const protocol::Resources& r = task.spec.resources;
+  return fresh_[{Plans(job, task), {{r.cpu_millis, r.gpus}, r.memory_bytes}}];
+}
+
 /// Keeps what may be leased, of jobs submitted while this scheduler runs.
 void Audit::NoteFresh(JobId id) {
   const ModelJob& job = jobs_.at(id);
   for (std::uint32_t i = 0; i < job.tasks.size(); ++i) {
     const ModelTask& task = job.tasks[i];
-    const protocol::Resources& r = task.spec.resources;
-    auto& lane = fresh_[{{r.cpu_millis, r.gpus}, r.memory_bytes}];
+    auto& lane = FreshLike(job, task);
     const bool ready =
         fresh_jobs_.count(id) != 0 && !Ended(job.state) && task.IsOpen() && task.grants == 0 &&
         !task.IsSummary() &&
@@ -304,6 +314,9 @@ void Audit::GrantedTask(const Holder& holder, const TaskLease& lease) {
   if (task == nullptr) return;
   const ModelJob& job = jobs_.at(lease.task.job);
   CheckInputs(job, *task, lease);
+  if (lease.planning != Plans(job, *task)) {
+    Say(StrCat("I17: task ", lease.task.ToString(), " was leased in another's lane"));
+  }
   if (!Within(task->spec.resources, holder.capacity)) {
     Say(StrCat("I9: task ", lease.task.ToString(), " is too large for its worker"));
   }
@@ -331,8 +344,7 @@ void Audit::CheckInputs(const ModelJob& job, const ModelTask& task, const TaskLe
 
 /// I7: among tasks that need the same and were never leased, the better rank goes first.
 void Audit::CheckOrder(const TaskId& id, const ModelTask& task) {
-  const protocol::Resources& r = task.spec.resources;
-  auto& lane = fresh_[{{r.cpu_millis, r.gpus}, r.memory_bytes}];
+  auto& lane = FreshLike(jobs_.at(id.job), task);
   const Rank rank{-jobs_.at(id.job).priority, id.job};
   const bool fresh = task.grants == 0 && fresh_jobs_.count(id.job) != 0;
   if (fresh && !lane.empty() && lane.begin()->first < rank) {

@@ -90,7 +90,8 @@ class Audit {
 
  private:
   using Rank = std::pair<std::int32_t, JobId>;
-  using Need = std::pair<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t>;
+  /// Lane, CPUs, GPUs, memory.
+  using Need = std::pair<bool, std::pair<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t>>;
   using RingShard = std::pair<std::uint64_t, ShardId>;
   using Place = std::pair<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t>;
 
@@ -111,6 +112,7 @@ class Audit {
   void CheckInputs(const ModelJob& job, const ModelTask& task, const protocol::TaskLease& lease);
   void CheckOrder(const TaskId& id, const ModelTask& task);
   void NoteFresh(JobId id);
+  std::set<std::pair<Rank, std::uint32_t>>& FreshLike(const ModelJob& job, const ModelTask& task);
   void FinishIfEnded(ModelJob& job);
   void Say(const std::string& what) { violation_(what); }
 

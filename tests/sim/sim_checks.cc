@@ -107,15 +107,27 @@ void World::CheckGrants(const Actor& actor, const LeasesGranted& granted) {
   for (const TaskLease& lease : granted.tasks) audit_.GrantedTask(holder, lease);
 }
 
+/// The tasks that its threads run, unless they hang.
+std::vector<TaskLease> World::Running(const SimWorker& worker) {
+  std::vector<TaskLease> running;
+  for (const SimWorker::Lane* lane : {&worker.work, &worker.planning}) {
+    for (const TaskLease& lease : lane->tasks) {
+      if (lease.lease == lane->running && !lane->hangs) running.push_back(lease);
+    }
+  }
+  return running;
+}
+
 /// I9: what runs at once on a node fits it, as far as its leases stand.
 void World::CheckNodeUse(const SimAgent& agent) {
   protocol::Resources sum{0, 0, 0};
   std::string running;
   for (const auto& worker : agent.workers) {
-    if (!worker->actor.alive || worker->actor.frozen_until > now_ || worker->hangs) continue;
-    for (const TaskLease& lease : worker->tasks) {
-      if (lease.lease != worker->running || !audit_.Stands(lease.lease, lease.task)) continue;
-      const protocol::Resources need = audit_.NeedOf(lease.task);
+    if (!worker->actor.alive || worker->actor.frozen_until > now_) continue;
+    for (const TaskLease& lease : Running(*worker)) {
+      if (!audit_.Stands(lease.lease, lease.task)) continue;
+      protocol::Resources need = audit_.NeedOf(lease.task);
+      if (lease.planning) need.cpu_millis = 0;  // it shares the worker's cores
       if (!scheduler::Fits(need, worker->capacity)) Violation("I9: too large for its worker");
       running += StrCat(", ", lease.task.ToString(), " under ", lease.lease.ToString(),
                         " at worker ", worker->actor.id);
@@ -178,8 +190,9 @@ void World::CheckJob(const SimJob& job) {
                                       : StrCat("; ready ", core_->gauges().tasks_ready, ", leases ",
                                                core_->gauges().leases)));
   }
-  if (job.payload.find("poison") != std::string::npos &&
-      job.state == protocol::JobState::kPartlyFailed && !audit_.AnyQuarantined(job.id)) {
+  const bool failed = job.state == protocol::JobState::kPartlyFailed ||
+                      (job.kind == "stream" && job.state == protocol::JobState::kFailed);
+  if (job.payload.find("poison") != std::string::npos && failed && !audit_.AnyQuarantined(job.id)) {
     Violation("I16: a task that kills its workers was not quarantined");
   }
   const ModelJob* model = audit_.Find(job.id);
@@ -194,7 +207,8 @@ void World::CheckEnd() {
   for (const SimTrainer& trainer : trainers_) {
     result_.batches += trainer.consumed;
     const SimJob& job = *FindJob(trainer.stream);
-    const bool over = job.cancel_sent || job.bad_shard || Excused(job);
+    const bool fails = job.expected == protocol::JobState::kFailed;
+    const bool over = job.cancel_sent || fails || Excused(job);
     if (trainer.consumed < trainer.wanted && !over) {
       Violation(StrCat("I12: stream ", trainer.stream, " rank ", trainer.rank, " has ",
                        trainer.consumed, " of ", trainer.wanted, " batches"));

@@ -56,6 +56,7 @@ class World {
   void DrawCapacity(SimWorker& worker, bool largest);
   void DrawNode(SimAgent& agent);
   void DrawJob(std::uint64_t number);
+  void DrawPlanning(SimJob& job);
   void Heal();
   /// Something ended that ends once: the run may go on for a while.
   void Progressed();
@@ -78,6 +79,7 @@ class World {
   void CheckGrants(const Actor& actor, const LeasesGranted& granted);
   void CheckRecord(const scheduler::JournalRecord& record);
   void CheckCore();
+  static std::vector<TaskLease> Running(const SimWorker& worker);
   void CheckNodeUse(const SimAgent& agent);
   void CheckJob(const SimJob& job);
   void CheckEnd();
@@ -99,6 +101,7 @@ class World {
   void TakeLeases(SimWorker& worker, LeasesGranted&& granted);
   void DropLeases(SimWorker& worker, const std::vector<LeaseNumber>& revoked);
   void RunNext(SimAgent& agent, SimWorker& worker);
+  void RunTask(SimAgent& agent, SimWorker& worker, SimWorker::Lane& lane);
   void FinishTask(SimAgent& agent, SimWorker& worker, const TaskLease& lease);
   void FinishShard(SimAgent& agent, SimWorker& worker, const ShardLease& lease);
   enum class Mapping : std::uint8_t { kThere, kLater, kRefused };
@@ -106,6 +109,8 @@ class World {
   void ReturnShard(SimWorker& worker, const ShardLease& lease, absl::StatusCode code);
   void Report(SimWorker& worker, bool all);
   protocol::TasksFinished::Item Outcome(const TaskLease& lease);
+  void SpawnPlan(std::vector<protocol::TaskSpec>& spawned, unsigned images,
+                 const std::string& last);
   void SpawnSlide(std::vector<protocol::TaskSpec>& spawned, const TaskId& open, bool bad);
   void SpawnAfterSlides(std::vector<protocol::TaskSpec>& spawned, std::uint32_t slides);
 

@@ -52,6 +52,8 @@ TEST(Simulation, NoSeedBreaksAnInvariantAndEveryJobEnds) {
                             "delivery lost, reported as sent",
                             "poison task",
                             "hanging task",
+                            "poison plan",
+                            "hanging plan",
                             "batch moved to a spare slot",
                             "shard fenced",
                             "worker killed by order",

@@ -93,10 +93,8 @@ void World::StartWorker(SimAgent& agent, SimWorker& worker) {
   live_pids_.insert(worker.pid);
   worker.scheduler_incarnation = worker.newest_scheduler = 0;
   worker.early = {};
-  worker.tasks.clear();
+  worker.work = worker.planning = {};
   worker.shards.clear();
-  worker.running = {};
-  worker.hangs = false;
   worker.seen.clear();
   worker.finished.clear();
   worker.rings.clear();
@@ -145,8 +143,10 @@ void World::Register(SimWorker& worker) {
   hello.host_identity = HostOf(worker.actor);
   hello.numerics = worker.numerics;
   hello.capacity = worker.capacity;
-  for (const TaskLease& lease : worker.tasks)
-    hello.held.push_back({lease.lease, false, lease.task, 0, {}});
+  for (const SimWorker::Lane* lane : {&worker.work, &worker.planning}) {
+    for (const TaskLease& lease : lane->tasks)
+      hello.held.push_back({lease.lease, false, lease.task, 0, {}});
+  }
   for (const auto& [number, item] : worker.finished)
     hello.held.push_back({number, false, item.task, 0, {}});
   for (const ShardLease& lease : worker.shards) {
@@ -164,13 +164,14 @@ void World::WorkerLoop(SimAgent& agent, SimWorker& worker) {
     ToScheduler(worker.actor, protocol::Heartbeat{});
     Report(worker, true);
     protocol::RenewLeases renew;
-    if (!worker.hangs) ++worker.progress;
-    for (const TaskLease& lease : worker.tasks) {
-      renew.items.push_back({lease.lease, lease.lease == worker.running ? worker.progress : 0});
+    const auto item = [&](const SimWorker::Lane& lane, const LeaseNumber& lease) {
+      renew.items.push_back({lease, lease == lane.running ? lane.progress : 0});
+    };
+    for (SimWorker::Lane* lane : {&worker.work, &worker.planning}) {
+      if (!lane->hangs) ++lane->progress;
+      for (const TaskLease& lease : lane->tasks) item(*lane, lease.lease);
     }
-    for (const ShardLease& lease : worker.shards) {
-      renew.items.push_back({lease.lease, lease.lease == worker.running ? worker.progress : 0});
-    }
+    for (const ShardLease& lease : worker.shards) item(worker.work, lease.lease);
     if (!renew.items.empty()) ToScheduler(worker.actor, renew, 2);
   }
   AtActor(worker.actor, now_ + 1000, [this, &agent, &worker] { WorkerLoop(agent, worker); });
@@ -213,7 +214,8 @@ void World::DropFormer(SimWorker& worker) {
       late.push_back(lease);
     }
   };
-  for (const TaskLease& lease : worker.tasks) look(lease.lease);
+  for (const TaskLease& lease : worker.work.tasks) look(lease.lease);
+  for (const TaskLease& lease : worker.planning.tasks) look(lease.lease);
   for (const ShardLease& lease : worker.shards) look(lease.lease);
   DropLeases(worker, late);
 }
@@ -230,12 +232,14 @@ void World::TakeLeases(SimWorker& worker, LeasesGranted&& granted) {
   std::erase_if(granted.tasks, former);
   std::erase_if(granted.shards, former);
   for (TaskLease& lease : granted.tasks) {
-    if (worker.seen.insert(lease.lease).second) worker.tasks.push_back(std::move(lease));
+    SimWorker::Lane& lane = worker.LaneOf(lease);
+    if (worker.seen.insert(lease.lease).second) lane.tasks.push_back(std::move(lease));
   }
   for (ShardLease& lease : granted.shards) {
     if (worker.seen.insert(lease.lease).second) worker.shards.push_back(lease);
   }
-  if (worker.tasks.size() > 1024 || worker.shards.size() > 16) Violation("I11: a worker's queue");
+  const std::size_t queued = std::max(worker.work.tasks.size(), worker.planning.tasks.size());
+  if (queued > 1024 || worker.shards.size() > 16) Violation("I11: a worker's queue");
 }
 
 /// A revoked lease is dropped, running or not, and a shard's is returned so that the scheduler
@@ -243,11 +247,11 @@ void World::TakeLeases(SimWorker& worker, LeasesGranted&& granted) {
 void World::DropLeases(SimWorker& worker, const std::vector<LeaseNumber>& revoked) {
   for (const LeaseNumber& number : revoked) {
     worker.seen.insert(number);
-    if (worker.running == number) {
-      worker.running = {};
-      worker.hangs = false;
+    for (SimWorker::Lane* lane : {&worker.work, &worker.planning}) {
+      if (lane->running == number) lane->running = {};
+      if (lane->running == LeaseNumber{}) lane->hangs = false;
+      std::erase_if(lane->tasks, [&](const TaskLease& lease) { return lease.lease == number; });
     }
-    std::erase_if(worker.tasks, [&](const TaskLease& lease) { return lease.lease == number; });
     std::erase_if(worker.shards, [&](const ShardLease& lease) { return lease.lease == number; });
     protocol::ShardsReturned returned;
     returned.items.push_back({number, 0, {}, {static_cast<int>(absl::StatusCode::kCancelled), ""}});
@@ -255,36 +259,47 @@ void World::DropLeases(SimWorker& worker, const std::vector<LeaseNumber>& revoke
   }
 }
 
+/// Each thread takes up the next it has; shards go first, planning beside all else.
 void World::RunNext(SimAgent& agent, SimWorker& worker) {
-  if (worker.running != LeaseNumber{}) return;
-  worker.progress = 1;
-  worker.hangs = false;
-  if (!worker.shards.empty()) {
-    const ShardLease lease = worker.shards.front();
-    worker.running = lease.lease;
-    return AtActor(worker.actor, now_ + dice_.Between(5, 80), [this, &agent, &worker, lease] {
-      if (worker.running == lease.lease) FinishShard(agent, worker, lease);
-    });
-  }
-  if (worker.tasks.empty()) return;
-  const TaskLease lease = worker.tasks.front();
-  worker.running = lease.lease;
+  if (worker.planning.running == LeaseNumber{}) RunTask(agent, worker, worker.planning);
+  if (worker.work.running != LeaseNumber{}) return;
+  if (worker.shards.empty()) return RunTask(agent, worker, worker.work);
+  worker.work.progress = 1;
+  worker.work.hangs = false;
+  const ShardLease lease = worker.shards.front();
+  worker.work.running = lease.lease;
+  AtActor(worker.actor, now_ + dice_.Between(5, 80), [this, &agent, &worker, lease] {
+    if (worker.work.running == lease.lease) FinishShard(agent, worker, lease);
+  });
+}
+
+/// The first task of an idle lane.
+void World::RunTask(SimAgent& agent, SimWorker& worker, SimWorker::Lane& lane) {
+  lane.progress = 1;
+  lane.hangs = false;
+  if (lane.tasks.empty()) return;
+  const TaskLease lease = lane.tasks.front();
+  lane.running = lease.lease;
   CheckNodeUse(agent);
+  const auto runs = [&worker, lease] { return worker.LaneOf(lease).running == lease.lease; };
   if (lease.payload == "poison") {
-    return AtActor(worker.actor, now_ + dice_.Between(1, 50), [this, &agent, &worker, lease] {
-      if (worker.running != lease.lease) return;
-      Hit("poison task");
-      KillWorkerProcess(agent, worker, true, SIGSEGV);
+    return AtActor(worker.actor, now_ + dice_.Between(1, 50), [this, &agent, &worker, lease, runs] {
+      if (!runs()) return;
+      Hit(lease.planning ? "poison plan" : "poison task");
+      // A crash that comes through a library's own handler names no thread.
+      const bool named = lease.planning && dice_.Chance(0.7);
+      KillWorkerProcess(agent, worker, true, named ? protocol::kPlanningCrashed << 8 : SIGSEGV);
     });
   }
   if (lease.payload == "hang") {
-    Hit("hanging task");
-    worker.hangs = true;
+    Hit(lease.planning ? "hanging plan" : "hanging task");
+    lane.hangs = true;
     return;
   }
-  const TimeMs takes = lease.payload == "work" ? dice_.Between(50, 900) : dice_.Between(0, 2);
-  AtActor(worker.actor, now_ + takes, [this, &agent, &worker, lease] {
-    if (worker.running == lease.lease) FinishTask(agent, worker, lease);
+  const bool long_one = lease.payload == "work" || lease.planning;
+  const TimeMs takes = long_one ? dice_.Between(50, 900) : dice_.Between(0, 2);
+  AtActor(worker.actor, now_ + takes, [this, &agent, &worker, lease, runs] {
+    if (runs()) FinishTask(agent, worker, lease);
   });
 }
 
@@ -299,6 +314,22 @@ void World::SpawnSlide(std::vector<TaskSpec>& spawned, const TaskId& open, bool 
   spec.depends_on = {protocol::kSpawnedBase, protocol::kSpawnedBase + 1,
                      protocol::kSpawnedBase + 2};
   spawned.push_back(spec);
+}
+
+/// Tasks that open a stream's images, the last in its own way, and one that joins them to the plan.
+void World::SpawnPlan(std::vector<TaskSpec>& spawned, unsigned images, const std::string& last) {
+  TaskSpec join;
+  join.op = "stream.join";
+  join.payload = "join";
+  for (unsigned i = 0; i < images; ++i) {
+    TaskSpec spec;
+    spec.op = "stream.open";
+    spec.payload = i + 1 == images ? last : "noop";
+    spec.resources.memory_bytes = i % 3 == 0 ? 48u << 20 : 0;
+    join.depends_on.push_back(protocol::kSpawnedBase + i);
+    spawned.push_back(spec);
+  }
+  spawned.push_back(join);
 }
 
 /// What comes after the slides that are opened by the tasks before, whether they fail or not.
@@ -322,8 +353,10 @@ protocol::TasksFinished::Item World::Outcome(const TaskLease& lease) {
   item.progress_bytes = 10;
   unsigned count = 0, salt = 0;
   char kind[16] = "";
-  if (lease.payload == "plan") {
+  if (lease.payload == "plan" || lease.payload == "join") {
     item.result = PlanOf(lease);
+  } else if (std::sscanf(lease.payload.c_str(), "plan %u %15s", &count, kind) == 2) {
+    SpawnPlan(item.spawned, count, kind);
   } else if (std::sscanf(lease.payload.c_str(), "fan %u %15s %u", &count, kind, &salt) == 3) {
     static const protocol::Resources kNeeds[] = {{500, 0, 1u << 20},
                                                  {1000, 0, 64u << 20},
@@ -381,9 +414,10 @@ protocol::TasksFinished::Item World::Outcome(const TaskLease& lease) {
 
 void World::FinishTask(SimAgent& agent, SimWorker& worker, const TaskLease& lease) {
   worker.finished[lease.lease] = Outcome(lease);
-  worker.running = {};
-  std::erase_if(worker.tasks, [&](const TaskLease& one) { return one.lease == lease.lease; });
-  if (worker.tasks.empty() || worker.finished.size() >= 64) Report(worker, false);
+  SimWorker::Lane& lane = worker.LaneOf(lease);
+  lane.running = {};
+  std::erase_if(lane.tasks, [&](const TaskLease& one) { return one.lease == lease.lease; });
+  if (lane.tasks.empty() || worker.finished.size() >= 64) Report(worker, false);
   RunNext(agent, worker);
 }
 
@@ -431,10 +465,10 @@ void World::FinishShard(SimAgent& agent, SimWorker& worker, const ShardLease& le
   const Mapping mapping = local ? MapRing(*trainer, worker, lease) : Mapping::kThere;
   if (mapping == Mapping::kLater) {
     return AtActor(worker.actor, now_ + 20, [this, &agent, &worker, lease] {
-      if (worker.running == lease.lease) FinishShard(agent, worker, lease);
+      if (worker.work.running == lease.lease) FinishShard(agent, worker, lease);
     });
   }
-  worker.running = {};
+  worker.work.running = {};
   std::erase_if(worker.shards, [&](const ShardLease& one) { return one.lease == lease.lease; });
   const SimJob* job = FindJob(lease.stream);
   if (job != nullptr && job->bad_shard && lease.shard.batch == 1 && lease.shard.shard == 0) {

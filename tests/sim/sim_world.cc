@@ -157,7 +157,7 @@ void World::DrawJob(std::uint64_t number) {
     job.kind = "stream";
     job.world_size = static_cast<std::uint32_t>(1 + dice_.Below(4));
     job.wanted_batches = 5 + dice_.Below(faults_.batches);
-    job.payload = "plan";
+    DrawPlanning(job);
     job.numerics = any_cuda_ && dice_.Chance(0.3) ? "cuda" : dice_.Chance(0.3) ? "strict" : "cpu";
     if (!options_.ghosts && dice_.Chance(0.06)) {
       job.bad_shard = true;
@@ -181,6 +181,17 @@ void World::DrawJob(std::uint64_t number) {
     if (faults_.tried_again != 0) job.retry = job.retry || dice_.Chance(faults_.tried_again);
   }
   jobs_.push_back(std::move(job));
+}
+
+/// One task, or many images and what joins them; one of those may be a bad one.
+void World::DrawPlanning(SimJob& job) {
+  job.payload = "plan";
+  if (!dice_.Chance(0.7)) return;
+  static const char* const kKinds[] = {"noop",  "noop", "noop", "noop",  "noop",
+                                       "flaky", "bad",  "hang", "poison"};
+  const std::string kind = kKinds[dice_.Below(9)];
+  job.payload = StrCat("plan ", 1 + dice_.Below(12), " ", kind);
+  if (kind != "noop" && kind != "flaky") job.expected = protocol::JobState::kFailed;
 }
 
 void World::At(TimeMs when, std::function<void()> what) {

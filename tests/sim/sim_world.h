@@ -121,16 +121,22 @@ struct SimWorker {
   std::uint32_t newest_scheduler = 0;       ///< that it has registered with
   std::set<LeaseNumber> offered;            ///< when it registered last
   protocol::LeasesGranted early;            ///< came since, before the answer
-  std::deque<TaskLease> tasks;
-  std::deque<ShardLease> shards;
-  LeaseNumber running;  ///< {0, 0} = idle
-  std::uint64_t progress = 0;
-  bool hangs = false;
   /// By trainer incarnation: the scheduler incarnation of the lease it mapped the ring for.
   std::map<std::uint64_t, std::uint32_t> rings;
   TimeMs mapping_since = 0;  ///< it asks a trainer for its ring since; 0 = it does not
+  /// One of its threads: what waits for it, what it runs.
+  struct Lane {
+    std::deque<TaskLease> tasks;
+    LeaseNumber running;  ///< {0, 0} = idle
+    std::uint64_t progress = 0;
+    bool hangs = false;
+  };
+  Lane work, planning;
+  std::deque<ShardLease> shards;  ///< made by the first of them
   std::set<LeaseNumber> seen;
   std::map<LeaseNumber, protocol::TasksFinished::Item> finished;
+
+  Lane& LaneOf(const TaskLease& lease) { return lease.planning ? planning : work; }
 };
 
 struct SimAgent {

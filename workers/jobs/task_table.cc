@@ -19,6 +19,7 @@ namespace {
 struct TaskRow {
   std::string_view name;
   TaskFunction function;
+  bool plans = false;  ///< part of a stream's planning
 };
 
 /// Sorted by name.
@@ -49,22 +50,35 @@ constexpr TaskRow kTasks[] = {
     {"spectra.slide", RunSpectraSlide},
     {"spectra.strip", RunSpectraStrip},
     {"spectra.summary", RunSpectraSummary},
-    {"stream.join", RunStreamJoin},
-    {"stream.open", RunStreamOpen},
-    {"stream.plan", RunStreamPlan},
+    {"stream.join", RunStreamJoin, true},
+    {"stream.open", RunStreamOpen, true},
+    {"stream.plan", RunStreamPlan, true},
     {"synth.ct", RunSynthCt},
     {"synth.slide", RunSynthSlide},
     {"synth.volume", RunSynthVolume},
     {"verify", RunVerify},
 };
 
+const TaskRow* FindRow(std::string_view op) {
+  for (const TaskRow& row : kTasks) {
+    if (row.name == op) return &row;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 TaskFunction FindTask(std::string_view op) {
-  for (const TaskRow& row : kTasks) {
-    if (row.name == op) return row.function;
-  }
-  return nullptr;
+  const TaskRow* row = FindRow(op);
+  return row == nullptr ? nullptr : row->function;
+}
+
+Status CheckPlans(std::string_view op) {
+  const TaskRow* row = FindRow(op);
+  if (row == nullptr || row->plans) return absl::OkStatus();  // RunTask names what it may be
+  return absl::InvalidArgumentError(
+      StrCat("run task: ", op, ": a stream's tasks plan it, and this op does not: submit it as a ",
+             "job of its own kind"));
 }
 
 std::vector<std::string> TaskNames() {

@@ -12,6 +12,9 @@ namespace patchbay::workers {
 /// The function of a registered op, or nullptr.
 TaskFunction FindTask(std::string_view op);
 
+/// InvalidArgument for an op that has no part in planning a stream; OK for an unknown one.
+Status CheckPlans(std::string_view op);
+
 /// Every registered op, sorted.
 std::vector<std::string> TaskNames();
 

@@ -1,8 +1,10 @@
 #include "workers/process/task_runner.h"
 
+#include <optional>
 #include <utility>
 
 #include "workers/jobs/task_table.h"
+#include "workers/process/planning_crash.h"
 
 namespace patchbay::workers {
 namespace {
@@ -14,6 +16,7 @@ StatusOr<Json> ParseField(const std::string& text, std::string_view what) {
 }
 
 StatusOr<TaskOutput> ParseAndRun(const protocol::TaskLease& lease, TaskContext& context) {
+  if (lease.planning) PB_RETURN_IF_ERROR(CheckPlans(lease.op));
   PB_ASSIGN_OR_RETURN(context.payload, ParseField(lease.payload, "task payload"));
   PB_ASSIGN_OR_RETURN(context.manifest, ParseField(lease.manifest, "job manifest"));
   return RunTask(lease.op, context);
@@ -92,6 +95,8 @@ std::uint64_t TaskRunner::progress() const {
 }
 
 void TaskRunner::Loop() {
+  const std::optional<PlanningThread> mark =
+      options_.plans ? std::make_optional<PlanningThread>() : std::nullopt;
   while (std::optional<JobPtr> job = queue_.Pop()) RunOne(*job);
 }
 

@@ -1,4 +1,4 @@
-// The thread that runs batch tasks, one after another.
+// A thread that runs batch tasks, one after another. A worker has two: one plans streams.
 #pragma once
 
 #include <atomic>
@@ -21,6 +21,9 @@ struct TaskRunnerOptions {
   int threads = 1;               ///< TaskContext::threads
   std::string gpu_uuid;          ///< TaskContext::gpu_uuid
   std::size_t tasks_max = 8192;  ///< leases held at once; a grant beyond is refused
+  /// The thread plans and does nothing else: ops that plan nothing are refused, and its crash is
+  /// told from one of the others (NamePlanningCrashes).
+  bool plans = false;
 };
 
 /// What became of a task; not called for one whose lease was revoked.

@@ -18,6 +18,7 @@
 #include "workers/process/child_process.h"
 #include "workers/process/flags.h"
 #include "workers/process/inline_run.h"
+#include "workers/process/planning_crash.h"
 #include "workers/process/process_memory.h"
 #include "workers/process/worker_session.h"
 #include "workers/stream/gpu_lane.h"
@@ -103,6 +104,7 @@ Status Serve(const std::vector<std::string>& words) {
   InitLogging(StrCat("worker ", options.index), LogSeverity::kInfo);
   RaiseDescriptorLimit();
   KeepFreedMemory();
+  NamePlanningCrashes();
   PB_RETURN_IF_ERROR(LimitMemory(options.capacity.memory_bytes));
   // Without a limit of its own it may use what its node has; tasks say what they need of it.
   if (options.capacity.memory_bytes == 0) options.capacity.memory_bytes = OwnMemoryLimit().bytes;

@@ -63,10 +63,14 @@ Status WorkerSession::Start() {
                       [this](const protocol::ShardLease& lease, const Status& status) {
                         loop_.Post([this, lease, status] { OnShardEnded(lease, status); });
                       }));
-  tasks_ = std::make_unique<TaskRunner>(options_.tasks, [this](protocol::TasksFinished::Item item) {
+  const TaskEnded ended = [this](protocol::TasksFinished::Item item) {
     auto shared = std::make_shared<protocol::TasksFinished::Item>(std::move(item));
     loop_.Post([this, shared] { OnTaskEnded(std::move(*shared)); });
-  });
+  };
+  TaskRunnerOptions planning = options_.tasks;
+  planning.plans = true;
+  tasks_ = std::make_unique<TaskRunner>(options_.tasks, ended);
+  planning_ = std::make_unique<TaskRunner>(planning, ended);
   control::Session::Callbacks callbacks;
   callbacks.on_connected = [this] { Register(); };
   callbacks.on_lost = [](const Status& status) {
@@ -75,7 +79,8 @@ Status WorkerSession::Start() {
   callbacks.on_fact = [this](protocol::Body body) { OnFact(std::move(body)); };
   PB_ASSIGN_OR_RETURN(session_, control::Session::Open(loop_, options_.key, std::move(callbacks)));
   loop_.Every(kHeartbeatMs, [this] {
-    const Status sent = session_->Tell(protocol::Heartbeat{tasks_->progress()});
+    const Status sent =
+        session_->Tell(protocol::Heartbeat{tasks_->progress() + planning_->progress()});
     (void)sent;                    // not connected: the session is trying
     delivery_->DropClosedRings();  // their trainers wait for it
   });
@@ -173,6 +178,7 @@ void WorkerSession::TakeTask(protocol::TaskLease lease) {
   Held held;
   held.lease.lease = lease.lease;
   held.lease.task = lease.task;
+  held.planning = lease.planning;
   if (!held_.emplace(lease.lease, held).second) return;  // said twice
   if (lease.inputs_apart.empty()) return StartTask(std::move(lease));
   lease.inputs.assign(1, std::string());
@@ -214,7 +220,7 @@ void WorkerSession::StartTask(protocol::TaskLease lease) {
   protocol::TaskLease names;
   names.lease = lease.lease;
   names.task = lease.task;
-  const Status taken = tasks_->Submit(std::move(lease));
+  const Status taken = RunnerOf(lease.planning).Submit(std::move(lease));
   if (!taken.ok()) RefuseTask(names, taken);
 }
 
@@ -323,7 +329,7 @@ void WorkerSession::Revoke(const LeaseNumber& lease) {
   const auto it = held_.find(lease);
   if (it == held_.end()) return;
   if (!it->second.lease.is_shard) {
-    tasks_->Revoke(lease);
+    RunnerOf(it->second.planning).Revoke(lease);
     std::erase_if(to_report_, [&](const auto& item) { return item.lease == lease; });
     held_.erase(it);
     StopWhenEmpty();
@@ -346,7 +352,7 @@ void WorkerSession::Renew() {
   protocol::RenewLeases renew;
   for (const auto& [number, held] : held_) {
     const std::uint64_t progress =
-        held.lease.is_shard ? pipeline_->ProgressOf(number) : tasks_->progress();
+        held.lease.is_shard ? pipeline_->ProgressOf(number) : RunnerOf(held.planning).progress();
     // A finished task waits for the scheduler itself: its holder has nothing left to move.
     renew.items.push_back({number, held.finished ? ++finished_progress_ : progress});
   }

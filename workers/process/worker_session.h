@@ -32,7 +32,7 @@ struct WorkerOptions {
   /// Of what is known of open images. Larger: fewer images opened again, more memory.
   std::size_t image_bytes_max = std::size_t{256} << 20;
   ReadCacheLimits read_caches;
-  TaskRunnerOptions tasks;
+  TaskRunnerOptions tasks;  ///< of both runners
   PipelineOptions pipeline;
   TrainerDeliveryOptions delivery;
 };
@@ -53,6 +53,7 @@ class WorkerSession {
   /// A lease this worker has and has not accounted for yet.
   struct Held {
     protocol::HeldLease lease;
+    bool planning = false;  ///< a task for the thread that plans
     bool finished = false;  ///< its outcome is waiting to be committed
   };
   /// A stream, or the shards that wait until it is described.
@@ -78,6 +79,7 @@ class WorkerSession {
   void FetchInputs(std::shared_ptr<protocol::TaskLease> lease);
   void OnInputFetched(std::shared_ptr<protocol::TaskLease> lease, StatusOr<protocol::Body> answer);
   void StartTask(protocol::TaskLease lease);
+  TaskRunner& RunnerOf(bool planning) { return planning ? *planning_ : *tasks_; }
   void RefuseTask(const protocol::TaskLease& lease, const Status& why);
   void TakeShard(const protocol::ShardLease& lease);
   void AskForStream(std::uint64_t stream);
@@ -115,7 +117,7 @@ class WorkerSession {
   std::unique_ptr<ImageCache> images_;
   std::unique_ptr<TrainerDelivery> delivery_;
   std::unique_ptr<Pipeline> pipeline_;
-  std::unique_ptr<TaskRunner> tasks_;
+  std::unique_ptr<TaskRunner> tasks_, planning_;
   std::unique_ptr<control::Session> session_;
 };
 
