@@ -231,8 +231,14 @@ Status BatchDispatch::Check() const {
   return absl::OkStatus();
 }
 
-/// No task waits to plan while a worker that has room for it plans nothing.
+/// No task waits to plan among others, or while a worker that has room for it plans nothing.
 Status BatchDispatch::CheckPlanning() const {
+  const ReadyTask* astray = ready_.FindEntry([&](const Resources&, const ReadyTask& entry) {
+    return Valid(entry) && table_.Find(entry.task.job)->Plans(*table_.Find(entry.task));
+  });
+  if (astray != nullptr) {
+    return Broken(StrCat("task ", astray->task.ToString(), " waits to plan behind batch tasks"));
+  }
   if (!gate_.IsOpen()) return absl::OkStatus();
   for (const Worker& worker : roster_.workers()) {
     if (worker.planning.tasks != 0 || !roster_.MayTakeMore(worker.id)) continue;
