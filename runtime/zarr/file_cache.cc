@@ -56,7 +56,7 @@ std::string HowItChanged(const FileIdentity& opened, const std::optional<FileIde
          "rewritten under its former time";
 }
 
-const Clock& FileCache::ProcessClock() {
+const Clock& FileCache::SteadyTime() {
   static const SteadyClock clock;
   return clock;
 }

@@ -52,7 +52,7 @@ class FileCache {
 
   /// Larger `max_open` means fewer files opened again, and more descriptors. `clock` must outlive
   /// the cache.
-  explicit FileCache(std::size_t max_open, const Clock& clock = ProcessClock())
+  explicit FileCache(std::size_t max_open, const Clock& clock = SteadyTime())
       : max_open_(max_open), clock_(clock) {}
 
   /// Names the files of one owner: what one opened is never given to another, which may have
@@ -77,7 +77,7 @@ class FileCache {
   };
   using Recent = std::list<Entry>;
 
-  static const Clock& ProcessClock();
+  static const Clock& SteadyTime();
   static std::string KeyOf(std::uint64_t owner, const std::string& path);
   std::shared_ptr<const CachedFile> Find(const std::string& key, const std::string& path);
   void Drop(const std::string& key, const CachedFile& file);

@@ -149,8 +149,6 @@ StatusOr<std::vector<LevelFiles>> ShardListIn(const Json& root_document,
   return out;
 }
 
-bool HasShardList(const Json& attributes) { return ListIn(attributes) != nullptr; }
-
 Status ExpectListedFiles(const Json& attributes, std::vector<Array>& levels) {
   const Json* list = ListIn(attributes);
   if (list == nullptr) return absl::OkStatus();

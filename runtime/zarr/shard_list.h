@@ -40,9 +40,6 @@ StatusOr<std::vector<LevelFiles>> ShardListIn(const Json& root_document,
                                               const ImageStoreSettings& settings,
                                               const std::vector<Extent>& sizes);
 
-/// Whether the root's attributes have a list, of whatever content.
-bool HasShardList(const Json& attributes);
-
 /// Makes the arrays of a store's levels, finest first, miss the files that the root's attributes
 /// list and refuse others in their places; where those have no list, an absent file stays the fill
 /// value and any shard is read. DataLoss or

@@ -30,12 +30,13 @@ std::uint64_t BitsOf(std::string_view key) {
 
 }  // namespace
 
-StatusOr<StoreFiles> StoreFiles::List(const std::string& store) {
+StatusOr<StoreFiles> StoreFiles::List(const std::string& store,
+                                      const std::function<Status()>& after_file) {
   PB_ASSIGN_OR_RETURN(const Multiscales multiscales, ReadMultiscales(store));
   StoreFiles out;
   for (const char* name : kRootDocuments) PB_RETURN_IF_ERROR(out.Add(store, name));
   for (const NgffLevel& level : multiscales.levels) {
-    PB_RETURN_IF_ERROR(out.AddBelow(store, level.path));
+    PB_RETURN_IF_ERROR(out.AddBelow(store, level.path, after_file));
   }
   const auto by_key = [](const File& a, const File& b) { return a.key < b.key; };
   std::sort(out.files_.begin(), out.files_.end(), by_key);
@@ -59,7 +60,8 @@ Status StoreFiles::Add(const std::string& store, const std::string& key) {
   return absl::OkStatus();
 }
 
-Status StoreFiles::AddBelow(const std::string& store, const std::string& level) {
+Status StoreFiles::AddBelow(const std::string& store, const std::string& level,
+                            const std::function<Status()>& after_file) {
   std::error_code error;
   const fs::path folder = level.empty() ? fs::path(store) : fs::path(store) / level;
   const fs::path labels = fs::path(store) / kLabelsFolder;
@@ -73,6 +75,7 @@ Status StoreFiles::AddBelow(const std::string& store, const std::string& level) 
       continue;
     }
     PB_RETURN_IF_ERROR(Add(store, it->path().lexically_relative(store).string()));
+    if (after_file) PB_RETURN_IF_ERROR(after_file());
   }
   if (error && error != std::errc::no_such_file_or_directory) {
     return FromErrno("list files", folder.string(), error.value());

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,9 +18,10 @@ namespace patchbay::zarr {
 /// whatever else lies in the store do not count: importing one changes no pixel.
 class StoreFiles {
  public:
-  /// As they are now; one stat a file. NotFound: no multiscales; ResourceExhausted: more files than
-  /// are looked at.
-  static StatusOr<StoreFiles> List(const std::string& store);
+  /// As they are now; one stat a file. `after_file` is called after each, and its error ends the
+  /// work. NotFound: no multiscales; ResourceExhausted: more files than are looked at.
+  static StatusOr<StoreFiles> List(const std::string& store,
+                                   const std::function<Status()>& after_file = {});
 
   /// Whether the file was listed with that size and mtime.
   bool Has(std::string_view key, const FileIdentity& identity) const;
@@ -37,7 +39,8 @@ class StoreFiles {
   };
 
   Status Add(const std::string& store, const std::string& key);
-  Status AddBelow(const std::string& store, const std::string& level);
+  Status AddBelow(const std::string& store, const std::string& level,
+                  const std::function<Status()>& after_file);
   const File* Find(std::string_view key) const;
 
   std::vector<File> files_;  ///< by key

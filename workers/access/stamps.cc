@@ -10,7 +10,7 @@
 
 #include "runtime/base/strings.h"
 #include "runtime/zarr/metadata.h"
-#include "runtime/zarr/store_files.h"
+#include "workers/sources/openslide_source.h"
 
 namespace patchbay::workers {
 namespace {
@@ -28,6 +28,29 @@ StatusOr<std::string> FileStamp(const std::string& path) {
   const auto ns = static_cast<std::uint64_t>(st.st_mtim.tv_sec) * 1'000'000'000 +
                   static_cast<std::uint64_t>(st.st_mtim.tv_nsec);
   return StrCat(ShortHex(static_cast<std::uint64_t>(st.st_size)), ".", ShortHex(ns));
+}
+
+/// Of all the files of a slide that has several.
+StatusOr<std::string> SlideStamp(const std::string& path) {
+  const std::vector<std::string> files = SlideFiles(path);
+  if (files.size() == 1) return FileStamp(path);
+  Sha256 hash;
+  for (const std::string& file : files) {
+    PB_ASSIGN_OR_RETURN(const std::string stamp, FileStamp(file));
+    hash.Update(StrCat(std::filesystem::path(file).filename().string(), " ", stamp, "\n"));
+  }
+  return hash.Finish().Hex().substr(0, 32);
+}
+
+/// Of a folder that has metadata, though not of an image.
+StatusOr<std::string> MetadataStamp(const std::string& path) {
+  std::string stamp;
+  for (const char* name : {"zarr.json", ".zgroup", ".zattrs", ".zarray"}) {
+    const auto file = FileStamp(StrCat(path, "/", name));
+    if (file.ok()) stamp += StrCat(stamp.empty() ? "" : " ", *file);
+  }
+  if (!stamp.empty()) return stamp;
+  return absl::NotFoundError(StrCat("stat: ", path, ": it is no longer a store"));
 }
 
 }  // namespace
@@ -48,22 +71,34 @@ std::optional<Digest> RecordedDigest(const std::string& store) {
   return *parsed;
 }
 
-StatusOr<std::string> StampOf(const std::string& path) {
+StatusOr<std::string> StampOf(const std::string& path, const std::function<Status()>& after_file) {
+  PB_ASSIGN_OR_RETURN(SeenFiles seen, LookAtFiles(path, after_file));
+  return std::move(seen.stamp);
+}
+
+StatusOr<SeenFiles> LookAtFiles(const std::string& path,
+                                const std::function<Status()>& after_file) {
+  SeenFiles seen;
   std::error_code error;
-  if (!std::filesystem::is_directory(path, error)) return FileStamp(path);
-  const bool has_digest = RecordedDigest(path).has_value();
-  if (has_digest && !RecordedAttribute(path, "shards").is_null()) return std::string();
-  const StatusOr<zarr::StoreFiles> files = zarr::StoreFiles::List(path);
-  if (files.ok()) return files->Stamp();
-  if (absl::IsUnavailable(files.status())) return files.status();
-  if (has_digest) return std::string();  // no image: nothing but the metadata can change
-  std::string stamp;
-  for (const char* name : {"zarr.json", ".zgroup", ".zattrs", ".zarray"}) {
-    const auto file = FileStamp(StrCat(path, "/", name));
-    if (file.ok()) stamp += StrCat(stamp.empty() ? "" : " ", *file);
+  if (!std::filesystem::is_directory(path, error)) {
+    PB_ASSIGN_OR_RETURN(seen.stamp, SlideStamp(path));
+    return seen;
   }
-  if (!stamp.empty()) return stamp;
-  return absl::NotFoundError(StrCat("stat: ", path, ": it is no longer a store"));
+  const bool has_digest = RecordedDigest(path).has_value();
+  if (has_digest && !RecordedAttribute(path, "shards").is_null()) return seen;
+  StatusOr<zarr::StoreFiles> files = zarr::StoreFiles::List(path, after_file);
+  if (files.ok()) {
+    seen.stamp = files->Stamp();
+    seen.files = std::make_shared<const zarr::StoreFiles>(*std::move(files));
+    return seen;
+  }
+  const bool is_no_image = absl::IsNotFound(files.status()) ||
+                           absl::IsInvalidArgument(files.status()) ||
+                           absl::IsUnimplemented(files.status());
+  if (!is_no_image) return files.status();
+  if (has_digest) return seen;
+  PB_ASSIGN_OR_RETURN(seen.stamp, MetadataStamp(path));
+  return seen;
 }
 
 }  // namespace patchbay::workers

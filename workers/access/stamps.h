@@ -1,12 +1,15 @@
 // What shows, cheaply, that an image is still the one that was planned.
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "runtime/base/hash.h"
 #include "runtime/base/json.h"
 #include "runtime/base/status.h"
+#include "runtime/zarr/store_files.h"
 
 namespace patchbay::workers {
 
@@ -23,6 +26,16 @@ Json RecordedAttribute(const std::string& store, const char* name);
 /// shards: empty, its digest is the stamp and the list vouches for every shard. Content that is
 /// replaced under the same size and mtime goes unseen here; a worker that has the file open
 /// notices.
-StatusOr<std::string> StampOf(const std::string& path);
+/// `after_file` is called after each file that is looked at, and its error ends the work.
+StatusOr<std::string> StampOf(const std::string& path,
+                              const std::function<Status()>& after_file = {});
+
+/// A stamp, and of a store whose stamp covers its chunks what it is made of.
+struct SeenFiles {
+  std::string stamp;
+  std::shared_ptr<const zarr::StoreFiles> files;
+};
+StatusOr<SeenFiles> LookAtFiles(const std::string& path,
+                                const std::function<Status()>& after_file = {});
 
 }  // namespace patchbay::workers

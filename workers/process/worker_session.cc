@@ -49,7 +49,7 @@ WorkerSession::~WorkerSession() = default;
 
 Status WorkerSession::Start() {
   images_ = std::make_unique<ImageCache>(
-      options_.image_bytes_max, [caches = ReadCaches::ForStreams(options_.read_caches)](
+      options_.image_bytes_max, [caches = ReadCaches::Of(options_.read_caches)](
                                     const std::string& path) { return OpenImage(path, caches); });
   delivery_ = std::make_unique<TrainerDelivery>(options_.delivery);
   const std::string gpu_uuid = options_.delivery.gpu_uuid;

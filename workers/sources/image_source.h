@@ -18,6 +18,7 @@
 #include "runtime/base/spacing.h"
 #include "runtime/base/status.h"
 #include "runtime/base/tensor_view.h"
+#include "runtime/zarr/store_files.h"
 #include "workers/sources/read_caches.h"
 
 namespace patchbay::workers {
@@ -80,9 +81,13 @@ class ImageSource {
   /// What the ICC profile of the image makes of its colours; null without a profile. Read and made
   /// anew at every call. InvalidArgument when the profile is damaged or not of RGB.
   virtual StatusOr<std::shared_ptr<const ops::IccLookup>> ToSrgb() const { return nullptr; }
+  /// From now on a store's file that is not as listed is Aborted: of many files that no digest
+  /// vouches for, each may have changed before it is first opened. Call before other threads read.
+  virtual void Expect(std::shared_ptr<const zarr::StoreFiles> files) { (void)files; }
 
   /// I/O only: the bytes of every piece that `box` (level pixels; may reach past the image)
-  /// touches.
+  /// touches. Aborted, as Decode where a library reads: a file changed since it was opened, and
+  /// nothing of what was read is to be used.
   virtual Status Fetch(int level, const Box& box, EncodedPatch& out) const = 0;
 
   /// CPU only: the pixels of patch.box into `out`, shape (depth, height, width, channels), or

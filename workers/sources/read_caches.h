@@ -20,16 +20,10 @@ struct ReadCacheLimits {
 struct ReadCaches {
   std::shared_ptr<zarr::FileCache> files;
   std::shared_ptr<zarr::IndexCache> indexes;
-  /// Whether images of many files that no digest vouches for are read only as they were when they
-  /// were opened, every file of them: a look at each then. Without, a file that is opened for the
-  /// first time later may be another.
-  bool keeps_listed_files = false;
 
   /// For one image alone: 32 descriptors, 64 MiB of indexes.
   static ReadCaches ForOneImage();
   static ReadCaches Of(const ReadCacheLimits& limits);
-  /// As streams want them: what is read belongs to one plan.
-  static ReadCaches ForStreams(const ReadCacheLimits& limits);
 };
 
 }  // namespace patchbay::workers

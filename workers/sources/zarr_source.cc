@@ -71,14 +71,18 @@ void FillAround(const TensorView& out, const Box& inside, const std::byte* eleme
 
 class ZarrImage : public ImageSource {
  public:
-  ZarrImage(std::string path, ImageLayout layout, AxisRoles roles, std::vector<zarr::Array> levels,
-            std::size_t listed_bytes)
-      : path_(std::move(path)),
+  ZarrImage(std::shared_ptr<zarr::FileByteStore> store, ImageLayout layout, AxisRoles roles,
+            std::vector<zarr::Array> levels)
+      : path_(store->NameOf("")),
+        store_(std::move(store)),
         layout_(std::move(layout)),
         roles_(roles),
-        levels_(std::move(levels)),
-        listed_bytes_(listed_bytes) {}
+        levels_(std::move(levels)) {}
 
+  void Expect(std::shared_ptr<const zarr::StoreFiles> files) override {
+    listed_bytes_ = files->MemoryBytes();
+    store_->Expect(std::move(files));
+  }
   const ImageLayout& layout() const override { return layout_; }
   std::size_t MemoryBytes() const override {
     std::size_t bytes =
@@ -103,10 +107,11 @@ class ZarrImage : public ImageSource {
   TensorView ArrayView(int level, const Box& clipped, const Box& box, const TensorView& out) const;
 
   std::string path_;
+  std::shared_ptr<zarr::FileByteStore> store_;
   ImageLayout layout_;
   AxisRoles roles_;
   std::vector<zarr::Array> levels_;
-  std::size_t listed_bytes_;  ///< of the list of its files, which their byte store has
+  std::size_t listed_bytes_ = 0;  ///< of the files that are expected
 };
 
 /// As ingest made it of the slide's profile.
@@ -379,14 +384,8 @@ StatusOr<std::unique_ptr<ImageSource>> OpenZarrImage(const std::string& path,
   if (const Status status = zarr::ExpectListedFiles(group.attributes, arrays); !status.ok()) {
     return absl::DataLossError(StrCat("open image: ", path, "/zarr.json: ", MessageOf(status)));
   }
-  std::size_t listed_bytes = 0;
-  if (caches.keeps_listed_files && !zarr::HasShardList(group.attributes)) {
-    PB_ASSIGN_OR_RETURN(zarr::StoreFiles files, zarr::StoreFiles::List(path));
-    listed_bytes = files.MemoryBytes();
-    store->Expect(std::make_shared<const zarr::StoreFiles>(std::move(files)));
-  }
   return std::unique_ptr<ImageSource>(
-      std::make_unique<ZarrImage>(path, std::move(layout), roles, std::move(arrays), listed_bytes));
+      std::make_unique<ZarrImage>(store, std::move(layout), roles, std::move(arrays)));
 }
 
 }  // namespace patchbay::workers

@@ -11,12 +11,12 @@ std::string KeyOf(const std::string& path, const std::string& stamp) { return st
 
 StatusOr<std::shared_ptr<const ImageSource>> ImageCache::Get(const std::string& path,
                                                              const std::string& stamp,
-                                                             const std::function<Status()>& check) {
+                                                             const ImageCheck& check) {
   const std::string key = KeyOf(path, stamp);
   if (auto image = Find(key)) return image;
-  if (check) PB_RETURN_IF_ERROR(check());
-  PB_ASSIGN_OR_RETURN(std::shared_ptr<const ImageSource> opened, open_(path));
-  if (check) PB_RETURN_IF_ERROR(check());
+  if (check) PB_RETURN_IF_ERROR(check(nullptr));
+  PB_ASSIGN_OR_RETURN(std::unique_ptr<ImageSource> opened, open_(path));
+  if (check) PB_RETURN_IF_ERROR(check(opened.get()));
   return Keep(key, std::move(opened));
 }
 

@@ -18,6 +18,9 @@ namespace patchbay::workers {
 /// Opens an image; OpenImage outside tests.
 using ImageOpener = std::function<StatusOr<std::unique_ptr<ImageSource>>(const std::string& path)>;
 
+/// Whether what lies there is what is wanted; `opened`: null before it is opened.
+using ImageCheck = std::function<Status(ImageSource* opened)>;
+
 /// What opening taught of the most recently used images: layouts, tile tables, lists of shards, all
 /// in compact form. Their descriptors and shard indexes are in ReadCaches. Thread-safe. An image
 /// that was dropped lives on for those who still hold it.
@@ -32,10 +35,11 @@ class ImageCache {
 
   /// The image at a canonical path. Opens without holding the lock. `stamp` tells contents of one
   /// path apart: what was opened under another one is not returned. `check`, if given, must hold
-  /// before and after the image is opened; an image that is open already is not checked again.
+  /// before the image is opened (null) and after; an image that is open already is not checked
+  /// again.
   StatusOr<std::shared_ptr<const ImageSource>> Get(const std::string& path,
                                                    const std::string& stamp = {},
-                                                   const std::function<Status()>& check = {});
+                                                   const ImageCheck& check = {});
 
   /// The next Get opens it anew, unless that has happened since `image` was given.
   void Forget(const std::string& path, const std::string& stamp, const ImageSource* image);

@@ -22,7 +22,7 @@ Status ReadPatch(const std::shared_ptr<ShardJob>& job, std::uint32_t index,
   const protocol::ShardLease& lease = job->lease();
   PB_ASSIGN_OR_RETURN(out.spec, context.Spec(lease.shard.epoch, lease.first_ordinal + index));
   if (out.spec.pad) return absl::OkStatus();
-  PB_ASSIGN_OR_RETURN(out.image, context.Image(out.spec.image));
+  PB_ASSIGN_OR_RETURN(out.image, context.Image(out.spec.image, after_piece));
   PB_RETURN_IF_ERROR(after_piece());
   const std::string what = StrCat("image ", out.spec.image);
   out.views.resize(context.plan().views());

@@ -56,12 +56,14 @@ StatusOr<const protocol::TrainerEndpoint*> StreamContext::TrainerOf(std::uint32_
       StrCat("find trainer: stream ", stream_, " rank ", rank, ": not attached"));
 }
 
-StatusOr<std::shared_ptr<const ImageSource>> StreamContext::Image(std::uint32_t index) {
+StatusOr<std::shared_ptr<const ImageSource>> StreamContext::Image(std::uint32_t index,
+                                                                  const AfterPiece& after_file) {
   const FolderScope scope(folders_);
   PB_ASSIGN_OR_RETURN(const std::string path, CheckedPath(index));
-  PB_ASSIGN_OR_RETURN(
-      std::shared_ptr<const ImageSource> image,
-      images_.Get(path, ImageStamp(index, path), [&] { return CheckUnchanged(index, path); }));
+  PB_ASSIGN_OR_RETURN(std::shared_ptr<const ImageSource> image,
+                      images_.Get(path, ImageStamp(index, path), [&](ImageSource* opened) {
+                        return CheckUnchanged(index, path, opened, after_file);
+                      }));
   PB_RETURN_IF_ERROR(CheckAsPlanned(index, image->layout()));
   return image;
 }
@@ -74,7 +76,7 @@ StatusOr<std::shared_ptr<const ImageSource>> StreamContext::Labels(std::uint32_t
   const std::string& set = plan_.config().labels.set;
   const std::string path = LabelsPath(index, store);
   PB_ASSIGN_OR_RETURN(std::shared_ptr<const ImageSource> labels,
-                      images_.Get(path, StampBelow(path, digest.Hex()), [&] {
+                      images_.Get(path, StampBelow(path, digest.Hex()), [&](ImageSource*) {
                         return zarr::OpenLabelRevision(store, set, digest).status();
                       }));
   const ImageLayout& layout = labels->layout();
@@ -110,7 +112,7 @@ Status StreamContext::CheckContent(std::uint32_t index, const Status& aborted,
                                    const AfterPiece& after_block) {
   const FolderScope scope(folders_);
   PB_ASSIGN_OR_RETURN(const std::string path, CheckedPath(index));
-  PB_RETURN_IF_ERROR(CheckUnchanged(index, path));
+  PB_RETURN_IF_ERROR(CheckUnchanged(index, path, nullptr, after_block));
   const std::string& kind = plan_.images()[index].kind;
   const bool is_one_file =
       kind != kStoreKind && (!kind.starts_with(kOpenSlideKind) || SlideFiles(path).size() == 1);
@@ -179,13 +181,17 @@ std::string StreamContext::StampBelow(const std::string& path, const std::string
   return folder.ok() ? StrCat(stamp, "|", *folder) : stamp;
 }
 
-Status StreamContext::CheckUnchanged(std::uint32_t index, const std::string& path) const {
+Status StreamContext::CheckUnchanged(std::uint32_t index, const std::string& path,
+                                     ImageSource* opened, const AfterPiece& after_file) const {
   if (where_.stamps[index].empty()) {  // a store that records its digest
     if (RecordedDigest(path) == plan_.images()[index].digest) return absl::OkStatus();
   } else {
-    const auto stamp = StampOf(path);
-    if (!stamp.ok() && !absl::IsNotFound(stamp.status())) return stamp.status();
-    if (stamp.ok() && *stamp == where_.stamps[index]) return absl::OkStatus();
+    const StatusOr<SeenFiles> seen = LookAtFiles(path, after_file);
+    if (!seen.ok() && !absl::IsNotFound(seen.status())) return seen.status();
+    if (seen.ok() && seen->stamp == where_.stamps[index]) {
+      if (opened != nullptr && seen->files != nullptr) opened->Expect(seen->files);
+      return absl::OkStatus();
+    }
   }
   return Changed(index, where_.stamps[index].empty() ? "the digest in its metadata is another"
                                                      : "size or time of writing of its files");

@@ -51,7 +51,9 @@ class StreamContext {
   /// Image `index` of the plan, open. PermissionDenied outside the submitter's folders, DataLoss
   /// when what lies there changed since it was planned, as far as its stamp shows (see
   /// planned_images.h); looked at whenever the image is opened.
-  StatusOr<std::shared_ptr<const ImageSource>> Image(std::uint32_t index);
+  /// `after_file` is called after each file that is looked at; its error ends the work.
+  StatusOr<std::shared_ptr<const ImageSource>> Image(std::uint32_t index,
+                                                     const AfterPiece& after_file = {});
   /// The lookup to sRGB that the plan names for image `index`; null without icc_to_srgb, and for an
   /// image that keeps its colours. DataLoss when the image gives another one here.
   StatusOr<std::shared_ptr<const ops::IccLookup>> ToSrgb(std::uint32_t index);
@@ -83,7 +85,9 @@ class StreamContext {
   /// A stamp for the cache of images: streams of other keys do not get what was opened below this
   /// one's folder, whose links may lead them elsewhere.
   std::string StampBelow(const std::string& path, const std::string& stamp) const;
-  Status CheckUnchanged(std::uint32_t index, const std::string& path) const;
+  /// `opened`: the image that is to be read as it is now; null: none yet.
+  Status CheckUnchanged(std::uint32_t index, const std::string& path, ImageSource* opened,
+                        const AfterPiece& after_file) const;
   Status Changed(std::uint32_t index, std::string_view how) const;
   Status CheckAsPlanned(std::uint32_t index, const ImageLayout& layout) const;
 

@@ -49,7 +49,13 @@ class ChangedFiles : public testing::Test {
     WriteText(store_ + "/zarr.json", root.dump());
   }
   static StatusOr<std::unique_ptr<ImageSource>> Open(const std::string& path) {
-    return OpenZarrImage(path, ReadCaches::ForStreams({.open_files_max = 4}));
+    PB_ASSIGN_OR_RETURN(auto image, OpenZarrImage(path, ReadCaches::Of({.open_files_max = 4})));
+    if (ReadText(path + "/zarr.json").find("pixel_digest") != std::string::npos) return image;
+    PB_ASSIGN_OR_RETURN(zarr::StoreFiles files, zarr::StoreFiles::List(path));
+    const std::size_t bytes = image->MemoryBytes();
+    image->Expect(std::make_shared<const zarr::StoreFiles>(std::move(files)));
+    EXPECT_GT(image->MemoryBytes(), bytes);
+    return image;
   }
   static StatusOr<std::vector<std::byte>> Read(const ImageSource& image, std::int64_t x) {
     EncodedPatch patch;

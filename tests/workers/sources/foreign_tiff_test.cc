@@ -1,5 +1,7 @@
 // TIFFs that another library wrote.
 #include <algorithm>
+#include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 
@@ -107,6 +109,54 @@ TEST_F(ForeignTiff, OpenSlideTakesThoseOfVendorsItKnows) {
   const auto pixels = reader.Read(0, box, 17);
   ASSERT_TRUE(pixels.ok()) << Describe(pixels.status());
   EXPECT_EQ(CountDifferences(**pixels, peer.ReadArgb(0, box), 17), 0u);
+}
+
+/// Two copies of a slide that OpenSlide reads: what lies at its name changes after it was opened.
+TEST(OpenSlideSource, ReadsNothingMoreOnceOneOfItsFilesChanged) {
+  JpegEncoder encoder(80);
+  const std::vector<std::uint8_t> gray(32 * 32 * 3, 90);
+  std::vector<std::byte> jpeg;
+  ASSERT_TRUE(encoder.Encode({gray.data(), 32, 32}, jpeg).ok());
+  CraftedImage crafted;
+  crafted.width = crafted.height = 64;
+  crafted.tile = 32;
+  crafted.compression = 7;
+  crafted.tables = *encoder.Tables();
+  crafted.pieces.assign(4, std::string(AsText(jpeg)));
+  TemporaryFolder folder;
+  const std::string path = folder.File("a.tif");
+  ASSERT_TRUE(WriteTiff(path, {crafted}).ok());
+  EXPECT_EQ(SlideFiles(path), std::vector<std::string>{path});
+  const auto image = OpenOpenSlideImage(path);
+  ASSERT_TRUE(image.ok()) << Describe(image.status());
+  PatchReader reader(**image);
+  const Box box = Box2D(0, 0, 32, 32);
+  ASSERT_TRUE(reader.Read(0, box, 255).ok());
+  std::filesystem::last_write_time(
+      path, std::filesystem::last_write_time(path) + std::chrono::seconds(5));
+  for (int twice = 0; twice < 2; ++twice) {
+    EXPECT_TRUE(absl::IsAborted(reader.Read(0, box, 255).status()))
+        << "OpenSlide has kept the tile";
+  }
+  const auto anew = OpenOpenSlideImage(path);
+  ASSERT_TRUE(anew.ok()) << Describe(anew.status());
+  EXPECT_TRUE(PatchReader(**anew).Read(0, box, 255).ok());
+  std::filesystem::remove(path);
+  const Status gone = PatchReader(**anew).Read(0, box, 255).status();
+  EXPECT_TRUE(absl::IsAborted(gone)) << gone;
+  EXPECT_NE(gone.message().find("it is gone"), std::string::npos) << gone;
+}
+
+TEST(SlideFiles, OfAMiraxSlideAreAllThatLieInItsFolder) {
+  TemporaryFolder folder;
+  std::filesystem::create_directories(folder.File("s/below"));
+  for (const char* name : {"s.mrxs", "s/Slidedat.ini", "s/Data0000.dat", "other.mrxs"}) {
+    std::ofstream(folder.File(name)) << name;
+  }
+  EXPECT_EQ(SlideFiles(folder.File("s.mrxs")),
+            (std::vector<std::string>{folder.File("s.mrxs"), folder.File("s/Data0000.dat"),
+                                      folder.File("s/Slidedat.ini")}));
+  EXPECT_EQ(SlideFiles(folder.File("other.mrxs")).size(), 1u);
 }
 
 TEST(OpenSlideSource, GoesOnAfterADamagedTile) {

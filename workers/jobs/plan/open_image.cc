@@ -6,6 +6,7 @@
 #include "runtime/base/strings.h"
 #include "workers/access/stamps.h"
 #include "workers/jobs/task/image_digest.h"
+#include "workers/jobs/task/progress.h"
 #include "workers/jobs/task/store_attributes.h"
 
 namespace patchbay::workers {
@@ -16,7 +17,7 @@ constexpr std::string_view kStoreKind = "zarr";  ///< ImageLayout::kind
 StatusOr<OpenedImage> OpenImageForPlan(TaskContext& context, const std::string& listed) {
   OpenedImage opened;
   PB_ASSIGN_OR_RETURN(const std::string path, context.MayRead(listed));
-  StatusOr<std::string> stamp = StampOf(path);
+  StatusOr<std::string> stamp = StampOf(path, ProgressOf(context));
   PB_ASSIGN_OR_RETURN(const std::unique_ptr<ImageSource> image, OpenImage(path));
   PB_ASSIGN_OR_RETURN(opened.stamp, std::move(stamp));
   opened.layout = image->layout();

@@ -90,7 +90,7 @@ StatusOr<TaskOutput> Open(TaskContext& context) {
   OwnJobFolder(folders);
   PB_ASSIGN_OR_RETURN(const SpectraTask task, OpenSpectraTask(context));
   PB_RETURN_IF_ERROR(OpenFile(task.path, O_RDONLY | O_NONBLOCK).status());
-  PB_ASSIGN_OR_RETURN(const std::string stamp, SpectraStamp(task.path));
+  PB_ASSIGN_OR_RETURN(const std::string stamp, SpectraStamp(task));
   PB_ASSIGN_OR_RETURN(const bool adopted, AdoptFinishedSlide(task, stamp));
   TaskOutput output;
   if (!adopted) {

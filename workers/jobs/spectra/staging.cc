@@ -12,6 +12,7 @@
 #include "workers/access/stamps.h"
 #include "workers/jobs/task/find_images.h"
 #include "workers/jobs/task/image_digest.h"
+#include "workers/jobs/task/progress.h"
 #include "workers/jobs/task/store_attributes.h"
 #include "workers/sources/image_source.h"
 
@@ -98,11 +99,13 @@ StatusOr<SpectraTask> OpenSpectraTask(TaskContext& context) {
   const std::string& source = task.manifest.sources[static_cast<std::size_t>(task.slide)];
   context.names.AddImage(source, StrCat("slide ", task.slide));
   PB_ASSIGN_OR_RETURN(task.path, context.MayRead(source));
+  task.after_file = ProgressOf(context);
   return task;
 }
 
-StatusOr<std::string> SpectraStamp(const std::string& path) {
-  PB_ASSIGN_OR_RETURN(std::string stamp, StampOf(path));
+StatusOr<std::string> SpectraStamp(const SpectraTask& task) {
+  const std::string& path = task.path;
+  PB_ASSIGN_OR_RETURN(std::string stamp, StampOf(path, task.after_file));
   if (!stamp.empty()) return stamp;
   const auto digest = RecordedDigest(path);
   if (!digest) return absl::NotFoundError(StrCat("stat: ", path, ": it is no longer a store"));
@@ -110,7 +113,7 @@ StatusOr<std::string> SpectraStamp(const std::string& path) {
 }
 
 Status CheckSpectraStamp(const SpectraTask& task, const std::string& stamp) {
-  PB_ASSIGN_OR_RETURN(const std::string seen, SpectraStamp(task.path));
+  PB_ASSIGN_OR_RETURN(const std::string seen, SpectraStamp(task));
   if (seen == stamp) return absl::OkStatus();
   return absl::FailedPreconditionError(
       StrCat("spectra: slide ", task.slide, ": it changed while it was being measured"));

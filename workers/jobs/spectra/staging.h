@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -45,15 +46,16 @@ StatusOr<SpectraManifest> LoadSpectraManifest(const SpectraFolders& folders);
 struct SpectraTask {
   SpectraFolders folders;
   SpectraManifest manifest;
-  std::int64_t slide = 0;  ///< in manifest.sources
-  std::string path;        ///< canonical, readable under the task's rights
+  std::int64_t slide = 0;              ///< in manifest.sources
+  std::string path;                    ///< canonical, readable under the task's rights
+  std::function<Status()> after_file;  ///< moves the task's progress; as long as its context lives
 };
 /// From the payload's "job_key" and "slide". From then on the context's names say "slide N" for the
 /// slide's path.
 StatusOr<SpectraTask> OpenSpectraTask(TaskContext& context);
 
-/// What shows that an image is still what it was: size and time of change, or a store's digest.
-StatusOr<std::string> SpectraStamp(const std::string& path);
+/// What shows that the image is still what it was: sizes and mtimes, or a store's digest.
+StatusOr<std::string> SpectraStamp(const SpectraTask& task);
 /// FailedPrecondition unless the image still has that stamp.
 Status CheckSpectraStamp(const SpectraTask& task, const std::string& stamp);
 
