@@ -149,7 +149,7 @@ Check CheckPort() {
     return Ok("port", name + " is free");
   }
   return {"port", CheckState::kLacks, StrCat(name, ": ", std::strerror(errno)),
-          "a cluster may be running here already; otherwise give `up` another port with --listen"};
+          "a cluster may be running here already; `up` takes another port, or that of --listen"};
 }
 
 Check CheckClock() {

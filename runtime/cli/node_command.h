@@ -15,6 +15,7 @@ namespace patchbay::cli {
 struct NodeArguments {
   std::optional<std::int64_t> cpus;
   std::string gpus = "auto";
+  std::string memory;
   std::string state;
   std::string data_policy;
 

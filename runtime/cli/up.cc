@@ -20,6 +20,8 @@
 namespace patchbay::cli {
 namespace {
 
+constexpr long kPortWaitMs = 1'000, kPortLookMs = 50;
+
 /// A port that is free now: the agent's key file must name it before the scheduler has it.
 StatusOr<std::uint16_t> FreePort() {
   const UniqueFd probe(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -32,6 +34,34 @@ StatusOr<std::uint16_t> FreePort() {
     return FromErrno("find a free port", "127.0.0.1", errno);
   }
   return ntohs(address.sin_port);
+}
+
+/// Whether a socket may listen there; true when that cannot be told.
+bool PortIsFree(std::uint16_t port) {
+  const UniqueFd probe(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int reuse = 1;  // as ZeroMQ listens: connections that linger on the port do not count
+  setsockopt(probe.get(), SOL_SOCKET, SO_REUSEADDR, &reuse, sizeof(reuse));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  return bind(probe.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0 ||
+         errno != EADDRINUSE;
+}
+
+/// Where to listen when nobody said: the port that is Patchbay's, another one where a second
+/// cluster of this machine has it. A scheduler of this home that was just killed is given time to
+/// end.
+StatusOr<std::string> UsualListen(Terminal& terminal) {
+  std::uint16_t port = kDefaultPort;
+  for (long waited = 0; !PortIsFree(port) && waited < kPortWaitMs; waited += kPortLookMs) {
+    PauseMs(kPortLookMs);
+  }
+  if (!PortIsFree(port)) {
+    PB_ASSIGN_OR_RETURN(port, FreePort());
+    terminal.Note(StrCat("port ", kDefaultPort, " of this machine is taken, by another cluster?"));
+  }
+  return StrCat("tcp://127.0.0.1:", port);
 }
 
 /// "10.0.0.7", "10.0.0.7:7678", "tcp://10.0.0.7:*" and the like, with a port.
@@ -92,14 +122,24 @@ class UpCommand final : public Command {
  public:
   std::vector<Argument> Arguments() override {
     std::vector<Argument> arguments = node_.Arguments();
-    arguments.push_back(
-        {"--listen", "ADDR", "address to listen on, IP[:PORT] (default 127.0.0.1:7678)", &listen_});
+    arguments.push_back({"--listen", "ADDR",
+                         "address to listen on, IP[:PORT] (default 127.0.0.1:7678 or a free port)",
+                         &listen_});
     return arguments;
   }
 
   StatusOr<ExitCode> Run(Session& session) override {
     const InterruptScope interrupts;
-    PB_ASSIGN_OR_RETURN(const std::string listen, ListenAddress(listen_));
+    std::string listen;
+    if (!listen_.empty()) {
+      PB_ASSIGN_OR_RETURN(listen, ListenAddress(listen_));
+    }
+    const client::Environment& environment = session.environment;
+    PB_ASSIGN_OR_RETURN(const control::Home home, control::Home::Open(environment.home));
+    PB_ASSIGN_OR_RETURN(const client::UpLock lock, client::UpLock::Take(environment));
+    if (listen.empty()) {
+      PB_ASSIGN_OR_RETURN(listen, UsualListen(session.terminal));
+    }
     PB_ASSIGN_OR_RETURN(const std::string address, OwnAddress(listen));
     PB_ASSIGN_OR_RETURN(const control::Address place, control::ParseAddress(listen));
     PB_RETURN_IF_ERROR(AsUsageError(control::CheckAddressFamilies(place)));
@@ -107,9 +147,6 @@ class UpCommand final : public Command {
       return UsageError(
           "up: --data-policy rdma needs --listen with the one address the other nodes reach");
     }
-    const client::Environment& environment = session.environment;
-    PB_ASSIGN_OR_RETURN(const control::Home home, control::Home::Open(environment.home));
-    PB_ASSIGN_OR_RETURN(const client::UpLock lock, client::UpLock::Take(environment));
     PB_RETURN_IF_ERROR(PrepareKey(home, client::kNodeKeyName, control::Role::kWorker, address));
     PB_RETURN_IF_ERROR(
         PrepareKey(home, client::kOperatorKeyName, control::Role::kOperator, address));
@@ -140,7 +177,7 @@ class UpCommand final : public Command {
 
  private:
   NodeArguments node_;
-  std::string listen_ = StrCat("tcp://127.0.0.1:", kDefaultPort);
+  std::string listen_;  ///< "" = UsualListen
 };
 
 }  // namespace

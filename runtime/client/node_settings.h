@@ -30,6 +30,7 @@ struct NodeSettings {
   std::string state;                           ///< folder of the agent
   std::int64_t cpus = 1;                       ///< CPU workers
   std::string gpus = "auto";                   ///< auto | none | UUID,...
+  std::uint64_t memory_bytes = 0;              ///< of all workers together; 0 = no limit
   data::Network network;                       ///< over which batches may come from here
   /// How long workers get to finish what they run at an orderly stop.
   long stop_ms = 30'000;

@@ -23,9 +23,10 @@ struct Address {
 /// no DNS.
 StatusOr<Address> ParseAddress(std::string_view text);
 
-/// FailedPrecondition when this process may not open the sockets that listening there takes, as under
-/// RestrictAddressFamilies= of a systemd unit or a container's seccomp profile: it names the address
-/// family. Ask before: ZeroMQ, which lists the interfaces over AF_NETLINK, aborts without it.
+/// FailedPrecondition when this process may not open the sockets that listening there takes, as
+/// under RestrictAddressFamilies= of a systemd unit or a container's seccomp profile: it names the
+/// address family. Ask before: ZeroMQ, which lists the interfaces over AF_NETLINK, aborts without
+/// it.
 Status CheckAddressFamilies(const Address& address);
 
 /// Loopback, RFC 1918, RFC 4193, link-local, shared (100.64/10) or a Unix socket.

@@ -65,6 +65,45 @@ class Hardened(harness.Case):
         self.await_workers(up, 2)
         self.down(up)
 
+    def test_workers_share_the_memory_that_their_node_was_given(self):
+        up = self.up(2, "--memory", "3G")
+        self.assertIn("each limited to 1.5 GiB", pathlib.Path(up.log).read_text(encoding="utf-8"))
+        for pid in self.pids(up, "patchbay-worker"):
+            limits = pathlib.Path(f"/proc/{pid}/limits").read_text(encoding="utf-8")
+            self.assertRegex(limits, rf"Max data size +{3 << 29} +{3 << 29} ")
+        self.command("key", "new", "second", "--role", "worker", "--out", self.folder / "second.key")
+        join = self.start("join", "--key", self.folder / "second.key", "--cpus", 1, "--memory", "1GiB",
+                          PATCHBAY_HOME=str(self.folder / "home2"))
+        self.await_workers(up, 3)
+        self.assertIn("each limited to 1.0 GiB", pathlib.Path(join.log).read_text(encoding="utf-8"))
+        self.done(self.start("stream", self.run_file(self.slide(size="1300x900")), "--batches", 2))
+        self.down(up)
+
+    def test_memory_that_is_none_or_too_little_is_refused(self):
+        for text, said in (("2", "expected a size such as 64G"), ("1GB", "expected a size"), ("-1G", "expected a size"),
+                           ("0G", "expected a size"), ("99999999999T", "expected a size"), ("", "is empty"),
+                           ("512M", "each needs 256")):
+            with self.subTest(text):
+                refused = self.command("up", "--cpus", 4, *self.listen, "--memory", text)
+                self.assertEqual(refused.returncode, 2, refused.stderr)
+                self.assertIn(said, refused.stderr)
+
+    def test_a_second_cluster_of_a_machine_takes_another_port(self):
+        with socket.socket() as taken:
+            taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                taken.bind(("127.0.0.1", 7678))
+            except OSError:
+                pass  # somebody else has it: just as good
+            taken.listen()
+            up = self.start("up", "--cpus", 1, "--gpus", "none", "--state", self.folder / "state")
+            self.await_workers(up, 1)
+            self.assertIn("port 7678 of this machine is taken", pathlib.Path(up.log).read_text(encoding="utf-8"))
+            self.down(up)
+            refused = self.command("up", "--cpus", 1, "--listen", "127.0.0.1:7678")
+            self.assertEqual(refused.returncode, 1)
+            self.assertIn("another process is listening there", refused.stderr)
+
 
 if __name__ == "__main__":
     harness.main()

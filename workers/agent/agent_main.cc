@@ -1,4 +1,5 @@
 // patchbay-agent: started by the supervisor.
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 
@@ -45,7 +46,11 @@ StatusOr<AgentOptions> OptionsFromFlags(const Flags& flags) {
     options.gpus.empty() ? LogInfo(note) : LogWarning(note);
   }
   options.memory_bytes = UsableMemoryBytes();
-  PB_ASSIGN_OR_RETURN(options.worker_memory_bytes, flags.Number("worker-memory", 0, 0, kNoLimit));
+  PB_ASSIGN_OR_RETURN(const std::uint64_t memory, flags.Number("memory", 0, 0, kNoLimit));
+  if (memory > 0) {
+    options.memory_bytes = std::min(options.memory_bytes, memory);
+    options.worker_memory_bytes = memory / std::max<std::uint64_t>(cpus + options.gpus.size(), 1);
+  }
   options.state_folder = flags.Text("state", "");
   if (!options.state_folder.empty()) {
     PB_RETURN_IF_ERROR(MakeDirectories(options.state_folder, 0700));
@@ -60,8 +65,8 @@ StatusOr<AgentOptions> OptionsFromFlags(const Flags& flags) {
 
 Status Serve(const std::vector<std::string>& words) {
   PB_ASSIGN_OR_RETURN(const Flags flags,
-                      Flags::Parse(words, {"key", "cpus", "gpus", "state", "worker-memory",
-                                           "data-policy", "data-address", "drain-ms", "ready-fd"}));
+                      Flags::Parse(words, {"key", "cpus", "gpus", "state", "memory", "data-policy",
+                                           "data-address", "drain-ms", "ready-fd"}));
   InitLogging("agent", LogSeverity::kInfo);
   PB_ASSIGN_OR_RETURN(const AgentOptions options, OptionsFromFlags(flags));
   PB_ASSIGN_OR_RETURN(const std::unique_ptr<control::EventLoop> loop, control::EventLoop::Open());

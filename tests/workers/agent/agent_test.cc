@@ -193,7 +193,7 @@ TEST_F(AgentTest, AsksAgainOnceAtATimeWhenItsKeyIsInUseElsewhere) {
 }
 
 TEST_F(AgentTest, GivesUpWhenNoneOfItsWorkersCanStart) {
-  Start("patchbay-agent", {"--cpus", "2", "--gpus", "none", "--worker-memory", "1"});
+  Start("patchbay-agent", {"--cpus", "2", "--gpus", "none", "--memory", "2"});
   scheduler_.ExpectAgent();
   std::set<std::uint32_t> ended;
   while (ended.size() < 2) {
