@@ -5,9 +5,13 @@ import io
 import pathlib
 import re
 import shutil
+import subprocess
+import sys
 import tarfile
 import tempfile
 import unittest
+import zipfile
+from unittest import mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "runtime/python/patchbay"
@@ -39,10 +43,49 @@ class Module(unittest.TestCase):
                 tar.addfile(member)
         return path
 
-    def test_headers_that_debian_keeps_for_one_processor_are_found_alone(self):
+    @staticmethod
+    def wheel_program():
         loader = importlib.machinery.SourceFileLoader("wheel", str(ROOT / "deploy/wheel"))
         wheel = importlib.util.module_from_spec(importlib.util.spec_from_loader("wheel", loader))
         loader.exec_module(wheel)
+        return wheel
+
+    def package(self, name):
+        """A wheel with a module of that name."""
+        path = self.folder / f"{name}-1-py3-none-any.whl"
+        with zipfile.ZipFile(path, "w") as packed:
+            packed.writestr(f"{name}.py", f"print('this is {name}')")
+            packed.writestr(f"{name}-1.dist-info/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n")
+            packed.writestr(f"{name}-1.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+            packed.writestr(f"{name}-1.dist-info/RECORD", "")
+        return str(path)
+
+    def test_a_wheel_is_made_with_packages_of_an_environment_of_its_own(self):
+        wheel = self.wheel_program()
+        wheel.TOOLS, wheel.NEEDS = self.folder / "tools", [self.package("patchbay_test_zig")]
+        said = subprocess.run([wheel.tools(), "-m", "patchbay_test_zig"], capture_output=True, text=True, check=True)
+        self.assertEqual(said.stdout, "this is patchbay_test_zig\n")
+        (wheel.TOOLS / "mark").touch()
+        wheel.tools()
+        self.assertTrue((wheel.TOOLS / "mark").exists(), "it is made once")
+        wheel.NEEDS = [*wheel.NEEDS, self.package("patchbay_test_binding")]
+        subprocess.run([wheel.tools(), "-c", "import patchbay_test_binding"], capture_output=True, check=True)
+        self.assertFalse((wheel.TOOLS / "mark").exists(), "other packages, another environment")
+
+    def test_a_wheel_begins_with_what_may_be_missing(self):
+        wheel = self.wheel_program()
+        wheel.TOOLS, wheel.NEEDS = self.folder / "tools", [str(self.folder / "nowhere-1-py3-none-any.whl")]
+        wheel.look_at = lambda python: ((3, 11), self.folder)
+        begun, run = [], wheel.run
+        wheel.run = lambda *words: begun.append(str(words[0])) or run(*words)
+        for _ in range(2):  # a second try does not take the half for the whole
+            with mock.patch.object(sys, "argv", ["wheel", str(self.folder / "out")]):
+                with self.assertRaisesRegex(SystemExit, "nowhere-1"):
+                    wheel.main()
+        self.assertNotIn("deploy/bundle", begun)
+
+    def test_headers_that_debian_keeps_for_one_processor_are_found_alone(self):
+        wheel = self.wheel_program()
         include, work = self.folder / "include/python3.13", self.folder / "work"
         include.mkdir(parents=True)
         work.mkdir()
