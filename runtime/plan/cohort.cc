@@ -115,13 +115,14 @@ Status CheckApart(const CohortTable& table, const CohortRows& rows, std::size_t 
 
 /// A column that may be patient_id under another name; "" for none.
 std::string PatientLike(const CohortTable& table) {
+  if (std::string near = Nearest(kPatientColumn, table.columns); !near.empty()) return near;
   for (const std::string& name : table.columns) {
     const std::string lower = LowerCase(name);
     if (lower.find("patient") != std::string::npos || lower.find("subject") != std::string::npos) {
       return name;
     }
   }
-  return Nearest(kPatientColumn, table.columns);
+  return "";
 }
 
 /// The first two ids of two splits that differ only in case.

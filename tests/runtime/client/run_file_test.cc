@@ -20,11 +20,14 @@ class RunFileErrors : public testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
-  StatusOr<RunFile> Read(std::string_view text) {
+  StatusOr<RunFile> Read(std::string_view text, const std::string& split = "",
+                         bool streams = false) {
     const std::string file = folder_ + "/run.yaml";
     EXPECT_TRUE(WriteFileDurably(file, AsBytes(text)).ok());
     RunSource source;
     source.file = file;
+    source.split = split;
+    source.streams = streams;
     return ReadRun(source);
   }
   std::string At(int line) const { return StrCat(folder_, "/run.yaml:", line, ": "); }
@@ -62,6 +65,57 @@ TEST_F(RunFileErrors, OfTablesThatAreNotThereSayWhereTheyAreNamed) {
             At(4) +
                 "key 'sampling.positions': read table of places: open: nope.csv: No such file or "
                 "directory");
+}
+
+TEST_F(RunFileErrors, OfATableWithSplitsThatIsStreamedWithoutOneSayWhichThereAre) {
+  const std::string table = folder_ + "/a.csv";
+  ASSERT_TRUE(
+      WriteFileDurably(table, AsBytes(std::string_view("path,f\na.svs,1\nb.svs,0\nc.svs,\n")))
+          .ok());
+  const std::string config =
+      StrCat("dataset: ", table, "\nsplit_column: f\npatch: {size: [8, 8]}\n");
+  const auto unnamed = Read(config, "", true);
+  EXPECT_TRUE(IsConfigFault(unnamed.status()));
+  EXPECT_EQ(MessageOf(unnamed.status()),
+            At(2) +
+                "key 'split_column': a table with splits is streamed by split: name one of 0, 1 "
+                "(--split, or split= in Python), or `all`, which is every row without "
+                "augmentation");
+  EXPECT_EQ(Read(config)->images.size(), 3u);
+  EXPECT_EQ(Read(config, "all", true)->images.size(), 3u);
+  EXPECT_EQ(Read(config, "0", true)->images.size(), 1u);
+  const auto role = Read(config + "augment: [flip]\n", "0", true);
+  EXPECT_TRUE(IsConfigFault(role.status()));
+  EXPECT_EQ(MessageOf(role.status()).substr(0, At(4).size() + 14), At(4) + "key 'augment':");
+  EXPECT_EQ(Read(config + "augment: [flip]\n", "all", true)->config.augment.size(), 0u);
+}
+
+TEST_F(RunFileErrors, OfOneContentInTwoSplitsNameBothLines) {
+  const std::string a(64, 'a'), b(64, 'b');
+  const std::string table = folder_ + "/a.csv";
+  const std::string rows = StrCat("path,f,content_hash\na.svs,,", a, "\nb.svs,x,\nc.svs,y,", b,
+                                  "\nd.svs,y,\ne.svs,x,\n");
+  ASSERT_TRUE(WriteFileDurably(table, AsBytes(rows)).ok());
+  const std::string config =
+      StrCat("dataset: ", table, "\nsplit_column: f\npatch: {size: [8, 8]}\n");
+  auto run = Read(config, "x");
+  ASSERT_TRUE(run.ok()) << run.status();
+  EXPECT_EQ(run->known_contents.compared(), 1u);  // that of c; a is in no split
+  const Digest known = *Digest::FromHex(a), other = *Digest::FromHex(b);
+  // Content that a row in no split has too leaks nothing.
+  EXPECT_TRUE(run->AddContent(0, known, "").ok());
+  EXPECT_TRUE(run->AddContent(1, known, "").ok());
+  EXPECT_EQ(run->known_contents.compared(), 3u);
+  const Status leak = run->AddContent(1, other, "");
+  EXPECT_TRUE(IsConfigFault(leak));
+  EXPECT_EQ(MessageOf(leak),
+            StrCat(table,
+                   ":6: column 'path': the content is in the split 'x' here and in 'y' in line 4, "
+                   "so that one split knows the other; keep one of the rows"));
+  // A row in no split that came first does not hide those in two.
+  auto all = Read(config, "all");
+  EXPECT_TRUE(all->AddContent(1, known, "").ok());
+  EXPECT_FALSE(all->AddContent(3, known, "").ok());
 }
 
 }  // namespace

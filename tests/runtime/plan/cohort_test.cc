@@ -213,6 +213,9 @@ TEST(Cohort, WhatWasNotComparedIsNoticed) {
               StrCat("t.csv: no column 'patient_id' (is it '", near,
                      "'?): none were compared, so patients may be in several splits"));
   }
+  EXPECT_EQ(Notices("path,patient_age,patient_no,f\na,60,P1,x\nb,61,P1,y\n"),
+            "t.csv: no column 'patient_id' (is it 'patient_no'?): none were compared, so patients "
+            "may be in several splits");
   EXPECT_EQ(
       Notices("path,patient_id,f\na,,x\nb, ,y\nc,P1,\n"),
       "t.csv:4: column 'f': it is empty: the row is in no split; only `all` has it\n"

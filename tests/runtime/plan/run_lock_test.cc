@@ -124,5 +124,30 @@ TEST(RunLock, PinsWhatTheConfigGoesBy) {
   EXPECT_EQ(DifferingKey(*keys, other), "where");
 }
 
+TEST(RunLock, PinsStatedRolesWhereStatisticsAreSummed) {
+  const std::string config =
+      "dataset: t.csv\nsplit_column: fold\npatch: {size: [8, 8]}\naugment: [flip]\n"
+      "splits: {a: {role: train}, b: {role: evaluate}, val: {batch: {tail: pad}}}\n";
+  const auto plain = LockedKeysOf(*ParseRunConfig(config, "run.yaml"));
+  ASSERT_TRUE(plain.ok()) << plain.status();
+  EXPECT_TRUE(plain->roles.empty());
+  RunLock lock = Lock();
+  EXPECT_EQ(LockText(lock).find("roles"), std::string::npos);
+  for (const char* op : {"stain_normalize: {reference: cohort}", "ct_normalize: {}"}) {
+    const auto keys =
+        LockedKeysOf(*ParseRunConfig(StrCat(config, "preprocess: [", op, "]\n"), "r"));
+    ASSERT_TRUE(keys.ok()) << keys.status();
+    EXPECT_EQ(keys->roles, (std::map<std::string, std::string>{{"a", "train"}, {"b", "evaluate"}}));
+    EXPECT_EQ(DifferingKey(*plain, *keys), "splits (a role)");
+    lock.keys = *keys;
+    const auto read = ParseRunLock(LockText(lock), "run.lock");
+    ASSERT_TRUE(read.ok()) << read.status();
+    EXPECT_EQ(read->keys, *keys);
+  }
+  std::string text = LockText(lock);
+  text.replace(text.find("\"evaluate\""), 10, "7");
+  EXPECT_NE(ParseError(text).find("key 'roles': not of a lock"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace patchbay::plan
