@@ -38,6 +38,7 @@ void SayDifference(Terminal& terminal, const std::string& path,
   SayNames(terminal, "relabelled:", difference.relabelled);
   SayNames(terminal, "other pixels:", difference.changed);
   SayNames(terminal, "other cells:", difference.moved);
+  SayNames(terminal, "other positions:", difference.placed);
 }
 
 /// A lock has the ids of patients, so a first one is its owner's alone; another keeps the mode of

@@ -59,6 +59,7 @@ StatusOr<plan::LockedImage> ImageOf(const client::RunFile& run, std::size_t numb
   PB_RETURN_IF_ERROR(AddRow(run, number, found, image));
   PB_ASSIGN_OR_RETURN(const std::string digest, JsonString(found, "digest", kWhat));
   PB_ASSIGN_OR_RETURN(image.digest, Digest::FromHex(digest));
+  for (const auto& [table, digests] : run.places) image.places[table] = digests[number];
   const Json sets = found.value("sets", Json::object());
   for (const auto& [set, revision] : sets.items()) {
     PB_ASSIGN_OR_RETURN(const std::string hex, JsonString(sets, set.c_str(), kWhat));

@@ -188,29 +188,31 @@ Status FindImages(const RunSource& source, RunFile& run) {
   return absl::OkStatus();
 }
 
-/// Hands the rows that are taken their places, and notes in what order the table has them.
-void PlaceRows(const plan::Coordinates& read, RunFile& run) {
-  std::vector<std::optional<std::uint32_t>> row_of_slide(read.slides.size());
-  for (const std::size_t row : run.rows) {
-    const auto slide = read.slides.find(run.table->rows[row].slide_id);
-    const bool is_listed = slide != read.slides.end();
-    if (is_listed) {
-      row_of_slide[slide->second.number] = static_cast<std::uint32_t>(run.positions.size());
-    }
-    run.positions.push_back(
-        plan::EncodePositions(is_listed ? slide->second.places : std::vector<plan::PlanePoint>()));
-  }
-  std::vector<plan::ListedRun> order;
-  for (const plan::ListedRun& places : read.order) {
-    const auto row = row_of_slide[places.image];
-    if (row) plan::AppendListed(*row, places.places, order);
-  }
-  run.positions_order = plan::EncodeListedRuns(order);
+/// The places of the row's slide, encoded.
+std::string PositionsOf(const plan::Coordinates& places, const RunFile& run, std::size_t row) {
+  const auto slide = places.slides.find(run.table->rows[row].slide_id);
+  return plan::EncodePositions(slide == places.slides.end() ? std::vector<plan::PlanePoint>()
+                                                            : slide->second.places);
 }
 
-/// The places that a table lists for the rows that are taken.
-Status TakePositions(RunFile& run) {
-  const std::string& path = run.config.positions_table;
+/// The order in which the table has the places of the rows that are taken.
+std::string ListedOrderOf(const plan::Coordinates& places, const RunFile& run) {
+  std::vector<std::optional<std::uint32_t>> row_of_slide(places.slides.size());
+  for (std::size_t i = 0; i < run.rows.size(); ++i) {
+    const auto slide = places.slides.find(run.table->rows[run.rows[i]].slide_id);
+    if (slide == places.slides.end()) continue;
+    row_of_slide[slide->second.number] = static_cast<std::uint32_t>(i);
+  }
+  std::vector<plan::ListedRun> order;
+  for (const plan::ListedRun& listed : places.order) {
+    const auto row = row_of_slide[listed.image];
+    if (row) plan::AppendListed(*row, listed.places, order);
+  }
+  return plan::EncodeListedRuns(order);
+}
+
+/// A table of places, every slide of which is in the dataset's table.
+StatusOr<plan::Coordinates> ReadPlaces(const std::string& path, const RunFile& run) {
   if (!run.table) {
     return run.Locate(absl::InvalidArgumentError(
         "key 'sampling.positions': a table of places names slides by slide_id, so the dataset is a "
@@ -227,11 +229,37 @@ Status TakePositions(RunFile& run) {
     return ConfigFault(StrCat(path, ":", slide.line, ": column 'slide_id': '", id,
                               "' is in no row of ", run.table->source));
   }
-  PlaceRows(*read, run);
-  if (!read->ignored.empty()) {
+  return read;
+}
+
+/// The places that a table lists for the rows that are taken; of a locked run those of the lock.
+Status TakePositions(RunFile& run) {
+  const std::string& path = run.config.positions_table;
+  PB_ASSIGN_OR_RETURN(const plan::Coordinates places, ReadPlaces(path, run));
+  for (std::size_t i = 0; i < run.rows.size(); ++i) {
+    run.positions.push_back(PositionsOf(places, run, run.rows[i]));
+    if (!run.lock) continue;
+    PB_RETURN_IF_ERROR(
+        CheckPlacesPinned(run.lock->images[run.locked[i]], path, run.positions.back()));
+  }
+  run.positions_order = ListedOrderOf(places, run);
+  if (!places.ignored.empty()) {
     run.notices.push_back(
-        StrCat(path, ": columns not read: ", StrJoin(read->ignored, ", "),
+        StrCat(path, ": columns not read: ", StrJoin(places.ignored, ", "),
                "; x and y count as pixels of level 0, the patch is the config's"));
+  }
+  return absl::OkStatus();
+}
+
+/// What a lock pins of the tables of places.
+Status TakePlaces(RunFile& run) {
+  const StatusOr<std::vector<std::string>> tables = plan::PositionTablesOf(run.config);
+  if (!tables.ok()) return run.Locate(tables.status());
+  for (const std::string& table : *tables) {
+    PB_ASSIGN_OR_RETURN(const plan::Coordinates places, ReadPlaces(table, run));
+    for (const std::size_t row : run.rows) {
+      run.places[table].push_back(plan::DigestOfPlaces(PositionsOf(places, run, row)));
+    }
   }
   return absl::OkStatus();
 }
@@ -416,6 +444,7 @@ StatusOr<RunFile> ReadRun(const RunSource& source) {
     PB_ASSIGN_OR_RETURN(run.lock, ReadLock(source.file, run.lock_keys));
   }
   PB_RETURN_IF_ERROR(FindImages(source, run));
+  if (source.for_lock) PB_RETURN_IF_ERROR(TakePlaces(run));
   StatusOr<plan::RunConfig> config = plan::ForSplit(run.config, source.split, source.augment);
   if (!config.ok()) return run.Locate(config.status());
   run.config = *std::move(config);

@@ -48,7 +48,9 @@ struct RunFile {
   std::vector<std::int64_t> labels;                ///< of each row: plan::LabelsOf
   std::vector<std::string> positions;  ///< of each row under Positions::kListed: EncodePositions
   std::vector<std::optional<double>> mpps;  ///< of each row: plan::MppsOf
-  std::string positions_order;       ///< plan::EncodeListedRuns, by number of the row in `rows`
+  std::string positions_order;  ///< plan::EncodeListedRuns, by number of the row in `rows`
+  /// Under RunSource::for_lock, of each row: plan::DigestOfPlaces, by table of positions.
+  std::map<std::string, std::vector<Digest>> places;
   std::vector<std::string> notices;  ///< what the user should know of the files that were read
   plan::LockedKeys lock_keys;        ///< what a lock of the config pins
   /// What lies beside the file as RUN.lock: the images are then those of the lock, in its order.

@@ -122,6 +122,16 @@ Status ApplyStatistics(const Json& statistics, plan::RunConfig& config) {
   return ApplyForeground(statistics, config);
 }
 
+Status CheckPlacesPinned(const plan::LockedImage& image, const std::string& table,
+                         std::string_view positions) {
+  const auto pinned = image.places.find(table);
+  if (pinned != image.places.end() && pinned->second == plan::DigestOfPlaces(positions)) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(StrCat(table, ": the positions of '", image.slide_id,
+                                              "' are not those of the run's lock", kCure));
+}
+
 Status CheckPicturesPinned(const std::map<std::string, std::string>& pictures) {
   if (pictures.empty()) return absl::OkStatus();
   return absl::FailedPreconditionError(StrCat(

@@ -33,6 +33,10 @@ Json PinsOf(const plan::RunLock& lock, const std::vector<std::size_t>& locked);
 /// Puts the statistics that a lock has into the ops that go by them. FailedPrecondition for those
 /// of another window or stain profile.
 Status ApplyStatistics(const Json& statistics, plan::RunConfig& config);
+/// FailedPrecondition unless `positions`, which a table has for an image, are those that its lock
+/// has of that table.
+Status CheckPlacesPinned(const plan::LockedImage& image, const std::string& table,
+                         std::string_view positions);
 /// FailedPrecondition where one of `pictures`, references that no statistic stands for, is left.
 Status CheckPicturesPinned(const std::map<std::string, std::string>& pictures);
 

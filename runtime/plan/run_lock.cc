@@ -37,6 +37,7 @@ Json ImageToJson(const LockedImage& image) {
   if (!image.path.empty()) value["path"] = image.path;
   if (!image.cells.empty()) value["cells"] = image.cells;
   for (const auto& [set, digest] : image.sets) value["sets"][set] = digest.Hex();
+  for (const auto& [table, digest] : image.places) value["places"][table] = digest.Hex();
   return value;
 }
 
@@ -80,14 +81,19 @@ StatusOr<LockedImage> ImageFromJson(const Json& value) {
   }
   const Json cells = value.value("cells", Json::object());
   const Json sets = value.value("sets", Json::object());
-  for (const Json* texts : {&cells, &sets}) {
+  const Json places = value.value("places", Json::object());
+  for (const Json* texts : {&cells, &sets, &places}) {
     if (!texts->is_object() || !IsTexts(*texts)) {
-      return absl::InvalidArgumentError("key 'cells' or 'sets': expected names and texts");
+      return absl::InvalidArgumentError(
+          "key 'cells', 'sets' or 'places': expected names and texts");
     }
   }
   cells.get_to(image.cells);
   for (const auto& [set, hex] : sets.items()) {
     PB_ASSIGN_OR_RETURN(image.sets[set], Digest::FromHex(hex.get_ref<const std::string&>()));
+  }
+  for (const auto& [table, hex] : places.items()) {
+    PB_ASSIGN_OR_RETURN(image.places[table], Digest::FromHex(hex.get_ref<const std::string&>()));
   }
   return image;
 }
@@ -97,6 +103,21 @@ std::string Many(std::string_view sign, std::size_t count, std::string_view what
 }
 
 }  // namespace
+
+Digest DigestOfPlaces(std::string_view positions) { return Sha256Of(positions); }
+
+StatusOr<std::vector<std::string>> PositionTablesOf(const RunConfig& config) {
+  std::set<std::string> tables;
+  const auto add = [&](const RunConfig& one) {
+    if (one.positions == Positions::kListed) tables.insert(one.positions_table);
+  };
+  add(config);
+  for (const auto& [name, overrides] : config.splits.items()) {
+    PB_ASSIGN_OR_RETURN(const RunConfig split, ForSplit(config, name, true));
+    add(split);
+  }
+  return std::vector<std::string>(tables.begin(), tables.end());
+}
 
 bool SumsTraining(const RunConfig& config) {
   const auto normalize = FindStainNormalize(config.preprocess, config.augment);
@@ -185,7 +206,7 @@ StatusOr<RunLock> ParseRunLock(std::string_view text, std::string_view source) {
 
 bool LockDifference::Empty() const {
   return added.empty() && removed.empty() && relabelled.empty() && changed.empty() &&
-         moved.empty() && statistics.empty() && key.empty();
+         moved.empty() && placed.empty() && statistics.empty() && key.empty();
 }
 
 std::string LockDifference::Summary() const {
@@ -196,6 +217,7 @@ std::string LockDifference::Summary() const {
   if (!relabelled.empty()) parts.push_back(StrCat(relabelled.size(), " relabelled"));
   if (!changed.empty()) parts.push_back(StrCat(changed.size(), " with other pixels"));
   if (!moved.empty()) parts.push_back(StrCat(moved.size(), " with other cells"));
+  if (!placed.empty()) parts.push_back(StrCat(placed.size(), " with other positions"));
   if (!statistics.empty()) {
     parts.push_back(StrCat("other statistics (", StrJoin(statistics, ", "), ")"));
   }
@@ -203,9 +225,9 @@ std::string LockDifference::Summary() const {
 }
 
 Json LockDifference::ToJson() const {
-  return {{"added", added},     {"removed", removed},  {"relabelled", relabelled},
-          {"changed", changed}, {"moved", moved},      {"statistics", statistics},
-          {"key", key},         {"summary", Summary()}};
+  return {{"added", added},           {"removed", removed}, {"relabelled", relabelled},
+          {"changed", changed},       {"moved", moved},     {"placed", placed},
+          {"statistics", statistics}, {"key", key},         {"summary", Summary()}};
 }
 
 LockDifference DifferenceOf(const RunLock& before, const RunLock& now) {
@@ -222,6 +244,7 @@ LockDifference DifferenceOf(const RunLock& before, const RunLock& now) {
     if (same->second->digest != image.digest) found.changed.push_back(image.Name());
     if (same->second->sets != image.sets) found.relabelled.push_back(image.Name());
     if (same->second->cells != image.cells) found.moved.push_back(image.Name());
+    if (same->second->places != image.places) found.placed.push_back(image.Name());
     old.erase(same);
   }
   for (const LockedImage& image : before.images) {

@@ -19,10 +19,11 @@ inline constexpr std::size_t kMaxLockBytes = std::size_t{64} << 20;
 /// One image of a lock.
 struct LockedImage {
   std::string slide_id;
-  std::string path;                          ///< absolute; only where the dataset is not a table
-  Digest digest;                             ///< PlannedImage::digest
-  std::map<std::string, std::string> cells;  ///< of the row, in RunLock::columns
-  std::map<std::string, Digest> sets;        ///< label set -> revision; without those it lacks
+  std::string path;                           ///< absolute; only where the dataset is not a table
+  Digest digest;                              ///< PlannedImage::digest
+  std::map<std::string, std::string> cells;   ///< of the row, in RunLock::columns
+  std::map<std::string, Digest> sets;         ///< label set -> revision; without those it lacks
+  std::map<std::string, Digest> places = {};  ///< table of positions -> DigestOfPlaces
 
   /// What tells the images of one lock apart.
   const std::string& Name() const { return path.empty() ? slide_id : path; }
@@ -48,6 +49,11 @@ struct RunLock {
   std::vector<LockedImage> images;   ///< of all splits, in the plan's order
 };
 
+/// What a lock keeps of an image's places, as EncodePositions gives them.
+Digest DigestOfPlaces(std::string_view positions);
+/// The tables of positions that `config` (before ForSplit) and its splits name. An error of
+/// ForSplit.
+StatusOr<std::vector<std::string>> PositionTablesOf(const RunConfig& config);
 /// Whether a lock of `config` (before ForSplit) has numbers of the images to train on.
 bool SumsTraining(const RunConfig& config);
 /// What `config` (before ForSplit) asks a lock to pin. An error of ForSplit.
@@ -66,6 +72,7 @@ struct LockDifference {
   std::vector<std::string> relabelled;  ///< another revision of a label set
   std::vector<std::string> changed;     ///< another digest of the image itself
   std::vector<std::string> moved;       ///< another cell: another split, another patient
+  std::vector<std::string> placed;      ///< other places in a table of positions
   std::vector<std::string> statistics;  ///< names
   std::string key;                      ///< DifferingKey
 

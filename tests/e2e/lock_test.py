@@ -196,6 +196,28 @@ class Lock(harness.Case):
         self.assertIn("its stain reference (the picture, or the slides of the cohort) differs", refused.stderr)
         self.assertNotIn("its config", refused.stderr)
 
+    def test_the_positions_of_a_table_are_pinned(self):
+        ids = [row["slide_id"] for row in self.rows]
+
+        def places(*rows):
+            (self.folder / "coords.csv").write_text("slide_id,x,y\n" + "".join(f"{ids[i]},{x},{y}\n" for i, x, y in rows))
+        places((0, 10, 20), (1, 0, 0))
+        (self.folder / "run.yaml").write_text(CONFIG + "sampling: {positions: coords.csv}\n")
+        self.json("lock", "run.yaml")
+        before = self.digest()
+        self.table(3)
+        self.labels()
+        places((2, 5, 5), (0, 10, 20), (1, 0, 0))
+        self.assertEqual(self.digest(), before)
+        places((2, 5, 5), (0, 10, 21), (1, 0, 0))
+        refused = self.command("stream", "run.yaml", "--split", "train")
+        self.assertEqual(refused.returncode, 1)
+        self.assertIn(f"coords.csv: the positions of '{ids[0]}' are not those of the run's lock; `patchbay lock --update`", refused.stderr)
+        self.json("stream", "run.yaml", "--split", "val")
+        self.assertIn("+1 slide, 1 with other positions", self.command("lock", "run.yaml").stderr)
+        self.json("lock", "run.yaml", "--update")
+        self.assertNotEqual(self.digest(), before)
+
     def test_equal_outlines_are_one_revision_whatever_the_site(self):
         self.json("lock", "run.yaml")
         for site in ("north", "south", ""):

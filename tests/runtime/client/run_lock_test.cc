@@ -103,6 +103,32 @@ TEST_F(LockedRun, RefusesWhatDiffersByLineAndColumn) {
                             "`patchbay lock --update` takes it as it is now"));
 }
 
+TEST_F(LockedRun, RefusesOtherPositionsOfItsImages) {
+  const std::string table = (root_ / "p.csv").string();
+  const std::vector<std::string> set = {StrCat("sampling={positions: ", table, "}")};
+  const std::string cure = "; `patchbay lock --update` takes it as it is now";
+  Write("p.csv", "slide_id,x,y\nC,1,2\nB,3,4\nC,5,6\n");
+  EXPECT_EQ(Error(set),
+            StrCat(table, ": the positions of 'C' are not those of the run's lock", cure));
+  RunSource source;
+  source.file = (root_ / "run.yaml").string();
+  source.overrides = set;
+  source.for_lock = true;
+  const auto now = ReadRun(source);
+  ASSERT_TRUE(now.ok()) << now.status();
+  ASSERT_EQ(now->places.at(table).size(), 3u);
+  lock_.images[0].places[table] = now->places.at(table)[2];  // C, the third row of the table
+  lock_.images[1].places[table] = now->places.at(table)[1];
+  EXPECT_EQ(Error(set), "");
+  // Places of slides that the lock has not are nobody's.
+  Write("p.csv", "slide_id,x,y\nA,7,7\nC,1,2\nB,3,4\nC,5,6\n");
+  EXPECT_EQ(Error(set), "");
+  Write("p.csv", "slide_id,x,y\nC,1,2\nB,3,5\nC,5,6\n");
+  EXPECT_EQ(Error(set),
+            StrCat(table, ": the positions of 'B' are not those of the run's lock", cure));
+  EXPECT_TRUE(Read("train", set).ok());
+}
+
 TEST_F(LockedRun, RefusesOtherKeys) {
   EXPECT_NE(Error({"where={slide_id: C}"}).find("run.lock: the config's where is not the lock's"),
             std::string::npos)

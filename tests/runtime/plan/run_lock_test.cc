@@ -124,6 +124,34 @@ TEST(RunLock, PinsWhatTheConfigGoesBy) {
   EXPECT_EQ(DifferingKey(*keys, other), "where");
 }
 
+TEST(RunLock, HasThePlacesOfEachTableOfPositions) {
+  const std::string plain = LockText(Lock());
+  EXPECT_EQ(plain.find("places"), std::string::npos);
+  RunLock lock = Lock();
+  lock.images[1].places = {{"c.csv", DigestOfPlaces("x")}, {"d.csv", DigestOfPlaces("")}};
+  const auto read = ParseRunLock(LockText(lock), "run.lock");
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->images, lock.images);
+  EXPECT_EQ(DifferenceOf(Lock(), lock).Summary(), "1 with other positions");
+  EXPECT_EQ(DifferenceOf(Lock(), lock).ToJson()["placed"], Json({lock.images[1].Name()}));
+  RunLock other = lock;
+  other.images[1].places["c.csv"] = DigestOfPlaces("y");
+  EXPECT_EQ(DifferenceOf(lock, other).Summary(), "1 with other positions");
+  std::string text = LockText(lock);
+  text.replace(text.find("\"places\":{\"c.csv\":\"") + 19, 1, "g");
+  EXPECT_NE(ParseError(text).find("image 1"), std::string::npos);
+}
+
+TEST(RunLock, NamesTheTablesOfPositionsOfEverySplit) {
+  const auto config = ParseRunConfig(
+      "dataset: t.csv\nsplit_column: fold\npatch: {size: [8, 8]}\naugment: [flip]\n"
+      "sampling: {positions: b.csv}\n"
+      "splits: {x: {sampling: {positions: a.csv}}, y: {sampling: {order: sequential}}}\n",
+      "run.yaml");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(PositionTablesOf(*config).value(), (std::vector<std::string>{"a.csv", "b.csv"}));
+}
+
 TEST(RunLock, PinsStatedRolesWhereStatisticsAreSummed) {
   const std::string config =
       "dataset: t.csv\nsplit_column: fold\npatch: {size: [8, 8]}\naugment: [flip]\n"
