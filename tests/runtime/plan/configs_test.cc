@@ -11,6 +11,7 @@
 #include "runtime/base/strings.h"
 #include "runtime/plan/ops/stain_normalize.h"
 #include "runtime/plan/plan.h"
+#include "runtime/plan/plausibility.h"
 
 namespace patchbay::plan {
 namespace {
@@ -71,6 +72,8 @@ void ExpectRuns(RunConfig config) {
   options.kind = PatchKindOf(config);
   options.source_dtype = plan->images().front().dtype;
   EXPECT_TRUE(ops::Chain::Compile(options).ok());
+  EXPECT_TRUE(CheckBatchType(config).ok()) << CheckBatchType(config);
+  EXPECT_TRUE(CheckNormalize(config, options.source_dtype).ok());
 }
 
 TEST(Configs, EveryRunConfigParsesPlansAndCompiles) {
