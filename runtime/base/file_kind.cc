@@ -22,8 +22,8 @@ constexpr std::array<std::string_view, 39> kKnown = {
 
 constexpr std::array<std::string_view, 3> kTables = {"manifest.csv", "failed.csv", "verdicts.csv"};
 
-constexpr std::array<std::string_view, 5> kNoFiles = {"dangling link", "device", "FIFO", "link",
-                                                      "socket"};
+constexpr std::array<std::string_view, 6> kNoFiles = {"dangling link", "device", "FIFO",
+                                                      "link",          "mask",   "socket"};
 
 bool IsNoFile(std::string_view kind) {
   return std::find(kNoFiles.begin(), kNoFiles.end(), kind) != kNoFiles.end();

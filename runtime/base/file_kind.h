@@ -13,7 +13,7 @@ namespace patchbay {
 std::string KindOfFile(const std::string& path);
 
 /// Files by KindOfFile; what is no file as "FIFO", "socket", "device", "link" (to one that counts
-/// already), "dangling link".
+/// already), "dangling link"; and "mask", of an image beside it.
 using FilesByKind = std::map<std::string, std::int64_t>;
 
 /// "2 links, 3 .dcm, 1 other"; "" when there is none.

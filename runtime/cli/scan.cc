@@ -90,8 +90,12 @@ constexpr const char* kSeriesColumns[] = {"study",    "slices", "thickness_mm", 
 
 bool IsSeries(const Json& row) { return row.value("is_series", false); }
 
+bool IsMask(const Json& row) { return TextOf(row, "verdict") == "mask"; }
+
 /// Whether something is there that cannot be read; a series that is no volume can be.
-bool IsBad(const Json& row) { return !IsSeries(row) && TextOf(row, "verdict") != "ok"; }
+bool IsBad(const Json& row) {
+  return !IsSeries(row) && !IsMask(row) && TextOf(row, "verdict") != "ok";
+}
 
 class ScanCommand final : public Command {
  public:
@@ -120,7 +124,7 @@ class ScanCommand final : public Command {
   std::string out_, pattern_;
   std::optional<std::regex> regex_;
   bool hash_ = false;
-  std::uint64_t bad_ = 0, without_id_ = 0, series_ = 0, other_series_ = 0;
+  std::uint64_t bad_ = 0, without_id_ = 0, series_ = 0, other_series_ = 0, masks_ = 0;
 };
 
 Status ScanCommand::CheckArguments() {
@@ -153,7 +157,8 @@ StatusOr<std::string> ScanCommand::Table(const Json& images, const std::string& 
     paths.push_back(PathFor(path, folder));
   }
   const std::vector<std::string> ids = SlideIds(paths);
-  const bool has_series = std::any_of(images.begin(), images.end(), IsSeries);
+  const bool has_series = std::any_of(images.begin(), images.end(),
+                                      [](const Json& row) { return IsSeries(row) || IsMask(row); });
   std::vector<std::string> columns(std::begin(kColumns), std::end(kColumns));
   if (has_series)
     columns.insert(columns.end(), std::begin(kSeriesColumns), std::end(kSeriesColumns));
@@ -163,8 +168,10 @@ StatusOr<std::string> ScanCommand::Table(const Json& images, const std::string& 
     const Ids found = IdsIn(paths[i]);
     without_id_ += regex_ && found.patient.empty() ? 1 : 0;
     bad_ += IsBad(row) ? 1 : 0;
-    series_ += IsSeries(row) ? 1 : 0;
-    other_series_ += IsSeries(row) && TextOf(row, "verdict") != "uniform" ? 1 : 0;
+    masks_ += IsMask(row) ? 1 : 0;
+    const bool is_series = IsSeries(row) && !IsMask(row);
+    series_ += is_series ? 1 : 0;
+    other_series_ += is_series && TextOf(row, "verdict") != "uniform" ? 1 : 0;
     const bool found_patient = regex_ && !found.patient.empty();
     std::vector<std::string> cells = {paths[i],
                                       ids[i],
@@ -278,6 +285,9 @@ StatusOr<ExitCode> ScanCommand::Run(Session& session) {
                         " not uniform (columns verdict and reason); phase and use are yours to "
                         "fill in"));
   }
+  if (masks_ != 0) {
+    terminal.Say(StrCat(Counted(masks_, "mask"), " beside images: `use` is 0 in their rows"));
+  }
   SayPassedOver(terminal, passed_over);
   if (without_id_ != 0) {
     terminal.Note(StrCat("the pattern does not match ", without_id_,
@@ -288,6 +298,7 @@ StatusOr<ExitCode> ScanCommand::Run(Session& session) {
                    {"unreadable", bad_},
                    {"series", series_},
                    {"not_uniform", other_series_},
+                   {"masks", masks_},
                    {"passed_over", passed_over},
                    {"without_patient_id", without_id_}});
   return bad_ == 0 ? ExitCode::kDone : ExitCode::kSomeFailed;

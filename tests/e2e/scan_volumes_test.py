@@ -149,6 +149,14 @@ class ScanVolumes(harness.Case):
             expected = gzip.decompress((self.folder / f"Dataset007_Polyps/labelsTr/case_{1 + (split == 'val')}.nii.gz").read_bytes())
             self.assertEqual(sorted(mask.read_bytes()[-8 * 48 * 40:]), sorted(expected[352:]))
 
+        # Its labels are no images, whatever their values.
+        odd = self.folder / "Dataset007_Polyps/labelsTr/case_9.nii.gz"
+        image = gzip.decompress((self.folder / "Dataset007_Polyps/labelsTr/case_1.nii.gz").read_bytes())
+        odd.write_bytes(gzip.compress(image[:352] + bytes(i % 251 for i in range(len(image) - 352))))
+        done = self.json("ingest", self.folder / "Dataset007_Polyps", "--out", "images")
+        self.assertEqual({row["source"].rsplit("/", 2)[1] for row in done["stores"]}, {"imagesTr"})
+        self.assertIn("case_9.nii.gz,mask,among the labels of a dataset.json", (self.folder / "images/verdicts.csv").read_text())
+
         (self.folder / "Dataset007_Polyps/imagesTr/case_2_0000.nii.gz").write_bytes(b"no volume")
         refused = self.command("scan", "linked", "--hash", "--out", "again.csv")
         self.assertEqual(refused.returncode, 1, refused.stderr)
@@ -163,7 +171,9 @@ class ScanVolumes(harness.Case):
                             folder / "good.nii")
         self.assertEqual(made.returncode, 0, made.stderr)
         good = (folder / "good.nii").read_bytes()
-        voxels = good[352:]
+        voxels = bytes(i * 7919 % 251 for i in range(len(good) - 352))  # more values than a mask has
+        good = good[:352] + voxels
+        (folder / "good.nii").write_bytes(good)
 
         def changed(name, *fields):
             data = bytearray(good)
@@ -199,6 +209,47 @@ class ScanVolumes(harness.Case):
         self.assertIn("ends before its voxels", rows["cut.nii"]["verdict"])
         done = self.json("ingest", "files.csv", "--where", "verdict=uniform", "--out", "stores")
         self.assertEqual(len(done["stores"]), 4)
+
+    def grey_tiff(self, path, pixels):
+        """64 x 64 pixels of 8 bits in one strip."""
+        fields = [(256, 3, 64), (257, 3, 64), (258, 3, 8), (259, 3, 1), (262, 3, 1), (273, 4, 8), (277, 3, 1), (278, 3, 64), (279, 4, 4096)]
+        entries = b"".join(struct.pack("<HHII", tag, kind, 1, value) for tag, kind, value in fields)
+        path.write_bytes(struct.pack("<2sHI", b"II", 42, 8 + 4096) + bytes(pixels) + struct.pack("<H", len(fields)) + entries + bytes(4))
+
+    def test_masks_beside_images_are_left_out_of_folders_unless_they_are_asked_for(self):
+        case = self.folder / "case"
+        made = self.command("synth", "ct", case, "--size", "8x24x24", "--lesions", self.folder / "mask.nii")
+        self.assertEqual(made.returncode, 0, made.stderr)
+        mask = shutil.copy(self.folder / "mask.nii", case / "mask.nii")
+        self.grey_tiff(case / "outlines.tif", (i // 64 % 2 * 255 for i in range(4096)))
+        self.grey_tiff(case / "grey.tif", (i % 256 for i in range(4096)))
+        self.slide("case/a.svs", size="900x700")
+        seen = self.scan(case, "case.csv")
+        self.assertEqual((seen["rows"], seen["series"], seen["masks"], seen["unreadable"]), (5, 1, 2, 0))
+        rows = {row["path"].split("#")[0].rsplit("/", 1)[-1]: row for row in self.rows("case.csv")}
+        self.assertEqual({name: (row["verdict"], row["use"]) for name, row in rows.items()},
+                         {"case": ("uniform", ""), "a.svs": ("ok", ""), "grey.tif": ("ok", ""), "mask.nii": ("mask", "0"), "outlines.tif": ("mask", "0")})
+        self.assertIn("no more than 3 values, whole and up to 2", rows["mask.nii"]["reason"])
+        self.assertEqual(self.scan(mask, "named.csv")["masks"], 0)
+        done = self.json("ingest", case, "--out", "stores")
+        self.assertEqual((len(done["stores"]), done["passed_over"]), (3, {"mask": 2}))
+        verdicts = (self.folder / "stores/verdicts.csv").read_text(encoding="utf-8")
+        self.assertIn("mask.nii,mask,", verdicts)
+        self.assertIn("outlines.tif,mask,", verdicts)
+        self.assertIn("passed over: 2 masks\n", self.command("ingest", case, "--out", "stores").stdout)
+        for number, sources in enumerate(([mask], [case, mask], [case / "outlines.tif", case])):
+            done = self.json("ingest", *sources, "--out", f"asked-{number}")
+            self.assertEqual(len(done["stores"]), 1 if sources == [mask] else 4)
+        self.assertEqual(len(self.json("ingest", "case.csv", "--out", "table")["stores"]), 3)
+        text = (self.folder / "case.csv").read_text(encoding="utf-8")
+        self.assertEqual(text.count(",0\n") + text.count(",0\r\n"), 2)
+        (self.folder / "case.csv").write_text(text.replace(",0\r\n", ",1\r\n").replace(",0\n", ",1\n"), encoding="utf-8", newline="")
+        self.assertEqual(len(self.json("ingest", "case.csv", "--out", "taken")["stores"]), 5)
+        (self.folder / "masks").mkdir()
+        shutil.copy(mask, self.folder / "masks")
+        refused = self.command("ingest", self.folder / "masks", "--out", "none")
+        self.assertEqual(refused.returncode, 1)
+        self.assertIn("no image beside 1 mask (values of classes alone): name those that are images", refused.stderr)
 
     def test_nan_and_infinity_are_refused_unless_a_value_takes_their_places(self):
         values = array.array("f", [float("nan"), float("inf"), *range(22)])

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "runtime/base/counted.h"
 #include "runtime/base/file.h"
 #include "runtime/base/series_path.h"
 #include "runtime/base/strings.h"
@@ -15,6 +16,7 @@
 #include "workers/jobs/task/find_images.h"
 #include "workers/jobs/task/folder_tree.h"
 #include "workers/jobs/task/identity.h"
+#include "workers/jobs/task/mask_files.h"
 #include "workers/jobs/task/own_table.h"
 #include "workers/jobs/task/progress.h"
 #include "workers/jobs/task/slide_tasks.h"
@@ -52,6 +54,7 @@ struct FoundSources {
   std::vector<std::string> names;
   std::map<std::size_t, PlannedVolume> volumes;  ///< by place in `names`
   std::vector<std::string> dicom_slides;         ///< all files of DICOM slides
+  std::map<std::string, std::string> masks;      ///< left out of folders: why, by path
   FilesByKind passed_over;                       ///< files in folders that are none of them
 };
 
@@ -71,6 +74,7 @@ void AddVolumes(FoundVolumes found, FoundSources& sources, std::set<std::string>
     sources.dicom_slides.insert(sources.dicom_slides.end(), slide.begin(), slide.end());
   }
   for (FoundVolume& volume : found.volumes) {
+    if (sources.masks.contains(volume.name)) continue;
     if (!seen.insert(volume.name).second) continue;
     sources.volumes[sources.names.size()] = {volume.format, std::move(volume.files),
                                              volume.voxel_bytes};
@@ -82,6 +86,47 @@ void AddVolumes(FoundVolumes found, FoundSources& sources, std::set<std::string>
 void LeaveOutVolumes(FoundSources& sources) {
   for (const auto& [place, volume] : sources.volumes) LeaveOut(volume.files, sources.passed_over);
   LeaveOut(sources.dicom_slides, sources.passed_over);
+  for (const auto& [mask, reason] : sources.masks) {
+    LeaveOut({mask}, sources.passed_over);
+    ++sources.passed_over["mask"];
+  }
+}
+
+/// Those of a folder's volumes that are masks. One that is named itself, before or after the
+/// folder, is none.
+Status FindMasks(TaskContext& context, const FoundVolumes& found, bool is_folder,
+                 const std::set<std::string>& seen, FoundSources& sources) {
+  for (const FoundVolume& volume : found.volumes) {
+    if (!is_folder) sources.masks.erase(volume.name);
+    if (!is_folder || seen.contains(volume.name)) continue;
+    PB_ASSIGN_OR_RETURN(const std::string reason, MaskReason(context, volume));
+    if (!reason.empty()) sources.masks.emplace(volume.name, reason);
+  }
+  return absl::OkStatus();
+}
+
+/// The slides of a folder but for masks, or a file that is named itself.
+Status AddSlides(TaskContext& context, const std::vector<std::string>& slides, bool is_folder,
+                 FoundSources& sources, std::set<std::string>& seen) {
+  for (const std::string& slide : slides) {
+    std::string mask;
+    if (!is_folder) sources.masks.erase(slide);
+    if (is_folder && !seen.contains(slide)) {
+      PB_ASSIGN_OR_RETURN(mask, MaskReason(context, slide));
+    }
+    if (!mask.empty()) {
+      sources.masks.emplace(slide, mask);
+    } else if (seen.insert(slide).second) {
+      sources.names.push_back(slide);
+    }
+  }
+  return absl::OkStatus();
+}
+
+Status OnlyMasks(const std::string& folder, std::size_t masks) {
+  return absl::NotFoundError(StrCat("find images: ", folder, ": no image beside ",
+                                    Counted(masks, "mask"),
+                                    " (values of classes alone): name those that are images"));
 }
 
 /// Of the volumes of a folder the series of a pseudonym.
@@ -140,20 +185,27 @@ StatusOr<FoundSources> FindSources(TaskContext& context) {
     auto found = finder.Find(series);
     if (absl::IsCancelled(found.status())) return found.status();
     if (!found.ok() && !series.series.empty()) return found.status();
+    const bool is_folder = fs::is_directory(path, error);
+    const std::size_t masks_before = sources.masks.size();
+    if (found.ok()) PB_RETURN_IF_ERROR(FindMasks(context, *found, is_folder, seen, sources));
     if (found.ok()) AddVolumes(*std::move(found), sources, seen);
     if (!series.series.empty()) continue;
     const bool has_volumes = seen.size() > before;
-    if (has_volumes && !std::filesystem::is_directory(path)) continue;
+    if (has_volumes && !is_folder) continue;
     const auto slides = FindImages(context, {path},
                                    {.stores = false,
                                     .most = kMaxSlides,
                                     .keep_unreadable = true,
                                     .passed_over = &sources.passed_over});
-    if (!slides.ok() && !(has_volumes && absl::IsNotFound(slides.status()))) return slides.status();
-    if (!slides.ok()) continue;
-    for (const std::string& slide : *slides) {
-      if (seen.insert(slide).second) sources.names.push_back(slide);
+    if (slides.ok()) {
+      PB_RETURN_IF_ERROR(AddSlides(context, *slides, is_folder, sources, seen));
+    } else if (!absl::IsNotFound(slides.status())) {
+      return slides.status();
     }
+    if (seen.size() > before) continue;
+    const std::size_t masks = sources.masks.size() - masks_before;
+    if (masks > 0) return OnlyMasks(path, masks);
+    if (!slides.ok()) return slides.status();
   }
   LeaveOutVolumes(sources);
   if (sources.names.size() <= kMaxSlides) return sources;
@@ -220,6 +272,7 @@ StatusOr<TaskOutput> Plan(TaskContext& context) {
           .substr(0, kJobKeyDigits);
   PB_ASSIGN_OR_RETURN(const Space space, CheckSpace(context, folders, manifest, sources));
   PB_RETURN_IF_ERROR(SaveManifest(folders, manifest));
+  PB_RETURN_IF_ERROR(RecordMasks(folders, sources.masks));
   for (const auto& [index, volume] : sources.volumes) {
     PB_RETURN_IF_ERROR(SavePlannedVolume(folders, static_cast<std::int64_t>(index), volume));
     PB_RETURN_IF_ERROR(StepOf(context));

@@ -24,6 +24,7 @@
 #include "workers/jobs/task/folder_tree.h"
 #include "workers/jobs/task/identity.h"
 #include "workers/jobs/task/image_digest.h"
+#include "workers/jobs/task/mask_files.h"
 #include "workers/jobs/task/own_table.h"
 #include "workers/jobs/task/progress.h"
 #include "workers/jobs/task/volume_writer.h"
@@ -57,13 +58,16 @@ StatusOr<std::string> NameOfStore(const IngestManifest& manifest, const std::str
   return StoreName(manifest, name + ".volume", digest);
 }
 
-Status WriteVerdict(const IngestFolders& folders, const std::string& source,
-                    const DicomSeries& series, const Judgement& judgement) {
-  const std::string folder = source.substr(0, SeriesMark(source));
+/// A line of verdicts.csv but for its source.
+struct VerdictRow {
+  std::string verdict, reason;
+  std::size_t slices = 0;
   std::string files;
-  for (const SliceRef& slice : judgement.at_fault) {
-    files += StrCat(files.empty() ? "" : "; ", series.NameOf(slice, folder));
-  }
+};
+
+/// Replaces the lines of these sources.
+Status WriteVerdicts(const IngestFolders& folders,
+                     const std::map<std::string, VerdictRow>& verdicts) {
   const OutputLock lock(folders.out);
   const std::string path = folders.out + "/verdicts.csv";
   std::map<std::string, std::string> rows;
@@ -76,12 +80,25 @@ Status WriteVerdict(const IngestFolders& folders, const std::string& source,
       rows[row[0]] = CsvRow(fields);
     }
   }
-  rows[source] =
-      CsvRow({CsvField(source), CsvField(std::string(NameOf(judgement.verdict))),
-              CsvField(judgement.reason), std::to_string(judgement.order.size()), CsvField(files)});
+  for (const auto& [source, row] : verdicts) {
+    rows[source] = CsvRow({CsvField(source), CsvField(row.verdict), CsvField(row.reason),
+                           std::to_string(row.slices), CsvField(row.files)});
+  }
   std::string text(kVerdictsHeader);
   for (const auto& [name, row] : rows) text += row;
   return WriteFileDurably(path, AsBytes(text), 0600);
+}
+
+Status WriteVerdict(const IngestFolders& folders, const std::string& source,
+                    const DicomSeries& series, const Judgement& judgement) {
+  const std::string folder = source.substr(0, SeriesMark(source));
+  std::string files;
+  for (const SliceRef& slice : judgement.at_fault) {
+    files += StrCat(files.empty() ? "" : "; ", series.NameOf(slice, folder));
+  }
+  return WriteVerdicts(folders, {{source,
+                                  {std::string(NameOf(judgement.verdict)), judgement.reason,
+                                   judgement.order.size(), std::move(files)}}});
 }
 
 /// One volume of a job as its tasks see it.
@@ -303,6 +320,15 @@ std::uint64_t TaskMemoryBytes(std::uint64_t voxel_bytes, bool resamples) {
 }
 
 }  // namespace
+
+Status RecordMasks(const IngestFolders& folders, const std::map<std::string, std::string>& masks) {
+  if (masks.empty()) return absl::OkStatus();
+  std::map<std::string, VerdictRow> verdicts;
+  for (const auto& [path, reason] : masks) {
+    verdicts[path] = {std::string(kMaskVerdict), StrCat(reason, ": left out of its folder"), 0, ""};
+  }
+  return WriteVerdicts(folders, verdicts);
+}
 
 Status SavePlannedVolume(const IngestFolders& folders, std::int64_t slide,
                          const PlannedVolume& volume) {

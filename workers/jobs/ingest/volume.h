@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,6 +19,9 @@ struct PlannedVolume {
   std::vector<std::string> files;
   std::uint64_t voxel_bytes = 0;
 };
+
+/// Writes to OUT/verdicts.csv why each of these files, by their paths, was left out as a mask.
+Status RecordMasks(const IngestFolders& folders, const std::map<std::string, std::string>& masks);
 
 Status SavePlannedVolume(const IngestFolders& folders, std::int64_t slide,
                          const PlannedVolume& volume);

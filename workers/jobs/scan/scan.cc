@@ -10,6 +10,7 @@
 #include "workers/jobs/scan/volumes.h"
 #include "workers/jobs/task/find_images.h"
 #include "workers/jobs/task/image_digest.h"
+#include "workers/jobs/task/mask_files.h"
 #include "workers/jobs/task/store_attributes.h"
 #include "workers/sources/image_source.h"
 
@@ -53,11 +54,17 @@ StatusOr<Json> RowOf(TaskContext& context, const std::string& listed, bool hash)
               {"content_hash", content}};
 }
 
+/// `is_folder`: they lie in one that was named, where masks may lie beside them.
 Status AddSlides(TaskContext& context, const std::vector<std::string>& paths, bool hash,
-                 Json& rows) {
+                 bool is_folder, Json& rows) {
   for (const std::string& path : paths) {
     PB_RETURN_IF_ERROR(context.CheckCancelled());
     StatusOr<Json> row = RowOf(context, path, hash);
+    std::string mask;
+    if (is_folder && row.ok()) {
+      PB_ASSIGN_OR_RETURN(mask, MaskReason(context, path));
+    }
+    if (!mask.empty()) MarkMask(mask, *row);
     rows.push_back(row.ok() ? *std::move(row)
                             : Json{{"path", path}, {"verdict", MessageOf(row.status())}});
     context.AddProgress();
@@ -98,7 +105,8 @@ Status AddPath(TaskContext& context, const std::string& path, const ScanVolumesO
   for (const std::string& slide : *found) {
     if (seen.insert(slide).second) slides.push_back(slide);
   }
-  return AddSlides(context, slides, options.hash, scanned.rows);
+  return AddSlides(context, slides, options.hash, std::filesystem::is_directory(path, error),
+                   scanned.rows);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "workers/jobs/task/folder_tree.h"
 #include "workers/jobs/task/identity.h"
 #include "workers/jobs/task/image_digest.h"
+#include "workers/jobs/task/mask_files.h"
 #include "workers/jobs/task/progress.h"
 #include "workers/sources/volumes/find_volumes.h"
 
@@ -127,14 +128,27 @@ StatusOr<Json> RowOf(TaskContext& context, const FoundVolume& volume,
 
 }  // namespace
 
+void MarkMask(const std::string& reason, Json& row) {
+  row["verdict"] = kMaskVerdict;
+  row["reason"] = StrCat(reason, ": left out unless `use` is 1");
+  row["use"] = "0";
+}
+
 StatusOr<ScannedVolumes> ScanVolumes(TaskContext& context, const std::string& path,
                                      const ScanVolumesOptions& options) {
   const auto may_read = [&context](const std::string& file) { return context.MayRead(file); };
   PB_ASSIGN_OR_RETURN(const FoundVolumes found, FindVolumes(path, may_read, ProgressOf(context)));
   ScannedVolumes scanned;
+  std::error_code error;
+  const bool is_folder = !fs::is_regular_file(path, error);
   for (const FoundVolume& volume : found.volumes) {
     StatusOr<Json> row = RowOf(context, volume, options);
     if (absl::IsCancelled(row.status())) return row.status();
+    std::string mask;
+    if (is_folder) {
+      PB_ASSIGN_OR_RETURN(mask, MaskReason(context, volume));
+    }
+    if (!mask.empty() && row.ok()) MarkMask(mask, *row);
     scanned.rows.push_back(
         row.ok() ? *std::move(row)
                  : Json{{"path", volume.files.front()}, {"verdict", MessageOf(row.status())}});

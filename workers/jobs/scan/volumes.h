@@ -19,6 +19,9 @@ struct ScannedVolumes {
   std::vector<std::string> files;  ///< that the rows are about
 };
 
+/// Makes the row of a file that is a mask beside images: "verdict" is "mask", and "use" is "0".
+void MarkMask(const std::string& reason, Json& row);
+
 /// Rows of the volumes of a file or folder; a DICOMDIR stands for its folder. Each has "path" (of a
 /// series of several files their folder and its pseudonym, see SplitSeriesPath), "verdict"
 /// (Judge's, "unsure" for a uniform series without a tube voltage; of other formats "uniform", or
@@ -27,7 +30,8 @@ struct ScannedVolumes {
 /// "pixel_mm" and "orientation" ("axial", "coronal", "sagittal", "oblique"), and a DICOM series
 /// also "patient", "study", "series", "thickness_mm", "kernel" and "contrast" ("yes", "no"), as far
 /// as the header says. Files that look like volumes and are none, or are cut, and DICOM slides have
-/// "path" and a verdict alone.
+/// "path" and a verdict alone. Masks in
+/// a folder are marked (MarkMask).
 StatusOr<ScannedVolumes> ScanVolumes(TaskContext& context, const std::string& path,
                                      const ScanVolumesOptions& options);
 

@@ -208,8 +208,9 @@ StatusOr<DicomSeries> OpenSeries(const std::vector<std::string>& files,
                                            " series; they changed since they were listed"));
 }
 
-StatusOr<RawVolume> ReadVolumeHeader(VolumeFormat format, const std::string& path) {
-  PB_ASSIGN_OR_RETURN(RawVolume header, HeaderOf(format, path, GeometryPolicy::kRefuse));
+StatusOr<RawVolume> ReadVolumeHeader(VolumeFormat format, const std::string& path,
+                                     GeometryPolicy policy) {
+  PB_ASSIGN_OR_RETURN(RawVolume header, HeaderOf(format, path, policy));
   PB_RETURN_IF_ERROR(CheckRawVoxels(path, header.raw));
   return header;
 }

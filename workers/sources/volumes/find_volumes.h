@@ -54,10 +54,10 @@ StatusOr<DicomSeries> OpenSeries(const std::vector<std::string>& files,
                                  const VolumeProgress& progress);
 
 /// Of a NIfTI, NRRD or MetaImage file, from its header: its size, its place under
-/// GeometryPolicy::kRefuse with the axes as the file has them, and the type of its voxels, which
-/// the file is long enough for. What ReadVolume refuses for its header it refuses with the same
-/// words.
-StatusOr<RawVolume> ReadVolumeHeader(VolumeFormat format, const std::string& path);
+/// that policy with the axes as the file has them, and the type of its voxels, which the file is
+/// long enough for. What ReadVolume refuses for its header it refuses with the same words.
+StatusOr<RawVolume> ReadVolumeHeader(VolumeFormat format, const std::string& path,
+                                     GeometryPolicy policy = GeometryPolicy::kRefuse);
 
 struct ReadVolumeOptions {
   GeometryPolicy geometry = GeometryPolicy::kRefuse;

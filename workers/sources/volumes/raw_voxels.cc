@@ -102,6 +102,24 @@ Status CheckRawVoxels(const std::string& path, const RawVoxels& raw) {
   return CheckFileExtent(file_bytes, raw.offset + raw.inflated_offset + bytes);
 }
 
+Status ForEachSlice(const std::string& path, const RawVoxels& raw,
+                    const std::function<bool(std::span<const float> values)>& slice) {
+  PB_RETURN_IF_ERROR(CheckRawVoxels(path, raw));
+  PB_ASSIGN_OR_RETURN(ByteStream stream, ByteStream::Open(path, raw.offset, raw.packing));
+  PB_RETURN_IF_ERROR(stream.Skip(raw.inflated_offset));
+  const auto plane = static_cast<std::size_t>(raw.size.y * raw.size.x);
+  std::vector<std::byte> stored(plane * SizeOf(raw.stored));
+  Volume one;
+  one.dtype = DType::kFloat32;
+  one.voxels.resize(plane * sizeof(float));
+  for (std::int64_t z = 0; z < raw.size.z; ++z) {
+    PB_RETURN_IF_ERROR(stream.Read(stored));
+    ConvertSlice(stored.data(), plane, raw, one, 0);
+    if (!slice({reinterpret_cast<const float*>(one.voxels.data()), plane})) break;
+  }
+  return absl::OkStatus();
+}
+
 StatusOr<Volume> ReadRawVolume(const std::string& path, RawVolume header,
                                const VolumeProgress& progress) {
   const RawVoxels& raw = header.raw;

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "workers/sources/volumes/byte_stream.h"
@@ -29,6 +31,11 @@ struct RawVolume {
 /// Without reading voxels: DataLoss for a file that cannot hold what the header promises,
 /// InvalidArgument for a size or a scale of values that cannot be.
 Status CheckRawVoxels(const std::string& path, const RawVoxels& raw);
+
+/// Calls `slice` with the values of one slice after another, until it returns false. Errors of the
+/// file as of ReadRawVolume.
+Status ForEachSlice(const std::string& path, const RawVoxels& raw,
+                    const std::function<bool(std::span<const float> values)>& slice);
 
 /// Reads the voxels: int16 where the source holds integers, slope and intercept are whole and every
 /// value fits, else float32. CheckRawVoxels goes before memory is spent.
