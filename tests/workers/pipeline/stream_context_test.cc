@@ -215,6 +215,20 @@ TEST_F(ChangedImage, IsOpenedByEachStreamItselfWhereNothingShowsThatItIsTheSame)
   }
 }
 
+TEST(StampOf, ASlideOfSeveralFilesCoversAllOfThem) {
+  FakeStream stream;
+  const std::string slide = stream.folder / "s.mrxs", part = stream.folder / "s/Data0000.dat";
+  std::filesystem::create_directory(stream.folder / "s");
+  for (const std::string& file : {slide, part}) std::ofstream(file) << "bytes";
+  const std::string before = *StampOf(slide);
+  EXPECT_EQ(*StampOf(slide), before);
+  Touch(part);
+  const std::string touched = *StampOf(slide);
+  EXPECT_NE(touched, before);
+  std::ofstream(stream.folder / "s/Data0001.dat") << "more";
+  EXPECT_NE(*StampOf(slide), touched);
+}
+
 TEST(StreamContext, ErrorsThatTravelNameTheImageByItsNumber) {
   FakeStream stream;
   const std::string path = stream.folder / "fake";
