@@ -453,7 +453,7 @@ StatusOr<RunFile> ReadRun(const RunSource& source) {
   if (!ops.ok()) return run.Locate(ops);
   PB_RETURN_IF_ERROR(run.Locate(plan::CheckBatchType(run.config)));
   if (std::string doubt = plan::DoubtfulMpp(run.config); !doubt.empty()) {
-    run.notices.push_back(StrCat(source.file, ": ", doubt));
+    run.notices.push_back(StrCat(run.path, ": ", doubt));
   }
   if (!source.for_lock) PB_RETURN_IF_ERROR(TakeColumns(run));
   if (!run.config.stores.empty()) {

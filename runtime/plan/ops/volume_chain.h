@@ -14,8 +14,8 @@ bool IsVolumeStep(const OpStep& step);
 
 /// Whether the steps work on the patch as a volume: one of them does, or patches are brought to a
 /// spacing. Otherwise each of its slices is an image, and ops that move whole pixels or look at
-/// single values treat all slices alike. An op that samples between pixels is a volume's wherever
-/// patches have three axes, so that no other op changes its geometry.
+/// single values treat all slices alike. affine, elastic, blur and noise are a volume's wherever
+/// patches have three axes, even with one slice, so that no other op changes what they do.
 bool IsVolumeChain(const std::vector<OpStep>& steps, const Extent& patch,
                    PatchKind kind = PatchKind::kPlane);
 
