@@ -1,6 +1,7 @@
 #include "runtime/client/run_file.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -78,9 +79,23 @@ Status AtKey(const RunFile& run, const std::string& key, const Status& status) {
   return Annotate(status, StrCat(run.path, line > 0 ? StrCat(":", line) : "", ": key '", key, "'"));
 }
 
+/// `status` of a config that overrides changed says so: what is wrong may be theirs.
+Status WithOverrides(const Status& status, const std::vector<std::string>& overrides) {
+  if (overrides.empty()) return status;
+  std::vector<std::string> keys;
+  for (const std::string& text : overrides) keys.push_back(text.substr(0, text.find('=')));
+  return Status(status.code(), StrCat(MessageOf(status), " (with overrides of ",
+                                      StrJoin(keys, ", "), "; maps are merged)"));
+}
+
 /// The config as written, with overrides, checked.
 Status ReadConfig(const RunSource& source, RunFile& run) {
   run.path = source.values.has_value() ? "config" : source.file;
+  std::error_code error;
+  if (!source.values && std::filesystem::is_directory(source.file, error)) {
+    return ConfigFault(StrCat(source.file, ": a folder, not a run config: a RUN.yaml names it as ",
+                              "its `dataset`, DICOM series once they are ingested"));
+  }
   StatusOr<config::YamlNode> yaml = source.values.has_value()
                                         ? config::ParseYaml(DumpJson(*source.values), run.path)
                                         : config::ReadYamlFile(source.file);
@@ -91,7 +106,7 @@ Status ReadConfig(const RunSource& source, RunFile& run) {
     run.yaml = config::MergeYaml(std::move(run.yaml), over);
   }
   StatusOr<plan::RunConfig> config = plan::RunConfigFromYaml(run.yaml);
-  if (!config.ok()) return AsConfigFault(config.status());
+  if (!config.ok()) return AsConfigFault(WithOverrides(config.status(), source.overrides));
   run.config = *std::move(config);
   return absl::OkStatus();
 }

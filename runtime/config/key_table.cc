@@ -84,10 +84,20 @@ Status Wrong(const YamlNode& node, const std::string& path, std::string_view cau
   return absl::InvalidArgumentError(StrCat(node.Where(), ": key '", path, "': ", cause));
 }
 
+/// How a list would be written of what stands there alone; "" where it is no list that is wanted.
+std::string AsList(const YamlNode& node, const Key& key) {
+  const bool is_list = key.type == KeyType::kIntList || key.type == KeyType::kFloatList ||
+                       key.type == KeyType::kStringList;
+  if (!is_list || node.kind != YamlNode::Kind::kScalar || node.text.empty()) return "";
+  const std::vector<std::string> values(std::max<std::size_t>(1, key.min_items), node.text);
+  if (values.size() == 1) return StrCat("; write [", node.text, "]");
+  return StrCat("; it has ", values.size(), " values, as [", StrJoin(values, ", "), "]");
+}
+
 Status WrongType(const YamlNode& node, const std::string& path, const Key& key) {
   std::string expected(TypeName(key.type));
   if (key.type == KeyType::kChoice) expected = StrCat("one of ", StrJoin(key.choices, ", "));
-  return Wrong(node, path, StrCat("expected ", expected, ", got ", Shown(node)));
+  return Wrong(node, path, StrCat("expected ", expected, ", got ", Shown(node), AsList(node, key)));
 }
 
 Status CheckRange(const YamlNode& node, const std::string& path, const Key& key, double value) {

@@ -153,7 +153,9 @@ Status CheckNames(const ClassTable& table) {
           StrCat("name '", name.substr(0, 50), "' is not 1 to ", kMaxNameBytes, " bytes"));
     }
     if (!seen.insert(Plain(name)).second) {
-      return absl::InvalidArgumentError(StrCat("name '", name, "' is there twice"));
+      return absl::InvalidArgumentError(StrCat(
+          "name '", name, "' is there twice (upper and lower case are the same, and a class ",
+          "needs no alias of its own name)"));
     }
   }
   return absl::OkStatus();

@@ -75,6 +75,18 @@ Status NoForeground(std::size_t images) {
                                            images, " images has a voxel of foreground"));
 }
 
+}  // namespace
+
+Status NoTissue(const RunConfig& config, std::size_t images) {
+  return absl::InvalidArgumentError(StrCat(
+      "plan: key 'sampling.tissue': none of ", images, " images has a patch of which ",
+      config.tissue_fraction.value_or(0), " is tissue of the set '", config.tissue_set,
+      "': lower min_fraction, or make patches smaller", config.mpp.empty() ? "" : ": patch.mpp is ",
+      config.mpp.empty() ? "" : StrCat(config.mpp.front(), " um per pixel (20x is about 0.5)")));
+}
+
+namespace {
+
 Status NoPixels(const RunConfig& config, std::size_t set, std::size_t images) {
   if (config.foreground) {
     const std::vector<std::string>& names = config.foreground->classes;
@@ -85,8 +97,7 @@ Status NoPixels(const RunConfig& config, std::size_t set, std::size_t images) {
                                      : StrCat("class ", set, " of the set")));
   }
   if (config.class_weights.empty()) {
-    return absl::InvalidArgumentError(
-        StrCat("plan: key 'sampling.tissue': none of ", images, " images has a patch with enough"));
+    return NoTissue(config, images);
   }
   const auto& [name, weight] =
       *std::next(config.class_weights.begin(), static_cast<std::ptrdiff_t>(set));

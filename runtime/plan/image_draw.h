@@ -51,6 +51,9 @@ class ImageDraw {
   std::vector<AliasTable> images_;          ///< of each set; empty where the set has no weight
 };
 
+/// No image has a patch with as much tissue as is asked for.
+Status NoTissue(const RunConfig& config, std::size_t images);
+
 /// Whether a config draws images by weight.
 bool DrawsImages(const RunConfig& config);
 

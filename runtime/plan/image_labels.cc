@@ -49,6 +49,18 @@ Status ValuesFromJson(const Json& value, std::vector<PlannedImage>& images) {
   return absl::OkStatus();
 }
 
+/// The classes that sampling draws are classes of the set.
+Status CheckDrawn(const RunConfig& config, const LabelClasses& classes) {
+  for (const auto& [name, weight] : config.class_weights) {
+    PB_RETURN_IF_ERROR(CheckClass("sampling.class_weights", name, config.labels.set, classes));
+  }
+  if (!config.foreground) return absl::OkStatus();
+  for (const std::string& name : config.foreground->classes) {
+    PB_RETURN_IF_ERROR(CheckClass("sampling.foreground.classes", name, config.labels.set, classes));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 Status SettleLabels(const RunConfig& config, std::vector<PlannedImage>& images) {
@@ -70,7 +82,9 @@ Status SettleLabels(const RunConfig& config, std::vector<PlannedImage>& images) 
     }
   }
   if (config.labels.set.empty()) return absl::OkStatus();
-  return Annotate(CheckLabels(config.labels, images.front().labels->classes), "plan");
+  const LabelClasses& classes = images.front().labels->classes;
+  PB_RETURN_IF_ERROR(Annotate(CheckDrawn(config, classes), "plan"));
+  return Annotate(CheckLabels(config.labels, classes), "plan");
 }
 
 Json LabelsToJson(const RunConfig& config, const std::vector<PlannedImage>& images) {

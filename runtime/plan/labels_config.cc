@@ -148,16 +148,21 @@ StatusOr<LabelClasses> LabelClassesFromJson(const Json& value) {
   return classes;
 }
 
-Status CheckLabels(const LabelsConfig& labels, const LabelClasses& classes) {
+Status CheckClass(std::string_view key, const std::string& name, const std::string& set,
+                  const LabelClasses& classes) {
   std::vector<std::string> names;
   for (const NamedValue& one : classes) names.push_back(one.name);
+  if (std::find(names.begin(), names.end(), name) != names.end()) return absl::OkStatus();
+  const std::string nearest = Nearest(name, names);
+  return absl::InvalidArgumentError(
+      StrCat("key '", key, "': '", name, "' is not a class of the set ", set,
+             nearest.empty() ? StrCat(" (it has ", StrJoin(names, ", "), ")")
+                             : StrCat(": did you mean '", nearest, "'?")));
+}
+
+Status CheckLabels(const LabelsConfig& labels, const LabelClasses& classes) {
   for (const std::string& name : labels.classes) {
-    if (std::find(names.begin(), names.end(), name) != names.end()) continue;
-    const std::string nearest = Nearest(name, names);
-    return absl::InvalidArgumentError(
-        StrCat("key 'labels.label.classes': '", name, "' is not a class of the set ", labels.set,
-               nearest.empty() ? StrCat(" (it has ", StrJoin(names, ", "), ")")
-                               : StrCat(": did you mean '", nearest, "'?")));
+    PB_RETURN_IF_ERROR(CheckClass("labels.label.classes", name, labels.set, classes));
   }
   return absl::OkStatus();
 }

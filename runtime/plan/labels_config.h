@@ -54,6 +54,10 @@ Json ToJson(const LabelClasses& classes);
 /// InvalidArgument for what ToJson does not give.
 StatusOr<LabelClasses> LabelClassesFromJson(const Json& value);
 
+/// Whether a class that `key` names is one of the set's. InvalidArgument names it and the nearest,
+/// or all that there are.
+Status CheckClass(std::string_view key, const std::string& name, const std::string& set,
+                  const LabelClasses& classes);
 /// Whether a set of these classes can give what the config asks for. InvalidArgument names the key.
 Status CheckLabels(const LabelsConfig& labels, const LabelClasses& classes);
 

@@ -178,7 +178,9 @@ StatusOr<std::vector<PlannedView>> ChooseViews(const Magnification& magnificatio
                                                std::span<const Extent> levels,
                                                const Spacing& spacing) {
   if (!spacing.y || !spacing.x) {
-    return Wrong("the image does not say how large its pixels are; use patch.level");
+    return Wrong(
+        "the image does not say how large its pixels are: say it in the table's column mpp, or to "
+        "`patchbay ingest --assume-mpp`; or use patch.level");
   }
   const double mpp_y = spacing.y->Micrometres(), mpp_x = spacing.x->Micrometres();
   if (levels.empty() || levels[0].z != 1) {

@@ -326,7 +326,12 @@ Status ImagePlaces::AddForeground(const Foreground& foreground, const PlaceIndex
   }
   for (const std::string& name : names) {
     const ClassCells* one = indexes.classes->Find(name);
-    if (one == nullptr) return Refused(StrCat(kKey, "'", name, "': not a class of the set"));
+    if (one == nullptr) {
+      std::vector<std::string> there;
+      for (const ClassCells& other : indexes.classes->classes) there.push_back(other.name);
+      return Refused(
+          StrCat(kKey, "'", name, "': not a class of the set, which has ", StrJoin(there, ", ")));
+    }
     if (!foreground.by_component) {
       add(one->cells);
       continue;

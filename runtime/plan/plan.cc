@@ -122,12 +122,10 @@ StatusOr<std::vector<std::uint64_t>> CountPatches(const RunConfig& config,
       return absl::InvalidArgumentError(StrCat("plan: key 'sampling.positions': none of ",
                                                images.size(), " images has a position"));
     }
+    if (config.max_per_slide == 0) return NoTissue(config, images.size());
     return absl::InvalidArgumentError(
-        config.max_per_slide != 0
-            ? StrCat("plan: key 'sampling.max_per_slide': ", config.max_per_slide,
-                     " patches of each of ", images.size(), " images are too few for an epoch")
-            : StrCat("plan: key 'sampling.tissue': none of ", images.size(),
-                     " images has a patch with enough"));
+        StrCat("plan: key 'sampling.max_per_slide': ", config.max_per_slide, " patches of each of ",
+               images.size(), " images are too few for an epoch"));
   }
   if (config.patches_per_epoch != 0 && config.max_per_slide == 0) {
     const auto total = static_cast<unsigned __int128>(cumulative.back());

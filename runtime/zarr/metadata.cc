@@ -67,7 +67,9 @@ Status NoNode(const std::string& path, std::string_view wanted) {
       return absl::UnimplementedError(
           StrCat("open store: ", path, ": zip stores are not supported; unpack it first"));
     }
-    return absl::NotFoundError(StrCat("open store: ", path, ": a file, not a store's folder"));
+    return absl::NotFoundError(StrCat("open store: ", path,
+                                      ": a file, not a store's folder "
+                                      "(`patchbay ingest` makes a store from a slide or volume)"));
   }
   return absl::NotFoundError(StrCat("open store: ", path, ": no Zarr ", wanted, " here"));
 }

@@ -124,6 +124,68 @@ class Messages(harness.Case):
             said = self.command(*words)
             self.assertIn(f"{run}:1: key 'dataset': find images: /nope: No such file or directory", said.stderr)
 
+    def refused(self, *words):
+        result = self.command(*words)
+        self.assertNotEqual(result.returncode, 0, result.stdout)
+        return result.stderr
+
+    def test_files_of_other_kinds_are_told_what_to_do(self):
+        volume = ": a volume: `patchbay ingest` makes a store of it, which streams"
+        picture = ": a PNG or JPEG picture: convert it to TIFF"
+        meta = ": a MetaImage volume: `patchbay ingest` makes a store of it; a .mhd is saved as one .mha file first"
+        for name, head, remedy in (
+                ("a.nii", bytes(344) + b"n+1" + bytes(9), volume), ("a.nrrd", b"NRRD0004\n", volume),
+                ("a.mhd", b"ObjectType = Image\n", meta), ("b.mha", b"NDims = 3\n", meta),
+                ("a.nii.gz", b"\x1f\x8b\x08", ": packed by gzip: a NIfTI volume (.nii.gz) is ingested first"),
+                ("a.png", b"\x89PNG\r\n", picture), ("a.jpg", b"\xff\xd8\xff\xe0", picture),
+                ("a.svs", bytes(200), "nor a slide OpenSlide knows\n"),
+                ("a.dcm", bytes(128) + b"DICM" + bytes(200), "a CT series is ingested first (`patchbay ingest FOLDER`)")):
+            with self.subTest(name=name):
+                (self.folder / name).write_bytes(head)
+                self.assertIn(remedy, self.refused("stream", self.run_file(name)))
+        (self.folder / "d.nhdr").write_bytes(b"NRRD0004\ntype: short\ndimension: 3\nsizes: 2 2 2\nspace: lps\ndata file: x.raw\n\n")
+        (self.folder / "d.mhd").write_bytes(b"ObjectType = Image\nNDims = 3\nDimSize = 2 2 2\nElementDataFile = x.raw\n")
+        for name, remedy in (("d.nhdr", "save it as one .nrrd file"), ("d.mhd", "a .mhd is saved as one .mha file first")):
+            with self.subTest(name=name):
+                self.assertIn(remedy, self.refused("ingest", name, "--out", "volumes"))
+
+    def test_what_was_meant_is_said_with_the_remedy(self):
+        slide = self.slide(size="900x700")
+        (self.folder / "series").mkdir()
+        self.assertIn("series: a folder, not a run config: a RUN.yaml names it as its `dataset`", self.refused("stream", "series"))
+        self.assertIn("a folder, not a run config", self.refused("config", "check", self.folder / "series"))
+        self.assertIn("(* and ? stand for themselves: name the folder", self.refused("stream", self.run_file("slides/*.svs")))
+        (self.folder / "series/x.dcm").write_bytes(b"no image")
+        self.assertIn("(passed over: 1 .dcm); volumes and series are ingested first (`patchbay ingest`)",
+                      self.refused("stream", self.run_file("series")))
+        self.assertIn("(`patchbay ingest` makes a store from a slide or volume)", self.refused("verify", slide))
+        run = self.run_file(slide)
+        self.assertIn("expected a list of numbers, got '0.5'; write [0.5]",
+                      self.refused("config", "check", run, "--set", "patch.mpp=0.5"))
+        self.assertIn("(with overrides of sampling.patches_per_epoch; maps are merged)",
+                      self.refused("config", "check", run, "--set", "sampling.patches_per_epoch=5"))
+
+    def test_a_store_that_is_there_says_what_differs(self):
+        slide = self.slide(size="900x700")
+        self.json("ingest", slide, "--out", "stores", "--codec-level", 1)
+        said = self.json("ingest", slide, "--out", "stores", "--codec-level", 2, expect=3)
+        text = json.dumps(said)
+        self.assertIn("was made from this slide with other settings (codec_level was 1, now 2)", text)
+        self.assertIn("give another --out, or delete it first: its label sets go with it", text)
+
+    def test_annotations_without_classes_are_told_where_classes_come_from(self):
+        (store,) = self.store([self.slide(size="900x700")]).glob("*.ome.zarr")
+        ring = [[10, 10], [90, 10], [90, 90], [10, 90], [10, 10]]
+        (self.folder / "a.geojson").write_text(json.dumps({
+            "type": "Feature", "properties": {"objectType": "annotation", "name": "UT"},
+            "geometry": {"type": "Polygon", "coordinates": [ring]}}))
+        (self.folder / "c.yaml").write_text("classes: [{value: 1, name: ut}]\n")
+        words = ("labels", "import", store, "a.geojson", "--set", "s", "--classes", "c.yaml")
+        self.assertIn("'unclassified' are objects without a classification: give them one in QuPath", self.refused(*words))
+        self.assertIn("name a store in it", self.refused("labels", "import", "stores", *words[3:]))
+        (self.folder / "c.yaml").write_text("classes: [{value: 1, name: ut, aliases: [UT]}]\n")
+        self.assertIn("a class needs no alias of its own name", self.refused(*words))
+
     def test_a_key_file_that_is_not_there_is_named_with_its_flag(self):
         said = self.command("status", "--cluster", "nokey").stderr
         self.assertIn("nokey (--cluster or PATCHBAY_CLUSTER): No such file or directory", said)

@@ -36,6 +36,38 @@ Content Sniff(const zarr::StoredBytes& file) {
   return Content::kOther;
 }
 
+/// How a file of a kind that is known but not read here gets into a stream; "" for others.
+std::string_view RemedyFor(const zarr::StoredBytes& file) {
+  struct Kind {
+    std::size_t at;
+    std::string_view mark, remedy;
+  };
+  constexpr std::string_view kVolume =
+      ": a volume: `patchbay ingest` makes a store of it, which streams";
+  constexpr std::string_view kMetaImage =
+      ": a MetaImage volume: `patchbay ingest` makes a store of it; a .mhd is saved as one .mha "
+      "file first";
+  constexpr std::string_view kPicture = ": a PNG or JPEG picture: convert it to TIFF";
+  constexpr Kind kKinds[] = {{0, "\x1F\x8B",
+                              ": packed by gzip: a NIfTI volume (.nii.gz) is ingested first "
+                              "(`patchbay ingest`), others are unpacked"},
+                             {344, "n+1", kVolume},
+                             {0, "NRRD", kVolume},
+                             {0, "ObjectType", kMetaImage},
+                             {0, "NDims", kMetaImage},
+                             {0, "\x89PNG", kPicture},
+                             {0, "\xFF\xD8\xFF", kPicture}};
+  std::array<std::byte, 352> head{};
+  const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(file.size_bytes(), head.size()));
+  if (!file.Read(0, std::span(head).first(n), "head").ok()) return "";
+  for (const Kind& kind : kKinds) {
+    if (std::memcmp(head.data() + kind.at, kind.mark.data(), kind.mark.size()) == 0) {
+      return kind.remedy;
+    }
+  }
+  return "";
+}
+
 bool HasZarrMetadata(const std::string& folder) {
   struct stat st {};
   for (const char* name : {"zarr.json", ".zattrs", ".zgroup", ".zarray"}) {
@@ -108,13 +140,15 @@ StatusOr<std::unique_ptr<ImageSource>> OpenImage(const std::string& path,
     case Content::kDicom:
       return absl::UnimplementedError(StrCat(
           "open image: ", path,
-          ": DICOM whole-slide images are not read; `patchbay ingest` makes stores of CT series"));
+          ": DICOM: a CT series is ingested first (`patchbay ingest FOLDER`), whole-slide images "
+          "are not read: convert them to TIFF"));
     case Content::kOther:
       break;
   }
   if (NeedsOpenSlide(OpenSlideVendor(path))) return OpenOpenSlideImage(path);
   return absl::InvalidArgumentError(
-      StrCat("open image: ", path, ": neither a TIFF, a Zarr store, nor a slide OpenSlide knows"));
+      StrCat("open image: ", path, ": neither a TIFF, a Zarr store, nor a slide OpenSlide knows",
+             RemedyFor(*file)));
 }
 
 }  // namespace patchbay::workers

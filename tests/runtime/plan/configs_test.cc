@@ -16,6 +16,17 @@
 namespace patchbay::plan {
 namespace {
 
+/// Those that the config draws.
+LabelClasses ClassesOf(const RunConfig& config) {
+  LabelClasses classes;
+  const auto add = [&](const std::string& name) {
+    classes.push_back({name, static_cast<int>(classes.size())});
+  };
+  for (const auto& [name, weight] : config.class_weights) add(name);
+  if (config.foreground) std::ranges::for_each(config.foreground->classes, add);
+  return classes;
+}
+
 /// A slide or a volume with what the config asks of its images.
 PlannedImage ImageFor(const RunConfig& config) {
   PlannedImage image{Sha256Of("slide"), "aperio", Flat(2967, 2220), 3, DType::kUint8};
@@ -24,7 +35,7 @@ PlannedImage ImageFor(const RunConfig& config) {
   }
   image.groups.resize(config.weight_by.size());
   if (!config.labels.set.empty()) {
-    image.labels = ImageLabels{Sha256Of("labels"), {{"benign", 0}, {"gleason_3", 2}}};
+    image.labels = ImageLabels{Sha256Of("labels"), ClassesOf(config)};
   }
   if (config.tissue_fraction) image.indexes.push_back(Sha256Of("tissue"));
   if (!config.class_weights.empty()) image.indexes.push_back(Sha256Of("classes"));

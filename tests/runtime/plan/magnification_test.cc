@@ -56,6 +56,8 @@ TEST(Magnification, WhatAnImageCannotGiveIsRefusedByKey) {
       Refusal(Ask({0.2}), SpacingOfMpp(0.25, 0.25)).find("key 'patch.mpp': 0.2 um/px is finer"),
       std::string::npos);
   EXPECT_NE(Refusal(Ask({0.5}), Spacing{}).find("does not say how large"), std::string::npos);
+  EXPECT_NE(Refusal(Ask({0.5}), Spacing{}).find("`patchbay ingest --assume-mpp`"),
+            std::string::npos);
   EXPECT_NE(Refusal(Ask({500}), SpacingOfMpp(0.25, 0.25)).find("more than"), std::string::npos);
   Magnification up = Ask({0.2});
   up.upsample = true;

@@ -118,7 +118,8 @@ TEST(RunConfig, RefusesWhatAUserGetsWrong) {
   EXPECT_EQ(ErrorOf("patch: {size: [64, 64]}\n"), "run.yaml:1: key 'dataset' is missing");
   EXPECT_EQ(ErrorOf("dataset: s\n"), "run.yaml:1: key 'patch.size' is missing");
   EXPECT_EQ(ErrorOf("dataset: s\npatch: {size: 64}\n"),
-            "run.yaml:2: key 'patch.size': expected a list of integers, got '64'");
+            "run.yaml:2: key 'patch.size': expected a list of integers, got '64'; it has 2 values, "
+            "as [64, 64]");
   EXPECT_EQ(ErrorOf("dataset: s\npatch: {size: [64, 0]}\n"),
             "run.yaml:2: key 'patch.size': 0 is out of range (1..16384 px)");
   EXPECT_EQ(ErrorOf("dataset: []\npatch: {size: [64, 64]}\n"),

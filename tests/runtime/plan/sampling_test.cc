@@ -131,6 +131,37 @@ TEST(Sampling, AClassThatNoImageHasIsRefusedByKey) {
             "of this class");
 }
 
+TEST(Sampling, AClassThatTheSetDoesNotHaveIsRefusedWithTheOneThatWasMeant) {
+  const auto error = [](const std::string& weights) {
+    PlannedImage image = Image(90, 90, {}, {{100, 1}});
+    image.labels->classes = {{"benign", 1}, {"gleason_3", 2}};
+    return std::string(MessageOf(
+        Plan::Build(ConfigOf(StrCat("labels: {set: g, mask: true}\nsampling: {positions: random, ",
+                                    "class_weights: {", weights, "}}\n")),
+                    {image})
+            .status()));
+  };
+  EXPECT_EQ(error("gleason3: 1"),
+            "plan: key 'sampling.class_weights': 'gleason3' is not a class of the set g: did you "
+            "mean 'gleason_3'?");
+  EXPECT_EQ(error("stroma: 1"),
+            "plan: key 'sampling.class_weights': 'stroma' is not a class of the set g (it has "
+            "benign, gleason_3)");
+}
+
+TEST(Sampling, TooLittleTissueSaysWhatToChange) {
+  const auto error = [](const std::string& sampling) {
+    return std::string(MessageOf(
+        Plan::Build(ConfigOf(StrCat("sampling: {tissue: {min_fraction: 0.5}", sampling, "}\n")),
+                    {Image(90, 90, {}, {{0, 1}})})
+            .status()));
+  };
+  const std::string said =
+      "plan: key 'sampling.tissue': none of 1 images has a patch of which 0.5 is tissue of the "
+      "set 'tissue': lower min_fraction, or make patches smaller";
+  EXPECT_EQ(error(""), said);
+}
+
 TEST(Sampling, NoSlideBringsMoreThanItsLimit) {
   const Plan grid =
       Built(ConfigOf("sampling: {max_per_slide: 4}\n"), {Image(100, 100), Image(10, 30)});

@@ -372,7 +372,8 @@ TEST(VerifyStore, RefusesWhatItCannotLookAt) {
   EXPECT_THAT(MessageOf(nothing), testing::EndsWith("/nothing: no such folder"));
   WriteText(folder / "file", "x");
   EXPECT_THAT(MessageOf(VerifyStore(folder / "file").status()),
-              testing::EndsWith("/file: a file, not a store's folder"));
+              testing::EndsWith("/file: a file, not a store's folder "
+                                "(`patchbay ingest` makes a store from a slide or volume)"));
   std::filesystem::create_directories(folder / "empty");
   EXPECT_THAT(MessageOf(VerifyStore(folder / "empty").status()),
               testing::EndsWith("/empty: no Zarr group here"));

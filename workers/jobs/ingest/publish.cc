@@ -64,6 +64,26 @@ StatusOr<std::string> PublishedStore(TaskContext& context) {
   return name;
 }
 
+/// What of a store that is there is not what would be made.
+std::string HowDiffers(const Json& attributes, const SlideOutcome& outcome, const Json& wanted) {
+  if (attributes.value("source_sha256", "") != outcome.source_sha256) {
+    return "was not made from this slide";
+  }
+  const Json made = attributes.value("codec_plan", Json::object());
+  std::vector<std::string> differ;
+  for (const auto& [key, value] : wanted.items()) {
+    const Json before = made.is_object() ? made.value(key, Json()) : Json();
+    if (before == value) continue;
+    differ.push_back(StrCat(key, " was ", DumpJson(before), ", now ", DumpJson(value)));
+  }
+  if (made.is_object()) {
+    for (const auto& [key, value] : made.items()) {
+      if (!wanted.contains(key)) differ.push_back(StrCat(key, " was ", DumpJson(value)));
+    }
+  }
+  return StrCat("was made from this slide with other settings (", StrJoin(differ, "; "), ")");
+}
+
 }  // namespace
 
 StatusOr<bool> AdoptFinishedStore(TaskContext& context, const IngestFolders& folders,
@@ -76,8 +96,9 @@ StatusOr<bool> AdoptFinishedStore(TaskContext& context, const IngestFolders& fol
   PB_ASSIGN_OR_RETURN(const Json wanted, ParseJson(settings.Canonical(), "settings"));
   if (attributes.value("source_sha256", "") != outcome.source_sha256 ||
       attributes.value("codec_plan", Json()) != wanted) {
-    return absl::AlreadyExistsError(StrCat(
-        "ingest: ", target, ": exists and was not made from this slide with these settings"));
+    return absl::AlreadyExistsError(
+        StrCat("ingest: ", target, ": exists and ", HowDiffers(attributes, outcome, wanted),
+               "; give another --out, or delete it first: its label sets go with it"));
   }
   PB_RETURN_IF_ERROR(CheckNames(context, target));
   PB_ASSIGN_OR_RETURN(const Json row, zarr::InspectStore(target));

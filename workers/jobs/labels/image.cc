@@ -97,7 +97,9 @@ Status CheckFlat(const LabelledImage& image, std::string_view doing) {
 
 StatusOr<LabelledImage> OpenLabelledImage(const std::string& store) {
   if (!IsStore(store)) {
-    return Refuse(store, "not a store: `patchbay ingest` makes one from a slide");
+    return Refuse(store,
+                  "not a store: name a store in it, or a table of slides with --stores; "
+                  "`patchbay ingest` makes stores from slides");
   }
   const auto opened = zarr::OpenStore(store);
   if (!opened.ok()) return Refuse(store, MessageOf(opened.status()));

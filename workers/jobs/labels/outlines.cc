@@ -47,7 +47,11 @@ Status CheckNames(const Annotations& annotations, const plan::ClassTable& table)
                seen.second, nearest.empty() ? "" : StrCat("; did you mean '", nearest, "'?"), ")");
   }
   return Refuse(StrCat("classes that the table does not have: ", text,
-                       ": add them as classes or aliases, or under skip"));
+                       ": add them as classes or aliases, or under skip",
+                       unknown.contains(std::string(plan::kUnclassified))
+                           ? "; 'unclassified' are objects without a classification: give them "
+                             "one in QuPath, their names are not read"
+                           : ""));
 }
 
 struct Reach {

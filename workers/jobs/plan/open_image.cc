@@ -31,7 +31,8 @@ StatusOr<OpenedImage> OpenRowForPlan(TaskContext& context, const ListedRows& tab
   StatusOr<OpenedImage> opened = OpenImageForPlan(context, listed);
   if (absl::IsNotFound(opened.status()) && table.has_stores) {
     return Annotate(opened.status(), content.empty()
-                                         ? "the table has no content_hash that tells its store"
+                                         ? "the table has no content_hash that tells its store "
+                                           "(`patchbay scan --hash` makes one that has)"
                                          : "no store has the row's content_hash, and its slide");
   }
   if (!opened.ok()) return opened;

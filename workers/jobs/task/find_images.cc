@@ -57,7 +57,13 @@ class ImageList {
     PB_ASSIGN_OR_RETURN(const std::string path, context_.MayRead(named));
     std::error_code error;
     const fs::file_status status = fs::status(path, error);
-    if (!fs::exists(status)) return FromErrno("find images", path, ENOENT);
+    if (!fs::exists(status)) {
+      const Status missing = FromErrno("find images", path, ENOENT);
+      if (path.find_first_of("*?") == std::string::npos) return missing;
+      return Status(missing.code(), StrCat(MessageOf(missing),
+                                           " (* and ? stand for themselves: name the folder, or a "
+                                           "table with a row a slide)"));
+    }
     if (!fs::is_directory(status)) return Add(path);
     if (IsStore(path)) {
       if (options_.stores) return Add(path);
@@ -76,7 +82,10 @@ class ImageList {
     const std::string others = TextOf(passed_over_);
     return absl::NotFoundError(
         StrCat("find images: ", path, ": ", missing,
-               others.empty() ? "" : StrCat(" (passed over: ", others, ")")));
+               others.empty() ? "" : StrCat(" (passed over: ", others, ")"),
+               options_.stores && !others.empty()
+                   ? "; volumes and series are ingested first (`patchbay ingest`)"
+                   : ""));
   }
 
   std::vector<std::string> Take() { return std::move(paths_); }

@@ -435,7 +435,9 @@ Judgement Judge(const DicomSeries& series) {
                       " without a position, orthonormal axes or pixel spacing"),
                judgement.at_fault);
   }
-  if (slices.size() < 2) return Say(Verdict::kNotAVolume, "a single slice", slices);
+  if (slices.size() < 2) {
+    return Say(Verdict::kNotAVolume, "a single slice; of one of a series, name the folder", slices);
+  }
   const bool each_has_its_frame = EachHasItsFrame(series, slices);
   judgement = JudgeAlike(series, slices, each_has_its_frame);
   if (judgement.verdict != Verdict::kUniform) return judgement;

@@ -95,6 +95,26 @@ StatusOr<Extent> SizeOfImage(const Header& h) {
   return size;
 }
 
+/// " (name)" of a type that is not read; "" for what is none.
+std::string_view NameOfType(int datatype) {
+  switch (datatype) {
+    case 32:
+    case 1792:
+    case 2048:
+      return " (complex numbers)";
+    case 128:
+    case 2304:
+      return " (colours)";
+    case 1024:
+    case 1280:
+      return " (64-bit integers)";
+    case 1536:
+      return " (128-bit float)";
+    default:
+      return "";
+  }
+}
+
 StatusOr<DType> TypeOf(int datatype) {
   switch (datatype) {
     case 2:
@@ -114,7 +134,9 @@ StatusOr<DType> TypeOf(int datatype) {
     case 768:
       return DType::kUint32;
     default:
-      return absl::UnimplementedError(StrCat("read nifti: voxels of type ", datatype));
+      return absl::UnimplementedError(
+          StrCat("read nifti: voxels of type ", datatype, NameOfType(datatype),
+                 ": integers of 8 to 32 bits, float and double are read; convert them"));
   }
 }
 
@@ -170,8 +192,9 @@ StatusOr<Affine> GeometryOf(const Header& h, GeometryPolicy policy, Volume& volu
     from = "pixdim";
   } else {
     return absl::FailedPreconditionError(
-        "read nifti: neither sform nor qform: left and right are not known (--geometry accept "
-        "takes x to the right, y to anterior, z to superior)");
+        "read nifti: neither sform nor qform: left and right are not known (`patchbay ingest "
+        "--geometry accept` takes x to the right, y to anterior, z to superior; a mask has to "
+        "say)");
   }
   PB_ASSIGN_OR_RETURN(const double unit, UnitOf(h));
   for (std::size_t row = 0; row < 3; ++row) {

@@ -100,10 +100,17 @@ Status SetSize(const TextHeader& header, const char* name, Extent& size) {
   return CheckVolumeSize(size, "read volume");
 }
 
+constexpr std::size_t kMaxTypeShown = 40;  ///< characters of what a header calls its type
+
 StatusOr<DType> TypeNamed(const std::map<std::string, DType>& names, const std::string& name) {
   const auto found = names.find(Lower(name));
   if (found != names.end()) return found->second;
-  return absl::UnimplementedError("read volume: voxels of a type that is not read");
+  const bool is_word =
+      name.size() <= kMaxTypeShown &&
+      Lower(name).find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_ ") == std::string::npos;
+  return absl::UnimplementedError(
+      StrCat("read volume: voxels of type ", is_word ? StrCat("'", name, "'") : "unknown",
+             ": integers of 8 to 32 bits, float and double are read; convert them"));
 }
 
 const std::map<std::string, DType>& NrrdTypes() {
@@ -145,8 +152,8 @@ Status CheckAxes(const Affine& affine) {
 
 Status NoOrientation() {
   return absl::FailedPreconditionError(
-      "read volume: no patient space: left and right are not known (--geometry accept takes x to "
-      "the left, y to posterior, z to superior)");
+      "read volume: no patient space: left and right are not known (`patchbay ingest --geometry "
+      "accept` takes x to the left, y to posterior, z to superior; a mask has to say)");
 }
 
 Status SetNrrdGeometry(const TextHeader& header, GeometryPolicy policy, Volume& volume) {
@@ -205,7 +212,8 @@ Status SetMetaGeometry(const TextHeader& header, GeometryPolicy policy, Volume& 
 StatusOr<RawVoxels> RawOf(const TextHeader& header) {
   for (const char* detached : {"data file", "datafile", "line skip", "byte skip"}) {
     if (Field(header, detached).empty() || Field(header, detached) == "0") continue;
-    return absl::UnimplementedError(StrCat("read nrrd: '", detached, "': voxels must be attached"));
+    return absl::UnimplementedError(
+        StrCat("read nrrd: '", detached, "': voxels must be attached: save it as one .nrrd file"));
   }
   RawVoxels raw;
   PB_ASSIGN_OR_RETURN(raw.stored, TypeNamed(NrrdTypes(), Field(header, "type")));
@@ -316,7 +324,8 @@ StatusOr<RawVolume> ReadMetaImageHeader(const std::string& path, GeometryPolicy 
     return absl::UnimplementedError("read metaimage: the file does not have three axes");
   }
   if (Lower(Field(header, "elementdatafile")) != "local") {
-    return absl::UnimplementedError("read metaimage: voxels must be in the same file (LOCAL)");
+    return absl::UnimplementedError(
+        "read metaimage: voxels must be in the same file (LOCAL): save it as one .mha file");
   }
   const std::string channels = Field(header, "elementnumberofchannels");
   if (!channels.empty() && channels != "1") {
