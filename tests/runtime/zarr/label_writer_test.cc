@@ -3,9 +3,14 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <numeric>
 
 #include <gtest/gtest.h>
 
+#include "runtime/base/file.h"
 #include "runtime/base/random.h"
 #include "runtime/zarr/mode_downsample.h"
 #include "runtime/zarr/verify.h"
@@ -85,6 +90,86 @@ TEST(LabelWriter, StoresVerifyAndCountTheirPixels) {
   const auto report = VerifyStore(folder);
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_TRUE(report->Clean()) << (report->bad.empty() ? "" : report->bad[0]);
+}
+
+/// Every file of a store of one level whose chunks are noise, with `beyond` outside the image.
+std::map<std::string, std::string> FilesOf(const Extent& size, std::uint8_t beyond) {
+  const std::string folder = testing::TempDir() + "/label_borders";
+  std::filesystem::remove_all(folder);
+  static const auto noise = Noise(512 * 512, 7);
+  const auto chunk = [&](const Point& at,
+                         std::uint8_t* out) -> StatusOr<std::optional<std::uint8_t>> {
+    for (std::int64_t i = 0; i < 512 * 512; ++i) {
+      const bool inside = at.y * 512 + i / 512 < size.y && at.x * 512 + i % 512 < size.x;
+      out[i] = inside ? noise[static_cast<std::size_t>(i)] : beyond;
+    }
+    return std::optional<std::uint8_t>();
+  };
+  const auto shards = WriteLabelShards(folder, std::vector{size}, chunk,
+                                       [](auto, const auto&) { return absl::OkStatus(); });
+  EXPECT_TRUE(shards.ok()) << shards.status();
+  EXPECT_EQ(std::accumulate(shards->pixels.begin(), shards->pixels.end(), std::uint64_t{0}),
+            static_cast<std::uint64_t>(size.Pixels()));
+  std::map<std::string, std::string> files;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+    if (entry.is_regular_file())
+      files[entry.path().string()] = ReadFile(entry.path(), 1u << 24).value();
+  }
+  return files;
+}
+
+TEST(LabelWriter, BytesDoNotDependOnWhatLiesBesideAChunkCutOnOneSide) {
+  for (const Extent& size : {Flat(512, 700), Flat(700, 512), Flat(1, 512)}) {
+    const auto files = FilesOf(size, 1);
+    EXPECT_FALSE(files.empty());
+    EXPECT_EQ(files, FilesOf(size, 200)) << size.ToString();
+  }
+}
+
+TEST(LabelWriter, LevelsOfDifferentLayoutsAreNoStore) {
+  const std::string folder = testing::TempDir() + "/label_layouts";
+  std::filesystem::remove_all(folder);
+  ImageStoreSpec spec;
+  spec.settings = LabelSettings();
+  spec.levels = {Flat(600, 700), Flat(300, 350)};
+  spec.image_label = {{"source", {{"image", "../../"}}}};
+  const auto shards = WriteLabelShards(
+      folder, spec.levels,
+      [](const Point&, std::uint8_t*) -> StatusOr<std::optional<std::uint8_t>> {
+        return std::optional<std::uint8_t>(1);
+      },
+      [](auto, const auto&) { return absl::OkStatus(); });
+  ASSERT_TRUE(shards.ok()) << shards.status();
+  const auto roots = CombineRoots(spec, shards->records);
+  ASSERT_TRUE(roots.ok()) << roots.status();
+  ASSERT_TRUE(WriteStoreMetadata(folder, spec, *roots).ok());
+  ASSERT_TRUE(VerifyStore(folder)->Clean());
+  const std::string file = folder + "/1/zarr.json";
+  const Json level = ParseJson(ReadFile(file, 1u << 20).value(), "level").value();
+  const auto refusal = [&](const std::function<void(Json&)>& change) {
+    Json changed = level;
+    change(changed);
+    std::ofstream(file) << DumpJson(changed);
+    return std::string(MessageOf(VerifyStore(folder).status()));
+  };
+  const auto sharded = [](Json& json) -> Json& { return json["codecs"][0]["configuration"]; };
+  const auto grid = [](Json& json) -> Json& { return json["chunk_grid"]["configuration"]; };
+  for (const auto& refused : {
+           refusal([&](Json& json) {
+             grid(json)["chunk_shape"] = {1, 2048, 4096};
+           }),
+           refusal([&](Json& json) {
+             grid(json)["chunk_shape"] = {1, 4096, 2048};
+           }),
+           refusal([&](Json& json) {
+             sharded(json)["chunk_shape"] = {1, 256, 512};
+           }),
+           refusal([&](Json& json) {
+             sharded(json)["chunk_shape"] = {1, 512, 256};
+           }),
+       }) {
+    EXPECT_NE(refused.find("levels of different layouts"), std::string::npos) << refused;
+  }
 }
 
 }  // namespace
