@@ -1,5 +1,7 @@
 // patchbay down: drains every node and stops the cluster.
+#include <algorithm>
 #include <cstdio>
+#include <utility>
 
 #include <unistd.h>
 
@@ -16,15 +18,31 @@ namespace {
 
 constexpr TimeMs kStopLimitMs = 60'000;
 constexpr long kLookEveryMs = 50;
+/// A trainer that lives is back sooner after its scheduler was started again.
+constexpr std::uint64_t kUnattendedMs = 5'000;
+constexpr TimeMs kUnattendedLimitMs = kUnattendedMs + 1'000;
 
-/// "3 of ann": those that are streamed from now.
-std::vector<std::string> RunningStreams(const std::vector<protocol::JobRow>& jobs) {
-  std::vector<std::string> streams;
-  for (const protocol::JobRow& job : jobs) {
-    if (job.kind != "stream" || client::HasEnded(job.state)) continue;
-    streams.push_back(StrCat(job.job, " of ", job.submitter));
+std::vector<protocol::JobRow> OpenStreams(std::vector<protocol::JobRow> jobs) {
+  std::erase_if(jobs, [](const protocol::JobRow& job) {
+    return job.kind != "stream" || client::HasEnded(job.state);
+  });
+  return jobs;
+}
+
+/// Open streams, once each has a trainer, is planned for one, or has had none for so long that its
+/// trainer is dead.
+StatusOr<std::vector<protocol::JobRow>> KnownStreams(client::Client& client) {
+  const TimeMs deadline = SteadyClock().NowMs() + kUnattendedLimitMs;
+  while (true) {
+    PB_ASSIGN_OR_RETURN(std::vector<protocol::JobRow> jobs, client.DescribeAllJobs());
+    jobs = OpenStreams(std::move(jobs));
+    const bool unknown = std::any_of(jobs.begin(), jobs.end(), [](const auto& job) {
+      return job.unattended_ms > 0 && job.unattended_ms < kUnattendedMs;
+    });
+    if (!unknown || SteadyClock().NowMs() > deadline) return jobs;
+    if (Interrupted()) return absl::CancelledError("down: interrupted");
+    PauseMs(kLookEveryMs);
   }
-  return streams;
 }
 
 /// Whether the user at the terminal says yes; false where nobody can be asked.
@@ -45,7 +63,7 @@ class DownCommand final : public Command {
     const InterruptScope interrupts;
     const bool here = session.cluster_file.empty();
     PB_ASSIGN_OR_RETURN(client::Cluster cluster, OpenCluster(session, nullptr));
-    PB_RETURN_IF_ERROR(AskAboutStreams(cluster.client()));
+    PB_RETURN_IF_ERROR(AskAboutStreams(cluster.client(), session.terminal));
     PB_RETURN_IF_ERROR(cluster.client().ShutDown());
     const TimeMs deadline = SteadyClock().NowMs() + kStopLimitMs;
     while (here && client::ClusterHere(session.environment) != client::ClusterState::kNone &&
@@ -62,10 +80,19 @@ class DownCommand final : public Command {
   }
 
  private:
-  Status AskAboutStreams(client::Client& client) const {
+  Status AskAboutStreams(client::Client& client, Terminal& terminal) const {
     if (force_) return absl::OkStatus();
-    PB_ASSIGN_OR_RETURN(const std::vector<protocol::JobRow> jobs, client.DescribeAllJobs());
-    const std::vector<std::string> streams = RunningStreams(jobs);
+    PB_ASSIGN_OR_RETURN(const std::vector<protocol::JobRow> open, KnownStreams(client));
+    std::vector<std::string> streams;
+    for (const protocol::JobRow& job : open) {
+      const std::string name = StrCat(job.job, " of ", job.submitter);  // "3 of ann"
+      if (job.unattended_ms < kUnattendedMs) {
+        streams.push_back(name);
+      } else {
+        terminal.Note(StrCat("job ", name, " ends: it has had no trainer for ",
+                             job.unattended_ms / 1000, " s"));
+      }
+    }
     if (streams.empty()) return absl::OkStatus();
     const bool is_one = streams.size() == 1;
     const std::string running =

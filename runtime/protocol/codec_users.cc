@@ -56,6 +56,7 @@ void Write(Writing& out, const JobRow& m, wire::JobRow::Builder b) {
   b.setProgressBytes(m.progress_bytes);
   WriteStructs(out, m.failed, [&](unsigned n) { return b.initFailed(n); });
   b.setWaitsFor(AsText(m.waits_for));
+  b.setUnattendedMs(m.unattended_ms);
 }
 void Read(Reading& in, wire::JobRow::Reader r, JobRow& m) {
   m.job = r.getJob();
@@ -75,6 +76,7 @@ void Read(Reading& in, wire::JobRow::Reader r, JobRow& m) {
   m.progress_bytes = r.getProgressBytes();
   ReadEach(in, r.getFailed(), m.failed);
   Read(in, r.getWaitsFor(), m.waits_for);
+  m.unattended_ms = r.getUnattendedMs();
 }
 
 void Write(Writing& out, const DescribeJobs& m, wire::DescribeJobs::Builder b) {

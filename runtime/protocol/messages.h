@@ -414,8 +414,9 @@ struct JobRow {
   std::int64_t submitted_at = 0, finished_at = 0;  ///< seconds since 1970
   std::uint64_t tasks_total = 0, tasks_done = 0, tasks_failed = 0, tasks_running = 0;
   std::uint64_t weight_total = 0, weight_done = 0, progress_bytes = 0;
-  std::vector<FailedTask> failed;  ///< at most 1000
-  std::string waits_for;           ///< whom its stream waits for; empty: nobody who can be named
+  std::vector<FailedTask> failed;   ///< at most 1000
+  std::string waits_for;            ///< whom its stream waits for; empty: nobody who can be named
+  std::uint64_t unattended_ms = 0;  ///< for how long a planned stream had no trainer; 0: it has one
   bool operator==(const JobRow&) const = default;
 };
 struct DescribeJobs {

@@ -585,6 +585,7 @@ struct JobRow {
   progressBytes @14 :UInt64;
   failed @15 :List(FailedTask);   # at most 1000
   waitsFor @16 :Text;         # whom the job's stream waits for; empty: nobody who can be named
+  unattendedMs @17 :UInt64;   # of a planned stream: for how long it had no trainer; 0: it has one
 }
 
 struct DescribeJobs {

@@ -147,6 +147,7 @@ protocol::JobRow JobDesk::Row(const Job& job, std::size_t failed_max) const {
   row.weight_total = job.weight_total;
   row.weight_done = job.weight_done;
   row.progress_bytes = job.progress_bytes;
+  row.unattended_ms = static_cast<std::uint64_t>(streams_.UnattendedMs(job.id));
   if (job.stream_outcome.code != 0)
     row.failed.push_back({{job.id, 0}, "stream", job.stream_outcome});
   if (const Stream* stream = streams_.Find(job.id); stream != nullptr) {

@@ -450,6 +450,11 @@ void StreamDesk::TickWait(Stream& stream) {
   stream.waits_since = 0;  // said
 }
 
+TimeMs StreamDesk::UnattendedMs(JobId stream) const {
+  const Stream* const open = streams_.Find(stream);
+  return open == nullptr || open->empty_since == 0 ? 0 : turn_.now - open->empty_since;
+}
+
 void StreamDesk::TickTrainer(Stream& stream, Trainer& trainer) {
   const TimeMs silent = turn_.now - trainer.last_seen;
   if (trainer.state != TrainerState::kForgotten && silent >= options_.forget_trainer_ms) {

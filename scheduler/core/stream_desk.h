@@ -70,6 +70,8 @@ class StreamDesk {
   /// again.
   std::optional<bool> Heard(PeerId peer);
   void Tick();
+  /// For how long an open stream has had no trainer; 0 while it has one, and for what is no stream.
+  TimeMs UnattendedMs(JobId stream) const;
 
  private:
   Status CheckAttach(const Request& request, const protocol::AttachTrainer& message,

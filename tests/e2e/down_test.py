@@ -36,6 +36,33 @@ class Down(harness.Case):
                 self.assertIn("raise it (ulimit -v)", first, "the reason comes first, the log below it")
                 self.assertNotIn("\\x0a", first, "what the processes said stands below, on lines of its own")
 
+    def test_down_does_not_ask_about_a_stream_whose_trainer_is_dead(self):
+        for with_its_scheduler in (True, False):
+            with self.subTest(with_its_scheduler=with_its_scheduler):
+                cluster = self.up(1)
+                trainer = self.trainer(5000)
+                if with_its_scheduler:
+                    self.kill(self.pids(cluster, "patchbay-scheduler")[0])
+                trainer.kill()
+                trainer.wait()
+                if with_its_scheduler:
+                    ended = self.command("down")
+                    self.assertEqual(ended.returncode, 0, ended.stderr)
+                    self.assertRegex(ended.stderr, r"job 1 of operator ends: it has had no trainer for \d+ s")
+                else:  # a scheduler that lives forgets a silent trainer after 3 s
+                    wait_until(lambda: self.command("down").returncode == 0, "the end of a cluster without a trainer", 60)
+                cluster.wait(60)
+
+    def test_down_asks_about_a_stream_whose_scheduler_was_just_started_again(self):
+        cluster = self.up(1)
+        trainer = self.trainer(5000)
+        self.kill(self.pids(cluster, "patchbay-scheduler")[0])
+        refused = self.command("down")
+        self.assertEqual(refused.returncode, 1, refused.stderr)
+        self.assertIn("a stream is running (job 1 of operator)", refused.stderr)
+        self.assertIsNone(trainer.poll())
+        self.down(cluster)
+
     def test_down_ends_running_streams_only_when_told_to(self):
         cluster = self.up(1)
         trainer = self.trainer(5000)
