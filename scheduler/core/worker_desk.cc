@@ -212,7 +212,7 @@ void WorkerDesk::StartWorker(Worker& worker, const protocol::RegisterWorker& mes
 }
 
 /// Settles what a worker says it holds with what the table says. `moved`: it has a new connection,
-/// so batch leases it does not name were lost on the way.
+/// so leases it does not name, or its word of their end, were lost on the way.
 void WorkerDesk::Reoffer(Worker& worker, const std::vector<protocol::HeldLease>& held, bool moved) {
   std::set<LeaseNumber> named, former_shards;
   for (const protocol::HeldLease& one : held) {
@@ -226,12 +226,7 @@ void WorkerDesk::Reoffer(Worker& worker, const std::vector<protocol::HeldLease>&
     }
     if (book_.Find(one.lease) == nullptr) book_.Revoke(worker.id, one.lease);
   }
-  if (moved) {
-    const std::set<LeaseNumber> before = worker.tasks;
-    for (const LeaseNumber& number : before) {
-      if (named.count(number) == 0) batch_.TakeBack(number);
-    }
-  }
+  if (moved) fate_.TakeUnnamed(worker, named);
   worker.former_shards = std::move(former_shards);
   recovery_.AccountFor({worker.node, worker.index});
   roster_.Reassign(worker);

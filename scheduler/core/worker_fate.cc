@@ -113,6 +113,16 @@ TimeMs WorkerFate::ExpiryOf(const Worker& worker, const LeaseNumber& number) con
   return std::max(lease.deadline, std::min(worker.progress_at + options_.lease_ms, most));
 }
 
+void WorkerFate::TakeUnnamed(Worker& worker, const std::set<LeaseNumber>& named) {
+  const std::set<LeaseNumber> shards = worker.shards, tasks = worker.tasks;
+  for (const LeaseNumber& number : tasks) {
+    if (named.count(number) == 0) batch_.TakeBack(number);
+  }
+  for (const LeaseNumber& number : shards) {
+    if (named.count(number) == 0) shards_.Fence(book_.At(number), 0);
+  }
+}
+
 /// The process has ended, is frozen or cut off, and nobody can say which: others make what it held.
 /// A trainer of another host refuses what it may still send; one of its own host may be written to
 /// until it is dead.

@@ -71,6 +71,7 @@ class World {
   void RebootHost(int host);
   void CutHost(int host);
   std::string HostOf(const Actor& actor) const;
+  TimeMs ProgressOf(const SimTrainer& trainer) const;
   void WatchWaits();
 
   // -- sim_checks.cc

@@ -106,8 +106,19 @@ void World::Vanish() {
   if (with_scheduler) CrashScheduler();
 }
 
-/// I17: a stream that has living workers waits no longer for what has ended than the contract says,
-/// and what it takes to register and to make a shard. Checked where nothing else goes wrong.
+/// When a shard or batch came last, to it or to a rank that is behind it and goes first.
+TimeMs World::ProgressOf(const SimTrainer& trainer) const {
+  TimeMs last = trainer.progress_at;
+  for (const SimTrainer& other : trainers_) {
+    const bool first = other.stream == trainer.stream && !(trainer.next < other.next);
+    if (first) last = std::max(last, other.counted_at);
+  }
+  return last;
+}
+
+/// I17: a stream that has living workers, of which one is idle, waits no longer for what has ended
+/// than the contract says, and what it takes to register and to make a shard. Checked where nothing
+/// else goes wrong.
 void World::WatchWaits() {
   constexpr TimeMs kMostMs = 3000 + 1000;
   for (auto& [id, actor] : actors_) {
@@ -119,10 +130,12 @@ void World::WatchWaits() {
   At(now_ + 100, [this] { WatchWaits(); });
   if (!options_.ghosts || core_ == nullptr) return;
   TimeMs workers_since = now_;
+  bool idle = false;  // else streams wait for one another
   for (const auto& agent : agents_) {
     for (const auto& worker : agent->workers) {
       const TimeMs since = std::max(agent->actor.well_since, worker->actor.well_since);
       workers_since = std::min(workers_since, since);
+      idle = idle || (since < now_ && worker->shards.empty() && worker->tasks.empty());
     }
   }
   for (SimTrainer& trainer : trainers_) {
@@ -131,8 +144,8 @@ void World::WatchWaits() {
                       trainer.consumed >= trainer.wanted || trainer.table == nullptr;
     const bool trains = !over && (trainer.table->FullSlot(trainer.table->next()).has_value() ||
                                   trainer.table->Exhausted());
-    if (over || trains) trainer.progress_at = now_;
-    const TimeMs from = std::max({trainer.progress_at, trainer.actor.well_since, workers_since,
+    if (over || trains || !idle) trainer.progress_at = now_;
+    const TimeMs from = std::max({ProgressOf(trainer), trainer.actor.well_since, workers_since,
                                   scheduler_started_, vanished_at_});
     if (now_ - from <= kMostMs) continue;
     return Violation(StrCat("I17: stream ", trainer.stream, " rank ", trainer.rank, " waits for ",

@@ -9,6 +9,7 @@ namespace {
 
 constexpr std::uint64_t kSeeds = 700;
 constexpr std::uint64_t kLeanSeeds = 450;
+constexpr std::uint64_t kGhostSeeds = 300;
 constexpr std::uint64_t kLargeSeeds = 4;
 /// The scheduler ends at every record of these, one run a record.
 constexpr std::uint64_t kSeedsCutAtEveryRecord[] = {3, 8, 18};
@@ -81,6 +82,24 @@ TEST(Simulation, NoSeedThatLeansTowardsWhatFoundBugsBreaksAnInvariant) {
   }
   for (const char* fault : {"job retried", "job cancelled", "connection broken"}) {
     EXPECT_GE(coverage[fault], 10u) << fault << " is hardly tried";
+  }
+}
+
+TEST(Simulation, NobodyWaitsForWhatEndedWhateverElseEndsOrComesBack) {
+  Coverage coverage;
+  for (std::uint64_t seed = 1; seed <= kGhostSeeds; ++seed) {
+    RunOptions options;
+    options.seed = seed;
+    options.ghosts = true;
+    const RunResult result = RunSeed(options);
+    EXPECT_EQ(result.violation, "")
+        << "replay with: patchbay_sim --ghosts --seed " << seed << " --trace";
+    for (const auto& [fault, times] : result.coverage) coverage[fault] += times;
+  }
+  for (const char* fault :
+       {"node leaves", "node vanishes", "node is gone for good", "host reboots", "agent crash",
+        "trainer crash", "scheduler crash", "partition", "attached again as a holder ended"}) {
+    EXPECT_GE(coverage[fault], 20u) << fault << " is hardly tried";
   }
 }
 

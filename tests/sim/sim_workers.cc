@@ -492,7 +492,7 @@ void World::FinishShard(SimAgent& agent, SimWorker& worker, const ShardLease& le
     ReturnShard(worker, lease, absl::StatusCode::kOk);
   } else {
     // Some arrive under the next scheduler, which had other plans for their slots.
-    const double lateness = faults_.scheduler_crash_ms != 0 ? 0.2 : 0.02;
+    const double lateness = options_.ghosts ? 0 : faults_.scheduler_crash_ms != 0 ? 0.2 : 0.02;
     const TimeMs late = !healed_ && dice_.Chance(lateness) ? 9000 : 5;
     AtActor(trainer->actor, now_ + dice_.Between(0, late), [this, trainer, lease] {
       const data::ShardHeader header{.stream = lease.stream,

@@ -151,7 +151,7 @@ void World::DrawJob(std::uint64_t number) {
   SimJob job;
   job.key = StrCat("job", number);
   job.number = number;
-  job.priority = static_cast<std::int32_t>(dice_.Below(3));
+  job.priority = options_.ghosts ? 0 : static_cast<std::int32_t>(dice_.Below(3));
   if (dice_.Chance(faults_.cancelled)) job.cancel_at = dice_.Between(1, 30 * faults_.command_ms);
   if (dice_.Chance(faults_.streams)) {
     job.kind = "stream";

@@ -166,7 +166,8 @@ struct SimTrainer {
   std::uint32_t admits_since = 0;                 ///< for leases of that scheduler and later ones
   std::uint64_t attach_request = 0;               ///< the last one
   TimeMs attach_at = 0;
-  TimeMs progress_at = 0;  ///< a shard or batch came last, or it wants none
+  TimeMs counted_at = 0;   ///< a shard came last
+  TimeMs progress_at = 0;  ///< so did a shard or batch, or it wanted none
   Position next;
   std::uint64_t consumed = 0, wanted = 0;
   std::deque<Position> history;  ///< positions of the last batches taken

@@ -89,6 +89,7 @@ class Recovering : public testing::Test {
     worker.pid = 2000;
     worker.capacity = {1000, 0, 1 << 20};
     worker.host_identity = host;
+    worker.held = held;
     rig.Tell(kFarWorker, worker);
   }
   std::string WaitsFor() { return rig.Row(job).waits_for; }
@@ -109,6 +110,7 @@ class Recovering : public testing::Test {
   CoreRig rig;
   JobId job = 0;
   std::string remote;
+  std::vector<protocol::HeldLease> held;  ///< by the far worker
 };
 
 TEST_F(Recovering, ARingThatNobodyHasMappedIsGrantedThoughAnotherNodeOfTheHostIsGone) {
@@ -326,17 +328,38 @@ TEST_F(Vanishing, ShardsOfALostWorkerAreFencedAndOnesOfAConnectedOneAreNot) {
   EXPECT_EQ(rig.core().CheckInvariants(), absl::OkStatus());
 }
 
-TEST_F(Vanishing, AShortCutCostsNothing) {
+TEST_F(Vanishing, AShortCutCostsOnlyWhatWasLostOnTheWay) {
   rig.Exited(0, 100, SIGTERM);
   Attach();
   const auto leased = rig.Shards();
+  ASSERT_EQ(leased.size(), 2u);
   rig.Leave(kFarWorker);
   rig.Pass(1'000, {CoreRig::kAgent, kTrainer});
   EXPECT_EQ(rig.FindFor<protocol::FenceShard>(kTrainer), nullptr);
+  held = {{leased[0].lease, true, {}, job, leased[0].shard}};
   AddFarWorker("other host");
-  rig.Pass(2'000, {CoreRig::kAgent, kFarWorker, kTrainer});
-  EXPECT_EQ(rig.FindFor<protocol::FenceShard>(kTrainer), nullptr);
-  EXPECT_EQ(rig.core().gauges().leases, leased.size());
+  rig.Pass(100, {CoreRig::kAgent, kFarWorker, kTrainer});
+  const auto* fence = rig.FindFor<protocol::FenceShard>(kTrainer);
+  EXPECT_EQ(fence, nullptr) << "sent when it registered, and not repeated yet";
+  EXPECT_EQ(rig.core().gauges().leases, 2u);
+}
+
+TEST_F(Vanishing, AShardThatAWorkerDoesNotNameWhenItIsBackIsMadeAgain) {
+  rig.Exited(0, 100, SIGTERM);
+  Attach();
+  const auto leased = rig.Shards();
+  ASSERT_EQ(leased.size(), 2u);
+  rig.Leave(kFarWorker);
+  held = {{leased[0].lease, true, {}, job, leased[0].shard}};
+  AddFarWorker("other host");
+  const auto* fence = rig.FindFor<protocol::FenceShard>(kTrainer);
+  ASSERT_NE(fence, nullptr);
+  EXPECT_EQ(fence->lease, leased[1].lease);
+  EXPECT_EQ(fence->worker_pid, 0) << "it says itself that it does not write";
+  const protocol::FenceShard copy = *fence;
+  Fenced(copy);
+  ASSERT_EQ(rig.Shards().size(), 1u);
+  EXPECT_EQ(rig.Shards()[0].shard, leased[1].shard);
 }
 
 TEST_F(Vanishing, ALostWorkerOfTheTrainersHostIsToDie) {
