@@ -127,7 +127,7 @@ void MappedOverheadPerShard(benchmark::State& state) {
   constexpr std::uint64_t kShardBytes = 4096;
   const TrainerProcess trainer(kShardBytes);
   const auto ring = OrDie(MappedRing::Connect(
-      {trainer.socket(), Secret(), kStream, LayoutOf(kShardBytes), kShards, kPatience}));
+      {trainer.socket(), Secret(), kStream, 0, LayoutOf(kShardBytes), kShards, kPatience}));
   std::uint64_t batch = 0;
   for (auto _ : state) {
     for (std::uint32_t shard = 0; shard < kShards; ++shard) {
@@ -149,7 +149,7 @@ void MappedWrite(benchmark::State& state) {
   const auto shard_bytes = static_cast<std::uint64_t>(state.range(0));
   const TrainerProcess trainer(shard_bytes);
   const auto ring = OrDie(MappedRing::Connect(
-      {trainer.socket(), Secret(), kStream, LayoutOf(shard_bytes), kShards, kPatience}));
+      {trainer.socket(), Secret(), kStream, 0, LayoutOf(shard_bytes), kShards, kPatience}));
   const std::vector<std::byte> made(shard_bytes, std::byte{3});
   std::uint64_t batch = 0;
   for (auto _ : state) {
