@@ -116,7 +116,7 @@ TimeMs World::ProgressOf(const SimTrainer& trainer) const {
   return last;
 }
 
-/// I17: a stream that has living workers, of which one is idle, waits no longer for what has ended
+/// I18: a stream that has living workers, of which one is idle, waits no longer for what has ended
 /// than the contract says, and what it takes to register and to make a shard. Checked where nothing
 /// else goes wrong.
 void World::WatchWaits() {
@@ -148,7 +148,7 @@ void World::WatchWaits() {
     const TimeMs from = std::max({ProgressOf(trainer), trainer.actor.well_since, workers_since,
                                   scheduler_started_, vanished_at_});
     if (now_ - from <= kMostMs) continue;
-    return Violation(StrCat("I17: stream ", trainer.stream, " rank ", trainer.rank, " waits for ",
+    return Violation(StrCat("I18: stream ", trainer.stream, " rank ", trainer.rank, " waits for ",
                             now_ - from, " ms", TrainersOf(trainer.stream)));
   }
 }
