@@ -66,7 +66,7 @@ StatusOr<results::ImageFacts> SettleFacts(const std::string& path, std::optional
     return facts;
   }
   const Extent& finest = layout.levels.front().size;
-  const auto mm = plan::SpacingOfLevel(layout.spacing, finest, finest);
+  const auto mm = plan::SpacingOfLevel(layout.spacing, {finest, {1, 1, 1}});
   if (mm.ok()) facts.spacing_mm = {mm->z, mm->y, mm->x};
   facts.affine = results::AffineFromJson(RecordedAttribute(path, "affine_ras"));
   return facts;
