@@ -135,7 +135,7 @@ void World::WatchWaits() {
     for (const auto& worker : agent->workers) {
       const TimeMs since = std::max(agent->actor.well_since, worker->actor.well_since);
       workers_since = std::min(workers_since, since);
-      idle = idle || (since < now_ && worker->shards.empty() && worker->tasks.empty());
+      idle = idle || (since < now_ && worker->shards.empty() && worker->work.tasks.empty());
     }
   }
   for (SimTrainer& trainer : trainers_) {
