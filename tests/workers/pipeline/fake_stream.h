@@ -44,7 +44,8 @@ class FakeImage final : public ImageSource {
  public:
   explicit FakeImage(const FakeHooks& hooks) : hooks_(hooks) {
     layout_.kind = "fake";
-    layout_.levels.push_back({Flat(kFakeHeight, kFakeWidth), 1.0, Flat(kPatchSide, kPatchSide)});
+    layout_.levels.push_back(
+        {.size = Flat(kFakeHeight, kFakeWidth), .chunk = Flat(kPatchSide, kPatchSide)});
   }
   const ImageLayout& layout() const override { return layout_; }
   std::unique_ptr<DecodeScratch> MakeScratch() const override {

@@ -24,7 +24,7 @@ class FakeVolume final : public ImageSource {
     layout_.kind = "fake";
     layout_.dtype = DType::kInt16;
     layout_.channels = 1;
-    layout_.levels.push_back({kVolume, 1.0, kVolume});
+    layout_.levels.push_back({.size = kVolume, .chunk = kVolume});
   }
   const ImageLayout& layout() const override { return layout_; }
   std::unique_ptr<DecodeScratch> MakeScratch() const override {

@@ -58,7 +58,7 @@ TEST(StreamContext, RefusesAnImageThatIsNotTheOneThatWasPlanned) {
    public:
     Other() {
       layout_.kind = "fake";
-      layout_.levels.push_back({Flat(kFakeHeight + 1, kFakeWidth), 1.0, Flat(16, 16)});
+      layout_.levels.push_back({.size = Flat(kFakeHeight + 1, kFakeWidth), .chunk = Flat(16, 16)});
     }
     const ImageLayout& layout() const override { return layout_; }
     std::unique_ptr<DecodeScratch> MakeScratch() const override { return nullptr; }
