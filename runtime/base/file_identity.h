@@ -1,4 +1,4 @@
-// What tells apart the contents that a file's name had, without reading them.
+// The identity of a file's content, told without reading it.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ inline FileIdentity IdentityOf(const struct stat& st) {
           .ctime_ns = st.st_ctim.tv_sec * kNsPerSecond + st.st_ctim.tv_nsec};
 }
 
-/// Of what lies at a path, links followed; nothing where that cannot be looked at.
+/// The identity of the file at a path, links followed; nothing where it cannot be looked at.
 inline std::optional<FileIdentity> IdentityAt(const std::string& path) {
   struct stat st {};
   if (stat(path.c_str(), &st) != 0) return std::nullopt;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view kWhat = "result of lock.images";
 
-/// Which images are summed over: those of splits to train on, or null for all.
+/// For each image whether it is summed over: those of splits to train on are; null for all.
 StatusOr<Json> TrainingOf(const client::RunFile& run) {
   if (!run.census) return Json();
   Json training = Json::array();

@@ -1,4 +1,4 @@
-// What a run's table has of splits, and what of them was compared for leaks.
+// The report on the splits of a run's table, and on the rows that were compared for leaks.
 #pragma once
 
 #include "runtime/base/json.h"

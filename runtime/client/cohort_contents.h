@@ -20,7 +20,7 @@ struct StoreContent {
 };
 StoreContent ContentOfStore(const std::string& path);
 
-/// Which row of a table has which content, as far as it is known.
+/// The content of each row of a table, as far as it is known.
 class CohortContents {
  public:
   /// Rows whose paths are stores are known by those, other rows by content_hash. InvalidArgument
@@ -30,7 +30,7 @@ class CohortContents {
   static StatusOr<CohortContents> Of(const plan::CohortTable& table, const plan::CohortRows& rows,
                                      const std::string& split_column, const std::string& folder);
 
-  /// What reading the image of a row came to; `store` is what was read in place of the row's path,
+  /// Adds the digest of a row's image; `store` is the path that was read in place of the row's,
   /// or "". InvalidArgument when a row of another split has that content.
   Status Add(const plan::CohortTable& table, std::size_t row, const Digest& digest,
              const std::string& store);

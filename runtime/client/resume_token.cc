@@ -39,8 +39,8 @@ bool ReadNumber(std::string_view text, std::uint64_t most, std::uint64_t& value)
   return error == std::errc() && end == text.data() + text.size() && value <= most;
 }
 
-/// What came to a plan from one input: the members of its text, less what TakeSettled takes out of
-/// `config`. Their order is that of a token.
+/// The part of a plan that came from one input: members of its text, less what TakeSettled takes
+/// from `config`. Their order is that of a token.
 struct Section {
   std::string_view name;
   std::vector<const char*> members;
@@ -68,7 +68,7 @@ const std::vector<Section>& Sections() {
       {"its resolutions of the images", {"views"}, true}};
   return sections;
 }
-/// Of Sections: the images that the entries of others are of.
+/// The index, in Sections, of the images to which entries of other sections belong.
 constexpr std::size_t kImages = 5;
 
 /// Takes `members` out of the options of every `op`; what they were.

@@ -266,7 +266,7 @@ Status TakePositions(RunFile& run) {
   return absl::OkStatus();
 }
 
-/// What a lock pins of the tables of places.
+/// Takes the digests that a lock pins of the tables of places.
 Status TakePlaces(RunFile& run) {
   const StatusOr<std::vector<std::string>> tables = plan::PositionTablesOf(run.config);
   if (!tables.ok()) return run.Locate(tables.status());

@@ -24,8 +24,8 @@ struct RunSource {
   std::optional<Json> values = {};  ///< the same as values, instead of a file
   /// "batch.prefetch=4": a key with dots and its value as YAML; later ones win, null = the default.
   std::vector<std::string> overrides = {};
-  /// Of the config's split_column, or plan::kAllSplits; "" = all images, which of a table with
-  /// splits is refused where they are to be streamed.
+  /// A value of the config's split_column, or plan::kAllSplits; "" = all images, which of a table
+  /// with splits is refused where they are to be streamed.
   std::string split = {};
   std::optional<bool> augment = {};  ///< instead of what the split's role says
   bool streams = false;              ///< what is read will be streamed

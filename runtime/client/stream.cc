@@ -3,6 +3,8 @@
 #include <utility>
 
 #include "runtime/client/trainer_core.h"
+#include "runtime/control/keys.h"
+#include "runtime/control/session.h"
 
 static_assert(patchbay::kMaxPatchAxes < patchbay::kMaxRank);
 
@@ -63,5 +65,13 @@ Status Batch::ReleaseAfter(memory::GpuStream stream) {
 }
 
 void Batch::Release() { *this = Batch(); }
+
+StatusOr<std::unique_ptr<Stream>> Stream::Attach(const StreamOptions& options) {
+  PB_ASSIGN_OR_RETURN(const control::KeyFile key, control::ReadKeyFile(options.key_file));
+  const auto open = [&key](control::EventLoop& loop, control::Session::Callbacks callbacks) {
+    return control::Session::Open(loop, key, std::move(callbacks));
+  };
+  return AttachOver(open, options);
+}
 
 }  // namespace patchbay::client

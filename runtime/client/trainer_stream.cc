@@ -22,7 +22,6 @@
 #include "runtime/client/stream_plan.h"
 #include "runtime/client/stream_timer.h"
 #include "runtime/client/trainer_core.h"
-#include "runtime/control/keys.h"
 #include "runtime/data/remote_delivery.h"
 #include "runtime/data/ring_server.h"
 #include "runtime/plan/ring_room.h"
@@ -595,14 +594,6 @@ StatusOr<std::unique_ptr<Stream>> Stream::AttachOver(const OpenSession& open,
   auto stream = std::make_unique<TrainerStream>(options);
   PB_RETURN_IF_ERROR(stream->Open(open));
   return std::unique_ptr<Stream>(std::move(stream));
-}
-
-StatusOr<std::unique_ptr<Stream>> Stream::Attach(const StreamOptions& options) {
-  PB_ASSIGN_OR_RETURN(const control::KeyFile key, control::ReadKeyFile(options.key_file));
-  const auto open = [&key](control::EventLoop& loop, control::Session::Callbacks callbacks) {
-    return control::Session::Open(loop, key, std::move(callbacks));
-  };
-  return AttachOver(open, options);
 }
 
 }  // namespace patchbay::client

@@ -25,7 +25,7 @@ class MappedRing {
     std::string socket_name;  ///< TrainerEndpoint::socket_name
     StreamSecret secret{};
     std::uint64_t stream = 0;
-    /// Of the scheduler that granted the lease to write under: the oldest it may be.
+    /// The oldest scheduler incarnation whose leases may be written under.
     std::uint32_t incarnation = 0;
     BatchLayout layout;
     std::uint32_t capacity = 0;  ///< most patches any rank's part has

@@ -29,7 +29,7 @@ struct Challenge {
 struct Hello {
   std::uint64_t stream = 0;
   Nonce nonce{};
-  /// Of the scheduler whose lease the worker asks for. Under an older one it writes nothing through
+  /// The scheduler whose lease the worker asks for. Under an older one it writes nothing through
   /// this mapping.
   std::uint32_t incarnation = 0;
 };

@@ -399,7 +399,7 @@ Status EpollRingServer::Offer(Peer& peer, const Hello& hello) {
                      ring_.memory().host_fd());
 }
 
-/// Those that asked while nobody was admitted.
+/// Greets the workers that asked while nobody was admitted.
 void EpollRingServer::GreetWaiting() {
   std::vector<std::uint64_t> waiting;
   for (const auto& [id, peer] : peers_) {

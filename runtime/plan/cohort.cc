@@ -146,7 +146,7 @@ void AddCaseNotice(const CohortTable& table, const RunConfig& config, const Coho
   }
 }
 
-/// Which patients could not be compared.
+/// Adds notices on patients that could not be compared.
 void AddPatientNotices(const CohortTable& table, const RunConfig& config, const CohortRows& rows,
                        SplitCensus& census) {
   const auto say = [&](std::string_view what) {

@@ -32,7 +32,7 @@ StatusOr<CohortRows> SelectRows(const CohortTable& table, const RunConfig& confi
 /// How many rows `where` leaves, nothing being compared.
 StatusOr<std::size_t> CountRows(const CohortTable& table, const RunConfig& config);
 
-/// What splits there are, and which rows their patients were compared by.
+/// The splits of a table, and the rows whose patients were compared.
 struct SplitCensus {
   struct Split {
     std::size_t rows = 0;
@@ -46,7 +46,7 @@ struct SplitCensus {
   /// in case: one sentence each.
   std::vector<std::string> notices;
 };
-/// Of `rows`, which SelectRows gave for all splits. Requires config.split_column.
+/// The census of `rows`, which SelectRows gave for all splits. Requires config.split_column.
 SplitCensus CensusOf(const CohortTable& table, const RunConfig& config, const CohortRows& rows);
 
 /// Of each of `rows`, one number for every column of sampling.weight_by: which of the column's

@@ -16,7 +16,7 @@ namespace {
 
 /// um/px from which on an mpp is more likely a magnification.
 constexpr double kDoubtfulMpp = 10;
-/// Of uint8 images.
+/// The largest value of uint8 images.
 constexpr double kWhite = 255;
 
 struct ActingOptions {
@@ -99,7 +99,7 @@ double Most(const std::vector<double>& values) {
   return *std::max_element(values.begin(), values.end());
 }
 
-/// What is wrong with the numbers for values of 0 to 255; empty when nothing is.
+/// The fault of the numbers for values of 0 to 255; empty when there is none.
 std::string FaultForBytes(const NormalizeOptions& options) {
   const double most = std::max(Most(options.mean), Most(options.std));
   if (options.scale == kWhite && most > 1) {

@@ -136,7 +136,7 @@ Status SettleBatch(RunConfig& config, std::uint32_t before, std::uint32_t world_
 /// test, tune); others have none.
 std::optional<SplitRole> RoleOf(const RunConfig& config, std::string_view split);
 
-/// What the config says for one split: its own `sampling` in place of the config's, its `batch`
+/// The config of one split: its own `sampling` in place of the config's, its `batch`
 /// merged into the config's, `splits` gone. "" and kAllSplits keep the config's. `augment` is kept
 /// for "" and for splits to train on, or as `augmented` says. InvalidArgument names the key that
 /// cannot be so, or `augment` where a role has to decide and there is none.

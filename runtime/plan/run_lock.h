@@ -49,7 +49,7 @@ struct RunLock {
   std::vector<LockedImage> images;   ///< of all splits, in the plan's order
 };
 
-/// What a lock keeps of an image's places, as EncodePositions gives them.
+/// The digest that a lock keeps of an image's places, as EncodePositions gives them.
 Digest DigestOfPlaces(std::string_view positions);
 /// The tables of positions that `config` (before ForSplit) and its splits name. An error of
 /// ForSplit.

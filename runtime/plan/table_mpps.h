@@ -11,7 +11,7 @@ namespace patchbay::plan {
 
 inline constexpr char kMppColumn[] = "mpp";
 
-/// Of each of `rows` the um/px in the column, nullopt where the cell is empty; nothing at all for a
+/// The um/px of each of `rows` in the column, nullopt where the cell is empty; nothing at all for a
 /// table without one. InvalidArgument naming the row of a cell that is not a positive number.
 StatusOr<std::vector<std::optional<double>>> MppsOf(const CohortTable& table,
                                                     const CohortRows& rows);

@@ -16,7 +16,7 @@ Status Wrong(const char* member) {
   return absl::InvalidArgumentError(StrCat("read facts of an image: ", member));
 }
 
-/// What the sizes of the levels say.
+/// The downsamples that the sizes of the levels imply.
 std::vector<double> RatiosOf(const std::vector<Extent>& levels) {
   std::vector<double> ratios;
   for (const Extent& level : levels) {

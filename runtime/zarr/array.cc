@@ -145,7 +145,7 @@ Array::State::Place Array::State::Locate(const Coordinates& chunk) const {
   return place;
 }
 
-/// Of a shard without a file: empty.
+/// The index of a shard; empty where the shard has no file.
 StatusOr<std::shared_ptr<const StampedIndex>> Array::State::ReadIndexOf(
     const Place& place, const StoredBytes* file) const {
   auto index = std::make_shared<StampedIndex>();

@@ -95,7 +95,7 @@ StatusOr<std::shared_ptr<const CachedFile>> FileCache::Open(
   return Keep({owner, path, *std::move(opened), now});
 }
 
-/// What is kept and still what lies at the path, as far as was looked; null otherwise. Of all
+/// The kept file if it is still the one at the path, as far as was looked; null otherwise. Of all
 /// threads that want the file, one looks.
 std::shared_ptr<const CachedFile> FileCache::Find(const std::string& key, const std::string& path) {
   std::shared_ptr<const CachedFile> kept;

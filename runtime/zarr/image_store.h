@@ -154,7 +154,7 @@ struct StoreRoots {
 struct ImageStoreSpec {
   ImageStoreSettings settings;
   std::vector<Extent> levels;  ///< finest first
-  /// Of every level of a 2-D image against level 0, (y, x); empty: the ratios of their shapes. A
+  /// Downsamples (y, x) of every level of a 2-D image; empty: the ratios of their shapes. A
   /// level that was averaged has pixels of exactly twice its parent's size, although its shape is
   /// rounded up. Levels of a volume are halves, one after another.
   std::vector<std::array<double, 2>> downsamples;

@@ -112,8 +112,8 @@ double Ratio(std::int64_t finer, std::int64_t coarser) {
   return static_cast<double>(finer) / static_cast<double>(coarser);
 }
 
-/// Of a volume, whose levels are halved one after another: a side is rounded up, but the step from
-/// voxel to voxel doubles; where one voxel is left it stays.
+/// The downsample of a volume's level. Levels are halved one by one: a side is rounded up, but the
+/// step from voxel to voxel doubles; where one voxel is left it stays.
 double HalvedAlong(const std::vector<Extent>& levels, std::size_t level,
                    std::int64_t Extent::*side) {
   double steps = 1;

@@ -1,4 +1,4 @@
-// What a former incarnation of the scheduler may have left about: worker processes that it knew,
+// Leftovers of a former incarnation of the scheduler: worker processes that it knew,
 // and those that may write into rings under its leases. Private to scheduler/core.
 #pragma once
 

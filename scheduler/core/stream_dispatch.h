@@ -32,8 +32,8 @@ class StreamDispatch {
 
   /// Leases shards to workers that have room: streams by priority, then by who has least.
   void Dispatch();
-  /// Who has to come back, or to end, before the stream goes on, for people; empty when nobody can
-  /// be named.
+  /// Names the processes that have to come back, or to end, before the stream goes on; empty when
+  /// none can be named.
   std::string WaitsFor(const Stream& stream) const;
   /// Why the stream has waited too long for workers that do not exist; nothing while it has not.
   std::optional<Status> TickStarved(Stream& stream);

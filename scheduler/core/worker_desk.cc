@@ -306,8 +306,8 @@ void WorkerDesk::Kill(const WorkerPlace& place, std::uint64_t worker_incarnation
   gate_.Send(node->second.agent, 0, protocol::KillWorker{place.second, worker_incarnation});
 }
 
-/// Who is back is asked again to drop what it holds of a former incarnation, as long as there is
-/// time; the others are killed.
+/// Workers that are back are asked again to drop what they hold of a former incarnation, as long as
+/// there is time; the others are killed.
 void WorkerDesk::Settle() {
   for (const auto& [place, entry] : recovery_.unaccounted()) Kill(place, entry.worker_incarnation);
   for (const Worker& worker : roster_.workers()) {

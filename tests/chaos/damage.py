@@ -239,11 +239,14 @@ class Damage(harness.Case):
         done = self.limited("ingest", folder, "--out", out, "--keep-names", "--geometry", "accept")
         failed = self.failed(out, "ingest of volumes")
         self.counts["volumes: refused"] += len(failed)
+        with open(out / "verdicts.csv", encoding="utf-8") as file:
+            masks = {pathlib.Path(row["source"]).name for row in csv.DictReader(file) if row["verdict"] == "mask"}
+        self.counts["volumes: left out as masks"] += len(masks)
         for path in sorted(folder.rglob("*.nii*")):
             stored = (out / path.name.replace(".nii.gz", ".ome.zarr").replace(".nii", ".ome.zarr")).exists()
             self.counts["volumes: stored"] += stored
-            if stored == (path.name in failed):
-                self.failures.append(f"{path.name}: neither a store nor a reason, or both: {done.stderr[-300:]}")
+            if [stored, path.name in failed, path.name in masks].count(True) != 1:
+                self.failures.append(f"{path.name}: not one of a store, a reason and a mask: {done.stderr[-300:]}")
 
     def report(self):
         print(json.dumps({"seed": self.options.seed} | dict(sorted(self.counts.items())) | {"failures": self.failures}, indent=2))

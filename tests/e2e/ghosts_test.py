@@ -13,7 +13,7 @@ from harness import wait_until
 
 BATCHES = 12
 LONG = "--all" in sys.argv  # every pair of what ends and what comes back, instead of some
-# What a stream of a few batches may take on a machine that does other things as well; blocked, it takes for ever.
+# Time for a stream of a few batches on a machine that does other things as well; blocked, it takes for ever.
 FIRST_BATCH_S = 20
 PROGRAMS = {"worker": "patchbay-worker", "agent": "patchbay-agent", "supervisor": "patchbay-supervisor",
             "scheduler": "patchbay-scheduler"}

@@ -145,7 +145,7 @@ class Messages(harness.Case):
                 self.assertIn(remedy, self.refused("stream", self.run_file(name)))
         (self.folder / "d.nhdr").write_bytes(b"NRRD0004\ntype: short\ndimension: 3\nsizes: 2 2 2\nspace: lps\ndata file: x.raw\n\n")
         (self.folder / "d.mhd").write_bytes(b"ObjectType = Image\nNDims = 3\nDimSize = 2 2 2\nElementDataFile = x.raw\n")
-        for name, remedy in (("d.nhdr", "save it as one .nrrd file"), ("d.mhd", "a .mhd is saved as one .mha file first")):
+        for name, remedy in (("d.nhdr", "save it as one .nrrd file"), ("d.mhd", "save it as one .mha file")):
             with self.subTest(name=name):
                 self.assertIn(remedy, self.refused("ingest", name, "--out", "volumes"))
 

@@ -106,7 +106,7 @@ class PassedOver(harness.Case):
         self.assertEqual([len(done["stores"]), done["passed_over"]], [1, said])
         (failed,) = done["failed"]
         self.assertTrue(failed["source"].endswith("/wsi-0"))
-        self.assertIn("DICOM whole-slide images are not read", failed["reason"])
+        self.assertIn("whole-slide images are not read: convert them to TIFF", failed["reason"])
         self.assertIn("wsi-0", (self.folder / "stores/failed.csv").read_text())
         # Slides of formats that are not read, and a MetaImage whose voxels lie in another file.
         for name in ("wsi-0", "wsi-1.dcm"):

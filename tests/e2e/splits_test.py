@@ -117,7 +117,7 @@ class Splits(harness.Case):
         self.config("stores: stores\n")
         for words in (("config", "check", "run.yaml"), ("lock", "run.yaml")):
             self.refused("cohort.csv:4: " + leak, *words)
-        # What the other split's rows say of themselves is known to each.
+        # A content_hash in the other split's rows is known to each.
         digest = subprocess.run(["sha256sum", self.slides[0]], capture_output=True, text=True, check=True).stdout.split()[0]
         self.table(f"s1.tif,P1,train,{digest}", "s2.tif,P2,train,", "copy.tif,P3,val,", columns="path,patient_id,fold,content_hash")
         for stores in ("", "stores: stores\n"):

@@ -258,7 +258,7 @@ class VolumeLabels(harness.Case):
             row = self.imported(store, self.folder / "foreground.nii.gz", "ignoring", table)
             self.assertEqual([one["voxels"] for one in row["classes"]][1:], counts, line)
             self.assertEqual(row["ignored_voxels"], ignored, line)
-        # What the mask does not reach is ignored and of no class.
+        # Voxels that the mask does not reach are ignored and of no class.
         table.write_text("classes:\n  - {name: soft, value: 1}\n  - {name: bone, value: 2}\n"
                          "  - {name: rest, value: 0}\n  - {name: unclear, value: 255}\n", encoding="utf-8")
         row = self.imported(store, self.folder / "part.nii.gz", "part", table)

@@ -1,5 +1,5 @@
-// What ends in a `--ghosts` run, all of it or some, for good or not, and how long anybody waits for
-// it.
+// The ends of a `--ghosts` run, of all processes or some, for good or not, and how long anybody
+// waits for them.
 #include <algorithm>
 #include <utility>
 
@@ -39,7 +39,7 @@ void World::EndNode(SimAgent& agent, bool leaves) {
     }
     KillWorkerProcess(agent, *worker, false);
   }
-  // What it said is on its way.
+  // Its last messages are on their way.
   const TimeMs ends = leaves ? 20 : 0;
   At(now_ + ends, [this, &agent] {
     agent.actor.alive = false;
@@ -65,7 +65,7 @@ void World::RebootHost(int host) {
   }
 }
 
-/// What was under way to or from it is lost, and so are its connections.
+/// Messages under way to or from it are lost, and so are its connections.
 void World::CutHost(int host) {
   std::set<int> nodes;
   for (std::size_t n = 0; n < agents_.size(); ++n) {

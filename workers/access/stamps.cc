@@ -30,7 +30,7 @@ StatusOr<std::string> FileStamp(const std::string& path) {
   return StrCat(ShortHex(static_cast<std::uint64_t>(st.st_size)), ".", ShortHex(ns));
 }
 
-/// Of all the files of a slide that has several.
+/// The stamp of all the files of a slide that has several.
 StatusOr<std::string> SlideStamp(const std::string& path) {
   const std::vector<std::string> files = SlideFiles(path);
   if (files.size() == 1) return FileStamp(path);
@@ -42,7 +42,7 @@ StatusOr<std::string> SlideStamp(const std::string& path) {
   return hash.Finish().Hex().substr(0, 32);
 }
 
-/// Of a folder that has metadata, though not of an image.
+/// The stamp of a folder that has metadata, though not of an image.
 StatusOr<std::string> MetadataStamp(const std::string& path) {
   std::string stamp;
   for (const char* name : {"zarr.json", ".zgroup", ".zattrs", ".zarray"}) {

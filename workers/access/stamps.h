@@ -20,7 +20,7 @@ std::optional<Digest> RecordedDigest(const std::string& store);
 /// A member of a store's attributes.patchbay; null where there is none.
 Json RecordedAttribute(const std::string& store, const char* name);
 
-/// What is cheap to see of an image and differs when its content does: sizes and mtimes of a
+/// A text that is cheap to make and differs when the image's content does: sizes and mtimes of a
 /// slide's files, or of the metadata and all chunks of a store of another writer, which every node
 /// of a shared file system sees alike. For a store that records its own digest and lists its
 /// shards: empty, its digest is the stamp and the list vouches for every shard. Content that is

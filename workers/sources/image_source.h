@@ -27,7 +27,7 @@ namespace patchbay::workers {
 struct LevelLayout {
   Extent size;              ///< pixels
   double downsample = 1.0;  ///< mean of the y and x ratios to level 0
-  /// Of a store: voxels of level 0 for one along z, y and x, as its metadata states them.
+  /// Voxels of level 0 for one along z, y and x, as a store's metadata states them.
   std::array<double, 3> steps = {1, 1, 1};
   Extent chunk;  ///< native tile or inner chunk; reads aligned to it are cheapest
 };

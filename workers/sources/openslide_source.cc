@@ -105,7 +105,7 @@ Status CheckNames(const std::string& path) {
   return absl::OkStatus();
 }
 
-/// What lies at each of a slide's files; without a value where that cannot be looked at.
+/// The identity of each of a slide's files; without a value where it cannot be looked at.
 using Identities = std::vector<std::optional<FileIdentity>>;
 
 Identities IdentitiesOf(const std::vector<std::string>& files) {

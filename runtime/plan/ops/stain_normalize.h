@@ -25,7 +25,7 @@ inline constexpr std::string_view kDefaultReference = "default", kCohortReferenc
 inline constexpr std::string_view kStainNormalize = "stain_normalize";
 /// What the reference "cohort" came to, among the statistics of a lock.
 inline constexpr std::string_view kStainReference = "stain_reference";
-/// What the picture `reference` came to, likewise: {"profile", "icc_to_srgb", "fit"}.
+/// The key of the picture `reference`, likewise: {"profile", "icc_to_srgb", "fit"}.
 std::string PictureStatistic(std::string_view reference);
 /// The entry of `scanners` for those that have none of their own.
 inline constexpr const char kOtherScanners[] = "other";

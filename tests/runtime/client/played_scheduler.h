@@ -294,6 +294,7 @@ class PlayedScheduler {
         options.socket_name = endpoint_.socket_name;
         options.secret = *data::StreamSecretFromText(endpoint_.stream_secret);
         options.stream = kJob;
+        options.incarnation = lease.lease.incarnation;
         options.layout = TestLayout();
         options.capacity = Capacity(geometry_);
       }

@@ -173,7 +173,7 @@ TEST(Cohort, SplitsThatDifferOnlyInCaseOrAreCalledAllAreRefusedByLine) {
             "key 'splits.all': column 'f' of t.csv has train, val (did you mean 'val'?)");
 }
 
-/// What CensusOf finds in the rows, one notice a line.
+/// The notices of CensusOf, one a line.
 std::string Notices(std::string_view text, std::string_view config = "split_column: f") {
   const auto table = Read(text);
   EXPECT_TRUE(table.ok()) << table.status();

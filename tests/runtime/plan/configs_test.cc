@@ -16,7 +16,7 @@
 namespace patchbay::plan {
 namespace {
 
-/// Those that the config draws.
+/// The classes that the config draws.
 LabelClasses ClassesOf(const RunConfig& config) {
   LabelClasses classes;
   const auto add = [&](const std::string& name) {

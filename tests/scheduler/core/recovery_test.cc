@@ -1,4 +1,4 @@
-// What a restarted scheduler waits for: living processes that have a ring mapped, and nobody else.
+// A restarted scheduler waits for living processes that have a ring mapped, and for nobody else.
 #include <gtest/gtest.h>
 
 #include "scheduler/policy/limits.h"

@@ -92,7 +92,7 @@ void LeaveOutVolumes(FoundSources& sources) {
   }
 }
 
-/// Those of a folder's volumes that are masks. One that is named itself, before or after the
+/// Marks the volumes of a folder that are masks. One that is named itself, before or after the
 /// folder, is none.
 Status FindMasks(TaskContext& context, const FoundVolumes& found, bool is_folder,
                  const std::set<std::string>& seen, FoundSources& sources) {

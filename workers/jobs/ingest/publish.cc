@@ -64,7 +64,7 @@ StatusOr<std::string> PublishedStore(TaskContext& context) {
   return name;
 }
 
-/// What of a store that is there is not what would be made.
+/// The settings by which a store that is there differs from the one that would be made.
 std::string HowDiffers(const Json& attributes, const SlideOutcome& outcome, const Json& wanted) {
   if (attributes.value("source_sha256", "") != outcome.source_sha256) {
     return "was not made from this slide";

@@ -23,8 +23,8 @@ struct LabelledImage {
   Box bounds;  ///< the scanned area of `source`, in its pixels; all of it unless the file says so
   std::string pixel_digest;
   bool is_volume = false;
-  /// Of a volume: where its voxels lie, and under the pseudonym key its frames of reference; empty
-  /// where the store does not say.
+  /// A volume's geometry: where its voxels lie, and under the pseudonym key its frames of
+  /// reference; empty where the store does not say.
   Affine affine;
   std::vector<std::string> frames_of_reference;
 

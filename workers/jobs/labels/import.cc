@@ -42,7 +42,7 @@ StatusOr<ImportRow> OpenRow(TaskContext& context, const LabelsRequest& request) 
   return out;
 }
 
-/// Of level 0.
+/// Counts of level 0.
 struct Pixels {
   const std::array<std::uint64_t, 256>& by_value;
   const IgnoredClasses& ignored;

@@ -29,7 +29,7 @@ namespace patchbay::workers {
 namespace {
 
 constexpr std::int64_t kSlicesAtOnce = 32;
-/// Of a class: more than this part outside the image is another scan's mask, or a shifted one.
+/// The most of a class that may lie outside; more is another scan's mask, or a shifted one.
 constexpr double kMostLost = 0.01;
 
 Status Refuse(std::string_view cause) {
@@ -103,8 +103,8 @@ std::string LossesOf(const plan::ClassTable& table, const VolumeLabels& labels) 
   return text;
 }
 
-/// What each class has, and what of it there is room for. The values are those of `ignored`, and in
-/// the end the class table's.
+/// Counts the voxels of each class, and those that there is room for. The values are those of
+/// `ignored`, and in the end the class table's.
 Status CountClasses(IgnoredClasses& ignored, const VoxelGrid& mask, const VoxelGrid& image,
                     const VolumeProgress& progress, std::vector<std::uint8_t>& values,
                     VolumeLabels& labels) {

@@ -1,4 +1,4 @@
-// What is known of an opened image, and what the user's table corrects of it.
+// The facts of an opened image, with the corrections of the user's table.
 #pragma once
 
 #include <cstddef>

@@ -22,7 +22,7 @@ struct ImageRow {
   std::optional<double> mpp;
   results::ImageFacts facts;
   bool mpp_assumed = false;  ///< the store has it from `ingest --assume-mpp`, not from its slide
-  /// Of volumes that state them: mm from voxel to voxel of the level, and the sides their axes run
+  /// For volumes that state them: mm from voxel to voxel of the level, and the sides their axes run
   /// to.
   std::optional<plan::PerAxis> spacing;
   std::string orientation;

@@ -262,7 +262,7 @@ std::optional<double> MppOf(const ImageLayout& layout, const Group& group,
          static_cast<double>(group.magnification.patch.x);
 }
 
-/// Of volumes: what join compares. Only a store of `ingest` states its orientation.
+/// Adds the facts of volumes that join compares. Only a store of `ingest` states its orientation.
 void AddAxes(const ImageLayout& layout, const Group& group, const std::string& path,
              ImageRow& row) {
   const auto mm = plan::SpacingOfLevel(layout.spacing, VolumeLevelOf(layout.levels[group.level]));

@@ -54,7 +54,7 @@ struct SpectraTask {
 /// slide's path.
 StatusOr<SpectraTask> OpenSpectraTask(TaskContext& context);
 
-/// What shows that the image is still what it was: sizes and mtimes, or a store's digest.
+/// The evidence that the image is still the same: sizes and mtimes, or a store's digest.
 StatusOr<std::string> SpectraStamp(const SpectraTask& task);
 /// FailedPrecondition unless the image still has that stamp.
 Status CheckSpectraStamp(const SpectraTask& task, const std::string& stamp);

@@ -8,7 +8,7 @@
 
 namespace patchbay::workers {
 
-/// What a table says of such a file in place of a verdict.
+/// The verdict that tables have for such a file.
 inline constexpr std::string_view kMaskVerdict = "mask";
 
 /// Why a volume of a folder is a mask: "no more than 3 values, whole and up to 5", or that it lies

@@ -10,7 +10,7 @@
 namespace patchbay::workers {
 namespace {
 
-/// Of a volume that is all background so far, more are not looked at.
+/// The most voxels that are looked at of a volume that is all background so far.
 constexpr std::int64_t kMostVoxels = std::int64_t{1} << 27;
 
 }  // namespace

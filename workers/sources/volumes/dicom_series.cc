@@ -21,7 +21,8 @@ constexpr double kTiltDegrees = 0.1;
 /// Of a slice's place across the stack, against the line through the first and the last, in pixels.
 constexpr double kShiftPixels = 0.1;
 constexpr double kCosineTolerance = 1e-4, kSpacingTolerance = 1e-4;
-/// Of a slice's corners, against the grid of a series whose slices share no frame of reference.
+/// The tolerance for a slice's corners against the grid of a series whose slices share no frame of
+/// reference.
 constexpr double kGridToleranceMm = 0.01;
 constexpr std::size_t kMaxNamed = 8;
 /// Kinds of slices that are told apart in a series that is mixed.
@@ -111,8 +112,8 @@ bool HasGeometry(const DicomFrame& frame) {
 
 bool IsNear(double a, double b) { return std::abs(a - b) <= kSpacingTolerance * std::abs(b); }
 
-/// What two slices must share to be of one stack, but for the frame of reference where each slice
-/// has its own; "" when they do.
+/// The first property of a stack in which two slices differ; "" without one. The frame of reference
+/// is not compared where each slice has its own.
 std::string DifferenceOf(const DicomSeries& series, const SliceRef& a, const SliceRef& b,
                          bool each_has_its_frame) {
   const DicomFile &f = series.FileOf(a), &g = series.FileOf(b);
