@@ -38,7 +38,8 @@ struct RawMessage {
 };
 
 /// Whether the peer closed its end before it was known: a command that was stopped while it
-/// connected, or a look at whether the port is open. Nobody turned it away.
+/// connected, or a look at whether the port is open. Nobody turned it away. One that left before
+/// ZeroMQ had taken it up may time out instead, which looks like a peer that says nothing.
 bool LeftByItself(const ConnectionEvent& failure) {
   return failure.event == ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL &&
          (failure.value == EPIPE || failure.value == ECONNRESET);

@@ -119,7 +119,7 @@ void WorkerFate::TakeUnnamed(Worker& worker, const std::set<LeaseNumber>& named)
     if (named.count(number) == 0) batch_.TakeBack(number);
   }
   for (const LeaseNumber& number : shards) {
-    if (named.count(number) == 0) shards_.Fence(book_.At(number), 0);
+    if (named.count(number) == 0) shards_.TakeBack(book_.At(number));
   }
 }
 

@@ -34,7 +34,8 @@ class WorkerFate {
   void Dead(Worker& worker, WorkerEnd end, SuspectLane suspects = SuspectLane::kAny);
   /// A lease of it is void although it lives: it is to be killed.
   void Condemn(Worker& worker) { Condemn(worker, SuspectLane::kAny); }
-  /// Leases that the worker, which has registered again, does not hold.
+  /// Takes back leases that the worker did not name when it registered again. It may hold them all
+  /// the same: they were on the way to it.
   void TakeUnnamed(Worker& worker, const std::set<LeaseNumber>& named);
   /// Answers Drain once nothing is held any more.
   void FinishDrains(Worker& worker);

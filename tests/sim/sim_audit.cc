@@ -321,6 +321,7 @@ void Audit::GrantedTask(const Holder& holder, const TaskLease& lease) {
     Say(StrCat("I9: task ", lease.task.ToString(), " is too large for its worker"));
   }
   tasks_now_.emplace_back(lease.lease, lease);
+  tasks_held_by_[holder.incarnation].push_back(lease.lease);
 }
 
 void Audit::CheckInputs(const ModelJob& job, const ModelTask& task, const TaskLease& lease) {
@@ -372,6 +373,10 @@ void Audit::GrantedShard(const Holder& holder, const protocol::ShardLease& lease
 
 void Audit::VoidAllOf(std::uint64_t worker_incarnation) {
   for (const LeaseNumber& lease : held_by_[worker_incarnation]) void_.insert(lease);
+}
+
+void Audit::LostTasksOf(std::uint64_t worker_incarnation) {
+  for (const LeaseNumber& lease : tasks_held_by_[worker_incarnation]) void_.insert(lease);
 }
 
 void Audit::Fencing(std::uint64_t ring, const protocol::FenceShard& fence) {

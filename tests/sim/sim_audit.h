@@ -60,6 +60,8 @@ class Audit {
   void GrantedShard(const Holder& holder, const protocol::ShardLease& lease, std::uint64_t ring);
   void Void(const LeaseNumber& lease) { void_.insert(lease); }
   void VoidAllOf(std::uint64_t worker_incarnation);
+  /// Voids the tasks that the worker was given so far, not its shards: these are fenced.
+  void LostTasksOf(std::uint64_t worker_incarnation);
   void Fencing(std::uint64_t ring, const protocol::FenceShard& fence);
   void Acknowledged(const LeaseNumber& lease, const TaskId& task, bool succeeded);
   void Described(const protocol::JobRow& row);
@@ -124,7 +126,7 @@ class Audit {
   std::set<LeaseNumber> granted_, void_;
   std::map<scheduler::WorkerPlace, std::uint64_t> workers_;  ///< incarnations, as the journal says
   std::set<std::uint64_t> workers_seen_;                     ///< also those that have ended
-  std::map<std::uint64_t, std::vector<LeaseNumber>> held_by_;
+  std::map<std::uint64_t, std::vector<LeaseNumber>> held_by_, tasks_held_by_;
   /// Tasks that could run since this scheduler runs and were never leased, by need and rank.
   std::map<Need, std::set<std::pair<Rank, std::uint32_t>>> fresh_;
   std::set<JobId> fresh_jobs_;

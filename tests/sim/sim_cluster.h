@@ -43,6 +43,7 @@ class World {
   void ToActor(int actor, std::uint32_t connection, std::uint64_t request, Body&& body);
   void Join(Actor& actor);
   void Reconnect(Actor& actor);
+  void NoteRegistration(int actor, scheduler::PeerId peer, std::uint64_t worker_incarnation);
   void StartScheduler();
   void TickLoop();
   void CrashScheduler();
@@ -173,6 +174,7 @@ class World {
   std::string snapshot_;
   std::map<scheduler::PeerId, std::pair<int, std::uint32_t>> peers_;
   std::map<int, std::pair<scheduler::PeerId, std::uint32_t>> peer_of_;
+  std::map<int, TimeMs> heard_;  ///< when a registered worker spoke last
   scheduler::PeerId next_peer_ = 1;
   scheduler::PeerId sending_to_ = 0;
   std::map<scheduler::PeerId, std::uint64_t> registered_;  ///< worker incarnation, as it said last

@@ -6,6 +6,22 @@
 #include "tests/sim/sim_cluster.h"
 
 namespace patchbay::sim {
+namespace {
+
+bool IsBusy(const SimWorker& worker) {
+  return !worker.shards.empty() || !worker.work.tasks.empty();
+}
+
+/// A node may have fewer cores than its workers could use.
+bool HasCore(const SimAgent& agent) {
+  std::uint32_t used = 0;
+  for (const auto& worker : agent.workers) {
+    if (IsBusy(*worker)) used += worker->capacity.cpu_millis;
+  }
+  return used + 1000 <= agent.capacity.cpu_millis;
+}
+
+}  // namespace
 
 /// Everything ends at times, with anything else, and comes back or does not.
 void World::GhostFaults() {
@@ -135,7 +151,7 @@ void World::WatchWaits() {
     for (const auto& worker : agent->workers) {
       const TimeMs since = std::max(agent->actor.well_since, worker->actor.well_since);
       workers_since = std::min(workers_since, since);
-      idle = idle || (since < now_ && worker->shards.empty() && worker->work.tasks.empty());
+      idle = idle || (since < now_ && !IsBusy(*worker) && HasCore(*agent));
     }
   }
   for (SimTrainer& trainer : trainers_) {

@@ -227,6 +227,16 @@ void World::Join(Actor& actor) {
   actors_[actor.id] = &actor;
 }
 
+/// A worker that is back on another connection may have been taken for lost meanwhile: its tasks
+/// are another's then.
+void World::NoteRegistration(int actor, scheduler::PeerId peer, std::uint64_t worker_incarnation) {
+  const TimeMs lost_ms = scheduler::CoreOptions().lost_ms;
+  const auto heard = heard_.find(actor);
+  const bool back = heard != heard_.end() && registered_.count(peer) == 0;
+  if (back && now_ - heard->second >= lost_ms) audit_.LostTasksOf(worker_incarnation);
+  registered_[peer] = worker_incarnation;
+}
+
 /// The connection breaks: what is under way on it is lost, the scheduler may or may not notice.
 void World::Reconnect(Actor& actor) {
   ++actor.connection;
@@ -261,8 +271,9 @@ void World::ToScheduler(Actor& actor, Body&& body, std::uint64_t request) {
         peers_[id] = {actor.id, connection};
       }
       if (const auto* hello = std::get_if<protocol::RegisterWorker>(&body)) {
-        registered_[peer->second.first] = hello->worker_incarnation;
+        NoteRegistration(actor.id, peer->second.first, hello->worker_incarnation);
       }
+      if (registered_.count(peer->second.first) != 0) heard_[actor.id] = now_;
       const auto* attach = std::get_if<protocol::AttachTrainer>(&body);
       std::optional<std::pair<std::pair<JobId, std::uint32_t>, std::uint64_t>> attached;
       if (attach != nullptr)

@@ -352,6 +352,13 @@ TEST_F(Vanishing, AShardThatAWorkerDoesNotNameWhenItIsBackIsMadeAgain) {
   rig.Leave(kFarWorker);
   held = {{leased[0].lease, true, {}, job, leased[0].shard}};
   AddFarWorker("other host");
+  EXPECT_EQ(rig.FindFor<protocol::FenceShard>(kTrainer), nullptr) << "it may be on the way to it";
+  const auto* revoked = rig.FindFor<protocol::LeasesRevoked>(kFarWorker);
+  ASSERT_NE(revoked, nullptr);
+  EXPECT_EQ(revoked->leases, std::vector{leased[1].lease});
+  protocol::ShardsReturned returned;
+  returned.items.push_back({leased[1].lease, 0, {}, {1, "cancelled"}});
+  rig.Tell(kFarWorker, returned);
   const auto* fence = rig.FindFor<protocol::FenceShard>(kTrainer);
   ASSERT_NE(fence, nullptr);
   EXPECT_EQ(fence->lease, leased[1].lease);

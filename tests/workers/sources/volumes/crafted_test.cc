@@ -338,7 +338,7 @@ TEST(CraftedText, WhatIsWrongIsSaid) {
   EXPECT_THAT(refusal(kMha, "NDims = 3", "NDims = 4"), HasSubstr("three axes"));
   EXPECT_THAT(refusal(kMha, "TransformMatrix = 1 0 0 0 1 0 0 0 1\n", ""),
               HasSubstr("left and right"));
-  EXPECT_THAT(refusal(kMha, "MET_SHORT", "MET_LONG_LONG"), HasSubstr("type that is not read"));
+  EXPECT_THAT(refusal(kMha, "MET_SHORT", "MET_LONG_LONG"), HasSubstr("integers of 8 to 32 bits"));
 }
 
 /// Explicit little endian, one element: sequences of one item each, `depth` of them, all of which
