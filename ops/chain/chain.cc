@@ -8,9 +8,9 @@
 #include "ops/geometry/pixels.h"
 #include "ops/intensity/cast.h"
 #include "ops/intensity/normalize.h"
-#include "runtime/base/strings.h"
-#include "runtime/plan/ops/cast.h"
-#include "runtime/plan/ops/volume_chain.h"
+#include "runtime/core/strings.h"
+#include "runtime/model/ops/cast.h"
+#include "runtime/model/ops/volume_chain.h"
 
 namespace patchbay::ops {
 namespace {

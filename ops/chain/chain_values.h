@@ -9,7 +9,7 @@
 #include "ops/chain/patch_geometry.h"
 #include "ops/intensity/cast_math.h"
 #include "ops/intensity/normalize_math.h"
-#include "runtime/base/dtype.h"
+#include "runtime/core/dtype.h"
 
 namespace patchbay::ops {
 

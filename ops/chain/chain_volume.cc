@@ -4,8 +4,8 @@
 
 #include "ops/chain/chain.h"
 #include "ops/intensity/cast.h"
-#include "runtime/base/strings.h"
-#include "runtime/plan/ops/volume_chain.h"
+#include "runtime/core/strings.h"
+#include "runtime/model/ops/volume_chain.h"
 
 namespace patchbay::ops {
 

@@ -6,8 +6,8 @@
 #include "ops/colour/reinhard.h"
 #include "ops/intensity/cast.h"
 #include "ops/intensity/normalize.h"
-#include "runtime/base/strings.h"
-#include "runtime/plan/ops/cast.h"
+#include "runtime/core/strings.h"
+#include "runtime/model/ops/cast.h"
 
 namespace patchbay::ops {
 namespace {

@@ -14,10 +14,10 @@
 #include "ops/intensity/gaussian_blur.h"
 #include "ops/intensity/gaussian_noise.h"
 #include "ops/intensity/normalize_math.h"
-#include "runtime/base/dtype.h"
-#include "runtime/base/status.h"
-#include "runtime/plan/ops/op_list.h"
-#include "runtime/plan/ops/stain_normalize.h"
+#include "runtime/core/dtype.h"
+#include "runtime/core/status.h"
+#include "runtime/model/ops/op_list.h"
+#include "runtime/model/ops/stain_normalize.h"
 
 namespace patchbay::ops {
 

@@ -6,8 +6,8 @@
 #include "ops/chain/device_volume.h"
 #include "ops/geometry/pixels.h"
 #include "ops/intensity/cast.h"
-#include "runtime/base/strings.h"
-#include "runtime/plan/ops/op_list.h"
+#include "runtime/core/strings.h"
+#include "runtime/model/ops/op_list.h"
 
 namespace patchbay::ops {
 namespace {

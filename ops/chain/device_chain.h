@@ -11,8 +11,8 @@
 #include "ops/chain/chain.h"
 #include "ops/chain/chain_kernel.h"
 #include "ops/chain/device_room.h"
-#include "runtime/base/random.h"
-#include "runtime/base/status.h"
+#include "runtime/core/random.h"
+#include "runtime/core/status.h"
 #include "runtime/memory/device_block.h"
 #include "runtime/memory/gpu.h"
 

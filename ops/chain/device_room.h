@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "ops/colour/icc_lookup.h"
-#include "runtime/base/hash.h"
-#include "runtime/base/status.h"
+#include "runtime/core/hash.h"
+#include "runtime/core/status.h"
 #include "runtime/memory/device_block.h"
 #include "runtime/memory/gpu.h"
 

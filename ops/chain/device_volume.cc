@@ -6,7 +6,7 @@
 
 #include "ops/geometry/pixels.h"
 #include "ops/intensity/cast.h"
-#include "runtime/plan/ops/op_list.h"
+#include "runtime/model/ops/op_list.h"
 
 namespace patchbay::ops {
 namespace {

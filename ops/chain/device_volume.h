@@ -8,7 +8,7 @@
 #include "ops/chain/chain.h"
 #include "ops/chain/device_room.h"
 #include "ops/chain/drawn_volume.h"
-#include "runtime/base/status.h"
+#include "runtime/core/status.h"
 #include "runtime/memory/gpu.h"
 
 namespace patchbay::ops {

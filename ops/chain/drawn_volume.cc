@@ -5,7 +5,7 @@
 
 #include "ops/geometry/resample.h"
 #include "ops/intensity/gaussian_blur.h"
-#include "runtime/plan/ops/op_list.h"
+#include "runtime/model/ops/op_list.h"
 
 namespace patchbay::ops {
 namespace {

@@ -10,10 +10,10 @@
 #include "ops/chain/chain.h"
 #include "ops/chain/device_room.h"
 #include "ops/chain/volume_kernel.h"
-#include "runtime/base/random.h"
-#include "runtime/base/status.h"
+#include "runtime/core/random.h"
+#include "runtime/core/status.h"
 #include "runtime/memory/gpu.h"
-#include "runtime/plan/ops/volume_facts.h"
+#include "runtime/model/ops/volume_facts.h"
 
 namespace patchbay::ops {
 

@@ -12,7 +12,7 @@
 #include "ops/geometry/strided.h"
 #include "ops/intensity/cast_math.h"
 #include "ops/intensity/patch_noise.h"
-#include "runtime/base/dtype.h"
+#include "runtime/core/dtype.h"
 
 namespace patchbay::ops {
 

@@ -11,9 +11,9 @@
 #include "ops/geometry/crop.h"
 #include "ops/geometry/flip.h"
 #include "ops/geometry/rotate90.h"
-#include "runtime/base/extent.h"
-#include "runtime/plan/ops/op_list.h"
-#include "runtime/plan/ops/rotate90.h"
+#include "runtime/core/extent.h"
+#include "runtime/model/ops/op_list.h"
+#include "runtime/model/ops/rotate90.h"
 
 namespace patchbay::ops {
 

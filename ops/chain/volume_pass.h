@@ -9,7 +9,7 @@
 
 #include "ops/chain/volume_rows.h"
 #include "ops/volume/volume_program.h"
-#include "runtime/base/tensor_view.h"
+#include "runtime/core/tensor_view.h"
 
 namespace patchbay::ops {
 

@@ -9,8 +9,8 @@
 #include "ops/volume/tone.h"
 #include "ops/volume/volume_map.h"
 #include "ops/volume/volume_stats.h"
-#include "runtime/base/dtype.h"
-#include "runtime/base/extent.h"
+#include "runtime/core/dtype.h"
+#include "runtime/core/extent.h"
 
 namespace patchbay::ops {
 

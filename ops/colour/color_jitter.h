@@ -4,8 +4,8 @@
 #include <optional>
 
 #include "ops/colour/colour_maps.h"
-#include "runtime/base/random.h"
-#include "runtime/plan/ops/color_jitter.h"
+#include "runtime/core/random.h"
+#include "runtime/model/ops/color_jitter.h"
 
 namespace patchbay::ops {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "runtime/base/base64.h"
-#include "runtime/base/strings.h"
+#include "runtime/core/base64.h"
+#include "runtime/core/strings.h"
 
 namespace patchbay::ops {
 namespace {

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "ops/colour/icc_to_srgb_math.h"
-#include "runtime/base/hash.h"
-#include "runtime/base/json.h"
-#include "runtime/base/status.h"
+#include "runtime/core/hash.h"
+#include "runtime/core/status.h"
+#include "runtime/format/json/json.h"
 
 namespace patchbay::ops {
 

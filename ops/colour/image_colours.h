@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "ops/colour/icc_lookup.h"
-#include "runtime/plan/ops/stain_fit.h"
+#include "runtime/model/ops/stain_fit.h"
 
 namespace patchbay::ops {
 

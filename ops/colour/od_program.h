@@ -4,10 +4,10 @@
 #include <array>
 
 #include "ops/colour/colour_maps.h"
-#include "runtime/base/random.h"
-#include "runtime/plan/ops/hed_jitter.h"
-#include "runtime/plan/ops/stain_fit.h"
-#include "runtime/plan/ops/stain_jitter.h"
+#include "runtime/core/random.h"
+#include "runtime/model/ops/hed_jitter.h"
+#include "runtime/model/ops/stain_fit.h"
+#include "runtime/model/ops/stain_jitter.h"
 
 namespace patchbay::ops {
 

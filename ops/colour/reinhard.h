@@ -2,7 +2,7 @@
 #pragma once
 
 #include "ops/colour/colour_maps.h"
-#include "runtime/plan/ops/stain_fit.h"
+#include "runtime/model/ops/stain_fit.h"
 
 namespace patchbay::ops {
 

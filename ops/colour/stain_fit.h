@@ -15,7 +15,7 @@
 
 #include "ops/colour/icc_lookup.h"
 #include "ops/colour/stain_histogram.h"
-#include "runtime/plan/ops/stain_fit.h"
+#include "runtime/model/ops/stain_fit.h"
 
 namespace patchbay::ops {
 

@@ -5,7 +5,7 @@
 
 #include <immintrin.h>
 
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
 
 namespace patchbay::ops {
 namespace {

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/base/status.h"
-#include "runtime/base/tensor_view.h"
+#include "runtime/core/status.h"
+#include "runtime/core/tensor_view.h"
 
 namespace patchbay::ops {
 

@@ -5,9 +5,9 @@
 #include <cstdint>
 
 #include "ops/geometry/sample_map.h"
-#include "runtime/base/random.h"
-#include "runtime/plan/ops/affine.h"
-#include "runtime/plan/ops/elastic.h"
+#include "runtime/core/random.h"
+#include "runtime/model/ops/affine.h"
+#include "runtime/model/ops/elastic.h"
 
 namespace patchbay::ops {
 

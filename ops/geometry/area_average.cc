@@ -6,7 +6,7 @@
 #include <numeric>
 #include <type_traits>
 
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
 
 namespace patchbay::ops {
 namespace {

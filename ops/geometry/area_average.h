@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "runtime/base/status.h"
-#include "runtime/base/tensor_view.h"
+#include "runtime/core/status.h"
+#include "runtime/core/tensor_view.h"
 
 namespace patchbay::ops {
 

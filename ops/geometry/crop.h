@@ -3,7 +3,7 @@
 #pragma once
 
 #include "ops/geometry/crop_math.h"
-#include "runtime/plan/ops/crop.h"
+#include "runtime/model/ops/crop.h"
 
 namespace patchbay::ops {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "ops/geometry/flip_math.h"
-#include "runtime/plan/ops/flip.h"
+#include "runtime/model/ops/flip.h"
 
 namespace patchbay::ops {
 

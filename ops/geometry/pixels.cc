@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
 
 #if PATCHBAY_CUDA_API
 #include "runtime/memory/cuda_status.h"

@@ -4,8 +4,8 @@
 #include <string_view>
 
 #include "ops/geometry/strided.h"
-#include "runtime/base/status.h"
-#include "runtime/base/tensor_view.h"
+#include "runtime/core/status.h"
+#include "runtime/core/tensor_view.h"
 
 namespace patchbay::ops {
 

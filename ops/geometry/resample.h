@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "ops/geometry/coarse_tap.h"
-#include "runtime/base/extent.h"
-#include "runtime/base/status.h"
+#include "runtime/core/extent.h"
+#include "runtime/core/status.h"
 
 namespace patchbay::ops {
 

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "runtime/base/random.h"
+#include "runtime/core/random.h"
 
 namespace patchbay::ops {
 

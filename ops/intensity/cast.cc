@@ -1,6 +1,6 @@
 #include "ops/intensity/cast.h"
 
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
 
 namespace patchbay::ops {
 

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "ops/intensity/cast_math.h"
-#include "runtime/base/dtype.h"
-#include "runtime/base/status.h"
+#include "runtime/core/dtype.h"
+#include "runtime/core/status.h"
 
 namespace patchbay::ops {
 

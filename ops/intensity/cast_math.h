@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "runtime/base/random.h"
+#include "runtime/core/random.h"
 
 namespace patchbay::ops {
 

@@ -6,8 +6,8 @@
 #include <cstdint>
 
 #include "ops/intensity/gaussian_blur_math.h"
-#include "runtime/base/random.h"
-#include "runtime/plan/ops/gaussian_blur.h"
+#include "runtime/core/random.h"
+#include "runtime/model/ops/gaussian_blur.h"
 
 namespace patchbay::ops {
 

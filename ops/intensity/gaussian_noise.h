@@ -2,7 +2,7 @@
 #pragma once
 
 #include "ops/intensity/patch_noise.h"
-#include "runtime/plan/ops/gaussian_noise.h"
+#include "runtime/model/ops/gaussian_noise.h"
 
 namespace patchbay::ops {
 

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "ops/intensity/normalize_math.h"
-#include "runtime/base/status.h"
-#include "runtime/plan/ops/normalize.h"
+#include "runtime/core/status.h"
+#include "runtime/model/ops/normalize.h"
 
 namespace patchbay::ops {
 

@@ -1,7 +1,7 @@
 // normalize: the formula of one value. Host and device, templated on the value type.
 #pragma once
 
-#include "runtime/base/random.h"
+#include "runtime/core/random.h"
 
 namespace patchbay::ops {
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "runtime/base/random.h"
+#include "runtime/core/random.h"
 
 namespace patchbay::ops {
 

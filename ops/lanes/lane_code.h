@@ -2,7 +2,7 @@
 // that they are compiled for its processor.
 #pragma once
 
-#include "runtime/base/random.h"
+#include "runtime/core/random.h"
 
 #if defined(__CUDACC__)
 #define PB_LANE_CODE __host__ __device__ __forceinline__

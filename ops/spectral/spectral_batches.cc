@@ -6,7 +6,7 @@
 #include <tuple>
 #include <utility>
 
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
 
 namespace patchbay::ops {
 namespace {

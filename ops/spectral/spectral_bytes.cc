@@ -3,8 +3,8 @@
 #include <cstring>
 
 #include "ops/spectral/spectral_sums.h"
-#include "runtime/base/hash.h"
-#include "runtime/base/strings.h"
+#include "runtime/core/hash.h"
+#include "runtime/core/strings.h"
 
 namespace patchbay::ops {
 namespace {

@@ -8,7 +8,7 @@
 #include "ops/geometry/pixels.h"
 #include "ops/spectral/spectral_batches.h"
 #include "ops/spectral/spectral_launch.h"
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
 #include "runtime/memory/device_block.h"
 #include "runtime/memory/gpu.h"
 

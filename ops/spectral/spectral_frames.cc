@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "ops/spectral/spectral_kernel.h"
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
 
 namespace patchbay::ops {
 namespace {

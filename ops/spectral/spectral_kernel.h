@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "ops/spectral/spectral_sums.h"
-#include "runtime/plan/ops/spectral.h"
+#include "runtime/model/ops/spectral.h"
 
 namespace patchbay::ops {
 

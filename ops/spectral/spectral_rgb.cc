@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "ops/spectral/spectral_frames.h"
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
 
 namespace patchbay::ops {
 namespace {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "absl/numeric/int128.h"
-#include "runtime/base/status.h"
-#include "runtime/plan/ops/spectral.h"
+#include "runtime/core/status.h"
+#include "runtime/model/ops/spectral.h"
 
 namespace patchbay::ops {
 

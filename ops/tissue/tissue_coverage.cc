@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "absl/numeric/int128.h"
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
 
 namespace patchbay::ops {
 namespace {

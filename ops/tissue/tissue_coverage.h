@@ -7,7 +7,7 @@
 
 #include "ops/spectral/spectral_frames.h"
 #include "ops/tissue/tissue_mask.h"
-#include "runtime/base/status.h"
+#include "runtime/core/status.h"
 
 namespace patchbay::ops {
 

@@ -7,8 +7,8 @@
 #include "ops/geometry/pixels.h"
 #include "ops/tissue/mask_filters.h"
 #include "ops/tissue/tissue_mask_math.h"
-#include "runtime/base/counted.h"
-#include "runtime/base/strings.h"
+#include "runtime/core/counted.h"
+#include "runtime/core/strings.h"
 
 namespace patchbay::ops {
 namespace {

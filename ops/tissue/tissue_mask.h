@@ -16,9 +16,9 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/base/json.h"
-#include "runtime/base/status.h"
-#include "runtime/base/tensor_view.h"
+#include "runtime/core/status.h"
+#include "runtime/core/tensor_view.h"
+#include "runtime/format/json/json.h"
 
 namespace patchbay::ops {
 

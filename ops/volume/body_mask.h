@@ -9,8 +9,8 @@
 #include <span>
 #include <vector>
 
-#include "runtime/base/extent.h"
-#include "runtime/base/status.h"
+#include "runtime/core/extent.h"
+#include "runtime/core/status.h"
 
 namespace patchbay::ops {
 

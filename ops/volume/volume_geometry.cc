@@ -6,7 +6,7 @@
 
 #include "ops/geometry/affine.h"
 #include "ops/lanes/fixed_math.h"
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
 
 namespace patchbay::ops {
 namespace {

@@ -7,14 +7,14 @@
 
 #include "ops/intensity/drawn_op.h"
 #include "ops/volume/volume_map.h"
-#include "runtime/base/extent.h"
-#include "runtime/base/random.h"
-#include "runtime/base/status.h"
-#include "runtime/plan/ops/affine.h"
-#include "runtime/plan/ops/elastic.h"
-#include "runtime/plan/ops/flip.h"
-#include "runtime/plan/ops/op_list.h"
-#include "runtime/plan/ops/volume_facts.h"
+#include "runtime/core/extent.h"
+#include "runtime/core/random.h"
+#include "runtime/core/status.h"
+#include "runtime/model/ops/affine.h"
+#include "runtime/model/ops/elastic.h"
+#include "runtime/model/ops/flip.h"
+#include "runtime/model/ops/op_list.h"
+#include "runtime/model/ops/volume_facts.h"
 
 namespace patchbay::ops {
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "ops/volume/voxel_map.h"
-#include "runtime/base/box.h"
+#include "runtime/core/box.h"
 
 namespace patchbay::ops {
 

@@ -6,10 +6,10 @@
 #include "ops/geometry/affine.h"
 #include "ops/intensity/cast.h"
 #include "ops/intensity/gaussian_noise.h"
-#include "runtime/plan/ops/cast.h"
-#include "runtime/plan/ops/normalize.h"
-#include "runtime/plan/ops/volume_chain.h"
-#include "runtime/plan/ops/zscore.h"
+#include "runtime/model/ops/cast.h"
+#include "runtime/model/ops/normalize.h"
+#include "runtime/model/ops/volume_chain.h"
+#include "runtime/model/ops/zscore.h"
 
 namespace patchbay::ops {
 namespace {

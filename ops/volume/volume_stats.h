@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "runtime/base/random.h"
+#include "runtime/core/random.h"
 
 namespace patchbay::ops {
 

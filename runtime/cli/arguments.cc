@@ -8,7 +8,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
 
 namespace patchbay::cli {
 namespace {

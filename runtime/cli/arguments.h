@@ -9,7 +9,7 @@
 #include <variant>
 #include <vector>
 
-#include "runtime/base/status.h"
+#include "runtime/core/status.h"
 
 namespace patchbay::cli {
 

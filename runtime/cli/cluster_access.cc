@@ -2,9 +2,9 @@
 
 #include <regex>
 
-#include "runtime/base/strings.h"
 #include "runtime/cli/interrupt.h"
 #include "runtime/client/node_settings.h"
+#include "runtime/core/strings.h"
 
 namespace patchbay::cli {
 namespace {

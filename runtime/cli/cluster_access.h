@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "runtime/base/status.h"
 #include "runtime/cli/command.h"
 #include "runtime/client/cluster.h"
+#include "runtime/core/status.h"
 
 namespace patchbay::cli {
 

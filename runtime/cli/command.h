@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "runtime/base/status.h"
 #include "runtime/cli/arguments.h"
 #include "runtime/cli/terminal.h"
 #include "runtime/client/environment.h"
+#include "runtime/core/status.h"
 
 namespace patchbay::cli {
 

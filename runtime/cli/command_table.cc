@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "runtime/base/json.h"
-#include "runtime/base/strings.h"
 #include "runtime/cli/commands.h"
 #include "runtime/client/embedded_cluster.h"
+#include "runtime/core/strings.h"
+#include "runtime/format/json/json.h"
 
 namespace patchbay::cli {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <filesystem>
 
-#include "runtime/base/strings.h"
 #include "runtime/client/paths.h"
+#include "runtime/core/strings.h"
 
 namespace patchbay::cli {
 

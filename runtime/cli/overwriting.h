@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "runtime/base/status.h"
 #include "runtime/cli/arguments.h"
+#include "runtime/core/status.h"
 
 namespace patchbay::cli {
 

@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-#include "runtime/base/file_kind.h"
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
+#include "runtime/model/source/file_kind.h"
 
 namespace patchbay::cli {
 

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "runtime/base/json.h"
 #include "runtime/cli/terminal.h"
+#include "runtime/format/json/json.h"
 
 namespace patchbay::cli {
 

@@ -2,12 +2,12 @@
 #include <string>
 #include <vector>
 
-#include "runtime/base/file_limit.h"
-#include "runtime/base/last_words.h"
-#include "runtime/base/log.h"
-#include "runtime/base/standard_streams.h"
 #include "runtime/cli/command_table.h"
 #include "runtime/client/environment.h"
+#include "runtime/core/log.h"
+#include "runtime/os/file_limit.h"
+#include "runtime/os/last_words.h"
+#include "runtime/os/standard_streams.h"
 
 int main(int argc, char** argv, char** variables) {
   patchbay::ExplainTermination();

@@ -4,13 +4,13 @@
 
 #include <unistd.h>
 
-#include "runtime/base/clock.h"
-#include "runtime/base/strings.h"
 #include "runtime/cli/cluster_access.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/interrupt.h"
 #include "runtime/client/temporary_folder.h"
 #include "runtime/client/up_lock.h"
+#include "runtime/core/clock.h"
+#include "runtime/core/strings.h"
 
 namespace patchbay::cli {
 namespace {

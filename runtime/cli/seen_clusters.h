@@ -4,10 +4,10 @@
 #include <functional>
 #include <string>
 
-#include "runtime/base/json.h"
-#include "runtime/base/status.h"
 #include "runtime/cli/command.h"
 #include "runtime/client/client.h"
+#include "runtime/core/status.h"
+#include "runtime/format/json/json.h"
 
 namespace patchbay::cli {
 

@@ -8,8 +8,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "runtime/base/printable.h"
-#include "runtime/base/strings.h"
+#include "runtime/core/printable.h"
+#include "runtime/core/strings.h"
 
 namespace patchbay::cli {
 namespace {

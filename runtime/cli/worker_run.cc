@@ -11,11 +11,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "runtime/base/executable.h"
-#include "runtime/base/file.h"
-#include "runtime/base/hash.h"
-#include "runtime/base/strings.h"
 #include "runtime/cli/interrupt.h"
+#include "runtime/core/hash.h"
+#include "runtime/core/strings.h"
+#include "runtime/os/executable.h"
+#include "runtime/os/file.h"
 
 namespace patchbay::cli {
 namespace {

@@ -9,10 +9,10 @@
 
 #include <unistd.h>
 
-#include "runtime/base/hash.h"
-#include "runtime/base/strings.h"
-#include "runtime/control/keys.h"
-#include "runtime/control/session.h"
+#include "runtime/core/hash.h"
+#include "runtime/core/strings.h"
+#include "runtime/wire/control/keys.h"
+#include "runtime/wire/control/session.h"
 
 namespace patchbay::client {
 

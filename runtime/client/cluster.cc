@@ -9,9 +9,9 @@
 #include <sched.h>
 #include <unistd.h>
 
-#include "runtime/base/clock.h"
-#include "runtime/base/strings.h"
 #include "runtime/client/up_lock.h"
+#include "runtime/core/clock.h"
+#include "runtime/core/strings.h"
 
 namespace patchbay::client {
 namespace {

@@ -8,10 +8,10 @@
 #include <optional>
 #include <string>
 
-#include "runtime/base/status.h"
 #include "runtime/client/client.h"
 #include "runtime/client/embedded_cluster.h"
 #include "runtime/client/environment.h"
+#include "runtime/core/status.h"
 
 namespace patchbay::client {
 

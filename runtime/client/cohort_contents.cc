@@ -2,10 +2,10 @@
 
 #include <unordered_map>
 
-#include "runtime/base/file.h"
-#include "runtime/base/json.h"
-#include "runtime/base/strings.h"
 #include "runtime/client/paths.h"
+#include "runtime/core/strings.h"
+#include "runtime/format/json/json.h"
+#include "runtime/os/file.h"
 
 namespace patchbay::client {
 namespace {

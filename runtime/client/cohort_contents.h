@@ -7,9 +7,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "runtime/base/hash.h"
-#include "runtime/base/status.h"
-#include "runtime/plan/cohort.h"
+#include "runtime/core/hash.h"
+#include "runtime/core/status.h"
+#include "runtime/model/plan/cohort.h"
 
 namespace patchbay::client {
 

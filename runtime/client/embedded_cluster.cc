@@ -13,13 +13,13 @@
 #include <unistd.h>
 
 #include "absl/strings/cord.h"
-#include "runtime/base/clock.h"
-#include "runtime/base/hash.h"
-#include "runtime/base/strings.h"
 #include "runtime/client/launch.h"
 #include "runtime/client/node_settings.h"
 #include "runtime/client/temporary_folder.h"
-#include "runtime/control/key_table.h"
+#include "runtime/core/clock.h"
+#include "runtime/core/hash.h"
+#include "runtime/core/strings.h"
+#include "runtime/wire/control/key_table.h"
 
 namespace patchbay::client {
 namespace {

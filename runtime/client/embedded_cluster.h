@@ -9,8 +9,8 @@
 
 #include <sys/types.h>
 
-#include "runtime/base/file.h"
-#include "runtime/base/status.h"
+#include "runtime/core/status.h"
+#include "runtime/os/file.h"
 
 namespace patchbay::client {
 

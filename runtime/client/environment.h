@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "runtime/base/status.h"
+#include "runtime/core/status.h"
 
 namespace patchbay::client {
 

@@ -5,7 +5,7 @@
 #include <new>
 #include <utility>
 
-#include "runtime/stream/slot_layout.h"
+#include "runtime/model/stream/slot_layout.h"
 
 namespace patchbay::client {
 namespace {

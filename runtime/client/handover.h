@@ -1,5 +1,5 @@
-// The client's side of a ring in another process's hands (runtime/stream/handover.h): takes batches
-// from a stream as that process uses them up, and gives back the slots it is done with.
+// The client's side of a ring in another process's hands (runtime/model/stream/handover.h): takes
+// batches from a stream as that process uses them up, and gives back the slots it is done with.
 #pragma once
 
 #include <array>
@@ -10,11 +10,11 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/base/json.h"
-#include "runtime/base/status.h"
 #include "runtime/client/open_run.h"
+#include "runtime/core/status.h"
+#include "runtime/format/json/json.h"
 #include "runtime/memory/memfd_block.h"
-#include "runtime/stream/handover.h"
+#include "runtime/model/stream/handover.h"
 
 namespace patchbay::client {
 

@@ -6,10 +6,10 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/base/json.h"
-#include "runtime/base/status.h"
 #include "runtime/client/run_file.h"
-#include "runtime/results/image_facts.h"
+#include "runtime/core/status.h"
+#include "runtime/format/json/json.h"
+#include "runtime/model/results/image_facts.h"
 
 namespace patchbay::client {
 

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
 
 extern char** environ;
 

@@ -5,9 +5,9 @@
 
 #include <string>
 
-#include "runtime/base/file.h"
-#include "runtime/base/status.h"
 #include "runtime/client/node_settings.h"
+#include "runtime/core/status.h"
+#include "runtime/os/file.h"
 
 namespace patchbay::client {
 

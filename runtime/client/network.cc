@@ -6,11 +6,11 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-#include "runtime/base/file.h"
-#include "runtime/base/log.h"
-#include "runtime/base/port_range.h"
-#include "runtime/base/strings.h"
-#include "runtime/control/address.h"
+#include "runtime/core/log.h"
+#include "runtime/core/port_range.h"
+#include "runtime/core/strings.h"
+#include "runtime/os/file.h"
+#include "runtime/wire/control/address.h"
 
 namespace patchbay::client {
 namespace {

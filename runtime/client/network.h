@@ -3,9 +3,9 @@
 
 #include <string>
 
-#include "runtime/base/status.h"
 #include "runtime/client/environment.h"
-#include "runtime/data/network_policy.h"
+#include "runtime/core/status.h"
+#include "runtime/wire/data/network_policy.h"
 
 namespace patchbay::client {
 

@@ -4,8 +4,8 @@
 
 #include <unistd.h>
 
-#include "runtime/base/executable.h"
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
+#include "runtime/os/executable.h"
 
 namespace patchbay::client {
 

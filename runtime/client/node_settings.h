@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/base/status.h"
-#include "runtime/data/network_policy.h"
+#include "runtime/core/status.h"
+#include "runtime/wire/data/network_policy.h"
 
 namespace patchbay::client {
 

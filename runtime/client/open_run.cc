@@ -3,16 +3,16 @@
 #include <algorithm>
 #include <utility>
 
-#include "runtime/base/clock.h"
-#include "runtime/base/counted.h"
-#include "runtime/base/log.h"
-#include "runtime/base/strings.h"
 #include "runtime/client/memory_lock.h"
 #include "runtime/client/network.h"
 #include "runtime/client/resume_token.h"
 #include "runtime/client/stream_paths.h"
-#include "runtime/control/keys.h"
-#include "runtime/plan/plan.h"
+#include "runtime/core/clock.h"
+#include "runtime/core/counted.h"
+#include "runtime/core/log.h"
+#include "runtime/core/strings.h"
+#include "runtime/model/plan/plan.h"
+#include "runtime/wire/control/keys.h"
 
 namespace patchbay::client {
 namespace {

@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "runtime/base/status.h"
 #include "runtime/client/cluster.h"
 #include "runtime/client/image_record.h"
 #include "runtime/client/run_file.h"
 #include "runtime/client/stream.h"
 #include "runtime/client/stream_paths.h"
+#include "runtime/core/status.h"
 
 namespace patchbay::client {
 

@@ -3,7 +3,7 @@
 #include <charconv>
 #include <filesystem>
 
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
 
 namespace patchbay::client {
 namespace {

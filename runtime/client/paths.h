@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/base/status.h"
+#include "runtime/core/status.h"
 
 namespace patchbay::client {
 

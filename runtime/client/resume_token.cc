@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/base/json.h"
-#include "runtime/base/strings.h"
-#include "runtime/plan/ops/stain_normalize.h"
+#include "runtime/core/strings.h"
+#include "runtime/format/json/json.h"
+#include "runtime/model/ops/stain_normalize.h"
 
 namespace patchbay::client {
 namespace {

@@ -6,10 +6,10 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/base/hash.h"
-#include "runtime/base/status.h"
-#include "runtime/stream/position.h"
-#include "runtime/stream/stream_geometry.h"
+#include "runtime/core/hash.h"
+#include "runtime/core/status.h"
+#include "runtime/model/stream/position.h"
+#include "runtime/model/stream/stream_geometry.h"
 
 namespace patchbay::client {
 

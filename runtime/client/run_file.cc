@@ -7,19 +7,19 @@
 #include <utility>
 
 #include "absl/strings/cord.h"
-#include "runtime/base/file.h"
-#include "runtime/base/strings.h"
 #include "runtime/client/cohort_contents.h"
 #include "runtime/client/paths.h"
 #include "runtime/client/run_lock.h"
-#include "runtime/plan/coordinates.h"
-#include "runtime/plan/ops/ct_normalize.h"
-#include "runtime/plan/ops/op_key.h"
-#include "runtime/plan/ops/op_list.h"
-#include "runtime/plan/ops/stain_normalize.h"
-#include "runtime/plan/plan.h"
-#include "runtime/plan/plausibility.h"
-#include "runtime/plan/table_mpps.h"
+#include "runtime/core/strings.h"
+#include "runtime/model/ops/ct_normalize.h"
+#include "runtime/model/ops/op_key.h"
+#include "runtime/model/ops/op_list.h"
+#include "runtime/model/ops/stain_normalize.h"
+#include "runtime/model/plan/coordinates.h"
+#include "runtime/model/plan/plan.h"
+#include "runtime/model/plan/plausibility.h"
+#include "runtime/model/plan/table_mpps.h"
+#include "runtime/os/file.h"
 
 namespace patchbay::client {
 namespace {

@@ -8,13 +8,13 @@
 #include <string>
 #include <vector>
 
-#include "runtime/base/json.h"
-#include "runtime/base/status.h"
 #include "runtime/client/cohort_contents.h"
-#include "runtime/config/yaml.h"
-#include "runtime/plan/cohort.h"
-#include "runtime/plan/run_config.h"
-#include "runtime/plan/run_lock.h"
+#include "runtime/core/status.h"
+#include "runtime/format/json/json.h"
+#include "runtime/format/yaml/yaml.h"
+#include "runtime/model/plan/cohort.h"
+#include "runtime/model/plan/run_config.h"
+#include "runtime/model/plan/run_lock.h"
 
 namespace patchbay::client {
 

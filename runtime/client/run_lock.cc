@@ -3,12 +3,12 @@
 #include <unordered_map>
 #include <utility>
 
-#include "runtime/base/file.h"
-#include "runtime/base/strings.h"
-#include "runtime/plan/ops/ct_normalize.h"
-#include "runtime/plan/ops/icc_to_srgb.h"
-#include "runtime/plan/ops/stain_normalize.h"
-#include "runtime/plan/ops/window.h"
+#include "runtime/core/strings.h"
+#include "runtime/model/ops/ct_normalize.h"
+#include "runtime/model/ops/icc_to_srgb.h"
+#include "runtime/model/ops/stain_normalize.h"
+#include "runtime/model/ops/window.h"
+#include "runtime/os/file.h"
 
 namespace patchbay::client {
 namespace {

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "runtime/base/json.h"
-#include "runtime/base/status.h"
-#include "runtime/plan/cohort_table.h"
-#include "runtime/plan/run_lock.h"
+#include "runtime/core/status.h"
+#include "runtime/format/json/json.h"
+#include "runtime/model/plan/cohort_table.h"
+#include "runtime/model/plan/run_lock.h"
 
 namespace patchbay::client {
 

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
 
 namespace patchbay::client {
 

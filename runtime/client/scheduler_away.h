@@ -4,8 +4,8 @@
 #include <string>
 #include <utility>
 
-#include "runtime/base/clock.h"
-#include "runtime/base/status.h"
+#include "runtime/core/clock.h"
+#include "runtime/core/status.h"
 
 namespace patchbay::client {
 

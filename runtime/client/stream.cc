@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "runtime/client/trainer_core.h"
-#include "runtime/control/keys.h"
-#include "runtime/control/session.h"
+#include "runtime/wire/control/keys.h"
+#include "runtime/wire/control/session.h"
 
 static_assert(patchbay::kMaxPatchAxes < patchbay::kMaxRank);
 

@@ -17,20 +17,20 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/base/dtype.h"
-#include "runtime/base/hash.h"
-#include "runtime/base/status.h"
-#include "runtime/base/tensor_view.h"
 #include "runtime/client/resume_token.h"
-#include "runtime/control/session.h"
-#include "runtime/data/network_policy.h"
-#include "runtime/data/ring.h"
-#include "runtime/data/slot_table.h"
+#include "runtime/core/dtype.h"
+#include "runtime/core/hash.h"
+#include "runtime/core/status.h"
+#include "runtime/core/tensor_view.h"
 #include "runtime/memory/gpu.h"
-#include "runtime/stream/batch_layout.h"
-#include "runtime/stream/position.h"
-#include "runtime/stream/stage_times.h"
-#include "runtime/stream/stream_geometry.h"
+#include "runtime/model/stream/batch_layout.h"
+#include "runtime/model/stream/position.h"
+#include "runtime/model/stream/stage_times.h"
+#include "runtime/model/stream/stream_geometry.h"
+#include "runtime/wire/control/session.h"
+#include "runtime/wire/data/network_policy.h"
+#include "runtime/wire/data/ring.h"
+#include "runtime/wire/data/slot_table.h"
 
 namespace patchbay::client {
 

@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "runtime/base/hash.h"
-#include "runtime/base/status.h"
 #include "runtime/client/stream.h"
+#include "runtime/core/hash.h"
+#include "runtime/core/status.h"
 
 namespace patchbay::client {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "runtime/base/strings.h"
 #include "runtime/client/paths.h"
+#include "runtime/core/strings.h"
 
 namespace patchbay::client {
 std::vector<std::string> PlannedPaths(const std::string& result) {

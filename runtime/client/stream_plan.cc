@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "runtime/stream/planned_stream.h"
+#include "runtime/model/stream/planned_stream.h"
 
 namespace patchbay::client {
 

@@ -6,11 +6,11 @@
 #include <memory>
 #include <string>
 
-#include "runtime/base/hash.h"
-#include "runtime/base/status.h"
 #include "runtime/client/resume_token.h"
-#include "runtime/stream/batch_layout.h"
-#include "runtime/stream/stream_geometry.h"
+#include "runtime/core/hash.h"
+#include "runtime/core/status.h"
+#include "runtime/model/stream/batch_layout.h"
+#include "runtime/model/stream/stream_geometry.h"
 
 namespace patchbay::client {
 

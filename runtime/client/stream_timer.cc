@@ -1,6 +1,6 @@
 #include "runtime/client/stream_timer.h"
 
-#include "runtime/base/clock.h"
+#include "runtime/core/clock.h"
 
 namespace patchbay::client {
 namespace {

@@ -11,10 +11,10 @@
 
 #include <unistd.h>
 
-#include "runtime/control/event_loop.h"
-#include "runtime/data/ring.h"
-#include "runtime/data/ring_server.h"
-#include "runtime/protocol/messages.h"
+#include "runtime/wire/control/event_loop.h"
+#include "runtime/wire/data/ring.h"
+#include "runtime/wire/data/ring_server.h"
+#include "runtime/wire/protocol/messages.h"
 
 namespace patchbay::client {
 

@@ -1,5 +1,5 @@
 // One rank of one stream: a control thread that speaks with the scheduler, the delivery threads of
-// runtime/data, and the user's thread in Next.
+// runtime/wire/data, and the user's thread in Next.
 
 #include <algorithm>
 #include <atomic>
@@ -12,19 +12,19 @@
 
 #include <unistd.h>
 
-#include "runtime/base/available_memory.h"
-#include "runtime/base/clock.h"
-#include "runtime/base/host_identity.h"
-#include "runtime/base/log.h"
 #include "runtime/client/client.h"
 #include "runtime/client/scheduler_away.h"
 #include "runtime/client/stream.h"
 #include "runtime/client/stream_plan.h"
 #include "runtime/client/stream_timer.h"
 #include "runtime/client/trainer_core.h"
-#include "runtime/data/remote_delivery.h"
-#include "runtime/data/ring_server.h"
-#include "runtime/plan/ring_room.h"
+#include "runtime/core/clock.h"
+#include "runtime/core/log.h"
+#include "runtime/model/plan/ring_room.h"
+#include "runtime/os/available_memory.h"
+#include "runtime/os/host_identity.h"
+#include "runtime/wire/data/remote_delivery.h"
+#include "runtime/wire/data/ring_server.h"
 
 namespace patchbay::client {
 

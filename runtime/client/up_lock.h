@@ -3,9 +3,9 @@
 
 #include <string>
 
-#include "runtime/base/file.h"
-#include "runtime/base/status.h"
 #include "runtime/client/environment.h"
+#include "runtime/core/status.h"
+#include "runtime/os/file.h"
 
 namespace patchbay::client {
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/base/status.h"
+#include "runtime/core/status.h"
 
 namespace patchbay::memory {
 

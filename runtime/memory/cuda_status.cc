@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
 
 namespace patchbay::memory {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include "runtime/base/status.h"
+#include "runtime/core/status.h"
 
 namespace patchbay::memory {
 

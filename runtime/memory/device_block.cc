@@ -3,7 +3,7 @@
 #include <cstring>
 #include <utility>
 
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
 
 #if PATCHBAY_CUDA_API
 #include "runtime/memory/cuda_status.h"

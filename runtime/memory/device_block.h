@@ -8,7 +8,7 @@
 #include <span>
 #include <string>
 
-#include "runtime/base/status.h"
+#include "runtime/core/status.h"
 #include "runtime/memory/gpu.h"
 
 namespace patchbay::memory {

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
 #include "runtime/memory/gpu_advice.h"
 
 #if PATCHBAY_CUDA_API

@@ -1,6 +1,6 @@
 #include "runtime/memory/gpu_advice.h"
 
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
 
 namespace patchbay::memory {
 namespace {

@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
 #include "runtime/memory/memfd_block.h"
 
 namespace patchbay::memory {

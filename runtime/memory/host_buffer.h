@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-#include "runtime/base/status.h"
+#include "runtime/core/status.h"
 
 namespace patchbay::memory {
 

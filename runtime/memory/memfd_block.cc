@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "runtime/base/available_memory.h"
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
+#include "runtime/os/available_memory.h"
 
 namespace patchbay::memory {
 namespace {

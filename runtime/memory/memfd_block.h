@@ -8,8 +8,8 @@
 #include <span>
 #include <string_view>
 
-#include "runtime/base/file.h"
-#include "runtime/base/status.h"
+#include "runtime/core/status.h"
+#include "runtime/os/file.h"
 
 namespace patchbay::memory {
 

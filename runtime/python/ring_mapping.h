@@ -1,5 +1,6 @@
 // A ring that a client process handed over, in the trainer's process: the mapped memory, the words
-// both wait on (runtime/stream/handover.h), and who holds which batch. No Python, C library only.
+// both wait on (runtime/model/stream/handover.h), and who holds which batch. No Python, C library
+// only.
 #pragma once
 
 #include <array>
@@ -14,9 +15,9 @@
 
 #include <sys/types.h>
 
+#include "runtime/model/stream/handover.h"
 #include "runtime/python/cuda_driver.h"
 #include "runtime/python/deferred_release.h"
-#include "runtime/stream/handover.h"
 
 namespace patchbay::python {
 

@@ -9,10 +9,10 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/base/clock.h"
-#include "runtime/base/hash.h"
-#include "runtime/base/status.h"
-#include "runtime/protocol/messages.h"
+#include "runtime/core/clock.h"
+#include "runtime/core/hash.h"
+#include "runtime/core/status.h"
+#include "runtime/wire/protocol/messages.h"
 #include "scheduler/policy/limits.h"
 #include "scheduler/policy/roles.h"
 

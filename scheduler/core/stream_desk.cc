@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/base/host_identity.h"
+#include "runtime/core/ids.h"
 #include "scheduler/core/job_access.h"
 #include "scheduler/policy/limits.h"
 #include "scheduler/policy/retry.h"

@@ -11,7 +11,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
-#include "runtime/base/file.h"
+#include "runtime/os/file.h"
 
 namespace patchbay::scheduler {
 namespace {

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <utility>
 
-#include "runtime/base/seal.h"
-#include "runtime/base/status.h"
+#include "runtime/core/seal.h"
+#include "runtime/core/status.h"
 
 struct sqlite3;
 struct sqlite3_stmt;

@@ -6,7 +6,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "runtime/base/hash.h"
+#include "runtime/core/hash.h"
 
 namespace patchbay::scheduler {
 namespace {

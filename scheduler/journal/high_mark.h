@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string>
 
-#include "runtime/base/file.h"
-#include "runtime/base/status.h"
+#include "runtime/core/status.h"
+#include "runtime/os/file.h"
 
 namespace patchbay::scheduler {
 

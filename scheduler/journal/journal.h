@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/base/status.h"
+#include "runtime/core/status.h"
 #include "scheduler/core/core.h"
 
 namespace patchbay::scheduler {

@@ -1,7 +1,7 @@
 #include "scheduler/policy/join.h"
 
-#include "runtime/base/json.h"
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
+#include "runtime/format/json/json.h"
 
 namespace patchbay::scheduler {
 namespace {

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string>
 
-#include "runtime/base/status.h"
-#include "runtime/protocol/messages.h"
+#include "runtime/core/status.h"
+#include "runtime/wire/protocol/messages.h"
 
 namespace patchbay::scheduler {
 

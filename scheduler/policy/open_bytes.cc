@@ -1,6 +1,6 @@
 #include "scheduler/policy/open_bytes.h"
 
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
 
 namespace patchbay::scheduler {
 

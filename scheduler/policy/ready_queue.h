@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/base/ids.h"
-#include "runtime/base/status.h"
+#include "runtime/core/ids.h"
+#include "runtime/core/status.h"
 #include "scheduler/policy/resources.h"
 
 namespace patchbay::scheduler {

@@ -8,7 +8,7 @@
 #include <map>
 #include <tuple>
 
-#include "runtime/protocol/messages.h"
+#include "runtime/wire/protocol/messages.h"
 #include "scheduler/policy/limits.h"
 
 namespace patchbay::scheduler {

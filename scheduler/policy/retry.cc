@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "runtime/base/status.h"
+#include "runtime/core/status.h"
 
 namespace patchbay::scheduler {
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "runtime/base/clock.h"
+#include "runtime/core/clock.h"
 
 namespace patchbay::scheduler {
 

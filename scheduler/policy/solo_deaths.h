@@ -6,7 +6,7 @@
 
 #include <sys/wait.h>
 
-#include "runtime/protocol/messages.h"
+#include "runtime/wire/protocol/messages.h"
 #include "scheduler/policy/limits.h"
 
 namespace patchbay::scheduler {

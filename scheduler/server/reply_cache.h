@@ -7,7 +7,7 @@
 #include <string>
 #include <tuple>
 
-#include "runtime/protocol/messages.h"
+#include "runtime/wire/protocol/messages.h"
 
 namespace patchbay::scheduler {
 

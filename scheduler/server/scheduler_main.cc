@@ -12,12 +12,12 @@
 
 #include <sys/resource.h>
 
-#include "runtime/base/file_limit.h"
-#include "runtime/base/last_words.h"
-#include "runtime/base/log.h"
-#include "runtime/base/oom_score.h"
-#include "runtime/base/standard_streams.h"
-#include "runtime/control/parent_pipe.h"
+#include "runtime/core/log.h"
+#include "runtime/os/file_limit.h"
+#include "runtime/os/last_words.h"
+#include "runtime/os/oom_score.h"
+#include "runtime/os/standard_streams.h"
+#include "runtime/wire/control/parent_pipe.h"
 #include "scheduler/server/server.h"
 
 namespace patchbay::scheduler {

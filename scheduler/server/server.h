@@ -6,8 +6,8 @@
 #include <memory>
 #include <string>
 
-#include "runtime/base/status.h"
-#include "runtime/control/event_loop.h"
+#include "runtime/core/status.h"
+#include "runtime/wire/control/event_loop.h"
 #include "scheduler/core/core.h"
 
 namespace patchbay::scheduler {

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "runtime/base/file.h"
-#include "runtime/base/status.h"
+#include "runtime/core/status.h"
+#include "runtime/os/file.h"
 
 namespace patchbay::scheduler {
 

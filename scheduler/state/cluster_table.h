@@ -10,9 +10,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "runtime/base/clock.h"
-#include "runtime/base/ids.h"
-#include "runtime/protocol/messages.h"
+#include "runtime/core/clock.h"
+#include "runtime/core/ids.h"
+#include "runtime/wire/protocol/messages.h"
 #include "scheduler/policy/pace.h"
 #include "scheduler/policy/resources.h"
 

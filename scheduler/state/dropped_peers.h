@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/base/ids.h"
-#include "runtime/protocol/messages.h"
+#include "runtime/core/ids.h"
+#include "runtime/wire/protocol/messages.h"
 
 namespace patchbay::scheduler {
 

@@ -13,11 +13,11 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/base/clock.h"
-#include "runtime/base/hash.h"
-#include "runtime/base/ids.h"
-#include "runtime/base/status.h"
-#include "runtime/protocol/messages.h"
+#include "runtime/core/clock.h"
+#include "runtime/core/hash.h"
+#include "runtime/core/ids.h"
+#include "runtime/core/status.h"
+#include "runtime/wire/protocol/messages.h"
 #include "scheduler/policy/solo_deaths.h"
 #include "scheduler/state/records.h"
 

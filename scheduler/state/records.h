@@ -8,9 +8,9 @@
 #include <variant>
 #include <vector>
 
-#include "runtime/base/ids.h"
-#include "runtime/base/status.h"
-#include "runtime/protocol/messages.h"
+#include "runtime/core/ids.h"
+#include "runtime/core/status.h"
+#include "runtime/wire/protocol/messages.h"
 
 namespace patchbay::scheduler {
 

@@ -10,15 +10,15 @@
 #include <string>
 #include <vector>
 
-#include "runtime/base/clock.h"
-#include "runtime/base/hash.h"
-#include "runtime/base/ids.h"
-#include "runtime/base/status.h"
-#include "runtime/protocol/messages.h"
-#include "runtime/stream/image_runs.h"
-#include "runtime/stream/numerics.h"
-#include "runtime/stream/position.h"
-#include "runtime/stream/stream_geometry.h"
+#include "runtime/core/clock.h"
+#include "runtime/core/hash.h"
+#include "runtime/core/ids.h"
+#include "runtime/core/status.h"
+#include "runtime/model/stream/image_runs.h"
+#include "runtime/model/stream/numerics.h"
+#include "runtime/model/stream/position.h"
+#include "runtime/model/stream/stream_geometry.h"
+#include "runtime/wire/protocol/messages.h"
 #include "scheduler/policy/solo_deaths.h"
 
 namespace patchbay::scheduler {

@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/base/ids.h"
-#include "runtime/protocol/messages.h"
+#include "runtime/core/ids.h"
+#include "runtime/wire/protocol/messages.h"
 
 namespace patchbay::scheduler {
 

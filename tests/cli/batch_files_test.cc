@@ -1,12 +1,12 @@
 // The folder and the header of batches that a command saves.
-#include "runtime/cli/batch_files.h"
+#include "runtime/cli/stream/batch_files.h"
 
 #include <filesystem>
 #include <fstream>
 
 #include <gtest/gtest.h>
 
-#include "runtime/base/hash.h"
+#include "runtime/core/hash.h"
 
 namespace patchbay::cli {
 namespace {

@@ -1,5 +1,5 @@
 // The end of an ingest: the report from a job's last row and its summary.
-#include "runtime/cli/ingest_report.h"
+#include "runtime/cli/jobs/ingest_report.h"
 
 #include <gtest/gtest.h>
 

@@ -1,12 +1,12 @@
 // The rate, the time left and the share that a running job is shown with.
-#include "runtime/cli/job_pace.h"
+#include "runtime/cli/jobs/job_pace.h"
 
 #include <algorithm>
 #include <vector>
 
 #include <gtest/gtest.h>
 
-#include "runtime/cli/job_view.h"
+#include "runtime/cli/jobs/job_view.h"
 #include "runtime/cli/progress_lines.h"
 
 namespace patchbay::cli {

@@ -1,13 +1,13 @@
 // The table of results and their slides, as a job writes it.
-#include "runtime/cli/manifest_csv.h"
+#include "runtime/cli/jobs/manifest_csv.h"
 
 #include <filesystem>
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
-#include "runtime/base/file.h"
-#include "runtime/base/hash.h"
+#include "runtime/core/hash.h"
+#include "runtime/os/file.h"
 
 namespace patchbay::cli {
 namespace {

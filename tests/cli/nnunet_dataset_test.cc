@@ -1,14 +1,14 @@
 // Datasets of nnU-Net and the Medical Segmentation Decathlon as cohort tables.
-#include "runtime/cli/nnunet_dataset.h"
+#include "runtime/cli/jobs/nnunet_dataset.h"
 
 #include <filesystem>
 #include <fstream>
 
 #include <gtest/gtest.h>
 
-#include "runtime/base/strings.h"
-#include "runtime/plan/class_table.h"
-#include "runtime/plan/cohort_table.h"
+#include "runtime/core/strings.h"
+#include "runtime/model/plan/class_table.h"
+#include "runtime/model/plan/cohort_table.h"
 
 namespace patchbay::cli {
 namespace {

@@ -1,5 +1,5 @@
 // The key behind the names of stores, when several commands want the first one at once.
-#include "runtime/cli/pseudonym_key.h"
+#include "runtime/cli/keys/pseudonym_key.h"
 
 #include <filesystem>
 #include <set>
@@ -9,8 +9,8 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/base/hash.h"
-#include "runtime/base/strings.h"
+#include "runtime/core/hash.h"
+#include "runtime/core/strings.h"
 
 namespace patchbay::cli {
 namespace {

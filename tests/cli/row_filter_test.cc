@@ -1,5 +1,5 @@
 // Rows of a table by conditions.
-#include "runtime/cli/row_filter.h"
+#include "runtime/cli/jobs/row_filter.h"
 
 #include <gtest/gtest.h>
 

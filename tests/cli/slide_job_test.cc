@@ -1,5 +1,5 @@
 // What a command says of slides that other processes know by number.
-#include "runtime/cli/slide_job.h"
+#include "runtime/cli/jobs/slide_job.h"
 
 #include <filesystem>
 
@@ -7,9 +7,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "runtime/base/hash.h"
-#include "runtime/base/strings.h"
-#include "runtime/cli/recorded_order.h"
+#include "runtime/cli/jobs/recorded_order.h"
+#include "runtime/core/hash.h"
+#include "runtime/core/strings.h"
 
 namespace patchbay::cli {
 namespace {

@@ -1,13 +1,13 @@
 // How many slides of a running job are done, from what its workers write.
-#include "runtime/cli/slides_done.h"
+#include "runtime/cli/jobs/slides_done.h"
 
 #include <filesystem>
 #include <fstream>
 
 #include <gtest/gtest.h>
 
-#include "runtime/base/hash.h"
-#include "runtime/base/strings.h"
+#include "runtime/core/hash.h"
+#include "runtime/core/strings.h"
 
 namespace patchbay::cli {
 namespace {

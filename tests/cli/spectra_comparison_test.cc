@@ -1,11 +1,11 @@
 // Two analyses held against each other.
-#include "runtime/cli/spectra_comparison.h"
+#include "runtime/cli/jobs/spectra_comparison.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "runtime/base/strings.h"
-#include "tests/runtime/results/spectra_documents.h"
+#include "runtime/core/strings.h"
+#include "tests/runtime/model/results/spectra_documents.h"
 
 namespace patchbay::cli {
 namespace {

@@ -1,5 +1,5 @@
 // The end of an analysis: the report from a job's last row and its summary.
-#include "runtime/cli/spectra_report.h"
+#include "runtime/cli/jobs/spectra_report.h"
 
 #include <gtest/gtest.h>
 

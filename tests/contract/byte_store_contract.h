@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/zarr/byte_store.h"
+#include "runtime/format/zarr/byte_store.h"
 
 namespace patchbay::zarr {
 

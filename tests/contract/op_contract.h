@@ -15,8 +15,8 @@
 
 #include "ops/chain/chain.h"
 #include "ops/chain/device_chain.h"
-#include "runtime/base/strings.h"
-#include "runtime/base/tensor_view.h"
+#include "runtime/core/strings.h"
+#include "runtime/core/tensor_view.h"
 #include "runtime/memory/device_block.h"
 #include "tests/contract/reference_image.h"
 

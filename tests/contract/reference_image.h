@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "ops/intensity/cast.h"
-#include "runtime/plan/ops/normalize.h"
+#include "runtime/model/ops/normalize.h"
 
 namespace patchbay::ops {
 

@@ -13,8 +13,8 @@
 
 #include <unistd.h>
 
-#include "runtime/base/hash.h"
 #include "runtime/client/open_run.h"
+#include "runtime/core/hash.h"
 #include "runtime/memory/device_block.h"
 #include "runtime/memory/gpu.h"
 

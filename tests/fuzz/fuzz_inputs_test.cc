@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/base/file.h"
-#include "runtime/base/hash.h"
+#include "runtime/core/hash.h"
+#include "runtime/os/file.h"
 #include "tests/fuzz/fuzz_target.h"
 
 namespace patchbay::fuzz {

@@ -5,10 +5,10 @@
 #include <zlib.h>
 #include <zstd.h>
 
-#include "runtime/base/file.h"
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
+#include "runtime/os/file.h"
 #include "tests/fuzz/fuzz_target.h"
-#include "tests/runtime/zarr/bytes_in_memory.h"
+#include "tests/runtime/format/zarr/bytes_in_memory.h"
 #include "tests/workers/sources/crafted_tiff.h"
 #include "workers/sources/flat_codecs.h"
 #include "workers/sources/jpeg2000_decoder.h"

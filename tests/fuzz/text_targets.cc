@@ -1,9 +1,9 @@
 // Texts that people write or hand on: YAML and key files.
 #include <cstdlib>
 
-#include "runtime/base/hash.h"
-#include "runtime/config/yaml.h"
-#include "runtime/control/keys.h"
+#include "runtime/core/hash.h"
+#include "runtime/format/yaml/yaml.h"
+#include "runtime/wire/control/keys.h"
 #include "tests/fuzz/fuzz_target.h"
 
 namespace patchbay::fuzz {

@@ -4,12 +4,12 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "runtime/base/hash.h"
-#include "runtime/data/ring_greeting.h"
-#include "runtime/data/shard_header.h"
-#include "runtime/protocol/codec.h"
+#include "runtime/core/hash.h"
+#include "runtime/wire/data/ring_greeting.h"
+#include "runtime/wire/data/shard_header.h"
+#include "runtime/wire/protocol/codec.h"
 #include "tests/fuzz/fuzz_target.h"
-#include "tests/runtime/protocol/every_field.h"
+#include "tests/runtime/wire/protocol/every_field.h"
 
 namespace patchbay::fuzz {
 namespace {

@@ -6,15 +6,15 @@
 #include <blosc.h>
 #include <zstd.h>
 
-#include "runtime/base/hash.h"
-#include "runtime/base/json.h"
-#include "runtime/zarr/blosc_frame.h"
-#include "runtime/zarr/chunk_codec.h"
-#include "runtime/zarr/metadata.h"
-#include "runtime/zarr/ngff.h"
-#include "runtime/zarr/shard_index.h"
+#include "runtime/core/hash.h"
+#include "runtime/format/json/json.h"
+#include "runtime/format/zarr/codec/blosc_frame.h"
+#include "runtime/format/zarr/codec/chunk_codec.h"
+#include "runtime/format/zarr/metadata.h"
+#include "runtime/format/zarr/ngff.h"
+#include "runtime/format/zarr/shard_index.h"
 #include "tests/fuzz/fuzz_target.h"
-#include "tests/runtime/zarr/bytes_in_memory.h"
+#include "tests/runtime/format/zarr/bytes_in_memory.h"
 
 namespace patchbay::fuzz {
 namespace {

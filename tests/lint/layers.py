@@ -1,69 +1,75 @@
-"""Include directions and third-party doors: the folder table of runtime/README.md, as a check."""
+"""Include directions and third-party libraries: the folder table of runtime/README.md, as a check.
+
+Every folder at every depth is an area: no two include each other, whatever their depths."""
 import collections
 import re
 
 import sources
 
-RUNTIME = ["runtime/base", "runtime/stream", "runtime/config", "runtime/protocol", "runtime/control", "runtime/data",
-           "runtime/memory", "runtime/zarr", "runtime/plan", "runtime/results", "runtime/client"]
+FORMATS = ["runtime/core", "runtime/os", "runtime/format"]
+MODEL = FORMATS + ["runtime/model"]
+RUNTIME = MODEL + ["runtime/wire", "runtime/memory", "runtime/client"]
 
-# Folder -> folders it may include besides itself and what lies below it.
+# Folder -> folders it may include besides itself and what lies below it. The longest match counts.
 MAY_INCLUDE = {
-    "runtime/base": [],
-    "runtime/stream": ["runtime/base"],
-    "runtime/config": ["runtime/base"],
-    "runtime/protocol": ["runtime/base", "runtime/stream"],
-    "runtime/control": ["runtime/base", "runtime/config", "runtime/protocol"],
-    "runtime/memory": ["runtime/base"],
-    "runtime/data": ["runtime/base", "runtime/memory", "runtime/stream"],
-    "runtime/zarr": ["runtime/base"],
-    "runtime/plan": ["runtime/base", "runtime/config", "runtime/stream"],
-    "runtime/results": ["runtime/base"],
+    "runtime/core": [],
+    "runtime/os": ["runtime/core"],
+    "runtime/format/json": ["runtime/core"],
+    "runtime/format/csv": ["runtime/core"],
+    "runtime/format/yaml": ["runtime/core", "runtime/os", "runtime/format/json"],
+    "runtime/format/zarr": ["runtime/core", "runtime/os", "runtime/format/json"],
+    "runtime/model": FORMATS,
+    "runtime/wire/protocol": ["runtime/core", "runtime/model/stream"],
+    "runtime/wire/control": FORMATS + ["runtime/wire/protocol"],
+    "runtime/wire/data": ["runtime/core", "runtime/os", "runtime/memory", "runtime/model/stream"],
+    "runtime/memory": ["runtime/core", "runtime/os"],
     "runtime/client": RUNTIME,
     "runtime/cli": RUNTIME,
-    "runtime/python": ["runtime/base", "runtime/stream"],
-    "ops": ["runtime/base", "runtime/config", "runtime/memory", "runtime/plan"],
-    "scheduler": ["runtime/base", "runtime/config", "runtime/protocol", "runtime/control", "runtime/stream"],
+    "runtime/python": ["runtime/core", "runtime/os", "runtime/format/json", "runtime/model/stream"],
+    "ops": FORMATS + ["runtime/memory", "runtime/model"],
+    "scheduler": MODEL + ["runtime/wire/protocol", "runtime/wire/control"],
+    "scheduler/core": ["runtime/core", "runtime/format/json", "runtime/model/stream", "runtime/wire/protocol",
+                       "scheduler/policy", "scheduler/state"],
+    "scheduler/state": ["runtime/core", "runtime/format/json", "runtime/model/stream", "runtime/wire/protocol", "scheduler/policy"],
+    "scheduler/policy": ["runtime/core", "runtime/format/json", "runtime/wire/protocol"],
     "workers": RUNTIME + ["ops"],
     "deploy": [],
     "tests": RUNTIME + ["runtime/cli", "ops", "scheduler", "workers", "tests"],
 }
-# Below a folder of the table, what is stricter than the table: the scheduler's core is pure.
-STRICTER = {
-    "scheduler/core": ["runtime/base", "runtime/protocol", "runtime/stream", "scheduler/policy", "scheduler/state"],
-    "scheduler/state": ["runtime/base", "runtime/protocol", "runtime/stream", "scheduler/policy"],
-    "scheduler/policy": ["runtime/base", "runtime/protocol"],
-}
 # A folder whose parts know nothing of one another but the shared one; only the list includes them all.
 JOBS, JOB_LIST, JOBS_SHARE = "workers/jobs/", "workers/jobs/task_table.cc", "task"
 # Third-party include -> the only folders that may name it. Abseil's statuses and containers are part
-# of every signature and have no door.
-DOORS = {
-    r"fmt/|spdlog/": ["runtime/base"],
-    r"openssl/": ["runtime/base", "runtime/data"],
-    r"nlohmann/": ["runtime/base"],
-    r"yaml-cpp/": ["runtime/config"],
-    r"capnp/|kj/|patchbay\.capnp\.h": ["runtime/protocol"],
-    r"zmq\.h|zmq\.hpp|sodium": ["runtime/control"],
-    r"ucp/|ucs/|uct/": ["runtime/data"],
+# of every signature and may stand anywhere.
+THIRD_PARTY = {
+    r"fmt/|spdlog/": ["runtime/core"],
+    r"openssl/": ["runtime/core", "runtime/wire/data"],
+    r"nlohmann/": ["runtime/format/json"],
+    r"yaml-cpp/": ["runtime/format/yaml"],
+    r"capnp/|kj/|patchbay\.capnp\.h": ["runtime/wire/protocol"],
+    r"zmq\.h|zmq\.hpp|sodium": ["runtime/wire/control"],
+    r"ucp/|ucs/|uct/": ["runtime/wire/data"],
     r"cuda|nv_": ["runtime/memory", "ops"],
-    r"zstd\.h|zlib\.h": ["runtime/zarr", "workers/sources"],
-    r"blosc|lz4|bzlib\.h|curl/": ["runtime/zarr"],
+    r"zstd\.h|zlib\.h": ["runtime/format/zarr", "workers/sources"],
+    r"blosc|lz4|bzlib\.h": ["runtime/format/zarr"],
     r"CLI/": ["runtime/cli"],
     r"nanobind/|Python\.h": ["runtime/python"],
     r"sqlite3": ["scheduler/journal"],
-    r"prometheus/": ["scheduler"],
-    r"tiff|jpeglib\.h|jerror\.h|turbojpeg|openjpeg|openslide|lcms2|dcmtk/|nifti": ["workers/sources"],
+    r"tiff|jpeglib\.h|jerror\.h|turbojpeg|openjpeg|openslide|lcms2|dcmtk/": ["workers/sources"],
     r"cairo|freetype|ft2build|fontconfig": ["workers/plots"],
     r"pugixml": ["workers/annotations"],
     r"gtest/|gmock/|benchmark/": ["tests"],
 }
+MAX_AREA_LINES = 8000
 OURS = re.compile(r"^(runtime|ops|scheduler|workers|tests|deploy)/")
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]', re.MULTILINE)
 
 
 def within(path, folders):
     return any(path == f or path.startswith(f + "/") for f in folders)
+
+
+def folder_of(path):
+    return path.rsplit("/", 1)[0]
 
 
 def table_folder(path):
@@ -87,41 +93,65 @@ def allowed(file, target):
     if crosses_jobs(file, target):
         return False
     own = table_folder(file)
-    if own is None or not (within(target, [own]) or within(target, MAY_INCLUDE[own])):
-        return False
-    for folder, targets in STRICTER.items():
-        if file.startswith(folder + "/") and not within(target, [folder] + targets):
-            return False
-    return True
+    return own is not None and within(target, [own] + MAY_INCLUDE[own])
 
 
-def door_fault(file, target):
+def library_fault(file, target):
     if file.startswith("tests/"):
         return None
-    for pattern, folders in DOORS.items():
+    for pattern, folders in THIRD_PARTY.items():
         if re.match(pattern, target) and not within(file, folders):
-            return f"{file}: includes {target}, whose door is {', '.join(folders)}"
+            return f"{file}: includes {target}, which only {', '.join(folders)} may"
     return None
 
 
+def lineage(folder):
+    """`folder` and every folder above it."""
+    parts = folder.split("/")
+    return ["/".join(parts[:n]) for n in range(1, len(parts) + 1)]
+
+
+def area_edges(includes):
+    """(from, to) -> an include of it, for every pair of areas at any two depths, neither in the other."""
+    edges = {}
+    for file, target in includes:
+        for own in lineage(folder_of(file)):
+            for other in lineage(folder_of(target)):
+                if not within(own, [other]) and not within(other, [own]):
+                    edges.setdefault((own, other), (file, target))
+    return edges
+
+
+def cycle_faults(includes):
+    edges = area_edges(includes)
+    for (own, other), (file, target) in sorted(edges.items()):
+        if own < other and (other, own) in edges:
+            back, to = edges[other, own]
+            yield f"{own} and {other} include each other: {file} includes {target}, {back} includes {to}"
+
+
+def size_faults(lines):
+    for folder, count in sorted(lines.items()):
+        if count > MAX_AREA_LINES:
+            yield f"{folder}: {count} lines, more than {MAX_AREA_LINES}: it has more than one subject"
+
+
 def main():
-    faults, edges = [], collections.defaultdict(set)
+    faults, includes, lines = [], [], collections.Counter()
     for file in sources.code_files():
-        folder = file.rsplit("/", 1)[0]
-        for _, target in INCLUDE.findall(sources.read(file)):
+        text = sources.read(file)
+        if not file.startswith("tests/"):
+            lines[folder_of(file)] += text.count("\n")
+        for _, target in INCLUDE.findall(text):
             if OURS.match(target):
                 if not allowed(file, target):
                     faults.append(f"{file}: may not include {target}")
                 if not file.startswith("tests/"):
-                    edges[folder].add(target.rsplit("/", 1)[0])
+                    includes.append((file, target))
             else:
-                fault = door_fault(file, target)
+                fault = library_fault(file, target)
                 faults += [fault] if fault else []
-    for folder in sorted(edges):
-        for other in sorted(edges[folder]):
-            if folder < other and folder in edges.get(other, ()):
-                faults.append(f"{folder} and {other} include each other")
-    sources.finish(faults)
+    sources.finish(faults + list(cycle_faults(includes)) + list(size_faults(lines)))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@
 
 #include "ops/intensity/cast.h"
 #include "ops/intensity/normalize.h"
-#include "runtime/base/hash.h"
+#include "runtime/core/hash.h"
 #include "tests/contract/op_contract.h"
 
 namespace patchbay::ops {

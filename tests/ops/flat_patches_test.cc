@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "ops/chain/chain.h"
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
 #include "tests/contract/op_contract.h"
 #include "tests/ops/volume_steps.h"
 

@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "runtime/base/json.h"
-#include "runtime/plan/ops/stain_fit.h"
+#include "runtime/format/json/json.h"
+#include "runtime/model/ops/stain_fit.h"
 
 namespace patchbay::ops {
 

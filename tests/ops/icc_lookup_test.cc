@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "ops/chain/chain.h"
-#include "runtime/base/random.h"
+#include "runtime/core/random.h"
 #include "tests/contract/op_contract.h"
 
 namespace patchbay::ops {

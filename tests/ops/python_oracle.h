@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/base/json.h"
+#include "runtime/format/json/json.h"
 
 namespace patchbay::ops {
 

@@ -8,8 +8,8 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/base/hash.h"
-#include "runtime/base/strings.h"
+#include "runtime/core/hash.h"
+#include "runtime/core/strings.h"
 #include "tests/ops/python_oracle.h"
 
 namespace patchbay::ops {

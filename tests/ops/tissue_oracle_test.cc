@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "ops/tissue/tissue_mask.h"
-#include "runtime/base/tensor_view.h"
+#include "runtime/core/tensor_view.h"
 #include "tests/ops/python_oracle.h"
 
 namespace patchbay::ops {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "ops/chain/chain.h"
-#include "runtime/base/json.h"
+#include "runtime/format/json/json.h"
 
 namespace patchbay::ops {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
 #include "scheduler/policy/limits.h"
 #include "scheduler/policy/retry.h"
 

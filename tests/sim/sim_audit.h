@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/protocol/messages.h"
+#include "runtime/wire/protocol/messages.h"
 #include "scheduler/core/core.h"
 #include "scheduler/state/job_table.h"
 #include "scheduler/state/records.h"

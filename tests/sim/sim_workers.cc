@@ -431,9 +431,9 @@ void World::Report(SimWorker& worker, bool all) {
   ToScheduler(worker.actor, finished, 3);
 }
 
-/// As runtime/data does: while the trainer attaches who asks waits, and afterwards nobody is given
-/// the ring for a lease of a former scheduler. Nor does a worker use a mapping for an older lease
-/// than it was made for.
+/// As runtime/wire/data does: while the trainer attaches who asks waits, and afterwards nobody is
+/// given the ring for a lease of a former scheduler. Nor does a worker use a mapping for an older
+/// lease than it was made for.
 World::Mapping World::MapRing(SimTrainer& trainer, SimWorker& worker, const ShardLease& lease) {
   constexpr TimeMs kPatience = 5000;
   const auto mapped = worker.rings.find(trainer.incarnation);

@@ -14,9 +14,9 @@
 #include <string>
 #include <vector>
 
-#include "runtime/base/random.h"
-#include "runtime/data/slot_table.h"
-#include "runtime/protocol/messages.h"
+#include "runtime/core/random.h"
+#include "runtime/wire/data/slot_table.h"
+#include "runtime/wire/protocol/messages.h"
 #include "scheduler/core/core.h"
 #include "scheduler/policy/resources.h"
 #include "scheduler/state/records.h"

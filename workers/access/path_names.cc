@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
 #include "workers/access/path_rights.h"
 
 namespace patchbay::workers {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/base/folder_scope.h"
-#include "runtime/base/status.h"
+#include "runtime/core/status.h"
+#include "runtime/os/folder_scope.h"
 
 namespace patchbay::workers {
 
@@ -19,7 +19,7 @@ struct PathRights {
   static PathRights All() { return {{"/"}, {"/"}}; }
 };
 
-/// What confines a thread that works under these rights (runtime/base/folder_scope.h): their
+/// What confines a thread that works under these rights (runtime/os/folder_scope.h): their
 /// folders by canonical paths, and `own`, a folder of this program in which it writes all the same
 /// (empty: none).
 std::shared_ptr<const AllowedFolders> AllowedFoldersOf(const PathRights& rights,

@@ -8,8 +8,8 @@
 
 #include <sys/stat.h>
 
-#include "runtime/base/strings.h"
-#include "runtime/zarr/metadata.h"
+#include "runtime/core/strings.h"
+#include "runtime/format/zarr/metadata.h"
 #include "workers/sources/openslide_source.h"
 
 namespace patchbay::workers {

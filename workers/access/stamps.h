@@ -6,10 +6,10 @@
 #include <optional>
 #include <string>
 
-#include "runtime/base/hash.h"
-#include "runtime/base/json.h"
-#include "runtime/base/status.h"
-#include "runtime/zarr/store_files.h"
+#include "runtime/core/hash.h"
+#include "runtime/core/status.h"
+#include "runtime/format/json/json.h"
+#include "runtime/format/zarr/store_files.h"
 
 namespace patchbay::workers {
 

@@ -9,10 +9,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "runtime/base/file.h"
-#include "runtime/base/hash.h"
-#include "runtime/base/host_identity.h"
-#include "runtime/base/log.h"
+#include "runtime/core/hash.h"
+#include "runtime/core/log.h"
+#include "runtime/os/file.h"
+#include "runtime/os/host_identity.h"
 #include "workers/process/heartbeat_watch.h"
 
 namespace patchbay::workers {

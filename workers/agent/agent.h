@@ -8,13 +8,13 @@
 #include <string>
 #include <vector>
 
-#include "runtime/base/clock.h"
-#include "runtime/base/status.h"
-#include "runtime/control/event_loop.h"
-#include "runtime/control/keys.h"
-#include "runtime/control/parent_pipe.h"
-#include "runtime/control/session.h"
-#include "runtime/protocol/messages.h"
+#include "runtime/core/clock.h"
+#include "runtime/core/status.h"
+#include "runtime/wire/control/event_loop.h"
+#include "runtime/wire/control/keys.h"
+#include "runtime/wire/control/parent_pipe.h"
+#include "runtime/wire/control/session.h"
+#include "runtime/wire/protocol/messages.h"
 #include "workers/agent/key_claim.h"
 #include "workers/process/child_process.h"
 

@@ -5,14 +5,14 @@
 
 #include <unistd.h>
 
-#include "runtime/base/executable.h"
-#include "runtime/base/file.h"
-#include "runtime/base/file_limit.h"
-#include "runtime/base/host_identity.h"
-#include "runtime/base/last_words.h"
-#include "runtime/base/log.h"
-#include "runtime/base/oom_score.h"
-#include "runtime/base/standard_streams.h"
+#include "runtime/core/log.h"
+#include "runtime/os/executable.h"
+#include "runtime/os/file.h"
+#include "runtime/os/file_limit.h"
+#include "runtime/os/host_identity.h"
+#include "runtime/os/last_words.h"
+#include "runtime/os/oom_score.h"
+#include "runtime/os/standard_streams.h"
 #include "workers/agent/agent.h"
 #include "workers/agent/node.h"
 #include "workers/process/flags.h"

@@ -9,7 +9,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "runtime/base/hash.h"
+#include "runtime/core/hash.h"
 
 namespace patchbay::workers {
 namespace {

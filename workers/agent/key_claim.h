@@ -4,9 +4,9 @@
 
 #include <string>
 
-#include "runtime/base/file.h"
-#include "runtime/control/event_loop.h"
-#include "runtime/control/keys.h"
+#include "runtime/os/file.h"
+#include "runtime/wire/control/event_loop.h"
+#include "runtime/wire/control/keys.h"
 
 namespace patchbay::workers {
 

@@ -1,9 +1,9 @@
 // patchbay-launcher --owner PID --link N --folder DIR [...] -- SUPERVISOR...
 #include <cstdio>
 
-#include "runtime/base/file_limit.h"
-#include "runtime/base/oom_score.h"
-#include "runtime/base/standard_streams.h"
+#include "runtime/os/file_limit.h"
+#include "runtime/os/oom_score.h"
+#include "runtime/os/standard_streams.h"
 #include "workers/agent/launcher.h"
 #include "workers/process/child_process.h"
 

@@ -10,10 +10,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "runtime/base/available_memory.h"
-#include "runtime/base/file.h"
-#include "runtime/control/address.h"
 #include "runtime/memory/gpu_advice.h"
+#include "runtime/os/available_memory.h"
+#include "runtime/os/file.h"
+#include "runtime/wire/control/address.h"
 
 namespace patchbay::workers {
 namespace {

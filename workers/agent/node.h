@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/base/status.h"
-#include "runtime/protocol/messages.h"
+#include "runtime/core/status.h"
+#include "runtime/wire/protocol/messages.h"
 
 namespace patchbay::workers {
 

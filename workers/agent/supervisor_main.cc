@@ -4,9 +4,9 @@
 
 #include <fcntl.h>
 
-#include "runtime/base/file_limit.h"
-#include "runtime/base/oom_score.h"
-#include "runtime/base/standard_streams.h"
+#include "runtime/os/file_limit.h"
+#include "runtime/os/oom_score.h"
+#include "runtime/os/standard_streams.h"
 #include "workers/agent/supervisor.h"
 
 int main(int argc, char** argv) {

@@ -6,7 +6,7 @@
 
 #include <pugixml.hpp>
 
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
 #include "workers/annotations/read_annotations.h"
 
 namespace patchbay::workers {

@@ -1,5 +1,5 @@
-#include "runtime/base/json_stream.h"
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
+#include "runtime/format/json/json_stream.h"
 #include "workers/annotations/read_annotations.h"
 
 namespace patchbay::workers {

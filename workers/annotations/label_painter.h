@@ -10,8 +10,8 @@
 #include <optional>
 #include <vector>
 
-#include "runtime/base/box.h"
-#include "runtime/base/extent.h"
+#include "runtime/core/box.h"
+#include "runtime/core/extent.h"
 #include "workers/annotations/annotation.h"
 
 namespace patchbay::workers {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "runtime/base/clock.h"
+#include "runtime/core/clock.h"
 
 namespace patchbay::workers {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-#include "runtime/results/usual_range.h"
+#include "runtime/model/results/usual_range.h"
 
 namespace patchbay::workers {
 

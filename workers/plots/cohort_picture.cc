@@ -6,8 +6,8 @@
 #include <string_view>
 #include <utility>
 
-#include "runtime/base/strings.h"
-#include "runtime/results/usual_range.h"
+#include "runtime/core/strings.h"
+#include "runtime/model/results/usual_range.h"
 #include "workers/plots/axes.h"
 #include "workers/plots/page.h"
 #include "workers/plots/spectra_pictures.h"

@@ -7,7 +7,7 @@
 
 #include <cairo.h>
 
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
 
 namespace patchbay::workers {
 namespace {

@@ -8,8 +8,8 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/base/status.h"
-#include "runtime/base/tensor_view.h"
+#include "runtime/core/status.h"
+#include "runtime/core/tensor_view.h"
 #include "workers/plots/font.h"
 
 struct _cairo;

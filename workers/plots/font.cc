@@ -9,7 +9,7 @@
 #include <freetype/ftoutln.h>
 #include <ft2build.h>
 
-#include "runtime/base/status.h"
+#include "runtime/core/status.h"
 
 // font_files.S: the two files as they were when this program was built.
 extern "C" const char patchbay_font_regular_begin[], patchbay_font_regular_end[];

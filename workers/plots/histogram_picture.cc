@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
 #include "workers/plots/axes.h"
 #include "workers/plots/bands.h"
 #include "workers/plots/page.h"

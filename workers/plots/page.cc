@@ -3,7 +3,7 @@
 #include <array>
 #include <sstream>
 
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
 #include "workers/plots/axes.h"
 
 namespace patchbay::workers {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/results/spectra_document.h"
+#include "runtime/model/results/spectra_document.h"
 #include "workers/plots/drawing.h"
 
 namespace patchbay::workers {

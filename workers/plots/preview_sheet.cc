@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
 #include "workers/plots/page.h"
 
 namespace patchbay::workers {

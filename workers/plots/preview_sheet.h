@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/base/status.h"
+#include "runtime/core/status.h"
 #include "workers/plots/drawing.h"
 
 namespace patchbay::workers {

@@ -3,7 +3,7 @@
 #include <array>
 #include <cmath>
 
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
 #include "workers/plots/axes.h"
 #include "workers/plots/bands.h"
 #include "workers/plots/page.h"

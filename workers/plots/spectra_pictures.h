@@ -2,7 +2,7 @@
 // one slide.
 #pragma once
 
-#include "runtime/results/spectra_document.h"
+#include "runtime/model/results/spectra_document.h"
 #include "workers/plots/drawing.h"
 
 namespace patchbay::workers {

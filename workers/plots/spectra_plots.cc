@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "runtime/results/spectra_document.h"
+#include "runtime/model/results/spectra_document.h"
 #include "workers/plots/spectra_pictures.h"
 
 namespace patchbay::workers {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/base/status.h"
+#include "runtime/core/status.h"
 
 namespace patchbay::workers {
 

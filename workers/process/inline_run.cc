@@ -4,8 +4,8 @@
 #include <csignal>
 #include <cstdio>
 
-#include "runtime/base/json.h"
-#include "runtime/base/printable.h"
+#include "runtime/core/printable.h"
+#include "runtime/format/json/json.h"
 #include "workers/jobs/task_table.h"
 #include "workers/process/child_process.h"
 #include "workers/process/flags.h"

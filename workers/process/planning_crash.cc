@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "runtime/protocol/messages.h"
+#include "runtime/wire/protocol/messages.h"
 
 namespace patchbay::workers {
 namespace {

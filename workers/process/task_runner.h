@@ -10,7 +10,7 @@
 #include <string>
 #include <thread>
 
-#include "runtime/protocol/messages.h"
+#include "runtime/wire/protocol/messages.h"
 #include "workers/jobs/task/task.h"
 #include "workers/stream/bounded_queue.h"
 

@@ -7,9 +7,9 @@
 
 #include <unistd.h>
 
-#include "runtime/base/log.h"
+#include "runtime/core/log.h"
 #include "runtime/memory/gpu.h"
-#include "runtime/plan/byte_versions.h"
+#include "runtime/model/plan/byte_versions.h"
 #include "workers/process/child_process.h"
 #include "workers/sources/image_source.h"
 

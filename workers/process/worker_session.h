@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "runtime/base/status.h"
-#include "runtime/control/event_loop.h"
-#include "runtime/control/keys.h"
-#include "runtime/control/session.h"
-#include "runtime/protocol/messages.h"
+#include "runtime/core/status.h"
+#include "runtime/wire/control/event_loop.h"
+#include "runtime/wire/control/keys.h"
+#include "runtime/wire/control/session.h"
+#include "runtime/wire/protocol/messages.h"
 #include "workers/process/task_runner.h"
 #include "workers/stream/image_cache.h"
 #include "workers/stream/pipeline.h"

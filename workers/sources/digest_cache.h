@@ -7,9 +7,9 @@
 #include <optional>
 #include <string>
 
-#include "runtime/base/file_identity.h"
-#include "runtime/base/hash.h"
-#include "runtime/base/status.h"
+#include "runtime/core/hash.h"
+#include "runtime/core/status.h"
+#include "runtime/os/file_identity.h"
 
 namespace patchbay::workers {
 

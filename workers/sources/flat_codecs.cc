@@ -7,7 +7,7 @@
 #include <zlib.h>
 #include <zstd.h>
 
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
 
 namespace patchbay::workers {
 namespace {

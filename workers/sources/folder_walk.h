@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/base/status.h"
+#include "runtime/core/status.h"
 
 namespace patchbay::workers {
 
@@ -22,7 +22,7 @@ struct FolderVisitor {
   /// Anything else but a folder, with its status, links followed.
   std::function<Status(const std::string& path, const std::filesystem::file_status& status)> file;
   /// A folder that cannot be listed, or that a link leads to from where the thread is confined to
-  /// (runtime/base/folder_scope.h), and errno.
+  /// (runtime/os/folder_scope.h), and errno.
   std::function<Status(const std::string& path, int error)> locked;
   /// After every folder.
   std::function<Status()> done;

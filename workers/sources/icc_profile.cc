@@ -10,7 +10,7 @@
 
 #include <lcms2.h>
 
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
 
 namespace patchbay::workers {
 namespace {

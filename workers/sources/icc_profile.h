@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "ops/colour/icc_lookup.h"
-#include "runtime/base/status.h"
-#include "runtime/zarr/byte_store.h"
+#include "runtime/core/status.h"
+#include "runtime/format/zarr/byte_store.h"
 #include "workers/sources/tiff_index.h"
 
 namespace patchbay::workers {

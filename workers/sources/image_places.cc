@@ -3,9 +3,9 @@
 #include <filesystem>
 #include <utility>
 
-#include "runtime/base/file.h"
-#include "runtime/base/strings.h"
-#include "runtime/plan/position_index.h"
+#include "runtime/core/strings.h"
+#include "runtime/model/plan/position_index.h"
+#include "runtime/os/file.h"
 
 namespace patchbay::workers {
 namespace {

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "runtime/base/hash.h"
-#include "runtime/base/status.h"
-#include "runtime/plan/places.h"
-#include "runtime/plan/plan.h"
+#include "runtime/core/hash.h"
+#include "runtime/core/status.h"
+#include "runtime/model/plan/places.h"
+#include "runtime/model/plan/plan.h"
 #include "workers/sources/label_revision.h"
 
 namespace patchbay::workers {

@@ -9,9 +9,9 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "runtime/base/file.h"
-#include "runtime/base/strings.h"
-#include "runtime/zarr/file_byte_store.h"
+#include "runtime/core/strings.h"
+#include "runtime/format/zarr/file_byte_store.h"
+#include "runtime/os/file.h"
 #include "workers/sources/aperio.h"
 #include "workers/sources/openslide_source.h"
 #include "workers/sources/source_extent.h"

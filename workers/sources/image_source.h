@@ -12,13 +12,13 @@
 #include <vector>
 
 #include "ops/colour/icc_lookup.h"
-#include "runtime/base/box.h"
-#include "runtime/base/dtype.h"
-#include "runtime/base/extent.h"
-#include "runtime/base/spacing.h"
-#include "runtime/base/status.h"
-#include "runtime/base/tensor_view.h"
-#include "runtime/zarr/store_files.h"
+#include "runtime/core/box.h"
+#include "runtime/core/dtype.h"
+#include "runtime/core/extent.h"
+#include "runtime/core/spacing.h"
+#include "runtime/core/status.h"
+#include "runtime/core/tensor_view.h"
+#include "runtime/format/zarr/store_files.h"
 #include "workers/sources/read_caches.h"
 
 namespace patchbay::workers {

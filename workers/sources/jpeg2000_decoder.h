@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include "runtime/base/status.h"
+#include "runtime/core/status.h"
 
 namespace patchbay::workers {
 

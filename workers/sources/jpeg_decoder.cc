@@ -9,7 +9,7 @@
 // After jpeglib.h, which it needs.
 #include <jerror.h>
 
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
 #include "workers/sources/interleave.h"
 #include "workers/sources/jpeg_errors.h"
 

@@ -6,7 +6,7 @@
 
 #include <jpeglib.h>
 
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
 #include "workers/sources/jpeg_errors.h"
 
 namespace patchbay::workers {

@@ -1,7 +1,7 @@
 #include "workers/sources/label_revision.h"
 
-#include "runtime/base/strings.h"
-#include "runtime/plan/position_index.h"
+#include "runtime/core/strings.h"
+#include "runtime/model/plan/position_index.h"
 
 namespace patchbay::workers {
 namespace {

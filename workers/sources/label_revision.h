@@ -3,9 +3,9 @@
 
 #include <string>
 
-#include "runtime/base/hash.h"
-#include "runtime/base/status.h"
-#include "runtime/zarr/label_sets.h"
+#include "runtime/core/hash.h"
+#include "runtime/core/status.h"
+#include "runtime/format/zarr/label_sets.h"
 
 namespace patchbay::workers {
 

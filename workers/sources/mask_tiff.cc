@@ -6,8 +6,8 @@
 
 #include <zlib.h>
 
-#include "runtime/base/strings.h"
-#include "runtime/zarr/file_byte_store.h"
+#include "runtime/core/strings.h"
+#include "runtime/format/zarr/file_byte_store.h"
 #include "workers/sources/tiff_index.h"
 
 namespace patchbay::workers {

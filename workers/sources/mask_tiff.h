@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/base/extent.h"
-#include "runtime/base/status.h"
+#include "runtime/core/extent.h"
+#include "runtime/core/status.h"
 #include "workers/sources/tiff_writer.h"
 
 namespace patchbay::workers {

@@ -16,12 +16,12 @@
 #include <openslide/openslide.h>
 #include <tiffio.h>
 
-#include "runtime/base/file.h"
-#include "runtime/base/file_identity.h"
-#include "runtime/base/folder_scope.h"
-#include "runtime/base/strings.h"
-#include "runtime/zarr/file_byte_store.h"
-#include "runtime/zarr/file_cache.h"
+#include "runtime/core/strings.h"
+#include "runtime/format/zarr/file_byte_store.h"
+#include "runtime/format/zarr/file_cache.h"
+#include "runtime/os/file.h"
+#include "runtime/os/file_identity.h"
+#include "runtime/os/folder_scope.h"
 #include "workers/sources/icc_profile.h"
 #include "workers/sources/pixel_copy.h"
 #include "workers/sources/tiff_index.h"

@@ -3,8 +3,8 @@
 #include <cstring>
 #include <optional>
 
-#include "runtime/base/element.h"
-#include "runtime/base/strings.h"
+#include "runtime/core/element.h"
+#include "runtime/core/strings.h"
 
 namespace patchbay::workers {
 namespace {

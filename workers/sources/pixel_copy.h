@@ -3,9 +3,9 @@
 
 #include <cstdint>
 
-#include "runtime/base/box.h"
-#include "runtime/base/status.h"
-#include "runtime/base/tensor_view.h"
+#include "runtime/core/box.h"
+#include "runtime/core/status.h"
+#include "runtime/core/tensor_view.h"
 
 namespace patchbay::workers {
 

@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <memory>
 
-#include "runtime/zarr/file_cache.h"
-#include "runtime/zarr/shard_index.h"
+#include "runtime/format/zarr/file_cache.h"
+#include "runtime/format/zarr/shard_index.h"
 
 namespace patchbay::workers {
 

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "runtime/base/status.h"
+#include "runtime/core/status.h"
 #include "workers/sources/tiff_index.h"
 
 namespace patchbay::workers {

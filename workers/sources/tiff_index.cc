@@ -6,8 +6,8 @@
 #include <set>
 #include <span>
 
-#include "runtime/base/file.h"
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
+#include "runtime/os/file.h"
 
 namespace patchbay::workers {
 namespace {

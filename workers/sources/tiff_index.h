@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/base/status.h"
-#include "runtime/zarr/byte_store.h"
+#include "runtime/core/status.h"
+#include "runtime/format/zarr/byte_store.h"
 
 namespace patchbay::workers {
 

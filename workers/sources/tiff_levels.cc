@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
 #include "workers/sources/aperio.h"
 #include "workers/sources/flat_codecs.h"
 #include "workers/sources/mpp_limits.h"

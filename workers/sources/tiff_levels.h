@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/base/status.h"
+#include "runtime/core/status.h"
 #include "workers/sources/image_source.h"
 #include "workers/sources/tiff_index.h"
 #include "workers/sources/tiff_piece_table.h"

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "runtime/base/strings.h"
-#include "runtime/zarr/file_byte_store.h"
+#include "runtime/core/strings.h"
+#include "runtime/format/zarr/file_byte_store.h"
 #include "workers/sources/flat_codecs.h"
 #include "workers/sources/icc_profile.h"
 #include "workers/sources/jpeg2000_decoder.h"

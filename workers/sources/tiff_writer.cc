@@ -6,10 +6,10 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "runtime/base/file_names.h"
-#include "runtime/base/hash.h"
-#include "runtime/base/strings.h"
-#include "runtime/base/temporary_file.h"
+#include "runtime/core/hash.h"
+#include "runtime/core/strings.h"
+#include "runtime/os/file_names.h"
+#include "runtime/os/temporary_file.h"
 
 namespace patchbay::workers {
 namespace {

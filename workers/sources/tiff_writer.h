@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/base/file.h"
-#include "runtime/base/status.h"
+#include "runtime/core/status.h"
+#include "runtime/os/file.h"
 
 namespace patchbay::workers {
 

@@ -4,16 +4,16 @@
 #include <cmath>
 #include <optional>
 
-#include "runtime/base/element.h"
-#include "runtime/base/strings.h"
-#include "runtime/plan/ops/icc_to_srgb.h"
-#include "runtime/zarr/array.h"
-#include "runtime/zarr/file_byte_store.h"
-#include "runtime/zarr/level_downsample.h"
-#include "runtime/zarr/ngff.h"
-#include "runtime/zarr/shard_list.h"
-#include "runtime/zarr/store_files.h"
-#include "runtime/zarr/strided_copy.h"
+#include "runtime/core/element.h"
+#include "runtime/core/strings.h"
+#include "runtime/format/zarr/array.h"
+#include "runtime/format/zarr/codec/strided_copy.h"
+#include "runtime/format/zarr/file_byte_store.h"
+#include "runtime/format/zarr/level_downsample.h"
+#include "runtime/format/zarr/ngff.h"
+#include "runtime/format/zarr/shard_list.h"
+#include "runtime/format/zarr/store_files.h"
+#include "runtime/model/ops/icc_to_srgb.h"
 
 namespace patchbay::workers {
 namespace {

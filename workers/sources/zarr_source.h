@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "runtime/base/status.h"
+#include "runtime/core/status.h"
 #include "workers/sources/image_source.h"
 
 namespace patchbay::workers {

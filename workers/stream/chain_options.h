@@ -2,7 +2,7 @@
 #pragma once
 
 #include "ops/chain/chain.h"
-#include "runtime/plan/plan.h"
+#include "runtime/model/plan/plan.h"
 
 namespace patchbay::workers {
 

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "ops/chain/device_chain.h"
-#include "runtime/base/clock.h"
-#include "runtime/base/log.h"
+#include "runtime/core/clock.h"
+#include "runtime/core/log.h"
 #include "runtime/memory/gpu.h"
 #include "workers/stream/gpu_lane.h"
 #include "workers/stream/making_timer.h"

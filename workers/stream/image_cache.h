@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "runtime/base/status.h"
+#include "runtime/core/status.h"
 #include "workers/sources/image_source.h"
 
 namespace patchbay::workers {

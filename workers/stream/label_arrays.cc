@@ -3,8 +3,8 @@
 #include <array>
 #include <cstring>
 
-#include "runtime/base/runs.h"
-#include "runtime/plan/class_table.h"
+#include "runtime/core/runs.h"
+#include "runtime/model/plan/class_table.h"
 #include "workers/stream/patch_arrays.h"
 
 namespace patchbay::workers {

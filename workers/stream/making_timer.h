@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "runtime/base/clock.h"
+#include "runtime/core/clock.h"
 #include "workers/stream/shard_job.h"
 #include "workers/stream/tile_decoder.h"
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "runtime/plan/plan.h"
+#include "runtime/model/plan/plan.h"
 #include "workers/sources/image_source.h"
 #include "workers/stream/shard_job.h"
 #include "workers/stream/view_window.h"

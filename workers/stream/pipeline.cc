@@ -4,7 +4,7 @@
 #include <future>
 #include <utility>
 
-#include "runtime/base/clock.h"
+#include "runtime/core/clock.h"
 
 namespace patchbay::workers {
 namespace {

@@ -12,9 +12,9 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/base/ids.h"
-#include "runtime/base/status.h"
-#include "runtime/protocol/messages.h"
+#include "runtime/core/ids.h"
+#include "runtime/core/status.h"
+#include "runtime/wire/protocol/messages.h"
 #include "workers/stream/bounded_queue.h"
 #include "workers/stream/delivery.h"
 #include "workers/stream/patch_maker.h"

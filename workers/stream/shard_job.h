@@ -6,9 +6,9 @@
 #include <memory>
 #include <mutex>
 
-#include "runtime/base/status.h"
-#include "runtime/protocol/messages.h"
-#include "runtime/stream/stage_times.h"
+#include "runtime/core/status.h"
+#include "runtime/model/stream/stage_times.h"
+#include "runtime/wire/protocol/messages.h"
 #include "workers/stream/delivery.h"
 #include "workers/stream/stream_context.h"
 

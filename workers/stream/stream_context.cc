@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "runtime/base/json.h"
-#include "runtime/zarr/label_sets.h"
+#include "runtime/format/json/json.h"
+#include "runtime/format/zarr/label_sets.h"
 #include "workers/access/path_names.h"
 #include "workers/access/stamps.h"
-#include "workers/jobs/task/image_digest.h"
 #include "workers/sources/digest_cache.h"
 #include "workers/sources/image_places.h"
 #include "workers/sources/openslide_source.h"

@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "ops/chain/chain.h"
-#include "runtime/base/status.h"
-#include "runtime/plan/plan.h"
-#include "runtime/protocol/messages.h"
+#include "runtime/core/status.h"
+#include "runtime/model/plan/plan.h"
+#include "runtime/wire/protocol/messages.h"
 #include "workers/access/path_rights.h"
 #include "workers/access/planned_images.h"
 #include "workers/stream/image_cache.h"

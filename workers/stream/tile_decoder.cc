@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "runtime/base/clock.h"
-#include "runtime/plan/class_table.h"
+#include "runtime/core/clock.h"
+#include "runtime/model/plan/class_table.h"
 
 namespace patchbay::workers {
 

@@ -4,9 +4,9 @@
 #include <cstring>
 #include <vector>
 
-#include "runtime/base/log.h"
-#include "runtime/data/shard_header.h"
+#include "runtime/core/log.h"
 #include "runtime/memory/device_block.h"
+#include "runtime/wire/data/shard_header.h"
 
 namespace patchbay::workers {
 namespace {

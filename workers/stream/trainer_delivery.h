@@ -9,9 +9,9 @@
 #include <string>
 #include <utility>
 
-#include "runtime/data/mapped_ring.h"
-#include "runtime/data/network_policy.h"
-#include "runtime/data/remote_delivery.h"
+#include "runtime/wire/data/mapped_ring.h"
+#include "runtime/wire/data/network_policy.h"
+#include "runtime/wire/data/remote_delivery.h"
 #include "workers/stream/bounded_queue.h"
 #include "workers/stream/delivery.h"
 

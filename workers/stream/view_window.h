@@ -5,8 +5,8 @@
 
 #include "ops/chain/chain.h"
 #include "ops/geometry/area_average.h"
-#include "runtime/base/box.h"
-#include "runtime/plan/plan.h"
+#include "runtime/core/box.h"
+#include "runtime/model/plan/plan.h"
 
 namespace patchbay::workers {
 

@@ -15,10 +15,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "runtime/base/hash.h"
-#include "runtime/data/mapped_ring.h"
-#include "runtime/data/ring.h"
-#include "runtime/data/ring_server.h"
+#include "runtime/core/hash.h"
+#include "runtime/wire/data/mapped_ring.h"
+#include "runtime/wire/data/ring.h"
+#include "runtime/wire/data/ring_server.h"
 
 namespace patchbay::data {
 namespace {

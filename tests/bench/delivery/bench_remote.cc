@@ -24,10 +24,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "runtime/base/clock.h"
-#include "runtime/data/remote_delivery.h"
-#include "runtime/data/ring.h"
-#include "runtime/data/tcp_socket.h"
+#include "runtime/core/clock.h"
+#include "runtime/wire/data/remote_delivery.h"
+#include "runtime/wire/data/ring.h"
+#include "runtime/wire/data/tcp_socket.h"
 
 namespace patchbay::data {
 namespace {

@@ -13,9 +13,9 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/base/clock.h"
-#include "runtime/base/json.h"
-#include "runtime/control/session.h"
+#include "runtime/core/clock.h"
+#include "runtime/format/json/json.h"
+#include "runtime/wire/control/session.h"
 #include "tests/scheduler/server/scheduler_process.h"
 
 namespace patchbay {

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <string_view>
 
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
 
 namespace patchbay::bench {
 

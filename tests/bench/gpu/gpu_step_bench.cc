@@ -15,8 +15,8 @@
 
 #include <unistd.h>
 
-#include "runtime/base/strings.h"
 #include "runtime/client/open_run.h"
+#include "runtime/core/strings.h"
 #include "runtime/memory/device_block.h"
 #include "runtime/memory/device_copy.h"
 #include "runtime/memory/gpu.h"

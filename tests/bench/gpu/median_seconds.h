@@ -6,7 +6,7 @@
 #include <functional>
 #include <vector>
 
-#include "runtime/base/status.h"
+#include "runtime/core/status.h"
 #include "runtime/memory/gpu.h"
 
 namespace patchbay::bench {

@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
 #include "runtime/memory/device_copy.h"
 #include "runtime/memory/gpu.h"
 #include "tests/bench/gpu/median_seconds.h"

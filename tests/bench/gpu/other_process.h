@@ -4,7 +4,7 @@
 
 #include <sys/types.h>
 
-#include "runtime/base/status.h"
+#include "runtime/core/status.h"
 #include "runtime/memory/device_block.h"
 
 namespace patchbay::bench {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "ops/chain/device_chain.h"
-#include "runtime/base/json.h"
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
+#include "runtime/format/json/json.h"
 #include "runtime/memory/device_block.h"
 #include "runtime/memory/device_copy.h"
 #include "runtime/memory/gpu.h"

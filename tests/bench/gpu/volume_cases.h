@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "runtime/base/status.h"
+#include "runtime/core/status.h"
 
 namespace patchbay::bench {
 

@@ -23,12 +23,12 @@
 
 #include "ops/colour/stain_fit.h"
 #include "ops/colour/stain_histogram.h"
-#include "runtime/base/clock.h"
-#include "runtime/base/file.h"
-#include "runtime/base/json.h"
-#include "runtime/zarr/array.h"
-#include "runtime/zarr/chunk_encoder.h"
-#include "runtime/zarr/ngff.h"
+#include "runtime/core/clock.h"
+#include "runtime/format/json/json.h"
+#include "runtime/format/zarr/array.h"
+#include "runtime/format/zarr/codec/chunk_encoder.h"
+#include "runtime/format/zarr/ngff.h"
+#include "runtime/os/file.h"
 
 namespace patchbay {
 namespace {

@@ -4,8 +4,8 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "runtime/base/clock.h"
 #include "runtime/client/client.h"
+#include "runtime/core/clock.h"
 
 namespace patchbay {
 namespace {

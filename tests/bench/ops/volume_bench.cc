@@ -9,7 +9,7 @@
 
 #include "ops/chain/chain.h"
 #include "ops/geometry/resample.h"
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
 
 namespace patchbay::ops {
 namespace {

@@ -7,7 +7,7 @@
 
 #include <benchmark/benchmark.h>
 
-#include "runtime/stream/planned_stream.h"
+#include "runtime/model/stream/planned_stream.h"
 #include "workers/process/local_job.h"
 #include "workers/stream/pipeline.h"
 #include "workers/stream/tile_decoder.h"

@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/base/clock.h"
+#include "runtime/core/clock.h"
 #include "tests/workers/sources/slide_fixtures.h"
 #include "workers/sources/tiff_source.h"
 

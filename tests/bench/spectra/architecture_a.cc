@@ -10,8 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "runtime/base/file.h"
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
+#include "runtime/os/file.h"
 #include "tests/bench/spectra/frame_passes.h"
 #include "tests/bench/spectra/rivals.h"
 #include "tests/bench/spectra/slide_rows.h"

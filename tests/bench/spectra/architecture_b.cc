@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
 #include "tests/bench/spectra/frame_passes.h"
 #include "tests/bench/spectra/rivals.h"
 #include "tests/bench/spectra/slide_rows.h"

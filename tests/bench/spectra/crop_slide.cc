@@ -4,8 +4,8 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "runtime/base/file.h"
-#include "runtime/zarr/file_byte_store.h"
+#include "runtime/format/zarr/file_byte_store.h"
+#include "runtime/os/file.h"
 #include "tests/bench/spectra/rivals.h"
 #include "workers/sources/tiff_index.h"
 #include "workers/sources/tiff_writer.h"

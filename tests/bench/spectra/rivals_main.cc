@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/base/json.h"
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
+#include "runtime/format/json/json.h"
 #include "tests/bench/spectra/rivals.h"
 #include "tests/bench/spectra/slide_rows.h"
 #include "tests/workers/sources/slide_fixtures.h"

@@ -7,7 +7,7 @@
 #include <openslide/openslide.h>
 
 #include "ops/colour/grey_math.h"
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
 #include "workers/sources/image_source.h"
 
 namespace patchbay::bench {

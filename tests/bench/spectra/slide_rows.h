@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "runtime/base/status.h"
+#include "runtime/core/status.h"
 
 namespace patchbay::bench {
 

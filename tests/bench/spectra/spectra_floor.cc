@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "ops/spectral/spectral_frames.h"
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
 #include "tests/bench/spectra/frame_passes.h"
 #include "tests/bench/spectra/rivals.h"
 #include "workers/sources/image_source.h"

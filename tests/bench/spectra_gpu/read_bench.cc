@@ -11,8 +11,8 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/base/json.h"
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
+#include "runtime/format/json/json.h"
 #include "workers/sources/image_source.h"
 
 namespace patchbay::workers {

@@ -10,7 +10,7 @@
 #include <immintrin.h>
 
 #include "ops/spectral/spectral_frames.h"
-#include "runtime/base/status.h"
+#include "runtime/core/status.h"
 
 namespace patchbay::ops {
 namespace {

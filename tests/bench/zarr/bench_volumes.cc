@@ -11,11 +11,11 @@
 
 #include <blosc.h>
 
-#include "runtime/base/hash.h"
-#include "runtime/base/strings.h"
-#include "runtime/zarr/file_byte_store.h"
-#include "runtime/zarr/image_store.h"
-#include "runtime/zarr/shard_index.h"
+#include "runtime/core/hash.h"
+#include "runtime/core/strings.h"
+#include "runtime/format/zarr/file_byte_store.h"
+#include "runtime/format/zarr/image_store.h"
+#include "runtime/format/zarr/shard_index.h"
 #include "tests/bench/zarr/cpu_rounds.h"
 #include "workers/sources/image_source.h"
 #include "workers/sources/zarr_source.h"

@@ -10,12 +10,12 @@
 #include <blosc.h>
 #include <fcntl.h>
 
-#include "runtime/base/file.h"
-#include "runtime/base/hash.h"
-#include "runtime/zarr/array.h"
-#include "runtime/zarr/file_byte_store.h"
-#include "runtime/zarr/image_store.h"
-#include "runtime/zarr/shard_index.h"
+#include "runtime/core/hash.h"
+#include "runtime/format/zarr/array.h"
+#include "runtime/format/zarr/file_byte_store.h"
+#include "runtime/format/zarr/image_store.h"
+#include "runtime/format/zarr/shard_index.h"
+#include "runtime/os/file.h"
 #include "tests/bench/zarr/cpu_rounds.h"
 #include "workers/sources/image_source.h"
 #include "workers/sources/zarr_source.h"

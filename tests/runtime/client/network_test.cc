@@ -6,8 +6,8 @@
 #include <stdlib.h>
 
 #include "gtest/gtest.h"
-#include "runtime/base/file.h"
-#include "runtime/base/hash.h"
+#include "runtime/core/hash.h"
+#include "runtime/os/file.h"
 
 namespace patchbay::client {
 namespace {

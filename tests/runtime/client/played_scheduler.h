@@ -17,12 +17,12 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "runtime/base/json.h"
 #include "runtime/client/stream.h"
-#include "runtime/control/session.h"
-#include "runtime/data/mapped_ring.h"
-#include "runtime/protocol/messages.h"
-#include "runtime/stream/planned_stream.h"
+#include "runtime/format/json/json.h"
+#include "runtime/model/stream/planned_stream.h"
+#include "runtime/wire/control/session.h"
+#include "runtime/wire/data/mapped_ring.h"
+#include "runtime/wire/protocol/messages.h"
 
 namespace patchbay::client::testing {
 

@@ -6,8 +6,8 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
-#include "runtime/base/file.h"
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
+#include "runtime/os/file.h"
 
 namespace patchbay::client {
 namespace {

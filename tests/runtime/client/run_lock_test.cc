@@ -6,9 +6,9 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/base/ids.h"
-#include "runtime/base/strings.h"
 #include "runtime/client/run_file.h"
+#include "runtime/core/ids.h"
+#include "runtime/core/strings.h"
 
 namespace patchbay::client {
 namespace {

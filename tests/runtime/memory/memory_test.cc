@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
 #include "runtime/memory/buffer_pool.h"
 #include "runtime/memory/device_block.h"
 #include "runtime/memory/gpu.h"

@@ -1,7 +1,7 @@
 // Results that one message does not carry.
 #include <gtest/gtest.h>
 
-#include "runtime/base/json.h"
+#include "runtime/format/json/json.h"
 #include "tests/scheduler/core/core_rig.h"
 
 namespace patchbay::scheduler {

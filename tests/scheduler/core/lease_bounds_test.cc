@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/protocol/codec.h"
+#include "runtime/wire/protocol/codec.h"
 #include "tests/scheduler/core/core_rig.h"
 
 namespace patchbay::scheduler {

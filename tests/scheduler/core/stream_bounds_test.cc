@@ -1,7 +1,7 @@
 // Streams at the limits of what is tried again and of what is remembered.
 #include <gtest/gtest.h>
 
-#include "runtime/protocol/codec.h"
+#include "runtime/wire/protocol/codec.h"
 #include "tests/scheduler/core/core_rig.h"
 
 namespace patchbay::scheduler {

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/control/session.h"
+#include "runtime/wire/control/session.h"
 #include "tests/scheduler/server/scheduler_process.h"
 
 namespace patchbay::scheduler {

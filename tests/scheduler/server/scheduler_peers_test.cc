@@ -1,10 +1,10 @@
 // What peers of every role can and cannot do to the running scheduler process.
 #include <gtest/gtest.h>
 
-#include "runtime/control/session.h"
-#include "runtime/protocol/codec.h"
+#include "runtime/wire/control/session.h"
+#include "runtime/wire/protocol/codec.h"
 #include "scheduler/policy/roles.h"
-#include "tests/runtime/protocol/every_field.h"
+#include "tests/runtime/wire/protocol/every_field.h"
 #include "tests/scheduler/server/scheduler_process.h"
 
 namespace patchbay::scheduler {

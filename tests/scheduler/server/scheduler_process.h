@@ -13,11 +13,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "runtime/base/executable.h"
-#include "runtime/base/file.h"
-#include "runtime/base/hash.h"
-#include "runtime/control/key_table.h"
-#include "tests/runtime/control/scratch_folder.h"
+#include "runtime/core/hash.h"
+#include "runtime/os/executable.h"
+#include "runtime/os/file.h"
+#include "runtime/wire/control/key_table.h"
+#include "tests/runtime/wire/control/scratch_folder.h"
 
 namespace patchbay::scheduler {
 

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include "runtime/control/session.h"
+#include "runtime/wire/control/session.h"
 #include "tests/scheduler/server/scheduler_process.h"
 
 namespace patchbay::scheduler {

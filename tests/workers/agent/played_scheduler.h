@@ -13,13 +13,13 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/base/hash.h"
-#include "runtime/control/event_loop.h"
-#include "runtime/control/key_table.h"
-#include "runtime/control/keys.h"
-#include "runtime/control/server_socket.h"
-#include "runtime/protocol/codec.h"
-#include "runtime/protocol/messages.h"
+#include "runtime/core/hash.h"
+#include "runtime/wire/control/event_loop.h"
+#include "runtime/wire/control/key_table.h"
+#include "runtime/wire/control/keys.h"
+#include "runtime/wire/control/server_socket.h"
+#include "runtime/wire/protocol/codec.h"
+#include "runtime/wire/protocol/messages.h"
 
 namespace patchbay::workers {
 

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/control/keys.h"
-#include "tests/runtime/control/moved_clock.h"
+#include "runtime/wire/control/keys.h"
+#include "tests/runtime/wire/control/moved_clock.h"
 #include "tests/workers/agent/played_scheduler.h"
 #include "workers/agent/agent.h"
 #include "workers/process/worker_session.h"

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/base/random.h"
+#include "runtime/core/random.h"
 #include "workers/annotations/crossings.h"
 
 namespace patchbay::workers {

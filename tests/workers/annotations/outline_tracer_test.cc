@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/base/random.h"
+#include "runtime/core/random.h"
 #include "workers/annotations/label_painter.h"
 
 namespace patchbay::workers {

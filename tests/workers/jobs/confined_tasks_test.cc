@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/runtime/zarr/zarr_fixture.h"
+#include "tests/runtime/format/zarr/zarr_fixture.h"
 #include "workers/process/task_runner.h"
 
 namespace patchbay::workers {

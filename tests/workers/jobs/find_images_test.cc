@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "runtime/base/hash.h"
-#include "runtime/base/strings.h"
+#include "runtime/core/hash.h"
+#include "runtime/core/strings.h"
 #include "workers/access/planned_images.h"
 
 namespace patchbay::workers {

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/base/hash.h"
+#include "runtime/core/hash.h"
 
 namespace patchbay::workers {
 namespace {

@@ -6,8 +6,8 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/base/hash.h"
-#include "runtime/base/pid_stamp.h"
+#include "runtime/core/hash.h"
+#include "runtime/model/jobs/pid_stamp.h"
 
 namespace patchbay::workers {
 namespace {

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "ops/chain/chain.h"
-#include "runtime/plan/plan.h"
+#include "runtime/model/plan/plan.h"
 #include "tests/workers/jobs/spectra/fixtures.h"
 #include "tests/workers/jobs/tiny_scheduler.h"
 #include "workers/access/planned_images.h"

@@ -8,14 +8,14 @@
 #include <gtest/gtest.h>
 
 #include "ops/chain/chain.h"
-#include "runtime/base/hash.h"
-#include "runtime/plan/plan.h"
+#include "runtime/core/hash.h"
+#include "runtime/model/plan/plan.h"
 #include "workers/access/planned_images.h"
 #include "workers/access/stamps.h"
 #include "workers/jobs/task/find_images.h"
-#include "workers/jobs/task/image_digest.h"
 #include "workers/process/local_job.h"
 #include "workers/process/task_runner.h"
+#include "workers/jobs/task/image_digest.h"
 
 namespace patchbay::workers {
 namespace {

@@ -5,9 +5,9 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/base/hash.h"
-#include "runtime/plan/plan.h"
-#include "runtime/stream/planned_stream.h"
+#include "runtime/core/hash.h"
+#include "runtime/model/plan/plan.h"
+#include "runtime/model/stream/planned_stream.h"
 #include "workers/access/planned_images.h"
 #include "workers/jobs/plan/stream_plan.h"
 #include "workers/process/local_job.h"

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/base/hash.h"
+#include "runtime/core/hash.h"
 #include "workers/jobs/task/result_file.h"
 #include "workers/jobs/task_table.h"
 #include "workers/process/task_runner.h"

@@ -12,8 +12,8 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/base/json.h"
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
+#include "runtime/format/json/json.h"
 #include "workers/jobs/task_table.h"
 
 namespace patchbay::workers {

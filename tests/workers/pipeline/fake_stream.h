@@ -14,7 +14,7 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/base/hash.h"
+#include "runtime/core/hash.h"
 #include "workers/access/stamps.h"
 #include "workers/stream/delivery.h"
 #include "workers/stream/image_cache.h"

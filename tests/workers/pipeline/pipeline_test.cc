@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/base/clock.h"
+#include "runtime/core/clock.h"
 #include "tests/workers/pipeline/fake_stream.h"
 
 namespace patchbay::workers {

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/runtime/results/spectra_documents.h"
+#include "tests/runtime/model/results/spectra_documents.h"
 #include "tests/workers/plots/picture.h"
 #include "workers/plots/page.h"
 

@@ -8,7 +8,7 @@
 #include <zlib.h>
 #include <zstd.h>
 
-#include "runtime/zarr/file_byte_store.h"
+#include "runtime/format/zarr/file_byte_store.h"
 #include "tests/workers/sources/crafted_tiff.h"
 #include "workers/sources/flat_codecs.h"
 #include "workers/sources/jpeg_decoder.h"

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/base/hash.h"
-#include "runtime/base/status.h"
+#include "runtime/core/hash.h"
+#include "runtime/core/status.h"
 #include "tests/workers/sources/slide_fixtures.h"
 #include "workers/sources/jpeg_encoder.h"
 #include "workers/sources/tiff_writer.h"

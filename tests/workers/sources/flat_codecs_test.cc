@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 #include <zlib.h>
 
-#include "runtime/base/hash.h"
+#include "runtime/core/hash.h"
 #include "tests/workers/sources/slide_fixtures.h"
 
 namespace patchbay::workers {

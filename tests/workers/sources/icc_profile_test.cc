@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/base/file.h"
+#include "runtime/os/file.h"
 #include "tests/workers/sources/crafted_tiff.h"
 #include "tests/workers/sources/icc_fixtures.h"
 #include "tests/workers/sources/python_oracle.h"

@@ -12,10 +12,10 @@
 #include <openslide/openslide.h>
 #include <sys/stat.h>
 
-#include "runtime/base/file.h"
-#include "runtime/base/random.h"
-#include "runtime/base/strings.h"
-#include "runtime/zarr/file_byte_store.h"
+#include "runtime/core/random.h"
+#include "runtime/core/strings.h"
+#include "runtime/format/zarr/file_byte_store.h"
+#include "runtime/os/file.h"
 #include "workers/sources/image_source.h"
 #include "workers/sources/tiff_index.h"
 #include "workers/sources/tiff_writer.h"

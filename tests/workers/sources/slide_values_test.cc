@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "runtime/base/folder_scope.h"
+#include "runtime/os/folder_scope.h"
 #include "tests/workers/sources/python_oracle.h"
 #include "tests/workers/sources/slide_fixtures.h"
 #include "workers/sources/openslide_source.h"

@@ -4,8 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "runtime/base/strings.h"
-#include "tests/runtime/zarr/bytes_in_memory.h"
+#include "runtime/core/strings.h"
+#include "tests/runtime/format/zarr/bytes_in_memory.h"
 
 namespace patchbay::workers {
 namespace {

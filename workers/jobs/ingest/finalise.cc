@@ -4,12 +4,12 @@
 #include <filesystem>
 
 #include "ops/colour/stain_fit.h"
-#include "runtime/base/file.h"
-#include "runtime/base/file_names.h"
-#include "runtime/base/strings.h"
-#include "runtime/plan/ops/icc_to_srgb.h"
-#include "runtime/zarr/publish.h"
-#include "runtime/zarr/verify.h"
+#include "runtime/core/strings.h"
+#include "runtime/format/zarr/publish.h"
+#include "runtime/format/zarr/verify.h"
+#include "runtime/model/ops/icc_to_srgb.h"
+#include "runtime/os/file.h"
+#include "runtime/os/file_names.h"
 #include "workers/jobs/ingest/check.h"
 #include "workers/jobs/ingest/ingest.h"
 #include "workers/jobs/ingest/publish.h"

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
 
 namespace patchbay::workers {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "runtime/base/status.h"
+#include "runtime/core/status.h"
 #include "workers/jobs/ingest/settings.h"
 #include "workers/sources/image_source.h"
 

@@ -5,9 +5,9 @@
 
 #include <sys/stat.h>
 
-#include "runtime/base/file.h"
-#include "runtime/base/strings.h"
-#include "runtime/zarr/verify.h"
+#include "runtime/core/strings.h"
+#include "runtime/format/zarr/verify.h"
+#include "runtime/os/file.h"
 #include "workers/jobs/ingest/check.h"
 #include "workers/jobs/ingest/ingest.h"
 #include "workers/jobs/ingest/publish.h"

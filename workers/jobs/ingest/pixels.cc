@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cstring>
 
-#include "runtime/base/strings.h"
-#include "runtime/zarr/array.h"
-#include "runtime/zarr/downsample.h"
-#include "runtime/zarr/opened_store.h"
-#include "runtime/zarr/shard_encoder.h"
+#include "runtime/core/strings.h"
+#include "runtime/format/zarr/array.h"
+#include "runtime/format/zarr/downsample.h"
+#include "runtime/format/zarr/opened_store.h"
+#include "runtime/format/zarr/shard_encoder.h"
 
 namespace patchbay::workers {
 namespace {

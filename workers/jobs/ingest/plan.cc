@@ -4,10 +4,10 @@
 #include <map>
 #include <set>
 
-#include "runtime/base/counted.h"
-#include "runtime/base/file.h"
-#include "runtime/base/series_path.h"
-#include "runtime/base/strings.h"
+#include "runtime/core/counted.h"
+#include "runtime/core/strings.h"
+#include "runtime/model/source/series_path.h"
+#include "runtime/os/file.h"
 #include "workers/access/planned_images.h"
 #include "workers/jobs/ingest/ingest.h"
 #include "workers/jobs/ingest/levels.h"

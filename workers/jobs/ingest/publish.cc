@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "runtime/base/file.h"
-#include "runtime/base/file_names.h"
-#include "runtime/base/strings.h"
-#include "runtime/zarr/label_sets.h"
-#include "runtime/zarr/opened_store.h"
-#include "runtime/zarr/store_tree.h"
-#include "runtime/zarr/verify.h"
+#include "runtime/core/strings.h"
+#include "runtime/format/zarr/label_sets.h"
+#include "runtime/format/zarr/opened_store.h"
+#include "runtime/format/zarr/store_tree.h"
+#include "runtime/format/zarr/verify.h"
+#include "runtime/os/file.h"
+#include "runtime/os/file_names.h"
 #include "workers/jobs/task/folder_tree.h"
 #include "workers/jobs/task/store_attributes.h"
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <string_view>
 
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
 #include "workers/jobs/task/settings_json.h"
 
 namespace patchbay::workers {

@@ -7,8 +7,8 @@
 #include <optional>
 #include <string>
 
-#include "runtime/base/json.h"
-#include "runtime/base/status.h"
+#include "runtime/core/status.h"
+#include "runtime/format/json/json.h"
 
 namespace patchbay::workers {
 

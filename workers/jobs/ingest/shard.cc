@@ -4,12 +4,12 @@
 #include <future>
 #include <memory>
 
-#include "runtime/base/direct_file.h"
-#include "runtime/base/file.h"
-#include "runtime/base/file_names.h"
-#include "runtime/base/folder_scope.h"
-#include "runtime/base/strings.h"
-#include "runtime/zarr/shard_encoder.h"
+#include "runtime/core/strings.h"
+#include "runtime/format/zarr/shard_encoder.h"
+#include "runtime/os/direct_file.h"
+#include "runtime/os/file.h"
+#include "runtime/os/file_names.h"
+#include "runtime/os/folder_scope.h"
 #include "workers/jobs/ingest/check.h"
 #include "workers/jobs/ingest/ingest.h"
 #include "workers/jobs/ingest/pixels.h"

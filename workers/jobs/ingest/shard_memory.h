@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "runtime/base/available_memory.h"
-#include "runtime/base/status.h"
+#include "runtime/core/status.h"
+#include "runtime/os/available_memory.h"
 #include "workers/jobs/ingest/slide.h"
 
 namespace patchbay::workers {

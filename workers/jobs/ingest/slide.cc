@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "runtime/base/strings.h"
-#include "runtime/zarr/shard_encoder.h"
+#include "runtime/core/strings.h"
+#include "runtime/format/zarr/shard_encoder.h"
 
 namespace patchbay::workers {
 namespace {

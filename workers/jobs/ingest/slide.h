@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/zarr/image_store.h"
+#include "runtime/format/zarr/image_store.h"
 #include "workers/jobs/ingest/levels.h"
 #include "workers/jobs/ingest/staging.h"
 #include "workers/sources/image_source.h"

@@ -8,11 +8,11 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "runtime/base/csv.h"
-#include "runtime/base/file.h"
-#include "runtime/base/file_lock.h"
-#include "runtime/base/file_names.h"
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
+#include "runtime/format/csv/csv.h"
+#include "runtime/os/file.h"
+#include "runtime/os/file_lock.h"
+#include "runtime/os/file_names.h"
 #include "workers/access/path_names.h"
 #include "workers/jobs/task/own_table.h"
 

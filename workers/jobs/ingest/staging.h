@@ -21,8 +21,8 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/base/file.h"
-#include "runtime/base/hash.h"
+#include "runtime/core/hash.h"
+#include "runtime/os/file.h"
 #include "workers/jobs/ingest/settings.h"
 #include "workers/jobs/task/slide_job.h"
 #include "workers/jobs/task/task.h"

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "runtime/base/strings.h"
-#include "runtime/zarr/label_sets.h"
+#include "runtime/core/strings.h"
+#include "runtime/format/zarr/label_sets.h"
 
 namespace patchbay::workers {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <filesystem>
 
-#include "runtime/base/counted.h"
-#include "runtime/base/strings.h"
-#include "runtime/zarr/verify.h"
+#include "runtime/core/counted.h"
+#include "runtime/core/strings.h"
+#include "runtime/format/zarr/verify.h"
 #include "workers/access/planned_images.h"
 #include "workers/jobs/task/find_images.h"
 #include "workers/jobs/task/image_digest.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
 
 namespace patchbay::workers {
 namespace {

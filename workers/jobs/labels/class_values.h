@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/base/status.h"
-#include "runtime/plan/class_table.h"
+#include "runtime/core/status.h"
+#include "runtime/model/plan/class_table.h"
 
 namespace patchbay::workers {
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/base/runs.h"
+#include "runtime/core/runs.h"
 
 namespace patchbay::workers {
 namespace {

@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <span>
 
-#include "runtime/base/available_memory.h"
-#include "runtime/base/extent.h"
-#include "runtime/plan/class_table.h"
-#include "runtime/plan/component_index.h"
+#include "runtime/core/extent.h"
+#include "runtime/model/plan/class_table.h"
+#include "runtime/model/plan/component_index.h"
+#include "runtime/os/available_memory.h"
 #include "workers/sources/volumes/volume.h"
 
 namespace patchbay::workers {

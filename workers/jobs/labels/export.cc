@@ -1,9 +1,9 @@
 // A label set back to what annotation programs read: outlines, or a mask.
 #include <algorithm>
 
-#include "runtime/base/file.h"
-#include "runtime/base/strings.h"
-#include "runtime/zarr/label_writer.h"
+#include "runtime/core/strings.h"
+#include "runtime/format/zarr/label_writer.h"
+#include "runtime/os/file.h"
 #include "workers/annotations/outline_tracer.h"
 #include "workers/jobs/labels/export_mask.h"
 #include "workers/jobs/labels/labels.h"

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 
-#include "runtime/base/json.h"
-#include "runtime/base/strings.h"
-#include "runtime/zarr/opened_store.h"
+#include "runtime/core/strings.h"
+#include "runtime/format/json/json.h"
+#include "runtime/format/zarr/opened_store.h"
 #include "workers/jobs/task/find_images.h"
 #include "workers/sources/image_source.h"
 

@@ -5,10 +5,10 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/base/box.h"
-#include "runtime/base/extent.h"
-#include "runtime/base/spacing.h"
-#include "runtime/base/status.h"
+#include "runtime/core/box.h"
+#include "runtime/core/extent.h"
+#include "runtime/core/spacing.h"
+#include "runtime/core/status.h"
 #include "workers/sources/volumes/affine.h"
 
 namespace patchbay::workers {

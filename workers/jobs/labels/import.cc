@@ -3,11 +3,11 @@
 
 #include <fcntl.h>
 
-#include "runtime/base/file.h"
-#include "runtime/base/strings.h"
-#include "runtime/zarr/image_store.h"
-#include "runtime/zarr/label_sets.h"
-#include "runtime/zarr/label_writer.h"
+#include "runtime/core/strings.h"
+#include "runtime/format/zarr/image_store.h"
+#include "runtime/format/zarr/label_sets.h"
+#include "runtime/format/zarr/label_writer.h"
+#include "runtime/os/file.h"
 #include "workers/annotations/read_annotations.h"
 #include "workers/jobs/labels/class_values.h"
 #include "workers/jobs/labels/label_raster.h"

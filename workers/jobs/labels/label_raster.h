@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "runtime/base/json.h"
-#include "runtime/plan/class_table.h"
-#include "runtime/zarr/label_writer.h"
+#include "runtime/format/json/json.h"
+#include "runtime/format/zarr/label_writer.h"
+#include "runtime/model/plan/class_table.h"
 #include "workers/jobs/labels/image.h"
 #include "workers/jobs/labels/origin.h"
 #include "workers/sources/image_source.h"

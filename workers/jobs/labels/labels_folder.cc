@@ -4,10 +4,10 @@
 
 #include <fcntl.h>
 
-#include "runtime/base/file_lock.h"
-#include "runtime/base/file_names.h"
-#include "runtime/base/strings.h"
-#include "runtime/zarr/label_sets.h"
+#include "runtime/core/strings.h"
+#include "runtime/format/zarr/label_sets.h"
+#include "runtime/os/file_lock.h"
+#include "runtime/os/file_names.h"
 #include "workers/jobs/task/folder_tree.h"
 
 namespace patchbay::workers {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "runtime/base/file.h"
+#include "runtime/os/file.h"
 #include "workers/jobs/task/task.h"
 
 namespace patchbay::workers {

@@ -1,8 +1,8 @@
 #include <array>
 #include <cstring>
 
-#include "runtime/base/counted.h"
-#include "runtime/base/strings.h"
+#include "runtime/core/counted.h"
+#include "runtime/core/strings.h"
 #include "workers/jobs/labels/class_values.h"
 #include "workers/jobs/labels/label_raster.h"
 #include "workers/sources/image_source.h"

@@ -1,7 +1,7 @@
 #include "workers/jobs/labels/opened_labels.h"
 
-#include "runtime/base/strings.h"
-#include "runtime/zarr/label_writer.h"
+#include "runtime/core/strings.h"
+#include "runtime/format/zarr/label_writer.h"
 #include "workers/access/planned_images.h"
 
 namespace patchbay::workers {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/plan/class_table.h"
-#include "runtime/zarr/label_sets.h"
+#include "runtime/format/zarr/label_sets.h"
+#include "runtime/model/plan/class_table.h"
 #include "workers/jobs/labels/image.h"
 #include "workers/jobs/task/task.h"
 #include "workers/sources/image_source.h"

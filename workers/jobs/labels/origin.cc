@@ -1,6 +1,6 @@
 #include "workers/jobs/labels/origin.h"
 
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
 
 namespace patchbay::workers {
 

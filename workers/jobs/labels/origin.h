@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "runtime/base/status.h"
+#include "runtime/core/status.h"
 #include "workers/jobs/labels/image.h"
 
 namespace patchbay::workers {

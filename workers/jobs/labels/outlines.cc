@@ -2,7 +2,7 @@
 #include <cmath>
 #include <map>
 
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
 #include "workers/annotations/crossings.h"
 #include "workers/annotations/label_painter.h"
 #include "workers/annotations/read_annotations.h"

@@ -1,5 +1,5 @@
 // The root task: one import for each row.
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
 #include "workers/jobs/labels/labels.h"
 #include "workers/jobs/labels/request.h"
 

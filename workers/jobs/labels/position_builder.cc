@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "runtime/base/runs.h"
+#include "runtime/core/runs.h"
 
 namespace patchbay::workers {
 namespace {

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "runtime/plan/class_table.h"
-#include "runtime/plan/position_index.h"
-#include "runtime/zarr/mode_downsample.h"
+#include "runtime/format/zarr/mode_downsample.h"
+#include "runtime/model/plan/class_table.h"
+#include "runtime/model/plan/position_index.h"
 
 namespace patchbay::workers {
 

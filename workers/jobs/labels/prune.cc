@@ -4,9 +4,9 @@
 #include <optional>
 #include <set>
 
-#include "runtime/base/file_names.h"
-#include "runtime/base/strings.h"
-#include "runtime/zarr/label_sets.h"
+#include "runtime/core/strings.h"
+#include "runtime/format/zarr/label_sets.h"
+#include "runtime/os/file_names.h"
 #include "workers/access/planned_images.h"
 #include "workers/jobs/labels/labels.h"
 #include "workers/jobs/labels/labels_folder.h"

@@ -1,7 +1,7 @@
 #include "workers/jobs/labels/request.h"
 
-#include "runtime/base/strings.h"
-#include "runtime/zarr/label_sets.h"
+#include "runtime/core/strings.h"
+#include "runtime/format/zarr/label_sets.h"
 #include "workers/access/planned_images.h"
 
 namespace patchbay::workers {

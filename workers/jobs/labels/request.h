@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/plan/class_table.h"
+#include "runtime/model/plan/class_table.h"
 #include "workers/jobs/labels/origin.h"
 #include "workers/jobs/labels/tissue.h"
 #include "workers/jobs/task/task.h"

@@ -5,10 +5,10 @@
 
 #include <fcntl.h>
 
-#include "runtime/base/file.h"
-#include "runtime/base/strings.h"
-#include "runtime/zarr/label_sets.h"
-#include "runtime/zarr/publish.h"
+#include "runtime/core/strings.h"
+#include "runtime/format/zarr/label_sets.h"
+#include "runtime/format/zarr/publish.h"
+#include "runtime/os/file.h"
 #include "workers/jobs/task/progress.h"
 
 namespace patchbay::workers {

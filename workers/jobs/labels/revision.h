@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <string>
 
-#include "runtime/base/hash.h"
-#include "runtime/zarr/image_store.h"
+#include "runtime/core/hash.h"
+#include "runtime/format/zarr/image_store.h"
 #include "workers/jobs/labels/image.h"
 #include "workers/jobs/labels/labels_folder.h"
 #include "workers/jobs/labels/request.h"

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <vector>
 
-#include "runtime/base/counted.h"
-#include "runtime/base/strings.h"
+#include "runtime/core/counted.h"
+#include "runtime/core/strings.h"
 #include "workers/jobs/labels/label_raster.h"
 #include "workers/jobs/task/tissue_picture.h"
 #include "workers/sources/image_source.h"

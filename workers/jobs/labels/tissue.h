@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "ops/tissue/tissue_mask.h"
-#include "runtime/plan/class_table.h"
+#include "runtime/model/plan/class_table.h"
 #include "workers/jobs/labels/image.h"
 #include "workers/jobs/task/task.h"
 

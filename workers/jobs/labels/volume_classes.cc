@@ -3,8 +3,8 @@
 #include <array>
 #include <utility>
 
-#include "runtime/base/available_memory.h"
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
+#include "runtime/os/available_memory.h"
 #include "workers/jobs/labels/class_values.h"
 
 namespace patchbay::workers {

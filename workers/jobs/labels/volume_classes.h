@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/plan/class_table.h"
+#include "runtime/model/plan/class_table.h"
 #include "workers/sources/volumes/label_volume.h"
 
 namespace patchbay::workers {

@@ -7,13 +7,13 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/base/available_memory.h"
-#include "runtime/base/strings.h"
-#include "runtime/plan/class_histograms.h"
-#include "runtime/plan/component_index.h"
-#include "runtime/plan/position_index.h"
-#include "runtime/zarr/label_sets.h"
-#include "runtime/zarr/label_writer.h"
+#include "runtime/core/strings.h"
+#include "runtime/format/zarr/label_sets.h"
+#include "runtime/format/zarr/label_writer.h"
+#include "runtime/model/plan/class_histograms.h"
+#include "runtime/model/plan/component_index.h"
+#include "runtime/model/plan/position_index.h"
+#include "runtime/os/available_memory.h"
 #include "workers/jobs/labels/class_values.h"
 #include "workers/jobs/labels/components.h"
 #include "workers/jobs/labels/labels.h"

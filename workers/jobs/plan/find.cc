@@ -3,12 +3,12 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/base/strings.h"
-#include "runtime/plan/image_volumes.h"
-#include "runtime/plan/ops/icc_to_srgb.h"
-#include "runtime/plan/ops/op_key.h"
-#include "runtime/plan/ops/stain_normalize.h"
-#include "runtime/plan/places.h"
+#include "runtime/core/strings.h"
+#include "runtime/model/ops/icc_to_srgb.h"
+#include "runtime/model/ops/op_key.h"
+#include "runtime/model/ops/stain_normalize.h"
+#include "runtime/model/plan/image_volumes.h"
+#include "runtime/model/plan/places.h"
 #include "workers/access/planned_images.h"
 #include "workers/jobs/plan/plan_request.h"
 #include "workers/jobs/plan/stream_plan.h"

@@ -1,11 +1,11 @@
 #include "workers/jobs/plan/foreground.h"
 
-#include "runtime/base/file.h"
-#include "runtime/base/strings.h"
-#include "runtime/plan/class_table.h"
-#include "runtime/plan/foreground_statistics.h"
-#include "runtime/plan/ops/ct_normalize.h"
-#include "runtime/zarr/label_sets.h"
+#include "runtime/core/strings.h"
+#include "runtime/format/zarr/label_sets.h"
+#include "runtime/model/ops/ct_normalize.h"
+#include "runtime/model/plan/class_table.h"
+#include "runtime/model/plan/foreground_statistics.h"
+#include "runtime/os/file.h"
 
 namespace patchbay::workers {
 namespace {

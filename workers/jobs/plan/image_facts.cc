@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "runtime/base/strings.h"
-#include "runtime/plan/volume_spacing.h"
+#include "runtime/core/strings.h"
+#include "runtime/model/plan/volume_spacing.h"
 #include "workers/access/stamps.h"
 
 namespace patchbay::workers {

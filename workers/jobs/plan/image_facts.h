@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "runtime/base/json.h"
-#include "runtime/base/status.h"
-#include "runtime/results/image_facts.h"
+#include "runtime/core/status.h"
+#include "runtime/format/json/json.h"
+#include "runtime/model/results/image_facts.h"
 #include "workers/sources/image_source.h"
 
 namespace patchbay::workers {

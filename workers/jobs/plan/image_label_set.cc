@@ -1,8 +1,8 @@
 #include "workers/jobs/plan/image_label_set.h"
 
-#include "runtime/base/strings.h"
-#include "runtime/plan/class_table.h"
-#include "runtime/zarr/label_sets.h"
+#include "runtime/core/strings.h"
+#include "runtime/format/zarr/label_sets.h"
+#include "runtime/model/plan/class_table.h"
 #include "workers/jobs/task/find_images.h"
 #include "workers/sources/image_source.h"
 

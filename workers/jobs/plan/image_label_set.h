@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "runtime/plan/plan.h"
+#include "runtime/model/plan/plan.h"
 #include "workers/sources/label_revision.h"
 
 namespace patchbay::workers {

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "runtime/base/hash.h"
-#include "runtime/base/json.h"
-#include "runtime/base/status.h"
+#include "runtime/core/hash.h"
+#include "runtime/core/status.h"
+#include "runtime/format/json/json.h"
 
 namespace patchbay::workers {
 

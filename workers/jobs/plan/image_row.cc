@@ -3,7 +3,7 @@
 #include <optional>
 #include <utility>
 
-#include "runtime/plan/image_volumes.h"
+#include "runtime/model/plan/image_volumes.h"
 
 namespace patchbay::workers {
 namespace {

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "runtime/base/json.h"
-#include "runtime/plan/ops/volume_facts.h"
-#include "runtime/plan/plan.h"
-#include "runtime/results/image_facts.h"
+#include "runtime/format/json/json.h"
+#include "runtime/model/ops/volume_facts.h"
+#include "runtime/model/plan/plan.h"
+#include "runtime/model/results/image_facts.h"
 
 namespace patchbay::workers {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
 #include "workers/access/planned_images.h"
 
 namespace patchbay::workers {

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "runtime/base/json.h"
-#include "runtime/base/status.h"
-#include "runtime/plan/plan.h"
+#include "runtime/core/status.h"
+#include "runtime/format/json/json.h"
+#include "runtime/model/plan/plan.h"
 #include "workers/sources/image_source.h"
 
 namespace patchbay::workers {

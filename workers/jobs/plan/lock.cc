@@ -2,8 +2,8 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/base/strings.h"
-#include "runtime/zarr/label_sets.h"
+#include "runtime/core/strings.h"
+#include "runtime/format/zarr/label_sets.h"
 #include "workers/access/planned_images.h"
 #include "workers/jobs/plan/open_image.h"
 #include "workers/jobs/plan/stain_reference.h"

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/plan/body_histogram.h"
-#include "runtime/plan/image_volumes.h"
+#include "runtime/model/plan/body_histogram.h"
+#include "runtime/model/plan/image_volumes.h"
 #include "workers/access/planned_images.h"
 #include "workers/access/stamps.h"
 #include "workers/jobs/plan/image_facts.h"

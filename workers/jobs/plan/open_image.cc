@@ -3,7 +3,7 @@
 #include <memory>
 #include <utility>
 
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
 #include "workers/access/stamps.h"
 #include "workers/jobs/task/image_digest.h"
 #include "workers/jobs/task/progress.h"

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <string>
 
-#include "runtime/base/hash.h"
+#include "runtime/core/hash.h"
 #include "workers/jobs/plan/table_rows.h"
 #include "workers/jobs/task/task.h"
 #include "workers/sources/image_source.h"

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "runtime/plan/run_config.h"
-#include "runtime/stream/position.h"
+#include "runtime/model/plan/run_config.h"
+#include "runtime/model/stream/position.h"
 #include "workers/jobs/task/task.h"
 
 namespace patchbay::workers {

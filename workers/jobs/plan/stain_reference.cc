@@ -6,9 +6,9 @@
 
 #include "ops/colour/stain_fit.h"
 #include "ops/colour/stain_histogram.h"
-#include "runtime/plan/ops/icc_to_srgb.h"
-#include "runtime/plan/ops/op_key.h"
-#include "runtime/plan/ops/stain_normalize.h"
+#include "runtime/model/ops/icc_to_srgb.h"
+#include "runtime/model/ops/op_key.h"
+#include "runtime/model/ops/stain_normalize.h"
 #include "workers/access/stamps.h"
 #include "workers/jobs/task/about_path.h"
 #include "workers/jobs/task/find_images.h"

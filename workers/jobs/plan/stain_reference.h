@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "runtime/plan/plan.h"
+#include "runtime/model/plan/plan.h"
 #include "workers/jobs/plan/statistics.h"
 #include "workers/jobs/task/task.h"
 

@@ -1,7 +1,7 @@
 #include "workers/jobs/plan/statistics.h"
 
-#include "runtime/plan/ops/ct_normalize.h"
-#include "runtime/plan/ops/stain_normalize.h"
+#include "runtime/model/ops/ct_normalize.h"
+#include "runtime/model/ops/stain_normalize.h"
 #include "workers/jobs/plan/foreground.h"
 #include "workers/jobs/plan/stain_reference.h"
 

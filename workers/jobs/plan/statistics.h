@@ -8,9 +8,9 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/base/json.h"
-#include "runtime/base/status.h"
-#include "runtime/plan/run_config.h"
+#include "runtime/core/status.h"
+#include "runtime/format/json/json.h"
+#include "runtime/model/plan/run_config.h"
 #include "workers/jobs/task/task.h"
 
 namespace patchbay::workers {

@@ -33,9 +33,9 @@ StatusOr<TaskOutput> RunStreamOpen(TaskContext& context);
 /// kMaxSkippedNamed of the images that were left out are named.
 StatusOr<TaskOutput> RunStreamJoin(TaskContext& context);
 
-/// What a lock pins (runtime/plan/run_lock.h). Payload: {"config", "sets": [label sets]}; manifest:
-/// as the root's, and optionally "training": [a bool an image]. Result: {"images": [{"path",
-/// "digest", "sets": {name: digest}}], "statistics": {name: value}, "pictures":
+/// What a lock pins (runtime/model/plan/run_lock.h). Payload: {"config", "sets": [label sets]};
+/// manifest: as the root's, and optionally "training": [a bool an image]. Result: {"images":
+/// [{"path", "digest", "sets": {name: digest}}], "statistics": {name: value}, "pictures":
 /// PictureReferencesOf}. Any image that cannot be read is an error.
 StatusOr<TaskOutput> RunLockImages(TaskContext& context);
 

@@ -4,9 +4,9 @@
 #include <filesystem>
 
 #include "ops/tissue/tissue_mask.h"
-#include "runtime/base/counted.h"
-#include "runtime/base/strings.h"
-#include "runtime/plan/ops/stain_fit.h"
+#include "runtime/core/counted.h"
+#include "runtime/core/strings.h"
+#include "runtime/model/ops/stain_fit.h"
 #include "workers/access/planned_images.h"
 #include "workers/access/stamps.h"
 #include "workers/jobs/preview/label_outlines.h"

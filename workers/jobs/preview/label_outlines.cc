@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <vector>
 
-#include "runtime/base/counted.h"
-#include "runtime/base/strings.h"
-#include "runtime/plan/class_table.h"
-#include "runtime/zarr/label_sets.h"
+#include "runtime/core/counted.h"
+#include "runtime/core/strings.h"
+#include "runtime/format/zarr/label_sets.h"
+#include "runtime/model/plan/class_table.h"
 #include "workers/jobs/task/find_images.h"
 #include "workers/plots/axes.h"
 #include "workers/sources/image_source.h"

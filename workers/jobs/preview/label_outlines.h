@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <string>
 
-#include "runtime/base/extent.h"
-#include "runtime/base/status.h"
+#include "runtime/core/extent.h"
+#include "runtime/core/status.h"
 #include "workers/plots/preview_sheet.h"
 #include "workers/sources/image_source.h"
 

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <string>
 
-#include "runtime/base/strings.h"
-#include "runtime/plan/class_table.h"
+#include "runtime/core/strings.h"
+#include "runtime/model/plan/class_table.h"
 #include "workers/plots/axes.h"
 #include "workers/stream/chain_options.h"
 #include "workers/stream/label_arrays.h"

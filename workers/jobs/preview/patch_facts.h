@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "ops/chain/chain.h"
-#include "runtime/plan/plan.h"
+#include "runtime/model/plan/plan.h"
 #include "workers/plots/preview_sheet.h"
 
 namespace patchbay::workers {

@@ -5,9 +5,9 @@
 #include <cstring>
 #include <limits>
 
-#include "runtime/base/file.h"
-#include "runtime/base/hash.h"
-#include "runtime/plan/class_table.h"
+#include "runtime/core/hash.h"
+#include "runtime/model/plan/class_table.h"
+#include "runtime/os/file.h"
 
 namespace patchbay::workers {
 namespace {

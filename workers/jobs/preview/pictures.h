@@ -1,8 +1,8 @@
 // Pixels of any type as pictures to look at.
 #pragma once
 
-#include "runtime/base/status.h"
-#include "runtime/base/tensor_view.h"
+#include "runtime/core/status.h"
+#include "runtime/core/tensor_view.h"
 #include "workers/plots/preview_sheet.h"
 
 namespace patchbay::workers {

@@ -7,9 +7,9 @@
 #include <optional>
 #include <utility>
 
-#include "runtime/base/strings.h"
-#include "runtime/plan/class_table.h"
-#include "runtime/zarr/label_sets.h"
+#include "runtime/core/strings.h"
+#include "runtime/format/zarr/label_sets.h"
+#include "runtime/model/plan/class_table.h"
 #include "workers/plots/axes.h"
 
 namespace patchbay::workers {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "runtime/base/status.h"
+#include "runtime/core/status.h"
 #include "workers/plots/preview_sheet.h"
 #include "workers/sources/image_source.h"
 

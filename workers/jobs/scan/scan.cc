@@ -5,7 +5,7 @@
 #include <set>
 #include <vector>
 
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
 #include "workers/access/planned_images.h"
 #include "workers/jobs/scan/volumes.h"
 #include "workers/jobs/task/find_images.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/base/json.h"
+#include "runtime/format/json/json.h"
 #include "workers/jobs/task/task.h"
 
 namespace patchbay::workers {

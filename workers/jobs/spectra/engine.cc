@@ -1,7 +1,7 @@
 #include "workers/jobs/spectra/engine.h"
 
 #include "ops/spectral/spectral_device.h"
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
 #include "runtime/memory/gpu.h"
 
 namespace patchbay::workers {

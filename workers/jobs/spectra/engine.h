@@ -4,8 +4,8 @@
 #include <memory>
 
 #include "ops/spectral/spectral_frames.h"
-#include "runtime/base/available_memory.h"
-#include "runtime/protocol/messages.h"
+#include "runtime/os/available_memory.h"
+#include "runtime/wire/protocol/messages.h"
 #include "workers/jobs/spectra/grid.h"
 #include "workers/jobs/spectra/settings.h"
 #include "workers/jobs/task/task.h"

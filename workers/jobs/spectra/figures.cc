@@ -4,9 +4,9 @@
 #include <array>
 #include <utility>
 
-#include "runtime/base/csv.h"
-#include "runtime/base/strings.h"
-#include "runtime/results/usual_range.h"
+#include "runtime/core/strings.h"
+#include "runtime/format/csv/csv.h"
+#include "runtime/model/results/usual_range.h"
 
 namespace patchbay::workers {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "ops/spectral/spectral_sums.h"
-#include "runtime/base/json.h"
+#include "runtime/format/json/json.h"
 #include "workers/jobs/spectra/grid.h"
 #include "workers/jobs/spectra/staging.h"
 

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "ops/spectral/spectral_frames.h"
-#include "runtime/base/box.h"
-#include "runtime/plan/ops/spectral.h"
+#include "runtime/core/box.h"
+#include "runtime/model/ops/spectral.h"
 #include "workers/sources/image_source.h"
 
 namespace patchbay::workers {

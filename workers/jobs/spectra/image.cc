@@ -1,7 +1,7 @@
 #include "workers/jobs/spectra/image.h"
 
-#include "runtime/base/dtype.h"
-#include "runtime/base/strings.h"
+#include "runtime/core/dtype.h"
+#include "runtime/core/strings.h"
 #include "workers/jobs/spectra/engine.h"
 
 namespace patchbay::workers {

@@ -2,10 +2,10 @@
 
 #include <fcntl.h>
 
-#include "runtime/base/available_memory.h"
-#include "runtime/base/file.h"
-#include "runtime/base/file_names.h"
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
+#include "runtime/os/available_memory.h"
+#include "runtime/os/file.h"
+#include "runtime/os/file_names.h"
 #include "workers/jobs/spectra/engine.h"
 #include "workers/jobs/spectra/grid.h"
 #include "workers/jobs/spectra/image.h"

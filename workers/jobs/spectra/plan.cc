@@ -1,8 +1,8 @@
 // The root task: which images, may the results lie there, and one task for each.
 #include <filesystem>
 
-#include "runtime/base/file.h"
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
+#include "runtime/os/file.h"
 #include "workers/access/planned_images.h"
 #include "workers/jobs/spectra/publish.h"
 #include "workers/jobs/spectra/spectra.h"

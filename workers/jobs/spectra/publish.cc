@@ -5,10 +5,10 @@
 #include <cstring>
 #include <filesystem>
 
-#include "runtime/base/csv.h"
-#include "runtime/base/file.h"
-#include "runtime/base/file_names.h"
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
+#include "runtime/format/csv/csv.h"
+#include "runtime/os/file.h"
+#include "runtime/os/file_names.h"
 #include "workers/jobs/spectra/figures.h"
 #include "workers/jobs/task/own_table.h"
 #include "workers/plots/spectra_plots.h"

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "ops/spectral/spectral_device.h"
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
 #include "workers/jobs/spectra/tissue.h"
 #include "workers/jobs/task/settings_json.h"
 

@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <string>
 
-#include "runtime/base/json.h"
-#include "runtime/base/status.h"
-#include "runtime/plan/ops/spectral.h"
+#include "runtime/core/status.h"
+#include "runtime/format/json/json.h"
+#include "runtime/model/ops/spectral.h"
 
 namespace patchbay::workers {
 

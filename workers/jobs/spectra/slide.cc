@@ -2,7 +2,7 @@
 #include <span>
 #include <utility>
 
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
 #include "workers/jobs/spectra/image.h"
 #include "workers/jobs/spectra/spectra.h"
 #include "workers/jobs/spectra/strip.h"

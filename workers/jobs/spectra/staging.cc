@@ -3,10 +3,10 @@
 #include <filesystem>
 #include <utility>
 
-#include "runtime/base/base64.h"
-#include "runtime/base/file.h"
-#include "runtime/base/hash.h"
-#include "runtime/base/strings.h"
+#include "runtime/core/base64.h"
+#include "runtime/core/hash.h"
+#include "runtime/core/strings.h"
+#include "runtime/os/file.h"
 #include "workers/access/path_names.h"
 #include "workers/access/planned_images.h"
 #include "workers/access/stamps.h"

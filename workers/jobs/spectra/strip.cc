@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <tuple>
 
-#include "runtime/base/file.h"
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
+#include "runtime/os/file.h"
 #include "workers/jobs/spectra/engine.h"
 #include "workers/jobs/spectra/planes.h"
 #include "workers/jobs/spectra/spectra.h"

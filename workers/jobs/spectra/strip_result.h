@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "ops/spectral/spectral_sums.h"
-#include "runtime/base/json.h"
-#include "runtime/base/status.h"
+#include "runtime/core/status.h"
+#include "runtime/format/json/json.h"
 
 namespace patchbay::workers {
 

@@ -3,8 +3,8 @@
 #include <filesystem>
 #include <map>
 
-#include "runtime/base/file.h"
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
+#include "runtime/os/file.h"
 #include "workers/jobs/spectra/figures.h"
 #include "workers/jobs/spectra/publish.h"
 #include "workers/jobs/spectra/spectra.h"

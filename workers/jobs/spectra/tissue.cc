@@ -4,7 +4,7 @@
 #include <charconv>
 
 #include "ops/tissue/tissue_coverage.h"
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
 #include "workers/jobs/task/tissue_picture.h"
 
 namespace patchbay::workers {

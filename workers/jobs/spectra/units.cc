@@ -5,7 +5,7 @@
 #include <new>
 
 #include "ops/spectral/spectral_frames.h"
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
 
 namespace patchbay::workers {
 namespace {

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/base/folder_scope.h"
+#include "runtime/os/folder_scope.h"
 #include "workers/jobs/spectra/grid.h"
 #include "workers/jobs/spectra/planes.h"
 #include "workers/jobs/spectra/strip_result.h"

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "runtime/base/extent.h"
+#include "runtime/core/extent.h"
 
 namespace patchbay::workers {
 

@@ -7,10 +7,10 @@
 
 #include <sys/stat.h>
 
-#include "runtime/base/file.h"
-#include "runtime/base/file_names.h"
-#include "runtime/base/hash.h"
-#include "runtime/base/strings.h"
+#include "runtime/core/hash.h"
+#include "runtime/core/strings.h"
+#include "runtime/os/file.h"
+#include "runtime/os/file_names.h"
 #include "workers/jobs/synth/abdomen.h"
 #include "workers/sources/volumes/dicom_writer.h"
 #include "workers/sources/volumes/nifti.h"

@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/base/extent.h"
-#include "runtime/base/json.h"
-#include "runtime/base/status.h"
+#include "runtime/core/extent.h"
+#include "runtime/core/status.h"
+#include "runtime/format/json/json.h"
 #include "workers/jobs/synth/slide.h"
 
 namespace patchbay::workers {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
 #include "workers/jobs/synth/tissue.h"
 #include "workers/sources/jpeg_encoder.h"
 #include "workers/sources/tiff_writer.h"

@@ -2,12 +2,12 @@
 
 #include <sys/stat.h>
 
-#include "runtime/base/file.h"
-#include "runtime/base/file_names.h"
-#include "runtime/base/hash.h"
-#include "runtime/base/strings.h"
-#include "runtime/zarr/image_store.h"
-#include "runtime/zarr/publish.h"
+#include "runtime/core/hash.h"
+#include "runtime/core/strings.h"
+#include "runtime/format/zarr/image_store.h"
+#include "runtime/format/zarr/publish.h"
+#include "runtime/os/file.h"
+#include "runtime/os/file_names.h"
 #include "workers/jobs/synth/abdomen.h"
 #include "workers/jobs/task/volume_writer.h"
 

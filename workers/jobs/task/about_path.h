@@ -4,8 +4,8 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/base/status.h"
-#include "runtime/base/strings.h"
+#include "runtime/core/status.h"
+#include "runtime/core/strings.h"
 
 namespace patchbay::workers {
 

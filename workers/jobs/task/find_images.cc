@@ -33,7 +33,7 @@ bool HasExtension(const fs::path& path, std::span<const std::string_view> extens
   return std::find(extensions.begin(), extensions.end(), ExtensionOf(path)) != extensions.end();
 }
 
-/// What an entry that is no file is, in the words of runtime/base/file_kind.h.
+/// What an entry that is no file is, in the words of runtime/model/source/file_kind.h.
 std::string KindOfEntry(const fs::file_status& status) {
   switch (status.type()) {
     case fs::file_type::fifo:

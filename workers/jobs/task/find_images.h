@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/base/file_kind.h"
+#include "runtime/model/source/file_kind.h"
 #include "workers/jobs/task/task.h"
 #include "workers/sources/folder_walk.h"
 

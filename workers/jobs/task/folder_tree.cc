@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <system_error>
 
-#include "runtime/base/file_names.h"
+#include "runtime/os/file_names.h"
 
 namespace patchbay::workers {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <utility>
 
-#include "runtime/base/hash.h"
-#include "runtime/base/series_path.h"
-#include "runtime/base/strings.h"
+#include "runtime/core/hash.h"
+#include "runtime/core/strings.h"
+#include "runtime/model/source/series_path.h"
 
 namespace patchbay::workers {
 

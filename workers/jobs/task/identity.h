@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/base/json.h"
+#include "runtime/format/json/json.h"
 #include "workers/sources/volumes/volume.h"
 
 namespace patchbay::workers {

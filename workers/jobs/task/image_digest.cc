@@ -7,8 +7,8 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "runtime/base/file.h"
-#include "runtime/zarr/metadata.h"
+#include "runtime/format/zarr/metadata.h"
+#include "runtime/os/file.h"
 #include "workers/access/stamps.h"
 #include "workers/jobs/task/progress.h"
 #include "workers/sources/digest_cache.h"

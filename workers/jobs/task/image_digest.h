@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/base/hash.h"
+#include "runtime/core/hash.h"
 #include "workers/jobs/task/task.h"
 
 namespace patchbay::workers {

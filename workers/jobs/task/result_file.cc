@@ -2,8 +2,8 @@
 
 #include <span>
 
-#include "runtime/base/file.h"
-#include "runtime/base/hash.h"
+#include "runtime/core/hash.h"
+#include "runtime/os/file.h"
 
 namespace patchbay::workers {
 namespace {

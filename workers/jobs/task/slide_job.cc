@@ -6,11 +6,11 @@
 
 #include <fcntl.h>
 
-#include "runtime/base/file.h"
-#include "runtime/base/file_lock.h"
-#include "runtime/base/file_names.h"
-#include "runtime/base/pid_stamp.h"
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
+#include "runtime/model/jobs/pid_stamp.h"
+#include "runtime/os/file.h"
+#include "runtime/os/file_lock.h"
+#include "runtime/os/file_names.h"
 #include "workers/access/planned_images.h"
 #include "workers/jobs/task/find_images.h"
 #include "workers/jobs/task/folder_tree.h"

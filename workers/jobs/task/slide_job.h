@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/base/file.h"
-#include "runtime/base/hash.h"
+#include "runtime/core/hash.h"
+#include "runtime/os/file.h"
 #include "workers/jobs/task/task.h"
 
 namespace patchbay::workers {

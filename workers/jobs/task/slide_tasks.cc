@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "runtime/base/json.h"
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
+#include "runtime/format/json/json.h"
 
 namespace patchbay::workers {
 

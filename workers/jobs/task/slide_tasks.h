@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/protocol/messages.h"
+#include "runtime/wire/protocol/messages.h"
 #include "workers/jobs/task/slide_job.h"
 #include "workers/jobs/task/task.h"
 

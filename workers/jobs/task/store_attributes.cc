@@ -1,8 +1,8 @@
 #include "workers/jobs/task/store_attributes.h"
 
-#include "runtime/base/file.h"
-#include "runtime/base/strings.h"
-#include "runtime/zarr/metadata.h"
+#include "runtime/core/strings.h"
+#include "runtime/format/zarr/metadata.h"
+#include "runtime/os/file.h"
 
 namespace patchbay::workers {
 

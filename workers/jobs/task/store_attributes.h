@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "runtime/base/json.h"
+#include "runtime/format/json/json.h"
 
 namespace patchbay::workers {
 

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "runtime/base/ids.h"
-#include "runtime/base/json.h"
-#include "runtime/base/status.h"
-#include "runtime/protocol/messages.h"
+#include "runtime/core/ids.h"
+#include "runtime/core/status.h"
+#include "runtime/format/json/json.h"
+#include "runtime/wire/protocol/messages.h"
 #include "workers/access/path_names.h"
 #include "workers/access/path_rights.h"
 

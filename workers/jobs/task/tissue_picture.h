@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "runtime/base/tensor_view.h"
+#include "runtime/core/tensor_view.h"
 #include "workers/jobs/task/task.h"
 #include "workers/sources/image_source.h"
 

@@ -3,9 +3,9 @@
 #include <cstring>
 #include <vector>
 
-#include "runtime/base/strings.h"
-#include "runtime/zarr/downsample.h"
-#include "runtime/zarr/mode_downsample.h"
+#include "runtime/core/strings.h"
+#include "runtime/format/zarr/downsample.h"
+#include "runtime/format/zarr/mode_downsample.h"
 
 namespace patchbay::workers {
 namespace {

@@ -5,8 +5,8 @@
 #include <functional>
 #include <string>
 
-#include "runtime/base/extent.h"
-#include "runtime/zarr/image_store.h"
+#include "runtime/core/extent.h"
+#include "runtime/format/zarr/image_store.h"
 
 namespace patchbay::workers {
 

@@ -4,9 +4,9 @@
 #include <array>
 #include <string>
 
-#include "runtime/base/extent.h"
-#include "runtime/base/json.h"
-#include "runtime/base/status.h"
+#include "runtime/core/extent.h"
+#include "runtime/core/status.h"
+#include "runtime/format/json/json.h"
 
 namespace patchbay::workers {
 

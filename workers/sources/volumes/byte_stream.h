@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/base/file.h"
-#include "runtime/base/status.h"
+#include "runtime/core/status.h"
+#include "runtime/os/file.h"
 
 namespace patchbay::workers {
 

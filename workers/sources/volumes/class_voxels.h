@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "runtime/base/status.h"
+#include "runtime/core/status.h"
 #include "workers/sources/volumes/find_volumes.h"
 
 namespace patchbay::workers {

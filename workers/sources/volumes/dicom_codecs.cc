@@ -11,7 +11,7 @@
 #include <dcmtk/dcmjpeg/djdijg16.h>
 #include <dcmtk/dcmjpeg/djdijg8.h>
 
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
 #include "workers/sources/flat_codecs.h"
 #include "workers/sources/volumes/jpeg_codes.h"
 #include "workers/sources/volumes/jpeg_markers.h"

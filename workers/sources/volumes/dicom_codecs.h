@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "runtime/base/status.h"
+#include "runtime/core/status.h"
 
 namespace patchbay::workers {
 

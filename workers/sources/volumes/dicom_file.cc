@@ -12,8 +12,8 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "runtime/base/file.h"
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
+#include "runtime/os/file.h"
 #include "workers/sources/source_extent.h"
 #include "workers/sources/volumes/dicom_library.h"
 

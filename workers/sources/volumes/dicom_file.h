@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/base/json.h"
-#include "runtime/base/status.h"
+#include "runtime/core/status.h"
+#include "runtime/format/json/json.h"
 #include "workers/sources/volumes/affine.h"
 
 namespace patchbay::workers {

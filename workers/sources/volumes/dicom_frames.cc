@@ -7,7 +7,7 @@
 #include <dcmtk/dcmdata/dcpixseq.h>
 #include <dcmtk/dcmdata/dcpxitem.h>
 
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
 
 namespace patchbay::workers {
 namespace {

@@ -21,8 +21,8 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "runtime/base/available_memory.h"
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
+#include "runtime/os/available_memory.h"
 #include "workers/sources/volumes/byte_stream.h"
 
 namespace patchbay::workers {

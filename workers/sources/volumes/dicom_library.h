@@ -5,8 +5,8 @@
 #include <string>
 #include <utility>
 
-#include "runtime/base/file.h"
-#include "runtime/base/status.h"
+#include "runtime/core/status.h"
+#include "runtime/os/file.h"
 
 class DcmFileFormat;
 class DcmItem;

@@ -11,7 +11,7 @@
 #include <dcmtk/dcmdata/dctk.h>
 #include <sys/stat.h>
 
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
 #include "workers/sources/jpeg2000_decoder.h"
 #include "workers/sources/volumes/dicom_codecs.h"
 #include "workers/sources/volumes/dicom_frames.h"

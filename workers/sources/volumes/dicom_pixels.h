@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "runtime/base/status.h"
+#include "runtime/core/status.h"
 #include "workers/sources/volumes/dicom_file.h"
 
 namespace patchbay::workers {

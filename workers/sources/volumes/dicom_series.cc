@@ -9,8 +9,8 @@
 #include <set>
 #include <utility>
 
-#include "runtime/base/counted.h"
-#include "runtime/base/strings.h"
+#include "runtime/core/counted.h"
+#include "runtime/core/strings.h"
 #include "workers/sources/volumes/dicom_pixels.h"
 
 namespace patchbay::workers {

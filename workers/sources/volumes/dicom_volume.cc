@@ -8,7 +8,7 @@
 #include <memory>
 #include <set>
 
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
 #include "workers/sources/volumes/dicom_pixels.h"
 #include "workers/sources/volumes/even_slices.h"
 

@@ -11,7 +11,7 @@
 #include <dcmtk/dcmjpls/djencode.h>
 #include <dcmtk/dcmjpls/djrparam.h>
 
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
 #include "workers/sources/volumes/dicom_library.h"
 
 namespace patchbay::workers {

@@ -9,8 +9,8 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "runtime/base/file.h"
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
+#include "runtime/os/file.h"
 #include "workers/sources/folder_walk.h"
 #include "workers/sources/volumes/nifti.h"
 #include "workers/sources/volumes/text_header.h"

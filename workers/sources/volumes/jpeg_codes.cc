@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
 
 namespace patchbay::workers {
 namespace {

@@ -1,7 +1,7 @@
 // Whether the Huffman codes of a JPEG image come out even.
 #pragma once
 
-#include "runtime/base/status.h"
+#include "runtime/core/status.h"
 #include "workers/sources/volumes/jpeg_markers.h"
 
 namespace patchbay::workers {

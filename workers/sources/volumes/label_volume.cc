@@ -4,7 +4,7 @@
 #include <memory>
 #include <utility>
 
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
 #include "workers/sources/volumes/dicom_segmentation.h"
 #include "workers/sources/volumes/find_volumes.h"
 #include "workers/sources/volumes/text_header.h"

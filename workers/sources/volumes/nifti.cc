@@ -4,8 +4,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "runtime/base/file.h"
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
+#include "runtime/os/file.h"
 #include "workers/sources/volumes/raw_voxels.h"
 
 namespace patchbay::workers {

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <limits>
 
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
 #include "workers/sources/source_extent.h"
 
 namespace patchbay::workers {

@@ -6,7 +6,7 @@
 #include <map>
 #include <optional>
 
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
 #include "workers/sources/volumes/raw_voxels.h"
 
 namespace patchbay::workers {

@@ -5,8 +5,8 @@
 #include <cstring>
 #include <span>
 
-#include "runtime/base/available_memory.h"
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
+#include "runtime/os/available_memory.h"
 
 namespace patchbay::workers {
 namespace {

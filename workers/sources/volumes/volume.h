@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "runtime/base/dtype.h"
-#include "runtime/base/extent.h"
-#include "runtime/base/json.h"
-#include "runtime/base/spacing.h"
-#include "runtime/base/status.h"
-#include "runtime/base/tensor_view.h"
+#include "runtime/core/dtype.h"
+#include "runtime/core/extent.h"
+#include "runtime/core/spacing.h"
+#include "runtime/core/status.h"
+#include "runtime/core/tensor_view.h"
+#include "runtime/format/json/json.h"
 #include "workers/sources/volumes/affine.h"
 
 namespace patchbay::workers {

@@ -4,9 +4,9 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/base/csv.h"
-#include "runtime/base/file.h"
-#include "runtime/zarr/verify.h"
+#include "runtime/format/csv/csv.h"
+#include "runtime/format/zarr/verify.h"
+#include "runtime/os/file.h"
 #include "tests/workers/jobs/ingest/small_ingest.h"
 
 namespace patchbay::workers {

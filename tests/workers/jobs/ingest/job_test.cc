@@ -11,11 +11,11 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
-#include "runtime/base/file.h"
-#include "runtime/base/strings.h"
-#include "runtime/zarr/array.h"
-#include "runtime/zarr/downsample.h"
-#include "runtime/zarr/verify.h"
+#include "runtime/core/strings.h"
+#include "runtime/format/zarr/array.h"
+#include "runtime/format/zarr/downsample.h"
+#include "runtime/format/zarr/verify.h"
+#include "runtime/os/file.h"
 #include "tests/workers/jobs/tiny_scheduler.h"
 #include "workers/jobs/ingest/ingest.h"
 #include "workers/jobs/ingest/shard_memory.h"

@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
-#include "runtime/base/json.h"
+#include "runtime/format/json/json.h"
 #include "tests/workers/jobs/tiny_scheduler.h"
 #include "workers/jobs/synth/slide.h"
 

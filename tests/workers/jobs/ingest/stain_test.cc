@@ -1,9 +1,9 @@
 // What an ingest learns of a slide's colours: the same however the store is cut, and what planning
 // makes of it.
 #include "ops/colour/stain_fit.h"
-#include "runtime/base/strings.h"
-#include "runtime/plan/ops/stain_fit.h"
-#include "runtime/zarr/verify.h"
+#include "runtime/core/strings.h"
+#include "runtime/format/zarr/verify.h"
+#include "runtime/model/ops/stain_fit.h"
 #include "tests/workers/jobs/ingest/small_ingest.h"
 #include "workers/access/planned_images.h"
 #include "workers/access/stamps.h"

@@ -12,9 +12,9 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include "runtime/base/file.h"
-#include "runtime/base/strings.h"
-#include "runtime/zarr/verify.h"
+#include "runtime/core/strings.h"
+#include "runtime/format/zarr/verify.h"
+#include "runtime/os/file.h"
 #include "tests/workers/jobs/ingest/small_ingest.h"
 #include "tests/workers/sources/volumes/volume_fixtures.h"
 #include "workers/jobs/synth/ct.h"

@@ -2,8 +2,8 @@
 #include <cstring>
 #include <utility>
 
-#include "runtime/zarr/image_store.h"
-#include "runtime/zarr/label_sets.h"
+#include "runtime/format/zarr/image_store.h"
+#include "runtime/format/zarr/label_sets.h"
 #include "tests/workers/jobs/slow_storage/slow_job.h"
 #include "workers/jobs/synth/ct.h"
 #include "workers/sources/volumes/affine.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/base/file.h"
+#include "runtime/os/file.h"
 #include "tests/workers/jobs/ingest/small_ingest.h"
 #include "tests/workers/jobs/slow_storage/slow_storage.h"
 

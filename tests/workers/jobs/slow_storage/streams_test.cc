@@ -2,7 +2,7 @@
 #include <filesystem>
 #include <utility>
 
-#include "runtime/plan/run_config.h"
+#include "runtime/model/plan/run_config.h"
 #include "tests/workers/jobs/slow_storage/slow_job.h"
 #include "tests/workers/jobs/spectra/fixtures.h"
 #include "workers/jobs/synth/ct.h"

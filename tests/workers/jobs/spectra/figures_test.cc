@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/results/spectra_document.h"
+#include "runtime/model/results/spectra_document.h"
 #include "tests/workers/jobs/spectra/fixtures.h"
 
 namespace patchbay::workers {

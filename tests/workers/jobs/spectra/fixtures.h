@@ -10,8 +10,8 @@
 #include <gtest/gtest.h>
 
 #include "ops/spectral/spectral_frames.h"
-#include "runtime/base/csv.h"
-#include "runtime/base/file.h"
+#include "runtime/format/csv/csv.h"
+#include "runtime/os/file.h"
 #include "tests/workers/jobs/tiny_scheduler.h"
 #include "tests/workers/sources/crafted_tiff.h"
 #include "tests/workers/sources/slide_fixtures.h"

@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
 
 namespace patchbay::workers {
 namespace {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "runtime/base/hash.h"
+#include "runtime/core/hash.h"
 #include "tests/workers/sources/slide_fixtures.h"
 
 namespace patchbay::workers {

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "runtime/zarr/verify.h"
+#include "runtime/format/zarr/verify.h"
 #include "tests/workers/sources/slide_fixtures.h"
 #include "workers/jobs/synth/abdomen.h"
 

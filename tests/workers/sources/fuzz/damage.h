@@ -6,7 +6,7 @@
 #include <cstring>
 #include <string>
 
-#include "runtime/base/random.h"
+#include "runtime/core/random.h"
 
 namespace patchbay::workers {
 

@@ -1,7 +1,7 @@
 // Seeded damage to good slides.
 #include <gtest/gtest.h>
 
-#include "runtime/zarr/file_byte_store.h"
+#include "runtime/format/zarr/file_byte_store.h"
 #include "tests/workers/sources/crafted_tiff.h"
 #include "tests/workers/sources/fuzz/damage.h"
 #include "workers/sources/flat_codecs.h"

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/base/file.h"
+#include "runtime/os/file.h"
 #include "tests/workers/sources/fuzz/damage.h"
 #include "tests/workers/sources/slide_fixtures.h"
 #include "tests/workers/sources/volumes/volume_fixtures.h"

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
 #include "workers/sources/volumes/affine.h"
 #include "workers/sources/volumes/volume.h"
 

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
 #include "workers/sources/volumes/dicom_series.h"
 
 namespace patchbay::workers {

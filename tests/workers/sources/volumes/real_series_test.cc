@@ -4,8 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "runtime/base/hash.h"
-#include "runtime/base/status.h"
+#include "runtime/core/hash.h"
+#include "runtime/core/status.h"
 #include "tests/workers/sources/volumes/volume_fixtures.h"
 
 namespace patchbay::workers {

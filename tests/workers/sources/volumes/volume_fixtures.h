@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/base/strings.h"
+#include "runtime/core/strings.h"
 #include "workers/sources/volumes/dicom_pixels.h"
 #include "workers/sources/volumes/find_volumes.h"
 

@@ -1,0 +1,121 @@
+// patchbay status: nodes, workers and jobs of the clusters here, and peers that they turned away.
+#include <algorithm>
+
+#include "runtime/cli/commands.h"
+#include "runtime/cli/jobs/job_view.h"
+#include "runtime/cli/seen_clusters.h"
+#include "runtime/core/strings.h"
+
+namespace patchbay::cli {
+namespace {
+
+/// A node offers a core for every GPU beside those of its CPU workers.
+std::uint64_t CpuWorkers(const protocol::NodeRow& node) {
+  return node.cpus - std::min<std::uint64_t>(node.cpus, node.gpus.size());
+}
+
+Json NodeToJson(const protocol::NodeRow& node) {
+  Json gpus = Json::array();
+  for (const protocol::Gpu& gpu : node.gpus) gpus.push_back(gpu.name);
+  return {{"name", node.node}, {"cpus", CpuWorkers(node)}, {"gpus", gpus}, {"state", node.state}};
+}
+
+Json WorkerToJson(const protocol::WorkerRow& worker) {
+  return {{"node", worker.node},
+          {"index", worker.index},
+          {"pid", worker.pid},
+          {"state", worker.state},
+          {"leases", worker.leases},
+          {"tasks_done", worker.tasks_done},
+          {"shards_done", worker.shards_done}};
+}
+
+constexpr JobId kScheduler = 0;  ///< in place of a job: who was turned away from its own port
+
+Json DroppedToJson(const protocol::PeersDropped& trainer,
+                   const protocol::PeersDropped::Item& peer) {
+  const bool own = trainer.stream == kScheduler;
+  return {{"job", own ? Json() : Json(trainer.stream)},
+          {"rank", own ? Json() : Json(trainer.rank)},
+          {"address", peer.address},
+          {"reason", peer.reason},
+          {"times", peer.times},
+          {"last_at", peer.last_at}};
+}
+
+Json ClusterToJson(const protocol::ClusterDescribed& cluster) {
+  Json nodes = Json::array(), workers = Json::array(), jobs = Json::array();
+  Json dropped = Json::array();
+  for (const protocol::NodeRow& node : cluster.nodes) nodes.push_back(NodeToJson(node));
+  for (const protocol::WorkerRow& worker : cluster.workers) workers.push_back(WorkerToJson(worker));
+  for (const protocol::JobRow& job : cluster.jobs) jobs.push_back(JobToJson(job));
+  for (const protocol::PeersDropped& trainer : cluster.peers_dropped) {
+    for (const auto& peer : trainer.items) dropped.push_back(DroppedToJson(trainer, peer));
+  }
+  return {{"nodes", nodes}, {"workers", workers}, {"jobs", jobs}, {"dropped_peers", dropped}};
+}
+
+/// Nothing when nobody was turned away.
+void SayDropped(Terminal& terminal, const std::vector<protocol::PeersDropped>& trainers) {
+  std::vector<std::vector<std::string>> rows = {{"dropped peer", "job", "rank", "times", "reason"}};
+  for (const protocol::PeersDropped& trainer : trainers) {
+    for (const auto& peer : trainer.items) {
+      const bool own = trainer.stream == kScheduler;
+      rows.push_back({peer.address, own ? "-" : StrCat(trainer.stream),
+                      own ? "-" : StrCat(trainer.rank), StrCat(peer.times), peer.reason});
+    }
+  }
+  if (rows.size() == 1) return;
+  terminal.Say("");
+  for (const std::string& line : FormatTable(rows)) terminal.Say(line);
+}
+
+void SayCluster(Terminal& terminal, const protocol::ClusterDescribed& cluster) {
+  std::vector<std::vector<std::string>> nodes = {{"node", "state", "cpus", "gpus", "workers"}};
+  for (const protocol::NodeRow& node : cluster.nodes) {
+    nodes.push_back({node.node, node.state, StrCat(CpuWorkers(node)), StrCat(node.gpus.size()),
+                     StrCat(node.workers)});
+  }
+  std::vector<std::vector<std::string>> workers = {
+      {"worker", "state", "pid", "leases", "tasks", "shards"}};
+  for (const protocol::WorkerRow& worker : cluster.workers) {
+    workers.push_back({StrCat(worker.node, "/", worker.index), worker.state, StrCat(worker.pid),
+                       StrCat(worker.leases), StrCat(worker.tasks_done),
+                       StrCat(worker.shards_done)});
+  }
+  for (const std::string& line : FormatTable(nodes)) terminal.Say(line);
+  terminal.Say("");
+  for (const std::string& line : FormatTable(workers)) terminal.Say(line);
+  terminal.Say("");
+  for (const std::string& line : JobTable(cluster.jobs)) terminal.Say(line);
+  for (const protocol::JobRow& job : cluster.jobs) {
+    if (!job.waits_for.empty()) terminal.Say(StrCat("job ", job.job, " waits for ", job.waits_for));
+  }
+  SayDropped(terminal, cluster.peers_dropped);
+}
+
+class StatusCommand final : public Command {
+ public:
+  std::vector<Argument> Arguments() override { return {}; }
+
+  StatusOr<ExitCode> Run(Session& session) override {
+    Json result = ClusterToJson({}), embedded = Json::array();
+    PB_RETURN_IF_ERROR(
+        LookAtClusters(session, [&](client::Client& client, const std::string& key_file) -> Status {
+          PB_ASSIGN_OR_RETURN(const protocol::ClusterDescribed state, client.DescribeCluster());
+          SayEmbedded(session.terminal, key_file);
+          SayCluster(session.terminal, state);
+          AddCluster(ClusterToJson(state), key_file, result, embedded);
+          return absl::OkStatus();
+        }));
+    result["embedded"] = embedded;
+    session.terminal.Result(result);
+    return ExitCode::kDone;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Command> MakeStatus() { return std::make_unique<StatusCommand>(); }
+
+}  // namespace patchbay::cli

@@ -1,0 +1,70 @@
+// patchbay job ID: one job, how far it is, and what failed in it.
+#include <algorithm>
+#include <ctime>
+#include <optional>
+#include <utility>
+
+#include "runtime/cli/cluster_access.h"
+#include "runtime/cli/commands.h"
+#include "runtime/cli/jobs/job_view.h"
+#include "runtime/cli/jobs/recorded_order.h"
+#include "runtime/cli/jobs/slides_done.h"
+#include "runtime/core/strings.h"
+
+namespace patchbay::cli {
+namespace {
+
+class JobCommand final : public Command {
+ public:
+  std::vector<Argument> Arguments() override { return {JobArgument(job_)}; }
+
+  StatusOr<ExitCode> Run(Session& session) override {
+    PB_ASSIGN_OR_RETURN(client::Cluster cluster, OpenCluster(session, nullptr));
+    PB_ASSIGN_OR_RETURN(const protocol::JobRow job,
+                        cluster.client().DescribeJob(static_cast<JobId>(job_)));
+    for (const std::string& line : JobTable({job})) session.terminal.Say(line);
+    std::optional<SlideOrder> order = RecordedOrder(session.environment, job);
+    if (order.has_value()) LearnPlan(cluster.client(), job.job, *order);
+    Json row = JobToJson(job);
+    if (job.state == protocol::JobState::kRunning) SayProgress(session, job, order, row);
+    for (Json& failed : row["failed"]) {
+      auto reason = failed["reason"].get<std::string>();
+      if (order.has_value()) reason = WithPaths(std::move(reason), *order);
+      session.terminal.Say(StrCat("failed ", failed["task"].get<std::string>(), " ",
+                                  failed["label"].get<std::string>(), ": ", reason));
+      failed["reason"] = std::move(reason);
+    }
+    session.terminal.Result(row);
+    return ExitCode::kDone;
+  }
+
+ private:
+  /// One line, and the same in `row`. Rates are means since the job was submitted.
+  static void SayProgress(Session& session, const protocol::JobRow& job,
+                          const std::optional<SlideOrder>& order, Json& row) {
+    SlidesDone slides;
+    const std::string done = order.has_value() ? slides.Text(*order) : std::string();
+    if (!done.empty()) {
+      row["slides"] = {{"done", slides.done()}, {"found", order->slide_count}};
+    }
+    const auto elapsed_s = static_cast<double>(std::time(nullptr) - job.submitted_at);
+    const JobPace pace = PaceOf(job, {}, elapsed_s);
+    if (pace.bytes_per_s > 0) row["bytes_per_s"] = pace.bytes_per_s;
+    if (pace.seconds_left >= 0) row["seconds_left"] = pace.seconds_left;
+    session.terminal.Say(ProgressText(job, std::min(Share(job), kMostBeforeDone), done, pace));
+  }
+
+  std::int64_t job_ = 0;
+};
+
+}  // namespace
+
+Argument JobArgument(std::int64_t& job) {
+  Argument argument{"ID", "", "number of the job", &job, true};
+  argument.min = 1;
+  return argument;
+}
+
+std::unique_ptr<Command> MakeJob() { return std::make_unique<JobCommand>(); }
+
+}  // namespace patchbay::cli

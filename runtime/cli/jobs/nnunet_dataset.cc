@@ -1,0 +1,269 @@
+#include "runtime/cli/jobs/nnunet_dataset.h"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "runtime/core/strings.h"
+#include "runtime/format/csv/csv.h"
+#include "runtime/format/json/json.h"
+#include "runtime/model/plan/class_table.h"
+#include "runtime/model/plan/cohort_table.h"
+#include "runtime/os/file.h"
+
+namespace patchbay::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMaxDatasetBytes = 64u << 20;
+constexpr const char* kFileName = "dataset.json";
+
+Status Wrong(const std::string& file, std::string_view key, std::string_view cause) {
+  return absl::InvalidArgumentError(StrCat("scan: ", file, ": key '", key, "': ", cause));
+}
+
+std::optional<int> WholeOf(const Json& value) {
+  if (value.is_number_integer()) {
+    const auto number = value.get<std::int64_t>();
+    if (number >= 0 && number <= 1'000'000) return static_cast<int>(number);
+    return std::nullopt;
+  }
+  if (!value.is_string()) return std::nullopt;
+  const auto& text = value.get_ref<const std::string&>();
+  int number = 0;
+  const auto [after, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool is_whole = error == std::errc() && after == text.data() + text.size() && number >= 0;
+  return is_whole ? std::optional(number) : std::nullopt;
+}
+
+Status CheckChannels(const std::string& file, const Json& dataset) {
+  for (const char* key : {"channel_names", "modality"}) {
+    if (!dataset.contains(key)) continue;
+    if (dataset[key].size() == 1) return absl::OkStatus();
+    return Wrong(file, key, StrCat(dataset[key].size(), " channels: volumes of one are read"));
+  }
+  return Wrong(file, "channel_names", "missing: there is no modality either");
+}
+
+/// {"liver": 1} as nnU-Net v2 has it, or {"1": "liver"} as the Decathlon.
+StatusOr<std::vector<NnunetClass>> ReadClasses(const std::string& file, const Json& dataset) {
+  const Json labels = dataset.value("labels", Json());
+  if (!labels.is_object() || labels.empty()) return Wrong(file, "labels", "not a map of classes");
+  std::vector<NnunetClass> classes;
+  for (const auto& [key, value] : labels.items()) {
+    const std::string at = StrCat("labels.", key);
+    if (value.is_array()) {
+      return Wrong(file, at, "a region of several classes: import the classes themselves");
+    }
+    std::optional<int> number = WholeOf(value);
+    std::string name = key;
+    if (!number && value.is_string()) {
+      number = WholeOf(Json(key));
+      name = value.get<std::string>();
+    }
+    if (!number || *number >= plan::kIgnoreClass) {
+      return Wrong(file, at, "neither a name with a value of 0 to 254 nor a value with a name");
+    }
+    classes.push_back({name, *number});
+  }
+  std::sort(classes.begin(), classes.end(),
+            [](const auto& a, const auto& b) { return a.value < b.value; });
+  return classes;
+}
+
+/// A path of the file's, below the dataset's folder and there.
+StatusOr<std::string> PathBelow(const NnunetDataset& dataset, const std::string& file,
+                                std::string_view key, const Json& value) {
+  if (!value.is_string()) return Wrong(file, key, "no path");
+  const fs::path path = fs::path(value.get<std::string>()).lexically_normal();
+  if (path.empty() || path.is_absolute() || *path.begin() == "..") {
+    return Wrong(file, key, StrCat("'", path.string(), "': not below the dataset's folder"));
+  }
+  std::error_code error;
+  if (fs::is_regular_file(fs::path(dataset.folder) / path, error)) return path.string();
+  return Wrong(file, key, StrCat("'", path.string(), "': no such file"));
+}
+
+bool IsAppleDouble(const std::string& path) {
+  return fs::path(path).filename().string().starts_with("._");
+}
+
+/// "training": [{"image", "label"}], or under nnU-Net's "dataset": {case: {"images", "label"}}.
+Status AddListed(const std::string& file, const Json& listed, NnunetDataset& dataset) {
+  for (const auto& [key, entry] : listed.items()) {
+    const std::string at =
+        StrCat(listed.is_array() ? "training[" : "dataset.", key, listed.is_array() ? "]" : "");
+    if (!entry.is_object()) return Wrong(file, at, "not a map with image and label");
+    Json image = entry.value("image", Json());
+    if (entry.contains("images")) {
+      if (!entry["images"].is_array() || entry["images"].size() != 1) {
+        return Wrong(file, at + ".images", "several channels: volumes of one are read");
+      }
+      image = entry["images"][0];
+    }
+    if (image.is_string() && IsAppleDouble(image.get<std::string>())) continue;
+    NnunetCase one;
+    PB_ASSIGN_OR_RETURN(one.image, PathBelow(dataset, file, at + ".image", image));
+    PB_ASSIGN_OR_RETURN(one.label,
+                        PathBelow(dataset, file, at + ".label", entry.value("label", Json())));
+    one.name = listed.is_array() ? plan::StemOf(one.image) : key;
+    dataset.cases.push_back(std::move(one));
+  }
+  return absl::OkStatus();
+}
+
+/// imagesTr/CASE_0000.ENDING and labelsTr/CASE.ENDING.
+Status AddFound(const std::string& file, const Json& json, NnunetDataset& dataset) {
+  const Json ending = json.value("file_ending", Json());
+  if (!ending.is_string() || ending.get<std::string>().empty()) {
+    return Wrong(file, "file_ending", "missing, and there is no list 'training'");
+  }
+  const std::string tail = StrCat("_0000", ending.get<std::string>());
+  std::error_code error;
+  std::vector<std::string> names;
+  const std::string images = dataset.folder + "/imagesTr";
+  for (fs::directory_iterator it(images, error), end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    if (name.ends_with(tail) && !IsAppleDouble(name)) names.push_back(name);
+  }
+  if (error) return absl::NotFoundError(StrCat("scan: ", images, ": ", error.message()));
+  std::sort(names.begin(), names.end());
+  for (const std::string& name : names) {
+    NnunetCase one{name.substr(0, name.size() - tail.size()), "imagesTr/" + name, ""};
+    const Json label = StrCat("labelsTr/", one.name, ending.get<std::string>());
+    PB_ASSIGN_OR_RETURN(one.label, PathBelow(dataset, file, "file_ending", label));
+    dataset.cases.push_back(std::move(one));
+  }
+  return absl::OkStatus();
+}
+
+Status CheckCases(const std::string& file, const NnunetDataset& dataset) {
+  std::set<std::string> names;
+  for (const NnunetCase& one : dataset.cases) {
+    if (!names.insert(one.name).second) {
+      return Wrong(file, "training", StrCat("case '", one.name, "' is there twice"));
+    }
+  }
+  return names.empty() ? Wrong(file, "training", "no case has an image") : absl::OkStatus();
+}
+
+Status ReadFolds(NnunetDataset& dataset) {
+  const std::string file = dataset.folder + "/splits_final.json";
+  const StatusOr<std::string> text = ReadFile(file, kMaxDatasetBytes);
+  if (absl::IsNotFound(text.status())) return absl::OkStatus();
+  PB_RETURN_IF_ERROR(text.status());
+  PB_ASSIGN_OR_RETURN(const Json folds, ParseJson(*text, file, kMaxDatasetBytes));
+  if (!folds.is_array()) return Wrong(file, "0", "not a list of folds");
+  std::map<std::string, std::size_t> index;
+  for (std::size_t i = 0; i < dataset.cases.size(); ++i) index[dataset.cases[i].name] = i;
+  for (std::size_t fold = 0; fold < folds.size(); ++fold) {
+    std::vector<std::string>& own = dataset.folds.emplace_back(dataset.cases.size());
+    for (const char* split : {"train", "val"}) {
+      const std::string key = StrCat(fold, ".", split);
+      const Json names = folds[fold].is_object() ? folds[fold].value(split, Json()) : Json();
+      if (!names.is_array()) return Wrong(file, key, "not a list of cases");
+      for (const Json& name : names) {
+        const auto found = name.is_string() ? index.find(name.get<std::string>()) : index.end();
+        if (found == index.end()) {
+          return Wrong(file, key, StrCat(DumpJson(name), ": not a case of the dataset"));
+        }
+        if (!own[found->second].empty()) {
+          return Wrong(file, key, StrCat(DumpJson(name), ": twice in one fold"));
+        }
+        own[found->second] = split;
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+/// "kidney_tumour" of "Kidney tumour!": what a class table takes as a name.
+std::string ClassName(const std::string& text) {
+  std::string name;
+  for (const char c : text) {
+    const auto lower = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    const bool is_plain = (lower >= 'a' && lower <= 'z') || (lower >= '0' && lower <= '9');
+    name.push_back(is_plain || lower == '-' ? lower : '_');
+  }
+  return name;
+}
+
+}  // namespace
+
+bool NamesNnunetDataset(const std::string& path) {
+  std::error_code error;
+  if (fs::path(path).filename() == kFileName) return fs::is_regular_file(path, error);
+  return fs::is_regular_file(fs::path(path) / kFileName, error);
+}
+
+StatusOr<NnunetDataset> ReadNnunetDataset(const std::string& path) {
+  NnunetDataset dataset;
+  const bool is_file = fs::path(path).filename() == kFileName;
+  dataset.folder = is_file ? fs::path(path).parent_path().string() : path;
+  const std::string file = StrCat(dataset.folder, "/", kFileName);
+  PB_ASSIGN_OR_RETURN(const std::string text, ReadFile(file, kMaxDatasetBytes));
+  PB_ASSIGN_OR_RETURN(const Json json, ParseJson(text, file, kMaxDatasetBytes));
+  if (!json.is_object()) return Wrong(file, "labels", "the file is not a map");
+  PB_RETURN_IF_ERROR(CheckChannels(file, json));
+  PB_ASSIGN_OR_RETURN(dataset.classes, ReadClasses(file, json));
+  const Json training = json.value("training", Json()), listed = json.value("dataset", Json());
+  if (training.is_array() || listed.is_object()) {
+    PB_RETURN_IF_ERROR(AddListed(file, training.is_array() ? training : listed, dataset));
+  } else {
+    PB_RETURN_IF_ERROR(AddFound(file, json, dataset));
+  }
+  PB_RETURN_IF_ERROR(CheckCases(file, dataset));
+  PB_RETURN_IF_ERROR(ReadFolds(dataset));
+  return dataset;
+}
+
+std::string CohortTableOf(const NnunetDataset& dataset, const std::string& folder,
+                          const ContentHashes& hashes) {
+  const auto path_of = [&](const std::string& name) {
+    const std::string whole = StrCat(dataset.folder, "/", name);
+    return whole.starts_with(folder) ? whole.substr(folder.size()) : whole;
+  };
+  std::vector<std::string> header = {"path", "slide_id", "patient_id", "annotation"};
+  if (!hashes.empty()) header.push_back("content_hash");
+  for (std::size_t i = 0; i < dataset.folds.size(); ++i) header.push_back(StrCat("fold_", i));
+  std::string text = CsvRow(header);
+  for (std::size_t i = 0; i < dataset.cases.size(); ++i) {
+    const NnunetCase& one = dataset.cases[i];
+    std::vector<std::string> cells = {path_of(one.image), one.name, one.name, path_of(one.label)};
+    if (!hashes.empty()) {
+      const auto hash = hashes.find(one.image);
+      cells.push_back(hash == hashes.end() ? "" : hash->second);
+    }
+    for (const auto& fold : dataset.folds) cells.push_back(fold[i]);
+    for (std::string& cell : cells) cell = CsvField(cell);
+    text += CsvRow(cells);
+  }
+  return text;
+}
+
+StatusOr<std::string> ClassTableOf(const NnunetDataset& dataset) {
+  std::string text = "classes:\n", background;
+  std::set<std::string> names;
+  // nnU-Net's `ignore` is the highest value: not trained on.
+  for (const NnunetClass& one : dataset.classes) {
+    const bool is_ignored = one.name == "ignore";
+    const std::string name = ClassName(one.name);
+    if (!names.insert(name).second) {
+      return absl::InvalidArgumentError(
+          StrCat("scan: labels: two classes are called '", name, "' in lower case"));
+    }
+    if (one.value == 0) background = name;
+    text +=
+        StrCat("  - {name: \"", name, "\", value: ", is_ignored ? plan::kIgnoreClass : one.value,
+               ", from: [", one.value, "]}\n");
+  }
+  if (!background.empty()) text += StrCat("exhaustive: true\nbackground: \"", background, "\"\n");
+  return text;
+}
+
+}  // namespace patchbay::cli

@@ -1,0 +1,50 @@
+// A dataset as nnU-Net v2 or the Medical Segmentation Decathlon lays it out, as a table of images.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "runtime/core/status.h"
+
+namespace patchbay::cli {
+
+struct NnunetCase {
+  std::string name;          ///< "colon_001"
+  std::string image, label;  ///< below the dataset's folder
+};
+
+struct NnunetClass {
+  std::string name;  ///< as the file has it
+  int value = 0;     ///< 255: to be ignored
+};
+
+struct NnunetDataset {
+  std::string folder;  ///< absolute
+  std::vector<NnunetCase> cases;
+  std::vector<NnunetClass> classes;
+  /// Of each fold of splits_final.json, of each case: "train", "val" or "".
+  std::vector<std::vector<std::string>> folds;
+};
+
+/// True for a dataset.json, and a folder with one.
+bool NamesNnunetDataset(const std::string& path);
+
+/// Reads dataset.json, whichever form its labels have, and splits_final.json where there is one.
+/// `path` is absolute. Files that begin with "._" are passed over. InvalidArgument, naming file and
+/// key: malformed, several channels, labels that are regions, a case without image or label, a path
+/// outside the folder, a fold with a case that is not there.
+StatusOr<NnunetDataset> ReadNnunetDataset(const std::string& path);
+
+/// Content hashes of images by their paths.
+using ContentHashes = std::map<std::string, std::string>;
+
+/// A cohort table: path, slide_id, patient_id, annotation, content_hash where any are known, fold_0
+/// and on. Paths are relative to `folder` (which ends in '/') where they lie below it.
+std::string CohortTableOf(const NnunetDataset& dataset, const std::string& folder,
+                          const ContentHashes& hashes = {});
+
+/// A class table for `labels import`.
+StatusOr<std::string> ClassTableOf(const NnunetDataset& dataset);
+
+}  // namespace patchbay::cli

@@ -1,0 +1,32 @@
+// Which rows of a table a command takes: the column `use`, and conditions of the command line.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/core/status.h"
+#include "runtime/model/plan/cohort_table.h"
+
+namespace patchbay::cli {
+
+/// Conditions on columns, all of which must hold.
+class RowFilter {
+ public:
+  /// Each "column=value", with =, !=, <, <=, > or >=; the last four compare numbers.
+  /// InvalidArgument names what is not a condition.
+  static StatusOr<RowFilter> Parse(const std::vector<std::string>& conditions);
+
+  /// False for a row that a condition leaves out, or whose column `use` is 0. A cell without a
+  /// value meets no comparison of numbers. InvalidArgument, naming file, line and column: no such
+  /// column, a number is compared with text, a `use` other than 0, 1 and nothing.
+  StatusOr<bool> Takes(const plan::CohortTable& table, const plan::CohortRow& row) const;
+
+ private:
+  struct Condition {
+    std::string column, comparison, value;
+    double number = 0;  ///< of the value, where numbers are compared
+  };
+  std::vector<Condition> conditions_;
+};
+
+}  // namespace patchbay::cli

@@ -1,0 +1,311 @@
+// patchbay scan SOURCE... --out cohort.csv: a table of images, to be completed by hand.
+#include <algorithm>
+#include <filesystem>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <regex>
+#include <utility>
+
+#include "runtime/cli/commands.h"
+#include "runtime/cli/interrupt.h"
+#include "runtime/cli/jobs/nnunet_dataset.h"
+#include "runtime/cli/keys/pseudonym_key.h"
+#include "runtime/cli/overwriting.h"
+#include "runtime/cli/passed_over.h"
+#include "runtime/cli/worker_run.h"
+#include "runtime/client/paths.h"
+#include "runtime/core/counted.h"
+#include "runtime/core/hash.h"
+#include "runtime/core/strings.h"
+#include "runtime/format/csv/csv.h"
+#include "runtime/model/plan/cohort_table.h"
+#include "runtime/model/source/series_path.h"
+#include "runtime/os/file.h"
+
+namespace patchbay::cli {
+namespace {
+
+constexpr std::size_t kMaxPatternBytes = 1'000;
+
+/// What a pattern finds in a path: its first group, or all it matches, and its second group.
+struct Ids {
+  std::string patient, case_id;
+};
+
+/// A path below the table's folder is relative to it, so that both can be moved together.
+std::string PathFor(const std::string& path, const std::string& folder) {
+  return path.starts_with(folder) ? path.substr(folder.size()) : path;
+}
+
+std::string TextOf(const Json& row, const char* key) {
+  const auto found = row.find(key);
+  if (found == row.end() || found->is_null()) return "";
+  return found->is_string() ? found->get<std::string>() : DumpJson(*found);
+}
+
+/// "hamamatsu" of "openslide:hamamatsu"; formats that are no scanner's have none.
+std::string ScannerOf(const std::string& kind) {
+  const std::size_t colon = kind.find(':');
+  if (colon != std::string::npos) return kind.substr(colon + 1);
+  for (const char* format : {"zarr", "tiff", "dicom", "nifti", "nrrd", "mha"}) {
+    if (kind == format) return "";
+  }
+  return kind;
+}
+
+/// The stem; of one series of a folder the folder's name and the first digits of the series.
+std::string ShortIdOf(const std::string& path) {
+  constexpr std::size_t kDigits = 8;
+  const SeriesPath named = SplitSeriesPath(path);
+  if (named.series.empty()) return plan::StemOf(path);
+  const std::string folder = named.path.substr(named.path.rfind('/') + 1);
+  return StrCat(folder, folder.empty() ? "" : "-", named.series.substr(0, kDigits));
+}
+
+/// Short ids, and where two are alike the paths they lie under too.
+std::vector<std::string> SlideIds(const std::vector<std::string>& paths) {
+  std::map<std::string, int> seen;
+  for (const std::string& path : paths) ++seen[ShortIdOf(path)];
+  std::vector<std::string> ids;
+  for (const std::string& path : paths) {
+    std::string id = ShortIdOf(path);
+    if (seen[id] > 1) {
+      id = path;
+      for (char& c : id) c = c == '/' ? '_' : c;
+    }
+    ids.push_back(std::move(id));
+  }
+  return ids;
+}
+
+/// Columns of every table, and those that a table with CT series has too: what the headers say, and
+/// two for the user to fill in.
+constexpr const char* kColumns[] = {"path",         "slide_id",        "case_id",      "patient_id",
+                                    "mpp",          "scanner",         "width",        "height",
+                                    "source_bytes", "estimated_bytes", "content_hash", "verdict"};
+constexpr const char* kSeriesColumns[] = {"study",    "slices", "thickness_mm", "step_mm",
+                                          "pixel_mm", "kernel", "contrast",     "orientation",
+                                          "reason",   "phase",  "use"};
+
+bool IsSeries(const Json& row) { return row.value("is_series", false); }
+
+bool IsMask(const Json& row) { return TextOf(row, "verdict") == "mask"; }
+
+/// Whether something is there that cannot be read; a series that is no volume can be.
+bool IsBad(const Json& row) {
+  return !IsSeries(row) && !IsMask(row) && TextOf(row, "verdict") != "ok";
+}
+
+class ScanCommand final : public Command {
+ public:
+  std::vector<Argument> Arguments() override {
+    return {
+        {"SOURCE", "", "slides, stores, CT, folders of them; or one nnU-Net or MSD dataset",
+         &sources_, true},
+        {"--out", "TABLE.csv", "the table to write; must not exist", &out_, true},
+        {"--id-pattern", "REGEX",
+         "fills patient_id with its first group (or what it matches) in each path, case_id with "
+         "its second",
+         &pattern_},
+        {"--hash", "", "read whole slides to fill content_hash (default: headers only)", &hash_}};
+  }
+  StatusOr<ExitCode> Run(Session& session) override;
+
+ private:
+  StatusOr<std::string> Table(const Json& images, const std::string& folder);
+  StatusOr<ExitCode> ScanDataset(Session& session, const std::string& path,
+                                 const std::string& out) const;
+  StatusOr<ContentHashes> HashesOf(Session& session, const NnunetDataset& dataset) const;
+  Ids IdsIn(const std::string& path) const;
+  Status CheckArguments();
+
+  std::vector<std::string> sources_;
+  std::string out_, pattern_;
+  std::optional<std::regex> regex_;
+  bool hash_ = false;
+  std::uint64_t bad_ = 0, without_id_ = 0, series_ = 0, other_series_ = 0, masks_ = 0;
+};
+
+Status ScanCommand::CheckArguments() {
+  if (!plan::NamesTable(out_)) return UsageError(StrCat("--out ", out_, ": not a .csv file"));
+  if (IsThere(out_)) {
+    return absl::AlreadyExistsError(StrCat(
+        "scan: ", out_, ": it is there already, and may hold columns of yours; name another file"));
+  }
+  if (pattern_.empty()) return absl::OkStatus();
+  if (pattern_.size() > kMaxPatternBytes) return UsageError("--id-pattern: too long");
+  try {
+    regex_.emplace(pattern_, std::regex::ECMAScript);
+  } catch (const std::regex_error& fault) {
+    return UsageError(StrCat("--id-pattern '", pattern_, "': ", fault.what()));
+  }
+  return absl::OkStatus();
+}
+
+Ids ScanCommand::IdsIn(const std::string& path) const {
+  std::smatch match;
+  if (!regex_ || !std::regex_search(path, match, *regex_)) return {};
+  return {match.size() > 1 ? match[1].str() : match[0].str(),
+          match.size() > 2 ? match[2].str() : ""};
+}
+
+StatusOr<std::string> ScanCommand::Table(const Json& images, const std::string& folder) {
+  std::vector<std::string> paths;
+  for (const Json& row : images) {
+    PB_ASSIGN_OR_RETURN(const std::string path, JsonString(row, "path", "scan"));
+    paths.push_back(PathFor(path, folder));
+  }
+  const std::vector<std::string> ids = SlideIds(paths);
+  const bool has_series = std::any_of(images.begin(), images.end(),
+                                      [](const Json& row) { return IsSeries(row) || IsMask(row); });
+  std::vector<std::string> columns(std::begin(kColumns), std::end(kColumns));
+  if (has_series)
+    columns.insert(columns.end(), std::begin(kSeriesColumns), std::end(kSeriesColumns));
+  std::string text = CsvRow(columns);
+  for (std::size_t i = 0; i < images.size(); ++i) {
+    const Json& row = images[i];
+    const Ids found = IdsIn(paths[i]);
+    without_id_ += regex_ && found.patient.empty() ? 1 : 0;
+    bad_ += IsBad(row) ? 1 : 0;
+    masks_ += IsMask(row) ? 1 : 0;
+    const bool is_series = IsSeries(row) && !IsMask(row);
+    series_ += is_series ? 1 : 0;
+    other_series_ += is_series && TextOf(row, "verdict") != "uniform" ? 1 : 0;
+    const bool found_patient = regex_ && !found.patient.empty();
+    std::vector<std::string> cells = {paths[i],
+                                      ids[i],
+                                      found.case_id,
+                                      found_patient ? found.patient : TextOf(row, "patient"),
+                                      TextOf(row, "mpp"),
+                                      ScannerOf(TextOf(row, "kind")),
+                                      TextOf(row, "width"),
+                                      TextOf(row, "height"),
+                                      TextOf(row, "source_bytes"),
+                                      TextOf(row, "estimated_bytes"),
+                                      TextOf(row, "content_hash"),
+                                      TextOf(row, "verdict")};
+    for (const char* column : kSeriesColumns) {
+      if (has_series) cells.push_back(TextOf(row, column));
+    }
+    for (std::string& cell : cells) cell = CsvField(cell);
+    text += CsvRow(cells);
+  }
+  return text;
+}
+
+/// Of every image, when they are asked for.
+StatusOr<ContentHashes> ScanCommand::HashesOf(Session& session,
+                                              const NnunetDataset& dataset) const {
+  ContentHashes hashes;
+  if (!hash_) return hashes;
+  Json images = Json::array();
+  for (const NnunetCase& one : dataset.cases) {
+    images.push_back(StrCat(dataset.folder, "/", one.image));
+  }
+  PB_ASSIGN_OR_RETURN(const std::string key, PseudonymKey(session.environment));
+  PB_ASSIGN_OR_RETURN(const Json result,
+                      RunWorkerOp("scan", {{"hash", true}},
+                                  {{"images", std::move(images)}, {"pseudonym_key", key}}));
+  PB_ASSIGN_OR_RETURN(const Json* rows, JsonMember(result, "images", "scan"));
+  // The rows name what was read: links on the way to the dataset are resolved.
+  std::error_code error;
+  const std::string folder = std::filesystem::weakly_canonical(dataset.folder, error).string();
+  ContentHashes found;
+  for (const Json& row : *rows) found[TextOf(row, "path")] = TextOf(row, "content_hash");
+  for (const NnunetCase& one : dataset.cases) {
+    std::string& hash = hashes[one.image];
+    for (const std::string& above : {dataset.folder, folder}) {
+      if (hash.empty()) hash = found[StrCat(above, "/", one.image)];
+    }
+    if (hash.empty()) {
+      return absl::DataLossError(StrCat("scan: ", one.image, ": it cannot be read"));
+    }
+  }
+  return hashes;
+}
+
+/// The table and, beside it, the class table.
+StatusOr<ExitCode> ScanCommand::ScanDataset(Session& session, const std::string& path,
+                                            const std::string& out) const {
+  if (regex_) return UsageError("--id-pattern is not for a dataset.json");
+  PB_ASSIGN_OR_RETURN(const NnunetDataset dataset, ReadNnunetDataset(path));
+  PB_ASSIGN_OR_RETURN(const std::string classes, ClassTableOf(dataset));
+  const std::string classes_file = out.substr(0, out.rfind('.')) + ".classes.yaml";
+  if (IsThere(classes_file)) {
+    return absl::AlreadyExistsError(StrCat("scan: ", classes_file, ": it is there already"));
+  }
+  PB_ASSIGN_OR_RETURN(const ContentHashes hashes, HashesOf(session, dataset));
+  const std::string table = CohortTableOf(dataset, out.substr(0, out.rfind('/') + 1), hashes);
+  PB_RETURN_IF_ERROR(WriteFileDurably(classes_file, AsBytes(classes), 0644));
+  // Its paths may name patients.
+  PB_RETURN_IF_ERROR(WriteFileDurably(out, AsBytes(table), 0600));
+  session.terminal.Say(StrCat(out_, ": ", Counted(dataset.cases.size(), "row"), ", ",
+                              Counted(dataset.folds.size(), "fold"), "; classes in ",
+                              classes_file));
+  session.terminal.Result({{"table", out},
+                           {"rows", dataset.cases.size()},
+                           {"folds", dataset.folds.size()},
+                           {"classes", classes_file}});
+  return ExitCode::kDone;
+}
+
+StatusOr<ExitCode> ScanCommand::Run(Session& session) {
+  const InterruptScope interrupts;
+  PB_RETURN_IF_ERROR(CheckArguments());
+  Json sources = Json::array();
+  for (const std::string& source : sources_) {
+    PB_ASSIGN_OR_RETURN(const std::string path, client::AbsolutePath(source));
+    sources.push_back(path);
+  }
+  PB_ASSIGN_OR_RETURN(const std::string out, client::AbsolutePath(out_));
+  PB_RETURN_IF_ERROR(CheckOutsideStores("scan", out, out_));
+  for (const Json& source : sources) {
+    const auto& path = source.get_ref<const std::string&>();
+    if (!NamesNnunetDataset(path)) continue;
+    if (sources.size() == 1) return ScanDataset(session, path, out);
+    return UsageError(StrCat(path, ": a dataset.json is scanned alone"));
+  }
+  PB_ASSIGN_OR_RETURN(const std::string key, PseudonymKey(session.environment));
+  PB_ASSIGN_OR_RETURN(const Json result,
+                      RunWorkerOp("scan", {{"hash", hash_}},
+                                  {{"images", std::move(sources)}, {"pseudonym_key", key}}));
+  const Json passed_over = PassedOverOf(result);
+  PB_ASSIGN_OR_RETURN(const Json* images, JsonMember(result, "images", "scan"));
+  PB_ASSIGN_OR_RETURN(const std::string text, Table(*images, out.substr(0, out.rfind('/') + 1)));
+  // Its paths may name patients.
+  PB_RETURN_IF_ERROR(WriteFileDurably(out, AsBytes(text), 0600));
+  Terminal& terminal = session.terminal;
+  terminal.Say(StrCat(out_, ": ", Counted(images->size(), "row"),
+                      bad_ == 0 ? ""
+                                : StrCat(", ", Counted(bad_, "of an image", "of images"),
+                                         " that cannot be read (column verdict)")));
+  if (series_ != 0) {
+    terminal.Say(StrCat(series_, " CT series, ", other_series_,
+                        " not uniform (columns verdict and reason); phase and use are yours to "
+                        "fill in"));
+  }
+  if (masks_ != 0) {
+    terminal.Say(StrCat(Counted(masks_, "mask"), " beside images: `use` is 0 in their rows"));
+  }
+  SayPassedOver(terminal, passed_over);
+  if (without_id_ != 0) {
+    terminal.Note(StrCat("the pattern does not match ", without_id_,
+                         " of the paths: they have no patient_id"));
+  }
+  terminal.Result({{"table", out},
+                   {"rows", images->size()},
+                   {"unreadable", bad_},
+                   {"series", series_},
+                   {"not_uniform", other_series_},
+                   {"masks", masks_},
+                   {"passed_over", passed_over},
+                   {"without_patient_id", without_id_}});
+  return bad_ == 0 ? ExitCode::kDone : ExitCode::kSomeFailed;
+}
+
+}  // namespace
+
+std::unique_ptr<Command> MakeScan() { return std::make_unique<ScanCommand>(); }
+
+}  // namespace patchbay::cli

@@ -1,0 +1,242 @@
+#include "runtime/cli/jobs/slide_job.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "runtime/cli/interrupt.h"
+#include "runtime/cli/jobs/job_view.h"
+#include "runtime/cli/jobs/recorded_order.h"
+#include "runtime/cli/jobs/slides_done.h"
+#include "runtime/cli/overwriting.h"
+#include "runtime/cli/passed_over.h"
+#include "runtime/cli/worker_run.h"
+#include "runtime/client/paths.h"
+#include "runtime/core/clock.h"
+#include "runtime/core/counted.h"
+#include "runtime/core/hash.h"
+#include "runtime/core/strings.h"
+#include "runtime/model/jobs/pid_stamp.h"
+#include "runtime/model/source/series_path.h"
+#include "runtime/os/file.h"
+
+namespace patchbay::cli {
+namespace {
+
+constexpr TimeMs kCancelLimitMs = 10'000;
+
+/// Cancels and waits until nothing of the job writes any more. True when there was nothing left to
+/// cancel.
+bool CancelAndWait(client::Client& client, JobId job) {
+  (void)client.CancelJob(job);  // one that has just ended cannot be
+  const TimeMs deadline = SteadyClock().NowMs() + kCancelLimitMs;
+  const auto row = client.Wait(job, {}, [deadline] { return SteadyClock().NowMs() < deadline; });
+  return row.ok() && (row->state == protocol::JobState::kDone ||
+                      row->state == protocol::JobState::kPartlyFailed);
+}
+
+/// Reads the list of slides that the job wrote down; leaves it empty when it is not there to be
+/// read (another machine's folder): slides are called by number then.
+void ReadSlides(SlideOrder& order) {
+  const StatusOr<std::string> text = ReadFile(order.work + "/manifest.json", kMaxJsonBytes);
+  if (!text.ok()) return;
+  const StatusOr<Json> manifest = ParseJson(*text, order.kind + " manifest");
+  if (!manifest.ok() || !manifest->is_object() || !manifest->contains("sources")) return;
+  for (const Json& source : (*manifest)["sources"]) {
+    if (source.is_string()) order.slides.push_back(source.get<std::string>());
+  }
+}
+
+/// Replaces "OUT", as workers call the output folder, where it stands as a path.
+void NameOut(std::string& text, const std::string& out) {
+  constexpr std::string_view kName = "OUT";
+  for (std::size_t at = 0; (at = text.find(kName, at)) != std::string::npos;) {
+    const std::size_t end = at + kName.size();
+    const bool begins = at == 0 || text[at - 1] == ' ';
+    const bool ends = end == text.size() || text[end] == '/' || text[end] == ':';
+    if (begins && ends) text.replace(at, kName.size(), out);
+    at += begins && ends ? out.size() : kName.size();
+  }
+}
+
+/// The result of a task as JSON; one too large to travel is a file, which has then served.
+StatusOr<Json> ResultOf(client::Client& client, TaskId task) {
+  constexpr char kWhat[] = "result of the job";
+  PB_ASSIGN_OR_RETURN(std::string text, client.WaitForResult(task, [] { return !Interrupted(); }));
+  PB_ASSIGN_OR_RETURN(Json result, ParseJson(text, kWhat));
+  if (!result.is_object() || !result.contains("result_file")) return result;
+  PB_ASSIGN_OR_RETURN(const std::string path, JsonString(result, "result_file", kWhat));
+  PB_ASSIGN_OR_RETURN(text, ReadFile(path, kMaxJsonBytes));
+  std::error_code ignored;
+  std::filesystem::remove(path, ignored);
+  return ParseJson(text, kWhat);
+}
+
+}  // namespace
+
+StatusOr<SlideOrder> OrderSlides(const std::string& kind, const std::vector<std::string>& sources,
+                                 const std::string& out) {
+  SlideOrder order;
+  order.kind = kind;
+  order.staging = ".patchbay-" + kind;
+  order.started_ns = SteadyNowNs();
+  PB_ASSIGN_OR_RETURN(order.out, client::AbsolutePath(out));
+  PB_RETURN_IF_ERROR(CheckOutsideStores(kind, order.out, out));
+  bool files_only = true;
+  for (const std::string& source : sources) {
+    PB_ASSIGN_OR_RETURN(const std::string path, client::AbsolutePath(source));
+    std::error_code error;
+    const bool is_there = std::filesystem::exists(path, error);
+    if (!is_there && !std::filesystem::is_directory(SplitSeriesPath(path).path, error)) {
+      return absl::NotFoundError(StrCat(kind, ": ", source, ": no such file or folder"));
+    }
+    files_only = files_only && is_there && !std::filesystem::is_directory(path, error) &&
+                 std::filesystem::path(path).filename() != "DICOMDIR";
+    order.sources.push_back(path);
+  }
+  std::sort(order.sources.begin(), order.sources.end());
+  order.sources.erase(std::unique(order.sources.begin(), order.sources.end()), order.sources.end());
+  if (files_only) order.slides = order.sources;
+  order.manifest = {{"sources", order.sources}, {"out", order.out}};
+  return order;
+}
+
+void LearnPlan(client::Client& client, JobId job, SlideOrder& order) {
+  const std::string what = order.kind + " plan";
+  const StatusOr<protocol::ResultFetched> plan = client.FetchResult({job, 0});
+  if (!plan.ok() || plan->state != protocol::TaskState::kDone) return;
+  const StatusOr<Json> result = ParseJson(plan->result, what);
+  if (!result.ok()) return;
+  const StatusOr<std::string> key = JsonString(*result, "job_key", what);
+  if (!key.ok()) return;
+  const auto bytes = [&](const char* name) {
+    return static_cast<std::uint64_t>(JsonInt(*result, name, what).value_or(0));
+  };
+  order.estimated_bytes = bytes("estimated_bytes");
+  order.free_bytes = bytes("free_bytes");
+  order.passed_over = PassedOverOf(*result);
+  const StatusOr<std::int64_t> slides = JsonInt(*result, "slides", what);
+  if (slides.ok()) order.slide_count = *slides;
+  order.job_key = *key;
+  order.work = StrCat(order.out, "/", order.staging, "/", *key);
+  if (order.slides.empty()) ReadSlides(order);
+}
+
+std::string WithPaths(std::string text, const SlideOrder& order) {
+  (void)client::NameNumbered(text, "source", order.sources);
+  (void)client::NameNumbered(text, "slide", order.slides);
+  NameOut(text, order.out);
+  return text;
+}
+
+StatusOr<JobId> SubmitSlides(Session& session, client::Cluster& cluster, SlideOrder& order) {
+  if (!cluster.embedded()) {
+    const auto jobs = cluster.client().DescribeAllJobs();
+    if (!jobs.ok()) return cluster.Explain(jobs.status());
+    if (const auto job = JobToJoin(session.environment, *jobs, order)) {
+      session.terminal.Note(
+          StrCat("job ", *job, " of an earlier command does the same and goes on: ", "joining it"));
+      return *job;
+    }
+  }
+  order.manifest["run"] = Hex64(RandomU64());
+  if (cluster.embedded()) {  // the job ends with this command: others may see that it has
+    const auto stamp = ThisPid();
+    if (stamp.ok()) order.manifest["command"] = ToJson(*stamp);
+  }
+  protocol::SubmitJob submission;
+  submission.kind = order.kind;
+  submission.name = StrCat(order.kind, " of ", Counted(order.sources.size(), "source"));
+  submission.root.op = order.kind + ".plan";
+  submission.root.label = "plan";
+  submission.root.payload = DumpJson(order.payload);
+  submission.manifest = DumpJson(order.manifest);
+  const StatusOr<JobId> submitted = cluster.client().SubmitJob(std::move(submission));
+  if (!submitted.ok()) return cluster.Explain(submitted.status());
+  if (cluster.embedded()) return submitted;
+  const StatusOr<protocol::JobRow> row = cluster.client().DescribeJob(*submitted);
+  const Status recorded = row.ok() ? RecordOrder(session.environment, *row, order) : row.status();
+  if (!recorded.ok()) {
+    session.terminal.Note(StrCat("`patchbay wait ", *submitted,
+                                 "` will name slides by number: ", MessageOf(recorded)));
+  }
+  return submitted;
+}
+
+ExitCode Detach(Terminal& terminal, JobId job) {
+  terminal.Say(StrCat("job ", job));
+  terminal.Result({{"job", job}});
+  return ExitCode::kDone;
+}
+
+StatusOr<protocol::JobRow> WatchSlides(Session& session, client::Cluster& cluster, JobId job,
+                                       SlideOrder& order) {
+  JobProgress progress(session.terminal);
+  SlidesDone done;
+  const auto watch = [&](const protocol::JobRow& seen) {
+    const bool is_planned = order.work.empty() && seen.tasks_done != 0;
+    if (is_planned) LearnPlan(cluster.client(), job, order);
+    progress.Show(seen, [&] {
+      return seen.state == protocol::JobState::kDone ? done.TextOfDone(order) : done.Text(order);
+    });
+    if (!is_planned) return;
+    if (order.estimated_bytes <= order.free_bytes) return;
+    session.terminal.Note(StrCat("warning: about ", HumanBytes(order.estimated_bytes),
+                                 " will be written and ", HumanBytes(order.free_bytes),
+                                 " are free in ", order.out));
+  };
+  StatusOr<protocol::JobRow> row = cluster.client().Wait(job, watch, [] { return !Interrupted(); });
+  session.terminal.EndProgress();
+  if (row.ok() && order.work.empty()) LearnPlan(cluster.client(), job, order);
+  if (row.ok()) return row;
+  if (!Interrupted()) return cluster.Explain(row.status());
+  if (!cluster.embedded()) {
+    return absl::CancelledError(StrCat("interrupted: job ", job, " continues on the cluster; see ",
+                                       "`patchbay wait ", job, "`, `patchbay cancel ", job, "`"));
+  }
+  if (CancelAndWait(cluster.client(), job)) {
+    return absl::CancelledError(
+        StrCat("interrupted, but everything was finished: see ", order.out));
+  }
+  const std::string staging = StrCat(order.out, "/", order.staging);
+  std::error_code error;
+  return absl::CancelledError(
+      std::filesystem::is_directory(staging, error)
+          ? StrCat("interrupted: what is unfinished stays in ", staging,
+                   "; run the same command to continue")
+          : StrCat("interrupted: nothing is kept in ", order.out, "; run the same command again"));
+}
+
+StatusOr<Json> SummaryOf(client::Client& client, JobId job) {
+  PB_ASSIGN_OR_RETURN(const Json plan, ResultOf(client, {job, 0}));
+  PB_ASSIGN_OR_RETURN(const std::int64_t index, JsonInt(plan, "summary_task", "plan of the job"));
+  return ResultOf(client, {job, static_cast<std::uint32_t>(index)});
+}
+
+Status SlideJobFailure(client::Cluster& cluster, const protocol::JobRow& job,
+                       const SlideOrder& order, const Status& otherwise) {
+  if (job.failed.empty()) return cluster.Explain(otherwise);
+  std::string reasons;
+  for (const protocol::FailedTask& task : job.failed) {
+    reasons += StrCat(reasons.empty() ? "" : "; ", task.outcome.message);
+  }
+  return absl::InternalError(StrCat(order.kind, " into ", order.out, ": ", JobStateName(job.state),
+                                    ": ", WithPaths(reasons, order)));
+}
+
+void EndFailedSlides(Session& session, client::Cluster& cluster, const SlideOrder& order,
+                     const protocol::JobRow& job) {
+  std::error_code error;
+  if (order.work.empty() || !std::filesystem::exists(order.work, error)) return;
+  if (cluster.embedded() && order.kind == "ingest") {
+    // Nobody can retry the job, and the next one goes on without the list.
+    (void)RunWorkerOp("ingest.clean", {{"job_key", order.job_key}}, order.manifest);
+    return;
+  }
+  session.terminal.Note(
+      StrCat(cluster.embedded() ? std::string("the same command continues from what was measured")
+                                : StrCat("`patchbay retry ", job.job, "` tries them again"),
+             "; ", order.work, " is kept for that, and may be removed"));
+}
+
+}  // namespace patchbay::cli

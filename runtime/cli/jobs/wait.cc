@@ -1,0 +1,67 @@
+// patchbay wait ID: until the job has ended; its exit code says how.
+#include <optional>
+
+#include "runtime/cli/cluster_access.h"
+#include "runtime/cli/commands.h"
+#include "runtime/cli/interrupt.h"
+#include "runtime/cli/jobs/job_view.h"
+#include "runtime/cli/jobs/recorded_order.h"
+#include "runtime/cli/jobs/slide_job_ends.h"
+#include "runtime/core/strings.h"
+
+namespace patchbay::cli {
+namespace {
+
+class WaitCommand final : public Command {
+ public:
+  std::vector<Argument> Arguments() override { return {JobArgument(job_)}; }
+
+  StatusOr<ExitCode> Run(Session& session) override {
+    const InterruptScope interrupts;
+    PB_ASSIGN_OR_RETURN(client::Cluster cluster, OpenCluster(session, nullptr));
+    const auto id = static_cast<JobId>(job_);
+    PB_ASSIGN_OR_RETURN(const protocol::JobRow before, cluster.client().DescribeJob(id));
+    std::optional<SlideOrder> order = RecordedOrder(session.environment, before);
+    if (order.has_value()) return WaitForSlides(session, cluster, *order);
+    JobProgress progress(session.terminal);
+    PB_ASSIGN_OR_RETURN(const protocol::JobRow job,
+                        cluster.client().Wait(
+                            id, [&](const protocol::JobRow& row) { progress.Show(row); },
+                            [] { return !Interrupted(); }));
+    session.terminal.Say(StrCat("job ", job.job, " ", JobStateName(job.state)));
+    for (const protocol::FailedTask& task : job.failed) {
+      session.terminal.Note(StrCat("failed: ", task.label, ": ", task.outcome.message));
+    }
+    session.terminal.Result(JobToJson(job));
+    return ExitOf(job);
+  }
+
+ private:
+  /// Ends as the command would have that submitted the job.
+  StatusOr<ExitCode> WaitForSlides(Session& session, client::Cluster& cluster, SlideOrder& order) {
+    PB_ASSIGN_OR_RETURN(const protocol::JobRow job,
+                        WatchSlides(session, cluster, static_cast<JobId>(job_), order));
+    session.terminal.Say(StrCat("job ", job.job, " ", JobStateName(job.state)));
+    Json row = JobToJson(job);
+    for (Json& failed : row["failed"]) {
+      failed["reason"] = WithPaths(failed["reason"].get<std::string>(), order);
+    }
+    if (job.state == protocol::JobState::kDone || job.state == protocol::JobState::kPartlyFailed) {
+      return order.kind == "ingest" ? EndIngest(session, cluster, order, job, &row)
+                                    : EndSpectra(session, cluster, order, job, &row);
+    }
+    for (const Json& failed : row["failed"]) {
+      session.terminal.Note("failed: " + failed["reason"].get<std::string>());
+    }
+    session.terminal.Result(row);
+    return ExitOf(job);
+  }
+
+  std::int64_t job_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> MakeWait() { return std::make_unique<WaitCommand>(); }
+
+}  // namespace patchbay::cli

@@ -1,0 +1,65 @@
+// patchbay labels export STORE --set NAME --out FILE: a label set back to outlines or a mask.
+#include "runtime/cli/commands.h"
+#include "runtime/cli/interrupt.h"
+#include "runtime/cli/overwriting.h"
+#include "runtime/cli/worker_run.h"
+#include "runtime/client/paths.h"
+#include "runtime/core/counted.h"
+#include "runtime/core/strings.h"
+
+namespace patchbay::cli {
+namespace {
+
+class LabelsExportCommand final : public Command {
+ public:
+  std::vector<Argument> Arguments() override {
+    Argument to{"--to", "", "outlines (default) or a mask of the slide's size", &to_};
+    to.choices = {"geojson", "tiff"};
+    Argument origin{"--origin", "", "where (0, 0) is, as for `labels import`; default bounds",
+                    &origin_};
+    origin.choices = {"slide", "bounds"};
+    return {{"STORE", "", "a store with label sets", &store_, true},
+            {"--set", "NAME", "the label set", &set_, true},
+            {"--out", "FILE", "the file to write", &out_, true},
+            ForceArgument(force_),
+            to,
+            origin};
+  }
+
+  StatusOr<ExitCode> Run(Session& session) override {
+    const InterruptScope interrupts;
+    PB_ASSIGN_OR_RETURN(const std::string store, client::AbsolutePath(store_));
+    PB_ASSIGN_OR_RETURN(const std::string out, client::AbsolutePath(out_));
+    PB_RETURN_IF_ERROR(CheckNothingThere("labels export", out, out_, force_));
+    PB_ASSIGN_OR_RETURN(
+        Json result, RunWorkerOp("labels.export", {{"set", set_}, {"to", to_}, {"origin", origin_}},
+                                 {{"images", {store}}, {"out", out}}));
+    const std::string what = to_ == "tiff"
+                                 ? std::string("mask")
+                                 : Counted(result.value("outlines", std::uint64_t{0}), "outline");
+    session.terminal.Say(StrCat(out_, ": ", what, " of ", set_, ", ",
+                                HumanBytes(result.value("bytes", std::uint64_t{0}))));
+    result["path"] = out;
+    session.terminal.Result(result);
+    return ExitCode::kDone;
+  }
+
+ private:
+  std::string store_, set_, out_, to_ = "geojson", origin_ = "bounds";
+  bool force_ = false;
+};
+
+}  // namespace
+
+const char kLabelsExportNote[] =
+    "Coordinates are pixels of the slide's finest level, from the corner of its scanned area "
+    "(that\n"
+    "of the slide, where all of it was scanned) or with --origin slide from the slide's. Lines "
+    "run\n"
+    "midway between pixels: no further than half a pixel from those that were imported, and\n"
+    "importing them again gives the same pixels. A mask is a tiled TIFF of the values of the set,\n"
+    "255 = ignored.\n";
+
+std::unique_ptr<Command> MakeLabelsExport() { return std::make_unique<LabelsExportCommand>(); }
+
+}  // namespace patchbay::cli

@@ -1,0 +1,162 @@
+// patchbay labels import STORE FILE: a pathologist's annotations to a label image of the store.
+#include "runtime/cli/cluster_access.h"
+#include "runtime/cli/commands.h"
+#include "runtime/cli/interrupt.h"
+#include "runtime/cli/keys/pseudonym_key.h"
+#include "runtime/cli/labels/label_rows.h"
+#include "runtime/cli/labels/labels_job.h"
+#include "runtime/core/strings.h"
+#include "runtime/model/plan/class_table.h"
+#include "runtime/model/plan/cohort_table.h"
+#include "runtime/os/file.h"
+
+namespace patchbay::cli {
+namespace {
+
+constexpr std::size_t kMaxClassTableBytes = 1u << 20;
+
+std::string Count(const Json& report, const char* key, const char* text) {
+  const auto count = report.value(key, std::int64_t{0});
+  return count == 0 ? std::string() : StrCat(", ", count, " ", text);
+}
+
+/// Says that coordinates counted from the scanned area, or nothing.
+std::string MovedText(const Json& report) {
+  const Json offset = report.value("offset", Json());
+  if (!offset.is_array() || offset.size() != 2 || offset == Json({0, 0})) return "";
+  return StrCat(", moved by the scanned area's origin ", DumpJson(offset));
+}
+
+void SayVolume(Terminal& terminal, const Json& report) {
+  terminal.Say(StrCat(report.value("grid", "") == "same" ? "on the image's grid"
+                                                         : "resampled onto the image's grid",
+                      ", frame of reference ", report.value("frame_of_reference", ""),
+                      Count(report, "overlapping_voxels", "voxels of several segments")));
+  std::vector<std::vector<std::string>> table = {
+      {"class", "value", "components", "voxels", "volume ml"}};
+  for (const Json& one : report.value("classes", Json::array())) {
+    const Json components = one.value("components", Json());
+    table.push_back({one.value("name", ""), StrCat(one.value("value", 0)),
+                     components.is_null() ? "not indexed" : DumpJson(components),
+                     StrCat(one.value("voxels", std::uint64_t{0})),
+                     Fixed(one.value("volume_ml", 0.0), 3)});
+  }
+  table.push_back(
+      {"ignored", "255", "", StrCat(report.value("ignored_voxels", std::uint64_t{0})), ""});
+  for (const std::string& line : FormatTable(table, {false, true, true, true, true})) {
+    terminal.Say(line);
+  }
+}
+
+/// Warns of voxels that lie outside the image.
+void SayLosses(Terminal& terminal, const LabelledRow& row) {
+  std::string lost;
+  for (const Json& one : row.report.value("classes", Json::array())) {
+    const auto voxels = one.value("lost_voxels", std::uint64_t{0});
+    if (voxels == 0) continue;
+    lost += StrCat(lost.empty() ? "" : ", ", voxels, " of ",
+                   one.value("drawn_voxels", std::uint64_t{0}), " of ", one.value("name", ""));
+  }
+  if (lost.empty()) return;
+  terminal.Note(StrCat("warning: ", row.file, ": voxels outside the image are lost: ", lost));
+}
+
+void SayRow(Terminal& terminal, const LabelledRow& row) {
+  const Json& report = row.report;
+  if (report.contains("grid")) {
+    SayLosses(terminal, row);
+    SayRevision(terminal, row);
+    return SayVolume(terminal, report);
+  }
+  std::int64_t outlines = 0;
+  for (const Json& one : report.value("classes", Json::array())) {
+    outlines += one.value("outlines", std::int64_t{0});
+  }
+  SayRevision(terminal, row);
+  terminal.Say(StrCat(
+      outlines, " outlines", Count(report, "clipped", "clipped at the slide's edge"),
+      Count(report, "outside", "outside the slide, left out"),
+      Count(report, "skipped", "skipped by the class table"),
+      Count(report, "without_area", "without area, left out"),
+      Count(report, "self_crossing", "cross themselves (filled even-odd)"), MovedText(report)));
+  SayClasses(terminal, report);
+}
+
+class LabelsImportCommand final : public Command {
+ public:
+  std::vector<Argument> Arguments() override {
+    Argument origin{"--origin", "", "where (0, 0) is: the slide's corner or its scanned area's",
+                    &origin_};
+    origin.choices = {"auto", "slide", "bounds"};
+    std::vector<Argument> arguments = {
+        {"STORE|COHORT", "", "a store, or a table with a column `annotation`", &store_, true},
+        {"FILE", "", "GeoJSON, ASAP or ImageScope XML, TIFF mask; NIfTI, NRRD, MHA, DICOM SEG",
+         &file_},
+        {"--stores", "DIR", "of a table: the folder with the rows' stores", &stores_},
+        {"--set", "NAME", "the label set: one for each reader and purpose", &set_, true},
+        {"--classes", "CLASSES.yaml", "the class table", &classes_, true},
+        {"--site", "NAME", "site whose mask values apply (the table's `from`)", &site_},
+        origin,
+        {"--clip", "", "take masks that reach beyond a volume, however far; warned of", &clip_},
+        {"--dry-run", "", "write nothing; show the area of each class", &dry_run_}};
+    own_.AddTo(arguments);
+    return arguments;
+  }
+
+  StatusOr<ExitCode> Run(Session& session) override;
+
+ private:
+  StatusOr<LabelRows> Rows() const;
+  StatusOr<Json> Payload(const LabelRows& rows) const;
+
+  std::string store_, file_, stores_, set_, classes_, site_, origin_ = "auto";
+  bool clip_ = false, dry_run_ = false;
+  OwnClusterArguments own_;
+};
+
+StatusOr<LabelRows> LabelsImportCommand::Rows() const {
+  const bool is_table = plan::NamesTable(store_);
+  if (!is_table && !stores_.empty()) return UsageError("--stores goes with a table of slides");
+  if (is_table && (!file_.empty() || !site_.empty())) {
+    return UsageError("a table names each row's file and site itself");
+  }
+  if (is_table) return LabelRowsOfTable(store_, stores_);
+  if (file_.empty()) return UsageError("FILE: name the annotation file of the store");
+  return LabelRowOf(store_, file_, site_);
+}
+
+StatusOr<Json> LabelsImportCommand::Payload(const LabelRows& rows) const {
+  const StatusOr<std::string> text = ReadFile(classes_, kMaxClassTableBytes);
+  if (!text.ok()) return text.status();
+  const StatusOr<plan::ClassTable> table = plan::ParseClassTable(*text, classes_);
+  if (!table.ok()) return AsUsageError(table.status());
+  return Json{{"set", set_},         {"classes", plan::ToJson(*table)},
+              {"sites", rows.sites}, {"origin", origin_},
+              {"clip", clip_},       {"dry_run", dry_run_}};
+}
+
+StatusOr<ExitCode> LabelsImportCommand::Run(Session& session) {
+  const InterruptScope interrupts;
+  PB_ASSIGN_OR_RETURN(const LabelRows rows, Rows());
+  PB_ASSIGN_OR_RETURN(Json payload, Payload(rows));
+  // A store has frames of reference under this key.
+  PB_ASSIGN_OR_RETURN(const std::string key, PseudonymKey(session.environment));
+  PB_ASSIGN_OR_RETURN(
+      const LabelledRows results,
+      RunLabelsJob(session, own_, rows, {std::move(payload), key}, "labels import"));
+  return EndLabelsJob(session, results, &SayRow);
+}
+
+}  // namespace
+
+const char kLabelsImportNote[] =
+    "The set becomes a label image below STORE/labels, with as many levels as the image. A new\n"
+    "revision takes the place of an old one once it is complete and durable; old ones stay for\n"
+    "the runs that name them. Where outlines overlap, the class further down the table wins.\n"
+    "On slides of which a part was scanned (MIRAX, Leica), GeoJSON counts from the scanned area,\n"
+    "as QuPath does, and other formats from the slide's corner; --origin says otherwise.\n"
+    "Exit code 1: nothing was imported, and the store is as it was.\n";
+
+std::unique_ptr<Command> MakeLabelsImport() { return std::make_unique<LabelsImportCommand>(); }
+
+}  // namespace patchbay::cli

@@ -1,0 +1,105 @@
+// patchbay labels prune: old revisions of label sets, taken out of stores.
+#include <algorithm>
+#include <set>
+
+#include "runtime/cli/commands.h"
+#include "runtime/cli/interrupt.h"
+#include "runtime/cli/labels/label_rows.h"
+#include "runtime/cli/passed_over.h"
+#include "runtime/cli/worker_run.h"
+#include "runtime/core/counted.h"
+#include "runtime/core/strings.h"
+#include "runtime/format/zarr/label_sets.h"
+#include "runtime/model/plan/cohort_table.h"
+#include "runtime/model/plan/run_lock.h"
+#include "runtime/os/file.h"
+
+namespace patchbay::cli {
+namespace {
+
+/// The folders of all revisions that the locks name.
+StatusOr<std::set<std::string>> RevisionsOf(const std::vector<std::string>& locks) {
+  std::set<std::string> revisions;
+  for (const std::string& path : locks) {
+    PB_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, plan::kMaxLockBytes));
+    PB_ASSIGN_OR_RETURN(const plan::RunLock lock, plan::ParseRunLock(text, path));
+    for (const plan::LockedImage& image : lock.images) {
+      for (const auto& [set, digest] : image.sets) {
+        revisions.insert(zarr::RevisionName(set, digest));
+      }
+    }
+  }
+  return revisions;
+}
+
+class LabelsPruneCommand final : public Command {
+ public:
+  std::vector<Argument> Arguments() override {
+    return {{"STORE|COHORT", "", "stores, folders of them, or a table of slides", &paths_, true},
+            {"--stores", "DIR", "of a table: the folder with the rows' stores", &stores_},
+            {"--set", "NAME", "only revisions of this label set", &set_},
+            {"--lock", "RUN.lock", "keep the revisions of this lock; repeatable", &locks_},
+            {"--no-lock", "", "says that no run is locked to these stores", &no_lock_},
+            {"--dry-run", "", "show what would be removed", &dry_run_}};
+  }
+
+  StatusOr<ExitCode> Run(Session& session) override {
+    const InterruptScope interrupts;
+    if (locks_.empty() && !no_lock_ && !dry_run_) {
+      return UsageError(
+          "labels prune: give the locks whose revisions stay (--lock RUN.lock), or --no-lock");
+    }
+    if (!locks_.empty() && no_lock_) return UsageError("--lock and --no-lock exclude each other");
+    const bool has_table = std::any_of(paths_.begin(), paths_.end(), plan::NamesTable);
+    if (!has_table && !stores_.empty()) return UsageError("--stores goes with a table of slides");
+    if (!set_.empty() && !zarr::IsSetName(set_)) {
+      return UsageError(StrCat("--set: '", set_, "' is not a name of a label set"));
+    }
+    PB_ASSIGN_OR_RETURN(const std::set<std::string> kept, RevisionsOf(locks_));
+    PB_ASSIGN_OR_RETURN(const LabelRows rows, StoreRowsOf(paths_, stores_));
+    PB_ASSIGN_OR_RETURN(const Json result,
+                        RunWorkerOp("labels.prune", {{"set", set_}, {"dry_run", dry_run_}},
+                                    {{"images", rows.stores}, {"kept", kept}}));
+    return Report(session.terminal, result, rows.passed_over);
+  }
+
+ private:
+  ExitCode Report(Terminal& terminal, const Json& result, const FilesByKind& passed_over) const {
+    SayPassedOver(terminal, Json(passed_over));
+    std::uint64_t bytes = 0;
+    std::size_t removed = 0, kept = 0;
+    for (const Json& store : result["stores"]) {
+      for (const Json& revision : store["removed"]) {
+        terminal.Say(StrCat(store["store"].get<std::string>(), ": ", revision.get<std::string>()));
+      }
+      removed += store["removed"].size();
+      kept += store["kept"].size();
+      bytes += store["bytes"].get<std::uint64_t>();
+    }
+    terminal.Say(StrCat(dry_run_ ? "would remove " : "removed ", Counted(removed, "revision"), ", ",
+                        HumanBytes(bytes), "; ",
+                        Counted(kept, "stays for a lock", "stay for locks")));
+    Json object = result;
+    object["removed"] = removed;
+    object["kept"] = kept;
+    object["bytes"] = bytes;
+    object["dry_run"] = dry_run_;
+    object["passed_over"] = passed_over;
+    terminal.Result(object);
+    return ExitCode::kDone;
+  }
+
+  std::vector<std::string> paths_, locks_;
+  std::string stores_, set_;
+  bool no_lock_ = false, dry_run_ = false;
+};
+
+}  // namespace
+
+const char kLabelsPruneNote[] =
+    "The current revision of a set stays, and so do those that a --lock names. A stream that runs\n"
+    "on a revision that is removed ends with an error: prune when none does.\n";
+
+std::unique_ptr<Command> MakeLabelsPrune() { return std::make_unique<LabelsPruneCommand>(); }
+
+}  // namespace patchbay::cli

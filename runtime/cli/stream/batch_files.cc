@@ -1,0 +1,205 @@
+#include "runtime/cli/stream/batch_files.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <span>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "runtime/core/counted.h"
+#include "runtime/core/hash.h"
+#include "runtime/core/strings.h"
+#include "runtime/os/file_names.h"
+#include "runtime/os/temporary_file.h"
+
+namespace patchbay::cli {
+namespace {
+
+constexpr std::size_t kNpyAlignment = 64;
+constexpr std::size_t kNpyPreamble = 10;  ///< magic, version, header length
+
+const char* NpyType(DType dtype) {
+  switch (dtype) {
+    case DType::kUint8:
+      return "|u1";
+    case DType::kFloat16:
+      return "<f2";
+    case DType::kBfloat16:
+      return "|V2";
+    case DType::kFloat32:
+      return "<f4";
+    case DType::kInt32:
+      return "<i4";
+    case DType::kInt64:
+      return "<i8";
+    default:
+      return nullptr;
+  }
+}
+
+std::string Padded(std::uint64_t number, std::size_t digits) {
+  std::string text = std::to_string(number);
+  return text.size() < digits ? std::string(digits - text.size(), '0') + text : text;
+}
+
+constexpr std::string_view kRankMark = "-rank-";
+
+/// Whether a file is a batch that this rank would write, or one of a stream without ranks. Those of
+/// the other ranks are theirs.
+bool IsBatchFile(const std::string& name, const BatchFolderOptions& options) {
+  if (!name.starts_with("epoch-") || !name.ends_with(".npy")) return false;
+  return options.world_size == 1 || name.find(kRankMark) == std::string::npos ||
+         name.find(StrCat(kRankMark, options.rank, "-")) != std::string::npos;
+}
+
+/// Held until it is closed: by the ranks of a stream together, else by one stream alone. Where the
+/// file system has no locks there is none.
+StatusOr<UniqueFd> LockFolder(const std::string& folder, bool together) {
+  PB_ASSIGN_OR_RETURN(UniqueFd fd, OpenFile(folder, O_RDONLY | O_DIRECTORY));
+  if (flock(fd.get(), (together ? LOCK_SH : LOCK_EX) | LOCK_NB) == 0 || errno != EWOULDBLOCK) {
+    return fd;
+  }
+  return absl::FailedPreconditionError(
+      StrCat("save batches: ", folder, ": another stream saves there now; give another folder"));
+}
+
+/// Of the file of an array of so many patches.
+std::uint64_t HeaderBytes(const ArrayLayout& array, std::uint32_t patches) {
+  TensorView tensor{};
+  tensor.rank = static_cast<int>(array.shape.size()) + 1;
+  tensor.shape[0] = patches;
+  std::copy(array.shape.begin(), array.shape.end(), tensor.shape.begin() + 1);
+  const StatusOr<std::string> header = NpyHeader(array.dtype, tensor);
+  return header.ok() ? header->size() : 0;
+}
+
+/// The arrays of a batch as files, which have names of their own until Name: those that it did not
+/// come to are removed.
+class UnnamedFiles {
+ public:
+  UnnamedFiles() = default;
+  UnnamedFiles(const UnnamedFiles&) = delete;
+  UnnamedFiles& operator=(const UnnamedFiles&) = delete;
+  ~UnnamedFiles() {
+    for (const auto& [partial, path] : files_) unlink(partial.c_str());
+  }
+
+  Status Add(const std::string& path, const client::BatchArray& array) {
+    const TensorView& tensor = array.tensor;
+    PB_ASSIGN_OR_RETURN(const std::string header, NpyHeader(tensor.dtype, tensor));
+    const std::span<const std::byte> bytes(
+        tensor.data, static_cast<std::size_t>(tensor.shape[0] * tensor.stride_bytes[0]));
+    PB_ASSIGN_OR_RETURN(TemporaryFile file, CreateBeside(path, ".partial"));
+    files_.emplace_back(file.path, path);
+    PB_RETURN_IF_ERROR(WriteAt(file.fd.get(), 0, AsBytes(header), path));
+    PB_RETURN_IF_ERROR(WriteAt(file.fd.get(), header.size(), bytes, path));
+    // Some file systems say only here that there was no room.
+    if (close(file.fd.release()) != 0) return FromErrno("save batch", path, errno);
+    return absl::OkStatus();
+  }
+
+  Status Name(bool replace) {
+    for (; !files_.empty(); files_.pop_back()) {
+      const auto& [partial, path] = files_.back();
+      const Status named = replace ? RenameFile(partial, path) : RenameUnlessTaken(partial, path);
+      if (absl::IsAlreadyExists(named)) {
+        return absl::AlreadyExistsError(
+            StrCat("save batch: ", path, ": it exists, and is not of this stream"));
+      }
+      PB_RETURN_IF_ERROR(named);
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  std::vector<std::pair<std::string, std::string>> files_;
+};
+
+}  // namespace
+
+StatusOr<std::string> NpyHeader(DType dtype, const TensorView& tensor) {
+  const char* type = NpyType(dtype);
+  if (type == nullptr) {
+    return absl::InvalidArgumentError(StrCat("save batch: ", NameOf(dtype), ": no NumPy type"));
+  }
+  std::string shape;
+  for (int i = 0; i < tensor.rank; ++i) {
+    shape += StrCat(tensor.shape[static_cast<std::size_t>(i)], ",");
+  }
+  std::string text =
+      StrCat("{'descr': '", type, "', 'fortran_order': False, 'shape': (", shape, "), }");
+  const std::size_t unpadded = kNpyPreamble + text.size() + 1;
+  text.append((kNpyAlignment - unpadded % kNpyAlignment) % kNpyAlignment, ' ');
+  text += '\n';
+  std::string header("\x93NUMPY\x01\x00", 8);
+  header += static_cast<char>(text.size() & 0xff);
+  header += static_cast<char>(text.size() >> 8);
+  return header + text;
+}
+
+StatusOr<BatchFolder> BatchFolder::Open(const std::string& folder,
+                                        const BatchFolderOptions& options) {
+  PB_RETURN_IF_ERROR(MakeDirectories(folder));
+  PB_ASSIGN_OR_RETURN(UniqueFd lock, LockFolder(folder, options.world_size > 1));
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename().string();
+    if (options.force || !IsBatchFile(name, options)) continue;
+    return absl::AlreadyExistsError(
+        StrCat("save batches: ", folder, ": it holds batches (", name,
+               "); give another folder, or --force to write among them"));
+  }
+  if (error) return FromErrno("save batches", folder, error.value());
+  return BatchFolder(folder, options, std::move(lock));
+}
+
+std::uint64_t BytesOfBatches(const BatchLayout& layout, const StreamGeometry& geometry,
+                             std::uint32_t rank, const Position& first, std::uint64_t batches) {
+  const auto bytes_of = [&](std::uint32_t patches) {
+    std::uint64_t bytes = 0;
+    for (const ArrayLayout& array : layout.arrays) {
+      bytes += patches * array.PatchBytes() + HeaderBytes(array, patches);
+    }
+    return bytes;
+  };
+  const std::uint64_t per_epoch = BatchesPerEpoch(geometry);
+  const std::uint32_t usual = RankRun(geometry, 0, rank).count;
+  const std::uint32_t last = RankRun(geometry, per_epoch - 1, rank).count;
+  // A rank without patches in an epoch's last batch goes on to the next epoch.
+  const std::uint64_t lasts =
+      last == 0 ? 0 : (first.batch + batches) / per_epoch - first.batch / per_epoch;
+  return (batches - lasts) * bytes_of(usual) + lasts * bytes_of(last);
+}
+
+Status CheckSaveFits(const std::string& folder, std::uint64_t batches, std::uint64_t needed_bytes) {
+  PB_ASSIGN_OR_RETURN(const std::uint64_t free_bytes, FreeBytes(folder));
+  if (free_bytes >= needed_bytes) return absl::OkStatus();
+  return absl::FailedPreconditionError(StrCat(
+      "save batches: ", folder, ": ", Counted(batches, "batch takes", "batches take"), " ",
+      HumanBytes(needed_bytes), ", and ", HumanBytes(free_bytes),
+      " are free; give --save a folder with more room, or fewer --batches (or --force, where "
+      "files are taken away meanwhile)"));
+}
+
+std::string BatchFolder::NameOf(const Position& position) const {
+  const std::string rank = options_.world_size > 1 ? StrCat(kRankMark, options_.rank) : "";
+  return StrCat("epoch-", Padded(position.epoch, 4), "-batch-", Padded(position.batch, 6), rank);
+}
+
+Status BatchFolder::Save(const client::Batch& batch) const {
+  const std::string stem = StrCat(folder_, "/", NameOf({batch.epoch(), batch.index()}));
+  UnnamedFiles files;
+  for (const client::BatchArray& array : batch.arrays()) {
+    PB_RETURN_IF_ERROR(files.Add(StrCat(stem, "-", array.name, ".npy"), array));
+  }
+  return files.Name(options_.force);
+}
+
+}  // namespace patchbay::cli

@@ -1,0 +1,62 @@
+// Batches saved for a look from outside.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "runtime/client/stream.h"
+#include "runtime/core/status.h"
+#include "runtime/model/stream/batch_layout.h"
+#include "runtime/model/stream/position.h"
+#include "runtime/model/stream/stream_geometry.h"
+#include "runtime/os/file.h"
+
+namespace patchbay::cli {
+
+/// Which part of the batches is saved, and what is done about others that are there.
+struct BatchFolderOptions {
+  std::uint32_t rank = 0, world_size = 1;
+  bool force = false;  ///< write among the batches of an earlier run, and replace those
+};
+
+/// The folder that one stream, or one rank of it, saves batches to. While it lives no other stream
+/// opens the folder; ranks share it, and their files carry the rank.
+class BatchFolder {
+ public:
+  /// Makes the folder. AlreadyExists when it holds batches of an earlier run, of this rank or of a
+  /// stream without ranks, unless forced: those that are not written again would be taken for this
+  /// run's. FailedPrecondition while another stream saves there.
+  static StatusOr<BatchFolder> Open(const std::string& folder, const BatchFolderOptions& options);
+
+  /// Writes epoch-0000-batch-000000-ARRAY.npy for each array, with -rank-R before the array where
+  /// there are several ranks (NumPy format 1.0, C order; bfloat16 as |V2, which ml_dtypes reads).
+  /// They get their names when all of them are complete: a batch for which there is no room leaves
+  /// none of them. AlreadyExists when a name is taken, unless forced.
+  Status Save(const client::Batch& batch) const;
+
+  /// Without the array: "epoch-0000-batch-000000" or "epoch-0000-batch-000000-rank-3".
+  std::string NameOf(const Position& position) const;
+
+ private:
+  BatchFolder(std::string folder, const BatchFolderOptions& options, UniqueFd lock)
+      : folder_(std::move(folder)), options_(options), lock_(std::move(lock)) {}
+
+  std::string folder_;
+  BatchFolderOptions options_;
+  UniqueFd lock_;
+};
+
+/// Bytes of the files of so many batches from `first` on, of the rank's part.
+std::uint64_t BytesOfBatches(const BatchLayout& layout, const StreamGeometry& geometry,
+                             std::uint32_t rank, const Position& first, std::uint64_t batches);
+
+/// FailedPrecondition, naming --save, what is needed and what is free, unless the bytes of the
+/// batches fit into the folder's file system.
+Status CheckSaveFits(const std::string& folder, std::uint64_t batches, std::uint64_t needed_bytes);
+
+/// The header of a .npy file for that tensor, padded to 64 bytes. InvalidArgument for a type NumPy
+/// has no name for.
+StatusOr<std::string> NpyHeader(DType dtype, const TensorView& tensor);
+
+}  // namespace patchbay::cli

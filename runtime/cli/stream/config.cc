@@ -1,0 +1,255 @@
+// patchbay config print|check RUN.yaml.
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "runtime/cli/commands.h"
+#include "runtime/cli/interrupt.h"
+#include "runtime/cli/stream/lock_now.h"
+#include "runtime/cli/stream/run_arguments.h"
+#include "runtime/cli/stream/skipped_images.h"
+#include "runtime/cli/stream/split_report.h"
+#include "runtime/cli/worker_run.h"
+#include "runtime/client/image_record.h"
+#include "runtime/client/memory_lock.h"
+#include "runtime/client/network.h"
+#include "runtime/client/run_file.h"
+#include "runtime/client/run_lock.h"
+#include "runtime/client/stream_paths.h"
+#include "runtime/core/counted.h"
+#include "runtime/core/strings.h"
+#include "runtime/format/yaml/key_table.h"
+#include "runtime/model/plan/plan.h"
+#include "runtime/model/plan/ring_room.h"
+#include "runtime/model/stream/stream_geometry.h"
+
+namespace patchbay::cli {
+namespace {
+
+constexpr int kIndent = 2;
+
+class ConfigPrintCommand final : public Command {
+ public:
+  std::vector<Argument> Arguments() override {
+    return {{"RUN.yaml", "", "a run config; without one, every key and its default", &path_, false},
+            SetArgument(set_),
+            SplitArgument(split_)};
+  }
+
+  StatusOr<ExitCode> Run(Session& session) override {
+    if (path_.empty()) return PrintKeys(session.terminal);
+    PB_ASSIGN_OR_RETURN(const client::RunFile run,
+                        client::ReadRun({.file = path_, .overrides = set_, .split = split_}));
+    const Json config = plan::ToJson(run.config);
+    // JSON is YAML too: what is printed can be run.
+    session.terminal.SayText(config.dump(kIndent, ' ', false, Json::error_handler_t::replace));
+    session.terminal.Result(config);
+    return ExitCode::kDone;
+  }
+
+ private:
+  StatusOr<ExitCode> PrintKeys(Terminal& terminal) const {
+    if (!set_.empty() || !split_.empty()) {
+      return UsageError("--set and --split are about a run config: name its file");
+    }
+    terminal.SayText(KeyPage());
+    return ExitCode::kDone;
+  }
+
+  std::string path_, split_;
+  std::vector<std::string> set_;
+};
+
+/// What a config would stream, found out by the tasks that plan streams.
+struct Checked {
+  Json found;
+  client::Skipped skipped;
+};
+
+/// Patches of an epoch by slide and by every value of the table's column `site`; none where images
+/// are drawn by weight, whose counts differ from epoch to epoch.
+void CountPatches(const plan::Plan& made, const std::vector<client::ImageRecord>& records,
+                  Json& found) {
+  if (plan::DrawsImages(made.config())) return;
+  Json slides = Json::object(), sites = Json::object();
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    const std::uint64_t patches = made.cumulative_patches()[i + 1] - made.cumulative_patches()[i];
+    slides[records[i].slide_id] = slides.value(records[i].slide_id, std::uint64_t{0}) + patches;
+    const std::string& site = records[i].Cell("site");
+    if (!site.empty()) sites[site] = sites.value(site, std::uint64_t{0}) + patches;
+  }
+  found["patches_by_slide"] = std::move(slides);
+  if (!sites.empty()) found["patches_by_site"] = std::move(sites);
+}
+
+/// Which images are stores and which slides, what they give, and under class_weights the pixels of
+/// each class that patches are centred at.
+Json CountImages(const plan::Plan& made, const std::vector<client::ImageRecord>& records) {
+  std::uint64_t stores = 0;
+  for (const plan::PlannedImage& image : made.images()) stores += image.kind == "zarr" ? 1 : 0;
+  Json found = {{"stores", stores}, {"slides", made.images().size() - stores}};
+  CountPatches(made, records, found);
+  std::size_t set = 0;
+  for (const auto& [name, weight] : made.config().class_weights) {
+    std::uint64_t pixels = 0;
+    for (const plan::PlannedImage& image : made.images()) pixels += image.places[set].Pixels();
+    found["pixels_by_class"][name] = pixels;
+    ++set;
+  }
+  return found;
+}
+
+/// "0.5 um/px", "0.25 to 0.5 um/px"; of the images that say.
+std::string TextOfMpps(const Json& mpps) {
+  const Json list = mpps.is_array() ? mpps : Json::array({mpps});
+  std::vector<double> known;
+  for (const Json& mpp : list) {
+    if (mpp.is_number()) known.push_back(mpp.get<double>());
+  }
+  if (known.empty()) return "not known";
+  const auto [low, high] = std::minmax_element(known.begin(), known.end());
+  const std::size_t unknown = list.size() - known.size();
+  return StrCat(
+      *low, *low < *high ? StrCat(" to ", *high) : "", " um/px",
+      unknown == 0 ? "" : StrCat(" (", Counted(unknown, "image does", "images do"), " not say)"));
+}
+
+/// How many of the images have it from `ingest --assume-mpp`.
+std::string TextOfAssumed(const Json& found) {
+  const auto assumed = found.value("mpp_assumed", std::uint64_t{0});
+  if (assumed == 0) return "";
+  if (assumed == found.value("images", std::uint64_t{0})) return " (assumed)";
+  return StrCat(" (", Counted(assumed, "image"), ": assumed)");
+}
+
+/// What a pixel or voxel of a patch measures; nothing for volumes at their own spacing.
+void AddResolution(const plan::Plan& made, const Json& manifest, Json& found) {
+  found["mpp"] = manifest.value("mpp", Json());
+  if (manifest.contains("mpp_assumed")) found["mpp_assumed"] = manifest["mpp_assumed"];
+  const std::optional<plan::PerAxis>& mm = made.config().spacing;
+  if (mm) found["spacing_mm"] = {mm->z, mm->y, mm->x};
+  found["volumes"] = std::any_of(made.images().begin(), made.images().end(),
+                                 [](const auto& image) { return image.size.z > 1; });
+}
+
+void SayResolution(Terminal& terminal, const Json& found) {
+  if (found.contains("spacing_mm")) {
+    std::string text;
+    for (const Json& mm : found["spacing_mm"]) {
+      text += StrCat(text.empty() ? "" : " x ", mm.get<double>());
+    }
+    terminal.Say(StrCat("spacing            ", text, " mm (z, y, x)"));
+  } else if (!found["volumes"].get<bool>()) {
+    terminal.Say(StrCat("resolution         ", TextOfMpps(found["mpp"]), TextOfAssumed(found)));
+  } else {
+    terminal.Say("spacing            each volume's own");
+  }
+}
+
+StatusOr<Checked> Check(client::RunFile& run) {
+  PB_ASSIGN_OR_RETURN(const Json result, RunWorkerOp("stream.plan", run.Payload(), run.Manifest()));
+  PB_ASSIGN_OR_RETURN(const std::string text, JsonString(result, "plan", "stream plan"));
+  PB_ASSIGN_OR_RETURN(const plan::Plan made, plan::Plan::Parse(text));
+  PB_ASSIGN_OR_RETURN(const StreamGeometry geometry, made.Geometry(1));
+  PB_ASSIGN_OR_RETURN(const std::uint64_t ring_bytes,
+                      plan::RingBytes(made.layout(), geometry, run.config.prefetch));
+  const std::uint32_t slots = run.config.prefetch + plan::kSlotsBesidePrefetch;
+  PB_RETURN_IF_ERROR(
+      plan::CheckRingFits({ring_bytes / slots, slots, run.config.prefetch}, AvailableMemory()));
+  Checked checked;
+  checked.skipped = client::SkippedImages(result);
+  checked.found = {{"images", made.images().size()},
+                   {"patches", geometry.patches_per_epoch},
+                   {"batches_per_epoch", BatchesPerEpoch(geometry)},
+                   {"batch_bytes", Capacity(geometry) * made.layout().PatchBytes()},
+                   {"ring_slots", slots},
+                   {"ring_bytes", ring_bytes},
+                   {"plan_digest", made.digest().Hex()},
+                   {"passed_over", checked.skipped.passed_over},
+                   {"skipped", ToJson(checked.skipped)}};
+  const std::vector<std::string> paths = client::PlannedPaths(DumpJson(result));
+  PB_ASSIGN_OR_RETURN(const std::vector<client::ImageRecord> records,
+                      client::RecordsOf(run, result, paths));
+  PB_RETURN_IF_ERROR(run.AddPlanned(result, paths));
+  checked.found.update(CountImages(made, records));
+  AddResolution(made, result["manifest"], checked.found);
+  return checked;
+}
+
+/// Where batches come over an RDMA device, a limit on locked memory that the ring does not fit.
+void NoteMemoryLock(Session& session, std::uint64_t ring_bytes) {
+  if (client::DeclaredPolicy(session.environment) != NameOf(data::NetworkPolicy::kRdma)) return;
+  const std::string advice = client::MemoryLockAdvice(ring_bytes, client::MemoryLockLimit());
+  if (!advice.empty()) session.terminal.Note(advice);
+}
+
+class ConfigCheckCommand final : public Command {
+ public:
+  std::vector<Argument> Arguments() override {
+    return {
+        {"RUN.yaml", "", "a run config", &path_, true}, SetArgument(set_), SplitArgument(split_)};
+  }
+
+  StatusOr<ExitCode> Run(Session& session) override {
+    const InterruptScope interrupts;
+    PB_ASSIGN_OR_RETURN(client::RunFile run,
+                        client::ReadRun({.file = path_, .overrides = set_, .split = split_}));
+    PB_RETURN_IF_ERROR(run.Locate(plan::SettleBatch(run.config, 0, 1)));
+    for (const std::string& notice : run.notices) session.terminal.Note(notice);
+    const StatusOr<Checked> checked = Check(run);
+    if (!checked.ok()) return run.Locate(checked.status());
+    Json found = checked->found;
+    const auto number = [&found](const char* key) { return found[key].get<std::uint64_t>(); };
+    Terminal& terminal = session.terminal;
+    ReportSkipped(terminal, checked->skipped);
+    NoteMemoryLock(session, number("ring_bytes"));
+    if (Json splits = ReportSplits(terminal, run); !splits.is_null()) {
+      found["splits"] = std::move(splits);
+    }
+    terminal.Say(StrCat("images             ", number("images"), " (stores ", number("stores"),
+                        ", slides ", number("slides"), ")"));
+    const Json sites = found.value("patches_by_site", Json::object());
+    const Json classes = found.value("pixels_by_class", Json::object());
+    for (const auto& [site, patches] : sites.items()) {
+      terminal.Say(StrCat("  patches of site  ", site, ": ", patches.get<std::uint64_t>()));
+    }
+    for (const auto& [name, pixels] : classes.items()) {
+      terminal.Say(StrCat("  pixels of class  ", name, ": ", pixels.get<std::uint64_t>()));
+    }
+    SayResolution(terminal, found);
+    terminal.Say(StrCat("patches per epoch  ", number("patches")));
+    terminal.Say(StrCat("batches per epoch  ", number("batches_per_epoch")));
+    terminal.Say(StrCat("bytes per batch    ", HumanBytes(number("batch_bytes"))));
+    terminal.Say(StrCat("ring               ", HumanBytes(number("ring_bytes")), " in ",
+                        number("ring_slots"), " slots"));
+    terminal.Say(StrCat("plan               ", found["plan_digest"].get<std::string>()));
+    if (run.lock) {
+      PB_ASSIGN_OR_RETURN(const CurrentLock now, LockNow(path_));
+      const plan::LockDifference difference = plan::DifferenceOf(*run.lock, now.lock);
+      terminal.Say(StrCat(
+          "lock               ", client::LockPathOf(path_), ": ",
+          difference.Empty() ? "current" : difference.Summary() + " (`patchbay lock --update`)"));
+      found["lock"] = difference.ToJson();
+      found["lock"]["current"] = difference.Empty();
+    }
+    terminal.Result(found);
+    return ExitCode::kDone;
+  }
+
+ private:
+  std::string path_, split_;
+  std::vector<std::string> set_;
+};
+
+}  // namespace
+
+std::string KeyPage() {
+  std::string yaml = config::YamlOfKeys(plan::RunConfigKeys());
+  yaml.pop_back();  // the terminal ends the line
+  return yaml;
+}
+
+std::unique_ptr<Command> MakeConfigPrint() { return std::make_unique<ConfigPrintCommand>(); }
+std::unique_ptr<Command> MakeConfigCheck() { return std::make_unique<ConfigCheckCommand>(); }
+
+}  // namespace patchbay::cli

@@ -1,0 +1,138 @@
+// patchbay lock RUN.yaml: pins a run to its data.
+#include <algorithm>
+#include <optional>
+
+#include <sys/stat.h>
+
+#include "runtime/cli/commands.h"
+#include "runtime/cli/interrupt.h"
+#include "runtime/cli/overwriting.h"
+#include "runtime/cli/passed_over.h"
+#include "runtime/cli/stream/lock_now.h"
+#include "runtime/cli/stream/split_report.h"
+#include "runtime/client/paths.h"
+#include "runtime/client/run_lock.h"
+#include "runtime/core/counted.h"
+#include "runtime/core/strings.h"
+#include "runtime/os/file.h"
+
+namespace patchbay::cli {
+namespace {
+
+constexpr std::size_t kMostNamed = 20;
+
+void SayNames(Terminal& terminal, std::string_view what, const std::vector<std::string>& names) {
+  for (std::size_t i = 0; i < std::min(names.size(), kMostNamed); ++i) {
+    terminal.Say(StrCat("  ", what, " ", names[i]));
+  }
+  if (names.size() > kMostNamed) {
+    terminal.Say(StrCat("  ", what, " ", names.size() - kMostNamed, " more"));
+  }
+}
+
+void SayDifference(Terminal& terminal, const std::string& path,
+                   const plan::LockDifference& difference) {
+  terminal.Say(StrCat(path, ": ", difference.Summary()));
+  SayNames(terminal, "+", difference.added);
+  SayNames(terminal, "-", difference.removed);
+  SayNames(terminal, "relabelled:", difference.relabelled);
+  SayNames(terminal, "other pixels:", difference.changed);
+  SayNames(terminal, "other cells:", difference.moved);
+  SayNames(terminal, "other positions:", difference.placed);
+}
+
+/// A lock has the ids of patients, so a first one is its owner's alone; another keeps the mode of
+/// the one that is there.
+Status WriteLock(const std::string& path, const std::string& text) {
+  constexpr unsigned kOwnerOnly = 0600, kPermissions = 0777;
+  struct stat st {};
+  const bool is_there = stat(path.c_str(), &st) == 0;
+  const unsigned mode = is_there ? st.st_mode & kPermissions : kOwnerOnly;
+  PB_RETURN_IF_ERROR(WriteFileDurably(path, AsBytes(text), mode));
+  // The umask took of the mode what it takes of files that are made.
+  if (is_there && chmod(path.c_str(), mode) != 0) return FromErrno("chmod", path, errno);
+  return absl::OkStatus();
+}
+
+class LockCommand final : public Command {
+ public:
+  std::vector<Argument> Arguments() override {
+    return {{"RUN.yaml", "", "a run config", &path_, true},
+            {"--update", "", "replace an existing lock", &update_}};
+  }
+
+  StatusOr<ExitCode> Run(Session& session) override {
+    const InterruptScope interrupts;
+    const std::string lock_path = client::LockPathOf(path_);
+    PB_ASSIGN_OR_RETURN(const std::optional<plan::RunLock> before, Before(lock_path));
+    PB_ASSIGN_OR_RETURN(const CurrentLock current, LockNow(path_));
+    const plan::RunLock& now = current.lock;
+    SayPassedOver(session.terminal, current.passed_over);
+    const Json splits = ReportSplits(session.terminal, current.run);
+    const std::string text = plan::LockText(now);
+    Json result = {{"lock", lock_path},
+                   {"images", now.images.size()},
+                   {"passed_over", current.passed_over},
+                   {"written", true}};
+    if (!splits.is_null()) result["splits"] = splits;
+    if (before) {
+      const plan::LockDifference difference = plan::DifferenceOf(*before, now);
+      result["difference"] = difference.ToJson();
+      SayDifference(session.terminal, lock_path, difference);
+      result["written"] = plan::LockText(*before) != text;
+      if (!difference.Empty() && !update_) {
+        return absl::FailedPreconditionError(StrCat(
+            lock_path, ": the data differ (", difference.Summary(),
+            "); streams take what the lock has, `patchbay lock --update` takes the current data"));
+      }
+    }
+    if (text.size() > plan::kMaxLockBytes) {
+      return absl::ResourceExhaustedError(StrCat(lock_path, ": ", HumanBytes(text.size()),
+                                                 ": a lock has at most ",
+                                                 HumanBytes(plan::kMaxLockBytes)));
+    }
+    if (result["written"] == true) {
+      PB_ASSIGN_OR_RETURN(const std::string path, client::AbsolutePath(lock_path));
+      PB_RETURN_IF_ERROR(WriteLock(path, text));  // what a link leads to
+      session.terminal.Say(StrCat(lock_path, ": pins ", Counted(now.images.size(), "image"),
+                                  now.keys.sets.empty() ? "" : ", label sets ",
+                                  StrJoin(now.keys.sets, ", ")));
+    }
+    session.terminal.Result(result);
+    return ExitCode::kDone;
+  }
+
+ private:
+  /// The lock that is there. One that cannot be read is replaced only when asked.
+  StatusOr<std::optional<plan::RunLock>> Before(const std::string& lock_path) const {
+    const StatusOr<std::string> text = ReadFile(lock_path, plan::kMaxLockBytes);
+    if (absl::IsNotFound(text.status()) && !IsThere(lock_path)) {
+      return std::optional<plan::RunLock>();
+    }
+    if (absl::IsNotFound(text.status())) {
+      return absl::AlreadyExistsError(
+          StrCat(lock_path, ": a link to a file that is not there: make it, or remove the link"));
+    }
+    if (!text.ok()) return text.status();
+    StatusOr<plan::RunLock> lock = plan::ParseRunLock(*text, lock_path);
+    if (lock.ok()) return std::optional<plan::RunLock>(*std::move(lock));
+    if (update_) return std::optional<plan::RunLock>();
+    return lock.status();
+  }
+
+  std::string path_;
+  bool update_ = false;
+};
+
+}  // namespace
+
+const char kLockNote[] =
+    "Writes RUN.lock beside the config: digests of images, label sets and statistics, and the "
+    "rows\n"
+    "of the table. Streams of the config then take exactly these, also after slides were added or\n"
+    "labels were imported again; what was changed or is gone is refused. --update takes the data\n"
+    "of now and says what differs.\n";
+
+std::unique_ptr<Command> MakeLock() { return std::make_unique<LockCommand>(); }
+
+}  // namespace patchbay::cli

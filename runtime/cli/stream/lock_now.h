@@ -1,0 +1,23 @@
+// What a lock of a run would pin now.
+#pragma once
+
+#include <string>
+
+#include "runtime/client/run_file.h"
+#include "runtime/core/status.h"
+#include "runtime/format/json/json.h"
+#include "runtime/model/plan/run_lock.h"
+
+namespace patchbay::cli {
+
+struct CurrentLock {
+  plan::RunLock lock;
+  client::RunFile run;  ///< as it was read, the contents of its images included
+  Json passed_over;     ///< kind -> files in the dataset's folders that are no images
+};
+
+/// Reads the config and its table, and has a worker open every image of all splits. An error for an
+/// image that cannot be read, whatever on_bad_image says.
+StatusOr<CurrentLock> LockNow(const std::string& config_path);
+
+}  // namespace patchbay::cli

@@ -1,0 +1,112 @@
+// patchbay preview: contact sheets of stores, or of the patches of a run.
+#include "runtime/cli/commands.h"
+#include "runtime/cli/interrupt.h"
+#include "runtime/cli/overwriting.h"
+#include "runtime/cli/passed_over.h"
+#include "runtime/cli/stream/run_arguments.h"
+#include "runtime/cli/stream/skipped_images.h"
+#include "runtime/cli/worker_run.h"
+#include "runtime/client/paths.h"
+#include "runtime/client/run_file.h"
+#include "runtime/client/stream_paths.h"
+#include "runtime/core/strings.h"
+
+namespace patchbay::cli {
+namespace {
+
+constexpr std::int64_t kDefaultPatches = 8, kMaxPatches = 64;
+
+bool IsRunConfig(const std::string& path) {
+  return path.ends_with(".yaml") || path.ends_with(".yml");
+}
+
+class PreviewCommand final : public Command {
+ public:
+  std::vector<Argument> Arguments() override {
+    Argument patches{"--patches", "N",
+                     StrCat("patches of a run, spread over its first epoch (default ",
+                            kDefaultPatches, ", at most ", kMaxPatches, ")"),
+                     &patches_};
+    patches.min = 1;
+    patches.max = kMaxPatches;
+    return {{"PATH", "", "one RUN.yaml; or stores, slides and folders of them", &paths_, true},
+            {"--out", "FILE", "the PNG file to write", &out_, true},
+            ForceArgument(force_),
+            patches,
+            {"--labels", "SET", "label set drawn over images (default: the first)", &labels_},
+            SetArgument(set_),
+            SplitArgument(split_)};
+  }
+
+  StatusOr<ExitCode> Run(Session& session) override {
+    const InterruptScope interrupts;
+    PB_ASSIGN_OR_RETURN(const std::string out, client::AbsolutePath(out_));
+    std::size_t configs = 0;
+    for (const std::string& path : paths_) configs += IsRunConfig(path) ? 1 : 0;
+    if (configs != 0 && paths_.size() != 1) {
+      return UsageError("preview: give one RUN.yaml, or images, not both");
+    }
+    if (configs == 1 && !labels_.empty()) {
+      return UsageError("preview: --labels is for images; a run shows its own labels.set");
+    }
+    PB_RETURN_IF_ERROR(CheckNothingThere("preview", out, out_, force_));
+    PB_ASSIGN_OR_RETURN(
+        Json result, configs == 1 ? OfRun(session.terminal, out) : OfImages(session.terminal, out));
+    result["out"] = out;
+    session.terminal.Say(
+        StrCat("wrote ", out, ", ", HumanBytes(result["bytes"].get<std::uint64_t>())));
+    session.terminal.Result(result);
+    return result.value("failed", Json::array()).empty() ? ExitCode::kDone : ExitCode::kSomeFailed;
+  }
+
+ private:
+  StatusOr<Json> OfImages(Terminal& terminal, const std::string& out) const {
+    Json images = Json::array();
+    for (const std::string& path : paths_) {
+      PB_ASSIGN_OR_RETURN(const std::string absolute, client::AbsolutePath(path));
+      images.push_back(absolute);
+    }
+    Json payload = Json::object();
+    if (!labels_.empty()) payload["labels"] = labels_;
+    PB_ASSIGN_OR_RETURN(Json result,
+                        RunWorkerOp("preview.images", payload, {{"images", images}, {"out", out}}));
+    SayPassedOver(terminal, PassedOverOf(result));
+    for (Json& failed : result["failed"]) {
+      failed = {{"path", failed[0]}, {"reason", failed[1]}};
+      terminal.Note(StrCat("left out ", failed["path"].get<std::string>(), ": ",
+                           failed["reason"].get<std::string>()));
+    }
+    return result;
+  }
+
+  StatusOr<Json> OfRun(Terminal& terminal, const std::string& out) const {
+    PB_ASSIGN_OR_RETURN(client::RunFile run,
+                        client::ReadRun({.file = paths_[0], .overrides = set_, .split = split_}));
+    PB_RETURN_IF_ERROR(run.Locate(plan::SettleBatch(run.config, 0, 1)));
+    const StatusOr<Json> planned = RunWorkerOp("stream.plan", run.Payload(), run.Manifest());
+    if (!planned.ok()) return run.Locate(planned.status());
+    const client::Skipped skipped = client::SkippedImages(*planned);
+    ReportSkipped(terminal, skipped);
+    PB_ASSIGN_OR_RETURN(const std::string plan, JsonString(*planned, "plan", "stream plan"));
+    PB_ASSIGN_OR_RETURN(const Json* where, JsonMember(*planned, "manifest", "stream plan"));
+    Json manifest = *where;
+    manifest["out"] = out;
+    PB_ASSIGN_OR_RETURN(
+        Json result,
+        RunWorkerOp("preview.patches", {{"plan", plan}, {"patches", patches_}}, manifest));
+    result["passed_over"] = skipped.passed_over;
+    return result;
+  }
+
+  std::vector<std::string> paths_;
+  std::string out_, split_, labels_;
+  std::vector<std::string> set_;
+  std::int64_t patches_ = kDefaultPatches;
+  bool force_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> MakePreview() { return std::make_unique<PreviewCommand>(); }
+
+}  // namespace patchbay::cli

@@ -1,0 +1,40 @@
+// Of which slides, sites and classes the patches were that a stream delivered.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "runtime/client/stream.h"
+#include "runtime/core/status.h"
+#include "runtime/format/json/json.h"
+#include "runtime/model/plan/plan.h"
+
+namespace patchbay::cli {
+
+class RealisedCounts {
+ public:
+  /// Counts the values of the batch's array `label`, where it has one on the host.
+  void Add(const client::Batch& batch);
+
+  /// {"slides": {slide_id: patches}[, "sites"][, "classes"]} of the batches that were added,
+  /// padding left out. Slides and sites follow from the plan; classes are those of `label` by name,
+  /// without that array those that sampling.class_weights drew. `slides` and `sites` name the
+  /// plan's images; images of no site are left out. `geometry` and `rank` say which patches a batch
+  /// had.
+  StatusOr<Json> Count(const plan::Plan& plan, const StreamGeometry& geometry, std::uint32_t rank,
+                       const std::vector<std::string>& slides,
+                       const std::vector<std::string>& sites) const;
+
+ private:
+  struct Taken {
+    std::uint32_t epoch = 0;
+    std::uint64_t batch = 0;
+    std::uint32_t patches = 0;  ///< without padding
+  };
+  std::vector<Taken> batches_;
+  std::map<std::int64_t, std::uint64_t> labels_;
+};
+
+}  // namespace patchbay::cli

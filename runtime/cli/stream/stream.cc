@@ -1,0 +1,454 @@
+// patchbay stream RUN.yaml: attaches as a trainer and takes batches, as fast as they come or with a
+// simulated training step.
+#include "runtime/client/stream.h"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+
+#include "runtime/cli/cluster/network.h"
+#include "runtime/cli/cluster_access.h"
+#include "runtime/cli/commands.h"
+#include "runtime/cli/interrupt.h"
+#include "runtime/cli/overwriting.h"
+#include "runtime/cli/progress_lines.h"
+#include "runtime/cli/stream/batch_files.h"
+#include "runtime/cli/stream/peak_memory.h"
+#include "runtime/cli/stream/realised_counts.h"
+#include "runtime/cli/stream/run_arguments.h"
+#include "runtime/cli/stream/skipped_images.h"
+#include "runtime/cli/stream/split_report.h"
+#include "runtime/client/open_run.h"
+#include "runtime/client/paths.h"
+#include "runtime/client/resume_token.h"
+#include "runtime/client/stream_breakdown.h"
+#include "runtime/client/stream_digest.h"
+#include "runtime/core/clock.h"
+#include "runtime/core/counted.h"
+#include "runtime/core/strings.h"
+#include "runtime/model/stream/limits.h"
+#include "runtime/os/file.h"
+
+namespace patchbay::cli {
+namespace {
+
+constexpr std::int64_t kNextSliceMs = 200;  ///< between looks for Ctrl-C
+constexpr std::int64_t kLookAtLogNs = 3'000'000'000;
+constexpr std::int64_t kLineEveryNs = 30'000'000'000;
+
+/// What came out of a stream.
+struct StreamResult {
+  client::StreamStats stats;
+  std::uint64_t batches_per_epoch = 0, ring_bytes = 0;
+  std::string plan_digest, digest, resume_token;
+  JobId job = 0;
+  std::size_t workers = 0;
+  client::Skipped skipped;
+  std::map<std::string, std::uint64_t> peak_rss_bytes;
+  RealisedCounts counted;
+  Json counts;
+  bool interrupted = false;
+};
+
+Json ToJson(const std::array<client::StageShare, 5>& breakdown) {
+  Json json = Json::object();
+  for (const client::StageShare& stage : breakdown) {
+    json[std::string(stage.name)] = {{"fraction", stage.fraction},
+                                     {"s_per_batch", stage.s_per_batch}};
+  }
+  return json;
+}
+
+Json ToJson(const StreamResult& result) {
+  const client::StreamStats& stats = result.stats;
+  const double seconds = std::max(stats.wall_s, 1e-9);
+  Json json = {{"job", result.job},
+               {"batches", stats.batches},
+               {"patches", stats.patches},
+               {"seconds", stats.wall_s},
+               {"patches_per_s", static_cast<double>(stats.patches) / seconds},
+               {"bytes_per_s", static_cast<double>(stats.bytes) / seconds},
+               {"stall_fraction", stats.stall_fraction},
+               {"first_batch_s", stats.first_batch_s},
+               {"breakdown", ToJson(client::BreakdownOf(stats))},
+               {"workers", result.workers},
+               {"batches_per_epoch", result.batches_per_epoch},
+               {"ring_bytes", result.ring_bytes},
+               {"remote_bytes", stats.remote_bytes},
+               {"shards_refused", stats.shards_refused},
+               {"connections_dropped", stats.connections_dropped},
+               {"plan_digest", result.plan_digest},
+               {"resume_token", result.resume_token},
+               {"passed_over", result.skipped.passed_over},
+               {"skipped", cli::ToJson(result.skipped)},
+               {"peak_rss_bytes", result.peak_rss_bytes}};
+  if (!result.digest.empty()) json["digest"] = result.digest;
+  json["counts"] = result.counts;
+  return json;
+}
+
+/// Sites and classes: slides may be thousands, and stand in the JSON.
+void SayCounts(Terminal& terminal, const Json& counts) {
+  for (const char* kind : {"sites", "classes"}) {
+    std::vector<std::string> named;
+    const Json patches = counts.value(kind, Json::object());
+    for (const auto& [name, count] : patches.items()) {
+      named.push_back(StrCat(name, " ", count.get<std::uint64_t>()));
+    }
+    if (named.empty()) continue;
+    std::string left = StrCat(kind);
+    left.resize(16, ' ');
+    terminal.Say(left + StrJoin(named, ", "));
+  }
+}
+
+/// What the time went to, and what of the workers' time a batch took.
+void SayBreakdown(Terminal& terminal, const std::array<client::StageShare, 5>& breakdown) {
+  std::vector<std::string> shares, means;
+  for (const client::StageShare& stage : breakdown) {
+    shares.push_back(StrCat(stage.name, " ", Fixed(100 * stage.fraction, 1), " %"));
+    means.push_back(StrCat(stage.name, " ", Fixed(1e3 * stage.s_per_batch, 2), " ms"));
+  }
+  terminal.Say(StrCat("time            ", StrJoin(shares, ", "), " (from batch 2 on)"));
+  terminal.Say(StrCat("a batch         ", StrJoin(means, ", "), " (stages: all workers together)"));
+}
+
+void SayResult(Terminal& terminal, const StreamResult& result) {
+  const client::StreamStats& stats = result.stats;
+  const double seconds = std::max(stats.wall_s, 1e-9);
+  terminal.Say(StrCat("batches         ", stats.batches, " (", result.batches_per_epoch,
+                      " an epoch), ", Counted(stats.patches, "patch", "patches"), " in ",
+                      HumanSeconds(seconds)));
+  terminal.Say(StrCat(
+      "throughput      ", Fixed(static_cast<double>(stats.patches) / seconds, 1), " patches/s, ",
+      HumanBytes(static_cast<std::uint64_t>(static_cast<double>(stats.bytes) / seconds)), "/s"));
+  terminal.Say(StrCat("stall fraction  ", Fixed(100 * stats.stall_fraction, 2),
+                      " % of the time was spent waiting (from batch 2 on)"));
+  SayBreakdown(terminal, client::BreakdownOf(stats));
+  std::vector<std::string> peaks;
+  for (const auto& [name, bytes] : result.peak_rss_bytes) {
+    peaks.push_back(StrCat(name, " ", HumanBytes(bytes)));
+  }
+  terminal.Say(StrCat("peak memory     ", StrJoin(peaks, ", ")));
+  terminal.Say(StrCat("plan            ", result.plan_digest));
+  terminal.Say(StrCat("resume token    ", result.resume_token));
+  SayCounts(terminal, result.counts);
+  if (!result.digest.empty()) terminal.Say(StrCat("digest          ", result.digest));
+}
+
+/// The root task, one for the plan, and between them a weight of one an image.
+std::string PlanningProgress(const protocol::JobRow& row) {
+  if (row.tasks_total < 2) return "planning: looking for images";
+  const std::uint64_t beside = 2;
+  const std::uint64_t images = std::max(row.weight_total, beside) - beside;
+  const std::uint64_t done = row.weight_done == 0 ? 0 : row.weight_done - 1;
+  return StrCat("planning: ", std::min(done, images), " of ", Counted(images, "image"));
+}
+
+class StreamCommand final : public Command {
+ public:
+  std::vector<Argument> Arguments() override;
+  StatusOr<ExitCode> Run(Session& session) override;
+
+ private:
+  StatusOr<std::unique_ptr<client::Run>> Open(const Session& session);
+  Status TakeBatches(Session& session, client::Run& run, StreamResult& result);
+  Status Use(const client::Batch& batch, client::StreamDigest& digest) const;
+  std::uint64_t WantedBatches(const client::Stream& stream) const;
+  Status CheckRoom(const client::Stream& stream) const;
+  StatusOr<StreamResult> Consume(Session& session, client::Run& run);
+  StatusOr<Json> CountsOf(const client::Run& run, const RealisedCounts& counted) const;
+
+  std::string path_, split_, save_, data_policy_, data_listen_, name_, resume_;
+  std::vector<std::string> set_;
+  std::int64_t epoch_ = 0, rank_ = 0, world_size_ = 1;
+  std::optional<std::int64_t> job_;
+  std::optional<std::int64_t> batches_;
+  std::int64_t step_ms_ = 0;
+  bool digest_ = false, force_ = false;
+  std::optional<BatchFolder> saved_;  ///< with --save
+  Json splits_;                       ///< ReportSplits
+  std::string position_;              ///< after the last batch that was used, as a resume token
+  OwnClusterArguments own_;
+};
+
+std::vector<Argument> StreamCommand::Arguments() {
+  Argument epoch{"--epoch", "E", "the epoch to start with (default 0)", &epoch_};
+  epoch.min = 0;
+  epoch.max = 65535;
+  Argument batches{"--batches", "N", "how many batches, across epochs (default: one epoch)",
+                   &batches_};
+  batches.min = 1;
+  Argument step{"--step-ms", "T", "simulate a training step of T ms per batch", &step_ms_};
+  step.min = 0;
+  step.max = 3'600'000;
+  Argument world{"--world-size", "W", "ranks that share every batch (default 1)", &world_size_};
+  world.min = 1;
+  world.max = kMaxWorldSize;
+  Argument rank{"--rank", "R", "rank of this process, from 0 (default 0)", &rank_};
+  rank.min = 0;
+  rank.max = kMaxWorldSize - 1;
+  Argument job{"--job", "ID", "attach to a stream job submitted earlier", &job_};
+  job.min = 1;
+  std::vector<Argument> arguments = {
+      {"RUN.yaml", "", "the run config", &path_, true},
+      SetArgument(set_),
+      SplitArgument(split_),
+      world,
+      rank,
+      {"--name", "NAME", "ranks that use the same name form one run", &name_},
+      job,
+      {"--resume", "TOKEN", "continue from the resume_token of an earlier result", &resume_},
+      epoch,
+      batches,
+      step,
+      {"--digest", "", "print the SHA-256 of all patches, in order (slower)", &digest_},
+      {"--save", "DIR", "write every batch, one .npy file per array", &save_},
+      {"--force", "", "let --save write among earlier batches, or where room is short", &force_},
+      PolicyArgument(data_policy_),
+      {"--data-listen", "IP", "address other nodes connect to (default: the cluster's)",
+       &data_listen_}};
+  own_.AddTo(arguments);
+  return arguments;
+}
+
+StatusOr<std::unique_ptr<client::Run>> StreamCommand::Open(const Session& session) {
+  client::RunOptions options;
+  options.source.file = path_;
+  options.source.overrides = set_;
+  options.split = split_;
+  options.cluster = ClusterOptionsOf(session, &own_);
+  options.rank = static_cast<std::uint32_t>(rank_);
+  options.world_size = static_cast<std::uint32_t>(world_size_);
+  options.name = name_;
+  options.job = static_cast<JobId>(job_.value_or(0));
+  options.resume_token = resume_;
+  options.epoch = static_cast<std::uint32_t>(epoch_);
+  options.data_policy = data_policy_;
+  options.data_listen = data_listen_;
+  Terminal& terminal = session.terminal;
+  options.watch = [&terminal](const protocol::JobRow& row) {
+    if (terminal.live()) terminal.Progress(PlanningProgress(row));
+  };
+  StatusOr<std::unique_ptr<client::Run>> run = client::OpenRun(options);
+  terminal.EndProgress();
+  if (!run.ok()) return run;
+  ReportSkipped(terminal, (*run)->skipped);
+  for (const std::string& notice : (*run)->file.notices) terminal.Note(notice);
+  if (const std::size_t others = (*run)->file.unlocked_rows; others != 0) {
+    terminal.Note(
+        StrCat("rows left out        ", others,
+               " of the table that are not in the run's lock (`patchbay lock --update`)"));
+  }
+  splits_ = ReportSplits(terminal, (*run)->file);
+  return run;
+}
+
+std::uint64_t StreamCommand::WantedBatches(const client::Stream& stream) const {
+  return batches_.has_value() ? static_cast<std::uint64_t>(*batches_) : stream.batches_per_epoch();
+}
+
+/// Whether what --save is to write fits, as far as can be known before.
+Status StreamCommand::CheckRoom(const client::Stream& stream) const {
+  if (save_.empty() || force_) return absl::OkStatus();
+  PB_ASSIGN_OR_RETURN(const client::ResumeToken at, client::ParseResumeToken(stream.ResumeToken()));
+  const std::uint64_t batches = WantedBatches(stream);
+  const std::uint64_t bytes = BytesOfBatches(stream.layout(), stream.geometry(),
+                                             static_cast<std::uint32_t>(rank_), at.next, batches);
+  return CheckSaveFits(save_, batches, bytes);
+}
+
+Status StreamCommand::Use(const client::Batch& batch, client::StreamDigest& digest) const {
+  if (digest_) PB_RETURN_IF_ERROR(digest.Add(batch));
+  if (saved_) PB_RETURN_IF_ERROR(saved_->Save(batch));
+  if (step_ms_ > 0) PauseMs(step_ms_);
+  return absl::OkStatus();
+}
+
+/// Says what the job's log has to say while a batch is long in coming: a trainer that no node can
+/// reach would else wait in silence until its stream fails.
+class LongWait {
+ public:
+  LongWait(client::Run& run, Terminal& terminal) : run_(run), terminal_(terminal) {}
+
+  void Look() {
+    if (SteadyNowNs() < look_ns_) return;
+    look_ns_ = SteadyNowNs() + kLookAtLogNs;
+    const auto lines = run_.cluster->client().FetchLogs(run_.job, read_);
+    if (!lines.ok()) return;
+    for (const protocol::LogsFetched::Line& line : *lines) {
+      read_ = line.sequence;
+      if (line.at >= since_) terminal_.Note(StrCat("waiting for a batch: ", line.text));
+    }
+  }
+
+ private:
+  client::Run& run_;
+  Terminal& terminal_;
+  const std::int64_t since_ = WallClockSeconds();
+  std::int64_t look_ns_ = SteadyNowNs() + kLookAtLogNs;
+  std::uint64_t read_ = 0;  ///< lines, by sequence
+};
+
+/// Shows how far a stream is, also while a batch is long in coming.
+class StreamProgress {
+ public:
+  StreamProgress(Terminal& terminal, const client::Stream& stream, std::uint64_t wanted)
+      : terminal_(terminal),
+        stream_(stream),
+        wanted_(wanted),
+        lines_(terminal.live(), kLineEveryNs) {
+    (void)lines_.Due(0, SteadyNowNs());  // there is nothing to show yet
+  }
+
+  void Taken(const client::Batch& batch) {
+    ++taken_;
+    epoch_ = batch.epoch();
+    Look();
+  }
+
+  void Look() {
+    const double share = static_cast<double>(taken_) / static_cast<double>(wanted_);
+    if (!lines_.Due(share, SteadyNowNs())) return;
+    const client::StreamStats stats = stream_.stats();
+    terminal_.Progress(
+        StrCat("batch ", taken_, "/", wanted_, "  epoch ", epoch_, "  ",
+               Fixed(static_cast<double>(stats.patches) / std::max(stats.wall_s, 1e-9), 0),
+               " patches/s  stall ", Fixed(100 * stats.stall_fraction, 1), " %"));
+  }
+
+ private:
+  Terminal& terminal_;
+  const client::Stream& stream_;
+  const std::uint64_t wanted_;
+  ProgressLines lines_;
+  std::uint64_t taken_ = 0;
+  std::uint32_t epoch_ = 0;
+};
+
+/// The next batch; Cancelled when interrupted, Unavailable when its own cluster has ended.
+StatusOr<client::Batch> TakeNext(client::Run& run, Terminal& terminal, StreamProgress& progress) {
+  LongWait wait(run, terminal);
+  while (!Interrupted()) {
+    StatusOr<client::Batch> batch = run.stream->Next(kNextSliceMs);
+    if (batch.ok()) return batch;
+    // A signal may go to all processes: the others are then gone before this one is done.
+    if (Interrupted()) break;
+    if (!absl::IsDeadlineExceeded(batch.status())) return batch;
+    PB_RETURN_IF_ERROR(run.cluster->Alive());
+    wait.Look();
+    if (!terminal.live()) progress.Look();
+  }
+  return absl::CancelledError("stream: interrupted");
+}
+
+Status StreamCommand::TakeBatches(Session& session, client::Run& run, StreamResult& result) {
+  Terminal& terminal = session.terminal;
+  client::Stream& stream = *run.stream;
+  const std::uint64_t wanted = WantedBatches(stream);
+  client::StreamDigest digest;
+  StreamProgress progress(terminal, stream, wanted);
+  for (std::uint64_t taken = 1; taken <= wanted; ++taken) {
+    PB_ASSIGN_OR_RETURN(const client::Batch batch, TakeNext(run, terminal, progress));
+    if (const Status used = Use(batch, digest); !used.ok()) {
+      if (save_.empty()) return used;
+      return Status(
+          used.code(),
+          StrCat(MessageOf(used), "; saved before it: ", Counted(taken - 1, "batch", "batches")));
+    }
+    result.counted.Add(batch);
+    position_ = stream.ResumeToken();
+    progress.Taken(batch);
+  }
+  terminal.EndProgress();
+  if (digest_) result.digest = digest.Finish().Hex();
+  return absl::OkStatus();
+}
+
+/// Patches by slide, by the table's column `site` and by class.
+StatusOr<Json> StreamCommand::CountsOf(const client::Run& run,
+                                       const RealisedCounts& counted) const {
+  PB_ASSIGN_OR_RETURN(const plan::Plan plan, plan::Plan::Parse(run.plan));
+  std::vector<std::string> slides, sites;
+  for (const client::ImageRecord& record : run.records) {
+    slides.push_back(record.slide_id);
+    sites.push_back(record.Cell("site"));
+  }
+  return counted.Count(plan, run.stream->geometry(), static_cast<std::uint32_t>(rank_), slides,
+                       sites);
+}
+
+/// What was taken, also when an interrupt ended it early.
+StatusOr<StreamResult> StreamCommand::Consume(Session& session, client::Run& run) {
+  StreamResult result;
+  const Status taken = TakeBatches(session, run, result);
+  result.interrupted = absl::IsCancelled(taken) && Interrupted();
+  if (!taken.ok() && !result.interrupted) return taken;
+  const client::Stream& stream = *run.stream;
+  result.stats = stream.stats();
+  result.job = run.job;
+  result.skipped = run.skipped;
+  result.batches_per_epoch = stream.batches_per_epoch();
+  result.ring_bytes = stream.ring_bytes();
+  result.plan_digest = stream.plan_digest().Hex();
+  result.resume_token = stream.ResumeToken();
+  PB_ASSIGN_OR_RETURN(result.counts, CountsOf(run, result.counted));
+  const StatusOr<protocol::ClusterDescribed> state = run.cluster->client().DescribeCluster();
+  if (!state.ok() && result.interrupted) return result;  // the scheduler may have ended, too
+  PB_RETURN_IF_ERROR(state.status());
+  result.workers = state->workers.size();
+  result.peak_rss_bytes = PeakMemory(*state);
+  if (!result.interrupted) PB_RETURN_IF_ERROR(run.stream->Detach());
+  return result;
+}
+
+StatusOr<ExitCode> StreamCommand::Run(Session& session) {
+  const InterruptScope interrupts;
+  PB_RETURN_IF_ERROR(CheckGpus(own_.gpus));
+  if (!save_.empty()) {
+    const client::RunSource source{
+        .file = path_, .overrides = set_, .split = split_, .streams = true};
+    PB_RETURN_IF_ERROR(client::ReadRun(source).status());
+    const std::string typed = save_;
+    PB_ASSIGN_OR_RETURN(save_, client::AbsolutePath(save_));
+    PB_RETURN_IF_ERROR(CheckOutsideStores("save batches", save_, typed));
+    const BatchFolderOptions part{static_cast<std::uint32_t>(rank_),
+                                  static_cast<std::uint32_t>(world_size_), force_};
+    PB_ASSIGN_OR_RETURN(saved_, BatchFolder::Open(save_, part));
+  }
+  PB_ASSIGN_OR_RETURN(const std::unique_ptr<client::Run> run, Open(session));
+  if (const Status fits = CheckRoom(*run->stream); !fits.ok()) {
+    run->Abandon();
+    return fits;
+  }
+  const StatusOr<StreamResult> result = Consume(session, *run);
+  if (!result.ok()) {
+    const Status why = run->Explain(result.status());
+    run->Abandon();
+    if (!position_.empty()) session.terminal.Note(StrCat("it goes on with --resume ", position_));
+    return why;
+  }
+  SayResult(session.terminal, *result);
+  if (result->interrupted) {
+    run->Abandon();
+    return absl::CancelledError(
+        StrCat("stream: interrupted; it goes on with --resume ", result->resume_token));
+  }
+  Json json = ToJson(*result);
+  if (!splits_.is_null()) json["splits"] = splits_;
+  session.terminal.Result(json);
+  return ExitCode::kDone;
+}
+
+}  // namespace
+
+const char kStreamNote[] =
+    "The bytes depend on the config, the epoch and the images alone: the digest is the same on "
+    "any\n"
+    "number of workers and nodes, and whatever was killed on the way. `patchbay help config` "
+    "shows\n"
+    "every key of RUN.yaml with its default.\n";
+
+std::unique_ptr<Command> MakeStream() { return std::make_unique<StreamCommand>(); }
+
+}  // namespace patchbay::cli

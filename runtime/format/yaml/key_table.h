@@ -1,0 +1,83 @@
+// Key tables: what a config file may say. Whoever uses a value declares its key here-style; the
+// reader checks a file against the table, and the page that explains the keys is printed from it.
+#pragma once
+
+#include <functional>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/core/status.h"
+#include "runtime/format/json/json.h"
+#include "runtime/format/yaml/yaml.h"
+
+namespace patchbay::config {
+
+enum class KeyType {
+  kBool,
+  kInt,    ///< 64-bit; accepts 4_096 as well as 4096
+  kFloat,  ///< finite
+  kString,
+  kChoice,  ///< one of Key::choices
+  kIntList,
+  kFloatList,
+  kStringList,  ///< a single string is a list of one
+  kMap,         ///< keys in Key::members
+  kSteps,       ///< a list of maps of a single key: a name of Key::members and its options
+  kNamed,       ///< a map of any names; every value is as Key::members[0] says
+};
+
+/// One key. Aggregate: declared with designated initialisers.
+struct Key {
+  std::string name = {};
+  KeyType type = KeyType::kString;
+  /// What holds when the file is silent; null = the value is absent then. Ignored for kMap, whose
+  /// members have their own.
+  Json fallback = nullptr;
+  bool required = false;
+  bool optional = false;  ///< a kMap that is absent when the file is silent, defaults and all
+  std::string unit = {};  ///< "px", "ms", ...; empty for pure numbers
+  double min = -std::numeric_limits<double>::infinity();  ///< numbers, and each number of a list
+  double max = std::numeric_limits<double>::infinity();
+  std::size_t min_items = 0;  ///< of a list
+  std::size_t max_items = 10'000;
+  std::size_t rows = 0;  ///< of a kFloatList: so many lists in a list will do as well; 0 = none
+  std::vector<std::string> choices = {};
+  std::string help = {};  ///< one sentence, lower case, no full stop
+  std::vector<Key> members = {};
+  /// Judges the finished value (after types, ranges and defaults): rules between members. Its text
+  /// gets file and line put before it. May be empty.
+  std::function<Status(const Json&)> check = {};
+};
+
+/// Checks `node` against the kMap `table` and returns the values with defaults filled in, as JSON
+/// whose dump is canonical. InvalidArgument:
+///   run.yaml:4: unknown key 'batch.globalsize' (did you mean 'global_size'?)
+///   run.yaml:4: key 'batch.global_size': expected an integer, got 'many'
+StatusOr<Json> Validate(const YamlNode& node, const Key& table);
+
+/// The same for values that arrive as JSON (a task's payload). `what` stands where file and line
+/// would.
+StatusOr<Json> ValidateJson(const Json& value, const Key& table, std::string_view what);
+
+/// `value`, which passed the table, without what the defaults would fill in again; a map of which
+/// nothing is left goes too.
+Json WithoutDefaults(Json value, const Key& table);
+
+/// The line of the key at a path as messages have it ("augment[0].rotate90", "batch.prefetch"), or
+/// of the nearest map around it that the file has; 0 when not even the path's first key is there.
+int LineOf(const YamlNode& node, std::string_view path);
+
+/// A Markdown table with one row for every key below `table`: key, type, default, unit and range,
+/// help. Keys are written with dots. The steps of a kSteps key have a table of their own: pass them
+/// as the members of a map.
+std::string DocumentKeys(const Key& table);
+
+/// The same as a YAML file with a comment above every key: keys with a default have it, required
+/// ones have no value, those that are absent by default are commented out. Validate takes it once
+/// the required ones are filled in, and finds nothing but defaults.
+std::string YamlOfKeys(const Key& table);
+
+}  // namespace patchbay::config

@@ -1,0 +1,175 @@
+#include "runtime/format/zarr/downsample.h"
+
+#include <array>
+#include <cstdint>
+#include <type_traits>
+
+#include <immintrin.h>
+
+#include "runtime/core/strings.h"
+
+namespace patchbay::zarr {
+namespace {
+
+/// For one 16-byte load of interleaved pixels: which bytes pair up, how many bytes are used up and
+/// how many results they give.
+struct PairPattern {
+  std::array<std::int8_t, 16> shuffle{};
+  std::int64_t in_bytes = 0, out_bytes = 0;
+};
+
+constexpr PairPattern PatternFor(int channels) {
+  PairPattern p;
+  const int pairs = 16 / (2 * channels);
+  p.in_bytes = 2 * channels * pairs;
+  p.out_bytes = channels * pairs;
+  for (auto& index : p.shuffle) index = -1;
+  for (int pair = 0; pair < pairs; ++pair) {
+    for (int c = 0; c < channels; ++c) {
+      const int out = 2 * (pair * channels + c);
+      const int in = 2 * channels * pair + c;
+      p.shuffle[static_cast<std::size_t>(out)] = static_cast<std::int8_t>(in);
+      p.shuffle[static_cast<std::size_t>(out) + 1] = static_cast<std::int8_t>(in + channels);
+    }
+  }
+  return p;
+}
+
+/// Two rows of uint8 to one, as far as whole loads and stores fit. Returns the bytes of output
+/// made.
+std::int64_t SumPairs(const std::uint8_t* a, const std::uint8_t* b, std::int64_t in_bytes,
+                      std::uint8_t* out, std::int64_t out_bytes, int channels) {
+  const PairPattern pattern = PatternFor(channels);
+  const __m128i shuffle = _mm_loadu_si128(reinterpret_cast<const __m128i*>(pattern.shuffle.data()));
+  const __m128i ones = _mm_set1_epi8(1);
+  const __m128i two = _mm_set1_epi16(2);
+  std::int64_t i = 0, o = 0;
+  const __m256i shuffle_2 = _mm256_broadcastsi128_si256(shuffle);
+  const __m256i ones_2 = _mm256_set1_epi8(1), two_2 = _mm256_set1_epi16(2);
+  const auto load = [&](const std::uint8_t* from) {
+    const __m256i both =
+        _mm256_loadu2_m128i(reinterpret_cast<const __m128i*>(from + pattern.in_bytes),
+                            reinterpret_cast<const __m128i*>(from));
+    return _mm256_maddubs_epi16(_mm256_shuffle_epi8(both, shuffle_2), ones_2);
+  };
+  for (; i + pattern.in_bytes + 16 <= in_bytes && o + pattern.out_bytes + 8 <= out_bytes;
+       i += 2 * pattern.in_bytes, o += 2 * pattern.out_bytes) {
+    __m256i sum = _mm256_add_epi16(load(a + i), load(b + i));
+    sum = _mm256_srli_epi16(_mm256_add_epi16(sum, two_2), 2);
+    sum = _mm256_packus_epi16(sum, sum);
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(out + o), _mm256_castsi256_si128(sum));
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(out + o + pattern.out_bytes),
+                     _mm256_extracti128_si256(sum, 1));
+  }
+  for (; i + 16 <= in_bytes && o + 8 <= out_bytes; i += pattern.in_bytes, o += pattern.out_bytes) {
+    const __m128i va =
+        _mm_shuffle_epi8(_mm_loadu_si128(reinterpret_cast<const __m128i*>(a + i)), shuffle);
+    const __m128i vb =
+        _mm_shuffle_epi8(_mm_loadu_si128(reinterpret_cast<const __m128i*>(b + i)), shuffle);
+    __m128i sum = _mm_add_epi16(_mm_maddubs_epi16(va, ones), _mm_maddubs_epi16(vb, ones));
+    sum = _mm_srli_epi16(_mm_add_epi16(sum, two), 2);
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(out + o), _mm_packus_epi16(sum, sum));
+  }
+  return o;
+}
+
+/// The four input rows of an output row: two of each slice. Past an odd end a row or slice stands
+/// for its missing neighbour: the mean of doubled values is the mean of the values.
+template <typename T>
+struct FourRows {
+  const T* rows[4];
+  bool is_flat = true;  ///< the last two are the first two
+};
+
+template <typename T>
+T MeanOfEight(const FourRows<T>& in, std::int64_t left, std::int64_t right) {
+  if constexpr (std::is_floating_point_v<T>) {
+    double sum = 0;
+    for (const T* row : in.rows) sum += double{row[left]} + double{row[right]};
+    return static_cast<T>(sum / 8);
+  } else {
+    std::int32_t sum = 4;
+    for (const T* row : in.rows) sum += std::int32_t{row[left]} + row[right];
+    return static_cast<T>(sum >> 3);
+  }
+}
+
+/// One output row; the last pixel of an odd row stands for its missing neighbour too.
+template <typename T>
+void Row(const FourRows<T>& in, std::int64_t in_width, T* out, std::int64_t channels) {
+  const std::int64_t out_width = (in_width + 1) / 2;
+  std::int64_t done = 0;
+  if constexpr (sizeof(T) == 1) {
+    if (channels <= 8 && in.is_flat) {
+      done = SumPairs(in.rows[0], in.rows[1], in_width / 2 * 2 * channels, out,
+                      in_width / 2 * channels, static_cast<int>(channels)) /
+             channels;
+    }
+  }
+  for (std::int64_t x = done; x < out_width; ++x) {
+    const std::int64_t left = 2 * x * channels;
+    const std::int64_t right = 2 * x + 1 < in_width ? left + channels : left;
+    for (std::int64_t c = 0; c < channels; ++c) {
+      out[x * channels + c] = MeanOfEight(in, left + c, right + c);
+    }
+  }
+}
+
+template <typename T>
+void Rows(const ConstTensorView& in, const TensorView& out) {
+  for (std::int64_t z = 0; z < out.shape[0]; ++z) {
+    const std::byte* slice = in.data + 2 * z * in.stride_bytes[0];
+    const bool has_next = 2 * z + 1 < in.shape[0];
+    const std::byte* next = has_next ? slice + in.stride_bytes[0] : slice;
+    for (std::int64_t y = 0; y < out.shape[1]; ++y) {
+      const std::int64_t top = 2 * y * in.stride_bytes[1];
+      const std::int64_t bottom = 2 * y + 1 < in.shape[1] ? top + in.stride_bytes[1] : top;
+      const auto at = [](const std::byte* from, std::int64_t offset) {
+        return reinterpret_cast<const T*>(from + offset);
+      };
+      const FourRows<T> rows{{at(slice, top), at(slice, bottom), at(next, top), at(next, bottom)},
+                             !has_next};
+      std::byte* to = out.data + z * out.stride_bytes[0] + y * out.stride_bytes[1];
+      Row(rows, in.shape[2], reinterpret_cast<T*>(to), in.shape[3]);
+    }
+  }
+}
+
+Status CheckViews(const ConstTensorView& in, const TensorView& out) {
+  const auto element = static_cast<std::int64_t>(SizeOf(in.dtype));
+  const auto interleaved = [&](const ConstTensorView& v) {
+    return v.rank == 4 && v.stride_bytes[3] == element && v.stride_bytes[2] == element * v.shape[3];
+  };
+  bool halves = in.rank == 4 && out.rank == 4 && out.shape[3] == in.shape[3];
+  for (std::size_t i = 0; i < 3; ++i) halves = halves && out.shape[i] == (in.shape[i] + 1) / 2;
+  if (in.dtype == out.dtype && halves && interleaved(in) && interleaved(out)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      "downsample: views: not interleaved images of one type of which one is half the other");
+}
+
+}  // namespace
+
+Status DownsampleByTwo(const ConstTensorView& in, const TensorView& out) {
+  PB_RETURN_IF_ERROR(CheckViews(in, out));
+  switch (in.dtype) {
+    case DType::kUint8:
+      Rows<std::uint8_t>(in, out);
+      return absl::OkStatus();
+    case DType::kUint16:
+      Rows<std::uint16_t>(in, out);
+      return absl::OkStatus();
+    case DType::kInt16:
+      Rows<std::int16_t>(in, out);
+      return absl::OkStatus();
+    case DType::kFloat32:
+      Rows<float>(in, out);
+      return absl::OkStatus();
+    default:
+      return absl::InvalidArgumentError(
+          StrCat("downsample: ", NameOf(in.dtype), ": none of uint8, uint16, int16, float32"));
+  }
+}
+
+}  // namespace patchbay::zarr

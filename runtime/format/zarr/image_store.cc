@@ -1,0 +1,242 @@
+#include "runtime/format/zarr/image_store.h"
+
+#include "runtime/core/element.h"
+#include "runtime/format/zarr/shard_list.h"
+#include "runtime/os/file.h"
+
+namespace patchbay::zarr {
+namespace {
+
+constexpr std::int64_t kMinChunkSide = 16;
+constexpr std::int64_t kMaxChunkSide = 8192;
+constexpr std::int64_t kMaxShardSide = 65536;
+constexpr std::int64_t kMaxChunkBytes = std::int64_t{1} << 29;
+/// Of one zarr shard's inner chunks: its index is held in memory.
+constexpr std::int64_t kMaxChunksInShard = std::int64_t{1} << 20;
+constexpr std::int64_t kVolumeChunkSide = 64;
+constexpr std::int64_t kVolumeShardSide = 256;
+constexpr double kVolumeFill = -1024;
+constexpr int kMaxChannels = 16;
+constexpr std::size_t kMaxChunkPixelsListed = std::size_t{1} << 20;
+
+Status Refuse(std::string_view setting, std::string_view cause) {
+  return absl::InvalidArgumentError(StrCat("check store settings: ", setting, ": ", cause));
+}
+
+bool IsWritten(DType dtype) {
+  return dtype == DType::kUint8 || dtype == DType::kUint16 || dtype == DType::kInt16 ||
+         dtype == DType::kFloat32;
+}
+
+/// One axis of chunk and shard. Slices may be as few as one; y and x are kept from being silly.
+Status CheckSide(std::string_view axis, std::int64_t chunk, std::int64_t shard,
+                 std::int64_t lowest) {
+  if (chunk < lowest || chunk > kMaxChunkSide) {
+    return Refuse("chunk",
+                  StrCat(chunk, " along ", axis, " is not ", lowest, " to ", kMaxChunkSide));
+  }
+  if (shard < chunk || shard > kMaxShardSide || shard % chunk != 0) {
+    return Refuse("shard", StrCat(shard, " along ", axis, " is not a multiple of the chunk up to ",
+                                  kMaxShardSide));
+  }
+  return absl::OkStatus();
+}
+
+Status CheckShapes(const ImageStoreSettings& s) {
+  PB_RETURN_IF_ERROR(CheckSide("z", s.chunk.z, s.shard.z, 1));
+  PB_RETURN_IF_ERROR(CheckSide("y", s.chunk.y, s.shard.y, kMinChunkSide));
+  PB_RETURN_IF_ERROR(CheckSide("x", s.chunk.x, s.shard.x, kMinChunkSide));
+  if (s.axes == StoreAxes::kCyx && s.shard.z != 1) {
+    return Refuse("shard", StrCat(s.shard.z, " slices of a 2-D image"));
+  }
+  if (s.chunk.Pixels() > kMaxChunkBytes / s.PixelBytes()) {
+    return Refuse("chunk",
+                  StrCat(s.chunk.ToString(), " pixels are more than ", kMaxChunkBytes, " bytes"));
+  }
+  if (s.ChunksPerShard().Pixels() > kMaxChunksInShard) {
+    return Refuse("shard", StrCat("more than ", kMaxChunksInShard, " chunks"));
+  }
+  return absl::OkStatus();
+}
+
+StatusOr<Extent> ExtentFrom(const Json& settings, const char* key) {
+  PB_ASSIGN_OR_RETURN(const Json* value, JsonMember(settings, key, "store settings"));
+  const bool whole = value->is_array() && value->size() == 3 && (*value)[0].is_number_integer() &&
+                     (*value)[1].is_number_integer() && (*value)[2].is_number_integer();
+  if (!whole) return Refuse(key, "not three whole numbers (z, y, x)");
+  return Extent((*value)[0].get<std::int64_t>(), (*value)[1].get<std::int64_t>(),
+                (*value)[2].get<std::int64_t>());
+}
+
+}  // namespace
+
+std::string_view NameOf(StoreAxes axes) { return axes == StoreAxes::kCyx ? "cyx" : "zyx"; }
+
+std::string_view NameOf(StoreCodec codec) {
+  switch (codec) {
+    case StoreCodec::kBloscZstd:
+      return "zstd";
+    case StoreCodec::kBloscLz4:
+      return "lz4";
+    case StoreCodec::kZstd:
+      return "plain-zstd";
+  }
+  return "?";
+}
+
+StatusOr<StoreCodec> StoreCodecFromName(std::string_view name) {
+  for (const auto codec : {StoreCodec::kBloscZstd, StoreCodec::kBloscLz4, StoreCodec::kZstd}) {
+    if (NameOf(codec) == name) return codec;
+  }
+  return Refuse("codec", StrCat("'", name, "' is none of zstd, lz4, plain-zstd"));
+}
+
+Status Validate(const ImageStoreSettings& s) {
+  if (!IsWritten(s.dtype)) {
+    return Refuse("dtype",
+                  StrCat(patchbay::NameOf(s.dtype), " is none of uint8, uint16, int16, float32"));
+  }
+  if (s.channels < 1 || s.channels > kMaxChannels) {
+    return Refuse("channels", StrCat(s.channels, " is not 1 to ", kMaxChannels));
+  }
+  if (s.axes == StoreAxes::kZyx && s.channels != 1) {
+    return Refuse("channels", StrCat(s.channels, " of a volume: it has one"));
+  }
+  PB_RETURN_IF_ERROR(CheckShapes(s));
+  const int highest =
+      s.codec == StoreCodec::kBloscLz4 || s.codec == StoreCodec::kBloscZstd ? 9 : 22;
+  if (s.codec_level < 1 || s.codec_level > highest) {
+    return Refuse("codec-level", StrCat(s.codec_level, " is not 1 to ", highest));
+  }
+  if (s.blosc_block_bytes < 4096 || s.blosc_block_bytes > (1u << 24)) {
+    return Refuse("blosc_block_bytes", StrCat(s.blosc_block_bytes, " is not 4096 to 16777216"));
+  }
+  if (!ElementOf(s.fill_value, s.dtype)) {
+    return Refuse("fill_value", StrCat(s.fill_value, " is not a value of ",
+                                       patchbay::NameOf(s.dtype), " (", RangeOf(s.dtype), ")"));
+  }
+  return absl::OkStatus();
+}
+
+Json ToJson(const ImageStoreSettings& s) {
+  return {{"dtype", patchbay::NameOf(s.dtype)},
+          {"axes", NameOf(s.axes)},
+          {"channels", s.channels},
+          {"chunk", {s.chunk.z, s.chunk.y, s.chunk.x}},
+          {"shard", {s.shard.z, s.shard.y, s.shard.x}},
+          {"codec", NameOf(s.codec)},
+          {"codec_level", s.codec_level},
+          {"blosc_block_bytes", s.blosc_block_bytes},
+          {"fill_value", s.fill_value}};
+}
+
+StatusOr<ImageStoreSettings> ImageStoreSettingsFromJson(const Json& value) {
+  constexpr std::string_view kWhat = "store settings";
+  ImageStoreSettings s;
+  PB_ASSIGN_OR_RETURN(const std::string dtype, JsonString(value, "dtype", kWhat));
+  const auto parsed = DTypeFromName(dtype);
+  if (!parsed) return Refuse("dtype", dtype);
+  s.dtype = *parsed;
+  PB_ASSIGN_OR_RETURN(const std::string codec, JsonString(value, "codec", kWhat));
+  PB_ASSIGN_OR_RETURN(s.codec, StoreCodecFromName(codec));
+  PB_ASSIGN_OR_RETURN(const std::string axes, JsonString(value, "axes", kWhat));
+  if (axes != "cyx" && axes != "zyx") return Refuse("axes", axes);
+  s.axes = axes == "zyx" ? StoreAxes::kZyx : StoreAxes::kCyx;
+  PB_ASSIGN_OR_RETURN(s.chunk, ExtentFrom(value, "chunk"));
+  PB_ASSIGN_OR_RETURN(s.shard, ExtentFrom(value, "shard"));
+  const auto narrow = [&](const char* key, std::int64_t highest) -> StatusOr<std::int64_t> {
+    PB_ASSIGN_OR_RETURN(const std::int64_t v, JsonInt(value, key, kWhat));
+    if (v < 0 || v > highest) return Refuse(key, StrCat(v, " is out of range"));
+    return v;
+  };
+  PB_ASSIGN_OR_RETURN(const std::int64_t channels, narrow("channels", kMaxChannels));
+  PB_ASSIGN_OR_RETURN(const std::int64_t level, narrow("codec_level", 100));
+  PB_ASSIGN_OR_RETURN(const std::int64_t block, narrow("blosc_block_bytes", 1 << 30));
+  PB_ASSIGN_OR_RETURN(const Json* fill, JsonMember(value, "fill_value", kWhat));
+  if (!fill->is_number()) return Refuse("fill_value", "not a number");
+  s.channels = static_cast<int>(channels);
+  s.codec_level = static_cast<int>(level);
+  s.blosc_block_bytes = static_cast<std::uint32_t>(block);
+  s.fill_value = fill->get<double>();
+  PB_RETURN_IF_ERROR(Validate(s));
+  return s;
+}
+
+ImageStoreSettings VolumeSettings(DType dtype) {
+  ImageStoreSettings s;
+  s.axes = StoreAxes::kZyx;
+  s.dtype = dtype;
+  s.channels = 1;
+  s.chunk = {kVolumeChunkSide, kVolumeChunkSide, kVolumeChunkSide};
+  s.shard = {kVolumeShardSide, kVolumeShardSide, kVolumeShardSide};
+  s.fill_value = ElementOf(kVolumeFill, dtype) ? kVolumeFill : 0;
+  return s;
+}
+
+Extent ShardGridOf(const ImageStoreSettings& settings, const Extent& level) {
+  return CellsOf(level, settings.shard);
+}
+
+Extent ChunkGridOf(const ImageStoreSettings& settings, const Extent& level) {
+  return CellsOf(level, settings.chunk);
+}
+
+std::uint32_t SealOf(const std::vector<Digest>& chunk_pixels) {
+  Sha256 hash;
+  hash.Update("patchbay shard seal 1\n");
+  for (const Digest& chunk : chunk_pixels) hash.Update(std::as_bytes(std::span(chunk.bytes)));
+  return FirstBitsOf(hash.Finish());
+}
+
+std::string ShardFileName(const ShardPlace& place) {
+  return StrCat(place.level, "/c/", place.at.ToString());
+}
+
+Json ToJson(const ShardRecord& record) {
+  Json chunks = Json::array();
+  for (const Digest& digest : record.chunk_pixels) chunks.push_back(digest.Hex());
+  const Point& at = record.place.at;
+  return {{"level", record.place.level},
+          {"place", {at.z, at.y, at.x}},
+          {"size_bytes", record.size_bytes},
+          {"digest", record.digest.Hex()},
+          {"chunk_pixels", std::move(chunks)}};
+}
+
+StatusOr<ShardRecord> ShardRecordFromJson(const Json& value) {
+  constexpr std::string_view kWhat = "shard record";
+  ShardRecord out;
+  PB_ASSIGN_OR_RETURN(const std::int64_t level, JsonInt(value, "level", kWhat));
+  PB_ASSIGN_OR_RETURN(const Json* at, JsonMember(value, "place", kWhat));
+  if (!at->is_array() || at->size() != 3 || !(*at)[0].is_number_integer() ||
+      !(*at)[1].is_number_integer() || !(*at)[2].is_number_integer()) {
+    return absl::InvalidArgumentError("read shard record: place");
+  }
+  out.place.at = {(*at)[0].get<std::int64_t>(), (*at)[1].get<std::int64_t>(),
+                  (*at)[2].get<std::int64_t>()};
+  PB_ASSIGN_OR_RETURN(const std::int64_t size, JsonInt(value, "size_bytes", kWhat));
+  PB_ASSIGN_OR_RETURN(const std::string digest, JsonString(value, "digest", kWhat));
+  PB_ASSIGN_OR_RETURN(out.digest, Digest::FromHex(digest));
+  PB_ASSIGN_OR_RETURN(const Json* chunks, JsonMember(value, "chunk_pixels", kWhat));
+  if (level < 0 || level > 1000 || size < 0 || !chunks->is_array() ||
+      chunks->size() > kMaxChunkPixelsListed) {
+    return absl::InvalidArgumentError("read shard record: a value is out of range");
+  }
+  out.place.level = static_cast<int>(level);
+  out.size_bytes = static_cast<std::uint64_t>(size);
+  for (const Json& chunk : *chunks) {
+    if (!chunk.is_string()) return absl::InvalidArgumentError("read shard record: chunk_pixels");
+    PB_ASSIGN_OR_RETURN(const Digest pixels, Digest::FromHex(chunk.get<std::string>()));
+    out.chunk_pixels.push_back(pixels);
+  }
+  return out;
+}
+
+Status WriteShardFile(const std::string& store, const EncodedShard& shard) {
+  if (shard.bytes.empty()) return absl::OkStatus();
+  const std::string path = StrCat(store, "/", ShardFileName(shard.record.place));
+  PB_RETURN_IF_ERROR(MakeDirectories(path.substr(0, path.rfind('/'))));
+  return WriteFileDurably(path, shard.bytes);
+}
+
+}  // namespace patchbay::zarr

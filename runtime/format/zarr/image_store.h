@@ -1,0 +1,187 @@
+// Writing an image as OME-Zarr (NGFF 0.5, Zarr v3, sharded) in pieces: every zarr shard is made by
+// whichever process holds its task, and the metadata is written last. Everything here is
+// deterministic: the same pixels and settings give the same bytes on every machine.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/core/dtype.h"
+#include "runtime/core/extent.h"
+#include "runtime/core/hash.h"
+#include "runtime/core/spacing.h"
+#include "runtime/core/status.h"
+#include "runtime/core/tensor_view.h"
+#include "runtime/format/json/json.h"
+
+namespace patchbay::zarr {
+
+enum class StoreCodec : std::uint8_t { kBloscZstd, kBloscLz4, kZstd };
+
+/// "zstd" (Blosc around zstd), "lz4" (Blosc around lz4), "plain-zstd".
+std::string_view NameOf(StoreCodec codec);
+StatusOr<StoreCodec> StoreCodecFromName(std::string_view name);
+
+/// The axes of a store's arrays: channels of a 2-D image, interleaved in every chunk, or the
+/// slices of a volume of one channel.
+enum class StoreAxes : std::uint8_t { kCyx, kZyx };
+
+/// "cyx", "zyx".
+std::string_view NameOf(StoreAxes axes);
+
+/// How pixels become zarr shards. Part of what names the result: two ingests with equal settings
+/// make equal stores.
+struct ImageStoreSettings {
+  StoreAxes axes = StoreAxes::kCyx;
+  DType dtype = DType::kUint8;  ///< kUint8, kUint16, kInt16 or kFloat32
+  int channels = 3;             ///< 1 under kZyx
+  /// An inner chunk in pixels, one slice deep under kCyx. Larger means better compression and more
+  /// bytes decoded for a small crop.
+  Extent chunk = Flat(512, 512);
+  /// A zarr shard in pixels, a multiple of the chunk. Larger means fewer files and longer tasks.
+  Extent shard = Flat(4096, 4096);
+  StoreCodec codec = StoreCodec::kBloscZstd;
+  int codec_level = 5;  ///< 1..9 inside Blosc, 1..22 for plain zstd
+  std::uint32_t blosc_block_bytes = 131072;
+  /// Value of background, of the store's type. An inner chunk in which every element equals it is
+  /// not stored.
+  double fill_value = 255;
+
+  std::int64_t PixelBytes() const { return channels * static_cast<std::int64_t>(SizeOf(dtype)); }
+  /// Inner chunks of one zarr shard along each axis.
+  Extent ChunksPerShard() const { return CellsOf(shard, chunk); }
+};
+
+/// InvalidArgument naming the setting and its range.
+Status Validate(const ImageStoreSettings& settings);
+Json ToJson(const ImageStoreSettings& settings);
+StatusOr<ImageStoreSettings> ImageStoreSettingsFromJson(const Json& value);
+
+/// The settings of a volume's store: chunks of 64 and zarr shards of 256 voxels a side, background
+/// -1024 where the type has it, else 0.
+ImageStoreSettings VolumeSettings(DType dtype);
+
+/// One zarr shard: its level and place in that level's shard grid.
+struct ShardPlace {
+  int level = 0;
+  Point at;
+  bool operator==(const ShardPlace&) const = default;
+};
+
+/// Shards of a level along each axis.
+Extent ShardGridOf(const ImageStoreSettings& settings, const Extent& level);
+/// Inner chunks of a level along each axis.
+Extent ChunkGridOf(const ImageStoreSettings& settings, const Extent& level);
+/// "0/c/0/3/1": the shard's file below the store's folder. A 2-D image's first index is that of
+/// its channels, a volume's that of its slices.
+std::string ShardFileName(const ShardPlace& place);
+
+/// Gives the pixels of an inner chunk of the level's chunk grid. `out` has shape (depth, height,
+/// width, channels) clipped to the image, interleaved, rows at any distance; every element of it
+/// must be written. Called once per chunk that meets the image, in row-major order within the
+/// shard, from the calling thread.
+using ChunkPixels = std::function<Status(const Point& chunk, const TensorView& out)>;
+
+/// What finalise needs to know about a shard, without its bytes.
+struct ShardRecord {
+  ShardPlace place;
+  std::uint64_t size_bytes = 0;  ///< 0: every chunk is background, there is no file
+  Digest digest;                 ///< SHA-256 of the file; all zero when there is none
+  std::vector<Digest>
+      chunk_pixels;  ///< per inner chunk that meets the image, row-major in the shard
+  bool operator==(const ShardRecord&) const = default;
+};
+
+Json ToJson(const ShardRecord& record);
+StatusOr<ShardRecord> ShardRecordFromJson(const Json& value);
+
+struct EncodedShard {
+  ShardRecord record;
+  std::vector<std::byte> bytes;  ///< empty when record.size_bytes is 0
+};
+
+/// Pure and single-threaded: same pixels, same bytes. Holds a row of raw chunks and the encoded
+/// shard in memory. Errors of `pixels` pass through. shard_encoder.h does the same by rows, and
+/// coarser levels with it.
+StatusOr<EncodedShard> EncodeShard(const ImageStoreSettings& settings, const Extent& level,
+                                   const ShardPlace& place, const ChunkPixels& pixels);
+
+/// Writes the shard's file below `store` durably (temporary name, fsync, rename, fsync of the
+/// folder), making folders as needed; nothing for a shard without bytes. Idempotent: a file that is
+/// there is replaced.
+Status WriteShardFile(const std::string& store, const EncodedShard& shard);
+
+/// What binds a shard's file to its place: the first 32 bits of a hash over the pixel digests of
+/// its chunks. The file holds them (most significant byte first) between its last chunk and its
+/// index, a gap to other readers; the store's metadata lists them.
+std::uint32_t SealOf(const std::vector<Digest>& chunk_pixels);
+inline constexpr std::size_t kSealBytes = 4;
+
+/// A zarr shard that has a file.
+struct ListedShard {
+  std::uint32_t first_bits = 0;  ///< of the file's SHA-256
+  std::uint32_t seal = 0;
+  bool operator==(const ListedShard&) const = default;
+};
+
+/// The zarr shards of one level as files.
+struct LevelFiles {
+  /// The level's node in the byte root.
+  Digest digest;
+  /// Row-major over the level's shard grid; nothing where every chunk is background and there is no
+  /// file.
+  std::vector<std::optional<ListedShard>> shards;
+  bool operator==(const LevelFiles&) const = default;
+};
+
+/// Digests that name a store: over the bytes of its files, and over its decoded pixels.
+struct StoreRoots {
+  Digest bytes;
+  Digest pixels;
+  /// What the metadata says of the files of every level (the byte root covers it); empty where it
+  /// says nothing.
+  std::vector<LevelFiles> levels;
+  bool operator==(const StoreRoots&) const = default;
+};
+
+/// Everything the metadata says.
+struct ImageStoreSpec {
+  ImageStoreSettings settings;
+  std::vector<Extent> levels;  ///< finest first
+  /// Downsamples (y, x) of every level of a 2-D image; empty: the ratios of their shapes. A
+  /// level that was averaged has pixels of exactly twice its parent's size, although its shape is
+  /// rounded up. Levels of a volume are halves, one after another.
+  std::vector<std::array<double, 2>> downsamples;
+  Spacing spacing;  ///< of level 0
+  /// attributes.patchbay as the caller gives it. Only the keys of AllowedAttributes() pass; its
+  /// member "identity" (an object: pseudonym, name) does not enter the roots.
+  Json attributes = Json::object();
+  /// NGFF's "image-label" of a label image; null: an image.
+  Json image_label;
+};
+
+/// The keys that may appear in attributes.patchbay, besides digest, pixel_digest and shards, which
+/// WriteStoreMetadata adds.
+const std::vector<std::string>& AllowedAttributes();
+
+/// Joins the records of all shards of all levels, in any order. InvalidArgument naming the first
+/// shard that is missing, twice there, or of the wrong size.
+StatusOr<StoreRoots> CombineRoots(const ImageStoreSpec& spec,
+                                  const std::vector<ShardRecord>& records);
+
+/// Writes zarr.json of the root group and of every level array below `store`, durably, with the
+/// roots and the list of shard files in attributes.patchbay. Written last: a store without a root
+/// zarr.json is not a store.
+Status WriteStoreMetadata(const std::string& store, const ImageStoreSpec& spec,
+                          const StoreRoots& roots);
+/// The same, durable only once PublishStore has synced the store.
+Status DraftStoreMetadata(const std::string& store, const ImageStoreSpec& spec,
+                          const StoreRoots& roots);
+
+}  // namespace patchbay::zarr

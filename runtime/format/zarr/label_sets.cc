@@ -1,0 +1,151 @@
+#include "runtime/format/zarr/label_sets.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+
+#include "runtime/core/strings.h"
+#include "runtime/format/zarr/store_tree.h"
+#include "runtime/os/file.h"
+
+namespace patchbay::zarr {
+namespace {
+
+constexpr std::size_t kMaxSetNameBytes = 64;
+constexpr std::size_t kRevisionDigits = 16;
+constexpr std::size_t kMaxDocumentBytes = 16u << 20;
+
+std::string LabelsOf(const std::string& store) { return StrCat(store, "/", kLabelsFolder); }
+
+/// "gleason" of "gleason.1f0c..."; "" for what is not a revision's name.
+std::string_view SetOf(std::string_view revision) {
+  const std::size_t dot = revision.rfind('.');
+  if (dot == std::string_view::npos || !IsSetName(revision.substr(0, dot))) return {};
+  const std::string_view digits = revision.substr(dot + 1);
+  const bool is_hex = digits.size() == kRevisionDigits &&
+                      digits.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+  return is_hex ? revision.substr(0, dot) : std::string_view();
+}
+
+StatusOr<OpenedLabelSet> Open(const std::string& store, const std::string& revision) {
+  OpenedLabelSet out;
+  out.path = StrCat(LabelsOf(store), "/", revision);
+  const std::string what = StrCat(kLabelsFolder, "/", revision, "/zarr.json");
+  PB_ASSIGN_OR_RETURN(const std::string text, ReadFile(out.path + "/zarr.json", kMaxDocumentBytes));
+  PB_ASSIGN_OR_RETURN(const Json document, ParseJson(text, what));
+  PB_ASSIGN_OR_RETURN(const Json* attributes, JsonMember(document, "attributes", what));
+  PB_ASSIGN_OR_RETURN(const Json* patchbay, JsonMember(*attributes, "patchbay", what));
+  PB_ASSIGN_OR_RETURN(const std::string digest, JsonString(*patchbay, "digest", what));
+  PB_ASSIGN_OR_RETURN(out.digest, Digest::FromHex(digest));
+  PB_ASSIGN_OR_RETURN(const Json* labels, JsonMember(*patchbay, "labels", what));
+  out.attributes = *labels;
+  return out;
+}
+
+}  // namespace
+
+bool IsSetName(std::string_view name) {
+  return !name.empty() && name.size() <= kMaxSetNameBytes &&
+         name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_-") == std::string_view::npos;
+}
+
+std::string RevisionName(std::string_view set, const Digest& digest) {
+  return StrCat(set, ".", digest.Hex().substr(0, kRevisionDigits));
+}
+
+StatusOr<std::vector<LabelSet>> ReadLabelSets(const std::string& store) {
+  const std::string path = StrCat(LabelsOf(store), "/zarr.json");
+  const StatusOr<std::string> text = ReadFile(path, kMaxDocumentBytes);
+  if (absl::IsNotFound(text.status())) return std::vector<LabelSet>();
+  if (!text.ok()) return text.status();
+  PB_ASSIGN_OR_RETURN(const Json document, ParseJson(*text, path));
+  PB_ASSIGN_OR_RETURN(const Json* attributes, JsonMember(document, "attributes", path));
+  PB_ASSIGN_OR_RETURN(const Json* ome, JsonMember(*attributes, "ome", path));
+  PB_ASSIGN_OR_RETURN(const Json* list, JsonMember(*ome, "labels", path));
+  std::vector<LabelSet> sets;
+  for (const Json& name : *list) {
+    const std::string revision = name.is_string() ? name.get<std::string>() : "";
+    const std::string_view set = SetOf(revision);
+    if (set.empty()) {
+      return absl::InvalidArgumentError(
+          StrCat("read label sets: ", path, ": '", revision, "' is not a revision of a set"));
+    }
+    sets.push_back({std::string(set), revision});
+  }
+  return sets;
+}
+
+StatusOr<OpenedLabelSet> OpenLabelSet(const std::string& store, std::string_view name) {
+  PB_ASSIGN_OR_RETURN(const std::vector<LabelSet> sets, ReadLabelSets(store));
+  std::vector<std::string> names;
+  for (const LabelSet& set : sets) {
+    if (set.name == name) return Open(store, set.revision);
+    names.push_back(set.name);
+  }
+  return absl::NotFoundError(StrCat(
+      "open label set: ", store, ": no set '", name, "' (",
+      names.empty()
+          ? std::string("it has none: `patchbay labels import` and `labels tissue` make them")
+          : StrCat("it has ", StrJoin(names, ", ")),
+      ")"));
+}
+
+StatusOr<OpenedLabelSet> OpenLabelRevision(const std::string& store, std::string_view name,
+                                           const Digest& digest) {
+  PB_ASSIGN_OR_RETURN(OpenedLabelSet set, Open(store, RevisionName(name, digest)));
+  if (set.digest == digest) return set;
+  return absl::DataLossError(StrCat("open label set: ", set.path, ": digest ", set.digest.Hex(),
+                                    " recorded, not ", digest.Hex()));
+}
+
+StatusOr<OpenedLabelSet> FindLabelRevision(const std::string& store, std::string_view name,
+                                           const std::string& file, const Digest& digest) {
+  const auto has_it = [&](const OpenedLabelSet& set) {
+    const Json files = set.attributes.value("files", Json::object());
+    return files.is_object() && files.value(file, Json()) == digest.Hex();
+  };
+  StatusOr<OpenedLabelSet> current = OpenLabelSet(store, name);
+  if (current.ok() && has_it(*current)) return current;
+  PB_ASSIGN_OR_RETURN(const LabelFolders folders, ListLabelFolders(store));
+  for (const std::string& revision : folders.revisions) {
+    if (SetOf(revision) != name) continue;
+    StatusOr<OpenedLabelSet> set = Open(store, revision);
+    if (set.ok() && has_it(*set)) return set;
+  }
+  return absl::NotFoundError(
+      StrCat("open label set: ", store, ": no revision of '", name, "' with that ", file));
+}
+
+Status MakeCurrent(const std::string& store, const LabelSet& set) {
+  PB_ASSIGN_OR_RETURN(std::vector<LabelSet> sets, ReadLabelSets(store));
+  std::map<std::string, std::string> current;
+  for (const LabelSet& one : sets) current[one.name] = one.revision;
+  current[set.name] = set.revision;
+  Json list = Json::array();
+  for (const auto& [name, revision] : current) list.push_back(revision);
+  const Json document = {{"zarr_format", 3},
+                         {"node_type", "group"},
+                         {"attributes", {{"ome", {{"version", "0.5"}, {"labels", list}}}}}};
+  return WriteFileDurably(StrCat(LabelsOf(store), "/zarr.json"), AsBytes(document.dump(2) + "\n"));
+}
+
+StatusOr<LabelFolders> ListLabelFolders(const std::string& store) {
+  LabelFolders out;
+  std::error_code error;
+  for (std::filesystem::directory_iterator it(LabelsOf(store), error), end; !error && it != end;
+       it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    PB_ASSIGN_OR_RETURN(const EntryKind kind, EntryKindOf(it->path().string()));
+    if (name == kLabelStagingFolder || (name == "zarr.json" && kind == EntryKind::kFile)) continue;
+    const bool is_revision = kind == EntryKind::kFolder && !SetOf(name).empty();
+    (is_revision ? out.revisions : out.strange).push_back(name);
+  }
+  if (error && error != std::errc::no_such_file_or_directory) {
+    return absl::InternalError(StrCat("list label sets: ", LabelsOf(store), ": ", error.message()));
+  }
+  std::sort(out.revisions.begin(), out.revisions.end());
+  std::sort(out.strange.begin(), out.strange.end());
+  return out;
+}
+
+}  // namespace patchbay::zarr

@@ -1,0 +1,62 @@
+// The label sets of a store: named label images below it, each with the revisions it has had.
+//
+//   STORE/labels/zarr.json                  which revision of each set is current
+//   STORE/labels/<set>.<16 hex digits>/     a revision: a label image of its own (NGFF), named by
+//                                           the beginning of its digest, never changed
+//   STORE/labels/.staging/                  what is not finished; of no reader's concern
+//
+// Nothing of this enters the digests of the store around it.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/core/hash.h"
+#include "runtime/core/status.h"
+#include "runtime/format/json/json.h"
+
+namespace patchbay::zarr {
+
+inline constexpr char kLabelsFolder[] = "labels";
+inline constexpr char kLabelStagingFolder[] = ".staging";
+
+/// Lower-case letters, digits, '_' and '-', at most 64.
+bool IsSetName(std::string_view name);
+/// "gleason.1f0c...": the folder of a revision below labels/.
+std::string RevisionName(std::string_view set, const Digest& digest);
+
+struct LabelSet {
+  std::string name;
+  std::string revision;  ///< its folder's name below labels/
+};
+
+/// The current revisions, by name; empty for a store without labels. InvalidArgument for a list
+/// that is malformed.
+StatusOr<std::vector<LabelSet>> ReadLabelSets(const std::string& store);
+
+/// A revision that was opened by its metadata.
+struct OpenedLabelSet {
+  std::string path;  ///< of the label image
+  Digest digest;     ///< as recorded
+  Json attributes;   ///< attributes.patchbay.labels: set, classes, image_pixel_digest, ...
+};
+/// The set's current revision. NotFound names the sets that are there.
+StatusOr<OpenedLabelSet> OpenLabelSet(const std::string& store, std::string_view name);
+/// The revision of that digest, current or not.
+StatusOr<OpenedLabelSet> OpenLabelRevision(const std::string& store, std::string_view name,
+                                           const Digest& digest);
+/// The revision one of whose further files has that digest, current or not. NotFound without one.
+StatusOr<OpenedLabelSet> FindLabelRevision(const std::string& store, std::string_view name,
+                                           const std::string& file, const Digest& digest);
+
+/// Makes a finished revision the set's current one, durably. The caller keeps others out.
+Status MakeCurrent(const std::string& store, const LabelSet& set);
+
+/// Names below labels/ that are revisions, sorted, and those that are nothing of ours.
+struct LabelFolders {
+  std::vector<std::string> revisions, strange;
+};
+StatusOr<LabelFolders> ListLabelFolders(const std::string& store);
+
+}  // namespace patchbay::zarr

@@ -1,0 +1,364 @@
+#include "runtime/format/zarr/metadata.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+
+#include <sys/stat.h>
+
+#include "runtime/format/zarr/codec/codec_metadata.h"
+#include "runtime/format/zarr/codec/fill_value.h"
+#include "runtime/format/zarr/file_byte_store.h"
+#include "runtime/os/file.h"
+
+namespace patchbay::zarr {
+namespace {
+
+Status Malformed(std::string_view what, std::string_view cause) {
+  return absl::InvalidArgumentError(StrCat("read metadata: ", what, ": ", cause));
+}
+
+Status Unsupported(std::string_view what, std::string_view cause) {
+  return absl::UnimplementedError(StrCat("read metadata: ", what, ": ", cause));
+}
+
+std::string Below(const std::string& key, std::string_view name) {
+  return key.empty() ? std::string(name) : StrCat(key, "/", name);
+}
+
+/// Nothing where there is no such document.
+StatusOr<std::optional<Json>> FindDocument(ByteStore& store, const std::string& key) {
+  const auto text = ReadObject(store, key, kMaxMetadataBytes);
+  if (absl::IsNotFound(text.status())) return std::nullopt;
+  if (!text.ok()) return text.status();
+  const std::string name = store.NameOf(key);
+  PB_ASSIGN_OR_RETURN(Json document, ParseJson(*text, name));
+  if (!document.is_object()) return Malformed(name, "not a JSON object");
+  return std::optional<Json>(std::move(document));
+}
+
+/// .zattrs, or an empty object where there is none.
+StatusOr<Json> ReadAttributesV2(ByteStore& store, const std::string& key) {
+  PB_ASSIGN_OR_RETURN(auto document, FindDocument(store, Below(key, ".zattrs")));
+  return document ? *std::move(document) : Json::object();
+}
+
+Status NoNodeIn(const ByteStore& store, const std::string& key, std::string_view wanted) {
+  return absl::NotFoundError(
+      StrCat("open store: ", store.NameOf(key), ": no Zarr ", wanted, " here"));
+}
+
+/// A folder that is looked at once.
+FileByteStore FolderOf(const std::string& path) {
+  return FileByteStore(path, std::make_shared<FileCache>(1));
+}
+
+Status NoNode(const std::string& path, std::string_view wanted) {
+  struct stat st {};
+  if (stat(path.c_str(), &st) != 0) {
+    if (errno != ENOENT && errno != ENOTDIR) return FromErrno("open store", path, errno);
+    return absl::NotFoundError(StrCat("open store: ", path, ": no such folder"));
+  }
+  if (S_ISREG(st.st_mode)) {
+    const auto fd = OpenFile(path, 0);
+    char magic[4] = {};
+    if (fd.ok() && ReadAt(fd->get(), 0, std::as_writable_bytes(std::span(magic)), path).ok() &&
+        std::string_view(magic, 4) == "PK\3\4") {
+      return absl::UnimplementedError(
+          StrCat("open store: ", path, ": zip stores are not supported; unpack it first"));
+    }
+    return absl::NotFoundError(StrCat("open store: ", path,
+                                      ": a file, not a store's folder "
+                                      "(`patchbay ingest` makes a store from a slide or volume)"));
+  }
+  return absl::NotFoundError(StrCat("open store: ", path, ": no Zarr ", wanted, " here"));
+}
+
+Status ParseChunkGrid(const Json& document, std::string_view what, ArrayMetadata& out) {
+  PB_ASSIGN_OR_RETURN(const Json* grid, JsonMember(document, "chunk_grid", what));
+  if (!grid->is_object()) return Malformed(what, "chunk_grid is not an object");
+  PB_ASSIGN_OR_RETURN(const std::string name, JsonString(*grid, "name", what));
+  if (name != "regular") return Unsupported(what, StrCat("chunk grid ", name, " is not supported"));
+  PB_ASSIGN_OR_RETURN(const Json* configuration, JsonMember(*grid, "configuration", what));
+  if (!configuration->is_object()) return Malformed(what, "chunk_grid has no configuration");
+  PB_ASSIGN_OR_RETURN(out.shard_shape, ParseExtents(*configuration, "chunk_shape", false, what));
+  if (out.shard_shape.size() != out.shape.size()) {
+    return Malformed(what, "chunk_shape has another rank than shape");
+  }
+  return absl::OkStatus();
+}
+
+Status ParseSeparator(const Json& value, std::string_view what, char& out) {
+  if (value != "." && value != "/") return Malformed(what, "the separator is neither . nor /");
+  out = value.get_ref<const std::string&>()[0];
+  return absl::OkStatus();
+}
+
+Status ParseKeyEncoding(const Json& document, std::string_view what, ArrayMetadata& out) {
+  PB_ASSIGN_OR_RETURN(const Json* encoding, JsonMember(document, "chunk_key_encoding", what));
+  if (!encoding->is_object()) return Malformed(what, "chunk_key_encoding is not an object");
+  PB_ASSIGN_OR_RETURN(const std::string name, JsonString(*encoding, "name", what));
+  if (name != "default" && name != "v2") {
+    return Unsupported(what, StrCat("chunk key encoding ", name, " is not supported"));
+  }
+  out.key_style = name == "v2" ? KeyStyle::kV2 : KeyStyle::kDefault;
+  out.separator = name == "v2" ? '.' : '/';
+  const auto configuration = encoding->find("configuration");
+  if (configuration == encoding->end()) return absl::OkStatus();
+  if (!configuration->is_object()) return Malformed(what, "chunk_key_encoding configuration");
+  const auto separator = configuration->find("separator");
+  if (separator == configuration->end()) return absl::OkStatus();
+  return ParseSeparator(*separator, what, out.separator);
+}
+
+/// Members beyond the specification make a reader fail unless they say they need not be understood.
+Status CheckExtensions(const Json& document, std::string_view what) {
+  static constexpr std::string_view kKnown[] = {"zarr_format",
+                                                "node_type",
+                                                "shape",
+                                                "data_type",
+                                                "chunk_grid",
+                                                "chunk_key_encoding",
+                                                "fill_value",
+                                                "codecs",
+                                                "attributes",
+                                                "dimension_names",
+                                                "storage_transformers",
+                                                "consolidated_metadata"};
+  for (const auto& [key, value] : document.items()) {
+    if (std::find(std::begin(kKnown), std::end(kKnown), key) != std::end(kKnown)) continue;
+    const bool optional =
+        value.is_object() && value.contains("must_understand") && value["must_understand"] == false;
+    if (!optional) return Unsupported(what, StrCat("extension ", key, " is not supported"));
+  }
+  const auto transformers = document.find("storage_transformers");
+  if (transformers != document.end() && !transformers->empty()) {
+    return Unsupported(what, "storage transformers are not supported");
+  }
+  return absl::OkStatus();
+}
+
+Status ParseDimensionNames(const Json& document, std::string_view what, ArrayMetadata& out) {
+  const auto names = document.find("dimension_names");
+  if (names == document.end() || names->is_null()) return absl::OkStatus();
+  if (!names->is_array() || names->size() != out.shape.size()) {
+    return Malformed(what, "dimension_names is not one name per axis");
+  }
+  for (const Json& name : *names) {
+    if (!name.is_string() && !name.is_null()) return Malformed(what, "a dimension name");
+    out.dimension_names.push_back(name.is_string() ? name.get<std::string>() : "");
+  }
+  return absl::OkStatus();
+}
+
+Status ParseCompressorsV2(const Json& document, std::string_view what, ArrayMetadata& out) {
+  std::vector<Json> codecs;
+  if (const auto filters = document.find("filters");
+      filters != document.end() && !filters->is_null()) {
+    if (!filters->is_array() || filters->size() > kMaxCodecs) {
+      return Malformed(what, "filters is not a short list");
+    }
+    for (const Json& filter : *filters) codecs.push_back(filter);
+  }
+  PB_ASSIGN_OR_RETURN(const Json* compressor, JsonMember(document, "compressor", what));
+  if (!compressor->is_null()) codecs.push_back(*compressor);
+  for (const Json& codec : codecs) {
+    if (!codec.is_object()) return Malformed(what, "a codec is not an object");
+    PB_ASSIGN_OR_RETURN(const std::string id, JsonString(codec, "id", what));
+    PB_RETURN_IF_ERROR(AppendNumcodec(id, codec, out, what, out.chain));
+  }
+  return absl::OkStatus();
+}
+
+Status ParseOrderV2(const Json& document, std::string_view what, ArrayMetadata& out) {
+  PB_ASSIGN_OR_RETURN(const std::string order, JsonString(document, "order", what));
+  const bool fortran = order.size() == 1 && order[0] == 'F';
+  if (!fortran && (order.size() != 1 || order[0] != 'C')) {
+    return Malformed(what, "order is neither C nor F");
+  }
+  const int rank = out.rank();
+  for (int i = 0; i < rank; ++i) out.chain.order.push_back(fortran ? rank - 1 - i : i);
+  const auto separator = document.find("dimension_separator");
+  if (separator == document.end() || separator->is_null()) return absl::OkStatus();
+  return ParseSeparator(*separator, what, out.separator);
+}
+
+}  // namespace
+
+std::int64_t ArrayMetadata::ChunkElements() const {
+  std::int64_t n = 1;
+  for (const std::int64_t extent : chunk_shape) n *= extent;
+  return n;
+}
+
+std::int64_t ArrayMetadata::ChunkBytes() const {
+  return ChunkElements() * static_cast<std::int64_t>(SizeOf(dtype));
+}
+
+std::int64_t ArrayMetadata::ChunksPerShard() const {
+  std::int64_t n = 1;
+  for (std::size_t i = 0; i < shape.size(); ++i) n *= shard_shape[i] / chunk_shape[i];
+  return n;
+}
+
+std::int64_t ArrayMetadata::ShardGrid(int axis) const {
+  const auto i = static_cast<std::size_t>(axis);
+  return (shape[i] + shard_shape[i] - 1) / shard_shape[i];
+}
+
+std::int64_t ArrayMetadata::ChunkGrid(int axis) const {
+  const auto i = static_cast<std::size_t>(axis);
+  return (shape[i] + chunk_shape[i] - 1) / chunk_shape[i];
+}
+
+std::string ArrayMetadata::ShardKey(const std::int64_t* shard_index) const {
+  std::string key = key_style == KeyStyle::kDefault ? "c" : "";
+  if (shape.empty()) return key.empty() ? "0" : key;
+  for (int i = 0; i < rank(); ++i) {
+    if (!key.empty()) key.push_back(separator);
+    key.append(std::to_string(shard_index[i]));
+  }
+  return key;
+}
+
+std::optional<DTypeV2> ParseDTypeV2(std::string_view text) {
+  if (text.size() != 3) return std::nullopt;
+  const char order = text[0];
+  if (order != '<' && order != '>' && order != '|') return std::nullopt;
+  static constexpr std::pair<std::string_view, DType> kTypes[] = {
+      {"b1", DType::kBool},    {"i1", DType::kInt8},    {"u1", DType::kUint8},
+      {"i2", DType::kInt16},   {"u2", DType::kUint16},  {"i4", DType::kInt32},
+      {"u4", DType::kUint32},  {"i8", DType::kInt64},   {"u8", DType::kUint64},
+      {"f2", DType::kFloat16}, {"f4", DType::kFloat32}, {"f8", DType::kFloat64}};
+  for (const auto& [name, dtype] : kTypes) {
+    if (text.substr(1) != name) continue;
+    if (order == '|' && SizeOf(dtype) > 1) return std::nullopt;
+    return DTypeV2{dtype, order == '>'};
+  }
+  return std::nullopt;
+}
+
+StatusOr<ArrayMetadata> ParseArrayV3(const Json& document, std::string_view what) {
+  ArrayMetadata out;
+  PB_ASSIGN_OR_RETURN(const std::int64_t format, JsonInt(document, "zarr_format", what));
+  if (format != 3) return Unsupported(what, StrCat("zarr_format ", format, " in zarr.json"));
+  PB_ASSIGN_OR_RETURN(const std::string node, JsonString(document, "node_type", what));
+  if (node != "array") return Malformed(what, StrCat("node_type ", node, " is not array"));
+  PB_RETURN_IF_ERROR(CheckExtensions(document, what));
+  PB_ASSIGN_OR_RETURN(const Json* type, JsonMember(document, "data_type", what));
+  const std::string name = type->is_string() ? type->get<std::string>() : DumpJson(*type);
+  const auto dtype = type->is_string() ? DTypeFromName(name) : std::nullopt;
+  if (!dtype) return Unsupported(what, StrCat("data type ", name, " is not supported"));
+  out.dtype = *dtype;
+  PB_ASSIGN_OR_RETURN(out.shape, ParseExtents(document, "shape", true, what));
+  PB_RETURN_IF_ERROR(ParseChunkGrid(document, what, out));
+  PB_RETURN_IF_ERROR(ParseKeyEncoding(document, what, out));
+  PB_ASSIGN_OR_RETURN(const Json* codecs, JsonMember(document, "codecs", what));
+  PB_RETURN_IF_ERROR(ParseCodecsV3(*codecs, what, out));
+  PB_RETURN_IF_ERROR(CheckChunk(out, what));
+  PB_ASSIGN_OR_RETURN(const Json* fill, JsonMember(document, "fill_value", what));
+  if (fill->is_null()) return Malformed(what, "fill_value is null");
+  PB_ASSIGN_OR_RETURN(out.fill, ParseFillValue(*fill, out.dtype, what));
+  PB_RETURN_IF_ERROR(ParseDimensionNames(document, what, out));
+  if (const auto attributes = document.find("attributes"); attributes != document.end()) {
+    if (!attributes->is_object()) return Malformed(what, "attributes is not an object");
+    out.attributes = *attributes;
+  }
+  return out;
+}
+
+StatusOr<ArrayMetadata> ParseArrayV2(const Json& document, Json attributes, std::string_view what) {
+  ArrayMetadata out;
+  out.zarr_format = 2;
+  out.key_style = KeyStyle::kV2;
+  out.separator = '.';
+  out.attributes = std::move(attributes);
+  PB_ASSIGN_OR_RETURN(const std::int64_t format, JsonInt(document, "zarr_format", what));
+  if (format != 2) return Unsupported(what, StrCat("zarr_format ", format, " in .zarray"));
+  PB_ASSIGN_OR_RETURN(const Json* type, JsonMember(document, "dtype", what));
+  const std::string name = type->is_string() ? type->get<std::string>() : DumpJson(*type);
+  const auto dtype = type->is_string() ? ParseDTypeV2(name) : std::nullopt;
+  if (!dtype) return Unsupported(what, StrCat("data type ", name, " is not supported"));
+  out.dtype = dtype->dtype;
+  out.chain.big_endian = dtype->big_endian && SizeOf(out.dtype) > 1;
+  PB_ASSIGN_OR_RETURN(out.shape, ParseExtents(document, "shape", true, what));
+  PB_ASSIGN_OR_RETURN(out.chunk_shape, ParseExtents(document, "chunks", false, what));
+  if (out.chunk_shape.size() != out.shape.size()) {
+    return Malformed(what, "chunks has another rank than shape");
+  }
+  out.shard_shape = out.chunk_shape;
+  PB_RETURN_IF_ERROR(CheckChunk(out, what));
+  PB_RETURN_IF_ERROR(ParseOrderV2(document, what, out));
+  PB_RETURN_IF_ERROR(ParseCompressorsV2(document, what, out));
+  PB_ASSIGN_OR_RETURN(const Json* fill, JsonMember(document, "fill_value", what));
+  out.fill_is_null = fill->is_null();
+  PB_ASSIGN_OR_RETURN(out.fill, ParseFillValue(*fill, out.dtype, what));
+  return out;
+}
+
+StatusOr<NodeKind> ProbeNode(const std::string& path) {
+  FileByteStore store = FolderOf(path);
+  PB_ASSIGN_OR_RETURN(const auto document, FindDocument(store, "zarr.json"));
+  if (document) {
+    PB_ASSIGN_OR_RETURN(const std::string node, JsonString(*document, "node_type", path));
+    if (node == "array") return NodeKind::kArray;
+    if (node == "group") return NodeKind::kGroup;
+    return Malformed(path, StrCat("node_type ", node));
+  }
+  PB_ASSIGN_OR_RETURN(const auto array, store.Open(".zarray"));
+  if (array != nullptr) return NodeKind::kArray;
+  PB_ASSIGN_OR_RETURN(const auto group, store.Open(".zgroup"));
+  if (group != nullptr) return NodeKind::kGroup;
+  return NoNode(path, "array or group");
+}
+
+StatusOr<ArrayMetadata> ReadArrayMetadata(const std::string& path) {
+  FileByteStore store = FolderOf(path);
+  auto array = ReadArrayMetadata(store, "");
+  return absl::IsNotFound(array.status()) ? NoNode(path, "array") : array;
+}
+
+StatusOr<ArrayMetadata> ReadArrayMetadata(ByteStore& store, const std::string& key) {
+  const std::string what = store.NameOf(key);
+  PB_ASSIGN_OR_RETURN(const auto v3, FindDocument(store, Below(key, "zarr.json")));
+  if (v3) return ParseArrayV3(*v3, what);
+  PB_ASSIGN_OR_RETURN(const auto v2, FindDocument(store, Below(key, ".zarray")));
+  if (!v2) return NoNodeIn(store, key, "array");
+  PB_ASSIGN_OR_RETURN(Json attributes, ReadAttributesV2(store, key));
+  return ParseArrayV2(*v2, std::move(attributes), what);
+}
+
+StatusOr<GroupMetadata> ReadGroupMetadata(const std::string& path) {
+  FileByteStore store = FolderOf(path);
+  auto group = ReadGroupMetadata(store, "");
+  return absl::IsNotFound(group.status()) ? NoNode(path, "group") : group;
+}
+
+StatusOr<GroupMetadata> ReadGroupMetadata(ByteStore& store, const std::string& key) {
+  const std::string what = store.NameOf(key);
+  GroupMetadata out;
+  PB_ASSIGN_OR_RETURN(auto v3, FindDocument(store, Below(key, "zarr.json")));
+  if (v3) {
+    PB_ASSIGN_OR_RETURN(const std::int64_t format, JsonInt(*v3, "zarr_format", what));
+    if (format != 3) return Unsupported(what, StrCat("zarr_format ", format, " in zarr.json"));
+    PB_ASSIGN_OR_RETURN(const std::string node, JsonString(*v3, "node_type", what));
+    if (node == "array") {
+      return Malformed(what, "a Zarr array, not an OME-Zarr image: give the group above it");
+    }
+    if (node != "group") return Malformed(what, StrCat("node_type '", node, "' is not group"));
+    if (const auto attributes = v3->find("attributes"); attributes != v3->end()) {
+      if (!attributes->is_object()) return Malformed(what, "attributes is not an object");
+      out.attributes = std::move(*attributes);
+    }
+    return out;
+  }
+  PB_ASSIGN_OR_RETURN(const auto v2, FindDocument(store, Below(key, ".zgroup")));
+  if (!v2) return NoNodeIn(store, key, "group");
+  PB_ASSIGN_OR_RETURN(const std::int64_t format, JsonInt(*v2, "zarr_format", what));
+  if (format != 2) return Unsupported(what, StrCat("zarr_format ", format, " in .zgroup"));
+  out.zarr_format = 2;
+  PB_ASSIGN_OR_RETURN(out.attributes, ReadAttributesV2(store, key));
+  return out;
+}
+
+}  // namespace patchbay::zarr

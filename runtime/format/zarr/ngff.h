@@ -1,0 +1,38 @@
+// OME-NGFF multiscales metadata, 0.4 (Zarr v2) and 0.5 (Zarr v3), as plain values.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/core/status.h"
+#include "runtime/format/json/json.h"
+
+namespace patchbay::zarr {
+
+struct NgffAxis {
+  std::string name, type, unit;  ///< type and unit may be empty
+};
+
+struct NgffLevel {
+  std::string path;                 ///< of the array, below the store's folder; checked: no way out
+  std::vector<double> scale;        ///< one per axis; ones where metadata gives none
+  std::vector<double> translation;  ///< zeros where metadata gives none
+};
+
+struct Multiscales {
+  std::string version;
+  std::vector<NgffAxis> axes;
+  std::vector<NgffLevel> levels;  ///< as listed: finest first
+};
+
+inline constexpr std::size_t kMaxLevels = 64;
+
+/// From the attributes of a group. NotFound: no multiscales; InvalidArgument: malformed;
+/// Unimplemented: a version or transform we do not read.
+StatusOr<Multiscales> ParseMultiscales(const Json& attributes, std::string_view what);
+
+/// Reads the group at `store` and parses its multiscales.
+StatusOr<Multiscales> ReadMultiscales(const std::string& store);
+
+}  // namespace patchbay::zarr

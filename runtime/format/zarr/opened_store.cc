@@ -1,0 +1,159 @@
+#include "runtime/format/zarr/opened_store.h"
+
+#include "runtime/core/strings.h"
+#include "runtime/format/zarr/ngff.h"
+#include "runtime/format/zarr/shard_list.h"
+#include "runtime/os/file.h"
+
+namespace patchbay::zarr {
+namespace {
+
+Status NotOurs(const std::string& store, std::string_view cause) {
+  return absl::UnimplementedError(StrCat(
+      "verify store: ", store,
+      ": not a store of Patchbay's image writer, and only those have digests to verify: ", cause));
+}
+
+StatusOr<Json> ReadDocument(const std::string& path) {
+  PB_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxMetadataBytes));
+  return ParseJson(text, path);
+}
+
+/// The writer's layout, or a refusal that says what differs.
+StatusOr<ImageStoreSettings> SettingsOf(const ArrayMetadata& array, const std::string& store) {
+  const bool is_flat = array.chain.order == std::vector<int>{1, 2, 0};
+  const bool is_volume = array.chain.order == std::vector<int>{0, 1, 2};
+  if (array.zarr_format != 3 || array.rank() != 3 || !array.sharded || !(is_flat || is_volume)) {
+    return NotOurs(store,
+                   "an array that is neither sharded (c, y, x) with interleaved chunks nor "
+                   "sharded (z, y, x)");
+  }
+  ImageStoreSettings s;
+  s.axes = is_flat ? StoreAxes::kCyx : StoreAxes::kZyx;
+  s.dtype = array.dtype;
+  s.channels = is_flat ? static_cast<int>(array.shape[0]) : 1;
+  s.chunk = {is_flat ? 1 : array.chunk_shape[0], array.chunk_shape[1], array.chunk_shape[2]};
+  s.shard = {is_flat ? 1 : array.shard_shape[0], array.shard_shape[1], array.shard_shape[2]};
+  s.fill_value = 0;  // any of the type: the array has its own
+  if (is_flat &&
+      (array.chunk_shape[0] != array.shape[0] || array.shard_shape[0] != array.shape[0])) {
+    return NotOurs(store, "chunks that are not of all channels");
+  }
+  PB_RETURN_IF_ERROR(Validate(s));
+  return s;
+}
+
+std::optional<StoreRoots> RecordedRoots(const Json& root) {
+  const Json* patchbay = &root;
+  for (const char* key : {"attributes", "patchbay"}) {
+    if (!patchbay->is_object() || !patchbay->contains(key)) return std::nullopt;
+    patchbay = &(*patchbay)[key];
+  }
+  const auto digest = [&](const char* key) -> std::optional<Digest> {
+    if (!patchbay->is_object() || !patchbay->contains(key)) return std::nullopt;
+    const Json& value = (*patchbay)[key];
+    const auto parsed = value.is_string() ? Digest::FromHex(value.get<std::string>())
+                                          : StatusOr<Digest>(absl::NotFoundError(""));
+    return parsed.ok() ? std::optional(*parsed) : std::nullopt;
+  };
+  const auto bytes = digest("digest"), pixels = digest("pixel_digest");
+  if (!bytes || !pixels) return std::nullopt;
+  return StoreRoots{*bytes, *pixels, {}};
+}
+
+/// A level's document, which the root document promises.
+StatusOr<Json> ReadLevelDocument(const std::string& store, const std::string& document) {
+  auto out = ReadDocument(StrCat(store, "/", document));
+  if (!absl::IsNotFound(out.status())) return out;
+  return absl::NotFoundError(StrCat("verify store: ", store, "/", document,
+                                    ": missing, although the root zarr.json names this level"));
+}
+
+/// What is recorded, as far as it can be made out, and what is wrong with it.
+void ReadRecorded(const ImageStoreSpec& spec, OpenedStore& out) {
+  const Json& root = out.documents["zarr.json"];
+  out.recorded = RecordedRoots(root);
+  auto listed = ShardListIn(root, spec.settings, spec.levels);
+  if (!listed.ok()) {
+    out.faults.push_back(StrCat("zarr.json: ", MessageOf(listed.status())));
+    return;
+  }
+  out.listed = std::move(*listed);
+  if (out.listed.empty()) return;
+  if (!out.recorded) {
+    out.faults.push_back("zarr.json: attributes.patchbay: digest or pixel_digest is missing");
+    return;
+  }
+  std::vector<Digest> nodes;
+  for (const LevelFiles& level : out.listed) nodes.push_back(level.digest);
+  const Digest computed = BytesRoot(out.documents, nodes);
+  if (computed == out.recorded->bytes) return;
+  out.faults.push_back(
+      StrCat("zarr.json: metadata was changed since the store was written (digest ",
+             out.recorded->bytes.Hex(), " recorded, ", computed.Hex(),
+             " computed): what it says of missing and surplus shard files may be changed as well"));
+}
+
+}  // namespace
+
+std::string OpenedStore::FileOf(const ShardPlace& place) const {
+  return StrCat(At(place).path, "/c/", place.at.ToString());
+}
+
+std::optional<std::optional<ListedShard>> OpenedStore::Listed(const ShardPlace& place) const {
+  if (listed.empty()) return std::nullopt;
+  const auto at =
+      static_cast<std::size_t>(IndexOf(ShardGridOf(settings, At(place).size), place.at));
+  return listed[static_cast<std::size_t>(place.level)].shards[at];
+}
+
+Region RegionOf(const ImageStoreSettings& settings, const Box& box) {
+  if (settings.axes == StoreAxes::kZyx) {
+    return {{box.z, box.y, box.x}, {box.depth, box.height, box.width}};
+  }
+  return {{0, box.y, box.x}, {settings.channels, box.height, box.width}};
+}
+
+TensorView AlongAxes(const ImageStoreSettings& settings, const TensorView& image) {
+  TensorView out = image;
+  out.rank = 3;
+  const bool is_volume = settings.axes == StoreAxes::kZyx;
+  for (std::size_t i = 0; i < 3; ++i) {
+    const std::size_t from = i > 0 ? i : is_volume ? 0 : 3;
+    out.shape[i] = image.shape[from];
+    out.stride_bytes[i] = image.stride_bytes[from];
+  }
+  return out;
+}
+
+StatusOr<OpenedStore> OpenStore(const std::string& path) {
+  OpenedStore out;
+  out.path = path;
+  PB_ASSIGN_OR_RETURN(const GroupMetadata group, ReadGroupMetadata(path));
+  if (group.zarr_format != 3) return NotOurs(path, StrCat("it is Zarr v", group.zarr_format));
+  PB_ASSIGN_OR_RETURN(const Multiscales multiscales, ParseMultiscales(group.attributes, path));
+  PB_ASSIGN_OR_RETURN(out.documents["zarr.json"], ReadDocument(path + "/zarr.json"));
+  ImageStoreSpec spec;
+  for (const NgffLevel& level : multiscales.levels) {
+    const std::string folder = path + "/" + level.path;
+    const std::string document = level.path + "/zarr.json";
+    PB_ASSIGN_OR_RETURN(out.documents[document], ReadLevelDocument(path, document));
+    PB_ASSIGN_OR_RETURN(Array array, Array::Open(folder));
+    PB_ASSIGN_OR_RETURN(const ImageStoreSettings settings, SettingsOf(array.metadata(), path));
+    const std::vector<std::int64_t>& shape = array.metadata().shape;
+    const Extent size{settings.axes == StoreAxes::kZyx ? shape[0] : 1, shape[1], shape[2]};
+    const bool same = settings.axes == out.settings.axes && settings.dtype == out.settings.dtype &&
+                      settings.channels == out.settings.channels &&
+                      settings.chunk == out.settings.chunk && settings.shard == out.settings.shard;
+    if (!out.levels.empty() && !same) return NotOurs(path, "levels of different layouts");
+    out.settings = settings;
+    spec.levels.push_back(size);
+    out.levels.push_back({level.path, std::move(array), size});
+  }
+  spec.settings = out.settings;
+  PB_RETURN_IF_ERROR(BuildMetadata(spec).status());  // the size limits of the writer hold here too
+  ReadRecorded(spec, out);
+  return out;
+}
+
+}  // namespace patchbay::zarr

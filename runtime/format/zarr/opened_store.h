@@ -1,0 +1,49 @@
+// A store of Patchbay's image writer as verify looks at it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/core/box.h"
+#include "runtime/core/status.h"
+#include "runtime/format/zarr/array.h"
+#include "runtime/format/zarr/image_store.h"
+#include "runtime/format/zarr/store_metadata.h"
+
+namespace patchbay::zarr {
+
+struct OpenedLevel {
+  std::string path;  ///< below the store
+  Array array;
+  Extent size;
+};
+
+struct OpenedStore {
+  std::string path;
+  MetadataDocuments documents;
+  ImageStoreSettings settings;  ///< axes, dtype, channels, chunk and shard only
+  std::vector<OpenedLevel> levels;
+  std::optional<StoreRoots> recorded;  ///< absent when either digest is
+  std::vector<LevelFiles> listed;      ///< empty: the store lists no shard files, or not properly
+  std::vector<std::string> faults;     ///< of what is recorded
+
+  const OpenedLevel& At(const ShardPlace& place) const {
+    return levels[static_cast<std::size_t>(place.level)];
+  }
+  /// "0/c/0/3/4"
+  std::string FileOf(const ShardPlace& place) const;
+  /// What is listed of a shard's file; nothing when the store has no list.
+  std::optional<std::optional<ListedShard>> Listed(const ShardPlace& place) const;
+};
+
+/// A box of a level as a region of its array.
+Region RegionOf(const ImageStoreSettings& settings, const Box& box);
+/// A (depth, height, width, channels) view as (c, y, x) or (z, y, x).
+TensorView AlongAxes(const ImageStoreSettings& settings, const TensorView& image);
+
+/// NotFound: no store, or the metadata of a level is missing; Unimplemented: not of the image
+/// writer.
+StatusOr<OpenedStore> OpenStore(const std::string& path);
+
+}  // namespace patchbay::zarr

@@ -1,0 +1,112 @@
+#include "runtime/format/zarr/publish.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <filesystem>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/os/file.h"
+#include "runtime/os/file_names.h"
+#include "runtime/os/folder_scope.h"
+
+namespace patchbay::zarr {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kSyncThreads = 8;
+
+Status SyncFile(const std::string& path) {
+  PB_ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK));
+  if (fsync(fd.get()) != 0) return FromErrno("fsync", path, errno);
+  return absl::OkStatus();
+}
+
+/// All of `paths`, a few at a time: the disk takes one flush for several that wait.
+Status SyncEach(const std::vector<std::string>& paths, Status (*sync)(const std::string&),
+                const std::function<void()>& progress) {
+  std::atomic<std::size_t> next{0};
+  std::mutex first_mu;
+  Status first;  // guarded by first_mu
+  const auto work = [&, folders = FolderScope::Current()] {
+    const FolderScope scope(folders);
+    for (std::size_t i = next++; i < paths.size(); i = next++) {
+      const Status status = sync(paths[i]);
+      progress();
+      const std::lock_guard lock(first_mu);
+      if (first.ok()) first = status;
+    }
+  };
+  std::vector<std::jthread> threads;  // joined whatever happens
+  try {
+    for (std::size_t i = 1; i < std::min(kSyncThreads, paths.size()); ++i) {
+      threads.emplace_back(work);
+    }
+  } catch (const std::system_error&) {
+    // No room for more threads: those that are there do it.
+  }
+  work();
+  threads.clear();
+  return first;
+}
+
+/// Files first, then the folders that hold them, so that a durable name never precedes its content.
+Status SyncTree(const std::string& root, const std::function<void()>& progress) {
+  std::error_code error;
+  std::vector<std::string> folders = {root}, files;
+  for (auto it = fs::recursive_directory_iterator(root, error);
+       !error && it != fs::recursive_directory_iterator(); it.increment(error)) {
+    const fs::file_status status = it->symlink_status(error);
+    if (error) break;
+    if (fs::is_directory(status)) {
+      folders.push_back(it->path().string());
+    } else if (fs::is_regular_file(status)) {
+      files.push_back(it->path().string());
+    } else {
+      return absl::FailedPreconditionError(
+          StrCat("publish store: ", it->path().string(), ": neither a file nor a folder"));
+    }
+  }
+  if (error) {
+    return absl::InternalError(StrCat("publish store: ", root, ": ", error.message()));
+  }
+  PB_RETURN_IF_ERROR(SyncEach(files, SyncFile, progress));
+  return SyncEach(folders, SyncDirectory, progress);
+}
+
+/// The folder a path lies in, "." for a bare name; trailing slashes do not count.
+std::string ParentOf(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  const std::string parent = fs::path(path).parent_path().string();
+  return parent.empty() ? "." : parent;
+}
+
+}  // namespace
+
+Status PublishStore(const std::string& staging, const std::string& target,
+                    const std::function<void()>& progress) {
+  struct stat st {};
+  if (stat(staging.c_str(), &st) != 0) return FromErrno("publish store", staging, errno);
+  if (!S_ISDIR(st.st_mode)) return FromErrno("publish store", staging, ENOTDIR);
+  if (lstat(target.c_str(), &st) == 0) {
+    return absl::AlreadyExistsError(StrCat("publish store: ", target, ": already exists"));
+  }
+  PB_RETURN_IF_ERROR(SyncTree(staging, progress));
+  const Status renamed = RenameUnlessTaken(staging, target);
+  if (absl::IsAlreadyExists(renamed)) {
+    return absl::AlreadyExistsError(StrCat("publish store: ", target, ": already exists"));
+  }
+  PB_RETURN_IF_ERROR(renamed);
+  PB_RETURN_IF_ERROR(SyncDirectory(ParentOf(target)));
+  return SyncDirectory(ParentOf(staging));
+}
+
+}  // namespace patchbay::zarr

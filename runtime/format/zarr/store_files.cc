@@ -1,0 +1,107 @@
+#include "runtime/format/zarr/store_files.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "runtime/core/hash.h"
+#include "runtime/core/strings.h"
+#include "runtime/format/zarr/label_sets.h"
+#include "runtime/format/zarr/ngff.h"
+
+namespace patchbay::zarr {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMaxFiles = 10'000'000;
+/// A link to a folder above itself has no end.
+constexpr int kMaxDepth = 32;
+constexpr const char* kRootDocuments[] = {"zarr.json", ".zgroup", ".zattrs", ".zarray"};
+
+/// "0/c/1" and "./0//c/1" are one file.
+std::uint64_t BitsOf(std::string_view key) {
+  const Digest digest = Sha256Of(fs::path(key).lexically_normal().string());
+  std::uint64_t bits;
+  std::memcpy(&bits, digest.bytes.data(), sizeof bits);
+  return bits;
+}
+
+}  // namespace
+
+StatusOr<StoreFiles> StoreFiles::List(const std::string& store,
+                                      const std::function<Status()>& after_file) {
+  PB_ASSIGN_OR_RETURN(const Multiscales multiscales, ReadMultiscales(store));
+  StoreFiles out;
+  for (const char* name : kRootDocuments) PB_RETURN_IF_ERROR(out.Add(store, name));
+  for (const NgffLevel& level : multiscales.levels) {
+    PB_RETURN_IF_ERROR(out.AddBelow(store, level.path, after_file));
+  }
+  const auto by_key = [](const File& a, const File& b) { return a.key < b.key; };
+  std::sort(out.files_.begin(), out.files_.end(), by_key);
+  // A level may be listed twice, or be the store itself.
+  const auto same = [](const File& a, const File& b) { return a.key == b.key; };
+  out.files_.erase(std::unique(out.files_.begin(), out.files_.end(), same), out.files_.end());
+  out.files_.shrink_to_fit();
+  return out;
+}
+
+/// Nothing for what is not there.
+Status StoreFiles::Add(const std::string& store, const std::string& key) {
+  const std::string path = StrCat(store, "/", key);
+  const auto identity = IdentityAt(path);
+  if (!identity) return errno == ENOENT ? absl::OkStatus() : FromErrno("stat", path, errno);
+  if (files_.size() >= kMaxFiles) {
+    return absl::ResourceExhaustedError(
+        StrCat("list files: ", store, ": more than ", kMaxFiles, " files"));
+  }
+  files_.push_back({BitsOf(key), identity->size_bytes, identity->mtime_ns});
+  return absl::OkStatus();
+}
+
+Status StoreFiles::AddBelow(const std::string& store, const std::string& level,
+                            const std::function<Status()>& after_file) {
+  std::error_code error;
+  const fs::path folder = level.empty() ? fs::path(store) : fs::path(store) / level;
+  const fs::path labels = fs::path(store) / kLabelsFolder;
+  for (fs::recursive_directory_iterator
+           it(folder, fs::directory_options::follow_directory_symlink, error),
+       end;
+       !error && it != end; it.increment(error)) {
+    if (it->is_directory(error)) {
+      const bool is_other = it->path() == labels || it.depth() >= kMaxDepth;
+      if (is_other) it.disable_recursion_pending();
+      continue;
+    }
+    PB_RETURN_IF_ERROR(Add(store, it->path().lexically_relative(store).string()));
+    if (after_file) PB_RETURN_IF_ERROR(after_file());
+  }
+  if (error && error != std::errc::no_such_file_or_directory) {
+    return FromErrno("list files", folder.string(), error.value());
+  }
+  return absl::OkStatus();
+}
+
+const StoreFiles::File* StoreFiles::Find(std::string_view key) const {
+  const std::uint64_t bits = BitsOf(key);
+  const auto at = std::lower_bound(files_.begin(), files_.end(), bits,
+                                   [](const File& f, std::uint64_t b) { return f.key < b; });
+  return at != files_.end() && at->key == bits ? &*at : nullptr;
+}
+
+bool StoreFiles::Has(std::string_view key, const FileIdentity& identity) const {
+  const File* file = Find(key);
+  return file != nullptr && file->size_bytes == identity.size_bytes &&
+         file->mtime_ns == identity.mtime_ns;
+}
+
+std::string StoreFiles::Stamp() const {
+  Sha256 hash;
+  for (const File& file : files_) {
+    hash.Update(StrCat(file.key, " ", file.size_bytes, " ", file.mtime_ns, "\n"));
+  }
+  return hash.Finish().Hex().substr(0, 32);
+}
+
+}  // namespace patchbay::zarr

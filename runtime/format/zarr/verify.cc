@@ -1,0 +1,301 @@
+#include "runtime/format/zarr/verify.h"
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "runtime/core/strings.h"
+#include "runtime/format/zarr/label_sets.h"
+#include "runtime/format/zarr/opened_store.h"
+#include "runtime/format/zarr/shard_checker.h"
+#include "runtime/format/zarr/shard_list.h"
+#include "runtime/format/zarr/store_tree.h"
+#include "runtime/os/file.h"
+#include "runtime/os/folder_scope.h"
+
+namespace patchbay::zarr {
+namespace {
+
+constexpr int kMaxThreads = 256;
+constexpr std::size_t kMaxFurtherBytes = std::size_t{64} << 20;
+
+std::vector<ShardPlace> PlacesOf(const OpenedStore& store) {
+  std::vector<ShardPlace> places;
+  for (std::size_t l = 0; l < store.levels.size(); ++l) {
+    const Extent grid = ShardGridOf(store.settings, store.levels[l].size);
+    for (std::int64_t i = 0; i < grid.Pixels(); ++i) {
+      places.push_back({static_cast<int>(l), CellAt(grid, i)});
+    }
+  }
+  return places;
+}
+
+StatusOr<std::vector<ShardFindings>> CheckAll(const OpenedStore& store,
+                                              const std::vector<ShardPlace>& places, int threads,
+                                              const VerifyProgress& progress) {
+  std::vector<ShardFindings> findings(places.size());
+  std::atomic<std::size_t> next{0};
+  std::mutex mu;
+  std::int64_t done = 0;  // guarded by mu
+  Status go_on;           // guarded by mu
+  const auto work = [&, folders = FolderScope::Current()] {
+    const FolderScope scope(folders);
+    ShardChecker checker(store);
+    for (std::size_t i = next++; i < places.size(); i = next++) {
+      findings[i] = checker.Check(places[i]);
+      const std::lock_guard lock(mu);
+      ++done;
+      if (progress && go_on.ok()) go_on = progress(done, static_cast<std::int64_t>(places.size()));
+      if (!go_on.ok()) return;
+    }
+  };
+  std::vector<std::thread> others;
+  for (int t = 1; t < threads; ++t) others.emplace_back(work);
+  work();
+  for (std::thread& thread : others) thread.join();
+  PB_RETURN_IF_ERROR(go_on);
+  return findings;
+}
+
+/// Both roots from what the shards came to.
+StoreRoots Combine(const OpenedStore& store, const std::vector<ShardFindings>& findings) {
+  StoreRoots roots;
+  std::vector<Digest> bytes_nodes, pixel_nodes;
+  std::size_t next = 0;
+  for (std::size_t l = 0; l < store.levels.size(); ++l) {
+    const Extent grid = ChunkGridOf(store.settings, store.levels[l].size);
+    std::vector<ShardLeaf> leaves;
+    LevelFiles files;
+    std::vector<Digest> chunks(static_cast<std::size_t>(grid.Pixels()));
+    for (; next < findings.size() && findings[next].place.level == static_cast<int>(l); ++next) {
+      const ShardFindings& f = findings[next];
+      files.shards.emplace_back();
+      if (f.size_bytes > 0) {
+        leaves.push_back({f.place.at, f.digest});
+        files.shards.back() = {FirstBitsOf(f.digest), SealOf(f.chunks)};
+      }
+      // A shard that could not be read has none; then the roots are not looked at.
+      PlaceChunkDigests(store.settings, store.levels[l].size, f.place.at, f.chunks, chunks);
+    }
+    bytes_nodes.push_back(files.digest = LevelBytesNode(leaves));
+    roots.levels.push_back(std::move(files));
+    pixel_nodes.push_back(LevelPixelsNode(store.settings, store.levels[l].size, chunks));
+  }
+  roots.bytes = BytesRoot(store.documents, bytes_nodes);
+  roots.pixels = PixelsRoot(pixel_nodes);
+  return roots;
+}
+
+/// Faults and what the levels came to, in a report whose roots are already there.
+class Reporting {
+ public:
+  Reporting(const OpenedStore& store, const VerifyOptions& options, VerifyReport& report)
+      : store_(store), max_listed_(options.max_listed), report_(report) {
+    for (const OpenedLevel& level : store.levels) {
+      report.levels.emplace_back().path = level.path;
+      if (!store.listed.empty()) report.levels.back().listed = 0;
+    }
+  }
+
+  void Fault(std::string fault) {
+    ++report_.faults;
+    Keep(std::move(fault), report_.bad);
+  }
+
+  void Shard(const ShardFindings& f) {
+    VerifyReport::Level& level = report_.levels[static_cast<std::size_t>(f.place.level)];
+    report_.shards += f.size_bytes > 0 ? 1 : 0;
+    report_.chunks += static_cast<std::int64_t>(f.chunks.size());
+    report_.stored_bytes += f.size_bytes;
+    level.found += f.present ? 1 : 0;
+    const auto listed = store_.Listed(f.place);
+    if (listed && listed->has_value()) ++*level.listed;
+    if (f.missing && ++level.missing_count > 0) Keep(store_.FileOf(f.place), level.missing);
+    if (f.unexpected && ++level.surplus_count > 0) Keep(store_.FileOf(f.place), level.surplus);
+    for (const std::string& fault : f.bad) Fault(fault);
+  }
+
+  void Strange(const StrangeEntries& strange) {
+    for (const std::string& fault : strange.faults) Keep(fault, report_.bad);
+    report_.faults += strange.count;
+  }
+
+  /// Every file is there and reads well: a digest may differ all the same.
+  void CompareRoots() {
+    if (report_.faults > 0 || !report_.recorded) return;
+    const StoreRoots &recorded = *report_.recorded, &computed = report_.computed;
+    if (recorded.bytes != computed.bytes && store_.listed.empty()) {
+      Fault(StrCat("zarr.json: digest ", recorded.bytes.Hex(), " recorded, ", computed.bytes.Hex(),
+                   " computed: metadata was changed, or a shard's file is missing or another"));
+    }
+    for (std::size_t l = 0; l < store_.listed.size(); ++l) {
+      if (store_.listed[l].digest == computed.levels[l].digest) continue;
+      Fault(StrCat(store_.levels[l].path, ": a shard's file is another than was written (digest ",
+                   store_.listed[l].digest.Hex(), " of the level recorded, ",
+                   computed.levels[l].digest.Hex(), " computed)"));
+    }
+    if (report_.faults == 0 && recorded.pixels != computed.pixels) {
+      Fault(StrCat("zarr.json: pixel_digest ", recorded.pixels.Hex(), " recorded, ",
+                   computed.pixels.Hex(), " computed"));
+    }
+  }
+
+ private:
+  void Keep(std::string text, std::vector<std::string>& list) const {
+    if (list.size() < max_listed_) list.push_back(std::move(text));
+  }
+
+  const OpenedStore& store_;
+  const std::size_t max_listed_;
+  VerifyReport& report_;
+};
+
+/// Files of a label image beside its levels, by name, with their SHA-256.
+std::map<std::string, std::string> FurtherFiles(const OpenedStore& store) {
+  const Json* at = &store.documents.at("zarr.json");
+  for (const char* key : {"attributes", "patchbay", "labels", "files"}) {
+    if (!at->is_object() || !at->contains(key)) return {};
+    at = &(*at)[key];
+  }
+  std::map<std::string, std::string> files;
+  if (!at->is_object()) return files;
+  for (const auto& [name, digest] : at->items()) {
+    const bool is_plain = !name.empty() && name[0] != '.' && name.find('/') == std::string::npos;
+    if (is_plain && digest.is_string()) files[name] = digest.get<std::string>();
+  }
+  return files;
+}
+
+Status CheckFile(const std::string& path, const std::string& digest) {
+  PB_ASSIGN_OR_RETURN(const EntryKind kind, EntryKindOf(path));
+  if (kind != EntryKind::kFile) {
+    return absl::DataLossError(kind == EntryKind::kNothing ? "missing" : NameOf(kind).data());
+  }
+  PB_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path, kMaxFurtherBytes));
+  if (Sha256Of(bytes).Hex() == digest) return absl::OkStatus();
+  return absl::DataLossError("another file than was written");
+}
+
+/// A revision's own findings, under its name; nothing where it cannot be looked at.
+void AddLabels(const std::string& name, const StatusOr<VerifyReport>& own, std::size_t max_listed,
+               VerifyReport& report) {
+  const auto fault = [&](const std::string& text) {
+    ++report.faults;
+    if (report.bad.size() < max_listed) report.bad.push_back(text);
+  };
+  const std::string folder = StrCat(kLabelsFolder, "/", name);
+  bool is_clean = own.ok() && own->Clean();
+  if (!own.ok()) {
+    fault(StrCat(folder, ": ", MessageOf(own.status())));
+  } else {
+    for (const std::string& bad : own->bad) fault(StrCat(folder, "/", bad));
+    report.faults += own->faults - std::min<std::uint64_t>(own->faults, own->bad.size());
+    report.shards += own->shards;
+    report.chunks += own->chunks;
+    report.stored_bytes += own->stored_bytes;
+    const std::string set = name.substr(0, name.rfind('.'));
+    if (is_clean && name != RevisionName(set, own->computed.bytes)) {
+      is_clean = false;
+      fault(StrCat(folder, ": its digest is ", own->computed.bytes.Hex(), ": not this revision"));
+    }
+  }
+  report.labels.push_back({name, is_clean});
+}
+
+/// The label sets below the store, each with its own digests.
+Status VerifyLabels(const std::string& store, const VerifyOptions& options,
+                    const VerifyProgress& progress, VerifyReport& report) {
+  PB_ASSIGN_OR_RETURN(const EntryKind kind, EntryKindOf(StrCat(store, "/", kLabelsFolder)));
+  if (kind != EntryKind::kFolder) return absl::OkStatus();
+  PB_ASSIGN_OR_RETURN(const LabelFolders folders, ListLabelFolders(store));
+  const auto fault = [&](const std::string& text) {
+    ++report.faults;
+    if (report.bad.size() < options.max_listed) report.bad.push_back(text);
+  };
+  for (const std::string& name : folders.strange) {
+    fault(StrCat(kLabelsFolder, "/", name, ": not a label set"));
+  }
+  for (const std::string& name : folders.revisions) {
+    const auto own = VerifyStore(StrCat(store, "/", kLabelsFolder, "/", name), options, progress);
+    if (absl::IsCancelled(own.status())) return own.status();
+    AddLabels(name, own, options.max_listed, report);
+  }
+  const StatusOr<std::vector<LabelSet>> sets = ReadLabelSets(store);
+  if (!sets.ok()) {
+    fault(StrCat(kLabelsFolder, "/zarr.json: ", MessageOf(sets.status())));
+    return absl::OkStatus();
+  }
+  for (const LabelSet& set : *sets) {
+    const bool is_there = std::find(folders.revisions.begin(), folders.revisions.end(),
+                                    set.revision) != folders.revisions.end();
+    if (!is_there) fault(StrCat(kLabelsFolder, "/", set.revision, ": missing"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+StatusOr<VerifyReport> VerifyStore(const std::string& store, const VerifyOptions& options,
+                                   const VerifyProgress& progress) {
+  PB_ASSIGN_OR_RETURN(const OpenedStore opened, OpenStore(store));
+  const std::vector<ShardPlace> places = PlacesOf(opened);
+  PB_ASSIGN_OR_RETURN(
+      const std::vector<ShardFindings> findings,
+      CheckAll(opened, places, std::clamp(options.threads, 1, kMaxThreads), progress));
+  VerifyReport report;
+  report.recorded = opened.recorded;
+  report.computed = Combine(opened, findings);
+  Reporting reporting(opened, options, report);
+  for (const std::string& fault : opened.faults) reporting.Fault(fault);
+  for (const ShardFindings& f : findings) reporting.Shard(f);
+  std::set<std::string> documents, shards;
+  for (const auto& [path, document] : opened.documents) documents.insert(path);
+  for (const ShardPlace& place : places) shards.insert(opened.FileOf(place));
+  for (const auto& [name, digest] : FurtherFiles(opened)) {
+    documents.insert(name);
+    const Status same = CheckFile(StrCat(opened.path, "/", name), digest);
+    if (!same.ok()) reporting.Fault(StrCat(name, ": ", MessageOf(same)));
+  }
+  reporting.Strange(
+      FindStrangeEntries(opened.path, {documents, shards, kLabelsFolder}, options.max_listed));
+  reporting.CompareRoots();
+  PB_RETURN_IF_ERROR(VerifyLabels(opened.path, options, progress, report));
+  return report;
+}
+
+Json ToJson(const VerifyReport& report) {
+  Json levels = Json::array();
+  for (const VerifyReport::Level& level : report.levels) {
+    levels.push_back({{"path", level.path},
+                      {"listed", level.listed ? Json(*level.listed) : Json(nullptr)},
+                      {"found", level.found},
+                      {"missing", level.missing},
+                      {"missing_count", level.missing_count},
+                      {"surplus", level.surplus},
+                      {"surplus_count", level.surplus_count}});
+  }
+  Json labels = Json::array();
+  for (const VerifyReport::Labels& set : report.labels) {
+    labels.push_back({{"name", set.name}, {"clean", set.is_clean}});
+  }
+  Json json = {{"clean", report.Clean()},     {"faults", report.faults},
+               {"bad", report.bad},           {"shards", report.shards},
+               {"chunks", report.chunks},     {"stored_bytes", report.stored_bytes},
+               {"digest", nullptr},           {"pixel_digest", nullptr},
+               {"recorded_digest", nullptr},  {"recorded_pixel_digest", nullptr},
+               {"labels", std::move(labels)}, {"levels", std::move(levels)}};
+  if (report.faults == 0) {
+    json["digest"] = report.computed.bytes.Hex();
+    json["pixel_digest"] = report.computed.pixels.Hex();
+  }
+  if (report.recorded) {
+    json["recorded_digest"] = report.recorded->bytes.Hex();
+    json["recorded_pixel_digest"] = report.recorded->pixels.Hex();
+  }
+  return json;
+}
+
+}  // namespace patchbay::zarr

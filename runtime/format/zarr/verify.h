@@ -1,0 +1,77 @@
+// Looking at a finished store: what it holds, and whether every byte is as it was written.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/core/status.h"
+#include "runtime/format/json/json.h"
+#include "runtime/format/zarr/image_store.h"
+
+namespace patchbay::zarr {
+
+struct VerifyOptions {
+  int threads = 1;
+  /// At most this many faults are listed; all are counted.
+  std::size_t max_listed = 1000;
+};
+
+struct VerifyReport {
+  /// The shard files of one level. Of the names at most max_listed are kept, the first in row-major
+  /// order.
+  struct Level {
+    std::string path;                    ///< "0"
+    std::optional<std::int64_t> listed;  ///< files written; absent where the store does not say
+    std::int64_t found = 0;              ///< of the shard grid's names, those that are there
+    std::vector<std::string> missing;    ///< "0/c/0/3/4": written, and not there
+    std::int64_t missing_count = 0;
+    std::vector<std::string> surplus;  ///< there, and the store was written without
+    std::int64_t surplus_count = 0;
+  };
+
+  StoreRoots computed;  ///< meaningful when faults == 0
+  std::optional<StoreRoots>
+      recorded;  ///< what the metadata says; absent in stores of other writers
+  std::vector<Level> levels;
+  /// A revision of a label set below the store.
+  struct Labels {
+    std::string name;  ///< "gleason.1f0c..."
+    bool is_clean = false;
+  };
+  std::vector<Labels> labels;
+  std::int64_t shards = 0, chunks = 0;  ///< of the image, and of the label sets below it
+  std::uint64_t stored_bytes = 0;
+  std::uint64_t faults = 0;
+  std::vector<std::string> bad;  ///< "0/c/0/1/2 chunk (0,3,1): crc32c mismatch (...)", in order
+  /// Nothing bad, and the roots are the recorded ones.
+  bool Clean() const {
+    return faults == 0 && recorded.has_value() && recorded->bytes == computed.bytes &&
+           recorded->pixels == computed.pixels;
+  }
+};
+
+/// The object `patchbay verify --json` prints; digests are null unless faults == 0.
+Json ToJson(const VerifyReport& report);
+
+/// (shards done, shards in all). Called from the calling thread or a worker thread, never from two
+/// at once. Its error ends the work.
+using VerifyProgress = std::function<Status(std::int64_t done, std::int64_t total)>;
+
+/// Reads every shard, checks every checksum, decodes every chunk and recomputes both roots; holds
+/// what is there against the list of shard files, where the store has one. Bad content is
+/// reported, not returned as an error (where nothing else is bad, a digest that is not the recorded
+/// one is a fault by itself); an error means the store could not be looked at (metadata missing,
+/// not written by Patchbay's image writer). The roots do not depend on `threads`.
+StatusOr<VerifyReport> VerifyStore(const std::string& store, const VerifyOptions& options = {},
+                                   const VerifyProgress& progress = {});
+
+/// The object `patchbay inspect --json` prints for a store: digest, pixel_digest, source {kind,
+/// bytes}, stored_bytes, axes, dtype, levels [{shape, chunk, downsample}], spacing [{axis, value,
+/// unit}], mpp ([y, x] or null), stain (what its colours were fitted to at ingest). Fields the
+/// store does not know are null. Reads metadata and file sizes only.
+StatusOr<Json> InspectStore(const std::string& store);
+
+}  // namespace patchbay::zarr

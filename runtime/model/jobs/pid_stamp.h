@@ -1,0 +1,28 @@
+// A process as another one can later recognise it, or prove that it is gone.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "runtime/core/status.h"
+#include "runtime/format/json/json.h"
+
+namespace patchbay {
+
+struct PidStamp {
+  std::string host;           ///< HostIdentity of its machine and namespaces
+  std::int64_t pid = 0;       ///< there
+  std::uint64_t started = 0;  ///< in clock ticks since the machine's start: pids come again
+};
+
+/// The process that calls. FailedPrecondition without /proc.
+StatusOr<PidStamp> ThisPid();
+
+/// True when the process is seen to have ended; false while it lives and when that cannot be seen
+/// from here (another machine, another PID namespace).
+bool HasEnded(const PidStamp& process);
+
+Json ToJson(const PidStamp& process);
+StatusOr<PidStamp> PidStampFromJson(const Json& value);
+
+}  // namespace patchbay

@@ -1,0 +1,157 @@
+#include "runtime/model/ops/stain_fit.h"
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+#include <vector>
+
+#include "runtime/core/strings.h"
+
+namespace patchbay::plan {
+namespace {
+
+/// Rounded numbers that somebody typed still are directions.
+constexpr double kUnitTolerance = 1e-3;
+constexpr double kLeastDifference = 1e-6;
+constexpr std::string_view kWhat = "stain fit";
+
+struct FallbackName {
+  StainFallback fallback;
+  std::string_view name;
+};
+constexpr FallbackName kFallbackNames[] = {{StainFallback::kNone, "none"},
+                                           {StainFallback::kTooFewPixels, "too_few_pixels"},
+                                           {StainFallback::kOneStain, "one_stain"},
+                                           {StainFallback::kNoConcentration, "no_concentration"}};
+
+Status Wrong(std::string_view cause) {
+  return absl::InvalidArgumentError(StrCat(kWhat, ": ", cause));
+}
+
+StatusOr<std::vector<double>> Numbers(const Json& values, std::size_t count) {
+  if (!values.is_array() || values.size() != count) {
+    return Wrong(StrCat("expected ", count, " numbers"));
+  }
+  std::vector<double> numbers;
+  for (const Json& value : values) {
+    if (!value.is_number() || !std::isfinite(value.get<double>())) return Wrong("not all numbers");
+    numbers.push_back(value.get<double>());
+  }
+  return numbers;
+}
+
+bool IsUnit(const std::array<double, 3>& v) {
+  return std::abs(std::sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2]) - 1) <= kUnitTolerance;
+}
+
+double Distance(const std::array<double, 3>& a, const std::array<double, 3>& b) {
+  return std::hypot(a[0] - b[0], a[1] - b[1], a[2] - b[2]);
+}
+
+template <typename Fit>
+Json PartToJson(const Fit& fit) {
+  Json part = {{"values", ValuesOf(fit)}};
+  if (fit.fallback != StainFallback::kNone) part["fallback"] = NameOf(fit.fallback);
+  return part;
+}
+
+template <typename Fit, typename FromValues>
+StatusOr<Fit> PartFromJson(const Json& whole, const char* name, FromValues&& from_values) {
+  PB_ASSIGN_OR_RETURN(const Json* part, JsonMember(whole, name, kWhat));
+  PB_ASSIGN_OR_RETURN(const Json* values, JsonMember(*part, "values", kWhat));
+  PB_ASSIGN_OR_RETURN(Fit fit, from_values(*values));
+  if (!part->contains("fallback")) return fit;
+  PB_ASSIGN_OR_RETURN(const std::string why, JsonString(*part, "fallback", kWhat));
+  const std::optional<StainFallback> fallback = StainFallbackFromName(why);
+  if (!fallback) return Wrong("unknown fallback");
+  fit.fallback = *fallback;
+  return fit;
+}
+
+}  // namespace
+
+std::string_view NameOf(StainFallback fallback) {
+  for (const FallbackName& row : kFallbackNames) {
+    if (row.fallback == fallback) return row.name;
+  }
+  return "";
+}
+
+std::optional<StainFallback> StainFallbackFromName(std::string_view name) {
+  for (const FallbackName& row : kFallbackNames) {
+    if (row.name == name) return row.fallback;
+  }
+  return std::nullopt;
+}
+
+MacenkoFit DefaultMacenko() {
+  return {.stains = {{{0.5626, 0.7201, 0.4062}, {0.2159, 0.8012, 0.5581}}},
+          .max_concentrations = {1.9705, 1.0308}};
+}
+
+ReinhardFit DefaultReinhard() {
+  return {.mean = {53.195, 34.041, -13.638}, .std = {11.282, 6.053, 4.423}};
+}
+
+Json ValuesOf(const MacenkoFit& fit) {
+  Json values = Json::array();
+  for (const auto& stain : fit.stains) {
+    for (const double part : stain) values.push_back(part);
+  }
+  for (const double concentration : fit.max_concentrations) values.push_back(concentration);
+  return values;
+}
+
+Json ValuesOf(const ReinhardFit& fit) {
+  Json values = Json::array();
+  for (const double mean : fit.mean) values.push_back(mean);
+  for (const double deviation : fit.std) values.push_back(deviation);
+  return values;
+}
+
+StatusOr<MacenkoFit> MacenkoFromValues(const Json& values) {
+  PB_ASSIGN_OR_RETURN(const std::vector<double> n, Numbers(values, kMacenkoValues));
+  const MacenkoFit fit{.stains = {{{n[0], n[1], n[2]}, {n[3], n[4], n[5]}}},
+                       .max_concentrations = {n[6], n[7]}};
+  if (!IsUnit(fit.stains[0]) || !IsUnit(fit.stains[1])) {
+    return Wrong("each stain (3 numbers) must be a vector of length 1");
+  }
+  if (Distance(fit.stains[0], fit.stains[1]) < kLeastDifference) {
+    return Wrong("both stains are the same");
+  }
+  if (fit.stains[0][0] < fit.stains[1][0]) {
+    return Wrong("hematoxylin comes first: it has the larger red");
+  }
+  if (fit.max_concentrations[0] <= 0 || fit.max_concentrations[1] <= 0) {
+    return Wrong("concentrations must be above 0");
+  }
+  return fit;
+}
+
+StatusOr<ReinhardFit> ReinhardFromValues(const Json& values) {
+  PB_ASSIGN_OR_RETURN(const std::vector<double> n, Numbers(values, kReinhardValues));
+  const ReinhardFit fit{.mean = {n[0], n[1], n[2]}, .std = {n[3], n[4], n[5]}};
+  if (*std::min_element(fit.std.begin(), fit.std.end()) <= 0) {
+    return Wrong("standard deviations must be above 0");
+  }
+  return fit;
+}
+
+Json ToJson(const StainFit& fit) {
+  return {{"pixels", fit.pixels},
+          {"tissue_pixels", fit.tissue_pixels},
+          {"macenko", PartToJson(fit.macenko)},
+          {"reinhard", PartToJson(fit.reinhard)}};
+}
+
+StatusOr<StainFit> StainFitFromJson(const Json& value) {
+  StainFit fit;
+  PB_ASSIGN_OR_RETURN(fit.pixels, JsonCount(value, "pixels", kWhat));
+  PB_ASSIGN_OR_RETURN(fit.tissue_pixels, JsonCount(value, "tissue_pixels", kWhat));
+  PB_ASSIGN_OR_RETURN(fit.macenko, PartFromJson<MacenkoFit>(value, "macenko", MacenkoFromValues));
+  PB_ASSIGN_OR_RETURN(fit.reinhard,
+                      PartFromJson<ReinhardFit>(value, "reinhard", ReinhardFromValues));
+  return fit;
+}
+
+}  // namespace patchbay::plan

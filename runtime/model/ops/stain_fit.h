@@ -1,0 +1,85 @@
+// What the colours of one image come to: the numbers that stain normalisation maps from, and to.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "runtime/core/status.h"
+#include "runtime/format/json/json.h"
+
+namespace patchbay::plan {
+
+/// What intensities are divided by before the logarithm: OD = -ln(clip(I, 1, kStainWhite) /
+/// kStainWhite).
+inline constexpr double kStainWhite = 240;
+/// A pixel is tissue when the OD of any channel is above it: 0.15 in decadic units.
+inline constexpr double kStainTissueOd = 0.345;
+
+/// Why an image has no fit of its own.
+enum class StainFallback : std::uint8_t {
+  kNone,             ///< it has one
+  kTooFewPixels,     ///< hardly any tissue: a blank slide
+  kOneStain,         ///< the colours lie on a line, or both stains are the same direction
+  kNoConcentration,  ///< one of the stains is not there
+};
+
+/// "none", "too_few_pixels", "one_stain", "no_concentration".
+std::string_view NameOf(StainFallback fallback);
+std::optional<StainFallback> StainFallbackFromName(std::string_view name);
+
+/// Macenko: two directions in optical density and how much of each there is. Columns of the usual
+/// 3 x 2 matrix are the rows here.
+struct MacenkoFit {
+  /// [hematoxylin, eosin][red, green, blue]: unit vectors; hematoxylin has the larger red.
+  std::array<std::array<double, 3>, 2> stains{};
+  /// The 99th percentile of each stain's concentration over the tissue.
+  std::array<double, 2> max_concentrations{};
+  /// Not kNone: the numbers are DefaultMacenko's.
+  StainFallback fallback = StainFallback::kNone;
+
+  bool operator==(const MacenkoFit&) const = default;
+};
+
+/// Reinhard: mean and population standard deviation of the tissue in CIE L*a*b* (D65, 2 degrees,
+/// from sRGB): L 0 to 100, a and b around 0.
+struct ReinhardFit {
+  std::array<double, 3> mean{}, std{};
+  /// Not kNone: the numbers are DefaultReinhard's.
+  StainFallback fallback = StainFallback::kNone;
+
+  bool operator==(const ReinhardFit&) const = default;
+};
+
+/// The reference that cuCIM, torchstain, PathML and MONAI ship.
+MacenkoFit DefaultMacenko();
+/// Measured on a public TCGA tile of breast tissue, 512 x 512 at 20x.
+ReinhardFit DefaultReinhard();
+
+/// Of one image; both, so that a store serves either profile.
+struct StainFit {
+  MacenkoFit macenko;
+  ReinhardFit reinhard;
+  std::uint64_t tissue_pixels = 0, pixels = 0;
+
+  bool operator==(const StainFit&) const = default;
+};
+
+/// The flat lists a config and a plan hold: hematoxylin's r, g, b, eosin's r, g, b, the two
+/// concentrations; the three means, the three deviations.
+inline constexpr std::size_t kMacenkoValues = 8, kReinhardValues = 6;
+Json ValuesOf(const MacenkoFit& fit);
+Json ValuesOf(const ReinhardFit& fit);
+/// InvalidArgument unless all numbers are there and make sense: unit vectors (to 1e-3) that differ,
+/// hematoxylin first, concentrations above 0; deviations above 0. The fallback is kNone.
+StatusOr<MacenkoFit> MacenkoFromValues(const Json& values);
+StatusOr<ReinhardFit> ReinhardFromValues(const Json& values);
+
+/// {"pixels", "tissue_pixels", "macenko": {"values", "fallback"?}, "reinhard": {...}}: as a store
+/// carries it.
+Json ToJson(const StainFit& fit);
+/// InvalidArgument for what ToJson does not give.
+StatusOr<StainFit> StainFitFromJson(const Json& value);
+
+}  // namespace patchbay::plan

@@ -1,0 +1,39 @@
+// What the ops of volumes need to know of an image beside its voxels.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include "runtime/core/extent.h"
+
+namespace patchbay::plan {
+
+/// One value an axis.
+struct PerAxis {
+  double z = 1, y = 1, x = 1;
+
+  bool operator==(const PerAxis&) const = default;
+};
+
+struct VolumeFacts {
+  /// Millimetres from one voxel of a finished patch to the next, as it would be without
+  /// augmentation.
+  PerAxis spacing;
+  /// Voxels of the level that is read for one of the finished patch; above 1: the patch is coarser.
+  PerAxis step;
+  /// Under zscore: of the windowed values over the body of the image.
+  double mean = 0, std = 1;
+
+  bool operator==(const VolumeFacts&) const = default;
+};
+
+/// Voxels of the level that `side` voxels of a patch cover.
+inline std::int64_t SourceSide(std::int64_t side, double step) {
+  return std::max<std::int64_t>(1, std::llround(static_cast<double>(side) * step));
+}
+inline Extent SourceSides(const Extent& patch, const PerAxis& step) {
+  return {SourceSide(patch.z, step.z), SourceSide(patch.y, step.y), SourceSide(patch.x, step.x)};
+}
+
+}  // namespace patchbay::plan

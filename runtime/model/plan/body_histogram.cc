@@ -1,0 +1,93 @@
+#include "runtime/model/plan/body_histogram.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <string_view>
+
+#include "runtime/core/base64.h"
+#include "runtime/core/strings.h"
+#include "runtime/model/plan/varint.h"
+
+namespace patchbay::plan {
+namespace {
+
+constexpr std::int64_t kLeastHu = -32'768;
+constexpr std::uint64_t kMostVoxels = std::uint64_t{1} << 40;
+
+Status Wrong(std::string_view cause) {
+  return absl::InvalidArgumentError(StrCat("read body histogram: ", cause));
+}
+
+}  // namespace
+
+void BodyHistogram::Merge(const BodyHistogram& other) {
+  for (std::size_t i = 0; i < kBins; ++i) counts_[i] += other.counts_[i];
+}
+
+std::uint64_t BodyHistogram::Voxels() const {
+  return std::accumulate(counts_.begin(), counts_.end(), std::uint64_t{0});
+}
+
+std::optional<MeanAndDeviation> BodyHistogram::Statistics(
+    const std::optional<WindowOptions>& window) const {
+  const auto voxels = static_cast<double>(Voxels());
+  if (voxels == 0) return std::nullopt;
+  const auto value = [&window](std::size_t bin) {
+    return Windowed(static_cast<double>(static_cast<std::int64_t>(bin) + kLeastHu), window);
+  };
+  MeanAndDeviation stats{0, 0};
+  for (std::size_t i = 0; i < kBins; ++i) stats.mean += static_cast<double>(counts_[i]) * value(i);
+  stats.mean /= voxels;
+  for (std::size_t i = 0; i < kBins; ++i) {
+    const double from_mean = value(i) - stats.mean;
+    stats.std += static_cast<double>(counts_[i]) * from_mean * from_mean;
+  }
+  stats.std = std::sqrt(stats.std / voxels);
+  return stats;
+}
+
+Json BodyHistogram::ToJson() const {
+  const auto some = [](std::uint64_t count) { return count != 0; };
+  const auto first = std::find_if(counts_.begin(), counts_.end(), some);
+  const auto last = std::find_if(counts_.rbegin(), counts_.rend(), some).base();
+  std::string bytes;
+  for (auto at = first; at < last; ++at) {
+    AppendVarint(bytes, *at);
+    if (*at != 0) continue;
+    const auto next = std::find_if(at, last, some);
+    AppendVarint(bytes, static_cast<std::uint64_t>(next - at - 1));
+    at = next - 1;
+  }
+  const std::int64_t hu = first == counts_.end() ? 0 : first - counts_.begin() + kLeastHu;
+  return {{"voxels", Voxels()}, {"first", hu}, {"counts", Base64Of(bytes)}};
+}
+
+StatusOr<BodyHistogram> BodyHistogram::FromJson(const Json& value) {
+  constexpr std::string_view kWhat = "read body histogram";
+  PB_ASSIGN_OR_RETURN(const std::uint64_t voxels, JsonCount(value, "voxels", kWhat));
+  PB_ASSIGN_OR_RETURN(const std::int64_t first, JsonInt(value, "first", kWhat));
+  PB_ASSIGN_OR_RETURN(const std::string text, JsonString(value, "counts", kWhat));
+  PB_ASSIGN_OR_RETURN(const std::string bytes, FromBase64(text));
+  if (first < kLeastHu || first >= kLeastHu + static_cast<std::int64_t>(kBins)) {
+    return Wrong(StrCat("first: ", first, " is not an int16"));
+  }
+  BodyHistogram histogram;
+  std::string_view rest = bytes;
+  auto bin = static_cast<std::size_t>(first - kLeastHu);
+  while (!rest.empty()) {
+    std::uint64_t count = 0, zeros = 0;
+    if (!TakeVarint(rest, kMostVoxels, count)) return Wrong("counts: cut short, or too large");
+    if (bin >= kBins) return Wrong("counts: more than there are values");
+    histogram.counts_[bin++] = count;
+    if (count != 0) continue;
+    if (!TakeVarint(rest, kBins, zeros)) return Wrong("counts: cut short, or too large");
+    bin += static_cast<std::size_t>(zeros);
+  }
+  if (histogram.Voxels() != voxels || histogram.ToJson() != value) {
+    return Wrong("it does not add up");
+  }
+  return histogram;
+}
+
+}  // namespace patchbay::plan

@@ -1,0 +1,75 @@
+// A set of pixels on a lattice over one image, as sorted runs: which places of the image are
+// tissue, or of a class.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/core/extent.h"
+#include "runtime/core/status.h"
+
+namespace patchbay::plan {
+
+/// Cells (z, y, x) to (z, y, x + count - 1).
+struct CellRun {
+  std::uint32_t z = 0, y = 0, x = 0;
+  std::uint32_t count = 0;
+
+  bool operator==(const CellRun&) const = default;
+};
+
+/// Cells of `step` x `step` pixels of a plane from the image's origin; planes have no step. A cell
+/// stands for its centre: pixel (z, y * step + step / 2, x * step + step / 2), so with a step of 1
+/// for itself. Value; grows in row order only.
+class CellSet {
+ public:
+  static constexpr std::size_t kMaxRuns = std::size_t{1} << 23;
+  static constexpr std::uint32_t kMaxStep = 1u << 16;
+
+  /// `step` is a power of two; larger means fewer cells, and places further apart.
+  explicit CellSet(std::uint32_t step = 1) : step_(step) {}
+
+  /// Adds a run behind all that are there; one that continues the last run becomes part of it.
+  /// InvalidArgument when it is empty, not behind them, or one run too many.
+  Status Append(const CellRun& run);
+
+  std::uint32_t step() const { return step_; }
+  const std::vector<CellRun>& runs() const { return runs_; }
+  /// Cells, and the pixels of a plane that they stand for.
+  std::uint64_t size() const { return ends_.empty() ? 0 : ends_.back(); }
+  std::uint64_t Pixels() const { return size() * step_ * step_; }
+  bool empty() const { return runs_.empty(); }
+
+  /// Cell `n` in row order, n < size(). Logarithmic in the runs.
+  Point Cell(std::uint64_t n) const;
+  bool Contains(const Point& cell) const;
+  /// The pixel that a cell stands for.
+  Point PixelOf(const Point& cell) const;
+
+  /// Everything in `a` or `b`: parts of one image that were indexed apart. InvalidArgument when the
+  /// steps differ.
+  static StatusOr<CellSet> Union(const CellSet& a, const CellSet& b);
+
+  /// Bytes that the set keeps.
+  std::size_t MemoryBytes() const;
+
+  /// Appends the set to `out`: a few bytes a run.
+  void EncodeTo(std::string& out) const;
+  /// Takes what EncodeTo gave off the front of `text`. InvalidArgument for anything else, and for a
+  /// cell whose centre lies outside an image of `size` pixels.
+  static StatusOr<CellSet> DecodeFrom(std::string_view& text, const Extent& size);
+
+  bool operator==(const CellSet& other) const {
+    return step_ == other.step_ && runs_ == other.runs_;
+  }
+
+ private:
+  std::uint32_t step_;
+  std::vector<CellRun> runs_;
+  std::vector<std::uint64_t> ends_;  ///< cells up to the end of each run
+};
+
+}  // namespace patchbay::plan

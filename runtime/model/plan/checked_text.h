@@ -1,0 +1,61 @@
+// Small binary files of a label set: a mark, what they hold, and a checksum at the end.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "runtime/core/hash.h"
+#include "runtime/core/status.h"
+#include "runtime/core/strings.h"
+#include "runtime/model/plan/varint.h"
+
+namespace patchbay::plan {
+
+inline constexpr std::size_t kCheckBytes = 16;
+
+inline std::string CheckOf(std::string_view text) {
+  return Sha256Of(text).Hex().substr(0, kCheckBytes);
+}
+
+inline std::string WithCheck(std::string text) { return text + CheckOf(text); }
+
+/// What lies between the mark and the checksum. `what` begins the messages ("read position index").
+inline StatusOr<std::string_view> CheckedBody(std::string_view text, std::string_view mark,
+                                              std::size_t most_bytes, std::string_view what) {
+  if (!text.starts_with(mark) || text.size() < mark.size() + kCheckBytes ||
+      text.size() > most_bytes) {
+    return absl::InvalidArgumentError(StrCat(what, ": not an index of this version"));
+  }
+  const std::string_view check = text.substr(text.size() - kCheckBytes);
+  text.remove_suffix(kCheckBytes);
+  if (CheckOf(text) != check) {
+    return absl::DataLossError(StrCat(what, ": its checksum differs"));
+  }
+  return text.substr(mark.size());
+}
+
+/// All that is left of `text`: how many classes there are, at most `most`, and then each as `take`
+/// takes it off the front, a StatusOr of Class. Their values rise. Messages as of CheckedBody.
+template <typename Class, typename Take>
+StatusOr<std::vector<Class>> TakeClasses(std::string_view text, std::uint64_t most,
+                                         std::string_view what, const Take& take) {
+  std::vector<Class> classes;
+  std::uint64_t count = 0;
+  if (!TakeVarint(text, most, count)) {
+    return absl::InvalidArgumentError(StrCat(what, ": too many classes"));
+  }
+  for (std::uint64_t i = 0; i < count; ++i) {
+    PB_ASSIGN_OR_RETURN(Class one, take(text));
+    if (!classes.empty() && classes.back().value >= one.value) {
+      return absl::InvalidArgumentError(
+          StrCat(what, ": classes that are not in the order of their values"));
+    }
+    classes.push_back(std::move(one));
+  }
+  if (text.empty()) return classes;
+  return absl::InvalidArgumentError(StrCat(what, ": more than its classes"));
+}
+
+}  // namespace patchbay::plan

@@ -1,0 +1,46 @@
+// How many voxels of each class have which Hounsfield units: what statistics over a dataset's
+// foreground are summed from. Written beside the label image.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/core/status.h"
+
+namespace patchbay::plan {
+
+/// The file's name in the folder of a revision of a label set.
+inline constexpr char kClassHistogramsFile[] = "histograms.index";
+inline constexpr std::size_t kMaxClassHistogramsBytes = std::size_t{64} << 20;
+
+/// Counts by int16 value; those of no voxel are absent. Value type; merging is adding.
+using HuHistogram = std::map<std::int16_t, std::uint64_t>;
+
+struct ClassHistogram {
+  std::uint8_t value = 0;
+  std::string name;
+  HuHistogram counts;
+
+  bool operator==(const ClassHistogram&) const = default;
+};
+
+/// Of one image, at level 0; of a float volume each value rounded to the nearest int16.
+struct ClassHistograms {
+  std::vector<ClassHistogram> classes;  ///< by value
+
+  const ClassHistogram* Find(std::string_view name) const;
+  /// Adds another image's. InvalidArgument when a value has another name there.
+  Status Merge(const ClassHistograms& other);
+  bool operator==(const ClassHistograms&) const = default;
+};
+
+/// A compact text with a checksum at its end; equal histograms give equal bytes.
+std::string EncodeClassHistograms(const ClassHistograms& histograms);
+/// InvalidArgument for what EncodeClassHistograms does not give; DataLoss when the checksum
+/// differs.
+StatusOr<ClassHistograms> DecodeClassHistograms(std::string_view text);
+
+}  // namespace patchbay::plan

@@ -1,0 +1,394 @@
+#include "runtime/model/plan/class_table.h"
+
+#include <algorithm>
+#include <set>
+
+#include "runtime/core/strings.h"
+#include "runtime/format/yaml/key_table.h"
+#include "runtime/format/yaml/yaml.h"
+
+namespace patchbay::plan {
+namespace {
+
+constexpr std::size_t kMaxNameBytes = 200;
+constexpr std::size_t kMaxNames = 1000;
+
+using config::Key;
+using config::KeyType;
+
+Key NamesKey(const char* name, const char* help) {
+  Key key;
+  key.name = name;
+  key.type = KeyType::kStringList;
+  key.fallback = Json::array();
+  key.max_items = kMaxNames;
+  key.help = help;
+  return key;
+}
+
+/// Of the table, without its list of classes.
+Key TableKeys() {
+  Key exhaustive;
+  exhaustive.name = "exhaustive";
+  exhaustive.type = KeyType::kBool;
+  exhaustive.fallback = false;
+  Key background;
+  background.name = "background";
+  background.fallback = "";
+  Key table;
+  table.type = KeyType::kMap;
+  table.members = {exhaustive, background, NamesKey("region_of_interest", "names of annotations"),
+                   NamesKey("skip", "names of annotations")};
+  return table;
+}
+
+/// Of one class, without its `from`.
+Key ClassKeys() {
+  Key name;
+  name.name = "name";
+  name.required = true;
+  Key value;
+  value.name = "value";
+  value.type = KeyType::kInt;
+  value.required = true;
+  value.min = 0;
+  value.max = kIgnoreClass;
+  Key table;
+  table.type = KeyType::kMap;
+  table.members = {name, value, NamesKey("aliases", "other names")};
+  return table;
+}
+
+/// `node` less one member, which is returned beside it.
+const config::YamlNode* Without(const config::YamlNode& node, std::string_view name,
+                                config::YamlNode& rest) {
+  rest = node;
+  std::erase_if(rest.members, [&](const auto& member) { return member.name == name; });
+  return node.Find(name);
+}
+
+Status Refuse(const config::YamlNode& at, std::string_view cause) {
+  return absl::InvalidArgumentError(StrCat(at.Where(), ": ", cause));
+}
+
+std::vector<std::string> Texts(const Json& list) {
+  std::vector<std::string> out;
+  for (const Json& text : list) out.push_back(text.get<std::string>());
+  return out;
+}
+
+/// 3, or [1, 2].
+StatusOr<std::vector<int>> ValuesIn(const config::YamlNode& node) {
+  Key key;
+  key.name = "from";
+  key.type = KeyType::kIntList;
+  key.min = 0;
+  key.max = 255;
+  Key holder;
+  holder.type = KeyType::kMap;
+  holder.members = {key};
+  config::YamlNode list = node;
+  if (node.kind == config::YamlNode::Kind::kScalar) {
+    list.kind = config::YamlNode::Kind::kList;
+    list.items = {node};
+    list.text.clear();
+  }
+  config::YamlNode map;
+  map.kind = config::YamlNode::Kind::kMap;
+  map.line = node.line;
+  map.source = node.source;
+  map.members.push_back({"from", node.line, list});
+  PB_ASSIGN_OR_RETURN(const Json values, config::Validate(map, holder));
+  return values["from"].get<std::vector<int>>();
+}
+
+StatusOr<std::map<std::string, std::vector<int>>> FromIn(const config::YamlNode& node) {
+  std::map<std::string, std::vector<int>> from;
+  if (node.kind != config::YamlNode::Kind::kMap) {
+    PB_ASSIGN_OR_RETURN(from[""], ValuesIn(node));
+    return from;
+  }
+  for (const auto& member : node.members) {
+    PB_ASSIGN_OR_RETURN(from[member.name], ValuesIn(member.value));
+  }
+  return from;
+}
+
+StatusOr<LabelClass> ClassIn(const config::YamlNode& node) {
+  if (node.kind != config::YamlNode::Kind::kMap) {
+    return Refuse(node, "a class is a map such as {name: tumour, value: 1}");
+  }
+  config::YamlNode rest;
+  const config::YamlNode* from = Without(node, "from", rest);
+  PB_ASSIGN_OR_RETURN(const Json values, config::Validate(rest, ClassKeys()));
+  LabelClass out;
+  out.name = values["name"].get<std::string>();
+  out.value = values["value"].get<int>();
+  out.aliases = Texts(values["aliases"]);
+  if (from == nullptr) return out;
+  PB_ASSIGN_OR_RETURN(out.from, FromIn(*from));
+  return out;
+}
+
+/// As names are compared: lower case, no blanks around.
+std::string Plain(std::string_view name) {
+  const auto is_blank = [](char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; };
+  while (!name.empty() && is_blank(name.front())) name.remove_prefix(1);
+  while (!name.empty() && is_blank(name.back())) name.remove_suffix(1);
+  std::string out(name);
+  for (char& c : out) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return out;
+}
+
+bool IsClassName(std::string_view name) {
+  return !name.empty() && name.size() <= kMaxNameBytes &&
+         name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_-") == std::string_view::npos;
+}
+
+Status CheckNames(const ClassTable& table) {
+  std::set<std::string> seen;
+  for (const std::string& name : NamesOf(table)) {
+    if (name.empty() || name.size() > kMaxNameBytes) {
+      return absl::InvalidArgumentError(
+          StrCat("name '", name.substr(0, 50), "' is not 1 to ", kMaxNameBytes, " bytes"));
+    }
+    if (!seen.insert(Plain(name)).second) {
+      return absl::InvalidArgumentError(StrCat(
+          "name '", name, "' is there twice (upper and lower case are the same, and a class ",
+          "needs no alias of its own name)"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+/// That a site's mask values mean one class each.
+Status CheckFrom(const ClassTable& table) {
+  std::map<std::pair<std::string, int>, std::string> seen;
+  for (const LabelClass& one : table.classes) {
+    for (const auto& [site, values] : one.from) {
+      for (const int value : values) {
+        const auto [at, is_new] = seen.insert({{site, value}, one.name});
+        if (is_new) continue;
+        return absl::InvalidArgumentError(StrCat("mask value ", value,
+                                                 site.empty() ? "" : " of site ", site, " is both ",
+                                                 at->second, " and ", one.name));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+Status CheckClasses(const ClassTable& table) {
+  if (table.classes.empty() || table.classes.size() > kMaxClasses) {
+    return absl::InvalidArgumentError(
+        StrCat("classes: ", table.classes.size(), " of them, expected 1 to ", kMaxClasses));
+  }
+  std::set<int> values;
+  for (const LabelClass& one : table.classes) {
+    if (!IsClassName(one.name)) {
+      return absl::InvalidArgumentError(
+          StrCat("class '", one.name,
+                 "': a name is lower-case letters, digits, _ and -; others are aliases"));
+    }
+    if (one.value < 0 || one.value > kIgnoreClass) {
+      return absl::InvalidArgumentError(StrCat("class '", one.name, "': value ", one.value));
+    }
+    if (one.value != kIgnoreClass && !values.insert(one.value).second) {
+      return absl::InvalidArgumentError(
+          StrCat("class '", one.name, "': value ", one.value, " is another class's"));
+    }
+  }
+  PB_RETURN_IF_ERROR(CheckNames(table));
+  return CheckFrom(table);
+}
+
+/// The class of uncovered pixels, where there are such.
+Status FindBackground(ClassTable& table) {
+  const bool is_needed = table.exhaustive || !table.region_of_interest.empty();
+  if (!is_needed) {
+    if (table.background.empty()) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        "background: needs exhaustive: true or region_of_interest, or no pixel has it");
+  }
+  if (table.exhaustive && !table.region_of_interest.empty()) {
+    return absl::InvalidArgumentError("exhaustive: true and region_of_interest exclude each other");
+  }
+  for (const LabelClass& one : table.classes) {
+    if (table.background.empty() && one.value == 0) table.background = one.name;
+  }
+  if (table.Find(table.background) != nullptr) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      table.background.empty()
+          ? std::string("background: name the class of the pixels that no annotation covers")
+          : StrCat("background: '", table.background, "' is not a class of the table"));
+}
+
+Status Finish(ClassTable& table) {
+  PB_RETURN_IF_ERROR(CheckClasses(table));
+  return FindBackground(table);
+}
+
+StatusOr<std::vector<std::string>> TextsOf(const Json& object, const char* key,
+                                           std::string_view what) {
+  std::vector<std::string> out;
+  if (!object.contains(key)) return out;
+  if (!object[key].is_array()) {
+    return absl::InvalidArgumentError(StrCat(what, ": ", key, ": not a list"));
+  }
+  for (const Json& text : object[key]) {
+    if (!text.is_string()) {
+      return absl::InvalidArgumentError(StrCat(what, ": ", key, ": not a text"));
+    }
+    out.push_back(text.get<std::string>());
+  }
+  return out;
+}
+
+StatusOr<LabelClass> ClassFromJson(const Json& value, std::string_view what) {
+  LabelClass out;
+  PB_ASSIGN_OR_RETURN(out.name, JsonString(value, "name", what));
+  PB_ASSIGN_OR_RETURN(const std::int64_t number, JsonInt(value, "value", what));
+  out.value = static_cast<int>(std::clamp<std::int64_t>(number, -1, kIgnoreClass + 1));
+  PB_ASSIGN_OR_RETURN(out.aliases, TextsOf(value, "aliases", what));
+  const Json from = value.value("from", Json::object());
+  if (!from.is_object()) return absl::InvalidArgumentError(StrCat(what, ": from: no object"));
+  for (const auto& [site, values] : from.items()) {
+    for (const Json& one : values) {
+      if (!one.is_number_integer()) {
+        return absl::InvalidArgumentError(StrCat(what, ": from: not a number"));
+      }
+      out.from[site].push_back(one.get<int>());
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+const LabelClass* ClassTable::Find(std::string_view name) const {
+  for (const LabelClass& one : classes) {
+    if (one.name == name) return &one;
+  }
+  return nullptr;
+}
+
+NamedClass MeaningOf(const ClassTable& table, std::string_view name) {
+  const std::string plain = Plain(name);
+  const auto is_one_of = [&](const std::vector<std::string>& names) {
+    return std::any_of(names.begin(), names.end(),
+                       [&](const std::string& other) { return Plain(other) == plain; });
+  };
+  for (std::size_t i = 0; i < table.classes.size(); ++i) {
+    const LabelClass& one = table.classes[i];
+    if (Plain(one.name) == plain || is_one_of(one.aliases)) return {NameMeaning::kClass, i};
+  }
+  if (is_one_of(table.region_of_interest)) return {NameMeaning::kRegionOfInterest, 0};
+  if (is_one_of(table.skip)) return {NameMeaning::kSkipped, 0};
+  return {};
+}
+
+std::vector<std::string> NamesOf(const ClassTable& table) {
+  std::vector<std::string> names;
+  for (const LabelClass& one : table.classes) {
+    names.push_back(one.name);
+    names.insert(names.end(), one.aliases.begin(), one.aliases.end());
+  }
+  names.insert(names.end(), table.region_of_interest.begin(), table.region_of_interest.end());
+  names.insert(names.end(), table.skip.begin(), table.skip.end());
+  return names;
+}
+
+StatusOr<std::vector<std::optional<int>>> MaskValues(const ClassTable& table,
+                                                     std::string_view site) {
+  std::vector<std::optional<int>> out(256);
+  std::vector<std::string> sites;
+  bool has_from = false, is_known = false;
+  for (const LabelClass& one : table.classes) {
+    for (const auto& [known, values] : one.from) {
+      has_from = true;
+      if (!known.empty() && std::find(sites.begin(), sites.end(), known) == sites.end()) {
+        sites.push_back(known);
+      }
+      is_known = is_known || known == site;
+      if (!known.empty() && known != site) continue;
+      for (const int value : values) out[static_cast<std::size_t>(value)] = one.value;
+    }
+  }
+  if (!has_from) {
+    for (const LabelClass& one : table.classes)
+      out[static_cast<std::size_t>(one.value)] = one.value;
+  }
+  const bool names_ignore = std::any_of(table.classes.begin(), table.classes.end(),
+                                        [](const auto& one) { return one.value == kIgnoreClass; });
+  if (!out[kIgnoreClass] && names_ignore) out[kIgnoreClass] = kIgnoreClass;
+  if (!sites.empty() && !is_known) {
+    return absl::InvalidArgumentError(StrCat(
+        "class table: ",
+        site.empty() ? std::string("no site was named") : StrCat("site '", site, "' is not in it"),
+        ": its mask values are those of ", StrJoin(sites, ", ")));
+  }
+  return out;
+}
+
+StatusOr<ClassTable> ParseClassTable(std::string_view text, std::string_view source) {
+  PB_ASSIGN_OR_RETURN(const config::YamlNode node, config::ParseYaml(text, source));
+  if (node.kind != config::YamlNode::Kind::kMap) return Refuse(node, "not a map with 'classes'");
+  config::YamlNode rest;
+  const config::YamlNode* classes = Without(node, "classes", rest);
+  if (classes == nullptr || classes->kind != config::YamlNode::Kind::kList) {
+    return Refuse(classes == nullptr ? node : *classes,
+                  "key 'classes': expected a list of classes");
+  }
+  PB_ASSIGN_OR_RETURN(const Json values, config::Validate(rest, TableKeys()));
+  ClassTable table;
+  table.exhaustive = values["exhaustive"].get<bool>();
+  table.background = values["background"].get<std::string>();
+  table.region_of_interest = Texts(values["region_of_interest"]);
+  table.skip = Texts(values["skip"]);
+  for (const config::YamlNode& item : classes->items) {
+    PB_ASSIGN_OR_RETURN(LabelClass one, ClassIn(item));
+    table.classes.push_back(std::move(one));
+  }
+  const Status sound = Finish(table);
+  return sound.ok() ? StatusOr<ClassTable>(table) : Refuse(*classes, MessageOf(sound));
+}
+
+Json ToJson(const ClassTable& table) {
+  Json classes = Json::array();
+  for (const LabelClass& one : table.classes) {
+    Json json = {{"name", one.name}, {"value", one.value}};
+    if (!one.aliases.empty()) json["aliases"] = one.aliases;
+    if (!one.from.empty()) json["from"] = one.from;
+    classes.push_back(std::move(json));
+  }
+  Json out = {{"classes", classes}};
+  if (table.exhaustive) out["exhaustive"] = true;
+  if (!table.background.empty()) out["background"] = table.background;
+  if (!table.region_of_interest.empty()) out["region_of_interest"] = table.region_of_interest;
+  if (!table.skip.empty()) out["skip"] = table.skip;
+  return out;
+}
+
+StatusOr<ClassTable> ClassTableFromJson(const Json& value, std::string_view what) {
+  ClassTable table;
+  PB_ASSIGN_OR_RETURN(const Json* classes, JsonMember(value, "classes", what));
+  if (!classes->is_array() || classes->size() > kMaxClasses) {
+    return absl::InvalidArgumentError(StrCat(what, ": classes: not a list"));
+  }
+  for (const Json& one : *classes) {
+    PB_ASSIGN_OR_RETURN(LabelClass parsed, ClassFromJson(one, what));
+    table.classes.push_back(std::move(parsed));
+  }
+  if (value.contains("exhaustive")) {
+    PB_ASSIGN_OR_RETURN(table.exhaustive, JsonBool(value, "exhaustive", what));
+  }
+  if (value.contains("background")) {
+    PB_ASSIGN_OR_RETURN(table.background, JsonString(value, "background", what));
+  }
+  PB_ASSIGN_OR_RETURN(table.region_of_interest, TextsOf(value, "region_of_interest", what));
+  PB_ASSIGN_OR_RETURN(table.skip, TextsOf(value, "skip", what));
+  PB_RETURN_IF_ERROR(Annotate(Finish(table), what));
+  return table;
+}
+
+}  // namespace patchbay::plan

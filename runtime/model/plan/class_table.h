@@ -1,0 +1,73 @@
+// A class table: which classes a set of annotations has, what they are called in annotation files,
+// and what a pixel under several of them is.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/core/status.h"
+#include "runtime/format/json/json.h"
+
+namespace patchbay::plan {
+
+/// Pixels that no class covers.
+inline constexpr int kIgnoreClass = 255;
+/// What an annotation without a class is called.
+inline constexpr std::string_view kUnclassified = "unclassified";
+inline constexpr std::size_t kMaxClasses = 255;
+
+struct LabelClass {
+  std::string name;
+  int value = 0;  ///< 0 to 254, or kIgnoreClass for what is to be ignored
+  std::vector<std::string> aliases;
+  /// Values of mask files that mean this class, by site; "" for every site.
+  std::map<std::string, std::vector<int>> from;
+  bool operator==(const LabelClass&) const = default;
+};
+
+/// A class of this name is no foreground (sampling.foreground, ct_normalize), and no tissue.
+inline constexpr std::string_view kBackgroundClass = "background";
+
+struct ClassTable {
+  std::vector<LabelClass> classes;  ///< in the order of painting: the last one lies on top
+  bool exhaustive = false;          ///< pixels no annotation covers are background, not ignored
+  std::string background;           ///< the class of such pixels; "" where there are none
+  /// Annotations of these names outline what was looked at: within them, pixels that no class
+  /// covers are background.
+  std::vector<std::string> region_of_interest;
+  std::vector<std::string> skip;  ///< annotations of these names are left out
+  bool operator==(const ClassTable&) const = default;
+
+  /// The class of that name, or nullptr.
+  const LabelClass* Find(std::string_view name) const;
+};
+
+/// What an annotation's name stands for. Case and surrounding blanks do not count.
+enum class NameMeaning { kClass, kRegionOfInterest, kSkipped, kUnknown };
+struct NamedClass {
+  NameMeaning meaning = NameMeaning::kUnknown;
+  std::size_t index = 0;  ///< of a class, in ClassTable::classes
+};
+NamedClass MeaningOf(const ClassTable& table, std::string_view name);
+/// Every name that means something, for "did you mean".
+std::vector<std::string> NamesOf(const ClassTable& table);
+
+/// What each value of a mask file becomes for images of `site`. Where the table has no `from`, the
+/// mask's values are the table's own; kIgnoreClass is ignored if a class has that value. nullopt:
+/// not in the table. InvalidArgument for a site that the table does not name although it names
+/// others.
+StatusOr<std::vector<std::optional<int>>> MaskValues(const ClassTable& table,
+                                                     std::string_view site);
+
+/// InvalidArgument with file and line.
+StatusOr<ClassTable> ParseClassTable(std::string_view text, std::string_view source);
+
+/// Canonical; keys at their default are left out.
+Json ToJson(const ClassTable& table);
+StatusOr<ClassTable> ClassTableFromJson(const Json& value, std::string_view what);
+
+}  // namespace patchbay::plan

@@ -1,0 +1,75 @@
+// Which rows of a cohort table a run takes: what `where`, `split_column` and a split leave, and
+// whether the splits keep patients and slides apart.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/core/status.h"
+#include "runtime/model/plan/cohort_table.h"
+#include "runtime/model/plan/run_config.h"
+
+namespace patchbay::plan {
+
+/// Row numbers of CohortTable::rows, in the table's order.
+using CohortRows = std::vector<std::size_t>;
+
+/// The rows that `where` leaves and, unless `split` is "" or kAllSplits, those of the split.
+/// InvalidArgument:
+/// - naming a key of the config: a column that is not there, a split column with one value, an
+///   entry of `splits` that is not a value of the column;
+/// - naming a row: a patient_id or a content_hash in two splits (rows without a split are in none),
+///   a content_hash in two rows, a split called kAllSplits, two that differ only in case;
+/// - no row is left, or `split` is not a value of the column.
+StatusOr<CohortRows> SelectRows(const CohortTable& table, const RunConfig& config,
+                                std::string_view split);
+
+/// How many rows `where` leaves, nothing being compared.
+StatusOr<std::size_t> CountRows(const CohortTable& table, const RunConfig& config);
+
+/// The splits of a table, and the rows whose patients were compared.
+struct SplitCensus {
+  struct Split {
+    std::size_t rows = 0;
+    std::optional<SplitRole> role;
+  };
+  std::map<std::string, Split> splits;
+  std::size_t rows = 0;           ///< in a split
+  std::size_t without_split = 0;  ///< their cell is empty
+  std::size_t with_patient = 0;   ///< of the rows in a split, those with a patient_id
+  /// Rows without a split or a patient, a column patient_id that is not there, ids that differ only
+  /// in case: one sentence each.
+  std::vector<std::string> notices;
+};
+/// The census of `rows`, which SelectRows gave for all splits. Requires config.split_column.
+SplitCensus CensusOf(const CohortTable& table, const RunConfig& config, const CohortRows& rows);
+
+/// Of each of `rows`, one number for every column of sampling.weight_by: which of the column's
+/// values it has, among those of the column before; counted from 0 as they come. InvalidArgument
+/// naming the key of a column that is not there, or the row of a cell that is empty.
+StatusOr<std::vector<std::vector<std::uint32_t>>> GroupsOf(const CohortTable& table,
+                                                           const RunConfig& config,
+                                                           const CohortRows& rows);
+
+/// Of each of `rows`, the integer in the column labels.label.column, kIgnoreClass where the cell is
+/// empty. InvalidArgument naming the key of a column that is not there or is empty in every row of
+/// the table, or the row of a cell that is not an integer; "3.0", as some tools write 3, is one.
+StatusOr<std::vector<std::int64_t>> LabelsOf(const CohortTable& table, const RunConfig& config,
+                                             const CohortRows& rows);
+
+/// Which scanner of stain_normalize each of some rows has.
+struct RowScanners {
+  std::vector<std::string> names;      ///< entries of the config that rows have, as they come
+  std::vector<std::uint32_t> of_rows;  ///< of each row: one of `names`
+};
+/// InvalidArgument naming the key of a column that is not there, or the row of a scanner that the
+/// config does not list. Requires stain_normalize by scanner.
+StatusOr<RowScanners> ScannersOf(const CohortTable& table, const RunConfig& config,
+                                 const CohortRows& rows);
+
+}  // namespace patchbay::plan

@@ -1,0 +1,67 @@
+#include "runtime/model/plan/component_index.h"
+
+#include <utility>
+
+#include "runtime/core/strings.h"
+#include "runtime/model/plan/checked_text.h"
+#include "runtime/model/plan/position_index.h"
+#include "runtime/model/plan/varint.h"
+
+namespace patchbay::plan {
+namespace {
+
+constexpr std::string_view kMark = "patchbay-components-1\n", kWhat = "read component index";
+constexpr std::uint64_t kNotIndexed = kMaxComponents + 1;
+
+Status Malformed(std::string_view cause) {
+  return absl::InvalidArgumentError(StrCat(kWhat, ": ", cause));
+}
+
+StatusOr<ClassComponents> TakeClass(std::string_view& text, const Extent& size) {
+  ClassComponents one;
+  PB_RETURN_IF_ERROR(TakeClassName(text, one.value, one.name));
+  std::uint64_t count = 0;
+  if (!TakeVarint(text, kNotIndexed, count)) return Malformed("cut short");
+  one.is_indexed = count != kNotIndexed;
+  for (std::uint64_t i = 0; one.is_indexed && i < count; ++i) {
+    PB_ASSIGN_OR_RETURN(CellSet cells, CellSet::DecodeFrom(text, size));
+    if (cells.empty() || cells.step() != 1) return Malformed("a component without voxels");
+    one.components.push_back(std::move(cells));
+  }
+  return one;
+}
+
+}  // namespace
+
+const ClassComponents* ComponentIndex::Find(std::string_view name) const {
+  for (const ClassComponents& one : classes) {
+    if (one.name == name) return &one;
+  }
+  return nullptr;
+}
+
+std::string EncodeComponentIndex(const ComponentIndex& index) {
+  std::string out(kMark);
+  AppendExtent(index.size, out);
+  AppendVarint(out, index.classes.size());
+  for (const ClassComponents& one : index.classes) {
+    AppendClassName(one.value, one.name, out);
+    AppendVarint(out, one.is_indexed ? one.components.size() : kNotIndexed);
+    for (const CellSet& cells : one.components) cells.EncodeTo(out);
+  }
+  return WithCheck(std::move(out));
+}
+
+StatusOr<ComponentIndex> DecodeComponentIndex(std::string_view text) {
+  PB_ASSIGN_OR_RETURN(text, CheckedBody(text, kMark, kMaxComponentIndexBytes, kWhat));
+  ComponentIndex index;
+  PB_ASSIGN_OR_RETURN(index.size, TakeExtent(text));
+  PB_ASSIGN_OR_RETURN(
+      index.classes,
+      TakeClasses<ClassComponents>(text, kMaxIndexClasses, kWhat, [&index](std::string_view& rest) {
+        return TakeClass(rest, index.size);
+      }));
+  return index;
+}
+
+}  // namespace patchbay::plan

@@ -1,0 +1,37 @@
+// A table of places, as CLAM, Trident and TIAToolbox users keep them: slide_id, x and y at level 0.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/core/status.h"
+#include "runtime/model/plan/listed_order.h"
+#include "runtime/model/plan/listed_positions.h"
+
+namespace patchbay::plan {
+
+inline constexpr std::size_t kMaxCoordinatesBytes = std::size_t{512} << 20;
+
+struct SlidePlaces {
+  int line = 0;                    ///< of the first of them
+  std::uint32_t number = 0;        ///< of the slides, as the table comes to them
+  std::vector<PlanePoint> places;  ///< upper left pixels of level 0, in the table's order
+};
+
+struct Coordinates {
+  std::map<std::string, SlidePlaces> slides;  ///< by slide_id
+  std::vector<ListedRun> order;               ///< of all places, by SlidePlaces::number
+  std::vector<std::string> ignored;           ///< further columns
+};
+
+/// Reads a table with separators ',' ';' or tab. A place that is listed twice counts twice.
+/// InvalidArgument with file, line and column: no slide_id, x or y; a cell that is missing or no
+/// whole number from 0 to 2^31 - 1 ("512.0", as some tools write 512, is one); no rows; more than
+/// kMaxListedPositions.
+StatusOr<Coordinates> ParseCoordinates(std::string_view text, std::string_view source);
+
+}  // namespace patchbay::plan

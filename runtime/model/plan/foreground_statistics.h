@@ -1,0 +1,23 @@
+// What ct_normalize goes by: percentiles, mean and deviation of the foreground of a training set.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "runtime/model/ops/window.h"
+#include "runtime/model/plan/class_histograms.h"
+
+namespace patchbay::plan {
+
+struct ForegroundStatistics {
+  double lower = 0, upper = 0;  ///< percentiles 0.5 and 99.5, between two values on the line
+  double mean = 0, std = 0;     ///< of all values, not clipped; population deviation
+  std::uint64_t voxels = 0;
+};
+
+/// Of the voxels that were counted, in Hounsfield units or as `window` makes them. Exact: equal to
+/// those of the voxels one by one. Nothing without voxels.
+std::optional<ForegroundStatistics> StatisticsOf(const HuHistogram& counts,
+                                                 const std::optional<WindowOptions>& window);
+
+}  // namespace patchbay::plan

@@ -1,0 +1,22 @@
+// What ops of colour ask of an image, and how their rows stand in a plan.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/core/status.h"
+#include "runtime/format/json/json.h"
+#include "runtime/model/plan/plan.h"
+
+namespace patchbay::plan {
+
+/// Why ops that know each image's colours cannot take the image: it is not three channels of uint8.
+/// Empty: they can.
+std::string WrongColours(const PlannedImage& image);
+
+/// InvalidArgument unless `rows`, the member `name` of a plan, has one row an image.
+Status CheckRowsOf(std::string_view name, const Json& rows,
+                   const std::vector<PlannedImage>& images);
+
+}  // namespace patchbay::plan

@@ -1,0 +1,68 @@
+// Draws the image of a patch, and its class, by weight: constant time a patch.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/core/random.h"
+#include "runtime/core/status.h"
+#include "runtime/model/plan/alias_table.h"
+#include "runtime/model/plan/run_config.h"
+
+namespace patchbay::plan {
+
+/// What an image brings to a draw.
+struct ImageShare {
+  std::uint64_t pixels = 0;               ///< that patches can be centred at; 0 = never drawn
+  std::span<const std::uint32_t> groups;  ///< PlannedImage::groups
+};
+
+/// Weights of images out of 2^40: every value of the first group is equally likely, within it every
+/// value of the next, and within the last the images in proportion to their pixels. Rounded down.
+std::vector<std::uint64_t> WeightsOf(std::span<const ImageShare> shares);
+
+/// `weights` scaled to a sum of `total` with none above `most`, what is cut off going to the others
+/// in proportion; rounded down. All 0 when the others cannot take it.
+std::vector<std::uint64_t> ShareOut(std::span<const std::uint64_t> weights, std::uint64_t total,
+                                    std::uint64_t most);
+
+class ImageDraw {
+ public:
+  struct Pick {
+    std::uint32_t image = 0;
+    /// Which class of class_weights, in their order; of foreground 1 and on, or kAnywhere.
+    std::size_t set = 0;
+  };
+  /// `shares[set][image]`. `patches` are those of an epoch. InvalidArgument, naming the key: a
+  /// class with weight that no image has; max_per_slide that leaves an epoch short.
+  static StatusOr<ImageDraw> Of(const RunConfig& config,
+                                const std::vector<std::vector<ImageShare>>& shares,
+                                std::uint64_t patches);
+  /// `key` names the patch; its stream is set here.
+  Pick Draw(DrawKey key) const;
+
+ private:
+  AliasTable sets_;
+  std::uint64_t batch_ = 0, unforced_ = 0;  ///< under nnU-Net's profile: whose last are foreground
+  AliasTable forced_;                       ///< their sets
+  std::vector<AliasTable> images_;          ///< of each set; empty where the set has no weight
+};
+
+/// No image has a patch with as much tissue as is asked for.
+Status NoTissue(const RunConfig& config, std::size_t images);
+
+/// Whether a config draws images by weight.
+bool DrawsImages(const RunConfig& config);
+
+/// Blocks of DrawStream::kPosition: 0 and 1 are a place within the image.
+inline constexpr std::uint32_t kImageBlock = 2, kPlaceBlock = 3;
+
+/// 64 bits of a block, its first or second half.
+inline std::uint64_t HalfOf(const PhiloxBlock& block, int half) {
+  return (std::uint64_t{block.word[2 * half]} << 32) | block.word[2 * half + 1];
+}
+
+}  // namespace patchbay::plan

@@ -1,0 +1,22 @@
+// The ICC lookups of a plan's images: which colours each of them becomes under icc_to_srgb.
+#pragma once
+
+#include <vector>
+
+#include "runtime/core/status.h"
+#include "runtime/format/json/json.h"
+#include "runtime/model/plan/plan.h"
+
+namespace patchbay::plan {
+
+/// Leaves each image what the config's icc_to_srgb needs, and nothing without it. InvalidArgument
+/// when an image lacks it, when it is not three channels of uint8, and under `missing: refuse` when
+/// it has no lookup.
+Status SettleIcc(const RunConfig& config, std::vector<PlannedImage>& images);
+
+/// One value an image: ToJson(ImageIcc). Null without icc_to_srgb.
+Json IccToJson(const RunConfig& config, const std::vector<PlannedImage>& images);
+/// InvalidArgument for what IccToJson does not give of so many images.
+Status IccFromJson(const RunConfig& config, const Json& rows, std::vector<PlannedImage>& images);
+
+}  // namespace patchbay::plan

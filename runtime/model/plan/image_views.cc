@@ -1,0 +1,105 @@
+#include "runtime/model/plan/image_views.h"
+
+#include <algorithm>
+
+#include "runtime/core/strings.h"
+#include "runtime/model/ops/crop.h"
+#include "runtime/model/ops/op_list.h"
+#include "runtime/model/plan/grid.h"
+
+namespace patchbay::plan {
+namespace {
+
+Status Bad(std::size_t image, std::string_view cause) {
+  return absl::InvalidArgumentError(StrCat("plan: image ", image, ": ", cause));
+}
+
+/// A random crop moves every image of a patch by as many of its own pixels.
+Status CheckContextCrops(const RunConfig& config) {
+  if (config.mpp.size() < 2) return absl::OkStatus();
+  PB_ASSIGN_OR_RETURN(const std::vector<OpStep> steps, OrderOps(config.preprocess, config.augment));
+  for (const OpStep& step : steps) {
+    if (step.op != OpNumber::kCrop || !CropOptions::FromJson(step.options).random) continue;
+    return absl::InvalidArgumentError(
+        StrCat("plan: key '", step.key, "': a random crop would part the centres of the context ",
+               "patches; use position: center, or sampling.positions: random"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+Extent SourceOf(const RunConfig& config, const PlannedImage& image) {
+  return image.views.empty() ? config.patch : image.views.front().source;
+}
+
+Extent StepOf(const RunConfig& config, const PlannedImage& image) {
+  const Extent stride = StrideOf(config), source = SourceOf(config, image);
+  const auto scaled = [](std::int64_t step, std::int64_t to, std::int64_t of) {
+    return std::max<std::int64_t>(1, (step * to + of / 2) / of);
+  };
+  return {scaled(stride.z, source.z, config.patch.z), scaled(stride.y, source.y, config.patch.y),
+          scaled(stride.x, source.x, config.patch.x)};
+}
+
+Extent CellsOfGrid(const RunConfig& config, const PlannedImage& image) {
+  const Extent step = StepOf(config, image);
+  return config.mpp.empty() ? GridOf(image.size, SourceOf(config, image), step)
+                            : CellsOf(image.size, step);
+}
+
+Status CheckPatchOf(const RunConfig& config, const PlannedImage& image) {
+  if (image.size.z != 1 && !config.has_depth) {
+    return absl::InvalidArgumentError(StrCat("key 'patch.size': [y, x] of a volume of ",
+                                             image.size.z,
+                                             " slices; give three values: [z, y, x]"));
+  }
+  if (image.size.z == 1 && config.patch.z != 1) {
+    return absl::InvalidArgumentError(StrCat("key 'patch.size': ", config.patch.z,
+                                             " slices of an image that has one; give [y, x]"));
+  }
+  return absl::OkStatus();
+}
+
+PlannedView Plan::ViewOf(std::uint32_t image, std::size_t view) const {
+  const PlannedImage& planned = images_[image];
+  if (!planned.views.empty()) return planned.views[view];
+  return {.level = static_cast<int>(config_.level), .size = planned.size, .source = config_.patch};
+}
+
+Status CheckViews(const RunConfig& config, const std::vector<PlannedImage>& images) {
+  PB_RETURN_IF_ERROR(CheckContextCrops(config));
+  const std::size_t wanted = config.spacing ? 1 : config.mpp.size();
+  for (std::size_t i = 0; i < images.size(); ++i) {
+    const std::vector<PlannedView>& views = images[i].views;
+    if (views.size() != wanted) return Bad(i, "its levels are not chosen");
+    if (config.spacing &&
+        views.front().source != SourceSides(config.patch, images[i].volume->step)) {
+      return Bad(i, "the voxels of a patch are not those of its spacing");
+    }
+    if (!views.empty() && views.front().size != images[i].size) {
+      return Bad(i, "its size is not that of its level");
+    }
+  }
+  return absl::OkStatus();
+}
+
+Json ViewsToJson(const std::vector<PlannedImage>& images) {
+  Json rows = Json::array();
+  for (const PlannedImage& image : images) rows.push_back(ToJson(image.views));
+  return rows;
+}
+
+Status ReadViews(const Json& plan, std::vector<PlannedImage>& images) {
+  if (!plan.contains("views")) return absl::OkStatus();
+  const Json& rows = plan["views"];
+  if (!rows.is_array() || rows.size() != images.size()) {
+    return absl::InvalidArgumentError("plan: views: not one row an image");
+  }
+  for (std::size_t i = 0; i < images.size(); ++i) {
+    PB_ASSIGN_OR_RETURN(images[i].views, ViewsFromJson(rows[i]));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace patchbay::plan

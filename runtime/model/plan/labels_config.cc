@@ -1,0 +1,191 @@
+#include "runtime/model/plan/labels_config.h"
+
+#include <algorithm>
+
+#include "runtime/core/strings.h"
+#include "runtime/model/plan/class_table.h"
+
+namespace patchbay::plan {
+namespace {
+
+using config::Key;
+using config::KeyType;
+
+constexpr std::size_t kMaxSetBytes = 64;
+
+std::vector<std::string> RuleNames() {
+  std::vector<std::string> names;
+  for (const LabelRule rule : kAllLabelRules) names.emplace_back(NameOf(rule));
+  return names;
+}
+
+std::optional<LabelRule> RuleFromName(std::string_view name) {
+  for (const LabelRule rule : kAllLabelRules) {
+    if (NameOf(rule) == name) return rule;
+  }
+  return std::nullopt;
+}
+
+Status CheckKeys(const Json& labels) {
+  const Json label = labels.value("label", Json::object());
+  const bool has_rule = label.contains("rule"), has_column = label.contains("column");
+  if (has_rule && has_column) {
+    return absl::InvalidArgumentError("label.rule and label.column exclude each other");
+  }
+  if (!labels.contains("set")) {
+    if (!labels.value("mask", false) && !has_rule) return absl::OkStatus();
+    return absl::InvalidArgumentError("set: name the label set to read");
+  }
+  if (labels["set"].get_ref<const std::string&>().size() > kMaxSetBytes) {
+    return absl::InvalidArgumentError("set: a name of more than 64 bytes");
+  }
+  const bool has_classes = !label.value("classes", Json::array()).empty();
+  if (has_classes && label.value("rule", "") != "any") {
+    return absl::InvalidArgumentError("label.classes: needs rule: any");
+  }
+  if (label.value("min_fraction", 0.0) > 0 && (!has_rule || label["rule"] == "center")) {
+    return absl::InvalidArgumentError("label.min_fraction: needs rule: majority or any");
+  }
+  return absl::OkStatus();
+}
+
+Key LabelKey() {
+  return {.name = "label",
+          .type = KeyType::kMap,
+          .help = "the array label: one class a patch, 255 where there is none",
+          .members = {{.name = "rule",
+                       .type = KeyType::kChoice,
+                       .choices = RuleNames(),
+                       .help = "the commonest class of the pixels that are not ignored, the first "
+                               "class of the table that is there, or that of the centre pixel"},
+                      {.name = "min_fraction",
+                       .type = KeyType::kFloat,
+                       .fallback = 0.0,
+                       .min = 0,
+                       .max = 1,
+                       .help = "majority: part of the patch that must not be ignored; any: part "
+                               "that a class must cover to count"},
+                      {.name = "classes",
+                       .type = KeyType::kStringList,
+                       .fallback = Json::array(),
+                       .max_items = kMaxClasses,
+                       .help = "any: only these classes count (if omitted: all)"},
+                      {.name = "column",
+                       .type = KeyType::kString,
+                       .help = "instead of a rule: the column of the table with each image's "
+                               "class, an integer; an empty cell is 255"}}};
+}
+
+}  // namespace
+
+std::string_view NameOf(LabelRule rule) {
+  switch (rule) {
+    case LabelRule::kMajority:
+      return "majority";
+    case LabelRule::kAny:
+      return "any";
+    case LabelRule::kCenter:
+      return "center";
+  }
+  return "?";
+}
+
+Key LabelsKey() {
+  return {.name = "labels",
+          .type = KeyType::kMap,
+          .help = "arrays from a label set of the stores (patchbay labels import)",
+          .members = {{.name = "set",
+                       .type = KeyType::kString,
+                       .help = "the label set; every image needs it"},
+                      {.name = "mask",
+                       .type = KeyType::kBool,
+                       .fallback = false,
+                       .help = "adds the array mask: the class of every pixel, uint8, 255 = "
+                               "ignore, from the same geometry as the image"},
+                      LabelKey()},
+          .check = CheckKeys};
+}
+
+LabelsConfig LabelsConfigOf(const Json& labels) {
+  LabelsConfig out;
+  out.set = labels.value("set", "");
+  out.mask = labels.value("mask", false);
+  const Json label = labels.value("label", Json::object());
+  if (label.contains("rule")) out.rule = RuleFromName(label["rule"].get<std::string>());
+  out.min_fraction = label.value("min_fraction", 0.0);
+  out.classes = label.value("classes", std::vector<std::string>());
+  out.column = label.value("column", "");
+  return out;
+}
+
+Json ToJson(const LabelsConfig& labels) {
+  if (labels.set.empty() && labels.column.empty()) return nullptr;
+  Json label = {{"min_fraction", labels.min_fraction}, {"classes", labels.classes}};
+  if (labels.rule) label["rule"] = NameOf(*labels.rule);
+  if (!labels.column.empty()) label["column"] = labels.column;
+  Json value = {{"mask", labels.mask}, {"label", label}};
+  if (!labels.set.empty()) value["set"] = labels.set;
+  return value;
+}
+
+Json ToJson(const LabelClasses& classes) {
+  Json rows = Json::array();
+  for (const NamedValue& one : classes) rows.push_back({one.name, one.value});
+  return rows;
+}
+
+StatusOr<LabelClasses> LabelClassesFromJson(const Json& value) {
+  LabelClasses classes;
+  if (!value.is_array() || value.size() > kMaxClasses) {
+    return absl::InvalidArgumentError("label classes: no list, or too long");
+  }
+  for (const Json& row : value) {
+    const bool whole = row.is_array() && row.size() == 2 && row[0].is_string() &&
+                       row[1].is_number_integer() && row[1] >= 0 && row[1] < kIgnoreClass;
+    if (!whole) return absl::InvalidArgumentError("label classes: expected [name, value]");
+    classes.push_back({row[0].get<std::string>(), row[1].get<int>()});
+  }
+  return classes;
+}
+
+Status CheckClass(std::string_view key, const std::string& name, const std::string& set,
+                  const LabelClasses& classes) {
+  std::vector<std::string> names;
+  for (const NamedValue& one : classes) names.push_back(one.name);
+  if (std::find(names.begin(), names.end(), name) != names.end()) return absl::OkStatus();
+  const std::string nearest = Nearest(name, names);
+  return absl::InvalidArgumentError(
+      StrCat("key '", key, "': '", name, "' is not a class of the set ", set,
+             nearest.empty() ? StrCat(" (it has ", StrJoin(names, ", "), ")")
+                             : StrCat(": did you mean '", nearest, "'?")));
+}
+
+Status CheckLabels(const LabelsConfig& labels, const LabelClasses& classes) {
+  for (const std::string& name : labels.classes) {
+    PB_RETURN_IF_ERROR(CheckClass("labels.label.classes", name, labels.set, classes));
+  }
+  return absl::OkStatus();
+}
+
+int ClassOfPatch(const LabelsConfig& labels, const LabelClasses& classes,
+                 const std::array<std::uint32_t, 256>& pixels) {
+  std::uint64_t all = 0;
+  for (const std::uint32_t count : pixels) all += count;
+  const double needed = labels.min_fraction * static_cast<double>(all);
+  if (labels.rule == LabelRule::kMajority) {
+    const auto best = std::max_element(pixels.begin(), pixels.end() - 1);
+    const std::uint64_t seen = all - pixels[kIgnoreClass];
+    const bool is_enough = *best > 0 && static_cast<double>(seen) >= needed;
+    return is_enough ? static_cast<int>(best - pixels.begin()) : kIgnoreClass;
+  }
+  for (const NamedValue& one : classes) {
+    const bool counts =
+        labels.classes.empty() ||
+        std::find(labels.classes.begin(), labels.classes.end(), one.name) != labels.classes.end();
+    const std::uint32_t seen = pixels[static_cast<std::size_t>(one.value)];
+    if (counts && seen > 0 && static_cast<double>(seen) >= needed) return one.value;
+  }
+  return kIgnoreClass;
+}
+
+}  // namespace patchbay::plan

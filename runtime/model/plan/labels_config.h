@@ -1,0 +1,69 @@
+// The `labels` of a run config: which label set a stream reads, and what becomes of it in a batch.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/core/status.h"
+#include "runtime/format/json/json.h"
+#include "runtime/format/yaml/key_table.h"
+
+namespace patchbay::plan {
+
+/// How a patch's one class follows from the labels of its pixels.
+enum class LabelRule : std::uint8_t {
+  kMajority,  ///< the commonest that is not ignored
+  kAny,       ///< the first class of the table that is there
+  kCenter,    ///< the centre pixel's
+};
+inline constexpr std::array kAllLabelRules = {LabelRule::kMajority, LabelRule::kAny,
+                                              LabelRule::kCenter};
+std::string_view NameOf(LabelRule rule);
+
+struct LabelsConfig {
+  std::string set = {};  ///< "": the stream reads no label images
+  bool mask = false;
+  std::optional<LabelRule> rule = std::nullopt;  ///< absent: no array `label`
+  double min_fraction = 0;                       ///< of the patch
+  std::vector<std::string> classes = {};         ///< under kAny; empty = all
+  std::string column = {};  ///< of the table, instead of a rule: its integers are the array `label`
+
+  bool HasArrays() const { return mask || rule || !column.empty(); }
+  bool operator==(const LabelsConfig&) const = default;
+};
+
+/// The key `labels` of a run config.
+config::Key LabelsKey();
+/// `labels` passed the key table.
+LabelsConfig LabelsConfigOf(const Json& labels);
+/// As the file has it; null without labels.
+Json ToJson(const LabelsConfig& labels);
+
+/// Value and name of each class of a label set, in the table's order; ignored ones left out.
+struct NamedValue {
+  std::string name;
+  int value = 0;
+  bool operator==(const NamedValue&) const = default;
+};
+using LabelClasses = std::vector<NamedValue>;
+Json ToJson(const LabelClasses& classes);
+/// InvalidArgument for what ToJson does not give.
+StatusOr<LabelClasses> LabelClassesFromJson(const Json& value);
+
+/// Whether a class that `key` names is one of the set's. InvalidArgument names it and the nearest,
+/// or all that there are.
+Status CheckClass(std::string_view key, const std::string& name, const std::string& set,
+                  const LabelClasses& classes);
+/// Whether a set of these classes can give what the config asks for. InvalidArgument names the key.
+Status CheckLabels(const LabelsConfig& labels, const LabelClasses& classes);
+
+/// The class of a patch whose labels were counted: `pixels` of each value, all of the patch.
+/// kIgnoreClass where the rule finds none.
+int ClassOfPatch(const LabelsConfig& labels, const LabelClasses& classes,
+                 const std::array<std::uint32_t, 256>& pixels);
+
+}  // namespace patchbay::plan

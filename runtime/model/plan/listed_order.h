@@ -1,0 +1,76 @@
+// The order of a table of places, where a sequential epoch follows it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/core/status.h"
+
+namespace patchbay::plan {
+
+/// Places of one image that follow one another in a table.
+struct ListedRun {
+  std::uint32_t image = 0;  ///< its number
+  std::uint32_t places = 0;
+  bool operator==(const ListedRun&) const = default;
+};
+
+/// Adds places to the last run, or begins another.
+void AppendListed(std::uint32_t image, std::uint32_t places, std::vector<ListedRun>& runs);
+
+/// Numbers and counts as varints, in base64: two bytes a run of few images.
+std::string EncodeListedRuns(std::span<const ListedRun> runs);
+/// InvalidArgument for what EncodeListedRuns does not give of runs that AppendListed made, and for
+/// more than kMaxListedPositions places.
+StatusOr<std::vector<ListedRun>> DecodeListedRuns(std::string_view text);
+
+/// The place of every patch of a sequential epoch. Immutable.
+class ListedOrder {
+ public:
+  /// How many places an image lists, and how many of them an epoch has.
+  struct Count {
+    std::uint64_t listed = 0, taken = 0;
+  };
+  struct Place {
+    std::uint32_t image = 0;
+    std::uint64_t number = 0;  ///< of the image's places
+  };
+
+  /// The images' places in the table's order, or image by image where there are no `runs`. Of an
+  /// image with fewer taken than listed, `seed` chooses which: the same in every epoch, in the
+  /// table's order. nullopt where that is every place, image by image. InvalidArgument when the
+  /// runs are not all places of the images.
+  static StatusOr<std::optional<ListedOrder>> Of(std::span<const ListedRun> runs,
+                                                 std::span<const Count> counts, std::uint64_t seed);
+
+  /// Requires an ordinal below the sum of the places taken. Logarithmic in the runs.
+  Place At(std::uint64_t ordinal) const;
+  /// The ordinal of an image's last place; nothing for an image without any.
+  std::optional<std::uint64_t> LastOf(std::uint32_t image) const;
+  /// How many patches of one image follow one another, run by run.
+  std::vector<std::uint64_t> RunLengths() const;
+  /// EncodeListedRuns of all places, also of those that are not taken.
+  const std::string& Text() const { return text_; }
+
+ private:
+  struct Stretch {
+    std::uint32_t ordinal = 0;  ///< of its first patch
+    std::uint32_t image = 0;
+    std::uint32_t number = 0;  ///< of that patch, among the image's places that are taken
+  };
+  void Add(std::uint32_t image, std::uint32_t number, std::uint32_t places);
+
+  std::vector<Stretch> stretches_;
+  std::vector<std::vector<std::uint32_t>> chosen_;  ///< of images that are cut short; rising
+  std::vector<std::uint32_t> taken_;                ///< of each image
+  std::vector<std::uint32_t> last_;                 ///< LastOf of each image
+  std::uint32_t patches_ = 0;
+  std::string text_;
+};
+
+}  // namespace patchbay::plan

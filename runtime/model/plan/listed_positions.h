@@ -1,0 +1,30 @@
+// Places that a user's table lists, as a plan and its job carry them: about three bytes each.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/core/status.h"
+
+namespace patchbay::plan {
+
+/// Of all images of a run.
+inline constexpr std::size_t kMaxListedPositions = 10'000'000;
+
+/// The first pixel of a patch.
+struct PlanePoint {
+  std::int32_t y = 0, x = 0;
+  bool operator==(const PlanePoint&) const = default;
+};
+
+/// Differences in units of their common divisor, as varints, in base64; in their order. Values are
+/// not negative.
+std::string EncodePositions(std::span<const PlanePoint> positions);
+/// InvalidArgument for what EncodePositions does not give.
+StatusOr<std::vector<PlanePoint>> DecodePositions(std::string_view text);
+
+}  // namespace patchbay::plan

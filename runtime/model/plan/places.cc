@@ -1,0 +1,360 @@
+#include "runtime/model/plan/places.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include "runtime/core/random.h"
+#include "runtime/core/strings.h"
+#include "runtime/model/plan/class_table.h"
+#include "runtime/model/plan/grid.h"
+#include "runtime/model/plan/image_views.h"
+#include "runtime/model/plan/plan.h"
+
+namespace patchbay::plan {
+namespace {
+
+constexpr double kFractionUnits = 1e9;  ///< decimal, so that 0.6 of 100 pixels are 60
+
+/// By a division of 64 bits where both numbers have as many: it is asked for each of millions of
+/// places, and the long one is several times slower.
+__int128 Quotient(__int128 value, __int128 by) {
+  const auto short_value = static_cast<std::int64_t>(value),
+             short_by = static_cast<std::int64_t>(by);
+  if (short_value == value && short_by == by) return short_value / short_by;
+  return value / by;
+}
+
+/// `value` pixels of an axis of `from`, in one of `to`.
+std::int64_t Scaled(std::int64_t value, std::int64_t from, std::int64_t to) {
+  if (from == to) return value;  // level 0: no long division for each of millions of places
+  const __int128 product = static_cast<__int128>(value) * to;
+  // Towards minus infinity: a patch that reaches out to the left keeps its size.
+  const __int128 quotient = product / from;
+  return static_cast<std::int64_t>(quotient - (product % from < 0 ? 1 : 0));
+}
+
+Status Refused(std::string_view cause) {
+  return absl::InvalidArgumentError(StrCat("places of an image: ", cause));
+}
+
+/// The class of a mask of tissue; nullptr where there is background only. InvalidArgument for an
+/// index that is not a mask.
+StatusOr<const ClassCells*> TissueOf(const PositionIndex& index, const RunConfig& config) {
+  const ClassCells* found = nullptr;
+  int classes = 0;
+  std::string names;
+  for (const ClassCells& one : index.classes) {
+    if (one.name == kBackgroundClass) continue;
+    found = &one;
+    names += StrCat(classes++ == 0 ? "" : ", ", one.name);
+  }
+  if (classes <= 1) return found;
+  return Refused(StrCat("key 'sampling.tissue': set '", config.tissue_set,
+                        "': not a mask of tissue, it has the classes ", names, ": name a set with ",
+                        "one class besides '", kBackgroundClass, "' (sampling.tissue.set); ",
+                        "`patchbay labels tissue` makes one"));
+}
+
+}  // namespace
+
+bool NeedsPlaces(const RunConfig& config) {
+  return config.tissue_fraction.has_value() || !config.class_weights.empty() ||
+         config.foreground.has_value();
+}
+
+TissueArea::TissueArea(const CellSet& tissue, const Extent& size)
+    : shift_(std::countr_zero(tissue.step())),
+      rows_((size.y + tissue.step() - 1) >> shift_),
+      columns_((size.x + tissue.step() - 1) >> shift_),
+      sums_(static_cast<std::size_t>((rows_ + 1) * (columns_ + 1))) {
+  const auto at = [&](std::int64_t y, std::int64_t x) -> std::uint32_t& {
+    return sums_[static_cast<std::size_t>(y * (columns_ + 1) + x)];
+  };
+  for (const CellRun& run : tissue.runs()) {
+    for (std::uint32_t i = 0; i < run.count; ++i) at(run.y + 1, run.x + 1 + i) = 1;
+  }
+  for (std::int64_t y = 1; y <= rows_; ++y) {
+    std::uint32_t row = 0;
+    for (std::int64_t x = 1; x <= columns_; ++x) {
+      row += at(y, x);
+      at(y, x) = at(y - 1, x) + row;
+    }
+  }
+}
+
+/// Pixels above row y and left of column x: whole cells, and the cut parts of those on the border.
+std::uint64_t TissueArea::UpTo(std::int64_t y, std::int64_t x) const {
+  const std::int64_t step = std::int64_t{1} << shift_;
+  y = std::clamp<std::int64_t>(y, 0, rows_ << shift_);
+  x = std::clamp<std::int64_t>(x, 0, columns_ << shift_);
+  const std::int64_t row = y >> shift_, column = x >> shift_;
+  const std::int64_t below = std::min(row + 1, rows_), right = std::min(column + 1, columns_);
+  const auto sum = [&](std::int64_t i, std::int64_t j) -> std::int64_t {
+    return sums_[static_cast<std::size_t>(i * (columns_ + 1) + j)];
+  };
+  const std::int64_t dy = y & (step - 1), dx = x & (step - 1);
+  const std::int64_t whole = sum(row, column);
+  const std::int64_t under = sum(below, column) - whole, beside = sum(row, right) - whole;
+  const std::int64_t corner = sum(below, right) - whole - under - beside;
+  return static_cast<std::uint64_t>(whole * step * step + under * dy * step + beside * dx * step +
+                                    corner * dy * dx);
+}
+
+std::uint64_t TissueArea::In(const Box& box) const {
+  const std::int64_t y = box.y + box.height, x = box.x + box.width;
+  return UpTo(y, x) + UpTo(box.y, box.x) - UpTo(box.y, x) - UpTo(y, box.x);
+}
+
+/// Of `source` pixels that become `patch`, how many lie before the one under the middle of the
+/// patch's centre pixel.
+std::int64_t BeforeCentre(std::int64_t source, std::int64_t patch) {
+  return (patch / 2 * 2 + 1) * source / (2 * patch);
+}
+
+/// Level 0 and the level of a view, along one axis: the pixels of either that cover the same
+/// length.
+struct AxisScale {
+  std::int64_t full, level;
+};
+AxisScale ScaleOf(double downsample, std::int64_t full, std::int64_t level) {
+  constexpr double kMostWhole = 1 << 30;
+  const bool whole = downsample == std::floor(downsample) && downsample <= kMostWhole;
+  return whole ? AxisScale{static_cast<std::int64_t>(downsample), 1} : AxisScale{full, level};
+}
+
+/// What decides whether a place is taken.
+struct ImagePlaces::Frame {
+  std::optional<TissueArea> tissue;
+  std::int64_t wanted = 0;  ///< fraction of a patch that is tissue, in kFractionUnits
+  Extent size, full, source;
+
+  /// How much more tissue a patch has than it must, less than none where it has too little.
+  struct Surplus {
+    __int128 area = 0;        ///< pixels of level 0, in kFractionUnits
+    std::int64_t height = 0;  ///< of the patch, in pixels of level 0
+    bool Takes() const { return area >= 0; }
+  };
+
+  Surplus SurplusAt(const Point& origin) const {
+    const std::int64_t y = Scaled(origin.y, size.y, full.y), x = Scaled(origin.x, size.x, full.x);
+    const Box box = Box2D(y, x, Scaled(origin.y + source.y, size.y, full.y) - y,
+                          Scaled(origin.x + source.x, size.x, full.x) - x);
+    return {static_cast<__int128>(tissue->In(box)) * Units() -
+                static_cast<__int128>(wanted) * box.Pixels(),
+            box.height};
+  }
+
+  /// Cells of a row after one of this surplus that are taken as it is. A patch that moves by one
+  /// pixel gains or loses no more than a column of its height, and its width changes by at most two
+  /// by rounding. `step`: from cell to cell, in pixels of the image's level.
+  std::uint32_t AlikeAfter(const Surplus& surplus, std::int64_t step) const {
+    const std::int64_t pixel = full.x / size.x + 1;  // of the level, in level 0, rounded up
+    const __int128 column = std::max<__int128>(1, static_cast<__int128>(surplus.height) * Units());
+    const __int128 columns = Quotient(surplus.area < 0 ? -surplus.area : surplus.area, column);
+    const __int128 cells = Quotient(columns - 2 * pixel - 3, step * pixel);
+    return static_cast<std::uint32_t>(std::clamp<__int128>(cells, 0, kMostAlike));
+  }
+
+  static constexpr std::int64_t Units() { return static_cast<std::int64_t>(kFractionUnits); }
+  static constexpr std::int64_t kMostAlike = 1 << 20;
+};
+
+Point ImagePlaces::Origin(Kind kind, const CellSet& cells, const Point& cell) const {
+  if (kind != Kind::kCentres) {
+    return {cell.z * stride_.z, cell.y * stride_.y, cell.x * stride_.x};
+  }
+  const Point centre = cells.PixelOf(cell);
+  return {Scaled(centre.z, full_.z, size_.z) - before_centre_.z,
+          Scaled(centre.y, full_.y, size_.y) - before_centre_.y,
+          Scaled(centre.x, full_.x, size_.x) - before_centre_.x};
+}
+
+Status ImagePlaces::AddFiltered(const Frame& frame, Kind kind, const CellSet& cells) {
+  if (!frame.tissue) {
+    sets_.push_back(cells);
+    return absl::OkStatus();
+  }
+  const std::int64_t step =
+      kind == Kind::kCentres ? std::int64_t{cells.step()} : stride_.x * cells.step();
+  CellSet taken(cells.step());
+  for (const CellRun& run : cells.runs()) {
+    for (std::uint32_t i = 0, alike = 0; i < run.count; i += alike) {
+      const Frame::Surplus surplus =
+          frame.SurplusAt(Origin(kind, cells, {run.z, run.y, run.x + i}));
+      alike = std::min(run.count - i, 1 + frame.AlikeAfter(surplus, step));
+      if (surplus.Takes()) PB_RETURN_IF_ERROR(taken.Append({run.z, run.y, run.x + i, alike}));
+    }
+  }
+  sets_.push_back(std::move(taken));
+  return absl::OkStatus();
+}
+
+/// Where in the image's level things are; full_ is set to the size of level 0.
+void ImagePlaces::Lay(const RunConfig& config, const PlannedImage& image) {
+  size_ = image.size;
+  source_ = SourceOf(config, image);
+  stride_ = StepOf(config, image);
+  before_centre_ = {BeforeCentre(source_.z, config.patch.z),
+                    BeforeCentre(source_.y, config.patch.y),
+                    BeforeCentre(source_.x, config.patch.x)};
+  if (config.mpp.empty()) return;
+  const PlannedView& view = image.views.front();
+  const AxisScale y = ScaleOf(view.downsample_y, full_.y, size_.y);
+  const AxisScale x = ScaleOf(view.downsample_x, full_.x, size_.x);
+  full_ = Flat(y.full, x.full);
+  size_ = Flat(y.level, x.level);
+}
+
+Status ImagePlaces::AddClasses(const RunConfig& config, const Frame& frame,
+                               const PositionIndex& classes) {
+  kind_ = Kind::kCentres;
+  for (const auto& [name, weight] : config.class_weights) {
+    const ClassCells* one = classes.Find(name);
+    const CellSet cells = one != nullptr && weight > 0 ? one->cells : CellSet(1);
+    PB_RETURN_IF_ERROR(AddFiltered(frame, kind_, cells));
+    pixels_each_.push_back(std::uint64_t{cells.step()} * cells.step());
+  }
+  return absl::OkStatus();
+}
+
+Status ImagePlaces::AddTissue(const RunConfig& config, const Frame& frame,
+                              const PlannedImage& image, std::uint32_t mask_step) {
+  Extent cells = CellsOfGrid(config, image);
+  if (config.positions == Positions::kRandom) {
+    // As fine as the mask: between two of its pixels nothing is to be told apart.
+    kind_ = Kind::kLattice;
+    stride_ = {1, std::max<std::int64_t>(1, Scaled(mask_step, full_.y, size_.y)),
+               std::max<std::int64_t>(1, Scaled(mask_step, full_.x, size_.x))};
+    cells = {1, std::max<std::int64_t>(0, image.size.y - source_.y) / stride_.y + 1,
+             std::max<std::int64_t>(0, image.size.x - source_.x) / stride_.x + 1};
+  }
+  CellSet all(1);
+  for (std::int64_t y = 0; y < cells.y; ++y) {
+    PB_RETURN_IF_ERROR(
+        all.Append({0, static_cast<std::uint32_t>(y), 0, static_cast<std::uint32_t>(cells.x)}));
+  }
+  pixels_each_ = {1};
+  return AddFiltered(frame, kind_, all);
+}
+
+StatusOr<ImagePlaces> ImagePlaces::Of(const RunConfig& config, const PlannedImage& image,
+                                      const PlaceIndexes& indexes) {
+  const PositionIndex *tissue = indexes.tissue, *classes = indexes.classes;
+  ImagePlaces places;
+  const Extent full = tissue != nullptr ? tissue->size : classes->size;
+  if (classes != nullptr && classes->size != full) {
+    return Refused("an index of an image of another shape");
+  }
+  places.full_ = full;
+  places.Lay(config, image);
+  if (config.foreground) {
+    PB_RETURN_IF_ERROR(places.AddForeground(*config.foreground, indexes));
+    return places;
+  }
+  Frame frame;
+  frame.size = places.size_;
+  frame.full = places.full_;
+  frame.source = places.source_;
+  std::uint32_t mask_step = 1u << 10;
+  if (config.tissue_fraction) {
+    if (image.size.z != 1) return Refused("key 'sampling.tissue': volumes have no mask of tissue");
+    frame.wanted = std::llround(*config.tissue_fraction * kFractionUnits);
+    PB_ASSIGN_OR_RETURN(const ClassCells* mask, TissueOf(*tissue, config));
+    if (mask != nullptr) mask_step = mask->cells.step();
+    frame.tissue.emplace(mask != nullptr ? mask->cells : CellSet(mask_step), full);
+  }
+  const Status added = config.class_weights.empty()
+                           ? places.AddTissue(config, frame, image, mask_step)
+                           : places.AddClasses(config, frame, *classes);
+  if (!added.ok()) return added;
+  return places;
+}
+
+std::vector<PlaceCount> ImagePlaces::Counts() const {
+  std::vector<PlaceCount> counts;
+  for (std::size_t i = 0; i < sets_.size(); ++i) {
+    const bool by_component = !components_.empty() && !components_[i].empty();
+    counts.push_back({by_component ? components_[i].size() : sets_[i].size(), pixels_each_[i]});
+  }
+  return counts;
+}
+
+Point ImagePlaces::OriginOf(std::size_t set, std::uint64_t n, std::uint64_t bits) const {
+  if (!components_.empty() && !components_[set].empty()) {
+    const CellSet& one = components_[set][n];
+    return Placed(Origin(kind_, one, one.Cell(UniformBelow(bits, one.size()))));
+  }
+  return Placed(Origin(kind_, sets_[set], sets_[set].Cell(n)));
+}
+
+/// The origin of a patch of foreground as its profile has it.
+Point ImagePlaces::Placed(const Point& origin) const {
+  if (!profile_) return origin;
+  const bool may_pass_end = profile_ == ForegroundProfile::kNnunet;
+  const auto along = [&](std::int64_t at, std::int64_t side, std::int64_t patch) {
+    const std::int64_t room = side - patch;
+    // nnU-Net centres an image that is smaller than the patch; elsewhere it begins with the patch.
+    const std::int64_t first = may_pass_end && room < 0 ? -((1 - room) / 2) : 0;
+    const std::int64_t begin = std::max(at, first);
+    return may_pass_end ? begin : std::min(begin, std::max<std::int64_t>(0, room));
+  };
+  return {along(origin.z, size_.z, source_.z), along(origin.y, size_.y, source_.y),
+          along(origin.x, size_.x, source_.x)};
+}
+
+Status ImagePlaces::AddForeground(const Foreground& foreground, const PlaceIndexes& indexes) {
+  constexpr std::string_view kKey = "key 'sampling.foreground.classes': ";
+  kind_ = Kind::kCentres;
+  profile_ = foreground.profile;
+  const auto add = [&](const CellSet& cells) {
+    sets_.push_back(cells);
+    pixels_each_.push_back(std::uint64_t{cells.step()} * cells.step());
+    components_.emplace_back();
+  };
+  const ClassCells* background = indexes.classes->Find(kBackgroundClass);
+  if (foreground.profile == ForegroundProfile::kMonai && background == nullptr) {
+    return Refused(StrCat("key 'sampling.foreground.profile': monai: the set has no class '",
+                          kBackgroundClass, "'"));
+  }
+  add(foreground.profile == ForegroundProfile::kMonai ? background->cells : CellSet(1));
+  std::vector<std::string> names = foreground.classes;
+  for (const ClassCells& one : indexes.classes->classes) {
+    if (foreground.classes.empty() && one.name != kBackgroundClass) names.push_back(one.name);
+  }
+  for (const std::string& name : names) {
+    const ClassCells* one = indexes.classes->Find(name);
+    if (one == nullptr) {
+      std::vector<std::string> there;
+      for (const ClassCells& other : indexes.classes->classes) there.push_back(other.name);
+      return Refused(
+          StrCat(kKey, "'", name, "': not a class of the set, which has ", StrJoin(there, ", ")));
+    }
+    if (!foreground.by_component) {
+      add(one->cells);
+      continue;
+    }
+    const ClassComponents* parts = indexes.components->Find(name);
+    if (parts == nullptr || !parts->is_indexed) {
+      return Refused(StrCat(kKey, "'", name, "': more than ", kMaxComponents, " components, or ",
+                            kMaxComponentRuns, " runs of voxels: sample it by voxel"));
+    }
+    add(CellSet(1));
+    components_.back() = parts->components;
+    pixels_each_.back() = 1;
+  }
+  return absl::OkStatus();
+}
+
+std::size_t ImagePlaces::MemoryBytes() const {
+  std::size_t bytes = sizeof(ImagePlaces);
+  for (const CellSet& set : sets_) bytes += sizeof(CellSet) + set.MemoryBytes();
+  for (const auto& parts : components_) {
+    for (const CellSet& part : parts) bytes += sizeof(CellSet) + part.MemoryBytes();
+  }
+  return bytes;
+}
+
+}  // namespace patchbay::plan

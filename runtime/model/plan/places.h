@@ -1,0 +1,97 @@
+// The places of one image that sampling by tissue or by class may take.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "runtime/core/box.h"
+#include "runtime/core/extent.h"
+#include "runtime/core/status.h"
+#include "runtime/model/plan/component_index.h"
+#include "runtime/model/plan/position_index.h"
+#include "runtime/model/plan/run_config.h"
+
+namespace patchbay::plan {
+
+/// How many places a set has, and the pixels each stands for.
+struct PlaceCount {
+  std::uint64_t places = 0;
+  std::uint64_t pixels_each = 1;
+
+  std::uint64_t Pixels() const { return places * pixels_each; }
+  bool operator==(const PlaceCount&) const = default;
+};
+
+/// Whether a config's places come from indexes of the images.
+bool NeedsPlaces(const RunConfig& config);
+
+/// How much of a box is tissue, from a mask's cells: constant time a box, exact in pixels.
+class TissueArea {
+ public:
+  TissueArea(const CellSet& tissue, const Extent& size);
+  /// Pixels of level 0 of a plane; the box may reach past the image, where there is none.
+  std::uint64_t In(const Box& box) const;
+
+ private:
+  std::uint64_t UpTo(std::int64_t y, std::int64_t x) const;
+
+  int shift_;  ///< the mask's step is 1 << shift_
+  std::int64_t rows_, columns_;
+  std::vector<std::uint32_t> sums_;  ///< cells above and left, (rows + 1) x (columns + 1)
+};
+
+struct PlannedImage;
+
+/// The indexes that places are made of; null where the config does not ask for them.
+struct PlaceIndexes {
+  const PositionIndex* tissue = nullptr;
+  const PositionIndex* classes = nullptr;      ///< under class_weights and foreground
+  const ComponentIndex* components = nullptr;  ///< under foreground.by: component
+};
+
+/// The set that is not a class under sampling.foreground: patches anywhere.
+inline constexpr std::size_t kAnywhere = 0;
+
+/// Sets of places: one, or one for each class of class_weights in their order; under foreground
+/// kAnywhere, then one for each of its classes. Immutable.
+class ImagePlaces {
+ public:
+  /// Places in the level of the image's `image` array (its first view). InvalidArgument for volumes
+  /// where tissue is asked for, for an index of an image of another shape, and for a class of
+  /// foreground that the labels do not have or whose components are not indexed.
+  static StatusOr<ImagePlaces> Of(const RunConfig& config, const PlannedImage& image,
+                                  const PlaceIndexes& indexes);
+
+  std::vector<PlaceCount> Counts() const;
+  /// Where the patch at place `n` of a set begins, in pixels of the level. A component is one
+  /// place; `bits` choose the voxel in it.
+  Point OriginOf(std::size_t set, std::uint64_t n, std::uint64_t bits = 0) const;
+  std::size_t MemoryBytes() const;
+
+ private:
+  enum class Kind { kGrid, kLattice, kCentres };
+  struct Frame;
+
+  Status AddClasses(const RunConfig& config, const Frame& frame, const PositionIndex& classes);
+  Status AddTissue(const RunConfig& config, const Frame& frame, const PlannedImage& image,
+                   std::uint32_t mask_step);
+  Status AddForeground(const Foreground& foreground, const PlaceIndexes& indexes);
+  Point Placed(const Point& origin) const;
+  Status AddFiltered(const Frame& frame, Kind kind, const CellSet& cells);
+  Point Origin(Kind kind, const CellSet& cells, const Point& cell) const;
+  void Lay(const RunConfig& config, const PlannedImage& image);
+
+  Extent size_, full_;    ///< the same length of each axis, in pixels of the level and of level 0
+  Extent source_;         ///< pixels of the level that become one patch
+  Extent before_centre_;  ///< those of them before the pixel under the patch's centre pixel
+  Extent stride_;         ///< of grid or lattice
+  Kind kind_ = Kind::kGrid;
+  std::vector<CellSet> sets_;
+  std::vector<std::vector<CellSet>> components_;  ///< of each set, under foreground.by: component
+  std::optional<ForegroundProfile> profile_;      ///< where patches of foreground may lie
+  std::vector<std::uint64_t> pixels_each_;
+};
+
+}  // namespace patchbay::plan

@@ -1,0 +1,580 @@
+#include "runtime/model/plan/plan.h"
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include "runtime/core/counted.h"
+#include "runtime/core/element.h"
+#include "runtime/core/strings.h"
+#include "runtime/format/json/json.h"
+#include "runtime/model/ops/op_list.h"
+#include "runtime/model/plan/byte_versions.h"
+#include "runtime/model/plan/grid.h"
+#include "runtime/model/plan/image_icc.h"
+#include "runtime/model/plan/image_labels.h"
+#include "runtime/model/plan/image_sampling.h"
+#include "runtime/model/plan/image_stains.h"
+#include "runtime/model/plan/image_views.h"
+#include "runtime/model/plan/image_volumes.h"
+#include "runtime/model/plan/permutation.h"
+#include "runtime/model/stream/slot_layout.h"
+
+namespace patchbay::plan {
+namespace {
+
+constexpr int kPlanVersion = 2;
+constexpr double kFlatFill = 255, kVolumeFill = -1024;
+constexpr std::int64_t kMaxImageSide = std::int64_t{1} << 31;
+constexpr std::size_t kMaxKindBytes = 64;
+constexpr int kMaxChannels = 16;
+constexpr std::uint32_t kShardsPerRank = 8;
+
+std::uint64_t CeilDiv(std::uint64_t a, std::uint64_t b) { return (a + b - 1) / b; }
+
+Status Bad(std::size_t image, std::string_view cause) {
+  return absl::InvalidArgumentError(StrCat("plan: image ", image, ": ", cause));
+}
+
+Status CheckImage(const PlannedImage& image, const PlannedImage& first, std::size_t index) {
+  for (const std::int64_t side : {image.size.z, image.size.y, image.size.x}) {
+    if (side >= 1 && side <= kMaxImageSide) continue;
+    return Bad(index,
+               StrCat(image.size.ToString(), " pixels: not in 1..", kMaxImageSide, " a side"));
+  }
+  if (image.channels < 1 || image.channels > kMaxChannels) {
+    return Bad(index, StrCat(image.channels, " channels: not in 1..", kMaxChannels));
+  }
+  if (image.channels != first.channels || image.dtype != first.dtype) {
+    return Bad(index,
+               StrCat(Counted(static_cast<std::uint64_t>(image.channels), "channel"), " of ",
+                      patchbay::NameOf(image.dtype), ", but image 0 has ", first.channels, " of ",
+                      patchbay::NameOf(first.dtype), "; the images of one stream must be alike"));
+  }
+  if (image.kind.empty() || image.kind.size() > kMaxKindBytes) {
+    return Bad(index, "its kind is empty or too long");
+  }
+  return absl::OkStatus();
+}
+
+/// Places of a table, or cells of the grid: at most one more than an epoch may have.
+std::uint64_t GridCount(const RunConfig& config, const PlannedImage& image) {
+  if (config.positions == Positions::kListed) return image.listed.size();
+  const Extent grid = CellsOfGrid(config, image);
+  const auto plane = static_cast<unsigned __int128>(grid.y) * static_cast<std::uint64_t>(grid.x);
+  const unsigned __int128 cells = plane * static_cast<std::uint64_t>(grid.z);
+  return static_cast<std::uint64_t>(std::min<unsigned __int128>(cells, kMaxPatchesPerEpoch + 1));
+}
+
+/// The patches an image can give: its grid, or those of it with enough tissue. At random places, as
+/// many as its grid has, if there is tissue at all.
+std::uint64_t PatchesThere(const RunConfig& config, const PlannedImage& image) {
+  if (!config.tissue_fraction || !config.class_weights.empty()) return GridCount(config, image);
+  if (config.positions == Positions::kGrid) return image.places[0].places;
+  return image.places[0].places == 0 ? 0 : GridCount(config, image);
+}
+
+Status CheckFill(double fill, DType dtype) {
+  if (ElementOf(fill, dtype)) return absl::OkStatus();
+  return absl::InvalidArgumentError(StrCat("plan: key 'patch.fill': ", fill, " is not a value of ",
+                                           patchbay::NameOf(dtype), " (", RangeOf(dtype), ")"));
+}
+
+/// How many patches of an epoch each image has, where they are not drawn by weight.
+std::vector<std::uint64_t> PatchesOfImages(const RunConfig& config,
+                                           const std::vector<PlannedImage>& images) {
+  std::vector<std::uint64_t> counts;
+  for (const PlannedImage& image : images) {
+    std::uint64_t count = PatchesThere(config, image);
+    if (config.patches_per_image != 0 && count != 0) count = config.patches_per_image;
+    if (config.max_per_slide != 0 && config.patches_per_epoch == 0) {
+      count = std::min(count, config.max_per_slide);
+    }
+    counts.push_back(count);
+  }
+  if (config.patches_per_epoch == 0 || config.max_per_slide == 0) return counts;
+  counts = ShareOut(counts, config.patches_per_epoch, config.max_per_slide);
+  std::uint64_t left = config.patches_per_epoch;
+  for (const std::uint64_t count : counts) left -= count;
+  for (std::uint64_t& count : counts) {
+    if (count == 0 || count >= config.max_per_slide || left == 0) continue;
+    ++count;
+    --left;
+  }
+  return counts;
+}
+
+/// Patches of images [0, i), for every i. An epoch of fixed length is shared out in proportion to
+/// the grids, rounded down cumulatively so that the parts add up.
+StatusOr<std::vector<std::uint64_t>> CountPatches(const RunConfig& config,
+                                                  const std::vector<PlannedImage>& images) {
+  std::vector<std::uint64_t> cumulative = {0};
+  for (const std::uint64_t count : PatchesOfImages(config, images)) {
+    if (count > kMaxPatchesPerEpoch - cumulative.back()) {
+      return absl::InvalidArgumentError(
+          StrCat("plan: more than ", kMaxPatchesPerEpoch, " patches in an epoch"));
+    }
+    cumulative.push_back(cumulative.back() + count);
+  }
+  if (cumulative.back() == 0) {
+    if (config.positions == Positions::kListed) {
+      return absl::InvalidArgumentError(StrCat("plan: key 'sampling.positions': none of ",
+                                               images.size(), " images has a position"));
+    }
+    if (config.max_per_slide == 0) return NoTissue(config, images.size());
+    return absl::InvalidArgumentError(
+        StrCat("plan: key 'sampling.max_per_slide': ", config.max_per_slide, " patches of each of ",
+               images.size(), " images are too few for an epoch"));
+  }
+  if (config.patches_per_epoch != 0 && config.max_per_slide == 0) {
+    const auto total = static_cast<unsigned __int128>(cumulative.back());
+    for (std::uint64_t& count : cumulative) {
+      count = static_cast<std::uint64_t>(static_cast<unsigned __int128>(config.patches_per_epoch) *
+                                         count / total);
+    }
+  }
+  return cumulative;
+}
+
+/// By class where classes are weighed, what every image brings to the draw.
+StatusOr<ImageDraw> DrawOf(const RunConfig& config, const std::vector<PlannedImage>& images,
+                           std::uint64_t patches) {
+  const std::size_t sets = NeedsPlaces(config) ? images.front().places.size() : 1;
+  std::vector<std::vector<ImageShare>> shares(sets);
+  for (std::size_t set = 0; set < sets; ++set) {
+    for (const PlannedImage& image : images) {
+      const bool anywhere = !NeedsPlaces(config) || IsAnywhere(config, set);
+      const std::uint64_t pixels = anywhere ? GridCount(config, image) : image.places[set].Pixels();
+      shares[set].push_back({pixels, image.groups});
+    }
+  }
+  return ImageDraw::Of(config, shares, patches);
+}
+
+/// One short row an image: a plan travels as an inline result.
+Json ImagesToJson(const std::vector<PlannedImage>& images) {
+  Json rows = Json::array();
+  for (const PlannedImage& image : images) {
+    rows.push_back({image.digest.Hex(), image.kind, image.size.z, image.size.y, image.size.x});
+  }
+  return rows;
+}
+
+/// Which images a config takes; a plan has the images.
+constexpr const char* kDatasetKeys[] = {"dataset", "stores", "where", "split_column", "splits"};
+
+/// What of a config changes bytes: everything but where the images lie, what becomes of those that
+/// cannot be read, how far ahead is made and in what order ops are named. Keys at their default are
+/// left out: a further key changes no old text.
+Json PlanConfig(const RunConfig& config) {
+  Json value = ToJson(config);
+  for (const char* key : kDatasetKeys) value.erase(key);
+  value.erase("on_bad_image");
+  value["patch"].erase("mixed_mpp");
+  value["patch"].erase("mixed_spacing");
+  value["batch"].erase("prefetch");
+  value.erase("data");
+  for (const char* list : {"preprocess", "augment"}) value[list] = InFixedOrder(value[list]);
+  value = config::WithoutDefaults(std::move(value), RunConfigKeys());
+  return value;
+}
+
+/// `image` has the pixel type of them all; fills in what is the row's own.
+StatusOr<PlannedImage> ImageFromJson(const Json& row, PlannedImage image) {
+  const bool whole = row.is_array() && row.size() == 5 && row[0].is_string() &&
+                     row[1].is_string() && row[2].is_number_integer() &&
+                     row[3].is_number_integer() && row[4].is_number_integer();
+  if (!whole)
+    return absl::InvalidArgumentError("plan: image row: expected [digest, kind, z, y, x]");
+  PB_ASSIGN_OR_RETURN(image.digest, Digest::FromHex(row[0].get_ref<const std::string&>()));
+  image.kind = row[1].get<std::string>();
+  image.size = {row[2].get<std::int64_t>(), row[3].get<std::int64_t>(), row[4].get<std::int64_t>()};
+  return image;
+}
+
+StatusOr<PlannedImage> PixelTypeFromJson(const Json& plan) {
+  PlannedImage image;
+  PB_ASSIGN_OR_RETURN(const std::int64_t channels, JsonInt(plan, "channels", "plan"));
+  if (channels < 1 || channels > kMaxChannels) {
+    return absl::InvalidArgumentError(
+        StrCat("plan: ", channels, " channels: not in 1..", kMaxChannels));
+  }
+  image.channels = static_cast<int>(channels);
+  PB_ASSIGN_OR_RETURN(const std::string name, JsonString(plan, "dtype", "plan"));
+  const std::optional<DType> dtype = DTypeFromName(name);
+  if (!dtype) return absl::InvalidArgumentError("plan: unknown dtype");
+  image.dtype = *dtype;
+  return image;
+}
+
+Box GridBox(const RunConfig& config, const PlannedImage& image, std::uint64_t cell) {
+  const Extent stride = StepOf(config, image);
+  const Point at = CellAt(CellsOfGrid(config, image), static_cast<std::int64_t>(cell));
+  return BoxAt({at.z * stride.z, at.y * stride.y, at.x * stride.x}, SourceOf(config, image));
+}
+
+/// Uniform over the places where the patch lies inside; along an axis on which the image is smaller
+/// than the patch there is one, 0. y and x take the first block of the draw, z the second.
+Box RandomBox(const RunConfig& config, const PlannedImage& image, DrawKey key) {
+  key.stream = DrawStream::kPosition;
+  const PhiloxBlock plane = Draw(key, 0);
+  const auto place = [](std::uint32_t high, std::uint32_t low, std::int64_t room) {
+    if (room < 0) return std::int64_t{0};
+    const std::uint64_t bits = (std::uint64_t{high} << 32) | low;
+    return static_cast<std::int64_t>(UniformBelow(bits, static_cast<std::uint64_t>(room) + 1));
+  };
+  const Extent size = image.size, patch = SourceOf(config, image);
+  Point at{0, place(plane.word[0], plane.word[1], size.y - patch.y),
+           place(plane.word[2], plane.word[3], size.x - patch.x)};
+  if (size.z > patch.z) {
+    const PhiloxBlock depth = Draw(key, 1);
+    at.z = place(depth.word[0], depth.word[1], size.z - patch.z);
+  }
+  return BoxAt(at, patch);
+}
+
+Status TooMuch(std::string_view key, std::string_view cause) {
+  return absl::InvalidArgumentError(StrCat("plan stream: key '", key, "': ", cause));
+}
+
+/// "image", its contexts, and what the config asks for beside them.
+BatchLayout LayoutOf(const RunConfig& config, int channels) {
+  ArrayLayout image{"image", config.dtype, {}, ArrayMemory::kStream};
+  if (config.has_depth) image.shape.push_back(config.patch.z);
+  image.shape.insert(image.shape.end(), {config.patch.y, config.patch.x});
+  image.shape.insert(config.layout == Layout::kNchw ? image.shape.begin() : image.shape.end(),
+                     channels);
+  BatchLayout layout{{std::move(image)}};
+  for (std::size_t i = 1; i < config.mpp.size(); ++i) {
+    layout.arrays.push_back(layout.arrays.front());
+    layout.arrays.back().name = StrCat("image_", i);
+  }
+  for (ArrayLayout& array : LabelArrays(config)) layout.arrays.push_back(std::move(array));
+  if (config.meta) {
+    for (ArrayLayout& array : MetaArrays()) layout.arrays.push_back(std::move(array));
+    const bool is_by_image = config.order == Order::kSequential && !DrawsImages(config);
+    if (is_by_image) {
+      layout.arrays.push_back({"last_of_image", DType::kUint8, {}, ArrayMemory::kHost});
+    }
+  }
+  return layout;
+}
+
+/// Whether a stream can be cut so.
+Status CheckCut(const StreamGeometry& g, std::uint64_t patch_bytes) {
+  const std::uint64_t rank_patches = CeilDiv(g.global_batch, g.world_size);
+  if (patch_bytes > kMaxSlotBytes / rank_patches) {
+    return TooMuch(
+        "batch.global_size",
+        StrCat(rank_patches, " patches of ", HumanBytes(patch_bytes), " make a slot of more than ",
+               HumanBytes(kMaxSlotBytes), ", the most there may be"));
+  }
+  if (BatchesPerEpoch(g) == 0) {
+    return TooMuch("batch.global_size",
+                   StrCat("an epoch has ", g.patches_per_epoch, " patches, a batch ",
+                          g.global_batch, ": with tail: drop an epoch has no batch"));
+  }
+  if (PatchesInBatch(g, 0) < g.world_size) {
+    return TooMuch("batch.global_size",
+                   StrCat("an epoch has ", Counted(g.patches_per_epoch, "patch", "patches"),
+                          ", fewer than ", Counted(g.world_size, "rank")));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+StatusOr<Plan> Plan::Build(const RunConfig& config, std::vector<PlannedImage> images,
+                           const std::vector<ListedRun>& order) {
+  if (!config.numerics) {
+    return absl::InvalidArgumentError("plan: numerics are not decided");
+  }
+  if (config.global_size == 0) {
+    return absl::InvalidArgumentError("plan: the size of a batch is not decided");
+  }
+  if (images.empty() || images.size() > kMaxPlanImages) {
+    return absl::InvalidArgumentError(
+        StrCat("plan: ", images.size(), " images: not in 1..", kMaxPlanImages));
+  }
+  for (std::size_t i = 0; i < images.size(); ++i) {
+    PB_RETURN_IF_ERROR(CheckImage(images[i], images.front(), i));
+    const Status fits = CheckPatchOf(config, images[i]);
+    if (!fits.ok()) return Bad(i, MessageOf(fits));
+    const Status sampled = CheckSampled(config, images[i]);
+    if (!sampled.ok()) return Bad(i, MessageOf(sampled));
+  }
+  PB_RETURN_IF_ERROR(SettleIcc(config, images));
+  PB_RETURN_IF_ERROR(SettleStains(config, images));
+  PB_RETURN_IF_ERROR(SettleVolumes(config, images));
+  PB_RETURN_IF_ERROR(SettleLabels(config, images));
+  PB_RETURN_IF_ERROR(CheckViews(config, images));
+  Plan plan;
+  plan.config_ = config;
+  plan.config_.dataset.clear();
+  plan.config_.stores.clear();
+  plan.config_.where.clear();
+  plan.config_.split_column.clear();
+  plan.config_.splits = Json::object();
+  if (config.positions == Positions::kListed) plan.config_.positions_table = kListedPositions;
+  plan.config_.prefetch = RunConfig{}.prefetch;
+  plan.config_.data_ports.clear();
+  plan.config_.on_bad_image = RunConfig{}.on_bad_image;
+  plan.config_.mixed_mpp = RunConfig{}.mixed_mpp;
+  plan.config_.mixed_spacing = RunConfig{}.mixed_spacing;
+  PB_RETURN_IF_ERROR(plan.Count(images));
+  PB_RETURN_IF_ERROR(plan.Arrange(images, order));
+  plan.images_ = std::move(images);
+  PB_RETURN_IF_ERROR(CheckFill(plan.fill(), plan.images_.front().dtype));
+  plan.layout_ = LayoutOf(config, plan.images_.front().channels);
+  Json text = {{"version", kPlanVersion},
+               {"versions", ByteVersions()},
+               {"config", PlanConfig(plan.config_)},
+               {"channels", plan.images_.front().channels},
+               {"dtype", patchbay::NameOf(plan.images_.front().dtype)},
+               {"layout", patchbay::ToJson(plan.layout_)},
+               {"images", ImagesToJson(plan.images_)}};
+  if (Json labels = LabelsToJson(config, plan.images_); !labels.is_null()) {
+    text["labels"] = std::move(labels);
+  }
+  if (Json icc = IccToJson(config, plan.images_); !icc.is_null()) text["icc"] = std::move(icc);
+  if (Json stains = StainsToJson(config, plan.images_); !stains.is_null()) {
+    text["stains"] = std::move(stains);
+  }
+  if (Json volumes = VolumesToJson(config, plan.images_); !volumes.is_null()) {
+    text["volumes"] = std::move(volumes);
+  }
+  text.update(SampledToJson(config, plan.images_));
+  if (plan.listed_) text["positions_order"] = plan.listed_->Text();
+  if (!config.mpp.empty() || config.spacing) text["views"] = ViewsToJson(plan.images_);
+  plan.text_ = DumpJson(text);
+  plan.digest_ = Sha256Of(plan.text_);
+  return plan;
+}
+
+StatusOr<Plan> Plan::Parse(std::string_view text) {
+  PB_ASSIGN_OR_RETURN(const Json value, ParseJson(text, "plan"));
+  PB_ASSIGN_OR_RETURN(const std::int64_t version, JsonInt(value, "version", "plan"));
+  if (version != kPlanVersion) {
+    return absl::InvalidArgumentError(
+        StrCat("plan: version ", version, ", this build reads ", kPlanVersion));
+  }
+  PB_ASSIGN_OR_RETURN(const Json* versions, JsonMember(value, "versions", "plan"));
+  if (*versions != ByteVersions()) {
+    return absl::FailedPreconditionError(StrCat(
+        "plan: made by code of versions ", DumpJson(*versions), ", this is ", ByteVersionsText()));
+  }
+  PB_ASSIGN_OR_RETURN(const Json* config_value, JsonMember(value, "config", "plan"));
+  if (!config_value->is_object())
+    return absl::InvalidArgumentError("plan: config is not an object");
+  Json with_dataset = *config_value;
+  with_dataset["dataset"] = Json::array({"-"});
+  PB_ASSIGN_OR_RETURN(const RunConfig config, RunConfigFromJson(with_dataset));
+  PB_ASSIGN_OR_RETURN(const Json* rows, JsonMember(value, "images", "plan"));
+  if (!rows->is_array() || rows->size() > kMaxPlanImages) {
+    return absl::InvalidArgumentError("plan: images: no list, or too long");
+  }
+  PB_ASSIGN_OR_RETURN(const PlannedImage pixels, PixelTypeFromJson(value));
+  std::vector<PlannedImage> images;
+  images.reserve(rows->size());
+  for (const Json& row : *rows) {
+    PB_ASSIGN_OR_RETURN(PlannedImage image, ImageFromJson(row, pixels));
+    images.push_back(std::move(image));
+  }
+  PB_RETURN_IF_ERROR(LabelsFromJson(config, value.value("labels", Json()), images));
+  PB_RETURN_IF_ERROR(SampledFromJson(value, images));
+  PB_RETURN_IF_ERROR(ReadViews(value, images));
+  PB_RETURN_IF_ERROR(IccFromJson(config, value.value("icc", Json()), images));
+  PB_RETURN_IF_ERROR(StainsFromJson(config, value.value("stains", Json()), images));
+  PB_RETURN_IF_ERROR(VolumesFromJson(config, value.value("volumes", Json()), images));
+  std::vector<ListedRun> order;
+  if (value.contains("positions_order")) {
+    PB_ASSIGN_OR_RETURN(const std::string runs, JsonString(value, "positions_order", "plan"));
+    PB_ASSIGN_OR_RETURN(order, DecodeListedRuns(runs));
+  }
+  PB_ASSIGN_OR_RETURN(Plan plan, Build(config, std::move(images), order));
+  if (plan.text_ != text) {
+    return absl::InvalidArgumentError("plan: text is not canonical (altered, or of another build)");
+  }
+  return plan;
+}
+
+double Plan::fill() const {
+  if (config_.fill) return *config_.fill;
+  if (!config_.has_depth) return kFlatFill;
+  return ElementOf(kVolumeFill, images_.front().dtype) ? kVolumeFill : 0;
+}
+
+StatusOr<StreamGeometry> Plan::Geometry(std::uint32_t world_size) const {
+  if (world_size == 0 || world_size > config_.global_size) {
+    return absl::InvalidArgumentError(StrCat("plan: world size ", world_size, ": not in 1..",
+                                             config_.global_size, " (batch.global_size)"));
+  }
+  StreamGeometry geometry;
+  geometry.patches_per_epoch = patches_per_epoch();
+  geometry.global_batch = config_.global_size;
+  geometry.tail = config_.tail;
+  geometry.world_size = world_size;
+  const std::uint64_t rank_patches = CeilDiv(config_.global_size, world_size);
+  const std::uint64_t by_bytes = std::max<std::uint64_t>(1, kMaxShardBytes / layout_.PatchBytes());
+  geometry.shard_patches =
+      static_cast<std::uint32_t>(std::min(CeilDiv(rank_patches, kShardsPerRank), by_bytes));
+  PB_RETURN_IF_ERROR(CheckCut(geometry, layout_.PatchBytes()));
+  return geometry;
+}
+
+StatusOr<std::uint64_t> RingBytes(const BatchLayout& layout, const StreamGeometry& geometry,
+                                  std::uint32_t prefetch) {
+  const std::uint64_t slots = std::uint64_t{prefetch} + kSlotsBesidePrefetch;
+  PB_ASSIGN_OR_RETURN(const SlotLayout slot, SlotLayout::Of(layout, Capacity(geometry), false));
+  const std::uint64_t slot_bytes = slot.host_stride();
+  if (slot_bytes <= kMaxRingBytes / slots) return slots * slot_bytes;
+  return TooMuch("batch.prefetch",
+                 StrCat(slots, " slots (prefetch ", prefetch, " and ", kSlotsBesidePrefetch,
+                        " more) of ", HumanBytes(slot_bytes), " make a ring of more than ",
+                        HumanBytes(kMaxRingBytes), ", the most there may be"));
+}
+
+Status Plan::Count(const std::vector<PlannedImage>& images) {
+  if (!DrawsImages(config_)) {
+    PB_ASSIGN_OR_RETURN(cumulative_, CountPatches(config_, images));
+    return absl::OkStatus();
+  }
+  // Which image a patch is of is drawn anew for each: the epoch belongs to all of them.
+  std::uint64_t patches = config_.patches_per_epoch;
+  for (std::size_t i = 0; i < images.size() && config_.patches_per_epoch == 0; ++i) {
+    patches = std::min(patches + GridCount(config_, images[i]), kMaxPatchesPerEpoch);
+  }
+  cumulative_.assign(images.size() + 1, patches);
+  cumulative_[0] = 0;
+  PB_ASSIGN_OR_RETURN(draw_, DrawOf(config_, images, patches));
+  return absl::OkStatus();
+}
+
+Status Plan::Arrange(const std::vector<PlannedImage>& images, const std::vector<ListedRun>& order) {
+  if (config_.positions != Positions::kListed || config_.order != Order::kSequential) {
+    if (order.empty()) return absl::OkStatus();
+    return absl::InvalidArgumentError("plan: an order of positions that its epochs do not follow");
+  }
+  std::vector<ListedOrder::Count> counts;
+  for (std::size_t i = 0; i < images.size(); ++i) {
+    counts.push_back({images[i].listed.size(), cumulative_[i + 1] - cumulative_[i]});
+  }
+  PB_ASSIGN_OR_RETURN(listed_, ListedOrder::Of(order, counts, config_.seed));
+  return absl::OkStatus();
+}
+
+bool Plan::IsLastOfImage(const PatchSpec& spec) const {
+  if (spec.pad) return false;
+  if (listed_) return listed_->LastOf(spec.image) == spec.key.ordinal;
+  return spec.key.ordinal + 1 == cumulative_[spec.image + 1];
+}
+
+std::vector<std::uint64_t> Plan::ImageRunLengths() const {
+  if (listed_) return listed_->RunLengths();
+  std::vector<std::uint64_t> lengths(cumulative_.begin() + 1, cumulative_.end());
+  std::adjacent_difference(lengths.begin(), lengths.end(), lengths.begin());
+  return lengths;
+}
+
+StatusOr<PatchSource> Plan::SourceOf(std::uint32_t epoch, std::uint64_t ordinal) const {
+  const std::uint64_t n = patches_per_epoch();
+  if (epoch > kMaxEpoch) {
+    return absl::InvalidArgumentError(StrCat("derive spec: epoch ", epoch, ": above ", kMaxEpoch));
+  }
+  const bool past_end = ordinal >= n;
+  const bool filled = config_.tail == Tail::kPad || config_.tail == Tail::kWrap;
+  if (past_end && (!filled || ordinal - n >= config_.global_size)) {
+    return absl::InvalidArgumentError(
+        StrCat("derive spec: ordinal ", ordinal, ": the epoch has ", n, " patches"));
+  }
+  PatchSource source;
+  source.key =
+      DrawKey{config_.seed, epoch, past_end ? ordinal % n : ordinal, 0, DrawStream::kParameters};
+  source.pad = past_end && config_.tail == Tail::kPad;
+  if (source.pad) return source;
+  if (listed_) {
+    const ListedOrder::Place place = listed_->At(source.key.ordinal);
+    source.image = place.image;
+    source.number = place.number;
+    return source;
+  }
+  if (draw_) {
+    const ImageDraw::Pick pick = draw_->Draw(source.key);
+    source.image = pick.image;
+    source.set = pick.set;
+  } else {
+    const std::uint64_t place = config_.order == Order::kShuffled
+                                    ? Permute({config_.seed, epoch}, n, source.key.ordinal)
+                                    : source.key.ordinal;
+    const auto above = std::upper_bound(cumulative_.begin(), cumulative_.end(), place);
+    const auto image = static_cast<std::size_t>(above - cumulative_.begin() - 1);
+    source.image = static_cast<std::uint32_t>(image);
+    source.number = place - cumulative_[image];
+  }
+  source.number = NumberOf(source);
+  return source;
+}
+
+/// At random places a draw; on a grid the cell, of a grid that is cut short one that changes with
+/// the epoch.
+std::uint64_t Plan::NumberOf(const PatchSource& source) const {
+  const PlannedImage& image = images_[source.image];
+  if (config_.positions == Positions::kRandom) {
+    if (!NeedsPlaces(config_)) return 0;
+    DrawKey key = source.key;
+    key.stream = DrawStream::kPosition;
+    if (IsAnywhere(config_, source.set)) return 0;
+    return UniformBelow(HalfOf(Draw(key, kPlaceBlock), 0), image.places[source.set].places);
+  }
+  if (draw_) {  // by weight, from a table
+    DrawKey key = source.key;
+    key.stream = DrawStream::kPosition;
+    return UniformBelow(HalfOf(Draw(key, kPlaceBlock), 0), image.listed.size());
+  }
+  const std::uint64_t there = PatchesThere(config_, image);
+  const std::uint64_t taken = cumulative_[source.image + 1] - cumulative_[source.image];
+  if (taken == there) return source.number;
+  const std::uint64_t seed = config_.seed ^ (0x9E3779B97F4A7C15u * (source.image + 1));
+  return Permute({seed, source.key.epoch}, there, source.number);
+}
+
+StatusOr<PatchSpec> Plan::SpecOf(const PatchSource& source, const ImagePlaces* places) const {
+  PatchSpec spec;
+  spec.level = ViewOf(source.image, 0).level;
+  spec.key = source.key;
+  spec.pad = source.pad;
+  spec.image = source.image;
+  spec.box = BoxAt({}, config_.patch);
+  if (spec.pad) return spec;
+  const PlannedImage& image = images_[source.image];
+  if (NeedsPlaces(config_)) {
+    if (places == nullptr) {
+      return absl::FailedPreconditionError("derive spec: the places of its image are not known");
+    }
+    if (IsAnywhere(config_, source.set)) {
+      spec.box = RandomBox(config_, image, source.key);
+      return spec;
+    }
+    DrawKey key = source.key;
+    key.stream = DrawStream::kPosition;
+    const std::uint64_t bits = HalfOf(Draw(key, kPlaceBlock), 1);
+    spec.box = BoxAt(places->OriginOf(source.set, source.number, bits),
+                     patchbay::plan::SourceOf(config_, image));
+  } else if (config_.positions == Positions::kListed) {
+    const PlanePoint& at = image.listed[source.number];
+    spec.box = BoxAt({0, at.y, at.x}, patchbay::plan::SourceOf(config_, image));
+  } else if (config_.positions == Positions::kGrid) {
+    spec.box = GridBox(config_, image, source.number);
+  } else {
+    spec.box = RandomBox(config_, image, source.key);
+  }
+  return spec;
+}
+
+StatusOr<PatchSpec> Plan::DeriveSpec(std::uint32_t epoch, std::uint64_t ordinal) const {
+  PB_ASSIGN_OR_RETURN(const PatchSource source, SourceOf(epoch, ordinal));
+  return SpecOf(source, nullptr);
+}
+
+}  // namespace patchbay::plan

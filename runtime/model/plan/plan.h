@@ -1,0 +1,186 @@
+// The plan of a stream: enough to derive the spec of every patch of every epoch, anywhere, with no
+// table of patches. Named by the SHA-256 of its canonical text.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/core/box.h"
+#include "runtime/core/extent.h"
+#include "runtime/core/hash.h"
+#include "runtime/core/random.h"
+#include "runtime/core/status.h"
+#include "runtime/model/ops/icc_to_srgb.h"
+#include "runtime/model/ops/stain_fit.h"
+#include "runtime/model/ops/volume_facts.h"
+#include "runtime/model/plan/image_draw.h"
+#include "runtime/model/plan/listed_order.h"
+#include "runtime/model/plan/listed_positions.h"
+#include "runtime/model/plan/places.h"
+#include "runtime/model/plan/run_config.h"
+#include "runtime/model/stream/batch_layout.h"
+#include "runtime/model/stream/stream_geometry.h"
+
+namespace patchbay::plan {
+
+inline constexpr std::size_t kMaxPlanImages = 100'000;
+/// Slots of a ring beside those made ahead: one in use, one being filled, and one to move to when a
+/// frozen worker holds its own.
+inline constexpr std::uint32_t kSlotsBesidePrefetch = 3;
+
+/// A revision of a label set.
+struct ImageLabels {
+  Digest digest;
+  LabelClasses classes;
+
+  bool operator==(const ImageLabels&) const = default;
+};
+
+/// What the planning task found out about one image, at the level the config asks for.
+struct PlannedImage {
+  Digest digest;     ///< of the store, or SHA-256 of the slide's file
+  std::string kind;  ///< ImageLayout::kind
+  Extent size;       ///< pixels of that level
+  int channels = 3;
+  DType dtype = DType::kUint8;
+  /// What its colours come to, under stain_normalize the one its profile needs.
+  std::optional<MacenkoFit> macenko = std::nullopt;
+  std::optional<ReinhardFit> reinhard = std::nullopt;
+  std::uint32_t stain_reference = 0;           ///< of stain_normalize's references, by scanner
+  std::optional<ImageIcc> icc = std::nullopt;  ///< under icc_to_srgb
+  std::optional<VolumeFacts> volume =
+      std::nullopt;  ///< where the ops need its spacing or statistics
+  std::optional<ImageLabels> labels = std::nullopt;  ///< of the config's label set
+  std::optional<std::int64_t> label = std::nullopt;  ///< under labels.label.column, what it says
+  /// Under patch.mpp one for each, under patch.spacing one; `size` is then the first one's level.
+  /// Otherwise empty.
+  std::vector<PlannedView> views = {};
+
+  /// Under sampling.weight_by, one a column: which value of the column, within that of the column
+  /// before, the image has. Numbers of no meaning: the values stay in the user's table.
+  std::vector<std::uint32_t> groups = {};
+  /// Under sampling.tissue and class_weights: the indexes the places come from (tissue first), and
+  /// ImagePlaces::Counts.
+  std::vector<Digest> indexes = {};
+  /// Under Positions::kListed, where its patches begin, in pixels of its level.
+  std::vector<PlanePoint> listed = {};
+  std::vector<PlaceCount> places = {};
+
+  bool operator==(const PlannedImage&) const = default;
+};
+
+/// Pixels of an image's level that become one patch: patch.size, unless patch.mpp or patch.spacing
+/// resamples them.
+Extent SourceOf(const RunConfig& config, const PlannedImage& image);
+
+/// Whether patches as the config has them can be cut from such an image: a volume needs a size of
+/// three values, a 2-D image a depth of 1. InvalidArgument names the key.
+Status CheckPatchOf(const RunConfig& config, const PlannedImage& image);
+
+/// One patch, as a value: what to read, and the numbers its transforms are drawn from.
+struct PatchSpec {
+  std::uint32_t image = 0;  ///< row of Plan::images()
+  int level = 0;
+  /// The finished patch in level pixels (SourceOf of them); may reach past the image. Ops that need
+  /// surroundings read a larger box (ops::Chain::SourceBox).
+  Box box;
+  bool pad = false;  ///< under Tail::kPad, past the epoch's end: all bytes zero, read nothing
+  DrawKey key;       ///< seed, epoch and ordinal set; ops set op_occurrence and stream
+};
+
+/// Where a patch comes from, before its place is looked up.
+struct PatchSource {
+  std::uint32_t image = 0;
+  std::size_t set = 0;       ///< of ImagePlaces, where the plan needs them
+  std::uint64_t number = 0;  ///< of the place in the set, or of the cell in the grid
+  bool pad = false;          ///< as PatchSpec::pad; the rest but the key says nothing then
+  DrawKey key;
+};
+
+/// Immutable. Cheap to move, safe to share between threads.
+class Plan {
+ public:
+  /// `config` must carry numerics. InvalidArgument when there is no image, an image is empty or
+  /// fails CheckPatchOf, SettleIcc or SettleStains, the images differ in channels or dtype, or the
+  /// fill is not a value of their type. `order` is that of the table of places, by number of the
+  /// image; only a sequential epoch of such a table has one, without it goes image by image.
+  static StatusOr<Plan> Build(const RunConfig& config, std::vector<PlannedImage> images,
+                              const std::vector<ListedRun>& order = {});
+
+  /// From canonical text that arrived from elsewhere. InvalidArgument unless it is exactly what
+  /// Text() of some plan gives.
+  static StatusOr<Plan> Parse(std::string_view text);
+
+  /// Canonical JSON. Excludes paths, prefetch and everything that does not change a byte.
+  const std::string& Text() const { return text_; }
+  const Digest& digest() const { return digest_; }
+
+  /// What chooses images is empty, prefetch and on_bad_image have their defaults here: none is part
+  /// of a plan.
+  const RunConfig& config() const { return config_; }
+  const std::vector<PlannedImage>& images() const { return images_; }
+  /// Patches of one epoch from images [0, i): size images + 1.
+  const std::vector<std::uint64_t>& cumulative_patches() const { return cumulative_; }
+  std::uint64_t patches_per_epoch() const { return cumulative_.back(); }
+  /// Whether no later patch of its epoch is of the same image: of a sequential epoch.
+  bool IsLastOfImage(const PatchSpec& spec) const;
+  /// How many patches of one image follow one another in a sequential epoch, run by run.
+  std::vector<std::uint64_t> ImageRunLengths() const;
+  /// The arrays of a batch, "image" first.
+  const BatchLayout& layout() const { return layout_; }
+  int channels() const { return images_.front().channels; }
+  /// What the ops of a volume know of an image.
+  VolumeFacts FactsOf(std::uint32_t image) const {
+    return images_[image].volume.value_or(VolumeFacts{});
+  }
+  /// Arrays of images in a batch: 1, or one for each patch.mpp; they come first.
+  std::size_t views() const { return config_.mpp.empty() ? 1 : config_.mpp.size(); }
+  /// View `view` of a patch's image: what patch.mpp or patch.spacing chose, or patch.level as it
+  /// is.
+  PlannedView ViewOf(std::uint32_t image, std::size_t view) const;
+  /// What lies outside the images: the config's fill, or the default of their kind.
+  double fill() const;
+
+  /// Counts of the stream for that many ranks. A shard is an eighth of a rank's part of a batch,
+  /// at most kMaxShardBytes, at least one patch. InvalidArgument for 0 ranks or more than patches
+  /// in a batch, an epoch without a batch, and slots above kMaxSlotBytes; naming the key to change.
+  StatusOr<StreamGeometry> Geometry(std::uint32_t world_size) const;
+
+  /// The patch at `ordinal` of an epoch. Ordinals past the epoch's end are the tail's: padding, or
+  /// the first patches again. InvalidArgument past a batch's length beyond the end, or for an epoch
+  /// above kMaxEpoch.
+  /// FailedPrecondition when it needs the places of its image: see SourceOf.
+  StatusOr<PatchSpec> DeriveSpec(std::uint32_t epoch, std::uint64_t ordinal) const;
+
+  /// The two steps of DeriveSpec: which image, and with the places of that image which box.
+  /// `places` may be null unless NeedsPlaces(config()).
+  StatusOr<PatchSource> SourceOf(std::uint32_t epoch, std::uint64_t ordinal) const;
+  StatusOr<PatchSpec> SpecOf(const PatchSource& source, const ImagePlaces* places) const;
+
+ private:
+  Plan() = default;
+  Status Count(const std::vector<PlannedImage>& images);
+  Status Arrange(const std::vector<PlannedImage>& images, const std::vector<ListedRun>& order);
+  std::uint64_t NumberOf(const PatchSource& source) const;
+
+  RunConfig config_;
+  std::vector<PlannedImage> images_;
+  std::vector<std::uint64_t> cumulative_;
+  std::optional<ImageDraw> draw_;      ///< where images are drawn by weight
+  std::optional<ListedOrder> listed_;  ///< where a table's places do not come image by image
+  BatchLayout layout_;
+  std::string text_;
+  Digest digest_;
+};
+
+inline constexpr std::uint64_t kMaxShardBytes = 16u << 20;
+
+/// Bytes of a trainer's ring with so many batches made ahead. InvalidArgument above kMaxRingBytes,
+/// naming the key to change.
+StatusOr<std::uint64_t> RingBytes(const BatchLayout& layout, const StreamGeometry& geometry,
+                                  std::uint32_t prefetch);
+
+}  // namespace patchbay::plan

@@ -1,0 +1,121 @@
+#include "runtime/model/plan/position_index.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/core/strings.h"
+#include "runtime/model/plan/checked_text.h"
+#include "runtime/model/plan/varint.h"
+
+namespace patchbay::plan {
+namespace {
+
+constexpr std::string_view kMark = "patchbay-positions-1\n";
+constexpr std::string_view kWhat = "read position index";
+constexpr std::size_t kMaxNameBytes = 256;
+constexpr std::uint64_t kMaxSide = std::uint64_t{1} << 31;
+
+Status Malformed(std::string_view cause) {
+  return absl::InvalidArgumentError(StrCat(kWhat, ": ", cause));
+}
+
+StatusOr<ClassCells> TakeClass(std::string_view& text, const Extent& size) {
+  ClassCells one;
+  PB_RETURN_IF_ERROR(TakeClassName(text, one.value, one.name));
+  if (!TakeVarint(text, ~std::uint64_t{0}, one.pixels)) return Malformed("cut short");
+  PB_ASSIGN_OR_RETURN(one.cells, CellSet::DecodeFrom(text, size));
+  if (one.cells.empty() != (one.pixels == 0)) return Malformed("pixels without cells");
+  return one;
+}
+
+}  // namespace
+
+void AppendClassName(std::uint8_t value, const std::string& name, std::string& out) {
+  AppendVarint(out, value);
+  AppendVarint(out, name.size());
+  out += name;
+}
+
+Status TakeClassName(std::string_view& text, std::uint8_t& value, std::string& name) {
+  std::uint64_t number = 0, name_bytes = 0;
+  if (!TakeVarint(text, 255, number) || !TakeVarint(text, kMaxNameBytes, name_bytes) ||
+      name_bytes > text.size()) {
+    return Malformed("a class without a value or a name");
+  }
+  value = static_cast<std::uint8_t>(number);
+  name = std::string(text.substr(0, name_bytes));
+  text.remove_prefix(name_bytes);
+  return absl::OkStatus();
+}
+
+void AppendExtent(const Extent& size, std::string& out) {
+  for (const std::int64_t side : {size.z, size.y, size.x}) {
+    AppendVarint(out, static_cast<std::uint64_t>(side));
+  }
+}
+
+StatusOr<Extent> TakeExtent(std::string_view& text) {
+  std::uint64_t sides[3] = {};
+  for (std::uint64_t& side : sides) {
+    if (!TakeVarint(text, kMaxSide, side) || side == 0) return Malformed("the size of the image");
+  }
+  return Extent{static_cast<std::int64_t>(sides[0]), static_cast<std::int64_t>(sides[1]),
+                static_cast<std::int64_t>(sides[2])};
+}
+
+const ClassCells* PositionIndex::Find(std::string_view name) const {
+  for (const ClassCells& one : classes) {
+    if (one.name == name) return &one;
+  }
+  return nullptr;
+}
+
+Status PositionIndex::Merge(const PositionIndex& other) {
+  if (size != other.size) return Malformed("indexes of images of different size do not join");
+  for (const ClassCells& theirs : other.classes) {
+    const auto at = std::lower_bound(
+        classes.begin(), classes.end(), theirs,
+        [](const ClassCells& a, const ClassCells& b) { return a.value < b.value; });
+    if (at == classes.end() || at->value != theirs.value) {
+      classes.insert(at, theirs);
+      continue;
+    }
+    if (at->name != theirs.name) return Malformed("one value has two names");
+    PB_ASSIGN_OR_RETURN(at->cells, CellSet::Union(at->cells, theirs.cells));
+    at->pixels += theirs.pixels;
+  }
+  return absl::OkStatus();
+}
+
+std::size_t PositionIndex::MemoryBytes() const {
+  std::size_t bytes = sizeof(PositionIndex);
+  for (const ClassCells& one : classes) {
+    bytes += sizeof(ClassCells) + one.name.size() + one.cells.MemoryBytes();
+  }
+  return bytes;
+}
+
+std::string EncodePositionIndex(const PositionIndex& index) {
+  std::string out(kMark);
+  AppendExtent(index.size, out);
+  AppendVarint(out, index.classes.size());
+  for (const ClassCells& one : index.classes) {
+    AppendClassName(one.value, one.name, out);
+    AppendVarint(out, one.pixels);
+    one.cells.EncodeTo(out);
+  }
+  return WithCheck(std::move(out));
+}
+
+StatusOr<PositionIndex> DecodePositionIndex(std::string_view text) {
+  PB_ASSIGN_OR_RETURN(text, CheckedBody(text, kMark, kMaxPositionIndexBytes, kWhat));
+  PositionIndex index;
+  PB_ASSIGN_OR_RETURN(index.size, TakeExtent(text));
+  PB_ASSIGN_OR_RETURN(index.classes, TakeClasses<ClassCells>(text, kMaxIndexClasses, kWhat,
+                                                             [&index](std::string_view& rest) {
+                                                               return TakeClass(rest, index.size);
+                                                             }));
+  return index;
+}
+
+}  // namespace patchbay::plan

@@ -1,0 +1,61 @@
+// Where in one image its tissue and its classes lie: what sampling by tissue and by class draws
+// places from, without reading a pixel. Written beside the label image it is made from, read
+// lazily.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/core/extent.h"
+#include "runtime/core/status.h"
+#include "runtime/model/plan/cell_set.h"
+
+namespace patchbay::plan {
+
+/// The file's name in the folder of a revision of a label set (runtime/format/zarr/label_sets.h).
+inline constexpr char kPositionIndexFile[] = "positions.index";
+inline constexpr std::size_t kMaxPositionIndexBytes = std::size_t{64} << 20;
+inline constexpr std::size_t kMaxIndexClasses = 255;
+
+/// The places of one class.
+struct ClassCells {
+  std::uint8_t value = 0;    ///< of the class, in the label image
+  std::string name;          ///< in the class table; what class_weights says
+  std::uint64_t pixels = 0;  ///< of level 0, exactly
+  /// Those of the class at their centre. A class of few pixels has a finer step than one of many,
+  /// so that none is lost; a class that has pixels has cells.
+  CellSet cells;
+
+  bool operator==(const ClassCells&) const = default;
+};
+
+/// Of one image, in pixels of its level 0. A mask of tissue is an index with one class besides
+/// "background".
+struct PositionIndex {
+  Extent size;                      ///< of level 0
+  std::vector<ClassCells> classes;  ///< by value
+
+  const ClassCells* Find(std::string_view name) const;
+  /// Adds what another part of the same image has: unions and sums. InvalidArgument when sizes,
+  /// steps or the names of a value differ.
+  Status Merge(const PositionIndex& other);
+  std::size_t MemoryBytes() const;
+  bool operator==(const PositionIndex&) const = default;
+};
+
+/// A compact text with a checksum at its end; equal indexes give equal bytes, so the SHA-256 of it
+/// names the index.
+std::string EncodePositionIndex(const PositionIndex& index);
+/// InvalidArgument for what EncodePositionIndex does not give; DataLoss when the checksum differs.
+StatusOr<PositionIndex> DecodePositionIndex(std::string_view text);
+
+/// What the files of a label set have in common: value and name of a class, the size of the image.
+void AppendClassName(std::uint8_t value, const std::string& name, std::string& out);
+Status TakeClassName(std::string_view& text, std::uint8_t& value, std::string& name);
+void AppendExtent(const Extent& size, std::string& out);
+StatusOr<Extent> TakeExtent(std::string_view& text);
+
+}  // namespace patchbay::plan

@@ -1,0 +1,155 @@
+// What a user writes to describe a stream (run.yaml), checked and normalised.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/core/dtype.h"
+#include "runtime/core/extent.h"
+#include "runtime/core/status.h"
+#include "runtime/format/json/json.h"
+#include "runtime/format/yaml/key_table.h"
+#include "runtime/model/ops/op_list.h"
+#include "runtime/model/plan/labels_config.h"
+#include "runtime/model/plan/magnification.h"
+#include "runtime/model/plan/volume_spacing.h"
+#include "runtime/model/stream/limits.h"
+#include "runtime/model/stream/numerics.h"
+#include "runtime/model/stream/stream_geometry.h"
+
+namespace patchbay::plan {
+
+enum class Order : std::uint8_t { kShuffled, kSequential };
+enum class Positions : std::uint8_t { kGrid, kRandom, kListed };
+enum class Layout : std::uint8_t { kNchw, kNhwc };
+/// What becomes of a stream with an image that is damaged or cannot be read.
+enum class OnBadImage : std::uint8_t { kFail, kSkip };
+
+/// How patches that are centred on foreground are drawn, and where they lie.
+enum class ForegroundProfile : std::uint8_t {
+  kIndependent,  ///< each patch by itself, with that probability; inside the image
+  kMonai,        ///< the same, and the others are centred on the background class
+  kNnunet,       ///< the last of each batch; never before the image's beginning, maybe past its end
+};
+struct Foreground {
+  double fraction = 0;  ///< of the patches
+  bool by_component = false;
+  std::vector<std::string> classes = {};  ///< empty: all but "background"
+  ForegroundProfile profile = ForegroundProfile::kIndependent;
+  bool operator==(const Foreground&) const = default;
+};
+
+inline constexpr std::int64_t kMaxPatchSide = 16'384;
+/// Of a patch: a plane of the longest sides.
+inline constexpr std::int64_t kMaxPatchPixels = kMaxPatchSide * kMaxPatchSide;
+inline constexpr std::uint32_t kMaxPrefetch = 64;
+/// Names every row of a table with splits, those in none too; no split may be called so.
+inline constexpr char kAllSplits[] = "all";
+/// Patches to train on are augmented, those to evaluate with are not.
+enum class SplitRole : std::uint8_t { kTrain, kEvaluate };
+
+/// A run.yaml with every default filled in.
+struct RunConfig {
+  std::vector<std::string> dataset;  ///< as written: stores, folders of stores, slides
+  // Of a dataset that is a table, and no part of a plan: what they choose is.
+  std::string stores;                                     ///< folder of the rows' stores; "" = none
+  std::map<std::string, std::vector<std::string>> where;  ///< column -> values of the rows taken
+  std::string split_column;
+  Json splits = Json::object();  ///< {split: {"role", "sampling": whole, "batch": what differs}}
+  OnBadImage on_bad_image = OnBadImage::kFail;  ///< while planning; no part of the plan
+  std::optional<Numerics> numerics;  ///< absent = what the cluster has; the planner fills it in
+  std::uint64_t seed = 0;
+  Extent patch;            ///< pixels, as the trainer receives them
+  bool has_depth = false;  ///< patch.size has three values: the patches have a depth axis
+  std::uint32_t level = 0;
+  /// Instead of a level: micrometres per pixel of each of a patch's images; see Magnification.
+  std::vector<double> mpp;
+  double mpp_tolerance = 0.05;
+  /// Of volumes, instead of a level: millimetres from voxel to voxel; see WantedSpacing.
+  std::optional<PerAxis> spacing;
+  double spacing_tolerance = 0.05;
+  bool upsample = false;
+  bool mixed_mpp = false;  ///< whether patch.level may mean different um/px
+  /// Whether patch.level may mean volumes of different spacings and orientations.
+  bool mixed_spacing = false;
+  /// Every channel of a pixel outside the image; absent = Plan::fill() decides by the images.
+  std::optional<double> fill;
+  Order order = Order::kShuffled;
+  Positions positions = Positions::kGrid;
+  std::string positions_table;  ///< under kListed: its path as written; no part of a plan
+  /// Random positions only, at most one of the two; both 0 = as many as the grid has.
+  std::uint64_t patches_per_image = 0, patches_per_epoch = 0;
+  std::uint64_t max_per_slide = 0;              ///< 0 = no limit
+  Extent stride;                                ///< of the grid; empty = patch
+  std::optional<double> tissue_fraction;        ///< least part of a patch that is tissue
+  std::string tissue_set;                       ///< the label set that says so
+  std::map<std::string, double> class_weights;  ///< empty = classes play no part
+  std::vector<std::string> weight_by;           ///< columns of the table
+  std::optional<Foreground> foreground;         ///< of volumes: patches that are sure to have some
+  std::uint32_t global_size = 0;  ///< patches of a batch, all ranks together; 0 until SettleBatch
+  std::uint32_t per_rank = 0;     ///< instead: patches of one rank's part; 0 once settled
+  DType dtype = DType::kFloat32;  ///< uint8, float16, bfloat16 or float32
+  Layout layout = Layout::kNchw;
+  std::uint32_t prefetch = 2;  ///< batches made ahead; no part of the plan
+  Tail tail = Tail::kKeep;
+  bool meta = false;  ///< beside the image, arrays that say where each patch came from
+  LabelsConfig labels;
+  std::string data_ports;  ///< "7800-7899": where the trainer listens for other nodes; no part of
+                           ///< the plan
+  Json preprocess = Json::array();  ///< [{op: {option: value}}], every option present
+  Json augment = Json::array();
+};
+
+/// Stands for RunConfig::positions_table where no path may travel.
+inline constexpr char kListedPositions[] = "listed.csv";
+/// Whether the dataset is a table of images.
+bool HasTable(const RunConfig& config);
+/// What patch.mpp and its companions ask for; without an mpp, nothing.
+Magnification MagnificationOf(const RunConfig& config);
+PatchKind PatchKindOf(const RunConfig& config);
+/// What patch.spacing asks for. Requires one.
+WantedSpacing WantedSpacingOf(const RunConfig& config);
+
+/// The table of every key of a run config.
+config::Key RunConfigKeys();
+
+/// From a parsed file.
+StatusOr<RunConfig> RunConfigFromYaml(const config::YamlNode& node);
+/// Parses and checks YAML text; `source` names it in messages.
+StatusOr<RunConfig> ParseRunConfig(std::string_view yaml, std::string_view source);
+/// The same for a file.
+StatusOr<RunConfig> ReadRunConfig(const std::string& path);
+
+/// The normalised config: nested as the file is, every key present (absent values left out),
+/// canonical when dumped. RunConfigFromJson(ToJson(c)) is c.
+Json ToJson(const RunConfig& config);
+/// Turns per_rank into a global size: `before`, unless 0 (the run is resumed), else for that many
+/// ranks. InvalidArgument when a batch becomes too large. A config that names global_size stays as
+/// it is.
+Status SettleBatch(RunConfig& config, std::uint32_t before, std::uint32_t world_size);
+
+/// The role that `splits` states, else that of the usual names (train; val, valid, validation,
+/// test, tune); others have none.
+std::optional<SplitRole> RoleOf(const RunConfig& config, std::string_view split);
+
+/// The config of one split: its own `sampling` in place of the config's, its `batch`
+/// merged into the config's, `splits` gone. "" and kAllSplits keep the config's. `augment` is kept
+/// for "" and for splits to train on, or as `augmented` says. InvalidArgument names the key that
+/// cannot be so, or `augment` where a role has to decide and there is none.
+StatusOr<RunConfig> ForSplit(const RunConfig& config, const std::string& split,
+                             std::optional<bool> augmented = std::nullopt);
+
+/// From a payload; checked like a file.
+StatusOr<RunConfig> RunConfigFromJson(const Json& value);
+
+std::string_view NameOf(Order order);
+std::string_view NameOf(Layout layout);
+std::string_view NameOf(OnBadImage choice);
+std::string_view NameOf(SplitRole role);
+std::string_view NameOf(ForegroundProfile profile);
+
+}  // namespace patchbay::plan

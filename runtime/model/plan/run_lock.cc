@@ -1,0 +1,265 @@
+#include "runtime/model/plan/run_lock.h"
+
+#include <algorithm>
+#include <set>
+#include <unordered_map>
+#include <utility>
+
+#include "runtime/core/strings.h"
+#include "runtime/format/json/json_error.h"
+#include "runtime/model/ops/ct_normalize.h"
+#include "runtime/model/ops/stain_normalize.h"
+
+namespace patchbay::plan {
+namespace {
+
+constexpr int kLockVersion = 1;
+
+/// Of the section `sampling` of the config or of a split.
+void AddSampled(const RunConfig& config, std::set<std::string>& columns,
+                std::set<std::string>& sets) {
+  if (config.tissue_fraction) sets.insert(config.tissue_set);
+  columns.insert(config.weight_by.begin(), config.weight_by.end());
+}
+
+Json KeysToJson(const LockedKeys& keys) {
+  Json value = {{"dataset", keys.dataset},
+                {"where", keys.where},
+                {"split_column", keys.split_column},
+                {"columns", keys.columns},
+                {"sets", keys.sets}};
+  if (!keys.roles.empty()) value["roles"] = keys.roles;
+  return value;
+}
+
+Json ImageToJson(const LockedImage& image) {
+  Json value = {{"slide_id", image.slide_id}, {"digest", image.digest.Hex()}};
+  if (!image.path.empty()) value["path"] = image.path;
+  if (!image.cells.empty()) value["cells"] = image.cells;
+  for (const auto& [set, digest] : image.sets) value["sets"][set] = digest.Hex();
+  for (const auto& [table, digest] : image.places) value["places"][table] = digest.Hex();
+  return value;
+}
+
+bool IsTexts(const Json& value) {
+  const auto is_text = [](const Json& item) { return item.is_string(); };
+  return (value.is_array() || value.is_object()) &&
+         std::all_of(value.begin(), value.end(), is_text);
+}
+
+StatusOr<LockedKeys> KeysFromJson(const Json& value) {
+  const auto wrong = [](std::string_view key) {
+    return absl::InvalidArgumentError(StrCat("key '", key, "': not of a lock"));
+  };
+  LockedKeys keys;
+  for (const char* key : {"dataset", "columns", "sets"}) {
+    if (!value.contains(key) || !value[key].is_array() || !IsTexts(value[key])) return wrong(key);
+  }
+  const Json where = value.value("where", Json());
+  const auto is_list = [](const Json& list) { return list.is_array() && IsTexts(list); };
+  if (!where.is_object() || !std::all_of(where.begin(), where.end(), is_list)) {
+    return wrong("where");
+  }
+  const Json roles = value.value("roles", Json::object());
+  if (!roles.is_object() || !IsTexts(roles)) return wrong("roles");
+  roles.get_to(keys.roles);
+  value["dataset"].get_to(keys.dataset);
+  value["columns"].get_to(keys.columns);
+  value["sets"].get_to(keys.sets);
+  where.get_to(keys.where);
+  PB_ASSIGN_OR_RETURN(keys.split_column, JsonString(value, "split_column", "lock"));
+  return keys;
+}
+
+StatusOr<LockedImage> ImageFromJson(const Json& value) {
+  LockedImage image;
+  PB_ASSIGN_OR_RETURN(image.slide_id, JsonString(value, "slide_id", "image"));
+  PB_ASSIGN_OR_RETURN(const std::string digest, JsonString(value, "digest", "image"));
+  PB_ASSIGN_OR_RETURN(image.digest, Digest::FromHex(digest));
+  if (value.contains("path")) {
+    PB_ASSIGN_OR_RETURN(image.path, JsonString(value, "path", "image"));
+  }
+  const Json cells = value.value("cells", Json::object());
+  const Json sets = value.value("sets", Json::object());
+  const Json places = value.value("places", Json::object());
+  for (const Json* texts : {&cells, &sets, &places}) {
+    if (!texts->is_object() || !IsTexts(*texts)) {
+      return absl::InvalidArgumentError(
+          "key 'cells', 'sets' or 'places': expected names and texts");
+    }
+  }
+  cells.get_to(image.cells);
+  for (const auto& [set, hex] : sets.items()) {
+    PB_ASSIGN_OR_RETURN(image.sets[set], Digest::FromHex(hex.get_ref<const std::string&>()));
+  }
+  for (const auto& [table, hex] : places.items()) {
+    PB_ASSIGN_OR_RETURN(image.places[table], Digest::FromHex(hex.get_ref<const std::string&>()));
+  }
+  return image;
+}
+
+std::string Many(std::string_view sign, std::size_t count, std::string_view what) {
+  return StrCat(sign, count, " ", what, count == 1 ? "" : "s");
+}
+
+}  // namespace
+
+Digest DigestOfPlaces(std::string_view positions) { return Sha256Of(positions); }
+
+StatusOr<std::vector<std::string>> PositionTablesOf(const RunConfig& config) {
+  std::set<std::string> tables;
+  const auto add = [&](const RunConfig& one) {
+    if (one.positions == Positions::kListed) tables.insert(one.positions_table);
+  };
+  add(config);
+  for (const auto& [name, overrides] : config.splits.items()) {
+    PB_ASSIGN_OR_RETURN(const RunConfig split, ForSplit(config, name, true));
+    add(split);
+  }
+  return std::vector<std::string>(tables.begin(), tables.end());
+}
+
+bool SumsTraining(const RunConfig& config) {
+  const auto normalize = FindStainNormalize(config.preprocess, config.augment);
+  return (normalize && normalize->NeedsCohort()) ||
+         !AwaitingCtNormalize(config.preprocess, config.augment).empty();
+}
+
+StatusOr<LockedKeys> LockedKeysOf(const RunConfig& config) {
+  LockedKeys keys;
+  std::set<std::string> columns, sets;
+  if (!config.labels.set.empty()) sets.insert(config.labels.set);
+  AddSampled(config, columns, sets);
+  for (const auto& [name, overrides] : config.splits.items()) {
+    PB_ASSIGN_OR_RETURN(const RunConfig split, ForSplit(config, name, true));
+    AddSampled(split, columns, sets);
+    const auto role = RoleOf(config, name);
+    if (overrides.contains("role") && SumsTraining(config)) keys.roles[name] = NameOf(*role);
+  }
+  if (HasTable(config)) {
+    columns.insert("patient_id");
+    for (const auto& [column, values] : config.where) columns.insert(column);
+    if (!config.split_column.empty()) columns.insert(config.split_column);
+    if (!config.labels.column.empty()) columns.insert(config.labels.column);
+    const auto normalize = FindStainNormalize(config.preprocess, config.augment);
+    if (normalize && normalize->IsByScanner()) columns.insert(normalize->scanner_column);
+    keys.columns.assign(columns.begin(), columns.end());
+  } else {
+    keys.dataset = config.dataset;
+  }
+  keys.where = config.where;
+  keys.split_column = config.split_column;
+  keys.sets.assign(sets.begin(), sets.end());
+  return keys;
+}
+
+std::string_view DifferingKey(const LockedKeys& a, const LockedKeys& b) {
+  if (a.dataset != b.dataset) return "dataset";
+  if (a.where != b.where) return "where";
+  if (a.split_column != b.split_column) return "split_column";
+  if (a.sets != b.sets) return "labels.set or sampling.tissue.set";
+  if (a.roles != b.roles) return "splits (a role)";
+  return a.columns != b.columns
+             ? "sampling.weight_by, labels.label.column or stain_normalize.scanner_column"
+             : "";
+}
+
+std::string LockText(const RunLock& lock) {
+  std::string text =
+      StrCat("{\n\"version\": ", kLockVersion, ",\n\"keys\": ", DumpJson(KeysToJson(lock.keys)),
+             ",\n\"statistics\": ", DumpJson(lock.statistics), ",\n\"images\": [");
+  for (std::size_t i = 0; i < lock.images.size(); ++i) {
+    text += StrCat(i == 0 ? "\n" : ",\n", DumpJson(ImageToJson(lock.images[i])));
+  }
+  return text + "\n]\n}\n";
+}
+
+StatusOr<RunLock> ParseRunLock(std::string_view text, std::string_view source) {
+  const auto wrong = [&](std::string_view cause) {
+    return absl::InvalidArgumentError(
+        StrCat("read lock: ", source, ": ", cause, "; `patchbay lock --update` writes a new one"));
+  };
+  const StatusOr<Json> value = ParseJson(text, source, kMaxLockBytes);
+  if (!value.ok()) return wrong(StrCat(JsonCause(value.status(), source), ", so no lock of a run"));
+  if (!value->is_object() || !value->contains("version")) return wrong("no lock of a run");
+  if ((*value)["version"] != kLockVersion) return wrong("a lock of another version");
+  RunLock lock;
+  const StatusOr<LockedKeys> keys = KeysFromJson(value->value("keys", Json::object()));
+  if (!keys.ok()) return wrong(MessageOf(keys.status()));
+  lock.keys = *keys;
+  lock.statistics = value->value("statistics", Json());
+  const Json& images = value->contains("images") ? (*value)["images"] : Json();
+  if (!lock.statistics.is_object() || !images.is_array() || images.empty()) {
+    return wrong("no statistics or no images");
+  }
+  std::set<std::string> names;
+  for (std::size_t i = 0; i < images.size(); ++i) {
+    StatusOr<LockedImage> image = ImageFromJson(images[i]);
+    if (!image.ok()) return wrong(StrCat("image ", i, ": ", MessageOf(image.status())));
+    if (!names.insert(image->Name()).second) {
+      return wrong(StrCat("image ", i, ": '", image->Name(), "' is there twice"));
+    }
+    lock.images.push_back(*std::move(image));
+  }
+  return lock;
+}
+
+bool LockDifference::Empty() const {
+  return added.empty() && removed.empty() && relabelled.empty() && changed.empty() &&
+         moved.empty() && placed.empty() && statistics.empty() && key.empty();
+}
+
+std::string LockDifference::Summary() const {
+  std::vector<std::string> parts;
+  if (!key.empty()) parts.push_back(StrCat("another ", key));
+  if (!added.empty()) parts.push_back(Many("+", added.size(), "slide"));
+  if (!removed.empty()) parts.push_back(Many("-", removed.size(), "slide"));
+  if (!relabelled.empty()) parts.push_back(StrCat(relabelled.size(), " relabelled"));
+  if (!changed.empty()) parts.push_back(StrCat(changed.size(), " with other pixels"));
+  if (!moved.empty()) parts.push_back(StrCat(moved.size(), " with other cells"));
+  if (!placed.empty()) parts.push_back(StrCat(placed.size(), " with other positions"));
+  if (!statistics.empty()) {
+    parts.push_back(StrCat("other statistics (", StrJoin(statistics, ", "), ")"));
+  }
+  return parts.empty() ? "no difference" : StrJoin(parts, ", ");
+}
+
+Json LockDifference::ToJson() const {
+  return {{"added", added},           {"removed", removed}, {"relabelled", relabelled},
+          {"changed", changed},       {"moved", moved},     {"placed", placed},
+          {"statistics", statistics}, {"key", key},         {"summary", Summary()}};
+}
+
+LockDifference DifferenceOf(const RunLock& before, const RunLock& now) {
+  LockDifference found;
+  found.key = DifferingKey(before.keys, now.keys);
+  std::unordered_map<std::string_view, const LockedImage*> old;
+  for (const LockedImage& image : before.images) old[image.Name()] = &image;
+  for (const LockedImage& image : now.images) {
+    const auto same = old.find(image.Name());
+    if (same == old.end()) {
+      found.added.push_back(image.Name());
+      continue;
+    }
+    if (same->second->digest != image.digest) found.changed.push_back(image.Name());
+    if (same->second->sets != image.sets) found.relabelled.push_back(image.Name());
+    if (same->second->cells != image.cells) found.moved.push_back(image.Name());
+    if (same->second->places != image.places) found.placed.push_back(image.Name());
+    old.erase(same);
+  }
+  for (const LockedImage& image : before.images) {
+    if (old.contains(image.Name())) found.removed.push_back(image.Name());
+  }
+  std::set<std::string> names;
+  for (const Json* all : {&before.statistics, &now.statistics}) {
+    for (const auto& [name, value] : all->items()) names.insert(name);
+  }
+  for (const std::string& name : names) {
+    if (before.statistics.value(name, Json()) != now.statistics.value(name, Json())) {
+      found.statistics.push_back(name);
+    }
+  }
+  return found;
+}
+
+}  // namespace patchbay::plan

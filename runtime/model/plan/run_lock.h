@@ -1,0 +1,86 @@
+// What a run is pinned to: the rows of its cohort, the digests of their images and label sets, and
+// statistics of its training images. Lies beside the run config as RUN.lock.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/core/hash.h"
+#include "runtime/core/status.h"
+#include "runtime/format/json/json.h"
+#include "runtime/model/plan/run_config.h"
+
+namespace patchbay::plan {
+
+inline constexpr std::size_t kMaxLockBytes = std::size_t{64} << 20;
+
+/// One image of a lock.
+struct LockedImage {
+  std::string slide_id;
+  std::string path;                           ///< absolute; only where the dataset is not a table
+  Digest digest;                              ///< PlannedImage::digest
+  std::map<std::string, std::string> cells;   ///< of the row, in RunLock::columns
+  std::map<std::string, Digest> sets;         ///< label set -> revision; without those it lacks
+  std::map<std::string, Digest> places = {};  ///< table of positions -> DigestOfPlaces
+
+  /// What tells the images of one lock apart.
+  const std::string& Name() const { return path.empty() ? slide_id : path; }
+  bool operator==(const LockedImage&) const = default;
+};
+
+/// What must be the same for a lock to say anything about a run.
+struct LockedKeys {
+  std::vector<std::string> dataset;  ///< as written; empty for a table, which may be moved
+  std::map<std::string, std::vector<std::string>> where;
+  std::string split_column;
+  std::vector<std::string> columns;  ///< of the table: those that the run goes by; sorted
+  std::vector<std::string> sets;     ///< label sets that the run reads; sorted
+  /// Roles that `splits` states, where statistics are summed over the splits to train on.
+  std::map<std::string, std::string> roles = {};
+
+  bool operator==(const LockedKeys&) const = default;
+};
+
+struct RunLock {
+  LockedKeys keys;
+  Json statistics = Json::object();  ///< name -> what it came to
+  std::vector<LockedImage> images;   ///< of all splits, in the plan's order
+};
+
+/// The digest that a lock keeps of an image's places, as EncodePositions gives them.
+Digest DigestOfPlaces(std::string_view positions);
+/// The tables of positions that `config` (before ForSplit) and its splits name. An error of
+/// ForSplit.
+StatusOr<std::vector<std::string>> PositionTablesOf(const RunConfig& config);
+/// Whether a lock of `config` (before ForSplit) has numbers of the images to train on.
+bool SumsTraining(const RunConfig& config);
+/// What `config` (before ForSplit) asks a lock to pin. An error of ForSplit.
+StatusOr<LockedKeys> LockedKeysOf(const RunConfig& config);
+/// The key of the config in which two locks differ first ("where", "labels.set"), "" for none.
+std::string_view DifferingKey(const LockedKeys& a, const LockedKeys& b);
+
+/// JSON, one line an image, keys sorted: equal locks give equal bytes.
+std::string LockText(const RunLock& lock);
+/// InvalidArgument, naming `source` and the image, for what LockText does not give.
+StatusOr<RunLock> ParseRunLock(std::string_view text, std::string_view source);
+
+/// How one lock differs from another; images by name.
+struct LockDifference {
+  std::vector<std::string> added, removed;
+  std::vector<std::string> relabelled;  ///< another revision of a label set
+  std::vector<std::string> changed;     ///< another digest of the image itself
+  std::vector<std::string> moved;       ///< another cell: another split, another patient
+  std::vector<std::string> placed;      ///< other places in a table of positions
+  std::vector<std::string> statistics;  ///< names
+  std::string key;                      ///< DifferingKey
+
+  bool Empty() const;
+  /// "+12 slides, 3 relabelled"; "no difference".
+  std::string Summary() const;
+  Json ToJson() const;
+};
+LockDifference DifferenceOf(const RunLock& before, const RunLock& now);
+
+}  // namespace patchbay::plan

@@ -1,0 +1,25 @@
+// The section `sampling` of a run config.
+#pragma once
+
+#include "runtime/format/json/json.h"
+#include "runtime/format/yaml/key_table.h"
+#include "runtime/model/plan/run_config.h"
+
+namespace patchbay::plan {
+
+config::Key SamplingKeys();
+
+/// Whether a text can name a label set: the name of a folder in a store.
+Status CheckSetName(const Json& name);
+
+/// From and to the checked section; `config.patch` is set.
+void ReadSampling(const Json& sampling, RunConfig& config);
+Json SamplingToJson(const RunConfig& config);
+
+/// What is wrong between the section and the rest of a checked config: a key and a cause.
+struct SamplingFault {
+  std::string key, cause;
+};
+std::optional<SamplingFault> FindSamplingFault(const Json& config);
+
+}  // namespace patchbay::plan

@@ -1,0 +1,142 @@
+#include "runtime/model/plan/volume_spacing.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <vector>
+
+#include "runtime/core/strings.h"
+
+namespace patchbay::plan {
+namespace {
+
+using Axes = std::array<double, 3>;
+
+constexpr std::array<const char*, 3> kAxisNames = {"z", "y", "x"};
+
+Axes AxesOf(const PerAxis& v) { return {v.z, v.y, v.x}; }
+PerAxis PerAxisOf(const Axes& v) { return {v[0], v[1], v[2]}; }
+
+Status Wrong(std::string_view cause) {
+  return absl::InvalidArgumentError(StrCat("key 'patch.spacing': ", cause));
+}
+
+struct Level : VolumeLevel {
+  int index = 0;
+  Axes mm;
+};
+
+/// The largest over the axes.
+double DeviationOf(const Level& level, const Axes& wanted) {
+  double most = 0;
+  for (std::size_t a = 0; a < 3; ++a) most = std::max(most, std::abs(level.mm[a] / wanted[a] - 1));
+  return most;
+}
+
+StatusOr<std::vector<Level>> LevelsOf(std::span<const VolumeLevel> listed, const Spacing& spacing) {
+  std::vector<Level> levels;
+  for (const VolumeLevel& level : listed) {
+    const StatusOr<PerAxis> mm = SpacingOfLevel(spacing, level);
+    if (!mm.ok()) return Wrong(StrCat(MessageOf(mm.status()), "; use patch.level"));
+    levels.push_back({level, static_cast<int>(levels.size()), AxesOf(*mm)});
+  }
+  return levels;
+}
+
+/// The coarsest level that loses nothing along any axis.
+const Level& FinerOf(const std::vector<Level>& levels, const Axes& wanted) {
+  const auto loses = [&](const Level& level) {
+    for (std::size_t a = 0; a < 3; ++a) {
+      if (level.mm[a] > std::max(wanted[a], levels.front().mm[a])) return true;
+    }
+    return false;
+  };
+  const auto found = std::find_if_not(levels.rbegin(), levels.rend(), loses);
+  return found == levels.rend() ? levels.front() : *found;
+}
+
+ChosenSpacing Chosen(const Level& level, const Extent& patch, const Axes& mm, const PerAxis& step) {
+  ChosenSpacing chosen;
+  chosen.view = {.level = level.index,
+                 .size = level.size,
+                 .source = SourceSides(patch, step),
+                 .downsample_y = level.downsample.y,
+                 .downsample_x = level.downsample.x,
+                 .downsample_z = level.downsample.z};
+  chosen.spacing = PerAxisOf(mm);
+  chosen.step = step;
+  return chosen;
+}
+
+}  // namespace
+
+bool IsStep(const PerAxis& step) {
+  const Axes axes = AxesOf(step);
+  return std::all_of(axes.begin(), axes.end(),
+                     [](double s) { return s >= kMinStep && s <= kMaxStep; });
+}
+
+StatusOr<PerAxis> SpacingOfLevel(const Spacing& spacing, const VolumeLevel& level) {
+  if (!spacing.z || !spacing.y || !spacing.x) {
+    return absl::InvalidArgumentError(
+        "the image does not state a spacing in millimetres along z, y and x");
+  }
+  const PerAxis& down = level.downsample;
+  return PerAxis{spacing.z->Micrometres() / 1000 * down.z, spacing.y->Micrometres() / 1000 * down.y,
+                 spacing.x->Micrometres() / 1000 * down.x};
+}
+
+StatusOr<ChosenSpacing> ChooseSpacing(const WantedSpacing& wanted,
+                                      std::span<const VolumeLevel> listed, const Spacing& spacing) {
+  PB_ASSIGN_OR_RETURN(const std::vector<Level> levels, LevelsOf(listed, spacing));
+  const Axes mm = AxesOf(wanted.mm);
+  const auto nearest = std::min_element(levels.begin(), levels.end(), [&](auto& a, auto& b) {
+    return DeviationOf(a, mm) < DeviationOf(b, mm);
+  });
+  if (DeviationOf(*nearest, mm) <= wanted.tolerance) {
+    return Chosen(*nearest, wanted.patch, nearest->mm, {});
+  }
+  for (std::size_t a = 0; a < 3; ++a) {
+    const double finest = levels.front().mm[a];
+    if (wanted.upsample || finest <= mm[a] * (1 + wanted.tolerance)) continue;
+    return Wrong(StrCat(mm[a], " mm along ", kAxisNames[a], " is finer than the volume, of ",
+                        finest, " mm; ask for no less, or set patch.upsample: true"));
+  }
+  const Level& level = FinerOf(levels, mm);
+  const PerAxis step = {mm[0] / level.mm[0], mm[1] / level.mm[1], mm[2] / level.mm[2]};
+  if (IsStep(step)) return Chosen(level, wanted.patch, mm, step);
+  return Wrong(StrCat("a patch has one voxel for ", step.z, " x ", step.y, " x ", step.x,
+                      " of level ", level.index, ": not in ", kMinStep, "..", kMaxStep));
+}
+
+Json ToJson(const WantedSpacing& w) {
+  return {{"mm", {w.mm.z, w.mm.y, w.mm.x}},
+          {"tolerance", w.tolerance},
+          {"upsample", w.upsample},
+          {"size", {w.patch.z, w.patch.y, w.patch.x}}};
+}
+
+StatusOr<WantedSpacing> WantedSpacingFromJson(const Json& value) {
+  constexpr std::string_view kWhat = "spacing";
+  WantedSpacing w;
+  PB_ASSIGN_OR_RETURN(w.tolerance, JsonDouble(value, "tolerance", kWhat));
+  PB_ASSIGN_OR_RETURN(w.upsample, JsonBool(value, "upsample", kWhat));
+  PB_ASSIGN_OR_RETURN(const Json* mm, JsonMember(value, "mm", kWhat));
+  PB_ASSIGN_OR_RETURN(const Json* size, JsonMember(value, "size", kWhat));
+  if (!mm->is_array() || mm->size() != 3 || !size->is_array() || size->size() != 3) {
+    return absl::InvalidArgumentError("spacing: mm or size: not three numbers");
+  }
+  for (std::size_t a = 0; a < 3; ++a) {
+    const bool good = (*mm)[a].is_number() && (*mm)[a].get<double>() >= kMinSpacingMm &&
+                      (*mm)[a].get<double>() <= kMaxSpacingMm && (*size)[a].is_number_integer() &&
+                      (*size)[a].get<std::int64_t>() >= 1 &&
+                      (*size)[a].get<std::int64_t>() <= kMaxSourceSide;
+    if (!good) return absl::InvalidArgumentError("spacing: mm or size: out of range");
+  }
+  w.mm = {(*mm)[0].get<double>(), (*mm)[1].get<double>(), (*mm)[2].get<double>()};
+  w.patch = {(*size)[0].get<std::int64_t>(), (*size)[1].get<std::int64_t>(),
+             (*size)[2].get<std::int64_t>()};
+  return w;
+}
+
+}  // namespace patchbay::plan

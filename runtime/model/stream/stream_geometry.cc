@@ -1,0 +1,82 @@
+#include "runtime/model/stream/stream_geometry.h"
+
+#include <algorithm>
+
+namespace patchbay {
+
+std::string_view NameOf(Tail tail) {
+  switch (tail) {
+    case Tail::kKeep:
+      return "keep";
+    case Tail::kDrop:
+      return "drop";
+    case Tail::kPad:
+      return "pad";
+    case Tail::kWrap:
+      return "wrap";
+  }
+  return "";
+}
+
+std::optional<Tail> TailFromName(std::string_view name) {
+  for (const Tail tail : kAllTails) {
+    if (NameOf(tail) == name) return tail;
+  }
+  return std::nullopt;
+}
+
+Status CheckGeometry(const StreamGeometry& g) {
+  const auto refuse = [](const char* cause) { return absl::InvalidArgumentError(cause); };
+  if (g.patches_per_epoch == 0 || g.global_batch == 0 || g.world_size == 0 ||
+      g.shard_patches == 0) {
+    return refuse("a count is zero");
+  }
+  if (g.patches_per_epoch > kMaxPatchesPerEpoch || g.global_batch > kMaxGlobalBatch ||
+      g.world_size > kMaxWorldSize) {
+    return refuse("a count is past its limit");
+  }
+  if (BatchesPerEpoch(g) == 0) return refuse("an epoch has no batch");
+  if (PatchesInBatch(g, 0) < g.world_size) return refuse("a batch has fewer patches than ranks");
+  if ((std::uint64_t{Capacity(g)} + g.shard_patches - 1) / g.shard_patches > kMaxShardsPerSlot) {
+    return refuse("too many shards in a slot");
+  }
+  return absl::OkStatus();
+}
+
+std::uint64_t BatchesPerEpoch(const StreamGeometry& g) {
+  const std::uint64_t whole = g.patches_per_epoch / g.global_batch;
+  const bool rest = g.patches_per_epoch % g.global_batch != 0;
+  return whole + (rest && g.tail != Tail::kDrop ? 1 : 0);
+}
+
+std::uint32_t PatchesInBatch(const StreamGeometry& g, std::uint64_t batch) {
+  if (batch >= BatchesPerEpoch(g)) return 0;
+  if (g.tail != Tail::kKeep) return g.global_batch;
+  const std::uint64_t left = g.patches_per_epoch - batch * g.global_batch;
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(left, g.global_batch));
+}
+
+PatchRun RankRun(const StreamGeometry& g, std::uint64_t batch, std::uint32_t rank) {
+  const std::uint64_t n = PatchesInBatch(g, batch);
+  const std::uint64_t begin = rank * n / g.world_size;
+  const std::uint64_t end = (rank + std::uint64_t{1}) * n / g.world_size;
+  return PatchRun{batch * g.global_batch + begin, static_cast<std::uint32_t>(end - begin), 0};
+}
+
+std::uint32_t ShardsInRank(const StreamGeometry& g, std::uint64_t batch, std::uint32_t rank) {
+  return (RankRun(g, batch, rank).count + g.shard_patches - 1) / g.shard_patches;
+}
+
+PatchRun ShardRun(const StreamGeometry& g, std::uint64_t batch, std::uint32_t rank,
+                  std::uint32_t shard) {
+  const PatchRun part = RankRun(g, batch, rank);
+  const std::uint32_t begin = std::min(part.count, shard * g.shard_patches);
+  const std::uint32_t count = std::min(g.shard_patches, part.count - begin);
+  return PatchRun{part.first_ordinal + begin, count, begin};
+}
+
+std::uint32_t Capacity(const StreamGeometry& g) {
+  return (PatchesInBatch(g, 0) + g.world_size - 1) / g.world_size;
+}
+
+}  // namespace patchbay

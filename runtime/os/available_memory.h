@@ -1,0 +1,65 @@
+// What a process may still take of this machine's memory: by the machine, by every control group
+// around it (v1 and v2), by its own limits. The parsers are pure; AvailableMemory reads the files.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/core/status.h"
+
+namespace patchbay {
+
+/// An amount of memory and what sets it, as a message names it.
+struct MemoryRoom {
+  std::uint64_t bytes = UINT64_MAX;
+  std::string limit = "no limit";
+};
+
+/// A value in kB of a text such as /proc/meminfo, in bytes: "MemAvailable".
+std::optional<std::uint64_t> MemoryFieldIn(std::string_view text, std::string_view field);
+
+/// The control groups of a process that count memory, out of /proc/self/cgroup. Empty: none.
+struct MemoryGroups {
+  std::string v1, v2;
+};
+MemoryGroups MemoryGroupsIn(std::string_view proc_self_cgroup);
+
+/// Where a hierarchy of control groups is mounted, out of /proc/self/mountinfo: `root` is the group
+/// that `folder` shows (not "/" in most containers).
+struct GroupMount {
+  bool is_v2 = false;
+  std::string root, folder;
+};
+std::vector<GroupMount> MemoryGroupMountsIn(std::string_view mountinfo);
+
+/// The folders of a group and its parents up to the mount's own, innermost first.
+std::vector<std::string> GroupFolders(const GroupMount& mount, std::string_view group);
+
+/// memory.max or memory.limit_in_bytes; nothing for "max", for v1's largest number and for what is
+/// no number.
+std::optional<std::uint64_t> GroupLimitIn(std::string_view text);
+
+/// What of a group's use is page cache that goes when memory is wanted, out of its memory.stat.
+std::uint64_t ReclaimableIn(std::string_view memory_stat, bool is_v2);
+
+/// What this process may still take without swapping. `root` is where /proc and the control groups
+/// are looked for: "" for the machine, a folder in tests, where RLIMIT_AS is left out.
+MemoryRoom AvailableMemory(const std::string& root = "");
+
+/// The most that may be in use at once by this process and what shares its limits.
+MemoryRoom MemoryLimit(const std::string& root = "");
+
+/// MemoryLimit, and what this process alone may have (RLIMIT_AS, RLIMIT_DATA).
+MemoryRoom OwnMemoryLimit();
+
+/// Out of a hundred bytes available, as many may be asked for at once: others need some too.
+inline constexpr std::uint64_t kMemoryUsePercent = 90;
+
+/// ResourceExhausted "<doing>: <amount> needed, <amount> of <amount> available ...": unless `bytes`
+/// fit into kMemoryUsePercent of `room`.
+Status CheckMemoryFits(std::string_view doing, std::uint64_t bytes, const MemoryRoom& room);
+
+}  // namespace patchbay

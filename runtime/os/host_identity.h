@@ -1,0 +1,20 @@
+// Which machine this is, in the sense that decides how shards are delivered.
+#pragma once
+
+#include <string>
+
+#include "runtime/core/ids.h"
+#include "runtime/core/status.h"
+
+namespace patchbay {
+
+/// "<boot id>-<inode of the PID namespace>-<inode of the network namespace>-user<id>": two
+/// processes with the same value share a kernel and a user, see each other's pids and abstract
+/// sockets, so memory can be handed over and a death can be proven. A host name says neither.
+/// FailedPrecondition without /proc.
+StatusOr<std::string> HostIdentity();
+
+/// What people call this machine; "unknown" when it has no name.
+std::string HostName();
+
+}  // namespace patchbay

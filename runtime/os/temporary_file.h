@@ -1,0 +1,21 @@
+// Files that get their name when they are whole.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "runtime/os/file.h"
+
+namespace patchbay {
+
+/// Open for reading and writing; whoever made it renames it or removes it.
+struct TemporaryFile {
+  UniqueFd fd;
+  std::string path;
+};
+
+/// A new, empty file "<path>.<random><suffix>". Errors name `path`: nobody asked for this one.
+StatusOr<TemporaryFile> CreateBeside(const std::string& path, std::string_view suffix,
+                                     unsigned mode = 0644);
+
+}  // namespace patchbay

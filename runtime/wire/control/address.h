@@ -1,0 +1,35 @@
+// Where the control plane may listen and connect: numeric addresses, private by default.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "runtime/core/status.h"
+
+namespace patchbay::control {
+
+/// A parsed control address.
+struct Address {
+  enum class Kind { kTcp, kIpc };
+  Kind kind = Kind::kTcp;
+  std::string host;        ///< numeric IPv4 or IPv6 (kTcp); socket name after '@' (kIpc)
+  std::uint16_t port = 0;  ///< 0 = any free port
+  /// As ZeroMQ and key files write it.
+  std::string ToString() const;
+};
+
+/// "tcp://10.0.0.7:7678", "tcp://[fd00::1]:7678", "tcp://127.0.0.1:*", "ipc://@name". No names, so
+/// no DNS.
+StatusOr<Address> ParseAddress(std::string_view text);
+
+/// FailedPrecondition when this process may not open the sockets that listening there takes, as
+/// under RestrictAddressFamilies= of a systemd unit or a container's seccomp profile: it names the
+/// address family. Ask before: ZeroMQ, which lists the interfaces over AF_NETLINK, aborts without
+/// it.
+Status CheckAddressFamilies(const Address& address);
+
+/// Loopback, RFC 1918, RFC 4193, link-local, shared (100.64/10) or a Unix socket.
+bool IsPrivate(const Address& address);
+
+}  // namespace patchbay::control

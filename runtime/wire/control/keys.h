@@ -1,0 +1,67 @@
+// Who may speak: key pairs, roles and the files they live in. Identity in Patchbay is a key; names
+// in messages mean nothing.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/core/status.h"
+
+namespace patchbay::control {
+
+/// What a key may ask for. The table of messages per role is scheduler/server/role_gate.h.
+enum class Role : std::uint8_t {
+  kOperator,   ///< everything a submitter may, on everybody's jobs; keys, drain, shutdown
+  kSubmitter,  ///< submits jobs, sees and cancels its own, trains from its own streams
+  kWorker,     ///< an agent and its workers
+  kTrainer,    ///< attaches to streams
+};
+
+const char* RoleName(Role role);
+StatusOr<Role> ParseRole(std::string_view name);
+
+inline constexpr std::size_t kKeyTextLength = 40;  ///< Z85 of 32 bytes
+
+/// A Curve25519 pair, both in Z85.
+struct KeyPair {
+  std::string public_key;
+  std::string secret_key;
+
+  static KeyPair Generate();
+};
+
+/// InvalidArgument unless `text` is 40 characters of Z85 (`what` names it in the error).
+Status CheckKeyText(std::string_view text, std::string_view what);
+/// InvalidArgument unless the secret key belongs to the public key.
+Status CheckKeyPair(const KeyPair& pair);
+
+/// Everything a process needs to talk to one cluster: what `patchbay key new` writes and
+/// `--cluster FILE` and `join --key FILE` take.
+struct KeyFile {
+  std::string name;
+  Role role = Role::kSubmitter;
+  std::string address;     ///< of the scheduler: "tcp://10.0.0.7:7678" or "ipc://@name"
+  std::string server_key;  ///< the scheduler's public key
+  KeyPair pair;
+  std::vector<std::string> read =
+      {};  ///< absolute folders it may read below; "/" = all; none = none
+  std::vector<std::string> write = {};  ///< the same for writing
+};
+
+/// Reads a key file (also /proc/self/fd/N). PermissionDenied when another user owns it or group or
+/// others may read it; InvalidArgument naming the field that is wrong.
+StatusOr<KeyFile> ReadKeyFile(const std::string& path);
+/// Durable, mode 0600. Does not replace an existing file unless `replace`.
+Status WriteKeyFile(const std::string& path, const KeyFile& key, bool replace = false);
+/// The text of a key file, for handing it on through a memfd.
+std::string FormatKeyFile(const KeyFile& key);
+StatusOr<KeyFile> ParseKeyFile(std::string_view text);
+
+/// A key name: 1 to 64 of letters, digits, '.', '_', '-', not starting with '.' or '-'.
+Status CheckKeyName(std::string_view name);
+/// Absolute, normalised, no "..": what a prefix must be.
+Status CheckPrefix(std::string_view prefix);
+
+}  // namespace patchbay::control

@@ -1,0 +1,38 @@
+// What a program says to whoever started it, over the pipe that it was passed as --ready-fd: the
+// line "ready ...", an empty line for each heartbeat, and "failed ..." before it gives up.
+#pragma once
+
+#include <string_view>
+
+#include "runtime/core/clock.h"
+#include "runtime/wire/control/event_loop.h"
+
+namespace patchbay::control {
+
+inline constexpr TimeMs kParentHeartbeatMs = 250;
+
+/// The write end of that pipe. Nothing blocks: what does not fit is dropped, for a parent that does
+/// not read is frozen. Lives on its loop's thread.
+class ParentPipe {
+ public:
+  /// Takes over the descriptor, marks it close-on-exec and sends a heartbeat at once and every
+  /// kParentHeartbeatMs as long as the loop runs. -1: nobody listens. `loop` must outlive it.
+  ParentPipe(EventLoop& loop, int fd);
+  ~ParentPipe();
+  ParentPipe(const ParentPipe&) = delete;
+  ParentPipe& operator=(const ParentPipe&) = delete;
+
+  /// Says "ready", or "ready `what`".
+  void TellReady(std::string_view what = {});
+  /// Says "failed `why`", in one line: the program is about to end for it.
+  void TellFailed(std::string_view why);
+
+ private:
+  void Write(std::string_view text) const;
+
+  EventLoop& loop_;
+  const int fd_;
+  EventLoop::Id timer_ = 0;
+};
+
+}  // namespace patchbay::control

@@ -1,0 +1,54 @@
+// How batches travel between nodes, and what UCX may use on a declared RDMA fabric.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/core/port_range.h"
+#include "runtime/core/status.h"
+
+namespace patchbay::data {
+
+/// How batches travel between nodes.
+enum class NetworkPolicy {
+  kNone,  ///< they do not: a cluster of one machine on a Unix socket
+  kTls,   ///< TLS 1.3 over TCP: needs no trusted network; what holds when nothing is declared
+  kRdma,  ///< UCX on an InfiniBand or RoCE fabric of its own, where whoever reaches it is trusted:
+          ///< UCX does not authenticate. Never falls back to TCP
+};
+
+std::string_view NameOf(NetworkPolicy policy);
+/// "tls", "rdma"; nullopt for anything else.
+std::optional<NetworkPolicy> NetworkPolicyFromName(std::string_view name);
+
+/// The network a node may use for delivery.
+struct Network {
+  NetworkPolicy policy = NetworkPolicy::kNone;
+  std::string address;         ///< numeric IP to listen on; with kRdma also to send from
+  PortRange ports;             ///< to listen on (kTls)
+  bool is_named = false;       ///< the user named the address: it may be public
+  bool rdma_over_tcp = false;  ///< tests only: UCX over TCP instead of a fabric
+};
+
+/// The interface that has this address ("eth1", "wg0", "lo"). NotFound names the address.
+StatusOr<std::string> InterfaceOf(const std::string& address);
+
+/// Loopback, RFC 1918, shared (100.64/10), link-local and RFC 4193 addresses, in numbers.
+bool IsPrivateAddress(const std::string& address);
+
+/// What UCX_TLS and UCX_NET_DEVICES are set to for this network.
+struct TransportLimits {
+  std::string transports;
+  std::string devices;
+};
+/// FailedPrecondition unless the policy is kRdma, its address private and its interface one with an
+/// RDMA device.
+StatusOr<TransportLimits> LimitsOf(const Network& network);
+
+/// Whether a trainer may listen there: FailedPrecondition for policy kNone, for what is not a
+/// numeric address or a wildcard, and for a public address nobody named.
+Status CheckNetwork(const Network& network);
+
+}  // namespace patchbay::data

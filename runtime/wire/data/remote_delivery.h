@@ -1,0 +1,101 @@
+// Delivery between nodes, straight into the slot: TLS 1.3 over TCP, or UCX active messages on a
+// declared RDMA fabric. The trainer looks at the header before it takes a byte; a send that
+// completed proves nothing.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/core/status.h"
+#include "runtime/os/dropped_peers.h"
+#include "runtime/wire/data/network_policy.h"
+#include "runtime/wire/data/ring.h"
+#include "runtime/wire/data/shard_header.h"
+#include "runtime/wire/data/tls_channel.h"
+#include "runtime/wire/data/tls_key.h"
+
+namespace patchbay::data {
+
+/// What a trainer's address begins with, by transport: "tls://10.0.0.7:4711/INCARNATION",
+/// "ucx://HEX".
+inline constexpr std::string_view kTlsScheme = "tls://", kUcxScheme = "ucx://";
+
+inline constexpr std::size_t kMaxSenders = 1024;  ///< connections a trainer takes shards over
+
+/// Trainer side. Receives on threads of its own.
+class RemoteReceiver {
+ public:
+  struct Options {
+    Network network;
+    StreamSecret secret{};
+    TrainerIdentity trainer;
+    /// What a connection has to prove the key in (TLS).
+    std::int64_t proof_deadline_ms = 5'000;
+    /// Of one shard, from the first byte of its header to its answer (TLS); then its connection is
+    /// dropped. Longer than a sender's.
+    std::int64_t shard_deadline_ms = 15'000;
+    std::size_t senders_max = kMaxSenders;  ///< fewer only in tests
+  };
+  /// Listens at the network's address. FailedPrecondition when the network policy forbids it (see
+  /// CheckNetwork, LimitsOf). `ring` must outlive the receiver.
+  static StatusOr<std::unique_ptr<RemoteReceiver>> Start(Ring& ring, const Options& options);
+  /// Ends what runs, waits until every range is given back, joins the threads.
+  virtual ~RemoteReceiver() = default;
+
+  /// For TrainerEndpoint::remote_address: what follows kTlsScheme is the numeric address and port
+  /// and the trainer's incarnation, which is part of the key; what follows kUcxScheme names a UCX
+  /// worker and is not an address that anybody could connect a socket to.
+  virtual const std::string& address() const = 0;
+  /// The shard is fenced up to `lease`: ends the connection a running transfer of it comes over.
+  /// True when none runs (any more): the receiving thread has left the range. Thread-safe, does
+  /// not block.
+  virtual bool EndTransfer(const ShardId& shard, const LeaseNumber& lease) = 0;
+  /// Bytes that came this way and counted.
+  virtual std::uint64_t bytes_counted() const = 0;
+  /// Connections that were dropped: no proof of the key, or bytes that were no shard.
+  virtual std::uint64_t connections_dropped() const = 0;
+  /// Whose connections those were, and whose shards were refused because their lease is void.
+  virtual std::vector<DroppedPeer> dropped_peers() const = 0;
+  /// What carries the shards, for reports: "tls/TLS_AES_128_GCM_SHA256", "rc/mlx5_0"; empty before
+  /// the first.
+  virtual std::string Transport() const = 0;
+};
+
+/// The trainer a shard is for, as the control plane names it.
+struct RemoteTarget {
+  std::string address;  ///< RemoteReceiver::address
+  StreamSecret secret{};
+  std::uint64_t stream = 0;
+  std::uint32_t rank = 0;
+  bool operator==(const RemoteTarget&) const = default;
+};
+
+/// Worker side. A connection per trainer, made when needed.
+class RemoteSender {
+ public:
+  struct Options {
+    Network network;                   ///< its address is UCX's alone
+    std::int64_t timeout_ms = 10'000;  ///< of one shard; then its connection is closed
+    std::uint64_t records_per_key = kRecordsPerKey;  ///< fewer only in tests
+  };
+  static StatusOr<std::unique_ptr<RemoteSender>> Start(const Options& options);
+  virtual ~RemoteSender() = default;
+
+  /// A shard's bytes of each array, in layout order.
+  using Payload = std::span<const std::span<const std::byte>>;
+  /// Computes each array's crc32c (unless the header has it), sends the shard, and waits until the
+  /// payload may be reused. Thread-safe.
+  /// OK means only that: the trainer decides whether the shard counts. Unavailable when the peer is
+  /// gone or did not take it in time, FailedPrecondition or AlreadyExists when it refused the
+  /// grant, InvalidArgument when payload and header differ in arrays.
+  virtual Status Send(const RemoteTarget& target, ShardHeader header, Payload payload) = 0;
+  /// Closes the connections to a trainer that went away.
+  virtual void Forget(const std::string& address) = 0;
+  virtual std::string Transport() const = 0;
+};
+
+}  // namespace patchbay::data

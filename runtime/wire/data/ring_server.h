@@ -1,0 +1,85 @@
+// Trainer side of mapped delivery: hands the ring's memfd to worker processes of the same node over
+// an abstract Unix socket, counts what they report, and fences them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/core/status.h"
+#include "runtime/wire/data/exit_watch.h"
+#include "runtime/wire/data/ring.h"
+#include "runtime/wire/data/shard_header.h"
+
+namespace patchbay::data {
+
+inline constexpr std::int64_t kProofDeadlineMs = 2'000;  ///< then a fenced batch moves to a spare
+inline constexpr std::size_t kMaxPeers = 1024;           ///< worker processes per ring
+inline constexpr std::int64_t kGreetingDeadlineMs = 5'000;
+
+/// A request to make sure that the holder of `lease` can no longer write.
+struct FenceRequest {
+  ShardId shard;
+  LeaseNumber lease;
+  /// 0 = remote, or of a former scheduler: then no process of this host holds the lease any more
+  /// (notes/0003).
+  std::int64_t worker_pid = 0;
+  Grant grant;
+};
+struct FenceOutcome {
+  FenceRequest request;
+  bool already_counted = false;
+  SlotReport row;  ///< the slot now filling the batch
+  Status status;   ///< ResourceExhausted, naming the process: the stream cannot go on
+};
+
+/// One thread of its own. Peers are admitted when their uid is the trainer's (or root), they prove
+/// the stream secret and their lease is not of a scheduler before AdmitSince's; from then on they
+/// are watched until the kernel says they are dead, whatever happens to the socket.
+class RingServer {
+ public:
+  struct Options {
+    StreamSecret secret{};
+    std::uint64_t stream = 0;
+    std::int64_t proof_deadline_ms = kProofDeadlineMs;
+    ExitProof proof = ExitProof::kPidfd;  ///< the best to use; a kernel may offer less
+    /// That are connected, and as many that were fenced before they were. Fewer only in tests.
+    std::size_t peers_max = kMaxPeers;
+    /// What a process that connected has to prove the secret in.
+    std::int64_t greeting_deadline_ms = kGreetingDeadlineMs;
+    /// For a remote holder: true once no transfer of the shard runs under that lease or an older
+    /// one. Called from the server's thread about every 20 ms until it is true or the deadline
+    /// passes.
+    std::function<bool(const ShardId&, const LeaseNumber&)> remote_gone;
+    /// For device slots: whether nothing of a process that ended `ended_ms` ago can write any more.
+    /// Null: memory::GpuProcesses says it. Asked about every 20 ms.
+    std::function<bool(pid_t pid, std::int64_t ended_ms)> left_device;
+    /// Called once per Fence, from the server's thread.
+    std::function<void(const FenceOutcome&)> fenced;
+  };
+  /// Binds a fresh random abstract name and starts the thread. `ring` must outlive the server.
+  static StatusOr<std::unique_ptr<RingServer>> Start(Ring& ring, Options options);
+  /// Joins the thread and closes every socket. With device slots it waits until every worker that
+  /// was given them has hung up or ended, up to proof_deadline_ms; where one has not, the device
+  /// memory is kept until this process ends (notes/0004).
+  virtual ~RingServer() = default;
+
+  /// Without the leading NUL.
+  virtual const std::string& socket_name() const = 0;
+  /// Returns at once; Options::fenced has the outcome. From the return on nothing is counted under
+  /// the lease.
+  virtual void Fence(const FenceRequest& request) = 0;
+  /// Worker processes that hold the mapping and are not proven dead. A process may be among them
+  /// twice.
+  virtual std::vector<std::int64_t> Holders() const = 0;
+  /// Holders, to whom none is added from now on: who asks for the ring waits for AdmitSince.
+  virtual std::vector<std::int64_t> StopAdmitting() = 0;
+  /// From now on a process is given the ring for leases of that scheduler incarnation and of later
+  /// ones. A server that was just started admits for any.
+  virtual void AdmitSince(std::uint32_t incarnation) = 0;
+};
+
+}  // namespace patchbay::data

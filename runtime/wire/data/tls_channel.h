@@ -1,0 +1,100 @@
+// TLS 1.3 with an external pre-shared key and ECDHE over one TCP connection. OpenSSL stays in this
+// header's .cc.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "runtime/core/status.h"
+#include "runtime/os/file.h"
+#include "runtime/wire/data/tcp_socket.h"
+#include "runtime/wire/data/tls_key.h"
+
+struct ssl_ctx_st;
+struct ssl_st;
+
+namespace patchbay::data {
+
+/// The only suite spoken, with X25519 or P-256; no certificate, ticket or early data.
+inline constexpr const char* kTlsSuite = "TLS_AES_128_GCM_SHA256";
+/// Records under one key: half of what RFC 8446 section 5.5 allows AES-GCM.
+inline constexpr std::uint64_t kRecordsPerKey = std::uint64_t{1} << 24;
+
+/// What the connections of one key share. Immutable, so threads may share it.
+class TlsContext {
+ public:
+  enum class Side { kTrainer, kSender };
+  static StatusOr<std::shared_ptr<const TlsContext>> Make(Side side, const TlsKey& key);
+  ~TlsContext();
+
+  Side side() const { return side_; }
+  const TlsKey& key() const { return key_; }
+  ssl_ctx_st* ctx() const { return ctx_; }
+
+ private:
+  TlsContext(Side side, const TlsKey& key) : side_(side), key_(key) {}
+  const Side side_;
+  const TlsKey key_;
+  ssl_ctx_st* ctx_ = nullptr;
+};
+
+/// One connection. One thread at a time uses it; Shut may come from any.
+class TlsChannel {
+ public:
+  /// Owns the non-blocking `socket`. `records_per_key` is kRecordsPerKey but in tests.
+  static StatusOr<std::unique_ptr<TlsChannel>> Make(std::shared_ptr<const TlsContext> context,
+                                                    UniqueFd socket,
+                                                    std::uint64_t records_per_key = kRecordsPerKey);
+  ~TlsChannel();
+
+  /// A step that does not block: true when the peer has proven the key; false when it waits for
+  /// `wait_events()` (POLLIN or POLLOUT). PermissionDenied when the peer has not that key.
+  StatusOr<bool> Handshake();
+  short wait_events() const { return wait_events_; }
+
+  /// Waits until something came. Unavailable when the connection ended.
+  Status AwaitInput(std::int64_t deadline_ms);
+  /// Exactly out.size() bytes, straight into `out`. DeadlineExceeded; DataLoss for what the key did
+  /// not seal; Unavailable when the connection ended, however it did: an end that the peer
+  /// announced proves no more than another. After an error the connection is of no use.
+  Status Read(std::span<std::byte> out, std::int64_t deadline_ms);
+  /// After a Read that failed: whether the beginning of a record had come.
+  bool HoldsPartOfARecord() const;
+  /// The kernel has all of it when this returns.
+  Status Write(std::span<const std::byte> bytes, std::int64_t deadline_ms);
+
+  /// Ends the connection: what waits in it fails, what runs leaves its buffer at the next record.
+  /// Thread-safe.
+  void Shut();
+  bool IsShut() const { return shut_; }
+  /// The peer has gone, as far as the kernel has heard.
+  bool PeerGone() const;
+  int socket() const { return socket_.get(); }
+  /// Times the key for sending was changed.
+  std::uint64_t key_updates() const { return key_updates_; }
+
+ private:
+  TlsChannel(std::shared_ptr<const TlsContext> context, UniqueFd socket,
+             std::uint64_t records_per_key)
+      : context_(std::move(context)),
+        socket_(std::move(socket)),
+        records_per_key_(records_per_key) {}
+  Status Await(int result, const char* doing, std::int64_t deadline_ms);
+  Status RenewKey(std::size_t bytes);
+  Status Flush(std::int64_t deadline_ms);
+
+  const std::shared_ptr<const TlsContext> context_;
+  const UniqueFd socket_;
+  const std::uint64_t records_per_key_;
+  ssl_st* ssl_ = nullptr;
+  std::atomic<bool> shut_ = false;
+  short wait_events_ = 0;
+  std::uint64_t records_ = 0;  ///< sent under the key in use
+  std::uint64_t key_updates_ = 0;
+};
+
+}  // namespace patchbay::data

@@ -1,0 +1,78 @@
+// The one door to UCX: a context and a worker that may use exactly what the network policy names,
+// and the loop that drives them. Workers find each other by addresses that the control plane
+// carries: nothing of UCX's listens. UCX types stay in this header and the .cc files that include
+// it.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <ucp/api/ucp.h>
+
+#include "runtime/core/status.h"
+#include "runtime/wire/data/network_policy.h"
+
+namespace patchbay::data {
+
+/// Unavailable for what a peer or the network did, Internal otherwise; `doing` begins the text.
+Status FromUcx(ucs_status_t status, std::string_view doing);
+
+/// Larger addresses of UCX workers are refused: a host has tens of devices at most.
+inline constexpr std::size_t kMaxUcxAddressBytes = 4096;
+/// The bytes of an address in lower-case hex digits. InvalidArgument for what UcxWorker::address
+/// cannot have given; whether UCX understands them shows when it connects.
+StatusOr<std::vector<std::byte>> ParseUcxAddress(std::string_view hex);
+
+/// Owns a UCP context and a single-threaded worker. Everything but Post is for the thread that
+/// drives it.
+class UcxWorker {
+ public:
+  static StatusOr<std::unique_ptr<UcxWorker>> Open(const Network& network);
+  ~UcxWorker();
+
+  ucp_worker_h worker() const { return worker_; }
+  const TransportLimits& limits() const { return limits_; }
+  /// Where other UCX workers reach this one, opaque; how it is written in text.
+  const std::vector<std::byte>& address() const { return address_; }
+  std::string AddressText() const;
+  /// An endpoint to the UCX worker with this address, to be closed by CloseByForce. Once it failed,
+  /// `on_error(arg, endpoint, status)` is called in a Turn. An address that another UCX worker
+  /// connects from gives the endpoint that its messages arrive over.
+  StatusOr<ucp_ep_h> EndpointTo(std::span<const std::byte> address, ucp_err_handler_cb_t on_error,
+                                void* arg);
+
+  /// From any thread: runs `work` on the driving thread at its next turn.
+  void Post(std::function<void()> work);
+  /// Runs what was posted and progresses until nothing moves. If nothing moved at all, sleeps until
+  /// something does, at most `wait_ms` (negative = for ever); otherwise returns, so that the caller
+  /// sees to what completed.
+  void Turn(int wait_ms);
+
+  /// What the endpoint's lanes use, "tcp/lo". FailedPrecondition when that is not what the policy
+  /// allows; empty while it is not connected yet.
+  StatusOr<std::string> TransportOf(ucp_ep_h endpoint) const;
+  /// Closes by force and waits for the close; whatever ran over it completes with an error.
+  void CloseByForce(ucp_ep_h endpoint);
+
+ private:
+  UcxWorker() = default;
+  Status ReadAddress();
+  std::vector<std::function<void()>> TakePosted();
+
+  TransportLimits limits_;
+  ucp_context_h context_ = nullptr;
+  ucp_worker_h worker_ = nullptr;
+  int event_fd_ = -1;
+  std::vector<std::byte> address_;
+  std::mutex posted_mu_;
+  std::vector<std::function<void()>> posted_;  ///< guarded by posted_mu_
+};
+
+}  // namespace patchbay::data

@@ -1,0 +1,176 @@
+#include "runtime/format/zarr/label_writer.h"
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <numeric>
+
+#include <gtest/gtest.h>
+
+#include "runtime/core/random.h"
+#include "runtime/format/zarr/mode_downsample.h"
+#include "runtime/format/zarr/verify.h"
+#include "runtime/os/file.h"
+
+namespace patchbay::zarr {
+namespace {
+
+/// The commonest of a pixel's block, of several the smallest.
+std::uint8_t ModeOfBlock(const std::vector<std::uint8_t>& fine, const Extent& size,
+                         const std::array<std::int64_t, 4>& block) {
+  std::array<int, 256> counts{};
+  for (std::int64_t y = block[0]; y < std::min(size.y, block[1]); ++y) {
+    for (std::int64_t x = block[2]; x < std::min(size.x, block[3]); ++x) {
+      ++counts[fine[static_cast<std::size_t>(y * size.x + x)]];
+    }
+  }
+  return static_cast<std::uint8_t>(std::max_element(counts.begin(), counts.end()) - counts.begin());
+}
+
+std::vector<std::uint8_t> Noise(std::int64_t count, int values) {
+  std::vector<std::uint8_t> out(static_cast<std::size_t>(count));
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const PhiloxBlock block = Draw(DrawKey{.seed = 3, .ordinal = i}, 0);
+    out[i] = static_cast<std::uint8_t>(block.word[0] % static_cast<std::uint32_t>(values));
+  }
+  return out;
+}
+
+TEST(DownsampleByMode, GivesTheCommonestValueOfWholeBlocks) {
+  for (const auto& [fine, coarse, factor] :
+       std::vector<std::tuple<Extent, Extent, std::int64_t>>{{Flat(37, 51), Flat(19, 26), 2},
+                                                             {Flat(37, 51), Flat(18, 25), 2},
+                                                             {Flat(38, 50), Flat(18, 25), 2},
+                                                             {Flat(41, 67), Flat(10, 16), 4}}) {
+    const auto pixels = Noise(fine.Pixels(), 3);
+    std::vector<std::uint8_t> out(static_cast<std::size_t>(coarse.Pixels()));
+    DownsampleByMode({pixels.data(), WholeOf(fine)},
+                     {Footprint(fine.y, coarse.y), Footprint(fine.x, coarse.x)},
+                     {out.data(), WholeOf(coarse), coarse.x});
+    for (std::int64_t y = 0; y < coarse.y; ++y) {
+      for (std::int64_t x = 0; x < coarse.x; ++x) {
+        ASSERT_EQ(
+            out[static_cast<std::size_t>(y * coarse.x + x)],
+            ModeOfBlock(pixels, fine, {y * factor, (y + 1) * factor, x * factor, (x + 1) * factor}))
+            << y << ", " << x;
+      }
+    }
+  }
+}
+
+TEST(LabelWriter, StoresVerifyAndCountTheirPixels) {
+  const std::string folder = testing::TempDir() + "/label_writer";
+  std::filesystem::remove_all(folder);
+  const std::vector<Extent> levels = {Flat(4700, 5100), Flat(2350, 2550), Flat(587, 637)};
+  const auto chunk = [&](const Point& at,
+                         std::uint8_t* out) -> StatusOr<std::optional<std::uint8_t>> {
+    if (at.y == 0) return std::optional<std::uint8_t>(kIgnoreLabel);
+    if (at.x != 3) return std::optional<std::uint8_t>(static_cast<std::uint8_t>(at.y % 3));
+    for (int i = 0; i < 512 * 512; ++i) out[i] = static_cast<std::uint8_t>(i / 100 % 5);
+    return std::optional<std::uint8_t>();
+  };
+  const auto go_on = [] { return absl::OkStatus(); };
+  const auto shards =
+      WriteLabelShards(folder, levels, chunk, [](auto, const auto&) { return absl::OkStatus(); });
+  ASSERT_TRUE(shards.ok()) << shards.status();
+  const auto counted = CountLabels(levels[0], chunk, go_on);
+  ASSERT_TRUE(counted.ok());
+  EXPECT_EQ(*counted, shards->pixels);
+  EXPECT_EQ(shards->pixels[kIgnoreLabel], 512u * 5100u);
+  ImageStoreSpec spec;
+  spec.settings = LabelSettings();
+  spec.levels = levels;
+  spec.image_label = {{"source", {{"image", "../../"}}}};
+  const auto roots = CombineRoots(spec, shards->records);
+  ASSERT_TRUE(roots.ok()) << roots.status();
+  ASSERT_TRUE(WriteStoreMetadata(folder, spec, *roots).ok());
+  const auto report = VerifyStore(folder);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_TRUE(report->Clean()) << (report->bad.empty() ? "" : report->bad[0]);
+}
+
+/// Every file of a store of one level whose chunks are noise, with `beyond` outside the image.
+std::map<std::string, std::string> FilesOf(const Extent& size, std::uint8_t beyond) {
+  const std::string folder = testing::TempDir() + "/label_borders";
+  std::filesystem::remove_all(folder);
+  static const auto noise = Noise(512 * 512, 7);
+  const auto chunk = [&](const Point& at,
+                         std::uint8_t* out) -> StatusOr<std::optional<std::uint8_t>> {
+    for (std::int64_t i = 0; i < 512 * 512; ++i) {
+      const bool inside = at.y * 512 + i / 512 < size.y && at.x * 512 + i % 512 < size.x;
+      out[i] = inside ? noise[static_cast<std::size_t>(i)] : beyond;
+    }
+    return std::optional<std::uint8_t>();
+  };
+  const auto shards = WriteLabelShards(folder, std::vector{size}, chunk,
+                                       [](auto, const auto&) { return absl::OkStatus(); });
+  EXPECT_TRUE(shards.ok()) << shards.status();
+  EXPECT_EQ(std::accumulate(shards->pixels.begin(), shards->pixels.end(), std::uint64_t{0}),
+            static_cast<std::uint64_t>(size.Pixels()));
+  std::map<std::string, std::string> files;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+    if (entry.is_regular_file())
+      files[entry.path().string()] = ReadFile(entry.path(), 1u << 24).value();
+  }
+  return files;
+}
+
+TEST(LabelWriter, BytesDoNotDependOnWhatLiesBesideAChunkCutOnOneSide) {
+  for (const Extent& size : {Flat(512, 700), Flat(700, 512), Flat(1, 512)}) {
+    const auto files = FilesOf(size, 1);
+    EXPECT_FALSE(files.empty());
+    EXPECT_EQ(files, FilesOf(size, 200)) << size.ToString();
+  }
+}
+
+TEST(LabelWriter, LevelsOfDifferentLayoutsAreNoStore) {
+  const std::string folder = testing::TempDir() + "/label_layouts";
+  std::filesystem::remove_all(folder);
+  ImageStoreSpec spec;
+  spec.settings = LabelSettings();
+  spec.levels = {Flat(600, 700), Flat(300, 350)};
+  spec.image_label = {{"source", {{"image", "../../"}}}};
+  const auto shards = WriteLabelShards(
+      folder, spec.levels,
+      [](const Point&, std::uint8_t*) -> StatusOr<std::optional<std::uint8_t>> {
+        return std::optional<std::uint8_t>(1);
+      },
+      [](auto, const auto&) { return absl::OkStatus(); });
+  ASSERT_TRUE(shards.ok()) << shards.status();
+  const auto roots = CombineRoots(spec, shards->records);
+  ASSERT_TRUE(roots.ok()) << roots.status();
+  ASSERT_TRUE(WriteStoreMetadata(folder, spec, *roots).ok());
+  ASSERT_TRUE(VerifyStore(folder)->Clean());
+  const std::string file = folder + "/1/zarr.json";
+  const Json level = ParseJson(ReadFile(file, 1u << 20).value(), "level").value();
+  const auto refusal = [&](const std::function<void(Json&)>& change) {
+    Json changed = level;
+    change(changed);
+    std::ofstream(file) << DumpJson(changed);
+    return std::string(MessageOf(VerifyStore(folder).status()));
+  };
+  const auto sharded = [](Json& json) -> Json& { return json["codecs"][0]["configuration"]; };
+  const auto grid = [](Json& json) -> Json& { return json["chunk_grid"]["configuration"]; };
+  for (const auto& refused : {
+           refusal([&](Json& json) {
+             grid(json)["chunk_shape"] = {1, 2048, 4096};
+           }),
+           refusal([&](Json& json) {
+             grid(json)["chunk_shape"] = {1, 4096, 2048};
+           }),
+           refusal([&](Json& json) {
+             sharded(json)["chunk_shape"] = {1, 256, 512};
+           }),
+           refusal([&](Json& json) {
+             sharded(json)["chunk_shape"] = {1, 512, 256};
+           }),
+       }) {
+    EXPECT_NE(refused.find("levels of different layouts"), std::string::npos) << refused;
+  }
+}
+
+}  // namespace
+}  // namespace patchbay::zarr

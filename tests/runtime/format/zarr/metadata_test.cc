@@ -1,0 +1,146 @@
+// Metadata as hostile input: what is refused, with which code, and that limits hold.
+#include "runtime/format/zarr/metadata.h"
+
+#include "runtime/format/zarr/ngff.h"
+#include "tests/runtime/format/zarr/zarr_fixture.h"
+
+namespace patchbay::zarr {
+namespace {
+
+Json GoodV3() {
+  return Json::parse(R"({"zarr_format":3,"node_type":"array","shape":[3,100,100],
+    "data_type":"uint8","chunk_grid":{"name":"regular","configuration":{"chunk_shape":[3,64,64]}},
+    "chunk_key_encoding":{"name":"default"},"fill_value":0,"codecs":[{"name":"sharding_indexed",
+    "configuration":{"chunk_shape":[3,16,16],"codecs":[{"name":"bytes"},{"name":"crc32c"}],
+    "index_codecs":[{"name":"bytes","configuration":{"endian":"little"}},{"name":"crc32c"}]}}]})");
+}
+
+Json GoodV2() {
+  return Json::parse(R"({"zarr_format":2,"shape":[100,100],"chunks":[10,10],"dtype":"<i2",
+    "compressor":null,"filters":null,"order":"C","fill_value":0})");
+}
+
+absl::StatusCode V3(const char* pointer, Json value) {
+  Json document = GoodV3();
+  document[Json::json_pointer(pointer)] = std::move(value);
+  return ParseArrayV3(document, "s").status().code();
+}
+
+absl::StatusCode V2(const char* key, Json value) {
+  Json document = GoodV2();
+  document[key] = std::move(value);
+  return ParseArrayV2(document, Json::object(), "s").status().code();
+}
+
+constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+constexpr auto kUnsupported = absl::StatusCode::kUnimplemented;
+constexpr auto kFine = absl::StatusCode::kOk;
+
+TEST(Metadata, AcceptsTheGoodDocumentsTheRefusalsStartFrom) {
+  EXPECT_TRUE(ParseArrayV3(GoodV3(), "s").ok()) << ParseArrayV3(GoodV3(), "s").status();
+  EXPECT_TRUE(ParseArrayV2(GoodV2(), Json::object(), "s").ok());
+}
+
+TEST(Metadata, RefusesSizesBeyondTheLimits) {
+  EXPECT_EQ(V3("/shape", {3, 100}), kInvalid);
+  EXPECT_EQ(V3("/shape", {3, 100, -1}), kInvalid);
+  EXPECT_EQ(V3("/shape", {3, 100, 1.5}), kInvalid);
+  EXPECT_EQ(V3("/shape", {3, 100, std::uint64_t{1} << 63}), kInvalid);
+  EXPECT_EQ(V3("/shape", {1, 1, 1, 1, 1, 1, 1}), kUnsupported);
+  EXPECT_EQ(V3("/chunk_grid/configuration/chunk_shape", {3, 0, 64}), kInvalid);
+  EXPECT_EQ(V3("/codecs/0/configuration/chunk_shape", {3, 16, 17}), kInvalid);
+  const std::int64_t huge = std::int64_t{1} << 40;
+  EXPECT_EQ(V3("/chunk_grid/configuration/chunk_shape", {3, huge, huge}), kInvalid);
+  EXPECT_EQ(V2("chunks", {huge, huge}), kInvalid);
+  EXPECT_EQ(V2("chunks", {1 << 16, 1 << 16}), kInvalid);
+  EXPECT_EQ(V2("shape", {huge, huge}), kFine) << "a huge array of small chunks is fine";
+}
+
+TEST(Metadata, TellsUnsupportedFromMalformed) {
+  EXPECT_EQ(V3("/data_type", "complex64"), kUnsupported);
+  EXPECT_EQ(V3("/data_type", Json::object()), kUnsupported);
+  EXPECT_EQ(V3("/chunk_grid/name", "rectilinear"), kUnsupported);
+  EXPECT_EQ(V3("/chunk_key_encoding/name", "hashed"), kUnsupported);
+  EXPECT_EQ(V3("/chunk_key_encoding/configuration", {{"separator", "_"}}), kInvalid);
+  EXPECT_EQ(V3("/codecs", Json::array()), kInvalid);
+  EXPECT_EQ(V3("/codecs", "bytes"), kInvalid);
+  EXPECT_EQ(V3("/codecs/0/name", "imagecodecs_jpeg"), kUnsupported);
+  EXPECT_EQ(V3("/codecs/0/configuration/codecs/0/name", "sharding_indexed"), kUnsupported);
+  EXPECT_EQ(V3("/codecs/0/configuration/codecs/0/name", "transpose"), kInvalid);
+  EXPECT_EQ(V3("/codecs/0/configuration/index_codecs/1/name", "zstd"), kUnsupported);
+  EXPECT_EQ(V3("/codecs/0/configuration/index_location", "middle"), kInvalid);
+  EXPECT_EQ(V3("/storage_transformers", {{{"name", "x"}}}), kUnsupported);
+  EXPECT_EQ(V3("/unknown", {{"must_understand", true}}), kUnsupported);
+  EXPECT_EQ(V3("/unknown", {{"must_understand", false}}), kFine);
+  EXPECT_EQ(V3("/node_type", "group"), kInvalid);
+  EXPECT_EQ(V3("/zarr_format", 4), kUnsupported);
+  EXPECT_EQ(V2("dtype", "<U7"), kUnsupported);
+  EXPECT_EQ(V2("dtype", "<M8[ns]"), kUnsupported);
+  EXPECT_EQ(V2("dtype", {{"a", "<i2"}}), kUnsupported);
+  EXPECT_EQ(V2("order", "K"), kInvalid);
+  EXPECT_EQ(V2("dimension_separator", "-"), kInvalid);
+  EXPECT_EQ(V2("compressor", {{"id", "lzma"}}), kUnsupported);
+  EXPECT_EQ(V2("compressor", 5), kInvalid);
+  EXPECT_EQ(V2("filters", {{{"id", "vlen-utf8"}}}), kUnsupported);
+}
+
+TEST(Metadata, NamesStoreAndCodecInARefusal) {
+  Json document = GoodV3();
+  document["codecs"][0]["configuration"]["codecs"][1]["name"] = "mystery";
+  const Status status = ParseArrayV3(document, "folder/slide.zarr/0").status();
+  EXPECT_EQ(MessageOf(status),
+            "read metadata: folder/slide.zarr/0: codec mystery is not supported");
+}
+
+TEST(Metadata, RefusesFillValuesThatAreNoneOfTheType) {
+  EXPECT_EQ(V3("/fill_value", 256), kInvalid);
+  EXPECT_EQ(V3("/fill_value", -1), kInvalid);
+  EXPECT_EQ(V3("/fill_value", "NaN"), kInvalid);
+  EXPECT_EQ(V3("/fill_value", nullptr), kInvalid);
+  EXPECT_EQ(V2("fill_value", nullptr), kFine);
+  EXPECT_EQ(V2("fill_value", 40000), kInvalid);
+  EXPECT_EQ(V2("fill_value", -32768), kFine);
+}
+
+TEST(Metadata, ReadsHexAndNamedFloats) {
+  Json document = GoodV3();
+  document["data_type"] = "float32";
+  document["codecs"][0]["configuration"]["codecs"][0]["configuration"] = {{"endian", "big"}};
+  const auto fill = [&](Json value) {
+    document["fill_value"] = std::move(value);
+    const auto array = ParseArrayV3(document, "s");
+    std::uint32_t bits = 0;
+    if (array.ok()) std::memcpy(&bits, array->fill.data(), sizeof bits);
+    return array.ok() ? bits : 0xdeadbeef;
+  };
+  EXPECT_EQ(fill("0x7fc00001"), 0x7fc00001u);
+  EXPECT_EQ(fill("Infinity"), 0x7f800000u);
+  EXPECT_EQ(fill("-Infinity"), 0xff800000u);
+  EXPECT_EQ(fill(1.5), 0x3fc00000u);
+  EXPECT_EQ(fill("0x7fc0"), 0xdeadbeefu);
+  EXPECT_EQ(fill("0x7fc0000g"), 0xdeadbeefu);
+}
+
+TEST(Metadata, RefusesAZipStoreByNameAndAnEmptyFolderAsNoStore) {
+  const TempFolder folder;
+  EXPECT_TRUE(absl::IsNotFound(Array::Open(folder.path()).status()));
+  WriteText(folder / "s.zip", std::string("PK\3\4rest"));
+  const Status zip = ProbeNode(folder / "s.zip").status();
+  EXPECT_TRUE(absl::IsUnimplemented(zip)) << zip;
+  EXPECT_THAT(std::string(MessageOf(zip)), testing::HasSubstr("zip stores are not supported"));
+  EXPECT_TRUE(absl::IsUnimplemented(ReadMultiscales(folder / "s.zip").status()));
+}
+
+TEST(Metadata, MultiscalesPathsMayNotLeaveTheStore) {
+  for (const char* path : {"../other", "/etc", "a/../../b", ""}) {
+    const Json attributes = {{"ome",
+                              {{"version", "0.5"},
+                               {"multiscales",
+                                {{{"axes", {{{"name", "y"}}, {{"name", "x"}}}},
+                                  {"datasets", Json::array({Json{{"path", path}}})}}}}}}};
+    EXPECT_TRUE(absl::IsInvalidArgument(ParseMultiscales(attributes, "s").status())) << path;
+  }
+}
+
+}  // namespace
+}  // namespace patchbay::zarr

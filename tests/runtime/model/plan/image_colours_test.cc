@@ -1,0 +1,117 @@
+// What a plan says of its images' colours: fits of the profile that is asked for, ICC lookups, and
+// what is refused.
+#include <gtest/gtest.h>
+
+#include "runtime/core/hash.h"
+#include "runtime/model/plan/plan.h"
+#include "runtime/model/plan/run_config.h"
+
+namespace patchbay::plan {
+namespace {
+
+RunConfig ConfigOf(const char* preprocess) {
+  const auto config = RunConfigFromJson({{"dataset", {"a"}},
+                                         {"numerics", "cpu"},
+                                         {"patch", {{"size", {64, 64}}}},
+                                         {"batch", {{"global_size", 4}}},
+                                         {"preprocess", Json::parse(preprocess)}});
+  EXPECT_TRUE(config.ok()) << config.status();
+  return *config;
+}
+
+PlannedImage ImageOf() {
+  PlannedImage image;
+  image.digest = Sha256Of("a");
+  image.kind = "zarr";
+  image.size = Flat(640, 640);
+  return image;
+}
+
+std::string Refusal(const char* preprocess, const PlannedImage& image) {
+  return std::string(Plan::Build(ConfigOf(preprocess), {image}).status().message());
+}
+
+TEST(ImageColours, ReinhardNeedsItsOwnFitAndCarriesNoOther) {
+  const char* const reinhard = R"([{"stain_normalize": {"profile": "reinhard"}}])";
+  PlannedImage image = ImageOf();
+  image.macenko = DefaultMacenko();
+  EXPECT_NE(Refusal(reinhard, image).find("image 0: it has no stain fit"), std::string::npos);
+  image.reinhard = DefaultReinhard();
+  image.reinhard->fallback = StainFallback::kOneStain;
+  const auto plan = Plan::Build(ConfigOf(reinhard), {image});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_FALSE(plan->images()[0].macenko.has_value());
+  const auto again = Plan::Parse(plan->Text());
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->images()[0].reinhard, image.reinhard);
+  image.macenko.reset();
+  EXPECT_NE(Refusal(R"([{"stain_normalize": {}}])", image).find("no stain fit"), std::string::npos);
+}
+
+TEST(ImageColours, ImagesNameTheReferenceOfTheirScanner) {
+  const std::string numbers = DumpJson(ValuesOf(DefaultMacenko()));
+  const std::string by_scanner =
+      R"([{"stain_normalize": {"scanner_fits": {"0": )" + numbers + R"(, "1": )" + numbers + "}}}]";
+  PlannedImage image = ImageOf();
+  image.macenko = DefaultMacenko();
+  image.stain_reference = 1;
+  const auto plan = Plan::Build(ConfigOf(by_scanner.c_str()), {image});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  const auto again = Plan::Parse(plan->Text());
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->images()[0].stain_reference, 1u);
+  EXPECT_EQ(again->digest(), plan->digest());
+  image.macenko->fallback = StainFallback::kOneStain;
+  const auto flagged = Plan::Parse(Plan::Build(ConfigOf(by_scanner.c_str()), {image})->Text());
+  EXPECT_EQ(flagged->images()[0].macenko->fallback, StainFallback::kOneStain);
+  EXPECT_EQ(flagged->images()[0].stain_reference, 1u);
+  image.stain_reference = 0;
+  image.macenko->fallback = StainFallback::kNone;
+  EXPECT_NE(Plan::Build(ConfigOf(by_scanner.c_str()), {image})->digest(), plan->digest());
+  image.stain_reference = 2;
+  EXPECT_NE(Refusal(by_scanner.c_str(), image).find("no reference 2"), std::string::npos);
+  EXPECT_NE(Refusal(R"([{"stain_normalize": {"scanners": {"0": "default"}}}])", image)
+                .find("not decided"),
+            std::string::npos);
+  // Without scanners the number says nothing, and is not part of the text.
+  const auto single = Plan::Build(ConfigOf(R"([{"stain_normalize": {}}])"), {image});
+  ASSERT_TRUE(single.ok()) << single.status();
+  EXPECT_EQ(single->images()[0].stain_reference, 0u);
+}
+
+TEST(ImageColours, IccLookupsAreNamedByTheirDigest) {
+  PlannedImage image = ImageOf();
+  const char* const op = R"([{"icc_to_srgb": {}}])";
+  EXPECT_NE(Refusal(op, image).find("not looked at"), std::string::npos);
+  image.icc = ImageIcc{Sha256Of("lookup"), IccFallback::kNone};
+  const auto plan = Plan::Build(ConfigOf(op), {image});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  const auto again = Plan::Parse(plan->Text());
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->images()[0].icc, image.icc);
+  PlannedImage other = image;
+  other.icc->lookup = Sha256Of("another");
+  EXPECT_NE(Plan::Build(ConfigOf(op), {other})->digest(), plan->digest());
+  EXPECT_FALSE(Plan::Build(ConfigOf("[]"), {image})->images()[0].icc.has_value());
+}
+
+TEST(ImageColours, ImagesWithoutALookupAreFlaggedOrRefused) {
+  PlannedImage image = ImageOf();
+  for (const IccFallback fallback : {IccFallback::kNoProfile, IccFallback::kUnusable}) {
+    image.icc = ImageIcc{{}, fallback};
+    const auto plan = Plan::Build(ConfigOf(R"([{"icc_to_srgb": {}}])"), {image});
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    EXPECT_EQ(Plan::Parse(plan->Text())->images()[0].icc, image.icc);
+    EXPECT_NE(Refusal(R"([{"icc_to_srgb": {"missing": "refuse"}}])", image).find(NameOf(fallback)),
+              std::string::npos);
+  }
+  image.channels = 1;
+  EXPECT_NE(Refusal(R"([{"icc_to_srgb": {}}])", image).find("three channels of uint8"),
+            std::string::npos);
+  EXPECT_FALSE(ImageIccFromJson("none").ok());
+  EXPECT_FALSE(ImageIccFromJson(7).ok());
+  EXPECT_FALSE(ImageIccFromJson("no profile").ok());
+}
+
+}  // namespace
+}  // namespace patchbay::plan

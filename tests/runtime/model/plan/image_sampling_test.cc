@@ -1,0 +1,72 @@
+#include "runtime/model/plan/image_sampling.h"
+
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace patchbay::plan {
+namespace {
+
+std::vector<PlannedImage> TwoImages() {
+  std::vector<PlannedImage> images(2);
+  images[0].groups = {0, 4'294'967'295u};
+  images[0].indexes = {Sha256Of("tissue"), Sha256Of("classes")};
+  images[0].places = {{3, 256}, {0, 1}};
+  images[1].groups = {1, 2};
+  images[1].indexes = {Sha256Of("others"), Sha256Of("classes")};
+  return images;
+}
+
+RunConfig Sampled() {
+  RunConfig config;
+  config.tissue_fraction = 0.5;
+  config.weight_by = {"site", "patient_id"};
+  return config;
+}
+
+TEST(ImageSampling, ComesBackFromAPlansText) {
+  const std::vector<PlannedImage> images = TwoImages();
+  const Json text = SampledToJson(Sampled(), images);
+  std::vector<PlannedImage> read(2);
+  ASSERT_TRUE(SampledFromJson(text, read).ok());
+  for (std::size_t i = 0; i < images.size(); ++i) {
+    EXPECT_EQ(read[i].groups, images[i].groups);
+    EXPECT_EQ(read[i].indexes, images[i].indexes);
+    ASSERT_EQ(read[i].places.size(), images[i].places.size());
+    for (std::size_t p = 0; p < images[i].places.size(); ++p) {
+      EXPECT_EQ(read[i].places[p].places, images[i].places[p].places);
+      EXPECT_EQ(read[i].places[p].pixels_each, images[i].places[p].pixels_each);
+    }
+  }
+  EXPECT_EQ(SampledToJson(RunConfig(), images), Json::object());
+  std::vector<PlannedImage> none(2);
+  EXPECT_TRUE(SampledFromJson(Json::object(), none).ok());
+}
+
+TEST(ImageSampling, TextsThatNoPlanHasAreRefusedByNameAndImage) {
+  const Json good = SampledToJson(Sampled(), TwoImages());
+  const auto says = [&](const std::string& pointer, const Json& value) {
+    Json bad = good;
+    bad[Json::json_pointer(pointer)] = value;
+    std::vector<PlannedImage> read(2);
+    return std::string(SampledFromJson(bad, read).message());
+  };
+  for (const auto& [pointer, value, text] : std::vector<std::tuple<std::string, Json, std::string>>{
+           {"/groups", 3, "plan: groups: not a list an image"},
+           {"/groups", {{1, 2}}, "plan: groups: not a list an image"},
+           {"/groups/1", "x", "plan: groups: not a list an image"},
+           {"/groups/1/0", -1, "plan: groups of image 1: not the number of a group"},
+           {"/groups/1/0", 4'294'967'296u, "plan: groups of image 1: not the number of a group"},
+           {"/places/indexes/0/1", 7, "plan: indexes of image 0: not a digest"},
+           {"/places/indexes/0/1", "abc", "plan: indexes of image 0: "},
+           {"/places/counts/0/0", {3}, "plan: counts of image 0: not places"},
+           {"/places/counts/0/0", {3, -1}, "plan: counts of image 0: not places"},
+       }) {
+    EXPECT_EQ(says(pointer, value).substr(0, text.size()), text) << pointer;
+  }
+}
+
+}  // namespace
+}  // namespace patchbay::plan

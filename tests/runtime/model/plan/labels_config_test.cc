@@ -1,0 +1,71 @@
+#include "runtime/model/plan/labels_config.h"
+
+#include <gtest/gtest.h>
+
+#include "runtime/model/plan/run_config.h"
+
+namespace patchbay::plan {
+namespace {
+
+const LabelClasses kClasses = {{"benign", 0}, {"gleason_3", 2}, {"gleason_4", 3}};
+
+std::array<std::uint32_t, 256> Pixels(std::uint32_t benign, std::uint32_t three, std::uint32_t four,
+                                      std::uint32_t ignored) {
+  std::array<std::uint32_t, 256> pixels{};
+  pixels[0] = benign, pixels[2] = three, pixels[3] = four, pixels[255] = ignored;
+  return pixels;
+}
+
+TEST(LabelRules, MajorityIsTheCommonestThatIsNotIgnored) {
+  LabelsConfig config{.set = "s", .rule = LabelRule::kMajority, .min_fraction = 0.2};
+  EXPECT_EQ(ClassOfPatch(config, kClasses, Pixels(5, 10, 5, 80)), 2);
+  EXPECT_EQ(ClassOfPatch(config, kClasses, Pixels(5, 10, 4, 81)), 255);  // too little is known
+  EXPECT_EQ(ClassOfPatch(config, kClasses, Pixels(0, 20, 20, 60)), 2);   // the smaller value
+  config.min_fraction = 0;
+  EXPECT_EQ(ClassOfPatch(config, kClasses, Pixels(0, 0, 0, 100)), 255);
+  EXPECT_EQ(ClassOfPatch(config, kClasses, Pixels(0, 0, 1, 99)), 3);
+}
+
+TEST(LabelRules, AnyIsTheFirstOfTheTableThatIsThere) {
+  LabelsConfig config{.set = "s", .rule = LabelRule::kAny, .min_fraction = 0.1};
+  EXPECT_EQ(ClassOfPatch(config, kClasses, Pixels(9, 10, 50, 31)), 2);
+  config.classes = {"gleason_4"};
+  EXPECT_EQ(ClassOfPatch(config, kClasses, Pixels(40, 10, 50, 0)), 3);
+  EXPECT_EQ(ClassOfPatch(config, kClasses, Pixels(90, 10, 0, 0)), 255);
+  EXPECT_TRUE(CheckLabels(config, kClasses).ok());
+  config.classes = {"gleason_5"};
+  EXPECT_NE(std::string(MessageOf(CheckLabels(config, kClasses))).find("did you mean"),
+            std::string::npos);
+}
+
+TEST(LabelKeys, AreReadAndComeBack) {
+  constexpr char kBase[] = "dataset: d\npatch: {size: [8, 8]}\n";
+  const auto config = ParseRunConfig(
+      std::string(kBase) + "labels: {set: g, mask: true, label: {rule: any, classes: [a, b]}}",
+      "r");
+  ASSERT_TRUE(config.ok()) << config.status();
+  const auto again = RunConfigFromJson(ToJson(*config));
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->labels, config->labels);
+  EXPECT_EQ(again->labels.rule, LabelRule::kAny);
+  const auto column = ParseRunConfig(std::string(kBase) + "labels: {label: {column: isup}}", "r");
+  ASSERT_TRUE(column.ok()) << column.status();
+  EXPECT_EQ(column->labels.column, "isup");
+  EXPECT_EQ(RunConfigFromJson(ToJson(*column))->labels, column->labels);
+  for (const auto& [text, says] : std::vector<std::pair<std::string, std::string>>{
+           {"labels: {mask: true}", "name the label set"},
+           {"labels: {set: g}", "nothing reads it"},
+           {"labels: {mask: true, label: {column: c}}", "name the label set"},
+           {"labels: {set: g, label: {column: c, rule: any}}", "exclude each other"},
+           {"labels: {set: g, mask: true, label: {min_fraction: 0.5}}", "min_fraction"},
+           {"labels: {set: g, label: {rule: center, classes: [a]}}", "needs rule: any"},
+           {"labels: {set: g, label: {rule: most}}", "label.rule"}}) {
+    const auto refused = ParseRunConfig(kBase + text, "r");
+    ASSERT_FALSE(refused.ok()) << text;
+    EXPECT_NE(std::string(MessageOf(refused.status())).find(says), std::string::npos)
+        << refused.status();
+  }
+}
+
+}  // namespace
+}  // namespace patchbay::plan

@@ -1,0 +1,98 @@
+// Which cells sampling takes, against a look at every cell.
+#include "runtime/model/plan/places.h"
+
+#include <cmath>
+#include <random>
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "runtime/core/strings.h"
+#include "runtime/model/plan/plan.h"
+
+namespace patchbay::plan {
+namespace {
+
+constexpr std::int64_t kPatch = 48;
+
+RunConfig ConfigOf(double fraction) {
+  const auto config = ParseRunConfig(
+      StrCat("dataset: t.csv\nnumerics: cpu\npatch: {size: [", kPatch, ", ", kPatch, "]}\n",
+             "labels: {set: s, mask: true}\nsampling: {positions: random, patches_per_epoch: 9, ",
+             "tissue: {min_fraction: ", fraction, "}, class_weights: {tumour: 1}}\n",
+             "batch: {global_size: 4}\n"),
+      "run.yaml");
+  EXPECT_TRUE(config.ok()) << config.status();
+  return *config;
+}
+
+/// Runs of random lengths in every row.
+CellSet RandomCells(std::uint32_t step, const Extent& size, std::uint32_t longest, unsigned seed) {
+  std::minstd_rand random(seed);
+  CellSet cells(step);
+  const auto rows = static_cast<std::uint32_t>((size.y + step - 1) / step);
+  const auto columns = static_cast<std::uint32_t>((size.x + step - 1) / step);
+  for (std::uint32_t y = 0; y < rows; ++y) {
+    for (std::uint32_t x = static_cast<std::uint32_t>(random() % longest); x < columns;) {
+      const auto count = std::min<std::uint32_t>(1 + random() % longest, columns - x);
+      EXPECT_TRUE(cells.Append({0, y, x, count}).ok());
+      x += count + 1 + static_cast<std::uint32_t>(random() % longest);
+    }
+  }
+  return cells;
+}
+
+std::int64_t Scaled(std::int64_t value, std::int64_t from, std::int64_t to) {
+  return static_cast<std::int64_t>(
+      std::floor(static_cast<long double>(value) * static_cast<long double>(to) / from));
+}
+
+/// Origins of the patches about each class cell that have enough tissue.
+std::multiset<std::pair<std::int64_t, std::int64_t>> TakenByLookingAtEach(const CellSet& cells,
+                                                                          const TissueArea& tissue,
+                                                                          const Extent& full,
+                                                                          const Extent& size,
+                                                                          double fraction) {
+  std::multiset<std::pair<std::int64_t, std::int64_t>> origins;
+  for (std::uint64_t n = 0; n < cells.size(); ++n) {
+    const Point centre = cells.PixelOf(cells.Cell(n));
+    const std::int64_t y = Scaled(centre.y, full.y, size.y) - kPatch / 2;
+    const std::int64_t x = Scaled(centre.x, full.x, size.x) - kPatch / 2;
+    const std::int64_t top = Scaled(y, size.y, full.y), left = Scaled(x, size.x, full.x);
+    const Box box = Box2D(top, left, Scaled(y + kPatch, size.y, full.y) - top,
+                          Scaled(x + kPatch, size.x, full.x) - left);
+    const long double least = static_cast<long double>(std::llround(fraction * 1e9)) *
+                              static_cast<long double>(box.Pixels());
+    if (static_cast<long double>(tissue.In(box)) * 1e9L >= least) origins.emplace(y, x);
+  }
+  return origins;
+}
+
+TEST(ImagePlaces, SkippingTakesTheCellsThatALookAtEachTakes) {
+  const Extent full = Flat(260, 610);
+  for (const Extent& size : {full, Flat(113, 266), Flat(130, 305)}) {
+    for (const double fraction : {0.3, 0.5, 0.55}) {
+      const std::uint32_t step = fraction == 0.3 ? 5 : 1;
+      const CellSet tissue = RandomCells(16, full, 9, 3), tumour = RandomCells(step, full, 200, 7);
+      PositionIndex tissue_index{full, {{1, "tissue", 1, tissue}}};
+      PositionIndex class_index{full, {{2, "tumour", 1, tumour}}};
+      const PlannedImage image{Sha256Of("i"), "zarr", size, 3, DType::kUint8};
+      const auto places = ImagePlaces::Of(ConfigOf(fraction), image,
+                                          {.tissue = &tissue_index, .classes = &class_index});
+      ASSERT_TRUE(places.ok()) << places.status();
+      std::multiset<std::pair<std::int64_t, std::int64_t>> origins;
+      for (std::uint64_t n = 0; n < places->Counts()[0].places; ++n) {
+        const Point origin = places->OriginOf(0, n);
+        origins.emplace(origin.y, origin.x);
+      }
+      const auto expected =
+          TakenByLookingAtEach(tumour, TissueArea(tissue, full), full, size, fraction);
+      EXPECT_EQ(origins, expected) << size.ToString() << " " << fraction;
+      EXPECT_GT(expected.size(), 0u);
+      EXPECT_LT(expected.size(), tumour.size());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace patchbay::plan

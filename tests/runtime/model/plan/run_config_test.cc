@@ -1,0 +1,137 @@
+#include "runtime/model/plan/run_config.h"
+
+#include <gtest/gtest.h>
+
+#include "ops/chain/chain.h"
+#include "runtime/core/strings.h"
+
+namespace patchbay::plan {
+namespace {
+
+constexpr std::string_view kFull = R"(
+dataset: [stores/a.zarr, slides/b.svs]
+numerics: cpu
+seed: 7678
+patch: {size: [512, 256], level: 1}
+sampling: {order: sequential}
+batch: {global_size: 32, dtype: float16, layout: nhwc, prefetch: 3, tail: wrap}
+preprocess: [{normalize: {scale: 255, mean: [0.70, 0.55, 0.70], std: [0.2, 0.2, 0.2]}}]
+augment: [{flip: {}}]
+)";
+
+StatusOr<RunConfig> Read(std::string_view text) { return ParseRunConfig(text, "run.yaml"); }
+
+std::string ErrorOf(std::string_view text) {
+  const auto config = Read(text);
+  return config.ok() ? "" : std::string(MessageOf(config.status()));
+}
+
+TEST(RunConfig, ReadsEveryKey) {
+  const auto config = Read(kFull);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->dataset, (std::vector<std::string>{"stores/a.zarr", "slides/b.svs"}));
+  EXPECT_EQ(config->numerics, Numerics::kCpu);
+  EXPECT_EQ(config->seed, 7678u);
+  EXPECT_EQ(config->patch, Flat(512, 256));
+  EXPECT_FALSE(config->has_depth);
+  EXPECT_EQ(config->level, 1u);
+  EXPECT_EQ(config->order, Order::kSequential);
+  EXPECT_EQ(config->dtype, DType::kFloat16);
+  EXPECT_EQ(config->layout, Layout::kNhwc);
+  EXPECT_EQ(config->prefetch, 3u);
+  EXPECT_EQ(config->tail, Tail::kWrap);
+  EXPECT_EQ(DumpJson(config->preprocess),
+            R"([{"normalize":{"mean":[0.7,0.55,0.7],"scale":255.0,"std":[0.2,0.2,0.2]}}])");
+  EXPECT_EQ(DumpJson(config->augment), R"([{"flip":{"axes":[],"horizontal":0.5,"vertical":0.5}}])");
+}
+
+TEST(RunConfig, TheShortestFileHasDefaults) {
+  const auto config = Read("dataset: stores/\npatch: {size: [64, 64]}\n");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(
+      DumpJson(ToJson(*config)),
+      R"({"augment":[],"batch":{"dtype":"float32","global_size":32,"layout":"nchw",)"
+      R"("meta":false,"prefetch":2,"tail":"keep"},"dataset":["stores/"],"on_bad_image":"fail",)"
+      R"("patch":{"level":0,"mixed_mpp":false,"mixed_spacing":false,)"
+      R"("mpp":[],"mpp_tolerance":0.05,"size":[64,64],)"
+      R"("spacing_tolerance":0.05,"upsample":false},"preprocess":[],)"
+      R"("sampling":{"order":"shuffled","positions":"grid"},)"
+      R"("seed":0})");
+}
+
+TEST(RunConfig, SurvivesATripThroughJson) {
+  const auto config = Read(kFull);
+  ASSERT_TRUE(config.ok());
+  const auto again = RunConfigFromJson(ToJson(*config));
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(DumpJson(ToJson(*again)), DumpJson(ToJson(*config)));
+}
+
+TEST(RunConfig, ThreeSizesAreAPatchOfAVolume) {
+  const auto config = Read("dataset: ct/\npatch: {size: [32, 96, 64], fill: -1024}\n");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->patch, Extent(32, 96, 64));
+  EXPECT_TRUE(config->has_depth);
+  EXPECT_EQ(config->fill, -1024);
+  const auto again = RunConfigFromJson(ToJson(*config));
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(DumpJson(ToJson(*again)), DumpJson(ToJson(*config)));
+  EXPECT_EQ(ErrorOf("dataset: s\npatch: {size: [64]}\n"),
+            "run.yaml:2: key 'patch.size': expected 2 to 3 values, got 1");
+  EXPECT_EQ(ErrorOf("dataset: s\npatch: {size: [2, 16384, 16384]}\n"),
+            "run.yaml:2: key 'patch': size: a patch of more than 268435456 pixels");
+}
+
+TEST(RunConfig, PortsAreARangeThatIsKept) {
+  const std::string head = "dataset: s\npatch: {size: [64, 64]}\n";
+  const auto config = Read(head + "data: {ports: 7800-7899}\n");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->data_ports, "7800-7899");
+  EXPECT_EQ(RunConfigFromJson(ToJson(*config))->data_ports, "7800-7899");
+  EXPECT_EQ(Read(head)->data_ports, "");
+  EXPECT_EQ(ErrorOf(head + "data:\n  ports: 7899-7800\n"),
+            "run.yaml:4: key 'data.ports': parse ports: 7899-7800: it runs backwards");
+  EXPECT_EQ(
+      ErrorOf(head + "data: {ports: 0-70000}\n"),
+      "run.yaml:3: key 'data.ports': parse ports: 0-70000: expected FIRST-LAST, each from 1 to "
+      "65535");
+}
+
+TEST(RunConfig, AnEmptyPathIsRefusedByKeyAndLine) {
+  for (const char* dataset : {"''", "[a.svs, '']"}) {
+    EXPECT_EQ(ErrorOf(StrCat("seed: 1\ndataset: ", dataset, "\npatch: {size: [8, 8]}\n")),
+              "run.yaml:2: key 'dataset': an empty path");
+  }
+}
+
+TEST(RunConfig, RefusesWhatAUserGetsWrong) {
+  const std::string head = "dataset: s\npatch: {size: [64, 64]}\n";
+  EXPECT_EQ(ErrorOf(head + "batch: {globalsize: 3}\n"),
+            "run.yaml:3: unknown key 'batch.globalsize' (did you mean 'global_size'?)");
+  EXPECT_EQ(ErrorOf(head + "batch:\n  dtype: float61\n"),
+            "run.yaml:4: key 'batch.dtype': expected one of uint8, float16, bfloat16, float32, got "
+            "'float61' (did you mean 'float16'?)");
+  EXPECT_EQ(ErrorOf(head + "augment: [{flop: {}}]\n"),
+            "run.yaml:3: unknown key 'augment[0].flop' (did you mean 'flip'?)");
+  EXPECT_EQ(ErrorOf(head + "preprocess:\n- normalize: {std: [0.1, 0, 0.1]}\n"),
+            "run.yaml:4: key 'preprocess[0].normalize': std must be above 0 in every channel");
+  EXPECT_EQ(ErrorOf("patch: {size: [64, 64]}\n"), "run.yaml:1: key 'dataset' is missing");
+  EXPECT_EQ(ErrorOf("dataset: s\n"), "run.yaml:1: key 'patch.size' is missing");
+  EXPECT_EQ(ErrorOf("dataset: s\npatch: {size: 64}\n"),
+            "run.yaml:2: key 'patch.size': expected a list of integers, got '64'; it has 2 values, "
+            "as [64, 64]");
+  EXPECT_EQ(ErrorOf("dataset: s\npatch: {size: [64, 0]}\n"),
+            "run.yaml:2: key 'patch.size': 0 is out of range (1..16384 px)");
+  EXPECT_EQ(ErrorOf("dataset: []\npatch: {size: [64, 64]}\n"),
+            "run.yaml:1: key 'dataset': expected 1 to 100000 values, got 0");
+  EXPECT_EQ(ErrorOf(head + "sampling: {patches_per_image: 5}\n"),
+            "run.yaml:3: key 'sampling': patches_per_image and patches_per_epoch need positions: "
+            "random");
+  EXPECT_EQ(
+      ErrorOf(head + "sampling: {positions: random, patches_per_image: 5, patches_per_epoch: 6}\n"),
+      "run.yaml:3: key 'sampling': patches_per_image and patches_per_epoch exclude each other");
+  EXPECT_EQ(ErrorOf(head + "seed: -1\n"), "run.yaml:3: key 'seed': -1 is out of range (>= 0)");
+}
+
+}  // namespace
+}  // namespace patchbay::plan

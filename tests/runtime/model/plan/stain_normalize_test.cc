@@ -1,0 +1,133 @@
+#include "runtime/model/ops/stain_normalize.h"
+
+#include <gtest/gtest.h>
+
+#include "runtime/core/strings.h"
+#include "runtime/format/yaml/key_table.h"
+#include "runtime/model/ops/op_key.h"
+
+namespace patchbay::plan {
+namespace {
+
+StatusOr<Json> Checked(const Json& options) {
+  return config::ValidateJson(options, StainNormalizeOptions::Keys(), "stain_normalize");
+}
+
+std::string Refusal(const Json& options) {
+  return std::string(Checked(options).status().message());
+}
+
+TEST(StainNormalize, SilentOptionsMeanTheShippedMacenkoReference) {
+  const auto checked = Checked(Json::object());
+  ASSERT_TRUE(checked.ok()) << checked.status();
+  const auto options = StainNormalizeOptions::FromJson(*checked);
+  EXPECT_EQ(options.profile, StainProfile::kMacenkoCucim);
+  EXPECT_EQ(options.MacenkoReferences().at(0), DefaultMacenko());
+  EXPECT_TRUE(MacenkoFromValues(ValuesOf(DefaultMacenko())).ok());
+  EXPECT_TRUE(ReinhardFromValues(ValuesOf(DefaultReinhard())).ok());
+}
+
+TEST(StainNormalize, ReferenceMayBeNumbers) {
+  const auto checked = Checked({{"reference_fit", {0.6, 0.8, 0.0, 0.0, 1.0, 0.0, 2.0, 1.0}}});
+  ASSERT_TRUE(checked.ok()) << checked.status();
+  const MacenkoFit fit = StainNormalizeOptions::FromJson(*checked).MacenkoReferences().at(0);
+  EXPECT_EQ(fit.stains[0][1], 0.8);
+  EXPECT_EQ(fit.max_concentrations[0], 2.0);
+}
+
+TEST(StainNormalize, WrongOptionsAreRefusedByName) {
+  EXPECT_NE(Refusal({{"profile", "vahadane"}}).find("profile"), std::string::npos);
+  EXPECT_NE(Refusal({{"reference", ""}}).find("empty path"), std::string::npos);
+  EXPECT_NE(Refusal({{"reference_fit", {1.0, 2.0}}}).find("expected 8 numbers"), std::string::npos);
+  EXPECT_NE(Refusal({{"profile", "reinhard"}, {"reference_fit", {1, 2, 3, 4, 0, 5}}})
+                .find("deviations must be above 0"),
+            std::string::npos);
+  EXPECT_NE(Refusal({{"reference_fit", {0.6, 0.8, 0, 0.6, 0.8, 0, 2, 1}}}).find("the same"),
+            std::string::npos);
+  EXPECT_NE(Refusal({{"reference_fit", {0, 1, 0, 0.6, 0.8, 0, 2, 1}}}).find("hematoxylin"),
+            std::string::npos);
+  EXPECT_NE(Refusal({{"reference_fit", {1, 1, 0, 0, 1, 0, 2, 1}}}).find("length 1"),
+            std::string::npos);
+  EXPECT_NE(Refusal({{"reference_fit", {0.6, 0.8, 0, 0, 1, 0, 2, 0}}}).find("above 0"),
+            std::string::npos);
+  EXPECT_NE(Refusal({{"reference", "cohort"}, {"reference_fit", {0.6, 0.8, 0, 0, 1, 0, 2, 1}}})
+                .find("exclude"),
+            std::string::npos);
+}
+
+TEST(StainNormalize, SettledReferenceReplacesItsName) {
+  Json preprocess = Json::array();
+  preprocess.push_back({{"stain_normalize", *Checked({{"reference", "cohort"}})}});
+  Json augment = Json::array();
+  SettleStainReference(preprocess, augment, "", ValuesOf(DefaultMacenko()));
+  const auto found = FindStainNormalize(preprocess, augment);
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->reference, "default");
+  EXPECT_EQ(found->MacenkoReferences().at(0), DefaultMacenko());
+  EXPECT_FALSE(FindStainNormalize(Json::array(), Json::array()).has_value());
+}
+
+TEST(StainNormalize, ScannersAreSettledAndNumbered) {
+  const Json numbers = ValuesOf(DefaultMacenko());
+  const auto checked = Checked({{"scanners", {{"at2", "cohort"}, {"s360", "default"}}},
+                                {"scanner_fits", {{"vs200", numbers}}},
+                                {"scanner_column", "device"}});
+  ASSERT_TRUE(checked.ok()) << checked.status();
+  Json preprocess = Json::array(), augment = Json::array();
+  augment.push_back({{"stain_normalize", *checked}});
+  EXPECT_EQ(KeyOfOp(preprocess, augment, kStainNormalize), "augment[0].stain_normalize");
+  EXPECT_TRUE(FindStainNormalize(preprocess, augment)->NeedsCohort());
+  EXPECT_EQ(FindStainNormalize(preprocess, augment)->Unsettled().size(), 2u);
+  NumberScanners(preprocess, augment, {"vs200", "at2"});  // no slide is of the third
+  Json medians = numbers;
+  medians[6] = 1.5;
+  SettleCohortReferences(preprocess, augment, medians);
+  const auto settled = *FindStainNormalize(preprocess, augment);
+  EXPECT_TRUE(settled.Unsettled().empty());
+  EXPECT_EQ(settled.scanner_column, "scanner");
+  ASSERT_EQ(settled.ReferenceCount(), 2u);
+  EXPECT_EQ(settled.MacenkoReferences()[0], DefaultMacenko());
+  EXPECT_EQ(settled.MacenkoReferences()[1].max_concentrations[0], 1.5);
+}
+
+TEST(StainNormalize, WrongScannersAreRefusedByName) {
+  const std::string fits = R"("scanner_fits": {"a": [0.6, 0.8, 0, 0, 1, 0, 2, 1]})";
+  std::string many;
+  for (std::size_t i = 0; i <= kMaxScanners; ++i)
+    many += StrCat(i == 0 ? "" : ",", "\"s", i, "\": \"x\"");
+  const std::pair<std::string, const char*> cases[] = {
+      {R"("scanners": {"a": ""})", "scanners.a: an empty path"},
+      {StrCat("\"scanners\": {", many, "}"), "more than 64"},
+      {StrCat(R"("scanners": {"a": "cohort"}, )", fits), "'a' is in scanner_fits too"},
+      {R"("scanners": {"a": "cohort"}, "reference": "cohort")", "exclude reference"},
+      {StrCat(fits, R"(, "reference_fit": [0.6, 0.8, 0, 0, 1, 0, 2, 1])"), "exclude reference"},
+      {R"("scanner_fits": {"a": [1, 2]})", "scanner_fits.a: stain fit: expected 8 numbers"},
+      {StrCat(R"("profile": "reinhard", )", fits), "expected 6 numbers"},
+      {R"("scanner_column": "")", "scanner_column: an empty name"}};
+  for (const auto& [options, cause] : cases) {
+    const std::string said = Refusal(Json::parse(StrCat("{", options, "}")));
+    EXPECT_NE(said.find(cause), std::string::npos) << options << ": " << said;
+  }
+}
+
+TEST(StainFit, ComesBackFromJsonAsItWas) {
+  StainFit fit;
+  fit.macenko = DefaultMacenko();
+  fit.macenko.fallback = StainFallback::kOneStain;
+  fit.reinhard = DefaultReinhard();
+  fit.pixels = 10;
+  fit.tissue_pixels = 3;
+  const auto back = StainFitFromJson(ToJson(fit));
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(*back, fit);
+  Json wrong = ToJson(fit);
+  wrong["macenko"]["fallback"] = "bored";
+  EXPECT_FALSE(StainFitFromJson(wrong).ok());
+  wrong = ToJson(fit);
+  wrong["reinhard"]["values"][4] = -1;
+  EXPECT_FALSE(StainFitFromJson(wrong).ok());
+  EXPECT_FALSE(StainFitFromJson(Json::object()).ok());
+}
+
+}  // namespace
+}  // namespace patchbay::plan

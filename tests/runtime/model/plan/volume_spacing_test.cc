@@ -1,0 +1,175 @@
+#include "runtime/model/plan/volume_spacing.h"
+
+#include <gtest/gtest.h>
+
+#include "runtime/core/strings.h"
+#include "runtime/model/ops/op_list.h"
+#include "runtime/model/ops/volume_chain.h"
+#include "runtime/model/plan/plan.h"
+
+namespace patchbay::plan {
+namespace {
+
+const std::vector<VolumeLevel> kLevels = {
+    {{100, 401, 400}, {1, 1, 1}}, {{50, 201, 200}, {2, 2, 2}}, {{25, 101, 100}, {4, 4, 4}}};
+
+Spacing SpacingOf(double z, double y, double x) {
+  const auto mm = [](double value) { return AxisSpacing{value, LengthUnit::kMillimeter}; };
+  return {mm(z), mm(y), mm(x)};
+}
+
+WantedSpacing Ask(double z, double y, double x, bool upsample = false) {
+  WantedSpacing wanted;
+  wanted.mm = {z, y, x};
+  wanted.patch = {48, 96, 64};
+  wanted.upsample = upsample;
+  return wanted;
+}
+
+std::string Refusal(const WantedSpacing& wanted, const Spacing& spacing) {
+  return std::string(ChooseSpacing(wanted, kLevels, spacing).status().message());
+}
+
+TEST(VolumeSpacing, ALevelWithinToleranceAlongAllAxesIsTakenAsItIs) {
+  for (const auto& [mm, level] : {std::pair{0.77, 0}, {1.55, 1}, {3.1, 2}}) {
+    const auto chosen = ChooseSpacing(Ask(mm, mm, mm), kLevels, SpacingOf(0.8, 0.75, 0.75));
+    ASSERT_TRUE(chosen.ok()) << chosen.status();
+    EXPECT_EQ(chosen->view.level, level);
+    EXPECT_EQ(chosen->view.size, kLevels[static_cast<std::size_t>(level)].size);
+    EXPECT_EQ(chosen->view.source, Extent(48, 96, 64));
+    EXPECT_EQ(chosen->step, PerAxis{});
+    EXPECT_EQ(chosen->spacing.y, 0.75 * (1 << level));  // the volume's own
+  }
+}
+
+TEST(VolumeSpacing, OtherwiseTheNextFinerLevelIsResampledToExactlyTheSpacing) {
+  const auto chosen = ChooseSpacing(Ask(2, 2, 2.5), kLevels, SpacingOf(0.8, 0.75, 0.75));
+  ASSERT_TRUE(chosen.ok()) << chosen.status();
+  EXPECT_EQ(chosen->view.level, 1);
+  EXPECT_EQ(chosen->view.downsample_z, 2);
+  EXPECT_EQ(chosen->spacing, (PerAxis{2, 2, 2.5}));
+  EXPECT_EQ(chosen->step, (PerAxis{2 / 1.6, 2 / 1.5, 2.5 / 1.5}));
+  EXPECT_EQ(chosen->view.source, Extent(60, 128, 107));
+}
+
+TEST(VolumeSpacing, SlicesThatAreTooThickAreInterpolatedOnlyWhereAsked) {
+  const Spacing thick = SpacingOf(5, 0.75, 0.75);
+  EXPECT_NE(Refusal(Ask(1, 1, 1), thick)
+                .find("key 'patch.spacing': 1 mm along z is finer than the volume, of 5 mm"),
+            std::string::npos);
+  const auto chosen = ChooseSpacing(Ask(1, 1, 1, true), kLevels, thick);
+  ASSERT_TRUE(chosen.ok()) << chosen.status();
+  EXPECT_EQ(chosen->view.level, 0);  // no level that loses more along z
+  EXPECT_EQ(chosen->step, (PerAxis{0.2, 1 / 0.75, 1 / 0.75}));
+  EXPECT_EQ(chosen->view.source, Extent(10, 128, 85));
+  // Within the tolerance along one axis, resampled along the others.
+  EXPECT_TRUE(ChooseSpacing(Ask(1, 1, 1), kLevels, SpacingOf(1.04, 0.75, 0.75)).ok());
+}
+
+TEST(VolumeSpacing, WhatAVolumeCannotGiveIsRefusedByKey) {
+  EXPECT_NE(Refusal(Ask(1, 1, 1), Spacing{}).find("key 'patch.spacing': the image does not state"),
+            std::string::npos);
+  EXPECT_NE(Refusal(Ask(100, 1, 1), SpacingOf(0.8, 0.75, 0.75)).find("not in"), std::string::npos);
+  EXPECT_NE(Refusal(Ask(0.01, 1, 1, true), SpacingOf(5, 1, 1)).find("not in"), std::string::npos);
+}
+
+std::string Faults(const std::string& patch) {
+  const auto config = ParseRunConfig(StrCat("dataset: a\npatch: ", patch, "\n"), "run.yaml");
+  return config.ok() ? "" : std::string(config.status().message());
+}
+
+TEST(VolumeSpacing, KeysThatExcludeEachOtherAreRefusedWithTheirLine) {
+  EXPECT_EQ(Faults("{size: [8, 8, 8], spacing: [1, 1, 1]}"), "");
+  for (const auto& [patch, cause] : std::vector<std::pair<std::string, std::string>>{
+           {"{size: [8, 8], spacing: [1, 1, 1]}", "spacing is for volumes"},
+           {"{size: [8, 8, 8], spacing: [1, 1, 1], level: 1}", "spacing and level exclude"},
+           {"{size: [8, 8], spacing: [1, 1, 1], mpp: [1]}", "mpp and spacing exclude"},
+           {"{size: [8, 8, 8], spacing: [1, 1]}", "patch.spacing"},
+           {"{size: [8, 8, 8], spacing: [1, 1, 0]}", "patch.spacing"},
+           {"{size: [8, 8, 8], spacing: [1, .nan, 1]}", "patch.spacing"},
+           {"{size: [8, 8, 8], spacing_tolerance: 0.9}", "patch.spacing_tolerance"}}) {
+    EXPECT_NE(Faults(patch).find(cause), std::string::npos) << patch << ": " << Faults(patch);
+    EXPECT_NE(Faults(patch).find("run.yaml:2"), std::string::npos) << Faults(patch);
+  }
+}
+
+RunConfig ConfigOf(const std::string& sampling) {
+  const auto config = ParseRunConfig(
+      StrCat("dataset: a\nnumerics: cpu\npatch: {size: [48, 96, 64], spacing: [2, 2, 2.5]}\n",
+             "sampling: ", sampling, "\n"),
+      "run.yaml");
+  EXPECT_TRUE(config.ok()) << config.status();
+  return *config;
+}
+
+PlannedImage ImageOf(const RunConfig& config) {
+  const auto chosen =
+      ChooseSpacing(WantedSpacingOf(config), kLevels, SpacingOf(0.8, 0.75, 0.75)).value();
+  PlannedImage image{Sha256Of("v"), "zarr", chosen.view.size, 1, DType::kInt16};
+  image.views = {chosen.view};
+  image.volume = VolumeFacts{chosen.spacing, chosen.step};
+  return image;
+}
+
+TEST(VolumeSpacing, GridsStepByTheVoxelsOfAPatchAndPlansReadBack) {
+  const RunConfig config = ConfigOf("{stride: [24, 48, 64], order: sequential}");
+  const auto plan = Plan::Build(config, {ImageOf(config)});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  // Of 50 x 201 x 200 voxels 60 x 128 x 107 a patch, 30 x 64 x 107 a step.
+  EXPECT_EQ(plan->patches_per_epoch(), 1u * 3 * 2);
+  EXPECT_EQ(plan->DeriveSpec(0, 3)->box, (Box{0, 64, 107, 60, 128, 107}));
+  EXPECT_EQ(plan->DeriveSpec(0, 3)->level, 1);
+  const auto back = Plan::Parse(plan->Text());
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(back->images(), plan->images());
+  EXPECT_EQ(back->digest(), plan->digest());
+}
+
+TEST(VolumeSpacing, RandomPatchesLieInsideTheVolume) {
+  const RunConfig config = ConfigOf("{positions: random, patches_per_epoch: 500}");
+  const auto plan = Plan::Build(config, {ImageOf(config)});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  for (std::uint64_t i = 0; i < 500; ++i) {
+    const Box box = plan->DeriveSpec(0, i)->box;
+    EXPECT_EQ(box.Shape(), Extent(60, 128, 107));
+    EXPECT_EQ(box.z, 0);  // deeper than the level
+    EXPECT_GE(std::min(box.y, box.x), 0);
+    EXPECT_LE(box.y + box.height, 201);
+    EXPECT_LE(box.x + box.width, 200);
+  }
+}
+
+TEST(VolumeSpacing, APlanWhosePatchesAreNotThoseOfTheSpacingIsRefused) {
+  const RunConfig config = ConfigOf("{}");
+  PlannedImage image = ImageOf(config);
+  image.views.front().source.z += 1;
+  EXPECT_FALSE(Plan::Build(config, {image}).ok());
+  image = ImageOf(config);
+  image.views.clear();
+  EXPECT_FALSE(Plan::Build(config, {image}).ok());
+  image = ImageOf(config);
+  image.volume.reset();
+  EXPECT_FALSE(Plan::Build(config, {image}).ok());
+}
+
+TEST(VolumeSpacing, AnyListOfOpsIsAVolumesUnderASpacing) {
+  EXPECT_TRUE(IsVolumeChain({}, {48, 96, 64}, PatchKind::kResampled));
+  EXPECT_FALSE(IsVolumeChain({}, {48, 96, 64}));
+  const auto list = ParseJson(R"([{"rotate90": {}}])", "ops").value();
+  EXPECT_FALSE(CheckOps(Json::array(), list, {8, 8, 8}, PatchKind::kResampled).ok());
+  EXPECT_TRUE(CheckOps(Json::array(), list, {8, 8, 8}).ok());
+}
+
+TEST(VolumeSpacing, WhatIsAskedReadsBackFromItsPayload) {
+  const WantedSpacing wanted = Ask(1, 2, 3, true);
+  EXPECT_EQ(WantedSpacingFromJson(ToJson(wanted)).value(), wanted);
+  for (const char* text :
+       {"{}", R"({"mm": [1, 1], "size": [1, 1, 1], "tolerance": 0, "upsample": true})",
+        R"({"mm": [1, 1, 0], "size": [1, 1, 1], "tolerance": 0, "upsample": true})",
+        R"({"mm": [1, 1, 1], "size": [1, 1, -1], "tolerance": 0, "upsample": true})"}) {
+    EXPECT_FALSE(WantedSpacingFromJson(ParseJson(text, "t").value()).ok()) << text;
+  }
+}
+
+}  // namespace
+}  // namespace patchbay::plan

@@ -1,0 +1,32 @@
+// Kinds of files that are passed over.
+#include "runtime/model/source/file_kind.h"
+
+#include <gtest/gtest.h>
+
+namespace patchbay {
+namespace {
+
+TEST(KindOfFile, IsTheWellKnownEndOfItsNameAndNothingElse) {
+  EXPECT_EQ(KindOfFile("/a/b.DCM"), "dcm");
+  EXPECT_EQ(KindOfFile("b.nii.gz"), "gz");
+  EXPECT_EQ(KindOfFile("scan.of_john_doe"), "other");
+  EXPECT_EQ(KindOfFile("README"), "other");
+  EXPECT_EQ(KindOfFile(".svs"), "other");
+}
+
+TEST(FilesByKind, ReadAsPeopleCountThem) {
+  EXPECT_EQ(TextOf({{"dcm", 3}, {"other", 2}, {"txt", 1}}), "3 .dcm, 2 other, 1 .txt");
+  EXPECT_EQ(TextOf({{"FIFO", 1}, {"dangling link", 2}, {"dcm", 3}, {"link", 2}}),
+            "1 FIFO, 2 dangling links, 3 .dcm, 2 links");
+  EXPECT_EQ(TextOf({{"dcm", 0}}), "");
+  EXPECT_EQ(TextOf({}), "");
+}
+
+TEST(FilesByKind, LeaveOutWhatTurnedOutToBeRead) {
+  FilesByKind files = {{"dcm", 2}, {"txt", 1}};
+  LeaveOut({"a.dcm", "b.txt", "c.txt", "d.nii"}, files);
+  EXPECT_EQ(files, (FilesByKind{{"dcm", 1}}));
+}
+
+}  // namespace
+}  // namespace patchbay

@@ -1,0 +1,221 @@
+// A thread that is confined to folders: what links in them, and links that appear in the way, give.
+#include "runtime/os/folder_scope.h"
+
+#include <cstddef>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "runtime/core/hash.h"
+#include "runtime/core/strings.h"
+#include "runtime/os/file.h"
+#include "runtime/os/file_names.h"
+
+namespace patchbay {
+namespace {
+
+namespace fs = std::filesystem;
+using absl::StatusCode;
+
+/// read/ and write/ may be used, secret/ may not; each has a file "f" that says its name.
+class FolderScopeTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    root_ = fs::canonical(fs::temp_directory_path()) / ("folder_scope_" + Hex64(RandomU64()));
+    for (const char* name : {"read/below", "write/below", "secret/below"}) {
+      fs::create_directories(root_ / name);
+      std::ofstream(root_ / name / "f") << name;
+    }
+    folders_ = std::make_shared<const AllowedFolders>(AllowedFolders{{At("read")}, {At("write")}});
+  }
+  void TearDown() override { fs::remove_all(root_); }
+
+  std::string At(const std::string& name) const { return (root_ / name).string(); }
+  void Link(const std::string& target, const std::string& name) const {
+    fs::create_symlink(target, root_ / name);
+  }
+  /// What a confined thread gets of a file.
+  StatusOr<std::string> Read(const std::string& name) const {
+    const FolderScope scope(folders_);
+    return ReadFile(At(name), 100);
+  }
+  StatusCode ReadCode(const std::string& name) const { return Read(name).status().code(); }
+  StatusCode WriteCode(const std::string& name) const {
+    const FolderScope scope(folders_);
+    return ReplaceFile(At(name), AsBytes("new")).code();
+  }
+  bool IsUntouched() const {
+    std::size_t entries = 0;
+    for (const auto& entry : fs::recursive_directory_iterator(root_ / "secret")) {
+      entries += entry.exists() ? 1 : 0;
+    }
+    return entries == 2;
+  }
+
+  fs::path root_;
+  std::shared_ptr<const AllowedFolders> folders_;
+};
+
+TEST_F(FolderScopeTest, WhatLiesInAFolderIsReadAndALinkThatLeadsOutIsNot) {
+  EXPECT_EQ(*Read("read/below/f"), "read/below");
+  Link(At("secret/below"), "read/absolute");
+  Link("../secret/below", "read/relative");
+  Link("../../secret/below/f", "read/below/file");
+  Link("/proc/self/root" + At("secret/below"), "read/magic");
+  for (const char* name : {"read/absolute/f", "read/relative/f", "read/below/file", "read/magic/f",
+                           "read/../secret/below/f"}) {
+    const auto text = Read(name);
+    ASSERT_EQ(text.status().code(), StatusCode::kPermissionDenied) << name;
+    EXPECT_NE(MessageOf(text.status()).find(At("read")), std::string::npos) << text.status();
+  }
+}
+
+TEST_F(FolderScopeTest, ALinkThatStaysInTheFolderIsFollowed) {
+  Link("below", "read/inner");
+  EXPECT_EQ(*Read("read/inner/f"), "read/below");
+  Link(At("read/below"), "read/absolute");  // absolute ones never
+  EXPECT_EQ(ReadCode("read/absolute/f"), StatusCode::kPermissionDenied);
+}
+
+TEST_F(FolderScopeTest, WhatIsNotThereIsNotFoundAndOtherPathsAreTheProgramsOwn) {
+  EXPECT_EQ(ReadCode("read/nothing"), StatusCode::kNotFound);
+  EXPECT_EQ(ReadCode("read/below/f/deeper"), StatusCode::kNotFound);
+  const FolderScope scope(folders_);
+  EXPECT_TRUE(OpenFile("/proc/self/status", O_RDONLY).ok());
+}
+
+TEST_F(FolderScopeTest, WritingStaysInTheFoldersToWrite) {
+  EXPECT_EQ(WriteCode("write/below/new"), StatusCode::kOk);
+  EXPECT_EQ(*Read("write/below/new"), "new");  // a job reads what it wrote
+  EXPECT_EQ(WriteCode("read/below/new"), StatusCode::kPermissionDenied);
+  Link(At("secret"), "write/out");
+  EXPECT_EQ(WriteCode("write/out/new"), StatusCode::kPermissionDenied);
+  const FolderScope scope(folders_);
+  const auto denied = [](const Status& status) { return absl::IsPermissionDenied(status); };
+  EXPECT_TRUE(denied(MakeDirectories(At("write/out/a/b"))));
+  EXPECT_TRUE(denied(MakeDirectories(At("write/out"))));
+  EXPECT_TRUE(denied(MakeDirectory(At("write/out/a"))));
+  EXPECT_TRUE(denied(RenameFile(At("write/below/new"), At("write/out/new"))));
+  EXPECT_TRUE(denied(RenameUnlessTaken(At("write/below/new"), At("write/out/new"))));
+  EXPECT_TRUE(denied(RenameFile(At("write/out/below"), At("write/taken"))));
+  EXPECT_TRUE(denied(RemoveFile(At("write/out/below/f"))));
+  EXPECT_TRUE(denied(RemoveTree(At("write/out/below"))));
+  EXPECT_TRUE(denied(SyncDirectory(At("write/out"))));
+  EXPECT_TRUE(IsUntouched());
+}
+
+TEST_F(FolderScopeTest, TreesAreMadeMovedAndRemovedWithTheirLinks) {
+  const FolderScope scope(folders_);
+  EXPECT_TRUE(MakeDirectories(At("write/a/b/c")).ok());
+  EXPECT_TRUE(MakeDirectories(At("write/a/b/c")).ok());
+  EXPECT_EQ(MakeDirectory(At("write/a")).code(), StatusCode::kAlreadyExists);
+  EXPECT_EQ(RenameUnlessTaken(At("write/a"), At("write/below")).code(), StatusCode::kAlreadyExists);
+  EXPECT_TRUE(RenameUnlessTaken(At("write/a"), At("write/z")).ok());
+  Link(At("secret"), "write/z/b/out");
+  EXPECT_FALSE(RemoveFile(At("write/z")).ok());  // not empty
+  EXPECT_TRUE(RemoveTree(At("write/z")).ok());
+  EXPECT_FALSE(fs::exists(root_ / "write/z"));
+  EXPECT_TRUE(RemoveTree(At("write/z")).ok());
+  EXPECT_TRUE(RemoveFile(At("write/z")).ok());
+  EXPECT_TRUE(IsUntouched());
+}
+
+TEST_F(FolderScopeTest, ScopesNestAndEndAndAThreadHasItsOwn) {
+  Link(At("secret/below"), "read/out");
+  {
+    const FolderScope scope(folders_);
+    EXPECT_FALSE(ReadFile(At("read/out/f"), 100).ok());
+    {
+      const FolderScope free(nullptr);
+      EXPECT_TRUE(ReadFile(At("read/out/f"), 100).ok());
+    }
+    EXPECT_FALSE(ReadFile(At("read/out/f"), 100).ok());
+    std::thread([&] { EXPECT_TRUE(ReadFile(At("read/out/f"), 100).ok()); }).join();
+  }
+  EXPECT_TRUE(ReadFile(At("read/out/f"), 100).ok());
+}
+
+TEST_F(FolderScopeTest, TheOutermostFolderAroundAPathConfinesIt) {
+  const AllowedFolders folders{{"/a/b", "/a", "/w/in"}, {"/w", "/"}};
+  EXPECT_EQ(*folders.Around("/a/b/c", false), "/a");
+  EXPECT_EQ(*folders.Around("/ab", false), "/");
+  EXPECT_EQ(*folders.Around("/w/in/x", false), "/w/in");  // reading goes by what may be read
+  EXPECT_EQ(*folders.Around("/w/in/x", true), "/");
+  EXPECT_EQ(*AllowedFolders{}.Around("/a", true), "");
+}
+
+/// A folder and a link to another one change places as fast as they can.
+TEST_F(FolderScopeTest, AnAttackerWhoSwapsAFolderForALinkNeverGetsWhatIsOutside) {
+  Link(At("secret/below"), "read/z");
+  std::atomic<bool> stop{false};
+  std::thread attacker([&] {
+    while (!stop) {
+      renameat2(AT_FDCWD, At("read/z").c_str(), AT_FDCWD, At("read/below").c_str(),
+                RENAME_EXCHANGE);
+    }
+  });
+  int read = 0, refused = 0;
+  for (int i = 0; i < 200'000 && (i < 2000 || read == 0 || refused == 0); ++i) {
+    const auto text = Read("read/below/f");
+    if (text.ok()) EXPECT_EQ(*text, "read/below");
+    ++(text.ok() ? read : refused);
+  }
+  stop = true;
+  attacker.join();
+  EXPECT_GT(read, 0);
+  EXPECT_GT(refused, 0);
+}
+
+/// Makes openat2 fail as an old kernel or a container's filter does.
+bool ForbidOpenat2(unsigned error) {
+  sock_filter code[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat2, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog program{std::size(code), code};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+TEST_F(FolderScopeTest, WithoutOpenat2EveryLinkIsRefused) {
+  Link(At("secret/below"), "read/absolute");
+  Link("../secret/below", "read/relative");
+  Link("below", "read/inner");
+  Link("below/f", "read/file");
+  Link(At("secret"), "write/out");
+  for (const unsigned error : {ENOSYS, EPERM}) {
+    const pid_t child = fork();
+    if (child == 0) {
+      int wrong = ForbidOpenat2(error) ? 0 : 100;
+      const auto text = Read("read/below/f");
+      wrong += text.ok() && *text == "read/below" ? 0 : 1;
+      wrong += ReadCode("read/nothing/f") == StatusCode::kNotFound ? 0 : 2;
+      for (const char* name : {"read/absolute/f", "read/relative/f", "read/inner/f", "read/file",
+                               "read/../secret/below/f"}) {
+        wrong += ReadCode(name) == StatusCode::kPermissionDenied ? 0 : 4;
+      }
+      wrong += WriteCode("write/below/x") == StatusCode::kOk ? 0 : 32;
+      wrong += WriteCode("write/out/x") == StatusCode::kPermissionDenied ? 0 : 64;
+      _exit(wrong);
+    }
+    int state = 0;
+    ASSERT_EQ(waitpid(child, &state, 0), child);
+    EXPECT_TRUE(WIFEXITED(state));
+    EXPECT_EQ(WEXITSTATUS(state), 0) << "with errno " << error;
+  }
+  EXPECT_TRUE(IsUntouched());
+}
+
+}  // namespace
+}  // namespace patchbay

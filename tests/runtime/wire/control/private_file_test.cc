@@ -1,0 +1,71 @@
+// Files and folders that keep secrets: whose they are, what they are, who may read them.
+#include "runtime/wire/control/private_file.h"
+
+#include <filesystem>
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/core/hash.h"
+#include "runtime/os/file.h"
+#include "tests/runtime/wire/control/scratch_folder.h"
+
+namespace patchbay::control {
+namespace {
+
+std::string FileOf(const ScratchFolder& folder, std::size_t size_bytes) {
+  const std::string path = folder.Path("secret");
+  EXPECT_TRUE(WriteFileDurably(path, AsBytes(std::string(size_bytes, 'k')), 0600).ok());
+  return path;
+}
+
+void ExpectRefused(const Status& status, absl::StatusCode code, std::string_view words) {
+  EXPECT_EQ(status.code(), code) << status;
+  EXPECT_NE(MessageOf(status).find(words), std::string_view::npos) << status;
+}
+
+TEST(PrivateFile, OfTheLargestSizeIsReadAndOneByteMoreIsNot) {
+  const ScratchFolder folder;
+  const auto read = ReadPrivateFile(FileOf(folder, kMaxKeyFileBytes));
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->size(), kMaxKeyFileBytes);
+  ExpectRefused(ReadPrivateFile(FileOf(folder, kMaxKeyFileBytes + 1)).status(),
+                absl::StatusCode::kInvalidArgument, "too large for a key");
+}
+
+TEST(PrivateFile, ThatIsAFolderOrAPipeIsNoFile) {
+  const ScratchFolder folder;
+  const std::string pipe = folder.Path("pipe"), below = folder.Path("below");
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  ASSERT_EQ(mkdir(below.c_str(), 0700), 0);
+  for (const std::string& path : {pipe, below}) {
+    ExpectRefused(ReadPrivateFile(path).status(), absl::StatusCode::kInvalidArgument,
+                  "not a regular file");
+  }
+}
+
+TEST(PrivateFile, OfAnotherUserIsRefused) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give files away";
+  const ScratchFolder folder;
+  const std::string path = FileOf(folder, 10);
+  ASSERT_EQ(chown(path.c_str(), 12345, 12345), 0);
+  ExpectRefused(ReadPrivateFile(path).status(), absl::StatusCode::kPermissionDenied,
+                "belongs to another user");
+}
+
+TEST(PrivateFolder, IsAFolderThatNobodyElseMayEnter) {
+  const ScratchFolder folder;
+  const std::string path = folder.Path("home");
+  ASSERT_EQ(mkdir(path.c_str(), 0700), 0);
+  EXPECT_TRUE(CheckPrivateFolder(path).ok());
+  for (const mode_t mode : {0710, 0720, 0740, 0701, 0702, 0704}) {
+    ASSERT_EQ(chmod(path.c_str(), mode), 0);
+    ExpectRefused(CheckPrivateFolder(path), absl::StatusCode::kPermissionDenied, "chmod 700");
+  }
+  ExpectRefused(CheckPrivateFolder(FileOf(folder, 1)), absl::StatusCode::kInvalidArgument,
+                "not a folder");
+}
+
+}  // namespace
+}  // namespace patchbay::control
