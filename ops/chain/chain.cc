@@ -74,7 +74,7 @@ StatusOr<Chain> Chain::Compile(const ChainOptions& options) {
   PB_RETURN_IF_ERROR(
       plan::CheckOps(options.preprocess, options.augment, options.patch, options.kind));
   PB_ASSIGN_OR_RETURN(const std::vector<plan::OpStep> steps,
-                      plan::OrderOps(options.preprocess, options.augment));
+                      plan::SortOps(options.preprocess, options.augment));
   Chain chain;
   chain.options_ = options;
   chain.geometry_ = GeometryProgram(options.patch);

@@ -213,7 +213,7 @@ const std::vector<CommandEntry>& CommandTable() {
       {"join", "run another node of a cluster until stopped", &MakeJoin, kJoinNote},
       {"down", "stop the cluster", &MakeDown},
       {"status", "show nodes, workers and jobs", &MakeStatus, kSeenClustersNote},
-      {"key new", "make a key file", &MakeKeyAdd, kKeyNote},
+      {"key new", "make a key file", &MakeKeyCreate, kKeyNote},
       {"key list", "list all keys", &MakeKeyList},
       {"key revoke", "revoke a key", &MakeKeyRevoke},
       {"key pseudonym", "share pseudonyms", &MakeKeyPseudonym, kKeyPseudonymNote},

@@ -18,7 +18,7 @@ std::unique_ptr<Command> MakeJob();
 std::unique_ptr<Command> MakeJobs();
 std::unique_ptr<Command> MakeJoin();
 std::unique_ptr<Command> MakeKeyList();
-std::unique_ptr<Command> MakeKeyAdd();
+std::unique_ptr<Command> MakeKeyCreate();
 std::unique_ptr<Command> MakeKeyPseudonym();
 std::unique_ptr<Command> MakeKeyRevoke();
 std::unique_ptr<Command> MakeLabelsExport();

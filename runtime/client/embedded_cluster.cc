@@ -19,7 +19,7 @@
 #include "runtime/core/clock.h"
 #include "runtime/core/hash.h"
 #include "runtime/core/strings.h"
-#include "runtime/wire/control/key_table.h"
+#include "runtime/wire/control/authorized_keys.h"
 
 namespace patchbay::client {
 namespace {

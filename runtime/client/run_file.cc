@@ -211,7 +211,7 @@ std::string PositionsOf(const plan::Coordinates& places, const RunFile& run, std
 }
 
 /// The order in which the table has the places of the rows that are taken.
-std::string ListedOrderOf(const plan::Coordinates& places, const RunFile& run) {
+std::string ListedSequenceOf(const plan::Coordinates& places, const RunFile& run) {
   std::vector<std::optional<std::uint32_t>> row_of_slide(places.slides.size());
   for (std::size_t i = 0; i < run.rows.size(); ++i) {
     const auto slide = places.slides.find(run.table->rows[run.rows[i]].slide_id);
@@ -257,7 +257,7 @@ Status TakePositions(RunFile& run) {
     PB_RETURN_IF_ERROR(
         CheckPlacesPinned(run.lock->images[run.locked[i]], path, run.positions.back()));
   }
-  run.positions_order = ListedOrderOf(places, run);
+  run.positions_order = ListedSequenceOf(places, run);
   if (!places.ignored.empty()) {
     run.notices.push_back(
         StrCat(path, ": columns not read: ", StrJoin(places.ignored, ", "),

@@ -20,7 +20,7 @@
 #include "runtime/client/trainer_core.h"
 #include "runtime/core/clock.h"
 #include "runtime/core/log.h"
-#include "runtime/model/plan/ring_room.h"
+#include "runtime/model/plan/ring_size.h"
 #include "runtime/os/available_memory.h"
 #include "runtime/os/host_identity.h"
 #include "runtime/wire/data/remote_delivery.h"

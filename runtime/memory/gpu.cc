@@ -97,12 +97,12 @@ std::vector<GpuDescription> ListGpus(std::string* reason) {
 
 Status SelectGpu(int index) { return FromCuda("select gpu", cudaSetDevice(index)); }
 
-StatusOr<GpuRoom> RoomOf(int index) {
+StatusOr<GpuMemory> RoomOf(int index) {
   PB_RETURN_IF_ERROR(SelectGpu(index));
   std::size_t free_bytes = 0, total_bytes = 0;
   PB_RETURN_IF_ERROR(
       FromCuda(StrCat("ask gpu ", index), cudaMemGetInfo(&free_bytes, &total_bytes)));
-  return GpuRoom{free_bytes, total_bytes};
+  return GpuMemory{free_bytes, total_bytes};
 }
 
 Status GpuAnswers(std::string_view uuid) {
@@ -172,7 +172,7 @@ std::vector<GpuDescription> ListGpus(std::string* reason) {
 }
 
 Status SelectGpu(int) { return NoCuda("select gpu"); }
-StatusOr<GpuRoom> RoomOf(int) { return NoCuda("ask gpu"); }
+StatusOr<GpuMemory> RoomOf(int) { return NoCuda("ask gpu"); }
 Status GpuAnswers(std::string_view) { return NoCuda("ask gpu"); }
 StatusOr<OwnedGpuStream> OwnedGpuStream::Create() { return NoCuda("create stream"); }
 OwnedGpuStream::~OwnedGpuStream() = default;

@@ -42,11 +42,11 @@ std::vector<GpuDescription> ListGpus(std::string* reason = nullptr);
 /// The index of the GPU of that UUID; NotFound when this process does not see it.
 StatusOr<int> GpuIndexOf(std::string_view uuid);
 
-struct GpuRoom {
+struct GpuMemory {
   std::uint64_t free_bytes = 0, total_bytes = 0;
 };
 /// The memory of a GPU; selects it for the calling thread.
-StatusOr<GpuRoom> RoomOf(int index);
+StatusOr<GpuMemory> RoomOf(int index);
 
 /// Makes `index` the calling thread's device.
 Status SelectGpu(int index);

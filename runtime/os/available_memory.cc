@@ -86,7 +86,7 @@ bool HasWord(std::string_view list, std::string_view word) {
   }
 }
 
-void TakeSmaller(MemoryRoom& room, std::uint64_t bytes, std::string limit) {
+void TakeSmaller(MemoryBudget& room, std::uint64_t bytes, std::string limit) {
   if (bytes < room.bytes) room = {bytes, std::move(limit)};
 }
 
@@ -118,7 +118,7 @@ std::vector<LimitedGroup> LimitedGroups(const std::string& root) {
 }
 
 /// What RLIMIT_AS leaves of this process's address space.
-void TakeAddressSpace(MemoryRoom& room) {
+void TakeAddressSpace(MemoryBudget& room) {
   rlimit limit{};
   if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
   const auto page_bytes = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
@@ -202,8 +202,8 @@ std::uint64_t ReclaimableIn(std::string_view memory_stat, bool is_v2) {
   return sum;
 }
 
-MemoryRoom AvailableMemory(const std::string& root) {
-  MemoryRoom room;
+MemoryBudget AvailableMemory(const std::string& root) {
+  MemoryBudget room;
   if (const auto bytes = MemoryFieldIn(ReadText(root + "/proc/meminfo"), "MemAvailable")) {
     room = {*bytes, "the machine's memory"};
   }
@@ -215,8 +215,8 @@ MemoryRoom AvailableMemory(const std::string& root) {
   return room;
 }
 
-MemoryRoom MemoryLimit(const std::string& root) {
-  MemoryRoom room;
+MemoryBudget MemoryLimit(const std::string& root) {
+  MemoryBudget room;
   if (const auto bytes = MemoryFieldIn(ReadText(root + "/proc/meminfo"), "MemTotal")) {
     room = {*bytes, "the machine's memory"};
   }
@@ -226,8 +226,8 @@ MemoryRoom MemoryLimit(const std::string& root) {
   return room;
 }
 
-MemoryRoom OwnMemoryLimit() {
-  MemoryRoom room = MemoryLimit();
+MemoryBudget OwnMemoryLimit() {
+  MemoryBudget room = MemoryLimit();
   for (const auto& [resource, name] : {std::pair(RLIMIT_AS, "RLIMIT_AS (ulimit -v)"),
                                        std::pair(RLIMIT_DATA, "RLIMIT_DATA (ulimit -d)")}) {
     rlimit limit{};
@@ -237,7 +237,7 @@ MemoryRoom OwnMemoryLimit() {
   return room;
 }
 
-Status CheckMemoryFits(std::string_view doing, std::uint64_t bytes, const MemoryRoom& room) {
+Status CheckMemoryFits(std::string_view doing, std::uint64_t bytes, const MemoryBudget& room) {
   if (room.bytes == UINT64_MAX || bytes <= room.bytes / 100 * kMemoryUsePercent) {
     return absl::OkStatus();
   }

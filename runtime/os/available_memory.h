@@ -13,7 +13,7 @@
 namespace patchbay {
 
 /// An amount of memory and what sets it, as a message names it.
-struct MemoryRoom {
+struct MemoryBudget {
   std::uint64_t bytes = UINT64_MAX;
   std::string limit = "no limit";
 };
@@ -47,19 +47,19 @@ std::uint64_t ReclaimableIn(std::string_view memory_stat, bool is_v2);
 
 /// What this process may still take without swapping. `root` is where /proc and the control groups
 /// are looked for: "" for the machine, a folder in tests, where RLIMIT_AS is left out.
-MemoryRoom AvailableMemory(const std::string& root = "");
+MemoryBudget AvailableMemory(const std::string& root = "");
 
 /// The most that may be in use at once by this process and what shares its limits.
-MemoryRoom MemoryLimit(const std::string& root = "");
+MemoryBudget MemoryLimit(const std::string& root = "");
 
 /// MemoryLimit, and what this process alone may have (RLIMIT_AS, RLIMIT_DATA).
-MemoryRoom OwnMemoryLimit();
+MemoryBudget OwnMemoryLimit();
 
 /// Out of a hundred bytes available, as many may be asked for at once: others need some too.
 inline constexpr std::uint64_t kMemoryUsePercent = 90;
 
 /// ResourceExhausted "<doing>: <amount> needed, <amount> of <amount> available ...": unless `bytes`
 /// fit into kMemoryUsePercent of `room`.
-Status CheckMemoryFits(std::string_view doing, std::uint64_t bytes, const MemoryRoom& room);
+Status CheckMemoryFits(std::string_view doing, std::uint64_t bytes, const MemoryBudget& room);
 
 }  // namespace patchbay

@@ -46,7 +46,7 @@ TasksCommitted BatchDispatch::Finish(Worker& worker, TasksFinished&& message) {
     committed.leases.push_back(item.lease);
     FinishItem(worker, std::move(item));
   }
-  roster_.Reassign(worker);
+  worker_table_.Reassign(worker);
   return committed;
 }
 
@@ -54,28 +54,29 @@ void BatchDispatch::KeepPart(const Request& request, Worker& worker,
                              protocol::PutResultPart&& message) {
   Lease* lease = book_.Find(message.lease);
   if (lease == nullptr || lease->is_shard || lease->worker != worker.id) {
-    return gate_.Refuse(request, absl::NotFoundError("put result part: the lease is not held"));
+    return barrier_.Refuse(request, absl::NotFoundError("put result part: the lease is not held"));
   }
   const std::size_t kept = lease->result_parts.size();
-  worker.progress_at = turn_.now;
-  lease->deadline = turn_.now + options_.lease_ms;
+  worker.progress_at = event_.now;
+  lease->deadline = event_.now + options_.lease_ms;
   // Said twice, it is kept once.
   const bool repeated = message.offset < kept;
   if (message.offset > kept) {
-    return gate_.Refuse(request, absl::FailedPreconditionError("put result part: one is missing"));
+    return barrier_.Refuse(request,
+                           absl::FailedPreconditionError("put result part: one is missing"));
   }
   if (message.bytes.size() > protocol::kMaxInlineResultBytes ||
       kept + message.bytes.size() > protocol::kMaxResultBytes) {
-    return gate_.Refuse(request,
-                        absl::InvalidArgumentError("put result part: the result is too large"));
+    return barrier_.Refuse(request,
+                           absl::InvalidArgumentError("put result part: the result is too large"));
   }
   if (!repeated) {
     if (const Status fits = CheckRoom("put result part", message.bytes.size()); !fits.ok()) {
-      return gate_.Refuse(request, fits);
+      return barrier_.Refuse(request, fits);
     }
     book_.KeepPart(*lease, message.bytes);
   }
-  gate_.Answer(request, protocol::ResultPartKept{lease->result_parts.size()});
+  barrier_.Answer(request, protocol::ResultPartKept{lease->result_parts.size()});
 }
 
 Status BatchDispatch::JoinParts(TasksFinished::Item& item) {
@@ -113,8 +114,8 @@ void BatchDispatch::Measure(Worker& worker, const TasksFinished& message) {
     const auto& [count, weight, op] = finished[planning ? 1 : 0];
     if (count == 0) continue;
     LaneLoad& lane = worker.LaneOf(planning);
-    pace_.Measure(*op, (turn_.now - lane.busy_since) * 1000, count, weight);
-    lane.busy_since = turn_.now;
+    pace_.Measure(*op, (event_.now - lane.busy_since) * 1000, count, weight);
+    lane.busy_since = event_.now;
   }
 }
 
@@ -132,7 +133,7 @@ void BatchDispatch::FinishItem(Worker& worker, TasksFinished::Item&& item) {
   const bool counts = held || from_before;
   const Status joined = counts && item.outcome.code == 0 ? JoinParts(item) : absl::OkStatus();
   if (held) {
-    worker.progress_at = turn_.now;
+    worker.progress_at = event_.now;
     DropLease(item.lease);
     ++worker.tasks_done;
   } else if (!from_before) {
@@ -178,8 +179,8 @@ void BatchDispatch::Commit(const TaskId& id, TasksFinished::Item&& item) {
   ++task.queue_stamp;
   delayed_.erase({task.retry_at, id});
   ++counts_.committed;
-  gate_.Emit(CommitRecord{id, item.lease, std::move(item.result), item.progress_bytes,
-                          std::move(item.spawned)});
+  barrier_.Emit(CommitRecord{id, item.lease, std::move(item.result), item.progress_bytes,
+                             std::move(item.spawned)});
 }
 
 /// One attempt ended with an error: back off and try again, or give up.
@@ -193,7 +194,7 @@ void BatchDispatch::FailAttempt(const TaskId& id, Outcome&& outcome) {
   logs_.Add(id.job, StrCat("task ", id.index, " attempt ", int{task.attempts},
                            " failed: ", outcome.message));
   task.state = TaskState::kWaiting;
-  task.retry_at = turn_.now + BackOff(task.attempts, options_.retry_ms, options_.retry_max_ms);
+  task.retry_at = event_.now + BackOff(task.attempts, options_.retry_ms, options_.retry_max_ms);
   delayed_.insert({task.retry_at, id});
 }
 
@@ -202,7 +203,7 @@ void BatchDispatch::Fail(const TaskId& id, Outcome&& outcome, bool quarantined) 
   logs_.Add(id.job, StrCat("task ", id.index,
                            quarantined ? " quarantined: " : " failed: ", outcome.message));
   ++table_.Find(id)->queue_stamp;
-  gate_.Emit(FailRecord{id, std::move(outcome), quarantined});
+  barrier_.Emit(FailRecord{id, std::move(outcome), quarantined});
 }
 
 /// A task that nothing holds up any more joins the queue, unless it is there or ended meanwhile.
@@ -210,7 +211,7 @@ void BatchDispatch::Enqueue(const TaskId& id) {
   Task* task = table_.Find(id);
   if (task == nullptr || task->state != TaskState::kWaiting) return;
   // Whoever names it may mean a former turn of it: it was cancelled and is retried meanwhile.
-  if (task->retry_at > turn_.now || gate_.Holds(*task)) return;
+  if (task->retry_at > event_.now || barrier_.Holds(*task)) return;
   if (!table_.Find(id.job)->MayRun(*task)) return;
   PushReady(id, *task);
 }
@@ -246,11 +247,11 @@ bool BatchDispatch::Valid(const ReadyTask& entry) const {
 }
 
 void BatchDispatch::Dispatch() {
-  if (!look_at_all_ && !roster_.AnyFreed()) return;
+  if (!look_at_all_ && !worker_table_.AnyFreed()) return;
   if (!solo_.empty()) DispatchSolo();
-  const std::set<WorkerId> freed = roster_.TakeFreed();
-  DispatchLane(true, roster_.open_for_planning(), freed);
-  DispatchLane(false, roster_.open_for_tasks(), freed);
+  const std::set<WorkerId> freed = worker_table_.TakeFreed();
+  DispatchLane(true, worker_table_.open_for_planning(), freed);
+  DispatchLane(false, worker_table_.open_for_tasks(), freed);
   look_at_all_ = false;
 }
 
@@ -263,26 +264,28 @@ void BatchDispatch::DispatchLane(bool planning, const OpenWorkers& open,
     for (const auto& [load, id] : open) candidates.push_back(id);
   } else {
     for (const WorkerId id : freed) {
-      if (IsOpen(roster_.at(id), planning)) candidates.push_back(id);
+      if (IsOpen(worker_table_.at(id), planning)) candidates.push_back(id);
     }
   }
   // In rounds, so that few tasks spread over the workers and many fill them evenly.
   while (!candidates.empty() && !queue.empty()) {
     std::vector<WorkerId> again;
     for (const WorkerId id : candidates) {
-      if (GrantNext(roster_.at(id), planning)) again.push_back(id);
+      if (GrantNext(worker_table_.at(id), planning)) again.push_back(id);
     }
     candidates.swap(again);
   }
 }
 
 bool BatchDispatch::IsOpen(const Worker& worker, bool planning) const {
-  return planning ? roster_.IsOpenForPlanning(worker.id) : roster_.IsOpenForTasks(worker.id);
+  return planning ? worker_table_.IsOpenForPlanning(worker.id)
+                  : worker_table_.IsOpenForTasks(worker.id);
 }
 
 bool BatchDispatch::HasRoom(Worker& worker, const Resources& need, bool planning) {
   if (!Fits(need, worker.capacity)) return false;
-  return planning ? roster_.HasRoomToPlan(worker, need) : roster_.NodeHasRoom(worker, need);
+  return planning ? worker_table_.HasRoomToPlan(worker, need)
+                  : worker_table_.NodeHasRoom(worker, need);
 }
 
 /// A task of a group that the worker or its node has worked on, when one is near the head.
@@ -302,9 +305,9 @@ Affinity BatchDispatch::AffinityOf(const ReadyTask& entry, const Worker& worker)
   if (job == nullptr || entry.group == 0) return Affinity::kNowhere;
   const auto group = job->groups.find(entry.group);
   const WorkerId last = group == job->groups.end() ? kNoWorker : group->second.last_worker;
-  if (last == kNoWorker || last >= roster_.workers().size()) return Affinity::kNowhere;
+  if (last == kNoWorker || last >= worker_table_.workers().size()) return Affinity::kNowhere;
   if (last == worker.id) return Affinity::kWorker;
-  return roster_.at(last).node == worker.node ? Affinity::kNode : Affinity::kElsewhere;
+  return worker_table_.at(last).node == worker.node ? Affinity::kNode : Affinity::kElsewhere;
 }
 
 /// Leases the best task of the lane that this worker has room for; false when there is none.
@@ -349,8 +352,8 @@ void BatchDispatch::LeaseTask(Worker& worker, const ReadyTask& entry) {
   lease.number = book_.NextNumber();
   lease.worker = worker.id;
   lease.worker_incarnation = worker.incarnation;
-  lease.granted_at = turn_.now;
-  lease.deadline = turn_.now + options_.lease_ms;
+  lease.granted_at = event_.now;
+  lease.deadline = event_.now + options_.lease_ms;
   lease.task = entry.task;
   lease.planning = job.Plans(task);
   lease.estimate_us = pace_.EstimateUs(task.spec.op, task.spec.weight);
@@ -360,7 +363,7 @@ void BatchDispatch::LeaseTask(Worker& worker, const ReadyTask& entry) {
   if (job.state == JobState::kQueued) job.state = JobState::kRunning;
   ++job.tasks_running;
   if (task.spec.group != 0) job.groups[task.spec.group].last_worker = worker.id;
-  if (lane.tasks == 0) lane.busy_since = turn_.now;
+  if (lane.tasks == 0) lane.busy_since = event_.now;
   worker.next_expiry = worker.tasks.empty() && worker.shards.empty()
                            ? lease.deadline
                            : std::min(worker.next_expiry, lease.deadline);
@@ -370,7 +373,7 @@ void BatchDispatch::LeaseTask(Worker& worker, const ReadyTask& entry) {
   lane.queued_us += lease.estimate_us;
   book_.Grant(worker.id, Describe(lease), LeaseBytes(job, task));
   book_.Add(lease);
-  roster_.Reassign(worker);
+  worker_table_.Reassign(worker);
 }
 
 void BatchDispatch::GiveInput(const Request& request, Worker& worker,
@@ -381,12 +384,12 @@ void BatchDispatch::GiveInput(const Request& request, Worker& worker,
     const Job& job = *table_.Find(lease.task.job);
     const std::vector<std::uint32_t>& on = job.tasks[lease.task.index].spec.depends_on;
     if (std::find(on.begin(), on.end(), message.task.index) == on.end()) continue;
-    worker.progress_at = turn_.now;
-    lease.deadline = turn_.now + options_.lease_ms;
-    return gate_.Answer(request,
-                        PieceOf(message.task, job.tasks[message.task.index], message.offset));
+    worker.progress_at = event_.now;
+    lease.deadline = event_.now + options_.lease_ms;
+    return barrier_.Answer(request,
+                           PieceOf(message.task, job.tasks[message.task.index], message.offset));
   }
-  gate_.Refuse(request, absl::NotFoundError("fetch result: no task that depends on it is held"));
+  barrier_.Refuse(request, absl::NotFoundError("fetch result: no task that depends on it is held"));
 }
 
 protocol::TaskLease BatchDispatch::Describe(const Lease& lease) const {
@@ -422,7 +425,7 @@ void BatchDispatch::DropLease(const LeaseNumber& number) {
   task.lease = {};
   if (task.state == TaskState::kLeased) task.state = TaskState::kWaiting;
   --job->tasks_running;
-  Worker& worker = roster_.at(lease.worker);
+  Worker& worker = worker_table_.at(lease.worker);
   worker.tasks.erase(lease.number);
   LaneLoad& lane = worker.LaneOf(lease.planning);
   --lane.tasks;
@@ -444,8 +447,8 @@ void BatchDispatch::DispatchSolo() {
     const bool planning = table_.Find(entry.task.job)->Plans(task);
     Worker* chosen = nullptr;
     Worker* next = nullptr;
-    for (Worker& worker : roster_.workers()) {
-      if (!roster_.CanLease(worker) || worker.solo || !Fits(need, worker.capacity)) continue;
+    for (Worker& worker : worker_table_.workers()) {
+      if (!worker_table_.CanLease(worker) || worker.solo || !Fits(need, worker.capacity)) continue;
       const bool idle = worker.tasks.empty() && worker.shards.empty();
       if (idle && HasRoom(worker, need, planning)) {
         chosen = &worker;
@@ -460,10 +463,10 @@ void BatchDispatch::DispatchSolo() {
     }
     if (chosen == nullptr) {
       solo_.push_front(entry);
-      if (roster_.reserved() == kNoWorker) roster_.Reserve(*next);
+      if (worker_table_.reserved() == kNoWorker) worker_table_.Reserve(*next);
       return;
     }
-    roster_.Unreserve();
+    worker_table_.Unreserve();
     chosen->solo = true;
     LeaseTask(*chosen, entry);
   }
@@ -472,10 +475,10 @@ void BatchDispatch::DispatchSolo() {
 void BatchDispatch::Stop(const TaskId& id) {
   const Lease* lease = book_.Find(table_.Find(id)->lease);
   if (lease == nullptr) return;
-  Worker& worker = roster_.at(lease->worker);
+  Worker& worker = worker_table_.at(lease->worker);
   book_.Revoke(*lease);
   DropLease(lease->number);
-  roster_.Reassign(worker);
+  worker_table_.Reassign(worker);
 }
 
 void BatchDispatch::TakeBack(const LeaseNumber& number) {
@@ -486,7 +489,7 @@ void BatchDispatch::TakeBack(const LeaseNumber& number) {
 }
 
 void BatchDispatch::Tick() {
-  while (!delayed_.empty() && delayed_.begin()->first <= turn_.now) {
+  while (!delayed_.empty() && delayed_.begin()->first <= event_.now) {
     const TaskId id = delayed_.begin()->second;
     delayed_.erase(delayed_.begin());
     Enqueue(id);
@@ -509,8 +512,8 @@ void BatchDispatch::Adopt(Worker& worker, const protocol::HeldLease& held) {
   lease.planning = planning;
   lease.worker = worker.id;
   lease.worker_incarnation = worker.incarnation;
-  lease.granted_at = turn_.now;
-  lease.deadline = turn_.now + options_.lease_ms;
+  lease.granted_at = event_.now;
+  lease.deadline = event_.now + options_.lease_ms;
   lease.task = held.task;
   lease.estimate_us = pace_.EstimateUs(task->spec.op, task->spec.weight);
   task->state = TaskState::kLeased;
@@ -522,7 +525,7 @@ void BatchDispatch::Adopt(Worker& worker, const protocol::HeldLease& held) {
   lane.occupancy.Add(task->spec.resources);
   lane.queued_us += lease.estimate_us;
   book_.Add(lease);
-  roster_.Reassign(worker);
+  worker_table_.Reassign(worker);
 }
 
 void BatchDispatch::Blame(const TaskId& id, bool alone, WorkerEnd end) {

@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "scheduler/core/job_logs.h"
-#include "scheduler/core/journal_gate.h"
+#include "scheduler/core/journal_barrier.h"
 #include "scheduler/core/lease_book.h"
-#include "scheduler/core/worker_roster.h"
+#include "scheduler/core/worker_table.h"
 #include "scheduler/policy/affinity.h"
 #include "scheduler/policy/pace.h"
 #include "scheduler/policy/ready_queue.h"
@@ -32,14 +32,14 @@ class BatchDispatch {
     std::uint64_t committed = 0, stale = 0;
   };
 
-  BatchDispatch(const Turn& turn, const CoreOptions& options, JournalGate& gate, JobLogs& logs,
-                WorkerRoster& roster, LeaseBook& book)
-      : turn_(turn),
+  BatchDispatch(const EventContext& event, const CoreOptions& options, JournalBarrier& barrier,
+                JobLogs& logs, WorkerTable& worker_table, LeaseBook& book)
+      : event_(event),
         options_(options),
-        gate_(gate),
-        table_(gate.table()),
+        barrier_(barrier),
+        table_(barrier.table()),
         logs_(logs),
-        roster_(roster),
+        worker_table_(worker_table),
         book_(book) {}
 
   /// What the worker says of its tasks; the answer is for the caller to send.
@@ -100,12 +100,12 @@ class BatchDispatch {
   bool Valid(const ReadyTask& entry) const;
   protocol::TaskLease Describe(const Lease& lease) const;
 
-  const Turn& turn_;
+  const EventContext& event_;
   const CoreOptions& options_;
-  JournalGate& gate_;
+  JournalBarrier& barrier_;
   JobTable& table_;
   JobLogs& logs_;
-  WorkerRoster& roster_;
+  WorkerTable& worker_table_;
   LeaseBook& book_;
   ReadyQueue ready_, planning_;  ///< all but planning; planning
   std::deque<ReadyTask> solo_;

@@ -95,7 +95,7 @@ bool LeavesRoomToPlan(const Worker& worker, const Node& node, const Resources& n
 
 }  // namespace
 
-Status WorkerRoster::CheckNode(const Node& node) const {
+Status WorkerTable::CheckNode(const Node& node) const {
   Resources total{0, 0, 0};
   std::uint64_t planning_bytes = 0;
   for (const auto& [index, id] : node.workers) {
@@ -117,7 +117,7 @@ Status WorkerRoster::CheckNode(const Node& node) const {
   return absl::OkStatus();
 }
 
-Status WorkerRoster::CheckWorker(const Worker& worker) const {
+Status WorkerTable::CheckWorker(const Worker& worker) const {
   const bool idle = worker.tasks.empty() && worker.shards.empty();
   Resources all = worker.assigned;
   all.memory_bytes += worker.planning_bytes;
@@ -148,7 +148,7 @@ Status WorkerRoster::CheckWorker(const Worker& worker) const {
   return absl::OkStatus();
 }
 
-Status WorkerRoster::Check() const {
+Status WorkerTable::Check() const {
   std::size_t for_tasks = 0, for_planning = 0, for_shards = 0, listed = 0;
   for (WorkerId id = 0; id < workers_.size(); ++id) {
     if (workers_[id].id != id) return Broken("a worker is filed under another's id");
@@ -177,14 +177,14 @@ Status WorkerRoster::Check() const {
 }
 
 Status Peers::Check() const {
-  for (const Worker& worker : roster_.workers()) {
+  for (const Worker& worker : worker_table_.workers()) {
     if (worker.peer == 0) continue;
     const Peer* peer = Find(worker.peer);
     if (peer == nullptr || peer->worker != worker.id) {
       return Broken(StrCat("worker ", worker.id, " names a connection that is not its own"));
     }
   }
-  for (const auto& [name, node] : roster_.nodes()) {
+  for (const auto& [name, node] : worker_table_.nodes()) {
     if (node.agent == 0) continue;
     const Peer* peer = Find(node.agent);
     if (peer == nullptr || peer->agent_of != name) {
@@ -206,7 +206,7 @@ Status BatchDispatch::Check() const {
     if (lease.planning != job.Plans(job.tasks[lease.task.index])) {
       return Broken(StrCat("task ", lease.task.ToString(), " is in another's lane"));
     }
-    if (gate_.Holds(table_.Find(lease.task.job)->tasks[lease.task.index])) {
+    if (barrier_.Holds(table_.Find(lease.task.job)->tasks[lease.task.index])) {
       return Broken(StrCat("task ", lease.task.ToString(), " is leased before it may run"));
     }
   }
@@ -216,13 +216,13 @@ Status BatchDispatch::Check() const {
       return Broken(StrCat("job ", id, " counts ", job.tasks_running, " running tasks"));
     }
   }
-  for (const Worker& worker : roster_.workers()) {
+  for (const Worker& worker : worker_table_.workers()) {
     const LaneNeeds needs = NeedsOf(worker, table_, book_);
     if (needs.works != worker.work.tasks || needs.plans != worker.planning.tasks) {
       return Broken(StrCat("worker ", worker.id, " counts the tasks of its lanes wrongly"));
     }
     const std::uint64_t bytes = needs.plans == 0 ? 0 : BytesToPlan(worker, needs.planning);
-    const bool unheard = WorkerRoster::IsUnheard(worker) && Fits(needs.work, worker.assigned) &&
+    const bool unheard = WorkerTable::IsUnheard(worker) && Fits(needs.work, worker.assigned) &&
                          bytes <= worker.planning_bytes;
     if (!unheard && !(needs.work == worker.assigned && bytes == worker.planning_bytes)) {
       return Broken(StrCat("worker ", worker.id, " occupies something else than its leases need"));
@@ -239,11 +239,11 @@ Status BatchDispatch::CheckPlanning() const {
   if (astray != nullptr) {
     return Broken(StrCat("task ", astray->task.ToString(), " waits to plan behind batch tasks"));
   }
-  if (!gate_.IsOpen()) return absl::OkStatus();
-  for (const Worker& worker : roster_.workers()) {
-    if (worker.planning.tasks != 0 || !roster_.MayTakeMore(worker.id)) continue;
-    if (!roster_.CanLease(worker)) continue;
-    const Node& node = roster_.nodes().at(worker.node);
+  if (!barrier_.IsOpen()) return absl::OkStatus();
+  for (const Worker& worker : worker_table_.workers()) {
+    if (worker.planning.tasks != 0 || !worker_table_.MayTakeMore(worker.id)) continue;
+    if (!worker_table_.CanLease(worker)) continue;
+    const Node& node = worker_table_.nodes().at(worker.node);
     const ReadyTask* waits = planning_.FindEntry([&](const Resources& need,
                                                      const ReadyTask& entry) {
       return Fits(need, worker.capacity) && LeavesRoomToPlan(worker, node, need) && Valid(entry);
@@ -255,8 +255,8 @@ Status BatchDispatch::CheckPlanning() const {
   return absl::OkStatus();
 }
 
-Status WorkerFate::Check() const {
-  for (const Worker& worker : roster_.workers()) {
+Status WorkerLifecycle::Check() const {
+  for (const Worker& worker : worker_table_.workers()) {
     const bool over = worker.state == WorkerState::kGone || worker.state == WorkerState::kCondemned;
     if (over && !(worker.tasks.empty() && worker.shards.empty())) {
       return Broken("a dead worker holds leases");
@@ -267,11 +267,11 @@ Status WorkerFate::Check() const {
 
 Status ShardLeases::Check() const {
   std::size_t held = 0, making = 0;
-  for (const Worker& worker : roster_.workers()) held += worker.shards.size();
+  for (const Worker& worker : worker_table_.workers()) held += worker.shards.size();
   for (const auto& [number, lease] : book_.leases()) {
     if (!lease.is_shard || lease.phase != ShardPhase::kMaking) continue;
     ++making;
-    if (roster_.at(lease.worker).shards.count(number) == 0) {
+    if (worker_table_.at(lease.worker).shards.count(number) == 0) {
       return Broken(StrCat("lease ", number.ToString(), " is being made by nobody"));
     }
   }
@@ -302,16 +302,16 @@ Status StreamBook::Check(const LeaseBook& book, const JobTable& table) const {
 }
 
 Status Core::Parts::Check() const {
-  const JobTable& table = gate.table();
-  PB_RETURN_IF_ERROR(gate.Check());
+  const JobTable& table = barrier.table();
+  PB_RETURN_IF_ERROR(barrier.Check());
   PB_RETURN_IF_ERROR(table.CheckBytes());
   PB_RETURN_IF_ERROR(logs.Check([&](JobId job) { return table.Find(job) != nullptr; }));
-  PB_RETURN_IF_ERROR(roster.Check());
+  PB_RETURN_IF_ERROR(worker_table.Check());
   PB_RETURN_IF_ERROR(peers.Check());
   PB_RETURN_IF_ERROR(book.Check());
   PB_RETURN_IF_ERROR(recovery.Check(table.known_workers()));
   PB_RETURN_IF_ERROR(batch.Check());
-  PB_RETURN_IF_ERROR(fate.Check());
+  PB_RETURN_IF_ERROR(lifecycle.Check());
   PB_RETURN_IF_ERROR(shards.Check());
   return streams.Check(book, table);
 }

@@ -20,14 +20,14 @@ Core::Core(const CoreOptions& options) : parts_(std::make_unique<Parts>(options)
 Core::~Core() = default;
 
 Status Core::LoadSnapshot(std::uint64_t sequence, std::string_view snapshot) {
-  return parts_->gate.LoadSnapshot(sequence, snapshot);
+  return parts_->barrier.LoadSnapshot(sequence, snapshot);
 }
 
 Status Core::Replay(std::uint64_t sequence, std::string_view record) {
-  return parts_->gate.Replay(sequence, record);
+  return parts_->barrier.Replay(sequence, record);
 }
 
-void Core::SkipLost(std::uint64_t records) { parts_->gate.SkipLost(records); }
+void Core::SkipLost(std::uint64_t records) { parts_->barrier.SkipLost(records); }
 
 void Core::Start(Instant now, Actions& out) {
   parts_->Handle(now, out, [&] { parts_->Start(); });
@@ -43,12 +43,12 @@ void Core::PeerGone(PeerId peer, Instant now, Actions& out) {
 
 void Core::KeysRevoked(const std::vector<std::string>& names, Instant now, Actions& out) {
   parts_->Handle(now, out, [&] {
-    for (const std::string& name : names) parts_->stream_desk.KeyRevoked(name);
+    for (const std::string& name : names) parts_->stream_handler.KeyRevoked(name);
   });
 }
 
 void Core::PeersDropped(std::vector<protocol::PeersDropped::Item>&& items) {
-  parts_->stream_desk.TakeOwnDropped(std::move(items));
+  parts_->stream_handler.TakeOwnDropped(std::move(items));
 }
 
 void Core::Receive(PeerId peer, protocol::Envelope&& message, Instant now, Actions& out) {
@@ -63,52 +63,54 @@ void Core::JournalDurable(std::uint64_t sequence, Instant now, Actions& out) {
   parts_->Handle(now, out, [&] { parts_->Durable(sequence); });
 }
 
-std::string Core::EncodeSnapshot() const { return parts_->gate.table().Encode(); }
-Digest Core::DurableStateHash() const { return Sha256Of(parts_->gate.table().Encode()); }
-std::uint64_t Core::last_sequence() const { return parts_->gate.last_sequence(); }
-std::uint32_t Core::incarnation() const { return parts_->gate.table().incarnation(); }
+std::string Core::EncodeSnapshot() const { return parts_->barrier.table().Encode(); }
+Digest Core::DurableStateHash() const { return Sha256Of(parts_->barrier.table().Encode()); }
+std::uint64_t Core::last_sequence() const { return parts_->barrier.last_sequence(); }
+std::uint32_t Core::incarnation() const { return parts_->barrier.table().incarnation(); }
 Status Core::CheckInvariants() const { return parts_->Check(); }
 CoreGauges Core::gauges() const { return parts_->Gauges(); }
 
 Core::Parts::Parts(const CoreOptions& options_in)
     : options(options_in),
-      gate(turn, [this](Effects& effects) { Apply(effects); }),
-      logs(turn),
-      roster(turn, options, gate),
-      peers(turn, gate, roster),
-      book(gate, roster),
-      recovery(turn, options, roster),
-      shards(turn, options, gate, roster, book, streams),
-      slots(turn, gate, recovery, streams, shards),
-      batch(turn, options, gate, logs, roster, book),
-      stream_dispatch(turn, options, roster, recovery, streams, shards),
-      fate(turn, options, gate, roster, book, recovery, batch, shards),
-      worker_desk(turn, options, gate, peers, roster, book, recovery, batch, streams, fate),
-      stream_desk(turn, options, gate, logs,
-                  {peers, roster, book, recovery, streams, shards, slots, stream_dispatch, fate}),
-      job_desk(turn, options, gate, logs, roster, book, recovery, stream_desk) {}
+      barrier(event, [this](Effects& effects) { Apply(effects); }),
+      logs(event),
+      worker_table(event, options, barrier),
+      peers(event, barrier, worker_table),
+      book(barrier, worker_table),
+      recovery(event, options, worker_table),
+      shards(event, options, barrier, worker_table, book, streams),
+      slots(event, barrier, recovery, streams, shards),
+      batch(event, options, barrier, logs, worker_table, book),
+      stream_dispatch(event, options, worker_table, recovery, streams, shards),
+      lifecycle(event, options, barrier, worker_table, book, recovery, batch, shards),
+      worker_handler(event, options, barrier, peers, worker_table, book, recovery, batch, streams,
+                     lifecycle),
+      stream_handler(event, options, barrier, logs,
+                     {peers, worker_table, book, recovery, streams, shards, slots, stream_dispatch,
+                      lifecycle}),
+      job_handler(event, options, barrier, logs, worker_table, book, recovery, stream_handler) {}
 
 void Core::Parts::Begin(Instant at, Actions& actions) {
-  turn.now = std::max(turn.now, at.steady_ms);
-  turn.wall = at.wall_seconds;
-  turn.out = &actions;
+  event.now = std::max(event.now, at.steady_ms);
+  event.wall = at.wall_seconds;
+  event.out = &actions;
 }
 
 void Core::Parts::Finish() {
-  stream_desk.EndCollected();
-  if (gate.IsOpen()) {
+  stream_handler.EndCollected();
+  if (barrier.IsOpen()) {
     if (streams.changed()) stream_dispatch.Dispatch();
     batch.Dispatch();
   }
   book.SendCollected();
-  turn.out = nullptr;
+  event.out = nullptr;
 }
 
 void Core::Parts::Start() {
-  recovery.Begin(gate.table().known_workers(), gate.table().next_job());
-  gate.Start();
+  recovery.Begin(barrier.table().known_workers(), barrier.table().next_job());
+  barrier.Start();
   std::vector<JobId> to_open;
-  for (const auto& [id, job] : gate.table().jobs()) {
+  for (const auto& [id, job] : barrier.table().jobs()) {
     if (IsEnded(job.state)) continue;
     if (job.IsStream()) to_open.push_back(id);
     for (std::uint32_t i = 0; i < job.tasks.size(); ++i) {
@@ -116,31 +118,35 @@ void Core::Parts::Start() {
       if (!IsEnded(task.state) && job.MayRun(task)) recovery.HoldBack({id, i});
     }
   }
-  for (const JobId id : to_open) stream_desk.Open(id).IgnoreError();
+  for (const JobId id : to_open) stream_handler.Open(id).IgnoreError();
 }
 
 template <typename Message>
 void Core::Parts::Route(const Request& request, Message&& message) {
-  constexpr bool kToWorkers = requires { worker_desk.On(request, std::forward<Message>(message)); };
-  constexpr bool kToStreams = requires { stream_desk.On(request, std::forward<Message>(message)); };
-  constexpr bool kToJobs = requires { job_desk.On(request, std::forward<Message>(message)); };
+  constexpr bool kToWorkers = requires {
+    worker_handler.On(request, std::forward<Message>(message));
+  };
+  constexpr bool kToStreams = requires {
+    stream_handler.On(request, std::forward<Message>(message));
+  };
+  constexpr bool kToJobs = requires { job_handler.On(request, std::forward<Message>(message)); };
   static_assert(kToWorkers + kToStreams + kToJobs <= 1);
-  if constexpr (kToWorkers) worker_desk.On(request, std::forward<Message>(message));
-  if constexpr (kToStreams) stream_desk.On(request, std::forward<Message>(message));
-  if constexpr (kToJobs) job_desk.On(request, std::forward<Message>(message));
+  if constexpr (kToWorkers) worker_handler.On(request, std::forward<Message>(message));
+  if constexpr (kToStreams) stream_handler.On(request, std::forward<Message>(message));
+  if constexpr (kToJobs) job_handler.On(request, std::forward<Message>(message));
 }
 
 void Core::Parts::Receive(PeerId peer, protocol::Envelope&& message) {
   const Peer* sender = peers.Find(peer);
-  if (sender == nullptr) return turn.out->disconnects.push_back(peer);
+  if (sender == nullptr) return event.out->disconnects.push_back(peer);
   const Request request{peer, &sender->identity, message.sender_incarnation, message.request_id};
   if (const Status allowed = CheckRole(sender->identity.role, message.body); !allowed.ok()) {
-    return gate.Refuse(request, allowed);
+    return barrier.Refuse(request, allowed);
   }
   if (std::holds_alternative<protocol::Heartbeat>(message.body)) return Heard(request);
   const auto* fetch = std::get_if<protocol::FetchResult>(&message.body);
   if (fetch != nullptr && sender->identity.role == Role::kWorker) {
-    return worker_desk.GiveInput(request, *fetch);
+    return worker_handler.GiveInput(request, *fetch);
   }
   std::visit([&](auto&& body) { Route(request, std::move(body)); }, std::move(message.body));
 }
@@ -149,22 +155,22 @@ void Core::Parts::Receive(PeerId peer, protocol::Envelope&& message) {
 /// has: it registers or attaches again.
 void Core::Parts::Heard(const Request& request) {
   const bool registered = peers.Heard(request.peer);
-  const bool bound = stream_desk.Heard(request.peer).value_or(registered);
+  const bool bound = stream_handler.Heard(request.peer).value_or(registered);
   // Says nothing of the journal but the incarnation, so it waits for that alone.
-  if (!gate.IsOpen()) return;
-  gate.Send(request.peer, request.request_id,
-            protocol::HeartbeatSeen{bound ? gate.table().incarnation() : 0});
+  if (!barrier.IsOpen()) return;
+  barrier.Send(request.peer, request.request_id,
+               protocol::HeartbeatSeen{bound ? barrier.table().incarnation() : 0});
 }
 
 void Core::Parts::PeerGone(PeerId peer) {
   if (peers.Find(peer) == nullptr) return;
-  stream_desk.Leave(peer);
+  stream_handler.Leave(peer);
   peers.Leave(peer);
 }
 
 void Core::Parts::Durable(std::uint64_t sequence) {
-  const JournalGate::Released released = gate.Release(sequence);
-  for (const WorkerId id : released.workers) roster.Reindex(roster.at(id));
+  const JournalBarrier::Released released = barrier.Release(sequence);
+  for (const WorkerId id : released.workers) worker_table.Reindex(worker_table.at(id));
   if (!released.workers.empty()) {
     batch.LookAgain();
     streams.MarkChanged();
@@ -173,40 +179,40 @@ void Core::Parts::Durable(std::uint64_t sequence) {
 }
 
 void Core::Parts::Tick() {
-  worker_desk.TickRecovery();
-  fate.Tick();
-  stream_desk.Tick();
+  worker_handler.TickRecovery();
+  lifecycle.Tick();
+  stream_handler.Tick();
   batch.Tick();
   streams.MarkChanged();
 }
 
 void Core::Parts::Apply(Effects& effects) {
   for (const TaskId& id : effects.stopped) batch.Stop(id);
-  for (const TaskId& id : effects.runnable) gate.Hold(id);
+  for (const TaskId& id : effects.runnable) barrier.Hold(id);
   for (const JobId id : effects.ended) {
-    const Job* job = gate.table().Find(id);
+    const Job* job = barrier.table().Find(id);
     if (job == nullptr) continue;
     batch.Forget(*job);
-    stream_desk.Close(*job);
+    stream_handler.Close(*job);
     logs.Add(id, StrCat("job ended: ", job->tasks_done, " tasks done, ", job->tasks_failed,
                         " failed, ", job->tasks_cancelled, " cancelled"));
   }
   for (const JobId id : effects.forgotten) logs.Forget(id);
-  for (const JobId id : effects.planned) stream_desk.Open(id).IgnoreError();
+  for (const JobId id : effects.planned) stream_handler.Open(id).IgnoreError();
 }
 
 CoreGauges Core::Parts::Gauges() const {
   CoreGauges gauges;
-  gauges.jobs = gate.table().jobs().size();
+  gauges.jobs = barrier.table().jobs().size();
   gauges.tasks_ready = batch.queued();
   gauges.leases = book.leases().size();
-  gauges.workers = roster.places();
+  gauges.workers = worker_table.places();
   gauges.streams = streams.streams().size();
-  gauges.undurable_records = gate.last_sequence() - gate.durable();
+  gauges.undurable_records = barrier.last_sequence() - barrier.durable();
   gauges.tasks_committed = batch.counts().committed;
   gauges.stale_reports = batch.counts().stale;
   gauges.shards_counted = shards.shards_counted();
-  gauges.leases_expired = fate.leases_expired();
+  gauges.leases_expired = lifecycle.leases_expired();
   return gauges;
 }
 

@@ -8,10 +8,10 @@ bool MaySee(const PeerIdentity& identity, const Job& job) {
   return identity.role == Role::kOperator || identity.key_name == job.submitter;
 }
 
-Job* VisibleJob(JournalGate& gate, const Request& request, JobId id) {
-  Job* job = gate.table().Find(id);
+Job* VisibleJob(JournalBarrier& barrier, const Request& request, JobId id) {
+  Job* job = barrier.table().Find(id);
   if (job != nullptr && MaySee(*request.identity, *job)) return job;
-  gate.Refuse(request, absl::NotFoundError(StrCat("find job: ", id, ": no such job")));
+  barrier.Refuse(request, absl::NotFoundError(StrCat("find job: ", id, ": no such job")));
   return nullptr;
 }
 

@@ -1,14 +1,14 @@
 // Which jobs a key may see. Private to scheduler/core.
 #pragma once
 
-#include "scheduler/core/journal_gate.h"
+#include "scheduler/core/journal_barrier.h"
 
 namespace patchbay::scheduler {
 
 /// An operator sees every job, anybody else those submitted with the same key.
 bool MaySee(const PeerIdentity& identity, const Job& job);
 /// Null, and refused, when no such job or the peer may not see it.
-Job* VisibleJob(JournalGate& gate, const Request& request, JobId id);
+Job* VisibleJob(JournalBarrier& barrier, const Request& request, JobId id);
 /// What one message carries of the task's result from `offset` on.
 protocol::ResultFetched PieceOf(const TaskId& id, const Task& task, std::uint64_t offset);
 

@@ -9,7 +9,7 @@ namespace patchbay::scheduler {
 void JobLogs::Add(JobId job, std::string text) {
   JobLog& log = logs_[job];
   if (text.size() > kMaxLogLineBytes) text.resize(kMaxLogLineBytes);
-  log.lines.push_back({log.next_sequence++, turn_.wall, std::move(text)});
+  log.lines.push_back({log.next_sequence++, event_.wall, std::move(text)});
   bytes_ += BytesOf(log.lines.back());
   if (log.lines.size() > kMaxLogLines) DropFirst(log);
   for (auto oldest = logs_.begin(); bytes_ > kMaxLogBytes; ++oldest) {

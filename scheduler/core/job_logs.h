@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "scheduler/core/turn.h"
+#include "scheduler/core/event_context.h"
 
 namespace patchbay::scheduler {
 
@@ -16,7 +16,7 @@ class JobLogs {
  public:
   using Line = protocol::LogsFetched::Line;
 
-  explicit JobLogs(const Turn& turn) : turn_(turn) {}
+  explicit JobLogs(const EventContext& event) : event_(event) {}
 
   void Add(JobId job, std::string text);
   /// Those with a sequence above `after`, oldest first.
@@ -44,7 +44,7 @@ class JobLogs {
   static std::size_t BytesOf(const Line& line) { return sizeof(Line) + line.text.size(); }
   void DropFirst(JobLog& log);
 
-  const Turn& turn_;
+  const EventContext& event_;
   std::map<JobId, JobLog> logs_;
   std::size_t bytes_ = 0;  ///< of all lines
 };

@@ -36,7 +36,7 @@ std::string LeaseBook::TakeParts(Lease& lease) {
 void LeaseBook::Grant(WorkerId worker, protocol::TaskLease&& lease, std::size_t bytes) {
   std::size_t& total = grant_bytes_[worker];
   if (total != 0 && total + bytes > kMaxLeaseMessageBytes) {
-    gate_.Send(roster_.at(worker).peer, 0, std::move(grants_[worker]));
+    barrier_.Send(worker_table_.at(worker).peer, 0, std::move(grants_[worker]));
     grants_[worker] = {};
     total = 0;
   }
@@ -50,11 +50,11 @@ void LeaseBook::Grant(WorkerId worker, const protocol::ShardLease& lease) {
 
 void LeaseBook::SendCollected() {
   for (auto& [id, revoked] : revokes_) {
-    gate_.Send(roster_.at(id).peer, 0, protocol::LeasesRevoked{revoked});
+    barrier_.Send(worker_table_.at(id).peer, 0, protocol::LeasesRevoked{revoked});
   }
   for (auto& [id, granted] : grants_) {
     if (!granted.tasks.empty() || !granted.shards.empty()) {
-      gate_.Send(roster_.at(id).peer, 0, std::move(granted));
+      barrier_.Send(worker_table_.at(id).peer, 0, std::move(granted));
     }
   }
   revokes_.clear();
@@ -69,7 +69,7 @@ Status LeaseBook::CheckTasks(const Worker& worker) const {
       return Broken(StrCat("worker ", worker.id, " holds lease ", number.ToString(), ", which is ",
                            lease == nullptr ? "unknown" : "another's"));
     }
-    const Task& task = gate_.table().Find(lease->task.job)->tasks[lease->task.index];
+    const Task& task = barrier_.table().Find(lease->task.job)->tasks[lease->task.index];
     if (task.state != TaskState::kLeased || task.lease != number) {
       return Broken(StrCat("task ", lease->task.ToString(), " does not know its lease"));
     }
@@ -80,7 +80,7 @@ Status LeaseBook::CheckTasks(const Worker& worker) const {
 Status LeaseBook::Check() const {
   if (!grants_.empty() || !revokes_.empty()) return Broken("an event's messages were not sent");
   std::size_t held = 0, batch = 0;
-  for (const Worker& worker : roster_.workers()) {
+  for (const Worker& worker : worker_table_.workers()) {
     held += worker.tasks.size();
     PB_RETURN_IF_ERROR(CheckTasks(worker));
   }

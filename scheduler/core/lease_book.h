@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "scheduler/core/journal_gate.h"
-#include "scheduler/core/worker_roster.h"
+#include "scheduler/core/journal_barrier.h"
+#include "scheduler/core/worker_table.h"
 
 namespace patchbay::scheduler {
 
@@ -29,10 +29,11 @@ class LeaseBook {
  public:
   using Leases = std::unordered_map<LeaseNumber, Lease, LeaseHash>;
 
-  LeaseBook(JournalGate& gate, WorkerRoster& roster) : gate_(gate), roster_(roster) {}
+  LeaseBook(JournalBarrier& barrier, WorkerTable& worker_table)
+      : barrier_(barrier), worker_table_(worker_table) {}
 
-  LeaseNumber NextNumber() { return {gate_.table().incarnation(), ++counter_}; }
-  LeaseNumber LastNumber() const { return {gate_.table().incarnation(), counter_}; }
+  LeaseNumber NextNumber() { return {barrier_.table().incarnation(), ++counter_}; }
+  LeaseNumber LastNumber() const { return {barrier_.table().incarnation(), counter_}; }
   /// Null when there is no such lease.
   Lease* Find(const LeaseNumber& number);
   const Lease* Find(const LeaseNumber& number) const;
@@ -62,8 +63,8 @@ class LeaseBook {
  private:
   Status CheckTasks(const Worker& worker) const;
 
-  JournalGate& gate_;
-  WorkerRoster& roster_;
+  JournalBarrier& barrier_;
+  WorkerTable& worker_table_;
   Leases leases_;
   std::uint64_t counter_ = 0;
   std::uint64_t part_bytes_ = 0;  ///< of all leases

@@ -6,26 +6,26 @@
 
 #include "scheduler/core/batch_dispatch.h"
 #include "scheduler/core/core.h"
-#include "scheduler/core/job_desk.h"
+#include "scheduler/core/event_context.h"
+#include "scheduler/core/job_handler.h"
 #include "scheduler/core/job_logs.h"
-#include "scheduler/core/journal_gate.h"
+#include "scheduler/core/journal_barrier.h"
 #include "scheduler/core/lease_book.h"
 #include "scheduler/core/peers.h"
 #include "scheduler/core/recovery.h"
 #include "scheduler/core/shard_leases.h"
 #include "scheduler/core/stream_book.h"
-#include "scheduler/core/stream_desk.h"
 #include "scheduler/core/stream_dispatch.h"
+#include "scheduler/core/stream_handler.h"
 #include "scheduler/core/trainer_slots.h"
-#include "scheduler/core/turn.h"
-#include "scheduler/core/worker_desk.h"
-#include "scheduler/core/worker_fate.h"
-#include "scheduler/core/worker_roster.h"
+#include "scheduler/core/worker_handler.h"
+#include "scheduler/core/worker_lifecycle.h"
+#include "scheduler/core/worker_table.h"
 
 namespace patchbay::scheduler {
 
-/// Declared from the bottom up: a part knows those above it only, and the gate hands the effects of
-/// a record back to Apply.
+/// Declared from the bottom up: a part knows those above it only, and the barrier hands the effects
+/// of a record back to Apply.
 struct Core::Parts {
   explicit Parts(const CoreOptions& options_in);
 
@@ -48,10 +48,10 @@ struct Core::Parts {
   Status Check() const;
 
   const CoreOptions options;
-  Turn turn;
-  JournalGate gate;
+  EventContext event;
+  JournalBarrier barrier;
   JobLogs logs;
-  WorkerRoster roster;
+  WorkerTable worker_table;
   Peers peers;
   LeaseBook book;
   Recovery recovery;
@@ -60,10 +60,10 @@ struct Core::Parts {
   TrainerSlots slots;
   BatchDispatch batch;
   StreamDispatch stream_dispatch;
-  WorkerFate fate;
-  WorkerDesk worker_desk;
-  StreamDesk stream_desk;
-  JobDesk job_desk;
+  WorkerLifecycle lifecycle;
+  WorkerHandler worker_handler;
+  StreamHandler stream_handler;
+  JobHandler job_handler;
 
  private:
   void Begin(Instant at, Actions& actions);

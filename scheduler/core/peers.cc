@@ -16,50 +16,50 @@ const Peer* Peers::Find(PeerId peer) const {
 
 void Peers::BindWorker(PeerId peer, WorkerId worker) {
   WorkerId& bound = peers_.at(peer).worker;
-  if (bound != kNoWorker && bound != worker && roster_.at(bound).peer == peer) {
-    roster_.at(bound).peer = 0;
-    roster_.Reindex(roster_.at(bound));
+  if (bound != kNoWorker && bound != worker && worker_table_.at(bound).peer == peer) {
+    worker_table_.at(bound).peer = 0;
+    worker_table_.Reindex(worker_table_.at(bound));
   }
   bound = worker;
 }
 
 Worker* Peers::WorkerOf(const Request& request) {
   const WorkerId id = peers_.at(request.peer).worker;
-  if (id == kNoWorker || roster_.at(id).peer != request.peer ||
-      roster_.at(id).state == WorkerState::kGone) {
-    gate_.Refuse(request,
-                 absl::FailedPreconditionError("receive message: register the worker first"));
+  if (id == kNoWorker || worker_table_.at(id).peer != request.peer ||
+      worker_table_.at(id).state == WorkerState::kGone) {
+    barrier_.Refuse(request,
+                    absl::FailedPreconditionError("receive message: register the worker first"));
     return nullptr;
   }
-  Worker& worker = roster_.at(id);
+  Worker& worker = worker_table_.at(id);
   if (worker.state == WorkerState::kCondemned) {
-    gate_.Refuse(request,
-                 absl::AbortedError("receive message: this worker's leases expired; it is to end"));
+    barrier_.Refuse(
+        request, absl::AbortedError("receive message: this worker's leases expired; it is to end"));
     return nullptr;
   }
-  worker.last_seen = turn_.now;
+  worker.last_seen = event_.now;
   return &worker;
 }
 
 Node* Peers::NodeOf(PeerId peer) {
   const std::string& name = peers_.at(peer).agent_of;
   if (name.empty()) return nullptr;
-  const auto node = roster_.nodes().find(name);
-  if (node == roster_.nodes().end()) return nullptr;  // forgotten
+  const auto node = worker_table_.nodes().find(name);
+  if (node == worker_table_.nodes().end()) return nullptr;  // forgotten
   return node->second.agent == peer ? &node->second : nullptr;
 }
 
 bool Peers::Heard(PeerId peer) {
   bool bound = false;
   if (Node* node = NodeOf(peer); node != nullptr) {
-    node->last_seen = turn_.now;
+    node->last_seen = event_.now;
     bound = node->registered;
   }
   const WorkerId id = peers_.at(peer).worker;
-  if (id != kNoWorker && roster_.at(id).peer == peer) {
-    roster_.at(id).last_seen = turn_.now;
-    roster_.at(id).sends_heartbeats = true;
-    bound = bound || roster_.at(id).state != WorkerState::kGone;
+  if (id != kNoWorker && worker_table_.at(id).peer == peer) {
+    worker_table_.at(id).last_seen = event_.now;
+    worker_table_.at(id).sends_heartbeats = true;
+    bound = bound || worker_table_.at(id).state != WorkerState::kGone;
   }
   return bound;
 }
@@ -67,13 +67,13 @@ bool Peers::Heard(PeerId peer) {
 void Peers::Leave(PeerId peer) {
   if (peers_.count(peer) == 0) return;
   const WorkerId id = peers_.at(peer).worker;
-  if (id != kNoWorker && roster_.at(id).peer == peer) {
-    roster_.at(id).peer = 0;
-    roster_.Reindex(roster_.at(id));
+  if (id != kNoWorker && worker_table_.at(id).peer == peer) {
+    worker_table_.at(id).peer = 0;
+    worker_table_.Reindex(worker_table_.at(id));
   }
   if (Node* node = NodeOf(peer); node != nullptr) {
     node->agent = 0;
-    roster_.ReindexNode(*node);
+    worker_table_.ReindexNode(*node);
   }
   peers_.erase(peer);
 }

@@ -6,8 +6,8 @@
 #include <unordered_map>
 #include <utility>
 
-#include "scheduler/core/journal_gate.h"
-#include "scheduler/core/worker_roster.h"
+#include "scheduler/core/journal_barrier.h"
+#include "scheduler/core/worker_table.h"
 
 namespace patchbay::scheduler {
 
@@ -24,8 +24,8 @@ struct Peer {
 /// never names a connection that is gone.
 class Peers {
  public:
-  Peers(const Turn& turn, JournalGate& gate, WorkerRoster& roster)
-      : turn_(turn), gate_(gate), roster_(roster) {}
+  Peers(const EventContext& event, JournalBarrier& barrier, WorkerTable& worker_table)
+      : event_(event), barrier_(barrier), worker_table_(worker_table) {}
 
   /// Ignored past kMaxPeers: what it sends is answered by a disconnect.
   void Join(PeerId peer, PeerIdentity&& identity);
@@ -49,9 +49,9 @@ class Peers {
   Status Check() const;
 
  private:
-  const Turn& turn_;
-  JournalGate& gate_;
-  WorkerRoster& roster_;
+  const EventContext& event_;
+  JournalBarrier& barrier_;
+  WorkerTable& worker_table_;
   std::unordered_map<PeerId, Peer> peers_;
 };
 

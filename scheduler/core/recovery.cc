@@ -10,17 +10,17 @@ void Recovery::Begin(const std::map<WorkerPlace, KnownWorker>& known_workers, Jo
     unaccounted_[place] = {known.host_identity, known.pid, known.worker_incarnation,
                            known.agent_incarnation};
   }
-  begun_ = turn_.now;
-  settle_at_ = turn_.now + options_.lease_ms;
+  begun_ = event_.now;
+  settle_at_ = event_.now + options_.lease_ms;
 }
 
 bool Recovery::AllowsGrants(Trainer& trainer) const {
   if (trainer.holders.empty()) return true;
-  const auto* here = roster_.NodesOnHost(trainer.endpoint.host_identity);
+  const auto* here = worker_table_.NodesOnHost(trainer.endpoint.host_identity);
   if (here == nullptr) return false;
   for (const std::string& name : *here) {
-    for (const auto& [index, id] : roster_.nodes().at(name).workers) {
-      const Worker& worker = roster_.at(id);
+    for (const auto& [index, id] : worker_table_.nodes().at(name).workers) {
+      const Worker& worker = worker_table_.at(id);
       const bool clear = worker.state != WorkerState::kGone && worker.former_shards.empty();
       if (clear) trainer.holders.erase(worker.pid);
     }
@@ -60,13 +60,13 @@ void Recovery::AccountFor(WorkerPlace place) {  // a copy: it may live in what i
 }
 
 bool Recovery::IsBack(const std::string& node) const {
-  const auto it = roster_.nodes().find(node);
-  return it != roster_.nodes().end() && it->second.registered;
+  const auto it = worker_table_.nodes().find(node);
+  return it != worker_table_.nodes().end() && it->second.registered;
 }
 
 std::set<std::string> Recovery::AwaitedNodes() const {
   std::set<std::string> nodes;
-  if (turn_.now >= begun_ + options_.forget_node_ms) return nodes;
+  if (event_.now >= begun_ + options_.forget_node_ms) return nodes;
   for (const auto& [place, entry] : unaccounted_) {
     if (!IsBack(place.first)) nodes.insert(place.first);
   }
@@ -75,7 +75,7 @@ std::set<std::string> Recovery::AwaitedNodes() const {
 
 std::vector<WorkerPlace> Recovery::Lost() const {
   std::vector<WorkerPlace> places;
-  if (turn_.now < begun_ + options_.forget_node_ms) return places;
+  if (event_.now < begun_ + options_.forget_node_ms) return places;
   for (const auto& [place, entry] : unaccounted_) {
     if (!IsBack(place.first)) places.push_back(place);
   }
@@ -88,13 +88,13 @@ void Recovery::Lose(const WorkerPlace& place) {
 }
 
 bool Recovery::SettlingIsDue() {
-  if (turn_.now < settle_at_) return false;
-  settle_at_ = turn_.now + options_.resend_ms;
+  if (event_.now < settle_at_) return false;
+  settle_at_ = event_.now + options_.resend_ms;
   return true;
 }
 
 std::vector<TaskId> Recovery::TakeHeldBack() {
-  if (!unaccounted_.empty() && turn_.now < begun_ + options_.suspect_ms) return {};
+  if (!unaccounted_.empty() && event_.now < begun_ + options_.suspect_ms) return {};
   return std::exchange(held_back_, {});
 }
 

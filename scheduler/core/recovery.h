@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "scheduler/core/worker_roster.h"
+#include "scheduler/core/worker_table.h"
 #include "scheduler/state/job_table.h"
 #include "scheduler/state/stream_table.h"
 
@@ -27,8 +27,8 @@ struct Unaccounted {
 /// worker is given.
 class Recovery {
  public:
-  Recovery(const Turn& turn, const CoreOptions& options, const WorkerRoster& roster)
-      : turn_(turn), options_(options), roster_(roster) {}
+  Recovery(const EventContext& event, const CoreOptions& options, const WorkerTable& worker_table)
+      : event_(event), options_(options), worker_table_(worker_table) {}
 
   /// `next_job`: the first that this incarnation will accept.
   void Begin(const std::map<WorkerPlace, KnownWorker>& known, JobId next_job);
@@ -36,7 +36,7 @@ class Recovery {
   /// its leases may be about, were it as shards that ended workers have sent.
   bool IsFromBefore(JobId job) const { return job < next_job_; }
   /// Two lease times have passed.
-  bool IsOver() const { return turn_.now >= begun_ + 2 * options_.lease_ms; }
+  bool IsOver() const { return event_.now >= begun_ + 2 * options_.lease_ms; }
 
   /// Grants are cut once nobody writes into the trainer's slots under leases of a former
   /// incarnation: each of Trainer::holders has ended, or has registered and dropped those leases.
@@ -75,9 +75,9 @@ class Recovery {
  private:
   bool IsBack(const std::string& node) const;
 
-  const Turn& turn_;
+  const EventContext& event_;
   const CoreOptions& options_;
-  const WorkerRoster& roster_;
+  const WorkerTable& worker_table_;
   std::map<WorkerPlace, Unaccounted> unaccounted_;
   std::set<std::string> lost_nodes_;
   TimeMs begun_ = 0, settle_at_ = 0;

@@ -17,9 +17,9 @@ void ShardLeases::Grant(Stream& stream, Trainer& trainer, const ShardId& id, Wor
   lease.number = book_.NextNumber();
   lease.worker = worker.id;
   lease.worker_incarnation = worker.incarnation;
-  lease.worker_pid = roster_.IsLocal(worker, trainer.endpoint) ? worker.pid : 0;
-  lease.granted_at = turn_.now;
-  lease.deadline = turn_.now + options_.lease_ms;
+  lease.worker_pid = worker_table_.IsLocal(worker, trainer.endpoint) ? worker.pid : 0;
+  lease.granted_at = event_.now;
+  lease.deadline = event_.now + options_.lease_ms;
   lease.is_shard = true;
   lease.stream = stream.job;
   lease.shard = id;
@@ -31,18 +31,18 @@ void ShardLeases::Grant(Stream& stream, Trainer& trainer, const ShardId& id, Wor
   ++slot.leases;
   ++stream.leases;
   if (shard.suspect) {
-    roster_.Unreserve();
+    worker_table_.Unreserve();
     worker.solo = true;
   }
   const bool idle = worker.tasks.empty() && worker.shards.empty();
-  if (worker.shards.empty()) worker.shard_since = turn_.now;
+  if (worker.shards.empty()) worker.shard_since = event_.now;
   worker.next_expiry = idle ? lease.deadline : std::min(worker.next_expiry, lease.deadline);
   worker.shards.insert(lease.number);
   worker.work.occupancy.Add(ShardNeed(worker));
   book_.Grant(worker.id,
               protocol::ShardLease{lease.number, stream.job, id, run.first_ordinal, lease.grant});
   book_.Add(lease);
-  roster_.Reassign(worker);
+  worker_table_.Reassign(worker);
 }
 
 bool ShardLeases::TrainerTalks(const Lease& lease) const {
@@ -51,12 +51,12 @@ bool ShardLeases::TrainerTalks(const Lease& lease) const {
 }
 
 void ShardLeases::LeaveWorker(Lease& lease) {
-  Worker& worker = roster_.at(lease.worker);
+  Worker& worker = worker_table_.at(lease.worker);
   if (worker.shards.erase(lease.number) == 0) return;
   worker.work.occupancy.Remove(ShardNeed(worker));
   if (Stream* stream = streams_.Find(lease.stream); stream != nullptr) --stream->leases;
   streams_.MarkChanged();
-  roster_.Reassign(worker);
+  worker_table_.Reassign(worker);
 }
 
 /// Takes the lease from a worker that lives: it drops it and says so with ShardsReturned, or ends.
@@ -64,7 +64,7 @@ void ShardLeases::TakeBack(Lease& lease) {
   book_.Revoke(lease);
   LeaveWorker(lease);
   lease.phase = ShardPhase::kRevoking;
-  lease.phase_at = turn_.now;
+  lease.phase_at = event_.now;
 }
 
 void ShardLeases::Fence(Lease& lease, std::int64_t pid) {
@@ -75,10 +75,10 @@ void ShardLeases::Fence(Lease& lease, std::int64_t pid) {
 }
 
 void ShardLeases::SendFence(Lease& lease) {
-  lease.phase_at = turn_.now;
+  lease.phase_at = event_.now;
   const Trainer* trainer = streams_.Find(RankId{lease.stream, lease.shard.rank});
   if (trainer == nullptr || trainer->state == TrainerState::kForgotten) return;
-  gate_.Send(
+  barrier_.Send(
       trainer->peer, 0,
       protocol::FenceShard{lease.stream, lease.number, lease.shard, lease.worker_pid, lease.grant});
 }
@@ -134,7 +134,7 @@ void ShardLeases::Count(Trainer& trainer, const ShardId& id, const LeaseNumber* 
   if (live == LeaseNumber{}) return;
   Lease& held = book_.At(live);
   if (lease == nullptr || *lease == live) {
-    ++roster_.at(held.worker).shards_done;
+    ++worker_table_.at(held.worker).shards_done;
     Resolve(live);
   } else if (held.phase != ShardPhase::kFencing) {
     if (held.phase == ShardPhase::kMaking) TakeBack(held);
@@ -145,7 +145,7 @@ void ShardLeases::Count(Trainer& trainer, const ShardId& id, const LeaseNumber* 
 void ShardLeases::Return(Lease& lease) {
   LeaveWorker(lease);
   lease.phase = ShardPhase::kReturned;
-  lease.phase_at = turn_.now;
+  lease.phase_at = event_.now;
 }
 
 void ShardLeases::Drop(Trainer& trainer) {

@@ -5,7 +5,7 @@
 
 #include "scheduler/core/lease_book.h"
 #include "scheduler/core/stream_book.h"
-#include "scheduler/core/worker_roster.h"
+#include "scheduler/core/worker_table.h"
 
 namespace patchbay::scheduler {
 
@@ -17,12 +17,12 @@ namespace patchbay::scheduler {
 /// only once its lease is resolved.
 class ShardLeases {
  public:
-  ShardLeases(const Turn& turn, const CoreOptions& options, JournalGate& gate, WorkerRoster& roster,
-              LeaseBook& book, StreamBook& streams)
-      : turn_(turn),
+  ShardLeases(const EventContext& event, const CoreOptions& options, JournalBarrier& barrier,
+              WorkerTable& worker_table, LeaseBook& book, StreamBook& streams)
+      : event_(event),
         options_(options),
-        gate_(gate),
-        roster_(roster),
+        barrier_(barrier),
+        worker_table_(worker_table),
         book_(book),
         streams_(streams) {}
 
@@ -55,10 +55,10 @@ class ShardLeases {
  private:
   void LeaveWorker(Lease& lease);
 
-  const Turn& turn_;
+  const EventContext& event_;
   const CoreOptions& options_;
-  JournalGate& gate_;
-  WorkerRoster& roster_;
+  JournalBarrier& barrier_;
+  WorkerTable& worker_table_;
   LeaseBook& book_;
   StreamBook& streams_;
   std::uint64_t shards_counted_ = 0;

@@ -18,7 +18,7 @@ bool MakesItsBytes(const Worker& worker, const Stream& stream) {
   return OfClass(worker.numerics, stream.numerics) && worker.byte_versions == stream.byte_versions;
 }
 
-/// There is a process that may make shards again, whatever keeps it from it turn_.now.
+/// There is a process that may make shards again, whatever keeps it from it event_.now.
 bool IsThere(const Worker& worker) {
   return worker.state == WorkerState::kUp || worker.state == WorkerState::kCondemned;
 }
@@ -90,54 +90,56 @@ bool StreamDispatch::IsKeptApart(const Worker& worker, const Stream& stream,
   const RankId rank{stream.job, trainer.rank};
   const auto bar = worker.barred.find(rank);
   if (bar == worker.barred.end()) return false;
-  if (turn_.now < bar->second - options_.bar_ms + options_.resend_ms) return true;
-  return std::any_of(roster_.workers().begin(), roster_.workers().end(), [&](const Worker& other) {
-    return other.barred.count(rank) == 0 && roster_.CanLease(other) &&
-           MakesItsBytes(other, stream) &&
-           (roster_.IsLocal(other, trainer.endpoint) || !trainer.endpoint.remote_address.empty());
-  });
+  if (event_.now < bar->second - options_.bar_ms + options_.resend_ms) return true;
+  return std::any_of(worker_table_.workers().begin(), worker_table_.workers().end(),
+                     [&](const Worker& other) {
+                       return other.barred.count(rank) == 0 && worker_table_.CanLease(other) &&
+                              MakesItsBytes(other, stream) &&
+                              (worker_table_.IsLocal(other, trainer.endpoint) ||
+                               !trainer.endpoint.remote_address.empty());
+                     });
 }
 
 bool StreamDispatch::MayMake(Worker& worker, const Stream& stream, const Trainer& trainer,
                              bool solo) {
   if (!MakesItsBytes(worker, stream)) return false;
   if (solo && (!worker.tasks.empty() || !worker.shards.empty())) return false;
-  if (!roster_.IsLocal(worker, trainer.endpoint) && trainer.endpoint.remote_address.empty())
+  if (!worker_table_.IsLocal(worker, trainer.endpoint) && trainer.endpoint.remote_address.empty())
     return false;
   if (IsKeptApart(worker, stream, trainer)) return false;
-  return roster_.NodeHasRoom(worker, ShardNeed(worker));
+  return worker_table_.NodeHasRoom(worker, ShardNeed(worker));
 }
 
 /// The least loaded worker that may make the trainer's next shard, on its own host if possible.
 Worker* StreamDispatch::PickWorker(const Stream& stream, const Trainer& trainer, bool solo) {
-  const WorkerId reserved = roster_.reserved();
-  if (solo && reserved != kNoWorker && roster_.CanLease(roster_.at(reserved)) &&
-      MayMake(roster_.at(reserved), stream, trainer, true)) {
-    return &roster_.at(reserved);
+  const WorkerId reserved = worker_table_.reserved();
+  if (solo && reserved != kNoWorker && worker_table_.CanLease(worker_table_.at(reserved)) &&
+      MayMake(worker_table_.at(reserved), stream, trainer, true)) {
+    return &worker_table_.at(reserved);
   }
   Worker* spare = nullptr;
   const auto look = [&](const OpenWorkers& open) -> Worker* {
     for (const auto& [load, id] : open) {
-      Worker& worker = roster_.at(id);
+      Worker& worker = worker_table_.at(id);
       if (MayMake(worker, stream, trainer, solo)) return &worker;
       if (solo && spare == nullptr && MayMake(worker, stream, trainer, false)) spare = &worker;
     }
     return nullptr;
   };
-  const auto* here = roster_.NodesOnHost(trainer.endpoint.host_identity);
+  const auto* here = worker_table_.NodesOnHost(trainer.endpoint.host_identity);
   if (here != nullptr) {
     for (const std::string& name : *here) {
-      for (const auto& open : roster_.nodes().at(name).shard_open) {
+      for (const auto& open : worker_table_.nodes().at(name).shard_open) {
         if (Worker* worker = look(open)) return worker;
       }
     }
   }
   if (!trainer.endpoint.remote_address.empty()) {
-    for (const auto& open : roster_.open_for_shards()) {
+    for (const auto& open : worker_table_.open_for_shards()) {
       if (Worker* worker = look(open)) return worker;
     }
   }
-  if (spare != nullptr && reserved == kNoWorker) roster_.Reserve(*spare);
+  if (spare != nullptr && reserved == kNoWorker) worker_table_.Reserve(*spare);
   return nullptr;
 }
 
@@ -154,11 +156,11 @@ Worker& StreamDispatch::Prefer(Stream& stream, const Trainer& trainer, const Sha
     stream.makers_order.pop_front();
     return least;
   }
-  Worker& warm = roster_.at(maker->second);
-  const bool may =
-      warm.id != least.id && roster_.IsOpenForShards(warm.id) &&
-      roster_.IsLocal(warm, trainer.endpoint) == roster_.IsLocal(least, trainer.endpoint) &&
-      MayMake(warm, stream, trainer, false) && StaysEvenWith(warm, trainer);
+  Worker& warm = worker_table_.at(maker->second);
+  const bool may = warm.id != least.id && worker_table_.IsOpenForShards(warm.id) &&
+                   worker_table_.IsLocal(warm, trainer.endpoint) ==
+                       worker_table_.IsLocal(least, trainer.endpoint) &&
+                   MayMake(warm, stream, trainer, false) && StaysEvenWith(warm, trainer);
   if (!may) maker->second = least.id;
   return may ? warm : least;
 }
@@ -168,7 +170,7 @@ bool StreamDispatch::StaysEvenWith(const Worker& worker, const Trainer& trainer)
   const auto load = static_cast<std::uint32_t>(worker.shards.size());
   const std::size_t waiting = trainer.pending.size();
   std::vector<std::uint32_t> smaller;
-  for (const auto& open : roster_.open_for_shards()) {
+  for (const auto& open : worker_table_.open_for_shards()) {
     for (const auto& [held, id] : open) {
       if (held >= load || smaller.size() >= waiting) break;
       smaller.push_back(held);
@@ -180,10 +182,10 @@ bool StreamDispatch::StaysEvenWith(const Worker& worker, const Trainer& trainer)
 /// A trainer waits for shards, and no worker there is of the stream's class and can reach it.
 bool StreamDispatch::IsStarved(const Stream& stream) const {
   const auto could = [&](const Trainer& trainer) {
-    return std::any_of(roster_.workers().begin(), roster_.workers().end(),
+    return std::any_of(worker_table_.workers().begin(), worker_table_.workers().end(),
                        [&](const Worker& worker) {
                          return IsThere(worker) && MakesItsBytes(worker, stream) &&
-                                (roster_.IsLocal(worker, trainer.endpoint) ||
+                                (worker_table_.IsLocal(worker, trainer.endpoint) ||
                                  !trainer.endpoint.remote_address.empty());
                        });
   };
@@ -198,7 +200,7 @@ bool StreamDispatch::NoNodeOffers(const Stream& stream) const {
   if (recovery_.IsFromBefore(stream.job) && !recovery_.IsOver())
     return false;  // nodes may still be coming back
   bool any_node = false;
-  for (const auto& [name, node] : roster_.nodes()) {
+  for (const auto& [name, node] : worker_table_.nodes()) {
     if (!node.registered) continue;
     if (Offers(node, stream.numerics)) return false;
     any_node = true;
@@ -212,7 +214,7 @@ Status StreamDispatch::WhyStarved(const Stream& stream) const {
   const auto fits = [&](const Worker& worker) {
     return IsThere(worker) && MakesItsBytes(worker, stream);
   };
-  if (std::any_of(roster_.workers().begin(), roster_.workers().end(), fits)) {
+  if (std::any_of(worker_table_.workers().begin(), worker_table_.workers().end(), fits)) {
     return absl::UnavailableError(
         StrCat("make shards: the ", kind,
                "s are on other nodes than the trainer, which takes nothing from",
@@ -221,18 +223,18 @@ Status StreamDispatch::WhyStarved(const Stream& stream) const {
   const auto other_code = [&](const Worker& worker) {
     return IsThere(worker) && OfClass(worker.numerics, stream.numerics);
   };
-  if (std::any_of(roster_.workers().begin(), roster_.workers().end(), other_code)) {
+  if (std::any_of(worker_table_.workers().begin(), worker_table_.workers().end(), other_code)) {
     return absl::FailedPreconditionError(StrCat("make shards: the plan is of code of versions ",
                                                 stream.byte_versions, ", and no ", kind,
                                                 " has the same: its bytes would differ"));
   }
-  for (const auto& [name, node] : roster_.nodes()) {
+  for (const auto& [name, node] : worker_table_.nodes()) {
     const bool silent =
-        node.agent_incarnation != 0 && turn_.now - node.last_seen >= options_.suspect_ms;
+        node.agent_incarnation != 0 && event_.now - node.last_seen >= options_.suspect_ms;
     if (!silent || !Offers(node, stream.numerics)) continue;
     return absl::UnavailableError(StrCat("make shards: no ", kind, " is left: node ", name,
                                          " has not answered for ",
-                                         (turn_.now - node.last_seen) / 1000, " s"));
+                                         (event_.now - node.last_seen) / 1000, " s"));
   }
   if (!recovery_.lost_nodes().empty()) {
     return absl::UnavailableError(StrCat("make shards: no ", kind, " is left: node ",
@@ -245,7 +247,7 @@ Status StreamDispatch::WhyStarved(const Stream& stream) const {
                "; patchbay doctor says on its nodes what they offer and lack"));
   }
   return absl::UnavailableError(StrCat("make shards: no ", kind, " has been running for ",
-                                       (turn_.now - stream.starved_since) / 1000,
+                                       (event_.now - stream.starved_since) / 1000,
                                        " s; the nodes' logs say why"));
 }
 
@@ -269,9 +271,9 @@ std::optional<Status> StreamDispatch::TickStarved(Stream& stream) {
     stream.starved_since = 0;
     return std::nullopt;
   }
-  if (stream.starved_since == 0) stream.starved_since = turn_.now;
+  if (stream.starved_since == 0) stream.starved_since = event_.now;
   const TimeMs grace = NoNodeOffers(stream) ? options_.suspect_ms : options_.no_worker_ms;
-  if (turn_.now - stream.starved_since < grace) return std::nullopt;
+  if (event_.now - stream.starved_since < grace) return std::nullopt;
   return WhyStarved(stream);
 }
 

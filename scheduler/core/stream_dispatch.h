@@ -21,11 +21,11 @@ using PendingShard = std::pair<Position, std::uint32_t>;
 /// silent, into a slot that rests, or while a former scheduler's processes may write there.
 class StreamDispatch {
  public:
-  StreamDispatch(const Turn& turn, const CoreOptions& options, WorkerRoster& roster,
+  StreamDispatch(const EventContext& event, const CoreOptions& options, WorkerTable& worker_table,
                  Recovery& recovery, StreamBook& streams, ShardLeases& shards)
-      : turn_(turn),
+      : event_(event),
         options_(options),
-        roster_(roster),
+        worker_table_(worker_table),
         recovery_(recovery),
         streams_(streams),
         shards_(shards) {}
@@ -51,9 +51,9 @@ class StreamDispatch {
   bool NoNodeOffers(const Stream& stream) const;
   Status WhyStarved(const Stream& stream) const;
 
-  const Turn& turn_;
+  const EventContext& event_;
   const CoreOptions& options_;
-  WorkerRoster& roster_;
+  WorkerTable& worker_table_;
   Recovery& recovery_;
   StreamBook& streams_;
   ShardLeases& shards_;

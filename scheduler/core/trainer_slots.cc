@@ -151,12 +151,13 @@ Filling& TrainerSlots::OpenFilling(Stream& stream, Trainer& trainer, Position at
 
 /// Any lease of a former incarnation on this shard is void.
 void TrainerSlots::SendUnknownFence(const Stream& stream, Trainer& trainer, const ShardId& id) {
-  trainer.unknown[id] = turn_.now;
+  trainer.unknown[id] = event_.now;
   const Filling& filling = trainer.filling.at({id.epoch, id.batch});
   const PatchRun run = ShardRun(stream.geometry, id.batch, id.rank, id.shard);
   const Grant grant{filling.slot, trainer.slots.at(filling.slot).generation, run.place, run.count};
-  gate_.Send(trainer.peer, 0,
-             protocol::FenceShard{stream.job, {gate_.table().incarnation(), 0}, id, 0, grant});
+  barrier_.Send(
+      trainer.peer, 0,
+      protocol::FenceShard{stream.job, {barrier_.table().incarnation(), 0}, id, 0, grant});
 }
 
 /// Binds free slots to the next batches.
@@ -314,7 +315,7 @@ void TrainerSlots::MakeKnown(Trainer& trainer, const ShardId& id) {
 void TrainerSlots::ResendFences(Stream& stream, Trainer& trainer, TimeMs resend_ms) {
   std::vector<ShardId> again;
   for (const auto& [id, sent] : trainer.unknown) {
-    if (turn_.now - sent >= resend_ms) again.push_back(id);
+    if (event_.now - sent >= resend_ms) again.push_back(id);
   }
   for (const ShardId& id : again) SendUnknownFence(stream, trainer, id);
 }

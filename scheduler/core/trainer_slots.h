@@ -13,9 +13,9 @@ namespace patchbay::scheduler {
 /// What holds between them is said in stream_book.h and checked there.
 class TrainerSlots {
  public:
-  TrainerSlots(const Turn& turn, JournalGate& gate, Recovery& recovery, StreamBook& streams,
-               ShardLeases& shards)
-      : turn_(turn), gate_(gate), recovery_(recovery), streams_(streams), shards_(shards) {}
+  TrainerSlots(const EventContext& event, JournalBarrier& barrier, Recovery& recovery,
+               StreamBook& streams, ShardLeases& shards)
+      : event_(event), barrier_(barrier), recovery_(recovery), streams_(streams), shards_(shards) {}
 
   /// One row of the trainer's table, when it attaches or when it announces slots.
   void TakeRow(Stream& stream, Trainer& trainer, const protocol::SlotRow& row);
@@ -45,8 +45,8 @@ class TrainerSlots {
   void SendUnknownFence(const Stream& stream, Trainer& trainer, const ShardId& id);
   void FreeIfClear(Trainer& trainer, std::uint32_t slot);
 
-  const Turn& turn_;
-  JournalGate& gate_;
+  const EventContext& event_;
+  JournalBarrier& barrier_;
   Recovery& recovery_;
   StreamBook& streams_;
   ShardLeases& shards_;

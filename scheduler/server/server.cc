@@ -12,7 +12,7 @@
 #include "runtime/core/hash.h"
 #include "runtime/core/log.h"
 #include "runtime/os/available_memory.h"
-#include "runtime/wire/control/key_table.h"
+#include "runtime/wire/control/authorized_keys.h"
 #include "runtime/wire/control/server_socket.h"
 #include "runtime/wire/protocol/codec.h"
 #include "scheduler/journal/journal.h"
@@ -164,7 +164,7 @@ Status CoreServer::OpenSocket(control::KeyPair pair) {
   options.allow_public = options_.allow_public;
   options.unread_bytes_max = std::min(options.unread_bytes_max, MemoryLimit().bytes / kMemoryShare);
   options.pair = std::move(pair);
-  PB_ASSIGN_OR_RETURN(auto keys, control::KeyTable::Load(options_.keys_folder));
+  PB_ASSIGN_OR_RETURN(auto keys, control::AuthorizedKeys::Load(options_.keys_folder));
   PB_ASSIGN_OR_RETURN(
       socket_,
       control::ServerSocket::Bind(
@@ -295,7 +295,7 @@ void CoreServer::ServeHostRequest(const HostRequest& request) {
 }
 
 Status CoreServer::ReloadKeys() {
-  PB_ASSIGN_OR_RETURN(auto keys, control::KeyTable::Load(options_.keys_folder));
+  PB_ASSIGN_OR_RETURN(auto keys, control::AuthorizedKeys::Load(options_.keys_folder));
   std::vector<std::string> revoked;
   for (const control::KnownKey& key : keys.List()) {
     if (key.revoked) revoked.push_back(key.name);

@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "runtime/cli/jobs/recorded_order.h"
+#include "runtime/cli/jobs/recorded_request.h"
 #include "runtime/core/hash.h"
 #include "runtime/core/strings.h"
 
@@ -16,8 +16,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-SlideOrder Order() {
-  SlideOrder order;
+SlideJobRequest Order() {
+  SlideJobRequest order;
   order.kind = "ingest";
   order.staging = ".patchbay-ingest";
   order.out = "/data/out";
@@ -40,8 +40,8 @@ TEST(SlideJob, AWorkersTextGetsItsPathsBack) {
 
 TEST(SlideJob, ASourceThatIsNotThereIsRefusedByItsName) {
   const std::string here = fs::canonical(fs::temp_directory_path()).string();
-  EXPECT_TRUE(OrderSlides("ingest", {here}, here + "/out").ok());
-  const auto order = OrderSlides("ingest", {here, here + "/no such slide.svs"}, here + "/out");
+  EXPECT_TRUE(RequestSlideJob("ingest", {here}, here + "/out").ok());
+  const auto order = RequestSlideJob("ingest", {here, here + "/no such slide.svs"}, here + "/out");
   EXPECT_EQ(order.status().code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(MessageOf(order.status()),
             StrCat("ingest: ", here, "/no such slide.svs: no such file or folder"));
@@ -63,9 +63,9 @@ class RecordedOrderTest : public testing::Test {
 };
 
 TEST_F(RecordedOrderTest, ComesBackForItsJobAloneAndOnlyItsOwnerReadsIt) {
-  EXPECT_FALSE(RecordedOrder(environment_, job_).has_value());
-  ASSERT_TRUE(RecordOrder(environment_, job_, Order()).ok());
-  const auto order = RecordedOrder(environment_, job_);
+  EXPECT_FALSE(RecordedRequest(environment_, job_).has_value());
+  ASSERT_TRUE(RecordRequest(environment_, job_, Order()).ok());
+  const auto order = RecordedRequest(environment_, job_);
   ASSERT_TRUE(order.has_value());
   EXPECT_EQ(order->kind, "ingest");
   EXPECT_EQ(order->staging, Order().staging);
@@ -79,10 +79,10 @@ TEST_F(RecordedOrderTest, ComesBackForItsJobAloneAndOnlyItsOwnerReadsIt) {
   }
   protocol::JobRow other = job_;
   other.submitted_at += 1;  // of another cluster
-  EXPECT_FALSE(RecordedOrder(environment_, other).has_value());
+  EXPECT_FALSE(RecordedRequest(environment_, other).has_value());
   other = job_;
   other.kind = "stream";
-  EXPECT_FALSE(RecordedOrder(environment_, other).has_value());
+  EXPECT_FALSE(RecordedRequest(environment_, other).has_value());
 }
 
 /// Runs in a process of its own, which has ended when this returns.
@@ -97,16 +97,16 @@ void InAnotherProcess(const Work& work) {
 
 TEST_F(RecordedOrderTest, ACommandJoinsTheJobOfTheSameCommandThatHasEnded) {
   job_.state = protocol::JobState::kRunning;
-  SlideOrder order = Order();
+  SlideJobRequest order = Order();
   order.payload = {{"chunk", 512}};
   order.manifest = {{"sources", order.sources}, {"out", order.out}};
   EXPECT_FALSE(JobToJoin(environment_, {job_}, order).has_value()) << "nothing is recorded";
   InAnotherProcess([&] {
-    SlideOrder of_run = order;
+    SlideJobRequest of_run = order;
     of_run.manifest["run"] = "0123";
-    return RecordOrder(environment_, job_, of_run).ok();
+    return RecordRequest(environment_, job_, of_run).ok();
   });
-  SlideOrder other = order;
+  SlideJobRequest other = order;
   other.payload["chunk"] = 256;
   EXPECT_FALSE(JobToJoin(environment_, {job_}, other).has_value()) << "another setting";
   other = order;

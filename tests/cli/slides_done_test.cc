@@ -27,7 +27,7 @@ class SlidesOfAJob : public testing::Test {
     std::ofstream(order_.work + "/" + name) << text;
   }
 
-  SlideOrder order_;
+  SlideJobRequest order_;
   SlidesDone done_;
 };
 

@@ -138,7 +138,7 @@ inline std::vector<ContractCase> ContractCases(const OpUnderTest& op) {
 inline DrawKey OwnKey(const ContractCase& chain) {
   DrawKey own = chain.key();
   own.op_occurrence =
-      plan::Occurrence(plan::OrderOps(chain.options.preprocess, chain.options.augment)->at(0));
+      plan::Occurrence(plan::SortOps(chain.options.preprocess, chain.options.augment)->at(0));
   return own;
 }
 

@@ -9,7 +9,7 @@ SLIDES = 6
 BEGUN = 4
 
 
-class SlideOrder(harness.Case):
+class SlideJobRequest(harness.Case):
     def records_when_first_ends(self, ended, records, *words):
         """How many slides had something committed when the first one ended; the job then runs to its end."""
         slides = [self.slide(f"{i}.svs", seed=i) for i in range(SLIDES)]

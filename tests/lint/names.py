@@ -6,7 +6,7 @@ import subprocess
 
 import sources
 
-BANNED = {"Manager", "Handler", "Helper", "Helpers", "Util", "Utils", "Common", "Misc", "Base", "Data", "Info",
+BANNED = {"Manager", "Helper", "Helpers", "Util", "Utils", "Common", "Misc", "Base", "Data", "Info",
           "Process", "Do", "New", "Old"}
 # Terms with a meaning of their own, wherever they stand in a name: base64, a base of logarithms or
 # numbers, a process of the operating system and what it has.

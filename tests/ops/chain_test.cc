@@ -46,7 +46,7 @@ std::vector<std::byte> Staged(const Chain& chain, const Spaced& source, const Dr
   const ChainOptions& o = chain.options();
   ReferenceImage image = ReferenceOf(source);
   DrawKey own = key;
-  const auto ordered = plan::OrderOps(o.preprocess, o.augment);
+  const auto ordered = plan::SortOps(o.preprocess, o.augment);
   EXPECT_TRUE(ordered.ok()) << ordered.status();
   for (const plan::OpStep& op : *ordered) {
     own.op_occurrence = plan::Occurrence(op);

@@ -373,13 +373,13 @@ TEST(FloatChain, StainJitterGoesByTheReferencesStainsAndUnderReinhardByTheShippe
   // as without stain_normalize.
   const ColourProgram alone = [&] {
     ColourProgram program(3, DType::kUint8);
-    EXPECT_TRUE(program.Add(plan::OrderOps(Json::array(), Json::array({jitter}))->at(0)).ok());
+    EXPECT_TRUE(program.Add(plan::SortOps(Json::array(), Json::array({jitter}))->at(0)).ok());
     return program;
   }();
   const auto with = [&](const Json& normalize) {
     ColourProgram program(3, DType::kUint8);
     const auto steps =
-        plan::OrderOps(Json::array({{{"stain_normalize", normalize}}}), Json::array({jitter}));
+        plan::SortOps(Json::array({{{"stain_normalize", normalize}}}), Json::array({jitter}));
     for (const plan::OpStep& step : *steps) EXPECT_TRUE(program.Add(step).ok());
     return program.Draw({}, colours).od;
   };
@@ -395,7 +395,7 @@ TEST(FloatChain, StainJitterGoesByTheReferencesStainsAndUnderReinhardByTheShippe
                                   .max_concentrations = {2, 1}};
   const auto macenko = with({{"reference_fit", plan::ValuesOf(basis)}});
   ASSERT_TRUE(macenko.has_value());
-  const plan::OpStep step = plan::OrderOps(Json::array(), Json::array({jitter}))->at(0);
+  const plan::OpStep step = plan::SortOps(Json::array(), Json::array({jitter}))->at(0);
   DrawKey own;
   own.op_occurrence = plan::Occurrence(step);
   const auto expected = [&](const plan::MacenkoFit& stains) {

@@ -44,12 +44,12 @@ plan::ReinhardFit ImageReinhard() { return {.mean = {61, 28, -20}, .std = {14, 9
 
 DrawKey OwnKey(const Json& step, const DrawKey& key) {
   DrawKey own = key;
-  own.op_occurrence = plan::Occurrence(plan::OrderOps(Json::array(), Json::array({step}))->at(0));
+  own.op_occurrence = plan::Occurrence(plan::SortOps(Json::array(), Json::array({step}))->at(0));
   return own;
 }
 
 Json OptionsOf(const Json& step) {
-  return plan::OrderOps(Json::array(), Json::array({step}))->at(0).options;
+  return plan::SortOps(Json::array(), Json::array({step}))->at(0).options;
 }
 
 Json MapOf(const PlaceMap& m) { return {m.yy, m.yx, m.y0, m.xy, m.xx, m.x0}; }

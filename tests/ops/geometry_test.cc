@@ -65,7 +65,7 @@ struct Spelled {
   /// The key with which the op at `place` of the chain draws.
   DrawKey OwnKeyAt(std::size_t place, std::uint64_t ordinal) const {
     DrawKey own = Key(ordinal);
-    own.op_occurrence = plan::Occurrence(plan::OrderOps(Json::array(), options.augment)->at(place));
+    own.op_occurrence = plan::Occurrence(plan::SortOps(Json::array(), options.augment)->at(place));
     return own;
   }
   /// An ordinal whose rotate90, at `place` of the chain, turns that often.

@@ -90,7 +90,7 @@ Json AxesOf(const plan::PerAxis& v) { return {v.z, v.y, v.x}; }
 Json AxesOf(const Extent& e) { return {e.z, e.y, e.x}; }
 
 std::vector<plan::OpStep> StepsOf(const Chain& chain) {
-  return plan::OrderOps(Json::array(), chain.options().augment).value();
+  return plan::SortOps(Json::array(), chain.options().augment).value();
 }
 
 DrawKey KeyOf(const DrawKey& key, const plan::OpStep& step) {

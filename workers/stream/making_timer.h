@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "runtime/core/clock.h"
-#include "workers/stream/shard_job.h"
+#include "workers/stream/shard_work.h"
 #include "workers/stream/tile_decoder.h"
 
 namespace patchbay::workers {

@@ -13,7 +13,7 @@ void FetchedPatch::FreeBuffers() {
   encoded_labels = {};
 }
 
-Status ReadPatch(const std::shared_ptr<ShardJob>& job, std::uint32_t index,
+Status ReadPatch(const std::shared_ptr<ShardWork>& job, std::uint32_t index,
                  const AfterPiece& after_piece, FetchedPatch& out) {
   out.job = job;
   out.index = index;

@@ -7,7 +7,7 @@
 
 #include "runtime/model/plan/plan.h"
 #include "workers/sources/image_source.h"
-#include "workers/stream/shard_job.h"
+#include "workers/stream/shard_work.h"
 #include "workers/stream/view_window.h"
 
 namespace patchbay::workers {
@@ -20,7 +20,7 @@ struct FetchedView {
 
 /// A patch between read and decode. Reused, so that its bytes are allocated once.
 struct FetchedPatch {
-  std::shared_ptr<ShardJob> job;
+  std::shared_ptr<ShardWork> job;
   std::uint32_t index = 0;  ///< within the shard
   plan::PatchSpec spec;
   std::shared_ptr<const ImageSource> image;  ///< null for padding
@@ -38,7 +38,7 @@ struct FetchedPatch {
 /// Derives the spec of patch `index` of the job and fetches what it needs. I/O, no decoding.
 /// `after_piece` is called after everything that is read, an image that is opened included; its
 /// error ends the fetch. Errors name the image by its index in the plan.
-Status ReadPatch(const std::shared_ptr<ShardJob>& job, std::uint32_t index,
+Status ReadPatch(const std::shared_ptr<ShardWork>& job, std::uint32_t index,
                  const AfterPiece& after_piece, FetchedPatch& out);
 
 }  // namespace patchbay::workers

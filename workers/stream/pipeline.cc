@@ -82,7 +82,7 @@ Pipeline::~Pipeline() {
 
 Status Pipeline::Submit(std::shared_ptr<StreamContext> context, const protocol::ShardLease& lease) {
   PB_RETURN_IF_ERROR(CheckLease(*context, lease));
-  JobPtr job = std::make_shared<ShardJob>(std::move(context), lease);
+  JobPtr job = std::make_shared<ShardWork>(std::move(context), lease);
   const std::lock_guard lock(jobs_mu_);
   if (jobs_.size() >= options_.shards_max) {
     return absl::ResourceExhaustedError(
@@ -138,7 +138,7 @@ void Pipeline::ReadShard(const JobPtr& job) {
   }
 }
 
-AfterPiece Pipeline::CountStep(ShardJob& job) {
+AfterPiece Pipeline::CountStep(ShardWork& job) {
   return [this, of = &job]() -> Status {
     steps_.fetch_add(1, std::memory_order_relaxed);
     of->progress.fetch_add(1, std::memory_order_relaxed);

@@ -19,7 +19,7 @@
 #include "workers/stream/delivery.h"
 #include "workers/stream/patch_maker.h"
 #include "workers/stream/patch_reader.h"
-#include "workers/stream/shard_job.h"
+#include "workers/stream/shard_work.h"
 #include "workers/stream/stream_context.h"
 
 namespace patchbay::workers {
@@ -62,7 +62,7 @@ class Pipeline {
   std::size_t shards_held() const;
 
  private:
-  using JobPtr = std::shared_ptr<ShardJob>;
+  using JobPtr = std::shared_ptr<ShardWork>;
   using PatchPtr = std::unique_ptr<FetchedPatch>;
 
   Pipeline(const PipelineOptions& options, Delivery& delivery, ShardEnded ended);
@@ -70,7 +70,7 @@ class Pipeline {
   void ReadShard(const JobPtr& job);
   Status Read(const JobPtr& job, std::uint32_t index, FetchedPatch& patch);
   /// Moves the progress of a shard that is being worked on, and ends what is no longer wanted.
-  AfterPiece CountStep(ShardJob& job);
+  AfterPiece CountStep(ShardWork& job);
   /// OK: the patch is to be made of what was read anew.
   Status ReadAgain(FetchedPatch& patch, const Status& failed);
   PatchPtr TakeBuffer();

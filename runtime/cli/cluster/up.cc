@@ -15,7 +15,7 @@
 #include "runtime/core/strings.h"
 #include "runtime/os/file.h"
 #include "runtime/wire/control/address.h"
-#include "runtime/wire/control/key_table.h"
+#include "runtime/wire/control/authorized_keys.h"
 
 namespace patchbay::cli {
 namespace {
@@ -101,7 +101,7 @@ Status PrepareKey(const control::Home& home, const std::string& name, control::R
                   const std::string& address) {
   const std::string path = StrCat(home.folder(), "/", name, ".key");
   PB_ASSIGN_OR_RETURN(const control::KeyPair server, home.ServerKey());
-  PB_ASSIGN_OR_RETURN(const control::KeyTable table, home.LoadKeys());
+  PB_ASSIGN_OR_RETURN(const control::AuthorizedKeys table, home.LoadKeys());
   const control::KnownKey* known = table.FindByName(name);
   if (known != nullptr && known->role != role) {
     return absl::FailedPreconditionError(

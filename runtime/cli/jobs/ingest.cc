@@ -29,7 +29,7 @@ class IngestCommand final : public Command {
   StatusOr<ExitCode> Run(Session& session) override;
 
  private:
-  StatusOr<SlideOrder> Order(const Session& session) const;
+  StatusOr<SlideJobRequest> Order(const Session& session) const;
 
   std::vector<std::string> sources_, where_;
   std::string out_;
@@ -159,7 +159,7 @@ StatusOr<Json> ParseSpacing(const std::string& text) {
       StrCat("--spacing: expected Z,Y,X in millimetres, such as 1,1,1, not '", text, "'"));
 }
 
-StatusOr<SlideOrder> IngestCommand::Order(const Session& session) const {
+StatusOr<SlideJobRequest> IngestCommand::Order(const Session& session) const {
   if (shard_ % chunk_ != 0) {
     return UsageError(StrCat("--shard ", shard_, " is not a multiple of --chunk ", chunk_));
   }
@@ -173,7 +173,7 @@ StatusOr<SlideOrder> IngestCommand::Order(const Session& session) const {
     PB_ASSIGN_OR_RETURN(spacing, ParseSpacing(spacing_));
   }
   PB_ASSIGN_OR_RETURN(const std::vector<std::string> slides, SlidesOf(sources_, where_));
-  PB_ASSIGN_OR_RETURN(SlideOrder order, OrderSlides("ingest", slides, out_));
+  PB_ASSIGN_OR_RETURN(SlideJobRequest order, RequestSlideJob("ingest", slides, out_));
   order.payload = {{"chunk", chunk_},
                    {"shard", shard_},
                    {"codec", codec_},
@@ -210,7 +210,7 @@ std::vector<std::string> SlidesOfStores(const Json& summary, const std::string& 
 }
 
 StatusOr<IngestReport> ReportOf(client::Client& client, const protocol::JobRow& job,
-                                SlideOrder& order) {
+                                SlideJobRequest& order) {
   PB_ASSIGN_OR_RETURN(const Json summary, SummaryOf(client, job.job));
   if (order.slides.empty()) order.slides = SlidesOfStores(summary, order.out);
   PB_ASSIGN_OR_RETURN(IngestReport report, MakeIngestReport(job, summary, order.slides));
@@ -221,7 +221,7 @@ StatusOr<IngestReport> ReportOf(client::Client& client, const protocol::JobRow& 
 
 StatusOr<ExitCode> IngestCommand::Run(Session& session) {
   const InterruptScope interrupts;
-  PB_ASSIGN_OR_RETURN(SlideOrder order, Order(session));
+  PB_ASSIGN_OR_RETURN(SlideJobRequest order, Order(session));
   PB_ASSIGN_OR_RETURN(client::Cluster cluster, OpenCluster(session, detach_ ? nullptr : &own_));
   PB_ASSIGN_OR_RETURN(const JobId job, SubmitSlides(session, cluster, order));
   if (detach_) return Detach(session.terminal, job);
@@ -231,7 +231,7 @@ StatusOr<ExitCode> IngestCommand::Run(Session& session) {
 
 }  // namespace
 
-StatusOr<ExitCode> EndIngest(Session& session, client::Cluster& cluster, SlideOrder& order,
+StatusOr<ExitCode> EndIngest(Session& session, client::Cluster& cluster, SlideJobRequest& order,
                              const protocol::JobRow& job, const Json* around) {
   auto report = ReportOf(cluster.client(), job, order);
   return EndSlideJob(session, cluster, order, job, std::move(report), around);

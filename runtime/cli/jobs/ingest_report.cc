@@ -2,7 +2,7 @@
 
 #include <map>
 
-#include "runtime/cli/passed_over.h"
+#include "runtime/cli/skipped_files.h"
 #include "runtime/core/strings.h"
 
 namespace patchbay::cli {
@@ -116,7 +116,7 @@ Json ToJson(const IngestReport& report) {
 }
 
 void SayReport(Terminal& terminal, const IngestReport& report) {
-  SayPassedOver(terminal, report.passed_over);
+  PrintSkipped(terminal, report.passed_over);
   if (report.stores.empty()) {
     terminal.Say("no slide was stored");
     SayFailed(terminal, report, report.failed.size());

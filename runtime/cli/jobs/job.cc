@@ -7,7 +7,7 @@
 #include "runtime/cli/cluster_access.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/jobs/job_view.h"
-#include "runtime/cli/jobs/recorded_order.h"
+#include "runtime/cli/jobs/recorded_request.h"
 #include "runtime/cli/jobs/slides_done.h"
 #include "runtime/core/strings.h"
 
@@ -23,7 +23,7 @@ class JobCommand final : public Command {
     PB_ASSIGN_OR_RETURN(const protocol::JobRow job,
                         cluster.client().DescribeJob(static_cast<JobId>(job_)));
     for (const std::string& line : JobTable({job})) session.terminal.Say(line);
-    std::optional<SlideOrder> order = RecordedOrder(session.environment, job);
+    std::optional<SlideJobRequest> order = RecordedRequest(session.environment, job);
     if (order.has_value()) LearnPlan(cluster.client(), job.job, *order);
     Json row = JobToJson(job);
     if (job.state == protocol::JobState::kRunning) SayProgress(session, job, order, row);
@@ -41,7 +41,7 @@ class JobCommand final : public Command {
  private:
   /// One line, and the same in `row`. Rates are means since the job was submitted.
   static void SayProgress(Session& session, const protocol::JobRow& job,
-                          const std::optional<SlideOrder>& order, Json& row) {
+                          const std::optional<SlideJobRequest>& order, Json& row) {
     SlidesDone slides;
     const std::string done = order.has_value() ? slides.Text(*order) : std::string();
     if (!done.empty()) {

@@ -6,7 +6,7 @@
 #include "runtime/cli/commands.h"
 #include "runtime/cli/interrupt.h"
 #include "runtime/cli/jobs/job_view.h"
-#include "runtime/cli/jobs/recorded_order.h"
+#include "runtime/cli/jobs/recorded_request.h"
 #include "runtime/core/strings.h"
 
 namespace patchbay::cli {
@@ -29,7 +29,7 @@ class LogsCommand final : public Command {
     Json list = Json::array();
     while (true) {
       PB_ASSIGN_OR_RETURN(const protocol::JobRow row, cluster.client().DescribeJob(job));
-      if (seen_ == 0) order_ = RecordedOrder(session.environment, row);
+      if (seen_ == 0) order_ = RecordedRequest(session.environment, row);
       if (order_.has_value() && order_->work.empty()) LearnPlan(cluster.client(), job, *order_);
       PB_ASSIGN_OR_RETURN(const std::vector<LogLine> lines, cluster.client().FetchLogs(job, seen_));
       for (const LogLine& line : lines) Show(session.terminal, line, list);
@@ -58,7 +58,7 @@ class LogsCommand final : public Command {
   std::int64_t job_ = 0;
   bool follow_ = false;
   std::uint64_t seen_ = 0;
-  std::optional<SlideOrder> order_;  ///< what puts names for numbers, where this user has it
+  std::optional<SlideJobRequest> order_;  ///< what puts names for numbers, where this user has it
 };
 
 }  // namespace

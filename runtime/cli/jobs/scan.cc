@@ -12,7 +12,7 @@
 #include "runtime/cli/jobs/nnunet_dataset.h"
 #include "runtime/cli/keys/pseudonym_key.h"
 #include "runtime/cli/overwriting.h"
-#include "runtime/cli/passed_over.h"
+#include "runtime/cli/skipped_files.h"
 #include "runtime/cli/worker_run.h"
 #include "runtime/client/paths.h"
 #include "runtime/core/counted.h"
@@ -270,7 +270,7 @@ StatusOr<ExitCode> ScanCommand::Run(Session& session) {
   PB_ASSIGN_OR_RETURN(const Json result,
                       RunWorkerOp("scan", {{"hash", hash_}},
                                   {{"images", std::move(sources)}, {"pseudonym_key", key}}));
-  const Json passed_over = PassedOverOf(result);
+  const Json passed_over = SkippedOf(result);
   PB_ASSIGN_OR_RETURN(const Json* images, JsonMember(result, "images", "scan"));
   PB_ASSIGN_OR_RETURN(const std::string text, Table(*images, out.substr(0, out.rfind('/') + 1)));
   // Its paths may name patients.
@@ -288,7 +288,7 @@ StatusOr<ExitCode> ScanCommand::Run(Session& session) {
   if (masks_ != 0) {
     terminal.Say(StrCat(Counted(masks_, "mask"), " beside images: `use` is 0 in their rows"));
   }
-  SayPassedOver(terminal, passed_over);
+  PrintSkipped(terminal, passed_over);
   if (without_id_ != 0) {
     terminal.Note(StrCat("the pattern does not match ", without_id_,
                          " of the paths: they have no patient_id"));

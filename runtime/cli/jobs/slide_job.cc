@@ -6,10 +6,10 @@
 
 #include "runtime/cli/interrupt.h"
 #include "runtime/cli/jobs/job_view.h"
-#include "runtime/cli/jobs/recorded_order.h"
+#include "runtime/cli/jobs/recorded_request.h"
 #include "runtime/cli/jobs/slides_done.h"
 #include "runtime/cli/overwriting.h"
-#include "runtime/cli/passed_over.h"
+#include "runtime/cli/skipped_files.h"
 #include "runtime/cli/worker_run.h"
 #include "runtime/client/paths.h"
 #include "runtime/core/clock.h"
@@ -37,7 +37,7 @@ bool CancelAndWait(client::Client& client, JobId job) {
 
 /// Reads the list of slides that the job wrote down; leaves it empty when it is not there to be
 /// read (another machine's folder): slides are called by number then.
-void ReadSlides(SlideOrder& order) {
+void ReadSlides(SlideJobRequest& order) {
   const StatusOr<std::string> text = ReadFile(order.work + "/manifest.json", kMaxJsonBytes);
   if (!text.ok()) return;
   const StatusOr<Json> manifest = ParseJson(*text, order.kind + " manifest");
@@ -74,9 +74,10 @@ StatusOr<Json> ResultOf(client::Client& client, TaskId task) {
 
 }  // namespace
 
-StatusOr<SlideOrder> OrderSlides(const std::string& kind, const std::vector<std::string>& sources,
-                                 const std::string& out) {
-  SlideOrder order;
+StatusOr<SlideJobRequest> RequestSlideJob(const std::string& kind,
+                                          const std::vector<std::string>& sources,
+                                          const std::string& out) {
+  SlideJobRequest order;
   order.kind = kind;
   order.staging = ".patchbay-" + kind;
   order.started_ns = SteadyNowNs();
@@ -101,7 +102,7 @@ StatusOr<SlideOrder> OrderSlides(const std::string& kind, const std::vector<std:
   return order;
 }
 
-void LearnPlan(client::Client& client, JobId job, SlideOrder& order) {
+void LearnPlan(client::Client& client, JobId job, SlideJobRequest& order) {
   const std::string what = order.kind + " plan";
   const StatusOr<protocol::ResultFetched> plan = client.FetchResult({job, 0});
   if (!plan.ok() || plan->state != protocol::TaskState::kDone) return;
@@ -114,7 +115,7 @@ void LearnPlan(client::Client& client, JobId job, SlideOrder& order) {
   };
   order.estimated_bytes = bytes("estimated_bytes");
   order.free_bytes = bytes("free_bytes");
-  order.passed_over = PassedOverOf(*result);
+  order.passed_over = SkippedOf(*result);
   const StatusOr<std::int64_t> slides = JsonInt(*result, "slides", what);
   if (slides.ok()) order.slide_count = *slides;
   order.job_key = *key;
@@ -122,14 +123,14 @@ void LearnPlan(client::Client& client, JobId job, SlideOrder& order) {
   if (order.slides.empty()) ReadSlides(order);
 }
 
-std::string WithPaths(std::string text, const SlideOrder& order) {
+std::string WithPaths(std::string text, const SlideJobRequest& order) {
   (void)client::NameNumbered(text, "source", order.sources);
   (void)client::NameNumbered(text, "slide", order.slides);
   NameOut(text, order.out);
   return text;
 }
 
-StatusOr<JobId> SubmitSlides(Session& session, client::Cluster& cluster, SlideOrder& order) {
+StatusOr<JobId> SubmitSlides(Session& session, client::Cluster& cluster, SlideJobRequest& order) {
   if (!cluster.embedded()) {
     const auto jobs = cluster.client().DescribeAllJobs();
     if (!jobs.ok()) return cluster.Explain(jobs.status());
@@ -155,7 +156,7 @@ StatusOr<JobId> SubmitSlides(Session& session, client::Cluster& cluster, SlideOr
   if (!submitted.ok()) return cluster.Explain(submitted.status());
   if (cluster.embedded()) return submitted;
   const StatusOr<protocol::JobRow> row = cluster.client().DescribeJob(*submitted);
-  const Status recorded = row.ok() ? RecordOrder(session.environment, *row, order) : row.status();
+  const Status recorded = row.ok() ? RecordRequest(session.environment, *row, order) : row.status();
   if (!recorded.ok()) {
     session.terminal.Note(StrCat("`patchbay wait ", *submitted,
                                  "` will name slides by number: ", MessageOf(recorded)));
@@ -170,7 +171,7 @@ ExitCode Detach(Terminal& terminal, JobId job) {
 }
 
 StatusOr<protocol::JobRow> WatchSlides(Session& session, client::Cluster& cluster, JobId job,
-                                       SlideOrder& order) {
+                                       SlideJobRequest& order) {
   JobProgress progress(session.terminal);
   SlidesDone done;
   const auto watch = [&](const protocol::JobRow& seen) {
@@ -214,7 +215,7 @@ StatusOr<Json> SummaryOf(client::Client& client, JobId job) {
 }
 
 Status SlideJobFailure(client::Cluster& cluster, const protocol::JobRow& job,
-                       const SlideOrder& order, const Status& otherwise) {
+                       const SlideJobRequest& order, const Status& otherwise) {
   if (job.failed.empty()) return cluster.Explain(otherwise);
   std::string reasons;
   for (const protocol::FailedTask& task : job.failed) {
@@ -224,7 +225,7 @@ Status SlideJobFailure(client::Cluster& cluster, const protocol::JobRow& job,
                                     ": ", WithPaths(reasons, order)));
 }
 
-void EndFailedSlides(Session& session, client::Cluster& cluster, const SlideOrder& order,
+void EndFailedSlides(Session& session, client::Cluster& cluster, const SlideJobRequest& order,
                      const protocol::JobRow& job) {
   std::error_code error;
   if (order.work.empty() || !std::filesystem::exists(order.work, error)) return;

@@ -24,7 +24,7 @@
 namespace patchbay::cli {
 
 /// A job to be submitted, and what is learnt of it while it runs.
-struct SlideOrder {
+struct SlideJobRequest {
   std::string kind;     ///< "ingest", "spectra"
   std::string staging;  ///< name of the folder in `out` for what is unfinished
   std::vector<std::string> sources;
@@ -44,19 +44,20 @@ struct SlideOrder {
 };
 
 /// Absolute, existing, sorted, each once. NotFound names a source that is not there.
-StatusOr<SlideOrder> OrderSlides(const std::string& kind, const std::vector<std::string>& sources,
-                                 const std::string& out);
+StatusOr<SlideJobRequest> RequestSlideJob(const std::string& kind,
+                                          const std::vector<std::string>& sources,
+                                          const std::string& out);
 
 /// Completes the manifest: which run of the command it is, and whether the job ends with it. An
-/// order that is left to a cluster is recorded (recorded_order.h). There, the job of an earlier
+/// order that is left to a cluster is recorded (recorded_request.h). There, the job of an earlier
 /// command that has ended is the answer if it goes on and was asked for the same.
-StatusOr<JobId> SubmitSlides(Session& session, client::Cluster& cluster, SlideOrder& order);
+StatusOr<JobId> SubmitSlides(Session& session, client::Cluster& cluster, SlideJobRequest& order);
 
 /// What the finished root task says of the order, if it has finished.
-void LearnPlan(client::Client& client, JobId job, SlideOrder& order);
+void LearnPlan(client::Client& client, JobId job, SlideJobRequest& order);
 
 /// Puts paths where a worker's text says "slide N", "source N" and "OUT".
-std::string WithPaths(std::string text, const SlideOrder& order);
+std::string WithPaths(std::string text, const SlideJobRequest& order);
 
 /// The end of a command that does not wait.
 ExitCode Detach(Terminal& terminal, JobId job);
@@ -65,18 +66,18 @@ ExitCode Detach(Terminal& terminal, JobId job);
 /// and its error says what stays; one of another cluster goes on, and the error says how to find
 /// it.
 StatusOr<protocol::JobRow> WatchSlides(Session& session, client::Cluster& cluster, JobId job,
-                                       SlideOrder& order);
+                                       SlideJobRequest& order);
 
 /// The result of the job's summary task.
 StatusOr<Json> SummaryOf(client::Client& client, JobId job);
 
 /// Why a job has no summary, in one text; `otherwise` when its row does not know.
 Status SlideJobFailure(client::Cluster& cluster, const protocol::JobRow& job,
-                       const SlideOrder& order, const Status& otherwise);
+                       const SlideJobRequest& order, const Status& otherwise);
 
 /// After failures: says what stays in the output folder, or removes what is of no use to a command
 /// with a cluster of its own.
-void EndFailedSlides(Session& session, client::Cluster& cluster, const SlideOrder& order,
+void EndFailedSlides(Session& session, client::Cluster& cluster, const SlideJobRequest& order,
                      const protocol::JobRow& job);
 
 /// The end of a command that waited: failed.csv beside the results, the report on the terminal, and
@@ -84,9 +85,9 @@ void EndFailedSlides(Session& session, client::Cluster& cluster, const SlideOrde
 /// why there is no summary to make it from. `around`: the object that gets the report as "result",
 /// instead of the report being all.
 template <typename Report>
-StatusOr<ExitCode> EndSlideJob(Session& session, client::Cluster& cluster, const SlideOrder& order,
-                               const protocol::JobRow& job, StatusOr<Report> report,
-                               const Json* around) {
+StatusOr<ExitCode> EndSlideJob(Session& session, client::Cluster& cluster,
+                               const SlideJobRequest& order, const protocol::JobRow& job,
+                               StatusOr<Report> report, const Json* around) {
   if (!report.ok()) return SlideJobFailure(cluster, job, order, report.status());
   report->out = order.out;
   report->seconds = static_cast<double>(SteadyNowNs() - order.started_ns) * 1e-9;

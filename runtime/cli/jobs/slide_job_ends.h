@@ -7,9 +7,9 @@
 namespace patchbay::cli {
 
 /// EndSlideJob with the job's own report. `around`: see there.
-StatusOr<ExitCode> EndIngest(Session& session, client::Cluster& cluster, SlideOrder& order,
+StatusOr<ExitCode> EndIngest(Session& session, client::Cluster& cluster, SlideJobRequest& order,
                              const protocol::JobRow& job, const Json* around);
-StatusOr<ExitCode> EndSpectra(Session& session, client::Cluster& cluster, SlideOrder& order,
+StatusOr<ExitCode> EndSpectra(Session& session, client::Cluster& cluster, SlideJobRequest& order,
                               const protocol::JobRow& job, const Json* around);
 
 }  // namespace patchbay::cli

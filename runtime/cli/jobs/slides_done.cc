@@ -59,7 +59,7 @@ std::int64_t SlidesDone::IngestsDone(const std::string& folder) {
   return static_cast<std::int64_t>(ingested_.size());
 }
 
-std::string SlidesDone::Text(const SlideOrder& order) {
+std::string SlidesDone::Text(const SlideJobRequest& order) {
   std::error_code error;
   if (order.work.empty() || !std::filesystem::exists(order.work, error)) return seen_;
   const std::string slides = order.work + "/slides";
@@ -71,7 +71,7 @@ std::string SlidesDone::Text(const SlideOrder& order) {
   return seen_;
 }
 
-std::string SlidesDone::TextOfDone(const SlideOrder& order) {
+std::string SlidesDone::TextOfDone(const SlideJobRequest& order) {
   if (order.work.empty()) return seen_;
   done_ = order.slide_count;
   return seen_ = StrCat("slides ", done_, "/", order.slide_count);

@@ -14,9 +14,9 @@ class SlidesDone {
  public:
   /// "slides 3/12"; "" when that is not to be seen from here, such as before the job has listed its
   /// slides. What was seen stays when the job has removed its folder.
-  std::string Text(const SlideOrder& order);
+  std::string Text(const SlideJobRequest& order);
   /// The same of a job that is done: "slides 12/12".
-  std::string TextOfDone(const SlideOrder& order);
+  std::string TextOfDone(const SlideJobRequest& order);
   /// As of the last Text.
   std::int64_t done() const { return done_; }
 

@@ -24,10 +24,10 @@ class SpectraCommand final : public Command {
 
  private:
   Status CheckFrames() const;
-  StatusOr<SlideOrder> Order(const Session& session) const;
+  StatusOr<SlideJobRequest> Order(const Session& session) const;
   /// Whose bits the job makes: those asked for, which somebody must be able to make, or the
   /// cluster's.
-  Status SettleNumerics(client::Cluster& cluster, SlideOrder& order) const;
+  Status SettleNumerics(client::Cluster& cluster, SlideJobRequest& order) const;
 
   std::vector<std::string> sources_;
   std::string out_, profile_ = "default";
@@ -86,9 +86,9 @@ Status SpectraCommand::CheckFrames() const {
   return AsUsageError(plan::Validate(options));
 }
 
-StatusOr<SlideOrder> SpectraCommand::Order(const Session& session) const {
+StatusOr<SlideJobRequest> SpectraCommand::Order(const Session& session) const {
   PB_RETURN_IF_ERROR(CheckFrames());
-  PB_ASSIGN_OR_RETURN(SlideOrder order, OrderSlides("spectra", sources_, out_));
+  PB_ASSIGN_OR_RETURN(SlideJobRequest order, RequestSlideJob("spectra", sources_, out_));
   std::error_code error;
   if (std::filesystem::exists(order.out, error) &&
       !std::filesystem::is_directory(order.out, error)) {
@@ -113,7 +113,7 @@ StatusOr<SlideOrder> SpectraCommand::Order(const Session& session) const {
 }
 
 /// The files in the order of slide numbers, from the table that the job leaves beside its results.
-std::vector<std::string> SlidesOf(const SlideOrder& order) {
+std::vector<std::string> SlidesOf(const SlideJobRequest& order) {
   std::vector<std::string> slides;
   const auto paths = ReadManifestCsv(order.out, "index", "path");
   for (std::size_t i = 0; i < paths.size(); ++i) {
@@ -125,7 +125,7 @@ std::vector<std::string> SlidesOf(const SlideOrder& order) {
 }
 
 StatusOr<SpectraReport> ReportOf(client::Client& client, const protocol::JobRow& job,
-                                 SlideOrder& order) {
+                                 SlideJobRequest& order) {
   PB_ASSIGN_OR_RETURN(const Json summary, SummaryOf(client, job.job));
   order.slides = SlidesOf(order);
   PB_ASSIGN_OR_RETURN(SpectraReport report, MakeSpectraReport(job, summary, order.slides));
@@ -133,7 +133,7 @@ StatusOr<SpectraReport> ReportOf(client::Client& client, const protocol::JobRow&
   return report;
 }
 
-Status SpectraCommand::SettleNumerics(client::Cluster& cluster, SlideOrder& order) const {
+Status SpectraCommand::SettleNumerics(client::Cluster& cluster, SlideJobRequest& order) const {
   if (numerics_ == "cuda") {
     return cluster.Explain(client::CheckGpuWorkers(cluster.client(), "spectra"));
   }
@@ -146,7 +146,7 @@ Status SpectraCommand::SettleNumerics(client::Cluster& cluster, SlideOrder& orde
 
 StatusOr<ExitCode> SpectraCommand::Run(Session& session) {
   const InterruptScope interrupts;
-  PB_ASSIGN_OR_RETURN(SlideOrder order, Order(session));
+  PB_ASSIGN_OR_RETURN(SlideJobRequest order, Order(session));
   PB_ASSIGN_OR_RETURN(client::Cluster cluster, OpenCluster(session, detach_ ? nullptr : &own_));
   PB_RETURN_IF_ERROR(SettleNumerics(cluster, order));
   PB_ASSIGN_OR_RETURN(const JobId job, SubmitSlides(session, cluster, order));
@@ -157,7 +157,7 @@ StatusOr<ExitCode> SpectraCommand::Run(Session& session) {
 
 }  // namespace
 
-StatusOr<ExitCode> EndSpectra(Session& session, client::Cluster& cluster, SlideOrder& order,
+StatusOr<ExitCode> EndSpectra(Session& session, client::Cluster& cluster, SlideJobRequest& order,
                               const protocol::JobRow& job, const Json* around) {
   auto report = ReportOf(cluster.client(), job, order);
   return EndSlideJob(session, cluster, order, job, std::move(report), around);

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "runtime/cli/passed_over.h"
+#include "runtime/cli/skipped_files.h"
 #include "runtime/core/strings.h"
 
 namespace patchbay::cli {
@@ -180,7 +180,7 @@ Json ToJson(const SpectraReport& report) {
 }
 
 void SayReport(Terminal& terminal, const SpectraReport& report) {
-  SayPassedOver(terminal, report.passed_over);
+  PrintSkipped(terminal, report.passed_over);
   if (report.cohort.has_value()) {
     SayTable(terminal, report);
   } else {

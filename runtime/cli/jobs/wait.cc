@@ -5,7 +5,7 @@
 #include "runtime/cli/commands.h"
 #include "runtime/cli/interrupt.h"
 #include "runtime/cli/jobs/job_view.h"
-#include "runtime/cli/jobs/recorded_order.h"
+#include "runtime/cli/jobs/recorded_request.h"
 #include "runtime/cli/jobs/slide_job_ends.h"
 #include "runtime/core/strings.h"
 
@@ -21,7 +21,7 @@ class WaitCommand final : public Command {
     PB_ASSIGN_OR_RETURN(client::Cluster cluster, OpenCluster(session, nullptr));
     const auto id = static_cast<JobId>(job_);
     PB_ASSIGN_OR_RETURN(const protocol::JobRow before, cluster.client().DescribeJob(id));
-    std::optional<SlideOrder> order = RecordedOrder(session.environment, before);
+    std::optional<SlideJobRequest> order = RecordedRequest(session.environment, before);
     if (order.has_value()) return WaitForSlides(session, cluster, *order);
     JobProgress progress(session.terminal);
     PB_ASSIGN_OR_RETURN(const protocol::JobRow job,
@@ -38,7 +38,8 @@ class WaitCommand final : public Command {
 
  private:
   /// Ends as the command would have that submitted the job.
-  StatusOr<ExitCode> WaitForSlides(Session& session, client::Cluster& cluster, SlideOrder& order) {
+  StatusOr<ExitCode> WaitForSlides(Session& session, client::Cluster& cluster,
+                                   SlideJobRequest& order) {
     PB_ASSIGN_OR_RETURN(const protocol::JobRow job,
                         WatchSlides(session, cluster, static_cast<JobId>(job_), order));
     session.terminal.Say(StrCat("job ", job.job, " ", JobStateName(job.state)));

@@ -5,7 +5,7 @@
 #include "runtime/client/paths.h"
 #include "runtime/client/up_lock.h"
 #include "runtime/core/strings.h"
-#include "runtime/wire/control/key_table.h"
+#include "runtime/wire/control/authorized_keys.h"
 
 namespace patchbay::cli {
 namespace {
@@ -56,7 +56,7 @@ StatusOr<std::vector<std::string>> AbsoluteFolders(const std::vector<std::string
   return absolute;
 }
 
-class KeyAddCommand final : public Command {
+class KeyCreateCommand final : public Command {
  public:
   std::vector<Argument> Arguments() override {
     Argument role{"--role", "R", "role of the key: what it may do", &role_, true};
@@ -106,7 +106,7 @@ class KeyListCommand final : public Command {
   StatusOr<ExitCode> Run(Session& session) override {
     PB_RETURN_IF_ERROR(RefuseOtherCluster(session));
     PB_ASSIGN_OR_RETURN(const control::Home home, control::Home::Open(session.environment.home));
-    PB_ASSIGN_OR_RETURN(const control::KeyTable table, home.LoadKeys());
+    PB_ASSIGN_OR_RETURN(const control::AuthorizedKeys table, home.LoadKeys());
     Json list = Json::array();
     std::vector<std::vector<std::string>> rows = {{"name", "role", "state", "read", "write"}};
     for (const control::KnownKey& key : table.List()) {
@@ -155,7 +155,7 @@ const char kKeyNote[] =
     "  operator   everything, on everybody's jobs       submitter  own jobs and streams\n"
     "  worker     a node (`patchbay join --key FILE`)   trainer    attaches to streams\n";
 
-std::unique_ptr<Command> MakeKeyAdd() { return std::make_unique<KeyAddCommand>(); }
+std::unique_ptr<Command> MakeKeyCreate() { return std::make_unique<KeyCreateCommand>(); }
 std::unique_ptr<Command> MakeKeyList() { return std::make_unique<KeyListCommand>(); }
 std::unique_ptr<Command> MakeKeyRevoke() { return std::make_unique<KeyRevokeCommand>(); }
 

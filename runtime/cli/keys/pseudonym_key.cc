@@ -9,7 +9,7 @@
 #include "runtime/core/hash.h"
 #include "runtime/core/strings.h"
 #include "runtime/os/file.h"
-#include "runtime/wire/control/key_table.h"
+#include "runtime/wire/control/authorized_keys.h"
 
 namespace patchbay::cli {
 namespace {

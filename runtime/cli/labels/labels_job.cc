@@ -2,7 +2,7 @@
 
 #include "runtime/cli/interrupt.h"
 #include "runtime/cli/jobs/job_view.h"
-#include "runtime/cli/passed_over.h"
+#include "runtime/cli/skipped_files.h"
 #include "runtime/client/paths.h"
 #include "runtime/core/counted.h"
 #include "runtime/core/strings.h"
@@ -48,7 +48,7 @@ std::string Located(const LabelledRow& row) {
 }  // namespace
 
 StatusOr<LabelledRows> RunLabelsJob(Session& session, OwnClusterArguments& own,
-                                    const LabelRows& rows, LabelsOrder order,
+                                    const LabelRows& rows, LabelsJobRequest order,
                                     const std::string& command) {
   protocol::SubmitJob submission;
   submission.kind = "labels";
@@ -105,7 +105,7 @@ void SayClasses(Terminal& terminal, const Json& report) {
 ExitCode EndLabelsJob(Session& session, const LabelledRows& results,
                       const std::function<void(Terminal&, const LabelledRow&)>& say) {
   Json made = Json::array(), failed = Json::array();
-  SayPassedOver(session.terminal, Json(results.passed_over));
+  PrintSkipped(session.terminal, Json(results.passed_over));
   for (const LabelledRow& row : results.rows) {
     Json named = {{"store", row.store}};
     if (!row.file.empty()) named["file"] = row.file;

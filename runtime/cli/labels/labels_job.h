@@ -26,7 +26,7 @@ struct LabelledRows {
 };
 
 /// What the root task gets.
-struct LabelsOrder {
+struct LabelsJobRequest {
   Json payload;
   std::string pseudonym_key = {};  ///< "": not needed
 };
@@ -34,7 +34,7 @@ struct LabelsOrder {
 /// Runs the root task "labels.plan" over the rows to its end. Interrupted, a job of
 /// an embedded cluster is cancelled; `command` is what its error begins with.
 StatusOr<LabelledRows> RunLabelsJob(Session& session, OwnClusterArguments& own,
-                                    const LabelRows& rows, LabelsOrder order,
+                                    const LabelRows& rows, LabelsJobRequest order,
                                     const std::string& command);
 
 /// The class table of a report with its counts, for the terminal.

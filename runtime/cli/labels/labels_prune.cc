@@ -5,7 +5,7 @@
 #include "runtime/cli/commands.h"
 #include "runtime/cli/interrupt.h"
 #include "runtime/cli/labels/label_rows.h"
-#include "runtime/cli/passed_over.h"
+#include "runtime/cli/skipped_files.h"
 #include "runtime/cli/worker_run.h"
 #include "runtime/core/counted.h"
 #include "runtime/core/strings.h"
@@ -65,7 +65,7 @@ class LabelsPruneCommand final : public Command {
 
  private:
   ExitCode Report(Terminal& terminal, const Json& result, const FilesByKind& passed_over) const {
-    SayPassedOver(terminal, Json(passed_over));
+    PrintSkipped(terminal, Json(passed_over));
     std::uint64_t bytes = 0;
     std::size_t removed = 0, kept = 0;
     for (const Json& store : result["stores"]) {

@@ -3,7 +3,7 @@
 
 #include "runtime/cli/commands.h"
 #include "runtime/cli/interrupt.h"
-#include "runtime/cli/passed_over.h"
+#include "runtime/cli/skipped_files.h"
 #include "runtime/cli/worker_run.h"
 #include "runtime/client/paths.h"
 #include "runtime/core/counted.h"
@@ -121,7 +121,7 @@ class InspectCommand final : public Command {
     PB_ASSIGN_OR_RETURN(const Json image, Inspect(path));
     if (image.contains("volumes")) {
       for (const Json& volume : image["volumes"]) SayVolume(session.terminal, volume);
-      SayPassedOver(session.terminal, PassedOverOf(image));
+      PrintSkipped(session.terminal, SkippedOf(image));
     } else {
       SayImage(session.terminal, image);
       if (image.contains("affine_lps")) SayGeometry(session.terminal, image);

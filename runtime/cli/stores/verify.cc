@@ -2,7 +2,7 @@
 #include "runtime/format/zarr/verify.h"
 
 #include "runtime/cli/commands.h"
-#include "runtime/cli/passed_over.h"
+#include "runtime/cli/skipped_files.h"
 #include "runtime/cli/stores/stores_in.h"
 #include "runtime/client/cluster.h"
 #include "runtime/client/paths.h"
@@ -96,7 +96,7 @@ ExitCode VerifyCommand::VerifyEach(Terminal& terminal, const std::vector<std::st
   }
   const std::size_t others = stores.size() - clean;
   terminal.Say(StrCat("clean: ", clean, " of ", Counted(stores.size(), "store")));
-  SayPassedOver(terminal, Json(passed_over));
+  PrintSkipped(terminal, Json(passed_over));
   terminal.Result(
       {{"stores", std::move(rows)}, {"passed_over", Json(passed_over)}, {"clean", others == 0}});
   return others == 0 ? ExitCode::kDone : ExitCode::kFailed;

@@ -20,7 +20,7 @@
 #include "runtime/core/strings.h"
 #include "runtime/format/yaml/key_table.h"
 #include "runtime/model/plan/plan.h"
-#include "runtime/model/plan/ring_room.h"
+#include "runtime/model/plan/ring_size.h"
 #include "runtime/model/stream/stream_geometry.h"
 
 namespace patchbay::cli {

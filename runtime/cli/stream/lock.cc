@@ -7,7 +7,7 @@
 #include "runtime/cli/commands.h"
 #include "runtime/cli/interrupt.h"
 #include "runtime/cli/overwriting.h"
-#include "runtime/cli/passed_over.h"
+#include "runtime/cli/skipped_files.h"
 #include "runtime/cli/stream/lock_now.h"
 #include "runtime/cli/stream/split_report.h"
 #include "runtime/client/paths.h"
@@ -67,7 +67,7 @@ class LockCommand final : public Command {
     PB_ASSIGN_OR_RETURN(const std::optional<plan::RunLock> before, Before(lock_path));
     PB_ASSIGN_OR_RETURN(const CurrentLock current, LockNow(path_));
     const plan::RunLock& now = current.lock;
-    SayPassedOver(session.terminal, current.passed_over);
+    PrintSkipped(session.terminal, current.passed_over);
     const Json splits = ReportSplits(session.terminal, current.run);
     const std::string text = plan::LockText(now);
     Json result = {{"lock", lock_path},

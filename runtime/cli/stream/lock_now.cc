@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/cli/passed_over.h"
+#include "runtime/cli/skipped_files.h"
 #include "runtime/cli/worker_run.h"
 #include "runtime/core/strings.h"
 #include "runtime/model/ops/stain_normalize.h"
@@ -104,7 +104,7 @@ StatusOr<CurrentLock> LockNow(const std::string& config_path) {
     return absl::InternalError(StrCat(kWhat, ": not one an image"));
   }
   CurrentLock current;
-  current.passed_over = PassedOverOf(*result);
+  current.passed_over = SkippedOf(*result);
   plan::RunLock& lock = current.lock;
   lock.keys = run.lock_keys;
   lock.statistics = result->value("statistics", Json::object());

@@ -2,7 +2,7 @@
 #include "runtime/cli/commands.h"
 #include "runtime/cli/interrupt.h"
 #include "runtime/cli/overwriting.h"
-#include "runtime/cli/passed_over.h"
+#include "runtime/cli/skipped_files.h"
 #include "runtime/cli/stream/run_arguments.h"
 #include "runtime/cli/stream/skipped_images.h"
 #include "runtime/cli/worker_run.h"
@@ -70,7 +70,7 @@ class PreviewCommand final : public Command {
     if (!labels_.empty()) payload["labels"] = labels_;
     PB_ASSIGN_OR_RETURN(Json result,
                         RunWorkerOp("preview.images", payload, {{"images", images}, {"out", out}}));
-    SayPassedOver(terminal, PassedOverOf(result));
+    PrintSkipped(terminal, SkippedOf(result));
     for (Json& failed : result["failed"]) {
       failed = {{"path", failed[0]}, {"reason", failed[1]}};
       terminal.Note(StrCat("left out ", failed["path"].get<std::string>(), ": ",

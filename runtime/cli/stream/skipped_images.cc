@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "runtime/cli/passed_over.h"
+#include "runtime/cli/skipped_files.h"
 #include "runtime/core/strings.h"
 
 namespace patchbay::cli {
@@ -14,7 +14,7 @@ constexpr std::size_t kSkippedSaid = 20;
 }  // namespace
 
 void ReportSkipped(Terminal& terminal, const client::Skipped& skipped) {
-  SayPassedOver(terminal, skipped.passed_over);
+  PrintSkipped(terminal, skipped.passed_over);
   const std::size_t said = std::min(skipped.images.size(), kSkippedSaid);
   for (std::size_t i = 0; i < said; ++i) {
     terminal.Note(StrCat("skipped ", skipped.images[i].path, ": ", skipped.images[i].reason));

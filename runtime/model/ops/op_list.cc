@@ -167,7 +167,7 @@ std::vector<config::Key> OpKeys() {
   return keys;
 }
 
-StatusOr<std::vector<OpStep>> OrderOps(const Json& preprocess, const Json& augment) {
+StatusOr<std::vector<OpStep>> SortOps(const Json& preprocess, const Json& augment) {
   const bool lists = preprocess.is_array() && augment.is_array();
   if (!lists || preprocess.size() + augment.size() > kMaxOps) {
     return absl::InvalidArgumentError(
@@ -202,7 +202,7 @@ Json InFixedOrder(const Json& steps) {
 }
 
 Status CheckOps(const Json& preprocess, const Json& augment, const Extent& patch, PatchKind kind) {
-  PB_ASSIGN_OR_RETURN(const std::vector<OpStep> steps, OrderOps(preprocess, augment));
+  PB_ASSIGN_OR_RETURN(const std::vector<OpStep> steps, SortOps(preprocess, augment));
   PB_RETURN_IF_ERROR(CheckTogether(steps));
   if (IsVolumeChain(steps, patch, kind)) return CheckVolumeChain(steps, patch);
   std::size_t channels = 1;

@@ -79,14 +79,14 @@ std::vector<config::Key> OpKeys();
 /// Both lists ([{op: {...}}]) as one chain, in the fixed order; uses of the same op keep the order
 /// in which they are named. InvalidArgument names the step by its place ("key 'augment[0].flip':
 /// ...").
-StatusOr<std::vector<OpStep>> OrderOps(const Json& preprocess, const Json& augment);
+StatusOr<std::vector<OpStep>> SortOps(const Json& preprocess, const Json& augment);
 
 /// One list in the fixed order. Requires a list that passed its key table.
 Json InFixedOrder(const Json& steps);
 
 /// What is wrong with the ops whatever the images are: lists of different lengths, rotate90 on a
 /// patch that is not square, an elastic that folds, two uses of an op that may be named once,
-/// borders that differ, ops of slides beside ops of volumes. Errors as OrderOps.
+/// borders that differ, ops of slides beside ops of volumes. Errors as SortOps.
 Status CheckOps(const Json& preprocess, const Json& augment, const Extent& patch,
                 PatchKind kind = PatchKind::kPlane);
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "runtime/core/status.h"
-#include "runtime/model/plan/listed_order.h"
 #include "runtime/model/plan/listed_positions.h"
+#include "runtime/model/plan/listed_sequence.h"
 
 namespace patchbay::plan {
 

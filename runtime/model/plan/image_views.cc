@@ -17,7 +17,7 @@ Status Bad(std::size_t image, std::string_view cause) {
 /// A random crop moves every image of a patch by as many of its own pixels.
 Status CheckContextCrops(const RunConfig& config) {
   if (config.mpp.size() < 2) return absl::OkStatus();
-  PB_ASSIGN_OR_RETURN(const std::vector<OpStep> steps, OrderOps(config.preprocess, config.augment));
+  PB_ASSIGN_OR_RETURN(const std::vector<OpStep> steps, SortOps(config.preprocess, config.augment));
   for (const OpStep& step : steps) {
     if (step.op != OpNumber::kCrop || !CropOptions::FromJson(step.options).random) continue;
     return absl::InvalidArgumentError(

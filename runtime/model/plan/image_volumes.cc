@@ -16,7 +16,7 @@ bool IsLength(double mm) { return std::isfinite(mm) && mm > 0; }
 
 VolumeNeeds VolumeNeedsOf(const RunConfig& config) {
   VolumeNeeds needs;
-  const auto steps = OrderOps(config.preprocess, config.augment);
+  const auto steps = SortOps(config.preprocess, config.augment);
   if (!steps.ok()) return needs;
   needs.facts = FactsNeededBy(*steps, config.patch, PatchKindOf(config));
   if (!needs.facts.body) return needs;

@@ -456,11 +456,11 @@ Status Plan::Arrange(const std::vector<PlannedImage>& images, const std::vector<
     if (order.empty()) return absl::OkStatus();
     return absl::InvalidArgumentError("plan: an order of positions that its epochs do not follow");
   }
-  std::vector<ListedOrder::Count> counts;
+  std::vector<ListedSequence::Count> counts;
   for (std::size_t i = 0; i < images.size(); ++i) {
     counts.push_back({images[i].listed.size(), cumulative_[i + 1] - cumulative_[i]});
   }
-  PB_ASSIGN_OR_RETURN(listed_, ListedOrder::Of(order, counts, config_.seed));
+  PB_ASSIGN_OR_RETURN(listed_, ListedSequence::Of(order, counts, config_.seed));
   return absl::OkStatus();
 }
 
@@ -494,7 +494,7 @@ StatusOr<PatchSource> Plan::SourceOf(std::uint32_t epoch, std::uint64_t ordinal)
   source.pad = past_end && config_.tail == Tail::kPad;
   if (source.pad) return source;
   if (listed_) {
-    const ListedOrder::Place place = listed_->At(source.key.ordinal);
+    const ListedSequence::Place place = listed_->At(source.key.ordinal);
     source.image = place.image;
     source.number = place.number;
     return source;

@@ -17,8 +17,8 @@
 #include "runtime/model/ops/stain_fit.h"
 #include "runtime/model/ops/volume_facts.h"
 #include "runtime/model/plan/image_draw.h"
-#include "runtime/model/plan/listed_order.h"
 #include "runtime/model/plan/listed_positions.h"
+#include "runtime/model/plan/listed_sequence.h"
 #include "runtime/model/plan/places.h"
 #include "runtime/model/plan/run_config.h"
 #include "runtime/model/stream/batch_layout.h"
@@ -169,8 +169,8 @@ class Plan {
   RunConfig config_;
   std::vector<PlannedImage> images_;
   std::vector<std::uint64_t> cumulative_;
-  std::optional<ImageDraw> draw_;      ///< where images are drawn by weight
-  std::optional<ListedOrder> listed_;  ///< where a table's places do not come image by image
+  std::optional<ImageDraw> draw_;         ///< where images are drawn by weight
+  std::optional<ListedSequence> listed_;  ///< where a table's places do not come image by image
   BatchLayout layout_;
   std::string text_;
   Digest digest_;

@@ -128,7 +128,7 @@ std::optional<IdleKey> FindIdleKey(const config::YamlNode& file, const Json& che
 }
 
 Status CheckBatchType(const RunConfig& config) {
-  PB_ASSIGN_OR_RETURN(const std::vector<OpStep> steps, OrderOps(config.preprocess, config.augment));
+  PB_ASSIGN_OR_RETURN(const std::vector<OpStep> steps, SortOps(config.preprocess, config.augment));
   const OpStep* normalised = FindNormalised(steps);
   const OpStep* cast = FindCastToBytes(steps);
   if (normalised == nullptr || (config.dtype != DType::kUint8 && cast == nullptr)) {
@@ -143,7 +143,7 @@ Status CheckBatchType(const RunConfig& config) {
 
 Status CheckNormalize(const RunConfig& config, DType images) {
   if (images != DType::kUint8) return absl::OkStatus();
-  PB_ASSIGN_OR_RETURN(const std::vector<OpStep> steps, OrderOps(config.preprocess, config.augment));
+  PB_ASSIGN_OR_RETURN(const std::vector<OpStep> steps, SortOps(config.preprocess, config.augment));
   const OpStep* first = FindNormalised(steps);
   if (first == nullptr || first->op != OpNumber::kNormalize) return absl::OkStatus();
   const std::string fault = FaultForBytes(NormalizeOptions::FromJson(first->options));

@@ -50,14 +50,14 @@ std::string PlaceOf(std::string_view address) {
 }  // namespace
 
 Admission::Admission(zmq::socket_t requests, zmq::socket_t stop_sender, zmq::socket_t stop_receiver,
-                     KeyTable keys, DroppedPeers& dropped)
+                     AuthorizedKeys keys, DroppedPeers& dropped)
     : requests_(std::move(requests)),
       stop_sender_(std::move(stop_sender)),
       stop_receiver_(std::move(stop_receiver)),
       keys_(std::move(keys)),
       dropped_(dropped) {}
 
-StatusOr<std::unique_ptr<Admission>> Admission::Start(zmq::context_t& context, KeyTable keys,
+StatusOr<std::unique_ptr<Admission>> Admission::Start(zmq::context_t& context, AuthorizedKeys keys,
                                                       DroppedPeers& dropped) {
   try {
     zmq::socket_t requests(context, zmq::socket_type::rep);
@@ -90,7 +90,7 @@ void Admission::Stop() {
   thread_.join();
 }
 
-void Admission::ReplaceKeys(KeyTable keys) {
+void Admission::ReplaceKeys(AuthorizedKeys keys) {
   const std::lock_guard lock(keys_mu_);
   keys_ = std::move(keys);
 }

@@ -10,7 +10,7 @@
 
 #include "runtime/core/status.h"
 #include "runtime/os/dropped_peers.h"
-#include "runtime/wire/control/key_table.h"
+#include "runtime/wire/control/authorized_keys.h"
 
 namespace patchbay::control {
 
@@ -22,17 +22,17 @@ class Admission {
  public:
   /// Starts the thread; it answers before Start returns. `dropped` takes those that are refused; it
   /// must outlive the admission.
-  static StatusOr<std::unique_ptr<Admission>> Start(zmq::context_t& context, KeyTable keys,
+  static StatusOr<std::unique_ptr<Admission>> Start(zmq::context_t& context, AuthorizedKeys keys,
                                                     DroppedPeers& dropped);
   ~Admission();
 
-  void ReplaceKeys(KeyTable keys);
+  void ReplaceKeys(AuthorizedKeys keys);
   /// After this no handshake succeeds. Idempotent.
   void Stop();
 
  private:
   Admission(zmq::socket_t requests, zmq::socket_t stop_sender, zmq::socket_t stop_receiver,
-            KeyTable keys, DroppedPeers& dropped);
+            AuthorizedKeys keys, DroppedPeers& dropped);
   void Run();
   /// Answers one request; false when nothing was waiting.
   bool AnswerOne();
@@ -42,7 +42,7 @@ class Admission {
   zmq::socket_t requests_;  // the thread's, once it runs
   zmq::socket_t stop_sender_, stop_receiver_;
   std::mutex keys_mu_;
-  KeyTable keys_;  // guarded by keys_mu_
+  AuthorizedKeys keys_;  // guarded by keys_mu_
   DroppedPeers& dropped_;
   std::thread thread_;
 };

@@ -62,11 +62,11 @@ class RouterSocket final : public ServerSocket {
         unread_(options_.unread_bytes_max) {}
   ~RouterSocket() override;
 
-  Status Open(const Address& address, KeyTable keys);
+  Status Open(const Address& address, AuthorizedKeys keys);
 
   Status Send(PeerId peer, std::span<const std::byte> bytes) override;
   void Disconnect(PeerId peer) override;
-  void ReplaceKeys(KeyTable keys) override;
+  void ReplaceKeys(AuthorizedKeys keys) override;
   void Pause(bool paused) override { paused_ = paused; }
   void StopAdmitting() override { admission_->Stop(); }
   const Peer* Find(PeerId peer) const override {
@@ -102,7 +102,7 @@ class RouterSocket final : public ServerSocket {
   std::unique_ptr<ConnectionMonitor> monitor_;
   std::vector<EventLoop::Id> watches_;
   std::string address_;
-  KeyTable keys_;
+  AuthorizedKeys keys_;
   PeerId last_peer_ = 0;
   std::uint64_t drains_ = 0;
   bool paused_ = false;
@@ -160,7 +160,7 @@ Status RouterSocket::Configure(const Address& address) {
   return absl::OkStatus();
 }
 
-Status RouterSocket::Open(const Address& address, KeyTable keys) {
+Status RouterSocket::Open(const Address& address, AuthorizedKeys keys) {
   PB_RETURN_IF_ERROR(CheckAddressFamilies(address));
   keys_ = keys;
   try {
@@ -369,7 +369,7 @@ Status RouterSocket::Send(PeerId peer, std::span<const std::byte> bytes) {
 
 void RouterSocket::Disconnect(PeerId peer) { Forget(peer, /*cut=*/true, /*tell=*/false); }
 
-void RouterSocket::ReplaceKeys(KeyTable keys) {
+void RouterSocket::ReplaceKeys(AuthorizedKeys keys) {
   admission_->ReplaceKeys(keys);
   keys_ = std::move(keys);
   std::vector<PeerId> ended;
@@ -387,7 +387,8 @@ void RouterSocket::ReplaceKeys(KeyTable keys) {
 }  // namespace
 
 StatusOr<std::unique_ptr<ServerSocket>> ServerSocket::Bind(EventLoop& loop, Options options,
-                                                           KeyTable keys, Callbacks callbacks) {
+                                                           AuthorizedKeys keys,
+                                                           Callbacks callbacks) {
   PB_ASSIGN_OR_RETURN(const Address address, ParseAddress(options.address));
   PB_RETURN_IF_ERROR(CheckKeyPair(options.pair));
   if (!options.allow_public && !IsPrivate(address)) {

@@ -10,8 +10,8 @@
 
 #include "runtime/core/status.h"
 #include "runtime/os/dropped_peers.h"
+#include "runtime/wire/control/authorized_keys.h"
 #include "runtime/wire/control/event_loop.h"
-#include "runtime/wire/control/key_table.h"
 
 namespace patchbay::control {
 
@@ -54,7 +54,7 @@ class ServerSocket {
   /// AlreadyExists when the address is in use, PermissionDenied for a public address that was not
   /// allowed, InvalidArgument for a bad address.
   static StatusOr<std::unique_ptr<ServerSocket>> Bind(EventLoop& loop, Options options,
-                                                      KeyTable keys, Callbacks callbacks);
+                                                      AuthorizedKeys keys, Callbacks callbacks);
   virtual ~ServerSocket() = default;
 
   /// Never blocks. NotFound when the peer is gone; a peer whose queue is full is cut
@@ -64,7 +64,7 @@ class ServerSocket {
   virtual void Disconnect(PeerId peer) = 0;
   /// From now on these keys count; sessions of keys that are revoked, gone or changed are ended
   /// (on_gone is called).
-  virtual void ReplaceKeys(KeyTable keys) = 0;
+  virtual void ReplaceKeys(AuthorizedKeys keys) = 0;
   /// While true nothing is read from peers: their queues, then they, wait.
   virtual void Pause(bool paused) = 0;
   /// Ends the admission thread: from here on every handshake fails; sessions stay.

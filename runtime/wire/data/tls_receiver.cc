@@ -17,7 +17,7 @@
 #include "runtime/os/dropped_peers.h"
 #include "runtime/wire/data/remote_transports.h"
 #include "runtime/wire/data/remote_wire.h"
-#include "runtime/wire/data/tls_door.h"
+#include "runtime/wire/data/tls_listener.h"
 
 namespace patchbay::data {
 namespace {
@@ -78,7 +78,7 @@ class TlsReceiver final : public RemoteReceiver {
   std::atomic<bool> has_received_ = false;
   mutable std::mutex mu_;
   std::list<Sender> senders_;  ///< guarded by mu_; a channel is its thread's, but for Shut
-  std::unique_ptr<TlsDoor> door_;
+  std::unique_ptr<TlsListener> door_;
 };
 
 TlsReceiver::~TlsReceiver() {
@@ -96,13 +96,13 @@ Status TlsReceiver::Open() {
   PB_RETURN_IF_ERROR(CheckNetwork(options_.network));
   PB_ASSIGN_OR_RETURN(const TlsKey key, DeriveTlsKey(options_.secret, options_.trainer));
   PB_ASSIGN_OR_RETURN(auto context, TlsContext::Make(TlsContext::Side::kTrainer, key));
-  TlsDoor::Options door;
+  TlsListener::Options door;
   door.address = options_.network.address;
   door.ports = options_.network.ports;
   door.proof_deadline_ms = options_.proof_deadline_ms;
   PB_ASSIGN_OR_RETURN(
       door_,
-      TlsDoor::Open(
+      TlsListener::Open(
           door, std::move(context),
           [this](std::unique_ptr<TlsChannel> channel) { Admit(std::move(channel)); }, dropped_));
   address_ = StrCat(kTlsScheme, door_->address(), "/", options_.trainer.incarnation);

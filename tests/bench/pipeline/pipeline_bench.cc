@@ -106,7 +106,7 @@ void DecodeAndTransformAlone(benchmark::State& state) {
   for (std::uint64_t batch = 0; batch < 2; ++batch) {
     for (std::uint32_t s = 0; s < ShardsInRank(stream.geometry, 0, 0); ++s) {
       const auto lease = stream.Lease(batch, s, batch * 1000 + s + 1);
-      auto job = std::make_shared<ShardJob>(stream.context, lease);
+      auto job = std::make_shared<ShardWork>(stream.context, lease);
       job->window = *slot.Open(*stream.context, lease);
       for (std::uint32_t i = 0; i < lease.grant.count; ++i) {
         patches.push_back(std::make_unique<FetchedPatch>());

@@ -112,7 +112,7 @@ class Machine : public testing::Test {
 };
 
 TEST_F(Machine, WithoutGroupsItsOwnMemoryCounts) {
-  const MemoryRoom room = AvailableMemory(root_), limit = MemoryLimit(root_);
+  const MemoryBudget room = AvailableMemory(root_), limit = MemoryLimit(root_);
   EXPECT_EQ(room.bytes, std::uint64_t{22177792} * 1024);
   EXPECT_EQ(room.limit, "the machine's memory");
   EXPECT_EQ(limit.bytes, std::uint64_t{24684440} * 1024);
@@ -151,7 +151,7 @@ TEST_F(Machine, AV1GroupDecidesBesideAnEmptyV2Hierarchy) {
 }
 
 TEST(CheckMemoryFits, NineTenthsMayBeTakenAndTheLimitIsNamed) {
-  const MemoryRoom room{1000 * kMiB, "memory.max"};
+  const MemoryBudget room{1000 * kMiB, "memory.max"};
   EXPECT_TRUE(CheckMemoryFits("take", 899 * kMiB, room).ok());
   const Status refused = CheckMemoryFits("take", 901 * kMiB, room);
   EXPECT_TRUE(absl::IsResourceExhausted(refused));
@@ -210,7 +210,7 @@ TEST(OwnMemoryLimit, IsLessWhereTheProcessMayHaveLess) {
     const auto limited = [resource] {
       const rlimit limit{4096 * kMiB, 4096 * kMiB};
       setrlimit(resource, &limit);
-      const MemoryRoom own = OwnMemoryLimit();
+      const MemoryBudget own = OwnMemoryLimit();
       const bool is_named = own.limit.find("ulimit") != std::string::npos;
       std::exit(own.bytes == 4096 * kMiB && is_named ? 0 : 1);
     };

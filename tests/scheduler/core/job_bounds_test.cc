@@ -254,8 +254,8 @@ TEST_F(JobBounds, AReasonIsCut) {
 }
 
 TEST(JobLog, KeepsItsLastLinesEachUpToItsLimit) {
-  Turn turn;
-  JobLogs logs(turn);
+  EventContext event;
+  JobLogs logs(event);
   logs.Add(1, std::string(kMaxLogLineBytes, 'x'));
   logs.Add(1, std::string(kMaxLogLineBytes + 1, 'x'));
   for (const JobLogs::Line& line : logs.After(1, 0)) {

@@ -120,8 +120,8 @@ TEST_F(OpenBytes, PartsOfResultsCountUntilTheirLeaseEnds) {
 }
 
 TEST(JobLogsOfMany, HoldSoMuchInAllAndTheOldestGoFirst) {
-  Turn turn;
-  JobLogs logs(turn);
+  EventContext event;
+  JobLogs logs(event);
   const std::string text(kMaxLogLineBytes, 'x');
   const std::size_t jobs = 2 * kMaxLogBytes / (kMaxLogLines * kMaxLogLineBytes);
   for (JobId job = 1; job <= jobs; ++job) {

@@ -16,7 +16,7 @@
 #include "runtime/core/hash.h"
 #include "runtime/os/executable.h"
 #include "runtime/os/file.h"
-#include "runtime/wire/control/key_table.h"
+#include "runtime/wire/control/authorized_keys.h"
 #include "tests/runtime/wire/control/scratch_folder.h"
 
 namespace patchbay::scheduler {

@@ -14,8 +14,8 @@
 #include <gtest/gtest.h>
 
 #include "runtime/core/hash.h"
+#include "runtime/wire/control/authorized_keys.h"
 #include "runtime/wire/control/event_loop.h"
-#include "runtime/wire/control/key_table.h"
 #include "runtime/wire/control/keys.h"
 #include "runtime/wire/control/server_socket.h"
 #include "runtime/wire/protocol/codec.h"
@@ -36,7 +36,7 @@ class PlayedScheduler {
     known.name = "node";
     known.role = control::Role::kWorker;
     known.public_key = node_.public_key;
-    table_ = *control::KeyTable::Of({known});
+    table_ = *control::AuthorizedKeys::Of({known});
     control::KeyFile file;
     file.name = "node";
     file.role = control::Role::kWorker;
@@ -149,7 +149,7 @@ class PlayedScheduler {
   const control::KeyPair node_ = control::KeyPair::Generate();
   std::filesystem::path folder_;
   std::string address_;
-  control::KeyTable table_;
+  control::AuthorizedKeys table_;
   protocol::Encoder encoder_;
   protocol::Decoder decoder_;
   std::deque<std::pair<control::PeerId, protocol::Envelope>> received_;

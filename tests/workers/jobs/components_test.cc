@@ -100,7 +100,7 @@ std::vector<std::uint8_t> Checkered(const Extent& size) {
 
 TEST(Components, AClassOfTooManyRunsTakesNoMemory) {
   const Extent size{1, 4, (static_cast<std::int64_t>(plan::kMaxComponentRuns) + 4) / 2};
-  const MemoryRoom room{1 << 20, "the test"};
+  const MemoryBudget room{1 << 20, "the test"};
   const plan::ComponentIndex index =
       FindComponents(Table(), Checkered(size), size, room, {}).value();
   EXPECT_FALSE(index.Find("a")->is_indexed);

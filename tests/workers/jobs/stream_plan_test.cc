@@ -13,9 +13,9 @@
 #include "workers/access/planned_images.h"
 #include "workers/access/stamps.h"
 #include "workers/jobs/task/find_images.h"
+#include "workers/jobs/task/image_digest.h"
 #include "workers/process/local_job.h"
 #include "workers/process/task_runner.h"
-#include "workers/jobs/task/image_digest.h"
 
 namespace patchbay::workers {
 namespace {

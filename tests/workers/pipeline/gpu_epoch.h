@@ -61,7 +61,7 @@ struct Epoch {
     }
   }
   void AddShard(const protocol::ShardLease& lease) {
-    auto job = std::make_shared<ShardJob>(context, lease);
+    auto job = std::make_shared<ShardWork>(context, lease);
     job->window = std::make_unique<DeviceWindow>(*context, lease, on_device);
     for (std::uint32_t i = 0; i < lease.grant.count; ++i) {
       patches.push_back(std::make_unique<FetchedPatch>());
@@ -72,7 +72,7 @@ struct Epoch {
     jobs.push_back(std::move(job));
   }
 
-  const DeviceWindow& WindowOf(const ShardJob& job) const {
+  const DeviceWindow& WindowOf(const ShardWork& job) const {
     return static_cast<const DeviceWindow&>(*job.window);
   }
   /// Has the maker make them, so many a call.
@@ -87,7 +87,7 @@ struct Epoch {
   FakeStream& stream;
   const bool on_device;
   std::shared_ptr<StreamContext> context;
-  std::vector<std::shared_ptr<ShardJob>> jobs;
+  std::vector<std::shared_ptr<ShardWork>> jobs;
   std::vector<std::unique_ptr<FetchedPatch>> patches;
 };
 

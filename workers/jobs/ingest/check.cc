@@ -157,7 +157,7 @@ Status NotAsReported(const zarr::ShardPlace& place) {
 }
 
 StatusOr<TaskOutput> CheckShards(TaskContext& context) {
-  PB_ASSIGN_OR_RETURN(const ShardOrder order, OpenShardOrder(context));
+  PB_ASSIGN_OR_RETURN(const ShardRequest order, OpenShardRequest(context));
   PB_ASSIGN_OR_RETURN(const std::vector<Digest> reported, ReportedRecords(context));
   if (reported.size() != order.places.size()) {
     return absl::InternalError(StrCat("check shards: ", reported.size(), " results for ",

@@ -194,7 +194,7 @@ TaskOutput OutputOf(const IngestSlide& slide, const std::vector<Digest>& records
 }
 
 StatusOr<TaskOutput> MakeShards(TaskContext& context) {
-  PB_ASSIGN_OR_RETURN(const ShardOrder order, OpenShardOrder(context));
+  PB_ASSIGN_OR_RETURN(const ShardRequest order, OpenShardRequest(context));
   std::vector<Digest> done;
   std::int64_t raw_pixels = 0;
   for (const zarr::ShardPlace& place : order.places) {
@@ -215,7 +215,7 @@ StatusOr<TaskOutput> MakeShards(TaskContext& context) {
 
 /// While the disk takes the first shards, the next are joined.
 StatusOr<TaskOutput> JoinShards(TaskContext& context) {
-  PB_ASSIGN_OR_RETURN(const ShardOrder order, OpenShardOrder(context));
+  PB_ASSIGN_OR_RETURN(const ShardRequest order, OpenShardRequest(context));
   std::vector<std::future<StatusOr<Digest>>> committing;
   std::int64_t raw_pixels = 0;
   for (const zarr::ShardPlace& place : order.places) {

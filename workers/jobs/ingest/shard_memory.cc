@@ -24,12 +24,13 @@ std::uint64_t ShardMemoryBytes(const IngestSlide& slide, int stored_level) {
   return MemoryBytesOf(store, std::min(store.shard.y, level.y) * std::min(store.shard.x, level.x));
 }
 
-std::uint64_t ShardTaskMemoryBytes(const zarr::ImageStoreSettings& store, const MemoryRoom& limit) {
+std::uint64_t ShardTaskMemoryBytes(const zarr::ImageStoreSettings& store,
+                                   const MemoryBudget& limit) {
   return std::min(MemoryBytesOf(store, store.shard.y * store.shard.x),
                   limit.bytes / 100 * kMemoryUsePercent);
 }
 
-Status CheckShardFits(const IngestSlide& slide, const MemoryRoom& limit) {
+Status CheckShardFits(const IngestSlide& slide, const MemoryBudget& limit) {
   const std::uint64_t most = ShardMemoryBytes(slide, 0);
   const Status fits = CheckMemoryFits("make", most, limit);
   if (fits.ok()) return fits;

@@ -18,10 +18,11 @@ std::uint64_t ShardMemoryBytes(const IngestSlide& slide, int stored_level);
 /// shard of a job's slides of one kind, since among needs that differ the least one goes first, and
 /// slides are to end one after another. At most what may be used of `limit`: where there is no
 /// more, they are made one at a time.
-std::uint64_t ShardTaskMemoryBytes(const zarr::ImageStoreSettings& store, const MemoryRoom& limit);
+std::uint64_t ShardTaskMemoryBytes(const zarr::ImageStoreSettings& store,
+                                   const MemoryBudget& limit);
 
 /// InvalidArgument, naming --shard, when the slide's largest shard does not fit into `limit`
 /// (kMemoryUsePercent of it): no wait would make room for it.
-Status CheckShardFits(const IngestSlide& slide, const MemoryRoom& limit);
+Status CheckShardFits(const IngestSlide& slide, const MemoryBudget& limit);
 
 }  // namespace patchbay::workers

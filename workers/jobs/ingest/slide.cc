@@ -67,8 +67,8 @@ std::vector<zarr::ShardPlace> ShardPlaces(const IngestSlide& slide) {
   return places;
 }
 
-StatusOr<ShardOrder> OpenShardOrder(const TaskContext& context) {
-  ShardOrder order;
+StatusOr<ShardRequest> OpenShardRequest(const TaskContext& context) {
+  ShardRequest order;
   PB_ASSIGN_OR_RETURN(order.slide, OpenIngestSlide(context));
   constexpr std::string_view kWhat = "ingest payload";
   PB_ASSIGN_OR_RETURN(order.slide_key, JsonString(context.payload, "slide_key", kWhat));

@@ -36,14 +36,14 @@ int LevelOfStored(const std::vector<OutputLevel>& levels, int stored);
 std::vector<zarr::ShardPlace> ShardPlaces(const IngestSlide& slide);
 
 /// Some shards of one slide, as the tasks that make, join and check them are told.
-struct ShardOrder {
+struct ShardRequest {
   IngestSlide slide;
   std::string slide_key;
   std::vector<zarr::ShardPlace> places;
 };
 
 /// OpenIngestSlide, and the payload's "slide_key", "first" and "count": places of ShardPlaces.
-StatusOr<ShardOrder> OpenShardOrder(const TaskContext& context);
+StatusOr<ShardRequest> OpenShardRequest(const TaskContext& context);
 
 /// Stored levels whose shards are made together: from the pixels of the finest, the others by
 /// averaging.

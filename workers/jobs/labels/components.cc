@@ -179,7 +179,7 @@ Status Collect(Runs& runs, const std::array<std::size_t, 256>& place,
 
 StatusOr<plan::ComponentIndex> FindComponents(const plan::ClassTable& classes,
                                               std::span<const std::uint8_t> voxels,
-                                              const Extent& size, const MemoryRoom& room,
+                                              const Extent& size, const MemoryBudget& room,
                                               const VolumeProgress& progress) {
   PB_ASSIGN_OR_RETURN(const auto counts, CountRuns(voxels, size, progress));
   plan::ComponentIndex index;

@@ -17,7 +17,7 @@ namespace patchbay::workers {
 /// `progress` is called a few times for every slice; its error ends the work.
 StatusOr<plan::ComponentIndex> FindComponents(const plan::ClassTable& classes,
                                               std::span<const std::uint8_t> voxels,
-                                              const Extent& size, const MemoryRoom& room,
+                                              const Extent& size, const MemoryBudget& room,
                                               const VolumeProgress& progress);
 
 }  // namespace patchbay::workers

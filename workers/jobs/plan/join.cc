@@ -373,7 +373,7 @@ StatusOr<TaskOutput> RunStreamJoin(TaskContext& context) {
   PB_RETURN_IF_ERROR(CheckIcc(context, request.config, joined));
   PB_RETURN_IF_ERROR(SettleStainReferences(context, request.config, joined.images));
   PB_ASSIGN_OR_RETURN(const std::vector<plan::ListedRun> order,
-                      ListedOrderOf(context.manifest, request.config, joined.numbers));
+                      ListedSequenceOf(context.manifest, request.config, joined.numbers));
   PB_ASSIGN_OR_RETURN(const plan::Plan made,
                       plan::Plan::Build(request.config, std::move(joined.images), order));
   PB_ASSIGN_OR_RETURN(const StreamGeometry geometry, made.Geometry(request.world_size));

@@ -24,9 +24,9 @@ StatusOr<std::vector<std::string>> ListedPositionsOf(const Json& manifest, std::
   return absl::InvalidArgumentError("stream manifest: positions: not one text an image");
 }
 
-StatusOr<std::vector<plan::ListedRun>> ListedOrderOf(const Json& manifest,
-                                                     const plan::RunConfig& config,
-                                                     std::span<const std::size_t> rows) {
+StatusOr<std::vector<plan::ListedRun>> ListedSequenceOf(const Json& manifest,
+                                                        const plan::RunConfig& config,
+                                                        std::span<const std::size_t> rows) {
   const bool is_asked =
       config.positions == plan::Positions::kListed && config.order == plan::Order::kSequential;
   if (!is_asked) return std::vector<plan::ListedRun>();

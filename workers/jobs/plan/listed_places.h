@@ -21,9 +21,9 @@ StatusOr<std::vector<std::string>> ListedPositionsOf(const Json& manifest, std::
 /// manifest["table"]["positions_order"] (plan::EncodeListedRuns, by row), by number of the plan's
 /// images: `rows` are theirs, rising; what the table lists for others is left out. Nothing unless
 /// `config` asks for the table's order; InvalidArgument when the manifest lacks it then.
-StatusOr<std::vector<plan::ListedRun>> ListedOrderOf(const Json& manifest,
-                                                     const plan::RunConfig& config,
-                                                     std::span<const std::size_t> rows);
+StatusOr<std::vector<plan::ListedRun>> ListedSequenceOf(const Json& manifest,
+                                                        const plan::RunConfig& config,
+                                                        std::span<const std::size_t> rows);
 
 /// Rounded to the nearest pixel of the planned image's level. InvalidArgument naming the first
 /// place that is not in the image.

@@ -34,7 +34,7 @@ protocol::Resources SpectraResources(const SpectraSettings& settings) {
   return resources;
 }
 
-Status CheckStripMemory(const SpectraSettings& settings, const MemoryRoom& room) {
+Status CheckStripMemory(const SpectraSettings& settings, const MemoryBudget& room) {
   const std::uint64_t bytes = SpectraResources(settings).memory_bytes;
   const Status fits = CheckMemoryFits("measure spectra: a strip", bytes, room);
   if (fits.ok()) return fits;

@@ -28,6 +28,6 @@ protocol::Resources SpectraResources(const SpectraSettings& settings);
 
 /// FailedPrecondition unless what a strip takes fits into `room`; it says what would help, and what
 /// would not.
-Status CheckStripMemory(const SpectraSettings& settings, const MemoryRoom& room);
+Status CheckStripMemory(const SpectraSettings& settings, const MemoryBudget& room);
 
 }  // namespace patchbay::workers

@@ -41,7 +41,7 @@ StatusOr<TaskOutput> Strip(TaskContext& context) {
                       JsonString(context.payload, "stamp", "spectra payload"));
   PB_ASSIGN_OR_RETURN(const SpectraImage image, OpenSpectraImage(task, stamp));
   context.AddProgress();
-  StripOrder order{*image.source, task.manifest.settings, {}, {}};
+  StripRequest order{*image.source, task.manifest.settings, {}, {}};
   PB_RETURN_IF_ERROR(
       ReadRange(context.payload, "rows", order.frames.row_begin, order.frames.row_end));
   PB_RETURN_IF_ERROR(

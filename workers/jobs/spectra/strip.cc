@@ -84,7 +84,7 @@ std::vector<SpectraUnit> UnitsOf(const SpectraGrid& grid, const ops::FrameRange&
 
 class StripMeasure {
  public:
-  StripMeasure(TaskContext& context, const StripOrder& order, const SpectraGrid& grid,
+  StripMeasure(TaskContext& context, const StripRequest& order, const SpectraGrid& grid,
                std::unique_ptr<ops::SpectralFrames> engine)
       : context_(context),
         order_(order),
@@ -216,7 +216,7 @@ class StripMeasure {
   }
 
   TaskContext& context_;
-  const StripOrder& order_;
+  const StripRequest& order_;
   const SpectraGrid grid_;
   WantedFrames wanted_;
   UnitsAhead units_;
@@ -232,7 +232,7 @@ class StripMeasure {
 
 }  // namespace
 
-StatusOr<StripResult> MeasureStrip(TaskContext& context, const StripOrder& order) {
+StatusOr<StripResult> MeasureStrip(TaskContext& context, const StripRequest& order) {
   const SpectraGrid grid = GridOf(order.image.layout().levels.front(), order.settings.spectral,
                                   SpectraPaceOf(order.settings));
   if (FramesIn(order.frames) == 0 ||

@@ -12,7 +12,7 @@
 namespace patchbay::workers {
 
 /// What to measure, of which image.
-struct StripOrder {
+struct StripRequest {
   const ImageSource& image;
   const SpectraSettings& settings;
   ops::FrameRange frames;
@@ -23,6 +23,6 @@ struct StripOrder {
 /// Moves the task's progress. What comes back depends on the frames only: a frame is left out, or
 /// the first damaged tile named, in the same way however the image is cut into strips. `result`
 /// has no `coefficients` yet; they are in its sums.
-StatusOr<StripResult> MeasureStrip(TaskContext& context, const StripOrder& order);
+StatusOr<StripResult> MeasureStrip(TaskContext& context, const StripRequest& order);
 
 }  // namespace patchbay::workers

@@ -232,7 +232,7 @@ inline StatusOr<Json> AskOracle(const std::string& arguments) {
   const TempFolder folder;
   const std::string out = folder / "answer.json";
   const std::string command = PythonPath() + " " + PATCHBAY_SOURCE_DIR +
-                              "/tests/runtime/zarr/oracle.py " + arguments + " > " + out;
+                              "/tests/runtime/format/zarr/oracle.py " + arguments + " > " + out;
   if (std::system(command.c_str()) != 0) return absl::InternalError("oracle: " + command);
   PB_ASSIGN_OR_RETURN(const std::string text, ReadFile(out, kMaxJsonBytes));
   return ParseJson(text, "oracle");

@@ -158,7 +158,7 @@ TEST(Configs, ThePageOfOpsHasARowForEachInItsPlaceWithItsDevices) {
     EXPECT_EQ(rows[i][0], StrCat("`", keys[i].name, "`"));
     for (const std::string& column : rows[i]) EXPECT_NE(column, "");
     const Json step = {{keys[i].name, required.value(keys[i].name, Json::object())}};
-    const auto steps = OrderOps(Json::array({step}), Json::array());
+    const auto steps = SortOps(Json::array({step}), Json::array());
     ASSERT_TRUE(steps.ok()) << steps.status();
     const OpNeeds needs = NeedsOf(steps->front().op);
     EXPECT_EQ(rows[i][3], "CPU, CUDA");

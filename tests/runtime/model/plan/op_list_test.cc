@@ -16,7 +16,7 @@ Json Steps(std::string_view text) { return *ParseJson(text, "steps"); }
 
 /// "crop/0 flip/1": names of keys and uses in the order of application.
 std::string Ordered(std::string_view preprocess, std::string_view augment) {
-  const auto steps = OrderOps(Steps(preprocess), Steps(augment));
+  const auto steps = SortOps(Steps(preprocess), Steps(augment));
   EXPECT_TRUE(steps.ok()) << steps.status();
   std::string text;
   for (const OpStep& step : *steps) text += step.key + "/" + std::to_string(step.use) + " ";
@@ -108,7 +108,7 @@ TEST(OpList, WhatIsWrongForEveryImageIsSaidBeforeOneIsOpen) {
   EXPECT_THAT(Refusal("3", "[]"), testing::HasSubstr("two lists of at most 64 ops"));
   Json many = Json::array();
   for (std::size_t i = 0; i <= kMaxOps; ++i) many.push_back({{"flip", Json::object()}});
-  EXPECT_FALSE(OrderOps(many, Json::array()).ok());
+  EXPECT_FALSE(SortOps(many, Json::array()).ok());
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ class AdmissionRequests : public testing::Test {
     eve.revoked = true;
     key_ = Decoded(ann.public_key);
     revoked_ = Decoded(eve.public_key);
-    auto admission = Admission::Start(context_, *KeyTable::Of({ann, eve}), dropped_);
+    auto admission = Admission::Start(context_, *AuthorizedKeys::Of({ann, eve}), dropped_);
     ASSERT_TRUE(admission.ok()) << admission.status();
     admission_ = *std::move(admission);
     asking_.set(zmq::sockopt::rcvtimeo, 20'000);

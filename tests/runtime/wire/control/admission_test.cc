@@ -444,30 +444,31 @@ TEST_F(AdmissionToTheServer, PausedServerReadsLaterWhatWasSent) {
 
 TEST_F(AdmissionToTheServer, PublicAndWildcardAddressesMustBeNamedOnPurpose) {
   for (const char* address : {"tcp://0.0.0.0:*", "tcp://[::]:*", "tcp://8.8.8.8:*"}) {
-    const auto server =
-        ServerSocket::Bind(*loop_, {.address = address, .pair = server_pair_}, KeyTable(), {});
+    const auto server = ServerSocket::Bind(*loop_, {.address = address, .pair = server_pair_},
+                                           AuthorizedKeys(), {});
     EXPECT_EQ(server.status().code(), absl::StatusCode::kPermissionDenied) << address;
   }
   EXPECT_TRUE(
       ServerSocket::Bind(*loop_,
                          {.address = "tcp://0.0.0.0:*", .pair = server_pair_, .allow_public = true},
-                         KeyTable(), {})
+                         AuthorizedKeys(), {})
           .ok());
 }
 
 TEST_F(AdmissionToTheServer, AddressInUseIsSaid) {
   StartServer();
   const auto second =
-      ServerSocket::Bind(*loop_, {.address = address_, .pair = server_pair_}, KeyTable(), {});
+      ServerSocket::Bind(*loop_, {.address = address_, .pair = server_pair_}, AuthorizedKeys(), {});
   EXPECT_EQ(second.status().code(), absl::StatusCode::kAlreadyExists);
-  const auto elsewhere = ServerSocket::Bind(
-      *loop_, {.address = "tcp://192.168.255.254:7678", .pair = server_pair_}, KeyTable(), {});
+  const auto elsewhere =
+      ServerSocket::Bind(*loop_, {.address = "tcp://192.168.255.254:7678", .pair = server_pair_},
+                         AuthorizedKeys(), {});
   EXPECT_EQ(elsewhere.status().code(), absl::StatusCode::kInvalidArgument);
 }
 
 TEST_F(AdmissionToTheServer, PairThatDoesNotFitIsRefused) {
   const KeyPair odd{KeyPair::Generate().public_key, KeyPair::Generate().secret_key};
-  EXPECT_EQ(ServerSocket::Bind(*loop_, {.address = address_, .pair = odd}, KeyTable(), {})
+  EXPECT_EQ(ServerSocket::Bind(*loop_, {.address = address_, .pair = odd}, AuthorizedKeys(), {})
                 .status()
                 .code(),
             absl::StatusCode::kInvalidArgument);

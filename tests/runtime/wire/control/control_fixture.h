@@ -45,7 +45,7 @@ class ControlFixture : public testing::Test {
     return key;
   }
 
-  KeyTable Table() { return *KeyTable::Of(known_); }
+  AuthorizedKeys Table() { return *AuthorizedKeys::Of(known_); }
 
   void StartServer(std::uint64_t unread_bytes_max = ServerSocket::Options().unread_bytes_max,
                    std::uint32_t peers_max = ServerSocket::Options().peers_max) {

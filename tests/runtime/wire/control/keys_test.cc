@@ -10,7 +10,7 @@
 #include "runtime/core/hash.h"
 #include "runtime/os/file.h"
 #include "runtime/wire/control/address.h"
-#include "runtime/wire/control/key_table.h"
+#include "runtime/wire/control/authorized_keys.h"
 #include "tests/runtime/wire/control/scratch_folder.h"
 
 namespace patchbay::control {
@@ -277,7 +277,7 @@ TEST(Home, RenewedKeyTakesThePlaceOfTheOneBefore) {
   EXPECT_EQ(ReadKeyFile(request.path)->pair.public_key, second->pair.public_key);
 }
 
-TEST(KeyTable, OneBadFileFailsTheLoadByName) {
+TEST(AuthorizedKeys, OneBadFileFailsTheLoadByName) {
   const ScratchFolder folder;
   const auto home = Home::Open(folder.Path("home"));
   ASSERT_TRUE(home.ok());
@@ -289,7 +289,7 @@ TEST(KeyTable, OneBadFileFailsTheLoadByName) {
   EXPECT_NE(MessageOf(table.status()).find("bob"), std::string_view::npos);
 }
 
-TEST(KeyTable, FileWithAKeyOrAFolderThatCannotBeIsRefused) {
+TEST(AuthorizedKeys, FileWithAKeyOrAFolderThatCannotBeIsRefused) {
   const ScratchFolder folder;
   const auto home = Home::Open(folder.Path("home"));
   ASSERT_TRUE(home.ok());
@@ -306,7 +306,7 @@ TEST(KeyTable, FileWithAKeyOrAFolderThatCannotBeIsRefused) {
   EXPECT_FALSE(loads(StrCat(key, "write: [/data/../x]\n")));
 }
 
-TEST(KeyTable, HiddenFilesAreNotKeys) {
+TEST(AuthorizedKeys, HiddenFilesAreNotKeys) {
   const ScratchFolder folder;
   const auto home = Home::Open(folder.Path("home"));
   ASSERT_TRUE(home.ok());
@@ -315,17 +315,17 @@ TEST(KeyTable, HiddenFilesAreNotKeys) {
   EXPECT_TRUE(home->LoadKeys().ok());
 }
 
-TEST(KeyTable, HoldsTenThousandKeysAndNoMore) {
+TEST(AuthorizedKeys, HoldsTenThousandKeysAndNoMore) {
   std::vector<KnownKey> keys;
   for (std::size_t i = 0; i < kMaxKeys; ++i) {
     keys.push_back({.name = StrCat("n", i), .public_key = StrCat("k", i)});
   }
-  EXPECT_TRUE(KeyTable::Of(keys).ok());
+  EXPECT_TRUE(AuthorizedKeys::Of(keys).ok());
   keys.push_back({.name = "one", .public_key = "more"});
-  EXPECT_EQ(KeyTable::Of(keys).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(AuthorizedKeys::Of(keys).status().code(), absl::StatusCode::kResourceExhausted);
 }
 
-TEST(KeyTable, FileUnderAnotherNameIsRefused) {
+TEST(AuthorizedKeys, FileUnderAnotherNameIsRefused) {
   const ScratchFolder folder;
   const auto home = Home::Open(folder.Path("home"));
   ASSERT_TRUE(home.ok());
@@ -335,13 +335,15 @@ TEST(KeyTable, FileUnderAnotherNameIsRefused) {
   EXPECT_FALSE(home->LoadKeys().ok());
 }
 
-TEST(KeyTable, RepeatedNamesAndKeysAreRefused) {
+TEST(AuthorizedKeys, RepeatedNamesAndKeysAreRefused) {
   const std::string key = KeyPair::Generate().public_key;
   const std::string other = KeyPair::Generate().public_key;
   EXPECT_FALSE(
-      KeyTable::Of({{.name = "a", .public_key = key}, {.name = "b", .public_key = key}}).ok());
+      AuthorizedKeys::Of({{.name = "a", .public_key = key}, {.name = "b", .public_key = key}})
+          .ok());
   EXPECT_FALSE(
-      KeyTable::Of({{.name = "a", .public_key = key}, {.name = "a", .public_key = other}}).ok());
+      AuthorizedKeys::Of({{.name = "a", .public_key = key}, {.name = "a", .public_key = other}})
+          .ok());
 }
 
 TEST(Address, IsNumericOrAnAbstractSocket) {

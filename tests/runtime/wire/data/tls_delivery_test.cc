@@ -20,7 +20,7 @@
 #include "runtime/wire/data/remote_transports.h"
 #include "runtime/wire/data/remote_wire.h"
 #include "runtime/wire/data/tcp_socket.h"
-#include "runtime/wire/data/tls_door.h"
+#include "runtime/wire/data/tls_listener.h"
 #include "tests/runtime/wire/data/stream_fixture.h"
 
 namespace patchbay::data {
@@ -533,22 +533,22 @@ TEST(TlsSender, SendsNothingToAPeerThatDoesNotKnowTheKey) {
   impostor.join();
 }
 
-TEST(TlsDoor, ListensInTheRangeOfPortsAndOverIpv6) {
+TEST(TlsListener, ListensInTheRangeOfPortsAndOverIpv6) {
   auto context = TlsContext::Make(TlsContext::Side::kTrainer, *DeriveTlsKey(SecretOf(1), kTrainer));
   std::string taken;
   const UniqueFd holder = std::move(*ListenTcp("127.0.0.1", {}, &taken));
   const auto port = static_cast<std::uint16_t>(std::stoi(taken.substr(taken.find(':') + 1)));
-  TlsDoor::Options options;
+  TlsListener::Options options;
   options.address = "127.0.0.1";
   options.ports = {port, port};
   DroppedPeers dropped;
-  const auto none = TlsDoor::Open(
+  const auto none = TlsListener::Open(
       options, *context, [](auto) {}, dropped);
   EXPECT_TRUE(absl::IsResourceExhausted(none.status())) << none.status();
   EXPECT_NE(none.status().message().find(StrCat(port)), std::string::npos);
   options = {};
   options.address = "::1";
-  const auto v6 = TlsDoor::Open(
+  const auto v6 = TlsListener::Open(
       options, *context, [](auto) {}, dropped);
   if (!v6.ok()) GTEST_SKIP() << "this machine has no IPv6: " << v6.status();
   EXPECT_TRUE((*v6)->address().starts_with("[::1]:")) << (*v6)->address();

@@ -123,7 +123,7 @@ TEST_F(SlowStreams, APatchOfManyChunksKeepsTheLeaseOfItsShard) {
   ImageCache images(std::size_t{1} << 30, [](const std::string& path) { return OpenImage(path); });
   auto context = StreamContext::Build(described, images);
   ASSERT_TRUE(context.ok()) << context.status();
-  const auto shard = std::make_shared<ShardJob>(*context, FirstPatch(described));
+  const auto shard = std::make_shared<ShardWork>(*context, FirstPatch(described));
   FetchedPatch patch;
   SlowStorage::Begin(&shard->progress);
   const Status read = ReadPatch(

@@ -9,7 +9,7 @@
 #include "scheduler/core/lease_book.h"
 #include "scheduler/core/recovery.h"
 #include "scheduler/core/shard_leases.h"
-#include "scheduler/core/worker_roster.h"
+#include "scheduler/core/worker_table.h"
 #include "scheduler/policy/solo_deaths.h"
 
 namespace patchbay::scheduler {
@@ -17,14 +17,15 @@ namespace patchbay::scheduler {
 /// Invariants: a condemned or dead worker holds no lease; a condemned one is killed again and again
 /// until its end is proven; a death counts against what ran alone, and makes suspects of what ran
 /// together; of the one lane alone that it came from, where that is known.
-class WorkerFate {
+class WorkerLifecycle {
  public:
-  WorkerFate(const Turn& turn, const CoreOptions& options, JournalGate& gate, WorkerRoster& roster,
-             LeaseBook& book, Recovery& recovery, BatchDispatch& batch, ShardLeases& shards)
-      : turn_(turn),
+  WorkerLifecycle(const EventContext& event, const CoreOptions& options, JournalBarrier& barrier,
+                  WorkerTable& worker_table, LeaseBook& book, Recovery& recovery,
+                  BatchDispatch& batch, ShardLeases& shards)
+      : event_(event),
         options_(options),
-        gate_(gate),
-        roster_(roster),
+        barrier_(barrier),
+        worker_table_(worker_table),
         book_(book),
         recovery_(recovery),
         batch_(batch),
@@ -54,10 +55,10 @@ class WorkerFate {
   TimeMs ExpiryOf(const Worker& worker, const LeaseNumber& number) const;
   void SendKill(Worker& worker);
 
-  const Turn& turn_;
+  const EventContext& event_;
   const CoreOptions& options_;
-  JournalGate& gate_;
-  WorkerRoster& roster_;
+  JournalBarrier& barrier_;
+  WorkerTable& worker_table_;
   LeaseBook& book_;
   Recovery& recovery_;
   BatchDispatch& batch_;

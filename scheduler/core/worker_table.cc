@@ -1,4 +1,4 @@
-#include "scheduler/core/worker_roster.h"
+#include "scheduler/core/worker_table.h"
 
 #include <algorithm>
 #include <utility>
@@ -22,14 +22,14 @@ Resources ShardNeed(const Worker& worker) {
           worker.numerics == Numerics::kCuda ? std::min(worker.capacity.gpus, 1u) : 0, 0};
 }
 
-Node& WorkerRoster::NodeNamed(const std::string& name) {
+Node& WorkerTable::NodeNamed(const std::string& name) {
   const auto [it, fresh] = nodes_.try_emplace(name);
   it->second.name = name;
   if (fresh) Recall(it->second);
   return it->second;
 }
 
-void WorkerRoster::Recall(Node& node) {
+void WorkerTable::Recall(Node& node) {
   const auto former = std::find_if(forgotten_.begin(), forgotten_.end(),
                                    [&](const Forgotten& one) { return one.name == node.name; });
   if (former == forgotten_.end()) return;
@@ -38,7 +38,7 @@ void WorkerRoster::Recall(Node& node) {
   forgotten_.erase(former);
 }
 
-Worker& WorkerRoster::PlaceOn(Node& node, std::uint32_t index) {
+Worker& WorkerTable::PlaceOn(Node& node, std::uint32_t index) {
   const auto it = node.workers.find(index);
   if (it != node.workers.end()) return workers_[it->second];
   if (unused_.empty()) {
@@ -56,7 +56,7 @@ Worker& WorkerRoster::PlaceOn(Node& node, std::uint32_t index) {
   return worker;
 }
 
-void WorkerRoster::Forget(const std::string& name) {
+void WorkerTable::Forget(const std::string& name) {
   const auto node = nodes_.find(name);
   LeaveHost(node->second);
   Forgotten former{name, std::move(node->second.dead_incarnations),
@@ -75,43 +75,43 @@ void WorkerRoster::Forget(const std::string& name) {
   if (forgotten_.size() > kMaxForgottenNodes) forgotten_.pop_front();
 }
 
-void WorkerRoster::LeaveHost(const Node& node) {
+void WorkerTable::LeaveHost(const Node& node) {
   const auto host = hosts_.find(node.host_identity);
   if (host == hosts_.end()) return;
   host->second.erase(node.name);
   if (host->second.empty()) hosts_.erase(host);
 }
 
-void WorkerRoster::SetHost(Node& node, std::string&& host_identity) {
+void WorkerTable::SetHost(Node& node, std::string&& host_identity) {
   LeaveHost(node);
   node.host_identity = std::move(host_identity);
   hosts_[node.host_identity].insert(node.name);
 }
 
-const std::set<std::string>* WorkerRoster::NodesOnHost(const std::string& host_identity) const {
+const std::set<std::string>* WorkerTable::NodesOnHost(const std::string& host_identity) const {
   const auto host = hosts_.find(host_identity);
   return host == hosts_.end() ? nullptr : &host->second;
 }
 
-bool WorkerRoster::IsLocal(const Worker& worker, const protocol::TrainerEndpoint& trainer) const {
+bool WorkerTable::IsLocal(const Worker& worker, const protocol::TrainerEndpoint& trainer) const {
   const std::string& host = nodes_.at(worker.node).host_identity;
   return !host.empty() && host == trainer.host_identity;
 }
 
-bool WorkerRoster::IsSuspect(const Worker& worker) const {
+bool WorkerTable::IsSuspect(const Worker& worker) const {
   const Node& node = nodes_.at(worker.node);
-  return turn_.now - node.last_seen >= options_.suspect_ms ||
-         (worker.sends_heartbeats && turn_.now - worker.last_seen >= options_.suspect_ms);
+  return event_.now - node.last_seen >= options_.suspect_ms ||
+         (worker.sends_heartbeats && event_.now - worker.last_seen >= options_.suspect_ms);
 }
 
-bool WorkerRoster::CanLease(const Worker& worker) const {
+bool WorkerTable::CanLease(const Worker& worker) const {
   if (worker.state != WorkerState::kUp || worker.peer == 0) return false;
   const Node& node = nodes_.at(worker.node);
-  return worker.known_sequence <= gate_.durable() && node.registered && node.agent != 0 &&
+  return worker.known_sequence <= barrier_.durable() && node.registered && node.agent != 0 &&
          !node.draining && node.agent_incarnation == worker.agent_incarnation && !IsSuspect(worker);
 }
 
-bool WorkerRoster::NodeHasRoom(Worker& worker, const Resources& need) {
+bool WorkerTable::NodeHasRoom(Worker& worker, const Resources& need) {
   if (Fits(need, worker.assigned)) return true;
   Node& node = NodeOf(worker);
   const Resources then = Largest(worker.assigned, need);
@@ -129,13 +129,13 @@ bool WorkerRoster::NodeHasRoom(Worker& worker, const Resources& need) {
   return false;
 }
 
-std::uint64_t WorkerRoster::KeptForPlanning(const Node& node, const Worker& worker) {
+std::uint64_t WorkerTable::KeptForPlanning(const Node& node, const Worker& worker) {
   if (node.assigned.memory_bytes == worker.assigned.memory_bytes) return node.planning_bytes;
   return std::max(node.planning_bytes,
                   PlanningReserve(node.capacity.memory_bytes, node.workers.size()));
 }
 
-bool WorkerRoster::HasRoomToPlan(Worker& worker, const Resources& need) {
+bool WorkerTable::HasRoomToPlan(Worker& worker, const Resources& need) {
   Node& node = NodeOf(worker);
   const std::uint64_t then = std::max(
       {worker.planning_bytes, need.memory_bytes, PlanningReserve(worker.capacity.memory_bytes, 1)});
@@ -149,7 +149,7 @@ bool WorkerRoster::HasRoomToPlan(Worker& worker, const Resources& need) {
   return false;
 }
 
-void WorkerRoster::Reindex(Worker& worker) {
+void WorkerTable::Reindex(Worker& worker) {
   OpenKeys& keys = open_keys_[worker.id];
   const int kind = ClassOf(worker.numerics);
   const bool may = CanLease(worker) && !worker.solo && !worker.reserved;
@@ -174,7 +174,7 @@ void WorkerRoster::Reindex(Worker& worker) {
 }
 
 /// Whatever else it holds: planning waits for its own lane alone.
-void WorkerRoster::ReindexPlanning(const Worker& worker, bool may) {
+void WorkerTable::ReindexPlanning(const Worker& worker, bool may) {
   OpenKeys& keys = open_keys_[worker.id];
   const LaneLoad& lane = worker.planning;
   const bool room = may && QueueHasRoom(lane.tasks, lane.queued_us, 0);
@@ -185,16 +185,16 @@ void WorkerRoster::ReindexPlanning(const Worker& worker, bool may) {
   if (room) planning_open_.insert({lane.tasks, worker.id});
 }
 
-void WorkerRoster::ReindexNode(Node& node) {
+void WorkerTable::ReindexNode(Node& node) {
   for (const auto& [index, id] : node.workers) Reindex(workers_[id]);
 }
 
-Resources WorkerRoster::Occupied(const Worker& worker) const {
+Resources WorkerTable::Occupied(const Worker& worker) const {
   const Resources held = worker.work.occupancy.Occupied();
   return IsUnheard(worker) ? Largest(worker.assigned, held) : held;
 }
 
-std::uint64_t WorkerRoster::PlanningBytes(const Worker& worker) const {
+std::uint64_t WorkerTable::PlanningBytes(const Worker& worker) const {
   const std::uint64_t held = worker.planning.tasks == 0
                                  ? 0
                                  : std::max(worker.planning.occupancy.Occupied().memory_bytes,
@@ -202,7 +202,7 @@ std::uint64_t WorkerRoster::PlanningBytes(const Worker& worker) const {
   return IsUnheard(worker) ? std::max(worker.planning_bytes, held) : held;
 }
 
-void WorkerRoster::Reassign(Worker& worker) {
+void WorkerTable::Reassign(Worker& worker) {
   Node& node = NodeOf(worker);
   const Resources before = worker.assigned;
   const std::uint64_t planned = worker.planning_bytes;
@@ -221,13 +221,13 @@ void WorkerRoster::Reassign(Worker& worker) {
   for (const auto& [index, id] : node.workers) freed_.insert(id);
 }
 
-void WorkerRoster::Reserve(Worker& worker) {
+void WorkerTable::Reserve(Worker& worker) {
   reserved_ = worker.id;
   worker.reserved = true;
   Reindex(worker);
 }
 
-void WorkerRoster::Unreserve() {
+void WorkerTable::Unreserve() {
   if (reserved_ == kNoWorker) return;
   Worker& worker = workers_[reserved_];
   reserved_ = kNoWorker;
@@ -236,7 +236,7 @@ void WorkerRoster::Unreserve() {
   freed_.insert(worker.id);
 }
 
-void WorkerRoster::ReleaseDead(Worker& worker) {
+void WorkerTable::ReleaseDead(Worker& worker) {
   if (reserved_ == worker.id) reserved_ = kNoWorker;
   worker.reserved = false;
 }

@@ -13,7 +13,7 @@
 #include "scheduler/core/stream_book.h"
 #include "scheduler/core/stream_dispatch.h"
 #include "scheduler/core/trainer_slots.h"
-#include "scheduler/core/worker_fate.h"
+#include "scheduler/core/worker_lifecycle.h"
 #include "scheduler/state/dropped_peers.h"
 
 namespace patchbay::scheduler {
@@ -21,23 +21,23 @@ namespace patchbay::scheduler {
 /// The tables of everything that a stream takes.
 struct StreamParts {
   Peers& peers;
-  WorkerRoster& roster;
+  WorkerTable& worker_table;
   LeaseBook& book;
   Recovery& recovery;
   StreamBook& streams;
   ShardLeases& shards;
   TrainerSlots& slots;
   StreamDispatch& dispatch;
-  WorkerFate& fate;
+  WorkerLifecycle& lifecycle;
 };
 
 /// Takes the messages about streams. It owns no table but that of dropped peers: it checks who
 /// speaks, opens and ends streams in the stream book, and hands what is said of slots and shards
 /// on.
-class StreamDesk {
+class StreamHandler {
  public:
-  StreamDesk(const Turn& turn, const CoreOptions& options, JournalGate& gate, JobLogs& logs,
-             const StreamParts& parts);
+  StreamHandler(const EventContext& event, const CoreOptions& options, JournalBarrier& barrier,
+                JobLogs& logs, const StreamParts& parts);
 
   void On(const Request& request, protocol::AttachTrainer&& message);
   void On(const Request& request, protocol::AnnounceSlots&& message);
@@ -91,20 +91,20 @@ class StreamDesk {
   void TickWait(Stream& stream);
   void TickRevoking(Lease& lease);
 
-  const Turn& turn_;
+  const EventContext& event_;
   const CoreOptions& options_;
-  JournalGate& gate_;
+  JournalBarrier& barrier_;
   JobTable& table_;
   JobLogs& logs_;
   Peers& peers_;
-  WorkerRoster& roster_;
+  WorkerTable& worker_table_;
   LeaseBook& book_;
   Recovery& recovery_;
   StreamBook& streams_;
   ShardLeases& shards_;
   TrainerSlots& slots_;
   StreamDispatch& dispatch_;
-  WorkerFate& fate_;
+  WorkerLifecycle& lifecycle_;
   DroppedPeers dropped_peers_;
 };
 

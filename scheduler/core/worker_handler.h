@@ -10,27 +10,28 @@
 #include "scheduler/core/peers.h"
 #include "scheduler/core/recovery.h"
 #include "scheduler/core/stream_book.h"
-#include "scheduler/core/worker_fate.h"
+#include "scheduler/core/worker_lifecycle.h"
 
 namespace patchbay::scheduler {
 
 /// Takes the messages of agents and workers but those about shards and streams. It owns no table:
-/// it checks who speaks, and changes those of the roster, the recovery and the dispatch parts.
-class WorkerDesk {
+/// it checks who speaks, and changes those of the worker_table, the recovery and the dispatch
+/// parts.
+class WorkerHandler {
  public:
-  WorkerDesk(const Turn& turn, const CoreOptions& options, JournalGate& gate, Peers& peers,
-             WorkerRoster& roster, LeaseBook& book, Recovery& recovery, BatchDispatch& batch,
-             StreamBook& streams, WorkerFate& fate)
-      : turn_(turn),
+  WorkerHandler(const EventContext& event, const CoreOptions& options, JournalBarrier& barrier,
+                Peers& peers, WorkerTable& worker_table, LeaseBook& book, Recovery& recovery,
+                BatchDispatch& batch, StreamBook& streams, WorkerLifecycle& lifecycle)
+      : event_(event),
         options_(options),
-        gate_(gate),
+        barrier_(barrier),
         peers_(peers),
-        roster_(roster),
+        worker_table_(worker_table),
         book_(book),
         recovery_(recovery),
         batch_(batch),
         streams_(streams),
-        fate_(fate) {}
+        lifecycle_(lifecycle) {}
 
   void On(const Request& request, protocol::RegisterAgent&& message);
   void On(const Request& request, protocol::RegisterWorker&& message);
@@ -60,16 +61,16 @@ class WorkerDesk {
   /// More may be leased than before.
   void LookAgain();
 
-  const Turn& turn_;
+  const EventContext& event_;
   const CoreOptions& options_;
-  JournalGate& gate_;
+  JournalBarrier& barrier_;
   Peers& peers_;
-  WorkerRoster& roster_;
+  WorkerTable& worker_table_;
   LeaseBook& book_;
   Recovery& recovery_;
   BatchDispatch& batch_;
   StreamBook& streams_;
-  WorkerFate& fate_;
+  WorkerLifecycle& lifecycle_;
 };
 
 }  // namespace patchbay::scheduler

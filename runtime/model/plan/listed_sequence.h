@@ -30,7 +30,7 @@ std::string EncodeListedRuns(std::span<const ListedRun> runs);
 StatusOr<std::vector<ListedRun>> DecodeListedRuns(std::string_view text);
 
 /// The place of every patch of a sequential epoch. Immutable.
-class ListedOrder {
+class ListedSequence {
  public:
   /// How many places an image lists, and how many of them an epoch has.
   struct Count {
@@ -45,8 +45,9 @@ class ListedOrder {
   /// image with fewer taken than listed, `seed` chooses which: the same in every epoch, in the
   /// table's order. nullopt where that is every place, image by image. InvalidArgument when the
   /// runs are not all places of the images.
-  static StatusOr<std::optional<ListedOrder>> Of(std::span<const ListedRun> runs,
-                                                 std::span<const Count> counts, std::uint64_t seed);
+  static StatusOr<std::optional<ListedSequence>> Of(std::span<const ListedRun> runs,
+                                                    std::span<const Count> counts,
+                                                    std::uint64_t seed);
 
   /// Requires an ordinal below the sum of the places taken. Logarithmic in the runs.
   Place At(std::uint64_t ordinal) const;

@@ -1,4 +1,4 @@
-#include "runtime/model/plan/ring_room.h"
+#include "runtime/model/plan/ring_size.h"
 
 #include "runtime/core/strings.h"
 
@@ -12,7 +12,7 @@ std::uint64_t BytesOf(std::uint64_t slot_bytes, std::uint32_t slots) {
 
 }  // namespace
 
-Status CheckRingFits(const RingSize& ring, const MemoryRoom& room) {
+Status CheckRingFits(const RingSize& ring, const MemoryBudget& room) {
   const std::uint64_t bytes = BytesOf(ring.slot_bytes, ring.slots);
   if (CheckMemoryFits("", bytes, room).ok()) return absl::OkStatus();
   const std::uint32_t fewest = ring.slots - (ring.prefetch > 1 ? ring.prefetch - 1 : 0);

@@ -1,5 +1,5 @@
 // A ring that does not fit is refused before a page of it is taken, with the key to change.
-#include "runtime/model/plan/ring_room.h"
+#include "runtime/model/plan/ring_size.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

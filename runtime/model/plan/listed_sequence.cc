@@ -1,4 +1,4 @@
-#include "runtime/model/plan/listed_order.h"
+#include "runtime/model/plan/listed_sequence.h"
 
 #include <algorithm>
 #include <iterator>
@@ -17,7 +17,7 @@ Status Wrong(const char* cause) {
 }
 
 /// Image after image, and which of them have no run.
-std::vector<ListedRun> ByImage(std::span<const ListedOrder::Count> counts) {
+std::vector<ListedRun> ByImage(std::span<const ListedSequence::Count> counts) {
   std::vector<ListedRun> runs;
   for (std::size_t i = 0; i < counts.size(); ++i) {
     if (counts[i].listed == 0) continue;
@@ -26,13 +26,13 @@ std::vector<ListedRun> ByImage(std::span<const ListedOrder::Count> counts) {
   return runs;
 }
 
-Status CheckRuns(std::span<const ListedRun> runs, std::span<const ListedOrder::Count> counts) {
+Status CheckRuns(std::span<const ListedRun> runs, std::span<const ListedSequence::Count> counts) {
   std::vector<std::uint64_t> listed(counts.size());
   for (const ListedRun& run : runs) {
     if (run.image >= counts.size()) return Wrong("an image that is not there");
     listed[run.image] += run.places;
   }
-  const auto is_all = [](std::uint64_t sum, const ListedOrder::Count& count) {
+  const auto is_all = [](std::uint64_t sum, const ListedSequence::Count& count) {
     return sum == count.listed && count.taken <= count.listed;
   };
   if (std::equal(listed.begin(), listed.end(), counts.begin(), is_all)) return absl::OkStatus();
@@ -40,7 +40,7 @@ Status CheckRuns(std::span<const ListedRun> runs, std::span<const ListedOrder::C
 }
 
 /// Numbers of the places that an epoch has of an image, rising.
-std::vector<std::uint32_t> Choose(std::uint64_t seed, const ListedOrder::Count& count) {
+std::vector<std::uint32_t> Choose(std::uint64_t seed, const ListedSequence::Count& count) {
   std::vector<std::uint32_t> chosen;
   for (std::uint64_t i = 0; i < count.taken; ++i) {
     chosen.push_back(static_cast<std::uint32_t>(Permute({seed, 0}, count.listed, i)));
@@ -86,9 +86,9 @@ StatusOr<std::vector<ListedRun>> DecodeListedRuns(std::string_view text) {
   return runs;
 }
 
-StatusOr<std::optional<ListedOrder>> ListedOrder::Of(std::span<const ListedRun> runs,
-                                                     std::span<const Count> counts,
-                                                     std::uint64_t seed) {
+StatusOr<std::optional<ListedSequence>> ListedSequence::Of(std::span<const ListedRun> runs,
+                                                           std::span<const Count> counts,
+                                                           std::uint64_t seed) {
   std::vector<ListedRun> by_image;
   if (runs.empty()) {
     by_image = ByImage(counts);
@@ -100,7 +100,7 @@ StatusOr<std::optional<ListedOrder>> ListedOrder::Of(std::span<const ListedRun> 
       std::adjacent_find(runs.begin(), runs.end(), goes_back) == runs.end() &&
       std::all_of(counts.begin(), counts.end(), [](const Count& c) { return c.taken == c.listed; });
   if (in_order) return std::nullopt;
-  ListedOrder order;
+  ListedSequence order;
   order.text_ = EncodeListedRuns(runs);
   order.chosen_.resize(counts.size());
   order.last_.resize(counts.size());
@@ -118,7 +118,7 @@ StatusOr<std::optional<ListedOrder>> ListedOrder::Of(std::span<const ListedRun> 
 }
 
 /// The places of a run that are taken; `number` counts the image's places before it.
-void ListedOrder::Add(std::uint32_t image, std::uint32_t number, std::uint32_t places) {
+void ListedSequence::Add(std::uint32_t image, std::uint32_t number, std::uint32_t places) {
   const std::vector<std::uint32_t>& chosen = chosen_[image];
   const auto rank = [&](std::uint32_t at) {
     if (chosen.empty()) return std::min(at, taken_[image]);
@@ -134,7 +134,7 @@ void ListedOrder::Add(std::uint32_t image, std::uint32_t number, std::uint32_t p
   last_[image] = patches_ - 1;
 }
 
-ListedOrder::Place ListedOrder::At(std::uint64_t ordinal) const {
+ListedSequence::Place ListedSequence::At(std::uint64_t ordinal) const {
   const auto after = std::upper_bound(
       stretches_.begin(), stretches_.end(), ordinal,
       [](std::uint64_t at, const Stretch& stretch) { return at < stretch.ordinal; });
@@ -144,12 +144,12 @@ ListedOrder::Place ListedOrder::At(std::uint64_t ordinal) const {
   return {stretch.image, chosen.empty() ? number : chosen[number]};
 }
 
-std::optional<std::uint64_t> ListedOrder::LastOf(std::uint32_t image) const {
+std::optional<std::uint64_t> ListedSequence::LastOf(std::uint32_t image) const {
   if (taken_[image] == 0) return std::nullopt;
   return last_[image];
 }
 
-std::vector<std::uint64_t> ListedOrder::RunLengths() const {
+std::vector<std::uint64_t> ListedSequence::RunLengths() const {
   std::vector<std::uint64_t> lengths;
   for (std::size_t i = 0; i < stretches_.size(); ++i) {
     const std::uint64_t end = i + 1 < stretches_.size() ? stretches_[i + 1].ordinal : patches_;

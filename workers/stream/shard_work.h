@@ -25,9 +25,9 @@ struct StageClock {
 
 /// Shared by the stages that work on its patches; the stage that ends its last patch passes it on.
 /// Thread-safe.
-class ShardJob {
+class ShardWork {
  public:
-  ShardJob(std::shared_ptr<StreamContext> context, const protocol::ShardLease& lease)
+  ShardWork(std::shared_ptr<StreamContext> context, const protocol::ShardLease& lease)
       : context_(std::move(context)), lease_(lease), unfinished_(lease.grant.count) {}
 
   StreamContext& context() const { return *context_; }

@@ -23,7 +23,7 @@ inline constexpr std::size_t kMaxUnproven = 64;
 inline constexpr std::int64_t kProofDeadlineMs = 5'000;
 
 /// Listens, and hands over connections whose peer has the key.
-class TlsDoor {
+class TlsListener {
  public:
   struct Options {
     std::string address;  ///< numeric, of this node
@@ -33,11 +33,11 @@ class TlsDoor {
   /// Called on the door's thread; takes the connection, or lets it go.
   using Admit = std::function<void(std::unique_ptr<TlsChannel>)>;
   /// `dropped` takes those that ended without a proof; it must outlive the door.
-  static StatusOr<std::unique_ptr<TlsDoor>> Open(const Options& options,
-                                                 std::shared_ptr<const TlsContext> context,
-                                                 Admit admit, DroppedPeers& dropped);
+  static StatusOr<std::unique_ptr<TlsListener>> Open(const Options& options,
+                                                     std::shared_ptr<const TlsContext> context,
+                                                     Admit admit, DroppedPeers& dropped);
   /// Closes what is unproven and joins the thread.
-  ~TlsDoor();
+  ~TlsListener();
 
   /// "ip:port".
   const std::string& address() const { return address_; }
@@ -49,8 +49,8 @@ class TlsDoor {
     std::int64_t deadline_ms = 0;
     short wait_events = 0;
   };
-  TlsDoor(const Options& options, std::shared_ptr<const TlsContext> context, Admit admit,
-          DroppedPeers& dropped)
+  TlsListener(const Options& options, std::shared_ptr<const TlsContext> context, Admit admit,
+              DroppedPeers& dropped)
       : options_(options),
         context_(std::move(context)),
         admit_(std::move(admit)),

@@ -13,17 +13,18 @@
 
 namespace patchbay::cli {
 
-Status RecordOrder(const client::Environment& environment, const protocol::JobRow& job,
-                   const SlideOrder& order);
+Status RecordRequest(const client::Environment& environment, const protocol::JobRow& job,
+                     const SlideJobRequest& order);
 
 /// The job among `jobs` that goes on and was asked for exactly what `order` asks for, by a command
 /// of this home that has ended since: its order is recorded anew, for this process. Nothing when
 /// there is none, and for a command that still lives.
 std::optional<JobId> JobToJoin(const client::Environment& environment,
-                               const std::vector<protocol::JobRow>& jobs, const SlideOrder& order);
+                               const std::vector<protocol::JobRow>& jobs,
+                               const SlideJobRequest& order);
 
 /// Nothing for another kind of job, and for one that another user or machine submitted.
-std::optional<SlideOrder> RecordedOrder(const client::Environment& environment,
-                                        const protocol::JobRow& job);
+std::optional<SlideJobRequest> RecordedRequest(const client::Environment& environment,
+                                               const protocol::JobRow& job);
 
 }  // namespace patchbay::cli

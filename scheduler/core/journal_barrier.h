@@ -1,5 +1,5 @@
-// The journal gate: the durable state, the records that change it, and what waits until they are on
-// disk. Private to scheduler/core.
+// The journal barrier: the durable state, the records that change it, and what waits until they are
+// on disk. Private to scheduler/core.
 #pragma once
 
 #include <deque>
@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "scheduler/core/turn.h"
+#include "scheduler/core/event_context.h"
 #include "scheduler/state/cluster_table.h"
 #include "scheduler/state/job_table.h"
 
@@ -20,7 +20,7 @@ namespace patchbay::scheduler {
 ///
 /// Invariants: durable <= last; whatever waits does so for a record after the durable one and no
 /// later than the last, in rising order; a peer's answers leave in the order they were made.
-class JournalGate {
+class JournalBarrier {
  public:
   /// What the last records made possible, once they are durable.
   struct Released {
@@ -30,8 +30,8 @@ class JournalGate {
   using OnEffects = std::function<void(Effects&)>;
 
   /// `on_effects` is called within Emit with what the record led to.
-  JournalGate(const Turn& turn, OnEffects on_effects)
-      : turn_(turn), on_effects_(std::move(on_effects)) {}
+  JournalBarrier(const EventContext& event, OnEffects on_effects)
+      : event_(event), on_effects_(std::move(on_effects)) {}
 
   Status LoadSnapshot(std::uint64_t sequence, std::string_view snapshot);
   Status Replay(std::uint64_t sequence, std::string_view record);
@@ -68,7 +68,7 @@ class JournalGate {
   Status Check() const;
 
  private:
-  const Turn& turn_;
+  const EventContext& event_;
   const OnEffects on_effects_;
   JobTable table_;
   std::uint64_t last_ = 0, durable_ = 0, start_ = 0;

@@ -1,4 +1,4 @@
-#include "scheduler/core/journal_gate.h"
+#include "scheduler/core/journal_barrier.h"
 
 #include <algorithm>
 
@@ -18,13 +18,13 @@ bool WaitsInOrder(const std::deque<std::pair<std::uint64_t, Held>>& held, std::u
 
 }  // namespace
 
-Status JournalGate::LoadSnapshot(std::uint64_t sequence, std::string_view snapshot) {
+Status JournalBarrier::LoadSnapshot(std::uint64_t sequence, std::string_view snapshot) {
   PB_RETURN_IF_ERROR(table_.Decode(snapshot));
   last_ = durable_ = sequence;
   return absl::OkStatus();
 }
 
-Status JournalGate::Replay(std::uint64_t sequence, std::string_view record) {
+Status JournalBarrier::Replay(std::uint64_t sequence, std::string_view record) {
   if (sequence != last_ + 1) {
     return absl::DataLossError(
         StrCat("replay journal: record ", last_ + 1, " is missing (next is ", sequence, ")"));
@@ -39,49 +39,49 @@ Status JournalGate::Replay(std::uint64_t sequence, std::string_view record) {
   return absl::OkStatus();
 }
 
-void JournalGate::SkipLost(std::uint64_t records) { table_.SkipLost(records); }
+void JournalBarrier::SkipLost(std::uint64_t records) { table_.SkipLost(records); }
 
-void JournalGate::Start() {
+void JournalBarrier::Start() {
   Emit(StartRecord{table_.incarnation() + 1});
   start_ = last_;
 }
 
-void JournalGate::Emit(RecordBody&& body) {
-  Record record{turn_.wall, std::move(body)};
-  turn_.out->records.push_back({++last_, EncodeRecord(record)});
+void JournalBarrier::Emit(RecordBody&& body) {
+  Record record{event_.wall, std::move(body)};
+  event_.out->records.push_back({++last_, EncodeRecord(record)});
   Effects effects;
   const Status applied = table_.Apply(std::move(record), effects);
   PB_CHECK(applied.ok());
   on_effects_(effects);
 }
 
-void JournalGate::Send(PeerId peer, std::uint64_t request_id, protocol::Body&& body) {
-  if (peer != 0) turn_.out->sends.push_back({peer, request_id, std::move(body)});
+void JournalBarrier::Send(PeerId peer, std::uint64_t request_id, protocol::Body&& body) {
+  if (peer != 0) event_.out->sends.push_back({peer, request_id, std::move(body)});
 }
 
-void JournalGate::SendDurable(PeerId peer, std::uint64_t request_id, protocol::Body&& body) {
+void JournalBarrier::SendDurable(PeerId peer, std::uint64_t request_id, protocol::Body&& body) {
   if (peer == 0 || durable_ >= last_) return Send(peer, request_id, std::move(body));
   sends_.emplace_back(last_, SendAction{peer, request_id, std::move(body)});
 }
 
-void JournalGate::Answer(const Request& request, protocol::Body&& body) {
+void JournalBarrier::Answer(const Request& request, protocol::Body&& body) {
   SendDurable(request.peer, request.request_id, std::move(body));
 }
 
-void JournalGate::Refuse(const Request& request, const Status& status) {
+void JournalBarrier::Refuse(const Request& request, const Status& status) {
   Answer(request, protocol::RequestFailed{
                       {static_cast<std::int32_t>(status.code()), std::string(MessageOf(status))}});
 }
 
-void JournalGate::Hold(const TaskId& task) {
+void JournalBarrier::Hold(const TaskId& task) {
   tasks_.emplace_back(last_, task);
   if (Task* const held = table_.Find(task); held != nullptr) held->runnable_from = last_;
 }
 
-JournalGate::Released JournalGate::Release(std::uint64_t sequence) {
+JournalBarrier::Released JournalBarrier::Release(std::uint64_t sequence) {
   durable_ = std::max(durable_, std::min(sequence, last_));
   while (!sends_.empty() && sends_.front().first <= durable_) {
-    turn_.out->sends.push_back(std::move(sends_.front().second));
+    event_.out->sends.push_back(std::move(sends_.front().second));
     sends_.pop_front();
   }
   Released released;
@@ -94,7 +94,7 @@ JournalGate::Released JournalGate::Release(std::uint64_t sequence) {
   return released;
 }
 
-Status JournalGate::Check() const {
+Status JournalBarrier::Check() const {
   if (durable_ > last_) return Broken("more records are durable than there are");
   if (!WaitsInOrder(sends_, durable_, last_) || !WaitsInOrder(tasks_, durable_, last_) ||
       !WaitsInOrder(workers_, durable_, last_)) {

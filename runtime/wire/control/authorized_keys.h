@@ -25,13 +25,13 @@ struct KnownKey {
 };
 
 /// The keys of one cluster at one moment. Immutable once loaded; a reload makes another one.
-class KeyTable {
+class AuthorizedKeys {
  public:
-  KeyTable() = default;
+  AuthorizedKeys() = default;
   /// Reads every `NAME.yaml` of the folder; one bad file fails the load, naming it.
-  static StatusOr<KeyTable> Load(const std::string& folder);
+  static StatusOr<AuthorizedKeys> Load(const std::string& folder);
   /// From a list, for tests. InvalidArgument on a repeated name or public key.
-  static StatusOr<KeyTable> Of(std::vector<KnownKey> keys);
+  static StatusOr<AuthorizedKeys> Of(std::vector<KnownKey> keys);
 
   /// By public key (Z85); nullptr when unknown. Revoked keys are found too.
   const KnownKey* FindByPublicKey(std::string_view public_key) const;
@@ -81,7 +81,7 @@ class Home {
   StatusOr<KeyFile> RenewKey(const NewKeyRequest& request) const;
   /// Marks it revoked. The scheduler acts on it when told to reload. NotFound for an unknown name.
   Status Revoke(const std::string& name) const;
-  StatusOr<KeyTable> LoadKeys() const;
+  StatusOr<AuthorizedKeys> LoadKeys() const;
 
  private:
   explicit Home(std::string folder) : folder_(std::move(folder)) {}

@@ -9,23 +9,23 @@
 
 #include "scheduler/core/job_logs.h"
 #include "scheduler/core/lease_book.h"
-#include "scheduler/core/stream_desk.h"
+#include "scheduler/core/stream_handler.h"
 
 namespace patchbay::scheduler {
 
 /// Takes the messages about jobs, and asks the host for what only it can do. It owns no table; of a
 /// job it shows nothing to a key that may not see it.
-class JobDesk {
+class JobHandler {
  public:
-  JobDesk(const Turn& turn, const CoreOptions& options, JournalGate& gate, JobLogs& logs,
-          const WorkerRoster& roster, const LeaseBook& book, const Recovery& recovery,
-          StreamDesk& streams)
-      : turn_(turn),
+  JobHandler(const EventContext& event, const CoreOptions& options, JournalBarrier& barrier,
+             JobLogs& logs, const WorkerTable& worker_table, const LeaseBook& book,
+             const Recovery& recovery, StreamHandler& streams)
+      : event_(event),
         options_(options),
-        gate_(gate),
-        table_(gate.table()),
+        barrier_(barrier),
+        table_(barrier.table()),
         logs_(logs),
-        roster_(roster),
+        worker_table_(worker_table),
         book_(book),
         recovery_(recovery),
         streams_(streams) {}
@@ -49,15 +49,15 @@ class JobDesk {
   protocol::NodeRow RowOf(const Node& node) const;
   protocol::WorkerRow RowOf(const Worker& worker) const;
 
-  const Turn& turn_;
+  const EventContext& event_;
   const CoreOptions& options_;
-  JournalGate& gate_;
+  JournalBarrier& barrier_;
   JobTable& table_;
   JobLogs& logs_;
-  const WorkerRoster& roster_;
+  const WorkerTable& worker_table_;
   const LeaseBook& book_;
   const Recovery& recovery_;
-  StreamDesk& streams_;
+  StreamHandler& streams_;
 };
 
 }  // namespace patchbay::scheduler

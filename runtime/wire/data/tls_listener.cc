@@ -1,4 +1,4 @@
-#include "runtime/wire/data/tls_door.h"
+#include "runtime/wire/data/tls_listener.h"
 
 #include <algorithm>
 #include <bit>
@@ -20,11 +20,11 @@ constexpr std::int64_t kFullPauseMs = 100;  ///< until a descriptor may be free 
 
 }  // namespace
 
-StatusOr<std::unique_ptr<TlsDoor>> TlsDoor::Open(const Options& options,
-                                                 std::shared_ptr<const TlsContext> context,
-                                                 Admit admit, DroppedPeers& dropped) {
-  std::unique_ptr<TlsDoor> door(
-      new TlsDoor(options, std::move(context), std::move(admit), dropped));
+StatusOr<std::unique_ptr<TlsListener>> TlsListener::Open(const Options& options,
+                                                         std::shared_ptr<const TlsContext> context,
+                                                         Admit admit, DroppedPeers& dropped) {
+  std::unique_ptr<TlsListener> door(
+      new TlsListener(options, std::move(context), std::move(admit), dropped));
   PB_ASSIGN_OR_RETURN(door->listener_, ListenTcp(options.address, options.ports, &door->address_));
   door->stop_ = UniqueFd(eventfd(0, EFD_CLOEXEC));
   if (!door->stop_.valid()) return FromErrno("open", "event descriptor", errno);
@@ -32,13 +32,13 @@ StatusOr<std::unique_ptr<TlsDoor>> TlsDoor::Open(const Options& options,
   return door;
 }
 
-TlsDoor::~TlsDoor() {
+TlsListener::~TlsListener() {
   if (!thread_.joinable()) return;
   eventfd_write(stop_.get(), 1);
   thread_.join();
 }
 
-void TlsDoor::Run() {
+void TlsListener::Run() {
   while (Wait()) {
     const std::int64_t now = SteadyNowMs();
     for (auto it = unproven_.begin(); it != unproven_.end();) {
@@ -54,7 +54,7 @@ void TlsDoor::Run() {
 }
 
 /// Until something can move. Marks whose turn it is by wait_events = 0. False at the end.
-bool TlsDoor::Wait() {
+bool TlsListener::Wait() {
   std::vector<pollfd> watched = {{stop_.get(), POLLIN, 0}};
   watched.push_back({is_full_ ? -1 : listener_.get(), POLLIN, 0});
   std::int64_t until = is_full_ ? SteadyNowMs() + kFullPauseMs : INT64_MAX;
@@ -75,7 +75,7 @@ bool TlsDoor::Wait() {
   return true;
 }
 
-void TlsDoor::AcceptWaiting() {
+void TlsListener::AcceptWaiting() {
   for (int i = 0; i < kAcceptedAtOnce; ++i) {
     StatusOr<UniqueFd> socket = AcceptTcp(listener_.get());
     if (absl::IsNotFound(socket.status())) return;
@@ -90,7 +90,7 @@ void TlsDoor::AcceptWaiting() {
   }
 }
 
-void TlsDoor::Step(std::list<Unproven>::iterator at) {
+void TlsListener::Step(std::list<Unproven>::iterator at) {
   const StatusOr<bool> proven = at->channel->Handshake();
   if (!proven.ok()) return Drop(at, MessageOf(proven.status()));
   at->wait_events = at->channel->wait_events();
@@ -101,7 +101,7 @@ void TlsDoor::Step(std::list<Unproven>::iterator at) {
 }
 
 /// A scan must not fill the log: the 1st, 2nd, 4th, 8th ... is told.
-void TlsDoor::Drop(std::list<Unproven>::iterator at, std::string_view cause) {
+void TlsListener::Drop(std::list<Unproven>::iterator at, std::string_view cause) {
   const std::string& peer = at->peer;
   const std::uint64_t count = dropped_.Count(peer, cause);
   if (std::has_single_bit(count)) {

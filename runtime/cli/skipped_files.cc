@@ -1,4 +1,4 @@
-#include "runtime/cli/passed_over.h"
+#include "runtime/cli/skipped_files.h"
 
 #include <cstdint>
 
@@ -7,7 +7,7 @@
 
 namespace patchbay::cli {
 
-std::string PassedOverText(const Json& passed_over) {
+std::string SkippedText(const Json& passed_over) {
   FilesByKind files;
   for (const auto& [kind, count] : passed_over.items()) {
     if (count.is_number_integer()) files[kind] = count.get<std::int64_t>();
@@ -15,12 +15,12 @@ std::string PassedOverText(const Json& passed_over) {
   return TextOf(files);
 }
 
-void SayPassedOver(Terminal& terminal, const Json& passed_over) {
-  const std::string text = PassedOverText(passed_over);
+void PrintSkipped(Terminal& terminal, const Json& passed_over) {
+  const std::string text = SkippedText(passed_over);
   if (!text.empty()) terminal.Say(StrCat("passed over: ", text));
 }
 
-Json PassedOverOf(const Json& result) {
+Json SkippedOf(const Json& result) {
   const auto found = result.is_object() ? result.find("passed_over") : result.end();
   if (!result.is_object() || found == result.end() || !found->is_object()) return Json::object();
   return *found;

@@ -1,4 +1,4 @@
-#include "scheduler/core/stream_desk.h"
+#include "scheduler/core/stream_handler.h"
 
 #include <algorithm>
 #include <utility>
@@ -48,38 +48,38 @@ std::size_t EndpointBytes(const Stream& stream, const protocol::AttachTrainer& m
 
 }  // namespace
 
-StreamDesk::StreamDesk(const Turn& turn, const CoreOptions& options, JournalGate& gate,
-                       JobLogs& logs, const StreamParts& parts)
-    : turn_(turn),
+StreamHandler::StreamHandler(const EventContext& event, const CoreOptions& options,
+                             JournalBarrier& barrier, JobLogs& logs, const StreamParts& parts)
+    : event_(event),
       options_(options),
-      gate_(gate),
-      table_(gate.table()),
+      barrier_(barrier),
+      table_(barrier.table()),
       logs_(logs),
       peers_(parts.peers),
-      roster_(parts.roster),
+      worker_table_(parts.worker_table),
       book_(parts.book),
       recovery_(parts.recovery),
       streams_(parts.streams),
       shards_(parts.shards),
       slots_(parts.slots),
       dispatch_(parts.dispatch),
-      fate_(parts.fate) {}
+      lifecycle_(parts.lifecycle) {}
 
 /// The attached trainer that this connection is; null, and refused, when it is none.
-Trainer* StreamDesk::TrainerOf(const Request& request, JobId stream, std::uint32_t rank) {
+Trainer* StreamHandler::TrainerOf(const Request& request, JobId stream, std::uint32_t rank) {
   Trainer* trainer = streams_.Find(RankId{stream, rank});
   if (trainer == nullptr || trainer->peer != request.peer ||
       trainer->state == TrainerState::kForgotten) {
-    gate_.Refuse(request,
-                 absl::FailedPreconditionError("receive message: attach to the stream first"));
+    barrier_.Refuse(request,
+                    absl::FailedPreconditionError("receive message: attach to the stream first"));
     return nullptr;
   }
-  trainer->last_seen = turn_.now;
+  trainer->last_seen = event_.now;
   if (trainer->state == TrainerState::kSuspended) trainer->state = TrainerState::kAttached;
   return trainer;
 }
 
-StatusOr<Stream*> StreamDesk::Open(JobId id) {
+StatusOr<Stream*> StreamHandler::Open(JobId id) {
   const Job* job = table_.Find(id);
   if (job == nullptr || !job->IsStream()) {
     return absl::NotFoundError(StrCat("open stream: ", id, ": no such stream job"));
@@ -94,7 +94,7 @@ StatusOr<Stream*> StreamDesk::Open(JobId id) {
   Stream stream;
   stream.job = id;
   stream.priority = job->priority;
-  stream.empty_since = turn_.now;
+  stream.empty_since = event_.now;
   Status status = ReadStreamPlan(job->tasks.back().result, job->world_size, stream);
   if (status.ok() && streams_.streams().size() >= kMaxStreams) {
     status = absl::ResourceExhaustedError(StrCat("open stream: ", id, ": too many streams"));
@@ -106,8 +106,8 @@ StatusOr<Stream*> StreamDesk::Open(JobId id) {
   return &streams_.streams().emplace(id, std::move(stream)).first->second;
 }
 
-Status StreamDesk::CheckAttach(const Request& request, const protocol::AttachTrainer& message,
-                               const Stream& stream) const {
+Status StreamHandler::CheckAttach(const Request& request, const protocol::AttachTrainer& message,
+                                  const Stream& stream) const {
   const auto refuse = [&](std::string_view cause) {
     return absl::InvalidArgumentError(StrCat("attach trainer: stream ", stream.job, ": ", cause));
   };
@@ -146,7 +146,8 @@ Status StreamDesk::CheckAttach(const Request& request, const protocol::AttachTra
 
 /// A rank's first attach names the job's start, or the ranks would not see the same batches; a
 /// later one goes on from where it was. After a restart nobody here knows who was there before.
-Status StreamDesk::CheckStart(const protocol::AttachTrainer& message, const Stream& stream) const {
+Status StreamHandler::CheckStart(const protocol::AttachTrainer& message,
+                                 const Stream& stream) const {
   const Position first{message.first_epoch, message.first_batch};
   const Position start = stream.start.value_or(first);
   const bool first_attach =
@@ -158,11 +159,11 @@ Status StreamDesk::CheckStart(const protocol::AttachTrainer& message, const Stre
                                               start.epoch, ", batch ", start.batch));
 }
 
-Status StreamDesk::CheckHost(const protocol::TrainerEndpoint& endpoint, JobId stream) const {
+Status StreamHandler::CheckHost(const protocol::TrainerEndpoint& endpoint, JobId stream) const {
   const std::string& host = endpoint.host_identity;
-  const auto* own = roster_.NodesOnHost(host);
+  const auto* own = worker_table_.NodesOnHost(host);
   const bool at_home = own != nullptr && !own->empty();
-  const auto& nodes = roster_.nodes();
+  const auto& nodes = worker_table_.nodes();
   const bool stranger = std::any_of(nodes.begin(), nodes.end(), [&](const auto& entry) {
     return DifferInUserOnly(entry.second.host_identity, host);
   });
@@ -174,12 +175,12 @@ Status StreamDesk::CheckHost(const protocol::TrainerEndpoint& endpoint, JobId st
              "or join a cluster that listens on an IP address"));
 }
 
-void StreamDesk::On(const Request& request, protocol::AttachTrainer&& message) {
+void StreamHandler::On(const Request& request, protocol::AttachTrainer&& message) {
   StatusOr<Stream*> opened = Open(message.stream);
-  if (!opened.ok()) return gate_.Refuse(request, opened.status());
+  if (!opened.ok()) return barrier_.Refuse(request, opened.status());
   Stream& stream = **opened;
   if (const Status fits = CheckAttach(request, message, stream); !fits.ok()) {
-    return gate_.Refuse(request, fits);
+    return barrier_.Refuse(request, fits);
   }
   const auto before = stream.trainers.find(message.rank);
   const bool known =
@@ -199,7 +200,7 @@ void StreamDesk::On(const Request& request, protocol::AttachTrainer&& message) {
   trainer.endpoint.rank = message.rank;
   trainer.peer = request.peer;
   trainer.state = TrainerState::kAttached;
-  trainer.last_seen = turn_.now;
+  trainer.last_seen = event_.now;
   peers_.BindTrainer(request.peer, {stream.job, message.rank});
   stream.seen.insert(message.rank);
   stream.empty_since = 0;
@@ -209,32 +210,32 @@ void StreamDesk::On(const Request& request, protocol::AttachTrainer&& message) {
   }
   if (moved) DescribeToWorkers(stream);
   slots_.CutGrants(stream, trainer);
-  gate_.Answer(request, protocol::TrainerAttached{table_.incarnation(), stream.plan_digest,
-                                                  stream.geometry});
+  barrier_.Answer(request, protocol::TrainerAttached{table_.incarnation(), stream.plan_digest,
+                                                     stream.geometry});
 }
 
 /// A trainer this scheduler has not seen: a new process, or one of a former incarnation's.
-void StreamDesk::AttachFresh(Stream& stream, const protocol::AttachTrainer& message) {
+void StreamHandler::AttachFresh(Stream& stream, const protocol::AttachTrainer& message) {
   Trainer& trainer = stream.trainers[message.rank];
   trainer.rank = message.rank;
   trainer.incarnation = message.trainer_incarnation;
   trainer.pid = message.pid;
   trainer.next = {message.first_epoch, message.first_batch};
-  for (Worker& worker : roster_.workers()) worker.barred.erase({stream.job, message.rank});
+  for (Worker& worker : worker_table_.workers()) worker.barred.erase({stream.job, message.rank});
   if (recovery_.IsFromBefore(stream.job)) {
     trainer.holders.insert(message.holders.begin(), message.holders.end());
   }
 }
 
-void StreamDesk::DescribeToWorkers(const Stream& stream) {
-  for (const Worker& worker : roster_.workers()) {
+void StreamHandler::DescribeToWorkers(const Stream& stream) {
+  for (const Worker& worker : worker_table_.workers()) {
     if (worker.peer != 0 && worker.streams_fetched.count(stream.job) != 0) {
-      gate_.Send(worker.peer, 0, Describe(stream));  // without the plan: it has that
+      barrier_.Send(worker.peer, 0, Describe(stream));  // without the plan: it has that
     }
   }
 }
 
-protocol::StreamDescribed StreamDesk::Describe(const Stream& stream) const {
+protocol::StreamDescribed StreamHandler::Describe(const Stream& stream) const {
   protocol::StreamDescribed described;
   described.stream = stream.job;
   described.plan_digest = stream.plan_digest;
@@ -249,11 +250,11 @@ protocol::StreamDescribed StreamDesk::Describe(const Stream& stream) const {
   return described;
 }
 
-void StreamDesk::On(const Request& request, protocol::FetchStream&& message) {
+void StreamHandler::On(const Request& request, protocol::FetchStream&& message) {
   Worker* worker = peers_.WorkerOf(request);
   if (worker == nullptr) return;
   StatusOr<Stream*> stream = Open(message.stream);
-  if (!stream.ok()) return gate_.Refuse(request, stream.status());
+  if (!stream.ok()) return barrier_.Refuse(request, stream.status());
   worker->streams_fetched.insert(message.stream);
   protocol::StreamDescribed described = Describe(**stream);
   const std::string& plan = (*stream)->plan;
@@ -263,10 +264,10 @@ void StreamDesk::On(const Request& request, protocol::FetchStream&& message) {
   if (from < plan.size()) described.plan = plan.substr(from, kMost);
   const std::uint64_t skipped = std::max<std::uint64_t>(from, plan.size()) - plan.size();
   described.manifest = manifest.substr(skipped, kMost - described.plan.size());
-  gate_.Answer(request, std::move(described));
+  barrier_.Answer(request, std::move(described));
 }
 
-void StreamDesk::On(const Request& request, protocol::AnnounceSlots&& message) {
+void StreamHandler::On(const Request& request, protocol::AnnounceSlots&& message) {
   Trainer* trainer = TrainerOf(request, message.stream, message.rank);
   if (trainer == nullptr) return;
   Stream& stream = *streams_.Find(message.stream);
@@ -274,7 +275,7 @@ void StreamDesk::On(const Request& request, protocol::AnnounceSlots&& message) {
   slots_.CutGrants(stream, *trainer);
 }
 
-void StreamDesk::On(const Request& request, protocol::ShardsCounted&& message) {
+void StreamHandler::On(const Request& request, protocol::ShardsCounted&& message) {
   Trainer* trainer = TrainerOf(request, message.stream, message.rank);
   if (trainer == nullptr) return;
   Stream& stream = *streams_.Find(message.stream);
@@ -287,12 +288,12 @@ void StreamDesk::On(const Request& request, protocol::ShardsCounted&& message) {
   slots_.CutGrants(stream, *trainer);
 }
 
-void StreamDesk::On(const Request& request, protocol::PeersDropped&& message) {
+void StreamHandler::On(const Request& request, protocol::PeersDropped&& message) {
   if (TrainerOf(request, message.stream, message.rank) == nullptr) return;
   dropped_peers_.Take(std::move(message));
 }
 
-void StreamDesk::On(const Request& request, protocol::ShardFenced&& message) {
+void StreamHandler::On(const Request& request, protocol::ShardFenced&& message) {
   Trainer* trainer = TrainerOf(request, message.stream, message.shard.rank);
   if (trainer == nullptr) return;
   Stream& stream = *streams_.Find(message.stream);
@@ -311,31 +312,31 @@ void StreamDesk::On(const Request& request, protocol::ShardFenced&& message) {
   slots_.CutGrants(stream, *trainer);
 }
 
-void StreamDesk::On(const Request& request, protocol::DetachTrainer&& message) {
+void StreamHandler::On(const Request& request, protocol::DetachTrainer&& message) {
   Stream* const open = streams_.Find(message.stream);
-  if (open == nullptr) return gate_.Answer(request, protocol::TrainerDetached{});
+  if (open == nullptr) return barrier_.Answer(request, protocol::TrainerDetached{});
   Stream& stream = *open;
-  if (VisibleJob(gate_, request, message.stream) == nullptr) return;
+  if (VisibleJob(barrier_, request, message.stream) == nullptr) return;
   const auto trainer = stream.trainers.find(message.rank);
   if (trainer != stream.trainers.end()) {
     if (trainer->second.peer != request.peer && trainer->second.state == TrainerState::kAttached) {
-      return gate_.Refuse(request, absl::FailedPreconditionError(
-                                       "detach trainer: another connection has this rank"));
+      return barrier_.Refuse(request, absl::FailedPreconditionError(
+                                          "detach trainer: another connection has this rank"));
     }
     DropTrainer(stream, message.rank);
-    if (stream.trainers.empty()) stream.empty_since = turn_.now;
+    if (stream.trainers.empty()) stream.empty_since = event_.now;
     DescribeToWorkers(stream);
   }
   const std::set<std::uint32_t>& detached = table_.Find(message.stream)->detached;
   if (message.rank < stream.geometry.world_size && detached.count(message.rank) == 0) {
-    gate_.Emit(DetachRecord{message.stream, message.rank});
+    barrier_.Emit(DetachRecord{message.stream, message.rank});
   }
   if (detached.size() == stream.geometry.world_size) End(message.stream, JobState::kDone, {});
-  gate_.Answer(request, protocol::TrainerDetached{});
+  barrier_.Answer(request, protocol::TrainerDetached{});
 }
 
 /// Silent for too long: nobody makes anything for it. Its slots stay known in case it comes back.
-void StreamDesk::ForgetTrainer(Trainer& trainer) {
+void StreamHandler::ForgetTrainer(Trainer& trainer) {
   trainer.state = TrainerState::kForgotten;
   for (const LeaseNumber& number : trainer.leases) {
     Lease& lease = book_.At(number);
@@ -344,27 +345,27 @@ void StreamDesk::ForgetTrainer(Trainer& trainer) {
   }
 }
 
-void StreamDesk::DropTrainer(Stream& stream, std::uint32_t rank) {
+void StreamHandler::DropTrainer(Stream& stream, std::uint32_t rank) {
   Trainer& trainer = stream.trainers.at(rank);
   shards_.Drop(trainer);
   Remember(stream.dead_incarnations[rank], trainer.incarnation);
   stream.trainers.erase(rank);
 }
 
-void StreamDesk::End(JobId job, JobState state, Outcome&& outcome) {
+void StreamHandler::End(JobId job, JobState state, Outcome&& outcome) {
   if (!outcome.message.empty()) logs_.Add(job, StrCat("stream ended: ", outcome.message));
   if (outcome.message.size() > kMaxOutcomeBytes) outcome.message.resize(kMaxOutcomeBytes);
-  gate_.Emit(EndStreamRecord{job, state, std::move(outcome)});
+  barrier_.Emit(EndStreamRecord{job, state, std::move(outcome)});
 }
 
-void StreamDesk::EndCollected() {
+void StreamHandler::EndCollected() {
   for (StreamEnd& end : streams_.TakeEnding()) {
     const Job* job = table_.Find(end.job);
     if (job != nullptr && !IsEnded(job->state)) End(end.job, end.state, std::move(end.outcome));
   }
 }
 
-void StreamDesk::KeyRevoked(const std::string& name) {
+void StreamHandler::KeyRevoked(const std::string& name) {
   std::vector<JobId> open;
   for (const auto& [id, job] : table_.jobs()) {
     if (job.IsStream() && !IsEnded(job.state) && job.submitter == name) open.push_back(id);
@@ -376,7 +377,7 @@ void StreamDesk::KeyRevoked(const std::string& name) {
   }
 }
 
-void StreamDesk::Close(const Job& job) {
+void StreamHandler::Close(const Job& job) {
   Stream* const stream = streams_.Find(job.id);
   if (stream == nullptr) return;
   Outcome why = job.stream_outcome;
@@ -386,33 +387,33 @@ void StreamDesk::Close(const Job& job) {
   }
   std::vector<std::uint32_t> ranks;
   for (const auto& [rank, trainer] : stream->trainers) {
-    gate_.SendDurable(trainer.peer, 0, protocol::StreamFailed{job.id, why});
+    barrier_.SendDurable(trainer.peer, 0, protocol::StreamFailed{job.id, why});
     ranks.push_back(rank);
   }
   for (const std::uint32_t rank : ranks) DropTrainer(*stream, rank);
-  for (Worker& worker : roster_.workers()) worker.streams_fetched.erase(job.id);
+  for (Worker& worker : worker_table_.workers()) worker.streams_fetched.erase(job.id);
   streams_.streams().erase(job.id);
 }
 
-void StreamDesk::Leave(PeerId peer) {
+void StreamHandler::Leave(PeerId peer) {
   Trainer* trainer = streams_.Find(peers_.RankOf(peer));
   if (trainer == nullptr || trainer->peer != peer) return;
   trainer->peer = 0;
   if (trainer->state == TrainerState::kAttached) trainer->state = TrainerState::kSuspended;
 }
 
-std::optional<bool> StreamDesk::Heard(PeerId peer) {
+std::optional<bool> StreamHandler::Heard(PeerId peer) {
   Trainer* trainer = streams_.Find(peers_.RankOf(peer));
   if (trainer == nullptr || trainer->peer != peer || trainer->state == TrainerState::kForgotten) {
     return std::nullopt;
   }
-  trainer->last_seen = turn_.now;
+  trainer->last_seen = event_.now;
   trainer->state = TrainerState::kAttached;
   streams_.MarkChanged();
   return !trainer->behind;
 }
 
-void StreamDesk::Tick() {
+void StreamHandler::Tick() {
   std::vector<JobId> open;
   for (const auto& [id, stream] : streams_.streams()) open.push_back(id);
   for (const JobId id : open) {
@@ -423,8 +424,8 @@ void StreamDesk::Tick() {
       anyone = anyone || trainer.state != TrainerState::kForgotten;
     }
     if (anyone) stream.empty_since = 0;
-    if (!anyone && stream.empty_since == 0) stream.empty_since = turn_.now;
-    if (!anyone && turn_.now - stream.empty_since >= options_.abandon_stream_ms) {
+    if (!anyone && stream.empty_since == 0) stream.empty_since = event_.now;
+    if (!anyone && event_.now - stream.empty_since >= options_.abandon_stream_ms) {
       End(id, JobState::kCancelled,
           {static_cast<std::int32_t>(absl::StatusCode::kCancelled), "stream: no trainer"});
       continue;
@@ -437,26 +438,26 @@ void StreamDesk::Tick() {
 }
 
 /// Tells the job's log for whom the stream waits, once it is more than the moment of a restart.
-void StreamDesk::TickWait(Stream& stream) {
+void StreamHandler::TickWait(Stream& stream) {
   std::string now_for = dispatch_.WaitsFor(stream);
   if (now_for != stream.waits_for) {
     stream.waits_for = std::move(now_for);
-    stream.waits_since = turn_.now;
+    stream.waits_since = event_.now;
   }
   const bool due = !stream.waits_for.empty() && stream.waits_since != 0 &&
-                   turn_.now - stream.waits_since >= kSayWaitMs;
+                   event_.now - stream.waits_since >= kSayWaitMs;
   if (!due) return;
   logs_.Add(stream.job, StrCat("the stream waits for ", stream.waits_for));
   stream.waits_since = 0;  // said
 }
 
-TimeMs StreamDesk::UnattendedMs(JobId stream) const {
+TimeMs StreamHandler::UnattendedMs(JobId stream) const {
   const Stream* const open = streams_.Find(stream);
-  return open == nullptr || open->empty_since == 0 ? 0 : turn_.now - open->empty_since;
+  return open == nullptr || open->empty_since == 0 ? 0 : event_.now - open->empty_since;
 }
 
-void StreamDesk::TickTrainer(Stream& stream, Trainer& trainer) {
-  const TimeMs silent = turn_.now - trainer.last_seen;
+void StreamHandler::TickTrainer(Stream& stream, Trainer& trainer) {
+  const TimeMs silent = event_.now - trainer.last_seen;
   if (trainer.state != TrainerState::kForgotten && silent >= options_.forget_trainer_ms) {
     ForgetTrainer(trainer);
   } else if (trainer.state == TrainerState::kAttached && silent >= options_.suspend_trainer_ms) {
@@ -466,10 +467,10 @@ void StreamDesk::TickTrainer(Stream& stream, Trainer& trainer) {
   if (trainer.state == TrainerState::kForgotten) return;
   for (const LeaseNumber& number : trainer.leases) {
     Lease& lease = book_.At(number);
-    if (lease.phase == ShardPhase::kFencing && turn_.now - lease.phase_at >= options_.resend_ms) {
+    if (lease.phase == ShardPhase::kFencing && event_.now - lease.phase_at >= options_.resend_ms) {
       shards_.SendFence(lease);
     } else if (lease.phase == ShardPhase::kReturned &&
-               turn_.now - lease.phase_at >= options_.count_wait_ms) {
+               event_.now - lease.phase_at >= options_.count_wait_ms) {
       shards_.Fence(lease, 0);
     }
   }
@@ -477,14 +478,14 @@ void StreamDesk::TickTrainer(Stream& stream, Trainer& trainer) {
   slots_.CutGrants(stream, trainer);
 }
 
-void StreamDesk::On(const Request& request, protocol::ShardsReturned&& message) {
+void StreamHandler::On(const Request& request, protocol::ShardsReturned&& message) {
   Worker* worker = peers_.WorkerOf(request);
   if (worker == nullptr) return;
   for (const auto& item : message.items) ReturnShard(*worker, item);
-  fate_.FinishDrains(*worker);
+  lifecycle_.FinishDrains(*worker);
 }
 
-void StreamDesk::ReturnShard(Worker& worker, const protocol::ShardsReturned::Item& item) {
+void StreamHandler::ReturnShard(Worker& worker, const protocol::ShardsReturned::Item& item) {
   Lease* const found = book_.Find(item.lease);
   const bool own = found != nullptr && found->worker == worker.id;
   if (own && found->worker_incarnation == worker.incarnation &&
@@ -496,14 +497,14 @@ void StreamDesk::ReturnShard(Worker& worker, const protocol::ShardsReturned::Ite
     return;
   }
   Lease& lease = *found;
-  worker.progress_at = turn_.now;
-  if (item.outcome.code == 0) worker.shard_pace.Measure((turn_.now - worker.shard_since) * 1000);
-  worker.shard_since = turn_.now;
+  worker.progress_at = event_.now;
+  if (item.outcome.code == 0) worker.shard_pace.Measure((event_.now - worker.shard_since) * 1000);
+  worker.shard_since = event_.now;
   shards_.Return(lease);
   if (item.outcome.code != 0) ShardFailed(lease, worker, item.outcome);
 }
 
-void StreamDesk::ShardFailed(Lease& lease, Worker& worker, Outcome outcome) {
+void StreamHandler::ShardFailed(Lease& lease, Worker& worker, Outcome outcome) {
   const JobId stream = lease.stream;
   Trainer* trainer = streams_.Find(RankId{stream, lease.shard.rank});
   Shard* shard = shards_.FindShard(lease);
@@ -511,8 +512,8 @@ void StreamDesk::ShardFailed(Lease& lease, Worker& worker, Outcome outcome) {
   if (outcome.code == static_cast<std::int32_t>(absl::StatusCode::kUnavailable)) {
     Bar(worker, lease, outcome);
     if (trainer != nullptr) {
-      if (trainer->failing_since == 0) trainer->failing_since = turn_.now;
-      fatal = turn_.now - trainer->failing_since > 2 * options_.no_worker_ms;
+      if (trainer->failing_since == 0) trainer->failing_since = event_.now;
+      fatal = event_.now - trainer->failing_since > 2 * options_.no_worker_ms;
     }
   } else if (shard != nullptr && !IsHarmless(outcome.code)) {
     fatal = fatal || ++shard->attempts >= kMaxShardAttempts;
@@ -526,21 +527,21 @@ void StreamDesk::ShardFailed(Lease& lease, Worker& worker, Outcome outcome) {
 
 /// Keeps the pair apart for a while, and tells the job's log why: a trainer that one node cannot
 /// reach would otherwise be served by the others in silence.
-void StreamDesk::Bar(Worker& worker, const Lease& lease, const Outcome& why) {
-  const TimeMs until = turn_.now + options_.bar_ms;
+void StreamHandler::Bar(Worker& worker, const Lease& lease, const Outcome& why) {
+  const TimeMs until = event_.now + options_.bar_ms;
   const bool fresh = worker.barred.insert_or_assign({lease.stream, lease.shard.rank}, until).second;
   if (!fresh) return;
   logs_.Add(lease.stream, StrCat("node ", worker.node, " worker ", worker.index,
                                  " cannot deliver to rank ", lease.shard.rank, ": ", why.message));
 }
 
-void StreamDesk::TickRevoking(Lease& lease) {
+void StreamHandler::TickRevoking(Lease& lease) {
   if (lease.phase != ShardPhase::kRevoking) return;
-  Worker& worker = roster_.at(lease.worker);
+  Worker& worker = worker_table_.at(lease.worker);
   const bool lives = worker.incarnation == lease.worker_incarnation &&
                      (worker.state == WorkerState::kUp || worker.state == WorkerState::kDraining);
-  if (lives && turn_.now - lease.phase_at < options_.lease_ms) return;
-  if (lives) fate_.Condemn(worker);
+  if (lives && event_.now - lease.phase_at < options_.lease_ms) return;
+  if (lives) lifecycle_.Condemn(worker);
   shards_.Fence(lease, lease.worker_pid);
 }
 

@@ -16,6 +16,6 @@ struct RingSize {
 
 /// InvalidArgument unless the ring fits into `room` (kMemoryUsePercent of it). It names the key to
 /// change: batch.prefetch where one batch ahead would fit, else batch.global_size.
-Status CheckRingFits(const RingSize& ring, const MemoryRoom& room);
+Status CheckRingFits(const RingSize& ring, const MemoryBudget& room);
 
 }  // namespace patchbay::plan

@@ -10,12 +10,12 @@ namespace patchbay::cli {
 
 /// "3 .dcm, 1 other" of {"dcm": 3, "other": 1}; "" when there is none. What is not a number of
 /// files counts as none.
-std::string PassedOverText(const Json& passed_over);
+std::string SkippedText(const Json& passed_over);
 
 /// "passed over: 3 .dcm, 1 other", or nothing. Every command that lists folders says it, once.
-void SayPassedOver(Terminal& terminal, const Json& passed_over);
+void PrintSkipped(Terminal& terminal, const Json& passed_over);
 
 /// The member "passed_over" of a task's result; an empty object without one.
-Json PassedOverOf(const Json& result);
+Json SkippedOf(const Json& result);
 
 }  // namespace patchbay::cli

@@ -1,4 +1,4 @@
-#include "runtime/wire/control/key_table.h"
+#include "runtime/wire/control/authorized_keys.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::string_view kSuffix = ".yaml";
 
-const config::Key& KnownKeyTable() {
+const config::Key& KnownKeysTable() {
   using config::KeyType;
   static const config::Key table = {
       .name = "key",
@@ -37,7 +37,7 @@ const config::Key& KnownKeyTable() {
   return table;
 }
 
-const config::Key& ServerKeyTable() {
+const config::Key& ServerKeys() {
   using config::KeyType;
   static const config::Key table = {
       .name = "server key",
@@ -58,7 +58,7 @@ std::string FormatKnownKey(const KnownKey& key) {
 
 StatusOr<KnownKey> ParseKnownKey(std::string_view text, std::string_view name) {
   PB_ASSIGN_OR_RETURN(const auto node, config::ParseYaml(text, name));
-  PB_ASSIGN_OR_RETURN(const Json values, config::Validate(node, KnownKeyTable()));
+  PB_ASSIGN_OR_RETURN(const Json values, config::Validate(node, KnownKeysTable()));
   KnownKey key;
   key.name = values["name"].get<std::string>();
   PB_ASSIGN_OR_RETURN(key.role, ParseRole(values["role"].get<std::string>()));
@@ -118,11 +118,11 @@ bool Exists(const std::string& path) {
 
 }  // namespace
 
-StatusOr<KeyTable> KeyTable::Of(std::vector<KnownKey> keys) {
+StatusOr<AuthorizedKeys> AuthorizedKeys::Of(std::vector<KnownKey> keys) {
   if (keys.size() > kMaxKeys) {
     return absl::ResourceExhaustedError(StrCat("load keys: more than ", kMaxKeys));
   }
-  KeyTable table;
+  AuthorizedKeys table;
   for (auto& key : keys) {
     const std::string name = key.name;
     if (!table.name_by_public_key_.emplace(key.public_key, name).second) {
@@ -136,7 +136,7 @@ StatusOr<KeyTable> KeyTable::Of(std::vector<KnownKey> keys) {
   return table;
 }
 
-StatusOr<KeyTable> KeyTable::Load(const std::string& folder) {
+StatusOr<AuthorizedKeys> AuthorizedKeys::Load(const std::string& folder) {
   PB_RETURN_IF_ERROR(CheckPrivateFolder(folder));
   PB_ASSIGN_OR_RETURN(const auto files, ListKeyFiles(folder));
   std::vector<KnownKey> keys;
@@ -147,17 +147,17 @@ StatusOr<KeyTable> KeyTable::Load(const std::string& folder) {
   return Of(std::move(keys));
 }
 
-const KnownKey* KeyTable::FindByPublicKey(std::string_view public_key) const {
+const KnownKey* AuthorizedKeys::FindByPublicKey(std::string_view public_key) const {
   const auto it = name_by_public_key_.find(public_key);
   return it == name_by_public_key_.end() ? nullptr : FindByName(it->second);
 }
 
-const KnownKey* KeyTable::FindByName(std::string_view name) const {
+const KnownKey* AuthorizedKeys::FindByName(std::string_view name) const {
   const auto it = by_name_.find(name);
   return it == by_name_.end() ? nullptr : &it->second;
 }
 
-std::vector<KnownKey> KeyTable::List() const {
+std::vector<KnownKey> AuthorizedKeys::List() const {
   std::vector<KnownKey> keys;
   for (const auto& [name, key] : by_name_) keys.push_back(key);
   return keys;
@@ -166,7 +166,7 @@ std::vector<KnownKey> KeyTable::List() const {
 StatusOr<KeyPair> ReadServerKey(const std::string& path) {
   PB_ASSIGN_OR_RETURN(const std::string text, ReadPrivateFile(path));
   PB_ASSIGN_OR_RETURN(const auto node, config::ParseYaml(text, "server key"));
-  PB_ASSIGN_OR_RETURN(const Json values, config::Validate(node, ServerKeyTable()));
+  PB_ASSIGN_OR_RETURN(const Json values, config::Validate(node, ServerKeys()));
   KeyPair pair = {values["public_key"].get<std::string>(), values["secret_key"].get<std::string>()};
   if (const Status checked = CheckKeyPair(pair); !checked.ok()) {
     return Annotate(checked, StrCat("read server key: ", path));
@@ -254,6 +254,6 @@ Status Home::Revoke(const std::string& name) const {
   return WriteFileDurably(StrCat(KeysFolder(), "/", file), AsBytes(FormatKnownKey(key)), 0600);
 }
 
-StatusOr<KeyTable> Home::LoadKeys() const { return KeyTable::Load(KeysFolder()); }
+StatusOr<AuthorizedKeys> Home::LoadKeys() const { return AuthorizedKeys::Load(KeysFolder()); }
 
 }  // namespace patchbay::control

@@ -1,4 +1,4 @@
-#include "scheduler/core/job_desk.h"
+#include "scheduler/core/job_handler.h"
 
 #include <algorithm>
 #include <iterator>
@@ -90,10 +90,10 @@ void CutFailures(std::vector<protocol::JobRow>& rows) {
 
 }  // namespace
 
-void JobDesk::On(const Request& request, protocol::SubmitJob&& message) {
+void JobHandler::On(const Request& request, protocol::SubmitJob&& message) {
   const PeerIdentity& identity = *request.identity;
   if (const Status fits = CheckSubmit(identity, message); !fits.ok()) {
-    return gate_.Refuse(request, fits);
+    return barrier_.Refuse(request, fits);
   }
   JobId id = table_.FindSubmission(identity.key_name, message.submission_key);
   if (id == 0 && message.join) {
@@ -101,26 +101,26 @@ void JobDesk::On(const Request& request, protocol::SubmitJob&& message) {
     if (open != nullptr) {
       const Status same = CheckJoin(
           message, {open->id, open->tasks[0].spec.payload, open->manifest, open->world_size});
-      if (!same.ok()) return gate_.Refuse(request, same);
+      if (!same.ok()) return barrier_.Refuse(request, same);
       id = open->id;
     }
   }
   if (id == 0) {
     const std::uint64_t bytes = sizeof(Job) + message.manifest.size() + TaskBytes(message.root);
     if (const Status fits = CheckRoom("submit job", bytes); !fits.ok()) {
-      return gate_.Refuse(request, fits);
+      return barrier_.Refuse(request, fits);
     }
     id = table_.next_job();
-    gate_.Emit(SubmitRecord{id, identity.key_name, std::move(message.submission_key),
-                            std::move(message.kind), std::move(message.name),
-                            std::move(message.root), std::move(message.manifest), message.priority,
-                            message.world_size, identity.read_prefixes, identity.write_prefixes});
+    barrier_.Emit(SubmitRecord{
+        id, identity.key_name, std::move(message.submission_key), std::move(message.kind),
+        std::move(message.name), std::move(message.root), std::move(message.manifest),
+        message.priority, message.world_size, identity.read_prefixes, identity.write_prefixes});
     logs_.Add(id, "job submitted");
   }
-  gate_.Answer(request, protocol::JobSubmitted{id});
+  barrier_.Answer(request, protocol::JobSubmitted{id});
 }
 
-Status JobDesk::CheckRoom(std::string_view doing, std::uint64_t bytes) const {
+Status JobHandler::CheckRoom(std::string_view doing, std::uint64_t bytes) const {
   if (table_.open_jobs() >= kMaxOpenJobs) {
     return absl::ResourceExhaustedError(
         StrCat(doing, ": ", kMaxOpenJobs,
@@ -130,7 +130,7 @@ Status JobDesk::CheckRoom(std::string_view doing, std::uint64_t bytes) const {
                         options_.open_bytes_max / kSubmitShare);
 }
 
-protocol::JobRow JobDesk::Row(const Job& job, std::size_t failed_max) const {
+protocol::JobRow JobHandler::Row(const Job& job, std::size_t failed_max) const {
   protocol::JobRow row;
   row.job = job.id;
   row.kind = job.kind;
@@ -160,8 +160,8 @@ protocol::JobRow JobDesk::Row(const Job& job, std::size_t failed_max) const {
   return row;
 }
 
-std::vector<protocol::JobRow> JobDesk::RecentRows(const PeerIdentity& identity,
-                                                  JobId before) const {
+std::vector<protocol::JobRow> JobHandler::RecentRows(const PeerIdentity& identity,
+                                                     JobId before) const {
   std::vector<protocol::JobRow> rows;
   const auto& jobs = table_.jobs();
   auto it = std::make_reverse_iterator(before == 0 ? jobs.end() : jobs.lower_bound(before));
@@ -172,7 +172,7 @@ std::vector<protocol::JobRow> JobDesk::RecentRows(const PeerIdentity& identity,
   return rows;
 }
 
-void JobDesk::On(const Request& request, protocol::DescribeJobs&& message) {
+void JobHandler::On(const Request& request, protocol::DescribeJobs&& message) {
   protocol::JobsDescribed described;
   if (message.jobs.empty()) {
     described.jobs = RecentRows(*request.identity, message.before);
@@ -180,100 +180,101 @@ void JobDesk::On(const Request& request, protocol::DescribeJobs&& message) {
     const std::size_t failed = message.jobs.size() == 1 ? kMaxFailedListed : kMaxFailedDescribed;
     for (const JobId id : message.jobs) {
       if (described.jobs.size() >= kMaxJobsDescribed) break;
-      const Job* job = VisibleJob(gate_, request, id);
+      const Job* job = VisibleJob(barrier_, request, id);
       if (job == nullptr) return;
       described.jobs.push_back(Row(*job, failed));
     }
     CutFailures(described.jobs);
   }
-  gate_.Answer(request, std::move(described));
+  barrier_.Answer(request, std::move(described));
 }
 
-void JobDesk::On(const Request& request, protocol::FetchResult&& message) {
-  const Job* job = VisibleJob(gate_, request, message.task.job);
+void JobHandler::On(const Request& request, protocol::FetchResult&& message) {
+  const Job* job = VisibleJob(barrier_, request, message.task.job);
   if (job == nullptr) return;
   if (message.task.index == protocol::kLastTask) {
     message.task.index = static_cast<std::uint32_t>(job->tasks.size() - 1);
   }
   if (message.task.index >= job->tasks.size()) {
-    return gate_.Refuse(request, absl::NotFoundError(StrCat(
-                                     "fetch result: ", message.task.ToString(), ": no such task")));
+    return barrier_.Refuse(
+        request,
+        absl::NotFoundError(StrCat("fetch result: ", message.task.ToString(), ": no such task")));
   }
   const Task& task = job->tasks[message.task.index];
   if (task.result_dropped) {
-    return gate_.Refuse(request,
-                        absl::NotFoundError(StrCat("fetch result: ", message.task.ToString(),
-                                                   ": the result is no longer kept")));
+    return barrier_.Refuse(request,
+                           absl::NotFoundError(StrCat("fetch result: ", message.task.ToString(),
+                                                      ": the result is no longer kept")));
   }
-  gate_.Answer(request, PieceOf(message.task, task, message.offset));
+  barrier_.Answer(request, PieceOf(message.task, task, message.offset));
 }
 
-void JobDesk::On(const Request& request, protocol::CancelJob&& message) {
-  Job* job = VisibleJob(gate_, request, message.job);
+void JobHandler::On(const Request& request, protocol::CancelJob&& message) {
+  Job* job = VisibleJob(barrier_, request, message.job);
   if (job == nullptr) return;
   if (!IsEnded(job->state)) {
     logs_.Add(message.job, "job cancelled");
-    gate_.Emit(CancelRecord{message.job});
+    barrier_.Emit(CancelRecord{message.job});
   }
   if (job->state != JobState::kCancelled) {
-    return gate_.Refuse(
+    return barrier_.Refuse(
         request, absl::FailedPreconditionError(
                      StrCat("cancel job: ", message.job, ": it has ended: ", NameOf(job->state))));
   }
-  gate_.Answer(request, protocol::JobCancelled{});
+  barrier_.Answer(request, protocol::JobCancelled{});
 }
 
-void JobDesk::On(const Request& request, protocol::RetryJob&& message) {
-  Job* job = VisibleJob(gate_, request, message.job);
+void JobHandler::On(const Request& request, protocol::RetryJob&& message) {
+  Job* job = VisibleJob(barrier_, request, message.job);
   if (job == nullptr) return;
   const bool asked_again = job->last_retry.sender == request.sender_incarnation &&
                            job->last_retry.request == request.request_id;
   if (!asked_again && job->IsStream() && job->state == JobState::kCancelled) {
-    return gate_.Refuse(request, absl::FailedPreconditionError(StrCat(
-                                     "retry job: ", message.job,
-                                     ": a cancelled stream has no trainer: stream it again")));
+    return barrier_.Refuse(request, absl::FailedPreconditionError(StrCat(
+                                        "retry job: ", message.job,
+                                        ": a cancelled stream has no trainer: stream it again")));
   }
   const bool ended_stream = job->IsStream() && job->state == JobState::kFailed;
   const bool any = job->tasks_failed + job->tasks_cancelled != 0 || ended_stream;
-  if (!asked_again && !any) return gate_.Answer(request, protocol::JobRetried{0});
+  if (!asked_again && !any) return barrier_.Answer(request, protocol::JobRetried{0});
   const std::uint64_t reopened = IsEnded(job->state) ? job->size_bytes : 0;
   if (!asked_again) {
     const Status fits =
         reopened == 0 ? absl::OkStatus() : CheckRoom(StrCat("retry job: ", message.job), reopened);
-    if (!fits.ok()) return gate_.Refuse(request, fits);
-    gate_.Emit(RetryRecord{message.job, request.sender_incarnation, request.request_id,
-                           book_.LastNumber()});
+    if (!fits.ok()) return barrier_.Refuse(request, fits);
+    barrier_.Emit(RetryRecord{message.job, request.sender_incarnation, request.request_id,
+                              book_.LastNumber()});
     logs_.Add(message.job, StrCat("job retried: ", job->last_retry.tasks, " tasks"));
     if (ended_stream && job->PlanIsReady()) streams_.Open(message.job).IgnoreError();
   }
-  gate_.Answer(request, protocol::JobRetried{job->last_retry.tasks});
+  barrier_.Answer(request, protocol::JobRetried{job->last_retry.tasks});
 }
 
-void JobDesk::On(const Request& request, protocol::FetchLogs&& message) {
-  if (VisibleJob(gate_, request, message.job) == nullptr) return;
-  gate_.Answer(request, protocol::LogsFetched{logs_.After(message.job, message.after)});
+void JobHandler::On(const Request& request, protocol::FetchLogs&& message) {
+  if (VisibleJob(barrier_, request, message.job) == nullptr) return;
+  barrier_.Answer(request, protocol::LogsFetched{logs_.After(message.job, message.after)});
 }
 
-protocol::NodeRow JobDesk::RowOf(const Node& node) const {
+protocol::NodeRow JobHandler::RowOf(const Node& node) const {
   protocol::NodeRow row;
   row.node = node.name;
-  const bool silent = node.agent == 0 || turn_.now - node.last_seen >= options_.suspect_ms;
+  const bool silent = node.agent == 0 || event_.now - node.last_seen >= options_.suspect_ms;
   row.state = node.draining ? "draining" : silent ? "suspect" : "up";
   row.cpus = node.cpus;
   row.gpus = node.gpus;
   for (const auto& [index, id] : node.workers) {
-    row.workers += roster_.at(id).state == WorkerState::kGone ? 0 : 1;
+    row.workers += worker_table_.at(id).state == WorkerState::kGone ? 0 : 1;
   }
   return row;
 }
 
-protocol::WorkerRow JobDesk::RowOf(const Worker& worker) const {
+protocol::WorkerRow JobHandler::RowOf(const Worker& worker) const {
   protocol::WorkerRow row;
   row.node = worker.node;
   row.index = worker.index;
   row.pid = worker.pid;
   row.leases = static_cast<std::uint32_t>(worker.tasks.size() + worker.shards.size());
-  const bool up = worker.state == WorkerState::kUp && !roster_.IsSuspect(worker);
+  const bool up = worker.state == WorkerState::kUp && !worker_table_.IsSuspect(worker);
   row.state = up && row.leases != 0              ? "busy"
               : up                               ? "idle"
               : worker.state == WorkerState::kUp ? "suspect"
@@ -283,15 +284,15 @@ protocol::WorkerRow JobDesk::RowOf(const Worker& worker) const {
   return row;
 }
 
-void JobDesk::On(const Request& request, protocol::DescribeCluster&&) {
+void JobHandler::On(const Request& request, protocol::DescribeCluster&&) {
   protocol::ClusterDescribed described;
-  for (const auto& [name, node] : roster_.nodes()) {
+  for (const auto& [name, node] : worker_table_.nodes()) {
     if (node.registered) described.nodes.push_back(RowOf(node));
   }
   for (const std::string& name : recovery_.AwaitedNodes()) {
     described.nodes.push_back({name, "away", 0, {}, 0});
   }
-  for (const Worker& worker : roster_.workers()) {
+  for (const Worker& worker : worker_table_.workers()) {
     if (worker.state != WorkerState::kGone) described.workers.push_back(RowOf(worker));
   }
   described.jobs = RecentRows(*request.identity, 0);
@@ -304,16 +305,16 @@ void JobDesk::On(const Request& request, protocol::DescribeCluster&&) {
   if (request.identity->role == Role::kOperator && !own.items.empty()) {
     described.peers_dropped.push_back(own);
   }
-  gate_.Answer(request, std::move(described));
+  barrier_.Answer(request, std::move(described));
 }
 
-void JobDesk::On(const Request& request, protocol::ReloadKeys&&) {
-  turn_.out->host_requests.push_back(
+void JobHandler::On(const Request& request, protocol::ReloadKeys&&) {
+  event_.out->host_requests.push_back(
       {HostRequest::Kind::kReloadKeys, request.peer, request.request_id});
 }
 
-void JobDesk::On(const Request& request, protocol::ShutDown&&) {
-  turn_.out->host_requests.push_back(
+void JobHandler::On(const Request& request, protocol::ShutDown&&) {
+  event_.out->host_requests.push_back(
       {HostRequest::Kind::kShutDown, request.peer, request.request_id});
 }
 

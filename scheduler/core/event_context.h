@@ -8,7 +8,7 @@
 namespace patchbay::scheduler {
 
 /// One object for the whole core. Invariant: `now` never goes back; `out` is null between events.
-struct Turn {
+struct EventContext {
   TimeMs now = 0;
   std::int64_t wall = 0;  ///< seconds since 1970, only shown and journalled
   Actions* out = nullptr;

@@ -1,4 +1,4 @@
-#include "runtime/cli/jobs/recorded_order.h"
+#include "runtime/cli/jobs/recorded_request.h"
 
 #include "runtime/core/hash.h"
 #include "runtime/core/strings.h"
@@ -18,14 +18,14 @@ std::string File(const client::Environment& environment, const protocol::JobRow&
 
 /// What the job is asked to do, whichever run of the command asks. The manifest holds a key, so
 /// only its hash is kept.
-std::string Asked(const SlideOrder& order) {
+std::string Asked(const SlideJobRequest& order) {
   Json manifest = order.manifest.is_object() ? order.manifest : Json::object();
   for (const char* of_the_run : {"run", "command"}) manifest.erase(of_the_run);
   return Sha256Of(DumpJson({{"payload", order.payload}, {"manifest", manifest}})).Hex();
 }
 
 /// Whether a command that has ended recorded the order of this job, and asked for the same.
-bool IsLeftBehind(const std::string& file, const SlideOrder& order) {
+bool IsLeftBehind(const std::string& file, const SlideJobRequest& order) {
   const StatusOr<std::string> text = ReadFile(file, kMaxJsonBytes);
   if (!text.ok()) return false;
   const StatusOr<Json> json = ParseJson(*text, kWhat);
@@ -35,9 +35,9 @@ bool IsLeftBehind(const std::string& file, const SlideOrder& order) {
   return asked.ok() && *asked == Asked(order) && command.ok() && HasEnded(*command);
 }
 
-StatusOr<SlideOrder> Parse(const std::string& text) {
+StatusOr<SlideJobRequest> Parse(const std::string& text) {
   PB_ASSIGN_OR_RETURN(const Json json, ParseJson(text, kWhat));
-  SlideOrder order;
+  SlideJobRequest order;
   PB_ASSIGN_OR_RETURN(order.kind, JsonString(json, "kind", kWhat));
   PB_ASSIGN_OR_RETURN(order.staging, JsonString(json, "staging", kWhat));
   PB_ASSIGN_OR_RETURN(order.out, JsonString(json, "out", kWhat));
@@ -54,8 +54,8 @@ StatusOr<SlideOrder> Parse(const std::string& text) {
 
 }  // namespace
 
-Status RecordOrder(const client::Environment& environment, const protocol::JobRow& job,
-                   const SlideOrder& order) {
+Status RecordRequest(const client::Environment& environment, const protocol::JobRow& job,
+                     const SlideJobRequest& order) {
   PB_RETURN_IF_ERROR(MakeDirectories(Folder(environment), 0700));
   Json json = {{"kind", order.kind},       {"staging", order.staging}, {"out", order.out},
                {"sources", order.sources}, {"slides", order.slides},   {"asked", Asked(order)}};
@@ -64,20 +64,21 @@ Status RecordOrder(const client::Environment& environment, const protocol::JobRo
 }
 
 std::optional<JobId> JobToJoin(const client::Environment& environment,
-                               const std::vector<protocol::JobRow>& jobs, const SlideOrder& order) {
+                               const std::vector<protocol::JobRow>& jobs,
+                               const SlideJobRequest& order) {
   for (const protocol::JobRow& job : jobs) {
     if (job.kind != order.kind || client::HasEnded(job.state)) continue;
     if (!IsLeftBehind(File(environment, job), order)) continue;
-    if (RecordOrder(environment, job, order).ok()) return job.job;
+    if (RecordRequest(environment, job, order).ok()) return job.job;
   }
   return std::nullopt;
 }
 
-std::optional<SlideOrder> RecordedOrder(const client::Environment& environment,
-                                        const protocol::JobRow& job) {
+std::optional<SlideJobRequest> RecordedRequest(const client::Environment& environment,
+                                               const protocol::JobRow& job) {
   const StatusOr<std::string> text = ReadFile(File(environment, job), kMaxJsonBytes);
   if (!text.ok()) return std::nullopt;
-  StatusOr<SlideOrder> order = Parse(*text);
+  StatusOr<SlideJobRequest> order = Parse(*text);
   if (!order.ok() || order->kind != job.kind) return std::nullopt;
   order->started_ns = SteadyNowNs();
   return *std::move(order);

@@ -1,4 +1,4 @@
-#include "scheduler/core/worker_fate.h"
+#include "scheduler/core/worker_lifecycle.h"
 
 #include <algorithm>
 
@@ -22,23 +22,23 @@ void Remember(std::deque<std::uint64_t>& incarnations, std::uint64_t one) {
   if (incarnations.size() > kMaxDeadIncarnations) incarnations.pop_front();
 }
 
-void WorkerFate::Dead(Worker& worker, WorkerEnd end, SuspectLane suspects) {
+void WorkerLifecycle::Dead(Worker& worker, WorkerEnd end, SuspectLane suspects) {
   Remember(worker.dead_incarnations, worker.incarnation);
   worker.state = WorkerState::kGone;
   worker.peer = 0;
   worker.former_shards.clear();
-  roster_.ReleaseDead(worker);
+  worker_table_.ReleaseDead(worker);
   Blame(worker, end, suspects);
-  gate_.Emit(WorkerGoneRecord{worker.node, worker.index});
+  barrier_.Emit(WorkerGoneRecord{worker.node, worker.index});
   recovery_.AccountFor({worker.node, worker.index});
-  roster_.Reassign(worker);
+  worker_table_.Reassign(worker);
   FinishDrains(worker);
 }
 
 /// Takes the leases back from a worker that is dead or condemned, and says what that means for what
 /// it ran: nothing if it was unrelated; a death if it was one lease alone; else all are suspects,
 /// or all of the lane it came from.
-void WorkerFate::Blame(Worker& worker, WorkerEnd end, SuspectLane suspects) {
+void WorkerLifecycle::Blame(Worker& worker, WorkerEnd end, SuspectLane suspects) {
   std::vector<LeaseNumber> held(worker.tasks.begin(), worker.tasks.end());
   held.insert(held.end(), worker.shards.begin(), worker.shards.end());
   const bool alone = held.size() == 1;
@@ -65,31 +65,32 @@ void WorkerFate::Blame(Worker& worker, WorkerEnd end, SuspectLane suspects) {
   }
 }
 
-void WorkerFate::Tick() {
-  for (Worker& worker : roster_.workers()) {
+void WorkerLifecycle::Tick() {
+  for (Worker& worker : worker_table_.workers()) {
     if (worker.state == WorkerState::kGone) continue;
     if (worker.state == WorkerState::kCondemned) {
-      if (turn_.now - worker.kill_sent >= options_.resend_ms) SendKill(worker);
+      if (event_.now - worker.kill_sent >= options_.resend_ms) SendKill(worker);
     } else {
       ExpireLeases(worker);
       TakeFromLost(worker);
     }
-    std::erase_if(worker.barred, [&](const auto& bar) { return bar.second <= turn_.now; });
-    roster_.Reindex(worker);
+    std::erase_if(worker.barred, [&](const auto& bar) { return bar.second <= event_.now; });
+    worker_table_.Reindex(worker);
   }
-  if (!batch_.HasSolo()) roster_.Unreserve();
-  for (auto& [name, node] : roster_.nodes()) {
-    if (!node.registered || turn_.now - node.last_seen < options_.forget_node_ms) continue;
+  if (!batch_.HasSolo()) worker_table_.Unreserve();
+  for (auto& [name, node] : worker_table_.nodes()) {
+    if (!node.registered || event_.now - node.last_seen < options_.forget_node_ms) continue;
     node.registered = false;
     node.agent = 0;
     for (const auto& [index, id] : node.workers) {
-      if (roster_.at(id).state != WorkerState::kGone) Dead(roster_.at(id), WorkerEnd::kUnrelated);
+      if (worker_table_.at(id).state != WorkerState::kGone)
+        Dead(worker_table_.at(id), WorkerEnd::kUnrelated);
     }
   }
 }
 
-void WorkerFate::ExpireLeases(Worker& worker) {
-  if ((worker.tasks.empty() && worker.shards.empty()) || turn_.now < worker.next_expiry) return;
+void WorkerLifecycle::ExpireLeases(Worker& worker) {
+  if ((worker.tasks.empty() && worker.shards.empty()) || event_.now < worker.next_expiry) return;
   TimeMs planning = INT64_MAX, others = INT64_MAX;
   for (const LeaseNumber& number : worker.tasks) {
     TimeMs& first = book_.At(number).planning ? planning : others;
@@ -99,21 +100,21 @@ void WorkerFate::ExpireLeases(Worker& worker) {
     others = std::min(others, ExpiryOf(worker, number));
   }
   worker.next_expiry = std::min(planning, others);
-  if (worker.next_expiry > turn_.now) return;
-  const bool both = std::max(planning, others) <= turn_.now;
-  Condemn(worker, both                    ? SuspectLane::kAny
-                  : planning <= turn_.now ? SuspectLane::kPlanning
-                                          : SuspectLane::kAllButPlanning);
+  if (worker.next_expiry > event_.now) return;
+  const bool both = std::max(planning, others) <= event_.now;
+  Condemn(worker, both                     ? SuspectLane::kAny
+                  : planning <= event_.now ? SuspectLane::kPlanning
+                                           : SuspectLane::kAllButPlanning);
 }
 
-TimeMs WorkerFate::ExpiryOf(const Worker& worker, const LeaseNumber& number) const {
+TimeMs WorkerLifecycle::ExpiryOf(const Worker& worker, const LeaseNumber& number) const {
   const Lease& lease = book_.At(number);
   if (lease.progress != 0) return lease.deadline;
   const TimeMs most = lease.granted_at + kUnstartedLeases * options_.lease_ms;
   return std::max(lease.deadline, std::min(worker.progress_at + options_.lease_ms, most));
 }
 
-void WorkerFate::TakeUnnamed(Worker& worker, const std::set<LeaseNumber>& named) {
+void WorkerLifecycle::TakeUnnamed(Worker& worker, const std::set<LeaseNumber>& named) {
   const std::set<LeaseNumber> shards = worker.shards, tasks = worker.tasks;
   for (const LeaseNumber& number : tasks) {
     if (named.count(number) == 0) batch_.TakeBack(number);
@@ -126,9 +127,9 @@ void WorkerFate::TakeUnnamed(Worker& worker, const std::set<LeaseNumber>& named)
 /// The process has ended, is frozen or cut off, and nobody can say which: others make what it held.
 /// A trainer of another host refuses what it may still send; one of its own host may be written to
 /// until it is dead.
-void WorkerFate::TakeFromLost(Worker& worker) {
+void WorkerLifecycle::TakeFromLost(Worker& worker) {
   const bool holds = !worker.tasks.empty() || !worker.shards.empty();
-  const bool lost = worker.peer == 0 && turn_.now - worker.last_seen >= options_.lost_ms;
+  const bool lost = worker.peer == 0 && event_.now - worker.last_seen >= options_.lost_ms;
   if (!holds || !lost || worker.state == WorkerState::kCondemned) return;
   const std::set<LeaseNumber> shards = worker.shards, tasks = worker.tasks;
   for (const LeaseNumber& number : shards) {
@@ -142,37 +143,37 @@ void WorkerFate::TakeFromLost(Worker& worker) {
 
 /// A lease expired. Whoever still talks is stuck in what it runs; whoever is silent is frozen or
 /// cut off, which says nothing about what it ran.
-void WorkerFate::Condemn(Worker& worker, SuspectLane suspects) {
+void WorkerLifecycle::Condemn(Worker& worker, SuspectLane suspects) {
   ++leases_expired_;
   worker.state = WorkerState::kCondemned;
-  const bool talks = worker.peer != 0 && turn_.now - worker.last_seen < options_.suspect_ms;
+  const bool talks = worker.peer != 0 && event_.now - worker.last_seen < options_.suspect_ms;
   Blame(worker, talks ? WorkerEnd::kCrashed : WorkerEnd::kUnrelated, suspects);
-  if (roster_.reserved() == worker.id) roster_.Unreserve();
-  roster_.Reassign(worker);
+  if (worker_table_.reserved() == worker.id) worker_table_.Unreserve();
+  worker_table_.Reassign(worker);
   SendKill(worker);
 }
 
-void WorkerFate::SendKill(Worker& worker) {
-  worker.kill_sent = turn_.now;
-  const Node& node = roster_.NodeOf(worker);
+void WorkerLifecycle::SendKill(Worker& worker) {
+  worker.kill_sent = event_.now;
+  const Node& node = worker_table_.NodeOf(worker);
   if (node.registered)
-    gate_.Send(node.agent, 0, protocol::KillWorker{worker.index, worker.incarnation});
+    barrier_.Send(node.agent, 0, protocol::KillWorker{worker.index, worker.incarnation});
 }
 
-void WorkerFate::FinishDrains(Worker& worker) {
+void WorkerLifecycle::FinishDrains(Worker& worker) {
   if (worker.drain_peer != 0 && worker.tasks.empty() && worker.shards.empty()) {
-    gate_.SendDurable(worker.drain_peer, worker.drain_request, protocol::Drained{});
+    barrier_.SendDurable(worker.drain_peer, worker.drain_request, protocol::Drained{});
     worker.drain_peer = 0;
   }
-  FinishNodeDrain(roster_.NodeOf(worker));
+  FinishNodeDrain(worker_table_.NodeOf(worker));
 }
 
-void WorkerFate::FinishNodeDrain(Node& node) {
+void WorkerLifecycle::FinishNodeDrain(Node& node) {
   if (!node.draining || node.drain_request == 0) return;
   for (const auto& [index, id] : node.workers) {
-    if (!roster_.at(id).tasks.empty() || !roster_.at(id).shards.empty()) return;
+    if (!worker_table_.at(id).tasks.empty() || !worker_table_.at(id).shards.empty()) return;
   }
-  gate_.SendDurable(node.agent, node.drain_request, protocol::Drained{});
+  barrier_.SendDurable(node.agent, node.drain_request, protocol::Drained{});
   node.drain_request = 0;
 }
 

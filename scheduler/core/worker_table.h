@@ -1,4 +1,4 @@
-// The roster: nodes, the workers on them, what they occupy, and who may be given more. Private to
+// Nodes, the workers on them, what they occupy, and who may be given more. Private to
 // scheduler/core.
 #pragma once
 
@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "scheduler/core/journal_gate.h"
+#include "scheduler/core/journal_barrier.h"
 #include "scheduler/policy/resources.h"
 #include "scheduler/state/cluster_table.h"
 
@@ -26,10 +26,10 @@ Resources ShardNeed(const Worker& worker);
 /// unheard goes on occupying what it did; a worker without leases has nothing queued, a dead one
 /// has no leases, one with a suspect has nothing beside it; a worker is in the open sets exactly
 /// under what it holds; at most one is reserved; queues are bounded.
-class WorkerRoster {
+class WorkerTable {
  public:
-  WorkerRoster(const Turn& turn, const CoreOptions& options, JournalGate& gate)
-      : turn_(turn), options_(options), gate_(gate) {}
+  WorkerTable(const EventContext& event, const CoreOptions& options, JournalBarrier& barrier)
+      : event_(event), options_(options), barrier_(barrier) {}
 
   Worker& at(WorkerId id) { return workers_[id]; }
   const Worker& at(WorkerId id) const { return workers_[id]; }
@@ -121,9 +121,9 @@ class WorkerRoster {
   Status CheckWorker(const Worker& worker) const;
   Status CheckNode(const Node& node) const;
 
-  const Turn& turn_;
+  const EventContext& event_;
   const CoreOptions& options_;
-  JournalGate& gate_;
+  JournalBarrier& barrier_;
   std::map<std::string, Node> nodes_;
   std::map<std::string, std::set<std::string>> hosts_;  ///< node names by host identity
   std::deque<Worker> workers_;       ///< those of forgotten nodes are gone, and of node ""
