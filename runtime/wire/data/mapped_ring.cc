@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "runtime/core/hash.h"
-#include "runtime/wire/data/ucx_quiet.h"
 #include "runtime/wire/data/unix_socket.h"
 
 namespace patchbay::data {
@@ -29,7 +28,6 @@ StatusOr<std::span<const std::byte>> ReceiveGreeting(int socket, std::span<std::
 }  // namespace
 
 StatusOr<std::unique_ptr<MappedRing>> MappedRing::Connect(const Options& options) {
-  KeepUcxQuiet();
   const std::string context = StrCat("map ring of stream ", options.stream);
   auto ring = std::unique_ptr<MappedRing>(new MappedRing());
   ring->options_ = options;

@@ -23,7 +23,6 @@
 #include "runtime/core/log.h"
 #include "runtime/memory/gpu_processes.h"
 #include "runtime/wire/data/ring_greeting.h"
-#include "runtime/wire/data/ucx_quiet.h"
 #include "runtime/wire/data/unix_socket.h"
 
 namespace patchbay::data {
@@ -582,7 +581,6 @@ void EpollRingServer::Answer(const FenceRequest& request, bool already_counted, 
 }  // namespace
 
 StatusOr<std::unique_ptr<RingServer>> RingServer::Start(Ring& ring, Options options) {
-  KeepUcxQuiet();
   auto server = std::make_unique<EpollRingServer>(ring, std::move(options));
   PB_RETURN_IF_ERROR(server->Open());
   return std::unique_ptr<RingServer>(std::move(server));

@@ -13,6 +13,7 @@
 #include "runtime/core/log.h"
 #include "runtime/wire/data/remote_transports.h"
 #include "runtime/wire/data/remote_wire.h"
+#include "runtime/wire/data/ucx_library.h"
 #include "runtime/wire/data/ucx_worker.h"
 
 namespace patchbay::data {
@@ -105,7 +106,8 @@ Status UcxReceiver::Register(unsigned id, ucp_am_recv_callback_t callback) {
   handler.flags = UCP_AM_FLAG_WHOLE_MSG;
   handler.cb = callback;
   handler.arg = this;
-  return FromUcx(ucp_worker_set_am_recv_handler(ucx_->worker(), &handler), "register message");
+  return FromUcx(Ucx().ucp_worker_set_am_recv_handler(ucx_->worker(), &handler),
+                 "register message");
 }
 
 void UcxReceiver::Run() {
@@ -220,8 +222,8 @@ ucs_status_t UcxReceiver::Receive(std::unique_ptr<Transfer> transfer, void* desc
   param.cb.recv_am = &UcxReceiver::OnReceived;
   param.user_data = transfer.get();
   transfers_.insert(transfer.get());
-  void* request = ucp_am_recv_data_nbx(ucx_->worker(), descriptor, transfer->bytes.data(),
-                                       transfer->bytes.size(), &param);
+  void* request = Ucx().ucp_am_recv_data_nbx(ucx_->worker(), descriptor, transfer->bytes.data(),
+                                             transfer->bytes.size(), &param);
   if (UCS_PTR_IS_ERR(request)) {
     transfers_.erase(transfer.get());
     const ucs_status_t status = UCS_PTR_STATUS(request);
@@ -241,7 +243,7 @@ void UcxReceiver::OnReceived(void* request, ucs_status_t status, std::size_t byt
   if (received.ok() && bytes != transfer->bytes.size()) {
     received = absl::UnavailableError("receive shard: fewer bytes came than were announced");
   }
-  ucp_request_free(request);
+  Ucx().ucp_request_free(request);
   self->Finish(std::move(transfer), received);
 }
 

@@ -15,6 +15,7 @@
 #include "runtime/core/log.h"
 #include "runtime/wire/data/remote_transports.h"
 #include "runtime/wire/data/remote_wire.h"
+#include "runtime/wire/data/ucx_library.h"
 #include "runtime/wire/data/ucx_worker.h"
 
 namespace patchbay::data {
@@ -174,10 +175,11 @@ Status UcxSender::Introduce(const Trainer& trainer) {
   param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
   param.memory_type = UCS_MEMORY_TYPE_HOST;
   param.flags = UCP_AM_SEND_FLAG_EAGER;
-  void* request = ucp_am_send_nbx(trainer.endpoint, kHelloMessageId, nullptr, 0,
-                                  trainer.hello.data(), trainer.hello.size(), &param);
+  void* request = Ucx().ucp_am_send_nbx(trainer.endpoint, kHelloMessageId, nullptr, 0,
+                                        trainer.hello.data(), trainer.hello.size(), &param);
   if (UCS_PTR_IS_ERR(request)) return FromUcx(UCS_PTR_STATUS(request), "introduce this sender");
-  if (request != nullptr) ucp_request_free(request);  // whether it arrived shows with the shard
+  if (request != nullptr)
+    Ucx().ucp_request_free(request);  // whether it arrived shows with the shard
   return absl::OkStatus();
 }
 
@@ -206,16 +208,16 @@ Status UcxSender::Start(Parcel& parcel) {
   param.cb.send = &UcxSender::OnSent;
   param.user_data = &parcel;
   ++parcel.shipment->running;
-  void* request =
-      ucp_am_send_nbx(parcel.shipment->endpoint, kShardMessageId, parcel.header.data(),
-                      parcel.header.size(), parcel.payload.data(), parcel.payload.size(), &param);
+  void* request = Ucx().ucp_am_send_nbx(parcel.shipment->endpoint, kShardMessageId,
+                                        parcel.header.data(), parcel.header.size(),
+                                        parcel.payload.data(), parcel.payload.size(), &param);
   if (!UCS_PTR_IS_ERR(request)) return absl::OkStatus();
   --parcel.shipment->running;
   return FromUcx(UCS_PTR_STATUS(request), "start");
 }
 
 void UcxSender::OnSent(void* request, ucs_status_t status, void* user_data) {
-  ucp_request_free(request);
+  Ucx().ucp_request_free(request);
   Shipment* shipment = static_cast<Parcel*>(user_data)->shipment;
   --shipment->running;
   if (shipment->timed_out) status = UCS_ERR_TIMED_OUT;

@@ -1,7 +1,5 @@
 #include "runtime/wire/data/ucx_worker.h"
 
-#include <csignal>
-#include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -9,36 +7,21 @@
 #include <utility>
 
 #include <poll.h>
-#include <ucs/config/global_opts.h>
-#include <ucs/debug/debug.h>
-#include <ucs/debug/log_def.h>
 
 #include "absl/strings/escaping.h"
 #include "runtime/core/hash.h"
-#include "runtime/core/log.h"
-#include "runtime/wire/data/ucx_quiet.h"
+#include "runtime/wire/data/ucx_library.h"
 
 namespace patchbay::data {
 namespace {
 
-ucs_log_func_rc_t ToOurLog(const char*, unsigned, const char*, ucs_log_level_t level,
-                           const ucs_log_component_config_t*, const char* format, va_list list) {
-  if (level > UCS_LOG_LEVEL_WARN) return UCS_LOG_FUNC_RC_STOP;
-  char text[512];
-  std::vsnprintf(text, sizeof(text), format, list);
-  // UCX calls a peer that went away a warning or an error; for us it is an event like others.
-  Log(level == UCS_LOG_LEVEL_FATAL ? LogSeverity::kError : LogSeverity::kDebug,
-      StrCat("ucx: ", text));
-  return UCS_LOG_FUNC_RC_STOP;
-}
-
 struct ConfigDeleter {
-  void operator()(ucp_config_t* config) const { ucp_config_release(config); }
+  void operator()(ucp_config_t* config) const { Ucx().ucp_config_release(config); }
 };
 
 StatusOr<std::unique_ptr<ucp_config_t, ConfigDeleter>> MakeConfig(const TransportLimits& limits) {
   ucp_config_t* raw = nullptr;
-  const ucs_status_t read = ucp_config_read(nullptr, nullptr, &raw);
+  const ucs_status_t read = Ucx().ucp_config_read(nullptr, nullptr, &raw);
   if (read != UCS_OK) return FromUcx(read, "read ucx config");
   std::unique_ptr<ucp_config_t, ConfigDeleter> config(raw);
   const std::pair<const char*, std::string> required[] = {
@@ -48,7 +31,7 @@ StatusOr<std::unique_ptr<ucp_config_t, ConfigDeleter>> MakeConfig(const Transpor
       {"MEMTYPE_CACHE", "n"},
   };
   for (const auto& [name, value] : required) {
-    const ucs_status_t set = ucp_config_modify(config.get(), name, value.c_str());
+    const ucs_status_t set = Ucx().ucp_config_modify(config.get(), name, value.c_str());
     if (set != UCS_OK) return FromUcx(set, StrCat("set ucx option ", name));
   }
   return config;
@@ -56,17 +39,9 @@ StatusOr<std::unique_ptr<ucp_config_t, ConfigDeleter>> MakeConfig(const Transpor
 
 }  // namespace
 
-void KeepUcxQuiet() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) ucs_debug_disable_signal(signal);
-    ucs_log_push_handler(&ToOurLog);
-  });
-}
-
 Status FromUcx(ucs_status_t status, std::string_view doing) {
   if (status == UCS_OK) return absl::OkStatus();
-  const std::string text = StrCat(doing, ": ucx: ", ucs_status_string(status));
+  const std::string text = StrCat(doing, ": ucx: ", Ucx().ucs_status_string(status));
   switch (status) {
     case UCS_ERR_UNREACHABLE:
     case UCS_ERR_CONNECTION_RESET:
@@ -87,7 +62,7 @@ Status FromUcx(ucs_status_t status, std::string_view doing) {
 }
 
 StatusOr<std::unique_ptr<UcxWorker>> UcxWorker::Open(const Network& network) {
-  KeepUcxQuiet();
+  PB_RETURN_IF_ERROR(LoadUcx());
   auto made = std::unique_ptr<UcxWorker>(new UcxWorker());
   PB_ASSIGN_OR_RETURN(made->limits_, LimitsOf(network));
   PB_ASSIGN_OR_RETURN(const auto config, MakeConfig(made->limits_));
@@ -95,16 +70,16 @@ StatusOr<std::unique_ptr<UcxWorker>> UcxWorker::Open(const Network& network) {
   params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_MT_WORKERS_SHARED;
   params.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
   params.mt_workers_shared = 0;
-  PB_RETURN_IF_ERROR(
-      FromUcx(ucp_init(&params, config.get(), &made->context_),
-              StrCat("start ucx: ", made->limits_.transports, " over ", made->limits_.devices)));
+  PB_RETURN_IF_ERROR(FromUcx(
+      Ucx().ucp_init_version(UCP_API_MAJOR, UCP_API_MINOR, &params, config.get(), &made->context_),
+      StrCat("start ucx: ", made->limits_.transports, " over ", made->limits_.devices)));
   ucp_worker_params_t worker_params{};
   worker_params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
   worker_params.thread_mode = UCS_THREAD_MODE_SINGLE;
-  PB_RETURN_IF_ERROR(FromUcx(ucp_worker_create(made->context_, &worker_params, &made->worker_),
-                             "make ucx worker"));
-  PB_RETURN_IF_ERROR(
-      FromUcx(ucp_worker_get_efd(made->worker_, &made->event_fd_), "get ucx event descriptor"));
+  PB_RETURN_IF_ERROR(FromUcx(
+      Ucx().ucp_worker_create(made->context_, &worker_params, &made->worker_), "make ucx worker"));
+  PB_RETURN_IF_ERROR(FromUcx(Ucx().ucp_worker_get_efd(made->worker_, &made->event_fd_),
+                             "get ucx event descriptor"));
   PB_RETURN_IF_ERROR(made->ReadAddress());
   return made;
 }
@@ -112,10 +87,11 @@ StatusOr<std::unique_ptr<UcxWorker>> UcxWorker::Open(const Network& network) {
 Status UcxWorker::ReadAddress() {
   ucp_address_t* own = nullptr;
   std::size_t size = 0;
-  PB_RETURN_IF_ERROR(FromUcx(ucp_worker_get_address(worker_, &own, &size), "read ucx address"));
+  PB_RETURN_IF_ERROR(
+      FromUcx(Ucx().ucp_worker_get_address(worker_, &own, &size), "read ucx address"));
   const auto* bytes = reinterpret_cast<const std::byte*>(own);
   address_.assign(bytes, bytes + size);
-  ucp_worker_release_address(worker_, own);
+  Ucx().ucp_worker_release_address(worker_, own);
   if (size <= kMaxUcxAddressBytes) return absl::OkStatus();
   return absl::InternalError(StrCat("read ucx address: it has ", size, " bytes"));
 }
@@ -135,7 +111,7 @@ StatusOr<ucp_ep_h> UcxWorker::EndpointTo(std::span<const std::byte> address,
   params.err_handler.cb = on_error;
   params.err_handler.arg = arg;
   ucp_ep_h endpoint = nullptr;
-  PB_RETURN_IF_ERROR(FromUcx(ucp_ep_create(worker_, &params, &endpoint), "connect"));
+  PB_RETURN_IF_ERROR(FromUcx(Ucx().ucp_ep_create(worker_, &params, &endpoint), "connect"));
   return endpoint;
 }
 
@@ -150,8 +126,8 @@ StatusOr<std::vector<std::byte>> ParseUcxAddress(std::string_view hex) {
 }
 
 UcxWorker::~UcxWorker() {
-  if (worker_ != nullptr) ucp_worker_destroy(worker_);
-  if (context_ != nullptr) ucp_cleanup(context_);
+  if (worker_ != nullptr) Ucx().ucp_worker_destroy(worker_);
+  if (context_ != nullptr) Ucx().ucp_cleanup(context_);
 }
 
 void UcxWorker::Post(std::function<void()> work) {
@@ -159,7 +135,7 @@ void UcxWorker::Post(std::function<void()> work) {
     const std::lock_guard lock(posted_mu_);
     posted_.push_back(std::move(work));
   }
-  ucp_worker_signal(worker_);
+  Ucx().ucp_worker_signal(worker_);
 }
 
 std::vector<std::function<void()>> UcxWorker::TakePosted() {
@@ -171,9 +147,9 @@ void UcxWorker::Turn(int wait_ms) {
   auto posted = TakePosted();
   for (auto& work : posted) work();
   bool moved = !posted.empty();
-  while (ucp_worker_progress(worker_) != 0) moved = true;
+  while (Ucx().ucp_worker_progress(worker_) != 0) moved = true;
   // Arming after progress ran dry; BUSY means that something came in between.
-  if (moved || wait_ms == 0 || ucp_worker_arm(worker_) != UCS_OK) return;
+  if (moved || wait_ms == 0 || Ucx().ucp_worker_arm(worker_) != UCS_OK) return;
   {
     const std::lock_guard lock(posted_mu_);
     if (!posted_.empty()) return;
@@ -187,7 +163,7 @@ StatusOr<std::string> UcxWorker::TransportOf(ucp_ep_h endpoint) const {
   std::size_t size = 0;
   FILE* stream = open_memstream(&text, &size);
   if (stream == nullptr) return absl::ResourceExhaustedError("describe endpoint: no memory");
-  ucp_ep_print_info(endpoint, stream);
+  Ucx().ucp_ep_print_info(endpoint, stream);
   std::fclose(stream);
   const std::unique_ptr<char, decltype(&std::free)> owner(text, &std::free);
   // Lines such as "#   lane[0]:  0:tcp/lo.0 md[0] -> md[0]/tcp/sysdev[255] am am_bw#0".
@@ -218,10 +194,11 @@ void UcxWorker::CloseByForce(ucp_ep_h endpoint) {
   ucp_request_param_t param{};
   param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
   param.flags = UCP_EP_CLOSE_FLAG_FORCE;
-  void* request = ucp_ep_close_nbx(endpoint, &param);
+  void* request = Ucx().ucp_ep_close_nbx(endpoint, &param);
   if (!UCS_PTR_IS_PTR(request)) return;
-  while (ucp_request_check_status(request) == UCS_INPROGRESS) ucp_worker_progress(worker_);
-  ucp_request_free(request);
+  while (Ucx().ucp_request_check_status(request) == UCS_INPROGRESS)
+    Ucx().ucp_worker_progress(worker_);
+  Ucx().ucp_request_free(request);
 }
 
 }  // namespace patchbay::data

@@ -1,6 +1,12 @@
 #include "runtime/wire/data/network_policy.h"
 
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <string>
+
 #include "gtest/gtest.h"
+#include "runtime/wire/data/ucx_worker.h"
 
 namespace patchbay::data {
 namespace {
@@ -27,6 +33,27 @@ TEST(NetworkPolicy, UcxServesRdmaAlone) {
   for (const NetworkPolicy policy : {NetworkPolicy::kNone, NetworkPolicy::kTls}) {
     EXPECT_TRUE(absl::IsFailedPrecondition(LimitsOf(LoopbackOf(policy)).status()));
   }
+}
+
+/// Libraries of UCX that this process has mapped.
+bool HasUcx() {
+  std::ifstream maps("/proc/self/maps");
+  const std::string text{std::istreambuf_iterator<char>(maps), {}};
+  return text.find("/libuc") != std::string::npos;
+}
+
+/// Exits with 0 when UCX comes in with the first worker of a fabric, not before.
+[[noreturn]] void OpenAWorkerAndExit() {
+  if (HasUcx()) std::exit(1);
+  Network stand_in = LoopbackOf(NetworkPolicy::kRdma);
+  stand_in.rdma_over_tcp = true;
+  const auto worker = UcxWorker::Open(stand_in);
+  std::exit(worker.ok() && HasUcx() ? 0 : 2);
+}
+
+TEST(NetworkPolicy, UcxIsLoadedByTheFirstThatUsesAFabric) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // in a process of its own
+  EXPECT_EXIT(OpenAWorkerAndExit(), testing::ExitedWithCode(0), "");
 }
 
 TEST(NetworkPolicy, RdmaNeedsADeviceBehindAPrivateAddressOfThisNode) {
