@@ -6,6 +6,13 @@
 namespace patchbay::scheduler {
 namespace {
 
+/// The grant is of the slot's generation, or of the one before where its batch left the slot.
+bool MayWrite(const Slot& slot, const Grant& grant) {
+  const bool left = slot.state == protocol::SlotState::kResting;
+  return slot.generation == grant.slot_generation ||
+         (left && slot.generation == grant.slot_generation + 1);
+}
+
 Status CheckSlots(const Stream& stream, const Trainer& trainer, const LeaseBook& book) {
   std::map<std::uint32_t, std::uint32_t> by_slot;
   std::set<std::pair<std::pair<std::uint32_t, std::uint64_t>, std::uint64_t>> ranges;
@@ -16,7 +23,7 @@ Status CheckSlots(const Stream& stream, const Trainer& trainer, const LeaseBook&
     const Grant& grant = lease->grant;
     ++by_slot[grant.slot];
     const auto slot = trainer.slots.find(grant.slot);
-    if (slot == trainer.slots.end() || slot->second.generation != grant.slot_generation) {
+    if (slot == trainer.slots.end() || !MayWrite(slot->second, grant)) {
       return Broken(StrCat("slot ", grant.slot, " moved on while lease ", number.ToString(),
                            " may write into it"));
     }

@@ -216,6 +216,7 @@ void TrainerSlots::LeaveSlot(Trainer& trainer, Filling& filling, std::uint32_t t
       (target->second.state == SlotState::kFree || target->second.state == SlotState::kFilling);
   if (!crossed) {
     from.state = SlotState::kResting;
+    ++from.generation;  // rows of before the move are old news
     return;
   }
   const auto other = trainer.filling.find(target->second.at);

@@ -48,7 +48,7 @@ struct Filling {
 };
 
 struct Slot {
-  std::uint64_t generation = 0;
+  std::uint64_t generation = 0;  ///< of one that its batch left: under which it comes back
   protocol::SlotState state = protocol::SlotState::kFree;
   Position at;                  ///< unless free
   std::uint32_t leases = 0;     ///< leases whose grant points here and that are not resolved

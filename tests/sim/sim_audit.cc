@@ -473,6 +473,11 @@ void Audit::ExitAcknowledged(std::uint64_t incarnation) {
   if (known) Say("I6: a worker's end was acknowledged and is not durable");
 }
 
+unsigned Audit::GrantsOf(const TaskId& task) const {
+  const ModelJob* job = Find(task.job);
+  return job == nullptr || task.index >= job->tasks.size() ? 0 : job->tasks[task.index].grants;
+}
+
 void Audit::IncarnationTold(std::uint32_t incarnation) {
   if (incarnation > incarnation_) Say("I6: an incarnation was told that is not durable");
 }

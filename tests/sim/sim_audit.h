@@ -86,6 +86,8 @@ class Audit {
   /// The lease was granted by this scheduler, and neither it nor its task has ended since.
   bool Stands(const LeaseNumber& lease, const TaskId& task) const;
   protocol::Resources NeedOf(const TaskId& task) const;
+  /// How often the task was leased since it last became open.
+  unsigned GrantsOf(const TaskId& task) const;
   const ModelJob* Find(JobId job) const;
   bool AnyQuarantined(JobId job) const { return quarantined_.count(job) != 0; }
   std::uint64_t commits() const { return commits_; }

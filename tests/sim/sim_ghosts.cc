@@ -8,15 +8,19 @@
 namespace patchbay::sim {
 namespace {
 
-bool IsBusy(const SimWorker& worker) {
-  return !worker.shards.empty() || !worker.work.tasks.empty();
+/// It works, or a task is alone on it: one that was leased before may have ended its workers.
+bool IsBusy(const SimWorker& worker, const Audit& audit) {
+  const auto& plans = worker.planning.tasks;
+  return !worker.shards.empty() || !worker.work.tasks.empty() ||
+         std::any_of(plans.begin(), plans.end(),
+                     [&](const TaskLease& lease) { return audit.GrantsOf(lease.task) > 1; });
 }
 
 /// A node may have fewer cores than its workers could use.
-bool HasCore(const SimAgent& agent) {
+bool HasCore(const SimAgent& agent, const Audit& audit) {
   std::uint32_t used = 0;
   for (const auto& worker : agent.workers) {
-    if (IsBusy(*worker)) used += worker->capacity.cpu_millis;
+    if (IsBusy(*worker, audit)) used += worker->capacity.cpu_millis;
   }
   return used + 1000 <= agent.capacity.cpu_millis;
 }
@@ -151,7 +155,7 @@ void World::WatchWaits() {
     for (const auto& worker : agent->workers) {
       const TimeMs since = std::max(agent->actor.well_since, worker->actor.well_since);
       workers_since = std::min(workers_since, since);
-      idle = idle || (since < now_ && !IsBusy(*worker) && HasCore(*agent));
+      idle = idle || (since < now_ && !IsBusy(*worker, audit_) && HasCore(*agent, audit_));
     }
   }
   for (SimTrainer& trainer : trainers_) {

@@ -140,6 +140,35 @@ TEST_F(Streaming, GrantsFollowABatchToItsSpareSlot) {
   EXPECT_EQ(rig.Shards()[0].grant.slot_generation, 3u);
 }
 
+TEST_F(Streaming, NewsOfBeforeABatchMovedToItsSpareSlotMakesNothingAgain) {
+  rig.AddWorker(1);
+  Attach(5, 1);
+  const std::vector<protocol::ShardLease> shards = rig.Shards();
+  rig.Exited(0, 100);
+  const protocol::FenceShard fence = *rig.FindFor<protocol::FenceShard>(CoreRig::kTrainer0);
+  const protocol::ShardLease& other = shards[shards[0].shard == fence.shard ? 1 : 0];
+  Return(other, absl::StatusCode::kOk, 1);
+  Count(other);
+  Fenced(fence, 7, 3);
+  const protocol::ShardLease again = rig.Shards().at(0);
+  Return(again, absl::StatusCode::kOk, 1);
+  Count(again);
+  protocol::AnnounceSlots late;
+  late.stream = job;
+  late.slots.push_back({fence.grant.slot,
+                        fence.grant.slot_generation,
+                        SlotState::kFilling,
+                        fence.shard.epoch,
+                        fence.shard.batch,
+                        {}});
+  rig.Tell(CoreRig::kTrainer0, late);
+  EXPECT_TRUE(rig.Shards().empty()) << "a batch that is whole in slot 7 is made again in slot 0";
+  late.slots[0] = {fence.grant.slot, fence.grant.slot_generation + 2, SlotState::kFree, 0, 0, {}};
+  rig.Tell(CoreRig::kTrainer0, late);
+  ASSERT_EQ(rig.Shards().size(), 2u) << "the slot came back, and holds the next batch";
+  EXPECT_EQ(rig.Shards()[0].grant.slot, fence.grant.slot);
+}
+
 TEST_F(Streaming, FailedDeliveryBarsThatPairForAWhile) {
   rig.AddWorker(1);
   Attach(5, 1);
