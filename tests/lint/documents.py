@@ -1,5 +1,6 @@
 """READMEs: the one at the root has at most 150 lines, every folder with code has one of at most 80, and
-what they link to exists. Limits that pages state are those of the code."""
+what they link to exists. A version of the changelog has at most 80 lines. Limits and figures that pages state are
+those of the code and of the benchmarks."""
 import pathlib
 import re
 
@@ -7,11 +8,14 @@ import sources
 
 ROOT_LINES = 150
 FOLDER_LINES = 80
+VERSION_LINES = 80
 LINK = re.compile(r"\]\(([^)#:]+)(#[^)]*)?\)")
 # Folders whose page covers what lies below them.
 ONE_PAGE = ("scheduler", "deploy")
 # A page, what it says of a limit, and the line of code that sets it.
 LIMITS = [
+    ("README.md", "**23.8 times**", "tests/bench/README.md", "**23.8x** (5,410 beside 228 tiles/s)"),
+    ("README.md", "43 times with augmentation", "tests/bench/README.md", "**43x** over OpenSlide"),
     ("configs/README.md", "at most 100,000 images", "runtime/model/plan/plan.h", "kMaxPlanImages = 100'000;"),
     ("configs/README.md", "at most 100,000 images", "workers/jobs/task/find_images.h", "kMaxDatasetImages = 100'000;"),
     ("configs/README.md", "is at most 32 MiB", "runtime/wire/protocol/messages.h", "kMaxResultBytes = 32u << 20;"),
@@ -96,6 +100,13 @@ def page_faults():
                 yield f"{file}: links to {target}, which is not there"
 
 
+def changelog_faults():
+    for version in re.split(r"^## ", sources.read("CHANGELOG.md"), flags=re.MULTILINE)[1:]:
+        name, lines = version.split("\n", 1)[0], version.count("\n")
+        if lines > VERSION_LINES:
+            yield f"CHANGELOG.md: {name} has {lines} lines, more than {VERSION_LINES}"
+
+
 def untrue_limits():
     for page, said, file, line in LIMITS:
         if said not in sources.read(page):
@@ -105,4 +116,4 @@ def untrue_limits():
 
 
 if __name__ == "__main__":
-    sources.finish(list(missing_pages()) + list(page_faults()) + list(untrue_limits()))
+    sources.finish(list(missing_pages()) + list(page_faults()) + list(changelog_faults()) + list(untrue_limits()))
