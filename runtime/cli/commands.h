@@ -1,4 +1,4 @@
-// The makers of all commands, each defined in the file of its name.
+// The makers of all commands, each defined in the file of its name or of its first word.
 #pragma once
 
 #include <memory>

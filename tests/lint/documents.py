@@ -107,6 +107,17 @@ def changelog_faults():
             yield f"CHANGELOG.md: {name} has {lines} lines, more than {VERSION_LINES}"
 
 
+def roles_faults():
+    """Every message a role may send (scheduler/policy/roles.cc) stands in its row of scheduler/README.md."""
+    page = dict(re.findall(r"^\| (any|worker|submitter|trainer|operator) \| (.*) \|$", sources.read("scheduler/README.md"), re.MULTILINE))
+    rows = {"kUsers | kWorkers": ["any", "worker"], "kWorkers": ["worker"], "kTrainers": ["trainer"],
+            "kUsers": ["submitter"], "kOperators": ["operator"]}
+    code = sources.read("scheduler/policy/roles.cc")
+    for message, roles in re.findall(r"operator\(\)\(const (\w+)&\) const \{ return ([^;]+); \}", code):
+        if not any(message in page.get(row, "") for row in rows.get(roles, [])):
+            yield f"scheduler/README.md: {message} is not in the row of {' or '.join(rows.get(roles, [roles]))}"
+
+
 def untrue_limits():
     for page, said, file, line in LIMITS:
         if said not in sources.read(page):
@@ -116,4 +127,5 @@ def untrue_limits():
 
 
 if __name__ == "__main__":
-    sources.finish(list(missing_pages()) + list(page_faults()) + list(changelog_faults()) + list(untrue_limits()))
+    sources.finish(list(missing_pages()) + list(page_faults()) + list(changelog_faults()) + list(roles_faults()) +
+                   list(untrue_limits()))
