@@ -10,7 +10,7 @@
 #include <capnp/serialize.h>
 #include <kj/exception.h>
 
-#include "runtime/wire/protocol/codec_parts.h"
+#include "runtime/wire/protocol/codec_fields.h"
 
 namespace patchbay::protocol {
 namespace {
@@ -24,7 +24,7 @@ constexpr std::uint64_t kMinTraversalWords = 1024;
 static_assert(kMaxMessageBytes % kWordBytes == 0);
 
 void WriteBody(codec::Writing& out, const Body& body, wire::Envelope::Body::Builder b) {
-#define PATCHBAY_OVERLOAD(Type, CONSTANT) \
+#define PATCHBAY_OVERLOAD(Type, CONSTANT, FIELDS) \
   void operator()(const Type& m) const { codec::Write(out, m, b.init##Type()); }
   struct Arm {
     codec::Writing& out;
@@ -37,7 +37,7 @@ void WriteBody(codec::Writing& out, const Body& body, wire::Envelope::Body::Buil
 
 void ReadBody(codec::Reading& in, wire::Envelope::Body::Reader r, Body& body) {
   switch (r.which()) {
-#define PATCHBAY_CASE(Type, CONSTANT)                     \
+#define PATCHBAY_CASE(Type, CONSTANT, FIELDS)             \
   case wire::Envelope::Body::CONSTANT:                    \
     codec::Read(in, r.get##Type(), body.emplace<Type>()); \
     return;
@@ -232,7 +232,7 @@ StatusOr<std::string> Encode(const Envelope& envelope) {
 StatusOr<Envelope> Decode(std::span<const std::byte> bytes) { return Decoder().Decode(bytes); }
 
 const char* BodyName(const Body& body) {
-#define PATCHBAY_NAME(Type, CONSTANT) \
+#define PATCHBAY_NAME(Type, CONSTANT, FIELDS) \
   const char* operator()(const Type&) const { return #Type; }
   struct Name {
     PATCHBAY_EVERY_BODY(PATCHBAY_NAME)

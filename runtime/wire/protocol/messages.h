@@ -18,7 +18,7 @@ inline constexpr std::uint16_t kProtocolVersion = 1;
 inline constexpr std::uint16_t kMinProtocolVersion = 1;
 inline constexpr std::size_t kMaxMessageBytes =
     8u << 20;  ///< a result of 1 MiB and its inputs fit with room
-/// What of a result one message carries; the rest went before it, or comes with the next.
+/// Bytes of a result in one message; the rest went before it, or comes with the next.
 inline constexpr std::size_t kMaxInlineResultBytes = 1u << 20;
 inline constexpr std::size_t kMaxDroppedPeers = 32;  ///< named by one trainer
 inline constexpr std::size_t kMaxResultBytes = 32u << 20;
@@ -28,7 +28,7 @@ inline constexpr std::uint32_t kLastTask = UINT32_MAX;
 
 // ---------------------------------------------------------------- shared values
 
-/// What a task needs while it runs.
+/// Needs of a task while it runs.
 struct Resources {
   std::uint32_t cpu_millis = 1000;  ///< 1000 = one core
   std::uint32_t gpus = 0;
@@ -77,6 +77,7 @@ enum class TaskState : std::uint8_t {
 struct Heartbeat {
   std::uint64_t progress = 0;
 };
+/// The scheduler lives; a risen incarnation says that it was restarted.
 struct HeartbeatSeen {
   std::uint32_t scheduler_incarnation = 0;
 };
@@ -87,6 +88,7 @@ struct RequestFailed {
 
 // ---------------------------------------------------------------- agents and workers
 
+/// A GPU that a node offers.
 struct Gpu {
   std::string uuid;
   std::string name;
@@ -104,6 +106,7 @@ struct RegisterAgent {
   std::uint64_t agent_incarnation = 0;
   std::string host_name;  ///< of HostName(): for messages to people
 };
+/// The answer to RegisterAgent: how often the agent is to send heartbeats.
 struct AgentRegistered {
   std::uint32_t scheduler_incarnation = 0;
   std::uint32_t heartbeat_ms = 500;
@@ -133,6 +136,7 @@ struct RegisterWorker {
       byte_versions;  ///< of plan::ByteVersions; it makes shards of plans with the same only
   std::string host_identity;  ///< of HostIdentity()
 };
+/// The answer to RegisterWorker. Leases named in `held` that are void come as LeasesRevoked.
 struct WorkerRegistered {
   std::uint32_t scheduler_incarnation = 0;
   std::uint32_t lease_ms = 10'000;
@@ -173,11 +177,12 @@ struct LeasesRevoked {
   std::vector<LeaseNumber> leases;
 };
 
-/// What a worker must know of a stream before its first shard.
+/// A worker asks for the plan and the trainers of a stream before its first shard.
 struct FetchStream {
   std::uint64_t stream = 0;
   std::uint64_t offset = 0;  ///< in plan and manifest, one after the other
 };
+/// Where the workers of a stream deliver one rank's patches.
 struct TrainerEndpoint {
   std::uint32_t rank = 0;
   std::string host_identity;
@@ -190,12 +195,13 @@ struct TrainerEndpoint {
   std::string stream_secret;  ///< 32 bytes; shown by every peer that wants to write
   bool operator==(const TrainerEndpoint&) const = default;
 };
+/// The answer to FetchStream, and unasked when the stream's trainers changed.
 struct StreamDescribed {
   std::uint64_t stream = 0;
   Digest plan_digest;
-  /// What the digest is over, and paths in the order of the plan's image table: of both together
-  /// kMaxInlineResultBytes from the offset asked for. Unasked, nothing of them: only the trainers
-  /// changed.
+  /// The text that the digest is over, and paths in the order of the plan's image table: of both
+  /// together kMaxInlineResultBytes from the offset asked for. Unasked, nothing of them: only the
+  /// trainers changed.
   std::string plan, manifest;
   std::vector<TrainerEndpoint> trainers;
   std::vector<std::string> read_prefixes;
@@ -214,6 +220,7 @@ struct RenewLeases {
   };
   std::vector<Item> items;
 };
+/// The answer to RenewLeases. Leases that it does not name go on.
 struct LeasesRenewed {
   std::vector<LeaseNumber> unknown;  ///< drop these: they are no longer yours
 };
@@ -241,11 +248,13 @@ struct PutResultPart {
   std::uint64_t offset = 0;  ///< what was put before
   std::string bytes;
 };
+/// The answer to PutResultPart.
 struct ResultPartKept {
   std::uint64_t kept_bytes = 0;  ///< so far
 };
 inline constexpr std::uint32_t kSpawnedBase = 1u << 31;
 
+/// Outcomes that are in the journal.
 struct TasksCommitted {
   std::vector<LeaseNumber> leases;  ///< durable, or known to be stale: forget them
 };
@@ -273,6 +282,7 @@ struct WorkerExited {
   std::uint64_t worker_incarnation = 0;  ///< 0 = died before it registered
   std::int32_t wait_status = 0;
 };
+/// The death is in the journal: the agent may forget it.
 struct WorkerExitSeen {};
 /// Scheduler to agent: kill this worker's process (SIGKILL); WorkerExited is the answer.
 struct KillWorker {
@@ -281,6 +291,7 @@ struct KillWorker {
 };
 /// A worker or an agent leaves: finishes what it runs, takes nothing more.
 struct Drain {};
+/// Nothing is leased to the sender of Drain any more: it may exit.
 struct Drained {};
 
 // ---------------------------------------------------------------- trainers
@@ -313,6 +324,7 @@ struct AttachTrainer {
   /// is handed to no other.
   std::vector<std::int64_t> holders;
 };
+/// The answer to AttachTrainer. The trainer checks the digest against its own plan.
 struct TrainerAttached {
   std::uint32_t scheduler_incarnation = 0;
   Digest plan_digest;
@@ -335,8 +347,8 @@ struct ShardsCounted {
   std::uint32_t rank = 0;
   std::vector<Item> items;
 };
-/// Whose connections and shards a trainer's data path dropped since it attached, and why: the whole
-/// list, again when it changed.
+/// Peers whose connections and shards a trainer's data path dropped since it attached, and why: the
+/// whole list, again when it changed.
 struct PeersDropped {
   struct Item {
     std::string address;  ///< numeric, without a port: connections of one host count together
@@ -375,14 +387,17 @@ struct StreamFailed {
   std::uint64_t stream = 0;
   Outcome outcome;
 };
+/// The rank is done with the stream: its ring goes, and its leases are void.
 struct DetachTrainer {
   std::uint64_t stream = 0;
   std::uint32_t rank = 0;
 };
+/// The answer to DetachTrainer.
 struct TrainerDetached {};
 
 // ---------------------------------------------------------------- users
 
+/// A user asks for a job.
 struct SubmitJob {
   std::string submission_key;  ///< chosen by the submitter; the same key gives the same job
   std::string kind;            ///< "ingest", "stream", "noop", ...
@@ -396,16 +411,19 @@ struct SubmitJob {
   /// when this submission differs from it.
   bool join = false;
 };
+/// The job is in the journal under this number.
 struct JobSubmitted {
   JobId job = 0;
 };
 
+/// A task that ended badly, for people.
 struct FailedTask {
   TaskId task;
   std::string label;
   Outcome outcome;
   bool operator==(const FailedTask&) const = default;
 };
+/// A job as `jobs`, `job` and `status` show it.
 struct JobRow {
   JobId job = 0;
   std::string kind, name, submitter;
@@ -415,14 +433,16 @@ struct JobRow {
   std::uint64_t tasks_total = 0, tasks_done = 0, tasks_failed = 0, tasks_running = 0;
   std::uint64_t weight_total = 0, weight_done = 0, progress_bytes = 0;
   std::vector<FailedTask> failed;   ///< at most 1000
-  std::string waits_for;            ///< whom its stream waits for; empty: nobody who can be named
+  std::string waits_for;            ///< holders that its stream waits for; empty: none can be named
   std::uint64_t unattended_ms = 0;  ///< for how long a planned stream had no trainer; 0: it has one
   bool operator==(const JobRow&) const = default;
 };
+/// A user asks for rows of jobs: its own, or as operator all.
 struct DescribeJobs {
   std::vector<JobId> jobs;  ///< empty = all, newest first, as many as a reply holds
   JobId before = 0;         ///< of all, only jobs older than this one; 0 = from the newest on
 };
+/// The answer to DescribeJobs, newest first.
 struct JobsDescribed {
   std::vector<JobRow> jobs;
 };
@@ -431,27 +451,33 @@ struct FetchResult {
   TaskId task;
   std::uint64_t offset = 0;
 };
+/// The answer to FetchResult: a piece of the result, or none while the task runs.
 struct ResultFetched {
   TaskId task;
   TaskState state = TaskState::kWaiting;
   std::string result;              ///< from the offset on, at most kMaxInlineResultBytes
   std::uint64_t result_bytes = 0;  ///< of the whole
 };
+/// A user ends a job; its tasks and shards are revoked.
 struct CancelJob {
   JobId job = 0;
 };
+/// The cancellation is in the journal.
 struct JobCancelled {};
 /// Failed, cancelled and quarantined tasks of the job are made ready again.
 struct RetryJob {
   JobId job = 0;
 };
+/// The answer to RetryJob: how many tasks are ready again.
 struct JobRetried {
   std::uint64_t tasks = 0;
 };
+/// A user asks for lines of a job's log.
 struct FetchLogs {
   JobId job = 0;
   std::uint64_t after = 0;  ///< sequence number of the last line already seen
 };
+/// The answer to FetchLogs, oldest first; none when nothing is new.
 struct LogsFetched {
   struct Line {
     std::uint64_t sequence = 0;
@@ -461,6 +487,7 @@ struct LogsFetched {
   };
   std::vector<Line> lines;
 };
+/// A node as `status` shows it.
 struct NodeRow {
   std::string node, state;  ///< "up", "suspect", "draining", "away"
   std::uint32_t cpus = 0;
@@ -468,6 +495,7 @@ struct NodeRow {
   std::uint32_t workers = 0;
   bool operator==(const NodeRow&) const = default;
 };
+/// A worker as `status` shows it.
 struct WorkerRow {
   std::string node;
   std::uint32_t index = 0;
@@ -477,7 +505,9 @@ struct WorkerRow {
   std::uint64_t tasks_done = 0, shards_done = 0;
   bool operator==(const WorkerRow&) const = default;
 };
+/// A user asks for nodes, workers and running jobs.
 struct DescribeCluster {};
+/// The answer to DescribeCluster.
 struct ClusterDescribed {
   std::vector<NodeRow> nodes;
   std::vector<WorkerRow> workers;
@@ -486,9 +516,11 @@ struct ClusterDescribed {
 };
 /// Operator: read the key table again; sessions of revoked keys end.
 struct ReloadKeys {};
+/// The key table was read; sessions of revoked keys have ended.
 struct KeysReloaded {};
 /// Operator: drain agents, then stop.
 struct ShutDown {};
+/// The scheduler drains and then ends.
 struct ShuttingDown {};
 
 // ---------------------------------------------------------------- the envelope

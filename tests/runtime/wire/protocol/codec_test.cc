@@ -29,9 +29,15 @@ TEST(Codec, EveryMessageComesBackWithEveryField) {
       EXPECT_EQ(received->version, sent.version);
       EXPECT_EQ(received->sender_incarnation, sent.sender_incarnation);
       EXPECT_EQ(received->request_id, sent.request_id);
-      EXPECT_TRUE(Equal(received->body, sent.body));
+      EXPECT_TRUE(Equal(received->body, sent.body)) << test::TextOf(received->body) << "\nis not\n"
+                                                    << test::TextOf(sent.body);
     }
   }
+}
+
+TEST(Codec, FieldsHaveTheirNamesInText) {
+  EXPECT_EQ(test::TextOf(Body(KillWorker{.index = 3, .worker_incarnation = 7})),
+            "{index: 3, worker_incarnation: 7, }");
 }
 
 TEST(Codec, EmptyMessagesKeepTheirDefaults) {
@@ -157,7 +163,7 @@ TEST(Codec, EveryMessageKeepsItsLayout) {
     EXPECT_EQ(bytes.size() % 8, 0u);
     all.Update(bytes);
   }
-  EXPECT_EQ(all.Finish().Hex(), "39a3694165d6fc0f632cfbccf14787e62ae5ecbc99357e7213463da880dc9778");
+  EXPECT_EQ(all.Finish().Hex(), "8a0b4d45b4520917c95f69d9a426805acbb82d0ee306615b8fee6371dea459f2");
 }
 
 TEST(Codec, NamesAreThoseOfTheSpecification) {

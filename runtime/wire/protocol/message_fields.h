@@ -1,0 +1,282 @@
+// Every field of every message, once. From these lists come the codec (codec_fields.h), equality
+// and printing of messages in tests, and the test that no field is forgotten.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "runtime/wire/protocol/messages.h"
+
+// One list a struct, F(member, name of its accessors on the wire), in the order in which fields are
+// written: that order decides bytes. clang-format off: one line a struct.
+// clang-format off
+
+#define PATCHBAY_LEASE_NUMBER_FIELDS(F) F(incarnation, Incarnation) F(counter, Counter)
+#define PATCHBAY_TASK_ID_FIELDS(F) F(job, Job) F(index, Index)
+#define PATCHBAY_SHARD_ID_FIELDS(F) F(epoch, Epoch) F(batch, Batch) F(rank, Rank) \
+  F(shard, Shard)
+#define PATCHBAY_GRANT_FIELDS(F) F(slot, Slot) F(slot_generation, SlotGeneration) \
+  F(place, Place) F(count, Count)
+#define PATCHBAY_STREAM_GEOMETRY_FIELDS(F) F(patches_per_epoch, PatchesPerEpoch) \
+  F(global_batch, GlobalBatch) F(world_size, WorldSize) F(shard_patches, ShardPatches) \
+  F(tail, Tail)
+#define PATCHBAY_RESOURCES_FIELDS(F) F(cpu_millis, CpuMillis) F(gpus, Gpus) \
+  F(memory_bytes, MemoryBytes)
+#define PATCHBAY_OUTCOME_FIELDS(F) F(code, Code) F(message, Message)
+#define PATCHBAY_TASK_SPEC_FIELDS(F) F(op, Op) F(payload, Payload) F(resources, Resources) \
+  F(depends_on, DependsOn) F(after_failures, AfterFailures) F(group, Group) F(label, Label) \
+  F(weight, Weight)
+#define PATCHBAY_GPU_FIELDS(F) F(uuid, Uuid) F(name, Name) F(memory_bytes, MemoryBytes)
+#define PATCHBAY_HELD_LEASE_FIELDS(F) F(lease, Lease) F(is_shard, ) F(task, Task) F(stream, ) \
+  F(shard, Shard)
+#define PATCHBAY_TASK_LEASE_FIELDS(F) F(lease, Lease) F(task, Task) F(op, Op) \
+  F(payload, Payload) F(inputs, Inputs) F(manifest, Manifest) F(submitter, Submitter) \
+  F(read_prefixes, ReadPrefixes) F(write_prefixes, WritePrefixes) F(inputs_apart, InputsApart) \
+  F(planning, Planning)
+#define PATCHBAY_SHARD_LEASE_FIELDS(F) F(lease, Lease) F(stream, Stream) F(shard, Shard) \
+  F(first_ordinal, FirstOrdinal) F(grant, Grant)
+#define PATCHBAY_RENEW_LEASES_ITEM_FIELDS(F) F(lease, Lease) F(progress, Progress)
+#define PATCHBAY_TASKS_FINISHED_ITEM_FIELDS(F) F(lease, Lease) F(task, Task) F(outcome, Outcome) \
+  F(result, Result) F(spawned, Spawned) F(progress_bytes, ProgressBytes) \
+  F(result_offset, ResultOffset)
+#define PATCHBAY_SHARDS_RETURNED_ITEM_FIELDS(F) F(lease, Lease) F(stream, Stream) \
+  F(shard, Shard) F(outcome, Outcome)
+#define PATCHBAY_TRAINER_ENDPOINT_FIELDS(F) F(rank, Rank) F(host_identity, HostIdentity) \
+  F(node, Node) F(socket_name, SocketName) F(remote_address, RemoteAddress) \
+  F(stream_secret, StreamSecret)
+#define PATCHBAY_SLOT_ROW_FIELDS(F) F(slot, Slot) F(state, State) F(generation, Generation) \
+  F(epoch, Epoch) F(batch, Batch) F(counted, Counted)
+#define PATCHBAY_SHARDS_COUNTED_ITEM_FIELDS(F) F(lease, Lease) F(shard, Shard)
+#define PATCHBAY_PEERS_DROPPED_ITEM_FIELDS(F) F(address, Address) F(reason, Reason) \
+  F(times, Times) F(last_at, LastAt)
+#define PATCHBAY_FAILED_TASK_FIELDS(F) F(task, Task) F(label, Label) F(outcome, Outcome)
+#define PATCHBAY_JOB_ROW_FIELDS(F) F(job, Job) F(kind, Kind) F(name, Name) \
+  F(submitter, Submitter) F(state, State) F(priority, Priority) F(submitted_at, SubmittedAt) \
+  F(finished_at, FinishedAt) F(tasks_total, TasksTotal) F(tasks_done, TasksDone) \
+  F(tasks_failed, TasksFailed) F(tasks_running, TasksRunning) F(weight_total, WeightTotal) \
+  F(weight_done, WeightDone) F(progress_bytes, ProgressBytes) F(failed, Failed) \
+  F(waits_for, WaitsFor) F(unattended_ms, UnattendedMs)
+#define PATCHBAY_LOGS_FETCHED_LINE_FIELDS(F) F(sequence, Sequence) F(at, At) F(text, Text)
+#define PATCHBAY_NODE_ROW_FIELDS(F) F(node, Node) F(state, State) F(cpus, Cpus) \
+  F(workers, Workers) F(gpus, Gpus)
+#define PATCHBAY_WORKER_ROW_FIELDS(F) F(node, Node) F(index, Index) F(leases, Leases) \
+  F(pid, Pid) F(state, State) F(tasks_done, TasksDone) F(shards_done, ShardsDone)
+#define PATCHBAY_HEARTBEAT_FIELDS(F) F(progress, Progress)
+#define PATCHBAY_HEARTBEAT_SEEN_FIELDS(F) F(scheduler_incarnation, SchedulerIncarnation)
+#define PATCHBAY_REQUEST_FAILED_FIELDS(F) F(outcome, Outcome)
+#define PATCHBAY_REGISTER_AGENT_FIELDS(F) F(node, Node) F(host_identity, HostIdentity) \
+  F(cpus, Cpus) F(memory_bytes, MemoryBytes) F(gpus, Gpus) \
+  F(agent_incarnation, AgentIncarnation) F(host_name, HostName)
+#define PATCHBAY_AGENT_REGISTERED_FIELDS(F) F(scheduler_incarnation, SchedulerIncarnation) \
+  F(heartbeat_ms, HeartbeatMs)
+#define PATCHBAY_REGISTER_WORKER_FIELDS(F) F(node, Node) F(index, Index) F(numerics, Numerics) \
+  F(agent_incarnation, AgentIncarnation) F(worker_incarnation, WorkerIncarnation) F(pid, Pid) \
+  F(capacity, Capacity) F(held, Held) F(byte_versions, ByteVersions) \
+  F(host_identity, HostIdentity)
+#define PATCHBAY_WORKER_REGISTERED_FIELDS(F) F(scheduler_incarnation, SchedulerIncarnation) \
+  F(lease_ms, LeaseMs)
+#define PATCHBAY_LEASES_GRANTED_FIELDS(F) F(tasks, Tasks) F(shards, Shards)
+#define PATCHBAY_LEASES_REVOKED_FIELDS(F) F(leases, Leases)
+#define PATCHBAY_FETCH_STREAM_FIELDS(F) F(stream, Stream) F(offset, Offset)
+#define PATCHBAY_STREAM_DESCRIBED_FIELDS(F) F(stream, Stream) F(plan_digest, PlanDigest) \
+  F(plan, Plan) F(manifest, Manifest) F(trainers, Trainers) F(read_prefixes, ReadPrefixes) \
+  F(plan_bytes, PlanBytes) F(manifest_bytes, ManifestBytes) F(geometry, Geometry) \
+  F(capacity, Capacity)
+#define PATCHBAY_RENEW_LEASES_FIELDS(F) F(items, Items)
+#define PATCHBAY_LEASES_RENEWED_FIELDS(F) F(unknown, Unknown)
+#define PATCHBAY_TASKS_FINISHED_FIELDS(F) F(items, Items)
+#define PATCHBAY_TASKS_COMMITTED_FIELDS(F) F(leases, Leases)
+#define PATCHBAY_SHARDS_RETURNED_FIELDS(F) F(items, Items)
+#define PATCHBAY_WORKER_EXITED_FIELDS(F) F(node, Node) F(index, Index) \
+  F(worker_incarnation, WorkerIncarnation) F(wait_status, WaitStatus)
+#define PATCHBAY_KILL_WORKER_FIELDS(F) F(index, Index) F(worker_incarnation, WorkerIncarnation)
+#define PATCHBAY_ATTACH_TRAINER_FIELDS(F) F(stream, Stream) F(rank, Rank) \
+  F(world_size, WorldSize) F(first_epoch, FirstEpoch) F(first_batch, FirstBatch) \
+  F(trainer_incarnation, TrainerIncarnation) F(pid, Pid) F(endpoint, Endpoint) F(slots, Slots) \
+  F(holders, Holders)
+#define PATCHBAY_TRAINER_ATTACHED_FIELDS(F) F(scheduler_incarnation, SchedulerIncarnation) \
+  F(plan_digest, PlanDigest) F(geometry, Geometry)
+#define PATCHBAY_ANNOUNCE_SLOTS_FIELDS(F) F(stream, Stream) F(rank, Rank) F(slots, Slots)
+#define PATCHBAY_SHARDS_COUNTED_FIELDS(F) F(stream, Stream) F(rank, Rank) F(items, Items)
+#define PATCHBAY_FENCE_SHARD_FIELDS(F) F(stream, Stream) F(lease, Lease) F(shard, Shard) \
+  F(worker_pid, WorkerPid) F(grant, Grant)
+#define PATCHBAY_SHARD_FENCED_FIELDS(F) F(stream, Stream) F(lease, Lease) F(shard, Shard) \
+  F(row, Row) F(already_counted, AlreadyCounted)
+#define PATCHBAY_STREAM_FAILED_FIELDS(F) F(stream, Stream) F(outcome, Outcome)
+#define PATCHBAY_DETACH_TRAINER_FIELDS(F) F(stream, Stream) F(rank, Rank)
+#define PATCHBAY_SUBMIT_JOB_FIELDS(F) F(submission_key, SubmissionKey) F(kind, Kind) \
+  F(name, Name) F(root, Root) F(manifest, Manifest) F(priority, Priority) \
+  F(world_size, WorldSize) F(join, Join)
+#define PATCHBAY_JOB_SUBMITTED_FIELDS(F) F(job, Job)
+#define PATCHBAY_DESCRIBE_JOBS_FIELDS(F) F(jobs, Jobs) F(before, Before)
+#define PATCHBAY_JOBS_DESCRIBED_FIELDS(F) F(jobs, Jobs)
+#define PATCHBAY_FETCH_RESULT_FIELDS(F) F(task, Task) F(offset, Offset)
+#define PATCHBAY_RESULT_FETCHED_FIELDS(F) F(task, Task) F(state, State) F(result, Result) \
+  F(result_bytes, ResultBytes)
+#define PATCHBAY_CANCEL_JOB_FIELDS(F) F(job, Job)
+#define PATCHBAY_RETRY_JOB_FIELDS(F) F(job, Job)
+#define PATCHBAY_JOB_RETRIED_FIELDS(F) F(tasks, Tasks)
+#define PATCHBAY_FETCH_LOGS_FIELDS(F) F(job, Job) F(after, After)
+#define PATCHBAY_LOGS_FETCHED_FIELDS(F) F(lines, Lines)
+#define PATCHBAY_CLUSTER_DESCRIBED_FIELDS(F) F(nodes, Nodes) F(workers, Workers) F(jobs, Jobs) \
+  F(peers_dropped, PeersDropped)
+#define PATCHBAY_PUT_RESULT_PART_FIELDS(F) F(lease, Lease) F(task, Task) F(offset, Offset) \
+  F(bytes, Bytes)
+#define PATCHBAY_RESULT_PART_KEPT_FIELDS(F) F(kept_bytes, KeptBytes)
+#define PATCHBAY_PEERS_DROPPED_FIELDS(F) F(stream, Stream) F(rank, Rank) F(items, Items)
+#define PATCHBAY_NO_FIELDS(F)
+
+// Values inside messages: X(type, type on the wire, fields).
+#define PATCHBAY_EVERY_PART(X) \
+  X(LeaseNumber, wire::LeaseNumber, PATCHBAY_LEASE_NUMBER_FIELDS) \
+  X(TaskId, wire::TaskId, PATCHBAY_TASK_ID_FIELDS) \
+  X(ShardId, wire::ShardId, PATCHBAY_SHARD_ID_FIELDS) \
+  X(Grant, wire::Grant, PATCHBAY_GRANT_FIELDS) \
+  X(StreamGeometry, wire::StreamGeometry, PATCHBAY_STREAM_GEOMETRY_FIELDS) \
+  X(Resources, wire::Resources, PATCHBAY_RESOURCES_FIELDS) \
+  X(TaskSpec, wire::TaskSpec, PATCHBAY_TASK_SPEC_FIELDS) \
+  X(Gpu, wire::Gpu, PATCHBAY_GPU_FIELDS) \
+  X(TaskLease, wire::TaskLease, PATCHBAY_TASK_LEASE_FIELDS) \
+  X(ShardLease, wire::ShardLease, PATCHBAY_SHARD_LEASE_FIELDS) \
+  X(RenewLeases::Item, wire::RenewLeases::Item, PATCHBAY_RENEW_LEASES_ITEM_FIELDS) \
+  X(TasksFinished::Item, wire::TasksFinished::Item, PATCHBAY_TASKS_FINISHED_ITEM_FIELDS) \
+  X(ShardsReturned::Item, wire::ShardsReturned::Item, PATCHBAY_SHARDS_RETURNED_ITEM_FIELDS) \
+  X(TrainerEndpoint, wire::TrainerEndpoint, PATCHBAY_TRAINER_ENDPOINT_FIELDS) \
+  X(SlotRow, wire::SlotRow, PATCHBAY_SLOT_ROW_FIELDS) \
+  X(ShardsCounted::Item, wire::ShardsCounted::Item, PATCHBAY_SHARDS_COUNTED_ITEM_FIELDS) \
+  X(PeersDropped::Item, wire::PeersDropped::Item, PATCHBAY_PEERS_DROPPED_ITEM_FIELDS) \
+  X(FailedTask, wire::FailedTask, PATCHBAY_FAILED_TASK_FIELDS) \
+  X(JobRow, wire::JobRow, PATCHBAY_JOB_ROW_FIELDS) \
+  X(LogsFetched::Line, wire::LogsFetched::Line, PATCHBAY_LOGS_FETCHED_LINE_FIELDS) \
+  X(NodeRow, wire::NodeRow, PATCHBAY_NODE_ROW_FIELDS) \
+  X(WorkerRow, wire::WorkerRow, PATCHBAY_WORKER_ROW_FIELDS)
+// Those whose codec is written by hand (codec_messages.cc).
+#define PATCHBAY_EVERY_UNUSUAL_PART(X) \
+  X(Outcome, wire::Outcome, PATCHBAY_OUTCOME_FIELDS) \
+  X(HeldLease, wire::HeldLease, PATCHBAY_HELD_LEASE_FIELDS)
+// Messages: X(type, generated constant of its union member, fields).
+#define PATCHBAY_EVERY_BODY(X) \
+  X(Heartbeat, HEARTBEAT, PATCHBAY_HEARTBEAT_FIELDS) \
+  X(HeartbeatSeen, HEARTBEAT_SEEN, PATCHBAY_HEARTBEAT_SEEN_FIELDS) \
+  X(RequestFailed, REQUEST_FAILED, PATCHBAY_REQUEST_FAILED_FIELDS) \
+  X(RegisterAgent, REGISTER_AGENT, PATCHBAY_REGISTER_AGENT_FIELDS) \
+  X(AgentRegistered, AGENT_REGISTERED, PATCHBAY_AGENT_REGISTERED_FIELDS) \
+  X(RegisterWorker, REGISTER_WORKER, PATCHBAY_REGISTER_WORKER_FIELDS) \
+  X(WorkerRegistered, WORKER_REGISTERED, PATCHBAY_WORKER_REGISTERED_FIELDS) \
+  X(LeasesGranted, LEASES_GRANTED, PATCHBAY_LEASES_GRANTED_FIELDS) \
+  X(LeasesRevoked, LEASES_REVOKED, PATCHBAY_LEASES_REVOKED_FIELDS) \
+  X(FetchStream, FETCH_STREAM, PATCHBAY_FETCH_STREAM_FIELDS) \
+  X(StreamDescribed, STREAM_DESCRIBED, PATCHBAY_STREAM_DESCRIBED_FIELDS) \
+  X(RenewLeases, RENEW_LEASES, PATCHBAY_RENEW_LEASES_FIELDS) \
+  X(LeasesRenewed, LEASES_RENEWED, PATCHBAY_LEASES_RENEWED_FIELDS) \
+  X(TasksFinished, TASKS_FINISHED, PATCHBAY_TASKS_FINISHED_FIELDS) \
+  X(TasksCommitted, TASKS_COMMITTED, PATCHBAY_TASKS_COMMITTED_FIELDS) \
+  X(ShardsReturned, SHARDS_RETURNED, PATCHBAY_SHARDS_RETURNED_FIELDS) \
+  X(WorkerExited, WORKER_EXITED, PATCHBAY_WORKER_EXITED_FIELDS) \
+  X(WorkerExitSeen, WORKER_EXIT_SEEN, PATCHBAY_NO_FIELDS) \
+  X(KillWorker, KILL_WORKER, PATCHBAY_KILL_WORKER_FIELDS) \
+  X(Drain, DRAIN, PATCHBAY_NO_FIELDS) \
+  X(Drained, DRAINED, PATCHBAY_NO_FIELDS) \
+  X(AttachTrainer, ATTACH_TRAINER, PATCHBAY_ATTACH_TRAINER_FIELDS) \
+  X(TrainerAttached, TRAINER_ATTACHED, PATCHBAY_TRAINER_ATTACHED_FIELDS) \
+  X(AnnounceSlots, ANNOUNCE_SLOTS, PATCHBAY_ANNOUNCE_SLOTS_FIELDS) \
+  X(ShardsCounted, SHARDS_COUNTED, PATCHBAY_SHARDS_COUNTED_FIELDS) \
+  X(FenceShard, FENCE_SHARD, PATCHBAY_FENCE_SHARD_FIELDS) \
+  X(ShardFenced, SHARD_FENCED, PATCHBAY_SHARD_FENCED_FIELDS) \
+  X(StreamFailed, STREAM_FAILED, PATCHBAY_STREAM_FAILED_FIELDS) \
+  X(DetachTrainer, DETACH_TRAINER, PATCHBAY_DETACH_TRAINER_FIELDS) \
+  X(TrainerDetached, TRAINER_DETACHED, PATCHBAY_NO_FIELDS) \
+  X(SubmitJob, SUBMIT_JOB, PATCHBAY_SUBMIT_JOB_FIELDS) \
+  X(JobSubmitted, JOB_SUBMITTED, PATCHBAY_JOB_SUBMITTED_FIELDS) \
+  X(DescribeJobs, DESCRIBE_JOBS, PATCHBAY_DESCRIBE_JOBS_FIELDS) \
+  X(JobsDescribed, JOBS_DESCRIBED, PATCHBAY_JOBS_DESCRIBED_FIELDS) \
+  X(FetchResult, FETCH_RESULT, PATCHBAY_FETCH_RESULT_FIELDS) \
+  X(ResultFetched, RESULT_FETCHED, PATCHBAY_RESULT_FETCHED_FIELDS) \
+  X(CancelJob, CANCEL_JOB, PATCHBAY_CANCEL_JOB_FIELDS) \
+  X(JobCancelled, JOB_CANCELLED, PATCHBAY_NO_FIELDS) \
+  X(RetryJob, RETRY_JOB, PATCHBAY_RETRY_JOB_FIELDS) \
+  X(JobRetried, JOB_RETRIED, PATCHBAY_JOB_RETRIED_FIELDS) \
+  X(FetchLogs, FETCH_LOGS, PATCHBAY_FETCH_LOGS_FIELDS) \
+  X(LogsFetched, LOGS_FETCHED, PATCHBAY_LOGS_FETCHED_FIELDS) \
+  X(DescribeCluster, DESCRIBE_CLUSTER, PATCHBAY_NO_FIELDS) \
+  X(ClusterDescribed, CLUSTER_DESCRIBED, PATCHBAY_CLUSTER_DESCRIBED_FIELDS) \
+  X(ReloadKeys, RELOAD_KEYS, PATCHBAY_NO_FIELDS) \
+  X(KeysReloaded, KEYS_RELOADED, PATCHBAY_NO_FIELDS) \
+  X(ShutDown, SHUT_DOWN, PATCHBAY_NO_FIELDS) \
+  X(ShuttingDown, SHUTTING_DOWN, PATCHBAY_NO_FIELDS) \
+  X(PutResultPart, PUT_RESULT_PART, PATCHBAY_PUT_RESULT_PART_FIELDS) \
+  X(ResultPartKept, RESULT_PART_KEPT, PATCHBAY_RESULT_PART_KEPT_FIELDS) \
+  X(PeersDropped, PEERS_DROPPED, PATCHBAY_PEERS_DROPPED_FIELDS)
+// clang-format on
+
+namespace patchbay::protocol {
+
+/// A field of a message: its name in C++, and itself.
+template <typename T>
+struct Field {
+  std::string_view name;
+  T& value;
+};
+
+namespace fields {
+
+template <typename... T>
+std::tuple<Field<T>...> Tuple(int, Field<T>... fields) {
+  return {fields...};
+}
+
+/// Converts to anything, for counting the members of an aggregate.
+struct Anything {
+  template <typename T>
+  operator T() const;
+};
+
+template <typename T, typename... Given>
+consteval std::size_t Count() {
+  if constexpr (requires { T{Given{}..., Anything{}}; }) {
+    return Count<T, Given..., Anything>();
+  } else {
+    return sizeof...(Given);
+  }
+}
+
+}  // namespace fields
+
+/// The largest enumerant that this version knows.
+template <typename Enum>
+inline constexpr Enum kLastOf{};
+template <>
+inline constexpr Numerics kLastOf<Numerics> = Numerics::kStrict;
+template <>
+inline constexpr Tail kLastOf<Tail> = Tail::kWrap;
+template <>
+inline constexpr JobState kLastOf<JobState> = JobState::kCancelled;
+template <>
+inline constexpr TaskState kLastOf<TaskState> = TaskState::kQuarantined;
+template <>
+inline constexpr SlotState kLastOf<SlotState> = SlotState::kResting;
+
+/// FieldsOf(message): a tuple of Field of every field, in the order of its list. A member that is
+/// in no list does not compile.
+#define PATCHBAY_FIELD(member, Wire) \
+  , Field<std::remove_reference_t<decltype((message.member))>> { #member, message.member }
+#define PATCHBAY_FIELDS_OF(Type, Wire, FIELDS)                                               \
+  inline auto FieldsOf([[maybe_unused]] Type& message) {                                     \
+    return fields::Tuple(0 FIELDS(PATCHBAY_FIELD));                                          \
+  }                                                                                          \
+  inline auto FieldsOf([[maybe_unused]] const Type& message) {                               \
+    return fields::Tuple(0 FIELDS(PATCHBAY_FIELD));                                          \
+  }                                                                                          \
+  static_assert(                                                                             \
+      std::tuple_size_v<decltype(FieldsOf(std::declval<Type&>()))> == fields::Count<Type>(), \
+      "a member of " #Type " is missing in message_fields.h");
+PATCHBAY_EVERY_PART(PATCHBAY_FIELDS_OF)
+PATCHBAY_EVERY_UNUSUAL_PART(PATCHBAY_FIELDS_OF)
+PATCHBAY_EVERY_BODY(PATCHBAY_FIELDS_OF)
+#undef PATCHBAY_FIELDS_OF
+#undef PATCHBAY_FIELD
+
+}  // namespace patchbay::protocol
