@@ -136,7 +136,7 @@ struct RegisterWorker {
       byte_versions;  ///< of plan::ByteVersions; it makes shards of plans with the same only
   std::string host_identity;  ///< of HostIdentity()
 };
-/// The answer to RegisterWorker. Leases named in `held` that are void come as LeasesRevoked.
+/// The answer to RegisterWorker: how long a lease lives that is not renewed.
 struct WorkerRegistered {
   std::uint32_t scheduler_incarnation = 0;
   std::uint32_t lease_ms = 10'000;
