@@ -229,6 +229,23 @@ class Lock(harness.Case):
         revisions = [path.name for path in (self.folder / "stores").glob("*/labels/mine.*")]
         self.assertEqual(len(revisions), 2)
 
+    def test_a_label_revision_that_was_exchanged_for_another_is_refused(self):
+        self.json("lock", "run.yaml")
+        before = self.digest()
+        self.draw(0, corner=150)
+        self.labels()
+        revisions = [sorted(folder.glob("mine.*")) for folder in (self.folder / "stores").glob("*/labels")]
+        old, new = next(two for two in revisions if len(two) == 2)
+        if new.name.split(".")[1] in (self.folder / "run.lock").read_text():
+            old, new = new, old
+        self.assertEqual(self.digest(), before)
+        for path in sorted(old.rglob("*"), reverse=True):
+            path.unlink() if path.is_file() else path.rmdir()
+        shutil.copytree(new, old, dirs_exist_ok=True)
+        refused = self.command("stream", "run.yaml", "--split", "all")
+        self.assertNotEqual(refused.returncode, 0)
+        self.assertIn("recorded, not", refused.stderr)
+
     def test_rows_that_where_leaves_out_are_no_rows_left_out(self):
         (self.folder / "run.yaml").write_text(CONFIG + "where: {use: 1}\n")
         for row in self.rows:

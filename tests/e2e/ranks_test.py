@@ -100,6 +100,18 @@ class Ranks(harness.Case):
         self.assertEqual({end["resume_token"] for end in ends}, {result[0]["resume_token"]},
                          "a token knows nothing of ranks and workers")
 
+    def test_a_rank_that_cannot_attach_leaves_the_job_to_the_others(self):
+        cluster = self.up(2)
+        words = ["stream", self.run_yaml, "--world-size", 2, "--name", "shared", "--batches", 4]
+        refused = self.command(*words, "--rank", 1, "--data-listen", "10.255.254.253")
+        self.assertEqual(refused.returncode, 1, refused.stderr)
+        self.assertIn("10.255.254.253", refused.stderr)
+        jobs = [job for job in self.json("jobs")["jobs"] if job["name"] == "shared"]
+        self.assertEqual([job["state"] for job in jobs], ["running"], refused.stderr)
+        running = [self.start(*words, "--rank", rank, "--json") for rank in range(2)]
+        self.assertEqual({json.loads(self.done(process))["job"] for process in running}, {jobs[0]["job"]})
+        self.down(cluster)
+
     def test_per_rank_is_settled_by_the_first_submission(self):
         per_rank = ("--set", "batch.global_size=null", "--set", "batch.per_rank=4")
         _, one = self.stream("one", "--batches", 2, *per_rank)

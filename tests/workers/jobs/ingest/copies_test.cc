@@ -105,6 +105,50 @@ TEST_F(Copies, OfAJobEndWellWhereverOneOvertakesTheOther) {
   }
 }
 
+TEST_F(Copies, OfJobsWithOtherSettingsNeverShareAShard) {
+  MakeSlide("a.svs", 1300, 1);
+  const std::vector<Json> settings = {settings_, [this] {
+                                        Json other = settings_;
+                                        other["codec"] = "zstd";
+                                        return other;
+                                      }()};
+  std::vector<std::string> alone;
+  for (const Json& one : settings) {
+    fs::remove_all(out_);
+    TinyScheduler job(Manifest({"a.svs"}), 1);
+    job.Submit("ingest.plan", one);
+    job.Run();
+    alone.push_back(job.ResultOf("ingest.summary")["stores"][0]["digest"]);
+  }
+  ASSERT_NE(alone[0], alone[1]);
+  for (unsigned seed = 1; seed <= 3; ++seed) {
+    SCOPED_TRACE(seed);
+    fs::remove_all(out_);
+    std::vector<TinyScheduler> jobs;
+    for (unsigned i = 0; i < 2; ++i) {
+      Json manifest = Manifest({"a.svs"});
+      manifest["run"] = StrCat("000000000000000", i + 1);
+      jobs.emplace_back(manifest, seed + 100 * i);
+      jobs[i].Submit("ingest.plan", settings[i]);
+      jobs[i].stop_after = 1;
+    }
+    std::mt19937 random(seed);
+    for (int turns = 0; turns < 200; ++turns) jobs[random() % 2].Run();
+    int made = 0;
+    for (unsigned i = 0; i < 2; ++i) {
+      const Json stores = jobs[i].ResultOf("ingest.summary")["stores"];
+      for (const Json& store : stores) {
+        EXPECT_EQ(store["digest"], alone[i]);
+        ExpectWhole(store["name"]);
+      }
+      made += static_cast<int>(stores.size());
+      // The store's name is the other's by then.
+      EXPECT_EQ(jobs[i].Failures().size() + stores.size(), 1u);
+    }
+    EXPECT_EQ(made, 1);
+  }
+}
+
 class StoreThatIsThere : public SmallIngest {
  protected:
   /// Ingests a slide, lets `damage` do something to its store, ingests it again.

@@ -116,6 +116,28 @@ TEST_F(VolumeIngest, ASecondRunFindsTheStoreAndOtherSettingsAreAnotherStore) {
   EXPECT_THAT(Ingest({"ct"}, {{"orientation", "source"}}).FailedOps(), Contains("ingest.open"));
 }
 
+TEST_F(VolumeIngest, FilesThatAreExchangedBetweenHashAndReadFailTheSeries) {
+  MakeSeries("ct", "none", 1);
+  MakeSeries("other", "none", 2);
+  bool exchanged = false;
+  TinyScheduler scheduler(Manifest({"ct"}), 7);
+  scheduler.before_each = [this, &exchanged](const std::string& op) {
+    if (op != "ingest.volume" || exchanged) return;
+    for (const std::string& name : Below(Path("other"))) {
+      std::filesystem::rename(Path("other/" + name), Path("ct/" + name));
+    }
+    exchanged = true;
+  };
+  Json settings = settings_;
+  settings["volume_chunk"] = 32;
+  scheduler.Submit("ingest.plan", settings);
+  scheduler.Run();
+  ASSERT_TRUE(exchanged);
+  ASSERT_EQ(scheduler.Failures().size(), 1u);
+  EXPECT_TRUE(absl::IsFailedPrecondition(scheduler.Failures()[0])) << scheduler.Failures()[0];
+  EXPECT_THAT(Stores(), testing::IsEmpty());
+}
+
 TEST_F(VolumeIngest, AxesMayStayTheSources) {
   MakeSeries("ct", "flipped-rows");
   ASSERT_THAT(Ingest({"ct"}, {{"orientation", "source"}}).Failures(), testing::IsEmpty());
