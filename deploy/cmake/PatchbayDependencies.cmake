@@ -3,6 +3,7 @@
 find_package(Threads REQUIRED)
 find_package(absl REQUIRED)
 find_package(fmt REQUIRED)
+find_path(PATCHBAY_HIGHWAY hwy/highway.h REQUIRED)  # headers alone
 find_package(spdlog REQUIRED)
 find_package(OpenSSL REQUIRED)
 find_package(nlohmann_json REQUIRED)

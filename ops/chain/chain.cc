@@ -223,8 +223,7 @@ Status Chain::RunLabels(const ConstTensorView& labels, const DrawKey& key,
                                              " bytes of output"));
   }
   if (is_volume()) {
-    RunVolumeLabels(VolumeLoopsHere(), deep, DrawVolume(key, facts), options_.patch, out.data(),
-                    scratch);
+    RunVolumeLabels(*loops_, deep, DrawVolume(key, facts), options_.patch, out.data(), scratch);
     return absl::OkStatus();
   }
   const PatchGeometry geometry = DrawGeometry(key);

@@ -22,8 +22,8 @@
 #include "ops/chain/chain_stage.h"
 #include "ops/chain/chain_values.h"
 #include "ops/chain/colour_program.h"
-#include "ops/chain/float_rows.h"
 #include "ops/chain/geometry_program.h"
+#include "ops/chain/row_loops.h"
 #include "ops/chain/volume_pass.h"
 #include "ops/colour/image_colours.h"
 #include "runtime/core/box.h"
@@ -148,7 +148,6 @@ class Chain {
   static Status CompileVolume(const std::vector<plan::OpStep>& steps, Chain& chain);
   void RunVolume(const ConstTensorView& source, const DrawKey& key, const plan::VolumeFacts& facts,
                  std::span<std::byte> out, std::vector<std::byte>& scratch) const;
-  VolumeLoopPair VolumeLoopsHere() const;
   void RunSlice(const Strided& source, const WindowMap& window, std::byte* out,
                 std::vector<std::byte>& scratch) const;
   void RunSliceInFloat(const Strided& source, std::int64_t slice, const PatchGeometry& geometry,

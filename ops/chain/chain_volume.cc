@@ -30,13 +30,6 @@ Status Chain::CheckImage(const plan::VolumeFacts& facts) const {
   return is_volume() ? volume_->moves().CheckImage(facts) : absl::OkStatus();
 }
 
-VolumeLoopPair Chain::VolumeLoopsHere() const {
-  const CpuLevel level = options_.cpu_level;
-  if (level == CpuLevel::kTable) return {loops_, &ScalarVolumeLoops()};
-  const bool is_wide = level == CpuLevel::kBest && HaveAvx512();
-  return {loops_, is_wide ? &Avx512VolumeLoops() : &Avx2VolumeLoops()};
-}
-
 void Chain::RunVolume(const ConstTensorView& source, const DrawKey& key,
                       const plan::VolumeFacts& facts, std::span<std::byte> out,
                       std::vector<std::byte>& scratch) const {
@@ -50,7 +43,7 @@ void Chain::RunVolume(const ConstTensorView& source, const DrawKey& key,
   job.patch = options_.patch;
   job.to = *CastTarget(options_.dtype);
   job.out = out.data();
-  RunVolumePass(VolumeLoopsHere(), job, scratch);
+  RunVolumePass(*loops_, job, scratch);
 }
 
 }  // namespace patchbay::ops

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "ops/chain/colour_program.h"
-#include "ops/chain/float_rows.h"
+#include "ops/chain/row_loops.h"
 
 namespace patchbay::ops {
 

@@ -1,6 +1,6 @@
 // What a thread of the float kernels does for a pixel: where it comes from, what is there, and what
-// becomes of it. The formulas are those of the CPU's loops (float_loops.h), in the same order.
-// Include from .cu files only. A part of chain.
+// becomes of it. The formulas are those of the CPU's loops (row_loop_templates.h), in the same
+// order. Include from .cu files only. A part of chain.
 #pragma once
 
 #include "ops/chain/chain_kernel.h"

@@ -47,7 +47,7 @@ bool IsContiguous(const ConstTensorView& view) {
 
 }  // namespace
 
-VolumeGather::VolumeGather(const VolumeLoopPair& loops, const ConstTensorView& source,
+VolumeGather::VolumeGather(const RowLoops& loops, const ConstTensorView& source,
                            const VolumeGeometry& geometry, const Extent& patch)
     : loops_(loops),
       source_(source),
@@ -90,7 +90,7 @@ void VolumeGather::Begin(const Carver& carver) {
   const VolumeField& field = geometry_.field;
   if (field.points == 0) return;
   for (std::size_t k = 0; k < 4; ++k) columns_.weight[k] = carver.Floats(weights_at_[k]);
-  ScalarRowLoops().spline_columns(stride_, field.inverse_spacing[2], field.points, columns_);
+  loops_.spline_columns(stride_, field.inverse_spacing[2], field.points, columns_);
   for (std::size_t a = 0; a < 3; ++a) {
     moves_[a] = carver.Floats(moves_at_[a]);
     row_.moves[a] = moves_[a];
@@ -124,7 +124,7 @@ void VolumeGather::SmoothBlock(const Carver& carver) {
       float* row = carver.Floats(room_at_);
       Widen(source_.dtype, SourceRow(z, y), source_.stride_bytes[2], size.x, row);
       if (along.radius > 0) {
-        BlurRow(*loops_.rows, along, size.x, row, carver.Floats(padded_at_));
+        BlurRow(loops_, along, size.x, row, carver.Floats(padded_at_));
       }
       std::memcpy(block + (z * size.y + y) * size.x, row, static_cast<std::size_t>(size.x) * 4);
     }
@@ -149,8 +149,7 @@ void VolumeGather::SmoothAcross(float* block, int axis, const PatchBlur& blur, f
       for (std::int64_t k = 0; k <= 2 * blur.radius; ++k) {
         tap[static_cast<std::size_t>(k)] = first + MirroredPlace(i + k - blur.radius, count) * step;
       }
-      loops_.rows->weigh(blur.weight.data(), tap.data(), 2 * blur.radius + 1, size.x,
-                         room + i * stride);
+      loops_.weigh(blur.weight.data(), tap.data(), 2 * blur.radius + 1, size.x, room + i * stride);
     }
     for (std::int64_t i = 0; i < count; ++i) {
       std::memcpy(first + i * step, room + i * stride, static_cast<std::size_t>(size.x) * 4);
@@ -183,7 +182,7 @@ void VolumeGather::MoveRow(std::int64_t z, std::int64_t y) {
                             ScalarLanes{at[2 * n]}, ScalarLanes{at[3 * n]})
                       .v;
     }
-    loops_.volume->spline(at_row, columns_, n, moves_[a]);
+    loops_.spline(at_row, columns_, n, moves_[a]);
   }
 }
 
@@ -195,7 +194,7 @@ const VoxelRow& VolumeGather::At(std::int64_t z, std::int64_t y) {
 }
 
 void VolumeGather::Values(std::int64_t z, std::int64_t y, float* out) {
-  if (!geometry_.whole_voxels) return loops_.volume->gather(At(z, y), out);
+  if (!geometry_.whole_voxels) return loops_.gather_voxels(At(z, y), out);
   const bool(&mirrored)[3] = geometry_.mirrored;
   const std::byte* row =
       SourceRow(mirrored[0] ? patch_.z - 1 - z : z, mirrored[1] ? patch_.y - 1 - y : y);
@@ -204,7 +203,7 @@ void VolumeGather::Values(std::int64_t z, std::int64_t y, float* out) {
 }
 
 void VolumeGather::Nearest(std::int64_t z, std::int64_t y, std::uint8_t* out) {
-  if (!geometry_.whole_voxels) return loops_.volume->nearest(At(z, y), out);
+  if (!geometry_.whole_voxels) return loops_.nearest_voxels(At(z, y), out);
   const bool(&mirrored)[3] = geometry_.mirrored;
   const std::byte* row =
       SourceRow(mirrored[0] ? patch_.z - 1 - z : z, mirrored[1] ? patch_.y - 1 - y : y);

@@ -16,8 +16,8 @@ inline constexpr std::int64_t kVectorSlack = 64;
 /// Of one patch. Reserve, then Begin once the carver is fit, then rows in any order.
 class VolumeGather {
  public:
-  VolumeGather(const VolumeLoopPair& loops, const ConstTensorView& source,
-               const VolumeGeometry& geometry, const Extent& patch);
+  VolumeGather(const RowLoops& loops, const ConstTensorView& source, const VolumeGeometry& geometry,
+               const Extent& patch);
 
   void Reserve(Carver& carver);
   void Begin(const Carver& carver);
@@ -36,7 +36,7 @@ class VolumeGather {
   const VoxelRow& At(std::int64_t z, std::int64_t y);
   void MoveRow(std::int64_t z, std::int64_t y);
 
-  const VolumeLoopPair loops_;
+  const RowLoops& loops_;
   const ConstTensorView source_;
   const VolumeGeometry& geometry_;
   const Extent patch_;

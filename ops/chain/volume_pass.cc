@@ -15,7 +15,7 @@ namespace {
 
 class VolumePass {
  public:
-  VolumePass(const VolumeLoopPair& loops, const VolumePassJob& job, std::vector<std::byte>& scratch)
+  VolumePass(const RowLoops& loops, const VolumePassJob& job, std::vector<std::byte>& scratch)
       : loops_(loops),
         job_(job),
         gather_(loops, job.source, *job.geometry, job.patch),
@@ -78,13 +78,13 @@ class VolumePass {
   void MakeRow(std::int64_t i) {
     const VolumeIntensity& drawn = *job_.intensity;
     gather_.Values(i / job_.patch.y, i % job_.patch.y, row_);
-    loops_.volume->tone(drawn.tone, job_.patch.x, row_);
+    loops_.tone(drawn.tone, job_.patch.x, row_);
     if (drawn.noise.std > 0) {
       const FloatRows rows{row_, RoundedUp(job_.patch.x, kNoiseGroup), job_.patch.x, 1};
-      loops_.rows->add_noise(drawn.noise, i, rows);
+      loops_.add_noise(drawn.noise, i, rows);
     }
     if (drawn.brightness == 1) return;
-    loops_.volume->line(FreeLine(drawn.brightness, 0), job_.patch.x, row_);
+    loops_.line(FreeLine(drawn.brightness, 0), job_.patch.x, row_);
   }
 
   void Blur() const {
@@ -93,7 +93,7 @@ class VolumePass {
     if (blur.radius == 0) return;
     for (std::int64_t z = 0; z < patch.z; ++z) {
       for (std::int64_t y = 0; y < patch.y; ++y) {
-        if (patch.x > 1) BlurRow(*loops_.rows, blur, patch.x, Row(z * patch.y + y), padded_);
+        if (patch.x > 1) BlurRow(loops_, blur, patch.x, Row(z * patch.y + y), padded_);
       }
       BlurAcross(z * patch.y, 1, patch.y);
     }
@@ -110,8 +110,8 @@ class VolumePass {
         tap[static_cast<std::size_t>(k)] =
             Row(first + MirroredPlace(i + k - blur.radius, count) * step);
       }
-      loops_.rows->weigh(blur.weight.data(), tap.data(), 2 * blur.radius + 1, job_.patch.x,
-                         lines_ + i * stride_);
+      loops_.weigh(blur.weight.data(), tap.data(), 2 * blur.radius + 1, job_.patch.x,
+                   lines_ + i * stride_);
     }
     for (std::int64_t i = 0; i < count; ++i) {
       std::memcpy(Row(first + i * step), lines_ + i * stride_,
@@ -134,15 +134,15 @@ class VolumePass {
   }
 
   PatchSums SliceSums(std::int64_t first_row, float shift) const {
-    PatchSums slice = loops_.volume->sums(Row(first_row), job_.patch.x, shift);
+    PatchSums slice = loops_.sums(Row(first_row), job_.patch.x, shift);
     for (std::int64_t y = 1; y < job_.patch.y; ++y) {
-      Join(slice, loops_.volume->sums(Row(first_row + y), job_.patch.x, shift));
+      Join(slice, loops_.sums(Row(first_row + y), job_.patch.x, shift));
     }
     return slice;
   }
 
   void Line(const LineWithin& line) const {
-    for (std::int64_t i = 0; i < Rows(); ++i) loops_.volume->line(line, job_.patch.x, Row(i));
+    for (std::int64_t i = 0; i < Rows(); ++i) loops_.line(line, job_.patch.x, Row(i));
   }
 
   void Contrast() const {
@@ -174,7 +174,7 @@ class VolumePass {
     if (gamma.invert) Line(FreeLine(-1, 0));
     const PatchStats before = Stats();
     const PowerCurve curve = CurveOf(before, static_cast<float>(gamma.exponent));
-    for (std::int64_t i = 0; i < Rows(); ++i) loops_.volume->power(curve, job_.patch.x, Row(i));
+    for (std::int64_t i = 0; i < Rows(); ++i) loops_.power(curve, job_.patch.x, Row(i));
     if (gamma.retain_stats) {
       Line(RetainingLine<PlainProduct>(before, Stats(), gamma.invert ? -1.0f : 1.0f));
     } else if (gamma.invert) {
@@ -192,10 +192,10 @@ class VolumePass {
     target.out = job_.out + i * job_.patch.x * ElementBytes(job_.to);
     target.to = job_.to;
     target.room = room_;
-    loops_.rows->store({row, stride_, job_.patch.x, 1}, target);
+    loops_.store({row, stride_, job_.patch.x, 1}, target);
   }
 
-  const VolumeLoopPair loops_;
+  const RowLoops& loops_;
   const VolumePassJob& job_;
   VolumeGather gather_;
   Carver carver_;
@@ -207,13 +207,13 @@ class VolumePass {
 
 }  // namespace
 
-void RunVolumePass(const VolumeLoopPair& loops, const VolumePassJob& job,
+void RunVolumePass(const RowLoops& loops, const VolumePassJob& job,
                    std::vector<std::byte>& scratch) {
   VolumePass(loops, job, scratch).Run();
   RowMaker::FinishStreaming();
 }
 
-void RunVolumeLabels(const VolumeLoopPair& loops, const ConstTensorView& labels,
+void RunVolumeLabels(const RowLoops& loops, const ConstTensorView& labels,
                      const VolumeGeometry& geometry, const Extent& patch, std::uint8_t* out,
                      std::vector<std::byte>& scratch) {
   VolumeGeometry nearest = geometry;

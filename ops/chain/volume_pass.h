@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "ops/chain/volume_rows.h"
+#include "ops/chain/row_loops.h"
 #include "ops/volume/volume_program.h"
 #include "runtime/core/tensor_view.h"
 
@@ -24,19 +24,13 @@ struct VolumePassJob {
   std::byte* out = nullptr;
 };
 
-/// The variants of both kinds of loops for one width of register.
-struct VolumeLoopPair {
-  const RowLoops* rows = nullptr;
-  const VolumeLoops* volume = nullptr;
-};
-
 /// `scratch` belongs to the calling thread and is resized as needed.
-void RunVolumePass(const VolumeLoopPair& loops, const VolumePassJob& job,
+void RunVolumePass(const RowLoops& loops, const VolumePassJob& job,
                    std::vector<std::byte>& scratch);
 
 /// The geometry alone, on labels of uint8: the nearest voxel, halves upwards. `out` receives the
 /// patch's voxels.
-void RunVolumeLabels(const VolumeLoopPair& loops, const ConstTensorView& labels,
+void RunVolumeLabels(const RowLoops& loops, const ConstTensorView& labels,
                      const VolumeGeometry& geometry, const Extent& patch, std::uint8_t* out,
                      std::vector<std::byte>& scratch);
 

@@ -1,6 +1,6 @@
 // What a thread of the volume kernels does for a voxel: where it comes from and what is there. The
-// formulas are those of the CPU's loops (volume_loops.h), in the same order. Include from .cu files
-// only. A part of chain.
+// formulas are those of the CPU's loops (row_loop_templates.h), in the same order. Include from .cu
+// files only. A part of chain.
 #pragma once
 
 #include "ops/chain/device_lanes.cuh"

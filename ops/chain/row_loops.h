@@ -1,6 +1,7 @@
-// The loops of a chain that works in float, one finished row at a time: rows stay in the
-// first-level cache from the gather to the store, and no image lies between two ops. Each loop is
-// written once, for every width of register; all give the same bits. A part of chain.
+// The loops of a chain that works in float, one finished row of an image or a volume at a time:
+// rows stay in the first-level cache from the gather to the store, and no image lies between two
+// ops. Each loop is written once, for every width of register; all give the same bits. A part of
+// chain.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +13,11 @@
 #include "ops/geometry/strided.h"
 #include "ops/intensity/cast_math.h"
 #include "ops/intensity/patch_noise.h"
+#include "ops/volume/tone.h"
+#include "ops/volume/volume_map.h"
+#include "ops/volume/volume_stats.h"
 #include "runtime/core/dtype.h"
+#include "runtime/core/extent.h"
 
 namespace patchbay::ops {
 
@@ -35,6 +40,22 @@ struct GatherJob {
   std::int64_t row = 0;                      ///< of the finished patch
   const float *dy = nullptr, *dx = nullptr;  ///< displacements of its pixels, or null
   float *at_y = nullptr, *at_x = nullptr;    ///< room for `stride` places
+};
+
+/// What is read, contiguous (z, y, x); at least two voxels along each axis.
+struct VoxelBlock {
+  const std::byte* data = nullptr;
+  DType dtype = DType::kInt16;  ///< uint8, uint16, int16 or float32
+  Extent size;
+};
+
+/// One finished row sampled between voxels.
+struct VoxelRow {
+  const VoxelBlock* block = nullptr;
+  const VoxelMap* map = nullptr;
+  std::int64_t z = 0, y = 0;   ///< of the finished patch
+  const float* moves[3] = {};  ///< of its voxels along z, y and x; null: none move
+  std::int64_t width = 0;
 };
 
 /// The weights of every column of a patch under elastic, and the cells that they count from.
@@ -80,13 +101,23 @@ struct RowLoops {
   void (*add_noise)(const PatchNoise& noise, std::int64_t row, const FloatRows& rows);
   void (*scale)(const float* slope, const float* offset, const FloatRows& rows);
   void (*store)(const FloatRows& rows, const RowTarget& target);
+
+  // Of volumes, a row of one channel: `out` and `row` have room for a whole vector past the width.
+  void (*gather_voxels)(const VoxelRow& row, float* out);
+  /// The nearest voxel of a block of uint8, halves upwards.
+  void (*nearest_voxels)(const VoxelRow& row, std::uint8_t* out);
+  void (*tone)(const Tone& tone, std::int64_t width, float* row);
+  PatchSums (*sums)(const float* row, std::int64_t width, float shift);  ///< of a row alone
+  void (*line)(const LineWithin& line, std::int64_t width, float* row);
+  void (*power)(const PowerCurve& curve, std::int64_t width, float* row);
+  /// The spline along a row through `at_row`, as columns say.
+  void (*spline)(const float* at_row, const SplineColumns& columns, int points, float* out);
 };
 
 const RowLoops& ScalarRowLoops();
 const RowLoops& Avx2RowLoops();
-/// Only where HaveAvx512.
+/// Only where the machine has AVX-512 (F, BW, DQ, VL).
 const RowLoops& Avx512RowLoops();
-bool HaveAvx512();
 /// The variant of a level on this machine.
 const RowLoops& LoopsAt(CpuLevel level);
 

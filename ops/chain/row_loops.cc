@@ -1,9 +1,9 @@
-#include "ops/chain/float_rows.h"
+#include "ops/chain/row_loops.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "ops/chain/float_loops.h"
+#include "ops/chain/row_loop_templates.h"
 
 namespace patchbay::ops {
 namespace {
@@ -102,14 +102,11 @@ const RowLoops& ScalarRowLoops() {
   return kLoops;
 }
 
-bool HaveAvx512() {
-  return __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
-         __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("avx512vl") != 0;
-}
-
 const RowLoops& LoopsAt(CpuLevel level) {
   if (level == CpuLevel::kTable) return ScalarRowLoops();
-  return level == CpuLevel::kBest && HaveAvx512() ? Avx512RowLoops() : Avx2RowLoops();
+  const bool has_avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  return level == CpuLevel::kBest && has_avx512 ? Avx512RowLoops() : Avx2RowLoops();
 }
 
 }  // namespace patchbay::ops

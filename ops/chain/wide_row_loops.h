@@ -1,0 +1,25 @@
+// The loops of row_loops.h in whole registers of the processor that HWY_BASELINE_TARGETS names:
+// defined by the one file of a variant, before this include. Plain code comes before Highway's
+// pragma: it stays code for every machine. A part of chain.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <type_traits>
+
+#include <immintrin.h>
+
+#define HWY_COMPILE_ONLY_STATIC
+#include "hwy/highway.h"
+#include "ops/chain/row_loops.h"
+#include "ops/chain/scalar_lanes.h"
+#include "ops/intensity/gaussian_blur_math.h"
+
+// GCC 12 takes what its own intrinsics leave undefined for a use of an uninitialised value.
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#pragma GCC diagnostic ignored "-Wuninitialized"
+
+HWY_BEFORE_NAMESPACE();
+#include "ops/chain/row_loop_templates.h"
+#include "ops/lanes/wide_lanes.h"
+HWY_AFTER_NAMESPACE();
