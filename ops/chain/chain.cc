@@ -4,7 +4,8 @@
 #include <numeric>
 #include <utility>
 
-#include "ops/chain/float_pass.h"
+#include "ops/chain/patch_pass.h"
+#include "ops/chain/row_gather.h"
 #include "ops/geometry/pixels.h"
 #include "ops/intensity/cast.h"
 #include "ops/intensity/normalize.h"
@@ -105,6 +106,27 @@ StatusOr<Chain> Chain::Compile(const ChainOptions& options) {
   return chain;
 }
 
+Status Chain::CompileVolume(const std::vector<plan::OpStep>& steps, Chain& chain) {
+  PB_RETURN_IF_ERROR(CastTarget(chain.options_.dtype).status());
+  if (chain.options_.channels != 1) {
+    const auto first = std::find_if(steps.begin(), steps.end(), plan::IsVolumeStep);
+    const auto& named = first == steps.end() ? steps.begin() : first;
+    return plan::WrongOp(
+        named == steps.end() ? "patch.spacing" : named->key,
+        StrCat("needs images of one channel; these have ", chain.options_.channels,
+               chain.options_.patch.z == 1 ? "; of 2-D images patch.size is [y, x]" : ""));
+  }
+  PB_ASSIGN_OR_RETURN(VolumeProgram program,
+                      VolumeProgram::Make(steps, chain.options_.patch, chain.options_.kind));
+  chain.volume_ = std::make_shared<const VolumeProgram>(std::move(program));
+  chain.loops_ = &LoopsAt(chain.options_.cpu_level);
+  return absl::OkStatus();
+}
+
+Status Chain::CheckImage(const plan::VolumeFacts& facts) const {
+  return is_volume() ? volume_->moves().CheckImage(facts) : absl::OkStatus();
+}
+
 Extent Chain::SourceExtent(const DrawKey& key, const plan::VolumeFacts& facts) const {
   return is_volume() ? DrawVolume(key, facts).source.Shape() : source_extent();
 }
@@ -164,48 +186,37 @@ Status Chain::Run(const ConstTensorView& source, const DrawKey& key, std::span<s
                NameOf(options_.source_dtype), " and ", patch_bytes(), " bytes of output"));
   }
   PB_RETURN_IF_ERROR(CheckFit(colours));
-  if (is_volume()) {
-    RunVolume(deep, key, known, out, scratch);
+  if (loops_ != nullptr) {
+    RunInFloat(deep, key, colours, known, out.data(), scratch);
     return absl::OkStatus();
   }
-  const PatchGeometry geometry = DrawGeometry(key);
-  PatchColour colour;
-  if (loops_ != nullptr) colour = DrawColour(key, colours);
+  const WindowMap window = DrawWindow(key);
   const std::int64_t slice_bytes = options_.patch.y * options_.patch.x *
                                    static_cast<std::int64_t>(SizeOf(options_.dtype)) *
                                    (options_.layout == OutputLayout::kNchw ? 1 : options_.channels);
   for (std::int64_t z = 0; z < expected.z; ++z) {
     PB_ASSIGN_OR_RETURN(const Strided slice, AsInput(SliceOf(deep, z)));
-    if (loops_ != nullptr) {
-      RunSliceInFloat(slice, z, geometry, colour, out.data() + z * slice_bytes, scratch);
-    } else {
-      RunSlice(slice, geometry.window, out.data() + z * slice_bytes, scratch);
-    }
+    RunSlice(slice, window, out.data() + z * slice_bytes, scratch);
   }
   if (rows_ != nullptr && rows_->CanStream()) RowMaker::FinishStreaming();
   return absl::OkStatus();
 }
 
-void Chain::RunSliceInFloat(const Strided& source, std::int64_t slice,
-                            const PatchGeometry& geometry, const PatchColour& colour,
-                            std::byte* out, std::vector<std::byte>& scratch) const {
-  const auto element = static_cast<std::int64_t>(SizeOf(options_.dtype));
-  const bool planar = options_.layout == OutputLayout::kNchw;
-  FloatPassJob job;
-  job.source = &source;
-  job.dtype = options_.source_dtype;
-  job.geometry = &geometry;
-  job.colour = &colour;
-  job.program = &colour_;
-  job.height = options_.patch.y;
-  job.width = options_.patch.x;
-  job.rows_before = slice * options_.patch.y;
-  job.target.out = out;
-  job.target.planar = planar;
-  job.target.to = *CastTarget(options_.dtype);
-  job.target.channel_bytes = planar ? options_.patch.Pixels() * element : element;
-  job.target_row_bytes = options_.patch.x * element * (planar ? 1 : options_.channels);
-  RunFloatPass(*loops_, job, scratch);
+void Chain::RunInFloat(const ConstTensorView& source, const DrawKey& key,
+                       const ImageColours& colours, const plan::VolumeFacts& facts, std::byte* out,
+                       std::vector<std::byte>& scratch) const {
+  const PatchTarget target{options_.patch, options_.channels,
+                           options_.layout == OutputLayout::kNchw, *CastTarget(options_.dtype),
+                           out};
+  if (is_volume()) {
+    const VolumeGeometry geometry = DrawVolume(key, facts);
+    const auto steps = StepsOf(*volume_, DrawIntensity(key, facts), options_.patch);
+    return RunPatch(*loops_, *GatherOf(*loops_, source, geometry, options_.patch), steps, target,
+                    scratch);
+  }
+  const PatchGeometry geometry = DrawGeometry(key);
+  const auto steps = StepsOf(colour_, DrawColour(key, colours));
+  RunPatch(*loops_, *GatherOf(*loops_, source, geometry, options_.patch), steps, target, scratch);
 }
 
 Status Chain::RunLabels(const ConstTensorView& labels, const DrawKey& key,
@@ -222,15 +233,16 @@ Status Chain::RunLabels(const ConstTensorView& labels, const DrawKey& key,
                                              " x 1 uint8 and ", options_.patch.Pixels(),
                                              " bytes of output"));
   }
+  const RowLoops& loops = LoopsAt(options_.cpu_level);
   if (is_volume()) {
-    RunVolumeLabels(*loops_, deep, DrawVolume(key, facts), options_.patch, out.data(), scratch);
-    return absl::OkStatus();
-  }
-  const PatchGeometry geometry = DrawGeometry(key);
-  for (std::int64_t z = 0; z < expected.z; ++z) {
-    PB_ASSIGN_OR_RETURN(const Strided slice, AsInput(SliceOf(deep, z)));
-    RunNearestPass(LoopsAt(options_.cpu_level), slice, geometry,
-                   out.data() + z * options_.patch.y * options_.patch.x, scratch);
+    VolumeGeometry geometry = DrawVolume(key, facts);
+    for (double& sigma : geometry.smooth) sigma = 0;
+    RunNearest(*GatherOf(loops, deep, geometry, options_.patch), options_.patch, out.data(),
+               scratch);
+  } else {
+    const PatchGeometry geometry = DrawGeometry(key);
+    RunNearest(*GatherOf(loops, deep, geometry, options_.patch), options_.patch, out.data(),
+               scratch);
   }
   return absl::OkStatus();
 }
@@ -256,7 +268,7 @@ void Chain::RunSlice(const Strided& in, const WindowMap& window, std::byte* out,
     const bool in_place = found.row != nullptr && (!found.mirrored || rows_->CanMirror(width));
     if (!in_place) StageRows(in, window, first, count, stage, stage_row);
     for (std::int64_t r = 0; r < count; ++r) {
-      RowJob job;
+      ByteRow job;
       job.row = in_place ? FindRow(in, window, first + r).row : stage + r * stage_row;
       job.mirrored = in_place && found.mirrored;
       job.width = width;

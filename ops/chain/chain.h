@@ -8,7 +8,7 @@
 // device gives the same bits.
 //
 // Ops that sample between pixels, mix channels, draw a number for every value or look at neighbours
-// are no tables: a chain with one of them works in float, row by row (float_pass.h), with the same
+// are no tables: a chain with one of them works in float, row by row (patch_pass.h), with the same
 // bits on every CPU and GPU (device_chain.h).
 #pragma once
 
@@ -24,8 +24,8 @@
 #include "ops/chain/colour_program.h"
 #include "ops/chain/geometry_program.h"
 #include "ops/chain/row_loops.h"
-#include "ops/chain/volume_pass.h"
 #include "ops/colour/image_colours.h"
+#include "ops/volume/volume_program.h"
 #include "runtime/core/box.h"
 #include "runtime/core/dtype.h"
 #include "runtime/core/extent.h"
@@ -146,13 +146,11 @@ class Chain {
   Chain() = default;
   Status AddValueOp(const plan::OpStep& step, std::vector<std::vector<double>>& values);
   static Status CompileVolume(const std::vector<plan::OpStep>& steps, Chain& chain);
-  void RunVolume(const ConstTensorView& source, const DrawKey& key, const plan::VolumeFacts& facts,
-                 std::span<std::byte> out, std::vector<std::byte>& scratch) const;
+  void RunInFloat(const ConstTensorView& source, const DrawKey& key, const ImageColours& colours,
+                  const plan::VolumeFacts& facts, std::byte* out,
+                  std::vector<std::byte>& scratch) const;
   void RunSlice(const Strided& source, const WindowMap& window, std::byte* out,
                 std::vector<std::byte>& scratch) const;
-  void RunSliceInFloat(const Strided& source, std::int64_t slice, const PatchGeometry& geometry,
-                       const PatchColour& colour, std::byte* out,
-                       std::vector<std::byte>& scratch) const;
 
   ChainOptions options_;
   GeometryProgram geometry_;

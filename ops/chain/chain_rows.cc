@@ -52,7 +52,7 @@ Value Nudged(Value value, int ulps) {
 }
 
 template <typename Element>
-void TableRow(const RowJob& job, std::span<const std::uint32_t> table, int channels, bool planar,
+void TableRow(const ByteRow& job, std::span<const std::uint32_t> table, int channels, bool planar,
               std::int64_t first) {
   const auto n = static_cast<std::size_t>(channels);
   for (std::size_t c = 0; c < n; ++c) {
@@ -172,7 +172,7 @@ std::string_view RowMaker::PathName() const {
 
 void RowMaker::FinishStreaming() { _mm_sfence(); }
 
-void RowMaker::MakeByTable(const RowJob& job, std::int64_t first) const {
+void RowMaker::MakeByTable(const ByteRow& job, std::int64_t first) const {
   switch (ElementBytes(to_)) {
     case 1:
       return TableRow<std::uint8_t>(job, table_, channels_, planar_, first);
@@ -183,7 +183,7 @@ void RowMaker::MakeByTable(const RowJob& job, std::int64_t first) const {
   }
 }
 
-void RowMaker::Make(const RowJob& job) const {
+void RowMaker::Make(const ByteRow& job) const {
   switch (path_) {
     case Path::kCopy:
       std::memcpy(job.out, job.row, static_cast<std::size_t>(job.width * channels_));

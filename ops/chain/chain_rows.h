@@ -39,7 +39,7 @@ struct AffineRow {
 };
 
 /// One row: `width` pixels of interleaved channels, contiguous.
-struct RowJob {
+struct ByteRow {
   const std::uint8_t* row = nullptr;
   std::int64_t width = 0;
   std::byte* out = nullptr;      ///< the row's first element (of channel 0 when planar)
@@ -61,7 +61,7 @@ class RowMaker {
   /// in the low bytes.
   std::span<const std::uint32_t> table() const { return table_; }
 
-  void Make(const RowJob& job) const;
+  void Make(const ByteRow& job) const;
   Path path() const { return path_; }
   std::string_view PathName() const;
   /// True when the finished elements were written past the caches: call FinishStreaming before
@@ -72,7 +72,7 @@ class RowMaker {
   static void FinishStreaming();
 
  private:
-  void MakeByTable(const RowJob& job, std::int64_t first) const;
+  void MakeByTable(const ByteRow& job, std::int64_t first) const;
 
   std::vector<std::uint32_t> table_;
   int channels_;
@@ -94,16 +94,16 @@ std::optional<AffineChannel<Value>> FindAffine(std::span<const double> exact, Ca
 /// Pixels of a planar row that MakeRowAvx2 makes at a time.
 inline constexpr std::int64_t kAvx2Pixels = 8;
 /// Three channels with AVX2; float outputs. Returns the pixels made: the rest of the row is left.
-std::int64_t MakeRowAvx2(const RowJob& job, const AffineRow& affine, CastTo to, bool planar);
+std::int64_t MakeRowAvx2(const ByteRow& job, const AffineRow& affine, CastTo to, bool planar);
 
 /// Three channels of uint8 into three planes, unchanged. Returns the pixels made.
-std::int64_t SplitRowAvx2(const RowJob& job);
+std::int64_t SplitRowAvx2(const ByteRow& job);
 
 /// True when this machine has AVX-512 with byte shuffles (VBMI).
 bool HaveAvx512Shuffle();
 /// Pixels of a planar row that MakeRowAvx512 makes at a time.
 inline constexpr std::int64_t kAvx512Pixels = 64;
 /// Three channels, any output, the whole row. Only where HaveAvx512Shuffle.
-void MakeRowAvx512(const RowJob& job, const ByteTables& tables, CastTo to, bool planar);
+void MakeRowAvx512(const ByteRow& job, const ByteTables& tables, CastTo to, bool planar);
 
 }  // namespace patchbay::ops

@@ -109,7 +109,7 @@ __m256i ChannelMask(int channel, bool mirrored) {
 }
 
 template <typename Store, typename Line, bool kStream>
-std::int64_t PlanarRow(const RowJob& job, const AffineRow& affine) {
+std::int64_t PlanarRow(const ByteRow& job, const AffineRow& affine) {
   const __m256i mask[3] = {ChannelMask(0, job.mirrored), ChannelMask(1, job.mirrored),
                            ChannelMask(2, job.mirrored)};
   const Line line[3] = {Line(affine, 0, 0), Line(affine, 1, 0), Line(affine, 2, 0)};
@@ -129,7 +129,7 @@ std::int64_t PlanarRow(const RowJob& job, const AffineRow& affine) {
 }
 
 template <typename Store, typename Line, bool kStream>
-std::int64_t InterleavedRow(const RowJob& job, const AffineRow& affine) {
+std::int64_t InterleavedRow(const ByteRow& job, const AffineRow& affine) {
   const Line line[3] = {Line(affine, 0, 1), Line(affine, 8, 1), Line(affine, 16, 1)};
   std::int64_t x = 0;
   for (; x + kAvx2Pixels <= job.width; x += kAvx2Pixels) {
@@ -144,7 +144,7 @@ std::int64_t InterleavedRow(const RowJob& job, const AffineRow& affine) {
 }
 
 template <typename Store, typename Line>
-std::int64_t Row(const RowJob& job, const AffineRow& affine, bool planar) {
+std::int64_t Row(const ByteRow& job, const AffineRow& affine, bool planar) {
   constexpr std::size_t kStoreBytes = static_cast<std::size_t>(8 * Store::kBytes);
   const bool aligned = Aligned(job.out, kStoreBytes) &&
                        (!planar || static_cast<std::size_t>(job.plane_bytes) % kStoreBytes == 0);
@@ -157,7 +157,7 @@ std::int64_t Row(const RowJob& job, const AffineRow& affine, bool planar) {
 }
 
 template <typename Line>
-std::int64_t RowOf(const RowJob& job, const AffineRow& affine, CastTo to, bool planar) {
+std::int64_t RowOf(const ByteRow& job, const AffineRow& affine, CastTo to, bool planar) {
   switch (to) {
     case CastTo::kFloat16:
       return Row<HalfStore, Line>(job, affine, planar);
@@ -172,12 +172,12 @@ std::int64_t RowOf(const RowJob& job, const AffineRow& affine, CastTo to, bool p
 
 }  // namespace
 
-std::int64_t MakeRowAvx2(const RowJob& job, const AffineRow& affine, CastTo to, bool planar) {
+std::int64_t MakeRowAvx2(const ByteRow& job, const AffineRow& affine, CastTo to, bool planar) {
   return affine.wide ? RowOf<DoubleLine>(job, affine, to, planar)
                      : RowOf<FloatLine>(job, affine, to, planar);
 }
 
-std::int64_t SplitRowAvx2(const RowJob& job) {
+std::int64_t SplitRowAvx2(const ByteRow& job) {
   constexpr std::int64_t kPixels = 16;
   // mask[c][k] moves channel c's bytes of the k-th 16 of 48 bytes to their places.
   alignas(16) std::int8_t bytes[3][3][16];

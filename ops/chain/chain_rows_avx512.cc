@@ -106,7 +106,7 @@ PB_AVX512 inline void StoreElements(const __m512i (&byte)[kBytes], std::byte* ou
 }
 
 template <int kBytes>
-PB_AVX512 void PlanarRow(const RowJob& job, const ByteTables& tables, bool stream) {
+PB_AVX512 void PlanarRow(const ByteRow& job, const ByteTables& tables, bool stream) {
   for (std::size_t c = 0; c < 3; ++c) {
     const std::size_t way = job.mirrored ? 1 : 0;
     const __m512i pick_low = Load(kShuffles.pick_low[way][c]);
@@ -129,7 +129,7 @@ PB_AVX512 void PlanarRow(const RowJob& job, const ByteTables& tables, bool strea
 }
 
 template <int kBytes>
-PB_AVX512 void InterleavedRow(const RowJob& job, const ByteTables& tables, bool stream) {
+PB_AVX512 void InterleavedRow(const ByteRow& job, const ByteTables& tables, bool stream) {
   const std::int64_t elements = 3 * job.width;
   std::size_t phase = 0;
   for (std::int64_t i = 0; i < elements; i += kAvx512Pixels) {
@@ -148,7 +148,7 @@ PB_AVX512 void InterleavedRow(const RowJob& job, const ByteTables& tables, bool 
 }
 
 template <int kBytes>
-PB_AVX512 void Row(const RowJob& job, const ByteTables& tables, bool planar) {
+PB_AVX512 void Row(const ByteRow& job, const ByteTables& tables, bool planar) {
   const bool aligned =
       reinterpret_cast<std::uintptr_t>(job.out) % 64 == 0 && (!planar || job.plane_bytes % 64 == 0);
   if (planar) return PlanarRow<kBytes>(job, tables, job.stream && aligned);
@@ -162,7 +162,7 @@ bool HaveAvx512Shuffle() {
          __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vbmi");
 }
 
-void MakeRowAvx512(const RowJob& job, const ByteTables& tables, CastTo to, bool planar) {
+void MakeRowAvx512(const ByteRow& job, const ByteTables& tables, CastTo to, bool planar) {
   switch (to) {
     case CastTo::kUint8:
       return Row<1>(job, tables, planar);

@@ -19,7 +19,7 @@ namespace patchbay::ops {
 
 /// Places of the pixels from column j on.
 template <typename V>
-PB_LANE_CODE void PlacesAt(const GatherJob& job, std::int64_t j, V& y, V& x) {
+PB_LANE_CODE void PlacesAt(const PixelRow& job, std::int64_t j, V& y, V& x) {
   const PatchGeometry& geometry = *job.geometry;
   V row = V::All(static_cast<float>(job.row));
   V column = (V::Whole::Iota() + V::Whole::All(static_cast<std::uint32_t>(j))).ToFloat();
@@ -32,7 +32,7 @@ PB_LANE_CODE void PlacesAt(const GatherJob& job, std::int64_t j, V& y, V& x) {
 }
 
 template <typename V>
-void LoopPlaces(const GatherJob& job, std::int64_t stride) {
+void LoopPlaces(const PixelRow& job, std::int64_t stride) {
   for (std::int64_t j = 0; j < stride; j += V::kLanes) {
     V y, x;
     PlacesAt(job, j, y, x);
@@ -42,7 +42,7 @@ void LoopPlaces(const GatherJob& job, std::int64_t stride) {
 }
 
 template <typename V>
-void LoopGatherRgb(const GatherJob& job, const FloatRows& rows) {
+void LoopGatherRgb(const PixelRow& job, const FloatRows& rows) {
   using Whole = typename V::Whole;
   const Strided& source = *job.source;
   const auto* base = reinterpret_cast<const std::uint8_t*>(source.data);
@@ -193,12 +193,16 @@ void LoopAddNoise(const PatchNoise& noise, std::int64_t row, const FloatRows& ro
         Whole word[4];
         NoiseWords<V>(noise.key,
                       Whole::All(static_cast<std::uint32_t>(first + lane)) + Whole::Iota(), word);
-        float* at = rows.Row(c) + group * kNoiseGroup + lane;
+        std::int64_t at = group * kNoiseGroup + lane;
         for (const Whole& w : word) {
+          if (at >= rows.stride) break;
+          float* const value = rows.Row(c) + at;
           V a, b;
           NormalPair<V>(w, a, b);
-          FusedAdd(std, a, V::Load(at)).Store(at);
-          FusedAdd(std, b, V::Load(at + kNoiseLanes)).Store(at + kNoiseLanes);
+          FusedAdd(std, a, V::Load(value)).Store(value);
+          if (at + kNoiseLanes < rows.stride) {
+            FusedAdd(std, b, V::Load(value + kNoiseLanes)).Store(value + kNoiseLanes);
+          }
           at += 2 * kNoiseLanes;
         }
       }

@@ -41,7 +41,7 @@ bool FitsRgbGather(const Strided& source, DType dtype) {
          bytes >= 8 && bytes < (std::int64_t{1} << 31);
 }
 
-void GatherAny(const GatherJob& job, const FloatRows& rows) {
+void GatherAny(const PixelRow& job, const FloatRows& rows) {
   const Strided& source = *job.source;
   WithType(job.dtype, [&](auto typed) {
     using Typed = decltype(typed);
@@ -65,7 +65,7 @@ void GatherAny(const GatherJob& job, const FloatRows& rows) {
   });
 }
 
-void GatherNearest(const GatherJob& job, std::int64_t width, std::uint8_t* out) {
+void GatherNearest(const PixelRow& job, std::int64_t width, std::uint8_t* out) {
   for (std::int64_t j = 0; j < width; ++j) {
     const auto y = static_cast<std::int64_t>(job.at_y[j] + 0.5f);
     const auto x = static_cast<std::int64_t>(job.at_x[j] + 0.5f);

@@ -1,10 +1,11 @@
-#include "ops/chain/volume_gather.h"
-
+// The gather of volumes: one block of voxels that the map samples.
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <vector>
 
-#include "ops/chain/float_pass.h"
+#include "ops/chain/patch_pass.h"
+#include "ops/chain/row_gather.h"
 #include "ops/chain/scalar_lanes.h"
 #include "ops/geometry/elastic_math.h"
 
@@ -45,7 +46,38 @@ bool IsContiguous(const ConstTensorView& view) {
          view.stride_bytes[0] == view.shape[1] * view.stride_bytes[1];
 }
 
-}  // namespace
+class VolumeGather : public RowGather {
+ public:
+  VolumeGather(const RowLoops& loops, const ConstTensorView& source, const VolumeGeometry& geometry,
+               const Extent& patch);
+
+  void Reserve(Arena& arena) override;
+  void Begin(const Arena& arena) override;
+  void Values(std::int64_t z, std::int64_t y, const FloatRows& rows) override;
+  void Nearest(std::int64_t z, std::int64_t y, std::uint8_t* out) override;
+
+ private:
+  const std::byte* SourceRow(std::int64_t z, std::int64_t y) const;
+  void FillBlock(std::byte* block) const;
+  void SmoothBlock(const Arena& arena);
+  void SmoothAcross(float* block, int axis, const PatchBlur& blur, float* room) const;
+  /// Where the voxels of a row are sampled.
+  const VoxelRow& At(std::int64_t z, std::int64_t y);
+  void MoveRow(std::int64_t z, std::int64_t y);
+
+  const RowLoops& loops_;
+  const ConstTensorView source_;
+  const VolumeGeometry& geometry_;
+  const Extent patch_;
+  bool is_contiguous_ = false, is_smoothed_ = false;
+  VoxelBlock block_;
+  VoxelRow row_;
+  std::int64_t stride_ = 0, slice_ = -1;
+  std::size_t block_at_ = 0, room_at_ = 0, padded_at_ = 0, weights_at_[4] = {}, moves_at_[3] = {};
+  SplineColumns columns_;
+  float* moves_[3] = {};
+  std::vector<float> plane_[3];  ///< the field's points of the slice, (points, points)
+};
 
 VolumeGather::VolumeGather(const RowLoops& loops, const ConstTensorView& source,
                            const VolumeGeometry& geometry, const Extent& patch)
@@ -54,45 +86,45 @@ VolumeGather::VolumeGather(const RowLoops& loops, const ConstTensorView& source,
       geometry_(geometry),
       patch_(patch),
       is_contiguous_(IsContiguous(source)),
-      stride_(RoundedUp(patch.x, kNoiseGroup)) {
+      stride_(RoundedUp(patch.x, kRowAlign)) {
   for (const double sigma : geometry.smooth) is_smoothed_ = is_smoothed_ || sigma > 0;
 }
 
-void VolumeGather::Reserve(Carver& carver) {
+void VolumeGather::Reserve(Arena& arena) {
   if (geometry_.whole_voxels) return;
   const Extent size = SizeOfView(source_);
   const auto element = static_cast<std::int64_t>(is_smoothed_ ? 4 : SizeOf(source_.dtype));
   if (!is_contiguous_ || is_smoothed_) {
-    block_at_ = carver.Take((size.Pixels() + kVectorSlack) * element);
+    block_at_ = arena.Take((size.Pixels() + kVectorSlack) * element);
   }
   if (is_smoothed_) {
     const std::int64_t longest = std::max({size.z, size.y, size.x});
-    room_at_ = carver.Take((longest * RoundedUp(size.x, 16) + kVectorSlack) * 4);
-    padded_at_ = carver.Take((longest + 2 * kMaxBlurRadius + kVectorSlack) * 4);
+    room_at_ = arena.Take((longest * RoundedUp(size.x, kRowAlign) + kVectorSlack) * 4);
+    padded_at_ = arena.Take((longest + 2 * kMaxBlurRadius + kVectorSlack) * 4);
   }
   if (geometry_.field.points == 0) return;
-  for (std::size_t& at : weights_at_) at = carver.Take((stride_ + kVectorSlack) * 4);
-  for (std::size_t& at : moves_at_) at = carver.Take((stride_ + kVectorSlack) * 4);
+  for (std::size_t& at : weights_at_) at = arena.Take((stride_ + kVectorSlack) * 4);
+  for (std::size_t& at : moves_at_) at = arena.Take((stride_ + kVectorSlack) * 4);
 }
 
-void VolumeGather::Begin(const Carver& carver) {
+void VolumeGather::Begin(const Arena& arena) {
   if (geometry_.whole_voxels) return;
   block_ = {source_.data, source_.dtype, SizeOfView(source_)};
   if (is_smoothed_) {
-    SmoothBlock(carver);
+    SmoothBlock(arena);
   } else if (!is_contiguous_) {
-    FillBlock(carver.Bytes(block_at_));
-    block_.data = carver.Bytes(block_at_);
+    FillBlock(arena.Bytes(block_at_));
+    block_.data = arena.Bytes(block_at_);
   }
   row_.block = &block_;
   row_.map = &geometry_.map;
   row_.width = patch_.x;
   const VolumeField& field = geometry_.field;
   if (field.points == 0) return;
-  for (std::size_t k = 0; k < 4; ++k) columns_.weight[k] = carver.Floats(weights_at_[k]);
+  for (std::size_t k = 0; k < 4; ++k) columns_.weight[k] = arena.Floats(weights_at_[k]);
   loops_.spline_columns(stride_, field.inverse_spacing[2], field.points, columns_);
   for (std::size_t a = 0; a < 3; ++a) {
-    moves_[a] = carver.Floats(moves_at_[a]);
+    moves_[a] = arena.Floats(moves_at_[a]);
     row_.moves[a] = moves_[a];
     plane_[a].resize(static_cast<std::size_t>(field.points * field.points));
   }
@@ -115,30 +147,30 @@ void VolumeGather::FillBlock(std::byte* block) const {
   }
 }
 
-void VolumeGather::SmoothBlock(const Carver& carver) {
+void VolumeGather::SmoothBlock(const Arena& arena) {
   const Extent size = SizeOfView(source_);
-  float* block = carver.Floats(block_at_);
+  float* block = arena.Floats(block_at_);
   const PatchBlur along = BlurOf(geometry_.smooth[2]);
   for (std::int64_t z = 0; z < size.z; ++z) {
     for (std::int64_t y = 0; y < size.y; ++y) {
-      float* row = carver.Floats(room_at_);
+      float* row = arena.Floats(room_at_);
       Widen(source_.dtype, SourceRow(z, y), source_.stride_bytes[2], size.x, row);
       if (along.radius > 0) {
-        BlurRow(loops_, along, size.x, row, carver.Floats(padded_at_));
+        BlurRow(loops_, along, size.x, row, arena.Floats(padded_at_));
       }
       std::memcpy(block + (z * size.y + y) * size.x, row, static_cast<std::size_t>(size.x) * 4);
     }
   }
   for (const int axis : {1, 0}) {
     const PatchBlur across = BlurOf(geometry_.smooth[axis]);
-    if (across.radius > 0) SmoothAcross(block, axis, across, carver.Floats(room_at_));
+    if (across.radius > 0) SmoothAcross(block, axis, across, arena.Floats(room_at_));
   }
   block_ = {reinterpret_cast<const std::byte*>(block), DType::kFloat32, size};
 }
 
 void VolumeGather::SmoothAcross(float* block, int axis, const PatchBlur& blur, float* room) const {
   const Extent size = SizeOfView(source_);
-  const std::int64_t stride = RoundedUp(size.x, 16);
+  const std::int64_t stride = RoundedUp(size.x, kRowAlign);
   const std::int64_t lines = axis == 0 ? size.y : size.z, count = axis == 0 ? size.z : size.y;
   const std::int64_t from_line = axis == 0 ? size.x : size.y * size.x;
   const std::int64_t step = axis == 0 ? size.y * size.x : size.x;
@@ -193,7 +225,8 @@ const VoxelRow& VolumeGather::At(std::int64_t z, std::int64_t y) {
   return row_;
 }
 
-void VolumeGather::Values(std::int64_t z, std::int64_t y, float* out) {
+void VolumeGather::Values(std::int64_t z, std::int64_t y, const FloatRows& rows) {
+  float* const out = rows.Row(0);
   if (!geometry_.whole_voxels) return loops_.gather_voxels(At(z, y), out);
   const bool(&mirrored)[3] = geometry_.mirrored;
   const std::byte* row =
@@ -211,6 +244,13 @@ void VolumeGather::Nearest(std::int64_t z, std::int64_t y, std::uint8_t* out) {
     const std::int64_t from = mirrored[2] ? patch_.x - 1 - x : x;
     out[x] = std::to_integer<std::uint8_t>(row[from * source_.stride_bytes[2]]);
   }
+}
+
+}  // namespace
+
+std::unique_ptr<RowGather> GatherOf(const RowLoops& loops, const ConstTensorView& source,
+                                    const VolumeGeometry& geometry, const Extent& patch) {
+  return std::make_unique<VolumeGather>(loops, source, geometry, patch);
 }
 
 }  // namespace patchbay::ops

@@ -1,4 +1,4 @@
-// The scratch of a pass: one block of memory, cut into pieces. A part of chain.
+// The scratch of a pass: one block of memory that is handed out in pieces. A part of chain.
 #pragma once
 
 #include <cstddef>
@@ -10,9 +10,9 @@ namespace patchbay::ops {
 inline std::int64_t RoundedUp(std::int64_t n, std::int64_t to) { return (n + to - 1) / to * to; }
 
 /// Hands out pieces of one block of memory, which is made to fit before the first is used.
-class Carver {
+class Arena {
  public:
-  explicit Carver(std::vector<std::byte>& memory) : memory_(memory) {}
+  explicit Arena(std::vector<std::byte>& memory) : memory_(memory) {}
   std::size_t Take(std::int64_t bytes) {
     const std::size_t at = size_;
     size_ += static_cast<std::size_t>(RoundedUp(bytes, 64));

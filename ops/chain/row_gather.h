@@ -1,0 +1,45 @@
+// The rows of a patch as they come out of the source: moved, mirrored or sampled between its
+// pixels, as an image's geometry says or a volume's. Shared by images and their labels. A part of
+// chain.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "ops/chain/arena.h"
+#include "ops/chain/patch_geometry.h"
+#include "ops/chain/row_loops.h"
+#include "ops/volume/volume_map.h"
+#include "runtime/core/extent.h"
+#include "runtime/core/tensor_view.h"
+
+namespace patchbay::ops {
+
+/// Elements that a whole vector may reach past the end of a row.
+inline constexpr std::int64_t kVectorSlack = 64;
+
+/// Of one patch. Reserve, then Begin once the arena is fit, then rows: in order, or in any order of
+/// a volume.
+class RowGather {
+ public:
+  RowGather() = default;
+  RowGather(const RowGather&) = delete;
+  RowGather& operator=(const RowGather&) = delete;
+  virtual ~RowGather() = default;
+
+  virtual void Reserve(Arena& arena) = 0;
+  virtual void Begin(const Arena& arena) = 0;
+  /// Row y of slice z as floats.
+  virtual void Values(std::int64_t z, std::int64_t y, const FloatRows& rows) = 0;
+  /// The nearest pixels of a source of one channel of uint8, halves upwards.
+  virtual void Nearest(std::int64_t z, std::int64_t y, std::uint8_t* out) = 0;
+};
+
+/// `source` is (z, y, x, channels), any strides; everything given outlives the gather.
+std::unique_ptr<RowGather> GatherOf(const RowLoops& loops, const ConstTensorView& source,
+                                    const PatchGeometry& geometry, const Extent& patch);
+/// `source` has one channel.
+std::unique_ptr<RowGather> GatherOf(const RowLoops& loops, const ConstTensorView& source,
+                                    const VolumeGeometry& geometry, const Extent& patch);
+
+}  // namespace patchbay::ops
