@@ -6,6 +6,8 @@
 
 #include <immintrin.h>
 
+#include "ops/lanes/processor.h"
+
 namespace patchbay::ops {
 namespace {
 
@@ -127,7 +129,7 @@ RowMaker::RowMaker(std::span<const double> exact, int channels, CastTo to, bool 
     path_ = Path::kAffine;
     return;
   }
-  if (level == CpuLevel::kBest && HaveAvx512Shuffle()) {
+  if (level == CpuLevel::kBest && HasAvx512Shuffle()) {
     for (std::size_t b = 0; b < 4; ++b) {
       for (std::size_t i = 0; i < 3 * kTableEntries; ++i) {
         bytes_.plane[b][i / kTableEntries][i % kTableEntries] =

@@ -99,11 +99,9 @@ std::int64_t MakeRowAvx2(const ByteRow& job, const AffineRow& affine, CastTo to,
 /// Three channels of uint8 into three planes, unchanged. Returns the pixels made.
 std::int64_t SplitRowAvx2(const ByteRow& job);
 
-/// True when this machine has AVX-512 with byte shuffles (VBMI).
-bool HaveAvx512Shuffle();
 /// Pixels of a planar row that MakeRowAvx512 makes at a time.
 inline constexpr std::int64_t kAvx512Pixels = 64;
-/// Three channels, any output, the whole row. Only where HaveAvx512Shuffle.
+/// Three channels, any output, the whole row. Only where HasAvx512Shuffle.
 void MakeRowAvx512(const ByteRow& job, const ByteTables& tables, CastTo to, bool planar);
 
 }  // namespace patchbay::ops

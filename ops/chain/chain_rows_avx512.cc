@@ -2,7 +2,7 @@
 // by two shuffles for each byte of the result: no arithmetic, hence no rounding to worry about.
 //
 // Only these functions may use AVX-512: the file is compiled for every machine, and they are called
-// where HaveAvx512Shuffle says so.
+// where HasAvx512Shuffle says so.
 #include <immintrin.h>
 
 #include "ops/chain/chain_rows.h"
@@ -156,11 +156,6 @@ PB_AVX512 void Row(const ByteRow& job, const ByteTables& tables, bool planar) {
 }
 
 }  // namespace
-
-bool HaveAvx512Shuffle() {
-  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vbmi");
-}
 
 void MakeRowAvx512(const ByteRow& job, const ByteTables& tables, CastTo to, bool planar) {
   switch (to) {

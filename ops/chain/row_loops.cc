@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "ops/chain/row_loop_templates.h"
+#include "ops/lanes/processor.h"
 
 namespace patchbay::ops {
 namespace {
@@ -104,9 +105,7 @@ const RowLoops& ScalarRowLoops() {
 
 const RowLoops& LoopsAt(CpuLevel level) {
   if (level == CpuLevel::kTable) return ScalarRowLoops();
-  const bool has_avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-  return level == CpuLevel::kBest && has_avx512 ? Avx512RowLoops() : Avx2RowLoops();
+  return level == CpuLevel::kBest && HasAvx512() ? Avx512RowLoops() : Avx2RowLoops();
 }
 
 }  // namespace patchbay::ops

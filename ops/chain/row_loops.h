@@ -119,7 +119,7 @@ struct RowLoops {
 
 const RowLoops& ScalarRowLoops();
 const RowLoops& Avx2RowLoops();
-/// Only where the machine has AVX-512 (F, BW, DQ, VL).
+/// Only where HasAvx512.
 const RowLoops& Avx512RowLoops();
 /// The variant of a level on this machine.
 const RowLoops& LoopsAt(CpuLevel level);

@@ -75,6 +75,7 @@ struct WideLanes::Whole {
   PB_LANE_CODE WideLanes ToFloat() const {
     return {hn::ConvertTo(WideLanes::Tag(), hn::BitCast(Signed(), v))};
   }
+  PB_LANE_CODE void Store(std::uint32_t* at) const { hn::StoreU(v, Tag(), at); }
   PB_LANE_CODE Whole Left(int bits) const { return {hn::ShiftLeftSame(v, bits)}; }
   PB_LANE_CODE Whole Right(int bits) const { return {hn::ShiftRightSame(v, bits)}; }
   PB_LANE_CODE Whole RightSigned(int bits) const {

@@ -27,7 +27,7 @@ PB_INLINE void TakePixels(const ColumnBlock& block, float* out, double* sums) {
       x.Store(out + PlaceOfPoint<frame>(r) * kSpectralColumns + i * V::kLanes);
     }
   }
-  for (int i = 0; i < kSpectralColumns / V::kLanes; ++i) total[i].AddTo(sums + i * V::kLanes);
+  for (int i = 0; i < kSpectralColumns / V::kLanes; ++i) AddTo(total[i], sums + i * V::kLanes);
 }
 
 /// center + pairs, from the outermost in.
@@ -47,7 +47,7 @@ PB_INLINE float CenterOf(const ColumnBlock& block) {
     for (int i = 0; i < kSpectralColumns; i += V::kLanes) total = total + V::LoadBytes(row + i);
   }
   double part[V::kLanes] = {}, sum = 0;
-  total.AddTo(part);
+  AddTo(total, part);
   for (const double x : part) sum += x;
   return static_cast<float>(static_cast<int>(sum / (frame / kStep * kSpectralColumns)));
 }
@@ -100,7 +100,7 @@ PB_INLINE void TakeFiltered(const ColumnBlock& block, float center, float* rows,
         x.Store(out + PlaceOfPoint<frame>(k) * kSpectralColumns + i);
         total = total + x;
       }
-      total.AddTo(sums + i);
+      AddTo(total, sums + i);
     }
   }
 }
@@ -129,11 +129,11 @@ PB_INLINE void SplitColumns(const float* in, int group, float* plane, int slot) 
     }
   }
   float* out = plane + (group * PlaceOfSlot(frame) + PlaceOfSlot(slot)) * kSpectralColumns;
-  V::Transpose(&part[0][0][0], out, kSpectralColumns);
-  V::Transpose(&part[1][0][0], out + kSpectralLanes, kSpectralColumns);
+  Transpose(V(), &part[0][0][0], out, kSpectralColumns);
+  Transpose(V(), &part[1][0][0], out + kSpectralLanes, kSpectralColumns);
   out += PlaceOfSlot(kSpectralLanes) * kSpectralColumns;
-  V::Transpose(&part[2][0][0], out, kSpectralColumns);
-  V::Transpose(&part[3][0][0], out + kSpectralLanes, kSpectralColumns);
+  Transpose(V(), &part[2][0][0], out, kSpectralColumns);
+  Transpose(V(), &part[3][0][0], out + kSpectralLanes, kSpectralColumns);
 }
 
 template <typename V, int frame>

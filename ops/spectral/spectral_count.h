@@ -16,8 +16,8 @@ PB_INLINE typename V::Whole StepsOf(V power) {
   constexpr float kTerm[5] = {4446.81494F, -2220.1792F, 1500.23303F, -1216.29724F, 778.837219F};
   using Whole = typename V::Whole;
   const Whole bits = Whole::BitsOf(Max(power, V::All(1))) - Whole::All(0x3F3504F3);  // sqrt(1/2)
-  const Whole exponent = bits.ShiftedRight(23);
-  const Whole mantissa = bits - exponent.ShiftedLeft(23) + Whole::All(0x3F3504F3);
+  const Whole exponent = bits.RightSigned(23);
+  const Whole mantissa = bits - exponent.Left(23) + Whole::All(0x3F3504F3);
   const V t = mantissa.AsBits() - V::All(1);
   V sum = V::All(kTerm[4]);
   sum = FusedAdd(sum, t, V::All(kTerm[3]));
@@ -44,17 +44,17 @@ void CountPowers(const float* power, int blocks, SpectralTally& tally, IntegerBl
   constexpr int kLag = 8;
   alignas(64) std::uint16_t bins[plan::kMaxSpectralFrame * kSpectralLanes];
   Whole sum = Whole::All(0);
-  typename V::Squares squares;
+  auto squares = NoSquares(V());
   std::uint32_t* const histogram = tally.twice.data();
   for (int i = 0; i < blocks; ++i) {
     for (int l = 0; l < kSpectralLanes; l += V::kLanes) {
       const Whole q = StepsOf(V::Load(power + i * kSpectralLanes + l));
       sum = sum + q;
       squares.Add(q);
-      q.ShiftedRight(kBinShift).StoreShort(bins + i * kSpectralLanes + l);
+      StoreShort(q.RightSigned(kBinShift), bins + i * kSpectralLanes + l);
       if constexpr (coefficients) {
-        q.AddTo(coefficient_q[i].lane + l);
-        q.AddSquaresTo(coefficient_qq[i].lane + l);
+        AddTo(q, coefficient_q[i].lane + l);
+        AddSquaresTo(q, coefficient_qq[i].lane + l);
       }
     }
     if (i >= kLag) CountBins(bins + (i - kLag) * kSpectralLanes, histogram);
@@ -70,18 +70,18 @@ PB_INLINE V AddRings(const float* power, int last, WideBlock* rings, V largest) 
   const V scale = V::All(1 << kRingFractionBits);
   for (int i = 0; i < kSpectralLanes; i += V::kLanes) {
     const V first = V::Load(power + i) * scale;
-    first.AddRoundedTo(rings[0].lane + i);
+    AddRoundedTo(first, rings[0].lane + i);
     largest = Max(largest, first);
     const int inner = last < frame / 2 ? last : frame / 2 - 1;
     for (int kx = 1; kx <= inner; ++kx) {
       const V both = V::Load(power + kx * kSpectralLanes + i) +
                      V::Load(power + (frame - kx) * kSpectralLanes + i);
-      (both * scale).AddRoundedTo(rings[kx].lane + i);
+      AddRoundedTo(both * scale, rings[kx].lane + i);
       largest = Max(largest, both * scale);
     }
     if (last == frame / 2) {
       const V middle = V::Load(power + last * kSpectralLanes + i) * scale;
-      middle.AddRoundedTo(rings[last].lane + i);
+      AddRoundedTo(middle, rings[last].lane + i);
       largest = Max(largest, middle);
     }
   }
@@ -109,7 +109,7 @@ PB_INLINE V CountEdges(SpectralWork& work, const float (&packed)[2][frame], floa
   for (int i = 0; i < 2 * kRow; i += V::kLanes) {
     const V p = V::Load(power + i);
     StepsOf(p).Store(q + i);
-    (p * scale).AddRoundedTo(tally.edge_rings.data() + i);
+    AddRoundedTo(p * scale, tally.edge_rings.data() + i);
     largest = Max(largest, p * scale);
   }
   alignas(64) float first[kSpectralLanes] = {origin * origin};
@@ -182,8 +182,8 @@ void CountFrame(SpectralWork& work, int start) {
       SecondStep<V, frame>(scratch + i, [&](int k, const Complex<V>& z) PB_INLINED {
         FusedAdd(z.re, z.re, z.im * z.im).Store(power + k * kSpectralLanes + i);
         if (g == 0 && i == 0) {
-          packed[0][k] = z.re.First();
-          packed[1][k] = z.im.First();
+          packed[0][k] = FirstOf(z.re);
+          packed[1][k] = FirstOf(z.im);
         }
       });
     }
@@ -205,7 +205,7 @@ void CountFrame(SpectralWork& work, int start) {
   constexpr double kWeights = hann ? frame * frame / 4.0 : frame * frame;
   const double origin = mean * kWeights + (hann ? packed[0][0] : 0);
   largest = CountEdges<V, frame>(work, packed, static_cast<float>(origin), largest);
-  work.tally.ring_bound += static_cast<double>(largest.Largest());
+  work.tally.ring_bound += static_cast<double>(LargestOf(largest));
   ++work.tally.frames;
 }
 

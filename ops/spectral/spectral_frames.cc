@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "ops/lanes/processor.h"
 #include "ops/spectral/spectral_kernel.h"
 #include "runtime/core/strings.h"
 
@@ -44,7 +45,7 @@ std::int64_t Reflected(std::int64_t at, std::int64_t size) {
 
 SpectralKernel KernelAt(SpectralLevel level, int frame, bool hann) {
   if (level == SpectralLevel::kPlain) return PlainSpectralKernel(frame, hann);
-  if (level == SpectralLevel::kBest && HaveAvx512ForSpectral()) {
+  if (level == SpectralLevel::kBest && HasAvx512()) {
     return Avx512SpectralKernel(frame, hann);
   }
   return Avx2SpectralKernel(frame, hann);

@@ -99,9 +99,8 @@ struct SpectralKernel {
 /// The variant's loops, for valid options.
 SpectralKernel PlainSpectralKernel(int frame, bool hann);
 SpectralKernel Avx2SpectralKernel(int frame, bool hann);
-/// Only where HaveAvx512ForSpectral.
+/// Only where HasAvx512.
 SpectralKernel Avx512SpectralKernel(int frame, bool hann);
-bool HaveAvx512ForSpectral();
 
 /// Adds the tally to `sums`, and empties it.
 void Flush(SpectralTally& tally, SpectralSums& sums);

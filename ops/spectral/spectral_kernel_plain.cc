@@ -9,24 +9,12 @@ namespace {
 struct PlainLanes {
   static constexpr int kLanes = 1;
   struct Whole;
-  struct Squares;
   float v;
 
   static PlainLanes All(float x) { return {x}; }
   static PlainLanes Load(const float* at) { return {*at}; }
   static PlainLanes LoadBytes(const std::uint8_t* at) { return {static_cast<float>(*at)}; }
   void Store(float* at) const { *at = v; }
-  void AddTo(double* at) const { *at += v; }
-  void AddRoundedTo(std::uint64_t* at) const {
-    *at += static_cast<std::uint64_t>(_mm_cvtss_si64(_mm_set_ss(v)));
-  }
-  float First() const { return v; }
-  float Largest() const { return v; }
-  static void Transpose(const float* in, float* out, int out_stride) {
-    for (int r = 0; r < kSpectralLanes; ++r) {
-      for (int c = 0; c < kSpectralLanes; ++c) out[c * out_stride + r] = in[r * kSpectralLanes + c];
-    }
-  }
 };
 
 PlainLanes operator+(PlainLanes a, PlainLanes b) { return {a.v + b.v}; }
@@ -39,6 +27,17 @@ PlainLanes FusedAdd(PlainLanes a, PlainLanes b, PlainLanes c) {
 PlainLanes FusedSubtract(PlainLanes a, PlainLanes b, PlainLanes c) {
   return {__builtin_fmaf(-a.v, b.v, c.v)};
 }
+float FirstOf(PlainLanes x) { return x.v; }
+float LargestOf(PlainLanes x) { return x.v; }
+void AddTo(PlainLanes x, double* at) { *at += x.v; }
+void AddRoundedTo(PlainLanes x, std::uint64_t* at) {
+  *at += static_cast<std::uint64_t>(_mm_cvtss_si64(_mm_set_ss(x.v)));
+}
+void Transpose(PlainLanes, const float* in, float* out, int out_stride) {
+  for (int r = 0; r < kSpectralLanes; ++r) {
+    for (int c = 0; c < kSpectralLanes; ++c) out[c * out_stride + r] = in[r * kSpectralLanes + c];
+  }
+}
 
 struct PlainLanes::Whole {
   std::int32_t v;
@@ -48,27 +47,28 @@ struct PlainLanes::Whole {
   static Whole Nearest(PlainLanes x) { return {_mm_cvtss_si32(_mm_set_ss(x.v))}; }
   PlainLanes AsBits() const { return {__builtin_bit_cast(float, v)}; }
   PlainLanes ToFloat() const { return {static_cast<float>(v)}; }
-  Whole ShiftedRight(int bits) const { return {v >> bits}; }
-  Whole ShiftedLeft(int bits) const {
+  Whole RightSigned(int bits) const { return {v >> bits}; }
+  Whole Left(int bits) const {
     return {static_cast<std::int32_t>(static_cast<std::uint32_t>(v) << bits)};
   }
   void Store(std::uint32_t* at) const { *at = static_cast<std::uint32_t>(v); }
-  void StoreShort(std::uint16_t* at) const { *at = static_cast<std::uint16_t>(v); }
-  void AddTo(std::uint32_t* at) const { *at += static_cast<std::uint32_t>(v); }
-  void AddSquaresTo(std::uint64_t* at) const {
-    *at += static_cast<std::uint64_t>(v) * static_cast<std::uint64_t>(v);
-  }
   std::uint64_t Total() const { return static_cast<std::uint64_t>(v); }
 };
 
 PlainLanes::Whole operator+(PlainLanes::Whole a, PlainLanes::Whole b) { return {a.v + b.v}; }
 PlainLanes::Whole operator-(PlainLanes::Whole a, PlainLanes::Whole b) { return {a.v - b.v}; }
+void StoreShort(PlainLanes::Whole x, std::uint16_t* at) { *at = static_cast<std::uint16_t>(x.v); }
+void AddTo(PlainLanes::Whole x, std::uint32_t* at) { *at += static_cast<std::uint32_t>(x.v); }
+void AddSquaresTo(PlainLanes::Whole x, std::uint64_t* at) {
+  *at += static_cast<std::uint64_t>(x.v) * static_cast<std::uint64_t>(x.v);
+}
 
-struct PlainLanes::Squares {
+struct PlainSquares {
   std::uint64_t sum = 0;
-  void Add(Whole q) { q.AddSquaresTo(&sum); }
+  void Add(PlainLanes::Whole q) { AddSquaresTo(q, &sum); }
   std::uint64_t Total() const { return sum; }
 };
+PlainSquares NoSquares(PlainLanes) { return {}; }
 
 }  // namespace
 

@@ -9,6 +9,7 @@
 
 #include "ops/intensity/cast.h"
 #include "ops/intensity/normalize.h"
+#include "ops/lanes/processor.h"
 #include "runtime/core/hash.h"
 #include "tests/contract/op_contract.h"
 
@@ -154,7 +155,7 @@ TEST(Chain, EachPathIsTakenWhereItIsMeantToBe) {
   options.preprocess = Json::array({Normalization(3)});
   options.dtype = DType::kFloat16;
   const auto path = [&] { return std::string(Chain::Compile(options)->cpu_path()); };
-  EXPECT_EQ(path(), HaveAvx512Shuffle() ? "avx512vbmi" : "affine");
+  EXPECT_EQ(path(), HasAvx512Shuffle() ? "avx512vbmi" : "affine");
   options.cpu_level = CpuLevel::kAvx2;
   EXPECT_EQ(path(), "affine");
   options.dtype = DType::kBfloat16;

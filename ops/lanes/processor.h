@@ -1,0 +1,15 @@
+// Instructions of this machine beyond those that every one has (x86-64-v3).
+#pragma once
+
+namespace patchbay::ops {
+
+/// What code for HWY_AVX3 needs.
+inline bool HasAvx512() {
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+}
+
+/// Besides, shuffles of bytes across a register.
+inline bool HasAvx512Shuffle() { return HasAvx512() && __builtin_cpu_supports("avx512vbmi"); }
+
+}  // namespace patchbay::ops
