@@ -27,6 +27,7 @@
 #include "ops/colour/image_colours.h"
 #include "ops/volume/volume_program.h"
 #include "runtime/core/box.h"
+#include "runtime/core/channels.h"
 #include "runtime/core/dtype.h"
 #include "runtime/core/extent.h"
 #include "runtime/core/random.h"
@@ -38,7 +39,6 @@
 
 namespace patchbay::ops {
 
-inline constexpr int kMaxChannels = 16;
 enum class OutputLayout : std::uint8_t { kNchw, kNhwc };
 
 /// What a chain is compiled from. The lists are as plan::RunConfig holds them: [{op: {...}}].

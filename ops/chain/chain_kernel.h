@@ -12,12 +12,12 @@
 #include "ops/intensity/gaussian_blur_math.h"
 #include "ops/intensity/normalize_math.h"
 #include "ops/intensity/patch_noise.h"
+#include "runtime/core/channels.h"
 
 struct CUstream_st;
 
 namespace patchbay::ops {
 
-inline constexpr int kMaxKernelChannels = 16;
 /// Slices in one launch.
 inline constexpr int kLaunchSlices = 64;
 /// Ops of a chain (plan::kMaxOps).
@@ -56,7 +56,7 @@ struct TableLaunch {
 struct ValueStep {
   bool casts = false;
   CastTo to = CastTo::kFloat32;
-  NormalizeChannel channel[kMaxKernelChannels];
+  NormalizeChannel channel[kMaxChannels];
 };
 
 /// A launch value by value.
@@ -100,7 +100,7 @@ struct FloatLaunch {
   float white = 255;
   int icc_grid = 2;  ///< nodes along each axis of lookups
   bool scales = false;
-  float slope[kMaxKernelChannels] = {}, offset[kMaxKernelChannels] = {};
+  float slope[kMaxChannels] = {}, offset[kMaxChannels] = {};
   int casts = 0;
   CastTo cast[kMaxKernelSteps] = {};
 };

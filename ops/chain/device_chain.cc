@@ -12,7 +12,6 @@
 namespace patchbay::ops {
 namespace {
 
-static_assert(kMaxKernelChannels >= kMaxChannels);
 static_assert(kMaxKernelSteps >= static_cast<int>(plan::kMaxOps));
 
 std::vector<ValueStep> StepsOf(const ValueSteps& steps) {

@@ -241,6 +241,8 @@ TEST(Chain, RefusesWhatItCannotCompile) {
   EXPECT_FALSE(error(Json::array({3})).ok());
   EXPECT_FALSE(error(Json(3)).ok());
   EXPECT_FALSE(error(none, [](ChainOptions& o) { o.channels = 0; }).ok());
+  EXPECT_FALSE(error(none, [](ChainOptions& o) { o.channels = 65; }).ok());
+  EXPECT_TRUE(error(none, [](ChainOptions& o) { o.channels = 64; }).ok());
   EXPECT_FALSE(error(none, [](ChainOptions& o) { o.patch.y = 0; }).ok());
   EXPECT_FALSE(error(none, [](ChainOptions& o) { o.patch.y = 1 << 20; }).ok());
   EXPECT_FALSE(error(none, [](ChainOptions& o) { o.dtype = DType::kInt16; }).ok());

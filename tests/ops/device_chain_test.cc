@@ -221,7 +221,7 @@ TEST(DeviceChainOnGpu, RandomChainsHaveTheBitsOfTheCpu) {
 TEST(DeviceChainOnGpu, OtherChannelsTypesAndDepthsToo) {
   PB_NEED_GPU();
   const auto steps = FloatSteps();
-  for (const int channels : {1, 2, 16}) {
+  for (const int channels : {1, 2, 17, 64}) {
     for (const DType source : {DType::kUint8, DType::kInt16, DType::kFloat32}) {
       for (const bool deep : {false, true}) {
         ChainOptions options;

@@ -137,7 +137,7 @@ TEST(FloatChain, RandomChainsGiveTheSameBitsAtEveryWidth) {
 }
 
 TEST(FloatChain, OtherChannelsAndTypesAreSampledToo) {
-  for (const int channels : {1, 2, 4, 16}) {
+  for (const int channels : {1, 2, 4, 16, 64}) {
     for (const DType source : {DType::kUint8, DType::kInt16, DType::kFloat32}) {
       ChainOptions options;
       options.channels = channels;

@@ -1,5 +1,6 @@
 #include "runtime/format/zarr/image_store.h"
 
+#include "runtime/core/channels.h"
 #include "runtime/core/element.h"
 #include "runtime/format/zarr/shard_list.h"
 #include "runtime/os/file.h"
@@ -16,7 +17,6 @@ constexpr std::int64_t kMaxChunksInShard = std::int64_t{1} << 20;
 constexpr std::int64_t kVolumeChunkSide = 64;
 constexpr std::int64_t kVolumeShardSide = 256;
 constexpr double kVolumeFill = -1024;
-constexpr int kMaxChannels = 16;
 constexpr std::size_t kMaxChunkPixelsListed = std::size_t{1} << 20;
 
 Status Refuse(std::string_view setting, std::string_view cause) {

@@ -10,7 +10,7 @@
 
 namespace patchbay::plan {
 
-inline constexpr std::size_t kMaxNormalizeValues = 16;
+inline constexpr std::size_t kMaxNormalizeValues = 64;  ///< kMaxChannels
 
 struct NormalizeOptions {
   double scale = 255.0;              ///< what the input's range is divided by first

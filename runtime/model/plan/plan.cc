@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "runtime/core/channels.h"
 #include "runtime/core/counted.h"
 #include "runtime/core/element.h"
 #include "runtime/core/strings.h"
@@ -28,7 +29,6 @@ constexpr int kPlanVersion = 2;
 constexpr double kFlatFill = 255, kVolumeFill = -1024;
 constexpr std::int64_t kMaxImageSide = std::int64_t{1} << 31;
 constexpr std::size_t kMaxKindBytes = 64;
-constexpr int kMaxChannels = 16;
 constexpr std::uint32_t kShardsPerRank = 8;
 
 std::uint64_t CeilDiv(std::uint64_t a, std::uint64_t b) { return (a + b - 1) / b; }
